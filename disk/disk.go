@@ -1,0 +1,159 @@
+// Package disk is the seam between decree and the file system: every step that
+// store, worktree, history and capture make on a disk is a method of a Disk, a
+// Dir or a File, so that a test can fail the n-th step, end the "process" there,
+// or run on a disk in memory that forgets what was not flushed.
+//
+// A Dir is an open directory. Its methods take a name of exactly one component
+// and never follow a symbolic link, so a path is walked handle by handle and
+// nothing outside the first handle can be reached, whatever the tree holds.
+//
+// Errors are *fs.PathError with the whole path, so they name the file as they are.
+package disk
+
+import (
+	"errors"
+	"io"
+)
+
+// Kind is what a directory entry is.
+type Kind uint8
+
+const (
+	Unknown Kind = iota // the listing did not say: Stat does
+	Regular
+	Directory
+	Symlink
+	Special // socket, pipe, device: never recorded
+)
+
+// Info is what lstat says of an entry. Times are in nanoseconds since 1970.
+type Info struct {
+	Kind         Kind
+	Mode         uint32 // permission bits with setuid, setgid and sticky (07777)
+	Size         int64
+	Mtime, Ctime int64
+	Dev, Ino     uint64
+	Nlink        uint64
+	UID, GID     uint32
+}
+
+// SameFile says whether both are the same file by device and inode.
+func (i Info) SameFile(o Info) bool { return i.Dev == o.Dev && i.Ino == o.Ino }
+
+// Entry is one name of a directory listing.
+type Entry struct {
+	Name string
+	Kind Kind // may be Unknown
+}
+
+// Xattr is one extended attribute; ACLs are among them.
+type Xattr struct {
+	Name  string
+	Value []byte
+}
+
+var (
+	// ErrLocked is returned by TryLock when another holds the lock.
+	ErrLocked = errors.New("locked")
+	// ErrName refuses a name that is not one plain component.
+	ErrName = errors.New("not a plain name")
+)
+
+// Disk opens root handles.
+type Disk interface {
+	// OpenRoot opens the directory at path (absolute); links in path are followed.
+	OpenRoot(path string) (Dir, error)
+	// MkdirAll makes path and its missing parents with perm (before umask) and opens it.
+	MkdirAll(path string, perm uint32) (Dir, error)
+}
+
+// Dir is an open directory. It is safe for concurrent use.
+type Dir interface {
+	// Path is the directory's path, for messages only.
+	Path() string
+	// Self is the directory's own Info.
+	Self() (Info, error)
+	// Stat is lstat of a child.
+	Stat(name string) (Info, error)
+	// List returns all children in no order, without "." and "..".
+	List() ([]Entry, error)
+	// Open opens a regular file for reading (ELOOP for a link; never blocks on a pipe).
+	Open(name string) (File, error)
+	// OpenDir opens a child directory (ELOOP or ENOTDIR for anything else).
+	OpenDir(name string) (Dir, error)
+	// Create makes a new file, open for reading and writing; it fails if the name exists.
+	Create(name string, perm uint32) (File, error)
+	// OpenWrite opens an existing or new file for reading and writing at any offset.
+	OpenWrite(name string, perm uint32) (File, error)
+	Mkdir(name string, perm uint32) error
+	// Remove unlinks a file or link.
+	Remove(name string) error
+	// Rmdir removes an empty directory.
+	Rmdir(name string) error
+	// Rename moves old over new in to, replacing a file.
+	Rename(old string, to Dir, new string) error
+	// RenameNew moves old to new in to; it fails with EEXIST if new exists.
+	RenameNew(old string, to Dir, new string) error
+	// Exchange swaps the two entries atomically; errors.ErrUnsupported where the system can't.
+	Exchange(a string, to Dir, b string) error
+	// Link makes new in to a hard link of old.
+	Link(old string, to Dir, new string) error
+	Symlink(target, name string) error
+	Readlink(name string) (string, error)
+	// Chmod changes a child's mode (07777), not through a link.
+	Chmod(name string, mode uint32) error
+	// Chown changes a child's owner and group, of a link itself.
+	Chown(name string, uid, gid uint32) error
+	// Xattrs lists the extended attributes of a child; nil where unsupported.
+	Xattrs(name string) ([]Xattr, error)
+	SetXattr(name string, x Xattr) error
+	// Sync flushes the directory's entries.
+	Sync() error
+	// TryLock takes an exclusive advisory lock on the directory itself (flock),
+	// which no command inside it can delete. ErrLocked when it is held.
+	TryLock() (unlock func() error, err error)
+	Close() error
+}
+
+// File is an open regular file.
+type File interface {
+	io.Reader
+	io.Writer
+	io.ReaderAt
+	io.WriterAt
+	io.Seeker
+	io.Closer
+	Stat() (Info, error)
+	Truncate(size int64) error
+	Sync() error
+	Chmod(mode uint32) error
+	// Map returns the file's present bytes, mapped where the system can; they
+	// are valid until release and must not be written.
+	Map() (data []byte, release func() error, err error)
+}
+
+// CheckName refuses a name that is empty, ".", "..", or holds a slash or NUL.
+func CheckName(name string) error {
+	if name == "" || name == "." || name == ".." {
+		return ErrName
+	}
+	for i := 0; i < len(name); i++ {
+		if name[i] == '/' || name[i] == 0 {
+			return ErrName
+		}
+	}
+	return nil
+}
+
+// handle is a Dir that has a descriptor of the system.
+type handle interface{ fd() int }
+
+// FD returns the descriptor below d for the fast walk, and false where d is
+// wrapped or in memory: then only the portable walk serves.
+func FD(d Dir) (int, bool) {
+	h, ok := d.(handle)
+	if !ok {
+		return -1, false
+	}
+	return h.fd(), true
+}

@@ -1,0 +1,345 @@
+//go:build unix
+
+package disk
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// OS is the system's disk.
+var OS Disk = osDisk{}
+
+type osDisk struct{}
+
+func (osDisk) OpenRoot(path string) (Dir, error) {
+	fd, err := retryFD(func() (int, error) {
+		return unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return &osDir{path: path, f: fd}, nil
+}
+
+func (d osDisk) MkdirAll(path string, perm uint32) (Dir, error) {
+	if err := os.MkdirAll(path, fs.FileMode(perm)); err != nil {
+		return nil, err
+	}
+	return d.OpenRoot(path)
+}
+
+type osDir struct {
+	path  string
+	f     int
+	close sync.Once
+}
+
+func (d *osDir) fd() int      { return d.f }
+func (d *osDir) Path() string { return d.path }
+
+func (d *osDir) join(name string) string { return filepath.Join(d.path, name) }
+
+// do runs one system call on a child, again while it is interrupted, and
+// gives its error the child's whole path.
+func (d *osDir) do(op, name string, call func() error) error {
+	if err := CheckName(name); err != nil {
+		return &fs.PathError{Op: op, Path: d.path + "/" + name, Err: err}
+	}
+	for {
+		err := call()
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return &fs.PathError{Op: op, Path: d.join(name), Err: err}
+		}
+	}
+}
+
+func retryFD(open func() (int, error)) (int, error) {
+	for {
+		fd, err := open()
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}
+
+func (d *osDir) Self() (Info, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(d.f, &st); err != nil {
+		return Info{}, &fs.PathError{Op: "stat", Path: d.path, Err: err}
+	}
+	return infoOf(&st), nil
+}
+
+func (d *osDir) Stat(name string) (Info, error) {
+	var st unix.Stat_t
+	err := d.do("stat", name, func() error { return unix.Fstatat(d.f, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return Info{}, err
+	}
+	return infoOf(&st), nil
+}
+
+func infoOf(st *unix.Stat_t) Info {
+	mt, ct := statTimes(st)
+	return Info{
+		Kind: kindOf(uint32(st.Mode)), Mode: uint32(st.Mode) & 0o7777, Size: st.Size,
+		Mtime: mt, Ctime: ct, Dev: uint64(st.Dev), Ino: st.Ino, Nlink: uint64(st.Nlink), UID: st.Uid, GID: st.Gid,
+	}
+}
+
+func kindOf(mode uint32) Kind {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return Regular
+	case unix.S_IFDIR:
+		return Directory
+	case unix.S_IFLNK:
+		return Symlink
+	}
+	return Special
+}
+
+// List reads through a descriptor of its own: a shared one has one position.
+func (d *osDir) List() ([]Entry, error) {
+	fd, err := retryFD(func() (int, error) {
+		return unix.Openat(d.f, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: d.path, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), d.path)
+	defer f.Close()
+	list, err := f.ReadDir(-1)
+	out := make([]Entry, 0, len(list))
+	for _, e := range list {
+		out = append(out, Entry{Name: e.Name(), Kind: kindOfMode(e.Type())})
+	}
+	return out, err
+}
+
+func kindOfMode(m fs.FileMode) Kind {
+	switch m.Type() {
+	case 0:
+		return Regular
+	case fs.ModeDir:
+		return Directory
+	case fs.ModeSymlink:
+		return Symlink
+	}
+	return Special
+}
+
+func (d *osDir) open(op, name string, flags int, perm uint32) (File, error) {
+	var fd int
+	err := d.do(op, name, func() (err error) {
+		fd, err = unix.Openat(d.f, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &osFile{os.NewFile(uintptr(fd), d.join(name))}, nil
+}
+
+// Open asks for O_NONBLOCK so that a pipe put in a file's place cannot hang
+// decree, and refuses what is no regular file.
+func (d *osDir) Open(name string) (File, error) {
+	var fd int
+	err := d.do("open", name, func() (err error) {
+		fd, err = unix.Openat(d.f, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	if err == nil && kindOf(uint32(st.Mode)) != Regular {
+		err = errors.New("not a regular file")
+	}
+	if err == nil {
+		// Regular files ignore it, but os.NewFile would hand such a descriptor to the poller.
+		err = unix.SetNonblock(fd, false)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, &fs.PathError{Op: "open", Path: d.join(name), Err: err}
+	}
+	return &osFile{os.NewFile(uintptr(fd), d.join(name))}, nil
+}
+
+func (d *osDir) OpenDir(name string) (Dir, error) {
+	var fd int
+	err := d.do("open", name, func() (err error) {
+		fd, err = unix.Openat(d.f, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &osDir{path: d.join(name), f: fd}, nil
+}
+
+func (d *osDir) Create(name string, perm uint32) (File, error) {
+	return d.open("create", name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, perm)
+}
+
+func (d *osDir) OpenWrite(name string, perm uint32) (File, error) {
+	return d.open("open", name, unix.O_RDWR|unix.O_CREAT, perm)
+}
+
+func (d *osDir) Mkdir(name string, perm uint32) error {
+	return d.do("mkdir", name, func() error { return unix.Mkdirat(d.f, name, perm) })
+}
+
+func (d *osDir) Remove(name string) error {
+	return d.do("remove", name, func() error { return unix.Unlinkat(d.f, name, 0) })
+}
+
+func (d *osDir) Rmdir(name string) error {
+	return d.do("rmdir", name, func() error { return unix.Unlinkat(d.f, name, unix.AT_REMOVEDIR) })
+}
+
+// pair runs a two-name call after checking both names and the other handle.
+func (d *osDir) pair(op, old string, to Dir, new string, call func(tofd int) error) error {
+	t, ok := to.(*osDir)
+	if !ok {
+		return &fs.PathError{Op: op, Path: d.join(old), Err: errors.New("handles of two disks")}
+	}
+	if err := CheckName(new); err != nil {
+		return &fs.PathError{Op: op, Path: to.Path() + "/" + new, Err: err}
+	}
+	return d.do(op, old, func() error { return call(t.f) })
+}
+
+func (d *osDir) Rename(old string, to Dir, new string) error {
+	return d.pair("rename", old, to, new, func(t int) error { return unix.Renameat(d.f, old, t, new) })
+}
+
+func (d *osDir) RenameNew(old string, to Dir, new string) error {
+	return d.pair("rename", old, to, new, func(t int) error { return renameNew(d.f, old, t, new) })
+}
+
+func (d *osDir) Exchange(a string, to Dir, b string) error {
+	return d.pair("exchange", a, to, b, func(t int) error { return exchange(d.f, a, t, b) })
+}
+
+func (d *osDir) Link(old string, to Dir, new string) error {
+	return d.pair("link", old, to, new, func(t int) error { return unix.Linkat(d.f, old, t, new, 0) })
+}
+
+func (d *osDir) Symlink(target, name string) error {
+	return d.do("symlink", name, func() error { return unix.Symlinkat(target, d.f, name) })
+}
+
+func (d *osDir) Readlink(name string) (string, error) {
+	for size := 256; ; size *= 4 {
+		buf := make([]byte, size)
+		var n int
+		err := d.do("readlink", name, func() (err error) { n, err = unix.Readlinkat(d.f, name, buf); return err })
+		if err != nil {
+			return "", err
+		}
+		if n < size {
+			return string(buf[:n]), nil
+		}
+	}
+}
+
+func (d *osDir) Chmod(name string, mode uint32) error {
+	return d.do("chmod", name, func() error { return chmodAt(d.f, name, mode) })
+}
+
+func (d *osDir) Chown(name string, uid, gid uint32) error {
+	return d.do("chown", name, func() error {
+		return unix.Fchownat(d.f, name, int(uid), int(gid), unix.AT_SYMLINK_NOFOLLOW)
+	})
+}
+
+func (d *osDir) Sync() error {
+	for {
+		err := unix.Fsync(d.f)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return &fs.PathError{Op: "sync", Path: d.path, Err: err}
+		}
+	}
+}
+
+// TryLock locks through a descriptor of its own, so that the lock lives and
+// dies with the returned function and excludes other handles of this process too.
+func (d *osDir) TryLock() (func() error, error) {
+	fd, err := retryFD(func() (int, error) {
+		return unix.Openat(d.f, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: d.path, Err: err}
+	}
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		unix.Close(fd)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, ErrLocked
+		}
+		return nil, &fs.PathError{Op: "lock", Path: d.path, Err: err}
+	}
+	return func() error { return unix.Close(fd) }, nil
+}
+
+func (d *osDir) Close() error {
+	err := error(nil)
+	d.close.Do(func() { err = unix.Close(d.f) })
+	return err
+}
+
+type osFile struct{ *os.File }
+
+func (f *osFile) Stat() (Info, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return Info{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
+	}
+	return infoOf(&st), nil
+}
+
+func (f *osFile) Chmod(mode uint32) error {
+	if err := unix.Fchmod(int(f.Fd()), mode); err != nil {
+		return &fs.PathError{Op: "chmod", Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+func (f *osFile) Map() ([]byte, func() error, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if st.Size == 0 {
+		return nil, func() error { return nil }, nil
+	}
+	data, err := unix.Mmap(int(f.Fd()), 0, int(st.Size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return readWhole(f, st.Size)
+	}
+	return data, func() error { return unix.Munmap(data) }, nil
+}
+
+// readWhole stands in for a mapping where the file system has none.
+func readWhole(f *osFile, size int64) ([]byte, func() error, error) {
+	data := make([]byte, size)
+	if _, err := f.ReadAt(data, 0); err != nil && err != io.EOF {
+		return nil, nil, err
+	}
+	return data, func() error { return nil }, nil
+}

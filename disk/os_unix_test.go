@@ -1,0 +1,180 @@
+//go:build unix
+
+package disk
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func open(t *testing.T) (Dir, string) {
+	t.Helper()
+	path := t.TempDir()
+	d, err := OS.OpenRoot(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { d.Close() })
+	return d, path
+}
+
+func TestNamesOfMoreThanOneComponentAreRefused(t *testing.T) {
+	d, _ := open(t)
+	for _, name := range []string{"", ".", "..", "a/b", "/etc", "a\x00b", "../x"} {
+		_, err := d.Create(name, 0o600)
+		assert.ErrorIs(t, err, ErrName, "%q", name)
+		_, err = d.OpenDir(name)
+		assert.ErrorIs(t, err, ErrName, "%q", name)
+		assert.ErrorIs(t, d.Remove(name), ErrName, "%q", name)
+		assert.ErrorIs(t, d.Rename("x", d, name), ErrName, "%q", name)
+	}
+}
+
+func TestLinksAreNotFollowed(t *testing.T) {
+	d, path := open(t)
+	outside := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "f"), []byte("secret"), 0o600))
+	require.NoError(t, os.Symlink(outside, filepath.Join(path, "dir")))
+	require.NoError(t, os.Symlink(filepath.Join(outside, "f"), filepath.Join(path, "file")))
+
+	_, err := d.Open("file")
+	assert.Error(t, err)
+	_, err = d.OpenWrite("file", 0o600)
+	assert.Error(t, err)
+	_, err = d.OpenDir("dir")
+	assert.Error(t, err)
+	assert.Error(t, d.Chmod("file", 0o777))
+	require.NoError(t, d.SetXattr("file", Xattr{"user.x", []byte("y")}), "links carry none")
+
+	info, err := d.Stat("file")
+	require.NoError(t, err)
+	assert.Equal(t, Symlink, info.Kind)
+	st, err := os.Stat(filepath.Join(outside, "f"))
+	require.NoError(t, err)
+	assert.Equal(t, fs.FileMode(0o600), st.Mode().Perm())
+}
+
+func TestOpenRefusesAPipeWithoutHanging(t *testing.T) {
+	d, path := open(t)
+	require.NoError(t, unix.Mkfifo(filepath.Join(path, "pipe"), 0o600))
+	_, err := d.Open("pipe")
+	assert.ErrorContains(t, err, filepath.Join(path, "pipe"))
+}
+
+func TestErrorsNameTheWholePath(t *testing.T) {
+	d, path := open(t)
+	_, err := d.Open("missing")
+	var pe *fs.PathError
+	require.ErrorAs(t, err, &pe)
+	assert.Equal(t, filepath.Join(path, "missing"), pe.Path)
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func write(t *testing.T, d Dir, name, text string) {
+	t.Helper()
+	f, err := d.Create(name, 0o600)
+	require.NoError(t, err)
+	_, err = f.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func read(t *testing.T, d Dir, name string) string {
+	t.Helper()
+	f, err := d.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestRenameNewNeverReplaces(t *testing.T) {
+	d, _ := open(t)
+	write(t, d, "a", "A")
+	write(t, d, "b", "B")
+	assert.ErrorIs(t, d.RenameNew("a", d, "b"), fs.ErrExist)
+	assert.Equal(t, "B", read(t, d, "b"))
+	require.NoError(t, d.RenameNew("a", d, "c"))
+	assert.Equal(t, "A", read(t, d, "c"))
+
+	dir := d.(*osDir)
+	assert.ErrorIs(t, renameNewPortable(dir.f, "b", dir.f, "c"), fs.ErrExist)
+	require.NoError(t, renameNewPortable(dir.f, "b", dir.f, "e"))
+	assert.Equal(t, "B", read(t, d, "e"))
+	_, err := d.Stat("b")
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestExchangeSwapsBoth(t *testing.T) {
+	d, _ := open(t)
+	write(t, d, "a", "A")
+	write(t, d, "b", "B")
+	err := d.Exchange("a", d, "b")
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("this file system cannot exchange")
+	}
+	require.NoError(t, err)
+	assert.Equal(t, "B", read(t, d, "a"))
+	assert.Equal(t, "A", read(t, d, "b"))
+}
+
+func TestModesWithoutReadStillChange(t *testing.T) {
+	d, _ := open(t)
+	write(t, d, "a", "A")
+	require.NoError(t, d.Chmod("a", 0))
+	require.NoError(t, d.Chmod("a", 0o4755))
+	info, err := d.Stat("a")
+	require.NoError(t, err)
+	assert.Equal(t, uint32(0o4755), info.Mode)
+}
+
+func TestLockExcludesAndEndsWithTheDirectoryDeleted(t *testing.T) {
+	d, path := open(t)
+	unlock, err := d.TryLock()
+	require.NoError(t, err)
+	_, err = d.TryLock()
+	assert.ErrorIs(t, err, ErrLocked)
+	other, err := OS.OpenRoot(path)
+	require.NoError(t, err)
+	defer other.Close()
+	_, err = other.TryLock()
+	assert.ErrorIs(t, err, ErrLocked, "another handle of the same directory")
+	require.NoError(t, unlock())
+	unlock, err = other.TryLock()
+	require.NoError(t, err)
+	require.NoError(t, unlock())
+}
+
+func TestMapGivesTheBytes(t *testing.T) {
+	d, _ := open(t)
+	write(t, d, "a", "mapped")
+	write(t, d, "empty", "")
+	for name, want := range map[string]string{"a": "mapped", "empty": ""} {
+		f, err := d.Open(name)
+		require.NoError(t, err)
+		data, release, err := f.Map()
+		require.NoError(t, err)
+		assert.Equal(t, want, string(data))
+		require.NoError(t, release())
+		f.Close()
+	}
+}
+
+func TestReadlinkOfAnyLength(t *testing.T) {
+	d, _ := open(t)
+	long := ""
+	for len(long) < 4000 {
+		long += "0123456789abcdef/"
+	}
+	require.NoError(t, d.Symlink(long, "l"))
+	got, err := d.Readlink("l")
+	require.NoError(t, err)
+	assert.Equal(t, long, got)
+}

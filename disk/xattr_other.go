@@ -1,0 +1,9 @@
+//go:build unix && !linux
+
+package disk
+
+import "errors"
+
+func (d *osDir) Xattrs(string) ([]Xattr, error) { return nil, nil }
+
+func (d *osDir) SetXattr(string, Xattr) error { return errors.ErrUnsupported }
