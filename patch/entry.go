@@ -1,0 +1,108 @@
+package patch
+
+import (
+	"encoding/hex"
+	"strconv"
+)
+
+// Type says what a path is.
+type Type uint8
+
+// The kinds of path that a tree is made of; the zero Type is a regular file.
+const (
+	Regular Type = iota
+	Symlink
+	Dir
+)
+
+// String returns "file", "symlink" or "directory", for messages.
+func (t Type) String() string {
+	switch t {
+	case Regular:
+		return "file"
+	case Symlink:
+		return "symlink"
+	case Dir:
+		return "directory"
+	}
+	return "type " + strconv.Itoa(int(t))
+}
+
+// symlinkMode is the mode of every symlink's entry: systems differ in what they report.
+const symlinkMode = 0o777
+
+// modeMask holds the mode bits that an Entry can have.
+const modeMask = 0o7777
+
+// Entry is the facts of one path.
+//
+// SHA256 and Size are those of the content; for a symlink, those of the target's text; for
+// a directory, zero. Mode is the permission bits with setuid, setgid and sticky (07777) as
+// Unix numbers them; for a symlink always 0777. Target is the text of a symlink, else "".
+type Entry struct {
+	SHA256 Hash
+	Size   int64
+	Mode   uint32
+	Type   Type
+	Target string
+}
+
+// Same reports whether e and o are the same state of a path: type, hash and size are
+// equal, and the mode too, except for symlinks, whose mode is never compared.
+func (e Entry) Same(o Entry) bool {
+	return e.Type == o.Type && e.SHA256 == o.SHA256 && e.Size == o.Size &&
+		(e.Mode == o.Mode || e.Type == Symlink)
+}
+
+// FormatMode returns mode as manifest.json and changes.diff write it: the bits of 07777 in
+// octal without a leading zero ("644", "4755", "0").
+func FormatMode(mode uint32) string { return strconv.FormatUint(uint64(mode&modeMask), 8) }
+
+// ParseMode is the inverse of [FormatMode] and accepts nothing else.
+func ParseMode(s string) (mode uint32, ok bool) {
+	if s == "" || len(s) > 4 || s[0] == '0' && len(s) > 1 {
+		return 0, false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '7' {
+			return 0, false
+		}
+		mode = mode<<3 | uint32(s[i]-'0')
+	}
+	return mode, true
+}
+
+// gitMode returns the six octal digits that header lines carry: type and exact mode.
+func (e *Entry) gitMode() string {
+	if e.Type == Symlink {
+		return "120000"
+	}
+	return strconv.FormatUint(uint64(0o100000|e.Mode&modeMask), 8)
+}
+
+// appendEntry appends e as it stands on a "# decree:" line:
+//
+//	{"mode":"644","size":21,"sha256":"..."}
+//	{"mode":"777","size":9,"sha256":"...","type":"symlink","target":"bin/tool2"}
+//	{"mode":"755"}                                   a directory
+func appendEntry(dst []byte, e *Entry) []byte {
+	mode := e.Mode
+	if e.Type == Symlink {
+		mode = symlinkMode
+	}
+	dst = append(dst, `{"mode":"`...)
+	dst = append(dst, FormatMode(mode)...)
+	if e.Type == Dir {
+		return append(dst, `"}`...)
+	}
+	dst = append(dst, `","size":`...)
+	dst = strconv.AppendInt(dst, e.Size, 10)
+	dst = append(dst, `,"sha256":"`...)
+	dst = hex.AppendEncode(dst, e.SHA256[:])
+	dst = append(dst, '"')
+	if e.Type == Symlink {
+		dst = append(dst, `,"type":"symlink","target":`...)
+		dst = AppendJSONString(dst, Quote(e.Target))
+	}
+	return append(dst, '}')
+}

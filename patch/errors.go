@@ -1,0 +1,65 @@
+package patch
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrStored is what Forward and Reverse return for a section without contents: its bytes
+// are in the store, under the hashes of its entries.
+var ErrStored = errors.New("the contents are in the store")
+
+// SyntaxError says that a diff is malformed, and where.
+type SyntaxError struct {
+	Line   int    // counted from 1
+	Reason string // what is wrong with it
+	Text   string // the line as it stands there, shortened; "" at the end of the file
+}
+
+// Error returns "line N: reason: text".
+func (e *SyntaxError) Error() string {
+	if e.Text == "" {
+		return fmt.Sprintf("line %d: %s", e.Line, e.Reason)
+	}
+	return fmt.Sprintf("line %d: %s: %q", e.Line, e.Reason, e.Text)
+}
+
+// MismatchError says that a content is not the one a section was made for.
+type MismatchError struct {
+	Path   string
+	Line   int // the first differing line of the content, counted from 1; 0: no single line
+	Reason string
+}
+
+// Error returns "path: reason", with the line of the content where there is one.
+func (e *MismatchError) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s: line %d: %s", Quote(e.Path), e.Line, e.Reason)
+	}
+	return Quote(e.Path) + ": " + e.Reason
+}
+
+// ConflictError says that a section cannot be merged into a content.
+type ConflictError struct {
+	Path   string
+	Hunk   int    // the hunk that cannot, counted from 1; 0: the section as a whole
+	Header string // that hunk's "@@ ... @@" line
+	Reason string
+}
+
+// Error returns "path: hunk N (@@ ... @@): reason".
+func (e *ConflictError) Error() string {
+	if e.Hunk > 0 {
+		return fmt.Sprintf("%s: hunk %d (%s): %s", Quote(e.Path), e.Hunk, e.Header, e.Reason)
+	}
+	return Quote(e.Path) + ": " + e.Reason
+}
+
+// OrderError says that a Change does not fit behind those written before it.
+type OrderError struct {
+	Path   string
+	Reason string
+}
+
+// Error returns "path: reason".
+func (e *OrderError) Error() string { return Quote(e.Path) + ": " + e.Reason }

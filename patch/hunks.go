@@ -1,0 +1,193 @@
+package patch
+
+// collect turns the marks of the lines that stay into edits.
+func collect(sameA, sameB []bool) []edit {
+	var edits []edit
+	i, j := 0, 0
+	for i < len(sameA) || j < len(sameB) {
+		if i < len(sameA) && j < len(sameB) && sameA[i] && sameB[j] {
+			i++
+			j++
+			continue
+		}
+		e := edit{a0: i, b0: j}
+		for i < len(sameA) && !sameA[i] {
+			i++
+		}
+		for j < len(sameB) && !sameB[j] {
+			j++
+		}
+		e.a1, e.b1 = i, j
+		edits = append(edits, e)
+	}
+	return edits
+}
+
+// slide moves each edit that only adds or only removes lines up until it touches the edit
+// before it, and is joined to it, or else down until it touches the one behind, or as far
+// as it goes: the same change in fewer pieces, and where people expect it.
+func slide(edits []edit, a, b []int32) []edit {
+	out := edits[:0]
+	for n := 0; n < len(edits); n++ {
+		e := edits[n]
+		e = shorten(e, a, b)
+		if e.a0 == e.a1 && e.b0 == e.b1 {
+			continue
+		}
+		lowA, lowB := 0, 0
+		if len(out) > 0 {
+			lowA, lowB = out[len(out)-1].a1, out[len(out)-1].b1
+		}
+		highA, highB := len(a), len(b)
+		if n+1 < len(edits) {
+			highA, highB = edits[n+1].a0, edits[n+1].b0
+		}
+		if up := slideUp(e, a, b, lowA, lowB); up.a0 == lowA && up.b0 == lowB && len(out) > 0 {
+			out[len(out)-1].a1, out[len(out)-1].b1 = up.a1, up.b1
+			continue
+		}
+		e = slideDown(e, a, b, highA, highB)
+		if n+1 < len(edits) && e.a1 == highA && e.b1 == highB {
+			edits[n+1].a0, edits[n+1].b0 = e.a0, e.b0
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// shorten drops equal lines from the ends of an edit.
+func shorten(e edit, a, b []int32) edit {
+	for e.a0 < e.a1 && e.b0 < e.b1 && a[e.a0] == b[e.b0] {
+		e.a0++
+		e.b0++
+	}
+	for e.a0 < e.a1 && e.b0 < e.b1 && a[e.a1-1] == b[e.b1-1] {
+		e.a1--
+		e.b1--
+	}
+	return e
+}
+
+// slideUp moves an edit with lines on one side only up, not above the given lines. What is
+// above it is common to both sides.
+func slideUp(e edit, a, b []int32, lowA, lowB int) edit {
+	for e.a0 > lowA && e.b0 > lowB {
+		switch {
+		case e.a0 == e.a1 && b[e.b0-1] == b[e.b1-1]:
+		case e.b0 == e.b1 && a[e.a0-1] == a[e.a1-1]:
+		default:
+			return e
+		}
+		e = edit{e.a0 - 1, e.a1 - 1, e.b0 - 1, e.b1 - 1}
+	}
+	return e
+}
+
+// slideDown is slideUp the other way.
+func slideDown(e edit, a, b []int32, highA, highB int) edit {
+	for e.a1 < highA && e.b1 < highB {
+		switch {
+		case e.a0 == e.a1 && b[e.b0] == b[e.b1]:
+		case e.b0 == e.b1 && a[e.a0] == a[e.a1]:
+		default:
+			return e
+		}
+		e = edit{e.a0 + 1, e.a1 + 1, e.b0 + 1, e.b1 + 1}
+	}
+	return e
+}
+
+// group is one hunk to be: the edits from to to, exclusive, of a comparison, and the lines
+// it covers with its context.
+type group struct {
+	from, to       int
+	a0, a1, b0, b1 int
+}
+
+// hunks groups the edits whose contexts touch or overlap.
+func (c *comparison) hunks() []group {
+	var groups []group
+	for i, e := range c.edits {
+		lead := min(contextLines, e.a0)
+		follow := min(contextLines, c.a.len()-e.a1)
+		g := group{i, i + 1, e.a0 - lead, e.a1 + follow, e.b0 - lead, e.b1 + follow}
+		if n := len(groups); n > 0 && groups[n-1].a1 >= g.a0 {
+			last := &groups[n-1]
+			last.to, last.a1, last.b1 = g.to, g.a1, g.b1
+			continue
+		}
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// header returns the group as a hunk without its lines.
+func (c *comparison) header(g group) Hunk {
+	h := Hunk{OldLines: g.a1 - g.a0, NewLines: g.b1 - g.b0}
+	h.OldStart = rangeStart(c.skip+g.a0, h.OldLines)
+	h.NewStart = rangeStart(c.skip+g.b0, h.NewLines)
+	return h
+}
+
+// rangeStart is the inverse of rangeFrom.
+func rangeStart(from, n int) int {
+	if n == 0 {
+		return from
+	}
+	return from + 1
+}
+
+// emit calls f for the pieces of a group in order: kind is ' ', '-' or '+', and the lines
+// from to to, exclusive, are those of that side (the old one for ' ').
+func (c *comparison) emit(g group, f func(kind byte, s *side, from, to int)) {
+	at := g.a0
+	for _, e := range c.edits[g.from:g.to] {
+		f(' ', &c.a, at, e.a0)
+		f('-', &c.a, e.a0, e.a1)
+		f('+', &c.b, e.b0, e.b1)
+		at = e.a1
+	}
+	f(' ', &c.a, at, g.a1)
+}
+
+// size returns what write would write, in bytes.
+func (c *comparison) size(groups []group) int64 {
+	var size int64
+	var buf []byte
+	for _, g := range groups {
+		h := c.header(g)
+		buf = h.appendHeader(buf[:0])
+		size += int64(len(buf) + 1)
+		c.emit(g, func(_ byte, s *side, from, to int) {
+			text := s.lines(from, to)
+			size += int64(to - from + len(text))
+			if len(text) > 0 && text[len(text)-1] != '\n' {
+				size += int64(len("\n" + noNewline + "\n"))
+			}
+		})
+	}
+	return size
+}
+
+// write writes the hunks and returns how many lines they add and remove.
+func (c *comparison) write(out output, groups []group) (added, removed int64) {
+	var buf []byte
+	for _, g := range groups {
+		h := c.header(g)
+		buf = append(h.appendHeader(buf[:0]), '\n')
+		out.bytes(buf)
+		c.emit(g, func(kind byte, s *side, from, to int) {
+			switch kind {
+			case '+':
+				added += int64(to - from)
+			case '-':
+				removed += int64(to - from)
+			}
+			for i := from; i < to; i++ {
+				out.line(kind, s.line(i))
+			}
+		})
+	}
+	return added, removed
+}

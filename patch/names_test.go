@@ -1,0 +1,138 @@
+package patch
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestQuote(t *testing.T) {
+	for raw, want := range map[string]string{
+		"":               "",
+		"plain":          "plain",
+		"with space":     "with space",
+		`back\slash`:     `back\slash`,
+		`in"side`:        `in"side`,
+		`"first`:         `"\"first"`,
+		"caf\xe9":        `"caf\351"`,
+		"café":           "café",
+		"café\n":         `"caf\303\251\n"`,
+		"\a\b\t\n\v\f\r": `"\a\b\t\n\v\f\r"`,
+		"\x00\x1b\x7f":   `"\000\033\177"`,
+		"\xff\"\\":       `"\377\"\\"`,
+		"\u2028":         "\u2028",
+	} {
+		got := Quote(raw)
+		assert.Equal(t, want, got)
+		assert.True(t, utf8.ValidString(got))
+		back, err := Unquote(want)
+		require.NoError(t, err, want)
+		assert.Equal(t, raw, back)
+	}
+}
+
+// What Quote would not have written is refused: one path, one spelling.
+func TestUnquoteRefuses(t *testing.T) {
+	for _, s := range []string{
+		`"`, `""`, `"a"`, `"\"a`, `"\n`, `"\n"x`, `"\x41\n"`, `"\12"`, `"\0123"`, `"\012"`, `"\400"`, `"\8\n"`, `"\`, `"\"`,
+		`"a"b\n"`, "\"a\nb\"", "a\nb", "\xff", `"café\n"`, `"\101\n"`,
+	} {
+		got, err := Unquote(s)
+		assert.Error(t, err, "%s gives %q", s, got)
+	}
+}
+
+func TestHeaderName(t *testing.T) {
+	assert.Equal(t, "a/b+c-d,e~f", headerName("a/", "b+c-d,e~f"))
+	assert.Equal(t, `"a/b c"`, headerName("a/", "b c"))
+	assert.Equal(t, `"a/\303\251\\\"\t"`, headerName("a/", "é\\\"\t"))
+}
+
+// The JSON is what encoding/json reads back, and escapes only what JSON requires.
+func TestAppendJSONString(t *testing.T) {
+	for _, s := range []string{"", "plain", `q"b\`, "<&>\u2028\u2029é\x7f", "\x00\x01\b\t\n\v\f\r\x1f"} {
+		got := AppendJSONString([]byte("x"), s)
+		var back string
+		require.NoError(t, json.Unmarshal(got[1:], &back), "%s", got)
+		assert.Equal(t, s, back)
+		sc := &scanner{data: got[1:]}
+		assert.Equal(t, s, sc.text())
+		assert.Empty(t, sc.fault)
+	}
+	assert.Equal(t, "\"<&>\u2028\x7f\"", string(AppendJSONString(nil, "<&>\u2028\x7f")))
+	assert.Equal(t, `"\u0000\b\u000b\u001f"`, string(AppendJSONString(nil, "\x00\b\v\x1f")))
+}
+
+func TestHash(t *testing.T) {
+	h := Sum([]byte("abc"))
+	const text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+	assert.Equal(t, text, h.String())
+	back, err := ParseHash(text)
+	require.NoError(t, err)
+	assert.Equal(t, h, back)
+	data, err := json.Marshal(h)
+	require.NoError(t, err)
+	assert.Equal(t, `"`+text+`"`, string(data))
+	var again Hash
+	require.NoError(t, json.Unmarshal(data, &again))
+	assert.Equal(t, h, again)
+	assert.True(t, Hash{}.IsZero())
+	assert.False(t, h.IsZero())
+	for _, s := range []string{"", text[1:], text + "0", strings.ToUpper(text), "g" + text[1:]} {
+		_, err := ParseHash(s)
+		assert.Error(t, err)
+		assert.Error(t, again.UnmarshalText([]byte(s)))
+	}
+	assert.Equal(t, h, again, "a text that is refused changes nothing")
+}
+
+func TestMode(t *testing.T) {
+	for mode, s := range map[uint32]string{0: "0", 0o644: "644", 0o4755: "4755", 0o7: "7", 0o7777: "7777"} {
+		assert.Equal(t, s, FormatMode(mode))
+		got, ok := ParseMode(s)
+		assert.True(t, ok)
+		assert.Equal(t, mode, got)
+	}
+	for _, s := range []string{"", "00", "0644", "8", "10000", "-1", "6 4", "+644"} {
+		_, ok := ParseMode(s)
+		assert.False(t, ok, s)
+	}
+}
+
+func TestCheckPath(t *testing.T) {
+	for _, p := range []string{
+		"a", "a/b", "...", "a/..b", ".gitignore", ".github/x", "a/.gitx", ".decreeignore", "x.git", "a b", "\xff", "-", "~", "a\\..\\b",
+		strings.Repeat("a", MaxPath-1),
+	} {
+		assert.NoError(t, CheckPath(p), p)
+	}
+	for p, reason := range map[string]string{
+		"": "empty path", "/": "absolute path", "/a": "absolute path", ".": "path not clean", "./a": "path not clean", "a/": "path not clean",
+		"a//b": "path not clean", "a/.": "path not clean", "..": `".." in path`, "../a": `".." in path`, "a/../b": `".." in path`, "a/..": `".." in path`,
+		"a\x00b": "NUL in path", ".git": "path in .git", "a/.git/b": "path in .git", ".decree": "path in .decree", "a/.decree": "path in .decree",
+		strings.Repeat("a", MaxPath): "path too long",
+	} {
+		err := CheckPath(p)
+		var pathErr *PathError
+		require.ErrorAs(t, err, &pathErr, p)
+		assert.Equal(t, reason, pathErr.Reason, p)
+		assert.Equal(t, p, pathErr.Path)
+	}
+}
+
+func TestEntrySame(t *testing.T) {
+	f := *file("x", 0o644)
+	assert.True(t, f.Same(f))
+	for _, o := range []*Entry{file("y", 0o644), file("x", 0o755), link("x"), dir(0o644)} {
+		assert.False(t, f.Same(*o))
+	}
+	l := *link("x")
+	o := l
+	o.Mode = 0o755
+	assert.True(t, l.Same(o), "a symlink's mode is not compared")
+	assert.False(t, dir(0o755).Same(*dir(0o700)))
+}

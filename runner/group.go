@@ -1,0 +1,168 @@
+//go:build linux || darwin || freebsd
+
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// killWait bounds the wait for processes that were sent KILL: one that waits
+// inside the kernel may not end for hours.
+const killWait = 2 * time.Second
+
+// errGroup refuses numbers with which kill(2) means something else than a group.
+var errGroup = errors.New("not a command's process group")
+
+// A group is a command's process group and, if it has one, its session.
+type group struct {
+	pgid    int
+	since   uint64 // the leader's start; nothing older belongs to it
+	session bool
+	tty     *os.File // the session's pseudo-terminal
+}
+
+// members lists those who live, by pid.
+func (g group) members() ([]Process, error) {
+	list, _, err := members(g.pgid, g.since)
+	return list, err
+}
+
+// signal sends each of sigs to the whole group. Members that may not be signalled
+// are passed over.
+func (g group) signal(sigs ...unix.Signal) {
+	all := []int{g.pgid}
+	if g.session {
+		all = groups(g.pgid, g.since, g.tty)
+	}
+	for _, sig := range sigs {
+		for _, pgid := range all {
+			_ = unix.Kill(-pgid, sig)
+		}
+	}
+}
+
+// terminate sends TERM, and CONT so that a stopped process gets it.
+func (g group) terminate() { g.signal(unix.SIGTERM, unix.SIGCONT) }
+
+// kill ends the group without asking.
+func (g group) kill() { g.signal(unix.SIGKILL) }
+
+// A pause waits d and reports whether the wait for a graceful end is still on.
+type pause func(d time.Duration) bool
+
+// An ending is what was met when a group was ended.
+type ending struct {
+	met, left []Process // those who had to be ended, and those of them who did not end; by pid
+	others    bool      // there may be processes that left the group before
+}
+
+// end ends all that lives in the group: TERM, up to grace, KILL. Wait is called
+// between looks; when it returns false, KILL follows at once.
+func (g group) end(grace time.Duration, wait pause) (ending, error) {
+	left, others, err := members(g.pgid, g.since)
+	if err != nil || len(left) == 0 {
+		return ending{others: others}, err
+	}
+	met := left
+	if grace > 0 {
+		g.terminate()
+		met, left, err = g.await(met, grace, wait)
+	}
+	if err == nil && (grace <= 0 || len(left) > 0) {
+		// Those who are born while the others die are killed in the next round.
+		met, left, err = g.await(met, killWait, func(d time.Duration) bool {
+			g.kill()
+			time.Sleep(d)
+			return true
+		})
+	}
+	slices.SortFunc(met, func(a, b Process) int { return a.PID - b.PID })
+	return ending{met: met, left: left, others: true}, err
+}
+
+// await looks at the group until it is empty, limit has passed or wait says no. It
+// adds whom it saw to met.
+func (g group) await(met []Process, limit time.Duration, wait pause) (all, left []Process, err error) {
+	met = slices.Clone(met)
+	seen := make(map[int]bool, len(met))
+	for _, p := range met {
+		seen[p.PID] = true
+	}
+	step, until := time.Millisecond, time.Now().Add(limit)
+	for {
+		left, err = g.members()
+		if err != nil {
+			return met, nil, err
+		}
+		for _, p := range left {
+			if !seen[p.PID] {
+				seen[p.PID] = true
+				met = append(met, p)
+			}
+		}
+		if len(left) == 0 || !time.Now().Before(until) || !wait(step) {
+			return met, left, nil
+		}
+		step = min(2*step, 50*time.Millisecond)
+	}
+}
+
+// Alive lists the live members of the group that l led, by pid; zombies do not
+// count. A group of another boot, or one whose number another process has by now,
+// is gone.
+func Alive(l Leader) ([]Process, error) {
+	if l.PGID <= 1 {
+		return nil, fmt.Errorf("group %d: %w", l.PGID, errGroup)
+	}
+	if now := BootID(); l.BootID != "" && now != "" && l.BootID != now {
+		return nil, nil
+	}
+	if gone, err := reused(l); gone || err != nil {
+		return nil, err
+	}
+	list, _, err := members(l.PGID, l.StartTime)
+	return list, err
+}
+
+// Kill ends what Alive lists: TERM, up to grace, KILL. It returns nil when all are
+// gone, and an error that names those who are not.
+func Kill(l Leader, grace time.Duration) error {
+	alive, err := Alive(l)
+	if err != nil || len(alive) == 0 {
+		return err
+	}
+	self := os.Getpid()
+	for _, p := range alive {
+		if p.PID == self {
+			return fmt.Errorf("group %d: this process belongs to it", l.PGID)
+		}
+	}
+	g := group{pgid: l.PGID, since: l.StartTime, session: true}
+	e, err := g.end(grace, func(d time.Duration) bool {
+		time.Sleep(d)
+		return true
+	})
+	if err == nil && len(e.left) > 0 {
+		err = fmt.Errorf("group %d: still alive: %s", l.PGID, names(e.left))
+	}
+	return err
+}
+
+// names is a list for a message: "sleep (123), sh (124)".
+func names(list []Process) string {
+	var b strings.Builder
+	for i, p := range list {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s (%d)", p.Name, p.PID)
+	}
+	return b.String()
+}

@@ -1,0 +1,65 @@
+package runner
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// zombie is SZOMB of <sys/proc.h>.
+const zombie = 5
+
+// members lists the live processes of the group, by pid. Others are not looked for.
+func members(pgid int, since uint64) (list []Process, others bool, err error) {
+	procs, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", pgid)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range procs {
+		p := &procs[i].Proc
+		if p.P_stat == zombie || started(p) < since {
+			continue
+		}
+		name, _, _ := bytes.Cut(p.P_comm[:], []byte{0})
+		list = append(list, Process{PID: int(p.P_pid), Name: string(name)})
+	}
+	slices.SortFunc(list, func(a, b Process) int { return a.PID - b.PID })
+	return list, false, nil
+}
+
+// started is the start of p in microseconds since 1970.
+func started(p *unix.ExternProc) uint64 {
+	return uint64(p.P_starttime.Sec)*1e6 + uint64(p.P_starttime.Usec)
+}
+
+// leaderAt describes the running process pid, the leader of its group.
+func leaderAt(pid int) Leader {
+	l := Leader{PID: pid, PGID: pid, BootID: BootID()}
+	if p, err := unix.SysctlKinfoProc("kern.proc.pid", pid); err == nil && int(p.Proc.P_pid) == pid {
+		l.StartTime = started(&p.Proc)
+	}
+	return l
+}
+
+// reused reports whether the leader's number belongs to another process by now.
+func reused(l Leader) (bool, error) {
+	p, err := unix.SysctlKinfoProc("kern.proc.pid", l.PID)
+	if err != nil || int(p.Proc.P_pid) != l.PID {
+		return false, nil
+	}
+	return l.StartTime != 0 && started(&p.Proc) != l.StartTime, nil
+}
+
+// BootID names this boot of the system; "" if it has no name.
+func BootID() string {
+	id, err := unix.Sysctl("kern.bootsessionuuid")
+	if err != nil {
+		return ""
+	}
+	return id
+}

@@ -1,0 +1,338 @@
+package runner
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A row is what /proc/PID/stat says about a process.
+type row struct {
+	pid, pgrp, session int
+	name               string
+	state              byte
+	start              uint64
+	threads            int
+}
+
+// live reports whether the process still runs. A zombie whose first thread alone
+// has ended still does.
+func (r row) live() bool {
+	switch r.state {
+	case 'Z', 'X', 'x':
+		return r.threads > 1
+	}
+	return true
+}
+
+func (r row) process() Process { return Process{PID: r.pid, Name: r.name} }
+
+var errStat = errors.New("not a process status")
+
+// parseStat reads the text of /proc/PID/stat: "pid (name) state ppid pgrp session
+// ... threads(20) itrealvalue start(22) ...". The name may hold anything, also ") ".
+func parseStat(b []byte) (row, error) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 1 || end < open {
+		return row{}, errStat
+	}
+	pid, ok := number(bytes.TrimRight(b[:open], " "))
+	r := row{pid: int(pid), name: string(b[open+1 : end])}
+	rest := bytes.TrimLeft(b[end+1:], " ")
+	for i := 3; i <= 22 && ok; i++ {
+		var f []byte
+		f, rest, _ = bytes.Cut(rest, []byte{' '})
+		var v uint64
+		switch i {
+		case 3:
+			ok = len(f) == 1
+			if ok {
+				r.state = f[0]
+			}
+		case 5, 6, 20, 22:
+			v, ok = number(f)
+		default:
+			ok = len(f) > 0
+		}
+		switch i {
+		case 5:
+			r.pgrp = int(v)
+		case 6:
+			r.session = int(v)
+		case 20:
+			r.threads = int(v)
+		case 22:
+			r.start = v
+		}
+	}
+	if !ok {
+		return row{}, errStat
+	}
+	return r, nil
+}
+
+// number reads a decimal number without making a string of it.
+func number(b []byte) (n uint64, ok bool) {
+	if len(b) == 0 || len(b) > 19 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n, true
+}
+
+func procFile(pid int, name string) string {
+	return "/proc/" + strconv.Itoa(pid) + "/" + name
+}
+
+// lookAt returns the row of one process; fs.ErrNotExist if there is none.
+func lookAt(pid int) (row, error) {
+	name := procFile(pid, "stat")
+	// The system gives the whole text, some 300 bytes, in one read.
+	b, err := readProc(name, 1, 1024)
+	if err != nil {
+		return row{}, err
+	}
+	r, err := parseStat(b)
+	if err != nil {
+		return row{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return r, nil
+}
+
+// readProc reads a file of /proc in at most so many reads of size bytes, by plain
+// system calls: a scan reads hundreds. The end of a process between two steps is
+// fs.ErrNotExist.
+func readProc(name string, reads, size int) ([]byte, error) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(fd)
+	var out []byte
+	for range reads {
+		out = slices.Grow(out, size)
+		n, err := unix.Read(fd, out[len(out):len(out)+size])
+		if err == unix.EINTR {
+			continue
+		}
+		if err == unix.ESRCH {
+			err = unix.ENOENT
+		}
+		if err != nil {
+			return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+		}
+		if n == 0 {
+			break
+		}
+		out = out[:len(out)+n]
+	}
+	return out, nil
+}
+
+// processes lists the live processes that were started at since (clock ticks) or
+// later, by pid. One that ends meanwhile is left out.
+func processes(since uint64) ([]row, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		r, err := lookAt(pid)
+		if err == nil && r.live() && r.start >= since {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return a.pid - b.pid })
+	return rows, nil
+}
+
+// of reports whether the process belongs to the group: a session has the number
+// of the group exactly if the command was given a session of its own.
+func (r row) of(pgid int) bool { return r.pgrp == pgid || r.session == pgid }
+
+// members lists the live processes of the group, by pid. Others reports whether
+// there are processes outside of it that are young enough to come from it.
+func members(pgid int, since uint64) (list []Process, others bool, err error) {
+	rows, err := processes(since)
+	for _, r := range rows {
+		if r.of(pgid) {
+			list = append(list, r.process())
+		} else {
+			others = true
+		}
+	}
+	return list, others, err
+}
+
+// groups lists the process groups that make up the group: itself, and those of
+// the jobs in its session.
+func groups(pgid int, since uint64, _ *os.File) []int {
+	out := []int{pgid}
+	rows, _ := processes(since) // without /proc the group itself is left
+	for _, r := range rows {
+		if r.session == pgid && !slices.Contains(out, r.pgrp) {
+			out = append(out, r.pgrp)
+		}
+	}
+	return out
+}
+
+// leaderAt describes the running process pid, the leader of its group.
+func leaderAt(pid int) Leader {
+	l := Leader{PID: pid, PGID: pid, BootID: BootID()}
+	if r, err := lookAt(pid); err == nil {
+		l.StartTime = r.start
+	}
+	return l
+}
+
+// stopped reports whether pid is stopped by a signal now.
+func stopped(pid int) bool {
+	r, err := lookAt(pid)
+	return err == nil && (r.state == 'T' || r.state == 't')
+}
+
+// BootID names this boot of the system; "" if it has no name.
+func BootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// reused reports whether the leader's number belongs to another process by now.
+// Then the whole group has gone: the system gives no number out again that is
+// still a group's.
+func reused(l Leader) (bool, error) {
+	r, err := lookAt(l.PID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return l.StartTime != 0 && r.start != l.StartTime, nil
+}
+
+// An outsider search finds what left the group.
+type outsiders struct {
+	pgid  int
+	since uint64
+	mark  string   // an entry of the environment that all the command's processes inherit; "": none
+	root  string   // absolute
+	held  []string // link texts of /proc/PID/fd that mean the command's output
+}
+
+// find lists the live processes outside the group that came from the command
+// (by mark, or as holders of its output) and still work in the root or hold the
+// output. What this process may not read about another is not known.
+func (o outsiders) find() []Process {
+	rows, err := processes(o.since)
+	if err != nil {
+		return nil
+	}
+	self := os.Getpid()
+	if real, err := filepath.EvalSymlinks(o.root); err == nil {
+		o.root = real
+	}
+	var out []Process
+	for _, r := range rows {
+		if r.pid == self || r.of(o.pgid) {
+			continue
+		}
+		if holds, works := o.inspect(r.pid); holds || works && o.marked(r.pid) {
+			out = append(out, r.process())
+		}
+	}
+	return out
+}
+
+// inspect reports whether pid holds the command's output, and whether its working
+// directory or an open file lies in the root.
+func (o outsiders) inspect(pid int) (holds, works bool) {
+	works = o.inRoot(procFile(pid, "cwd"))
+	dir, err := os.Open(procFile(pid, "fd"))
+	if err != nil {
+		return false, works
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		target, err := os.Readlink(procFile(pid, "fd/"+name))
+		if err != nil {
+			continue
+		}
+		holds = holds || slices.Contains(o.held, target)
+		works = works || o.covers(target)
+	}
+	return holds, works
+}
+
+func (o outsiders) inRoot(link string) bool {
+	target, err := os.Readlink(link)
+	return err == nil && o.covers(target)
+}
+
+func (o outsiders) covers(path string) bool {
+	if o.root == "" {
+		return false
+	}
+	return path == o.root || strings.HasPrefix(path, strings.TrimSuffix(o.root, "/")+"/")
+}
+
+// environReads bounds what is read of another process's environment, 64 KiB at a
+// time, to twice the system's usual limit for arguments and environment.
+const environReads = 64
+
+func (o outsiders) marked(pid int) bool {
+	if o.mark == "" {
+		return false
+	}
+	b, err := readProc(procFile(pid, "environ"), environReads, 64<<10)
+	if err != nil {
+		return false
+	}
+	for e := range bytes.SplitSeq(b, []byte{0}) {
+		if string(e) == o.mark {
+			return true
+		}
+	}
+	return false
+}
+
+// heldLink is the link text under which other processes hold f open.
+func heldLink(f *os.File) string {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return ""
+	}
+	link := ""
+	_ = conn.Control(func(fd uintptr) {
+		link, _ = os.Readlink("/proc/self/fd/" + strconv.Itoa(int(fd)))
+	})
+	return link
+}

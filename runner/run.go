@@ -1,0 +1,390 @@
+//go:build linux || darwin || freebsd
+
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Run executes c once and waits for its end and for that of its process group.
+// A command that cannot be executed is a Result with NotStarted, not an error.
+//
+// The error is about decree alone. Before the start (no such Dir, out of
+// processes or handles) the Result is empty. After it the Result is complete:
+// ErrLog says that the log is not, ctx's error that ctx ended, upon which the
+// group was ended as on a timeout.
+//
+// Run changes the process's handling of PIPE, WINCH, CONT, TSTP and TTOU while
+// it runs, and drives the terminal: no two Runs at a time with terminals.
+func Run(ctx context.Context, c Command) (Result, error) {
+	if len(c.Args) == 0 {
+		return Result{}, errors.New("no command given")
+	}
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	if err := checkDir(c.Dir); err != nil {
+		return Result{}, err
+	}
+	env := lastWins(c.Env)
+	file, code, err := lookup(c.Args[0], c.Dir, searchPath(env))
+	if err != nil {
+		return Result{ExitCode: code, NotStarted: err}, nil
+	}
+	// With a handler, writing to a closed pipe is an error and not this process's
+	// death; and the command, unlike with an ignored signal, does not inherit it.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, unix.SIGPIPE)
+	defer signal.Stop(pipes)
+
+	// From before the size is looked at, so that no change of it is missed.
+	winch := make(chan os.Signal, 1)
+	signal.Notify(winch, unix.SIGWINCH)
+	defer signal.Stop(winch)
+	stops := watchStops()
+	defer stops.close()
+
+	s, err := connect(c)
+	if err != nil {
+		return Result{}, err
+	}
+	defer s.close()
+	a := &attempt{c: c, ctx: ctx, s: s, winch: winch, stops: stops}
+	a.res.PTY, a.res.NoPTY = s.slave != nil, s.noPTY
+	defer a.job.close()
+	return a.run(file, env)
+}
+
+func checkDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s: %w", dir, unix.ENOTDIR)
+	}
+	return nil
+}
+
+// An attempt is a Run in flight.
+type attempt struct {
+	c   Command
+	ctx context.Context
+	s   *streams
+	g   group
+	job job
+	res Result
+
+	signals  <-chan os.Signal // c.Signals, nil when closed
+	winch    chan os.Signal
+	stops    stops
+	timeout  <-chan time.Time
+	ctxDone  <-chan struct{}
+	killing  <-chan time.Time // runs from TERM to KILL
+	changes  chan change
+	impolite bool // the group was killed: no more grace
+	gone     bool // the group has ended, and its number may become another's
+}
+
+// run starts the file, and sees it through.
+func (a *attempt) run(file string, env []string) (Result, error) {
+	began := time.Now()
+	if notStarted, err := a.start(file, env); notStarted != nil || err != nil {
+		a.res.NotStarted = notStarted
+		if notStarted != nil {
+			a.res.ExitCode = exitCannotExec
+		}
+		return a.res, err
+	}
+	if !a.s.session {
+		// The command is in the foreground, or may come there; what decree then
+		// writes to the terminal (stty tostop) must not stop it.
+		defer ignore(unix.SIGTTOU)()
+	}
+	if a.c.Started != nil {
+		a.c.Started(leaderAt(a.g.pgid))
+	}
+	a.signals, a.ctxDone = a.c.Signals, a.ctx.Done()
+	if a.c.Timeout > 0 {
+		timer := time.NewTimer(a.c.Timeout - time.Since(began))
+		defer timer.Stop()
+		a.timeout = timer.C
+	}
+
+	last := a.await()
+	a.res.Duration = time.Since(began)
+	a.timeout, a.killing = nil, nil
+	e, err := a.g.end(a.grace(), a.pause)
+	a.res.Stragglers, a.res.Survivors = e.met, e.left
+	if err != nil {
+		a.g.kill() // without a list of its members, at least that
+	}
+	a.conclude(reap(a.g.pgid, last))
+	a.gone = true
+	a.job.take()
+	a.finishOutput()
+	if e.others {
+		a.res.Outside = a.outside()
+	}
+	a.s.close()
+	a.setExit()
+	return a.res, errors.Join(a.logError(), err, a.ctx.Err())
+}
+
+// start starts the command, its group and the copying.
+func (a *attempt) start(file string, env []string) (notStarted, failed error) {
+	front := eager(a.s)
+	if front != nil {
+		a.job.tty, a.job.given = front, true
+	}
+	p, err := os.StartProcess(file, a.c.Args, &os.ProcAttr{
+		Dir:   a.c.Dir,
+		Env:   env,
+		Files: a.s.child[:],
+		Sys:   a.s.procAttr(front),
+	})
+	if err != nil {
+		return startFailure(a.c.Args[0], err)
+	}
+	pid := p.Pid
+	_ = p.Release() // waiting is done here, also for stops
+	a.g = group{pgid: pid, since: leaderAt(pid).StartTime, session: a.s.session, tty: a.s.master}
+	a.s.begin()
+	a.changes = make(chan change)
+	go func() {
+		for {
+			ch := awaitChange(pid)
+			a.changes <- ch
+			if ch.ended {
+				return
+			}
+		}
+	}()
+	return nil, nil
+}
+
+// await handles all that happens until the command itself has ended.
+func (a *attempt) await() change {
+	for {
+		select {
+		case ch := <-a.changes:
+			if ch.ended {
+				return ch
+			}
+			a.stopped(ch.stopped)
+		case <-a.timeout:
+			a.res.TimedOut = true
+			a.timeout = nil
+			a.terminate()
+		case <-a.killing:
+			a.impolite = true
+			a.killing = nil
+			a.g.kill()
+		case <-a.ctxDone:
+			a.ctxDone = nil
+			a.terminate()
+		case sig, ok := <-a.signals:
+			a.interrupt(sig, ok)
+		case <-a.winch:
+			a.resize()
+		case <-a.stops:
+			a.ctrlZ()
+		}
+	}
+}
+
+// terminate sends TERM, and has KILL sent when the grace is over.
+func (a *attempt) terminate() {
+	if a.killing != nil || a.impolite {
+		return
+	}
+	a.g.terminate()
+	a.killing = time.After(a.c.Grace)
+}
+
+// interrupt passes a signal of decree's on: the first to the group, and at the
+// second the group is killed.
+func (a *attempt) interrupt(sig os.Signal, ok bool) {
+	if !ok {
+		a.signals = nil
+		return
+	}
+	if a.res.Interrupted != nil {
+		a.impolite = true
+		if !a.gone {
+			a.g.kill()
+		}
+		return
+	}
+	a.res.Interrupted = sig
+	if s, ok := sig.(unix.Signal); ok && !a.gone {
+		a.g.signal(s, unix.SIGCONT)
+	}
+}
+
+// resize follows the size of the user's terminal.
+func (a *attempt) resize() {
+	if a.s.slave != nil {
+		copySize(a.s.master, a.s.outer)
+	}
+	if !a.s.session && !a.job.given {
+		a.g.signal(unix.SIGWINCH) // the terminal told decree's group alone
+	}
+}
+
+// ctrlZ passes the terminal's Ctrl-Z on, when it came to decree.
+func (a *attempt) ctrlZ() {
+	a.g.signal(unix.SIGTSTP)
+	// The command's stop, if it does stop, is this one and not a further one.
+	select {
+	case ch := <-a.changes:
+		if ch.ended {
+			go func() { a.changes <- ch }()
+			return
+		}
+	case <-time.After(stopTime):
+	}
+	a.suspend()
+}
+
+// stopped handles a stop of the command by sig.
+func (a *attempt) stopped(sig unix.Signal) {
+	if !stopped(a.g.pgid) || a.job.find(a.s) == nil {
+		return // it goes on already; or there is no job control that could continue it
+	}
+	wants := sig == unix.SIGTTIN || sig == unix.SIGTTOU
+	if wants && !a.s.session && a.job.give(a.g.pgid) {
+		a.g.signal(unix.SIGCONT)
+		return
+	}
+	a.suspend()
+}
+
+// suspend stops decree's job, the command being stopped, and continues both.
+func (a *attempt) suspend() {
+	a.s.flush()
+	given := a.job.given
+	a.job.take()
+	if a.s.keys != nil {
+		a.s.keys.pause()
+	}
+	a.stops.stopSelf()
+	if a.s.keys != nil {
+		a.s.keys.resume()
+	}
+	if a.s.slave != nil {
+		copySize(a.s.master, a.s.outer)
+	}
+	if given {
+		a.job.give(a.g.pgid)
+	}
+	a.g.signal(unix.SIGCONT)
+}
+
+// grace is what the stragglers are given.
+func (a *attempt) grace() time.Duration {
+	if a.impolite {
+		return 0
+	}
+	return a.c.Grace
+}
+
+// pause waits d while the group is being ended, and reports whether to go on
+// politely.
+func (a *attempt) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case sig, ok := <-a.signals:
+		a.interrupt(sig, ok)
+	case <-a.stops:
+		a.stops.stopSelf()
+	case <-a.ctxDone:
+		a.ctxDone = nil
+	}
+	return !a.impolite
+}
+
+// finishOutput waits until what the group wrote has been passed on. The reader of
+// decree's output may take its time, as it may with the command itself; but not
+// when the attempt was cut short.
+func (a *attempt) finishOutput() {
+	a.s.settle()
+	var limit <-chan time.Time
+	for {
+		cut := a.res.TimedOut || a.res.Interrupted != nil || a.ctx.Err() != nil
+		if cut && limit == nil {
+			limit = time.After(max(a.c.Grace, 2*drainTime))
+		}
+		select {
+		case <-a.s.copied:
+			a.res.Output = a.s.outputError()
+			return
+		case <-limit:
+			return
+		case <-a.stops:
+			a.stops.stopSelf()
+		case <-a.ctxDone:
+			a.ctxDone = nil
+		case sig, ok := <-a.signals:
+			again := a.res.Interrupted != nil
+			a.interrupt(sig, ok)
+			if ok && again {
+				return
+			}
+		}
+	}
+}
+
+// logError ends the logging.
+func (a *attempt) logError() error {
+	if err := a.s.log.close(); err != nil {
+		return fmt.Errorf("%w: %w", ErrLog, err)
+	}
+	return nil
+}
+
+// runMark begins the entry of the environment by which the command's processes are
+// known when they have left its group.
+const runMark = "DECREE_RUN_ID="
+
+func (a *attempt) outside() []Process {
+	o := outsiders{pgid: a.g.pgid, since: a.g.since, root: a.c.Root, held: a.s.held}
+	if i := slices.IndexFunc(a.c.Env, func(e string) bool { return strings.HasPrefix(e, runMark) }); i >= 0 {
+		o.mark = a.c.Env[i]
+	}
+	return o.find()
+}
+
+// conclude notes how the command itself ended.
+func (a *attempt) conclude(status unix.WaitStatus) {
+	if status.Signaled() {
+		a.res.Signal = unix.SignalName(status.Signal())
+		a.res.ExitCode = 128 + int(status.Signal())
+		return
+	}
+	a.res.ExitCode = status.ExitStatus()
+}
+
+// setExit lets decree's own reasons go before the command's.
+func (a *attempt) setExit() {
+	if a.res.TimedOut {
+		a.res.ExitCode = exitTimeout
+	}
+	if s, ok := a.res.Interrupted.(unix.Signal); ok {
+		a.res.ExitCode = 128 + int(s)
+	}
+}

@@ -1,0 +1,21 @@
+//go:build !linux && !darwin && !freebsd
+
+package runner
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Run returns errors.ErrUnsupported: the system has no process groups.
+func Run(context.Context, Command) (Result, error) { return Result{}, errors.ErrUnsupported }
+
+// BootID returns "".
+func BootID() string { return "" }
+
+// Alive returns errors.ErrUnsupported.
+func Alive(Leader) ([]Process, error) { return nil, errors.ErrUnsupported }
+
+// Kill returns errors.ErrUnsupported.
+func Kill(Leader, time.Duration) error { return errors.ErrUnsupported }
