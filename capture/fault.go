@@ -1,0 +1,25 @@
+package capture
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+)
+
+var errNotRegular = errors.New("not a regular file")
+
+// absent says that the name vanished.
+func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// otherKind says that the name is there, but is not what it was taken for.
+func otherKind(err error) bool {
+	return err != nil && (errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) ||
+		errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENXIO) || err == errNotRegular ||
+		bare(err).Error() == errNotRegular.Error())
+}
+
+// exhausted says that the machine is at its end, not the file: that must never pass for
+// a file that cannot be read.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}

@@ -1,0 +1,189 @@
+package capture
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"syscall"
+
+	"decree/disk"
+)
+
+// readAttempts is how often a file that changes while it is read is read in all.
+const readAttempts = 4
+
+// errChanging says that a file changed each time.
+var errChanging = errors.New("changed while it was read")
+
+func bareInvalid(err error) bool { return errors.Is(err, syscall.EINVAL) }
+
+// readFiles reads files of one directory and records their hashes.
+func (k *worker) readFiles(n *node, which []int32) {
+	err := k.readEach(n, which)
+	k.served(n)
+	if err != nil {
+		k.fail(n.path, err)
+		return
+	}
+	k.done(n)
+}
+
+func (k *worker) readEach(n *node, which []int32) error {
+	h, done, err := k.use(n)
+	if err != nil {
+		return k.lostHandle(n, err, which)
+	}
+	defer done()
+	for _, i := range which {
+		if k.failed.Load() {
+			return nil
+		}
+		if err := k.readFile(n, h, int(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *worker) readFile(n *node, h handle, i int) error {
+	b := n.present()
+	cname := b.cname(i)
+	sum, in, err := k.hashFile(h, cname)
+	switch {
+	case err == nil:
+		k.record(n, i, sum, &in)
+		return nil
+	case absent(err):
+		n.change(func(b block) { b.setKind(i, kNone) })
+		return nil
+	case otherKind(err):
+		err := h.stat(cname, &in)
+		if err == nil && in.Kind == disk.Regular {
+			err = errChanging
+		}
+		if err == nil || absent(err) {
+			return k.differs(n, h, i, &in, err)
+		}
+	}
+	return k.unreadFile(n, i, join(n.path, b.name(i)), err)
+}
+
+// record enters what was read. The node's block stays the old one if nothing is new.
+func (k *worker) record(n *node, i int, sum Hash, in *disk.Info) {
+	old := k.start.trusts(in)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.buf == nil && n.old.kind(i) == kFile && n.old.sameFacts(i, kFile, in) && n.old.trusted(i) == old && Hash(n.old.hash(i)) == sum {
+		return
+	}
+	b := n.block()
+	b.setFacts(i, kFile, in, old)
+	copy(b.hash(i), sum[:])
+}
+
+// storeError is an error of the store, not of the file that was read.
+type storeError struct{ error }
+
+func (e storeError) Unwrap() error { return e.error }
+
+// hashFile reads a file until it stays the same while it is read, and stores it. The
+// facts are those of the descriptor that was read.
+func (k *worker) hashFile(h handle, cname []byte) (sum Hash, in disk.Info, err error) {
+	for range readAttempts {
+		same := false
+		if sum, in, same, err = k.hashOnce(h, cname); err != nil || same {
+			return sum, in, err
+		}
+	}
+	return sum, in, errChanging
+}
+
+func (k *worker) hashOnce(h handle, cname []byte) (sum Hash, in disk.Info, same bool, err error) {
+	f, err := h.open(cname)
+	if err != nil {
+		return sum, in, false, err
+	}
+	defer f.Close()
+	if in, err = f.Stat(); err != nil {
+		return sum, in, false, err
+	}
+	n := int64(0)
+	if k.req.Writer == nil {
+		sum, n, err = sumOf(f)
+	} else {
+		w := watched{from: f}
+		sum, n, err = k.req.Writer.PutFile(&w, in.Size)
+		if err != nil && w.err == nil {
+			return sum, in, false, storeError{err}
+		}
+	}
+	k.bytes.Add(n)
+	if err != nil {
+		return sum, in, false, err
+	}
+	after, err := f.Stat()
+	return sum, in, err == nil && n == in.Size && sameState(&in, &after), err
+}
+
+func sumOf(f io.Reader) (Hash, int64, error) {
+	sum := sha256.New()
+	n, err := io.Copy(sum, f)
+	return Hash(sum.Sum(nil)), n, err
+}
+
+// watched remembers the errors of reading, which the store's error may wrap or replace.
+type watched struct {
+	from io.Reader
+	err  error
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.from.Read(p)
+	if err != nil && err != io.EOF {
+		w.err = err
+	}
+	return n, err
+}
+
+// unreadFile deals with a file that could not be read: an error before a run, else it is
+// listed, and after a run keeps what the cache has of it.
+func (k *worker) unreadFile(n *node, i int, path string, err error) error {
+	var store storeError
+	if errors.As(err, &store) {
+		return store.error
+	}
+	if exhausted(err) {
+		return &UnreadableError{path, bare(err)}
+	}
+	if !k.req.AfterRun && !k.req.SkipUnreadable {
+		if err == errChanging {
+			return &ChangingError{path}
+		}
+		return &UnreadableError{path, bare(err)}
+	}
+	k.missed = append(k.missed, path)
+	n.change(func(b block) { k.keepOld(n, b, i) })
+	return nil
+}
+
+// keepOld makes record i what the cache has, not trusted, so that the next walk tries
+// again; without AfterRun, or if the cache has none, it is none.
+func (k *worker) keepOld(n *node, b block, i int) {
+	j := n.oldRecord(i)
+	b.setKind(i, kNone)
+	if j < 0 || !k.req.AfterRun {
+		return
+	}
+	switch n.old.kind(j) {
+	case kFile:
+		copy(b.rec(i)[rKind:rPerm], n.old.rec(j)[rKind:rPerm])
+		copy(b.hash(i), n.old.hash(j))
+	case kLink:
+		copy(b.rec(i)[rKind:rPerm], n.old.rec(j)[rKind:rPerm])
+		copy(b.hash(i), n.old.hash(j))
+		n.target(i, string(n.old.target(j)))
+	default:
+		return
+	}
+	b.rec(i)[rFlags] = 0
+}

@@ -1,0 +1,222 @@
+package capture
+
+import (
+	"slices"
+
+	"decree/manifest"
+)
+
+// done counts one piece of work off, and finishes the node, and its parents in turn, once
+// nothing is left: a block can only be written when those below it are.
+func (k *worker) done(n *node) {
+	for n != nil && n.pending.Add(-1) == 0 {
+		if k.failed.Load() {
+			return
+		}
+		if err := k.finish(n); err != nil {
+			k.fail(n.path, err)
+			return
+		}
+		n = n.parent
+	}
+}
+
+// finish writes the node's block, if it changed, and tells the parent.
+func (k *worker) finish(n *node) error {
+	if n.dropped {
+		return nil
+	}
+	at, total := n.was, sums{}
+	var err error
+	switch {
+	case n.empty:
+		at = ref{}
+		err = k.compare(n, nil)
+	case n.buf == nil && n.old != nil:
+		total = n.old.sums()
+	case n.buf != nil:
+		k.complete(n)
+		total = n.buf.own()
+		total.add(n.below)
+		if err = k.compare(n, n.buf); err == nil {
+			n.buf.seal(total)
+			at, err = k.cache.put(n.buf)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	n.old, n.buf, n.oldOf, n.kinds, n.targets = nil, nil, nil, nil, nil
+	if n.parent == nil {
+		k.root, k.rootSum = at, total
+		return nil
+	}
+	n.parent.tell(n.slot, n.info.Mode, at, total)
+	return nil
+}
+
+// tell enters a finished directory in its parent.
+func (n *node) tell(slot int, mode uint32, at ref, total sums) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.below.add(total)
+	if n.buf == nil && n.old.kind(slot) == kDir && n.old.child(slot) == at && n.old.mode(slot) == mode {
+		return
+	}
+	n.block().setDir(slot, mode, at)
+}
+
+// complete brings the block into its final form.
+func (k *worker) complete(n *node) {
+	for _, i := range sortedKeys(n.targets) {
+		if n.buf.kind(i) == kLink {
+			n.buf.setTarget(i, n.targets[i])
+		}
+	}
+	if n.resort {
+		n.buf = n.buf.sorted()
+	}
+	for i := range n.buf.count() {
+		if n.buf.kind(i) == kNone {
+			// What this name is must be found out by the next walk.
+			le.PutUint32(n.buf[hFlags:], n.buf.flags()&^flagOld)
+			return
+		}
+	}
+}
+
+func sortedKeys(m map[int]string) []int {
+	keys := make([]int, 0, len(m))
+	for i := range m {
+		keys = append(keys, i)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// sorted returns the block with its records in order, after a kind has changed.
+func (b block) sorted() block {
+	order := make([]int, b.count())
+	total := 0
+	for i := range order {
+		order[i] = i
+		total += len(b.name(i))
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return compareNames(b.name(i), b.kind(i).isDir(), b.name(j), b.kind(j).isDir())
+	})
+	s := newBlock(len(order), total)
+	copy(s[hRules:headerSize], b[hRules:headerSize])
+	place := make([]uint32, len(order))
+	for i, j := range order {
+		place[j] = uint32(i)
+		s.setName(i, b.name(j), b.kind(j))
+		copy(s.rec(i)[rFlags:rPerm], b.rec(j)[rFlags:rPerm])
+		copy(s.hash(i), b.hash(j))
+		if b.kind(j) == kLink {
+			s.setTarget(i, string(b.target(j)))
+		}
+	}
+	for at := range order {
+		le.PutUint32(s.rec(at)[rPerm:], place[b.perm(at)])
+	}
+	return s
+}
+
+// compare notes what changed between the node's old block and the new one, nil for none.
+// Without a base nothing is noted: all is new.
+func (k *worker) compare(n *node, now block) error {
+	if k.cache.root.off == 0 {
+		return nil
+	}
+	old, i, j := n.old, 0, 0
+	oldCount, count := 0, 0
+	if old != nil {
+		oldCount = old.count()
+	}
+	if now != nil {
+		count = now.count()
+	}
+	for i < oldCount || j < count {
+		c := 0
+		switch {
+		case i == oldCount:
+			c = 1
+		case j == count:
+			c = -1
+		default:
+			c = compareNames(old.name(i), old.kind(i).isDir(), now.name(j), now.kind(j).isDir())
+		}
+		var err error
+		if c < 0 {
+			err = k.gone(n, old, i, false)
+		} else if c > 0 {
+			k.came(n, now, j, n.joined)
+		} else {
+			err = k.both(n, old, i, now, j)
+		}
+		if err != nil {
+			return err
+		}
+		if c <= 0 {
+			i++
+		}
+		if c >= 0 {
+			j++
+		}
+	}
+	return nil
+}
+
+// both compares two records of one name.
+func (k *worker) both(n *node, old block, i int, now block, j int) error {
+	was, is := old.kind(i), now.kind(j)
+	switch {
+	case !was.tracked() && !is.tracked():
+	case !was.tracked():
+		k.came(n, now, j, n.joined || was == kIgnored || was == kIgnoredDir)
+	case !is.tracked():
+		return k.gone(n, old, i, is == kIgnored || is == kIgnoredDir)
+	default:
+		a, b := old.entry(i), now.entry(j)
+		if !a.Same(b) {
+			k.changes = append(k.changes, manifest.Change{Path: join(n.path, now.name(j)), Old: &a, New: &b})
+		}
+	}
+	return nil
+}
+
+// came notes a path that is new; what is below it notes itself.
+func (k *worker) came(n *node, now block, j int, byRules bool) {
+	if !now.kind(j).tracked() {
+		return
+	}
+	e := now.entry(j)
+	path := join(n.path, now.name(j))
+	k.changes = append(k.changes, manifest.Change{Path: path, New: &e})
+	if byRules {
+		k.ruleOnly = append(k.ruleOnly, path)
+	}
+}
+
+// gone notes a path that is no longer there, with all below it.
+func (k *worker) gone(n *node, old block, i int, byRules bool) error {
+	if !old.kind(i).tracked() {
+		return nil
+	}
+	path := join(n.path, old.name(i))
+	note := func(path string, e manifest.Entry) {
+		k.changes = append(k.changes, manifest.Change{Path: path, Old: &e})
+		if byRules {
+			k.ruleOnly = append(k.ruleOnly, path)
+		}
+	}
+	note(path, old.entry(i))
+	if old.kind(i) != kDir {
+		return nil
+	}
+	return k.cache.each(old.child(i), path, func(path []byte, b block, i int) error {
+		note(string(path), b.entry(i))
+		return nil
+	})
+}

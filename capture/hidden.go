@@ -1,0 +1,101 @@
+package capture
+
+import (
+	"strings"
+	"unsafe"
+
+	"decree/ignorefile"
+)
+
+// hidden counts the recorded files that the tree's own ignore files would leave out. It
+// looks at the rules only if an ignore file is there that is not as it was frozen; one
+// that cannot be read or used counts as none, for the next capture says so.
+func (w *walk) hidden(r *Result) (int, error) {
+	found := gather(w, func(k *worker) []string { return k.found })
+	own := make(map[string]pair, len(found))
+	changed := false
+	for _, path := range found {
+		dir, name := "", path
+		if i := strings.LastIndexByte(path, '/'); i >= 0 {
+			dir, name = path[:i], path[i+1:]
+		}
+		file := w.ownRules(dir, path, name)
+		if file == nil {
+			continue
+		}
+		p := own[dir]
+		p.set(name, file)
+		own[dir] = p
+		old := w.frozen[dir].git
+		if name == decName {
+			old = w.frozen[dir].dec
+		}
+		changed = changed || old == nil || old.hash != file.hash
+	}
+	if !changed {
+		return 0, nil
+	}
+	return w.countHidden(r, own)
+}
+
+// ownRules reads one ignore file of the tree as it is now, nil if it cannot be.
+func (w *walk) ownRules(dir, path, name string) *ruleFile {
+	h := rootHandle(w.req)
+	for c := range strings.SplitSeq(dir, "/") {
+		if c == "" {
+			break
+		}
+		next, err := h.openDir([]byte(c + "\x00"))
+		h.close()
+		if err != nil {
+			return nil
+		}
+		h = next
+	}
+	defer h.close()
+	file, _, err := readRules(h, path, name)
+	if err != nil {
+		return nil
+	}
+	return file
+}
+
+// countHidden goes through the recorded tree with other rules.
+func (w *walk) countHidden(r *Result, own map[string]pair) (int, error) {
+	type scope struct {
+		rules *ignorefile.Rules
+		path  int // length of the directory's path
+	}
+	rules, _ := own[""].enter(nil, 0, "")
+	scopes := []scope{{rules, 0}}
+	count := 0
+	err := w.cache.descend(r.root, "", func(path []byte, b block, i int) (bool, error) {
+		kd := b.kind(i)
+		if !kd.tracked() {
+			return false, nil
+		}
+		up := len(path) - len(b.name(i)) - 1
+		for scopes[len(scopes)-1].path > max(up, 0) {
+			scopes = scopes[:len(scopes)-1]
+		}
+		rules := scopes[len(scopes)-1].rules
+		if rules.Match(unsafe.String(&path[0], len(path)), kd == kDir).Ignored {
+			if kd != kDir {
+				count++
+				return false, nil
+			}
+			below, err := w.cache.block(b.child(i))
+			if err == nil && below != nil {
+				count += int(below.sums().files)
+			}
+			return false, err
+		}
+		if kd == kDir {
+			dir := string(path)
+			rules, _ := own[dir].enter(rules, 0, dir)
+			scopes = append(scopes, scope{rules, len(path)})
+		}
+		return true, nil
+	})
+	return count, err
+}

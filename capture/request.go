@@ -1,0 +1,245 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"decree/disk"
+	"decree/manifest"
+	"decree/patch"
+)
+
+// Hash is the SHA-256 of a content.
+type Hash = manifest.Hash
+
+// LargeFile is the size in bytes above which a file is named in Result.Large.
+const LargeFile = 100 << 20
+
+// Objects says what the store holds; *store.Store is one.
+type Objects interface{ Has(Hash) bool }
+
+// Writer stores contents; *store.Writer is one. It is used by many walkers at once.
+type Writer interface {
+	// PutFile reads f to its end, stores it, and returns the hash and the length read.
+	PutFile(f io.Reader, size int64) (Hash, int64, error)
+	PutBytes(b []byte) (Hash, error)
+}
+
+// RuleFile is an ignore file that a walk has read: its path from the root
+// ("src/.gitignore") and the hash of its bytes.
+type RuleFile struct {
+	Path   string `json:"path"`
+	SHA256 Hash   `json:"sha256"`
+}
+
+// Limits bound a tree; zero is no bound.
+type Limits struct {
+	MaxFiles int
+	MaxBytes int64
+}
+
+// Request says what to capture and how. The zero value of each optional field is the
+// default.
+type Request struct {
+	Root disk.Dir // the tree
+
+	// Writer takes the bytes of new files and of ignore files. Leave it nil to read
+	// only: then nothing is written anywhere, and the result cannot be committed.
+	Writer Writer
+	// CacheDir holds the file "cache", the stat cache; nil: none is used.
+	CacheDir disk.Dir
+	// Store, with CheckStore, is asked for every hash that the cache knows; what it
+	// lacks is read again. For a capture after the store was damaged or cleaned up.
+	Store      Objects
+	CheckStore bool
+
+	Exclude []disk.Info // directories left out wherever they are met, by device and inode
+
+	// Frozen are the ignore files of an earlier walk; then none is read from the tree.
+	// Nil: the tree's own count; for a run that had none, give an empty slice.
+	// RuleData gives the bytes of a frozen file.
+	Frozen   []RuleFile
+	RuleData func(Hash) ([]byte, error)
+
+	Full           bool // read every file, whatever the cache says
+	SkipUnreadable bool // list in Unrecorded what cannot be read, instead of an error
+	AfterRun       bool // the same, and what cannot be read keeps its entries of the cache
+	Portable       bool // walk through the disk interface only
+
+	Workers int    // walkers; 0: chosen
+	Limits  Limits // a first capture of more is refused with a *LimitError, before a file is read
+
+	// Manifest, if set, is called at most once, when the tree's id must be computed, and
+	// what it returns gets the manifest.json in the same pass; Result.Written says so.
+	Manifest func() (io.Writer, error)
+	// Progress is called now and then, never twice at once, with the files looked at
+	// and the bytes read so far.
+	Progress func(files int, bytes int64)
+
+	start *threshold // set by tests, instead of a measured one
+}
+
+// Large is a file above LargeFile bytes.
+type Large struct {
+	Path string
+	Size int64
+}
+
+// Result is a captured tree. All lists are in byte order of the paths.
+type Result struct {
+	Tree    Hash  // the tree id
+	Files   int   // regular files and symlinks
+	Dirs    int   // without the root
+	Bytes   int64 // sum of the sizes of regular files and symlinks
+	Written bool  // Request.Manifest was called and has got the whole manifest
+
+	Base    Hash              // the tree that Changes starts from; zero: no cache was there
+	Changes []manifest.Change // Base to Tree; nil with a zero Base, all of Entries is new then
+	// RuleOnly are the paths of Changes that joined or left the tree only because the
+	// ignore rules are others than those of Base.
+	RuleOnly []string
+
+	Rules []RuleFile // every ignore file read; under Frozen, those
+	// Hidden is, under Frozen, how many recorded files the tree's own ignore files
+	// would leave out that the frozen ones do not.
+	Hidden int
+
+	Special []string // sockets, pipes and devices, not recorded
+	// Unrecorded are paths that could not be read or kept changing; a directory stands
+	// for all below it. With AfterRun they have their entries of Base, if any, in the
+	// tree; without, they are missing from it (of a directory, all below).
+	Unrecorded []string
+	Large      []Large
+
+	// Read is the number of bytes that were read and hashed.
+	Read int64
+
+	cache *cache
+	root  ref
+	owner bool
+}
+
+// UnreadableError is returned before a run for a file or directory that cannot be read.
+type UnreadableError struct {
+	Path string // from the root; "." is the root
+	Err  error
+}
+
+func (e *UnreadableError) Error() string { return fmt.Sprintf("%s: %v", patch.Quote(e.Path), e.Err) }
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// Hint tells how to go on.
+func (e *UnreadableError) Hint() string {
+	return "ignore it in .decreeignore, or go on without it: --skip-unreadable"
+}
+
+// ChangingError is returned before a run for a file that changed each time it was read.
+type ChangingError struct{ Path string }
+
+func (e *ChangingError) Error() string {
+	return fmt.Sprintf("%s: changed while it was read, %d times", patch.Quote(e.Path), readAttempts)
+}
+
+// RuleError is returned for an ignore file that cannot be read or is over-long: what it
+// leaves out must not be guessed at.
+type RuleError struct {
+	Path string
+	Err  error
+}
+
+func (e *RuleError) Error() string {
+	return fmt.Sprintf("%s: ignore file not usable: %v", patch.Quote(e.Path), e.Err)
+}
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// LimitError is returned when a first capture would take more than Limits.
+type LimitError struct {
+	Files int
+	Bytes int64
+	Limits
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%d files, %d bytes: more than a first capture takes unasked (%d files, %d bytes)",
+		e.Files, e.Bytes, e.MaxFiles, e.MaxBytes)
+}
+
+// Capture records the tree. The new cache is not in force before Result.Commit; call
+// Result.Close at the end. On an error nothing but unused bytes in the store is left.
+func Capture(ctx context.Context, req Request) (*Result, error) {
+	c, err := openCache(&req)
+	if err != nil {
+		return nil, err
+	}
+	if req.Limits != (Limits{}) && c.root.off == 0 {
+		if err := checkLimits(ctx, req); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	res, err := captureWith(ctx, &req, c)
+	if err == errDamaged {
+		// Nothing that a damaged cache said may stay: all is read again.
+		c.close()
+		if c, err = freshCache(&req); err != nil {
+			return nil, err
+		}
+		res, err = captureWith(ctx, &req, c)
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return res, nil
+}
+
+func captureWith(ctx context.Context, req *Request, c *cache) (*Result, error) {
+	w, err := newWalk(req, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.run(ctx); err != nil {
+		return nil, err
+	}
+	return w.result()
+}
+
+// checkLimits walks without reading files.
+func checkLimits(ctx context.Context, req Request) error {
+	req.Writer, req.CacheDir, req.Progress, req.Manifest = nil, nil, nil, nil
+	limits := req.Limits
+	w, err := newWalk(&req, memoryCache())
+	if err != nil {
+		return err
+	}
+	w.facts = factsStat
+	if err := w.run(ctx); err != nil {
+		return err
+	}
+	files, bytes := int(w.rootSum.files), w.rootSum.bytes
+	if limits.MaxFiles > 0 && files > limits.MaxFiles || limits.MaxBytes > 0 && bytes > limits.MaxBytes {
+		return &LimitError{Files: files, Bytes: bytes, Limits: limits}
+	}
+	return nil
+}
+
+// Entries returns the whole tree in manifest order, streamed from the cache file. It can
+// be read any number of times before Close.
+func (r *Result) Entries() manifest.Seq { return r.cache.entries(r.root) }
+
+// WriteManifest writes the tree's manifest.json to w.
+func (r *Result) WriteManifest(w io.Writer) error { return r.cache.writeManifest(w, r.root) }
+
+// Commit makes the new cache the current one. Call it once the bytes given to the Writer
+// are durable: from then on they are not read again. A lost or torn cache only costs a
+// rehash. It is an error without a Writer.
+func (r *Result) Commit() error {
+	if !r.owner {
+		return fmt.Errorf("capture: a read-only capture cannot be committed")
+	}
+	return r.cache.commit(r)
+}
+
+// Close releases the cache file.
+func (r *Result) Close() error { return r.cache.close() }

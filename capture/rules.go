@@ -1,0 +1,186 @@
+package capture
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"decree/disk"
+	"decree/ignorefile"
+	"decree/patch"
+)
+
+// The two ignore files of a directory, in rising precedence.
+const (
+	gitName = ".gitignore"
+	decName = ".decreeignore"
+)
+
+// ruleFile is a read ignore file.
+type ruleFile struct {
+	file *ignorefile.File
+	hash Hash
+}
+
+// pair is the ignore files of one directory.
+type pair struct{ git, dec *ruleFile }
+
+func (p *pair) set(name string, f *ruleFile) {
+	if name == gitName {
+		p.git = f
+	} else {
+		p.dec = f
+	}
+}
+
+// parsed returns the file, nil for none.
+func (f *ruleFile) parsed() *ignorefile.File {
+	if f == nil {
+		return nil
+	}
+	return f.file
+}
+
+// enter returns the rules in force in dir and their fingerprint, given those of its
+// parent: two walks with one fingerprint at one path have the same rules there.
+func (p pair) enter(parent *ignorefile.Rules, parentPrint uint64, dir string) (*ignorefile.Rules, uint64) {
+	if p.git == nil && p.dec == nil {
+		return parent, parentPrint
+	}
+	rules := parent.Enter(dir, p.git.parsed(), p.dec.parsed())
+	if rules == parent {
+		return parent, parentPrint
+	}
+	sum := sha256.New()
+	var b [8]byte
+	le.PutUint64(b[:], parentPrint)
+	sum.Write(b[:])
+	for _, f := range []*ruleFile{p.git, p.dec} {
+		var h Hash
+		if f != nil {
+			h = f.hash
+		}
+		sum.Write(h[:])
+	}
+	return rules, le.Uint64(sum.Sum(nil))
+}
+
+// frozenRules parses the ignore files of an earlier walk, by directory.
+func frozenRules(req *Request) (map[string]pair, error) {
+	rules := make(map[string]pair, len(req.Frozen))
+	for _, r := range req.Frozen {
+		dir, name := "", r.Path
+		if i := strings.LastIndexByte(r.Path, '/'); i >= 0 {
+			dir, name = r.Path[:i], r.Path[i+1:]
+		}
+		if name != gitName && name != decName {
+			return nil, &RuleError{r.Path, errors.New("not the name of an ignore file")}
+		}
+		if req.RuleData == nil {
+			return nil, &RuleError{r.Path, errors.New("its recorded bytes are not at hand")}
+		}
+		data, err := req.RuleData(r.SHA256)
+		if err != nil {
+			return nil, &RuleError{r.Path, err}
+		}
+		file, err := ignorefile.Parse(r.Path, data)
+		if err != nil {
+			return nil, &RuleError{r.Path, err}
+		}
+		p := rules[dir]
+		p.set(name, &ruleFile{file, r.SHA256})
+		rules[dir] = p
+	}
+	return rules, nil
+}
+
+// readRules reads one ignore file of a directory. It returns nil if there is none: no
+// such name, or it is no plain file. A link is not followed, as git does not either.
+func readRules(h handle, path, name string) (*ruleFile, []byte, error) {
+	data, err := readSmall(h, []byte(name+"\x00"))
+	switch {
+	case absent(err) || otherKind(err):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, &RuleError{path, bare(err)}
+	}
+	file, err := ignorefile.Parse(path, data)
+	if err != nil {
+		return nil, nil, &RuleError{path, limitReason(err)}
+	}
+	return &ruleFile{file, patch.Sum(data)}, data, nil
+}
+
+// limitReason drops the path that the message has already.
+func limitReason(err error) error {
+	var limit *ignorefile.LimitError
+	if !errors.As(err, &limit) {
+		return err
+	}
+	if limit.Line == 0 {
+		return fmt.Errorf("longer than %d bytes", limit.Limit)
+	}
+	return fmt.Errorf("line %d is longer than %d bytes", limit.Line, limit.Limit)
+}
+
+// readSmall reads a file into memory, again while it changes.
+func readSmall(h handle, cname []byte) ([]byte, error) {
+	for range readAttempts {
+		data, same, err := readOnce(h, cname)
+		if err != nil || same {
+			return data, err
+		}
+	}
+	return nil, fmt.Errorf("changed while it was read, %d times", readAttempts)
+}
+
+func readOnce(h handle, cname []byte) (data []byte, same bool, err error) {
+	f, err := h.open(cname)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	before, err := f.Stat()
+	if err != nil {
+		return nil, false, err
+	}
+	if before.Size > ignorefile.MaxFile {
+		return nil, false, fmt.Errorf("longer than %d bytes", ignorefile.MaxFile)
+	}
+	data = make([]byte, before.Size+1)
+	n, err := io.ReadFull(f, data)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, false, err
+	}
+	after, err := f.Stat()
+	return data[:n], err == nil && int64(n) == before.Size && sameState(&before, &after), err
+}
+
+func sameState(a, b *disk.Info) bool {
+	return a.Size == b.Size && a.Mtime == b.Mtime && a.Ctime == b.Ctime && a.Mode == b.Mode && a.SameFile(*b)
+}
+
+// sortRules brings what walkers found into one order.
+func sortRules(rules []RuleFile) {
+	slices.SortFunc(rules, func(a, b RuleFile) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// bare drops operation and path from an error: the message names the path in its own way.
+func bare(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+func join(dir string, name []byte) string {
+	if dir == "" {
+		return string(name)
+	}
+	return dir + "/" + string(name)
+}

@@ -1,0 +1,144 @@
+package manifest
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"decree/patch"
+)
+
+// Change is what happened to one path: Old is nil if it did not exist, New if it no
+// longer does. A path that changed its kind is one Change. A directory has Type Dir and
+// only its mode.
+type Change struct {
+	Path     string
+	Old, New *Entry
+}
+
+// Compare returns what leads from old to new, in byte order of the raw paths, files and
+// directories merged; nil if they are the same state. Its memory grows with the number of
+// changes, not with the trees. An error is that of a sequence, or wraps [ErrOrder].
+func Compare(old, new Seq) ([]Change, error) {
+	var changes []Change
+	next, stop := iter.Pull2(new)
+	defer stop()
+	c := comparer{next: next, emit: func(ch Change) { changes = append(changes, ch) }}
+	c.advance()
+	for it, err := range old {
+		if err != nil {
+			return nil, err
+		}
+		if c.err == nil {
+			c.err = c.oldOrder.next(it)
+		}
+		if c.err == nil {
+			c.old(it)
+		}
+		if c.err != nil {
+			return nil, c.err
+		}
+	}
+	for c.more && c.err == nil {
+		c.created()
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	return Merge(changes)
+}
+
+// comparer merges two sequences; item is the next of the new one while more holds.
+type comparer struct {
+	next     func() (Item, error, bool)
+	item     Item
+	more     bool
+	err      error
+	oldOrder sections
+	newOrder sections
+	emit     func(Change)
+}
+
+func (c *comparer) advance() {
+	var err error
+	c.item, err, c.more = c.next()
+	if c.more && err == nil {
+		err = c.newOrder.next(c.item)
+	}
+	if err != nil {
+		c.err, c.more = err, false
+	}
+}
+
+func (c *comparer) created() {
+	e := c.item.Entry
+	c.emit(Change{Path: c.item.Path, New: &e})
+	c.advance()
+}
+
+func (c *comparer) old(it Item) {
+	for c.more && order(c.item, it) < 0 {
+		c.created()
+	}
+	if !c.more || order(c.item, it) > 0 {
+		was := it.Entry
+		c.emit(Change{Path: it.Path, Old: &was})
+		return
+	}
+	if !it.Entry.Same(c.item.Entry) {
+		was, is := it.Entry, c.item.Entry
+		c.emit(Change{Path: it.Path, Old: &was, New: &is})
+	}
+	c.advance()
+}
+
+// order compares two items in manifest order.
+func order(a, b Item) int {
+	if ad, bd := a.Entry.Type == Dir, b.Entry.Type == Dir; ad != bd {
+		if bd {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a.Path, b.Path)
+}
+
+// sections checks that items come in manifest order.
+type sections struct {
+	prev Item
+	any  bool
+}
+
+func (s *sections) next(it Item) error {
+	if s.any && order(s.prev, it) >= 0 {
+		return fmt.Errorf("%s: %w", patch.Quote(it.Path), ErrOrder)
+	}
+	s.prev, s.any = it, true
+	return nil
+}
+
+// Merge sorts changes by path, in place, and makes one of the two that a path has which
+// changed between file and directory. Two changes that contradict each other are an
+// error wrapping [ErrOrder].
+func Merge(changes []Change) ([]Change, error) {
+	slices.SortStableFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	out := changes[:0]
+	for _, ch := range changes {
+		if n := len(out); n > 0 && out[n-1].Path == ch.Path {
+			last := &out[n-1]
+			if last.Old != nil && ch.Old != nil || last.New != nil && ch.New != nil {
+				return nil, fmt.Errorf("%s: both file and directory: %w", patch.Quote(ch.Path), ErrOrder)
+			}
+			if ch.Old != nil {
+				last.Old = ch.Old
+			}
+			if ch.New != nil {
+				last.New = ch.New
+			}
+			continue
+		}
+		out = append(out, ch)
+	}
+	return out, nil
+}

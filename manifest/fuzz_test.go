@@ -1,0 +1,63 @@
+package manifest
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzDecode: what is accepted is a tree, and encoding it is a fixed point.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(encode(f, false, file("a", "x", 0o644), link("l", "t"), file("x/\xff", "", 0o755), dir("x", 0o755))))
+	f.Add([]byte(encode(f, true)))
+	f.Add([]byte(`{"version":1,"x":[{}],"files":{"a\/b":{"mode":"0","size":0,"sha256":"` + sumEmpty + `"}},"dirs":{"a":"755"}}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		d := NewDecoder(bytes.NewReader(in))
+		items, err := Collect(d.All())
+		if err != nil {
+			return
+		}
+		var once bytes.Buffer
+		require.NoError(t, Encode(&once, Of(items...), d.Partial()))
+		again, err := Collect(NewDecoder(bytes.NewReader(once.Bytes())).All())
+		require.NoError(t, err)
+		require.Equal(t, items, again)
+	})
+}
+
+// FuzzTree: the binary form has one encoding for each tree.
+func FuzzTree(f *testing.F) {
+	tree, err := AppendTree(nil, Of(file("a", "x", 0o644), link("l", "t"), file("x/\xff", "", 0o755), dir("x", 0o755)))
+	require.NoError(f, err)
+	f.Add(tree)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		items, err := Collect(DecodeTree(in))
+		if err != nil {
+			return
+		}
+		again, err := AppendTree(nil, Of(items...))
+		require.NoError(t, err)
+		require.Equal(t, in, again)
+	})
+}
+
+// FuzzDelta: a delta that fits gives a tree in order.
+func FuzzDelta(f *testing.F) {
+	base := []Item{file("a", "x", 0o644), file("b", "x", 0o644), dir("x", 0o755)}
+	changes, err := Compare(Of(base...), Of(file("b", "y", 0o755), file("c", "", 0), dir("a", 0o755)))
+	require.NoError(f, err)
+	delta, err := AppendDelta(nil, changes)
+	require.NoError(f, err)
+	f.Add(delta)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		items, err := Collect(ApplyDelta(Of(base...), in))
+		if err != nil {
+			return
+		}
+		var order sections
+		for _, it := range items {
+			require.NoError(t, order.next(it))
+		}
+	})
+}

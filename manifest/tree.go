@@ -1,0 +1,379 @@
+package manifest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"decree/patch"
+)
+
+// The binary forms begin with these bytes; the digit is their version.
+const (
+	treeMagic  = "dtree1\n\x00"
+	deltaMagic = "ddelt1\n\x00"
+)
+
+// An entry begins with a byte: its kind in the low two bits, endSection for none; then
+// whether its mode is the one before; in a delta, what is done in two more.
+const (
+	endSection = 0
+	isRegular  = 1
+	isSymlink  = 2
+	isDir      = 3
+	kindBits   = 3
+	sameMode   = 4
+	opShift    = 3
+	opBits     = 3 << opShift
+)
+
+// ErrBinary says that a tree or delta in binary form is not as this package writes it.
+var ErrBinary = errors.New("malformed tree")
+
+// packer appends paths and facts in binary form.
+type packer struct {
+	path  ordered
+	mode  uint32
+	delta bool
+}
+
+// reset starts a section. In a delta a file may be deleted that others come to lie below.
+func (p *packer) reset(files bool) {
+	p.path.reset(files && !p.delta)
+	p.mode = firstMode(files)
+}
+
+// firstMode is the mode that the first entry of a section need not spell out.
+func firstMode(files bool) uint32 {
+	if files {
+		return 0o644
+	}
+	return 0o755
+}
+
+// item appends:
+//
+//	head byte, uvarint length shared with the path before, uvarint length of the rest, the rest,
+//	unless sameMode: uvarint mode; regular: uvarint size, 32 bytes hash; symlink: uvarint length, target
+//
+// A symlink's hash and size follow from its target, its mode is always 0777.
+func (p *packer) item(dst []byte, head byte, path string, e *Entry) ([]byte, error) {
+	shared, err := p.path.next(path)
+	if err != nil {
+		return dst, fmt.Errorf("%s: %w", patch.Quote(path), err)
+	}
+	if e != nil && e.Type != Symlink && e.Mode == p.mode {
+		head |= sameMode
+	}
+	dst = append(dst, head)
+	dst = binary.AppendUvarint(dst, uint64(shared))
+	dst = binary.AppendUvarint(dst, uint64(len(path)-shared))
+	dst = append(dst, path[shared:]...)
+	if e == nil {
+		return dst, nil
+	}
+	if e.Type == Symlink {
+		dst = binary.AppendUvarint(dst, uint64(len(e.Target)))
+		return append(dst, e.Target...), nil
+	}
+	if head&sameMode == 0 {
+		dst = binary.AppendUvarint(dst, uint64(e.Mode))
+		p.mode = e.Mode
+	}
+	if e.Type == Regular {
+		dst = binary.AppendUvarint(dst, uint64(e.Size))
+		dst = append(dst, e.SHA256[:]...)
+	}
+	return dst, nil
+}
+
+func headOf(e *Entry) byte {
+	switch e.Type {
+	case Symlink:
+		return isSymlink
+	case Dir:
+		return isDir
+	}
+	return isRegular
+}
+
+// AppendTree appends s in binary form: the magic, the files, a zero byte, the
+// directories, a zero byte. It returns s's error, or one wrapping [ErrOrder].
+func AppendTree(dst []byte, s Seq) ([]byte, error) {
+	w := appender{dst}
+	err := WriteTree(&w, s)
+	return w.buf, err
+}
+
+type appender struct{ buf []byte }
+
+func (a *appender) Write(p []byte) (int, error) {
+	a.buf = append(a.buf, p...)
+	return len(p), nil
+}
+
+// WriteTree is AppendTree to a stream.
+func WriteTree(w io.Writer, s Seq) error {
+	buf := append(make([]byte, 0, flushSize+4096), treeMagic...)
+	var p packer
+	p.reset(true)
+	dirs := false
+	for it, err := range s {
+		if err != nil {
+			return err
+		}
+		if isDir := it.Entry.Type == Dir; isDir != dirs {
+			if dirs {
+				return fmt.Errorf("%s: %w", patch.Quote(it.Path), ErrOrder)
+			}
+			dirs = true
+			buf = append(buf, endSection)
+			p.reset(false)
+		}
+		if buf, err = p.item(buf, headOf(&it.Entry), it.Path, &it.Entry); err != nil {
+			return err
+		}
+		if len(buf) > flushSize {
+			if _, err := w.Write(buf); err != nil {
+				return err
+			}
+			buf = buf[:0]
+		}
+	}
+	if !dirs {
+		buf = append(buf, endSection)
+	}
+	_, err := w.Write(append(buf, endSection))
+	return err
+}
+
+// DecodeTree returns what AppendTree has written. The sequence ends with an error
+// wrapping [ErrBinary] at the first byte that is not as AppendTree writes it.
+func DecodeTree(data []byte) Seq {
+	return func(yield func(Item, error) bool) { ReadTree(bytes.NewReader(data))(yield) }
+}
+
+// ReadTree is DecodeTree from a stream, to be read once, up to its end.
+func ReadTree(r io.Reader) Seq {
+	return func(yield func(Item, error) bool) {
+		u := newUnpacker(r, treeMagic)
+		for section := range 2 {
+			u.reset(section == 0)
+			for {
+				path, e, head := u.item()
+				if u.err == nil && head&opBits != 0 {
+					u.fail("unknown flag")
+				}
+				if u.err != nil {
+					yield(Item{}, u.err)
+					return
+				}
+				if head == endSection {
+					break
+				}
+				if !yield(Item{path, e}, nil) {
+					return
+				}
+			}
+		}
+		if u.end(); u.err != nil {
+			yield(Item{}, u.err)
+		}
+	}
+}
+
+// unpacker is the inverse of packer.
+type unpacker struct {
+	r     *bufio.Reader
+	path  ordered
+	mode  uint32
+	name  []byte
+	hash  Hash
+	files bool // the section
+	delta bool
+	err   error
+}
+
+func newUnpacker(r io.Reader, magic string) *unpacker {
+	u := &unpacker{r: bufio.NewReaderSize(r, flushSize), delta: magic == deltaMagic}
+	got := make([]byte, len(magic))
+	if _, err := io.ReadFull(u.r, got); err != nil {
+		u.read(err)
+	} else if string(got) != magic {
+		u.fail("unknown format or version")
+	}
+	return u
+}
+
+func (u *unpacker) fail(reason string) {
+	if u.err == nil {
+		u.err = fmt.Errorf("%w: %s", ErrBinary, reason)
+	}
+}
+
+// read takes the reader's error; that the input ends too early is ErrBinary.
+func (u *unpacker) read(err error) {
+	if u.err != nil {
+		return
+	}
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		u.fail("cut short")
+		return
+	}
+	u.err = err
+}
+
+func (u *unpacker) reset(files bool) {
+	u.path.reset(files && !u.delta)
+	u.mode = firstMode(files)
+	u.files = files
+}
+
+func (u *unpacker) byte() byte {
+	if u.err != nil {
+		return 0
+	}
+	c, err := u.r.ReadByte()
+	if err != nil {
+		u.read(err)
+	}
+	return c
+}
+
+// uvarint refuses a number above most or with needless bytes.
+func (u *unpacker) uvarint(most uint64) uint64 {
+	var n uint64
+	for shift := 0; shift < 63; shift += 7 {
+		c := u.byte()
+		n |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			if n > most || c == 0 && shift > 0 {
+				break
+			}
+			return n
+		}
+	}
+	u.fail("number out of range")
+	return 0
+}
+
+func (u *unpacker) bytes(dst []byte) {
+	if u.err != nil {
+		return
+	}
+	if _, err := io.ReadFull(u.r, dst); err != nil {
+		u.read(err)
+	}
+}
+
+// item takes the next entry, or a section's end (head endSection). Of a deletion in a
+// delta only the path is there.
+func (u *unpacker) item() (path string, e Entry, head byte) {
+	head = u.byte()
+	if u.err != nil || head == endSection {
+		return "", e, head
+	}
+	if head&^(kindBits|sameMode|opBits) != 0 || head&kindBits == endSection || (head&kindBits == isDir) == u.files {
+		u.fail("unknown kind")
+		return "", e, head
+	}
+	path = u.key()
+	if u.err != nil {
+		return "", e, head
+	}
+	if op(head&opBits>>opShift) == opDelete {
+		if head&sameMode != 0 {
+			u.fail("unknown flag")
+		}
+		return path, e, head
+	}
+	u.facts(head, &e)
+	return path, e, head
+}
+
+func (u *unpacker) key() string {
+	shared := u.uvarint(patch.MaxPath)
+	rest := u.uvarint(patch.MaxPath)
+	if u.err != nil {
+		return ""
+	}
+	if shared > uint64(len(u.path.prev)) || shared+rest >= patch.MaxPath {
+		u.fail("path too long")
+		return ""
+	}
+	u.name = append(u.name[:0], u.path.prev[:shared]...)
+	u.name = append(u.name, make([]byte, rest)...)
+	u.bytes(u.name[shared:])
+	if u.err != nil {
+		return ""
+	}
+	path := string(u.name)
+	n, err := u.path.nextChecked(path)
+	if err != nil {
+		u.err = fmt.Errorf("%w: %w", ErrBinary, err)
+	} else if n != int(shared) {
+		u.fail("a path is not cut as it should be")
+	}
+	return path
+}
+
+func (u *unpacker) facts(head byte, e *Entry) {
+	if head&kindBits == isSymlink {
+		u.target(head, e)
+		return
+	}
+	if head&kindBits == isDir {
+		e.Type = Dir
+	}
+	e.Mode = u.mode
+	if head&sameMode == 0 {
+		if e.Mode = uint32(u.uvarint(0o7777)); e.Mode == u.mode {
+			u.fail("mode repeated")
+		}
+		u.mode = e.Mode
+	}
+	if e.Type == Regular {
+		e.Size = int64(u.uvarint(1 << 62))
+		u.bytes(u.hash[:]) // not into e, which would then be allocated
+		e.SHA256 = u.hash
+	}
+}
+
+// maxTarget bounds a symlink's target; systems allow 4,095 bytes.
+const maxTarget = 64 << 10
+
+func (u *unpacker) target(head byte, e *Entry) {
+	if head&sameMode != 0 {
+		u.fail("unknown flag")
+	}
+	n := u.uvarint(maxTarget)
+	if u.err != nil {
+		return
+	}
+	target := make([]byte, n)
+	u.bytes(target)
+	*e = Link(string(target))
+	if n == 0 {
+		u.fail("empty symlink target")
+	}
+}
+
+// Link returns the entry of a symlink to target.
+func Link(target string) Entry {
+	return Entry{Type: Symlink, Mode: 0o777, Size: int64(len(target)), SHA256: patch.Sum([]byte(target)), Target: target}
+}
+
+// end checks that nothing is left.
+func (u *unpacker) end() {
+	if u.err != nil {
+		return
+	}
+	if _, err := u.r.ReadByte(); err == nil {
+		u.fail("bytes behind the end")
+	} else if err != io.EOF {
+		u.err = err
+	}
+}

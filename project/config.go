@@ -1,0 +1,281 @@
+package project
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"decree/disk"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	configFile = "config.yml"
+	maxConfig  = 256 << 10
+)
+
+// Config is .decree/config.yml with the defaults filled in. The table in
+// schema.go says what each key means.
+type Config struct {
+	Store        string // a base; "" where the config says nothing
+	MaxFiles     int64  // capture.max_files
+	MaxBytes     int64  // capture.max_bytes
+	InlineBinary int64  // bytes
+	InlineText   int64  // bytes
+	Retention    map[string]Policy
+	MaxStore     int64 // bytes; 0: no cap
+
+	DefaultRoutine string
+	MaxAttempts    int
+	MaxDepth       int
+	Router         string
+	Notebook       string
+	RoutineSource  string
+	SpecDir        string
+}
+
+// Policy is how long records of one reason are kept: what any of its rules
+// keeps stays. The zero Policy keeps nothing beyond what is always kept.
+type Policy struct {
+	All                          bool          // every record
+	Last, Daily, Weekly, Monthly int           // that many newest, and newest of a day, ISO week, month
+	MaxAge                       time.Duration // older ones go, whatever the other rules say; alone: younger ones stay; 0: no such rule
+}
+
+// Reasons are the reasons that a record can have (product.md), in the order of
+// the help text.
+var Reasons = []string{"run", "manual", "auto", "publish", "restore", "revert", "apply"}
+
+// ConfigError is a mistake in a config, with its line.
+type ConfigError struct {
+	Path   string
+	Line   int // from 1; 0 when the file as a whole is meant
+	Reason string
+}
+
+func (e *ConfigError) Error() string {
+	if e.Line == 0 {
+		return e.Path + ": " + e.Reason
+	}
+	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Reason)
+}
+
+// Category is Usage.
+func (e *ConfigError) Category() Kind { return Usage }
+
+// Hint is the next step to take.
+func (e *ConfigError) Hint() string { return "'decree help config' lists the keys and what they take" }
+
+// readConfig reads .decree/config.yml; a missing one is the defaults.
+func readConfig(decree disk.Dir) (Config, error) {
+	if decree == nil {
+		return DefaultConfig(), nil
+	}
+	path := filepath.Join(decree.Path(), configFile)
+	data, err := ReadFile(decree, configFile, maxConfig)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return DefaultConfig(), nil
+	case err != nil:
+		return Config{}, &ConfigError{Path: path, Reason: reason(err).Error()}
+	}
+	return ParseConfig(path, data)
+}
+
+// ParseConfig reads a config; path stands in the errors, which are *ConfigError.
+// It is strict: an unknown or repeated key, a wrong type, an alias or a second
+// document is an error with its line.
+func ParseConfig(path string, data []byte) (Config, error) {
+	c := DefaultConfig()
+	root, err := parseYAML(data)
+	if err == nil && root != nil {
+		err = c.fill(root)
+	}
+	if err == nil {
+		return c, nil
+	}
+	e := &ConfigError{Path: path, Reason: err.Error()}
+	var at *lineError
+	if errors.As(err, &at) {
+		e.Line, e.Reason = at.line, at.reason
+	}
+	return Config{}, e
+}
+
+// lineError is a mistake at a line.
+type lineError struct {
+	line   int
+	reason string
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.reason) }
+
+func atLine(n *yaml.Node, format string, args ...any) error {
+	return &lineError{n.Line, fmt.Sprintf(format, args...)}
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+
+// parseYAML returns the one document's top node, nil for an empty file.
+func parseYAML(data []byte) (*yaml.Node, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, more yaml.Node
+	err := dec.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, yamlError(err)
+	}
+	if err := dec.Decode(&more); err == nil {
+		return nil, atLine(&more, "a second document")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, yamlError(err)
+	}
+	root := doc.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return nil, nil
+	}
+	return root, nil
+}
+
+func yamlError(err error) error {
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		line, _ := strconv.Atoi(m[1])
+		return &lineError{line, strings.TrimPrefix(err.Error(), m[0])}
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+// fill sets what the document says.
+func (c *Config) fill(root *yaml.Node) error {
+	return eachKey(root, "", func(key string, k, v *yaml.Node) error {
+		if key == "capture" {
+			return eachKey(v, "capture.", func(key string, k, v *yaml.Node) error { return c.set(key, k, v) })
+		}
+		return c.set(key, k, v)
+	})
+}
+
+func (c *Config) set(key string, k, v *yaml.Node) error {
+	for i := range schema {
+		if schema[i].Name == key {
+			return schema[i].set(c, v)
+		}
+	}
+	return atLine(k, "unknown key %q", key)
+}
+
+// eachKey calls f for each key of a mapping, with prefix before its name.
+func eachKey(n *yaml.Node, prefix string, f func(key string, k, v *yaml.Node) error) error {
+	if n.Kind != yaml.MappingNode {
+		return atLine(n, "%s is no mapping of keys to values", nameOf(strings.TrimSuffix(prefix, ".")))
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if k.Kind != yaml.ScalarNode {
+			return atLine(k, "a key must be plain text")
+		}
+		key := prefix + k.Value
+		if seen[key] {
+			return atLine(k, "key %q stands twice", key)
+		}
+		seen[key] = true
+		if err := f(key, k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func nameOf(key string) string {
+	if key == "" {
+		return "the config"
+	}
+	return key
+}
+
+// text takes a scalar as it is written.
+func text(n *yaml.Node) (string, error) {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" && n.Tag != "!!null" && n.Tag != "!!int" && n.Tag != "!!float" && n.Tag != "!!bool" {
+		return "", atLine(n, "wants text")
+	}
+	if n.Tag == "!!null" {
+		return "", nil
+	}
+	return n.Value, nil
+}
+
+func count(n *yaml.Node, least int64) (int64, error) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!int" {
+		if v, err := strconv.ParseInt(n.Value, 10, 64); err == nil && v >= least {
+			return v, nil
+		}
+	}
+	return 0, atLine(n, "wants a whole number from %d", least)
+}
+
+func size(n *yaml.Node) (int64, error) {
+	if n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!str") {
+		if v, err := ParseSize(n.Value); err == nil {
+			return v, nil
+		}
+	}
+	return 0, atLine(n, "wants a size such as 1048576, 64MiB or 10 GiB")
+}
+
+var sizeForm = regexp.MustCompile(`^([0-9]{1,18})(?:\.([0-9]{1,3}))?(?: ?(B|[KMGT]i?B|[KMGT]))?$`)
+
+// ParseSize reads a number of bytes: 4096, 10GiB, 64 MiB, 1.5GB. K, M, G and T
+// alone count in 1024s like KiB, MiB, GiB and TiB; KB, MB, GB, TB in 1000s.
+func ParseSize(s string) (int64, error) {
+	m := sizeForm.FindStringSubmatch(s)
+	if m == nil || m[3] == "" && m[2] != "" {
+		return 0, fmt.Errorf("%q is no size; write 1048576, 64MiB or 10 GiB", s)
+	}
+	unit := int64(1)
+	if u := m[3]; u != "" && u != "B" {
+		base := int64(1024)
+		if len(u) == 2 {
+			base = 1000
+		}
+		for range strings.IndexByte("KMGT", u[0]) + 1 {
+			unit *= base
+		}
+	}
+	whole, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil || whole > (1<<63-1)/unit-1 {
+		return 0, fmt.Errorf("%q is more bytes than there can be", s)
+	}
+	n := whole * unit
+	if m[2] != "" {
+		part, _ := strconv.ParseInt((m[2] + "00")[:3], 10, 64)
+		n += part * unit / 1000
+	}
+	return n, nil
+}
+
+var ageForm = regexp.MustCompile(`^([0-9]{1,9})([smhdw])$`)
+
+// ParseAge reads 90s, 15m, 2h, 3d or 1w: a day is 24 hours, a week seven days.
+func ParseAge(s string) (time.Duration, error) {
+	m := ageForm.FindStringSubmatch(s)
+	if m == nil {
+		return 0, fmt.Errorf("%q is no span of time; write 90s, 15m, 2h, 3d or 1w", s)
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64)
+	unit := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}[m[2]]
+	if n > int64((1<<63-1)/unit) {
+		return 0, fmt.Errorf("%q is longer than decree can count", s)
+	}
+	return time.Duration(n) * unit, nil
+}

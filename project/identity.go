@@ -1,0 +1,182 @@
+package project
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"decree/disk"
+)
+
+const (
+	identityFile = "project.json" // in .decree
+	memoryFile   = "store.json"   // in the store
+	maxIdentity  = 64 << 10
+	formatNow    = 1
+)
+
+// identity is project.json: which store belongs to this tree.
+type identity struct {
+	Version int    `json:"version"`
+	ID      string `json:"id"`
+	Store   string `json:"store"` // the base: absolute, or inTree
+}
+
+// memory is store.json: which root a store belongs to.
+type memory struct {
+	Version int    `json:"version"`
+	ID      string `json:"id"`
+	Root    string `json:"root"`
+	Dev     uint64 `json:"dev"`
+	Ino     uint64 `json:"ino"`
+}
+
+// newID is 32 random hex digits.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never returns an error
+	return hex.EncodeToString(b[:])
+}
+
+func validID(s string) bool {
+	if len(s) != 32 {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// readIdentity returns nil when there is no project.json. Anything but a
+// version-1 identity is refused; a newer version is named.
+func readIdentity(decree disk.Dir) (*identity, error) {
+	if decree == nil {
+		return nil, nil
+	}
+	data, err := ReadFile(decree, identityFile, maxIdentity)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, refusedIdentity(decree, err)
+	}
+	id, err := parseIdentity(data)
+	if err != nil {
+		return nil, refusedIdentity(decree, err)
+	}
+	return id, nil
+}
+
+func refusedIdentity(decree disk.Dir, err error) error {
+	return &Error{Kind: Refused, Msg: filepath.Join(decree.Path(), identityFile), Err: reason(err),
+		Advice: "remove the file: a store that remembers this root is then taken up again"}
+}
+
+// parseIdentity is strict in what it knows; unknown fields are not errors.
+func parseIdentity(data []byte) (*identity, error) {
+	var v struct {
+		Version *int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, fmt.Errorf("not a project's identity: %w", err)
+	}
+	if v.Version == nil || *v.Version < formatNow {
+		return nil, errors.New("not a project's identity: no version")
+	}
+	if *v.Version > formatNow {
+		return nil, fmt.Errorf("version %d is newer than this decree knows (%d)", *v.Version, formatNow)
+	}
+	var id identity
+	if err := json.Unmarshal(data, &id); err != nil {
+		return nil, fmt.Errorf("not a project's identity: %w", err)
+	}
+	if !validID(id.ID) {
+		return nil, errors.New("id is not 32 hex digits")
+	}
+	if id.Store != inTree && (!filepath.IsAbs(id.Store) || filepath.Clean(id.Store) != id.Store) {
+		return nil, fmt.Errorf("store %q is neither an absolute path nor %q", id.Store, inTree)
+	}
+	return &id, nil
+}
+
+// readMemory returns what the store in dir remembers of its root.
+func readMemory(dir disk.Dir) (*memory, error) {
+	data, err := ReadFile(dir, memoryFile, maxIdentity)
+	if err != nil {
+		return nil, err
+	}
+	var m memory
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, &fs.PathError{Op: "read", Path: filepath.Join(dir.Path(), memoryFile), Err: err}
+	}
+	if m.Version > formatNow {
+		return nil, &Error{Kind: Refused, Msg: fmt.Sprintf("%s: version %d is newer than this decree knows (%d)", filepath.Join(dir.Path(), memoryFile), m.Version, formatNow)}
+	}
+	if m.Version != formatNow || !validID(m.ID) || m.Root == "" {
+		return nil, &fs.PathError{Op: "read", Path: filepath.Join(dir.Path(), memoryFile), Err: errors.New("not a store's memory")}
+	}
+	return &m, nil
+}
+
+// bond is how a tree and the store that was found for it stand to each other.
+type bond int
+
+const (
+	strangers bond = iota // no store knows this root
+	bonded                // the store remembers this root
+	moved                 // it remembers a root that is gone: this is the same one
+	copied                // it remembers a root that is still there: this one is a copy
+	orphaned              // no project.json, but a store remembers this root
+)
+
+// compare says how the store with memory m stands to the root at path with self.
+func compare(d disk.Disk, m *memory, path string, self disk.Info) bond {
+	if m.Root == path {
+		return bonded
+	}
+	old, err := d.OpenRoot(m.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return moved
+	}
+	if err != nil {
+		// What cannot be looked at may still be there: two trees on one store is worse.
+		return copied
+	}
+	defer old.Close()
+	then, err := old.Self()
+	if err != nil {
+		return copied
+	}
+	if then.Ino != 0 && then.SameFile(self) {
+		return bonded // another way to the same directory
+	}
+	if then.Ino == m.Ino && then.Ino != 0 || claims(old, m.ID) {
+		return copied
+	}
+	return moved
+}
+
+// claims says whether the root old has a project.json with this id.
+func claims(old disk.Dir, id string) bool {
+	decree, err := old.OpenDir(dirName)
+	if err != nil {
+		return false
+	}
+	defer decree.Close()
+	i, err := readIdentity(decree)
+	return err != nil || i != nil && i.ID == id
+}
+
+// remembers says whether m is about the root at path with self, for a tree that
+// lost its project.json. The device is not compared: its number may change with
+// a reboot.
+func (m *memory) remembers(path string, self disk.Info) bool {
+	return m.Root == path && m.Ino == self.Ino
+}

@@ -1,0 +1,494 @@
+package project
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"decree/disk"
+)
+
+// gitignore keeps a user's `git status` as it was: all in .decree but what a
+// person writes there.
+const gitignore = "# written by decree: what it makes is nobody's to commit\n/*\n!/config.yml\n!/routines/\n!/cron/\n"
+
+// Project is an open project. Its handles stay valid whatever a command does
+// to the paths. It is safe for concurrent use but for EnsureDecree and Close.
+type Project struct {
+	Disk      disk.Disk
+	Root      string   // real path
+	Dir       disk.Dir // of the root
+	Decree    disk.Dir // .decree; nil when it is absent and the project was opened for reading
+	Store     disk.Dir // <base>/<id>
+	StorePath string
+	ID        string
+	Config    Config
+	Notes     []string // what the user should be told: moved, copied, adopted, the store's odd place
+
+	base string // as project.json has it
+}
+
+// Open finds the root and opens its project.
+//
+// With create it writes what is missing: the store and its memory, .decree with
+// its .gitignore, project.json. Without, it writes nothing, and a root that no
+// store remembers is an error with ErrNoProject in its chain.
+func Open(d disk.Disk, w Where, create bool) (*Project, error) {
+	root, _, err := FindRoot(d, w)
+	if err != nil {
+		return nil, err
+	}
+	p := &Project{Disk: d, Root: root}
+	if err := p.open(w, create); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Project) open(w Where, create bool) (err error) {
+	if p.Dir, err = p.Disk.OpenRoot(p.Root); err != nil {
+		return err
+	}
+	if err := p.openDecree(); err != nil {
+		return err
+	}
+	if p.Config, err = readConfig(p.Decree); err != nil {
+		return err
+	}
+	if create {
+		return p.claim(w)
+	}
+	f, err := p.examine(w)
+	if err != nil {
+		return err
+	}
+	switch f.bond {
+	case strangers:
+		return &Error{Kind: NotFound, Msg: p.Root, Err: ErrNoProject, Advice: f.hint("begin one with 'decree init' or 'decree run'")}
+	case copied:
+		f.store.Close()
+		return &Error{Kind: NotFound, Msg: fmt.Sprintf("%s is a copy of %s", p.Root, f.mem.Root), Err: ErrNoProject,
+			Advice: "it gets a history of its own with its first record"}
+	}
+	p.take(f)
+	return nil
+}
+
+// Close releases the handles. The lock is not touched.
+func (p *Project) Close() {
+	for _, d := range []disk.Dir{p.Store, p.Decree, p.Dir} {
+		if d != nil {
+			d.Close()
+		}
+	}
+	p.Store, p.Decree, p.Dir = nil, nil, nil
+}
+
+// openDecree opens .decree if it is there; a link in its or its runs' place is refused.
+func (p *Project) openDecree() error {
+	if p.Decree != nil {
+		p.Decree.Close()
+		p.Decree = nil
+	}
+	st, err := p.Dir.Stat(dirName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := plainDir(st, filepath.Join(p.Root, dirName)); err != nil {
+		return err
+	}
+	if p.Decree, err = p.Dir.OpenDir(dirName); err != nil {
+		return err
+	}
+	st, err = p.Decree.Stat("runs")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return plainDir(st, filepath.Join(p.Root, dirName, "runs"))
+}
+
+func plainDir(st disk.Info, path string) error {
+	switch st.Kind {
+	case disk.Directory:
+		return nil
+	case disk.Symlink:
+		return &Error{Kind: Refused, Msg: path + ": is a symbolic link, which decree does not follow", Advice: "put a directory in its place"}
+	}
+	return &Error{Kind: Refused, Msg: path + ": is not a directory", Advice: "move it out of the way"}
+}
+
+// finding is what examine found out about the tree and its store.
+type finding struct {
+	bond  bond
+	base  string   // as project.json has it
+	store disk.Dir // open unless strangers
+	mem   *memory
+	near  *memory // a store that remembers another directory at this path
+	nearB string  // its base
+}
+
+// hint is advice, with a word on the store of an earlier directory at this path.
+func (f *finding) hint(advice string) string {
+	if f.near == nil {
+		return advice
+	}
+	b, _ := json.Marshal(identity{Version: formatNow, ID: f.near.ID, Store: f.nearB})
+	return fmt.Sprintf("%s; an earlier directory at this path has a history: to take it up, put %s into %s/%s", advice, b, dirName, identityFile)
+}
+
+func (p *Project) examine(w Where) (*finding, error) {
+	asked, err := w.askedPlace(p.Config)
+	if err != nil {
+		return nil, err
+	}
+	self, err := p.Dir.Self()
+	if err != nil {
+		return nil, err
+	}
+	id, err := readIdentity(p.Decree)
+	if err != nil {
+		return nil, err
+	}
+	if id == nil {
+		return p.search(w, asked, self)
+	}
+	if err := p.agree(asked, place{base: id.Store}); err != nil {
+		return nil, err
+	}
+	store, m, err := p.openKnown(id)
+	if err != nil {
+		return nil, err
+	}
+	return &finding{bond: compare(p.Disk, m, p.Root, self), base: id.Store, store: store, mem: m}, nil
+}
+
+// agree refuses a place that is asked for while the project has another.
+func (p *Project) agree(asked, has place) error {
+	if !asked.asked || sameBase(p.Disk, asked.abs(p.Root), has.abs(p.Root)) {
+		return nil
+	}
+	return &Error{Kind: Refused,
+		Msg:    fmt.Sprintf("%s asks for a store in %s, but this project's is in %s", asked.origin, asked.abs(p.Root), has.abs(p.Root)),
+		Advice: fmt.Sprintf("unset %s, or move the store's directory there and correct %s/%s", asked.origin, dirName, identityFile)}
+}
+
+// openKnown opens the store that project.json names.
+func (p *Project) openKnown(id *identity) (disk.Dir, *memory, error) {
+	base := place{base: id.Store}.abs(p.Root)
+	path := filepath.Join(base, id.ID)
+	store, err := p.openStore(base, id.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &Error{Kind: Failed, Msg: path + ": this project's store is missing",
+			Advice: fmt.Sprintf("bring it back there; or, to begin a new history without it, remove %s", filepath.Join(p.Root, dirName, identityFile))}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := readMemory(store)
+	if err == nil && m.ID != id.ID {
+		err = errors.New("it is another project's")
+	}
+	if err != nil {
+		store.Close()
+		return nil, nil, &Error{Kind: Refused, Msg: path + ": not this project's store", Err: err,
+			Advice: fmt.Sprintf("if %s came with a foreign tree, remove it", filepath.Join(p.Root, dirName, identityFile))}
+	}
+	return store, m, nil
+}
+
+func (p *Project) openStore(base, id string) (disk.Dir, error) {
+	b, err := p.Disk.OpenRoot(base)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	return b.OpenDir(id)
+}
+
+// search looks through the bases for a store that remembers this root.
+func (p *Project) search(w Where, asked place, self disk.Info) (*finding, error) {
+	places := w.defaultPlaces()
+	if asked.asked {
+		places = append([]place{asked}, places...)
+	}
+	none := &finding{bond: strangers}
+	for _, pl := range places {
+		f := p.searchBase(pl, self, none)
+		if f == nil {
+			continue
+		}
+		if err := p.agree(asked, pl); err != nil {
+			f.store.Close()
+			return nil, err
+		}
+		return f, nil
+	}
+	return none, nil
+}
+
+// searchBase returns nil when no store in the base remembers this root.
+// A base or store that cannot be read is passed over.
+func (p *Project) searchBase(pl place, self disk.Info, none *finding) *finding {
+	b, err := p.Disk.OpenRoot(pl.abs(p.Root))
+	if err != nil {
+		return nil
+	}
+	defer b.Close()
+	list, err := b.List()
+	if err != nil {
+		return nil
+	}
+	for _, e := range list {
+		if !validID(e.Name) {
+			continue
+		}
+		store, err := b.OpenDir(e.Name)
+		if err != nil {
+			continue
+		}
+		m, err := readMemory(store)
+		if err == nil && m.ID == e.Name {
+			if m.remembers(p.Root, self) {
+				return &finding{bond: orphaned, base: pl.base, store: store, mem: m}
+			}
+			if m.Root == p.Root {
+				none.near, none.nearB = m, pl.base
+			}
+		}
+		store.Close()
+	}
+	return nil
+}
+
+// take makes the finding the project's.
+func (p *Project) take(f *finding) {
+	p.Store, p.ID, p.base = f.store, f.mem.ID, f.base
+	p.StorePath = filepath.Join(place{base: f.base}.abs(p.Root), f.mem.ID)
+	switch f.bond {
+	case moved:
+		p.note("the project moved here from %s; its history came along", f.mem.Root)
+	case orphaned:
+		p.note("%s/%s was gone; the store in %s remembers this root and is taken up again", dirName, identityFile, p.StorePath)
+	}
+}
+
+func (p *Project) note(format string, args ...any) {
+	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
+}
+
+const (
+	claimWait  = 10 * time.Second
+	claimPause = 5 * time.Millisecond
+)
+
+// claim opens the project for writing and makes what is missing of it. What it
+// writes, it writes under the root's lock, so that of many first commands one
+// makes the store and the others find it.
+func (p *Project) claim(w Where) error {
+	for deadline := time.Now().Add(claimWait); ; time.Sleep(claimPause) {
+		if err := p.openDecree(); err != nil {
+			return err
+		}
+		f, err := p.examine(w)
+		if err != nil {
+			return err
+		}
+		if f.bond == bonded && !p.stale(f) {
+			p.take(f)
+			return p.tighten()
+		}
+		unlock, err := p.Dir.TryLock()
+		if err == nil {
+			f.close()
+			err = p.settle(w)
+			return errors.Join(err, unlock())
+		}
+		if !errors.Is(err, disk.ErrLocked) {
+			f.close()
+			return err
+		}
+		if f.bond == bonded || f.bond == moved || f.bond == orphaned {
+			// Its holder is at work: known is enough, and writing it down can wait.
+			p.take(f)
+			return nil
+		}
+		f.close()
+		if time.Now().After(deadline) {
+			return &HeldError{}
+		}
+	}
+}
+
+func (f *finding) close() {
+	if f.store != nil {
+		f.store.Close()
+	}
+}
+
+// stale says whether the store's memory is to be written anew for this root.
+func (p *Project) stale(f *finding) bool {
+	self, err := p.Dir.Self()
+	return err == nil && f.mem.Root == p.Root && (f.mem.Ino != self.Ino || f.mem.Dev != self.Dev)
+}
+
+// settle writes what is missing; the root's lock is held.
+func (p *Project) settle(w Where) error {
+	if err := p.openDecree(); err != nil {
+		return err
+	}
+	f, err := p.examine(w)
+	if err != nil {
+		return err
+	}
+	if f.bond == strangers || f.bond == copied {
+		if f.bond == copied {
+			p.note("%s is a copy of %s; it has a store and a history of its own from now on", p.Root, f.mem.Root)
+		} else if f.near != nil {
+			p.note("%s", f.hint("a new history begins here"))
+		}
+		f.close()
+		return p.begin(w)
+	}
+	p.take(f)
+	if f.bond == moved || p.stale(f) {
+		if err := p.remember(); err != nil {
+			return err
+		}
+	}
+	if err := p.EnsureDecree(); err != nil {
+		return err
+	}
+	return p.tighten()
+}
+
+// begin makes a new store for this root and then the project.json that names
+// it: a death in between leaves a store that remembers the root.
+func (p *Project) begin(w Where) error {
+	base, pl, err := openBase(p.Disk, w, p.Config, p.Root)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	if filepath.Clean(pl.base) == filepath.Join(p.Root, filepath.FromSlash(inTree)) {
+		pl.base = inTree // it moves with the root
+	}
+	if pl.base == inTree {
+		p.note("the store is kept in %s, where a command can delete it: name a better place with DECREE_STORE before the first record", pl.abs(p.Root))
+	}
+	p.ID, p.base = newID(), pl.base
+	p.StorePath = filepath.Join(pl.abs(p.Root), p.ID)
+	if p.Store, err = MakeDir(base, p.ID, PrivateDir); err != nil {
+		return &Error{Kind: Failed, Msg: "store not made", Err: err, Advice: "name a directory that can be written with DECREE_STORE"}
+	}
+	if err := p.remember(); err != nil {
+		_ = base.Rmdir(p.ID)
+		return &Error{Kind: Failed, Msg: "store not made", Err: err, Advice: "make room there, or name another directory with DECREE_STORE"}
+	}
+	if err := base.Sync(); err != nil {
+		return err
+	}
+	return p.EnsureDecree()
+}
+
+// remember writes this root into the store.
+func (p *Project) remember() error {
+	self, err := p.Dir.Self()
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(memory{Version: formatNow, ID: p.ID, Root: p.Root, Dev: self.Dev, Ino: self.Ino})
+	if err != nil {
+		return err
+	}
+	return ReplaceFile(p.Store, memoryFile, append(b, '\n'), PrivateFile, true)
+}
+
+// tighten takes the store's directory back to its owner alone.
+func (p *Project) tighten() error {
+	self, err := p.Store.Self()
+	if err != nil || self.Mode&0o777 == PrivateDir {
+		return err
+	}
+	base, err := p.Disk.OpenRoot(filepath.Dir(p.StorePath))
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	return base.Chmod(p.ID, PrivateDir)
+}
+
+// EnsureDecree makes .decree with its .gitignore, project.json, runs and tmp
+// where they are missing, as after a command that deleted them, and opens
+// Decree anew. A .gitignore that is there is left as it is.
+func (p *Project) EnsureDecree() error {
+	if err := p.openDecree(); err != nil {
+		return err
+	}
+	made := p.Decree == nil
+	if made {
+		if err := p.Dir.Mkdir(dirName, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := p.usable(); err != nil {
+			return err
+		}
+		if err := p.openDecree(); err != nil {
+			return err
+		}
+	}
+	if err := p.fillDecree(); err != nil {
+		return err
+	}
+	if made {
+		return p.Dir.Sync()
+	}
+	return nil
+}
+
+// usable gives decree's directory to its owner whatever the umask took.
+func (p *Project) usable() error {
+	st, err := p.Dir.Stat(dirName)
+	if err != nil {
+		return err
+	}
+	if st.Mode&0o700 != 0o700 {
+		if err := p.Dir.Chmod(dirName, st.Mode|0o700); err != nil {
+			return err
+		}
+	}
+	return inherit(p.Dir, dirName, st)
+}
+
+func (p *Project) fillDecree() error {
+	if _, err := p.Decree.Stat(".gitignore"); errors.Is(err, fs.ErrNotExist) {
+		if err := ReplaceFile(p.Decree, ".gitignore", []byte(gitignore), 0o644, false); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"runs", "tmp"} {
+		d, err := MakeDir(p.Decree, name, PrivateDir)
+		if err != nil {
+			return err
+		}
+		d.Close()
+	}
+	want := identity{Version: formatNow, ID: p.ID, Store: p.base}
+	if has, err := readIdentity(p.Decree); err == nil && has != nil && *has == want {
+		return nil
+	}
+	b, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	return ReplaceFile(p.Decree, identityFile, append(b, '\n'), 0o644, true)
+}

@@ -1,0 +1,151 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"decree/disk"
+)
+
+// inTree is the base of a project whose user has no writable home, below the root.
+const inTree = ".decree/store"
+
+// place is a base and where it comes from.
+type place struct {
+	base   string // absolute, or inTree
+	origin string // for messages
+	asked  bool   // by the environment or the config, not by default
+	home   bool   // below the home directory: inTree may stand in for it
+}
+
+// askedPlace is the base that DECREE_STORE or the config asks for; asked is
+// false when neither does.
+func (w Where) askedPlace(c Config) (place, error) {
+	p := place{asked: true}
+	switch {
+	case w.StoreEnv != "":
+		p.base, p.origin = w.StoreEnv, "DECREE_STORE"
+	case c.Store != "":
+		p.base, p.origin = c.Store, "store in "+dirName+"/"+configFile
+	default:
+		return place{}, nil
+	}
+	if rest, ok := strings.CutPrefix(p.base, "~/"); ok && w.Home != "" {
+		p.base = filepath.Join(w.Home, rest)
+	}
+	if p.base == inTree {
+		return p, nil
+	}
+	if !filepath.IsAbs(p.base) {
+		return place{}, &Error{Kind: Usage, Msg: fmt.Sprintf("%s: %q is not an absolute path", p.origin, p.base), Advice: "for example /var/lib/decree"}
+	}
+	p.base = filepath.Clean(p.base)
+	return p, nil
+}
+
+// defaultPlaces are the bases that count when nothing is asked for, best first.
+func (w Where) defaultPlaces() []place {
+	var out []place
+	if filepath.IsAbs(w.DataHome) {
+		out = append(out, place{base: filepath.Join(w.DataHome, "decree"), origin: "XDG_DATA_HOME"})
+	}
+	if filepath.IsAbs(w.Home) {
+		out = append(out, place{base: filepath.Join(w.Home, ".local", "share", "decree"), origin: "the home directory", home: true})
+	}
+	return append(out, place{base: inTree, origin: "the root"})
+}
+
+// abs is the base's path for a tree at root.
+func (p place) abs(root string) string {
+	if p.base == inTree {
+		return filepath.Join(root, filepath.FromSlash(inTree))
+	}
+	return p.base
+}
+
+// openBase makes the base of a new project and returns it with the place that
+// it is at: inTree where the home directory cannot be written.
+func openBase(d disk.Disk, w Where, c Config, root string) (disk.Dir, place, error) {
+	pl, err := w.askedPlace(c)
+	if err != nil {
+		return nil, place{}, err
+	}
+	if !pl.asked {
+		pl = w.defaultPlaces()[0]
+	}
+	dir, err := w.makeBase(d, pl, root)
+	if err != nil && pl.home && noWritableHome(err) {
+		pl = place{base: inTree, origin: "the root"}
+		dir, err = w.makeBase(d, pl, root)
+	}
+	if err != nil {
+		return nil, place{}, &Error{Kind: Failed, Msg: "no place for the store", Err: err,
+			Advice: "name a directory that can be written with DECREE_STORE"}
+	}
+	return dir, pl, nil
+}
+
+func (w Where) makeBase(d disk.Disk, pl place, root string) (disk.Dir, error) {
+	if pl.home {
+		// A home that does not exist is not made: system users have such ones.
+		h, err := d.OpenRoot(w.Home)
+		if err != nil {
+			return nil, err
+		}
+		h.Close()
+	}
+	return makePath(d, pl.abs(root))
+}
+
+func noWritableHome(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || readOnly(err)
+}
+
+// makePath opens path and makes what is missing of it, private and durable.
+func makePath(d disk.Disk, path string) (disk.Dir, error) {
+	dir, err := d.OpenRoot(path)
+	if !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path) {
+		return dir, err
+	}
+	parent, err := makePath(d, filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	name := filepath.Base(path)
+	perm := PrivateDir
+	if name == dirName {
+		perm = 0o755
+	}
+	if dir, err = MakeDir(parent, name, perm); err != nil {
+		return nil, err
+	}
+	if err := parent.Sync(); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+// sameBase compares two bases by directory where both exist, else by name.
+func sameBase(d disk.Disk, a, b string) bool {
+	if a == b {
+		return true
+	}
+	da, err := d.OpenRoot(a)
+	if err != nil {
+		return false
+	}
+	defer da.Close()
+	db, err := d.OpenRoot(b)
+	if err != nil {
+		return false
+	}
+	defer db.Close()
+	ia, erra := da.Self()
+	ib, errb := db.Self()
+	return erra == nil && errb == nil && ia.Ino != 0 && ia.SameFile(ib)
+}

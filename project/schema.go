@@ -1,0 +1,205 @@
+package project
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Key is one key of the config: the help text and the parser are made of the
+// same table, and its Default is parsed like a user's value.
+type Key struct {
+	Name    string // "capture.max_files": max_files below capture
+	Type    string // text, number, size, policies
+	Default string // as YAML; "" is empty text or nothing
+	Doc     string // one sentence or two
+
+	set func(*Config, *yaml.Node) error
+}
+
+// Schema is the table of the config's keys.
+func Schema() []Key { return slices.Clone(schema) }
+
+var schema []Key
+
+// The table is filled by init: its setters lead back to it.
+func init() {
+	schema = []Key{
+		{"store", "text", "", "Where stores are kept: an absolute path, ~/..., or .decree/store. DECREE_STORE goes before it. It is decided with the first record; a project's store does not move afterwards.", setText(func(c *Config) *string { return &c.Store })},
+		{"capture.max_files", "number", "1000000", "A first capture of more files asks first, or needs --yes.", setCount(func(c *Config) *int64 { return &c.MaxFiles })},
+		{"capture.max_bytes", "size", "20GiB", "A first capture of more bytes asks first, or needs --yes.", setSize(func(c *Config) *int64 { return &c.MaxBytes })},
+		{"inline_binary", "size", "1MiB", "Binary contents up to this size stand in changes.diff; larger ones are only in the store.", setSize(func(c *Config) *int64 { return &c.InlineBinary })},
+		{"inline_text", "size", "64MiB", "A file's section of changes.diff up to this size stands there; a larger one is only in the store.", setSize(func(c *Config) *int64 { return &c.InlineText })},
+		{"retention", "policies", defaultRetention, "How long records are kept, a policy a reason (" + strings.Join(Reasons, ", ") + "): all, or any of last, daily, weekly, monthly (numbers) and max_age (30d). A record stays if one of the numbers keeps it; older ones than max_age go. Reasons that are not named keep their default.", setRetention},
+		{"max_store", "size", "0", "When the store is larger, records go, oldest first, until it fits; 0 is no cap.", setSize(func(c *Config) *int64 { return &c.MaxStore })},
+		{"default_routine", "text", "develop", "The routine of a message that names none.", setText(func(c *Config) *string { return &c.DefaultRoutine })},
+		{"max_attempts", "number", "3", "How often a message's routine is tried in all.", setInt(func(c *Config) *int { return &c.MaxAttempts }, 1)},
+		{"max_retries", "number", "", "Read as max_attempts.", setInt(func(c *Config) *int { return &c.MaxAttempts }, 1)},
+		{"max_depth", "number", "10", "How many messages a chain may have: seq 0 to one less.", setInt(func(c *Config) *int { return &c.MaxDepth }, 1)},
+		{"router", "text", "", "A command that picks a routine: the prompt is its stdin, a routine's name its answer.", setText(func(c *Config) *string { return &c.Router })},
+		{"notebook", "text", "", "The command line that executes .ipynb routines, with {input}, {output} and {params}; else papermill, else jupyter nbconvert --execute.", setText(func(c *Config) *string { return &c.Notebook })},
+		{"routine_source", "text", "", "A directory of shared routines, searched after .decree/routines.", setText(func(c *Config) *string { return &c.RoutineSource })},
+		{"spec_dir", "text", "specs", "The directory that holds *.spec.md.", setText(func(c *Config) *string { return &c.SpecDir })},
+	}
+}
+
+const defaultRetention = "{run: {last: 500}, manual: {last: 50}, auto: {last: 200}, publish: all, restore: {last: 50}, revert: {last: 50}, apply: {last: 50}}"
+
+// DefaultConfig is the config of a project without one.
+func DefaultConfig() Config {
+	c := defaults()
+	policies := make(map[string]Policy, len(c.Retention))
+	for k, v := range c.Retention {
+		policies[k] = v
+	}
+	c.Retention = policies
+	return c
+}
+
+var defaults = sync.OnceValue(func() Config {
+	var c Config
+	for _, k := range schema {
+		if k.Default == "" {
+			continue
+		}
+		n, err := parseYAML([]byte(k.Default))
+		if err == nil {
+			err = k.set(&c, n)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("the default of %s: %v", k.Name, err)) // a mistake in the table, which a test meets first
+		}
+	}
+	return c
+})
+
+// ConfigHelp is the text of `decree help config`.
+func ConfigHelp() string {
+	var b strings.Builder
+	b.WriteString("The config is .decree/config.yml. All keys are optional; an unknown one, or a\nvalue of another type, is an error with its line. Sizes are bytes, or 64MiB,\n10 GiB. A dot means a key below another: capture.max_files is max_files\nbelow capture.\n")
+	for _, k := range schema {
+		def := k.Default
+		if def == "" {
+			def = "none"
+		}
+		fmt.Fprintf(&b, "\n%s (%s, default %s)\n", k.Name, k.Type, def)
+		for _, line := range wrap(k.Doc, 74) {
+			b.WriteString("    " + line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// wrap breaks text at spaces into lines of at most width bytes where it can.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+func setText(field func(*Config) *string) func(*Config, *yaml.Node) error {
+	return func(c *Config, n *yaml.Node) error {
+		s, err := text(n)
+		if err == nil {
+			*field(c) = s
+		}
+		return err
+	}
+}
+
+func setCount(field func(*Config) *int64) func(*Config, *yaml.Node) error {
+	return func(c *Config, n *yaml.Node) error {
+		v, err := count(n, 0)
+		if err == nil {
+			*field(c) = v
+		}
+		return err
+	}
+}
+
+func setInt(field func(*Config) *int, least int64) func(*Config, *yaml.Node) error {
+	return func(c *Config, n *yaml.Node) error {
+		v, err := count(n, least)
+		if err == nil && v > 1<<30 {
+			err = atLine(n, "wants a smaller number")
+		}
+		if err == nil {
+			*field(c) = int(v)
+		}
+		return err
+	}
+}
+
+func setSize(field func(*Config) *int64) func(*Config, *yaml.Node) error {
+	return func(c *Config, n *yaml.Node) error {
+		v, err := size(n)
+		if err == nil {
+			*field(c) = v
+		}
+		return err
+	}
+}
+
+// setRetention replaces the policies of the reasons that are named.
+func setRetention(c *Config, n *yaml.Node) error {
+	if c.Retention == nil {
+		c.Retention = map[string]Policy{}
+	}
+	return eachKey(n, "", func(reason string, k, v *yaml.Node) error {
+		if !slices.Contains(Reasons, reason) {
+			return atLine(k, "unknown reason %q; there are %s", reason, strings.Join(Reasons, ", "))
+		}
+		p, err := policy(v)
+		if err == nil {
+			c.Retention[reason] = p
+		}
+		return err
+	})
+}
+
+func policy(n *yaml.Node) (Policy, error) {
+	var p Policy
+	if n.Kind == yaml.ScalarNode && n.Value == "all" {
+		return Policy{All: true}, nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return p, atLine(n, "wants all, or {last: 50, daily: 7, weekly: 4, monthly: 12, max_age: 90d}")
+	}
+	counts := map[string]*int{"last": &p.Last, "daily": &p.Daily, "weekly": &p.Weekly, "monthly": &p.Monthly}
+	err := eachKey(n, "", func(key string, k, v *yaml.Node) error {
+		if key == "max_age" {
+			s, err := text(v)
+			if err != nil {
+				return err
+			}
+			if p.MaxAge, err = ParseAge(s); err != nil {
+				return atLine(v, "%v", err)
+			}
+			return nil
+		}
+		field := counts[key]
+		if field == nil {
+			return atLine(k, "unknown key %q; there are last, daily, weekly, monthly and max_age", key)
+		}
+		v64, err := count(v, 0)
+		if err == nil && v64 > 1<<30 {
+			err = atLine(v, "wants a smaller number")
+		}
+		*field = int(v64)
+		return err
+	})
+	return p, err
+}

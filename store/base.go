@@ -1,0 +1,301 @@
+package store
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"iter"
+	"math"
+	"math/bits"
+	"sort"
+	"strings"
+	"sync/atomic"
+
+	"decree/disk"
+)
+
+const (
+	baseName   = "index"
+	baseTemp   = "index.tmp"
+	baseMagic  = "decree index 1\n\x00"
+	baseFamily = "decree index "
+	baseHead   = 64
+	rowLen     = 32
+	maxBits    = 26
+	perBucket  = 64 // entries of a bucket, about
+)
+
+// generation ties an index log to its base.
+type generation [16]byte
+
+// errIndex says that the index cannot be believed; the packs are asked then.
+var errIndex = errors.New("index damaged")
+
+// base is the mapped, sorted part of the index. It is safe for concurrent use.
+type base struct {
+	gen     generation
+	count   int
+	bits    int
+	rows    []coverage
+	starts  []byte // u32 each, one more than there are buckets
+	sums    []byte // u32 each
+	entries []byte
+	checked []atomic.Uint64 // a bit for each bucket found sound
+	release func() error
+}
+
+func appendRow(dst []byte, c coverage) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, c.pack)
+	dst = append(dst, c.id[:]...)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.length))
+	return append(dst, 0, 0, 0, 0)
+}
+
+func readRow(b []byte) (c coverage) {
+	c.pack = binary.LittleEndian.Uint32(b)
+	copy(c.id[:], b[4:])
+	c.length = int64(binary.LittleEndian.Uint64(b[20:]) & math.MaxInt64)
+	return c
+}
+
+// openBase maps the base in dir. It returns nil and no error when there is none
+// or it is not one: the packs are scanned then. Errors are the disk's.
+func openBase(dir disk.Dir) (*base, error) {
+	f, err := dir.Open(baseName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, release, err := f.Map()
+	if err != nil {
+		return nil, err
+	}
+	b, err := parseBase(data)
+	if err != nil {
+		release()
+		if errors.Is(err, errIndex) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	b.release = release
+	return b, nil
+}
+
+// parseBase checks the header and the lengths; buckets are checked when used.
+func parseBase(data []byte) (*base, error) {
+	if len(data) < baseHead {
+		return nil, errIndex
+	}
+	le := binary.LittleEndian
+	if magic := string(data[:16]); magic != baseMagic {
+		if strings.HasPrefix(magic, baseFamily) {
+			return nil, &VersionError{File: baseName, Version: strings.TrimRight(magic, "\n\x00")}
+		}
+		return nil, errIndex
+	}
+	count, width, rows := le.Uint64(data[32:]), le.Uint32(data[40:]), le.Uint32(data[44:])
+	if count > math.MaxUint32 || width > maxBits || rows > 1<<24 {
+		return nil, errIndex
+	}
+	buckets := uint64(1) << width
+	startsAt := baseHead + uint64(rows)*rowLen
+	sumsAt := startsAt + 4*(buckets+1)
+	entriesAt := sumsAt + 4*buckets
+	if uint64(len(data)) != entriesAt+count*entryLen {
+		return nil, errIndex
+	}
+	if baseSum(data[:startsAt]) != le.Uint32(data[60:]) {
+		return nil, errIndex
+	}
+	b := &base{gen: generation(data[16:32]), count: int(count), bits: int(width),
+		starts: data[startsAt:sumsAt], sums: data[sumsAt:entriesAt], entries: data[entriesAt:],
+		checked: make([]atomic.Uint64, (buckets+63)/64)}
+	for i := range int(rows) {
+		b.rows = append(b.rows, readRow(data[baseHead+i*rowLen:]))
+	}
+	return b, nil
+}
+
+// baseSum covers the header, but for the sum itself, and the rows.
+func baseSum(head []byte) uint32 {
+	return crc32.Update(crc32.Update(0, castagnoli, head[:60]), castagnoli, head[baseHead:])
+}
+
+func bucketOf(h *Hash, width int) uint32 {
+	return uint32(uint64(binary.BigEndian.Uint32(h[:])) >> (32 - width))
+}
+
+// bucket returns the entries of a bucket, or errIndex when they are not what was written.
+func (b *base) bucket(k uint32) ([]byte, error) {
+	le := binary.LittleEndian
+	from, to := le.Uint32(b.starts[4*k:]), le.Uint32(b.starts[4*k+4:])
+	if from > to || uint64(to) > uint64(b.count) {
+		return nil, errIndex
+	}
+	lines := b.entries[uint64(from)*entryLen : uint64(to)*entryLen]
+	word, bit := &b.checked[k/64], uint64(1)<<(k%64)
+	if word.Load()&bit == 0 {
+		if bucketSum(k, from, to, lines) != le.Uint32(b.sums[4*k:]) {
+			return nil, errIndex
+		}
+		word.Or(bit)
+	}
+	return lines, nil
+}
+
+func bucketSum(k, from, to uint32, lines []byte) uint32 {
+	var head [12]byte
+	le := binary.LittleEndian
+	le.PutUint32(head[:], k)
+	le.PutUint32(head[4:], from)
+	le.PutUint32(head[8:], to)
+	return crc32.Update(crc32.Update(0, castagnoli, head[:]), castagnoli, lines)
+}
+
+// get looks h up. The error is errIndex when the place where it would be is damaged.
+func (b *base) get(h *Hash) (entry, bool, error) {
+	if b == nil || b.count == 0 {
+		return entry{}, false, nil
+	}
+	lines, err := b.bucket(bucketOf(h, b.bits))
+	if err != nil {
+		return entry{}, false, err
+	}
+	n := len(lines) / entryLen
+	i := sort.Search(n, func(i int) bool { return compareHash((*Hash)(lines[i*entryLen:]), h) >= 0 })
+	if i == n || *(*Hash)(lines[i*entryLen:]) != *h {
+		return entry{}, false, nil
+	}
+	return readEntry(lines[i*entryLen:]), true, nil
+}
+
+// all yields the entries in order of their hashes; it stops with errIndex at a damaged bucket.
+func (b *base) all() iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		if b == nil {
+			return
+		}
+		for k := range uint32(1) << b.bits {
+			lines, err := b.bucket(k)
+			if err != nil {
+				yield(entry{}, err)
+				return
+			}
+			for i := 0; i < len(lines); i += entryLen {
+				if !yield(readEntry(lines[i:]), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// writeBase writes a base beside the present one and renames it over. entries
+// come sorted, count of them. It is not flushed: a lost page is found by its
+// bucket's checksum, and then the packs are asked.
+func writeBase(dir disk.Dir, rows []coverage, count int, entries iter.Seq2[entry, error]) (err error) {
+	if err := removeIfThere(dir, baseTemp); err != nil {
+		return err
+	}
+	f, err := create(dir, baseTemp)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if f.Close(); err != nil {
+			dir.Remove(baseTemp)
+		}
+	}()
+	width := min(maxBits, bits.Len(uint(count/perBucket)))
+	buckets := 1 << width
+	head := make([]byte, 0, baseHead+len(rows)*rowLen+8*buckets+4)
+	head = append(head, baseMagic...)
+	var gen generation
+	rand.Read(gen[:])
+	head = append(head, gen[:]...)
+	le := binary.LittleEndian
+	head = le.AppendUint64(head, uint64(count))
+	head = le.AppendUint32(head, uint32(width))
+	head = le.AppendUint32(head, uint32(len(rows)))
+	head = append(head, make([]byte, 16)...)
+	for _, r := range rows {
+		head = appendRow(head, r)
+	}
+	le.PutUint32(head[60:], baseSum(head))
+	if _, err := f.Seek(int64(cap(head)), io.SeekStart); err != nil {
+		return err
+	}
+	fan, err := writeEntries(f, width, count, entries)
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(append(head, fan...), 0); err != nil {
+		return err
+	}
+	return dir.Rename(baseTemp, dir, baseName)
+}
+
+// writeEntries writes the sorted entries to w and returns the buckets' starts and sums.
+func writeEntries(w io.Writer, width, count int, entries iter.Seq2[entry, error]) ([]byte, error) {
+	out := bufio.NewWriterSize(w, 256<<10)
+	buckets := uint32(1) << width
+	le := binary.LittleEndian
+	fan := make([]byte, 8*int(buckets)+4)
+	sums := fan[4*(buckets+1):]
+	k, from, n := uint32(0), uint32(0), uint32(0)
+	var lines []byte
+	shut := func(until uint32) { // closes the buckets below until
+		for ; k < until; k++ {
+			le.PutUint32(fan[4*k:], from)
+			le.PutUint32(sums[4*k:], bucketSum(k, from, n, lines))
+			from, lines = n, lines[:0]
+		}
+	}
+	for e, err := range entries {
+		if err != nil {
+			return nil, err
+		}
+		shut(bucketOf(&e.hash, width))
+		at := len(lines)
+		lines = appendEntry(lines, &e)
+		n++
+		if _, err := out.Write(lines[at:]); err != nil {
+			return nil, err
+		}
+	}
+	shut(buckets)
+	le.PutUint32(fan[4*buckets:], n)
+	if int(n) != count {
+		return nil, errIndex
+	}
+	return fan, out.Flush()
+}
+
+// create makes a new file of mode 0600 whatever the umask.
+func create(dir disk.Dir, name string) (disk.File, error) {
+	f, err := dir.Create(name, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(0o600); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func removeIfThere(dir disk.Dir, name string) error {
+	err := dir.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// decoded is a block's content in memory, shared by readers and the cache. The
+// last one to let go gives the buffer back.
+type decoded struct {
+	at      place // pos is 0
+	members []member
+	raw     []byte
+	refs    atomic.Int32
+}
+
+var rawPool sync.Pool // of *[]byte
+
+// rawBuffer returns n bytes from the pool or new.
+func rawBuffer(n int) []byte {
+	if p, _ := rawPool.Get().(*[]byte); p != nil && cap(*p) >= n {
+		return (*p)[:n]
+	}
+	return make([]byte, n, max(n, 256<<10))
+}
+
+func freeRaw(b []byte) {
+	if cap(b) > 0 {
+		rawPool.Put(&b)
+	}
+}
+
+func (d *decoded) release() {
+	if d.refs.Add(-1) == 0 {
+		freeRaw(d.raw)
+		d.raw = nil
+	}
+}
+
+// blockCache holds the last few blocks of several objects, since what is asked
+// for together was mostly stored together. Safe for concurrent use.
+type blockCache struct {
+	mu   sync.Mutex
+	last [4]*decoded
+	next int
+}
+
+// get returns the block at a place with a reference for the caller, or nil.
+func (c *blockCache) get(at place) *decoded {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.last {
+		if d != nil && d.at.pack == at.pack && d.at.off == at.off {
+			d.refs.Add(1)
+			return d
+		}
+	}
+	return nil
+}
+
+func (c *blockCache) put(d *decoded) {
+	d.refs.Add(1)
+	c.mu.Lock()
+	old := c.last[c.next]
+	c.last[c.next] = d
+	c.next = (c.next + 1) % len(c.last)
+	c.mu.Unlock()
+	if old != nil {
+		old.release()
+	}
+}
+
+// forget drops all blocks: packs may be others now.
+func (c *blockCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, d := range c.last {
+		if d != nil {
+			d.release()
+			c.last[i] = nil
+		}
+	}
+}
+
+// decoder is shared: DecodeAll is safe for concurrent use. Its limits hold what
+// a hostile frame can make it allocate.
+var decoder = sync.OnceValue(func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(maxRaw), zstd.WithDecodeAllCapLimit(true))
+	if err != nil {
+		panic(err) // constant options
+	}
+	return d
+})
+
+// expand decompresses a payload into raw, which has the length that the header states.
+func expand(raw, payload []byte, method uint32) error {
+	if method == methodRaw {
+		if len(payload) != len(raw) {
+			return errRawSize
+		}
+		copy(raw, payload)
+		return nil
+	}
+	out, err := decoder().DecodeAll(payload, raw[:0:len(raw)])
+	if err != nil || len(out) != len(raw) || len(out) > 0 && &out[0] != &raw[0] {
+		return errRawSize
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"io/fs"
+
+	"decree/disk"
+)
+
+const (
+	logName  = "index.log"
+	logMagic = "decree log 1\n\x00\x00\x00"
+	logHead  = 32
+	logMark  = 0x474f4c44 // begins a Flush's batch
+)
+
+// readLog gives the log's entries to add and its pack rows to cover, if it
+// belongs to gen. It returns the length up to which the log is sound, 0 if it
+// is no log of that base: what a torn or damaged batch held is found by the
+// scan of what the sound ones do not cover.
+func readLog(dir disk.Dir, gen generation, cover func(coverage), add func(entry)) (int64, error) {
+	f, err := dir.Open(logName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	data, err := readAll(f)
+	if err != nil {
+		return 0, err
+	}
+	if len(data) < logHead || string(data[:16]) != logMagic || generation(data[16:32]) != gen {
+		return 0, nil
+	}
+	at := logHead
+	for {
+		n := readBatch(data[at:], cover, add)
+		if n == 0 {
+			return int64(at), nil
+		}
+		at += n
+	}
+}
+
+// readBatch returns the batch's length, 0 if it does not hold together.
+func readBatch(b []byte, cover func(coverage), add func(entry)) int {
+	le := binary.LittleEndian
+	if len(b) < 12 || le.Uint32(b) != logMark {
+		return 0
+	}
+	entries, rows := int64(le.Uint32(b[4:])), int64(le.Uint32(b[8:]))
+	body := 12 + rows*rowLen + entries*entryLen
+	if body+4 > int64(len(b)) || crc32.Checksum(b[:body], castagnoli) != le.Uint32(b[body:]) {
+		return 0
+	}
+	at := b[12:body]
+	for ; rows > 0; rows-- {
+		cover(readRow(at))
+		at = at[rowLen:]
+	}
+	for ; len(at) > 0; at = at[entryLen:] {
+		add(readEntry(at))
+	}
+	return int(body) + 4
+}
+
+// appendLog writes one batch at end, the log's sound length, and returns the
+// new one. end 0 begins the log anew for gen.
+func appendLog(dir disk.Dir, end int64, gen generation, rows []coverage, count int, at func(int) *entry) (int64, error) {
+	buf := make([]byte, 0, logHead+16+len(rows)*rowLen+count*entryLen)
+	if end == 0 {
+		buf = append(append(buf, logMagic...), gen[:]...)
+	}
+	start := len(buf)
+	if count > 0 || len(rows) > 0 {
+		le := binary.LittleEndian
+		buf = le.AppendUint32(buf, logMark)
+		buf = le.AppendUint32(buf, uint32(count))
+		buf = le.AppendUint32(buf, uint32(len(rows)))
+		for _, r := range rows {
+			buf = appendRow(buf, r)
+		}
+		for i := range count {
+			buf = appendEntry(buf, at(i))
+		}
+		buf = le.AppendUint32(buf, crc32.Checksum(buf[start:], castagnoli))
+	}
+	f, err := openLog(dir)
+	if err != nil {
+		return end, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err == nil && st.Size != end {
+		err = f.Truncate(end)
+	}
+	if err == nil {
+		_, err = f.WriteAt(buf, end)
+	}
+	if err != nil {
+		return end, err
+	}
+	return end + int64(len(buf)), nil
+}
+
+// openLog opens the log for writing, made with mode 0600 where there is none.
+func openLog(dir disk.Dir) (disk.File, error) {
+	f, err := create(dir, logName)
+	if errors.Is(err, fs.ErrExist) {
+		return dir.OpenWrite(logName, 0o600)
+	}
+	return f, err
+}
+
+// readAll reads a file of a size that its writer bounds: the log is folded when it is large.
+func readAll(f disk.File) ([]byte, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if st.Size > maxLog {
+		return nil, nil
+	}
+	data := make([]byte, st.Size)
+	n, err := f.ReadAt(data, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return data[:n], err
+}
+
+// maxLog is more than any writer lets the log grow to; above it the log is not believed.
+const maxLog = 256 << 20

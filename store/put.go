@@ -1,0 +1,299 @@
+package store
+
+import (
+	"crypto/sha256"
+	"errors"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// batch is a block in the making. It belongs to the Put that took it; behind
+// len(raw) it reads a content without the lock, so that a Put whose reader
+// reads from this store does not wait for itself.
+type batch struct {
+	number uint32
+
+	mu      sync.Mutex // of all below
+	raw     []byte
+	from    int // what lies below was written already
+	members []member
+}
+
+// whole is the memory for a content too large for a batch: two of middling
+// size, for the many, and one for the largest that is not cut, which is made when needed.
+type whole struct {
+	raw  []byte
+	segs *segments // of the large one
+}
+
+const middling = 1 << 20
+
+// unbatched is the number of no batch.
+const unbatched = ^uint32(0)
+
+// coder compresses blocks; its buffer is used again.
+type coder struct {
+	enc *zstd.Encoder
+	out []byte
+}
+
+// idle keeps batches and coders that nobody works on. The one used last comes
+// first: of two workers each mostly gets its own again, so that files of one
+// directory lie together.
+type idle struct {
+	mu      sync.Mutex
+	batches []*batch // all there are, by number
+	free    []*batch
+	coders  []*coder
+}
+
+func (p *idle) take(size int) *batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.free); n > 0 {
+		b := p.free[n-1]
+		p.free = p.free[:n-1]
+		return b
+	}
+	b := &batch{number: uint32(len(p.batches)), raw: make([]byte, 0, size+1)}
+	p.batches = append(p.batches, b)
+	return b
+}
+
+func (p *idle) give(b *batch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, b)
+}
+
+func (p *idle) numbered(n uint32) *batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if uint64(n) >= uint64(len(p.batches)) {
+		return nil
+	}
+	return p.batches[n]
+}
+
+// each calls do for all batches, locked.
+func (p *idle) each(do func(*batch) error) error {
+	p.mu.Lock()
+	list := p.batches
+	p.mu.Unlock()
+	for _, b := range list {
+		b.mu.Lock()
+		err := do(b)
+		b.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *idle) coder() *coder {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.coders); n > 0 {
+		c := p.coders[n-1]
+		p.coders = p.coders[:n-1]
+		return c
+	}
+	// Measured on Go's sources, one core: 256 KiB blocks at the fastest level
+	// 3.9 : 1 at 280 MB/s, at the default level 4.1 : 1 at 200 MB/s. Blocks of 512 KiB
+	// are 2.4 % smaller and of 1 MiB 3.8 %, but to read one small object costs
+	// twice and four times as much.
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true), zstd.WithSingleSegment(true), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		panic(err) // constant options
+	}
+	return &coder{enc: enc}
+}
+
+func (p *idle) giveCoder(c *coder) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.coders = append(p.coders, c)
+}
+
+// encode lays a block out in c.out, but for what depends on its place.
+func (c *coder) encode(raw []byte, members []member) blockHead {
+	c.out = append(c.out[:0], make([]byte, blockFixed)...)
+	for i := range members {
+		c.out = appendMember(c.out, &members[i])
+	}
+	n := len(c.out)
+	h := blockHead{header: uint32(n), raw: uint32(len(raw)), count: uint32(len(members)), method: methodZstd}
+	c.out = c.enc.EncodeAll(raw, c.out)
+	if len(c.out)-n >= len(raw)-len(raw)/32 {
+		c.out = append(c.out[:n], raw...)
+		h.method = methodRaw
+	}
+	h.stored = uint32(len(c.out) - n)
+	h.payloadSum = crc32.Checksum(c.out[n:], castagnoli)
+	return h
+}
+
+// write compresses a block and appends it to the pack.
+func (w *Writer) write(raw []byte, members []member) error {
+	c := w.idle.coder()
+	defer w.idle.giveCoder(c)
+	head := c.encode(raw, members)
+	return w.append(c.out, head, members)
+}
+
+// spill writes what the batch holds, but leaves the buffer to its owner. Its lock is held.
+func (w *Writer) spill(b *batch) error {
+	if len(b.members) == 0 {
+		return nil
+	}
+	err := w.write(b.raw[b.from:], b.members)
+	b.from, b.members = len(b.raw), b.members[:0]
+	return err
+}
+
+// empty spills the batch for its owner, who begins it anew.
+func (w *Writer) empty(b *batch) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	err := w.spill(b)
+	b.raw, b.from = b.raw[:0], 0
+	return err
+}
+
+// keep adds the n bytes that were read behind the batch's end as an object.
+func (w *Writer) keep(b *batch, h Hash, n int) error {
+	b.mu.Lock()
+	b.raw = b.raw[:len(b.raw)+n]
+	b.members = append(b.members, member{hash: h, length: uint32(n), size: int64(n)})
+	full := len(b.raw) >= w.s.o.BlockSize || len(b.members) == maxEntries
+	b.mu.Unlock()
+	if full {
+		return w.empty(b)
+	}
+	return nil
+}
+
+func (w *Writer) put(r io.Reader, size int64, exact bool) (Hash, int64, error) {
+	w.busy.RLock()
+	defer w.busy.RUnlock()
+	if err := w.usable(); err != nil {
+		return Hash{}, 0, err
+	}
+	in := input{r: r, size: size, exact: exact}
+	if size > int64(w.s.o.BlockSize) {
+		return w.putWhole(&in, nil)
+	}
+	b := w.idle.take(w.s.o.BlockSize)
+	defer w.idle.give(b)
+	if len(b.raw) > 0 && size >= int64(cap(b.raw)-len(b.raw)) {
+		if err := w.empty(b); err != nil {
+			return Hash{}, 0, err
+		}
+	}
+	room := b.raw[len(b.raw):cap(b.raw)]
+	n, err := in.fill(room)
+	data := room[:n]
+	if err != nil {
+		return Hash{}, int64(n), err
+	}
+	if !in.ended {
+		return w.putWhole(&in, data)
+	}
+	h := Hash(sha256.Sum256(data))
+	fresh, err := w.s.claim(entry{hash: h, place: place{pack: pending, off: b.number}, size: int64(n)})
+	if err != nil || !fresh {
+		return h, int64(n), err
+	}
+	return h, int64(n), w.keep(b, h, n)
+}
+
+// claim makes h the caller's to store; fresh is false when the store has it, or
+// another Put claimed it.
+func (s *Store) claim(e entry) (fresh bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok, err := s.get(&e.hash)
+	if err != nil {
+		s.doubt()
+		if err := s.scanTails(); err != nil {
+			return false, err
+		}
+		_, ok, err = s.get(&e.hash)
+	}
+	if ok || err != nil {
+		return false, err
+	}
+	s.recent.put(e)
+	return true, nil
+}
+
+// input reads a content and knows when it ended.
+type input struct {
+	r     io.Reader
+	size  int64 // expected; negative if not known
+	got   int64
+	exact bool // a short read that ends at size is the end
+	ended bool
+}
+
+// fill reads until buf is full or the content ends.
+func (in *input) fill(buf []byte) (n int, err error) {
+	for n < len(buf) && !in.ended {
+		m, err := in.r.Read(buf[n:])
+		n += m
+		in.got += int64(m)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		in.ended = err != nil || in.exact && m > 0 && in.got == in.size && n < len(buf)
+	}
+	return n, nil
+}
+
+// putWhole stores a content that is larger than a block, prefix being what was
+// read of it already. The number of buffers bounds the memory.
+func (w *Writer) putWhole(in *input, prefix []byte) (Hash, int64, error) {
+	from, size := w.middling, middling+1
+	if in.size > middling || len(prefix) >= size {
+		from, size = w.large, maxWhole+1
+	}
+	l := <-from
+	defer func() { from <- l }()
+	if l.raw == nil {
+		l.raw = make([]byte, size)
+	}
+	n := copy(l.raw, prefix)
+	m, err := in.fill(l.raw[n:])
+	n += m
+	if err != nil {
+		return Hash{}, in.got, err
+	}
+	data := l.raw[:n]
+	switch {
+	case in.ended:
+	case size <= maxWhole:
+		return w.putWhole(in, data)
+	default:
+		return w.putChunked(in, data, l)
+	}
+	h := Hash(sha256.Sum256(data))
+	return h, int64(n), w.putOne(h, data)
+}
+
+// putOne stores data as a block of its own, unless the store has it.
+func (w *Writer) putOne(h Hash, data []byte) error {
+	return w.putMember(member{hash: h, length: uint32(len(data)), size: int64(len(data))}, data)
+}
+
+func (w *Writer) putMember(m member, data []byte) error {
+	fresh, err := w.s.claim(entry{m.hash, place{pack: pending, off: unbatched}, m.list, m.size})
+	if err != nil || !fresh {
+		return err
+	}
+	return w.write(data, []member{m})
+}

@@ -1,0 +1,223 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"hash/crc32"
+	"io"
+)
+
+// wound is a stretch of a pack that holds no sound block.
+type wound struct {
+	off, length int64
+	lost        []member // known where the block's header is sound
+	err         error
+}
+
+// found is a sound block as a scan meets it; members are valid until the next one.
+type found struct {
+	off     int64
+	head    blockHead
+	members []member
+}
+
+// scan is what a pack's bytes from one offset on turned out to be.
+type scan struct {
+	end    int64 // where the sound part ends and a torn tail begins; the size if there is none
+	wounds []wound
+}
+
+// scanPack walks the blocks of a pack of the given size from offset from on and
+// calls visit for each that is sound, payload checksum included. What follows a
+// broken place is found by the block magic. A broken place is torn, together with
+// all that follows, unless it lies below durable or a sound block behind it says
+// that it was flushed; then it is a wound. The error is the disk's, the context's or visit's.
+func scanPack(ctx context.Context, f io.ReaderAt, from, size, durable int64, visit func(*found) error) (scan, error) {
+	w := window{r: f, size: size, buf: make([]byte, 1<<20)}
+	var held []found // behind a broken place that may yet prove torn
+	var open []wound
+	res, flushed := scan{}, durable
+	release := func() error {
+		for len(open) > 0 && open[0].off < flushed {
+			res.wounds = append(res.wounds, open[0])
+			open = open[1:]
+		}
+		n := 0
+		for ; n < len(held) && (len(open) == 0 || held[n].off < open[0].off); n++ {
+			if err := visit(&held[n]); err != nil {
+				return err
+			}
+		}
+		held = held[n:]
+		return nil
+	}
+	var b found
+	for off := from; off < size; {
+		if err := ctx.Err(); err != nil {
+			return res, err
+		}
+		err := w.block(off, &b)
+		if err == nil {
+			flushed = max(flushed, int64(b.head.flushed))
+			next := off + b.head.length()
+			if len(open) == 0 {
+				err = visit(&b)
+			} else {
+				held = append(held, found{b.off, b.head, append([]member(nil), b.members...)})
+				err = release()
+			}
+			if err != nil {
+				return res, err
+			}
+			off = next
+			continue
+		}
+		hurt, err := w.wound(off, &b, err)
+		if err != nil {
+			return res, err
+		}
+		open = append(open, hurt)
+		off += hurt.length
+	}
+	if err := release(); err != nil {
+		return res, err
+	}
+	res.end = size
+	if len(open) > 0 {
+		res.end = open[0].off
+	}
+	return res, nil
+}
+
+// wound measures the broken place at off: to the end of a block whose header is
+// sound, else to the next thing that begins like a block and has a sound header.
+func (w *window) wound(off int64, b *found, cause error) (wound, error) {
+	if !broken(cause) {
+		return wound{}, cause
+	}
+	hurt := wound{off: off, err: cause}
+	if errors.Is(cause, errPayload) {
+		hurt.length = b.head.length()
+		hurt.lost = append(hurt.lost, b.members...)
+		return hurt, nil
+	}
+	at := off + 1
+	for ; at < w.size; at++ {
+		next, err := w.find(at)
+		if err != nil {
+			return hurt, err
+		}
+		at = next
+		var probe found
+		if at >= w.size || w.header(at, &probe) == nil {
+			break
+		}
+	}
+	hurt.length = min(at, w.size) - off
+	return hurt, nil
+}
+
+// broken says whether err is about the bytes, not about reading them.
+func broken(err error) bool {
+	for _, e := range []error{errMagic, errShort, errHeader, errBounds, errPayload} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// window reads a pack forward through one buffer.
+type window struct {
+	r    io.ReaderAt
+	size int64
+	buf  []byte
+	off  int64 // of buf[0]
+	n    int   // bytes in buf
+}
+
+// at returns n bytes at off, valid until the next call; errShort behind the end.
+func (w *window) at(off int64, n int) ([]byte, error) {
+	if off+int64(n) > w.size {
+		return nil, errShort
+	}
+	if off < w.off || off+int64(n) > w.off+int64(w.n) {
+		if n > len(w.buf) {
+			w.buf = make([]byte, n)
+		}
+		want := int(min(int64(len(w.buf)), w.size-off))
+		w.off, w.n = off, 0
+		got, err := w.r.ReadAt(w.buf[:want], off)
+		w.n = got
+		if got < n {
+			if err == nil || errors.Is(err, io.EOF) {
+				err = errShort
+			}
+			return nil, err
+		}
+	}
+	return w.buf[off-w.off:][:n], nil
+}
+
+// header reads and checks the header at off.
+func (w *window) header(off int64, b *found) error {
+	fixed, err := w.at(off, blockFixed)
+	if err != nil {
+		return err
+	}
+	b.off = off
+	if b.head, err = readHead(fixed); err != nil {
+		return err
+	}
+	whole, err := w.at(off, int(b.head.header))
+	if err != nil {
+		return err
+	}
+	b.members, err = readMembers(b.members[:0], whole, off, &b.head)
+	if err == nil && off+b.head.length() > w.size {
+		err = errShort
+	}
+	return err
+}
+
+// block reads the header at off and checks the payload behind it.
+func (w *window) block(off int64, b *found) error {
+	if err := w.header(off, b); err != nil {
+		return err
+	}
+	sum, at := uint32(0), off+int64(b.head.header)
+	for left := int(b.head.stored); left > 0; {
+		piece, err := w.at(at, min(left, 256<<10))
+		if err != nil {
+			return err
+		}
+		sum = crc32.Update(sum, castagnoli, piece)
+		at += int64(len(piece))
+		left -= len(piece)
+	}
+	if sum != b.head.payloadSum {
+		return errPayload
+	}
+	return nil
+}
+
+// find returns the offset of the next block magic at or behind off, or the size.
+func (w *window) find(off int64) (int64, error) {
+	const step = 64 << 10
+	for off < w.size {
+		n := int(min(step, w.size-off))
+		piece, err := w.at(off, n)
+		if err != nil {
+			return 0, err
+		}
+		if i := bytes.Index(piece, []byte(blockMagic)); i >= 0 {
+			return off + int64(i), nil
+		}
+		if n < step {
+			break
+		}
+		off += int64(n - len(blockMagic) + 1)
+	}
+	return w.size, nil
+}
