@@ -1,0 +1,303 @@
+package history
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"decree/disk"
+	"decree/project"
+)
+
+const (
+	auditFile = "audit.jsonl"
+	maxDetail = 4 << 10
+	// maxAuditLine bounds a line, so that the last one is found in a tail of the file.
+	maxAuditLine = 64 << 10
+)
+
+// opTorn is the operation of the line that follows a torn one.
+const opTorn = "torn"
+
+// Operation is one line of audit.jsonl:
+//
+//	{"time":"...","op":"revert","record":"<id>","actor":{...},"outcome":"done","detail":"...","prev":"<sha256>"}
+//
+// prev is the SHA-256 of the line before, without its newline; of the first
+// line it is 64 zeros. A line that a death tore is ended by a newline, stays as
+// it is, and is followed by one of op "torn" that has its hash.
+type Operation struct {
+	Time    time.Time
+	Op      string // record, label, revert, restore, apply, recover, prune, ...
+	Record  string
+	Actor   Actor
+	Outcome string // "done", or the error
+	Detail  string
+	Prev    string
+}
+
+func (o *Operation) append(dst []byte) []byte {
+	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
+	w.time("time", o.Time)
+	w.text("op", cut(o.Op))
+	w.text("record", cut(o.Record))
+	w.key("actor")
+	w.dst = o.Actor.append(w.dst)
+	w.text("outcome", cut(o.Outcome))
+	if o.Detail != "" {
+		w.text("detail", cut(o.Detail))
+	}
+	w.text("prev", o.Prev)
+	return append(w.dst, '}')
+}
+
+func cut(s string) string {
+	if len(s) > maxDetail {
+		return strings.ToValidUTF8(s[:maxDetail], "") + "..."
+	}
+	return s
+}
+
+// MarshalJSON is the operation as its line has it.
+func (o Operation) MarshalJSON() ([]byte, error) { return o.append(nil), nil }
+
+func parseOperation(b []byte) (*Operation, error) {
+	o := &Operation{}
+	err := object(b, func(key string, v *value) error {
+		switch key {
+		case "time":
+			o.Time = v.time()
+		case "op":
+			o.Op = v.text()
+		case "record":
+			o.Record = v.text()
+		case "actor":
+			o.Actor = v.actor()
+		case "outcome":
+			o.Outcome = v.text()
+		case "detail":
+			o.Detail = v.text()
+		case "prev":
+			o.Prev = v.text()
+		}
+		return v.err()
+	})
+	if err == nil && (o.Op == "" || len(o.Prev) != 64) {
+		err = errors.New("no line of an audit")
+	}
+	return o, err
+}
+
+var zeroPrev = strings.Repeat("0", 64)
+
+func lineSum(b []byte) string {
+	s := newSum()
+	s.Write(b)
+	return hex.EncodeToString(s.Sum(nil))
+}
+
+// Audit appends an operation and flushes it. Time, if zero, is now; Prev is
+// filled in. Nothing that was written before is touched.
+func (h *History) Audit(o Operation) error {
+	if o.Time.IsZero() {
+		o.Time = h.now()
+	}
+	f, err := h.p.Store.OpenWrite(auditFile, project.PrivateFile)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	tail, size, err := auditTail(f)
+	if err != nil {
+		return err
+	}
+	if size == 0 {
+		if err := f.Chmod(project.PrivateFile); err != nil {
+			return err
+		}
+	}
+	buf := auditLines(o, tail, size)
+	if _, err := f.WriteAt(buf, size); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if size == 0 {
+		return h.p.Store.Sync()
+	}
+	return nil
+}
+
+// auditLines is what is appended after tail: the operation, and before it,
+// where the last line is torn, its end and the line that says so.
+func auditLines(o Operation, tail []byte, size int64) []byte {
+	o.Prev = zeroPrev
+	if size == 0 {
+		return append(o.append(nil), '\n')
+	}
+	var buf []byte
+	last, whole := bytes.CutSuffix(tail, []byte{'\n'})
+	last = last[bytes.LastIndexByte(last, '\n')+1:]
+	o.Prev = lineSum(last)
+	if !whole {
+		buf = append(buf, '\n')
+		torn := Operation{Time: o.Time, Op: opTorn, Outcome: "the line before was cut when its writer died", Prev: o.Prev}
+		at := len(buf)
+		buf = torn.append(buf)
+		o.Prev = lineSum(buf[at:])
+		buf = append(buf, '\n')
+	}
+	return append(o.append(buf), '\n')
+}
+
+func auditTail(f disk.File) (tail []byte, size int64, err error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	tail = make([]byte, min(st.Size, maxAuditLine))
+	_, err = f.ReadAt(tail, st.Size-int64(len(tail)))
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return tail, st.Size, err
+}
+
+// auditOnce is Audit unless one of the last lines has the same op and record.
+func (h *History) auditOnce(o Operation) error {
+	f, err := h.p.Store.Open(auditFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h.Audit(o)
+	}
+	if err != nil {
+		return err
+	}
+	tail, _, err := auditTail(f)
+	f.Close()
+	if err != nil {
+		return err
+	}
+	for b := range bytes.SplitSeq(tail, []byte{'\n'}) {
+		if p, err := parseOperation(b); err == nil && p.Op == o.Op && p.Record == o.Record && p.Outcome == o.Outcome {
+			return nil
+		}
+	}
+	return h.Audit(o)
+}
+
+// AuditReport is what a reading of the audit found.
+type AuditReport struct {
+	Lines int   // read
+	Torn  []int // lines that a death cut, and that are accounted for
+	// Broken is the first line at which the chain does not hold, 0 if it does;
+	// Since is the time of the last line before that.
+	Broken int
+	Reason string
+	Since  time.Time
+}
+
+// Err is nil, or an error of kind Integrity that says where the chain is broken.
+func (r *AuditReport) Err() error {
+	if r.Broken == 0 {
+		return nil
+	}
+	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s:%d: the chain is broken: %s", auditFile, r.Broken, r.Reason),
+		Advice: "the lines before are as they were written; of those after, the order and number are not proven"}
+}
+
+// ReadAudit calls each (nil: no one) for every operation, oldest first, and
+// checks the chain. It goes on behind a broken line.
+func (h *History) ReadAudit(each func(*Operation) error) (*AuditReport, error) {
+	rep := &AuditReport{}
+	f, err := h.p.Store.Open(auditFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return rep, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	c := chainCheck{rep: rep, prev: zeroPrev, each: each}
+	in := bufio.NewReaderSize(f, maxAuditLine)
+	for {
+		b, err := in.ReadSlice('\n')
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			// No line of ours is that long: it counts as one broken line.
+			c.line(nil, true)
+			for errors.Is(err, bufio.ErrBufferFull) {
+				_, err = in.ReadSlice('\n')
+			}
+		case len(b) > 0:
+			if cerr := c.line(bytes.TrimSuffix(b, []byte{'\n'}), err == nil); cerr != nil {
+				return nil, cerr
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			c.end()
+			return rep, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// chainCheck goes along the chain.
+type chainCheck struct {
+	rep    *AuditReport
+	prev   string
+	last   time.Time
+	unread int // the number of a line that is none, until the next one explains it
+	each   func(*Operation) error
+}
+
+func (c *chainCheck) line(b []byte, ended bool) error {
+	c.rep.Lines++
+	o, err := parseOperation(b)
+	if err != nil {
+		if c.unread != 0 {
+			c.broken(c.unread, "not a line of the audit")
+		}
+		c.unread, c.prev = c.rep.Lines, lineSum(b)
+		if !ended {
+			c.rep.Torn, c.unread = append(c.rep.Torn, c.unread), 0 // the next writer will say so
+		}
+		return nil
+	}
+	switch {
+	case o.Prev != c.prev:
+		c.broken(c.rep.Lines, "it does not follow the line before")
+	case c.unread != 0 && o.Op == opTorn:
+		c.rep.Torn = append(c.rep.Torn, c.unread)
+	case c.unread != 0:
+		c.broken(c.unread, "not a line of the audit")
+	}
+	c.unread, c.prev, c.last = 0, lineSum(b), o.Time
+	if c.each != nil {
+		return c.each(o)
+	}
+	return nil
+}
+
+func (c *chainCheck) end() {
+	if c.unread != 0 {
+		c.broken(c.unread, "not a line of the audit")
+	}
+}
+
+func (c *chainCheck) broken(line int, reason string) {
+	if c.rep.Broken == 0 {
+		c.rep.Broken, c.rep.Reason, c.rep.Since = line, reason, c.last
+	}
+}
+
+var _ json.Marshaler = Operation{}

@@ -1,0 +1,36 @@
+// Package history keeps the records: what they are called, in which order they
+// stand, where they lie, which trees they saw and what was done with them.
+//
+// A record is in two places. The one that counts is the store:
+//
+//	records.jsonl    one line a record, the last line of an id wins (see Log lines below)
+//	open/<id>.json   a record that has begun and not ended
+//	labels.json      {"version":1,"labels":{"<name>":"<id>"}}
+//	audit.jsonl      one line an operation, chained by hash
+//
+// The other, for people and their tools, is the run directory .decree/runs/<id>/
+// with run.json and the files that formats.md lists. What is missing or damaged
+// there can be written again from the store.
+//
+// # Log lines
+//
+// A line of records.jsonl is one JSON object whose fields stand in this order,
+// so that ids and times are found without decoding the rest:
+//
+//	{"id":"<chain>-<seq>","at":<start in ns>,"file":[<size>,<mtime in ns>],
+//	 "tree":{...},"after_tree":{...},"files":{"changes.diff":"<sha256>",...},"record":{run.json}}
+//
+// file is what stat says of the run.json that was written with the line: while
+// it is so, run.json need not be read. A removed record is {"id":...,"at":...,"gone":true}.
+// A line is appended with one write and flushed. A torn last line is no line;
+// the next writer ends it with "!", so that it never becomes one, and the file
+// is written anew when most of it is of the past.
+//
+// # Trees
+//
+// A tree (a manifest's content) is kept as an object of the store: a keyframe,
+// which is the whole tree, or a delta against another kept tree.
+//
+// All methods that write need the project's lock and may not be used by two
+// goroutines at once; reading needs no lock and never blocks.
+package history

@@ -1,0 +1,278 @@
+package history
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+// Closing is a record that ends.
+type Closing struct {
+	Record    *Record
+	Tree      *TreeSpec // of the manifest before
+	AfterTree *TreeSpec // of a run's tree after, when it is kept
+	// Files are the run directory's files as objects that are durable in the
+	// store already (StoreFiles, then the writer's Flush).
+	Files   map[string]patch.Hash
+	Effects Effects
+	Audit   Operation // zero Op: no line
+}
+
+// StoreFiles puts the files of a record's run directory into the store, but for
+// run.json and manifest.json, which the store has in forms of its own. They are
+// durable after the writer's Flush.
+func (h *History) StoreFiles(w Putter, id string) (map[string]patch.Hash, error) {
+	dir, err := h.OpenRun(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	out := map[string]patch.Hash{}
+	return out, storeDir(w, dir, "", 0, out)
+}
+
+func storeDir(w Putter, dir disk.Dir, prefix string, depth int, out map[string]patch.Hash) error {
+	list, err := dir.List()
+	if err != nil || depth >= maxDepthName {
+		return err
+	}
+	slices.SortFunc(list, func(a, b disk.Entry) int { return cmp.Compare(a.Name, b.Name) })
+	for _, e := range list {
+		name := prefix + e.Name
+		if name == runJSON || name == manifestJSON {
+			continue
+		}
+		st, err := dir.Stat(e.Name)
+		if err != nil {
+			return err
+		}
+		switch st.Kind {
+		case disk.Regular:
+			out[name], err = storeFile(w, dir, e.Name, st.Size)
+		case disk.Directory:
+			var sub disk.Dir
+			if sub, err = dir.OpenDir(e.Name); err == nil {
+				err = storeDir(w, sub, name+"/", depth+1, out)
+				sub.Close()
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func storeFile(w Putter, dir disk.Dir, name string, size int64) (patch.Hash, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return patch.Hash{}, err
+	}
+	defer f.Close()
+	sum, _, err := w.Put(f, size)
+	return sum, err
+}
+
+// Finish ends a record: its line and those of the records that it affects are
+// appended to the log and flushed, which is the moment it exists; then run.json
+// is replaced, labels move, the audit line is written and the open record
+// removed. After a death anywhere, Complete does the rest.
+func (h *History) Finish(c Closing) error { return h.commit(c, nil) }
+
+// Add is Finish for a record that was never open, such as a checkpoint: its run
+// directory is built of files and run.json, and renamed in once the record exists.
+func (h *History) Add(c Closing, files []RunFile) error { return h.commit(c, &files) }
+
+// commit does both: with files nil the run directory is there, or can be missing.
+func (h *History) commit(c Closing, files *[]RunFile) error {
+	if err := c.Record.check(); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	t := &turn{h: h}
+	defer t.drop()
+	self := &line{key: recordKey(c.Record), tree: c.Tree, afterTree: c.AfterTree, files: c.Files, record: c.Record}
+	var err error
+	if files != nil {
+		err = t.build(self, *files)
+	} else {
+		err = t.stage(self)
+	}
+	if err != nil {
+		return err
+	}
+	if err := t.effects(c.Effects); err != nil {
+		return err
+	}
+	if err := t.write(); err != nil {
+		return err
+	}
+	return h.afterLine(self, c.Effects, c.Audit)
+}
+
+// afterLine is what follows once the line is durable; it can be repeated.
+func (h *History) afterLine(l *line, e Effects, a Operation) error {
+	if err := h.moveLabels(e.Labels); err != nil {
+		return err
+	}
+	if a.Op != "" {
+		a.Record = l.id()
+		if err := h.auditOnce(a); err != nil {
+			return err
+		}
+	}
+	return h.removeOpen(l.id())
+}
+
+// Complete does what is missing of a Finish that died after its line: the
+// effects, run.json, labels, audit line, the open record's end. It can be
+// repeated. The record must be Recorded.
+func (h *History) Complete(o *Opened, audit Operation) error {
+	l, err := h.line(o.Record.ID)
+	if err == nil && l == nil {
+		err = fmt.Errorf("record %s has not ended", o.Record.ID)
+	}
+	if err != nil {
+		return err
+	}
+	t := &turn{h: h}
+	defer t.drop()
+	if err := t.again(l); err != nil {
+		return err
+	}
+	if err := t.effects(o.Effects); err != nil {
+		return err
+	}
+	if err := t.write(); err != nil {
+		return err
+	}
+	return h.afterLine(l, o.Effects, audit)
+}
+
+// turn is one set of lines that is appended together, with their run.json files.
+type turn struct {
+	h      *History
+	lines  []*line
+	staged []*staged
+	built  []*built
+}
+
+// build prepares the whole run directory of a new line.
+func (t *turn) build(l *line, files []RunFile) error {
+	b, err := t.h.build(l.id(), append(slices.Clone(files), RunFile{Name: runJSON, Write: Bytes(l.record.JSON(nil))}))
+	if err != nil {
+		return err
+	}
+	l.size, l.mtime = b.info.Size, b.info.Mtime
+	t.lines, t.built = append(t.lines, l), append(t.built, b)
+	return nil
+}
+
+// stage writes the run.json that belongs to the line and notes what stat says of it.
+func (t *turn) stage(l *line) error {
+	s, err := t.h.stage(l.id(), runJSON, Bytes(l.record.JSON(nil)))
+	if err != nil {
+		return err
+	}
+	l.size, l.mtime = s.info.Size, s.info.Mtime
+	t.lines = append(t.lines, l)
+	t.staged = append(t.staged, s)
+	return nil
+}
+
+// again stages the run.json of a line that stands in the log, when it differs.
+func (t *turn) again(l *line) error {
+	_, data, err := t.h.readRun(l.id())
+	if err == nil && string(data) == string(l.record.JSON(nil)) {
+		return nil
+	}
+	return t.stage(l)
+}
+
+// effects stages the lines of the records whose status changes. One that is
+// gone, or has the status already, is passed over.
+func (t *turn) effects(e Effects) error {
+	for _, s := range e.Status {
+		l, err := t.h.lineOf(s.ID)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if l.record.Status == s.Status && l.record.UndoneBy == s.UndoneBy {
+			continue
+		}
+		l.record.Status, l.record.UndoneBy = s.Status, s.UndoneBy
+		if err := t.stage(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lineOf is the line of a record, made up for one that is in .decree/runs alone.
+func (h *History) lineOf(id string) (*line, error) {
+	l, err := h.line(id)
+	if l != nil || err != nil {
+		return l, err
+	}
+	r, _, err := h.readRun(id)
+	if err != nil {
+		return nil, err
+	}
+	return &line{key: recordKey(r), record: r}, nil
+}
+
+// write appends the lines, then puts the run.json files in place.
+func (t *turn) write() error {
+	if len(t.lines) > 0 {
+		if err := t.h.write(t.lines...); err != nil {
+			return err
+		}
+	}
+	for len(t.built) > 0 {
+		if err := t.built[0].place(t.h); err != nil {
+			return err
+		}
+		t.built = t.built[1:]
+	}
+	for len(t.staged) > 0 {
+		if err := t.staged[0].place(t.h); err != nil {
+			return err
+		}
+		t.staged = t.staged[1:]
+	}
+	t.lines = nil
+	return nil
+}
+
+// drop removes what was staged for nothing.
+func (t *turn) drop() {
+	for _, s := range t.staged {
+		s.drop(t.h)
+	}
+	for _, b := range t.built {
+		b.drop(t.h)
+	}
+}
+
+// SetStatus changes a record's status, in the log and in run.json.
+func (h *History) SetStatus(id string, s Status, undoneBy string) error {
+	t := &turn{h: h}
+	defer t.drop()
+	if _, err := h.Get(id); err != nil {
+		return err
+	}
+	if err := t.effects(Effects{Status: []StatusEffect{{id, s, undoneBy}}}); err != nil {
+		return err
+	}
+	return t.write()
+}

@@ -1,0 +1,274 @@
+package history
+
+import (
+	"encoding/json"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"decree/patch"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// begin opens a run and returns its open record.
+func (w *world) begin() *Opened {
+	w.t.Helper()
+	r := w.draft()
+	r.Reason, r.Status, r.Command, r.Cwd, r.Attempts = Run, StatusOpen, []string{"make"}, ".", 1
+	r.Ended = time.Time{}
+	o := &Opened{Record: r, Rules: []Rule{{".gitignore", patch.Sum([]byte("x"))}, {"caf\xe9/.gitignore", patch.Sum(nil)}}, Extra: map[string]json.RawMessage{"keep": json.RawMessage("true")}}
+	require.NoError(w.t, w.Begin(o))
+	require.NoError(w.t, w.BuildRun(r.ID, []RunFile{{Name: "run.json", Write: Bytes(r.JSON(nil))}, {Name: "manifest.json", Write: Bytes([]byte("{}\n"))}}))
+	return o
+}
+
+// end is the closing of an open run with a diff.
+func (w *world) end(o *Opened) Closing {
+	w.t.Helper()
+	r := *o.Record
+	r.Status, r.ExitCode, r.Ended = StatusSucceeded, new(0), w.clock.Add(time.Second)
+	r.DiffSHA256 = patch.Sum([]byte("the diff"))
+	files, err := w.StoreFiles(w.shelf, r.ID)
+	require.NoError(w.t, err)
+	return Closing{Record: &r, Files: files, Audit: Operation{Op: "run", Outcome: "done"}, Effects: o.Effects}
+}
+
+func TestLifeOfARun(t *testing.T) {
+	w := newWorld(t)
+	old := w.checkpoint()
+	o := w.begin()
+	id := o.Record.ID
+	require.NoError(t, w.SetLeader(id, map[string]int{"pgid": 42}))
+
+	w.reopen() // another process looks
+	open, bad, err := w.ListOpen()
+	require.NoError(t, err)
+	assert.Empty(t, bad)
+	assert.Equal(t, []*Opened{o}, open)
+	var leader map[string]int
+	assert.True(t, w.Leader(id, &leader))
+	assert.Equal(t, 42, leader["pgid"])
+	assert.Equal(t, []string{id, old.ID}, ids(w.list().Records), "an open record is listed")
+	assert.Empty(t, w.list().Warnings())
+	last, err := w.Resolve("last", time.UTC)
+	require.NoError(t, err)
+	assert.Equal(t, old.ID, last.ID, "but is not the last one")
+
+	require.NoError(t, w.ReplaceFile(id, "changes.diff", Bytes([]byte("the diff"))))
+	require.NoError(t, w.ReplaceFile(id, "attempts/1/routine.log", Bytes([]byte("hello"))))
+	c := w.end(o)
+	assert.Len(t, c.Files, 2)
+	require.NoError(t, w.Finish(c))
+	assert.NoFileExists(t, w.stored("open/"+id+".json"))
+	assert.NoFileExists(t, w.stored("open/"+id+".leader"))
+	assert.Equal(t, string(c.Record.JSON(nil)), w.read(w.path("runs", id, "run.json")))
+	left, err := os.ReadDir(w.path("tmp"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	w.reopen()
+	got, err := w.Get(id)
+	require.NoError(t, err)
+	assert.Equal(t, c.Record, got)
+	assert.Empty(t, w.list().Warnings())
+
+	// All of it comes back from the store.
+	before := w.read(w.path("runs", id, "run.json"))
+	require.NoError(t, os.RemoveAll(w.path("runs")))
+	lost, err := w.RestoreRun(id, false)
+	require.NoError(t, err)
+	assert.Empty(t, lost)
+	assert.Equal(t, before, w.read(w.path("runs", id, "run.json")))
+	assert.Equal(t, "hello", w.read(w.path("runs", id, "attempts/1/routine.log")))
+	require.NoError(t, os.Remove(w.path("runs", id, "changes.diff")))
+	f, err := w.OpenFile(id, "changes.diff")
+	require.NoError(t, err)
+	b, err := io.ReadAll(f)
+	require.NoError(t, err)
+	assert.Equal(t, "the diff", string(b))
+	_, err = w.OpenFile(id, "outside.diff")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	delete(w.shelf.objects, patch.Sum([]byte("the diff")))
+	lost, err = w.RestoreRun(id, false)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"changes.diff"}, lost)
+}
+
+func TestPrivateModes(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.checkpoint()
+	require.NoError(t, w.Audit(Operation{Op: "x", Outcome: "done"}))
+	for _, top := range []string{w.path("runs"), w.p.StorePath} {
+		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			require.NoError(t, err)
+			st, err := d.Info()
+			require.NoError(t, err)
+			want := fs.FileMode(0o600)
+			if d.IsDir() {
+				want = 0o700
+			}
+			assert.Equal(t, want, st.Mode().Perm(), path)
+			return nil
+		})
+		require.NoError(t, err)
+	}
+}
+
+// A death after the line: Complete does the rest, as often as it is called.
+func TestCompleteAfterADeath(t *testing.T) {
+	w := newWorld(t)
+	undone := w.checkpoint()
+	o := w.begin()
+	o.Effects = Effects{Status: []StatusEffect{{undone.ID, StatusUndone, o.Record.ID}, {"2020010100000000-0", StatusUndone, ""}}, Labels: map[string]string{"mine": o.Record.ID}}
+	require.NoError(t, w.Begin(o))
+	c := w.end(o)
+	l := &line{key: recordKey(c.Record), record: c.Record, files: c.Files}
+	require.NoError(t, w.write(l)) // and dead
+	w.reopen()
+	open, _, err := w.ListOpen()
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	done, err := w.Recorded(o.Record.ID)
+	require.NoError(t, err)
+	assert.True(t, done)
+	assert.Equal(t, []string{o.Record.ID}, w.list().Edited, "run.json still says open")
+	for range 3 {
+		require.NoError(t, w.Complete(open[0], Operation{Op: "run", Outcome: "done"}))
+		w.reopen()
+		assert.Empty(t, w.list().Warnings())
+		got, err := w.Get(undone.ID)
+		require.NoError(t, err)
+		assert.Equal(t, []any{StatusUndone, o.Record.ID}, []any{got.Status, got.UndoneBy})
+		labels, err := w.Labels()
+		require.NoError(t, err)
+		assert.Equal(t, map[string]string{"mine": o.Record.ID}, labels)
+		rep, err := w.ReadAudit(nil)
+		require.NoError(t, err)
+		assert.Equal(t, 1, rep.Lines)
+	}
+	assert.Contains(t, w.read(w.path("runs", undone.ID, "run.json")), `"undone_by": "`+o.Record.ID)
+	require.Error(t, w.Complete(&Opened{Record: w.draft()}, Operation{}), "only what has ended")
+}
+
+func TestFinishAfterTheCommandDeletedDecree(t *testing.T) {
+	w := newWorld(t)
+	o := w.begin()
+	require.NoError(t, os.RemoveAll(w.path()))
+	assert.Equal(t, []string{o.Record.ID}, ids(w.list().Records))
+	require.NoError(t, w.ReplaceFile(o.Record.ID, "changes.diff", Bytes([]byte("the diff"))))
+	require.NoError(t, w.Finish(w.end(o)))
+	assert.Empty(t, w.list().Warnings())
+	assert.FileExists(t, w.path("project.json"))
+}
+
+func TestSetStatus(t *testing.T) {
+	w := newWorld(t)
+	r := w.checkpoint()
+	r.Extra = []Field{{"later", json.RawMessage(`[1]`)}}
+	require.NoError(t, w.Finish(Closing{Record: r}))
+	require.NoError(t, w.SetStatus(r.ID, StatusUndone, "2026112107015900-7"))
+	size := len(w.read(w.stored(logFile)))
+	require.NoError(t, w.SetStatus(r.ID, StatusUndone, "2026112107015900-7"))
+	assert.Len(t, w.read(w.stored(logFile)), size, "nothing to do")
+	require.NoError(t, w.SetStatus(r.ID, StatusSucceeded, ""))
+	got, err := w.Get(r.ID)
+	require.NoError(t, err)
+	assert.Equal(t, r, got, "unknown fields stay")
+	assert.Equal(t, string(r.JSON(nil)), w.read(w.path("runs", r.ID, "run.json")))
+	require.ErrorContains(t, w.SetStatus("2026112107015900-9", StatusUndone, ""), "no record")
+	// A record that is in .decree/runs alone.
+	require.NoError(t, os.Remove(w.stored(logFile)))
+	w.reopen()
+	require.NoError(t, w.SetStatus(r.ID, StatusFailed, ""))
+	w.reopen()
+	assert.Equal(t, StatusFailed, w.list().Records[0].Status)
+}
+
+func TestAbandonAndSetAside(t *testing.T) {
+	w := newWorld(t)
+	o := w.begin()
+	require.NoError(t, w.Abandon(o.Record.ID))
+	assert.Empty(t, w.list().Records)
+	assert.NoDirExists(t, w.path("runs", o.Record.ID))
+	o = w.begin()
+	w.put(w.stored("open/"+o.Record.ID+".json"), "{")
+	open, bad, err := w.ListOpen()
+	require.NoError(t, err)
+	assert.Empty(t, open)
+	assert.Equal(t, []string{o.Record.ID}, damagedIDs(bad))
+	require.NoError(t, w.SetAside(o.Record.ID))
+	_, bad, err = w.ListOpen()
+	require.NoError(t, err)
+	assert.Empty(t, bad)
+	assert.FileExists(t, w.stored("open/"+o.Record.ID+".damaged"))
+}
+
+func TestOpenRecordsAreNotTrusted(t *testing.T) {
+	w := newWorld(t)
+	o := w.begin()
+	path := w.stored("open/" + o.Record.ID + ".json")
+	good := w.read(path)
+	for name, text := range map[string]string{
+		"newer": strings.Replace(good, `"version":1`, `"version":2`, 1), "no record": `{"version":1}`,
+		"rule outside": strings.Replace(good, `"path":".gitignore"`, `"path":"../x"`, 1),
+		"rule in .git": strings.Replace(good, `"path":".gitignore"`, `"path":".git/config"`, 1),
+		"hash":         strings.Replace(good, patch.Sum(nil).String(), "00", 1),
+		"another id":   strings.Replace(good, `"seq":0`, `"seq":1`, 1),
+		"effect":       strings.Replace(good, `"extra":`, `"effects":{"status":[{"id":"../x","status":"undone"}]},"extra":`, 1),
+	} {
+		require.NotEqual(t, good, text, name)
+		w.put(path, text)
+		_, err := w.Opened(o.Record.ID)
+		assert.Error(t, err, name)
+	}
+}
+
+func TestRunFileNames(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"", ".", "..", "../x", "a/../b", "/x", "a//b", "a/", "a\x00b", "a/b/c/d/e", strings.Repeat("x", 300)} {
+		assert.Error(t, w.BuildRun("2026112107015900-0", []RunFile{{Name: name, Write: Bytes(nil)}}), "%q", name)
+		assert.Error(t, w.ReplaceFile("2026112107015900-0", name, Bytes(nil)), "%q", name)
+	}
+	left, err := os.ReadDir(w.path("tmp"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestBuildRunLinks(t *testing.T) {
+	w := newWorld(t)
+	a, b := "2026112107015900-0", "2026112107015901-0"
+	files := func(from string) []RunFile {
+		return []RunFile{{Name: "manifest.json", Write: Bytes([]byte("same")), LinkFrom: from}}
+	}
+	require.NoError(t, w.BuildRun(a, files("2026112107015999-0")), "what is not there is written")
+	require.NoError(t, w.BuildRun(b, files(a)))
+	sa, err := os.Stat(w.path("runs", a, "manifest.json"))
+	require.NoError(t, err)
+	sb, err := os.Stat(w.path("runs", b, "manifest.json"))
+	require.NoError(t, err)
+	assert.True(t, os.SameFile(sa, sb))
+	require.ErrorIs(t, w.BuildRun(a, nil), fs.ErrExist)
+}
+
+func TestCleanTmp(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, os.MkdirAll(w.path("tmp/run-1/sub"), 0o700))
+	require.NoError(t, os.MkdirAll(w.path("tmp/txn"), 0o700))
+	w.put(w.path("tmp/run-1/sub/f"), "x")
+	outside := filepath.Join(w.root, "outside")
+	require.NoError(t, os.Mkdir(outside, 0o700))
+	w.put(filepath.Join(outside, "keep"), "x")
+	require.NoError(t, os.Symlink(outside, w.path("tmp/run-1/link")))
+	require.NoError(t, os.Chmod(w.path("tmp/run-1/sub"), 0o500))
+	require.NoError(t, w.CleanTmp(func(name string) bool { return name == "txn" }))
+	left, err := os.ReadDir(w.path("tmp"))
+	require.NoError(t, err)
+	assert.Len(t, left, 1)
+	assert.FileExists(t, filepath.Join(outside, "keep"))
+}

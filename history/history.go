@@ -1,0 +1,213 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"decree/disk"
+	"decree/patch"
+	"decree/project"
+)
+
+// Objects reads the store's objects; *store.Store is one.
+type Objects interface {
+	Has(patch.Hash) bool
+	// Open returns the object's bytes, checked against the hash at their end, and their number.
+	Open(patch.Hash) (io.ReadCloser, int64, error)
+}
+
+// Putter adds objects to the store; *store.Writer is one.
+type Putter interface {
+	// Has says whether the store has the object, or will with the next flush.
+	Has(patch.Hash) bool
+	Put(r io.Reader, sizeHint int64) (patch.Hash, int64, error)
+	PutBytes(b []byte) (patch.Hash, error)
+}
+
+// Options are what a History needs besides its project.
+type Options struct {
+	Objects Objects          // may be nil for what needs no object
+	Now     func() time.Time // nil: time.Now
+}
+
+// History is the records of one project. Reading methods are safe for
+// concurrent use; writing ones need the project's lock and one goroutine.
+type History struct {
+	p   *project.Project
+	now func() time.Time
+
+	mu      sync.Mutex
+	objects Objects
+	log     *log
+	trees   *treeIndex
+	saved   map[patch.Hash]*TreeSpec // trees that no line names yet
+}
+
+// Open returns the history of p. It reads nothing yet.
+func Open(p *project.Project, o Options) *History {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &History{p: p, now: o.Now, objects: o.Objects}
+}
+
+// UseObjects makes later reads go through o: a store's reader does not see what
+// was written after it was opened.
+func (h *History) UseObjects(o Objects) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.objects = o
+}
+
+// Refresh makes later calls see what other processes wrote. A writer calls it
+// after it took the lock.
+func (h *History) Refresh() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.log, h.trees = nil, nil
+}
+
+// rows returns the log, which is read at first use.
+func (h *History) rows() (*log, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.log == nil {
+		l, err := readLog(h.p.Store)
+		if err != nil {
+			return nil, err
+		}
+		h.log = l
+	}
+	return h.log, nil
+}
+
+// write appends lines to the log and folds it when that is due.
+func (h *History) write(lines ...*line) error {
+	l, err := h.rows()
+	if err == nil && !l.current(h.p.Store) {
+		h.Refresh()
+		l, err = h.rows()
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.appendLines(h.p.Store, lines); err != nil {
+		h.Refresh()
+		return err
+	}
+	h.Refresh()
+	if l, err = h.rows(); err != nil {
+		return err
+	}
+	if !l.mostlyDead() {
+		return nil
+	}
+	if err := l.fold(h.p.Store); err != nil {
+		return fmt.Errorf("fold: %w", err)
+	}
+	h.Refresh()
+	return nil
+}
+
+// runs opens .decree/runs; fs.ErrNotExist when there is none.
+func (h *History) runs() (disk.Dir, error) {
+	if h.p.Decree == nil {
+		return nil, &fs.PathError{Op: "open", Path: h.p.Root + "/.decree", Err: fs.ErrNotExist}
+	}
+	return h.p.Decree.OpenDir("runs")
+}
+
+// runNames is what .decree/runs holds beside the log: what stands under the
+// name of each of its rows, and the other names that are ids.
+type runNames struct {
+	kinds  []disk.Kind // by row
+	there  []bool      // by row
+	others []string
+}
+
+func (h *History) runNames(l *log) (*runNames, error) {
+	n := &runNames{kinds: make([]disk.Kind, len(l.rows)), there: make([]bool, len(l.rows))}
+	runs, err := h.runs()
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer runs.Close()
+	list, err := runs.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		if i, ok := l.byID[e.Name]; ok {
+			n.kinds[i], n.there[i] = e.Kind, true
+		} else if _, _, ok := ParseID(e.Name); ok {
+			n.others = append(n.others, e.Name)
+		}
+	}
+	return n, nil
+}
+
+// ids returns the keys of all records that are anywhere: in the log, open, or in
+// .decree/runs alone. One whose start is not known has the start of its chain's
+// second.
+func (h *History) ids() ([]key, error) {
+	l, err := h.rows()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]key, 0, len(l.rows))
+	for i := range l.rows {
+		out = append(out, l.rows[i].key)
+	}
+	names, err := h.runNames(l)
+	if err != nil {
+		return nil, err
+	}
+	strays, err := h.strays(l, names)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range strays {
+		out = append(out, h.strayKey(id))
+	}
+	return out, nil
+}
+
+// strays are the ids that the log lacks: open records and run directories alone.
+func (h *History) strays(l *log, n *runNames) ([]string, error) {
+	open, err := h.openNames()
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Concat(n.others, slices.DeleteFunc(open, func(id string) bool { _, known := l.byID[id]; return known }))
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+func (h *History) strayKey(id string) key {
+	if r, err := h.stray(id); err == nil {
+		return recordKey(r)
+	}
+	chain, seq, _ := ParseID(id)
+	k := key{chain: chain, seq: seq}
+	if t, err := time.Parse(chainForm, chain[:len(chainForm)]); err == nil {
+		k.at = t.UnixNano()
+	}
+	return k
+}
+
+// stray reads a record that the log lacks, from the open records first.
+func (h *History) stray(id string) (*Record, error) {
+	if o, err := h.Opened(id); err == nil {
+		return o.Record, nil
+	}
+	r, _, err := h.readRun(id)
+	return r, err
+}

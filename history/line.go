@@ -1,0 +1,221 @@
+package history
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"decree/patch"
+)
+
+// line is one line of records.jsonl.
+type line struct {
+	key       key
+	gone      bool
+	size      int64 // of the run.json that was written with it
+	mtime     int64
+	tree      *TreeSpec
+	afterTree *TreeSpec
+	files     map[string]patch.Hash // the run directory's files, by name with '/', as objects
+	record    *Record
+}
+
+func (l *line) id() string { return FormatID(l.key.chain, l.key.seq) }
+
+// append writes the line with its newline.
+func (l *line) append(dst []byte) []byte {
+	dst = append(dst, linePrefix...)
+	dst = append(dst, l.id()...)
+	dst = append(dst, lineAt...)
+	dst = strconv.AppendInt(dst, l.key.at, 10)
+	if l.gone {
+		dst = l.appendTrees(append(dst, lineGone...))
+		return append(dst, "}\n"...)
+	}
+	dst = append(dst, `,"file":[`...)
+	dst = strconv.AppendInt(dst, l.size, 10)
+	dst = append(dst, ',')
+	dst = strconv.AppendInt(dst, l.mtime, 10)
+	dst = l.appendTrees(append(dst, ']'))
+	dst = append(dst, `,"files":{`...)
+	w := &writer{dst: dst, sep: ",", colon: ":"}
+	for _, name := range slices.Sorted(maps.Keys(l.files)) {
+		w.hash(name, l.files[name])
+	}
+	dst = append(w.dst, `},"record":`...)
+	return append(l.record.appendCompact(dst), "}\n"...)
+}
+
+func (l *line) appendTrees(dst []byte) []byte {
+	if l.tree != nil {
+		dst = l.tree.append(append(dst, `,"tree":`...))
+	}
+	if l.afterTree != nil {
+		dst = l.afterTree.append(append(dst, `,"after_tree":`...))
+	}
+	return dst
+}
+
+// trees are the line's kept trees.
+func (l *line) trees() []*TreeSpec {
+	var out []*TreeSpec
+	for _, t := range []*TreeSpec{l.tree, l.afterTree} {
+		if t != nil {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// maxFileName bounds the name of a file in a run directory, in bytes.
+const maxFileName = 256
+
+const (
+	linePrefix = `{"id":"`
+	lineAt     = `","at":`
+	lineGone   = `,"gone":true`
+)
+
+var errLine = errors.New("damaged line")
+
+// lineKey reads a line's key without decoding the rest, and whether the record
+// is gone. It needs the form that append writes.
+func lineKey(b []byte) (k key, gone bool, err error) {
+	if len(b) < len(linePrefix)+chainDigits+2 || string(b[:len(linePrefix)]) != linePrefix || b[len(b)-1] != '}' {
+		return key{}, false, errLine
+	}
+	rest := b[len(linePrefix):]
+	end := bytes.IndexByte(rest[:min(len(rest), 32)], '"')
+	if end < 0 || !bytes.HasPrefix(rest[end:], []byte(lineAt)) {
+		return key{}, false, errLine
+	}
+	// A view: the log's bytes stay as long as its keys do, and never change.
+	chain, seq, ok := ParseID(unsafe.String(unsafe.SliceData(rest), end))
+	if !ok {
+		return key{}, false, errLine
+	}
+	rest = rest[end+len(lineAt):]
+	end = bytes.IndexAny(rest[:min(len(rest), 24)], ",}")
+	if end < 0 {
+		return key{}, false, errLine
+	}
+	at, err := strconv.ParseInt(string(rest[:end]), 10, 64)
+	if err != nil {
+		return key{}, false, errLine
+	}
+	return key{at, chain, seq}, bytes.HasPrefix(rest[end:], []byte(lineGone)), nil
+}
+
+// recordMark stands before a line's record and nowhere else outside of it: in a
+// JSON string its quotes would be escaped.
+const recordMark = `,"record":{`
+
+// splitLine returns what stands before the record, closed so that it is an
+// object, and the record.
+func splitLine(b []byte) (head, record []byte, err error) {
+	i := bytes.Index(b, []byte(recordMark))
+	if i < 0 {
+		return nil, nil, errLine
+	}
+	return append(b[:i:i], '}'), b[i+len(recordMark)-1 : len(b)-1], nil
+}
+
+// parseRecord decodes the record of a line alone.
+func parseRecord(b []byte) (*Record, error) {
+	k, gone, err := lineKey(b)
+	if err != nil || gone {
+		return nil, errLine
+	}
+	_, text, err := splitLine(b)
+	if err != nil {
+		return nil, err
+	}
+	r, err := ParseRecord(text)
+	if err == nil && (r.Started.UnixNano() != k.at || r.Chain != k.chain || r.Seq != k.seq) {
+		err = errLine
+	}
+	return r, err
+}
+
+// parseHead decodes a line without its record.
+func parseHead(b []byte) (*line, error) {
+	k, gone, err := lineKey(b)
+	if err != nil {
+		return nil, err
+	}
+	l := &line{key: k, gone: gone}
+	if !gone {
+		if b, _, err = splitLine(b); err != nil {
+			return nil, err
+		}
+	}
+	err = object(b, func(key string, v *value) error {
+		switch key {
+		case "file":
+			var n []int64
+			v.array(func(e *value) { n = append(n, e.number()) })
+			if len(n) == 2 {
+				l.size, l.mtime = n[0], n[1]
+			}
+		case "tree":
+			l.tree = v.tree()
+		case "after_tree":
+			l.afterTree = v.tree()
+		case "files":
+			l.files = v.hashes()
+		}
+		return v.err()
+	})
+	return l, err
+}
+
+// parseLine decodes a line.
+func parseLine(b []byte) (*line, error) {
+	l, err := parseHead(b)
+	if err != nil || l.gone {
+		return l, err
+	}
+	l.record, err = parseRecord(b)
+	return l, err
+}
+
+func (v *value) tree() *TreeSpec {
+	t := &TreeSpec{}
+	v.fields(func(key string, f *value) {
+		switch key {
+		case "id":
+			t.ID = f.hash()
+		case "base":
+			t.Base = f.hash()
+		case "object":
+			t.Object = f.hash()
+		case "depth":
+			t.Depth = int(f.number())
+		case "size":
+			t.Size = f.number()
+		case "deltas":
+			t.Deltas = f.number()
+		case "whole":
+			t.Whole = f.number()
+		case "partial":
+			t.Partial = string(f.raw) == "true"
+		}
+	})
+	return t
+}
+
+func (v *value) hashes() map[string]patch.Hash {
+	out := map[string]patch.Hash{}
+	v.fields(func(key string, f *value) {
+		if _, err := splitName(key); err != nil {
+			f.fail("names of a run directory")
+			return
+		}
+		out[strings.Clone(key)] = f.hash()
+	})
+	return out
+}

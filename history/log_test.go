@@ -1,0 +1,180 @@
+package history
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"decree/patch"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestLineRoundTrip(t *testing.T) {
+	r := fullRecord()
+	r.Command = []string{"make"}
+	spec := &TreeSpec{ID: patch.Sum([]byte("1")), Base: patch.Sum([]byte("2")), Object: patch.Sum([]byte("3")), Depth: 3, Size: 10, Deltas: 30, Whole: 99}
+	l := &line{key: recordKey(r), size: 7, mtime: -5, tree: spec, afterTree: &TreeSpec{ID: patch.Sum([]byte("4")), Object: patch.Sum([]byte("5")), Partial: true},
+		files: map[string]patch.Hash{"changes.diff": patch.Sum([]byte("6")), "attempts/1/routine.log": patch.Sum(nil)}, record: r}
+	text := strings.TrimSuffix(string(l.append(nil)), "\n")
+	assert.NotContains(t, text, "\n")
+	got, err := parseLine([]byte(text))
+	require.NoError(t, err)
+	assert.Equal(t, l, got)
+	size, mtime, ok := lineFile([]byte(text))
+	assert.Equal(t, []any{int64(7), int64(-5), true}, []any{size, mtime, ok})
+	head, err := parseHead([]byte(text))
+	require.NoError(t, err)
+	assert.Nil(t, head.record)
+	assert.Equal(t, l.trees(), head.trees())
+
+	gone := &line{key: l.key, gone: true, tree: spec}
+	got, err = parseLine([]byte(strings.TrimSuffix(string(gone.append(nil)), "\n")))
+	require.NoError(t, err)
+	assert.Equal(t, gone, got)
+	for _, bad := range []string{text[:len(text)-1], text + "!", strings.Replace(text, `"at":1`, `"at":2`, 1), strings.Replace(text, "attempts/1/", "../../", 1), "{}", "", strings.Repeat("x", 300)} {
+		_, err := parseLine([]byte(bad))
+		assert.Error(t, err, bad)
+	}
+}
+
+// A log that is cut at any byte has the whole lines before the cut, and takes more.
+func TestLogCutAnywhere(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.checkpoint(), w.checkpoint()
+	data := w.read(w.stored(logFile))
+	lineEnd := strings.IndexByte(data, '\n') + 1
+	require.NoError(t, os.RemoveAll(w.path("runs")))
+	for cut := 0; cut <= len(data); cut += 13 {
+		w.put(w.stored(logFile), data[:cut])
+		w.reopen()
+		want := []string{}
+		if cut == len(data) {
+			want = append(want, second.ID)
+		}
+		if cut >= lineEnd {
+			want = append(want, first.ID)
+		}
+		require.Equal(t, want, ids(w.list().Records), "cut at %d", cut)
+		third := w.checkpoint()
+		require.Equal(t, append([]string{third.ID}, want...), ids(w.list().Records), "cut at %d", cut)
+		require.True(t, strings.HasPrefix(w.read(w.stored(logFile)), data[:cut]), "earlier bytes stay")
+		w.reopen()
+		require.Equal(t, append([]string{third.ID}, want...), ids(w.list().Records), "cut at %d", cut)
+		require.NoError(t, os.RemoveAll(w.path("runs")))
+	}
+}
+
+func TestLogFolds(t *testing.T) {
+	w := newWorld(t)
+	a, b, c := w.checkpoint(), w.checkpoint(), w.checkpoint()
+	a.Description = strings.Repeat("x", 100_000)
+	for i := range 30 {
+		a.Files = i
+		require.NoError(t, w.Finish(Closing{Record: a}))
+	}
+	require.NoError(t, w.Remove([]string{b.ID}))
+	st, err := os.Stat(w.stored(logFile))
+	require.NoError(t, err)
+	assert.Less(t, st.Size(), int64(2<<20))
+	w.reopen()
+	assert.Equal(t, []string{c.ID, a.ID}, ids(w.list().Records))
+	got, err := w.Get(a.ID)
+	require.NoError(t, err)
+	assert.Equal(t, 29, got.Files)
+	assert.NoFileExists(t, w.stored(logFile+".new"))
+}
+
+func TestAnotherWritersLinesAreSeen(t *testing.T) {
+	w := newWorld(t)
+	w.checkpoint()
+	mine := w.History
+	w.list()
+	w.reopen()
+	w.checkpoint()
+	w.History = mine
+	w.checkpoint() // appends behind what it did not know
+	assert.Len(t, w.list().Records, 3)
+	w.reopen()
+	assert.Len(t, w.list().Records, 3)
+}
+
+func TestNewIDs(t *testing.T) {
+	w := newWorld(t)
+	seen := map[string]bool{}
+	var last time.Time
+	for i := range 205 {
+		id, started, err := w.NewID()
+		require.NoError(t, err)
+		assert.False(t, seen[id])
+		seen[id] = true
+		assert.True(t, started.After(last), "%d", i)
+		assert.Equal(t, w.clock.Add(time.Duration(i)), started)
+		last = started
+		want := fmt.Sprintf("2026112107015%d%02d-0", 9, i)
+		if i >= 100 {
+			want = fmt.Sprintf("202611210702%02d%02d-0", i/100-1, i%100)
+		}
+		assert.Equal(t, want, id, "a full second takes the next one's")
+		r := &Record{ID: id, Reason: Auto, Status: StatusSucceeded, Started: started}
+		r.Chain, r.Seq, _ = ParseID(id)
+		// Without the run directory: it is the log that counts.
+		l := &line{key: recordKey(r), record: r}
+		require.NoError(t, w.write(l))
+	}
+	w.clock = w.clock.Add(-48 * time.Hour) // the clock goes back
+	id, started, err := w.NewID()
+	require.NoError(t, err)
+	assert.Equal(t, last.Add(1), started)
+	assert.Equal(t, "2026112107020105-0", id)
+
+	id, started, err = w.NextInChain("2026112107015900")
+	require.NoError(t, err)
+	assert.Equal(t, "2026112107015900-1", id)
+	assert.Equal(t, last.Add(1), started)
+}
+
+func TestIDsOfDamagedAndOpenRecordsAreNotGivenAgain(t *testing.T) {
+	w := newWorld(t)
+	for _, prepare := range []func(id string){
+		func(id string) { require.NoError(t, os.MkdirAll(w.path("runs", id), 0o700)) },
+		func(id string) {
+			require.NoError(t, os.MkdirAll(w.stored(openDir), 0o700))
+			w.put(w.stored(openDir+"/"+id+".json"), "{")
+		},
+	} {
+		id, _, err := w.NewID()
+		require.NoError(t, err)
+		prepare(id)
+		next, _, err := w.NewID()
+		require.NoError(t, err)
+		assert.NotEqual(t, id, next)
+	}
+}
+
+func FuzzReadLog(f *testing.F) {
+	r := fullRecord()
+	l := &line{key: recordKey(r), record: r, tree: &TreeSpec{}, files: map[string]patch.Hash{"a": {}}}
+	good := l.append(nil)
+	gone := (&line{key: l.key, gone: true}).append(nil)
+	for _, s := range [][]byte{nil, good, append(good[:len(good):len(good)], gone...), good[:100], append(good[:100:100], "!\n"...), []byte("\n\n{}\n"), []byte(`{"id":"`)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l := &log{byID: map[string]int{}}
+		l.index(data)
+		for i, r := range l.rows {
+			if l.byID[r.id] != i || i > 0 && l.rows[i-1].key.compare(r.key) >= 0 {
+				t.Fatal("index")
+			}
+			if e, err := r.parse(); err == nil && e.record.ID != r.id {
+				t.Fatal("another record's line")
+			}
+			_, _ = r.head()
+			lineFile(r.line)
+		}
+	})
+}

@@ -1,0 +1,303 @@
+package history
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"decree/disk"
+	"decree/patch"
+	"decree/project"
+)
+
+const (
+	openDir    = "open"
+	maxOpen    = 64 << 20
+	openSuffix = ".json"
+	leaderMark = ".leader"
+)
+
+// Rule is an ignore file that a run's walks go by: where it lay and its bytes' hash.
+type Rule struct {
+	Path   string
+	SHA256 patch.Hash
+}
+
+// Effects are what the end of a record does to others. They stand in its open
+// record, so that a recovery can do them again.
+type Effects struct {
+	Status []StatusEffect    `json:"status,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"` // name -> id; "" deletes
+}
+
+// StatusEffect sets another record's status.
+type StatusEffect struct {
+	ID       string `json:"id"`
+	Status   Status `json:"status"`
+	UndoneBy string `json:"undone_by,omitempty"` // "" clears it
+}
+
+// Opened is an open record: what a recovery needs when its process died.
+type Opened struct {
+	Record      *Record // a draft, status open
+	Tree        *TreeSpec
+	Rules       []Rule
+	Transaction string // the worktree transaction that belongs to it, if any
+	Effects     Effects
+	Extra       map[string]json.RawMessage // the recorder's own
+}
+
+// openedJSON is open/<id>.json.
+type openedJSON struct {
+	Version     int                        `json:"version"`
+	Record      *Record                    `json:"record"`
+	Tree        json.RawMessage            `json:"tree,omitempty"`
+	Rules       []ruleJSON                 `json:"rules,omitempty"`
+	Transaction string                     `json:"transaction,omitempty"`
+	Effects     *Effects                   `json:"effects,omitempty"`
+	Extra       map[string]json.RawMessage `json:"extra,omitempty"`
+}
+
+type ruleJSON struct {
+	Path   string     `json:"path"` // as in the manifest
+	SHA256 patch.Hash `json:"sha256"`
+}
+
+// Begin writes an open record, durably. Called again it replaces it.
+func (h *History) Begin(o *Opened) error {
+	if err := o.Record.check(); err != nil {
+		return fmt.Errorf("open record: %w", err)
+	}
+	dir, err := h.makeOpenDir()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	data, err := o.encode()
+	if err != nil {
+		return err
+	}
+	return project.ReplaceFile(dir, o.Record.ID+openSuffix, data, project.PrivateFile, true)
+}
+
+func (h *History) makeOpenDir() (disk.Dir, error) {
+	dir, err := h.p.Store.OpenDir(openDir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	if dir, err = project.MakeDir(h.p.Store, openDir, project.PrivateDir); err != nil {
+		return nil, err
+	}
+	return dir, h.p.Store.Sync()
+}
+
+func (o *Opened) encode() ([]byte, error) {
+	j := openedJSON{Version: Version, Record: o.Record, Transaction: o.Transaction, Extra: o.Extra}
+	if o.Tree != nil {
+		j.Tree = o.Tree.append(nil)
+	}
+	for _, r := range o.Rules {
+		j.Rules = append(j.Rules, ruleJSON{patch.Quote(r.Path), r.SHA256})
+	}
+	if len(o.Effects.Status) > 0 || len(o.Effects.Labels) > 0 {
+		j.Effects = &o.Effects
+	}
+	data, err := json.Marshal(j)
+	return append(data, '\n'), err
+}
+
+func parseOpened(data []byte) (*Opened, error) {
+	var v struct{ Version int }
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, err
+	}
+	if v.Version > Version {
+		return nil, &NewerError{"open record", v.Version}
+	}
+	var j openedJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return nil, err
+	}
+	if j.Record == nil {
+		return nil, errors.New("no record")
+	}
+	o := &Opened{Record: j.Record, Transaction: j.Transaction, Extra: j.Extra}
+	if j.Tree != nil {
+		v := value{name: "tree", raw: j.Tree}
+		o.Tree = v.tree()
+		if v.fault != nil {
+			return nil, v.fault
+		}
+	}
+	for _, r := range j.Rules {
+		path, err := patch.Unquote(r.Path)
+		if err == nil {
+			err = patch.CheckPath(path)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("rule %q: %w", clip(r.Path), err)
+		}
+		o.Rules = append(o.Rules, Rule{path, r.SHA256})
+	}
+	if j.Effects != nil {
+		o.Effects = *j.Effects
+	}
+	return o, o.Effects.check()
+}
+
+func (e *Effects) check() error {
+	for _, s := range e.Status {
+		if _, _, ok := ParseID(s.ID); !ok {
+			return fmt.Errorf("effect on %q, which is no record's id", clip(s.ID))
+		}
+	}
+	for name, id := range e.Labels {
+		if _, _, ok := ParseID(id); id != "" && !ok {
+			return fmt.Errorf("label %q on %q, which is no record's id", clip(name), clip(id))
+		}
+	}
+	return nil
+}
+
+// Opened reads one open record; fs.ErrNotExist when there is none of that id.
+func (h *History) Opened(id string) (*Opened, error) {
+	dir, err := h.p.Store.OpenDir(openDir)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	data, err := project.ReadFile(dir, id+openSuffix, maxOpen)
+	if err != nil {
+		return nil, err
+	}
+	o, err := parseOpened(data)
+	if err == nil && o.Record.ID != id {
+		err = fmt.Errorf("it is of record %s", o.Record.ID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s/%s%s: %w", openDir, id, openSuffix, err)
+	}
+	return o, nil
+}
+
+// openNames are the ids that have an open record, readable or not.
+func (h *History) openNames() ([]string, error) {
+	dir, err := h.p.Store.OpenDir(openDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	list, err := dir.List()
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, e := range list {
+		if id, ok := strings.CutSuffix(e.Name, openSuffix); ok {
+			if _, _, ok := ParseID(id); ok {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// ListOpen returns the open records, oldest first, and those that cannot be read.
+func (h *History) ListOpen() (open []*Opened, damaged []Damage, err error) {
+	ids, err := h.openNames()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range ids {
+		o, err := h.Opened(id)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // ended meanwhile
+		case err != nil:
+			damaged = append(damaged, Damage{id, err})
+		default:
+			open = append(open, o)
+		}
+	}
+	slices.SortFunc(open, func(a, b *Opened) int { return Compare(a.Record, b.Record) })
+	return open, damaged, nil
+}
+
+// SetLeader writes v, which tells a recovery whether the record's command still
+// lives, beside its open record. It is not flushed: it says nothing after a
+// power loss, which no command survives.
+func (h *History) SetLeader(id string, v any) error {
+	dir, err := h.makeOpenDir()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return project.ReplaceFile(dir, id+leaderMark, append(data, '\n'), project.PrivateFile, false)
+}
+
+// Leader reads what SetLeader wrote into v; false when there is nothing readable.
+func (h *History) Leader(id string, v any) bool {
+	dir, err := h.p.Store.OpenDir(openDir)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	data, err := project.ReadFile(dir, id+leaderMark, maxRunJSON)
+	return err == nil && json.Unmarshal(data, v) == nil
+}
+
+// Abandon removes an open record without a trace of it in the log, and its run
+// directory, as when the command was never started.
+func (h *History) Abandon(id string) error {
+	runs, err := h.runs()
+	if err == nil {
+		err = removeTree(runs, id)
+		runs.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return h.removeOpen(id)
+}
+
+func (h *History) removeOpen(id string) error {
+	dir, err := h.p.Store.OpenDir(openDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	// The leader goes last: without it a recovery would take a live command for dead.
+	for _, name := range []string{id + openSuffix, id + leaderMark} {
+		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return dir.Sync()
+}
+
+// SetAside renames an open record that cannot be read, so that it is kept but
+// waits no more.
+func (h *History) SetAside(id string) error {
+	dir, err := h.p.Store.OpenDir(openDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := dir.Rename(id+openSuffix, dir, id+".damaged"); err != nil {
+		return err
+	}
+	return dir.Sync()
+}

@@ -1,0 +1,434 @@
+package history
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"decree/patch"
+	"decree/project"
+)
+
+// Reason is why a record exists.
+type Reason string
+
+// The reasons of product.md.
+const (
+	Run     Reason = "run"
+	Manual  Reason = "manual"
+	Auto    Reason = "auto"
+	Publish Reason = "publish"
+	Restore Reason = "restore"
+	Revert  Reason = "revert"
+	Apply   Reason = "apply"
+)
+
+// Status is how a record stands.
+type Status string
+
+// The statuses of formats.md.
+const (
+	StatusOpen        Status = "open"
+	StatusSucceeded   Status = "succeeded"
+	StatusFailed      Status = "failed"      // changes kept
+	StatusReverted    Status = "reverted"    // failed and put back
+	StatusInterrupted Status = "interrupted" // the process died; recorded by the next command
+	StatusUndone      Status = "undone"      // a later revert took it back
+)
+
+// Version is the version of run.json that this package writes.
+const Version = 1
+
+var statuses = []string{string(StatusOpen), string(StatusSucceeded), string(StatusFailed), string(StatusReverted), string(StatusInterrupted), string(StatusUndone)}
+
+// Actor is who made a record.
+type Actor struct {
+	User    string
+	Host    string
+	Agent   string // a coding agent's name, or ""
+	Session string
+	Turn    int // 0: none
+}
+
+// Changes counts what a run changed; a directory counts as created, modified
+// (its mode) or deleted like a file.
+type Changes struct {
+	Created, Modified, Deleted int
+	AddedLines, RemovedLines   int
+}
+
+// Field is a field of run.json that this version does not know: it is kept.
+type Field struct {
+	Name string
+	Raw  json.RawMessage
+}
+
+// Record is run.json. A zero Hash or Time stands for none.
+type Record struct {
+	ID          string
+	Chain       string
+	Seq         int
+	Reason      Reason
+	Status      Status
+	Description string
+
+	Command  []string // these four are written for runs only
+	Cwd      string   // relative to the root, "." for the root itself
+	Attempts int
+	ExitCode *int // nil while it is not known
+
+	Started    time.Time
+	Ended      time.Time
+	Recovered  *time.Time
+	Duration   time.Duration
+	DiffSHA256 patch.Hash
+	Unrecorded []string // raw paths
+	Files      int
+	Bytes      int64
+	Changes    Changes
+	Before     patch.Hash // tree ids
+	After      patch.Hash
+	Actor      Actor
+	Parent     string // the record that this one undoes or restores
+	UndoneBy   string
+
+	Extra []Field // unknown fields, in their order
+}
+
+// timeForm is RFC 3339 in UTC with all nine digits, so that texts sort as times.
+const timeForm = "2006-01-02T15:04:05.000000000Z"
+
+// JSON is the record as run.json has it, with a newline at its end. labels, if
+// there are any, are added as `--json` shows them.
+func (r *Record) JSON(labels []string) []byte {
+	w := &writer{sep: ",\n  ", colon: ": "}
+	w.dst = append(w.dst, "{\n  "...)
+	r.write(w)
+	if len(labels) > 0 {
+		w.texts("labels", labels)
+	}
+	return append(w.dst, "\n}\n"...)
+}
+
+// MarshalJSON is the record on one line.
+func (r *Record) MarshalJSON() ([]byte, error) { return r.appendCompact(nil), nil }
+
+func (r *Record) appendCompact(dst []byte) []byte {
+	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
+	r.write(w)
+	return append(w.dst, '}')
+}
+
+func (r *Record) write(w *writer) {
+	w.number("version", Version)
+	w.text("id", r.ID)
+	w.text("chain", r.Chain)
+	w.number("seq", int64(r.Seq))
+	w.text("reason", string(r.Reason))
+	w.text("status", string(r.Status))
+	w.text("description", r.Description)
+	if r.Reason == Run {
+		w.texts("command", r.Command)
+		w.text("cwd", patch.Quote(r.Cwd))
+		w.number("attempts", int64(r.Attempts))
+		if r.ExitCode == nil {
+			w.raw("exit_code", "null")
+		} else {
+			w.number("exit_code", int64(*r.ExitCode))
+		}
+	}
+	w.time("started", r.Started)
+	w.time("ended", r.Ended)
+	if r.Recovered == nil {
+		w.raw("recovered", "null")
+	} else {
+		w.time("recovered", *r.Recovered)
+	}
+	w.number("duration_ms", r.Duration.Milliseconds())
+	w.hash("diff_sha256", r.DiffSHA256)
+	w.paths("unrecorded", r.Unrecorded)
+	w.number("files", int64(r.Files))
+	w.number("bytes", r.Bytes)
+	w.key("changes")
+	w.dst = r.Changes.append(w.dst)
+	w.hash("before", r.Before)
+	w.hash("after", r.After)
+	w.key("actor")
+	w.dst = r.Actor.append(w.dst)
+	if r.Parent != "" {
+		w.text("parent", r.Parent)
+	}
+	if r.UndoneBy != "" {
+		w.text("undone_by", r.UndoneBy)
+	}
+	for _, f := range r.Extra {
+		w.raw(f.Name, string(f.Raw))
+	}
+}
+
+func (c Changes) append(dst []byte) []byte {
+	w := &writer{dst: append(dst, '{'), sep: ", ", colon: ": "}
+	w.number("created", int64(c.Created))
+	w.number("modified", int64(c.Modified))
+	w.number("deleted", int64(c.Deleted))
+	w.number("added_lines", int64(c.AddedLines))
+	w.number("removed_lines", int64(c.RemovedLines))
+	return append(w.dst, '}')
+}
+
+func (a Actor) append(dst []byte) []byte {
+	w := &writer{dst: append(dst, '{'), sep: ", ", colon: ": "}
+	w.text("user", a.User)
+	w.text("host", a.Host)
+	if a.Agent != "" {
+		w.text("agent", a.Agent)
+	}
+	if a.Session != "" {
+		w.text("session", a.Session)
+	}
+	if a.Turn != 0 {
+		w.number("turn", int64(a.Turn))
+	}
+	return append(w.dst, '}')
+}
+
+// writer appends the fields of one JSON object.
+type writer struct {
+	dst        []byte
+	sep, colon string
+	begun      bool
+}
+
+func (w *writer) key(name string) {
+	if w.begun {
+		w.dst = append(w.dst, w.sep...)
+	}
+	w.begun = true
+	w.dst = appendText(w.dst, name)
+	w.dst = append(w.dst, w.colon...)
+}
+
+func (w *writer) raw(name, value string) {
+	w.key(name)
+	w.dst = append(w.dst, value...)
+}
+
+func (w *writer) number(name string, v int64) {
+	w.key(name)
+	w.dst = strconv.AppendInt(w.dst, v, 10)
+}
+
+func (w *writer) text(name, v string) {
+	w.key(name)
+	w.dst = appendText(w.dst, v)
+}
+
+func (w *writer) texts(name string, v []string) {
+	w.key(name)
+	w.dst = append(w.dst, '[')
+	for i, s := range v {
+		if i > 0 {
+			w.dst = append(w.dst, ',')
+		}
+		w.dst = appendText(w.dst, s)
+	}
+	w.dst = append(w.dst, ']')
+}
+
+func (w *writer) paths(name string, v []string) {
+	quoted := make([]string, len(v))
+	for i, p := range v {
+		quoted[i] = patch.Quote(p)
+	}
+	w.texts(name, quoted)
+}
+
+func (w *writer) time(name string, t time.Time) {
+	w.key(name)
+	if t.IsZero() {
+		w.dst = append(w.dst, "null"...)
+		return
+	}
+	w.dst = append(w.dst, '"')
+	w.dst = t.UTC().AppendFormat(w.dst, timeForm)
+	w.dst = append(w.dst, '"')
+}
+
+func (w *writer) hash(name string, h patch.Hash) {
+	w.key(name)
+	if h.IsZero() {
+		w.dst = append(w.dst, `""`...)
+		return
+	}
+	w.dst = append(w.dst, '"')
+	w.dst = append(w.dst, h.String()...)
+	w.dst = append(w.dst, '"')
+}
+
+// appendText writes s as a JSON string. An argument that is not UTF-8 is shown
+// C-quoted as paths are: JSON has no bytes.
+func appendText(dst []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		s = patch.Quote(s)
+	}
+	return patch.AppendJSONString(dst, s)
+}
+
+// NewerError says that a file was written by a newer decree.
+type NewerError struct {
+	Path    string
+	Version int
+}
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("%s: version %d is newer than this decree knows (%d)", e.Path, e.Version, Version)
+}
+
+// Category is Refused: the file is left as it is.
+func (e *NewerError) Category() project.Kind { return project.Refused }
+
+// UnmarshalJSON is ParseRecord.
+func (r *Record) UnmarshalJSON(data []byte) error {
+	p, err := ParseRecord(data)
+	if err == nil {
+		*r = *p
+	}
+	return err
+}
+
+// ParseRecord reads a run.json. Unknown fields are kept in Extra; a newer
+// version is a *NewerError; anything that is not a whole record is an error.
+func ParseRecord(data []byte) (*Record, error) {
+	r, version := &Record{}, 0
+	err := object(data, func(key string, v *value) error {
+		if key == "version" {
+			version = int(v.number())
+			return v.err()
+		}
+		if r.read(key, v) {
+			return v.err()
+		}
+		r.Extra = append(r.Extra, Field{strings.Clone(key), append(json.RawMessage(nil), v.raw...)})
+		return nil
+	})
+	if version > Version {
+		return nil, &NewerError{"run.json", version}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if version < 1 {
+		return nil, errors.New("no version")
+	}
+	return r, r.check()
+}
+
+// read takes the field key into r; false: it is not known.
+func (r *Record) read(key string, v *value) bool {
+	switch key {
+	case "id":
+		r.ID = v.text()
+	case "chain":
+		// It is the id's beginning, and shares its bytes.
+		if r.Chain = v.view(); strings.HasPrefix(r.ID, r.Chain) {
+			r.Chain = r.ID[:len(r.Chain)]
+		} else {
+			r.Chain = v.text()
+		}
+	case "seq":
+		r.Seq = int(v.number())
+	case "reason":
+		r.Reason = Reason(v.known(project.Reasons...))
+	case "status":
+		r.Status = Status(v.known(statuses...))
+	case "description":
+		r.Description = v.text()
+	case "command":
+		r.Command = v.texts()
+	case "cwd":
+		r.Cwd = v.path()
+	case "attempts":
+		r.Attempts = int(v.number())
+	case "exit_code":
+		if !v.null() {
+			code := int(v.number())
+			r.ExitCode = &code
+		}
+	default:
+		return r.readFacts(key, v)
+	}
+	return true
+}
+
+func (r *Record) readFacts(key string, v *value) bool {
+	switch key {
+	case "started":
+		r.Started = v.time()
+	case "ended":
+		r.Ended = v.time()
+	case "recovered":
+		if t := v.time(); !t.IsZero() {
+			r.Recovered = &t
+		}
+	case "duration_ms":
+		r.Duration = time.Duration(v.number()) * time.Millisecond
+	case "diff_sha256":
+		r.DiffSHA256 = v.hash()
+	case "unrecorded":
+		r.Unrecorded = v.paths()
+	case "files":
+		r.Files = int(v.number())
+	case "bytes":
+		r.Bytes = v.number()
+	case "changes":
+		r.Changes = v.changes()
+	case "before":
+		r.Before = v.hash()
+	case "after":
+		r.After = v.hash()
+	case "actor":
+		r.Actor = v.actor()
+	case "parent":
+		r.Parent = v.text()
+	case "undone_by":
+		r.UndoneBy = v.text()
+	case "labels": // of --json; they live in labels.json
+	default:
+		return false
+	}
+	return true
+}
+
+// check holds what every reader relies on.
+func (r *Record) check() error {
+	chain, seq, ok := ParseID(r.ID)
+	switch {
+	case !ok:
+		return fmt.Errorf("id %q is no record's", clip(r.ID))
+	case r.Chain != chain || r.Seq != seq:
+		return errors.New("id, chain and seq disagree")
+	case r.Started.IsZero():
+		return errors.New("no start time")
+	case r.Reason == "" || r.Status == "":
+		return errors.New("no reason or no status")
+	case r.Duration < 0 || r.Files < 0 || r.Bytes < 0:
+		return errors.New("a negative count")
+	}
+	for _, id := range []string{r.Parent, r.UndoneBy} {
+		if _, _, ok := ParseID(id); id != "" && !ok {
+			return fmt.Errorf("%q is no record's id", clip(id))
+		}
+	}
+	return nil
+}
+
+func clip(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "..."
+	}
+	return s
+}

@@ -1,0 +1,340 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"decree/disk"
+	"decree/project"
+)
+
+// Side says which of the states that a record observed is meant.
+type Side int
+
+const (
+	Unsaid Side = iota // the REF does not say: what is meant is the command's affair
+	Before             // the record's manifest
+	After              // what a run left
+)
+
+func (s Side) String() string { return [...]string{"", "before", "after"}[s] }
+
+// Ref is what a REF resolved to.
+type Ref struct {
+	ID   string
+	Side Side      // said by @TIME only
+	Time time.Time // what @TIME was understood as
+}
+
+// ErrNoRecord is in the chain of every error that says that a REF names no
+// record, or more than one.
+var ErrNoRecord = errors.New("no such record")
+
+// Resolve finds the one record that ref names: an id, a chain or a unique
+// prefix of an id, a label, latest, last, last~N, or @TIME as seen from the
+// present in loc. Open records are found by id, but last and @TIME pass them over
+// unless they are the newest observed state. An error is of kind NotFound, or
+// Usage for a TIME that is none.
+func (h *History) Resolve(ref string, loc *time.Location) (Ref, error) {
+	switch {
+	case ref == "":
+		return Ref{}, refError(ref, "is empty", "")
+	case ref[0] == '@':
+		return h.resolveTime(ref[1:], loc)
+	case ref == "last" || ref == latest:
+		return h.resolveLast(ref, 0)
+	case strings.HasPrefix(ref, "last~"):
+		n, err := strconv.Atoi(ref[len("last~"):])
+		if err != nil || !digits(ref[len("last~"):]) {
+			return Ref{}, &project.Error{Kind: project.Usage, Msg: fmt.Sprintf("%q: last~ wants a number", clip(ref)), Advice: "last~1 is the record before the last"}
+		}
+		return h.resolveLast(ref, n)
+	case '0' <= ref[0] && ref[0] <= '9' && digits(strings.Replace(ref, "-", "", 1)):
+		return h.resolvePrefix(ref)
+	}
+	return h.resolveLabel(ref)
+}
+
+// ResolveAll is Resolve where a chain may mean all its records: they come in
+// their order. Any other REF gives one.
+func (h *History) ResolveAll(ref string, loc *time.Location) ([]Ref, error) {
+	if len(ref) != chainDigits || !digits(ref) {
+		r, err := h.Resolve(ref, loc)
+		return []Ref{r}, err
+	}
+	ids, err := h.matching(ref + "-")
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 {
+		return nil, h.noSuch(ref)
+	}
+	var out []Ref
+	for _, id := range ids {
+		out = append(out, Ref{ID: id})
+	}
+	return out, nil
+}
+
+// SplitRange takes A..B apart; ok is false when s holds no "..".
+func SplitRange(s string) (a, b string, ok bool, err error) {
+	a, b, ok = strings.Cut(s, "..")
+	if ok && (a == "" || b == "" || strings.Contains(b, "..")) {
+		return "", "", true, &project.Error{Kind: project.Usage, Msg: fmt.Sprintf("%q is no range", clip(s)), Advice: "write A..B with a record on either side, such as last~3..last"}
+	}
+	return a, b, ok, nil
+}
+
+// Range returns the ids of all records from a to b, both included, oldest first.
+func (h *History) Range(a, b string) ([]string, error) {
+	keys, err := h.sortedKeys()
+	if err != nil {
+		return nil, err
+	}
+	from, to := -1, -1
+	ids := make([]string, len(keys))
+	for i, k := range keys {
+		ids[i] = FormatID(k.chain, k.seq)
+		if ids[i] == a {
+			from = i
+		}
+		if ids[i] == b {
+			to = i
+		}
+	}
+	switch {
+	case from < 0:
+		return nil, h.noSuch(a)
+	case to < 0:
+		return nil, h.noSuch(b)
+	case from > to:
+		return nil, &project.Error{Kind: project.Usage, Msg: fmt.Sprintf("%s..%s: the second record is older than the first", a, b), Advice: fmt.Sprintf("write %s..%s", b, a)}
+	}
+	return ids[from : to+1], nil
+}
+
+func (h *History) sortedKeys() ([]key, error) {
+	keys, err := h.ids()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.IsSortedFunc(keys, key.compare) {
+		slices.SortFunc(keys, key.compare)
+	}
+	return keys, nil
+}
+
+func refError(ref, reason, advice string) error {
+	return &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%q %s", clip(ref), reason), Err: ErrNoRecord, Advice: advice}
+}
+
+func (h *History) noSuch(ref string) error {
+	return refError(ref, "names none", "'decree log' lists the records")
+}
+
+// matching returns the ids that begin with prefix, in order.
+func (h *History) matching(prefix string) ([]string, error) {
+	keys, err := h.sortedKeys()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, k := range keys {
+		// Without building an id for each of ten thousand.
+		if !strings.HasPrefix(k.chain, prefix[:min(len(prefix), len(k.chain))]) {
+			continue
+		}
+		if id := FormatID(k.chain, k.seq); strings.HasPrefix(id, prefix) {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+func (h *History) resolvePrefix(ref string) (Ref, error) {
+	ids, err := h.matching(ref)
+	if err != nil {
+		return Ref{}, err
+	}
+	switch {
+	case len(ids) == 1 || slices.Contains(ids, ref):
+		if len(ids) > 1 {
+			return Ref{ID: ref}, nil
+		}
+		return Ref{ID: ids[0]}, nil
+	case len(ids) == 0:
+		return Ref{}, h.noSuch(ref)
+	}
+	return Ref{}, &AmbiguousError{Ref: ref, Candidates: ids}
+}
+
+// AmbiguousError says that a prefix begins several ids.
+type AmbiguousError struct {
+	Ref        string
+	Candidates []string // in order
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%q begins %d ids: %s", e.Ref, len(e.Candidates), some(e.Candidates))
+}
+
+// Is makes it an ErrNoRecord too.
+func (e *AmbiguousError) Is(target error) bool { return target == ErrNoRecord }
+
+// Category is NotFound.
+func (e *AmbiguousError) Category() project.Kind { return project.NotFound }
+
+// Hint is the next step to take.
+func (e *AmbiguousError) Hint() string { return "write more of the id" }
+
+func (h *History) resolveLabel(name string) (Ref, error) {
+	all, err := h.Labels()
+	if err != nil {
+		return Ref{}, err
+	}
+	id, ok := all[name]
+	if !ok {
+		return Ref{}, noLabel(name, all)
+	}
+	if _, err := h.Get(id); err != nil {
+		return Ref{}, refError(name, "labels record "+id+", which is gone", fmt.Sprintf("'decree label %s REF' moves it", name))
+	}
+	return Ref{ID: id}, nil
+}
+
+func noLabel(name string, all map[string]string) error {
+	advice := "'decree log' lists the records, 'decree label' the labels"
+	if near := nearest(name, slices.Sorted(maps.Keys(all))); near != "" {
+		advice = fmt.Sprintf("did you mean %s? ", near) + advice
+	}
+	return refError(name, "is no label, id or time", advice)
+}
+
+// nearest returns the name that is at most two edits away from s, "" if none is.
+func nearest(s string, names []string) string {
+	best, most := "", 3
+	for _, n := range names {
+		if len(s) > 64 {
+			break
+		}
+		if d := edits(s, n); d < most && d < max(len(s), 2) {
+			best, most = n, d
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance in bytes.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diag := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diag
+			if a[i] != b[j] {
+				cost++
+			}
+			diag = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// resolveLast finds the n-th newest ended record that can be read.
+func (h *History) resolveLast(ref string, n int) (Ref, error) {
+	seen := 0
+	for id, err := range h.backward(func(key) bool { return true }) {
+		if err != nil {
+			return Ref{}, err
+		}
+		if open, err := h.isOpen(id); err != nil {
+			return Ref{}, err
+		} else if open {
+			continue
+		}
+		if seen == n {
+			return Ref{ID: id}, nil
+		}
+		seen++
+	}
+	switch seen {
+	case 0:
+		return Ref{}, refError(ref, "names none: there are no records yet", firstRecord)
+	case 1:
+		return Ref{}, refError(ref, "names none: there is one record", "'decree log' lists the records")
+	}
+	return Ref{}, refError(ref, fmt.Sprintf("names none: there are %d records", seen), "'decree log' lists the records")
+}
+
+const firstRecord = "'decree run -- COMMAND' or 'decree checkpoint' makes one"
+
+// isOpen says whether the record has not ended: the log has no line of it, and
+// what there is says so.
+func (h *History) isOpen(id string) (bool, error) {
+	done, err := h.Recorded(id)
+	if done || err != nil {
+		return false, err
+	}
+	r, err := h.Get(id)
+	return err == nil && r.Status == StatusOpen, err
+}
+
+// backward yields the ids of the records that can be read, newest first, those
+// whose key want takes. It looks at no more run.json files than it must.
+func (h *History) backward(want func(key) bool) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		l, err := h.rows()
+		var names *runNames
+		if err == nil {
+			names, err = h.runNames(l)
+		}
+		var strays []*Record
+		if err == nil {
+			strays, err = h.strayRecords(l, names, &Listing{})
+		}
+		if err != nil {
+			yield("", err)
+			return
+		}
+		runs, err := h.runs()
+		if err == nil {
+			defer runs.Close()
+		}
+		for i := len(l.rows) - 1; i >= 0 || len(strays) > 0; {
+			if k := len(strays) - 1; k >= 0 && (i < 0 || recordKey(strays[k]).compare(l.rows[i].key) > 0) {
+				if want(recordKey(strays[k])) && !yield(strays[k].ID, nil) {
+					return
+				}
+				strays = strays[:k]
+				continue
+			}
+			if want(l.rows[i].key) && h.readable(runs, l, names, i) && !yield(l.rows[i].id, nil) {
+				return
+			}
+			i--
+		}
+	}
+}
+
+// readable says whether the listing would show row i.
+func (h *History) readable(runs disk.Dir, l *log, names *runNames, i int) bool {
+	if runs == nil {
+		return true
+	}
+	switch h.inspectRow(runs, l.rows[i], names.there[i], names.kinds[i]).state {
+	case damaged, newer, unparsed:
+		return false
+	}
+	return true
+}

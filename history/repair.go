@@ -1,0 +1,186 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"decree/patch"
+)
+
+// repairBatch is how many records a repair writes with one flush of the log.
+const repairBatch = 128
+
+// Repaired is what Repair did.
+type Repaired struct {
+	Rewritten []string            // run.json written again
+	Restored  []string            // run directories brought back
+	Lost      map[string][]string // files whose objects the store lacks, by record
+	Left      []Damage            // could not be written, have no copy in the store, or are of a newer version
+}
+
+// Repair makes .decree/runs agree with the store: a damaged or outdated run.json
+// is written again, a missing run directory brought back. It deletes nothing.
+func (h *History) Repair() (*Repaired, error) {
+	l, err := h.rows()
+	if err != nil {
+		return nil, err
+	}
+	names, err := h.runNames(l)
+	if err != nil {
+		return nil, err
+	}
+	states, err := h.inspect(l, names)
+	if err != nil {
+		return nil, err
+	}
+	rep := &Repaired{Lost: map[string][]string{}}
+	t := &turn{h: h}
+	defer func() { t.drop() }()
+	for i, s := range states {
+		rep.row(t, l.rows[i], s, i >= len(l.rows)-PlainManifests)
+		if len(t.lines) < repairBatch && i < len(states)-1 {
+			continue
+		}
+		if err := t.write(); err != nil {
+			return rep, err
+		}
+	}
+	strays := &Listing{}
+	if _, err := h.strayRecords(l, names, strays); err != nil {
+		return rep, err
+	}
+	rep.Left = slices.Concat(rep.Left, strays.Damaged, strays.Newer)
+	return rep, nil
+}
+
+// row prepares what one record needs.
+func (rep *Repaired) row(t *turn, r row, s runState, plainManifest bool) {
+	if s.state == sound {
+		return
+	}
+	if s.state == newer || s.state == unparsed {
+		rep.Left = append(rep.Left, Damage{r.id, s.err})
+		return
+	}
+	l, err := r.parse()
+	var lost []string
+	if err == nil {
+		lost, err = t.restore(l, plainManifest)
+	}
+	switch {
+	case err != nil:
+		rep.Left = append(rep.Left, Damage{r.id, err})
+	case s.state == missing:
+		rep.Restored = append(rep.Restored, r.id)
+	default:
+		rep.Rewritten = append(rep.Rewritten, r.id)
+	}
+	if len(lost) > 0 {
+		rep.Lost[r.id] = lost
+	}
+}
+
+// RewriteRun writes a record's run.json again from the store's copy.
+func (h *History) RewriteRun(id string) error {
+	t := &turn{h: h}
+	defer t.drop()
+	l, err := h.copyOf(id)
+	if err == nil {
+		err = t.stage(l)
+	}
+	if err != nil {
+		return err
+	}
+	return t.write()
+}
+
+func (h *History) copyOf(id string) (*line, error) {
+	l, err := h.line(id)
+	if err == nil && l == nil {
+		err = fmt.Errorf("record %s: the store has no copy of it", id)
+	}
+	return l, err
+}
+
+// RestoreRun brings back a record's run directory from the store: run.json, its
+// files, and manifest.json with plainManifest. Files that are there stay as they
+// are. The names of files whose objects are gone are returned.
+func (h *History) RestoreRun(id string, plainManifest bool) (lost []string, err error) {
+	t := &turn{h: h}
+	defer t.drop()
+	l, err := h.copyOf(id)
+	if err == nil {
+		lost, err = t.restore(l, plainManifest)
+	}
+	if err != nil {
+		return lost, err
+	}
+	return lost, t.write()
+}
+
+// restore prepares a run directory: a missing one is built whole, in one that is
+// there the missing files are written.
+func (t *turn) restore(l *line, plainManifest bool) (lost []string, err error) {
+	files, lost := t.h.storedFiles(l, plainManifest)
+	dir, err := t.h.OpenRun(l.id())
+	switch {
+	case err == nil:
+		dir.Close()
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err // something else stands there
+	default:
+		if t.build(l, files) == nil {
+			return lost, nil
+		}
+		// An object cannot be read: the others shall come back without it.
+	}
+	for _, f := range files {
+		if t.h.hasFile(l.id(), f.Name) {
+			continue
+		}
+		if err := t.h.ReplaceFile(l.id(), f.Name, f.Write); err != nil {
+			lost = append(lost, f.Name)
+		}
+	}
+	return lost, t.stage(l)
+}
+
+// storedFiles are the files that the store has of a record.
+func (h *History) storedFiles(l *line, plainManifest bool) (files []RunFile, lost []string) {
+	for _, name := range slices.Sorted(maps.Keys(l.files)) {
+		if sum := l.files[name]; h.hasObject(sum) {
+			files = append(files, RunFile{Name: name, Write: h.copyObject(sum)})
+		} else {
+			lost = append(lost, name)
+		}
+	}
+	if plainManifest && l.tree != nil {
+		files = append(files, RunFile{Name: manifestJSON, Write: func(w io.Writer) error { return h.WriteManifest(l.tree.ID, w) }})
+	}
+	return files, lost
+}
+
+func (h *History) hasFile(id, name string) bool {
+	f, err := h.openRunFile(id, name)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
+func (h *History) copyObject(sum patch.Hash) func(io.Writer) error {
+	return func(w io.Writer) error {
+		r, err := h.openObject(sum)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		_, err = io.Copy(w, r)
+		return err
+	}
+}

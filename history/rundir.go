@@ -1,0 +1,431 @@
+package history
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"decree/disk"
+	"decree/project"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	runJSON      = "run.json"
+	manifestJSON = "manifest.json"
+	maxRunJSON   = 16 << 20
+	maxDepthName = 4
+)
+
+// RunFile is a file of a run directory that is to be written.
+type RunFile struct {
+	Name  string // "changes.diff", "attempts/1/routine.log"
+	Write func(io.Writer) error
+	// LinkFrom is the id of a record whose file of this name has the same
+	// content; where a hard link to it can be made, Write is not called.
+	LinkFrom string
+}
+
+// Bytes is a RunFile's Write for content that is at hand.
+func Bytes(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := w.Write(b); return err }
+}
+
+// splitName takes a file's name in a run directory apart.
+func splitName(name string) ([]string, error) {
+	parts := strings.Split(name, "/")
+	for _, p := range parts {
+		if err := disk.CheckName(p); err != nil || len(name) > maxFileName || len(parts) > maxDepthName {
+			return nil, fmt.Errorf("%q: not a name in a run directory", clip(name))
+		}
+	}
+	return parts, nil
+}
+
+// OpenRun opens a record's run directory.
+func (h *History) OpenRun(id string) (disk.Dir, error) {
+	runs, err := h.runs()
+	if err != nil {
+		return nil, err
+	}
+	defer runs.Close()
+	return runs.OpenDir(id)
+}
+
+// EnsureRun opens a record's run directory and makes it if a command deleted it.
+func (h *History) EnsureRun(id string) (disk.Dir, error) {
+	if d, err := h.OpenRun(id); !errors.Is(err, fs.ErrNotExist) {
+		return d, err
+	}
+	if err := h.p.EnsureDecree(); err != nil {
+		return nil, err
+	}
+	runs, err := h.runs()
+	if err != nil {
+		return nil, err
+	}
+	defer runs.Close()
+	d, err := project.MakeDir(runs, id, project.PrivateDir)
+	if err == nil {
+		err = runs.Sync()
+	}
+	return d, err
+}
+
+// BuildRun makes a record's run directory: built in .decree/tmp, each file
+// flushed, renamed in, the parent flushed. It fails if the directory is there.
+func (h *History) BuildRun(id string, files []RunFile) error {
+	b, err := h.build(id, files)
+	if err != nil {
+		return err
+	}
+	defer b.drop(h)
+	return b.place(h)
+}
+
+// built is a flushed run directory in .decree/tmp that waits to be renamed in.
+type built struct {
+	id, name string
+	info     disk.Info // of its run.json, if it has one
+}
+
+func (h *History) build(id string, files []RunFile) (*built, error) {
+	if err := h.p.EnsureDecree(); err != nil {
+		return nil, err
+	}
+	tmp, err := h.p.Decree.OpenDir("tmp")
+	if err != nil {
+		return nil, err
+	}
+	defer tmp.Close()
+	b := &built{id: id, name: "run-" + id}
+	if err := removeTree(tmp, b.name); err != nil {
+		return nil, err
+	}
+	b.info, err = h.fill(tmp, b.name, files)
+	if err != nil {
+		_ = removeTree(tmp, b.name)
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *built) place(h *History) error {
+	tmp, err := h.p.Decree.OpenDir("tmp")
+	if err != nil {
+		return err
+	}
+	defer tmp.Close()
+	runs, err := h.runs()
+	if err != nil {
+		return err
+	}
+	defer runs.Close()
+	if err := tmp.RenameNew(b.name, runs, b.id); err != nil {
+		return err
+	}
+	return runs.Sync()
+}
+
+// drop removes the directory if it was not placed.
+func (b *built) drop(h *History) {
+	if tmp, err := h.p.Decree.OpenDir("tmp"); err == nil {
+		_ = removeTree(tmp, b.name)
+		tmp.Close()
+	}
+}
+
+// fill makes the directory and returns what stat says of its run.json.
+func (h *History) fill(tmp disk.Dir, name string, files []RunFile) (info disk.Info, err error) {
+	dir, err := project.MakeDir(tmp, name, project.PrivateDir)
+	if err != nil {
+		return info, err
+	}
+	defer dir.Close()
+	var g errgroup.Group
+	// The flushes wait together, so that the file system commits once for all.
+	for _, f := range files {
+		parent, base, done, err := makeParent(dir, f.Name)
+		if err != nil {
+			_ = g.Wait()
+			return info, err
+		}
+		g.Go(func() error {
+			defer done()
+			if f.LinkFrom != "" && h.link(f, parent, base) {
+				return parent.Sync()
+			}
+			if err := writeFlushed(parent, base, f.Write); err != nil {
+				return err
+			}
+			return parent.Sync()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return info, err
+	}
+	if info, err = dir.Stat(runJSON); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return info, err
+	}
+	return info, dir.Sync()
+}
+
+// link makes a hard link to another record's file of the same name.
+func (h *History) link(f RunFile, to disk.Dir, base string) bool {
+	from, err := h.OpenRun(f.LinkFrom)
+	if err != nil {
+		return false
+	}
+	defer from.Close()
+	st, err := from.Stat(f.Name)
+	return err == nil && st.Kind == disk.Regular && from.Link(f.Name, to, base) == nil
+}
+
+// makeParent opens the directory of name below dir, makes what is missing of
+// it, and returns it with name's last part. done releases it.
+func makeParent(dir disk.Dir, name string) (parent disk.Dir, base string, done func(), err error) {
+	parts, err := splitName(name)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	parent, done = dir, func() {}
+	for _, p := range parts[:len(parts)-1] {
+		next, err := project.MakeDir(parent, p, project.PrivateDir)
+		if err == nil {
+			err = parent.Sync()
+		}
+		done()
+		if err != nil {
+			return nil, "", nil, err
+		}
+		parent, done = next, func() { next.Close() }
+	}
+	return parent, parts[len(parts)-1], done, nil
+}
+
+func writeFlushed(d disk.Dir, name string, write func(io.Writer) error) error {
+	f, err := project.CreateFile(d, name, project.PrivateFile)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(f, 64<<10)
+	err = write(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// ReplaceFile puts a file into a record's run directory, new or in the place of
+// an old one: written in .decree/tmp, flushed, renamed in, its directory flushed.
+// The run directory is made if it is missing.
+func (h *History) ReplaceFile(id, name string, write func(io.Writer) error) error {
+	t, err := h.stage(id, name, write)
+	if err != nil {
+		return err
+	}
+	return t.place(h)
+}
+
+// staged is a flushed file in .decree/tmp that waits to be renamed in.
+type staged struct {
+	id, name, tmp string
+	info          disk.Info
+}
+
+func (h *History) stage(id, name string, write func(io.Writer) error) (*staged, error) {
+	if _, err := splitName(name); err != nil {
+		return nil, err
+	}
+	if err := h.p.EnsureDecree(); err != nil {
+		return nil, err
+	}
+	tmp, err := h.p.Decree.OpenDir("tmp")
+	if err != nil {
+		return nil, err
+	}
+	defer tmp.Close()
+	s := &staged{id: id, name: name, tmp: "file-" + id + "-" + strings.ReplaceAll(name, "/", "-")}
+	if err := tmp.Remove(s.tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := writeFlushed(tmp, s.tmp, write); err != nil {
+		_ = tmp.Remove(s.tmp)
+		return nil, err
+	}
+	s.info, err = tmp.Stat(s.tmp)
+	return s, err
+}
+
+func (s *staged) place(h *History) error {
+	dir, err := h.EnsureRun(s.id)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	parent, base, done, err := makeParent(dir, s.name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	tmp, err := h.p.Decree.OpenDir("tmp")
+	if err != nil {
+		return err
+	}
+	defer tmp.Close()
+	if err := tmp.Rename(s.tmp, parent, base); err != nil {
+		return err
+	}
+	return parent.Sync()
+}
+
+// drop removes a staged file that is not wanted any more.
+func (s *staged) drop(h *History) {
+	if tmp, err := h.p.Decree.OpenDir("tmp"); err == nil {
+		_ = tmp.Remove(s.tmp)
+		tmp.Close()
+	}
+}
+
+// readRun reads a record's run.json from its run directory.
+func (h *History) readRun(id string) (*Record, []byte, error) {
+	dir, err := h.OpenRun(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer dir.Close()
+	data, err := project.ReadFile(dir, runJSON, maxRunJSON)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := ParseRecord(data)
+	if err == nil && r.ID != id {
+		err = fmt.Errorf("it is of record %s", r.ID)
+	}
+	var newer *NewerError
+	if errors.As(err, &newer) {
+		newer.Path = path.Join(".decree/runs", id, runJSON)
+		return nil, nil, newer
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf(".decree/runs/%s/%s: %w", id, runJSON, err)
+	}
+	return r, data, nil
+}
+
+// OpenFile opens a file of a record: in its run directory, else, when it is
+// missing there, the store's copy. What it reads from the run directory is not
+// checked: for changes.diff that is what diff_sha256 is for.
+func (h *History) OpenFile(id, name string) (io.ReadCloser, error) {
+	f, err := h.openRunFile(id, name)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	return h.OpenStored(id, name)
+}
+
+func (h *History) openRunFile(id, name string) (io.ReadCloser, error) {
+	parts, err := splitName(name)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := h.OpenRun(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts[:len(parts)-1] {
+		next, err := dir.OpenDir(p)
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		dir = next
+	}
+	defer dir.Close()
+	return dir.Open(parts[len(parts)-1])
+}
+
+// OpenStored opens the store's copy of a record's file.
+func (h *History) OpenStored(id, name string) (io.ReadCloser, error) {
+	l, err := h.line(id)
+	if err != nil {
+		return nil, err
+	}
+	missing := &fs.PathError{Op: "open", Path: path.Join(".decree/runs", id, name), Err: fs.ErrNotExist}
+	if l == nil {
+		return nil, missing
+	}
+	sum, ok := l.files[name]
+	if !ok || h.objects == nil {
+		return nil, missing
+	}
+	r, _, err := h.objects.Open(sum)
+	return r, err
+}
+
+// CleanTmp removes what dead processes left in .decree/tmp but for the names
+// that keep takes (nil: none).
+func (h *History) CleanTmp(keep func(name string) bool) error {
+	if h.p.Decree == nil {
+		return nil
+	}
+	tmp, err := h.p.Decree.OpenDir("tmp")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer tmp.Close()
+	list, err := tmp.List()
+	for _, e := range list {
+		if keep == nil || !keep(e.Name) {
+			err = errors.Join(err, removeTree(tmp, e.Name))
+		}
+	}
+	return err
+}
+
+// removeTree removes name from d with all that is below, following no link.
+// A missing name is no error.
+func removeTree(d disk.Dir, name string) error {
+	err := d.Remove(name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	st, serr := d.Stat(name)
+	if serr != nil || st.Kind != disk.Directory {
+		return err
+	}
+	if st.Mode&0o700 != 0o700 {
+		if err := d.Chmod(name, st.Mode|0o700); err != nil {
+			return err
+		}
+	}
+	sub, err := d.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	list, err := sub.List()
+	for _, e := range list {
+		if err == nil {
+			err = removeTree(sub, e.Name)
+		}
+	}
+	sub.Close()
+	if err != nil {
+		return err
+	}
+	return d.Rmdir(name)
+}

@@ -1,0 +1,284 @@
+// Package plan decides what a revert, an apply or a restore will do to each
+// path, and moves nothing.
+//
+// A source is a record's changes.diff. For each of its sections the tree is
+// looked at: what the run left can go back, what already is as before has
+// nothing to do, and anything else was edited since and is a conflict. Several
+// sources are planned one on top of the other: the second sees the tree as the
+// first would leave it. What is to be done is decided by the tree, never by a
+// record's status.
+//
+// The result is a list of worktree steps, each from the state that was seen to
+// the state that is wanted, with the bytes of the latter; the transaction checks
+// the former again before it moves anything.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"decree/manifest"
+	"decree/worktree"
+)
+
+// Direction says which side of a diff is wanted.
+type Direction uint8
+
+const (
+	// Back takes the tree from the new side of each diff to the old one: revert.
+	Back Direction = iota
+	// Forth takes it from the old side to the new one: apply.
+	Forth
+)
+
+// Verdict is what the plan makes of one path.
+type Verdict string
+
+const (
+	Move   Verdict = "move"   // will be moved
+	Done   Verdict = "done"   // is there already
+	Edited Verdict = "edited" // differs from what the run left: a conflict
+	Merged Verdict = "merged" // edited, and taken hunk by hunk
+	Forced Verdict = "forced" // edited, and overwritten as asked
+	Left   Verdict = "left"   // edited and ignored by today's rules: left alone
+)
+
+// Item is the plan for one path. From is its state in the tree, To the wanted
+// one, nil where nothing is.
+type Item struct {
+	Path     string
+	From, To *manifest.Entry
+	Verdict  Verdict
+	Reason   string   // of a conflict: "edited since", "missing", "now a symlink"
+	Later    []string // ids of later records that changed the path, filled by the owner
+}
+
+// Plan is what will be done. Steps are in byte order of their paths.
+type Plan struct {
+	Items []Item
+	Steps []worktree.Step
+	// Touched are the records whose every path is planned or done, by Source.ID.
+	Touched []string
+
+	Created, Modified, Deleted int // files and symlinks, as the move will do
+}
+
+// Conflicts are the items that forbid the move.
+func (p *Plan) Conflicts() []Item {
+	var out []Item
+	for _, it := range p.Items {
+		if it.Verdict == Edited {
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
+// Empty says that there is nothing to do.
+func (p *Plan) Empty() bool { return len(p.Steps) == 0 }
+
+// Looker is the part of worktree.Tree that a plan needs.
+type Looker interface {
+	// Look returns the state of path now, nil where nothing is.
+	Look(path string) (*manifest.Entry, error)
+	// LookAll is Look of many paths at once; the i-th answer is the i-th path's.
+	LookAll(ctx context.Context, paths []string) ([]worktree.Looked, error)
+	// Read returns the bytes of the regular file at path.
+	Read(path string) (io.ReadCloser, error)
+}
+
+// Objects gives stored bytes, for sections that only name a hash.
+type Objects interface {
+	Open(h manifest.Hash) (io.ReadCloser, int64, error)
+}
+
+// Content gives the bytes of a state; it may be called more than once.
+type Content func() (io.ReadCloser, error)
+
+// state is what a path holds at some point of the plan.
+type state struct {
+	entry   *manifest.Entry
+	content Content // of a regular file
+}
+
+// overlay is the tree as the steps planned so far would leave it.
+type overlay struct {
+	tree Looker
+	from map[string]state // as the tree has it
+	now  map[string]state // as planned
+	item map[string]*Item
+}
+
+func newOverlay(tree Looker) *overlay {
+	return &overlay{tree: tree, from: map[string]state{}, now: map[string]state{}, item: map[string]*Item{}}
+}
+
+// see looks at paths ahead of their use, side by side.
+func (o *overlay) see(ctx context.Context, paths []string) error {
+	answers, err := o.tree.LookAll(ctx, paths)
+	if err != nil {
+		return err
+	}
+	for i, a := range answers {
+		if a.Err == nil {
+			o.found(paths[i], a.Entry)
+		} // an error is met again, and told, when the path's turn comes
+	}
+	return nil
+}
+
+func (o *overlay) found(path string, entry *manifest.Entry) state {
+	s := state{entry: entry}
+	if entry != nil && entry.Type == manifest.Regular {
+		s.content = func() (io.ReadCloser, error) { return o.tree.Read(path) }
+	}
+	o.from[path], o.now[path] = s, s
+	return s
+}
+
+// at returns the planned state of path, looking at the tree the first time.
+func (o *overlay) at(path string) (state, error) {
+	if s, ok := o.now[path]; ok {
+		return s, nil
+	}
+	entry, err := o.tree.Look(path)
+	var link *worktree.LinkError
+	if errors.As(err, &link) && o.replaced(link.At) {
+		// The link is in the place of a directory that comes back: what lies
+		// behind it is not the tree's, so nothing is here yet.
+		return o.found(path, nil), nil
+	}
+	if err != nil {
+		return state{}, err
+	}
+	return o.found(path, entry), nil
+}
+
+// replaced says whether the link at path is planned to make place for a directory.
+func (o *overlay) replaced(path string) bool {
+	now, planned := o.now[path]
+	return planned && now.entry != nil && now.entry.Type == manifest.Dir
+}
+
+// set plans path to become s.
+func (o *overlay) set(path string, s state, v Verdict) {
+	o.now[path] = s
+	it := o.note(path, v, "")
+	it.To = s.entry
+}
+
+// note records the verdict on path; a conflict is never softened by a later
+// source, and a move never forgotten for a "done".
+func (o *overlay) note(path string, v Verdict, reason string) *Item {
+	it := o.item[path]
+	if it == nil {
+		it = &Item{Path: path, From: o.from[path].entry, To: o.now[path].entry, Verdict: v, Reason: reason}
+		o.item[path] = it
+		return it
+	}
+	if it.Verdict == Edited || v == Done {
+		return it
+	}
+	it.Verdict, it.Reason = v, reason
+	return it
+}
+
+// same compares two states of a path; both may be nil.
+func same(a, b *manifest.Entry) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Same(*b)
+}
+
+// describe says how a path differs from what was expected there.
+func describe(have, want *manifest.Entry) string {
+	switch {
+	case have == nil:
+		return "missing"
+	case want == nil:
+		return "a " + have.Type.String() + " is there now"
+	case have.Type != want.Type:
+		return "now a " + have.Type.String()
+	case have.SHA256 == want.SHA256 && have.Size == want.Size:
+		return fmt.Sprintf("mode is now %o, was %o", have.Mode, want.Mode)
+	}
+	return "edited since"
+}
+
+// finish turns the overlay into a plan: parents that are missing are made, and
+// the steps are those paths whose state really changes.
+func (o *overlay) finish() (*Plan, error) {
+	if err := o.parents(); err != nil {
+		return nil, err
+	}
+	p := &Plan{}
+	for _, it := range o.item {
+		if it.Verdict == Move && same(it.From, it.To) {
+			it.Verdict = Done
+		}
+		p.Items = append(p.Items, *it)
+	}
+	sort.Slice(p.Items, func(i, j int) bool { return p.Items[i].Path < p.Items[j].Path })
+	for _, it := range p.Items {
+		if it.Verdict == Left || it.Verdict == Edited || same(it.From, it.To) {
+			continue
+		}
+		p.Steps = append(p.Steps, worktree.Step{
+			Path: it.Path, From: it.From, To: it.To, Content: o.now[it.Path].content,
+			// A directory that holds ignored or later files stays.
+			MayStay: it.To == nil && it.From.Type == manifest.Dir,
+		})
+		p.count(it)
+	}
+	return p, nil
+}
+
+func (p *Plan) count(it Item) {
+	file := func(e *manifest.Entry) bool { return e != nil && e.Type != manifest.Dir }
+	switch {
+	case file(it.From) && file(it.To) && it.From.Type == it.To.Type:
+		p.Modified++
+	default:
+		if file(it.From) {
+			p.Deleted++
+		}
+		if file(it.To) {
+			p.Created++
+		}
+	}
+}
+
+// parents plans a directory above each path that will exist, where the tree has
+// none any more: it was taken away after the run, and nobody's bytes are there.
+func (o *overlay) parents() error {
+	var want []string
+	for path, it := range o.item {
+		if it.To != nil && it.Verdict != Left && it.Verdict != Edited {
+			want = append(want, path)
+		}
+	}
+	sort.Strings(want)
+	for _, path := range want {
+		for i := strings.LastIndexByte(path, '/'); i > 0; i = strings.LastIndexByte(path[:i], '/') {
+			dir := path[:i]
+			s, err := o.at(dir)
+			if err != nil {
+				return err
+			}
+			if s.entry != nil && s.entry.Type == manifest.Dir {
+				break
+			}
+			if s.entry != nil {
+				o.note(dir, Edited, "a "+s.entry.Type.String()+" is where a directory must come")
+				break
+			}
+			o.set(dir, state{entry: &manifest.Entry{Type: manifest.Dir, Mode: 0o755}}, Move)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,412 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"decree/patch"
+)
+
+// takeBack brings every path to its From state, whatever was done of the
+// transaction. What another has written meanwhile is left alone; such steps
+// carry the reason. An error means that a disk refused: what could not be done
+// can be tried again.
+func (x *txn) takeBack(ctx context.Context) error {
+	for _, s := range x.steps {
+		s.stayed, s.left, s.foreign = false, "", false
+	}
+	workers := x.t.workers()
+	var errs []error
+	run := func(pick func(*step) bool, list []*step, workers int, do func(*step) error) {
+		errs = append(errs, x.try(ctx, pick, list, workers, do))
+	}
+	up := reversed(x.steps)
+	errs = append(errs, x.loosen(ctx))
+	run((*step).modeOnly, x.steps, workers, x.modeBack)
+	run(func(s *step) bool { return !s.modeOnly() }, x.steps, workers, x.observe)
+	run((*step).hasNew, x.steps, workers, x.newBack)
+	run((*step).makesDir, up, 1, x.unmakeDir)
+	run((*step).hadOther, x.steps, 1, x.oldBack)
+	run(all, x.steps, workers, func(s *step) error {
+		if mode, ok := s.mode(wantFrom); ok && !x.hides(mode) {
+			return x.setMode(s, wantFrom)
+		}
+		return nil
+	})
+	errs = append(errs, x.syncDirs(ctx))
+	h := newHandles(x.t.root)
+	defer h.close()
+	run(all, x.steps, workers, func(s *step) error { return x.proveBack(h, s) })
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return x.lockDirs(ctx, wantFrom)
+}
+
+// proveBack hashes what is at the path in the end. What is not as it was has
+// been written by another after we put it back.
+func (x *txn) proveBack(h *handles, s *step) error {
+	have, err := x.look(h, s, true)
+	if err != nil {
+		return err
+	}
+	if err := x.compare(s, have, s.From); err != nil {
+		x.leave(s, err.Error())
+	}
+	return nil
+}
+
+func reversed(in []*step) []*step {
+	out := make([]*step, len(in))
+	for i, s := range in {
+		out[len(in)-1-i] = s
+	}
+	return out
+}
+
+// hadOther says whether something of another kind, or nothing, comes back to
+// the path, which has to wait for the directory above it.
+func (s *step) hadOther() bool {
+	return s.kind == remove || s.kind == fileToDir || s.kind == rmdir || s.kind == dirToFile
+}
+
+// try calls do for all picked steps that are not left yet. A step that fails
+// is left, and the others are done all the same.
+func (x *txn) try(ctx context.Context, pick func(*step) bool, list []*step, workers int, do func(*step) error) error {
+	var todo []*step
+	for _, s := range list {
+		if s.left == "" && pick(s) {
+			todo = append(todo, s)
+		}
+	}
+	errs := make([]error, len(todo))
+	err := each(ctx, workers, len(todo), func(i int) error {
+		s := todo[i]
+		err := do(s)
+		var link *LinkError
+		switch {
+		case err == nil:
+		case errors.Is(err, errStranger):
+			x.leave(s, "edited since")
+		case errors.Is(err, errNoDir), errors.As(err, &link):
+			x.leave(s, "something else is in the place of its directory")
+		default:
+			s.left, errs[i] = err.Error(), at(s, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	const most = 10 // of one cause there is no use in thousands
+	var out []error
+	for _, err := range errs {
+		if err != nil && len(out) < most {
+			out = append(out, err)
+		}
+	}
+	return errors.Join(out...)
+}
+
+// leave gives a path up: what is there is another's.
+func (x *txn) leave(s *step, reason string) { s.left = reason }
+
+// leaveForeign gives a path up that nothing of ours has come to.
+func (x *txn) leaveForeign(s *step, reason string) { s.left, s.foreign = reason, true }
+
+// modeBack gives a file its old mode again; a directory's comes at the end.
+func (x *txn) modeBack(s *step) error {
+	if err := x.observe(s); err != nil {
+		return err
+	}
+	switch s.seen.at {
+	case newState:
+		return x.chmodFile(s, s.From.Mode)
+	case nothing:
+		x.leaveForeign(s, "missing")
+	case other:
+		x.leaveForeign(s, "edited since")
+	}
+	return nil
+}
+
+// newBack takes the new content out of the tree, and puts what it replaced back.
+func (x *txn) newBack(s *step) error {
+	if s.kind == replace {
+		return x.replaceBack(s)
+	}
+	switch {
+	case s.seen.in == other:
+		return x.strangerBack(s, func(p slots) string { return p.in }, &s.seen.in)
+	case s.seen.at == newState && s.seen.in == nothing:
+		return x.shift(s, s.To, func(p slots) string { return p.in }, &s.seen.in)
+	case s.seen.at == newState:
+		x.leaveForeign(s, "made by another meanwhile")
+	case s.seen.at == other && s.seen.in == newState:
+		x.leaveForeign(s, "edited since")
+	case s.seen.at == other:
+		x.leave(s, "edited since")
+	}
+	return nil
+}
+
+func (x *txn) replaceBack(s *step) error {
+	at, in, out := s.seen.at, s.seen.in, s.seen.out
+	switch {
+	case at == oldState && in != other && out != other:
+		return nil
+	case in == oldState || in == other:
+		if at == newState {
+			return x.swapBack(s)
+		}
+		if in == other {
+			return x.strangerBack(s, func(p slots) string { return p.in }, &s.seen.in)
+		}
+		x.leave(s, sinceWhat(at))
+	case out == oldState || out == other:
+		if at == newState && in == nothing {
+			if err := x.shift(s, s.To, func(p slots) string { return p.in }, &s.seen.in); err != nil {
+				return err
+			}
+		}
+		return x.outBack(s)
+	case at == newState && in == nothing, at == nothing && !x.live:
+		// Whether somebody deleted the old one or its slot was lost cannot be
+		// told; bringing it back loses nobody's bytes.
+		return x.fromStore(s)
+	case at == newState:
+		x.leaveForeign(s, "made by another meanwhile")
+	default:
+		x.leaveForeign(s, sinceWhat(at))
+	}
+	return nil
+}
+
+func sinceWhat(at what) string {
+	if at == nothing {
+		return "deleted since"
+	}
+	return "edited since"
+}
+
+// swapBack exchanges the path with what came out of it.
+func (x *txn) swapBack(s *step) error {
+	d, err := x.h.dir(dirOf(s.Path))
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	p, err := x.slots(s)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := guard(d, s.Path, nameOf(s.Path)); err != nil {
+		return err
+	}
+	err = x.exchange(s, p, d.Dir, s.To)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		if err == nil && s.seen.at == other {
+			x.leaveForeign(s, "edited since")
+		}
+		return err
+	}
+	if err := p.RenameNew(p.in, p.Dir, p.out); err != nil {
+		return err
+	}
+	s.seen.in, s.seen.out = nothing, s.seen.in
+	return x.replaceBack(s)
+}
+
+// outBack renames what was taken out to its place, if that is free.
+func (x *txn) outBack(s *step) error {
+	if s.seen.out == other {
+		return x.strangerBack(s, func(p slots) string { return p.out }, &s.seen.out)
+	}
+	if s.seen.at != nothing {
+		if s.seen.at != oldState {
+			x.leave(s, sinceWhat(s.seen.at))
+		}
+		return nil
+	}
+	if err := x.putBack(s, func(p slots) string { return p.out }); err != nil {
+		return err
+	}
+	s.seen.at, s.seen.out = oldState, nothing
+	return nil
+}
+
+// putBack renames a slot's content to the path, where nothing is.
+func (x *txn) putBack(s *step, slot func(slots) string) error {
+	d, err := x.h.dir(dirOf(s.Path))
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	p, err := x.slots(s)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := guard(d, s.Path, nameOf(s.Path)); err != nil {
+		return err
+	}
+	return p.RenameNew(slot(p), d.Dir, nameOf(s.Path))
+}
+
+// strangerBack gives another's bytes, which were taken out for the planned
+// ones, their place again, or one beside it if there is something else by now.
+func (x *txn) strangerBack(s *step, slot func(slots) string, holds *what) error {
+	if s.seen.at == nothing {
+		if err := x.putBack(s, slot); err != nil {
+			return err
+		}
+		s.seen.at, *holds = other, nothing
+		x.leaveForeign(s, "edited since")
+		return nil
+	}
+	kept, err := x.rescue(s, slot)
+	if err != nil {
+		return err
+	}
+	*holds = nothing
+	x.leave(s, "edited twice since; what was first there is now "+patch.Quote(kept))
+	return nil
+}
+
+// rescue renames a slot's content to a name of its own, as near to the path as
+// there is a directory, and flushes that.
+func (x *txn) rescue(s *step, slot func(slots) string) (string, error) {
+	p, err := x.slots(s)
+	if err != nil {
+		return "", err
+	}
+	defer p.close()
+	d, dir, err := x.nearestDir(dirOf(s.Path))
+	if err != nil {
+		return "", err
+	}
+	defer d.release()
+	name := fmt.Sprintf("decree-kept-%s-%d", x.id, s.n)
+	if err := p.RenameNew(slot(p), d.Dir, name); err != nil {
+		return "", err
+	}
+	return strings.TrimPrefix(dir+"/"+name, "/"), d.Sync()
+}
+
+// unmakeDir removes the directory that the step made, unless it holds anything by now.
+func (x *txn) unmakeDir(s *step) error {
+	switch {
+	case s.seen.at == other:
+		x.leaveForeign(s, "edited since")
+	case s.seen.at != newState:
+	case x.live && !s.made:
+		x.leaveForeign(s, "made by another meanwhile")
+	default:
+		err := x.rmdir(s)
+		if notEmpty(err) {
+			x.leave(s, "holds later files")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.seen.at = nothing
+	}
+	return nil
+}
+
+// oldBack puts back what was removed, or what stood in the place of another kind.
+func (x *txn) oldBack(s *step) error {
+	if !s.hasOld() { // a directory
+		switch s.seen.at {
+		case nothing:
+			if err := x.mkdir(s, s.From.Mode); err != nil {
+				return err
+			}
+			s.seen.at = oldState
+		case other, newState:
+			x.leave(s, "edited since")
+		}
+		return nil
+	}
+	switch {
+	case s.seen.out != nothing:
+		return x.outBack(s)
+	case s.seen.at == oldState:
+		return nil
+	case s.seen.at == nothing && !x.live:
+		return x.fromStore(s)
+	}
+	x.leaveForeign(s, sinceWhat(s.seen.at))
+	return nil
+}
+
+// fromStore brings the old content back from the store when the slots are gone
+// (.decree/tmp was deleted, or the power went), and no more than the new content,
+// or nothing, is at the path.
+func (x *txn) fromStore(s *step) error {
+	if x.t.opt.Store == nil || s.From.Type == patch.Regular && !x.t.opt.Store.Has(s.From.SHA256) {
+		x.leave(s, "its old content is in no store")
+		return nil
+	}
+	if err := x.restage(s); err != nil {
+		return err
+	}
+	s.seen.out = oldState
+	if s.seen.at == newState {
+		if err := x.shift(s, s.To, func(p slots) string { return p.in }, &s.seen.in); err != nil {
+			return err
+		}
+	}
+	return x.outBack(s)
+}
+
+// restage makes the old file or link in the slot for what was taken out. It
+// gets that name when it is whole: a torn one must not pass for somebody's.
+// Whose it was nobody knows any more: as root it gets the directory's owner.
+func (x *txn) restage(s *step) error {
+	p, err := x.slots(s)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.Remove(p.draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if s.From.Type == patch.Symlink {
+		err = p.Symlink(s.From.Target, p.draft)
+	} else {
+		err = x.refill(s, p)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := x.giveOwner(s, p, p.draft); err != nil {
+		return err
+	}
+	if s.From.Type == patch.Regular {
+		// After the owner, who takes set-user-ID away.
+		if err := p.Chmod(p.draft, s.From.Mode); err != nil {
+			return err
+		}
+	}
+	return p.RenameNew(p.draft, p.Dir, p.out)
+}
+
+// refill writes the old bytes, from the store, to the step's draft.
+func (x *txn) refill(s *step, p slots) error {
+	r, _, err := x.t.opt.Store.Open(s.From.SHA256)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	f, err := fill(p, p.draft, s.Path, s.From, r)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(s.From.Mode), f.Sync(), f.Close())
+}

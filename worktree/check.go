@@ -1,0 +1,332 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+// check refuses unless every path is in its From state and every change can be
+// expected to succeed. It decides where slots lie, and adds the directories
+// whose mode has to be loosened meanwhile. It is the phase that lists all
+// conflicts, so errors that a path answers for are conflicts too.
+func (x *txn) check(ctx context.Context) error {
+	conflicts := make([]string, len(x.steps))
+	err := each(ctx, x.t.workers(), len(x.steps), func(i int) (err error) {
+		conflicts[i], err = x.checkFrom(x.steps[i])
+		return at(x.steps[i], err)
+	})
+	if err != nil {
+		return err
+	}
+	if err := x.conflicts(conflicts); err != nil {
+		return err
+	}
+	for i, s := range x.steps {
+		if conflicts[i], err = x.checkEmptied(s); err != nil {
+			return at(s, err)
+		}
+	}
+	if err := x.conflicts(conflicts); err != nil {
+		return err
+	}
+	if err := x.openStage(true); err != nil {
+		return err
+	}
+	return x.checkParents(ctx)
+}
+
+func (x *txn) conflicts(reasons []string) error {
+	var list []Conflict
+	for i, reason := range reasons {
+		if reason != "" {
+			list = append(list, Conflict{x.steps[i].Path, reason})
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	return &ConflictError{list}
+}
+
+// checkFrom says how the path differs from the step's From, "" if it does not.
+func (x *txn) checkFrom(s *step) (string, error) {
+	have, err := x.look(x.h, s, false)
+	if err != nil {
+		return refusal(err)
+	}
+	s.was = have.info
+	switch {
+	case have.is(s.From):
+		return "", nil
+	case have.special:
+		return "neither file, directory nor symbolic link", nil
+	case have.entry == nil:
+		return "missing", nil
+	case s.From == nil:
+		return "a " + have.entry.Type.String() + " is there", nil
+	case have.entry.Type != s.From.Type:
+		return "now a " + have.entry.Type.String(), nil
+	case have.entry.SHA256 == s.From.SHA256 && have.entry.Size == s.From.Size:
+		return fmt.Sprintf("mode is %o, not %o", have.entry.Mode, s.From.Mode), nil
+	}
+	return "edited since", nil
+}
+
+// refusal turns an error that the path itself is the reason of into a conflict.
+func refusal(err error) (string, error) {
+	var link *LinkError
+	var forbidden *ForbiddenError
+	switch {
+	case errors.As(err, &link):
+		return patch.Quote(link.At) + " is a symbolic link", nil
+	case errors.As(err, &forbidden):
+		return "another spelling of " + forbidden.Is, nil
+	case errors.Is(err, errBusy):
+		return errBusy.Error(), nil
+	case errors.Is(err, fs.ErrPermission):
+		return "permission denied", nil
+	}
+	return "", err
+}
+
+// checkEmptied refuses the removal of a directory that holds something which
+// does not go too.
+func (x *txn) checkEmptied(s *step) (string, error) {
+	if s.kind != dirToFile && (s.kind != rmdir || s.MayStay) {
+		return "", nil
+	}
+	d, err := x.h.dir(s.Path)
+	if err != nil {
+		return refusal(err)
+	}
+	defer d.release()
+	list, err := d.List()
+	if err != nil {
+		return refusal(err)
+	}
+	var kept []string
+	for _, e := range list {
+		if c := x.find(s.Path + "/" + e.Name); c == nil || c.To != nil {
+			kept = append(kept, e.Name)
+		}
+	}
+	if len(kept) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("directory holds what the plan does not take away (%d, with %s)", len(kept), patch.Quote(slices.Min(kept))), nil
+}
+
+func (x *txn) find(path string) *step {
+	i, ok := slices.BinarySearchFunc(x.steps, path, func(s *step, p string) int { return strings.Compare(s.Path, p) })
+	if !ok {
+		return nil
+	}
+	return x.steps[i]
+}
+
+// parent is what the check learns of a directory whose entries will change.
+type parent struct {
+	path   string
+	info   disk.Info // of the directory, or of the nearest above it that is there
+	at     string    // where that is
+	reason string    // why nothing in it can be changed
+	sticky bool      // only a file's owner may take it out
+	loosen bool      // its mode has to be loosened first
+}
+
+// checkParents looks at each directory whose entries will change, once: that it
+// will be there, that it can be written, on which device it is.
+func (x *txn) checkParents(ctx context.Context) error {
+	parents := map[string]*parent{}
+	var list []*parent
+	for _, s := range x.steps {
+		if dir := dirOf(s.Path); !s.modeOnly() && parents[dir] == nil {
+			p := &parent{path: dir}
+			parents[dir], list = p, append(list, p)
+		}
+	}
+	err := each(ctx, x.t.workers(), len(list), func(i int) error { return x.checkParent(list[i]) })
+	if err != nil {
+		return err
+	}
+	conflicts := make([]string, len(x.steps))
+	err = each(ctx, x.t.workers(), len(x.steps), func(i int) (err error) {
+		s := x.steps[i]
+		conflicts[i], err = x.checkTarget(s, parents[dirOf(s.Path)])
+		return at(s, err)
+	})
+	if err == nil {
+		err = x.conflicts(conflicts)
+	}
+	if err != nil {
+		return err
+	}
+	return x.addLoosened(list)
+}
+
+func (x *txn) checkParent(p *parent) error {
+	d, at, err := x.nearestDir(p.path)
+	if err != nil {
+		return err
+	}
+	p.at = at
+	p.info, err = d.Self()
+	d.release()
+	if err != nil || at != p.path {
+		return err // a missing one is made by a step: checkTarget sees to that
+	}
+	owner := x.uid == 0 || x.uid == p.info.UID
+	switch {
+	case !owner && p.info.Mode&0o022 == 0:
+		p.reason = "its directory belongs to another and cannot be written"
+	case owner && p.path != "":
+		err := x.probe(p.path, p.info)
+		if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EROFS) {
+			p.reason = "its directory cannot be changed: " + rootCause(err)
+		} else if err != nil {
+			return err
+		}
+	}
+	p.sticky = !owner && p.info.Mode&0o1000 != 0
+	p.loosen = owner && x.locked(p.info.Mode)
+	if p.loosen && p.path == "" {
+		p.reason = "the root directory cannot be written"
+	}
+	return nil
+}
+
+// probe finds what is immutable, or on a file system that is read-only: giving
+// an entry the mode that it has fails there. It is left out where the system
+// could take a bit away from a mode that is only given again.
+func (x *txn) probe(path string, info disk.Info) error {
+	if info.Kind == disk.Symlink || info.Mode&0o6000 != 0 {
+		return nil
+	}
+	d, err := x.h.dir(dirOf(path))
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	return d.Chmod(nameOf(path), info.Mode)
+}
+
+func rootCause(err error) string {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err.Error()
+		}
+		err = next
+	}
+}
+
+// checkTarget says why the step cannot be made, "" if nothing speaks against it.
+func (x *txn) checkTarget(s *step, p *parent) (string, error) {
+	if p != nil {
+		if s.To != nil && p.at != p.path {
+			if above := x.find(p.path); above == nil || !isDir(above.To) {
+				return "its directory is missing", nil
+			}
+		}
+		if p.reason != "" {
+			return p.reason, nil
+		}
+		if p.sticky && s.From != nil && s.was.UID != x.uid {
+			return "it belongs to another, in a directory where only owners may remove", nil
+		}
+		x.placeSlots(s, p)
+	}
+	mine := x.uid == 0 || x.uid == s.was.UID
+	if s.modeOnly() && !mine {
+		return "its mode cannot be changed: it belongs to another", nil
+	}
+	if s.From == nil || !mine {
+		return "", nil
+	}
+	err := x.probe(s.Path, s.was)
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EROFS) {
+		return "cannot be changed: " + rootCause(err), nil
+	}
+	return "", err
+}
+
+// placeSlots decides where the step's slots lie: in the staging directory if a
+// rename reaches the target from there, else in the nearest directory above the
+// target that is there and stays.
+func (x *txn) placeSlots(s *step, p *parent) {
+	if !s.hasNew() && !s.hasOld() || !x.beside && p.info.Dev == x.dev {
+		return
+	}
+	at := p.at
+	for at != "" {
+		if above := x.find(at); above == nil || isDir(above.To) {
+			break
+		}
+		at = dirOf(at)
+	}
+	s.inTmp, s.beside = false, at
+}
+
+// addLoosened adds a step for each directory that must be made writable and has
+// no step of its own, so that the journal knows its mode.
+func (x *txn) addLoosened(parents []*parent) error {
+	for _, p := range parents {
+		if !p.loosen || x.find(p.path) != nil || p.path == "" {
+			continue
+		}
+		e := &patch.Entry{Type: patch.Dir, Mode: p.info.Mode}
+		x.steps = append(x.steps, &step{
+			Step: Step{Path: p.path, From: e, To: e}, kind: chmodDir, inTmp: true, was: p.info,
+		})
+	}
+	slices.SortFunc(x.steps, func(a, b *step) int { return strings.Compare(a.Path, b.Path) })
+	return checkTree(x.steps)
+}
+
+// keepOld stores what will be displaced and is not stored yet.
+func (x *txn) keepOld(ctx context.Context) error {
+	put := func(s *step) bool {
+		return s.hasOld() && (x.t.opt.Store == nil || !x.t.opt.Store.Has(s.From.SHA256))
+	}
+	if err := x.each(ctx, put, x.keepOne); err != nil {
+		return err
+	}
+	if len(x.picked((*step).hasOld)) == 0 {
+		return nil
+	}
+	return x.keep.Flush()
+}
+
+func (x *txn) keepOne(s *step) error {
+	var r io.Reader = strings.NewReader(s.From.Target)
+	if s.From.Type == patch.Regular {
+		d, err := x.h.dir(dirOf(s.Path))
+		if err != nil {
+			return err
+		}
+		defer d.release()
+		f, err := d.Open(nameOf(s.Path))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		r = f
+	}
+	sum, _, err := x.keep.Put(r, s.From.Size)
+	if err != nil {
+		return err
+	}
+	if sum != s.From.SHA256 {
+		return &ConflictError{[]Conflict{{s.Path, "edited since"}}}
+	}
+	return nil
+}

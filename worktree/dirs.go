@@ -1,0 +1,175 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+// wanted gives the state that a step is brought to: its To or its From.
+type wanted func(*step) *patch.Entry
+
+func wantTo(s *step) *patch.Entry   { return s.To }
+func wantFrom(s *step) *patch.Entry { return s.From }
+
+// locked says whether the mode keeps us, its owner, from changing a
+// directory's entries. root is kept from nothing.
+func (x *txn) locked(mode uint32) bool { return x.uid != 0 && mode&0o700 != 0o700 }
+
+// hides says whether the mode keeps us from looking into the directory.
+func (x *txn) hides(mode uint32) bool { return x.uid != 0 && mode&0o500 != 0o500 }
+
+// loosen makes those directories writable whose entries change and whose mode
+// the journal knows; dirModes and lockDirs give them their modes in the end.
+func (x *txn) loosen(ctx context.Context) error {
+	if x.uid == 0 {
+		return nil
+	}
+	busy := map[string]bool{}
+	for _, s := range x.steps {
+		if !s.modeOnly() {
+			busy[dirOf(s.Path)] = true
+		}
+	}
+	pick := func(s *step) bool { return busy[s.Path] && (isDir(s.From) || isDir(s.To)) }
+	return x.downward(ctx, pick, x.loosenOne)
+}
+
+func (x *txn) loosenOne(s *step) error {
+	d, st, err := x.statDir(s)
+	if err != nil || d == nil {
+		return err
+	}
+	defer d.release()
+	if !x.locked(st.Mode) || st.UID != x.uid || !s.ownMode(st.Mode) {
+		return nil
+	}
+	return d.Chmod(nameOf(s.Path), st.Mode|0o700)
+}
+
+// ownMode says whether a directory's mode is one that the transaction found or
+// gave; every kind but chmodDir may have made the directory, forth or back.
+func (s *step) ownMode(mode uint32) bool {
+	return isDir(s.From) && loosely(mode, s.From.Mode) || isDir(s.To) && loosely(mode, s.To.Mode) ||
+		s.kind != chmodDir && mode == newDirMode
+}
+
+// statDir returns the parent's handle and the Info of the directory at the
+// step's path; no handle where there is no directory.
+func (x *txn) statDir(s *step) (*handle, disk.Info, error) {
+	d, err := x.h.dir(dirOf(s.Path))
+	var link *LinkError
+	if errors.Is(err, errNoDir) || errors.As(err, &link) {
+		return nil, disk.Info{}, nil
+	}
+	if err != nil {
+		return nil, disk.Info{}, err
+	}
+	st, err := d.Stat(nameOf(s.Path))
+	if err == nil && st.Kind == disk.Directory {
+		err = guard(d, s.Path, nameOf(s.Path))
+		if err == nil {
+			return d, st, nil
+		}
+	}
+	d.release()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return nil, disk.Info{}, err
+}
+
+// mode returns the mode that the directory at the step's path shall have in
+// the end, and whether it is the step's to say.
+func (s *step) mode(want wanted) (uint32, bool) {
+	if s.left != "" {
+		return 0, false
+	}
+	if e := want(s); isDir(e) {
+		return e.Mode, true
+	}
+	if s.stayed {
+		return s.From.Mode, true
+	}
+	return 0, false
+}
+
+// dirModes gives directories their modes, but for those that we could then not
+// look into: these have to wait for the verification.
+func (x *txn) dirModes(ctx context.Context, want wanted) error {
+	return x.each(ctx, func(s *step) bool {
+		mode, ok := s.mode(want)
+		return ok && !x.hides(mode)
+	}, func(s *step) error { return x.setMode(s, want) })
+}
+
+// lockDirs gives the others theirs, children before parents.
+func (x *txn) lockDirs(ctx context.Context, want wanted) error {
+	return x.upward(ctx, func(s *step) bool {
+		mode, ok := s.mode(want)
+		return ok && x.hides(mode)
+	}, func(s *step) error { return x.setMode(s, want) })
+}
+
+func (x *txn) setMode(s *step, want wanted) error {
+	mode, _ := s.mode(want)
+	d, st, err := x.statDir(s)
+	if err != nil || d == nil {
+		return err // the verification finds what is missing
+	}
+	defer d.release()
+	if st.Mode == mode {
+		return nil
+	}
+	if !s.ownMode(st.Mode) {
+		return errStranger
+	}
+	self, err := x.h.dir(s.Path) // before its mode forbids it
+	if err != nil {
+		return err
+	}
+	defer self.release()
+	if err := d.Chmod(nameOf(s.Path), mode); err != nil {
+		return err
+	}
+	return self.Sync()
+}
+
+// syncDirs flushes every directory whose entries changed, once, and new ones.
+// The flushes wait together: one commit of the file system serves many.
+func (x *txn) syncDirs(ctx context.Context) error {
+	var dirs []string
+	for _, s := range x.steps {
+		if !s.modeOnly() {
+			dirs = append(dirs, dirOf(s.Path))
+		}
+		if s.kind != chmodDir && (isDir(s.To) || isDir(s.From)) {
+			dirs = append(dirs, s.Path)
+		}
+	}
+	slices.Sort(dirs)
+	dirs = slices.Compact(dirs)
+	return each(ctx, x.flushers(), len(dirs), func(i int) error {
+		d, err := x.h.dir(dirs[i])
+		var link *LinkError
+		if errors.Is(err, errNoDir) || errors.As(err, &link) {
+			return nil
+		}
+		if err != nil {
+			return &stepError{dirs[i], err}
+		}
+		defer d.release()
+		return d.Sync()
+	})
+}
+
+func (x *txn) flushers() int {
+	if x.t.opt.Workers == 1 {
+		return 1
+	}
+	return flushers
+}

@@ -1,0 +1,141 @@
+package worktree
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"decree/patch"
+)
+
+// LinkError is returned for a path with a symbolic link above its last
+// component: what lies behind a link is not the tree's.
+type LinkError struct {
+	Path string // the path that was asked for
+	At   string // the component of it that is a link
+}
+
+func (e *LinkError) Error() string {
+	return fmt.Sprintf("%s: %s is a symbolic link", patch.Quote(e.Path), patch.Quote(e.At))
+}
+
+// SpecialError is returned for a path that is a socket, a pipe or a device.
+type SpecialError struct{ Path string }
+
+func (e *SpecialError) Error() string {
+	return patch.Quote(e.Path) + ": neither file, directory nor symbolic link"
+}
+
+// ForbiddenError is returned for a path that is another spelling of .git or
+// .decree on a file system that folds case or ignores some characters.
+type ForbiddenError struct{ Path, Is string }
+
+func (e *ForbiddenError) Error() string {
+	return fmt.Sprintf("%s: another spelling of %s", patch.Quote(e.Path), e.Is)
+}
+
+// PlanError is returned for steps that no tree can take: nothing was changed.
+type PlanError struct{ Path, Reason string }
+
+func (e *PlanError) Error() string { return patch.Quote(e.Path) + ": " + e.Reason }
+
+// Conflict is a path that is not as the plan has it, or that cannot be moved.
+type Conflict struct{ Path, Reason string }
+
+// ConflictError lists all conflicts, in byte order of their paths. Nothing was changed.
+type ConflictError struct{ Conflicts []Conflict }
+
+func (e *ConflictError) Error() string {
+	var b strings.Builder
+	for i, c := range e.Conflicts {
+		if i == 3 && len(e.Conflicts) > 4 {
+			fmt.Fprintf(&b, "; and %d more", len(e.Conflicts)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%s: %s", patch.Quote(c.Path), c.Reason)
+	}
+	return b.String()
+}
+
+// MismatchError says that a content is not the one that its hash promised.
+type MismatchError struct {
+	Path       string
+	Want, Have patch.Hash
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%s: content is %s, should be %s", patch.Quote(e.Path), e.Have, e.Want)
+}
+
+// Left is a path that was not taken back, and why.
+type Left struct{ Path, Reason string }
+
+// Error is returned by Move and Recover when a transaction did not come to its end.
+type Error struct {
+	Phase string // check, keep, stage, journal, move, verify
+	Path  string // "" where no single path is the cause
+	Err   error
+	// Moved says that the tree had been changed when it happened.
+	Moved bool
+	// RolledBack says that nothing of the transaction is in the tree, either
+	// because it was taken back or because nothing was ever moved.
+	RolledBack bool
+	// Left are the paths that are not in their From state. What another has
+	// written meanwhile stands; after a disk's error the journal is kept, and
+	// the next Recover goes on.
+	Left []Left
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+func (e *Error) Error() string {
+	text := e.Err.Error()
+	if e.Path != "" && !strings.HasPrefix(text, patch.Quote(e.Path)+": ") {
+		text = patch.Quote(e.Path) + ": " + text
+	}
+	switch {
+	case !e.Moved:
+		return text + " (" + e.Phase + "); nothing was changed"
+	case e.RolledBack:
+		text += "; everything was taken back"
+	}
+	for i, l := range e.Left {
+		if i == 3 && len(e.Left) > 4 {
+			text += fmt.Sprintf("; and %d more", len(e.Left)-i)
+			break
+		}
+		text += fmt.Sprintf("; left as it is: %s: %s", patch.Quote(l.Path), l.Reason)
+	}
+	if !e.RolledBack && len(e.Left) == 0 {
+		text += "; not taken back"
+	}
+	return text + " (" + e.Phase + ")"
+}
+
+// JournalError is returned for a journal that is damaged or of a newer version.
+// It was not acted on.
+type JournalError struct {
+	ID     string
+	Reason string
+	Kept   string // the name it was set aside under; "" while it is where it was
+}
+
+func (e *JournalError) Error() string {
+	text := "journal " + e.ID + ": " + e.Reason
+	if e.Kept != "" {
+		text += "; set aside as " + e.Kept
+	}
+	return text
+}
+
+var (
+	// errNoDir says that a path's parent is missing or no directory, so that
+	// nothing is at the path.
+	errNoDir = errors.New("no such directory")
+	// errStranger is the cause of a rollback for another's write.
+	errStranger = errors.New("written by another while it was moved")
+	errBusy     = errors.New("changes while it is read")
+)

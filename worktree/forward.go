@@ -1,0 +1,323 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+// moveAll makes all moves of a checked and staged transaction, flushes and verifies.
+func (x *txn) moveAll(ctx context.Context) error {
+	for _, s := range x.steps {
+		s.seen = seen{at: oldState}
+		if s.From == nil {
+			s.seen.at = nothing
+		}
+		if s.hasNew() {
+			s.seen.in = newState
+		}
+	}
+	return x.forward(ctx)
+}
+
+// forward brings every step to its end, from whatever has been seen of it.
+func (x *txn) forward(ctx context.Context) error {
+	phase := "move"
+	err := x.moves(ctx)
+	if err == nil {
+		err = x.syncDirs(ctx)
+	}
+	if err == nil {
+		phase = "verify"
+		err = x.verify(ctx, wantTo)
+	}
+	if err == nil {
+		err = x.each(ctx, (*step).hasOld, x.checkQuiet)
+	}
+	if err == nil {
+		err = x.lockDirs(ctx, wantTo)
+	}
+	if err != nil {
+		return &Error{Phase: phase, Path: pathOf(err), Err: err, Moved: true}
+	}
+	return nil
+}
+
+// moves is the order that lets every step find its place: what stands in the
+// way of another kind goes first, children before their directory; directories
+// come before what is put into them; the rest of the deletes come last.
+func (x *txn) moves(ctx context.Context) error {
+	away := func(s *step) bool { return s.under || s.kind == dirToFile || s.kind == fileToDir }
+	for _, part := range [...]func() error{
+		func() error { return x.loosen(ctx) },
+		func() error { return x.upward(ctx, away, x.goAway) },
+		func() error { return x.downward(ctx, (*step).makesDir, x.makeDir) },
+		func() error { return x.each(ctx, (*step).hasNew, x.comeIn) },
+		func() error {
+			return x.each(ctx, func(s *step) bool { return s.kind == remove && !s.under }, x.takeOut)
+		},
+		func() error {
+			return x.upward(ctx, func(s *step) bool { return s.kind == rmdir && !s.under }, x.dropDir)
+		},
+		func() error {
+			return x.each(ctx, func(s *step) bool { return s.kind == chmodFile }, func(s *step) error { return x.chmodFile(s, s.To.Mode) })
+		},
+		func() error { return x.dirModes(ctx, wantTo) },
+	} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *step) makesDir() bool { return s.kind == mkdir || s.kind == fileToDir }
+
+// goAway takes what stands in the place of another kind out of the tree.
+func (x *txn) goAway(s *step) error {
+	if s.kind == remove || s.kind == fileToDir {
+		return x.takeOut(s)
+	}
+	return x.dropDir(s)
+}
+
+// takeOut renames a file or link away and checks what it took.
+func (x *txn) takeOut(s *step) error {
+	if s.seen.at != oldState || s.seen.out != nothing {
+		return nil // done before
+	}
+	return x.shift(s, s.From, func(p slots) string { return p.out }, &s.seen.out)
+}
+
+// shift renames the path into a slot that is empty. If what came is not want,
+// it goes back at once.
+func (x *txn) shift(s *step, want *patch.Entry, slot func(slots) string, holds *what) error {
+	d, err := x.h.dir(dirOf(s.Path))
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	p, err := x.slots(s)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	name := nameOf(s.Path)
+	if err := guard(d, s.Path, name); err != nil {
+		return err
+	}
+	held := s.seen.at
+	if err := d.RenameNew(name, p.Dir, slot(p)); err != nil {
+		return err
+	}
+	s.seen.at, *holds = nothing, held
+	err = x.checkOut(s, p, slot(p), want)
+	if err == nil {
+		return nil
+	}
+	*holds = other
+	if berr := p.RenameNew(slot(p), d.Dir, name); berr != nil {
+		return errors.Join(err, berr)
+	}
+	s.seen.at, *holds = other, nothing
+	return err
+}
+
+// comeIn puts the staged content in its place.
+func (x *txn) comeIn(s *step) error {
+	switch {
+	case s.seen.at == newState:
+		return nil // done before
+	case s.seen.in != newState:
+		return errors.New("its staged content is missing")
+	case s.kind == replace && s.seen.at == oldState:
+		return x.swap(s)
+	case s.seen.at == nothing:
+		return x.putIn(s)
+	}
+	return &fs.PathError{Op: "rename", Path: s.Path, Err: fs.ErrExist}
+}
+
+// swap exchanges the path with its staged content and checks what came out;
+// where the system cannot exchange, it renames away and in.
+func (x *txn) swap(s *step) error {
+	d, err := x.h.dir(dirOf(s.Path))
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	p, err := x.slots(s)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := guard(d, s.Path, nameOf(s.Path)); err != nil {
+		return err
+	}
+	err = x.exchange(s, p, d.Dir, s.From)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if err := x.takeOut(s); err != nil {
+		return err
+	}
+	return x.putIn(s)
+}
+
+// exchange swaps the path and the slot for coming in. If what came out is not
+// want, they are swapped back at once: somebody wrote since the check.
+func (x *txn) exchange(s *step, p slots, d disk.Dir, want *patch.Entry) error {
+	name := nameOf(s.Path)
+	st, err := d.Stat(name)
+	if err != nil {
+		return err
+	}
+	if st.Kind == disk.Directory || st.Kind == disk.Special {
+		return errStranger // a directory with content is never moved
+	}
+	if err := p.Exchange(p.in, d, name); err != nil {
+		return err
+	}
+	s.seen.at, s.seen.in = s.seen.in, s.seen.at
+	err = x.checkOut(s, p, p.in, want)
+	if err == nil {
+		return nil
+	}
+	came := s.seen.at
+	s.seen.in = other
+	if berr := p.Exchange(p.in, d, name); berr != nil {
+		return errors.Join(err, berr)
+	}
+	s.seen.at, s.seen.in = other, came
+	return err
+}
+
+// putIn renames the staged content to the path, where nothing is.
+func (x *txn) putIn(s *step) error {
+	d, err := x.h.dir(dirOf(s.Path))
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	p, err := x.slots(s)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := guard(d, s.Path, nameOf(s.Path)); err != nil {
+		return err
+	}
+	if err := p.RenameNew(p.in, d.Dir, nameOf(s.Path)); err != nil {
+		return err
+	}
+	s.seen.at, s.seen.in = newState, nothing
+	// Where case is folded, the new name may only now be one of the forbidden.
+	return guard(d, s.Path, nameOf(s.Path))
+}
+
+// makeDir makes the step's directory, open to us until the end.
+func (x *txn) makeDir(s *step) error {
+	if s.seen.at == newState {
+		return nil
+	}
+	if err := x.mkdir(s, s.To.Mode); err != nil {
+		return err
+	}
+	s.seen.at = newState
+	return nil
+}
+
+// mkdir makes a directory at the step's path with the owner that it should have.
+func (x *txn) mkdir(s *step, mode uint32) error {
+	d, err := x.h.dir(dirOf(s.Path))
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	name := nameOf(s.Path)
+	if err := d.Mkdir(name, newDirMode); err != nil {
+		return err
+	}
+	s.made = true
+	if err := guard(d, s.Path, name); err != nil {
+		return errors.Join(err, d.Rmdir(name))
+	}
+	if _, err := x.giveOwner(s, slots{Dir: d}, name); err != nil {
+		return err
+	}
+	return d.Chmod(name, mode|0o700)
+}
+
+// dropDir removes an empty directory; one that is not empty may stay if the
+// step says so.
+func (x *txn) dropDir(s *step) error {
+	if s.seen.at != oldState {
+		return nil
+	}
+	err := x.rmdir(s)
+	if s.MayStay && notEmpty(err) {
+		s.stayed = true
+		return nil
+	}
+	if err == nil {
+		s.seen.at = nothing
+	}
+	return err
+}
+
+func (x *txn) rmdir(s *step) error {
+	d, err := x.h.dir(dirOf(s.Path))
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	if err := guard(d, s.Path, nameOf(s.Path)); err != nil {
+		return err
+	}
+	x.h.forget(s.Path)
+	return d.Rmdir(nameOf(s.Path))
+}
+
+func notEmpty(err error) bool {
+	return errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist)
+}
+
+// chmodFile gives the file that is at the path another mode, through a handle,
+// so that it is the file that was checked.
+func (x *txn) chmodFile(s *step, mode uint32) error {
+	d, err := x.h.dir(dirOf(s.Path))
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	name := nameOf(s.Path)
+	if err := guard(d, s.Path, name); err != nil {
+		return err
+	}
+	st, err := d.Stat(name)
+	if err != nil {
+		return err
+	}
+	if st.Mode == mode && s.was.Ino == 0 {
+		return nil
+	}
+	f, err := openRead(d, name, st, true)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if st, err = f.Stat(); err != nil {
+		return err
+	}
+	if s.was.Ino != 0 && !unwritten(s.was, st) {
+		return errStranger
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	return f.Sync()
+}

@@ -1,0 +1,222 @@
+package worktree
+
+import (
+	"container/list"
+	"errors"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"decree/disk"
+)
+
+const (
+	// maxHandles bounds the directories that one transaction keeps open.
+	maxHandles = 128
+	// keepAbove is how many directories right above a wanted one are kept open
+	// with it; a path of two thousand components must not fill the table.
+	keepAbove = 8
+)
+
+// handles opens the directories of a tree component by component and keeps the
+// latest open. It is safe for concurrent use.
+//
+// A handle is the directory that was at its path when it was opened. If it is
+// renamed or replaced by a link meanwhile, what is done through the handle is
+// still done in that directory, inside the root, and can be taken back there;
+// a verification by fresh handles finds it out.
+type handles struct {
+	root disk.Dir
+	mu   sync.Mutex
+	open map[string]*handle
+	age  list.List // of *handle, the latest in front
+}
+
+// handle is an open directory, held until release.
+type handle struct {
+	disk.Dir
+	of   *handles
+	path string
+	refs int
+	elem *list.Element // nil: not in the table, closed by the last release
+}
+
+func newHandles(root disk.Dir) *handles {
+	return &handles{root: root, open: map[string]*handle{}}
+}
+
+// dir returns the directory at path, "" being the root. The error is errNoDir
+// where there is none, *LinkError where a component is a link.
+func (h *handles) dir(path string) (*handle, error) {
+	cur := h.nearest(path)
+	for len(cur.path) < len(path) {
+		start := len(cur.path)
+		if start > 0 {
+			start++
+		}
+		end := len(path)
+		if i := strings.IndexByte(path[start:], '/'); i >= 0 {
+			end = start + i
+		}
+		d, err := openChild(cur.Dir, path, path[:end], path[start:end])
+		if err != nil {
+			cur.release()
+			return nil, err
+		}
+		next := h.add(path[:end], d, strings.Count(path[end:], "/") <= keepAbove)
+		cur.release()
+		cur = next
+	}
+	return cur, nil
+}
+
+// nearest returns the open directory at path or the nearest above it.
+func (h *handles) nearest(path string) *handle {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for at := path; at != ""; at = dirOf(at) {
+		if d := h.open[at]; d != nil {
+			d.refs++
+			h.age.MoveToFront(d.elem)
+			return d
+		}
+	}
+	return &handle{Dir: h.root, of: h, refs: 2} // one more than is ever released: never closed
+}
+
+func (h *handles) add(path string, d disk.Dir, keep bool) *handle {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if old := h.open[path]; old != nil {
+		d.Close()
+		old.refs++
+		h.age.MoveToFront(old.elem)
+		return old
+	}
+	n := &handle{Dir: d, of: h, path: path, refs: 1}
+	if !keep {
+		return n
+	}
+	n.elem = h.age.PushFront(n)
+	h.open[path] = n
+	for e := h.age.Back(); e != nil && len(h.open) > maxHandles; {
+		old := e.Value.(*handle)
+		e = e.Prev()
+		if old.refs == 0 {
+			h.drop(old)
+		}
+	}
+	return n
+}
+
+// drop takes d out of the table and closes it unless it is in use.
+func (h *handles) drop(d *handle) {
+	h.age.Remove(d.elem)
+	delete(h.open, d.path)
+	d.elem = nil
+	if d.refs == 0 {
+		d.Dir.Close()
+	}
+}
+
+func (d *handle) release() {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	d.refs--
+	if d.refs == 0 && d.elem == nil {
+		d.Dir.Close()
+	}
+}
+
+// forget drops the handles at and below path: the directory was removed, and
+// another may come in its place.
+func (h *handles) forget(path string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for at, d := range h.open {
+		if at == path || strings.HasPrefix(at, path) && at[len(path)] == '/' {
+			h.drop(d)
+		}
+	}
+}
+
+func (h *handles) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, d := range h.open {
+		h.drop(d)
+	}
+}
+
+// openChild opens the component name, which is at, of the wanted path.
+func openChild(parent disk.Dir, path, at, name string) (disk.Dir, error) {
+	if err := guard(parent, at, name); err != nil {
+		return nil, err
+	}
+	d, err := parent.OpenDir(name)
+	if err == nil {
+		return d, nil
+	}
+	// Systems differ in what they answer for a link: a look decides.
+	st, serr := parent.Stat(name)
+	switch {
+	case errors.Is(serr, fs.ErrNotExist):
+		return nil, errNoDir
+	case serr != nil:
+		return nil, serr
+	case st.Kind == disk.Symlink:
+		return nil, &LinkError{Path: path, At: at}
+	case st.Kind != disk.Directory:
+		return nil, errNoDir
+	}
+	return nil, err
+}
+
+// guard refuses a name that is another spelling of .git or .decree: one that
+// the file system takes for the same entry.
+func guard(dir disk.Dir, at, name string) error {
+	if !suspicious(name) {
+		return nil
+	}
+	st, err := dir.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, own := range [...]string{".git", ".decree"} {
+		real, err := dir.Stat(own)
+		if err == nil && real.SameFile(st) && real.Kind == st.Kind {
+			return &ForbiddenError{Path: at, Is: own}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// suspicious says whether some file system could take name for .git or .decree:
+// by case, by characters beyond ASCII that it ignores, or by a short name (GIT~1).
+func suspicious(name string) bool {
+	if strings.EqualFold(name, ".git") || strings.EqualFold(name, ".decree") {
+		return true
+	}
+	for i := range len(name) {
+		if name[i] >= 0x80 || name[i] == '~' {
+			return true
+		}
+	}
+	return false
+}
+
+// dirOf returns the directory part of path, "" at the top.
+func dirOf(path string) string {
+	return path[:max(strings.LastIndexByte(path, '/'), 0)]
+}
+
+// nameOf returns the last component of path.
+func nameOf(path string) string {
+	return path[strings.LastIndexByte(path, '/')+1:]
+}

@@ -1,0 +1,420 @@
+package worktree
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+// A journal's file is
+//
+//	"decree txn 1\n"  body  sha256 of what stands before it (32 bytes)
+//
+// and its body, all numbers being unsigned varints,
+//
+//	len id, len meta, number of steps, then each step in byte order of the paths:
+//	len path, flags, from?, to?, length of the beside directory?
+//
+// flags: 1 from, 2 to, 4 may stay, 8 beside. An entry is its type (0 file,
+// 1 symlink, 2 directory) and: mode, size, 32 bytes of hash; or len target; or
+// mode. The slots of step n lie in .decree/tmp/txn-<id>, or, with flag 8, in the
+// directory that so many bytes of the path are. There is one spelling of a
+// journal: a reader encodes what it read and compares.
+const (
+	journalMagic = "decree txn 1\n"
+	journalAny   = "decree txn "
+	// maxJournal bounds what is read into memory: half a million long paths.
+	maxJournal = 256 << 20
+
+	extJournal = ".journal" // moves may have begun
+	extBack    = ".back"    // they are being taken back
+	extDone    = ".done"    // finished: only staging is to be cleaned
+	extUndone  = ".undone"  // taken back: likewise
+	extNew     = ".new"     // being written
+	extDamaged = ".damaged" // set aside
+
+	flagFrom, flagTo, flagStay, flagBeside = 1, 2, 4, 8
+)
+
+// Journal is a transaction that a process has left.
+type Journal struct {
+	ID    string
+	Meta  json.RawMessage
+	Steps []Step // without Content; From equal to To: a directory that was made writable meanwhile
+	// Settled: it was finished or taken back, only its owner has to be told.
+	Settled bool
+	// Commit may be set before Recover, which calls it with the result while the
+	// journal is still there: if its error, or death, comes between, the next
+	// Recover has the same result and calls it again.
+	Commit func(Result, *Outcome) error
+	// Err says why the journal cannot be acted on; Recover then sets it aside.
+	Err *JournalError
+
+	dir   disk.Dir
+	ext   string
+	steps []*step
+}
+
+func splitExt(name string) (id, ext string) {
+	i := max(strings.LastIndexByte(name, '.'), 0)
+	return name[:i], name[i:]
+}
+
+func isJournal(ext string) bool {
+	return ext == extJournal || ext == extBack || ext == extDone || ext == extUndone
+}
+
+// Pending returns the journals that wait, by id. It changes nothing. A damaged
+// one is in the list, with its Err.
+func Pending(journals disk.Dir) ([]Journal, error) {
+	list, err := journals.List()
+	if err != nil {
+		return nil, err
+	}
+	var out []Journal
+	for _, e := range list {
+		id, ext := splitExt(e.Name)
+		if !isJournal(ext) {
+			continue
+		}
+		j, err := readJournal(journals, e.Name, id)
+		if err != nil {
+			return nil, err
+		}
+		j.Settled, j.dir, j.ext = ext == extDone || ext == extUndone, journals, ext
+		out = append(out, j)
+	}
+	slices.SortFunc(out, func(a, b Journal) int { return strings.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+func readJournal(dir disk.Dir, name, id string) (Journal, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return Journal{}, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxJournal+1))
+	if err != nil {
+		return Journal{}, err
+	}
+	j, reason := decodeJournal(data)
+	if reason == "" && j.ID != id {
+		reason = "it is of transaction " + patch.Quote(j.ID)
+	}
+	if reason != "" {
+		return Journal{ID: id, Err: &JournalError{ID: id, Reason: reason}}, nil
+	}
+	return *j, nil
+}
+
+// writeJournal makes the journal durable under its name.
+func (x *txn) writeJournal() error {
+	data := encodeJournal(x.id, x.meta, x.steps)
+	f, err := x.journals.Create(x.id+extNew, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = x.journals.RenameNew(x.id+extNew, x.journals, x.id+extJournal)
+	}
+	if err == nil {
+		err = x.journals.Sync()
+	}
+	x.ext = extJournal
+	return err
+}
+
+// dropJournal takes back what writeJournal did, before anything was moved.
+func (x *txn) dropJournal() error {
+	gone := false
+	for _, ext := range [...]string{extJournal, extNew} {
+		err := x.journals.Remove(x.id + ext)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		gone = gone || err == nil
+	}
+	if !gone {
+		return nil
+	}
+	return x.journals.Sync()
+}
+
+// mark renames the journal to what its transaction has come to, durably.
+func (x *txn) mark(ext string) error {
+	err := x.journals.Rename(x.id+x.ext, x.journals, x.id+ext)
+	if err != nil {
+		return err
+	}
+	x.ext = ext
+	return x.journals.Sync()
+}
+
+func encodeJournal(id string, meta []byte, steps []*step) []byte {
+	b := []byte(journalMagic)
+	b = appendBytes(b, id)
+	b = appendBytes(b, string(meta))
+	b = binary.AppendUvarint(b, uint64(len(steps)))
+	for _, s := range steps {
+		b = appendStep(b, s)
+	}
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...)
+}
+
+func appendBytes(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendStep(b []byte, s *step) []byte {
+	b = appendBytes(b, s.Path)
+	var flags byte
+	for i, on := range [...]bool{s.From != nil, s.To != nil, s.MayStay, !s.inTmp} {
+		if on {
+			flags |= 1 << i
+		}
+	}
+	b = append(b, flags)
+	for _, e := range [...]*patch.Entry{s.From, s.To} {
+		if e != nil {
+			b = appendEntry(b, e)
+		}
+	}
+	if !s.inTmp {
+		b = binary.AppendUvarint(b, uint64(len(s.beside)))
+	}
+	return b
+}
+
+func appendEntry(b []byte, e *patch.Entry) []byte {
+	b = append(b, byte(e.Type))
+	switch e.Type {
+	case patch.Symlink:
+		return appendBytes(b, e.Target)
+	case patch.Dir:
+		return binary.AppendUvarint(b, uint64(e.Mode))
+	}
+	b = binary.AppendUvarint(b, uint64(e.Mode))
+	b = binary.AppendUvarint(b, uint64(e.Size))
+	return append(b, e.SHA256[:]...)
+}
+
+// decodeJournal returns the journal in data, or why there is none. Memory is
+// bounded by len(data): counts are believed only as far as bytes follow them.
+func decodeJournal(data []byte) (*Journal, string) {
+	switch {
+	case len(data) > maxJournal:
+		return nil, "too long"
+	case len(data) < len(journalMagic)+sha256.Size || !bytes.HasPrefix(data, []byte(journalAny)):
+		return nil, "not a journal"
+	case !bytes.HasPrefix(data, []byte(journalMagic)):
+		return nil, "of a newer version"
+	}
+	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
+	if want := sha256.Sum256(body); !bytes.Equal(want[:], sum) {
+		return nil, "damaged: its checksum is wrong"
+	}
+	r := &journalReader{data: body[len(journalMagic):]}
+	j := &Journal{ID: r.text(), Meta: json.RawMessage(r.text())}
+	if len(j.Meta) == 0 {
+		j.Meta = nil
+	}
+	count := r.number()
+	var besides []string
+	for ; count > 0 && r.fault == ""; count-- {
+		s, beside := r.step()
+		j.Steps, besides = append(j.Steps, s), append(besides, beside)
+	}
+	if r.fault == "" && len(r.data) > 0 {
+		r.fault = "more bytes than it says"
+	}
+	if r.fault != "" {
+		return nil, "damaged: " + r.fault
+	}
+	return j, j.accept(besides, data)
+}
+
+// accept checks what the bytes say: a journal is data, not trusted.
+func (j *Journal) accept(besides []string, data []byte) string {
+	if err := checkID(j.ID); err != nil {
+		return "damaged: " + err.Error()
+	}
+	if j.Meta != nil && !json.Valid(j.Meta) {
+		return "damaged: its owner's part is no JSON"
+	}
+	steps, err := prepare(j.Steps, true)
+	if err != nil {
+		return "damaged: " + err.Error()
+	}
+	if len(steps) != len(j.Steps) {
+		return "damaged: a step that changes nothing"
+	}
+	for i, s := range steps {
+		if s.Path != j.Steps[i].Path {
+			return "damaged: not in the order of its paths"
+		}
+		if besides[i] != noBeside {
+			s.inTmp, s.beside = false, besides[i]
+		}
+	}
+	if !bytes.Equal(encodeJournal(j.ID, j.Meta, steps), data) {
+		return "damaged: not spelled as it should be"
+	}
+	j.steps = steps
+	return ""
+}
+
+// noBeside stands for slots in the staging directory; no directory is called so.
+const noBeside = "/"
+
+// journalReader reads the parts of a body; after the first fault all are empty.
+type journalReader struct {
+	data  []byte
+	fault string
+}
+
+func (r *journalReader) number() uint64 {
+	n, size := binary.Uvarint(r.data)
+	if size <= 0 {
+		r.bad("a number is cut off")
+		return 0
+	}
+	r.data = r.data[size:]
+	return n
+}
+
+func (r *journalReader) bytes(n uint64) []byte {
+	if n > uint64(len(r.data)) {
+		r.bad("it ends too early")
+		return nil
+	}
+	out := r.data[:n]
+	r.data = r.data[n:]
+	return out
+}
+
+func (r *journalReader) text() string { return string(r.bytes(r.number())) }
+
+func (r *journalReader) byte() byte {
+	if b := r.bytes(1); len(b) == 1 {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *journalReader) bad(why string) {
+	if r.fault == "" {
+		r.fault = why
+	}
+	r.data = nil
+}
+
+func (r *journalReader) step() (s Step, beside string) {
+	s.Path = r.text()
+	flags := r.byte()
+	if flags&^(flagFrom|flagTo|flagStay|flagBeside) != 0 {
+		r.bad("unknown flags")
+	}
+	if flags&flagFrom != 0 {
+		s.From = r.entry()
+	}
+	if flags&flagTo != 0 {
+		s.To = r.entry()
+	}
+	s.MayStay = flags&flagStay != 0
+	if flags&flagBeside == 0 {
+		return s, noBeside
+	}
+	n := r.number()
+	if n >= uint64(len(s.Path)) || n > 0 && s.Path[n] != '/' {
+		r.bad("slots that are not above the path")
+		return s, noBeside
+	}
+	return s, s.Path[:n]
+}
+
+func (r *journalReader) entry() *patch.Entry {
+	switch t := patch.Type(r.byte()); t {
+	case patch.Symlink:
+		return linkEntry(r.text())
+	case patch.Dir:
+		return &patch.Entry{Type: patch.Dir, Mode: r.mode()}
+	case patch.Regular:
+		e := &patch.Entry{Mode: r.mode()}
+		size := r.number()
+		if int64(size) < 0 {
+			r.bad("a size that no file has")
+		}
+		e.Size = int64(size)
+		copy(e.SHA256[:], r.bytes(sha256.Size))
+		return e
+	}
+	r.bad("a kind that no path has")
+	return nil
+}
+
+func (r *journalReader) mode() uint32 {
+	m := r.number()
+	if m > 0o7777 {
+		r.bad("a mode that no file has")
+	}
+	return uint32(m) & 0o7777
+}
+
+// Tidy removes what a process left that died before its journal was written:
+// nothing was moved then. What belongs to a journal, also a damaged one, stays.
+func (t *Tree) Tidy(journals disk.Dir) error {
+	list, err := journals.List()
+	if err != nil {
+		return err
+	}
+	owned := map[string]bool{}
+	var drafts []string
+	for _, e := range list {
+		switch id, ext := splitExt(e.Name); ext {
+		case extNew:
+			drafts = append(drafts, e.Name)
+		case extJournal, extBack, extDone, extUndone, extDamaged:
+			owned[id] = true
+		}
+	}
+	staging, err := t.opt.Tmp.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range staging {
+		id, ok := strings.CutPrefix(e.Name, stagePrefix)
+		if !ok || owned[id] || checkID(id) != nil {
+			continue
+		}
+		x := &txn{t: t, id: id, journals: journals, h: newHandles(t.root)}
+		err := x.sweep()
+		x.close()
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range drafts {
+		if err := journals.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package worktree
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"sync"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+// Bytes gives stored contents. *store.Store is one.
+type Bytes interface {
+	// Open returns the content and its size; the reader checks the hash at the end.
+	Open(h patch.Hash) (io.ReadCloser, int64, error)
+	Has(h patch.Hash) bool
+}
+
+// Options of a Tree.
+type Options struct {
+	// Tmp is .decree/tmp; it may be nil for a Tree that is only looked at.
+	Tmp disk.Dir
+	// Store gives contents that a step has no source for, and the old bytes
+	// when staging was lost. It may be nil.
+	Store Bytes
+	// Workers bounds what is read and moved at once; 0 means by the machine.
+	// With 1 the steps on the disk are the same in every run.
+	Workers int
+}
+
+// Tree is a user's tree. It is safe for concurrent reading; moves are one at a
+// time, which the caller's lock provides.
+type Tree struct {
+	root disk.Dir
+	opt  Options
+}
+
+// Open returns the tree below root, which stays the caller's to close.
+func Open(root disk.Dir, o Options) *Tree { return &Tree{root: root, opt: o} }
+
+// Look returns the state of path now, nil where nothing is: also where a parent
+// is missing or no directory. It hashes a regular file. The error is *LinkError
+// where a parent is a symbolic link, *SpecialError for a pipe, socket or device.
+func (t *Tree) Look(path string) (*patch.Entry, error) {
+	h := newHandles(t.root)
+	defer h.close()
+	s, err := look(h, path, false)
+	if err == nil && s.special {
+		err = &SpecialError{Path: path}
+	}
+	return s.entry, err
+}
+
+// Looked is one answer of LookAll.
+type Looked struct {
+	Entry *patch.Entry
+	Err   error
+}
+
+// LookAll looks at many paths at once; the i-th answer is the i-th path's. It
+// is fastest with paths in order.
+func (t *Tree) LookAll(ctx context.Context, paths []string) ([]Looked, error) {
+	h := newHandles(t.root)
+	defer h.close()
+	out := make([]Looked, len(paths))
+	err := each(ctx, t.workers(), len(paths), func(i int) error {
+		s, err := look(h, paths[i], false)
+		if err == nil && s.special {
+			err = &SpecialError{Path: paths[i]}
+		}
+		out[i] = Looked{Entry: s.entry, Err: err}
+		return nil
+	})
+	return out, err
+}
+
+// Read opens the regular file at path.
+func (t *Tree) Read(path string) (io.ReadCloser, error) {
+	if err := patch.CheckPath(path); err != nil {
+		return nil, err
+	}
+	h := newHandles(t.root)
+	defer h.close()
+	d, err := h.dir(dirOf(path))
+	if errors.Is(err, errNoDir) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.release()
+	if err := guard(d, path, nameOf(path)); err != nil {
+		return nil, err
+	}
+	return d.Open(nameOf(path))
+}
+
+// state is what is at a path or in a slot.
+type state struct {
+	entry   *patch.Entry // nil: nothing, or special
+	info    disk.Info
+	special bool
+}
+
+func (s state) absent() bool { return s.entry == nil && !s.special }
+
+// is says whether s is what e says, nil meaning absent.
+func (s state) is(e *patch.Entry) bool {
+	if e == nil || s.entry == nil {
+		return e == nil && s.absent()
+	}
+	return s.entry.Same(*e)
+}
+
+// look returns the state of path. unlock lets it read a file of our own whose
+// mode forbids it.
+func look(h *handles, path string, unlock bool) (state, error) {
+	if err := patch.CheckPath(path); err != nil {
+		return state{}, err
+	}
+	d, err := h.dir(dirOf(path))
+	if errors.Is(err, errNoDir) {
+		return state{}, nil
+	}
+	if err != nil {
+		var link *LinkError
+		if errors.As(err, &link) {
+			err = &LinkError{Path: path, At: link.At}
+		}
+		return state{}, err
+	}
+	defer d.release()
+	name := nameOf(path)
+	if err := guard(d, path, name); err != nil {
+		return state{}, err
+	}
+	return entryAt(d, name, unlock)
+}
+
+// entryAt returns the state of one name, hashing a regular file; one that
+// changes meanwhile is read again, three times.
+func entryAt(d disk.Dir, name string, unlock bool) (state, error) {
+	for range 3 {
+		s, steady, err := entryOnce(d, name, unlock)
+		if err != nil || steady {
+			return s, err
+		}
+	}
+	return state{}, &fs.PathError{Op: "read", Path: d.Path() + "/" + name, Err: errBusy}
+}
+
+func entryOnce(d disk.Dir, name string, unlock bool) (s state, steady bool, err error) {
+	st, err := d.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{}, true, nil
+	}
+	if err != nil {
+		return state{}, false, err
+	}
+	switch st.Kind {
+	case disk.Directory:
+		return state{entry: &patch.Entry{Type: patch.Dir, Mode: st.Mode}, info: st}, true, nil
+	case disk.Symlink:
+		target, err := d.Readlink(name)
+		if err != nil {
+			return state{}, false, unlessGone(d, name, err)
+		}
+		return state{entry: linkEntry(target), info: st}, true, nil
+	case disk.Regular:
+		return hashAt(d, name, st, unlock)
+	}
+	return state{info: st, special: true}, true, nil
+}
+
+func linkEntry(target string) *patch.Entry {
+	return &patch.Entry{
+		Type: patch.Symlink, Mode: 0o777, Target: target,
+		Size: int64(len(target)), SHA256: patch.Sum([]byte(target)),
+	}
+}
+
+// unlessGone forgives an error about an entry that has become another since it
+// was looked at, so that it is looked at again.
+func unlessGone(d disk.Dir, name string, err error) error {
+	st, serr := d.Stat(name)
+	if errors.Is(serr, fs.ErrNotExist) || serr == nil && st.Kind != disk.Symlink {
+		return nil
+	}
+	return err
+}
+
+func hashAt(d disk.Dir, name string, st disk.Info, unlock bool) (state, bool, error) {
+	f, err := openRead(d, name, st, unlock)
+	if err != nil {
+		now, serr := d.Stat(name)
+		if errors.Is(serr, fs.ErrNotExist) || serr == nil && !now.SameFile(st) {
+			return state{}, false, nil
+		}
+		return state{}, false, err
+	}
+	defer f.Close()
+	before, err := f.Stat()
+	if err != nil {
+		return state{}, false, err
+	}
+	sum, n, err := copyHash(nil, f, before.Size)
+	if err != nil {
+		return state{}, false, err
+	}
+	after, err := f.Stat()
+	if err != nil {
+		return state{}, false, err
+	}
+	steady := before.SameFile(st) && n == after.Size && unwritten(before, after)
+	before.Mode = st.Mode
+	return state{entry: &patch.Entry{SHA256: sum, Size: n, Mode: st.Mode}, info: before}, steady, nil
+}
+
+// openRead opens a file for reading. If its mode forbids that and it is ours,
+// the mode is changed for the moment of opening.
+func openRead(d disk.Dir, name string, st disk.Info, unlock bool) (disk.File, error) {
+	f, err := d.Open(name)
+	if err == nil || !unlock || st.Mode&0o400 != 0 || !errors.Is(err, fs.ErrPermission) {
+		return f, err
+	}
+	if cerr := d.Chmod(name, st.Mode|0o400); cerr != nil {
+		return nil, err
+	}
+	f, err = d.Open(name)
+	if cerr := d.Chmod(name, st.Mode); cerr != nil && err == nil {
+		f.Close()
+		return nil, cerr
+	}
+	return f, err
+}
+
+// unwritten says that nobody wrote the file between the two looks. ctime is
+// not compared: renaming changes it, and so does a link that comes or goes.
+func unwritten(a, b disk.Info) bool {
+	return a.SameFile(b) && a.Size == b.Size && a.Mtime == b.Mtime
+}
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
+
+// copyHash copies r to w, if there is one, and returns the hash and the number
+// of bytes. It reads no more than one byte beyond limit: what grows is not read
+// for ever.
+func copyHash(w io.Writer, r io.Reader, limit int64) (patch.Hash, int64, error) {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	sum, n := sha256.New(), int64(0)
+	for n <= limit {
+		k, err := r.Read((*buf)[:min(int64(len(*buf)), limit+1-n)])
+		sum.Write((*buf)[:k])
+		n += int64(k)
+		if w != nil && k > 0 {
+			if _, werr := w.Write((*buf)[:k]); werr != nil {
+				return patch.Hash{}, n, werr
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return patch.Hash{}, n, err
+		}
+	}
+	return patch.Hash(sum.Sum(nil)), n, nil
+}

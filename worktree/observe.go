@@ -1,0 +1,139 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+
+	"decree/patch"
+)
+
+// what is found at a step's path or in one of its slots.
+type what uint8
+
+const (
+	nothing  what = iota
+	oldState      // what From says
+	newState      // what To says
+	other         // somebody's
+)
+
+// seen is what the three places of a step hold. It is kept up to date by what
+// is done; after an error it is looked at again.
+type seen struct{ at, in, out what }
+
+// look returns the state of the step's path. Below a link that the plan itself
+// takes away, or puts there, nothing is.
+func (x *txn) look(h *handles, s *step, unlock bool) (state, error) {
+	have, err := look(h, s.Path, unlock)
+	if x.planned(err) {
+		return state{}, nil
+	}
+	return have, err
+}
+
+// planned says whether err is about a link that the plan takes away or makes.
+func (x *txn) planned(err error) bool {
+	var link *LinkError
+	if !errors.As(err, &link) {
+		return false
+	}
+	above := x.find(link.At)
+	return above != nil && (isLink(above.From) || isLink(above.To))
+}
+
+// nearestDir opens the directory at path, or the nearest above it that is there.
+func (x *txn) nearestDir(path string) (*handle, string, error) {
+	for ; ; path = dirOf(path) {
+		d, err := x.h.dir(path)
+		if errors.Is(err, errNoDir) || x.planned(err) {
+			continue
+		}
+		return d, path, err
+	}
+}
+
+func isLink(e *patch.Entry) bool { return e != nil && e.Type == patch.Symlink }
+
+// observe looks at the step's path and slots.
+func (x *txn) observe(s *step) error {
+	have, err := x.look(x.h, s, true)
+	var link *LinkError
+	switch {
+	case errors.As(err, &link):
+		s.seen.at = other // whatever is behind the link is not the tree's
+	case err != nil:
+		return err
+	default:
+		s.seen.at = s.whatAt(have)
+	}
+	if !s.hasNew() && !s.hasOld() {
+		return nil
+	}
+	p, err := x.slots(s)
+	if errors.Is(err, errNoDir) || errors.As(err, &link) {
+		s.seen.in, s.seen.out = nothing, nothing
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	for _, slot := range [...]struct {
+		name string
+		is   *what
+	}{{p.in, &s.seen.in}, {p.out, &s.seen.out}} {
+		have, err := entryAt(p, slot.name, true)
+		if err != nil {
+			return err
+		}
+		*slot.is = s.whatIn(have)
+	}
+	return nil
+}
+
+// whatAt says what the state of the path is to the step. Of a directory it is
+// the mode that was loosened or not yet given that counts as ours.
+func (s *step) whatAt(have state) what {
+	switch {
+	case have.absent():
+		return nothing
+	case have.special:
+		return other
+	case isDir(have.entry):
+		switch {
+		case !s.ownMode(have.entry.Mode):
+			return other
+		case s.makesDir():
+			return newState
+		}
+		return oldState
+	case have.is(s.From):
+		return oldState
+	case have.is(s.To):
+		return newState
+	}
+	return other
+}
+
+// whatIn says what the state of a slot is to the step.
+func (s *step) whatIn(have state) what {
+	switch {
+	case have.absent():
+		return nothing
+	case s.hasNew() && have.is(s.To):
+		return newState
+	case s.hasOld() && have.is(s.From):
+		return oldState
+	}
+	return other
+}
+
+func (x *txn) observeAll(ctx context.Context) error { return x.each(ctx, all, x.observe) }
+
+func all(*step) bool { return true }
+
+// newDirMode is the mode of a new directory until the end.
+const newDirMode = 0o700
+
+// loosely says whether have is mode, or mode with all rights for the owner.
+func loosely(have, mode uint32) bool { return have == mode || have == mode|0o700 }

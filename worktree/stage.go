@@ -1,0 +1,460 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+const (
+	stagePrefix  = "txn-"         // of the staging directory in .decree/tmp
+	besidePrefix = ".decree-txn-" // of a slot beside its target
+	besideNote   = "beside"       // in the staging directory: where slots lie beside their targets
+	// stageBatch is how many staged files are open at once: they are written
+	// first and flushed together, so that the flushes share the file system's commits.
+	stageBatch = 128
+	// flushers is how many flushes wait at once.
+	flushers = 32
+)
+
+// slots is where the slots of a step lie.
+type slots struct {
+	disk.Dir
+	in, out string // what comes in; what was taken out
+	draft   string // the old content being made again
+	close   func()
+}
+
+func (x *txn) slots(s *step) (slots, error) {
+	n := strconv.Itoa(s.n)
+	if s.inTmp {
+		return slots{x.stage, "s" + n, "d" + n, "r" + n, func() {}}, nil
+	}
+	d, err := x.h.dir(s.beside)
+	if err != nil {
+		return slots{}, err
+	}
+	prefix := besidePrefix + x.id + "-"
+	return slots{d.Dir, prefix + "s" + n, prefix + "d" + n, prefix + "r" + n, d.release}, nil
+}
+
+// isSlot says whether name, without the prefix beside a target, is a slot's.
+func isSlot(name string) bool {
+	if len(name) < 2 || !strings.Contains("sdr", name[:1]) {
+		return false
+	}
+	_, err := strconv.ParseUint(name[1:], 10, 31)
+	return err == nil
+}
+
+// openStage opens the staging directory, which it makes first if it is to be new
+// or, in a recovery, was lost. Its owner is whoever we are on this file system.
+func (x *txn) openStage(fresh bool) error {
+	tmp, name := x.t.opt.Tmp, stagePrefix+x.id
+	if err := tmp.Mkdir(name, 0o700); err != nil && (fresh || !errors.Is(err, fs.ErrExist)) {
+		return err
+	}
+	d, err := tmp.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	x.stage = d
+	st, err := d.Self()
+	x.uid, x.dev = st.UID, st.Dev
+	return err
+}
+
+// stageAll puts every new content into its slot, checked and flushed.
+func (x *txn) stageAll(ctx context.Context) error {
+	if err := x.noteBesides(); err != nil {
+		return err
+	}
+	list := x.picked((*step).hasNew)
+	for batch := range slices.Chunk(list, stageBatch) {
+		if err := x.stageSome(ctx, batch); err != nil {
+			return err
+		}
+	}
+	x.noteLinks()
+	for _, dir := range x.besides() {
+		d, err := x.h.dir(dir)
+		if err != nil {
+			return err
+		}
+		err = d.Sync()
+		d.release()
+		if err != nil {
+			return err
+		}
+	}
+	if err := x.stage.Sync(); err != nil {
+		return err
+	}
+	return x.t.opt.Tmp.Sync()
+}
+
+func (x *txn) stageSome(ctx context.Context, batch []*step) error {
+	files := make([]disk.File, len(batch))
+	err := each(ctx, x.t.workers(), len(batch), func(i int) (err error) {
+		files[i], err = x.stageOne(batch[i])
+		return at(batch[i], err)
+	})
+	ferr := each(context.WithoutCancel(ctx), x.flushers(), len(files), func(i int) error {
+		if files[i] == nil {
+			return nil
+		}
+		var serr error
+		if err == nil {
+			serr = files[i].Sync()
+		}
+		return at(batch[i], errors.Join(serr, files[i].Close()))
+	})
+	if err == nil {
+		err = ferr
+	}
+	return err
+}
+
+// stageOne makes the step's new file or link in its slot; a file is returned
+// open and not flushed.
+func (x *txn) stageOne(s *step) (disk.File, error) {
+	p, err := x.slots(s)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if s.To.Type == patch.Symlink {
+		if err := p.Symlink(s.To.Target, p.in); err != nil {
+			return nil, err
+		}
+		_, err := x.giveOwner(s, p, p.in)
+		return nil, err
+	}
+	r, err := x.content(s)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	f, err := fill(p, p.in, s.Path, s.To, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.dress(s, p, f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// content opens the bytes of the step's To.
+func (x *txn) content(s *step) (io.ReadCloser, error) {
+	switch {
+	case s.Content != nil:
+		return s.Content()
+	case s.To.Size == 0:
+		return io.NopCloser(strings.NewReader("")), nil
+	case x.t.opt.Store == nil:
+		return nil, errors.New("no content given")
+	}
+	r, _, err := x.t.opt.Store.Open(s.To.SHA256)
+	return r, err
+}
+
+// fill makes the file name with r's bytes, which must be those that want says.
+func fill(d disk.Dir, name, path string, want *patch.Entry, r io.Reader) (disk.File, error) {
+	f, err := d.Create(name, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	sum, n, err := copyHash(f, r, want.Size)
+	if err == nil && (sum != want.SHA256 || n != want.Size) {
+		err = &MismatchError{Path: path, Want: want.SHA256, Have: sum}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// dress gives the staged file its owner, attributes and mode, in this order:
+// a new owner takes away set-user-ID and capabilities, an ACL changes the mode.
+func (x *txn) dress(s *step, p slots, f disk.File) error {
+	kept, err := x.giveOwner(s, p, p.in)
+	if err != nil {
+		return err
+	}
+	if !kept && s.To.Mode&0o6000 != 0 {
+		return &ConflictError{[]Conflict{{s.Path, fmt.Sprintf("mode %o cannot be given to a file of another owner", s.To.Mode)}}}
+	}
+	if s.From != nil && s.From.Type == patch.Regular {
+		if err := x.giveXattrs(s, p); err != nil {
+			return err
+		}
+	}
+	return f.Chmod(s.To.Mode)
+}
+
+// giveOwner gives the slot the owner and group of what stood at the path; where
+// nothing stood there and we are root, those of the directory, so that work
+// under sudo leaves no root's files in a user's tree. It reports whether they
+// are as they should be.
+func (x *txn) giveOwner(s *step, p slots, name string) (bool, error) {
+	want, err := x.ownerFor(s)
+	if err != nil {
+		return false, err
+	}
+	have, err := p.Stat(name)
+	if err != nil || want == nil || have.UID == want.UID && have.GID == want.GID {
+		return true, err
+	}
+	err = p.Chown(name, want.UID, want.GID)
+	if errors.Is(err, fs.ErrPermission) && have.GID != want.GID {
+		// The group alone may be ours to give.
+		if gerr := p.Chown(name, have.UID, want.GID); gerr == nil && have.UID == want.UID {
+			return true, nil
+		}
+	}
+	if err == nil {
+		return true, nil
+	}
+	if !refused(err) {
+		return false, err
+	}
+	if s.From != nil {
+		x.note(fmt.Sprintf("%s: owner %d:%d not kept", patch.Quote(s.Path), want.UID, want.GID))
+	}
+	return false, nil
+}
+
+// refused says whether the system does not let us, or cannot, give a file what
+// err is about; any other error is the disk's.
+func refused(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL)
+}
+
+// ownerFor returns whose the new file is to be, nil where the system decides.
+func (x *txn) ownerFor(s *step) (*disk.Info, error) {
+	if s.was.Ino != 0 {
+		return &s.was, nil
+	}
+	d, _, err := x.nearestDir(dirOf(s.Path))
+	if err != nil {
+		return nil, err
+	}
+	st, err := d.Self()
+	d.release()
+	switch {
+	case err != nil:
+		return nil, err
+	case x.uid == 0:
+		return &st, nil
+	case st.Mode&0o2000 != 0: // new files in it get its group
+		return &disk.Info{UID: x.uid, GID: st.GID}, nil
+	}
+	return nil, nil
+}
+
+// giveXattrs gives the slot the attributes and ACLs of the file it replaces.
+func (x *txn) giveXattrs(s *step, p slots) error {
+	d, err := x.h.dir(dirOf(s.Path))
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	list, err := d.Xattrs(nameOf(s.Path))
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	have, err := p.Xattrs(p.in)
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		if slices.ContainsFunc(have, func(b disk.Xattr) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) }) {
+			continue
+		}
+		if err := p.SetXattr(p.in, a); err != nil {
+			if !refused(err) {
+				return err
+			}
+			x.note(fmt.Sprintf("%s: attribute %s not kept (%s)", patch.Quote(s.Path), a.Name, rootCause(err)))
+		}
+	}
+	return nil
+}
+
+// noteLinks names the files that other names share: the new content is a file
+// of its own.
+func (x *txn) noteLinks() {
+	for _, s := range x.steps {
+		if s.kind == replace && s.From.Type == patch.Regular && s.was.Nlink > 1 {
+			x.note(fmt.Sprintf("%s: hard link is no longer shared (%d names)", patch.Quote(s.Path), s.was.Nlink))
+		}
+	}
+}
+
+// besides returns the directories with slots of their own.
+func (x *txn) besides() []string {
+	var out []string
+	for _, s := range x.steps {
+		if !s.inTmp {
+			out = append(out, s.beside)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// noteBesides writes down where slots will lie beside their targets, so that
+// they are found if we die before there is a journal. It is a journal without steps.
+func (x *txn) noteBesides() error {
+	dirs := x.besides()
+	if len(dirs) == 0 {
+		return nil
+	}
+	raw := make([][]byte, len(dirs))
+	for i, d := range dirs {
+		raw[i] = []byte(d)
+	}
+	meta, err := json.Marshal(raw)
+	if err != nil {
+		return err
+	}
+	f, err := x.stage.Create(besideNote, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(encodeJournal(x.id, meta, nil))
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = x.stage.Sync()
+	}
+	if err == nil {
+		err = x.t.opt.Tmp.Sync()
+	}
+	return err
+}
+
+// notedBesides reads what noteBesides wrote; a note that is torn was followed by nothing.
+func (x *txn) notedBesides() ([]string, error) {
+	f, err := x.stage.Open(besideNote)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxJournal))
+	if err != nil {
+		return nil, err
+	}
+	j, _ := decodeJournal(data)
+	var raw [][]byte
+	if j == nil || j.ID != x.id || json.Unmarshal(j.Meta, &raw) != nil {
+		return nil, nil
+	}
+	var out []string
+	for _, d := range raw {
+		if len(d) == 0 || patch.CheckPath(string(d)) == nil {
+			out = append(out, string(d))
+		}
+	}
+	return out, nil
+}
+
+// abandon removes the journal and all staging of a transaction that has moved
+// nothing. Each is tried whatever becomes of the other: without its staging a
+// journal that stays can only be taken back.
+func (x *txn) abandon() error {
+	return errors.Join(x.dropJournal(), x.sweep())
+}
+
+// clean removes the slots and the journal of a settled transaction.
+func (x *txn) clean() error {
+	if err := x.sweep(); err != nil {
+		return err
+	}
+	return x.journals.Remove(x.id + x.ext)
+}
+
+// sweep removes the staging directory and all slots.
+func (x *txn) sweep() error {
+	if x.stage == nil {
+		d, err := x.t.opt.Tmp.OpenDir(stagePrefix + x.id)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		x.stage = d
+	}
+	dirs, err := x.notedBesides()
+	if err != nil {
+		return err
+	}
+	for _, dir := range append(dirs, x.besides()...) {
+		if err := x.sweepBeside(dir); err != nil {
+			return err
+		}
+	}
+	if _, err := removeSlots(x.stage, ""); err != nil {
+		return err
+	}
+	if err := x.stage.Remove(besideNote); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return x.t.opt.Tmp.Rmdir(stagePrefix + x.id)
+}
+
+// sweepBeside removes the slots in dir, durably: the note that names dir goes next.
+func (x *txn) sweepBeside(dir string) error {
+	d, err := x.h.dir(dir)
+	if errors.Is(err, errNoDir) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	removed, err := removeSlots(d, besidePrefix+x.id+"-")
+	if err != nil || !removed {
+		return err
+	}
+	return d.Sync()
+}
+
+func removeSlots(d disk.Dir, prefix string) (removed bool, err error) {
+	list, err := d.List()
+	if err != nil {
+		return false, err
+	}
+	for _, e := range list {
+		if name, ok := strings.CutPrefix(e.Name, prefix); ok && isSlot(name) {
+			if err := d.Remove(e.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return removed, err
+			}
+			removed = true
+		}
+	}
+	return removed, nil
+}

@@ -1,0 +1,230 @@
+package worktree
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+// Step takes one path from a state to another; nil means that nothing is there.
+type Step struct {
+	Path     string
+	From, To *patch.Entry
+	// Content gives the bytes of a regular To that differ from From's; where it
+	// is nil they come from the store. It is called once, perhaps at the same
+	// time as other steps' Contents, before anything is moved.
+	Content func() (io.ReadCloser, error)
+	// MayStay marks a directory's removal that is left out, and named in
+	// Outcome.Stayed, when the directory is not empty.
+	MayStay bool
+}
+
+// Plan is one transaction.
+type Plan struct {
+	// ID names it: letters, digits, '-' and '.', not beginning with '.'; at most
+	// 64 bytes. It must be new; a record's id serves.
+	ID    string
+	Steps []Step // in any order; those whose From is their To are dropped
+	// Meta is kept in the journal for whoever recovers the transaction.
+	Meta json.RawMessage
+	// Commit may be nil. It is called when the tree is new and proven, while the
+	// journal is still there and says so: if its error, or death, comes between,
+	// Recover finds the transaction finished and calls Journal.Commit.
+	Commit func(*Outcome) error
+}
+
+// Outcome says what a transaction did. All lists are in byte order of paths.
+type Outcome struct {
+	Touched []string // paths that are another than before
+	Stayed  []string // directories that were to be removed and were not empty
+	Notes   []string // what could not be kept: an owner, an attribute, a shared hard link
+	Left    []Left   // Recover only: paths that are neither old nor new, left alone
+}
+
+// kind is what a step does.
+type kind uint8
+
+const (
+	create    kind = iota // nothing -> file or link
+	replace               // file or link -> file or link
+	remove                // file or link -> nothing
+	mkdir                 // nothing -> directory
+	rmdir                 // directory -> nothing
+	dirToFile             // directory -> file or link
+	fileToDir             // file or link -> directory
+	chmodFile             // the same file, another mode
+	chmodDir              // the same directory, another mode; From == To: its mode is loosened meanwhile
+)
+
+func kindOf(from, to *patch.Entry) kind {
+	switch {
+	case from == nil && isDir(to):
+		return mkdir
+	case from == nil:
+		return create
+	case to == nil && isDir(from):
+		return rmdir
+	case to == nil:
+		return remove
+	case isDir(from) && isDir(to):
+		return chmodDir
+	case isDir(from):
+		return dirToFile
+	case isDir(to):
+		return fileToDir
+	case from.Type == patch.Regular && to.Type == patch.Regular && from.SHA256 == to.SHA256 && from.Size == to.Size:
+		return chmodFile
+	}
+	return replace
+}
+
+func same(a, b *patch.Entry) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Same(*b)
+}
+
+func isDir(e *patch.Entry) bool { return e != nil && e.Type == patch.Dir }
+
+// step is a Step on its way.
+type step struct {
+	Step
+	n    int // its slots' number
+	kind kind
+	// under marks what goes away because a file comes in the place of a directory above.
+	under bool
+	// beside is the directory of its slots; only where inTmp is false.
+	beside string
+	inTmp  bool
+
+	was  disk.Info // as it was checked; zero in a recovery
+	out  disk.Info // what came out of the tree, as it was then
+	seen seen
+	made bool // its directory is one that this process made
+	// stayed: the directory's removal was left out.
+	stayed bool
+	// left says why the path is not taken back; foreign, that nothing of ours
+	// is there: another changed it before we did.
+	left    string
+	foreign bool
+}
+
+// hasNew says whether the step's new content comes from a slot.
+func (s *step) hasNew() bool { return s.kind == create || s.kind == replace || s.kind == dirToFile }
+
+// hasOld says whether the step takes a file or link out of the tree.
+func (s *step) hasOld() bool { return s.kind == remove || s.kind == replace || s.kind == fileToDir }
+
+// modeOnly says whether the step changes no directory's entries.
+func (s *step) modeOnly() bool { return s.kind == chmodFile || s.kind == chmodDir }
+
+// opened says whether the step stands only for a directory whose mode is
+// loosened while its entries are changed.
+func (s *step) opened() bool { return s.kind == chmodDir && s.From.Mode == s.To.Mode }
+
+// checkID refuses a transaction's id that is no plain name.
+func checkID(id string) error {
+	ok := id != "" && len(id) <= 64 && id[0] != '.'
+	for i := range len(id) {
+		c := id[i]
+		ok = ok && (c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '.')
+	}
+	if !ok {
+		return &PlanError{Path: id, Reason: "not a transaction's id"}
+	}
+	return nil
+}
+
+// prepare sorts steps and refuses those that no tree can take. A plan's steps
+// that change nothing are dropped; a journal's stand for loosened directories.
+func prepare(in []Step, journal bool) ([]*step, error) {
+	out := make([]*step, 0, len(in))
+	for _, s := range in {
+		if err := checkStep(&s, journal); err != nil {
+			return nil, err
+		}
+		if same(s.From, s.To) && !(journal && isDir(s.From)) {
+			continue
+		}
+		out = append(out, &step{Step: s, kind: kindOf(s.From, s.To), inTmp: true})
+	}
+	slices.SortFunc(out, func(a, b *step) int { return cmp.Compare(a.Path, b.Path) })
+	return out, checkTree(out)
+}
+
+func checkStep(s *Step, journal bool) error {
+	if err := patch.CheckPath(s.Path); err != nil {
+		return err
+	}
+	for _, e := range [...]**patch.Entry{&s.From, &s.To} {
+		fixed, reason := plainEntry(*e)
+		if reason != "" {
+			return &PlanError{s.Path, reason}
+		}
+		*e = fixed
+	}
+	switch {
+	case s.From == nil && s.To == nil && !journal:
+		return nil // dropped below: absent stays absent
+	case s.From == nil && s.To == nil:
+		return &PlanError{s.Path, "neither old nor new state"}
+	case s.MayStay && (!isDir(s.From) || s.To != nil):
+		return &PlanError{s.Path, "may stay, but is no removal of a directory"}
+	}
+	return nil
+}
+
+// plainEntry returns e with nothing in it that its type does not have.
+func plainEntry(e *patch.Entry) (*patch.Entry, string) {
+	if e == nil {
+		return nil, ""
+	}
+	if e.Mode&^0o7777 != 0 || e.Size < 0 {
+		return nil, "mode or size that no file has"
+	}
+	switch e.Type {
+	case patch.Regular:
+		return &patch.Entry{SHA256: e.SHA256, Size: e.Size, Mode: e.Mode}, ""
+	case patch.Dir:
+		return &patch.Entry{Type: patch.Dir, Mode: e.Mode}, ""
+	case patch.Symlink:
+		link := linkEntry(e.Target)
+		if e.Target == "" || strings.IndexByte(e.Target, 0) >= 0 || link.SHA256 != e.SHA256 || link.Size != e.Size {
+			return nil, "symbolic link whose target is not what its hash says"
+		}
+		return link, ""
+	}
+	return nil, "of no known type"
+}
+
+// checkTree refuses sorted steps that name a path twice, or have something at a
+// path while what is above it is no directory. It numbers them.
+func checkTree(steps []*step) error {
+	var chain []*step // those whose path is a byte prefix of the present one
+	for i, s := range steps {
+		s.n = i
+		if i > 0 && steps[i-1].Path == s.Path {
+			return &PlanError{s.Path, "named twice"}
+		}
+		for len(chain) > 0 && !strings.HasPrefix(s.Path, chain[len(chain)-1].Path) {
+			chain = chain[:len(chain)-1]
+		}
+		for _, above := range chain {
+			if s.Path[len(above.Path)] != '/' {
+				continue
+			}
+			if s.From != nil && !isDir(above.From) || s.To != nil && !isDir(above.To) {
+				return &PlanError{s.Path, patch.Quote(above.Path) + " above it is no directory"}
+			}
+			s.under = s.under || above.kind == dirToFile
+		}
+		chain = append(chain, s)
+	}
+	return nil
+}

@@ -1,0 +1,314 @@
+package worktree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+)
+
+const theirs = "another's work"
+
+// strangers are ways to write at a path while a transaction is on. They say
+// whether they did.
+var strangers = map[string]func(d disk.Dir, name string) bool{
+	"in place": func(d disk.Dir, name string) bool {
+		st, err := d.Stat(name)
+		if err != nil || st.Kind != disk.Regular {
+			return false
+		}
+		f, err := d.OpenWrite(name, 0o644)
+		if err != nil || f.Truncate(0) != nil {
+			return false
+		}
+		_, err = f.Write([]byte(theirs))
+		return err == nil
+	},
+	"a new file over it": func(d disk.Dir, name string) bool {
+		f, err := d.Create("stranger.tmp", 0o644)
+		if err != nil {
+			return false
+		}
+		if _, err := f.Write([]byte(theirs)); err != nil {
+			return false
+		}
+		if d.Rename("stranger.tmp", d, name) != nil {
+			_ = d.Remove("stranger.tmp")
+			return false
+		}
+		return true
+	},
+	"deletes it": func(d disk.Dir, name string) bool { return d.Remove(name) == nil },
+}
+
+// TestAnotherWritesAtEveryStep lets somebody write at each path before each
+// writing step of a move. Their bytes stay at the path, or beside it, and all
+// other paths are all old or all new.
+func TestAnotherWritesAtEveryStep(t *testing.T) {
+	paths := slices.Sorted(maps.Keys(before.with(after)))
+	for name, strange := range strangers {
+		for _, noExchange := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, noExchange), func(t *testing.T) {
+				count := map[string]int{}
+				for _, path := range paths {
+					for n := 0; ; n++ {
+						did, fired := false, false
+						r, m := newMemRig(t, before)
+						m.NoExchange = noExchange
+						r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+							i := 0
+							return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+								if !s.Write {
+									return disktest.Action{}
+								}
+								if i++; i-1 == n {
+									fired = true
+									d, err := newHandles(r.open("tree")).dir(dirOf(path))
+									did = err == nil && strange(d.Dir, nameOf(path))
+								}
+								return disktest.Action{}
+							}, dirs...)
+						}
+						_, err := r.move(steps(before, after))
+						r.wrap = nil
+						if !fired {
+							break
+						}
+						count[checkStranger(t, r, path, did, name != "deletes it", err)]++
+					}
+				}
+				t.Log(count)
+				require.Greater(t, count["rolled back"], 100)
+			})
+		}
+	}
+}
+
+func checkStranger(t *testing.T, r *rig, path string, did, wrote bool, err error) string {
+	t.Helper()
+	_, _, rerr := r.recover()
+	require.NoError(t, rerr)
+	r.clean()
+	have := r.state()
+	if did && wrote {
+		kept := slices.ContainsFunc(slices.Collect(maps.Keys(have)), func(p string) bool {
+			return have[p].data == theirs && (p == path || strings.Contains(p, "decree-kept-"))
+		})
+		require.True(t, kept, "%s: another's bytes are lost; %v", path, err)
+	}
+	from, to := maps.Clone(before), maps.Clone(after)
+	for _, f := range []files{from, to, have} {
+		for p := range f {
+			if did && (p == path || strings.HasPrefix(p, path+"/") || strings.HasPrefix(path, p+"/")) || strings.Contains(p, "decree-kept-") {
+				delete(f, p)
+			}
+		}
+	}
+	var e *Error
+	switch {
+	case err == nil:
+		require.Equal(t, to, have, "%s", path)
+		return "done"
+	case errors.As(err, &e) && !e.Moved:
+		require.Equal(t, from, have, "%s", path)
+		return "refused"
+	}
+	require.Equal(t, from, have, "%s: %v", path, err)
+	return "rolled back"
+}
+
+// TestEditBetweenCheckAndMove is the plain story on the system's disk.
+func TestEditBetweenCheckAndMove(t *testing.T) {
+	was, will := files{"a": file("1"), "b": file("2"), "c": file("3")}, files{"a": file("x"), "b": file("y"), "d": file("z")}
+	r := newRig(t, was)
+	wrote := false
+	r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+		return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+			if !wrote && s.Op == "Exchange" && strings.HasSuffix(s.Path, "/tree/b") {
+				wrote = true
+				r.write("b", theirs)
+			}
+			return disktest.Action{}
+		}, dirs...)
+	}
+	_, err := r.move(steps(was, will))
+	var e *Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, "b", e.Path)
+	require.True(t, e.RolledBack)
+	require.Equal(t, []Left{{"b", "edited since"}}, e.Left)
+	require.EqualError(t, err, "b: written by another while it was moved; everything was taken back; left as it is: b: edited since (move)")
+	require.Equal(t, was.with(files{"b": file(theirs)}), r.state())
+	r.clean()
+}
+
+// TestWriterWithAnOpenHandle writes to a file that was already taken out of the tree.
+func TestWriterWithAnOpenHandle(t *testing.T) {
+	was, will := files{"a": file("1"), "b": file("2")}, files{"a": file("x")}
+	for _, path := range []string{"a", "b"} {
+		r := newRig(t, was)
+		f, err := os.OpenFile(r.path(path), os.O_WRONLY|os.O_APPEND, 0)
+		require.NoError(t, err)
+		defer f.Close()
+		moved := false
+		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+			return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+				if moved && s.Op == "Sync" {
+					moved = false
+					_, err := f.WriteString(theirs)
+					require.NoError(t, err)
+				}
+				moved = moved || s.Op == "RenameNew" && strings.HasSuffix(s.Path, "/tree/b")
+				return disktest.Action{}
+			}, dirs...)
+		}
+		_, err = r.move(steps(was, will))
+		require.ErrorContains(t, err, path+": written by another while it was moved")
+		require.Equal(t, was[path].data+theirs, r.state()[path].data)
+		r.clean()
+	}
+}
+
+// TestRecoveryLeavesLaterEdits dies in the middle, then a user edits.
+func TestRecoveryLeavesLaterEdits(t *testing.T) {
+	for _, path := range []string{"edit", "gone", "keep2", "made", "d/x/1", "f2l"} {
+		for n := 40; n < 110; n += 3 {
+			fired := false
+			r, _ := newMemRig(t, before)
+			r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
+			_, _ = r.move(steps(before, after))
+			r.wrap = nil
+			d, err := newHandles(r.open("tree")).dir(dirOf(path))
+			did := err == nil && strangers["a new file over it"](d.Dir, nameOf(path))
+			pending, err := Pending(r.open("txn"))
+			require.NoError(t, err)
+			waits := len(pending) == 1 && !pending[0].Settled
+			results, out, err := r.recover()
+			require.NoError(t, err)
+			if did {
+				require.Equal(t, theirs, r.state()[path].data, "%s, step %d", path, n)
+			}
+			if did && waits && path != "keep2" {
+				require.Equal(t, []Result{RolledBack}, results)
+				require.Equal(t, path, out[0].Left[0].Path)
+			}
+			r.clean()
+		}
+	}
+}
+
+// TestSwappedDirectories runs moves while a directory is exchanged with a link
+// to the outside all the time. Nothing outside is written.
+func TestSwappedDirectories(t *testing.T) {
+	rounds := 150
+	if long {
+		rounds = 5000
+	}
+	was := files{"d": dir(0o755), "d/a": file("1"), "d/b": file("2"), "d/e": dir(0o755), "d/e/c": file("3"), "top": file("t")}
+	will := files{"d": dir(0o755), "d/a": file("x"), "d/n": file("y"), "d/e": dir(0o755), "d/e/c": link("z"), "top": file("u")}
+	r := newRig(t, was)
+	r.workers = 4
+	outside := filepath.Join(r.top, "outside")
+	require.NoError(t, os.MkdirAll(outside+"/e", 0o755))
+	for _, p := range []string{"a", "b", "e/c"} {
+		require.NoError(t, os.WriteFile(filepath.Join(outside, p), []byte("out of reach"), 0o644))
+	}
+	require.NoError(t, os.Symlink(outside, r.path("evil")))
+	root := r.open("tree")
+	defer root.Close()
+	if errors.Is(root.Exchange("top", root, "top"), errors.ErrUnsupported) {
+		t.Skip("the system cannot exchange")
+	}
+	var stop atomic.Bool
+	swapped := make(chan int)
+	go func() {
+		n := 0
+		for ; !stop.Load(); n++ {
+			_ = root.Exchange("d", root, "evil")
+		}
+		swapped <- n
+	}()
+	state, count := "old", map[string]int{}
+	for range rounds {
+		from, to := was, will
+		if state == "new" {
+			from, to = will, was
+		}
+		_, err := r.move(steps(from, to))
+		if err == nil {
+			state = map[string]string{"old": "new", "new": "old"}[state]
+		}
+		count[fmt.Sprint(err == nil)]++
+		// What could not be taken back for the swapping is settled in a quiet moment below.
+		if pending, _ := Pending(r.open("txn")); len(pending) > 0 {
+			stop.Store(true)
+			<-swapped
+			settleSwapped(t, r, root)
+			if state = oldOrNewBelow(r, was, will); state == "" {
+				r.rebuild(was)
+				state = "old"
+				count["mixed"]++
+			}
+			stop.Store(false)
+			go func() {
+				n := 0
+				for ; !stop.Load(); n++ {
+					_ = root.Exchange("d", root, "evil")
+				}
+				swapped <- n
+			}()
+		}
+	}
+	stop.Store(true)
+	n := <-swapped
+	t.Log(n, "swaps;", count)
+	got := map[string]string{}
+	require.NoError(t, filepath.WalkDir(outside, func(p string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			data, _ := os.ReadFile(p)
+			got[strings.TrimPrefix(p, outside+"/")] = string(data)
+		}
+		return err
+	}))
+	require.Equal(t, map[string]string{"a": "out of reach", "b": "out of reach", "e/c": "out of reach"}, got)
+}
+
+func settleSwapped(t *testing.T, r *rig, root disk.Dir) {
+	if st, err := root.Stat("d"); err == nil && st.Kind == disk.Symlink {
+		require.NoError(t, root.Exchange("d", root, "evil"))
+	}
+	_, _, err := r.recover()
+	require.NoError(t, err)
+}
+
+func oldOrNewBelow(r *rig, was, will files) string {
+	have := r.state()
+	delete(have, "evil")
+	switch fmt.Sprint(have) {
+	case fmt.Sprint(was):
+		return "old"
+	case fmt.Sprint(will):
+		return "new"
+	}
+	return ""
+}
+
+func (r *rig) rebuild(tree files) {
+	for path := range r.state() {
+		if path != "evil" {
+			require.NoError(r.t, os.RemoveAll(r.path(path)))
+		}
+	}
+	r.build(tree)
+}

@@ -1,0 +1,349 @@
+package worktree
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+)
+
+// before and after hold every kind of step at once.
+var (
+	before = files{
+		"keep": file("kept"), "edit": file("old"), "gone": file("going"), "mode": moded(0o755, "#!"),
+		"l": link("a"), "l2f": link("b"), "f2l": file("f"), "empty": file(""),
+		"d": dir(0o755), "d/x": dir(0o700), "d/x/1": file("one"), "d/x/2": link("two"), "d/same": file("same"),
+		"d2f": dir(0o755), "d2f/sub": dir(0o711), "d2f/sub/a": file("aa"), "d2f/b": file("bb"),
+		"f2d": file("was a file"), "l2d": link("was/a/link"), "dm": dir(0o755), "dm/in": file("in"),
+	}
+	after = files{
+		"keep": file("kept"), "edit": file("new and longer"), "mode": moded(0o600, "#!"),
+		"l": link("b"), "l2f": file("file"), "f2l": link("link"), "empty": file("full"),
+		"d": dir(0o755), "d/same": file("same"),
+		"d2f": file("a file now"), "made": file("made"), "made.d": dir(0o750), "made.d/deep": dir(0o755), "made.d/deep/f": moded(0o400, "ff"),
+		"f2d": dir(0o755), "f2d/x": file("x"), "l2d": dir(0o700), "l2d/y": link("y"), "dm": dir(0o500), "dm/in": file("changed"),
+	}
+)
+
+// long says whether the long forms of the sweeps are asked for.
+var long = os.Getenv("DECREE_LONG") != ""
+
+// memRig is a rig on a disk in memory.
+func memRig(t testing.TB, m *disktest.Mem, v *vault) *rig {
+	return &rig{t: t, d: m, top: "/r", vault: v, workers: 1}
+}
+
+func newMemRig(t testing.TB, tree files) (*rig, *disktest.Mem) {
+	m := disktest.NewMem()
+	r := memRig(t, m, newVault())
+	r.init(tree)
+	for _, p := range []string{"", "tree", "tree/.decree", "tree/.decree/tmp", "txn"} {
+		require.NoError(t, r.open(p).Sync())
+	}
+	root, err := m.OpenRoot("/")
+	require.NoError(t, err)
+	require.NoError(t, root.Sync())
+	return r, m
+}
+
+// failAt makes the n-th step that count counts do what a says.
+func failAt(n int, fired *bool, count func(disktest.Step) bool, a disktest.Action) func(dirs ...disk.Dir) []disk.Dir {
+	return func(dirs ...disk.Dir) []disk.Dir {
+		i := 0
+		return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+			if !count(s) {
+				return disktest.Action{}
+			}
+			i++
+			if i-1 != n {
+				return disktest.Action{}
+			}
+			*fired = true
+			return a
+		}, dirs...)
+	}
+}
+
+func anyStep(disktest.Step) bool  { return true }
+func writes(s disktest.Step) bool { return s.Write }
+
+// oldOrNew says which of the two the tree is.
+func oldOrNew(r *rig, from, to files) string {
+	r.t.Helper()
+	have := r.state()
+	for path, n := range have {
+		if from[path] != n && to[path] != n {
+			require.Failf(r.t, "neither old nor new", "%s is %v", path, n)
+		}
+	}
+	if fmt.Sprint(have) == fmt.Sprint(from) {
+		return "old"
+	}
+	require.Equal(r.t, to, have)
+	return "new"
+}
+
+func TestErrorAtEveryStep(t *testing.T) {
+	for _, noExchange := range []bool{false, true} {
+		for _, cause := range []error{syscall.EIO, syscall.ENOSPC, syscall.EACCES} {
+			t.Run(fmt.Sprint(cause, noExchange), func(t *testing.T) {
+				count := map[string]int{}
+				for n := 0; ; n++ {
+					fired := false
+					r, m := newMemRig(t, before)
+					m.NoExchange = noExchange
+					r.wrap = failAt(n, &fired, anyStep, disktest.Action{Err: cause})
+					out, err := r.move(steps(before, after))
+					r.wrap = nil
+					if !fired {
+						require.NoError(t, err)
+						break
+					}
+					got := oldOrNew(r, before, after)
+					if err != nil {
+						var c *ConflictError
+						if !errors.As(err, &c) { // no permission is a conflict
+							require.ErrorIs(t, err, cause, n)
+						}
+						var e *Error
+						require.ErrorAs(t, err, &e)
+						require.True(t, e.RolledBack, "step %d: %v", n, err)
+						require.Equal(t, "old", got, "step %d: %v", n, err)
+					} else {
+						require.Equal(t, "new", got)
+					}
+					count[got]++
+					_ = out
+					_, _, err = r.recover()
+					require.NoError(t, err)
+					require.Equal(t, got, oldOrNew(r, before, after))
+					r.clean()
+				}
+				t.Log(count)
+				require.Greater(t, count["old"], 200)
+			})
+		}
+	}
+}
+
+// TestTwoErrors fails a second step, of the taking back.
+func TestTwoErrors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	tries := 1500
+	if long {
+		tries = 50000
+	}
+	for range tries {
+		r, m := newMemRig(t, before)
+		m.NoExchange = rng.IntN(3) == 0
+		first, gap := rng.IntN(700), 1+rng.IntN(150)
+		i := 0
+		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+			return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+				i++
+				if i-1 == first || i-1 == first+gap {
+					return disktest.Action{Err: syscall.EIO}
+				}
+				return disktest.Action{}
+			}, dirs...)
+		}
+		_, err := r.move(steps(before, after))
+		r.wrap = nil
+		var e *Error
+		if errors.As(err, &e) && e.RolledBack {
+			require.Equal(t, "old", oldOrNew(r, before, after))
+		}
+		_, out, err := r.recover()
+		require.NoError(t, err)
+		for _, o := range out {
+			require.Empty(t, o.Left, "steps %d+%d", first, gap)
+		}
+		got := oldOrNew(r, before, after)
+		if e != nil && e.RolledBack {
+			require.Equal(t, "old", got, "steps %d+%d: reported as taken back, then finished", first, gap)
+		}
+		r.clean()
+	}
+}
+
+func TestDeathAtEveryStep(t *testing.T) {
+	for _, noExchange := range []bool{false, true} {
+		t.Run(fmt.Sprint(noExchange), func(t *testing.T) {
+			count := map[string]int{}
+			for n := 0; ; n++ {
+				fired := false
+				r, m := newMemRig(t, before)
+				m.NoExchange = noExchange
+				r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true, Torn: n % 7})
+				_, err := r.move(steps(before, after))
+				r.wrap = nil
+				if !fired {
+					require.NoError(t, err)
+					break
+				}
+				if err != nil {
+					require.ErrorIs(t, err, disktest.ErrDead)
+				}
+				r.vault.crash()
+				results, out, err := r.recover()
+				require.NoError(t, err, "step %d", n)
+				got := oldOrNew(r, before, after)
+				count[got]++
+				for i, res := range results {
+					require.Empty(t, out[i].Left)
+					require.Equal(t, map[Result]string{Finished: "new", RolledBack: "old"}[res], got)
+				}
+				r.clean()
+				_, err = r.move(steps(map[string]files{"old": before, "new": after}[got], files{"keep": file("kept")}))
+				require.NoError(t, err)
+				require.Equal(t, files{"keep": file("kept")}, r.state())
+			}
+			t.Log(count)
+			require.Greater(t, count["old"], 50)
+			require.Greater(t, count["new"], 50)
+		})
+	}
+}
+
+// TestDeathInRecovery dies in the move, in the recovery and in the recovery of that.
+func TestDeathInRecovery(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	tries := 2500
+	if long {
+		tries = 100000
+	}
+	count := map[string]int{}
+	for i := range tries {
+		r, m := newMemRig(t, before)
+		m.NoExchange = rng.IntN(3) == 0
+		lostStaging := i%5 == 0
+		r.dying(rng, 250, func() error { _, err := r.move(steps(before, after)); return err })
+		if lostStaging {
+			r.loseStaging(rng)
+		}
+		deaths := 0
+		for rng.IntN(4) > 0 {
+			if r.dying(rng, 120, func() error { _, _, err := r.recover(); return err }) {
+				deaths++
+			}
+		}
+		_, out, err := r.recover()
+		require.NoError(t, err, "try %d", i)
+		for _, o := range out {
+			require.Empty(t, o.Left, "try %d", i)
+		}
+		got := oldOrNew(r, before, after)
+		count[fmt.Sprint(got, " after ", deaths, " deaths in recovery")]++
+		r.clean()
+	}
+	t.Log(count)
+}
+
+// dying runs do with a death at one of the next writing steps, or none.
+func (r *rig) dying(rng *rand.Rand, within int, do func() error) bool {
+	fired := false
+	r.wrap = failAt(rng.IntN(within), &fired, writes, disktest.Action{Die: true, Torn: rng.IntN(5)})
+	err := do()
+	r.wrap = nil
+	if fired && err != nil {
+		require.ErrorIs(r.t, err, disktest.ErrDead)
+	}
+	r.vault.crash()
+	return fired
+}
+
+// loseStaging deletes some or all of .decree/tmp, as a command may.
+func (r *rig) loseStaging(rng *rand.Rand) {
+	tmp := r.open("tree/.decree/tmp")
+	list, err := tmp.List()
+	require.NoError(r.t, err)
+	for _, e := range list {
+		d, err := tmp.OpenDir(e.Name)
+		require.NoError(r.t, err)
+		slots, err := d.List()
+		require.NoError(r.t, err)
+		all := rng.IntN(2) == 0
+		for _, s := range slots {
+			if all || rng.IntN(2) == 0 {
+				require.NoError(r.t, d.Remove(s.Name))
+			}
+		}
+		if all {
+			require.NoError(r.t, tmp.Rmdir(e.Name))
+		}
+	}
+}
+
+// TestPowerLoss loses the power at every writing step of a move, several times
+// with other luck, then in the recovery of that.
+func TestPowerLoss(t *testing.T) {
+	seeds := 12
+	if long {
+		seeds = 500
+	}
+	for _, noExchange := range []bool{false, true} {
+		t.Run(fmt.Sprint(noExchange), func(t *testing.T) {
+			count := map[string]int{}
+			rng := rand.New(rand.NewPCG(5, 6))
+			r, m := newMemRig(t, before)
+			m.NoExchange = noExchange
+			n := 0
+			r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+				return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+					if s.Write {
+						n++
+						for range seeds {
+							count[afterLoss(t, m.Crash(rng), r.vault, rng, "")]++
+						}
+					}
+					return disktest.Action{}
+				}, dirs...)
+			}
+			_, err := r.move(steps(before, after))
+			require.NoError(t, err)
+			for range seeds * 4 {
+				require.Equal(t, "new", afterLoss(t, m.Crash(rng), r.vault, rng, "new"), "a move that was acknowledged")
+			}
+			t.Log(n, "writing steps;", count)
+			require.Greater(t, count["old"], 100)
+			require.Greater(t, count["new"], 100)
+		})
+	}
+}
+
+// afterLoss recovers on what the power left, with more losses on the way, and
+// says what the tree is then.
+func afterLoss(t *testing.T, m *disktest.Mem, v *vault, rng *rand.Rand, must string) string {
+	kept := newVault()
+	v.mu.Lock()
+	for h, data := range v.objects {
+		kept.objects[h] = data
+	}
+	v.mu.Unlock()
+	for range rng.IntN(3) {
+		r := memRig(t, m, kept)
+		r.dying(rng, 100, func() error { _, _, err := r.recover(); return err })
+		m = m.Crash(rng)
+	}
+	r := memRig(t, m, kept)
+	_, out, err := r.recover()
+	require.NoError(t, err)
+	for _, o := range out {
+		require.Empty(t, o.Left)
+	}
+	r.clean()
+	got := oldOrNew(r, before, after)
+	// What a recovery has settled stays so.
+	again := memRig(t, m.Crash(rng), kept)
+	_, _, err = again.recover()
+	require.NoError(t, err)
+	require.Equal(t, got, oldOrNew(again, before, after))
+	return got
+}

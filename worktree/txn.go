@@ -1,0 +1,275 @@
+package worktree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"syscall"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+// Keeper stores what is displaced. *store.Writer is one.
+type Keeper interface {
+	// Put stores r's bytes; it is called from several goroutines at once.
+	Put(r io.Reader, sizeHint int64) (patch.Hash, int64, error)
+	// Flush makes all that was Put durable.
+	Flush() error
+}
+
+// txn is one transaction on its way.
+type txn struct {
+	t        *Tree
+	id       string
+	meta     json.RawMessage
+	steps    []*step
+	journals disk.Dir
+	keep     Keeper
+	h        *handles
+	stage    disk.Dir // .decree/tmp/txn-<id>
+	uid      uint32   // whose the staging directory is: ours
+	dev      uint64   // its device
+	beside   bool     // all slots beside their targets
+	live     bool     // the process that began it: it knows what it made
+	ext      string   // what the journal's name says: extJournal and so on
+
+	mu    sync.Mutex
+	notes []string
+}
+
+// Move makes every step of plan, or none. keep gets what will be displaced and
+// is not stored yet; journals is where the journal lies while it happens.
+//
+// The error is *PlanError or patch's *PathError for steps that make no sense,
+// otherwise an *Error: with *ConflictError inside when the tree is not as the
+// plan has it, *MismatchError when a content or a touched path has another hash
+// than promised. After an error with RolledBack the tree is as it was.
+func (t *Tree) Move(ctx context.Context, plan Plan, keep Keeper, journals disk.Dir) (*Outcome, error) {
+	out, err := t.move(ctx, plan, keep, journals, false)
+	var e *Error
+	if errors.Is(err, syscall.EXDEV) && errors.As(err, &e) && e.RolledBack {
+		// A mount that has the device of the tree around it: only a rename can tell.
+		return t.move(ctx, plan, keep, journals, true)
+	}
+	return out, err
+}
+
+func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.Dir, beside bool) (*Outcome, error) {
+	if err := checkID(plan.ID); err != nil {
+		return nil, err
+	}
+	steps, err := prepare(plan.Steps, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(steps) == 0 {
+		return &Outcome{}, nil
+	}
+	x := &txn{
+		t: t, id: plan.ID, meta: plan.Meta, steps: steps, journals: journals,
+		keep: keep, h: newHandles(t.root), beside: beside, live: true,
+	}
+	defer func() { x.close() }()
+	if err := x.prepareAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := x.moveAll(ctx); err != nil {
+		return nil, x.undo(ctx, err)
+	}
+	if err := x.mark(extDone); err != nil {
+		return nil, x.undo(ctx, &Error{Phase: "journal", Err: err})
+	}
+	out := x.outcome()
+	if plan.Commit != nil {
+		if err := plan.Commit(out); err != nil {
+			return out, err
+		}
+	}
+	if err := x.clean(); err != nil {
+		out.Notes = append(out.Notes, "staging of "+x.id+" stays until the next recovery: "+err.Error())
+	}
+	return out, nil
+}
+
+// prepareAll does all that changes nothing in the tree, up to the journal.
+func (x *txn) prepareAll(ctx context.Context) error {
+	for _, part := range [...]struct {
+		phase string
+		do    func(context.Context) error
+	}{
+		{"check", x.check},
+		{"keep", x.keepOld},
+		{"stage", x.stageAll},
+		{"journal", func(context.Context) error { return x.writeJournal() }},
+	} {
+		err := part.do(ctx)
+		if err == nil {
+			continue
+		}
+		if cerr := x.abandon(); cerr != nil {
+			err = errors.Join(err, cerr)
+		}
+		return &Error{Phase: part.phase, Path: pathOf(err), Err: err, RolledBack: true}
+	}
+	return nil
+}
+
+// undo takes everything back after cause and says what came of it. The journal
+// goes when the tree is settled, which it is not while a disk's error stands.
+func (x *txn) undo(ctx context.Context, cause error) error {
+	e := &Error{Phase: "move", Path: pathOf(cause), Err: cause, Moved: true}
+	if c, ok := cause.(*Error); ok {
+		e.Phase, e.Path, e.Err = c.Phase, c.Path, c.Err
+	}
+	done := x.ext == extDone
+	err := x.mark(extBack)
+	if done && err != nil {
+		// The tree is all new, and the journal may still say done: if we died
+		// while taking back, nobody would go on. All new it stays.
+		e.Err = errors.Join(e.Err, err)
+		return e
+	}
+	// Without the mark a later recovery may finish instead: also whole.
+	if err = x.takeBack(context.WithoutCancel(ctx)); err == nil {
+		e.RolledBack = !slices.ContainsFunc(x.steps, func(s *step) bool { return s.left != "" && !s.foreign })
+		if err = x.mark(extUndone); err == nil {
+			err = x.clean()
+		}
+	}
+	e.Left = x.leftOver()
+	if err != nil {
+		e.Err = errors.Join(e.Err, err)
+	}
+	return e
+}
+
+func (x *txn) outcome() *Outcome {
+	out := &Outcome{Notes: x.notes, Left: x.leftOver()}
+	for _, s := range x.steps {
+		switch {
+		case s.stayed:
+			out.Stayed = append(out.Stayed, s.Path)
+		case !s.opened():
+			out.Touched = append(out.Touched, s.Path)
+		}
+	}
+	slices.Sort(out.Notes)
+	return out
+}
+
+func (x *txn) leftOver() (out []Left) {
+	for _, s := range x.steps {
+		if s.left != "" {
+			out = append(out, Left{s.Path, s.left})
+		}
+	}
+	return out
+}
+
+func (x *txn) note(text string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.notes = append(x.notes, text)
+}
+
+func (x *txn) close() {
+	x.h.close()
+	if x.stage != nil {
+		x.stage.Close()
+	}
+}
+
+// each calls do for those steps that pick wants, several at once.
+func (x *txn) each(ctx context.Context, pick func(*step) bool, do func(*step) error) error {
+	list := x.picked(pick)
+	return each(ctx, x.t.workers(), len(list), func(i int) error { return at(list[i], do(list[i])) })
+}
+
+// upward calls do for the picked steps one by one, children before parents.
+func (x *txn) upward(ctx context.Context, pick func(*step) bool, do func(*step) error) error {
+	for _, s := range slices.Backward(x.steps) {
+		if !pick(s) {
+			continue
+		}
+		if err := cmpErr(ctx.Err(), at(s, do(s))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// downward calls do for the picked steps one by one, parents before children.
+func (x *txn) downward(ctx context.Context, pick func(*step) bool, do func(*step) error) error {
+	for _, s := range x.steps {
+		if !pick(s) {
+			continue
+		}
+		if err := cmpErr(ctx.Err(), at(s, do(s))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cmpErr(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func (x *txn) picked(pick func(*step) bool) []*step {
+	var out []*step
+	for _, s := range x.steps {
+		if pick(s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// stepError carries the path of the step that failed.
+type stepError struct {
+	path string
+	err  error
+}
+
+func (e *stepError) Error() string { return patch.Quote(e.path) + ": " + e.err.Error() }
+func (e *stepError) Unwrap() error { return e.err }
+
+// at gives err the step's path, unless it names its own.
+func at(s *step, err error) error {
+	switch err.(type) {
+	case nil, *ConflictError, *MismatchError, *LinkError, *ForbiddenError:
+		return err
+	}
+	return &stepError{s.Path, err}
+}
+
+// pathOf returns the one path that err is about, or "".
+func pathOf(err error) string {
+	var (
+		step      *stepError
+		mismatch  *MismatchError
+		link      *LinkError
+		forbidden *ForbiddenError
+		conflict  *ConflictError
+	)
+	switch {
+	case errors.As(err, &step):
+		return step.path
+	case errors.As(err, &mismatch):
+		return mismatch.Path
+	case errors.As(err, &link):
+		return link.Path
+	case errors.As(err, &forbidden):
+		return forbidden.Path
+	case errors.As(err, &conflict) && len(conflict.Conflicts) == 1:
+		return conflict.Conflicts[0].Path
+	}
+	return ""
+}

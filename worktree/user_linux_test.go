@@ -1,0 +1,288 @@
+package worktree
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"decree/disk"
+	"decree/disk/disktest"
+)
+
+const nobody = 65534
+
+// asUser runs do without root's rights: on a thread of its own, whose user is
+// another. It is skipped unless the test may become that.
+func asUser(t *testing.T, do func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		do()
+		return
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its user
+		_, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, nobody, nobody, nobody)
+		if errno == 0 {
+			_, _, errno = unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
+		}
+		if errno == 0 {
+			_, _, errno = unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody)
+		}
+		if errno != 0 {
+			done <- errno
+			return
+		}
+		defer func() { done <- nil }()
+		do()
+	}()
+	if err := <-done; err != nil {
+		t.Skip("cannot become another user: ", err)
+	}
+}
+
+// give makes everything of the rig the user's.
+func give(t *testing.T, r *rig) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return
+	}
+	for dir := r.top; dir != "/tmp" && dir != "/" && strings.HasPrefix(dir, os.TempDir()); dir = filepath.Dir(dir) {
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	require.NoError(t, filepath.WalkDir(r.top, func(p string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(p, nobody, nobody)
+	}))
+}
+
+// TestReadOnlyDirectories changes what lies in directories that are closed to
+// their owner, and dies in between.
+func TestReadOnlyDirectories(t *testing.T) {
+	was := files{
+		"ro": dir(0o500), "ro/a": file("1"), "ro/gone": file("2"), "ro/sub": dir(0o555), "ro/sub/b": moded(0o400, "3"),
+		"away": dir(0o500), "away/x": file("x"), "away/in": dir(0o500), "away/in/y": file("y"),
+	}
+	will := files{
+		"ro": dir(0o500), "ro/a": file("one"), "ro/new": file("n"), "ro/sub": dir(0o555), "ro/sub/b": moded(0o400, "three"),
+		"made": dir(0o500), "made/f": moded(0o400, "f"), "made/d": dir(0o555), "made/d/g": file("g"),
+	}
+	r := newRig(t, was)
+	give(t, r)
+	deaths, state := 0, was
+	asUser(t, func() {
+		_, err := r.move(steps(was, will))
+		require.NoError(t, err)
+		require.Equal(t, will, r.state())
+		_, err = r.move(steps(will, was))
+		require.NoError(t, err)
+		require.Equal(t, was, r.state())
+		r.clean()
+		state, deaths = was, 0
+		for n := 0; ; n++ {
+			fired := false
+			r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
+			other := will
+			if len(state) == len(will) {
+				other = was
+			}
+			_, _ = r.move(steps(state, other))
+			if !fired {
+				break
+			}
+			r.wrap = failAt(n%17, &fired, writes, disktest.Action{Die: true})
+			_, _, _ = r.recover()
+			r.wrap = nil
+			_, out, err := r.recover()
+			require.NoError(t, err, "step %d", n)
+			for _, o := range out {
+				require.Empty(t, o.Left)
+			}
+			r.clean()
+			deaths++
+			if oldOrNew(r, state, other) == "new" {
+				state = other
+			}
+		}
+	})
+	require.Greater(t, deaths, 50)
+}
+
+// TestUnreadableTargets gives files and directories modes that close them to us.
+func TestUnreadableTargets(t *testing.T) {
+	was := files{"a": file("1"), "d": dir(0o755), "d/x": file("x")}
+	will := files{"a": moded(0, "2"), "b": moded(0o200, "b"), "d": dir(0o755), "d/x": file("x"), "s": dir(0), "s/in": file("in"), "t": dir(0o300), "t/u": dir(0), "t/u/v": file("v")}
+	r := newRig(t, was)
+	give(t, r)
+	asUser(t, func() {
+		_, err := r.move(steps(was, will))
+		require.NoError(t, err)
+	})
+	require.Equal(t, will, r.state())
+	r.clean()
+}
+
+// TestForeignFilesAreRefusedBeforeAnyMove has paths that we may not change.
+func TestForeignFilesAreRefusedBeforeAnyMove(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make another's files")
+	}
+	was := files{"a": file("1"), "mine": file("m"), "shut": dir(0o755), "shut/f": file("2"), "tmp": dir(0o1777), "tmp/f": file("3")}
+	r := newRig(t, was)
+	give(t, r)
+	for _, p := range []string{"shut", "shut/f", "tmp", "tmp/f", "a"} {
+		require.NoError(t, os.Lchown(r.path(p), 0, 0))
+	}
+	asUser(t, func() {
+		_, err := r.move(steps(files{"a": file("1"), "mine": file("m"), "shut/f": file("2"), "tmp/f": file("3")},
+			files{"a": moded(0o600, "1"), "mine": file("x"), "shut/f": file("x"), "tmp/f": file("x")}))
+		var c *ConflictError
+		require.ErrorAs(t, err, &c)
+		require.Equal(t, []Conflict{
+			{"a", "its mode cannot be changed: it belongs to another"},
+			{"shut/f", "its directory belongs to another and cannot be written"},
+			{"tmp/f", "it belongs to another, in a directory where only owners may remove"},
+		}, c.Conflicts)
+		require.Equal(t, was, r.state())
+		r.clean()
+
+		out, err := r.move(steps(files{"a": file("1")}, files{"a": file("x")}))
+		require.NoError(t, err)
+		require.Equal(t, []string{"a: owner 0:0 not kept"}, out.Notes)
+		_, err = r.move(steps(files{"mine": file("m")}, files{"mine": moded(0o4755, "x")}))
+		require.NoError(t, err)
+	})
+	require.NoError(t, os.Lchown(r.path("mine"), 0, 0))
+	asUser(t, func() {
+		_, err := r.move(steps(files{"mine": moded(0o755, "x")}, files{"mine": moded(0o4755, "y")}))
+		require.ErrorContains(t, err, "mine: mode 4755 cannot be given to a file of another owner (stage); nothing was changed")
+		r.clean()
+	})
+}
+
+// TestOwnersUnderSudo moves as root in a user's tree.
+func TestOwnersUnderSudo(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	was := files{"a": moded(0o4755, "1"), "l": link("x"), "gone": file("g"), "d": dir(0o755), "root": file("r")}
+	will := files{"a": moded(0o4755, "2"), "l": link("y"), "d": dir(0o755), "d/new": file("n"), "d/made": dir(0o755), "d/made/deep": file("d"), "root": file("s")}
+	r := newRig(t, was)
+	give(t, r)
+	require.NoError(t, os.Lchown(r.path("root"), 0, 7))
+	require.NoError(t, os.Chmod(r.path("a"), 0o755|os.ModeSetuid))
+	for _, way := range [][2]files{{was, will}, {will, was}} {
+		_, err := r.move(steps(way[0], way[1]))
+		require.NoError(t, err)
+		require.Equal(t, way[1], r.state())
+		for p := range way[1] {
+			st, err := os.Lstat(r.path(p))
+			require.NoError(t, err)
+			own := st.Sys().(*syscall.Stat_t)
+			want := fmt.Sprint(nobody, nobody)
+			if p == "root" {
+				want = fmt.Sprint(0, 7)
+			}
+			require.Equal(t, want, fmt.Sprint(own.Uid, own.Gid), p)
+		}
+	}
+}
+
+func TestImmutableFilesAreRefused(t *testing.T) {
+	was := files{"a": file("1"), "b": file("2"), "d": dir(0o755), "d/c": file("3")}
+	r := newRig(t, was)
+	if out, err := exec.Command("chattr", "+i", r.path("a"), r.path("d")).CombinedOutput(); err != nil {
+		t.Skipf("chattr: %v: %s", err, out)
+	}
+	defer exec.Command("chattr", "-i", r.path("a"), r.path("d")).Run()
+	_, err := r.move(steps(was, files{"a": file("x"), "b": file("x"), "d": dir(0o755)}))
+	require.EqualError(t, err, "a: cannot be changed: operation not permitted; d/c: its directory cannot be changed: operation not permitted (check); nothing was changed")
+	require.Equal(t, was, r.state())
+	r.clean()
+}
+
+func TestAttributesAndLists(t *testing.T) {
+	r := newRig(t, files{"a": file("1"), "b": file("2")})
+	root := r.open("tree")
+	defer root.Close()
+	if err := root.SetXattr("a", disk.Xattr{Name: "user.note", Value: []byte("keep\x00me")}); err != nil {
+		t.Skip("no attributes here: ", err)
+	}
+	// user:bin:rw, in the kernel's form; its mask is the mode's group bits.
+	acl := "\x02\x00\x00\x00\x01\x00\x06\x00\xff\xff\xff\xff\x02\x00\x06\x00\x02\x00\x00\x00\x04\x00\x04\x00\xff\xff\xff\xff\x10\x00\x06\x00\xff\xff\xff\xff\x20\x00\x04\x00\xff\xff\xff\xff"
+	hasACL := root.SetXattr("b", disk.Xattr{Name: "system.posix_acl_access", Value: []byte(acl)}) == nil
+	st, err := root.Stat("b")
+	require.NoError(t, err)
+	out, err := r.move(steps(files{"a": file("1"), "b": moded(st.Mode, "2")}, files{"a": moded(0o640, "x"), "b": moded(st.Mode, "y")}))
+	require.NoError(t, err)
+	require.Empty(t, out.Notes)
+	got, err := root.Xattrs("a")
+	require.NoError(t, err)
+	require.Equal(t, []disk.Xattr{{Name: "user.note", Value: []byte("keep\x00me")}}, got)
+	if hasACL {
+		got, err = root.Xattrs("b")
+		require.NoError(t, err)
+		require.Equal(t, []disk.Xattr{{Name: "system.posix_acl_access", Value: []byte(acl)}}, got)
+	}
+}
+
+// TestAnotherDevice stages beside the target, where .decree/tmp is on another device.
+func TestAnotherDevice(t *testing.T) {
+	for name, mount := range map[string]bool{"tmp elsewhere": false, "bind mount": true} {
+		t.Run(name, func(t *testing.T) {
+			was, will := before.with(nil), after.with(nil)
+			r := newRig(t, before)
+			if !mount {
+				useOtherTmp(t, r)
+			} else if err := unix.Mount(r.path("d"), r.path("d"), "", unix.MS_BIND, ""); err != nil {
+				t.Skip("no mount: ", err)
+			} else {
+				t.Cleanup(func() { _ = unix.Unmount(r.path("d"), unix.MNT_DETACH) })
+			}
+			_, err := r.move(steps(was, will))
+			require.NoError(t, err)
+			require.Equal(t, will, r.state())
+			r.clean()
+			for n := 0; ; n++ {
+				fired := false
+				r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true, Torn: 3})
+				_, _ = r.move(steps(will, was))
+				r.wrap = nil
+				if !fired {
+					break
+				}
+				_, out, err := r.recover()
+				require.NoError(t, err, n)
+				for _, o := range out {
+					require.Empty(t, o.Left)
+				}
+				r.clean()
+				if oldOrNew(r, will, was) == "new" {
+					was, will = will, was
+				}
+			}
+			require.Equal(t, was, r.state())
+		})
+	}
+}
+
+// useOtherTmp puts .decree/tmp on a file system in memory.
+func useOtherTmp(t *testing.T, r *rig) {
+	other, err := os.MkdirTemp("/dev/shm", "decree-test-")
+	if err != nil {
+		t.Skip("no second file system")
+	}
+	t.Cleanup(func() { os.RemoveAll(other) })
+	require.NoError(t, os.Remove(r.path(".decree/tmp")))
+	require.NoError(t, os.Symlink(other, r.path(".decree/tmp")))
+}

@@ -1,0 +1,87 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+// verify looks at every path again, by handles opened anew, and hashes it.
+func (x *txn) verify(ctx context.Context, want wanted) error {
+	h := newHandles(x.t.root)
+	defer h.close()
+	return x.each(ctx, func(s *step) bool { return s.left == "" }, func(s *step) error {
+		have, err := x.look(h, s, true)
+		if err != nil {
+			return err
+		}
+		return x.compare(s, have, want(s))
+	})
+}
+
+// compare says how a path differs from what it must be; the mode of a directory
+// that we may not look into is given, and compared, last.
+func (x *txn) compare(s *step, have state, want *patch.Entry) error {
+	switch {
+	case have.is(want):
+		return nil
+	case isDir(have.entry) && (s.stayed || isDir(want) && x.hides(want.Mode)):
+		return nil
+	case have.entry != nil && want != nil && have.entry.Type == patch.Regular && want.Type == patch.Regular && have.entry.SHA256 != want.SHA256:
+		return &MismatchError{Path: s.Path, Want: want.SHA256, Have: have.entry.SHA256}
+	}
+	return fmt.Errorf("is %s, should be %s", describe(have.entry), describe(want))
+}
+
+func describe(e *patch.Entry) string {
+	if e == nil {
+		return "nothing"
+	}
+	return fmt.Sprintf("a %s of mode %o", e.Type, e.Mode)
+}
+
+// checkOut looks at what came out of the tree into a slot: it must be what want
+// says and, where the step was checked, the very file that was checked.
+func (x *txn) checkOut(s *step, p slots, name string, want *patch.Entry) error {
+	have, err := entryAt(p, name, true)
+	if err != nil {
+		return err
+	}
+	if !have.is(want) {
+		return errStranger
+	}
+	if want == s.From {
+		if s.was.Ino != 0 && !unwritten(s.was, have.info) {
+			return errStranger
+		}
+		s.out = have.info
+	}
+	return nil
+}
+
+// checkQuiet says whether nobody wrote, through a handle opened before, to what
+// was taken out.
+func (x *txn) checkQuiet(s *step) error {
+	if s.out.Kind != disk.Regular {
+		return nil
+	}
+	p, err := x.slots(s)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	name := p.out
+	if s.seen.in == oldState {
+		name = p.in
+	}
+	st, err := p.Stat(name)
+	if err != nil {
+		return err
+	}
+	if !unwritten(s.out, st) {
+		return errStranger
+	}
+	return nil
+}
