@@ -1,0 +1,59 @@
+package cmd
+
+import (
+	"context"
+	"io"
+
+	"decree/history"
+)
+
+func (s *session) atVerb() verb {
+	return verb{
+		name: "at", category: lookCategory, args: "TIME [PATH]", words: pathWords,
+		usage: "the newest record at a time, or a file as it was then",
+		about: `Shows the newest state that was recorded at or before TIME; with PATH it prints that file as it was then. It says on stderr which time it understood and which record it is.
+
+TIME is 2026-11-20, '2026-11-20 14:30', 14:30 (today), RFC 3339, '90s ago' (s, m, h, d, w) or yesterday. "@TIME" means the same wherever a REF may stand.`,
+		examples: []example{
+			{"decree at '2h ago'", "which record is that?"},
+			{"decree at yesterday notes.txt", "the file as it was at midnight"},
+		},
+		exits:  []exit{{"2", "a TIME that is none"}, {"3", "nothing was recorded so early, or no such file then"}},
+		flags:  s.reading(),
+		action: s.at,
+	}
+}
+
+func (s *session) at(ctx context.Context) error {
+	words := s.words()
+	if len(words) == 0 {
+		return usagef("a TIME is missing").hint("for example 'decree at \"2h ago\"', or 'decree at 14:30 notes.txt'")
+	}
+	if err := s.atMost(2); err != nil {
+		return err
+	}
+	t, err := history.ParseTime(words[0], s.env.Now(), s.env.Location)
+	if err != nil {
+		return err
+	}
+	rec, err := s.forReading(ctx)
+	if err != nil {
+		return err
+	}
+	point, err := s.resolve(rec, "@"+words[0])
+	if err != nil {
+		return err
+	}
+	side := "before"
+	if point.After {
+		side = "after"
+	}
+	s.say("decree: at %s: the state %s %s", s.clock(t), side, point.Record.ID)
+	switch {
+	case len(words) == 2:
+		return s.showFile(ctx, rec, point, words[1])
+	case s.global.json:
+		return s.printRecord(point.Record)
+	}
+	return s.print(func(w io.Writer) error { return s.writeRecord(w, point.Record) })
+}

@@ -1,0 +1,66 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"decree/recorder"
+)
+
+// checkpointOptions are checkpoint's flags.
+type checkpointOptions struct {
+	description, reason, label string
+	skipUnreadable, full       bool
+}
+
+func (s *session) checkpointVerb() verb {
+	o := checkpointOptions{reason: "manual"}
+	return verb{
+		name: "checkpoint", category: recordCategory,
+		usage: "record the tree as it is now",
+		about: `Records the tree without running a command, and prints the record's id alone on stdout. "decree restore ID" makes the tree that again.`,
+		examples: []example{
+			{"decree checkpoint -d 'before the big move'", "a record with a description"},
+			{"decree checkpoint --label good", "a record that can be called 'good' from now on"},
+			{"id=$(decree checkpoint --reason auto)", "in a script or a hook"},
+		},
+		exits: []exit{{"4", "another decree works on this tree, or the tree is too large to be recorded without --yes"}},
+		flags: s.writing(
+			stringFlag(&o.description, "`TEXT` that says what this is", "description", "d"),
+			stringFlag(&o.reason, "why the record exists: `REASON` is manual, auto or publish", "reason"),
+			stringFlag(&o.label, "give the record the label `L`", "label"),
+			skipUnreadableFlag(&o.skipUnreadable), fullFlag(&o.full),
+		),
+		action: func(ctx context.Context) error { return s.checkpoint(ctx, o) },
+	}
+}
+
+func (s *session) checkpoint(ctx context.Context, o checkpointOptions) error {
+	if err := s.noWords(); err != nil {
+		return err
+	}
+	switch o.reason {
+	case "manual", "auto", "publish":
+	default:
+		return usagef("--reason %s: not a reason for a checkpoint", quoteWord(o.reason)).hint("it is manual, auto or publish")
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return err
+	}
+	record, err := rec.Checkpoint(ctx, recorder.CheckpointOptions{
+		Description: o.description, Reason: o.reason, Label: o.label,
+		SkipUnreadable: o.skipUnreadable, Full: o.full, Yes: s.global.yes,
+	})
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		return s.printRecord(record)
+	}
+	s.meter.pause()
+	_, err = fmt.Fprintln(s.env.Stdout, record.ID)
+	return err
+}

@@ -1,0 +1,239 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (s *session) completionVerb() verb {
+	return verb{
+		name: "completion", category: keepCategory, args: "SHELL", words: shellWords,
+		usage: "print a completion script for bash, zsh or fish",
+		about: `Prints a script that makes SHELL complete decree's commands, flags, records, labels and paths.`,
+		examples: []example{
+			{"source <(decree completion bash)", "in ~/.bashrc"},
+			{"decree completion zsh > ~/.zfunc/_decree", "with ~/.zfunc in $fpath"},
+			{"decree completion fish > ~/.config/fish/completions/decree.fish", "for fish"},
+		},
+		flags:  []cli.Flag{s.quietFlag()},
+		action: s.completion,
+	}
+}
+
+// shells are the completion scripts that can be printed.
+var shells = map[string]func(w io.Writer, verbs []verb, global []cli.Flag){
+	"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion,
+}
+
+func (s *session) completion(context.Context) error {
+	words := s.words()
+	if len(words) != 1 {
+		return usagef("one SHELL is needed").hint("it is bash, zsh or fish: 'decree completion bash'")
+	}
+	script, ok := shells[words[0]]
+	if !ok {
+		return usagef("%s: no completion for this shell", quoteWord(words[0])).hint("there is bash, zsh and fish")
+	}
+	return s.print(func(w io.Writer) error {
+		script(w, s.verbs(), s.globalFlags())
+		return nil
+	})
+}
+
+// flagWords are all spellings of flags, for a completion's list.
+func flagWords(flags []cli.Flag) []string {
+	var out []string
+	for _, f := range flags {
+		for _, name := range f.Names() {
+			if len(name) == 1 {
+				out = append(out, "-"+name)
+			} else {
+				out = append(out, "--"+name)
+			}
+		}
+	}
+	return append(out, "--help")
+}
+
+// verbWords are the names of all verbs that are shown.
+func verbWords(verbs []verb) []string {
+	var out []string
+	for _, v := range verbs {
+		if !v.hidden {
+			out = append(append(out, v.name), v.aliases...)
+		}
+	}
+	return out
+}
+
+func bashCompletion(w io.Writer, verbs []verb, global []cli.Flag) {
+	fmt.Fprintf(w, `# bash completion for decree
+_decree() {
+	local cur=${COMP_WORDS[COMP_CWORD]} verb="" flags words i
+	COMPREPLY=()
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		-*) ;;
+		*) verb=${COMP_WORDS[i]}; break ;;
+		esac
+	done
+	case $verb in
+	"") flags="%s"; words="%s" ;;
+`, strings.Join(flagWords(global), " "), strings.Join(verbWords(verbs), " "))
+	for _, v := range verbs {
+		if v.hidden {
+			continue
+		}
+		names := strings.Join(append([]string{v.name}, v.aliases...), "|")
+		fmt.Fprintf(w, "\t%s) flags=\"%s\"; words=%s ;;\n", names, strings.Join(flagWords(v.flags), " "), bashWords(v, verbs))
+	}
+	io.WriteString(w, `	esac
+	if [[ $cur == -* ]]; then
+		COMPREPLY=($(compgen -W "$flags" -- "$cur"))
+		return
+	fi
+	COMPREPLY=($(compgen -W "$words" -- "$cur"))
+	if [[ -n $verb ]]; then
+		compopt -o filenames
+		COMPREPLY+=($(compgen -f -- "$cur"))
+	fi
+}
+complete -F _decree decree
+`)
+}
+
+// bashWords is a shell expression for what may stand for v's words.
+func bashWords(v verb, verbs []verb) string {
+	switch v.words {
+	case refWords, refAndPathWords:
+		return `"$(decree __refs 2>/dev/null)"`
+	case shellWords:
+		return `"bash zsh fish"`
+	case helpWords:
+		return `"config ` + strings.Join(verbWords(verbs), " ") + `"`
+	}
+	return `""`
+}
+
+func zshCompletion(w io.Writer, verbs []verb, global []cli.Flag) {
+	io.WriteString(w, "#compdef decree\n\n_decree_refs() {\n\tlocal -a refs\n\trefs=(${(f)\"$(decree __refs 2>/dev/null)\"})\n\tcompadd -a refs\n}\n\n_decree() {\n\tlocal -a commands\n\tcommands=(\n")
+	for _, v := range verbs {
+		if !v.hidden {
+			fmt.Fprintf(w, "\t\t'%s:%s'\n", v.name, zshQuote(v.usage))
+		}
+	}
+	io.WriteString(w, "\t)\n\t_arguments -C \\\n")
+	for _, f := range global {
+		zshFlag(w, f)
+	}
+	io.WriteString(w, "\t\t'1:command:{_describe command commands}' \\\n\t\t'*::word:->words'\n\t[[ $state == words ]] || return\n\tcase $words[1] in\n")
+	for _, v := range verbs {
+		if v.hidden {
+			continue
+		}
+		fmt.Fprintf(w, "\t%s)\n\t\t_arguments \\\n", strings.Join(append([]string{v.name}, v.aliases...), "|"))
+		for _, f := range v.flags {
+			zshFlag(w, f)
+		}
+		fmt.Fprintf(w, "\t\t%s ;;\n", zshWords(v, verbs))
+	}
+	io.WriteString(w, "\tesac\n}\n\nif [[ $funcstack[1] == _decree ]]; then\n\t_decree \"$@\"\nelse\n\tcompdef _decree decree\nfi\n")
+}
+
+func zshFlag(w io.Writer, f cli.Flag) {
+	value, usage := unquoteUsage(f)
+	if value != "" {
+		value = ":" + value + ":_files"
+	}
+	for _, name := range f.Names() {
+		dashes := "--"
+		if len(name) == 1 {
+			dashes = "-"
+		}
+		fmt.Fprintf(w, "\t\t'%s%s[%s]%s' \\\n", dashes, name, zshQuote(usage), value)
+	}
+}
+
+func zshQuote(text string) string {
+	return strings.NewReplacer("'", `'\''`, "[", `\[`, "]", `\]`, ":", `\:`).Replace(text)
+}
+
+func zshWords(v verb, verbs []verb) string {
+	switch v.words {
+	case refWords:
+		return "'*:record:_decree_refs'"
+	case refAndPathWords:
+		return "'*:record or path:{_decree_refs; _files}'"
+	case pathWords:
+		return "'*:path:_files'"
+	case shellWords:
+		return "'1:shell:(bash zsh fish)'"
+	case helpWords:
+		return "'1:topic:(config " + strings.Join(verbWords(verbs), " ") + ")'"
+	case commandWords:
+		return "'(-)1:command:_command_names -e' '*::arguments:_normal'"
+	}
+	return "''"
+}
+
+func fishCompletion(w io.Writer, verbs []verb, global []cli.Flag) {
+	io.WriteString(w, "# fish completion for decree\ncomplete -c decree -f\n")
+	for _, f := range global {
+		fishFlag(w, "__fish_use_subcommand", f)
+	}
+	for _, v := range verbs {
+		if v.hidden {
+			continue
+		}
+		fmt.Fprintf(w, "complete -c decree -n __fish_use_subcommand -a %s -d '%s'\n", v.name, fishQuote(v.usage))
+		seen := "'__fish_seen_subcommand_from " + strings.Join(append([]string{v.name}, v.aliases...), " ") + "'"
+		for _, f := range v.flags {
+			fishFlag(w, seen, f)
+		}
+		for _, words := range fishWords(v, verbs) {
+			fmt.Fprintf(w, "complete -c decree -n %s %s\n", seen, words)
+		}
+	}
+}
+
+func fishFlag(w io.Writer, condition string, f cli.Flag) {
+	value, usage := unquoteUsage(f)
+	fmt.Fprintf(w, "complete -c decree -n %s", condition)
+	for _, name := range f.Names() {
+		if len(name) == 1 {
+			fmt.Fprintf(w, " -s %s", name)
+		} else {
+			fmt.Fprintf(w, " -l %s", name)
+		}
+	}
+	if value != "" {
+		io.WriteString(w, " -r -F")
+	}
+	fmt.Fprintf(w, " -d '%s'\n", fishQuote(usage))
+}
+
+func fishQuote(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text)
+}
+
+func fishWords(v verb, verbs []verb) []string {
+	switch v.words {
+	case refWords:
+		return []string{"-a '(decree __refs 2>/dev/null)'"}
+	case refAndPathWords:
+		return []string{"-F", "-a '(decree __refs 2>/dev/null)'"}
+	case pathWords:
+		return []string{"-F"}
+	case shellWords:
+		return []string{"-a 'bash zsh fish'"}
+	case helpWords:
+		return []string{"-a 'config " + strings.Join(verbWords(verbs), " ") + "'"}
+	case commandWords:
+		return []string{"-a '(__fish_complete_subcommand --fcs-skip=2)'"}
+	}
+	return nil
+}

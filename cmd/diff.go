@@ -1,0 +1,178 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"decree/patch"
+)
+
+// diffOptions are diff's flags.
+type diffOptions struct{ stat, nameOnly, raw, now bool }
+
+func (s *session) diffVerb() verb {
+	var o diffOptions
+	return verb{
+		name: "diff", category: lookCategory, args: "[REF | A..B] [PATH...]", words: refAndPathWords,
+		usage: "show what a record changed, or the way from one record to another",
+		about: `Shows the changes.diff of a record, of the newest one if no REF is given. A..B is the way from before A to after B; with --now it is the way from the state the record found to the tree as it is now. With PATHs only what lies at or below them.
+
+On a terminal it is coloured, goes through a pager ($DECREE_PAGER, $PAGER, less), and leaves decree's own lines out. To a pipe or a file, and with --raw, it is byte for byte the changes.diff that "patch -p1" and "git apply" take.
+
+The first word is a REF if it names a record, else a PATH; "--" before it makes it a PATH.`,
+		examples: []example{
+			{"decree diff", "what the newest record changed"},
+			{"decree diff last~1 --stat", "the one before in a table"},
+			{"decree diff good --now src/", "what became of src/ since the record labelled 'good'"},
+			{"decree diff last | patch -p1 -R", "take it back with another tool"},
+		},
+		exits: []exit{{"0", "shown, changes or not"}, {"3", "no such record or path"}, {"5", "changes.diff is not what was recorded"}},
+		flags: s.reading(
+			boolFlag(&o.stat, "a table: each file with its added and removed lines", "stat"),
+			boolFlag(&o.nameOnly, "only the paths, one a line, quoted as in the manifest", "name-only"),
+			boolFlag(&o.raw, "the bytes of changes.diff, also on a terminal", "raw"),
+			boolFlag(&o.now, "from the record to the tree as it is now", "now"),
+		),
+		action: func(ctx context.Context) error { return s.diff(ctx, o) },
+	}
+}
+
+func (s *session) diff(ctx context.Context, o diffOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	rec, err := s.forReading(ctx)
+	if err != nil {
+		return err
+	}
+	source, err := s.diffSource(ctx, rec, o.now)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.stat || s.global.json && !o.nameOnly:
+		return s.diffStat(source)
+	case o.nameOnly:
+		return s.diffNames(source)
+	case o.raw || !isTerminal(s.env.Stdout):
+		return s.print(func(w io.Writer) error { return source.copy(w) })
+	}
+	return s.page(func(w io.Writer) error {
+		view := diffView{out: w, paint: s.paint(s.env.Stdout)}
+		return source.read(func(r io.Reader) error {
+			n, err := view.show(r, source.paths)
+			if err == nil && n == 0 {
+				_, err = fmt.Fprintln(w, "no changes")
+			}
+			return err
+		})
+	})
+}
+
+func (o diffOptions) check() error {
+	n := 0
+	for _, set := range []bool{o.stat, o.nameOnly, o.raw} {
+		if set {
+			n++
+		}
+	}
+	if n > 1 {
+		return usagef("--stat, --name-only and --raw exclude each other").hint("choose one")
+	}
+	return nil
+}
+
+func (s *session) diffStat(source *diffSource) error {
+	var stat diffstat
+	err := source.read(func(r io.Reader) (err error) {
+		stat, err = readStat(r, source.paths)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		return s.printJSON(stat)
+	}
+	return s.page(func(w io.Writer) error { return stat.write(w, s.paint(s.env.Stdout)) })
+}
+
+func (s *session) diffNames(source *diffSource) error {
+	names := []string{}
+	err := source.read(func(r io.Reader) error {
+		return eachSection(r, source.paths, func(sec *patch.Section) error {
+			name := patch.Quote(sec.Path)
+			// A path that changed its kind has two sections.
+			if n := len(names); n == 0 || names[n-1] != name {
+				names = append(names, name)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		return s.printJSON(names)
+	}
+	return s.print(func(w io.Writer) error {
+		for _, name := range names {
+			if _, err := fmt.Fprintln(w, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// diffSource is a diff that can be had, and the paths that are wanted of it.
+type diffSource struct {
+	// write writes the whole diff, or that of paths where it can be made for them alone.
+	write func(w io.Writer) error
+	paths []string
+}
+
+// read gives the diff to use as a stream.
+func (d *diffSource) read(use func(io.Reader) error) error {
+	r, w := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := d.write(w)
+		w.CloseWithError(err)
+		done <- err
+	}()
+	err := use(r)
+	r.CloseWithError(errEnough)
+	if werr := <-done; werr != nil && !errors.Is(werr, errEnough) {
+		return werr
+	}
+	return err
+}
+
+// errEnough stops the writer of a diff whose reader has failed.
+var errEnough = errors.New("nobody reads on")
+
+// copy writes the diff as it is, or its wanted sections.
+func (d *diffSource) copy(w io.Writer) error {
+	if len(d.paths) == 0 {
+		return d.write(w)
+	}
+	begun := false
+	return d.read(func(r io.Reader) error {
+		return eachSection(r, d.paths, func(sec *patch.Section) error {
+			if !begun {
+				begun = true
+				if _, err := io.WriteString(w, diffVersion); err != nil {
+					return err
+				}
+			}
+			_, err := w.Write(sec.Raw)
+			return err
+		})
+	})
+}
+
+// diffVersion is the first line of every changes.diff that is not empty.
+const diffVersion = "# decree changes 1\n"

@@ -1,0 +1,120 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"decree/history"
+	"decree/project"
+	"decree/recorder"
+)
+
+// diffSource finds out what diff is to show: a record's own, the way between
+// two records, or the way from one to now.
+func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, now bool) (*diffSource, error) {
+	ref, words, err := s.diffWords(rec)
+	if err != nil {
+		return nil, err
+	}
+	paths, err := s.inTree(rec.Project(), words)
+	if err != nil {
+		return nil, err
+	}
+	from, to, ranged := strings.Cut(ref, "..")
+	if ranged && now {
+		return nil, usagef("%s and --now exclude each other", ref).hint("'decree diff A --now' goes from before A to the tree as it is")
+	}
+	if !ranged && !now {
+		point, err := s.resolve(rec, ref)
+		if err != nil {
+			return nil, err
+		}
+		return s.recordDiff(ctx, rec, point.Record, paths), nil
+	}
+	options := recorder.DiffOptions{To: recorder.Point{Now: true}, Paths: paths}
+	if options.From, err = s.resolve(rec, from); err != nil {
+		return nil, err
+	}
+	if ranged {
+		if options.To, err = s.resolve(rec, to); err != nil {
+			return nil, err
+		}
+		options.To.After = true
+	}
+	return &diffSource{paths: paths, write: func(w io.Writer) error {
+		_, err := rec.Diff(ctx, w, options)
+		return err
+	}}, nil
+}
+
+// diffWords takes diff's words apart: a REF or A..B, the newest record if there
+// is none, and PATHs.
+func (s *session) diffWords(rec *recorder.Recorder) (ref string, paths []string, err error) {
+	words := s.line.words
+	if len(words) == 0 {
+		return "last", s.line.paths, nil
+	}
+	is, err := s.isRef(rec, words[0])
+	if err != nil {
+		return "", nil, err
+	}
+	if is {
+		return words[0], append(words[1:len(words):len(words)], s.line.paths...), nil
+	}
+	known, err := s.inTree(rec.Project(), words[:1])
+	if err == nil && !exists(rec.Project().Root, known[0]) && len(words) == 1 && !s.line.dashed {
+		// A path that is gone may stand in the diff still; a mistyped REF does not.
+		err = s.mustBeChanged(rec, words[0], known[0])
+	}
+	return "last", append(words[:len(words):len(words)], s.line.paths...), err
+}
+
+// mustBeChanged refuses a word that is neither a REF nor a path that exists or
+// that the newest record knows.
+func (s *session) mustBeChanged(rec *recorder.Recorder, word, path string) error {
+	point, err := s.resolve(rec, "last")
+	if err != nil {
+		return err
+	}
+	found := false
+	err = s.recordDiff(context.Background(), rec, point.Record, nil).read(func(r io.Reader) error {
+		stat, err := readStat(r, []string{path})
+		found = len(stat.Files) > 0
+		return err
+	})
+	if err == nil && !found {
+		err = notFoundf("%s: neither a record, nor a label, nor a path", quoteWord(word)).hint("'decree log' lists the records, 'decree label' the labels")
+	}
+	return err
+}
+
+// recordDiff is a record's changes.diff, whose hash is compared while it is read.
+func (s *session) recordDiff(_ context.Context, rec *recorder.Recorder, r *history.Record, paths []string) *diffSource {
+	return &diffSource{paths: paths, write: func(w io.Writer) error {
+		f, err := rec.History().OpenFile(r.ID, "changes.diff")
+		if errors.Is(err, fs.ErrNotExist) {
+			return s.noDiff(r)
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return copyChecked(w, f, r)
+	}}
+}
+
+// noDiff says why a record has no changes.diff, or that it has none to show.
+func (s *session) noDiff(r *history.Record) error {
+	switch {
+	case r.Status == history.StatusOpen:
+		return refusedf("%s has not ended: it has no changes.diff yet", r.ID).hint("see what changed so far with 'decree diff %s --now'", r.ID)
+	case r.DiffSHA256.IsZero():
+		return nil
+	}
+	return &failure{kind: project.Integrity, msg: fmt.Sprintf("the changes.diff of %s is missing", r.ID),
+		advice: "'decree doctor --repair' brings it back from the store"}
+}

@@ -1,0 +1,134 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"decree/patch"
+)
+
+// diffstat is what `diff --stat` says of a diff.
+type diffstat struct {
+	Files        []fileStat `json:"files"`
+	Created      int        `json:"created"`
+	Modified     int        `json:"modified"`
+	Deleted      int        `json:"deleted"`
+	AddedLines   int64      `json:"added_lines"`
+	RemovedLines int64      `json:"removed_lines"`
+}
+
+// fileStat is one section of it. Path is quoted as in the manifest.
+type fileStat struct {
+	Path    string   `json:"path"`
+	Op      patch.Op `json:"op"`
+	Added   int64    `json:"added_lines"`
+	Removed int64    `json:"removed_lines"`
+	Binary  bool     `json:"binary,omitempty"`
+
+	facts string
+}
+
+// readStat counts the sections of wanted paths.
+func readStat(diff io.Reader, wanted []string) (diffstat, error) {
+	stat := diffstat{Files: []fileStat{}}
+	err := eachSection(diff, wanted, func(sec *patch.Section) error {
+		stat.add(sec)
+		return nil
+	})
+	return stat, err
+}
+
+func (d *diffstat) add(sec *patch.Section) {
+	f := fileStat{Path: patch.Quote(sec.Path), Op: sec.Op, Binary: sec.Binary, facts: sectionFacts(sec)}
+	for i := range sec.Hunks {
+		for line := range sec.Hunks[i].Lines() {
+			switch line.Kind {
+			case '+':
+				f.Added++
+			case '-':
+				f.Removed++
+			}
+		}
+	}
+	d.AddedLines += f.Added
+	d.RemovedLines += f.Removed
+	switch sec.Op {
+	case patch.OpCreate:
+		d.Created++
+	case patch.OpDelete:
+		d.Deleted++
+	case patch.OpModify, patch.OpMode:
+		d.Modified++
+	}
+	d.Files = append(d.Files, f)
+}
+
+// barWidth is the longest bar, in columns.
+const barWidth = 40
+
+// write prints the table with its bars and the sum below it.
+func (d diffstat) write(w io.Writer, p paint) error {
+	most := int64(1)
+	for _, f := range d.Files {
+		most = max(most, f.Added+f.Removed)
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
+	for _, f := range d.Files {
+		what := f.facts
+		if what == "" {
+			what = fmt.Sprintf("%5d %s", f.Added+f.Removed, f.bar(most, p))
+		}
+		fmt.Fprintf(tw, " %s\t%s\t| %s\n", opWord(f.Op), f.Path, what)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, " %s\n", d.total())
+	return err
+}
+
+// bar is "+++--", scaled so that the largest change has barWidth columns; what
+// is there at all has at least one.
+func (f fileStat) bar(most int64, p paint) string {
+	scale := func(n int64) int {
+		if n == 0 || most <= barWidth {
+			return int(n)
+		}
+		return max(1, int(n*barWidth/most))
+	}
+	out := ""
+	if n := scale(f.Added); n > 0 {
+		out += p.in(green, strings.Repeat("+", n))
+	}
+	if n := scale(f.Removed); n > 0 {
+		out += p.in(red, strings.Repeat("-", n))
+	}
+	return out
+}
+
+func (d diffstat) total() string {
+	return changeWords(d.Created, d.Modified, d.Deleted, d.AddedLines, d.RemovedLines)
+}
+
+// changeWords is "2 created, 9 modified, 1 deleted; +120 -33 lines".
+func changeWords(created, modified, deleted int, added, removed int64) string {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		word string
+	}{{created, "created"}, {modified, "modified"}, {deleted, "deleted"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.word))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if text == "" {
+		text = "no file changed"
+	}
+	if added > 0 || removed > 0 {
+		text += fmt.Sprintf("; +%d -%d lines", added, removed)
+	}
+	return text
+}

@@ -1,0 +1,86 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"decree/project"
+	"decree/recorder"
+)
+
+func (s *session) doctorVerb() verb {
+	var repair bool
+	return verb{
+		name: "doctor", category: keepCategory,
+		usage: "check that everything is in its place",
+		about: `Makes small checks, each ok, info, warning or error, and says what to do about those that are not ok. --repair does it: among other things it brings back a deleted .decree/runs from the store.`,
+		examples: []example{
+			{"decree doctor", "look"},
+			{"decree doctor --repair", "look and mend"},
+		},
+		exits:  []exit{{"0", "no errors (any more)"}, {"1", "at least one error"}},
+		flags:  s.writing(boolFlag(&repair, "mend what can be mended", "repair")),
+		action: func(ctx context.Context) error { return s.doctor(ctx, repair) },
+	}
+}
+
+// checkJSON is one check for programs.
+type checkJSON struct {
+	Level string `json:"level"`
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	Hint  string `json:"hint,omitempty"`
+	Fixed bool   `json:"fixed,omitempty"`
+}
+
+func (s *session) doctor(ctx context.Context, repair bool) error {
+	if err := s.noWords(); err != nil {
+		return err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	rec, err := s.open(ctx, repair)
+	if err != nil {
+		return err
+	}
+	checks, err := rec.Doctor(ctx, repair)
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		out := make([]checkJSON, len(checks))
+		for i, c := range checks {
+			out[i] = checkJSON{string(c.Level), c.Name, c.Text, c.Hint, c.Fixed}
+		}
+		if err := s.printJSON(out); err != nil {
+			return err
+		}
+	} else {
+		s.tellChecks(checks)
+	}
+	for _, c := range checks {
+		if c.Level == recorder.Error && !c.Fixed {
+			return errFound{project.Failed}
+		}
+	}
+	return nil
+}
+
+var levelColours = map[recorder.Level]string{recorder.OK: green, recorder.Info: plain, recorder.Warning: yellow, recorder.Error: red}
+
+func (s *session) tellChecks(checks []recorder.Check) {
+	p := s.paint(s.env.Stdout)
+	for _, c := range checks {
+		if s.global.quiet && (c.Level != recorder.Error || c.Fixed) {
+			continue
+		}
+		level, colour := string(c.Level), levelColours[c.Level]
+		if c.Fixed {
+			level, colour = "mended", green
+		}
+		fmt.Fprintf(s.env.Stdout, "%s  %s: %s\n", p.in(colour, fmt.Sprintf("%-7s", level)), c.Name, oneLine(c.Text))
+		if c.Hint != "" && !c.Fixed {
+			fmt.Fprintf(s.env.Stdout, "         %s %s\n", p.in(cyan, "hint:"), oneLine(c.Hint))
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"text/tabwriter"
+
+	"decree/patch"
+	"decree/plan"
+	"decree/project"
+	"decree/recorder"
+)
+
+// failure is an error made by the command line itself.
+type failure struct {
+	kind   project.Kind
+	msg    string
+	advice string
+}
+
+func (f *failure) Error() string          { return f.msg }
+func (f *failure) Category() project.Kind { return f.kind }
+func (f *failure) Hint() string           { return f.advice }
+
+func (f *failure) hint(format string, args ...any) *failure {
+	f.advice = fmt.Sprintf(format, args...)
+	return f
+}
+
+// usagef is an error in how decree was called.
+func usagef(format string, args ...any) *failure {
+	return &failure{kind: project.Usage, msg: fmt.Sprintf(format, args...)}
+}
+
+func notFoundf(format string, args ...any) *failure {
+	return &failure{kind: project.NotFound, msg: fmt.Sprintf(format, args...)}
+}
+
+func refusedf(format string, args ...any) *failure {
+	return &failure{kind: project.Refused, msg: fmt.Sprintf(format, args...)}
+}
+
+// errFound is what a check returns when it has said on stdout what it found.
+type errFound struct{ kind project.Kind }
+
+func (e errFound) Error() string          { return "found something" }
+func (e errFound) Category() project.Kind { return e.kind }
+
+// exitCode is the one place where an error becomes an exit status. All of run's
+// own failures are 125: every other number may be the command's.
+func (s *session) exitCode(err error) int {
+	if err == nil {
+		return s.code
+	}
+	if s.line.verb == "run" {
+		var stopped *recorder.Interrupted // before the command was started
+		if errors.As(err, &stopped) {
+			return stopped.ExitCode()
+		}
+		return runFailed
+	}
+	return int(project.KindOf(err))
+}
+
+// report prints err, if it is one that was not said already, and returns the
+// exit status.
+//
+//	decree VERB: what; in which state things are left
+//	  path  reason
+//	hint: the next step
+func (s *session) report(err error) int {
+	code := s.exitCode(err)
+	s.meter.stop()
+	if err == nil || errors.As(err, new(errFound)) {
+		return code
+	}
+	p := s.paint(s.env.Stderr)
+	fmt.Fprintf(s.env.Stderr, "%s %s\n", p.in(red, commandName(s.knownVerb())+":"), s.describe(err))
+	s.reportPaths(err)
+	if hint := s.hintFor(err); hint != "" {
+		for _, line := range strings.Split(hint, "\n") {
+			fmt.Fprintf(s.env.Stderr, "%s %s\n", p.in(cyan, "hint:"), oneLine(line))
+		}
+	}
+	return code
+}
+
+// knownVerb is the verb for messages, "" before it was understood.
+func (s *session) knownVerb() string {
+	if find(s.verbs(), s.line.verb) == nil {
+		return ""
+	}
+	return s.line.verb
+}
+
+// describe is the first line of an error. Raw names in it are made safe: a
+// *fs.PathError has the path as it is, newlines and all.
+func (s *session) describe(err error) string {
+	var conflict *recorder.ConflictError
+	switch {
+	case errors.As(err, &conflict):
+		return fmt.Sprintf("%s; nothing was changed", conflictLine(conflict))
+	case errors.Is(err, context.Canceled):
+		return "interrupted; the tree is as it was"
+	}
+	text := s.withState(err)
+	for e := err; e != nil; {
+		var pe *fs.PathError
+		if !errors.As(e, &pe) {
+			break
+		}
+		if quoted := patch.Quote(pe.Path); quoted != pe.Path {
+			text = strings.ReplaceAll(text, pe.Path, quoted)
+		}
+		e = pe.Err
+	}
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = oneLine(line)
+	}
+	// Further lines are indented, so that none can pass for a line of decree's.
+	return strings.Join(lines, "\n  ")
+}
+
+// withState is err's text, and says of a refusal that nothing was changed where
+// the text does not.
+func (s *session) withState(err error) string {
+	text := err.Error()
+	var held *project.HeldError
+	switch {
+	case !errors.As(err, &held) || strings.Contains(text, "nothing was changed") || strings.Contains(text, "not started"):
+		return text
+	case s.line.verb == "run":
+		return text + "; the command was not started"
+	}
+	return text + "; nothing was changed"
+}
+
+// conflictLine counts what stands in the way.
+func conflictLine(c *recorder.ConflictError) string {
+	if c.Verb == "restore" {
+		return fmt.Sprintf("%s in the way", count(len(c.Items), "path"))
+	}
+	verb := "differ"
+	if len(c.Items) == 1 {
+		verb = "differs"
+	}
+	return fmt.Sprintf("%s %s from what %s", count(len(c.Items), "path"), verb, c.Subject)
+}
+
+// reportPaths lists what a conflict names, one path a line.
+func (s *session) reportPaths(err error) {
+	var conflict *recorder.ConflictError
+	if !errors.As(err, &conflict) {
+		return
+	}
+	tw := tabwriter.NewWriter(s.env.Stderr, 0, 0, 2, ' ', 0)
+	for _, item := range conflict.Items {
+		fmt.Fprintf(tw, "  %s\t%s\n", patch.Quote(item.Path), itemReason(item))
+	}
+	tw.Flush()
+}
+
+// itemReason is why a path stands in the way, with the later records that changed it.
+func itemReason(item plan.Item) string {
+	if len(item.Later) == 0 {
+		return oneLine(item.Reason)
+	}
+	return fmt.Sprintf("%s (changed by %s)", oneLine(item.Reason), list(item.Later))
+}
+
+// hintFor is the next step for err.
+func (s *session) hintFor(err error) string {
+	if hint := project.HintOf(err); hint != "" {
+		return hint
+	}
+	if errors.Is(err, project.ErrNoProject) {
+		return "record something first: 'decree run -- COMMAND', or 'decree checkpoint'"
+	}
+	return ""
+}

@@ -1,0 +1,80 @@
+package cmd
+
+import (
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// globals are the flags that mean the same wherever they make sense.
+type globals struct {
+	root  string
+	quiet bool
+	json  bool
+	yes   bool
+	wait  time.Duration
+}
+
+// The constructors below keep a flag to one line and leave out the defaults
+// that say nothing ("false", "0s").
+
+func boolFlag(dst *bool, usage, name string, aliases ...string) cli.Flag {
+	return &cli.BoolFlag{Name: name, Aliases: aliases, Usage: usage, Destination: dst, DisableDefaultText: true}
+}
+
+func stringFlag(dst *string, usage, name string, aliases ...string) cli.Flag {
+	return &cli.StringFlag{Name: name, Aliases: aliases, Usage: usage, Destination: dst, Value: *dst}
+}
+
+func intFlag(dst *int, usage, name string, aliases ...string) cli.Flag {
+	return &cli.IntFlag{Name: name, Aliases: aliases, Usage: usage, Destination: dst, Value: *dst}
+}
+
+func durationFlag(dst *time.Duration, usage, name string, aliases ...string) cli.Flag {
+	return &cli.DurationFlag{Name: name, Aliases: aliases, Usage: usage, Destination: dst, Value: *dst}
+}
+
+func (s *session) rootFlag() cli.Flag {
+	return stringFlag(&s.global.root, "the tree's root is `DIR` (default: the nearest directory upwards with .decree or .git)", "root")
+}
+
+func (s *session) quietFlag() cli.Flag {
+	return boolFlag(&s.global.quiet, "say nothing but errors and what was asked for", "quiet", "q")
+}
+
+func (s *session) jsonFlag() cli.Flag {
+	return boolFlag(&s.global.json, "print JSON instead of text for people", "json")
+}
+
+func (s *session) yesFlag() cli.Flag {
+	return boolFlag(&s.global.yes, "answer every question with yes", "yes", "y")
+}
+
+func (s *session) waitFlag() cli.Flag {
+	return durationFlag(&s.global.wait, "wait up to `D` (30s, 5m) while another decree works on this tree", "wait")
+}
+
+// globalFlags are those that may stand before the verb.
+func (s *session) globalFlags() []cli.Flag {
+	var version bool
+	return []cli.Flag{s.rootFlag(), s.quietFlag(), s.jsonFlag(), s.yesFlag(), s.waitFlag(), cli.HelpFlag,
+		boolFlag(&version, "print the version", "version", "v")}
+}
+
+// reading are the flags of a command that only looks.
+func (s *session) reading(own ...cli.Flag) []cli.Flag {
+	return append(own, s.jsonFlag(), s.rootFlag(), s.quietFlag())
+}
+
+// writing are the flags of a command that changes the history or the tree.
+func (s *session) writing(own ...cli.Flag) []cli.Flag {
+	return append(own, s.jsonFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag())
+}
+
+// badValue turns the flag parser's complaint about a value into a usage error.
+func badValue(verb string, err error) error {
+	text := strings.ReplaceAll(err.Error(), " flag -", " flag --")
+	text = strings.TrimSuffix(text, ": parse error")
+	return usagef("%s", text).hint("see '%s --help'", commandName(verb))
+}

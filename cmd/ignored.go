@@ -1,0 +1,99 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"decree/patch"
+)
+
+func (s *session) ignoredVerb() verb {
+	return verb{
+		name: "ignored", category: lookCategory, args: "PATH...", words: pathWords,
+		usage:    "say which rule leaves a path out",
+		about:    `Says of each PATH whether decree records it, and which rule in which file and line decides. The files are .gitignore and .decreeignore, in any directory; .git and .decree are always left out.`,
+		examples: []example{{"decree ignored build/out.bin", "why is this file not in my records?"}},
+		exits:    []exit{{"0", "answered, whatever the answer"}},
+		flags:    s.reading(),
+		action:   s.ignored,
+	}
+}
+
+func (s *session) ignored(ctx context.Context) error {
+	if len(s.words()) == 0 {
+		return usagef("a PATH is missing").hint("for example 'decree ignored build/out.bin'")
+	}
+	rec, err := s.forReading(ctx)
+	if err != nil {
+		return err
+	}
+	paths, err := s.inTree(rec.Project(), s.words())
+	if err != nil {
+		return err
+	}
+	for i, word := range s.words() {
+		if strings.HasSuffix(word, "/") && paths[i] != "" {
+			paths[i] += "/" // a directory, even if nothing is there
+		}
+	}
+	answers, err := rec.Ignored(ctx, paths)
+	if err != nil {
+		return err
+	}
+	out := make([]verdict, len(answers))
+	for i, a := range answers {
+		out[i] = verdict{
+			Path: patch.Quote(a.Path), Ignored: a.Ignored, Reason: string(a.Reason), Decided: patch.Quote(a.Decided),
+			Missing: a.Missing, Source: patch.Quote(a.Source), Line: a.Line, Rule: oneLine(a.Rule),
+		}
+	}
+	if s.global.json {
+		return s.printJSON(out)
+	}
+	return s.print(func(w io.Writer) error {
+		for _, v := range out {
+			if _, err := fmt.Fprintln(w, v.text()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// verdict is what becomes of a path, and why; paths are quoted as in the manifest.
+type verdict struct {
+	Path    string `json:"path"`
+	Ignored bool   `json:"ignored"`
+	Reason  string `json:"reason"` // recorded, rule, always, store or special
+	Decided string `json:"decided"`
+	Missing bool   `json:"missing,omitempty"`
+	Source  string `json:"source,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+}
+
+func (v verdict) text() string {
+	text := v.Path + ": recorded"
+	if v.Ignored {
+		text = v.Path + ": left out"
+	}
+	switch {
+	case v.Source != "":
+		text += fmt.Sprintf(" by line %d of %s: %s", v.Line, v.Source, v.Rule)
+	case v.Ignored && v.Reason == "always":
+		text += ": .git and .decree are never recorded"
+	case v.Ignored && v.Reason == "store":
+		text += ": it is decree's own store"
+	case v.Ignored:
+		text += ": neither file, directory nor symbolic link"
+	}
+	if v.Decided != "" && v.Decided != v.Path {
+		text += " (" + v.Decided + "/ is left out as a whole)"
+	}
+	if v.Missing {
+		text += " (nothing is there now)"
+	}
+	return text
+}

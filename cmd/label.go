@@ -1,0 +1,98 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+)
+
+func (s *session) labelVerb() verb {
+	var remove bool
+	return verb{
+		name: "label", category: keepCategory, args: "[NAME [REF]]", words: refWords,
+		usage: "list, set, move or delete labels",
+		about: `A label is a name for a record that can be used as a REF. Without words all labels are listed; with NAME alone it says which record has it; with NAME and REF the label is set or moved there; --delete takes it away. "latest" is the newest record and needs no setting.`,
+		examples: []example{
+			{"decree label", "all labels"},
+			{"decree label good last", "call the newest record 'good'"},
+			{"decree label --delete good", "forget the name; the record stays"},
+		},
+		exits:  []exit{{"0", "done"}, {"2", "a NAME that cannot be one"}, {"3", "no such label or record"}},
+		flags:  s.writing(boolFlag(&remove, "delete the label NAME", "delete")),
+		action: func(ctx context.Context) error { return s.label(ctx, remove) },
+	}
+}
+
+func (s *session) label(ctx context.Context, remove bool) error {
+	if err := s.atMost(2); err != nil {
+		return err
+	}
+	words := s.words()
+	switch {
+	case remove && len(words) != 1:
+		return usagef("--delete takes one NAME").hint("for example 'decree label --delete good'")
+	case remove:
+		return s.setLabel(ctx, words[0], "")
+	case len(words) == 2:
+		return s.setLabel(ctx, words[0], words[1])
+	}
+	return s.listLabels(ctx, words)
+}
+
+func (s *session) listLabels(ctx context.Context, words []string) error {
+	rec, err := s.forReading(ctx)
+	if err != nil {
+		return err
+	}
+	labels, err := rec.History().Labels()
+	if err != nil {
+		return err
+	}
+	if len(words) == 1 {
+		id, ok := labels[words[0]]
+		if !ok {
+			return notFoundf("no label %s", quoteWord(words[0])).hint("'decree label' lists the labels")
+		}
+		labels = map[string]string{words[0]: id}
+	}
+	if s.global.json {
+		return s.printJSON(labels)
+	}
+	if len(labels) == 0 {
+		s.say("no labels")
+		return nil
+	}
+	return s.print(func(w io.Writer) error {
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, name := range slices.Sorted(maps.Keys(labels)) {
+			fmt.Fprintf(tw, "%s\t%s\n", name, labels[name])
+		}
+		return tw.Flush()
+	})
+}
+
+// setLabel sets name to the record that ref names, or deletes it if ref is "".
+func (s *session) setLabel(ctx context.Context, name, ref string) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := rec.SetLabel(ctx, name, ref)
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		return s.printJSON(map[string]string{name: id})
+	}
+	if id == "" {
+		s.tell("label %s is gone", quoteWord(name))
+		return nil
+	}
+	s.tell("%s is %s now", quoteWord(name), id)
+	return nil
+}

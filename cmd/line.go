@@ -1,0 +1,205 @@
+package cmd
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
+)
+
+// line is a command line taken apart: which verb, its flags in canonical form
+// ("--name=value"), and its words. Flags may stand on either side of the words,
+// which the flag package alone does not allow.
+type line struct {
+	verb  string
+	flags []string
+	// words stand before a "--", paths after it; dashed says that one was there.
+	words, paths  []string
+	dashed        bool
+	help, version bool
+}
+
+// argv is what the flag parser gets: flags first, then everything else.
+func (l line) argv() []string {
+	out := []string{"decree"}
+	if l.verb != "" {
+		out = append(out, l.verb)
+	}
+	if l.help {
+		return append(out, "--help")
+	}
+	out = append(out, l.flags...)
+	out = append(out, "--")
+	out = append(out, l.words...)
+	return append(out, l.paths...)
+}
+
+// splitLine takes args apart by the flag tables of verbs. Flags before the verb
+// must be among global and are handed to the verb, which may still refuse them.
+func splitLine(args []string, global []cli.Flag, verbs []verb) (line, error) {
+	var l line
+	before := tableOf(global)
+	for len(args) > 0 && l.verb == "" {
+		word := args[0]
+		if !isFlag(word) {
+			l.verb, args = word, args[1:]
+			break
+		}
+		n, err := l.flag(args, before, "")
+		if err != nil {
+			return l, err
+		}
+		args = args[n:]
+	}
+	if l.verb == "" {
+		return l, nil
+	}
+	v := find(verbs, l.verb)
+	if v == nil {
+		return l, unknownVerb(l.verb, verbs)
+	}
+	l.verb = v.name
+	if err := l.hoisted(v); err != nil {
+		return l, err
+	}
+	return l, l.rest(args, v)
+}
+
+// hoisted checks the flags that stood before the verb against the verb's own.
+func (l *line) hoisted(v *verb) error {
+	own := tableOf(v.flags)
+	for _, f := range l.flags {
+		name, _, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
+		if _, ok := own.names[name]; !ok {
+			return usagef("there is no flag --%s here", name).hint("see 'decree %s --help'", v.name)
+		}
+	}
+	return nil
+}
+
+// rest takes apart what follows the verb.
+func (l *line) rest(args []string, v *verb) error {
+	own := tableOf(v.flags)
+	for len(args) > 0 {
+		word := args[0]
+		switch {
+		case word == "--":
+			l.dashed, l.paths = true, args[1:]
+			return nil
+		case isFlag(word):
+			n, err := l.flag(args, own, v.name)
+			if err != nil {
+				return err
+			}
+			args = args[n:]
+		case v.stops:
+			// From its first word on the line is the recorded command's, flags and all.
+			l.words = args
+			return nil
+		default:
+			l.words = append(l.words, word)
+			args = args[1:]
+		}
+	}
+	return nil
+}
+
+// flag takes one flag from the head of args and says how many words it took.
+func (l *line) flag(args []string, t flagTable, verb string) (int, error) {
+	word := args[0]
+	name, value, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	long := strings.HasPrefix(word, "--")
+	spec, ok := t.names[name]
+	if !ok || long != (len(name) > 1) {
+		return 0, unknownFlag(verb, word, t.flags)
+	}
+	switch {
+	case spec.name == "help":
+		l.help = true
+		return 1, nil
+	case spec.name == "version":
+		l.version = true
+		return 1, nil
+	case given:
+		l.flags = append(l.flags, "--"+spec.name+"="+value)
+		return 1, nil
+	case !spec.value:
+		l.flags = append(l.flags, "--"+spec.name+"=true")
+		return 1, nil
+	case len(args) < 2:
+		return 0, usagef("%s needs a value", word).hint("see '%s --help'", commandName(verb))
+	}
+	l.flags = append(l.flags, "--"+spec.name+"="+args[1])
+	return 2, nil
+}
+
+// isFlag says whether a word is a flag; a lone "-" is a word like others.
+func isFlag(word string) bool { return len(word) > 1 && word[0] == '-' }
+
+// flagSpec is what the splitter must know of a flag.
+type flagSpec struct {
+	name  string // the first, canonical one
+	value bool   // takes a value
+}
+
+// flagTable finds a flag by any of its names.
+type flagTable struct {
+	names map[string]flagSpec
+	flags []cli.Flag
+}
+
+func tableOf(flags []cli.Flag) flagTable {
+	t := flagTable{names: map[string]flagSpec{}, flags: flags}
+	for _, f := range append([]cli.Flag{cli.HelpFlag}, flags...) {
+		d, _ := f.(cli.DocGenerationFlag)
+		spec := flagSpec{name: f.Names()[0], value: d != nil && d.TakesValue()}
+		for _, name := range f.Names() {
+			t.names[name] = spec
+		}
+	}
+	return t
+}
+
+// unknownFlag is the usage error for a flag that nobody knows, with the nearest one.
+func unknownFlag(verb, word string, flags []cli.Flag) error {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	shown, _, _ := strings.Cut(word, "=")
+	e := usagef("there is no flag %s", shown)
+	if near := cli.SuggestFlag(flags, name, false); near != "" {
+		return e.hint("did you mean %s? '%s --help' lists them all", near, commandName(verb))
+	}
+	return e.hint("see '%s --help'", commandName(verb))
+}
+
+// unknownVerb is the usage error for a command that does not exist.
+func unknownVerb(word string, verbs []verb) error {
+	e := usagef("there is no command %s", quoteWord(word))
+	if near := nearest(word, verbs); near != "" {
+		return e.hint("did you mean 'decree %s'? 'decree --help' lists them all; to record a command: 'decree run -- %s'", near, quoteWord(word))
+	}
+	return e.hint("see 'decree --help'; to record a command: 'decree run -- %s'", quoteWord(word))
+}
+
+// nearest is the verb whose name is at most two typing errors away; "" if none is.
+func nearest(word string, verbs []verb) string {
+	best, fewest := "", 3
+	for _, v := range verbs {
+		if v.hidden {
+			continue
+		}
+		for _, name := range append([]string{v.name}, v.aliases...) {
+			if n := smetrics.WagnerFischer(word, name, 1, 1, 1); n < fewest && n < len(word) {
+				best, fewest = name, n
+			}
+		}
+	}
+	return best
+}
+
+// commandName is how a verb is called: "decree" or "decree VERB".
+func commandName(verb string) string {
+	if verb == "" {
+		return "decree"
+	}
+	return "decree " + verb
+}

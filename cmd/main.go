@@ -1,0 +1,85 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"decree/recorder"
+)
+
+const tagline = "run anything over your files, see exactly what it changed, take it back exactly"
+
+// version is set by the linker in a build by make.
+var version string
+
+// Version is the program's version: the release, else what the Go toolchain knows.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+// Main runs one command line and returns its exit code.
+func Main(env Env) int {
+	s := &session{env: env}
+	err := s.main(context.Background())
+	if s.rec != nil {
+		if cerr := s.rec.Close(); err == nil {
+			err = cerr
+		}
+	}
+	return s.report(err)
+}
+
+// session is one call of the program. It is not safe for concurrent use, but
+// for what say.go and meter.go guard themselves.
+type session struct {
+	env    Env
+	global globals
+	line   line
+	rec    *recorder.Recorder
+	meter  *meter
+	labels map[string][]string // by record, filled by labelsOf
+	// code is what to exit with when there is no error: run's child has a say.
+	code int
+}
+
+func (s *session) main(ctx context.Context) error {
+	verbs := s.verbs()
+	l, err := splitLine(s.env.Args, s.globalFlags(), verbs)
+	s.line = l
+	if err != nil {
+		return err
+	}
+	switch {
+	case l.version:
+		_, err := fmt.Fprintln(s.env.Stdout, "decree", Version())
+		return err
+	case l.verb == "":
+		return s.printProgramHelp(verbs)
+	case l.help:
+		return s.printVerbHelp(find(verbs, l.verb))
+	}
+	return s.app(verbs).RunContext(ctx, l.argv())
+}
+
+// words are all words of the line, whether a "--" stood among them or not.
+func (s *session) words() []string {
+	return append(append([]string(nil), s.line.words...), s.line.paths...)
+}
+
+// noWords refuses words where none are taken.
+func (s *session) noWords() error { return s.atMost(0) }
+
+// atMost refuses more than n words.
+func (s *session) atMost(n int) error {
+	if w := s.words(); len(w) > n {
+		return usagef("%s is one word too many", quoteWord(w[n])).hint("see 'decree %s --help'", s.line.verb)
+	}
+	return nil
+}

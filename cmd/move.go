@@ -1,0 +1,227 @@
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"text/tabwriter"
+
+	"decree/manifest"
+	"decree/patch"
+	"decree/plan"
+	"decree/recorder"
+)
+
+// moveReport is what revert, apply and restore say when they are done.
+type moveReport struct {
+	result *recorder.MoveResult
+	dryRun bool
+	did    string // "took back", "applied", "restored"
+	what   string // the REFs as given
+}
+
+// stepJSON is one path of a plan for programs; Path is quoted as in the manifest.
+type stepJSON struct {
+	Path    string       `json:"path"`
+	Op      string       `json:"op"`
+	Verdict plan.Verdict `json:"verdict"`
+	Reason  string       `json:"reason,omitempty"`
+	Later   []string     `json:"later,omitempty"`
+}
+
+// moveJSON is a move for programs: record is null for a dry run or when there
+// was nothing to do.
+type moveJSON struct {
+	DryRun   bool            `json:"dry_run"`
+	Record   json.RawMessage `json:"record"`
+	Created  int             `json:"created"`
+	Modified int             `json:"modified"`
+	Deleted  int             `json:"deleted"`
+	Paths    []stepJSON      `json:"paths"`
+	Stayed   []string        `json:"stayed"`
+	Notes    []string        `json:"notes"`
+}
+
+func (s *session) reportMove(m moveReport) error {
+	if s.global.json {
+		return s.printMoveJSON(m)
+	}
+	for _, n := range m.notes() {
+		s.note(n)
+	}
+	for _, dir := range m.stayed() {
+		s.say("decree: note: %s stays: it holds ignored or later files", patch.Quote(dir))
+	}
+	p := m.result.Plan
+	switch {
+	case p == nil || p.Empty():
+		s.tell("nothing to do: the tree is like that already")
+		s.left(p)
+		return nil
+	case m.dryRun:
+		s.tell("this would change %s (%s):", count(len(p.Steps), "path"), planWords(p))
+		return s.print(func(w io.Writer) error {
+			if s.global.quiet {
+				return nil
+			}
+			return writePlan(w, p, 0)
+		})
+	}
+	s.tell("%s %s: %s", m.did, m.what, planWords(p))
+	s.left(p)
+	if m.result.Record != nil {
+		s.tell("this is record %s; 'decree revert last' undoes it", m.result.Record.ID)
+	}
+	return nil
+}
+
+// left names the paths that a plan leaves alone although they differ.
+func (s *session) left(p *plan.Plan) {
+	if p == nil {
+		return
+	}
+	for _, item := range p.Items {
+		if item.Verdict == plan.Left {
+			s.say("decree: note: %s is left alone: it was edited and is ignored now", patch.Quote(item.Path))
+		}
+	}
+}
+
+func (m moveReport) notes() []string {
+	notes := append([]string{}, m.result.Notes...)
+	if m.result.Outcome != nil {
+		notes = append(notes, m.result.Outcome.Notes...)
+	}
+	return notes
+}
+
+func (m moveReport) stayed() []string {
+	if m.result.Outcome == nil {
+		return []string{}
+	}
+	return append([]string{}, m.result.Outcome.Stayed...)
+}
+
+func (s *session) printMoveJSON(m moveReport) error {
+	out := moveJSON{DryRun: m.dryRun, Paths: []stepJSON{}, Stayed: quoteAll(m.stayed()), Notes: m.notes()}
+	if m.result.Record != nil {
+		data, err := s.recordJSON(m.result.Record)
+		if err != nil {
+			return err
+		}
+		out.Record = data
+	}
+	if p := m.result.Plan; p != nil {
+		out.Created, out.Modified, out.Deleted = p.Created, p.Modified, p.Deleted
+		for _, it := range p.Items {
+			out.Paths = append(out.Paths, stepJSON{patch.Quote(it.Path), changeWord(it.From, it.To), it.Verdict, it.Reason, it.Later})
+		}
+	}
+	return s.printJSON(out)
+}
+
+func quoteAll(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = patch.Quote(p)
+	}
+	return out
+}
+
+// planWords counts what a plan does; one of directories or modes alone has no files.
+func planWords(p *plan.Plan) string {
+	if p.Created+p.Modified+p.Deleted == 0 {
+		return count(len(p.Steps), "path")
+	}
+	return changeWords(p.Created, p.Modified, p.Deleted, 0, 0)
+}
+
+// writePlan lists a plan's steps, at most most of them where that is not 0.
+func writePlan(w io.Writer, p *plan.Plan, most int) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for i, step := range p.Steps {
+		if most > 0 && i == most {
+			fmt.Fprintf(tw, "  and %s more\n", count(len(p.Steps)-i, "path"))
+			break
+		}
+		fmt.Fprintf(tw, "  %s\t%s\n", changeWord(step.From, step.To), patch.Quote(step.Path)+slash(step.From, step.To))
+	}
+	return tw.Flush()
+}
+
+// slash marks a directory.
+func slash(from, to *manifest.Entry) string {
+	if to != nil && to.Type == manifest.Dir || to == nil && from != nil && from.Type == manifest.Dir {
+		return "/"
+	}
+	return ""
+}
+
+// changeWord says in a word how a path goes from one state to another.
+func changeWord(from, to *manifest.Entry) string {
+	switch {
+	case from == nil && to == nil:
+		return "unchanged"
+	case from == nil:
+		return "created"
+	case to == nil:
+		return "deleted"
+	case from.Same(*to):
+		return "unchanged"
+	case from.Type != to.Type:
+		return "replaced"
+	case from.Type == manifest.Dir, from.SHA256 == to.SHA256 && from.Size == to.Size:
+		return "mode"
+	}
+	return "modified"
+}
+
+// absolute is path as seen from the working directory; "" stays "".
+func (s *session) absolute(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.env.Cwd, path)
+}
+
+// confirmForce asks before edits are overwritten; nil where nobody is there.
+func (s *session) confirmForce() func(*plan.Plan) (bool, error) {
+	if !s.canAsk() {
+		return nil
+	}
+	return func(p *plan.Plan) (bool, error) {
+		forced := 0
+		for _, it := range p.Items {
+			if it.Verdict == plan.Forced {
+				forced++
+			}
+		}
+		s.meter.pause()
+		if err := writePlan(s.env.Stderr, p, planLines); err != nil {
+			return false, err
+		}
+		question := fmt.Sprintf("change %s?", count(len(p.Steps), "path"))
+		if forced > 0 {
+			question = fmt.Sprintf("change %s, and overwrite the edits in %d of them?", count(len(p.Steps), "path"), forced)
+		}
+		return s.ask(question+" [y/N]", 'n') == 'y', nil
+	}
+}
+
+// planLines is how much of a plan a question shows.
+const planLines = 30
+
+// confirmRestore shows what a restore will change and asks.
+func (s *session) confirmRestore() func(*plan.Plan) (bool, error) {
+	if !s.canAsk() {
+		return nil
+	}
+	return func(p *plan.Plan) (bool, error) {
+		s.meter.pause()
+		if err := writePlan(s.env.Stderr, p, planLines); err != nil {
+			return false, err
+		}
+		return s.ask(fmt.Sprintf("restore: %s? [y/N]", planWords(p)), 'n') == 'y', nil
+	}
+}

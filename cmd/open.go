@@ -1,0 +1,183 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"decree/disk"
+	"decree/history"
+	"decree/project"
+	"decree/recorder"
+)
+
+// forReading opens the project to look at it: nothing is locked or written.
+func (s *session) forReading(ctx context.Context) (*recorder.Recorder, error) {
+	rec, err := s.open(ctx, false)
+	if err == nil && !s.global.quiet {
+		s.sayWaiting(rec)
+	}
+	return rec, err
+}
+
+// sayWaiting tells of what a dead process left. What a living one is at is no
+// news, and a decree called by a recorded command is part of it.
+func (s *session) sayWaiting(rec *recorder.Recorder) {
+	if s.env.get("DECREE_RUN_ID") != "" {
+		return
+	}
+	if h := rec.Project().Holder(); h.PID != 0 && (h.Host != s.env.Host || alive(h.PID)) {
+		return
+	}
+	waiting, err := rec.Waiting()
+	if err != nil {
+		s.note(err.Error())
+	}
+	for _, w := range waiting {
+		s.note(w + ", but its process is gone: 'decree recover' finishes it")
+	}
+}
+
+// alive says whether there is a process of this number.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	err = p.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, os.ErrPermission)
+}
+
+// forWriting opens the project for a command that changes the tree or the
+// history, and makes `.decree/` and the store where they are missing.
+func (s *session) forWriting(ctx context.Context) (*recorder.Recorder, error) {
+	return s.open(ctx, true)
+}
+
+func (s *session) open(ctx context.Context, create bool) (*recorder.Recorder, error) {
+	if s.global.wait < 0 {
+		return nil, usagef("--wait %s: not a duration from now on", s.global.wait).hint("give one like 30s or 5m")
+	}
+	actor, err := s.actor()
+	if err != nil {
+		return nil, err
+	}
+	s.meter = s.newMeter()
+	rec, err := recorder.Open(ctx, recorder.Options{
+		Disk: disk.OS, Where: s.where(), Create: create,
+		Clock: s.env.Now, Location: s.env.Location, Actor: actor, Wait: s.global.wait,
+		RunID:       s.env.get("DECREE_RUN_ID"),
+		CommandLine: append([]string{"decree"}, s.env.Args...),
+		Progress:    s.meter.update, Note: s.note,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.rec = rec
+	return rec, nil
+}
+
+// where is what flags and environment say about the root and the store.
+func (s *session) where() project.Where {
+	return project.Where{
+		RootFlag: s.global.root, Cwd: s.env.Cwd, Home: s.env.get("HOME"),
+		StoreEnv: s.env.get("DECREE_STORE"), DataHome: s.env.get("XDG_DATA_HOME"),
+	}
+}
+
+// actor is who does this: the user, and the agent in whose name a hook or a
+// wrapper calls.
+func (s *session) actor() (history.Actor, error) {
+	a := history.Actor{User: s.env.User, Host: s.env.Host, Agent: s.env.get("DECREE_AGENT"), Session: s.env.get("DECREE_SESSION")}
+	if text := s.env.get("DECREE_TURN"); text != "" {
+		turn, err := strconv.Atoi(text)
+		if err != nil || turn < 0 {
+			return a, usagef("DECREE_TURN=%s: not a number", oneLine(text)).hint("unset it, or set it to the turn's number")
+		}
+		a.Turn = turn
+	}
+	return a, nil
+}
+
+// interruptible is ctx, cancelled by the first INT, TERM or HUP: a writing
+// command then takes back what it has begun. A second signal ends the process,
+// and the next command cleans up.
+func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// inTree turns PATHs, which are relative to the working directory, into paths
+// below the root, with slashes; "" is the root itself.
+func (s *session) inTree(p *project.Project, paths []string) ([]string, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	cwd, err := filepath.EvalSymlinks(s.env.Cwd)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(paths))
+	for i, path := range paths {
+		if out[i], err = below(p.Root, cwd, path); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// below is path, seen from cwd, as a path below root. Its last component may be
+// missing or a link; links in the directories above it lead where they lead, as
+// long as that is inside the root.
+func below(root, cwd, path string) (string, error) {
+	if path == "" {
+		return "", usagef("an empty PATH").hint("'.' means the directory you are in")
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(cwd, path)
+	}
+	rel, ok := relative(root, filepath.Clean(path))
+	if ok {
+		return rel, nil
+	}
+	// The root may have been reached through a link: /tmp on a Mac.
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		if rel, ok = relative(root, filepath.Join(dir, filepath.Base(path))); ok {
+			return rel, nil
+		}
+	}
+	if whole, err := filepath.EvalSymlinks(path); err == nil && whole == root {
+		return "", nil
+	}
+	return "", usagef("%s is outside the root %s", quoteWord(path), quoteWord(root)).hint("PATHs are relative to the working directory")
+}
+
+func relative(root, path string) (string, bool) {
+	rel, err := filepath.Rel(root, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", false
+	}
+	if rel == "." {
+		return "", true
+	}
+	return filepath.ToSlash(rel), true
+}
+
+// within says whether path is one of wanted or below one of them; no wanted
+// paths want everything.
+func within(path string, wanted []string) bool {
+	if len(wanted) == 0 {
+		return true
+	}
+	for _, w := range wanted {
+		if w == "" || path == w || len(path) > len(w) && path[len(w)] == '/' && path[:len(w)] == w {
+			return true
+		}
+	}
+	return false
+}

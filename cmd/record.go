@@ -1,0 +1,132 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"decree/history"
+)
+
+// recordJSON is a record with its labels, as run.json has it.
+func (s *session) recordJSON(r *history.Record) (json.RawMessage, error) {
+	labels, err := s.labelsOf(r.ID)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(r.JSON(labels), "\n"), nil
+}
+
+// printRecord prints one record as JSON.
+func (s *session) printRecord(r *history.Record) error {
+	data, err := s.recordJSON(r)
+	if err != nil {
+		return err
+	}
+	return s.print(func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s\n", data)
+		return err
+	})
+}
+
+// writeRecords prints records as a JSON array, one after the other as they come.
+func (s *session) writeRecords(w io.Writer, records []*history.Record) error {
+	if len(records) == 0 {
+		_, err := io.WriteString(w, "[]\n")
+		return err
+	}
+	for i, r := range records {
+		data, err := s.recordJSON(r)
+		if err != nil {
+			return err
+		}
+		before := ",\n"
+		if i == 0 {
+			before = "[\n"
+		}
+		if _, err := fmt.Fprintf(w, "%s%s", before, data); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, "\n]\n")
+	return err
+}
+
+// whatOf says in a line what a record is about: its description, else its command.
+func whatOf(r *history.Record) string {
+	switch {
+	case r.Description != "":
+		first, _, _ := strings.Cut(r.Description, "\n")
+		return oneLine(first)
+	case len(r.Command) > 0:
+		return commandLine(r.Command)
+	case r.Parent != "":
+		return "of " + r.Parent
+	}
+	return ""
+}
+
+// changesOf is a record's changes in a few columns; "" for a checkpoint.
+func changesOf(r *history.Record) string {
+	switch r.Reason {
+	case history.Manual, history.Auto, history.Publish:
+		return ""
+	}
+	if r.Status == history.StatusOpen {
+		return ""
+	}
+	c := r.Changes
+	paths := c.Created + c.Modified + c.Deleted
+	if paths == 0 {
+		return "none"
+	}
+	text := count(paths, "path")
+	if c.AddedLines > 0 || c.RemovedLines > 0 {
+		text += fmt.Sprintf(" +%d -%d", c.AddedLines, c.RemovedLines)
+	}
+	return text
+}
+
+// changesInWords is a record's changes as a summary has them.
+func changesInWords(c history.Changes) string {
+	return changeWords(c.Created, c.Modified, c.Deleted, int64(c.AddedLines), int64(c.RemovedLines))
+}
+
+// statusColour is how a status looks.
+func statusColour(status history.Status) string {
+	switch status {
+	case history.StatusSucceeded:
+		return green
+	case history.StatusFailed, history.StatusInterrupted:
+		return red
+	case history.StatusReverted, history.StatusUndone, history.StatusOpen:
+		return yellow
+	}
+	return plain
+}
+
+// statusInWords says what a status means for the tree.
+func statusInWords(r *history.Record) string {
+	switch r.Status {
+	case history.StatusFailed:
+		return "failed; its changes were kept"
+	case history.StatusReverted:
+		return "failed; its changes were put back"
+	case history.StatusInterrupted:
+		return "interrupted; its changes were kept"
+	case history.StatusUndone:
+		return "undone by " + r.UndoneBy
+	}
+	return string(r.Status)
+}
+
+// took is how long a record took, "" if it is not known.
+func took(r *history.Record) string {
+	if r.Duration <= 0 {
+		return ""
+	}
+	return span(r.Duration.Round(time.Millisecond))
+}

@@ -1,0 +1,70 @@
+package cmd
+
+import (
+	"context"
+
+	"decree/recorder"
+)
+
+func (s *session) recoverVerb() verb {
+	var kill bool
+	return verb{
+		name: "recover", category: keepCategory,
+		usage: "finish or take back what a dead process left",
+		about: `Every command that writes does this first, on its own; "recover" does it alone and says what it found. A run whose process died gets its changes.diff and the status interrupted: its changes stay, and can be taken back with "decree revert". An interrupted revert, apply or restore is finished, or taken back when a content it needs is missing.
+
+If processes of the run are still alive nothing is done, exit code 4; --kill ends them.`,
+		examples: []example{
+			{"decree recover", "after a crash or a power failure"},
+			{"decree recover --kill", "end what is left of the run first"},
+		},
+		exits:  []exit{{"0", "done, or nothing to do"}, {"4", "processes of the run are still alive; nothing was changed"}},
+		flags:  s.writing(boolFlag(&kill, "end processes of the interrupted run that are still alive", "kill")),
+		action: func(ctx context.Context) error { return s.recover(ctx, kill) },
+	}
+}
+
+// recoveredJSON is one thing that was recovered.
+type recoveredJSON struct {
+	Record string   `json:"record"`
+	What   string   `json:"what"`
+	Later  []string `json:"later"`
+}
+
+func (s *session) recover(ctx context.Context, kill bool) error {
+	if err := s.noWords(); err != nil {
+		return err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := rec.Recover(ctx, kill)
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		out := make([]recoveredJSON, 0, len(found))
+		for _, f := range found {
+			out = append(out, recoveredJSON{idOf(f), f.What, quoteAll(f.Later)})
+		}
+		return s.printJSON(out)
+	}
+	if len(found) == 0 {
+		s.tell("nothing to recover")
+		return nil
+	}
+	for _, f := range found {
+		s.tell("%s", oneLine(f.What))
+	}
+	return nil
+}
+
+func idOf(f recorder.Recovered) string {
+	if f.Record == nil {
+		return ""
+	}
+	return f.Record.ID
+}

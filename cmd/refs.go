@@ -1,0 +1,128 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"decree/history"
+	"decree/recorder"
+)
+
+// resolve finds the record, and the side of it, that a REF names.
+func (s *session) resolve(rec *recorder.Recorder, ref string) (recorder.Point, error) {
+	found, err := rec.History().Resolve(ref, s.env.Location)
+	if err != nil {
+		return recorder.Point{}, err
+	}
+	record, err := rec.History().Get(found.ID)
+	return recorder.Point{Record: record, After: found.Side == history.After}, err
+}
+
+// labelsOf are the labels of a record, sorted. They are read once a call.
+func (s *session) labelsOf(id string) (names []string, err error) {
+	if s.labels == nil {
+		s.labels, err = s.rec.History().LabelsOf()
+	}
+	return s.labels[id], err
+}
+
+// oneRecord is the record that words name: the newest if there are none.
+func (s *session) oneRecord(rec *recorder.Recorder, words []string) (*history.Record, error) {
+	ref := "last"
+	if len(words) > 0 {
+		ref = words[0]
+	}
+	point, err := s.resolve(rec, ref)
+	return point.Record, err
+}
+
+// isRef says whether a word names a record, a range of them or a chain. A word
+// that is an ambiguous REF, or a TIME that is none, is an error and not a path.
+func (s *session) isRef(rec *recorder.Recorder, word string) (bool, error) {
+	ends := []string{word}
+	if from, to, ok := strings.Cut(word, ".."); ok && from != "" && to != "" && to[0] != '/' {
+		ends = []string{from, to}
+	}
+	for _, end := range ends {
+		_, err := rec.History().ResolveAll(end, s.env.Location)
+		switch {
+		case err == nil:
+		case !errors.Is(err, history.ErrNoRecord), errors.As(err, new(*history.AmbiguousError)), end != "" && end[0] == '@':
+			return false, err
+		default:
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// splitRefs takes the words of revert and apply apart: REFs, of which there is
+// at least one, then PATHs as paths below the root. foreign: the REFs are those
+// of another tree, so words cannot be looked up here and PATHs stand behind "--".
+func (s *session) splitRefs(rec *recorder.Recorder, foreign bool) (refs, paths []string, err error) {
+	words := s.line.words
+	n := len(words)
+	if !foreign && !s.line.dashed {
+		n = 1
+		for n < len(words) {
+			ref, err := s.isRef(rec, words[n])
+			if err != nil {
+				return nil, nil, err
+			}
+			if !ref {
+				break
+			}
+			n++
+		}
+	}
+	paths, err = s.inTree(rec.Project(), append(slices.Clone(words[n:]), s.line.paths...))
+	return words[:n], paths, err
+}
+
+// exists says whether there is something at a path below the root.
+func exists(root, path string) bool {
+	_, err := os.Lstat(filepath.Join(root, filepath.FromSlash(path)))
+	return err == nil
+}
+
+// refsVerb prints what can be completed as a REF, for the scripts of completion.
+func (s *session) refsVerb() verb {
+	return verb{
+		name: "__refs", hidden: true, flags: []cli.Flag{s.rootFlag(), s.quietFlag()},
+		action: func(ctx context.Context) error {
+			rec, err := s.forReading(ctx)
+			if err != nil {
+				return err
+			}
+			listing, err := rec.History().List(history.ListOptions{Limit: completedRecords})
+			if err != nil {
+				return err
+			}
+			labels, err := rec.History().Labels()
+			if err != nil {
+				return err
+			}
+			return s.print(func(w io.Writer) error {
+				fmt.Fprintln(w, "last")
+				for name := range labels {
+					fmt.Fprintln(w, name)
+				}
+				for _, r := range listing.Records {
+					fmt.Fprintln(w, r.ID)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// completedRecords is how many ids a completion offers.
+const completedRecords = 100

@@ -1,0 +1,110 @@
+package cmd
+
+import (
+	"context"
+
+	"decree/recorder"
+)
+
+// moveOptions are the flags of revert and apply.
+type moveOptions struct {
+	dryRun, merge, force bool
+	from                 string
+}
+
+func (s *session) revertVerb() verb {
+	var o moveOptions
+	return verb{
+		name: "revert", category: takeCategory, args: "REF|A..B|CHAIN... [PATH...]", words: refAndPathWords,
+		usage: "take back what a record changed",
+		about: `Takes back the changes of the records named, and nothing else: only the paths of their changes.diff are touched, and only where they still are what the record left. If any of them was edited since, nothing is changed and all of them are listed. Afterwards every touched file is hashed again and compared.
+
+With --merge, text files that were edited since are taken back hunk by hunk, where each hunk's lines stand exactly once. With --force they go to the state before the record, whatever they hold now; it asks first.
+
+Several records are taken back newest first, all or none. The revert is a record itself: "decree revert last" undoes it.`,
+		examples: []example{
+			{"decree revert last", "take back the newest record"},
+			{"decree revert last --dry-run", "only show what would be done"},
+			{"decree revert 20261121 src/", "of that record, take back what lies below src/"},
+			{"decree revert last~2..last", "take back the three newest records, newest first"},
+		},
+		exits: []exit{
+			{"0", "done, or nothing to do"},
+			{"3", "no such record"},
+			{"4", "edited since, or not confirmed; nothing was changed"},
+			{"5", "changes.diff is not what was recorded, or a file did not come out as it should; nothing was changed"},
+		},
+		flags: s.writing(
+			boolFlag(&o.dryRun, "show what would be done, change nothing", "dry-run", "n"),
+			boolFlag(&o.merge, "take back single hunks of files that were edited since", "merge"),
+			boolFlag(&o.force, "overwrite what was edited since", "force"),
+		),
+		action: func(ctx context.Context) error { return s.revert(ctx, o) },
+	}
+}
+
+func (s *session) revert(ctx context.Context, o moveOptions) error {
+	if o.merge && o.force {
+		return usagef("--merge and --force exclude each other").hint("--merge keeps what was edited since, --force does not")
+	}
+	return s.moveRecords(ctx, o, "took back", func(rec *recorder.Recorder) mover { return rec.Revert })
+}
+
+func (s *session) applyVerb() verb {
+	var o moveOptions
+	return verb{
+		name: "apply", category: takeCategory, args: "REF|A..B|CHAIN... [PATH...]", words: refAndPathWords,
+		usage: "bring a record's changes back",
+		about: `Does again what the records named did: the work of a run that was put back, of one that was reverted, or, with --from DIR, of a run in another copy of the tree. Only the paths of their changes.diff are touched, and only where they are as they were before the record; otherwise nothing is changed and all paths in the way are listed. With --merge, text files are changed hunk by hunk.
+
+Several records are applied oldest first, all or none. It is a record itself: "decree revert last" undoes it.`,
+		examples: []example{
+			{"decree apply last", "bring back what a failed run had done"},
+			{"decree apply 20261121 --merge", "put it on top of later edits"},
+			{"decree apply last --from ../copy", "take over the work of a run in another copy"},
+		},
+		exits: []exit{
+			{"0", "done, or nothing to do"},
+			{"3", "no such record"},
+			{"4", "paths in the way, or not confirmed; nothing was changed"},
+			{"5", "changes.diff is not what was recorded, or a file did not come out as it should; nothing was changed"},
+		},
+		flags: s.writing(
+			boolFlag(&o.dryRun, "show what would be done, change nothing", "dry-run", "n"),
+			boolFlag(&o.merge, "change single hunks of files that are not as they were before the record", "merge"),
+			stringFlag(&o.from, "the records are those of the copy whose root is `DIR`", "from"),
+		),
+		action: func(ctx context.Context) error { return s.apply(ctx, o) },
+	}
+}
+
+func (s *session) apply(ctx context.Context, o moveOptions) error {
+	return s.moveRecords(ctx, o, "applied", func(rec *recorder.Recorder) mover { return rec.Apply })
+}
+
+// mover is Revert or Apply of a recorder.
+type mover func(context.Context, recorder.MoveOptions) (*recorder.MoveResult, error)
+
+func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, pick func(*recorder.Recorder) mover) error {
+	if len(s.line.words) == 0 {
+		return usagef("a REF is missing").hint("for example 'decree %s last'; 'decree log' lists the records", s.line.verb)
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return err
+	}
+	refs, paths, err := s.splitRefs(rec, o.from != "")
+	if err != nil {
+		return err
+	}
+	result, err := pick(rec)(ctx, recorder.MoveOptions{
+		Refs: refs, Paths: paths, DryRun: o.dryRun, Merge: o.merge, Force: o.force,
+		Yes: s.global.yes, From: s.absolute(o.from), Confirm: s.confirmForce(),
+	})
+	if err != nil {
+		return err
+	}
+	return s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: did, what: list(refs)})
+}

@@ -1,0 +1,119 @@
+package cmd
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"decree/recorder"
+)
+
+// runFailed is run's exit status when decree itself failed or refused: all
+// others may be the command's.
+const runFailed = 125
+
+// runOptions are run's flags.
+type runOptions struct {
+	attempts              int
+	delay, timeout, grace time.Duration
+	keep                  bool
+	label, description    string
+	skipUnreadable, full  bool
+}
+
+func skipUnreadableFlag(dst *bool) cli.Flag {
+	return boolFlag(dst, "go on when a file cannot be read, and list it in the record as unrecorded", "skip-unreadable")
+}
+
+func fullFlag(dst *bool) cli.Flag {
+	return boolFlag(dst, "hash every file again instead of believing unchanged times and sizes", "full")
+}
+
+func (s *session) runVerb() verb {
+	o := runOptions{attempts: 1, grace: 2 * time.Second}
+	return verb{
+		name: "run", category: recordCategory, args: "[--] COMMAND [ARG...]", stops: true, words: commandWords,
+		usage: "record a command; put its changes back if it fails",
+		about: `Records the tree, runs COMMAND in the directory you are in, and writes what it changed to .decree/runs/<id>/changes.diff. If the command succeeds its changes stay. If it fails every file is put back as it was, and the diff is kept: "decree apply ID" brings the work back. On a terminal decree asks before it puts anything back.
+
+Everything from the first word that is not a flag, or after "--", is the command's. No shell stands between; for one, say 'decree run -- sh -c "a | b"'. A summary is printed on stderr; stdout is the command's alone.
+
+With --attempts N a failing command is tried again: each attempt sees the changes of the one before, but the last one starts from the recorded tree, with the story of the failures in $DECREE_FAILURE_CONTEXT.`,
+		examples: []example{
+			{"decree run -- make generate", "record a build"},
+			{"decree run --keep -d 'try the new linter' -- golangci-lint run --fix", "keep the changes even if it fails"},
+			{"decree run --attempts 3 --timeout 20m -- ./agent.sh", "three tries of at most twenty minutes each"},
+			{"decree run vim notes.txt", "an interactive program works as without decree"},
+		},
+		exits: []exit{
+			{"n", "the command's own exit status"},
+			{"128+n", "signal n ended the command, or decree got it"},
+			{"124", "the command took longer than --timeout"},
+			{"125", "decree itself failed or refused; the message says in which state the tree is"},
+			{"126", "the command could not be executed"},
+			{"127", "the command was not found"},
+		},
+		flags: []cli.Flag{
+			intFlag(&o.attempts, "try up to `N` times in all", "attempts"),
+			durationFlag(&o.delay, "wait `D` (30s, 5m) between attempts", "delay"),
+			durationFlag(&o.timeout, "end an attempt that takes longer than `D`; it counts as failed", "timeout"),
+			durationFlag(&o.grace, "give processes `D` to end before they are killed", "grace"),
+			boolFlag(&o.keep, "keep the changes of a failed command", "keep"),
+			stringFlag(&o.label, "give the record the label `L`", "label"),
+			stringFlag(&o.description, "`TEXT` that says what this is", "description", "d"),
+			skipUnreadableFlag(&o.skipUnreadable), fullFlag(&o.full),
+			s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag(),
+		},
+		action: func(ctx context.Context) error { return s.run(ctx, o) },
+	}
+}
+
+// check refuses flags that make no sense.
+func (o runOptions) check() error {
+	switch {
+	case o.attempts < 1:
+		return usagef("--attempts %d: at least one attempt is needed", o.attempts).hint("1 is the default")
+	case o.delay < 0 || o.timeout < 0 || o.grace < 0:
+		return usagef("a negative duration").hint("give one like 30s or 5m")
+	}
+	return nil
+}
+
+func (s *session) run(ctx context.Context, o runOptions) error {
+	command := s.words()
+	if len(command) == 0 {
+		return usagef("a command is missing").hint("for example 'decree run -- make generate'")
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return err
+	}
+	options := recorder.RunOptions{
+		Args: command, Dir: s.env.Cwd,
+		Stdin: s.env.Stdin, Stdout: s.env.Stdout, Stderr: s.env.Stderr, Env: s.env.Environ,
+		Attempts: o.attempts, Delay: o.delay, Timeout: o.timeout, Grace: o.grace,
+		Keep: o.keep, Label: o.label, Description: o.description,
+		SkipUnreadable: o.skipUnreadable, Full: o.full, Yes: s.global.yes,
+		Signals: signals,
+	}
+	if s.canAsk() && !s.global.yes {
+		options.Confirm = s.confirmPutBack
+	}
+	result, err := rec.Run(ctx, options)
+	if err != nil {
+		return err
+	}
+	s.code = result.ExitCode
+	s.summary(result)
+	return nil
+}

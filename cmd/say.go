@@ -1,0 +1,98 @@
+package cmd
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"decree/patch"
+)
+
+// say tells people something on stderr; -q leaves it out.
+func (s *session) say(format string, args ...any) {
+	if s.global.quiet {
+		return
+	}
+	s.meter.pause()
+	fmt.Fprintf(s.env.Stderr, format+"\n", args...)
+}
+
+// note is a remark of the layers below, one line.
+func (s *session) note(text string) { s.say("decree: note: %s", oneLine(text)) }
+
+// tell gives people the result of a command on stdout; -q leaves it out, and
+// --json has an object instead.
+func (s *session) tell(format string, args ...any) {
+	if s.global.quiet || s.global.json {
+		return
+	}
+	s.meter.pause()
+	fmt.Fprintf(s.env.Stdout, format+"\n", args...)
+}
+
+// printJSON prints v on stdout, indented, without HTML escapes: a path stays readable.
+func (s *session) printJSON(v any) error {
+	s.meter.pause()
+	enc := json.NewEncoder(s.env.Stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// print runs fill on a buffered stdout.
+func (s *session) print(fill func(w io.Writer) error) error { return s.printOn(s.env.Stdout, fill) }
+
+func (s *session) printOn(out *os.File, fill func(w io.Writer) error) error {
+	s.meter.pause()
+	w := bufio.NewWriterSize(out, 64<<10)
+	err := fill(w)
+	if ferr := w.Flush(); err == nil {
+		err = ferr
+	}
+	return err
+}
+
+// oneLine makes text safe to print on one line: control characters become
+// visible, so that a name cannot move the cursor or fake a line.
+func oneLine(text string) string {
+	if !strings.ContainsFunc(text, isControl) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if isControl(r) {
+			fmt.Fprintf(&b, `\%03o`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// isControl covers C0, DEL and C1: a terminal obeys all three.
+func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
+
+// quoteWord quotes a word as a shell would want it back, if it needs quoting.
+func quoteWord(word string) string {
+	if strings.ContainsFunc(word, isControl) {
+		return patch.Quote(word)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r >= 0x80 || strings.ContainsRune("@%+=:,./_~^-", r))
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// commandLine is argv as one would type it.
+func commandLine(argv []string) string {
+	words := make([]string, len(argv))
+	for i, w := range argv {
+		words[i] = quoteWord(w)
+	}
+	return strings.Join(words, " ")
+}

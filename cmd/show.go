@@ -1,0 +1,220 @@
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+	"decree/recorder"
+)
+
+// showOptions are show's flags.
+type showOptions struct{ after, stat, manifest bool }
+
+func (s *session) showVerb() verb {
+	var o showOptions
+	return verb{
+		name: "show", category: lookCategory, args: "REF | REF:PATH", words: refWords,
+		usage: "show one record in full, or a file as it was",
+		about: `Shows a record: when, why, how it ended, who made it, what it changed. With --manifest it prints the manifest, the list of all files with their hashes.
+
+REF:PATH prints the file PATH, seen from the working directory, as it was when the record began; with --after as it was when the record ended.`,
+		examples: []example{
+			{"decree show last", "the newest record"},
+			{"decree show last --stat", "with a table of what it changed"},
+			{"decree show last:src/main.go > old.go", "a file as it was before the newest record"},
+			{"decree show '@yesterday:notes.txt'", "a file as it was at midnight yesterday"},
+		},
+		exits: []exit{{"3", "no such record, or no such file in it"}, {"5", "the content is missing from the store or damaged"}},
+		flags: s.reading(
+			boolFlag(&o.after, "with REF:PATH and --manifest: the state when the record ended", "after"),
+			boolFlag(&o.stat, "add a table of what it changed", "stat"),
+			boolFlag(&o.manifest, "print manifest.json", "manifest"),
+		),
+		action: func(ctx context.Context) error { return s.show(ctx, o) },
+	}
+}
+
+func (s *session) show(ctx context.Context, o showOptions) error {
+	words := s.words()
+	if len(words) == 0 {
+		return usagef("a REF is missing").hint("for example 'decree show last'; 'decree log' lists the records")
+	}
+	if err := s.atMost(1); err != nil {
+		return err
+	}
+	rec, err := s.forReading(ctx)
+	if err != nil {
+		return err
+	}
+	point, path, err := s.resolveWithPath(rec, words[0])
+	if err != nil {
+		return err
+	}
+	point.After = point.After || o.after
+	switch {
+	case path != "":
+		return s.showFile(ctx, rec, point, path)
+	case o.manifest:
+		return s.print(func(w io.Writer) error { return rec.Manifest(ctx, w, point.Record) })
+	case s.global.json:
+		return s.printRecord(point.Record)
+	}
+	return s.page(func(w io.Writer) error {
+		if err := s.writeRecord(w, point.Record); err != nil || !o.stat {
+			return err
+		}
+		return s.writeRecordStat(ctx, rec, w, point.Record)
+	})
+}
+
+// resolveWithPath takes REF or REF:PATH apart. A REF may hold colons itself, as
+// in @14:30, so the first colon counts whose left side is a REF.
+func (s *session) resolveWithPath(rec *recorder.Recorder, word string) (recorder.Point, string, error) {
+	point, err := s.resolve(rec, word)
+	if err == nil {
+		return point, "", nil
+	}
+	for i := range len(word) {
+		if word[i] != ':' {
+			continue
+		}
+		p, perr := s.resolve(rec, word[:i])
+		if perr != nil {
+			err = perr
+			continue
+		}
+		if word[i+1:] == "" {
+			return p, "", usagef("%s: a PATH is missing behind the colon", quoteWord(word)).hint("'decree show REF:PATH'")
+		}
+		return p, word[i+1:], nil
+	}
+	return point, "", err
+}
+
+// showFile prints a file as it was. Its bytes are checked before the last of
+// them are printed, and what is damaged is an error.
+func (s *session) showFile(ctx context.Context, rec *recorder.Recorder, point recorder.Point, path string) error {
+	paths, err := s.inTree(rec.Project(), []string{path})
+	if err != nil {
+		return err
+	}
+	content, entry, err := rec.Content(ctx, point, paths[0])
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	if s.global.json {
+		return s.printEntry(point, paths[0], entry)
+	}
+	w := bufio.NewWriterSize(s.env.Stdout, 256<<10)
+	_, err = io.Copy(w, content)
+	return errors.Join(err, w.Flush())
+}
+
+// entryJSON is a file as it was, for programs.
+type entryJSON struct {
+	Record string `json:"record"`
+	After  bool   `json:"after"`
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+	Mode   string `json:"mode"`
+	Type   string `json:"type,omitempty"`
+	Target string `json:"target,omitempty"`
+}
+
+func (s *session) printEntry(point recorder.Point, path string, e manifest.Entry) error {
+	out := entryJSON{
+		Record: point.Record.ID, After: point.After, Path: patch.Quote(path),
+		SHA256: e.SHA256.String(), Size: e.Size, Mode: patch.FormatMode(e.Mode),
+	}
+	if e.Type == manifest.Symlink {
+		out.Type, out.Target = "symlink", patch.Quote(e.Target)
+	}
+	return s.printJSON(out)
+}
+
+// writeRecord prints a record for people.
+func (s *session) writeRecord(w io.Writer, r *history.Record) error {
+	labels, err := s.labelsOf(r.ID)
+	if err != nil {
+		return err
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); text != "" {
+			fmt.Fprintf(tw, "%s\t%s\n", name, text)
+		}
+	}
+	row("record", "%s", r.ID)
+	row("labels", "%s", list(labels))
+	row("reason", "%s", r.Reason)
+	row("status", "%s", statusInWords(r))
+	row("about", "%s", strings.Join(strings.Split(oneLine(r.Description), `\012`), " "))
+	if r.Reason == history.Run {
+		row("command", "%s", commandLine(r.Command))
+		row("in", "%s", patch.Quote(r.Cwd))
+		row("ended", "%s", endedText(r))
+	}
+	row("when", "%s (%s)", s.clock(r.Started), s.ago(r.Started))
+	row("took", "%s", took(r))
+	row("tree", "%s, %s", count(r.Files, "file"), size(r.Bytes))
+	if text := changesOf(r); text != "" {
+		row("changed", "%s", changesInWords(r.Changes))
+	}
+	row("by", "%s", actorText(r.Actor))
+	row("of", "%s", r.Parent)
+	for _, path := range r.Unrecorded {
+		row("unrecorded", "%s", patch.Quote(path))
+	}
+	row("files", ".decree/runs/%s/", r.ID)
+	return tw.Flush()
+}
+
+// endedText is a run's exit status and attempts.
+func endedText(r *history.Record) string {
+	if r.ExitCode == nil {
+		return ""
+	}
+	text := fmt.Sprintf("exit status %d", *r.ExitCode)
+	if r.Attempts > 1 {
+		text += fmt.Sprintf(" after %d attempts", r.Attempts)
+	}
+	return text
+}
+
+func actorText(a history.Actor) string {
+	text := a.User + "@" + a.Host
+	for _, part := range []struct{ name, value string }{{"agent", a.Agent}, {"session", a.Session}} {
+		if part.value != "" {
+			text += ", " + part.name + " " + part.value
+		}
+	}
+	if a.Turn > 0 {
+		text += fmt.Sprintf(", turn %d", a.Turn)
+	}
+	return oneLine(text)
+}
+
+// writeRecordStat adds the table of a record's changes.diff.
+func (s *session) writeRecordStat(ctx context.Context, rec *recorder.Recorder, w io.Writer, r *history.Record) error {
+	source := s.recordDiff(ctx, rec, r, nil)
+	var stat diffstat
+	err := source.read(func(d io.Reader) (err error) {
+		stat, err = readStat(d, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return stat.write(w, s.paint(s.env.Stdout))
+}

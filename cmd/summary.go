@@ -1,0 +1,129 @@
+package cmd
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+	"decree/recorder"
+)
+
+// summaryFiles is how many changed files a summary names.
+const summaryFiles = 8
+
+// summary says on stderr what a run did, what was done about it, and what the
+// next commands are.
+func (s *session) summary(result *recorder.RunResult) {
+	if s.global.quiet {
+		return
+	}
+	s.meter.stop()
+	r := result.Record
+	p := s.paint(s.env.Stderr)
+	s.say("%s %s %s", p.in(bold, "decree:"), r.ID, outcome(result))
+	if len(result.Changes) > 0 {
+		s.say("  %s", changesInWords(r.Changes))
+		s.changedFiles(result.Changes)
+	}
+	for _, n := range result.Notes {
+		s.note(n)
+	}
+	for _, n := range nextCommands(result) {
+		s.say("  %s  %s", p.in(cyan, fmt.Sprintf("%-*s", nextWidth(r.ID), n.line)), n.what)
+	}
+}
+
+// outcome is how the command ended and what became of its changes.
+func outcome(result *recorder.RunResult) string {
+	r := result.Record
+	text := "succeeded"
+	if r.Status != history.StatusSucceeded {
+		text = "failed (" + ending(result) + ")"
+	}
+	if r.Attempts > 1 {
+		text += fmt.Sprintf(" after %d attempts", r.Attempts)
+	}
+	if t := took(r); t != "" {
+		text += " in " + t
+	}
+	switch {
+	case len(result.Changes) == 0:
+		return text + "; it changed nothing"
+	case result.PutBack:
+		return text + "; what it changed was put back:"
+	case r.Status == history.StatusSucceeded:
+		return text + "; it changed:"
+	}
+	return text + "; what it changed is still there:"
+}
+
+// ending says why a command counts as failed.
+func ending(result *recorder.RunResult) string {
+	last := result.Last
+	switch {
+	case last.NotStarted != nil:
+		return oneLine(last.NotStarted.Error())
+	case last.TimedOut:
+		return "timeout"
+	case last.Interrupted != nil:
+		return "stopped by " + last.Interrupted.String()
+	case last.Signal != "":
+		return "ended by " + last.Signal
+	}
+	return fmt.Sprintf("exit status %d", last.ExitCode)
+}
+
+// changedFiles names the first files, directories only where nothing else changed.
+func (s *session) changedFiles(changes []manifest.Change) {
+	files := make([]manifest.Change, 0, len(changes))
+	for _, c := range changes {
+		if !dirOnly(c) {
+			files = append(files, c)
+		}
+	}
+	if len(files) == 0 {
+		files = changes
+	}
+	var b strings.Builder
+	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for i, c := range files {
+		if i == summaryFiles {
+			break
+		}
+		fmt.Fprintf(tw, "    %s\t%s\n", changeWord(c.Old, c.New), patch.Quote(c.Path)+slash(c.Old, c.New))
+	}
+	tw.Flush()
+	s.say("%s", strings.TrimRight(b.String(), "\n"))
+	if n := len(files) - summaryFiles; n > 0 {
+		s.say("    and %s more", count(n, "path"))
+	}
+}
+
+// dirOnly says whether a change is of directories alone.
+func dirOnly(c manifest.Change) bool {
+	return (c.Old == nil || c.Old.Type == manifest.Dir) && (c.New == nil || c.New.Type == manifest.Dir)
+}
+
+// nextCommands are what one may want to do after a run.
+func nextCommands(result *recorder.RunResult) []example {
+	id := result.Record.ID
+	if len(result.Changes) == 0 {
+		return nil
+	}
+	if result.PutBack {
+		return []example{
+			{"decree apply " + id, "bring its work back"},
+			{"decree diff " + id, "see what it had changed"},
+			{"decree log", "all records"},
+		}
+	}
+	return []example{
+		{"decree diff " + id, "see what it changed"},
+		{"decree revert " + id, "take it back"},
+	}
+}
+
+func nextWidth(id string) int { return len("decree revert ") + len(id) }

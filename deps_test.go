@@ -1,0 +1,66 @@
+package decree_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// layers is the import graph that ARCHITECTURE.md draws: what each package may
+// import of decree's own. A new package is a new line here and there.
+var layers = map[string]string{
+	"patch":         "",
+	"ignorefile":    "",
+	"runner":        "",
+	"disk":          "",
+	"disk/disktest": "disk",
+	"manifest":      "patch",
+	"store":         "disk manifest",
+	"capture":       "disk ignorefile manifest patch store",
+	"worktree":      "disk manifest patch",
+	"project":       "disk",
+	"history":       "disk manifest patch project store",
+	"plan":          "manifest patch worktree",
+	"recorder":      "capture disk history ignorefile manifest patch plan project runner store worktree",
+	"cmd":           "disk history manifest patch plan project recorder runner worktree",
+	"cmd/decree":    "cmd",
+}
+
+// TestImportsPointOneWay holds the graph: an import that is not drawn fails, and
+// so does a package that the graph does not know.
+func TestImportsPointOneWay(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}}:{{join .Imports " "}}`, "./...").Output()
+	require.NoError(t, err)
+	seen := 0
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		path, imports, _ := strings.Cut(line, ":")
+		if path == "decree" {
+			continue // this test
+		}
+		name := strings.TrimPrefix(path, "decree/")
+		allowed, known := layers[name]
+		require.True(t, known, "%s is not in the graph", name)
+		seen++
+		for _, imp := range strings.Fields(imports) {
+			dep, ours := strings.CutPrefix(imp, "decree/")
+			if ours {
+				require.Contains(t, strings.Fields(allowed), dep, "%s imports %s", name, dep)
+			}
+		}
+	}
+	require.Equal(t, len(layers), seen, "the graph names a package that is gone")
+}
+
+// TestPureOnesTouchNoFiles holds that patch and ignorefile stay free of the
+// file system, so that every byte they decide on comes by argument.
+func TestPureOnesTouchNoFiles(t *testing.T) {
+	for _, name := range []string{"patch", "ignorefile"} {
+		out, err := exec.Command("go", "list", "-f", `{{join .Imports " "}}`, "./"+name).Output()
+		require.NoError(t, err)
+		for _, imp := range strings.Fields(string(out)) {
+			require.NotContains(t, []string{"os", "io/fs", "os/exec", "syscall", "path/filepath"}, imp, name)
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package recorder
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"decree/capture"
+	"decree/disk"
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+	"decree/plan"
+	"decree/project"
+	"decree/worktree"
+)
+
+const (
+	logFile     = "routine.log"
+	diffFile    = "changes.diff"
+	failureFile = "failure-context.md"
+)
+
+type writerTo = io.Writer
+
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// openLog makes a new routine.log in the run directory and holds it open: a
+// command that deletes the directory does not take the log along.
+func (u *run) openLog() error {
+	if u.log != nil {
+		u.log.Close()
+		u.log = nil
+	}
+	dir, err := u.r.history.EnsureRun(u.rec.ID)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := dir.Remove(logFile); err != nil && !isMissing(err) {
+		return err
+	}
+	u.log, err = project.CreateFile(dir, logFile, project.PrivateFile)
+	return err
+}
+
+// file keeps an attempt's diff and log before the next one overwrites them.
+func (u *run) file(n int) error {
+	for _, name := range []string{diffFile, logFile} {
+		err := u.r.history.ReplaceFile(u.rec.ID, fmt.Sprintf("attempts/%d/%s", n, name), func(w io.Writer) error {
+			return u.copyOut(name, w)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *run) copyOut(name string, w io.Writer) error {
+	if name == logFile {
+		return copyFile(w, u.log)
+	}
+	f, err := u.r.history.OpenFile(u.rec.ID, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
+}
+
+func copyFile(w io.Writer, f disk.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, io.NewSectionReader(f, 0, info.Size))
+	return err
+}
+
+// examine walks after an attempt, under the frozen rules, and writes changes.diff.
+func (u *run) examine(ctx context.Context, n int) error {
+	r := u.r
+	if err := r.project.EnsureDecree(); err != nil {
+		return err
+	}
+	frozen := u.opened.Rules
+	if frozen == nil {
+		frozen = []history.Rule{}
+	}
+	res, err := r.observe(ctx, u.x, look{phase: "comparing", frozen: frozen, afterRun: true, unlimited: true})
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	changes, err := r.since(u.before, u.since, u.at, res)
+	if err != nil {
+		return err
+	}
+	if err := u.x.w.Flush(); err != nil {
+		return err
+	}
+	if err := res.Commit(); err != nil {
+		return err
+	}
+	u.since, u.at, u.changes = changes, res.Tree, changes
+	u.hidden = res.Hidden
+	u.unreadable(res)
+	stat, sum, err := u.writeDiff(ctx)
+	if err != nil {
+		return err
+	}
+	u.rec.After, u.rec.DiffSHA256, u.rec.Changes = res.Tree, sum, counts(stat)
+	if u.after, err = r.saveAfter(u.x, res, u.before, changes); err != nil {
+		return err
+	}
+	if u.o.Attempts > 1 {
+		tail, err := tailOf(u.log, logTail)
+		if err != nil {
+			return err
+		}
+		u.tried = append(u.tried, tried{n, u.res.Last, changes, stat, tail})
+	}
+	return nil
+}
+
+// unreadable notes what cannot be read now and could be before: a put-back
+// that needs it must not be tried.
+func (u *run) unreadable(res *capture.Result) {
+	before := u.opened.Record.Unrecorded
+	u.lost = nil
+	all := slices.Clone(before)
+	for _, p := range res.Unrecorded {
+		if !slices.Contains(before, p) {
+			u.lost = append(u.lost, p)
+			all = append(all, p)
+		}
+	}
+	slices.Sort(all)
+	u.rec.Unrecorded = all
+	if len(u.lost) > 0 {
+		u.say("not readable after the command, and not recorded: %s", some(u.lost))
+	}
+	if len(res.Special) > 0 && len(u.tried) == 0 {
+		u.say("not recorded, neither file, directory nor link: %s", some(res.Special))
+	}
+}
+
+// writeDiff writes changes.diff into the run directory.
+func (u *run) writeDiff(ctx context.Context) (stat patch.Stat, sum manifest.Hash, err error) {
+	hash := sha256.New()
+	err = u.r.history.ReplaceFile(u.rec.ID, diffFile, func(w io.Writer) error {
+		hash.Reset()
+		stat, err = u.r.writeChanges(ctx, io.MultiWriter(w, hash), u.changes)
+		return err
+	})
+	hash.Sum(sum[:0])
+	return stat, sum, err
+}
+
+// giveUp ends a failed run: the tree goes back unless it is to be kept.
+func (u *run) giveUp(ctx context.Context) error {
+	u.rec.Status = history.StatusFailed
+	if u.o.Keep {
+		return nil
+	}
+	if u.res.Last.PTY && u.o.Confirm != nil && len(u.changes) > 0 {
+		if u.o.Confirm(PutBack{u.rec.ID, u.changes, u.rec.Changes}) == No {
+			return nil
+		}
+	}
+	if err := u.putBack(ctx, "end"); err != nil {
+		u.res.ExitCode = 125
+		u.say("not put back: %v", err)
+		return nil
+	}
+	u.rec.Status = history.StatusReverted
+	u.res.PutBack = len(u.changes) > 0
+	return nil
+}
+
+// cleanSlate takes the tree back before the last attempt and tells it why the
+// earlier ones failed.
+func (u *run) cleanSlate(ctx context.Context) error {
+	if err := u.putBack(ctx, "clean"); err != nil {
+		return u.unfinished("the tree could not be put back for the last attempt", err)
+	}
+	text := failureContext(u.o.Args, u.o.Attempts, u.tried)
+	return u.r.history.ReplaceFile(u.rec.ID, failureFile, history.Bytes(text))
+}
+
+// putBackMeta is in the journal of a put-back, for a recovery: after the last
+// attempt, a run whose tree is back has ended as reverted.
+type putBackMeta struct {
+	Run  string `json:"run"`
+	Last bool   `json:"last"`
+}
+
+// putBack takes the tree back to the manifest, by the same code as revert.
+func (u *run) putBack(ctx context.Context, which string) error {
+	if len(u.lost) > 0 {
+		return fmt.Errorf("%s cannot be read, so it is not known what would be overwritten", some(u.lost))
+	}
+	if len(u.changes) == 0 {
+		return nil
+	}
+	p, err := plan.To(ctx, u.r.tree, u.changes, u.r.store, false)
+	if err != nil {
+		return err
+	}
+	if c := p.Conflicts(); len(c) > 0 {
+		return &ConflictError{Verb: "run", Subject: "the command left", Items: c}
+	}
+	// What the run's end needs to be recorded is in the log of open records
+	// before anything moves.
+	u.opened.Record = u.rec
+	if which == "end" {
+		if err := u.saveEnd(); err != nil {
+			return err
+		}
+	}
+	meta, err := encodeMeta(putBackMeta{u.rec.ID, which == "end"})
+	if err != nil {
+		return err
+	}
+	out, err := u.r.move(ctx, u.x, worktree.Plan{ID: u.rec.ID + "-" + which, Steps: p.Steps, Meta: meta})
+	if err != nil {
+		return err
+	}
+	for _, d := range out.Stayed {
+		u.say("%s stays: it holds ignored or later files", patch.Quote(d))
+	}
+	for _, n := range out.Notes {
+		u.say("%s", n)
+	}
+	return nil
+}
+
+// saveEnd makes the open record hold the end as far as it is known, so that a
+// recovery after a death in the put-back need not look at the tree again.
+func (u *run) saveEnd() error {
+	files, err := u.store()
+	if err != nil {
+		return err
+	}
+	return u.r.saveEnding(u.opened, u.rec, files, u.after)
+}
+
+// store puts the run directory's files into the store, durably, after writing
+// again what the command deleted.
+func (u *run) store() (map[string]manifest.Hash, error) {
+	if err := u.mend(); err != nil {
+		return nil, err
+	}
+	if n := u.rec.Attempts; n > 1 {
+		if err := u.file(n); err != nil {
+			return nil, err
+		}
+	}
+	files, err := u.r.history.StoreFiles(u.x.w, u.rec.ID)
+	if err != nil {
+		return nil, err
+	}
+	return files, u.x.w.Flush()
+}
+
+// finish closes the record.
+func (u *run) finish() error {
+	code := u.res.ExitCode
+	u.rec.ExitCode = &code
+	u.rec.Ended = u.r.now(u.rec.Started)
+	u.rec.Duration = u.rec.Ended.Sub(u.rec.Started)
+	files, err := u.store()
+	if err != nil {
+		return err
+	}
+	if u.hidden > 0 {
+		u.say("an ignore file that the command changed would hide %d recorded files; they stay recorded in this run", u.hidden)
+	}
+	err = u.r.history.Finish(history.Closing{
+		Record: u.rec, Tree: u.opened.Tree, AfterTree: u.after, Files: files, Effects: u.opened.Effects,
+		Audit: u.r.audit("record", string(u.rec.Status)),
+	})
+	if err != nil {
+		return err
+	}
+	u.res.Record, u.res.Changes = u.rec, u.changes
+	return u.r.afterRecord()
+}

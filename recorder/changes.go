@@ -1,0 +1,59 @@
+package recorder
+
+import (
+	"context"
+	"io"
+
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+)
+
+// stored is a patch.Content whose bytes are in the store.
+type stored struct {
+	objects interface {
+		Open(manifest.Hash) (io.ReadCloser, int64, error)
+	}
+	hash manifest.Hash
+}
+
+// Open reads the object; its hash is checked at the end.
+func (s stored) Open() (io.ReadCloser, error) {
+	rc, _, err := s.objects.Open(s.hash)
+	return rc, err
+}
+
+// writeChanges writes changes as a changes.diff. Contents come from the store,
+// never from the tree, so the diff cannot differ from the hashes that it names.
+func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []manifest.Change) (patch.Stat, error) {
+	cfg := r.project.Config
+	pw := patch.NewWriter(w, patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText})
+	for i, c := range changes {
+		if i%256 == 0 {
+			r.progress(Progress{Phase: "comparing", Done: int64(i), Total: int64(len(changes))})
+		}
+		err := pw.Write(ctx, patch.Change{
+			Path: c.Path, Old: c.Old, New: c.New, OldContent: r.content(c.Old), NewContent: r.content(c.New),
+		})
+		if err != nil {
+			return patch.Stat{}, err
+		}
+	}
+	err := pw.Close()
+	return pw.Stat(), err
+}
+
+func (r *Recorder) content(e *manifest.Entry) patch.Content {
+	if e == nil || e.Type != manifest.Regular {
+		return nil
+	}
+	return stored{r.store, e.SHA256}
+}
+
+// counts are a diff's figures as run.json has them.
+func counts(s patch.Stat) history.Changes {
+	return history.Changes{
+		Created: s.Created, Modified: s.Modified, Deleted: s.Deleted,
+		AddedLines: int(s.AddedLines), RemovedLines: int(s.RemovedLines),
+	}
+}

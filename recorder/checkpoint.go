@@ -1,0 +1,78 @@
+package recorder
+
+import (
+	"context"
+	"strings"
+
+	"decree/history"
+	"decree/project"
+)
+
+// CheckpointOptions are a checkpoint's.
+type CheckpointOptions struct {
+	Description          string
+	Reason               string // manual (also ""), auto, publish
+	Label                string
+	SkipUnreadable, Full bool
+	Yes                  bool
+}
+
+// Checkpoint records the tree as it is.
+func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*history.Record, error) {
+	reason, err := checkpointReason(o)
+	if err != nil {
+		return nil, err
+	}
+	x, err := r.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	id, started, err := r.history.NewID()
+	if err != nil {
+		return nil, err
+	}
+	res, err := r.observe(ctx, x, look{phase: "recording", full: o.Full, skipUnreadable: o.SkipUnreadable, unlimited: o.Yes})
+	if err != nil {
+		return nil, err
+	}
+	defer res.Close()
+	r.tell(res)
+	spec, err := r.keep(x, res)
+	if err != nil {
+		return nil, err
+	}
+	rec := &history.Record{
+		ID: id, Chain: id[:16], Reason: reason, Status: history.StatusSucceeded, Description: o.Description,
+		Started: started, Ended: r.now(started), Unrecorded: res.Unrecorded, Files: res.Files, Bytes: res.Bytes,
+		Before: res.Tree, After: res.Tree, Actor: r.opt.Actor,
+	}
+	rec.Duration = rec.Ended.Sub(rec.Started)
+	c := history.Closing{Record: rec, Tree: spec, Audit: r.audit("record", "done")}
+	if o.Label != "" {
+		c.Effects.Labels = map[string]string{o.Label: id}
+	}
+	err = r.history.Add(c, []history.RunFile{{Name: "manifest.json", Write: res.WriteManifest, LinkFrom: r.twin(res.Tree)}})
+	if err != nil {
+		return nil, err
+	}
+	return rec, r.afterRecord()
+}
+
+func checkpointReason(o CheckpointOptions) (history.Reason, error) {
+	if strings.ContainsAny(o.Description, "\n\r") {
+		return "", &project.Error{Kind: project.Usage, Msg: "a description is one line"}
+	}
+	if o.Label != "" {
+		if err := history.CheckLabel(o.Label); err != nil {
+			return "", err
+		}
+	}
+	switch reason := history.Reason(o.Reason); reason {
+	case "":
+		return history.Manual, nil
+	case history.Manual, history.Auto, history.Publish:
+		return reason, nil
+	}
+	return "", &project.Error{Kind: project.Usage, Msg: "reason " + o.Reason + ": not manual, auto or publish"}
+}

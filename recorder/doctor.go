@@ -1,0 +1,256 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"decree/history"
+	"decree/worktree"
+)
+
+// Level grades a check.
+type Level string
+
+const (
+	OK      Level = "ok"
+	Info    Level = "info"
+	Warning Level = "warning"
+	Error   Level = "error"
+)
+
+// Check is one thing that doctor looked at.
+type Check struct {
+	Level Level
+	Name  string // what was looked at: "records"
+	Text  string // what was found
+	Hint  string // what to do about it
+	Fixed bool   // it was found wrong and mended
+}
+
+const repairHint = "'decree doctor --repair' mends it"
+
+// Doctor looks at the project in small checks. With repair it mends what can be
+// mended without deleting anything that holds a user's bytes.
+func (r *Recorder) Doctor(ctx context.Context, repair bool) ([]Check, error) {
+	d := &doctor{r: r}
+	if repair {
+		x, err := r.enterForRepair(ctx, d)
+		if err != nil {
+			return d.checks, err
+		}
+		defer x.close()
+	}
+	for _, check := range []func(context.Context, bool) error{
+		d.place, d.private, d.waiting, d.records, d.files, d.packs, d.audit,
+	} {
+		if err := check(ctx, repair); err != nil {
+			return d.checks, err
+		}
+	}
+	return d.checks, nil
+}
+
+// enterForRepair locks and recovers, and counts what was recovered as mended.
+func (r *Recorder) enterForRepair(ctx context.Context, d *doctor) (*writing, error) {
+	x, err := r.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	done, err := r.recover(ctx, x, false)
+	for _, f := range done {
+		d.add(Warning, "recovery", f.What, "", true)
+	}
+	if err != nil {
+		x.close()
+		return nil, err
+	}
+	return x, nil
+}
+
+type doctor struct {
+	r      *Recorder
+	checks []Check
+}
+
+func (d *doctor) add(l Level, name, text, hint string, fixed bool) {
+	d.checks = append(d.checks, Check{l, name, text, hint, fixed})
+}
+
+func (d *doctor) place(context.Context, bool) error {
+	p := d.r.project
+	d.add(OK, "project", fmt.Sprintf("root %s, store %s", p.Root, p.StorePath), "", false)
+	if p.Decree == nil {
+		d.add(Warning, "project", ".decree is missing", repairHint, false)
+	}
+	return nil
+}
+
+// private looks at the store's mode: it holds copies of everything.
+func (d *doctor) private(context.Context, bool) error {
+	info, err := d.r.project.Store.Self()
+	if err != nil {
+		return err
+	}
+	if info.Mode&0o077 == 0 {
+		d.add(OK, "privacy", "the store is yours alone", "", false)
+		return nil
+	}
+	d.add(Warning, "privacy", fmt.Sprintf("the store's mode is %o, others can look into it", info.Mode), "the next writing command takes it back to you alone", false)
+	return nil
+}
+
+// waiting looks for what a dead process left; a repair has put it right already.
+func (d *doctor) waiting(context.Context, bool) error {
+	list, err := d.r.Waiting()
+	if err != nil {
+		return err
+	}
+	journals, err := d.r.project.Store.OpenDir("txn")
+	if err == nil {
+		defer journals.Close()
+		pending, err := worktree.Pending(journals)
+		if err != nil {
+			return err
+		}
+		for _, j := range pending {
+			text := "transaction " + j.ID + " was interrupted"
+			if j.Err != nil {
+				text = j.Err.Error()
+			}
+			list = append(list, text)
+		}
+	} else if !isMissing(err) {
+		return err
+	}
+	if len(list) == 0 {
+		d.add(OK, "recovery", "nothing waits", "", false)
+		return nil
+	}
+	d.add(Warning, "recovery", strings.Join(list, "; "), "'decree recover' finishes it or takes it back, unless its process still runs", false)
+	return nil
+}
+
+// records compares .decree/runs with the store.
+func (d *doctor) records(_ context.Context, repair bool) error {
+	list, err := d.r.history.List(history.ListOptions{})
+	if err != nil {
+		return err
+	}
+	warnings := list.Warnings()
+	if len(warnings) == 0 {
+		d.add(OK, "records", fmt.Sprintf("%d, all readable", len(list.Records)), "", false)
+		return nil
+	}
+	level := Warning
+	if len(list.Damaged) > 0 {
+		level = Error
+	}
+	if !repair {
+		for _, w := range warnings {
+			d.add(level, "records", w, repairHint, false)
+		}
+		return nil
+	}
+	rep, err := d.r.history.Repair()
+	if err != nil {
+		return err
+	}
+	if n := len(rep.Rewritten); n > 0 {
+		d.add(level, "records", fmt.Sprintf("run.json written again: %s", some(rep.Rewritten)), "", true)
+	}
+	if n := len(rep.Restored); n > 0 {
+		d.add(level, "records", fmt.Sprintf("brought back from the store: %s", some(rep.Restored)), "", true)
+	}
+	for id, lost := range rep.Lost {
+		d.add(Error, "records", fmt.Sprintf("%s: the store has no copy of %s", id, some(lost)), "the other files of the record are back", false)
+	}
+	for _, l := range rep.Left {
+		d.add(Error, "records", fmt.Sprintf("%s: %v", l.ID, l.Err), "it was left where it is; move it away if it is of no use", false)
+	}
+	return nil
+}
+
+// files hashes the plain files of the records.
+func (d *doctor) files(ctx context.Context, repair bool) error {
+	list, err := d.r.history.List(history.ListOptions{Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
+	if err != nil {
+		return err
+	}
+	v := &verifier{r: d.r}
+	good := 0
+	for _, rec := range list.Records {
+		files, err := d.r.history.RecordFiles(rec.ID)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			bad := v.file(rec.ID, f)
+			if bad == nil {
+				good++
+				continue
+			}
+			fixed := false
+			if repair {
+				fixed = d.r.history.RewriteFile(rec.ID, f) == nil
+			}
+			d.add(Error, "files", fmt.Sprintf("%s of %s: %v", f.Name, rec.ID, bad), repairHint, fixed)
+		}
+	}
+	d.add(OK, "files", fmt.Sprintf("%d files of records match their hashes", good), "", false)
+	return nil
+}
+
+// packs opens the store's index; contents are read by verify --all.
+func (d *doctor) packs(context.Context, bool) error {
+	stats, err := d.r.store.Stats()
+	if err != nil {
+		d.add(Error, "store", err.Error(), "'decree verify --all' says which records it concerns", false)
+		return nil
+	}
+	d.add(OK, "store", fmt.Sprintf("%d contents in %d packs, %d bytes", stats.Objects, stats.Packs, stats.Bytes), "", false)
+	return nil
+}
+
+func (d *doctor) audit(context.Context, bool) error {
+	report, err := d.r.history.ReadAudit(func(*history.Operation) error { return nil })
+	if err != nil {
+		return err
+	}
+	if report.Broken == 0 {
+		d.add(OK, "audit", fmt.Sprintf("%d operations, the chain is whole", report.Lines), "", false)
+		return nil
+	}
+	d.add(Error, "audit", fmt.Sprintf("the chain is broken at line %d", report.Broken), "what came before that line can be trusted", false)
+	return nil
+}
+
+// SetLabel gives a record a label; with ref "" it takes the label away.
+func (r *Recorder) SetLabel(ctx context.Context, name, ref string) (id string, err error) {
+	if err := history.CheckLabel(name); err != nil {
+		return "", err
+	}
+	x, err := r.enter(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer x.close()
+	if ref == "" {
+		err = r.history.DeleteLabel(name)
+	} else {
+		var to history.Ref
+		if to, err = r.history.Resolve(ref, r.opt.Location); err == nil {
+			id, err = to.ID, r.history.SetLabel(name, to.ID)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	o := r.audit("label", "done")
+	o.Record, o.Detail = id, name
+	return id, r.history.Audit(o)
+}
+

@@ -1,0 +1,405 @@
+package recorder
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"decree/disk"
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+	"decree/plan"
+	"decree/project"
+	"decree/worktree"
+)
+
+// MoveResult says what a revert, apply or restore did, or would do.
+type MoveResult struct {
+	Record  *history.Record // nil: a dry run, or nothing to do
+	Plan    *plan.Plan
+	Outcome *worktree.Outcome
+	Notes   []string
+}
+
+// ConflictError refuses a move: nothing was changed.
+type ConflictError struct {
+	Verb    string // "revert"
+	Subject string // "run 2026112107015900-0 left"
+	Items   []plan.Item
+	Advice  string
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%d paths differ from what %s", len(e.Items), e.Subject)
+}
+
+// Category is Refused.
+func (e *ConflictError) Category() project.Kind { return project.Refused }
+
+// Hint is the next step to take.
+func (e *ConflictError) Hint() string { return e.Advice }
+
+// journals opens the place of the transactions' journals.
+func (r *Recorder) journals() (disk.Dir, error) {
+	dir, err := r.project.Store.OpenDir("txn")
+	if !isMissing(err) {
+		return dir, err
+	}
+	if dir, err = project.MakeDir(r.project.Store, "txn", project.PrivateDir); err != nil {
+		return nil, err
+	}
+	return dir, r.project.Store.Sync()
+}
+
+// mover opens the tree for moving, and the place of its journals.
+func (r *Recorder) mover() (*worktree.Tree, disk.Dir, func(), error) {
+	if err := r.project.EnsureDecree(); err != nil {
+		return nil, nil, nil, err
+	}
+	tmp, err := r.project.Decree.OpenDir("tmp")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	journals, err := r.journals()
+	if err != nil {
+		tmp.Close()
+		return nil, nil, nil, err
+	}
+	t := worktree.Open(r.project.Dir, worktree.Options{Tmp: tmp, Store: r.store})
+	return t, journals, func() { tmp.Close(); journals.Close() }, nil
+}
+
+// move makes one transaction. Its errors are given their kind: what is not as
+// it was looked at is a refusal, a hash that does not match is one of integrity.
+func (r *Recorder) move(ctx context.Context, x *writing, p worktree.Plan) (*worktree.Outcome, error) {
+	t, journals, done, err := r.mover()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	r.progress(Progress{Phase: "moving", Total: int64(len(p.Steps))})
+	out, err := t.Move(ctx, p, x.w, journals)
+	return out, moveError(err)
+}
+
+func moveError(err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := project.Failed
+	var conflict *worktree.ConflictError
+	var mismatch *worktree.MismatchError
+	var link *worktree.LinkError
+	switch {
+	case errors.As(err, &mismatch):
+		kind = project.Integrity
+	case errors.As(err, &conflict), errors.As(err, &link):
+		kind = project.Refused
+	}
+	var moved *worktree.Error
+	state := "nothing was changed"
+	if errors.As(err, &moved) && moved.Moved {
+		state = "it was taken back, the tree is as it was"
+		if !moved.RolledBack {
+			state = "it could not be taken back whole; 'decree recover' tries again"
+		}
+	}
+	return &project.Error{Kind: kind, Err: fmt.Errorf("%w; %s", err, state)}
+}
+
+// lookError gives a refusal to look at a path its kind.
+func lookError(err error) error {
+	var link *worktree.LinkError
+	var special *worktree.SpecialError
+	var forbidden *worktree.ForbiddenError
+	if errors.As(err, &link) || errors.As(err, &special) || errors.As(err, &forbidden) {
+		return &project.Error{Kind: project.Refused, Err: fmt.Errorf("%w; nothing was changed", err)}
+	}
+	return err
+}
+
+// action is a move of the tree that becomes a record.
+type action struct {
+	reason      history.Reason
+	description string
+	parents     []string
+	plan        *plan.Plan
+	effects     []history.StatusEffect
+	undid       []undid // the statuses as they were, so that this can be undone
+	label       string
+
+	// full is set by a restore: the tree before it, which was captured.
+	full *fullTree
+}
+
+// fullTree is a captured tree that a record holds whole.
+type fullTree struct {
+	spec       *history.TreeSpec
+	id         manifest.Hash
+	files      int
+	bytes      int64
+	unrecorded []string
+}
+
+// undid is in the record of a revert or apply: what it changed about others.
+type undid struct {
+	ID       string         `json:"id"`
+	Status   history.Status `json:"status"`
+	UndoneBy string         `json:"undone_by,omitempty"`
+}
+
+// ending is what closes an action's or a failed run's record; it stands in the
+// open record, so that a recovery needs nothing else.
+type ending struct {
+	Record    *history.Record          `json:"record"`
+	Files     map[string]manifest.Hash `json:"files"`
+	Tree      *history.TreeSpec        `json:"tree"`
+	AfterTree *history.TreeSpec        `json:"after_tree"`
+}
+
+// extraEnding is the ending's place in an open record.
+const extraEnding = "ending"
+
+// perform stores what the action displaces and brings, opens its record, moves
+// the tree and closes the record, in one transaction.
+func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.Record, *worktree.Outcome, error) {
+	id, started, err := r.history.NewID()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := r.storeSteps(x, a.plan); err != nil {
+		return nil, nil, err
+	}
+	end, err := r.prepareEnding(ctx, x, a, &history.Record{
+		ID: id, Chain: id[:16], Reason: a.reason, Status: history.StatusSucceeded, Description: a.description,
+		Started: started, Actor: r.opt.Actor,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := x.w.Flush(); err != nil {
+		return nil, nil, err
+	}
+	opened, err := r.openAction(a, end)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out *worktree.Outcome
+	out, err = r.move(ctx, x, worktree.Plan{ID: id, Steps: bare(a.plan.Steps), Commit: func(*worktree.Outcome) error {
+		return r.closeAction(opened, end)
+	}})
+	if err != nil {
+		r.auditFailure(string(a.reason), id, err)
+		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
+	}
+	return end.Record, out, r.afterRecord()
+}
+
+// abandonUnlessMoved drops the open record of a move that left nothing in the
+// tree; otherwise it stays for the recovery.
+func (r *Recorder) abandonUnlessMoved(id string, err error) error {
+	var moved *worktree.Error
+	if errors.As(err, &moved) && moved.Moved && !moved.RolledBack {
+		return nil
+	}
+	return r.history.Abandon(id)
+}
+
+// bare are the steps with their contents left to the store, which has them all.
+func bare(steps []worktree.Step) []worktree.Step {
+	out := make([]worktree.Step, len(steps))
+	for i, s := range steps {
+		s.Content = nil
+		out[i] = s
+	}
+	return out
+}
+
+// storeSteps stores the bytes that steps displace and bring, and checks that
+// each is what its hash says.
+func (r *Recorder) storeSteps(x *writing, p *plan.Plan) error {
+	for i, s := range p.Steps {
+		r.progress(Progress{Phase: "checking", Done: int64(i), Total: int64(len(p.Steps))})
+		if err := r.storeSide(x, s.Path, s.From, func() (io.ReadCloser, error) { return r.tree.Read(s.Path) }); err != nil {
+			return err
+		}
+		if err := r.storeSide(x, s.Path, s.To, s.Content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Recorder) storeSide(x *writing, path string, e *manifest.Entry, content func() (io.ReadCloser, error)) error {
+	if e == nil || e.Type != manifest.Regular || x.w.Has(e.SHA256) {
+		return nil
+	}
+	if content == nil {
+		return &project.Error{Kind: project.Integrity, Msg: patch.Quote(path) + ": its content is neither in the diff nor in the store"}
+	}
+	rc, err := content()
+	if err != nil {
+		return contentError(err)
+	}
+	defer rc.Close()
+	sum, _, err := x.w.Put(rc, e.Size)
+	if err != nil {
+		return contentError(err)
+	}
+	if sum != e.SHA256 {
+		return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s: content is %s, should be %s; nothing was changed", patch.Quote(path), sum, e.SHA256)}
+	}
+	return nil
+}
+
+// contentError gives a diff that does not fit its own hashes the kind of integrity.
+func contentError(err error) error {
+	var mismatch *patch.MismatchError
+	if errors.As(err, &mismatch) {
+		return &project.Error{Kind: project.Integrity, Err: fmt.Errorf("%w; nothing was changed", err)}
+	}
+	return err
+}
+
+// prepareEnding stores the record's diff and trees and fills in its facts.
+func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, rec *history.Record) (*ending, error) {
+	changes := a.plan.Changes()
+	sum, stat, err := r.storeDiff(ctx, x, changes)
+	if err != nil {
+		return nil, err
+	}
+	rec.DiffSHA256, rec.Changes = sum, counts(stat)
+	end := &ending{Record: rec, Files: map[string]manifest.Hash{diffFile: sum}}
+	if len(a.parents) > 0 {
+		rec.Parent = a.parents[0]
+	}
+	if err := addExtra(rec, a); err != nil {
+		return nil, err
+	}
+	if a.full != nil {
+		rec.Before, rec.Files, rec.Bytes, rec.Unrecorded = a.full.id, a.full.files, a.full.bytes, a.full.unrecorded
+		end.Tree = a.full.spec
+		end.AfterTree, rec.After, err = r.saveChanged(x, a.full.id, changes)
+		return end, err
+	}
+	before, files, bytes, err := partial(changes, oldSide)
+	if err != nil {
+		return nil, err
+	}
+	after, _, _, err := partial(changes, newSide)
+	if err != nil {
+		return nil, err
+	}
+	rec.Before, rec.After, rec.Files, rec.Bytes = patch.Sum(before), patch.Sum(after), files, bytes
+	if end.Tree, err = r.savePartial(x, rec.Before, changes, oldSide); err != nil {
+		return nil, err
+	}
+	end.AfterTree, err = r.savePartial(x, rec.After, changes, newSide)
+	return end, err
+}
+
+// addExtra writes down what the record changes about others.
+func addExtra(rec *history.Record, a action) error {
+	add := func(name string, v any) error {
+		raw, err := json.Marshal(v)
+		rec.Extra = append(rec.Extra, history.Field{Name: name, Raw: raw})
+		return err
+	}
+	if len(a.parents) > 1 {
+		if err := add("parents", a.parents); err != nil {
+			return err
+		}
+	}
+	if len(a.undid) > 0 {
+		return add("undid", a.undid)
+	}
+	return nil
+}
+
+// storeDiff writes the diff straight into the store.
+func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []manifest.Change) (sum manifest.Hash, stat patch.Stat, err error) {
+	pr, pw := io.Pipe()
+	failed := make(chan error, 1)
+	go func() {
+		var err error
+		stat, err = r.writeChanges(ctx, pw, changes)
+		pw.CloseWithError(err)
+		failed <- err
+	}()
+	sum, _, err = x.w.Put(pr, 0)
+	pr.CloseWithError(io.ErrClosedPipe)
+	return sum, stat, errors.Join(err, <-failed)
+}
+
+// saveChanged stores the tree that changes lead to from a stored one.
+func (r *Recorder) saveChanged(x *writing, from manifest.Hash, changes []manifest.Change) (*history.TreeSpec, manifest.Hash, error) {
+	base, _, err := r.history.Tree(from)
+	if err != nil {
+		return nil, manifest.Hash{}, err
+	}
+	entries := apply(base, changes)
+	hash := sha256.New()
+	if err := manifest.Encode(hash, entries, false); err != nil {
+		return nil, manifest.Hash{}, err
+	}
+	var id manifest.Hash
+	hash.Sum(id[:0])
+	spec, err := r.history.SaveTree(x.w, history.NewTree{ID: id, Base: from, Changes: changes, Entries: entries})
+	return spec, id, err
+}
+
+// openAction writes the open record of an action, with its ending.
+func (r *Recorder) openAction(a action, end *ending) (*history.Opened, error) {
+	draft := *end.Record
+	draft.Status = history.StatusOpen
+	opened := &history.Opened{Record: &draft, Tree: end.Tree, Transaction: draft.ID}
+	for _, e := range a.effects {
+		opened.Effects.Status = append(opened.Effects.Status, stamp(e, draft.ID))
+	}
+	if a.label != "" {
+		opened.Effects.Labels = map[string]string{a.label: draft.ID}
+	}
+	raw, err := json.Marshal(end)
+	if err != nil {
+		return nil, err
+	}
+	opened.Extra = map[string]json.RawMessage{extraEnding: raw}
+	return opened, r.history.Begin(opened)
+}
+
+// stamp gives an effect that undoes the id of what undid it.
+func stamp(e history.StatusEffect, id string) history.StatusEffect {
+	if e.Status == history.StatusUndone && e.UndoneBy == "" {
+		e.UndoneBy = id
+	}
+	return e
+}
+
+// closeAction ends the record; it can be repeated.
+func (r *Recorder) closeAction(opened *history.Opened, end *ending) error {
+	rec := end.Record
+	rec.Ended = r.now(rec.Started)
+	rec.Duration = rec.Ended.Sub(rec.Started)
+	tree := end.Tree.ID
+	return r.history.Add(history.Closing{
+		Record: rec, Tree: end.Tree, AfterTree: end.AfterTree, Files: end.Files, Effects: opened.Effects,
+		Audit: r.audit(string(rec.Reason), "done"),
+	}, []history.RunFile{
+		{Name: "manifest.json", Write: func(w io.Writer) error { return r.history.WriteManifest(tree, w) }, LinkFrom: r.twin(tree)},
+		{Name: diffFile, Write: func(w io.Writer) error { return r.copyObject(w, rec.DiffSHA256) }},
+	})
+}
+
+func (r *Recorder) copyObject(w io.Writer, sum manifest.Hash) error {
+	rc, _, err := r.store.Open(sum)
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	_, err = io.Copy(w, rc)
+	return err
+}

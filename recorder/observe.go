@@ -1,0 +1,163 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"decree/capture"
+	"decree/disk"
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+	"decree/project"
+)
+
+// look is how a capture is to be made.
+type look struct {
+	phase          string
+	frozen         []history.Rule // nil: today's rules
+	afterRun       bool
+	full           bool
+	skipUnreadable bool
+	unlimited      bool // the user said yes to a tree of any size
+}
+
+// observe captures the tree into the store. The caller closes the result.
+func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Result, error) {
+	req, err := r.request(l)
+	if err != nil {
+		return nil, err
+	}
+	req.Writer, req.CacheDir = x.w, r.project.Store
+	res, err := capture.Capture(ctx, req)
+	return res, r.captureError(err)
+}
+
+// glance captures the tree for reading only: nothing is written anywhere.
+func (r *Recorder) glance(ctx context.Context, phase string) (*capture.Result, error) {
+	req, err := r.request(look{phase: phase, afterRun: true, unlimited: true})
+	if err != nil {
+		return nil, err
+	}
+	return r.captureNow(ctx, req)
+}
+
+// captureNow captures without writing anything; the caller closes the result.
+func (r *Recorder) captureNow(ctx context.Context, req capture.Request) (*capture.Result, error) {
+	req.CacheDir = r.project.Store
+	res, err := capture.Capture(ctx, req)
+	return res, r.captureError(err)
+}
+
+func (r *Recorder) request(l look) (capture.Request, error) {
+	self, err := r.project.Store.Self()
+	if err != nil {
+		return capture.Request{}, err
+	}
+	req := capture.Request{
+		Root: r.project.Dir, Store: r.store, Exclude: []disk.Info{self},
+		Full: l.full, SkipUnreadable: l.skipUnreadable, AfterRun: l.afterRun, RuleData: r.ruleData,
+		Progress: func(files int, bytes int64) {
+			r.progress(Progress{Phase: l.phase, Done: int64(files), Bytes: bytes})
+		},
+	}
+	if !l.unlimited {
+		req.Limits = capture.Limits{MaxFiles: int(r.project.Config.MaxFiles), MaxBytes: r.project.Config.MaxBytes}
+	}
+	if l.frozen != nil {
+		req.Frozen = make([]capture.RuleFile, 0, len(l.frozen))
+		for _, f := range l.frozen {
+			req.Frozen = append(req.Frozen, capture.RuleFile{Path: f.Path, SHA256: f.SHA256})
+		}
+	}
+	return req, nil
+}
+
+func (r *Recorder) ruleData(h capture.Hash) ([]byte, error) {
+	return r.object(h)
+}
+
+// object reads a small object whole.
+func (r *Recorder) object(h manifest.Hash) ([]byte, error) {
+	rc, _, err := r.store.Open(h)
+	if err != nil {
+		return nil, err
+	}
+	defer rc.Close()
+	return io.ReadAll(rc)
+}
+
+// captureError gives a capture's refusals their kind and next step.
+func (r *Recorder) captureError(err error) error {
+	var limit *capture.LimitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &limit):
+		return &project.Error{Kind: project.Refused, Msg: r.project.Root, Err: err,
+			Advice: "ignore what need not be recorded in .decreeignore ('decree files' lists what is), or say --yes"}
+	case errors.Is(err, fs.ErrPermission):
+		return &project.Error{Kind: project.Failed, Err: err, Advice: project.HintOf(err)}
+	}
+	return err
+}
+
+// rules are the ignore files that a capture has read, to be frozen.
+func rules(res *capture.Result) []history.Rule {
+	out := make([]history.Rule, 0, len(res.Rules))
+	for _, f := range res.Rules {
+		out = append(out, history.Rule{Path: f.Path, SHA256: f.SHA256})
+	}
+	return out
+}
+
+// tell names what a capture found that people should know.
+func (r *Recorder) tell(res *capture.Result) {
+	if n := len(res.Special); n > 0 {
+		r.note("not recorded, neither file, directory nor link: %s", some(res.Special))
+	}
+	for _, l := range res.Large {
+		r.note("%s is %d MiB and is stored; ignore it in .decreeignore if it need not be", patch.Quote(l.Path), l.Size>>20)
+	}
+	if n := len(res.Unrecorded); n > 0 {
+		r.note("not readable, and not recorded: %s", some(res.Unrecorded))
+	}
+}
+
+// some lists the first paths of many.
+func some(paths []string) string {
+	const most = 5
+	out := ""
+	for i, p := range paths {
+		if i == most {
+			return out + fmt.Sprintf(" and %d more", len(paths)-most)
+		}
+		if i > 0 {
+			out += ", "
+		}
+		out += patch.Quote(p)
+	}
+	return out
+}
+
+// since is the difference from the tree with id from, which led to the captured
+// one by way of the states that earlier is the difference of. Where the cache
+// does not start at the last of these, the two trees are compared whole.
+func (r *Recorder) since(from manifest.Hash, earlier []manifest.Change, at manifest.Hash, res *capture.Result) ([]manifest.Change, error) {
+	switch {
+	case res.Tree == from:
+		return nil, nil
+	case res.Base == from:
+		return res.Changes, nil
+	case res.Base == at && !at.IsZero():
+		return compose(earlier, res.Changes), nil
+	}
+	old, _, err := r.history.Tree(from)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Compare(old, res.Entries())
+}

@@ -1,0 +1,245 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+	"decree/plan"
+	"decree/project"
+)
+
+// Point is a state of the tree: before or after a record, or now.
+type Point struct {
+	Record *history.Record
+	After  bool
+	Now    bool
+}
+
+// whole says whether a record observed the tree whole.
+func whole(rec *history.Record) bool {
+	return rec.Reason != history.Revert && rec.Reason != history.Apply
+}
+
+// left is the tree that a record ends with: a run that was put back ends where
+// it began.
+func left(rec *history.Record) manifest.Hash {
+	if rec.Status == history.StatusReverted || rec.After.IsZero() {
+		return rec.Before
+	}
+	return rec.After
+}
+
+// known is the state at a point as far as it was observed: a whole tree, and
+// what reverts and applies have changed since, who know their own paths only.
+func (r *Recorder) known(p Point) (manifest.Hash, []manifest.Change, error) {
+	if whole(p.Record) {
+		if p.After {
+			return afterOf(p.Record), nil, nil
+		}
+		return p.Record.Before, nil, nil
+	}
+	list, err := r.history.List(history.ListOptions{Keep: func(o *history.Record) bool {
+		return history.Compare(o, p.Record) <= 0 && o.Status != history.StatusOpen
+	}})
+	if err != nil {
+		return manifest.Hash{}, nil, err
+	}
+	base := manifest.Hash{}
+	var steps []*history.Record // newest first
+	for _, o := range list.Records {
+		if whole(o) {
+			base = left(o)
+			break
+		}
+		if o.ID != p.Record.ID || p.After {
+			steps = append(steps, o)
+		}
+	}
+	var changes []manifest.Change
+	for _, o := range slices.Backward(steps) {
+		step, err := r.step(o)
+		if err != nil {
+			return manifest.Hash{}, nil, err
+		}
+		changes = compose(changes, step)
+	}
+	return base, changes, nil
+}
+
+// afterOf is the tree after a record as --after means it: what its last attempt left.
+func afterOf(rec *history.Record) manifest.Hash {
+	if rec.After.IsZero() {
+		return rec.Before
+	}
+	return rec.After
+}
+
+// step is what a revert or apply changed.
+func (r *Recorder) step(rec *history.Record) ([]manifest.Change, error) {
+	before, _, err := r.history.Tree(rec.Before)
+	if err != nil {
+		return nil, err
+	}
+	after, _, err := r.history.Tree(rec.After)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Compare(before, after)
+}
+
+// entries streams the tree at a point that is not now.
+func (r *Recorder) entries(p Point) (manifest.Seq, error) {
+	base, changes, err := r.known(p)
+	if err != nil {
+		return nil, err
+	}
+	if base.IsZero() {
+		return apply(manifest.Of(), changes), nil
+	}
+	seq, _, err := r.history.Tree(base)
+	if err != nil || len(changes) == 0 {
+		return seq, err
+	}
+	return apply(seq, changes), nil
+}
+
+// DiffOptions of a Diff between two points.
+type DiffOptions struct {
+	From, To Point
+	Paths    []string
+}
+
+// Diff writes the difference between two points as a changes.diff.
+func (r *Recorder) Diff(ctx context.Context, w io.Writer, o DiffOptions) (patch.Stat, error) {
+	changes, err := r.between(ctx, o)
+	if err != nil {
+		return patch.Stat{}, err
+	}
+	kept := changes[:0]
+	for _, c := range changes {
+		if plan.Within(c.Path, o.Paths) {
+			kept = append(kept, c)
+		}
+	}
+	cfg := r.project.Config
+	pw := patch.NewWriter(w, patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText})
+	for _, c := range kept {
+		err := pw.Write(ctx, patch.Change{Path: c.Path, Old: c.Old, New: c.New,
+			OldContent: r.contentAt(o.From, c.Path, c.Old), NewContent: r.contentAt(o.To, c.Path, c.New)})
+		if err != nil {
+			return patch.Stat{}, err
+		}
+	}
+	err = pw.Close()
+	return pw.Stat(), err
+}
+
+func (r *Recorder) between(ctx context.Context, o DiffOptions) ([]manifest.Change, error) {
+	if o.From.Now {
+		return nil, &project.Error{Kind: project.Usage, Msg: "a difference begins at a record"}
+	}
+	from, err := r.entries(o.From)
+	if err != nil {
+		return nil, err
+	}
+	if !o.To.Now {
+		to, err := r.entries(o.To)
+		if err != nil {
+			return nil, err
+		}
+		return manifest.Compare(from, to)
+	}
+	res, err := r.glance(ctx, "comparing")
+	if err != nil {
+		return nil, err
+	}
+	defer res.Close()
+	changes, err := manifest.Compare(from, res.Entries())
+	return withoutRules(changes, res.Base, left(o.From.Record), res.RuleOnly), err
+}
+
+// withoutRules drops what joined or left the tree only because the rules
+// changed, where that is known: against the last observed tree.
+func withoutRules(changes []manifest.Change, base, from manifest.Hash, ruleOnly []string) []manifest.Change {
+	if base != from || len(ruleOnly) == 0 {
+		return changes
+	}
+	return slices.DeleteFunc(changes, func(c manifest.Change) bool {
+		_, found := slices.BinarySearch(ruleOnly, c.Path)
+		return found
+	})
+}
+
+// contentAt gives a file's bytes: from the tree for now, else from the store.
+func (r *Recorder) contentAt(p Point, path string, e *manifest.Entry) patch.Content {
+	if e == nil || e.Type != manifest.Regular {
+		return nil
+	}
+	if p.Now && !r.store.Has(e.SHA256) {
+		return inTree{r, path}
+	}
+	return stored{r.store, e.SHA256}
+}
+
+// inTree is a patch.Content that reads the file as it is now.
+type inTree struct {
+	r    *Recorder
+	path string
+}
+
+func (t inTree) Open() (io.ReadCloser, error) { return t.r.tree.Read(t.path) }
+
+// Content gives the bytes of a path at a point: a file's content, a link's target.
+func (r *Recorder) Content(_ context.Context, p Point, name string) (io.ReadCloser, manifest.Entry, error) {
+	e, err := r.entryAt(p, name)
+	if err != nil {
+		return nil, manifest.Entry{}, err
+	}
+	switch {
+	case e == nil:
+		side := "before"
+		if p.After {
+			side = "after"
+		}
+		return nil, manifest.Entry{}, &project.Error{Kind: project.NotFound,
+			Msg: fmt.Sprintf("%s: not in the tree as it was %s %s", patch.Quote(name), side, p.Record.ID)}
+	case e.Type == manifest.Dir:
+		return nil, *e, &project.Error{Kind: project.Failed, Msg: patch.Quote(name) + ": a directory"}
+	case e.Type == manifest.Symlink:
+		return io.NopCloser(strings.NewReader(e.Target)), *e, nil
+	}
+	rc, _, err := r.store.Open(e.SHA256)
+	if err != nil {
+		return nil, *e, &project.Error{Kind: project.Integrity, Msg: patch.Quote(name), Err: err}
+	}
+	return rc, *e, nil
+}
+
+func (r *Recorder) entryAt(p Point, name string) (*manifest.Entry, error) {
+	name = path.Clean(name)
+	base, changes, err := r.known(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range changes {
+		if c.Path == name {
+			return c.New, nil
+		}
+	}
+	if base.IsZero() {
+		return nil, nil
+	}
+	return r.history.FindEntry(base, name)
+}
+
+// Manifest writes a record's manifest.json.
+func (r *Recorder) Manifest(_ context.Context, w io.Writer, rec *history.Record) error {
+	return r.history.WriteManifest(rec.Before, w)
+}

@@ -1,0 +1,207 @@
+// Package recorder does whole operations on a project: it records a run, takes
+// one back, brings one again, restores a past state, and finishes what a dead
+// process left. It joins the packages below it and decides the order of their
+// steps, which is what makes an operation all or nothing:
+//
+//   - what a later step relies on is durable before that step begins;
+//   - an open record says what is going on before anything of the user's moves;
+//   - a record counts from the moment its line is in the log, and everything
+//     after that line can be repeated.
+//
+// It prints nothing and asks through the callbacks of its options.
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"decree/disk"
+	"decree/history"
+	"decree/project"
+	"decree/store"
+	"decree/worktree"
+)
+
+// Options open a Recorder. Disk, Where and Clock are needed, the rest may be zero.
+type Options struct {
+	Disk  disk.Disk
+	Where project.Where
+	// Create makes the project and its store where they are missing: writing commands.
+	Create   bool
+	Clock    func() time.Time
+	Location *time.Location
+	Actor    history.Actor
+	// Wait is how long to wait for the project's lock.
+	Wait time.Duration
+	// RunID is the open run that this process was started by, if any.
+	RunID string
+	// CommandLine is this process's own, for whoever waits for the lock.
+	CommandLine []string
+	Progress    func(Progress)
+	// Note takes one-line notes for people: a moved project, special files.
+	Note func(string)
+}
+
+// Progress says how far a phase is. Total 0 is unknown.
+type Progress struct {
+	Phase       string // "recording", "comparing", "checking", "moving"
+	Done, Total int64
+	Bytes       int64
+}
+
+// Recorder does operations on one project. It is not safe for concurrent use.
+type Recorder struct {
+	opt     Options
+	project *project.Project
+	history *history.History
+	store   *store.Store
+	tree    *worktree.Tree
+}
+
+// Open opens the project that the options name. It takes no lock; without
+// Create it writes nothing, and a project that does not exist is an error with
+// project.ErrNoProject in its chain.
+func Open(_ context.Context, opt Options) (*Recorder, error) {
+	if opt.Location == nil {
+		opt.Location = time.Local
+	}
+	p, err := project.Open(opt.Disk, opt.Where, opt.Create)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorder{opt: opt, project: p}
+	for _, n := range p.Notes {
+		r.note("%s", n)
+	}
+	if r.store, err = store.Open(p.Store, store.Options{}); err != nil {
+		p.Close()
+		return nil, err
+	}
+	r.history = history.Open(p, history.Options{Objects: r.store, Now: opt.Clock})
+	r.tree = worktree.Open(p.Dir, worktree.Options{Store: r.store})
+	return r, nil
+}
+
+// Close releases the handles.
+func (r *Recorder) Close() error {
+	err := r.store.Close()
+	r.project.Close()
+	return err
+}
+
+// Project is the project that is open.
+func (r *Recorder) Project() *project.Project { return r.project }
+
+// History is its records.
+func (r *Recorder) History() *history.History { return r.history }
+
+// Store is its bytes.
+func (r *Recorder) Store() *store.Store { return r.store }
+
+func (r *Recorder) note(format string, args ...any) {
+	if r.opt.Note != nil {
+		r.opt.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+func (r *Recorder) progress(p Progress) {
+	if r.opt.Progress != nil {
+		r.opt.Progress(p)
+	}
+}
+
+// insideError refuses to write inside an open run: the run holds the lock and
+// would wait for itself.
+func insideError(id string) error {
+	return &project.Error{Kind: project.Refused, Msg: "run " + id + " is going on and this command is part of it; nothing was changed",
+		Advice: "reading commands work inside a run; writing ones wait until it has ended"}
+}
+
+// writing is what every writing operation has in its hands.
+type writing struct {
+	unlock func()
+	w      *store.Writer
+}
+
+func (x *writing) close() {
+	if x.w != nil {
+		x.w.Close()
+	}
+	x.unlock()
+}
+
+// lock takes the project's lock and sees what others wrote meanwhile.
+func (r *Recorder) lock(ctx context.Context) (*writing, error) {
+	if id := r.opt.RunID; id != "" {
+		if _, err := r.history.Opened(id); err == nil {
+			return nil, insideError(id)
+		}
+	}
+	holder := project.Holder{PID: os.Getpid(), Host: r.opt.Actor.Host, Start: r.opt.Clock(), Command: r.opt.CommandLine}
+	unlock, err := r.project.Lock(ctx, holder, r.opt.Wait)
+	if err != nil {
+		return nil, err
+	}
+	x := &writing{unlock: unlock}
+	if err := r.prepare(ctx, x); err != nil {
+		x.close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// prepare opens the store for writing. Another process may have written since
+// this one opened it, so what was read before the lock is read again.
+func (r *Recorder) prepare(ctx context.Context, x *writing) error {
+	r.history.Refresh()
+	if err := r.reopen(); err != nil {
+		return err
+	}
+	if err := r.project.EnsureDecree(); err != nil {
+		return err
+	}
+	w, err := r.store.Writer(ctx)
+	if err != nil {
+		return err
+	}
+	x.w = w
+	return nil
+}
+
+// reopen sees the store as it is now.
+func (r *Recorder) reopen() error {
+	s, err := store.Open(r.project.Store, store.Options{})
+	if err != nil {
+		return err
+	}
+	old := r.store
+	r.store = s
+	r.history.UseObjects(s)
+	r.tree = worktree.Open(r.project.Dir, worktree.Options{Store: s})
+	return old.Close()
+}
+
+// enter locks, and finishes or takes back what a dead process left.
+func (r *Recorder) enter(ctx context.Context) (*writing, error) {
+	x, err := r.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	done, err := r.recover(ctx, x, false)
+	if err != nil {
+		x.close()
+		return nil, err
+	}
+	for _, d := range done {
+		r.note("%s", d.What)
+	}
+	return x, nil
+}
+
+// isNotThere says whether err means that a record is unknown.
+func isNotThere(err error) bool {
+	return project.KindOf(err) == project.NotFound && !errors.Is(err, project.ErrNoProject)
+}

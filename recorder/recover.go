@@ -1,0 +1,405 @@
+package recorder
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"decree/disk"
+	"decree/history"
+	"decree/manifest"
+	"decree/project"
+	"decree/runner"
+	"decree/worktree"
+)
+
+// Recovered is one thing that a dead process left and that was put right.
+type Recovered struct {
+	Record *history.Record // nil: a transaction without a record, or one taken back
+	What   string          // in words
+	// Later are the paths changed after the run's output ended: they may be
+	// edits by hand.
+	Later []string
+}
+
+// Recover finishes or takes back what a dead process left. With kill, what still
+// runs of a dead process's command is ended first.
+func (r *Recorder) Recover(ctx context.Context, kill bool) ([]Recovered, error) {
+	x, err := r.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	return r.recover(ctx, x, kill)
+}
+
+// Waiting says in words what a recovery would have to do; it changes nothing.
+func (r *Recorder) Waiting() ([]string, error) {
+	open, damaged, err := r.history.ListOpen()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, o := range open {
+		out = append(out, fmt.Sprintf("%s %s is open", noun(o.Record), o.Record.ID))
+	}
+	for _, d := range damaged {
+		out = append(out, fmt.Sprintf("open record %s is damaged", d.ID))
+	}
+	return out, nil
+}
+
+// recovery is one recovery on its way.
+type recovery struct {
+	r    *Recorder
+	x    *writing
+	done []Recovered
+}
+
+func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recovered, error) {
+	open, damaged, err := r.history.ListOpen()
+	if err != nil {
+		return nil, err
+	}
+	c := &recovery{r: r, x: x}
+	for _, d := range damaged {
+		if err := r.history.SetAside(d.ID); err != nil {
+			return nil, err
+		}
+		c.add(nil, "the open record %s is damaged (%v) and was set aside", d.ID, d.Err)
+	}
+	for _, o := range open {
+		if err := r.ensureDead(o, kill); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.transactions(ctx); err != nil {
+		return c.done, err
+	}
+	if open, _, err = r.history.ListOpen(); err != nil {
+		return c.done, err
+	}
+	for _, o := range open {
+		if err := c.record(ctx, o); err != nil {
+			return c.done, fmt.Errorf("record %s: %w", o.Record.ID, err)
+		}
+		r.auditRecovery(o.Record.ID)
+	}
+	return c.done, c.damagedRuns()
+}
+
+func (r *Recorder) auditRecovery(id string) {
+	o := r.audit("recover", "done")
+	o.Record = id
+	_ = r.history.Audit(o)
+}
+
+func (c *recovery) add(rec *history.Record, format string, args ...any) {
+	c.done = append(c.done, Recovered{Record: rec, What: fmt.Sprintf(format, args...)})
+}
+
+// ensureDead refuses to touch a run whose command still lives.
+func (r *Recorder) ensureDead(o *history.Opened, kill bool) error {
+	var leader runner.Leader
+	if !r.history.Leader(o.Record.ID, &leader) {
+		return nil
+	}
+	live, err := runner.Alive(leader)
+	if err != nil || len(live) == 0 {
+		return err
+	}
+	if kill {
+		return runner.Kill(leader, 2*time.Second)
+	}
+	var names []string
+	for _, p := range live {
+		names = append(names, fmt.Sprintf("%d (%s)", p.PID, p.Name))
+	}
+	return &project.Error{Kind: project.Refused,
+		Msg:    fmt.Sprintf("decree died during run %s, but its command still runs: %s; nothing was changed", o.Record.ID, strings.Join(names, ", ")),
+		Advice: "wait until it has ended, or end it with 'decree recover --kill'"}
+}
+
+// transactions finishes or takes back every journal, and its owner's record
+// with it, and empties .decree/tmp.
+func (c *recovery) transactions(ctx context.Context) error {
+	t, journals, done, err := c.r.mover()
+	if err != nil {
+		return err
+	}
+	defer done()
+	pending, err := worktree.Pending(journals)
+	if err != nil {
+		return err
+	}
+	for _, j := range pending {
+		j.Commit = func(res worktree.Result, out *worktree.Outcome) error { return c.settle(ctx, j, res, out) }
+		_, _, err := t.Recover(ctx, j)
+		var bad *worktree.JournalError
+		if errors.As(err, &bad) {
+			c.add(nil, "%v", bad)
+			continue
+		}
+		if err != nil {
+			return moveError(err)
+		}
+	}
+	if err := t.Tidy(journals); err != nil {
+		return err
+	}
+	return c.r.history.CleanTmp(nil)
+}
+
+// settle closes or drops the record that a transaction belongs to, while the
+// journal is still there: after a death in between it is called again.
+func (c *recovery) settle(ctx context.Context, j worktree.Journal, res worktree.Result, out *worktree.Outcome) error {
+	for _, l := range out.Left {
+		c.add(nil, "%s was left alone: %s", l.Path, l.Reason)
+	}
+	var meta putBackMeta
+	if len(j.Meta) > 0 && json.Unmarshal(j.Meta, &meta) == nil && meta.Run != "" {
+		return c.settlePutBack(ctx, meta, res)
+	}
+	o, err := c.r.history.Opened(j.ID)
+	if isMissing(err) {
+		c.add(nil, "an interrupted transaction was %s", res)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if res == worktree.RolledBack {
+		c.add(nil, "an interrupted %s was taken back; the tree is as it was before it", o.Record.Reason)
+		return c.r.history.Abandon(j.ID)
+	}
+	return c.finishAction(o)
+}
+
+// settlePutBack ends a run whose tree is back for good.
+func (c *recovery) settlePutBack(_ context.Context, meta putBackMeta, res worktree.Result) error {
+	o, err := c.r.history.Opened(meta.Run)
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil || res != worktree.Finished || !meta.Last {
+		return err
+	}
+	end, ok := endingOf(o)
+	if !ok {
+		return nil
+	}
+	now := c.r.opt.Clock().UTC()
+	rec := end.Record
+	rec.Status, rec.Recovered, rec.Ended = history.StatusReverted, &now, c.r.now(rec.Started)
+	rec.Duration = rec.Ended.Sub(rec.Started)
+	if err := c.close(o, end); err != nil {
+		return err
+	}
+	c.add(rec, "run %s had failed, and its changes are now put back", rec.ID)
+	return nil
+}
+
+func endingOf(o *history.Opened) (*ending, bool) {
+	raw, ok := o.Extra[extraEnding]
+	if !ok {
+		return nil, false
+	}
+	var end ending
+	if err := json.Unmarshal(raw, &end); err != nil || end.Record == nil {
+		return nil, false
+	}
+	return &end, true
+}
+
+// saveEnding puts a run's end into its open record, as far as it is known.
+func (r *Recorder) saveEnding(o *history.Opened, rec *history.Record, files map[string]manifest.Hash, after *history.TreeSpec) error {
+	raw, err := json.Marshal(ending{Record: rec, Files: files, Tree: o.Tree, AfterTree: after})
+	if err != nil {
+		return err
+	}
+	draft := *rec
+	draft.Status = history.StatusOpen
+	saved := *o
+	saved.Record = &draft
+	saved.Extra = map[string]json.RawMessage{extraEnding: raw}
+	return r.history.Begin(&saved)
+}
+
+// close ends a run's record.
+func (c *recovery) close(o *history.Opened, end *ending) error {
+	return c.r.history.Finish(history.Closing{
+		Record: end.Record, Tree: end.Tree, AfterTree: end.AfterTree, Files: end.Files, Effects: o.Effects,
+		Audit: c.r.audit("record", string(end.Record.Status)),
+	})
+}
+
+// finishAction closes the record of a revert, apply or restore whose move is done.
+func (c *recovery) finishAction(o *history.Opened) error {
+	end, ok := endingOf(o)
+	if !ok {
+		return fmt.Errorf("open record %s: its ending is missing", o.Record.ID)
+	}
+	now := c.r.opt.Clock().UTC()
+	end.Record.Recovered = &now
+	if err := c.r.closeAction(o, end); err != nil {
+		return err
+	}
+	c.add(end.Record, "an interrupted %s was finished: record %s", o.Record.Reason, o.Record.ID)
+	return nil
+}
+
+// record closes an open record that has no journal (any more).
+func (c *recovery) record(ctx context.Context, o *history.Opened) error {
+	recorded, err := c.r.history.Recorded(o.Record.ID)
+	if err != nil {
+		return err
+	}
+	if recorded {
+		if err := c.r.history.Complete(o, history.Operation{}); err != nil {
+			return err
+		}
+		c.add(nil, "record %s had ended; what was missing of it was written", o.Record.ID)
+		return nil
+	}
+	if o.Record.Reason != history.Run {
+		c.add(nil, "an interrupted %s had moved nothing yet and was dropped", o.Record.Reason)
+		return c.r.history.Abandon(o.Record.ID)
+	}
+	return c.interrupted(ctx, o)
+}
+
+// interrupted records what an interrupted run did so far. Its changes stay.
+func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
+	r := c.r
+	frozen := o.Rules
+	if frozen == nil {
+		frozen = []history.Rule{}
+	}
+	res, err := r.observe(ctx, c.x, look{phase: "recording", frozen: frozen, afterRun: true, unlimited: true})
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	rec := *o.Record
+	changes, err := r.since(rec.Before, nil, manifest.Hash{}, res)
+	if err != nil {
+		return err
+	}
+	later := r.changedAfter(rec.ID, changes)
+	after, err := r.saveAfter(c.x, res, rec.Before, changes)
+	if err != nil {
+		return err
+	}
+	if err := c.x.w.Flush(); err != nil {
+		return err
+	}
+	if err := res.Commit(); err != nil {
+		return err
+	}
+	if err := c.writeInterrupted(ctx, &rec, changes); err != nil {
+		return err
+	}
+	files, err := r.history.StoreFiles(c.x.w, rec.ID)
+	if err != nil {
+		return err
+	}
+	if err := c.x.w.Flush(); err != nil {
+		return err
+	}
+	now := r.opt.Clock().UTC()
+	rec.Status, rec.Recovered, rec.Ended, rec.After = history.StatusInterrupted, &now, r.now(rec.Started), res.Tree
+	rec.Duration = rec.Ended.Sub(rec.Started)
+	if err := c.close(o, &ending{Record: &rec, Files: files, Tree: o.Tree, AfterTree: after}); err != nil {
+		return err
+	}
+	what := fmt.Sprintf("run %s was interrupted; its changes stay, 'decree revert %s' takes them back", rec.ID, rec.ID)
+	if len(later) > 0 {
+		what += "; changed after its last output, perhaps by hand: " + some(later)
+	}
+	c.done = append(c.done, Recovered{Record: &rec, What: what, Later: later})
+	return nil
+}
+
+func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, changes []manifest.Change) error {
+	hash := sha256.New()
+	err := c.r.history.ReplaceFile(rec.ID, diffFile, func(w io.Writer) error {
+		hash.Reset()
+		stat, err := c.r.writeChanges(ctx, io.MultiWriter(w, hash), changes)
+		rec.Changes = counts(stat)
+		return err
+	})
+	hash.Sum(rec.DiffSHA256[:0])
+	if err != nil {
+		return err
+	}
+	dir, err := c.r.history.EnsureRun(rec.ID)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if _, err := dir.Stat("manifest.json"); isMissing(err) {
+		return c.r.history.ReplaceFile(rec.ID, "manifest.json", func(w io.Writer) error { return c.r.history.WriteManifest(rec.Before, w) })
+	}
+	return nil
+}
+
+// changedAfter are the changed files with a later mtime than the run's log.
+func (r *Recorder) changedAfter(id string, changes []manifest.Change) []string {
+	dir, err := r.history.OpenRun(id)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	log, err := dir.Stat(logFile)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, c := range changes {
+		if c.New == nil || c.New.Type == manifest.Dir {
+			continue
+		}
+		if info, err := statPath(r.project.Dir, c.Path); err == nil && info.Mtime > log.Mtime {
+			out = append(out, c.Path)
+		}
+	}
+	return out
+}
+
+// statPath is lstat of a path below root, by handles.
+func statPath(root disk.Dir, path string) (disk.Info, error) {
+	dir, rest, found := strings.Cut(path, "/")
+	if !found {
+		return root.Stat(path)
+	}
+	sub, err := root.OpenDir(dir)
+	if err != nil {
+		return disk.Info{}, err
+	}
+	defer sub.Close()
+	return statPath(sub, rest)
+}
+
+// damagedRuns writes damaged run.json files again from the store's copies.
+func (c *recovery) damagedRuns() error {
+	list, err := c.r.history.List(history.ListOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	for _, d := range list.Damaged {
+		known, err := c.r.history.Recorded(d.ID)
+		if err != nil || !known {
+			continue
+		}
+		if err := c.r.history.RewriteRun(d.ID); err != nil {
+			return err
+		}
+		c.add(nil, "the damaged run.json of %s was written again from the store", d.ID)
+	}
+	return nil
+}

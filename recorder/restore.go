@@ -1,0 +1,215 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"decree/capture"
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+	"decree/plan"
+	"decree/project"
+)
+
+// RestoreOptions are a restore's.
+type RestoreOptions struct {
+	Ref                    string
+	After                  bool     // the state after the record instead of before it
+	Paths                  []string // relative to the root; none: the whole tree
+	KeepExtra, DryRun, Yes bool
+	Confirm                func(*plan.Plan) (bool, error)
+}
+
+// Restore makes the tree, or some paths of it, equal to what a record observed.
+func (r *Recorder) Restore(ctx context.Context, o RestoreOptions) (*MoveResult, error) {
+	var x *writing
+	if !o.DryRun {
+		var err error
+		if x, err = r.enter(ctx); err != nil {
+			return nil, err
+		}
+		defer x.close()
+	}
+	rec, target, err := r.target(o)
+	if err != nil {
+		return nil, err
+	}
+	res, err := r.restoreTo(ctx, x, o, rec, target)
+	if err != nil && x != nil {
+		r.auditFailure("restore", "", err)
+	}
+	return res, err
+}
+
+// target is the record and tree that the options name.
+func (r *Recorder) target(o RestoreOptions) (*history.Record, manifest.Hash, error) {
+	ref, err := r.history.Resolve(o.Ref, r.opt.Location)
+	if err != nil {
+		return nil, manifest.Hash{}, err
+	}
+	rec, err := r.history.Get(ref.ID)
+	if err != nil {
+		return nil, manifest.Hash{}, err
+	}
+	if rec.Reason == history.Revert || rec.Reason == history.Apply {
+		return nil, manifest.Hash{}, partialError(r.history, rec)
+	}
+	if o.After || ref.Side == history.After {
+		if rec.After.IsZero() {
+			return nil, manifest.Hash{}, &project.Error{Kind: project.NotFound, Msg: "record " + rec.ID + " has no state after it", Advice: "without --after its state before is meant"}
+		}
+		return rec, rec.After, nil
+	}
+	return rec, rec.Before, nil
+}
+
+func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, rec *history.Record, target manifest.Hash) (*MoveResult, error) {
+	res, full, err := r.present(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Close()
+	changes, err := r.toTarget(ctx, o, res, target)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.To(ctx, r.tree, changes, r.store, true)
+	if err != nil {
+		return nil, lookError(err)
+	}
+	if c := p.Conflicts(); len(c) > 0 {
+		return nil, &ConflictError{Verb: "restore", Subject: "can be restored", Items: c}
+	}
+	out := &MoveResult{Plan: p}
+	if p.Empty() {
+		return out, nil
+	}
+	if err := r.sound(p); err != nil {
+		return nil, err
+	}
+	if o.DryRun {
+		return out, nil
+	}
+	if !o.Yes {
+		if err := ask(p, o.Confirm, "a restore overwrites what has changed since"); err != nil {
+			return nil, err
+		}
+	}
+	out.Record, out.Outcome, err = r.perform(ctx, x, action{
+		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full,
+		description: "Before restore to " + rec.Started.In(r.opt.Location).Format("2006-01-02 15:04"),
+	})
+	return out, err
+}
+
+// present captures the tree as it is: into the store, or for a dry run (x nil)
+// only to be compared.
+func (r *Recorder) present(ctx context.Context, x *writing) (*capture.Result, *fullTree, error) {
+	if x == nil {
+		res, err := r.glance(ctx, "comparing")
+		return res, nil, err
+	}
+	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	spec, err := r.keep(x, res)
+	if err != nil {
+		res.Close()
+		return nil, nil, err
+	}
+	return res, &fullTree{spec, res.Tree, res.Files, res.Bytes, res.Unrecorded}, nil
+}
+
+// toTarget is the difference from the target (old) to the present (new), but
+// for what the options and the record's own ignore rules leave alone.
+func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.Result, target manifest.Hash) ([]manifest.Change, error) {
+	want, _, err := r.history.Tree(target)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := manifest.Compare(want, res.Entries())
+	if err != nil {
+		return nil, err
+	}
+	kept := changes[:0]
+	var extra []string
+	for _, c := range changes {
+		if !plan.Within(c.Path, o.Paths) || c.Old == nil && o.KeepExtra {
+			continue
+		}
+		if c.Old == nil {
+			extra = append(extra, c.Path)
+		}
+		kept = append(kept, c)
+	}
+	if len(extra) == 0 {
+		return kept, nil
+	}
+	ignored, err := r.ignoredThen(ctx, target, extra)
+	if err != nil {
+		return nil, err
+	}
+	changes, kept = kept, kept[:0]
+	for _, c := range changes {
+		if c.Old != nil || !ignored[c.Path] {
+			kept = append(kept, c)
+		}
+	}
+	return kept, nil
+}
+
+// ignoredThen says which of paths the rules of a stored tree ignore: files that
+// were there all along, unrecorded, and are nobody's to delete.
+func (r *Recorder) ignoredThen(ctx context.Context, target manifest.Hash, paths []string) (map[string]bool, error) {
+	req, err := r.request(look{})
+	if err != nil {
+		return nil, err
+	}
+	req.Frozen = []capture.RuleFile{}
+	seq, _, err := r.history.Tree(target)
+	if err != nil {
+		return nil, err
+	}
+	for it, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		base := path.Base(it.Path)
+		if it.Entry.Type == manifest.Regular && (base == ".gitignore" || base == ".decreeignore") {
+			req.Frozen = append(req.Frozen, capture.RuleFile{Path: it.Path, SHA256: it.Entry.SHA256})
+		}
+	}
+	out := map[string]bool{}
+	if len(req.Frozen) == 0 {
+		return out, nil
+	}
+	answers, err := capture.Explain(ctx, req, paths)
+	for _, a := range answers {
+		out[strings.TrimSuffix(a.Path, "/")] = a.Ignored
+	}
+	return out, err
+}
+
+// sound reads and hashes every stored content that the plan needs.
+func (r *Recorder) sound(p *plan.Plan) error {
+	var bad []error
+	for i, s := range p.Steps {
+		r.progress(Progress{Phase: "checking", Done: int64(i), Total: int64(len(p.Steps))})
+		if s.To == nil || s.To.Type != manifest.Regular || s.From != nil && s.From.SHA256 == s.To.SHA256 {
+			continue
+		}
+		if err := r.store.Verify(s.To.SHA256); err != nil {
+			bad = append(bad, fmt.Errorf("%s: %w", patch.Quote(s.Path), err))
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	return &project.Error{Kind: project.Integrity, Msg: "the store lacks what is to be restored; nothing was changed", Err: errors.Join(bad...),
+		Advice: "'decree verify --all' lists what is damaged; name other PATHs to restore the rest"}
+}

@@ -1,0 +1,348 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"decree/disk"
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+	"decree/project"
+	"decree/runner"
+)
+
+// RunOptions are a run's. Args, Dir and the streams are needed.
+type RunOptions struct {
+	Args                  []string
+	Dir                   string // absolute
+	Stdin, Stdout, Stderr *os.File
+	Env                   []string
+	Attempts              int // in all, the first counts; 0 means 1
+	Delay, Timeout, Grace time.Duration
+	Keep                  bool // leave a failed run's changes
+	Label, Description    string
+	SkipUnreadable, Full  bool
+	Yes                   bool // a first capture of any size
+	Signals               <-chan os.Signal
+	Confirm               func(PutBack) Answer // asked when a pseudo-terminal was in use; nil: yes
+}
+
+// PutBack is what a failed run on a terminal asks about.
+type PutBack struct {
+	ID      string
+	Changes []manifest.Change
+	Counts  history.Changes
+}
+
+// Answer to it.
+type Answer uint8
+
+const (
+	Yes Answer = iota // put it back
+	No                // leave it
+)
+
+// RunResult says how a run ended.
+type RunResult struct {
+	Record   *history.Record
+	ExitCode int // what decree exits with
+	Changes  []manifest.Change
+	PutBack  bool
+	Last     runner.Result
+	Notes    []string
+}
+
+// run is one run on its way.
+type run struct {
+	r      *Recorder
+	x      *writing
+	o      RunOptions
+	opened *history.Opened
+	rec    *history.Record
+	runs   disk.Info // of .decree/runs, to see whether the command deleted it
+	config []byte    // .decree/config.yml as it was
+
+	before manifest.Hash
+	// at is the tree that was observed last, since the difference from before to it.
+	at    manifest.Hash
+	since []manifest.Change
+	after *history.TreeSpec
+
+	log     disk.File
+	tried   []tried
+	changes []manifest.Change // of the last attempt, against before
+	lost    []string          // paths that could not be read after it, but were before
+	hidden  int
+	res     RunResult
+}
+
+// Run records a command. An error means that decree itself failed or refused;
+// it says in which state the tree is. The command's own failure is in the result.
+func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
+	o.Attempts = max(o.Attempts, 1)
+	x, err := r.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	u := &run{r: r, x: x, o: o}
+	if err := u.begin(ctx); err != nil {
+		return nil, notStarted(err)
+	}
+	defer u.close()
+	if err := u.attempts(ctx); err != nil {
+		return nil, err
+	}
+	if err := u.finish(); err != nil {
+		return nil, u.unfinished("the record is not written", err)
+	}
+	return &u.res, nil
+}
+
+// notStarted says that the tree is as it was.
+func notStarted(err error) error {
+	return &project.Error{Kind: project.KindOf(err), Msg: "the command was not started", Err: err, Advice: project.HintOf(err)}
+}
+
+// unfinished is an error after the command ran: the changes are there, and the
+// open record lets the next command finish.
+func (u *run) unfinished(what string, err error) error {
+	return &project.Error{Kind: project.KindOf(err), Err: err,
+		Msg:    fmt.Sprintf("%s; the command has run and its changes are in the tree as it left them", what),
+		Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s, and 'decree revert %s' takes it back", u.rec.ID, u.rec.ID)}
+}
+
+func (u *run) close() {
+	if u.log != nil {
+		u.log.Close()
+	}
+}
+
+// begin records the tree and opens the record, each durable before the next.
+func (u *run) begin(ctx context.Context) (err error) {
+	ctx, stop := heedSignals(ctx, u.o.Signals)
+	defer stop()
+	r := u.r
+	id, started, err := r.history.NewID()
+	if err != nil {
+		return err
+	}
+	res, err := r.observe(ctx, u.x, look{phase: "recording", full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes})
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	r.tell(res)
+	spec, err := r.keep(u.x, res)
+	if err != nil {
+		return err
+	}
+	cwd, err := filepath.Rel(r.project.Root, realPath(u.o.Dir))
+	if err != nil {
+		return err
+	}
+	chain, seq, _ := history.ParseID(id)
+	u.before, u.at = res.Tree, res.Tree
+	u.rec = &history.Record{
+		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
+		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Unrecorded: res.Unrecorded,
+		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, Actor: r.opt.Actor,
+	}
+	u.opened = &history.Opened{Record: u.rec, Tree: spec, Rules: rules(res)}
+	if u.o.Label != "" {
+		if err := history.CheckLabel(u.o.Label); err != nil {
+			return err
+		}
+		u.opened.Effects.Labels = map[string]string{u.o.Label: id}
+	}
+	if err := r.history.Begin(u.opened); err != nil {
+		return err
+	}
+	if err := u.openRun(res.WriteManifest); err != nil {
+		return errors.Join(err, r.history.Abandon(id))
+	}
+	if ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), r.history.Abandon(id))
+	}
+	return nil
+}
+
+// realPath is the path without links, so that it can be related to the root.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// heedSignals ends ctx at the first signal; what comes after stop stays in the channel.
+func heedSignals(ctx context.Context, signals <-chan os.Signal) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case s := <-signals:
+			cancel(&Interrupted{s})
+		case <-done:
+		}
+	}()
+	return ctx, func() { close(done); <-ended; cancel(nil) }
+}
+
+// Interrupted is in the chain of an error that a signal caused before the
+// command was started.
+type Interrupted struct{ Signal os.Signal }
+
+func (e *Interrupted) Error() string { return "interrupted by " + e.Signal.String() }
+
+// ExitCode is 128 and the signal's number.
+func (e *Interrupted) ExitCode() int {
+	if s, ok := e.Signal.(syscall.Signal); ok {
+		return 128 + int(s)
+	}
+	return 125
+}
+
+// openRun makes the run directory and remembers what a command may delete.
+func (u *run) openRun(manifest func(w writerTo) error) error {
+	h := u.r.history
+	err := h.BuildRun(u.rec.ID, []history.RunFile{
+		{Name: "manifest.json", Write: manifest, LinkFrom: u.r.twin(u.before)},
+		{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))},
+	})
+	if err != nil {
+		return err
+	}
+	if u.runs, err = u.r.project.Decree.Stat("runs"); err != nil {
+		return err
+	}
+	u.config, err = project.ReadFile(u.r.project.Decree, "config.yml", 1<<20)
+	if err != nil && !isMissing(err) {
+		return err
+	}
+	return nil
+}
+
+// attempts executes the command until it succeeds or the attempts are used up.
+func (u *run) attempts(ctx context.Context) error {
+	for n := 1; ; n++ {
+		u.rec.Attempts = n
+		if err := u.attempt(ctx, n); err != nil {
+			return err
+		}
+		last := u.res.Last
+		if last.ExitCode == 0 && !last.TimedOut && last.Interrupted == nil {
+			u.rec.Status = history.StatusSucceeded
+			return nil
+		}
+		if n == u.o.Attempts || last.Interrupted != nil || last.NotStarted != nil {
+			return u.giveUp(ctx)
+		}
+		if n == u.o.Attempts-1 {
+			if err := u.cleanSlate(ctx); err != nil {
+				return err
+			}
+		}
+		if u.pause() {
+			return u.giveUp(ctx)
+		}
+	}
+}
+
+// pause waits between attempts; true when a signal came meanwhile.
+func (u *run) pause() bool {
+	timer := time.NewTimer(u.o.Delay)
+	defer timer.Stop()
+	select {
+	case s := <-u.o.Signals:
+		u.res.Last.Interrupted = s
+		u.res.ExitCode = (&Interrupted{s}).ExitCode()
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// attempt runs the command once and records what it did.
+func (u *run) attempt(ctx context.Context, n int) error {
+	if n > 1 {
+		if err := u.file(n - 1); err != nil {
+			return u.unfinished("the earlier attempt is not kept", err)
+		}
+	}
+	if err := u.openLog(); err != nil {
+		return u.unfinished("routine.log", err)
+	}
+	res, err := runner.Run(ctx, runner.Command{
+		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
+		Log: u.log, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
+		Started: func(l runner.Leader) {
+			if err := u.r.history.SetLeader(u.rec.ID, l); err != nil {
+				u.say("a recovery could not tell whether the command still runs: %v", err)
+			}
+		},
+	})
+	switch {
+	case errors.Is(err, runner.ErrLog):
+		u.say("%v", err)
+	case err != nil && n == 1 && res.Duration == 0:
+		return notStarted(errors.Join(err, u.r.history.Abandon(u.rec.ID)))
+	case err != nil:
+		u.say("%v", err)
+	}
+	u.res.Last, u.res.ExitCode = res, res.ExitCode
+	u.strangers(res)
+	if err := u.examine(ctx, n); err != nil {
+		return u.unfinished("what it changed is not recorded", err)
+	}
+	return nil
+}
+
+func (u *run) say(format string, args ...any) {
+	u.res.Notes = append(u.res.Notes, fmt.Sprintf(format, args...))
+}
+
+// strangers names processes that had to be ended, or that still work here.
+func (u *run) strangers(res runner.Result) {
+	names := func(list []runner.Process) string {
+		out := ""
+		for i, p := range list {
+			if i > 0 {
+				out += ", "
+			}
+			out += fmt.Sprintf("%s (%d)", patch.Quote(p.Name), p.PID)
+		}
+		return out
+	}
+	if len(res.Stragglers) > 0 {
+		u.say("ended, because they outlived the command: %s", names(res.Stragglers))
+	}
+	if len(res.Survivors) > 0 {
+		u.say("could not be ended and may still write: %s", names(res.Survivors))
+	}
+	if len(res.Outside) > 0 {
+		u.say("left the command's process group and still work here: %s", names(res.Outside))
+	}
+	if res.NoPTY != nil {
+		u.say("no pseudo-terminal: %v", res.NoPTY)
+	}
+}
+
+// env is the command's environment for attempt n.
+func (u *run) env(n int) []string {
+	dir := filepath.Join(u.r.project.Root, ".decree", "runs", u.rec.ID)
+	out := append(append([]string(nil), u.o.Env...),
+		"DECREE_RUN_ID="+u.rec.ID, "DECREE_RUN_DIR="+dir, "DECREE_ROOT="+u.r.project.Root,
+		fmt.Sprintf("DECREE_ATTEMPT=%d", n), fmt.Sprintf("DECREE_ATTEMPTS=%d", u.o.Attempts))
+	if n > 1 && n == u.o.Attempts {
+		out = append(out, "DECREE_FAILURE_CONTEXT="+filepath.Join(dir, failureFile))
+	}
+	return out
+}

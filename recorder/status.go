@@ -1,0 +1,147 @@
+package recorder
+
+import (
+	"context"
+
+	"decree/capture"
+	"decree/disk"
+	"decree/history"
+	"decree/manifest"
+)
+
+// Status is where a project stands.
+type Status struct {
+	Root, StorePath string
+	StoreBytes      int64
+	Last            *history.Record   // the newest closed record; nil: none
+	Open            []*history.Record // begun and not ended
+	Changed         []manifest.Change // in the tree since the last record
+	RuleOnly        int               // paths that joined or left by ignore rules alone
+}
+
+// Status looks at the project and the tree; it changes nothing.
+func (r *Recorder) Status(ctx context.Context) (*Status, error) {
+	st := &Status{Root: r.project.Root, StorePath: r.project.StorePath}
+	var err error
+	if st.StoreBytes, err = sizeOf(r.project.Store); err != nil {
+		return nil, err
+	}
+	open, _, err := r.history.ListOpen()
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range open {
+		st.Open = append(st.Open, o.Record)
+	}
+	list, err := r.history.List(history.ListOptions{Limit: 1, Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range list.Warnings() {
+		r.note("%s", w)
+	}
+	if len(list.Records) == 0 {
+		return st, nil
+	}
+	st.Last = list.Records[0]
+	return st, r.changed(ctx, st)
+}
+
+// changed compares the tree with what the last record left.
+func (r *Recorder) changed(ctx context.Context, st *Status) error {
+	res, err := r.glance(ctx, "comparing")
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	base, steps, err := r.known(Point{Record: st.Last, After: st.Last.Status != history.StatusReverted})
+	if err != nil {
+		return err
+	}
+	changes, err := r.sinceKnown(base, steps, res)
+	if err != nil {
+		return err
+	}
+	if res.Base == base {
+		st.RuleOnly = len(res.RuleOnly)
+	}
+	st.Changed = withoutRules(changes, res.Base, base, res.RuleOnly)
+	return nil
+}
+
+// sinceKnown leads from a known state, which is base and then steps, to a
+// captured one.
+func (r *Recorder) sinceKnown(base manifest.Hash, steps []manifest.Change, res *capture.Result) ([]manifest.Change, error) {
+	if res.Base == base {
+		return compose(invert(steps), res.Changes), nil
+	}
+	seq, _, err := r.history.Tree(base)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Compare(apply(seq, steps), res.Entries())
+}
+
+// sizeOf is the sum of the files' sizes below dir, in bytes.
+func sizeOf(dir disk.Dir) (int64, error) {
+	list, err := dir.List()
+	if err != nil {
+		return 0, err
+	}
+	total := int64(0)
+	for _, e := range list {
+		info, err := dir.Stat(e.Name)
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if info.Kind != disk.Directory {
+			total += info.Size
+			continue
+		}
+		sub, err := dir.OpenDir(e.Name)
+		if err != nil {
+			if isMissing(err) {
+				continue
+			}
+			return 0, err
+		}
+		n, err := sizeOf(sub)
+		sub.Close()
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// FilesOptions narrow Files.
+type FilesOptions struct {
+	Prefix  string // a path; "" is the whole tree
+	Ignored bool   // what is left out, instead of what is recorded
+}
+
+// Files lists the tree as decree sees it, in byte order of the paths.
+func (r *Recorder) Files(ctx context.Context, o FilesOptions, yield func(path string) error) error {
+	req, err := r.request(look{unlimited: true})
+	if err != nil {
+		return err
+	}
+	req.Progress = nil
+	return capture.List(ctx, req, capture.ListOptions{Prefix: o.Prefix, Ignored: o.Ignored}, func(path string, _ disk.Kind) error {
+		return yield(path)
+	})
+}
+
+// Ignored says of each path whether it is left out, and by which rule.
+func (r *Recorder) Ignored(ctx context.Context, paths []string) ([]capture.Answer, error) {
+	req, err := r.request(look{unlimited: true})
+	if err != nil {
+		return nil, err
+	}
+	req.Progress = nil
+	return capture.Explain(ctx, req, paths)
+}

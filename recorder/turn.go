@@ -1,0 +1,459 @@
+package recorder
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"decree/capture"
+	"decree/history"
+	"decree/plan"
+	"decree/project"
+	"decree/store"
+)
+
+// MoveOptions are a revert's or apply's.
+type MoveOptions struct {
+	Refs                      []string // REF, A..B, CHAIN
+	Paths                     []string // relative to the root
+	DryRun, Merge, Force, Yes bool
+	From                      string // apply: the root of another copy of the tree
+	Confirm                   func(*plan.Plan) (bool, error)
+}
+
+// Revert takes records back.
+func (r *Recorder) Revert(ctx context.Context, o MoveOptions) (*MoveResult, error) {
+	return r.turn(ctx, o, plan.Back)
+}
+
+// Apply brings records' changes again, or those of a record in another copy.
+func (r *Recorder) Apply(ctx context.Context, o MoveOptions) (*MoveResult, error) {
+	return r.turn(ctx, o, plan.Forth)
+}
+
+// turned is what one turn is about.
+type turned struct {
+	records []*history.Record
+	sources []*plan.Source
+	close   []io.Closer
+	foreign bool // the records are another copy's
+}
+
+func (t *turned) done() {
+	for _, c := range t.close {
+		c.Close()
+	}
+}
+
+func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*MoveResult, error) {
+	var x *writing
+	if !o.DryRun {
+		var err error
+		if x, err = r.enter(ctx); err != nil {
+			return nil, err
+		}
+		defer x.close()
+	}
+	t, err := r.gather(o, d)
+	if err != nil {
+		return nil, err
+	}
+	defer t.done()
+	p, err := plan.Turn(ctx, r.tree, t.sources, plan.Options{Direction: d, Paths: o.Paths, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx)})
+	if err != nil {
+		return nil, lookError(err)
+	}
+	if err := r.refuse(t, p, d); err != nil {
+		if x != nil {
+			r.auditFailure(verb(d), "", err)
+		}
+		return nil, err
+	}
+	res := &MoveResult{Plan: p}
+	for _, rec := range t.records {
+		if rec.DiffSHA256.IsZero() {
+			res.Notes = append(res.Notes, fmt.Sprintf("%s is a checkpoint and changed nothing; 'decree restore %s' returns to it", rec.ID, rec.ID))
+		}
+	}
+	if p.Empty() || o.DryRun {
+		return res, nil
+	}
+	if err := confirm(p, o); err != nil {
+		return nil, err
+	}
+	res.Record, res.Outcome, err = r.perform(ctx, x, r.turnAction(t, d, p, len(o.Paths) > 0))
+	return res, err
+}
+
+func verb(d plan.Direction) string {
+	if d == plan.Back {
+		return "revert"
+	}
+	return "apply"
+}
+
+// confirm asks before edits are overwritten.
+func confirm(p *plan.Plan, o MoveOptions) error {
+	forced := slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Forced })
+	if !forced || o.Yes {
+		return nil
+	}
+	return ask(p, o.Confirm, "--force overwrites edits")
+}
+
+// ask is a question that needs a terminal or --yes.
+func ask(p *plan.Plan, question func(*plan.Plan) (bool, error), what string) error {
+	if question == nil {
+		return &project.Error{Kind: project.Refused, Msg: what + " and nobody can be asked; nothing was changed", Advice: "say --yes, or look first with --dry-run"}
+	}
+	yes, err := question(p)
+	if err == nil && !yes {
+		err = &project.Error{Kind: project.Refused, Msg: "not confirmed; nothing was changed"}
+	}
+	return err
+}
+
+// gather reads the diffs that refs name, for a revert newest first.
+func (r *Recorder) gather(o MoveOptions, d plan.Direction) (*turned, error) {
+	t := &turned{}
+	h, objects := r.history, plan.Objects(r.store)
+	if o.From != "" {
+		p, err := project.Open(r.opt.Disk, project.Where{RootFlag: o.From, Cwd: r.opt.Where.Cwd, Home: r.opt.Where.Home, DataHome: r.opt.Where.DataHome}, false)
+		if err != nil {
+			return nil, err
+		}
+		t.close = append(t.close, closer(p.Close))
+		s, err := store.Open(p.Store, store.Options{})
+		if err != nil {
+			t.done()
+			return nil, err
+		}
+		t.close = append(t.close, s)
+		h, objects, t.foreign = history.Open(p, history.Options{Objects: s, Now: r.opt.Clock}), s, true
+	}
+	err := t.read(h, objects, o.Refs, r, d)
+	if err != nil {
+		t.done()
+		return nil, err
+	}
+	return t, nil
+}
+
+type closer func()
+
+func (c closer) Close() error { c(); return nil }
+
+func (t *turned) read(h *history.History, objects plan.Objects, refs []string, r *Recorder, d plan.Direction) error {
+	ids, err := r.resolveAll(h, refs)
+	if err != nil {
+		return err
+	}
+	if d == plan.Back {
+		slices.Reverse(ids)
+	}
+	for _, id := range ids {
+		rec, err := h.Get(id)
+		if err != nil {
+			return err
+		}
+		if rec.Status == history.StatusOpen {
+			return &project.Error{Kind: project.Refused, Msg: "record " + id + " is open; nothing was changed", Advice: "wait until it has ended; if its process died, 'decree recover' closes it"}
+		}
+		src, err := t.source(h, rec, objects)
+		if err != nil {
+			return err
+		}
+		t.records, t.sources = append(t.records, rec), append(t.sources, src)
+	}
+	return nil
+}
+
+// resolveAll are the ids that refs name, oldest first, each once.
+func (r *Recorder) resolveAll(h *history.History, refs []string) ([]string, error) {
+	var recs []*history.Record
+	seen := map[string]bool{}
+	for _, ref := range refs {
+		ids, err := r.resolve(h, ref)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			rec, err := h.Get(id)
+			if err != nil {
+				return nil, err
+			}
+			recs = append(recs, rec)
+		}
+	}
+	slices.SortFunc(recs, history.Compare)
+	out := make([]string, len(recs))
+	for i, rec := range recs {
+		out[i] = rec.ID
+	}
+	return out, nil
+}
+
+func (r *Recorder) resolve(h *history.History, ref string) ([]string, error) {
+	a, b, isRange, err := history.SplitRange(ref)
+	if err != nil {
+		return nil, err
+	}
+	if !isRange {
+		all, err := h.ResolveAll(ref, r.opt.Location)
+		ids := make([]string, len(all))
+		for i, one := range all {
+			ids[i] = one.ID
+		}
+		return ids, err
+	}
+	from, err := h.Resolve(a, r.opt.Location)
+	if err != nil {
+		return nil, err
+	}
+	to, err := h.Resolve(b, r.opt.Location)
+	if err != nil {
+		return nil, err
+	}
+	return h.Range(from.ID, to.ID)
+}
+
+// source reads a record's diff, whose hash must be the one in its run.json.
+func (t *turned) source(h *history.History, rec *history.Record, objects plan.Objects) (*plan.Source, error) {
+	want := rec.DiffSHA256
+	if plain, err := h.ReadRun(rec.ID); err == nil {
+		want = plain.DiffSHA256
+	}
+	f, err := h.OpenFile(rec.ID, diffFile)
+	if isMissing(err) && want.IsZero() {
+		return &plan.Source{ID: rec.ID}, nil
+	}
+	if err != nil {
+		return nil, &project.Error{Kind: project.Integrity, Msg: "changes.diff of " + rec.ID, Err: err, Advice: "'decree doctor' tells what is wrong with the record"}
+	}
+	t.close = append(t.close, f)
+	at, size, err := readerAt(f)
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, io.NewSectionReader(at, 0, size)); err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(hash.Sum(nil), want[:]) {
+		return nil, &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("changes.diff of %s is not what was recorded (its hash is %x, run.json says %s); nothing was changed", rec.ID, hash.Sum(nil), want),
+			Advice: "'decree doctor --repair' writes it again from the store"}
+	}
+	src, err := plan.ReadSource(rec.ID, at, size, objects)
+	if err != nil {
+		return nil, fmt.Errorf("changes.diff of %s: %w; nothing was changed", rec.ID, err)
+	}
+	return src, nil
+}
+
+// readerAt gives random access to what is a file, or was an object.
+func readerAt(f io.Reader) (io.ReaderAt, int64, error) {
+	type file interface {
+		io.ReaderAt
+		io.Seeker
+	}
+	if d, ok := f.(file); ok {
+		size, err := d.Seek(0, io.SeekEnd)
+		return d, size, err
+	}
+	data, err := io.ReadAll(f)
+	return bytes.NewReader(data), int64(len(data)), err
+}
+
+// refuse turns conflicts into an error that names later records.
+func (r *Recorder) refuse(t *turned, p *plan.Plan, d plan.Direction) error {
+	items := p.Conflicts()
+	if len(items) == 0 {
+		return nil
+	}
+	if !t.foreign {
+		r.nameLater(t, items)
+	}
+	subject := "what the records say"
+	if len(t.records) == 1 {
+		subject = fmt.Sprintf("%s %s left", noun(t.records[0]), t.records[0].ID)
+		if d == plan.Forth {
+			subject = fmt.Sprintf("%s %s began with", noun(t.records[0]), t.records[0].ID)
+		}
+	}
+	ref := t.records[0].ID
+	return &ConflictError{Verb: verb(d), Subject: subject, Items: items,
+		Advice: fmt.Sprintf("see the edits with 'decree diff %s --now', or keep them: 'decree %s --merge %s'", ref, verb(d), ref)}
+}
+
+func noun(rec *history.Record) string {
+	switch rec.Reason {
+	case history.Manual, history.Auto, history.Publish:
+		return "checkpoint"
+	}
+	return string(rec.Reason)
+}
+
+// nameLater adds the ids of the records after the oldest one that changed a
+// conflicting path. What cannot be read is left out: it is a help, no decision.
+func (r *Recorder) nameLater(t *turned, items []plan.Item) {
+	mine := map[string]bool{}
+	oldest := t.records[0]
+	for _, rec := range t.records {
+		mine[rec.ID] = true
+		if history.Compare(rec, oldest) < 0 {
+			oldest = rec
+		}
+	}
+	list, err := r.history.List(history.ListOptions{Limit: laterLimit, Keep: func(rec *history.Record) bool {
+		return history.Compare(rec, oldest) > 0 && !mine[rec.ID] && rec.Status != history.StatusReverted && rec.Status != history.StatusUndone && !rec.DiffSHA256.IsZero()
+	}})
+	if err != nil {
+		return
+	}
+	for _, rec := range slices.Backward(list.Records) {
+		for i := range items {
+			if ok, err := r.history.Touches(rec, items[i].Path); err == nil && ok {
+				items[i].Later = append(items[i].Later, rec.ID)
+			}
+		}
+	}
+}
+
+// laterLimit bounds how many records a refusal looks through.
+const laterLimit = 200
+
+// turnAction describes the move as a record.
+func (r *Recorder) turnAction(t *turned, d plan.Direction, p *plan.Plan, some bool) action {
+	a := action{reason: history.Revert, plan: p}
+	word := "Revert of "
+	if d == plan.Forth {
+		a.reason, word = history.Apply, "Apply of "
+	}
+	var names []string
+	for _, rec := range t.records {
+		names = append(names, title(rec))
+		if !t.foreign {
+			a.parents = append(a.parents, rec.ID)
+		}
+	}
+	if len(names) > 3 {
+		names = append(names[:2], fmt.Sprintf("%d more", len(names)-2))
+	}
+	a.description = word + strings.Join(names, ", ")
+	if !some && !t.foreign {
+		r.effects(t, &a, d, p)
+	}
+	return a
+}
+
+// title says what a record was, without ids.
+func title(rec *history.Record) string {
+	text := rec.Description
+	if text == "" {
+		text = strings.Join(rec.Command, " ")
+	}
+	if text == "" {
+		text = noun(rec)
+	}
+	text = strings.Map(func(c rune) rune {
+		if c < 0x20 || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, text)
+	if r := []rune(text); len(r) > 60 {
+		text = string(r[:57]) + "..."
+	}
+	return text
+}
+
+// effects are the statuses that change with the move: a record that is taken
+// back is undone, and what it had undone itself gets its old status again; one
+// that is brought again gets back what it had before it was undone.
+func (r *Recorder) effects(t *turned, a *action, d plan.Direction, p *plan.Plan) {
+	set := func(rec *history.Record, status history.Status, by string) {
+		if rec.Status == status {
+			return
+		}
+		a.undid = append(a.undid, undid{rec.ID, rec.Status, rec.UndoneBy})
+		a.effects = append(a.effects, history.StatusEffect{ID: rec.ID, Status: status, UndoneBy: by})
+	}
+	for _, rec := range t.records {
+		if !slices.Contains(p.Touched, rec.ID) || rec.DiffSHA256.IsZero() {
+			continue
+		}
+		if d == plan.Back {
+			set(rec, history.StatusUndone, "")
+			for _, u := range undidOf(rec) {
+				a.undid = append(a.undid, undid{u.ID, history.StatusUndone, rec.ID})
+				a.effects = append(a.effects, history.StatusEffect{ID: u.ID, Status: u.Status, UndoneBy: u.UndoneBy})
+			}
+		} else if rec.Status == history.StatusUndone {
+			set(rec, r.statusBefore(rec), "")
+		}
+	}
+}
+
+// statusBefore is the status that an undone record had.
+func (r *Recorder) statusBefore(rec *history.Record) history.Status {
+	if by, err := r.history.Get(rec.UndoneBy); err == nil {
+		for _, u := range undidOf(by) {
+			if u.ID == rec.ID {
+				return u.Status
+			}
+		}
+	}
+	return history.StatusSucceeded
+}
+
+// undidOf is what a record changed about others.
+func undidOf(rec *history.Record) []undid {
+	for _, f := range rec.Extra {
+		var list []undid
+		if f.Name == "undid" && json.Unmarshal(f.Raw, &list) == nil {
+			return list
+		}
+	}
+	return nil
+}
+
+// ignoredNow says whether today's rules ignore a path.
+func (r *Recorder) ignoredNow(ctx context.Context) func(path string, dir bool) (bool, error) {
+	return func(path string, dir bool) (bool, error) {
+		req, err := r.request(look{})
+		if err != nil {
+			return false, err
+		}
+		if dir {
+			path += "/"
+		}
+		a, err := capture.Explain(ctx, req, []string{path})
+		return err == nil && a[0].Ignored, err
+	}
+}
+
+// partialError refuses a record that does not hold a whole tree.
+func partialError(h *history.History, rec *history.Record) error {
+	near := ""
+	list, err := h.List(history.ListOptions{Limit: 1, Keep: func(o *history.Record) bool {
+		return history.Compare(o, rec) < 0 && o.Reason != history.Revert && o.Reason != history.Apply && o.Status != history.StatusOpen
+	}})
+	if err == nil && len(list.Records) > 0 {
+		near = list.Records[0].ID
+	}
+	advice := ""
+	if near != "" {
+		advice = fmt.Sprintf("the nearest record of a whole tree is %s: 'decree restore %s', or take this one back with 'decree revert %s'", near, near, rec.ID)
+	}
+	return &project.Error{Kind: project.Refused, Advice: advice,
+		Msg: fmt.Sprintf("%s %s holds only the paths that it touched; nothing was changed", rec.Reason, rec.ID)}
+}

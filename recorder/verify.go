@@ -1,0 +1,202 @@
+package recorder
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+
+	"decree/history"
+	"decree/manifest"
+)
+
+// VerifyOptions say what to verify: one record, all of them, or the tree
+// against the last record.
+type VerifyOptions struct {
+	Record    *history.Record
+	All, Tree bool
+}
+
+// Problem is one thing whose hash is not what was recorded.
+type Problem struct {
+	Record string // its id; "" for what belongs to no record
+	Path   string // of a file in the tree, or of the record; "" for the record as a whole
+	Reason string
+}
+
+// Verify hashes what was recorded again. It finds problems, it mends nothing.
+func (r *Recorder) Verify(ctx context.Context, o VerifyOptions) ([]Problem, error) {
+	if o.Tree {
+		return r.verifyTree(ctx)
+	}
+	v := &verifier{r: r, seen: map[manifest.Hash]error{}}
+	if !o.All {
+		err := v.record(ctx, o.Record)
+		return v.found, err
+	}
+	list, err := r.history.List(history.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range list.Damaged {
+		v.add(d.ID, "run.json", d.Err)
+	}
+	for i, rec := range list.Records {
+		r.progress(Progress{Phase: "checking", Done: int64(i), Total: int64(len(list.Records))})
+		if rec.Status == history.StatusOpen {
+			continue
+		}
+		if err := v.record(ctx, rec); err != nil {
+			return v.found, err
+		}
+	}
+	broken, err := r.store.Check(ctx)
+	if err != nil {
+		return v.found, err
+	}
+	for _, p := range broken {
+		v.add("", p.Pack, p.Err)
+	}
+	return v.found, nil
+}
+
+// verifier remembers which objects were read: records share most of them.
+type verifier struct {
+	r     *Recorder
+	seen  map[manifest.Hash]error
+	found []Problem
+}
+
+func (v *verifier) add(record, path string, err error) {
+	v.found = append(v.found, Problem{record, path, err.Error()})
+}
+
+// record checks the files of a record and every content that its trees name.
+func (v *verifier) record(ctx context.Context, rec *history.Record) error {
+	files, err := v.r.history.RecordFiles(rec.ID)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := v.file(rec.ID, f); err != nil {
+			v.add(rec.ID, f.Name, err)
+		}
+	}
+	for _, tree := range []manifest.Hash{rec.Before, rec.After} {
+		if tree.IsZero() {
+			continue
+		}
+		if err := v.tree(ctx, rec.ID, tree); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file compares a plain file of the run directory with its recorded hash, and
+// the store's copy with it.
+func (v *verifier) file(id string, f history.RecordFile) error {
+	rc, err := v.r.history.OpenFile(id, f.Name)
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	sum, err := sumOf(rc)
+	if err != nil {
+		return err
+	}
+	if sum != f.SHA256 {
+		return fmt.Errorf("its hash is %s, recorded was %s", sum, f.SHA256)
+	}
+	return nil
+}
+
+// tree reads a stored tree whole, compares its id, and reads its contents.
+func (v *verifier) tree(ctx context.Context, id string, tree manifest.Hash) error {
+	if err, known := v.seen[tree]; known {
+		if err != nil {
+			v.add(id, "manifest.json", err)
+		}
+		return nil
+	}
+	pr, pw := io.Pipe()
+	go func() { pw.CloseWithError(v.r.history.WriteManifest(tree, pw)) }()
+	sum, err := sumOf(pr)
+	if err == nil && sum != tree {
+		err = fmt.Errorf("the stored tree's id is %s, should be %s", sum, tree)
+	}
+	v.seen[tree] = err
+	if err != nil {
+		v.add(id, "manifest.json", err)
+		return nil
+	}
+	seq, _, err := v.r.history.Tree(tree)
+	if err != nil {
+		return err
+	}
+	for it, err := range seq {
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if it.Entry.Type == manifest.Regular {
+			v.object(id, it)
+		}
+	}
+	return nil
+}
+
+func (v *verifier) object(id string, it manifest.Item) {
+	err, known := v.seen[it.Entry.SHA256]
+	if !known {
+		err = v.r.store.Verify(it.Entry.SHA256)
+		v.seen[it.Entry.SHA256] = err
+	}
+	if err != nil {
+		v.add(id, it.Path, err)
+	}
+}
+
+func sumOf(rd io.Reader) (sum manifest.Hash, err error) {
+	hash := sha256.New()
+	_, err = io.Copy(hash, rd)
+	hash.Sum(sum[:0])
+	return sum, err
+}
+
+// verifyTree reads every file again and compares the tree with what the last
+// record left.
+func (r *Recorder) verifyTree(ctx context.Context) ([]Problem, error) {
+	list, err := r.history.List(history.ListOptions{Limit: 1, Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
+	if err != nil || len(list.Records) == 0 {
+		return nil, err
+	}
+	last := list.Records[0]
+	req, err := r.request(look{phase: "checking", afterRun: true, unlimited: true, full: true})
+	if err != nil {
+		return nil, err
+	}
+	res, err := r.captureNow(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Close()
+	base, steps, err := r.known(Point{Record: last, After: last.Status != history.StatusReverted})
+	if err != nil {
+		return nil, err
+	}
+	changes, err := r.sinceKnown(base, steps, res)
+	if err != nil {
+		return nil, err
+	}
+	var out []Problem
+	for _, c := range changes {
+		out = append(out, Problem{last.ID, c.Path, change(c)})
+	}
+	for _, p := range res.Unrecorded {
+		out = append(out, Problem{last.ID, p, "cannot be read"})
+	}
+	return out, nil
+}
