@@ -119,6 +119,7 @@ func (h *History) commit(c Closing, files *[]RunFile) error {
 
 // afterLine is what follows once the line is durable; it can be repeated.
 func (h *History) afterLine(l *line, e Effects, a Operation) error {
+	h.saveIndex()
 	if err := h.moveLabels(e.Labels); err != nil {
 		return err
 	}

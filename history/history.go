@@ -125,27 +125,39 @@ func (h *History) runs() (disk.Dir, error) {
 // runNames is what .decree/runs holds beside the log: what stands under the
 // name of each of its rows, and the other names that are ids.
 type runNames struct {
+	whole  bool        // a directory for each row, and nothing else
 	kinds  []disk.Kind // by row
 	there  []bool      // by row
 	others []string
 }
 
+// at says what stands under row i's name.
+func (n *runNames) at(i int) (there bool, kind disk.Kind) {
+	if n.whole {
+		return true, disk.Directory
+	}
+	return n.there[i], n.kinds[i]
+}
+
 func (h *History) runNames(l *log) (*runNames, error) {
-	n := &runNames{kinds: make([]disk.Kind, len(l.rows)), there: make([]bool, len(l.rows))}
 	runs, err := h.runs()
 	if errors.Is(err, fs.ErrNotExist) {
-		return n, nil
+		return &runNames{kinds: make([]disk.Kind, len(l.rows)), there: make([]bool, len(l.rows))}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer runs.Close()
+	if l.runs != (runsStamp{}) && l.runs == stampOf(runs) {
+		return &runNames{whole: true}, nil
+	}
 	list, err := runs.List()
 	if err != nil {
 		return nil, err
 	}
+	n := &runNames{kinds: make([]disk.Kind, len(l.rows)), there: make([]bool, len(l.rows))}
 	for _, e := range list {
-		if i, ok := l.byID[e.Name]; ok {
+		if i, ok := l.where(e.Name); ok {
 			n.kinds[i], n.there[i] = e.Kind, true
 		} else if _, _, ok := ParseID(e.Name); ok {
 			n.others = append(n.others, e.Name)
@@ -186,7 +198,7 @@ func (h *History) strays(l *log, n *runNames) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := slices.Concat(n.others, slices.DeleteFunc(open, func(id string) bool { _, known := l.byID[id]; return known }))
+	out := slices.Concat(n.others, slices.DeleteFunc(open, func(id string) bool { _, known := l.where(id); return known }))
 	slices.Sort(out)
 	return slices.Compact(out), nil
 }

@@ -132,7 +132,8 @@ func (h *History) inspect(l *log, names *runNames) ([]runState, error) {
 	defer runs.Close()
 	parallel(len(l.rows), func(from, to int) {
 		for i := from; i < to; i++ {
-			states[i] = h.inspectRow(runs, l.rows[i], names.there[i], names.kinds[i])
+			there, kind := names.at(i)
+			states[i] = h.inspectRow(runs, l.rows[i], there, kind)
 		}
 	})
 	return states, nil
@@ -152,7 +153,7 @@ func (h *History) inspectRow(runs disk.Dir, r row, there bool, kind disk.Kind) r
 		return runState{state: missing}
 	}
 	if err == nil && st.Kind == disk.Regular {
-		if size, mtime, ok := lineFile(r.line); ok && st.Size == size && st.Mtime == mtime {
+		if size, mtime, ok := r.runFile(); ok && st.Size == size && st.Mtime == mtime {
 			return runState{}
 		}
 	}
@@ -297,6 +298,7 @@ func (out *Listing) decode(rows []row, o ListOptions, strays []*Record) {
 
 // decodePart decodes rows; what is not wanted or damaged is nil.
 func decodePart(rows []row, want func(*Record) bool) (part []*Record, bad []Damage) {
+	rows = loadRows(rows)
 	part = make([]*Record, len(rows))
 	errs := make([]error, len(rows))
 	parallel(len(rows), func(a, b int) {
@@ -347,7 +349,7 @@ func (h *History) Recorded(id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, ok := l.byID[id]
+	_, ok := l.where(id)
 	return ok, nil
 }
 

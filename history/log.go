@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"decree/disk"
@@ -20,26 +21,37 @@ const (
 // log is records.jsonl as it was when it was read: an index over its lines. It
 // does not change once it is read.
 type log struct {
-	rows    []row          // the last line of each id that is not gone, in order
-	byID    map[string]int // index into rows
-	gone    []row          // removed records that still keep trees that others rest on
-	damaged int            // lines that are none
-	size    int64          // of the file
-	dead    int64          // bytes of lines that count no more
-	torn    bool           // the last line has no end
+	rows    []row // the last line of each id that is not gone, in order
+	gone    []row // removed records that still keep trees that others rest on
+	damaged int   // lines that are none
+	size    int64 // of the file
+	covered int64 // bytes of it that the index file has
+	dead    int64 // bytes of lines that count no more
+	torn    bool  // the last line has no end
 	ino     uint64
+	runs    runsStamp // when each row had its run directory, and there was no other
+
+	once sync.Once
+	byID map[string]int // index into rows; made when it is asked for
 }
 
+// row is one record of the log. Its line is read when it is asked for, if the
+// row comes from the index file.
 type row struct {
-	key  key
-	id   string
-	line []byte
-	gone bool
+	key   key
+	id    string
+	gone  bool
+	off   int64 // of the line
+	n     int   // its bytes without the newline
+	size  int64 // what the line says of run.json, if line is nil
+	mtime int64
+	line  []byte
+	file  disk.File
 }
 
 // readLog reads the log in store; a missing one is empty.
 func readLog(store disk.Dir) (*log, error) {
-	l := &log{byID: map[string]int{}}
+	l := &log{}
 	f, err := store.Open(logFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
@@ -47,38 +59,57 @@ func readLog(store disk.Dir) (*log, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
+		f.Close()
 		return nil, err
 	}
-	// Not mapped: a mapping would have to outlive every line in use, and the
-	// log of ten thousand records is read in three milliseconds.
-	data := make([]byte, st.Size)
-	n, err := f.ReadAt(data, 0)
+	indexed := st.Size >= indexMin && l.readIndex(store, f, st)
+	// Not mapped: a mapping would have to outlive every line in use.
+	data := make([]byte, st.Size-l.covered)
+	n, err := f.ReadAt(data, l.covered)
 	if err != nil && !errors.Is(err, io.EOF) {
+		f.Close()
 		return nil, err
 	}
-	l.ino, data = st.Ino, data[:n]
-	l.index(data)
+	if !indexed {
+		f.Close() // else the rows read through it; it is closed with them
+	}
+	l.ino = st.Ino
+	l.scan(data[:n])
 	return l, nil
 }
 
-func (l *log) index(data []byte) {
+// scan takes the lines that the index does not cover.
+func (l *log) scan(data []byte) {
 	const usual = 1 << 10 // bytes of a line
-	l.size = int64(len(data))
-	l.byID = make(map[string]int, len(data)/usual)
-	l.rows = make([]row, 0, len(data)/usual)
+	off := l.covered
+	l.size = off + int64(len(data))
+	if len(data) == 0 {
+		return
+	}
+	l.runs = runsStamp{}
+	if l.rows == nil {
+		l.rows = make([]row, 0, len(data)/usual)
+	}
+	byID := make(map[string]int, len(l.rows)+len(data)/usual)
+	for i := range l.rows {
+		byID[l.rows[i].id] = i
+	}
 	for len(data) > 0 {
 		end := bytes.IndexByte(data, '\n')
 		if end < 0 {
 			l.torn = true
 			break
 		}
-		l.take(data[:end])
-		data = data[end+1:]
+		l.take(byID, data[:end], off)
+		data, off = data[end+1:], off+int64(end)+1
 	}
-	n := len(l.rows)
+	l.settle()
+}
+
+// settle takes the removed ones out and puts the rest in order.
+func (l *log) settle() {
 	l.rows = slices.DeleteFunc(l.rows, func(r row) bool {
 		if r.gone && bytes.IndexByte(r.line[len(linePrefix):], '{') >= 0 {
 			l.gone = append(l.gone, r)
@@ -86,21 +117,13 @@ func (l *log) index(data []byte) {
 		return r.gone
 	})
 	byKey := func(a, b row) int { return a.key.compare(b.key) }
-	sorted := slices.IsSortedFunc(l.rows, byKey)
-	if sorted && len(l.rows) == n {
-		return
-	}
-	if !sorted {
+	if !slices.IsSortedFunc(l.rows, byKey) {
 		slices.SortFunc(l.rows, byKey)
-	}
-	l.byID = make(map[string]int, len(l.rows))
-	for i := range l.rows {
-		l.byID[l.rows[i].id] = i
 	}
 }
 
 // take puts one line in the place of an earlier one of its id.
-func (l *log) take(b []byte) {
+func (l *log) take(byID map[string]int, b []byte, off int64) {
 	k, gone, err := lineKey(b)
 	if err != nil {
 		l.damaged++
@@ -108,43 +131,119 @@ func (l *log) take(b []byte) {
 		return
 	}
 	id := unsafe.String(unsafe.SliceData(b[len(linePrefix):]), chainDigits+1+bytes.IndexByte(b[len(linePrefix)+chainDigits+1:], '"'))
-	i, known := l.byID[id]
+	// A removed record's trees are those of its last line.
+	l.gone = slices.DeleteFunc(l.gone, func(r row) bool { return r.id == id })
+	i, known := byID[id]
 	if !known {
 		i = len(l.rows)
-		l.byID[id] = i
+		byID[id] = i
 		l.rows = append(l.rows, row{})
+	} else if !l.rows[i].gone {
+		l.dead += int64(l.rows[i].n) + 1
 	}
-	if old := l.rows[i].line; old != nil && !l.rows[i].gone {
-		l.dead += int64(len(old)) + 1
-	}
-	l.rows[i] = row{key: k, id: id, line: b, gone: gone}
+	l.rows[i] = row{key: k, id: id, line: b, gone: gone, off: off, n: len(b)}
 	if gone {
 		l.dead += int64(len(b)) + 1
 	}
 }
 
+// where is the index of id's row.
+func (l *log) where(id string) (int, bool) {
+	l.once.Do(func() {
+		l.byID = make(map[string]int, len(l.rows))
+		for i := range l.rows {
+			l.byID[l.rows[i].id] = i
+		}
+	})
+	i, ok := l.byID[id]
+	return i, ok
+}
+
 // find returns the decoded line of id, nil if there is none.
 func (l *log) find(id string) (*line, error) {
-	i, ok := l.byID[id]
+	i, ok := l.where(id)
 	if !ok {
 		return nil, nil
 	}
 	return l.rows[i].parse()
 }
 
-func (r row) parse() (*line, error) {
-	l, err := parseLine(r.line)
+// bytes is the row's line. One that is not of the row's record is damaged.
+func (r row) bytes() ([]byte, error) {
+	if r.line != nil {
+		return r.line, nil
+	}
+	b := make([]byte, r.n)
+	if _, err := r.file.ReadAt(b, r.off); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if k, _, err := lineKey(b); err != nil || k != r.key {
+		return nil, errLine
+	}
+	return b, nil
+}
+
+// loadRows returns rows with their lines, read at once where they lie together.
+func loadRows(rows []row) []row {
+	var from, to, sum int64 = 1<<63 - 1, 0, 0
+	for _, r := range rows {
+		if r.line == nil {
+			from, to, sum = min(from, r.off), max(to, r.off+int64(r.n)), sum+int64(r.n)
+		}
+	}
+	if sum == 0 || to-from > 2*sum {
+		return rows
+	}
+	out := slices.Clone(rows)
+	data := []byte(nil)
+	for i, r := range out {
+		if r.line != nil {
+			continue
+		}
+		if data == nil {
+			data = make([]byte, to-from)
+			if _, err := r.file.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
+				return rows // each row will say so itself
+			}
+		}
+		b := data[r.off-from:][:r.n]
+		if k, _, err := lineKey(b); err == nil && k == r.key {
+			out[i].line = b
+		}
+	}
+	return out
+}
+
+func (r row) parse() (l *line, err error) {
+	b, err := r.bytes()
+	if err == nil {
+		l, err = parseLine(b)
+	}
 	return l, r.fault(err)
 }
 
-func (r row) head() (*line, error) {
-	l, err := parseHead(r.line)
+func (r row) head() (l *line, err error) {
+	b, err := r.bytes()
+	if err == nil {
+		l, err = parseHead(b)
+	}
 	return l, r.fault(err)
 }
 
-func (r row) record() (*Record, error) {
-	rec, err := parseRecord(r.line)
+func (r row) record() (rec *Record, err error) {
+	b, err := r.bytes()
+	if err == nil {
+		rec, err = parseRecord(b)
+	}
 	return rec, r.fault(err)
+}
+
+// runFile is what the line says of run.json.
+func (r row) runFile() (size, mtime int64, ok bool) {
+	if r.line == nil {
+		return r.size, r.mtime, true
+	}
+	return lineFile(r.line)
 }
 
 func (r row) fault(err error) error {
@@ -230,7 +329,11 @@ func (l *log) writeLive(w io.Writer) error {
 	const chunk = 1 << 20
 	var buf []byte
 	for _, r := range slices.Concat(l.gone, l.rows) {
-		buf = append(append(buf, r.line...), '\n')
+		b, err := r.bytes()
+		if err != nil {
+			return r.fault(err)
+		}
+		buf = append(append(buf, b...), '\n')
 		if len(buf) >= chunk {
 			if _, err := w.Write(buf); err != nil {
 				return err

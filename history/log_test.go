@@ -164,10 +164,10 @@ func FuzzReadLog(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l := &log{byID: map[string]int{}}
-		l.index(data)
+		l := &log{}
+		l.scan(data)
 		for i, r := range l.rows {
-			if l.byID[r.id] != i || i > 0 && l.rows[i-1].key.compare(r.key) >= 0 {
+			if at, ok := l.where(r.id); !ok || at != i || i > 0 && l.rows[i-1].key.compare(r.key) >= 0 {
 				t.Fatal("index")
 			}
 			if e, err := r.parse(); err == nil && e.record.ID != r.id {

@@ -46,6 +46,7 @@ func (h *History) Remove(ids []string) error {
 			return err
 		}
 	}
+	h.saveIndex()
 	return runs.Sync()
 }
 

@@ -332,7 +332,8 @@ func (h *History) readable(runs disk.Dir, l *log, names *runNames, i int) bool {
 	if runs == nil {
 		return true
 	}
-	switch h.inspectRow(runs, l.rows[i], names.there[i], names.kinds[i]).state {
+	there, kind := names.at(i)
+	switch h.inspectRow(runs, l.rows[i], there, kind).state {
 	case damaged, newer, unparsed:
 		return false
 	}

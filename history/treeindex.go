@@ -1,12 +1,14 @@
 package history
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"io/fs"
+	"slices"
 
 	"decree/patch"
 )
@@ -17,12 +19,19 @@ func newSum() hash.Hash { return sha256.New() }
 // than its keyframe.
 const maxObject = 1 << 30
 
-// treeIndex finds a tree's spec. It reads the log from its newest line back, as
-// far as it must: what is looked for is nearly always the last tree.
+// treeIndex finds a tree's spec by looking for its id in the lines' heads,
+// backwards from where the last one was found: at first the newest line, since
+// what is looked for is nearly always the last tree, or one that a tree rests on,
+// whose line is the one before.
 type treeIndex struct {
 	specs map[patch.Hash]*TreeSpec
-	left  []row // not read yet
+	rows  []row
+	heads [][]byte // by row, not closed; nil: not read yet
+	at    int
 }
+
+// treeChunk is how many lines are read at once.
+const treeChunk = 256
 
 // spec returns how a tree is kept, nil if it is not.
 func (h *History) spec(id patch.Hash) (*TreeSpec, error) {
@@ -36,29 +45,60 @@ func (h *History) spec(id patch.Hash) (*TreeSpec, error) {
 		return s, nil
 	}
 	if h.trees == nil {
-		h.trees = &treeIndex{specs: map[patch.Hash]*TreeSpec{}}
-		h.trees.left = append(append(h.trees.left, l.gone...), l.rows...)
+		rows := slices.Concat(l.gone, l.rows)
+		h.trees = &treeIndex{specs: map[patch.Hash]*TreeSpec{}, rows: rows, heads: make([][]byte, len(rows)), at: len(rows) - 1}
 		h.trees.addOpen(h)
 	}
 	return h.trees.find(id), nil
 }
 
 func (x *treeIndex) find(id patch.Hash) *TreeSpec {
-	for x.specs[id] == nil && len(x.left) > 0 {
-		r := x.left[len(x.left)-1]
-		x.left = x.left[:len(x.left)-1]
-		l, err := parseHead(r.line)
+	if s := x.specs[id]; s != nil {
+		return s
+	}
+	n := len(x.rows)
+	needle := []byte(`{"id":"` + id.String())
+	for k := range n {
+		i := (x.at - k + n) % n
+		if !bytes.Contains(x.head(i), needle) {
+			continue
+		}
+		l, err := x.rows[i].head()
 		if err != nil {
 			continue // the listing names it
 		}
 		for _, t := range l.trees() {
 			x.add(t)
 		}
+		if s := x.specs[id]; s != nil {
+			x.at = i
+			return s
+		}
 	}
-	return x.specs[id]
+	return nil
 }
 
-// add prefers, of two ways to the same tree, the newer line's.
+// head is what stands before row i's record.
+func (x *treeIndex) head(i int) []byte {
+	if x.heads[i] != nil {
+		return x.heads[i]
+	}
+	from := i / treeChunk * treeChunk
+	to := min(from+treeChunk, len(x.rows))
+	for j, r := range loadRows(x.rows[from:to]) {
+		b, err := r.bytes()
+		if err != nil {
+			b = []byte{} // the listing names it
+		}
+		if k := bytes.Index(b, []byte(recordMark)); k >= 0 {
+			b = bytes.Clone(b[:k]) // the rest need not be kept
+		}
+		x.heads[from+j] = b
+	}
+	return x.heads[i]
+}
+
+// add keeps, of two ways to the same tree, the first.
 func (x *treeIndex) add(t *TreeSpec) {
 	if x.specs[t.ID] == nil {
 		x.specs[t.ID] = t

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,10 +27,15 @@ func ReadFile(d disk.Dir, name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	st, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
+	buf := bytes.NewBuffer(make([]byte, 0, min(max(st.Size, 0), limit)+bytes.MinRead))
+	if _, err := buf.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
+		return nil, err
+	}
+	data := buf.Bytes()
 	if int64(len(data)) > limit {
 		return nil, &fs.PathError{Op: "read", Path: filepath.Join(d.Path(), name), Err: fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit)}
 	}
