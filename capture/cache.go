@@ -185,6 +185,11 @@ func (c *cache) close() error {
 	if c.file != nil {
 		errs = append(errs, c.file.Close())
 		c.file = nil
+		if c.fresh { // never committed
+			if err := c.dir.Remove(nextName); !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
+		}
 	}
 	c.added = nil
 	return errors.Join(errs...)
@@ -434,4 +439,16 @@ func copyBlocks(from *cache, r ref, to *cache) (ref, error) {
 		up.b.setDir(up.i, up.b.mode(up.i), at)
 		up.i++
 	}
+}
+
+// Forget removes the cache from dir: the next capture reads every file. It is for after
+// the store has lost objects that the cache believes to be there. That there is no cache
+// is no error.
+func Forget(dir disk.Dir) error {
+	for _, name := range []string{cacheName, nextName} {
+		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }

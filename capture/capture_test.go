@@ -1,3 +1,5 @@
+//go:build unix
+
 package capture
 
 import (
@@ -432,6 +434,62 @@ func TestUnknownKinds(t *testing.T) {
 		require.Equal(t, []string{"p"}, r.Special)
 		require.NoError(t, r.Commit())
 	}
+}
+
+// TestDoubleListing: a directory that is changed while it is listed can give a name twice.
+func TestDoubleListing(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	s.write("d/b", "1")
+	fake := &fakeDisk{listed: func(_ string, ents []disk.Entry) []disk.Entry { return append(ents, ents...) }}
+	s.req.Root = fake.wrap(s.req.Root)
+	for range 2 {
+		r := s.capture()
+		require.Equal(t, naive(t, s.dir), mustCollect(t, r))
+		require.NoError(t, r.Commit())
+		fake.listed = nil
+	}
+}
+
+// TestUnlistedDirectories: where a directory's times vouch for its names, each change of
+// a name is found all the same.
+func TestUnlistedDirectories(t *testing.T) {
+	s := newSite(t)
+	s.req.start = always
+	for _, name := range []string{"d/a", "d/b", "d/sub/c"} {
+		s.write(name, "1")
+	}
+	require.NoError(t, s.capture().Commit())
+	for _, step := range []struct {
+		do   func() error
+		want []string
+	}{
+		{func() error { return os.WriteFile(s.path("d/new"), nil, 0o644) }, []string{"A d/new"}},
+		{func() error { return os.Rename(s.path("d/a"), s.path("d/b")) }, []string{"D d/a"}},
+		{func() error { return os.Rename(s.path("d/sub"), s.path("d/sub2")) }, []string{"D d/sub", "D d/sub/c", "A d/sub2", "A d/sub2/c"}},
+		{func() error { return os.Chmod(s.path("d"), 0o700) }, []string{"M d"}},
+		{func() error { return os.WriteFile(s.path("d/sub2/.gitignore"), []byte("c"), 0o644) }, []string{"A d/sub2/.gitignore", "D d/sub2/c"}},
+		{func() error { return os.WriteFile(s.path("d/sub2/.gitignore"), []byte("x"), 0o644) }, []string{"M d/sub2/.gitignore", "A d/sub2/c"}},
+		{func() error { return os.Remove(s.path("d/new")) }, []string{"D d/new"}},
+	} {
+		s.tick()
+		require.NoError(t, step.do())
+		r := s.capture()
+		require.Equal(t, step.want, changed(r))
+		require.NoError(t, r.Commit())
+		r = s.capture()
+		require.Empty(t, r.Changes)
+		require.NoError(t, r.Commit())
+	}
+}
+
+func TestForget(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	require.NoError(t, Forget(s.req.CacheDir))
+	require.NoError(t, s.capture().Commit())
+	require.NoError(t, Forget(s.req.CacheDir))
+	require.True(t, s.capture().Base.IsZero())
 }
 
 func TestLimitsAndLarge(t *testing.T) {

@@ -2,8 +2,11 @@ package capture
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
+
+	"decree/patch"
 )
 
 var errNotRegular = errors.New("not a regular file")
@@ -22,4 +25,9 @@ func otherKind(err error) bool {
 // a file that cannot be read.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}
+
+// exhaustion is the error of a walk that the machine could not go on with.
+func exhaustion(path string, err error) error {
+	return fmt.Errorf("%s: %w", patch.Quote(rootName(path)), bare(err))
 }

@@ -34,6 +34,8 @@ func (k *worker) readEach(n *node, which []int32) error {
 		return k.lostHandle(n, err, which)
 	}
 	defer done()
+	k.reading <- struct{}{}
+	defer func() { <-k.reading }()
 	for _, i := range which {
 		if k.failed.Load() {
 			return nil
@@ -109,7 +111,7 @@ func (k *worker) hashOnce(h handle, cname []byte) (sum Hash, in disk.Info, same 
 	}
 	n := int64(0)
 	if k.req.Writer == nil {
-		sum, n, err = sumOf(f)
+		sum, n, err = sumOf(f, k.buffer())
 	} else {
 		w := watched{from: f}
 		sum, n, err = k.req.Writer.PutFile(&w, in.Size)
@@ -125,9 +127,17 @@ func (k *worker) hashOnce(h handle, cname []byte) (sum Hash, in disk.Info, same 
 	return sum, in, err == nil && n == in.Size && sameState(&in, &after), err
 }
 
-func sumOf(f io.Reader) (Hash, int64, error) {
+// buffer is used again for each file of the worker's.
+func (k *worker) buffer() []byte {
+	if k.buf == nil {
+		k.buf = make([]byte, 128<<10)
+	}
+	return k.buf
+}
+
+func sumOf(f io.Reader, buf []byte) (Hash, int64, error) {
 	sum := sha256.New()
-	n, err := io.Copy(sum, f)
+	n, err := io.CopyBuffer(sum, struct{ io.Reader }{f}, buf)
 	return Hash(sum.Sum(nil)), n, err
 }
 
@@ -153,7 +163,7 @@ func (k *worker) unreadFile(n *node, i int, path string, err error) error {
 		return store.error
 	}
 	if exhausted(err) {
-		return &UnreadableError{path, bare(err)}
+		return exhaustion(path, err)
 	}
 	if !k.req.AfterRun && !k.req.SkipUnreadable {
 		if err == errChanging {

@@ -40,12 +40,18 @@ func startOf(req *Request) threshold {
 	if err != nil || req.Writer == nil {
 		return t
 	}
-	for _, d := range probeDirs(req) {
-		in, err := probe(d)
+	dirs := probeDirs(req)
+	for _, d := range dirs {
 		if d != req.CacheDir {
-			d.Close()
+			defer d.Close()
 		}
-		if err != nil || in.Dev != root.Dev {
+	}
+	for _, d := range dirs {
+		if self, err := d.Self(); err != nil || self.Dev != root.Dev {
+			continue
+		}
+		in, err := probe(d)
+		if err != nil {
 			continue
 		}
 		t.far = min(t.far, in.Mtime-int64(coarseTick))
@@ -59,20 +65,21 @@ func startOf(req *Request) threshold {
 	return t
 }
 
-// probeDirs returns where decree may make a file: its own directory in the tree, and
-// the cache's.
+// probeDirs returns where decree may make a file: beside the cache, and its own
+// directory in the tree.
 func probeDirs(req *Request) (dirs []disk.Dir) {
-	if own, err := req.Root.OpenDir(".decree"); err == nil {
-		if tmp, err := own.OpenDir("tmp"); err == nil {
-			own.Close()
-			own = tmp
-		}
-		dirs = append(dirs, own)
-	}
 	if req.CacheDir != nil {
 		dirs = append(dirs, req.CacheDir)
 	}
-	return dirs
+	own, err := req.Root.OpenDir(".decree")
+	if err != nil {
+		return dirs
+	}
+	if tmp, err := own.OpenDir("tmp"); err == nil {
+		own.Close()
+		own = tmp
+	}
+	return append(dirs, own)
 }
 
 func probe(d disk.Dir) (disk.Info, error) {

@@ -44,8 +44,9 @@ type Limits struct {
 type Request struct {
 	Root disk.Dir // the tree
 
-	// Writer takes the bytes of new files and of ignore files. Leave it nil to read
-	// only: then nothing is written anywhere, and the result cannot be committed.
+	// Writer takes the bytes of new files and of ignore files. Leave it nil (not a nil
+	// pointer in it) to read only: then nothing is written anywhere, and the result
+	// cannot be committed.
 	Writer Writer
 	// CacheDir holds the file "cache", the stat cache; nil: none is used.
 	CacheDir disk.Dir
@@ -100,7 +101,7 @@ type Result struct {
 	// ignore rules are others than those of Base.
 	RuleOnly []string
 
-	Rules []RuleFile // every ignore file read; under Frozen, those
+	Rules []RuleFile // every ignore file read; under Frozen, those; never nil
 	// Hidden is, under Frozen, how many recorded files the tree's own ignore files
 	// would leave out that the frozen ones do not.
 	Hidden int
@@ -166,7 +167,10 @@ func (e *LimitError) Error() string {
 }
 
 // Capture records the tree. The new cache is not in force before Result.Commit; call
-// Result.Close at the end. On an error nothing but unused bytes in the store is left.
+// Result.Close at the end, and before another Capture that writes to the same CacheDir
+// unless this one was committed. On an error nothing but unused bytes in the store is
+// left. Besides the error types of this package it returns errors of the Writer, of the
+// cache's directory and of the context.
 func Capture(ctx context.Context, req Request) (*Result, error) {
 	c, err := openCache(&req)
 	if err != nil {

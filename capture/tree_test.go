@@ -1,3 +1,5 @@
+//go:build unix
+
 package capture
 
 import (
@@ -16,6 +18,7 @@ import (
 	"decree/disk"
 	"decree/manifest"
 	"decree/patch"
+	"decree/store"
 )
 
 // memStore is a Writer that remembers what it was given.
@@ -127,7 +130,7 @@ func naive(t testing.TB, root string) []manifest.Item {
 		}
 		st, err := os.Lstat(path)
 		require.NoError(t, err)
-		mode := st.Sys().(*syscall.Stat_t).Mode & 0o7777
+		mode := uint32(st.Sys().(*syscall.Stat_t).Mode) & 0o7777
 		switch {
 		case st.IsDir():
 			dirs = append(dirs, manifest.Item{Path: rel, Entry: manifest.Entry{Type: manifest.Dir, Mode: mode}})
@@ -151,5 +154,29 @@ func naive(t testing.TB, root string) []manifest.Item {
 // sumOnly is a Writer that stores nothing.
 type sumOnly struct{}
 
-func (sumOnly) PutFile(f io.Reader, size int64) (Hash, int64, error) { return sumOf(f) }
-func (sumOnly) PutBytes(b []byte) (Hash, error)                      { return patch.Sum(b), nil }
+func (sumOnly) PutFile(f io.Reader, size int64) (Hash, int64, error) {
+	return sumOf(f, make([]byte, 32<<10))
+}
+func (sumOnly) PutBytes(b []byte) (Hash, error) { return patch.Sum(b), nil }
+
+// tick makes files until the file system's clock has moved on, so that no change after
+// it can have the times of one before.
+func (s *site) tick() {
+	s.t.Helper()
+	dir := open(s.t, s.t.TempDir())
+	first, err := probe(dir)
+	require.NoError(s.t, err)
+	for {
+		in, err := probe(dir)
+		require.NoError(s.t, err)
+		if in.Mtime > first.Mtime {
+			return
+		}
+	}
+}
+
+// The store's own types fit.
+var (
+	_ Writer  = (*store.Writer)(nil)
+	_ Objects = (*store.Store)(nil)
+)

@@ -41,6 +41,8 @@ type walk struct {
 	ended  bool
 	failed atomic.Bool
 
+	reading chan struct{} // a place for each that reads files: see readerCount
+
 	open  atomic.Int32 // handles held by nodes
 	files atomic.Int64
 	bytes atomic.Int64
@@ -65,6 +67,7 @@ type worker struct {
 	path  []byte
 	reads []int32
 	jobs  []job
+	buf   []byte
 
 	steadyDev map[uint64]bool
 
@@ -78,7 +81,7 @@ type worker struct {
 }
 
 func newWalk(req *Request, c *cache) (*walk, error) {
-	w := &walk{req: req, cache: c}
+	w := &walk{req: req, cache: c, reading: make(chan struct{}, readerCount())}
 	w.wake = sync.NewCond(&w.mu)
 	if req.Frozen != nil {
 		rules, err := frozenRules(req)
@@ -90,12 +93,18 @@ func newWalk(req *Request, c *cache) (*walk, error) {
 	return w, nil
 }
 
+// workerCount is large enough for stats to wait for the disk side by side, where the
+// inodes are not in memory; where they are, more workers than processors cost nothing.
 func (w *walk) workerCount() int {
 	if w.req.Workers > 0 {
 		return w.req.Workers
 	}
 	return max(8, 2*runtime.GOMAXPROCS(0))
 }
+
+// readerCount is smaller: each that reads a file keeps a block and a compressor busy in
+// the store, which is a few MB of memory.
+func readerCount() int { return runtime.GOMAXPROCS(0) + 2 }
 
 // run walks the tree and waits for the end.
 func (w *walk) run(ctx context.Context) error {
@@ -279,6 +288,9 @@ func (w *walk) result() (*Result, error) {
 	}
 	if w.req.Frozen != nil {
 		r.Rules = slices.Clone(w.req.Frozen)
+	}
+	if r.Rules == nil {
+		r.Rules = []RuleFile{} // nil would not freeze: see Request.Frozen
 	}
 	sortRules(r.Rules)
 	slices.Sort(r.RuleOnly)
