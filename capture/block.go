@@ -250,6 +250,9 @@ func (b block) sound(off int64) bool {
 			}
 		case kLink:
 			from, size := int64(le.Uint32(r[rAux:])), int64(le.Uint64(r[rSize:]))
+			if from == 0 && size == 0 {
+				continue // a listing reads no target
+			}
 			if from < heap || size < 0 || size > int64(len(b))-from {
 				return false
 			}

@@ -50,10 +50,15 @@ func (s *session) checkpoint(ctx context.Context, o checkpointOptions) error {
 	if err != nil {
 		return err
 	}
-	record, err := rec.Checkpoint(ctx, recorder.CheckpointOptions{
+	options := recorder.CheckpointOptions{
 		Description: o.description, Reason: o.reason, Label: o.label,
 		SkipUnreadable: o.skipUnreadable, Full: o.full, Yes: s.global.yes,
-	})
+	}
+	record, err := rec.Checkpoint(ctx, options)
+	if s.allowed(err) {
+		options.Yes = true
+		record, err = rec.Checkpoint(ctx, options)
+	}
 	if err != nil {
 		return err
 	}

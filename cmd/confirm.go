@@ -3,7 +3,9 @@ package cmd
 import (
 	"fmt"
 	"io"
+	"strings"
 
+	"decree/project"
 	"decree/recorder"
 )
 
@@ -29,6 +31,17 @@ func (s *session) confirmPutBack(p recorder.PutBack) recorder.Answer {
 			fmt.Fprintln(s.env.Stderr, "y puts them back (the diff is kept), n leaves them, d shows the diff")
 		}
 	}
+}
+
+// allowed asks about a refusal that --yes would have answered: a first record of
+// a very large tree. Where nobody is there to ask it stays a refusal.
+func (s *session) allowed(err error) bool {
+	if err == nil || project.KindOf(err) != project.Refused || !strings.Contains(project.HintOf(err), "say --yes") || !s.canAsk() {
+		return false
+	}
+	s.meter.stop()
+	fmt.Fprintf(s.env.Stderr, "decree: %s\n", s.describe(err))
+	return s.ask("record it all the same? [y/N]", 'n') == 'y'
 }
 
 // showPutBack shows the diff of a run that has not ended. It goes to the

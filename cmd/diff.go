@@ -51,6 +51,9 @@ func (s *session) diff(ctx context.Context, o diffOptions) error {
 	if err != nil {
 		return err
 	}
+	if source.note != "" {
+		s.note(source.note)
+	}
 	switch {
 	case o.stat || s.global.json && !o.nameOnly:
 		return s.diffStat(source)
@@ -132,6 +135,7 @@ type diffSource struct {
 	// write writes the whole diff, or that of paths where it can be made for them alone.
 	write func(w io.Writer) error
 	paths []string
+	note  string // for people, if there is something to say about it
 }
 
 // read gives the diff to use as a stream.

@@ -33,7 +33,11 @@ func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, now bo
 		if err != nil {
 			return nil, err
 		}
-		return s.recordDiff(ctx, rec, point.Record, paths), nil
+		source := s.recordDiff(ctx, rec, point.Record, paths)
+		if r := point.Record; isCheckpoint(r) {
+			source.note = fmt.Sprintf("%s is a checkpoint and changed nothing; 'decree diff %s --now' shows what changed since", r.ID, r.ID)
+		}
+		return source, nil
 	}
 	options := recorder.DiffOptions{To: recorder.Point{Now: true}, Paths: paths}
 	if options.From, err = s.resolve(rec, from); err != nil {

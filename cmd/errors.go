@@ -12,6 +12,7 @@ import (
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
+	"decree/worktree"
 )
 
 // failure is an error made by the command line itself.
@@ -103,8 +104,8 @@ func (s *session) describe(err error) string {
 	switch {
 	case errors.As(err, &conflict):
 		return fmt.Sprintf("%s; nothing was changed", conflictLine(conflict))
-	case errors.Is(err, context.Canceled):
-		return "interrupted; the tree is as it was"
+	case errors.Is(err, context.Canceled) && !errors.As(err, new(*worktree.Error)):
+		return "interrupted; nothing was changed"
 	}
 	text := s.withState(err)
 	for e := err; e != nil; {

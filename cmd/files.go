@@ -16,11 +16,11 @@ func (s *session) filesVerb() verb {
 	return verb{
 		name: "files", category: lookCategory, args: "[PATH]", words: pathWords,
 		usage: "list the tree as decree sees it",
-		about: `Lists the files that decree records, one path a line, relative to the root and quoted as in manifest.json. With PATH only what is below it.`,
+		about: `Lists the files and symbolic links that decree records, one path a line, relative to the root and quoted as in manifest.json. With PATH only what is below it.`,
 		examples: []example{
 			{"decree files", "everything that would be recorded"},
 			{"decree files --ignored src", "what the ignore rules leave out below src"},
-			{"decree files -0 | xargs -0 wc -l", "raw names for another program"},
+			{"decree files -0 | xargs -0 ls -l", "raw names for another program"},
 		},
 		flags: s.reading(
 			boolFlag(&o.null, "end each path with a NUL byte and do not quote it", "null", "0"),
@@ -48,6 +48,9 @@ func (s *session) files(ctx context.Context, o filesOptions) error {
 	options := recorder.FilesOptions{Ignored: o.ignored}
 	if len(paths) == 1 {
 		options.Prefix = paths[0]
+		if !exists(rec.Project().Root, paths[0]) {
+			return notFoundf("%s: no such path", patch.Quote(s.words()[0])).hint("PATHs are relative to the working directory")
+		}
 	}
 	if s.global.json {
 		found := []string{}

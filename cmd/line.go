@@ -109,8 +109,11 @@ func (l *line) flag(args []string, t flagTable, verb string) (int, error) {
 	word := args[0]
 	name, value, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	long := strings.HasPrefix(word, "--")
+	if number := name[min(1, len(name)):]; !long && !given && number != "" && strings.Trim(number, "0123456789") == "" {
+		name, value, given = name[:1], number, true // -n5; only numbers, or -dry-run were a -d
+	}
 	spec, ok := t.names[name]
-	if !ok || long != (len(name) > 1) {
+	if !ok || long != (len(name) > 1) || given && !spec.value && value != "true" && value != "false" {
 		return 0, unknownFlag(verb, word, t.flags)
 	}
 	switch {

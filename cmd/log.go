@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"text/tabwriter"
 
@@ -141,15 +142,23 @@ func (f *failures) warnings() []string {
 	return f.list
 }
 
-// whatWidth is how much of a description or command the table shows.
-const whatWidth = 48
+// whatWidth is how much of a description or command the table shows: what a
+// terminal has room for beside the other columns.
+func (s *session) whatWidth() int {
+	if !isTerminal(s.env.Stdout) {
+		return 48
+	}
+	return max(24, columns(s.env.Stdout)-80)
+}
 
 func (s *session) writeLog(w io.Writer, records []*history.Record) error {
 	p := s.paint(s.env.Stdout)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := &strings.Builder{}
+	tw := tabwriter.NewWriter(table, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(tw, "ID\tWHEN\tREASON\t%s\tWHAT\tCHANGES\n", p.in(plain, "STATUS"))
+	width := s.whatWidth()
 	for _, r := range records {
-		what := clip(whatOf(r), whatWidth)
+		what := clip(whatOf(r), width)
 		labels, err := s.labelsOf(r.ID)
 		if err != nil {
 			return err
@@ -160,5 +169,12 @@ func (s *session) writeLog(w io.Writer, records []*history.Record) error {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, s.ago(r.Started), r.Reason,
 			p.in(statusColour(r.Status), string(r.Status)), what, changesOf(r))
 	}
-	return tw.Flush()
+	tw.Flush()
+	for line := range strings.Lines(table.String()) {
+		// A checkpoint has no changes: its last column is blank.
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }

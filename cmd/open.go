@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"decree/disk"
@@ -55,7 +56,30 @@ func alive(pid int) bool {
 // forWriting opens the project for a command that changes the tree or the
 // history, and makes `.decree/` and the store where they are missing.
 func (s *session) forWriting(ctx context.Context) (*recorder.Recorder, error) {
-	return s.open(ctx, true)
+	rec, err := s.open(ctx, true)
+	if err != nil {
+		return nil, unchanged{err, s.line.verb}
+	}
+	return rec, nil
+}
+
+// unchanged is an error that came before anything was changed, and says so.
+type unchanged struct {
+	err  error
+	verb string
+}
+
+func (u unchanged) Unwrap() error { return u.err }
+
+func (u unchanged) Error() string {
+	text := u.err.Error()
+	switch {
+	case project.KindOf(u.err) == project.Usage, strings.Contains(text, "nothing was changed"):
+		return text
+	case u.verb == "run":
+		return text + "; the command was not started"
+	}
+	return text + "; nothing was changed"
 }
 
 func (s *session) open(ctx context.Context, create bool) (*recorder.Recorder, error) {

@@ -71,11 +71,7 @@ func whatOf(r *history.Record) string {
 
 // changesOf is a record's changes in a few columns; "" for a checkpoint.
 func changesOf(r *history.Record) string {
-	switch r.Reason {
-	case history.Manual, history.Auto, history.Publish:
-		return ""
-	}
-	if r.Status == history.StatusOpen {
+	if isCheckpoint(r) || r.Status == history.StatusOpen {
 		return ""
 	}
 	c := r.Changes
@@ -88,6 +84,11 @@ func changesOf(r *history.Record) string {
 		text += fmt.Sprintf(" +%d -%d", c.AddedLines, c.RemovedLines)
 	}
 	return text
+}
+
+// isCheckpoint says whether a record is one without a command or a move.
+func isCheckpoint(r *history.Record) bool {
+	return r.Reason == history.Manual || r.Reason == history.Auto || r.Reason == history.Publish
 }
 
 // changesInWords is a record's changes as a summary has them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,7 +56,8 @@ func (s *session) isRef(rec *recorder.Recorder, word string) (bool, error) {
 		_, err := rec.History().ResolveAll(end, s.env.Location)
 		switch {
 		case err == nil:
-		case !errors.Is(err, history.ErrNoRecord), errors.As(err, new(*history.AmbiguousError)), end != "" && end[0] == '@':
+		case !errors.Is(err, history.ErrNoRecord), errors.As(err, new(*history.AmbiguousError)),
+			strings.HasPrefix(end, "@"), strings.HasPrefix(end, "last~"):
 			return false, err
 		default:
 			return false, nil
@@ -112,7 +114,7 @@ func (s *session) refsVerb() verb {
 			}
 			return s.print(func(w io.Writer) error {
 				fmt.Fprintln(w, "last")
-				for name := range labels {
+				for _, name := range slices.Sorted(maps.Keys(labels)) {
 					fmt.Fprintln(w, name)
 				}
 				for _, r := range listing.Records {

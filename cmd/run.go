@@ -110,6 +110,10 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 		options.Confirm = s.confirmPutBack
 	}
 	result, err := rec.Run(ctx, options)
+	if s.allowed(err) {
+		options.Yes = true
+		result, err = rec.Run(ctx, options)
+	}
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ package cmd
 
 import (
 	"crypto/sha256"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -18,8 +17,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rogpeppe/go-internal/txtar"
 )
-
-var update = flag.Bool("update", false, "write golden files anew")
 
 // TestMain makes this binary serve as the command decree of the scripts: the
 // real Main, with a clock, a user and a host that the script sets.
@@ -62,6 +59,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TERM", "xterm")
 			e.Cd = filepath.Join(e.WorkDir, "tree")
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("no condition %s", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"treehash": treehash, "like": like, "code": code, "mode": mode, "raw": rawNames, "tty": tty,

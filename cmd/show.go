@@ -63,7 +63,7 @@ func (s *session) show(ctx context.Context, o showOptions) error {
 	case path != "":
 		return s.showFile(ctx, rec, point, path)
 	case o.manifest:
-		return s.print(func(w io.Writer) error { return rec.Manifest(ctx, w, point.Record) })
+		return s.showManifest(ctx, rec, point)
 	case s.global.json:
 		return s.printRecord(point.Record)
 	}
@@ -72,6 +72,19 @@ func (s *session) show(ctx context.Context, o showOptions) error {
 			return err
 		}
 		return s.writeRecordStat(ctx, rec, w, point.Record)
+	})
+}
+
+// showManifest prints manifest.json, the list of the tree that a record saw.
+func (s *session) showManifest(ctx context.Context, rec *recorder.Recorder, point recorder.Point) error {
+	return s.print(func(w io.Writer) error {
+		switch {
+		case !point.After:
+			return rec.Manifest(ctx, w, point)
+		case point.Record.After.IsZero():
+			return notFoundf("%s has no state after it", point.Record.ID).hint("without --after its state before is meant")
+		}
+		return rec.History().WriteManifest(point.Record.After, w)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"decree/patch"
@@ -89,13 +90,21 @@ const statusFiles = 50
 func (s *session) writeStatus(w io.Writer, st *recorder.Status) error {
 	fmt.Fprintf(w, "root   %s\nstore  %s (%s)\n", quoteWord(st.Root), quoteWord(st.StorePath), size(st.StoreBytes))
 	if st.Last == nil {
-		_, err := fmt.Fprintln(w, "last   no record yet: 'decree run -- COMMAND' or 'decree checkpoint' makes one")
-		return err
+		fmt.Fprintln(w, "last   no record yet: 'decree run -- COMMAND' or 'decree checkpoint' makes one")
+	} else {
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("last   %s  %s  %s  %s", st.Last.ID, s.ago(st.Last.Started), statusInWords(st.Last), clip(whatOf(st.Last), 60)), " "))
 	}
-	fmt.Fprintf(w, "last   %s  %s  %s  %s\n", st.Last.ID, s.ago(st.Last.Started), statusInWords(st.Last), clip(whatOf(st.Last), 60))
 	for _, o := range st.Open {
 		fmt.Fprintf(w, "open   %s  begun %s  %s\n", o.ID, s.ago(o.Started), clip(whatOf(o), 60))
 	}
+	if st.Last == nil {
+		return nil
+	}
+	return writeChanged(w, st)
+}
+
+// writeChanged lists what changed since the newest record.
+func writeChanged(w io.Writer, st *recorder.Status) error {
 	if st.RuleOnly > 0 {
 		fmt.Fprintf(w, "%s joined or left the tree only because ignore rules changed\n", count(st.RuleOnly, "path"))
 	}

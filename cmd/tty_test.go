@@ -47,14 +47,14 @@ func tty(ts *testscript.TestScript, neg bool, args []string) {
 		screen.read(f)
 	}()
 	for _, line := range strings.Split(strings.TrimSpace(ts.ReadFile(args[1])), "\n") {
-		prompt, answer, ok := strings.Cut(line, " => ")
+		prompt, answer, ok := strings.Cut(line, " =>")
 		if !ok {
 			continue
 		}
 		if !screen.wait(prompt) {
 			ts.Fatalf("%q did not come; the screen is\n%s", prompt, screen.text())
 		}
-		_, err := f.WriteString(answer + "\n")
+		_, err := f.WriteString(strings.TrimSpace(answer) + "\n")
 		ts.Check(err)
 	}
 	err = cmd.Wait()

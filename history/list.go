@@ -361,11 +361,22 @@ func (h *History) Get(id string) (*Record, error) {
 		return nil, err
 	}
 	if l != nil {
-		return l.record, nil
+		return l.record, h.refuseNewer(id)
 	}
 	r, err := h.stray(id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &project.Error{Kind: project.NotFound, Msg: "no record " + id, Advice: "'decree log' lists the records"}
 	}
 	return r, err
+}
+
+// refuseNewer looks whether run.json was written by a newer decree: then the
+// store's copy is not the record any more.
+func (h *History) refuseNewer(id string) error {
+	_, _, err := h.readRun(id)
+	var newer *NewerError
+	if errors.As(err, &newer) {
+		return newer
+	}
+	return nil // damage of another kind is the listing's to name
 }

@@ -102,13 +102,13 @@ type Record struct {
 // timeForm is RFC 3339 in UTC with all nine digits, so that texts sort as times.
 const timeForm = "2006-01-02T15:04:05.000000000Z"
 
-// JSON is the record as run.json has it, with a newline at its end. labels, if
-// there are any, are added as `--json` shows them.
+// JSON is the record as run.json has it, with a newline at its end. labels, unless
+// nil, are added as `--json` shows them.
 func (r *Record) JSON(labels []string) []byte {
 	w := &writer{sep: ",\n  ", colon: ": "}
 	w.dst = append(w.dst, "{\n  "...)
 	r.write(w)
-	if len(labels) > 0 {
+	if labels != nil {
 		w.texts("labels", labels)
 	}
 	return append(w.dst, "\n}\n"...)

@@ -78,13 +78,33 @@ func (h *History) SaveTree(w Putter, t NewTree) (*TreeSpec, error) {
 	return s, err
 }
 
+// restsWell says whether every object down to base's keyframe is there, and none
+// of its trees is id: a tree that was lost and is saved again must not rest on
+// what rests on it.
+func (h *History) restsWell(w Putter, base *TreeSpec, id patch.Hash) bool {
+	for range maxChain + 1 {
+		if base == nil || base.ID == id || !w.Has(base.Object) {
+			return false
+		}
+		if base.Base.IsZero() {
+			return true
+		}
+		next, err := h.spec(base.Base)
+		if err != nil {
+			return false
+		}
+		base = next
+	}
+	return false
+}
+
 // saveDelta returns nil when the tree is to be a keyframe.
 func (h *History) saveDelta(w Putter, t NewTree) (*TreeSpec, error) {
 	if t.Partial || t.Base.IsZero() || t.Base == t.ID {
 		return nil, nil
 	}
 	base, err := h.spec(t.Base)
-	if err != nil || base == nil || base.Partial || base.Depth+1 >= maxChain || !w.Has(base.Object) {
+	if err != nil || base == nil || base.Partial || base.Depth+1 >= maxChain || !h.restsWell(w, base, t.ID) {
 		return nil, err
 	}
 	b, err := appendStep(nil, t.Changes)

@@ -146,8 +146,15 @@ func (u *run) unreadable(res *capture.Result) {
 	if len(u.lost) > 0 {
 		u.say("not readable after the command, and not recorded: %s", some(u.lost))
 	}
-	if len(res.Special) > 0 && len(u.tried) == 0 {
-		u.say("not recorded, neither file, directory nor link: %s", some(res.Special))
+	var special []string
+	for _, p := range res.Special {
+		if !slices.Contains(u.special, p) {
+			special = append(special, p)
+		}
+	}
+	u.special = append(u.special, special...)
+	if len(special) > 0 {
+		u.say("not recorded, neither file, directory nor link: %s", some(special))
 	}
 }
 
@@ -174,19 +181,38 @@ func (u *run) giveUp(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := u.putBack(ctx, "end"); err != nil {
-		u.res.ExitCode = 125
-		u.say("not put back: %v", err)
+	if len(u.changes) == 0 {
+		u.rec.Status = history.StatusReverted // the tree is at the manifest
 		return nil
 	}
+	err := u.putBack(ctx, "end")
+	if u.res.PutBack {
+		return err // the record's end was part of it
+	}
+	if err != nil {
+		u.res.ExitCode = 125
+		u.say("not put back: %v", err)
+	}
+	return nil
+}
+
+// endPutBack closes the record while the put-back's journal is still there: a
+// death before it makes the next command do it, a death after it changes nothing.
+func (u *run) endPutBack() error {
+	u.res.PutBack = true
 	u.rec.Status = history.StatusReverted
-	u.res.PutBack = len(u.changes) > 0
+	if err := u.finish(); err != nil {
+		return u.unfinished("the record is not written", err)
+	}
 	return nil
 }
 
 // cleanSlate takes the tree back before the last attempt and tells it why the
 // earlier ones failed.
-func (u *run) cleanSlate(ctx context.Context) error {
+func (u *run) cleanSlate(ctx context.Context, n int) error {
+	if err := u.file(n); err != nil {
+		return u.unfinished("the attempt is not kept", err)
+	}
 	if err := u.putBack(ctx, "clean"); err != nil {
 		return u.unfinished("the tree could not be put back for the last attempt", err)
 	}
@@ -228,7 +254,11 @@ func (u *run) putBack(ctx context.Context, which string) error {
 	if err != nil {
 		return err
 	}
-	out, err := u.r.move(ctx, u.x, worktree.Plan{ID: u.rec.ID + "-" + which, Steps: p.Steps, Meta: meta})
+	move := worktree.Plan{ID: u.rec.ID + "-" + which, Steps: p.Steps, Meta: meta}
+	if which == "end" {
+		move.Commit = func(*worktree.Outcome) error { return u.endPutBack() }
+	}
+	out, err := u.r.move(ctx, u.x, move)
 	if err != nil {
 		return err
 	}
@@ -271,6 +301,9 @@ func (u *run) store() (map[string]manifest.Hash, error) {
 
 // finish closes the record.
 func (u *run) finish() error {
+	if u.res.Record != nil {
+		return nil
+	}
 	code := u.res.ExitCode
 	u.rec.ExitCode = &code
 	u.rec.Ended = u.r.now(u.rec.Started)

@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"decree/history"
@@ -178,11 +179,20 @@ func (d *doctor) files(ctx context.Context, repair bool) error {
 		return err
 	}
 	v := &verifier{r: d.r}
+	if err := v.newest(); err != nil {
+		return err
+	}
 	good := 0
 	for _, rec := range list.Records {
 		files, err := d.r.history.RecordFiles(rec.ID)
 		if err != nil {
 			return err
+		}
+		if f, ok := v.manifestFile(rec); ok && d.r.history.HasRun(rec.ID) {
+			files = append(files, f)
+		}
+		if !d.r.history.HasRun(rec.ID) {
+			continue // told as a missing record
 		}
 		for _, f := range files {
 			if ctx.Err() != nil {
@@ -195,13 +205,21 @@ func (d *doctor) files(ctx context.Context, repair bool) error {
 			}
 			fixed := false
 			if repair {
-				fixed = d.r.history.RewriteFile(rec.ID, f) == nil
+				fixed = d.r.rewrite(rec, f) == nil
 			}
 			d.add(Error, "files", fmt.Sprintf("%s of %s: %v", f.Name, rec.ID, bad), repairHint, fixed)
 		}
 	}
 	d.add(OK, "files", fmt.Sprintf("%d files of records match their hashes", good), "", false)
 	return nil
+}
+
+// rewrite writes a plain file of a record again from the store.
+func (r *Recorder) rewrite(rec *history.Record, f history.RecordFile) error {
+	if f.Name != "manifest.json" {
+		return r.history.RewriteFile(rec.ID, f)
+	}
+	return r.history.ReplaceFile(rec.ID, f.Name, func(w io.Writer) error { return r.history.WriteManifest(rec.Before, w) })
 }
 
 // packs opens the store's index; contents are read by verify --all.
@@ -247,10 +265,13 @@ func (r *Recorder) SetLabel(ctx context.Context, name, ref string) (id string, e
 		}
 	}
 	if err != nil {
+		r.auditFailure("label", "", err)
 		return "", err
 	}
 	o := r.audit("label", "done")
-	o.Record, o.Detail = id, name
+	o.Record, o.Detail = id, "set "+name
+	if ref == "" {
+		o.Detail = "deleted " + name
+	}
 	return id, r.history.Audit(o)
 }
-

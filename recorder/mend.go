@@ -1,9 +1,13 @@
 package recorder
 
 import (
+	"fmt"
 	"io"
+	"strings"
 
+	"decree/disk"
 	"decree/history"
+	"decree/manifest"
 	"decree/project"
 )
 
@@ -55,10 +59,111 @@ func (u *run) mendOthers() error {
 	if n > 0 {
 		u.say("the command deleted .decree/runs; %d records were written again", n)
 	}
-	if _, err := decree.Stat("config.yml"); isMissing(err) && u.config != nil {
-		return project.ReplaceFile(decree, "config.yml", u.config, 0o644, true)
+	return u.r.bringOwn(u.own)
+}
+
+// ownFile is a file in .decree that a person wrote: the config, a routine, a message.
+type ownFile struct {
+	path string // below .decree
+	mode uint32
+	hash manifest.Hash
+}
+
+// notOwn is what decree makes itself in .decree.
+var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true}
+
+// ownFiles stores the user's own files in .decree: the tree's manifest leaves
+// .decree out, and a command may delete it.
+func (r *Recorder) ownFiles(x *writing) ([]ownFile, error) {
+	var out []ownFile
+	err := eachFile(r.project.Decree, "", func(dir disk.Dir, name, path string, info disk.Info) error {
+		if top, _, _ := strings.Cut(path, "/"); notOwn[top] {
+			return nil
+		}
+		f, err := dir.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		sum, _, err := x.w.Put(f, info.Size)
+		out = append(out, ownFile{path, info.Mode, sum})
+		return err
+	})
+	return out, err
+}
+
+// eachFile calls each for the regular files below dir; decree's own directories
+// at the top are passed over.
+func eachFile(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path string, info disk.Info) error) error {
+	list, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if prefix == "" && notOwn[e.Name] {
+			continue
+		}
+		info, err := dir.Stat(e.Name)
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		switch info.Kind {
+		case disk.Regular:
+			err = each(dir, e.Name, prefix+e.Name, info)
+		case disk.Directory:
+			var sub disk.Dir
+			if sub, err = dir.OpenDir(e.Name); err == nil {
+				err = eachFile(sub, prefix+e.Name+"/", each)
+				sub.Close()
+			}
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// bringOwn writes the user's own files in .decree again where they are missing.
+func (r *Recorder) bringOwn(files []ownFile) error {
+	for _, f := range files {
+		if err := r.bringOne(f); err != nil {
+			return fmt.Errorf(".decree/%s: %w", f.path, err)
+		}
+	}
+	return nil
+}
+
+func (r *Recorder) bringOne(f ownFile) error {
+	parts := strings.Split(f.path, "/")
+	dir, err := r.project.Dir.OpenDir(".decree")
+	if err != nil {
+		return err
+	}
+	defer func() { dir.Close() }()
+	for _, p := range parts[:len(parts)-1] {
+		next, err := dir.OpenDir(p)
+		if isMissing(err) {
+			next, err = project.MakeDir(dir, p, 0o755)
+		}
+		if err != nil {
+			return err
+		}
+		dir.Close()
+		dir = next
+	}
+	name := parts[len(parts)-1]
+	if _, err := dir.Stat(name); !isMissing(err) {
+		return err
+	}
+	data, err := r.object(f.hash)
+	if err != nil {
+		return err
+	}
+	return project.ReplaceFile(dir, name, data, f.mode&0o777, true)
 }
 
 // bringBack writes again the run directories that are gone, and returns how

@@ -100,15 +100,16 @@ func moveError(err error) error {
 	case errors.As(err, &conflict), errors.As(err, &link):
 		kind = project.Refused
 	}
+	return &project.Error{Kind: kind, Err: err, Advice: moveAdvice(err)}
+}
+
+// moveAdvice tells what to do about a move that could not be taken back whole.
+func moveAdvice(err error) string {
 	var moved *worktree.Error
-	state := "nothing was changed"
-	if errors.As(err, &moved) && moved.Moved {
-		state = "it was taken back, the tree is as it was"
-		if !moved.RolledBack {
-			state = "it could not be taken back whole; 'decree recover' tries again"
-		}
+	if errors.As(err, &moved) && moved.Moved && !moved.RolledBack {
+		return "once the cause is gone 'decree recover' finishes it or takes it back"
 	}
-	return &project.Error{Kind: kind, Err: fmt.Errorf("%w; %s", err, state)}
+	return ""
 }
 
 // lookError gives a refusal to look at a path its kind.
@@ -171,7 +172,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := r.storeSteps(x, a.plan); err != nil {
+	if err := r.storeSteps(x, a); err != nil {
 		return nil, nil, err
 	}
 	end, err := r.prepareEnding(ctx, x, a, &history.Record{
@@ -188,10 +189,18 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err != nil {
 		return nil, nil, err
 	}
-	var out *worktree.Outcome
-	out, err = r.move(ctx, x, worktree.Plan{ID: id, Steps: bare(a.plan.Steps), Commit: func(*worktree.Outcome) error {
-		return r.closeAction(opened, end)
+	var unrecorded error
+	out, err := r.move(ctx, x, worktree.Plan{ID: id, Steps: bare(a.plan.Steps), Commit: func(*worktree.Outcome) error {
+		unrecorded = r.closeAction(opened, end)
+		return unrecorded
 	}})
+	if unrecorded != nil {
+		// The journal says that the tree is new, and the open record how it ends:
+		// both stay for the next command.
+		return nil, nil, &project.Error{Kind: project.Failed, Err: unrecorded,
+			Msg:    fmt.Sprintf("the files are moved, but record %s is not written yet", id),
+			Advice: "once the cause is gone 'decree recover' writes it; then 'decree revert last' undoes it"}
+	}
 	if err != nil {
 		r.auditFailure(string(a.reason), id, err)
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
@@ -220,12 +229,20 @@ func bare(steps []worktree.Step) []worktree.Step {
 }
 
 // storeSteps stores the bytes that steps displace and bring, and checks that
-// each is what its hash says.
-func (r *Recorder) storeSteps(x *writing, p *plan.Plan) error {
-	for i, s := range p.Steps {
-		r.progress(Progress{Phase: "checking", Done: int64(i), Total: int64(len(p.Steps))})
+// each is what its hash says. What a diff brings is computed even where the store
+// has the result: a diff that does not fit is refused, whatever else is known.
+func (r *Recorder) storeSteps(x *writing, a action) error {
+	steps := a.plan.Steps
+	for i, s := range steps {
+		r.progress(Progress{Phase: "checking", Done: int64(i), Total: int64(len(steps))})
 		if err := r.storeSide(x, s.Path, s.From, func() (io.ReadCloser, error) { return r.tree.Read(s.Path) }); err != nil {
 			return err
+		}
+		if a.full == nil && s.Content != nil && s.To != nil && s.To.Type == manifest.Regular {
+			if err := r.storeContent(x, s.Path, s.To, s.Content); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := r.storeSide(x, s.Path, s.To, s.Content); err != nil {
 			return err
@@ -241,6 +258,10 @@ func (r *Recorder) storeSide(x *writing, path string, e *manifest.Entry, content
 	if content == nil {
 		return &project.Error{Kind: project.Integrity, Msg: patch.Quote(path) + ": its content is neither in the diff nor in the store"}
 	}
+	return r.storeContent(x, path, e, content)
+}
+
+func (r *Recorder) storeContent(x *writing, path string, e *manifest.Entry, content func() (io.ReadCloser, error)) error {
 	rc, err := content()
 	if err != nil {
 		return contentError(err)

@@ -31,7 +31,9 @@ func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Re
 	if err != nil {
 		return nil, err
 	}
-	req.Writer, req.CacheDir = x.w, r.project.Store
+	// The cache is believed only about contents that the store still has: a pack
+	// may have been lost since.
+	req.Writer, req.CacheDir, req.CheckStore = x.w, r.project.Store, true
 	res, err := capture.Capture(ctx, req)
 	return res, r.captureError(err)
 }
@@ -53,12 +55,16 @@ func (r *Recorder) captureNow(ctx context.Context, req capture.Request) (*captur
 }
 
 func (r *Recorder) request(l look) (capture.Request, error) {
-	self, err := r.project.Store.Self()
-	if err != nil {
-		return capture.Request{}, err
+	var exclude []disk.Info
+	if r.project.Store != nil {
+		self, err := r.project.Store.Self()
+		if err != nil {
+			return capture.Request{}, err
+		}
+		exclude = append(exclude, self)
 	}
 	req := capture.Request{
-		Root: r.project.Dir, Store: r.store, Exclude: []disk.Info{self},
+		Root: r.project.Dir, Store: r.store, Exclude: exclude,
 		Full: l.full, SkipUnreadable: l.skipUnreadable, AfterRun: l.afterRun, RuleData: r.ruleData,
 		Progress: func(files int, bytes int64) {
 			r.progress(Progress{Phase: l.phase, Done: int64(files), Bytes: bytes})

@@ -239,7 +239,10 @@ func (r *Recorder) entryAt(p Point, name string) (*manifest.Entry, error) {
 	return r.history.FindEntry(base, name)
 }
 
-// Manifest writes a record's manifest.json.
-func (r *Recorder) Manifest(_ context.Context, w io.Writer, rec *history.Record) error {
-	return r.history.WriteManifest(rec.Before, w)
+// Manifest writes the manifest.json of a point that is not now.
+func (r *Recorder) Manifest(_ context.Context, w io.Writer, p Point) error {
+	if p.After {
+		return r.history.WriteManifest(afterOf(p.Record), w)
+	}
+	return r.history.WriteManifest(p.Record.Before, w)
 }

@@ -16,6 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"decree/disk"
@@ -30,7 +32,13 @@ type Options struct {
 	Disk  disk.Disk
 	Where project.Where
 	// Create makes the project and its store where they are missing: writing commands.
-	Create   bool
+	Create bool
+	// Existing, with Create, is for commands that need records: without a project
+	// they fail and make none.
+	Existing bool
+	// Bare, without Create, is for commands that look at the tree alone: without
+	// a project they do with the root.
+	Bare     bool
 	Clock    func() time.Time
 	Location *time.Location
 	Actor    history.Actor
@@ -68,11 +76,14 @@ func Open(_ context.Context, opt Options) (*Recorder, error) {
 	if opt.Location == nil {
 		opt.Location = time.Local
 	}
-	p, err := project.Open(opt.Disk, opt.Where, opt.Create)
+	p, err := openProject(opt)
 	if err != nil {
 		return nil, err
 	}
 	r := &Recorder{opt: opt, project: p}
+	if p.Store == nil {
+		return r, nil
+	}
 	for _, n := range p.Notes {
 		r.note("%s", n)
 	}
@@ -82,12 +93,66 @@ func Open(_ context.Context, opt Options) (*Recorder, error) {
 	}
 	r.history = history.Open(p, history.Options{Objects: r.store, Now: opt.Clock})
 	r.tree = worktree.Open(p.Dir, worktree.Options{Store: r.store})
+	if !opt.Create {
+		r.sayWaiting()
+	}
 	return r, nil
+}
+
+func openProject(opt Options) (*project.Project, error) {
+	if opt.Create && opt.Existing {
+		p, err := project.Open(opt.Disk, opt.Where, false)
+		if err != nil {
+			return nil, err
+		}
+		p.Close()
+	}
+	p, err := project.Open(opt.Disk, opt.Where, opt.Create)
+	if opt.Create || !opt.Bare || !errors.Is(err, project.ErrNoProject) {
+		return p, err
+	}
+	root, _, err := project.FindRoot(opt.Disk, opt.Where)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := opt.Disk.OpenRoot(root)
+	return &project.Project{Disk: opt.Disk, Root: root, Dir: dir, Config: project.DefaultConfig()}, err
+}
+
+// sayWaiting tells a reader that a dead process left something: the next
+// writing command puts it right.
+func (r *Recorder) sayWaiting() {
+	if r.opt.RunID != "" {
+		return
+	}
+	list, err := r.Waiting()
+	if err != nil || len(list) == 0 || r.busy() {
+		return
+	}
+	r.note("%s and its process is gone; 'decree recover' puts that right", strings.Join(list, ", "))
+}
+
+// busy says whether the process that holds the lock still runs. The lock itself
+// is not tried: a reader must never be in a writer's way.
+func (r *Recorder) busy() bool {
+	h := r.project.Holder()
+	if h.PID == 0 || h.Host != r.opt.Actor.Host {
+		return h.PID != 0
+	}
+	p, err := os.FindProcess(h.PID)
+	if err != nil {
+		return false
+	}
+	err = p.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, os.ErrPermission)
 }
 
 // Close releases the handles.
 func (r *Recorder) Close() error {
-	err := r.store.Close()
+	var err error
+	if r.store != nil {
+		err = r.store.Close()
+	}
 	r.project.Close()
 	return err
 }
@@ -199,9 +264,4 @@ func (r *Recorder) enter(ctx context.Context) (*writing, error) {
 		r.note("%s", d.What)
 	}
 	return x, nil
-}
-
-// isNotThere says whether err means that a record is unknown.
-func isNotThere(err error) bool {
-	return project.KindOf(err) == project.NotFound && !errors.Is(err, project.ErrNoProject)
 }

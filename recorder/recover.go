@@ -15,6 +15,7 @@ import (
 	"decree/manifest"
 	"decree/project"
 	"decree/runner"
+	"decree/store"
 	"decree/worktree"
 )
 
@@ -193,6 +194,9 @@ func (c *recovery) settlePutBack(_ context.Context, meta putBackMeta, res worktr
 	if !ok {
 		return nil
 	}
+	if recorded, err := c.r.history.Recorded(meta.Run); err != nil || recorded {
+		return err // what is missing of it is written when the open records are closed
+	}
 	now := c.r.opt.Clock().UTC()
 	rec := end.Record
 	rec.Status, rec.Recovered, rec.Ended = history.StatusReverted, &now, c.r.now(rec.Started)
@@ -244,13 +248,30 @@ func (c *recovery) finishAction(o *history.Opened) error {
 	if !ok {
 		return fmt.Errorf("open record %s: its ending is missing", o.Record.ID)
 	}
-	now := c.r.opt.Clock().UTC()
-	end.Record.Recovered = &now
-	if err := c.r.closeAction(o, end); err != nil {
+	recorded, err := c.r.history.Recorded(o.Record.ID)
+	if err != nil {
+		return err
+	}
+	if recorded {
+		err = c.complete(o)
+	} else {
+		now := c.r.opt.Clock().UTC()
+		end.Record.Recovered = &now
+		err = c.r.closeAction(o, end)
+	}
+	if err != nil {
 		return err
 	}
 	c.add(end.Record, "an interrupted %s was finished: record %s", o.Record.Reason, o.Record.ID)
 	return nil
+}
+
+// complete writes what is missing of a record that stands in the log.
+func (c *recovery) complete(o *history.Opened) error {
+	if _, err := c.r.history.RestoreRun(o.Record.ID, true); err != nil {
+		return err
+	}
+	return c.r.history.Complete(o, c.r.audit(string(o.Record.Reason), "done"))
 }
 
 // record closes an open record that has no journal (any more).
@@ -260,7 +281,7 @@ func (c *recovery) record(ctx context.Context, o *history.Opened) error {
 		return err
 	}
 	if recorded {
-		if err := c.r.history.Complete(o, history.Operation{}); err != nil {
+		if err := c.complete(o); err != nil {
 			return err
 		}
 		c.add(nil, "record %s had ended; what was missing of it was written", o.Record.ID)
@@ -301,7 +322,16 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err := res.Commit(); err != nil {
 		return err
 	}
-	if err := c.writeInterrupted(ctx, &rec, changes); err != nil {
+	var missing *store.MissingError
+	var damaged *store.DamagedError
+	err = c.writeInterrupted(ctx, &rec, changes)
+	if errors.As(err, &missing) || errors.As(err, &damaged) {
+		// Without the bytes there is no diff, and no way to write one later: the
+		// record must not stand in the way of every other command.
+		c.add(&rec, "what run %s changed cannot be written down, the store has lost contents: %v", rec.ID, err)
+		rec.DiffSHA256, err = manifest.Hash{}, nil
+	}
+	if err != nil {
 		return err
 	}
 	files, err := r.history.StoreFiles(c.x.w, rec.ID)

@@ -1,9 +1,11 @@
 package recorder
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"strings"
 
@@ -73,7 +75,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		return nil, err
 	}
 	defer res.Close()
-	changes, err := r.toTarget(ctx, o, res, target)
+	changes, err := r.toTarget(ctx, o, res, rec, target)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +129,8 @@ func (r *Recorder) present(ctx context.Context, x *writing) (*capture.Result, *f
 
 // toTarget is the difference from the target (old) to the present (new), but
 // for what the options and the record's own ignore rules leave alone.
-func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.Result, target manifest.Hash) ([]manifest.Change, error) {
-	want, _, err := r.history.Tree(target)
+func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.Result, rec *history.Record, target manifest.Hash) ([]manifest.Change, error) {
+	want, err := r.treeOf(rec, target)
 	if err != nil {
 		return nil, err
 	}
@@ -136,16 +138,33 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 	if err != nil {
 		return nil, err
 	}
+	if err := r.namesSomething(o.Paths, changes, want); err != nil {
+		return nil, err
+	}
 	kept := changes[:0]
 	var extra []string
+	var inTheWay []plan.Item
+	lastFile := "" // a path where a file must come in the place of a directory
 	for _, c := range changes {
-		if !plan.Within(c.Path, o.Paths) || c.Old == nil && o.KeepExtra {
+		if !plan.Within(c.Path, o.Paths) {
 			continue
+		}
+		if c.Old == nil && o.KeepExtra {
+			if lastFile != "" && strings.HasPrefix(c.Path, lastFile+"/") {
+				inTheWay = append(inTheWay, plan.Item{Path: c.Path, From: c.New, Verdict: plan.Edited, Reason: "is to be kept, and a file must come where its directory is"})
+			}
+			continue
+		}
+		if c.Old != nil && c.New != nil && c.New.Type == manifest.Dir && c.Old.Type != manifest.Dir {
+			lastFile = c.Path
 		}
 		if c.Old == nil {
 			extra = append(extra, c.Path)
 		}
 		kept = append(kept, c)
+	}
+	if len(inTheWay) > 0 {
+		return nil, &ConflictError{Verb: "restore", Subject: "can be restored with --keep-extra", Items: inTheWay}
 	}
 	if len(extra) == 0 {
 		return kept, nil
@@ -161,6 +180,48 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 		}
 	}
 	return kept, nil
+}
+
+// namesSomething refuses PATHs that are neither in the wanted tree nor in the
+// present one.
+func (r *Recorder) namesSomething(paths []string, changes []manifest.Change, _ manifest.Seq) error {
+	for _, p := range paths {
+		found := p == ""
+		for _, c := range changes {
+			found = found || plan.Within(c.Path, []string{p})
+		}
+		if found {
+			continue
+		}
+		if e, err := r.tree.Look(p); err == nil && e != nil {
+			continue
+		}
+		return noSuchPath(p)
+	}
+	return nil
+}
+
+func noSuchPath(path string) error {
+	return &project.Error{Kind: project.NotFound, Msg: patch.Quote(path) + ": no such path, neither now nor in the record; nothing was changed"}
+}
+
+// treeOf streams a record's tree: from the store, or from the plain
+// manifest.json where the store's copy is damaged and that one is right.
+func (r *Recorder) treeOf(rec *history.Record, id manifest.Hash) (manifest.Seq, error) {
+	seq, _, err := r.history.Tree(id)
+	if err == nil || id != rec.Before {
+		return seq, err
+	}
+	rc, perr := r.history.OpenPlain(rec.ID, "manifest.json")
+	if perr != nil {
+		return nil, err
+	}
+	defer rc.Close()
+	data, perr := io.ReadAll(rc)
+	if perr != nil || patch.Sum(data) != id {
+		return nil, err
+	}
+	return manifest.NewDecoder(bytes.NewReader(data)).All(), nil
 }
 
 // ignoredThen says which of paths the rules of a stored tree ignore: files that

@@ -66,7 +66,7 @@ type run struct {
 	opened *history.Opened
 	rec    *history.Record
 	runs   disk.Info // of .decree/runs, to see whether the command deleted it
-	config []byte    // .decree/config.yml as it was
+	own    []ownFile // the user's own files in .decree
 
 	before manifest.Hash
 	// at is the tree that was observed last, since the difference from before to it.
@@ -79,6 +79,7 @@ type run struct {
 	changes []manifest.Change // of the last attempt, against before
 	lost    []string          // paths that could not be read after it, but were before
 	hidden  int
+	special []string // told already
 	res     RunResult
 }
 
@@ -113,6 +114,11 @@ func notStarted(err error) error {
 // unfinished is an error after the command ran: the changes are there, and the
 // open record lets the next command finish.
 func (u *run) unfinished(what string, err error) error {
+	if u.res.PutBack {
+		return &project.Error{Kind: project.KindOf(err), Err: err,
+			Msg:    what + "; the command has failed and its changes are put back",
+			Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", u.rec.ID)}
+	}
 	return &project.Error{Kind: project.KindOf(err), Err: err,
 		Msg:    fmt.Sprintf("%s; the command has run and its changes are in the tree as it left them", what),
 		Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s, and 'decree revert %s' takes it back", u.rec.ID, u.rec.ID)}
@@ -152,8 +158,9 @@ func (u *run) begin(ctx context.Context) (err error) {
 	u.rec = &history.Record{
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
 		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Unrecorded: res.Unrecorded,
-		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, Actor: r.opt.Actor,
+		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, Actor: r.opt.Actor, Attempts: 1,
 	}
+	u.special = res.Special
 	u.opened = &history.Opened{Record: u.rec, Tree: spec, Rules: rules(res)}
 	if u.o.Label != "" {
 		if err := history.CheckLabel(u.o.Label); err != nil {
@@ -223,11 +230,11 @@ func (u *run) openRun(manifest func(w writerTo) error) error {
 	if u.runs, err = u.r.project.Decree.Stat("runs"); err != nil {
 		return err
 	}
-	u.config, err = project.ReadFile(u.r.project.Decree, "config.yml", 1<<20)
-	if err != nil && !isMissing(err) {
+	u.own, err = u.r.ownFiles(u.x)
+	if err != nil {
 		return err
 	}
-	return nil
+	return u.x.w.Flush()
 }
 
 // attempts executes the command until it succeeds or the attempts are used up.
@@ -246,7 +253,7 @@ func (u *run) attempts(ctx context.Context) error {
 			return u.giveUp(ctx)
 		}
 		if n == u.o.Attempts-1 {
-			if err := u.cleanSlate(ctx); err != nil {
+			if err := u.cleanSlate(ctx, n); err != nil {
 				return err
 			}
 		}

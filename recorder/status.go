@@ -124,14 +124,18 @@ type FilesOptions struct {
 	Ignored bool   // what is left out, instead of what is recorded
 }
 
-// Files lists the tree as decree sees it, in byte order of the paths.
+// Files lists the tree's files and links, in byte order of the paths; of what is
+// left out, a directory stands for all below it.
 func (r *Recorder) Files(ctx context.Context, o FilesOptions, yield func(path string) error) error {
 	req, err := r.request(look{unlimited: true})
 	if err != nil {
 		return err
 	}
 	req.Progress = nil
-	return capture.List(ctx, req, capture.ListOptions{Prefix: o.Prefix, Ignored: o.Ignored}, func(path string, _ disk.Kind) error {
+	return capture.List(ctx, req, capture.ListOptions{Prefix: o.Prefix, Ignored: o.Ignored}, func(path string, k disk.Kind) error {
+		if k == disk.Directory && !o.Ignored {
+			return nil
+		}
 		return yield(path)
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"decree/capture"
 	"decree/history"
 	"decree/manifest"
-	"decree/patch"
 )
 
 // keep stores a captured tree so that it outlives the process, and makes the
@@ -131,11 +130,3 @@ func (r *Recorder) afterRecord() error {
 }
 
 func encodeMeta(v any) (json.RawMessage, error) { return json.Marshal(v) }
-
-func quoteAll(paths []string) []string {
-	out := make([]string, len(paths))
-	for i, p := range paths {
-		out[i] = patch.Quote(p)
-	}
-	return out
-}

@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"decree/capture"
+	"decree/disk"
 	"decree/history"
+	"decree/patch"
 	"decree/plan"
 	"decree/project"
 	"decree/store"
@@ -68,13 +70,23 @@ func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*
 	if err != nil {
 		return nil, lookError(err)
 	}
-	if err := r.refuse(t, p, d); err != nil {
+	if err := r.refuse(t, p, o, d); err != nil {
 		if x != nil {
 			r.auditFailure(verb(d), "", err)
 		}
 		return nil, err
 	}
+	if err := r.mentions(o.Paths, p); err != nil {
+		return nil, err
+	}
+	stays, err := r.keepHeld(p)
+	if err != nil {
+		return nil, err
+	}
 	res := &MoveResult{Plan: p}
+	for _, dir := range stays {
+		res.Notes = append(res.Notes, patch.Quote(dir)+" stays: it holds ignored or later files")
+	}
 	for _, rec := range t.records {
 		if rec.DiffSHA256.IsZero() {
 			res.Notes = append(res.Notes, fmt.Sprintf("%s is a checkpoint and changed nothing; 'decree restore %s' returns to it", rec.ID, rec.ID))
@@ -84,6 +96,7 @@ func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*
 		return res, nil
 	}
 	if err := confirm(p, o); err != nil {
+		r.auditFailure(verb(d), "", err)
 		return nil, err
 	}
 	res.Record, res.Outcome, err = r.perform(ctx, x, r.turnAction(t, d, p, len(o.Paths) > 0))
@@ -116,6 +129,80 @@ func ask(p *plan.Plan, question func(*plan.Plan) (bool, error), what string) err
 		err = &project.Error{Kind: project.Refused, Msg: "not confirmed; nothing was changed"}
 	}
 	return err
+}
+
+// mentions refuses PATHs that neither the records nor the tree know.
+func (r *Recorder) mentions(paths []string, p *plan.Plan) error {
+	for _, path := range paths {
+		found := path == "" || slices.ContainsFunc(p.Items, func(it plan.Item) bool { return plan.Within(it.Path, []string{path}) })
+		if found {
+			continue
+		}
+		if e, err := r.tree.Look(path); err == nil && e != nil {
+			continue
+		}
+		return noSuchPath(path)
+	}
+	return nil
+}
+
+// keepHeld takes the removals out of a plan that cannot be made: directories
+// with more in them than the plan removes. They stay, and are returned.
+func (r *Recorder) keepHeld(p *plan.Plan) ([]string, error) {
+	going := map[string]bool{}
+	for _, s := range p.Steps {
+		going[s.Path] = s.To == nil
+	}
+	var stays []string
+	kept := p.Steps[:0]
+	for _, s := range slices.Backward(slices.Clone(p.Steps)) { // children before their parents
+		if s.MayStay {
+			held, err := r.holds(s.Path, going)
+			if err != nil {
+				return nil, err
+			}
+			if held {
+				going[s.Path] = false
+				stays = append(stays, s.Path)
+			}
+		}
+	}
+	for _, s := range p.Steps {
+		if s.MayStay && !going[s.Path] {
+			continue
+		}
+		kept = append(kept, s)
+	}
+	p.Steps = kept
+	slices.Sort(stays)
+	return stays, nil
+}
+
+// holds says whether the directory has a child that is not going.
+func (r *Recorder) holds(path string, going map[string]bool) (bool, error) {
+	dir, err := openPath(r.project.Dir, path)
+	if err != nil {
+		return false, lookError(err)
+	}
+	defer dir.Close()
+	list, err := dir.List()
+	for _, e := range list {
+		if !going[path+"/"+e.Name] {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// openPath opens a directory below root, by handles.
+func openPath(root disk.Dir, path string) (disk.Dir, error) {
+	name, rest, deeper := strings.Cut(path, "/")
+	d, err := root.OpenDir(name)
+	if err != nil || !deeper {
+		return d, err
+	}
+	defer d.Close()
+	return openPath(d, rest)
 }
 
 // gather reads the diffs that refs name, for a revert newest first.
@@ -274,7 +361,7 @@ func readerAt(f io.Reader) (io.ReaderAt, int64, error) {
 }
 
 // refuse turns conflicts into an error that names later records.
-func (r *Recorder) refuse(t *turned, p *plan.Plan, d plan.Direction) error {
+func (r *Recorder) refuse(t *turned, p *plan.Plan, o MoveOptions, d plan.Direction) error {
 	items := p.Conflicts()
 	if len(items) == 0 {
 		return nil
@@ -282,7 +369,10 @@ func (r *Recorder) refuse(t *turned, p *plan.Plan, d plan.Direction) error {
 	if !t.foreign {
 		r.nameLater(t, items)
 	}
-	subject := "what the records say"
+	subject := "the records left"
+	if d == plan.Forth {
+		subject = "the records began with"
+	}
 	if len(t.records) == 1 {
 		subject = fmt.Sprintf("%s %s left", noun(t.records[0]), t.records[0].ID)
 		if d == plan.Forth {
@@ -290,8 +380,11 @@ func (r *Recorder) refuse(t *turned, p *plan.Plan, d plan.Direction) error {
 		}
 	}
 	ref := t.records[0].ID
-	return &ConflictError{Verb: verb(d), Subject: subject, Items: items,
-		Advice: fmt.Sprintf("see the edits with 'decree diff %s --now', or keep them: 'decree %s --merge %s'", ref, verb(d), ref)}
+	advice := fmt.Sprintf("see the edits with 'decree diff %s --now', or keep them: 'decree %s --merge %s'", ref, verb(d), ref)
+	if o.Merge {
+		advice = fmt.Sprintf("see the edits with 'decree diff %s --now'; name the other PATHs to leave these out", ref)
+	}
+	return &ConflictError{Verb: verb(d), Subject: subject, Items: items, Advice: advice}
 }
 
 func noun(rec *history.Record) string {

@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 
@@ -30,6 +31,9 @@ func (r *Recorder) Verify(ctx context.Context, o VerifyOptions) ([]Problem, erro
 		return r.verifyTree(ctx)
 	}
 	v := &verifier{r: r, seen: map[manifest.Hash]error{}}
+	if err := v.newest(); err != nil {
+		return nil, err
+	}
 	if !o.All {
 		err := v.record(ctx, o.Record)
 		return v.found, err
@@ -60,10 +64,19 @@ func (r *Recorder) Verify(ctx context.Context, o VerifyOptions) ([]Problem, erro
 	return v.found, nil
 }
 
+// plainError says that a file is gone as verify says it.
+func plainError(err error) error {
+	if isMissing(err) {
+		return errGone
+	}
+	return err
+}
+
 // verifier remembers which objects were read: records share most of them.
 type verifier struct {
 	r     *Recorder
 	seen  map[manifest.Hash]error
+	plain map[string]bool // the records that have a plain manifest.json
 	found []Problem
 }
 
@@ -76,6 +89,12 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 	files, err := v.r.history.RecordFiles(rec.ID)
 	if err != nil {
 		return err
+	}
+	if f, ok := v.manifestFile(rec); ok {
+		files = append(files, f)
+	}
+	if _, err := v.r.history.ReadRun(rec.ID); err != nil {
+		v.add(rec.ID, "run.json", plainError(err))
 	}
 	for _, f := range files {
 		if err := v.file(rec.ID, f); err != nil {
@@ -96,7 +115,10 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 // file compares a plain file of the run directory with its recorded hash, and
 // the store's copy with it.
 func (v *verifier) file(id string, f history.RecordFile) error {
-	rc, err := v.r.history.OpenFile(id, f.Name)
+	rc, err := v.r.history.OpenPlain(id, f.Name)
+	if isMissing(err) {
+		return errGone
+	}
 	if err != nil {
 		return err
 	}
@@ -107,6 +129,35 @@ func (v *verifier) file(id string, f history.RecordFile) error {
 	}
 	if sum != f.SHA256 {
 		return fmt.Errorf("its hash is %s, recorded was %s", sum, f.SHA256)
+	}
+	return nil
+}
+
+// errGone is what a verifier says of a file that was deleted.
+var errGone = errors.New("missing from .decree/runs")
+
+// manifestFile is the plain manifest.json as a file of its record, when the
+// record is one of those that have it.
+func (v *verifier) manifestFile(rec *history.Record) (history.RecordFile, bool) {
+	if !v.plain[rec.ID] {
+		rc, err := v.r.history.OpenPlain(rec.ID, "manifest.json")
+		if err != nil {
+			return history.RecordFile{}, false
+		}
+		rc.Close()
+	}
+	return history.RecordFile{Name: "manifest.json", SHA256: rec.Before}, true
+}
+
+// newest notes which records have a plain manifest.json.
+func (v *verifier) newest() error {
+	list, err := v.r.history.List(history.ListOptions{Limit: history.PlainManifests})
+	if err != nil {
+		return err
+	}
+	v.plain = map[string]bool{}
+	for _, rec := range list.Records {
+		v.plain[rec.ID] = true
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"math"
 	"math/bits"
 	"sort"
-	"strings"
 	"sync/atomic"
 
 	"decree/disk"
@@ -27,6 +26,7 @@ const (
 	rowLen     = 32
 	maxBits    = 26
 	perBucket  = 64 // entries of a bucket, about
+	rowRetired = 1
 )
 
 // generation ties an index log to its base.
@@ -52,13 +52,18 @@ func appendRow(dst []byte, c coverage) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, c.pack)
 	dst = append(dst, c.id[:]...)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.length))
-	return append(dst, 0, 0, 0, 0)
+	flags := uint32(0)
+	if c.retired {
+		flags = rowRetired
+	}
+	return binary.LittleEndian.AppendUint32(dst, flags)
 }
 
 func readRow(b []byte) (c coverage) {
 	c.pack = binary.LittleEndian.Uint32(b)
 	copy(c.id[:], b[4:])
 	c.length = int64(binary.LittleEndian.Uint64(b[20:]) & math.MaxInt64)
+	c.retired = binary.LittleEndian.Uint32(b[28:])&rowRetired != 0
 	return c
 }
 
@@ -79,11 +84,10 @@ func openBase(dir disk.Dir) (*base, error) {
 	}
 	b, err := parseBase(data)
 	if err != nil {
-		release()
 		if errors.Is(err, errIndex) {
-			return nil, nil
+			err = nil
 		}
-		return nil, err
+		return nil, errors.Join(err, release())
 	}
 	b.release = release
 	return b, nil
@@ -96,8 +100,8 @@ func parseBase(data []byte) (*base, error) {
 	}
 	le := binary.LittleEndian
 	if magic := string(data[:16]); magic != baseMagic {
-		if strings.HasPrefix(magic, baseFamily) {
-			return nil, &VersionError{File: baseName, Version: strings.TrimRight(magic, "\n\x00")}
+		if v := newerVersion(magic, baseFamily); v != "" {
+			return nil, &VersionError{File: baseName, Version: v}
 		}
 		return nil, errIndex
 	}
@@ -199,9 +203,9 @@ func (b *base) all() iter.Seq2[entry, error] {
 }
 
 // writeBase writes a base beside the present one and renames it over. entries
-// come sorted, count of them. It is not flushed: a lost page is found by its
+// come sorted, about as many as stated. It is not flushed: a lost page is found by its
 // bucket's checksum, and then the packs are asked.
-func writeBase(dir disk.Dir, rows []coverage, count int, entries iter.Seq2[entry, error]) (err error) {
+func writeBase(dir disk.Dir, rows []coverage, about int, entries iter.Seq2[entry, error]) (err error) {
 	if err := removeIfThere(dir, baseTemp); err != nil {
 		return err
 	}
@@ -211,18 +215,33 @@ func writeBase(dir disk.Dir, rows []coverage, count int, entries iter.Seq2[entry
 	}
 	defer func() {
 		if f.Close(); err != nil {
-			dir.Remove(baseTemp)
+			err = errors.Join(err, removeIfThere(dir, baseTemp))
 		}
 	}()
-	width := min(maxBits, bits.Len(uint(count/perBucket)))
-	buckets := 1 << width
-	head := make([]byte, 0, baseHead+len(rows)*rowLen+8*buckets+4)
+	width := min(maxBits, bits.Len(uint(about/perBucket)))
+	front := baseHead + len(rows)*rowLen + 8<<width + 4
+	if _, err := f.Seek(int64(front), io.SeekStart); err != nil {
+		return err
+	}
+	fan, err := writeEntries(f, width, entries)
+	if err != nil {
+		return err
+	}
+	head := append(appendBaseHead(make([]byte, 0, front), rows, width, fan), fan...)
+	if _, err := f.WriteAt(head, 0); err != nil {
+		return err
+	}
+	return dir.Rename(baseTemp, dir, baseName)
+}
+
+// appendBaseHead appends the header and the rows; the number of entries is where the last bucket ends.
+func appendBaseHead(head []byte, rows []coverage, width int, fan []byte) []byte {
 	head = append(head, baseMagic...)
 	var gen generation
 	rand.Read(gen[:])
 	head = append(head, gen[:]...)
 	le := binary.LittleEndian
-	head = le.AppendUint64(head, uint64(count))
+	head = le.AppendUint64(head, uint64(le.Uint32(fan[4<<width:])))
 	head = le.AppendUint32(head, uint32(width))
 	head = le.AppendUint32(head, uint32(len(rows)))
 	head = append(head, make([]byte, 16)...)
@@ -230,21 +249,11 @@ func writeBase(dir disk.Dir, rows []coverage, count int, entries iter.Seq2[entry
 		head = appendRow(head, r)
 	}
 	le.PutUint32(head[60:], baseSum(head))
-	if _, err := f.Seek(int64(cap(head)), io.SeekStart); err != nil {
-		return err
-	}
-	fan, err := writeEntries(f, width, count, entries)
-	if err != nil {
-		return err
-	}
-	if _, err := f.WriteAt(append(head, fan...), 0); err != nil {
-		return err
-	}
-	return dir.Rename(baseTemp, dir, baseName)
+	return head
 }
 
 // writeEntries writes the sorted entries to w and returns the buckets' starts and sums.
-func writeEntries(w io.Writer, width, count int, entries iter.Seq2[entry, error]) ([]byte, error) {
+func writeEntries(w io.Writer, width int, entries iter.Seq2[entry, error]) ([]byte, error) {
 	out := bufio.NewWriterSize(w, 256<<10)
 	buckets := uint32(1) << width
 	le := binary.LittleEndian
@@ -273,9 +282,6 @@ func writeEntries(w io.Writer, width, count int, entries iter.Seq2[entry, error]
 	}
 	shut(buckets)
 	le.PutUint32(fan[4*buckets:], n)
-	if int(n) != count {
-		return nil, errIndex
-	}
 	return fan, out.Flush()
 }
 

@@ -49,7 +49,7 @@
 // position in the block, 6 bytes size with the list mark on top. The base begins with a
 // 64-byte header (magic "decree index 1\n" 0, generation [16], u64 entries, u32 bits,
 // u32 packs, 12 bytes 0, u32 CRC-32C of header and pack rows), the rows of the packs it
-// covers (u32 number, identity [16], u64 length covered, u32 0), 2^bits+1 u32 bucket
+// covers (u32 number, identity [16], u64 length covered, u32 1 if it is being taken away), 2^bits+1 u32 bucket
 // starts, 2^bits u32 bucket checksums, and the entries sorted by hash. A bucket is checked
 // when it is first used, so opening reads nothing that grows with the objects, and a
 // flipped bit or a lost page is noticed and answered by a scan of the packs.

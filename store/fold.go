@@ -43,7 +43,7 @@ func (s *Store) foldAt() int {
 	if s.base != nil {
 		n = s.base.count
 	}
-	return min(max(16<<10, n/16), 64<<10)
+	return min(max(4<<10, n/16), 64<<10)
 }
 
 // fold writes a new base of the old one and recent, without what is in packs
@@ -86,6 +86,7 @@ func (s *Store) writeIndex(old *base) error {
 			rows = append(rows, s.covered[seq])
 		}
 	}
+	rows = append(rows, s.leaving...)
 	about := s.recent.n
 	if old != nil {
 		about += old.count

@@ -25,9 +25,10 @@ type identity [16]byte
 
 // coverage is what the index knows of a pack.
 type coverage struct {
-	pack   uint32
-	id     identity
-	length int64 // bytes of the pack whose objects are in the index
+	pack    uint32
+	id      identity
+	length  int64 // bytes of the pack whose objects are in the index
+	retired bool  // its objects are elsewhere: it is being taken away
 }
 
 func packName(seq uint32) string { return fmt.Sprintf("%08x%s", seq, packSuffix) }
@@ -59,10 +60,22 @@ func readPackHead(f io.ReaderAt, name string) (id identity, sound bool, err erro
 	}
 	magic := string(head[:len(packMagic)])
 	copy(id[:], head[len(packMagic):])
-	if strings.HasPrefix(magic, packFamily) && magic != packMagic {
-		return id, false, &VersionError{File: name, Version: strings.TrimRight(magic, "\n\x00")}
+	if v := newerVersion(magic, packFamily); v != "" && n == packStart {
+		return id, false, &VersionError{File: name, Version: v}
 	}
 	return id, magic == packMagic && n == packStart, nil
+}
+
+// newerVersion returns the name in a magic of the family when its number is above
+// 1, else nothing: a torn header is not a new format.
+func newerVersion(magic, family string) string {
+	name, _, whole := strings.Cut(magic, "\n")
+	digits, ours := strings.CutPrefix(name, family)
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if !ours || !whole || err != nil || n < 2 {
+		return ""
+	}
+	return name
 }
 
 // listPacks returns the numbers of the packs in dir; dir may be nil.

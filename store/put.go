@@ -36,8 +36,9 @@ const unbatched = ^uint32(0)
 
 // coder compresses blocks; its buffer is used again.
 type coder struct {
-	enc *zstd.Encoder
-	out []byte
+	enc            *zstd.Encoder
+	out            []byte
+	sample, packed []byte // of dense
 }
 
 // idle keeps batches and coders that nobody works on. The one used last comes
@@ -128,14 +129,33 @@ func (c *coder) encode(raw []byte, members []member) blockHead {
 	}
 	n := len(c.out)
 	h := blockHead{header: uint32(n), raw: uint32(len(raw)), count: uint32(len(members)), method: methodZstd}
-	c.out = c.enc.EncodeAll(raw, c.out)
-	if len(c.out)-n >= len(raw)-len(raw)/32 {
+	dense := len(members) == 1 && c.dense(raw)
+	if !dense {
+		c.out = c.enc.EncodeAll(raw, c.out)
+	}
+	if dense || len(c.out)-n >= len(raw)-len(raw)/32 {
 		c.out = append(c.out[:n], raw...)
 		h.method = methodRaw
 	}
 	h.stored = uint32(len(c.out) - n)
 	h.payloadSum = crc32.Checksum(c.out[n:], castagnoli)
 	return h
+}
+
+// dense says of a large content, by three samples of it, that it is not worth
+// compressing: images and archives mostly, which would cost more than all else.
+func (c *coder) dense(raw []byte) bool {
+	const sample, parts = 4 << 10, 3
+	if len(raw) < 64*sample {
+		return false
+	}
+	c.sample = c.sample[:0]
+	for i := range parts {
+		at := i * (len(raw) - sample) / (parts - 1)
+		c.sample = append(c.sample, raw[at:at+sample]...)
+	}
+	c.packed = c.enc.EncodeAll(c.sample, c.packed[:0])
+	return len(c.packed) >= len(c.sample)
 }
 
 // write compresses a block and appends it to the pack.

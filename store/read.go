@@ -61,22 +61,22 @@ func (d *decoded) member(e entry) []byte {
 // object finds and reads the block, or the part of it, that holds h. Where the
 // index proves stale, it is read again; where it proves wrong, the packs are asked.
 func (s *Store) object(h *Hash) (*decoded, entry, error) {
-	var first error
-	doubted := false
 	for try := 0; ; try++ {
 		e, ok, err := s.find(h)
 		if err != nil {
 			return nil, e, err
 		}
 		if !ok {
-			if first != nil {
-				return nil, e, first
-			}
 			changed, err := s.refresh()
 			if err != nil {
 				return nil, e, err
 			}
 			if changed && try < 3 {
+				continue
+			}
+			if sound, err := s.prove(); err != nil {
+				return nil, e, err
+			} else if !sound {
 				continue
 			}
 			return nil, e, &MissingError{Hash: *h}
@@ -94,11 +94,15 @@ func (s *Store) object(h *Hash) (*decoded, entry, error) {
 			if err := s.lost(e.pack); err != nil {
 				return nil, e, err
 			}
-		case misled(err) && !doubted:
-			first, doubted = damagedAt(e, err), true
+		case errors.Is(err, errIdentity) && try < 3:
 			s.mu.Lock()
 			s.doubt()
 			s.mu.Unlock()
+		case misled(err) && try == 0:
+			// What was scanned behind the index may have been taken back since.
+			if _, err := s.refresh(); err != nil {
+				return nil, e, err
+			}
 		case misled(err) || errors.Is(err, errPayload) || errors.Is(err, errRawSize):
 			return nil, e, damagedAt(e, err)
 		default:
@@ -107,7 +111,7 @@ func (s *Store) object(h *Hash) (*decoded, entry, error) {
 	}
 }
 
-// misled says that err may come from an index that points to the wrong place.
+// misled says that there is no block where the index has one, or not that one.
 func misled(err error) bool {
 	for _, e := range []error{errMagic, errShort, errHeader, errBounds, errEntry, errIdentity} {
 		if errors.Is(err, e) {

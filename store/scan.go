@@ -34,7 +34,7 @@ type scan struct {
 // all that follows, unless it lies below durable or a sound block behind it says
 // that it was flushed; then it is a wound. The error is the disk's, the context's or visit's.
 func scanPack(ctx context.Context, f io.ReaderAt, from, size, durable int64, visit func(*found) error) (scan, error) {
-	w := window{r: f, size: size, buf: make([]byte, 1<<20)}
+	w := window{r: f, size: size, buf: make([]byte, min(1<<20, max(0, size-from)))}
 	var held []found // behind a broken place that may yet prove torn
 	var open []wound
 	res, flushed := scan{}, durable

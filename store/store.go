@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -14,7 +16,7 @@ import (
 type Options struct {
 	PackSize  int64 // a pack is closed when it reaches this; 0: 256 MiB
 	BlockSize int   // raw bytes gathered into one block; 0: 256 KiB, at most 8 MiB
-	FoldAt    int   // entries of the index log that are folded into its base; 0: 16,384 or more
+	FoldAt    int   // entries of the index log that are folded into its base; 0: 4,096 or more
 }
 
 const packsName = "packs"
@@ -35,6 +37,8 @@ type Store struct {
 	logEnd  int64    // sound length of the log; 0: to be begun anew
 	covered map[uint32]coverage
 	present map[uint32]bool // packs in the directory
+	leaving []coverage      // packs that a compaction did not come to remove
+	proven  bool            // the index's rows were compared with the packs
 	scanned bool            // what the index does not cover is in recent
 	doubted bool            // the index was found wrong: recent is all there is
 	stamp   stamp
@@ -63,8 +67,7 @@ func Open(dir disk.Dir, o Options) (*Store, error) {
 	o.BlockSize = min(o.BlockSize, maxWhole)
 	s := &Store{dir: dir, o: o, files: handles{limit: 128}}
 	if err := s.load(); err != nil {
-		s.Close()
-		return nil, err
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -121,7 +124,7 @@ func (s *Store) loadOnce() (settled bool, err error) {
 	}
 	s.retire()
 	s.recent, s.covered = table{}, map[uint32]coverage{}
-	s.scanned, s.doubted, s.logged = false, false, 0
+	s.scanned, s.doubted, s.proven, s.logged = false, false, false, 0
 	if s.base, err = openBase(s.dir); err != nil {
 		return false, err
 	}
@@ -140,12 +143,35 @@ func (s *Store) loadOnce() (settled bool, err error) {
 	if s.present, err = listPacks(s.packs); err != nil {
 		return false, err
 	}
-	for seq := range s.covered {
-		if !s.present[seq] {
-			return false, nil
+	settled = true
+	s.leaving = nil
+	defer s.dropAbsent()
+	for seq, c := range s.covered {
+		switch {
+		case c.retired && s.present[seq]:
+			s.leaving = append(s.leaving, c)
+			delete(s.present, seq)
+		case !c.retired && !s.present[seq]:
+			settled = false
 		}
 	}
-	return true, nil
+	return settled, nil
+}
+
+// dropAbsent drops the log's entries in packs that are gone, so that what is
+// put again is logged again.
+func (s *Store) dropAbsent() {
+	absent := func(c coverage) bool { return !s.present[c.pack] }
+	if !slices.ContainsFunc(slices.Collect(maps.Values(s.covered)), absent) {
+		return
+	}
+	kept := table{}
+	for i := range s.recent.n {
+		if e := s.recent.at(i); s.present[e.pack] {
+			kept.add(*e)
+		}
+	}
+	s.recent, s.logged = kept, kept.n
 }
 
 // look takes the stamp of what load is about to read.
@@ -263,6 +289,20 @@ func (s *Store) doubt() {
 		}
 	}
 	s.recent = kept
+	s.readmit()
+}
+
+// readmit counts packs that are leaving as packs again, though nothing in them is
+// in the index: only what is elsewhere too, or dead, may go with them. mu is held.
+func (s *Store) readmit() {
+	for _, c := range s.leaving {
+		s.present[c.pack] = true
+		delete(s.covered, c.pack)
+	}
+	if len(s.leaving) > 0 {
+		s.scanned = false
+	}
+	s.leaving = nil
 }
 
 // scanTails puts into recent what lies beyond the index's coverage. Torn tails
@@ -320,7 +360,7 @@ func (s *Store) scanTail(ctx context.Context, seq uint32, full bool) (t tail, er
 	if full {
 		durable = t.size
 	}
-	t.scan, err = scanPack(ctx, f, t.from, t.size, durable, func(b *found) error {
+	t.scan, err = scanPack(ctx, f, t.from, min(t.size, math.MaxUint32), durable, func(b *found) error {
 		s.adopt(seq, b)
 		return nil
 	})
@@ -332,17 +372,13 @@ func (s *Store) scanTail(ctx context.Context, seq uint32, full bool) (t tail, er
 func (s *Store) adopt(seq uint32, b *found) {
 	for i := range b.members {
 		m := &b.members[i]
-		here := entry{m.hash, place{seq, uint32(b.off), uint16(i)}, m.list, m.size}
-		if old := s.recent.get(&m.hash); old != nil {
-			if old.pack != pending && !s.present[old.pack] {
-				*old = here
-			}
+		if s.recent.get(&m.hash) != nil {
 			continue
 		}
 		if e, ok, err := s.base.get(&m.hash); err == nil && ok && s.present[e.pack] && !s.doubted {
 			continue
 		}
-		s.recent.add(here)
+		s.recent.add(entry{m.hash, place{seq, uint32(b.off), uint16(i)}, m.list, m.size})
 	}
 }
 

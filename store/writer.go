@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -35,12 +36,16 @@ type Writer struct {
 	placed  sync.Cond  // an object came out of memory; on mu
 	err     error
 	failed  atomic.Bool
+	place   func(members []member, seq, off uint32) // where a block came to be
+	wounds  []Problem                               // met at the opening
 	pack    disk.File
 	head    coverage // the pack that is appended to; length is where it ends
 	durable int64    // bytes of it that were flushed
 	floor   int64    // what a failure cuts it back to
 	dirty   bool     // it has bytes that were not flushed
-	newName bool     // so has the directory
+	early   early    // a flush of part of them, under way
+	newName bool     // so has the directory of packs
+	first   bool     // which may be new itself
 	rows    map[uint32]coverage
 }
 
@@ -54,9 +59,9 @@ func (s *Store) Writer(ctx context.Context) (*Writer, error) {
 	if s.w != nil {
 		return nil, errWriterOpen
 	}
-	w := &Writer{s: s, ctx: ctx, rows: map[uint32]coverage{},
+	w := &Writer{s: s, ctx: ctx, rows: map[uint32]coverage{}, early: early{step: earlyStep},
 		middling: make(chan *whole, 2), large: make(chan *whole, 1)}
-	w.placed.L = &w.mu
+	w.placed.L, w.place = &w.mu, s.place
 	w.middling <- &whole{}
 	w.middling <- &whole{}
 	w.large <- &whole{}
@@ -73,7 +78,8 @@ func (s *Store) Writer(ctx context.Context) (*Writer, error) {
 	return w, nil
 }
 
-// prepare makes the directory of packs and reads the index anew, without trust. mu is held.
+// prepare makes the directory of packs and sees to it that the index is the
+// present one and fits the packs. mu is held.
 func (s *Store) prepare() error {
 	if s.packs == nil {
 		if err := s.makePacks(); err != nil {
@@ -82,8 +88,12 @@ func (s *Store) prepare() error {
 	}
 	doubted := s.doubted
 	s.files.close() // each is compared with the index when it is opened
-	if err := s.load(); err != nil {
+	if same, err := s.unchanged(); err != nil {
 		return err
+	} else if !same {
+		if err := s.load(); err != nil {
+			return err
+		}
 	}
 	if err := removeIfThere(s.dir, baseTemp); err != nil {
 		return err
@@ -98,7 +108,18 @@ func (s *Store) prepare() error {
 	return nil
 }
 
-// makePacks makes the directory of packs, 0700 whatever the umask, durably.
+// unchanged says whether what is in memory is what load would read. mu is held.
+func (s *Store) unchanged() (bool, error) {
+	now, err := s.look()
+	if err != nil || now != s.stamp || s.doubted || s.recent.n != s.logged {
+		return false, err
+	}
+	// The directory's time may be too coarse to tell.
+	packs, err := listPacks(s.packs)
+	return maps.Equal(packs, s.present), err
+}
+
+// makePacks makes the directory of packs, 0700 whatever the umask.
 func (s *Store) makePacks() error {
 	d, err := s.dir.OpenDir(packsName)
 	if err != nil {
@@ -106,9 +127,6 @@ func (s *Store) makePacks() error {
 			return err
 		}
 		if err := s.dir.Chmod(packsName, 0o700); err != nil {
-			return err
-		}
-		if err := s.dir.Sync(); err != nil {
 			return err
 		}
 		if d, err = s.dir.OpenDir(packsName); err != nil {
@@ -140,10 +158,8 @@ func (s *Store) proveRows() (sound bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if st.Size > maxPack+maxRaw {
-			return false, &DamagedError{Pack: packName(seq), Offset: st.Size, Err: errBounds}
-		}
 	}
+	s.proven = true
 	return true, nil
 }
 
@@ -151,6 +167,7 @@ func (s *Store) proveRows() (sound bool, err error) {
 // newest pack for appending. s.mu is held.
 func (w *Writer) begin() error {
 	s := w.s
+	w.first = len(s.covered) == 0
 	present, _ := s.newest()
 	last := tail{scan: scan{end: -1}}
 	for _, seq := range s.beyond() {
@@ -163,6 +180,7 @@ func (w *Writer) begin() error {
 			w.dirty = true
 			w.newName = w.newName || !known
 		}
+		w.wounds = append(w.wounds, t.problems(packName(seq))...)
 		last = t
 	}
 	s.scanned = true
@@ -230,17 +248,10 @@ func (w *Writer) startPack() error {
 
 // nextPack closes the pack, flushed, and begins the one behind it. mu is held.
 func (w *Writer) nextPack() error {
-	if w.pack != nil {
-		if err := w.syncPack(); err != nil {
-			return err
-		}
-		f := w.pack
-		w.pack = nil
-		if err := f.Close(); err != nil {
-			return err
-		}
+	if err := w.closePack(); err != nil {
+		return err
 	}
-	seq := w.head.pack + 1
+	seq := w.s.unused(w.head.pack)
 	f, err := create(w.s.packs, packName(seq))
 	if err != nil {
 		return err
@@ -253,10 +264,26 @@ func (w *Writer) nextPack() error {
 	return w.startPack()
 }
 
+// closePack ends appending to the pack, flushed. mu is held.
+func (w *Writer) closePack() error {
+	if w.pack == nil {
+		return nil
+	}
+	if err := w.syncPack(); err != nil {
+		return err
+	}
+	f := w.pack
+	w.pack, w.early.upTo = nil, 0
+	return f.Close()
+}
+
 // syncPack makes the pack's bytes durable. mu is held.
 func (w *Writer) syncPack() error {
 	if !w.dirty || w.pack == nil {
 		return nil
+	}
+	if err := w.early.wait(); err != nil {
+		return err
 	}
 	if err := w.pack.Sync(); err != nil {
 		return err
@@ -287,7 +314,10 @@ func (w *Writer) append(block []byte, head blockHead, members []member) error {
 	}
 	w.head.length += int64(len(block))
 	w.rows[w.head.pack] = w.head
-	w.s.place(members, w.head.pack, uint32(off))
+	if err := w.early.start(w.pack, w.head.length); err != nil {
+		return w.fail(err)
+	}
+	w.place(members, w.head.pack, uint32(off))
 	w.placed.Broadcast()
 	return nil
 }
@@ -312,8 +342,9 @@ func (w *Writer) fail(err error) error {
 	}
 	w.err = err
 	w.failed.Store(true)
+	_ = w.early.wait() // the first error is the one that counts
 	if w.pack != nil && w.floor > 0 {
-		w.pack.Truncate(w.floor) // if it fails, the next Writer cuts
+		_ = w.pack.Truncate(w.floor) // if it fails, the next Writer cuts
 	}
 	w.s.mu.Lock()
 	w.s.dropUnlogged()
@@ -414,7 +445,12 @@ func (w *Writer) sync() error {
 		if err := w.s.packs.Sync(); err != nil {
 			return err
 		}
-		w.newName = false
+		if w.first {
+			if err := w.s.dir.Sync(); err != nil {
+				return err
+			}
+		}
+		w.newName, w.first = false, false
 	}
 	return nil
 }
@@ -440,13 +476,13 @@ func (w *Writer) Close() error {
 	}
 	w.placed.Broadcast()
 	w.s.w = nil
-	if st, err := w.s.look(); err == nil {
-		w.s.stamp = st
+	var err, closing error
+	w.s.stamp, err = w.s.look()
+	if w.pack != nil {
+		_ = w.early.wait() // what was not flushed may be lost
+		closing = w.pack.Close()
 	}
-	if w.pack == nil {
-		return nil
-	}
-	return w.pack.Close()
+	return errors.Join(err, closing)
 }
 
 // settle brings an object that is in memory into the pack; e says where it is.

@@ -378,26 +378,20 @@ func (x *txn) restage(s *step) error {
 		return err
 	}
 	if s.From.Type == patch.Symlink {
-		err = p.Symlink(s.From.Target, p.draft)
+		if err = p.Symlink(s.From.Target, p.draft); err == nil {
+			_, err = x.giveOwner(s, p, p.draft)
+		}
 	} else {
 		err = x.refill(s, p)
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := x.giveOwner(s, p, p.draft); err != nil {
-		return err
-	}
-	if s.From.Type == patch.Regular {
-		// After the owner, who takes set-user-ID away.
-		if err := p.Chmod(p.draft, s.From.Mode); err != nil {
-			return err
-		}
-	}
 	return p.RenameNew(p.draft, p.Dir, p.out)
 }
 
-// refill writes the old bytes, from the store, to the step's draft.
+// refill writes the old bytes, from the store, to the step's draft. Its mode
+// comes after its owner: nobody's set-user-ID file is root's for a moment.
 func (x *txn) refill(s *step, p slots) error {
 	r, _, err := x.t.opt.Store.Open(s.From.SHA256)
 	if err != nil {
@@ -408,5 +402,17 @@ func (x *txn) refill(s *step, p slots) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Chmod(s.From.Mode), f.Sync(), f.Close())
+	defer f.Close()
+	mode := s.From.Mode
+	kept, err := x.giveOwner(s, p, p.draft)
+	if err != nil {
+		return err
+	}
+	if !kept {
+		mode &^= 0o6000
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	return f.Sync()
 }

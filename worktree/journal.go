@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -117,13 +115,14 @@ func readJournal(dir disk.Dir, name, id string) (Journal, error) {
 	return *j, nil
 }
 
-// writeJournal makes the journal durable under its name.
+// writeJournal makes the journal durable under its name. x.ext says how far it came.
 func (x *txn) writeJournal() error {
 	data := encodeJournal(x.id, x.meta, x.steps)
 	f, err := x.journals.Create(x.id+extNew, 0o600)
 	if err != nil {
 		return err
 	}
+	x.ext = extNew
 	_, err = f.Write(data)
 	if err == nil {
 		err = f.Sync()
@@ -134,25 +133,20 @@ func (x *txn) writeJournal() error {
 	if err == nil {
 		err = x.journals.RenameNew(x.id+extNew, x.journals, x.id+extJournal)
 	}
-	if err == nil {
-		err = x.journals.Sync()
+	if err != nil {
+		return err
 	}
 	x.ext = extJournal
-	return err
+	return x.journals.Sync()
 }
 
 // dropJournal takes back what writeJournal did, before anything was moved.
 func (x *txn) dropJournal() error {
-	gone := false
-	for _, ext := range [...]string{extJournal, extNew} {
-		err := x.journals.Remove(x.id + ext)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		gone = gone || err == nil
-	}
-	if !gone {
+	if x.ext == "" {
 		return nil
+	}
+	if err := x.journals.Remove(x.id + x.ext); err != nil {
+		return err
 	}
 	return x.journals.Sync()
 }
@@ -248,7 +242,10 @@ func decodeJournal(data []byte) (*Journal, string) {
 	if r.fault != "" {
 		return nil, "damaged: " + r.fault
 	}
-	return j, j.accept(besides, data)
+	if reason := j.accept(besides, data); reason != "" {
+		return nil, reason
+	}
+	return j, ""
 }
 
 // accept checks what the bytes say: a journal is data, not trusted.

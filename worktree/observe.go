@@ -82,11 +82,18 @@ func (x *txn) observe(s *step) error {
 		name string
 		is   *what
 	}{{p.in, &s.seen.in}, {p.out, &s.seen.out}} {
-		have, err := entryAt(p, slot.name, true)
+		in, err := entryAt(p, slot.name, true)
 		if err != nil {
 			return err
 		}
-		*slot.is = s.whatIn(have)
+		if in.entry != nil && have.entry != nil && in.info.SameFile(have.info) {
+			// A rename that was made of a link and an unlink, and stopped between.
+			if err := p.Remove(slot.name); err != nil {
+				return err
+			}
+			in = state{}
+		}
+		*slot.is = s.whatIn(in)
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ func (x *txn) openStage(fresh bool) error {
 	if err := tmp.Mkdir(name, 0o700); err != nil && (fresh || !errors.Is(err, fs.ErrExist)) {
 		return err
 	}
+	x.staged = true
 	d, err := tmp.OpenDir(name)
 	if err != nil {
 		return err
@@ -385,6 +386,9 @@ func (x *txn) notedBesides() ([]string, error) {
 // nothing. Each is tried whatever becomes of the other: without its staging a
 // journal that stays can only be taken back.
 func (x *txn) abandon() error {
+	if !x.staged { // what is there, if anything, is not ours
+		return nil
+	}
 	return errors.Join(x.dropJournal(), x.sweep())
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,8 +62,12 @@ func TestAnotherWritesAtEveryStep(t *testing.T) {
 		for _, noExchange := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, noExchange), func(t *testing.T) {
 				count := map[string]int{}
-				for _, path := range paths {
-					for n := 0; ; n++ {
+				stride := 4
+				if long {
+					stride = 1
+				}
+				for i, path := range paths {
+					for n := i % stride; ; n += stride {
 						did, fired := false, false
 						r, m := newMemRig(t, before)
 						m.NoExchange = noExchange
@@ -93,6 +98,69 @@ func TestAnotherWritesAtEveryStep(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestAnotherWritesWhileItIsTakenBack has a fault at one step and somebody's
+// write at a later one.
+func TestAnotherWritesWhileItIsTakenBack(t *testing.T) {
+	paths := slices.Sorted(maps.Keys(before.with(after)))
+	ways := slices.Sorted(maps.Keys(strangers))
+	tries := 3000
+	if long {
+		tries = 200000
+	}
+	rng := rand.New(rand.NewPCG(11, 12))
+	count := map[string]int{}
+	for range tries {
+		path, way := paths[rng.IntN(len(paths))], ways[rng.IntN(len(ways))]
+		fault, gap := 60+rng.IntN(60), 1+rng.IntN(60)
+		did := false
+		r, m := newMemRig(t, before)
+		m.NoExchange = rng.IntN(3) == 0
+		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+			i := 0
+			return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+				if !s.Write {
+					return disktest.Action{}
+				}
+				switch i++; i {
+				case fault:
+					return disktest.Action{Err: errors.New("a fault")}
+				case fault + gap:
+					d, err := newHandles(r.open("tree")).dir(dirOf(path))
+					did = err == nil && strangers[way](d.Dir, nameOf(path))
+				}
+				return disktest.Action{}
+			}, dirs...)
+		}
+		_, err := r.move(steps(before, after))
+		r.wrap = nil
+		count[checkStranger(t, r, path, did, way != "deletes it", err)]++
+	}
+	t.Log(count)
+	require.Greater(t, count["rolled back"], tries/5)
+}
+
+// TestAnothersDirectoryStays: an empty directory that somebody made where the
+// plan makes one is not taken for ours.
+func TestAnothersDirectoryStays(t *testing.T) {
+	r, _ := newMemRig(t, before)
+	r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+		made := false
+		return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+			if !made && s.Op == "Mkdir" && strings.HasSuffix(s.Path, "/made.d") {
+				made = true
+				require.NoError(t, r.open("tree").Mkdir("made.d", 0o750))
+			}
+			return disktest.Action{}
+		}, dirs...)
+	}
+	_, err := r.move(steps(before, after))
+	r.wrap = nil
+	require.ErrorIs(t, err, os.ErrExist)
+	require.ErrorContains(t, err, "everything was taken back; left as it is: made.d: made by another meanwhile")
+	require.Equal(t, before.with(files{"made.d": dir(0o750)}), r.state())
+	r.clean()
 }
 
 func checkStranger(t *testing.T, r *rig, path string, did, wrote bool, err error) string {

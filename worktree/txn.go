@@ -31,6 +31,7 @@ type txn struct {
 	keep     Keeper
 	h        *handles
 	stage    disk.Dir // .decree/tmp/txn-<id>
+	staged   bool     // it is ours
 	uid      uint32   // whose the staging directory is: ours
 	dev      uint64   // its device
 	beside   bool     // all slots beside their targets
@@ -61,6 +62,9 @@ func (t *Tree) Move(ctx context.Context, plan Plan, keep Keeper, journals disk.D
 func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.Dir, beside bool) (*Outcome, error) {
 	if err := checkID(plan.ID); err != nil {
 		return nil, err
+	}
+	if t.opt.Tmp == nil {
+		return nil, errors.New("no directory for staging")
 	}
 	steps, err := prepare(plan.Steps, false)
 	if err != nil {

@@ -79,7 +79,7 @@ func TestReadOnlyDirectories(t *testing.T) {
 	}
 	r := newRig(t, was)
 	give(t, r)
-	deaths, state := 0, was
+	deaths := 0
 	asUser(t, func() {
 		_, err := r.move(steps(was, will))
 		require.NoError(t, err)
@@ -88,15 +88,10 @@ func TestReadOnlyDirectories(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, was, r.state())
 		r.clean()
-		state, deaths = was, 0
 		for n := 0; ; n++ {
 			fired := false
 			r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
-			other := will
-			if len(state) == len(will) {
-				other = was
-			}
-			_, _ = r.move(steps(state, other))
+			_, _ = r.move(steps(was, will))
 			if !fired {
 				break
 			}
@@ -110,8 +105,8 @@ func TestReadOnlyDirectories(t *testing.T) {
 			}
 			r.clean()
 			deaths++
-			if oldOrNew(r, state, other) == "new" {
-				state = other
+			if oldOrNew(r, was, will) == "new" {
+				was, will = will, was
 			}
 		}
 	})

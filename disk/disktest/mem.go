@@ -76,10 +76,21 @@ func (c change) touches(d *inode) bool {
 	return slices.ContainsFunc(c, func(e entry) bool { return e.dir == d })
 }
 
-func (c change) shares(o change) bool {
-	return slices.ContainsFunc(c, func(a entry) bool {
-		return slices.ContainsFunc(o, func(b entry) bool { return a.dir == b.dir && a.name == b.name })
-	})
+// place is one entry's place, whatever is there.
+type place struct {
+	dir  *inode
+	name string
+}
+
+func (c change) mark(places map[place]bool) {
+	for _, e := range c {
+		places[place{e.dir, e.name}] = true
+	}
+}
+
+// in says whether the change is of one of the places.
+func (c change) in(places map[place]bool) bool {
+	return slices.ContainsFunc(c, func(e entry) bool { return places[place{e.dir, e.name}] })
 }
 
 func (c change) flush() {
@@ -137,19 +148,19 @@ func (m *Mem) set(c change) {
 
 // flush makes the changes that touch d durable, and older ones of the same entries.
 func (m *Mem) flush(d *inode) {
-	want := make([]bool, len(m.pending))
-	for i := len(m.pending) - 1; i >= 0; i-- {
-		want[i] = m.pending[i].touches(d)
-		for j := i + 1; j < len(want) && !want[i]; j++ {
-			want[i] = want[j] && m.pending[i].shares(m.pending[j])
+	wanted := map[place]bool{}
+	keep := make([]bool, len(m.pending))
+	for i, c := range slices.Backward(m.pending) {
+		if keep[i] = !c.touches(d) && !c.in(wanted); !keep[i] {
+			c.mark(wanted)
 		}
 	}
 	var rest []change
 	for i, c := range m.pending {
-		if want[i] {
-			c.flush()
-		} else {
+		if keep[i] {
 			rest = append(rest, c)
+		} else {
+			c.flush()
 		}
 	}
 	m.pending = rest
@@ -165,10 +176,10 @@ func (m *Mem) Crash(rng *rand.Rand) *Mem {
 	c := &copier{to: NewMem(), rng: rng, done: map[*inode]*inode{}, lost: map[*inode]map[string]*inode{}}
 	c.to.NoExchange, c.to.NoLinks, c.to.clock, c.to.last = m.NoExchange, m.NoLinks, m.clock, m.last
 	odds := []float64{0, 0.5, 0.9, 1}[rng.IntN(4)]
-	var gone []change
+	gone := map[place]bool{}
 	for _, ch := range m.pending {
-		if rng.Float64() >= odds || slices.ContainsFunc(gone, ch.shares) {
-			gone = append(gone, ch)
+		if rng.Float64() >= odds || ch.in(gone) {
+			ch.mark(gone)
 			continue
 		}
 		for _, e := range ch {

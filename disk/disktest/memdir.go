@@ -252,7 +252,7 @@ func (d *memDir) Link(old string, to disk.Dir, new string) error {
 			return err
 		case d.m.NoLinks:
 			return errors.ErrUnsupported
-		case n.kind == disk.Directory:
+		case n.kind == disk.Directory && t.n.entries[new] == nil:
 			return syscall.EPERM
 		}
 		return t.add(new, n)

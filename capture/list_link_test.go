@@ -1,0 +1,34 @@
+package capture
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+)
+
+// TestListNamesLinks: a listing reads no targets, of whatever the links are called.
+func TestListNamesLinks(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{".gitignore", "plain"} {
+		require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, name)))
+	}
+	root, err := disk.OS.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	var got []string
+	for _, portable := range []bool{false, true} {
+		got = nil
+		err = List(context.Background(), Request{Root: root, Portable: portable}, ListOptions{}, func(path string, k disk.Kind) error {
+			require.Equal(t, disk.Symlink, k)
+			got = append(got, path)
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, []string{".gitignore", "plain"}, got)
+	}
+}

@@ -1,0 +1,5 @@
+package cmd
+
+import "flag"
+
+var update = flag.Bool("update", false, "write golden files anew")

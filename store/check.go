@@ -1,0 +1,245 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+)
+
+// Problem is a finding of Check or Rebuild.
+type Problem struct {
+	Pack   string // file name
+	Offset int64
+	Length int64 // of the broken place; 0 if it is not known
+	Hash   Hash  // the object that is hurt; zero: not known which were there
+	Torn   bool  // the remains of a write that was never acknowledged: the next Writer cuts them
+	Err    error
+}
+
+func (p Problem) Error() string {
+	what := "block"
+	if !p.Hash.IsZero() {
+		what = "object " + p.Hash.String()
+	}
+	if p.Torn {
+		what = "torn tail"
+	}
+	if p.Pack == "" {
+		return fmt.Sprintf("%s: %v", what, p.Err)
+	}
+	return fmt.Sprintf("%s: %s at %d: %v", p.Pack, what, p.Offset, p.Err)
+}
+
+func (p Problem) Unwrap() error { return p.Err }
+
+// problems are the wounds of a pack, one for each object that is known to be lost.
+func (s scan) problems(pack string) (list []Problem) {
+	for _, w := range s.wounds {
+		p := Problem{Pack: pack, Offset: w.off, Length: w.length, Err: w.err}
+		for _, m := range w.lost {
+			p.Hash = m.hash
+			list = append(list, p)
+		}
+		if len(w.lost) == 0 {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// errIndexed says that the index and a pack disagree; Rebuild mends it.
+var errIndexed = errors.New("not in the pack as the index states")
+
+// checking is a Check in work.
+type checking struct {
+	s       *Store
+	blocks  map[place]int // sound blocks and how many objects the index has in them
+	buf     []byte
+	lists   []Hash
+	problem func(Problem)
+}
+
+// Check reads everything and compares each object with its hash. It returns
+// what is wrong, pack by pack, and changes nothing. The error is the context's
+// or one that says that a pack could not be read.
+func (s *Store) Check(ctx context.Context) (problems []Problem, err error) {
+	c := &checking{s: s, blocks: map[place]int{}, problem: func(p Problem) { problems = append(problems, p) }}
+	s.mu.Lock()
+	err = s.complete()
+	packs := sortedKeys(s.present)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	for i, seq := range packs {
+		if err := c.pack(ctx, seq, i < len(packs)-1); err != nil {
+			return problems, err
+		}
+	}
+	entries, err := s.snapshot()
+	if err != nil {
+		return problems, err
+	}
+	for e, err := range entries {
+		if err != nil {
+			return problems, err
+		}
+		if err := c.indexed(e); err != nil {
+			c.problem(Problem{Pack: packName(e.pack), Offset: int64(e.off), Hash: e.hash, Err: err})
+		}
+	}
+	return problems, c.large(ctx)
+}
+
+// indexed says what is wrong with the place where the index has e. A wound whose
+// objects are known named them already.
+func (c *checking) indexed(e entry) error {
+	at := place{e.pack, e.off, 0}
+	if n, sound := c.blocks[at]; sound && n > 0 {
+		c.blocks[at] = n - 1
+		return nil
+	} else if sound {
+		return errIndexed
+	}
+	d, err := c.s.block(e)
+	if err == nil {
+		d.release()
+	} else if misled(err) {
+		return err
+	}
+	return nil
+}
+
+// pack checks the blocks of one pack.
+func (c *checking) pack(ctx context.Context, seq uint32, full bool) error {
+	name := packName(seq)
+	f, err := c.s.packs.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if _, sound, err := readPackHead(f, name); err != nil {
+		return err
+	} else if !sound {
+		c.problem(Problem{Pack: name, Length: packStart, Err: errHeader})
+	}
+	c.s.mu.RLock()
+	durable := c.s.covered[seq].length
+	c.s.mu.RUnlock()
+	if full {
+		durable = st.Size
+	}
+	var inner error
+	res, err := scanPack(ctx, f, packStart, st.Size, durable, func(b *found) error {
+		inner = c.block(f, seq, b)
+		return inner
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range res.problems(name) {
+		c.problem(p)
+	}
+	if res.end < st.Size {
+		c.problem(Problem{Pack: name, Offset: res.end, Length: st.Size - res.end, Torn: true, Err: errShort})
+	}
+	return nil
+}
+
+// block compares each object of a sound block with its hash.
+func (c *checking) block(f readerAt, seq uint32, b *found) error {
+	at := place{seq, uint32(b.off), 0}
+	c.buf = grown(c.buf, int(b.head.length()))
+	if _, err := f.ReadAt(c.buf, b.off); err != nil {
+		return err
+	}
+	raw := rawBuffer(int(b.head.raw))
+	defer freeRaw(raw)
+	p := Problem{Pack: packName(seq), Offset: b.off, Length: b.head.length()}
+	if err := expand(raw, c.buf[b.head.header:], b.head.method); err != nil {
+		p.Err = err
+		for _, m := range b.members {
+			p.Hash = m.hash
+			c.problem(p)
+		}
+		return nil
+	}
+	rest := raw
+	for i := range b.members {
+		m := &b.members[i]
+		data := rest[:m.length]
+		rest = rest[m.length:]
+		p.Hash, p.Err = m.hash, nil
+		if m.list {
+			p.Err = checkList(data, m.size)
+			c.lists = append(c.lists, m.hash)
+		} else if sha256.Sum256(data) != m.hash {
+			p.Err = errHash
+		}
+		if p.Err != nil {
+			c.problem(p)
+		}
+		c.s.mu.RLock()
+		e, ok, err := c.s.get(&m.hash)
+		c.s.mu.RUnlock()
+		switch {
+		case err != nil || !ok:
+			p.Err = errUnindexed
+			c.problem(p)
+		case e.pack == seq && e.off == at.off && int(e.pos) == i && e.list == m.list && e.size == m.size:
+			c.blocks[at]++
+		}
+	}
+	if _, there := c.blocks[at]; !there {
+		c.blocks[at] = 0
+	}
+	return nil
+}
+
+// errUnindexed says that the index lacks an object; Rebuild mends it.
+var errUnindexed = errors.New("not in the index")
+
+// large reads the contents that are kept as chunks.
+func (c *checking) large(ctx context.Context) error {
+	for _, h := range c.lists {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := c.s.Verify(h)
+		var damaged *DamagedError
+		var missing *MissingError
+		switch {
+		case errors.As(err, &damaged):
+			c.problem(Problem{Pack: damaged.Pack, Offset: damaged.Offset, Hash: h, Err: damaged.Err})
+		case errors.As(err, &missing):
+			c.problem(Problem{Hash: h, Err: missing})
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// Rebuild makes the index anew from the packs alone, under the project's lock
+// and beside no Writer. It returns the places where packs are damaged; what they
+// held is not in the index then, so that a content met again is stored again.
+func (s *Store) Rebuild(ctx context.Context) ([]Problem, error) {
+	s.mu.Lock()
+	if s.w != nil {
+		s.mu.Unlock()
+		return nil, errWriterOpen
+	}
+	s.doubt()
+	s.mu.Unlock()
+	w, err := s.Writer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = w.Flush()
+	return w.wounds, errors.Join(err, w.Close())
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func chunksOf(b []byte) (list [][]byte) {
+	for len(b) > 0 {
+		n := cutChunk(b)
+		list = append(list, b[:n])
+		b = b[n:]
+	}
+	return list
+}
+
+func TestChunkSizes(t *testing.T) {
+	for _, data := range [][]byte{noise(1, 40<<20), prose(2, 40<<20), make([]byte, 9<<20)} {
+		list := chunksOf(data)
+		assert.True(t, bytes.Equal(data, bytes.Join(list, nil)))
+		for _, c := range list[:len(list)-1] {
+			assert.Greater(t, len(c), minChunk)
+			assert.LessOrEqual(t, len(c), maxChunk)
+		}
+	}
+	list := chunksOf(noise(3, 64<<20))
+	assert.InDelta(t, 64, len(list), 20, "about a MiB each")
+}
+
+// TestChunksFollowTheContent moves a content by some bytes: but for the first few,
+// its chunks are the same.
+func TestChunksFollowTheContent(t *testing.T) {
+	data := prose(5, 30<<20)
+	old := map[Hash]bool{}
+	for _, c := range chunksOf(data) {
+		old[sum(c)] = true
+	}
+	moved := chunksOf(append([]byte("inserted at the beginning\n"), data...))
+	fresh := 0
+	for _, c := range moved {
+		if !old[sum(c)] {
+			fresh++
+		}
+	}
+	assert.LessOrEqual(t, fresh, 4, "of %d", len(moved))
+}
+
+// TestGrowingLog stores a log that grows by a line each time: only its end is stored again.
+func TestGrowingLog(t *testing.T) {
+	_, d := memDir(t)
+	s := openStore(t, d, Options{})
+	log := prose(6, 20<<20)
+	var first int64
+	const rounds = 10
+	for i := range rounds {
+		w := openWriter(t, s)
+		_, _, err := w.PutFile(bytes.NewReader(log), int64(len(log)))
+		require.NoError(t, err)
+		require.NoError(t, w.Flush())
+		require.NoError(t, w.Close())
+		if i == 0 {
+			st, err := s.Stats()
+			require.NoError(t, err)
+			first = st.Bytes
+		}
+		log = append(log, "one more line\n"...)
+	}
+	st, err := s.Stats()
+	require.NoError(t, err)
+	assert.Less(t, st.Bytes, 2*first, "%d rounds", rounds)
+}

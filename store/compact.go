@@ -1,0 +1,435 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"hash/crc32"
+	"io"
+	"maps"
+	"slices"
+
+	"decree/disk"
+)
+
+// CompactOptions say what is worth rewriting.
+type CompactOptions struct {
+	// Force rewrites every pack that holds a dead object, so that its bytes are
+	// gone; else a pack is rewritten when half of it or more is dead.
+	Force bool
+}
+
+// Compacted is what a Compact did.
+type Compacted struct {
+	Freed   int64    // bytes of the packs that went, less those that were written
+	Packs   int      // that went
+	Objects int64    // dead ones that went with them
+	Kept    []string // packs with dead objects that stay, because parts of them are damaged
+}
+
+// Compact frees the space of objects that live does not name, under the
+// project's lock and beside no Writer. Chunks live with the contents that they
+// are part of: live need not know them. It may be asked several times for one hash.
+//
+// What lives in a pack that goes is copied into a new one; that is flushed, then
+// the index is replaced, then the old pack is removed: a death in between
+// costs space until the next time, no more. Readers that have the old index find
+// the new one. A live content whose list of chunks cannot be read is an error,
+// and nothing is freed.
+func (s *Store) Compact(ctx context.Context, live func(Hash) bool, o CompactOptions) (res Compacted, err error) {
+	w, err := s.Writer(ctx)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if err := w.Flush(); err != nil {
+		return res, err
+	}
+	s.mu.Lock()
+	s.readmit()
+	err = s.scanTails()
+	s.mu.Unlock()
+	if err != nil {
+		return res, err
+	}
+	c := &compaction{s: s, w: w, live: live, force: o.Force, res: &res, parts: map[Hash]struct{}{}}
+	if err := c.mark(); err != nil {
+		return res, err
+	}
+	for _, seq := range sortedKeys(s.present) {
+		if err := c.weigh(ctx, seq); err != nil {
+			return res, err
+		}
+	}
+	if len(c.going) == 0 {
+		return res, nil
+	}
+	return res, c.replace(ctx)
+}
+
+// compaction is a Compact in work.
+type compaction struct {
+	s     *Store
+	w     *Writer
+	live  func(Hash) bool
+	force bool
+	res   *Compacted
+	parts map[Hash]struct{} // chunks of living contents
+	going []going
+	moved table
+
+	buf     []byte
+	raw     []byte // living objects of mixed blocks
+	members []member
+}
+
+// going is a pack to be rewritten or dropped.
+type going struct {
+	seq  uint32
+	id   identity
+	size int64
+	dead int64 // objects
+}
+
+func (c *compaction) alive(h Hash) bool {
+	if _, part := c.parts[h]; part {
+		return true
+	}
+	return c.live(h)
+}
+
+// mark collects the chunks of the contents that live.
+func (c *compaction) mark() error {
+	entries, err := c.s.snapshot()
+	if err != nil {
+		return err
+	}
+	for e, err := range entries {
+		if err != nil {
+			return err
+		}
+		if !e.list || !c.live(e.hash) {
+			continue
+		}
+		d, e, err := c.s.object(&e.hash)
+		if err != nil {
+			return err
+		}
+		list := d.member(e)
+		if err := checkList(list, e.size); err != nil {
+			return damagedAt(e, err)
+		}
+		for i := range len(list) / pieceLen {
+			c.parts[pieceAt(list, i).hash] = struct{}{}
+		}
+		d.release()
+	}
+	return nil
+}
+
+// current says whether the index takes m from this very place, where an
+// interrupted compaction left several.
+func (c *compaction) current(m *member, seq uint32, off int64, pos int) bool {
+	c.s.mu.RLock()
+	defer c.s.mu.RUnlock()
+	e, ok, err := c.s.get(&m.hash)
+	return err == nil && ok && e.place == place{seq, uint32(off), uint16(pos)}
+}
+
+// weigh decides about one pack by its blocks' headers.
+func (c *compaction) weigh(ctx context.Context, seq uint32) error {
+	name := packName(seq)
+	f, err := c.s.packs.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	g := going{seq: seq, size: st.Size}
+	if g.id, _, err = readPackHead(f, name); err != nil {
+		return err
+	}
+	useless, spare, whole := int64(0), false, true
+	win := window{r: f, size: st.Size, buf: make([]byte, 64<<10)}
+	for off := int64(packStart); off < st.Size; {
+		var b found
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := win.header(off, &b); err != nil {
+			hurt, err := win.wound(off, &b, err)
+			if err != nil {
+				return err
+			}
+			whole = false
+			off += hurt.length
+			continue
+		}
+		dead := int64(0)
+		for i := range b.members {
+			m := &b.members[i]
+			switch {
+			case !c.alive(m.hash):
+				g.dead++
+				dead += int64(m.length)
+			case !c.current(m, seq, off, i):
+				spare = true
+				dead += int64(m.length)
+			}
+		}
+		if b.head.raw > 0 {
+			useless += b.head.length() * dead / int64(b.head.raw)
+		}
+		off += b.head.length()
+	}
+	switch {
+	case g.dead == 0 && !spare, !c.force && 2*useless < st.Size-packStart, c.force && g.dead == 0 && 2*useless < st.Size-packStart:
+	case !whole:
+		c.res.Kept = append(c.res.Kept, name)
+	default:
+		c.going = append(c.going, g)
+	}
+	return nil
+}
+
+// replace copies what lives in the going packs, then switches over.
+func (c *compaction) replace(ctx context.Context) error {
+	w, s := c.w, c.s
+	w.place = c.note
+	before := w.head
+	if err := w.turnAway(c.going[len(c.going)-1].seq); err != nil {
+		return err
+	}
+	var gone []going
+	for _, g := range c.going {
+		err := c.copyPack(ctx, g.seq)
+		if errors.Is(err, errKeep) {
+			c.res.Kept = append(c.res.Kept, packName(g.seq))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		gone = append(gone, g)
+	}
+	if err := c.spill(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	err := w.sync()
+	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, row := range w.rows {
+		c.res.Freed -= row.length
+		if row.pack == before.pack {
+			c.res.Freed += before.length
+		}
+	}
+	if err := c.switchOver(gone); err != nil {
+		return err
+	}
+	for _, g := range gone {
+		c.res.Freed += g.size
+		c.res.Packs++
+		c.res.Objects += g.dead
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.removeLeaving()
+}
+
+// turnAway ends appending to a pack up to last: the next block begins one behind all.
+func (w *Writer) turnAway(last uint32) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.head.pack > last {
+		return nil
+	}
+	return w.closePack()
+}
+
+// note records where copied objects came to be.
+func (c *compaction) note(members []member, seq, off uint32) {
+	for i, m := range members {
+		c.moved.put(entry{m.hash, place{seq, off, uint16(i)}, m.list, m.size})
+	}
+}
+
+// errKeep says that a pack's blocks are not as their headers promised.
+var errKeep = errors.New("damaged")
+
+// copyPack copies what lives in a pack behind all packs.
+func (c *compaction) copyPack(ctx context.Context, seq uint32) error {
+	f, err := c.s.packs.Open(packName(seq))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	res, err := scanPack(ctx, f, packStart, st.Size, st.Size, func(b *found) error { return c.copyBlock(f, seq, b) })
+	if err == nil && len(res.wounds) > 0 {
+		err = errKeep
+	}
+	return err
+}
+
+// copyBlock copies a block as it is when all of it lives, else its living
+// objects, gathered with those of other blocks.
+func (c *compaction) copyBlock(f disk.File, seq uint32, b *found) error {
+	keep := make([]bool, len(b.members))
+	n := 0
+	for i := range b.members {
+		if m := &b.members[i]; c.alive(m.hash) && c.current(m, seq, b.off, i) {
+			keep[i] = true
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	c.buf = grown(c.buf, int(b.head.length()))
+	if _, err := f.ReadAt(c.buf, b.off); err != nil {
+		return err
+	}
+	payload := c.buf[b.head.header:]
+	if crc32.Checksum(payload, castagnoli) != b.head.payloadSum {
+		return errKeep
+	}
+	if n == len(keep) {
+		return c.w.append(c.buf, b.head, b.members)
+	}
+	raw := rawBuffer(int(b.head.raw))
+	defer freeRaw(raw)
+	if expand(raw, payload, b.head.method) != nil {
+		return errKeep
+	}
+	rest := raw
+	for i := range b.members {
+		m := b.members[i]
+		data := rest[:m.length]
+		rest = rest[m.length:]
+		if !keep[i] {
+			continue
+		}
+		if len(c.raw) > 0 && len(c.raw)+len(data) > c.s.o.BlockSize || len(c.members) == maxEntries {
+			if err := c.spill(); err != nil {
+				return err
+			}
+		}
+		c.raw, c.members = append(c.raw, data...), append(c.members, m)
+	}
+	return nil
+}
+
+// spill writes the gathered objects.
+func (c *compaction) spill() error {
+	if len(c.members) == 0 {
+		return nil
+	}
+	err := c.w.write(c.raw, c.members)
+	c.raw, c.members = c.raw[:0], c.members[:0]
+	return err
+}
+
+// switchOver writes the index that takes the copies and names the old packs as
+// leaving, so that one which cannot be removed now is never read again.
+func (c *compaction) switchOver(gone []going) error {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range c.moved.n {
+		s.recent.put(*c.moved.at(i))
+	}
+	maps.Copy(s.covered, c.w.rows)
+	clear(c.w.rows)
+	for _, g := range gone {
+		s.leaving = append(s.leaving, coverage{pack: g.seq, id: g.id, retired: true})
+		delete(s.covered, g.seq)
+		delete(s.present, g.seq)
+	}
+	return s.fold()
+}
+
+// removeLeaving removes the packs whose objects are elsewhere. mu is held.
+func (s *Store) removeLeaving() error {
+	if len(s.leaving) == 0 {
+		return nil
+	}
+	for _, c := range s.leaving {
+		if err := s.removePack(c); err != nil {
+			return err
+		}
+	}
+	s.leaving = nil
+	return s.packs.Sync()
+}
+
+// removePack removes a pack if it is the one that was left.
+func (s *Store) removePack(c coverage) error {
+	name := packName(c.pack)
+	f, err := s.packs.Open(name)
+	if err != nil {
+		return err
+	}
+	id, _, err := readPackHead(f, name)
+	f.Close()
+	if err == nil && id != c.id {
+		err = &DamagedError{Pack: name, Err: errIdentity}
+	}
+	if err != nil {
+		return err
+	}
+	return s.packs.Remove(name)
+}
+
+// unused returns the first number above last that no pack has or had lately.
+func (s *Store) unused(last uint32) uint32 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for seq := range s.covered {
+		last = max(last, seq)
+	}
+	for seq := range s.present {
+		last = max(last, seq)
+	}
+	for _, c := range s.leaving {
+		last = max(last, c.pack)
+	}
+	return last + 1
+}
+
+// prove compares the index's rows with the packs, once, when an object is
+// missed. It says no when the packs have to be asked again.
+func (s *Store) prove() (sound bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proven || s.doubted {
+		return true, nil
+	}
+	sound, err = s.proveRows()
+	sound = sound && len(s.leaving) == 0
+	s.proven = true
+	if err == nil && !sound {
+		s.doubt()
+	}
+	return sound, err
+}
+
+type readerAt = io.ReaderAt
+
+func sortedKeys[V any](m map[uint32]V) []uint32 { return slices.Sorted(maps.Keys(m)) }
+
+// grown returns b with length n, on new memory only where it must.
+func grown(b []byte, n int) []byte {
+	if cap(b) < n {
+		return make([]byte, n)
+	}
+	return b[:n]
+}

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"errors"
+	"iter"
+)
+
+// Object is one object of the store.
+type Object struct {
+	Hash Hash
+	Size int64  // of the content
+	List bool   // kept as chunks, which are objects too
+	Pack string // file name of the pack that holds it
+}
+
+// Objects yields all objects in order of their hashes, as they are when it is
+// called. The error, with which it ends, is the disk's.
+func (s *Store) Objects() iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		entries, err := s.snapshot()
+		if err != nil {
+			yield(Object{}, err)
+			return
+		}
+		for e, err := range entries {
+			if !yield(Object{e.hash, e.size, e.list, packName(e.pack)}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// snapshot returns the whole index as it is now, tails included, sorted. What
+// is in memory only is left out.
+func (s *Store) snapshot() (iter.Seq2[entry, error], error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.complete(); err != nil {
+		return nil, err
+	}
+	frozen := &Store{base: s.base, present: map[uint32]bool{}}
+	for seq := range s.present {
+		frozen.present[seq] = true
+	}
+	for i := range s.recent.n {
+		frozen.recent.add(*s.recent.at(i))
+	}
+	return frozen.merged(s.base), nil
+}
+
+// complete sees to it that what get looks in is all there is and sound. mu is held.
+func (s *Store) complete() error {
+	for _, err := range s.base.all() {
+		if errors.Is(err, errIndex) {
+			s.doubt()
+			break
+		}
+	}
+	return s.scanTails()
+}
+
+// Stats are the store's sizes.
+type Stats struct {
+	Packs   int
+	Bytes   int64 // of the packs
+	Objects int64 // chunks and lists among them
+}
+
+// Stats reads no content; objects in tails that no index covers yet are left out.
+func (s *Store) Stats() (st Stats, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for seq := range s.present {
+		info, err := s.packs.Stat(packName(seq))
+		if err != nil {
+			return st, err
+		}
+		st.Packs++
+		st.Bytes += info.Size
+	}
+	if s.base != nil {
+		st.Objects = int64(s.base.count)
+	}
+	for i := range s.recent.n {
+		if _, ok, _ := s.base.get(&s.recent.at(i).hash); !ok {
+			st.Objects++
+		}
+	}
+	return st, nil
+}

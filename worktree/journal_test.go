@@ -1,0 +1,151 @@
+package worktree
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk/disktest"
+)
+
+func journalOf(t testing.TB, from, to files) []byte {
+	list, err := prepare(steps(from, to), false)
+	require.NoError(t, err)
+	list[1].inTmp, list[1].beside = false, ""
+	return encodeJournal("2026112107015900-0", json.RawMessage(`{"for":"tests"}`), list)
+}
+
+func TestJournalRoundTrip(t *testing.T) {
+	data := journalOf(t, before, after)
+	j, reason := decodeJournal(data)
+	require.Empty(t, reason)
+	require.Equal(t, "2026112107015900-0", j.ID)
+	require.Equal(t, `{"for":"tests"}`, string(j.Meta))
+	require.Equal(t, data, encodeJournal(j.ID, j.Meta, j.steps))
+	want, err := prepare(steps(before, after), false)
+	require.NoError(t, err)
+	require.Len(t, j.Steps, len(want))
+	for i, s := range want {
+		require.Equal(t, s.Path, j.Steps[i].Path)
+		require.True(t, same(s.From, j.Steps[i].From))
+		require.True(t, same(s.To, j.Steps[i].To))
+	}
+}
+
+// sealed gives a body a right checksum: what a careful attacker would do.
+func sealed(body string) []byte {
+	b := []byte(journalMagic + body)
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...)
+}
+
+func text(s string) string { return string(binary.AppendUvarint(nil, uint64(len(s)))) + s }
+
+func TestDamagedJournalsAreNotActedOn(t *testing.T) {
+	head := text("t1") + text("")
+	entry := "\x00\xa4\x03\x01" + strings.Repeat("h", 32)
+	step := func(path string) string { return text(path) + "\x02" + entry }
+	good := journalOf(t, before, after)
+	flipped := append([]byte{}, good...)
+	flipped[len(flipped)/2] ^= 4
+	for name, c := range map[string]struct {
+		data []byte
+		says string
+	}{
+		"empty":           {nil, "not a journal"},
+		"text":            {[]byte(strings.Repeat("hello ", 20)), "not a journal"},
+		"cut":             {good[:len(good)-5], "checksum"},
+		"a bit":           {flipped, "checksum"},
+		"newer":           {[]byte("decree txn 2\n" + strings.Repeat("x", 40)), "newer version"},
+		"another's id":    {good, "it is of transaction 2026112107015900-0"},
+		"outside":         {sealed(head + "\x01" + step("../x")), `".." in path`},
+		"absolute":        {sealed(head + "\x01" + step("/etc/passwd")), "absolute path"},
+		"git":             {sealed(head + "\x01" + step("a/.git/hooks/x")), "path in .git"},
+		"decree":          {sealed(head + "\x01" + step(".decree/project.json")), "path in .decree"},
+		"NUL":             {sealed(head + "\x01" + step("a\x00b")), "NUL"},
+		"twice":           {sealed(head + "\x02" + step("a") + step("a")), "named twice"},
+		"order":           {sealed(head + "\x02" + step("b") + step("a")), "order"},
+		"under a file":    {sealed(head + "\x02" + step("a") + step("a/b")), "no directory"},
+		"huge count":      {sealed(head + "\xff\xff\xff\xff\xff\xff\xff\x7f"), "cut off"},
+		"huge length":     {sealed(head + "\x01\xff\xff\xff\xff\xff\xff\xff\x7fa"), "ends too early"},
+		"more":            {sealed(head + "\x01" + step("a") + "!"), "more bytes"},
+		"flags":           {sealed(head + "\x01" + text("a") + "\x42" + entry), "unknown flags"},
+		"mode":            {sealed(head + "\x01" + text("a") + "\x02\x00\xff\xff\x03\x01" + strings.Repeat("h", 32)), "mode"},
+		"kind":            {sealed(head + "\x01" + text("a") + "\x02\x07"), "kind"},
+		"beside":          {sealed(head + "\x01" + text("a/b") + "\x0a" + entry + "\x02"), "not above"},
+		"varint":          {sealed(head + "\x81\x00" + step("a")), "not spelled"},
+		"no change":       {sealed(head + "\x01" + text("a") + "\x03" + entry + entry), "changes nothing"},
+		"nothing at all":  {sealed(head + "\x01" + text("a") + "\x00"), "neither"},
+		"id":              {sealed(text("../t1") + text("") + "\x01" + step("a")), "not a transaction's id"},
+		"meta":            {sealed(text("t1") + text("{") + "\x01" + step("a")), "JSON"},
+		"link without":    {sealed(head + "\x01" + text("a") + "\x02\x01\x00"), "target"},
+		"dir may stay":    {sealed(head + "\x01" + text("a") + "\x06" + entry), "may stay"},
+		"truncated entry": {sealed(head + "\x01" + text("a") + "\x02" + entry[:9]), "ends too early"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, before)
+			journals := r.open("txn")
+			f, err := journals.Create("t1.journal", 0o600)
+			require.NoError(t, err)
+			_, err = f.Write(c.data)
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+
+			pending, err := Pending(journals)
+			require.NoError(t, err)
+			require.Len(t, pending, 1)
+			require.ErrorContains(t, pending[0].Err, c.says)
+			_, _, err = r.recover()
+			var je *JournalError
+			require.ErrorAs(t, err, &je)
+			require.Equal(t, "t1.damaged", je.Kept)
+			require.Equal(t, before, r.state())
+			pending, err = Pending(journals)
+			require.NoError(t, err)
+			require.Empty(t, pending)
+		})
+	}
+}
+
+// TestStagingOfADamagedJournalStays: it may hold the only copy of somebody's bytes.
+func TestStagingOfADamagedJournalStays(t *testing.T) {
+	fired := false
+	r, _ := newMemRig(t, before)
+	r.wrap = failAt(80, &fired, writes, disktest.Action{Die: true})
+	_, err := r.move(steps(before, after))
+	require.Error(t, err)
+	r.wrap = nil
+	f, err := r.open("txn").OpenWrite("t1.journal", 0o600)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte("?"), 40)
+	require.NoError(t, err)
+	state := r.state()
+	_, _, err = r.recover()
+	require.ErrorContains(t, err, "its checksum is wrong; set aside as t1.damaged")
+	tree, journals, done := r.tree()
+	defer done()
+	require.NoError(t, tree.Tidy(journals))
+	list, err := r.open("tree/.decree/tmp/txn-t1").List()
+	require.NoError(t, err)
+	require.NotEmpty(t, list)
+	require.Equal(t, state, r.state())
+}
+
+func FuzzJournal(f *testing.F) {
+	f.Add(journalOf(f, before, after))
+	f.Add(sealed(text("t1") + text("") + "\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		// A body with a right checksum gets past the first door.
+		for _, d := range [][]byte{data, sealed(string(data)), sealed(strings.TrimPrefix(string(data), journalMagic))} {
+			j, reason := decodeJournal(d)
+			require.Equal(t, reason == "", j != nil)
+			if j != nil {
+				require.Equal(t, d, encodeJournal(j.ID, j.Meta, j.steps))
+			}
+		}
+	})
+}

@@ -1,0 +1,391 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+	"decree/patch"
+)
+
+// randomTree makes a tree of few names, so that two of them often have
+// something of another kind at one path.
+func randomTree(rng *rand.Rand, prefix string, depth int, out files) {
+	for _, name := range []string{"a", "a-b", "a.c", "b", "\xff\n"} {
+		path := prefix + name
+		switch k := rng.IntN(8); {
+		case k < 2:
+			out[path] = moded([]uint32{0o644, 0o600, 0o755, 0o444, 0o4755}[rng.IntN(5)], strings.Repeat("x", rng.IntN(3)*rng.IntN(2000)))
+		case k < 3:
+			out[path] = link([]string{"a", "../b", "/nowhere", "."}[rng.IntN(4)])
+		case k < 6 && depth > 0:
+			out[path] = dir([]uint32{0o755, 0o700, 0o555, 0o1777}[rng.IntN(4)])
+			randomTree(rng, path+"/", depth-1, out)
+		}
+	}
+}
+
+// TestRandomTrees moves between random trees with a random fault, death or
+// none, and at last to the second tree.
+func TestRandomTrees(t *testing.T) {
+	tries := 1200
+	if long {
+		tries = 60000
+	}
+	for seed := range uint64(tries) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		from, to := files{}, files{}
+		randomTree(rng, "", 2, from)
+		randomTree(rng, "", 2, to)
+		r, m := newMemRig(t, from)
+		m.NoExchange = rng.IntN(4) == 0
+		r.workers = 1 + rng.IntN(4)
+		fired := false
+		count := anyStep
+		if rng.IntN(2) == 0 {
+			count = writes
+		}
+		r.wrap = failAt(rng.IntN(800), &fired, count, []disktest.Action{
+			{Die: true, Torn: rng.IntN(10)}, {Err: errors.New("some fault")},
+		}[rng.IntN(2)])
+		_, err := r.move(steps(from, to))
+		r.wrap = nil
+		_, out, rerr := r.recover()
+		require.NoError(t, rerr, "seed %d: %v", seed, err)
+		for _, o := range out {
+			require.Empty(t, o.Left, "seed %d", seed)
+		}
+		r.clean()
+		if oldOrNew(r, from, to) == "old" && fmt.Sprint(from) != fmt.Sprint(to) {
+			require.Error(t, err, "seed %d", seed)
+			_, err = r.move(steps(from, to))
+			require.NoError(t, err, "seed %d", seed)
+		}
+		require.Equal(t, to, r.state(), "seed %d", seed)
+		r.clean()
+	}
+}
+
+func TestRandomTreesOnTheSystem(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		from, to := files{}, files{}
+		randomTree(rng, "", 2, from)
+		randomTree(rng, "", 2, to)
+		r := newRig(t, from)
+		r.workers = 0
+		_, err := r.move(steps(from, to))
+		require.NoError(t, err, "seed %d", seed)
+		require.Equal(t, to, r.state(), "seed %d", seed)
+		_, err = r.move(steps(to, from))
+		require.NoError(t, err, "seed %d", seed)
+		require.Equal(t, from, r.state(), "seed %d", seed)
+		r.clean()
+	}
+}
+
+func TestHardLinksAreNamedAndUnshared(t *testing.T) {
+	was := files{"a": file("1"), "b": file("1"), "c": file("1")}
+	r := newRig(t, files{"a": file("1")})
+	require.NoError(t, os.Link(r.path("a"), r.path("b")))
+	require.NoError(t, os.Link(r.path("a"), r.path("c")))
+	will := files{"a": file("x"), "b": moded(0o600, "1")}
+	out, err := r.move(steps(was, will))
+	require.NoError(t, err)
+	require.Equal(t, []string{"a: hard link is no longer shared (3 names)"}, out.Notes)
+	require.Equal(t, will, r.state())
+	r.clean()
+}
+
+// TestAnIDIsUsedOnce: a transaction never touches what waits under its id.
+func TestAnIDIsUsedOnce(t *testing.T) {
+	for _, lose := range []bool{false, true} {
+		fired := false
+		r, _ := newMemRig(t, before)
+		r.wrap = failAt(80, &fired, writes, disktest.Action{Die: true})
+		_, err := r.move(steps(before, after))
+		require.Error(t, err)
+		r.wrap = nil
+		if lose {
+			r.loseStaging(rand.New(rand.NewPCG(0, 0)))
+		}
+		_, err = r.move(steps(files{"keep": file("kept")}, files{"keep": file("x")}))
+		require.ErrorIs(t, err, os.ErrExist)
+		require.ErrorContains(t, err, "nothing was changed")
+		results, _, err := r.recover()
+		require.NoError(t, err)
+		require.Len(t, results, 1)
+		oldOrNew(r, before, after)
+		r.clean()
+	}
+}
+
+// TestHalfARename stops renames that are made of a link and an unlink between
+// the two: the n-th of a move, or, after a fault, of its taking back.
+func TestHalfARename(t *testing.T) {
+	for n := range 40 {
+		for _, back := range []bool{false, true} {
+			r, _ := newMemRig(t, before)
+			goesBack, dead := false, false
+			r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+				i := 0
+				return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+					if back && !goesBack && s.Op == "Sync" && strings.HasPrefix(s.Path, "/r/tree") && i > 5 {
+						goesBack = true
+						return disktest.Action{Err: errors.New("no flush")}
+					}
+					if s.Op != "RenameNew" || strings.HasPrefix(s.Path, "/r/txn") {
+						return disktest.Action{}
+					}
+					if i++; back != goesBack || i < n {
+						return disktest.Action{}
+					}
+					dead = true
+					r.linkFor(s.Path)
+					return disktest.Action{Die: true}
+				}, dirs...)
+			}
+			_, _ = r.move(steps(before, after))
+			r.wrap = nil
+			_, out, err := r.recover()
+			require.NoError(t, err)
+			for _, o := range out {
+				require.Empty(t, o.Left, "rename %d", n)
+			}
+			require.True(t, dead || n > 6)
+			oldOrNew(r, before, after)
+			r.clean()
+		}
+	}
+}
+
+// linkFor makes the link of the rename from path: from a slot to the step's
+// path, or from a path to its slot.
+func (r *rig) linkFor(path string) {
+	pending, err := Pending(r.open("txn"))
+	require.NoError(r.t, err)
+	stage, err := newHandles(r.open("tree/.decree/tmp")).dir("txn-t1")
+	require.NoError(r.t, err)
+	for _, s := range pending[0].steps {
+		slot := "d" + fmt.Sprint(s.n)
+		d, err := newHandles(r.open("tree")).dir(dirOf(s.Path))
+		switch {
+		case strings.HasSuffix(path, "/tree/"+s.Path):
+			require.NoError(r.t, err)
+			require.NoError(r.t, d.Link(nameOf(s.Path), stage.Dir, slot))
+		case strings.HasSuffix(path, "/txn-t1/s"+fmt.Sprint(s.n)):
+			require.NoError(r.t, err)
+			require.NoError(r.t, stage.Link("s"+fmt.Sprint(s.n), d.Dir, nameOf(s.Path)))
+		}
+	}
+}
+
+// TestCommitSeesTheNewTreeAndTheJournal holds what an owner builds on: after
+// Commit began, the transaction is known as finished until Commit succeeds.
+func TestCommitSeesTheNewTreeAndTheJournal(t *testing.T) {
+	r, _ := newMemRig(t, before)
+	tree, journals, done := r.tree()
+	defer done()
+	failed := errors.New("not written")
+	plan := Plan{ID: "t1", Steps: steps(before, after), Meta: []byte(`{"record":"r"}`), Commit: func(o *Outcome) error {
+		require.Equal(t, after, r.state())
+		require.Contains(t, o.Touched, "edit")
+		return failed
+	}}
+	_, err := tree.Move(context.Background(), plan, r.vault, journals)
+	require.ErrorIs(t, err, failed)
+	for range 2 {
+		pending, err := Pending(journals)
+		require.NoError(t, err)
+		require.Len(t, pending, 1)
+		require.True(t, pending[0].Settled)
+		require.Equal(t, `{"record":"r"}`, string(pending[0].Meta))
+		pending[0].Commit = func(res Result, o *Outcome) error {
+			require.Equal(t, Finished, res)
+			require.Contains(t, o.Touched, "edit")
+			return failed
+		}
+		_, _, err = tree.Recover(context.Background(), pending[0])
+		require.ErrorIs(t, err, failed)
+	}
+	results, _, err := r.recover()
+	require.NoError(t, err)
+	require.Equal(t, []Result{Finished}, results)
+	require.Equal(t, after, r.state())
+	r.clean()
+}
+
+func TestCancelTakesBack(t *testing.T) {
+	for n := 0; ; n += 5 {
+		r, _ := newMemRig(t, before)
+		ctx, cancel := context.WithCancel(context.Background())
+		i := 0
+		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+			return disktest.InjectDirs(func(disktest.Step) disktest.Action {
+				if i++; i == n {
+					cancel()
+				}
+				return disktest.Action{}
+			}, dirs...)
+		}
+		tree, journals, done := r.tree()
+		_, err := tree.Move(ctx, Plan{ID: "t1", Steps: steps(before, after)}, r.vault, journals)
+		r.wrap = nil
+		done()
+		cancel()
+		got := oldOrNew(r, before, after)
+		r.clean()
+		if err == nil {
+			require.Equal(t, "new", got)
+			if n > i {
+				return
+			}
+			continue
+		}
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, "old", got)
+	}
+}
+
+func TestLook(t *testing.T) {
+	r := newRig(t, files{"f": file("abc"), "d": dir(0o755), "d/l": link(".."), "d/f": file("")})
+	tree, _, done := r.tree()
+	defer done()
+	for path, want := range map[string]*patch.Entry{
+		"f": file("abc").entry(), "d": dir(0o755).entry(), "d/l": link("..").entry(), "d/f": file("").entry(),
+		"no": nil, "no/such": nil, "f/below": nil, "d/f/below/it": nil,
+	} {
+		have, err := tree.Look(path)
+		require.NoError(t, err, path)
+		require.Equal(t, want, have, path)
+	}
+	_, err := tree.Look("d/l/f")
+	require.Equal(t, &LinkError{Path: "d/l/f", At: "d/l"}, err)
+	require.EqualError(t, err, "d/l/f: d/l is a symbolic link")
+	_, err = tree.Look("d/../f")
+	require.ErrorContains(t, err, `".." in path`)
+	_, err = tree.Read("d/l/f")
+	require.ErrorContains(t, err, "d/l is a symbolic link")
+	_, err = tree.Read("no/such")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	all, err := tree.LookAll(context.Background(), []string{"f", "d/l/x", "no"})
+	require.NoError(t, err)
+	require.Equal(t, file("abc").entry(), all[0].Entry)
+	require.Error(t, all[1].Err)
+	require.Equal(t, Looked{}, all[2])
+}
+
+// folding is a disk whose names are the same without their case.
+type folding struct{ disk.Dir }
+
+func (d folding) Stat(name string) (disk.Info, error) { return d.Dir.Stat(strings.ToLower(name)) }
+
+func (d folding) OpenDir(name string) (disk.Dir, error) {
+	c, err := d.Dir.OpenDir(strings.ToLower(name))
+	return folding{c}, err
+}
+
+func (d folding) Self() (disk.Info, error) { return d.Dir.Self() }
+
+// TestOtherSpellingsOfGit asks for .git by another case on a disk that folds it.
+func TestOtherSpellingsOfGit(t *testing.T) {
+	r := newRig(t, files{"x": dir(0o755)})
+	for _, own := range []string{".git", "x/.git"} {
+		require.NoError(t, os.MkdirAll(r.path(own), 0o755))
+	}
+	root := r.open("tree")
+	defer root.Close()
+	tree := Open(folding{root}, Options{})
+	for path, is := range map[string]string{".GIT/hooks/x": ".git", ".Git": ".git", "x/.gIt/config": ".git", ".DECREE/tmp": ".decree", "X/.GIT": ".git"} {
+		_, err := tree.Look(path)
+		var f *ForbiddenError
+		require.ErrorAs(t, err, &f, path)
+		require.Equal(t, is, f.Is)
+	}
+	// Where case counts they are names like others.
+	_, err := r.move(steps(files{}, files{".GIT": dir(0o755), ".GIT/x": file("x")}))
+	require.NoError(t, err)
+	require.Equal(t, file("x"), r.state()[".GIT/x"])
+	require.True(t, suspicious(".g\u200cit") && suspicious("GIT~1") && suspicious(".Decree"))
+	require.False(t, suspicious("git") || suspicious(".gitignore"))
+}
+
+// TestHandlesAreBounded walks more directories than may be open.
+func TestHandlesAreBounded(t *testing.T) {
+	tree := files{}
+	for i := range 3 * maxHandles {
+		tree[fmt.Sprintf("d%d", i)] = dir(0o755)
+	}
+	deep := ""
+	for range 300 {
+		deep += "/d"
+		tree[deep[1:]] = dir(0o755)
+	}
+	r, _ := newMemRig(t, tree)
+	open := 0
+	root := counting{r.open("tree"), &open}
+	h := newHandles(root)
+	for range 2 {
+		for path := range tree {
+			d, err := h.dir(path)
+			require.NoError(t, err)
+			d.release()
+			require.LessOrEqual(t, open, maxHandles+keepAbove+2)
+		}
+	}
+	held, err := h.dir("d1")
+	require.NoError(t, err)
+	h.forget("d1")
+	_, err = held.Self()
+	require.NoError(t, err)
+	h.close()
+	require.Equal(t, 1, open)
+	held.release()
+	require.Equal(t, 0, open)
+}
+
+// counting counts the directories that are open.
+type counting struct {
+	disk.Dir
+	open *int
+}
+
+func (c counting) OpenDir(name string) (disk.Dir, error) {
+	d, err := c.Dir.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	*c.open++
+	return counting{d, c.open}, nil
+}
+
+func (c counting) Close() error { *c.open--; return c.Dir.Close() }
+
+func TestTidyRemovesWhatNeverMoved(t *testing.T) {
+	for n := range 60 {
+		fired := false
+		r, _ := newMemRig(t, before)
+		r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true, Torn: 4})
+		_, err := r.move(steps(before, after))
+		require.Error(t, err)
+		r.wrap = nil
+		pending, err := Pending(r.open("txn"))
+		require.NoError(t, err)
+		if len(pending) > 0 {
+			break
+		}
+		tree, journals, done := r.tree()
+		require.NoError(t, tree.Tidy(journals))
+		done()
+		r.clean()
+		require.Equal(t, before, r.state())
+	}
+}
