@@ -15,10 +15,10 @@ all: build
 
 build:
 	@mkdir -p bin
-	$(GO) build -trimpath -ldflags '-s -w -X decree/cmd.release=$(VERSION)' -o $(BIN) ./cmd/decree
+	$(GO) build -trimpath -ldflags '-s -w -X decree/cmd.version=$(VERSION)' -o $(BIN) ./cmd/decree
 
 install:
-	$(GO) install -trimpath -ldflags '-s -w -X decree/cmd.release=$(VERSION)' ./cmd/decree
+	$(GO) install -trimpath -ldflags '-s -w -X decree/cmd.version=$(VERSION)' ./cmd/decree
 
 demo: build
 	@sh testdata/demo/demo.sh $(CURDIR)/$(BIN)

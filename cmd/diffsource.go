@@ -107,6 +107,10 @@ func (s *session) recordDiff(_ context.Context, rec *recorder.Recorder, r *histo
 			return err
 		}
 		defer f.Close()
+		// As revert does, it goes by the run.json that lies beside it.
+		if plain, err := rec.History().ReadRun(r.ID); err == nil {
+			r = plain
+		}
 		return copyChecked(w, f, r)
 	}}
 }

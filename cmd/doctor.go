@@ -39,7 +39,7 @@ func (s *session) doctor(ctx context.Context, repair bool) error {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	rec, err := s.open(ctx, repair)
+	rec, err := s.open(ctx, access{create: repair, existing: true})
 	if err != nil {
 		return err
 	}

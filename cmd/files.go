@@ -37,7 +37,7 @@ func (s *session) files(ctx context.Context, o filesOptions) error {
 	if o.null && s.global.json {
 		return usagef("--null and --json exclude each other").hint("choose one")
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forLooking(ctx)
 	if err != nil {
 		return err
 	}

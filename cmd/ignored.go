@@ -25,7 +25,7 @@ func (s *session) ignored(ctx context.Context) error {
 	if len(s.words()) == 0 {
 		return usagef("a PATH is missing").hint("for example 'decree ignored build/out.bin'")
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forLooking(ctx)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (s *session) listLabels(ctx context.Context, words []string) error {
 func (s *session) setLabel(ctx context.Context, name, ref string) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	rec, err := s.forWriting(ctx)
+	rec, err := s.forChanging(ctx)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 
 // forReading opens the project to look at it: nothing is locked or written.
 func (s *session) forReading(ctx context.Context) (*recorder.Recorder, error) {
-	rec, err := s.open(ctx, false)
+	rec, err := s.open(ctx, access{})
 	if err == nil && !s.global.quiet {
 		s.sayWaiting(rec)
 	}
@@ -53,10 +53,27 @@ func alive(pid int) bool {
 	return err == nil || errors.Is(err, os.ErrPermission)
 }
 
+// access is how a project is opened; see recorder.Options.
+type access struct{ create, existing, bare bool }
+
+// forLooking opens the tree, with or without a project.
+func (s *session) forLooking(ctx context.Context) (*recorder.Recorder, error) {
+	return s.open(ctx, access{bare: true})
+}
+
+// forChanging opens a project that must be there: the command needs its records.
+func (s *session) forChanging(ctx context.Context) (*recorder.Recorder, error) {
+	rec, err := s.open(ctx, access{create: true, existing: true})
+	if err != nil {
+		return nil, unchanged{err, s.line.verb}
+	}
+	return rec, nil
+}
+
 // forWriting opens the project for a command that changes the tree or the
 // history, and makes `.decree/` and the store where they are missing.
 func (s *session) forWriting(ctx context.Context) (*recorder.Recorder, error) {
-	rec, err := s.open(ctx, true)
+	rec, err := s.open(ctx, access{create: true})
 	if err != nil {
 		return nil, unchanged{err, s.line.verb}
 	}
@@ -82,7 +99,7 @@ func (u unchanged) Error() string {
 	return text + "; nothing was changed"
 }
 
-func (s *session) open(ctx context.Context, create bool) (*recorder.Recorder, error) {
+func (s *session) open(ctx context.Context, a access) (*recorder.Recorder, error) {
 	if s.global.wait < 0 {
 		return nil, usagef("--wait %s: not a duration from now on", s.global.wait).hint("give one like 30s or 5m")
 	}
@@ -92,7 +109,7 @@ func (s *session) open(ctx context.Context, create bool) (*recorder.Recorder, er
 	}
 	s.meter = s.newMeter()
 	rec, err := recorder.Open(ctx, recorder.Options{
-		Disk: disk.OS, Where: s.where(), Create: create,
+		Disk: disk.OS, Where: s.where(), Create: a.create, Existing: a.existing, Bare: a.bare,
 		Clock: s.env.Now, Location: s.env.Location, Actor: actor, Wait: s.global.wait,
 		RunID:       s.env.get("DECREE_RUN_ID"),
 		CommandLine: append([]string{"decree"}, s.env.Args...),

@@ -17,7 +17,7 @@ func (s *session) recordJSON(r *history.Record) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bytes.TrimRight(r.JSON(labels), "\n"), nil
+	return bytes.TrimRight(r.JSON(append([]string{}, labels...)), "\n"), nil
 }
 
 // printRecord prints one record as JSON.

@@ -2,7 +2,9 @@ package cmd
 
 import (
 	"context"
+	"errors"
 
+	"decree/project"
 	"decree/recorder"
 )
 
@@ -37,11 +39,14 @@ func (s *session) recover(ctx context.Context, kill bool) error {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	rec, err := s.forWriting(ctx)
-	if err != nil {
-		return err
+	rec, err := s.forChanging(ctx)
+	var found []recorder.Recovered
+	if err == nil {
+		found, err = rec.Recover(ctx, kill)
 	}
-	found, err := rec.Recover(ctx, kill)
+	if errors.Is(err, project.ErrNoProject) {
+		err = nil // nothing was ever begun here
+	}
 	if err != nil {
 		return err
 	}

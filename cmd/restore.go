@@ -44,7 +44,7 @@ func (s *session) restore(ctx context.Context, o restoreOptions) error {
 	ref := s.line.words[0]
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	rec, err := s.forWriting(ctx)
+	rec, err := s.forChanging(ctx)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,11 @@ func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, pi
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	rec, err := s.forWriting(ctx)
+	open := s.forChanging
+	if o.from != "" {
+		open = s.forWriting // the records are another copy's; this one may be new
+	}
+	rec, err := open(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
-	"syscall"
 	"time"
 
 	"decree/disk"
@@ -93,9 +91,6 @@ func Open(_ context.Context, opt Options) (*Recorder, error) {
 	}
 	r.history = history.Open(p, history.Options{Objects: r.store, Now: opt.Clock})
 	r.tree = worktree.Open(p.Dir, worktree.Options{Store: r.store})
-	if !opt.Create {
-		r.sayWaiting()
-	}
 	return r, nil
 }
 
@@ -117,34 +112,6 @@ func openProject(opt Options) (*project.Project, error) {
 	}
 	dir, err := opt.Disk.OpenRoot(root)
 	return &project.Project{Disk: opt.Disk, Root: root, Dir: dir, Config: project.DefaultConfig()}, err
-}
-
-// sayWaiting tells a reader that a dead process left something: the next
-// writing command puts it right.
-func (r *Recorder) sayWaiting() {
-	if r.opt.RunID != "" {
-		return
-	}
-	list, err := r.Waiting()
-	if err != nil || len(list) == 0 || r.busy() {
-		return
-	}
-	r.note("%s and its process is gone; 'decree recover' puts that right", strings.Join(list, ", "))
-}
-
-// busy says whether the process that holds the lock still runs. The lock itself
-// is not tried: a reader must never be in a writer's way.
-func (r *Recorder) busy() bool {
-	h := r.project.Holder()
-	if h.PID == 0 || h.Host != r.opt.Actor.Host {
-		return h.PID != 0
-	}
-	p, err := os.FindProcess(h.PID)
-	if err != nil {
-		return false
-	}
-	err = p.Signal(syscall.Signal(0))
-	return err == nil || errors.Is(err, os.ErrPermission)
 }
 
 // Close releases the handles.
