@@ -34,8 +34,8 @@ var gear = func() (g [256]uint64) {
 	return g
 }()
 
-// cutChunk returns the length of the first chunk of data, which holds at least
-// maxChunk bytes or all that is left of the content.
+// cutChunk returns the length of the first chunk of data: all of it, if no cut
+// is found, or maxChunk. More data moves no cut that was found.
 func cutChunk(data []byte) int {
 	if len(data) <= minChunk {
 		return len(data)
@@ -164,8 +164,11 @@ func (c *cutting) read(in *input, prefix []byte) (h Hash, size int64, err error)
 
 // cut hands out the chunks of data and returns what more bytes may belong to.
 func (c *cutting) cut(seg *segment, data []byte, last bool) ([]byte, error) {
-	for len(data) >= maxChunk || last && len(data) > 0 {
+	for len(data) > 0 {
 		n := cutChunk(data)
+		if n == len(data) && n < maxChunk && !last {
+			break
+		}
 		c.mu.Lock()
 		line, err := len(c.list), c.err
 		c.list = appendPiece(c.list, piece{length: uint32(n)})

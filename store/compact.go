@@ -303,7 +303,7 @@ func (c *compaction) copyBlock(f disk.File, seq uint32, b *found) error {
 		return errKeep
 	}
 	if n == len(keep) {
-		return c.w.append(c.buf, b.head, b.members)
+		return c.w.append(c.buf, nil, b.head, b.members)
 	}
 	raw := rawBuffer(int(b.head.raw))
 	defer freeRaw(raw)

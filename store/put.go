@@ -121,25 +121,30 @@ func (p *idle) giveCoder(c *coder) {
 	p.coders = append(p.coders, c)
 }
 
-// encode lays a block out in c.out, but for what depends on its place.
-func (c *coder) encode(raw []byte, members []member) blockHead {
+// encode lays a block out in c.out, but for what depends on its place. The
+// payload of a large one that is kept as it is is not copied but returned.
+func (c *coder) encode(raw []byte, members []member) (h blockHead, payload []byte) {
 	c.out = append(c.out[:0], make([]byte, blockFixed)...)
 	for i := range members {
 		c.out = appendMember(c.out, &members[i])
 	}
 	n := len(c.out)
-	h := blockHead{header: uint32(n), raw: uint32(len(raw)), count: uint32(len(members)), method: methodZstd}
+	h = blockHead{header: uint32(n), raw: uint32(len(raw)), count: uint32(len(members)), method: methodZstd}
 	dense := len(members) == 1 && c.dense(raw)
 	if !dense {
 		c.out = c.enc.EncodeAll(raw, c.out)
 	}
-	if dense || len(c.out)-n >= len(raw)-len(raw)/32 {
+	if dense {
+		h.method, h.stored, h.payloadSum = methodRaw, h.raw, crc32.Checksum(raw, castagnoli)
+		return h, raw
+	}
+	if len(c.out)-n >= len(raw)-len(raw)/32 {
 		c.out = append(c.out[:n], raw...)
 		h.method = methodRaw
 	}
 	h.stored = uint32(len(c.out) - n)
 	h.payloadSum = crc32.Checksum(c.out[n:], castagnoli)
-	return h
+	return h, nil
 }
 
 // dense says of a large content, by three samples of it, that it is not worth
@@ -162,8 +167,8 @@ func (c *coder) dense(raw []byte) bool {
 func (w *Writer) write(raw []byte, members []member) error {
 	c := w.idle.coder()
 	defer w.idle.giveCoder(c)
-	head := c.encode(raw, members)
-	return w.append(c.out, head, members)
+	head, payload := c.encode(raw, members)
+	return w.append(c.out, payload, head, members)
 }
 
 // spill writes what the batch holds, but leaves the buffer to its owner. Its lock is held.

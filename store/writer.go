@@ -292,15 +292,15 @@ func (w *Writer) syncPack() error {
 	return nil
 }
 
-// append writes a block, whose header and payload are in block, at the pack's
-// end, and places its objects.
-func (w *Writer) append(block []byte, head blockHead, members []member) error {
+// append writes a block at the pack's end, and places its objects. block is its
+// header and, but for what is in payload, the payload.
+func (w *Writer) append(block, payload []byte, head blockHead, members []member) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
 		return w.err
 	}
-	if w.pack == nil || w.head.length > packStart && w.head.length+int64(len(block)) > w.s.o.PackSize {
+	if w.pack == nil || w.head.length > packStart && w.head.length+head.length() > w.s.o.PackSize {
 		if err := w.nextPack(); err != nil {
 			return w.fail(err)
 		}
@@ -312,7 +312,12 @@ func (w *Writer) append(block []byte, head blockHead, members []member) error {
 	if _, err := w.pack.WriteAt(block, off); err != nil {
 		return w.fail(err)
 	}
-	w.head.length += int64(len(block))
+	if len(payload) > 0 {
+		if _, err := w.pack.WriteAt(payload, off+int64(len(block))); err != nil {
+			return w.fail(err)
+		}
+	}
+	w.head.length += head.length()
 	w.rows[w.head.pack] = w.head
 	if err := w.early.start(w.pack, w.head.length); err != nil {
 		return w.fail(err)
