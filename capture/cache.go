@@ -107,7 +107,7 @@ func openCache(req *Request) (*cache, error) {
 	}
 	c := &cache{dir: req.CacheDir, self: self, file: f}
 	if !c.load() {
-		c.close()
+		_ = c.close()
 		return freshCache(req)
 	}
 	if req.Writer == nil {

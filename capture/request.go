@@ -178,21 +178,21 @@ func Capture(ctx context.Context, req Request) (*Result, error) {
 	}
 	if req.Limits != (Limits{}) && c.root.off == 0 {
 		if err := checkLimits(ctx, req); err != nil {
-			c.close()
+			_ = c.close()
 			return nil, err
 		}
 	}
 	res, err := captureWith(ctx, &req, c)
 	if err == errDamaged {
 		// Nothing that a damaged cache said may stay: all is read again.
-		c.close()
+		_ = c.close()
 		if c, err = freshCache(&req); err != nil {
 			return nil, err
 		}
 		res, err = captureWith(ctx, &req, c)
 	}
 	if err != nil {
-		c.close()
+		_ = c.close()
 		return nil, err
 	}
 	return res, nil

@@ -130,7 +130,7 @@ func naive(t testing.TB, root string) []manifest.Item {
 		}
 		st, err := os.Lstat(path)
 		require.NoError(t, err)
-		mode := uint32(st.Sys().(*syscall.Stat_t).Mode) & 0o7777
+		mode := uint32(st.Sys().(*syscall.Stat_t).Mode) & 0o7777 //nolint:unconvert // 16 bits elsewhere
 		switch {
 		case st.IsDir():
 			dirs = append(dirs, manifest.Item{Path: rel, Entry: manifest.Entry{Type: manifest.Dir, Mode: mode}})

@@ -26,6 +26,7 @@ func Version() string {
 
 // Main runs one command line and returns its exit code.
 func Main(env Env) int {
+	lazyHeap()
 	s := &session{env: env}
 	err := s.main(context.Background())
 	if s.rec != nil {

@@ -232,7 +232,9 @@ func (h *History) ReadAudit(each func(*Operation) error) (*AuditReport, error) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			// No line of ours is that long: it counts as one broken line.
-			c.line(nil, true)
+			if cerr := c.line(nil, true); cerr != nil {
+				return nil, cerr
+			}
 			for errors.Is(err, bufio.ErrBufferFull) {
 				_, err = in.ReadSlice('\n')
 			}

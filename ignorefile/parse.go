@@ -111,7 +111,7 @@ func dirsPrefix(body string) int {
 // plain string short enough for the table of suffixes.
 func isSuffix(body string) bool {
 	n := len(body) - 1
-	return body[0] == '*' && n > 0 && n < maxSuffix && strings.IndexAny(body[1:], special) < 0
+	return body[0] == '*' && n > 0 && n < maxSuffix && !strings.ContainsAny(body[1:], special)
 }
 
 // emptyComponent says that a plain path has an empty component, as no real path has.

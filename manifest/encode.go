@@ -139,7 +139,7 @@ func (e *Encoder) endSection() {
 // key checks the order and appends what stands before an entry's facts.
 func (e *Encoder) key(path string) bool {
 	if _, err := e.path.next(path); err != nil {
-		e.fail(path, err)
+		_ = e.fail(path, err) // it stays, and every later call returns it
 		return false
 	}
 	if e.any {

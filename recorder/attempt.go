@@ -163,7 +163,7 @@ func (u *run) writeDiff(ctx context.Context) (stat patch.Stat, sum manifest.Hash
 	hash := sha256.New()
 	err = u.r.history.ReplaceFile(u.rec.ID, diffFile, func(w io.Writer) error {
 		hash.Reset()
-		stat, err = u.r.writeChanges(ctx, io.MultiWriter(w, hash), u.changes)
+		stat, err = u.r.writeChanges(ctx, io.MultiWriter(w, hash), u.changes, nil)
 		return err
 	})
 	hash.Sum(sum[:0])

@@ -25,7 +25,7 @@ func (s stored) Open() (io.ReadCloser, error) {
 
 // writeChanges writes changes as a changes.diff. Contents come from the store,
 // never from the tree, so the diff cannot differ from the hashes that it names.
-func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []manifest.Change) (patch.Stat, error) {
+func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []manifest.Change, held *held) (patch.Stat, error) {
 	cfg := r.project.Config
 	pw := patch.NewWriter(w, patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText})
 	for i, c := range changes {
@@ -33,7 +33,7 @@ func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []mani
 			r.progress(Progress{Phase: "comparing", Done: int64(i), Total: int64(len(changes))})
 		}
 		err := pw.Write(ctx, patch.Change{
-			Path: c.Path, Old: c.Old, New: c.New, OldContent: r.content(c.Old), NewContent: r.content(c.New),
+			Path: c.Path, Old: c.Old, New: c.New, OldContent: r.content(c.Old, held), NewContent: r.content(c.New, held),
 		})
 		if err != nil {
 			return patch.Stat{}, err
@@ -43,9 +43,12 @@ func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []mani
 	return pw.Stat(), err
 }
 
-func (r *Recorder) content(e *manifest.Entry) patch.Content {
+func (r *Recorder) content(e *manifest.Entry, held *held) patch.Content {
 	if e == nil || e.Type != manifest.Regular {
 		return nil
+	}
+	if data, ok := held.get(e.SHA256); ok {
+		return patch.Bytes(data)
 	}
 	return stored{r.store, e.SHA256}
 }

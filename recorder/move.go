@@ -133,6 +133,8 @@ type action struct {
 	undid       []undid // the statuses as they were, so that this can be undone
 	label       string
 
+	held *held // contents that were read already; nil: none
+
 	// full is set by a restore: the tree before it, which was captured.
 	full *fullTree
 }
@@ -144,6 +146,7 @@ type fullTree struct {
 	files      int
 	bytes      int64
 	unrecorded []string
+	after      manifest.Hash // the stored tree that the move leads to; zero: to be computed
 }
 
 // undid is in the record of a revert or apply: what it changed about others.
@@ -172,10 +175,14 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := r.storeSteps(x, a); err != nil {
+	held := a.held
+	if held == nil {
+		held = newHeld()
+	}
+	if err := r.storeSteps(x, a, held); err != nil {
 		return nil, nil, err
 	}
-	end, err := r.prepareEnding(ctx, x, a, &history.Record{
+	end, err := r.prepareEnding(ctx, x, a, held, &history.Record{
 		ID: id, Chain: id[:16], Reason: a.reason, Status: history.StatusSucceeded, Description: a.description,
 		Started: started, Actor: r.opt.Actor,
 	})
@@ -190,7 +197,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		return nil, nil, err
 	}
 	var unrecorded error
-	out, err := r.move(ctx, x, worktree.Plan{ID: id, Steps: bare(a.plan.Steps), Commit: func(*worktree.Outcome) error {
+	out, err := r.move(ctx, x, worktree.Plan{ID: id, Steps: held.steps(a.plan.Steps), Commit: func(*worktree.Outcome) error {
 		unrecorded = r.closeAction(opened, end)
 		return unrecorded
 	}})
@@ -218,28 +225,18 @@ func (r *Recorder) abandonUnlessMoved(id string, err error) error {
 	return r.history.Abandon(id)
 }
 
-// bare are the steps with their contents left to the store, which has them all.
-func bare(steps []worktree.Step) []worktree.Step {
-	out := make([]worktree.Step, len(steps))
-	for i, s := range steps {
-		s.Content = nil
-		out[i] = s
-	}
-	return out
-}
-
 // storeSteps stores the bytes that steps displace and bring, and checks that
 // each is what its hash says. What a diff brings is computed even where the store
 // has the result: a diff that does not fit is refused, whatever else is known.
-func (r *Recorder) storeSteps(x *writing, a action) error {
+func (r *Recorder) storeSteps(x *writing, a action, held *held) error {
 	steps := a.plan.Steps
 	for i, s := range steps {
 		r.progress(Progress{Phase: "checking", Done: int64(i), Total: int64(len(steps))})
-		if err := r.storeSide(x, s.Path, s.From, func() (io.ReadCloser, error) { return r.tree.Read(s.Path) }); err != nil {
+		if err := r.storeDisplaced(x, s, held); err != nil {
 			return err
 		}
 		if a.full == nil && s.Content != nil && s.To != nil && s.To.Type == manifest.Regular {
-			if err := r.storeContent(x, s.Path, s.To, s.Content); err != nil {
+			if err := r.storeContent(x, s.Path, s.To, s.Content, held); err != nil {
 				return err
 			}
 			continue
@@ -251,6 +248,25 @@ func (r *Recorder) storeSteps(x *writing, a action) error {
 	return nil
 }
 
+// storeDisplaced stores what the step takes out of the tree, and holds it for the diff.
+func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, held *held) error {
+	inTree := func() (io.ReadCloser, error) { return r.tree.Read(s.Path) }
+	if s.From == nil || s.From.Type != manifest.Regular {
+		return nil
+	}
+	if !x.w.Has(s.From.SHA256) {
+		return r.storeContent(x, s.Path, s.From, inTree, held)
+	}
+	if s.To != nil && s.To.SHA256 == s.From.SHA256 || s.From.Size > held.left {
+		return nil
+	}
+	rc, err := held.read(s.From, inTree)
+	if err != nil {
+		return err
+	}
+	return rc.Close()
+}
+
 func (r *Recorder) storeSide(x *writing, path string, e *manifest.Entry, content func() (io.ReadCloser, error)) error {
 	if e == nil || e.Type != manifest.Regular || x.w.Has(e.SHA256) {
 		return nil
@@ -258,11 +274,11 @@ func (r *Recorder) storeSide(x *writing, path string, e *manifest.Entry, content
 	if content == nil {
 		return &project.Error{Kind: project.Integrity, Msg: patch.Quote(path) + ": its content is neither in the diff nor in the store"}
 	}
-	return r.storeContent(x, path, e, content)
+	return r.storeContent(x, path, e, content, nil)
 }
 
-func (r *Recorder) storeContent(x *writing, path string, e *manifest.Entry, content func() (io.ReadCloser, error)) error {
-	rc, err := content()
+func (r *Recorder) storeContent(x *writing, path string, e *manifest.Entry, content func() (io.ReadCloser, error), held *held) error {
+	rc, err := held.read(e, content)
 	if err != nil {
 		return contentError(err)
 	}
@@ -287,9 +303,9 @@ func contentError(err error) error {
 }
 
 // prepareEnding stores the record's diff and trees and fills in its facts.
-func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, rec *history.Record) (*ending, error) {
+func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, held *held, rec *history.Record) (*ending, error) {
 	changes := a.plan.Changes()
-	sum, stat, err := r.storeDiff(ctx, x, changes)
+	sum, stat, err := r.storeDiff(ctx, x, changes, held)
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +320,7 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, rec 
 	if a.full != nil {
 		rec.Before, rec.Files, rec.Bytes, rec.Unrecorded = a.full.id, a.full.files, a.full.bytes, a.full.unrecorded
 		end.Tree = a.full.spec
-		end.AfterTree, rec.After, err = r.saveChanged(x, a.full.id, changes)
+		end.AfterTree, rec.After, err = r.saveChanged(x, a.full, changes)
 		return end, err
 	}
 	before, files, bytes, err := partial(changes, oldSide)
@@ -342,12 +358,12 @@ func addExtra(rec *history.Record, a action) error {
 }
 
 // storeDiff writes the diff straight into the store.
-func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []manifest.Change) (sum manifest.Hash, stat patch.Stat, err error) {
+func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []manifest.Change, held *held) (sum manifest.Hash, stat patch.Stat, err error) {
 	pr, pw := io.Pipe()
 	failed := make(chan error, 1)
 	go func() {
 		var err error
-		stat, err = r.writeChanges(ctx, pw, changes)
+		stat, err = r.writeChanges(ctx, pw, changes, held)
 		pw.CloseWithError(err)
 		failed <- err
 	}()
@@ -357,7 +373,16 @@ func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []manifest
 }
 
 // saveChanged stores the tree that changes lead to from a stored one.
-func (r *Recorder) saveChanged(x *writing, from manifest.Hash, changes []manifest.Change) (*history.TreeSpec, manifest.Hash, error) {
+func (r *Recorder) saveChanged(x *writing, full *fullTree, changes []manifest.Change) (*history.TreeSpec, manifest.Hash, error) {
+	from := full.id
+	if !full.after.IsZero() {
+		seq, _, err := r.history.Tree(full.after)
+		if err != nil {
+			return nil, full.after, err
+		}
+		spec, err := r.history.SaveTree(x.w, history.NewTree{ID: full.after, Base: from, Changes: changes, Entries: seq})
+		return spec, full.after, err
+	}
 	base, _, err := r.history.Tree(from)
 	if err != nil {
 		return nil, manifest.Hash{}, err

@@ -359,7 +359,7 @@ func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, ch
 	hash := sha256.New()
 	err := c.r.history.ReplaceFile(rec.ID, diffFile, func(w io.Writer) error {
 		hash.Reset()
-		stat, err := c.r.writeChanges(ctx, io.MultiWriter(w, hash), changes)
+		stat, err := c.r.writeChanges(ctx, io.MultiWriter(w, hash), changes, nil)
 		rec.Changes = counts(stat)
 		return err
 	})

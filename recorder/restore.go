@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"decree/capture"
@@ -15,6 +16,7 @@ import (
 	"decree/patch"
 	"decree/plan"
 	"decree/project"
+	"decree/worktree"
 )
 
 // RestoreOptions are a restore's.
@@ -75,7 +77,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		return nil, err
 	}
 	defer res.Close()
-	changes, err := r.toTarget(ctx, o, res, rec, target)
+	changes, whole, err := r.toTarget(ctx, o, res, rec, target)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,8 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 	if p.Empty() {
 		return out, nil
 	}
-	if err := r.sound(p); err != nil {
+	held := newHeld()
+	if err := r.sound(p, held); err != nil {
 		return nil, err
 	}
 	if o.DryRun {
@@ -101,8 +104,11 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 			return nil, err
 		}
 	}
+	if whole {
+		full.after = target
+	}
 	out.Record, out.Outcome, err = r.perform(ctx, x, action{
-		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full,
+		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full, held: held,
 		description: "Before restore to " + rec.Started.In(r.opt.Location).Format("2006-01-02 15:04"),
 	})
 	return out, err
@@ -124,24 +130,22 @@ func (r *Recorder) present(ctx context.Context, x *writing) (*capture.Result, *f
 		res.Close()
 		return nil, nil, err
 	}
-	return res, &fullTree{spec, res.Tree, res.Files, res.Bytes, res.Unrecorded}, nil
+	return res, &fullTree{spec: spec, id: res.Tree, files: res.Files, bytes: res.Bytes, unrecorded: res.Unrecorded}, nil
 }
 
-// toTarget is the difference from the target (old) to the present (new), but
+// toTarget is the difference from the target (old) to the present (new), and
+// whether it is the whole of it, but
 // for what the options and the record's own ignore rules leave alone.
-func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.Result, rec *history.Record, target manifest.Hash) ([]manifest.Change, error) {
-	want, err := r.treeOf(rec, target)
+func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.Result, rec *history.Record, target manifest.Hash) (kept []manifest.Change, whole bool, err error) {
+	changes, err := r.apart(rec, target, res)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	changes, err := manifest.Compare(want, res.Entries())
-	if err != nil {
-		return nil, err
+	if err := r.namesSomething(o.Paths, changes); err != nil {
+		return nil, false, err
 	}
-	if err := r.namesSomething(o.Paths, changes, want); err != nil {
-		return nil, err
-	}
-	kept := changes[:0]
+	all := len(changes)
+	kept = changes[:0]
 	var extra []string
 	var inTheWay []plan.Item
 	lastFile := "" // a path where a file must come in the place of a directory
@@ -164,14 +168,14 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 		kept = append(kept, c)
 	}
 	if len(inTheWay) > 0 {
-		return nil, &ConflictError{Verb: "restore", Subject: "can be restored with --keep-extra", Items: inTheWay}
+		return nil, false, &ConflictError{Verb: "restore", Subject: "can be restored with --keep-extra", Items: inTheWay}
 	}
 	if len(extra) == 0 {
-		return kept, nil
+		return kept, len(kept) == all, nil
 	}
 	ignored, err := r.ignoredThen(ctx, target, extra)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	changes, kept = kept, kept[:0]
 	for _, c := range changes {
@@ -179,12 +183,28 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 			kept = append(kept, c)
 		}
 	}
-	return kept, nil
+	return kept, len(kept) == all, nil
+}
+
+// apart is the difference from a record's tree to the captured one. Where the
+// stat cache was at that tree, its changes are that; else both are read whole.
+func (r *Recorder) apart(rec *history.Record, target manifest.Hash, res *capture.Result) ([]manifest.Change, error) {
+	if res.Tree == target {
+		return nil, nil
+	}
+	if res.Base == target {
+		return slices.Clone(res.Changes), nil
+	}
+	want, err := r.treeOf(rec, target)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Compare(want, res.Entries())
 }
 
 // namesSomething refuses PATHs that are neither in the wanted tree nor in the
 // present one.
-func (r *Recorder) namesSomething(paths []string, changes []manifest.Change, _ manifest.Seq) error {
+func (r *Recorder) namesSomething(paths []string, changes []manifest.Change) error {
 	for _, p := range paths {
 		found := p == ""
 		for _, c := range changes {
@@ -257,14 +277,14 @@ func (r *Recorder) ignoredThen(ctx context.Context, target manifest.Hash, paths 
 }
 
 // sound reads and hashes every stored content that the plan needs.
-func (r *Recorder) sound(p *plan.Plan) error {
+func (r *Recorder) sound(p *plan.Plan, held *held) error {
 	var bad []error
 	for i, s := range p.Steps {
 		r.progress(Progress{Phase: "checking", Done: int64(i), Total: int64(len(p.Steps))})
 		if s.To == nil || s.To.Type != manifest.Regular || s.From != nil && s.From.SHA256 == s.To.SHA256 {
 			continue
 		}
-		if err := r.store.Verify(s.To.SHA256); err != nil {
+		if err := r.soundStep(s, held); err != nil {
 			bad = append(bad, fmt.Errorf("%s: %w", patch.Quote(s.Path), err))
 		}
 	}
@@ -273,4 +293,19 @@ func (r *Recorder) sound(p *plan.Plan) error {
 	}
 	return &project.Error{Kind: project.Integrity, Msg: "the store lacks what is to be restored; nothing was changed", Err: errors.Join(bad...),
 		Advice: "'decree verify --all' lists what is damaged; name other PATHs to restore the rest"}
+}
+
+// soundStep reads a content that a step needs, and holds it if it is small.
+func (r *Recorder) soundStep(s worktree.Step, held *held) error {
+	if s.To.Size > held.left {
+		return r.store.Verify(s.To.SHA256)
+	}
+	rc, err := held.read(s.To, func() (io.ReadCloser, error) {
+		rc, _, err := r.store.Open(s.To.SHA256)
+		return rc, err
+	})
+	if err != nil {
+		return err
+	}
+	return rc.Close()
 }
