@@ -9,7 +9,7 @@ FUZZTIME ?= 5s
 FUZZ     := $(shell grep -ho '^func Fuzz[A-Za-z]*' */*_test.go 2>/dev/null | sed 's/func //' | sort -u)
 export CGO_ENABLED = 0
 
-.PHONY: all build install demo test check fmt vet lint race fuzz cross real long bench docs man clean
+.PHONY: all peers build install demo test check fmt vet lint race fuzz cross real long bench docs man clean
 
 all: build
 
@@ -72,3 +72,8 @@ man: build
 
 clean:
 	rm -rf bin
+
+# peers: decree beside its rivals on the same trees; PEERS is the script's path.
+PEERS ?= ../shared/bench/peers.py
+peers: build
+	python3 $(PEERS) --decree $(CURDIR)/$(BIN) --tree S

@@ -292,7 +292,7 @@ func (x *txn) addLoosened(parents []*parent) error {
 	return checkTree(x.steps)
 }
 
-// keepOld stores what will be displaced and is not stored yet.
+// keepOld stores what will be displaced and is not stored yet, to be flushed.
 func (x *txn) keepOld(ctx context.Context) error {
 	put := func(s *step) bool {
 		return s.hasOld() && (x.t.opt.Store == nil || !x.t.opt.Store.Has(s.From.SHA256))
@@ -300,10 +300,10 @@ func (x *txn) keepOld(ctx context.Context) error {
 	if err := x.each(ctx, put, x.keepOne); err != nil {
 		return err
 	}
-	if len(x.picked((*step).hasOld)) == 0 {
-		return nil
+	if len(x.picked((*step).hasOld)) > 0 {
+		x.unflushed = append(x.unflushed, func(on bool) error { return when(on, x.keep.Flush) })
 	}
-	return x.keep.Flush()
+	return nil
 }
 
 func (x *txn) keepOne(s *step) error {

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// run is how many neighbours one worker takes at a time: neighbours share
-// their directory.
-const run = 8
+// mostRun is how many neighbours one worker takes at a time, if there are
+// enough for all: neighbours share their directory.
+const mostRun = 8
 
 func (t *Tree) workers() int {
 	if t.opt.Workers > 0 {
@@ -21,6 +21,7 @@ func (t *Tree) workers() int {
 // each calls do for 0 to n-1 on several goroutines and returns the error of the
 // lowest number that failed; after an error nothing new is begun.
 func each(ctx context.Context, workers, n int, do func(i int) error) error {
+	run := min(mostRun, max(1, n/workers))
 	var (
 		next   atomic.Int64
 		failed atomic.Bool
@@ -39,7 +40,7 @@ func each(ctx context.Context, workers, n int, do func(i int) error) error {
 	}
 	work := func() {
 		for !failed.Load() {
-			lo := int(next.Add(run)) - run
+			lo := int(next.Add(int64(run))) - run
 			for i := lo; i < min(lo+run, n) && !failed.Load(); i++ {
 				if err := ctx.Err(); err != nil {
 					fail(i, err)

@@ -2,9 +2,11 @@ package worktree
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -115,32 +117,32 @@ func readJournal(dir disk.Dir, name, id string) (Journal, error) {
 	return *j, nil
 }
 
-// writeJournal makes the journal durable under its name. x.ext says how far it came.
-func (x *txn) writeJournal() error {
-	data := encodeJournal(x.id, x.meta, x.steps)
+// draftJournal writes the journal, to be flushed with all that it needs.
+func (x *txn) draftJournal(context.Context) error {
 	f, err := x.journals.Create(x.id+extNew, 0o600)
 	if err != nil {
 		return err
 	}
 	x.ext = extNew
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
+	if _, err := f.Write(encodeJournal(x.id, x.meta, x.steps)); err != nil {
+		f.Close()
+		return err
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = x.journals.RenameNew(x.id+extNew, x.journals, x.id+extJournal)
-	}
-	if err != nil {
+	x.unflushed = append(x.unflushed, func(on bool) error { return errors.Join(when(on, f.Sync), f.Close()) })
+	return nil
+}
+
+// nameJournal makes the flushed draft the journal, durably: from here on the
+// transaction is one.
+func (x *txn) nameJournal() error {
+	if err := x.journals.RenameNew(x.id+extNew, x.journals, x.id+extJournal); err != nil {
 		return err
 	}
 	x.ext = extJournal
 	return x.journals.Sync()
 }
 
-// dropJournal takes back what writeJournal did, before anything was moved.
+// dropJournal takes back what draftJournal and nameJournal did, before anything was moved.
 func (x *txn) dropJournal() error {
 	if x.ext == "" {
 		return nil

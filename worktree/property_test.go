@@ -168,7 +168,7 @@ func TestHalfARename(t *testing.T) {
 }
 
 // linkFor makes the link of the rename from path: from a slot to the step's
-// path, or from a path to its slot.
+// path, or from a path to the slot that it would go to.
 func (r *rig) linkFor(path string) {
 	pending, err := Pending(r.open("txn"))
 	require.NoError(r.t, err)
@@ -176,14 +176,17 @@ func (r *rig) linkFor(path string) {
 	require.NoError(r.t, err)
 	for _, s := range pending[0].steps {
 		slot := "d" + fmt.Sprint(s.n)
+		if s.kind == create || s.kind == dirToFile {
+			slot = "s" + fmt.Sprint(s.n)
+		}
 		d, err := newHandles(r.open("tree")).dir(dirOf(s.Path))
 		switch {
 		case strings.HasSuffix(path, "/tree/"+s.Path):
 			require.NoError(r.t, err)
 			require.NoError(r.t, d.Link(nameOf(s.Path), stage.Dir, slot))
-		case strings.HasSuffix(path, "/txn-t1/s"+fmt.Sprint(s.n)):
+		case strings.HasSuffix(path, "/txn-t1/"+slot):
 			require.NoError(r.t, err)
-			require.NoError(r.t, stage.Link("s"+fmt.Sprint(s.n), d.Dir, nameOf(s.Path)))
+			require.NoError(r.t, stage.Link(slot, d.Dir, nameOf(s.Path)))
 		}
 	}
 }

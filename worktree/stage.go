@@ -76,13 +76,16 @@ func (x *txn) openStage(fresh bool) error {
 	return err
 }
 
-// stageAll puts every new content into its slot, checked and flushed.
+// stageAll puts every new content into its slot, checked. The last batch and
+// the directories are left to be flushed, together with the journal.
 func (x *txn) stageAll(ctx context.Context) error {
 	if err := x.noteBesides(); err != nil {
 		return err
 	}
-	list := x.picked((*step).hasNew)
-	for batch := range slices.Chunk(list, stageBatch) {
+	for batch := range slices.Chunk(x.picked((*step).hasNew), stageBatch) {
+		if err := x.flush(ctx); err != nil {
+			return err
+		}
 		if err := x.stageSome(ctx, batch); err != nil {
 			return err
 		}
@@ -93,38 +96,63 @@ func (x *txn) stageAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = d.Sync()
-		d.release()
-		if err != nil {
-			return err
-		}
+		x.unflushed = append(x.unflushed, func(on bool) error {
+			defer d.release()
+			return when(on, d.Sync)
+		})
 	}
-	if err := x.stage.Sync(); err != nil {
-		return err
-	}
-	return x.t.opt.Tmp.Sync()
+	x.unflushed = append(x.unflushed,
+		func(on bool) error { return when(on, x.stage.Sync) },
+		func(on bool) error { return when(on, x.t.opt.Tmp.Sync) })
+	return nil
 }
 
+func when(on bool, do func() error) error {
+	if !on {
+		return nil
+	}
+	return do()
+}
+
+// stageSome writes a batch and leaves its files open, to be flushed.
 func (x *txn) stageSome(ctx context.Context, batch []*step) error {
 	files := make([]disk.File, len(batch))
 	err := each(ctx, x.t.workers(), len(batch), func(i int) (err error) {
 		files[i], err = x.stageOne(batch[i])
 		return at(batch[i], err)
 	})
-	ferr := each(context.WithoutCancel(ctx), x.flushers(), len(files), func(i int) error {
-		if files[i] == nil {
-			return nil
+	for i, f := range files {
+		if f != nil {
+			x.unflushed = append(x.unflushed, func(on bool) error {
+				return at(batch[i], errors.Join(when(on, f.Sync), f.Close()))
+			})
 		}
-		var serr error
-		if err == nil {
-			serr = files[i].Sync()
-		}
-		return at(batch[i], errors.Join(serr, files[i].Close()))
-	})
-	if err == nil {
-		err = ferr
 	}
 	return err
+}
+
+// flush makes durable what waits for it. The flushes wait side by side, and
+// share the file system's commits.
+func (x *txn) flush(ctx context.Context) error {
+	list := x.unflushed
+	x.unflushed = nil
+	err := each(ctx, x.flushers(), len(list), func(i int) error {
+		do := list[i]
+		list[i] = nil
+		return do(true)
+	})
+	if err != nil {
+		x.unflushed = slices.DeleteFunc(list, func(f func(bool) error) bool { return f == nil })
+	}
+	return err
+}
+
+// drop lets go of what waits to be flushed.
+func (x *txn) drop() {
+	for _, f := range x.unflushed {
+		_ = f(false)
+	}
+	x.unflushed = nil
 }
 
 // stageOne makes the step's new file or link in its slot; a file is returned

@@ -141,6 +141,45 @@ func TestAnotherWritesWhileItIsTakenBack(t *testing.T) {
 	require.Greater(t, count["rolled back"], tries/5)
 }
 
+// TestDeathRightAfterAnotherWrote dies when somebody's bytes may have been
+// taken out of the tree and not yet been looked at.
+func TestDeathRightAfterAnotherWrote(t *testing.T) {
+	paths := slices.Sorted(maps.Keys(before))
+	count := map[string]int{}
+	for _, noExchange := range []bool{false, true} {
+		for _, path := range paths {
+			for n := 60; n < 130; n++ {
+				did := false
+				r, m := newMemRig(t, before)
+				m.NoExchange = noExchange
+				r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+					i := 0
+					return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+						if !s.Write {
+							return disktest.Action{}
+						}
+						if i++; i == n {
+							d, err := newHandles(r.open("tree")).dir(dirOf(path))
+							did = err == nil && strangers["a new file over it"](d.Dir, nameOf(path))
+						}
+						return disktest.Action{Die: i == n+1}
+					}, dirs...)
+				}
+				_, err := r.move(steps(before, after))
+				r.wrap = nil
+				results, _, rerr := r.recover()
+				require.NoError(t, rerr)
+				have := r.state()
+				kept := slices.ContainsFunc(slices.Collect(maps.Keys(have)), func(p string) bool { return have[p].data == theirs })
+				require.Equal(t, did, kept, "%s, step %d: %v", path, n, err)
+				r.clean()
+				count[fmt.Sprint(did, results)]++
+			}
+		}
+	}
+	t.Log(count)
+}
+
 // TestAnothersDirectoryStays: an empty directory that somebody made where the
 // plan makes one is not taken for ours.
 func TestAnothersDirectoryStays(t *testing.T) {

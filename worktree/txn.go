@@ -35,8 +35,11 @@ type txn struct {
 	uid      uint32   // whose the staging directory is: ours
 	dev      uint64   // its device
 	beside   bool     // all slots beside their targets
-	live     bool     // the process that began it: it knows what it made
-	ext      string   // what the journal's name says: extJournal and so on
+	// unflushed is what has to be durable before the journal gets its name; each
+	// is called once, with false only to let go of its file.
+	unflushed []func(on bool) error
+	live      bool   // the process that began it: it knows what it made
+	ext       string // what the journal's name says: extJournal and so on
 
 	mu    sync.Mutex
 	notes []string
@@ -108,12 +111,15 @@ func (x *txn) prepareAll(ctx context.Context) error {
 		{"check", x.check},
 		{"keep", x.keepOld},
 		{"stage", x.stageAll},
-		{"journal", func(context.Context) error { return x.writeJournal() }},
+		{"stage", x.draftJournal},
+		{"stage", x.flush},
+		{"journal", func(context.Context) error { return x.nameJournal() }},
 	} {
 		err := part.do(ctx)
 		if err == nil {
 			continue
 		}
+		x.drop()
 		if cerr := x.abandon(); cerr != nil {
 			err = errors.Join(err, cerr)
 		}
@@ -126,7 +132,8 @@ func (x *txn) prepareAll(ctx context.Context) error {
 // goes when the tree is settled, which it is not while a disk's error stands.
 func (x *txn) undo(ctx context.Context, cause error) error {
 	e := &Error{Phase: "move", Path: pathOf(cause), Err: cause, Moved: true}
-	if c, ok := cause.(*Error); ok {
+	var c *Error
+	if errors.As(cause, &c) {
 		e.Phase, e.Path, e.Err = c.Phase, c.Path, c.Err
 	}
 	done := x.ext == extDone
@@ -247,8 +254,7 @@ func (e *stepError) Unwrap() error { return e.err }
 
 // at gives err the step's path, unless it names its own.
 func at(s *step, err error) error {
-	switch err.(type) {
-	case nil, *ConflictError, *MismatchError, *LinkError, *ForbiddenError:
+	if err == nil || pathOf(err) != "" {
 		return err
 	}
 	return &stepError{s.Path, err}
