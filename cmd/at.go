@@ -44,6 +44,13 @@ func (s *session) at(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(words) == 2 {
+		// A file as it was is also what a revert made of it; a whole state to go
+		// back to is only what was observed whole.
+		if point, err = rec.At(t); err != nil {
+			return err
+		}
+	}
 	side := "before"
 	if point.After {
 		side = "after"

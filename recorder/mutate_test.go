@@ -18,8 +18,23 @@ import (
 // it: the command that the properties record.
 const mutateEnv = "DECREE_TEST_MUTATE"
 
+const (
+	markEnv   = "DECREE_TEST_MARK"   // a file that gets a line each time the command is executed
+	deleteEnv = "DECREE_TEST_DELETE" // what the command deletes first
+)
+
 func TestMain(m *testing.M) {
 	if seed, err := strconv.ParseInt(os.Getenv(mutateEnv), 10, 64); err == nil {
+		if mark := os.Getenv(markEnv); mark != "" {
+			f, err := os.OpenFile(mark, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err == nil {
+				_, _ = f.WriteString("ran\n")
+				f.Close()
+			}
+		}
+		if gone := os.Getenv(deleteEnv); gone != "" {
+			_ = os.RemoveAll(gone)
+		}
 		mutate(".", rand.New(rand.NewSource(seed)))
 		code, _ := strconv.Atoi(os.Getenv("DECREE_TEST_EXIT"))
 		os.Exit(code)

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"decree/history"
 	"decree/manifest"
@@ -108,6 +109,23 @@ func (r *Recorder) entries(p Point) (manifest.Seq, error) {
 		return seq, err
 	}
 	return apply(seq, changes), nil
+}
+
+// At is the newest known state at or before t: what was observed whole, or that
+// with the reverts and applies since, who know their own paths only.
+func (r *Recorder) At(t time.Time) (Point, error) {
+	st, err := r.history.Observed(t)
+	if err != nil {
+		return Point{}, err
+	}
+	p := Point{Record: st.Record, After: st.Side == history.After}
+	list, err := r.history.List(history.ListOptions{Limit: 1, Keep: func(o *history.Record) bool {
+		return !whole(o) && o.Status != history.StatusOpen && !o.Ended.After(t) && history.Compare(o, st.Record) > 0
+	}})
+	if err == nil && len(list.Records) == 1 {
+		p = Point{Record: list.Records[0], After: true}
+	}
+	return p, err
 }
 
 // DiffOptions of a Diff between two points.

@@ -1,0 +1,558 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+	"decree/history"
+	"decree/project"
+)
+
+// The sweep makes one step after the other of a whole operation go wrong, on
+// the real file system: as an error, and as the death of the process. After each
+// the project is opened again with a disk that works, and everything must hold
+// that decree promises. By default some steps of each operation are tried;
+// DECREE_LONG=1 tries all of them.
+
+// operation is what is swept.
+type operation struct {
+	name string
+	// prepare brings the project to where the operation begins.
+	prepare func(s *sweep)
+	do      func(s *sweep, r *Recorder) error
+	// work are the states that the tree may be left in besides the first one and
+	// the one that the operation leads to; made by prepare.
+	judge func(s *sweep, v verdict)
+}
+
+// verdict is what is known after a fault and the recovery.
+type verdict struct {
+	err    error // the operation's own
+	said   bool  // it told of a fault: by its error, or in a note
+	ran    int   // how often the command was executed
+	state  map[string]string
+	newest []*history.Record // the records that are new since, newest first
+}
+
+// sweep is one operation on its way through all its steps.
+type sweep struct {
+	*bench
+	t      *testing.T
+	op     operation
+	rng    *rand.Rand
+	saved  string
+	before map[string]string
+	after  map[string]string
+	work   []map[string]string // of the attempts of a run
+	known  map[string]bool     // the records before
+	ids    []string            // what prepare made
+	said   []string            // by the operation
+	silent map[string]int
+}
+
+func (s *sweep) mark() string { return filepath.Join(s.base, "ran") }
+
+// reset brings back the files as prepare left them. The root itself stays.
+func (s *sweep) reset() {
+	s.t.Helper()
+	unlockTree(s.root)
+	for _, part := range []string{"tree", "store"} {
+		to := filepath.Join(s.base, part)
+		list, err := os.ReadDir(to)
+		require.NoError(s.t, err)
+		for _, e := range list {
+			require.NoError(s.t, os.RemoveAll(filepath.Join(to, e.Name())))
+		}
+		copyTree(s.t, filepath.Join(s.saved, part), to)
+	}
+	require.NoError(s.t, os.RemoveAll(s.mark()))
+	s.said = nil
+}
+
+// save keeps the files for reset.
+func (s *sweep) save() {
+	require.NoError(s.t, os.RemoveAll(s.saved))
+	for _, part := range []string{"tree", "store"} {
+		require.NoError(s.t, os.MkdirAll(filepath.Join(s.saved, part), 0o755))
+		copyTree(s.t, filepath.Join(s.base, part), filepath.Join(s.saved, part))
+	}
+}
+
+// copyTree copies what is in from into to: contents, modes and links.
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	list, err := os.ReadDir(from)
+	require.NoError(t, err)
+	for _, e := range list {
+		a, b := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
+		info, err := os.Lstat(a)
+		require.NoError(t, err)
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(a)
+			require.NoError(t, err)
+			require.NoError(t, os.Symlink(target, b))
+			continue
+		case info.IsDir():
+			require.NoError(t, os.Mkdir(b, 0o700))
+			copyTree(t, a, b)
+		default:
+			data, err := os.ReadFile(a)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(b, data, 0o600))
+		}
+		require.NoError(t, os.Chmod(b, info.Mode()))
+	}
+}
+
+// openOn opens a recorder on a disk that may fail.
+func (s *sweep) openOn(d disk.Disk) (*Recorder, error) {
+	return Open(context.Background(), Options{
+		Disk:   d,
+		Where:  project.Where{RootFlag: s.root, Cwd: s.root, Home: filepath.Join(s.base, "home"), StoreEnv: filepath.Join(s.base, "store")},
+		Create: true, Location: time.UTC, Actor: history.Actor{User: "u", Host: "h"},
+		Clock: func() time.Time { s.clk = s.clk.Add(time.Second); return s.clk },
+		Note:  func(n string) { s.said = append(s.said, n) },
+	})
+}
+
+// try does the operation on d.
+func (s *sweep) try(d disk.Disk, do func(r *Recorder) error) error {
+	r, err := s.openOn(d)
+	if err != nil {
+		return err
+	}
+	err = do(r)
+	return errors.Join(err, r.Close())
+}
+
+// runSeed is the command's change of the tree in all swept runs.
+const runSeed = 77
+
+// execute runs the command under the recorder. What a run says in its notes
+// counts as told.
+func (s *sweep) execute(r *Recorder, exit int, more func(*RunOptions)) error {
+	null, err := os.Open(os.DevNull)
+	require.NoError(s.t, err)
+	defer null.Close()
+	o := RunOptions{
+		Args: []string{os.Args[0]}, Dir: s.root, Stdin: null, Grace: time.Second,
+		Env: append(os.Environ(), fmt.Sprintf("%s=%d", mutateEnv, runSeed), fmt.Sprintf("DECREE_TEST_EXIT=%d", exit), markEnv+"="+s.mark()),
+	}
+	if more != nil {
+		more(&o)
+	}
+	res, err := r.Run(context.Background(), o)
+	if err != nil {
+		return err
+	}
+	s.said = append(s.said, res.Notes...)
+	if res.ExitCode == 125 {
+		return errors.New(strings.Join(res.Notes, "; "))
+	}
+	return nil
+}
+
+// edit changes the tree by hand.
+func (s *sweep) edit(seed int64) { mutate(s.root, rand.New(rand.NewSource(seed))) }
+
+func (s *sweep) tree() map[string]string { return snapshot(s.t, s.root) }
+
+// operations are the swept ones.
+func operations() []operation {
+	ctx := context.Background()
+	three := func(s *sweep) {
+		for i := range int64(3) {
+			s.ids = append(s.ids, s.run(500+i, 0, nil).Record.ID)
+		}
+	}
+	one := func(s *sweep) { s.ids = append(s.ids, s.run(500, 0, nil).Record.ID) }
+	move := func(f func(s *sweep, r *Recorder) (*MoveResult, error)) func(*sweep, *Recorder) error {
+		return func(s *sweep, r *Recorder) error {
+			res, err := f(s, r)
+			if err == nil && res.Outcome != nil {
+				s.said = append(s.said, res.Outcome.Notes...)
+			}
+			return err
+		}
+	}
+	dead := func(exit int, at string) func(*sweep) {
+		return func(s *sweep) {
+			one(s)
+			s.before = s.tree()
+			fired := false
+			_ = s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+				if !fired && strings.Contains(st.Op+" "+st.Path, at) {
+					fired = true
+					return disktest.Action{Die: true}
+				}
+				return disktest.Action{}
+			}), func(r *Recorder) error {
+				if exit > 0 {
+					return s.execute(r, exit, nil)
+				}
+				_, err := r.Revert(ctx, MoveOptions{Refs: []string{s.ids[0]}})
+				return err
+			})
+			require.True(s.t, fired)
+		}
+	}
+	recoverIt := func(s *sweep, r *Recorder) error { _, err := r.Recover(ctx, false); return err }
+	return []operation{
+		{"checkpoint", one, func(_ *sweep, r *Recorder) error {
+			_, err := r.Checkpoint(ctx, CheckpointOptions{Label: "here"})
+			return err
+		}, judgeCheckpoint},
+		{"first checkpoint", func(*sweep) {}, func(_ *sweep, r *Recorder) error {
+			_, err := r.Checkpoint(ctx, CheckpointOptions{})
+			return err
+		}, judgeCheckpoint},
+		{"run", one, func(s *sweep, r *Recorder) error { return s.execute(r, 0, func(o *RunOptions) { o.Label = "done" }) }, judgeRun},
+		{"run, kept", one, func(s *sweep, r *Recorder) error { return s.execute(r, 3, func(o *RunOptions) { o.Keep = true }) }, judgeRun},
+		{"run, put back", one, func(s *sweep, r *Recorder) error { return s.execute(r, 3, nil) }, judgePutBack},
+		{"run, three attempts", one, func(s *sweep, r *Recorder) error {
+			return s.execute(r, 3, func(o *RunOptions) { o.Attempts = 3 })
+		}, judgePutBack},
+		{"run deletes .decree", three, func(s *sweep, r *Recorder) error {
+			return s.execute(r, 0, func(o *RunOptions) { o.Env = append(o.Env, deleteEnv+"=.decree") })
+		}, judgeRun},
+		{"run deletes .decree, put back", three, func(s *sweep, r *Recorder) error {
+			return s.execute(r, 3, func(o *RunOptions) { o.Env = append(o.Env, deleteEnv+"=.decree") })
+		}, judgePutBack},
+		{"revert", one, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
+			return r.Revert(ctx, MoveOptions{Refs: s.ids})
+		}), judgeMove},
+		{"revert of three", three, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
+			return r.Revert(ctx, MoveOptions{Refs: []string{s.ids[0] + ".." + s.ids[2]}})
+		}), judgeMove},
+		{"revert with merge", prepareMerge, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
+			return r.Revert(ctx, MoveOptions{Refs: s.ids, Merge: true})
+		}), judgeMove},
+		{"apply", func(s *sweep) { one(s); s.revert(s.ids[0]) }, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
+			return r.Apply(ctx, MoveOptions{Refs: s.ids})
+		}), judgeMove},
+		{"apply of three", func(s *sweep) { three(s); s.revert(s.ids...) }, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
+			return r.Apply(ctx, MoveOptions{Refs: []string{s.ids[0], s.ids[1], s.ids[2]}})
+		}), judgeMove},
+		{"restore", func(s *sweep) { three(s); s.edit(9) }, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
+			return r.Restore(ctx, RestoreOptions{Ref: s.ids[1], Yes: true})
+		}), judgeMove},
+		{"recover a revert", dead(0, "Exchange"), recoverIt, judgeRecovery},
+		{"recover a revert before its record", dead(0, "WriteAt RECORDS"), recoverIt, judgeRecovery},
+		{"recover a put-back", dead(3, "Exchange"), recoverIt, judgeRecovery},
+		{"recover a run", dead(3, "txn-"), recoverIt, judgeRecovery},
+	}
+}
+
+func prepareMerge(s *sweep) {
+	text := func(first, last string) []byte {
+		lines := []string{first}
+		for i := range 30 {
+			lines = append(lines, fmt.Sprintf("line %d", i))
+		}
+		return []byte(strings.Join(append(lines, last, ""), "\n"))
+	}
+	path := filepath.Join(s.root, "merged.txt")
+	require.NoError(s.t, os.WriteFile(path, text("first", "last"), 0o644))
+	res := s.run(0, 0, func(o *RunOptions) {
+		o.Args = []string{"/bin/sh", "-c", "sed 's/^first$/FIRST/' merged.txt >x && mv x merged.txt && echo new >made"}
+	})
+	s.ids = append(s.ids, res.Record.ID)
+	require.NoError(s.t, os.WriteFile(path, text("FIRST", "LAST"), 0o644))
+}
+
+// judgeCheckpoint: the tree is untouched, what was acknowledged is there.
+func judgeCheckpoint(s *sweep, v verdict) {
+	require.Equal(s.t, s.before, v.state)
+	if v.err == nil {
+		require.Len(s.t, v.newest, 1, "acknowledged and lost")
+	}
+}
+
+// judgeRun: what the command did stays, and its record takes it back.
+func judgeRun(s *sweep, v verdict) {
+	if v.ran == 0 {
+		require.Equal(s.t, s.before, v.state)
+		require.Error(s.t, v.err)
+		return
+	}
+	require.Equal(s.t, s.after, v.state)
+	require.Len(s.t, v.newest, 1, "the command ran and there is no record of it")
+	if v.err == nil {
+		require.Contains(s.t, []history.Status{history.StatusSucceeded, history.StatusFailed}, v.newest[0].Status)
+	}
+	s.revert(v.newest[0].ID)
+	require.Equal(s.t, s.before, s.tree(), "its revert")
+	s.apply(v.newest[0].ID)
+	require.Equal(s.t, s.after, s.tree(), "its apply")
+}
+
+// judgePutBack: the tree is the first one, or as an attempt left it; in both
+// cases the record has the work.
+func judgePutBack(s *sweep, v verdict) {
+	if v.ran == 0 {
+		require.Equal(s.t, s.before, v.state)
+		require.Error(s.t, v.err)
+		return
+	}
+	require.Len(s.t, v.newest, 1, "the command ran and there is no record of it")
+	rec := v.newest[0]
+	if v.err == nil {
+		require.Equal(s.t, s.before, v.state)
+		require.Equal(s.t, history.StatusReverted, rec.Status)
+	}
+	if !maps.Equal(s.before, v.state) {
+		require.Contains(s.t, s.work, v.state)
+		s.revert(rec.ID)
+		require.Equal(s.t, s.before, s.tree(), "its revert")
+		s.apply(rec.ID)
+		require.Equal(s.t, v.state, s.tree(), "its apply")
+		return
+	}
+	if rec.DiffSHA256.IsZero() || rec.Changes == (history.Changes{}) {
+		// Between the clean slate and the last attempt: the work is in attempts/.
+		name := fmt.Sprintf("attempts/%d/changes.diff", v.ran)
+		rc, err := with(s.bench, func(r *Recorder) (*history.History, error) { return r.History(), nil }).OpenStored(rec.ID, name)
+		require.NoError(s.t, err, "the work of attempt %d is lost", v.ran)
+		rc.Close()
+		return
+	}
+	s.apply(rec.ID)
+	require.Contains(s.t, s.work, s.tree(), "its apply")
+	s.revert("last")
+	require.Equal(s.t, s.before, s.tree())
+}
+
+// judgeMove: all old without a record, or all new with one that takes it back.
+func judgeMove(s *sweep, v verdict) {
+	if v.err == nil {
+		require.Equal(s.t, s.after, v.state)
+	}
+	if maps.Equal(s.before, v.state) {
+		require.Empty(s.t, v.newest, "a record of what was not done")
+		return
+	}
+	require.Equal(s.t, s.after, v.state, "neither old nor new")
+	require.Len(s.t, v.newest, 1, "moved and not recorded")
+	s.revert(v.newest[0].ID)
+	require.Equal(s.t, s.before, s.tree(), "its revert")
+	s.apply("last~1")
+	require.Equal(s.t, s.after, s.tree())
+}
+
+// judgeRecovery: whatever stopped the recovery, the end is that of one that was
+// not stopped.
+func judgeRecovery(s *sweep, v verdict) {
+	require.Equal(s.t, s.after, v.state)
+	require.LessOrEqual(s.t, len(v.newest), 1)
+}
+
+// sound looks at everything that must hold whatever happened.
+func (s *sweep) sound() {
+	s.t.Helper()
+	r := s.open()
+	defer func() { require.NoError(s.t, r.Close()) }()
+	ctx := context.Background()
+	waiting, err := r.Waiting()
+	require.NoError(s.t, err)
+	require.Empty(s.t, waiting)
+	checks, err := r.Doctor(ctx, false)
+	require.NoError(s.t, err)
+	for _, c := range checks {
+		require.NotContains(s.t, []Level{Warning, Error}, c.Level, "doctor: %v", c)
+	}
+	problems, err := r.Verify(ctx, VerifyOptions{All: true})
+	require.NoError(s.t, err)
+	require.Empty(s.t, problems)
+	for _, d := range []string{filepath.Join(s.root, ".decree", "tmp"), filepath.Join(r.project.StorePath, "txn"), filepath.Join(r.project.StorePath, "open")} {
+		list, err := os.ReadDir(d)
+		if !errors.Is(err, fs.ErrNotExist) {
+			require.NoError(s.t, err)
+		}
+		require.Empty(s.t, list, d)
+	}
+}
+
+// fresh are the records that are new since prepare, newest first.
+func (s *sweep) fresh() []*history.Record {
+	all := with(s.bench, func(r *Recorder) (*history.Listing, error) { return r.History().List(history.ListOptions{}) })
+	return slices.DeleteFunc(all.Records, func(rec *history.Record) bool { return s.known[rec.ID] })
+}
+
+// settle recovers on a disk that works, before that perhaps on some that die.
+func (s *sweep) settle(deaths int) {
+	s.t.Helper()
+	for range deaths {
+		at, i := s.rng.Intn(150), 0
+		_ = s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			if !st.Write {
+				return disktest.Action{}
+			}
+			i++
+			return disktest.Action{Die: i > at, Torn: s.rng.Intn(200)}
+		}), func(r *Recorder) error { _, err := r.Recover(context.Background(), false); return err })
+	}
+	with(s.bench, func(r *Recorder) ([]Recovered, error) { return r.Recover(context.Background(), false) })
+}
+
+// once does the operation with one fault and judges; fired says whether the
+// operation came to that step.
+func (s *sweep) once(n int, cause error) (fired bool) {
+	s.t.Helper()
+	s.reset()
+	i := 0
+	var hit disktest.Step
+	err := s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if cause == nil && !st.Write {
+			return disktest.Action{}
+		}
+		i++
+		if i-1 != n {
+			return disktest.Action{}
+		}
+		fired, hit = true, st
+		if cause == nil {
+			return disktest.Action{Die: true, Torn: s.rng.Intn(st.Size + 1)}
+		}
+		return disktest.Action{Err: &fs.PathError{Op: st.Op, Path: st.Path, Err: cause}}
+	}), func(r *Recorder) error { return s.op.do(s, r) })
+	if !fired {
+		require.NoError(s.t, err)
+		require.Equal(s.t, s.after, s.tree())
+		return false
+	}
+	told := err != nil || len(s.said) > 0
+	name := strings.ReplaceAll(strings.ReplaceAll(hit.Path, s.base, ""), "/store/"+s.storeID(), "STORE")
+	what := fmt.Sprintf("%s, step %d: %s %s: %v: err %v", s.op.name, n, hit.Op, name, cause, err)
+	if os.Getenv("SWEEP_VERBOSE") != "" {
+		s.t.Log(what, s.said)
+	}
+	defer func() {
+		if s.t.Failed() {
+			s.t.Log(what, s.said)
+		}
+	}()
+	if !told {
+		s.silent[hit.Op+" "+name]++
+	}
+	deaths := 0
+	if cause == nil {
+		deaths = s.rng.Intn(3)
+	}
+	s.settle(deaths)
+	v := verdict{err: err, said: told, state: s.tree(), newest: s.fresh()}
+	if data, err := os.ReadFile(s.mark()); err == nil {
+		v.ran = strings.Count(string(data), "\n")
+	}
+	s.sound()
+	s.op.judge(s, v)
+	s.goOn()
+	return true
+}
+
+func (s *sweep) storeID() string {
+	list, err := os.ReadDir(filepath.Join(s.base, "store"))
+	if err != nil || len(list) == 0 {
+		return "?"
+	}
+	return list[0].Name()
+}
+
+// goOn does what a user does next.
+func (s *sweep) goOn() {
+	s.t.Helper()
+	state := s.tree()
+	res := s.run(4711, 0, nil)
+	s.revert(res.Record.ID)
+	require.Equal(s.t, state, s.tree(), "the next run's revert")
+	s.sound()
+}
+
+// begin prepares the operation and does it once without a fault.
+func begin(t *testing.T, op operation, seed int64) *sweep {
+	s := &sweep{bench: newBench(t), t: t, op: op, rng: rand.New(rand.NewSource(seed)), known: map[string]bool{}, silent: map[string]int{}}
+	s.saved = filepath.Join(s.base, "saved")
+	rnd := rand.New(rand.NewSource(seed))
+	for range 12 {
+		place(s.root, rnd)
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(s.base, "store"), 0o700))
+	op.prepare(s)
+	if s.before == nil {
+		s.before = s.tree()
+	}
+	s.save()
+	for i, exit := range []int{3, 3} { // the attempts' work, by hand
+		if i == 0 {
+			s.reset()
+		}
+		_ = exit
+		s.edit(runSeed)
+		s.work = append(s.work, s.tree())
+	}
+	s.reset()
+	if r, err := Open(context.Background(), Options{Disk: disk.OS, Clock: time.Now, Where: project.Where{RootFlag: s.root, Cwd: s.root, StoreEnv: filepath.Join(s.base, "store")}}); err == nil {
+		list, err := r.History().List(history.ListOptions{})
+		require.NoError(t, err)
+		for _, rec := range list.Records {
+			s.known[rec.ID] = rec.Status != history.StatusOpen
+		}
+		require.NoError(t, r.Close())
+	}
+	require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return op.do(s, r) }))
+	s.after = s.tree()
+	return s
+}
+
+// stride is how many steps lie between two that are tried.
+func stride() int {
+	if os.Getenv("DECREE_LONG") != "" {
+		return 1
+	}
+	return 31
+}
+
+func TestSweep(t *testing.T) {
+	causes := map[string][]error{
+		"error": {syscall.EIO, syscall.ENOSPC, syscall.EACCES},
+		"death": {nil},
+	}
+	silent := map[string]int{}
+	for _, op := range operations() {
+		for _, kind := range []string{"error", "death"} {
+			t.Run(op.name+"/"+kind, func(t *testing.T) {
+				s := begin(t, op, 1)
+				step := stride()
+				n, tried := s.rng.Intn(step), 0
+				for ; ; n += step {
+					if !s.once(n, causes[kind][tried%len(causes[kind])]) {
+						break
+					}
+					tried++
+				}
+				t.Logf("%d of about %d steps", tried, n)
+				for k, v := range s.silent {
+					silent[k] += v
+				}
+			})
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(silent)) {
+		t.Log("silent:", k, silent[k])
+	}
+}
