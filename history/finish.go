@@ -151,6 +151,9 @@ func (h *History) Complete(o *Opened, audit Operation) error {
 	if err := t.effects(o.Effects); err != nil {
 		return err
 	}
+	if err := t.effectsAgain(o.Effects); err != nil {
+		return err
+	}
 	if err := t.write(); err != nil {
 		return err
 	}
@@ -213,6 +216,24 @@ func (t *turn) effects(e Effects) error {
 		}
 		l.record.Status, l.record.UndoneBy = s.Status, s.UndoneBy
 		if err := t.stage(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// effectsAgain stages the run.json of those records whose line has the status
+// already and whose run.json may not.
+func (t *turn) effectsAgain(e Effects) error {
+	for _, s := range e.Status {
+		l, err := t.h.line(s.ID)
+		if err != nil {
+			return err
+		}
+		if l == nil || l.record.Status != s.Status || l.record.UndoneBy != s.UndoneBy {
+			continue // gone, or staged by effects
+		}
+		if err := t.again(l); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,9 @@ func TestLifeOfARun(t *testing.T) {
 	assert.Empty(t, bad)
 	assert.Equal(t, []*Opened{o}, open)
 	var leader map[string]int
-	assert.True(t, w.Leader(id, &leader))
+	ok, err := w.Leader(id, &leader)
+	require.NoError(t, err)
+	assert.True(t, ok)
 	assert.Equal(t, 42, leader["pgid"])
 	assert.Equal(t, []string{id, old.ID}, ids(w.list().Records), "an open record is listed")
 	assert.Empty(t, w.list().Warnings())

@@ -115,11 +115,16 @@ func (h *History) write(lines ...*line) error {
 }
 
 // runs opens .decree/runs; fs.ErrNotExist when there is none.
-func (h *History) runs() (disk.Dir, error) {
+func (h *History) runs() (disk.Dir, error) { return h.below("runs") }
+
+// tmp opens .decree/tmp; fs.ErrNotExist when there is none.
+func (h *History) tmp() (disk.Dir, error) { return h.below("tmp") }
+
+func (h *History) below(name string) (disk.Dir, error) {
 	if h.p.Decree == nil {
 		return nil, &fs.PathError{Op: "open", Path: h.p.Root + "/.decree", Err: fs.ErrNotExist}
 	}
-	return h.p.Decree.OpenDir("runs")
+	return h.p.Decree.OpenDir(name)
 }
 
 // runNames is what .decree/runs holds beside the log: what stands under the

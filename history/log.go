@@ -282,16 +282,19 @@ func (l *log) appendLines(store disk.Dir, lines []*line) error {
 			return err
 		}
 	}
-	if _, err := f.WriteAt(buf, l.size); err != nil {
-		return err
+	_, err = f.WriteAt(buf, l.size)
+	if err == nil {
+		err = f.Sync()
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	if err == nil && l.size == 0 {
+		err = store.Sync()
 	}
-	if l.size == 0 {
-		return store.Sync()
+	if err != nil {
+		// What is not known to be durable must not count for the next process. Where
+		// even this fails, a line that stands is a whole one, and recovery goes by it.
+		_ = f.Truncate(l.size)
 	}
-	return nil
+	return err
 }
 
 // mostlyDead says whether folding would free more than half of the file.

@@ -245,15 +245,80 @@ func (h *History) SetLeader(id string, v any) error {
 	return project.ReplaceFile(dir, id+leaderMark, append(data, '\n'), project.PrivateFile, false)
 }
 
-// Leader reads what SetLeader wrote into v; false when there is nothing readable.
-func (h *History) Leader(id string, v any) bool {
+// Leader reads what SetLeader wrote into v; false when there is nothing, or
+// what a power loss made of it. An error leaves open whether there is.
+func (h *History) Leader(id string, v any) (bool, error) {
 	dir, err := h.p.Store.OpenDir(openDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer dir.Close()
 	data, err := project.ReadFile(dir, id+leaderMark, maxRunJSON)
-	return err == nil && json.Unmarshal(data, v) == nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && json.Unmarshal(data, v) == nil, err
+}
+
+// Tidy removes what a death has left in the store and in .decree: drafts of
+// files that are replaced, probes of the clock, and leaders whose record is
+// closed. Every writer of these holds the project's lock, as the caller must.
+func (h *History) Tidy() error {
+	draft := func(names ...string) func(string) bool {
+		return func(name string) bool { return slices.Contains(names, name) }
+	}
+	if err := tidy(h.p.Store, func(name string) bool {
+		return strings.HasSuffix(name, draftSuffix) || strings.HasPrefix(name, "clock-")
+	}); err != nil {
+		return err
+	}
+	if h.p.Decree != nil { // where a person's own files lie too
+		if err := tidy(h.p.Decree, draft("project.json"+draftSuffix, ".gitignore"+draftSuffix)); err != nil {
+			return err
+		}
+	}
+	dir, err := h.p.Store.OpenDir(openDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	open, err := h.openNames()
+	if err != nil {
+		return err
+	}
+	return tidy(dir, func(name string) bool {
+		id, leader := strings.CutSuffix(name, leaderMark)
+		return leader && !slices.Contains(open, id) || strings.HasSuffix(name, draftSuffix)
+	})
+}
+
+// draftSuffix is what ReplaceFile's temporary files end with.
+const draftSuffix = ".new"
+
+// tidy removes the files of d that pick names.
+func tidy(d disk.Dir, pick func(name string) bool) error {
+	list, err := d.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if !pick(e.Name) {
+			continue
+		}
+		if st, err := d.Stat(e.Name); err != nil || st.Kind != disk.Regular {
+			continue
+		}
+		if err := d.Remove(e.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Abandon removes an open record without a trace of it in the log, and its run

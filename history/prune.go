@@ -53,7 +53,7 @@ func (h *History) Remove(ids []string) error {
 // removeRun moves the directory away before it is emptied: half a run
 // directory would look like a damaged record.
 func (h *History) removeRun(runs disk.Dir, id string) error {
-	tmp, err := h.p.Decree.OpenDir("tmp")
+	tmp, err := h.tmp()
 	if err != nil {
 		return removeTree(runs, id)
 	}

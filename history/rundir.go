@@ -29,6 +29,9 @@ type RunFile struct {
 	// LinkFrom is the id of a record whose file of this name has the same
 	// content; where a hard link to it can be made, Write is not called.
 	LinkFrom string
+	// Tmp is the name of a file in .decree/tmp with that content; where it is
+	// there, it is flushed and moved in, and Write is not called.
+	Tmp string
 }
 
 // Bytes is a RunFile's Write for content that is at hand.
@@ -98,7 +101,7 @@ func (h *History) build(id string, files []RunFile) (*built, error) {
 	if err := h.p.EnsureDecree(); err != nil {
 		return nil, err
 	}
-	tmp, err := h.p.Decree.OpenDir("tmp")
+	tmp, err := h.tmp()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +119,7 @@ func (h *History) build(id string, files []RunFile) (*built, error) {
 }
 
 func (b *built) place(h *History) error {
-	tmp, err := h.p.Decree.OpenDir("tmp")
+	tmp, err := h.tmp()
 	if err != nil {
 		return err
 	}
@@ -134,7 +137,7 @@ func (b *built) place(h *History) error {
 
 // drop removes the directory if it was not placed.
 func (b *built) drop(h *History) {
-	if tmp, err := h.p.Decree.OpenDir("tmp"); err == nil {
+	if tmp, err := h.tmp(); err == nil {
 		_ = removeTree(tmp, b.name)
 		tmp.Close()
 	}
@@ -157,11 +160,14 @@ func (h *History) fill(tmp disk.Dir, name string, files []RunFile) (info disk.In
 		}
 		g.Go(func() error {
 			defer done()
-			if f.LinkFrom != "" && h.link(f, parent, base) {
-				return parent.Sync()
+			linked := f.LinkFrom != "" && h.link(f, parent, base) || f.Tmp != "" && moveFlushed(tmp, f.Tmp, parent, base)
+			if !linked {
+				if err := writeFlushed(parent, base, f.Write); err != nil {
+					return err
+				}
 			}
-			if err := writeFlushed(parent, base, f.Write); err != nil {
-				return err
+			if parent == dir {
+				return nil // flushed once, below
 			}
 			return parent.Sync()
 		})
@@ -173,6 +179,16 @@ func (h *History) fill(tmp disk.Dir, name string, files []RunFile) (info disk.In
 		return info, err
 	}
 	return info, dir.Sync()
+}
+
+// moveFlushed flushes a file of tmp and moves it to its place.
+func moveFlushed(tmp disk.Dir, name string, to disk.Dir, base string) bool {
+	f, err := tmp.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return f.Sync() == nil && tmp.Rename(name, to, base) == nil
 }
 
 // link makes a hard link to another record's file of the same name.
@@ -251,7 +267,7 @@ func (h *History) stage(id, name string, write func(io.Writer) error) (*staged, 
 	if err := h.p.EnsureDecree(); err != nil {
 		return nil, err
 	}
-	tmp, err := h.p.Decree.OpenDir("tmp")
+	tmp, err := h.tmp()
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +295,7 @@ func (s *staged) place(h *History) error {
 		return err
 	}
 	defer done()
-	tmp, err := h.p.Decree.OpenDir("tmp")
+	tmp, err := h.tmp()
 	if err != nil {
 		return err
 	}
@@ -292,7 +308,7 @@ func (s *staged) place(h *History) error {
 
 // drop removes a staged file that is not wanted any more.
 func (s *staged) drop(h *History) {
-	if tmp, err := h.p.Decree.OpenDir("tmp"); err == nil {
+	if tmp, err := h.tmp(); err == nil {
 		_ = tmp.Remove(s.tmp)
 		tmp.Close()
 	}
@@ -377,10 +393,7 @@ func (h *History) OpenStored(id, name string) (io.ReadCloser, error) {
 // CleanTmp removes what dead processes left in .decree/tmp but for the names
 // that keep takes (nil: none).
 func (h *History) CleanTmp(keep func(name string) bool) error {
-	if h.p.Decree == nil {
-		return nil
-	}
-	tmp, err := h.p.Decree.OpenDir("tmp")
+	tmp, err := h.tmp()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -69,6 +69,10 @@ func (p *Project) Lock(ctx context.Context, h Holder, wait time.Duration) (unloc
 			store := p.Store
 			return func() {
 				_ = store.Remove(lockFile)
+				for _, other := range p.also {
+					_ = other()
+				}
+				p.also = nil
 				_ = release()
 			}, nil
 		}

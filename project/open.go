@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"decree/disk"
@@ -28,7 +30,8 @@ type Project struct {
 	Config    Config
 	Notes     []string // what the user should be told: moved, copied, adopted, the store's odd place
 
-	base string // as project.json has it
+	base string         // as project.json has it
+	also []func() error // locks on directories that became the root while the lock was held
 }
 
 // Open finds the root and opens its project.
@@ -88,14 +91,12 @@ func (p *Project) Close() {
 	p.Store, p.Decree, p.Dir = nil, nil, nil
 }
 
-// openDecree opens .decree if it is there; a link in its or its runs' place is refused.
+// openDecree opens .decree if it is there; a link in its or its runs' place is
+// refused. After an error the handle is the one from before.
 func (p *Project) openDecree() error {
-	if p.Decree != nil {
-		p.Decree.Close()
-		p.Decree = nil
-	}
 	st, err := p.Dir.Stat(dirName)
 	if errors.Is(err, fs.ErrNotExist) {
+		p.setDecree(nil)
 		return nil
 	}
 	if err != nil {
@@ -104,17 +105,27 @@ func (p *Project) openDecree() error {
 	if err := plainDir(st, filepath.Join(p.Root, dirName)); err != nil {
 		return err
 	}
-	if p.Decree, err = p.Dir.OpenDir(dirName); err != nil {
-		return err
-	}
-	st, err = p.Decree.Stat("runs")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	decree, err := p.Dir.OpenDir(dirName)
 	if err != nil {
 		return err
 	}
-	return plainDir(st, filepath.Join(p.Root, dirName, "runs"))
+	st, err = decree.Stat("runs")
+	if err == nil {
+		err = plainDir(st, filepath.Join(p.Root, dirName, "runs"))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		decree.Close()
+		return err
+	}
+	p.setDecree(decree)
+	return nil
+}
+
+func (p *Project) setDecree(d disk.Dir) {
+	if p.Decree != nil {
+		p.Decree.Close()
+	}
+	p.Decree = d
 }
 
 func plainDir(st disk.Info, path string) error {
@@ -248,6 +259,7 @@ func (p *Project) searchBase(pl place, self disk.Info, none *finding) *finding {
 	if err != nil {
 		return nil
 	}
+	var begun *finding
 	for _, e := range list {
 		if !validID(e.Name) {
 			continue
@@ -257,17 +269,37 @@ func (p *Project) searchBase(pl place, self disk.Info, none *finding) *finding {
 			continue
 		}
 		m, err := readMemory(store)
-		if err == nil && m.ID == e.Name {
-			if m.remembers(p.Root, self) {
-				return &finding{bond: orphaned, base: pl.base, store: store, mem: m}
-			}
-			if m.Root == p.Root {
-				none.near, none.nearB = m, pl.base
-			}
+		if err != nil || m.ID != e.Name || m.Root != p.Root {
+			store.Close()
+			continue
 		}
-		store.Close()
+		f := &finding{bond: orphaned, base: pl.base, store: store, mem: m}
+		switch {
+		case m.remembers(p.Root, self):
+			if begun != nil {
+				begun.close()
+			}
+			return f
+		case begun == nil && unfinished(store):
+			begun = f
+		default:
+			none.near, none.nearB = m, pl.base
+			store.Close()
+		}
 	}
-	return nil
+	return begun
+}
+
+// unfinished says whether the store has an open record: its run's command may
+// have deleted the root and made another directory at its path.
+func unfinished(store disk.Dir) bool {
+	open, err := store.OpenDir("open")
+	if err != nil {
+		return false
+	}
+	defer open.Close()
+	list, err := open.List()
+	return err == nil && slices.ContainsFunc(list, func(e disk.Entry) bool { return strings.HasSuffix(e.Name, ".json") })
 }
 
 // take makes the finding the project's.

@@ -25,8 +25,6 @@ const (
 	failureFile = "failure-context.md"
 )
 
-type writerTo = io.Writer
-
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // openLog makes a new routine.log in the run directory and holds it open: a
@@ -216,8 +214,12 @@ func (u *run) cleanSlate(ctx context.Context, n int) error {
 	if err := u.putBack(ctx, "clean"); err != nil {
 		return u.unfinished("the tree could not be put back for the last attempt", err)
 	}
+	u.clean = true
 	text := failureContext(u.o.Args, u.o.Attempts, u.tried)
-	return u.r.history.ReplaceFile(u.rec.ID, failureFile, history.Bytes(text))
+	if err := u.r.history.ReplaceFile(u.rec.ID, failureFile, history.Bytes(text)); err != nil {
+		return u.unfinished(failureFile+" is not written", err)
+	}
+	return nil
 }
 
 // putBackMeta is in the journal of a put-back, for a recovery: after the last
@@ -243,12 +245,10 @@ func (u *run) putBack(ctx context.Context, which string) error {
 		return &ConflictError{Verb: "run", Subject: "the command left", Items: c}
 	}
 	// What the run's end needs to be recorded is in the log of open records
-	// before anything moves.
+	// before anything moves: the tree will not have the work any more.
 	u.opened.Record = u.rec
-	if which == "end" {
-		if err := u.saveEnd(); err != nil {
-			return err
-		}
+	if err := u.saveEnd(); err != nil {
+		return err
 	}
 	meta, err := encodeMeta(putBackMeta{u.rec.ID, which == "end"})
 	if err != nil {
@@ -278,7 +278,9 @@ func (u *run) saveEnd() error {
 	if err != nil {
 		return err
 	}
-	return u.r.saveEnding(u.opened, u.rec, files, u.after)
+	end, code := *u.rec, u.res.ExitCode
+	end.ExitCode = &code
+	return u.r.saveEnding(u.opened, &end, files, u.after)
 }
 
 // store puts the run directory's files into the store, durably, after writing

@@ -32,7 +32,7 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 	if err != nil {
 		return nil, err
 	}
-	res, err := r.observe(ctx, x, look{phase: "recording", full: o.Full, skipUnreadable: o.SkipUnreadable, unlimited: o.Yes})
+	res, err := r.observe(ctx, x, look{phase: "recording", manifest: true, full: o.Full, skipUnreadable: o.SkipUnreadable, unlimited: o.Yes})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 	if o.Label != "" {
 		c.Effects.Labels = map[string]string{o.Label: id}
 	}
-	err = r.history.Add(c, []history.RunFile{{Name: "manifest.json", Write: res.WriteManifest, LinkFrom: r.twin(res.Tree)}})
+	err = r.history.Add(c, []history.RunFile{r.manifestFile(res)})
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,6 @@ func (u *run) mendOthers() error {
 	if now.SameFile(u.runs) {
 		return nil
 	}
-	u.runs = now
 	n, err := u.r.bringBack()
 	if err != nil {
 		return err
@@ -59,15 +58,22 @@ func (u *run) mendOthers() error {
 	if n > 0 {
 		u.say("the command deleted .decree/runs; %d records were written again", n)
 	}
-	return u.r.bringOwn(u.own)
+	if err := u.r.bringOwn(u.own); err != nil {
+		return err
+	}
+	u.runs = now // not before: what failed is tried again
+	return nil
 }
 
 // ownFile is a file in .decree that a person wrote: the config, a routine, a message.
 type ownFile struct {
-	path string // below .decree
-	mode uint32
-	hash manifest.Hash
+	Path string        `json:"path"` // below .decree
+	Mode uint32        `json:"mode"`
+	Hash manifest.Hash `json:"sha256"`
 }
+
+// extraOwn is the place of the user's own files in an open record.
+const extraOwn = "own"
 
 // notOwn is what decree makes itself in .decree.
 var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true}
@@ -131,14 +137,14 @@ func eachFile(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path st
 func (r *Recorder) bringOwn(files []ownFile) error {
 	for _, f := range files {
 		if err := r.bringOne(f); err != nil {
-			return fmt.Errorf(".decree/%s: %w", f.path, err)
+			return fmt.Errorf(".decree/%s: %w", f.Path, err)
 		}
 	}
 	return nil
 }
 
 func (r *Recorder) bringOne(f ownFile) error {
-	parts := strings.Split(f.path, "/")
+	parts := strings.Split(f.Path, "/")
 	dir, err := r.project.Dir.OpenDir(".decree")
 	if err != nil {
 		return err
@@ -159,11 +165,11 @@ func (r *Recorder) bringOne(f ownFile) error {
 	if _, err := dir.Stat(name); !isMissing(err) {
 		return err
 	}
-	data, err := r.object(f.hash)
+	data, err := r.object(f.Hash)
 	if err != nil {
 		return err
 	}
-	return project.ReplaceFile(dir, name, data, f.mode&0o777, true)
+	return project.ReplaceFile(dir, name, data, f.Mode&0o777, true)
 }
 
 // bringBack writes again the run directories that are gone, and returns how

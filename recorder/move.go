@@ -146,6 +146,7 @@ type fullTree struct {
 	files      int
 	bytes      int64
 	unrecorded []string
+	manifest   history.RunFile
 	after      manifest.Hash // the stored tree that the move leads to; zero: to be computed
 }
 
@@ -163,6 +164,8 @@ type ending struct {
 	Files     map[string]manifest.Hash `json:"files"`
 	Tree      *history.TreeSpec        `json:"tree"`
 	AfterTree *history.TreeSpec        `json:"after_tree"`
+
+	manifest history.RunFile // where it is at hand; a recovery writes it from the store
 }
 
 // extraEnding is the ending's place in an open record.
@@ -319,7 +322,7 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, held
 	}
 	if a.full != nil {
 		rec.Before, rec.Files, rec.Bytes, rec.Unrecorded = a.full.id, a.full.files, a.full.bytes, a.full.unrecorded
-		end.Tree = a.full.spec
+		end.Tree, end.manifest = a.full.spec, a.full.manifest
 		end.AfterTree, rec.After, err = r.saveChanged(x, a.full, changes)
 		return end, err
 	}
@@ -431,11 +434,15 @@ func (r *Recorder) closeAction(opened *history.Opened, end *ending) error {
 	rec.Ended = r.now(rec.Started)
 	rec.Duration = rec.Ended.Sub(rec.Started)
 	tree := end.Tree.ID
+	plain := end.manifest
+	if plain.Name == "" {
+		plain = history.RunFile{Name: "manifest.json", Write: func(w io.Writer) error { return r.history.WriteManifest(tree, w) }, LinkFrom: r.twin(tree)}
+	}
 	return r.history.Add(history.Closing{
 		Record: rec, Tree: end.Tree, AfterTree: end.AfterTree, Files: end.Files, Effects: opened.Effects,
 		Audit: r.audit(string(rec.Reason), "done"),
 	}, []history.RunFile{
-		{Name: "manifest.json", Write: func(w io.Writer) error { return r.history.WriteManifest(tree, w) }, LinkFrom: r.twin(tree)},
+		plain,
 		{Name: diffFile, Write: func(w io.Writer) error { return r.copyObject(w, rec.DiffSHA256) }},
 	})
 }

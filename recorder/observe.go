@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type look struct {
 	full           bool
 	skipUnreadable bool
 	unlimited      bool // the user said yes to a tree of any size
+	manifest       bool // write manifest.json into .decree/tmp in the same pass
 }
 
 // observe captures the tree into the store. The caller closes the result.
@@ -34,8 +36,56 @@ func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Re
 	// The cache is believed only about contents that the store still has: a pack
 	// may have been lost since.
 	req.Writer, req.CacheDir, req.CheckStore = x.w, r.project.Store, true
+	if l.manifest {
+		done := r.stageManifest(&req)
+		defer done()
+	}
 	res, err := capture.Capture(ctx, req)
 	return res, r.captureError(err)
+}
+
+// stagedManifest is the name in .decree/tmp under which a capture writes
+// manifest.json while it computes the tree's id.
+const stagedManifest = "manifest.json"
+
+// stageManifest lets a capture write the manifest as it goes. Where the file
+// cannot be made the manifest is written later, and says why not.
+func (r *Recorder) stageManifest(req *capture.Request) (done func()) {
+	var f disk.File
+	var b *bufio.Writer
+	req.Manifest = func() (io.Writer, error) {
+		tmp, err := r.project.Decree.OpenDir("tmp")
+		if err != nil {
+			return nil, err
+		}
+		defer tmp.Close()
+		if err := tmp.Remove(stagedManifest); err != nil && !isMissing(err) {
+			return nil, err
+		}
+		if f, err = project.CreateFile(tmp, stagedManifest, project.PrivateFile); err != nil {
+			return nil, err
+		}
+		b = bufio.NewWriterSize(f, 256<<10)
+		return b, nil
+	}
+	r.staged = false
+	return func() {
+		if f != nil {
+			r.staged = b.Flush() == nil
+			f.Close()
+		}
+	}
+}
+
+// manifestFile is a captured tree's manifest.json for its run directory.
+func (r *Recorder) manifestFile(res *capture.Result) history.RunFile {
+	f := history.RunFile{Name: "manifest.json", Write: res.WriteManifest}
+	if res.Written && r.staged {
+		f.Tmp = stagedManifest
+	} else {
+		f.LinkFrom = r.twin(res.Tree)
+	}
+	return f
 }
 
 // glance captures the tree for reading only: nothing is written anywhere.

@@ -65,6 +65,7 @@ type Recorder struct {
 	history *history.History
 	store   *store.Store
 	tree    *worktree.Tree
+	staged  bool // .decree/tmp has the manifest.json of the last capture
 }
 
 // Open opens the project that the options name. It takes no lock; without

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,7 +92,10 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 		}
 		r.auditRecovery(o.Record.ID)
 	}
-	return c.done, c.damagedRuns()
+	if err := r.history.Tidy(); err != nil {
+		return c.done, err
+	}
+	return c.done, c.runs()
 }
 
 func (r *Recorder) auditRecovery(id string) {
@@ -107,8 +111,8 @@ func (c *recovery) add(rec *history.Record, format string, args ...any) {
 // ensureDead refuses to touch a run whose command still lives.
 func (r *Recorder) ensureDead(o *history.Opened, kill bool) error {
 	var leader runner.Leader
-	if !r.history.Leader(o.Record.ID, &leader) {
-		return nil
+	if ok, err := r.history.Leader(o.Record.ID, &leader); err != nil || !ok {
+		return err
 	}
 	live, err := runner.Alive(leader)
 	if err != nil || len(live) == 0 {
@@ -197,8 +201,16 @@ func (c *recovery) settlePutBack(_ context.Context, meta putBackMeta, res worktr
 	if recorded, err := c.r.history.Recorded(meta.Run); err != nil || recorded {
 		return err // what is missing of it is written when the open records are closed
 	}
+	return c.putBack(o, end)
+}
+
+// putBack ends a failed run whose tree is back and whose work is in its ending.
+func (c *recovery) putBack(o *history.Opened, end *ending) error {
 	now := c.r.opt.Clock().UTC()
 	rec := end.Record
+	if err := c.bringEnding(end); err != nil {
+		return err
+	}
 	rec.Status, rec.Recovered, rec.Ended = history.StatusReverted, &now, c.r.now(rec.Started)
 	rec.Duration = rec.Ended.Sub(rec.Started)
 	if err := c.close(o, end); err != nil {
@@ -227,15 +239,75 @@ func (r *Recorder) saveEnding(o *history.Opened, rec *history.Record, files map[
 		return err
 	}
 	draft := *rec
-	draft.Status = history.StatusOpen
+	draft.Status, draft.ExitCode = history.StatusOpen, nil
 	saved := *o
 	saved.Record = &draft
-	saved.Extra = map[string]json.RawMessage{extraEnding: raw}
+	saved.Extra = map[string]json.RawMessage{extraEnding: raw, extraOwn: o.Extra[extraOwn]}
 	return r.history.Begin(&saved)
+}
+
+// bringEnding makes the run directory hold what the ending has stored of it,
+// whatever was deleted or begun anew since, and the ending what else lies there.
+func (c *recovery) bringEnding(end *ending) error {
+	h, id := c.r.history, end.Record.ID
+	files, err := h.StoreFiles(c.x.w, id)
+	if err != nil {
+		return err
+	}
+	if files == nil {
+		files = map[string]manifest.Hash{}
+	}
+	for name, sum := range end.Files {
+		if has, ok := files[name]; ok && (name != diffFile || has == sum) {
+			continue
+		}
+		if err := h.RewriteFile(id, history.RecordFile{Name: name, SHA256: sum}); err != nil {
+			return err
+		}
+		files[name] = sum
+	}
+	end.Files = files
+	if err := c.bringManifest(end.Record); err != nil {
+		return err
+	}
+	return c.x.w.Flush()
+}
+
+// bringManifest writes a run's manifest.json again where it is missing.
+func (c *recovery) bringManifest(rec *history.Record) error {
+	h := c.r.history
+	dir, err := h.EnsureRun(rec.ID)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if _, err := dir.Stat("manifest.json"); !isMissing(err) {
+		return err
+	}
+	return h.ReplaceFile(rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(rec.Before, w) })
+}
+
+// bringDeleted writes again what a run's command has deleted of .decree.
+func (c *recovery) bringDeleted(o *history.Opened) error {
+	n, err := c.r.bringBack()
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		c.add(nil, "%d records were missing from .decree/runs and were written again", n)
+	}
+	var own []ownFile
+	if raw, ok := o.Extra[extraOwn]; ok && json.Unmarshal(raw, &own) != nil {
+		return nil // nobody can tell what they were
+	}
+	return c.r.bringOwn(own)
 }
 
 // close ends a run's record.
 func (c *recovery) close(o *history.Opened, end *ending) error {
+	if err := c.bringDeleted(o); err != nil {
+		return err
+	}
 	return c.r.history.Finish(history.Closing{
 		Record: end.Record, Tree: end.Tree, AfterTree: end.AfterTree, Files: end.Files, Effects: o.Effects,
 		Audit: c.r.audit("record", string(end.Record.Status)),
@@ -311,6 +383,11 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err != nil {
 		return err
 	}
+	if end, ok := endingOf(o); ok && len(changes) == 0 && len(res.Unrecorded) == 0 {
+		// It was put back for its last attempt, which has not changed anything.
+		return errors.Join(res.Commit(), c.putBack(o, end))
+	}
+	rec.Unrecorded = unreadable(rec.Unrecorded, res.Unrecorded)
 	later := r.changedAfter(rec.ID, changes)
 	after, err := r.saveAfter(c.x, res, rec.Before, changes)
 	if err != nil {
@@ -348,11 +425,21 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 		return err
 	}
 	what := fmt.Sprintf("run %s was interrupted; its changes stay, 'decree revert %s' takes them back", rec.ID, rec.ID)
+	if len(res.Unrecorded) > 0 {
+		what += "; not readable, and not recorded: " + some(res.Unrecorded)
+	}
 	if len(later) > 0 {
 		what += "; changed after its last output, perhaps by hand: " + some(later)
 	}
 	c.done = append(c.done, Recovered{Record: &rec, What: what, Later: later})
 	return nil
+}
+
+// unreadable joins the paths that could not be read before a run and after it.
+func unreadable(before, after []string) []string {
+	all := slices.Concat(before, after)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, changes []manifest.Change) error {
@@ -367,15 +454,7 @@ func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, ch
 	if err != nil {
 		return err
 	}
-	dir, err := c.r.history.EnsureRun(rec.ID)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if _, err := dir.Stat("manifest.json"); isMissing(err) {
-		return c.r.history.ReplaceFile(rec.ID, "manifest.json", func(w io.Writer) error { return c.r.history.WriteManifest(rec.Before, w) })
-	}
-	return nil
+	return c.bringManifest(rec)
 }
 
 // changedAfter are the changed files with a later mtime than the run's log.
@@ -415,18 +494,30 @@ func statPath(root disk.Dir, path string) (disk.Info, error) {
 	return statPath(sub, rest)
 }
 
-// damagedRuns writes damaged run.json files again from the store's copies.
-func (c *recovery) damagedRuns() error {
-	list, err := c.r.history.List(history.ListOptions{Limit: 1})
+// runs writes damaged run.json files again from the store's copies, and the
+// newest record's run directory, which a death between its line in the log and
+// its rename leaves out. Others that are missing a person has deleted.
+func (c *recovery) runs() error {
+	h := c.r.history
+	list, err := h.List(history.ListOptions{Limit: 1, Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
 	if err != nil {
 		return err
 	}
+	for _, rec := range list.Records {
+		if !slices.Contains(list.Missing, rec.ID) {
+			continue
+		}
+		if _, err := h.RestoreRun(rec.ID, true); err != nil {
+			return err
+		}
+		c.add(nil, "record %s was missing from .decree/runs and was written again", rec.ID)
+	}
 	for _, d := range list.Damaged {
-		known, err := c.r.history.Recorded(d.ID)
+		known, err := h.Recorded(d.ID)
 		if err != nil || !known {
 			continue
 		}
-		if err := c.r.history.RewriteRun(d.ID); err != nil {
+		if err := h.RewriteRun(d.ID); err != nil {
 			return err
 		}
 		c.add(nil, "the damaged run.json of %s was written again from the store", d.ID)

@@ -121,7 +121,7 @@ func (r *Recorder) present(ctx context.Context, x *writing) (*capture.Result, *f
 		res, err := r.glance(ctx, "comparing")
 		return res, nil, err
 	}
-	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true})
+	res, err := r.observe(ctx, x, look{phase: "recording", manifest: true, unlimited: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,7 +130,7 @@ func (r *Recorder) present(ctx context.Context, x *writing) (*capture.Result, *f
 		res.Close()
 		return nil, nil, err
 	}
-	return res, &fullTree{spec: spec, id: res.Tree, files: res.Files, bytes: res.Bytes, unrecorded: res.Unrecorded}, nil
+	return res, &fullTree{spec: spec, id: res.Tree, files: res.Files, bytes: res.Bytes, unrecorded: res.Unrecorded, manifest: r.manifestFile(res)}, nil
 }
 
 // toTarget is the difference from the target (old) to the present (new), and

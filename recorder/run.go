@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"decree/patch"
 	"decree/project"
 	"decree/runner"
+	"decree/worktree"
 )
 
 // RunOptions are a run's. Args, Dir and the streams are needed.
@@ -75,6 +77,7 @@ type run struct {
 	after *history.TreeSpec
 
 	log     disk.File
+	clean   bool // the tree was put back for the last attempt, which has not begun
 	tried   []tried
 	changes []manifest.Change // of the last attempt, against before
 	lost    []string          // paths that could not be read after it, but were before
@@ -119,6 +122,11 @@ func (u *run) unfinished(what string, err error) error {
 			Msg:    what + "; the command has failed and its changes are put back",
 			Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", u.rec.ID)}
 	}
+	if u.clean {
+		return &project.Error{Kind: project.KindOf(err), Err: err,
+			Msg:    what + "; the tree is back at its state before the first attempt, and the last one was not made",
+			Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", u.rec.ID)}
+	}
 	return &project.Error{Kind: project.KindOf(err), Err: err,
 		Msg:    fmt.Sprintf("%s; the command has run and its changes are in the tree as it left them", what),
 		Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s, and 'decree revert %s' takes it back", u.rec.ID, u.rec.ID)}
@@ -139,13 +147,16 @@ func (u *run) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	res, err := r.observe(ctx, u.x, look{phase: "recording", full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes})
+	res, err := r.observe(ctx, u.x, look{phase: "recording", manifest: true, full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes})
 	if err != nil {
 		return err
 	}
 	defer res.Close()
 	r.tell(res)
-	spec, err := r.keep(u.x, res)
+	if u.own, err = r.ownFiles(u.x); err != nil {
+		return err
+	}
+	spec, err := r.keep(u.x, res) // with the flush for both
 	if err != nil {
 		return err
 	}
@@ -161,7 +172,11 @@ func (u *run) begin(ctx context.Context) (err error) {
 		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, Actor: r.opt.Actor, Attempts: 1,
 	}
 	u.special = res.Special
-	u.opened = &history.Opened{Record: u.rec, Tree: spec, Rules: rules(res)}
+	own, err := json.Marshal(u.own)
+	if err != nil {
+		return err
+	}
+	u.opened = &history.Opened{Record: u.rec, Tree: spec, Rules: rules(res), Extra: map[string]json.RawMessage{extraOwn: own}}
 	if u.o.Label != "" {
 		if err := history.CheckLabel(u.o.Label); err != nil {
 			return err
@@ -171,7 +186,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 	if err := r.history.Begin(u.opened); err != nil {
 		return err
 	}
-	if err := u.openRun(res.WriteManifest); err != nil {
+	if err := u.openRun(r.manifestFile(res)); err != nil {
 		return errors.Join(err, r.history.Abandon(id))
 	}
 	if ctx.Err() != nil {
@@ -218,23 +233,17 @@ func (e *Interrupted) ExitCode() int {
 }
 
 // openRun makes the run directory and remembers what a command may delete.
-func (u *run) openRun(manifest func(w writerTo) error) error {
+func (u *run) openRun(manifest history.RunFile) error {
 	h := u.r.history
 	err := h.BuildRun(u.rec.ID, []history.RunFile{
-		{Name: "manifest.json", Write: manifest, LinkFrom: u.r.twin(u.before)},
+		manifest,
 		{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))},
 	})
 	if err != nil {
 		return err
 	}
-	if u.runs, err = u.r.project.Decree.Stat("runs"); err != nil {
-		return err
-	}
-	u.own, err = u.r.ownFiles(u.x)
-	if err != nil {
-		return err
-	}
-	return u.x.w.Flush()
+	u.runs, err = u.r.project.Decree.Stat("runs")
+	return err
 }
 
 // attempts executes the command until it succeeds or the attempts are used up.
@@ -291,6 +300,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
 		Log: u.log, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
 		Started: func(l runner.Leader) {
+			u.clean = false
 			if err := u.r.history.SetLeader(u.rec.ID, l); err != nil {
 				u.say("a recovery could not tell whether the command still runs: %v", err)
 			}
@@ -306,9 +316,23 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	}
 	u.res.Last, u.res.ExitCode = res, res.ExitCode
 	u.strangers(res)
+	if err := u.rejoin(); err != nil {
+		return u.unfinished("the root is not found again", err)
+	}
 	if err := u.examine(ctx, n); err != nil {
 		return u.unfinished("what it changed is not recorded", err)
 	}
+	return nil
+}
+
+// rejoin follows a command that deleted its own root.
+func (u *run) rejoin() error {
+	note, err := u.r.project.Rejoin()
+	if err != nil || note == "" {
+		return err
+	}
+	u.say("%s", note)
+	u.r.tree = worktree.Open(u.r.project.Dir, worktree.Options{Store: u.r.store})
 	return nil
 }
 

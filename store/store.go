@@ -15,7 +15,7 @@ import (
 // Options are the sizes of a store; the zero value is the default.
 type Options struct {
 	PackSize  int64 // a pack is closed when it reaches this; 0: 256 MiB
-	BlockSize int   // raw bytes gathered into one block; 0: 256 KiB, at most 8 MiB
+	BlockSize int   // raw bytes gathered into one block; 0: 512 KiB, at most 8 MiB
 	FoldAt    int   // entries of the index log that are folded into its base; 0: 4,096 or more
 }
 
@@ -62,7 +62,7 @@ func Open(dir disk.Dir, o Options) (*Store, error) {
 	}
 	o.PackSize = min(o.PackSize, maxPack)
 	if o.BlockSize <= 0 {
-		o.BlockSize = 256 << 10
+		o.BlockSize = 512 << 10
 	}
 	o.BlockSize = min(o.BlockSize, maxWhole)
 	s := &Store{dir: dir, o: o, files: handles{limit: 128}}

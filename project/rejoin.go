@@ -1,0 +1,139 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"decree/disk"
+)
+
+// Rejoin looks where the root is after a command that may have done anything to
+// it; the caller holds the lock. There are four cases:
+//
+//   - the held directory is at the root's path: nothing is done, note is "";
+//   - it was deleted: the one at the path, made if there is none, becomes the
+//     root, is locked too, and the store remembers it;
+//   - it was moved away: it stays the project's root where it is now;
+//   - something else than a directory is at the path: an error.
+//
+// In the second case Dir is another handle afterwards. Decree is closed until
+// EnsureDecree. note tells people what happened.
+func (p *Project) Rejoin() (note string, err error) {
+	held, err := p.Dir.Self()
+	if err != nil {
+		return "", err
+	}
+	parent, name, err := p.parent()
+	if err != nil {
+		return "", err
+	}
+	if parent != nil {
+		defer parent.Close()
+	}
+	now, there, err := standing(parent, name)
+	if err != nil {
+		return "", err
+	}
+	if there && now.SameFile(held) {
+		return "", nil
+	}
+	gone, err := deleted(p.Dir, held)
+	if err != nil {
+		return "", err
+	}
+	if !gone {
+		what := "nothing is at that path now"
+		if there {
+			what = "something else is at that path now"
+		}
+		return fmt.Sprintf("the command moved the root away from %s and %s; the moved directory is what was recorded, and its record lies in its .decree", p.Root, what), nil
+	}
+	if there && now.Kind != disk.Directory {
+		return "", &Error{Kind: Failed, Msg: p.Root + ": the command deleted the root, and what is there now is no directory",
+			Advice: "move it away; then 'decree recover' records the run"}
+	}
+	if p.base == inTree {
+		return "", &Error{Kind: Failed, Msg: p.Root + ": the command deleted the root, and the store in it", Advice: "name a place outside of the root with DECREE_STORE"}
+	}
+	if err := p.adopt(held, there); err != nil {
+		return "", err
+	}
+	if there {
+		return "the command deleted the root and made it anew; it is recorded as it is now", nil
+	}
+	return "the command deleted the root; it was made again", nil
+}
+
+// parent opens the directory above the root; nil when it is gone too.
+func (p *Project) parent() (disk.Dir, string, error) {
+	dir, err := p.Disk.OpenRoot(filepath.Dir(p.Root))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", nil
+	}
+	return dir, filepath.Base(p.Root), err
+}
+
+// standing is what is at name in parent, no link followed.
+func standing(parent disk.Dir, name string) (st disk.Info, there bool, err error) {
+	if parent == nil {
+		return st, false, nil
+	}
+	if name == string(filepath.Separator) { // the root of the file system
+		st, err = parent.Self()
+		return st, err == nil, err
+	}
+	st, err = parent.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return st, false, nil
+	}
+	return st, err == nil, err
+}
+
+// deleted says whether an open directory has no name any more. Where the number
+// of its links does not tell, an empty one counts as deleted: nothing is lost.
+func deleted(d disk.Dir, st disk.Info) (bool, error) {
+	if st.Nlink == 0 {
+		return true, nil
+	}
+	list, err := d.List()
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return len(list) == 0, err
+}
+
+// adopt makes the directory at the root's path the root: with the old one's
+// mode if it has to be made, under the lock, and remembered by the store.
+func (p *Project) adopt(held disk.Info, there bool) error {
+	dir, err := p.Disk.MkdirAll(p.Root, 0o755)
+	if err != nil {
+		return err
+	}
+	if !there {
+		parent, name, err := p.parent()
+		if err == nil && parent != nil {
+			err = parent.Chmod(name, held.Mode)
+			err = errors.Join(err, parent.Sync())
+			parent.Close()
+		}
+		if err != nil {
+			dir.Close()
+			return err
+		}
+	}
+	release, err := dir.TryLock()
+	if err != nil {
+		dir.Close()
+		if errors.Is(err, disk.ErrLocked) {
+			return &HeldError{}
+		}
+		return err
+	}
+	p.also = append(p.also, release)
+	p.setDecree(nil)
+	p.Dir.Close()
+	p.Dir = dir
+	return p.remember()
+}

@@ -1,0 +1,287 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+	"decree/history"
+	"decree/project"
+)
+
+// lossy is a project on a disk in memory that forgets what was not flushed.
+type lossy struct {
+	t   *testing.T
+	m   *disktest.Mem
+	clk time.Time
+}
+
+func (l *lossy) open(d disk.Disk) (*Recorder, error) {
+	same := func(path string) (string, error) { return path, nil }
+	return Open(context.Background(), Options{
+		Disk: d, Where: project.Where{RootFlag: "/w/tree", Cwd: "/w/tree", Home: "/w/home", StoreEnv: "/w/store", RealPath: same},
+		Create: true, Location: time.UTC, Actor: history.Actor{User: "u", Host: "h"},
+		Clock: func() time.Time { l.clk = l.clk.Add(time.Second); return l.clk },
+	})
+}
+
+// with does an operation on a disk that works.
+func (l *lossy) with(do func(r *Recorder) error) {
+	l.t.Helper()
+	r, err := l.open(l.m)
+	require.NoError(l.t, err)
+	require.NoError(l.t, do(r))
+	require.NoError(l.t, r.Close())
+}
+
+func (l *lossy) root() disk.Dir {
+	d, err := l.m.OpenRoot("/w/tree")
+	require.NoError(l.t, err)
+	return d
+}
+
+// write makes files by hand, durably.
+func (l *lossy) write(files map[string]string) {
+	for path, data := range files {
+		dir, name := "/w/tree", path
+		if i := strings.LastIndexByte(path, '/'); i >= 0 {
+			dir, name = dir+"/"+path[:i], path[i+1:]
+		}
+		d, err := l.m.MkdirAll(dir, 0o755)
+		require.NoError(l.t, err)
+		if err := d.Remove(name); err != nil {
+			require.True(l.t, isMissing(err))
+		}
+		if data == "" {
+			continue
+		}
+		f, err := d.Create(name, 0o644)
+		require.NoError(l.t, err)
+		_, err = f.Write([]byte(data))
+		require.NoError(l.t, err)
+	}
+	flushAll(l.t, l.root())
+}
+
+func flushAll(t *testing.T, d disk.Dir) {
+	list, err := d.List()
+	require.NoError(t, err)
+	for _, e := range list {
+		if e.Kind == disk.Directory {
+			sub, err := d.OpenDir(e.Name)
+			require.NoError(t, err)
+			flushAll(t, sub)
+		} else {
+			f, err := d.OpenWrite(e.Name, 0o644)
+			require.NoError(t, err)
+			require.NoError(t, f.Sync())
+		}
+	}
+	require.NoError(t, d.Sync())
+}
+
+// state maps each path of the tree to its mode and content.
+func (l *lossy) state() map[string]string {
+	out := map[string]string{}
+	l.collect(l.root(), "", out)
+	return out
+}
+
+func (l *lossy) collect(d disk.Dir, prefix string, out map[string]string) {
+	list, err := d.List()
+	require.NoError(l.t, err)
+	for _, e := range list {
+		if e.Name == ".decree" {
+			continue
+		}
+		st, err := d.Stat(e.Name)
+		require.NoError(l.t, err)
+		if st.Kind == disk.Directory {
+			out[prefix+e.Name] = fmt.Sprintf("dir %o", st.Mode)
+			sub, err := d.OpenDir(e.Name)
+			require.NoError(l.t, err)
+			l.collect(sub, prefix+e.Name+"/", out)
+			continue
+		}
+		f, err := d.Open(e.Name)
+		require.NoError(l.t, err)
+		data, err := io.ReadAll(f)
+		require.NoError(l.t, err)
+		out[prefix+e.Name] = fmt.Sprintf("%o %s", st.Mode, data)
+	}
+}
+
+func (l *lossy) records() (ids []string) {
+	l.with(func(r *Recorder) error {
+		list, err := r.History().List(history.ListOptions{})
+		require.NoError(l.t, err)
+		for _, rec := range list.Records {
+			ids = append(ids, rec.ID)
+		}
+		return nil
+	})
+	return ids
+}
+
+// newLossy has three checkpoints and two restores: records with changes.
+func newLossy(t *testing.T) (*lossy, []string) {
+	l := &lossy{t: t, m: disktest.NewMem(), clk: time.Date(2026, 11, 21, 7, 1, 59, 0, time.UTC)}
+	for _, p := range []string{"/w/tree", "/w/store", "/w/home"} {
+		_, err := l.m.MkdirAll(p, 0o700)
+		require.NoError(t, err)
+	}
+	top, err := l.m.OpenRoot("/")
+	require.NoError(t, err)
+	flushAll(t, top)
+	var ids []string
+	for i := range 3 {
+		l.write(map[string]string{
+			"same": "same\n", "edit": fmt.Sprintf("%d\nlines\n", i), fmt.Sprintf("made/%d/f", i): "made\n", fmt.Sprintf("made/%d/f", i-2): "",
+			"swap": strings.Repeat(fmt.Sprint(i), 3000), "d/x": "x\n", "d/y": fmt.Sprintf("y%d", i%2), "z": []string{"z\n", "", "zz\n"}[i],
+		})
+		l.with(func(r *Recorder) error {
+			rec, err := r.Checkpoint(context.Background(), CheckpointOptions{})
+			ids = append(ids, rec.ID)
+			return err
+		})
+	}
+	for _, to := range []int{0, 1} {
+		l.with(func(r *Recorder) error {
+			res, err := r.Restore(context.Background(), RestoreOptions{Ref: ids[to], Yes: true})
+			ids = append(ids, res.Record.ID)
+			return err
+		})
+	}
+	return l, ids
+}
+
+// TestPowerLoss loses the power at the writing steps of each operation: what was
+// acknowledged is there, what was not is all or nothing. Then it loses it in the
+// recovery, and in the recovery of that.
+func TestPowerLoss(t *testing.T) {
+	ctx := context.Background()
+	turn := func(refs ...int) func(ids []string) MoveOptions {
+		return func(ids []string) (o MoveOptions) {
+			for _, i := range refs {
+				o.Refs = append(o.Refs, ids[i])
+			}
+			return o
+		}
+	}
+	revert := func(o func([]string) MoveOptions) func([]string, *Recorder) error {
+		return func(ids []string, r *Recorder) error { _, err := r.Revert(ctx, o(ids)); return err }
+	}
+	apply := func(o func([]string) MoveOptions) func([]string, *Recorder) error {
+		return func(ids []string, r *Recorder) error { _, err := r.Apply(ctx, o(ids)); return err }
+	}
+	none := func([]string, *Recorder) error { return nil }
+	for _, op := range []struct {
+		name        string
+		prepare, do func(ids []string, r *Recorder) error
+	}{
+		{"checkpoint", none, func(_ []string, r *Recorder) error {
+			_, err := r.Checkpoint(ctx, CheckpointOptions{Label: "here"})
+			return err
+		}},
+		{"revert", none, revert(turn(4))},
+		{"revert of two", none, revert(turn(3, 4))},
+		{"apply", revert(turn(4)), apply(turn(4))},
+		{"apply of two", revert(turn(3, 4)), apply(turn(3, 4))},
+		{"restore", none, func(ids []string, r *Recorder) error {
+			_, err := r.Restore(ctx, RestoreOptions{Ref: ids[2], Yes: true})
+			return err
+		}},
+	} {
+		t.Run(op.name, func(t *testing.T) {
+			l, ids := newLossy(t)
+			l.with(func(r *Recorder) error { return op.prepare(ids, r) })
+			powerLossSweep(t, l, func(r *Recorder) error { return op.do(ids, r) })
+		})
+	}
+}
+
+func powerLossSweep(t *testing.T, l *lossy, do func(*Recorder) error) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	top, err := l.m.OpenRoot("/")
+	require.NoError(t, err)
+	flushAll(t, top)
+	whole, before, known := l.m, l.state(), len(l.records())
+	clone := func() { l.m = whole.Crash(rng) } // all of it is flushed
+	clone()
+	l.with(do)
+	after := l.state()
+	seeds, stride := 1, 3
+	if os.Getenv("DECREE_LONG") != "" {
+		seeds, stride = 20, 1
+	}
+	count := map[string]int{}
+	for n, fired := 0, true; fired; n += stride {
+		for range seeds {
+			clone()
+			var err error
+			fired, err = l.dying(n, rng, do)
+			for range rng.IntN(3) {
+				_, _ = l.dying(rng.IntN(120), rng, func(r *Recorder) error { _, err := r.Recover(ctx(), false); return err })
+			}
+			l.with(func(r *Recorder) error { _, err := r.Recover(ctx(), false); return err })
+			l.with(func(r *Recorder) error { requireSound(t, r); return nil })
+			got, fresh := l.state(), len(l.records())-known
+			what := fmt.Sprintf("step %d: %v", n, err)
+			if err == nil {
+				require.Equal(t, after, got, what)
+				require.Equal(t, 1, fresh, what)
+			}
+			if maps.Equal(before, after) {
+				require.Equal(t, before, got, what)
+				count[fmt.Sprint(fresh, " new records")]++
+				continue
+			}
+			if fresh == 0 {
+				require.Equal(t, before, got, what)
+				count["old"]++
+				continue
+			}
+			require.Equal(t, 1, fresh, what)
+			require.Equal(t, after, got, what)
+			l.with(func(r *Recorder) error { _, err := r.Revert(ctx(), MoveOptions{Refs: []string{"last"}}); return err })
+			require.Equal(t, before, l.state(), what)
+			count["new"]++
+		}
+	}
+	t.Log(count)
+}
+
+func ctx() context.Context { return context.Background() }
+
+// dying does an operation that dies at its n-th writing step, and then the power
+// is lost; fired says whether it came so far.
+func (l *lossy) dying(n int, rng *rand.Rand, do func(*Recorder) error) (fired bool, err error) {
+	i := 0
+	r, err := l.open(disktest.Inject(l.m, func(st disktest.Step) disktest.Action {
+		if !st.Write {
+			return disktest.Action{}
+		}
+		i++
+		if i-1 != n {
+			return disktest.Action{}
+		}
+		fired = true
+		return disktest.Action{Die: true, Torn: rng.IntN(st.Size + 1)}
+	}))
+	if err == nil {
+		err = do(r)
+		r.Close()
+	}
+	l.m = l.m.Crash(rng)
+	return fired, err
+}
