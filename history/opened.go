@@ -178,10 +178,16 @@ func (h *History) Opened(id string) (*Opened, error) {
 		err = fmt.Errorf("it is of record %s", o.Record.ID)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s/%s%s: %w", openDir, id, openSuffix, err)
+		return nil, &damagedOpen{fmt.Errorf("%s/%s%s: %w", openDir, id, openSuffix, err)}
 	}
 	return o, nil
 }
+
+// damagedOpen is an open record that was read and makes no sense. One that
+// could not be read may be whole: it must not be set aside.
+type damagedOpen struct{ error }
+
+func (e *damagedOpen) Unwrap() error { return e.error }
 
 // openNames are the ids that have an open record, readable or not.
 func (h *History) openNames() ([]string, error) {
@@ -209,7 +215,8 @@ func (h *History) openNames() ([]string, error) {
 	return ids, nil
 }
 
-// ListOpen returns the open records, oldest first, and those that cannot be read.
+// ListOpen returns the open records, oldest first, and the damaged ones. One that
+// cannot be read is an error.
 func (h *History) ListOpen() (open []*Opened, damaged []Damage, err error) {
 	ids, err := h.openNames()
 	if err != nil {
@@ -217,10 +224,13 @@ func (h *History) ListOpen() (open []*Opened, damaged []Damage, err error) {
 	}
 	for _, id := range ids {
 		o, err := h.Opened(id)
+		var bad *damagedOpen
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // ended meanwhile
-		case err != nil:
+		case errors.As(err, &bad):
 			damaged = append(damaged, Damage{id, err})
+		case err != nil:
+			return nil, nil, err
 		default:
 			open = append(open, o)
 		}

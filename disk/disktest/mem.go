@@ -241,11 +241,17 @@ func (c *copier) entries(n, out *inode) {
 	}
 }
 
-// torn returns what a content may be whose change from old to now was not flushed.
+// torn returns what a content may be whose change from old to now was not
+// flushed. What both begin with stays: an append harms nothing that was flushed.
 func (c *copier) torn(old, now []byte) []byte {
 	if bytes.Equal(old, now) {
 		return bytes.Clone(now)
 	}
+	same := 0
+	for same < min(len(old), len(now)) && old[same] == now[same] {
+		same++
+	}
+	cut := same + c.rng.IntN(len(now)-same+1)
 	switch c.rng.IntN(4) {
 	case 0:
 		return bytes.Clone(old)
@@ -253,10 +259,10 @@ func (c *copier) torn(old, now []byte) []byte {
 		return bytes.Clone(now)
 	case 2: // its size, and zeros where the rest should be
 		out := make([]byte, len(now))
-		copy(out, now[:c.rng.IntN(len(now)+1)])
+		copy(out, now[:cut])
 		return out
 	}
-	return bytes.Clone(now[:c.rng.IntN(len(now)+1)])
+	return bytes.Clone(now[:cut])
 }
 
 // OpenRoot opens a directory by its path.

@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"decree/manifest"
+	"decree/patch"
+	"decree/worktree"
+)
+
+// tree is a Looker over contents: a name with a slash at its end is a directory.
+type tree map[string]string
+
+func file(text string) *manifest.Entry {
+	return &manifest.Entry{SHA256: patch.Sum([]byte(text)), Size: int64(len(text)), Mode: 0o644}
+}
+
+func (t tree) Look(path string) (*manifest.Entry, error) {
+	if text, ok := t[path]; ok {
+		return file(text), nil
+	}
+	if _, ok := t[path+"/"]; ok {
+		return &manifest.Entry{Type: manifest.Dir, Mode: 0o755}, nil
+	}
+	return nil, nil
+}
+
+func (t tree) LookAll(_ context.Context, paths []string) ([]worktree.Looked, error) {
+	out := make([]worktree.Looked, len(paths))
+	for i, p := range paths {
+		out[i].Entry, out[i].Err = t.Look(p)
+	}
+	return out, nil
+}
+
+func (t tree) Read(path string) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(t[path])), nil
+}
+
+// source makes a diff of what led from one set of files to another.
+func source(t *testing.T, id string, old, new tree) *Source {
+	t.Helper()
+	var b bytes.Buffer
+	w := patch.NewWriter(&b, patch.Limits{})
+	paths := map[string]bool{}
+	for p := range old {
+		paths[p] = true
+	}
+	for p := range new {
+		paths[p] = true
+	}
+	for _, p := range sorted(paths) {
+		name := strings.TrimSuffix(p, "/")
+		c := patch.Change{Path: name}
+		c.Old, _ = old.Look(name)
+		c.New, _ = new.Look(name)
+		if c.Old != nil && c.Old.Type == manifest.Regular {
+			c.OldContent = patch.Bytes(old[name])
+		}
+		if c.New != nil && c.New.Type == manifest.Regular {
+			c.NewContent = patch.Bytes(new[name])
+		}
+		require.NoError(t, w.Write(context.Background(), c))
+	}
+	require.NoError(t, w.Close())
+	src, err := ReadSource(id, bytes.NewReader(b.Bytes()), int64(b.Len()), nil)
+	require.NoError(t, err)
+	return src
+}
+
+func sorted(set map[string]bool) []string {
+	var out []string
+	for p := range set {
+		out = append(out, p)
+	}
+	for i := range out {
+		for j := i; j > 0 && strings.TrimSuffix(out[j], "/") < strings.TrimSuffix(out[j-1], "/"); j-- {
+			out[j], out[j-1] = out[j-1], out[j]
+		}
+	}
+	return out
+}
+
+// verdicts maps the plan's paths to what it makes of them.
+func verdicts(p *Plan) map[string]Verdict {
+	out := map[string]Verdict{}
+	for _, it := range p.Items {
+		out[it.Path] = it.Verdict
+	}
+	return out
+}
+
+func turn(t *testing.T, now tree, o Options, sources ...*Source) *Plan {
+	t.Helper()
+	p, err := Turn(context.Background(), now, sources, o)
+	require.NoError(t, err)
+	return p
+}
+
+func content(t *testing.T, p *Plan, path string) string {
+	t.Helper()
+	for _, s := range p.Steps {
+		if s.Path == path {
+			rc, err := s.Content()
+			require.NoError(t, err)
+			data, err := io.ReadAll(rc)
+			require.NoError(t, err)
+			return string(data)
+		}
+	}
+	t.Fatalf("no step for %s", path)
+	return ""
+}
+
+func TestTheTreeDecidesWhatIsToBeDone(t *testing.T) {
+	before := tree{"same": "1\n", "back": "1\n", "edit": "1\n", "gone": "x\n"}
+	after := tree{"same": "2\n", "back": "2\n", "edit": "2\n", "new": "n\n"}
+	src := source(t, "r", before, after)
+	now := tree{"same": "1\n", "back": "2\n", "edit": "mine\n", "new": "n\n"}
+
+	p := turn(t, now, Options{}, src)
+	assert.Equal(t, map[string]Verdict{"same": Done, "back": Move, "edit": Edited, "new": Move, "gone": Move}, verdicts(p))
+	require.Len(t, p.Conflicts(), 1)
+	assert.Equal(t, "edited since", p.Conflicts()[0].Reason)
+	assert.Equal(t, "1\n", content(t, p, "back"))
+	assert.Equal(t, "x\n", content(t, p, "gone"))
+
+	p = turn(t, now, Options{Paths: []string{"back"}}, src)
+	assert.Equal(t, map[string]Verdict{"back": Move}, verdicts(p))
+	assert.Empty(t, p.Touched, "a part of a record is not the record")
+	assert.Equal(t, 1, p.Modified)
+}
+
+func TestIgnoredEditsAreLeft(t *testing.T) {
+	src := source(t, "r", tree{"a": "1\n"}, tree{"a": "2\n"})
+	o := Options{Ignored: func(string, bool) (bool, error) { return true, nil }}
+	p := turn(t, tree{"a": "mine\n"}, o, src)
+	assert.Equal(t, map[string]Verdict{"a": Left}, verdicts(p))
+	assert.True(t, p.Empty())
+}
+
+func TestMergeTakesHunksAndKeepsTheEdit(t *testing.T) {
+	lines := func(first, last string) string {
+		return first + "\nb\nc\nd\ne\nf\ng\nh\ni\n" + last + "\n"
+	}
+	src := source(t, "r", tree{"a": lines("a", "z")}, tree{"a": lines("RUN", "z")})
+	now := tree{"a": lines("RUN", "MINE")}
+	p := turn(t, now, Options{Merge: true}, src)
+	assert.Equal(t, map[string]Verdict{"a": Merged}, verdicts(p))
+	assert.Equal(t, lines("a", "MINE"), content(t, p, "a"))
+
+	p = turn(t, tree{"a": "nothing alike\n"}, Options{Merge: true}, src)
+	assert.Equal(t, map[string]Verdict{"a": Edited}, verdicts(p))
+}
+
+func TestForceOverwrites(t *testing.T) {
+	src := source(t, "r", tree{"gone": "x\n"}, tree{"new": "n\n"})
+	p := turn(t, tree{"gone": "mine\n", "new": "mine too\n"}, Options{Force: true}, src)
+	assert.Equal(t, map[string]Verdict{"gone": Forced, "new": Forced}, verdicts(p))
+	assert.Equal(t, "x\n", content(t, p, "gone"))
+}
+
+// TestSourcesArePlannedOnTopOfEachOther: the second sees the tree as the first
+// would leave it, and a path that ends where it began has no step.
+func TestSourcesArePlannedOnTopOfEachOther(t *testing.T) {
+	one, two, three := tree{"a": "1\n"}, tree{"a": "2\n"}, tree{"a": "3\n"}
+	first, second := source(t, "1", one, two), source(t, "2", two, three)
+
+	p := turn(t, three, Options{}, second, first)
+	assert.Equal(t, "1\n", content(t, p, "a"))
+	assert.Equal(t, []string{"2", "1"}, p.Touched)
+
+	p = turn(t, three, Options{}, first)
+	assert.Equal(t, map[string]Verdict{"a": Edited}, verdicts(p), "under a later run")
+
+	p = turn(t, one, Options{Direction: Forth}, first, second)
+	assert.Equal(t, "3\n", content(t, p, "a"))
+}
+
+func TestMissingParentsAreMade(t *testing.T) {
+	src := source(t, "r", tree{"d/e/f": "x\n", "d/": "", "d/e/": ""}, tree{"d/": "", "d/e/": ""})
+	p := turn(t, tree{}, Options{}, src)
+	assert.Equal(t, map[string]Verdict{"d": Move, "d/e": Move, "d/e/f": Move}, verdicts(p))
+
+	p = turn(t, tree{"d": "a file now\n"}, Options{}, src)
+	assert.Equal(t, Edited, verdicts(p)["d"])
+}
+
+func TestAHunkThatDoesNotFitIsAnError(t *testing.T) {
+	src := source(t, "r", tree{"a": "1\nx\n"}, tree{"a": "2\nx\n"})
+	p := turn(t, tree{"a": "2\nx\n"}, Options{}, src)
+	lie := tree{"a": "2\ny\n"} // read after it was looked at
+	p.Steps[0].Content = src.transitions()[0].content(Back, func() (io.ReadCloser, error) { return lie.Read("a") })
+	_, err := p.Steps[0].Content()
+	var mismatch *patch.MismatchError
+	assert.True(t, errors.As(err, &mismatch), "%v", err)
+}
+
+func TestWithin(t *testing.T) {
+	assert.True(t, Within("a/b", nil))
+	assert.True(t, Within("a/b", []string{"a"}))
+	assert.True(t, Within("a/b", []string{""}))
+	assert.False(t, Within("ab", []string{"a"}))
+	assert.False(t, Within("a", []string{"a/b"}))
+}
