@@ -298,7 +298,7 @@ func (c *recovery) bringDeleted(o *history.Opened) error {
 	}
 	var own []ownFile
 	if raw, ok := o.Extra[extraOwn]; ok && json.Unmarshal(raw, &own) != nil {
-		return nil // nobody can tell what they were
+		return nil //nolint:nilerr // nobody can tell what they were, and they are a convenience
 	}
 	return c.r.bringOwn(own)
 }
