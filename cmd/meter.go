@@ -20,7 +20,7 @@ type meter struct {
 	out   *os.File
 	now   func() time.Time
 	began time.Time
-	phase string
+	phase string // that the bar shows
 	total int64
 	bar   *progressbar.ProgressBar
 }
@@ -69,6 +69,9 @@ func (m *meter) newBar() *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(m.out), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+		// Without a clock of its own: a spinner that turned by itself would go on
+		// turning over a question or a command's output.
+		progressbar.OptionSetSpinnerChangeInterval(0),
 		progressbar.OptionSetElapsedTime(false), progressbar.OptionSetPredictTime(total > 0))
 }
 

@@ -17,11 +17,16 @@ const summaryFiles = 8
 // summary says on stderr what a run did, what was done about it, and what the
 // next commands are.
 func (s *session) summary(result *recorder.RunResult) {
+	r := result.Record
 	if s.global.quiet {
+		if result.ExitCode == runFailed { // decree's own failure is an error, quiet or not
+			for _, n := range result.Notes {
+				fmt.Fprintf(s.env.Stderr, "decree run: %s: %s\n", r.ID, oneLine(n))
+			}
+		}
 		return
 	}
 	s.meter.stop()
-	r := result.Record
 	p := s.paint(s.env.Stderr)
 	s.say("%s %s %s", p.in(bold, "decree:"), r.ID, outcome(result))
 	if len(result.Changes) > 0 {

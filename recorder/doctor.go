@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"decree/capture"
 	"decree/history"
 	"decree/worktree"
 )
@@ -41,6 +42,7 @@ func (r *Recorder) Doctor(ctx context.Context, repair bool) ([]Check, error) {
 			return d.checks, err
 		}
 		defer x.close()
+		d.x = x
 	}
 	for _, check := range []func(context.Context, bool) error{
 		d.place, d.private, d.waiting, d.records, d.files, d.packs, d.audit,
@@ -71,6 +73,7 @@ func (r *Recorder) enterForRepair(ctx context.Context, d *doctor) (*writing, err
 
 type doctor struct {
 	r      *Recorder
+	x      *writing // of a repair
 	checks []Check
 }
 
@@ -222,15 +225,45 @@ func (r *Recorder) rewrite(rec *history.Record, f history.RecordFile) error {
 	return r.history.ReplaceFile(rec.ID, f.Name, func(w io.Writer) error { return r.history.WriteManifest(rec.Before, w) })
 }
 
-// packs opens the store's index; contents are read by verify --all.
-func (d *doctor) packs(context.Context, bool) error {
+// packs reads every content. A repair drops from the index what is damaged, and
+// the stat cache that says it is stored: the next record stores again what the
+// tree still has.
+func (d *doctor) packs(ctx context.Context, repair bool) error {
 	stats, err := d.r.store.Stats()
 	if err != nil {
 		d.add(Error, "store", err.Error(), "'decree verify --all' says which records it concerns", false)
 		return nil
 	}
-	d.add(OK, "store", fmt.Sprintf("%d contents in %d packs, %d bytes", stats.Objects, stats.Packs, stats.Bytes), "", false)
+	problems, err := d.r.store.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if len(problems) == 0 {
+		d.add(OK, "store", fmt.Sprintf("%d contents in %d packs, %d bytes, all sound", stats.Objects, stats.Packs, stats.Bytes), "", false)
+		return nil
+	}
+	fixed := false
+	if repair {
+		if err := d.forgetDamaged(ctx); err != nil {
+			return err
+		}
+		fixed = true
+	}
+	d.add(Error, "store", fmt.Sprintf("damaged in %d places, the first: %s at %d: %v", len(problems), problems[0].Pack, problems[0].Offset, problems[0].Err),
+		"'decree doctor --repair' lets the next record store again what the tree still has; 'decree verify --all' says what is lost", fixed)
 	return nil
+}
+
+func (d *doctor) forgetDamaged(ctx context.Context) error {
+	// Rebuilding writes the index itself and wants no other writer.
+	if err := d.x.w.Close(); err != nil {
+		return err
+	}
+	d.x.w = nil
+	if _, err := d.r.store.Rebuild(ctx); err != nil {
+		return err
+	}
+	return capture.Forget(d.r.project.Store)
 }
 
 func (d *doctor) audit(context.Context, bool) error {

@@ -87,7 +87,7 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 		return c.done, err
 	}
 	for _, o := range open {
-		if err := c.record(ctx, o); err != nil {
+		if err := c.orAnyway(o, c.record(ctx, o)); err != nil {
 			return c.done, fmt.Errorf("record %s: %w", o.Record.ID, err)
 		}
 		r.auditRecovery(o.Record.ID)
@@ -182,7 +182,7 @@ func (c *recovery) settle(ctx context.Context, j worktree.Journal, res worktree.
 		c.add(nil, "an interrupted %s was taken back; the tree is as it was before it", o.Record.Reason)
 		return c.r.history.Abandon(j.ID)
 	}
-	return c.finishAction(o)
+	return c.orAnyway(o, c.finishAction(o))
 }
 
 // settlePutBack ends a run whose tree is back for good.
@@ -366,6 +366,54 @@ func (c *recovery) record(ctx context.Context, o *history.Opened) error {
 	return c.interrupted(ctx, o)
 }
 
+// lostContents says whether err means that the store has lost what was in it.
+func lostContents(err error) bool {
+	var missing *store.MissingError
+	var damaged *store.DamagedError
+	return errors.As(err, &missing) || errors.As(err, &damaged)
+}
+
+// orAnyway closes a record whose contents the store has lost with what is known
+// of it: nothing can bring them back, and an open record that can never be closed
+// would stand in the way of every other command.
+func (c *recovery) orAnyway(o *history.Opened, err error) error {
+	if !lostContents(err) {
+		return err
+	}
+	cause := err
+	recorded, err := c.r.history.Recorded(o.Record.ID)
+	if err != nil {
+		return err
+	}
+	if recorded {
+		err = c.r.history.Complete(o, c.r.audit("recover", cause.Error()))
+	} else {
+		err = c.close(o, c.bareEnding(o))
+	}
+	if err != nil {
+		return err
+	}
+	c.add(nil, "record %s is closed without what the store has lost: %v; 'decree verify %s' names it", o.Record.ID, cause, o.Record.ID)
+	return nil
+}
+
+// bareEnding is the end of a record as far as its open record tells it.
+func (c *recovery) bareEnding(o *history.Opened) *ending {
+	end, ok := endingOf(o)
+	if !ok {
+		rec := *o.Record
+		end = &ending{Record: &rec, Tree: o.Tree}
+	}
+	now := c.r.opt.Clock().UTC()
+	rec := end.Record
+	if rec.Reason == history.Run {
+		rec.Status = history.StatusInterrupted
+	}
+	rec.Recovered, rec.Ended = &now, c.r.now(rec.Started)
+	rec.Duration = rec.Ended.Sub(rec.Started)
+	return end
+}
+
 // interrupted records what an interrupted run did so far. Its changes stay.
 func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	r := c.r
@@ -399,16 +447,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err := res.Commit(); err != nil {
 		return err
 	}
-	var missing *store.MissingError
-	var damaged *store.DamagedError
-	err = c.writeInterrupted(ctx, &rec, changes)
-	if errors.As(err, &missing) || errors.As(err, &damaged) {
-		// Without the bytes there is no diff, and no way to write one later: the
-		// record must not stand in the way of every other command.
-		c.add(&rec, "what run %s changed cannot be written down, the store has lost contents: %v", rec.ID, err)
-		rec.DiffSHA256, err = manifest.Hash{}, nil
-	}
-	if err != nil {
+	if err := c.writeInterrupted(ctx, &rec, changes); err != nil {
 		return err
 	}
 	files, err := r.history.StoreFiles(c.x.w, rec.ID)

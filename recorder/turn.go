@@ -44,6 +44,7 @@ type turned struct {
 	sources []*plan.Source
 	close   []io.Closer
 	foreign bool // the records are another copy's
+	notes   []string
 }
 
 func (t *turned) done() {
@@ -83,12 +84,14 @@ func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*
 	if err != nil {
 		return nil, err
 	}
-	res := &MoveResult{Plan: p}
+	res := &MoveResult{Plan: p, Notes: t.notes}
 	for _, dir := range stays {
 		res.Notes = append(res.Notes, patch.Quote(dir)+" stays: it holds ignored or later files")
 	}
 	for _, rec := range t.records {
-		if rec.DiffSHA256.IsZero() {
+		if rec.DiffSHA256.IsZero() && rec.Reason == history.Run {
+			res.Notes = append(res.Notes, fmt.Sprintf("what run %s changed could not be written down; 'decree restore %s' returns to the tree before it", rec.ID, rec.ID))
+		} else if rec.DiffSHA256.IsZero() {
 			res.Notes = append(res.Notes, fmt.Sprintf("%s is a checkpoint and changed nothing; 'decree restore %s' returns to it", rec.ID, rec.ID))
 		}
 	}
@@ -317,6 +320,9 @@ func (r *Recorder) resolve(h *history.History, ref string) ([]string, error) {
 func (t *turned) source(h *history.History, rec *history.Record, objects plan.Objects) (*plan.Source, error) {
 	want := rec.DiffSHA256
 	if plain, err := h.ReadRun(rec.ID); err == nil {
+		if plain.DiffSHA256 != want && !want.IsZero() {
+			t.notes = append(t.notes, fmt.Sprintf("run.json of %s is not the one that was recorded; it goes by the changed one", rec.ID))
+		}
 		want = plain.DiffSHA256
 	}
 	f, err := h.OpenFile(rec.ID, diffFile)
@@ -380,6 +386,10 @@ func (r *Recorder) refuse(t *turned, p *plan.Plan, o MoveOptions, d plan.Directi
 		}
 	}
 	ref := t.records[0].ID
+	if t.foreign {
+		return &ConflictError{Verb: verb(d), Subject: subject, Items: items,
+			Advice: fmt.Sprintf("keep the edits with 'decree apply --merge --from %s %s'", o.From, ref)}
+	}
 	advice := fmt.Sprintf("see the edits with 'decree diff %s --now', or keep them: 'decree %s --merge %s'", ref, verb(d), ref)
 	if o.Merge {
 		advice = fmt.Sprintf("see the edits with 'decree diff %s --now'; name the other PATHs to leave these out", ref)
