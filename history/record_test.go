@@ -22,7 +22,7 @@ func fullRecord() *Record {
 		Started: at, Ended: at.Add(1234 * time.Millisecond), Recovered: &at, Duration: 1234 * time.Millisecond,
 		DiffSHA256: patch.Sum([]byte("diff")), Unrecorded: []string{"a\nb", "\xe9"}, Files: 5120, Bytes: 48213377,
 		Changes: Changes{2, 9, 1, 120, 33}, Before: patch.Sum([]byte("b")), After: patch.Sum([]byte("a")),
-		Actor: Actor{"u", "h", "claude", "s1", 7}, Parent: "2026112107015800-0", UndoneBy: "2026112107020000-0",
+		Actor: Actor{"u", "h", "coder", "s1", 7}, Parent: "2026112107015800-0", UndoneBy: "2026112107020000-0",
 		Extra: []Field{{"later", json.RawMessage(`{"x":[1,2.5e3,null,true,"\u00e9"]}`)}},
 	}
 }
@@ -51,7 +51,7 @@ func TestRecordLayout(t *testing.T) {
   "changes": {"created": 2, "modified": 9, "deleted": 1, "added_lines": 120, "removed_lines": 33},
   "before": "` + patch.Sum([]byte("b")).String() + `",
   "after": "` + patch.Sum([]byte("a")).String() + `",
-  "actor": {"user": "u", "host": "h", "agent": "claude", "session": "s1", "turn": 7},
+  "actor": {"user": "u", "host": "h", "agent": "coder", "session": "s1", "turn": 7},
   "parent": "2026112107015800-0",
   "undone_by": "2026112107020000-0",
   "later": {"x":[1,2.5e3,null,true,"\u00e9"]},
