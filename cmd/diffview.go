@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"decree/patch"
+	"decree/plan"
 )
 
 // diffView shows a changes.diff to people: no "# " lines, coloured by hunk, one
@@ -38,7 +39,7 @@ func eachSection(diff io.Reader, wanted []string, visit func(*patch.Section) err
 		if err != nil {
 			return err
 		}
-		if !within(sec.Path, wanted) {
+		if !plan.Within(sec.Path, wanted) {
 			continue
 		}
 		if err := visit(sec); err != nil {

@@ -208,17 +208,3 @@ func relative(root, path string) (string, bool) {
 	}
 	return filepath.ToSlash(rel), true
 }
-
-// within says whether path is one of wanted or below one of them; no wanted
-// paths want everything.
-func within(path string, wanted []string) bool {
-	if len(wanted) == 0 {
-		return true
-	}
-	for _, w := range wanted {
-		if w == "" || path == w || len(path) > len(w) && path[len(w)] == '/' && path[:len(w)] == w {
-			return true
-		}
-	}
-	return false
-}

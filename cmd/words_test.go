@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"decree/plan"
 )
 
 func TestCount(t *testing.T) {
@@ -71,12 +73,12 @@ func TestOneLine(t *testing.T) {
 }
 
 func TestWithin(t *testing.T) {
-	assert.True(t, within("a/b", nil))
-	assert.True(t, within("a/b", []string{""}))
-	assert.True(t, within("a/b", []string{"x", "a"}))
-	assert.True(t, within("a", []string{"a"}))
-	assert.False(t, within("ab", []string{"a"}))
-	assert.False(t, within("a", []string{"a/b"}))
+	assert.True(t, plan.Within("a/b", nil))
+	assert.True(t, plan.Within("a/b", []string{""}))
+	assert.True(t, plan.Within("a/b", []string{"x", "a"}))
+	assert.True(t, plan.Within("a", []string{"a"}))
+	assert.False(t, plan.Within("ab", []string{"a"}))
+	assert.False(t, plan.Within("a", []string{"a/b"}))
 }
 
 func TestChangeWords(t *testing.T) {
