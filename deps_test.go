@@ -14,6 +14,7 @@ var layers = map[string]string{
 	"patch":         "",
 	"ignorefile":    "",
 	"runner":        "",
+	"retention":     "",
 	"disk":          "",
 	"disk/disktest": "disk",
 	"manifest":      "patch",
@@ -23,8 +24,8 @@ var layers = map[string]string{
 	"project":       "disk",
 	"history":       "disk manifest patch project store",
 	"plan":          "manifest patch worktree",
-	"recorder":      "capture disk history ignorefile manifest patch plan project runner store worktree",
-	"cmd":           "disk history manifest patch plan project recorder runner worktree",
+	"recorder":      "capture disk history ignorefile manifest patch plan project retention runner store worktree",
+	"cmd":           "disk history manifest patch plan project recorder retention runner worktree",
 	"cmd/decree":    "cmd",
 }
 
@@ -53,10 +54,10 @@ func TestImportsPointOneWay(t *testing.T) {
 	require.Equal(t, len(layers), seen, "the graph names a package that is gone")
 }
 
-// TestPureOnesTouchNoFiles holds that patch and ignorefile stay free of the
+// TestPureOnesTouchNoFiles holds that patch, ignorefile and retention stay free of the
 // file system, so that every byte they decide on comes by argument.
 func TestPureOnesTouchNoFiles(t *testing.T) {
-	for _, name := range []string{"patch", "ignorefile"} {
+	for _, name := range []string{"patch", "ignorefile", "retention"} {
 		out, err := exec.Command("go", "list", "-f", `{{join .Imports " "}}`, "./"+name).Output()
 		require.NoError(t, err)
 		for _, imp := range strings.Fields(string(out)) {

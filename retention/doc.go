@@ -1,0 +1,19 @@
+// Package retention decides which records of a history stay and why. It is
+// pure: records come by argument, a verdict on each comes back; who asks removes
+// them. Nothing depends on the clock: ages count from the newest record.
+//
+// A record stays if any of these holds, in this order of being named:
+//
+//   - it is open, labelled, the newest of all, the newest publish or the newest restore;
+//   - a rule of its reason's policy keeps it: the last n, or the newest of each of
+//     the last n days, ISO weeks or months that have a record of the reason, in
+//     local time, and it is not older than the policy's age;
+//   - its policy has an age alone, and it is not older;
+//   - its reason has no policy here, or one that keeps all;
+//   - a record that stays needs it to be undone.
+//
+// A cap on the store's size comes after that and goes by Shrink: what is not
+// kept in any case goes, automatic checkpoints first, then runs and what moved
+// the tree, then manual checkpoints, then published states, and of each the
+// oldest first.
+package retention
