@@ -94,10 +94,11 @@ func moveError(err error) error {
 	var conflict *worktree.ConflictError
 	var mismatch *worktree.MismatchError
 	var link *worktree.LinkError
+	var forbidden *worktree.ForbiddenError
 	switch {
 	case errors.As(err, &mismatch):
 		kind = project.Integrity
-	case errors.As(err, &conflict), errors.As(err, &link):
+	case errors.As(err, &conflict), errors.As(err, &link), errors.As(err, &forbidden):
 		kind = project.Refused
 	}
 	return &project.Error{Kind: kind, Err: err, Advice: moveAdvice(err)}

@@ -87,12 +87,15 @@ func (x *txn) try(ctx context.Context, pick func(*step) bool, list []*step, work
 		s := todo[i]
 		err := do(s)
 		var link *LinkError
+		var forbidden *ForbiddenError
 		switch {
 		case err == nil:
 		case errors.Is(err, errStranger):
 			x.leave(s, "edited since")
 		case errors.Is(err, errNoDir), errors.As(err, &link):
 			x.leave(s, "something else is in the place of its directory")
+		case errors.As(err, &forbidden):
+			x.leave(s, "another spelling of "+forbidden.Is)
 		default:
 			s.left, errs[i] = err.Error(), at(s, err)
 		}

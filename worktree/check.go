@@ -101,7 +101,7 @@ func refusal(err error) (string, error) {
 // checkEmptied refuses the removal of a directory that holds something which
 // does not go too.
 func (x *txn) checkEmptied(s *step) (string, error) {
-	if s.kind != dirToFile && (s.kind != rmdir || s.MayStay) {
+	if s.kind != dirToFile && (s.kind != rmdir || s.mayStay()) {
 		return "", nil
 	}
 	d, err := x.h.dir(s.Path)
@@ -188,8 +188,8 @@ func (x *txn) checkParent(p *parent) error {
 	switch {
 	case !owner && p.info.Mode&0o022 == 0:
 		p.reason = "its directory belongs to another and cannot be written"
-	case owner && p.path != "":
-		err := x.probe(p.path, p.info)
+	case owner:
+		err := x.probeDir(p)
 		if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EROFS) {
 			p.reason = "its directory cannot be changed: " + rootCause(err)
 		} else if err != nil {
@@ -200,6 +200,20 @@ func (x *txn) checkParent(p *parent) error {
 	p.loosen = owner && x.locked(p.info.Mode)
 	if p.loosen && p.path == "" {
 		p.reason = "the root directory cannot be written"
+	}
+	return nil
+}
+
+// probeDir is probe for a directory. The root's own entry is not ours to reach:
+// there the removal of .decree is asked for, which holds our staging and so is
+// never removed; whether entries may change at all is answered before that.
+func (x *txn) probeDir(p *parent) error {
+	if p.path != "" {
+		return x.probe(p.path, p.info)
+	}
+	err := x.t.root.Rmdir(".decree")
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EROFS) {
+		return err
 	}
 	return nil
 }

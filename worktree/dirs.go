@@ -63,7 +63,8 @@ func (s *step) ownMode(mode uint32) bool {
 func (x *txn) statDir(s *step) (*handle, disk.Info, error) {
 	d, err := x.h.dir(dirOf(s.Path))
 	var link *LinkError
-	if errors.Is(err, errNoDir) || errors.As(err, &link) {
+	var forbidden *ForbiddenError
+	if errors.Is(err, errNoDir) || errors.As(err, &link) || errors.As(err, &forbidden) {
 		return nil, disk.Info{}, nil
 	}
 	if err != nil {
@@ -77,7 +78,7 @@ func (x *txn) statDir(s *step) (*handle, disk.Info, error) {
 		}
 	}
 	d.release()
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, &forbidden) {
 		err = nil
 	}
 	return nil, disk.Info{}, err

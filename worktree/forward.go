@@ -216,7 +216,16 @@ func (x *txn) putIn(s *step) error {
 	}
 	s.seen.at, s.seen.in = newState, nothing
 	// Where case is folded, the new name may only now be one of the forbidden.
-	return guard(d, s.Path, nameOf(s.Path))
+	// What we just put there goes at once: later the name would not be touched.
+	err = guard(d, s.Path, nameOf(s.Path))
+	if err == nil {
+		return nil
+	}
+	if berr := d.RenameNew(nameOf(s.Path), p.Dir, p.in); berr != nil {
+		return errors.Join(err, berr)
+	}
+	s.seen.at, s.seen.in = nothing, newState
+	return err
 }
 
 // makeDir makes the step's directory, open to us until the end.
@@ -259,7 +268,7 @@ func (x *txn) dropDir(s *step) error {
 		return nil
 	}
 	err := x.rmdir(s)
-	if s.MayStay && notEmpty(err) {
+	if s.mayStay() && notEmpty(err) {
 		s.stayed = true
 		return nil
 	}

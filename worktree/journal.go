@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -32,8 +33,10 @@ import (
 const (
 	journalMagic = "decree txn 1\n"
 	journalAny   = "decree txn "
-	// maxJournal bounds what is read into memory: half a million long paths.
+	// maxJournal and maxSteps bound what is read into memory, and so what is
+	// written: half a million long paths, four million short ones.
 	maxJournal = 256 << 20
+	maxSteps   = 4 << 20
 
 	extJournal = ".journal" // moves may have begun
 	extBack    = ".back"    // they are being taken back
@@ -119,12 +122,16 @@ func readJournal(dir disk.Dir, name, id string) (Journal, error) {
 
 // draftJournal writes the journal, to be flushed with all that it needs.
 func (x *txn) draftJournal(context.Context) error {
+	data := encodeJournal(x.id, x.meta, x.steps)
+	if len(data) > maxJournal || len(x.steps) > maxSteps {
+		return fmt.Errorf("%d paths are more than one transaction can hold", len(x.steps))
+	}
 	f, err := x.journals.Create(x.id+extNew, 0o600)
 	if err != nil {
 		return err
 	}
 	x.ext = extNew
-	if _, err := f.Write(encodeJournal(x.id, x.meta, x.steps)); err != nil {
+	if _, err := f.Write(data); err != nil {
 		f.Close()
 		return err
 	}
@@ -213,7 +220,8 @@ func appendEntry(b []byte, e *patch.Entry) []byte {
 }
 
 // decodeJournal returns the journal in data, or why there is none. Memory is
-// bounded by len(data): counts are believed only as far as bytes follow them.
+// bounded by len(data) and maxSteps: counts are believed only as far as bytes
+// follow them, and paths that do not rise end the reading.
 func decodeJournal(data []byte) (*Journal, string) {
 	switch {
 	case len(data) > maxJournal:
@@ -233,9 +241,15 @@ func decodeJournal(data []byte) (*Journal, string) {
 		j.Meta = nil
 	}
 	count := r.number()
+	if count > maxSteps {
+		r.bad("more steps than a transaction can have")
+	}
 	var besides []string
 	for ; count > 0 && r.fault == ""; count-- {
 		s, beside := r.step()
+		if n := len(j.Steps); n > 0 && r.fault == "" && s.Path <= j.Steps[n-1].Path {
+			r.bad("not in the order of its paths, or one is named twice")
+		}
 		j.Steps, besides = append(j.Steps, s), append(besides, beside)
 	}
 	if r.fault == "" && len(r.data) > 0 {
@@ -266,9 +280,6 @@ func (j *Journal) accept(besides []string, data []byte) string {
 		return "damaged: a step that changes nothing"
 	}
 	for i, s := range steps {
-		if s.Path != j.Steps[i].Path {
-			return "damaged: not in the order of its paths"
-		}
 		if besides[i] != noBeside {
 			s.inTmp, s.beside = false, besides[i]
 		}

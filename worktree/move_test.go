@@ -167,6 +167,27 @@ func TestDirectoriesThatMayStay(t *testing.T) {
 	r.clean()
 }
 
+// TestNothingStaysBelowAFile: where a file comes in the place of a directory,
+// what lies in the directories below must be known to go, before anything moves.
+func TestNothingStaysBelowAFile(t *testing.T) {
+	was := files{"p": dir(0o755), "p/q": dir(0o755), "p/q/r": dir(0o755), "p/x": file("x")}
+	tree := was.with(files{"p/q/r/ignored": file("kept"), "other": file("o")})
+	r := newRig(t, tree)
+	plan := steps(was.with(files{"other": file("o")}), files{"p": file("f"), "other": file("n")})
+	for i := range plan {
+		plan[i].MayStay = isDir(plan[i].From) && plan[i].To == nil
+	}
+	_, err := r.move(plan)
+	require.EqualError(t, err, "p/q/r: directory holds what the plan does not take away (1, with ignored) (check); nothing was changed")
+	require.Equal(t, tree, r.state())
+	r.clean()
+	require.NoError(t, os.Remove(r.path("p/q/r/ignored")))
+	_, err = r.move(plan)
+	require.NoError(t, err)
+	require.Equal(t, files{"p": file("f"), "other": file("n")}, r.state())
+	r.clean()
+}
+
 func TestContentComesFromTheStore(t *testing.T) {
 	r := newRig(t, files{"a": file("1")})
 	_, _, err := r.vault.Put(strings.NewReader("stored"), 6)

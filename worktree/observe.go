@@ -58,9 +58,10 @@ func isLink(e *patch.Entry) bool { return e != nil && e.Type == patch.Symlink }
 func (x *txn) observe(s *step) error {
 	have, err := x.look(x.h, s, true)
 	var link *LinkError
+	var forbidden *ForbiddenError
 	switch {
-	case errors.As(err, &link):
-		s.seen.at = other // whatever is behind the link is not the tree's
+	case errors.As(err, &link), errors.As(err, &forbidden):
+		s.seen.at = other // whatever is behind the link, or in .git, is not the tree's
 	case err != nil:
 		return err
 	default:
@@ -70,7 +71,7 @@ func (x *txn) observe(s *step) error {
 		return nil
 	}
 	p, err := x.slots(s)
-	if errors.Is(err, errNoDir) || errors.As(err, &link) {
+	if errors.Is(err, errNoDir) || errors.As(err, &link) || errors.As(err, &forbidden) {
 		s.seen.in, s.seen.out = nothing, nothing
 		return nil
 	}

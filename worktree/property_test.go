@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -286,17 +288,186 @@ func TestLook(t *testing.T) {
 	require.Equal(t, Looked{}, all[2])
 }
 
-// folding is a disk whose names are the same without their case.
+// folding is a directory whose names are the same without their case and
+// without the characters that HFS+ ignores; GIT~1 is its short name of .git.
 type folding struct{ disk.Dir }
 
-func (d folding) Stat(name string) (disk.Info, error) { return d.Dir.Stat(strings.ToLower(name)) }
-
-func (d folding) OpenDir(name string) (disk.Dir, error) {
-	c, err := d.Dir.OpenDir(strings.ToLower(name))
-	return folding{c}, err
+func fold(name string) string {
+	name = strings.ToLower(strings.ReplaceAll(name, "\u200c", ""))
+	if name == "git~1" {
+		return ".git"
+	}
+	return name
 }
 
-func (d folding) Self() (disk.Info, error) { return d.Dir.Self() }
+func (d folding) OpenDir(name string) (disk.Dir, error) {
+	c, err := d.Dir.OpenDir(fold(name))
+	if err != nil {
+		return nil, err
+	}
+	return folding{c}, nil
+}
+
+func (d folding) Stat(name string) (disk.Info, error)      { return d.Dir.Stat(fold(name)) }
+func (d folding) Open(name string) (disk.File, error)      { return d.Dir.Open(fold(name)) }
+func (d folding) Mkdir(name string, perm uint32) error     { return d.Dir.Mkdir(fold(name), perm) }
+func (d folding) Remove(name string) error                 { return d.Dir.Remove(fold(name)) }
+func (d folding) Rmdir(name string) error                  { return d.Dir.Rmdir(fold(name)) }
+func (d folding) Readlink(name string) (string, error)     { return d.Dir.Readlink(fold(name)) }
+func (d folding) Chmod(name string, mode uint32) error     { return d.Dir.Chmod(fold(name), mode) }
+func (d folding) Chown(name string, uid, gid uint32) error { return d.Dir.Chown(fold(name), uid, gid) }
+func (d folding) Symlink(target, name string) error        { return d.Dir.Symlink(target, fold(name)) }
+func (d folding) Xattrs(name string) ([]disk.Xattr, error) { return d.Dir.Xattrs(fold(name)) }
+
+func (d folding) Create(name string, perm uint32) (disk.File, error) {
+	return d.Dir.Create(fold(name), perm)
+}
+
+func (d folding) Rename(old string, to disk.Dir, name string) error {
+	return d.Dir.Rename(fold(old), unfolded(to), fold(name))
+}
+
+func (d folding) RenameNew(old string, to disk.Dir, name string) error {
+	return d.Dir.RenameNew(fold(old), unfolded(to), fold(name))
+}
+
+func (d folding) Exchange(a string, to disk.Dir, b string) error {
+	return d.Dir.Exchange(fold(a), unfolded(to), fold(b))
+}
+
+func unfolded(d disk.Dir) disk.Dir {
+	for {
+		switch f := d.(type) {
+		case folding:
+			d = f.Dir
+		case *handle:
+			d = f.Dir
+		default:
+			return d
+		}
+	}
+}
+
+// spellings are names that some file system takes for .git or .decree.
+var spellings = []string{".GIT", ".Git", ".g\u200cit", ".git\u200c", "GIT~1", "git~1", ".DECREE", ".decreE", ".d\u200cecree"}
+
+// TestWritesToOtherSpellings plans all kinds of writes below and at another
+// spelling of .git and .decree, where one is there and where none is yet.
+// (A file system of the system's that folds case is not to be had everywhere:
+// ext4 needs a kernel with CONFIG_UNICODE.)
+func TestWritesToOtherSpellings(t *testing.T) {
+	for _, there := range []bool{true, false} {
+		for _, name := range spellings {
+			for at, prefix := range map[string]string{"top": "", "below": "x/"} {
+				decree := !strings.Contains(strings.ToLower(name), "it")
+				if !there && (name[0] != '.' || decree && prefix == "") {
+					continue // .decree is always there; GIT~1 is nothing without .git
+				}
+				for what, to := range map[string]files{
+					"in it":     {"config": file("evil")},
+					"dir in it": {"hooks": dir(0o755), "hooks/x": moded(0o755, "evil")},
+					"itself":    {"": link("/etc")},
+					"a dir":     {"": dir(0o700)},
+				} {
+					t.Run(fmt.Sprint(there, name, at, what), func(t *testing.T) {
+						r := newRig(t, files{"x": dir(0o755), "z": file("z")})
+						if there {
+							for _, own := range []string{".git", "x/.git", "x/.decree"} {
+								require.NoError(t, os.Mkdir(r.path(own), 0o755))
+								require.NoError(t, os.WriteFile(r.path(own+"/config"), []byte("mine"), 0o600))
+							}
+						}
+						snapshot := func() string { return treeText(t, r.path("")) }
+						was := snapshot()
+						r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+							for i := range dirs {
+								dirs[i] = folding{dirs[i]}
+							}
+							return dirs
+						}
+						want := files{"z": file("changed")}
+						if !there && strings.HasPrefix(what, "in") || what == "dir in it" && !there {
+							want[prefix+name] = dir(0o755)
+						}
+						for p, n := range to {
+							want[strings.TrimSuffix(prefix+name+"/"+p, "/")] = n
+						}
+						_, err := r.move(steps(files{"z": file("z")}, want))
+						require.Error(t, err)
+						require.True(t, strings.Contains(err.Error(), "another spelling of") || strings.Contains(err.Error(), "is there"), err)
+						require.Equal(t, was, snapshot())
+						r.clean()
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestDeathBeforeTheSpellingIsSeen dies at every step of a move that makes
+// another spelling of .git: the recovery comes to an end, and names what it must
+// not touch any more.
+func TestDeathBeforeTheSpellingIsSeen(t *testing.T) {
+	left := 0
+	for n := 0; ; n++ {
+		fired := false
+		r := newRig(t, files{"x": dir(0o755), "z": file("z")})
+		inject := failAt(n, &fired, anyStep, disktest.Action{Die: true})
+		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+			for i := range dirs {
+				dirs[i] = folding{dirs[i]}
+			}
+			return inject(dirs...)
+		}
+		_, err := r.move(steps(files{"z": file("z")}, files{"z": file("changed"), "x/.GIT": file("gitdir: /evil")}))
+		require.Error(t, err)
+		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+			for i := range dirs {
+				dirs[i] = folding{dirs[i]}
+			}
+			return dirs
+		}
+		_, out, err := r.recover()
+		require.NoError(t, err)
+		for _, o := range out {
+			for _, l := range o.Left {
+				require.Equal(t, "x/.GIT", l.Path)
+				left++
+			}
+		}
+		r.clean()
+		require.Equal(t, "z", r.state()["z"].data)
+		if !fired {
+			break
+		}
+	}
+	require.Positive(t, left)
+}
+
+// treeText is everything below top, .git and .decree too, as text.
+func treeText(t *testing.T, top string) string {
+	var b strings.Builder
+	require.NoError(t, filepath.WalkDir(top, func(p string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		st, err := e.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(&b, strings.TrimPrefix(p, top), " ", st.Mode())
+		if st.Mode().IsRegular() {
+			data, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, " %q", data)
+		}
+		b.WriteByte('\n')
+		return nil
+	}))
+	return b.String()
+}
 
 // TestOtherSpellingsOfGit asks for .git by another case on a disk that folds it.
 func TestOtherSpellingsOfGit(t *testing.T) {

@@ -121,6 +121,10 @@ func (s *step) hasNew() bool { return s.kind == create || s.kind == replace || s
 // hasOld says whether the step takes a file or link out of the tree.
 func (s *step) hasOld() bool { return s.kind == remove || s.kind == replace || s.kind == fileToDir }
 
+// mayStay says whether the directory's removal can be left out: not where a file
+// comes in the place of one above it.
+func (s *step) mayStay() bool { return s.MayStay && !s.under }
+
 // modeOnly says whether the step changes no directory's entries.
 func (s *step) modeOnly() bool { return s.kind == chmodFile || s.kind == chmodDir }
 

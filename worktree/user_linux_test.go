@@ -206,6 +206,26 @@ func TestImmutableFilesAreRefused(t *testing.T) {
 	r.clean()
 }
 
+// TestAnImmutableRootIsRefused finds it before anything moves, though no entry
+// of the root's own can be asked.
+func TestAnImmutableRootIsRefused(t *testing.T) {
+	was := files{"a": file("1"), "d": dir(0o755), "d/c": file("3")}
+	for _, flag := range []string{"i", "a"} {
+		r := newRig(t, was)
+		if out, err := exec.Command("chattr", "+"+flag, r.path("")).CombinedOutput(); err != nil {
+			t.Skipf("chattr: %v: %s", err, out)
+		}
+		defer exec.Command("chattr", "-"+flag, r.path("")).Run()
+		_, err := r.move(steps(was, files{"a": file("x"), "d": dir(0o755), "d/c": file("x")}))
+		require.EqualError(t, err, "a: its directory cannot be changed: operation not permitted (check); nothing was changed")
+		require.Equal(t, was, r.state())
+		// What does not change the root's entries can be done.
+		_, err = r.move(steps(files{"d/c": file("3")}, files{"d/c": file("x")}))
+		require.NoError(t, err)
+		r.clean()
+	}
+}
+
 func TestAttributesAndLists(t *testing.T) {
 	r := newRig(t, files{"a": file("1"), "b": file("2")})
 	root := r.open("tree")
