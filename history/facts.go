@@ -16,15 +16,7 @@ import (
 type Fact struct {
 	Path     string // raw
 	Op       string // create, delete, modify, mode, mkdir, rmdir, dirmode
-	Old, New Side256
-}
-
-// Side256 is what a Fact says of one side; the zero value: nothing there, or a directory.
-type Side256 struct {
-	SHA256 patch.Hash
-	Size   int64
-	Mode   string
-	Type   string
+	Old, New *patch.Entry
 }
 
 const factMark = "# decree: "
@@ -80,17 +72,33 @@ type factSideJSON struct {
 	Size   int64       `json:"size"`
 	Mode   string      `json:"mode"`
 	Type   string      `json:"type"`
+	Target string      `json:"target"`
 }
 
-func (s *factSideJSON) side() Side256 {
+// entry is a side as a manifest's entry; dir says that the fact is of a directory.
+func (s *factSideJSON) entry(dir bool) (*patch.Entry, error) {
 	if s == nil {
-		return Side256{}
+		return nil, nil
 	}
-	out := Side256{Size: s.Size, Mode: s.Mode, Type: s.Type}
+	mode, ok := patch.ParseMode(s.Mode)
+	if !ok {
+		return nil, fmt.Errorf("%q is no mode", clip(s.Mode))
+	}
+	out := &patch.Entry{Size: s.Size, Mode: mode}
 	if s.SHA256 != nil {
 		out.SHA256 = *s.SHA256
 	}
-	return out
+	switch {
+	case dir:
+		out.Type = patch.Dir
+	case s.Type == "symlink":
+		target, err := patch.Unquote(s.Target)
+		if err != nil {
+			return nil, err
+		}
+		out.Type, out.Target = patch.Symlink, target
+	}
+	return out, nil
 }
 
 func parseFact(b []byte) (Fact, error) {
@@ -105,7 +113,13 @@ func parseFact(b []byte) (Fact, error) {
 	if err != nil {
 		return Fact{}, err
 	}
-	return Fact{Path: path, Op: j.Op, Old: j.Old.side(), New: j.New.side()}, nil
+	f := Fact{Path: path, Op: j.Op}
+	dir := j.Op == string(patch.OpMkdir) || j.Op == string(patch.OpRmdir) || j.Op == string(patch.OpDirMode)
+	if f.Old, err = j.Old.entry(dir); err != nil {
+		return Fact{}, err
+	}
+	f.New, err = j.New.entry(dir)
+	return f, err
 }
 
 // Touches says whether record id changed path or something below it, by its

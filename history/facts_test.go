@@ -28,9 +28,9 @@ func TestFacts(t *testing.T) {
 	require.NoError(t, Facts(strings.NewReader(someDiff), func(f Fact) bool { got = append(got, f); return true }))
 	sum := func(last byte) (h patch.Hash) { h[31] = last; return h }
 	assert.Equal(t, []Fact{
-		{Path: "dir", Op: "mkdir", New: Side256{Mode: "755"}},
-		{Path: "dir/main.go", Op: "modify", Old: Side256{SHA256: sum(1), Size: 21, Mode: "644"}, New: Side256{SHA256: sum(2), Size: 21, Mode: "644"}},
-		{Path: "caf\xe9", Op: "delete", Old: Side256{SHA256: sum(3), Mode: "644"}},
+		{Path: "dir", Op: "mkdir", New: &patch.Entry{Mode: 0o755, Type: patch.Dir}},
+		{Path: "dir/main.go", Op: "modify", Old: &patch.Entry{SHA256: sum(1), Size: 21, Mode: 0o644}, New: &patch.Entry{SHA256: sum(2), Size: 21, Mode: 0o644}},
+		{Path: "caf\xe9", Op: "delete", Old: &patch.Entry{SHA256: sum(3), Mode: 0o644}},
 	}, got)
 	long := strings.Repeat("x", 200_000)
 	for name, text := range map[string]string{

@@ -294,7 +294,7 @@ func (u *run) store() (map[string]manifest.Hash, error) {
 			return nil, err
 		}
 	}
-	files, err := u.r.history.StoreFiles(u.x.w, u.rec.ID)
+	files, err := u.r.storeFiles(u.x, u.rec)
 	if err != nil {
 		return nil, err
 	}

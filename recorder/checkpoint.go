@@ -38,6 +38,10 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 	}
 	defer res.Close()
 	r.tell(res)
+	out, err := r.observeOutside(ctx, x, res)
+	if err != nil {
+		return nil, err
+	}
 	spec, err := r.keep(x, res)
 	if err != nil {
 		return nil, err
@@ -48,11 +52,14 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 		Before: res.Tree, After: res.Tree, Actor: r.opt.Actor,
 	}
 	rec.Duration = rec.Ended.Sub(rec.Started)
-	c := history.Closing{Record: rec, Tree: spec, Audit: r.audit("record", "done")}
+	if err := out.mark(rec); err != nil {
+		return nil, err
+	}
+	c := history.Closing{Record: rec, Tree: spec, Files: out.stored(nil), Audit: r.audit("record", "done")}
 	if o.Label != "" {
 		c.Effects.Labels = map[string]string{o.Label: id}
 	}
-	err = r.history.Add(c, []history.RunFile{r.manifestFile(res)})
+	err = r.history.Add(c, out.files(r, r.manifestFile(res)))
 	if err != nil {
 		return nil, err
 	}

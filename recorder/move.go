@@ -148,6 +148,7 @@ type fullTree struct {
 	bytes      int64
 	unrecorded []string
 	manifest   history.RunFile
+	found      *outside      // what had changed since the last record
 	after      manifest.Hash // the stored tree that the move leads to; zero: to be computed
 }
 
@@ -323,7 +324,10 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, held
 	}
 	if a.full != nil {
 		rec.Before, rec.Files, rec.Bytes, rec.Unrecorded = a.full.id, a.full.files, a.full.bytes, a.full.unrecorded
-		end.Tree, end.manifest = a.full.spec, a.full.manifest
+		end.Tree, end.manifest, end.Files = a.full.spec, a.full.manifest, a.full.found.stored(end.Files)
+		if err := a.full.found.mark(rec); err != nil {
+			return nil, err
+		}
 		end.AfterTree, rec.After, err = r.saveChanged(x, a.full, changes)
 		return end, err
 	}
@@ -439,13 +443,14 @@ func (r *Recorder) closeAction(opened *history.Opened, end *ending) error {
 	if plain.Name == "" {
 		plain = history.RunFile{Name: "manifest.json", Write: func(w io.Writer) error { return r.history.WriteManifest(tree, w) }, LinkFrom: r.twin(tree)}
 	}
+	files := []history.RunFile{plain}
+	for name, sum := range end.Files {
+		files = append(files, history.RunFile{Name: name, Write: func(w io.Writer) error { return r.copyObject(w, sum) }})
+	}
 	return r.history.Add(history.Closing{
 		Record: rec, Tree: end.Tree, AfterTree: end.AfterTree, Files: end.Files, Effects: opened.Effects,
 		Audit: r.audit(string(rec.Reason), "done"),
-	}, []history.RunFile{
-		plain,
-		{Name: diffFile, Write: func(w io.Writer) error { return r.copyObject(w, rec.DiffSHA256) }},
-	})
+	}, files)
 }
 
 func (r *Recorder) copyObject(w io.Writer, sum manifest.Hash) error {

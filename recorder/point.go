@@ -172,7 +172,11 @@ func (r *Recorder) between(ctx context.Context, o DiffOptions) ([]manifest.Chang
 		if err != nil {
 			return nil, err
 		}
-		return manifest.Compare(from, to)
+		changes, err := manifest.Compare(from, to)
+		if err != nil {
+			return nil, err
+		}
+		return r.withoutRulesBetween(ctx, changes, o)
 	}
 	res, err := r.glance(ctx, "comparing")
 	if err != nil {
@@ -180,19 +184,42 @@ func (r *Recorder) between(ctx context.Context, o DiffOptions) ([]manifest.Chang
 	}
 	defer res.Close()
 	changes, err := manifest.Compare(from, res.Entries())
-	return withoutRules(changes, res.Base, left(o.From.Record), res.RuleOnly), err
+	if err != nil {
+		return nil, err
+	}
+	return r.withoutRulesBetween(ctx, changes, o)
 }
 
-// withoutRules drops what joined or left the tree only because the rules
-// changed, where that is known: against the last observed tree.
-func withoutRules(changes []manifest.Change, base, from manifest.Hash, ruleOnly []string) []manifest.Change {
-	if base != from || len(ruleOnly) == 0 {
-		return changes
+// withoutRulesBetween drops what joined or left the tree between two points only
+// because the ignore rules changed, where both trees are known whole.
+func (r *Recorder) withoutRulesBetween(ctx context.Context, changes []manifest.Change, o DiffOptions) ([]manifest.Change, error) {
+	from, err := r.rulesAt(o.From)
+	if err != nil || from.IsZero() {
+		return changes, err
 	}
-	return slices.DeleteFunc(changes, func(c manifest.Change) bool {
-		_, found := slices.BinarySearch(ruleOnly, c.Path)
-		return found
+	to := manifest.Hash{}
+	if !o.To.Now {
+		if to, err = r.rulesAt(o.To); err != nil || to.IsZero() {
+			return changes, err
+		}
+	}
+	changes, _, err = r.withoutRuleChanges(ctx, changes, from, to)
+	return changes, err
+}
+
+// rulesAt is the stored tree whose ignore files were in force when the state at a
+// point was observed: what a record began with, since rules are frozen for it.
+func (r *Recorder) rulesAt(p Point) (rules manifest.Hash, err error) {
+	if whole(p.Record) {
+		return p.Record.Before, nil
+	}
+	err = r.history.Newest(func(rec *history.Record) bool {
+		if whole(rec) && history.Compare(rec, p.Record) < 0 {
+			rules = rec.Before
+		}
+		return rules.IsZero()
 	})
+	return rules, err
 }
 
 // contentAt gives a file's bytes: from the tree for now, else from the store.

@@ -250,7 +250,7 @@ func (r *Recorder) saveEnding(o *history.Opened, rec *history.Record, files map[
 // whatever was deleted or begun anew since, and the ending what else lies there.
 func (c *recovery) bringEnding(end *ending) error {
 	h, id := c.r.history, end.Record.ID
-	files, err := h.StoreFiles(c.x.w, id)
+	files, err := c.r.storeFiles(c.x, end.Record)
 	if err != nil {
 		return err
 	}
@@ -450,7 +450,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err := c.writeInterrupted(ctx, &rec, changes); err != nil {
 		return err
 	}
-	files, err := r.history.StoreFiles(c.x.w, rec.ID)
+	files, err := r.storeFiles(c.x, &rec)
 	if err != nil {
 		return err
 	}

@@ -125,12 +125,16 @@ func (r *Recorder) present(ctx context.Context, x *writing) (*capture.Result, *f
 	if err != nil {
 		return nil, nil, err
 	}
-	spec, err := r.keep(x, res)
+	found, err := r.observeOutside(ctx, x, res)
+	var spec *history.TreeSpec
+	if err == nil {
+		spec, err = r.keep(x, res)
+	}
 	if err != nil {
 		res.Close()
 		return nil, nil, err
 	}
-	return res, &fullTree{spec: spec, id: res.Tree, files: res.Files, bytes: res.Bytes, unrecorded: res.Unrecorded, manifest: r.manifestFile(res)}, nil
+	return res, &fullTree{spec: spec, found: found, id: res.Tree, files: res.Files, bytes: res.Bytes, unrecorded: res.Unrecorded, manifest: r.manifestFile(res)}, nil
 }
 
 // toTarget is the difference from the target (old) to the present (new), and

@@ -75,6 +75,7 @@ type run struct {
 	at    manifest.Hash
 	since []manifest.Change
 	after *history.TreeSpec
+	found *outside // what had changed since the last record
 
 	log     disk.File
 	clean   bool // the tree was put back for the last attempt, which has not begun
@@ -156,7 +157,10 @@ func (u *run) begin(ctx context.Context) (err error) {
 	if u.own, err = r.ownFiles(u.x); err != nil {
 		return err
 	}
-	spec, err := r.keep(u.x, res) // with the flush for both
+	if u.found, err = r.observeOutside(ctx, u.x, res); err != nil {
+		return err
+	}
+	spec, err := r.keep(u.x, res) // with the flush for all three
 	if err != nil {
 		return err
 	}
@@ -170,6 +174,9 @@ func (u *run) begin(ctx context.Context) (err error) {
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
 		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Unrecorded: res.Unrecorded,
 		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, Actor: r.opt.Actor, Attempts: 1,
+	}
+	if err := u.found.mark(u.rec); err != nil {
+		return err
 	}
 	u.special = res.Special
 	own, err := json.Marshal(u.own)
@@ -235,10 +242,8 @@ func (e *Interrupted) ExitCode() int {
 // openRun makes the run directory and remembers what a command may delete.
 func (u *run) openRun(manifest history.RunFile) error {
 	h := u.r.history
-	err := h.BuildRun(u.rec.ID, []history.RunFile{
-		manifest,
-		{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))},
-	})
+	err := h.BuildRun(u.rec.ID, u.found.files(u.r, manifest,
+		history.RunFile{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))}))
 	if err != nil {
 		return err
 	}

@@ -54,32 +54,9 @@ func (r *Recorder) changed(ctx context.Context, st *Status) error {
 		return err
 	}
 	defer res.Close()
-	base, steps, err := r.known(Point{Record: st.Last, After: st.Last.Status != history.StatusReverted})
-	if err != nil {
-		return err
-	}
-	changes, err := r.sinceKnown(base, steps, res)
-	if err != nil {
-		return err
-	}
-	if res.Base == base {
-		st.RuleOnly = len(res.RuleOnly)
-	}
-	st.Changed = withoutRules(changes, res.Base, base, res.RuleOnly)
-	return nil
-}
-
-// sinceKnown leads from a known state, which is base and then steps, to a
-// captured one.
-func (r *Recorder) sinceKnown(base manifest.Hash, steps []manifest.Change, res *capture.Result) ([]manifest.Change, error) {
-	if res.Base == base {
-		return compose(invert(steps), res.Changes), nil
-	}
-	seq, _, err := r.history.Tree(base)
-	if err != nil {
-		return nil, err
-	}
-	return manifest.Compare(apply(seq, steps), res.Entries())
+	s, err := r.sinceLast(ctx, res)
+	st.Changed, st.RuleOnly = s.changes, s.ruleOnly
+	return err
 }
 
 // sizeOf is the sum of the files' sizes below dir, in bytes.

@@ -234,16 +234,12 @@ func (r *Recorder) verifyTree(ctx context.Context) ([]Problem, error) {
 		return nil, err
 	}
 	defer res.Close()
-	base, steps, err := r.known(Point{Record: last, After: last.Status != history.StatusReverted})
-	if err != nil {
-		return nil, err
-	}
-	changes, err := r.sinceKnown(base, steps, res)
+	s, err := r.sinceLast(ctx, res)
 	if err != nil {
 		return nil, err
 	}
 	var out []Problem
-	for _, c := range changes {
+	for _, c := range s.changes {
 		out = append(out, Problem{last.ID, c.Path, change(c)})
 	}
 	for _, p := range res.Unrecorded {
