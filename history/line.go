@@ -114,27 +114,17 @@ func lineKey(b []byte) (k key, gone bool, err error) {
 // JSON string its quotes would be escaped.
 const recordMark = `,"record":{`
 
-// splitLine returns what stands before the record, closed so that it is an
-// object, and the record.
-func splitLine(b []byte) (head, record []byte, err error) {
-	i := bytes.Index(b, []byte(recordMark))
-	if i < 0 {
-		return nil, nil, errLine
-	}
-	return append(b[:i:i], '}'), b[i+len(recordMark)-1 : len(b)-1], nil
-}
-
 // parseRecord decodes the record of a line alone.
 func parseRecord(b []byte) (*Record, error) {
 	k, gone, err := lineKey(b)
 	if err != nil || gone {
 		return nil, errLine
 	}
-	_, text, err := splitLine(b)
-	if err != nil {
-		return nil, err
+	i := bytes.Index(b, []byte(recordMark))
+	if i < 0 {
+		return nil, errLine
 	}
-	r, err := ParseRecord(text)
+	r, err := ParseRecord(b[i+len(recordMark)-1 : len(b)-1])
 	if err == nil && (r.Started.UnixNano() != k.at || r.Chain != k.chain || r.Seq != k.seq) {
 		err = errLine
 	}
@@ -149,9 +139,11 @@ func parseHead(b []byte) (*line, error) {
 	}
 	l := &line{key: k, gone: gone}
 	if !gone {
-		if b, _, err = splitLine(b); err != nil {
-			return nil, err
+		i := bytes.Index(b, []byte(recordMark))
+		if i < 0 {
+			return nil, errLine
 		}
+		b = append(b[:i:i], '}')
 	}
 	err = object(b, func(key string, v *value) error {
 		switch key {

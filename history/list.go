@@ -71,7 +71,8 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ListOptions narrow a listing. The warnings are about all records in any case.
+// ListOptions narrow a listing. With a Limit the warnings are about the records
+// that it came upon: what lies behind the last one is not looked at.
 type ListOptions struct {
 	Limit int                // at most that many, the newest; 0: all
 	Keep  func(*Record) bool // nil: all; it must be safe for concurrent use
@@ -87,17 +88,22 @@ func (h *History) List(o ListOptions) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	states, err := h.inspect(l, names)
+	late := &Listing{}
+	strays, err := h.strayRecords(l, names, late)
 	if err != nil {
 		return nil, err
+	}
+	runs, err := h.runs()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil {
+		defer runs.Close()
 	}
 	out := &Listing{}
-	good := out.sort(l, states)
-	strays, err := h.strayRecords(l, names, out)
-	if err != nil {
-		return nil, err
-	}
-	out.decode(good, o, strays)
+	out.gather(&looker{h: h, l: l, names: names, runs: runs, keep: o.Keep}, o.Limit, strays)
+	out.Damaged = append(out.Damaged, late.Damaged...)
+	out.Newer = append(out.Newer, late.Newer...)
 	return out, nil
 }
 
@@ -214,28 +220,6 @@ func parallel(n int, f func(from, to int)) {
 	wg.Wait()
 }
 
-// sort puts each row where it belongs and returns those that are listed.
-func (out *Listing) sort(l *log, states []runState) []row {
-	good := make([]row, 0, len(l.rows))
-	for i, s := range states {
-		r := l.rows[i]
-		switch s.state {
-		case damaged, unparsed:
-			out.Damaged = append(out.Damaged, Damage{r.id, s.err})
-			continue
-		case newer:
-			out.Newer = append(out.Newer, Damage{r.id, s.err})
-			continue
-		case missing:
-			out.Missing = append(out.Missing, r.id)
-		case edited:
-			out.Edited = append(out.Edited, r.id)
-		}
-		good = append(good, r)
-	}
-	return good
-}
-
 // strayRecords reads the records that the log lacks.
 func (h *History) strayRecords(l *log, names *runNames, out *Listing) ([]*Record, error) {
 	ids, err := h.strays(l, names)
@@ -269,54 +253,107 @@ func (h *History) hasRunDir(id string) bool {
 	return true
 }
 
-// decode merges rows with the stray records, newest first, and decodes as many
-// as are wanted.
-func (out *Listing) decode(rows []row, o ListOptions, strays []*Record) {
-	want := func(r *Record) bool { return o.Keep == nil || o.Keep(r) }
-	limit := o.Limit
-	if limit <= 0 {
-		limit = len(rows) + len(strays)
-	}
-	for end := len(rows); len(out.Records) < limit && (end > 0 || len(strays) > 0); {
-		// A chunk at a time: a short list need not decode a long history.
-		from := max(0, end-max(64, limit))
-		part, bad := decodePart(rows[from:end], want)
-		out.Damaged = append(out.Damaged, bad...)
-		for i := len(part) - 1; i >= 0; i-- {
-			if part[i] == nil {
-				continue
+// looker looks at rows: at the run.json of each and at its line.
+type looker struct {
+	h     *History
+	l     *log
+	names *runNames
+	runs  disk.Dir // nil: there is no .decree/runs
+	keep  func(*Record) bool
+}
+
+func (k *looker) want(r *Record) bool { return k.keep == nil || k.keep(r) }
+
+// looked is what there is to a row: its record, nil if that is damaged or not wanted.
+type looked struct {
+	runState
+	rec *Record
+}
+
+// piece is how many rows a worker takes at once. Their lines are read into one
+// buffer that serves the next piece too: nothing of a record points into it.
+const piece = 128
+
+// look returns what there is to the rows from..to.
+func (k *looker) look(from, to int) []looked {
+	out := make([]looked, to-from)
+	parallel(to-from, func(a, b int) {
+		var lines lineBuffer
+		for ; a < b; a += piece {
+			end := min(a+piece, b)
+			for i, r := range lines.load(k.l.rows[from+a : from+end]) {
+				out[a+i] = k.row(from+a+i, r)
 			}
-			strays = takeStrays(&out.Records, strays, part[i], want)
-			out.Records = append(out.Records, part[i])
+		}
+	})
+	return out
+}
+
+func (k *looker) row(i int, r row) (l looked) {
+	l.state = missing
+	if k.runs != nil {
+		there, kind := k.names.at(i)
+		l.runState = k.h.inspectRow(k.runs, r, there, kind)
+	}
+	if l.state == damaged || l.state == newer || l.state == unparsed {
+		return l
+	}
+	rec, err := r.record()
+	switch {
+	case err != nil:
+		l.runState = runState{unparsed, err}
+	case k.want(rec):
+		l.rec = rec
+	}
+	return l
+}
+
+// gather merges rows with the stray records, newest first, until there are
+// limit (0: no limit). A short list need not look at a long history.
+func (out *Listing) gather(k *looker, limit int, strays []*Record) {
+	all := len(k.l.rows)
+	step := max(all, 1)
+	if limit > 0 {
+		step = max(64, limit)
+	} else {
+		limit = all + len(strays)
+		out.Records = make([]*Record, 0, limit)
+	}
+	for end := all; len(out.Records) < limit && (end > 0 || len(strays) > 0); {
+		from := max(0, end-step)
+		part := k.look(from, end)
+		out.name(k.l.rows[from:end], part)
+		for i := len(part) - 1; i >= 0; i-- {
+			if r := part[i].rec; r != nil {
+				strays = takeStrays(&out.Records, strays, r, k.want)
+				out.Records = append(out.Records, r)
+			}
 		}
 		if end = from; end == 0 {
-			strays = takeStrays(&out.Records, strays, nil, want)
+			strays = takeStrays(&out.Records, strays, nil, k.want)
 		}
 	}
 	out.Records = out.Records[:min(limit, len(out.Records))]
 }
 
-// decodePart decodes rows; what is not wanted or damaged is nil.
-func decodePart(rows []row, want func(*Record) bool) (part []*Record, bad []Damage) {
-	rows = loadRows(rows)
-	part = make([]*Record, len(rows))
-	errs := make([]error, len(rows))
-	parallel(len(rows), func(a, b int) {
-		for i := a; i < b; i++ {
-			r, err := rows[i].record()
-			if err != nil {
-				errs[i] = err
-			} else if want(r) {
-				part[i] = r
-			}
-		}
-	})
-	for i, err := range errs {
-		if err != nil {
-			bad = append(bad, Damage{rows[i].id, err})
+// name puts those rows that something is wrong with before the later ones.
+func (out *Listing) name(rows []row, part []looked) {
+	var bad, newerOnes []Damage
+	var gone, other []string
+	for i, p := range part {
+		switch id := rows[i].id; p.state {
+		case damaged, unparsed:
+			bad = append(bad, Damage{id, p.err})
+		case newer:
+			newerOnes = append(newerOnes, Damage{id, p.err})
+		case missing:
+			gone = append(gone, id)
+		case edited:
+			other = append(other, id)
 		}
 	}
-	return part, bad
+	out.Damaged, out.Newer = append(bad, out.Damaged...), append(newerOnes, out.Newer...)
+	out.Missing, out.Edited = append(gone, out.Missing...), append(other, out.Edited...)
 }
 
 // takeStrays appends the strays that are newer than r (nil: all), newest first.

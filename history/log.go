@@ -184,7 +184,16 @@ func (r row) bytes() ([]byte, error) {
 }
 
 // loadRows returns rows with their lines, read at once where they lie together.
-func loadRows(rows []row) []row {
+func loadRows(rows []row) []row { return new(lineBuffer).load(rows) }
+
+// lineBuffer holds the lines of the rows that were loaded last.
+type lineBuffer struct {
+	data []byte
+	rows []row
+}
+
+// load is loadRows; what it returns is good until the next call.
+func (p *lineBuffer) load(rows []row) []row {
 	var from, to, sum int64 = 1<<63 - 1, 0, 0
 	for _, r := range rows {
 		if r.line == nil {
@@ -194,24 +203,25 @@ func loadRows(rows []row) []row {
 	if sum == 0 || to-from > 2*sum {
 		return rows
 	}
-	out := slices.Clone(rows)
-	data := []byte(nil)
-	for i, r := range out {
+	p.data = slices.Grow(p.data[:0], int(to-from))[:to-from]
+	p.rows = append(p.rows[:0], rows...)
+	read := false
+	for i, r := range p.rows {
 		if r.line != nil {
 			continue
 		}
-		if data == nil {
-			data = make([]byte, to-from)
-			if _, err := r.file.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
+		if !read {
+			if _, err := r.file.ReadAt(p.data, from); err != nil && !errors.Is(err, io.EOF) {
 				return rows // each row will say so itself
 			}
+			read = true
 		}
-		b := data[r.off-from:][:r.n]
+		b := p.data[r.off-from:][:r.n]
 		if k, _, err := lineKey(b); err == nil && k == r.key {
-			out[i].line = b
+			p.rows[i].line = b
 		}
 	}
-	return out
+	return p.rows
 }
 
 func (r row) parse() (l *line, err error) {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -27,10 +28,10 @@ var (
 // object calls field for each field of the one JSON object in data. key and v
 // are views of data, good until field returns.
 func object(data []byte, field func(key string, v *value) error) error {
-	if !utf8.Valid(data) {
+	s := scan{data: data, plain: plainText(data)}
+	if !s.plain && !utf8.Valid(data) {
 		return errJSON
 	}
-	s := scan{data: data}
 	if err := s.object(field); err != nil {
 		return err
 	}
@@ -46,6 +47,30 @@ type scan struct {
 	data  []byte
 	pos   int
 	depth int
+	plain bool // a string ends at the next quote
+}
+
+// plainText says whether data is ASCII without control characters and
+// backslashes, as nearly every line of the log is.
+func plainText(data []byte) bool {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	odd := uint64(0)
+	for ; len(data) >= 8; data = data[8:] {
+		v := binary.LittleEndian.Uint64(data)
+		slash := v ^ '\\'*ones
+		// Each sets the top bit of a byte that is above 7f, below 20, or a backslash,
+		// and of none below the first such byte.
+		odd |= (v | (v - ' '*ones) | (slash-ones) & ^slash) & tops
+	}
+	if odd != 0 {
+		return false
+	}
+	for _, c := range data {
+		if c < ' ' || c >= 0x80 || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *scan) space() {
@@ -76,7 +101,7 @@ func (s *scan) object(field func(key string, v *value) error) error {
 	if s.at('}') {
 		return nil
 	}
-	var v value
+	v := value{plain: s.plain}
 	for {
 		s.space()
 		start := s.pos
@@ -174,6 +199,14 @@ func (s *scan) skipText() error {
 	if s.pos >= len(s.data) || s.data[s.pos] != '"' {
 		return errJSON
 	}
+	if s.plain {
+		n := bytes.IndexByte(s.data[s.pos+1:], '"')
+		if n < 0 {
+			return errJSON
+		}
+		s.pos += n + 2
+		return nil
+	}
 	start := s.pos
 	escaped := false
 	for s.pos++; s.pos < len(s.data); s.pos++ {
@@ -224,6 +257,7 @@ type value struct {
 	name  string
 	raw   []byte
 	fault error
+	plain bool // as in scan
 }
 
 func (v *value) err() error { return v.fault }
@@ -249,7 +283,7 @@ func (v *value) view() string {
 		return ""
 	}
 	inner := v.raw[1 : len(v.raw)-1]
-	if bytes.IndexByte(inner, '\\') < 0 {
+	if v.plain || bytes.IndexByte(inner, '\\') < 0 {
 		return unsafe.String(unsafe.SliceData(inner), len(inner))
 	}
 	var s string
@@ -327,8 +361,8 @@ func (v *value) array(item func(v *value)) {
 	if v.null() {
 		return
 	}
-	s := scan{data: v.raw}
-	e := value{name: v.name}
+	s := scan{data: v.raw, plain: v.plain}
+	e := value{name: v.name, plain: v.plain}
 	err := s.array(func(raw []byte) {
 		e.raw = raw
 		item(&e)
@@ -358,7 +392,7 @@ func (v *value) fields(field func(key string, f *value)) {
 	if v.null() {
 		return
 	}
-	s := scan{data: v.raw}
+	s := scan{data: v.raw, plain: v.plain}
 	err := s.object(func(key string, f *value) error {
 		field(key, f)
 		return f.fault
