@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
-	"text/tabwriter"
 
 	"decree/history"
 	"decree/recorder"
@@ -153,9 +151,8 @@ func (s *session) whatWidth() int {
 
 func (s *session) writeLog(w io.Writer, records []*history.Record) error {
 	p := s.paint(s.env.Stdout)
-	table := &strings.Builder{}
-	tw := tabwriter.NewWriter(table, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "ID\tWHEN\tREASON\t%s\tWHAT\tCHANGES\n", p.in(plain, "STATUS"))
+	var t table
+	t.add("ID", "WHEN", "REASON", p.in(plain, "STATUS"), "WHAT", "CHANGES")
 	width := s.whatWidth()
 	for _, r := range records {
 		what := clip(whatOf(r), width)
@@ -166,15 +163,7 @@ func (s *session) writeLog(w io.Writer, records []*history.Record) error {
 		if len(labels) > 0 {
 			what = "[" + list(labels) + "] " + what
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, s.ago(r.Started), r.Reason,
-			p.in(statusColour(r.Status), string(r.Status)), what, changesOf(r))
+		t.add(r.ID, s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), string(r.Status)), what, changesOf(r))
 	}
-	tw.Flush()
-	for line := range strings.Lines(table.String()) {
-		// A checkpoint has no changes: its last column is blank.
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.write(w)
 }

@@ -38,16 +38,18 @@ func (s *session) writeRecords(w io.Writer, records []*history.Record) error {
 		_, err := io.WriteString(w, "[]\n")
 		return err
 	}
+	var data []byte // one buffer for all: the history may be long
 	for i, r := range records {
-		data, err := s.recordJSON(r)
+		labels, err := s.labelsOf(r.ID)
 		if err != nil {
 			return err
 		}
-		before := ",\n"
+		data = append(data[:0], ",\n"...)
 		if i == 0 {
-			before = "[\n"
+			data[0] = '['
 		}
-		if _, err := fmt.Fprintf(w, "%s%s", before, data); err != nil {
+		data = bytes.TrimRight(r.AppendJSON(data, append([]string{}, labels...)), "\n")
+		if _, err := w.Write(data); err != nil {
 			return err
 		}
 	}

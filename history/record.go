@@ -1,9 +1,11 @@
 package history
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,9 +106,12 @@ const timeForm = "2006-01-02T15:04:05.000000000Z"
 
 // JSON is the record as run.json has it, with a newline at its end. labels, unless
 // nil, are added as `--json` shows them.
-func (r *Record) JSON(labels []string) []byte {
+func (r *Record) JSON(labels []string) []byte { return r.AppendJSON(nil, labels) }
+
+// AppendJSON appends what JSON returns to dst.
+func (r *Record) AppendJSON(dst []byte, labels []string) []byte {
 	w := &writer{sep: ",\n  ", colon: ": "}
-	w.dst = append(w.dst, "{\n  "...)
+	w.dst = append(slices.Grow(dst, 1<<10), "{\n  "...)
 	r.write(w)
 	if labels != nil {
 		w.texts("labels", labels)
@@ -265,7 +270,7 @@ func (w *writer) hash(name string, h patch.Hash) {
 		return
 	}
 	w.dst = append(w.dst, '"')
-	w.dst = append(w.dst, h.String()...)
+	w.dst = hex.AppendEncode(w.dst, h[:])
 	w.dst = append(w.dst, '"')
 }
 
