@@ -158,6 +158,17 @@ func (o *overlay) at(path string) (state, error) {
 	return o.found(path, entry), nil
 }
 
+// special notes a pipe, socket or device as the conflict that it is: with the
+// others, and also where edits are to be overwritten, since it cannot be stored.
+func (o *overlay) special(path string, err error) bool {
+	var special *worktree.SpecialError
+	if !errors.As(err, &special) {
+		return false
+	}
+	o.note(path, Edited, "now a pipe, socket or device")
+	return true
+}
+
 // replaced says whether the link at path is planned to make place for a directory.
 func (o *overlay) replaced(path string) bool {
 	now, planned := o.now[path]
@@ -267,6 +278,9 @@ func (o *overlay) parents() error {
 		for i := strings.LastIndexByte(path, '/'); i > 0; i = strings.LastIndexByte(path[:i], '/') {
 			dir := path[:i]
 			s, err := o.at(dir)
+			if o.special(dir, err) {
+				break
+			}
 			if err != nil {
 				return err
 			}

@@ -23,8 +23,13 @@ func file(text string) *manifest.Entry {
 	return &manifest.Entry{SHA256: patch.Sum([]byte(text)), Size: int64(len(text)), Mode: 0o644}
 }
 
+const pipe = "\x00a pipe"
+
 func (t tree) Look(path string) (*manifest.Entry, error) {
 	if text, ok := t[path]; ok {
+		if text == pipe {
+			return nil, &worktree.SpecialError{Path: path}
+		}
 		return file(text), nil
 	}
 	if _, ok := t[path+"/"]; ok {
@@ -202,6 +207,25 @@ func TestAHunkThatDoesNotFitIsAnError(t *testing.T) {
 	_, err := p.Steps[0].Content()
 	var mismatch *patch.MismatchError
 	assert.True(t, errors.As(err, &mismatch), "%v", err)
+}
+
+// TestPipesAreNamedWithTheOtherConflicts: also where edits are overwritten, and
+// where a directory must come.
+func TestPipesAreNamedWithTheOtherConflicts(t *testing.T) {
+	old, left := tree{"a": "1\n", "b": "1\n", "d/": "", "d/f": "f\n"}, tree{"a": "2\n", "b": "2\n"}
+	src := source(t, "r", old, left)
+	now := tree{"a": pipe, "b": "edited\n", "d": pipe}
+	var names []string
+	p := turn(t, now, Options{}, src)
+	for _, it := range p.Conflicts() {
+		names = append(names, it.Path+": "+it.Reason)
+	}
+	assert.Equal(t, []string{"a: now a pipe, socket or device", "b: edited since", "d: now a pipe, socket or device"}, names)
+	assert.Len(t, turn(t, now, Options{Force: true}, src).Conflicts(), 2)
+
+	p, err := To(context.Background(), now, []manifest.Change{{Path: "a", Old: file("1\n"), New: file("2\n")}}, nil, true)
+	require.NoError(t, err)
+	assert.Len(t, p.Conflicts(), 1)
 }
 
 func TestWithin(t *testing.T) {

@@ -82,6 +82,9 @@ func Within(path string, paths []string) bool {
 
 func (o *overlay) turn(t *transition, opt Options) error {
 	cur, err := o.at(t.path)
+	if o.special(t.path, err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -188,6 +191,9 @@ func To(ctx context.Context, tree Looker, changes []manifest.Change, objects Obj
 	}
 	for _, c := range changes {
 		cur, err := ov.at(c.Path)
+		if ov.special(c.Path, err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
