@@ -53,6 +53,9 @@ func (k *worker) readFile(n *node, h handle, i int) error {
 	sum, in, err := k.hashFile(h, cname)
 	switch {
 	case err == nil:
+		if k.req.Ended != 0 && in.Mtime > k.req.Ended {
+			k.late = append(k.late, join(n.path, b.name(i)))
+		}
 		k.record(n, i, sum, &in)
 		return nil
 	case absent(err):

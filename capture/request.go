@@ -68,6 +68,10 @@ type Request struct {
 	AfterRun       bool // the same, and what cannot be read keeps its entries of the cache
 	Portable       bool // walk through the disk interface only
 
+	// Ended is when the command ended, in nanoseconds since 1970; what was written
+	// later is in Result.Late. Zero: not asked.
+	Ended int64
+
 	Workers int    // walkers; 0: chosen
 	Limits  Limits // a first capture of more is refused with a *LimitError, before a file is read
 
@@ -112,6 +116,7 @@ type Result struct {
 	// tree; without, they are missing from it (of a directory, all below).
 	Unrecorded []string
 	Large      []Large
+	Late       []string // files that were read and written after Request.Ended
 
 	// Read is the number of bytes that were read and hashed.
 	Read int64

@@ -78,6 +78,7 @@ type worker struct {
 	special  []string
 	missed   []string
 	large    []Large
+	late     []string
 }
 
 func newWalk(req *Request, c *cache) (*walk, error) {
@@ -279,6 +280,7 @@ func (w *walk) result() (*Result, error) {
 		Special:    gather(w, func(k *worker) []string { return k.special }),
 		Unrecorded: gather(w, func(k *worker) []string { return k.missed }),
 		Large:      gather(w, func(k *worker) []Large { return k.large }),
+		Late:       gather(w, func(k *worker) []string { return k.late }),
 		Rules:      gather(w, func(k *worker) []RuleFile { return k.rules }),
 		cache:      w.cache, root: w.root, owner: w.req.Writer != nil,
 	}
@@ -297,6 +299,7 @@ func (w *walk) result() (*Result, error) {
 	r.RuleOnly = slices.Compact(r.RuleOnly)
 	slices.Sort(r.Special)
 	slices.Sort(r.Unrecorded)
+	slices.Sort(r.Late)
 	slices.SortFunc(r.Large, func(a, b Large) int { return strings.Compare(a.Path, b.Path) })
 	if err := w.cache.flush(); err != nil {
 		return nil, err

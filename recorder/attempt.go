@@ -91,7 +91,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if frozen == nil {
 		frozen = []history.Rule{}
 	}
-	res, err := r.observe(ctx, u.x, look{phase: "comparing", frozen: frozen, afterRun: true, unlimited: true})
+	res, err := r.observe(ctx, u.x, look{phase: "comparing", frozen: frozen, afterRun: true, ended: u.ended, unlimited: true})
 	if err != nil {
 		return err
 	}
@@ -109,6 +109,9 @@ func (u *run) examine(ctx context.Context, n int) error {
 	u.since, u.at, u.changes = changes, res.Tree, changes
 	u.hidden = res.Hidden
 	u.unreadable(res)
+	if len(res.Late) > 0 {
+		u.say("written after the command had ended, perhaps by another: %s; it counts as changed by the run", some(res.Late))
+	}
 	stat, sum, err := u.writeDiff(ctx)
 	if err != nil {
 		return err
@@ -190,6 +193,9 @@ func (u *run) giveUp(ctx context.Context) error {
 	if err != nil {
 		u.res.ExitCode = 125
 		u.say("not put back: %v", err)
+		if lostContents(err) {
+			u.say("'decree revert %s PATH...' takes back path by path what the store still has", u.rec.ID)
+		}
 	}
 	return nil
 }
@@ -232,7 +238,7 @@ type putBackMeta struct {
 // putBack takes the tree back to the manifest, by the same code as revert.
 func (u *run) putBack(ctx context.Context, which string) error {
 	if len(u.lost) > 0 {
-		return fmt.Errorf("%s cannot be read, so it is not known what would be overwritten", some(u.lost))
+		return fmt.Errorf("%s cannot be read, so it is not known what would be overwritten; let them be read (chmod u+r), then 'decree restore %s' puts back", some(u.lost), u.rec.ID)
 	}
 	if len(u.changes) == 0 {
 		return nil

@@ -1,8 +1,10 @@
 package recorder
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"decree/disk"
@@ -65,11 +67,14 @@ func (u *run) mendOthers() error {
 	return nil
 }
 
-// ownFile is a file in .decree that a person wrote: the config, a routine, a message.
+// ownFile is what a person put into .decree: the config, a routine, a message, a
+// link, a directory.
 type ownFile struct {
-	Path string        `json:"path"` // below .decree
-	Mode uint32        `json:"mode"`
-	Hash manifest.Hash `json:"sha256"`
+	Path   string        `json:"path"` // below .decree
+	Mode   uint32        `json:"mode"`
+	Hash   manifest.Hash `json:"sha256"`
+	Target string        `json:"target,omitempty"` // of a link
+	Dir    bool          `json:"dir,omitempty"`
 }
 
 // extraOwn is the place of the user's own files in an open record.
@@ -79,28 +84,37 @@ const extraOwn = "own"
 var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true}
 
 // ownFiles stores the user's own files in .decree: the tree's manifest leaves
-// .decree out, and a command may delete it.
+// .decree out, and a command may delete it. A directory comes before what it holds.
 func (r *Recorder) ownFiles(x *writing) ([]ownFile, error) {
 	var out []ownFile
-	err := eachFile(r.project.Decree, "", func(dir disk.Dir, name, path string, info disk.Info) error {
-		if top, _, _ := strings.Cut(path, "/"); notOwn[top] {
-			return nil
+	err := eachOwn(r.project.Decree, "", func(dir disk.Dir, name, path string, info disk.Info) error {
+		own := ownFile{Path: path, Mode: info.Mode, Dir: info.Kind == disk.Directory}
+		var err error
+		switch info.Kind {
+		case disk.Symlink:
+			own.Target, err = dir.Readlink(name)
+		case disk.Regular:
+			own.Hash, err = putFile(x, dir, name, info.Size)
 		}
-		f, err := dir.Open(name)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		sum, _, err := x.w.Put(f, info.Size)
-		out = append(out, ownFile{path, info.Mode, sum})
+		out = append(out, own)
 		return err
 	})
 	return out, err
 }
 
-// eachFile calls each for the regular files below dir; decree's own directories
-// at the top are passed over.
-func eachFile(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path string, info disk.Info) error) error {
+func putFile(x *writing, dir disk.Dir, name string, size int64) (manifest.Hash, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return manifest.Hash{}, err
+	}
+	defer f.Close()
+	sum, _, err := x.w.Put(f, size)
+	return sum, err
+}
+
+// eachOwn calls each for the files, links and directories below dir; decree's
+// own at the top are passed over.
+func eachOwn(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path string, info disk.Info) error) error {
 	list, err := dir.List()
 	if err != nil {
 		return err
@@ -110,19 +124,16 @@ func eachFile(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path st
 			continue
 		}
 		info, err := dir.Stat(e.Name)
-		if isMissing(err) {
+		if isMissing(err) || err == nil && info.Kind == disk.Special {
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		switch info.Kind {
-		case disk.Regular:
+		if err == nil {
 			err = each(dir, e.Name, prefix+e.Name, info)
-		case disk.Directory:
+		}
+		if err == nil && info.Kind == disk.Directory {
 			var sub disk.Dir
 			if sub, err = dir.OpenDir(e.Name); err == nil {
-				err = eachFile(sub, prefix+e.Name+"/", each)
+				err = eachOwn(sub, prefix+e.Name+"/", each)
 				sub.Close()
 			}
 		}
@@ -133,43 +144,95 @@ func eachFile(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path st
 	return nil
 }
 
-// bringOwn writes the user's own files in .decree again where they are missing.
+// bringOwn makes the user's own files in .decree again where they are missing.
+// Directories get their modes last: they may forbid what is made in them.
 func (r *Recorder) bringOwn(files []ownFile) error {
+	var made []ownFile
 	for _, f := range files {
-		if err := r.bringOne(f); err != nil {
+		missing, err := r.bringOne(f)
+		if err != nil {
+			return fmt.Errorf(".decree/%s: %w", f.Path, err)
+		}
+		if missing && f.Dir {
+			made = append(made, f)
+		}
+	}
+	for _, f := range slices.Backward(made) {
+		dir, name, err := r.ownDir(f.Path)
+		if err == nil {
+			err = dir.Chmod(name, f.Mode&0o777)
+			dir.Close()
+		}
+		if err != nil {
 			return fmt.Errorf(".decree/%s: %w", f.Path, err)
 		}
 	}
 	return nil
 }
 
-func (r *Recorder) bringOne(f ownFile) error {
-	parts := strings.Split(f.Path, "/")
+// ownDir opens the directory of a path below .decree, and makes what is missing of it.
+func (r *Recorder) ownDir(path string) (disk.Dir, string, error) {
+	parts := strings.Split(path, "/")
 	dir, err := r.project.Dir.OpenDir(".decree")
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	defer func() { dir.Close() }()
 	for _, p := range parts[:len(parts)-1] {
 		next, err := dir.OpenDir(p)
 		if isMissing(err) {
 			next, err = project.MakeDir(dir, p, 0o755)
 		}
-		if err != nil {
-			return err
-		}
 		dir.Close()
+		if err != nil {
+			return nil, "", err
+		}
 		dir = next
 	}
-	name := parts[len(parts)-1]
+	return dir, parts[len(parts)-1], nil
+}
+
+// bringOne says whether there was nothing at the path, and it made the file,
+// link or directory.
+func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
+	dir, name, err := r.ownDir(f.Path)
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
 	if _, err := dir.Stat(name); !isMissing(err) {
-		return err
+		return false, err
+	}
+	switch {
+	case f.Dir:
+		sub, err := project.MakeDir(dir, name, 0o755)
+		if err == nil {
+			sub.Close()
+		}
+		return true, err
+	case f.Target != "":
+		return true, errors.Join(makeLink(dir, f.Target, name), dir.Sync())
 	}
 	data, err := r.object(f.Hash)
 	if err != nil {
+		return true, err
+	}
+	return true, project.ReplaceFile(dir, name, data, f.Mode&0o777, true)
+}
+
+// makeLink makes a link that belongs to the directory's owner, also under sudo.
+func makeLink(dir disk.Dir, target, name string) error {
+	if err := dir.Symlink(target, name); err != nil {
 		return err
 	}
-	return project.ReplaceFile(dir, name, data, f.Mode&0o777, true)
+	self, err := dir.Self()
+	if err != nil {
+		return err
+	}
+	st, err := dir.Stat(name)
+	if err != nil || st.UID == self.UID {
+		return err
+	}
+	return dir.Chown(name, self.UID, self.GID)
 }
 
 // bringBack writes again the run directories that are gone, and returns how

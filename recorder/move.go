@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"decree/disk"
 	"decree/history"
@@ -285,12 +286,12 @@ func (r *Recorder) storeSide(x *writing, path string, e *manifest.Entry, content
 func (r *Recorder) storeContent(x *writing, path string, e *manifest.Entry, content func() (io.ReadCloser, error), held *held) error {
 	rc, err := held.read(e, content)
 	if err != nil {
-		return contentError(err)
+		return contentError(path, err)
 	}
 	defer rc.Close()
 	sum, _, err := x.w.Put(rc, e.Size)
 	if err != nil {
-		return contentError(err)
+		return contentError(path, err)
 	}
 	if sum != e.SHA256 {
 		return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s: content is %s, should be %s; nothing was changed", patch.Quote(path), sum, e.SHA256)}
@@ -298,11 +299,19 @@ func (r *Recorder) storeContent(x *writing, path string, e *manifest.Entry, cont
 	return nil
 }
 
-// contentError gives a diff that does not fit its own hashes the kind of integrity.
-func contentError(err error) error {
+// contentError gives a diff that does not fit its own hashes, and a content that
+// the store has lost, the kind of integrity.
+func contentError(path string, err error) error {
 	var mismatch *patch.MismatchError
 	if errors.As(err, &mismatch) {
 		return &project.Error{Kind: project.Integrity, Err: fmt.Errorf("%w; nothing was changed", err)}
+	}
+	if lostContents(err) {
+		if !strings.HasPrefix(err.Error(), patch.Quote(path)+": ") {
+			err = fmt.Errorf("%s: %w", patch.Quote(path), err)
+		}
+		return &project.Error{Kind: project.Integrity, Err: fmt.Errorf("%w; nothing was changed", err),
+			Advice: "name the other PATHs to go on without it"}
 	}
 	return err
 }

@@ -21,6 +21,7 @@ type look struct {
 	phase          string
 	frozen         []history.Rule // nil: today's rules
 	afterRun       bool
+	ended          int64 // when the command did
 	full           bool
 	skipUnreadable bool
 	unlimited      bool // the user said yes to a tree of any size
@@ -115,7 +116,7 @@ func (r *Recorder) request(l look) (capture.Request, error) {
 	}
 	req := capture.Request{
 		Root: r.project.Dir, Store: r.store, Exclude: exclude,
-		Full: l.full, SkipUnreadable: l.skipUnreadable, AfterRun: l.afterRun, RuleData: r.ruleData,
+		Full: l.full, SkipUnreadable: l.skipUnreadable, AfterRun: l.afterRun, Ended: l.ended, RuleData: r.ruleData,
 		Progress: func(files int, bytes int64) {
 			r.progress(Progress{Phase: l.phase, Done: int64(files), Bytes: bytes})
 		},

@@ -68,6 +68,7 @@ type run struct {
 	opened *history.Opened
 	rec    *history.Record
 	runs   disk.Info // of .decree/runs, to see whether the command deleted it
+	stands standing  // what was in the store, likewise
 	own    []ownFile // the user's own files in .decree
 
 	before manifest.Hash
@@ -78,7 +79,8 @@ type run struct {
 	found *outside // what had changed since the last record
 
 	log     disk.File
-	clean   bool // the tree was put back for the last attempt, which has not begun
+	ended   int64 // when the last attempt's command did, in nanoseconds since 1970
+	clean   bool  // the tree was put back for the last attempt, which has not begun
 	tried   []tried
 	changes []manifest.Change // of the last attempt, against before
 	lost    []string          // paths that could not be read after it, but were before
@@ -118,19 +120,24 @@ func notStarted(err error) error {
 // unfinished is an error after the command ran: the changes are there, and the
 // open record lets the next command finish.
 func (u *run) unfinished(what string, err error) error {
-	if u.res.PutBack {
-		return &project.Error{Kind: project.KindOf(err), Err: err,
-			Msg:    what + "; the command has failed and its changes are put back",
-			Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", u.rec.ID)}
+	id := u.rec.ID
+	e := &project.Error{Kind: project.KindOf(err), Err: err, Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", id)}
+	switch {
+	case u.res.PutBack:
+		e.Msg = what + "; the command has failed and its changes are put back"
+	case u.clean:
+		e.Msg = what + "; the tree is back at its state before the first attempt, and the last one was not made"
+	default:
+		e.Msg = what + "; the command has run and its changes are in the tree as it left them"
+		e.Advice += fmt.Sprintf(", and 'decree revert %s' takes it back", id)
 	}
-	if u.clean {
-		return &project.Error{Kind: project.KindOf(err), Err: err,
-			Msg:    what + "; the tree is back at its state before the first attempt, and the last one was not made",
-			Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", u.rec.ID)}
+	switch hint := project.HintOf(err); {
+	case lostContents(err):
+		e.Advice = fmt.Sprintf("'decree recover' closes run %s with what is left; then 'decree restore %s PATH...' returns path by path to what was before it, and 'decree verify %s' names what is lost", id, id, id)
+	case hint != "":
+		e.Advice = hint
 	}
-	return &project.Error{Kind: project.KindOf(err), Err: err,
-		Msg:    fmt.Sprintf("%s; the command has run and its changes are in the tree as it left them", what),
-		Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s, and 'decree revert %s' takes it back", u.rec.ID, u.rec.ID)}
+	return e
 }
 
 func (u *run) close() {
@@ -247,7 +254,10 @@ func (u *run) openRun(manifest history.RunFile) error {
 	if err != nil {
 		return err
 	}
-	u.runs, err = u.r.project.Decree.Stat("runs")
+	if u.runs, err = u.r.project.Decree.Stat("runs"); err != nil {
+		return err
+	}
+	u.stands, err = stand(u.r.project.Store)
 	return err
 }
 
@@ -311,6 +321,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 			}
 		},
 	})
+	u.ended = time.Now().UnixNano() // by the clock that files are stamped with
 	switch {
 	case errors.Is(err, runner.ErrLog):
 		u.say("%v", err)
@@ -323,6 +334,9 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	u.strangers(res)
 	if err := u.rejoin(); err != nil {
 		return u.unfinished("the root is not found again", err)
+	}
+	if err := u.r.stillStands(u.stands); err != nil {
+		return u.unfinished("what it changed is not recorded", err)
 	}
 	if err := u.examine(ctx, n); err != nil {
 		return u.unfinished("what it changed is not recorded", err)

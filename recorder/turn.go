@@ -90,8 +90,10 @@ func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*
 	}
 	for _, rec := range t.records {
 		if rec.DiffSHA256.IsZero() && rec.Reason == history.Run {
-			res.Notes = append(res.Notes, fmt.Sprintf("what run %s changed could not be written down; 'decree restore %s' returns to the tree before it", rec.ID, rec.ID))
-		} else if rec.DiffSHA256.IsZero() {
+			return nil, &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("what run %s changed could not be written down; nothing was changed", rec.ID),
+				Advice: fmt.Sprintf("'decree restore %s' returns to the tree before it, 'decree restore %s PATH...' path by path", rec.ID, rec.ID)}
+		}
+		if rec.DiffSHA256.IsZero() {
 			res.Notes = append(res.Notes, fmt.Sprintf("%s is a checkpoint and changed nothing; 'decree restore %s' returns to it", rec.ID, rec.ID))
 		}
 	}

@@ -1,0 +1,91 @@
+package recorder
+
+import (
+	"fmt"
+
+	"decree/disk"
+	"decree/project"
+)
+
+// standing is what was in the store when a command was started. A command may
+// delete the store too: then nothing more can be recorded, and that must be said
+// before anything is built on contents that only open files still hold.
+type standing struct {
+	memory disk.Info            // store.json
+	packs  map[string]disk.Info // by name
+}
+
+const (
+	storeMemory = "store.json"
+	storePacks  = "packs"
+)
+
+// stand looks at the store as it is in the directory dir.
+func stand(dir disk.Dir) (s standing, err error) {
+	if s.memory, err = dir.Stat(storeMemory); err != nil {
+		return s, err
+	}
+	packs, err := dir.OpenDir(storePacks)
+	if err != nil {
+		return s, err
+	}
+	defer packs.Close()
+	list, err := packs.List()
+	if err != nil {
+		return s, err
+	}
+	s.packs = make(map[string]disk.Info, len(list))
+	for _, e := range list {
+		if s.packs[e.Name], err = packs.Stat(e.Name); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// stillStands says what the command has done to the store, nil if nothing: it is
+// looked at by its path, where the next command will look for it.
+func (r *Recorder) stillStands(was standing) error {
+	p := r.project
+	dir, err := r.opt.Disk.OpenRoot(p.StorePath)
+	if isMissing(err) {
+		return storeGone(p, "is deleted", nil)
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	held, err := p.Store.Self()
+	if err != nil {
+		return err
+	}
+	self, err := dir.Self()
+	if err != nil {
+		return err
+	}
+	if !self.SameFile(held) {
+		return storeGone(p, "is another directory now", nil)
+	}
+	now, err := stand(dir)
+	if isMissing(err) {
+		return storeGone(p, "is emptied", err)
+	}
+	if err != nil {
+		return err
+	}
+	lost := 0
+	for name, pack := range was.packs {
+		if info, ok := now.packs[name]; !ok || !info.SameFile(pack) || info.Size < pack.Size {
+			lost++
+		}
+	}
+	if lost > 0 {
+		return storeGone(p, fmt.Sprintf("has lost %d of its %d packs", lost, len(was.packs)), nil)
+	}
+	return nil
+}
+
+func storeGone(p *project.Project, what string, err error) error {
+	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("the store %s %s since the command was started", p.StorePath, what), Err: err,
+		Advice: "bring it back from a copy, then 'decree recover' records the run; without one, what the tree held before is listed in manifest.json of the run's directory"}
+}
