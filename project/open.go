@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"decree/disk"
@@ -234,7 +235,10 @@ func (p *Project) search(w Where, asked place, self disk.Info) (*finding, error)
 	}
 	none := &finding{bond: strangers}
 	for _, pl := range places {
-		f := p.searchBase(pl, self, none)
+		f, err := p.searchBase(pl, self, none)
+		if err != nil {
+			return nil, &Error{Kind: Failed, Msg: "it cannot be told whether a store remembers this root", Err: err}
+		}
 		if f == nil {
 			continue
 		}
@@ -248,16 +252,17 @@ func (p *Project) search(w Where, asked place, self disk.Info) (*finding, error)
 }
 
 // searchBase returns nil when no store in the base remembers this root.
-// A base or store that cannot be read is passed over.
-func (p *Project) searchBase(pl place, self disk.Info, none *finding) *finding {
+// A base or store that others own is passed over; an error of the disk is one,
+// lest a second history begins beside one that cannot be seen just now.
+func (p *Project) searchBase(pl place, self disk.Info, none *finding) (*finding, error) {
 	b, err := p.Disk.OpenRoot(pl.abs(p.Root))
 	if err != nil {
-		return nil
+		return nil, unlessAbsent(err)
 	}
 	defer b.Close()
 	list, err := b.List()
 	if err != nil {
-		return nil
+		return nil, unlessAbsent(err)
 	}
 	var begun *finding
 	for _, e := range list {
@@ -266,6 +271,10 @@ func (p *Project) searchBase(pl place, self disk.Info, none *finding) *finding {
 		}
 		store, err := b.OpenDir(e.Name)
 		if err != nil {
+			if err := unlessAbsent(err); err != nil {
+				begun.close()
+				return nil, err
+			}
 			continue
 		}
 		m, err := readMemory(store)
@@ -276,10 +285,8 @@ func (p *Project) searchBase(pl place, self disk.Info, none *finding) *finding {
 		f := &finding{bond: orphaned, base: pl.base, store: store, mem: m}
 		switch {
 		case m.remembers(p.Root, self):
-			if begun != nil {
-				begun.close()
-			}
-			return f
+			begun.close()
+			return f, nil
 		case begun == nil && unfinished(store):
 			begun = f
 		default:
@@ -287,7 +294,15 @@ func (p *Project) searchBase(pl place, self disk.Info, none *finding) *finding {
 			store.Close()
 		}
 	}
-	return begun
+	return begun, nil
+}
+
+// unlessAbsent drops the errors that say that there is nothing of this user's.
+func unlessAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return nil
+	}
+	return err
 }
 
 // unfinished says whether the store has an open record: its run's command may
@@ -362,7 +377,7 @@ func (p *Project) claim(w Where) error {
 }
 
 func (f *finding) close() {
-	if f.store != nil {
+	if f != nil && f.store != nil {
 		f.store.Close()
 	}
 }
