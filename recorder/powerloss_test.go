@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"decree/disk/disktest"
 	"decree/history"
 	"decree/project"
+	"decree/runner"
 )
 
 // lossy is a project on a disk in memory that forgets what was not flushed.
@@ -24,16 +26,60 @@ type lossy struct {
 	t        *testing.T
 	m        *disktest.Mem
 	clk      time.Time
-	at, what string // the last death, and the try that it belongs to
+	at, what string            // the last death, and the try that it belongs to
+	ran      int               // how often the command of a run was executed
+	worked   map[string]string // the tree after its first execution
 }
 
 func (l *lossy) open(d disk.Disk) (*Recorder, error) {
 	same := func(path string) (string, error) { return path, nil }
-	return Open(context.Background(), Options{
+	r, err := Open(context.Background(), Options{
 		Disk: d, Where: project.Where{RootFlag: "/w/tree", Cwd: "/w/tree", Home: "/w/home", StoreEnv: "/w/store", RealPath: same},
 		Create: true, Location: time.UTC, Actor: history.Actor{User: "u", Host: "h"},
 		Clock: func() time.Time { l.clk = l.clk.Add(time.Second); return l.clk },
 	})
+	if err == nil {
+		r.execute = l.execute
+	}
+	return r, err
+}
+
+// execute stands for a command: its arguments are paths and what they become,
+// flushed, since what a command leaves in the system's memory is its own affair.
+// The last argument is its exit status.
+func (l *lossy) execute(_ context.Context, c runner.Command) (res runner.Result, err error) {
+	c.Started(runner.Leader{PID: 4711, PGID: 4711, BootID: "another boot"})
+	for i := 0; i+1 < len(c.Args); i += 2 {
+		if st, err := l.root().Stat(c.Args[i]); err == nil && st.Kind == disk.Directory {
+			continue // an earlier attempt made it
+		}
+		l.write(map[string]string{c.Args[i]: c.Args[i+1]})
+	}
+	l.ran++
+	if l.ran == 1 {
+		l.worked = l.state()
+	}
+	_, err = io.WriteString(c.Log, "the command ran\n")
+	if err != nil {
+		err = fmt.Errorf("%w: %w", runner.ErrLog, err)
+	}
+	res.ExitCode, _ = strconv.Atoi(c.Args[len(c.Args)-1])
+	return res, err
+}
+
+// commanded is a run of a command that changes text, makes, deletes and
+// changes kinds.
+func commanded(exit, attempts int) func([]string, *Recorder) error {
+	return func(_ []string, r *Recorder) error {
+		res, err := r.Run(ctx(), RunOptions{
+			Args: []string{"edit", "1\nother lines\n", "swap", "", "swap/in", "inside\n", "new/deep/f", "new\n", "z", "", strconv.Itoa(exit)},
+			Dir:  "/w/tree", Attempts: attempts,
+		})
+		if err == nil && res.ExitCode == 125 {
+			err = fmt.Errorf("%v", res.Notes)
+		}
+		return err
+	}
 }
 
 // with does an operation on a disk that works.
@@ -229,16 +275,38 @@ func TestPowerLoss(t *testing.T) {
 			_, err := r.Restore(ctx, RestoreOptions{Ref: ids[2], Yes: true})
 			return err
 		}},
+		{"run", none, commanded(0, 1)},
+		{"run, put back", none, commanded(3, 1)},
+		{"run, three attempts", none, commanded(3, 3)},
+		{"revert with merge", nil, func(_ []string, r *Recorder) error {
+			_, err := r.Revert(ctx, MoveOptions{Refs: []string{"last"}, Merge: true})
+			return err
+		}},
 	} {
 		t.Run(op.name, func(t *testing.T) {
 			l, ids := newLossy(t)
-			l.with(func(r *Recorder) error { return op.prepare(ids, r) })
-			powerLossSweep(t, l, func(r *Recorder) error { return op.do(ids, r) })
+			if op.prepare == nil {
+				l.prepareMerge()
+			} else {
+				l.with(func(r *Recorder) error { return op.prepare(ids, r) })
+			}
+			powerLossSweep(t, l, strings.HasPrefix(op.name, "run"), func(r *Recorder) error { return op.do(ids, r) })
 		})
 	}
 }
 
-func powerLossSweep(t *testing.T, l *lossy, do func(*Recorder) error) {
+// prepareMerge makes a run whose file is then edited elsewhere.
+func (l *lossy) prepareMerge() {
+	body := strings.Repeat("a line\n", 30)
+	l.write(map[string]string{"text": "first\n" + body + "last\n"})
+	l.with(func(r *Recorder) error {
+		_, err := r.Run(ctx(), RunOptions{Args: []string{"text", "FIRST\n" + body + "last\n", "made/by/run", "x\n", "0"}, Dir: "/w/tree"})
+		return err
+	})
+	l.write(map[string]string{"text": "FIRST\n" + body + "LAST\n"})
+}
+
+func powerLossSweep(t *testing.T, l *lossy, command bool, do func(*Recorder) error) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	defer func() {
 		if t.Failed() {
@@ -261,8 +329,10 @@ func powerLossSweep(t *testing.T, l *lossy, do func(*Recorder) error) {
 	for n, fired := 0, true; fired; n += stride {
 		for range seeds {
 			clone()
+			l.ran, l.worked = 0, nil
 			var err error
 			fired, err = l.dying(n, rng, do)
+			ran, worked := l.ran, l.worked
 			deaths := rng.IntN(3)
 			l.what = fmt.Sprintf("step %d (%s): %v, then %d deaths", n, l.at, err, deaths)
 			for range deaths {
@@ -272,11 +342,15 @@ func powerLossSweep(t *testing.T, l *lossy, do func(*Recorder) error) {
 			l.with(func(r *Recorder) error { requireSound(t, r); return nil })
 			got, fresh := l.state(), len(l.records())-known
 			what := fmt.Sprintf("step %d: %v", n, err)
+			if ran > 0 && fired {
+				count[l.judgeRun(before, worked, fresh, what)]++
+				continue
+			}
 			if err == nil {
 				require.Equal(t, after, got, what)
 				require.Equal(t, 1, fresh, what)
 			}
-			if maps.Equal(before, after) {
+			if maps.Equal(before, after) || command && maps.Equal(before, got) { // it may be recorded that a run was interrupted
 				require.Equal(t, before, got, what)
 				count[fmt.Sprint(fresh, " new records")]++
 				continue
@@ -294,6 +368,33 @@ func powerLossSweep(t *testing.T, l *lossy, do func(*Recorder) error) {
 		}
 	}
 	t.Log(count)
+}
+
+// judgeRun judges a run whose command was executed: its work is in the tree or
+// put back, and in both cases in a record, by which it goes and comes.
+func (l *lossy) judgeRun(before, worked map[string]string, fresh int, what string) string {
+	require.Equal(l.t, 1, fresh, what)
+	last := func(do func(*Recorder, context.Context, MoveOptions) (*MoveResult, error)) map[string]string {
+		l.with(func(r *Recorder) error { _, err := do(r, ctx(), MoveOptions{Refs: []string{"last"}}); return err })
+		return l.state()
+	}
+	if got := l.state(); !maps.Equal(before, got) {
+		require.Equal(l.t, worked, got, what)
+		require.Equal(l.t, before, last((*Recorder).Revert), what)
+		return "work"
+	}
+	var rec *history.Record
+	l.with(func(r *Recorder) error {
+		list, err := r.History().List(history.ListOptions{Limit: 1})
+		rec = list.Records[0]
+		return err
+	})
+	if rec.Changes == (history.Changes{}) { // put back for the last attempt: the work is in attempts/
+		return "clean"
+	}
+	require.Equal(l.t, worked, last((*Recorder).Apply), what)
+	require.Equal(l.t, before, last((*Recorder).Revert), what)
+	return "put back"
 }
 
 func ctx() context.Context { return context.Background() }

@@ -21,6 +21,7 @@ import (
 	"decree/disk"
 	"decree/history"
 	"decree/project"
+	"decree/runner"
 	"decree/store"
 	"decree/worktree"
 )
@@ -66,6 +67,9 @@ type Recorder struct {
 	store   *store.Store
 	tree    *worktree.Tree
 	staged  bool // .decree/tmp has the manifest.json of the last capture
+
+	// execute is runner.Run, but where a test has no processes.
+	execute func(context.Context, runner.Command) (runner.Result, error)
 }
 
 // Open opens the project that the options name. It takes no lock; without
@@ -79,7 +83,7 @@ func Open(_ context.Context, opt Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{opt: opt, project: p}
+	r := &Recorder{opt: opt, project: p, execute: runner.Run}
 	if p.Store == nil {
 		return r, nil
 	}

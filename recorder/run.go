@@ -311,7 +311,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	if err := u.openLog(); err != nil {
 		return u.unfinished("routine.log", err)
 	}
-	res, err := runner.Run(ctx, runner.Command{
+	res, err := u.r.execute(ctx, runner.Command{
 		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
 		Log: u.log, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
 		Started: func(l runner.Leader) {
