@@ -484,6 +484,10 @@ var quiet = []struct{ steps, reason string }{
 	{`^Open(Root)? /(store|home|tree/\.decree/store)`, "a place that is looked at for an earlier store"},
 	{`^ReadAt STORE/packs/`, "an object that cannot be compared is stored again"},
 	{`^(Link|FileSync|Rename) /tree/\.decree/(runs|tmp)/.*manifest\.json`, "a hard link that saves space, or the copy in its place"},
+	{`^(Create|Open|OpenWrite|Write|FileSync|FileStat|Stat) /tree/\.decree/tmp/manifest\.json$`, "a draft of the manifest; without it the file is written from the store"},
+	{`^(Open|FileStat|Read|Map) STORE/cache$`, "the stat cache: without it every file is hashed"},
+	{`^OpenDir STORE/packs$`, "made if it is not there, then opened again"},
+	{`^Remove /tree/\.decree/tmp/run-[0-9-]+$`, "the place is cleared before a directory is made there, which fails if it was not"},
 }
 
 func isQuiet(step string) bool {
