@@ -8,7 +8,7 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 FUZZTIME ?= 3000x
 export CGO_ENABLED = 0
 
-.PHONY: all peers build install demo test check fmt vet lint race fuzz cross real long bench docs man clean
+.PHONY: all peers build install demo test check fmt vet lint race fuzz cross real soak long bench docs man clean
 
 all: build
 
@@ -56,6 +56,11 @@ cross:
 # real: copies of the Go sources, rewritten, damaged and taken back, compared by hash.
 real: build
 	$(GO) test -count=1 -tags real -run TestReal -v -timeout 20m ./cmd
+
+# soak: a thousand deaths by SIGKILL on a tree of 2,000 files; SEED sets which.
+SEED ?= 1
+soak: build
+	DECREE_LONG=1 DECREE_SEED=$(SEED) DECREE_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -run 'TestSoak$$' -v -timeout 90m ./cmd
 
 # long: the long forms of the differential and property tests.
 long:
