@@ -34,11 +34,12 @@ func (u *run) mend() error {
 			return err
 		}
 	}
-	if _, err := dir.Stat("manifest.json"); isMissing(err) {
+	_, err = dir.Stat("manifest.json")
+	if isMissing(err) {
 		err = h.ReplaceFile(u.rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(u.before, w) })
-		if err != nil {
-			return err
-		}
+	}
+	if err != nil {
+		return err
 	}
 	return u.mendOthers()
 }
