@@ -8,7 +8,7 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 FUZZTIME ?= 3000x
 export CGO_ENABLED = 0
 
-.PHONY: all peers build install demo test check fmt vet lint race fuzz cross real soak long bench docs man clean
+.PHONY: all peers build install demo test check fmt vet lint race fuzz cross real soak strace long bench docs man clean
 
 all: build
 
@@ -61,6 +61,10 @@ real: build
 SEED ?= 1
 soak: build
 	DECREE_LONG=1 DECREE_SEED=$(SEED) DECREE_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -run 'TestSoak$$' -v -timeout 90m ./cmd
+
+# strace: system calls that fail, or in which decree dies, a thousand times.
+strace: build
+	DECREE_LONG=1 DECREE_SEED=$(SEED) DECREE_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -run 'TestStrace$$' -v -timeout 90m ./cmd
 
 # long: the long forms of the differential and property tests.
 long:

@@ -40,7 +40,7 @@ func TestSoak(t *testing.T) {
 	for seed := seed; count.kills < kills; seed++ {
 		// A new project each time: the history of hundreds of deaths makes the
 		// checks slow and shows nothing new.
-		s := newSoak(t, rand.New(rand.NewPCG(uint64(seed), 0)), count)
+		s := newSoak(t, rand.New(rand.NewPCG(uint64(seed), 0)), 2000, count)
 		for end := count.kills + 50; count.kills < min(end, kills); {
 			s.turn()
 		}
@@ -104,11 +104,14 @@ type soak struct {
 	count *landings
 	cur   state
 	took  map[string]time.Duration // how long each operation takes undisturbed
+	// fault, if set, gives what stands before decree's command line instead of
+	// a kill: a tracer that makes a system call fail.
+	fault func(name string) []string
 }
 
-func newSoak(t *testing.T, rng *rand.Rand, count *landings) *soak {
+func newSoak(t *testing.T, rng *rand.Rand, files int, count *landings) *soak {
 	s := &soak{proving: newProving(t, rng), count: count, took: map[string]time.Duration{}}
-	s.grow(2000)
+	s.grow(files)
 	s.cur = s.look()
 	s.must("checkpoint")
 	return s
@@ -276,14 +279,19 @@ func (s *soak) strike(name string, args ...string) (code int, phase string) {
 	out, err := os.Create(filepath.Join(s.base, "out"))
 	require.NoError(s.t, err)
 	defer out.Close()
-	c := exec.Command(s.bin, args...)
+	line := append([]string{s.bin}, args...)
+	moment := s.moment(name)
+	if s.fault != nil {
+		line = append(s.fault(name), line...)
+		moment = func(time.Duration) bool { return false }
+	}
+	c := exec.Command(line[0], line[1:]...)
 	c.Dir, c.Env, c.Stdout, c.Stderr = s.root, s.env, out, out
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	start := time.Now()
 	require.NoError(s.t, c.Start())
 	ended := make(chan struct{})
 	go func() { _ = c.Wait(); close(ended) }()
-	moment := s.moment(name)
 	for !moment(time.Since(start)) {
 		select {
 		case <-ended:
@@ -306,13 +314,13 @@ func (s *soak) strike(name string, args ...string) (code int, phase string) {
 	if code >= 0 || took > s.took[name] {
 		s.took[name] = took
 	}
-	if s.rng.IntN(4) > 0 {
+	if s.fault != nil || s.rng.IntN(4) > 0 {
 		s.killCommand()
 	}
 	s.count.add(name, phase)
 	text, err := os.ReadFile(out.Name())
 	require.NoError(s.t, err)
-	s.log = fmt.Sprintf("kill %d: %v: exit %d, %s\n%s", s.count.kills, args, code, phase, text)
+	s.log = fmt.Sprintf("kill %d: %v: exit %d, %s\n%s", s.count.kills, line, code, phase, text)
 	return code, phase
 }
 

@@ -109,7 +109,8 @@ func (p *proving) script(exit int) string {
 	p.made++
 	var b strings.Builder
 	fmt.Fprintf(&b, "echo $$ >%s\n", p.pid())
-	for i, f := range p.some(200 + p.rng.IntN(300)) {
+	all := p.some(1 << 30)
+	for i, f := range p.some(len(all)/10 + p.rng.IntN(1+len(all)/6)) {
 		switch p.rng.IntN(10) {
 		case 0:
 			fmt.Fprintf(&b, "rm -f %s\n", f)
