@@ -2,10 +2,8 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"slices"
-	"sync"
+	"time"
 
 	"decree/history"
 	"decree/recorder"
@@ -13,8 +11,10 @@ import (
 
 // logOptions are log's flags.
 type logOptions struct {
-	limit         int
-	reason, since string
+	limit        int
+	reason       string
+	since, until string
+	follow       bool
 }
 
 func (s *session) logVerb() verb {
@@ -22,19 +22,26 @@ func (s *session) logVerb() verb {
 	return verb{
 		name: "log", aliases: []string{"history"}, category: lookCategory, args: "[PATH...]", words: pathWords,
 		usage: "list the records, newest first",
-		about: `Lists the records: id, when, why, how it stands, its description or command, and what it changed. With PATHs only the records that changed something at or below them. On a terminal it goes through a pager.
+		about: `Lists the records: id, when, why, how it stands, its description or command, and what it changed. On a terminal it goes through a pager.
 
---json prints the whole records, as .decree/runs/<id>/run.json has them, with their labels.`,
+With PATHs only what changed something at or below them, creations, deletions and modes too. What changed between two records, by no run, is a line of its own: "outside", with the record that found it. --follow goes on under a file's earlier name where a rename left its content as it was.
+
+--json prints the whole records, as .decree/runs/<id>/run.json has them, with their labels; with PATHs also "paths", what happened to each. An outside change is an object with reason "outside", an empty id and "found_by".`,
 		examples: []example{
 			{"decree log", "everything"},
 			{"decree log -n 5 --reason run", "the five newest runs"},
 			{"decree log --since '2h ago' src/", "what touched src/ in the last two hours"},
+			{"decree log --since yesterday --until 12:00", "from midnight yesterday to noon today"},
+			{"decree log --follow main.go", "a file's whole life"},
+			{"decree log --reason outside .", "what no record did"},
 		},
 		exits: []exit{{"0", "listed, even if there was nothing to list"}, {"2", "a TIME or REASON that is none"}},
 		flags: s.reading(
 			intFlag(&o.limit, "at most the `N` newest", "limit", "n"),
-			stringFlag(&o.reason, "only records that exist for `REASON`: run, manual, auto, publish, restore, revert, apply", "reason"),
+			stringFlag(&o.reason, "only records that exist for `REASON`: run, manual, auto, publish, restore, revert, apply; with PATHs also outside", "reason"),
 			stringFlag(&o.since, "only records begun at `TIME` or later: 2026-11-20, '2026-11-20 14:30', 14:30, '2h ago', yesterday", "since"),
+			stringFlag(&o.until, "only records begun at `TIME` or earlier", "until"),
+			boolFlag(&o.follow, "with one PATH: follow a file through renames", "follow"),
 		),
 		action: func(ctx context.Context) error { return s.log(ctx, o) },
 	}
@@ -53,7 +60,13 @@ func (s *session) log(ctx context.Context, o logOptions) error {
 	if err != nil {
 		return err
 	}
-	records, err := s.list(rec, o.limit, paths, keep)
+	switch {
+	case o.follow && len(paths) != 1:
+		return usagef("--follow takes one PATH").hint("for example 'decree log --follow main.go'")
+	case len(paths) > 0:
+		return s.logPaths(rec, o, paths, keep)
+	}
+	records, err := s.list(rec, o.limit, keep)
 	if err != nil {
 		return err
 	}
@@ -72,72 +85,54 @@ func (s *session) logFilter(o logOptions) (func(*history.Record) bool, error) {
 	if o.limit < 0 {
 		return nil, usagef("--limit %d: not a number of records", o.limit).hint("leave it out to see all")
 	}
-	var since int64
-	if o.since != "" {
-		t, err := history.ParseTime(o.since, s.env.Now(), s.env.Location)
-		if err != nil {
-			return nil, err
-		}
-		since = t.UnixNano()
-		s.say("decree: since %s", s.clock(t))
+	since, err := s.logTime("since", o.since)
+	if err != nil {
+		return nil, err
+	}
+	until, err := s.logTime("until", o.until)
+	if err != nil {
+		return nil, err
 	}
 	reason := history.Reason(o.reason)
 	switch reason {
 	case "", history.Run, history.Manual, history.Auto, history.Publish, history.Restore, history.Revert, history.Apply:
+	case outsideReason:
+		if len(s.words()) == 0 {
+			return nil, usagef("--reason outside needs a PATH").hint("'decree log --reason outside .' is all of the directory you are in")
+		}
+		reason = "" // logPaths tells them apart
 	default:
 		return nil, usagef("--reason %s: no record has this reason", quoteWord(o.reason)).
 			hint("it is run, manual, auto, publish, restore, revert or apply")
 	}
 	return func(r *history.Record) bool {
-		return (reason == "" || r.Reason == reason) && (since == 0 || r.Started.UnixNano() >= since)
+		return (reason == "" || r.Reason == reason) &&
+			(since.IsZero() || !r.Started.Before(since)) && (until.IsZero() || !r.Started.After(until))
 	}, nil
 }
 
-// list returns the records that log shows, and says what is wrong with others.
-func (s *session) list(rec *recorder.Recorder, limit int, paths []string, keep func(*history.Record) bool) ([]*history.Record, error) {
-	h := rec.History()
-	var unread failures
-	filter := func(r *history.Record) bool {
-		if !keep(r) {
-			return false
-		}
-		for _, path := range paths {
-			touched, err := h.Touches(r, path)
-			if err != nil {
-				unread.add(r.ID, err)
-			}
-			if touched {
-				return true
-			}
-		}
-		return len(paths) == 0
+// logTime understands a flag's TIME and echoes it; "" is the zero time.
+func (s *session) logTime(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
 	}
-	listing, err := h.List(history.ListOptions{Limit: limit, Keep: filter})
+	t, err := history.ParseTime(text, s.env.Now(), s.env.Location)
+	if err == nil {
+		s.say("decree: %s %s", flag, s.clock(t))
+	}
+	return t, err
+}
+
+// list returns the records that log shows, and says what is wrong with others.
+func (s *session) list(rec *recorder.Recorder, limit int, keep func(*history.Record) bool) ([]*history.Record, error) {
+	listing, err := rec.History().List(history.ListOptions{Limit: limit, Keep: keep})
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range append(listing.Warnings(), unread.warnings()...) {
+	for _, w := range listing.Warnings() {
 		s.note(w)
 	}
 	return listing.Records, nil
-}
-
-// failures collects the records whose changes.diff could not be read; several
-// goroutines filter at once.
-type failures struct {
-	mu   sync.Mutex
-	list []string
-}
-
-func (f *failures) add(id string, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.list = append(f.list, fmt.Sprintf("left out, its changes.diff cannot be read: %s (%v)", id, err))
-}
-
-func (f *failures) warnings() []string {
-	slices.Sort(f.list)
-	return f.list
 }
 
 // whatWidth is how much of a description or command the table shows: what a
@@ -150,11 +145,31 @@ func (s *session) whatWidth() int {
 }
 
 func (s *session) writeLog(w io.Writer, records []*history.Record) error {
+	rows := make([]logRow, len(records))
+	for i, r := range records {
+		rows[i] = logRow{record: r, changes: changesOf(r)}
+	}
+	return s.writeRows(w, rows)
+}
+
+// logRow is a line of the table: a record, or what it found done by none.
+type logRow struct {
+	record  *history.Record
+	outside bool
+	changes string
+}
+
+func (s *session) writeRows(w io.Writer, rows []logRow) error {
 	p := s.paint(s.env.Stdout)
 	var t table
 	t.add("ID", "WHEN", "REASON", p.in(plain, "STATUS"), "WHAT", "CHANGES")
 	width := s.whatWidth()
-	for _, r := range records {
+	for _, row := range rows {
+		r := row.record
+		if row.outside {
+			t.add("outside", s.ago(r.Started), "", p.in(plain, ""), "found by "+r.ID, row.changes)
+			continue
+		}
 		what := clip(whatOf(r), width)
 		labels, err := s.labelsOf(r.ID)
 		if err != nil {
@@ -163,7 +178,7 @@ func (s *session) writeLog(w io.Writer, records []*history.Record) error {
 		if len(labels) > 0 {
 			what = "[" + list(labels) + "] " + what
 		}
-		t.add(r.ID, s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), string(r.Status)), what, changesOf(r))
+		t.add(r.ID, s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), string(r.Status)), what, row.changes)
 	}
 	return t.write(w)
 }

@@ -63,7 +63,7 @@ var categories = []string{recordCategory, lookCategory, takeCategory, keepCatego
 func (s *session) verbs() []verb {
 	return []verb{
 		s.runVerb(), s.checkpointVerb(), s.initVerb(),
-		s.logVerb(), s.showVerb(), s.diffVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.ignoredVerb(),
+		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.ignoredVerb(),
 		s.revertVerb(), s.applyVerb(), s.restoreVerb(), s.labelVerb(),
 		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.completionVerb(), s.helpVerb(),
 		s.manVerb(), s.refsVerb(),

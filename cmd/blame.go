@@ -1,0 +1,145 @@
+package cmd
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"decree/recorder"
+)
+
+func (s *session) blameVerb() verb {
+	return verb{
+		name: "blame", category: lookCategory, args: "PATH", words: pathWords,
+		usage: "show which record brought each line of a file",
+		about: `Prints the file as it is in the tree, each line with the record that brought it, the time, and its command or description. "outside" stands for what no record did: it was there before the first record, or came between two; the record named behind it is the one that found it.
+
+A line that a revert, an apply or a restore brought back is the work of the record that had brought it first. Renames are followed where the content stayed the same.
+
+--json prints an object a line: line, text, record (null for outside), found_by, reason, time and what.`,
+		examples: []example{
+			{"decree blame src/main.go", "who wrote this?"},
+			{"decree blame notes.txt | grep outside", "the lines that were written by hand"},
+		},
+		exits:  []exit{{"1", "a directory, a link, or not a text"}, {"3", "no such file in the tree"}},
+		flags:  s.reading(),
+		action: s.blame,
+	}
+}
+
+// blameJSON is one line for programs. Text is the line without its end; Bytes is
+// it in base64 where it is not UTF-8, which JSON cannot hold.
+type blameJSON struct {
+	Line    int     `json:"line"`
+	Record  *string `json:"record"`
+	Outside bool    `json:"outside"`
+	FoundBy string  `json:"found_by,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+	Time    string  `json:"time,omitempty"`
+	What    string  `json:"what"`
+	Text    string  `json:"text"`
+	Bytes   string  `json:"bytes,omitempty"`
+}
+
+func (s *session) blame(ctx context.Context) error {
+	words := s.words()
+	if len(words) == 0 {
+		return usagef("a PATH is missing").hint("for example 'decree blame src/main.go'")
+	}
+	if err := s.atMost(1); err != nil {
+		return err
+	}
+	rec, err := s.forReading(ctx)
+	if err != nil {
+		return err
+	}
+	paths, err := s.inTree(rec.Project(), words)
+	if err != nil {
+		return err
+	}
+	lines, err := rec.Blame(ctx, paths[0])
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		out := make([]blameJSON, len(lines))
+		for i, l := range lines {
+			out[i] = blameLine(i, l)
+		}
+		return s.printJSON(out)
+	}
+	return s.page(func(w io.Writer) error { return s.writeBlame(w, lines) })
+}
+
+func blameLine(i int, l recorder.Blamed) blameJSON {
+	j := blameJSON{Line: i + 1, Outside: l.Outside, What: blameWhat(l), Text: string(l.Text)}
+	if !utf8.Valid(l.Text) {
+		j.Bytes = base64.StdEncoding.EncodeToString(l.Text)
+	}
+	if l.Record == nil {
+		return j
+	}
+	j.Time = l.Record.Started.UTC().Format(exactTime)
+	if l.Outside {
+		j.FoundBy = l.Record.ID
+		return j
+	}
+	j.Record, j.Reason = &l.Record.ID, string(l.Record.Reason)
+	return j
+}
+
+// blameWhat says in words what brought a line.
+func blameWhat(l recorder.Blamed) string {
+	switch {
+	case l.Outside && l.Record == nil:
+		return "since the last record"
+	case l.Outside:
+		return "found by " + l.Record.ID
+	}
+	return whatOf(l.Record)
+}
+
+// blameWidth is how much of a description or command stands before a line.
+const blameWidth = 28
+
+func (s *session) writeBlame(w io.Writer, lines []recorder.Blamed) error {
+	number := len(fmt.Sprint(len(lines)))
+	idWidth := len("outside")
+	for _, l := range lines {
+		if l.Record != nil && !l.Outside {
+			idWidth = max(idWidth, len(l.Record.ID))
+		}
+	}
+	p := s.paint(s.env.Stdout)
+	for i, l := range lines {
+		id, when := "outside", ""
+		if l.Record != nil {
+			when = l.Record.Started.In(s.env.Location).Format("2006-01-02 15:04")
+			if !l.Outside {
+				id = l.Record.ID
+			}
+		}
+		text := string(l.Text)
+		if isTerminal(s.env.Stdout) {
+			text = strings.Map(func(r rune) rune {
+				if r != '\t' && isControl(r) {
+					return '?'
+				}
+				return r
+			}, text)
+		}
+		head := fmt.Sprintf("%-*s  %-16s  %s", idWidth, id, when, padded(clip(blameWhat(l), blameWidth), blameWidth))
+		if _, err := fmt.Fprintf(w, "%s  %*d  %s\n", p.in(cyan, head), number, i+1, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// padded is text with spaces up to n columns.
+func padded(text string, n int) string {
+	return text + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(text)))
+}

@@ -1,0 +1,165 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"decree/history"
+	"decree/patch"
+	"decree/recorder"
+)
+
+// outsideReason stands, in log, for what changed between records: no record has it.
+const outsideReason history.Reason = "outside"
+
+// exactTime is how run.json writes a time, in UTC.
+const exactTime = "2006-01-02T15:04:05.000000000Z"
+
+// logPaths lists what happened at or below paths: by records, and between them.
+func (s *session) logPaths(rec *recorder.Recorder, o logOptions, paths []string, keep func(*history.Record) bool) error {
+	var moments []history.Moment
+	warnings, err := rec.History().Past(history.PastOptions{Paths: paths, Follow: o.follow, Keep: keep}, func(m history.Moment) bool {
+		if o.reason == "" || m.Outside == (o.reason == string(outsideReason)) {
+			moments = append(moments, m)
+		}
+		return o.limit == 0 || len(moments) < o.limit
+	})
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		s.note(w)
+	}
+	if s.global.json {
+		return s.print(func(w io.Writer) error { return s.writeMoments(w, moments) })
+	}
+	if len(moments) == 0 {
+		s.say("no records")
+		return nil
+	}
+	rows := make([]logRow, len(moments))
+	for i, m := range moments {
+		rows[i] = logRow{record: m.Record, outside: m.Outside, changes: momentInWords(m)}
+	}
+	return s.page(func(w io.Writer) error { return s.writeRows(w, rows) })
+}
+
+// momentInWords is what happened to one path, or to how many.
+func momentInWords(m history.Moment) string {
+	if m.From != "" {
+		return "renamed from " + patch.Quote(m.From)
+	}
+	if len(m.Facts) > 1 {
+		return count(len(m.Facts), "path")
+	}
+	return factInWords(m.Facts[0])
+}
+
+// factInWords says in words what happened to a path.
+func factInWords(f history.Fact) string {
+	mode := ""
+	if f.Old != nil && f.New != nil && f.Old.Mode != f.New.Mode && f.New.Type != patch.Symlink {
+		mode = "mode " + patch.FormatMode(f.Old.Mode) + " -> " + patch.FormatMode(f.New.Mode)
+	}
+	word := opWord(patch.Op(f.Op))
+	switch {
+	case mode == "":
+		return word
+	case word == "mode":
+		return mode
+	}
+	return word + ", " + mode
+}
+
+// momentPathJSON is one path of a moment; quoted as in the manifest.
+type momentPathJSON struct {
+	Path string `json:"path"`
+	Op   string `json:"op"`
+	From string `json:"from,omitempty"`
+}
+
+// outsideJSON is what a record found done, for programs.
+type outsideJSON struct {
+	ID      string           `json:"id"`
+	Reason  history.Reason   `json:"reason"`
+	FoundBy string           `json:"found_by"`
+	Started string           `json:"started"`
+	Labels  []string         `json:"labels"`
+	Paths   []momentPathJSON `json:"paths"`
+}
+
+// writeMoments prints moments as a JSON array.
+func (s *session) writeMoments(w io.Writer, moments []history.Moment) error {
+	list := []json.RawMessage{}
+	for _, m := range moments {
+		data, err := s.momentJSON(m)
+		if err != nil {
+			return err
+		}
+		list = append(list, data)
+	}
+	if len(list) == 0 {
+		_, err := io.WriteString(w, "[]\n")
+		return err
+	}
+	_, err := fmt.Fprintf(w, "[\n%s\n]\n", joinRaw(list))
+	return err
+}
+
+func joinRaw(list []json.RawMessage) []byte {
+	parts := make([][]byte, len(list))
+	for i, l := range list {
+		parts[i] = l
+	}
+	return bytes.Join(parts, []byte(",\n"))
+}
+
+func (s *session) momentJSON(m history.Moment) (json.RawMessage, error) {
+	paths := []momentPathJSON{}
+	for i, f := range m.Facts {
+		p := momentPathJSON{Path: patch.Quote(f.Path), Op: f.Op}
+		if i == 0 && m.From != "" {
+			p.From = patch.Quote(m.From)
+		}
+		paths = append(paths, p)
+	}
+	if m.Outside {
+		return indented(outsideJSON{
+			Reason: outsideReason, FoundBy: m.Record.ID, Started: m.Record.Started.UTC().Format(exactTime),
+			Labels: []string{}, Paths: paths,
+		})
+	}
+	data, err := s.recordJSON(m.Record)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := plainJSON(paths)
+	if err != nil {
+		return nil, err
+	}
+	// The record's object with one field more: as run.json has it, in its order.
+	data = bytes.TrimRight(bytes.TrimSuffix(bytes.TrimRight(data, "\n"), []byte("}")), "\n")
+	return append(append(append(data, ",\n  \"paths\": "...), raw...), "\n}"...), nil
+}
+
+// plainJSON is v on one line, without HTML escapes.
+func plainJSON(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}
+
+// indented is v as an object of a list.
+func indented(v any) (json.RawMessage, error) {
+	raw, err := plainJSON(v)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = json.Indent(&b, raw, "", "  ")
+	return b.Bytes(), err
+}

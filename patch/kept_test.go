@@ -1,0 +1,57 @@
+package patch
+
+import (
+	"bytes"
+	"context"
+	"math/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestKeptNamesTheLine(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want []int
+	}{
+		{"", "", []int{}},
+		{"", "x\n", []int{-1}},
+		{"a\nb\nc\n", "a\nb\nc\n", []int{0, 1, 2}},
+		{"a\nb\nc\n", "a\nx\nc\nd\n", []int{0, -1, 2, -1}},
+		{"a\nb", "a\nb\n", []int{0, -1}},
+		{"a\nb\nc\n", "c", []int{-1}},
+	} {
+		got, err := Kept(context.Background(), []byte(c.a), []byte(c.b))
+		require.NoError(t, err)
+		require.Equal(t, c.want, got, "%q to %q", c.a, c.b)
+	}
+}
+
+// TestKeptLinesAreEqualAndInOrder holds it for random texts.
+func TestKeptLinesAreEqualAndInOrder(t *testing.T) {
+	rng := rand.New(rand.NewSource(3))
+	text := func() []byte {
+		var b bytes.Buffer
+		for range rng.Intn(60) {
+			b.WriteByte(byte('a' + rng.Intn(6)))
+			b.WriteByte('\n')
+		}
+		return b.Bytes()
+	}
+	for range 2000 {
+		a, b := text(), text()
+		got, err := Kept(context.Background(), a, b)
+		require.NoError(t, err)
+		require.Len(t, got, Lines(b))
+		last := -1
+		old, now := bytes.SplitAfter(a, []byte{'\n'}), bytes.SplitAfter(b, []byte{'\n'})
+		for i, k := range got {
+			if k < 0 {
+				continue
+			}
+			require.Greater(t, k, last)
+			require.Equal(t, old[k], now[i])
+			last = k
+		}
+	}
+}
