@@ -57,6 +57,7 @@ func (k *worker) readFile(n *node, h handle, i int) error {
 			k.late = append(k.late, join(n.path, b.name(i)))
 		}
 		k.record(n, i, sum, &in)
+		k.notice(n, b, i, in.Size)
 		return nil
 	case absent(err):
 		n.change(func(b block) { b.setKind(i, kNone) })
@@ -104,14 +105,11 @@ func (k *worker) hashFile(h handle, cname []byte) (sum Hash, in disk.Info, err e
 }
 
 func (k *worker) hashOnce(h handle, cname []byte) (sum Hash, in disk.Info, same bool, err error) {
-	f, err := h.open(cname)
+	f, err := h.open(cname, &in)
 	if err != nil {
 		return sum, in, false, err
 	}
 	defer f.Close()
-	if in, err = f.Stat(); err != nil {
-		return sum, in, false, err
-	}
 	n := int64(0)
 	if k.req.Writer == nil {
 		sum, n, err = sumOf(f, k.buffer())

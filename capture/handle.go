@@ -9,7 +9,8 @@ type handle interface {
 	list(*listing) error
 	stat(cname []byte, in *disk.Info) error
 	readlink(cname []byte) (string, error)
-	open(cname []byte) (disk.File, error)
+	// open opens a regular file and says what it is.
+	open(cname []byte, in *disk.Info) (disk.File, error)
 	openDir(cname []byte) (handle, error)
 	// steady says whether the file system changes a directory's times with each
 	// change of its names, so that an unchanged one need not be listed.
@@ -68,7 +69,17 @@ func (p portable) stat(cname []byte, in *disk.Info) (err error) {
 
 func (p portable) readlink(cname []byte) (string, error) { return p.d.Readlink(plainName(cname)) }
 
-func (p portable) open(cname []byte) (disk.File, error) { return p.d.Open(plainName(cname)) }
+func (p portable) open(cname []byte, in *disk.Info) (disk.File, error) {
+	f, err := p.d.Open(plainName(cname))
+	if err != nil {
+		return nil, err
+	}
+	if *in, err = f.Stat(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
 
 func (p portable) openDir(cname []byte) (handle, error) {
 	d, err := p.d.OpenDir(plainName(cname))

@@ -196,7 +196,7 @@ func (d *direct) steady() bool {
 }
 
 // open asks for O_NONBLOCK so that a pipe put in a file's place cannot hang the walk.
-func (d *direct) open(cname []byte) (disk.File, error) {
+func (d *direct) open(cname []byte, in *disk.Info) (disk.File, error) {
 	fd, err := d.openat(cname, unix.O_NONBLOCK)
 	if err != nil {
 		return nil, err
@@ -210,6 +210,7 @@ func (d *direct) open(cname []byte) (disk.File, error) {
 		unix.Close(fd)
 		return nil, errNotRegular
 	}
+	infoOf(&st, in)
 	return &directFile{fd: fd}, nil
 }
 
@@ -220,13 +221,24 @@ type directFile struct {
 	closed bool
 }
 
+// Read is one call: who knows the size need not be told of the end.
 func (f *directFile) Read(p []byte) (int, error) {
-	n, err := f.ReadAt(p, f.pos)
-	f.pos += int64(n)
-	if n > 0 && err == io.EOF {
-		err = nil
+	if len(p) == 0 {
+		return 0, nil
 	}
-	return n, err
+	for {
+		n, err := unix.Pread(f.fd, p, f.pos)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		}
+		f.pos += int64(n)
+		return n, nil
+	}
 }
 
 // ReadAt returns short only at the end or with an error.

@@ -139,15 +139,12 @@ func readSmall(h handle, cname []byte) ([]byte, error) {
 }
 
 func readOnce(h handle, cname []byte) (data []byte, same bool, err error) {
-	f, err := h.open(cname)
+	var before disk.Info
+	f, err := h.open(cname, &before)
 	if err != nil {
 		return nil, false, err
 	}
 	defer f.Close()
-	before, err := f.Stat()
-	if err != nil {
-		return nil, false, err
-	}
 	if before.Size > ignorefile.MaxFile {
 		return nil, false, fmt.Errorf("longer than %d bytes", ignorefile.MaxFile)
 	}
