@@ -216,6 +216,9 @@ func (c *cache) block(r ref) (block, error) {
 func (c *cache) put(b block) (ref, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.added == nil && c.file != nil {
+		c.added = make([]byte, 0, flushSize+flushSize/8) // untouched, it costs nothing
+	}
 	r := ref{c.flushed + int64(len(c.added)), b.sum()}
 	c.added = append(c.added, b...)
 	for len(c.added)%8 != 0 {

@@ -34,8 +34,6 @@ func (k *worker) readEach(n *node, which []int32) error {
 		return k.lostHandle(n, err, which)
 	}
 	defer done()
-	k.reading <- struct{}{}
-	defer func() { <-k.reading }()
 	for _, i := range which {
 		if k.failed.Load() {
 			return nil

@@ -41,8 +41,6 @@ type walk struct {
 	ended  bool
 	failed atomic.Bool
 
-	reading chan struct{} // a place for each that reads files: see readerCount
-
 	open  atomic.Int32 // handles held by nodes
 	files atomic.Int64
 	bytes atomic.Int64
@@ -82,7 +80,7 @@ type worker struct {
 }
 
 func newWalk(req *Request, c *cache) (*walk, error) {
-	w := &walk{req: req, cache: c, reading: make(chan struct{}, readerCount())}
+	w := &walk{req: req, cache: c}
 	w.wake = sync.NewCond(&w.mu)
 	if req.Frozen != nil {
 		rules, err := frozenRules(req)
@@ -94,18 +92,15 @@ func newWalk(req *Request, c *cache) (*walk, error) {
 	return w, nil
 }
 
-// workerCount is large enough for stats to wait for the disk side by side, where the
-// inodes are not in memory; where they are, more workers than processors cost nothing.
+// workerCount is large enough for stats and reads to wait for the disk side by side, where
+// it is not in memory what they want; where it is, more workers than processors cost
+// nothing but a block each in the store.
 func (w *walk) workerCount() int {
 	if w.req.Workers > 0 {
 		return w.req.Workers
 	}
 	return max(8, 2*runtime.GOMAXPROCS(0))
 }
-
-// readerCount is smaller: each that reads a file keeps a block and a compressor busy in
-// the store, which is a few MB of memory.
-func readerCount() int { return runtime.GOMAXPROCS(0) + 2 }
 
 // run walks the tree and waits for the end.
 func (w *walk) run(ctx context.Context) error {

@@ -78,7 +78,7 @@ func BenchmarkPutBig(b *testing.B) {
 				var wg sync.WaitGroup
 				for range 2 {
 					wg.Go(func() {
-						c, buf := new(idle).coder(), make([]byte, normalChunk)
+						c, buf := newCoder(normalChunk), make([]byte, normalChunk)
 						for at := next.Add(normalChunk); at <= size; at = next.Add(normalChunk) {
 							copy(buf, data[at-normalChunk:at])
 							sum(buf)

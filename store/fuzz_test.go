@@ -104,7 +104,7 @@ func onePack(raw uint32, payload []byte, method uint32, members ...member) []byt
 
 // bomb is a block whose payload decompresses to far more than its header says.
 func bomb() []byte {
-	c := new(idle).coder()
+	c := newCoder(0)
 	payload := c.enc.EncodeAll(make([]byte, 64<<20), nil)
 	return onePack(1000, payload, methodZstd, member{hash: Hash{1}, length: 1000, size: 1000})
 }

@@ -59,7 +59,7 @@ func (s *Store) Writer(ctx context.Context) (*Writer, error) {
 	if s.w != nil {
 		return nil, errWriterOpen
 	}
-	w := &Writer{s: s, ctx: ctx, rows: map[uint32]coverage{}, early: early{step: earlyStep},
+	w := &Writer{s: s, ctx: ctx, rows: map[uint32]coverage{}, early: early{step: earlyStep}, idle: newIdle(),
 		middling: make(chan *whole, 2), large: make(chan *whole, 1)}
 	w.placed.L, w.place = &w.mu, s.place
 	w.middling <- &whole{}
