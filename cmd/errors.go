@@ -78,6 +78,10 @@ func (s *session) report(err error) int {
 	if err == nil || errors.As(err, new(errFound)) {
 		return code
 	}
+	if s.global.events {
+		s.newFeed().failed(s, err, code)
+		return code
+	}
 	p := s.paint(s.env.Stderr)
 	fmt.Fprintf(s.env.Stderr, "%s %s\n", p.in(red, commandName(s.knownVerb())+":"), s.describe(err))
 	s.reportPaths(err)

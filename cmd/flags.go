@@ -14,6 +14,8 @@ type globals struct {
 	json  bool
 	yes   bool
 	wait  time.Duration
+	// events: what happens goes to stderr as a line of JSON each, instead of text.
+	events bool
 }
 
 // The constructors below keep a flag to one line and leave out the defaults
@@ -47,6 +49,10 @@ func (s *session) jsonFlag() cli.Flag {
 	return boolFlag(&s.global.json, "print JSON instead of text for people", "json")
 }
 
+func (s *session) eventsFlag() cli.Flag {
+	return boolFlag(&s.global.events, "tell what happens as JSON on stderr, one object a line; see 'decree help events'", "events")
+}
+
 func (s *session) yesFlag() cli.Flag {
 	return boolFlag(&s.global.yes, "answer every question with yes", "yes", "y")
 }
@@ -69,7 +75,7 @@ func (s *session) reading(own ...cli.Flag) []cli.Flag {
 
 // writing are the flags of a command that changes the history or the tree.
 func (s *session) writing(own ...cli.Flag) []cli.Flag {
-	return append(own, s.jsonFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag())
+	return append(own, s.jsonFlag(), s.eventsFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag())
 }
 
 // badValue turns the flag parser's complaint about a value into a usage error.

@@ -18,9 +18,9 @@ const helpWidth = 88
 
 func (s *session) helpVerb() verb {
 	return verb{
-		name: "help", category: keepCategory, args: "[COMMAND | config]", words: helpWords,
-		usage: "explain a command, or the config file",
-		about: `Without a word: all commands. With a command's name: its flags, examples and exit codes. "help config" prints the schema of .decree/config.yml.`,
+		name: "help", category: keepCategory, args: "[COMMAND | config | events]", words: helpWords,
+		usage: "explain a command, the config file, or --events",
+		about: `Without a word: all commands. With a command's name: its flags, examples and exit codes. "help config" prints the schema of .decree/config.yml, "help events" what --events writes.`,
 		examples: []example{
 			{"decree help revert", "how to take a run back"},
 			{"decree help config", "what may stand in .decree/config.yml"},
@@ -38,6 +38,11 @@ func (s *session) help(context.Context) error {
 	switch {
 	case len(words) == 0:
 		return s.printProgramHelp(verbs)
+	case words[0] == "events":
+		return s.print(func(w io.Writer) error {
+			_, err := io.WriteString(w, eventsHelp())
+			return err
+		})
 	case words[0] == "config":
 		return s.print(func(w io.Writer) error {
 			_, err := io.WriteString(w, project.ConfigHelp())

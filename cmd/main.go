@@ -45,6 +45,7 @@ type session struct {
 	line   line
 	rec    *recorder.Recorder
 	meter  *meter
+	feed   *feed
 	labels map[string][]string // by record, filled by labelsOf
 	// code is what to exit with when there is no error: run's child has a say.
 	code int

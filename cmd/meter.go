@@ -27,7 +27,7 @@ type meter struct {
 
 // newMeter is a meter on stderr, or nil where it is no terminal or -q is given.
 func (s *session) newMeter() *meter {
-	if s.global.quiet || !isTerminal(s.env.Stderr) || s.env.get("TERM") == "dumb" {
+	if s.global.quiet || s.global.events || !isTerminal(s.env.Stderr) || s.env.get("TERM") == "dumb" {
 		return nil
 	}
 	return &meter{out: s.env.Stderr, now: s.env.Now}

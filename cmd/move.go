@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"text/tabwriter"
 
+	"decree/history"
 	"decree/manifest"
 	"decree/patch"
 	"decree/plan"
@@ -213,15 +214,19 @@ func (s *session) confirmForce() func(*plan.Plan) (bool, error) {
 const planLines = 30
 
 // confirmRestore shows what a restore will change and asks.
-func (s *session) confirmRestore() func(*plan.Plan) (bool, error) {
+func (s *session) confirmRestore() func(*history.Record, *plan.Plan) (bool, error) {
 	if !s.canAsk() {
 		return nil
 	}
-	return func(p *plan.Plan) (bool, error) {
+	return func(to *history.Record, p *plan.Plan) (bool, error) {
 		s.meter.pause()
 		if err := writePlan(s.env.Stderr, p, planLines); err != nil {
 			return false, err
 		}
-		return s.ask(fmt.Sprintf("restore: %s? [y/N]", planWords(p)), 'n') == 'y', nil
+		fmt.Fprintf(s.env.Stderr, "restore to %s (%s)", s.clock(to.Started), s.ago(to.Started))
+		if what := clip(whatOf(to), 60); what != "" {
+			fmt.Fprintf(s.env.Stderr, ", %s", what)
+		}
+		return s.ask(fmt.Sprintf(": %s? [y/N]", planWords(p)), 'n') == 'y', nil
 	}
 }

@@ -107,13 +107,13 @@ func (s *session) open(ctx context.Context, a access) (*recorder.Recorder, error
 	if err != nil {
 		return nil, err
 	}
-	s.meter = s.newMeter()
+	s.meter, s.feed = s.newMeter(), s.newFeed()
 	rec, err := recorder.Open(ctx, recorder.Options{
 		Disk: disk.OS, Where: s.where(), Create: a.create, Existing: a.existing, Bare: a.bare,
 		Clock: s.env.Now, Location: s.env.Location, Actor: actor, Wait: s.global.wait,
 		RunID:       s.env.get("DECREE_RUN_ID"),
 		CommandLine: append([]string{"decree"}, s.env.Args...),
-		Progress:    s.meter.update, Note: s.note,
+		Events:      s.happened, Note: s.note,
 	})
 	if err != nil {
 		return nil, err

@@ -18,5 +18,6 @@ func reference(verbs []verb, global []cli.Flag) string {
 			fmt.Fprintf(&b, "\n## decree %s\n\n```text\n%s```\n", v.name, verbHelp(v))
 		}
 	}
+	fmt.Fprintf(&b, "\n## Events\n\n```text\n%s```\n", eventsHelp())
 	return b.String()
 }

@@ -66,7 +66,7 @@ With --attempts N a failing command is tried again: each attempt sees the change
 			stringFlag(&o.label, "give the record the label `L`", "label"),
 			stringFlag(&o.description, "`TEXT` that says what this is", "description", "d"),
 			skipUnreadableFlag(&o.skipUnreadable), fullFlag(&o.full),
-			s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag(),
+			s.eventsFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag(),
 		},
 		action: func(ctx context.Context) error { return s.run(ctx, o) },
 	}

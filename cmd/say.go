@@ -13,6 +13,10 @@ import (
 
 // say tells people something on stderr; -q leaves it out.
 func (s *session) say(format string, args ...any) {
+	if s.global.events {
+		s.newFeed().note(fmt.Sprintf(format, args...))
+		return
+	}
 	if s.global.quiet {
 		return
 	}

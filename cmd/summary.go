@@ -18,6 +18,12 @@ const summaryFiles = 8
 // next commands are.
 func (s *session) summary(result *recorder.RunResult) {
 	r := result.Record
+	if s.global.events {
+		for _, n := range result.Notes {
+			s.say("%s", n) // the rest is in record-created
+		}
+		return
+	}
 	if s.global.quiet {
 		if result.ExitCode == runFailed { // decree's own failure is an error, quiet or not
 			for _, n := range result.Notes {

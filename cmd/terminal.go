@@ -47,7 +47,9 @@ func (p paint) in(colour, text string) string {
 }
 
 // canAsk says whether a person is there to answer.
-func (s *session) canAsk() bool { return isTerminal(s.env.Stdin) && isTerminal(s.env.Stderr) }
+func (s *session) canAsk() bool {
+	return !s.global.events && isTerminal(s.env.Stdin) && isTerminal(s.env.Stderr)
+}
 
 // ask puts a question on stderr and reads a line; the answer is its first
 // letter in lower case, fallback for an empty line, 'n' at the end of the input.

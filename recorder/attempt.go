@@ -331,5 +331,6 @@ func (u *run) finish() error {
 		return err
 	}
 	u.res.Record, u.res.Changes = u.rec, u.changes
+	u.r.created(u.rec)
 	return u.r.afterRecord()
 }

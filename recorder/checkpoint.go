@@ -63,6 +63,7 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 	if err != nil {
 		return nil, err
 	}
+	r.created(rec)
 	return rec, r.afterRecord()
 }
 

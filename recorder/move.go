@@ -84,6 +84,9 @@ func (r *Recorder) move(ctx context.Context, x *writing, p worktree.Plan) (*work
 	defer done()
 	r.progress(Progress{Phase: "moving", Total: int64(len(p.Steps))})
 	out, err := t.Move(ctx, p, x.w, journals)
+	if err == nil {
+		r.progress(Progress{Phase: "moving", Done: int64(len(p.Steps)), Total: int64(len(p.Steps))})
+	}
 	return out, moveError(err)
 }
 
@@ -215,7 +218,9 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 			Advice: "once the cause is gone 'decree recover' writes it; then 'decree revert last' undoes it"}
 	}
 	if err != nil {
-		r.auditFailure(string(a.reason), id, err)
+		if a.reason != history.Restore { // which writes down all that fails, this too
+			r.auditFailure(string(a.reason), id, err)
+		}
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
 	}
 	return end.Record, out, r.afterRecord()
@@ -456,10 +461,14 @@ func (r *Recorder) closeAction(opened *history.Opened, end *ending) error {
 	for name, sum := range end.Files {
 		files = append(files, history.RunFile{Name: name, Write: func(w io.Writer) error { return r.copyObject(w, sum) }})
 	}
-	return r.history.Add(history.Closing{
+	err := r.history.Add(history.Closing{
 		Record: rec, Tree: end.Tree, AfterTree: end.AfterTree, Files: end.Files, Effects: opened.Effects,
 		Audit: r.audit(string(rec.Reason), "done"),
 	}, files)
+	if err == nil {
+		r.created(rec)
+	}
+	return err
 }
 
 func (r *Recorder) copyObject(w io.Writer, sum manifest.Hash) error {

@@ -42,6 +42,9 @@ func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Re
 		defer done()
 	}
 	res, err := capture.Capture(ctx, req)
+	if err == nil {
+		r.progress(Progress{Phase: l.phase, Done: int64(res.Files), Total: int64(res.Files), Bytes: res.Bytes})
+	}
 	return res, r.captureError(err)
 }
 

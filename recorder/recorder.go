@@ -47,16 +47,10 @@ type Options struct {
 	RunID string
 	// CommandLine is this process's own, for whoever waits for the lock.
 	CommandLine []string
-	Progress    func(Progress)
+	// Events takes what happens meanwhile; several goroutines may call it at once.
+	Events func(Event)
 	// Note takes one-line notes for people: a moved project, special files.
 	Note func(string)
-}
-
-// Progress says how far a phase is. Total 0 is unknown.
-type Progress struct {
-	Phase       string // "recording", "comparing", "checking", "moving"
-	Done, Total int64
-	Bytes       int64
 }
 
 // Recorder does operations on one project. It is not safe for concurrent use.
@@ -141,12 +135,6 @@ func (r *Recorder) Store() *store.Store { return r.store }
 func (r *Recorder) note(format string, args ...any) {
 	if r.opt.Note != nil {
 		r.opt.Note(fmt.Sprintf(format, args...))
-	}
-}
-
-func (r *Recorder) progress(p Progress) {
-	if r.opt.Progress != nil {
-		r.opt.Progress(p)
 	}
 }
 

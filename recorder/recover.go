@@ -308,10 +308,14 @@ func (c *recovery) close(o *history.Opened, end *ending) error {
 	if err := c.bringDeleted(o); err != nil {
 		return err
 	}
-	return c.r.history.Finish(history.Closing{
+	err := c.r.history.Finish(history.Closing{
 		Record: end.Record, Tree: end.Tree, AfterTree: end.AfterTree, Files: end.Files, Effects: o.Effects,
 		Audit: c.r.audit("record", string(end.Record.Status)),
 	})
+	if err == nil {
+		c.r.created(end.Record)
+	}
+	return err
 }
 
 // finishAction closes the record of a revert, apply or restore whose move is done.

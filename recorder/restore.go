@@ -25,7 +25,7 @@ type RestoreOptions struct {
 	After                  bool     // the state after the record instead of before it
 	Paths                  []string // relative to the root; none: the whole tree
 	KeepExtra, DryRun, Yes bool
-	Confirm                func(*plan.Plan) (bool, error)
+	Confirm                func(to *history.Record, p *plan.Plan) (bool, error)
 }
 
 // Restore makes the tree, or some paths of it, equal to what a record observed.
@@ -39,10 +39,10 @@ func (r *Recorder) Restore(ctx context.Context, o RestoreOptions) (*MoveResult, 
 		defer x.close()
 	}
 	rec, target, err := r.target(o)
-	if err != nil {
-		return nil, err
+	var res *MoveResult
+	if err == nil {
+		res, err = r.restoreTo(ctx, x, o, rec, target)
 	}
-	res, err := r.restoreTo(ctx, x, o, rec, target)
 	if err != nil && x != nil {
 		r.auditFailure("restore", "", err)
 	}
@@ -90,6 +90,9 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 	}
 	out := &MoveResult{Plan: p}
 	if p.Empty() {
+		if !o.DryRun {
+			r.emit(Event{Kind: Restored, To: rec, Plan: p})
+		}
 		return out, nil
 	}
 	held := newHeld()
@@ -100,7 +103,11 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		return out, nil
 	}
 	if !o.Yes {
-		if err := ask(p, o.Confirm, "a restore overwrites what has changed since"); err != nil {
+		var confirm func(*plan.Plan) (bool, error)
+		if o.Confirm != nil {
+			confirm = func(p *plan.Plan) (bool, error) { return o.Confirm(rec, p) }
+		}
+		if err := ask(p, confirm, "a restore overwrites what has changed since"); err != nil {
 			return nil, err
 		}
 	}
@@ -111,6 +118,9 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full, held: held,
 		description: "Before restore to " + rec.Started.In(r.opt.Location).Format("2006-01-02 15:04"),
 	})
+	if err == nil {
+		r.emit(Event{Kind: Restored, Record: out.Record, To: rec, Plan: p})
+	}
 	return out, err
 }
 

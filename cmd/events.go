@@ -1,0 +1,182 @@
+package cmd
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"decree/history"
+	"decree/patch"
+	"decree/recorder"
+)
+
+// eventsText is `decree help events`.
+const eventsText = `With --events a command that writes tells on stderr what happens, one JSON object a line, instead of notes, a progress bar and error texts. stdout, the exit status and what is done stay the same, but no question is asked: what needs one needs --yes. Every object has "event" and "time" (RFC 3339, UTC); fields that are not named here may come.
+
+progress: an operation's phase has come further. "phase" is recording, comparing, checking or moving; "done" of "total" (0: not known) files or paths, and "bytes" where they are counted. At most ten a second of one phase.
+
+record-created: a record is in the history: "id", "reason", "status", "description", "changes" as in run.json, and of a run "exit_code". A run's comes at its end.
+
+restored: the tree is what a restore was to make of it: "id" is the restore's own record ("" where nothing was to do), "to" the record that was restored, "created", "modified" and "deleted" count paths.
+
+failed: the command failed or was refused, and this is its last object: "command", "message", "exit_code", "hint", and "paths" with "path" and "reason" where single paths stand in the way. (Of run it means that decree failed, not the recorded command.)
+
+note: something people should know: "text".
+
+A recorded command's own stderr goes to stderr too, as it comes: a reader of run's events takes the lines that begin with {"event":.
+`
+
+func eventsHelp() string { return wrap(eventsText, helpWidth, "") }
+
+// feed writes events as NDJSON. It may be used by several goroutines at once.
+type feed struct {
+	mu    sync.Mutex
+	out   *os.File
+	now   func() time.Time
+	phase string
+	last  time.Time
+}
+
+// newFeed is the feed on stderr, the same each time.
+func (s *session) newFeed() *feed {
+	if s.feed == nil {
+		s.feed = &feed{out: s.env.Stderr, now: s.env.Now}
+	}
+	return s.feed
+}
+
+// happened takes an event of the layers below: the progress bar and the feed are
+// made of the same.
+func (s *session) happened(e recorder.Event) {
+	if e.Kind == recorder.Progressed {
+		s.meter.update(e.Progress)
+	}
+	if s.global.events {
+		s.feed.write(e)
+	}
+}
+
+// eventHead begins every object.
+type eventHead struct {
+	Event string `json:"event"`
+	Time  string `json:"time"`
+}
+
+type progressEvent struct {
+	eventHead
+	Phase string `json:"phase"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+	Bytes int64  `json:"bytes,omitempty"`
+}
+
+type recordEvent struct {
+	eventHead
+	ID          string         `json:"id"`
+	Reason      history.Reason `json:"reason"`
+	Status      history.Status `json:"status"`
+	Description string         `json:"description"`
+	Changes     changesEvent   `json:"changes"`
+	ExitCode    *int           `json:"exit_code,omitempty"`
+}
+
+// changesEvent is a record's changes as run.json has them.
+type changesEvent struct {
+	Created      int `json:"created"`
+	Modified     int `json:"modified"`
+	Deleted      int `json:"deleted"`
+	AddedLines   int `json:"added_lines"`
+	RemovedLines int `json:"removed_lines"`
+}
+
+type restoredEvent struct {
+	eventHead
+	ID       string `json:"id"`
+	To       string `json:"to"`
+	Created  int    `json:"created"`
+	Modified int    `json:"modified"`
+	Deleted  int    `json:"deleted"`
+}
+
+type failedEvent struct {
+	eventHead
+	Command  string        `json:"command"`
+	Message  string        `json:"message"`
+	ExitCode int           `json:"exit_code"`
+	Hint     string        `json:"hint"`
+	Paths    []failedPlace `json:"paths"`
+}
+
+type failedPlace struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+type noteEvent struct {
+	eventHead
+	Text string `json:"text"`
+}
+
+// breath is the least time between two objects of one phase's progress.
+const breath = 100 * time.Millisecond
+
+func (f *feed) write(e recorder.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch e.Kind {
+	case recorder.Progressed:
+		p := e.Progress
+		now := f.now()
+		if p.Phase == f.phase && now.Sub(f.last) < breath && (p.Total == 0 || p.Done < p.Total) {
+			return
+		}
+		f.phase, f.last = p.Phase, now
+		f.line(progressEvent{f.head(e.Kind), p.Phase, p.Done, p.Total, p.Bytes})
+	case recorder.RecordCreated:
+		r := e.Record
+		f.phase = ""
+		f.line(recordEvent{f.head(e.Kind), r.ID, r.Reason, r.Status, r.Description, changesEvent(r.Changes), r.ExitCode})
+	case recorder.Restored:
+		out := restoredEvent{eventHead: f.head(e.Kind), To: e.To.ID, Created: e.Plan.Created, Modified: e.Plan.Modified, Deleted: e.Plan.Deleted}
+		if e.Record != nil {
+			out.ID = e.Record.ID
+		}
+		f.line(out)
+	}
+}
+
+func (f *feed) head(kind recorder.EventKind) eventHead {
+	return eventHead{string(kind), f.now().UTC().Format(exactTime)}
+}
+
+// line writes one object at once, so that lines of a command's own stay apart.
+func (f *feed) line(v any) {
+	if raw, err := plainJSON(v); err == nil {
+		_, _ = f.out.Write(append(raw, '\n')) // who listens may be gone; the work goes on
+	}
+}
+
+func (f *feed) note(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "decree: "), "note: ")
+	f.line(noteEvent{f.head("note"), text})
+}
+
+func (f *feed) failed(s *session, err error, code int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := failedEvent{
+		eventHead: f.head("failed"), Command: s.knownVerb(), Message: s.describe(err),
+		ExitCode: code, Hint: s.hintFor(err), Paths: []failedPlace{},
+	}
+	var conflict *recorder.ConflictError
+	if errors.As(err, &conflict) {
+		for _, item := range conflict.Items {
+			out.Paths = append(out.Paths, failedPlace{patch.Quote(item.Path), itemReason(item)})
+		}
+	}
+	f.line(out)
+}
