@@ -5,13 +5,14 @@ import (
 	"io"
 
 	"decree/history"
+	"decree/recorder"
 )
 
 func (s *session) atVerb() verb {
 	return verb{
 		name: "at", category: lookCategory, args: "TIME [PATH]", words: pathWords,
 		usage: "the newest record at a time, or a file as it was then",
-		about: `Shows the newest state that was recorded at or before TIME; with PATH it prints that file as it was then. It says on stderr which time it understood and which record it is.
+		about: `Shows the newest state that was recorded at or before TIME; with PATH it prints that file as it was then. It says on stderr which time it understood and which record it is. Looking changes nothing.
 
 TIME is 2026-11-20, '2026-11-20 14:30', 14:30 (today), RFC 3339, '90s ago' (s, m, h, d, w) or yesterday. "@TIME" means the same wherever a REF may stand.`,
 		examples: []example{
@@ -40,10 +41,15 @@ func (s *session) at(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	point, err := s.resolve(rec, "@"+words[0])
+	found, err := rec.History().Resolve("@"+words[0], s.env.Location)
 	if err != nil {
 		return err
 	}
+	record, err := rec.History().Get(found.ID)
+	if err != nil {
+		return err
+	}
+	point := recorder.Point{Record: record, After: found.Side == history.After}
 	if len(words) == 2 {
 		// A file as it was is also what a revert made of it; a whole state to go
 		// back to is only what was observed whole.

@@ -18,7 +18,9 @@ func (s *session) checkpointVerb() verb {
 	return verb{
 		name: "checkpoint", category: recordCategory,
 		usage: "record the tree as it is now",
-		about: `Records the tree without running a command, and prints the record's id alone on stdout. "decree restore ID" makes the tree that again.`,
+		about: `Records the tree without running a command, and prints the record's id alone on stdout. "decree restore ID" makes the tree that again. An unchanged tree costs next to nothing. A checkpoint of reason auto or publish says in words what it is where no description is given: with DECREE_TURN=7, "Before turn 7".
+
+While a run is open it is refused: wait for the run's end, with --wait from another terminal.`,
 		examples: []example{
 			{"decree checkpoint -d 'before the big move'", "a record with a description"},
 			{"decree checkpoint --label good", "a record that can be called 'good' from now on"},

@@ -47,7 +47,8 @@ func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, now bo
 		if options.To, err = s.resolve(rec, to); err != nil {
 			return nil, err
 		}
-		options.To.After = true
+		// From before A to after B; a TIME says itself which side it means.
+		options.To.After = options.To.After || !strings.HasPrefix(to, "@")
 	}
 	return &diffSource{paths: paths, write: func(w io.Writer) error {
 		_, err := rec.Diff(ctx, w, options)

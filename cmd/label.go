@@ -14,7 +14,7 @@ func (s *session) labelVerb() verb {
 	return verb{
 		name: "label", category: keepCategory, args: "[NAME [REF]]", words: refWords,
 		usage: "list, set, move or delete labels",
-		about: `A label is a name for a record that can be used as a REF. Without words all labels are listed; with NAME alone it says which record has it; with NAME and REF the label is set or moved there; --delete takes it away. "latest" is the newest record and needs no setting.`,
+		about: `A label is a name for a record that can be used as a REF. Without words all labels are listed; with NAME alone it says which record has it; with NAME and REF the label is set or moved there; --delete takes it away. "latest" is the newest record and needs no setting. A name is 1 to 64 letters, digits, ".", "_" and "-", and may not look like an id or a time; agents' hooks use "session" and "turn-7".`,
 		examples: []example{
 			{"decree label", "all labels"},
 			{"decree label good last", "call the newest record 'good'"},
@@ -51,7 +51,13 @@ func (s *session) listLabels(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	if len(words) == 1 {
+	if len(words) == 1 && (words[0] == "latest" || words[0] == "last") {
+		newest, err := rec.History().Resolve(words[0], s.env.Location)
+		if err != nil {
+			return err
+		}
+		labels = map[string]string{words[0]: newest.ID}
+	} else if len(words) == 1 {
 		id, ok := labels[words[0]]
 		if !ok {
 			return notFoundf("no label %s", quoteWord(words[0])).hint("'decree label' lists the labels")

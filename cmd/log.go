@@ -60,6 +60,9 @@ func (s *session) log(ctx context.Context, o logOptions) error {
 	if err != nil {
 		return err
 	}
+	if keep, err = s.withoutCut(rec, keep); err != nil {
+		return err
+	}
 	switch {
 	case o.follow && len(paths) != 1:
 		return usagef("--follow takes one PATH").hint("for example 'decree log --follow main.go'")
@@ -109,6 +112,22 @@ func (s *session) logFilter(o logOptions) (func(*history.Record) bool, error) {
 		return (reason == "" || r.Reason == reason) &&
 			(since.IsZero() || !r.Started.Before(since)) && (until.IsZero() || !r.Started.After(until))
 	}, nil
+}
+
+// withoutCut leaves out the records whose manifest.json is cut off, and names them.
+func (s *session) withoutCut(rec *recorder.Recorder, keep func(*history.Record) bool) (func(*history.Record) bool, error) {
+	cut, err := rec.History().CutManifests()
+	if err != nil || len(cut) == 0 {
+		return keep, err
+	}
+	ids := map[string]bool{}
+	for _, d := range cut {
+		ids[d.ID] = true
+	}
+	for _, w := range (&history.Listing{Damaged: cut}).Warnings() {
+		s.note(w)
+	}
+	return func(r *history.Record) bool { return !ids[r.ID] && keep(r) }, nil
 }
 
 // logTime understands a flag's TIME and echoes it; "" is the zero time.

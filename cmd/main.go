@@ -46,6 +46,7 @@ type session struct {
 	rec    *recorder.Recorder
 	meter  *meter
 	feed   *feed
+	echoed map[string]bool     // the @TIMEs that were
 	labels map[string][]string // by record, filled by labelsOf
 	// code is what to exit with when there is no error: run's child has a say.
 	code int

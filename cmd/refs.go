@@ -23,8 +23,21 @@ func (s *session) resolve(rec *recorder.Recorder, ref string) (recorder.Point, e
 	if err != nil {
 		return recorder.Point{}, err
 	}
+	s.echoTime(ref, found)
 	record, err := rec.History().Get(found.ID)
 	return recorder.Point{Record: record, After: found.Side == history.After}, err
+}
+
+// echoTime says once which time an @TIME was understood as, and what it found.
+func (s *session) echoTime(ref string, found history.Ref) {
+	if found.Time.IsZero() || s.echoed[ref] {
+		return
+	}
+	if s.echoed == nil {
+		s.echoed = map[string]bool{}
+	}
+	s.echoed[ref] = true
+	s.say("decree: %s: the state %s %s", s.clock(found.Time), found.Side, found.ID)
 }
 
 // labelsOf are the labels of a record, sorted. They are read once a call.

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"strings"
 
 	"decree/recorder"
 )
@@ -51,6 +52,11 @@ func (s *session) restore(ctx context.Context, o restoreOptions) error {
 	paths, err := s.inTree(rec.Project(), append(append([]string(nil), s.line.words[1:]...), s.line.paths...))
 	if err != nil {
 		return err
+	}
+	if strings.HasPrefix(ref, "@") {
+		if _, err := s.resolve(rec, ref); err != nil && o.dryRun {
+			return err // otherwise the recorder says it, and writes it down
+		}
 	}
 	result, err := rec.Restore(ctx, recorder.RestoreOptions{
 		Ref: ref, After: o.after, Paths: paths, KeepExtra: o.keepExtra,

@@ -183,6 +183,9 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 	if text := changesOf(r); text != "" {
 		row("changed", "%s", changesInWords(r.Changes))
 	}
+	if found, ok := r.Outside(); ok {
+		row("found", "%s since the record before, by no record: outside.diff", changesInWords(found.Changes))
+	}
 	row("by", "%s", actorText(r.Actor))
 	row("of", "%s", r.Parent)
 	for _, path := range r.Unrecorded {

@@ -16,7 +16,7 @@ func (s *session) statusVerb() verb {
 	return verb{
 		name: "status", category: lookCategory,
 		usage: "the root, the store, the last record, and what changed since",
-		about: `Shows where the root and the store are and how large the store is, the newest record, a record that was begun and not ended, and what changed in the tree since the newest record. It writes nothing.`,
+		about: `Shows where the root and the store are and how large the store is, the newest record, a record that was begun and not ended, and what changed in the tree since the newest record, by no run: the next record keeps that as its outside.diff. It writes nothing.`,
 		examples: []example{
 			{"decree status", "where am I, what did I do"},
 			{"decree status --json", "the same for a program"},
@@ -112,7 +112,7 @@ func writeChanged(w io.Writer, st *recorder.Status) error {
 		_, err := fmt.Fprintln(w, "\nnothing changed since the last record")
 		return err
 	}
-	fmt.Fprintf(w, "\n%s changed since the last record:\n", count(len(st.Changed), "path"))
+	fmt.Fprintf(w, "\n%s changed since the last record, by no run:\n", count(len(st.Changed), "path"))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for i, c := range st.Changed {
 		if i == statusFiles {

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"decree/history"
@@ -47,7 +48,7 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 		return nil, err
 	}
 	rec := &history.Record{
-		ID: id, Chain: id[:16], Reason: reason, Status: history.StatusSucceeded, Description: o.Description,
+		ID: id, Chain: id[:16], Reason: reason, Status: history.StatusSucceeded, Description: r.describeCheckpoint(o, reason),
 		Started: started, Ended: r.now(started), Unrecorded: res.Unrecorded, Files: res.Files, Bytes: res.Bytes,
 		Before: res.Tree, After: res.Tree, Actor: r.opt.Actor,
 	}
@@ -68,8 +69,8 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 }
 
 func checkpointReason(o CheckpointOptions) (history.Reason, error) {
-	if strings.ContainsAny(o.Description, "\n\r") {
-		return "", &project.Error{Kind: project.Usage, Msg: "a description is one line"}
+	if err := checkDescription(o.Description); err != nil {
+		return "", err
 	}
 	if o.Label != "" {
 		if err := history.CheckLabel(o.Label); err != nil {
@@ -83,4 +84,31 @@ func checkpointReason(o CheckpointOptions) (history.Reason, error) {
 		return reason, nil
 	}
 	return "", &project.Error{Kind: project.Usage, Msg: "reason " + o.Reason + ": not manual, auto or publish"}
+}
+
+// checkDescription refuses a text that would not stay one line in a list.
+func checkDescription(text string) error {
+	if strings.ContainsAny(text, "\n\r") {
+		return &project.Error{Kind: project.Usage, Msg: "a description is one line", Advice: "leave out what follows the first line"}
+	}
+	return nil
+}
+
+// describeCheckpoint is the user's text; a checkpoint that a program makes without
+// one says in words what it is, never by an id.
+func (r *Recorder) describeCheckpoint(o CheckpointOptions, reason history.Reason) string {
+	agent := r.opt.Actor.Agent
+	switch {
+	case o.Description != "" || reason == history.Manual:
+		return o.Description
+	case reason == history.Publish:
+		return "Published state"
+	case r.opt.Actor.Turn > 0 && agent != "":
+		return fmt.Sprintf("Before turn %d of %s", r.opt.Actor.Turn, agent)
+	case r.opt.Actor.Turn > 0:
+		return fmt.Sprintf("Before turn %d", r.opt.Actor.Turn)
+	case agent != "":
+		return "Before the work of " + agent
+	}
+	return "Automatic checkpoint"
 }

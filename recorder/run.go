@@ -93,6 +93,9 @@ type run struct {
 // it says in which state the tree is. The command's own failure is in the result.
 func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
 	o.Attempts = max(o.Attempts, 1)
+	if err := checkDescription(o.Description); err != nil {
+		return nil, notStarted(err)
+	}
 	x, err := r.enter(ctx)
 	if err != nil {
 		return nil, err
