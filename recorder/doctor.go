@@ -2,12 +2,15 @@ package recorder
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"decree/capture"
 	"decree/history"
+	"decree/store"
 	"decree/worktree"
 )
 
@@ -206,11 +209,14 @@ func (d *doctor) files(ctx context.Context, repair bool) error {
 				good++
 				continue
 			}
-			fixed := false
-			if repair {
+			fixed, hint := false, repairHint
+			var newer *newerFile
+			if errors.As(bad, &newer) {
+				hint = "it was left where it is; move it away if it is of no use"
+			} else if repair {
 				fixed = d.r.rewrite(rec, f) == nil
 			}
-			d.add(Error, "files", fmt.Sprintf("%s of %s: %v", f.Name, rec.ID, bad), repairHint, fixed)
+			d.add(Error, "files", fmt.Sprintf("%s of %s: %v", f.Name, rec.ID, bad), hint, fixed)
 		}
 	}
 	d.add(OK, "files", fmt.Sprintf("%d files of records match their hashes", good), "", false)
@@ -225,9 +231,12 @@ func (r *Recorder) rewrite(rec *history.Record, f history.RecordFile) error {
 	return r.history.ReplaceFile(rec.ID, f.Name, func(w io.Writer) error { return r.history.WriteManifest(rec.Before, w) })
 }
 
-// packs reads every content. A repair drops from the index what is damaged, and
-// the stat cache that says it is stored: the next record stores again what the
-// tree still has.
+// packs reads every content and asks for which of the damaged places a record
+// needs what was there: those are lost. A repair makes the index anew without
+// them, drops the stat cache that says they are stored, and stores again what the
+// records' plain files have; the next record stores again what the tree still
+// has. A damaged place that nobody needs (any more) stays, and is no fault: packs
+// are only appended to.
 func (d *doctor) packs(ctx context.Context, repair bool) error {
 	stats, err := d.r.store.Stats()
 	if err != nil {
@@ -242,16 +251,58 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 		d.add(OK, "store", fmt.Sprintf("%d contents in %d packs, %d bytes, all sound", stats.Objects, stats.Packs, stats.Bytes), "", false)
 		return nil
 	}
-	fixed := false
-	if repair {
+	where := fmt.Sprintf("damaged in %d places, the first: %s at %d: %v", len(problems), problems[0].Pack, problems[0].Offset, problems[0].Err)
+	misled := d.misled(problems)
+	if repair && misled {
 		if err := d.forgetDamaged(ctx); err != nil {
 			return err
 		}
-		fixed = true
 	}
-	d.add(Error, "store", fmt.Sprintf("damaged in %d places, the first: %s at %d: %v", len(problems), problems[0].Pack, problems[0].Offset, problems[0].Err),
-		"'decree doctor --repair' lets the next record store again what the tree still has; 'decree verify --all' says what is lost", fixed)
+	lost, err := d.lost(ctx)
+	if repair && err == nil && len(lost) > 0 {
+		if lost, err = d.restock(ctx); err == nil {
+			err = capture.Forget(d.r.project.Store)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	hint := "'decree doctor --repair' stores again what the records' files have, and lets the next record store what the tree still has"
+	switch {
+	case misled && repair:
+		d.add(Error, "store", where, "", true)
+	case misled && len(lost) == 0:
+		d.add(Error, "store", where+"; nothing that a record names is lost", repairHint, false)
+	case len(lost) == 0:
+		d.add(Info, "store", where+"; no record needs what was there, or it is stored elsewhere", "", false)
+	case !repair:
+		d.add(Error, "store", where, hint, false)
+	}
+	if len(lost) > 0 {
+		if repair {
+			hint = "the next record stores again what the tree still has of it; 'decree verify --all' names all that is lost"
+		}
+		d.add(Error, "store", fmt.Sprintf("lost: %s", some(lost)), hint, false)
+	}
 	return nil
+}
+
+// misled says whether the index leads to a damaged place, or disagrees with the
+// packs: a content that is met again would then not be stored again.
+func (d *doctor) misled(problems []store.Problem) bool {
+	return slices.ContainsFunc(problems, func(p store.Problem) bool {
+		var damaged *store.DamagedError
+		return p.Mendable() || !p.Hash.IsZero() && errors.As(d.r.store.Verify(p.Hash), &damaged)
+	})
+}
+
+// lost are the contents that records name and the store does not have sound.
+func (d *doctor) lost(ctx context.Context) ([]string, error) {
+	v, err := d.r.verifyAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.lost, nil
 }
 
 func (d *doctor) forgetDamaged(ctx context.Context) error {
@@ -263,7 +314,50 @@ func (d *doctor) forgetDamaged(ctx context.Context) error {
 	if _, err := d.r.store.Rebuild(ctx); err != nil {
 		return err
 	}
-	return capture.Forget(d.r.project.Store)
+	if err := capture.Forget(d.r.project.Store); err != nil {
+		return err
+	}
+	w, err := d.r.store.Writer(ctx)
+	d.x.w = w
+	return err
+}
+
+// restock stores again the files of records whose plain copies are sound, and
+// returns what is lost all the same.
+func (d *doctor) restock(ctx context.Context) ([]string, error) {
+	list, err := d.r.history.List(history.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	v := &verifier{r: d.r}
+	for _, rec := range list.Records {
+		files, err := d.r.history.RecordFiles(rec.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			if d.x.w.Has(f.SHA256) && d.r.store.Verify(f.SHA256) == nil || v.file(rec.ID, f) != nil {
+				continue
+			}
+			if err := d.put(rec.ID, f); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := d.x.w.Flush(); err != nil {
+		return nil, err
+	}
+	return d.lost(ctx)
+}
+
+func (d *doctor) put(id string, f history.RecordFile) error {
+	rc, err := d.r.history.OpenPlain(id, f.Name)
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	_, _, err = d.x.w.Put(rc, 0)
+	return err
 }
 
 func (d *doctor) audit(context.Context, bool) error {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"decree/history"
 	"decree/manifest"
+	"decree/store"
 )
 
 // VerifyOptions say what to verify: one record, all of them, or the tree
@@ -30,17 +32,44 @@ func (r *Recorder) Verify(ctx context.Context, o VerifyOptions) ([]Problem, erro
 	if o.Tree {
 		return r.verifyTree(ctx)
 	}
-	v := &verifier{r: r, seen: map[manifest.Hash]error{}}
-	if err := v.newest(); err != nil {
-		return nil, err
-	}
 	if !o.All {
-		err := v.record(ctx, o.Record)
+		v, err := r.newVerifier()
+		if err == nil {
+			err = v.record(ctx, o.Record)
+		}
 		return v.found, err
+	}
+	v, err := r.verifyAll(ctx)
+	if err != nil {
+		return v.found, err
+	}
+	broken, err := r.store.Check(ctx)
+	if err != nil {
+		return v.found, err
+	}
+	for _, p := range broken {
+		if v.concerned(p) {
+			v.add("", p.Pack, p.Err)
+		}
+	}
+	return v.found, nil
+}
+
+func (r *Recorder) newVerifier() (*verifier, error) {
+	v := &verifier{r: r, seen: map[manifest.Hash]error{}}
+	return v, v.newest()
+}
+
+// verifyAll checks every record. The verifier has what was found when there is
+// an error too.
+func (r *Recorder) verifyAll(ctx context.Context) (*verifier, error) {
+	v, err := r.newVerifier()
+	if err != nil {
+		return v, err
 	}
 	list, err := r.history.List(history.ListOptions{})
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	for _, d := range list.Damaged {
 		v.add(d.ID, "run.json", d.Err)
@@ -51,17 +80,23 @@ func (r *Recorder) Verify(ctx context.Context, o VerifyOptions) ([]Problem, erro
 			continue
 		}
 		if err := v.record(ctx, rec); err != nil {
-			return v.found, err
+			return v, err
 		}
 	}
-	broken, err := r.store.Check(ctx)
-	if err != nil {
-		return v.found, err
+	return v, nil
+}
+
+// concerned says whether a damaged place of the store takes something away: a
+// content that a record names and that is not stored elsewhere too. Where it is
+// not known what was there, something must be missing.
+func (v *verifier) concerned(p store.Problem) bool {
+	if p.Torn {
+		return false
 	}
-	for _, p := range broken {
-		v.add("", p.Pack, p.Err)
+	if p.Hash.IsZero() {
+		return len(v.lost) > 0
 	}
-	return v.found, nil
+	return v.seen[p.Hash] != nil
 }
 
 // plainError says that a file is gone as verify says it.
@@ -78,10 +113,19 @@ type verifier struct {
 	seen  map[manifest.Hash]error
 	plain map[string]bool // the records that have a plain manifest.json
 	found []Problem
+	lost  []string // those of them that the store does not have: "f of 2026112107015900-0"
 }
 
 func (v *verifier) add(record, path string, err error) {
 	v.found = append(v.found, Problem{record, path, err.Error()})
+}
+
+// miss adds a content that the store does not have sound.
+func (v *verifier) miss(record, path string, err error) {
+	v.add(record, path, err)
+	if what := path + " of " + record; !slices.Contains(v.lost, what) {
+		v.lost = append(v.lost, what)
+	}
 }
 
 // record checks the files of a record and every content that its trees name.
@@ -89,6 +133,9 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 	files, err := v.r.history.RecordFiles(rec.ID)
 	if err != nil {
 		return err
+	}
+	for _, f := range files {
+		v.object(rec.ID, manifest.Item{Path: f.Name, Entry: manifest.Entry{SHA256: f.SHA256}})
 	}
 	if f, ok := v.manifestFile(rec); ok {
 		files = append(files, f)
@@ -112,8 +159,7 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 	return nil
 }
 
-// file compares a plain file of the run directory with its recorded hash, and
-// the store's copy with it.
+// file compares a plain file of the run directory with its recorded hash.
 func (v *verifier) file(id string, f history.RecordFile) error {
 	rc, err := v.r.history.OpenPlain(id, f.Name)
 	if isMissing(err) {
@@ -128,7 +174,35 @@ func (v *verifier) file(id string, f history.RecordFile) error {
 		return err
 	}
 	if sum != f.SHA256 {
+		if err := v.newer(id, f); err != nil {
+			return err
+		}
 		return fmt.Errorf("its hash is %s, recorded was %s", sum, f.SHA256)
+	}
+	return nil
+}
+
+// newerFile is a file that a newer decree wrote; it is never written again.
+type newerFile struct{ version int64 }
+
+func (e *newerFile) Error() string {
+	return fmt.Sprintf("version %d is newer than this decree knows (%d)", e.version, manifest.Version)
+}
+
+// newer returns a *newerFile if f is a manifest.json of a later version.
+func (v *verifier) newer(id string, f history.RecordFile) error {
+	if f.Name != "manifest.json" {
+		return nil
+	}
+	rc, err := v.r.history.OpenPlain(id, f.Name)
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	var version *manifest.VersionError
+	_, _, err = manifest.NewDecoder(rc).Next()
+	if errors.As(err, &version) && version.Version > manifest.Version {
+		return &newerFile{version.Version}
 	}
 	return nil
 }
@@ -166,7 +240,7 @@ func (v *verifier) newest() error {
 func (v *verifier) tree(ctx context.Context, id string, tree manifest.Hash) error {
 	if err, known := v.seen[tree]; known {
 		if err != nil {
-			v.add(id, "manifest.json", err)
+			v.miss(id, "manifest.json", err)
 		}
 		return nil
 	}
@@ -178,7 +252,7 @@ func (v *verifier) tree(ctx context.Context, id string, tree manifest.Hash) erro
 	}
 	v.seen[tree] = err
 	if err != nil {
-		v.add(id, "manifest.json", err)
+		v.miss(id, "manifest.json", err)
 		return nil
 	}
 	seq, _, err := v.r.history.Tree(tree)
@@ -206,7 +280,7 @@ func (v *verifier) object(id string, it manifest.Item) {
 		v.seen[it.Entry.SHA256] = err
 	}
 	if err != nil {
-		v.add(id, it.Path, err)
+		v.miss(id, it.Path, err)
 	}
 }
 

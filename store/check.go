@@ -33,6 +33,12 @@ func (p Problem) Error() string {
 
 func (p Problem) Unwrap() error { return p.Err }
 
+// Mendable says whether Rebuild, or for a torn tail the next Writer, mends it:
+// it is the index that is wrong, or what was never acknowledged.
+func (p Problem) Mendable() bool {
+	return p.Torn || errors.Is(p.Err, errIndexed) || errors.Is(p.Err, errUnindexed)
+}
+
 // problems are the wounds of a pack, one for each object that is known to be lost.
 func (s scan) problems(pack string) (list []Problem) {
 	for _, w := range s.wounds {
