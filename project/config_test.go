@@ -83,6 +83,8 @@ func TestConfigMistakes(t *testing.T) {
 		{"size", "max_store: 10 potatoes\n", 1, "10 GiB"},
 		{"huge size", "max_store: 99999999999999TiB\n", 1, "size"},
 		{"list for text", "router: [a, b]\n", 1, "text"},
+		{"number for a place", "max_depth: 2\nstore: 5\n", 2, "absolute path"},
+		{"relative place", "store: stores\n", 1, "absolute path"},
 		{"twice", "router: a\nrouter: b\n", 2, "twice"},
 		{"unknown reason", "retention:\n  runs: {last: 1}\n", 2, `"runs"`},
 		{"unknown rule", "retention:\n  run: {lasst: 1}\n", 2, `"lasst"`},

@@ -213,9 +213,21 @@ func (p *Project) openKnown(id *identity) (disk.Dir, *memory, error) {
 	if err != nil {
 		store.Close()
 		return nil, nil, &Error{Kind: Refused, Msg: path + ": not this project's store", Err: err,
-			Advice: fmt.Sprintf("if %s came with a foreign tree, remove it", filepath.Join(p.Root, dirName, identityFile))}
+			Advice: fmt.Sprintf("if %s came with a foreign tree, remove it%s", filepath.Join(p.Root, dirName, identityFile), p.lostMemory(id, err))}
 	}
 	return store, m, nil
+}
+
+// lostMemory is advice for a store whose memory of its root is gone. decree does
+// not write it again by itself: nothing else tells the tree from a copy of it.
+func (p *Project) lostMemory(id *identity, err error) string {
+	var newer *Error
+	self, serr := p.Dir.Self()
+	if errors.As(err, &newer) || serr != nil {
+		return ""
+	}
+	b, _ := json.Marshal(memory{Version: formatNow, ID: id.ID, Root: p.Root, Dev: self.Dev, Ino: self.Ino})
+	return fmt.Sprintf("; if the store is this tree's and has only lost its %s, put %s there", memoryFile, b)
 }
 
 func (p *Project) openStore(base, id string) (disk.Dir, error) {

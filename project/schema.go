@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,7 @@ var schema []Key
 // The table is filled by init: its setters lead back to it.
 func init() {
 	schema = []Key{
-		{"store", "text", "", "Where stores are kept: an absolute path, ~/..., or .decree/store. DECREE_STORE goes before it. It is decided with the first record; a project's store does not move afterwards.", setText(func(c *Config) *string { return &c.Store })},
+		{"store", "text", "", "Where stores are kept: an absolute path, ~/..., or .decree/store. DECREE_STORE goes before it. It is decided with the first record; a project's store does not move afterwards.", setStore},
 		{"capture.max_files", "number", "1000000", "A first capture of more files asks first, or needs --yes.", setCount(func(c *Config) *int64 { return &c.MaxFiles })},
 		{"capture.max_bytes", "size", "20GiB", "A first capture of more bytes asks first, or needs --yes.", setSize(func(c *Config) *int64 { return &c.MaxBytes })},
 		{"inline_binary", "size", "1MiB", "Binary contents up to this size stand in changes.diff; larger ones are only in the store.", setSize(func(c *Config) *int64 { return &c.InlineBinary })},
@@ -108,6 +109,18 @@ func wrap(text string, width int) []string {
 		line += word
 	}
 	return append(lines, line)
+}
+
+// setStore takes a place that askedPlace can make a path of.
+func setStore(c *Config, n *yaml.Node) error {
+	s, err := text(n)
+	if err == nil && s != "" && s != inTree && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
+		err = atLine(n, "%q is not an absolute path, ~/... or %s", s, inTree)
+	}
+	if err == nil {
+		c.Store = s
+	}
+	return err
 }
 
 func setText(field func(*Config) *string) func(*Config, *yaml.Node) error {
