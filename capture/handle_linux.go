@@ -299,4 +299,5 @@ func (f *directFile) Write([]byte) (int, error)          { return 0, errors.ErrU
 func (f *directFile) WriteAt([]byte, int64) (int, error) { return 0, errors.ErrUnsupported }
 func (f *directFile) Truncate(int64) error               { return errors.ErrUnsupported }
 func (f *directFile) Sync() error                        { return errors.ErrUnsupported }
+func (f *directFile) StartSync()                         {}
 func (f *directFile) Chmod(uint32) error                 { return errors.ErrUnsupported }

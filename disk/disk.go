@@ -109,6 +109,12 @@ type Dir interface {
 	SetXattr(name string, x Xattr) error
 	// Sync flushes the directory's entries.
 	Sync() error
+	// SyncAll returns what flushes all that was written, before it is called, to
+	// the file system that the directory is on: contents and entries, ours and
+	// others'. It is nil where the system has nothing of the kind that is known to
+	// wait for the medium and to tell of every failure; then each file and each
+	// directory takes its own Sync.
+	SyncAll() func() error
 	// TryLock takes an exclusive advisory lock on the directory itself (flock),
 	// which no command inside it can delete. ErrLocked when it is held.
 	TryLock() (unlock func() error, err error)
@@ -125,7 +131,11 @@ type File interface {
 	io.Closer
 	Stat() (Info, error)
 	Truncate(size int64) error
+	// Sync flushes the content and what Stat says of it, but not its name.
 	Sync() error
+	// StartSync begins to write what a later Sync waits for, and does not wait.
+	// It promises nothing: what has only been started is as good as not flushed.
+	StartSync()
 	Chmod(mode uint32) error
 	// Map returns the file's present bytes, mapped where the system can; they
 	// are valid until release and must not be written.

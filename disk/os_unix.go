@@ -268,12 +268,29 @@ func (d *osDir) Chown(name string, uid, gid uint32) error {
 
 func (d *osDir) Sync() error {
 	for {
-		err := unix.Fsync(d.f)
+		err := syncFD(d.f)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, unix.EINTR) {
 			return &fs.PathError{Op: "sync", Path: d.path, Err: err}
+		}
+	}
+}
+
+func (d *osDir) SyncAll() func() error {
+	if !syncsAll(d.f) {
+		return nil
+	}
+	return func() error {
+		for {
+			err := syncAll(d.f)
+			if err == nil {
+				return nil
+			}
+			if !errors.Is(err, unix.EINTR) {
+				return &fs.PathError{Op: "sync", Path: d.path, Err: err}
+			}
 		}
 	}
 }
@@ -319,6 +336,8 @@ func (f *osFile) Chmod(mode uint32) error {
 	}
 	return nil
 }
+
+func (f *osFile) StartSync() { startSync(int(f.Fd())) }
 
 func (f *osFile) Map() ([]byte, func() error, error) {
 	st, err := f.Stat()

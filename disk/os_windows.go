@@ -109,6 +109,7 @@ func (d *osDir) Chown(n string, _, _ uint32) error           { return d.no("chow
 func (d *osDir) Xattrs(string) ([]Xattr, error)              { return nil, nil }
 func (d *osDir) SetXattr(n string, _ Xattr) error            { return d.no("setxattr", n) }
 func (d *osDir) Sync() error                                 { return refuse("sync", d.path) }
+func (d *osDir) SyncAll() func() error                       { return nil }
 func (d *osDir) TryLock() (unlock func() error, err error)   { return nil, refuse("lock", d.path) }
 func (d *osDir) Close() error                                { return nil }
 
@@ -116,6 +117,7 @@ type osFile struct{ *os.File }
 
 func (f *osFile) Stat() (Info, error)     { return lstat(f.Name()) }
 func (f *osFile) Chmod(mode uint32) error { return refuse("chmod", f.Name()) }
+func (f *osFile) StartSync()              {}
 func (f *osFile) Map() ([]byte, func() error, error) {
 	data, err := os.ReadFile(f.Name())
 	return data, func() error { return nil }, err

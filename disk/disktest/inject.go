@@ -31,7 +31,7 @@ type Action struct {
 }
 
 // Inject returns d with hook called before every step but Close and unlock,
-// which a dying process does too. Steps of several goroutines come one by one.
+// which a dying process does too, and StartSync, which nobody can rely on. Steps of several goroutines come one by one.
 func Inject(d disk.Disk, hook func(Step) Action) disk.Disk {
 	return &injected{d, &counter{hook: hook}}
 }
@@ -275,6 +275,19 @@ func (d *dir) Sync() error {
 		return err
 	}
 	return d.Dir.Sync()
+}
+
+func (d *dir) SyncAll() func() error {
+	all := d.Dir.SyncAll()
+	if all == nil {
+		return nil
+	}
+	return func() error {
+		if err := d.c.write("SyncAll", d.Path()); err != nil {
+			return err
+		}
+		return all()
+	}
 }
 
 func (d *dir) TryLock() (func() error, error) {

@@ -136,6 +136,8 @@ func (f *memFile) Sync() error {
 	return nil
 }
 
+func (f *memFile) StartSync() {}
+
 func (f *memFile) Chmod(mode uint32) error {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
