@@ -152,6 +152,9 @@ func (x *txn) syncDirs(ctx context.Context) error {
 			dirs = append(dirs, s.Path)
 		}
 	}
+	if x.whole != nil {
+		return x.whole() // with the modes of files
+	}
 	slices.Sort(dirs)
 	dirs = slices.Compact(dirs)
 	return each(ctx, x.flushers(), len(dirs), func(i int) error {

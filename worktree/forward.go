@@ -328,5 +328,5 @@ func (x *txn) chmodFile(s *step, mode uint32) error {
 	if err := f.Chmod(mode); err != nil {
 		return err
 	}
-	return f.Sync()
+	return when(x.whole == nil, f.Sync) // else with the directories
 }

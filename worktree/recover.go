@@ -85,6 +85,7 @@ func (x *txn) recover(ctx context.Context) (Result, error) {
 	if err := x.openStage(false); err != nil {
 		return 0, err
 	}
+	x.whole = x.flushWhole()
 	if x.ext == extJournal {
 		ok, err := x.finish(ctx)
 		if err != nil {

@@ -127,6 +127,7 @@ type rig struct {
 	// wrap, when set, stands between the package and the disk's directories.
 	wrap    func(dirs ...disk.Dir) []disk.Dir
 	workers int
+	many    int // of the Tree
 }
 
 // newRig is a rig in a directory of the system's.
@@ -256,7 +257,9 @@ func (r *rig) tree() (t *Tree, journals disk.Dir, done func()) {
 	if r.wrap != nil {
 		use = r.wrap(dirs...)
 	}
-	return Open(use[0], Options{Tmp: use[1], Store: r.vault, Workers: r.workers}), use[2], done
+	t = Open(use[0], Options{Tmp: use[1], Store: r.vault, Workers: r.workers})
+	t.many = r.many
+	return t, use[2], done
 }
 
 func (r *rig) move(steps []Step) (*Outcome, error) {

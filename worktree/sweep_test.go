@@ -39,11 +39,12 @@ var long = os.Getenv("DECREE_LONG") != ""
 
 // memRig is a rig on a disk in memory.
 func memRig(t testing.TB, m *disktest.Mem, v *vault) *rig {
-	return &rig{t: t, d: m, top: "/r", vault: v, workers: 1}
+	return &rig{t: t, d: m, top: "/r", vault: v, workers: 1, many: 1}
 }
 
 func newMemRig(t testing.TB, tree files) (*rig, *disktest.Mem) {
 	m := disktest.NewMem()
+	m.NoSyncAll = true
 	r := memRig(t, m, newVault())
 	r.init(tree)
 	for _, p := range []string{"", "tree", "tree/.decree", "tree/.decree/tmp", "txn"} {
@@ -92,15 +93,21 @@ func oldOrNew(r *rig, from, to files) string {
 	return "new"
 }
 
+// disks are what the disk in memory can and cannot do.
+var disks = []struct {
+	name                 string
+	noExchange, flushAll bool
+}{{"plain", false, false}, {"no exchange", true, false}, {"flushed whole", false, true}}
+
 func TestErrorAtEveryStep(t *testing.T) {
-	for _, noExchange := range []bool{false, true} {
+	for _, kind := range disks {
 		for _, cause := range []error{syscall.EIO, syscall.ENOSPC, syscall.EACCES} {
-			t.Run(fmt.Sprint(cause, noExchange), func(t *testing.T) {
+			t.Run(fmt.Sprint(kind.name, " ", cause), func(t *testing.T) {
 				count := map[string]int{}
 				for n := 0; ; n++ {
 					fired := false
 					r, m := newMemRig(t, before)
-					m.NoExchange = noExchange
+					m.NoExchange, m.NoSyncAll = kind.noExchange, !kind.flushAll
 					r.wrap = failAt(n, &fired, anyStep, disktest.Action{Err: cause})
 					out, err := r.move(steps(before, after))
 					r.wrap = nil
@@ -144,7 +151,7 @@ func TestTwoErrors(t *testing.T) {
 	}
 	for range tries {
 		r, m := newMemRig(t, before)
-		m.NoExchange = rng.IntN(3) == 0
+		m.NoExchange, m.NoSyncAll = rng.IntN(3) == 0, rng.IntN(2) == 0
 		first, gap := rng.IntN(700), 1+rng.IntN(150)
 		i := 0
 		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
@@ -176,13 +183,13 @@ func TestTwoErrors(t *testing.T) {
 }
 
 func TestDeathAtEveryStep(t *testing.T) {
-	for _, noExchange := range []bool{false, true} {
-		t.Run(fmt.Sprint(noExchange), func(t *testing.T) {
+	for _, kind := range disks {
+		t.Run(kind.name, func(t *testing.T) {
 			count := map[string]int{}
 			for n := 0; ; n++ {
 				fired := false
 				r, m := newMemRig(t, before)
-				m.NoExchange = noExchange
+				m.NoExchange, m.NoSyncAll = kind.noExchange, !kind.flushAll
 				r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true, Torn: n % 7})
 				_, err := r.move(steps(before, after))
 				r.wrap = nil
@@ -224,7 +231,7 @@ func TestDeathInRecovery(t *testing.T) {
 	count := map[string]int{}
 	for i := range tries {
 		r, m := newMemRig(t, before)
-		m.NoExchange = rng.IntN(3) == 0
+		m.NoExchange, m.NoSyncAll = rng.IntN(3) == 0, rng.IntN(2) == 0
 		lostStaging := i%5 == 0
 		r.dying(rng, 250, func() error { _, err := r.move(steps(before, after)); return err })
 		if lostStaging {
@@ -286,9 +293,9 @@ func (r *rig) loseStaging(rng *rand.Rand) {
 // TestPowerLoss loses the power at every writing step of a move, several times
 // with other luck, then in the recovery of that.
 func TestPowerLoss(t *testing.T) {
-	for _, noExchange := range []bool{false, true} {
-		t.Run(fmt.Sprint(noExchange), func(t *testing.T) {
-			powerLoss(t, before, after, noExchange, false)
+	for _, kind := range disks {
+		t.Run(kind.name, func(t *testing.T) {
+			powerLoss(t, before, after, kind.noExchange, kind.flushAll, false)
 		})
 	}
 }
@@ -304,10 +311,12 @@ func TestPowerLossWithoutAStore(t *testing.T) {
 		})
 		return out
 	}
-	powerLoss(t, flat(before), flat(after), false, true)
+	for _, flushAll := range []bool{false, true} {
+		powerLoss(t, flat(before), flat(after), false, flushAll, true)
+	}
 }
 
-func powerLoss(t *testing.T, from, to files, noExchange, storeless bool) {
+func powerLoss(t *testing.T, from, to files, noExchange, flushAll, storeless bool) {
 	seeds := 12
 	if long {
 		seeds = 500
@@ -315,7 +324,7 @@ func powerLoss(t *testing.T, from, to files, noExchange, storeless bool) {
 	count := map[string]int{}
 	rng := rand.New(rand.NewPCG(5, 6))
 	r, m := newMemRig(t, from)
-	m.NoExchange = noExchange
+	m.NoExchange, m.NoSyncAll = noExchange, !flushAll
 	n := 0
 	lose := func() string {
 		store, losses := r.vault, rng.IntN(3)
