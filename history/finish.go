@@ -9,6 +9,8 @@ import (
 
 	"decree/disk"
 	"decree/patch"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Closing is a record that ends.
@@ -99,37 +101,45 @@ func (h *History) commit(c Closing, files *[]RunFile) error {
 	t := &turn{h: h}
 	defer t.drop()
 	self := &line{key: recordKey(c.Record), tree: c.Tree, afterTree: c.AfterTree, files: c.Files, record: c.Record}
-	var err error
-	if files != nil {
-		err = t.build(self, *files)
-	} else {
-		err = t.stage(self)
-	}
-	if err != nil {
-		return err
+	t.lines = append(t.lines, self) // before those that it affects
+	// What stage has written is flushed while the directory is built.
+	if files == nil {
+		if err := t.stage(self); err != nil {
+			return err
+		}
 	}
 	if err := t.effects(c.Effects); err != nil {
 		return err
 	}
-	if err := t.write(); err != nil {
-		return err
-	}
-	return h.afterLine(self, c.Effects, c.Audit)
-}
-
-// afterLine is what follows once the line is durable; it can be repeated.
-func (h *History) afterLine(l *line, e Effects, a Operation) error {
-	h.saveIndex()
-	if err := h.moveLabels(e.Labels); err != nil {
-		return err
-	}
-	if a.Op != "" {
-		a.Record = l.id()
-		if err := h.auditOnce(a); err != nil {
+	if files != nil {
+		if err := t.build(self, *files); err != nil {
 			return err
 		}
 	}
-	return h.removeOpen(l.id())
+	return t.end(self, c.Effects, c.Audit)
+}
+
+// end appends the lines, and then does what follows once they are durable; it can
+// be repeated from there. What it changes in several directories waits for their
+// flushes together; the open record, which would have it repeated, goes last.
+func (t *turn) end(l *line, e Effects, a Operation) error {
+	if err := t.append(); err != nil {
+		return err
+	}
+	var flushes errgroup.Group
+	err := t.place(&flushes)
+	if err == nil && a.Op != "" {
+		a.Record = l.id()
+		flushes.Go(func() error { return t.h.auditOnce(a) })
+	}
+	if err == nil {
+		t.h.saveIndex()
+		err = t.h.moveLabels(e.Labels)
+	}
+	if err = cmp.Or(err, flushes.Wait()); err != nil {
+		return err
+	}
+	return t.h.removeOpen(l.id())
 }
 
 // Complete does what is missing of a Finish that died after its line: the
@@ -154,18 +164,26 @@ func (h *History) Complete(o *Opened, audit Operation) error {
 	if err := t.effectsAgain(o.Effects); err != nil {
 		return err
 	}
-	if err := t.write(); err != nil {
-		return err
-	}
-	return h.afterLine(l, o.Effects, audit)
+	return t.end(l, o.Effects, audit)
 }
 
 // turn is one set of lines that is appended together, with their run.json files.
 type turn struct {
-	h      *History
-	lines  []*line
-	staged []*staged
-	built  []*built
+	h       *History
+	lines   []*line
+	staged  []*staged
+	built   []*built
+	flushes *errgroup.Group // of what is staged; nil: none
+}
+
+// mostFlushes is how many staged files are open, and flushed, at once.
+const mostFlushes = 32
+
+// add takes the line in, once.
+func (t *turn) add(l *line) {
+	if !slices.Contains(t.lines, l) {
+		t.lines = append(t.lines, l)
+	}
 }
 
 // build prepares the whole run directory of a new line.
@@ -175,20 +193,37 @@ func (t *turn) build(l *line, files []RunFile) error {
 		return err
 	}
 	l.size, l.mtime = b.info.Size, b.info.Mtime
-	t.lines, t.built = append(t.lines, l), append(t.built, b)
+	t.add(l)
+	t.built = append(t.built, b)
 	return nil
 }
 
-// stage writes the run.json that belongs to the line and notes what stat says of it.
+// stage writes the run.json that belongs to the line and notes what stat says of
+// it. append waits for its flush.
 func (t *turn) stage(l *line) error {
 	s, err := t.h.stage(l.id(), runJSON, Bytes(l.record.JSON(nil)))
 	if err != nil {
 		return err
 	}
 	l.size, l.mtime = s.info.Size, s.info.Mtime
-	t.lines = append(t.lines, l)
+	t.add(l)
 	t.staged = append(t.staged, s)
+	if t.flushes == nil {
+		t.flushes = &errgroup.Group{}
+		t.flushes.SetLimit(mostFlushes)
+	}
+	t.flushes.Go(s.flush)
 	return nil
+}
+
+// flushed waits for the flushes of what is staged.
+func (t *turn) flushed() error {
+	if t.flushes == nil {
+		return nil
+	}
+	err := t.flushes.Wait()
+	t.flushes = nil
+	return err
 }
 
 // again stages the run.json of a line that stands in the log, when it differs.
@@ -253,31 +288,55 @@ func (h *History) lineOf(id string) (*line, error) {
 	return &line{key: recordKey(r), record: r}, nil
 }
 
-// write appends the lines, then puts the run.json files in place.
+// write appends the lines, then puts the run directories' files in place.
 func (t *turn) write() error {
+	if err := t.append(); err != nil {
+		return err
+	}
+	var flushes errgroup.Group
+	err := t.place(&flushes)
+	return cmp.Or(err, flushes.Wait())
+}
+
+// append appends the lines to the log once all that they tell of is durable.
+func (t *turn) append() error {
+	if err := t.flushed(); err != nil {
+		return err
+	}
 	if len(t.lines) > 0 {
 		if err := t.h.write(t.lines...); err != nil {
 			return err
 		}
 	}
+	t.lines = nil
+	return nil
+}
+
+// place puts what was prepared in its place. The directories are flushed in g.
+func (t *turn) place(g *errgroup.Group) error {
+	g.SetLimit(mostFlushes)
 	for len(t.built) > 0 {
-		if err := t.built[0].place(t.h); err != nil {
+		sync, err := t.built[0].place(t.h)
+		if err != nil {
 			return err
 		}
+		g.Go(sync)
 		t.built = t.built[1:]
 	}
 	for len(t.staged) > 0 {
-		if err := t.staged[0].place(t.h); err != nil {
+		sync, err := t.staged[0].place(t.h)
+		if err != nil {
 			return err
 		}
+		g.Go(sync)
 		t.staged = t.staged[1:]
 	}
-	t.lines = nil
 	return nil
 }
 
 // drop removes what was staged for nothing.
 func (t *turn) drop() {
+	_ = t.flushed()
 	for _, s := range t.staged {
 		s.drop(t.h)
 	}

@@ -2,6 +2,7 @@ package history
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -88,7 +89,11 @@ func (h *History) BuildRun(id string, files []RunFile) error {
 		return err
 	}
 	defer b.drop(h)
-	return b.place(h)
+	sync, err := b.place(h)
+	if err != nil {
+		return err
+	}
+	return sync()
 }
 
 // built is a flushed run directory in .decree/tmp that waits to be renamed in.
@@ -118,21 +123,30 @@ func (h *History) build(id string, files []RunFile) (*built, error) {
 	return b, nil
 }
 
-func (b *built) place(h *History) error {
+// place renames the directory in; sync flushes its name, and has to be called.
+func (b *built) place(h *History) (sync func() error, err error) {
 	tmp, err := h.tmp()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer tmp.Close()
 	runs, err := h.runs()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer runs.Close()
 	if err := tmp.RenameNew(b.name, runs, b.id); err != nil {
-		return err
+		runs.Close()
+		return nil, err
 	}
-	return runs.Sync()
+	return syncClose(runs), nil
+}
+
+// syncClose flushes a directory and lets go of it.
+func syncClose(d disk.Dir) func() error {
+	return func() error {
+		defer d.Close()
+		return d.Sync()
+	}
 }
 
 // drop removes the directory if it was not placed.
@@ -225,41 +239,57 @@ func makeParent(dir disk.Dir, name string) (parent disk.Dir, base string, done f
 }
 
 func writeFlushed(d disk.Dir, name string, write func(io.Writer) error) error {
-	f, err := project.CreateFile(d, name, project.PrivateFile)
+	f, err := writeFile(d, name, write)
 	if err != nil {
 		return err
 	}
+	return cmp.Or(f.Sync(), f.Close())
+}
+
+// writeFile makes a file and leaves it open, to be flushed.
+func writeFile(d disk.Dir, name string, write func(io.Writer) error) (disk.File, error) {
+	f, err := project.CreateFile(d, name, project.PrivateFile)
+	if err != nil {
+		return nil, err
+	}
 	b := bufio.NewWriterSize(f, 64<<10)
-	err = write(b)
-	if err == nil {
-		err = b.Flush()
+	if err = cmp.Or(write(b), b.Flush()); err != nil {
+		f.Close()
+		return nil, err
 	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return f, nil
 }
 
 // ReplaceFile puts a file into a record's run directory, new or in the place of
 // an old one: written in .decree/tmp, flushed, renamed in, its directory flushed.
 // The run directory is made if it is missing.
 func (h *History) ReplaceFile(id, name string, write func(io.Writer) error) error {
-	t, err := h.stage(id, name, write)
+	s, err := h.stage(id, name, write)
 	if err != nil {
 		return err
 	}
-	return t.place(h)
+	if err := s.flush(); err != nil {
+		s.drop(h)
+		return err
+	}
+	sync, err := s.place(h)
+	if err != nil {
+		return err
+	}
+	return sync()
 }
 
-// staged is a flushed file in .decree/tmp that waits to be renamed in.
+// staged is a file in .decree/tmp that waits to be flushed and renamed in.
 type staged struct {
 	id, name, tmp string
 	info          disk.Info
+	file          disk.File // open until flush
 }
 
+// flush makes the content durable. It is called once.
+func (s *staged) flush() error { return cmp.Or(s.file.Sync(), s.file.Close()) }
+
+// stage writes a file that is to be flushed.
 func (h *History) stage(id, name string, write func(io.Writer) error) (*staged, error) {
 	if _, err := splitName(name); err != nil {
 		return nil, err
@@ -276,34 +306,43 @@ func (h *History) stage(id, name string, write func(io.Writer) error) (*staged, 
 	if err := tmp.Remove(s.tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if err := writeFlushed(tmp, s.tmp, write); err != nil {
-		_ = tmp.Remove(s.tmp)
-		return nil, err
+	if s.file, err = writeFile(tmp, s.tmp, write); err == nil {
+		if s.info, err = s.file.Stat(); err == nil {
+			return s, nil
+		}
+		s.file.Close()
 	}
-	s.info, err = tmp.Stat(s.tmp)
-	return s, err
+	_ = tmp.Remove(s.tmp)
+	return nil, err
 }
 
-func (s *staged) place(h *History) error {
+// place renames the file in; sync flushes its name, and has to be called.
+func (s *staged) place(h *History) (sync func() error, err error) {
 	dir, err := h.EnsureRun(s.id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer dir.Close()
 	parent, base, done, err := makeParent(dir, s.name)
 	if err != nil {
-		return err
+		dir.Close()
+		return nil, err
 	}
-	defer done()
+	sync = func() error {
+		defer dir.Close()
+		defer done()
+		return parent.Sync()
+	}
 	tmp, err := h.tmp()
+	if err == nil {
+		err = tmp.Rename(s.tmp, parent, base)
+		tmp.Close()
+	}
 	if err != nil {
-		return err
+		done()
+		dir.Close()
+		return nil, err
 	}
-	defer tmp.Close()
-	if err := tmp.Rename(s.tmp, parent, base); err != nil {
-		return err
-	}
-	return parent.Sync()
+	return sync, nil
 }
 
 // drop removes a staged file that is not wanted any more.
