@@ -2,7 +2,12 @@ package recorder
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"decree/manifest"
 	"decree/worktree"
@@ -13,8 +18,10 @@ const maxHeld = 16 << 20
 
 // held are the contents that an action has computed or read: the diff and the
 // staging use them again without decoding them out of the store. What does not
-// fit is read from there. A nil held has none and keeps none.
+// fit is read from there. A nil held has none and keeps none. It is safe for
+// concurrent use.
 type held struct {
+	mu   sync.Mutex
 	left int64
 	data map[manifest.Hash][]byte
 }
@@ -25,14 +32,40 @@ func (h *held) get(sum manifest.Hash) ([]byte, bool) {
 	if h == nil {
 		return nil, false
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	data, ok := h.data[sum]
 	return data, ok
+}
+
+// reserve takes room for n bytes, if there is so much.
+func (h *held) reserve(n int64) bool {
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n > h.left {
+		return false
+	}
+	h.left -= n
+	return true
+}
+
+// keep holds data in the room that was reserved for n bytes.
+func (h *held) keep(sum manifest.Hash, data []byte, n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.data == nil {
+		h.data = map[manifest.Hash][]byte{}
+	}
+	h.data[sum], h.left = data, h.left+n-int64(len(data))
 }
 
 // read opens a content and keeps it if there is room.
 func (h *held) read(e *manifest.Entry, content func() (io.ReadCloser, error)) (io.ReadCloser, error) {
 	rc, err := content()
-	if err != nil || h == nil || e.Size > h.left {
+	if err != nil || !h.reserve(e.Size) {
 		return rc, err
 	}
 	defer rc.Close()
@@ -40,11 +73,8 @@ func (h *held) read(e *manifest.Entry, content func() (io.ReadCloser, error)) (i
 	if err != nil {
 		return nil, err
 	}
-	if h.data == nil {
-		h.data = map[manifest.Hash][]byte{}
-	}
 	// Whoever reads it compares the hash: bytes that are not e's go no further.
-	h.data[e.SHA256], h.left = data, h.left-int64(len(data))
+	h.keep(e.SHA256, data, e.Size)
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
@@ -62,4 +92,22 @@ func (h *held) steps(steps []worktree.Step) []worktree.Step {
 		out[i] = s
 	}
 	return out
+}
+
+// inParallel calls do for 0 to n-1 on as many goroutines as there are processors
+// and returns the errors in their order.
+func inParallel(ctx context.Context, n int, do func(i int) error) []error {
+	errs := make([]error, n)
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		g.Go(func() error {
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				errs[i] = do(i)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errs
 }

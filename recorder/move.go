@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"decree/disk"
 	"decree/history"
@@ -188,7 +190,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if held == nil {
 		held = newHeld()
 	}
-	if err := r.storeSteps(x, a, held); err != nil {
+	if err := r.storeSteps(ctx, x, a, held); err != nil {
 		return nil, nil, err
 	}
 	end, err := r.prepareEnding(ctx, x, a, held, &history.Record{
@@ -239,24 +241,23 @@ func (r *Recorder) abandonUnlessMoved(id string, err error) error {
 // storeSteps stores the bytes that steps displace and bring, and checks that
 // each is what its hash says. What a diff brings is computed even where the store
 // has the result: a diff that does not fit is refused, whatever else is known.
-func (r *Recorder) storeSteps(x *writing, a action, held *held) error {
+func (r *Recorder) storeSteps(ctx context.Context, x *writing, a action, held *held) error {
 	steps := a.plan.Steps
-	for i, s := range steps {
-		r.progress(Progress{Phase: "checking", Done: int64(i), Total: int64(len(steps))})
-		if err := r.storeDisplaced(x, s, held); err != nil {
-			return err
-		}
-		if a.full == nil && s.Content != nil && s.To != nil && s.To.Type == manifest.Regular {
-			if err := r.storeContent(x, s.Path, s.To, s.Content, held); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := r.storeSide(x, s.Path, s.To, s.Content); err != nil {
-			return err
-		}
+	var done atomic.Int64
+	return cmp.Or(inParallel(ctx, len(steps), func(i int) error {
+		r.progress(Progress{Phase: "checking", Done: done.Add(1) - 1, Total: int64(len(steps))})
+		return r.storeStep(x, a, steps[i], held)
+	})...)
+}
+
+func (r *Recorder) storeStep(x *writing, a action, s worktree.Step, held *held) error {
+	if err := r.storeDisplaced(x, s, held); err != nil {
+		return err
 	}
-	return nil
+	if a.full == nil && s.Content != nil && s.To != nil && s.To.Type == manifest.Regular {
+		return r.storeContent(x, s.Path, s.To, s.Content, held)
+	}
+	return r.storeSide(x, s.Path, s.To, s.Content)
 }
 
 // storeDisplaced stores what the step takes out of the tree, and holds it for the diff.
@@ -268,7 +269,7 @@ func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, held *held) error
 	if !x.w.Has(s.From.SHA256) {
 		return r.storeContent(x, s.Path, s.From, inTree, held)
 	}
-	if s.To != nil && s.To.SHA256 == s.From.SHA256 || s.From.Size > held.left {
+	if s.To != nil && s.To.SHA256 == s.From.SHA256 || s.From.Size > maxHeld {
 		return nil
 	}
 	rc, err := held.read(s.From, inTree)

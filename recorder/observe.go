@@ -76,6 +76,7 @@ func (r *Recorder) stageManifest(req *capture.Request) (done func()) {
 	return func() {
 		if f != nil {
 			r.staged = b.Flush() == nil
+			f.StartSync() // its directory will wait for it
 			f.Close()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"decree/capture"
 	"decree/history"
@@ -96,7 +97,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		return out, nil
 	}
 	held := newHeld()
-	if err := r.sound(p, held); err != nil {
+	if err := r.sound(ctx, p, held); err != nil {
 		return nil, err
 	}
 	if o.DryRun {
@@ -291,17 +292,23 @@ func (r *Recorder) ignoredThen(ctx context.Context, target manifest.Hash, paths 
 }
 
 // sound reads and hashes every stored content that the plan needs.
-func (r *Recorder) sound(p *plan.Plan, held *held) error {
-	var bad []error
-	for i, s := range p.Steps {
-		r.progress(Progress{Phase: "checking", Done: int64(i), Total: int64(len(p.Steps))})
+func (r *Recorder) sound(ctx context.Context, p *plan.Plan, held *held) error {
+	var done atomic.Int64
+	errs := inParallel(ctx, len(p.Steps), func(i int) error {
+		s := p.Steps[i]
+		r.progress(Progress{Phase: "checking", Done: done.Add(1) - 1, Total: int64(len(p.Steps))})
 		if s.To == nil || s.To.Type != manifest.Regular || s.From != nil && s.From.SHA256 == s.To.SHA256 {
-			continue
+			return nil
 		}
 		if err := r.soundStep(s, held); err != nil {
-			bad = append(bad, fmt.Errorf("%s: %w", patch.Quote(s.Path), err))
+			return fmt.Errorf("%s: %w", patch.Quote(s.Path), err)
 		}
+		return nil
+	})
+	if err := ctx.Err(); err != nil {
+		return err
 	}
+	bad := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(bad) == 0 {
 		return nil
 	}
@@ -311,7 +318,7 @@ func (r *Recorder) sound(p *plan.Plan, held *held) error {
 
 // soundStep reads a content that a step needs, and holds it if it is small.
 func (r *Recorder) soundStep(s worktree.Step, held *held) error {
-	if s.To.Size > held.left {
+	if s.To.Size > maxHeld {
 		return r.store.Verify(s.To.SHA256)
 	}
 	rc, err := held.read(s.To, func() (io.ReadCloser, error) {
