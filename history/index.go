@@ -104,7 +104,6 @@ func (n *numbers) row(f disk.File, covered int64) (row, bool) {
 	if !digits(r.key.chain) || r.key.seq < 0 || r.key.seq > maxSeq || r.off < 0 || r.n < 0 || r.off > covered || int64(r.n) > covered-r.off {
 		return r, false
 	}
-	r.id = FormatID(r.key.chain, r.key.seq)
 	return r, true
 }
 

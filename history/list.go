@@ -154,7 +154,7 @@ func (h *History) inspectRow(runs disk.Dir, r row, there bool, kind disk.Kind) r
 	if kind != disk.Directory && kind != disk.Unknown {
 		return h.compareRun(r) // a link, which stat would follow: opening it says so
 	}
-	st, err := statRun(runs, r.id)
+	st, err := statRun(runs, r.id())
 	if errors.Is(err, fs.ErrNotExist) {
 		return runState{state: missing}
 	}
@@ -167,7 +167,7 @@ func (h *History) inspectRow(runs disk.Dir, r row, there bool, kind disk.Kind) r
 }
 
 func (h *History) compareRun(r row) runState {
-	_, data, err := h.readRun(r.id)
+	_, data, err := h.readRun(r.id())
 	var tooNew *NewerError
 	switch {
 	case errors.As(err, &tooNew):
@@ -341,15 +341,15 @@ func (out *Listing) name(rows []row, part []looked) {
 	var bad, newerOnes []Damage
 	var gone, other []string
 	for i, p := range part {
-		switch id := rows[i].id; p.state {
+		switch p.state {
 		case damaged, unparsed:
-			bad = append(bad, Damage{id, p.err})
+			bad = append(bad, Damage{rows[i].id(), p.err})
 		case newer:
-			newerOnes = append(newerOnes, Damage{id, p.err})
+			newerOnes = append(newerOnes, Damage{rows[i].id(), p.err})
 		case missing:
-			gone = append(gone, id)
+			gone = append(gone, rows[i].id())
 		case edited:
-			other = append(other, id)
+			other = append(other, rows[i].id())
 		}
 	}
 	out.Damaged, out.Newer = append(bad, out.Damaged...), append(newerOnes, out.Newer...)

@@ -122,3 +122,18 @@ func TestDamagedLogLine(t *testing.T) {
 	assert.Equal(t, []string{c.ID, a.ID}, ids(l.Records), "nothing else fails")
 	assert.Equal(t, []string{b.ID}, damagedIDs(l.Damaged))
 }
+
+// What lies behind the last record that is wanted is not looked at; what is wrong
+// with those before it is said.
+func TestShortListLooksNoFurther(t *testing.T) {
+	w := newWorld(t)
+	all := w.fill(300)
+	for _, i := range []int{10, 298} {
+		w.put(w.path("runs", all[i], "run.json"), "{")
+	}
+	l, err := w.List(ListOptions{Limit: 5})
+	require.NoError(t, err)
+	assert.Equal(t, []string{all[299], all[297], all[296], all[295], all[294]}, ids(l.Records))
+	assert.Equal(t, []string{all[298]}, damagedIDs(l.Damaged))
+	assert.Equal(t, []string{all[10], all[298]}, damagedIDs(w.list().Damaged))
+}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"decree/disk"
@@ -31,15 +32,18 @@ type log struct {
 	ino     uint64
 	runs    runsStamp // when each row had its run directory, and there was no other
 
-	once sync.Once
-	byID map[string]int // index into rows; made when it is asked for
+	lookups atomic.Int32
+	once    sync.Once
+	byID    map[string]int // index into rows; made when it is asked for often
 }
+
+// fewLookups are those before which a map of ten thousand rows costs more than it saves.
+const fewLookups = 8
 
 // row is one record of the log. Its line is read when it is asked for, if the
 // row comes from the index file.
 type row struct {
 	key   key
-	id    string
 	gone  bool
 	off   int64 // of the line
 	n     int   // its bytes without the newline
@@ -94,7 +98,7 @@ func (l *log) scan(data []byte) {
 	}
 	byID := make(map[string]int, len(l.rows)+len(data)/usual)
 	for i := range l.rows {
-		byID[l.rows[i].id] = i
+		byID[l.rows[i].id()] = i
 	}
 	for len(data) > 0 {
 		end := bytes.IndexByte(data, '\n')
@@ -132,7 +136,7 @@ func (l *log) take(byID map[string]int, b []byte, off int64) {
 	}
 	id := unsafe.String(unsafe.SliceData(b[len(linePrefix):]), chainDigits+1+bytes.IndexByte(b[len(linePrefix)+chainDigits+1:], '"'))
 	// A removed record's trees are those of its last line.
-	l.gone = slices.DeleteFunc(l.gone, func(r row) bool { return r.id == id })
+	l.gone = slices.DeleteFunc(l.gone, func(r row) bool { return r.key.seq == k.seq && r.key.chain == k.chain })
 	i, known := byID[id]
 	if !known {
 		i = len(l.rows)
@@ -141,18 +145,25 @@ func (l *log) take(byID map[string]int, b []byte, off int64) {
 	} else if !l.rows[i].gone {
 		l.dead += int64(l.rows[i].n) + 1
 	}
-	l.rows[i] = row{key: k, id: id, line: b, gone: gone, off: off, n: len(b)}
+	l.rows[i] = row{key: k, line: b, gone: gone, off: off, n: len(b)}
 	if gone {
 		l.dead += int64(len(b)) + 1
 	}
 }
 
+func (r row) id() string { return FormatID(r.key.chain, r.key.seq) }
+
 // where is the index of id's row.
 func (l *log) where(id string) (int, bool) {
+	if l.lookups.Add(1) <= fewLookups {
+		chain, seq, ok := ParseID(id)
+		i := slices.IndexFunc(l.rows, func(r row) bool { return r.key.seq == seq && r.key.chain == chain })
+		return i, ok && i >= 0
+	}
 	l.once.Do(func() {
 		l.byID = make(map[string]int, len(l.rows))
 		for i := range l.rows {
-			l.byID[l.rows[i].id] = i
+			l.byID[l.rows[i].id()] = i
 		}
 	})
 	i, ok := l.byID[id]
@@ -260,7 +271,7 @@ func (r row) fault(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &project.Error{Kind: project.Failed, Msg: logFile + ": record " + r.id, Err: err}
+	return &project.Error{Kind: project.Failed, Msg: logFile + ": record " + r.id(), Err: err}
 }
 
 // current says whether the file is still the one that was read.

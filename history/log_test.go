@@ -167,10 +167,10 @@ func FuzzReadLog(f *testing.F) {
 		l := &log{}
 		l.scan(data)
 		for i, r := range l.rows {
-			if at, ok := l.where(r.id); !ok || at != i || i > 0 && l.rows[i-1].key.compare(r.key) >= 0 {
+			if at, ok := l.where(r.id()); !ok || at != i || i > 0 && l.rows[i-1].key.compare(r.key) >= 0 {
 				t.Fatal("index")
 			}
-			if e, err := r.parse(); err == nil && e.record.ID != r.id {
+			if e, err := r.parse(); err == nil && e.record.ID != r.id() {
 				t.Fatal("another record's line")
 			}
 			_, _ = r.head()

@@ -291,7 +291,7 @@ func (h *History) ThinManifests() error {
 }
 
 func (h *History) thin(runs disk.Dir, r row) (bool, error) {
-	dir, err := runs.OpenDir(r.id)
+	dir, err := runs.OpenDir(r.id())
 	if err != nil {
 		return false, nil
 	}

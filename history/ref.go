@@ -319,7 +319,7 @@ func (h *History) backward(want func(key) bool) iter.Seq2[string, error] {
 				strays = strays[:k]
 				continue
 			}
-			if want(l.rows[i].key) && h.readable(runs, l, names, i) && !yield(l.rows[i].id, nil) {
+			if want(l.rows[i].key) && h.readable(runs, l, names, i) && !yield(l.rows[i].id(), nil) {
 				return
 			}
 			i--

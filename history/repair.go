@@ -64,7 +64,7 @@ func (rep *Repaired) row(t *turn, r row, s runState, plainManifest bool) {
 		return
 	}
 	if s.state == newer || s.state == unparsed {
-		rep.Left = append(rep.Left, Damage{r.id, s.err})
+		rep.Left = append(rep.Left, Damage{r.id(), s.err})
 		return
 	}
 	l, err := r.parse()
@@ -74,14 +74,14 @@ func (rep *Repaired) row(t *turn, r row, s runState, plainManifest bool) {
 	}
 	switch {
 	case err != nil:
-		rep.Left = append(rep.Left, Damage{r.id, err})
+		rep.Left = append(rep.Left, Damage{r.id(), err})
 	case s.state == missing:
-		rep.Restored = append(rep.Restored, r.id)
+		rep.Restored = append(rep.Restored, r.id())
 	default:
-		rep.Rewritten = append(rep.Rewritten, r.id)
+		rep.Rewritten = append(rep.Rewritten, r.id())
 	}
 	if len(lost) > 0 {
-		rep.Lost[r.id] = lost
+		rep.Lost[r.id()] = lost
 	}
 }
 
