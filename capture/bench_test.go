@@ -37,13 +37,19 @@ func benchSite(b *testing.B, n int) *site {
 	return s
 }
 
-func eachSize(b *testing.B, run func(b *testing.B, s *site)) {
+// eachSize runs a benchmark over trees of each size, one for all its percents.
+func eachSize(b *testing.B, percents []int, run func(b *testing.B, s *site, percent int)) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
-		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {
-			s := benchSite(b, n)
-			b.ReportAllocs()
-			run(b, s)
-		})
+		var s *site
+		for _, percent := range percents {
+			b.Run(fmt.Sprintf("files=%d/changed=%d%%", n, percent), func(sub *testing.B) {
+				if s == nil {
+					s = benchSite(b, n)
+				}
+				sub.ReportAllocs()
+				run(sub, s, percent)
+			})
+		}
 	}
 }
 
@@ -59,63 +65,58 @@ func (s *site) bench(b *testing.B, commit bool, change ...func(*Request)) {
 	}
 }
 
-// BenchmarkCold captures without a cache.
-func BenchmarkCold(b *testing.B) {
-	eachSize(b, func(b *testing.B, s *site) {
+// BenchmarkHash captures without a cache: every file is read and hashed.
+func BenchmarkHash(b *testing.B) {
+	eachSize(b, []int{100}, func(b *testing.B, s *site, _ int) {
+		b.SetBytes(s.capture().Bytes)
 		for b.Loop() {
 			s.bench(b, false)
 		}
 	})
 }
 
-// BenchmarkWarm captures an unchanged tree.
-func BenchmarkWarm(b *testing.B) {
-	for _, portable := range []bool{false, true} {
-		b.Run(fmt.Sprintf("portable=%v", portable), func(b *testing.B) {
-			eachSize(b, func(b *testing.B, s *site) {
-				s.req.Portable = portable
-				s.bench(b, true)
-				for b.Loop() {
-					s.bench(b, true)
-				}
-			})
-		})
-	}
+// BenchmarkMerge walks a tree of which percent were changed since the last
+// capture, merges the walk with the cache, and writes the manifest.
+func BenchmarkMerge(b *testing.B) {
+	eachSize(b, []int{0, 1, 10}, func(b *testing.B, s *site, percent int) { s.merge(b, percent) })
 }
 
-// BenchmarkChanged captures after some files were changed, with the manifest.
-func BenchmarkChanged(b *testing.B) {
-	for _, percent := range []int{1, 10} {
-		b.Run(fmt.Sprintf("changed=%d%%", percent), func(b *testing.B) {
-			eachSize(b, func(b *testing.B, s *site) {
-				s.bench(b, true)
-				r := s.capture()
-				all, err := manifest.Collect(r.Entries())
-				if err != nil {
-					b.Fatal(err)
-				}
-				round := 0
-				for b.Loop() {
-					b.StopTimer()
-					round++
-					for i, it := range all[:r.Files] {
-						if i%100 < percent {
-							if err := os.WriteFile(s.path(it.Path), fmt.Appendf(nil, "// %d\n", round), 0o644); err != nil {
-								b.Fatal(err)
-							}
-						}
+// BenchmarkMergePortable is the same by the walk that every system has.
+func BenchmarkMergePortable(b *testing.B) {
+	eachSize(b, []int{0}, func(b *testing.B, s *site, percent int) {
+		s.req.Portable = true
+		s.merge(b, percent)
+	})
+}
+
+func (s *site) merge(b *testing.B, percent int) {
+	s.bench(b, true)
+	r := s.capture()
+	all, err := manifest.Collect(r.Entries())
+	if err != nil {
+		b.Fatal(err)
+	}
+	round := 0
+	for b.Loop() {
+		if percent > 0 {
+			b.StopTimer()
+			round++
+			for i, it := range all[:r.Files] {
+				if i%100 < percent {
+					if err := os.WriteFile(s.path(it.Path), fmt.Appendf(nil, "// %d\n", round), 0o644); err != nil {
+						b.Fatal(err)
 					}
-					b.StartTimer()
-					s.bench(b, true, func(q *Request) { q.Manifest = func() (io.Writer, error) { return io.Discard, nil } })
 				}
-			})
-		})
+			}
+			b.StartTimer()
+		}
+		s.bench(b, true, func(q *Request) { q.Manifest = func() (io.Writer, error) { return io.Discard, nil } })
 	}
 }
 
 // BenchmarkWalk looks at names and facts alone, without a cache.
 func BenchmarkWalk(b *testing.B) {
-	eachSize(b, func(b *testing.B, s *site) {
+	eachSize(b, []int{0}, func(b *testing.B, s *site, _ int) {
 		req := s.req
 		req.Writer, req.CacheDir = nil, nil
 		for b.Loop() {

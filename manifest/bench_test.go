@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	"decree/patch"
@@ -86,22 +87,24 @@ func BenchmarkAppendTree(b *testing.B) {
 }
 
 func BenchmarkCompare(b *testing.B) {
-	for _, percent := range []int{0, 1, 10} {
-		b.Run(fmt.Sprintf("files=100000/changed=%d%%", percent), func(b *testing.B) {
-			old, now := wide(100_000), wide(100_000)
-			for i := range now {
-				if i%100 < percent {
-					now[i].Entry.Mode ^= 0o100
+	sizes(b, func(b *testing.B, items []Item) {
+		for _, percent := range []int{0, 1, 10} {
+			b.Run(fmt.Sprintf("changed=%d%%", percent), func(b *testing.B) {
+				now := slices.Clone(items)
+				for i := range now {
+					if i%100 < percent {
+						now[i].Entry.Mode ^= 0o100
+					}
 				}
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := Compare(Of(old...), Of(now...)); err != nil {
-					b.Fatal(err)
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := Compare(Of(items...), Of(now...)); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
-	}
+			})
+		}
+	})
 }
 
 func drain(b *testing.B, s Seq) {

@@ -138,20 +138,59 @@ func BenchmarkForward(b *testing.B) {
 	}
 }
 
-func BenchmarkWriteFiles(b *testing.B) {
-	const n = 10000
-	var all []Change
+// small are the changes of percent of n files of 60 to 110 lines, a line each.
+func small(n, percent int) (all []Change, size int64) {
 	for i := range n {
+		if i%100 >= percent {
+			continue
+		}
 		old := text(60 + i%50)
 		all = append(all, modify(fmt.Sprintf("dir%03d/file%05d", i/100, i), old, strings.Replace(old, "line 30\n", "changed\n", 1)))
+		size += 2 * int64(len(old))
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		w := NewWriter(io.Discard, Limits{})
-		for _, c := range all {
-			require.NoError(b, w.Write(context.Background(), c))
+	return all, size
+}
+
+func eachShare(b *testing.B, run func(b *testing.B, all []Change, size int64)) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		for _, percent := range []int{1, 10} {
+			b.Run(fmt.Sprintf("files=%d/changed=%d%%", n, percent), func(b *testing.B) {
+				all, size := small(n, percent)
+				b.ReportAllocs()
+				run(b, all, size)
+			})
 		}
-		require.NoError(b, w.Close())
 	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/n, "µs/file")
+}
+
+// BenchmarkDiff compares the contents of the changed files and writes changes.diff.
+func BenchmarkDiff(b *testing.B) {
+	eachShare(b, func(b *testing.B, all []Change, size int64) {
+		b.SetBytes(size)
+		for b.Loop() {
+			w := NewWriter(io.Discard, Limits{})
+			for _, c := range all {
+				require.NoError(b, w.Write(context.Background(), c))
+			}
+			require.NoError(b, w.Close())
+		}
+	})
+}
+
+// BenchmarkParse reads it.
+func BenchmarkParse(b *testing.B) {
+	eachShare(b, func(b *testing.B, all []Change, _ int64) {
+		diff := write(b, Limits{}, all...)
+		b.SetBytes(int64(len(diff)))
+		for b.Loop() {
+			r := NewReader(bytes.NewReader(diff))
+			for {
+				_, err := r.Next()
+				if err == io.EOF {
+					break
+				}
+				require.NoError(b, err)
+			}
+		}
+	})
 }

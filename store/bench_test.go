@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,23 +32,47 @@ func BenchmarkPut(b *testing.B) {
 			b.SetBytes(total)
 			b.ReportAllocs()
 			for b.Loop() {
-				s := openStore(b, openDir(b), Options{})
-				w := openWriter(b, s)
-				var wg sync.WaitGroup
-				for g := range workers {
-					wg.Go(func() {
-						var r bytes.Reader
-						for i := g; i < len(list); i += workers {
-							r.Reset(list[i])
-							if _, _, err := w.PutFile(&r, int64(len(list[i]))); err != nil {
-								b.Error(err)
-							}
-						}
-					})
+				putAll(b, list, workers)
+			}
+		})
+	}
+}
+
+// putAll puts list into a new store.
+func putAll(b *testing.B, list [][]byte, workers int) {
+	s := openStore(b, openDir(b), Options{})
+	w := openWriter(b, s)
+	var wg sync.WaitGroup
+	for g := range workers {
+		wg.Go(func() {
+			var r bytes.Reader
+			for i := g; i < len(list); i += workers {
+				r.Reset(list[i])
+				if _, _, err := w.PutFile(&r, int64(len(list[i]))); err != nil {
+					b.Error(err)
 				}
-				wg.Wait()
-				require.NoError(b, w.Flush())
-				require.NoError(b, w.Close())
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(b, w.Flush())
+	require.NoError(b, w.Close())
+}
+
+// BenchmarkPack hashes, compresses and packs n files of about 1 KB by two workers.
+func BenchmarkPack(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {
+			var list [][]byte
+			total := int64(0)
+			for i := range n {
+				list = append(list, prose(uint64(i), 200+(i*7919)%1800))
+				total += int64(len(list[i]))
+			}
+			b.SetBytes(total)
+			b.ReportAllocs()
+			for b.Loop() {
+				putAll(b, list, 2)
 			}
 		})
 	}
@@ -177,6 +202,46 @@ func BenchmarkOpen(b *testing.B) {
 }
 
 // BenchmarkLoadLog opens a store whose index log is as long as it gets.
+// BenchmarkOpenPacks opens a store of the same objects in ever more packs, to
+// read and to write.
+func BenchmarkOpenPacks(b *testing.B) {
+	for _, packs := range []int{1, 100, 1000} {
+		d := openDir(b)
+		o := Options{PackSize: 1 << 20}
+		if packs > 1 {
+			o.PackSize = 1 // each block its own
+		}
+		w := openWriter(b, openStore(b, d, o))
+		for i := range packs {
+			for k := range 2000 / packs {
+				_, err := w.PutBytes(fmt.Appendf(nil, "object %d", i*2000+k))
+				require.NoError(b, err)
+			}
+			require.NoError(b, w.Flush())
+		}
+		require.NoError(b, w.Close())
+		list, err := os.ReadDir(d.Path() + "/packs")
+		require.NoError(b, err)
+		b.Run(fmt.Sprintf("packs=%d", len(list)), func(b *testing.B) {
+			for b.Loop() {
+				s, err := Open(d, o)
+				require.NoError(b, err)
+				w, err := s.Writer(b.Context())
+				require.NoError(b, err)
+				w.Close()
+				s.Close()
+			}
+		})
+		b.Run(fmt.Sprintf("packs=%d/read", len(list)), func(b *testing.B) {
+			for b.Loop() {
+				s, err := Open(d, o)
+				require.NoError(b, err)
+				s.Close()
+			}
+		})
+	}
+}
+
 func BenchmarkLoadLog(b *testing.B) {
 	_, d := memDir(b)
 	s := openStore(b, d, Options{})
