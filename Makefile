@@ -8,9 +8,11 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 FUZZTIME ?= 3000x
 export CGO_ENABLED = 0
 
-.PHONY: all peers build install demo test check fmt vet lint race fuzz cross real soak strace long bench docs man clean
+.PHONY: all peers build install demo test check fmt vet lint race fuzz cross real soak strace long bench bench-base chart growth FORCE docs man clean
 
 all: build
+
+FORCE:
 
 build:
 	@mkdir -p bin
@@ -70,8 +72,44 @@ strace: build
 long:
 	DECREE_LONG=1 $(GO) test -count=1 -timeout 60m ./...
 
-bench:
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+# bench: the operations by size and share, compared with the stored base; about five
+# minutes on an idle machine. bench-base stores a new base and draws the chart from it.
+BENCH     ?= ^Benchmark(Walk|Hash|Merge|MergePortable|Pack|Encode|Decode|Compare|Diff|Parse|Cold|Checkpoint|Run|Revert|Apply|Restore|History)$$
+BENCHTIME ?= 50ms
+COUNT     ?= 5
+BASE      := docs/bench/base.txt
+
+bin/benchstat: tools/go.mod
+	@mkdir -p bin
+	cd tools && $(GO) build -o ../bin/benchstat golang.org/x/perf/cmd/benchstat
+
+bin/bench.txt: FORCE
+	@mkdir -p bin
+	@sh tools/machine.sh > $@.new
+	$(GO) test -short -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -count $(COUNT) -timeout 60m \
+		./manifest ./patch ./capture ./store ./history ./recorder >> $@.new || { cat $@.new; exit 1; }
+	@mv $@.new $@
+
+bench: bin/benchstat bin/bench.txt
+	bin/benchstat base=$(BASE) now=bin/bench.txt
+
+bench-base: bin/bench.txt
+	@mkdir -p $(dir $(BASE))
+	cp bin/bench.txt $(BASE)
+	$(MAKE) chart
+
+# chart: docs/growth.svg of the stored base.
+chart:
+	cd tools && $(GO) run ./growthchart ../$(BASE) > ../docs/growth.svg.new
+	@mv docs/growth.svg.new docs/growth.svg
+
+# growth: RUNS runs of ten small changes over a copy of TREE, then RECORDS records on
+# a small tree; prints what the last cost beside the first. About ten minutes.
+TREE    ?= $(shell $(GO) env GOROOT)/src
+RUNS    ?= 1000
+RECORDS ?= 10000
+growth: build
+	GROWTH_TREE='$(TREE)' GROWTH_RUNS=$(RUNS) GROWTH_RECORDS=$(RECORDS) $(GO) test -count=1 -tags growth -run TestGrowth -v -timeout 60m ./cmd
 
 docs:
 	$(GO) test ./cmd -run 'TestDocs|TestReference' -update
