@@ -261,7 +261,7 @@ func (r row) record() (rec *Record, err error) {
 
 // runFile is what the line says of run.json.
 func (r row) runFile() (size, mtime int64, ok bool) {
-	if r.line == nil {
+	if r.file != nil { // it comes from the index file
 		return r.size, r.mtime, true
 	}
 	return lineFile(r.line)
