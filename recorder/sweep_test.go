@@ -173,7 +173,9 @@ func (s *sweep) edit(seed int64) { mutate(s.root, rand.New(rand.NewSource(seed))
 
 func (s *sweep) tree() map[string]string { return snapshot(s.t, s.root) }
 
-// operations are the swept ones.
+// operations are the swept ones. A new operation of the recorder is a line here:
+// what goes before it, itself, and what must hold after each of its faults beyond
+// what sound asks of all; judgeUntouched serves where the tree is not its business.
 func operations() []operation {
 	ctx := context.Background()
 	three := func(s *sweep) {
@@ -262,6 +264,10 @@ func operations() []operation {
 		{"restore", func(s *sweep) { three(s); s.edit(9) }, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
 			return r.Restore(ctx, RestoreOptions{Ref: s.ids[1], Yes: true})
 		}), judgeMove},
+		{"label", one, func(s *sweep, r *Recorder) error {
+			_, err := r.SetLabel(ctx, "here", s.ids[0])
+			return err
+		}, judgeUntouched},
 		{"recover a revert", dead(0, "Exchange"), recoverIt, judgeMoveRecovered},
 		{"recover a revert before its record", dead(0, "WriteAt records.jsonl"), recoverIt, judgeMoveRecovered},
 		{"recover a put-back", dead(3, "Exchange"), recoverIt, judgeRunRecovered},
@@ -292,6 +298,12 @@ func judgeCheckpoint(s *sweep, v verdict) {
 	if v.err == nil {
 		require.Len(s.t, v.newest, 1, "acknowledged and lost")
 	}
+}
+
+// judgeUntouched: neither the tree changed nor is there a record of it.
+func judgeUntouched(s *sweep, v verdict) {
+	require.Equal(s.t, s.before, v.state)
+	require.Empty(s.t, v.newest)
 }
 
 // judgeRun: what the command did stays, and its record takes it back.
@@ -486,6 +498,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^(Link|FileSync|Rename) /tree/\.decree/(runs|tmp)/.*manifest\.json`, "a hard link that saves space, or the copy in its place"},
 	{`^(Create|Open|OpenWrite|Write|FileSync|FileStat|Stat) /tree/\.decree/tmp/manifest\.json$`, "a draft of the manifest; without it the file is written from the store"},
 	{`^(Open|FileStat|Read|Map) STORE/cache$`, "the stat cache: without it every file is hashed"},
+	{`^Rmdir /tree/\.decree$`, "a question whether the root lets anything go at all; only a plain no counts"},
 	{`^OpenDir STORE/packs$`, "made if it is not there, then opened again"},
 	{`^Remove /tree/\.decree/tmp/run-[0-9-]+$`, "the place is cleared before a directory is made there, which fails if it was not"},
 }
