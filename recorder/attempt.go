@@ -182,7 +182,7 @@ func (u *run) giveUp(ctx context.Context) error {
 			return nil
 		}
 	}
-	if len(u.changes) == 0 {
+	if len(u.changes) == 0 && len(u.lost) == 0 {
 		u.rec.Status = history.StatusReverted // the tree is at the manifest
 		return nil
 	}

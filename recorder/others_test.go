@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,17 @@ var otherWriters = []func(path string) bool{
 	},
 }
 
+// seedOf is the test's seed, or the one that DECREE_SEED asks for.
+func seedOf(t *testing.T, usual uint64) uint64 {
+	text := os.Getenv("DECREE_SEED")
+	if text == "" {
+		return usual
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err)
+	return seed
+}
+
 // TestAnotherWritesDuringAnOperation lets somebody write a file at any step of
 // a run that fails, a revert, an apply and a restore: before the command, between
 // its end and the walk, during the walk, between a check and its move, after it.
@@ -61,9 +73,9 @@ func TestAnotherWritesDuringAnOperation(t *testing.T) {
 		tries = 20
 	}
 	if os.Getenv("DECREE_LONG") != "" {
-		tries = 6000
+		tries = 1500
 	}
-	const seed = 5
+	seed := seedOf(t, 5)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	ctx := context.Background()
 	script := shell(`echo two >a; echo more >>b; echo made >n; rm gone; mv d/f d/g; echo >>"${DECREE_TEST_MARK:-/dev/null}"; exit 3`)
@@ -113,6 +125,7 @@ func TestAnotherWritesDuringAnOperation(t *testing.T) {
 		with(s.bench, func(r *Recorder) ([]Recovered, error) { return r.Recover(ctx, false) })
 		s.sound()
 	}
+	t.Logf("seed %d: %d writes of another's", seed, tries)
 	for _, k := range slices.Sorted(maps.Keys(count)) {
 		t.Log(count[k], k)
 	}

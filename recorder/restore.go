@@ -133,6 +133,11 @@ func (r *Recorder) present(ctx context.Context, x *writing) (*capture.Result, *f
 		return res, nil, err
 	}
 	res, err := r.observe(ctx, x, look{phase: "recording", manifest: true, unlimited: true})
+	var unread *capture.UnreadableError
+	if errors.As(err, &unread) {
+		return nil, nil, &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("%w; nothing was changed", err),
+			Advice: "what is there now is stored before it is overwritten: let it be read (chmod u+r), or ignore it in .decreeignore"}
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -89,6 +89,9 @@ func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*
 		res.Notes = append(res.Notes, patch.Quote(dir)+" stays: it holds ignored or later files")
 	}
 	for _, rec := range t.records {
+		if len(rec.Unrecorded) > 0 && d == plan.Back {
+			res.Notes = append(res.Notes, fmt.Sprintf("%s could not be read when %s was recorded, and stays as it is", some(rec.Unrecorded), rec.ID))
+		}
 		if rec.DiffSHA256.IsZero() && rec.Reason == history.Run {
 			return nil, &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("what run %s changed could not be written down; nothing was changed", rec.ID),
 				Advice: fmt.Sprintf("'decree restore %s' returns to the tree before it, 'decree restore %s PATH...' path by path", rec.ID, rec.ID)}

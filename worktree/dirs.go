@@ -130,6 +130,12 @@ func (x *txn) setMode(s *step, want wanted) error {
 		return errStranger
 	}
 	self, err := x.h.dir(s.Path) // before its mode forbids it
+	if errors.Is(err, fs.ErrPermission) && x.locked(st.Mode) && st.UID == x.uid {
+		if err := d.Chmod(nameOf(s.Path), st.Mode|0o700); err != nil {
+			return err
+		}
+		self, err = x.h.dir(s.Path)
+	}
 	if err != nil {
 		return err
 	}

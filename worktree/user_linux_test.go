@@ -127,6 +127,45 @@ func TestUnreadableTargets(t *testing.T) {
 	r.clean()
 }
 
+// TestClosedDirectoriesAreOpenedAgain takes back modes that close directories to
+// us, their owner, whatever is to be done in them besides.
+func TestClosedDirectoriesAreOpenedAgain(t *testing.T) {
+	was := files{"c": dir(0), "d": dir(0o200), "e": dir(0o100), "f": dir(0o500), "f/in": file("in"), "g": file("1")}
+	will := files{"c": dir(0o755), "d": dir(0o100), "e": dir(0o700), "f": dir(0o755), "f/in": file("changed"), "g": file("2")}
+	r := newRig(t, was)
+	give(t, r)
+	deaths := 0
+	asUser(t, func() {
+		_, err := r.move(steps(was, will))
+		require.NoError(t, err)
+		_, err = r.move(steps(will, was))
+		require.NoError(t, err)
+		for n := 0; ; n++ {
+			fired := false
+			r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
+			_, _ = r.move(steps(was, will))
+			r.wrap = nil
+			if !fired {
+				break
+			}
+			_, out, err := r.recover()
+			require.NoError(t, err, "step %d", n)
+			for _, o := range out {
+				require.Empty(t, o.Left)
+			}
+			r.clean()
+			deaths++
+			if _, err := os.ReadDir(r.path("c")); err == nil {
+				_, err = r.move(steps(will, was))
+				require.NoError(t, err)
+			}
+		}
+	})
+	require.Greater(t, deaths, 20)
+	require.Equal(t, will, r.state())
+	r.clean()
+}
+
 // TestForeignFilesAreRefusedBeforeAnyMove has paths that we may not change.
 func TestForeignFilesAreRefusedBeforeAnyMove(t *testing.T) {
 	if os.Geteuid() != 0 {
