@@ -15,6 +15,7 @@ var layers = map[string]string{
 	"ignorefile":    "",
 	"runner":        "",
 	"retention":     "",
+	"message":       "",
 	"disk":          "",
 	"disk/disktest": "disk",
 	"manifest":      "patch",
@@ -25,7 +26,7 @@ var layers = map[string]string{
 	"history":       "disk manifest patch project store",
 	"plan":          "manifest patch worktree",
 	"recorder":      "capture disk history ignorefile manifest patch plan project retention runner store worktree",
-	"cmd":           "disk history manifest patch plan project recorder retention runner worktree",
+	"cmd":           "disk history manifest message patch plan project recorder retention runner worktree",
 	"cmd/decree":    "cmd",
 }
 
@@ -54,10 +55,10 @@ func TestImportsPointOneWay(t *testing.T) {
 	require.Equal(t, len(layers), seen, "the graph names a package that is gone")
 }
 
-// TestPureOnesTouchNoFiles holds that patch, ignorefile and retention stay free of the
+// TestPureOnesTouchNoFiles holds that patch, ignorefile, retention and message stay free of the
 // file system, so that every byte they decide on comes by argument.
 func TestPureOnesTouchNoFiles(t *testing.T) {
-	for _, name := range []string{"patch", "ignorefile", "retention"} {
+	for _, name := range []string{"patch", "ignorefile", "retention", "message"} {
 		out, err := exec.Command("go", "list", "-f", `{{join .Imports " "}}`, "./"+name).Output()
 		require.NoError(t, err)
 		for _, imp := range strings.Fields(string(out)) {

@@ -1,0 +1,57 @@
+package message
+
+import "fmt"
+
+// The types of messages.
+const (
+	Task = "task"
+	Spec = "spec"
+)
+
+// Message is a message as Parse or Complete leave it. Text fields that the message does
+// not have are "". It is not safe for concurrent use.
+type Message struct {
+	Name      string // of its file, without a directory; for names and errors
+	ID        string // <chain>-<seq>
+	Chain     string
+	Seq       int    // from 0; -1: the front matter has none
+	Type      string // Task or Spec, or what the front matter says
+	InputFile string // relative to the root, slashes
+	Routine   string
+	Cron      string  // five fields; only in .decree/cron
+	CatchUp   bool    // one firing that was missed is made up for
+	Params    []Param // the other fields, in the file's order
+	Body      []byte  // exactly as in the file; shares the bytes given to Parse
+
+	front front
+}
+
+// Param is a name and its text.
+type Param struct{ Name, Value string }
+
+// Param is the value of a parameter; ok is false if the message has none of that name.
+func (m *Message) Param(name string) (value string, ok bool) {
+	for _, p := range m.Params {
+		if p.Name == name {
+			return p.Value, true
+		}
+	}
+	return "", false
+}
+
+// Error is a message, a routine or a cron expression that cannot be understood.
+type Error struct {
+	Name   string // of the file; "" where there is none
+	Line   int    // from 1; 0 when the file as a whole is meant
+	Reason string
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.Name == "":
+		return e.Reason
+	case e.Line == 0:
+		return e.Name + ": " + e.Reason
+	}
+	return fmt.Sprintf("%s:%d: %s", e.Name, e.Line, e.Reason)
+}
