@@ -2,7 +2,14 @@ package patch
 
 // collect turns the marks of the lines that stay into edits.
 func collect(sameA, sameB []bool) []edit {
-	var edits []edit
+	n := 0
+	eachEdit(sameA, sameB, func(edit) { n++ })
+	edits := make([]edit, 0, n) // of large texts there are millions
+	eachEdit(sameA, sameB, func(e edit) { edits = append(edits, e) })
+	return edits
+}
+
+func eachEdit(sameA, sameB []bool, f func(edit)) {
 	i, j := 0, 0
 	for i < len(sameA) || j < len(sameB) {
 		if i < len(sameA) && j < len(sameB) && sameA[i] && sameB[j] {
@@ -18,9 +25,8 @@ func collect(sameA, sameB []bool) []edit {
 			j++
 		}
 		e.a1, e.b1 = i, j
-		edits = append(edits, e)
+		f(e)
 	}
-	return edits
 }
 
 // slide moves each edit that only adds or only removes lines up until it touches the edit

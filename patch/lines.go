@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"runtime"
 )
 
 // contextLines is the number of unchanged lines around a change.
@@ -74,14 +75,29 @@ func compare(ctx context.Context, a, b []byte) (*comparison, error) {
 	c.a, c.b = split(aRegion), split(bRegion)
 	c.a.data, c.b.data = a[lead:], b[lead:]
 	in := newInterner(&c.a, &c.b)
-	ida, idb := in.add(&c.a, 0), in.add(&c.b, 1)
-	sameA, sameB, err := match(ctx, ida, idb, in.distinct())
+	ida, idb, distinct := in.add(&c.a, 0), in.add(&c.b, 1), in.distinct()
+	in = nil
+	tidy(len(ida) + len(idb))
+	sameA, sameB, err := match(ctx, ida, idb, distinct)
 	if err != nil {
 		return nil, err
 	}
+	tidy(len(ida) + len(idb))
 	c.edits = slide(collect(sameA, sameB), ida, idb)
 	c.settle()
 	return c, nil
+}
+
+// manyLines is how many make garbage worth collecting at once.
+const manyLines = 1 << 21
+
+// tidy collects what a phase has left behind before the next allocates, if it had
+// many lines. Left to itself, the collector lets the heap grow to twice what is in
+// use, which for two large texts is the greater part of the peak.
+func tidy(lines int) {
+	if lines >= manyLines {
+		runtime.GC()
+	}
 }
 
 // settle lets the last edit, which may have slid to the end of the region, slide on, and
@@ -245,13 +261,23 @@ func (in *interner) text(id uint32) []byte {
 	return in.sides[w&1].line(int(w >> 1))
 }
 
-// insert gives the next number to a line and keeps the table at most half full.
+// grown returns list with room for n in all, and no more.
+func grown(list []uint32, n int) []uint32 {
+	return append(make([]uint32, 0, n), list...)
+}
+
+// insert gives the next number to a line and keeps the table at most three quarters full.
 func (in *interner) insert(at, sum, where uint32) int32 {
 	in.sums = append(in.sums, sum)
 	in.where = append(in.where, where)
 	in.slots[at] = uint32(len(in.sums))
-	if 2*len(in.sums) > len(in.slots) {
-		in.slots = make([]uint32, 2*len(in.slots))
+	if 4*len(in.sums) > 3*len(in.slots) {
+		n := 2 * len(in.slots)
+		in.slots = nil // made again from sums
+		in.sums = grown(in.sums, 3*n/4+1)
+		in.where = grown(in.where, 3*n/4+1)
+		tidy(n)
+		in.slots = make([]uint32, n)
 		mask := uint32(len(in.slots) - 1)
 		for id, sum := range in.sums {
 			at := sum & mask

@@ -40,7 +40,7 @@ func (k block) size() int32 { return k.a1 - k.a0 + k.b1 - k.b0 }
 // match nothing and would only hide how alike the rest is.
 type matcher struct {
 	a, b         []int32 // numbers of the lines that both sides have
-	fromA, fromB []int32 // where each stands in the whole sequence
+	fromA, fromB []int32 // where each stands in the whole sequence; nil: at the same place
 	sameA, sameB []bool  // of the whole sequences: the answer
 	seen         []seenAt
 	names        string  // four bytes a number: what DiffLines compares
@@ -56,6 +56,9 @@ type seenAt struct{ a, b int32 }
 func match(ctx context.Context, a, b []int32, distinct int) (sameA, sameB []bool, err error) {
 	m := &matcher{sameA: make([]bool, len(a)), sameB: make([]bool, len(b)), seen: make([]seenAt, distinct)}
 	m.reduce(a, b)
+	if len(m.a) == 0 || len(m.b) == 0 {
+		return m.sameA, m.sameB, ctx.Err()
+	}
 	m.names = lineNames(distinct)
 	m.stack = append(m.stack, block{0, int32(len(m.a)), 0, int32(len(m.b)), untried})
 	for n := 0; len(m.stack) > 0; n++ {
@@ -89,6 +92,9 @@ func (m *matcher) reduce(a, b []int32) {
 			if m.seen[id] == (seenAt{1, 1}) {
 				n++
 			}
+		}
+		if n == len(ids) {
+			return ids, nil
 		}
 		kept, from = make([]int32, 0, n), make([]int32, 0, n)
 		for i, id := range ids {
@@ -127,8 +133,16 @@ func (m *matcher) push(k block) {
 
 // pair marks that line i of a and line j of b are one that stays.
 func (m *matcher) pair(i, j int32) {
-	m.sameA[m.fromA[i]] = true
-	m.sameB[m.fromB[j]] = true
+	m.sameA[standsAt(m.fromA, i)] = true
+	m.sameB[standsAt(m.fromB, j)] = true
+}
+
+// standsAt returns where line i of what was kept stands in the whole sequence.
+func standsAt(from []int32, i int32) int32 {
+	if from == nil {
+		return i
+	}
+	return from[i]
 }
 
 // trim marks what the sides of k begin and end with in common and returns the rest.
