@@ -7,7 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -44,7 +44,17 @@ type osDir struct {
 func (d *osDir) fd() int      { return d.f }
 func (d *osDir) Path() string { return d.path }
 
-func (d *osDir) join(name string) string { return filepath.Join(d.path, name) }
+// join does not clean: both parts are clean, and in a deep tree that would be the
+// greater part of opening it.
+func (d *osDir) join(name string) string {
+	switch {
+	case name == "":
+		return d.path
+	case strings.HasSuffix(d.path, "/"):
+		return d.path + name
+	}
+	return d.path + "/" + name
+}
 
 // do runs one system call on a child, again while it is interrupted, and
 // gives its error the child's whole path.

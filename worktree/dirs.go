@@ -181,5 +181,5 @@ func (x *txn) flushers() int {
 	if x.t.opt.Workers == 1 {
 		return 1
 	}
-	return flushers
+	return share(flushers, 8)
 }

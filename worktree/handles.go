@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"syscall"
 
 	"decree/disk"
 )
@@ -16,7 +17,16 @@ const (
 	// keepAbove is how many directories right above a wanted one are kept open
 	// with it; a path of two thousand components must not fill the table.
 	keepAbove = 8
+	// keepEvery is which of the others are kept: of a deep path every so many, so
+	// that to go on somewhere else in it no more than these have to be opened.
+	keepEvery = 64
 )
+
+// share is the part of the files that this process may have open that one use of
+// them gets: at most most, however many that are, and never less than two.
+func share(most, part int) int {
+	return max(2, min(most, disk.OpenLimit()/part))
+}
 
 // handles opens the directories of a tree component by component and keeps the
 // latest open. It is safe for concurrent use.
@@ -27,6 +37,7 @@ const (
 // a verification by fresh handles finds it out.
 type handles struct {
 	root disk.Dir
+	most int // to be kept open
 	mu   sync.Mutex
 	open map[string]*handle
 	age  list.List // of *handle, the latest in front
@@ -42,13 +53,14 @@ type handle struct {
 }
 
 func newHandles(root disk.Dir) *handles {
-	return &handles{root: root, open: map[string]*handle{}}
+	return &handles{root: root, most: share(maxHandles, 8), open: map[string]*handle{}}
 }
 
 // dir returns the directory at path, "" being the root. The error is errNoDir
 // where there is none, *LinkError where a component is a link.
 func (h *handles) dir(path string) (*handle, error) {
 	cur := h.nearest(path)
+	depth, last := depthOf(cur.path), depthOf(path)
 	for len(cur.path) < len(path) {
 		start := len(cur.path)
 		if start > 0 {
@@ -59,11 +71,15 @@ func (h *handles) dir(path string) (*handle, error) {
 			end = start + i
 		}
 		d, err := openChild(cur.Dir, path, path[:end], path[start:end])
+		if exhausted(err) && h.spare() {
+			d, err = openChild(cur.Dir, path, path[:end], path[start:end])
+		}
 		if err != nil {
 			cur.release()
 			return nil, err
 		}
-		next := h.add(path[:end], d, strings.Count(path[end:], "/") <= keepAbove)
+		depth++
+		next := h.add(path[:end], d, last-depth <= keepAbove || depth%keepEvery == 0)
 		cur.release()
 		cur = next
 	}
@@ -99,7 +115,7 @@ func (h *handles) add(path string, d disk.Dir, keep bool) *handle {
 	}
 	n.elem = h.age.PushFront(n)
 	h.open[path] = n
-	for e := h.age.Back(); e != nil && len(h.open) > maxHandles; {
+	for e := h.age.Back(); e != nil && len(h.open) > h.most; {
 		old := e.Value.(*handle)
 		e = e.Prev()
 		if old.refs == 0 {
@@ -107,6 +123,25 @@ func (h *handles) add(path string, d disk.Dir, keep bool) *handle {
 		}
 	}
 	return n
+}
+
+// exhausted says that no more files can be opened.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// spare closes all directories that nobody uses at the moment, if there are any.
+func (h *handles) spare() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := false
+	for _, d := range h.open {
+		if d.refs == 0 {
+			h.drop(d)
+			found = true
+		}
+	}
+	return found
 }
 
 // drop takes d out of the table and closes it unless it is in use.
@@ -209,6 +244,14 @@ func suspicious(name string) bool {
 		}
 	}
 	return false
+}
+
+// depthOf returns how many components path has.
+func depthOf(path string) int {
+	if path == "" {
+		return 0
+	}
+	return strings.Count(path, "/") + 1
 }
 
 // dirOf returns the directory part of path, "" at the top.

@@ -108,7 +108,7 @@ func (x *txn) stageAll(ctx context.Context) error {
 		return err
 	}
 	x.whole = x.flushWhole()
-	for batch := range slices.Chunk(x.picked((*step).hasNew), stageBatch) {
+	for batch := range slices.Chunk(x.picked((*step).hasNew), share(stageBatch, 4)) {
 		if err := x.flush(ctx); err != nil {
 			return err
 		}
