@@ -106,9 +106,9 @@ func TestPeak(t *testing.T) {
 		most     int64
 	}{
 		{"log 50 MB, 1 %", data(logText(50 << 20)), data(changeLines(logText(50<<20), 100)), 400},
-		{"64 MB, nothing in common", lines(1, 64<<20, 1e15), lines(2, 64<<20, 1e15), 1200},
-		{"64 MB, a million words", lines(1, 64<<20, 1e6), lines(2, 64<<20, 1e6), 1000},
-		{"64 MB, ten words", lines(1, 64<<20, 10), lines(2, 64<<20, 10), 1000},
+		{"64 MB, nothing in common", lines(1, 64<<20, 1e15), lines(2, 64<<20, 1e15), 500},
+		{"64 MB, a million words", lines(1, 64<<20, 1e6), lines(2, 64<<20, 1e6), 700},
+		{"64 MB, ten words", lines(1, 64<<20, 10), lines(2, 64<<20, 10), 550},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			require.LessOrEqual(t, peak(t, tt.old, tt.new), tt.most)
