@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"decree/patch"
@@ -177,13 +178,33 @@ func itemReason(item plan.Item) string {
 	return fmt.Sprintf("%s (changed by %s)", oneLine(item.Reason), list(item.Later))
 }
 
+// limitHint is what to do where a limit of the process was met, which no other
+// place for the store would lift.
+func limitHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.EMFILE):
+		return "let it open more files at once, such as by 'ulimit -n 256', and run this again"
+	case errors.Is(err, syscall.ENFILE):
+		return "the system has no more open files to give: end something, and run this again"
+	case errors.Is(err, syscall.EFBIG):
+		return "lift the limit on the size of files, by 'ulimit -f unlimited', and run this again"
+	}
+	return ""
+}
+
 // hintFor is the next step for err.
 func (s *session) hintFor(err error) string {
+	if hint := limitHint(err); hint != "" {
+		return hint
+	}
 	if hint := project.HintOf(err); hint != "" {
 		return hint
 	}
 	if errors.Is(err, project.ErrNoProject) {
 		return "record something first: 'decree run -- COMMAND', or 'decree checkpoint'"
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return "make room there, and run this again"
 	}
 	return ""
 }

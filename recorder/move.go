@@ -191,17 +191,17 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		held = newHeld()
 	}
 	if err := r.storeSteps(ctx, x, a, held); err != nil {
-		return nil, nil, err
+		return nil, nil, unmoved(err)
 	}
 	end, err := r.prepareEnding(ctx, x, a, held, &history.Record{
 		ID: id, Chain: id[:16], Reason: a.reason, Status: history.StatusSucceeded, Description: a.description,
 		Started: started, Actor: r.opt.Actor,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, unmoved(err)
 	}
 	if err := x.w.Flush(); err != nil {
-		return nil, nil, err
+		return nil, nil, unmoved(err)
 	}
 	opened, err := r.openAction(a, end)
 	if err != nil {
@@ -226,6 +226,14 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
 	}
 	return end.Record, out, r.afterRecord()
+}
+
+// unmoved says of an error before anything was moved that nothing was.
+func unmoved(err error) error {
+	if strings.Contains(err.Error(), "nothing was changed") {
+		return err
+	}
+	return fmt.Errorf("%w; nothing was changed", err)
 }
 
 // abandonUnlessMoved drops the open record of a move that left nothing in the
