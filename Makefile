@@ -90,6 +90,12 @@ bin/bench.txt: FORCE
 		./manifest ./patch ./capture ./store ./history ./recorder >> $@.new || { cat $@.new; exit 1; }
 	@mv $@.new $@
 
+# attacks: directories swapped for links, other writers, other spellings of .git;
+# DECREE_SEED makes them others than the usual ones.
+.PHONY: attacks
+attacks:
+	DECREE_LONG=1 $(GO) test -count=1 -timeout 60m -v -run 'TestSwappedDirectories|TestAnother|TestWritesToOtherSpellings|TestDeathBeforeTheSpelling' ./worktree ./recorder
+
 bench: bin/benchstat bin/bench.txt
 	bin/benchstat base=$(BASE) now=bin/bench.txt
 
