@@ -55,6 +55,11 @@ func failureContext(command []string, attempts int, list []tried) []byte {
 // maxListed bounds the paths that failure-context.md names for one attempt.
 const maxListed = 100
 
+// failureContext for a last attempt that interrupted runs have left alone.
+func interruptedContext(command []string, attempts int, earlier string) []byte {
+	return append(failureContext(command, attempts, nil), "\n"+strings.TrimSpace(earlier)+"\n"...)
+}
+
 func writeChanges(b *bytes.Buffer, changes []manifest.Change) {
 	for i, c := range changes {
 		if i == maxListed {

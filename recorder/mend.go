@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"decree/disk"
 	"decree/history"
@@ -27,6 +28,9 @@ func (u *run) mend() error {
 	}
 	held, err := u.log.Stat()
 	if err != nil {
+		return err
+	}
+	if err := u.mendFiles(dir); err != nil {
 		return err
 	}
 	if now, err := dir.Stat(logFile); err != nil || !now.SameFile(held) {
@@ -82,7 +86,8 @@ type ownFile struct {
 const extraOwn = "own"
 
 // notOwn is what decree makes itself in .decree.
-var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true}
+var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true,
+	"inbox/done": true} // each message that was done is in its run's directory
 
 // ownFiles stores the user's own files in .decree: the tree's manifest leaves
 // .decree out, and a command may delete it. A directory comes before what it holds.
@@ -95,13 +100,43 @@ func (r *Recorder) ownFiles(x *writing) ([]ownFile, error) {
 		case disk.Symlink:
 			own.Target, err = dir.Readlink(name)
 		case disk.Regular:
-			own.Hash, err = putFile(x, dir, name, info.Size)
+			own.Hash, err = r.putOwn(x, dir, name, path, info)
 		}
 		out = append(out, own)
 		return err
 	})
 	return out, err
 }
+
+// ownStamp is what was known of a file when it was stored.
+type ownStamp struct {
+	info disk.Info
+	hash manifest.Hash
+}
+
+// ownTick is more than any file system's grain of time, in nanoseconds: a file
+// that changed within it before it was read may have changed after, unseen.
+const ownTick = int64(time.Second)
+
+// putOwn stores a file. In a process that records many runs over a full inbox a
+// file that is as it was is not read again.
+func (r *Recorder) putOwn(x *writing, dir disk.Dir, name, path string, info disk.Info) (manifest.Hash, error) {
+	if s, ok := r.owned[path]; ok && s.info == info && x.w.Has(s.hash) {
+		return s.hash, nil
+	}
+	now := time.Now().UnixNano()
+	sum, err := putFile(x, dir, name, info.Size)
+	if err == nil && info.Ctime < now-ownTick && info.Mtime < now-ownTick {
+		if r.owned == nil || len(r.owned) > maxOwned {
+			r.owned = map[string]ownStamp{}
+		}
+		r.owned[path] = ownStamp{info, sum}
+	}
+	return sum, err
+}
+
+// maxOwned bounds what putOwn remembers; above it, it begins anew.
+const maxOwned = 20000
 
 func putFile(x *writing, dir disk.Dir, name string, size int64) (manifest.Hash, error) {
 	f, err := dir.Open(name)
@@ -121,7 +156,7 @@ func eachOwn(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path str
 		return err
 	}
 	for _, e := range list {
-		if prefix == "" && notOwn[e.Name] {
+		if notOwn[prefix+e.Name] {
 			continue
 		}
 		info, err := dir.Stat(e.Name)

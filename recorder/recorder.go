@@ -60,7 +60,9 @@ type Recorder struct {
 	history *history.History
 	store   *store.Store
 	tree    *worktree.Tree
-	staged  bool // .decree/tmp has the manifest.json of the last capture
+	staged  bool                // .decree/tmp has the manifest.json of the last capture
+	holding *writing            // of Hold
+	owned   map[string]ownStamp // the user's own files in .decree, as they were read last
 
 	// execute is runner.Run, but where a test has no processes.
 	execute func(context.Context, runner.Command) (runner.Result, error)
@@ -149,9 +151,13 @@ func insideError(id string) error {
 type writing struct {
 	unlock func()
 	w      *store.Writer
+	held   bool // by Hold, which closes it
 }
 
 func (x *writing) close() {
+	if x.held {
+		return
+	}
 	if x.w != nil {
 		x.w.Close()
 	}
@@ -211,6 +217,9 @@ func (r *Recorder) reopen() error {
 
 // enter locks, and finishes or takes back what a dead process left.
 func (r *Recorder) enter(ctx context.Context) (*writing, error) {
+	if r.holding != nil {
+		return r.holding, nil
+	}
 	x, err := r.lock(ctx)
 	if err != nil {
 		return nil, err
@@ -224,4 +233,24 @@ func (r *Recorder) enter(ctx context.Context) (*writing, error) {
 		r.note("%s", d.What)
 	}
 	return x, nil
+}
+
+// Hold locks once for several operations: what do calls on r works under this
+// lock, so that nothing of another process comes in between. What a dead process
+// left is finished or taken back before do begins. wait is how long to wait for
+// the lock.
+func (r *Recorder) Hold(ctx context.Context, wait time.Duration, do func() error) error {
+	usual := r.opt.Wait
+	r.opt.Wait = wait
+	x, err := r.enter(ctx)
+	r.opt.Wait = usual
+	if err != nil {
+		return err
+	}
+	x.held, r.holding = true, x
+	defer func() {
+		x.held, r.holding = false, nil
+		x.close()
+	}()
+	return do()
 }

@@ -33,6 +33,35 @@ type RunOptions struct {
 	Yes                   bool // a first capture of any size
 	Signals               <-chan os.Signal
 	Confirm               func(PutBack) Answer // asked when a pseudo-terminal was in use; nil: yes
+
+	// ID is the record's, if it is free; "" or a taken one gives it a new one.
+	ID string
+	// Compose says what to execute once it is known where the record lies; it
+	// takes the place of Args and adds to Env.
+	Compose func(Place) (Composed, error)
+	// Spent are the attempts that interrupted runs have already made at the same
+	// work: the numbers go on after them. Earlier tells their story, in Markdown,
+	// to a last attempt that has no other before it in this run.
+	Spent   int
+	Earlier string
+	// Attempt is called before each attempt but the first of this run: whoever
+	// counts attempts over a death makes its number durable.
+	Attempt func(n int) error
+	// LogCopy is a second name for routine.log in the run directory.
+	LogCopy string
+}
+
+// Place is where a run's record lies while its command works.
+type Place struct {
+	ID, Root string
+	Dir      string // of the record's files
+}
+
+// Composed is a command, what is added to its environment, and files that lie
+// in the record's directory before it starts.
+type Composed struct {
+	Args, Env []string
+	Files     map[string][]byte
 }
 
 // PutBack is what a failed run on a terminal asks about.
@@ -85,14 +114,15 @@ type run struct {
 	changes []manifest.Change // of the last attempt, against before
 	lost    []string          // paths that could not be read after it, but were before
 	hidden  int
-	special []string // told already
+	special []string          // told already
+	files   map[string][]byte // composed, by name
 	res     RunResult
 }
 
 // Run records a command. An error means that decree itself failed or refused;
 // it says in which state the tree is. The command's own failure is in the result.
 func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
-	o.Attempts = max(o.Attempts, 1)
+	o.Attempts = max(o.Attempts, o.Spent+1, 1)
 	if err := checkDescription(o.Description); err != nil {
 		return nil, notStarted(err)
 	}
@@ -154,8 +184,11 @@ func (u *run) begin(ctx context.Context) (err error) {
 	ctx, stop := heedSignals(ctx, u.o.Signals)
 	defer stop()
 	r := u.r
-	id, started, err := r.history.NewID()
+	id, started, err := r.newID(u.o.ID)
 	if err != nil {
+		return err
+	}
+	if err := u.compose(id); err != nil {
 		return err
 	}
 	res, err := r.observe(ctx, u.x, look{phase: "recording", manifest: true, full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes})
@@ -183,7 +216,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 	u.rec = &history.Record{
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
 		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Unrecorded: res.Unrecorded,
-		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, Actor: r.opt.Actor, Attempts: 1,
+		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
 	}
 	if err := u.found.mark(u.rec); err != nil {
 		return err
@@ -252,8 +285,11 @@ func (e *Interrupted) ExitCode() int {
 // openRun makes the run directory and remembers what a command may delete.
 func (u *run) openRun(manifest history.RunFile) error {
 	h := u.r.history
-	err := h.BuildRun(u.rec.ID, u.found.files(u.r, manifest,
-		history.RunFile{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))}))
+	files := u.found.files(u.r, manifest, history.RunFile{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))})
+	for name, data := range u.files {
+		files = append(files, history.RunFile{Name: name, Write: history.Bytes(data)})
+	}
+	err := h.BuildRun(u.rec.ID, files)
 	if err != nil {
 		return err
 	}
@@ -266,8 +302,11 @@ func (u *run) openRun(manifest history.RunFile) error {
 
 // attempts executes the command until it succeeds or the attempts are used up.
 func (u *run) attempts(ctx context.Context) error {
-	for n := 1; ; n++ {
+	for n := u.o.Spent + 1; ; n++ {
 		u.rec.Attempts = n
+		if err := u.announce(n); err != nil {
+			return err
+		}
 		if err := u.attempt(ctx, n); err != nil {
 			return err
 		}
@@ -306,7 +345,7 @@ func (u *run) pause() bool {
 
 // attempt runs the command once and records what it did.
 func (u *run) attempt(ctx context.Context, n int) error {
-	if n > 1 {
+	if n > u.o.Spent+1 {
 		if err := u.file(n - 1); err != nil {
 			return u.unfinished("the earlier attempt is not kept", err)
 		}

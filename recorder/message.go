@@ -1,0 +1,101 @@
+package recorder
+
+import (
+	"io"
+	"path/filepath"
+	"time"
+
+	"decree/disk"
+	"decree/history"
+)
+
+// newID is the id and start of a record that begins now; wanted is given where
+// it is an id and free.
+func (r *Recorder) newID(wanted string) (string, time.Time, error) {
+	id, started, err := r.history.NewID()
+	if err != nil || wanted == "" {
+		return id, started, err
+	}
+	free, err := r.freeID(wanted)
+	if err == nil && free {
+		id = wanted
+	}
+	return id, started, err
+}
+
+// FreeID is the id that the next run has if it asks for wanted. It holds as long
+// as the lock does: see Hold.
+func (r *Recorder) FreeID(wanted string) (string, error) {
+	id, _, err := r.newID(wanted)
+	return id, err
+}
+
+func (r *Recorder) freeID(id string) (bool, error) {
+	if _, _, ok := history.ParseID(id); !ok || r.history.HasRun(id) {
+		return false, nil
+	}
+	if _, err := r.history.Opened(id); !isMissing(err) {
+		return false, err
+	}
+	known, err := r.history.Recorded(id)
+	return !known, err
+}
+
+// place is where the files of the record of this id lie.
+func (r *Recorder) place(id string) Place {
+	root := r.project.Root
+	return Place{ID: id, Root: root, Dir: filepath.Join(root, ".decree", "runs", id)}
+}
+
+// compose asks what to execute, now that the record's place is known.
+func (u *run) compose(id string) error {
+	if u.o.Compose == nil {
+		return nil
+	}
+	c, err := u.o.Compose(u.r.place(id))
+	if err != nil {
+		return err
+	}
+	u.o.Args, u.files = c.Args, c.Files
+	u.o.Env = append(append([]string(nil), u.o.Env...), c.Env...)
+	return nil
+}
+
+// announce says that an attempt begins, and tells a last one that is the first
+// of its run what came before it.
+func (u *run) announce(n int) error {
+	first := n == u.o.Spent+1
+	if first && n > 1 && n == u.o.Attempts {
+		text := interruptedContext(u.o.Args, u.o.Attempts, u.o.Earlier)
+		if err := u.r.history.ReplaceFile(u.rec.ID, failureFile, history.Bytes(text)); err != nil {
+			return u.unfinished(failureFile+" is not written", err)
+		}
+	}
+	if first || u.o.Attempt == nil {
+		return nil
+	}
+	if err := u.o.Attempt(n); err != nil {
+		return u.unfinished("the next attempt is not counted", err)
+	}
+	return nil
+}
+
+// mendFiles writes the composed files again that the command deleted, and the
+// log's second name.
+func (u *run) mendFiles(dir disk.Dir) error {
+	for name, data := range u.files {
+		if _, err := dir.Stat(name); !isMissing(err) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := u.r.history.ReplaceFile(u.rec.ID, name, history.Bytes(data)); err != nil {
+			return err
+		}
+	}
+	if u.o.LogCopy == "" {
+		return nil
+	}
+	return u.r.history.ReplaceFile(u.rec.ID, u.o.LogCopy, func(w io.Writer) error { return copyFile(w, u.log) })
+}
