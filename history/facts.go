@@ -17,6 +17,7 @@ type Fact struct {
 	Path     string // raw
 	Op       string // create, delete, modify, mode, mkdir, rmdir, dirmode
 	Old, New *patch.Entry
+	Stored   bool // the contents are in the store alone
 }
 
 const factMark = "# decree: "
@@ -65,6 +66,8 @@ type factJSON struct {
 	Op   string        `json:"op"`
 	Old  *factSideJSON `json:"old"`
 	New  *factSideJSON `json:"new"`
+
+	Store bool `json:"store"`
 }
 
 type factSideJSON struct {
@@ -113,13 +116,22 @@ func parseFact(b []byte) (Fact, error) {
 	if err != nil {
 		return Fact{}, err
 	}
-	f := Fact{Path: path, Op: j.Op}
+	f := Fact{Path: path, Op: j.Op, Stored: j.Store}
 	dir := j.Op == string(patch.OpMkdir) || j.Op == string(patch.OpRmdir) || j.Op == string(patch.OpDirMode)
 	if f.Old, err = j.Old.entry(dir); err != nil {
 		return Fact{}, err
 	}
 	f.New, err = j.New.entry(dir)
 	return f, err
+}
+
+// contents calls each for the contents that the fact names.
+func (f *Fact) contents(each func(patch.Hash)) {
+	for _, e := range []*patch.Entry{f.Old, f.New} {
+		if e != nil && e.Type == patch.Regular {
+			each(e.SHA256)
+		}
+	}
 }
 
 // Touches says whether record id changed path or something below it, by its

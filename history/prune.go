@@ -1,9 +1,12 @@
 package history
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 
 	"decree/disk"
@@ -105,18 +108,98 @@ func (h *History) heads() (live, gone []*line, err error) {
 	return live, gone, nil
 }
 
-// Rebase writes anew, as keyframes, the trees that rest on trees of removed
-// records alone, so that those need not be kept any longer. flush makes what was
-// put durable; it is called before the log says anything of it.
+// FinishRemove takes away the run directories of removed records that a death
+// left between the log's lines and the last of them: they would look like
+// records that the log does not know.
+func (h *History) FinishRemove() error {
+	l, err := h.rows()
+	if err != nil || len(l.gone) == 0 {
+		return err
+	}
+	names, err := h.runNames(l)
+	if err != nil || len(names.others) == 0 {
+		return err
+	}
+	var left []string
+	for _, r := range l.gone {
+		if slices.Contains(names.others, r.id) {
+			left = append(left, r.id)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return h.Remove(left)
+}
+
+// Removed is how many removed records still keep trees that others may rest on,
+// until Rebase, and how many records there are.
+func (h *History) Removed() (gone, live int, err error) {
+	l, err := h.rows()
+	if err != nil {
+		return 0, 0, err
+	}
+	return len(l.gone), len(l.rows), nil
+}
+
+// Logged returns the records of the log, oldest first, as they stand there. A
+// line that cannot be decoded is left out.
+func (h *History) Logged() ([]*Record, error) {
+	l, err := h.rows()
+	if err != nil {
+		return nil, err
+	}
+	part, _ := decodePart(l.rows, func(*Record) bool { return true })
+	return slices.DeleteFunc(part, func(r *Record) bool { return r == nil }), nil
+}
+
+// MoreThan says whether the log has more than most records of a reason. It
+// decodes none, and where there are not that many records at all it reads none.
+func (h *History) MoreThan(most int, reason Reason) (bool, error) {
+	l, err := h.rows()
+	if err != nil || len(l.rows) <= most {
+		return false, err
+	}
+	needle := appendText([]byte(`,"reason":`), string(reason))
+	n := 0
+	for end := len(l.rows); end > 0; {
+		from := max(0, end-treeChunk)
+		for _, r := range loadRows(l.rows[from:end]) {
+			b, err := r.bytes()
+			if err != nil || !bytes.Contains(b, needle) {
+				continue
+			}
+			if n++; n > most {
+				return true, nil
+			}
+		}
+		end = from
+	}
+	return false, nil
+}
+
+// Span is the start of the oldest and of the newest record in the log, in ns.
+func (h *History) Span() (oldest, newest int64, err error) {
+	l, err := h.rows()
+	if err != nil || len(l.rows) == 0 {
+		return 0, 0, err
+	}
+	return l.rows[0].key.at, l.rows[len(l.rows)-1].key.at, nil
+}
+
+// Rebase writes anew the trees that rest on trees of removed records alone, so
+// that those need not be kept any longer: as a delta against the nearest tree
+// below that stays, else as a keyframe. flush makes what was put durable; it is
+// called before the log says anything of it.
 func (h *History) Rebase(w Putter, flush func() error) error {
 	live, gone, err := h.heads()
 	if err != nil || len(gone) == 0 {
 		return err
 	}
-	kept := map[patch.Hash]*TreeSpec{}
+	kept := map[patch.Hash]bool{}
 	for _, e := range live {
 		for _, t := range e.trees() {
-			kept[t.ID] = t
+			kept[t.ID] = true
 		}
 	}
 	open, _, err := h.ListOpen()
@@ -125,18 +208,13 @@ func (h *History) Rebase(w Putter, flush func() error) error {
 	}
 	for _, o := range open {
 		// An open record's tree cannot be rewritten here: what it rests on stays.
-		if o.Tree != nil && !o.Tree.Base.IsZero() && kept[o.Tree.Base] == nil {
+		if o.Tree != nil && !o.Tree.Base.IsZero() && !kept[o.Tree.Base] {
 			return nil
 		}
 	}
-	fresh := map[patch.Hash]*TreeSpec{}
-	for id, t := range kept {
-		if t.Base.IsZero() || kept[t.Base] != nil {
-			continue
-		}
-		if fresh[id], err = h.keyframeOf(w, id); err != nil {
-			return err
-		}
+	fresh, err := h.rebased(w, live, kept)
+	if err != nil {
+		return err
 	}
 	if err := flush(); err != nil {
 		return err
@@ -144,12 +222,68 @@ func (h *History) Rebase(w Putter, flush func() error) error {
 	return h.writeRebased(live, gone, fresh)
 }
 
-func (h *History) keyframeOf(w Putter, id patch.Hash) (*TreeSpec, error) {
-	entries, partial, err := h.Tree(id)
-	if err != nil {
-		return nil, err
+// rebased puts the new forms of the trees that need one. All are read before the
+// first is put: what is put cannot be read before it is flushed.
+func (h *History) rebased(w Putter, live []*line, kept map[patch.Hash]bool) (map[patch.Hash]*TreeSpec, error) {
+	type loose struct {
+		NewTree
+		depth int
 	}
-	return h.saveKeyframe(w, NewTree{ID: id, Entries: entries, Partial: partial})
+	var todo []loose
+	fresh := map[patch.Hash]*TreeSpec{}
+	for _, e := range live {
+		for _, t := range e.trees() {
+			if _, known := fresh[t.ID]; known || t.Base.IsZero() || kept[t.Base] {
+				continue
+			}
+			n, err := h.detached(t.ID, kept)
+			if err != nil {
+				return nil, err
+			}
+			fresh[t.ID] = nil
+			todo = append(todo, loose{n, t.Depth})
+		}
+	}
+	// What others rest on comes first: their depth counts from it.
+	slices.SortStableFunc(todo, func(a, b loose) int { return cmp.Compare(a.depth, b.depth) })
+	for _, t := range todo {
+		s, err := h.saveDelta(w, t.NewTree)
+		if err == nil && s == nil {
+			s, err = h.saveKeyframe(w, t.NewTree)
+		}
+		if err != nil {
+			return nil, err
+		}
+		h.remember(s)
+		fresh[t.ID] = s
+	}
+	return fresh, nil
+}
+
+// detached is a kept tree as one to be saved again, relative to the nearest tree
+// below it that stays.
+func (h *History) detached(id patch.Hash, kept map[patch.Hash]bool) (n NewTree, err error) {
+	n.ID = id
+	if n.Entries, n.Partial, err = h.Tree(id); err != nil {
+		return n, err
+	}
+	chain, err := h.chain(id)
+	if err != nil {
+		return n, err
+	}
+	for _, s := range chain[1:] {
+		if !kept[s.ID] {
+			continue
+		}
+		below, _, err := h.Tree(s.ID)
+		if err != nil {
+			return n, err
+		}
+		n.Base = s.ID
+		n.Changes, err = manifest.Compare(below, n.Entries)
+		return n, err
+	}
+	return n, nil
 }
 
 // writeRebased appends the lines whose trees have a new spec, then the removed
@@ -202,8 +336,11 @@ func (h *History) Live(each func(patch.Hash)) error {
 		return nil
 	}
 	for _, e := range slices.Concat(live, gone) {
-		for _, sum := range e.files {
+		for name, sum := range e.files {
 			each(sum)
+			if err := h.liveDiff(e, name, sum, each); err != nil {
+				return err
+			}
 		}
 		if err := trees(e.trees()); err != nil {
 			return err
@@ -228,6 +365,32 @@ func (h *History) Live(each func(patch.Hash)) error {
 	}
 	return nil
 }
+
+// liveDiff takes the contents that a diff leaves to the store, where they may be
+// in no tree: those of an attempt that was put back before the next.
+func (h *History) liveDiff(e *line, name string, sum patch.Hash, each func(patch.Hash)) error {
+	if path.Base(name) != diffName || name == diffName && e.tree != nil && e.afterTree != nil {
+		return nil
+	}
+	r, err := h.openObject(sum)
+	if err != nil {
+		return fmt.Errorf("record %s: %s: %w", e.id(), name, err)
+	}
+	defer r.Close()
+	err = Facts(r, func(f Fact) bool {
+		if f.Stored {
+			f.contents(each)
+		}
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("record %s: %s: %w", e.id(), name, err)
+	}
+	return nil
+}
+
+// diffName is the name of a record's diff, and of an attempt's.
+const diffName = "changes.diff"
 
 // liveTree takes a keyframe's contents, or a step's: each path of a step is in
 // the tree that the step leads to.
