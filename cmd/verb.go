@@ -65,7 +65,7 @@ func (s *session) verbs() []verb {
 		s.runVerb(), s.checkpointVerb(), s.initVerb(),
 		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.ignoredVerb(),
 		s.revertVerb(), s.applyVerb(), s.restoreVerb(), s.labelVerb(),
-		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.completionVerb(), s.helpVerb(),
+		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.pruneVerb(), s.gcVerb(), s.auditVerb(), s.completionVerb(), s.helpVerb(),
 		s.manVerb(), s.refsVerb(),
 	}
 }

@@ -171,7 +171,7 @@ func auditTail(f disk.File) (tail []byte, size int64, err error) {
 	return tail, st.Size, err
 }
 
-// auditOnce is Audit unless one of the last lines has the same op and record.
+// auditOnce is Audit unless one of the last lines says the same of the same record.
 func (h *History) auditOnce(o Operation) error {
 	f, err := h.p.Store.Open(auditFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +186,7 @@ func (h *History) auditOnce(o Operation) error {
 		return err
 	}
 	for b := range bytes.SplitSeq(tail, []byte{'\n'}) {
-		if p, err := parseOperation(b); err == nil && p.Op == o.Op && p.Record == o.Record && p.Outcome == o.Outcome {
+		if p, err := parseOperation(b); err == nil && p.Op == o.Op && p.Record == o.Record && p.Outcome == o.Outcome && p.Detail == cut(o.Detail) {
 			return nil
 		}
 	}

@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 
 	"decree/disk"
 	"decree/manifest"
@@ -15,9 +17,10 @@ import (
 )
 
 // Remove takes records out of the history: out of the log first, which is the
-// moment they are gone, then their run directories and labels. Trees of theirs
-// that others rest on stay kept until Rebase. Objects are not touched.
-func (h *History) Remove(ids []string) error {
+// moment they are gone, then the audit lines are written, then their labels and
+// run directories go. After a death in between FinishRemove does the rest. Trees
+// of theirs that others rest on stay kept until Rebase. Objects are not touched.
+func (h *History) Remove(ids []string, audit ...Operation) error {
 	var lines []*line
 	for _, id := range ids {
 		l, err := h.line(id)
@@ -30,6 +33,15 @@ func (h *History) Remove(ids []string) error {
 	}
 	if len(lines) > 0 {
 		if err := h.write(lines...); err != nil {
+			return err
+		}
+	}
+	return h.removeRest(ids, audit)
+}
+
+func (h *History) removeRest(ids []string, audit []Operation) error {
+	for _, o := range audit {
+		if err := h.auditOnce(o); err != nil {
 			return err
 		}
 	}
@@ -110,15 +122,16 @@ func (h *History) heads() (live, gone []*line, err error) {
 
 // FinishRemove takes away the run directories of removed records that a death
 // left between the log's lines and the last of them: they would look like
-// records that the log does not know.
-func (h *History) FinishRemove() error {
+// records that the log does not know. It returns their ids; audit, if it has an
+// op, is written with them as its detail, unless it stands there already.
+func (h *History) FinishRemove(audit Operation) ([]string, error) {
 	l, err := h.rows()
 	if err != nil || len(l.gone) == 0 {
-		return err
+		return nil, err
 	}
 	names, err := h.runNames(l)
 	if err != nil || len(names.others) == 0 {
-		return err
+		return nil, err
 	}
 	var left []string
 	for _, r := range l.gone {
@@ -127,9 +140,10 @@ func (h *History) FinishRemove() error {
 		}
 	}
 	if len(left) == 0 {
-		return nil
+		return nil, nil
 	}
-	return h.Remove(left)
+	audit.Detail = strings.Join(left, " ")
+	return left, h.removeRest(left, []Operation{audit})
 }
 
 // Removed is how many removed records still keep trees that others may rest on,
@@ -316,15 +330,25 @@ func (h *History) writeRebased(live, gone []*line, fresh map[patch.Hash]*TreeSpe
 
 // Live calls each for every object that a record needs: its files, its trees'
 // objects, and the contents that these name. An object may come more than once.
-// What cannot be read is an error: nothing may be freed then.
+// What cannot be read is an error: nothing may be freed then. Records that are
+// in .decree/runs alone count too.
 func (h *History) Live(each func(patch.Hash)) error {
 	live, gone, err := h.heads()
 	if err != nil {
 		return err
 	}
+	known := map[patch.Hash]bool{}
+	for _, e := range slices.Concat(live, gone) {
+		for _, t := range e.trees() {
+			known[t.ID] = true
+		}
+	}
 	seen := map[patch.Hash]bool{}
 	trees := func(list []*TreeSpec) error {
 		for _, t := range list {
+			if !t.Base.IsZero() && !known[t.Base] {
+				return treeError(t.ID, fmt.Errorf("it rests on tree %s, which is not kept", t.Base))
+			}
 			if seen[t.Object] {
 				continue
 			}
@@ -345,6 +369,9 @@ func (h *History) Live(each func(patch.Hash)) error {
 		if err := trees(e.trees()); err != nil {
 			return err
 		}
+	}
+	if err := h.liveStrays(each); err != nil {
+		return err
 	}
 	open, bad, err := h.ListOpen()
 	if err != nil {
@@ -467,6 +494,36 @@ func (h *History) thin(runs disk.Dir, r row) (bool, error) {
 		return false, nil
 	}
 	return true, dir.Remove(manifestJSON)
+}
+
+// UnthinManifests writes manifest.json again for those of ids that lack it: older
+// records that become ones of the newest when others are removed.
+func (h *History) UnthinManifests(ids []string) error {
+	for _, id := range ids {
+		dir, err := h.OpenRun(id)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		_, err = dir.Stat(manifestJSON)
+		dir.Close()
+		if !errors.Is(err, fs.ErrNotExist) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		l, err := h.line(id)
+		if err != nil || l == nil || l.tree == nil {
+			return err
+		}
+		if err := h.ReplaceFile(id, manifestJSON, func(w io.Writer) error { return h.WriteManifest(l.tree.ID, w) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // OpenManifest returns a record's tree before it: the kept tree, as it is surer

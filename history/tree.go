@@ -289,6 +289,17 @@ func (h *History) chain(id patch.Hash) ([]*TreeSpec, error) {
 // be read more than once; it is checked object by object, and as a whole by
 // VerifyTree. partial says that it holds some paths only.
 func (h *History) Tree(id patch.Hash) (entries manifest.Seq, partial bool, err error) {
+	entries, partial, err = h.treeNow(id)
+	if err != nil && h.outdated() {
+		entries, partial, err = h.treeNow(id)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return h.orAgain(id, entries), partial, nil
+}
+
+func (h *History) treeNow(id patch.Hash) (entries manifest.Seq, partial bool, err error) {
 	chain, err := h.chain(id)
 	if err != nil {
 		return nil, false, err
@@ -360,6 +371,14 @@ func (h *History) WriteManifest(id patch.Hash, w io.Writer) error {
 // that name, nil for nothing. It reads the newest step first and the keyframe
 // only as far as it must.
 func (h *History) FindEntry(id patch.Hash, path string) (*patch.Entry, error) {
+	e, err := h.findEntry(id, path)
+	if err != nil && h.outdated() {
+		e, err = h.findEntry(id, path)
+	}
+	return e, err
+}
+
+func (h *History) findEntry(id patch.Hash, path string) (*patch.Entry, error) {
 	chain, err := h.chain(id)
 	if err != nil {
 		return nil, err

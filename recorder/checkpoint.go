@@ -65,7 +65,11 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 		return nil, err
 	}
 	r.created(rec)
-	return rec, r.afterRecord()
+	if err := r.afterRecord(); err != nil {
+		return rec, err
+	}
+	r.retain(ctx, x, reason)
+	return rec, nil
 }
 
 func checkpointReason(o CheckpointOptions) (history.Reason, error) {

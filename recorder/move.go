@@ -225,7 +225,11 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		}
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
 	}
-	return end.Record, out, r.afterRecord()
+	if err := r.afterRecord(); err != nil {
+		return end.Record, out, err
+	}
+	r.retain(ctx, x, a.reason)
+	return end.Record, out, nil
 }
 
 // unmoved says of an error before anything was moved that nothing was.

@@ -95,6 +95,9 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 	if err := r.history.Tidy(); err != nil {
 		return c.done, err
 	}
+	if _, err := r.history.FinishRemove(r.audit(opPrune, "done")); err != nil {
+		return c.done, err
+	}
 	return c.done, c.runs()
 }
 

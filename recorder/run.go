@@ -142,6 +142,7 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
 	if err := u.finish(); err != nil {
 		return nil, u.unfinished("the record is not written", err)
 	}
+	r.retain(ctx, x, history.Run)
 	return &u.res, nil
 }
 

@@ -1,0 +1,53 @@
+package cmd
+
+import (
+	"context"
+)
+
+func (s *session) gcVerb() verb {
+	return verb{
+		name: "gc", category: keepCategory,
+		usage: "free what no record names",
+		about: `Frees the space of contents that no record names any more. Packs that are half dead or more are written anew without what is dead; commands that read meanwhile are not disturbed. It runs by itself now and then; nothing is lost without it but space.`,
+		examples: []example{
+			{"decree gc", "say how much was freed"},
+			{"decree prune --keep-auto 10 && decree gc", "remove records first"},
+		},
+		exits:  []exit{{"0", "done, or nothing to do"}, {"4", "another decree works on this tree, or something waits for recovery; nothing was freed"}},
+		flags:  s.writing(),
+		action: s.gc,
+	}
+}
+
+// collectedJSON is a gc for programs.
+type collectedJSON struct {
+	FreedBytes int64    `json:"freed_bytes"`
+	Objects    int64    `json:"objects"`
+	Packs      int      `json:"packs"`
+	StoreBytes int64    `json:"store_bytes"`
+	Damaged    []string `json:"damaged"` // packs that stay because parts of them are damaged
+}
+
+func (s *session) gc(ctx context.Context) error {
+	if err := s.noWords(); err != nil {
+		return err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	rec, err := s.forChanging(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := rec.Gc(ctx)
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		return s.printJSON(collectedJSON{c.Freed, c.Objects, c.Packs, c.Store, append([]string{}, c.Damaged...)})
+	}
+	s.tell("%s freed; the store has %s", size(c.Freed), size(c.Store))
+	if len(c.Damaged) > 0 {
+		s.say("decree: note: %s stay because parts are damaged: %s", count(len(c.Damaged), "pack"), list(c.Damaged))
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"decree/project"
+	"decree/recorder"
+	"decree/retention"
+)
+
+// pruneOptions are prune's flags; the numbers stay texts until it is known that
+// they were given.
+type pruneOptions struct {
+	dryRun   bool
+	last     map[string]*string // by reason
+	maxStore string
+}
+
+func (s *session) pruneVerb() verb {
+	o := pruneOptions{last: map[string]*string{}}
+	flags := []cli.Flag{boolFlag(&o.dryRun, "list what would go and what would stay, and why; change nothing", "dry-run", "n")}
+	for _, reason := range project.Reasons {
+		o.last[reason] = new(string)
+		flags = append(flags, stringFlag(o.last[reason], "of the reason "+reason+", keep the last `N` instead of what the config says", "keep-"+reason))
+	}
+	flags = append(flags, stringFlag(&o.maxStore, "if the store is larger than `SIZE` (10GiB, 0: no cap), let more records go, until it fits", "max-store"))
+	return verb{
+		name: "prune", category: keepCategory,
+		usage: "remove the records that retention does not keep",
+		about: `Removes records by the policies of the config ("decree help config", retention and max_store), then frees what they alone named. This happens by itself after each successful record; "prune" does it now, for once with other numbers if you like.
+
+The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record. Under a cap on the store's size more go: automatic checkpoints first, then runs and what moved the tree, then manual checkpoints, then published states, of each the oldest first.`,
+		examples: []example{
+			{"decree prune --dry-run", "what would go, and why"},
+			{"decree prune --keep-run 100 --keep-auto 0", "the last 100 runs, and no automatic checkpoint"},
+			{"decree prune --max-store 2GiB", "until the store fits 2 GiB"},
+		},
+		exits:  []exit{{"0", "done, or nothing to do"}, {"4", "another decree works on this tree; nothing was changed"}},
+		flags:  s.writing(flags...),
+		action: func(ctx context.Context) error { return s.prune(ctx, o) },
+	}
+}
+
+// options reads the numbers.
+func (o pruneOptions) options() (recorder.PruneOptions, error) {
+	out := recorder.PruneOptions{DryRun: o.dryRun, Last: map[string]int{}}
+	for _, reason := range project.Reasons {
+		text := *o.last[reason]
+		if text == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(text, 10, 30)
+		if err != nil {
+			return out, usagef("--keep-%s %s: not a number of records", reason, quoteWord(text)).hint("for example --keep-%s 50", reason)
+		}
+		out.Last[reason] = int(n)
+	}
+	if o.maxStore != "" {
+		most, err := project.ParseSize(o.maxStore)
+		if err != nil {
+			return out, usagef("--max-store: %v", err).hint("for example --max-store 10GiB")
+		}
+		out.MaxStore = &most
+	}
+	return out, nil
+}
+
+// prunedJSON is a prune for programs.
+type prunedJSON struct {
+	DryRun     bool          `json:"dry_run"`
+	Records    []verdictJSON `json:"records"` // oldest first
+	Removed    int           `json:"removed"`
+	FreedBytes int64         `json:"freed_bytes"`
+	StoreBytes int64         `json:"store_bytes"`
+}
+
+type verdictJSON struct {
+	ID      string   `json:"id"`
+	Reason  string   `json:"reason"`
+	Started string   `json:"started"`
+	Keep    bool     `json:"keep"`
+	Why     []string `json:"why"`
+}
+
+func (s *session) prune(ctx context.Context, o pruneOptions) error {
+	if err := s.noWords(); err != nil {
+		return err
+	}
+	options, err := o.options()
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	open := s.forChanging
+	if o.dryRun {
+		open = s.forReading
+	}
+	rec, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := rec.Prune(ctx, options)
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		return s.printPruned(p, o.dryRun)
+	}
+	gone := p.Gone()
+	if o.dryRun {
+		if err := s.print(func(w io.Writer) error { return s.writeVerdicts(w, p.Verdicts) }); err != nil {
+			return err
+		}
+		s.tell("%s would be removed, %s would stay", count(len(gone), "record"), count(len(p.Verdicts)-len(gone), "record"))
+	} else {
+		s.tell("%s removed, %s freed; %s stay, the store has %s", count(len(gone), "record"), size(p.Freed), count(len(p.Verdicts)-len(gone), "record"), size(p.Store))
+	}
+	if !p.Fits {
+		s.say("decree: note: the store does not fit the cap: what is always kept is larger")
+	}
+	return nil
+}
+
+func (s *session) writeVerdicts(w io.Writer, list []retention.Verdict) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for i := range list {
+		v := &list[len(list)-1-i]
+		word := "remove"
+		if v.Keep {
+			word = "keep"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", word, v.ID, s.ago(v.Started), v.Reason, strings.Join(v.Why, ", "))
+	}
+	return tw.Flush()
+}
+
+func (s *session) printPruned(p *recorder.Pruned, dryRun bool) error {
+	out := prunedJSON{DryRun: dryRun, Records: []verdictJSON{}, Removed: len(p.Gone()), FreedBytes: p.Freed, StoreBytes: p.Store}
+	for _, v := range p.Verdicts {
+		out.Records = append(out.Records, verdictJSON{v.ID, v.Reason, v.Started.UTC().Format(time.RFC3339Nano), v.Keep, v.Why})
+	}
+	return s.printJSON(out)
+}

@@ -1,0 +1,409 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"decree/history"
+	"decree/manifest"
+	"decree/project"
+	"decree/retention"
+)
+
+// PruneOptions are a prune's.
+type PruneOptions struct {
+	DryRun bool
+	// Last replaces the policies of reasons by "the last n".
+	Last map[string]int
+	// MaxStore replaces the config's cap, in bytes; 0: none.
+	MaxStore *int64
+}
+
+// Pruned is what a prune did, or would do.
+type Pruned struct {
+	Verdicts []retention.Verdict // oldest first
+	Freed    int64               // bytes; of a dry run 0
+	Store    int64               // bytes of the store afterwards; of a dry run now
+	// Fits is false where what is always kept is larger than the cap.
+	Fits bool
+}
+
+// Gone are the verdicts on what goes.
+func (p *Pruned) Gone() (list []retention.Verdict) {
+	for _, v := range p.Verdicts {
+		if !v.Keep {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// Prune removes the records that retention does not keep, and frees what they
+// alone named.
+func (r *Recorder) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
+	policies, most := r.policies(o)
+	if o.DryRun {
+		return r.wouldPrune(policies, most)
+	}
+	x, err := r.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	p, err := r.prune(ctx, x, policies, most)
+	if err != nil {
+		r.auditFailure(opPrune, "", err)
+	}
+	return p, err
+}
+
+const opPrune = "prune"
+
+func (r *Recorder) policies(o PruneOptions) (map[string]retention.Policy, int64) {
+	out := make(map[string]retention.Policy, len(r.project.Config.Retention))
+	for reason, p := range r.project.Config.Retention {
+		out[reason] = retention.Policy(p)
+	}
+	for reason, n := range o.Last {
+		out[reason] = retention.Policy{Last: n}
+	}
+	most := r.project.Config.MaxStore
+	if o.MaxStore != nil {
+		most = *o.MaxStore
+	}
+	return out, most
+}
+
+func (r *Recorder) wouldPrune(policies map[string]retention.Policy, most int64) (*Pruned, error) {
+	size, err := sizeOf(r.project.Store)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pruned{Store: size, Fits: true}
+	if p.Verdicts, err = r.verdicts(policies); err != nil {
+		return nil, err
+	}
+	if most > 0 && size > most {
+		p.Fits, err = r.shrink(p.Verdicts, most)
+	}
+	return p, err
+}
+
+// prune does it all: the policies, then the space, then the cap.
+func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]retention.Policy, most int64) (*Pruned, error) {
+	before, err := sizeOf(r.project.Store)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pruned{Fits: true, Store: before}
+	if p.Verdicts, err = r.verdicts(policies); err != nil {
+		return nil, err
+	}
+	capped := most > 0 && before > most
+	if capped {
+		if p.Fits, err = r.shrink(p.Verdicts, most); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.remove(p); err != nil {
+		return nil, err
+	}
+	gone, _, err := r.history.Removed()
+	if err != nil {
+		return nil, err
+	}
+	if gone > 0 || capped {
+		if _, err := r.collect(ctx, x, collectOptions{force: capped}); err != nil {
+			return nil, err
+		}
+	}
+	if p.Store, err = sizeOf(r.project.Store); err != nil {
+		return nil, err
+	}
+	p.Freed = max(0, before-p.Store)
+	return p, nil
+}
+
+// verdicts decides about the records of the log. Open ones are kept by not being
+// asked about; what lies in .decree/runs alone is nobody's to remove.
+func (r *Recorder) verdicts(policies map[string]retention.Policy) ([]retention.Verdict, error) {
+	logged, err := r.history.Logged()
+	if err != nil {
+		return nil, err
+	}
+	labels, err := r.history.LabelsOf()
+	if err != nil {
+		return nil, err
+	}
+	open, _, err := r.history.ListOpen()
+	if err != nil {
+		return nil, err
+	}
+	begun := map[string]bool{}
+	for _, o := range open {
+		begun[o.Record.ID] = true
+	}
+	list := make([]retention.Record, 0, len(logged))
+	for _, rec := range logged {
+		list = append(list, retention.Record{
+			ID: rec.ID, Reason: string(rec.Reason), Started: rec.Started, Seq: rec.Seq, Needs: needsOf(rec),
+			Labelled: len(labels[rec.ID]) > 0, Open: begun[rec.ID] || rec.Status == history.StatusOpen,
+		})
+	}
+	return retention.Decide(list, policies, r.opt.Location), nil
+}
+
+// needsOf are the records whose status the undoing of rec sets again. A restore
+// needs none: it has its own trees.
+func needsOf(rec *history.Record) []string {
+	if rec.Reason != history.Revert && rec.Reason != history.Apply {
+		return nil
+	}
+	var out []string
+	if rec.Parent != "" {
+		out = append(out, rec.Parent)
+	}
+	for _, f := range rec.Extra {
+		var more []string
+		if f.Name == "parents" && json.Unmarshal(f.Raw, &more) == nil {
+			out = append(out, more...)
+		}
+	}
+	for _, u := range undidOf(rec) {
+		out = append(out, u.ID)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// idsALine is how many ids fit a line of the audit.
+const idsALine = 200
+
+// remove takes the records out of the history. What then are the newest ones have
+// their plain manifests before that.
+func (r *Recorder) remove(p *Pruned) error {
+	gone := p.Gone()
+	if len(gone) == 0 {
+		return nil
+	}
+	var newest []string
+	for _, v := range slices.Backward(p.Verdicts) {
+		if v.Keep && len(newest) < history.PlainManifests {
+			newest = append(newest, v.ID)
+		}
+	}
+	if err := r.history.UnthinManifests(newest); err != nil {
+		return err
+	}
+	ids := make([]string, len(gone))
+	for i, v := range gone {
+		ids[i] = v.ID
+	}
+	var lines []history.Operation
+	for part := range slices.Chunk(ids, idsALine) {
+		o := r.audit(opPrune, "done")
+		o.Detail = strings.Join(part, " ")
+		lines = append(lines, o)
+	}
+	return r.history.Remove(ids, lines...)
+}
+
+// shrink takes further verdicts until the records that stay fit most bytes, and
+// says whether they do.
+func (r *Recorder) shrink(list []retention.Verdict, most int64) (fits bool, err error) {
+	s := &sizing{r: r, most: most}
+	if err := s.begin(); err != nil {
+		return false, err
+	}
+	// In which order they go does not depend on how many: so half of them is
+	// tried, then half of that.
+	var order []string
+	retention.Shrink(cloned(list), "", func() bool { return true }, func(id string) { order = append(order, id) })
+	stay := map[string]bool{}
+	for _, v := range list {
+		if v.Keep {
+			stay[v.ID] = true
+		}
+	}
+	n, fits, err := s.least(order, stay)
+	if err != nil {
+		return false, err
+	}
+	why := fmt.Sprintf("the store is larger than %d bytes", most)
+	retention.Shrink(list, why, func() bool { n--; return n >= 0 }, func(string) {})
+	return fits, nil
+}
+
+func cloned(list []retention.Verdict) []retention.Verdict { return slices.Clone(list) }
+
+// sizing computes how large the store would be without some records.
+type sizing struct {
+	r      *Recorder
+	most   int64
+	shares interface {
+		Each(h manifest.Hash, f func(part manifest.Hash, bytes int64))
+	}
+	beside int64 // bytes of the store that are not packs
+}
+
+func (s *sizing) begin() error {
+	total, err := sizeOf(s.r.project.Store)
+	if err != nil {
+		return err
+	}
+	packs, err := s.r.store.Bytes()
+	if err != nil {
+		return err
+	}
+	s.beside = total - packs
+	s.shares, err = s.r.store.Shares()
+	return err
+}
+
+// size is what the store would take with the records of stay alone.
+func (s *sizing) size(stay map[string]bool) (int64, error) {
+	seen := map[manifest.Hash]bool{}
+	total := s.beside
+	err := s.r.history.Among(func(id string) bool { return stay[id] }, func(h manifest.Hash) {
+		s.shares.Each(h, func(part manifest.Hash, n int64) {
+			if !seen[part] {
+				seen[part] = true
+				total += n
+			}
+		})
+	})
+	return total, err
+}
+
+// least is how many of order have to go, at least, until the rest fits.
+func (s *sizing) least(order []string, stay map[string]bool) (n int, fits bool, err error) {
+	try := func(n int) (bool, error) {
+		rest := maps.Clone(stay)
+		for _, id := range order[:n] {
+			delete(rest, id)
+		}
+		size, err := s.size(rest)
+		return size <= s.most, err
+	}
+	if fits, err = try(len(order)); err != nil || !fits {
+		return len(order), fits, err
+	}
+	low, high := 0, len(order) // high fits
+	for low < high {
+		mid := (low + high) / 2
+		ok, err := try(mid)
+		if err != nil {
+			return 0, false, err
+		}
+		if ok {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low, true, nil
+}
+
+// retain is what runs by itself after a successful record: where a rule is due
+// it prunes, and now and then it frees the space. It never fails the record.
+func (r *Recorder) retain(ctx context.Context, x *writing, reason history.Reason) {
+	due, capped, err := r.due(reason)
+	if err == nil && (due || capped) {
+		err = r.retainNow(ctx, x, capped)
+	}
+	if err != nil {
+		r.note("old records are not removed: %v", err)
+	}
+}
+
+// due says whether the record that was just made can have made another one go.
+// Under the limits it decodes nothing.
+func (r *Recorder) due(reason history.Reason) (due, capped bool, err error) {
+	cfg := &r.project.Config
+	if cfg.MaxStore > 0 {
+		if capped, err = r.overCap(cfg.MaxStore); err != nil {
+			return false, false, err
+		}
+	}
+	oldest, newest, err := r.history.Span()
+	if err != nil {
+		return false, false, err
+	}
+	for _, p := range cfg.Retention {
+		if p.MaxAge > 0 && newest-oldest > int64(p.MaxAge) {
+			return true, capped, nil
+		}
+	}
+	p, known := cfg.Retention[string(reason)]
+	if !known || p.All {
+		return false, capped, nil
+	}
+	if p.Daily+p.Weekly+p.Monthly > 0 || p.Last == 0 && p.MaxAge > 0 {
+		// A number of days says nothing about a number of records. One record is
+		// kept by every rule that keeps any.
+		due, err = r.history.MoreThan(1, reason)
+		return due && p.MaxAge == 0 || p.Last > 0 && due, capped, err
+	}
+	due, err = r.history.MoreThan(p.Last, reason)
+	return due, capped, err
+}
+
+// capFile says, after a cap that could not be kept, how large the store was: it
+// is tried again when it has grown by a sixteenth. It is a cache.
+const capFile = "cap.json"
+
+type capTried struct {
+	Version int   `json:"version"`
+	Bytes   int64 `json:"bytes"`
+}
+
+func (r *Recorder) overCap(most int64) (bool, error) {
+	size, err := sizeOf(r.project.Store)
+	if err != nil || size <= most {
+		return false, err
+	}
+	var tried capTried
+	data, err := project.ReadFile(r.project.Store, capFile, 1<<10)
+	if err == nil && json.Unmarshal(data, &tried) == nil && size < tried.Bytes+tried.Bytes/16 && most < tried.Bytes {
+		return false, nil
+	}
+	return true, nil
+}
+
+func (r *Recorder) noteCap(size int64) error {
+	data, err := json.Marshal(capTried{1, size})
+	if err != nil {
+		return err
+	}
+	return project.ReplaceFile(r.project.Store, capFile, append(data, '\n'), project.PrivateFile, false)
+}
+
+func (r *Recorder) retainNow(ctx context.Context, x *writing, capped bool) error {
+	policies, most := r.policies(PruneOptions{})
+	if capped {
+		p, err := r.prune(ctx, x, policies, most)
+		if err != nil || p.Store <= most {
+			return err
+		}
+		r.note("the store has %d bytes, more than max_store: what is always kept does not fit", p.Store)
+		return r.noteCap(p.Store)
+	}
+	list, err := r.verdicts(policies)
+	if err != nil {
+		return err
+	}
+	if err := r.remove(&Pruned{Verdicts: list}); err != nil {
+		return err
+	}
+	// What was removed stays in the store until it is worth a pass over all of it.
+	gone, live, err := r.history.Removed()
+	if err != nil || gone < max(64, live/4) {
+		return err
+	}
+	_, err = r.collect(ctx, x, collectOptions{})
+	return err
+}

@@ -1,0 +1,268 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+	"decree/project"
+)
+
+func (b *bench) write(name, text string) {
+	b.t.Helper()
+	path := filepath.Join(b.root, name)
+	require.NoError(b.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(b.t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func (b *bench) checkpoint(o CheckpointOptions) *history.Record {
+	b.t.Helper()
+	return with(b, func(r *Recorder) (*history.Record, error) { return r.Checkpoint(context.Background(), o) })
+}
+
+// recordIDs are the records, oldest first.
+func (b *bench) recordIDs() (ids []string) {
+	b.t.Helper()
+	all := with(b, func(r *Recorder) (*history.Listing, error) { return r.History().List(history.ListOptions{}) })
+	require.Empty(b.t, all.Warnings())
+	for _, rec := range slices.Backward(all.Records) {
+		ids = append(ids, rec.ID)
+	}
+	return ids
+}
+
+func (b *bench) requireSound() {
+	b.t.Helper()
+	r := b.open()
+	requireSound(b.t, r)
+	require.NoError(b.t, r.Close())
+}
+
+func (b *bench) storeSize() int64 {
+	b.t.Helper()
+	return with(b, func(r *Recorder) (int64, error) { return sizeOf(r.project.Store) })
+}
+
+func (b *bench) prune(o PruneOptions) *Pruned {
+	b.t.Helper()
+	return with(b, func(r *Recorder) (*Pruned, error) { return r.Prune(context.Background(), o) })
+}
+
+// noise is text that does not compress well.
+func noise(seed, n int) string {
+	out := make([]byte, 0, n+65)
+	for sum := (manifest.Hash{byte(seed), byte(seed >> 8)}); len(out) < n; {
+		sum = patch.Sum(sum[:])
+		out = fmt.Appendf(out, "%x\n", sum[:])
+	}
+	return string(out)
+}
+
+func TestRetentionRunsByItself(t *testing.T) {
+	b := newBench(t)
+	b.write("steady", noise(1, 4000))
+	var ids []string
+	for i := range 56 {
+		b.write("changing", noise(100+i, 30_000))
+		ids = append(ids, b.checkpoint(CheckpointOptions{}).ID)
+	}
+	require.Equal(t, ids[6:], b.recordIDs())
+	b.requireSound()
+
+	r := b.open()
+	ops := 0
+	report, err := r.History().ReadAudit(func(o *history.Operation) error {
+		if o.Op == opPrune {
+			require.Equal(t, ids[ops], o.Detail)
+			ops++
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Zero(t, report.Broken)
+	require.Equal(t, 6, ops)
+	require.NoError(t, r.Close())
+
+	before := b.storeSize()
+	b.prune(PruneOptions{Last: map[string]int{"manual": 5}})
+	require.Equal(t, ids[51:], b.recordIDs())
+	b.requireSound()
+	require.Less(t, b.storeSize(), before/2)
+	for i := 51; i < 56; i++ {
+		with(b, func(r *Recorder) (*MoveResult, error) {
+			return r.Restore(context.Background(), RestoreOptions{Ref: ids[i], Yes: true})
+		})
+		got, err := os.ReadFile(filepath.Join(b.root, "changing"))
+		require.NoError(t, err)
+		require.Equal(t, noise(100+i, 30_000), string(got))
+	}
+}
+
+// TestUndoOutlivesPruning: what a kept revert displaced, and the status of what
+// it took back, are there as long as it is.
+func TestUndoOutlivesPruning(t *testing.T) {
+	b := newBench(t)
+	b.write("f", "first\n")
+	run := b.run(5, 0, nil).Record
+	state := snapshot(t, b.root)
+	rev := b.revert(run.ID).Record
+	for i := range 5 {
+		b.write("other", fmt.Sprint(i))
+		b.run(0, 0, func(o *RunOptions) { o.Args = []string{"true"} })
+	}
+	b.prune(PruneOptions{Last: map[string]int{"run": 1}})
+	require.Contains(t, b.recordIDs(), run.ID, "its undoing gives it back its status")
+	require.Len(t, b.recordIDs(), 3)
+	b.revert(rev.ID)
+	require.NoError(t, os.Remove(filepath.Join(b.root, "other")))
+	require.Equal(t, state, snapshot(t, b.root))
+	rec := with(b, func(r *Recorder) (*history.Record, error) { return r.History().Get(run.ID) })
+	require.Equal(t, history.StatusSucceeded, rec.Status)
+	b.requireSound()
+}
+
+// TestAttemptsOutliveCollecting: what an attempt made that was put back is in no tree.
+func TestAttemptsOutliveCollecting(t *testing.T) {
+	b := newBench(t)
+	b.write("f", "x")
+	large := "head -c 3000000 /dev/zero | tr '\\0' '\\1' > made-$DECREE_ATTEMPT; printf '\\0%s' $DECREE_ATTEMPT >> made-$DECREE_ATTEMPT; false"
+	res := b.run(0, 0, func(o *RunOptions) { o.Args, o.Attempts = []string{"/bin/sh", "-c", large}, 2 })
+	for i := range 30 {
+		b.write("g", noise(i, 200_000))
+		b.checkpoint(CheckpointOptions{})
+	}
+	b.prune(PruneOptions{Last: map[string]int{"manual": 1}})
+	r := b.open()
+	defer r.Close()
+	rc, err := r.History().OpenStored(res.Record.ID, "attempts/1/changes.diff")
+	require.NoError(t, err)
+	defer rc.Close()
+	n := 0
+	require.NoError(t, history.Facts(rc, func(f history.Fact) bool {
+		if f.Stored {
+			n++
+			require.NoError(t, r.store.Verify(f.New.SHA256), f.Path)
+		}
+		return true
+	}))
+	require.Equal(t, 1, n)
+}
+
+// TestCollectBesideReaders: who reads while others are removed and the space is
+// freed reads what is kept to its end.
+func TestCollectBesideReaders(t *testing.T) {
+	b := newBench(t)
+	b.write("steady", noise(1, 100_000))
+	var ids []string
+	for i := range 40 {
+		b.write("changing", noise(100+i, 20_000))
+		ids = append(ids, b.checkpoint(CheckpointOptions{Reason: "auto"}).ID)
+	}
+	kept := ids[30:]
+	read := func(r *Recorder) error {
+		for i, id := range kept {
+			rec, err := r.History().Get(id)
+			if err != nil {
+				return fmt.Errorf("record %d: %w", i, err)
+			}
+			if err := r.History().VerifyTree(rec.Before); err != nil {
+				return fmt.Errorf("record %d: %w", i, err)
+			}
+			rc, _, err := r.Content(context.Background(), Point{Record: rec}, "changing")
+			if err != nil {
+				return fmt.Errorf("record %d: %w", i, err)
+			}
+			if err := rc.Close(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	// Each is opened, and looks at the log, before anything goes; the last one
+	// reads on only when all is gone.
+	var readers []*Recorder
+	for range 4 {
+		r := b.open()
+		_, err := r.History().Get(kept[0])
+		require.NoError(t, err)
+		readers = append(readers, r)
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, len(readers))
+	for i, r := range readers[:3] {
+		wg.Go(func() {
+			for n := 0; n < 5 && errs[i] == nil; n++ {
+				errs[i] = read(r)
+			}
+		})
+	}
+	b.prune(PruneOptions{Last: map[string]int{"auto": 10}})
+	wg.Wait()
+	errs[3] = read(readers[3])
+	for i, r := range readers {
+		require.NoError(t, errs[i])
+		require.NoError(t, r.Close())
+	}
+	require.Equal(t, kept, b.recordIDs())
+	b.requireSound()
+}
+
+func TestCapOnTheStore(t *testing.T) {
+	b := newBench(t)
+	b.write("steady", noise(1, 100_000))
+	var ids []string
+	for i := range 20 {
+		b.write("changing", noise(100+i, 100_000))
+		reason := "manual"
+		if i%4 == 3 {
+			reason = "auto"
+		}
+		ids = append(ids, b.checkpoint(CheckpointOptions{Reason: reason}).ID)
+	}
+	size := b.storeSize()
+	most := size * 6 / 10
+	would := b.prune(PruneOptions{DryRun: true, MaxStore: &most})
+	require.Len(t, b.recordIDs(), 20, "a dry run changes nothing")
+	did := b.prune(PruneOptions{MaxStore: &most})
+	require.Equal(t, would.Gone(), did.Gone())
+	require.True(t, did.Fits)
+	require.LessOrEqual(t, did.Store, most)
+	require.InDelta(t, size-did.Store, did.Freed, 1000)
+	left := b.recordIDs()
+	for i, id := range ids {
+		if i%4 == 3 && i < 19 {
+			require.NotContains(t, left, id, "automatic ones go first")
+		}
+	}
+	require.Greater(t, len(left), 8, "and no more than has to")
+	b.requireSound()
+
+	nothing := int64(1)
+	did = b.prune(PruneOptions{MaxStore: &nothing})
+	require.False(t, did.Fits)
+	require.Equal(t, ids[19:], b.recordIDs())
+	b.requireSound()
+}
+
+func TestCollectRefusesWhereSomethingWaits(t *testing.T) {
+	b := newBench(t)
+	b.write("f", "x")
+	b.checkpoint(CheckpointOptions{})
+	r := b.open()
+	defer r.Close()
+	open := filepath.Join(r.project.StorePath, "open")
+	require.NoError(t, os.MkdirAll(open, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(open, "2026112107015900-0.damaged"), []byte("{"), 0o600))
+	_, err := r.Gc(context.Background())
+	require.Equal(t, project.Refused, project.KindOf(err))
+	require.ErrorContains(t, err, ".damaged waits")
+}

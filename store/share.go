@@ -1,0 +1,119 @@
+package store
+
+// Bytes is the size of the packs. It reads no content.
+func (s *Store) Bytes() (total int64, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for seq := range s.present {
+		info, err := s.packs.Stat(packName(seq))
+		if err != nil {
+			return 0, err
+		}
+		total += info.Size
+	}
+	return total, nil
+}
+
+// Shares are the bytes of the packs that each object takes: of a compressed block
+// the part that its length is of the whole.
+type Shares struct {
+	own   map[Hash]int64
+	parts map[Hash][]Hash // of contents that are kept as chunks
+}
+
+// Shares reads the headers of all blocks, and the lists of chunks.
+func (s *Store) Shares() (*Shares, error) {
+	sh := &Shares{own: map[Hash]int64{}, parts: map[Hash][]Hash{}}
+	s.mu.Lock()
+	err := s.complete()
+	packs := sortedKeys(s.present)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	for _, seq := range packs {
+		if err := sh.pack(s, seq); err != nil {
+			return nil, err
+		}
+	}
+	entries, err := s.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range entries {
+		if err != nil {
+			return nil, err
+		}
+		if !e.list {
+			continue
+		}
+		if sh.parts[e.hash], err = s.chunksOf(e.hash); err != nil {
+			return nil, err
+		}
+	}
+	return sh, nil
+}
+
+func (sh *Shares) pack(s *Store, seq uint32) error {
+	f, err := s.packs.Open(packName(seq))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	win := window{r: f, size: st.Size, buf: make([]byte, 64<<10)}
+	for off := int64(packStart); off < st.Size; {
+		var b found
+		if err := win.header(off, &b); err != nil {
+			hurt, err := win.wound(off, &b, err)
+			if err != nil {
+				return err
+			}
+			off += hurt.length
+			continue
+		}
+		for i := range b.members {
+			// The place of one stored twice is not known here: the larger share counts.
+			m := &b.members[i]
+			n := b.head.length() / int64(len(b.members))
+			if b.head.raw > 0 {
+				n = b.head.length() * int64(m.length) / int64(b.head.raw)
+			}
+			sh.own[m.hash] = max(sh.own[m.hash], n)
+		}
+		off += b.head.length()
+	}
+	return nil
+}
+
+// chunksOf are the chunks of a content that is kept as a list.
+func (s *Store) chunksOf(h Hash) ([]Hash, error) {
+	d, e, err := s.object(&h)
+	if err != nil {
+		return nil, err
+	}
+	defer d.release()
+	list := d.member(e)
+	if err := checkList(list, e.size); err != nil {
+		return nil, damagedAt(e, err)
+	}
+	out := make([]Hash, 0, len(list)/pieceLen)
+	for i := range len(list) / pieceLen {
+		out = append(out, pieceAt(list, i).hash)
+	}
+	return out, nil
+}
+
+// Each calls f for the object h and the chunks it is made of, with the bytes
+// that each takes. Chunks may be those of other contents too.
+func (sh *Shares) Each(h Hash, f func(part Hash, bytes int64)) {
+	if n, ok := sh.own[h]; ok {
+		f(h, n)
+	}
+	for _, part := range sh.parts[h] {
+		f(part, sh.own[part])
+	}
+}
