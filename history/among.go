@@ -130,8 +130,7 @@ func (h *History) liveStray(id string, each func(patch.Hash)) error {
 	}
 	defer f.Close()
 	return Facts(f, func(f Fact) bool {
-		each(f.Old.SHA256)
-		each(f.New.SHA256)
+		f.contents(each)
 		return true
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"decree/disk/disktest"
 	"decree/history"
 	"decree/project"
+	"decree/retention"
 )
 
 // The sweep makes one step after the other of a whole operation go wrong, on
@@ -63,6 +64,7 @@ type sweep struct {
 	known  map[string]bool     // the records before
 	ids    []string            // what prepare made
 	said   []string            // by the operation
+	stay   []string            // the records after it
 }
 
 func (s *sweep) mark() string { return filepath.Join(s.base, "ran") }
@@ -268,11 +270,58 @@ func operations() []operation {
 			_, err := r.SetLabel(ctx, "here", s.ids[0])
 			return err
 		}, judgeUntouched},
+		{"prune", prepareOld, func(_ *sweep, r *Recorder) error {
+			_, err := r.Prune(ctx, PruneOptions{Last: map[string]int{"run": 2, "auto": 1}})
+			return err
+		}, judgePrune},
+		{"gc", func(s *sweep) {
+			prepareOld(s)
+			with(s.bench, func(r *Recorder) (any, error) {
+				x, err := r.enter(ctx)
+				if err != nil {
+					return nil, err
+				}
+				defer x.close()
+				list, err := r.verdicts(map[string]retention.Policy{"run": {Last: 1}, "auto": {}})
+				if err != nil {
+					return nil, err
+				}
+				return nil, r.remove(&Pruned{Verdicts: list})
+			})
+		}, func(_ *sweep, r *Recorder) error { _, err := r.Gc(ctx); return err }, judgePrune},
 		{"recover a revert", dead(0, "Exchange"), recoverIt, judgeMoveRecovered},
 		{"recover a revert before its record", dead(0, "WriteAt records.jsonl"), recoverIt, judgeMoveRecovered},
 		{"recover a put-back", dead(3, "Exchange"), recoverIt, judgeRunRecovered},
 		{"recover a run", dead(3, "Mkdir txn-"), recoverIt, judgeRunRecovered},
 	}
+}
+
+// prepareOld makes records that go and records that stay, whose trees rest on
+// each other.
+func prepareOld(s *sweep) {
+	for i := range int64(6) {
+		s.ids = append(s.ids, s.run(500+i, 0, nil).Record.ID)
+		s.write("large", noise(int(i), 60_000))
+		s.ids = append(s.ids, s.checkpoint(CheckpointOptions{Reason: "auto"}).ID)
+	}
+}
+
+// judgePrune: the tree is untouched, all records are there or just those that
+// stay, and what stays can be restored.
+func judgePrune(s *sweep, v verdict) {
+	require.Equal(s.t, s.before, v.state)
+	require.Empty(s.t, v.newest)
+	left := s.recordIDs()
+	if v.err == nil || len(left) < len(s.known) {
+		require.Equal(s.t, s.stay, left)
+	}
+	require.GreaterOrEqual(s.t, len(left), len(s.stay))
+	first := left[0]
+	s.write("large", "now")
+	with(s.bench, func(r *Recorder) (*MoveResult, error) {
+		return r.Restore(context.Background(), RestoreOptions{Ref: first, Yes: true})
+	})
+	s.revert("last")
 }
 
 func prepareMerge(s *sweep) {
@@ -409,7 +458,7 @@ func judgeRunRecovered(s *sweep, v verdict) {
 }
 
 // inStore is what a store may hold when nothing is going on.
-var inStore = []string{"audit.jsonl", "cache", "index", "index.log", "labels.json", "open", "packs", "records.jsonl", "store.json", "txn"}
+var inStore = []string{"audit.jsonl", "cache", "forgotten.json", "index", "index.log", "labels.json", "open", "packs", "records.jsonl", "store.json", "txn"}
 
 // sound looks at everything that must hold whatever happened.
 func (s *sweep) sound() {
@@ -613,6 +662,7 @@ func begin(t *testing.T, op operation, seed int64) *sweep {
 	}
 	require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return op.do(s, r) }))
 	s.after = s.tree()
+	s.stay = s.recordIDs()
 	return s
 }
 
