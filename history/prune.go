@@ -394,9 +394,10 @@ func (h *History) Live(each func(patch.Hash)) error {
 }
 
 // liveDiff takes the contents that a diff leaves to the store, where they may be
-// in no tree: those of an attempt that was put back before the next.
+// in no tree that stays: those of an attempt that was put back before the next,
+// and of what was changed between records.
 func (h *History) liveDiff(e *line, name string, sum patch.Hash, each func(patch.Hash)) error {
-	if path.Base(name) != diffName || name == diffName && e.tree != nil && e.afterTree != nil {
+	if path.Ext(name) != ".diff" || name == diffName && e.tree != nil && e.afterTree != nil {
 		return nil
 	}
 	r, err := h.openObject(sum)
@@ -416,7 +417,7 @@ func (h *History) liveDiff(e *line, name string, sum patch.Hash, each func(patch
 	return nil
 }
 
-// diffName is the name of a record's diff, and of an attempt's.
+// diffName is the name of a record's own diff, whose contents are in its trees.
 const diffName = "changes.diff"
 
 // liveTree takes a keyframe's contents, or a step's: each path of a step is in
