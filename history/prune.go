@@ -163,8 +163,15 @@ func (h *History) Logged() ([]*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	part, _ := decodePart(l.rows, func(*Record) bool { return true })
-	return slices.DeleteFunc(part, func(r *Record) bool { return r == nil }), nil
+	var out []*Record
+	for part := range slices.Chunk(l.rows, treeChunk) {
+		for _, r := range loadRows(part) {
+			if rec, err := r.record(); err == nil {
+				out = append(out, rec)
+			}
+		}
+	}
+	return out, nil
 }
 
 // MoreThan says whether the log has more than most records of a reason. It
