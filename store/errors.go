@@ -9,9 +9,14 @@ import (
 type MissingError struct {
 	Hash  Hash
 	Chunk Hash // the part that is missing; zero when it is the object itself
+	// Forgotten: it was taken out on purpose.
+	Forgotten bool
 }
 
 func (e *MissingError) Error() string {
+	if e.Forgotten {
+		return fmt.Sprintf("object %s: its content was forgotten", e.Hash)
+	}
 	if e.Chunk.IsZero() {
 		return fmt.Sprintf("object %s: not in the store", e.Hash)
 	}

@@ -79,7 +79,7 @@ func (s *Store) object(h *Hash) (*decoded, entry, error) {
 			} else if !sound {
 				continue
 			}
-			return nil, e, &MissingError{Hash: *h}
+			return nil, e, s.missing(*h)
 		}
 		d, err := s.block(e)
 		if err == nil {

@@ -1,0 +1,147 @@
+package cmd
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"decree/history"
+	"decree/patch"
+	"decree/recorder"
+)
+
+// exportOptions are export's flags.
+type exportOptions struct {
+	tar               string
+	fastImport, after bool
+}
+
+func (s *session) exportVerb() verb {
+	var o exportOptions
+	return verb{
+		name: "export", category: lookCategory, args: "REF | A..B", words: refWords,
+		usage: "write a state as an archive, or the history as a stream",
+		about: `With --tar the tree as the record found it (--after: as it left it) becomes a tar archive: sorted, owners 0, every time that of the state, so that one state is always the same bytes.
+
+With --fast-import the records from A to B, or all, become a stream that "git fast-import" reads: a commit for the state that a record found and one for what it left, each with its time, the actor as author, the description or command as message, and a ref below refs/decree/ that no clone or push takes along. Directories without files, and modes but for the x bit, are not in it. decree itself runs no other program.`,
+		examples: []example{
+			{"decree export last --tar before.tar", "the tree as the newest record found it"},
+			{"decree export good --tar - | tar -x -C /tmp/good", "look at it elsewhere"},
+			{"decree export --fast-import | git fast-import", "the whole history, in a repository of your choice"},
+		},
+		exits: []exit{{"0", "written"}, {"3", "no such record"}, {"5", "a content is missing from the store or damaged"}},
+		flags: s.reading(
+			stringFlag(&o.tar, "write a tar archive to `FILE`, - is stdout", "tar"),
+			boolFlag(&o.fastImport, "write records as a stream for git fast-import to stdout", "fast-import"),
+			boolFlag(&o.after, "the state when the record ended, not when it began", "after"),
+		),
+		action: func(ctx context.Context) error { return s.export(ctx, o) },
+	}
+}
+
+func (s *session) export(ctx context.Context, o exportOptions) error {
+	words := s.words()
+	switch {
+	case (o.tar != "") == o.fastImport:
+		return usagef("one of --tar FILE and --fast-import is needed").hint("for example 'decree export last --tar state.tar'")
+	case o.fastImport && o.after:
+		return usagef("--after goes with --tar").hint("a stream has both states of each record")
+	case o.tar != "" && len(words) != 1:
+		return usagef("--tar takes one REF").hint("for example 'decree export last --tar state.tar'")
+	}
+	if err := s.atMost(1); err != nil {
+		return err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	rec, err := s.forReading(ctx)
+	if err != nil {
+		return err
+	}
+	if o.fastImport {
+		return s.exportStream(ctx, rec, words)
+	}
+	point, err := s.resolve(rec, words[0])
+	if err != nil {
+		return err
+	}
+	point.After = point.After || o.after
+	if point.After && point.Record.After.IsZero() {
+		return notFoundf("%s has no state after it", point.Record.ID).hint("without --after its state before is meant")
+	}
+	return s.exportTo(o.tar, func(w io.Writer) (*recorder.Exported, error) { return rec.ExportTar(ctx, w, point) })
+}
+
+// exportStream writes all records, or those from A to B.
+func (s *session) exportStream(ctx context.Context, rec *recorder.Recorder, words []string) error {
+	var from, to *history.Record
+	if len(words) == 1 {
+		a, b, ranged := strings.Cut(words[0], "..")
+		if !ranged {
+			b = a
+		}
+		for _, end := range []struct {
+			ref string
+			to  **history.Record
+		}{{a, &from}, {b, &to}} {
+			point, err := s.resolve(rec, end.ref)
+			if err != nil {
+				return err
+			}
+			*end.to = point.Record
+		}
+		if history.Compare(from, to) > 0 {
+			return usagef("%s: the first is the newer one", quoteWord(words[0])).hint("A..B goes from the older to the newer")
+		}
+	}
+	return s.exportTo("-", func(w io.Writer) (*recorder.Exported, error) { return rec.ExportStream(ctx, w, from, to) })
+}
+
+// exportTo writes to a file or stdout. A file comes into being whole or not at all.
+func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exported, error)) error {
+	var done *recorder.Exported
+	fill := func(w io.Writer) (err error) {
+		done, err = write(w)
+		return err
+	}
+	if name == "-" {
+		if isTerminal(s.env.Stdout) {
+			return refusedf("stdout is a terminal").hint("name a file, or pipe it into a program")
+		}
+		if err := s.print(fill); err != nil {
+			return err
+		}
+	} else if err := s.writeWhole(name, fill); err != nil {
+		return err
+	}
+	for _, path := range done.LeftOut {
+		s.note(patch.Quote(path) + ": left out, its content was forgotten")
+	}
+	return nil
+}
+
+// writeWhole writes a file beside its place and moves it there.
+func (s *session) writeWhole(name string, fill func(io.Writer) error) (err error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(s.env.Cwd, name)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if err := s.printOn(f, fill); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
