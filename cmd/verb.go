@@ -63,9 +63,9 @@ var categories = []string{recordCategory, lookCategory, takeCategory, keepCatego
 func (s *session) verbs() []verb {
 	return []verb{
 		s.runVerb(), s.checkpointVerb(), s.initVerb(),
-		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.ignoredVerb(),
+		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.ignoredVerb(), s.exportVerb(),
 		s.revertVerb(), s.applyVerb(), s.restoreVerb(), s.labelVerb(),
-		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.pruneVerb(), s.gcVerb(), s.auditVerb(), s.completionVerb(), s.helpVerb(),
+		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.pruneVerb(), s.gcVerb(), s.forgetVerb(), s.auditVerb(), s.completionVerb(), s.helpVerb(),
 		s.manVerb(), s.refsVerb(),
 	}
 }

@@ -48,7 +48,7 @@ func (r *Recorder) Doctor(ctx context.Context, repair bool) ([]Check, error) {
 		d.x = x
 	}
 	for _, check := range []func(context.Context, bool) error{
-		d.place, d.private, d.waiting, d.records, d.files, d.packs, d.audit,
+		d.place, d.private, d.waiting, d.records, d.files, d.packs, d.forgotten, d.audit,
 	} {
 		if err := check(ctx, repair); err != nil {
 			return d.checks, err
@@ -358,6 +358,22 @@ func (d *doctor) put(id string, f history.RecordFile) error {
 	defer rc.Close()
 	_, _, err = d.x.w.Put(rc, 0)
 	return err
+}
+
+// forgotten tells what is missing on purpose.
+func (d *doctor) forgotten(context.Context, bool) error {
+	list, err := store.ReadForgotten(d.r.project.Store)
+	if err != nil {
+		d.add(Error, "forgotten", err.Error(), "what was forgotten now counts as missing; move the file away if it cannot be mended", false)
+		return nil
+	}
+	switch {
+	case len(list.Pending) > 0:
+		d.add(Warning, "forgotten", "a forget was interrupted", "'decree recover' finishes it", false)
+	case len(list.Contents) > 0:
+		d.add(Info, "forgotten", fmt.Sprintf("%d contents, of %s", len(list.Contents), some(list.Paths())), "", false)
+	}
+	return nil
 }
 
 func (d *doctor) audit(context.Context, bool) error {

@@ -35,11 +35,13 @@ func (r *Recorder) Verify(ctx context.Context, o VerifyOptions) ([]Problem, erro
 	if !o.All {
 		v, err := r.newVerifier()
 		if err == nil {
+			defer v.tell()
 			err = v.record(ctx, o.Record)
 		}
 		return v.found, err
 	}
 	v, err := r.verifyAll(ctx)
+	defer v.tell()
 	if err != nil {
 		return v.found, err
 	}
@@ -114,6 +116,16 @@ type verifier struct {
 	plain map[string]bool // the records that have a plain manifest.json
 	found []Problem
 	lost  []string // those of them that the store does not have: "f of 2026112107015900-0"
+
+	forgotten []string // paths of contents that were taken out on purpose
+}
+
+// tell says what is missing and no damage.
+func (v *verifier) tell() {
+	if n := len(v.forgotten); n > 0 {
+		slices.Sort(v.forgotten)
+		v.r.note("forgotten on purpose, and so not compared: %s", some(slices.Compact(v.forgotten)))
+	}
 }
 
 func (v *verifier) add(record, path string, err error) {
@@ -279,7 +291,12 @@ func (v *verifier) object(id string, it manifest.Item) {
 		err = v.r.store.Verify(it.Entry.SHA256)
 		v.seen[it.Entry.SHA256] = err
 	}
-	if err != nil {
+	switch {
+	case forgotten(err):
+		if !known {
+			v.forgotten = append(v.forgotten, it.Path)
+		}
+	case err != nil:
 		v.miss(id, it.Path, err)
 	}
 }

@@ -1,0 +1,131 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"decree/patch"
+	"decree/recorder"
+)
+
+func (s *session) forgetVerb() verb {
+	var dryRun bool
+	return verb{
+		name: "forget", category: keepCategory, args: "PATH...", words: pathWords,
+		usage: "take a file's contents out of every record and the store",
+		about: `For a secret that got in. Every content that a file at PATH, or below it, ever had is taken out of the store and out of the diffs of all records, wherever else it stands by the same hash too. It does not come back.
+
+What it does not do: manifests and diffs keep the path, the size and the hash (which is enough to check a guess); what a command printed (routine.log, failure-context.md), command lines and descriptions are not searched; the tree is not touched, so ignore the file (.decreeignore) or delete it, or the next record stores it again; backups of the store are yours to find. The diffs of the records it names no longer hold these contents: a revert, apply or restore that needs one is refused (exit code 5); the other paths still go ("-- PATH..."). "verify" tells of what was forgotten and does not count it as damage.
+
+It asks first; without a terminal it needs --yes.`,
+		examples: []example{
+			{"decree forget --dry-run .env", "which contents and records it concerns"},
+			{"decree forget .env && echo .env >>.decreeignore", "and keep it out from now on"},
+		},
+		exits: []exit{
+			{"0", "done, or nothing to do"},
+			{"3", "no record has such a path"},
+			{"4", "not confirmed, or another decree works on this tree; nothing was changed"},
+			{"5", "part of the store is damaged and may hold it still"},
+		},
+		flags:  s.writing(boolFlag(&dryRun, "say what would be forgotten, change nothing", "dry-run", "n")),
+		action: func(ctx context.Context) error { return s.forget(ctx, dryRun) },
+	}
+}
+
+// forgettingJSON is a forget for programs.
+type forgettingJSON struct {
+	DryRun     bool            `json:"dry_run"`
+	Contents   []forgottenJSON `json:"contents"`
+	Records    []string        `json:"records"`
+	Also       []string        `json:"also"`
+	InTree     []string        `json:"in_tree"`
+	FreedBytes int64           `json:"freed_bytes"`
+}
+
+type forgottenJSON struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+}
+
+func (s *session) forget(ctx context.Context, dryRun bool) error {
+	if len(s.words()) == 0 {
+		return usagef("a PATH is missing").hint("for example 'decree forget .env'")
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	open := s.forChanging
+	if dryRun {
+		open = s.forReading
+	}
+	rec, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	paths, err := s.inTree(rec.Project(), s.words())
+	if err != nil {
+		return err
+	}
+	o := recorder.ForgetOptions{Paths: paths, DryRun: dryRun, Yes: s.global.yes}
+	if s.canAsk() {
+		o.Confirm = s.confirmForget
+	}
+	f, err := rec.Forget(ctx, o)
+	if err != nil {
+		return err
+	}
+	return s.reportForget(f, dryRun)
+}
+
+func (s *session) confirmForget(f *recorder.Forgetting) (bool, error) {
+	s.meter.stop()
+	if err := s.printOn(s.env.Stderr, func(w io.Writer) error { return writeForgetting(w, f) }); err != nil {
+		return false, err
+	}
+	return s.ask(fmt.Sprintf("forget %s for good? [y/N]", count(len(f.Contents), "content")), 'n') == 'y', nil
+}
+
+func writeForgetting(w io.Writer, f *recorder.Forgetting) error {
+	for _, c := range f.Contents {
+		fmt.Fprintf(w, "%s  %.12s  %s\n", patch.Quote(c.Path), c.SHA256.String(), size(c.Size))
+	}
+	for _, p := range f.Also {
+		fmt.Fprintf(w, "%s  had one of them too, and loses it\n", patch.Quote(p))
+	}
+	for _, id := range f.Records {
+		fmt.Fprintf(w, "%s  its diffs hold them, and will not any more\n", id)
+	}
+	return nil
+}
+
+func (s *session) reportForget(f *recorder.Forgetting, dryRun bool) error {
+	if s.global.json {
+		out := forgettingJSON{DryRun: dryRun, Contents: []forgottenJSON{}, Records: append([]string{}, f.Records...),
+			Also: quoteAll(f.Also), InTree: quoteAll(f.InTree), FreedBytes: f.Freed}
+		for _, c := range f.Contents {
+			out.Contents = append(out.Contents, forgottenJSON{patch.Quote(c.Path), c.SHA256.String(), c.Size})
+		}
+		return s.printJSON(out)
+	}
+	if len(f.Contents) == 0 {
+		s.tell("nothing to forget: no content of it is stored")
+		return nil
+	}
+	if !s.global.quiet {
+		if err := s.print(func(w io.Writer) error { return writeForgetting(w, f) }); err != nil {
+			return err
+		}
+	}
+	if dryRun {
+		s.tell("%s would be forgotten", count(len(f.Contents), "content"))
+		return nil
+	}
+	s.tell("%s forgotten, %s freed", count(len(f.Contents), "content"), size(f.Freed))
+	s.say("decree: note: routine.log, failure-context.md and command lines are not searched; hashes and sizes stay in the manifests")
+	for _, p := range f.InTree {
+		s.say("decree: note: %s is in the tree and has one of them: ignore or delete it, or the next record stores it again", patch.Quote(p))
+	}
+	return nil
+}

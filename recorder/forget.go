@@ -1,0 +1,377 @@
+package recorder
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+	"decree/plan"
+	"decree/project"
+	"decree/store"
+)
+
+// ForgetOptions are a forget's.
+type ForgetOptions struct {
+	Paths       []string // below the root; "" is refused
+	DryRun, Yes bool
+	Confirm     func(*Forgetting) (bool, error)
+}
+
+// Forgetting is what a forget does, or would do.
+type Forgetting struct {
+	Contents []ForgottenContent // in order of their paths
+	// Records are those whose diffs hold the contents, and can then not be reverted
+	// or applied where that needs one.
+	Records []string
+	// Also are other paths that had one of the contents.
+	Also []string
+	// InTree are paths of the present tree that have one of them: the next record
+	// stores it again.
+	InTree []string
+	Freed  int64
+	// Damaged are packs that stay because parts of them are damaged: they may hold
+	// the contents still.
+	Damaged []string
+}
+
+// ForgottenContent is a content and the first path that had it.
+type ForgottenContent struct {
+	Path   string
+	SHA256 manifest.Hash
+	Size   int64
+}
+
+const opForget = "forget"
+
+// Forget takes the contents that files at or below the paths ever had out of the
+// store and out of the diffs of all records. Manifests keep the paths and hashes.
+// Empty contents stay. The tree is not touched.
+//
+// First the hashes are written down as pending: a death after that makes the next
+// writing command finish. Then the diffs are written anew, with the contents
+// left to the store; then every pack that holds one of them.
+func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, error) {
+	if o.DryRun {
+		f, _, err := r.toForget(o.Paths)
+		return f, err
+	}
+	x, err := r.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	f, hashes, err := r.toForget(o.Paths)
+	if err != nil || len(hashes) == 0 {
+		return f, err
+	}
+	if !o.Yes {
+		if err := askForget(f, o.Confirm); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.nothingWaits(); err != nil {
+		return nil, err
+	}
+	list, err := store.ReadForgotten(r.project.Store)
+	if err != nil {
+		return nil, err
+	}
+	now := r.opt.Clock().UTC()
+	for _, c := range f.Contents {
+		list.Contents[c.SHA256] = store.Forgetting{Path: patch.Quote(c.Path), Time: now}
+	}
+	list.Pending = slices.Collect(maps.Keys(hashes))
+	if err := store.WriteForgotten(r.project.Store, list); err != nil {
+		return nil, err
+	}
+	if err := r.forget(ctx, x, list, f); err != nil {
+		r.auditFailure(opForget, "", err)
+		return nil, &project.Error{Kind: project.KindOf(err), Msg: "not forgotten yet", Err: err, Advice: "once the cause is gone the next command that writes finishes it: 'decree recover'"}
+	}
+	return f, nil
+}
+
+func askForget(f *Forgetting, confirm func(*Forgetting) (bool, error)) error {
+	refused := &project.Error{Kind: project.Refused, Msg: "what is forgotten does not come back; nothing was changed", Advice: "look with --dry-run; --yes forgets without a question"}
+	if confirm == nil {
+		return refused
+	}
+	yes, err := confirm(f)
+	if err == nil && !yes {
+		return refused
+	}
+	return err
+}
+
+// toForget finds the contents that files within paths had, in any tree or diff.
+func (r *Recorder) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool, error) {
+	if slices.Contains(paths, "") {
+		return nil, nil, &project.Error{Kind: project.Usage, Msg: "the root is not a PATH to forget", Advice: "name the files or directories"}
+	}
+	f, first := &Forgetting{}, map[manifest.Hash]ForgottenContent{}
+	known := map[string]bool{} // of paths: whether any record has something there
+	note := func(path string, e patch.Entry) {
+		for _, p := range paths {
+			known[p] = known[p] || plan.Within(path, []string{p})
+		}
+		if e.Type != manifest.Regular || e.Size == 0 || !plan.Within(path, paths) {
+			return
+		}
+		if c, seen := first[e.SHA256]; !seen || path < c.Path {
+			first[e.SHA256] = ForgottenContent{path, e.SHA256, e.Size}
+		}
+	}
+	if err := r.everyEntry(note); err != nil {
+		return nil, nil, err
+	}
+	for _, p := range paths {
+		if !known[p] {
+			return nil, nil, &project.Error{Kind: project.NotFound, Msg: patch.Quote(p) + ": no record has such a path; nothing was changed"}
+		}
+	}
+	hashes := map[manifest.Hash]bool{}
+	for h, c := range first {
+		if !r.store.Has(h) && !r.inDiffs(h) {
+			continue // gone already
+		}
+		hashes[h] = true
+		f.Contents = append(f.Contents, c)
+	}
+	slices.SortFunc(f.Contents, func(a, b ForgottenContent) int {
+		if d := strings.Compare(a.Path, b.Path); d != 0 {
+			return d
+		}
+		return bytes.Compare(a.SHA256[:], b.SHA256[:])
+	})
+	return f, hashes, r.alsoHave(f, hashes, paths)
+}
+
+// inDiffs is for a content that the store lacks: diffs may hold it all the same.
+func (r *Recorder) inDiffs(h manifest.Hash) bool {
+	found := false
+	err := r.everyDiff(func(_ string, _ history.RecordFile, fact history.Fact) {
+		for _, e := range []*patch.Entry{fact.Old, fact.New} {
+			found = found || !fact.Stored && e != nil && e.SHA256 == h
+		}
+	})
+	return found || err != nil
+}
+
+// everyEntry goes through all kept trees and the facts of all diffs.
+func (r *Recorder) everyEntry(each func(path string, e patch.Entry)) error {
+	if err := r.history.EachEntry(each); err != nil {
+		return err
+	}
+	return r.everyDiff(func(_ string, _ history.RecordFile, f history.Fact) {
+		for _, e := range []*patch.Entry{f.Old, f.New} {
+			if e != nil {
+				each(f.Path, *e)
+			}
+		}
+	})
+}
+
+// everyDiff goes through the facts of all records' diffs, as the store has them.
+func (r *Recorder) everyDiff(each func(id string, file history.RecordFile, f history.Fact)) error {
+	logged, err := r.history.Logged()
+	if err != nil {
+		return err
+	}
+	for _, rec := range logged {
+		files, err := r.history.Diffs(rec.ID)
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			rc, _, err := r.store.Open(file.SHA256)
+			if err == nil {
+				err = history.Facts(rc, func(f history.Fact) bool { each(rec.ID, file, f); return true })
+				rc.Close()
+			}
+			if err != nil {
+				return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s of %s", file.Name, rec.ID), Err: err}
+			}
+		}
+	}
+	return nil
+}
+
+// alsoHave fills in what else is concerned.
+func (r *Recorder) alsoHave(f *Forgetting, hashes map[manifest.Hash]bool, paths []string) error {
+	also, records := map[string]bool{}, map[string]bool{}
+	err := r.history.EachEntry(func(path string, e patch.Entry) {
+		if hashes[e.SHA256] && e.Type == manifest.Regular && !plan.Within(path, paths) {
+			also[path] = true
+		}
+	})
+	if err == nil {
+		err = r.everyDiff(func(id string, _ history.RecordFile, fact history.Fact) {
+			for _, e := range []*patch.Entry{fact.Old, fact.New} {
+				if e != nil && hashes[e.SHA256] {
+					records[id] = true
+				}
+			}
+		})
+	}
+	if err != nil {
+		return err
+	}
+	f.Also, f.Records = slices.Sorted(maps.Keys(also)), slices.Sorted(maps.Keys(records))
+	for _, path := range slices.Concat(pathsOfContents(f.Contents), f.Also) {
+		e, err := r.tree.Look(path)
+		if err == nil && e != nil && hashes[e.SHA256] {
+			f.InTree = append(f.InTree, path)
+		}
+	}
+	return nil
+}
+
+func pathsOfContents(list []ForgottenContent) (paths []string) {
+	for _, c := range list {
+		paths = append(paths, c.Path)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// forget does what the list has pending. It can be repeated.
+func (r *Recorder) forget(ctx context.Context, x *writing, list *store.Forgotten, f *Forgetting) error {
+	hashes := map[manifest.Hash]bool{}
+	for _, h := range list.Pending {
+		hashes[h] = true
+	}
+	if err := r.withholdAll(ctx, x, hashes); err != nil {
+		return err
+	}
+	c, err := r.collect(ctx, x, collectOptions{force: true, except: hashes})
+	if err != nil {
+		return err
+	}
+	f.Freed, f.Damaged = c.Freed, c.Damaged
+	if len(c.Damaged) > 0 {
+		return &project.Error{Kind: project.Integrity, Msg: "packs that are damaged in part stay, and may hold it still: " + strings.Join(c.Damaged, ", "),
+			Advice: "'decree doctor' says what is damaged"}
+	}
+	op := r.audit(opForget, "done")
+	for h := range hashes {
+		op.Detail = list.Contents[h].Path
+		if len(hashes) > 1 {
+			op.Detail = fmt.Sprintf("%d contents, of %s and others", len(hashes), op.Detail)
+		}
+		break
+	}
+	if err := r.history.Audit(op); err != nil {
+		return err
+	}
+	list.Pending = nil
+	return store.WriteForgotten(r.project.Store, list)
+}
+
+// finishForget does again what a death has left of a forget. What goes wrong is
+// said and tried again by the next command: nobody's work has to wait for it.
+func (r *Recorder) finishForget(ctx context.Context, x *writing) error {
+	list, err := store.ReadForgotten(r.project.Store)
+	if err != nil || len(list.Pending) == 0 {
+		return err
+	}
+	if err := r.forget(ctx, x, list, &Forgetting{}); err != nil {
+		r.note("contents that are to be forgotten are still there: %v", err)
+	} else {
+		r.note("an interrupted forget of %s was finished", some(list.Paths()))
+	}
+	if x.w != nil {
+		return nil
+	}
+	x.w, err = r.store.Writer(ctx)
+	return err
+}
+
+// withholdAll writes anew every diff that holds one of the contents.
+func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[manifest.Hash]bool) error {
+	concerned := map[string]map[string]history.RecordFile{}
+	err := r.everyDiff(func(id string, file history.RecordFile, f history.Fact) {
+		for _, e := range []*patch.Entry{f.Old, f.New} {
+			if e == nil || !hashes[e.SHA256] {
+				continue
+			}
+			if concerned[id] == nil {
+				concerned[id] = map[string]history.RecordFile{}
+			}
+			concerned[id][file.Name] = file
+		}
+	})
+	if err != nil {
+		return err
+	}
+	fresh := map[string]map[string]manifest.Hash{}
+	for id, files := range concerned {
+		fresh[id] = map[string]manifest.Hash{}
+		for name, file := range files {
+			if fresh[id][name], err = r.withhold(ctx, x, file, hashes); err != nil {
+				return &project.Error{Kind: project.KindOf(err), Msg: fmt.Sprintf("%s of %s", name, id), Err: err}
+			}
+		}
+	}
+	if err := x.w.Flush(); err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(fresh)) {
+		if err := r.history.ReplaceFiles(id, fresh[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withhold puts a diff into the store whose sections of the contents have none.
+func (r *Recorder) withhold(ctx context.Context, x *writing, file history.RecordFile, hashes map[manifest.Hash]bool) (manifest.Hash, error) {
+	rc, _, err := r.store.Open(file.SHA256)
+	if err != nil {
+		return manifest.Hash{}, err
+	}
+	defer rc.Close()
+	pr, pw := io.Pipe()
+	go func() { pw.CloseWithError(withholdFrom(ctx, pw, rc, hashes)) }()
+	sum, _, err := x.w.Put(pr, 0)
+	pr.CloseWithError(io.ErrClosedPipe)
+	return sum, err
+}
+
+func withholdFrom(ctx context.Context, w io.Writer, diff io.Reader, hashes map[manifest.Hash]bool) error {
+	in, begun := patch.NewReader(diff), false
+	for {
+		s, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if !begun {
+			begun = true
+			if _, err := io.WriteString(w, patch.VersionLine+"\n"); err != nil {
+				return err
+			}
+		}
+		raw := s.Raw
+		for _, e := range []*patch.Entry{s.Old, s.New} {
+			if e != nil && hashes[e.SHA256] {
+				raw = s.Withheld()
+			}
+		}
+		if _, err := w.Write(raw); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package recorder
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/project"
+)
+
+const secret = "token=hunter2-correct-horse\n"
+
+// secretBench has a secret in the trees and diffs of several records, and a
+// copy of it at another path.
+func secretBench(b *bench) (ids []string) {
+	b.t.Helper()
+	script := func(text string) string {
+		return b.run(0, 0, func(o *RunOptions) { o.Args = []string{"/bin/sh", "-c", text} }).Record.ID
+	}
+	b.write("conf/.env", "token=none\n")
+	b.write("empty", "")
+	outside := filepath.Join(b.base, "secret")
+	require.NoError(b.t, os.WriteFile(outside, []byte(secret), 0o600))
+	ids = append(ids, script("cp "+outside+" conf/.env; echo one >other"))
+	ids = append(ids, script("cp conf/.env copy; echo two >other"))
+	ids = append(ids, script("rm conf/.env copy"))
+	b.write("large", noise(3, 100_000))
+	b.checkpoint(CheckpointOptions{})
+	return ids
+}
+
+func (b *bench) forget(paths ...string) *Forgetting {
+	b.t.Helper()
+	return with(b, func(r *Recorder) (*Forgetting, error) {
+		return r.Forget(context.Background(), ForgetOptions{Paths: paths, Yes: true})
+	})
+}
+
+// holds says in which files below the bench's directories text stands, packs
+// being written without compression where they are small.
+func (b *bench) holds(text string) (found []string) {
+	b.t.Helper()
+	for _, dir := range []string{"store", "tree/.decree"} {
+		err := filepath.WalkDir(filepath.Join(b.base, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if bytes.Contains(data, []byte(text)) {
+				found = append(found, path)
+			}
+			return err
+		})
+		require.NoError(b.t, err)
+	}
+	return found
+}
+
+func TestForget(t *testing.T) {
+	b := newBench(t)
+	ids := secretBench(b)
+	require.NotEmpty(t, b.holds("hunter2"))
+	state := snapshot(t, b.root)
+
+	would := with(b, func(r *Recorder) (*Forgetting, error) {
+		return r.Forget(context.Background(), ForgetOptions{Paths: []string{"conf"}, DryRun: true})
+	})
+	require.Len(t, would.Contents, 2)
+	require.Equal(t, ids, would.Records)
+	require.Equal(t, []string{"copy"}, would.Also)
+	require.NotEmpty(t, b.holds("hunter2"), "a dry run changes nothing")
+
+	r := b.open()
+	_, err := r.Forget(context.Background(), ForgetOptions{Paths: []string{"conf"}})
+	require.Equal(t, project.Refused, project.KindOf(err))
+	_, err = r.Forget(context.Background(), ForgetOptions{Paths: []string{"conf", "nothing"}, Yes: true})
+	require.Equal(t, project.NotFound, project.KindOf(err))
+	require.NoError(t, r.Close())
+	require.NotEmpty(t, b.holds("hunter2"))
+
+	did := b.forget("conf")
+	require.Equal(t, would.Contents, did.Contents)
+	require.Empty(t, b.holds("hunter2"))
+	require.Equal(t, state, snapshot(t, b.root), "the tree is not touched")
+	b.requireSound()
+
+	for _, id := range []string{ids[0], ids[2]} {
+		r := b.open()
+		_, err := r.Revert(context.Background(), MoveOptions{Refs: []string{id}, Force: true, Yes: true})
+		require.Equal(t, project.Integrity, project.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "forgotten")
+		_, err = r.Restore(context.Background(), RestoreOptions{Ref: ids[1], Yes: true})
+		require.Equal(t, project.Integrity, project.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "forgotten")
+		require.NoError(t, r.Close())
+		require.Equal(t, state, snapshot(t, b.root))
+	}
+	with(b, func(r *Recorder) (*MoveResult, error) {
+		return r.Revert(context.Background(), MoveOptions{Refs: []string{ids[1]}, Paths: []string{"other"}})
+	})
+	got, err := os.ReadFile(filepath.Join(b.root, "other"))
+	require.NoError(t, err)
+	require.Equal(t, "one\n", string(got), "other paths still go")
+	require.Empty(t, b.forget("conf").Contents, "nothing left to forget")
+}
+
+// TestForgottenAndRecordedAgain: what is in the tree is stored again, whatever
+// was forgotten, and can be taken back.
+func TestForgottenAndRecordedAgain(t *testing.T) {
+	b := newBench(t)
+	b.write(".env", secret)
+	b.write("f", "x")
+	b.checkpoint(CheckpointOptions{})
+	did := b.forget(".env")
+	require.Equal(t, []string{".env"}, did.InTree)
+	require.Empty(t, b.holds("hunter2"))
+	res := b.run(0, 0, func(o *RunOptions) { o.Args = []string{"/bin/sh", "-c", "echo gone >.env"} })
+	b.revert(res.Record.ID)
+	got, err := os.ReadFile(filepath.Join(b.root, ".env"))
+	require.NoError(t, err)
+	require.Equal(t, secret, string(got))
+	b.requireSound()
+	b.forget(".env")
+	require.Empty(t, b.holds("hunter2"))
+	b.requireSound()
+}
