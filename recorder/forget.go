@@ -275,9 +275,10 @@ func (r *Recorder) forget(ctx context.Context, x *writing, list *store.Forgotten
 	return store.WriteForgotten(r.project.Store, list)
 }
 
-// finishForget does again what a death has left of a forget. What goes wrong is
-// said and tried again by the next command: nobody's work has to wait for it.
-func (r *Recorder) finishForget(ctx context.Context, x *writing) error {
+// forget does again what a death has left of a forget. What goes wrong is said
+// and tried again by the next command: nobody's work has to wait for it.
+func (c *recovery) forget(ctx context.Context) error {
+	r, x := c.r, c.x
 	list, err := store.ReadForgotten(r.project.Store)
 	if err != nil || len(list.Pending) == 0 {
 		return err
@@ -285,7 +286,7 @@ func (r *Recorder) finishForget(ctx context.Context, x *writing) error {
 	if err := r.forget(ctx, x, list, &Forgetting{}); err != nil {
 		r.note("contents that are to be forgotten are still there: %v", err)
 	} else {
-		r.note("an interrupted forget of %s was finished", some(list.Paths()))
+		c.add(nil, "an interrupted forget of %s was finished", some(list.Paths()))
 	}
 	if x.w != nil {
 		return nil

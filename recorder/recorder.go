@@ -232,10 +232,6 @@ func (r *Recorder) enter(ctx context.Context) (*writing, error) {
 	for _, d := range done {
 		r.note("%s", d.What)
 	}
-	if err := r.finishForget(ctx, x); err != nil {
-		x.close()
-		return nil, err
-	}
 	return x, nil
 }
 

@@ -98,7 +98,10 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 	if _, err := r.history.FinishRemove(r.audit(opPrune, "done")); err != nil {
 		return c.done, err
 	}
-	return c.done, c.runs()
+	if err := c.runs(); err != nil {
+		return c.done, err
+	}
+	return c.done, c.forget(ctx)
 }
 
 func (r *Recorder) auditRecovery(id string) {

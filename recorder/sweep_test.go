@@ -25,6 +25,7 @@ import (
 	"decree/history"
 	"decree/project"
 	"decree/retention"
+	"decree/store"
 )
 
 // The sweep makes one step after the other of a whole operation go wrong, on
@@ -289,6 +290,10 @@ func operations() []operation {
 				return nil, r.remove(&Pruned{Verdicts: list})
 			})
 		}, func(_ *sweep, r *Recorder) error { _, err := r.Gc(ctx); return err }, judgePrune},
+		{"forget", func(s *sweep) { s.ids = secretBench(s.bench) }, func(_ *sweep, r *Recorder) error {
+			_, err := r.Forget(ctx, ForgetOptions{Paths: []string{"conf"}, Yes: true})
+			return err
+		}, judgeForget},
 		{"recover a revert", dead(0, "Exchange"), recoverIt, judgeMoveRecovered},
 		{"recover a revert before its record", dead(0, "WriteAt records.jsonl"), recoverIt, judgeMoveRecovered},
 		{"recover a put-back", dead(3, "Exchange"), recoverIt, judgeRunRecovered},
@@ -322,6 +327,22 @@ func judgePrune(s *sweep, v verdict) {
 		return r.Restore(context.Background(), RestoreOptions{Ref: first, Yes: true})
 	})
 	s.revert("last")
+}
+
+// judgeForget: the tree is untouched, and the secret is gone from everything, or,
+// where the forget had not begun, it is all there.
+func judgeForget(s *sweep, v verdict) {
+	require.Equal(s.t, s.before, v.state)
+	require.Empty(s.t, v.newest)
+	left := s.holds("hunter2")
+	if v.err == nil {
+		require.Empty(s.t, left)
+	}
+	list := with(s.bench, func(r *Recorder) (*store.Forgotten, error) { return store.ReadForgotten(r.project.Store) })
+	require.Empty(s.t, list.Pending, "begun and not finished")
+	if len(list.Contents) > 0 {
+		require.Empty(s.t, left, "it says that it is forgotten")
+	}
 }
 
 func prepareMerge(s *sweep) {
