@@ -135,8 +135,8 @@ func (h *History) FinishRemove(audit Operation) ([]string, error) {
 	}
 	var left []string
 	for _, r := range l.gone {
-		if slices.Contains(names.others, r.id) {
-			left = append(left, r.id)
+		if slices.Contains(names.others, r.id()) {
+			left = append(left, r.id())
 		}
 	}
 	if len(left) == 0 {
