@@ -1,11 +1,20 @@
 package message
 
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Defaults is what a message that leaves something open is completed with.
 type Defaults struct {
 	Chain    string // where neither front matter nor name say one
 	Seq      int    // goes with Chain: 0, or the next one of the chain that a follow-up joins
-	Routine  string // see ChooseRoutine
-	MaxDepth int    // seq must be below
+	Routine  string // see ChooseRoutine; "": what the message says, be it nothing
+	MaxDepth int    // seq must be below; 0: no bound
 }
 
 // Complete returns m with all of id, chain, seq, type and routine, and its bytes. Chain and
@@ -13,24 +22,160 @@ type Defaults struct {
 // always <chain>-<seq>, and the type Spec when input_file ends in ".spec.md", else Task,
 // whatever the front matter says; the routine is d.Routine where it is not "". If that is
 // what the file said already, the bytes are those given to Parse. Errors are *Error: the
-// depth is reached, a chain or input_file that cannot be. m is not changed.
-func Complete(m *Message, d Defaults) (*Message, []byte, error) { return complete(m, d) }
+// depth is reached, or a default that cannot be. m is not changed.
+func Complete(m *Message, d Defaults) (*Message, []byte, error) {
+	c := *m
+	c.Params = slices.Clone(m.Params)
+	if err := c.fill(d); err != nil {
+		return nil, nil, &Error{Name: m.Name, Reason: err.Error()}
+	}
+	missing := c.missing()
+	if len(missing) == 0 {
+		return &c, m.front.data, nil
+	}
+	data, err := m.front.with(missing, m.Body)
+	if err == nil {
+		if done, ok := c.proved(data); ok {
+			return done, data, nil
+		}
+		// A value over several lines, or a line end that only YAML knows.
+		data, err = m.front.rebuilt(missing, m.Body)
+	}
+	if err == nil {
+		if done, ok := c.proved(data); ok {
+			return done, data, nil
+		}
+		err = errors.New("the front matter cannot be completed; write its fields one a line")
+	}
+	return nil, nil, &Error{Name: m.Name, Reason: err.Error()}
+}
+
+// fill sets the fields of m that d and the name decide.
+func (m *Message) fill(d Defaults) error {
+	nameChain, nameSeq, named := NameParts(m.Name, d.MaxDepth)
+	joins := m.Chain == "" && !named
+	switch {
+	case joins:
+		m.Chain = d.Chain
+	case m.Chain == "":
+		m.Chain = nameChain
+	}
+	if m.Seq < 0 {
+		m.Seq = 0
+		if joins {
+			m.Seq = d.Seq
+		} else if named && nameChain == m.Chain {
+			m.Seq = nameSeq
+		}
+	}
+	if err := CheckChain(m.Chain); err != nil {
+		return err
+	}
+	if d.MaxDepth > 0 && m.Seq >= d.MaxDepth {
+		return fmt.Errorf("the depth is reached: seq %d, and max_depth is %d", m.Seq, d.MaxDepth)
+	}
+	m.ID = m.Chain + "-" + strconv.Itoa(m.Seq)
+	m.Type = Task
+	if strings.HasSuffix(m.InputFile, ".spec.md") {
+		m.Type = Spec
+	}
+	if d.Routine != "" {
+		m.Routine = d.Routine
+		return CheckRoutineName(m.Routine)
+	}
+	return nil
+}
+
+// missing is what the file does not say, or says otherwise.
+func (m *Message) missing() []field {
+	var missing []field
+	for _, want := range []field{
+		{"id", m.ID}, {"chain", m.Chain}, {"seq", strconv.Itoa(m.Seq)}, {"type", m.Type}, {"routine", m.Routine},
+	} {
+		_, v := m.front.find(want.key)
+		if v == nil && want.value != "" || v != nil && v.Value != want.value {
+			missing = append(missing, want)
+		}
+	}
+	return missing
+}
+
+// proved reads data again and says whether it is m with its whole body.
+func (m *Message) proved(data []byte) (*Message, bool) {
+	got, err := Parse(m.Name, data)
+	if err != nil {
+		return nil, false
+	}
+	same := got.ID == m.ID && got.Chain == m.Chain && got.Seq == m.Seq && got.Type == m.Type &&
+		got.InputFile == m.InputFile && got.Routine == m.Routine && got.Cron == m.Cron && got.CatchUp == m.CatchUp &&
+		slices.Equal(got.Params, m.Params) && string(got.Body) == string(m.Body)
+	return got, same
+}
+
+// chainDigits is how many digits a chain of decree's own has.
+const chainDigits = 16
 
 // NameParts takes a name of the form <chain>-<seq>.md apart. A chain is 16 digits, as
 // decree gives them. Another one is believed only with a seq below maxDepth: people call
 // files 2026-11-20.md and step-117.md and mean no chain by it.
 func NameParts(name string, maxDepth int) (chain string, seq int, ok bool) {
-	return nameParts(name, maxDepth)
+	stem, isMessage := strings.CutSuffix(name, ".md")
+	dash := strings.LastIndexByte(stem, '-')
+	if !isMessage || dash < 1 {
+		return "", 0, false
+	}
+	chain, digits := stem[:dash], stem[dash+1:]
+	seq, ok = number(digits)
+	if !ok || strconv.Itoa(seq) != digits || CheckChain(chain) != nil {
+		return "", 0, false
+	}
+	if !ownChain(chain) && maxDepth > 0 && seq >= maxDepth {
+		return "", 0, false
+	}
+	return chain, seq, true
+}
+
+func ownChain(chain string) bool {
+	return len(chain) == chainDigits && strings.Trim(chain, "0123456789") == ""
 }
 
 // CheckChain is nil for text that can be a chain: 1 to 100 letters, digits, '_', '-' and
 // '.', not beginning with '-' or '.'.
-func CheckChain(chain string) error { return checkChain(chain) }
+func CheckChain(chain string) error {
+	if chain == "" || len(chain) > 100 || chain[0] == '-' || chain[0] == '.' {
+		return fmt.Errorf("%q is no chain: 1 to 100 letters, digits, _, - and ., a letter, digit or _ first", chain)
+	}
+	for _, c := range []byte(chain) {
+		if c >= 0x80 || !isWord(c) && c != '-' && c != '.' {
+			return fmt.Errorf("%q is no chain: it can hold letters, digits, _, - and .", chain)
+		}
+	}
+	return nil
+}
 
-// CheckInputFile is nil for a clean path relative to the root, below it and not below
-// .git or .decree: what may stand as input_file. Whether it is there, and no link leads
-// out, is the caller's to see.
-func CheckInputFile(path string) error { return checkInputFile(path) }
+func isWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// CheckInputFile is nil for a path below the root: relative, and nowhere above it.
+// Whether it is there, and no link leads out, is the caller's to see.
+func CheckInputFile(file string) error {
+	clean := path.Clean(file)
+	switch {
+	case file == "" || clean == ".":
+		return fmt.Errorf("input_file %q is no file", file)
+	case path.IsAbs(file), clean == "..", strings.HasPrefix(clean, "../"):
+		return fmt.Errorf("input_file %q is outside of the root; it is relative to it", file)
+	case control(file):
+		return fmt.Errorf("input_file %q holds a control character", file)
+	}
+	return nil
+}
+
+// control says whether text holds a control character.
+func control(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r == 0x7f })
+}
 
 // Choice is what decides on a message's routine.
 type Choice struct {
@@ -42,8 +187,36 @@ type Choice struct {
 
 // ChooseRoutine returns the message's routine, else its spec's, else the router's answer
 // (its first line, trimmed) when that is a known name, else the default. The one that is
-// named must be known: an *Error otherwise. A router that fails is passed over; its error
-// comes back beside the routine as routerErr, to be told.
-func ChooseRoutine(m *Message, c Choice) (name string, routerErr, err error) {
-	return chooseRoutine(m, c)
+// named must be known: an *Error otherwise. A router that fails, or answers something
+// else, is passed over; passed says why, to be told.
+func ChooseRoutine(m *Message, c Choice) (name string, passed, err error) {
+	switch {
+	case m.Routine != "":
+		name = m.Routine
+	case c.Spec != nil && c.Spec.Routine != "":
+		name = c.Spec.Routine
+	case c.Router != nil:
+		name, passed = route(c)
+	}
+	if name == "" {
+		name = c.Default
+	}
+	if CheckRoutineName(name) != nil || !c.Known(name) {
+		return "", passed, &Error{Name: m.Name, Reason: fmt.Sprintf("no routine is called %q", name)}
+	}
+	return name, passed, nil
+}
+
+// route is the router's answer, "" with the reason where it is none.
+func route(c Choice) (string, error) {
+	answer, err := c.Router()
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(answer), "\n")
+	name := strings.TrimSpace(line)
+	if CheckRoutineName(name) != nil || !c.Known(name) {
+		return "", fmt.Errorf("the router's answer %.100q is no routine's name", name)
+	}
+	return name, nil
 }

@@ -1,5 +1,11 @@
 package message
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Kind is what a routine is written in.
 type Kind string
 
@@ -9,22 +15,79 @@ const (
 	Notebook Kind = "notebook" // NAME.ipynb
 )
 
+// suffixes are the kinds' file names, in the order in which they are looked for.
+var suffixes = []struct {
+	suffix string
+	kind   Kind
+}{{".sh", Script}, {".ipynb", Notebook}}
+
 // Routine is what is known of a routine without running it.
 type Routine struct {
 	Name        string
 	Kind        Kind
 	Description string  // the first comment block or markdown cell; lines end in LF, none at the end
 	Params      []Param // the declared ones with their defaults, in order
-	// Declares is false for a notebook without a parameters cell: it takes none.
-	Declares bool
-	Language string // a notebook's; "python" where it says none
+	HeadEnd     int     // the line of a script's first statement that is no assignment; 0: there is none
+}
+
+// Declares says whether r takes a parameter called name.
+func (r *Routine) Declares(name string) bool {
+	return slices.ContainsFunc(r.Params, func(p Param) bool { return p.Name == name })
+}
+
+// ReadRoutine reads the routine in a file called file: NAME.sh or NAME.ipynb. Errors are
+// *Error; the Routine has a name and a kind even then, where the file's name says them.
+func ReadRoutine(file string, data []byte) (Routine, error) {
+	name, kind, ok := routineName(file)
+	if !ok {
+		return Routine{}, &Error{Name: file, Reason: "no routine: its name is not NAME.sh or NAME.ipynb"}
+	}
+	r := Routine{Name: name, Kind: kind}
+	if len(data) > MaxSize {
+		return r, &Error{Name: file, Reason: fmt.Sprintf("over %d bytes", MaxSize)}
+	}
+	if kind == Script {
+		r.readScript(data)
+		return r, nil
+	}
+	nb, err := parseNotebook(data)
+	if err != nil {
+		return r, &Error{Name: file, Reason: err.Error()}
+	}
+	r.Description = nb.description()
+	for _, p := range nb.declared() {
+		r.Params = append(r.Params, Param{p.name, p.text()})
+	}
+	return r, nil
+}
+
+// routineName takes a file's name apart.
+func routineName(file string) (name string, kind Kind, ok bool) {
+	for _, s := range suffixes {
+		if name, found := strings.CutSuffix(file, s.suffix); found && CheckRoutineName(name) == nil {
+			return name, s.kind, true
+		}
+	}
+	return "", "", false
+}
+
+// CheckRoutineName is nil for text that can be a routine's name: one component of a path,
+// not hidden and no flag, without control characters, at most 200 bytes.
+func CheckRoutineName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("a routine needs a name")
+	case len(name) > 200, name[0] == '.', name[0] == '-', strings.ContainsAny(name, `/\`), control(name):
+		return fmt.Errorf("%.200q is no routine's name", name)
+	}
+	return nil
 }
 
 // Dir is a directory of routines, as List and Find need it.
 type Dir interface {
-	Path() string                     // for messages
+	Path() string                     // for people
 	Names() ([]string, error)         // the names in it, in any order; none where it does not exist
-	Read(name string) ([]byte, error) // a regular file's bytes; fs.ErrNotExist where there is none
+	Read(name string) ([]byte, error) // a regular file's bytes; nil and no error where there is none
 }
 
 // Found is a routine and where it is.
@@ -33,41 +96,110 @@ type Found struct {
 	Dir  Dir
 	File string // its name in Dir
 	Data []byte
-	Err  error // why it cannot be read or understood; the Routine has then only a name and a kind
+	Err  error // from List: why it cannot be read or understood
 }
 
 // List returns the routines of dirs in order of name; of several of one name the first
-// dir's counts, in a dir the script before the notebook.
-func List(dirs ...Dir) ([]Found, error) { return list(dirs) }
+// dir's counts, and in a dir the script before the notebook. An error is a dir's.
+func List(dirs ...Dir) ([]Found, error) {
+	var all []Found
+	seen := map[string]bool{}
+	for _, dir := range dirs {
+		files, err := dir.Names()
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(files)
+		for _, s := range suffixes {
+			for _, file := range files {
+				name, kind, ok := routineName(file)
+				if !ok || kind != s.kind || seen[name] {
+					continue
+				}
+				f, ok := read(dir, file)
+				if ok {
+					seen[name] = true
+					all = append(all, f)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Found) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
 
-// Find returns the routine called name, from the first of dirs that has it. Errors: *Error
-// for a name that cannot be one, is unknown (its Reason says so and names those there
-// are), or a routine that cannot be understood.
-func Find(name string, dirs ...Dir) (Found, error) { return find(name, dirs) }
+// read reads one routine; ok is false where no such file is.
+func read(dir Dir, file string) (Found, bool) {
+	f := Found{Dir: dir, File: file}
+	f.Name, f.Kind, _ = routineName(file)
+	if f.Data, f.Err = dir.Read(file); f.Err != nil {
+		return f, true
+	}
+	if f.Data == nil {
+		return f, false
+	}
+	f.Routine, f.Err = ReadRoutine(file, f.Data)
+	return f, true
+}
 
-// CheckRoutineName is nil for text that can be a routine's name: one component of a path,
-// not hidden, without control characters, at most 200 bytes.
-func CheckRoutineName(name string) error { return checkRoutineName(name) }
+// Find returns the routine called name, from the first of dirs that has it. An error is
+// an *Error for a name that cannot be one or is unknown (it names those there are) and
+// for a routine that cannot be understood, else a dir's.
+func Find(name string, dirs ...Dir) (Found, error) {
+	if err := CheckRoutineName(name); err != nil {
+		return Found{}, &Error{Reason: err.Error()}
+	}
+	for _, dir := range dirs {
+		for _, s := range suffixes {
+			if f, ok := read(dir, name+s.suffix); ok {
+				return f, f.Err
+			}
+		}
+	}
+	return Found{}, unknown(name, dirs)
+}
 
-// ReadRoutine reads the routine in a file called file (NAME.sh or NAME.ipynb). Errors are *Error.
-func ReadRoutine(file string, data []byte) (Routine, error) { return readRoutine(file, data) }
+func unknown(name string, dirs []Dir) error {
+	all, err := List(dirs...)
+	if err != nil {
+		return err
+	}
+	there := "there are none"
+	if len(all) > 0 {
+		names := make([]string, 0, len(all))
+		for _, f := range all {
+			names = append(names, f.Name)
+		}
+		there = "there are: " + strings.Join(names, ", ")
+	}
+	return &Error{Reason: fmt.Sprintf("no routine is called %q; %s", name, there)}
+}
 
 // Place is where a message stands when its routine runs.
 type Place struct {
 	File string // absolute: the message's file
 	Dir  string // absolute: the run's directory
-	Root string // absolute
 }
 
 // Arguments returns what r gets for m: message_file, message_id, message_dir, spec_file,
 // input_file, chain and seq always, in this order, then each of m's parameters that r
 // declares and that is none of these. spec_file is input_file where the type is Spec, else
 // "". They are the environment of a script and the parameters of a notebook.
-func Arguments(r Routine, m *Message, at Place) []Param { return arguments(r, m, at) }
-
-// Inject returns the notebook with its parameters set by a new code cell, tagged
-// "injected-parameters" as papermill does, after the cell tagged "parameters"; an older
-// injected one is replaced. Values are text; where the declared default is a Python number
-// or truth value and the text is one too, it is written as such. Without a parameters cell
-// the bytes come back as they were. Errors: *Error, also for a language but Python.
-func Inject(file string, data []byte, args []Param) ([]byte, error) { return inject(file, data, args) }
+func Arguments(r Routine, m *Message, at Place) []Param {
+	spec := ""
+	if m.Type == Spec {
+		spec = m.InputFile
+	}
+	args := []Param{
+		{"message_file", at.File}, {"message_id", m.ID}, {"message_dir", at.Dir},
+		{"spec_file", spec}, {"input_file", m.InputFile}, {"chain", m.Chain}, {"seq", fmt.Sprint(m.Seq)},
+	}
+	own := len(args)
+	for _, p := range m.Params {
+		taken := slices.ContainsFunc(args[:own], func(a Param) bool { return a.Name == p.Name })
+		if !taken && r.Declares(p.Name) {
+			args = append(args, p)
+		}
+	}
+	return args
+}
