@@ -9,12 +9,15 @@ import (
 	"decree/patch"
 )
 
+// opener reads objects; the store does.
+type opener interface {
+	Open(manifest.Hash) (io.ReadCloser, int64, error)
+}
+
 // stored is a patch.Content whose bytes are in the store.
 type stored struct {
-	objects interface {
-		Open(manifest.Hash) (io.ReadCloser, int64, error)
-	}
-	hash manifest.Hash
+	objects opener
+	hash    manifest.Hash
 }
 
 // Open reads the object; its hash is checked at the end.
@@ -23,17 +26,26 @@ func (s stored) Open() (io.ReadCloser, error) {
 	return rc, err
 }
 
+// fetched is for how many changes contents are read ahead.
+const fetched = 256
+
 // writeChanges writes changes as a changes.diff. Contents come from the store,
 // never from the tree, so the diff cannot differ from the hashes that it names.
+// What is read stays in held; with none, only as long as it is needed.
 func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []manifest.Change, held *held) (patch.Stat, error) {
 	cfg := r.project.Config
 	pw := patch.NewWriter(w, patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText})
+	near := held
 	for i, c := range changes {
-		if i%256 == 0 {
+		if i%fetched == 0 {
 			r.progress(Progress{Phase: "comparing", Done: int64(i), Total: int64(len(changes))})
+			if held == nil {
+				near = newHeld()
+			}
+			near.fetch(ctx, r.store, changes[i:min(i+fetched, len(changes))])
 		}
 		err := pw.Write(ctx, patch.Change{
-			Path: c.Path, Old: c.Old, New: c.New, OldContent: r.content(c.Old, held), NewContent: r.content(c.New, held),
+			Path: c.Path, Old: c.Old, New: c.New, OldContent: r.content(c.Old, near), NewContent: r.content(c.New, near),
 		})
 		if err != nil {
 			return patch.Stat{}, err

@@ -39,7 +39,7 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 	}
 	defer res.Close()
 	r.tell(res)
-	out, err := r.observeOutside(ctx, x, res)
+	out, err := r.observeOutside(ctx, x, res, nil)
 	if err != nil {
 		return nil, err
 	}

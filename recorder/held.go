@@ -52,6 +52,12 @@ func (h *held) reserve(n int64) bool {
 	return true
 }
 
+func (h *held) giveBack(n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.left += n
+}
+
 // keep holds data in the room that was reserved for n bytes.
 func (h *held) keep(sum manifest.Hash, data []byte, n int64) {
 	h.mu.Lock()
@@ -76,6 +82,52 @@ func (h *held) read(e *manifest.Entry, content func() (io.ReadCloser, error)) (i
 	// Whoever reads it compares the hash: bytes that are not e's go no further.
 	h.keep(e.SHA256, data, e.Size)
 	return io.NopCloser(bytes.NewReader(data)), nil
+}
+
+// fetch reads contents of changes ahead, on all processors, as far as there is
+// room. What cannot be read is left to whoever needs it, who says why.
+func (h *held) fetch(ctx context.Context, objects opener, changes []manifest.Change) {
+	var wanted []*manifest.Entry
+	seen := map[manifest.Hash]bool{}
+	for i := range changes {
+		for _, e := range [...]*manifest.Entry{changes[i].Old, changes[i].New} {
+			if e == nil || e.Type != manifest.Regular || e.Size > maxHeld/8 || seen[e.SHA256] {
+				continue
+			}
+			seen[e.SHA256] = true
+			if _, ok := h.get(e.SHA256); !ok {
+				wanted = append(wanted, e)
+			}
+		}
+	}
+	if len(wanted) < 2 {
+		return
+	}
+	inParallel(ctx, len(wanted), func(i int) error {
+		h.load(objects, wanted[i])
+		return nil
+	})
+}
+
+// load reads a content into the room there is for it.
+func (h *held) load(objects opener, e *manifest.Entry) {
+	if !h.reserve(e.Size) {
+		return
+	}
+	var data []byte
+	rc, n, err := objects.Open(e.SHA256)
+	if err == nil {
+		defer rc.Close()
+		if n == e.Size {
+			data = make([]byte, n)
+			_, err = io.ReadFull(rc, data)
+		}
+	}
+	if err != nil || n != e.Size {
+		h.giveBack(e.Size)
+		return
+	}
+	h.keep(e.SHA256, data, e.Size)
 }
 
 // steps are the plan's, with contents from memory where they are held; the

@@ -281,7 +281,7 @@ func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, held *held) error
 	if !x.w.Has(s.From.SHA256) {
 		return r.storeContent(x, s.Path, s.From, inTree, held)
 	}
-	if s.To != nil && s.To.SHA256 == s.From.SHA256 || s.From.Size > maxHeld {
+	if _, ok := held.get(s.From.SHA256); ok || s.To != nil && s.To.SHA256 == s.From.SHA256 || s.From.Size > maxHeld {
 		return nil
 	}
 	rc, err := held.read(s.From, inTree)

@@ -81,13 +81,13 @@ func (o *outside) mark(rec *history.Record) error {
 
 // observeOutside writes the difference from the last known state to the captured
 // one into the store; it is durable after the next flush. Its cost is that of
-// what changed. A content that the store has lost is no reason to record nothing:
+// what changed, and what it reads stays in held. A content that the store has lost is no reason to record nothing:
 // then the diff is left out, with a note.
-func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.Result) (*outside, error) {
+func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.Result, held *held) (*outside, error) {
 	s, err := r.sinceLast(ctx, res)
 	if err == nil && len(s.changes) > 0 {
 		var o *outside
-		if o, err = r.storeOutside(ctx, x, s.changes); err == nil {
+		if o, err = r.storeOutside(ctx, x, s.changes, held); err == nil {
 			return o, nil
 		}
 	}
@@ -98,7 +98,7 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.
 	return nil, err
 }
 
-func (r *Recorder) storeOutside(ctx context.Context, x *writing, changes []manifest.Change) (*outside, error) {
+func (r *Recorder) storeOutside(ctx context.Context, x *writing, changes []manifest.Change, held *held) (*outside, error) {
 	kept := &bounded{left: maxOutside}
 	pr, pw := io.Pipe()
 	type written struct {
@@ -107,7 +107,7 @@ func (r *Recorder) storeOutside(ctx context.Context, x *writing, changes []manif
 	}
 	done := make(chan written, 1)
 	go func() {
-		stat, err := r.writeChanges(ctx, io.MultiWriter(pw, kept), changes, nil)
+		stat, err := r.writeChanges(ctx, io.MultiWriter(pw, kept), changes, held)
 		pw.CloseWithError(err)
 		done <- written{stat, err}
 	}()

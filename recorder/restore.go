@@ -73,7 +73,8 @@ func (r *Recorder) target(o RestoreOptions) (*history.Record, manifest.Hash, err
 }
 
 func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, rec *history.Record, target manifest.Hash) (*MoveResult, error) {
-	res, full, err := r.present(ctx, x)
+	held := newHeld()
+	res, full, err := r.present(ctx, x, held)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,6 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		}
 		return out, nil
 	}
-	held := newHeld()
 	if err := r.sound(ctx, p, held); err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 
 // present captures the tree as it is: into the store, or for a dry run (x nil)
 // only to be compared.
-func (r *Recorder) present(ctx context.Context, x *writing) (*capture.Result, *fullTree, error) {
+func (r *Recorder) present(ctx context.Context, x *writing, held *held) (*capture.Result, *fullTree, error) {
 	if x == nil {
 		res, err := r.glance(ctx, "comparing")
 		return res, nil, err
@@ -141,7 +141,7 @@ func (r *Recorder) present(ctx context.Context, x *writing) (*capture.Result, *f
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := r.observeOutside(ctx, x, res)
+	found, err := r.observeOutside(ctx, x, res, held)
 	var spec *history.TreeSpec
 	if err == nil {
 		spec, err = r.keep(x, res)
@@ -323,6 +323,9 @@ func (r *Recorder) sound(ctx context.Context, p *plan.Plan, held *held) error {
 
 // soundStep reads a content that a step needs, and holds it if it is small.
 func (r *Recorder) soundStep(s worktree.Step, held *held) error {
+	if _, ok := held.get(s.To.SHA256); ok {
+		return nil // its hash was checked when it was read
+	}
 	if s.To.Size > maxHeld {
 		return r.store.Verify(s.To.SHA256)
 	}

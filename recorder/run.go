@@ -201,7 +201,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 	if u.own, err = r.ownFiles(u.x); err != nil {
 		return err
 	}
-	if u.found, err = r.observeOutside(ctx, u.x, res); err != nil {
+	if u.found, err = r.observeOutside(ctx, u.x, res, nil); err != nil {
 		return err
 	}
 	spec, err := r.keep(u.x, res) // with the flush for all three

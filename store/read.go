@@ -87,6 +87,10 @@ func (s *Store) object(h *Hash) (*decoded, entry, error) {
 		}
 		switch {
 		case errors.Is(err, errPending):
+			if d := s.unwritten(e); d != nil {
+				e.pos = 0
+				return d, e, nil
+			}
 			if err := s.settle(&e); err != nil {
 				return nil, e, err
 			}

@@ -490,6 +490,34 @@ func (w *Writer) Close() error {
 	return errors.Join(err, closing)
 }
 
+// unwritten returns a copy of an object that lies in an open batch, else nil: the
+// batch goes on to fill, and nothing is compressed only to be expanded again.
+func (s *Store) unwritten(e entry) *decoded {
+	s.mu.RLock()
+	w := s.w
+	s.mu.RUnlock()
+	if w == nil {
+		return nil
+	}
+	b := w.idle.numbered(e.off)
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := b.from
+	for _, m := range b.members {
+		if m.hash == e.hash {
+			d := &decoded{members: []member{m}, raw: rawBuffer(int(m.length))}
+			d.refs.Store(1)
+			copy(d.raw, b.raw[at:])
+			return d
+		}
+		at += int(m.length)
+	}
+	return nil
+}
+
 // settle brings an object that is in memory into the pack; e says where it is.
 func (s *Store) settle(e *entry) error {
 	s.mu.RLock()
