@@ -1,7 +1,6 @@
 package message
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -33,21 +32,45 @@ func Complete(m *Message, d Defaults) (*Message, []byte, error) {
 	if len(missing) == 0 {
 		return &c, m.front.data, nil
 	}
-	data, err := m.front.with(missing, m.Body)
-	if err == nil {
-		if done, ok := c.proved(data); ok {
-			return done, data, nil
-		}
-		// A value over several lines, or a line end that only YAML knows.
-		data, err = m.front.rebuilt(missing, m.Body)
+	return m.rewrite(missing)
+}
+
+// Set returns m with fields of its front matter set, known ones or parameters, and its
+// bytes. It changes the lines of these fields and nothing else. Errors are *Error, as from
+// Parse, and for text that YAML cannot hold. m is not changed.
+func Set(m *Message, fields []Param) (*Message, []byte, error) {
+	if len(fields) == 0 {
+		return m, m.front.data, nil
 	}
-	if err == nil {
-		if done, ok := c.proved(data); ok {
-			return done, data, nil
+	for i, f := range fields {
+		if slices.ContainsFunc(fields[:i], func(p Param) bool { return p.Name == f.Name }) {
+			return nil, nil, &Error{Name: m.Name, Reason: fmt.Sprintf("field %q stands twice", f.Name)}
 		}
-		err = errors.New("the front matter cannot be completed; write its fields one a line")
 	}
-	return nil, nil, &Error{Name: m.Name, Reason: err.Error()}
+	return m.rewrite(fields)
+}
+
+// rewrite sets fields, and believes in the result only when it has read it.
+func (m *Message) rewrite(fields []Param) (*Message, []byte, error) {
+	var problem error
+	// Lines do not do for a value over several of them, or a line end that only YAML knows.
+	for _, write := range []func([]Param, []byte) ([]byte, error){m.front.with, m.front.rebuilt} {
+		data, err := write(fields, m.Body)
+		if err != nil {
+			return nil, nil, &Error{Name: m.Name, Reason: err.Error()}
+		}
+		got, err := Parse(m.Name, data)
+		switch {
+		case err != nil:
+			problem = err
+		case string(got.Body) == string(m.Body) && got.front.keeps(&m.front, fields):
+			return got, data, nil
+		}
+	}
+	if problem == nil {
+		problem = &Error{Name: m.Name, Reason: "its front matter cannot hold the new fields; write it one field a line"}
+	}
+	return nil, nil, problem
 }
 
 // fill sets the fields of m that d and the name decide.
@@ -87,29 +110,17 @@ func (m *Message) fill(d Defaults) error {
 }
 
 // missing is what the file does not say, or says otherwise.
-func (m *Message) missing() []field {
-	var missing []field
-	for _, want := range []field{
+func (m *Message) missing() []Param {
+	var missing []Param
+	for _, want := range []Param{
 		{"id", m.ID}, {"chain", m.Chain}, {"seq", strconv.Itoa(m.Seq)}, {"type", m.Type}, {"routine", m.Routine},
 	} {
-		_, v := m.front.find(want.key)
-		if v == nil && want.value != "" || v != nil && v.Value != want.value {
+		_, v := m.front.find(want.Name)
+		if v == nil && want.Value != "" || v != nil && v.Value != want.Value {
 			missing = append(missing, want)
 		}
 	}
 	return missing
-}
-
-// proved reads data again and says whether it is m with its whole body.
-func (m *Message) proved(data []byte) (*Message, bool) {
-	got, err := Parse(m.Name, data)
-	if err != nil {
-		return nil, false
-	}
-	same := got.ID == m.ID && got.Chain == m.Chain && got.Seq == m.Seq && got.Type == m.Type &&
-		got.InputFile == m.InputFile && got.Routine == m.Routine && got.Cron == m.Cron && got.CatchUp == m.CatchUp &&
-		slices.Equal(got.Params, m.Params) && string(got.Body) == string(m.Body)
-	return got, same
 }
 
 // chainDigits is how many digits a chain of decree's own has.

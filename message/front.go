@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,11 +59,8 @@ func isFence(line []byte) bool {
 	return ok && len(bytes.Trim(after, " \t\r\n")) == 0
 }
 
-// field is a field to be set.
-type field struct{ key, value string }
-
 // with returns the file with fields set, and everything else as it was.
-func (f *front) with(fields []field, body []byte) ([]byte, error) {
+func (f *front) with(fields []Param, body []byte) ([]byte, error) {
 	if f.root != nil && f.root.Style&yaml.FlowStyle != 0 {
 		return f.rebuilt(fields, body)
 	}
@@ -77,8 +75,8 @@ func (f *front) with(fields []field, body []byte) ([]byte, error) {
 	}
 	var added []byte
 	for _, set := range fields {
-		line := indent + set.key + ": " + scalar(set.value)
-		k, v := f.find(set.key)
+		line := indent + scalar(set.Name) + ": " + scalar(set.Value)
+		k, v := f.find(set.Name)
 		if k == nil {
 			added = append(added, line+end...)
 			continue
@@ -100,21 +98,21 @@ func (f *front) with(fields []field, body []byte) ([]byte, error) {
 
 // rebuilt is with for a front matter that lines cannot be put into: its YAML is
 // written anew.
-func (f *front) rebuilt(fields []field, body []byte) ([]byte, error) {
+func (f *front) rebuilt(fields []Param, body []byte) ([]byte, error) {
 	root := yaml.Node{Kind: yaml.MappingNode}
 	if f.root != nil {
 		root.Content = slices.Clone(f.root.Content)
 	}
 	for _, set := range fields {
-		value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: set.value}
+		value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: set.Value}
 		found := false
 		for i := 0; i+1 < len(root.Content); i += 2 {
-			if root.Content[i].Value == set.key {
+			if root.Content[i].Value == set.Name {
 				root.Content[i+1], found = value, true
 			}
 		}
 		if !found {
-			root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: set.key}, value)
+			root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: set.Name}, value)
 		}
 	}
 	text, err := yaml.Marshal(&root)
@@ -135,6 +133,32 @@ func (f *front) find(key string) (k, v *yaml.Node) {
 		}
 	}
 	return nil, nil
+}
+
+// keeps says whether f has the fields of old but for those set, which have their new
+// values, and no others.
+func (f *front) keeps(old *front, set []Param) bool {
+	got := map[string]string{}
+	for _, p := range f.values() {
+		got[p.Name] = p.Value
+	}
+	want := map[string]string{}
+	for _, p := range append(old.values(), set...) {
+		want[p.Name] = p.Value
+	}
+	return maps.Equal(got, want)
+}
+
+// values are all fields as text.
+func (f *front) values() []Param {
+	var out []Param
+	if f.root != nil {
+		for i := 0; i+1 < len(f.root.Content); i += 2 {
+			value, _ := paramValue(f.root.Content[i+1]) // it was read once
+			out = append(out, Param{f.root.Content[i].Value, value})
+		}
+	}
+	return out
 }
 
 // scalar is text as YAML that reads as the same text: plain where nothing in it can be

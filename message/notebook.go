@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type notebook struct {
 type cell struct {
 	raw    json.RawMessage
 	kind   string // code, markdown, raw
+	id     string // from nbformat 4.5 on
 	tags   []string
 	source string
 }
@@ -85,7 +87,7 @@ func decode(data []byte, into any) error {
 		at := min(max(int(syntax.Offset), 0), len(data))
 		return fmt.Errorf("line %d: no JSON: %w", 1+bytes.Count(data[:at], []byte("\n")), err)
 	case errors.As(err, &typed):
-		return fmt.Errorf("no notebook: %s is no %s", typed.Field, typed.Type)
+		return fmt.Errorf("no notebook: %s is of another kind", cmp.Or(typed.Field, "the whole"))
 	}
 	return err
 }
@@ -93,6 +95,7 @@ func decode(data []byte, into any) error {
 func parseCell(raw json.RawMessage) (cell, error) {
 	var c struct {
 		Kind     string `json:"cell_type"`
+		ID       string `json:"id"`
 		Metadata struct {
 			Tags []string `json:"tags"`
 		} `json:"metadata"`
@@ -101,7 +104,7 @@ func parseCell(raw json.RawMessage) (cell, error) {
 	if err := decode(raw, &c); err != nil {
 		return cell{}, err
 	}
-	out := cell{raw: raw, kind: c.Kind, tags: c.Metadata.Tags}
+	out := cell{raw: raw, kind: c.Kind, id: c.ID, tags: c.Metadata.Tags}
 	var lines []string
 	switch {
 	case len(c.Source) == 0:
@@ -240,7 +243,7 @@ func quotePython(text string) string {
 
 // Inject returns the notebook with its parameters set by a new code cell, tagged
 // "injected-parameters" as papermill does, after the cell tagged "parameters"; an older
-// injected one is replaced. Values are text; where the declared default is a Python number
+// one behind it is replaced. Values are text; where the declared default is a Python number
 // or truth value and the text is one too, it is written as such. Without a parameters cell
 // the bytes come back as they were. Errors: *Error, also for a language but Python.
 func Inject(file string, data []byte, args []Param) ([]byte, error) {
@@ -270,6 +273,14 @@ func Inject(file string, data []byte, args []Param) ([]byte, error) {
 
 // with is the notebook with one injected cell, of these lines.
 func (nb *notebook) with(source []string) ([]byte, error) {
+	at := nb.tagged(parametersTag)
+	kept := nb.cells[: at+1 : at+1]
+	for _, c := range nb.cells[at+1:] {
+		if !slices.Contains(c.tags, injectedTag) {
+			kept = append(kept, c)
+		}
+	}
+	nb.cells = kept
 	injected := map[string]any{
 		"cell_type": "code", "execution_count": nil, "outputs": []any{}, "source": source,
 		"metadata": map[string]any{"tags": []string{injectedTag}},
@@ -277,12 +288,9 @@ func (nb *notebook) with(source []string) ([]byte, error) {
 	if nb.minor >= 5 {
 		injected["id"] = nb.freeID()
 	}
-	at := nb.tagged(parametersTag)
 	var cells []any
 	for i, c := range nb.cells {
-		if i == at || !slices.Contains(c.tags, injectedTag) {
-			cells = append(cells, c.raw)
-		}
+		cells = append(cells, c.raw)
 		if i == at {
 			cells = append(cells, injected)
 		}
@@ -301,16 +309,11 @@ func (nb *notebook) with(source []string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// freeID is an id that no cell has.
+// freeID is an id that no other cell has.
 func (nb *notebook) freeID() string {
-	for n := 0; ; n++ {
-		id := injectedTag
-		if n > 0 {
-			id += "-" + strconv.Itoa(n)
-		}
-		quoted := []byte(`"` + id + `"`)
-		if !slices.ContainsFunc(nb.cells, func(c cell) bool { return bytes.Contains(c.raw, quoted) }) {
-			return id
-		}
+	id := injectedTag
+	for n := 2; slices.ContainsFunc(nb.cells, func(c cell) bool { return c.id == id }); n++ {
+		id = injectedTag + "-" + strconv.Itoa(n)
 	}
+	return id
 }
