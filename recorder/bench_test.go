@@ -1,3 +1,5 @@
+//go:build unix
+
 package recorder
 
 import (
@@ -133,13 +135,16 @@ func BenchmarkCold(b *testing.B) {
 			y := of()
 			b.SetBytes(y.size)
 			b.ReportAllocs()
+			cpu := &processor{b: b}
+			cpu.since = cpu.now()
 			for b.Loop() {
-				b.StopTimer()
+				cpu.pause()
 				y.stores++
 				require.NoError(b, os.RemoveAll(filepath.Join(y.root, ".decree")))
-				b.StartTimer()
+				cpu.resume()
 				y.checkpoint()
 			}
+			cpu.report()
 		})
 	})
 }
@@ -147,12 +152,13 @@ func BenchmarkCold(b *testing.B) {
 // BenchmarkCheckpoint is a capture after percent of the files were changed, its
 // record and all.
 func BenchmarkCheckpoint(b *testing.B) {
-	each(b, []int{0, 1, 10}, func(b *testing.B, y *yard, percent int) {
+	each(b, []int{0, 1, 10}, func(b *testing.B, y *yard, cpu *processor, percent int) {
 		y.checkpoint()
+		cpu.since = cpu.now()
 		for b.Loop() {
-			b.StopTimer()
+			cpu.pause()
 			y.change(percent)
-			b.StartTimer()
+			cpu.resume()
 			y.checkpoint()
 		}
 	})
@@ -160,8 +166,9 @@ func BenchmarkCheckpoint(b *testing.B) {
 
 // BenchmarkRun is a run of a command that changes nothing: both walks and the record.
 func BenchmarkRun(b *testing.B) {
-	each(b, []int{0}, func(b *testing.B, y *yard, _ int) {
+	each(b, []int{0}, func(b *testing.B, y *yard, cpu *processor, _ int) {
 		y.checkpoint()
+		cpu.since = cpu.now()
 		for b.Loop() {
 			y.run("true")
 		}
@@ -171,39 +178,42 @@ func BenchmarkRun(b *testing.B) {
 // BenchmarkRevert takes a run of percent changed files back; it is applied again
 // in between.
 func BenchmarkRevert(b *testing.B) {
-	each(b, []int{1, 10}, func(b *testing.B, y *yard, percent int) {
+	each(b, []int{1, 10}, func(b *testing.B, y *yard, cpu *processor, percent int) {
 		id := y.changing(percent)
+		cpu.since = cpu.now()
 		for b.Loop() {
 			y.revert(id)
-			b.StopTimer()
+			cpu.pause()
 			y.apply(id)
-			b.StartTimer()
+			cpu.resume()
 		}
 	})
 }
 
 // BenchmarkApply brings a run back that was taken back.
 func BenchmarkApply(b *testing.B) {
-	each(b, []int{1, 10}, func(b *testing.B, y *yard, percent int) {
+	each(b, []int{1, 10}, func(b *testing.B, y *yard, cpu *processor, percent int) {
 		id := y.changing(percent)
 		y.revert(id)
+		cpu.since = cpu.now()
 		for b.Loop() {
 			y.apply(id)
-			b.StopTimer()
+			cpu.pause()
 			y.revert("last")
-			b.StartTimer()
+			cpu.resume()
 		}
 	})
 }
 
 // BenchmarkRestore makes a tree of which percent differ equal to a record.
 func BenchmarkRestore(b *testing.B) {
-	each(b, []int{1, 10}, func(b *testing.B, y *yard, percent int) {
+	each(b, []int{1, 10}, func(b *testing.B, y *yard, cpu *processor, percent int) {
 		id := y.checkpoint()
+		cpu.since = cpu.now()
 		for b.Loop() {
-			b.StopTimer()
+			cpu.pause()
 			y.change(percent)
-			b.StartTimer()
+			cpu.resume()
 			y.do(func(r *Recorder) error {
 				_, err := r.Restore(context.Background(), RestoreOptions{Ref: id, Yes: true})
 				return err
@@ -226,7 +236,7 @@ func (y *yard) apply(ref string) {
 	})
 }
 
-func each(b *testing.B, percents []int, run func(b *testing.B, y *yard, percent int)) {
+func each(b *testing.B, percents []int, run func(b *testing.B, y *yard, cpu *processor, percent int)) {
 	yards(b, func(n int, of func() *yard) {
 		for _, percent := range percents {
 			if n*percent > 100_000 && testing.Short() {
@@ -235,7 +245,9 @@ func each(b *testing.B, percents []int, run func(b *testing.B, y *yard, percent 
 			b.Run(fmt.Sprintf("files=%d/changed=%d%%", n, percent), func(b *testing.B) {
 				y := of()
 				b.ReportAllocs()
-				run(b, y, percent)
+				cpu := &processor{b: b}
+				run(b, y, cpu, percent)
+				cpu.report()
 			})
 		}
 	})
