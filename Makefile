@@ -76,7 +76,7 @@ long:
 # minutes on an idle machine. bench-base stores a new base and draws the chart from it.
 BENCH     ?= ^Benchmark(Walk|Hash|Merge|MergePortable|Pack|Encode|Decode|Compare|Diff|Parse|Cold|Checkpoint|Run|Revert|Apply|Restore|History)$$
 BENCHTIME ?= 50ms
-COUNT     ?= 5
+COUNT     ?= 6
 BASE      := docs/bench/base.txt
 
 bin/benchstat: tools/go.mod

@@ -1,7 +1,8 @@
 // Growthchart draws how the time of operations grows with the files of a tree:
 // it reads the output of the benchmarks, a file named by its one argument, and
 // writes an SVG with logarithmic axes to stdout. Where a line is as steep as the
-// dashed one, the time is proportional to the files.
+// dashed one, the time is proportional to the files. It is the processors' time,
+// which other work on the machine disturbs less than the clock's.
 package main
 
 import (
@@ -24,7 +25,7 @@ var series = []line{
 	{name: "checkpoint, 1 % changed", bench: "Checkpoint/changed=1%"},
 	{name: "run, nothing changed", bench: "Run/changed=0%"},
 	{name: "capture, nothing changed", bench: "Merge/changed=0%"},
-	{name: "walk: names and facts alone", bench: "Walk/changed=0%"},
+	{name: "walk without a cache", bench: "Walk/changed=0%"},
 }
 
 // line is one operation: seconds by files.
@@ -69,7 +70,7 @@ func read(r io.Reader, name string) ([]line, error) {
 			continue // a line of prose
 		}
 		bench, files := sizeOf(result.Name)
-		seconds, timed := result.Value("sec/op")
+		seconds, timed := result.Value("cpu-sec/op")
 		if files == 0 || !timed {
 			continue
 		}
@@ -141,7 +142,7 @@ func axes(lines []line) (x, y axis) {
 
 // head gives the colours for light and for dark surroundings.
 const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="13">
-<title>Time of decree's operations against the files of the tree, logarithmic axes</title>
+<title>CPU time of decree's operations against the files of the tree, logarithmic axes</title>
 <style>
   .back { fill: #ffffff } text { fill: #24292f } .soft { fill: #57606a }
   .grid { stroke: #d0d7de; stroke-width: 1 } .guide { stroke: #8c959f; stroke-width: 1.5; stroke-dasharray: 5 5 }
@@ -160,7 +161,7 @@ const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-f
   }
 </style>
 <rect class="back" width="100%%" height="100%%"/>
-<text x="%d" y="24" font-size="15" font-weight="600">Time of an operation against the files of the tree</text>
+<text x="%d" y="24" font-size="15" font-weight="600">CPU time of an operation against the files of the tree</text>
 `
 
 func draw(lines []line) string {
