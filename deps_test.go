@@ -13,7 +13,8 @@ import (
 var layers = map[string]string{
 	"patch":         "",
 	"ignorefile":    "",
-	"runner":        "",
+	"runner":        "runner/gate",
+	"runner/gate":   "",
 	"retention":     "",
 	"message":       "",
 	"disk":          "",

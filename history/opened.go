@@ -240,8 +240,9 @@ func (h *History) ListOpen() (open []*Opened, damaged []Damage, err error) {
 }
 
 // SetLeader writes v, which tells a recovery whether the record's command still
-// lives, beside its open record. It is not flushed: it says nothing after a
-// power loss, which no command survives.
+// lives, beside its open record. The command is executed only when this has
+// returned nil, so without it none was. It is not flushed: it says nothing after
+// a power loss, which no command survives.
 func (h *History) SetLeader(id string, v any) error {
 	dir, err := h.makeOpenDir()
 	if err != nil {

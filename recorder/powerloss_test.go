@@ -48,7 +48,9 @@ func (l *lossy) open(d disk.Disk) (*Recorder, error) {
 // flushed, since what a command leaves in the system's memory is its own affair.
 // The last argument is its exit status.
 func (l *lossy) execute(_ context.Context, c runner.Command) (res runner.Result, err error) {
-	c.Started(runner.Leader{PID: 4711, PGID: 4711, BootID: "another boot"})
+	if err := c.Starting(runner.Leader{PID: 4711, PGID: 4711, BootID: "another boot"}); err != nil {
+		return res, err
+	}
 	for i := 0; i+1 < len(c.Args); i += 2 {
 		if st, err := l.root().Stat(c.Args[i]); err == nil && st.Kind == disk.Directory {
 			continue // an earlier attempt made it

@@ -114,7 +114,8 @@ func (c *recovery) add(rec *history.Record, format string, args ...any) {
 	c.done = append(c.done, Recovered{Record: rec, What: fmt.Sprintf(format, args...)})
 }
 
-// ensureDead refuses to touch a run whose command still lives.
+// ensureDead refuses to touch a run whose command still lives. One without a leader
+// was never executed.
 func (r *Recorder) ensureDead(o *history.Opened, kill bool) error {
 	var leader runner.Leader
 	if ok, err := r.history.Leader(o.Record.ID, &leader); err != nil || !ok {

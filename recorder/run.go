@@ -357,19 +357,22 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	res, err := u.r.execute(ctx, runner.Command{
 		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
 		Log: u.log, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
-		Started: func(l runner.Leader) {
-			u.clean = false
+		Starting: func(l runner.Leader) error {
 			if err := u.r.history.SetLeader(u.rec.ID, l); err != nil {
-				u.say("a recovery could not tell whether the command still runs: %v", err)
+				return err
 			}
+			u.clean = false
+			return nil
 		},
 	})
 	u.ended = time.Now().UnixNano() // by the clock that files are stamped with
 	switch {
 	case errors.Is(err, runner.ErrLog):
 		u.say("%v", err)
-	case err != nil && n == 1 && res.Duration == 0:
+	case err != nil && res.Duration == 0 && n == 1:
 		return notStarted(errors.Join(err, u.r.history.Abandon(u.rec.ID)))
+	case err != nil && res.Duration == 0:
+		return u.unfinished(fmt.Sprintf("attempt %d was not started", n), err)
 	case err != nil:
 		u.say("%v", err)
 	}

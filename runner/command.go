@@ -32,8 +32,10 @@ type Command struct {
 	// the group, a second one kills it.
 	Signals <-chan os.Signal
 
-	// Started, if not nil, is called once the command runs, before Run waits for it.
-	Started func(Leader)
+	// Starting, if not nil, is called with the process that is about to become the
+	// command. The command is executed only when it has returned nil; its error is
+	// Run's. If this process dies in it, the command is never executed.
+	Starting func(Leader) error
 
 	// Root is the absolute path of the tree; processes that left the group and
 	// still work in it are named in Result.Outside.

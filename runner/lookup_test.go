@@ -82,9 +82,15 @@ func TestNotStarted(t *testing.T) {
 	}
 	for what, tt := range tests {
 		t.Run(what, func(t *testing.T) {
-			res := run(t, Command{Args: []string{tt.name}, Dir: dir, Env: os.Environ(), Started: func(Leader) { t.Error("started") }})
+			var l Leader
+			res := run(t, Command{Args: []string{tt.name}, Dir: dir, Env: os.Environ(), Starting: func(got Leader) error { l = got; return nil }})
 			assert.Equal(t, tt.code, res.ExitCode)
 			assert.ErrorContains(t, res.NotStarted, tt.name)
+			if l.PGID != 0 {
+				alive, err := Alive(l)
+				require.NoError(t, err)
+				assert.Empty(t, alive)
+			}
 		})
 	}
 }

@@ -20,6 +20,12 @@ import (
 // streams, as decree does, and write a report to handle 3.
 const helperEnv = "RUNNER_TEST_HELPER"
 
+// dying as helperEnv's value makes it end itself when the command is about to start.
+const dying = "dies"
+
+// keeping makes it leave handle 3 to the command.
+const keeping = "keeps"
+
 // A report is a Result as the helper process hands it over.
 type report struct {
 	ExitCode    int
@@ -36,14 +42,20 @@ func TestMain(m *testing.M) {
 	if os.Getenv(helperEnv) == "" {
 		os.Exit(m.Run())
 	}
-	unix.CloseOnExec(3)
+	var starting func(Leader) error
+	if os.Getenv(helperEnv) == dying {
+		starting = func(Leader) error { return unix.Kill(os.Getpid(), unix.SIGKILL) }
+	}
+	if os.Getenv(helperEnv) != keeping {
+		unix.CloseOnExec(3)
+	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	var log bytes.Buffer
 	res, err := Run(context.Background(), Command{
 		Args: os.Args[1:], Env: os.Environ(),
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Log: &log, Signals: signals, Grace: time.Second,
+		Log: &log, Signals: signals, Grace: time.Second, Starting: starting,
 	})
 	out := report{ExitCode: res.ExitCode, Signal: res.Signal, PTY: res.PTY, Stragglers: res.Stragglers, Log: log.String()}
 	if res.Interrupted != nil {

@@ -26,6 +26,7 @@ type screen struct {
 	master, slave *os.File
 	cmd           *exec.Cmd
 	result        *os.File // where the helper's report comes
+	before        unix.Termios
 
 	mu   sync.Mutex
 	seen bytes.Buffer
@@ -54,6 +55,7 @@ func terminalWith(t *testing.T, stdio [3]*os.File, env []string, args ...string)
 		}
 	}
 	s := &screen{t: t, master: master, slave: slave, result: r}
+	s.before = s.settings()
 	s.more = sync.NewCond(&s.mu)
 	s.cmd = exec.Command(args[0], args[1:]...)
 	s.cmd.Env = append(append(os.Environ(), "TERM=dumb", "GORACE=atexit_sleep_ms=0"), env...)
@@ -152,7 +154,6 @@ func (s *screen) finish() report {
 
 func TestTerminalInside(t *testing.T) {
 	s := decree(t, [3]*os.File{}, "test -t 0 && test -t 1 && test -t 2 && stty size && tty && ps -o tpgid= -o pgid= -o sid= -p $$; exit 3")
-	before := s.settings()
 	r := s.finish()
 	assert.Equal(t, 3, r.ExitCode)
 	assert.True(t, r.PTY)
@@ -163,7 +164,7 @@ func TestTerminalInside(t *testing.T) {
 	require.Len(t, ids, 3, r.Log)
 	assert.Equal(t, ids[0], ids[1], "the command is in the foreground")
 	assert.Equal(t, ids[1], ids[2], "and leads a session")
-	assert.Equal(t, before, s.settings(), "the terminal is as it was")
+	assert.Equal(t, s.before, s.settings(), "the terminal is as it was")
 	s.await("40 100\r\n", 1)
 }
 
@@ -229,14 +230,13 @@ func TestWindowSizeFollows(t *testing.T) {
 
 func TestSignalsToDecreeOnATerminal(t *testing.T) {
 	s := decree(t, [3]*os.File{}, `trap 'echo caught; exit 0' TERM; echo ready; sleep 1000 & wait`)
-	before := s.settings()
 	s.await("ready", 1)
 	require.NoError(t, s.cmd.Process.Signal(unix.SIGTERM))
 	r := s.finish()
 	assert.Equal(t, 143, r.ExitCode)
 	assert.Equal(t, "terminated", r.Interrupted)
 	assert.Contains(t, r.Log, "caught")
-	assert.Equal(t, before, s.settings())
+	assert.Equal(t, s.before, s.settings())
 }
 
 func TestHangUp(t *testing.T) {

@@ -10,9 +10,12 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"decree/runner/gate"
 )
 
 // Run executes c once and waits for its end and for that of its process group.
@@ -113,9 +116,6 @@ func (a *attempt) run(file string, env []string) (Result, error) {
 		// writes to the terminal (stty tostop) must not stop it.
 		defer ignore(unix.SIGTTOU)()
 	}
-	if a.c.Started != nil {
-		a.c.Started(leaderAt(a.g.pgid))
-	}
 	a.signals, a.ctxDone = a.c.Signals, a.ctx.Done()
 	if a.c.Timeout > 0 {
 		timer := time.NewTimer(a.c.Timeout - time.Since(began))
@@ -149,18 +149,27 @@ func (a *attempt) start(file string, env []string) (notStarted, failed error) {
 	if front != nil {
 		a.job.tty, a.job.given = front, true
 	}
-	p, err := os.StartProcess(file, a.c.Args, &os.ProcAttr{
+	p, err := gate.Start(file, a.c.Args, syscall.ProcAttr{
 		Dir:   a.c.Dir,
 		Env:   env,
-		Files: a.s.child[:],
+		Files: []uintptr{a.s.child[0].Fd(), a.s.child[1].Fd(), a.s.child[2].Fd()},
 		Sys:   a.s.procAttr(front),
 	})
 	if err != nil {
 		return startFailure(a.c.Args[0], err)
 	}
-	pid := p.Pid
-	_ = p.Release() // waiting is done here, also for stops
-	a.g = group{pgid: pid, since: leaderAt(pid).StartTime, session: a.s.session, tty: a.s.master}
+	// From here on the group is known, and only now may it do anything.
+	pid, leader := p.PID, leaderAt(p.PID)
+	if a.c.Starting != nil {
+		if err := a.c.Starting(leader); err != nil {
+			p.Drop()
+			return nil, err
+		}
+	}
+	if err := p.Pass(); err != nil {
+		return startFailure(a.c.Args[0], err)
+	}
+	a.g = group{pgid: pid, since: leader.StartTime, session: a.s.session, tty: a.s.master}
 	a.s.begin()
 	a.changes = make(chan change)
 	go func() {

@@ -185,19 +185,19 @@ func TestFullLog(t *testing.T) {
 	assert.Equal(t, "one", log.got.String())
 }
 
-func TestStarted(t *testing.T) {
+func TestStarting(t *testing.T) {
 	var l Leader
 	c := shell("echo $$; read x")
 	in, release, err := os.Pipe()
 	require.NoError(t, err)
 	defer in.Close()
 	c.Stdin, c.Stdout = in, output(t)
-	c.Started = func(got Leader) {
+	c.Starting = func(got Leader) error {
 		l = got
 		alive, err := Alive(l)
 		assert.NoError(t, err)
 		assert.Len(t, alive, 1)
-		_ = release.Close()
+		return release.Close()
 	}
 	run(t, c)
 	assert.Equal(t, strconv.Itoa(l.PID)+"\n", content(t, c.Stdout))
@@ -256,7 +256,7 @@ func TestTimeout(t *testing.T) {
 func TestContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c := shell("exec sleep 1000")
-	c.Started = func(Leader) { cancel(errors.New("enough")) }
+	c.Starting = func(Leader) error { cancel(errors.New("enough")); return nil }
 	res, err := Run(ctx, c)
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, "SIGTERM", res.Signal)
@@ -328,7 +328,7 @@ func TestInterruptedWhileTheReaderIsSlow(t *testing.T) {
 	c := shell("head -c 120000 /dev/zero; echo done >&2")
 	done := notify("done")
 	c.Stdout, c.Log, c.Signals, c.Grace = w, done, signals, 10*time.Millisecond
-	c.Started = func(got Leader) { l = got }
+	c.Starting = func(got Leader) error { l = got; return nil }
 	go func() { <-done.there; signals <- unix.SIGINT; signals <- unix.SIGINT }()
 	res := run(t, c)
 	assert.Equal(t, 130, res.ExitCode)
@@ -360,7 +360,7 @@ func TestStragglerThatIgnoresTERM(t *testing.T) {
 	ready := notify("ready")
 	go func() { <-ready.there; _ = release.Close() }()
 	var l Leader
-	c.Stdin, c.Log, c.Grace, c.Started = in, ready, 20*time.Millisecond, func(got Leader) { l = got }
+	c.Stdin, c.Log, c.Grace, c.Starting = in, ready, 20*time.Millisecond, func(got Leader) error { l = got; return nil }
 	res := run(t, c)
 	assert.Equal(t, 4, res.ExitCode)
 	assert.NotEmpty(t, res.Stragglers)

@@ -1,0 +1,167 @@
+//go:build linux || darwin || freebsd
+
+package gate
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// name is the process's own while it waits; its further words are the number of
+	// its handle, the file to execute and the command's words.
+	name   = "decree: waiting to run"
+	words  = 4 // at least
+	prefix = "."
+	// exitNot is the status when the command is not executed; nobody looks at it.
+	exitNot = 125
+)
+
+// init is all that the process that waits ever does.
+func init() {
+	if len(os.Args) < words || os.Args[0] != name {
+		return
+	}
+	handle, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		return
+	}
+	os.Exit(wait(handle, os.Args[2], os.Args[3:])) //nolint:forbidigo // cmd's main is never reached in it
+}
+
+// wait executes file once it is told to; it returns only if that is not to be.
+func wait(handle int, file string, args []string) int {
+	syscall.CloseOnExec(handle)
+	var env []string
+	for _, e := range syscall.Environ() {
+		if e, ok := strings.CutPrefix(e, prefix); ok {
+			env = append(env, e)
+		}
+	}
+	if _, err := write(handle, []byte{'.'}); err != nil {
+		return exitNot
+	}
+	if n, err := read(handle, make([]byte, 1)); n != 1 || err != nil {
+		return exitNot
+	}
+	var errno syscall.Errno
+	if err := syscall.Exec(file, args, env); !errors.As(err, &errno) {
+		errno = syscall.EINVAL // an argument with a NUL
+	}
+	_, _ = write(handle, strconv.AppendInt(nil, int64(errno), 10))
+	return exitNot
+}
+
+// A Process waits to become a command. It is not safe for concurrent use.
+type Process struct {
+	PID int
+	end int // of the socket pair
+}
+
+// Start starts a process as syscall.StartProcess would start the command, and
+// returns once it waits. attr has exactly three files. One of Pass and Drop must
+// follow.
+func Start(file string, args []string, attr syscall.ProcAttr) (*Process, error) {
+	ends, err := pair()
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{end: ends[0]}
+	own, err := program()
+	if err == nil {
+		p.PID, err = start(own, file, args, attr, ends[1])
+	}
+	_ = syscall.Close(ends[1]) // or its end would never be seen
+	if err != nil {
+		_ = syscall.Close(p.end)
+		return nil, err
+	}
+	if n, err := read(p.end, make([]byte, 1)); n != 1 || err != nil {
+		return nil, errors.New(own + ": it ended before the command: " + p.Drop())
+	}
+	return p, nil
+}
+
+func start(own, file string, args []string, attr syscall.ProcAttr, end int) (pid int, err error) {
+	// What this process has inherited the command inherits, under the same numbers:
+	// make's job server, for one.
+	files := append([]uintptr(nil), attr.Files...)
+	for inherited(len(files)) {
+		files = append(files, uintptr(len(files)))
+	}
+	handle := len(files)
+	attr.Files = append(files, uintptr(end))
+	env := make([]string, 0, len(attr.Env))
+	for _, e := range attr.Env {
+		env = append(env, prefix+e)
+	}
+	attr.Env = env
+	pid, _, err = syscall.StartProcess(own, append([]string{name, strconv.Itoa(handle), file}, args...), &attr)
+	return pid, err
+}
+
+// Pass executes the command and returns when it runs. The error is execve's errno;
+// the process has ended then and is reaped.
+func (p *Process) Pass() error {
+	if _, err := write(p.end, []byte{'.'}); err != nil {
+		p.Drop()
+		return err
+	}
+	text := make([]byte, 16)
+	n, err := read(p.end, text)
+	if n <= 0 {
+		_ = syscall.Close(p.end)
+		return err
+	}
+	p.Drop()
+	errno, err := strconv.Atoi(string(text[:n]))
+	if err != nil {
+		return err
+	}
+	return syscall.Errno(errno)
+}
+
+// Drop ends the process that waits, and says how it ended.
+func (p *Process) Drop() string {
+	_ = syscall.Close(p.end)
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(p.PID, &status, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			return err.Error()
+		case status.Signaled():
+			return status.Signal().String()
+		}
+		return "exit status " + strconv.Itoa(status.ExitStatus())
+	}
+}
+
+func read(fd int, b []byte) (n int, err error) {
+	for {
+		if n, err = syscall.Read(fd, b); err != syscall.EINTR {
+			return n, err
+		}
+	}
+}
+
+func write(fd int, b []byte) (n int, err error) {
+	for {
+		if n, err = syscall.Write(fd, b); err != syscall.EINTR {
+			return n, err
+		}
+	}
+}
+
+// inherited says whether the handle fd is open and stays so in other programs.
+func inherited(fd int) bool {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	return err == nil && flags&unix.FD_CLOEXEC == 0
+}
