@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -49,8 +51,9 @@ func lookup(name, dir, path string) (file string, code int, err error) {
 			return file, 0, nil
 		}
 		// A file that may not be executed does not end the search, but it is the
-		// better reason if nothing else is found. Directories are passed over.
-		if denied == nil && errors.Is(err, fs.ErrPermission) {
+		// better reason if nothing else is found. Directories are passed over, and so
+		// are those of PATH that may not be searched: nothing was found in them.
+		if denied == nil && errors.Is(err, errNotExecutable) {
 			denied = fmt.Errorf("%s: %w", file, err)
 		}
 	}
@@ -67,8 +70,12 @@ func lookupCode(err error) int {
 	return exitCannotExec
 }
 
-// executable returns nil if file can be executed by its type and mode, else a bare
-// errno: the caller names the path as the user knows it.
+// errNotExecutable is the reason for a file that is there and may not be executed:
+// EACCES, but not that of a directory on the way to it.
+var errNotExecutable = fmt.Errorf("%w", syscall.EACCES)
+
+// executable returns nil if file can be executed by this user, else
+// errNotExecutable or a bare errno: the caller names the path as the user knows it.
 func executable(file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -81,8 +88,9 @@ func executable(file string) error {
 	if info.IsDir() {
 		return syscall.EISDIR
 	}
-	if info.Mode()&0o111 == 0 {
-		return syscall.EACCES
+	err = unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS)
+	if info.Mode()&0o111 == 0 || errors.Is(err, syscall.EACCES) {
+		return errNotExecutable
 	}
 	return nil
 }

@@ -21,6 +21,8 @@ func TestLookup(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"), mode))
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "deny/sub"), 0o755))
+	locked := filepath.Join(dir, "locked")
+	require.NoError(t, os.Mkdir(locked, 0))
 	abs := filepath.Join(dir, "bin")
 	tests := []struct {
 		what, name, path string
@@ -36,6 +38,9 @@ func TestLookup(t *testing.T) {
 		{"passing over what may not be executed", "tool2", "deny:bin", "bin/tool2", 0, nil},
 		{"passing over a directory", "sub", "deny", "", 127, errNotFound},
 		{"only what may not be executed", "text", "deny:bin", "", 126, fs.ErrPermission},
+		{"passing over what may not be searched", "tool2", "locked:bin", "bin/tool2", 0, nil},
+		{"nowhere that may be searched", "tool3", "locked:bin", "", 127, errNotFound},
+		{"not executable beside what may not be searched", "text", "locked:deny", "", 126, fs.ErrPermission},
 		{"nowhere", "tool3", "bin:deny", "", 127, errNotFound},
 		{"no such path", "./tool3", "", "", 127, fs.ErrNotExist},
 		{"below a file", "./tool/x", "", "", 127, syscall.ENOTDIR},
