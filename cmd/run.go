@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"decree/queue"
 	"decree/recorder"
 )
 
@@ -23,6 +24,7 @@ type runOptions struct {
 	keep                  bool
 	label, description    string
 	skipUnreadable, full  bool
+	message               string
 }
 
 func skipUnreadableFlag(dst *bool) cli.Flag {
@@ -36,17 +38,20 @@ func fullFlag(dst *bool) cli.Flag {
 func (s *session) runVerb() verb {
 	o := runOptions{attempts: 1, grace: 2 * time.Second}
 	return verb{
-		name: "run", category: recordCategory, args: "[--] COMMAND [ARG...]", stops: true, words: commandWords,
+		name: "run", category: recordCategory, args: "[--] COMMAND [ARG...] | -m NAME", stops: true, words: commandWords,
 		usage: "record a command; put its changes back if it fails",
 		about: `Records the tree, runs COMMAND in the directory you are in, and writes what it changed to .decree/runs/<id>/changes.diff. If the command succeeds its changes stay. If it fails every file is put back as it was, and the diff is kept: "decree apply ID" brings the work back. On a terminal decree asks before it puts anything back.
 
 Everything from the first word that is not a flag, or after "--", is the command's. No shell stands between; for one, say 'decree run -- sh -c "a | b"'. A summary is printed on stderr; stdout is the command's alone.
 
-With --attempts N a failing command is tried again: each attempt sees the changes of the one before, but the last one starts from the recorded tree, with the story of the failures in $DECREE_FAILURE_CONTEXT.`,
+With --attempts N a failing command is tried again: each attempt sees the changes of the one before, but the last one starts from the recorded tree, with the story of the failures in $DECREE_FAILURE_CONTEXT.
+
+With -m NAME there is no COMMAND: a message of .decree/inbox is done by its routine, at once and alone, as "decree process" would do it, with max_attempts from the config. The exit status is the routine's.`,
 		examples: []example{
 			{"decree run -- make generate", "record a build"},
 			{"decree run --keep -d 'try the new linter' -- golangci-lint run --fix", "keep the changes even if it fails"},
 			{"decree run --attempts 3 --timeout 20m -- ./agent.sh", "three tries of at most twenty minutes each"},
+			{"decree run -m fix-login", "do the message .decree/inbox/fix-login.md now"},
 			{"decree run vim notes.txt", "an interactive program works as without decree"},
 		},
 		exits: []exit{
@@ -65,6 +70,7 @@ With --attempts N a failing command is tried again: each attempt sees the change
 			boolFlag(&o.keep, "keep the changes of a failed command", "keep"),
 			stringFlag(&o.label, "give the record the label `L`", "label"),
 			stringFlag(&o.description, "`TEXT` that says what this is", "description", "d"),
+			stringFlag(&o.message, "do the message `NAME` of the inbox instead of a COMMAND", "message", "m"),
 			skipUnreadableFlag(&o.skipUnreadable), fullFlag(&o.full),
 			s.eventsFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag(),
 		},
@@ -85,6 +91,9 @@ func (o runOptions) check() error {
 
 func (s *session) run(ctx context.Context, o runOptions) error {
 	command := s.words()
+	if o.message != "" {
+		return s.runMessage(ctx, o, command)
+	}
 	if len(command) == 0 {
 		return usagef("a command is missing").hint("for example 'decree run -- make generate'")
 	}
@@ -119,5 +128,37 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 	}
 	s.code = result.ExitCode
 	s.summary(result)
+	return nil
+}
+
+// runMessage is run -m: one message, at once.
+func (s *session) runMessage(ctx context.Context, o runOptions, words []string) error {
+	switch {
+	case len(words) > 0:
+		return usagef("-m and a COMMAND: %s is one word too many", quoteWord(words[0])).hint("a message is done by its routine")
+	case o.attempts != 1 || o.delay != 0 || o.keep || o.label != "" || o.description != "" || o.skipUnreadable || o.full:
+		return usagef("-m goes with --timeout and --grace alone").hint("max_attempts in .decree/config.yml says how often a message is tried")
+	}
+	if err := checkTimes(o.timeout, o.grace); err != nil {
+		return err
+	}
+	ctx, signals, stop := forwarded(ctx)
+	defer stop()
+	q, done, err := s.openQueue(ctx, queue.Options{Timeout: o.timeout, Grace: o.grace, Signals: signals, Stdin: s.env.Stdin})
+	if err != nil {
+		return err
+	}
+	defer done()
+	res, err := q.Next(ctx, s.global.wait, queue.Pick{Name: messageName(o.message)})
+	switch {
+	case err != nil:
+		return err
+	case res.Run != nil:
+		s.code = res.Run.ExitCode
+	case res.Record != nil && res.Record.ExitCode != nil: // another process had made the run
+		s.code = *res.Record.ExitCode
+	case res.Outcome != queue.Done:
+		s.code = runFailed
+	}
 	return nil
 }

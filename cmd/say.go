@@ -100,3 +100,11 @@ func commandLine(argv []string) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// printLine prints v on stdout as one line of JSON.
+func (s *session) printLine(v any) error {
+	s.meter.pause()
+	enc := json.NewEncoder(s.env.Stdout)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

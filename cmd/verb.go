@@ -55,9 +55,11 @@ const (
 	lookCategory   = "Look"
 	takeCategory   = "Take back, bring back"
 	keepCategory   = "Keep in order"
+
+	messageCategory = "Messages"
 )
 
-var categories = []string{recordCategory, lookCategory, takeCategory, keepCategory}
+var categories = []string{recordCategory, lookCategory, takeCategory, messageCategory, keepCategory}
 
 // verbs are all commands, bound to this session.
 func (s *session) verbs() []verb {
@@ -65,6 +67,7 @@ func (s *session) verbs() []verb {
 		s.runVerb(), s.checkpointVerb(), s.initVerb(),
 		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.ignoredVerb(), s.exportVerb(),
 		s.revertVerb(), s.applyVerb(), s.restoreVerb(), s.labelVerb(),
+		s.processVerb(), s.daemonVerb(), s.inboxVerb(),
 		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.pruneVerb(), s.gcVerb(), s.forgetVerb(), s.auditVerb(), s.completionVerb(), s.helpVerb(),
 		s.manVerb(), s.refsVerb(),
 	}

@@ -1,0 +1,75 @@
+package cmd
+
+import (
+	"context"
+	"time"
+
+	"decree/queue"
+)
+
+// daemonOptions are daemon's flags.
+type daemonOptions struct {
+	interval, timeout, grace time.Duration
+}
+
+func (s *session) daemonVerb() verb {
+	o := daemonOptions{interval: 2 * time.Second, grace: 2 * time.Second}
+	return verb{
+		name: "daemon", category: messageCategory,
+		usage: "do messages as they come, and fire cron jobs",
+		about: `Does what "decree process" does, for the inbox alone, and goes on doing it: a message is seen at once where the system tells of new files, and after --interval where it does not. A file that is still open for writing is left until it is closed.
+
+The jobs in .decree/cron/*.md are messages with a "cron:" field (minute, hour, day of month, month, day of week, in local time). A job fires once in a minute that matches, by putting a copy of itself into the inbox; one that was missed while no daemon ran fires once with "catch_up: true". Jobs fire also while a message is being done.
+
+INT or TERM ends it after the present message; a second one ends the routine, whose message stays in the inbox. There is one daemon a tree: a second one says who it is. It says a line or two a message; what routines print is in their records' routine.log. .decree/config.yml is read when it starts. With DECREE_POLL set it looks every --interval and uses no file events.`,
+		examples: []example{
+			{"decree daemon", "until Ctrl-C"},
+			{"nohup decree daemon >daemon.log 2>&1 &", "in the background"},
+			{"decree daemon --timeout 1h", "no attempt takes longer than an hour"},
+		},
+		exits: []exit{
+			{"0", "ended by a signal"},
+			{"1", "decree itself failed (a full disk); the message says in which state things are"},
+			{"4", "another daemon is at work on this tree"},
+		},
+		flags: s.writing(
+			durationFlag(&o.interval, "look at the inbox and the cron jobs at least every `D`", "interval"),
+			durationFlag(&o.timeout, "end an attempt that takes longer than `D` (30s, 20m); it counts as failed", "timeout"),
+			durationFlag(&o.grace, "give processes `D` to end before they are killed", "grace"),
+		),
+		action: func(ctx context.Context) error { return s.daemon(ctx, o) },
+	}
+}
+
+func (s *session) daemon(ctx context.Context, o daemonOptions) error {
+	if err := s.noWords(); err != nil {
+		return err
+	}
+	if o.interval <= 0 {
+		return usagef("--interval %s: not a time to wait", o.interval).hint("2s is the default")
+	}
+	if err := checkTimes(o.timeout, o.grace); err != nil {
+		return err
+	}
+	ctx, signals, stop := signalled(ctx, 2)
+	defer stop()
+	q, done, err := s.openQueue(ctx, queue.Options{Timeout: o.timeout, Grace: o.grace, Signals: signals, Poll: true,
+		Tell: func(e queue.Event) {
+			if !s.global.json && !s.global.quiet && !s.global.events && !e.Started {
+				s.say("%s", s.stamp())
+			}
+			s.messageHappened(e)
+		}})
+	if err != nil {
+		return err
+	}
+	defer done()
+	err = q.Serve(ctx, queue.ServeOptions{
+		Interval: o.interval, CommandLine: append([]string{"decree"}, s.env.Args...),
+		Ready: func() { s.say("decree: daemon: the inbox is empty; messages are done as they come") },
+	})
+	if err == nil {
+		s.say("decree: daemon ended; nothing is under way")
+	}
+	return err
+}

@@ -1,0 +1,117 @@
+package cmd
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"decree/history"
+	"decree/queue"
+)
+
+// tally counts how messages ended.
+type tally struct{ done, dead int }
+
+func (t *tally) add(r *queue.Result) {
+	switch r.Outcome {
+	case queue.Done:
+		t.done++
+	case queue.Dead:
+		t.dead++
+	}
+}
+
+// tallied says on stderr what all came to.
+func (s *session) tallied(t *tally) {
+	switch {
+	case t.done+t.dead == 0:
+		s.say("decree: nothing waits")
+	case t.dead == 0:
+		s.say("decree: %s done", count(t.done, "message"))
+	default:
+		s.say("decree: %s done, %d dead; 'decree inbox --dead' says why", count(t.done, "message"), t.dead)
+	}
+}
+
+// messageJSON is how a message ended, for programs.
+type messageJSON struct {
+	Name      string         `json:"name"`
+	ID        string         `json:"id"`
+	Routine   string         `json:"routine"`
+	Outcome   queue.Outcome  `json:"outcome"`
+	Reason    string         `json:"reason,omitempty"`
+	Place     string         `json:"place"` // below .decree/inbox
+	Record    string         `json:"record,omitempty"`
+	Status    history.Status `json:"status,omitempty"`
+	ExitCode  *int           `json:"exit_code,omitempty"`
+	Attempts  int            `json:"attempts,omitempty"`
+	Changes   *changesEvent  `json:"changes,omitempty"`
+	FollowUps []string       `json:"follow_ups,omitempty"`
+}
+
+// messageHappened tells of the queue: to people a line or two on stderr, to
+// programs an object a message on stdout.
+func (s *session) messageHappened(e queue.Event) {
+	r := e.Result
+	switch {
+	case e.Note != "":
+		s.note(e.Note)
+	case e.Started:
+		s.say("decree: %s: %s (%s) begins", oneLine(r.Name), r.Routine, r.ID)
+	case s.global.json:
+		_ = s.printLine(messageObject(r)) // a broken pipe ends the process by itself
+	default:
+		s.messageEnded(r)
+	}
+}
+
+func messageObject(r *queue.Result) messageJSON {
+	j := messageJSON{Name: r.Name, ID: r.ID, Routine: r.Routine, Outcome: r.Outcome, Reason: r.Reason, Place: r.Place, FollowUps: r.FollowUps}
+	if rec := r.Record; rec != nil {
+		j.Record, j.Status, j.ExitCode, j.Attempts, j.Changes = rec.ID, rec.Status, rec.ExitCode, rec.Attempts, (*changesEvent)(&rec.Changes)
+	}
+	return j
+}
+
+// messageEnded says how a message ended, and what one may want to do next.
+func (s *session) messageEnded(r *queue.Result) {
+	p := s.paint(s.env.Stderr)
+	var b strings.Builder
+	fmt.Fprintf(&b, "decree: %s: ", oneLine(r.Name))
+	switch r.Outcome {
+	case queue.Done:
+		b.WriteString("done" + messageTook(r) + "; ")
+		if r.Record != nil && r.Record.Changes != (history.Changes{}) {
+			b.WriteString(changesInWords(r.Record.Changes) + "; record " + r.Record.ID)
+		} else {
+			b.WriteString("it changed nothing")
+		}
+		if len(r.FollowUps) > 0 {
+			b.WriteString("; follow-ups: " + oneLine(list(r.FollowUps)))
+		}
+	case queue.Dead:
+		b.WriteString(p.in(red, "failed") + messageTook(r) + ": " + oneLine(r.Reason))
+		if r.Record != nil {
+			b.WriteString("; what it changed was put back: record " + r.Record.ID)
+		}
+	default:
+		b.WriteString(oneLine(r.Reason) + "; what it changed was put back, and it is still in the inbox")
+	}
+	s.say("%s", b.String())
+	if r.Outcome == queue.Dead {
+		s.say("  decree inbox retry %s  try it again", quoteWord(strings.TrimSuffix(strings.TrimPrefix(r.Place, "dead/"), ".md")))
+	}
+}
+
+func messageTook(r *queue.Result) string {
+	if r.Record == nil {
+		return ""
+	}
+	if t := took(r.Record); t != "" {
+		return " in " + t
+	}
+	return ""
+}
+
+// stamp is the time before a daemon's lines.
+func (s *session) stamp() string { return s.env.Now().In(s.env.Location).Format(time.DateTime) }

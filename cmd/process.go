@@ -1,0 +1,190 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"decree/project"
+	"decree/queue"
+	"decree/recorder"
+)
+
+// processOptions are process's flags.
+type processOptions struct {
+	limit          int
+	timeout, grace time.Duration
+}
+
+func (s *session) processVerb() verb {
+	o := processOptions{grace: 2 * time.Second}
+	return verb{
+		name: "process", category: messageCategory,
+		usage: "do the specs and messages that wait, then end",
+		about: `Takes the specs (specs/*.spec.md) that processed-spec.md does not list, in order of name, and then the messages in .decree/inbox, the oldest first. Each is done by its routine (.decree/routines/NAME.sh under bash, or NAME.ipynb) as a recorded run with max_attempts tries. A message that is done goes to inbox/done; for one that fails for good every file is put back, and it goes to inbox/dead with the reason in NAME.error.txt. Either way the next one begins.
+
+A routine leaves a follow-up by writing a file into .decree/inbox; follow-ups come before older messages. Other commands get in between two messages. If the process dies, the next "process" or "daemon" takes the message up again: its files are put back, and the attempt counts.
+
+What the routines print goes to stdout and stderr (with --json all of it to stderr). INT, TERM or HUP ends the routine, puts its changes back and leaves the message in the inbox.`,
+		examples: []example{
+			{"decree process", "everything that waits"},
+			{"decree process --limit 1", "the next one"},
+			{"decree process --json", "one JSON object on stdout for each message that has ended"},
+		},
+		exits: []exit{
+			{"0", "all were done, or there was nothing to do"},
+			{"1", "a message went to inbox/dead, or decree itself failed"},
+			{"128+n", "signal n ended it; the message is still in the inbox"},
+		},
+		flags: s.writing(
+			intFlag(&o.limit, "at most `N` messages (0: all)", "limit"),
+			durationFlag(&o.timeout, "end an attempt that takes longer than `D` (30s, 20m); it counts as failed", "timeout"),
+			durationFlag(&o.grace, "give processes `D` to end before they are killed", "grace"),
+		),
+		action: func(ctx context.Context) error { return s.process(ctx, o) },
+	}
+}
+
+// times are the flags of everything that runs routines.
+func checkTimes(d ...time.Duration) error {
+	for _, t := range d {
+		if t < 0 {
+			return usagef("a negative duration").hint("give one like 30s or 5m")
+		}
+	}
+	return nil
+}
+
+func (s *session) process(ctx context.Context, o processOptions) error {
+	if err := s.noWords(); err != nil {
+		return err
+	}
+	if o.limit < 0 {
+		return usagef("--limit %d: not a number of messages", o.limit)
+	}
+	if err := checkTimes(o.timeout, o.grace); err != nil {
+		return err
+	}
+	ctx, signals, stop := forwarded(ctx)
+	defer stop()
+	q, done, err := s.openQueue(ctx, queue.Options{Timeout: o.timeout, Grace: o.grace, Signals: signals})
+	if err != nil {
+		return err
+	}
+	defer done()
+	t := &tally{}
+	wait := s.global.wait
+	for n := 0; o.limit == 0 || n < o.limit; n++ {
+		res, err := q.Next(ctx, wait, queue.Pick{Specs: true})
+		if err != nil {
+			return s.stopped(err)
+		}
+		if res == nil {
+			break
+		}
+		wait = -1 // from now on other commands are let in between, and waited for
+		t.add(res)
+		if res.Outcome == queue.Interrupted {
+			s.code = res.Run.ExitCode
+			return nil
+		}
+	}
+	for _, name := range q.Writing() {
+		s.note(quoteWord(name) + " is still open for writing, and was left")
+	}
+	s.tallied(t)
+	if t.dead > 0 {
+		return errFound{project.Failed}
+	}
+	return nil
+}
+
+// stopped is an error of the queue; a signal between two messages is none.
+func (s *session) stopped(err error) error {
+	var sig *recorder.Interrupted
+	switch {
+	case errors.As(err, &sig):
+		s.code = sig.ExitCode()
+	case errors.Is(err, context.Canceled):
+		s.code = 128 + int(syscall.SIGINT)
+	default:
+		return err
+	}
+	s.say("decree: interrupted between two messages; nothing is under way")
+	return nil
+}
+
+// forwarded are the signals of a foreground command: the first ends the taking of
+// messages, and each goes to the routine.
+func forwarded(ctx context.Context) (context.Context, <-chan os.Signal, func()) {
+	return signalled(ctx, 1)
+}
+
+// signalled ends ctx at the first signal, and hands on the signals from the nth on.
+func signalled(ctx context.Context, from int) (context.Context, <-chan os.Signal, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	in, out := make(chan os.Signal, 8), make(chan os.Signal, 8)
+	signal.Notify(in, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	over := make(chan struct{})
+	go func() {
+		for n := 1; ; n++ {
+			select {
+			case sig := <-in:
+				if n >= from {
+					select {
+					case out <- sig:
+					default:
+					}
+				}
+				cancel()
+			case <-over:
+				return
+			}
+		}
+	}()
+	return ctx, out, func() { signal.Stop(in); close(over); cancel() }
+}
+
+// openQueue opens the project's queue with what all its commands have in common.
+// Routines that are not told otherwise have an empty stdin and print on ours.
+func (s *session) openQueue(ctx context.Context, o queue.Options) (*queue.Queue, func(), error) {
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Recorder, o.Clock, o.Location, o.Host, o.Environ = rec, s.env.Now, s.env.Location, s.env.Host, s.env.Environ
+	if o.Stdin == nil {
+		o.Stdin = null
+	}
+	switch {
+	case o.Poll: // a daemon
+		o.Stdout, o.Stderr, o.Poll = null, null, s.env.get("DECREE_POLL") != ""
+	case s.global.json:
+		o.Stdout, o.Stderr = s.env.Stderr, s.env.Stderr
+	default:
+		o.Stdout, o.Stderr = s.env.Stdout, s.env.Stderr
+	}
+	if o.Tell == nil {
+		o.Tell = s.messageHappened
+	}
+	return queue.Open(o), func() { null.Close() }, nil
+}
+
+// messageName is a word as a message's file name: with or without the suffix, or
+// as a path into the inbox.
+func messageName(word string) string {
+	name := filepath.Base(word)
+	if !strings.HasSuffix(name, ".md") {
+		name += ".md"
+	}
+	return name
+}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package queue
+
+import (
+	"time"
+
+	"decree/disk"
+)
+
+// closed says whether the file was not written to for a second: these systems do
+// not tell who has a file open.
+func closed(_ disk.Dir, _ string, mtime int64) bool { return settled(mtime, time.Now()) }

@@ -1,0 +1,269 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"decree/disk"
+	"decree/message"
+	"decree/project"
+)
+
+const (
+	cronName = "cron"
+	cronFile = "cron.json"
+)
+
+// fired is what cron.json in the store keeps of one job.
+type fired struct {
+	Expression string    `json:"expression"`
+	Last       time.Time `json:"last"` // the minute it fired in last, or was seen first
+	// Pending is the file that the last firing writes into the inbox. It stands
+	// here first: after a death in between, the next daemon writes it.
+	Pending string `json:"pending,omitempty"`
+}
+
+type cronState struct {
+	Version int               `json:"version"`
+	Jobs    map[string]*fired `json:"jobs"`
+}
+
+// cron fires the jobs of .decree/cron, beside whatever message is being done: it
+// takes no lock, has handles of its own, and only makes new files.
+type cron struct {
+	p     *project.Project // its paths and its store; the handle of the root may change
+	root  string
+	clock func() time.Time
+	loc   *time.Location
+	note  func(string)
+	s     *cronState
+	told  map[string]string // job -> the mistake that was told
+}
+
+func newCron(q *Queue, note func(string)) *cron {
+	p := q.project()
+	return &cron{p: p, root: p.Root, clock: q.o.Clock, loc: q.o.Location, note: note, told: map[string]string{}}
+}
+
+// serve looks every interval until ctx ends. Every error but the first of its
+// kind is told; none ends it.
+func (c *cron) serve(ctx context.Context, interval time.Duration) {
+	last := ""
+	for {
+		text := ""
+		if err := c.tick(); err != nil {
+			text = err.Error()
+		}
+		if text != "" && text != last {
+			c.note("cron: " + text)
+		}
+		last = text
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(interval, 20*time.Second)):
+		}
+	}
+}
+
+// tick fires what is due in the present minute, and what was missed where the
+// job wants that.
+func (c *cron) tick() error {
+	root, err := c.p.Disk.OpenRoot(c.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	jobs, err := openBelow(root, ".decree/"+cronName)
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer jobs.Close()
+	inbox, err := openBelow(root, ".decree/"+inboxName)
+	if err != nil {
+		return err
+	}
+	defer inbox.Close()
+	if c.s == nil {
+		if err := c.load(inbox, jobs); err != nil {
+			return err
+		}
+	}
+	list, err := files(jobs)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(list, func(a, b Pending) int { return compareNames(a.Name, b.Name) })
+	now := c.clock().In(c.loc)
+	var errs []error
+	for _, f := range list {
+		if err := c.job(inbox, jobs, f.Name, now); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// load reads cron.json and writes the message of a firing that a death cut short.
+func (c *cron) load(inbox, jobs disk.Dir) error {
+	s := &cronState{Version: 1}
+	data, err := project.ReadFile(c.p.Store, cronFile, maxState)
+	if err != nil && !isMissing(err) {
+		return err
+	}
+	if err == nil {
+		if err := json.Unmarshal(data, s); err != nil {
+			return fmt.Errorf("%s: %w", cronFile, err)
+		}
+	}
+	if err := clean(inbox, cronDraft); err != nil {
+		return err
+	}
+	if s.Jobs == nil {
+		s.Jobs = map[string]*fired{}
+	}
+	for name, f := range s.Jobs {
+		if f.Pending == "" {
+			continue
+		}
+		there, err := c.exists(inbox, f.Pending)
+		if err != nil {
+			return err
+		}
+		if !there {
+			if m, err := readJob(jobs, name); err == nil {
+				if err := c.drop(inbox, m, f.Pending); err != nil {
+					return err
+				}
+			}
+		}
+		f.Pending = "" // on disk it goes with the next write: until then it is looked for, and found
+	}
+	c.s = s
+	return nil
+}
+
+// exists says whether a firing's message is, or was, anywhere.
+func (c *cron) exists(inbox disk.Dir, name string) (bool, error) {
+	for _, below := range []string{"", doneName, deadName} {
+		dir, err := inbox, error(nil)
+		if below != "" {
+			if dir, err = inbox.OpenDir(below); isMissing(err) {
+				continue
+			} else if err != nil {
+				return false, err
+			}
+		}
+		_, err = dir.Stat(name)
+		if below != "" {
+			dir.Close()
+		}
+		if err == nil || !isMissing(err) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+func readJob(jobs disk.Dir, name string) (*message.Message, error) {
+	data, err := project.ReadFile(jobs, name, message.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	return message.Parse(name, data)
+}
+
+// job fires one job if it is due.
+func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
+	m, err := readJob(jobs, name)
+	if err == nil && m.Cron == "" {
+		err = &message.Error{Name: name, Reason: "no `cron:` field"}
+	}
+	var when *message.Schedule
+	if err == nil {
+		when, err = message.ParseCron(m.Cron)
+	}
+	if err != nil {
+		if c.told[name] != err.Error() {
+			c.told[name] = err.Error()
+			c.note(fmt.Sprintf("cron: %s: %v; it does not fire", name, err))
+		}
+		return nil
+	}
+	delete(c.told, name)
+	minute := now.Truncate(time.Minute)
+	f := c.s.Jobs[name]
+	isNew := f == nil || f.Expression != m.Cron
+	if isNew {
+		f = &fired{Expression: m.Cron, Last: minute.Add(-time.Minute)}
+		c.s.Jobs[name] = f
+	}
+	if !minute.After(f.Last) {
+		return nil // it had its turn in this minute, or the clock was set back
+	}
+	due := when.Due(minute)
+	missed := when.Next(f.Last.In(c.loc))
+	late := !missed.IsZero() && missed.Before(minute)
+	switch {
+	case due || late && m.CatchUp:
+		return c.fire(inbox, m, name, f, minute)
+	case isNew, late:
+		f.Last = minute
+		return c.save()
+	}
+	return nil
+}
+
+// fire writes the firing down and then its message.
+func (c *cron) fire(inbox disk.Dir, m *message.Message, name string, f *fired, minute time.Time) error {
+	file := ""
+	for n := range 100 {
+		file = fmt.Sprintf("%s%02d-0%s", minute.UTC().Format("20060102150405"), n, suffix)
+		there, err := c.exists(inbox, file)
+		if err != nil {
+			return err
+		}
+		if !there {
+			break
+		}
+	}
+	old := *f
+	f.Last, f.Pending = minute, file
+	if err := c.save(); err != nil {
+		*f = old
+		return err
+	}
+	if err := c.drop(inbox, m, file); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	f.Pending = ""
+	return nil
+}
+
+// drop puts a job's message into the inbox, with a chain of its own.
+func (c *cron) drop(inbox disk.Dir, m *message.Message, file string) error {
+	chain, seq, _ := message.NameParts(file, 1)
+	_, data, err := message.Complete(m, message.Defaults{Chain: chain, Seq: seq, MaxDepth: 1})
+	if err != nil {
+		return err
+	}
+	if err := put(inbox, cronDraft, file, data, fileMode, inbox.RenameNew); err != nil && !isExist(err) {
+		return err
+	}
+	return nil
+}
+
+func (c *cron) save() error {
+	data, err := json.MarshalIndent(c.s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return project.ReplaceFile(c.p.Store, cronFile, append(data, '\n'), project.PrivateFile, true)
+}

@@ -1,0 +1,243 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"decree/disk"
+	"decree/project"
+)
+
+const (
+	daemonDir  = "daemon"
+	holderFile = "holder.json"
+	// shortPause is the wait for a file that is still being written.
+	shortPause = 100 * time.Millisecond
+)
+
+// ServeOptions are a daemon's.
+type ServeOptions struct {
+	Interval    time.Duration // of polling, and of looking at the cron jobs
+	CommandLine []string      // of this process, for the message to a second one
+	// Ready is called once the inbox was looked at and found empty first.
+	Ready func()
+}
+
+// Serve does messages as they come, until ctx ends; the message under way is
+// done to its end. An error means that decree itself failed: what is under way is
+// as Next says.
+//
+// The system's file events wake it. They are only a hint: at every interval it
+// looks by itself, so it works where there are none (a network's file system, no
+// watch left), and after the inbox was deleted and made again.
+func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
+	unlock, err := q.alone(o)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var tell sync.Mutex // cron tells beside the messages
+	if told := q.o.Tell; told != nil {
+		q.o.Tell = func(e Event) { tell.Lock(); defer tell.Unlock(); told(e) }
+	}
+	// The directories are there before anybody looks at them.
+	if err := q.prepare(ctx); err != nil {
+		return ended(ctx, err)
+	}
+	jobs := newCron(q, func(text string) { q.note("%s", text) })
+	var group sync.WaitGroup
+	defer group.Wait()
+	within, stop := context.WithCancel(ctx)
+	defer stop()
+	group.Go(func() { jobs.serve(within, o.Interval) })
+
+	w := newWatch(q.o.Poll)
+	defer w.close()
+	settled := false
+	for ctx.Err() == nil {
+		w.on(filepath.Join(q.project().Root, ".decree", inboxName)) // before the look, so that nothing falls in between
+		if settled && !q.anything() {
+			if o.Ready != nil {
+				o.Ready()
+				o.Ready = nil
+			}
+			w.wait(ctx, o.Interval)
+			continue
+		}
+		res, err := q.Next(ctx, -1, Pick{})
+		if err != nil {
+			return ended(ctx, err)
+		}
+		if settled = res == nil; settled && len(q.writing) > 0 {
+			w.pause(ctx, min(shortPause, o.Interval))
+		} else if settled && q.anything() {
+			w.pause(ctx, o.Interval) // nothing of it can be taken now
+		}
+	}
+	return nil
+}
+
+// ended is nil when it was the end of ctx that err is about.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// prepare makes the inbox's directories.
+func (q *Queue) prepare(ctx context.Context) error {
+	for {
+		err := q.o.Recorder.Hold(context.WithoutCancel(ctx), lockPause, func() error {
+			d, err := q.open()
+			if err == nil {
+				d.close()
+			}
+			return err
+		})
+		var other *project.HeldError
+		if !errors.As(err, &other) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// anything says without the lock whether there is a message to look at.
+func (q *Queue) anything() bool {
+	list, err := Waiting(q.project(), "")
+	return err != nil || len(list) > 0
+}
+
+// alone makes this process the tree's one daemon: by flock on a directory of the
+// store, which ends with the process.
+func (q *Queue) alone(o ServeOptions) (func(), error) {
+	dir, err := makeDir(q.project().Store, daemonDir, project.PrivateDir)
+	if err != nil {
+		return nil, err
+	}
+	release, err := dir.TryLock()
+	if errors.Is(err, disk.ErrLocked) {
+		defer dir.Close()
+		return nil, heldBy(dir)
+	}
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	holder := project.Holder{PID: os.Getpid(), Host: q.o.Host, Start: q.o.Clock(), Command: o.CommandLine}
+	data, err := json.Marshal(holder)
+	if err == nil {
+		err = project.ReplaceFile(dir, holderFile, append(data, '\n'), project.PrivateFile, false)
+	}
+	if err != nil {
+		_ = release()
+		dir.Close()
+		return nil, err
+	}
+	return func() {
+		_ = dir.Remove(holderFile)
+		_ = release()
+		dir.Close()
+	}, nil
+}
+
+// heldBy says who is the daemon.
+func heldBy(dir disk.Dir) error {
+	text := "a daemon is at work on this tree already"
+	var h project.Holder
+	if data, err := project.ReadFile(dir, holderFile, maxState); err == nil && json.Unmarshal(data, &h) == nil && h.PID != 0 {
+		text += fmt.Sprintf(": process %d on %s since %s", h.PID, h.Host, h.Start.Format(time.RFC3339))
+	}
+	return &project.Error{Kind: project.Refused, Msg: text + "; nothing was changed", Advice: "it does what comes into the inbox; end it with TERM to start another one"}
+}
+
+// watch wakes when something comes into a directory. Without file events it only
+// lets time pass.
+type watch struct {
+	w    *fsnotify.Watcher
+	path string
+	seen os.FileInfo
+}
+
+func newWatch(poll bool) *watch {
+	if poll {
+		return &watch{}
+	}
+	w, err := fsnotify.NewWatcher()
+	if err != nil { // no watch left for this user: polling does
+		return &watch{}
+	}
+	return &watch{w: w}
+}
+
+func (w *watch) close() {
+	if w.w != nil {
+		_ = w.w.Close()
+	}
+}
+
+// on watches the directory that is at path now.
+func (w *watch) on(path string) {
+	if w.w == nil {
+		return
+	}
+	now, err := os.Lstat(path)
+	if err != nil || w.seen != nil && os.SameFile(w.seen, now) {
+		return
+	}
+	if w.path != "" {
+		_ = w.w.Remove(w.path)
+	}
+	if w.w.Add(path) == nil {
+		w.path, w.seen = path, now
+	}
+}
+
+// wait returns at an event, after d, or when ctx ends.
+func (w *watch) wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	if w.w == nil {
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-w.w.Events:
+	case <-w.w.Errors: //nolint:errcheck // an overflow, or what polling makes up for
+	}
+}
+
+// pause lets d pass, whatever happens, and drops the events of that time.
+func (w *watch) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	var events chan fsnotify.Event
+	if w.w != nil {
+		events = w.w.Events
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case <-events:
+		}
+	}
+}

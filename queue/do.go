@@ -1,0 +1,401 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"decree/disk"
+	"decree/history"
+	"decree/message"
+	"decree/project"
+	"decree/recorder"
+)
+
+// do does one message of the inbox. resumed: an earlier run of it was interrupted.
+func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Result, error) {
+	res := &Result{Name: name}
+	m, found, err := q.understand(ctx, d, name)
+	var bad *message.Error
+	switch {
+	case errors.As(err, &bad):
+		return q.dead(d, res, bad.Error(), nil)
+	case err != nil:
+		return nil, err
+	}
+	res.ID, res.Routine = m.ID, m.Routine
+	if !resumed {
+		q.s.forget()
+	}
+	before, err := q.begin(d, name, m)
+	if err != nil {
+		return nil, err
+	}
+	q.tell(true, res)
+	run, err := q.run(ctx, m, found)
+	d.close() // the run may have deleted them
+	fresh, oerr := q.open()
+	if oerr != nil {
+		*d = dirs{}
+		return nil, errors.Join(err, oerr)
+	}
+	*d = *fresh
+	var bad2 *message.Error
+	if errors.As(err, &bad2) { // a notebook that takes no parameters as they are
+		return q.dead(d, res, bad2.Error(), nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	res.Run, res.Record = run, run.Record
+	return q.conclude(d, res, before)
+}
+
+// names are the messages in the inbox.
+func names(dir disk.Dir) (map[string]bool, error) {
+	list, err := dir.List()
+	out := make(map[string]bool, len(list))
+	for _, e := range list {
+		if isMessage(e.Name) {
+			out[e.Name] = true
+		}
+	}
+	return out, err
+}
+
+// conclude gives a message whose run has ended its place.
+func (q *Queue) conclude(d *dirs, res *Result, before map[string]bool) (*Result, error) {
+	run := res.Run
+	switch {
+	case run.Record.Status == history.StatusSucceeded:
+		return q.accept(d, res, arrivals{before: before})
+	case run.ExitCode == 125 || run.Record.Status == history.StatusFailed:
+		return nil, &project.Error{Kind: project.Failed,
+			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, strings.Join(run.Notes, "; ")),
+			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on", run.Record.ID)}
+	}
+	if err := q.withdraw(d, run.Record.ID, arrivals{before: before}); err != nil {
+		return nil, err
+	}
+	if run.Last.Interrupted != nil {
+		res.Outcome, res.Reason, res.Place = Interrupted, "stopped by "+run.Last.Interrupted.String(), res.Name
+		return res, q.over(res)
+	}
+	return q.dead(d, res, howItFailed(run), run.Record)
+}
+
+// over forgets the message; a state that is older than that is settled to the same.
+func (q *Queue) over(res *Result) error {
+	q.s.forget()
+	err := q.s.write(q.project().Store, false)
+	q.tell(false, res)
+	return err
+}
+
+// howItFailed says in words why a run failed.
+func howItFailed(run *recorder.RunResult) string {
+	last, text := run.Last, ""
+	switch {
+	case last.NotStarted != nil:
+		text = last.NotStarted.Error()
+	case last.TimedOut:
+		text = "timed out"
+	case last.Signal != "":
+		text = "ended by " + last.Signal
+	default:
+		text = fmt.Sprintf("exit status %d", last.ExitCode)
+	}
+	if n := run.Record.Attempts; n > 1 {
+		text += fmt.Sprintf(" in the last of %d attempts", n)
+	}
+	return text
+}
+
+// understand reads a message, completes it and finds its routine. An error with
+// *message.Error in its chain is the message's own.
+func (q *Queue) understand(ctx context.Context, d *dirs, name string) (*message.Message, *message.Found, error) {
+	data, err := project.ReadFile(d.inbox, name, message.MaxSize)
+	if errors.Is(err, project.ErrTooLarge) {
+		return nil, nil, &message.Error{Name: name, Reason: fmt.Sprintf("larger than %d bytes", message.MaxSize)}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := message.Parse(name, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	def := message.Defaults{MaxDepth: q.maxDepth()}
+	if _, _, ok := message.NameParts(name, def.MaxDepth); m.Chain == "" && !ok {
+		id, err := q.o.Recorder.FreeID("")
+		if err != nil {
+			return nil, nil, err
+		}
+		def.Chain, _, _ = history.ParseID(id)
+	}
+	whole, _, err := message.Complete(m, def)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := q.checkInput(whole); err != nil {
+		return nil, nil, err
+	}
+	if def.Routine, err = q.routine(ctx, whole); err != nil {
+		return nil, nil, err
+	}
+	found, err := message.Find(def.Routine, OpenRoutines(q.project()).Dirs...)
+	if err != nil {
+		return nil, nil, err
+	}
+	whole, out, err := message.Complete(m, def)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !bytes.Equal(out, data) {
+		mode := uint32(fileMode)
+		if info, err := d.inbox.Stat(name); err == nil {
+			mode = info.Mode & 0o777
+		}
+		if err := replace(d.inbox, name, out, mode); err != nil {
+			return nil, nil, err
+		}
+	}
+	q.text = out
+	return whole, &found, nil
+}
+
+// checkInput refuses an input_file that a link leads out of the tree, and a spec
+// that is not there.
+func (q *Queue) checkInput(m *message.Message) error {
+	if m.InputFile == "" {
+		return nil
+	}
+	dir := q.project().Dir
+	if parent := path.Dir(m.InputFile); parent != "." {
+		var err error
+		if dir, err = openBelow(dir, parent); err != nil && (!isMissing(err) || m.Type == message.Spec) {
+			return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", m.InputFile, err)}
+		} else if err != nil {
+			return nil
+		}
+		defer dir.Close()
+	}
+	info, err := dir.Stat(path.Base(m.InputFile))
+	switch {
+	case err == nil && info.Kind == disk.Symlink:
+		return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s is a link; it may lead out of the tree", m.InputFile)}
+	case err != nil && (!isMissing(err) || m.Type == message.Spec):
+		return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", m.InputFile, err)}
+	}
+	return nil
+}
+
+// routine decides on the message's routine.
+func (q *Queue) routine(ctx context.Context, m *message.Message) (string, error) {
+	routines := OpenRoutines(q.project())
+	spec, err := q.readSpec(m)
+	if err != nil {
+		var bad *message.Error
+		if errors.As(err, &bad) {
+			return "", err
+		}
+		return "", &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", m.InputFile, err)}
+	}
+	choice := message.Choice{Spec: spec, Default: q.project().Config.DefaultRoutine, Known: routines.Known}
+	if command := q.project().Config.Router; command != "" {
+		choice.Router = func() (string, error) { return q.askRouter(ctx, command, routines, m, spec) }
+	}
+	name, routerErr, err := message.ChooseRoutine(m, choice)
+	if routerErr != nil {
+		q.note("%s: the router gave no routine: %v", m.Name, routerErr)
+	}
+	return name, err
+}
+
+// begin makes it durable that the message is under way, and returns what is in
+// the inbox.
+func (q *Queue) begin(d *dirs, name string, m *message.Message) (map[string]bool, error) {
+	info, err := d.inbox.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	id, err := q.o.Recorder.FreeID(m.ID)
+	if err != nil {
+		return nil, err
+	}
+	before, err := names(d.inbox)
+	if err != nil {
+		return nil, err
+	}
+	s := q.s
+	s.Name, s.Ino, s.ID, s.Chain, s.Seq = name, info.Ino, m.ID, m.Chain, m.Seq
+	s.Record, s.Attempt, s.Spec = id, s.Spent+1, ""
+	if m.Type == message.Spec {
+		s.Spec = m.InputFile
+	}
+	if len(s.Stack) > 0 && s.Stack[0] == name {
+		s.Stack = s.Stack[1:]
+	}
+	s.Before = slices.Sorted(maps.Keys(before))
+	return before, s.write(q.project().Store, true)
+}
+
+// run has the routine do it.
+func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Found) (*recorder.RunResult, error) {
+	o := recorder.RunOptions{
+		ID: q.s.Record, Dir: q.project().Root, Description: "message " + m.Name,
+		Stdin: q.o.Stdin, Stdout: q.o.Stdout, Stderr: q.o.Stderr, Env: q.o.Environ,
+		Attempts: q.project().Config.MaxAttempts, Spent: q.s.Spent, Earlier: q.earlier(),
+		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.o.Signals, Yes: true,
+		Compose: func(p recorder.Place) (recorder.Composed, error) { return q.compose(m, found, p) },
+		Attempt: func(n int) error {
+			q.s.Attempt = n
+			return q.s.write(q.project().Store, true)
+		},
+	}
+	if found.Kind == message.Notebook {
+		o.LogCopy = "papermill.log"
+	}
+	return q.o.Recorder.Run(ctx, o)
+}
+
+// earlier tells a last attempt of the runs that a death has ended.
+func (q *Queue) earlier() string {
+	if len(q.s.Interrupted) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("## Earlier attempts\n\n%d were made before decree's own process ended in the midst of them. Their records: %s.\n",
+		q.s.Spent, strings.Join(q.s.Interrupted, ", "))
+}
+
+// accept ends a message that is done. Each step can be repeated.
+func (q *Queue) accept(d *dirs, res *Result, came arrivals) (*Result, error) {
+	s := q.s
+	if s.Spec != "" {
+		if err := q.markSpec(s.Spec); err != nil {
+			return nil, fmt.Errorf("%s is done, but %s cannot be marked so: %w", res.Name, s.Spec, err)
+		}
+	}
+	joined, err := q.adopt(d, came)
+	if err != nil {
+		return nil, err
+	}
+	s.Last = s.Chain
+	s.Stack = append(joined, s.Stack...)
+	if res.Place, err = q.acknowledge(d, res); err != nil {
+		return nil, err
+	}
+	res.Outcome, res.FollowUps = Done, joined
+	return res, q.over(res)
+}
+
+// acknowledge moves the message to done. One that the routine deleted comes from
+// its record.
+func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
+	here, err := q.isHere(d, res.Record)
+	if err != nil {
+		return "", err
+	}
+	if here {
+		as, err := move(d.inbox, q.s.Name, d.done, "")
+		return path.Join(doneName, as), err
+	}
+	if as, err := q.inDone(d); as != "" || err != nil {
+		return path.Join(doneName, as), err
+	}
+	data, err := q.ofRecord(res.Record.ID)
+	if err != nil {
+		return "", err
+	}
+	as, err := free(d.done, q.s.Name, "")
+	if err != nil {
+		return "", err
+	}
+	return path.Join(doneName, as), putNew(d.done, as, data)
+}
+
+// inDone is the name that the message under way has in done, "" if it is not
+// there yet.
+func (q *Queue) inDone(d *dirs) (string, error) {
+	list, err := files(d.done)
+	for _, p := range list {
+		if p.Ino == q.s.Ino {
+			return p.Name, err
+		}
+	}
+	return "", err
+}
+
+// isHere says whether the message under way lies in the inbox: as the file that
+// it was, or as one that was written again after its run had deleted it.
+func (q *Queue) isHere(d *dirs, rec *history.Record) (bool, error) {
+	info, err := d.inbox.Stat(q.s.Name)
+	switch {
+	case isMissing(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	case info.Ino == q.s.Ino:
+		return true, nil
+	case rec == nil || info.Kind != disk.Regular:
+		return false, nil
+	}
+	if as, err := q.inDone(d); as != "" || err != nil {
+		return false, err
+	}
+	now, err := project.ReadFile(d.inbox, q.s.Name, message.MaxSize)
+	if err != nil {
+		return false, nil //nolint:nilerr // then it is another one
+	}
+	was, err := q.ofRecord(rec.ID)
+	return err == nil && bytes.Equal(now, was), nil
+}
+
+// dead puts a message aside.
+func (q *Queue) dead(d *dirs, res *Result, reason string, rec *history.Record) (*Result, error) {
+	var content []byte
+	var b strings.Builder
+	mark := ""
+	fmt.Fprintf(&b, "%s\n", reason)
+	if rec != nil {
+		mark = "record: " + rec.ID + "\n"
+		fmt.Fprintf(&b, "\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\nwhat it changed, put back since: decree diff %s\n", rec.ID, rec.ID, rec.ID)
+		var err error
+		if content, err = q.ofRecord(rec.ID); err != nil {
+			return nil, err
+		}
+	}
+	as := res.Name
+	fmt.Fprintf(&b, "\ntry it again: decree inbox retry %s\n", strings.TrimSuffix(as, suffix))
+	here := rec == nil
+	if rec != nil {
+		var err error
+		if here, err = q.isHere(d, rec); err != nil {
+			return nil, err
+		}
+	}
+	place, err := bury(d.inbox, d.dead, as, here, []byte(b.String()), mark, content)
+	if err != nil {
+		return nil, err
+	}
+	res.Outcome, res.Reason, res.Record = Dead, reason, rec
+	res.Place = path.Join(deadName, place)
+	return res, q.over(res)
+}
+
+// ofRecord is the message as the run's record holds it.
+func (q *Queue) ofRecord(id string) ([]byte, error) {
+	f, err := q.o.Recorder.History().OpenFile(id, messageFile)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var b bytes.Buffer
+	_, err = b.ReadFrom(f)
+	return b.Bytes(), err
+}

@@ -1,0 +1,39 @@
+// Package queue takes the messages of a project one by one and has each done by
+// its routine as a recorded run. A message that is done goes to inbox/done, one
+// that cannot be done goes to inbox/dead with its reason; none is lost, and none
+// is done again once it is in done.
+//
+// # One message
+//
+// All of it happens under one hold of the project's lock, which is let go
+// between messages, so that other commands get in between:
+//
+//  1. What a dead process left is recovered, and its message settled (below).
+//  2. A message is chosen: the follow-ups of the chain just done, then the oldest.
+//  3. It is completed, and written back if that changed it. One that cannot be
+//     understood goes to dead.
+//  4. queue.json in the store says which message is under way, under which record
+//     and at which attempt. It is durable before the run begins.
+//  5. The run. Its end is a line in the history: from there on the message counts
+//     as done, or as failed.
+//  6. Done: a spec is marked, follow-ups join the chain, the file moves to done.
+//     Failed: the tree is back at the run's manifest, the follow-ups go with the
+//     record, the file moves to dead.
+//
+// # After a death
+//
+// queue.json names the message, and the record says how far it came. No record:
+// it had not begun. Succeeded: step 6 is done again, each part of which can be
+// repeated. Interrupted: the run is taken back, its attempt counts, and the rest
+// of the attempts are made in a new record. A file that is not the one that
+// queue.json means (by inode) is another message.
+//
+// # Files that appear meanwhile
+//
+// A file that came into the inbox during the run is a follow-up if it is named
+// <chain>-<seq>.md or belongs to no chain; one of another chain is a person's and
+// stays. A file that somebody still has open for writing is left until it is closed
+// (Linux tells; elsewhere it has to be unchanged for a second).
+//
+// The package prints nothing. What happens is told through Options.Tell.
+package queue

@@ -1,0 +1,228 @@
+package queue
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"decree/disk"
+	"decree/message"
+	"decree/project"
+)
+
+const (
+	inboxName = "inbox"
+	doneName  = "done"
+	deadName  = "dead"
+	suffix    = ".md"
+	reasonEnd = ".error.txt"
+	dirMode   = 0o755
+	fileMode  = 0o644
+)
+
+// Pending is a message's file as it lies in the inbox, in done or in dead.
+type Pending struct {
+	Name  string
+	Mtime int64 // ns since 1970: when it was written
+	Ctime int64 // ns since 1970: when it came here, at the latest
+	Size  int64
+	Ino   uint64
+}
+
+// isMessage says whether a file of this name is one: hidden ones are not.
+func isMessage(name string) bool {
+	return strings.HasSuffix(name, suffix) && name[0] != '.' && len(name) > len(suffix)
+}
+
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// files are the messages in dir, the oldest first.
+func files(dir disk.Dir) ([]Pending, error) {
+	list, err := dir.List()
+	if err != nil {
+		return nil, err
+	}
+	var out []Pending
+	for _, e := range list {
+		if !isMessage(e.Name) {
+			continue
+		}
+		info, err := dir.Stat(e.Name)
+		if isMissing(err) || err == nil && info.Kind != disk.Regular {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Pending{e.Name, info.Mtime, info.Ctime, info.Size, info.Ino})
+	}
+	slices.SortFunc(out, func(a, b Pending) int {
+		return cmp.Or(cmp.Compare(a.Mtime, b.Mtime), compareNames(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// compareNames puts <chain>-2 before <chain>-10.
+func compareNames(a, b string) int {
+	ca, sa, oka := message.NameParts(a, maxNumber)
+	cb, sb, okb := message.NameParts(b, maxNumber)
+	if oka && okb {
+		return cmp.Or(strings.Compare(ca, cb), cmp.Compare(sa, sb))
+	}
+	return strings.Compare(a, b)
+}
+
+const maxNumber = 1 << 30
+
+// free is name, or name with the lowest number that makes it new in dir; a dead
+// message's reason must be new too.
+func free(dir disk.Dir, name string, also string) (string, error) {
+	base := strings.TrimSuffix(name, suffix)
+	for n := 1; ; n++ {
+		try := base
+		if n > 1 {
+			try = base + "." + strconv.Itoa(n)
+		}
+		taken := false
+		for _, end := range []string{suffix, also} {
+			if end == "" {
+				continue
+			}
+			if _, err := dir.Stat(try + end); err == nil {
+				taken = true
+			} else if !isMissing(err) {
+				return "", err
+			}
+		}
+		if !taken {
+			return try + suffix, nil
+		}
+	}
+}
+
+// move moves a file without overwriting anything and flushes both directories,
+// the new one first: a power loss may leave two names, and never none.
+func move(from disk.Dir, name string, to disk.Dir, also string) (string, error) {
+	for {
+		as, err := free(to, name, also)
+		if err != nil {
+			return "", err
+		}
+		err = from.RenameNew(name, to, as)
+		if errors.Is(err, fs.ErrExist) {
+			continue // somebody else took the name
+		}
+		if err != nil {
+			return "", err
+		}
+		return as, errors.Join(to.Sync(), from.Sync())
+	}
+}
+
+// The files that are being written have these before their names until they are
+// whole. Those of the queue are written under the project's lock alone, so one that
+// is found later is a dead process's; cron's are its daemon's.
+const (
+	queueDraft = ".queue-"
+	cronDraft  = ".cron-"
+)
+
+// clean removes what dead processes had begun to write.
+func clean(dir disk.Dir, draft string) error {
+	list, err := dir.List()
+	for _, e := range list {
+		if err == nil && strings.HasPrefix(e.Name, draft) {
+			err = dir.Remove(e.Name)
+		}
+	}
+	return err
+}
+
+// putNew writes a file that must not replace another, durably.
+func putNew(dir disk.Dir, name string, data []byte) error {
+	return put(dir, queueDraft, name, data, fileMode, dir.RenameNew)
+}
+
+// replace writes a file in the place of one that is there, durably.
+func replace(dir disk.Dir, name string, data []byte, mode uint32) error {
+	return put(dir, queueDraft, name, data, mode, dir.Rename)
+}
+
+func put(dir disk.Dir, draft, name string, data []byte, mode uint32, rename func(string, disk.Dir, string) error) error {
+	tmp := draft + name
+	if err := dir.Remove(tmp); err != nil && !isMissing(err) {
+		return err
+	}
+	f, err := project.CreateFile(dir, tmp, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = cmp.Or(err, f.Sync(), f.Close())
+	if err == nil {
+		err = rename(tmp, dir, name)
+	}
+	if err != nil {
+		_ = dir.Remove(tmp)
+		return err
+	}
+	return dir.Sync()
+}
+
+// bury puts a reason into dead and the message beside it. The reason comes first:
+// after a death in between the message is still in the inbox and is buried again.
+// here: it lies in the inbox; else content is what it was. mark is a line that is
+// in no other burial's reason.
+func bury(inbox, dead disk.Dir, name string, here bool, reason []byte, mark string, content []byte) (string, error) {
+	as, err := grave(dead, name, reason, mark)
+	if err != nil {
+		return "", err
+	}
+	if here {
+		err = inbox.RenameNew(name, dead, as)
+	} else { // its routine has deleted it
+		err = putNew(dead, as, content)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return as, errors.Join(dead.Sync(), inbox.Sync())
+}
+
+// grave writes the reason under a name that is new, or that an earlier try at the
+// same burial has taken.
+func grave(dead disk.Dir, name string, reason []byte, mark string) (string, error) {
+	reasonOf := func(name string) string { return strings.TrimSuffix(name, suffix) + reasonEnd }
+	as, err := free(dead, name, "")
+	if err != nil {
+		return "", err
+	}
+	old, err := project.ReadFile(dead, reasonOf(as), message.MaxFront)
+	if err == nil && (bytes.Equal(old, reason) || mark != "" && bytes.Contains(old, []byte(mark))) {
+		return as, replace(dead, reasonOf(as), reason, fileMode)
+	}
+	if as, err = free(dead, name, reasonEnd); err != nil {
+		return "", err
+	}
+	return as, putNew(dead, reasonOf(as), reason)
+}
+
+// makeDir opens a child directory and makes it, durably, if it is missing. One
+// that is there keeps its mode.
+func makeDir(d disk.Dir, name string, perm uint32) (disk.Dir, error) {
+	c, err := d.OpenDir(name)
+	if !isMissing(err) {
+		return c, err
+	}
+	if c, err = project.MakeDir(d, name, perm); err != nil {
+		return nil, err
+	}
+	return c, d.Sync()
+}
+
+func isExist(err error) bool { return errors.Is(err, fs.ErrExist) }

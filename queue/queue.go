@@ -1,0 +1,354 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"decree/disk"
+	"decree/history"
+	"decree/message"
+	"decree/project"
+	"decree/recorder"
+)
+
+// Options open a Queue. Recorder and Clock are needed.
+type Options struct {
+	Recorder *recorder.Recorder
+	Clock    func() time.Time
+	Location *time.Location
+	Host     string
+	// Environ is what routines inherit; Stdin, Stdout and Stderr are theirs.
+	Environ               []string
+	Stdin, Stdout, Stderr *os.File
+	// Timeout is for an attempt; 0 is none. Grace is as in recorder.RunOptions.
+	Timeout, Grace time.Duration
+	// Signals go to the routine's processes; the run is then taken back and the
+	// message stays in the inbox.
+	Signals <-chan os.Signal
+	// Tell takes what happens.
+	Tell func(Event)
+	// LookPath finds an executable, nil: exec.LookPath.
+	LookPath func(name string) (string, error)
+	// Poll: do not use the system's file events.
+	Poll bool
+}
+
+// Outcome is what became of a message.
+type Outcome string
+
+// The outcomes.
+const (
+	Done        Outcome = "done"
+	Dead        Outcome = "dead"
+	Interrupted Outcome = "interrupted" // by a signal: it is still in the inbox
+)
+
+// Event is something that happened. Message.Started has only Name, ID and Routine.
+type Event struct {
+	Started bool   // else the message has ended
+	Note    string // a remark, and nothing else is set
+	Result  *Result
+}
+
+// Result is what became of one message.
+type Result struct {
+	Name    string // of its file in the inbox
+	ID      string // "" if it could not be understood
+	Routine string
+	Outcome Outcome
+	Reason  string // of Dead, in one line
+	Place   string // its file now, below .decree/inbox
+	Record  *history.Record
+	// Run is how its run ended; nil where none was made, or by another process.
+	Run       *recorder.RunResult
+	FollowUps []string // files of its chain that joined the inbox
+}
+
+// Queue takes messages. It is not safe for concurrent use.
+type Queue struct {
+	o Options
+	s *state
+	// tried are the specs that this process has had its turn at.
+	tried   map[string]bool
+	cleaned bool
+	// text is the completed message under way.
+	text []byte
+	// writing are the files that were passed over because they are being written.
+	writing []string
+}
+
+// Open makes a Queue over a recorder that was opened with Create.
+func Open(o Options) *Queue {
+	if o.Location == nil {
+		o.Location = time.Local
+	}
+	return &Queue{o: o, tried: map[string]bool{}}
+}
+
+func (q *Queue) project() *project.Project { return q.o.Recorder.Project() }
+
+func (q *Queue) note(format string, args ...any) {
+	if q.o.Tell != nil {
+		q.o.Tell(Event{Note: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (q *Queue) tell(started bool, r *Result) {
+	if q.o.Tell != nil {
+		q.o.Tell(Event{Started: started, Result: r})
+	}
+}
+
+// Pick says which message is wanted.
+type Pick struct {
+	Name  string // that one; "" the next one
+	Specs bool   // the specs that are not processed come before the inbox
+}
+
+// Writing are the files that the last Next passed over since somebody has them
+// open for writing.
+func (q *Queue) Writing() []string { return q.writing }
+
+// lockPause is how often a wait for the lock looks whether it is still wanted.
+const lockPause = 200 * time.Millisecond
+
+// Next does one message and returns what became of it; nil means that there is
+// none. An error means that decree itself failed or refused: the message under
+// way is in the inbox or its end is recorded, and the next call goes on with it.
+//
+// ctx ends the wait for the lock, and not the message. wait is how long to wait
+// for the lock; negative is until ctx ends.
+func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *Result, err error) {
+	begin := time.Now()
+	for {
+		held := wait
+		if wait < 0 || wait > lockPause {
+			held = lockPause
+		}
+		entered := false
+		err = q.o.Recorder.Hold(context.WithoutCancel(ctx), held, func() error {
+			entered = true
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			res, err = q.next(context.WithoutCancel(ctx), pick)
+			return err
+		})
+		var other *project.HeldError
+		if entered || !errors.As(err, &other) {
+			return res, err
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if wait >= 0 && time.Since(begin) >= wait {
+			return nil, err
+		}
+	}
+}
+
+// dirs are the inbox's directories, open for one message.
+type dirs struct{ inbox, done, dead disk.Dir }
+
+func (d *dirs) close() {
+	for _, x := range []disk.Dir{d.inbox, d.done, d.dead} {
+		if x != nil {
+			x.Close()
+		}
+	}
+}
+
+// open opens the directories, made where they are missing. A run may delete
+// .decree, so they are opened again after it.
+func (q *Queue) open() (*dirs, error) {
+	decree := q.project().Decree
+	d := &dirs{}
+	var err error
+	if d.inbox, err = makeDir(decree, inboxName, dirMode); err == nil {
+		if d.done, err = makeDir(d.inbox, doneName, dirMode); err == nil {
+			d.dead, err = makeDir(d.inbox, deadName, dirMode)
+		}
+	}
+	if err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// next is Next under the lock.
+func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
+	d, err := q.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { d.close() }()
+	if !q.cleaned {
+		for _, dir := range []disk.Dir{d.inbox, d.done, d.dead} {
+			if err := clean(dir, queueDraft); err != nil {
+				return nil, err
+			}
+		}
+		q.cleaned = true
+	}
+	if q.s, err = readState(q.project().Store); err != nil {
+		return nil, err
+	}
+	res, resume, err := q.settle(ctx, d)
+	if err != nil || res != nil && (pick.Name == "" || pick.Name == res.Name) {
+		return res, err
+	}
+	if resume != "" && pick.Name != "" && pick.Name != resume {
+		// What it had spent is kept in words only: another message comes first.
+		q.note("%s, which was under way, waits", resume)
+		resume = ""
+	}
+	name := resume
+	if name == "" {
+		if name, err = q.choose(d, pick); err != nil || name == "" {
+			return nil, err
+		}
+	}
+	return q.do(ctx, d, name, resume != "")
+}
+
+// choose is the file whose turn it is, "" for none.
+func (q *Queue) choose(d *dirs, pick Pick) (string, error) {
+	q.writing = nil
+	if pick.Name != "" {
+		return q.named(d, pick.Name)
+	}
+	for len(q.s.Stack) > 0 {
+		name := q.s.Stack[0]
+		info, err := d.inbox.Stat(name)
+		if err == nil && info.Kind == disk.Regular && q.complete(d, Pending{Name: name, Mtime: info.Mtime}) {
+			return name, nil
+		}
+		if err != nil && !isMissing(err) {
+			return "", err
+		}
+		q.s.Stack = q.s.Stack[1:]
+	}
+	list, err := files(d.inbox)
+	if err != nil {
+		return "", err
+	}
+	if name := q.follower(d, list); name != "" {
+		return name, nil
+	}
+	if pick.Specs {
+		name, err := q.chooseSpec(d, list)
+		if name != "" || err != nil {
+			return name, err
+		}
+	}
+	for _, p := range list {
+		if q.complete(d, p) {
+			return p.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// named finds the one that is asked for.
+func (q *Queue) named(d *dirs, name string) (string, error) {
+	info, err := d.inbox.Stat(name)
+	if isMissing(err) || err == nil && (info.Kind != disk.Regular || !isMessage(name)) {
+		return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s: no such message in the inbox; nothing was changed", name),
+			Advice: "'decree inbox' lists them, 'decree inbox --dead' those that failed"}
+	}
+	if err != nil {
+		return "", err
+	}
+	if !q.complete(d, Pending{Name: name, Mtime: info.Mtime}) {
+		return "", &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s is open for writing; nothing was changed", name), Advice: "save and close it first"}
+	}
+	return name, nil
+}
+
+// follower is the first file that is named as one of the chain done last.
+func (q *Queue) follower(d *dirs, list []Pending) string {
+	if q.s.Last == "" {
+		return ""
+	}
+	best := ""
+	for _, p := range list {
+		chain, seq, ok := message.NameParts(p.Name, q.maxDepth())
+		if ok && chain == q.s.Last && seq > 0 && q.complete(d, p) && (best == "" || compareNames(p.Name, best) < 0) {
+			best = p.Name
+		}
+	}
+	return best
+}
+
+func (q *Queue) maxDepth() int { return q.project().Config.MaxDepth }
+
+// complete says whether the file is whole, and remembers one that is not.
+func (q *Queue) complete(d *dirs, p Pending) bool {
+	if closed(d.inbox, p.Name, p.Mtime) {
+		return true
+	}
+	if !slices.Contains(q.writing, p.Name) {
+		q.writing = append(q.writing, p.Name)
+	}
+	return false
+}
+
+// chooseSpec is the message of the next spec, made if there is none yet.
+func (q *Queue) chooseSpec(d *dirs, list []Pending) (string, error) {
+	specs, err := q.specs()
+	if err != nil {
+		return "", err
+	}
+	for _, spec := range specs {
+		if q.tried[spec] {
+			continue
+		}
+		q.tried[spec] = true
+		if name := q.aboutSpecs(d, list)[spec]; name != "" {
+			return name, nil // made by a process that died, or by a person
+		}
+		id, err := q.o.Recorder.FreeID("")
+		if err != nil {
+			return "", err
+		}
+		chain, _, _ := history.ParseID(id)
+		m, err := message.Parse("", fmt.Appendf(nil, "---\ninput_file: %s\n---\n", yamlText(spec)))
+		if err != nil {
+			return "", err
+		}
+		_, data, err := message.Complete(m, message.Defaults{Chain: chain, MaxDepth: max(q.maxDepth(), 1)})
+		if err != nil {
+			return "", err
+		}
+		name, err := free(d.inbox, chain+"-0"+suffix, "")
+		if err != nil {
+			return "", err
+		}
+		return name, putNew(d.inbox, name, data)
+	}
+	return "", nil
+}
+
+// yamlText is a scalar that is text, whatever it holds.
+func yamlText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// aboutSpecs are the messages that wait, by the spec that they are about.
+func (q *Queue) aboutSpecs(d *dirs, list []Pending) map[string]string {
+	out := map[string]string{}
+	for _, p := range list {
+		data, err := project.ReadFile(d.inbox, p.Name, message.MaxSize)
+		if err != nil {
+			continue
+		}
+		if m, err := message.Parse(p.Name, data); err == nil && m.InputFile != "" && out[m.InputFile] == "" {
+			out[m.InputFile] = p.Name
+		}
+	}
+	return out
+}

@@ -1,0 +1,241 @@
+//go:build unix
+
+package queue
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+	"decree/history"
+	"decree/project"
+)
+
+const echoRoutine = `echo "$message_id" >>"$RAN"
+`
+
+// TestDepthFirst: follow-ups come before what waits longer, the first one first,
+// and each one's own before its siblings.
+func TestDepthFirst(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `text=$(tail -n1 "$message_file"); echo "$text" >>"$RAN"
+case $text in
+root) echo left >.decree/inbox/l.md; touch -d '1 minute ago' .decree/inbox/l.md; echo right >.decree/inbox/r.md ;;
+left) echo below >.decree/inbox/x.md ;;
+esac
+`,
+		".decree/inbox/a.md": "root\n", ".decree/inbox/b.md": "other\n",
+	})
+	b.process()
+	require.Equal(t, []string{"root", "left", "below", "right", "other"}, b.ran())
+	require.Empty(t, b.inbox())
+}
+
+// TestMaxDepth: a chain that goes on for ever ends in dead.
+func TestMaxDepth(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml":          "max_depth: 3\n",
+		".decree/routines/develop.sh": `echo $seq >>"$RAN"; echo more >.decree/inbox/$chain-$((seq+1)).md` + "\n",
+		".decree/inbox/a.md":          "go\n",
+	})
+	res := b.process()
+	require.Equal(t, []string{"0", "1", "2"}, b.ran())
+	require.Equal(t, Dead, res[3].Outcome)
+	require.Contains(t, res[3].Reason, "depth")
+	require.Len(t, b.dead(), 2)
+}
+
+// TestNothingIsOverwritten: names that are in done and dead already.
+func TestNothingIsOverwritten(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh":    "grep -q good \"$message_file\"\n",
+		".decree/config.yml":             "max_attempts: 1\n",
+		".decree/inbox/done/a.md":        "old\n",
+		".decree/inbox/dead/b.md":        "old\n",
+		".decree/inbox/dead/c.error.txt": "old\n",
+		".decree/inbox/a.md":             "good\n",
+		".decree/inbox/b.md":             "bad\n",
+		".decree/inbox/c.md":             "bad\n",
+	})
+	b.process()
+	require.Equal(t, []string{"a.2.md", "a.md"}, b.done())
+	require.Equal(t, []string{"b.2.error.txt", "b.2.md", "b.md", "c.2.error.txt", "c.2.md", "c.error.txt"}, b.dead())
+	for _, old := range []string{"done/a.md", "dead/b.md", "dead/c.error.txt"} {
+		require.Equal(t, "old\n", b.read(".decree/inbox/"+old))
+	}
+}
+
+// TestTheNextManifestHasNothingOfAFailedOne.
+func TestTheNextManifestHasNothingOfAFailedOne(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `ls >>"$RAN"; echo --- >>"$RAN"; touch "made-$DECREE_ATTEMPT"; grep -q good "$message_file"` + "\n",
+		".decree/inbox/a.md":          "bad\n",
+		".decree/inbox/b.md":          "good\n",
+		"kept":                        "",
+	})
+	res := b.process()
+	require.Equal(t, []string{"a.md dead", "b.md done"}, names2(res))
+	require.Equal(t, "kept --- kept made-1 --- kept --- kept ---", strings.Join(b.ran(), " "), "the last attempt, and the next message, start clean")
+	rec := res[0].Record
+	require.Equal(t, history.StatusReverted, rec.Status)
+	for _, file := range []string{"attempts/1/changes.diff", "attempts/2/changes.diff", "attempts/3/routine.log", "failure-context.md", "message.md"} {
+		require.FileExists(t, filepath.Join(b.root, ".decree", "runs", rec.ID, file))
+	}
+	require.Equal(t, map[string]string{"kept": "", "made-1": ""}, b.tree())
+}
+
+// TestARoutineThatDeletesAllOfDecree: the message, those that wait and the routine
+// itself are there again.
+func TestARoutineThatDeletesAllOfDecree(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": "rm -rf .decree\n" + echoRoutine,
+		".decree/inbox/a.md":          "one\n", ".decree/inbox/b.md": "two\n",
+	})
+	require.Equal(t, []string{"a.md done", "b.md done"}, names2(b.process()))
+	require.Equal(t, []string{"b.md"}, b.done(), "done is made anew; the messages themselves are in their records")
+	require.Len(t, b.ran(), 2)
+}
+
+// TestDiedBeforeItWasMoved: the run had succeeded, so the message is not done again.
+func TestDiedBeforeItWasMoved(t *testing.T) {
+	b := newBench(t, map[string]string{".decree/routines/develop.sh": echoRoutine, ".decree/inbox/a.md": "one\n"})
+	b.process()
+	require.NoError(t, os.Rename(filepath.Join(b.root, ".decree/inbox/done/a.md"), filepath.Join(b.root, ".decree/inbox/a.md")))
+	// As after a death between the record and the move: the state names it still.
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		store := q.project().Store
+		s, err := readState(store)
+		require.NoError(t, err)
+		info, err := q.project().Dir.OpenDir(".decree")
+		require.NoError(t, err)
+		defer info.Close()
+		inbox, err := info.OpenDir("inbox")
+		require.NoError(t, err)
+		defer inbox.Close()
+		st, err := inbox.Stat("a.md")
+		require.NoError(t, err)
+		list, err := q.o.Recorder.History().List(history.ListOptions{Limit: 1})
+		require.NoError(t, err)
+		s.Name, s.Ino, s.Record, s.Chain = "a.md", st.Ino, list.Records[0].ID, list.Records[0].Chain
+		return s.write(store, true)
+	}))
+	require.Equal(t, []string{"a.md done"}, names2(b.process()))
+	require.Equal(t, []string{"a.md"}, b.done())
+	require.Len(t, b.ran(), 1)
+}
+
+// TestAFileThatIsBeingWritten waits until it is closed.
+func TestAFileThatIsBeingWritten(t *testing.T) {
+	b := newBench(t, map[string]string{".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"` + "\n"})
+	f, err := os.Create(filepath.Join(b.root, ".decree/inbox/a.md"))
+	require.NoError(t, err)
+	_, err = f.WriteString("half")
+	require.NoError(t, err)
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		res, err := b.all(q)
+		require.Empty(t, res)
+		require.Equal(t, []string{"a.md"}, q.Writing())
+		return err
+	}))
+	_, err = f.WriteString(" and whole\n")
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	b.process()
+	require.Equal(t, []string{"half and whole"}, b.ran())
+}
+
+// TestOtherChainsStay: what a person sends during a run is no follow-up of it,
+// and outlives its failure.
+func TestOtherChainsStay(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml": "max_attempts: 1\n",
+		".decree/routines/develop.sh": `echo "$chain" >>"$RAN"
+if grep -q first "$message_file"; then
+	printf -- '---\nchain: 2020010101010100\nseq: 0\n---\nsent\n' >.decree/inbox/sent.md
+	echo mine >.decree/inbox/$chain-1.md
+	echo whose >.decree/inbox/unnamed.md
+	exit 1
+fi
+`,
+		".decree/inbox/a.md": "first\n",
+	})
+	res := b.process()
+	require.Equal(t, []string{"a.md dead", "sent.md done"}, names2(res))
+	require.Equal(t, []string{"sent.md"}, b.done())
+	require.Equal(t, []string{"a.error.txt", "a.md", "unnamed.error.txt", "unnamed.md"}, b.dead())
+	require.FileExists(t, filepath.Join(b.root, ".decree/runs", res[0].Record.ID, "followups", res[0].Record.Chain+"-1.md"))
+}
+
+// TestSecondDaemon says who is there.
+func TestSecondDaemon(t *testing.T) {
+	b := newBench(t, nil)
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		unlock, err := q.alone(ServeOptions{CommandLine: []string{"decree", "daemon"}})
+		require.NoError(t, err)
+		err = b.with(disk.OS, func(second *Queue) error { return second.Serve(context.Background(), ServeOptions{Interval: 1}) })
+		require.Equal(t, project.Refused, project.KindOf(err))
+		require.ErrorContains(t, err, "on h since")
+		unlock()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		return b.with(disk.OS, func(third *Queue) error { return third.Serve(ctx, ServeOptions{Interval: 1}) })
+	}))
+}
+
+// TestServe does what is there, what comes while it works, and what comes later,
+// with file events and without; it ends after the message under way.
+func TestServe(t *testing.T) {
+	for _, poll := range []bool{false, true} {
+		b := newBench(t, map[string]string{".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"` + "\n", ".decree/inbox/a.md": "first\n"})
+		ctx, cancel := context.WithCancel(context.Background())
+		b.more = func(o *Options) {
+			o.Poll = poll
+			o.Tell = func(e Event) {
+				switch {
+				case e.Result == nil:
+				case e.Started && e.Result.Name == "a.md":
+					b.message("b.md", "second\n")
+				case !e.Started && e.Result.Name == "later.md":
+					cancel()
+				case e.Started && e.Result.Name == "last.md":
+					cancel()
+				}
+			}
+		}
+		require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+			return q.Serve(ctx, ServeOptions{Interval: 1e7, Ready: func() { go b.message("later.md", "third\n") }})
+		}))
+		require.Equal(t, []string{"first", "second", "third"}, b.ran())
+
+		ctx, cancel = context.WithCancel(context.Background())
+		b.put(map[string]string{".decree/inbox/last.md": "fourth\n", ".decree/inbox/not.md": "fifth\n"})
+		require.NoError(t, b.with(disk.OS, func(q *Queue) error { return q.Serve(ctx, ServeOptions{Interval: 1e7}) }))
+		require.Equal(t, []string{"first", "second", "third", "fourth"}, b.ran())
+		require.Equal(t, []string{"not.md"}, b.inbox())
+		cancel()
+	}
+}
+
+// TestFullDisk stops with an error, and the message is still there.
+func TestFullDisk(t *testing.T) {
+	b := newBench(t, map[string]string{".decree/routines/develop.sh": echoRoutine, ".decree/inbox/a.md": "one\n"})
+	full := disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if st.Op == "Write" || st.Op == "WriteAt" {
+			return disktest.Action{Err: &fs.PathError{Op: st.Op, Path: st.Path, Err: syscall.ENOSPC}}
+		}
+		return disktest.Action{}
+	})
+	err := b.with(full, func(q *Queue) error { return q.Serve(context.Background(), ServeOptions{Interval: 1e7}) })
+	require.ErrorContains(t, err, "no space left")
+	require.Equal(t, []string{"a.md"}, b.inbox())
+	require.Empty(t, b.ran())
+	require.Equal(t, []string{"a.md done"}, names2(b.process()))
+}

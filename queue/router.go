@@ -1,0 +1,80 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"decree/message"
+)
+
+const (
+	routerTime = 2 * time.Minute
+	maxAnswer  = 64 << 10
+)
+
+// askRouter runs the router's command line in the root with the prompt on stdin;
+// its first line is the answer.
+func (q *Queue) askRouter(ctx context.Context, command string, routines *Routines, m *message.Message, spec *message.Message) (string, error) {
+	prompt, err := routerPrompt(routines, m, spec)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, routerTime, fmt.Errorf("no answer in %s", routerTime))
+	defer cancel()
+	c := exec.CommandContext(ctx, "bash", "-c", command)
+	c.Dir, c.Env, c.Stdin = q.project().Root, q.o.Environ, bytes.NewReader(prompt)
+	out := &bounded{left: maxAnswer}
+	said := &bounded{left: maxAnswer}
+	c.Stdout, c.Stderr = out, said
+	ownGroup(c)
+	c.WaitDelay = time.Second
+	if err := c.Run(); err != nil {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		last := strings.TrimSpace(said.String())
+		if i := strings.LastIndexByte(last, '\n'); i >= 0 {
+			last = last[i+1:]
+		}
+		return "", errors.Join(err, errors.New(last))
+	}
+	return out.String(), nil
+}
+
+// routerPrompt names the routines with their descriptions, and the task.
+func routerPrompt(routines *Routines, m *message.Message, spec *message.Message) ([]byte, error) {
+	list, err := message.List(routines.Dirs...)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString("Choose the routine that fits the task below. Answer with its name alone, on one line.\n\nRoutines:\n")
+	for _, r := range list {
+		fmt.Fprintf(&b, "- %s: %s\n", r.Name, strings.ReplaceAll(r.Description, "\n", "\n  "))
+	}
+	fmt.Fprintf(&b, "\nTask (%s):\n\n%s\n", m.ID, m.Body)
+	if spec != nil {
+		fmt.Fprintf(&b, "\nSpec %s:\n\n%s\n", m.InputFile, spec.Body)
+	}
+	return b.Bytes(), nil
+}
+
+// bounded keeps the first bytes that are written to it.
+type bounded struct {
+	kept bytes.Buffer // not embedded: its ReadFrom knows no bound
+	left int
+}
+
+func (b *bounded) String() string { return b.kept.String() }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	n := min(len(p), b.left)
+	b.left -= n
+	b.kept.Write(p[:n])
+	return len(p), nil
+}

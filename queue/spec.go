@@ -1,0 +1,125 @@
+package queue
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+
+	"decree/disk"
+	"decree/message"
+	"decree/project"
+)
+
+const (
+	specEnd       = ".spec.md"
+	processedFile = "processed-spec.md"
+	maxProcessed  = 16 << 20
+)
+
+// specs are the specs that are not processed, in order of name, as paths below
+// the root.
+func (q *Queue) specs() ([]string, error) {
+	dir, err := q.openSpecs()
+	if isMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	list, err := dir.List()
+	if err != nil {
+		return nil, err
+	}
+	done, err := processed(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range list {
+		if !strings.HasSuffix(e.Name, specEnd) || e.Name[0] == '.' || slices.Contains(done, e.Name) {
+			continue
+		}
+		if info, err := dir.Stat(e.Name); err == nil && info.Kind == disk.Regular {
+			out = append(out, path.Join(q.specDir(), e.Name))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (q *Queue) specDir() string { return path.Clean(q.project().Config.SpecDir) }
+
+func (q *Queue) openSpecs() (disk.Dir, error) {
+	if q.specDir() == "." {
+		return q.project().Disk.OpenRoot(q.project().Root)
+	}
+	return openBelow(q.project().Dir, q.specDir())
+}
+
+// processed are the names in processed-spec.md: one a line, with or without a
+// list's mark before it.
+func processed(dir disk.Dir) ([]string, error) {
+	data, err := project.ReadFile(dir, processedFile, maxProcessed)
+	if isMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for line := range bytes.Lines(data) {
+		text := strings.TrimSpace(string(line))
+		text = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(text, "- "), "* "))
+		if text != "" {
+			out = append(out, text)
+		}
+	}
+	return out, nil
+}
+
+// markSpec appends a spec's name to processed-spec.md, unless it stands there:
+// the file is replaced whole, so that a reader sees it with the line or without.
+// A spec outside of the directory of specs is not in the list's reach.
+func (q *Queue) markSpec(spec string) error {
+	if path.Dir(spec) != q.specDir() {
+		return nil
+	}
+	dir, err := q.openSpecs()
+	if isMissing(err) {
+		return nil // the routine has deleted it, with the list
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := processed(dir)
+	if err != nil || slices.Contains(names, path.Base(spec)) {
+		return err
+	}
+	data, err := project.ReadFile(dir, processedFile, maxProcessed)
+	if err != nil && !isMissing(err) {
+		return err
+	}
+	mode := uint32(fileMode)
+	if info, err := dir.Stat(processedFile); err == nil {
+		mode = info.Mode & 0o777
+	}
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		data = append(data, '\n')
+	}
+	return project.ReplaceFile(dir, processedFile, append(data, path.Base(spec)+"\n"...), mode, true)
+}
+
+// readSpec is the spec that a message is about, nil if there is none.
+func (q *Queue) readSpec(m *message.Message) (*message.Message, error) {
+	if !strings.HasSuffix(m.InputFile, specEnd) {
+		return nil, nil
+	}
+	data, err := readBelow(q.project().Dir, m.InputFile, message.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	return message.Parse(path.Base(m.InputFile), data)
+}

@@ -1,0 +1,85 @@
+package queue
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"decree/disk"
+	"decree/project"
+)
+
+const (
+	stateFile = "queue.json"
+	maxState  = 4 << 20
+	// maxStack bounds the follow-ups that are remembered in order; those beyond
+	// are found by their names.
+	maxStack  = 1000
+	maxBefore = 5000
+)
+
+// state is queue.json in the store: the message under way, and whose follow-ups
+// come next. Every write is flushed but those that only forget.
+type state struct {
+	Version int `json:"version"`
+	// Name is the file of the message under way, "" when there is none; Ino tells
+	// it from a later file of that name.
+	Name  string `json:"name"`
+	Ino   uint64 `json:"ino"`
+	ID    string `json:"id"`
+	Chain string `json:"chain"`
+	Seq   int    `json:"seq"`
+	Spec  string `json:"spec,omitempty"` // the path of the spec that it is about
+	// Record is of its run, Attempt the attempt that is being made there; Spent
+	// were made by the runs Interrupted before.
+	Record      string   `json:"record"`
+	Attempt     int      `json:"attempt"`
+	Spent       int      `json:"spent"`
+	Interrupted []string `json:"interrupted,omitempty"`
+	// Before is what was in the inbox when the run began: what is not in it came
+	// since. Of a fuller inbox than maxBefore it is left out, and a death then
+	// makes nothing a follow-up but what has the chain's name.
+	Before []string `json:"before,omitempty"`
+	// Last is the chain done last, Stack its follow-ups, the next one first.
+	Last  string   `json:"last,omitempty"`
+	Stack []string `json:"stack,omitempty"`
+}
+
+// forget leaves of the state what holds beyond one message.
+func (s *state) forget() { *s = state{Version: 1, Last: s.Last, Stack: s.Stack} }
+
+// read reads the state. A damaged one is as good as none: it is replaced whole,
+// so only a failing disk makes one, and the messages themselves are in the inbox.
+func readState(store disk.Dir) (*state, error) {
+	s := &state{Version: 1}
+	data, err := project.ReadFile(store, stateFile, maxState)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s/%s: %v", store.Path(), stateFile, err),
+			Advice: "it says which message was under way; see 'decree log' for the last run and move the file away"}
+	}
+	if s.Version != 1 {
+		return nil, fmt.Errorf("%s/%s: version %d is newer than this decree", store.Path(), stateFile, s.Version)
+	}
+	return s, nil
+}
+
+func (s *state) write(store disk.Dir, flush bool) error {
+	if len(s.Stack) > maxStack {
+		s.Stack = s.Stack[:maxStack]
+	}
+	if len(s.Before) > maxBefore {
+		s.Before = nil
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return project.ReplaceFile(store, stateFile, append(data, '\n'), project.PrivateFile, flush)
+}

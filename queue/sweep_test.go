@@ -1,0 +1,172 @@
+//go:build unix
+
+package queue
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+)
+
+// The sweep ends the process at each step on the disk while it does a spec, a
+// message with a follow-up, and one that fails, or makes that step fail. Then a
+// process that works goes on. Whatever happened, no message is lost, none is done
+// again that was in done, and the tree is as if nothing had gone wrong. By default
+// some steps are tried; DECREE_LONG=1 tries all.
+
+const sweptRoutine = `# Writes one line into the tree, and one outside of it.
+key=$(grep -o 'key:[a-z]*' "$message_file" "$spec_file" 2>/dev/null | head -n1 | sed 's/.*key://')
+echo "$key" >>"$RAN"
+echo "$key" >>log.txt
+case $key in
+with) echo 'key:follow' >.decree/inbox/$chain-$((seq + 1)).md ;;
+fails) echo 'key:never' >.decree/inbox/$chain-$((seq + 1)).md; exit 3 ;;
+esac
+`
+
+func sweptFiles() map[string]string {
+	return map[string]string{
+		".decree/routines/develop.sh": sweptRoutine,
+		".decree/inbox/a.md":          "key:with\n",
+		".decree/inbox/b.md":          "key:fails\n",
+		".decree/inbox/c.md":          "key:last\n",
+		"specs/one.spec.md":           "key:spec\n",
+		"kept.txt":                    "kept\n",
+	}
+}
+
+func TestSweep(t *testing.T) {
+	clean := newBench(t, sweptFiles())
+	require.Len(t, clean.process(), 5)
+	judgeSwept(t, clean, nil)
+	seed := int64(1)
+	for _, cause := range []error{nil, syscall.ENOSPC} {
+		name := "dies"
+		if cause != nil {
+			name = "fails"
+		}
+		t.Run(name, func(t *testing.T) {
+			total := sweepOnce(t, 1<<30, cause, seed)
+			require.Positive(t, total)
+			steps := allSteps(total)
+			if os.Getenv("DECREE_LONG") == "" {
+				tries := 40
+				if testing.Short() {
+					tries = 6
+				}
+				rng := rand.New(rand.NewSource(seed))
+				steps = nil
+				for range tries {
+					steps = append(steps, rng.Intn(total))
+				}
+			}
+			for _, n := range steps {
+				sweepOnce(t, n, cause, int64(n))
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+func allSteps(n int) (out []int) {
+	for i := range n {
+		out = append(out, i)
+	}
+	return out
+}
+
+// sweepOnce lets writing step n go wrong, and returns how many there were.
+func sweepOnce(t *testing.T, n int, cause error, seed int64) (steps int) {
+	b := newBench(t, sweptFiles())
+	defer os.RemoveAll(b.base)
+	rng := rand.New(rand.NewSource(seed))
+	var hit disktest.Step
+	err := b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if !st.Write {
+			return disktest.Action{}
+		}
+		steps++
+		if steps-1 != n {
+			return disktest.Action{}
+		}
+		hit = st
+		if cause == nil {
+			return disktest.Action{Die: true, Torn: rng.Intn(st.Size + 1)}
+		}
+		return disktest.Action{Err: &fs.PathError{Op: st.Op, Path: st.Path, Err: cause}}
+	}), func(q *Queue) error { _, err := b.all(q); return err })
+	if n >= steps {
+		require.NoError(t, err)
+	}
+	acknowledged := map[string]int{}
+	for _, key := range b.keysDone() {
+		acknowledged[key] = strings.Count("\n"+strings.Join(b.ran(), "\n")+"\n", "\n"+key+"\n")
+	}
+	what := fmt.Sprintf("step %d: %s %s: %v: err %v", n, hit.Op, strings.ReplaceAll(hit.Path, b.base, ""), cause, err)
+	defer func() {
+		if t.Failed() {
+			t.Log(what, b.said)
+		}
+	}()
+	b.process()
+	judgeSwept(t, b, acknowledged)
+	return steps
+}
+
+// keysDone are the keys of the messages in done.
+func (b *bench) keysDone() (out []string) {
+	for _, name := range b.done() {
+		text := b.read(".decree/inbox/done/" + name)
+		switch {
+		case strings.Contains(text, "one.spec.md"):
+			out = append(out, "spec")
+		default:
+			_, key, _ := strings.Cut(text, "key:")
+			out = append(out, strings.TrimSpace(key))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func judgeSwept(t *testing.T, b *bench, acknowledged map[string]int) {
+	t.Helper()
+	require.Empty(t, b.inbox(), "lost in the inbox")
+	require.Equal(t, []string{"follow", "last", "spec", "with"}, b.keysDone(), "each is done, once")
+	dead := b.dead()
+	require.Contains(t, dead, "b.md")
+	require.Contains(t, dead, "b.error.txt")
+	lines := strings.Fields(b.read("log.txt"))
+	slices.Sort(lines)
+	require.Equal(t, []string{"follow", "last", "spec", "with"}, lines, "the tree has each message's work once")
+	require.Equal(t, "one.spec.md\n", b.read("specs/processed-spec.md"))
+	require.Equal(t, "kept\n", b.read("kept.txt"))
+	ran := b.ran()
+	for key, times := range acknowledged {
+		require.Equal(t, times, strings.Count("\n"+strings.Join(ran, "\n")+"\n", "\n"+key+"\n"), "%s was in done and is done again", key)
+	}
+	require.NotContains(t, ran, "never", "the follow-up of a failed run")
+	require.Empty(t, b.list(".decree/tmp"))
+}
+
+// bash is what the routines need.
+func TestMain(m *testing.M) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		fmt.Println("no bash: skipped")
+		return
+	}
+	os.Exit(m.Run())
+}
