@@ -10,6 +10,7 @@ import (
 
 	"decree/capture"
 	"decree/history"
+	"decree/manifest"
 	"decree/store"
 	"decree/worktree"
 )
@@ -231,8 +232,8 @@ func (r *Recorder) rewrite(rec *history.Record, f history.RecordFile) error {
 	return r.history.ReplaceFile(rec.ID, f.Name, func(w io.Writer) error { return r.history.WriteManifest(rec.Before, w) })
 }
 
-// packs reads every content and asks for which of the damaged places a record
-// needs what was there: those are lost. A repair makes the index anew without
+// packs reads every content, and asks what a record needs of what is damaged or
+// not there at all: that is lost. A repair makes the index anew without
 // them, drops the stat cache that says they are stored, and stores again what the
 // records' plain files have; the next record stores again what the tree still
 // has. A damaged place that nobody needs (any more) stays, and is no fault: packs
@@ -247,11 +248,15 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 	if err != nil {
 		return err
 	}
-	if len(problems) == 0 {
+	gone := d.gone()
+	if len(problems) == 0 && !gone {
 		d.add(OK, "store", fmt.Sprintf("%d contents in %d packs, %d bytes, all sound", stats.Objects, stats.Packs, stats.Bytes), "", false)
 		return nil
 	}
-	where := fmt.Sprintf("damaged in %d places, the first: %s at %d: %v", len(problems), problems[0].Pack, problems[0].Offset, problems[0].Err)
+	where := fmt.Sprintf("contents are missing, %d packs are there", stats.Packs)
+	if len(problems) > 0 {
+		where = fmt.Sprintf("damaged in %d places, the first: %s at %d: %v", len(problems), problems[0].Pack, problems[0].Offset, problems[0].Err)
+	}
 	misled := d.misled(problems)
 	if repair && misled {
 		if err := d.forgetDamaged(ctx); err != nil {
@@ -269,7 +274,7 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 	}
 	hint := "'decree doctor --repair' stores again what the records' files have, and lets the next record store what the tree still has"
 	switch {
-	case misled && repair:
+	case repair && (misled || gone && len(lost) == 0):
 		d.add(Error, "store", where, "", true)
 	case misled && len(lost) == 0:
 		d.add(Error, "store", where+"; nothing that a record names is lost", repairHint, false)
@@ -285,6 +290,18 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 		d.add(Error, "store", fmt.Sprintf("lost: %s", some(lost)), hint, false)
 	}
 	return nil
+}
+
+// gone says whether something that a record names is not there at all, as when
+// packs were taken away. That is asked of the index alone: what is there was read.
+func (d *doctor) gone() bool {
+	gone := false
+	err := d.r.history.Live(func(h manifest.Hash) {
+		if !gone && !h.IsZero() && !d.r.store.Has(h) {
+			gone = !forgotten(d.r.store.Verify(h))
+		}
+	})
+	return gone || lostContents(err)
 }
 
 // misled says whether the index leads to a damaged place, or disagrees with the
