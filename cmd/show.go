@@ -12,6 +12,7 @@ import (
 	"decree/history"
 	"decree/manifest"
 	"decree/patch"
+	"decree/project"
 	"decree/recorder"
 )
 
@@ -101,7 +102,9 @@ func (s *session) resolveWithPath(rec *recorder.Recorder, word string) (recorder
 		}
 		p, perr := s.resolve(rec, word[:i])
 		if perr != nil {
-			err = perr
+			if word[0] != '@' || project.KindOf(err) != project.NotFound { // what was a time says more than half of it
+				err = perr
+			}
 			continue
 		}
 		if word[i+1:] == "" {
