@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ type segment struct {
 }
 
 // segments is the memory of a cutting.
-type segments [3]segment
+type segments [4]segment
 
 const segmentLen = 4 << 20
 
@@ -81,12 +82,18 @@ type job struct {
 	line int // of the list
 }
 
-// cutting is a large content in work: one goroutine reads, hashes the whole and
-// cuts, others hash, compress and store the chunks. Memory is the segments'.
+// cutting is a large content in work: one goroutine reads and cuts, one hashes the
+// whole, others hash, compress and store the chunks. Memory is the segments'.
 type cutting struct {
 	w    *Writer
 	segs *segments
 	jobs chan job
+	read chan job // what was read, in order, for the hash of the whole
+
+	// The reader's own: the chunk that was cut last, which its segment is kept for,
+	// and the lines of the list that say what the one before them says.
+	last  job
+	again []int
 
 	mu   sync.Mutex
 	list []byte
@@ -102,13 +109,16 @@ func (w *Writer) putChunked(in *input, prefix []byte, l *whole) (Hash, int64, er
 	if l.segs == nil {
 		l.segs = new(segments)
 	}
-	c := &cutting{w: w, segs: l.segs, jobs: make(chan job, len(l.segs))}
+	c := &cutting{w: w, segs: l.segs, jobs: make(chan job, len(l.segs)), read: make(chan job, len(l.segs))}
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), 4) {
 		workers.Go(c.work)
 	}
-	h, size, err := c.read(in, prefix)
+	var h Hash
+	workers.Go(func() { h = c.hash() })
+	size, err := c.cutAll(in, prefix)
 	close(c.jobs)
+	close(c.read)
 	workers.Wait()
 	if err == nil {
 		err = c.err
@@ -116,18 +126,30 @@ func (w *Writer) putChunked(in *input, prefix []byte, l *whole) (Hash, int64, er
 	if err != nil {
 		return h, size, err
 	}
+	for _, line := range c.again {
+		copy(c.list[line:], c.list[line-pieceLen:line])
+	}
 	m := member{hash: h, list: true, length: uint32(len(c.list)), size: size}
 	return h, size, w.putMember(m, c.list)
 }
 
-// read cuts the content into jobs and returns its hash and size.
-func (c *cutting) read(in *input, prefix []byte) (h Hash, size int64, err error) {
+// hash returns the hash of all that was read.
+func (c *cutting) hash() Hash {
+	sum := sha256.New()
+	for j := range c.read {
+		sum.Write(j.data)
+		j.seg.release()
+	}
+	return Hash(sum.Sum(nil))
+}
+
+// cutAll reads the content, cuts it into jobs and returns its size.
+func (c *cutting) cutAll(in *input, prefix []byte) (size int64, err error) {
 	home := make(chan *segment, len(c.segs))
 	for i := range c.segs {
 		c.segs[i].home = home
 		home <- &c.segs[i]
 	}
-	sum := sha256.New()
 	var rest []byte
 	var seg *segment
 	for {
@@ -146,27 +168,34 @@ func (c *cutting) read(in *input, prefix []byte) (h Hash, size int64, err error)
 		prefix, n = prefix[m:], n+m
 		if len(prefix) == 0 {
 			if m, err = in.fill(seg.buf[n:]); err != nil {
-				return h, size, err
+				return size, err
 			}
 			n += m
 		}
-		sum.Write(seg.buf[kept:n])
+		seg.refs.Add(1)
+		c.read <- job{seg: seg, data: seg.buf[kept:n]}
 		size += int64(n - kept)
-		last := in.ended && len(prefix) == 0
-		if rest, err = c.cut(seg, seg.buf[:n], last); err != nil || last {
-			return Hash(sum.Sum(nil)), size, err
+		ended := in.ended && len(prefix) == 0
+		if rest, err = c.cut(seg, seg.buf[:n], ended); err != nil || ended {
+			return size, err
 		}
 		if err := c.w.usable(); err != nil {
-			return h, size, err
+			return size, err
 		}
 	}
 }
 
 // cut hands out the chunks of data and returns what more bytes may belong to.
-func (c *cutting) cut(seg *segment, data []byte, last bool) ([]byte, error) {
+func (c *cutting) cut(seg *segment, data []byte, ended bool) ([]byte, error) {
 	for len(data) > 0 {
-		n := cutChunk(data)
-		if n == len(data) && n < maxChunk && !last {
+		// What begins with the chunk before is cut where that was cut: zeros, mostly,
+		// whose chunks need not be looked for nor hashed one by one.
+		n := len(c.last.data)
+		same := n > 0 && bytes.HasPrefix(data, c.last.data)
+		if !same {
+			n = cutChunk(data)
+		}
+		if n == len(data) && n < maxChunk && !ended {
 			break
 		}
 		c.mu.Lock()
@@ -179,11 +208,27 @@ func (c *cutting) cut(seg *segment, data []byte, last bool) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		seg.refs.Add(1)
-		c.jobs <- job{seg, data[:n], line}
+		if same {
+			c.again = append(c.again, line)
+		} else {
+			seg.refs.Add(1)
+			c.jobs <- job{seg, data[:n], line}
+		}
+		c.remember(job{seg, data[:n], line})
 		data = data[n:]
 	}
 	return data, nil
+}
+
+// remember makes j the chunk that was cut last.
+func (c *cutting) remember(j job) {
+	if j.seg != c.last.seg {
+		j.seg.refs.Add(1)
+		if c.last.seg != nil {
+			c.last.seg.release()
+		}
+	}
+	c.last = j
 }
 
 // work stores chunks until there are no more; after an error it only takes them.

@@ -2,6 +2,8 @@ package store
 
 import (
 	"bytes"
+	"io"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -71,4 +73,36 @@ func TestGrowingLog(t *testing.T) {
 	st, err := s.Stats()
 	require.NoError(t, err)
 	assert.Less(t, st.Bytes, 2*first, "%d rounds", rounds)
+}
+
+// TestRepeatedChunks stores contents whose chunks come again at once, and such as only
+// begin like the chunk before: what is stored is what cutting alone makes of them.
+func TestRepeatedChunks(t *testing.T) {
+	zeros := make([]byte, 21<<20)
+	piece := noise(7, 4<<20)
+	piece = piece[:cutChunk(piece)]
+	for name, data := range map[string][]byte{
+		"zeros":          zeros,
+		"zeros and more": slices.Concat(zeros, noise(8, 5<<20), zeros, []byte("end")),
+		"a piece again":  bytes.Repeat(piece, 12<<20/len(piece)+1),
+		"and its half":   slices.Concat(bytes.Repeat(piece, 12<<20/len(piece)+1), piece[:len(piece)/2]),
+	} {
+		_, d := memDir(t)
+		s := openStore(t, d, Options{})
+		w := openWriter(t, s)
+		h, n, err := w.PutFile(bytes.NewReader(data), int64(len(data)))
+		require.NoError(t, err, name)
+		require.NoError(t, w.Flush(), name)
+		assert.Equal(t, int64(len(data)), n, name)
+		assert.Equal(t, sum(data), h, name)
+		r, _, err := s.Open(h)
+		require.NoError(t, err, name)
+		got, err := io.ReadAll(r)
+		require.NoError(t, err, name)
+		assert.True(t, bytes.Equal(data, got), name)
+		for _, c := range chunksOf(data) {
+			assert.True(t, s.Has(sum(c)), "%s: a chunk was cut elsewhere", name)
+		}
+		require.NoError(t, w.Close(), name)
+	}
 }
