@@ -74,8 +74,8 @@ type Queue struct {
 	o Options
 	s *state
 	// tried are the specs that this process has had its turn at.
-	tried   map[string]bool
-	cleaned bool
+	tried           map[string]bool
+	cleaned, looked bool
 	// text is the completed message under way.
 	text []byte
 	// writing are the files that were passed over because they are being written.
@@ -125,6 +125,9 @@ const lockPause = 200 * time.Millisecond
 // for the lock; negative is until ctx ends.
 func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *Result, err error) {
 	begin := time.Now()
+	if err := q.endOrphan(ctx); err != nil {
+		return nil, err
+	}
 	for {
 		held := wait
 		if wait < 0 || wait > lockPause {
@@ -150,6 +153,35 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *R
 			return nil, err
 		}
 	}
+}
+
+// endOrphan ends what still runs of a routine whose decree died: it is the message
+// under way, and its run is to be taken back. What a person's dead run has left is
+// theirs to end. It looks once: later deaths are not this process's to see.
+func (q *Queue) endOrphan(ctx context.Context) error {
+	if q.looked {
+		return nil
+	}
+	q.looked = true
+	s, err := readState(q.project().Store)
+	if err != nil || s.Record == "" {
+		return err
+	}
+	if _, err := q.o.Recorder.History().Opened(s.Record); err != nil {
+		if isMissing(err) {
+			return nil
+		}
+		return err
+	}
+	done, err := q.o.Recorder.Recover(context.WithoutCancel(ctx), true)
+	var other *project.HeldError
+	if errors.As(err, &other) {
+		return nil // it is alive, and so is its decree
+	}
+	for _, d := range done {
+		q.note("%s", d.What)
+	}
+	return err
 }
 
 // dirs are the inbox's directories, open for one message.

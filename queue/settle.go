@@ -23,12 +23,14 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 	if s.Name == "" {
 		return nil, "", nil
 	}
-	rec, err := q.o.Recorder.History().Get(s.Record)
-	if project.KindOf(err) == project.NotFound || isMissing(err) {
-		rec, err = nil, nil
-	}
-	if err != nil {
-		return nil, "", err
+	var rec *history.Record
+	if s.Record != "" { // else its attempts were counted, and the next was not begun
+		if rec, err = q.o.Recorder.History().Get(s.Record); project.KindOf(err) == project.NotFound || isMissing(err) {
+			rec, err = nil, nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
 	}
 	here, err := q.isHere(d, rec)
 	if err != nil {

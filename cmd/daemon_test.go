@@ -1,0 +1,207 @@
+//go:build unix
+
+package cmd
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// daemonProving is a tree with a daemon.
+type daemonProving struct{ *proving }
+
+func newDaemonProving(t *testing.T, rng *rand.Rand, routine string) *daemonProving {
+	p := &daemonProving{newProving(t, rng)}
+	p.env = append(p.env, "BASE="+p.base)
+	for _, dir := range []string{".decree/routines", ".decree/inbox"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(p.root, dir), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(p.root, ".decree/routines/develop.sh"), []byte(routine), 0o644))
+	return p
+}
+
+// send puts a message into the inbox, whole at once.
+func (p *daemonProving) send(name, text string) {
+	tmp := filepath.Join(p.base, "message")
+	require.NoError(p.t, os.WriteFile(tmp, []byte(text), 0o644))
+	require.NoError(p.t, os.Rename(tmp, filepath.Join(p.root, ".decree/inbox", name)))
+}
+
+func (p *daemonProving) start() *exec.Cmd {
+	c := exec.Command(p.bin, "daemon", "--interval", "50ms")
+	c.Dir, c.Env = p.root, p.env
+	var err error
+	c.Stderr, err = os.OpenFile(filepath.Join(p.base, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	require.NoError(p.t, err)
+	require.NoError(p.t, c.Start())
+	return c
+}
+
+func (p *daemonProving) said() string {
+	data, _ := os.ReadFile(filepath.Join(p.base, "log"))
+	return string(data)
+}
+
+func (p *daemonProving) messages(where string) (out []string) {
+	list, err := os.ReadDir(filepath.Join(p.root, ".decree/inbox", where))
+	if !os.IsNotExist(err) {
+		require.NoError(p.t, err)
+	}
+	for _, e := range list {
+		if strings.HasSuffix(e.Name(), ".md") {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
+// lines are those of a file, sorted; none where it is missing.
+func (p *daemonProving) lines(path string) []string {
+	data, err := os.ReadFile(path)
+	if !os.IsNotExist(err) {
+		require.NoError(p.t, err)
+	}
+	out := strings.Fields(string(data))
+	slices.Sort(out)
+	return out
+}
+
+func times(list []string, word string) (n int) {
+	for _, w := range list {
+		if w == word {
+			n++
+		}
+	}
+	return n
+}
+
+// TestDaemonEndsAfterThePresentMessage also has a second one refused meanwhile.
+func TestDaemonEndsAfterThePresentMessage(t *testing.T) {
+	p := newDaemonProving(t, nil, `echo >"$BASE/started"; read line <"$BASE/go"; echo did >log.txt`)
+	for _, name := range []string{"started", "go"} {
+		require.NoError(t, syscall.Mkfifo(filepath.Join(p.base, name), 0o600))
+	}
+	p.send("a.md", "one\n")
+	p.send("b.md", "two\n")
+	c := p.start()
+	_, err := os.ReadFile(filepath.Join(p.base, "started"))
+	require.NoError(t, err)
+	code, out := p.decree("daemon")
+	require.Equal(t, 4, code, out)
+	require.Contains(t, out, fmt.Sprintf("process %d", c.Process.Pid))
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, os.WriteFile(filepath.Join(p.base, "go"), []byte("\n"), 0o600))
+	require.NoError(t, c.Wait(), "it ends with 0\n%s", p.said())
+	require.Equal(t, []string{"a.md"}, p.messages("done"))
+	require.Equal(t, []string{"b.md"}, p.messages(""))
+	require.Equal(t, []string{"did"}, p.lines(filepath.Join(p.root, "log.txt")))
+}
+
+// TestDaemonKilled ends the daemon with SIGKILL wherever it is, over and over:
+// no message is lost, none is done again that was in done, and the tree has the
+// work of each once. DECREE_KILLS and DECREE_SEED are as for TestSoak.
+func TestDaemonKilled(t *testing.T) {
+	kills := 15
+	switch {
+	case os.Getenv("DECREE_LONG") != "":
+		kills = 500
+	case testing.Short():
+		kills = 4
+	}
+	kills = int(numberOf(t, "DECREE_KILLS", int64(kills)))
+	rng := rand.New(rand.NewPCG(uint64(numberOf(t, "DECREE_SEED", 1)), 0))
+	p := newDaemonProving(t, rng, `key=$(tail -n1 "$message_file")
+echo "$key" >>"$BASE/ran"
+echo "$key" >>log.txt
+mkdir -p "dir-$key" && echo "$key" >"dir-$key/file"
+case $key in
+follow*) [ "$seq" = 0 ] && echo "after$key" >".decree/inbox/$chain-1.md" ;;
+fail*) exit 1 ;;
+esac
+exit 0
+`)
+	require.NoError(t, os.WriteFile(filepath.Join(p.root, ".decree/config.yml"), []byte("max_attempts: 3\n"), 0o644))
+	var want, failing []string
+	acknowledged := map[string]int{}
+	check := func() {
+		ran := p.lines(filepath.Join(p.base, "ran"))
+		for key, n := range acknowledged {
+			require.Equal(t, n, times(ran, key), "%s was in done, and is done again\n%s", key, p.said())
+		}
+		for _, name := range p.messages("done") {
+			data, err := os.ReadFile(filepath.Join(p.root, ".decree/inbox/done", name))
+			require.NoError(t, err)
+			key := lastWord(string(data))
+			if _, known := acknowledged[key]; !known {
+				acknowledged[key] = times(ran, key)
+			}
+		}
+	}
+	for n := range kills {
+		switch kind := []string{"plain", "follow", "fail"}[rng.IntN(3)]; kind {
+		case "fail":
+			failing = append(failing, fmt.Sprintf("fail%d", n))
+			p.send(fmt.Sprintf("fail%d.md", n), fmt.Sprintf("fail%d\n", n))
+		default:
+			key := fmt.Sprintf("%s%d", kind, n)
+			want = append(want, key)
+			if kind == "follow" {
+				want = append(want, "after"+key)
+			}
+			p.send(key+".md", key+"\n")
+		}
+		c := p.start()
+		timer := time.NewTimer(time.Duration(rng.IntN(250)) * time.Millisecond)
+		<-timer.C
+		require.NoError(t, c.Process.Kill())
+		err := c.Wait()
+		require.ErrorContains(t, err, "killed", p.said())
+		check()
+	}
+	code, out := p.decree("process")
+	require.Contains(t, []int{0, 1}, code, out)
+	check()
+	require.Empty(t, p.messages(""), out)
+	// A message that a death took its attempts may be dead though its routine works.
+	var done, dead []string
+	for key := range acknowledged {
+		done = append(done, key)
+	}
+	for _, name := range p.messages("dead") {
+		data, err := os.ReadFile(filepath.Join(p.root, ".decree/inbox/dead", name))
+		require.NoError(t, err)
+		dead = append(dead, lastWord(string(data)))
+	}
+	slices.Sort(done)
+	require.Equal(t, done, p.lines(filepath.Join(p.root, "log.txt")), "the tree has the work of what is done, once\n%s", p.said())
+	for _, key := range failing {
+		require.Contains(t, dead, key, "lost")
+	}
+	for _, key := range want {
+		root := strings.TrimPrefix(key, "after")
+		if root != key && slices.Contains(dead, root) {
+			continue // its follow-up went with it
+		}
+		require.True(t, slices.Contains(done, key) != slices.Contains(dead, key), "%s is lost, or twice there\n%s", key, p.said())
+	}
+	p.must("verify", "--all")
+	t.Logf("%d kills: %d done, %d dead", kills, len(done), len(dead))
+}
+
+func lastWord(text string) string {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
+}
