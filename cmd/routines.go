@@ -1,0 +1,155 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"decree/message"
+	"decree/project"
+	"decree/queue"
+)
+
+func (s *session) routinesVerb() verb {
+	return verb{
+		name: "routines", category: messageCategory, args: "[NAME]",
+		usage: "list the routines with their descriptions and parameters",
+		about: `Lists the routines that messages can name: the scripts NAME.sh and the notebooks NAME.ipynb in .decree/routines, then those in "routine_source" of the config. With NAME all that is known of one.
+
+A script's description is its first block of comments. Its parameters are the assignments name="${name:-default}" before the first other statement; a field of a message is given to the routine only if it declares it so. A notebook's description is its first markdown cell, and its parameters are what the cell tagged "parameters" assigns.
+
+Each routine also gets message_file, message_id, message_dir, spec_file, input_file, chain and seq.`,
+		examples: []example{
+			{"decree routines", "what there is"},
+			{"decree routines develop", "one in full"},
+			{"decree routines --json", "for a program"},
+			{"decree init --examples", "a routine to start with"},
+		},
+		exits:  []exit{{"3", "no such routine"}},
+		flags:  s.reading(),
+		action: s.routines,
+	}
+}
+
+// routineJSON is a routine for programs.
+type routineJSON struct {
+	Name        string       `json:"name"`
+	Kind        message.Kind `json:"kind"`
+	Path        string       `json:"path"`
+	Description string       `json:"description"`
+	Parameters  []paramJSON  `json:"parameters"`
+	Error       string       `json:"error,omitempty"`
+}
+
+type paramJSON struct {
+	Name    string `json:"name"`
+	Default string `json:"default"`
+}
+
+func routineObject(f message.Found) routineJSON {
+	j := routineJSON{Name: f.Name, Kind: f.Kind, Path: filepath.Join(f.Dir.Path(), f.File), Description: f.Description, Parameters: []paramJSON{}}
+	for _, p := range f.Params {
+		j.Parameters = append(j.Parameters, paramJSON{p.Name, p.Value})
+	}
+	if f.Err != nil {
+		j.Error = f.Err.Error()
+	}
+	return j
+}
+
+func (s *session) routines(ctx context.Context) error {
+	if err := s.atMost(1); err != nil {
+		return err
+	}
+	rec, err := s.forLooking(ctx)
+	if err != nil {
+		return err
+	}
+	dirs := queue.OpenRoutines(rec.Project()).Dirs
+	if words := s.words(); len(words) == 1 {
+		return s.oneRoutine(words[0], dirs)
+	}
+	list, err := message.List(dirs...)
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		out := []routineJSON{}
+		for _, f := range list {
+			out = append(out, routineObject(f))
+		}
+		return s.printJSON(out)
+	}
+	if len(list) == 0 {
+		s.say("decree: there are no routines; 'decree init --examples' writes one into .decree/routines")
+		return nil
+	}
+	return s.print(func(w io.Writer) error {
+		t := table{}
+		t.add("NAME", "KIND", "PARAMETERS", "WHAT")
+		for _, f := range list {
+			var names []string
+			for _, p := range f.Params {
+				names = append(names, p.Name)
+			}
+			what, _, _ := strings.Cut(f.Description, "\n")
+			if f.Err != nil {
+				what = "cannot be used: " + f.Err.Error()
+			}
+			t.add(oneLine(f.Name), string(f.Kind), strings.Join(names, " "), oneLine(strings.TrimLeft(what, "# ")))
+		}
+		return t.write(w)
+	})
+}
+
+func (s *session) oneRoutine(name string, dirs []message.Dir) error {
+	f, err := message.Find(name, dirs...)
+	if f.Dir == nil { // there is none
+		return notFoundf("%s", err).hint("'decree routines' lists them")
+	}
+	f.Err = err
+	if s.global.json {
+		return s.printJSON(routineObject(f))
+	}
+	if err != nil {
+		return err
+	}
+	return s.print(func(w io.Writer) error {
+		fmt.Fprintf(w, "routine     %s (%s)\nfile        %s\n", oneLine(f.Name), f.Kind, quoteWord(filepath.Join(f.Dir.Path(), f.File)))
+		for i, p := range f.Params {
+			head := "parameters"
+			if i > 0 {
+				head = ""
+			}
+			fmt.Fprintf(w, "%-10s  %s=%s\n", head, p.Name, quoteWord(p.Value))
+		}
+		if f.HeadEnd > 0 {
+			fmt.Fprintf(w, "head        ends at line %d: what is assigned from there on is no parameter\n", f.HeadEnd)
+		}
+		if f.Description != "" {
+			fmt.Fprintf(w, "\n%s\n", oneLines(f.Description))
+		}
+		return nil
+	})
+}
+
+// oneLines is text whose lines are safe to print.
+func oneLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = oneLine(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// checkRoutine says so where a message names a routine that is not there (yet).
+func (s *session) checkRoutine(p *project.Project, name string) {
+	_, err := message.Find(name, queue.OpenRoutines(p).Dirs...)
+	var bad *message.Error
+	if errors.As(err, &bad) {
+		s.note(bad.Error())
+	}
+}

@@ -1,0 +1,253 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"decree/history"
+	"decree/message"
+	"decree/project"
+	"decree/recorder"
+)
+
+// sendOptions are send's flags.
+type sendOptions struct {
+	name, routine string
+	values        fieldFlag
+}
+
+// fieldFlag collects K=V, as often as it is given. (A flag for lists would cut V at commas.)
+type fieldFlag []message.Param
+
+func (f *fieldFlag) Set(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
+		return errors.New("it wants NAME=VALUE, with letters, digits and _ in the name")
+	}
+	*f = append(*f, message.Param{Name: name, Value: value})
+	return nil
+}
+
+func (f *fieldFlag) String() string { return "" }
+
+func (s *session) sendVerb() verb {
+	var o sendOptions
+	return verb{
+		name: "send", category: messageCategory, args: "[TEXT | -]",
+		usage: "write a message into the inbox",
+		about: `Writes a message into .decree/inbox, for "decree process" or a daemon to do, and prints its name alone on stdout. TEXT is what is to be done; "-" takes it from stdin. If that begins with a front matter, its fields are kept, and the flags go before them.
+
+The message is there whole or not at all, and replaces no other. send waits for nobody: it works while another decree has the tree.
+
+Inside a routine the message is a follow-up: it joins the chain of the message that is being done, and counts only if that succeeds. Outside it begins a chain of its own, unless its fields or its name <chain>-<seq> say another.`,
+		examples: []example{
+			{"decree send 'Give the parser a test for empty input.'", "for the default routine"},
+			{"decree send -r review -v target_branch=next 'Look at the last change.'", "with a routine and a parameter"},
+			{"git log -1 --format=%B | decree send -m from-log -", "from another program, as from-log.md"},
+			{"decree send -v input_file=specs/parser.spec.md 'Do the spec.'", "about a spec"},
+		},
+		exits: []exit{{"4", "the inbox has a message of that NAME"}},
+		flags: append([]cli.Flag{
+			stringFlag(&o.name, "call the message `NAME` (default: <chain>-0)", "name", "m"),
+			stringFlag(&o.routine, "have it done by `ROUTINE`", "routine", "r"),
+			&cli.GenericFlag{Name: "value", Aliases: []string{"v"}, Value: &o.values, DefaultText: "",
+				Usage: "set the field `NAME=VALUE`: input_file and such, or a parameter of the routine; may be repeated"},
+		}, s.jsonFlag(), s.rootFlag(), s.quietFlag()),
+		action: func(ctx context.Context) error { return s.send(ctx, o) },
+	}
+}
+
+// sentJSON is a message that was sent.
+type sentJSON struct {
+	Name string `json:"name"`
+	ID   string `json:"id"` // "" for a follow-up: its chain gives it one
+	Path string `json:"path"`
+}
+
+func (s *session) send(ctx context.Context, o sendOptions) error {
+	if err := s.atMost(1); err != nil {
+		return err
+	}
+	fields, err := o.fields()
+	if err != nil {
+		return err
+	}
+	text, err := s.messageText(len(fields) > 0)
+	if err != nil {
+		return err
+	}
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return err
+	}
+	sent, err := s.drop(rec, o.name, text, fields)
+	if err != nil {
+		return err
+	}
+	if o.routine != "" {
+		s.checkRoutine(rec.Project(), o.routine)
+	}
+	if s.global.json {
+		return s.printJSON(sent)
+	}
+	_, err = fmt.Fprintln(s.env.Stdout, sent.Name)
+	return err
+}
+
+// fields are the flags' fields of the front matter.
+func (o sendOptions) fields() ([]message.Param, error) {
+	fields := append([]message.Param(nil), o.values...)
+	if o.routine != "" {
+		if err := message.CheckRoutineName(o.routine); err != nil {
+			return nil, usagef("--routine: %s", err).hint("'decree routines' lists them")
+		}
+		fields = append([]message.Param{{Name: "routine", Value: o.routine}}, fields...)
+	}
+	for _, f := range fields {
+		if !utf8.ValidString(f.Value) {
+			return nil, usagef("%s: its value is no UTF-8 text", f.Name).hint("put such data into a file, and name the file")
+		}
+	}
+	return fields, nil
+}
+
+// messageText is TEXT, or stdin for "-". There need be none where a field says something.
+func (s *session) messageText(said bool) ([]byte, error) {
+	words := s.words()
+	switch {
+	case len(words) == 0 && said:
+		return nil, nil
+	case len(words) == 0:
+		return nil, usagef("a TEXT is missing").hint("for example: decree send 'Fix the typo in the README'; '-' takes it from stdin")
+	case words[0] != "-":
+		return []byte(strings.TrimSuffix(words[0], "\n") + "\n"), nil
+	}
+	text, err := io.ReadAll(io.LimitReader(s.env.Stdin, message.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("stdin: %w", err)
+	}
+	return text, nil
+}
+
+// drop puts the message into the inbox under the name that is asked for, or the first
+// free one.
+func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields []message.Param) (sentJSON, error) {
+	p := rec.Project()
+	// The run that this is part of may have deleted .decree.
+	if err := p.EnsureDecree(); err != nil {
+		return sentJSON{}, err
+	}
+	if name != "" {
+		var err error
+		if name, err = messageFile(name); err != nil {
+			return sentJSON{}, err
+		}
+	}
+	_, err := rec.History().Opened(s.env.get("DECREE_RUN_ID"))
+	inside := err == nil
+	chain, err := newChain(rec)
+	if err != nil {
+		return sentJSON{}, err
+	}
+	for {
+		file := name
+		switch {
+		case file == "" && inside:
+			file = "follow-up-" + chain + ".md" // no name of a chain: 16 digits are no seq
+		case file == "":
+			file = chain + "-0.md"
+		}
+		m, data, err := written(file, text, fields)
+		if err == nil && !inside {
+			m, data, err = message.Complete(m, message.Defaults{Chain: chain, MaxDepth: p.Config.MaxDepth})
+		}
+		if err != nil {
+			return sentJSON{}, usagef("%s", err).hint("see 'decree send --help'; nothing was sent")
+		}
+		err = p.Drop(file, data)
+		switch {
+		case err == nil:
+			return sentJSON{Name: strings.TrimSuffix(file, ".md"), ID: m.ID, Path: filepath.Join(p.Root, ".decree", "inbox", file)}, nil
+		case !errors.Is(err, fs.ErrExist):
+			return sentJSON{}, fmt.Errorf("%w; nothing was sent", err)
+		case name != "":
+			return sentJSON{}, refusedf("the inbox has a message %s; nothing was sent", quoteWord(name)).hint("choose another name, or leave it out")
+		}
+		chain = following(chain) // another send was faster
+	}
+}
+
+// newChain is a chain that no record has and no message that waits.
+func newChain(rec *recorder.Recorder) (string, error) {
+	id, _, err := rec.History().NewID()
+	if err != nil {
+		return "", err
+	}
+	chain, _, _ := history.ParseID(id)
+	taken, err := waitingChains(rec.Project())
+	for err == nil && taken[chain] {
+		chain = following(chain)
+	}
+	return chain, err
+}
+
+// waitingChains are the chains of the messages in the inbox: by their names, or by what
+// stands in those that are called otherwise. What cannot be read has none.
+func waitingChains(p *project.Project) (map[string]bool, error) {
+	inbox, err := p.Decree.OpenDir("inbox")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer inbox.Close()
+	list, err := inbox.List()
+	chains := make(map[string]bool, len(list))
+	for _, e := range list {
+		stem, isMessage := strings.CutSuffix(e.Name, ".md")
+		if chain, _, ok := history.ParseID(stem); ok {
+			chains[chain] = true
+		} else if isMessage {
+			if data, err := project.ReadFile(inbox, e.Name, message.MaxSize); err == nil {
+				if m, err := message.Parse(e.Name, data); err == nil {
+					chains[m.Chain] = true
+				}
+			}
+		}
+	}
+	return chains, err
+}
+
+// following is the chain after one that is taken.
+func following(chain string) string {
+	var n uint64
+	_, _ = fmt.Sscan(chain, &n) // 16 digits
+	return fmt.Sprintf("%016d", n+1)
+}
+
+// written is a message of a text that may have a front matter, with fields.
+func written(file string, text []byte, fields []message.Param) (*message.Message, []byte, error) {
+	m, err := message.Parse(file, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	return message.Set(m, fields)
+}
+
+// messageFile is the file of a message called name, with or without ".md".
+func messageFile(name string) (string, error) {
+	stem := strings.TrimSuffix(name, ".md")
+	if stem == "" || stem[0] == '.' || strings.ContainsAny(stem, "/\x00") || strings.ContainsFunc(stem, isControl) || len(stem) > 200 {
+		return "", usagef("%s is no name for a message", quoteWord(name)).hint("a name is one part of a path, not hidden, and at most 200 bytes long")
+	}
+	return stem + ".md", nil
+}
