@@ -12,7 +12,8 @@ import (
 // that a diff that was written without an error is one that reverses.
 //
 // Created and deleted files are streamed; of a modified file both sides are held in memory,
-// up to Limits.MaxText each. A Writer is for one goroutine.
+// up to Limits.MaxText each, but for the lines that two large ones begin with in common:
+// a log that has grown costs what it grew by. A Writer is for one goroutine.
 type Writer struct {
 	out   output
 	lim   Limits
@@ -24,11 +25,12 @@ type Writer struct {
 	old, new []byte // contents, kept between files while small
 	chunk    []byte // what is read at a time
 	buf      []byte // the lines of a section up to its hunks
+	stream   int64  // streamFrom
 }
 
 // NewWriter returns a Writer to w.
 func NewWriter(w io.Writer, lim Limits) *Writer {
-	return &Writer{out: newOutput(w), lim: lim.withDefaults()}
+	return &Writer{out: newOutput(w), lim: lim.withDefaults(), stream: streamFrom}
 }
 
 // Write writes the sections of one change; a Change whose sides are the same is none.
@@ -171,12 +173,22 @@ func (w *Writer) modified(ctx context.Context, s *Section, oldC, newC Content) e
 	if max(s.Old.Size, s.New.Size) > w.lim.MaxText && s.kind() != Symlink {
 		return w.stored(s)
 	}
+	defer w.shrink()
+	if w.streams(s, oldC, newC) {
+		skipped, err := w.loadPair(ctx, oldC, newC, s)
+		if errors.Is(err, errNUL) {
+			return w.stored(s)
+		}
+		if err != nil {
+			return err
+		}
+		return w.text(ctx, s, skipped)
+	}
 	var oldNUL, newNUL bool
 	var err error
 	if w.old, oldNUL, err = w.load(ctx, w.old, oldC, s.Old); err != nil {
 		return err
 	}
-	defer w.shrink()
 	if oldNUL && max(s.Old.Size, s.New.Size) > w.lim.InlineBinary {
 		return w.stored(s)
 	}
@@ -189,11 +201,18 @@ func (w *Writer) modified(ctx context.Context, s *Section, oldC, newC Content) e
 		}
 		return w.binary(s, w.old, w.new)
 	}
-	return w.text(ctx, s)
+	return w.text(ctx, s, 0)
 }
 
-// text writes a section of hunks between w.old and w.new.
-func (w *Writer) text(ctx context.Context, s *Section) error {
+// streams says whether both sides are so large that what they begin with in common is
+// worth leaving out, and too large for binaries.
+func (w *Writer) streams(s *Section, oldC, newC Content) bool {
+	return oldC != nil && newC != nil && min(s.Old.Size, s.New.Size) > w.stream && max(s.Old.Size, s.New.Size) > w.lim.InlineBinary
+}
+
+// text writes a section of hunks between w.old and w.new, before which skipped lines
+// were left out on both sides.
+func (w *Writer) text(ctx context.Context, s *Section, skipped int) error {
 	d, err := compare(ctx, w.old, w.new)
 	if errors.Is(err, errTooManyLines) {
 		return w.stored(s)
@@ -201,6 +220,7 @@ func (w *Writer) text(ctx context.Context, s *Section) error {
 	if err != nil {
 		return err
 	}
+	d.skip += skipped
 	hunks := d.hunks()
 	// A link's target is on its "# decree:" line, so it needs no store whatever the limit.
 	if w.headSize(s)+d.size(hunks) > w.lim.InlineText && s.kind() != Symlink {
