@@ -234,7 +234,8 @@ func checkLimits(ctx context.Context, req Request) error {
 }
 
 // Entries returns the whole tree in manifest order, streamed from the cache file. It can
-// be read any number of times before Close.
+// be read any number of times before Close, and, without Commit, until the next capture
+// upon the same cache, which writes over what was not committed.
 func (r *Result) Entries() manifest.Seq { return r.cache.entries(r.root) }
 
 // WriteManifest writes the tree's manifest.json to w.
