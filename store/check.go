@@ -70,6 +70,29 @@ type checking struct {
 // what is wrong, pack by pack, and changes nothing. The error is the context's
 // or one that says that a pack could not be read.
 func (s *Store) Check(ctx context.Context) (problems []Problem, err error) {
+	for range 5 {
+		s.mu.RLock()
+		before := s.stamp
+		s.mu.RUnlock()
+		problems, err = s.check(ctx)
+		if err == nil && len(problems) == 0 || ctx.Err() != nil {
+			return problems, err
+		}
+		if _, err := s.refresh(); err != nil {
+			return problems, err
+		}
+		s.mu.RLock()
+		same := s.stamp == before
+		s.mu.RUnlock()
+		if same {
+			return problems, err
+		}
+		// Another process wrote meanwhile: what is amiss may only have moved.
+	}
+	return problems, err
+}
+
+func (s *Store) check(ctx context.Context) (problems []Problem, err error) {
 	c := &checking{s: s, blocks: map[place]int{}, problem: func(p Problem) { problems = append(problems, p) }}
 	s.mu.Lock()
 	err = s.complete()

@@ -34,7 +34,7 @@ func TestCompact(t *testing.T) {
 	state, objects, live := packsOf(t)
 	d := state.lay(t)
 	s := openStore(t, d, smallPacks)
-	reader := openStore(t, d, smallPacks)
+	reader, checker := openStore(t, d, smallPacks), openStore(t, d, smallPacks)
 	held, _, err := reader.Open(sum(objects[0]))
 	require.NoError(t, err)
 	before, err := s.Stats()
@@ -59,9 +59,11 @@ func TestCompact(t *testing.T) {
 	_, err = buf.ReadFrom(held)
 	require.NoError(t, err)
 	assert.Equal(t, objects[0], buf.Bytes())
-	problems, err := s.Check(t.Context())
-	require.NoError(t, err)
-	assert.Empty(t, problems)
+	for _, st := range []*Store{s, checker} { // checker saw the packs that are gone
+		problems, err := st.Check(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, problems)
+	}
 
 	res, err = s.Compact(t.Context(), live, CompactOptions{})
 	require.NoError(t, err)
