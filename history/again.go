@@ -22,6 +22,13 @@ func (h *History) outdated() bool {
 	return true
 }
 
+// Gone says whether id, a record that the log had, is not in it any more.
+func (h *History) Gone(id string) (bool, error) {
+	h.outdated()
+	is, err := h.Recorded(id)
+	return !is, err
+}
+
 // orAgain is entries, or, where they cannot even be begun and the log is another
 // one by now, the same tree as that one has it.
 func (h *History) orAgain(id patch.Hash, entries manifest.Seq) manifest.Seq {

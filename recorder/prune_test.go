@@ -216,6 +216,39 @@ func TestCollectBesideReaders(t *testing.T) {
 	b.requireSound()
 }
 
+// TestVerifyBesidePrune: a record that goes while all are verified, before its turn or
+// in it, is no damage.
+func TestVerifyBesidePrune(t *testing.T) {
+	b := newBench(t)
+	var ids []string
+	for i := range 6 {
+		b.write("changing", noise(100+i, 20_000))
+		ids = append(ids, b.checkpoint(CheckpointOptions{Reason: "auto"}).ID)
+	}
+	r := b.open()
+	pruned := false
+	r.opt.Events = func(e Event) {
+		if e.Progress.Phase == "checking" && e.Progress.Done == 2 && !pruned {
+			pruned = true
+			b.prune(PruneOptions{Last: map[string]int{"auto": 2}})
+		}
+	}
+	problems, err := r.Verify(context.Background(), VerifyOptions{All: true})
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.True(t, pruned)
+	require.NoError(t, r.Close())
+
+	r = b.open()
+	rec, err := r.History().Get(ids[4])
+	require.NoError(t, err)
+	b.prune(PruneOptions{Last: map[string]int{"auto": 1}})
+	problems, err = r.Verify(context.Background(), VerifyOptions{Record: rec})
+	require.ErrorContains(t, err, "no record "+rec.ID)
+	require.Empty(t, problems)
+	require.NoError(t, r.Close())
+}
+
 func TestCapOnTheStore(t *testing.T) {
 	b := newBench(t)
 	b.write("steady", noise(1, 100_000))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"decree/history"
@@ -34,9 +35,16 @@ func (r *Recorder) Verify(ctx context.Context, o VerifyOptions) ([]Problem, erro
 	}
 	if !o.All {
 		v, err := r.newVerifier()
-		if err == nil {
-			defer v.tell()
-			err = v.record(ctx, o.Record)
+		if err != nil {
+			return v.found, err
+		}
+		defer v.tell()
+		if err := v.know([]*history.Record{o.Record}); err != nil {
+			return nil, err
+		}
+		gone, err := v.unlessGone(o.Record.ID, func() error { return v.record(ctx, o.Record) })
+		if gone {
+			_, err = r.history.Get(o.Record.ID)
 		}
 		return v.found, err
 	}
@@ -76,16 +84,49 @@ func (r *Recorder) verifyAll(ctx context.Context) (*verifier, error) {
 	for _, d := range list.Damaged {
 		v.add(d.ID, "run.json", d.Err)
 	}
+	if err := v.know(list.Records); err != nil {
+		return v, err
+	}
 	for i, rec := range list.Records {
 		r.progress(Progress{Phase: "checking", Done: int64(i), Total: int64(len(list.Records))})
 		if rec.Status == history.StatusOpen {
 			continue
 		}
-		if err := v.record(ctx, rec); err != nil {
+		if _, err := v.unlessGone(rec.ID, func() error { return v.record(ctx, rec) }); err != nil {
 			return v, err
 		}
 	}
 	return v, nil
+}
+
+// know notes which records the log has.
+func (v *verifier) know(list []*history.Record) error {
+	v.logged = map[string]bool{}
+	for _, rec := range list {
+		is, err := v.r.history.Recorded(rec.ID)
+		if err != nil {
+			return err
+		}
+		v.logged[rec.ID] = is
+	}
+	return nil
+}
+
+// unlessGone checks a record, and says whether another process removed it in the
+// meantime: then what was found or failed is no damage, and nothing is left of it.
+func (v *verifier) unlessGone(id string, check func() error) (gone bool, err error) {
+	found, lost := len(v.found), len(v.lost)
+	err = check()
+	if err == nil && len(v.found) == found || !v.logged[id] {
+		return false, err
+	}
+	gone, goneErr := v.r.history.Gone(id)
+	if goneErr != nil || !gone {
+		return false, err
+	}
+	v.found, v.lost = v.found[:found], v.lost[:lost]
+	maps.DeleteFunc(v.seen, func(_ manifest.Hash, err error) bool { return err != nil })
+	return true, nil
 }
 
 // concerned says whether a damaged place of the store takes something away: a
@@ -111,11 +152,12 @@ func plainError(err error) error {
 
 // verifier remembers which objects were read: records share most of them.
 type verifier struct {
-	r     *Recorder
-	seen  map[manifest.Hash]error
-	plain map[string]bool // the records that have a plain manifest.json
-	found []Problem
-	lost  []string // those of them that the store does not have: "f of 2026112107015900-0"
+	r      *Recorder
+	seen   map[manifest.Hash]error
+	plain  map[string]bool // the records that have a plain manifest.json
+	logged map[string]bool // the records that the log had when they were listed
+	found  []Problem
+	lost   []string // those of them that the store does not have: "f of 2026112107015900-0"
 
 	forgotten []string // paths of contents that were taken out on purpose
 }
