@@ -32,7 +32,7 @@ type statusJSON struct {
 	StoreBytes int64             `json:"store_bytes"`
 	Last       json.RawMessage   `json:"last"`
 	Open       []json.RawMessage `json:"open"`
-	Changed    []changedJSON     `json:"changed"`
+	Changed    []changedJSON     `json:"changed"` // null: cannot be told
 	RuleOnly   int               `json:"rule_only"`
 }
 
@@ -78,6 +78,10 @@ func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (
 		}
 		out.Open = append(out.Open, data)
 	}
+	if st.Lost != nil {
+		s.note(cannotBeTold + st.Lost.Error())
+		out.Changed = nil
+	}
 	for _, c := range st.Changed {
 		out.Changed = append(out.Changed, changedJSON{patch.Quote(c.Path), changeWord(c.Old, c.New)})
 	}
@@ -103,8 +107,14 @@ func (s *session) writeStatus(w io.Writer, st *recorder.Status) error {
 	return writeChanged(w, st)
 }
 
+const cannotBeTold = "what changed since the last record cannot be told: "
+
 // writeChanged lists what changed since the newest record.
 func writeChanged(w io.Writer, st *recorder.Status) error {
+	if st.Lost != nil {
+		_, err := fmt.Fprintf(w, "\n%s%v\n", cannotBeTold, st.Lost)
+		return err
+	}
 	if st.RuleOnly > 0 {
 		fmt.Fprintf(w, "%s joined or left the tree only because ignore rules changed\n", count(st.RuleOnly, "path"))
 	}

@@ -264,6 +264,16 @@ func (o *overlay) over(base manifest.Seq) manifest.Seq {
 	}
 }
 
+// ErrNotKept is the cause of an error about a tree that the store does not have. It is
+// an fs.ErrNotExist.
+var ErrNotKept error = notKept{}
+
+type notKept struct{}
+
+func (notKept) Error() string { return "it was lost, or its record came with a copy of the tree" }
+
+func (notKept) Is(target error) bool { return target == fs.ErrNotExist }
+
 // chain returns the specs from id down to its keyframe.
 func (h *History) chain(id patch.Hash) ([]*TreeSpec, error) {
 	var out []*TreeSpec
@@ -273,7 +283,7 @@ func (h *History) chain(id patch.Hash) ([]*TreeSpec, error) {
 			return nil, err
 		}
 		if s == nil {
-			return nil, &project.Error{Kind: project.Integrity, Msg: "tree " + at.String() + " is not kept in the store", Err: fs.ErrNotExist}
+			return nil, &project.Error{Kind: project.Integrity, Msg: "tree " + at.String() + " is not kept in the store", Err: ErrNotKept}
 		}
 		if out = append(out, s); s.Base.IsZero() {
 			return out, nil

@@ -381,7 +381,7 @@ func (c *recovery) record(ctx context.Context, o *history.Opened) error {
 func lostContents(err error) bool {
 	var missing *store.MissingError
 	var damaged *store.DamagedError
-	return errors.As(err, &missing) || errors.As(err, &damaged)
+	return errors.As(err, &missing) || errors.As(err, &damaged) || errors.Is(err, history.ErrNotKept)
 }
 
 // orAnyway closes a record whose contents the store has lost with what is known

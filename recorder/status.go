@@ -16,6 +16,7 @@ type Status struct {
 	Last            *history.Record   // the newest closed record; nil: none
 	Open            []*history.Record // begun and not ended
 	Changed         []manifest.Change // in the tree since the last record
+	Lost            error             // why Changed cannot be told: the store has lost that state; nil: it can
 	RuleOnly        int               // paths that joined or left by ignore rules alone
 }
 
@@ -55,6 +56,10 @@ func (r *Recorder) changed(ctx context.Context, st *Status) error {
 	}
 	defer res.Close()
 	s, err := r.sinceLast(ctx, res)
+	if lostContents(err) {
+		st.Lost = err
+		return nil
+	}
 	st.Changed, st.RuleOnly = s.changes, s.ruleOnly
 	return err
 }
