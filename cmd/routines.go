@@ -21,7 +21,7 @@ func (s *session) routinesVerb() verb {
 
 A script's description is its first block of comments. Its parameters are the assignments name="${name:-default}" before the first other statement; a field of a message is given to the routine only if it declares it so. A notebook's description is its first markdown cell, and its parameters are what the cell tagged "parameters" assigns.
 
-Each routine also gets message_file, message_id, message_dir, spec_file, input_file, chain and seq.`,
+Each routine also gets, declared or not, message_file, message_id, message_dir, spec_file, input_file, chain and seq.`,
 		examples: []example{
 			{"decree routines", "what there is"},
 			{"decree routines develop", "one in full"},
@@ -92,7 +92,7 @@ func (s *session) routines(ctx context.Context) error {
 		t.add("NAME", "KIND", "PARAMETERS", "WHAT")
 		for _, f := range list {
 			var names []string
-			for _, p := range f.Params {
+			for _, p := range f.Own() {
 				names = append(names, p.Name)
 			}
 			what, _, _ := strings.Cut(f.Description, "\n")

@@ -181,6 +181,14 @@ type Place struct {
 	Dir  string // absolute: the run's directory
 }
 
+// given are the parameters that every routine gets.
+var given = []string{"message_file", "message_id", "message_dir", "spec_file", "input_file", "chain", "seq"}
+
+// Own are the parameters that r declares beside those that every routine gets.
+func (r *Routine) Own() []Param {
+	return slices.DeleteFunc(slices.Clone(r.Params), func(p Param) bool { return slices.Contains(given, p.Name) })
+}
+
 // Arguments returns what r gets for m: message_file, message_id, message_dir, spec_file,
 // input_file, chain and seq always, in this order, then each of m's parameters that r
 // declares and that is none of these. spec_file is input_file where the type is Spec, else
@@ -194,10 +202,8 @@ func Arguments(r Routine, m *Message, at Place) []Param {
 		{"message_file", at.File}, {"message_id", m.ID}, {"message_dir", at.Dir},
 		{"spec_file", spec}, {"input_file", m.InputFile}, {"chain", m.Chain}, {"seq", fmt.Sprint(m.Seq)},
 	}
-	own := len(args)
 	for _, p := range m.Params {
-		taken := slices.ContainsFunc(args[:own], func(a Param) bool { return a.Name == p.Name })
-		if !taken && r.Declares(p.Name) {
+		if !slices.Contains(given, p.Name) && r.Declares(p.Name) {
 			args = append(args, p)
 		}
 	}
