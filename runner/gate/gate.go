@@ -63,9 +63,8 @@ type Process struct {
 	end int // of the socket pair
 }
 
-// Start starts a process as syscall.StartProcess would start the command, and
-// returns once it waits. attr has exactly three files. One of Pass and Drop must
-// follow.
+// Start starts a process as syscall.StartProcess would start the command. attr has
+// exactly three files. One of Pass and Drop must follow.
 func Start(file string, args []string, attr syscall.ProcAttr) (*Process, error) {
 	ends, err := pair()
 	if err != nil {
@@ -80,9 +79,6 @@ func Start(file string, args []string, attr syscall.ProcAttr) (*Process, error) 
 	if err != nil {
 		_ = syscall.Close(p.end)
 		return nil, err
-	}
-	if n, err := read(p.end, make([]byte, 1)); n != 1 || err != nil {
-		return nil, errors.New(own + ": it ended before the command: " + p.Drop())
 	}
 	return p, nil
 }
@@ -105,21 +101,27 @@ func start(own, file string, args []string, attr syscall.ProcAttr, end int) (pid
 	return pid, err
 }
 
-// Pass executes the command and returns when it runs. The error is execve's errno;
-// the process has ended then and is reaped.
+// Pass executes the command and returns when it runs. An error is execve's errno, or
+// no errno if it did not come to that; the process has ended then and is reaped.
 func (p *Process) Pass() error {
-	if _, err := write(p.end, []byte{'.'}); err != nil {
-		p.Drop()
-		return err
+	_, _ = write(p.end, []byte{'.'}) // if nobody is there, reading says so
+	var said []byte
+	for b := make([]byte, 16); ; {
+		n, err := read(p.end, b)
+		if n <= 0 || err != nil {
+			break
+		}
+		said = append(said, b[:n]...)
 	}
-	text := make([]byte, 16)
-	n, err := read(p.end, text)
-	if n <= 0 {
+	if string(said) == "." {
 		_ = syscall.Close(p.end)
-		return err
+		return nil
 	}
-	p.Drop()
-	errno, err := strconv.Atoi(string(text[:n]))
+	how := p.Drop()
+	if len(said) == 0 {
+		return errors.New("ended before it could be executed: " + how)
+	}
+	errno, err := strconv.Atoi(string(said[1:]))
 	if err != nil {
 		return err
 	}
