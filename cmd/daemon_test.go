@@ -49,7 +49,7 @@ func (p *daemonProving) start() *exec.Cmd {
 
 func (p *daemonProving) said() string {
 	data, _ := os.ReadFile(filepath.Join(p.base, "log"))
-	return string(data)
+	return string(data[max(0, len(data)-4000):])
 }
 
 func (p *daemonProving) messages(where string) (out []string) {

@@ -95,6 +95,9 @@ func ended(ctx context.Context, err error) error {
 
 // prepare makes the inbox's directories.
 func (q *Queue) prepare(ctx context.Context) error {
+	if err := q.endOrphan(ctx); err != nil { // before any other look at the project would refuse
+		return err
+	}
 	for {
 		err := q.o.Recorder.Hold(context.WithoutCancel(ctx), lockPause, func() error {
 			d, err := q.open()
