@@ -21,6 +21,7 @@ const (
 	holderFile = "holder.json"
 	// shortPause is the wait for a file that is still being written.
 	shortPause = 100 * time.Millisecond
+	lockTries  = 10
 )
 
 // ServeOptions are a daemon's.
@@ -130,6 +131,15 @@ func (q *Queue) alone(o ServeOptions) (func(), error) {
 		return nil, err
 	}
 	release, err := dir.TryLock()
+	// A child that a killed daemon was just starting holds its lock until it is
+	// another program: an instant, on a busy machine a long one.
+	for range lockTries {
+		if !errors.Is(err, disk.ErrLocked) {
+			break
+		}
+		time.Sleep(shortPause)
+		release, err = dir.TryLock()
+	}
 	if errors.Is(err, disk.ErrLocked) {
 		defer dir.Close()
 		return nil, heldBy(dir)
