@@ -365,17 +365,16 @@ func (q *Queue) dead(d *dirs, res *Result, reason string, rec *history.Record) (
 	if rec != nil {
 		mark = "record: " + rec.ID + "\n"
 		fmt.Fprintf(&b, "\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\nwhat it changed, put back since: decree diff %s\n", rec.ID, rec.ID, rec.ID)
-		var err error
-		if content, err = q.ofRecord(rec.ID); err != nil {
-			return nil, err
-		}
 	}
 	as := res.Name
 	fmt.Fprintf(&b, "\ntry it again: decree inbox retry %s\n", strings.TrimSuffix(as, suffix))
 	here := rec == nil
 	if rec != nil {
 		var err error
-		if here, err = q.isHere(d, rec); err != nil {
+		if here, err = q.isHere(d, rec); err == nil && !here {
+			content, err = q.ofRecord(rec.ID)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

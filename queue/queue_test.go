@@ -239,3 +239,19 @@ func TestFullDisk(t *testing.T) {
 	require.Empty(t, b.ran())
 	require.Equal(t, []string{"a.md done"}, names2(b.process()))
 }
+
+// TestDiedBeforeItsRecordHadADirectory: in the last attempt, so it is dead.
+func TestDiedBeforeItsRecordHadADirectory(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml": "max_attempts: 1\n", ".decree/routines/develop.sh": echoRoutine, ".decree/inbox/a.md": "one\n",
+	})
+	fired := false
+	require.Error(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		fired = fired || st.Op == "RenameNew" && strings.HasPrefix(filepath.Base(st.Path), "run-")
+		return disktest.Action{Die: fired}
+	}), func(q *Queue) error { _, err := b.all(q); return err }))
+	require.True(t, fired)
+	require.Equal(t, []string{"a.md dead"}, names2(b.process()))
+	require.Equal(t, []string{"a.error.txt", "a.md"}, b.dead())
+	require.Empty(t, b.ran())
+}
