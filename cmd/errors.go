@@ -131,13 +131,14 @@ func (s *session) describe(err error) string {
 	return strings.Join(lines, "\n  ")
 }
 
-// withState is err's text, and says of a refusal that nothing was changed where
-// the text does not.
+// withState is err's text, and says of a refusal, and of what could not begin, that
+// nothing was changed where the text does not.
 func (s *session) withState(err error) string {
 	text := err.Error()
 	var held *project.HeldError
+	var begin *recorder.BeginError
 	switch {
-	case !errors.As(err, &held) || strings.Contains(text, "nothing was changed") || strings.Contains(text, "not started"):
+	case !errors.As(err, &held) && !errors.As(err, &begin) || strings.Contains(text, "nothing was changed") || strings.Contains(text, "not started"):
 		return text
 	case s.line.verb == "run":
 		return text + "; the command was not started"

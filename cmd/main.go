@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"decree/recorder"
 )
@@ -27,6 +28,7 @@ func Version() string {
 // Main runs one command line and returns its exit code.
 func Main(env Env) int {
 	lazyHeap()
+	startPoller()
 	s := &session{env: env}
 	err := s.main(context.Background())
 	if s.rec != nil {
@@ -36,6 +38,10 @@ func Main(env Env) int {
 	}
 	return s.report(err)
 }
+
+// startPoller makes the runtime open its two descriptors now. It opens them when first
+// something waits, and where none is left to open it ends the process instead of telling.
+func startPoller() { time.AfterFunc(time.Hour, func() {}).Stop() }
 
 // session is one call of the program. It is not safe for concurrent use, but
 // for what say.go and meter.go guard themselves.

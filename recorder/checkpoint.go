@@ -35,17 +35,17 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 	}
 	res, err := r.observe(ctx, x, look{phase: "recording", manifest: true, full: o.Full, skipUnreadable: o.SkipUnreadable, unlimited: o.Yes})
 	if err != nil {
-		return nil, err
+		return nil, &BeginError{err}
 	}
 	defer res.Close()
 	r.tell(res)
 	out, err := r.observeOutside(ctx, x, res, nil)
 	if err != nil {
-		return nil, err
+		return nil, &BeginError{err}
 	}
 	spec, err := r.keep(x, res)
 	if err != nil {
-		return nil, err
+		return nil, &BeginError{err}
 	}
 	rec := &history.Record{
 		ID: id, Chain: id[:16], Reason: reason, Status: history.StatusSucceeded, Description: r.describeCheckpoint(o, reason),

@@ -164,6 +164,14 @@ func (x *writing) close() {
 	x.unlock()
 }
 
+// BeginError says why an operation could not begin: nothing was changed. Its text is
+// Err's; cmd adds the state.
+type BeginError struct{ Err error }
+
+func (e *BeginError) Error() string { return e.Err.Error() }
+
+func (e *BeginError) Unwrap() error { return e.Err }
+
 // lock takes the project's lock and sees what others wrote meanwhile.
 func (r *Recorder) lock(ctx context.Context) (*writing, error) {
 	if id := r.opt.RunID; id != "" {
@@ -174,12 +182,12 @@ func (r *Recorder) lock(ctx context.Context) (*writing, error) {
 	holder := project.Holder{PID: os.Getpid(), Host: r.opt.Actor.Host, Start: r.opt.Clock(), Command: r.opt.CommandLine}
 	unlock, err := r.project.Lock(ctx, holder, r.opt.Wait)
 	if err != nil {
-		return nil, err
+		return nil, &BeginError{err}
 	}
 	x := &writing{unlock: unlock}
 	if err := r.prepare(ctx, x); err != nil {
 		x.close()
-		return nil, err
+		return nil, &BeginError{err}
 	}
 	return x, nil
 }

@@ -66,7 +66,7 @@ type recovery struct {
 func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recovered, error) {
 	open, damaged, err := r.history.ListOpen()
 	if err != nil {
-		return nil, err
+		return nil, &BeginError{err}
 	}
 	c := &recovery{r: r, x: x}
 	for _, d := range damaged {
@@ -92,16 +92,20 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 		}
 		r.auditRecovery(o.Record.ID)
 	}
-	if err := r.history.Tidy(); err != nil {
-		return c.done, err
+	for _, step := range []func() error{
+		r.history.Tidy,
+		func() error {
+			_, err := r.history.FinishRemove(r.audit(opPrune, "done"))
+			return err
+		},
+		c.runs,
+		func() error { return c.forget(ctx) },
+	} {
+		if err := step(); err != nil {
+			return c.done, c.notBegun(err)
+		}
 	}
-	if _, err := r.history.FinishRemove(r.audit(opPrune, "done")); err != nil {
-		return c.done, err
-	}
-	if err := c.runs(); err != nil {
-		return c.done, err
-	}
-	return c.done, c.forget(ctx)
+	return c.done, nil
 }
 
 func (r *Recorder) auditRecovery(id string) {
@@ -142,12 +146,12 @@ func (r *Recorder) ensureDead(o *history.Opened, kill bool) error {
 func (c *recovery) transactions(ctx context.Context) error {
 	t, journals, done, err := c.r.mover()
 	if err != nil {
-		return err
+		return c.notBegun(err)
 	}
 	defer done()
 	pending, err := worktree.Pending(journals)
 	if err != nil {
-		return err
+		return c.notBegun(err)
 	}
 	for _, j := range pending {
 		j.Commit = func(res worktree.Result, out *worktree.Outcome) error { return c.settle(ctx, j, res, out) }
@@ -162,9 +166,20 @@ func (c *recovery) transactions(ctx context.Context) error {
 		}
 	}
 	if err := t.Tidy(journals); err != nil {
+		return c.notBegun(err)
+	}
+	if err := c.r.history.CleanTmp(nil); err != nil {
+		return c.notBegun(err)
+	}
+	return nil
+}
+
+// notBegun says of an error that nothing was changed, if nothing was.
+func (c *recovery) notBegun(err error) error {
+	if len(c.done) > 0 {
 		return err
 	}
-	return c.r.history.CleanTmp(nil)
+	return &BeginError{err}
 }
 
 // settle closes or drops the record that a transaction belongs to, while the

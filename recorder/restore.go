@@ -85,7 +85,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 	}
 	p, err := plan.To(ctx, r.tree, changes, r.store, true)
 	if err != nil {
-		return nil, lookError(err)
+		return nil, &BeginError{lookError(err)}
 	}
 	if c := p.Conflicts(); len(c) > 0 {
 		return nil, &ConflictError{Verb: "restore", Subject: "can be restored", Items: c}
@@ -139,7 +139,7 @@ func (r *Recorder) present(ctx context.Context, x *writing, held *held) (*captur
 			Advice: "what is there now is stored before it is overwritten: let it be read (chmod u+r), or ignore it in .decreeignore"}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, &BeginError{err}
 	}
 	found, err := r.observeOutside(ctx, x, res, held)
 	var spec *history.TreeSpec
@@ -148,7 +148,7 @@ func (r *Recorder) present(ctx context.Context, x *writing, held *held) (*captur
 	}
 	if err != nil {
 		res.Close()
-		return nil, nil, err
+		return nil, nil, &BeginError{err}
 	}
 	return res, &fullTree{spec: spec, found: found, id: res.Tree, files: res.Files, bytes: res.Bytes, unrecorded: res.Unrecorded, manifest: r.manifestFile(res)}, nil
 }
