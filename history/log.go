@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -271,7 +272,23 @@ func (r row) fault(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &project.Error{Kind: project.Failed, Msg: logFile + ": record " + r.id(), Err: err}
+	return &LineError{ID: r.id(), Err: err}
+}
+
+// LineError says that the log's line of a record cannot be decoded. The listing
+// leaves the record out and names it; the others are as good as before.
+type LineError struct {
+	ID  string
+	Err error
+}
+
+func (e *LineError) Error() string { return logFile + ": record " + e.ID + ": " + e.Err.Error() }
+
+func (e *LineError) Unwrap() error { return e.Err }
+
+// Hint is where to look next.
+func (e *LineError) Hint() string {
+	return fmt.Sprintf("its files are in .decree/runs/%s as long as they are not deleted; the other records are not concerned", e.ID)
 }
 
 // current says whether the file is still the one that was read.

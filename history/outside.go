@@ -70,7 +70,7 @@ func (h *History) Newest(each func(*Record) bool) error {
 			return err
 		}
 		r, err := h.Get(id)
-		if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*NewerError)) {
+		if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*NewerError)) || errors.As(err, new(*LineError)) {
 			continue // gone meanwhile, or the listing's to name
 		}
 		if err != nil {

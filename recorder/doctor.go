@@ -11,6 +11,7 @@ import (
 	"decree/capture"
 	"decree/history"
 	"decree/manifest"
+	"decree/project"
 	"decree/store"
 	"decree/worktree"
 )
@@ -174,10 +175,19 @@ func (d *doctor) records(_ context.Context, repair bool) error {
 		d.add(Error, "records", fmt.Sprintf("%s: the store has no copy of %s", id, some(lost)), "the other files of the record are back", false)
 	}
 	for _, l := range rep.Left {
-		d.add(Error, "records", fmt.Sprintf("%s: %v", l.ID, l.Err), "it was left where it is; move it away if it is of no use", false)
+		if !isLineError(l) {
+			d.add(Error, "records", fmt.Sprintf("%s: %v", l.ID, l.Err), "it was left where it is; move it away if it is of no use", false)
+		}
+	}
+	for _, l := range list.Damaged {
+		if isLineError(l) { // there is no copy to write again
+			d.add(Error, "records", fmt.Sprintf("%s: %v", l.ID, l.Err), project.HintOf(l.Err), false)
+		}
 	}
 	return nil
 }
+
+func isLineError(d history.Damage) bool { return errors.As(d.Err, new(*history.LineError)) }
 
 // files hashes the plain files of the records.
 func (d *doctor) files(ctx context.Context, repair bool) error {

@@ -582,7 +582,11 @@ func (c *recovery) runs() error {
 		if err != nil || !known {
 			continue
 		}
-		if err := h.RewriteRun(d.ID); err != nil {
+		err = h.RewriteRun(d.ID)
+		if errors.As(err, new(*history.LineError)) {
+			continue // there is no copy; the listing names it
+		}
+		if err != nil {
 			return err
 		}
 		c.add(nil, "the damaged run.json of %s was written again from the store", d.ID)
