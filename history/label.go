@@ -102,7 +102,11 @@ func (h *History) DeleteLabel(name string) error {
 		return err
 	}
 	if _, ok := all[name]; !ok {
-		return noLabel(name, all)
+		err := &project.Error{Kind: project.NotFound, Msg: "no label " + clip(name), Advice: "'decree label' lists the labels"}
+		if near := nearest(name, slices.Sorted(maps.Keys(all))); near != "" {
+			err.Advice = fmt.Sprintf("did you mean %s? ", near) + err.Advice
+		}
+		return err
 	}
 	return h.moveLabels(map[string]string{name: ""})
 }

@@ -119,7 +119,7 @@ func TestLabels(t *testing.T) {
 	assert.Len(t, of[a.ID], 6)
 	require.ErrorContains(t, w.SetLabel("x", "2026112107015900-5"), "no record")
 	require.NoError(t, w.DeleteLabel("v1"))
-	require.ErrorIs(t, w.DeleteLabel("v1"), ErrNoRecord)
+	require.ErrorContains(t, w.DeleteLabel("v1"), "no label v1")
 	require.NoError(t, w.Remove([]string{a.ID}))
 	all, err := w.Labels()
 	require.NoError(t, err)
