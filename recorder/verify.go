@@ -66,7 +66,7 @@ func (r *Recorder) Verify(ctx context.Context, o VerifyOptions) ([]Problem, erro
 }
 
 func (r *Recorder) newVerifier() (*verifier, error) {
-	v := &verifier{r: r, seen: map[manifest.Hash]error{}}
+	v := &verifier{r: r, seen: map[manifest.Hash]error{}, bad: map[manifest.Hash][]missed{}, told: map[[2]string]bool{}}
 	return v, v.newest()
 }
 
@@ -125,7 +125,8 @@ func (v *verifier) unlessGone(id string, check func() error) (gone bool, err err
 		return false, err
 	}
 	v.found, v.lost = v.found[:found], v.lost[:lost]
-	maps.DeleteFunc(v.seen, func(_ manifest.Hash, err error) bool { return err != nil })
+	maps.DeleteFunc(v.seen, func(h manifest.Hash, err error) bool { return err != nil || len(v.bad[h]) > 0 })
+	clear(v.bad)
 	return true, nil
 }
 
@@ -157,7 +158,9 @@ type verifier struct {
 	plain  map[string]bool // the records that have a plain manifest.json
 	logged map[string]bool // the records that the log had when they were listed
 	found  []Problem
-	lost   []string // those of them that the store does not have: "f of 2026112107015900-0"
+	lost   []string                   // those of them that the store does not have: "f of 2026112107015900-0"
+	bad    map[manifest.Hash][]missed // by tree: contents that are not sound, for each record that has the tree
+	told   map[[2]string]bool         // what lost holds: record and path
 
 	forgotten []string // paths of contents that were taken out on purpose
 }
@@ -174,12 +177,21 @@ func (v *verifier) add(record, path string, err error) {
 	v.found = append(v.found, Problem{record, path, err.Error()})
 }
 
-// miss adds a content that the store does not have sound.
+// missed is a content that the store does not have sound.
+type missed struct {
+	path string
+	err  error
+}
+
+// miss adds a content that the store does not have sound: once for a record and
+// path, whichever of its trees has it.
 func (v *verifier) miss(record, path string, err error) {
-	v.add(record, path, err)
-	if what := path + " of " + record; !slices.Contains(v.lost, what) {
-		v.lost = append(v.lost, what)
+	if v.told[[2]string{record, path}] {
+		return
 	}
+	v.told[[2]string{record, path}] = true
+	v.add(record, path, err)
+	v.lost = append(v.lost, path+" of "+record)
 }
 
 // record checks the files of a record and every content that its trees name.
@@ -189,7 +201,7 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 		return err
 	}
 	for _, f := range files {
-		v.object(rec.ID, manifest.Item{Path: f.Name, Entry: manifest.Entry{SHA256: f.SHA256}})
+		_ = v.object(rec.ID, manifest.Item{Path: f.Name, Entry: manifest.Entry{SHA256: f.SHA256}})
 	}
 	if f, ok := v.manifestFile(rec); ok {
 		files = append(files, f)
@@ -296,6 +308,9 @@ func (v *verifier) tree(ctx context.Context, id string, tree manifest.Hash) erro
 		if err != nil {
 			v.miss(id, "manifest.json", err)
 		}
+		for _, m := range v.bad[tree] {
+			v.miss(id, m.path, m.err)
+		}
 		return nil
 	}
 	pr, pw := io.Pipe()
@@ -320,14 +335,19 @@ func (v *verifier) tree(ctx context.Context, id string, tree manifest.Hash) erro
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if it.Entry.Type == manifest.Regular {
-			v.object(id, it)
+		if it.Entry.Type != manifest.Regular {
+			continue
+		}
+		if err := v.object(id, it); err != nil {
+			v.bad[tree] = append(v.bad[tree], missed{it.Path, err})
 		}
 	}
 	return nil
 }
 
-func (v *verifier) object(id string, it manifest.Item) {
+// object checks a content of a record. It returns what is wrong with one that is
+// not there and should be.
+func (v *verifier) object(id string, it manifest.Item) error {
 	err, known := v.seen[it.Entry.SHA256]
 	if !known {
 		err = v.r.store.Verify(it.Entry.SHA256)
@@ -338,9 +358,11 @@ func (v *verifier) object(id string, it manifest.Item) {
 		if !known {
 			v.forgotten = append(v.forgotten, it.Path)
 		}
+		return nil
 	case err != nil:
 		v.miss(id, it.Path, err)
 	}
+	return err
 }
 
 func sumOf(rd io.Reader) (sum manifest.Hash, err error) {
