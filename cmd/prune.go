@@ -37,7 +37,7 @@ func (s *session) pruneVerb() verb {
 		usage: "remove the records that retention does not keep",
 		about: `Removes records by the policies of the config ("decree help config", retention and max_store), then frees what they alone named. This happens by itself after each successful record; "prune" does it now, for once with other numbers if you like.
 
-The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record. Under a cap on the store's size more go: automatic checkpoints first, then runs and what moved the tree, then manual checkpoints, then published states, of each the oldest first.`,
+The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record; a record stays if any rule of its policy keeps it. Under a cap on the store's size more go: automatic checkpoints first, then runs, reverts, applies and restores, then manual checkpoints, then published states, of each group the oldest first.`,
 		examples: []example{
 			{"decree prune --dry-run", "what would go, and why"},
 			{"decree prune --keep-run 100 --keep-auto 0", "the last 100 runs, and no automatic checkpoint"},
@@ -122,12 +122,20 @@ func (s *session) prune(ctx context.Context, o pruneOptions) error {
 		}
 		s.tell("%s would be removed, %s would stay", count(len(gone), "record"), count(len(p.Verdicts)-len(gone), "record"))
 	} else {
-		s.tell("%s removed, %s freed; %s stay, the store has %s", count(len(gone), "record"), size(p.Freed), count(len(p.Verdicts)-len(gone), "record"), size(p.Store))
+		s.tell("%s removed, %s freed; %s, the store has %s", count(len(gone), "record"), size(p.Freed), stayIn(len(p.Verdicts)-len(gone)), size(p.Store))
 	}
 	if !p.Fits {
 		s.say("decree: note: the store does not fit the cap: what is always kept is larger")
 	}
 	return nil
+}
+
+// stayIn is "3 records stay".
+func stayIn(n int) string {
+	if n == 1 {
+		return "1 record stays"
+	}
+	return count(n, "record") + " stay"
 }
 
 func (s *session) writeVerdicts(w io.Writer, list []retention.Verdict) error {

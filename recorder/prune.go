@@ -339,16 +339,16 @@ func (r *Recorder) due(reason history.Reason) (due, capped bool, err error) {
 		}
 	}
 	p, known := cfg.Retention[string(reason)]
-	if !known || p.All {
+	if !known || p.All || p.MaxAge > 0 { // none is older than the age, so all stay
 		return false, capped, nil
 	}
-	if p.Daily+p.Weekly+p.Monthly > 0 || p.Last == 0 && p.MaxAge > 0 {
+	most := p.Last
+	if p.Daily+p.Weekly+p.Monthly > 0 {
 		// A number of days says nothing about a number of records. One record is
 		// kept by every rule that keeps any.
-		due, err = r.history.MoreThan(1, reason)
-		return due && p.MaxAge == 0 || p.Last > 0 && due, capped, err
+		most = max(most, 1)
 	}
-	due, err = r.history.MoreThan(p.Last, reason)
+	due, err = r.history.MoreThan(most, reason)
 	return due, capped, err
 }
 

@@ -5,10 +5,9 @@
 // A record stays if any of these holds, in this order of being named:
 //
 //   - it is open, labelled, the newest of all, the newest publish or the newest restore;
-//   - a rule of its reason's policy keeps it: the last n, or the newest of each of
-//     the last n days, ISO weeks or months that have a record of the reason, in
-//     local time, and it is not older than the policy's age;
-//   - its policy has an age alone, and it is not older;
+//   - a rule of its reason's policy keeps it: the last n, the newest of each of the
+//     last n days, ISO weeks or months that have a record of the reason, in local
+//     time, or those not older than an age;
 //   - its reason has no policy here, or one that keeps all;
 //   - a record that stays needs it to be undone.
 //

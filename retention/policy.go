@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// Policy is how long records of one reason are kept. The zero Policy keeps none
-// beyond what is always kept.
+// Policy is how long records of one reason are kept: each that one of its rules
+// keeps, whatever the others say. The zero Policy keeps none beyond what is always
+// kept.
 type Policy struct {
 	All                          bool          // every record
 	Last, Daily, Weekly, Monthly int           // that many newest, and newest of a day, ISO week, month
-	MaxAge                       time.Duration // older ones go, whatever the other rules say; alone: younger ones stay; 0: no such rule
+	MaxAge                       time.Duration // those that are not older; 0: no such rule
 }
 
 // Record is what has to be known of a record.
@@ -117,18 +118,13 @@ func (d *decision) rules(policies map[string]Policy, loc *time.Location) {
 
 // apply goes through the records of one reason, newest first.
 func (p Policy) apply(list []*Verdict, newest time.Time, loc *time.Location) {
-	numbers := p.Last+p.Daily+p.Weekly+p.Monthly > 0
 	buckets := []bucket{
 		{n: p.Daily, unit: "day", of: func(t time.Time) string { return t.Format("2006-01-02") }},
 		{n: p.Weekly, unit: "week", of: isoWeek},
 		{n: p.Monthly, unit: "month", of: func(t time.Time) string { return t.Format("2006-01") }},
 	}
 	for i, v := range list {
-		if p.MaxAge > 0 && newest.Sub(v.Started) > p.MaxAge {
-			v.lose("older than " + span(p.MaxAge))
-			continue
-		}
-		if p.MaxAge > 0 && !numbers {
+		if p.MaxAge > 0 && newest.Sub(v.Started) <= p.MaxAge {
 			v.keep("not older than " + span(p.MaxAge))
 		}
 		if i < p.Last {
@@ -152,8 +148,11 @@ func (v *Verdict) lose(why string) {
 
 // reach is what the numbers of a policy keep, in words.
 func (p Policy) reach(reason string) string {
+	numbers := p.Last + p.Daily + p.Weekly + p.Monthly
 	switch {
-	case p.Daily+p.Weekly+p.Monthly > 0:
+	case p.MaxAge > 0 && numbers == 0:
+		return "older than " + span(p.MaxAge)
+	case p.MaxAge > 0 || numbers > p.Last:
 		return "kept by no rule for " + reason
 	case p.Last > 0:
 		return fmt.Sprintf("not of the last %d of %s", p.Last, reason)

@@ -81,9 +81,11 @@ func TestAgesCountFromTheNewest(t *testing.T) {
 	require.Equal(t, []string{"older than 5h"}, why(list, "run-23"))
 
 	list = Decide(series("run", 30), map[string]Policy{"run": {Last: 10, MaxAge: 5 * time.Hour}}, time.UTC)
-	require.Len(t, kept(list), 6, "an age goes before a number")
+	require.Len(t, kept(list), 10, "a union: an age takes nothing that a number keeps")
+	require.Equal(t, []string{"of the last 10 of run"}, why(list, "run-20"))
+	require.Equal(t, []string{"kept by no rule for run"}, why(list, "run-19"))
 	list = Decide(series("run", 30), map[string]Policy{"run": {Last: 3, MaxAge: 5 * time.Hour}}, time.UTC)
-	require.Len(t, kept(list), 3)
+	require.Len(t, kept(list), 6)
 }
 
 func TestBuckets(t *testing.T) {
@@ -167,10 +169,9 @@ func naive(records []Record, policies map[string]Policy, loc *time.Location) map
 				later[k][unit(o.Started.In(loc))] = true
 			}
 		}
-		young := p.MaxAge == 0 || top.Sub(r.Started) <= p.MaxAge
-		byRule := !known || p.All || young && (before < p.Last || p.MaxAge > 0 && p.Last+p.Daily+p.Weekly+p.Monthly == 0)
+		byRule := !known || p.All || before < p.Last || p.MaxAge > 0 && top.Sub(r.Started) <= p.MaxAge
 		for k, n := range []int{p.Daily, p.Weekly, p.Monthly} {
-			byRule = byRule || young && first[k] && len(later[k]) < n
+			byRule = byRule || first[k] && len(later[k]) < n
 		}
 		out[r.ID] = newest || r.Open || r.Labelled || byRule || newestOfReason && (r.Reason == "publish" || r.Reason == "restore")
 	}
