@@ -16,7 +16,7 @@ func (s *session) statusVerb() verb {
 	return verb{
 		name: "status", category: lookCategory,
 		usage: "the root, the store, the last record, and what changed since",
-		about: `Shows where the root and the store are and how large the store is, the newest record, a record that was begun and not ended, and what changed in the tree since the newest record, by no run: the next record keeps that as its outside.diff. It writes nothing.`,
+		about: `Shows where the root and the store are and how large the store is, how many restores were made and how many operations failed or were refused, failed runs among them ("decree audit" lists them), the newest record, a record that was begun and not ended, and what changed in the tree since the newest record, by no run: the next record keeps that as its outside.diff. It writes nothing.`,
 		examples: []example{
 			{"decree status", "where am I, what did I do"},
 			{"decree status --json", "the same for a program"},
@@ -30,6 +30,8 @@ func (s *session) statusVerb() verb {
 type statusJSON struct {
 	placeJSON
 	StoreBytes int64             `json:"store_bytes"`
+	Restores   int               `json:"restores"`
+	Failures   int               `json:"failures"`
 	Last       json.RawMessage   `json:"last"`
 	Open       []json.RawMessage `json:"open"`
 	Changed    []changedJSON     `json:"changed"` // null: cannot be told
@@ -63,7 +65,7 @@ func (s *session) status(ctx context.Context) error {
 func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (err error) {
 	out := statusJSON{
 		placeJSON:  placeJSON{st.Root, st.StorePath, rec.Project().ID},
-		StoreBytes: st.StoreBytes, RuleOnly: st.RuleOnly,
+		StoreBytes: st.StoreBytes, Restores: st.Restores, Failures: st.Failures, RuleOnly: st.RuleOnly,
 		Open: []json.RawMessage{}, Changed: []changedJSON{},
 	}
 	if st.Last != nil {
@@ -93,6 +95,7 @@ const statusFiles = 50
 
 func (s *session) writeStatus(w io.Writer, st *recorder.Status) error {
 	fmt.Fprintf(w, "root   %s\nstore  %s (%s)\n", quoteWord(st.Root), quoteWord(st.StorePath), size(st.StoreBytes))
+	fmt.Fprintf(w, "audit  %s, %s\n", count(st.Restores, "restore"), count(st.Failures, "failure"))
 	if st.Last == nil {
 		fmt.Fprintln(w, "last   no record yet: 'decree run -- COMMAND' or 'decree checkpoint' makes one")
 	} else {

@@ -65,6 +65,12 @@ func cut(s string) string {
 	return s
 }
 
+// Failed says whether the operation did not do what it was to do: it was refused
+// or gone wrong, or it is a run whose command failed or whose process died.
+func (o *Operation) Failed() bool {
+	return o.Op != opTorn && o.Outcome != "done" && o.Outcome != string(StatusSucceeded)
+}
+
 // MarshalJSON is the operation as its line has it.
 func (o Operation) MarshalJSON() ([]byte, error) { return o.append(nil), nil }
 
@@ -103,9 +109,49 @@ func lineSum(b []byte) string {
 	return hex.EncodeToString(s.Sum(nil))
 }
 
+// The store's own handle is locked (flock) for as long as a line is appended: one
+// that is written down because the project's lock is held by another process, or
+// was given back, must not come between the other's look at the end and its line.
+const (
+	auditPause = time.Millisecond
+	auditTries = 5000
+)
+
 // Audit appends an operation and flushes it. Time, if zero, is now; Prev is
-// filled in. Nothing that was written before is touched.
+// filled in. Nothing that was written before is touched. The caller has the
+// project's lock: where the file system knows none on the store, that will do.
 func (h *History) Audit(o Operation) error {
+	unlock, err := h.lockAudit()
+	if errors.Is(err, disk.ErrLocked) {
+		return fmt.Errorf("%s: %w", auditFile, err)
+	}
+	if err == nil {
+		defer func() { _ = unlock() }()
+	}
+	return h.appendAudit(o)
+}
+
+// AuditAside is Audit for who does not have the project's lock.
+func (h *History) AuditAside(o Operation) error {
+	unlock, err := h.lockAudit()
+	if err != nil {
+		return fmt.Errorf("%s: %w", auditFile, err)
+	}
+	defer func() { _ = unlock() }()
+	return h.appendAudit(o)
+}
+
+func (h *History) lockAudit() (unlock func() error, err error) {
+	for range auditTries {
+		if unlock, err = h.p.Store.TryLock(); !errors.Is(err, disk.ErrLocked) {
+			break
+		}
+		time.Sleep(auditPause)
+	}
+	return unlock, err
+}
+
+func (h *History) appendAudit(o Operation) error {
 	if o.Time.IsZero() {
 		o.Time = h.now()
 	}

@@ -325,7 +325,7 @@ func (u *run) finish() error {
 	}
 	err = u.r.history.Finish(history.Closing{
 		Record: u.rec, Tree: u.opened.Tree, AfterTree: u.after, Files: files, Effects: u.opened.Effects,
-		Audit: u.r.audit("record", string(u.rec.Status)),
+		Audit: u.r.audit(opRecord, string(u.rec.Status)),
 	})
 	if err != nil {
 		return err

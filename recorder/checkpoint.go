@@ -24,11 +24,22 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 	if err != nil {
 		return nil, err
 	}
-	x, err := r.enter(ctx)
+	x, err := r.enterFor(ctx, opRecord)
 	if err != nil {
 		return nil, err
 	}
 	defer x.close()
+	rec, err := r.checkpoint(ctx, x, o, reason)
+	if rec == nil {
+		r.auditFailure(opRecord, "", err)
+	}
+	return rec, err
+}
+
+// opRecord is what the audit calls a run and a checkpoint.
+const opRecord = "record"
+
+func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptions, reason history.Reason) (*history.Record, error) {
 	id, started, err := r.history.NewID()
 	if err != nil {
 		return nil, err
@@ -56,7 +67,7 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 	if err := out.mark(rec); err != nil {
 		return nil, err
 	}
-	c := history.Closing{Record: rec, Tree: spec, Files: out.stored(nil), Audit: r.audit("record", "done")}
+	c := history.Closing{Record: rec, Tree: spec, Files: out.stored(nil), Audit: r.audit(opRecord, "done")}
 	if o.Label != "" {
 		c.Effects.Labels = map[string]string{o.Label: id}
 	}

@@ -421,7 +421,7 @@ func (r *Recorder) SetLabel(ctx context.Context, name, ref string) (id string, e
 	if err := history.CheckLabel(name); err != nil {
 		return "", err
 	}
-	x, err := r.enter(ctx)
+	x, err := r.enterFor(ctx, "label")
 	if err != nil {
 		return "", err
 	}

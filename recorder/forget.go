@@ -63,7 +63,7 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 		f, _, err := r.toForget(o.Paths)
 		return f, err
 	}
-	x, err := r.enter(ctx)
+	x, err := r.enterFor(ctx, opForget)
 	if err != nil {
 		return nil, err
 	}

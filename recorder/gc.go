@@ -23,7 +23,7 @@ type Collected struct {
 // Gc frees what no record names: packs that are half dead or more, after what
 // lives in them was copied.
 func (r *Recorder) Gc(ctx context.Context) (*Collected, error) {
-	x, err := r.enter(ctx)
+	x, err := r.enterFor(ctx, opGc)
 	if err != nil {
 		return nil, err
 	}

@@ -220,9 +220,6 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 			Advice: "once the cause is gone 'decree recover' writes it; then 'decree revert last' undoes it"}
 	}
 	if err != nil {
-		if a.reason != history.Restore { // which writes down all that fails, this too
-			r.auditFailure(string(a.reason), id, err)
-		}
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
 	}
 	if err := r.afterRecord(); err != nil {

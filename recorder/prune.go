@@ -49,7 +49,7 @@ func (r *Recorder) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 	if o.DryRun {
 		return r.wouldPrune(policies, most)
 	}
-	x, err := r.enter(ctx)
+	x, err := r.enterFor(ctx, opPrune)
 	if err != nil {
 		return nil, err
 	}

@@ -332,7 +332,7 @@ func (c *recovery) close(o *history.Opened, end *ending) error {
 	}
 	err := c.r.history.Finish(history.Closing{
 		Record: end.Record, Tree: end.Tree, AfterTree: end.AfterTree, Files: end.Files, Effects: o.Effects,
-		Audit: c.r.audit("record", string(end.Record.Status)),
+		Audit: c.r.audit(opRecord, string(end.Record.Status)),
 	})
 	if err == nil {
 		c.r.created(end.Record)

@@ -126,13 +126,14 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
 	if err := checkDescription(o.Description); err != nil {
 		return nil, notStarted(err)
 	}
-	x, err := r.enter(ctx)
+	x, err := r.enterFor(ctx, opRecord)
 	if err != nil {
 		return nil, err
 	}
 	defer x.close()
 	u := &run{r: r, x: x, o: o}
 	if err := u.begin(ctx); err != nil {
+		r.auditFailure(opRecord, "", err)
 		return nil, notStarted(err)
 	}
 	defer u.close()

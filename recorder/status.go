@@ -18,6 +18,10 @@ type Status struct {
 	Changed         []manifest.Change // in the tree since the last record
 	Lost            error             // why Changed cannot be told: the store has lost that state; nil: it can
 	RuleOnly        int               // paths that joined or left by ignore rules alone
+
+	// Of the audit, so also of records that were removed since.
+	Restores int // that were made
+	Failures int // operations that failed or were refused, runs that failed
 }
 
 // Status looks at the project and the tree; it changes nothing.
@@ -26,6 +30,9 @@ func (r *Recorder) Status(ctx context.Context) (*Status, error) {
 	var err error
 	if st.StoreBytes, err = sizeOf(r.project.Store); err != nil {
 		return nil, err
+	}
+	if err := r.tally(st); err != nil {
+		r.note("the audit cannot be read: %v", err)
 	}
 	open, _, err := r.history.ListOpen()
 	if err != nil {
@@ -46,6 +53,20 @@ func (r *Recorder) Status(ctx context.Context) (*Status, error) {
 	}
 	st.Last = list.Records[0]
 	return st, r.changed(ctx, st)
+}
+
+// tally counts what the audit tells of.
+func (r *Recorder) tally(st *Status) error {
+	_, err := r.history.ReadAudit(func(o *history.Operation) error {
+		switch {
+		case o.Failed():
+			st.Failures++
+		case o.Op == string(history.Restore):
+			st.Restores++
+		}
+		return nil
+	})
+	return err
 }
 
 // changed compares the tree with what the last record left.

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -104,6 +105,17 @@ func (r *Recorder) auditFailure(op, record string, err error) {
 	o := r.audit(op, err.Error())
 	o.Record = record
 	_ = r.history.Audit(o)
+}
+
+// enterFor is enter for an operation whose refusal is written down: the lock is
+// held, the command runs inside a run, what a dead process left cannot be
+// finished.
+func (r *Recorder) enterFor(ctx context.Context, op string) (*writing, error) {
+	x, err := r.enter(ctx)
+	if err != nil {
+		_ = r.history.AuditAside(r.audit(op, err.Error()))
+	}
+	return x, err
 }
 
 // twin is the newest record when its run directory may hold the manifest.json

@@ -57,11 +57,20 @@ func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*
 	var x *writing
 	if !o.DryRun {
 		var err error
-		if x, err = r.enter(ctx); err != nil {
+		if x, err = r.enterFor(ctx, verb(d)); err != nil {
 			return nil, err
 		}
 		defer x.close()
 	}
+	res, err := r.turnIn(ctx, x, o, d)
+	if err != nil && x != nil {
+		r.auditFailure(verb(d), "", err)
+	}
+	return res, err
+}
+
+// turnIn is turn with the lock; x is nil for a dry run.
+func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan.Direction) (*MoveResult, error) {
 	t, err := r.gather(o, d)
 	if err != nil {
 		return nil, err
@@ -72,9 +81,6 @@ func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*
 		return nil, lookError(err)
 	}
 	if err := r.refuse(t, p, o, d); err != nil {
-		if x != nil {
-			r.auditFailure(verb(d), "", err)
-		}
 		return nil, err
 	}
 	if err := r.mentions(o.Paths, p); err != nil {
@@ -104,7 +110,6 @@ func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*
 		return res, nil
 	}
 	if err := confirm(p, o); err != nil {
-		r.auditFailure(verb(d), "", err)
 		return nil, err
 	}
 	res.Record, res.Outcome, err = r.perform(ctx, x, r.turnAction(t, d, p, len(o.Paths) > 0))
