@@ -134,7 +134,7 @@ func (s *session) writeWhole(name string, fill func(io.Writer) error) (err error
 	defer func() {
 		if err != nil {
 			f.Close()
-			os.Remove(f.Name())
+			_ = os.Remove(f.Name())
 		}
 	}()
 	if err := s.printOn(f, fill); err != nil {
