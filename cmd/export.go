@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -122,12 +124,20 @@ func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exporte
 	return nil
 }
 
-// writeWhole writes a file beside its place and moves it there.
+// writeWhole writes a file beside its place, flushes it and moves it there. What a
+// link points to is replaced, not the link; a device or pipe is written to as it is.
 func (s *session) writeWhole(name string, fill func(io.Writer) error) (err error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(s.env.Cwd, name)
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
+	there, err := os.Stat(name)
+	if err == nil && !there.Mode().IsRegular() {
+		return s.writeInto(name, fill)
+	}
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid())), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -137,11 +147,27 @@ func (s *session) writeWhole(name string, fill func(io.Writer) error) (err error
 			_ = os.Remove(f.Name())
 		}
 	}()
+	if there != nil {
+		if err := f.Chmod(there.Mode().Perm()); err != nil {
+			return err
+		}
+	}
 	if err := s.printOn(f, fill); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
 		return err
 	}
 	if err := f.Close(); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), name)
+}
+
+func (s *session) writeInto(name string, fill func(io.Writer) error) error {
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.printOn(f, fill), f.Close())
 }
