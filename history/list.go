@@ -79,7 +79,18 @@ type ListOptions struct {
 }
 
 // List returns the records: those of the log, of .decree/runs and the open ones.
-func (h *History) List(o ListOptions) (*Listing, error) {
+func (h *History) List(o ListOptions) (out *Listing, err error) {
+	for range 5 {
+		out, err = h.listNow(o)
+		if err != nil || len(out.Damaged)+len(out.Missing)+len(out.Edited) == 0 || !h.outdated() {
+			break
+		}
+		// Another process wrote meanwhile: what is amiss may be what it removed or changed.
+	}
+	return out, err
+}
+
+func (h *History) listNow(o ListOptions) (*Listing, error) {
 	l, err := h.rows()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"decree/patch"
+	"decree/project"
 )
 
 // OutsideFile is the name, in a record's run directory, of the difference between
@@ -70,7 +71,8 @@ func (h *History) Newest(each func(*Record) bool) error {
 			return err
 		}
 		r, err := h.Get(id)
-		if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*NewerError)) || errors.As(err, new(*LineError)) {
+		gone := err != nil && (errors.Is(err, fs.ErrNotExist) || project.KindOf(err) == project.NotFound)
+		if gone || errors.As(err, new(*NewerError)) || errors.As(err, new(*LineError)) {
 			continue // gone meanwhile, or the listing's to name
 		}
 		if err != nil {

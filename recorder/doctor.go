@@ -199,6 +199,9 @@ func (d *doctor) files(ctx context.Context, repair bool) error {
 	if err := v.newest(); err != nil {
 		return err
 	}
+	if err := v.know(list.Records); err != nil {
+		return err
+	}
 	good := 0
 	for _, rec := range list.Records {
 		files, err := d.r.history.RecordFiles(rec.ID)
@@ -219,6 +222,9 @@ func (d *doctor) files(ctx context.Context, repair bool) error {
 			if bad == nil {
 				good++
 				continue
+			}
+			if gone, err := d.r.history.Gone(rec.ID); err == nil && gone && v.logged[rec.ID] {
+				break // another process removed it meanwhile
 			}
 			fixed, hint := false, repairHint
 			var newer *newerFile

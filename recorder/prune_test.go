@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -246,6 +247,49 @@ func TestVerifyBesidePrune(t *testing.T) {
 	problems, err = r.Verify(context.Background(), VerifyOptions{Record: rec})
 	require.ErrorContains(t, err, "no record "+rec.ID)
 	require.Empty(t, problems)
+	require.NoError(t, r.Close())
+}
+
+// TestNewestBesideOthers: a record that is in .decree/runs alone goes while the
+// newest are looked at; it is passed over.
+func TestNewestBesideOthers(t *testing.T) {
+	a, b := newBench(t), newBench(t)
+	a.checkpoint(CheckpointOptions{})
+	a.clk = a.clk.Add(time.Minute)
+	stray := a.checkpoint(CheckpointOptions{}).ID
+	b.checkpoint(CheckpointOptions{})
+	b.clk = b.clk.Add(time.Hour)
+	b.checkpoint(CheckpointOptions{})
+	runs := filepath.Join(b.root, ".decree", "runs", stray)
+	require.NoError(t, os.CopyFS(runs, os.DirFS(filepath.Join(a.root, ".decree", "runs", stray))))
+
+	r := b.open()
+	var seen []string
+	require.NoError(t, r.History().Newest(func(rec *history.Record) bool {
+		seen = append(seen, rec.ID)
+		require.NoError(t, os.RemoveAll(runs))
+		return true
+	}))
+	require.Len(t, seen, 2)
+	require.NotContains(t, seen, stray)
+	require.NoError(t, r.Close())
+}
+
+// TestListBesidePrune: who lists while records go is not told that they are missing.
+func TestListBesidePrune(t *testing.T) {
+	b := newBench(t)
+	for i := range 4 {
+		b.write("f", noise(i, 100))
+		b.checkpoint(CheckpointOptions{Reason: "auto"})
+	}
+	r := b.open()
+	_, _, err := r.History().Removed() // the log is read
+	require.NoError(t, err)
+	b.prune(PruneOptions{Last: map[string]int{"auto": 1}})
+	list, err := r.History().List(history.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, list.Warnings())
+	require.Len(t, list.Records, 1)
 	require.NoError(t, r.Close())
 }
 

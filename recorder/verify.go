@@ -34,14 +34,16 @@ func (r *Recorder) Verify(ctx context.Context, o VerifyOptions) ([]Problem, erro
 		return r.verifyTree(ctx)
 	}
 	if !o.All {
+		logged, err := r.history.Recorded(o.Record.ID)
+		if err != nil {
+			return nil, err
+		}
 		v, err := r.newVerifier()
 		if err != nil {
 			return v.found, err
 		}
 		defer v.tell()
-		if err := v.know([]*history.Record{o.Record}); err != nil {
-			return nil, err
-		}
+		v.logged = map[string]bool{o.Record.ID: logged}
 		gone, err := v.unlessGone(o.Record.ID, func() error { return v.record(ctx, o.Record) })
 		if gone {
 			_, err = r.history.Get(o.Record.ID)
@@ -121,13 +123,19 @@ func (v *verifier) unlessGone(id string, check func() error) (gone bool, err err
 		return false, err
 	}
 	gone, goneErr := v.r.history.Gone(id)
-	if goneErr != nil || !gone {
+	// A new record's files come right after its line in the log.
+	placed := v.r.history.HasRun(id) && slices.ContainsFunc(v.found[found:], func(p Problem) bool { return p.Reason == errGone.Error() })
+	if goneErr != nil || !gone && !placed {
 		return false, err
 	}
 	v.found, v.lost = v.found[:found], v.lost[:lost]
 	maps.DeleteFunc(v.seen, func(h manifest.Hash, err error) bool { return err != nil || len(v.bad[h]) > 0 })
 	clear(v.bad)
-	return true, nil
+	if gone {
+		return true, nil
+	}
+	maps.DeleteFunc(v.told, func(what [2]string, _ bool) bool { return what[0] == id })
+	return false, check()
 }
 
 // concerned says whether a damaged place of the store takes something away: a
