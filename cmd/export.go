@@ -25,7 +25,7 @@ func (s *session) exportVerb() verb {
 	return verb{
 		name: "export", category: lookCategory, args: "REF | A..B", words: refWords,
 		usage: "write a state as an archive, or the history as a stream",
-		about: `With --tar the tree as the record found it (--after: as it left it) becomes a tar archive: sorted, owners 0, every time that of the state, so that one state is always the same bytes.
+		about: `With --tar the tree as the record found it (--after: as it left it) becomes a tar archive: sorted, owners 0, every time that of the state, so that one state is always the same bytes. Files whose contents were forgotten are left out and named.
 
 With --fast-import the records from A to B, or all, become a stream that "git fast-import" reads: a commit for the state that a record found and one for what it left, each with its time, the actor as author, the description or command as message, and a ref below refs/decree/ that no clone or push takes along. Directories without files, and modes but for the x bit, are not in it. decree itself runs no other program.`,
 		examples: []example{
