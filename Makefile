@@ -25,7 +25,7 @@ demo: build
 	@sh testdata/demo/demo.sh $(CURDIR)/$(BIN)
 
 test:
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 
 check: fmt vet lint race fuzz cross
 
