@@ -335,6 +335,36 @@ func (h *History) writeRebased(live, gone []*line, fresh map[patch.Hash]*TreeSpe
 	return h.write(lines...)
 }
 
+// Resave keeps trees again, whole, whose objects the store has lost: their entries come
+// from elsewhere, such as a plain manifest.json, and are those of the tree's id. flush
+// makes what was put durable; it is called before the log says anything of it. A tree
+// that no record of the log has is passed over.
+func (h *History) Resave(w Putter, flush func() error, trees map[patch.Hash]manifest.Seq) error {
+	live, _, err := h.heads()
+	if err != nil {
+		return err
+	}
+	fresh := map[patch.Hash]*TreeSpec{}
+	for _, e := range live {
+		for _, t := range e.trees() {
+			entries := trees[t.ID]
+			if entries == nil || fresh[t.ID] != nil {
+				continue
+			}
+			if fresh[t.ID], err = h.saveKeyframe(w, NewTree{ID: t.ID, Entries: entries, Partial: t.Partial}); err != nil {
+				return err
+			}
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	return h.writeRebased(live, nil, fresh)
+}
+
 // Live calls each for every object that a record needs: its files, its trees'
 // objects, and the contents that these name. An object may come more than once.
 // What cannot be read is an error: nothing may be freed then. Records that are

@@ -377,10 +377,37 @@ func (d *doctor) restock(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
+	if err := d.retree(list.Records); err != nil {
+		return nil, err
+	}
 	if err := d.x.w.Flush(); err != nil {
 		return nil, err
 	}
 	return d.lost(ctx)
+}
+
+// retree keeps again the trees that the store has lost and a sound plain
+// manifest.json still has.
+func (d *doctor) retree(list []*history.Record) error {
+	v := &verifier{r: d.r}
+	trees := map[manifest.Hash]manifest.Seq{}
+	for _, rec := range list {
+		f := history.RecordFile{Name: "manifest.json", SHA256: rec.Before}
+		if trees[rec.Before] != nil || d.r.history.VerifyTree(rec.Before) == nil || v.file(rec.ID, f) != nil {
+			continue
+		}
+		rc, err := d.r.history.OpenPlain(rec.ID, f.Name)
+		if err != nil {
+			return err
+		}
+		items, err := manifest.Collect(manifest.NewDecoder(rc).All())
+		rc.Close()
+		if err != nil {
+			return err
+		}
+		trees[rec.Before] = manifest.Of(items...)
+	}
+	return d.r.history.Resave(d.x.w, d.x.w.Flush, trees)
 }
 
 func (d *doctor) put(id string, f history.RecordFile) error {
