@@ -162,6 +162,7 @@ func (s *session) openQueue(ctx context.Context, o queue.Options) (*queue.Queue,
 		return nil, nil, err
 	}
 	o.Recorder, o.Clock, o.Location, o.Host, o.Environ = rec, s.env.Now, s.env.Location, s.env.Host, s.env.Environ
+	o.Yes = s.global.yes
 	if o.Stdin == nil {
 		o.Stdin = null
 	}

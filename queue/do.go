@@ -251,7 +251,7 @@ func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Foun
 		ID: q.s.Record, Dir: q.project().Root, Description: "message " + m.Name,
 		Stdin: q.o.Stdin, Stdout: q.o.Stdout, Stderr: q.o.Stderr, Env: q.o.Environ,
 		Attempts: q.project().Config.MaxAttempts, Spent: q.s.Spent, Earlier: q.earlier(),
-		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.o.Signals, Yes: true,
+		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.o.Signals, Yes: q.o.Yes,
 		Compose: func(p recorder.Place) (recorder.Composed, error) { return q.compose(m, found, p) },
 		Attempt: func(n int) error {
 			q.s.Attempt = n

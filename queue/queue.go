@@ -27,6 +27,8 @@ type Options struct {
 	Stdin, Stdout, Stderr *os.File
 	// Timeout is for an attempt; 0 is none. Grace is as in recorder.RunOptions.
 	Timeout, Grace time.Duration
+	// Yes: a first capture of any size.
+	Yes bool
 	// Signals go to the routine's processes; the run is then taken back and the
 	// message stays in the inbox.
 	Signals <-chan os.Signal
