@@ -571,7 +571,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^Rmdir /tree/\.decree$`, "a question whether the root lets anything go at all; only a plain no counts"},
 	{`^OpenDir STORE/packs$`, "made if it is not there, then opened again"},
 	{`^TryLock STORE$`, "the audit's own lock, beside that of the project, which is held: the line is written all the same"},
-	{`^Remove /tree/\.decree/tmp/gone-[0-9-]+$`, "the place is cleared before a directory is moved there; what stays is swept by the next command"},
+	{`^Remove /tree/\.decree/tmp/gone-[0-9-]+$`, "a directory is tried as a file first, which fails anyway; then it is emptied"},
 	{`^Remove /tree/\.decree/tmp/run-[0-9-]+$`, "the place is cleared before a directory is made there, which fails if it was not"},
 }
 
