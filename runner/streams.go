@@ -235,6 +235,7 @@ func (s *streams) close() {
 	}
 	if s.slave != nil {
 		_ = s.slave.Close()
+		_ = s.master.Close() // which has no copier yet when the streams could not be attached
 	}
 	for _, c := range s.copiers {
 		_ = c.from.Close()

@@ -46,10 +46,14 @@ func wait(handle int, file string, args []string) int {
 	if _, err := write(handle, []byte{'.'}); err != nil {
 		return exitNot
 	}
-	if n, err := read(handle, make([]byte, 1)); n != 1 || err != nil {
-		return exitNot
-	}
 	var errno syscall.Errno
+	switch n, err := read(handle, make([]byte, 1)); {
+	case errors.As(err, &errno):
+		_, _ = write(handle, strconv.AppendInt(nil, int64(errno), 10))
+		return exitNot
+	case n != 1:
+		return exitNot // the caller is gone, or does not want it any more
+	}
 	if err := syscall.Exec(file, args, env); !errors.As(err, &errno) {
 		errno = syscall.EINVAL // an argument with a NUL
 	}
@@ -104,7 +108,10 @@ func start(own, file string, args []string, attr syscall.ProcAttr, end int) (pid
 // Pass executes the command and returns when it runs. An error is execve's errno, or
 // no errno if it did not come to that; the process has ended then and is reaped.
 func (p *Process) Pass() error {
-	_, _ = write(p.end, []byte{'.'}) // if nobody is there, reading says so
+	// What was not told to go on would wait for ever, and so would reading.
+	if _, err := tell(p.end, []byte{'.'}); err != nil {
+		return errors.New("it could not be executed: " + err.Error() + ": " + p.Drop())
+	}
 	var said []byte
 	for b := make([]byte, 16); ; {
 		n, err := read(p.end, b)
@@ -145,6 +152,9 @@ func (p *Process) Drop() string {
 		return "exit status " + strconv.Itoa(status.ExitStatus())
 	}
 }
+
+// tell is write, but in a test of what follows when it fails.
+var tell = write
 
 func read(fd int, b []byte) (n int, err error) {
 	for {
