@@ -63,6 +63,10 @@ var (
 type Disk interface {
 	// OpenRoot opens the directory at path (absolute); links in path are followed.
 	OpenRoot(path string) (Dir, error)
+	// OpenSearch does the same for looking up names alone: the directory may be one
+	// that the user can pass and not read, as other users' homes often are. Such a
+	// handle cannot be listed, locked or flushed.
+	OpenSearch(path string) (Dir, error)
 	// MkdirAll makes path and its missing parents with perm (before umask) and opens it.
 	MkdirAll(path string, perm uint32) (Dir, error)
 }

@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// searchOnly opens a directory that need not be readable.
+const searchOnly = unix.O_PATH
+
 func statTimes(st *unix.Stat_t) (mtime, ctime int64) { return st.Mtim.Nano(), st.Ctim.Nano() }
 
 func exchange(afd int, a string, bfd int, b string) error {

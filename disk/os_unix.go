@@ -18,14 +18,24 @@ var OS Disk = osDisk{}
 
 type osDisk struct{}
 
-func (osDisk) OpenRoot(path string) (Dir, error) {
+func (osDisk) OpenRoot(path string) (Dir, error) { return openRoot(path, unix.O_RDONLY) }
+
+func (d osDisk) OpenSearch(path string) (Dir, error) {
+	dir, err := d.OpenRoot(path)
+	if errors.Is(err, unix.EACCES) && searchOnly != 0 {
+		return openRoot(path, searchOnly)
+	}
+	return dir, err
+}
+
+func openRoot(path string, how int) (Dir, error) {
 	fd, err := retryFD(func() (int, error) {
-		return unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return unix.Open(path, how|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return &osDir{path: path, f: fd}, nil
+	return &osDir{path: path, f: fd, search: how != unix.O_RDONLY}, nil
 }
 
 func (d osDisk) MkdirAll(path string, perm uint32) (Dir, error) {
@@ -36,9 +46,10 @@ func (d osDisk) MkdirAll(path string, perm uint32) (Dir, error) {
 }
 
 type osDir struct {
-	path  string
-	f     int
-	close sync.Once
+	path   string
+	f      int
+	search bool // opened by OpenSearch, and not readable
+	close  sync.Once
 }
 
 func (d *osDir) fd() int      { return d.f }
@@ -277,6 +288,9 @@ func (d *osDir) Chown(name string, uid, gid uint32) error {
 }
 
 func (d *osDir) Sync() error {
+	if d.search {
+		return &fs.PathError{Op: "sync", Path: d.path, Err: unix.EACCES}
+	}
 	for {
 		err := syncFD(d.f)
 		if err == nil {

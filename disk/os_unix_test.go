@@ -178,3 +178,20 @@ func TestReadlinkOfAnyLength(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, long, got)
 }
+
+// TestSearchHandle looks names up, and does not pretend to flush.
+func TestSearchHandle(t *testing.T) {
+	if searchOnly == 0 {
+		t.Skip("this system has none")
+	}
+	d, path := open(t)
+	write(t, d, "a", "A")
+	s, err := openRoot(path, searchOnly)
+	require.NoError(t, err)
+	defer s.Close()
+	info, err := s.Stat("a")
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, info.Size)
+	require.NoError(t, s.Chmod("a", 0o600))
+	assert.ErrorIs(t, s.Sync(), fs.ErrPermission)
+}

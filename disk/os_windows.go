@@ -24,6 +24,8 @@ func (osDisk) OpenRoot(path string) (Dir, error) {
 	return &osDir{path}, nil
 }
 
+func (d osDisk) OpenSearch(path string) (Dir, error) { return d.OpenRoot(path) }
+
 func (osDisk) MkdirAll(path string, perm uint32) (Dir, error) { return nil, refuse("mkdir", path) }
 
 func refuse(op, path string) error {

@@ -66,9 +66,10 @@ func (p *Project) Rejoin() (note string, err error) {
 	return "the command deleted the root; it was made again", nil
 }
 
-// parent opens the directory above the root; nil when it is gone too.
+// parent opens the directory above the root, which need not be readable; nil when it
+// is gone too.
 func (p *Project) parent() (disk.Dir, string, error) {
-	dir, err := p.Disk.OpenRoot(filepath.Dir(p.Root))
+	dir, err := p.Disk.OpenSearch(filepath.Dir(p.Root))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
 	}
@@ -104,6 +105,24 @@ func deleted(d disk.Dir, st disk.Info) (bool, error) {
 	return len(list) == 0, err
 }
 
+// likeBefore gives the root that was made again the mode of the old one.
+func (p *Project) likeBefore(mode uint32) error {
+	parent, name, err := p.parent()
+	if err != nil || parent == nil {
+		return err
+	}
+	defer parent.Close()
+	if err := parent.Chmod(name, mode); err != nil {
+		return err
+	}
+	// Who may not read a directory cannot flush it. If the entry is lost then, so is
+	// all below it, and the next command begins as this one did.
+	if err := parent.Sync(); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}
+
 // adopt makes the directory at the root's path the root: with the old one's
 // mode if it has to be made, under the lock, and remembered by the store.
 func (p *Project) adopt(held disk.Info, there bool) error {
@@ -112,13 +131,7 @@ func (p *Project) adopt(held disk.Info, there bool) error {
 		return err
 	}
 	if !there {
-		parent, name, err := p.parent()
-		if err == nil && parent != nil {
-			err = parent.Chmod(name, held.Mode)
-			err = errors.Join(err, parent.Sync())
-			parent.Close()
-		}
-		if err != nil {
+		if err := p.likeBefore(held.Mode); err != nil {
 			dir.Close()
 			return err
 		}

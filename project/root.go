@@ -33,7 +33,7 @@ func (w Where) real(path string) (string, error) {
 
 // FindRoot returns the root's real path and whether --root named it.
 //
-// A directory that cannot be opened is passed over in the search. The home
+// A directory whose names cannot be looked up is passed over in the search. The home
 // directory and / are never found: as a root they need --root, else the error
 // is of kind Usage and says so.
 func FindRoot(d disk.Disk, w Where) (root string, explicit bool, err error) {
@@ -102,7 +102,7 @@ func newSearch(d disk.Disk, w Where) *search {
 	if h, err := w.real(w.Home); err == nil {
 		s.home = h
 	}
-	if h, err := d.OpenRoot(w.Home); err == nil {
+	if h, err := d.OpenSearch(w.Home); err == nil {
 		s.info, _ = h.Self()
 		h.Close()
 	}
@@ -111,7 +111,7 @@ func newSearch(d disk.Disk, w Where) *search {
 
 // found says whether dir can be a root and holds the marker.
 func (s *search) found(path string, marker func(disk.Dir) bool) bool {
-	dir, err := s.disk.OpenRoot(path)
+	dir, err := s.disk.OpenSearch(path)
 	if err != nil {
 		return false
 	}
@@ -127,7 +127,7 @@ func (s *search) barred(path string) bool {
 	if s.info.Ino == 0 {
 		return false
 	}
-	dir, err := s.disk.OpenRoot(path)
+	dir, err := s.disk.OpenSearch(path)
 	if err != nil {
 		return false
 	}

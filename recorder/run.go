@@ -186,6 +186,10 @@ func (u *run) begin(ctx context.Context) (err error) {
 	ctx, stop := heedSignals(ctx, u.o.Signals)
 	defer stop()
 	r := u.r
+	// It will be looked for again when the command has ended.
+	if _, err := r.project.Rejoin(); err != nil {
+		return fmt.Errorf("the root would not be found again after the command: %w", err)
+	}
 	id, started, err := r.newID(u.o.ID)
 	if err != nil {
 		return err

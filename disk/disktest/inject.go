@@ -90,6 +90,13 @@ func (i *injected) OpenRoot(path string) (disk.Dir, error) {
 	return i.c.dir(i.d.OpenRoot(path))
 }
 
+func (i *injected) OpenSearch(path string) (disk.Dir, error) {
+	if err := i.c.read("OpenSearch", path); err != nil {
+		return nil, err
+	}
+	return i.c.dir(i.d.OpenSearch(path))
+}
+
 func (i *injected) MkdirAll(path string, perm uint32) (disk.Dir, error) {
 	if err := i.c.write("MkdirAll", path); err != nil {
 		return nil, err

@@ -286,6 +286,9 @@ func (c *copier) torn(old, now []byte) []byte {
 	return bytes.Clone(now[:cut])
 }
 
+// OpenSearch is OpenRoot, as there are no permissions.
+func (m *Mem) OpenSearch(path string) (disk.Dir, error) { return m.OpenRoot(path) }
+
 // OpenRoot opens a directory by its path.
 func (m *Mem) OpenRoot(path string) (disk.Dir, error) {
 	m.mu.Lock()

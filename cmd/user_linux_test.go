@@ -1,0 +1,114 @@
+package cmd
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// users are real users of the system who call decree; only root may make them.
+type users struct {
+	t    *testing.T
+	base string // everybody may pass it
+	bin  string // decree, executable for all
+}
+
+const (
+	ann = 60001
+	bob = 60002
+)
+
+func newUsers(t *testing.T) *users {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become other users")
+	}
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for dir := base; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	u := &users{t: t, base: base, bin: filepath.Join(base, "decree")}
+	from, err := os.Open(os.Args[0])
+	require.NoError(t, err)
+	defer from.Close()
+	to, err := os.OpenFile(u.bin, os.O_WRONLY|os.O_CREATE, 0o755)
+	require.NoError(t, err)
+	_, err = io.Copy(to, from)
+	require.NoError(t, err)
+	require.NoError(t, to.Close())
+	return u
+}
+
+// dir makes a directory of the user's.
+func (u *users) dir(uid int, mode os.FileMode, path ...string) string {
+	u.t.Helper()
+	p := filepath.Join(append([]string{u.base}, path...)...)
+	require.NoError(u.t, os.MkdirAll(p, 0o755))
+	require.NoError(u.t, os.Chmod(p, mode))
+	require.NoError(u.t, os.Chown(p, uid, uid))
+	return p
+}
+
+// command is decree as the user types it in dir; more is added to its environment.
+func (u *users) command(uid int, dir string, more []string, args ...string) *exec.Cmd {
+	c := exec.Command(u.bin, args...)
+	c.Dir = dir
+	c.Env = append([]string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "HOME=" + filepath.Join(u.base, "home")}, more...)
+	if uid != 0 {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
+	return c
+}
+
+// decree runs it and returns its exit status and all that it said.
+func (u *users) decree(uid int, dir string, more []string, args ...string) (int, string) {
+	u.t.Helper()
+	c := u.command(uid, dir, more, args...)
+	out, err := c.CombinedOutput()
+	if _, ok := err.(*exec.ExitError); err != nil && !ok {
+		require.NoError(u.t, err)
+	}
+	return c.ProcessState.ExitCode(), string(out)
+}
+
+// TestParentThatCannotBeRead: the root lies in a directory that its user can pass and
+// not read, as other users' homes often are. What failed is put back; a root that the
+// command made anew is found again.
+func TestParentThatCannotBeRead(t *testing.T) {
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	u.dir(0, 0o711, "closed")
+	root := u.dir(ann, 0o755, "closed", "tree")
+	file := filepath.Join(root, "f")
+	require.NoError(t, os.WriteFile(file, []byte("first\n"), 0o644))
+	require.NoError(t, os.Chown(file, ann, ann))
+
+	code, out := u.decree(ann, root, nil, "run", "--", "sh", "-c", "echo changed >f; exit 3")
+	assert.Equal(t, 3, code, out)
+	assert.Contains(t, out, "put back")
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, "first\n", string(data))
+
+	code, out = u.decree(ann, root, nil, "run", "--", "sh", "-c", "echo second >f")
+	assert.Zero(t, code, out)
+	code, out = u.decree(ann, root, nil, "status")
+	assert.Zero(t, code, out)
+	assert.NotContains(t, out, "open record")
+
+	u.dir(ann, 0o311, "closed")
+	code, out = u.decree(ann, root, nil, "run", "--", "sh", "-c", `cd /; rm -r "$DECREE_ROOT"; exit 4`)
+	assert.Equal(t, 4, code, out)
+	assert.True(t, strings.Contains(out, "made again") && strings.Contains(out, "put back"), out)
+	data, err = os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, "second\n", string(data))
+}
