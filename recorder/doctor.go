@@ -350,9 +350,7 @@ func (d *doctor) forgetDamaged(ctx context.Context) error {
 	if err := capture.Forget(d.r.project.Store); err != nil {
 		return err
 	}
-	w, err := d.r.store.Writer(ctx)
-	d.x.w = w
-	return err
+	return d.r.openWriter(ctx, d.x)
 }
 
 // restock stores again the files of records whose plain copies are sound, and

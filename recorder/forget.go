@@ -288,11 +288,7 @@ func (c *recovery) forget(ctx context.Context) error {
 	} else {
 		c.add(nil, "an interrupted forget of %s was finished", some(list.Paths()))
 	}
-	if x.w != nil {
-		return nil
-	}
-	x.w, err = r.store.Writer(ctx)
-	return err
+	return r.openWriter(ctx, x)
 }
 
 // withholdAll writes anew every diff that holds one of the contents.

@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -40,6 +41,33 @@ func TestHold(t *testing.T) {
 	require.ErrorIs(t, err, sentinel)
 	require.NoFileExists(t, filepath.Join(b.root, "made"))
 	require.True(t, free())
+}
+
+// TestHoldAfterCollecting: what a cap on the store frees between two operations
+// under one lock ends the store's writer, which the second one needs.
+func TestHoldAfterCollecting(t *testing.T) {
+	b := newBench(t)
+	for i := range 4 {
+		b.write("f", noise(i, 100_000))
+		b.checkpoint(CheckpointOptions{})
+	}
+	b.write(".decree/config.yml", "max_store: 150KiB\n")
+	r := b.open()
+	defer r.Close()
+	before := b.storeSize()
+	require.NoError(t, r.Hold(context.Background(), 0, func() error {
+		for i := range 2 {
+			args := []string{"/bin/sh", "-c", fmt.Sprintf("echo %d >made", i)}
+			if _, err := r.Run(context.Background(), RunOptions{Args: args, Dir: b.root}); err != nil {
+				return err
+			}
+			require.Less(t, b.storeSize(), before/2)
+		}
+		_, err := r.Revert(context.Background(), MoveOptions{Refs: []string{"last"}})
+		return err
+	}))
+	require.Equal(t, "0\n", text(t, filepath.Join(b.root, "made")))
+	b.requireSound()
 }
 
 // TestComposedRun has its own id, its files in the record (and in the store, for

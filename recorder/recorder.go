@@ -202,12 +202,16 @@ func (r *Recorder) prepare(ctx context.Context, x *writing) error {
 	if err := r.project.EnsureDecree(); err != nil {
 		return err
 	}
-	w, err := r.store.Writer(ctx)
-	if err != nil {
-		return err
+	return r.openWriter(ctx, x)
+}
+
+// openWriter opens the store for writing, unless it is open: freeing space ends the
+// writer, and under a lock that is held for several operations another one follows.
+func (r *Recorder) openWriter(ctx context.Context, x *writing) (err error) {
+	if x.w == nil {
+		x.w, err = r.store.Writer(ctx)
 	}
-	x.w = w
-	return nil
+	return err
 }
 
 // reopen sees the store as it is now.
@@ -226,6 +230,9 @@ func (r *Recorder) reopen() error {
 // enter locks, and finishes or takes back what a dead process left.
 func (r *Recorder) enter(ctx context.Context) (*writing, error) {
 	if r.holding != nil {
+		if err := r.openWriter(ctx, r.holding); err != nil {
+			return nil, &BeginError{err}
+		}
 		return r.holding, nil
 	}
 	x, err := r.lock(ctx)
