@@ -255,11 +255,11 @@ func (s *sizing) begin() error {
 	if err != nil {
 		return err
 	}
-	packs, err := s.r.store.Bytes()
+	packs, err := s.r.store.Stats()
 	if err != nil {
 		return err
 	}
-	s.beside = total - packs
+	s.beside = total - packs.Bytes
 	s.shares, err = s.r.store.Shares()
 	return err
 }

@@ -35,6 +35,7 @@ func TestCompact(t *testing.T) {
 	d := state.lay(t)
 	s := openStore(t, d, smallPacks)
 	reader, checker := openStore(t, d, smallPacks), openStore(t, d, smallPacks)
+	counter, sharer := openStore(t, d, smallPacks), openStore(t, d, smallPacks)
 	held, _, err := reader.Open(sum(objects[0]))
 	require.NoError(t, err)
 	before, err := s.Stats()
@@ -53,6 +54,11 @@ func TestCompact(t *testing.T) {
 			}
 		}
 	}
+	counted, err := counter.Stats() // these two saw the packs that are gone
+	require.NoError(t, err)
+	assert.Equal(t, after, counted)
+	_, err = sharer.Shares()
+	require.NoError(t, err)
 	assert.False(t, s.Has(sum(objects[1])))
 	require.ErrorAs(t, s.Verify(sum(objects[1])), new(*MissingError))
 	var buf bytes.Buffer

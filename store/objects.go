@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"io/fs"
 	"iter"
 )
 
@@ -68,6 +69,28 @@ type Stats struct {
 
 // Stats reads no content; objects in tails that no index covers yet are left out.
 func (s *Store) Stats() (st Stats, err error) {
+	err = s.upToDate(func() error {
+		st, err = s.stats()
+		return err
+	})
+	return st, err
+}
+
+// upToDate does what needs all packs that the index names. Where one is gone since
+// another process compacted it away, the index is read anew and do is repeated.
+func (s *Store) upToDate(do func() error) error {
+	for try := 0; ; try++ {
+		err := do()
+		if !errors.Is(err, fs.ErrNotExist) || try == 5 {
+			return err
+		}
+		if changed, lookErr := s.refresh(); !changed || lookErr != nil {
+			return errors.Join(err, lookErr)
+		}
+	}
+}
+
+func (s *Store) stats() (st Stats, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for seq := range s.present {

@@ -1,19 +1,5 @@
 package store
 
-// Bytes is the size of the packs. It reads no content.
-func (s *Store) Bytes() (total int64, err error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for seq := range s.present {
-		info, err := s.packs.Stat(packName(seq))
-		if err != nil {
-			return 0, err
-		}
-		total += info.Size
-	}
-	return total, nil
-}
-
 // Shares are the bytes of the packs that each object takes: of a compressed block
 // the part that its length is of the whole.
 type Shares struct {
@@ -22,7 +8,15 @@ type Shares struct {
 }
 
 // Shares reads the headers of all blocks, and the lists of chunks.
-func (s *Store) Shares() (*Shares, error) {
+func (s *Store) Shares() (sh *Shares, err error) {
+	err = s.upToDate(func() error {
+		sh, err = s.shares()
+		return err
+	})
+	return sh, err
+}
+
+func (s *Store) shares() (*Shares, error) {
 	sh := &Shares{own: map[Hash]int64{}, parts: map[Hash][]Hash{}}
 	s.mu.Lock()
 	err := s.complete()
