@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
 
 	"decree/disk"
 	"decree/manifest"
@@ -312,6 +313,15 @@ func (b block) setDir(i int, mode uint32, c ref) {
 	le.PutUint32(r[rMode:], mode)
 	le.PutUint32(r[rAux:], c.sum)
 	le.PutUint64(r[rSize:], uint64(c.off))
+}
+
+// holds says whether the offsets of targets, which come behind all else, fit 32 bits.
+func (b block) holds(targets map[int]string) bool {
+	size := int64(len(b))
+	for _, t := range targets {
+		size += int64(len(t))
+	}
+	return size <= math.MaxUint32
 }
 
 // setTarget appends the target of record i, a symlink.

@@ -276,14 +276,14 @@ func (c *cache) identify(req *Request, r *Result) error {
 		r.Tree = c.tree
 		return nil
 	}
-	out := newSplitter()
+	var to io.Writer
 	if req.Manifest != nil {
-		w, err := req.Manifest()
-		if err != nil {
+		var err error
+		if to, err = req.Manifest(); err != nil {
 			return err
 		}
-		out.to = w
 	}
+	out := newSplitter(to)
 	err := c.writeManifest(out, r.root)
 	sum, werr := out.finish()
 	if err == nil {
@@ -305,8 +305,10 @@ type splitter struct {
 	sum  chan Hash
 }
 
-func newSplitter() *splitter {
-	s := &splitter{feed: make(chan []byte, 4), free: make(chan []byte, 6), sum: make(chan Hash, 1)}
+// newSplitter returns a splitter that must be finished, to being nil where only the
+// hash is wanted.
+func newSplitter(to io.Writer) *splitter {
+	s := &splitter{to: to, feed: make(chan []byte, 4), free: make(chan []byte, 6), sum: make(chan Hash, 1)}
 	go func() {
 		h := sha256.New()
 		for b := range s.feed {

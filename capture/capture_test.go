@@ -632,3 +632,20 @@ func TestCheckStore(t *testing.T) {
 	s.capture(func(q *Request) { q.Store, q.CheckStore = s.store, true })
 	require.Len(t, s.store.data, 1)
 }
+
+// TestTargetsKeepTo32Bits: the offsets of a directory's link targets must not wrap.
+func TestTargetsKeepTo32Bits(t *testing.T) {
+	const links = 4 << 8
+	b := newBlock(links, links)
+	long, targets := strings.Repeat("x", 4<<20), map[int]string{}
+	for i := range links - 1 {
+		b.setName(i, []byte{'n'}, kLink)
+		targets[i] = long
+	}
+	require.True(t, b.holds(targets))
+	targets[links-1] = long
+	require.False(t, b.holds(targets))
+	w := &worker{}
+	var unreadable *UnreadableError
+	require.ErrorAs(t, w.complete(&node{buf: b, path: "d", targets: targets}), &unreadable)
+}

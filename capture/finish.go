@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"errors"
 	"slices"
 
 	"decree/manifest"
@@ -35,7 +36,9 @@ func (k *worker) finish(n *node) error {
 	case n.buf == nil && n.old != nil:
 		total = n.old.sums()
 	case n.buf != nil:
-		k.complete(n)
+		if err = k.complete(n); err != nil {
+			return err
+		}
 		total = n.buf.own()
 		total.add(n.below)
 		if err = k.compare(n, n.buf); err == nil {
@@ -67,7 +70,10 @@ func (n *node) tell(slot int, mode uint32, at ref, total sums) {
 }
 
 // complete brings the block into its final form.
-func (k *worker) complete(n *node) {
+func (k *worker) complete(n *node) error {
+	if !n.buf.holds(n.targets) {
+		return &UnreadableError{rootName(n.path), errors.New("too many long links")}
+	}
 	for _, i := range sortedKeys(n.targets) {
 		if n.buf.kind(i) == kLink {
 			n.buf.setTarget(i, n.targets[i])
@@ -80,9 +86,10 @@ func (k *worker) complete(n *node) {
 		if n.buf.kind(i) == kNone {
 			// What this name is must be found out by the next walk.
 			le.PutUint32(n.buf[hFlags:], n.buf.flags()&^flagOld)
-			return
+			break
 		}
 	}
+	return nil
 }
 
 func sortedKeys(m map[int]string) []int {
