@@ -14,6 +14,7 @@ import (
 	"decree/manifest"
 	"decree/patch"
 	"decree/project"
+	"decree/store"
 )
 
 // TreeSpec says how a tree is kept in the store.
@@ -120,10 +121,7 @@ func (h *History) saveDelta(w Putter, t NewTree) (*TreeSpec, error) {
 }
 
 func (h *History) saveKeyframe(w Putter, t NewTree) (*TreeSpec, error) {
-	pr, pw := io.Pipe()
-	go func() { pw.CloseWithError(manifest.WriteTree(pw, t.Entries)) }()
-	sum, n, err := w.Put(pr, -1)
-	pr.CloseWithError(io.ErrClosedPipe) // ends the goroutine when Put stopped early
+	sum, n, err := store.PutWritten(w, func(to io.Writer) error { return manifest.WriteTree(to, t.Entries) })
 	if err != nil {
 		return nil, fmt.Errorf("tree: %w", err)
 	}

@@ -335,10 +335,7 @@ func (r *Recorder) withhold(ctx context.Context, x *writing, file history.Record
 		return manifest.Hash{}, err
 	}
 	defer rc.Close()
-	pr, pw := io.Pipe()
-	go func() { pw.CloseWithError(withholdFrom(ctx, pw, rc, hashes)) }()
-	sum, _, err := x.w.Put(pr, 0)
-	pr.CloseWithError(io.ErrClosedPipe)
+	sum, _, err := store.PutWritten(x.w, func(to io.Writer) error { return withholdFrom(ctx, to, rc, hashes) })
 	return sum, err
 }
 

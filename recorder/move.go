@@ -17,6 +17,7 @@ import (
 	"decree/patch"
 	"decree/plan"
 	"decree/project"
+	"decree/store"
 	"decree/worktree"
 )
 
@@ -391,17 +392,11 @@ func addExtra(rec *history.Record, a action) error {
 
 // storeDiff writes the diff straight into the store.
 func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []manifest.Change, held *held) (sum manifest.Hash, stat patch.Stat, err error) {
-	pr, pw := io.Pipe()
-	failed := make(chan error, 1)
-	go func() {
-		var err error
-		stat, err = r.writeChanges(ctx, pw, changes, held)
-		pw.CloseWithError(err)
-		failed <- err
-	}()
-	sum, _, err = x.w.Put(pr, 0)
-	pr.CloseWithError(io.ErrClosedPipe)
-	return sum, stat, errors.Join(err, <-failed)
+	sum, _, err = store.PutWritten(x.w, func(to io.Writer) (err error) {
+		stat, err = r.writeChanges(ctx, to, changes, held)
+		return err
+	})
+	return sum, stat, err
 }
 
 // saveChanged stores the tree that changes lead to from a stored one.

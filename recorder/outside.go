@@ -12,6 +12,7 @@ import (
 	"decree/manifest"
 	"decree/patch"
 	"decree/plan"
+	"decree/store"
 )
 
 // What changes between two records is nobody's run: an editor's work, a branch
@@ -100,27 +101,15 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.
 
 func (r *Recorder) storeOutside(ctx context.Context, x *writing, changes []manifest.Change, held *held) (*outside, error) {
 	kept := &bounded{left: maxOutside}
-	pr, pw := io.Pipe()
-	type written struct {
-		stat patch.Stat
-		err  error
-	}
-	done := make(chan written, 1)
-	go func() {
-		stat, err := r.writeChanges(ctx, io.MultiWriter(pw, kept), changes, held)
-		pw.CloseWithError(err)
-		done <- written{stat, err}
-	}()
-	sum, _, err := x.w.Put(pr, 0)
-	pr.CloseWithError(io.ErrClosedPipe)
-	w := <-done
-	if w.err != nil {
-		return nil, w.err
-	}
+	var stat patch.Stat
+	sum, _, err := store.PutWritten(x.w, func(to io.Writer) (err error) {
+		stat, err = r.writeChanges(ctx, io.MultiWriter(to, kept), changes, held)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	o := &outside{Outside: history.Outside{SHA256: sum, Changes: counts(w.stat)}}
+	o := &outside{Outside: history.Outside{SHA256: sum, Changes: counts(stat)}}
 	if kept.left >= 0 {
 		o.data = kept.Bytes()
 	}

@@ -42,6 +42,26 @@ type coder struct {
 	sample, packed []byte // of dense
 }
 
+// PutWritten stores what write writes. It returns when write has, also where the
+// store takes no more: nothing that write reads from is read afterwards.
+func PutWritten(to interface {
+	Put(r io.Reader, sizeHint int64) (Hash, int64, error)
+}, write func(io.Writer) error) (Hash, int64, error) {
+	pr, pw := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := write(pw)
+		pw.CloseWithError(err)
+		done <- err
+	}()
+	h, n, err := to.Put(pr, -1)
+	pr.CloseWithError(io.ErrClosedPipe) // ends write where Put stopped early
+	if written := <-done; err == nil {
+		err = written
+	}
+	return h, n, err
+}
+
 // idle keeps batches and coders that nobody works on. The one used last comes
 // first: of two workers each mostly gets its own again, so that files of one
 // directory lie together.

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"decree/disk"
@@ -392,4 +395,41 @@ func TestCancelled(t *testing.T) {
 	_, err = w.PutBytes([]byte("x"))
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, w.Flush(), context.Canceled)
+}
+
+// stingy takes one byte of what it is given and fails.
+type stingy struct{}
+
+func (stingy) Put(r io.Reader, _ int64) (Hash, int64, error) {
+	_, err := io.ReadFull(r, make([]byte, 1))
+	return Hash{}, 1, errors.Join(err, io.ErrNoProgress)
+}
+
+// TestPutWrittenWaits: what writes may read from what its caller closes next.
+func TestPutWrittenWaits(t *testing.T) {
+	var ended atomic.Bool
+	_, _, err := PutWritten(stingy{}, func(w io.Writer) error {
+		_, err := w.Write(make([]byte, 100))
+		for range 1000 {
+			runtime.Gosched()
+		}
+		ended.Store(true)
+		return err
+	})
+	require.ErrorIs(t, err, io.ErrNoProgress)
+	require.True(t, ended.Load())
+
+	w := openWriter(t, openStore(t, openDir(t), Options{}))
+	_, _, err = PutWritten(w, func(w io.Writer) error {
+		_, err := io.WriteString(w, "half")
+		return errors.Join(err, io.ErrNoProgress)
+	})
+	require.ErrorIs(t, err, io.ErrNoProgress)
+	h, n, err := PutWritten(w, func(w io.Writer) error {
+		_, err := io.WriteString(w, "whole")
+		return err
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 5, n)
+	require.Equal(t, sum([]byte("whole")), h)
 }
