@@ -2,7 +2,9 @@ package cmd
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"decree/history"
@@ -69,18 +71,60 @@ func (s *session) log(ctx context.Context, o logOptions) error {
 	case len(paths) > 0:
 		return s.logPaths(rec, o, paths, keep)
 	}
-	records, err := s.list(rec, o.limit, keep)
+	listing, err := s.list(rec, o.limit, keep)
 	if err != nil {
 		return err
 	}
-	if s.global.json {
-		return s.print(func(w io.Writer) error { return s.writeRecords(w, records) })
+	if o != (logOptions{}) {
+		listing.Foreign = nil // they are no part of what a filter is about
 	}
-	if len(records) == 0 {
+	if s.global.json {
+		if n := len(listing.Foreign); n > 0 {
+			s.note(fmt.Sprintf("left out, foreign: %s in .decree/runs that this store has never seen; 'decree log' shows them apart", count(n, "record")))
+		}
+		return s.print(func(w io.Writer) error { return s.writeRecords(w, listing.Records) })
+	}
+	if len(listing.Records) == 0 {
 		s.say("no records")
+	}
+	return s.page(func(w io.Writer) error {
+		if len(listing.Records) > 0 {
+			if err := s.writeLog(w, listing.Records); err != nil {
+				return err
+			}
+		}
+		return s.writeForeign(w, rec.History(), listing.Foreign)
+	})
+}
+
+// mostForeign is how many foreign records a list shows.
+const mostForeign = 20
+
+// writeForeign lists the records that lie in .decree/runs and that this store has
+// never seen, as in a copied tree: apart, since they have no place in the order.
+func (s *session) writeForeign(w io.Writer, h *history.History, ids []string) error {
+	if len(ids) == 0 {
 		return nil
 	}
-	return s.page(func(w io.Writer) error { return s.writeLog(w, records) })
+	more := max(0, len(ids)-mostForeign)
+	var records []*history.Record
+	for _, id := range ids[more:] {
+		if r, err := h.ReadRun(id); err == nil {
+			records = append(records, r)
+		} else {
+			s.note(fmt.Sprintf("foreign, and cannot be read: %s (%v)", id, err))
+		}
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	slices.Reverse(records)
+	fmt.Fprintln(w, "\nforeign, not in this store: they are named by their whole id")
+	if err := s.writeLog(w, records); err != nil || more == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "and %d more\n", more)
+	return err
 }
 
 // logFilter turns flags into a filter; it echoes the time that it understood.
@@ -143,7 +187,7 @@ func (s *session) logTime(flag, text string) (time.Time, error) {
 }
 
 // list returns the records that log shows, and says what is wrong with others.
-func (s *session) list(rec *recorder.Recorder, limit int, keep func(*history.Record) bool) ([]*history.Record, error) {
+func (s *session) list(rec *recorder.Recorder, limit int, keep func(*history.Record) bool) (*history.Listing, error) {
 	listing, err := rec.History().List(history.ListOptions{Limit: limit, Keep: keep})
 	if err != nil {
 		return nil, err
@@ -151,7 +195,7 @@ func (s *session) list(rec *recorder.Recorder, limit int, keep func(*history.Rec
 	for _, w := range listing.Warnings() {
 		s.note(w)
 	}
-	return listing.Records, nil
+	return listing, nil
 }
 
 // whatWidth is how much of a description or command the table shows: what a

@@ -186,12 +186,13 @@ func (s *session) absolute(path string) string {
 	return filepath.Join(s.env.Cwd, path)
 }
 
-// confirmForce asks before edits are overwritten; nil where nobody is there.
-func (s *session) confirmForce() func(*plan.Plan) (bool, error) {
+// confirmMove asks before edits are overwritten, or records used that this store has
+// never seen; nil where nobody is there.
+func (s *session) confirmMove() func(*plan.Plan, []string) (bool, error) {
 	if !s.canAsk() {
 		return nil
 	}
-	return func(p *plan.Plan) (bool, error) {
+	return func(p *plan.Plan, foreign []string) (bool, error) {
 		forced := 0
 		for _, it := range p.Items {
 			if it.Verdict == plan.Forced {
@@ -205,6 +206,9 @@ func (s *session) confirmForce() func(*plan.Plan) (bool, error) {
 		question := fmt.Sprintf("change %s?", count(len(p.Steps), "path"))
 		if forced > 0 {
 			question = fmt.Sprintf("change %s, and overwrite the edits in %d of them?", count(len(p.Steps), "path"), forced)
+		}
+		if len(foreign) > 0 {
+			question = fmt.Sprintf("%s is foreign: it is in .decree/runs, but this store has never seen it; %s", list(foreign), question)
 		}
 		return s.ask(question+" [y/N]", 'n') == 'y', nil
 	}

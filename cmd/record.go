@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,15 @@ func (s *session) recordJSON(r *history.Record) (json.RawMessage, error) {
 
 // printRecord prints one record as JSON.
 func (s *session) printRecord(r *history.Record) error {
+	foreign, err := s.rec.History().Foreign(r.ID)
+	if err != nil {
+		return err
+	}
+	if foreign {
+		marked := *r
+		marked.Extra = append(slices.Clone(r.Extra), history.Field{Name: "foreign", Raw: json.RawMessage("true")})
+		r = &marked
+	}
 	data, err := s.recordJSON(r)
 	if err != nil {
 		return err

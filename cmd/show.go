@@ -172,6 +172,13 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 	}
 	row("record", "%s", r.ID)
 	row("labels", "%s", list(labels))
+	foreign, err := s.rec.History().Foreign(r.ID)
+	if err != nil {
+		return err
+	}
+	if foreign {
+		row("foreign", "it is in .decree/runs, but this store has never seen it: what it says is not proven")
+	}
 	row("reason", "%s", r.Reason)
 	row("status", "%s", statusInWords(r))
 	row("about", "%s", strings.Join(strings.Split(oneLine(r.Description), `\012`), " "))

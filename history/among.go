@@ -1,10 +1,6 @@
 package history
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-
 	"decree/manifest"
 	"decree/patch"
 )
@@ -74,65 +70,38 @@ func (h *History) above(t *TreeSpec, kept map[patch.Hash]bool, each func(patch.H
 	return eachContent(manifest.Of(o.items...), t.ID, each)
 }
 
-// liveStrays takes what a record names that is in .decree/runs alone: the log
-// lost it, or it was brought here by hand. One whose tree is not to be found is
-// an error: its contents would be taken for nobody's.
-func (h *History) liveStrays(each func(patch.Hash)) error {
-	l, err := h.rows()
-	if err != nil {
-		return err
+// liveForeign takes what the records name that are in .decree/runs alone, as far as
+// that can be read: the log may have lost one of them. They are nobody's that this
+// store must answer for, so what is wrong with them stops nothing.
+func (h *History) liveForeign(each func(patch.Hash)) error {
+	ids, err := h.foreign()
+	for _, id := range ids {
+		h.liveOf(id, each)
 	}
-	names, err := h.runNames(l)
-	if err != nil {
-		return err
-	}
-	for _, id := range names.others {
-		if _, err := h.Opened(id); err == nil {
-			continue
-		}
-		if err := h.liveStray(id, each); err != nil {
-			return fmt.Errorf("record %s is in .decree/runs alone: %w", id, err)
-		}
-	}
-	return nil
+	return err
 }
 
-func (h *History) liveStray(id string, each func(patch.Hash)) error {
+func (h *History) liveOf(id string, each func(patch.Hash)) {
 	r, _, err := h.readRun(id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // no record
-	}
 	if err != nil {
-		return err
+		return
 	}
 	if f, err := h.OpenPlain(id, manifestJSON); err == nil {
-		err = eachContent(manifest.NewDecoder(f).All(), r.Before, each)
+		_ = eachContent(manifest.NewDecoder(f).All(), r.Before, each)
 		f.Close()
-		if err != nil {
-			return err
-		}
-	} else if err := h.liveKept(r.Before, each); err != nil {
-		return err
 	}
-	if !r.After.IsZero() && r.After != r.Before {
-		if s, err := h.spec(r.After); err == nil && s != nil {
-			if err := h.liveKept(r.After, each); err != nil {
-				return err
-			}
+	for _, tree := range []patch.Hash{r.Before, r.After} {
+		if s, err := h.spec(tree); err == nil && s != nil {
+			_ = h.liveKept(tree, each)
 		}
 	}
-	if r.DiffSHA256.IsZero() {
-		return nil
+	if f, err := h.OpenPlain(id, diffName); err == nil {
+		_ = Facts(f, func(f Fact) bool {
+			f.contents(each)
+			return true
+		})
+		f.Close()
 	}
-	f, err := h.OpenPlain(id, diffName)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return Facts(f, func(f Fact) bool {
-		f.contents(each)
-		return true
-	})
 }
 
 func (h *History) liveKept(id patch.Hash, each func(patch.Hash)) error {

@@ -10,15 +10,21 @@
 //
 // The other, for people and their tools, is the run directory .decree/runs/<id>/
 // with run.json and the files that formats.md lists. What is missing or damaged
-// there can be written again from the store.
+// there can be written again from the store. What is there and was never in the
+// store is foreign: it has no place in the order, no part in ids, and is found by
+// its whole id alone.
 //
 // # Log lines
 //
 // A line of records.jsonl is one JSON object whose fields stand in this order,
 // so that ids and times are found without decoding the rest:
 //
-//	{"id":"<chain>-<seq>","at":<start in ns>,"file":[<size>,<mtime in ns>],
+//	{"id":"<chain>-<seq>","at":<place in the order>,"file":[<size>,<mtime in ns>],
 //	 "tree":{...},"after_tree":{...},"files":{"changes.diff":"<sha256>",...},"record":{run.json}}
+//
+// at is the start in ns, or 1 more than the at of the record before where the clock
+// had been set back by then: records stand in the order in which they were made, and
+// their times are what the clock said.
 //
 // file is what stat says of the run.json that was written with the line: while
 // it is so, run.json need not be read. A removed record is {"id":...,"at":...,"gone":true}.

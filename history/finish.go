@@ -98,6 +98,11 @@ func (h *History) commit(c Closing, files *[]RunFile) error {
 	if err := c.Record.check(); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
+	l, err := h.rows()
+	if err != nil {
+		return err
+	}
+	l.follow(c.Record)
 	t := &turn{h: h}
 	defer t.drop()
 	self := &line{key: recordKey(c.Record), tree: c.Tree, afterTree: c.AfterTree, files: c.Files, record: c.Record}
@@ -236,17 +241,14 @@ func (t *turn) again(l *line) error {
 }
 
 // effects stages the lines of the records whose status changes. One that is
-// gone, or has the status already, is passed over.
+// gone or foreign, or has the status already, is passed over.
 func (t *turn) effects(e Effects) error {
 	for _, s := range e.Status {
-		l, err := t.h.lineOf(s.ID)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		l, err := t.h.line(s.ID)
 		if err != nil {
 			return err
 		}
-		if l.record.Status == s.Status && l.record.UndoneBy == s.UndoneBy {
+		if l == nil || l.record.Status == s.Status && l.record.UndoneBy == s.UndoneBy {
 			continue
 		}
 		l.record.Status, l.record.UndoneBy = s.Status, s.UndoneBy
@@ -273,19 +275,6 @@ func (t *turn) effectsAgain(e Effects) error {
 		}
 	}
 	return nil
-}
-
-// lineOf is the line of a record, made up for one that is in .decree/runs alone.
-func (h *History) lineOf(id string) (*line, error) {
-	l, err := h.line(id)
-	if l != nil || err != nil {
-		return l, err
-	}
-	r, _, err := h.readRun(id)
-	if err != nil {
-		return nil, err
-	}
-	return &line{key: recordKey(r), record: r}, nil
 }
 
 // write appends the lines, then puts the run directories' files in place.

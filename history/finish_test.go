@@ -188,8 +188,8 @@ func TestSetStatus(t *testing.T) {
 	require.NoError(t, os.Remove(w.stored(logFile)))
 	w.reopen()
 	require.NoError(t, w.SetStatus(r.ID, StatusFailed, ""))
-	w.reopen()
-	assert.Equal(t, StatusFailed, w.list().Records[0].Status)
+	assert.Equal(t, string(r.JSON(nil)), w.read(w.path("runs", r.ID, "run.json")), "a foreign record is nobody's to change")
+	assert.NoFileExists(t, w.stored(logFile))
 }
 
 func TestAbandonAndSetAside(t *testing.T) {

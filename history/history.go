@@ -33,19 +33,22 @@ type Putter interface {
 type Options struct {
 	Objects Objects          // may be nil for what needs no object
 	Now     func() time.Time // nil: time.Now
+	Note    func(string)     // takes one-line notes for people; nil: nobody does
 }
 
 // History is the records of one project. Reading methods are safe for
 // concurrent use; writing ones need the project's lock and one goroutine.
 type History struct {
-	p   *project.Project
-	now func() time.Time
+	p    *project.Project
+	now  func() time.Time
+	note func(string)
 
-	mu      sync.Mutex
-	objects Objects
-	log     *log
-	trees   *treeIndex
-	saved   map[patch.Hash]*TreeSpec // trees that no line names yet
+	mu         sync.Mutex
+	clockNoted bool
+	objects    Objects
+	log        *log
+	trees      *treeIndex
+	saved      map[patch.Hash]*TreeSpec // trees that no line names yet
 }
 
 // Open returns the history of p. It reads nothing yet.
@@ -53,7 +56,7 @@ func Open(p *project.Project, o Options) *History {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &History{p: p, now: o.Now, objects: o.Objects}
+	return &History{p: p, now: o.Now, note: o.Note, objects: o.Objects}
 }
 
 // UseObjects makes later reads go through o: a store's reader does not see what
@@ -171,9 +174,8 @@ func (h *History) runNames(l *log) (*runNames, error) {
 	return n, nil
 }
 
-// ids returns the keys of all records that are anywhere: in the log, open, or in
-// .decree/runs alone. One whose start is not known has the start of its chain's
-// second.
+// ids returns the keys of all records: those of the log and the open ones. An open
+// one that cannot be read has the start of its chain's second.
 func (h *History) ids() ([]key, error) {
 	l, err := h.rows()
 	if err != nil {
@@ -183,34 +185,62 @@ func (h *History) ids() ([]key, error) {
 	for i := range l.rows {
 		out = append(out, l.rows[i].key)
 	}
-	names, err := h.runNames(l)
+	open, err := h.unended(l)
 	if err != nil {
 		return nil, err
 	}
-	strays, err := h.strays(l, names)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range strays {
-		out = append(out, h.strayKey(id))
+	for _, id := range open {
+		out = append(out, h.openKey(l, id))
 	}
 	return out, nil
 }
 
-// strays are the ids that the log lacks: open records and run directories alone.
-func (h *History) strays(l *log, n *runNames) ([]string, error) {
+// unended are the ids of the open records that the log lacks.
+func (h *History) unended(l *log) ([]string, error) {
 	open, err := h.openNames()
+	return slices.DeleteFunc(open, func(id string) bool { _, known := l.where(id); return known }), err
+}
+
+// foreign are the ids under which .decree/runs has what is neither in the log nor an
+// open record, sorted: another store's records, as in a copied tree, or anybody's
+// files. They have no place in the order and are found by their whole id alone.
+func (h *History) foreign() ([]string, error) {
+	l, err := h.rows()
 	if err != nil {
 		return nil, err
 	}
-	out := slices.Concat(n.others, slices.DeleteFunc(open, func(id string) bool { _, known := l.where(id); return known }))
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	names, err := h.runNames(l)
+	if err != nil {
+		return nil, err
+	}
+	return h.foreignOf(names)
 }
 
-func (h *History) strayKey(id string) key {
-	if r, err := h.stray(id); err == nil {
-		return recordKey(r)
+func (h *History) foreignOf(names *runNames) ([]string, error) {
+	if len(names.others) == 0 {
+		return nil, nil
+	}
+	open, err := h.openNames()
+	out := slices.DeleteFunc(slices.Clone(names.others), func(id string) bool { return slices.Contains(open, id) })
+	slices.Sort(out)
+	return out, err
+}
+
+// Foreign says whether the record id is in .decree/runs alone: this store has never
+// seen it.
+func (h *History) Foreign(id string) (bool, error) {
+	known, err := h.Recorded(id)
+	if known || err != nil {
+		return false, err
+	}
+	_, err = h.Opened(id)
+	return errors.Is(err, fs.ErrNotExist), nil
+}
+
+func (h *History) openKey(l *log, id string) key {
+	if o, err := h.Opened(id); err == nil {
+		l.follow(o.Record)
+		return recordKey(o.Record)
 	}
 	chain, seq, _ := ParseID(id)
 	k := key{chain: chain, seq: seq}
@@ -223,6 +253,9 @@ func (h *History) strayKey(id string) key {
 // stray reads a record that the log lacks, from the open records first.
 func (h *History) stray(id string) (*Record, error) {
 	if o, err := h.Opened(id); err == nil {
+		if l, err := h.rows(); err == nil {
+			l.follow(o.Record)
+		}
 		return o.Record, nil
 	}
 	r, _, err := h.readRun(id)

@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,9 +46,11 @@ func digits(s string) bool {
 	return true
 }
 
-// key is a record's place in the order: start, then chain, then seq as a number.
+// key is a record's place in the order: at, then chain, then seq as a number.
 type key struct {
-	at    int64 // start in ns
+	// at is the start in ns. Where the clock had been set back it is 1 more than that
+	// of the record before: records stand in the order in which they were made.
+	at    int64
 	chain string
 	seq   int
 }
@@ -56,42 +59,102 @@ func (k key) compare(o key) int {
 	return cmp.Or(cmp.Compare(k.at, o.at), strings.Compare(k.chain, o.chain), cmp.Compare(k.seq, o.seq))
 }
 
-// Compare orders records by start in nanoseconds, then chain, then seq as a number.
+// Compare orders records as they were made: by start in nanoseconds unless the clock
+// was set back in between, then chain, then seq as a number.
 func Compare(a, b *Record) int { return recordKey(a).compare(recordKey(b)) }
 
-func recordKey(r *Record) key { return key{r.Started.UnixNano(), r.Chain, r.Seq} }
+func recordKey(r *Record) key { return key{cmp.Or(r.order, r.Started.UnixNano()), r.Chain, r.Seq} }
 
-// NewID returns the id and start time of a record that begins now. The start is
-// at least the newest record's and 1 ns, whatever the clock did; a second whose
-// hundred ids are given takes the next one's.
+// levelled is how far the clock may be behind the newest record's start before it is
+// taken to have been set: up to then a new record starts right after that one.
+const levelled = time.Minute
+
+// NewID returns the id and start time of a record that begins now. The start is what
+// the clock says; a clock that is a little behind the newest record is levelled: at
+// least that record's start and 1 ns. One that is further behind was set back, which
+// is noted. A second whose hundred ids are given takes the next one's.
 func (h *History) NewID() (id string, started time.Time, err error) {
-	used, newest, err := h.taken()
+	ids, err := h.ids()
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	started = h.now().UTC().Round(0)
-	if at := newest + 1; newest != 0 && started.UnixNano() < at {
-		started = time.Unix(0, at).UTC()
+	foreign, err := h.foreign()
+	if err != nil {
+		return "", time.Time{}, err
 	}
+	if started, err = h.start(ids); err != nil {
+		return "", time.Time{}, err
+	}
+	used := taken(ids)
 	for second := started.Truncate(time.Second); ; second = second.Add(time.Second) {
-		if n := used[second.Format(chainForm)]; n < 100 {
-			return fmt.Sprintf("%s%02d-0", second.Format(chainForm), n), started, nil
+		text := second.Format(chainForm)
+		for n := used[text]; n < 100; n++ {
+			if id := fmt.Sprintf("%s%02d-0", text, n); !slices.Contains(foreign, id) {
+				return id, started, nil
+			}
 		}
 	}
 }
 
+// start is when a record begins that is made now, after those of ids.
+func (h *History) start(ids []key) (time.Time, error) {
+	now := h.now().UTC().Round(0)
+	if len(ids) == 0 {
+		return now, nil
+	}
+	newest := slices.MaxFunc(ids, key.compare)
+	before := time.Unix(0, newest.at).UTC()
+	if now.After(before) {
+		return now, nil
+	}
+	// The order says no more than that the clock has been ahead at some time.
+	if r, err := h.Get(FormatID(newest.chain, newest.seq)); err == nil {
+		before = r.Started
+	}
+	switch behind := before.Sub(now); {
+	case behind < 0:
+		return now, nil
+	case behind <= levelled:
+		return before.Add(1), nil
+	default:
+		h.noteClock(behind, before)
+		return now, nil
+	}
+}
+
+// noteClock says once that the clock was set back.
+func (h *History) noteClock(behind time.Duration, before time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.note == nil || h.clockNoted {
+		return
+	}
+	h.clockNoted = true
+	h.note(fmt.Sprintf("the clock is %s behind the start of the newest record, %s: it was ahead then, or is wrong now; the records keep their order, and their times are what the clock said",
+		behind.Round(time.Second), before.In(h.now().Location()).Format("2006-01-02 15:04:05")))
+}
+
 // NextInChain is NewID for a follow-up of chain: the next seq.
 func (h *History) NextInChain(chain string) (id string, started time.Time, err error) {
-	_, started, err = h.NewID()
+	ids, err := h.ids()
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	ids, err := h.ids()
+	foreign, err := h.foreign()
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if started, err = h.start(ids); err != nil {
+		return "", time.Time{}, err
+	}
 	next := 0
 	for _, k := range ids {
 		if k.chain == chain && k.seq >= next {
 			next = k.seq + 1
 		}
+	}
+	for slices.Contains(foreign, FormatID(chain, next)) {
+		next++
 	}
 	if next > maxSeq {
 		return "", time.Time{}, fmt.Errorf("chain %s: no more ids", chain)
@@ -99,20 +162,14 @@ func (h *History) NextInChain(chain string) (id string, started time.Time, err e
 	return FormatID(chain, next), started, err
 }
 
-// taken returns, for each second that has ids, the counter after the highest
-// that is given, and the newest start in ns (0: no record). An id counts even if
-// its record is damaged: it must not be given twice.
-func (h *History) taken() (used map[string]int, newest int64, err error) {
-	ids, err := h.ids()
-	if err != nil {
-		return nil, 0, err
-	}
-	used = make(map[string]int, len(ids))
+// taken returns, for each second that has ids, the counter after the highest that
+// is given. An id counts even if its record is damaged: it must not be given twice.
+func taken(ids []key) map[string]int {
+	used := make(map[string]int, len(ids))
 	for _, k := range ids {
 		second := k.chain[:len(chainForm)]
 		n, _ := strconv.Atoi(k.chain[len(chainForm):])
 		used[second] = max(used[second], n+1)
-		newest = max(newest, k.at)
 	}
-	return used, newest, nil
+	return used
 }

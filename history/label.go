@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,6 +92,9 @@ func (h *History) SetLabel(name, id string) error {
 	}
 	if _, err := h.Get(id); err != nil {
 		return err
+	}
+	if foreign, err := h.Foreign(id); err != nil || foreign {
+		return cmp.Or(err, error(&project.Error{Kind: project.Refused, Msg: "record " + id + " is foreign: this store has never seen it; nothing was changed", Advice: "name it by its id"}))
 	}
 	return h.moveLabels(map[string]string{name: id})
 }

@@ -125,10 +125,16 @@ func parseRecord(b []byte) (*Record, error) {
 		return nil, errLine
 	}
 	r, err := ParseRecord(b[i+len(recordMark)-1 : len(b)-1])
-	if err == nil && (r.Started.UnixNano() != k.at || r.Chain != k.chain || r.Seq != k.seq) {
-		err = errLine
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	if r.Started.UnixNano() > k.at || r.Chain != k.chain || r.Seq != k.seq {
+		return nil, errLine
+	}
+	if r.Started.UnixNano() != k.at {
+		r.order = k.at
+	}
+	return r, nil
 }
 
 // parseHead decodes a line without its record.

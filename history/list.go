@@ -26,6 +26,7 @@ type Listing struct {
 
 	Damaged []Damage // left out: run.json is cut, not JSON or another record's
 	Newer   []Damage // left out: written by a newer decree
+	Foreign []string // left out: in .decree/runs alone, this store has never seen them
 	Missing []string // listed from the store's copy: .decree/runs has no such directory
 	Edited  []string // listed from the store's copy: run.json says something else
 }
@@ -78,11 +79,11 @@ type ListOptions struct {
 	Keep  func(*Record) bool // nil: all; it must be safe for concurrent use
 }
 
-// List returns the records: those of the log, of .decree/runs and the open ones.
+// List returns the records: those of the log and the open ones.
 func (h *History) List(o ListOptions) (out *Listing, err error) {
 	for range 5 {
 		out, err = h.listNow(o)
-		if err != nil || len(out.Damaged)+len(out.Missing)+len(out.Edited) == 0 || !h.outdated() {
+		if err != nil || len(out.Damaged)+len(out.Missing)+len(out.Edited)+len(out.Foreign) == 0 || !h.outdated() {
 			break
 		}
 		// Another process wrote meanwhile: what is amiss may be what it removed or changed.
@@ -100,7 +101,10 @@ func (h *History) listNow(o ListOptions) (*Listing, error) {
 		return nil, err
 	}
 	late := &Listing{}
-	strays, err := h.strayRecords(l, names, late)
+	if late.Foreign, err = h.foreignOf(names); err != nil {
+		return nil, err
+	}
+	strays, err := h.openRecords(l, late)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +115,7 @@ func (h *History) listNow(o ListOptions) (*Listing, error) {
 	if err == nil {
 		defer runs.Close()
 	}
-	out := &Listing{}
+	out := &Listing{Foreign: late.Foreign}
 	out.gather(&looker{h: h, l: l, names: names, runs: runs, keep: o.Keep}, o.Limit, strays)
 	out.Damaged = append(out.Damaged, late.Damaged...)
 	out.Newer = append(out.Newer, late.Newer...)
@@ -231,9 +235,9 @@ func parallel(n int, f func(from, to int)) {
 	wg.Wait()
 }
 
-// strayRecords reads the records that the log lacks.
-func (h *History) strayRecords(l *log, names *runNames, out *Listing) ([]*Record, error) {
-	ids, err := h.strays(l, names)
+// openRecords reads the open records that the log lacks, in order.
+func (h *History) openRecords(l *log, out *Listing) ([]*Record, error) {
+	ids, err := h.unended(l)
 	if err != nil {
 		return nil, err
 	}

@@ -152,6 +152,20 @@ func (l *log) take(byID map[string]int, b []byte, off int64) {
 	}
 }
 
+// follow gives a record its place: the one that it has, else behind all others.
+func (l *log) follow(r *Record) {
+	r.order = 0
+	at := r.Started.UnixNano()
+	if i, known := l.where(r.ID); known {
+		at = l.rows[i].key.at
+	} else if n := len(l.rows); n > 0 {
+		at = max(at, l.rows[n-1].key.at+1)
+	}
+	if at != r.Started.UnixNano() {
+		r.order = at
+	}
+}
+
 func (r row) id() string { return FormatID(r.key.chain, r.key.seq) }
 
 // where is the index of id's row.

@@ -35,7 +35,7 @@ func TestLineRoundTrip(t *testing.T) {
 	got, err = parseLine([]byte(strings.TrimSuffix(string(gone.append(nil)), "\n")))
 	require.NoError(t, err)
 	assert.Equal(t, gone, got)
-	for _, bad := range []string{text[:len(text)-1], text + "!", strings.Replace(text, `"at":1`, `"at":2`, 1), strings.Replace(text, "attempts/1/", "../../", 1), "{}", "", strings.Repeat("x", 300)} {
+	for _, bad := range []string{text[:len(text)-1], text + "!", strings.Replace(text, `"at":1`, `"at":0`, 1), strings.Replace(text, "attempts/1/", "../../", 1), "{}", "", strings.Repeat("x", 300)} {
 		_, err := parseLine([]byte(bad))
 		assert.Error(t, err, bad)
 	}
@@ -125,7 +125,7 @@ func TestNewIDs(t *testing.T) {
 		l := &line{key: recordKey(r), record: r}
 		require.NoError(t, w.write(l))
 	}
-	w.clock = w.clock.Add(-48 * time.Hour) // the clock goes back
+	w.clock = w.clock.Add(-30 * time.Second) // the clock goes back a little
 	id, started, err := w.NewID()
 	require.NoError(t, err)
 	assert.Equal(t, last.Add(1), started)
@@ -135,6 +135,102 @@ func TestNewIDs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "2026112107015900-1", id)
 	assert.Equal(t, last.Add(1), started)
+}
+
+// TestClockAheadOnce: records that were made while the clock was a year ahead keep
+// their place in the order, and hold neither the times nor the ids of later ones.
+func TestClockAheadOnce(t *testing.T) {
+	w := newWorld(t)
+	var notes []string
+	note := func(text string) { notes = append(notes, text) }
+	first := w.checkpoint()
+	w.clock = w.clock.AddDate(1, 0, 0)
+	ahead := w.checkpoint()
+	w.clock = w.clock.AddDate(-1, 0, 0)
+	w.note = note
+	back := w.checkpoint()
+	assert.Equal(t, w.clock.Add(-time.Second), back.Started, "the time is what the clock said")
+	assert.Equal(t, "20261121070201", back.ID[:14])
+	require.Len(t, notes, 1)
+	assert.Contains(t, notes[0], "the clock is 8759h59m59s behind the start of the newest record")
+	open := w.begin()
+	last := w.checkpoint()
+	require.NoError(t, w.Abandon(open.Record.ID))
+	require.Len(t, notes, 1, "once a process, and only where it was set back")
+	w.reopen()
+	again := w.checkpoint()
+
+	want := []string{again.ID, last.ID, back.ID, ahead.ID, first.ID}
+	for range 2 {
+		assert.Equal(t, want, ids(w.list().Records))
+		for n, id := range want {
+			ref, err := w.Resolve(fmt.Sprintf("last~%d", n), time.UTC)
+			require.NoError(t, err)
+			assert.Equal(t, id, ref.ID)
+		}
+		assert.Equal(t, 1, Compare(w.list().Records[0], w.list().Records[3]))
+		// A status that is set anew, and a log that is folded, change no places.
+		require.NoError(t, w.SetStatus(ahead.ID, StatusUndone, last.ID))
+		require.NoError(t, w.SetStatus(first.ID, StatusUndone, last.ID))
+		l, err := w.rows()
+		require.NoError(t, err)
+		require.NoError(t, l.fold(w.p.Store))
+		w.reopen()
+	}
+	between, err := w.Range(ahead.ID, back.ID)
+	require.NoError(t, err)
+	assert.Equal(t, []string{ahead.ID, back.ID}, between)
+	ref, err := w.Resolve("@2026-11-21T07:02:01.5Z", time.UTC)
+	require.NoError(t, err)
+	assert.Equal(t, back.ID, ref.ID, "the newest state that was observed by then")
+}
+
+// TestForeignRecords: what lies in .decree/runs and was never in the store's log is
+// no part of the history, whatever it says of itself.
+func TestForeignRecords(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.checkpoint(), w.checkpoint()
+	foreign := *second
+	foreign.ID, foreign.Chain, foreign.Started = "2262041123471600-0", "2262041123471600", w.clock.AddDate(100, 0, 0)
+	require.NoError(t, os.MkdirAll(w.path("runs", foreign.ID), 0o700))
+	w.put(w.path("runs", foreign.ID, "run.json"), string(foreign.JSON(nil)))
+	require.NoError(t, os.MkdirAll(w.path("runs", "9999123123595999-999999999"), 0o700))
+	third := w.checkpoint()
+	assert.Equal(t, w.clock.Add(-time.Second), third.Started)
+
+	l := w.list()
+	assert.Equal(t, []string{third.ID, second.ID, first.ID}, ids(l.Records))
+	assert.Empty(t, l.Warnings())
+	assert.Equal(t, []string{foreign.ID, "9999123123595999-999999999"}, l.Foreign)
+	for _, ref := range []string{"2262", foreign.Chain} {
+		_, err := w.Resolve(ref, time.UTC)
+		require.ErrorIs(t, err, ErrNoRecord, ref)
+	}
+	_, err := w.ResolveAll(foreign.Chain, time.UTC)
+	require.ErrorIs(t, err, ErrNoRecord)
+	_, err = w.Range(first.ID, foreign.ID)
+	require.ErrorIs(t, err, ErrNoRecord)
+	ref, err := w.Resolve(foreign.ID, time.UTC)
+	require.NoError(t, err)
+	got, err := w.Get(ref.ID)
+	require.NoError(t, err)
+	assert.Equal(t, foreign.Started, got.Started, "by its whole id it can be looked at")
+	is, err := w.Foreign(foreign.ID)
+	require.NoError(t, err)
+	assert.True(t, is)
+	is, err = w.Foreign(second.ID)
+	require.NoError(t, err)
+	assert.False(t, is)
+	require.NoError(t, w.Live(func(patch.Hash) {}), "and it stops no collection")
+	require.ErrorContains(t, w.SetLabel("mine", foreign.ID), "foreign")
+
+	id, _, err := w.NextInChain("9999123123595999")
+	require.NoError(t, err)
+	assert.Equal(t, "9999123123595999-0", id)
+	require.NoError(t, os.MkdirAll(w.path("runs", id), 0o700))
+	id, _, err = w.NextInChain("9999123123595999")
+	require.NoError(t, err)
+	assert.Equal(t, "9999123123595999-1", id, "an id that something lies under is not given")
 }
 
 func TestIDsOfDamagedAndOpenRecordsAreNotGivenAgain(t *testing.T) {

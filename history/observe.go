@@ -22,7 +22,12 @@ type State struct {
 // first state the error is of kind NotFound and names the earliest.
 func (h *History) Observed(t time.Time) (*State, error) {
 	// The newest record that began by then decides: records do not overlap.
-	for id, err := range h.backward(func(k key) bool { return k.at <= t.UnixNano() }) {
+	second := t.UTC().Format(chainForm)
+	began := func(k key) bool {
+		// Where the clock was set back, the id alone has the time.
+		return k.at <= t.UnixNano() || k.chain[:len(chainForm)] <= second
+	}
+	for id, err := range h.backward(began) {
 		if err != nil {
 			return nil, err
 		}

@@ -367,8 +367,8 @@ func (h *History) Resave(w Putter, flush func() error, trees map[patch.Hash]mani
 
 // Live calls each for every object that a record needs: its files, its trees'
 // objects, and the contents that these name. An object may come more than once.
-// What cannot be read is an error: nothing may be freed then. Records that are
-// in .decree/runs alone count too.
+// What cannot be read is an error: nothing may be freed then. What foreign records
+// name counts too, as far as they can be read.
 func (h *History) Live(each func(patch.Hash)) error {
 	live, gone, err := h.heads()
 	if err != nil {
@@ -407,7 +407,7 @@ func (h *History) Live(each func(patch.Hash)) error {
 			return err
 		}
 	}
-	if err := h.liveStrays(each); err != nil {
+	if err := h.liveForeign(each); err != nil {
 		return err
 	}
 	open, bad, err := h.ListOpen()

@@ -99,6 +99,8 @@ type Record struct {
 	UndoneBy   string
 
 	Extra []Field // unknown fields, in their order
+
+	order int64 // the at of its line in the log where that is not the start, else 0
 }
 
 // timeForm is RFC 3339 in UTC with all nine digits, so that texts sort as times.

@@ -169,6 +169,9 @@ func (h *History) resolvePrefix(ref string) (Ref, error) {
 		}
 		return Ref{ID: ids[0]}, nil
 	case len(ids) == 0:
+		if foreign, err := h.foreign(); err != nil || slices.Contains(foreign, ref) {
+			return Ref{ID: ref}, err
+		}
 		return Ref{}, h.noSuch(ref)
 	}
 	return Ref{}, &AmbiguousError{Ref: ref, Candidates: ids}
@@ -301,7 +304,7 @@ func (h *History) backward(want func(key) bool) iter.Seq2[string, error] {
 		}
 		var strays []*Record
 		if err == nil {
-			strays, err = h.strayRecords(l, names, &Listing{})
+			strays, err = h.openRecords(l, &Listing{})
 		}
 		if err != nil {
 			yield("", err)

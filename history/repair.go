@@ -50,7 +50,7 @@ func (h *History) Repair() (*Repaired, error) {
 		}
 	}
 	strays := &Listing{}
-	if _, err := h.strayRecords(l, names, strays); err != nil {
+	if _, err := h.openRecords(l, strays); err != nil {
 		return rep, err
 	}
 	rep.Left = slices.Concat(rep.Left, strays.Damaged, strays.Newer)

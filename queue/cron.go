@@ -180,6 +180,10 @@ func readJob(jobs disk.Dir, name string) (*message.Message, error) {
 	return message.Parse(name, data)
 }
 
+// clockSlack is how far the clock may go back without a job firing again for the same
+// minutes. After a longer way back it is not held until that time comes again.
+const clockSlack = time.Hour
+
 // job fires one job if it is due.
 func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 	m, err := readJob(jobs, name)
@@ -200,13 +204,17 @@ func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 	delete(c.told, name)
 	minute := now.Truncate(time.Minute)
 	f := c.s.Jobs[name]
+	if f != nil && f.Last.Sub(minute) > clockSlack {
+		c.note(fmt.Sprintf("cron: %s: it fired last at %s, which has not come yet: the clock was set back; it fires again from now on", name, f.Last.In(c.loc).Format("2006-01-02 15:04")))
+		f.Last = minute.Add(-time.Minute)
+	}
 	isNew := f == nil || f.Expression != m.Cron
 	if isNew {
 		f = &fired{Expression: m.Cron, Last: minute.Add(-time.Minute)}
 		c.s.Jobs[name] = f
 	}
 	if !minute.After(f.Last) {
-		return nil // it had its turn in this minute, or the clock was set back
+		return nil // it had its turn in this minute, or the clock was set back a little
 	}
 	due := when.Due(minute)
 	missed := when.Next(f.Last.In(c.loc))

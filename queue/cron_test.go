@@ -62,6 +62,23 @@ func TestCronFiresOnceAMinute(t *testing.T) {
 	require.True(t, strings.HasSuffix(text, "---\ndo it\n"))
 }
 
+// TestCronAfterAClockThatWasAhead: a job that fired while the clock was a year ahead
+// fires again as soon as the clock is right.
+func TestCronAfterAClockThatWasAhead(t *testing.T) {
+	b := newBench(t, nil)
+	b.job("a.md", "*/5 * * * *", "")
+	b.clockwork(time.UTC, func(at func(string) []string) {
+		require.Len(t, at("2027-11-21 07:05:00"), 1)
+		require.Len(t, at("2026-11-21 07:05:10"), 2)
+		require.Len(t, at("2026-11-21 07:05:20"), 2, "once a minute")
+		require.Len(t, at("2026-11-21 07:10:00"), 3)
+	})
+	b.clockwork(time.UTC, func(at func(string) []string) {
+		require.Len(t, at("2026-11-21 07:10:20"), 3)
+	})
+	require.Contains(t, strings.Join(b.said, "\n"), "a.md: it fired last at 2027-11-21 07:05, which has not come yet: the clock was set back")
+}
+
 func TestCronCatchUp(t *testing.T) {
 	for _, catchUp := range []bool{false, true} {
 		b := newBench(t, nil)

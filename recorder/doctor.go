@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"decree/capture"
 	"decree/history"
@@ -147,6 +148,11 @@ func (d *doctor) records(_ context.Context, repair bool) error {
 		return err
 	}
 	warnings := list.Warnings()
+	if n := len(list.Foreign); n > 0 {
+		d.add(Info, "records", fmt.Sprintf("%d in .decree/runs are foreign, this store has never seen them: %s", n, some(list.Foreign)),
+			"'decree show ID' looks at one; they are no part of the history, and can be moved away", false)
+	}
+	d.clock(list.Records)
 	if len(warnings) == 0 {
 		d.add(OK, "records", fmt.Sprintf("%d, all readable", len(list.Records)), "", false)
 		return nil
@@ -185,6 +191,16 @@ func (d *doctor) records(_ context.Context, repair bool) error {
 		}
 	}
 	return nil
+}
+
+// clock tells of records that began long before the one that was made before them.
+func (d *doctor) clock(newestFirst []*history.Record) {
+	for i := 0; i+1 < len(newestFirst); i++ {
+		rec, before := newestFirst[i], newestFirst[i+1]
+		if behind := before.Started.Sub(rec.Started); behind > time.Minute {
+			d.add(Info, "clock", fmt.Sprintf("it was set back by %s between %s and %s: their times are what it said, their order is kept", behind.Round(time.Second), before.ID, rec.ID), "", false)
+		}
+	}
 }
 
 func isLineError(d history.Damage) bool { return errors.As(d.Err, new(*history.LineError)) }

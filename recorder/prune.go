@@ -148,9 +148,9 @@ func (r *Recorder) verdicts(policies map[string]retention.Policy) ([]retention.V
 		begun[o.Record.ID] = true
 	}
 	list := make([]retention.Record, 0, len(logged))
-	for _, rec := range logged {
+	for i, rec := range logged {
 		list = append(list, retention.Record{
-			ID: rec.ID, Reason: string(rec.Reason), Started: rec.Started, Seq: rec.Seq, Needs: needsOf(rec),
+			ID: rec.ID, Order: int64(i), Reason: string(rec.Reason), Started: rec.Started, Seq: rec.Seq, Needs: needsOf(rec),
 			Labelled: len(labels[rec.ID]) > 0, Open: begun[rec.ID] || rec.Status == history.StatusOpen,
 		})
 	}

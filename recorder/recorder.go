@@ -90,7 +90,7 @@ func Open(_ context.Context, opt Options) (*Recorder, error) {
 		p.Close()
 		return nil, err
 	}
-	r.history = history.Open(p, history.Options{Objects: r.store, Now: opt.Clock})
+	r.history = history.Open(p, history.Options{Objects: r.store, Now: opt.Clock, Note: func(text string) { r.note("%s", text) }})
 	r.tree = worktree.Open(p.Dir, worktree.Options{Store: r.store})
 	return r, nil
 }

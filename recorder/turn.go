@@ -25,7 +25,9 @@ type MoveOptions struct {
 	Paths                     []string // relative to the root
 	DryRun, Merge, Force, Yes bool
 	From                      string // apply: the root of another copy of the tree
-	Confirm                   func(*plan.Plan) (bool, error)
+	// Confirm asks before edits are overwritten and before records are used that this
+	// store has never seen; foreign are their ids.
+	Confirm func(p *plan.Plan, foreign []string) (bool, error)
 }
 
 // Revert takes records back.
@@ -45,6 +47,7 @@ type turned struct {
 	close   []io.Closer
 	foreign bool // the records are another copy's
 	notes   []string
+	unknown []string // ids of records that lie in this tree and that its store has never seen
 }
 
 func (t *turned) done() {
@@ -109,7 +112,7 @@ func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan
 	if p.Empty() || o.DryRun {
 		return res, nil
 	}
-	if err := confirm(p, o); err != nil {
+	if err := confirm(p, o, t.unknown); err != nil {
 		return nil, err
 	}
 	res.Record, res.Outcome, err = r.perform(ctx, x, r.turnAction(t, d, p, len(o.Paths) > 0))
@@ -123,13 +126,22 @@ func verb(d plan.Direction) string {
 	return "apply"
 }
 
-// confirm asks before edits are overwritten.
-func confirm(p *plan.Plan, o MoveOptions) error {
+// confirm asks before edits are overwritten, and before the work of a record is
+// brought that this store has never seen: anybody may have put it there.
+func confirm(p *plan.Plan, o MoveOptions, unknown []string) error {
 	forced := slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Forced })
-	if !forced || o.Yes {
+	confirm := func(p *plan.Plan) (bool, error) { return o.Confirm(p, unknown) }
+	switch {
+	case o.Yes || !forced && len(unknown) == 0:
 		return nil
+	case o.Confirm == nil:
+		confirm = nil
 	}
-	return ask(p, o.Confirm, "--force overwrites edits")
+	what := "--force overwrites edits"
+	if len(unknown) > 0 {
+		what = fmt.Sprintf("%s is foreign, this store has never seen it,", some(unknown))
+	}
+	return ask(p, confirm, what)
 }
 
 // ask is a question that needs a terminal or --yes.
@@ -269,6 +281,14 @@ func (t *turned) read(h *history.History, objects plan.Objects, refs []string, r
 			return err
 		}
 		t.records, t.sources = append(t.records, rec), append(t.sources, src)
+		if t.foreign {
+			continue
+		}
+		if is, err := h.Foreign(id); err != nil {
+			return err
+		} else if is {
+			t.unknown = append(t.unknown, id)
+		}
 	}
 	return nil
 }

@@ -21,15 +21,16 @@ type Record struct {
 	ID       string
 	Reason   string
 	Started  time.Time
+	Order    int64 // of two records the one that was made first has the lesser; 0: Started says it
 	Seq      int
 	Open     bool
 	Labelled bool
 	Needs    []string // the records without which it cannot be undone
 }
 
-// compare orders by time in nanoseconds, then sequence, then id.
+// compare orders by Order, then time in nanoseconds, then sequence, then id.
 func (r *Record) compare(o *Record) int {
-	return cmp.Or(r.Started.Compare(o.Started), cmp.Compare(r.Seq, o.Seq), cmp.Compare(r.ID, o.ID))
+	return cmp.Or(cmp.Compare(r.Order, o.Order), r.Started.Compare(o.Started), cmp.Compare(r.Seq, o.Seq), cmp.Compare(r.ID, o.ID))
 }
 
 // Verdict is what is to become of a record.

@@ -229,3 +229,23 @@ func TestDecideIsTheNaiveDecision(t *testing.T) {
 		}
 	}
 }
+
+// TestOrderBeforeStart: records of a time when the clock was ahead are not the newest.
+func TestOrderBeforeStart(t *testing.T) {
+	at := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
+	var list []Record
+	for i := range 6 {
+		r := Record{ID: string(rune('a' + i)), Order: int64(i), Reason: "run", Started: at.Add(time.Duration(i) * time.Hour)}
+		if i < 3 {
+			r.Started = r.Started.AddDate(1, 0, 0)
+		}
+		list = append(list, r)
+	}
+	var kept []string
+	for _, v := range Decide(list, map[string]Policy{"run": {Last: 2}}, time.UTC) {
+		if v.Keep {
+			kept = append(kept, v.ID)
+		}
+	}
+	require.Equal(t, []string{"e", "f"}, kept)
+}
