@@ -290,6 +290,7 @@ func TestWriterWithAnOpenHandle(t *testing.T) {
 // TestRecoveryLeavesLaterEdits dies in the middle, then a user edits.
 func TestRecoveryLeavesLaterEdits(t *testing.T) {
 	for _, path := range []string{"edit", "gone", "keep2", "made", "d/x/1", "f2l"} {
+		wrote, waited := 0, 0
 		for n := 40; n < 110; n += 3 {
 			fired := false
 			r, _ := newMemRig(t, before)
@@ -304,7 +305,11 @@ func TestRecoveryLeavesLaterEdits(t *testing.T) {
 			results, out, err := r.recover()
 			require.NoError(t, err)
 			if did {
+				wrote++
 				require.Equal(t, theirs, r.state()[path].data, "%s, step %d", path, n)
+			}
+			if did && waits {
+				waited++
 			}
 			if did && waits && path != "keep2" {
 				require.Equal(t, []Result{RolledBack}, results)
@@ -312,6 +317,9 @@ func TestRecoveryLeavesLaterEdits(t *testing.T) {
 			}
 			r.clean()
 		}
+		t.Logf("%s: written %d times, %d of them while a transaction waited", path, wrote, waited)
+		require.GreaterOrEqual(t, wrote, 15, path)
+		require.GreaterOrEqual(t, waited, 8, path)
 	}
 }
 
