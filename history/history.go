@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"decree/disk"
@@ -127,7 +128,11 @@ func (h *History) below(name string) (disk.Dir, error) {
 	if h.p.Decree == nil {
 		return nil, &fs.PathError{Op: "open", Path: h.p.Root + "/.decree", Err: fs.ErrNotExist}
 	}
-	return h.p.Decree.OpenDir(name)
+	d, err := h.p.Decree.OpenDir(name)
+	if errors.Is(err, syscall.ENOTDIR) { // the next writing command puts it aside
+		err = &fs.PathError{Op: "open", Path: h.p.Root + "/.decree/" + name, Err: fs.ErrNotExist}
+	}
+	return d, err
 }
 
 // runNames is what .decree/runs holds beside the log: what stands under the

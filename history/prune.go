@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"decree/disk"
 	"decree/manifest"
@@ -76,6 +77,16 @@ func (h *History) removeRun(runs disk.Dir, id string) error {
 	name := "gone-" + id
 	if err := removeTree(tmp, name); err != nil {
 		return err
+	}
+	st, err := runs.Stat(id)
+	switch {
+	case err != nil: // told by the rename
+	case st.Kind != disk.Directory:
+		return h.p.PutAside(runs, id)
+	case st.Mode&0o700 != 0o700: // one that may not be written cannot be moved either
+		if err := runs.Chmod(id, st.Mode|0o700); err != nil {
+			return err
+		}
 	}
 	if err := runs.Rename(id, tmp, name); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -524,7 +535,7 @@ func (h *History) thin(runs disk.Dir, r row) (bool, error) {
 		return false, nil
 	}
 	defer dir.Close()
-	if _, err := dir.Stat(manifestJSON); err != nil {
+	if st, err := dir.Stat(manifestJSON); err != nil || st.Kind != disk.Regular {
 		return false, nil
 	}
 	e, err := r.head()
@@ -539,7 +550,7 @@ func (h *History) thin(runs disk.Dir, r row) (bool, error) {
 func (h *History) UnthinManifests(ids []string) error {
 	for _, id := range ids {
 		dir, err := h.OpenRun(id)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
 		if err != nil {

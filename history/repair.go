@@ -85,20 +85,6 @@ func (rep *Repaired) row(t *turn, r row, s runState, plainManifest bool) {
 	}
 }
 
-// RewriteRun writes a record's run.json again from the store's copy.
-func (h *History) RewriteRun(id string) error {
-	t := &turn{h: h}
-	defer t.drop()
-	l, err := h.copyOf(id)
-	if err == nil {
-		err = t.stage(l)
-	}
-	if err != nil {
-		return err
-	}
-	return t.write()
-}
-
 func (h *History) copyOf(id string) (*line, error) {
 	l, err := h.line(id)
 	if err == nil && l == nil {
@@ -127,12 +113,15 @@ func (h *History) RestoreRun(id string, plainManifest bool) (lost []string, err 
 // there the missing files are written.
 func (t *turn) restore(l *line, plainManifest bool) (lost []string, err error) {
 	files, lost := t.h.storedFiles(l, plainManifest)
+	if err := t.h.clearRun(l.id()); err != nil {
+		return nil, err
+	}
 	dir, err := t.h.OpenRun(l.id())
 	switch {
 	case err == nil:
 		dir.Close()
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err // something else stands there
+		return nil, err
 	default:
 		if t.build(l, files) == nil {
 			return lost, nil

@@ -61,24 +61,49 @@ func (h *History) OpenRun(id string) (disk.Dir, error) {
 	return runs.OpenDir(id)
 }
 
-// EnsureRun opens a record's run directory and makes it if a command deleted it.
+// EnsureRun opens a record's run directory. It is made if a command deleted it,
+// and what a command made in its place is put aside.
 func (h *History) EnsureRun(id string) (disk.Dir, error) {
-	if d, err := h.OpenRun(id); !errors.Is(err, fs.ErrNotExist) {
-		return d, err
-	}
-	if err := h.p.EnsureDecree(); err != nil {
-		return nil, err
-	}
 	runs, err := h.runs()
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := h.p.EnsureDecree(); err != nil {
+			return nil, err
+		}
+		runs, err = h.runs()
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer runs.Close()
-	d, err := project.MakeDir(runs, id, project.PrivateDir)
+	st, err := runs.Stat(id)
+	if err == nil && st.Kind == disk.Directory && st.Mode&0o700 == 0o700 {
+		return runs.OpenDir(id)
+	}
+	d, err := h.p.OwnDir(runs, id)
 	if err == nil {
 		err = runs.Sync()
 	}
 	return d, err
+}
+
+// clearRun puts aside what stands in the place of a record's run directory.
+func (h *History) clearRun(id string) error {
+	runs, err := h.runs()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer runs.Close()
+	st, err := runs.Stat(id)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Kind == disk.Directory {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return h.p.PutAside(runs, id)
 }
 
 // BuildRun makes a record's run directory: built in .decree/tmp, each file
@@ -167,7 +192,7 @@ func (h *History) fill(tmp disk.Dir, name string, files []RunFile) (info disk.In
 	var g errgroup.Group
 	// The flushes wait together, so that the file system commits once for all.
 	for _, f := range files {
-		parent, base, done, err := makeParent(dir, f.Name)
+		parent, base, done, err := h.makeParent(dir, f.Name)
 		if err != nil {
 			_ = g.Wait()
 			return info, err
@@ -218,14 +243,14 @@ func (h *History) link(f RunFile, to disk.Dir, base string) bool {
 
 // makeParent opens the directory of name below dir, makes what is missing of
 // it, and returns it with name's last part. done releases it.
-func makeParent(dir disk.Dir, name string) (parent disk.Dir, base string, done func(), err error) {
+func (h *History) makeParent(dir disk.Dir, name string) (parent disk.Dir, base string, done func(), err error) {
 	parts, err := splitName(name)
 	if err != nil {
 		return nil, "", nil, err
 	}
 	parent, done = dir, func() {}
 	for _, p := range parts[:len(parts)-1] {
-		next, err := project.MakeDir(parent, p, project.PrivateDir)
+		next, err := h.p.OwnDir(parent, p)
 		if err == nil {
 			err = parent.Sync()
 		}
@@ -303,7 +328,7 @@ func (h *History) stage(id, name string, write func(io.Writer) error) (*staged, 
 	}
 	defer tmp.Close()
 	s := &staged{id: id, name: name, tmp: "file-" + id + "-" + strings.ReplaceAll(name, "/", "-")}
-	if err := tmp.Remove(s.tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeTree(tmp, s.tmp); err != nil {
 		return nil, err
 	}
 	if s.file, err = writeFile(tmp, s.tmp, write); err == nil {
@@ -322,7 +347,7 @@ func (s *staged) place(h *History) (sync func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	parent, base, done, err := makeParent(dir, s.name)
+	parent, base, done, err := h.makeParent(dir, s.name)
 	if err != nil {
 		dir.Close()
 		return nil, err
@@ -334,7 +359,7 @@ func (s *staged) place(h *History) (sync func() error, err error) {
 	}
 	tmp, err := h.tmp()
 	if err == nil {
-		err = tmp.Rename(s.tmp, parent, base)
+		err = h.renameOver(tmp, s.tmp, parent, base)
 		tmp.Close()
 	}
 	if err != nil {
@@ -343,6 +368,22 @@ func (s *staged) place(h *History) (sync func() error, err error) {
 		return nil, err
 	}
 	return sync, nil
+}
+
+// renameOver moves a file of tmp over another one, or into the place of a
+// directory, which is put aside.
+func (h *History) renameOver(tmp disk.Dir, name string, to disk.Dir, base string) error {
+	err := tmp.Rename(name, to, base)
+	if err == nil {
+		return nil
+	}
+	if st, serr := to.Stat(base); serr != nil || st.Kind != disk.Directory {
+		return err
+	}
+	if err := h.p.PutAside(to, base); err != nil {
+		return err
+	}
+	return tmp.Rename(name, to, base)
 }
 
 // drop removes a staged file that is not wanted any more.

@@ -29,7 +29,10 @@ type Project struct {
 	StorePath string
 	ID        string
 	Config    Config
-	Notes     []string // what the user should be told: moved, copied, adopted, the store's odd place
+	// Notes are what the user should be told of: moved, copied, adopted, the store's
+	// odd place. Once Tell is set, it takes those that come later.
+	Notes []string
+	Tell  func(string)
 
 	base string         // as project.json has it
 	also []func() error // locks on directories that became the root while the lock was held
@@ -57,7 +60,15 @@ func (p *Project) open(w Where, create bool) (err error) {
 	if p.Dir, err = p.Disk.OpenRoot(p.Root); err != nil {
 		return err
 	}
+	if create {
+		if st, err := p.Dir.Stat(dirName); err == nil {
+			_ = p.loosen(st) // what it cannot do is told by the first step that needs it
+		}
+	}
 	if err := p.openDecree(); err != nil {
+		return err
+	}
+	if err := p.refuseLink(); err != nil {
 		return err
 	}
 	if p.Config, err = readConfig(p.Decree); err != nil {
@@ -92,8 +103,8 @@ func (p *Project) Close() {
 	p.Store, p.Decree, p.Dir = nil, nil, nil
 }
 
-// openDecree opens .decree if it is there; a link in its or its runs' place is
-// refused. After an error the handle is the one from before.
+// openDecree opens .decree if it is there; a link in its place is refused. After
+// an error the handle is the one from before.
 func (p *Project) openDecree() error {
 	st, err := p.Dir.Stat(dirName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,16 +121,24 @@ func (p *Project) openDecree() error {
 	if err != nil {
 		return err
 	}
-	st, err = decree.Stat("runs")
-	if err == nil {
-		err = plainDir(st, filepath.Join(p.Root, dirName, "runs"))
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		decree.Close()
-		return err
-	}
 	p.setDecree(decree)
 	return nil
+}
+
+// refuseLink refuses a link in the place of .decree/runs, which a person may have
+// made on purpose. Another thing there is put aside by the next writing command.
+func (p *Project) refuseLink() error {
+	if p.Decree == nil {
+		return nil
+	}
+	st, err := p.Decree.Stat("runs")
+	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Kind != disk.Symlink {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return plainDir(st, filepath.Join(p.Root, dirName, "runs"))
 }
 
 func (p *Project) setDecree(d disk.Dir) {
@@ -342,6 +361,10 @@ func (p *Project) take(f *finding) {
 }
 
 func (p *Project) note(format string, args ...any) {
+	if p.Tell != nil {
+		p.Tell(fmt.Sprintf(format, args...))
+		return
+	}
 	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -488,22 +511,15 @@ func (p *Project) tighten() error {
 
 // EnsureDecree makes .decree with its .gitignore, project.json, runs and tmp
 // where they are missing, as after a command that deleted them, and opens
-// Decree anew. A .gitignore that is there is left as it is.
+// Decree anew. A .gitignore that is there is left as it is; what else stands in
+// the place of these is moved to .decree/aside.
 func (p *Project) EnsureDecree() error {
-	if err := p.openDecree(); err != nil {
+	made, err := p.makeDecree()
+	if err != nil {
 		return err
 	}
-	made := p.Decree == nil
-	if made {
-		if err := p.Dir.Mkdir(dirName, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		if err := p.usable(); err != nil {
-			return err
-		}
-		if err := p.openDecree(); err != nil {
-			return err
-		}
+	if err := p.openDecree(); err != nil {
+		return err
 	}
 	if err := p.fillDecree(); err != nil {
 		return err
@@ -514,20 +530,6 @@ func (p *Project) EnsureDecree() error {
 	return nil
 }
 
-// usable gives decree's directory to its owner whatever the umask took.
-func (p *Project) usable() error {
-	st, err := p.Dir.Stat(dirName)
-	if err != nil {
-		return err
-	}
-	if st.Mode&0o700 != 0o700 {
-		if err := p.Dir.Chmod(dirName, st.Mode|0o700); err != nil {
-			return err
-		}
-	}
-	return inherit(p.Dir, dirName, st)
-}
-
 func (p *Project) fillDecree() error {
 	if _, err := p.Decree.Stat(".gitignore"); errors.Is(err, fs.ErrNotExist) {
 		if err := ReplaceFile(p.Decree, ".gitignore", []byte(gitignore), 0o644, false); err != nil {
@@ -535,7 +537,7 @@ func (p *Project) fillDecree() error {
 		}
 	}
 	for _, name := range []string{"runs", "tmp"} {
-		d, err := MakeDir(p.Decree, name, PrivateDir)
+		d, err := p.OwnDir(p.Decree, name)
 		if err != nil {
 			return err
 		}
@@ -544,6 +546,11 @@ func (p *Project) fillDecree() error {
 	want := identity{Version: formatNow, ID: p.ID, Store: p.base}
 	if has, err := readIdentity(p.Decree); err == nil && has != nil && *has == want {
 		return nil
+	}
+	if st, err := p.Decree.Stat(identityFile); err == nil && st.Kind == disk.Directory {
+		if err := p.PutAside(p.Decree, identityFile); err != nil {
+			return err
+		}
 	}
 	b, err := json.Marshal(want)
 	if err != nil {

@@ -39,6 +39,12 @@ func (u *run) openLog() error {
 		return err
 	}
 	defer dir.Close()
+	if st, err := dir.Stat(logFile); err == nil && st.Kind == disk.Directory {
+		err = u.r.project.PutAside(dir, logFile)
+		if err != nil {
+			return err
+		}
+	}
 	if err := dir.Remove(logFile); err != nil && !isMissing(err) {
 		return err
 	}

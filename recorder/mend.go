@@ -38,8 +38,8 @@ func (u *run) mend() error {
 			return err
 		}
 	}
-	_, err = dir.Stat("manifest.json")
-	if isMissing(err) {
+	plain, err := dir.Stat("manifest.json")
+	if isMissing(err) || err == nil && plain.Kind != disk.Regular {
 		err = h.ReplaceFile(u.rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(u.before, w) })
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ type ownFile struct {
 const extraOwn = "own"
 
 // notOwn is what decree makes itself in .decree.
-var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true,
+var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true, "aside": true,
 	"inbox/done": true} // each message that was done is in its run's directory
 
 // ownFiles stores the user's own files in .decree: the tree's manifest leaves

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math/rand"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sort"
 	"strconv"
@@ -21,6 +22,7 @@ const mutateEnv = "DECREE_TEST_MUTATE"
 const (
 	markEnv   = "DECREE_TEST_MARK"   // a file that gets a line each time the command is executed
 	deleteEnv = "DECREE_TEST_DELETE" // what the command deletes first
+	tamperEnv = "DECREE_TEST_TAMPER" // what it has a shell do then
 )
 
 func TestMain(m *testing.M) {
@@ -36,6 +38,9 @@ func TestMain(m *testing.M) {
 			_ = os.RemoveAll(gone)
 		}
 		mutate(".", rand.New(rand.NewSource(seed)))
+		if script := os.Getenv(tamperEnv); script != "" {
+			_ = exec.Command("/bin/sh", "-c", script).Run()
+		}
 		code, _ := strconv.Atoi(os.Getenv("DECREE_TEST_EXIT"))
 		os.Exit(code)
 	}

@@ -86,6 +86,7 @@ func Open(_ context.Context, opt Options) (*Recorder, error) {
 	for _, n := range p.Notes {
 		r.note("%s", n)
 	}
+	p.Tell = func(n string) { r.note("%s", n) }
 	if r.store, err = store.Open(p.Store, store.Options{}); err != nil {
 		p.Close()
 		return nil, err

@@ -303,7 +303,7 @@ func (c *recovery) bringManifest(rec *history.Record) error {
 		return err
 	}
 	defer dir.Close()
-	if _, err := dir.Stat("manifest.json"); !isMissing(err) {
+	if st, err := dir.Stat("manifest.json"); !isMissing(err) && (err != nil || st.Kind == disk.Regular) {
 		return err
 	}
 	return h.ReplaceFile(rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(rec.Before, w) })
@@ -559,37 +559,40 @@ func statPath(root disk.Dir, path string) (disk.Info, error) {
 	return statPath(sub, rest)
 }
 
-// runs writes damaged run.json files again from the store's copies, and the
-// newest record's run directory, which a death between its line in the log and
-// its rename leaves out. Others that are missing a person has deleted.
+// runs writes damaged run directories again from the store's copies, and the
+// newest record's, which a death between its line in the log and its rename leaves
+// out. Others that are missing a person has deleted. A damaged one that cannot be
+// written is named and stands in nobody's way: the store's copy counts.
 func (c *recovery) runs() error {
 	h := c.r.history
-	list, err := h.List(history.ListOptions{Limit: 1, Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
+	list, err := h.List(history.ListOptions{Limit: history.PlainManifests, Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
 	if err != nil {
 		return err
 	}
-	for _, rec := range list.Records {
-		if !slices.Contains(list.Missing, rec.ID) {
-			continue
-		}
-		if _, err := h.RestoreRun(rec.ID, true); err != nil {
+	if len(list.Records) > 0 && slices.Contains(list.Missing, list.Records[0].ID) {
+		id := list.Records[0].ID
+		if _, err := h.RestoreRun(id, true); err != nil {
 			return err
 		}
-		c.add(nil, "record %s was missing from .decree/runs and was written again", rec.ID)
+		c.add(nil, "record %s was missing from .decree/runs and was written again", id)
 	}
 	for _, d := range list.Damaged {
-		known, err := h.Recorded(d.ID)
-		if err != nil || !known {
-			continue
-		}
-		err = h.RewriteRun(d.ID)
-		if errors.As(err, new(*history.LineError)) {
-			continue // there is no copy; the listing names it
-		}
-		if err != nil {
+		if known, err := h.Recorded(d.ID); err != nil {
 			return err
+		} else if known {
+			c.rewrite(d.ID, len(list.Records) < history.PlainManifests || d.ID > list.Records[len(list.Records)-1].ID)
 		}
-		c.add(nil, "the damaged run.json of %s was written again from the store", d.ID)
 	}
 	return nil
+}
+
+func (c *recovery) rewrite(id string, plainManifest bool) {
+	_, err := c.r.history.RestoreRun(id, plainManifest)
+	switch {
+	case errors.As(err, new(*history.LineError)): // there is no copy; the listing names it
+	case err != nil:
+		c.add(nil, "the files of record %s could not be written to .decree/runs again: %v; its copy in the store is whole", id, err)
+	default:
+		c.add(nil, "the damaged files of record %s were written again from the store", id)
+	}
 }

@@ -249,6 +249,14 @@ func operations() []operation {
 		{"run deletes .decree, put back", three, func(s *sweep, r *Recorder) error {
 			return s.execute(r, 3, func(o *RunOptions) { o.Env = append(o.Env, deleteEnv+"=.decree") })
 		}, judgePutBack},
+		{"run tampers with .decree, put back", three, func(s *sweep, r *Recorder) error {
+			return s.execute(r, 3, func(o *RunOptions) {
+				o.Env = append(o.Env, tamperEnv+"=rm -rf .decree/tmp $DECREE_RUN_DIR; echo mine >.decree/tmp; echo mine >$DECREE_RUN_DIR")
+			})
+		}, judgePutBack},
+		{"run replaces .decree, put back", three, func(s *sweep, r *Recorder) error {
+			return s.execute(r, 3, func(o *RunOptions) { o.Env = append(o.Env, tamperEnv+"=rm -rf .decree; echo mine >.decree") })
+		}, judgePutBack},
 		{"revert", one, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
 			return r.Revert(ctx, MoveOptions{Refs: s.ids})
 		}), judgeMove},

@@ -414,6 +414,9 @@ func (t *Tree) Tidy(journals disk.Dir) error {
 		if !ok || owned[id] || checkID(id) != nil {
 			continue
 		}
+		if st, err := t.opt.Tmp.Stat(e.Name); err != nil || st.Kind != disk.Directory {
+			continue // not ours: whoever empties the directory removes it
+		}
 		x := &txn{t: t, id: id, journals: journals, h: newHandles(t.root)}
 		err := x.sweep()
 		x.close()

@@ -1,0 +1,171 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"decree/disk"
+)
+
+const (
+	asideDir = "aside" // in .decree: what stood in decree's way there
+	// newDecree is a new .decree on its way to its name. A death leaves it, and
+	// the next EnsureDecree goes on with it.
+	newDecree = ".decree.new"
+	mostAside = 10000 // tries for a name in aside
+)
+
+// OwnDir opens a directory of decree's own in dir, which lies in .decree, whatever
+// a command made of it: it is made if it is missing, something else in its place
+// is put aside, and its owner gets the rights back that decree needs.
+func (p *Project) OwnDir(dir disk.Dir, name string) (disk.Dir, error) {
+	st, err := dir.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return MakeDir(dir, name, PrivateDir)
+	case err == nil && st.Kind != disk.Directory:
+		err = p.PutAside(dir, name)
+	case err == nil && st.Mode&0o700 != 0o700:
+		err = dir.Chmod(name, st.Mode|0o700)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return MakeDir(dir, name, PrivateDir)
+}
+
+// PutAside moves what stands in decree's way at name in dir, which lies in
+// .decree, to .decree/aside, and notes under which name it is there.
+func (p *Project) PutAside(dir disk.Dir, name string) error {
+	aside, err := p.openAside()
+	if err != nil {
+		return err
+	}
+	defer aside.Close()
+	from := path.Join(dirName, name)
+	if rel, err := filepath.Rel(p.Root, filepath.Join(dir.Path(), name)); err == nil && filepath.IsLocal(rel) {
+		from = filepath.ToSlash(rel)
+	}
+	plain := strings.ReplaceAll(strings.TrimPrefix(from, dirName+"/"), "/", "-")
+	return p.moveAside(dir, name, aside, plain, from)
+}
+
+// moveAside moves name to the first free name in aside that begins with plain.
+func (p *Project) moveAside(dir disk.Dir, name string, aside disk.Dir, plain, from string) error {
+	st, err := dir.Stat(name)
+	if err == nil && st.Kind == disk.Directory && st.Mode&0o700 != 0o700 {
+		err = dir.Chmod(name, st.Mode|0o700) // one that may not be written cannot be moved either
+	}
+	if err != nil {
+		return err
+	}
+	for n := 1; ; n++ {
+		to := plain
+		if n > 1 {
+			to = fmt.Sprintf("%s-%d", plain, n)
+		}
+		err := dir.RenameNew(name, aside, to)
+		if errors.Is(err, fs.ErrExist) && n < mostAside {
+			continue
+		}
+		if err == nil {
+			err = errors.Join(aside.Sync(), dir.Sync())
+			p.note("%s stood in decree's way and is now %s/%s/%s", from, dirName, asideDir, to)
+		}
+		return err
+	}
+}
+
+// openAside opens .decree/aside. Something else of that name goes into it.
+func (p *Project) openAside() (disk.Dir, error) {
+	st, err := p.Decree.Stat(asideDir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Kind == disk.Directory {
+		return MakeDir(p.Decree, asideDir, PrivateDir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	const moved = "aside.old"
+	if err := p.Decree.RenameNew(asideDir, p.Decree, moved); err != nil {
+		return nil, err
+	}
+	aside, err := MakeDir(p.Decree, asideDir, PrivateDir)
+	if err == nil {
+		err = p.moveAside(p.Decree, moved, aside, asideDir, path.Join(dirName, asideDir))
+	}
+	if err != nil && aside != nil {
+		aside.Close()
+		return nil, err
+	}
+	return aside, err
+}
+
+// makeDecree makes .decree where it is missing, puts aside what a command made in
+// its place, and gives decree's directory to its owner whatever the umask or a
+// command took.
+func (p *Project) makeDecree() (made bool, err error) {
+	st, err := p.Dir.Stat(dirName)
+	if err == nil && st.Kind != disk.Directory {
+		if err = p.replaceDecree(); err == nil {
+			st, err = p.Dir.Stat(dirName)
+		}
+		made = true
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		made = true
+		if st, err = p.newDecree(); err != nil {
+			return false, err
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	if err = p.loosen(st); err == nil && made {
+		err = inherit(p.Dir, dirName, st)
+	}
+	return made, err
+}
+
+// loosen gives .decree, of which st is, to its owner again.
+func (p *Project) loosen(st disk.Info) error {
+	if st.Kind != disk.Directory || st.Mode&0o700 == 0o700 {
+		return nil
+	}
+	return p.Dir.Chmod(dirName, st.Mode|0o700)
+}
+
+// newDecree makes .decree, or takes the one that a death left on its way.
+func (p *Project) newDecree() (disk.Info, error) {
+	st, err := p.Dir.Stat(newDecree)
+	if err == nil && st.Kind == disk.Directory {
+		err = p.Dir.RenameNew(newDecree, p.Dir, dirName)
+	} else {
+		err = p.Dir.Mkdir(dirName, 0o777)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return st, err
+	}
+	return p.Dir.Stat(dirName)
+}
+
+// replaceDecree puts what stands in the place of .decree into a new one.
+func (p *Project) replaceDecree() error {
+	fresh, err := MakeDir(p.Dir, newDecree, 0o755)
+	if err != nil {
+		return err
+	}
+	defer fresh.Close()
+	aside, err := MakeDir(fresh, asideDir, PrivateDir)
+	if err != nil {
+		return err
+	}
+	defer aside.Close()
+	if err := p.moveAside(p.Dir, dirName, aside, "decree", dirName); err != nil {
+		return err
+	}
+	return p.Dir.RenameNew(newDecree, p.Dir, dirName)
+}
