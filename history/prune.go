@@ -490,7 +490,7 @@ func eachContent(entries manifest.Seq, id patch.Hash, each func(patch.Hash)) err
 		if err != nil {
 			return treeError(id, err)
 		}
-		if it.Entry.Type != patch.Dir {
+		if it.Entry.Type == patch.Regular { // a link's target is in the tree itself
 			each(it.Entry.SHA256)
 		}
 	}
