@@ -111,7 +111,7 @@ func (n *numbers) row(f disk.File, covered int64) (row, bool) {
 // costs the next process a reading, so no error is returned.
 func (h *History) saveIndex() {
 	l, err := h.rows()
-	if err != nil || l.size < indexMin || l.torn {
+	if err != nil || l.size < indexMin || l.torn || len(l.unknown) > 0 {
 		return
 	}
 	stamp := h.stamp(l)

@@ -26,6 +26,7 @@ type Listing struct {
 
 	Damaged []Damage // left out: run.json is cut, not JSON or another record's
 	Newer   []Damage // left out: written by a newer decree
+	Unknown int      // lines of the log that this decree does not understand, left out
 	Foreign []string // left out: in .decree/runs alone, this store has never seen them
 	Missing []string // listed from the store's copy: .decree/runs has no such directory
 	Edited  []string // listed from the store's copy: run.json says something else
@@ -41,6 +42,9 @@ func (l *Listing) Warnings() []string {
 	}
 	add(damageNames(l.Damaged), "left out, damaged: %s; 'decree doctor --repair' writes again what the store has")
 	add(damageNames(l.Newer), "left out, written by a newer decree: %s")
+	if l.Unknown > 0 {
+		out = append(out, fmt.Sprintf("left out, lines of %s that this decree does not understand, and keeps: %d; a newer decree may have written them", logFile, l.Unknown))
+	}
 	if n := len(l.Missing); n > 0 {
 		out = append(out, fmt.Sprintf("%s missing from .decree/runs: %s; 'decree doctor --repair' brings them back", records(n), some(l.Missing)))
 	}
@@ -115,7 +119,7 @@ func (h *History) listNow(o ListOptions) (*Listing, error) {
 	if err == nil {
 		defer runs.Close()
 	}
-	out := &Listing{Foreign: late.Foreign}
+	out := &Listing{Foreign: late.Foreign, Unknown: len(l.unknown)}
 	out.gather(&looker{h: h, l: l, names: names, runs: runs, keep: o.Keep}, o.Limit, strays)
 	out.Damaged = append(out.Damaged, late.Damaged...)
 	out.Newer = append(out.Newer, late.Newer...)
@@ -194,12 +198,46 @@ func (h *History) compareRun(r row) runState {
 	}
 	rec, err := r.record()
 	if err != nil {
-		return runState{unparsed, err}
+		return lineState(err)
 	}
 	if !bytes.Equal(data, rec.JSON(nil)) {
 		return runState{state: edited}
 	}
 	return runState{}
+}
+
+// lineState is the state of a row whose line cannot be decoded.
+func lineState(err error) runState {
+	if errors.As(err, new(*NewerError)) {
+		return runState{newer, err}
+	}
+	return runState{unparsed, err}
+}
+
+// Newer are the ids of the records of the log that a newer decree wrote.
+func (h *History) Newer() (map[string]bool, error) {
+	l, err := h.rows()
+	if err != nil {
+		return nil, err
+	}
+	names, err := h.runNames(l)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := h.runs()
+	if err == nil {
+		defer runs.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	out := map[string]bool{}
+	k := &looker{h: h, l: l, names: names, runs: runs}
+	for i, s := range k.look(0, len(l.rows)) {
+		if s.state == newer {
+			out[l.rows[i].id()] = true
+		}
+	}
+	return out, nil
 }
 
 // lineFile reads the "file" field that append wrote.
@@ -316,7 +354,7 @@ func (k *looker) row(i int, r row) (l looked) {
 	rec, err := r.record()
 	switch {
 	case err != nil:
-		l.runState = runState{unparsed, err}
+		l.runState = lineState(err)
 	case k.want(rec):
 		l.rec = rec
 	}

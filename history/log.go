@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,13 +24,14 @@ const (
 // log is records.jsonl as it was when it was read: an index over its lines. It
 // does not change once it is read.
 type log struct {
-	rows    []row // the last line of each id that is not gone, in order
-	gone    []row // removed records that still keep trees that others rest on
-	damaged int   // lines that are none
-	size    int64 // of the file
-	covered int64 // bytes of it that the index file has
-	dead    int64 // bytes of lines that count no more
-	torn    bool  // the last line has no end
+	rows    []row    // the last line of each id that is not gone, in order
+	gone    []row    // removed records that still keep trees that others rest on
+	damaged int      // lines that are none
+	unknown [][]byte // whole JSON objects of a form that is not known: they are kept
+	size    int64    // of the file
+	covered int64    // bytes of it that the index file has
+	dead    int64    // bytes of lines that count no more
+	torn    bool     // the last line has no end
 	ino     uint64
 	runs    runsStamp // when each row had its run directory, and there was no other
 
@@ -130,6 +132,10 @@ func (l *log) settle() {
 // take puts one line in the place of an earlier one of its id.
 func (l *log) take(byID map[string]int, b []byte, off int64) {
 	k, gone, err := lineKey(b)
+	if err != nil && len(b) > 0 && b[0] == '{' && json.Valid(b) {
+		l.unknown = append(l.unknown, b)
+		return
+	}
 	if err != nil {
 		l.damaged++
 		l.dead += int64(len(b)) + 1
@@ -283,8 +289,12 @@ func (r row) runFile() (size, mtime int64, ok bool) {
 }
 
 func (r row) fault(err error) error {
-	if err == nil {
+	var newer *NewerError
+	switch {
+	case err == nil:
 		return nil
+	case errors.As(err, &newer):
+		return &NewerError{Path: logFile + ": record " + r.id(), Version: newer.Version}
 	}
 	return &LineError{ID: r.id(), Err: err}
 }
@@ -395,6 +405,9 @@ func (l *log) writeLive(w io.Writer) error {
 			}
 			buf = buf[:0]
 		}
+	}
+	for _, b := range l.unknown {
+		buf = append(append(buf, b...), '\n')
 	}
 	_, err := w.Write(buf)
 	return err

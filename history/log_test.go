@@ -274,3 +274,23 @@ func FuzzReadLog(f *testing.F) {
 		}
 	})
 }
+
+// TestFoldKeepsUnknownLines: what a newer decree may have written into the log is no
+// past that can be folded away.
+func TestFoldKeepsUnknownLines(t *testing.T) {
+	w := newWorld(t)
+	r := w.checkpoint()
+	const unknown = `{"v":2,"op":"record"}`
+	w.put(w.stored(logFile), w.read(w.stored(logFile))+unknown+"\nnothing at all\n")
+	w.reopen()
+	require.ErrorContains(t, w.Live(func(patch.Hash) {}), "does not understand")
+	l, err := w.rows()
+	require.NoError(t, err)
+	require.NoError(t, l.fold(w.p.Store))
+	text := w.read(w.stored(logFile))
+	assert.Contains(t, text, "\n"+unknown+"\n")
+	assert.NotContains(t, text, "nothing")
+	w.reopen()
+	assert.Equal(t, []string{r.ID}, ids(w.list().Records))
+	assert.Equal(t, 1, w.list().Unknown)
+}

@@ -15,6 +15,7 @@ import (
 	"decree/disk"
 	"decree/manifest"
 	"decree/patch"
+	"decree/project"
 )
 
 // Remove takes records out of the history: out of the log first, which is the
@@ -381,6 +382,14 @@ func (h *History) Resave(w Putter, flush func() error, trees map[patch.Hash]mani
 // What cannot be read is an error: nothing may be freed then. What foreign records
 // name counts too, as far as they can be read.
 func (h *History) Live(each func(patch.Hash)) error {
+	l, err := h.rows()
+	if err != nil {
+		return err
+	}
+	if n := len(l.unknown); n > 0 {
+		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s has lines that this decree does not understand (%d), so it is not known which contents are needed", logFile, n),
+			Advice: "a newer decree may have written them: use that one"}
+	}
 	live, gone, err := h.heads()
 	if err != nil {
 		return err

@@ -211,7 +211,7 @@ func TestRemoveAndRebase(t *testing.T) {
 	want := map[patch.Hash]bool{}
 	for i := 20; i < 40; i++ {
 		for it := range trees[i].Entries {
-			if it.Entry.Type != patch.Dir {
+			if it.Entry.Type == patch.Regular {
 				want[it.Entry.SHA256] = true
 			}
 		}

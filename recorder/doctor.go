@@ -167,6 +167,14 @@ func (d *doctor) records(_ context.Context, repair bool) error {
 		}
 		return nil
 	}
+	return d.mendRecords(list, level)
+}
+
+// mendRecords writes again what the store has of the records.
+func (d *doctor) mendRecords(list *history.Listing, level Level) error {
+	if list.Unknown > 0 {
+		d.add(Warning, "records", fmt.Sprintf("records.jsonl has lines that this decree does not understand (%d)", list.Unknown), "they are kept: a newer decree may have written them", false)
+	}
 	rep, err := d.r.history.Repair()
 	if err != nil {
 		return err
@@ -181,7 +189,10 @@ func (d *doctor) records(_ context.Context, repair bool) error {
 		d.add(Error, "records", fmt.Sprintf("%s: the store has no copy of %s", id, some(lost)), "the other files of the record are back", false)
 	}
 	for _, l := range rep.Left {
-		if !isLineError(l) {
+		switch {
+		case errors.As(l.Err, new(*history.NewerError)):
+			d.add(Warning, "records", fmt.Sprintf("%s: %v", l.ID, l.Err), "it was left as it is: use the newer decree for it", false)
+		case !isLineError(l):
 			d.add(Error, "records", fmt.Sprintf("%s: %v", l.ID, l.Err), "it was left where it is; move it away if it is of no use", false)
 		}
 	}

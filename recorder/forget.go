@@ -116,6 +116,12 @@ func (r *Recorder) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool
 	if slices.Contains(paths, "") {
 		return nil, nil, &project.Error{Kind: project.Usage, Msg: "the root is not a PATH to forget", Advice: "name the files or directories"}
 	}
+	if newer, err := r.history.Newer(); err != nil {
+		return nil, nil, err
+	} else if len(newer) > 0 {
+		return nil, nil, &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("a newer decree wrote %s, which this one cannot search; nothing was changed", some(slices.Sorted(maps.Keys(newer)))),
+			Advice: "use the newer decree to forget"}
+	}
 	f, first := &Forgetting{}, map[manifest.Hash]ForgottenContent{}
 	known := map[string]bool{} // of paths: whether any record has something there
 	note := func(path string, e patch.Entry) {

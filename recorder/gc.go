@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 	live := map[manifest.Hash]struct{}{}
 	if err := r.history.Live(func(h manifest.Hash) { live[h] = struct{}{} }); err != nil {
 		return nil, &project.Error{Kind: project.KindOf(err), Msg: "nothing is freed, since not all that is named can be read", Err: err,
-			Advice: "'decree verify --all' lists what is damaged"}
+			Advice: cmp.Or(project.HintOf(err), "'decree verify --all' lists what is damaged")}
 	}
 	for h := range o.except {
 		delete(live, h)

@@ -143,6 +143,10 @@ func (r *Recorder) verdicts(policies map[string]retention.Policy) ([]retention.V
 	if err != nil {
 		return nil, err
 	}
+	newer, err := r.history.Newer()
+	if err != nil {
+		return nil, err
+	}
 	begun := map[string]bool{}
 	for _, o := range open {
 		begun[o.Record.ID] = true
@@ -151,7 +155,7 @@ func (r *Recorder) verdicts(policies map[string]retention.Policy) ([]retention.V
 	for i, rec := range logged {
 		list = append(list, retention.Record{
 			ID: rec.ID, Order: int64(i), Reason: string(rec.Reason), Started: rec.Started, Seq: rec.Seq, Needs: needsOf(rec),
-			Labelled: len(labels[rec.ID]) > 0, Open: begun[rec.ID] || rec.Status == history.StatusOpen,
+			Labelled: len(labels[rec.ID]) > 0, Newer: newer[rec.ID], Open: begun[rec.ID] || rec.Status == history.StatusOpen,
 		})
 	}
 	return retention.Decide(list, policies, r.opt.Location), nil

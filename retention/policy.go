@@ -25,6 +25,7 @@ type Record struct {
 	Seq      int
 	Open     bool
 	Labelled bool
+	Newer    bool     // a newer decree wrote it: this one cannot know what it holds
 	Needs    []string // the records without which it cannot be undone
 }
 
@@ -84,6 +85,9 @@ func (d *decision) fix() {
 		}
 		if v.Labelled {
 			fix(v, "labelled")
+		}
+		if v.Newer {
+			fix(v, "written by a newer decree")
 		}
 		if !newest[""] {
 			fix(v, "the newest record")
