@@ -83,6 +83,12 @@ func (h *History) ReplaceFiles(id string, sums map[string]patch.Hash) error {
 		if name == diffName && l.record.DiffSHA256 == l.files[name] {
 			l.record.DiffSHA256 = sum
 		}
+		if o, ok := l.record.Outside(); ok && name == OutsideFile {
+			o.SHA256 = sum
+			if err := l.record.SetOutside(o); err != nil {
+				return err
+			}
+		}
 		l.files[name] = sum
 	}
 	t := &turn{h: h}

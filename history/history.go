@@ -90,7 +90,7 @@ func (h *History) rows() (*log, error) {
 	return h.log, nil
 }
 
-// write appends lines to the log and folds it when that is due.
+// write appends lines to the log, and folds it where that is due and can be done.
 func (h *History) write(lines ...*line) error {
 	l, err := h.rows()
 	if err == nil && !l.current(h.p.Store) {
@@ -105,16 +105,15 @@ func (h *History) write(lines ...*line) error {
 		return err
 	}
 	h.Refresh()
-	if l, err = h.rows(); err != nil {
-		return err
+	// The lines are durable: what goes wrong from here on must not be taken for a
+	// record that was not written.
+	if l, err = h.rows(); err == nil && l.mostlyDead() {
+		err = l.fold(h.p.Store)
+		h.Refresh()
 	}
-	if !l.mostlyDead() {
-		return nil
+	if err != nil && h.note != nil {
+		h.note(fmt.Sprintf("%s is whole, but was not made smaller: %v", logFile, err))
 	}
-	if err := l.fold(h.p.Store); err != nil {
-		return fmt.Errorf("fold: %w", err)
-	}
-	h.Refresh()
 	return nil
 }
 

@@ -294,3 +294,26 @@ func TestFoldKeepsUnknownLines(t *testing.T) {
 	assert.Equal(t, []string{r.ID}, ids(w.list().Records))
 	assert.Equal(t, 1, w.list().Unknown)
 }
+
+// TestFoldThatFails: a record whose line is durable is written, whatever becomes of
+// the log's compaction.
+func TestFoldThatFails(t *testing.T) {
+	w := newWorld(t)
+	var notes []string
+	w.note = func(text string) { notes = append(notes, text) }
+	r := w.draft()
+	r.Description = strings.Repeat("long ", foldMin/10)
+	require.NoError(t, w.Add(Closing{Record: r}, nil))
+	require.NoError(t, os.Mkdir(w.stored(logFile+".new"), 0o700)) // in the way of the new log
+	for i := range 4 {
+		require.NoError(t, w.SetStatus(r.ID, []Status{StatusFailed, StatusSucceeded}[i%2], ""))
+	}
+	require.NotEmpty(t, notes)
+	assert.Contains(t, notes[0], "records.jsonl is whole, but was not made smaller")
+	require.NoError(t, w.Finish(w.end(w.begin())))
+	w.reopen()
+	require.Len(t, w.list().Records, 2)
+	require.NoError(t, os.Remove(w.stored(logFile+".new")))
+	require.NoError(t, w.SetStatus(r.ID, StatusFailed, ""))
+	assert.Less(t, len(w.read(w.stored(logFile))), foldMin, "the next one folds it")
+}

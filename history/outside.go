@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"decree/patch"
 	"decree/project"
@@ -35,13 +36,14 @@ type outsideJSON struct {
 	RemovedLines int `json:"removed_lines"`
 }
 
-// SetOutside writes down that the record found the tree changed.
+// SetOutside writes down that the record found the tree changed, once.
 func (r *Record) SetOutside(o Outside) error {
 	counts, err := json.Marshal(outsideJSON(o.Changes))
 	if err != nil {
 		return err
 	}
 	sum, err := json.Marshal(o.SHA256)
+	r.Extra = slices.DeleteFunc(r.Extra, func(f Field) bool { return f.Name == outsideCounts || f.Name == outsideHash })
 	r.Extra = append(r.Extra, Field{outsideCounts, counts}, Field{outsideHash, sum})
 	return err
 }

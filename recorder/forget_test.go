@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"decree/history"
 	"decree/project"
 )
 
@@ -128,4 +129,29 @@ func TestForgottenAndRecordedAgain(t *testing.T) {
 	b.forget(".env")
 	require.Empty(t, b.holds("hunter2"))
 	b.requireSound()
+}
+
+// TestForgetOutside: run.json names the outside.diff that there is after a forget.
+func TestForgetOutside(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "one\n")
+	b.checkpoint(CheckpointOptions{})
+	b.write(".env", secret) // by hand
+	rec := b.checkpoint(CheckpointOptions{})
+	b.forget(".env")
+	require.Empty(t, b.holds("hunter2"))
+	r := b.open()
+	defer r.Close()
+	files, err := r.History().RecordFiles(rec.ID)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.Equal(t, history.OutsideFile, files[0].Name)
+	got, err := r.History().ReadRun(rec.ID)
+	require.NoError(t, err)
+	found, ok := got.Outside()
+	require.True(t, ok)
+	require.Equal(t, files[0].SHA256, found.SHA256)
+	was, _ := rec.Outside()
+	require.Equal(t, was.Changes, found.Changes)
+	require.NotEqual(t, was.SHA256, found.SHA256)
 }
