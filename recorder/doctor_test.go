@@ -1,7 +1,10 @@
 package recorder
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +13,64 @@ import (
 
 	"decree/history"
 )
+
+// damageStore leaves the packs' size and identity, and nothing else of them.
+func (b *bench) damageStore() {
+	b.t.Helper()
+	pack := b.onePack()
+	data, err := os.ReadFile(pack)
+	require.NoError(b.t, err)
+	for i := 40; i < len(data); i++ {
+		data[i] ^= 0x55
+	}
+	require.NoError(b.t, os.WriteFile(pack, data, 0o600))
+}
+
+func (b *bench) onePack() string {
+	b.t.Helper()
+	packs, err := filepath.Glob(filepath.Join(b.base, "store", "*", "packs", "*.pack"))
+	require.NoError(b.t, err)
+	require.Len(b.t, packs, 1)
+	return packs[0]
+}
+
+// TestDisplacedBytesAreReallyStored: the store has lost what its index still names,
+// and the tree holds the last copy of what a revert displaces.
+func TestDisplacedBytesAreReallyStored(t *testing.T) {
+	b := newBench(t)
+	rnd := rand.NewChaCha8([32]byte{1})
+	work, command := map[string][]byte{"text": nil, "more": nil, "binary": {0}}, ""
+	dir := t.TempDir()
+	for name, size := range map[string]int{"text": 600_000, "more": maxHeld + 5000, "binary": 2 << 20} {
+		data := make([]byte, size)
+		_, _ = rnd.Read(data)
+		work[name] = append(work[name], data...)
+		if name != "binary" {
+			work[name] = bytes.ReplaceAll(data, []byte{0}, []byte{1})
+			b.write(name, "first\n")
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), work[name], 0o600))
+		command += fmt.Sprintf("cat %s/%s >%s\n", dir, name, name)
+	}
+	first := snapshot(t, b.root)
+	b.run(0, 0, func(o *RunOptions) { o.Args = []string{"/bin/sh", "-c", command} })
+	second := snapshot(t, b.root)
+	pack := b.onePack()
+	data, err := os.ReadFile(pack)
+	require.NoError(t, err)
+	for name, bytesOf := range work {
+		at := bytes.Index(data, bytesOf[500_000:][:100])
+		require.Positive(t, at, "%s is not stored as it is", name)
+		data[at] ^= 1
+	}
+	require.NoError(t, os.WriteFile(pack, data, 0o600))
+	b.revert("last")
+	require.Equal(t, first, snapshot(t, b.root))
+	b.revert("last")
+	require.Equal(t, second, snapshot(t, b.root))
+	problems := with(b, func(r *Recorder) ([]Problem, error) { return r.Verify(context.Background(), VerifyOptions{All: true}) })
+	require.Empty(t, problems)
+}
 
 // TestRepairTakesTreesFromPlainManifests: where all that is stored is damaged, the
 // plain manifest.json of records still says what their trees were, and the tree has
@@ -21,17 +82,7 @@ func TestRepairTakesTreesFromPlainManifests(t *testing.T) {
 		b.write(name, noise(i, 3000))
 		records = append(records, b.checkpoint(CheckpointOptions{}))
 	}
-	packs, err := filepath.Glob(filepath.Join(b.base, "store", "*", "packs", "*.pack"))
-	require.NoError(t, err)
-	require.NotEmpty(t, packs)
-	for _, p := range packs {
-		data, err := os.ReadFile(p)
-		require.NoError(t, err)
-		for i := 40; i < len(data); i++ {
-			data[i] ^= 0x55
-		}
-		require.NoError(t, os.WriteFile(p, data, 0o600))
-	}
+	b.damageStore()
 	r := b.open()
 	for _, rec := range records {
 		require.Error(t, r.History().VerifyTree(rec.Before))

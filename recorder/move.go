@@ -270,19 +270,29 @@ func (r *Recorder) storeStep(x *writing, a action, s worktree.Step, held *held) 
 	return r.storeSide(x, s.Path, s.To, s.Content)
 }
 
-// storeDisplaced stores what the step takes out of the tree, and holds it for the diff.
+// storeDisplaced stores what the step takes out of the tree, and holds it for the
+// diff. The tree may have the last copy: what the index says is stored is read first.
 func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, held *held) error {
-	inTree := func() (io.ReadCloser, error) { return r.tree.Read(s.Path) }
 	if s.From == nil || s.From.Type != manifest.Regular {
 		return nil
 	}
-	if !x.w.Has(s.From.SHA256) {
-		return r.storeContent(x, s.Path, s.From, inTree, held)
+	inTree := func() (io.ReadCloser, error) {
+		return held.read(s.From, func() (io.ReadCloser, error) { return r.tree.Read(s.Path) })
 	}
-	if _, ok := held.get(s.From.SHA256); ok || s.To != nil && s.To.SHA256 == s.From.SHA256 || s.From.Size > maxHeld {
+	if s.To != nil && s.To.SHA256 == s.From.SHA256 { // it stays, with another mode
+		return r.storeSide(x, s.Path, s.From, inTree)
+	}
+	sum, err := x.w.Keep(s.From.SHA256, s.From.Size, inTree)
+	if err != nil {
+		return contentError(s.Path, err)
+	}
+	if err := rightContent(s.Path, s.From, sum); err != nil {
+		return err
+	}
+	if _, ok := held.get(s.From.SHA256); ok || s.From.Size > maxHeld {
 		return nil
 	}
-	rc, err := held.read(s.From, inTree)
+	rc, err := inTree()
 	if err != nil {
 		return err
 	}
@@ -309,10 +319,14 @@ func (r *Recorder) storeContent(x *writing, path string, e *manifest.Entry, cont
 	if err != nil {
 		return contentError(path, err)
 	}
-	if sum != e.SHA256 {
-		return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s: content is %s, should be %s; nothing was changed", patch.Quote(path), sum, e.SHA256)}
+	return rightContent(path, e, sum)
+}
+
+func rightContent(path string, e *manifest.Entry, sum manifest.Hash) error {
+	if sum == e.SHA256 {
+		return nil
 	}
-	return nil
+	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s: content is %s, should be %s; nothing was changed", patch.Quote(path), sum, e.SHA256)}
 }
 
 // contentError gives a diff that does not fit its own hashes, and a content that

@@ -86,6 +86,7 @@ type job struct {
 // whole, others hash, compress and store the chunks. Memory is the segments'.
 type cutting struct {
 	w    *Writer
+	anew bool // as input's
 	segs *segments
 	jobs chan job
 	read chan job // what was read, in order, for the hash of the whole
@@ -109,7 +110,7 @@ func (w *Writer) putChunked(in *input, prefix []byte, l *whole) (Hash, int64, er
 	if l.segs == nil {
 		l.segs = new(segments)
 	}
-	c := &cutting{w: w, segs: l.segs, jobs: make(chan job, len(l.segs)), read: make(chan job, len(l.segs))}
+	c := &cutting{w: w, anew: in.anew, segs: l.segs, jobs: make(chan job, len(l.segs)), read: make(chan job, len(l.segs))}
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), 4) {
 		workers.Go(c.work)
@@ -130,7 +131,7 @@ func (w *Writer) putChunked(in *input, prefix []byte, l *whole) (Hash, int64, er
 		copy(c.list[line:], c.list[line-pieceLen:line])
 	}
 	m := member{hash: h, list: true, length: uint32(len(c.list)), size: size}
-	return h, size, w.putMember(m, c.list)
+	return h, size, w.putMember(m, c.list, in.anew)
 }
 
 // hash returns the hash of all that was read.
@@ -235,7 +236,7 @@ func (c *cutting) remember(j job) {
 func (c *cutting) work() {
 	for j := range c.jobs {
 		h := Hash(sha256.Sum256(j.data))
-		err := c.w.putOne(h, j.data)
+		err := c.w.putOne(h, j.data, c.anew)
 		j.seg.release()
 		c.mu.Lock()
 		copy(c.list[j.line:], h[:])

@@ -14,11 +14,11 @@ func (s *Store) log(rows map[uint32]coverage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fresh := s.recent.n - s.logged
-	if fresh == 0 && len(rows) == 0 && !s.doubted {
+	if fresh == 0 && len(rows) == 0 && !s.doubted && !s.refold {
 		return nil
 	}
 	maps.Copy(s.covered, rows)
-	if s.doubted || s.recent.n > s.foldAt() {
+	if s.doubted || s.refold || s.recent.n > s.foldAt() {
 		return s.fold()
 	}
 	var gen generation
@@ -74,7 +74,7 @@ func (s *Store) swapBase() error {
 		return errIndex
 	}
 	s.retire()
-	s.base, s.recent, s.logged, s.doubted = b, table{}, 0, false
+	s.base, s.recent, s.logged, s.doubted, s.refold = b, table{}, 0, false, false
 	s.logEnd, err = appendLog(s.dir, 0, b.gen, nil, 0, nil)
 	return err
 }

@@ -234,13 +234,13 @@ func (w *Writer) keep(b *batch, h Hash, n int) error {
 	return nil
 }
 
-func (w *Writer) put(r io.Reader, size int64, exact bool) (Hash, int64, error) {
+func (w *Writer) put(in input) (Hash, int64, error) {
 	w.busy.RLock()
 	defer w.busy.RUnlock()
 	if err := w.usable(); err != nil {
 		return Hash{}, 0, err
 	}
-	in := input{r: r, size: size, exact: exact}
+	size := in.size
 	if size > int64(w.s.o.BlockSize) {
 		return w.putWhole(&in, nil)
 	}
@@ -261,15 +261,14 @@ func (w *Writer) put(r io.Reader, size int64, exact bool) (Hash, int64, error) {
 		return w.putWhole(&in, data)
 	}
 	h := Hash(sha256.Sum256(data))
-	fresh, err := w.s.claim(entry{hash: h, place: place{pack: pending, off: b.number}, size: int64(n)})
+	fresh, err := w.claim(entry{hash: h, place: place{pack: pending, off: b.number}, size: int64(n)}, data, in.anew)
 	if err != nil || !fresh {
 		return h, int64(n), err
 	}
 	return h, int64(n), w.keep(b, h, n)
 }
 
-// claim makes h the caller's to store; fresh is false when the store has it, or
-// another Put claimed it.
+// claim is Writer.claim by the index alone.
 func (s *Store) claim(e entry) (fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,6 +293,7 @@ type input struct {
 	size  int64 // expected; negative if not known
 	got   int64
 	exact bool // a short read that ends at size is the end
+	anew  bool // objects that the store has are compared, and stored again if they differ
 	ended bool
 }
 
@@ -338,16 +338,16 @@ func (w *Writer) putWhole(in *input, prefix []byte) (Hash, int64, error) {
 		return w.putChunked(in, data, l)
 	}
 	h := Hash(sha256.Sum256(data))
-	return h, int64(n), w.putOne(h, data)
+	return h, int64(n), w.putOne(h, data, in.anew)
 }
 
 // putOne stores data as a block of its own, unless the store has it.
-func (w *Writer) putOne(h Hash, data []byte) error {
-	return w.putMember(member{hash: h, length: uint32(len(data)), size: int64(len(data))}, data)
+func (w *Writer) putOne(h Hash, data []byte, anew bool) error {
+	return w.putMember(member{hash: h, length: uint32(len(data)), size: int64(len(data))}, data, anew)
 }
 
-func (w *Writer) putMember(m member, data []byte) error {
-	fresh, err := w.s.claim(entry{m.hash, place{pack: pending, off: unbatched}, m.list, m.size})
+func (w *Writer) putMember(m member, data []byte, anew bool) error {
+	fresh, err := w.claim(entry{m.hash, place{pack: pending, off: unbatched}, m.list, m.size}, data, anew)
 	if err != nil || !fresh {
 		return err
 	}

@@ -34,6 +34,7 @@ type Store struct {
 	base    *base    // nil: none that can be believed
 	recent  table    // the log's entries, then what a scan or a Writer added
 	logged  int      // how many of recent the log holds
+	refold  bool     // the log has a line that must not count any more
 	logEnd  int64    // sound length of the log; 0: to be begun anew
 	covered map[uint32]coverage
 	present map[uint32]bool // packs in the directory
@@ -124,7 +125,7 @@ func (s *Store) loadOnce() (settled bool, err error) {
 	}
 	s.retire()
 	s.recent, s.covered = table{}, map[uint32]coverage{}
-	s.scanned, s.doubted, s.proven, s.logged = false, false, false, 0
+	s.scanned, s.doubted, s.proven, s.refold, s.logged = false, false, false, false, 0
 	if s.base, err = openBase(s.dir); err != nil {
 		return false, err
 	}

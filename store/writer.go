@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -47,6 +48,9 @@ type Writer struct {
 	newName bool     // so has the directory of packs
 	first   bool     // which may be new itself
 	rows    map[uint32]coverage
+
+	began place    // where it began to append
+	kept  sync.Map // hashes of contents that Keep found sound
 }
 
 // Writer opens the store for writing, making it if need be. The caller holds
@@ -73,6 +77,10 @@ func (s *Store) Writer(ctx context.Context) (*Writer, error) {
 			w.pack.Close()
 		}
 		return nil, err
+	}
+	w.began = place{pack: w.head.pack, off: uint32(w.head.length)}
+	if w.pack == nil {
+		w.began.off = math.MaxUint32 // the next block begins a pack
 	}
 	s.w = w
 	return w, nil
@@ -388,7 +396,7 @@ func (w *Writer) Has(h Hash) bool { return w.s.Has(h) }
 // Put stores what r yields up to its end, unless the store has it, and returns
 // its hash and length. sizeHint is the length to expect, negative if that is not known.
 func (w *Writer) Put(r io.Reader, sizeHint int64) (Hash, int64, error) {
-	return w.put(r, sizeHint, false)
+	return w.put(input{r: r, size: sizeHint})
 }
 
 // PutFile is Put for a regular file at its beginning, whose size was just seen.
@@ -396,12 +404,12 @@ func (w *Writer) Put(r io.Reader, sizeHint int64) (Hash, int64, error) {
 // saves the call that would say so. The length returned is that of what was read,
 // whatever became of the file meanwhile.
 func (w *Writer) PutFile(f io.Reader, size int64) (Hash, int64, error) {
-	return w.put(f, size, true)
+	return w.put(input{r: f, size: size, exact: true})
 }
 
 // PutBytes is Put for a content in memory.
 func (w *Writer) PutBytes(b []byte) (Hash, error) {
-	h, _, err := w.put(&memory{b}, int64(len(b)), true)
+	h, _, err := w.put(input{r: &memory{b}, size: int64(len(b)), exact: true})
 	return h, err
 }
 

@@ -306,12 +306,10 @@ func (x *txn) addLoosened(parents []*parent) error {
 	return checkTree(x.steps)
 }
 
-// keepOld stores what will be displaced and is not stored yet, to be flushed.
+// keepOld sees to it that what will be displaced is stored whole, and stores it where
+// it is not, to be flushed.
 func (x *txn) keepOld(ctx context.Context) error {
-	put := func(s *step) bool {
-		return s.hasOld() && (x.t.opt.Store == nil || !x.t.opt.Store.Has(s.From.SHA256))
-	}
-	if err := x.each(ctx, put, x.keepOne); err != nil {
+	if err := x.each(ctx, (*step).hasOld, x.keepOne); err != nil {
 		return err
 	}
 	if len(x.picked((*step).hasOld)) > 0 {
@@ -321,21 +319,7 @@ func (x *txn) keepOld(ctx context.Context) error {
 }
 
 func (x *txn) keepOne(s *step) error {
-	var r io.Reader = strings.NewReader(s.From.Target)
-	if s.From.Type == patch.Regular {
-		d, err := x.h.dir(dirOf(s.Path))
-		if err != nil {
-			return err
-		}
-		defer d.release()
-		f, err := d.Open(nameOf(s.Path))
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		r = f
-	}
-	sum, _, err := x.keep.Put(r, s.From.Size)
+	sum, err := x.keep.Keep(s.From.SHA256, s.From.Size, func() (io.ReadCloser, error) { return x.displaced(s) })
 	if err != nil {
 		return err
 	}
@@ -343,4 +327,17 @@ func (x *txn) keepOne(s *step) error {
 		return &ConflictError{[]Conflict{{s.Path, "edited since"}}}
 	}
 	return nil
+}
+
+// displaced opens what the step takes out of the tree.
+func (x *txn) displaced(s *step) (io.ReadCloser, error) {
+	if s.From.Type != patch.Regular {
+		return io.NopCloser(strings.NewReader(s.From.Target)), nil
+	}
+	d, err := x.h.dir(dirOf(s.Path))
+	if err != nil {
+		return nil, err
+	}
+	defer d.release()
+	return d.Open(nameOf(s.Path))
 }

@@ -91,6 +91,19 @@ func (v *vault) Put(r io.Reader, sizeHint int64) (patch.Hash, int64, error) {
 	return patch.Sum(data), int64(len(data)), v.fail
 }
 
+func (v *vault) Keep(h patch.Hash, size int64, open func() (io.ReadCloser, error)) (patch.Hash, error) {
+	if v.Has(h) {
+		return h, nil
+	}
+	r, err := open()
+	if err != nil {
+		return patch.Hash{}, err
+	}
+	defer r.Close()
+	sum, _, err := v.Put(r, size)
+	return sum, err
+}
+
 func (v *vault) Flush() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -15,9 +15,10 @@ import (
 
 // Keeper stores what is displaced. *store.Writer is one.
 type Keeper interface {
-	// Put stores r's bytes; it is called from several goroutines at once.
-	Put(r io.Reader, sizeHint int64) (patch.Hash, int64, error)
-	// Flush makes all that was Put durable.
+	// Keep makes sure that the content h is stored whole, if need be from what open
+	// yields, and returns the hash that this had. Several goroutines call it at once.
+	Keep(h patch.Hash, size int64, open func() (io.ReadCloser, error)) (patch.Hash, error)
+	// Flush makes all that was stored durable.
 	Flush() error
 }
 
@@ -46,8 +47,8 @@ type txn struct {
 	notes []string
 }
 
-// Move makes every step of plan, or none. keep gets what will be displaced and
-// is not stored yet; journals is where the journal lies while it happens.
+// Move makes every step of plan, or none. keep sees to it that what will be
+// displaced is stored; journals is where the journal lies while it happens.
 //
 // The error is *PlanError or patch's *PathError for steps that make no sense,
 // otherwise an *Error: with *ConflictError inside when the tree is not as the
