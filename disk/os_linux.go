@@ -2,6 +2,7 @@ package disk
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -34,9 +35,17 @@ func unsupported(err error) error {
 	return err
 }
 
-// chmodAt goes through a handle: fchmodat follows links, and its no-follow
-// form is missing from older kernels. O_PATH serves also for modes without read.
+// errNoProc says what a step needs that a bare chroot or container has not.
+var errNoProc = fmt.Errorf("this needs /proc, which is not mounted (%w)", errors.ErrUnsupported)
+
+// chmodAt asks for fchmodat2 (Linux 6.6), which does not follow links. Where the
+// system has it not, or a container's filter refuses what it does not know, it
+// goes through a handle and /proc; O_PATH serves also for modes without read.
 func chmodAt(dirfd int, name string, mode uint32) error {
+	first := unix.Fchmodat(dirfd, name, mode, unix.AT_SYMLINK_NOFOLLOW)
+	if !errors.Is(unsupported(first), errors.ErrUnsupported) && !errors.Is(first, unix.EPERM) {
+		return first
+	}
 	fd, err := unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -49,5 +58,16 @@ func chmodAt(dirfd int, name string, mode uint32) error {
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		return unix.ELOOP
 	}
-	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+	err = unix.Chmod(procPath(fd), mode)
+	if !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	if errors.Is(first, unix.EPERM) {
+		return first
+	}
+	return errNoProc
 }
+
+// procPath names an open file. That there is no such path can only mean that
+// there is no /proc.
+func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

@@ -1,9 +1,7 @@
 package disk
 
 import (
-	"bytes"
 	"errors"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,7 +10,12 @@ import (
 // file's place is not followed and a file without read permission serves too.
 func (d *osDir) Xattrs(name string) (out []Xattr, err error) {
 	err = d.do("listxattr", name, func() error {
-		return withPath(d.f, name, func(path string) (err error) { out, err = readXattrs(path); return err })
+		return withPath(d.f, name, func(path string) (err error) {
+			out, err = readXattrs(
+				func(b []byte) (int, error) { return unix.Listxattr(path, b) },
+				func(name string, b []byte) (int, error) { return unix.Getxattr(path, name, b) })
+			return err
+		})
 	})
 	return out, err
 }
@@ -36,38 +39,8 @@ func withPath(dirfd int, name string, use func(path string) error) error {
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		return nil // links carry none that matter
 	}
-	return use("/proc/self/fd/" + strconv.Itoa(fd))
-}
-
-func readXattrs(path string) ([]Xattr, error) {
-	n, err := unix.Listxattr(path, nil)
-	if err != nil || n == 0 {
-		return nil, ignoreUnsupported(err)
-	}
-	list := make([]byte, n)
-	if n, err = unix.Listxattr(path, list); err != nil {
-		return nil, err
-	}
-	var out []Xattr
-	for _, name := range bytes.Split(bytes.TrimRight(list[:n], "\x00"), []byte{0}) {
-		size, err := unix.Getxattr(path, string(name), nil)
-		if err != nil {
-			continue // gone or not ours to read
-		}
-		value := make([]byte, size)
-		if size > 0 {
-			if size, err = unix.Getxattr(path, string(name), value); err != nil {
-				continue
-			}
-		}
-		out = append(out, Xattr{Name: string(name), Value: value[:size]})
-	}
-	return out, nil
-}
-
-func ignoreUnsupported(err error) error {
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		return nil
+	if err = use(procPath(fd)); errors.Is(err, unix.ENOENT) {
+		return errNoProc
 	}
 	return err
 }

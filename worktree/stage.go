@@ -339,7 +339,8 @@ func (x *txn) giveXattrs(s *step, p slots) error {
 	}
 	defer d.release()
 	list, err := d.Xattrs(nameOf(s.Path))
-	if errors.Is(err, errors.ErrUnsupported) {
+	if refused(err) {
+		x.note(fmt.Sprintf("%s: extended attributes cannot be read and are not kept (%s)", patch.Quote(s.Path), rootCause(err)))
 		return nil
 	}
 	if err != nil || len(list) == 0 {

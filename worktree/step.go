@@ -16,8 +16,9 @@ type Step struct {
 	Path     string
 	From, To *patch.Entry
 	// Content gives the bytes of a regular To that differ from From's; where it
-	// is nil they come from the store. It is called once, perhaps at the same
-	// time as other steps' Contents, before anything is moved.
+	// is nil they come from the store. It is called before anything is moved,
+	// perhaps at the same time as other steps' Contents, and once more if a mount
+	// inside the tree makes all be staged anew: it gives the same bytes each time.
 	Content func() (io.ReadCloser, error)
 	// MayStay marks a directory's removal that is left out, and named in
 	// Outcome.Stayed, when the directory is not empty.
