@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"decree/disk"
 	"decree/patch"
 )
 
@@ -65,6 +66,9 @@ func (x *txn) observe(s *step) error {
 	case err != nil:
 		return err
 	default:
+		if have, err = x.relock(s, have); err != nil {
+			return err
+		}
 		s.seen.at = s.whatAt(have)
 	}
 	if !s.hasNew() && !s.hasOld() {
@@ -94,9 +98,56 @@ func (x *txn) observe(s *step) error {
 			}
 			in = state{}
 		}
+		if in, err = s.relockIn(p.Dir, slot.name, in); err != nil {
+			return err
+		}
 		*slot.is = s.whatIn(in)
 	}
 	return nil
+}
+
+// relock takes the owner's right to read away again from a file that had it for
+// the moment of opening (see openRead), if a death has left it there.
+func (x *txn) relock(s *step, have state) (state, error) {
+	if _, opened := s.closedMode(have); !opened {
+		return have, nil
+	}
+	d, err := x.h.dir(dirOf(s.Path))
+	if err != nil {
+		return have, err
+	}
+	defer d.release()
+	return s.relockIn(d.Dir, nameOf(s.Path), have)
+}
+
+func (s *step) relockIn(d disk.Dir, name string, have state) (state, error) {
+	mode, opened := s.closedMode(have)
+	if !opened {
+		return have, nil
+	}
+	entry := *have.entry
+	entry.Mode = mode
+	have.entry = &entry
+	return have, d.Chmod(name, mode)
+}
+
+// closedMode returns the mode that a file of the step has when nobody is just
+// opening it, and whether that is another than it has.
+func (s *step) closedMode(have state) (uint32, bool) {
+	if have.entry == nil || have.entry.Type != patch.Regular || have.is(s.From) || have.is(s.To) {
+		return 0, false
+	}
+	for _, e := range [...]*patch.Entry{s.From, s.To} {
+		if e == nil {
+			continue
+		}
+		opened := *e
+		opened.Mode |= 0o400
+		if have.is(&opened) {
+			return e.Mode, true
+		}
+	}
+	return 0, false
 }
 
 // whatAt says what the state of the path is to the step. Of a directory it is

@@ -340,3 +340,39 @@ func useOtherTmp(t *testing.T, r *rig) {
 	require.NoError(t, os.Remove(r.path(".decree/tmp")))
 	require.NoError(t, os.Symlink(other, r.path(".decree/tmp")))
 }
+
+// TestDeathWhileAFileIsOpenedForAMoment dies at every step of a move of files
+// that their owner may not read: the mode that lets us read them does not stay.
+func TestDeathWhileAFileIsOpenedForAMoment(t *testing.T) {
+	was := files{"closes": file("1"), "mode": file("m"), "gone": file("g")}
+	will := files{"closes": moded(0o200, "2"), "mode": moded(0o100, "m"), "made": moded(0, "n")}
+	opened := 0
+	for n := 0; ; n++ {
+		fired := false
+		r := newRig(t, was)
+		give(t, r)
+		asUser(t, func() {
+			r.wrap = failAt(n, &fired, anyStep, disktest.Action{Die: true})
+			_, _ = r.move(steps(was, will))
+			r.wrap = nil
+			for _, f := range []string{"closes", "mode", "made"} {
+				if st, err := os.Stat(r.path(f)); err == nil && st.Mode().Perm()&^0o400 == os.FileMode(will[f].mode) && st.Mode().Perm() != os.FileMode(will[f].mode) {
+					opened++
+				}
+			}
+			_, out, err := r.recover()
+			require.NoError(t, err)
+			for _, o := range out {
+				require.Empty(t, o.Left, "step %d", n)
+			}
+		})
+		oldOrNew(r, was, will)
+		r.clean()
+		if !fired {
+			break
+		}
+	}
+	if os.Geteuid() == 0 {
+		require.Positive(t, opened, "a death at the moment that this is about")
+	}
+}
