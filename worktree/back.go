@@ -36,7 +36,7 @@ func (x *txn) takeBack(ctx context.Context) error {
 		}
 		return nil
 	})
-	errs = append(errs, x.syncDirs(ctx))
+	errs = append(errs, x.giveBackOthers(), x.syncDirs(ctx))
 	h := newHandles(x.t.root)
 	defer h.close()
 	run(all, x.steps, workers, func(s *step) error { return x.proveBack(h, s) })
@@ -264,12 +264,16 @@ func (x *txn) putBack(s *step, slot func(slots) string) error {
 // ones, their place again, or one beside it if there is something else by now.
 func (x *txn) strangerBack(s *step, slot func(slots) string, holds *what) error {
 	if s.seen.at == nothing {
-		if err := x.putBack(s, slot); err != nil {
+		err := x.putBack(s, slot)
+		if err == nil {
+			s.seen.at, *holds = other, nothing
+			x.leaveForeign(s, "edited since")
+			return nil
+		}
+		var link *LinkError
+		if !errors.Is(err, errNoDir) && !errors.Is(err, fs.ErrExist) && !errors.As(err, &link) {
 			return err
 		}
-		s.seen.at, *holds = other, nothing
-		x.leaveForeign(s, "edited since")
-		return nil
 	}
 	kept, err := x.rescue(s, slot)
 	if err != nil {
@@ -278,6 +282,22 @@ func (x *txn) strangerBack(s *step, slot func(slots) string, holds *what) error 
 	*holds = nothing
 	x.leave(s, "edited twice since; what was first there is now "+patch.Quote(kept))
 	return nil
+}
+
+// giveBackOthers empties the slots that hold what is neither a step's old state
+// nor its new one: somebody's bytes, taken out by mistake, whose way back failed.
+// The slots are removed next, unread.
+func (x *txn) giveBackOthers() error {
+	var errs []error
+	for _, s := range x.steps {
+		if s.seen.in == other {
+			errs = append(errs, at(s, x.strangerBack(s, func(p slots) string { return p.in }, &s.seen.in)))
+		}
+		if s.seen.out == other {
+			errs = append(errs, at(s, x.strangerBack(s, func(p slots) string { return p.out }, &s.seen.out)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // rescue renames a slot's content to a name of its own, as near to the path as
@@ -294,7 +314,12 @@ func (x *txn) rescue(s *step, slot func(slots) string) (string, error) {
 	}
 	defer d.release()
 	name := fmt.Sprintf("decree-kept-%s-%d", x.id, s.n)
-	if err := p.RenameNew(slot(p), d.Dir, name); err != nil {
+	err = p.RenameNew(slot(p), d.Dir, name)
+	if errors.Is(err, fs.ErrExist) { // the step's other slot held a stranger's file too
+		name += "-2"
+		err = p.RenameNew(slot(p), d.Dir, name)
+	}
+	if err != nil {
 		return "", err
 	}
 	return strings.TrimPrefix(dir+"/"+name, "/"), d.Sync()

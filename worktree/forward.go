@@ -187,12 +187,21 @@ func (x *txn) exchange(s *step, p slots, d disk.Dir, want *patch.Entry) error {
 	if err == nil {
 		return nil
 	}
-	came := s.seen.at
 	s.seen.in = other
 	if berr := p.Exchange(p.in, d, name); berr != nil {
 		return errors.Join(err, berr)
 	}
-	s.seen.at, s.seen.in = other, came
+	s.seen.at = other
+	return errors.Join(err, s.seeSlot(p))
+}
+
+// seeSlot looks at what came out of the tree with something that goes back: it
+// need not be what stood there a moment ago.
+func (s *step) seeSlot(p slots) error {
+	in, err := entryAt(p, p.in, true)
+	if err == nil {
+		s.seen.in = s.whatIn(in)
+	}
 	return err
 }
 
@@ -224,8 +233,8 @@ func (x *txn) putIn(s *step) error {
 	if berr := d.RenameNew(nameOf(s.Path), p.Dir, p.in); berr != nil {
 		return errors.Join(err, berr)
 	}
-	s.seen.at, s.seen.in = nothing, newState
-	return err
+	s.seen.at = nothing
+	return errors.Join(err, s.seeSlot(p))
 }
 
 // makeDir makes the step's directory, open to us until the end.

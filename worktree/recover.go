@@ -76,14 +76,14 @@ func (j *Journal) setAside() error {
 
 // recover settles the transaction and marks its journal with the result.
 func (x *txn) recover(ctx context.Context) (Result, error) {
-	switch x.ext {
-	case extDone:
-		return Finished, nil
-	case extUndone:
-		return RolledBack, nil
-	}
 	if err := x.openStage(false); err != nil {
 		return 0, err
+	}
+	if x.ext == extDone || x.ext == extUndone {
+		if err := x.emptyOfOthers(ctx); err != nil {
+			return 0, err
+		}
+		return map[string]Result{extDone: Finished, extUndone: RolledBack}[x.ext], nil
 	}
 	x.whole = x.flushWhole()
 	if x.ext == extJournal {
@@ -102,6 +102,15 @@ func (x *txn) recover(ctx context.Context) (Result, error) {
 		return 0, err
 	}
 	return RolledBack, x.mark(extUndone)
+}
+
+// emptyOfOthers gives back what is somebody's in the slots of a settled
+// transaction: they are removed next, and only what is a step's own may be.
+func (x *txn) emptyOfOthers(ctx context.Context) error {
+	if err := x.each(ctx, func(s *step) bool { return s.hasNew() || s.hasOld() }, x.observe); err != nil {
+		return err
+	}
+	return x.giveBackOthers()
 }
 
 // finish goes forward if that is possible and says whether it came to the end.

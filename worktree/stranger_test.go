@@ -3,6 +3,7 @@ package worktree
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -178,6 +180,111 @@ func TestDeathRightAfterAnotherWrote(t *testing.T) {
 		}
 	}
 	t.Log(count)
+	require.Greater(t, count["true [taken back]"], 100, "written, and taken out or stumbled over")
+	require.Greater(t, count["true []"]+count["true [finished]"], 100, "written before and after the moves")
+}
+
+// TestTwoFaultsAndTwoWrites has two faults and two writes of somebody's at any
+// steps, so that what was taken out by mistake cannot always be put back either.
+// Their bytes are somewhere in the tree afterwards, whatever else became of it.
+func TestTwoFaultsAndTwoWrites(t *testing.T) {
+	paths := slices.Sorted(maps.Keys(before.with(after)))
+	ways := []string{"a new file over it", "in place"}
+	tries := 6000
+	if long {
+		tries = 300000
+	}
+	rng := rand.New(rand.NewPCG(21, 22))
+	count := map[string]int{}
+	for try := range tries {
+		var marks []string
+		r, m := newMemRig(t, before)
+		m.NoExchange, m.NoSyncAll = rng.IntN(3) == 0, rng.IntN(2) == 0
+		at := 40 + rng.IntN(90)
+		does := map[int]string{}
+		order := []string{"write", "fault", "fault", "write"}
+		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		for _, what := range order {
+			does[at] = what
+			at += 1 + rng.IntN(2)*rng.IntN(40)
+		}
+		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+			i := 0
+			return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+				if !s.Write {
+					return disktest.Action{}
+				}
+				i++
+				switch does[i] {
+				case "fault":
+					return disktest.Action{Err: syscall.EIO}
+				case "write":
+					var at []string
+					if own := strings.TrimPrefix(s.Path, "/r/tree/"); own != s.Path && !strings.HasPrefix(own, ".decree") {
+						at = append(at, own) // the very path that is about to be changed
+					}
+					for _, i := range rng.Perm(len(paths)) {
+						at = append(at, paths[i])
+					}
+					if mark := r.strangerAt(at[rng.IntN(2):], ways[rng.IntN(len(ways))], len(marks)); mark != "" {
+						marks = append(marks, mark)
+					}
+				}
+				return disktest.Action{}
+			}, dirs...)
+		}
+		_, err := r.move(steps(before, after))
+		r.wrap = nil
+		_, _, rerr := r.recover()
+		require.NoError(t, rerr)
+		r.clean()
+		have := r.state()
+		for _, mark := range marks {
+			kept := slices.ContainsFunc(slices.Collect(maps.Values(have)), func(n node) bool { return strings.Contains(n.data, mark) })
+			require.True(t, kept, "try %d: %q is lost; %v\n%v", try, mark, err, have)
+		}
+		count[fmt.Sprint(len(marks), " writes")]++
+		for p := range have {
+			if strings.Contains(p, "decree-kept-") {
+				count["kept beside"]++
+			}
+		}
+	}
+	t.Log(count)
+	require.Greater(t, count["2 writes"], tries/5)
+	require.Greater(t, count["kept beside"], tries/500)
+}
+
+// strangerAt writes at the first of paths where that can be done and returns the
+// bytes that must not be lost. Where a stranger has written nobody does again: who
+// overwrites those bytes has lost them, not the move.
+func (r *rig) strangerAt(paths []string, way string, n int) string {
+	mark := fmt.Sprintf("%s %d", theirs, n)
+	for _, path := range paths {
+		d, err := newHandles(r.open("tree")).dir(dirOf(path))
+		if err != nil || strings.Contains(r.bytesAt(d, nameOf(path)), theirs) || !strangers[way](d.Dir, nameOf(path)) {
+			continue
+		}
+		f, err := d.OpenWrite(nameOf(path), 0o644)
+		require.NoError(r.t, err)
+		_, err = f.WriteAt([]byte(mark), 0)
+		require.NoError(r.t, err)
+		f.Close()
+		return mark
+	}
+	return ""
+}
+
+// bytesAt returns the bytes of a regular file, "" where there is none.
+func (r *rig) bytesAt(d disk.Dir, name string) string {
+	f, err := d.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	require.NoError(r.t, err)
+	return string(data)
 }
 
 // TestAnothersDirectoryStays: an empty directory that somebody made where the

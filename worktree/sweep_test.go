@@ -233,13 +233,13 @@ func TestDeathInRecovery(t *testing.T) {
 		r, m := newMemRig(t, before)
 		m.NoExchange, m.NoSyncAll = rng.IntN(3) == 0, rng.IntN(2) == 0
 		lostStaging := i%5 == 0
-		r.dying(rng, 250, func() error { _, err := r.move(steps(before, after)); return err })
+		r.dying(rng, 150, func() error { _, err := r.move(steps(before, after)); return err })
 		if lostStaging {
 			r.loseStaging(rng)
 		}
 		deaths := 0
 		for rng.IntN(4) > 0 {
-			if r.dying(rng, 120, func() error { _, _, err := r.recover(); return err }) {
+			if r.dying(rng, 40, func() error { _, _, err := r.recover(); return err }) {
 				deaths++
 			}
 		}
@@ -253,6 +253,11 @@ func TestDeathInRecovery(t *testing.T) {
 		r.clean()
 	}
 	t.Log(count)
+	for _, got := range []string{"old", "new"} {
+		require.Greater(t, count[got+" after 0 deaths in recovery"], tries/5)
+		require.Greater(t, count[got+" after 1 deaths in recovery"], tries/30)
+		require.Greater(t, count[got+" after 2 deaths in recovery"], tries/200)
+	}
 }
 
 // dying runs do with a death at one of the next writing steps, or none.
