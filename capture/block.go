@@ -9,6 +9,7 @@ import (
 
 	"decree/disk"
 	"decree/manifest"
+	"decree/patch"
 )
 
 // kind is what a record of a block stands for.
@@ -98,13 +99,15 @@ const (
 	rKind   = 6  // uint8
 	rFlags  = 7  // uint8
 	rMode   = 8  // uint32
-	rAux    = 12 // uint32: of a symlink the offset of its target, of a directory its block's checksum
+	rAux    = 12 // uint32: of a symlink the offset of its target, of a directory its block's checksum,
+	// of a file with set-user-ID or set-group-ID its owner
 	rSize   = 16 // int64; of a directory the offset of its block, 0 if it has none
 	rMtime  = 24
 	rCtime  = 32
 	rIno    = 40
 	rDev    = 48
 	rPerm   = 56 // uint32: which record the directory's listing has at this place
+	rGroup  = 60 // uint32: the group of such a file
 	trusted = 1  // flag: size, times, inode, device and mode vouch for the hash
 )
 
@@ -168,7 +171,15 @@ func (b block) entry(i int) manifest.Entry {
 	}
 	e := manifest.Entry{Mode: b.mode(i), Size: b.size(i)}
 	copy(e.SHA256[:], b.hash(i))
+	if e.Special() {
+		e.Owner = b.owner(i)
+	}
 	return e
+}
+
+func (b block) owner(i int) patch.Owner {
+	r := b.rec(i)
+	return patch.Owner{UID: le.Uint32(r[rAux:]), GID: le.Uint32(r[rGroup:]), Known: true}
 }
 
 // sums are totals of a directory and all below it.
@@ -297,12 +308,22 @@ func (b block) setFacts(i int, k kind, in *disk.Info, old bool) {
 	le.PutUint64(r[rCtime:], uint64(in.Ctime))
 	le.PutUint64(r[rIno:], in.Ino)
 	le.PutUint64(r[rDev:], in.Dev)
+	if k != kFile {
+		return
+	}
+	owner := patch.Owner{}
+	if in.Mode&patch.SpecialBits != 0 {
+		owner = patch.Owner{UID: in.UID, GID: in.GID}
+	}
+	le.PutUint32(r[rAux:], owner.UID)
+	le.PutUint32(r[rGroup:], owner.GID)
 }
 
 // setKind makes record i one without facts.
 func (b block) setKind(i int, k kind) {
 	r := b.rec(i)
 	clear(r[rKind:rPerm])
+	clear(r[rGroup:])
 	r[rKind] = byte(k)
 	clear(b.hash(i))
 }
@@ -343,7 +364,8 @@ func (b block) sameFacts(i int, k kind, in *disk.Info) bool {
 	return int64(le.Uint64(r[rSize:])) == in.Size &&
 		int64(le.Uint64(r[rMtime:])) == in.Mtime && int64(le.Uint64(r[rCtime:])) == in.Ctime &&
 		le.Uint64(r[rIno:]) == in.Ino && le.Uint64(r[rDev:]) == in.Dev &&
-		(k == kLink || le.Uint32(r[rMode:]) == in.Mode)
+		(k == kLink || le.Uint32(r[rMode:]) == in.Mode &&
+			(in.Mode&patch.SpecialBits == 0 || le.Uint32(r[rAux:]) == in.UID && le.Uint32(r[rGroup:]) == in.GID))
 }
 
 // setListing records the directory itself.

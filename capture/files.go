@@ -186,6 +186,7 @@ func (k *worker) keepOld(n *node, b block, i int) {
 	switch n.old.kind(j) {
 	case kFile:
 		copy(b.rec(i)[rKind:rPerm], n.old.rec(j)[rKind:rPerm])
+		copy(b.rec(i)[rGroup:], n.old.rec(j)[rGroup:])
 		copy(b.hash(i), n.old.hash(j))
 	case kLink:
 		copy(b.rec(i)[rKind:rPerm], n.old.rec(j)[rKind:rPerm])

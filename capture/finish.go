@@ -119,6 +119,7 @@ func (b block) sorted() block {
 		place[j] = uint32(i)
 		s.setName(i, b.name(j), b.kind(j))
 		copy(s.rec(i)[rFlags:rPerm], b.rec(j)[rFlags:rPerm])
+		copy(s.rec(i)[rGroup:], b.rec(j)[rGroup:])
 		copy(s.hash(i), b.hash(j))
 		if b.kind(j) == kLink {
 			s.setTarget(i, string(b.target(j)))

@@ -121,6 +121,7 @@ func takeOver(b block, i int, old block, j int) {
 		return
 	}
 	copy(b.rec(i)[rFlags:rPerm], old.rec(j)[rFlags:rPerm])
+	copy(b.rec(i)[rGroup:], old.rec(j)[rGroup:])
 	copy(b.hash(i), old.hash(j))
 }
 

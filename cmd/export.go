@@ -121,6 +121,9 @@ func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exporte
 	for _, path := range done.LeftOut {
 		s.note(patch.Quote(path) + ": left out, its content was forgotten")
 	}
+	for _, path := range done.Plain {
+		s.note(patch.Quote(path) + ": without set-user-ID and set-group-ID, the record does not say whose it was")
+	}
 	return nil
 }
 

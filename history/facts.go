@@ -76,6 +76,7 @@ type factSideJSON struct {
 	Mode   string      `json:"mode"`
 	Type   string      `json:"type"`
 	Target string      `json:"target"`
+	Owner  string      `json:"owner"`
 }
 
 // entry is a side as a manifest's entry; dir says that the fact is of a directory.
@@ -90,6 +91,9 @@ func (s *factSideJSON) entry(dir bool) (*patch.Entry, error) {
 	out := &patch.Entry{Size: s.Size, Mode: mode}
 	if s.SHA256 != nil {
 		out.SHA256 = *s.SHA256
+	}
+	if out.Owner, ok = patch.ParseOwner(s.Owner); !ok && s.Owner != "" {
+		return nil, fmt.Errorf("%q is no owner", clip(s.Owner))
 	}
 	switch {
 	case dir:

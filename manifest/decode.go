@@ -371,6 +371,7 @@ const (
 	factMode
 	factType
 	factTarget
+	factOwner
 )
 
 func fieldOf(name []byte) facts {
@@ -385,6 +386,8 @@ func fieldOf(name []byte) facts {
 		return factType
 	case "target":
 		return factTarget
+	case "owner":
+		return factOwner
 	}
 	return 0
 }
@@ -412,9 +415,11 @@ func (d *Decoder) fact(field facts, e *Entry) {
 		var err error
 		e.Target, err = patch.Unquote(string(text))
 		ok = err == nil
+	case factOwner:
+		e.Owner, ok = patch.ParseOwner(string(text))
 	}
 	if !ok {
-		s.failf("%q is no %s", clip(text), [...]string{factHash: "sha256", factMode: "mode", factType: "type", factTarget: "target"}[field])
+		s.failf("%q is no %s", clip(text), [...]string{factHash: "sha256", factMode: "mode", factType: "type", factTarget: "target", factOwner: "owner"}[field])
 	}
 }
 
@@ -426,6 +431,8 @@ func (f facts) check(e *Entry) string {
 		return "sha256, size or mode is missing"
 	case (f&factType != 0) != (f&factTarget != 0):
 		return "type and target belong together"
+	case e.Owner.Known && !e.Special():
+		return "the owner of what is no set-user-ID or set-group-ID file"
 	case e.Type != Symlink:
 		return ""
 	case e.Target == "":

@@ -82,6 +82,10 @@ func (e *Encoder) File(path string, entry Entry) error {
 		b = append(b, '}')
 	} else {
 		b = appendMode(b, entry.Mode)
+		if entry.Special() && entry.Owner.Known {
+			b = append(b, `", "owner": "`...)
+			b = append(b, entry.Owner.String()...)
+		}
 		b = append(b, `"}`...)
 	}
 	e.buf = b

@@ -30,6 +30,9 @@ const (
 	opBits     = 3 << opShift
 )
 
+// ownedMode is beside a mode's bits where the owner follows.
+const ownedMode = 0o10000
+
 // ErrBinary says that a tree or delta in binary form is not as this package writes it.
 var ErrBinary = errors.New("malformed tree")
 
@@ -57,7 +60,8 @@ func firstMode(files bool) uint32 {
 // item appends:
 //
 //	head byte, uvarint length shared with the path before, uvarint length of the rest, the rest,
-//	unless sameMode: uvarint mode; regular: uvarint size, 32 bytes hash; symlink: uvarint length, target
+//	unless sameMode: uvarint mode, with ownedMode uvarint user, uvarint group;
+//	regular: uvarint size, 32 bytes hash; symlink: uvarint length, target
 //
 // A symlink's hash and size follow from its target, its mode is always 0777.
 func (p *packer) item(dst []byte, head byte, path string, e *Entry) ([]byte, error) {
@@ -65,7 +69,8 @@ func (p *packer) item(dst []byte, head byte, path string, e *Entry) ([]byte, err
 	if err != nil {
 		return dst, fmt.Errorf("%s: %w", patch.Quote(path), err)
 	}
-	if e != nil && e.Type != Symlink && e.Mode == p.mode {
+	owned := e.Special() && e.Owner.Known
+	if e != nil && e.Type != Symlink && e.Mode == p.mode && !owned {
 		head |= sameMode
 	}
 	dst = append(dst, head)
@@ -79,7 +84,12 @@ func (p *packer) item(dst []byte, head byte, path string, e *Entry) ([]byte, err
 		dst = binary.AppendUvarint(dst, uint64(len(e.Target)))
 		return append(dst, e.Target...), nil
 	}
-	if head&sameMode == 0 {
+	switch {
+	case owned:
+		dst = binary.AppendUvarint(dst, uint64(e.Mode|ownedMode))
+		dst = binary.AppendUvarint(dst, uint64(e.Owner.UID))
+		dst = binary.AppendUvarint(dst, uint64(e.Owner.GID))
+	case head&sameMode == 0:
 		dst = binary.AppendUvarint(dst, uint64(e.Mode))
 		p.mode = e.Mode
 	}
@@ -330,15 +340,29 @@ func (u *unpacker) facts(head byte, e *Entry) {
 	}
 	e.Mode = u.mode
 	if head&sameMode == 0 {
-		if e.Mode = uint32(u.uvarint(0o7777)); e.Mode == u.mode {
-			u.fail("mode repeated")
-		}
-		u.mode = e.Mode
+		u.spelledMode(e)
 	}
 	if e.Type == Regular {
 		e.Size = int64(u.uvarint(1 << 62))
 		u.bytes(u.hash[:]) // not into e, which would then be allocated
 		e.SHA256 = u.hash
+	}
+}
+
+// spelledMode takes a mode that is not the one before, or one with an owner.
+func (u *unpacker) spelledMode(e *Entry) {
+	mode := uint32(u.uvarint(0o7777 | ownedMode))
+	e.Mode = mode &^ ownedMode
+	if mode&ownedMode == 0 {
+		if e.Mode == u.mode {
+			u.fail("mode repeated")
+		}
+		u.mode = e.Mode
+		return
+	}
+	e.Owner = patch.Owner{UID: uint32(u.uvarint(1<<32 - 1)), GID: uint32(u.uvarint(1<<32 - 1)), Known: true}
+	if !e.Special() {
+		u.fail("an owner that is not recorded")
 	}
 }
 

@@ -2,7 +2,9 @@ package patch
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Type says what a path is.
@@ -34,24 +36,53 @@ const symlinkMode = 0o777
 // modeMask holds the mode bits that an Entry can have.
 const modeMask = 0o7777
 
+// SpecialBits are set-user-ID and set-group-ID.
+const SpecialBits = 0o6000
+
+// Owner is whose a file is. Known is false for files whose owner nobody asked for.
+type Owner struct {
+	UID, GID uint32
+	Known    bool
+}
+
+// String returns the owner as changes.diff and manifest.json write it: "0:0".
+func (o Owner) String() string { return fmt.Sprintf("%d:%d", o.UID, o.GID) }
+
+// ParseOwner is the inverse of [Owner.String] and accepts nothing else.
+func ParseOwner(s string) (o Owner, ok bool) {
+	uid, gid, _ := strings.Cut(s, ":")
+	u, uerr := strconv.ParseUint(uid, 10, 32)
+	g, gerr := strconv.ParseUint(gid, 10, 32)
+	o = Owner{UID: uint32(u), GID: uint32(g), Known: true}
+	return o, uerr == nil && gerr == nil && o.String() == s
+}
+
 // Entry is the facts of one path.
 //
 // SHA256 and Size are those of the content; for a symlink, those of the target's text; for
 // a directory, zero. Mode is the permission bits with setuid, setgid and sticky (07777) as
 // Unix numbers them; for a symlink always 0777. Target is the text of a symlink, else "".
+// Owner is that of a file with one of [SpecialBits], else unknown: to give such a mode to
+// another's file, or to our own in the place of another's, would hand out rights.
 type Entry struct {
 	SHA256 Hash
 	Size   int64
 	Mode   uint32
 	Type   Type
 	Target string
+	Owner  Owner
 }
 
+// Special reports whether e is a file that runs with its owner's or group's rights.
+func (e *Entry) Special() bool { return e != nil && e.Type == Regular && e.Mode&SpecialBits != 0 }
+
 // Same reports whether e and o are the same state of a path: type, hash and size are
-// equal, and the mode too, except for symlinks, whose mode is never compared.
+// equal, and the mode too, except for symlinks, whose mode is never compared. Owners are
+// compared where both are known: older records have none.
 func (e Entry) Same(o Entry) bool {
 	return e.Type == o.Type && e.SHA256 == o.SHA256 && e.Size == o.Size &&
-		(e.Mode == o.Mode || e.Type == Symlink)
+		(e.Mode == o.Mode || e.Type == Symlink) &&
+		(e.Owner == o.Owner || !e.Owner.Known || !o.Owner.Known)
 }
 
 // FormatMode returns mode as manifest.json and changes.diff write it: the bits of 07777 in
@@ -84,6 +115,7 @@ func (e *Entry) gitMode() string {
 //
 //	{"mode":"644","size":21,"sha256":"..."}
 //	{"mode":"777","size":9,"sha256":"...","type":"symlink","target":"bin/tool2"}
+//	{"mode":"4755","size":21,"sha256":"...","owner":"0:0"}
 //	{"mode":"755"}                                   a directory
 func appendEntry(dst []byte, e *Entry) []byte {
 	mode := e.Mode
@@ -100,6 +132,11 @@ func appendEntry(dst []byte, e *Entry) []byte {
 	dst = append(dst, `,"sha256":"`...)
 	dst = hex.AppendEncode(dst, e.SHA256[:])
 	dst = append(dst, '"')
+	if e.Special() && e.Owner.Known {
+		dst = append(dst, `,"owner":"`...)
+		dst = append(dst, e.Owner.String()...)
+		dst = append(dst, '"')
+	}
 	if e.Type == Symlink {
 		dst = append(dst, `,"type":"symlink","target":`...)
 		dst = AppendJSONString(dst, Quote(e.Target))

@@ -347,6 +347,11 @@ func (sc *scanner) entry() *Entry {
 		case "target":
 			target = true
 			e.Target = sc.quoted("target")
+		case "owner":
+			ok := false
+			if e.Owner, ok = ParseOwner(sc.text()); !ok {
+				sc.fail("owner is not two numbers")
+			}
 		default:
 			sc.skip(1)
 		}
@@ -364,6 +369,9 @@ func (sc *scanner) entry() *Entry {
 		sc.fail("mode of a symlink is not 777")
 	case !sum:
 		e.Type = Dir
+	}
+	if e.Owner.Known && !e.Special() {
+		sc.fail("owner of what is no set-user-ID or set-group-ID file")
 	}
 	return e
 }

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 
@@ -215,6 +216,8 @@ func describe(have, want *manifest.Entry) string {
 		return "a " + have.Type.String() + " is there now"
 	case have.Type != want.Type:
 		return "now a " + have.Type.String()
+	case have.SHA256 == want.SHA256 && have.Size == want.Size && have.Mode == want.Mode:
+		return fmt.Sprintf("its owner is now %s, was %s", have.Owner, want.Owner)
 	case have.SHA256 == want.SHA256 && have.Size == want.Size:
 		return fmt.Sprintf("mode is now %o, was %o", have.Mode, want.Mode)
 	}
@@ -247,6 +250,27 @@ func (o *overlay) finish() (*Plan, error) {
 		p.count(it)
 	}
 	return p, nil
+}
+
+// Rethink asks about the steps, by a function that may change what some of them
+// come to, and makes the plan agree with the answer. What then changes nothing is
+// no step any more.
+func (p *Plan) Rethink(ask func([]worktree.Step) (map[string]string, error)) (map[string]string, error) {
+	changed, err := ask(p.Steps)
+	if err != nil || len(changed) == 0 {
+		return nil, err
+	}
+	to := map[string]*manifest.Entry{}
+	for _, s := range p.Steps {
+		to[s.Path] = s.To
+	}
+	for i := range p.Items {
+		if it := &p.Items[i]; changed[it.Path] != "" {
+			it.To = to[it.Path]
+		}
+	}
+	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return same(s.From, s.To) })
+	return changed, nil
 }
 
 func (p *Plan) count(it Item) {

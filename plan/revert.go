@@ -172,7 +172,7 @@ func (t *transition) merge(d Direction, cur state) (*state, error) {
 	want, goal := t.ends(d)
 	// The run's own change of mode goes along; a mode set since by hand stays.
 	if cur.entry.Mode == want.Mode {
-		e.Mode = goal.Mode
+		e.Mode, e.Owner = goal.Mode, goal.Owner
 	}
 	return &state{&e, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}, nil
 }

@@ -256,6 +256,19 @@ func (u *run) putBack(ctx context.Context, which string) error {
 	if c := p.Conflicts(); len(c) > 0 {
 		return &ConflictError{Verb: "run", Subject: "the command left", Items: c}
 	}
+	notes, err := u.r.withoutRights(p)
+	if err != nil {
+		return err
+	}
+	if p.Empty() {
+		for _, n := range notes {
+			u.say("%s", n)
+		}
+		if which == "end" {
+			return u.endPutBack()
+		}
+		return nil
+	}
 	// What the run's end needs to be recorded is in the log of open records
 	// before anything moves: the tree will not have the work any more.
 	u.opened.Record = u.rec
@@ -277,7 +290,7 @@ func (u *run) putBack(ctx context.Context, which string) error {
 	for _, d := range out.Stayed {
 		u.say("%s stays: it holds ignored or later files", patch.Quote(d))
 	}
-	for _, n := range out.Notes {
+	for _, n := range append(out.Notes, notes...) {
 		u.say("%s", n)
 	}
 	return nil

@@ -24,11 +24,13 @@ type Exported struct {
 	Files   int // of a tar; of a stream the contents
 	States  int // of a stream
 	LeftOut []string
+	Plain   []string // of a tar: files that are without their set-user-ID or set-group-ID
 }
 
 // ExportTar writes the tree at a point as a tar archive: in byte order of the
-// paths, owners 0, and the time of the state as everything's mtime, to the
-// second, so that one state is one sequence of bytes. Files whose content was
+// paths, owners 0 but for files with set-user-ID or set-group-ID, and the time of
+// the state as everything's mtime, to the second, so that one state is one sequence
+// of bytes. Of such a file whose owner is not recorded these bits are left out. Files whose content was
 // forgotten are left out and named.
 func (r *Recorder) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported, error) {
 	seq, err := r.entries(p)
@@ -46,7 +48,7 @@ func (r *Recorder) ExportTar(ctx context.Context, w io.Writer, p Point) (*Export
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		err := r.tarItem(tw, it, stateTime(p))
+		err := r.tarItem(tw, it, stateTime(p), out)
 		if forgotten(err) {
 			out.LeftOut = append(out.LeftOut, it.Path)
 			continue
@@ -75,7 +77,7 @@ func forgotten(err error) bool {
 	return errors.As(err, &missing) && missing.Forgotten
 }
 
-func (r *Recorder) tarItem(tw *tar.Writer, it manifest.Item, at time.Time) error {
+func (r *Recorder) tarItem(tw *tar.Writer, it manifest.Item, at time.Time, out *Exported) error {
 	h := &tar.Header{Name: it.Path, Mode: int64(it.Entry.Mode), ModTime: at.UTC().Truncate(time.Second)}
 	switch it.Entry.Type {
 	case manifest.Dir:
@@ -91,6 +93,12 @@ func (r *Recorder) tarItem(tw *tar.Writer, it manifest.Item, at time.Time) error
 	}
 	defer rc.Close()
 	h.Typeflag, h.Size = tar.TypeReg, size
+	if owner := it.Entry.Owner; owner.Known {
+		h.Uid, h.Gid = int(owner.UID), int(owner.GID)
+	} else if it.Entry.Special() {
+		h.Mode &^= patch.SpecialBits // extracted by root it would be root's
+		out.Plain = append(out.Plain, it.Path)
+	}
 	if err := tw.WriteHeader(h); err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -75,6 +77,25 @@ func (r *Recorder) mover() (*worktree.Tree, disk.Dir, func(), error) {
 	}
 	t := worktree.Open(r.project.Dir, worktree.Options{Tmp: tmp, Store: r.store})
 	return t, journals, func() { tmp.Close(); journals.Close() }, nil
+}
+
+// withoutRights takes set-user-ID and set-group-ID from what the plan brings where
+// they would be another's than recorded, and says so, a line a path.
+func (r *Recorder) withoutRights(p *plan.Plan) ([]string, error) {
+	if !slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return s.To.Special() }) {
+		return nil, nil
+	}
+	t, _, done, err := r.mover()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	taken, err := p.Rethink(t.Rights)
+	var notes []string
+	for _, path := range slices.Sorted(maps.Keys(taken)) {
+		notes = append(notes, patch.Quote(path)+": "+taken[path])
+	}
+	return notes, err
 }
 
 // move makes one transaction. Its errors are given their kind: what is not as
@@ -191,6 +212,16 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if held == nil {
 		held = newHeld()
 	}
+	notes, err := r.withoutRights(a.plan)
+	if err != nil {
+		return nil, nil, unmoved(err)
+	}
+	if a.plan.Empty() {
+		return nil, &worktree.Outcome{Notes: notes}, nil
+	}
+	if len(notes) > 0 && a.full != nil {
+		a.full.after = manifest.Hash{} // not quite the tree that was asked for
+	}
 	if err := r.storeSteps(ctx, x, a, held); err != nil {
 		return nil, nil, unmoved(err)
 	}
@@ -223,6 +254,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err != nil {
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
 	}
+	out.Notes = append(out.Notes, notes...)
 	if err := r.afterRecord(); err != nil {
 		return end.Record, out, err
 	}

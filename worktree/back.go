@@ -395,7 +395,8 @@ func (x *txn) fromStore(s *step) error {
 
 // restage makes the old file or link in the slot for what was taken out. It
 // gets that name when it is whole: a torn one must not pass for somebody's.
-// Whose it was nobody knows any more: as root it gets the directory's owner.
+// Whose it was is known of set-user-ID and set-group-ID files alone; others get,
+// as root, the directory's owner.
 func (x *txn) restage(s *step) error {
 	p, err := x.slots(s)
 	if err != nil {
@@ -436,8 +437,8 @@ func (x *txn) refill(s *step, p slots) error {
 	if err != nil {
 		return err
 	}
-	if !kept {
-		mode &^= 0o6000
+	if !kept || !s.From.Owner.Known {
+		mode &^= patch.SpecialBits
 	}
 	if err := f.Chmod(mode); err != nil {
 		return err

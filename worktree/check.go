@@ -75,6 +75,8 @@ func (x *txn) checkFrom(s *step) (string, error) {
 		return "a " + have.entry.Type.String() + " is there", nil
 	case have.entry.Type != s.From.Type:
 		return "now a " + have.entry.Type.String(), nil
+	case have.entry.SHA256 == s.From.SHA256 && have.entry.Size == s.From.Size && have.entry.Mode == s.From.Mode:
+		return fmt.Sprintf("its owner is %s, not %s", have.entry.Owner, s.From.Owner), nil
 	case have.entry.SHA256 == s.From.SHA256 && have.entry.Size == s.From.Size:
 		return fmt.Sprintf("mode is %o, not %o", have.entry.Mode, s.From.Mode), nil
 	}

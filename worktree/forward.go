@@ -334,6 +334,11 @@ func (x *txn) chmodFile(s *step, mode uint32) error {
 	if s.was.Ino != 0 && !unwritten(s.was, st) {
 		return errStranger
 	}
+	for _, e := range [...]*patch.Entry{s.From, s.To} {
+		if mode&patch.SpecialBits != 0 && e.Special() && e.Mode == mode && !ownedBy(e, st) {
+			return errStranger // another's file must not get our rights, nor ours another's
+		}
+	}
 	if err := f.Chmod(mode); err != nil {
 		return err
 	}

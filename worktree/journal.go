@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ import (
 //
 // flags: 1 from, 2 to, 4 may stay, 8 beside. An entry is its type (0 file,
 // 1 symlink, 2 directory) and: mode, size, 32 bytes of hash; or len target; or
-// mode. The slots of step n lie in .decree/tmp/txn-<id>, or, with flag 8, in the
+// mode. With bit 010000 beside a file's mode its owner and group follow. The slots of step n lie in .decree/tmp/txn-<id>, or, with flag 8, in the
 // directory that so many bytes of the path are. There is one spelling of a
 // journal: a reader encodes what it read and compares.
 const (
@@ -214,7 +215,13 @@ func appendEntry(b []byte, e *patch.Entry) []byte {
 	case patch.Dir:
 		return binary.AppendUvarint(b, uint64(e.Mode))
 	}
-	b = binary.AppendUvarint(b, uint64(e.Mode))
+	if e.Owner.Known {
+		b = binary.AppendUvarint(b, uint64(e.Mode|ownedMode))
+		b = binary.AppendUvarint(b, uint64(e.Owner.UID))
+		b = binary.AppendUvarint(b, uint64(e.Owner.GID))
+	} else {
+		b = binary.AppendUvarint(b, uint64(e.Mode))
+	}
 	b = binary.AppendUvarint(b, uint64(e.Size))
 	return append(b, e.SHA256[:]...)
 }
@@ -367,7 +374,7 @@ func (r *journalReader) entry() *patch.Entry {
 	case patch.Dir:
 		return &patch.Entry{Type: patch.Dir, Mode: r.mode()}
 	case patch.Regular:
-		e := &patch.Entry{Mode: r.mode()}
+		e := r.fileMode()
 		size := r.number()
 		if int64(size) < 0 {
 			r.bad("a size that no file has")
@@ -378,6 +385,21 @@ func (r *journalReader) entry() *patch.Entry {
 	}
 	r.bad("a kind that no path has")
 	return nil
+}
+
+// ownedMode is beside the bits of a mode where the owner follows.
+const ownedMode = 0o10000
+
+func (r *journalReader) fileMode() *patch.Entry {
+	m := r.number()
+	e := &patch.Entry{Mode: uint32(m &^ ownedMode)}
+	if m&ownedMode != 0 {
+		e.Owner = patch.Owner{UID: uint32(r.number()), GID: uint32(r.number()), Known: true}
+	}
+	if m > ownedMode|0o7777 || e.Owner.Known && !e.Special() {
+		r.bad("a mode that no file has")
+	}
+	return e
 }
 
 func (r *journalReader) mode() uint32 {
@@ -423,6 +445,9 @@ func (t *Tree) Tidy(journals disk.Dir) error {
 		if err != nil {
 			return err
 		}
+	}
+	if err := t.opt.Tmp.Remove(probeName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	for _, name := range drafts {
 		if err := journals.Remove(name); err != nil {

@@ -217,7 +217,11 @@ func hashAt(d disk.Dir, name string, st disk.Info, unlock bool) (state, bool, er
 	}
 	steady := before.SameFile(st) && n == after.Size && unwritten(before, after)
 	before.Mode = st.Mode
-	return state{entry: &patch.Entry{SHA256: sum, Size: n, Mode: st.Mode}, info: before}, steady, nil
+	e := &patch.Entry{SHA256: sum, Size: n, Mode: st.Mode}
+	if e.Special() {
+		e.Owner = patch.Owner{UID: st.UID, GID: st.GID, Known: true}
+	}
+	return state{entry: e, info: before}, steady, nil
 }
 
 // openRead opens a file for reading. If its mode forbids that and it is ours,

@@ -43,7 +43,11 @@ func (f files) with(other files) files {
 func (n node) entry() *patch.Entry {
 	switch n.kind {
 	case "file":
-		return &patch.Entry{Mode: n.mode, Size: int64(len(n.data)), SHA256: patch.Sum([]byte(n.data))}
+		e := &patch.Entry{Mode: n.mode, Size: int64(len(n.data)), SHA256: patch.Sum([]byte(n.data))}
+		if e.Special() {
+			e.Owner = patch.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Known: true}
+		}
+		return e
 	case "link":
 		return linkEntry(n.data)
 	}

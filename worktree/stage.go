@@ -260,7 +260,7 @@ func (x *txn) dress(s *step, p slots, f disk.File) error {
 	if err != nil {
 		return err
 	}
-	if !kept && s.To.Mode&0o6000 != 0 {
+	if s.To.Special() && !(kept && s.To.Owner.Known) {
 		return &ConflictError{[]Conflict{{s.Path, fmt.Sprintf("mode %o cannot be given to a file of another owner", s.To.Mode)}}}
 	}
 	if s.From != nil && s.From.Type == patch.Regular {
@@ -271,12 +271,12 @@ func (x *txn) dress(s *step, p slots, f disk.File) error {
 	return f.Chmod(s.To.Mode)
 }
 
-// giveOwner gives the slot the owner and group of what stood at the path; where
-// nothing stood there and we are root, those of the directory, so that work
+// giveOwner gives the slot the recorded owner and group, where there are some,
+// else those of what stood at the path; where nothing stood there and we are root, those of the directory, so that work
 // under sudo leaves no root's files in a user's tree. It reports whether they
 // are as they should be.
 func (x *txn) giveOwner(s *step, p slots, name string) (bool, error) {
-	want, err := x.ownerFor(s)
+	want, err := x.ownerFor(s, p, name)
 	if err != nil {
 		return false, err
 	}
@@ -297,7 +297,7 @@ func (x *txn) giveOwner(s *step, p slots, name string) (bool, error) {
 	if !refused(err) {
 		return false, err
 	}
-	if s.From != nil {
+	if s.From != nil && !s.To.Special() {
 		x.note(fmt.Sprintf("%s: owner %d:%d not kept", patch.Quote(s.Path), want.UID, want.GID))
 	}
 	return false, nil
@@ -309,8 +309,16 @@ func refused(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL)
 }
 
-// ownerFor returns whose the new file is to be, nil where the system decides.
-func (x *txn) ownerFor(s *step) (*disk.Info, error) {
+// ownerFor returns whose the file in the named slot is to be, nil where the system
+// decides.
+func (x *txn) ownerFor(s *step, p slots, name string) (*disk.Info, error) {
+	e := s.To
+	if name == p.draft {
+		e = s.From
+	}
+	if e.Special() && e.Owner.Known {
+		return &disk.Info{UID: e.Owner.UID, GID: e.Owner.GID}, nil
+	}
 	if s.was.Ino != 0 {
 		return &s.was, nil
 	}

@@ -78,7 +78,8 @@ func kindOf(from, to *patch.Entry) kind {
 		return dirToFile
 	case isDir(to):
 		return fileToDir
-	case from.Type == patch.Regular && to.Type == patch.Regular && from.SHA256 == to.SHA256 && from.Size == to.Size:
+	case from.Type == patch.Regular && to.Type == patch.Regular && from.SHA256 == to.SHA256 && from.Size == to.Size &&
+		(from.Owner == to.Owner || !from.Owner.Known || !to.Owner.Known):
 		return chmodFile
 	}
 	return replace
@@ -195,7 +196,11 @@ func plainEntry(e *patch.Entry) (*patch.Entry, string) {
 	}
 	switch e.Type {
 	case patch.Regular:
-		return &patch.Entry{SHA256: e.SHA256, Size: e.Size, Mode: e.Mode}, ""
+		plain := &patch.Entry{SHA256: e.SHA256, Size: e.Size, Mode: e.Mode}
+		if plain.Special() {
+			plain.Owner = e.Owner
+		}
+		return plain, ""
 	case patch.Dir:
 		return &patch.Entry{Type: patch.Dir, Mode: e.Mode}, ""
 	case patch.Symlink:

@@ -15,6 +15,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
+	"decree/patch"
 )
 
 const nobody = 65534
@@ -198,7 +199,7 @@ func TestForeignFilesAreRefusedBeforeAnyMove(t *testing.T) {
 	})
 	require.NoError(t, os.Lchown(r.path("mine"), 0, 0))
 	asUser(t, func() {
-		_, err := r.move(steps(files{"mine": moded(0o755, "x")}, files{"mine": moded(0o4755, "y")}))
+		_, err := r.move(owned(steps(files{"mine": moded(0o755, "x")}, files{"mine": moded(0o4755, "y")}), 0))
 		require.ErrorContains(t, err, "mine: mode 4755 cannot be given to a file of another owner (stage); nothing was changed")
 		r.clean()
 	})
@@ -216,7 +217,7 @@ func TestOwnersUnderSudo(t *testing.T) {
 	require.NoError(t, os.Lchown(r.path("root"), 0, 7))
 	require.NoError(t, os.Chmod(r.path("a"), 0o755|os.ModeSetuid))
 	for _, way := range [][2]files{{was, will}, {will, was}} {
-		_, err := r.move(steps(way[0], way[1]))
+		_, err := r.move(owned(steps(way[0], way[1]), nobody))
 		require.NoError(t, err)
 		require.Equal(t, way[1], r.state())
 		for p := range way[1] {
@@ -375,4 +376,56 @@ func TestDeathWhileAFileIsOpenedForAMoment(t *testing.T) {
 	if os.Geteuid() == 0 {
 		require.Positive(t, opened, "a death at the moment that this is about")
 	}
+}
+
+// owned makes all files with set-user-ID in steps the user's.
+func owned(steps []Step, id uint32) []Step {
+	for i := range steps {
+		for _, e := range [...]*patch.Entry{steps[i].From, steps[i].To} {
+			if e.Special() {
+				e.Owner = patch.Owner{UID: id, GID: id, Known: true}
+			}
+		}
+	}
+	return steps
+}
+
+// TestRights asks, as a user and as root, who may be given a file that runs with
+// its owner's rights.
+func TestRights(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	r := newRig(t, files{"now": moded(0o755, "n")})
+	give(t, r)
+	plan := func(id uint32) []Step {
+		return owned(steps(files{"now": moded(0o755, "n")}, files{"now": moded(0o4755, "n"), "back": moded(0o6755, "b"), "plain": file("p")}), id)
+	}
+	rights := func(list []Step) map[string]string {
+		tree, _, done := r.tree()
+		defer done()
+		out, err := tree.Rights(list)
+		require.NoError(t, err)
+		r.clean()
+		return out
+	}
+	asUser(t, func() {
+		require.Empty(t, rights(plan(nobody)))
+		list := plan(0)
+		require.Equal(t, map[string]string{
+			"back": "mode is 755 instead of 6755: it cannot be given to its owner 0:0",
+			"now":  "mode is 755 instead of 4755: its owner is 65534:65534 now and was 0:0",
+		}, rights(list))
+		for _, s := range list {
+			require.False(t, s.To.Special())
+		}
+		_, err := r.move(list)
+		require.NoError(t, err)
+	})
+	require.Equal(t, map[string]string{"now": "mode is 755 instead of 4755: its owner is 65534:65534 now and was 0:0"}, rights(plan(0)))
+	list := plan(nobody)
+	for _, s := range list {
+		s.To.Owner = patch.Owner{}
+	}
+	require.Len(t, rights(list), 2, "an old record does not know whose they were")
 }

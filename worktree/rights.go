@@ -1,0 +1,98 @@
+package worktree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+// ownedBy says whether the file that st is of belongs to whom e says.
+func ownedBy(e *patch.Entry, st disk.Info) bool {
+	return e.Owner == patch.Owner{UID: st.UID, GID: st.GID, Known: true}
+}
+
+// Rights looks at the steps that bring a file with set-user-ID or set-group-ID. A
+// file that gets such a mode and another owner than the recorded one would run
+// with the wrong person's rights: where the recorded owner is not known or cannot
+// be given, the step's To loses these bits. It returns what it took away, in
+// words, by path. It makes a file in the staging directory and removes it.
+func (t *Tree) Rights(steps []Step) (map[string]string, error) {
+	taken := map[string]string{}
+	can := map[patch.Owner]bool{}
+	for i := range steps {
+		s := &steps[i]
+		if !s.To.Special() || same(s.From, s.To) && s.From.Owner.Known {
+			continue
+		}
+		why, err := t.withoutRights(s, can)
+		if err != nil {
+			return nil, err
+		}
+		if why == "" {
+			continue
+		}
+		taken[s.Path] = fmt.Sprintf("mode is %o instead of %o: %s", s.To.Mode&^patch.SpecialBits, s.To.Mode, why)
+		to := *s.To
+		to.Mode, to.Owner = to.Mode&^patch.SpecialBits, patch.Owner{}
+		s.To = &to
+	}
+	return taken, nil
+}
+
+// withoutRights says why the step cannot have its mode, "" if it can.
+func (t *Tree) withoutRights(s *Step, can map[patch.Owner]bool) (string, error) {
+	owner := s.To.Owner
+	if !owner.Known {
+		return "the record does not say whose the file was", nil
+	}
+	if kindOf(s.From, s.To) == chmodFile {
+		h := newHandles(t.root)
+		defer h.close()
+		have, err := look(h, s.Path, false)
+		if err == nil && !ownedBy(s.To, have.info) {
+			return fmt.Sprintf("its owner is %d:%d now and was %s", have.info.UID, have.info.GID, owner), nil
+		}
+		return "", err
+	}
+	able, asked := can[owner]
+	if !asked {
+		var err error
+		if able, err = t.canGive(owner); err != nil {
+			return "", err
+		}
+		can[owner] = able
+	}
+	if !able {
+		return fmt.Sprintf("it cannot be given to its owner %s", owner), nil
+	}
+	return "", nil
+}
+
+// probeName is the file that canGive tries on.
+const probeName = "owner"
+
+// canGive tries to give a file to the owner.
+func (t *Tree) canGive(owner patch.Owner) (bool, error) {
+	tmp := t.opt.Tmp
+	if err := tmp.Remove(probeName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	f, err := tmp.Create(probeName, 0o600)
+	if err != nil {
+		return false, err
+	}
+	st, err := f.Stat()
+	err = errors.Join(err, f.Close())
+	able := err == nil
+	if able && (st.UID != owner.UID || st.GID != owner.GID) {
+		err = tmp.Chown(probeName, owner.UID, owner.GID)
+		able = err == nil
+		if refused(err) {
+			err = nil
+		}
+	}
+	return able, errors.Join(err, tmp.Remove(probeName))
+}
