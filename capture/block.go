@@ -94,12 +94,12 @@ const (
 
 // Record fields.
 const (
-	rName   = 0  // uint32, offset in the block
-	rLen    = 4  // uint16
-	rKind   = 6  // uint8
-	rFlags  = 7  // uint8
-	rMode   = 8  // uint32
-	rAux    = 12 // uint32: of a symlink the offset of its target, of a directory its block's checksum,
+	rName  = 0  // uint32, offset in the block
+	rLen   = 4  // uint16
+	rKind  = 6  // uint8
+	rFlags = 7  // uint8
+	rMode  = 8  // uint32
+	rAux   = 12 // uint32: of a symlink the offset of its target, of a directory its block's checksum,
 	// of a file with set-user-ID or set-group-ID its owner
 	rSize   = 16 // int64; of a directory the offset of its block, 0 if it has none
 	rMtime  = 24

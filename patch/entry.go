@@ -54,7 +54,10 @@ func ParseOwner(s string) (o Owner, ok bool) {
 	u, uerr := strconv.ParseUint(uid, 10, 32)
 	g, gerr := strconv.ParseUint(gid, 10, 32)
 	o = Owner{UID: uint32(u), GID: uint32(g), Known: true}
-	return o, uerr == nil && gerr == nil && o.String() == s
+	if uerr != nil || gerr != nil || o.String() != s {
+		return Owner{}, false
+	}
+	return o, true
 }
 
 // Entry is the facts of one path.

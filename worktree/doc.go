@@ -32,7 +32,9 @@
 //
 // Paths are walked by directory handles that never follow a link, so nothing
 // outside the root is reached, and nothing in .git or .decree, also not by
-// another spelling of these names on a file system that folds case.
+// another spelling of these names on a file system that folds case. There a plan may
+// give a path another spelling: the one that goes, goes first, and which of the two is
+// there the directory's listing tells.
 //
 // The package does not lock, plan, or record: its callers do. It restores no
 // times: a restored file is newer than what was built from the undone one.

@@ -51,17 +51,17 @@ func (x *txn) forward(ctx context.Context) error {
 // way of another kind goes first, children before their directory; directories
 // come before what is put into them; the rest of the deletes come last.
 func (x *txn) moves(ctx context.Context) error {
-	away := func(s *step) bool { return s.under || s.kind == dirToFile || s.kind == fileToDir }
+	away := func(s *step) bool { return s.under || s.early || s.kind == dirToFile || s.kind == fileToDir }
 	for _, part := range [...]func() error{
 		func() error { return x.loosen(ctx) },
 		func() error { return x.upward(ctx, away, x.goAway) },
 		func() error { return x.downward(ctx, (*step).makesDir, x.makeDir) },
 		func() error { return x.each(ctx, (*step).hasNew, x.comeIn) },
 		func() error {
-			return x.each(ctx, func(s *step) bool { return s.kind == remove && !s.under }, x.takeOut)
+			return x.each(ctx, func(s *step) bool { return s.kind == remove && !s.under && !s.early }, x.takeOut)
 		},
 		func() error {
-			return x.upward(ctx, func(s *step) bool { return s.kind == rmdir && !s.under }, x.dropDir)
+			return x.upward(ctx, func(s *step) bool { return s.kind == rmdir && !s.under && !s.early }, x.dropDir)
 		},
 		func() error {
 			return x.each(ctx, func(s *step) bool { return s.kind == chmodFile }, func(s *step) error { return x.chmodFile(s, s.To.Mode) })
@@ -258,6 +258,9 @@ func (x *txn) mkdir(s *step, mode uint32) error {
 	defer d.release()
 	name := nameOf(s.Path)
 	if err := d.Mkdir(name, newDirMode); err != nil {
+		if missing, _ := x.sp.missing(x.h, s.Path); missing && errors.Is(err, fs.ErrExist) {
+			return errors.New("the directory holds, under another spelling of its name, what the plan does not take away")
+		}
 		return err
 	}
 	s.made = true

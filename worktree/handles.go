@@ -163,13 +163,13 @@ func (d *handle) release() {
 	}
 }
 
-// forget drops the handles at and below path: the directory was removed, and
-// another may come in its place.
+// forget drops the handles at and below path, and other spellings of it: the
+// directory was removed, and another may come in its place.
 func (h *handles) forget(path string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for at, d := range h.open {
-		if at == path || strings.HasPrefix(at, path) && at[len(path)] == '/' {
+		if len(at) >= len(path) && strings.EqualFold(at[:len(path)], path) && (len(at) == len(path) || at[len(path)] == '/') {
 			h.drop(d)
 		}
 	}

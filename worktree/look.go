@@ -62,20 +62,30 @@ type Looked struct {
 }
 
 // LookAll looks at many paths at once; the i-th answer is the i-th path's. It
-// is fastest with paths in order.
+// is fastest with paths in order. Of paths that are the same but for their case each
+// is there only as the directories list it.
 func (t *Tree) LookAll(ctx context.Context, paths []string) ([]Looked, error) {
 	h := newHandles(t.root)
 	defer h.close()
 	out := make([]Looked, len(paths))
+	sp := respelledOf(paths)
 	err := each(ctx, t.workers(), len(paths), func(i int) error {
-		s, err := look(h, paths[i], false)
-		if err == nil && s.special {
-			err = &SpecialError{Path: paths[i]}
-		}
-		out[i] = Looked{Entry: s.entry, Err: err}
+		out[i] = lookSpelled(h, sp, paths[i])
 		return nil
 	})
 	return out, err
+}
+
+func lookSpelled(h *handles, sp respelled, path string) (out Looked) {
+	missing, err := sp.missing(h, path)
+	if err != nil || missing {
+		return Looked{Err: err}
+	}
+	s, err := look(h, path, false)
+	if err == nil && s.special {
+		err = &SpecialError{Path: path}
+	}
+	return Looked{Entry: s.entry, Err: err}
 }
 
 // Read opens the regular file at path.

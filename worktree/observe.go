@@ -25,6 +25,9 @@ type seen struct{ at, in, out what }
 // look returns the state of the step's path. Below a link that the plan itself
 // takes away, or puts there, nothing is.
 func (x *txn) look(h *handles, s *step, unlock bool) (state, error) {
+	if missing, err := x.sp.missing(h, s.Path); err != nil || missing {
+		return state{}, err
+	}
 	have, err := look(h, s.Path, unlock)
 	if x.planned(err) {
 		return state{}, nil
@@ -48,6 +51,13 @@ func (x *txn) nearestDir(path string) (*handle, string, error) {
 		d, err := x.h.dir(path)
 		if errors.Is(err, errNoDir) || x.planned(err) {
 			continue
+		}
+		if err == nil {
+			var missing bool
+			if missing, err = x.sp.missing(x.h, path); err == nil && missing {
+				d.release()
+				continue
+			}
 		}
 		return d, path, err
 	}

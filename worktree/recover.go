@@ -38,7 +38,7 @@ func (t *Tree) Recover(ctx context.Context, j Journal) (Result, *Outcome, error)
 	if j.Err != nil {
 		return 0, nil, j.setAside()
 	}
-	x := &txn{t: t, id: j.ID, meta: j.Meta, steps: j.steps, journals: j.dir, h: newHandles(t.root), ext: j.ext}
+	x := &txn{t: t, id: j.ID, meta: j.Meta, steps: j.steps, journals: j.dir, h: newHandles(t.root), sp: markEarly(j.steps), ext: j.ext}
 	defer x.close()
 	result, err := x.recover(ctx)
 	if err != nil {

@@ -101,6 +101,8 @@ type step struct {
 	kind kind
 	// under marks what goes away because a file comes in the place of a directory above.
 	under bool
+	// early marks what goes before another spelling of its path comes.
+	early bool
 	// beside is the directory of its slots; only where inTmp is false.
 	beside string
 	inTmp  bool

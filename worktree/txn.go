@@ -31,6 +31,7 @@ type txn struct {
 	journals disk.Dir
 	keep     Keeper
 	h        *handles
+	sp       respelled
 	stage    disk.Dir // .decree/tmp/txn-<id>
 	staged   bool     // it is ours
 	uid      uint32   // whose the staging directory is: ours
@@ -80,7 +81,7 @@ func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.D
 	}
 	x := &txn{
 		t: t, id: plan.ID, meta: plan.Meta, steps: steps, journals: journals,
-		keep: keep, h: newHandles(t.root), beside: beside, live: true,
+		keep: keep, h: newHandles(t.root), sp: markEarly(steps), beside: beside, live: true,
 	}
 	defer func() { x.close() }()
 	if err := x.prepareAll(ctx); err != nil {

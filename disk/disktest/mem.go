@@ -30,6 +30,8 @@ type Mem struct {
 	// NoExchange makes Exchange answer errors.ErrUnsupported, NoLinks Link;
 	// NoSyncAll leaves it with no SyncAll.
 	NoExchange, NoLinks, NoSyncAll bool
+	// FoldCase makes names that differ in case only the same one, as on macOS.
+	FoldCase bool
 
 	mu      sync.Mutex
 	root    *inode
@@ -194,7 +196,7 @@ func (m *Mem) Crash(rng *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &copier{to: NewMem(), rng: rng, done: map[*inode]*inode{}, lost: map[*inode]map[string]*inode{}}
-	c.to.NoExchange, c.to.NoLinks, c.to.NoSyncAll = m.NoExchange, m.NoLinks, m.NoSyncAll
+	c.to.NoExchange, c.to.NoLinks, c.to.NoSyncAll, c.to.FoldCase = m.NoExchange, m.NoLinks, m.NoSyncAll, m.FoldCase
 	c.to.clock, c.to.last = m.clock, m.last
 	odds := []float64{0, 0.5, 0.9, 1}[rng.IntN(4)]
 	gone := map[place]bool{}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"syscall"
 
 	"decree/disk"
@@ -38,10 +39,24 @@ func (d *memDir) do(op, name string, call func() error) error {
 	return nil
 }
 
+// name returns how the entry is spelled that the name leads to.
+func (d *memDir) name(name string) string {
+	if d.m.FoldCase && d.n.entries[name] == nil {
+		for has := range d.n.entries {
+			if strings.EqualFold(has, name) {
+				return has
+			}
+		}
+	}
+	return name
+}
+
+func (d *memDir) child(name string) *inode { return d.n.entries[d.name(name)] }
+
 // on runs call on the child that is there.
 func (d *memDir) on(op, name string, call func(n *inode) error) error {
 	return d.do(op, name, func() error {
-		n := d.n.entries[name]
+		n := d.child(name)
 		if n == nil {
 			return syscall.ENOENT
 		}
@@ -97,7 +112,7 @@ func (d *memDir) OpenDir(name string) (out disk.Dir, err error) {
 
 // add makes a new entry; it fails in a directory that was removed.
 func (d *memDir) add(name string, n *inode) error {
-	if d.n.entries[name] != nil {
+	if d.child(name) != nil {
 		return syscall.EEXIST
 	}
 	if d.n.names == 0 && d.n != d.m.root {
@@ -121,7 +136,7 @@ func (d *memDir) Create(name string, perm uint32) (f disk.File, err error) {
 
 func (d *memDir) OpenWrite(name string, perm uint32) (f disk.File, err error) {
 	err = d.do("open", name, func() error {
-		n := d.n.entries[name]
+		n := d.child(name)
 		switch {
 		case n == nil:
 			n = d.m.inode(disk.Regular, perm)
@@ -156,7 +171,7 @@ func (d *memDir) Remove(name string) error {
 		if n.kind == disk.Directory {
 			return syscall.EISDIR
 		}
-		d.m.set(change{{d.n, name, nil}})
+		d.m.set(change{{d.n, d.name(name), nil}})
 		return nil
 	})
 }
@@ -169,7 +184,7 @@ func (d *memDir) Rmdir(name string) error {
 		case len(n.entries) > 0:
 			return syscall.ENOTEMPTY
 		}
-		d.m.set(change{{d.n, name, nil}})
+		d.m.set(change{{d.n, d.name(name), nil}})
 		return nil
 	})
 }
@@ -189,7 +204,7 @@ func (d *memDir) Rename(old string, to disk.Dir, new string) error {
 		if err != nil {
 			return err
 		}
-		over := t.n.entries[new]
+		over := t.child(new)
 		switch {
 		case over == n:
 			return nil
@@ -211,7 +226,7 @@ func (d *memDir) RenameNew(old string, to disk.Dir, new string) error {
 		if err != nil {
 			return err
 		}
-		if t.n.entries[new] != nil {
+		if t.child(new) != nil {
 			return syscall.EEXIST
 		}
 		return d.move(n, old, t, new)
@@ -222,7 +237,11 @@ func (d *memDir) move(n *inode, old string, t *memDir, new string) error {
 	if t.n.names == 0 && t.n != d.m.root {
 		return syscall.ENOENT
 	}
-	d.m.set(change{{d.n, old, nil}, {t.n, new, n}})
+	c := change{{d.n, d.name(old), nil}}
+	if t.child(new) != nil {
+		c = append(c, change{{t.n, t.name(new), nil}}...)
+	}
+	d.m.set(append(c, change{{t.n, new, n}}...))
 	return nil
 }
 
@@ -235,11 +254,11 @@ func (d *memDir) Exchange(a string, to disk.Dir, b string) error {
 		if d.m.NoExchange {
 			return errors.ErrUnsupported
 		}
-		o := t.n.entries[b]
+		o := t.child(b)
 		if o == nil {
 			return syscall.ENOENT
 		}
-		d.m.set(change{{d.n, a, o}, {t.n, b, n}})
+		d.m.set(change{{d.n, d.name(a), o}, {t.n, t.name(b), n}})
 		return nil
 	})
 }
@@ -252,7 +271,7 @@ func (d *memDir) Link(old string, to disk.Dir, new string) error {
 			return err
 		case d.m.NoLinks:
 			return errors.ErrUnsupported
-		case n.kind == disk.Directory && t.n.entries[new] == nil:
+		case n.kind == disk.Directory && t.child(new) == nil:
 			return syscall.EPERM
 		}
 		return t.add(new, n)

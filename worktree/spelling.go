@@ -1,0 +1,102 @@
+package worktree
+
+import (
+	"errors"
+	"strings"
+)
+
+// respelled are the paths that a plan names in two respelled, up to the component
+// in which these differ: "Src" and "src" where "Src/a" goes and "src/a" comes. A
+// file system that folds case takes them for one; which of them is there only a
+// listing tells.
+type respelled map[string]bool
+
+// respelledOf finds them among paths in byte order. That two are the same without
+// their case is all that it knows of folding.
+func respelledOf(paths []string) respelled {
+	var out respelled
+	first := make(map[string]string, len(paths))
+	for _, path := range paths {
+		folded := strings.ToLower(path)
+		other, ok := first[folded]
+		if !ok {
+			first[folded] = path
+			continue
+		}
+		if out == nil {
+			out = respelled{}
+		}
+		out.add(path, other)
+	}
+	return out
+}
+
+// add enters the prefixes of a and b that end in a component that differs.
+func (sp respelled) add(a, b string) {
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		endA, endB := componentEnd(a, i), componentEnd(b, j)
+		if a[i:endA] != b[j:endB] {
+			sp[a[:endA]], sp[b[:endB]] = true, true
+		}
+		i, j = endA+1, endB+1
+	}
+}
+
+func componentEnd(path string, from int) int {
+	if i := strings.IndexByte(path[from:], '/'); i >= 0 {
+		return from + i
+	}
+	return len(path)
+}
+
+// missing says whether path, as it is spelled, is not there: what a look finds at
+// it then is another spelling's.
+func (sp respelled) missing(h *handles, path string) (bool, error) {
+	for end := 0; len(sp) > 0 && end < len(path); end++ {
+		if end = componentEnd(path, end); !sp[path[:end]] {
+			continue
+		}
+		there, err := listed(h, path[:end])
+		if err != nil || !there {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// listed says whether the directory above path has just this name.
+func listed(h *handles, path string) (bool, error) {
+	d, err := h.dir(dirOf(path))
+	var link *LinkError
+	if errors.Is(err, errNoDir) || errors.As(err, &link) {
+		return true, nil // a look at the path says what that means
+	}
+	if err != nil {
+		return false, err
+	}
+	defer d.release()
+	list, err := d.List()
+	for _, e := range list {
+		if e.Name == nameOf(path) {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// markEarly lets what goes under one spelling go before what comes under another.
+func markEarly(steps []*step) respelled {
+	paths := make([]string, len(steps))
+	for i, s := range steps {
+		paths[i] = s.Path
+	}
+	sp := respelledOf(paths)
+	for _, s := range steps {
+		for end := 0; len(sp) > 0 && end < len(s.Path); end++ {
+			end = componentEnd(s.Path, end)
+			s.early = s.early || s.To == nil && sp[s.Path[:end]]
+		}
+	}
+	return sp
+}
