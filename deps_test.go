@@ -27,7 +27,7 @@ var layers = map[string]string{
 	"history":       "disk manifest patch project store",
 	"plan":          "manifest patch worktree",
 	"recorder":      "capture disk history ignorefile manifest patch plan project retention runner store worktree",
-	"queue":         "disk history message project recorder",
+	"queue":         "disk history message patch project recorder",
 	"cmd":           "disk history manifest message patch plan project queue recorder retention runner worktree",
 	"cmd/decree":    "cmd",
 }

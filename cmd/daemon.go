@@ -2,6 +2,9 @@ package cmd
 
 import (
 	"context"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"decree/queue"
@@ -21,7 +24,7 @@ func (s *session) daemonVerb() verb {
 
 The jobs in .decree/cron/*.md are messages with a "cron:" field (minute, hour, day of month, month, day of week, in local time). A job fires once in a minute that matches, by putting a copy of itself into the inbox; one that was missed while no daemon ran fires once with "catch_up: true". Jobs fire also while a message is being done.
 
-INT or TERM ends it after the present message; a second one ends the routine, whose message stays in the inbox. There is one daemon a tree: a second one says who it is. It says a line or two a message; what routines print is in their records' routine.log. .decree/config.yml is read when it starts. With DECREE_POLL set it looks every --interval and uses no file events.`,
+It ends with an error when the root's path leads to another directory than when it began. That nobody reads its output any more does not end it. INT or TERM ends it after the present message; a second one ends the routine, whose message stays in the inbox. There is one daemon a tree: a second one says who it is. It says a line or two a message; what routines print is in their records' routine.log. .decree/config.yml is read when it starts. With DECREE_POLL set it looks every --interval and uses no file events.`,
 		examples: []example{
 			{"decree daemon", "until Ctrl-C"},
 			{"nohup decree daemon >daemon.log 2>&1 &", "in the background"},
@@ -53,6 +56,11 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 	}
 	ctx, signals, stop := signalled(ctx, 2)
 	defer stop()
+	// With a handler, writing to a log that is closed is an error and not the
+	// daemon's death; and unlike with an ignored signal, routines do not inherit it.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	defer signal.Stop(pipes)
 	q, done, err := s.openQueue(ctx, queue.Options{Timeout: o.timeout, Grace: o.grace, Signals: signals, Poll: true,
 		Tell: func(e queue.Event) {
 			if !s.global.json && !s.global.quiet && !s.global.events && !e.Started {

@@ -107,6 +107,30 @@ func TestDaemonEndsAfterThePresentMessage(t *testing.T) {
 	require.Equal(t, []string{"did"}, p.lines(filepath.Join(p.root, "log.txt")))
 }
 
+// TestDaemonOutlivesItsLog: nobody reads what it says any more, and its routines
+// are still ended by a closed pipe of their own.
+func TestDaemonOutlivesItsLog(t *testing.T) {
+	p := newDaemonProving(t, nil, `(kill -PIPE $BASHPID); echo $? >>log.txt; echo >"$BASE/done"`)
+	require.NoError(t, syscall.Mkfifo(filepath.Join(p.base, "done"), 0o600))
+	c := exec.Command(p.bin, "daemon", "--interval", "50ms")
+	c.Dir, c.Env = p.root, p.env
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	c.Stderr = write
+	require.NoError(t, c.Start())
+	require.NoError(t, write.Close())
+	require.NoError(t, read.Close())
+	for _, name := range []string{"a.md", "b.md"} {
+		p.send(name, "one\n")
+		_, err := os.ReadFile(filepath.Join(p.base, "done"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, c.Wait())
+	require.Equal(t, []string{"a.md", "b.md"}, p.messages("done"))
+	require.Equal(t, []string{"141", "141"}, p.lines(filepath.Join(p.root, "log.txt")))
+}
+
 // TestDaemonKilled ends the daemon with SIGKILL wherever it is, over and over:
 // no message is lost, none is done again that was in done, and the tree has the
 // work of each once. DECREE_KILLS and DECREE_SEED are as for TestSoak.
@@ -173,7 +197,7 @@ exit 0
 	check()
 	require.Empty(t, p.messages(""), out)
 	// A message that a death took its attempts may be dead though its routine works.
-	var done, dead []string
+	done, dead := []string{}, []string{} // as lines has them where there are none
 	for key := range acknowledged {
 		done = append(done, key)
 	}

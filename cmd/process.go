@@ -98,7 +98,7 @@ func (s *session) process(ctx context.Context, o processOptions) error {
 		s.note(quoteWord(name) + " is still open for writing, and was left")
 	}
 	s.tallied(t)
-	if t.dead > 0 {
+	if t.dead > 0 || q.Passed() > 0 {
 		return errFound{project.Failed}
 	}
 	return nil

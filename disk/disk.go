@@ -55,6 +55,8 @@ type Xattr struct {
 var (
 	// ErrLocked is returned by TryLock when another holds the lock.
 	ErrLocked = errors.New("locked")
+	// ErrNotRegular is returned by Open for what is no regular file and no link.
+	ErrNotRegular = errors.New("not a regular file")
 	// ErrName refuses a name that is not one plain component.
 	ErrName = errors.New("not a plain name")
 )

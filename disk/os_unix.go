@@ -186,7 +186,7 @@ func (d *osDir) Open(name string) (File, error) {
 	var st unix.Stat_t
 	err = unix.Fstat(fd, &st)
 	if err == nil && kindOf(uint32(st.Mode)) != Regular {
-		err = errors.New("not a regular file")
+		err = ErrNotRegular
 	}
 	if err == nil {
 		// Regular files ignore it, but os.NewFile would hand such a descriptor to the poller.

@@ -75,7 +75,7 @@ func (d *osDir) Open(name string) (File, error) {
 		return nil, err
 	}
 	if st.Kind != Regular {
-		return nil, &fs.PathError{Op: "open", Path: d.at(name), Err: errors.New("not a regular file")}
+		return nil, &fs.PathError{Op: "open", Path: d.at(name), Err: ErrNotRegular}
 	}
 	f, err := os.Open(d.at(name))
 	if err != nil {

@@ -1,6 +1,10 @@
 package message
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
 
 // The types of messages.
 const (
@@ -46,12 +50,17 @@ type Error struct {
 	Reason string
 }
 
+// Error is one line, whatever the file is called.
 func (e *Error) Error() string {
+	name := e.Name
+	if control(name) || !utf8.ValidString(name) {
+		name = strconv.Quote(name)
+	}
 	switch {
-	case e.Name == "":
+	case name == "":
 		return e.Reason
 	case e.Line == 0:
-		return e.Name + ": " + e.Reason
+		return name + ": " + e.Reason
 	}
-	return fmt.Sprintf("%s:%d: %s", e.Name, e.Line, e.Reason)
+	return fmt.Sprintf("%s:%d: %s", name, e.Line, e.Reason)
 }

@@ -149,14 +149,31 @@ func Find(name string, dirs ...Dir) (Found, error) {
 	if err := CheckRoutineName(name); err != nil {
 		return Found{}, &Error{Reason: err.Error()}
 	}
+	if f, ok := lookUp(name, dirs); ok {
+		return f, f.Err
+	}
+	return Found{}, unknown(name, dirs)
+}
+
+// Known says whether any of dirs has a routine of this name, understood or not.
+func Known(name string, dirs ...Dir) bool {
+	if CheckRoutineName(name) != nil {
+		return false
+	}
+	_, ok := lookUp(name, dirs)
+	return ok
+}
+
+// lookUp reads the first routine of this name; ok is false where there is none.
+func lookUp(name string, dirs []Dir) (f Found, ok bool) {
 	for _, dir := range dirs {
 		for _, s := range suffixes {
 			if f, ok := read(dir, name+s.suffix); ok {
-				return f, f.Err
+				return f, true
 			}
 		}
 	}
-	return Found{}, unknown(name, dirs)
+	return f, false
 }
 
 func unknown(name string, dirs []Dir) error {

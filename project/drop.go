@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"syscall"
 
 	"decree/disk"
 )
@@ -12,9 +13,13 @@ import (
 // inboxDir is where messages wait, below .decree.
 const inboxDir = "inbox"
 
+// InboxDraft begins the names of the files in the inbox that are not whole yet.
+const InboxDraft = ".queue-"
+
 // Drop puts a new message into .decree/inbox, whole or not at all: it is built in
-// .decree/tmp, flushed, and moved in without overwriting. A name that is taken is an
-// error with fs.ErrExist in its chain.
+// .decree/tmp, flushed, and moved in without overwriting; where the inbox is on another
+// file system it is built there, under a hidden name. A name that is taken is an error
+// with fs.ErrExist in its chain.
 //
 // It takes no lock, so that it works beside and inside a run. If the process dies before
 // the move, the file in tmp is removed by the next writing command. Such a command may
@@ -45,14 +50,26 @@ func (p *Project) drop(name string, data []byte) error {
 	}
 	defer tmp.Close()
 	draft := fmt.Sprintf("message-%016x", rand.Uint64())
-	if err := writeFile(tmp, draft, data); err != nil {
-		return err
+	err = build(tmp, draft, data, inbox, name)
+	if errors.Is(err, syscall.EXDEV) {
+		err = build(inbox, InboxDraft+draft, data, inbox, name)
 	}
-	if err := tmp.RenameNew(draft, inbox, name); err != nil {
-		_ = tmp.Remove(draft)
+	if err != nil {
 		return err
 	}
 	return errors.Join(inbox.Sync(), p.Decree.Sync())
+}
+
+// build writes a draft and moves it to where it must be new.
+func build(at disk.Dir, draft string, data []byte, to disk.Dir, name string) error {
+	if err := writeFile(at, draft, data); err != nil {
+		return err
+	}
+	err := at.RenameNew(draft, to, name)
+	if err != nil {
+		_ = at.Remove(draft)
+	}
+	return err
 }
 
 // writeFile makes a file that others may read, durably.

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -262,7 +263,7 @@ func (c *cron) drop(inbox disk.Dir, m *message.Message, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := put(inbox, cronDraft, file, data, fileMode, inbox.RenameNew); err != nil && !isExist(err) {
+	if err := put(inbox, cronDraft, file, bytes.NewReader(data), fileMode, inbox.RenameNew); err != nil && !isExist(err) {
 		return err
 	}
 	return nil

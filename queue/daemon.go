@@ -64,6 +64,9 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 	defer w.close()
 	settled := false
 	for ctx.Err() == nil {
+		if err := q.sameRoot(); err != nil {
+			return err
+		}
 		w.on(filepath.Join(q.project().Root, ".decree", inboxName)) // before the look, so that nothing falls in between
 		if settled && !q.anything() {
 			if o.Ready != nil {
@@ -84,6 +87,31 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 		}
 	}
 	return nil
+}
+
+// sameRoot is an error when the root's path leads elsewhere than when the daemon
+// began: what is put into the inbox there would never be seen here.
+func (q *Queue) sameRoot() error {
+	p := q.project()
+	held, err := p.Dir.Self()
+	if err != nil {
+		return err
+	}
+	what := "another directory is at that path now"
+	now, err := p.Disk.OpenRoot(p.Root)
+	if err == nil {
+		defer now.Close()
+		there, err := now.Self()
+		if err != nil || there.SameFile(held) {
+			return err
+		}
+	} else if isMissing(err) {
+		what = "nothing is at that path now"
+	} else {
+		return err
+	}
+	return &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s was moved or deleted, and %s; the daemon ends, and no message is under way", p.Root, what),
+		Advice: "start a daemon where the tree is now"}
 }
 
 // ended is nil when it was the end of ctx that err is about.

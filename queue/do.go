@@ -13,6 +13,7 @@ import (
 	"decree/disk"
 	"decree/history"
 	"decree/message"
+	"decree/patch"
 	"decree/project"
 	"decree/recorder"
 )
@@ -24,7 +25,9 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 	var bad *message.Error
 	switch {
 	case errors.As(err, &bad):
-		return q.dead(d, res, bad.Error(), nil)
+		return q.reject(d, res, bad)
+	case errors.Is(err, errFixed):
+		return nil, q.pass(d, name, err)
 	case err != nil:
 		return nil, err
 	}
@@ -47,13 +50,22 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 	*d = *fresh
 	var bad2 *message.Error
 	if errors.As(err, &bad2) { // a notebook that takes no parameters as they are
-		return q.dead(d, res, bad2.Error(), nil)
+		return q.reject(d, res, bad2)
 	}
 	if err != nil {
 		return nil, err
 	}
 	res.Run, res.Record = run, run.Record
 	return q.conclude(d, res, before)
+}
+
+// reject puts a message that cannot be understood into dead.
+func (q *Queue) reject(d *dirs, res *Result, bad *message.Error) (*Result, error) {
+	out, err := q.dead(d, res, bad.Error(), nil)
+	if ofFile(err) {
+		return nil, q.pass(d, res.Name, fmt.Errorf("%w; it cannot be moved to dead: %w", bad, err))
+	}
+	return out, err
 }
 
 // names are the messages in the inbox.
@@ -120,11 +132,8 @@ func howItFailed(run *recorder.RunResult) string {
 // *message.Error in its chain is the message's own.
 func (q *Queue) understand(ctx context.Context, d *dirs, name string) (*message.Message, *message.Found, error) {
 	data, err := project.ReadFile(d.inbox, name, message.MaxSize)
-	if errors.Is(err, project.ErrTooLarge) {
-		return nil, nil, &message.Error{Name: name, Reason: fmt.Sprintf("larger than %d bytes", message.MaxSize)}
-	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, unusable(name, "the message", err)
 	}
 	m, err := message.Parse(name, data)
 	if err != nil {
@@ -150,7 +159,7 @@ func (q *Queue) understand(ctx context.Context, d *dirs, name string) (*message.
 	}
 	found, err := message.Find(def.Routine, OpenRoutines(q.project()).Dirs...)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, unusable(name, "routine "+def.Routine, err)
 	}
 	whole, out, err := message.Complete(m, def)
 	if err != nil {
@@ -161,7 +170,9 @@ func (q *Queue) understand(ctx context.Context, d *dirs, name string) (*message.
 		if info, err := d.inbox.Stat(name); err == nil {
 			mode = info.Mode & 0o777
 		}
-		if err := replace(d.inbox, name, out, mode); err != nil {
+		if err := replace(d.inbox, name, out, mode); ofFile(err) {
+			return nil, nil, fmt.Errorf("%w: %w", errFixed, err)
+		} else if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -174,6 +185,9 @@ func (q *Queue) understand(ctx context.Context, d *dirs, name string) (*message.
 func (q *Queue) checkInput(m *message.Message) error {
 	if m.InputFile == "" {
 		return nil
+	}
+	if _, err := patch.Unquote(m.InputFile); err == nil && m.InputFile[0] == '"' {
+		return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: a spec's name has to be UTF-8 without control characters; rename it", m.InputFile)}
 	}
 	dir := q.project().Dir
 	if parent := path.Dir(m.InputFile); parent != "." {
@@ -248,7 +262,7 @@ func (q *Queue) begin(d *dirs, name string, m *message.Message) (map[string]bool
 // run has the routine do it.
 func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Found) (*recorder.RunResult, error) {
 	o := recorder.RunOptions{
-		ID: q.s.Record, Dir: q.project().Root, Description: "message " + m.Name,
+		ID: q.s.Record, Dir: q.project().Root, Description: "message " + patch.Quote(m.Name),
 		Stdin: q.o.Stdin, Stdout: q.o.Stdout, Stderr: q.o.Stderr, Env: q.o.Environ,
 		Attempts: q.project().Config.MaxAttempts, Spent: q.s.Spent, Earlier: q.earlier(),
 		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.o.Signals, Yes: q.o.Yes,
@@ -277,7 +291,7 @@ func (q *Queue) earlier() string {
 func (q *Queue) accept(d *dirs, res *Result, came arrivals) (*Result, error) {
 	s := q.s
 	if s.Spec != "" {
-		if err := q.markSpec(s.Spec); err != nil {
+		if err := q.mark(s.Spec); err != nil {
 			return nil, fmt.Errorf("%s is done, but %s cannot be marked so: %w", res.Name, s.Spec, err)
 		}
 	}

@@ -20,6 +20,10 @@
 //     Failed: the tree is back at the run's manifest, the follow-ups go with the
 //     record, the file moves to dead.
 //
+// A message is put aside for what is wrong with it, its routine or its spec, also
+// where these cannot be read. One that cannot even be moved is passed over. Errors
+// that say nothing of a file (a full disk) end the work, and no message is put aside.
+//
 // # After a death
 //
 // queue.json names the message, and the record says how far it came. No record:

@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"decree/disk"
 	"decree/message"
@@ -80,7 +82,8 @@ func compareNames(a, b string) int {
 const maxNumber = 1 << 30
 
 // free is name, or name with the lowest number that makes it new in dir; a dead
-// message's reason must be new too.
+// message's reason must be new too. Where the file system has no room for the longer
+// names, the end of name is left out.
 func free(dir disk.Dir, name string, also string) (string, error) {
 	base := strings.TrimSuffix(name, suffix)
 	for n := 1; ; n++ {
@@ -88,21 +91,29 @@ func free(dir disk.Dir, name string, also string) (string, error) {
 		if n > 1 {
 			try = base + "." + strconv.Itoa(n)
 		}
-		taken := false
-		for _, end := range []string{suffix, also} {
-			if end == "" {
-				continue
-			}
-			if _, err := dir.Stat(try + end); err == nil {
-				taken = true
-			} else if !isMissing(err) {
-				return "", err
-			}
-		}
-		if !taken {
+		taken, err := taken(dir, try, suffix, also)
+		switch {
+		case errors.Is(err, syscall.ENAMETOOLONG) && len(base) > len(reasonEnd):
+			base, n = strings.ToValidUTF8(base[:len(base)-len(reasonEnd)], ""), 0
+		case err != nil:
+			return "", err
+		case !taken:
 			return try + suffix, nil
 		}
 	}
+}
+
+// taken says whether dir has base with one of the ends that are not "".
+func taken(dir disk.Dir, base string, ends ...string) (bool, error) {
+	for _, end := range ends {
+		if end == "" {
+			continue
+		}
+		if _, err := dir.Stat(base + end); err == nil || !isMissing(err) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // move moves a file without overwriting anything and flushes both directories,
@@ -113,8 +124,8 @@ func move(from disk.Dir, name string, to disk.Dir, also string) (string, error) 
 		if err != nil {
 			return "", err
 		}
-		err = from.RenameNew(name, to, as)
-		if errors.Is(err, fs.ErrExist) {
+		err = carry(from, name, to, as)
+		if isExist(err) {
 			continue // somebody else took the name
 		}
 		if err != nil {
@@ -124,11 +135,34 @@ func move(from disk.Dir, name string, to disk.Dir, also string) (string, error) 
 	}
 }
 
-// The files that are being written have these before their names until they are
-// whole. Those of the queue are written under the project's lock alone, so one that
-// is found later is a dead process's; cron's are its daemon's.
+// carry renames a file to a new name, or copies it durably and removes it where
+// the two directories are on different file systems.
+func carry(from disk.Dir, name string, to disk.Dir, as string) error {
+	err := from.RenameNew(name, to, as)
+	if !errors.Is(err, syscall.EXDEV) {
+		return err
+	}
+	f, err := from.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := put(to, queueDraft, as, f, info.Mode&0o777, to.RenameNew); err != nil {
+		return err
+	}
+	return from.Remove(name)
+}
+
+// The files that are being written are called so until they are whole, whatever
+// their own names are, which may be as long as a name can be. Those of the queue are
+// written under the project's lock alone, so one that is found later is a dead
+// process's; cron's are its daemon's. Names that begin so are drafts too.
 const (
-	queueDraft = ".queue-"
+	queueDraft = project.InboxDraft
 	cronDraft  = ".cron-"
 )
 
@@ -145,16 +179,16 @@ func clean(dir disk.Dir, draft string) error {
 
 // putNew writes a file that must not replace another, durably.
 func putNew(dir disk.Dir, name string, data []byte) error {
-	return put(dir, queueDraft, name, data, fileMode, dir.RenameNew)
+	return put(dir, queueDraft, name, bytes.NewReader(data), fileMode, dir.RenameNew)
 }
 
 // replace writes a file in the place of one that is there, durably.
 func replace(dir disk.Dir, name string, data []byte, mode uint32) error {
-	return put(dir, queueDraft, name, data, mode, dir.Rename)
+	return put(dir, queueDraft, name, bytes.NewReader(data), mode, dir.Rename)
 }
 
-func put(dir disk.Dir, draft, name string, data []byte, mode uint32, rename func(string, disk.Dir, string) error) error {
-	tmp := draft + name
+func put(dir disk.Dir, draft, name string, data io.Reader, mode uint32, rename func(string, disk.Dir, string) error) error {
+	tmp := draft + "draft"
 	if err := dir.Remove(tmp); err != nil && !isMissing(err) {
 		return err
 	}
@@ -162,7 +196,7 @@ func put(dir disk.Dir, draft, name string, data []byte, mode uint32, rename func
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	_, err = io.Copy(f, data)
 	err = cmp.Or(err, f.Sync(), f.Close())
 	if err == nil {
 		err = rename(tmp, dir, name)
@@ -184,7 +218,7 @@ func bury(inbox, dead disk.Dir, name string, here bool, reason []byte, mark stri
 		return "", err
 	}
 	if here {
-		err = inbox.RenameNew(name, dead, as)
+		err = carry(inbox, name, dead, as)
 	} else { // its routine has deleted it
 		err = putNew(dead, as, content)
 	}

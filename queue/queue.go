@@ -12,6 +12,7 @@ import (
 	"decree/disk"
 	"decree/history"
 	"decree/message"
+	"decree/patch"
 	"decree/project"
 	"decree/recorder"
 )
@@ -76,7 +77,9 @@ type Queue struct {
 	o Options
 	s *state
 	// tried are the specs that this process has had its turn at.
-	tried           map[string]bool
+	tried map[string]bool
+	// passed are the files, with their inodes, that stay where they are: see pass.
+	passed          map[string]uint64
 	cleaned, looked bool
 	// text is the completed message under way.
 	text []byte
@@ -89,7 +92,7 @@ func Open(o Options) *Queue {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
-	return &Queue{o: o, tried: map[string]bool{}}
+	return &Queue{o: o, tried: map[string]bool{}, passed: map[string]uint64{}}
 }
 
 func (q *Queue) project() *project.Project { return q.o.Recorder.Project() }
@@ -242,13 +245,19 @@ func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
 		q.note("%s, which was under way, waits", resume)
 		resume = ""
 	}
-	name := resume
-	if name == "" {
-		if name, err = q.choose(d, pick); err != nil || name == "" {
-			return nil, err
+	for {
+		name := resume
+		if name == "" {
+			if name, err = q.choose(d, pick); err != nil || name == "" {
+				return nil, err
+			}
 		}
+		res, err := q.do(ctx, d, name, resume != "")
+		if !errors.Is(err, errPassed) {
+			return res, err
+		}
+		resume = ""
 	}
-	return q.do(ctx, d, name, resume != "")
 }
 
 // choose is the file whose turn it is, "" for none.
@@ -260,7 +269,7 @@ func (q *Queue) choose(d *dirs, pick Pick) (string, error) {
 	for len(q.s.Stack) > 0 {
 		name := q.s.Stack[0]
 		info, err := d.inbox.Stat(name)
-		if err == nil && info.Kind == disk.Regular && q.complete(d, Pending{Name: name, Mtime: info.Mtime}) {
+		if err == nil && info.Kind == disk.Regular && q.complete(d, Pending{Name: name, Mtime: info.Mtime, Ino: info.Ino}) {
 			return name, nil
 		}
 		if err != nil && !isMissing(err) {
@@ -299,7 +308,10 @@ func (q *Queue) named(d *dirs, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !q.complete(d, Pending{Name: name, Mtime: info.Mtime}) {
+	if q.passed[name] == info.Ino {
+		return "", &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s can neither be done nor moved; it is still in the inbox", patch.Quote(name))}
+	}
+	if !q.complete(d, Pending{Name: name, Mtime: info.Mtime, Ino: info.Ino}) {
 		return "", &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s is open for writing; nothing was changed", name), Advice: "save and close it first"}
 	}
 	return name, nil
@@ -322,8 +334,12 @@ func (q *Queue) follower(d *dirs, list []Pending) string {
 
 func (q *Queue) maxDepth() int { return q.project().Config.MaxDepth }
 
-// complete says whether the file is whole, and remembers one that is not.
+// complete says whether the file is whole, and remembers one that is not. One that
+// is passed over is not asked.
 func (q *Queue) complete(d *dirs, p Pending) bool {
+	if q.passed[p.Name] == p.Ino {
+		return false
+	}
 	if closed(d.inbox, p.Name, p.Mtime) {
 		return true
 	}
@@ -335,7 +351,7 @@ func (q *Queue) complete(d *dirs, p Pending) bool {
 
 // chooseSpec is the message of the next spec, made if there is none yet.
 func (q *Queue) chooseSpec(d *dirs, list []Pending) (string, error) {
-	specs, err := q.specs()
+	specs, err := q.specsInReach()
 	if err != nil {
 		return "", err
 	}
@@ -352,7 +368,7 @@ func (q *Queue) chooseSpec(d *dirs, list []Pending) (string, error) {
 			return "", err
 		}
 		chain, _, _ := history.ParseID(id)
-		m, err := message.Parse("", fmt.Appendf(nil, "---\ninput_file: %s\n---\n", yamlText(spec)))
+		m, err := message.Parse("", fmt.Appendf(nil, "---\ninput_file: %s\n---\n", yamlText(patch.Quote(spec))))
 		if err != nil {
 			return "", err
 		}

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"decree/disk"
@@ -39,8 +38,7 @@ func OpenRoutines(p *project.Project) *Routines {
 // Known says whether there is a routine of this name; what is wrong with it, its
 // finding tells.
 func (r *Routines) Known(name string) bool {
-	list, err := message.List(r.Dirs...)
-	return err == nil && slices.ContainsFunc(list, func(f message.Found) bool { return f.Name == name })
+	return message.Known(name, r.Dirs...)
 }
 
 // routineDir is a message.Dir that is opened for each look, so that what a

@@ -44,10 +44,14 @@ type state struct {
 	// Last is the chain done last, Stack its follow-ups, the next one first.
 	Last  string   `json:"last,omitempty"`
 	Stack []string `json:"stack,omitempty"`
+	// Unmarked are the specs that are done and could not be marked so yet.
+	Unmarked []string `json:"unmarked,omitempty"`
 }
 
 // forget leaves of the state what holds beyond one message.
-func (s *state) forget() { *s = state{Version: 1, Last: s.Last, Stack: s.Stack} }
+func (s *state) forget() {
+	*s = state{Version: 1, Last: s.Last, Stack: s.Stack, Unmarked: s.Unmarked}
+}
 
 // read reads the state. A damaged one is as good as none: it is replaced whole,
 // so only a failing disk makes one, and the messages themselves are in the inbox.
@@ -78,6 +82,10 @@ func (s *state) write(store disk.Dir, flush bool) error {
 		s.Before = nil
 	}
 	data, err := json.Marshal(s)
+	if err == nil && len(data) > maxState { // names can be six times as long there
+		s.Before = nil
+		data, err = json.Marshal(s)
+	}
 	if err != nil {
 		return err
 	}
