@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -31,7 +30,7 @@ func (s *session) sayWaiting(rec *recorder.Recorder) {
 	if s.env.get("DECREE_RUN_ID") != "" {
 		return
 	}
-	if h := rec.Project().Holder(); h.PID != 0 && (h.Host != s.env.Host || alive(h.PID)) {
+	if rec.Project().Holder().Working(s.env.Host) {
 		return
 	}
 	waiting, err := rec.Waiting()
@@ -41,16 +40,6 @@ func (s *session) sayWaiting(rec *recorder.Recorder) {
 	for _, w := range waiting {
 		s.note(w + ", but its process is gone: 'decree recover' finishes it")
 	}
-}
-
-// alive says whether there is a process of this number.
-func alive(pid int) bool {
-	p, err := os.FindProcess(pid)
-	if err != nil {
-		return false
-	}
-	err = p.Signal(syscall.Signal(0))
-	return err == nil || errors.Is(err, os.ErrPermission)
 }
 
 // access is how a project is opened; see recorder.Options.

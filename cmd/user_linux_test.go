@@ -112,3 +112,50 @@ func TestParentThatCannotBeRead(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "second\n", string(data))
 }
+
+// TestStrangerHoldsTheRoot: a user who can do no more than read the root holds its lock,
+// under decree's own name, and keeps nobody from working. A decree of root's or of the
+// owner's on another store is at work, and counts.
+func TestStrangerHoldsTheRoot(t *testing.T) {
+	flock, err := exec.LookPath("flock")
+	if err != nil {
+		t.Skip("no flock")
+	}
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	root := u.dir(ann, 0o755, "tree")
+	hold := func(uid int) (release func()) {
+		c := u.command(uid, root, nil)
+		// It is named after the file that it is read from.
+		data, err := os.ReadFile(flock)
+		require.NoError(t, err)
+		dir := u.dir(0, 0o755, "other", strings.Repeat("x", uid%100+1))
+		c.Path = filepath.Join(dir, "decree")
+		require.NoError(t, os.WriteFile(c.Path, data, 0o755))
+		c.Args = []string{"decree", root, "sh", "-c", "echo locked; read line"}
+		in, err := c.StdinPipe()
+		require.NoError(t, err)
+		out, err := c.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, c.Start())
+		_, err = io.ReadFull(out, make([]byte, len("locked")))
+		require.NoError(t, err)
+		return func() { in.Close(); _ = c.Wait() }
+	}
+
+	release := hold(bob)
+	for range 2 { // the first record makes the store
+		code, out := u.decree(ann, root, nil, "run", "--", "sh", "-c", "echo more >>f")
+		assert.Zero(t, code, out)
+	}
+	release()
+	for _, uid := range []int{ann, 0} {
+		release := hold(uid)
+		code, out := u.decree(ann, root, nil, "checkpoint")
+		assert.Equal(t, 4, code, out)
+		assert.Contains(t, out, "another decree is at work")
+		release()
+	}
+	code, out := u.decree(ann, root, nil, "checkpoint")
+	assert.Zero(t, code, out)
+}

@@ -5,13 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"decree/disk"
 )
 
-const lockFile = "lock.json"
+const (
+	lockFile = "lock.json"
+	// lockDir is the directory of the store whose flock is the lock. Nobody but the
+	// store's owner can open it.
+	lockDir = "lock"
+	// lockInStore is Holder.Lock of who holds lockDir's.
+	lockInStore = "store"
+)
 
 // Holder is who holds the lock, for the message of the one who waits.
 type Holder struct {
@@ -20,6 +29,24 @@ type Holder struct {
 	Start   time.Time `json:"start"`
 	Command []string  `json:"command"`
 	Run     string    `json:"run,omitempty"` // the open record's id
+	// Lock is where the lock lies: "store"; "" of an earlier version of decree, which
+	// locks the root alone.
+	Lock string `json:"lock,omitempty"`
+}
+
+// Working says whether the holder is a process that may still work; host is this machine's name.
+func (h Holder) Working(host string) bool {
+	return h.PID != 0 && (h.Host != host || alive(h.PID))
+}
+
+// alive says whether there is a process of this number.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	err = p.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, os.ErrPermission)
 }
 
 // HeldError says that another process holds the lock of a root.
@@ -52,15 +79,16 @@ const (
 	longPause  = 100 * time.Millisecond
 )
 
-// Lock takes the project's lock: flock on the root's own handle, which no
-// command can delete and which two stores of one root share. It tries for wait,
-// and once if wait is 0; then, or when ctx ends, the error is a *HeldError or
-// ctx's. unlock must be called once; the lock ends with the process in any case.
+// Lock takes the project's lock: flock on a directory of the store, which nobody else
+// can open, and beside it on the root's own handle, which two stores of one root share
+// and earlier versions of decree lock alone. It tries for wait, and once if wait is 0;
+// then, or when ctx ends, the error is a *HeldError or ctx's. unlock must be called
+// once; the lock ends with the process in any case.
 func (p *Project) Lock(ctx context.Context, h Holder, wait time.Duration) (unlock func(), err error) {
 	ctxWait, cancel := context.WithTimeout(ctx, max(wait, 0))
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		release, err := p.Dir.TryLock()
+		release, err := p.tryLock(p.Store, h.Host)
 		if err == nil {
 			if err := p.Hold(h); err != nil {
 				_ = release()
@@ -90,8 +118,55 @@ func (p *Project) Lock(ctx context.Context, h Holder, wait time.Duration) (unloc
 	}
 }
 
+// tryLock takes the lock of the project whose store is given.
+func (p *Project) tryLock(store disk.Dir, host string) (release func() error, err error) {
+	own, err := lockedDir(store)
+	if err != nil {
+		return nil, err
+	}
+	root, err := tryRoot(p.Dir, holder(store), host)
+	if err != nil {
+		return nil, errors.Join(err, own())
+	}
+	return func() error { return errors.Join(root(), own()) }, nil
+}
+
+func lockedDir(store disk.Dir) (release func() error, err error) {
+	dir, err := MakeDir(store, lockDir, PrivateDir)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // the lock has a handle of its own
+	return dir.TryLock()
+}
+
+// tryRoot locks the root too. Where it is locked, what counts is by whom: by a decree
+// whose store is another one, or of an earlier version, it is ErrLocked. All others
+// may hold it as long as they like, be it a stranger who can do no more than read the
+// root, or the caller: flock . decree run.
+func tryRoot(root disk.Dir, note Holder, host string) (release func() error, err error) {
+	release, err = root.TryLock()
+	if !errors.Is(err, disk.ErrLocked) {
+		return release, err
+	}
+	self, serr := root.Self()
+	if serr != nil {
+		return nil, serr
+	}
+	held, known := atWork(self)
+	if !known {
+		// An earlier version has noted in the store that it works.
+		held = note.Lock != lockInStore && note.Working(host)
+	}
+	if held {
+		return nil, err
+	}
+	return func() error { return nil }, nil
+}
+
 // Hold writes who holds the lock; its owner calls it again when it opens a record.
 func (p *Project) Hold(h Holder) error {
+	h.Lock = lockInStore
 	b, err := json.Marshal(h)
 	if err != nil {
 		return err
@@ -100,9 +175,11 @@ func (p *Project) Hold(h Holder) error {
 }
 
 // Holder is who last said that it holds the lock; zero when nobody does.
-func (p *Project) Holder() Holder {
+func (p *Project) Holder() Holder { return holder(p.Store) }
+
+func holder(store disk.Dir) Holder {
 	var h Holder
-	b, err := ReadFile(p.Store, lockFile, maxIdentity)
+	b, err := ReadFile(store, lockFile, maxIdentity)
 	if err != nil || json.Unmarshal(b, &h) != nil {
 		return Holder{}
 	}

@@ -374,8 +374,8 @@ const (
 )
 
 // claim opens the project for writing and makes what is missing of it. What it
-// writes, it writes under the root's lock, so that of many first commands one
-// makes the store and the others find it.
+// writes, it writes under a lock, so that of many first commands one makes the
+// store and the others find it.
 func (p *Project) claim(w Where) error {
 	for deadline := time.Now().Add(claimWait); ; time.Sleep(claimPause) {
 		if err := p.openDecree(); err != nil {
@@ -389,7 +389,7 @@ func (p *Project) claim(w Where) error {
 			p.take(f)
 			return p.tighten()
 		}
-		unlock, err := p.Dir.TryLock()
+		unlock, err := p.lockFirst(w, f)
 		if err == nil {
 			f.close()
 			err = p.settle(w)
@@ -406,9 +406,39 @@ func (p *Project) claim(w Where) error {
 		}
 		f.close()
 		if time.Now().After(deadline) {
+			var base *Error
+			if errors.As(err, &base) {
+				return base
+			}
 			return &HeldError{}
 		}
 	}
+}
+
+// lockFirst takes the lock of the store that was found; where there is none yet, that
+// of the base in which it will be, and the root's.
+func (p *Project) lockFirst(w Where, f *finding) (release func() error, err error) {
+	if f.bond != strangers && f.bond != copied {
+		return p.tryLock(f.store, "")
+	}
+	base, _, err := openBase(p.Disk, w, p.Config, p.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer base.Close()
+	own, err := base.TryLock()
+	if errors.Is(err, disk.ErrLocked) {
+		return nil, &Error{Kind: Refused, Msg: base.Path() + ": another process keeps the directory of stores locked", Err: err,
+			Advice: "try again, or name another directory with DECREE_STORE"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := tryRoot(p.Dir, Holder{}, "")
+	if err != nil {
+		return nil, errors.Join(err, own())
+	}
+	return func() error { return errors.Join(root(), own()) }, nil
 }
 
 func (f *finding) close() {
@@ -423,7 +453,7 @@ func (p *Project) stale(f *finding) bool {
 	return err == nil && f.mem.Root == p.Root && (f.mem.Ino != self.Ino || f.mem.Dev != self.Dev)
 }
 
-// settle writes what is missing; the root's lock is held.
+// settle writes what is missing; lockFirst's lock is held.
 func (p *Project) settle(w Where) error {
 	if err := p.openDecree(); err != nil {
 		return err

@@ -136,7 +136,7 @@ func (p *Project) adopt(held disk.Info, there bool) error {
 			return err
 		}
 	}
-	release, err := dir.TryLock()
+	release, err := tryRoot(dir, p.Holder(), "")
 	if err != nil {
 		dir.Close()
 		if errors.Is(err, disk.ErrLocked) {

@@ -1,0 +1,63 @@
+package project
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"decree/disk"
+)
+
+// atWork says whether the lock on the directory dir, which another process holds, is
+// decree's own: the holder is called decree, as this process is or by its usual name,
+// and its user is this one, root, or the directory's owner. Everybody who can read a
+// directory can lock it, and that must keep nobody from working.
+//
+// known is false where the system does not tell who holds the lock.
+func atWork(dir disk.Info) (held, known bool) {
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return false, false
+	}
+	for line := range bytes.Lines(locks) {
+		pid := holderOf(string(line), dir.Ino)
+		if pid == "" {
+			continue
+		}
+		known = true
+		st, err := os.Stat(filepath.Join("/proc", pid))
+		if err != nil {
+			continue
+		}
+		owner, ok := st.Sys().(*syscall.Stat_t)
+		if ok && (owner.Uid == 0 || owner.Uid == dir.UID || owner.Uid == uint32(os.Geteuid())) && namedDecree(pid) {
+			return true, true
+		}
+	}
+	return false, known
+}
+
+// holderOf is the process that a line of /proc/locks says to hold the lock on the inode:
+//
+//	1: FLOCK  ADVISORY  WRITE 4711 08:02:131073 0 EOF
+//
+// The device is not compared: btrfs shows another one there than to stat.
+func holderOf(line string, ino uint64) (pid string) {
+	f := strings.Fields(line)
+	if len(f) < 6 || f[1] != "FLOCK" || !strings.HasSuffix(f[5], ":"+strconv.FormatUint(ino, 10)) {
+		return ""
+	}
+	return f[4]
+}
+
+func namedDecree(pid string) bool {
+	name, err := os.ReadFile(filepath.Join("/proc", pid, "comm"))
+	if err != nil {
+		return false
+	}
+	own, err := os.ReadFile("/proc/self/comm")
+	return string(name) == "decree\n" || err == nil && bytes.Equal(name, own)
+}
