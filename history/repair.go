@@ -123,17 +123,21 @@ func (t *turn) restore(l *line, plainManifest bool) (lost []string, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	default:
-		if t.build(l, files) == nil {
-			return lost, nil
+		err := t.build(l, files)
+		if !errors.As(err, new(*unreadable)) {
+			return lost, err
 		}
-		// An object cannot be read: the others shall come back without it.
+		// The others shall come back without the one that cannot be read.
 	}
 	for _, f := range files {
 		if t.h.hasFile(l.id(), f.Name) {
 			continue
 		}
-		if err := t.h.ReplaceFile(l.id(), f.Name, f.Write); err != nil {
+		err := t.h.ReplaceFile(l.id(), f.Name, f.Write)
+		if errors.As(err, new(*unreadable)) {
 			lost = append(lost, f.Name)
+		} else if err != nil {
+			return lost, err
 		}
 	}
 	return lost, t.stage(l)
@@ -143,15 +147,44 @@ func (t *turn) restore(l *line, plainManifest bool) (lost []string, err error) {
 func (h *History) storedFiles(l *line, plainManifest bool) (files []RunFile, lost []string) {
 	for _, name := range slices.Sorted(maps.Keys(l.files)) {
 		if sum := l.files[name]; h.hasObject(sum) {
-			files = append(files, RunFile{Name: name, Write: h.copyObject(sum)})
+			files = append(files, RunFile{Name: name, Write: stored(h.copyObject(sum))})
 		} else {
 			lost = append(lost, name)
 		}
 	}
 	if plainManifest && l.tree != nil {
-		files = append(files, RunFile{Name: manifestJSON, Write: func(w io.Writer) error { return h.WriteManifest(l.tree.ID, w) }})
+		files = append(files, RunFile{Name: manifestJSON, Write: stored(func(w io.Writer) error { return h.WriteManifest(l.tree.ID, w) })})
 	}
 	return files, lost
+}
+
+// unreadable is the cause of a file that was not written: its content in the store.
+type unreadable struct{ error }
+
+func (e *unreadable) Unwrap() error { return e.error }
+
+// stored tells an error of what write reads from one of the file that it writes to.
+func stored(write func(io.Writer) error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		to := &sink{w: w}
+		err := write(to)
+		if err != nil && to.err == nil {
+			return &unreadable{err}
+		}
+		return err
+	}
+}
+
+// sink keeps the error of a Writer.
+type sink struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sink) Write(b []byte) (int, error) {
+	n, err := s.w.Write(b)
+	s.err = err
+	return n, err
 }
 
 func (h *History) hasFile(id, name string) bool {

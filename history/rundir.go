@@ -498,7 +498,10 @@ func removeTree(d disk.Dir, name string) error {
 		return nil
 	}
 	st, serr := d.Stat(name)
-	if serr != nil || st.Kind != disk.Directory {
+	if serr != nil {
+		return errors.Join(err, serr)
+	}
+	if st.Kind != disk.Directory {
 		return err
 	}
 	if st.Mode&0o700 != 0o700 {

@@ -74,10 +74,14 @@ func (p *Project) moveAside(dir disk.Dir, name string, aside disk.Dir, plain, fr
 		}
 		if err == nil {
 			err = errors.Join(aside.Sync(), dir.Sync())
-			p.note("%s stood in decree's way and is now %s/%s/%s", from, dirName, asideDir, to)
+			p.noteAside(from, to)
 		}
 		return err
 	}
+}
+
+func (p *Project) noteAside(from, to string) {
+	p.note("%s stood in decree's way and is now %s/%s/%s", from, dirName, asideDir, to)
 }
 
 // openAside opens .decree/aside. Something else of that name goes into it.
@@ -152,20 +156,36 @@ func (p *Project) newDecree() (disk.Info, error) {
 	return p.Dir.Stat(dirName)
 }
 
-// replaceDecree puts what stands in the place of .decree into a new one.
-func (p *Project) replaceDecree() error {
+// replaceDecree puts what stands in the place of .decree into a new one. After an
+// error it is where it was.
+func (p *Project) replaceDecree() (err error) {
 	fresh, err := MakeDir(p.Dir, newDecree, 0o755)
 	if err != nil {
+		_ = p.Dir.Rmdir(newDecree)
 		return err
 	}
 	defer fresh.Close()
+	defer func() {
+		if err != nil {
+			_ = fresh.Rmdir(asideDir)
+			_ = p.Dir.Rmdir(newDecree)
+		}
+	}()
 	aside, err := MakeDir(fresh, asideDir, PrivateDir)
 	if err != nil {
 		return err
 	}
 	defer aside.Close()
-	if err := p.moveAside(p.Dir, dirName, aside, "decree", dirName); err != nil {
+	const name = "decree"
+	if err := p.Dir.RenameNew(dirName, aside, name); err != nil {
 		return err
 	}
-	return p.Dir.RenameNew(newDecree, p.Dir, dirName)
+	if err = errors.Join(aside.Sync(), fresh.Sync()); err == nil {
+		err = p.Dir.RenameNew(newDecree, p.Dir, dirName)
+	}
+	if err != nil {
+		return errors.Join(err, aside.RenameNew(name, p.Dir, dirName))
+	}
+	p.noteAside(dirName, name)
+	return nil
 }

@@ -103,8 +103,8 @@ func (p *Project) Close() {
 	p.Store, p.Decree, p.Dir = nil, nil, nil
 }
 
-// openDecree opens .decree if it is there; a link in its place is refused. After
-// an error the handle is the one from before.
+// openDecree opens .decree if it is there and a directory; a link in its place is
+// refused. After an error the handle is the one from before.
 func (p *Project) openDecree() error {
 	st, err := p.Dir.Stat(dirName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,6 +113,10 @@ func (p *Project) openDecree() error {
 	}
 	if err != nil {
 		return err
+	}
+	if st.Kind != disk.Directory && st.Kind != disk.Symlink {
+		p.setDecree(nil) // EnsureDecree puts it aside
+		return nil
 	}
 	if err := plainDir(st, filepath.Join(p.Root, dirName)); err != nil {
 		return err

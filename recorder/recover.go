@@ -90,7 +90,9 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 		if err := c.orAnyway(o, c.record(ctx, o)); err != nil {
 			return c.done, fmt.Errorf("record %s: %w", o.Record.ID, err)
 		}
-		r.auditRecovery(o.Record.ID)
+		if err := r.auditRecovery(o.Record.ID); err != nil {
+			c.add(nil, "the audit does not have the recovery of %s: %v", o.Record.ID, err)
+		}
 	}
 	for _, step := range []func() error{
 		r.history.Tidy,
@@ -108,10 +110,10 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 	return c.done, nil
 }
 
-func (r *Recorder) auditRecovery(id string) {
+func (r *Recorder) auditRecovery(id string) error {
 	o := r.audit("recover", "done")
 	o.Record = id
-	_ = r.history.Audit(o)
+	return r.history.Audit(o)
 }
 
 func (c *recovery) add(rec *history.Record, format string, args ...any) {
@@ -187,6 +189,9 @@ func (c *recovery) notBegun(err error) error {
 func (c *recovery) settle(ctx context.Context, j worktree.Journal, res worktree.Result, out *worktree.Outcome) error {
 	for _, l := range out.Left {
 		c.add(nil, "%s was left alone: %s", l.Path, l.Reason)
+	}
+	for _, n := range out.Notes {
+		c.add(nil, "%s", n)
 	}
 	var meta putBackMeta
 	if len(j.Meta) > 0 && json.Unmarshal(j.Meta, &meta) == nil && meta.Run != "" {

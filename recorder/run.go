@@ -109,6 +109,7 @@ type run struct {
 
 	log     disk.File
 	ended   int64 // when the last attempt's command did, in nanoseconds since 1970
+	begun   bool  // a command has been executed
 	clean   bool  // the tree was put back for the last attempt, which has not begun
 	tried   []tried
 	changes []manifest.Change // of the last attempt, against before
@@ -128,7 +129,10 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
 	}
 	x, err := r.enterFor(ctx, opRecord)
 	if err != nil {
-		return nil, err
+		if errors.As(err, new(*BeginError)) || project.KindOf(err) == project.Refused {
+			return nil, err // its state is said
+		}
+		return nil, notStarted(err)
 	}
 	defer x.close()
 	u := &run{r: r, x: x, o: o}
@@ -152,14 +156,20 @@ func notStarted(err error) error {
 	return &project.Error{Kind: project.KindOf(err), Msg: "the command was not started", Err: err, Advice: project.HintOf(err)}
 }
 
-// unfinished is an error after the command ran: the changes are there, and the
-// open record lets the next command finish.
+// unfinished is an error that ends a run early. Where its command has run the
+// changes are there, and the open record lets the next command finish; else there
+// is nothing to be recorded.
 func (u *run) unfinished(what string, err error) error {
 	id := u.rec.ID
+	if !u.begun {
+		return notStarted(errors.Join(fmt.Errorf("%s: %w", what, err), u.r.history.Abandon(id)))
+	}
 	e := &project.Error{Kind: project.KindOf(err), Err: err, Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", id)}
 	switch {
 	case u.res.PutBack:
 		e.Msg = what + "; the command has failed and its changes are put back"
+	case halfMoved(err):
+		e.Msg = what + "; the command has run, and its changes are in the tree but for what is put back already"
 	case u.clean:
 		e.Msg = what + "; the tree is back at its state before the first attempt, and the last one was not made"
 	default:
@@ -173,6 +183,12 @@ func (u *run) unfinished(what string, err error) error {
 		e.Advice = hint
 	}
 	return e
+}
+
+// halfMoved says whether a move came to neither of its ends.
+func halfMoved(err error) bool {
+	var move *worktree.Error
+	return errors.As(err, &move) && move.Moved && !move.RolledBack
 }
 
 func (u *run) close() {
@@ -362,20 +378,15 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	res, err := u.r.execute(ctx, runner.Command{
 		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
 		Log: u.log, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
-		Starting: func(l runner.Leader) error {
-			if err := u.r.history.SetLeader(u.rec.ID, l); err != nil {
-				return err
-			}
-			u.clean = false
-			return nil
-		},
+		Starting: func(l runner.Leader) error { return u.r.history.SetLeader(u.rec.ID, l) },
 	})
+	if executed := err == nil && res.NotStarted == nil || res.Duration > 0; executed {
+		u.begun, u.clean = true, false
+	}
 	u.ended = time.Now().UnixNano() // by the clock that files are stamped with
 	switch {
 	case errors.Is(err, runner.ErrLog):
 		u.say("%v", err)
-	case err != nil && res.Duration == 0 && n == 1:
-		return notStarted(errors.Join(err, u.r.history.Abandon(u.rec.ID)))
 	case err != nil && res.Duration == 0:
 		return u.unfinished(fmt.Sprintf("attempt %d was not started", n), err)
 	case err != nil:

@@ -23,6 +23,7 @@ import (
 	"decree/disk"
 	"decree/disk/disktest"
 	"decree/history"
+	"decree/patch"
 	"decree/project"
 	"decree/retention"
 	"decree/store"
@@ -62,8 +63,10 @@ type sweep struct {
 	before map[string]string
 	after  map[string]string
 	work   []map[string]string // of the attempts of a run
+	start  map[string]string   // the tree as the operation finds it
 	known  map[string]bool     // the records before
 	ids    []string            // what prepare made
+	opened bool                // the operation began
 	said   []string            // by the operation
 	stay   []string            // the records after it
 }
@@ -137,6 +140,7 @@ func (s *sweep) openOn(d disk.Disk) (*Recorder, error) {
 // try does the operation on d.
 func (s *sweep) try(d disk.Disk, do func(r *Recorder) error) error {
 	r, err := s.openOn(d)
+	s.opened = err == nil
 	if err != nil {
 		return err
 	}
@@ -626,8 +630,12 @@ func (s *sweep) once(n int, cause error) (fired bool) {
 			s.t.Log(what, s.said)
 		}
 	}()
-	if !told && cause != nil {
-		require.True(s.t, isQuiet(hit.Op+" "+name), "nobody was told: %s", what)
+	if cause != nil && !isQuiet(hit.Op+" "+name) {
+		require.True(s.t, told, "nobody was told: %s", what)
+		require.True(s.t, s.names(hit, cause, err), "the cause or its path was not told: %s", what)
+	}
+	if cause != nil {
+		s.words(err, what)
 	}
 	deaths := 0
 	if cause == nil {
@@ -642,6 +650,57 @@ func (s *sweep) once(n int, cause error) (fired bool) {
 	s.op.judge(s, v)
 	s.goOn()
 	return true
+}
+
+// words holds the operation's error against what happened: in which state it says
+// that things are left.
+func (s *sweep) words(err error, what string) {
+	if err == nil {
+		return
+	}
+	text, now := err.Error(), s.tree()
+	delete(now, ".decree") // where a command made a file of it
+	_, missing := os.Stat(s.mark())
+	ran := missing == nil
+	is := func(states ...map[string]string) bool {
+		return slices.ContainsFunc(states, func(m map[string]string) bool { return maps.Equal(m, now) })
+	}
+	for _, c := range []struct {
+		words string
+		true  bool
+	}{
+		{"the command was not started", !ran && is(s.start)},
+		{"nothing was changed", is(append(s.work, s.start)...)},
+		{"the command has run and its changes are in the tree as it left them", ran && is(append(s.work, s.after)...)},
+		{"the command has failed and its changes are put back", ran && is(s.start)},
+		{"the tree is back at its state before the first attempt", ran && is(s.start)},
+		{"everything was taken back", is(append(s.work, s.start)...)},
+	} {
+		if strings.Contains(text, c.words) {
+			require.True(s.t, c.true, "it says %q: %s", c.words, what)
+		}
+	}
+	said := !s.opened || errors.As(err, new(*BeginError)) // cmd says it
+	if strings.HasPrefix(s.op.name, "run") && !ran && !said {
+		require.Contains(s.t, text, "not started", what)
+	}
+}
+
+// names says whether one text of the operation, its error or a note, has both the
+// cause of the fault and the path of the step that had it: as it is, or as a path
+// of the tree.
+func (s *sweep) names(hit disktest.Step, cause, err error) bool {
+	texts := s.said
+	if err != nil {
+		texts = append(slices.Clone(texts), err.Error())
+	}
+	inTree := hit.Path
+	if rel, err := filepath.Rel(s.root, hit.Path); err == nil && filepath.IsLocal(rel) {
+		inTree = patch.Quote(filepath.ToSlash(rel))
+	}
+	return slices.ContainsFunc(texts, func(text string) bool {
+		return strings.Contains(text, cause.Error()) && (strings.Contains(text, hit.Path) || strings.Contains(text, inTree))
+	})
 }
 
 func (s *sweep) storeID() string {
@@ -676,6 +735,7 @@ func begin(t *testing.T, op operation, seed int64) *sweep {
 		s.before = s.tree()
 	}
 	s.save()
+	s.start = s.tree()
 	if s.work == nil { // the attempts' work, by hand
 		for range 2 {
 			s.edit(runSeed)
