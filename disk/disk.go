@@ -40,6 +40,18 @@ type Info struct {
 // SameFile says whether both are the same file by device and inode.
 func (i Info) SameFile(o Info) bool { return i.Dev == o.Dev && i.Ino == o.Ino }
 
+// Origin tells a directory from another one that had the same device and inode at
+// another time: two disks mounted at one place in turn. What is not known is 0.
+type Origin struct {
+	Born int64  // when it was made, in nanoseconds since 1970
+	FS   uint64 // the id of its file system, unless that is only the device's number
+}
+
+// Differs says whether the two cannot be one directory.
+func (o Origin) Differs(p Origin) bool {
+	return o.Born != 0 && p.Born != 0 && o.Born != p.Born || o.FS != 0 && p.FS != 0 && o.FS != p.FS
+}
+
 // Entry is one name of a directory listing.
 type Entry struct {
 	Name string
@@ -79,6 +91,8 @@ type Dir interface {
 	Path() string
 	// Self is the directory's own Info.
 	Self() (Info, error)
+	// Origin is where the directory comes from.
+	Origin() (Origin, error)
 	// Stat is lstat of a child.
 	Stat(name string) (Info, error)
 	// List returns all children in no order, without "." and "..".

@@ -11,7 +11,11 @@
 //
 // and its store is the directory <base>/<id>, whose `store.json` remembers the root:
 //
-//	{"version":1,"id":"<32 hex>","root":"<path>","dev":66306,"ino":1835023}
+//	{"version":1,"id":"<32 hex>","root":"<path>","dev":66306,"ino":1835023,"born":1763769600123456789,"fs":9223372036854775807}
+//
+// born (when the directory was made, in nanoseconds since 1970) and fs (the id of its file
+// system) are left out where the system does not know them. They tell a root from that of
+// another disk which is mounted at the same place later.
 //
 // A project.json is believed only if its store remembers this root, so that a
 // file that came with a foreign tree cannot point decree at anything. A root

@@ -33,7 +33,28 @@ type memory struct {
 	Root    string `json:"root"`
 	Dev     uint64 `json:"dev"`
 	Ino     uint64 `json:"ino"`
+	Born    int64  `json:"born,omitempty"` // when the root was made, in nanoseconds since 1970
+	FS      uint64 `json:"fs,omitempty"`   // the id of its file system
 }
+
+// rootFacts are what a store remembers of its root, as they are now.
+type rootFacts struct {
+	disk.Info
+	disk.Origin
+}
+
+func factsOf(root disk.Dir) (f rootFacts, err error) {
+	if f.Info, err = root.Self(); err == nil {
+		f.Origin, err = root.Origin()
+	}
+	return f, err
+}
+
+func newMemory(id, path string, f rootFacts) memory {
+	return memory{Version: formatNow, ID: id, Root: path, Dev: f.Dev, Ino: f.Ino, Born: f.Born, FS: f.FS}
+}
+
+func (m *memory) origin() disk.Origin { return disk.Origin{Born: m.Born, FS: m.FS} }
 
 // newID is 32 random hex digits.
 func newID() string {
@@ -137,7 +158,7 @@ const (
 )
 
 // compare says how the store with memory m stands to the root at path with self.
-func compare(d disk.Disk, m *memory, path string, self disk.Info) bond {
+func compare(d disk.Disk, m *memory, path string, self rootFacts) bond {
 	if m.Root == path {
 		return bonded
 	}
@@ -154,7 +175,7 @@ func compare(d disk.Disk, m *memory, path string, self disk.Info) bond {
 	if err != nil {
 		return copied
 	}
-	if then.Ino != 0 && then.SameFile(self) {
+	if then.Ino != 0 && then.SameFile(self.Info) {
 		return bonded // another way to the same directory
 	}
 	if then.Ino == m.Ino && then.Ino != 0 || claims(old, m.ID) {
@@ -177,6 +198,6 @@ func claims(old disk.Dir, id string) bool {
 // remembers says whether m is about the root at path with self, for a tree that
 // lost its project.json. The device is not compared: its number may change with
 // a reboot.
-func (m *memory) remembers(path string, self disk.Info) bool {
-	return m.Root == path && m.Ino == self.Ino
+func (m *memory) remembers(path string, self rootFacts) bool {
+	return m.Root == path && m.Ino == self.Ino && !m.origin().Differs(self.Origin)
 }

@@ -186,7 +186,7 @@ func (p *Project) examine(w Where) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := p.Dir.Self()
+	self, err := factsOf(p.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -245,11 +245,11 @@ func (p *Project) openKnown(id *identity) (disk.Dir, *memory, error) {
 // not write it again by itself: nothing else tells the tree from a copy of it.
 func (p *Project) lostMemory(id *identity, err error) string {
 	var newer *Error
-	self, serr := p.Dir.Self()
+	self, serr := factsOf(p.Dir)
 	if errors.As(err, &newer) || serr != nil {
 		return ""
 	}
-	b, _ := json.Marshal(memory{Version: formatNow, ID: id.ID, Root: p.Root, Dev: self.Dev, Ino: self.Ino})
+	b, _ := json.Marshal(newMemory(id.ID, p.Root, self))
 	return fmt.Sprintf("; if the store is this tree's and has only lost its %s, put %s there", memoryFile, b)
 }
 
@@ -263,7 +263,7 @@ func (p *Project) openStore(base, id string) (disk.Dir, error) {
 }
 
 // search looks through the bases for a store that remembers this root.
-func (p *Project) search(w Where, asked place, self disk.Info) (*finding, error) {
+func (p *Project) search(w Where, asked place, self rootFacts) (*finding, error) {
 	places := w.defaultPlaces()
 	if asked.asked {
 		places = append([]place{asked}, places...)
@@ -289,7 +289,7 @@ func (p *Project) search(w Where, asked place, self disk.Info) (*finding, error)
 // searchBase returns nil when no store in the base remembers this root.
 // A base or store that others own is passed over; an error of the disk is one,
 // lest a second history begins beside one that cannot be seen just now.
-func (p *Project) searchBase(pl place, self disk.Info, none *finding) (*finding, error) {
+func (p *Project) searchBase(pl place, self rootFacts, none *finding) (*finding, error) {
 	b, err := p.Disk.OpenRoot(pl.abs(p.Root))
 	if err != nil {
 		return nil, unlessAbsent(err)
@@ -322,7 +322,7 @@ func (p *Project) searchBase(pl place, self disk.Info, none *finding) (*finding,
 		case m.remembers(p.Root, self):
 			begun.close()
 			return f, nil
-		case begun == nil && unfinished(store):
+		case begun == nil && !(disk.Origin{FS: m.FS}).Differs(self.Origin) && unfinished(store):
 			begun = f
 		default:
 			none.near, none.nearB = m, pl.base
@@ -453,8 +453,8 @@ func (f *finding) close() {
 
 // stale says whether the store's memory is to be written anew for this root.
 func (p *Project) stale(f *finding) bool {
-	self, err := p.Dir.Self()
-	return err == nil && f.mem.Root == p.Root && (f.mem.Ino != self.Ino || f.mem.Dev != self.Dev)
+	self, err := factsOf(p.Dir)
+	return err == nil && f.mem.Root == p.Root && *f.mem != newMemory(f.mem.ID, p.Root, self)
 }
 
 // settle writes what is missing; lockFirst's lock is held.
@@ -518,11 +518,11 @@ func (p *Project) begin(w Where) error {
 
 // remember writes this root into the store.
 func (p *Project) remember() error {
-	self, err := p.Dir.Self()
+	self, err := factsOf(p.Dir)
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(memory{Version: formatNow, ID: p.ID, Root: p.Root, Dev: self.Dev, Ino: self.Ino})
+	b, err := json.Marshal(newMemory(p.ID, p.Root, self))
 	if err != nil {
 		return err
 	}

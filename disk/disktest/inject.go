@@ -141,6 +141,13 @@ func (d *dir) Self() (disk.Info, error) {
 	return d.Dir.Self()
 }
 
+func (d *dir) Origin() (disk.Origin, error) {
+	if err := d.c.read("Origin", d.Path()); err != nil {
+		return disk.Origin{}, err
+	}
+	return d.Dir.Origin()
+}
+
 func (d *dir) Stat(name string) (disk.Info, error) {
 	if err := d.c.read("Stat", d.at(name)); err != nil {
 		return disk.Info{}, err

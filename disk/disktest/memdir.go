@@ -70,6 +70,8 @@ func (d *memDir) Self() (disk.Info, error) {
 	return d.m.info(d.n), nil
 }
 
+func (d *memDir) Origin() (disk.Origin, error) { return disk.Origin{}, nil }
+
 func (d *memDir) Stat(name string) (st disk.Info, err error) {
 	err = d.on("stat", name, func(n *inode) error { st = d.m.info(n); return nil })
 	return st, err
