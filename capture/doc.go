@@ -5,7 +5,8 @@
 // # What is recorded
 //
 // Regular files, symlinks and directories, but for those that ignore rules leave out,
-// .git and .decree at any depth, and the store, wherever it lies. Names are opened from
+// .git and .decree at any depth, and every store, wherever it lies: the directories of
+// Request.Exclude, and those named by 32 hex digits that hold a store.json. Names are opened from
 // directory handles, one component at a time, and no link is followed. Sockets, pipes
 // and devices are listed in Result.Special.
 //

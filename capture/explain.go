@@ -16,7 +16,7 @@ const (
 	Recorded Reason = "recorded"
 	ByRule   Reason = "rule"
 	Always   Reason = "always"  // .git, .decree
-	Excluded Reason = "store"   // one of Request.Exclude
+	Excluded Reason = "store"   // one of Request.Exclude, or another store
 	NoRecord Reason = "special" // a socket, pipe or device
 )
 
@@ -93,7 +93,8 @@ func (w *walk) explain(path string) (Answer, error) {
 			}
 		}
 		isDir := in.Kind == disk.Directory || a.Missing && (!last || wantDir)
-		if w.decide(&a, name, &in, isDir, rules) || last {
+		store := isDir && !a.Missing && (w.excluded(&in) || storeAt(h, name))
+		if w.decide(&a, name, &in, isDir, store, rules) || last {
 			return a, nil
 		}
 		if !a.Missing {
@@ -111,13 +112,26 @@ func (w *walk) explain(path string) (Answer, error) {
 	}
 }
 
+// storeAt says whether the directory name in h is a store.
+func storeAt(h handle, name string) bool {
+	if !likeID(name) {
+		return false
+	}
+	dir, err := h.openDir([]byte(name + "\x00"))
+	if err != nil {
+		return false
+	}
+	defer dir.close()
+	return isStore(name, dir)
+}
+
 // decide says whether the path a.Decided is left out.
-func (w *walk) decide(a *Answer, name string, in *disk.Info, isDir bool, rules *ignorefile.Rules) bool {
+func (w *walk) decide(a *Answer, name string, in *disk.Info, isDir, store bool, rules *ignorefile.Rules) bool {
 	a.Source, a.Line, a.Rule = "", 0, ""
 	switch {
 	case name == ".git" || name == ".decree":
 		a.Reason = Always
-	case isDir && !a.Missing && w.excluded(in):
+	case store:
 		a.Reason = Excluded
 	default:
 		v := rules.Match(a.Decided, isDir)

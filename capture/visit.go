@@ -1,6 +1,10 @@
 package capture
 
-import "decree/disk"
+import (
+	"strings"
+
+	"decree/disk"
+)
 
 const (
 	// lookBatch is how many records are looked at in one job.
@@ -30,7 +34,7 @@ func (k *worker) visitNode(n *node) error {
 		return k.unopened(n, err)
 	}
 	defer k.unuse(n)
-	if n.parent != nil && k.excluded(&n.info) {
+	if n.parent != nil && (k.excluded(&n.info) || isStore(plainName(n.cname), h)) {
 		k.drop(n, kExcluded)
 		return nil
 	}
@@ -88,6 +92,24 @@ func (w *walk) excluded(in *disk.Info) bool {
 		}
 	}
 	return false
+}
+
+// storeMemory is the file by which a store is known; its directory is named by its id.
+const storeMemory = "store.json"
+
+// isStore says whether the directory name, which h is, is a store of decree's, of
+// whatever project. What it holds has changed by the next record, and going back to it
+// would take that project's records away.
+func isStore(name string, h handle) bool {
+	if !likeID(name) {
+		return false
+	}
+	var in disk.Info
+	return h.stat([]byte(storeMemory+"\x00"), &in) == nil && in.Kind == disk.Regular
+}
+
+func likeID(name string) bool {
+	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
 // drop ends a node that is not to be recorded; its parent's record becomes one of kind as.

@@ -430,6 +430,9 @@ func (p *Project) lockFirst(w Where, f *finding) (release func() error, err erro
 		return nil, err
 	}
 	defer base.Close()
+	if sameBase(p.Disk, base.Path(), p.Root) {
+		return tryRoot(p.Dir, Holder{}, "") // one lock for both
+	}
 	own, err := base.TryLock()
 	if errors.Is(err, disk.ErrLocked) {
 		return nil, &Error{Kind: Refused, Msg: base.Path() + ": another process keeps the directory of stores locked", Err: err,

@@ -149,3 +149,49 @@ func sameBase(d disk.Disk, a, b string) bool {
 	ib, errb := db.Self()
 	return erra == nil && errb == nil && ia.Ino != 0 && ia.SameFile(ib)
 }
+
+// Stores are the directories that hold stores and must never be part of a tree, by
+// device and inode: the project's own, and whole bases, its own and those of other
+// projects of this user. A base that contains the root is not among them.
+func (p *Project) Stores(w Where) ([]disk.Info, error) {
+	var out []disk.Info
+	places := w.defaultPlaces()
+	if asked, err := w.askedPlace(p.Config); err == nil && asked.asked {
+		places = append(places, asked)
+	}
+	if p.Store != nil {
+		self, err := p.Store.Self()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, self)
+		places = append(places, place{base: p.base})
+	}
+	for _, pl := range places {
+		self, err := p.baseApart(w, pl)
+		if err != nil {
+			return nil, err
+		}
+		if self.Ino != 0 {
+			out = append(out, self)
+		}
+	}
+	return out, nil
+}
+
+// baseApart is the base's directory, if it is there and does not contain the root.
+func (p *Project) baseApart(w Where, pl place) (self disk.Info, err error) {
+	path := pl.abs(p.Root)
+	if real, err := w.real(path); err == nil {
+		path = real
+	}
+	if rel, err := filepath.Rel(path, p.Root); err == nil && filepath.IsLocal(rel) {
+		return self, nil
+	}
+	dir, err := p.Disk.OpenSearch(path)
+	if err != nil {
+		return self, unlessAbsent(err)
+	}
+	defer dir.Close()
+	return dir.Self()
+}

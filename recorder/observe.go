@@ -110,13 +110,9 @@ func (r *Recorder) captureNow(ctx context.Context, req capture.Request) (*captur
 }
 
 func (r *Recorder) request(l look) (capture.Request, error) {
-	var exclude []disk.Info
-	if r.project.Store != nil {
-		self, err := r.project.Store.Self()
-		if err != nil {
-			return capture.Request{}, err
-		}
-		exclude = append(exclude, self)
+	exclude, err := r.project.Stores(r.opt.Where)
+	if err != nil {
+		return capture.Request{}, err
 	}
 	req := capture.Request{
 		Root: r.project.Dir, Store: r.store, Exclude: exclude,

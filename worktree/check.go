@@ -91,7 +91,7 @@ func refusal(err error) (string, error) {
 	case errors.As(err, &link):
 		return patch.Quote(link.At) + " is a symbolic link", nil
 	case errors.As(err, &forbidden):
-		return "another spelling of " + forbidden.Is, nil
+		return forbidden.reason(), nil
 	case errors.Is(err, errBusy):
 		return errBusy.Error(), nil
 	case errors.Is(err, fs.ErrPermission):

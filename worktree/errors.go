@@ -26,12 +26,18 @@ func (e *SpecialError) Error() string {
 	return patch.Quote(e.Path) + ": neither file, directory nor symbolic link"
 }
 
-// ForbiddenError is returned for a path that is another spelling of .git or
-// .decree on a file system that folds case or ignores some characters.
+// ForbiddenError is returned for a path that is another spelling of .git or .decree,
+// which Is names, on a file system that folds case or ignores some characters; and for a
+// directory that is a store: then Is is "".
 type ForbiddenError struct{ Path, Is string }
 
-func (e *ForbiddenError) Error() string {
-	return fmt.Sprintf("%s: another spelling of %s", patch.Quote(e.Path), e.Is)
+func (e *ForbiddenError) Error() string { return patch.Quote(e.Path) + ": " + e.reason() }
+
+func (e *ForbiddenError) reason() string {
+	if e.Is == "" {
+		return "a store of decree's, which no operation moves"
+	}
+	return "another spelling of " + e.Is
 }
 
 // PlanError is returned for steps that no tree can take: nothing was changed.

@@ -190,6 +190,10 @@ func openChild(parent disk.Dir, path, at, name string) (disk.Dir, error) {
 	}
 	d, err := parent.OpenDir(name)
 	if err == nil {
+		if isStore(name, d) {
+			d.Close()
+			return nil, &ForbiddenError{Path: at}
+		}
 		return d, nil
 	}
 	// Systems differ in what they answer for a link: a look decides.
@@ -205,6 +209,17 @@ func openChild(parent disk.Dir, path, at, name string) (disk.Dir, error) {
 		return nil, errNoDir
 	}
 	return nil, err
+}
+
+// isStore says whether the directory name, opened as d, is a store, whose bytes have
+// changed since any record: those of records that earlier versions made over one are
+// not put in their place.
+func isStore(name string, d disk.Dir) bool {
+	if len(name) != 32 || strings.Trim(name, "0123456789abcdef") != "" {
+		return false
+	}
+	st, err := d.Stat("store.json")
+	return err == nil && st.Kind == disk.Regular
 }
 
 // guard refuses a name that is another spelling of .git or .decree: one that
