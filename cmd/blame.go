@@ -110,7 +110,7 @@ func (s *session) writeBlame(w io.Writer, lines []recorder.Blamed) error {
 	idWidth := len("outside")
 	for _, l := range lines {
 		if l.Record != nil && !l.Outside {
-			idWidth = max(idWidth, len(l.Record.ID))
+			idWidth = max(idWidth, len(s.shortID(l.Record.ID)))
 		}
 	}
 	p := s.paint(s.env.Stdout)
@@ -119,7 +119,7 @@ func (s *session) writeBlame(w io.Writer, lines []recorder.Blamed) error {
 		if l.Record != nil {
 			when = l.Record.Started.In(s.env.Location).Format("2006-01-02 15:04")
 			if !l.Outside {
-				id = l.Record.ID
+				id = s.shortID(l.Record.ID)
 			}
 		}
 		text := string(l.Text)

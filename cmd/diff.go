@@ -15,13 +15,13 @@ type diffOptions struct{ stat, nameOnly, raw, now bool }
 func (s *session) diffVerb() verb {
 	var o diffOptions
 	return verb{
-		name: "diff", category: lookCategory, args: "[REF | A..B] [PATH...]", words: refAndPathWords,
+		name: "diff", category: lookCategory, args: "[REF | A..B | A B] [PATH...]", words: refAndPathWords,
 		usage: "show what a record changed, or the way from one record to another",
-		about: `Shows the changes.diff of a record, of the newest one if no REF is given. A..B is the way from before A to after B; with --now it is the way from the state the record found to the tree as it is now. With PATHs only what lies at or below them.
+		about: `Shows the changes.diff of a record, of the newest one if no REF is given. A..B, or A B, is the way from before A to after B; with --now it is the way from the state the record found to the tree as it is now. With PATHs only what lies at or below them.
 
 On a terminal it is coloured, goes through a pager ($DECREE_PAGER, $PAGER, less), and leaves decree's own lines out. To a pipe or a file, and with --raw, it is byte for byte the changes.diff that "patch -p1" and "git apply" take.
 
-The first word is a REF if it names a record, else a PATH; "--" before it makes it a PATH.`,
+The first word is a REF if it names a record, else a PATH, and so is the second; "--" before it makes it a PATH. A word that is neither is an error.`,
 		examples: []example{
 			{"decree diff", "what the newest record changed"},
 			{"decree diff last~1 --stat", "the one before in a table"},
@@ -153,6 +153,20 @@ func (d *diffSource) read(use func(io.Reader) error) error {
 		return werr
 	}
 	return err
+}
+
+// has says whether the diff has something at or below a path.
+func (d *diffSource) has(path string) (found bool, err error) {
+	err = d.read(func(r io.Reader) error {
+		return eachSection(r, []string{path}, func(*patch.Section) error {
+			found = true
+			return errEnough
+		})
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return found, err
 }
 
 // errEnough stops the writer of a diff whose reader has failed.

@@ -24,6 +24,15 @@ func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, now bo
 	if err != nil {
 		return nil, err
 	}
+	source, err := s.diffOf(ctx, rec, ref, paths, now)
+	if err != nil {
+		return nil, err
+	}
+	return source, s.mustBeKnown(rec, words, paths, source.has)
+}
+
+// diffOf is the diff that ref or A..B means.
+func (s *session) diffOf(ctx context.Context, rec *recorder.Recorder, ref string, paths []string, now bool) (*diffSource, error) {
 	from, to, ranged := strings.Cut(ref, "..")
 	if ranged && now {
 		return nil, usagef("%s and --now exclude each other", ref).hint("'decree diff A --now' goes from before A to the tree as it is")
@@ -40,6 +49,7 @@ func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, now bo
 		return source, nil
 	}
 	options := recorder.DiffOptions{To: recorder.Point{Now: true}, Paths: paths}
+	var err error
 	if options.From, err = s.resolve(rec, from); err != nil {
 		return nil, err
 	}
@@ -56,45 +66,26 @@ func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, now bo
 	}}, nil
 }
 
-// diffWords takes diff's words apart: a REF or A..B, the newest record if there
+// diffWords takes diff's words apart: a REF, A..B or A B, the newest record if there
 // is none, and PATHs.
 func (s *session) diffWords(rec *recorder.Recorder) (ref string, paths []string, err error) {
 	words := s.line.words
-	if len(words) == 0 {
-		return "last", s.line.paths, nil
+	refs := 0
+	for refs < min(2, len(words)) && (refs == 0 || !strings.Contains(words[0], "..")) {
+		is, err := s.isRef(rec, words[refs])
+		if err != nil {
+			return "", nil, err
+		}
+		if !is || refs == 1 && strings.Contains(words[1], "..") {
+			break
+		}
+		refs++
 	}
-	is, err := s.isRef(rec, words[0])
-	if err != nil {
-		return "", nil, err
+	ref = "last"
+	if refs > 0 {
+		ref = strings.Join(words[:refs], "..")
 	}
-	if is {
-		return words[0], append(words[1:len(words):len(words)], s.line.paths...), nil
-	}
-	known, err := s.inTree(rec.Project(), words[:1])
-	if err == nil && !exists(rec.Project().Root, known[0]) && len(words) == 1 && !s.line.dashed {
-		// A path that is gone may stand in the diff still; a mistyped REF does not.
-		err = s.mustBeChanged(rec, words[0], known[0])
-	}
-	return "last", append(words[:len(words):len(words)], s.line.paths...), err
-}
-
-// mustBeChanged refuses a word that is neither a REF nor a path that exists or
-// that the newest record knows.
-func (s *session) mustBeChanged(rec *recorder.Recorder, word, path string) error {
-	point, err := s.resolve(rec, "last")
-	if err != nil {
-		return err
-	}
-	found := false
-	err = s.recordDiff(context.Background(), rec, point.Record, nil).read(func(r io.Reader) error {
-		stat, err := readStat(r, []string{path})
-		found = len(stat.Files) > 0
-		return err
-	})
-	if err == nil && !found {
-		err = notFoundf("%s: neither a record, nor a label, nor a path", quoteWord(word)).hint("'decree log' lists the records, 'decree label' the labels")
-	}
-	return err
+	return ref, append(words[refs:len(words):len(words)], s.line.paths...), nil
 }
 
 // recordDiff is a record's changes.diff, whose hash is compared while it is read.

@@ -94,7 +94,7 @@ func programHelp(verbs []verb, flags []cli.Flag) string {
 
 const programAbout = `decree records the files of a tree before a command runs and what the command changed, and puts them back when you want, or when it fails. It needs no version control and leaves yours alone.
 
-REF names a record: its id, the beginning of one, a label, "last", "last~2", or "@TIME". PATHs are relative to the working directory. Flags may stand before or after them; "--" ends the flags.`
+REF names a record: its id, a beginning or end of one, a label, "last", "last~2", or "@TIME". PATHs are relative to the working directory. Flags may stand before or after them; "--" ends the flags.`
 
 var programExamples = []example{
 	{"decree run -- make generate", "record a command; if it fails, its changes are put back"},

@@ -204,7 +204,7 @@ func (s *session) whatWidth() int {
 	if !isTerminal(s.env.Stdout) {
 		return 48
 	}
-	return max(24, columns(s.env.Stdout)-80)
+	return max(24, columns(s.env.Stdout)-66)
 }
 
 func (s *session) writeLog(w io.Writer, records []*history.Record) error {
@@ -230,7 +230,7 @@ func (s *session) writeRows(w io.Writer, rows []logRow) error {
 	for _, row := range rows {
 		r := row.record
 		if row.outside {
-			t.add("outside", s.ago(r.Started), "", p.in(plain, ""), "found by "+r.ID, row.changes)
+			t.add("outside", s.ago(r.Started), "", p.in(plain, ""), "found by "+s.shortID(r.ID), row.changes)
 			continue
 		}
 		what := clip(whatOf(r), width)
@@ -241,7 +241,7 @@ func (s *session) writeRows(w io.Writer, rows []logRow) error {
 		if len(labels) > 0 {
 			what = "[" + list(labels) + "] " + what
 		}
-		t.add(r.ID, s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), string(r.Status)), what, row.changes)
+		t.add(s.shortID(r.ID), s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), string(r.Status)), what, row.changes)
 	}
 	return t.write(w)
 }

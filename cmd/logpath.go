@@ -32,6 +32,9 @@ func (s *session) logPaths(rec *recorder.Recorder, o logOptions, paths []string,
 	for _, w := range warnings {
 		s.note(w)
 	}
+	if err := s.mustBeKnown(rec, s.words(), paths, func(string) (bool, error) { return false, nil }); err != nil {
+		return err
+	}
 	if s.global.json {
 		return s.print(func(w io.Writer) error { return s.writeMoments(w, moments) })
 	}

@@ -52,8 +52,9 @@ type session struct {
 	rec    *recorder.Recorder
 	meter  *meter
 	feed   *feed
-	echoed map[string]bool     // the @TIMEs that were
-	labels map[string][]string // by record, filled by labelsOf
+	short  func(id string) string // shortens ids for a terminal; nil until it is needed
+	echoed map[string]bool        // the @TIMEs that were
+	labels map[string][]string    // by record, filled by labelsOf
 	// code is what to exit with when there is no error: run's child has a say.
 	code int
 }

@@ -146,7 +146,7 @@ func (s *session) writeVerdicts(w io.Writer, list []retention.Verdict) error {
 		if v.Keep {
 			word = "keep"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", word, v.ID, s.ago(v.Started), v.Reason, strings.Join(v.Why, ", "))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", word, s.shortID(v.ID), s.ago(v.Started), v.Reason, strings.Join(v.Why, ", "))
 	}
 	return tw.Flush()
 }

@@ -48,6 +48,22 @@ func (s *session) labelsOf(id string) (names []string, err error) {
 	return s.labels[id], err
 }
 
+// shortID is an id as lists show it: on a terminal the shortest end that names no
+// other record, elsewhere whole, for programs.
+func (s *session) shortID(id string) string {
+	if !isTerminal(s.env.Stdout) {
+		return id
+	}
+	if s.short == nil {
+		short, err := s.rec.History().Ends()
+		if err != nil {
+			return id
+		}
+		s.short = short
+	}
+	return s.short(id)
+}
+
 // oneRecord is the record that words name: the newest if there are none.
 func (s *session) oneRecord(rec *recorder.Recorder, words []string) (*history.Record, error) {
 	ref := "last"
@@ -66,8 +82,10 @@ func (s *session) isRef(rec *recorder.Recorder, word string) (bool, error) {
 		ends = []string{from, to}
 	}
 	for _, end := range ends {
-		_, err := rec.History().ResolveAll(end, s.env.Location)
+		refs, err := rec.History().ResolveAll(end, s.env.Location)
 		switch {
+		case err == nil && len(ends) == 1 && refs[0].Part && s.isPath(rec, word):
+			return false, usagef("%s is a path, and part of the id %s", quoteWord(word), refs[0].ID).hint("write the whole id, or './%s'", word)
 		case err == nil:
 		case !errors.Is(err, history.ErrNoRecord), errors.As(err, new(*history.AmbiguousError)),
 			strings.HasPrefix(end, "@"), strings.HasPrefix(end, "last~"):
@@ -77,6 +95,45 @@ func (s *session) isRef(rec *recorder.Recorder, word string) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// isPath says whether there is something at the PATH that word would be.
+func (s *session) isPath(rec *recorder.Recorder, word string) bool {
+	paths, err := s.inTree(rec.Project(), []string{word})
+	return err == nil && exists(rec.Project().Root, paths[0])
+}
+
+// mustBeKnown refuses PATHs that are not in the tree and that no record knows: what
+// would be shown of them is nothing, and a mistyped REF among them would not be noticed.
+// words are as they were given, paths the same below the root; here says whether what
+// is to be shown has something at or below a path.
+func (s *session) mustBeKnown(rec *recorder.Recorder, words, paths []string, here func(path string) (bool, error)) error {
+	for i, path := range paths {
+		if path == "" || exists(rec.Project().Root, path) {
+			continue
+		}
+		found := false
+		_, err := rec.History().Past(history.PastOptions{Paths: []string{path}}, func(history.Moment) bool {
+			found = true
+			return false
+		})
+		if err == nil && !found {
+			found, err = here(path)
+		}
+		if err != nil {
+			return err
+		}
+		if found {
+			continue
+		}
+		if is, err := s.isRef(rec, words[i]); err == nil && is {
+			return notFoundf("%s: no such path, neither in the tree nor in any record", quoteWord(words[i])).
+				hint("it names a record, but a PATH is meant here: 'decree show %s' shows the record", words[i])
+		}
+		return notFoundf("%s: neither a record, nor a label, nor a path", quoteWord(words[i])).
+			hint("'decree log' lists the records, 'decree label' the labels")
+	}
+	return nil
 }
 
 // splitRefs takes the words of revert and apply apart: REFs, of which there is

@@ -30,6 +30,7 @@ type Ref struct {
 	ID   string
 	Side Side      // said by @TIME only
 	Time time.Time // what @TIME was understood as
+	Part bool      // a beginning or end of the id was given
 }
 
 // ErrNoRecord is in the chain of every error that says that a REF names no
@@ -37,7 +38,7 @@ type Ref struct {
 var ErrNoRecord = errors.New("no such record")
 
 // Resolve finds the one record that ref names: an id, a chain or a unique
-// prefix of an id, a label, latest, last, last~N, or @TIME as seen from the
+// beginning or end of one, a label, latest, last, last~N, or @TIME as seen from the
 // present in loc. Open records are found by id, but last and @TIME pass them over
 // unless they are the newest observed state. An error is of kind NotFound, or
 // Usage for a TIME that is none.
@@ -56,7 +57,7 @@ func (h *History) Resolve(ref string, loc *time.Location) (Ref, error) {
 		}
 		return h.resolveLast(ref, n)
 	case '0' <= ref[0] && ref[0] <= '9' && digits(strings.Replace(ref, "-", "", 1)):
-		return h.resolvePrefix(ref)
+		return h.resolvePart(ref)
 	}
 	return h.resolveLabel(ref)
 }
@@ -68,16 +69,18 @@ func (h *History) ResolveAll(ref string, loc *time.Location) ([]Ref, error) {
 		r, err := h.Resolve(ref, loc)
 		return []Ref{r}, err
 	}
-	ids, err := h.matching(ref + "-")
+	keys, err := h.sortedKeys()
 	if err != nil {
 		return nil, err
 	}
-	if len(ids) == 0 {
-		return nil, h.noSuch(ref)
-	}
 	var out []Ref
-	for _, id := range ids {
-		out = append(out, Ref{ID: id})
+	for _, k := range keys {
+		if k.chain == ref {
+			out = append(out, Ref{ID: FormatID(k.chain, k.seq)})
+		}
+	}
+	if len(out) == 0 {
+		return nil, h.noSuch(ref)
 	}
 	return out, nil
 }
@@ -138,26 +141,34 @@ func (h *History) noSuch(ref string) error {
 	return refError(ref, "names none", "'decree log' lists the records")
 }
 
-// matching returns the ids that begin with prefix, in order.
-func (h *History) matching(prefix string) ([]string, error) {
+// matching returns the ids that part names, in order: those that begin or end with
+// it, and those whose chain does.
+func (h *History) matching(part string) ([]string, error) {
 	keys, err := h.sortedKeys()
 	if err != nil {
 		return nil, err
 	}
 	var out []string
 	for _, k := range keys {
-		// Without building an id for each of ten thousand.
-		if !strings.HasPrefix(k.chain, prefix[:min(len(prefix), len(k.chain))]) {
-			continue
-		}
-		if id := FormatID(k.chain, k.seq); strings.HasPrefix(id, prefix) {
-			out = append(out, id)
+		if k.named(part) {
+			out = append(out, FormatID(k.chain, k.seq))
 		}
 	}
 	return out, nil
 }
 
-func (h *History) resolvePrefix(ref string) (Ref, error) {
+// named says whether part is a beginning or an end of the id or of its chain. It
+// builds no id for most of ten thousand.
+func (k key) named(part string) bool {
+	chain, seq, whole := strings.Cut(part, "-")
+	if !whole {
+		return strings.HasPrefix(k.chain, part) || strings.HasSuffix(k.chain, part) || strings.HasSuffix(strconv.Itoa(k.seq), part)
+	}
+	return chain == k.chain && strings.HasPrefix(strconv.Itoa(k.seq), seq) ||
+		strings.HasSuffix(k.chain, chain) && strconv.Itoa(k.seq) == seq
+}
+
+func (h *History) resolvePart(ref string) (Ref, error) {
 	ids, err := h.matching(ref)
 	if err != nil {
 		return Ref{}, err
@@ -167,7 +178,7 @@ func (h *History) resolvePrefix(ref string) (Ref, error) {
 		if len(ids) > 1 {
 			return Ref{ID: ref}, nil
 		}
-		return Ref{ID: ids[0]}, nil
+		return Ref{ID: ids[0], Part: ids[0] != ref}, nil
 	case len(ids) == 0:
 		if foreign, err := h.foreign(); err != nil || slices.Contains(foreign, ref) {
 			return Ref{ID: ref}, err
@@ -177,14 +188,80 @@ func (h *History) resolvePrefix(ref string) (Ref, error) {
 	return Ref{}, &AmbiguousError{Ref: ref, Candidates: ids}
 }
 
-// AmbiguousError says that a prefix begins several ids.
+// minEnd is how long an end of an id is at least where one is shown: shorter ones
+// would soon be another record's too.
+const minEnd = 4
+
+// Ends returns a function that shortens an id to an end that names no other record; an
+// id that no record has stays as it is.
+func (h *History) Ends() (short func(id string) string, err error) {
+	keys, err := h.sortedKeys()
+	if err != nil {
+		return nil, err
+	}
+	var names []string // backwards: an end of one is a beginning here
+	for i, k := range keys {
+		// A chain of one record is as good as its id.
+		if k.seq != 0 || i > 0 && keys[i-1].chain == k.chain || i+1 < len(keys) && keys[i+1].chain == k.chain {
+			names = append(names, reversed(FormatID(k.chain, k.seq)))
+			continue
+		}
+		names = append(names, reversed(k.chain))
+	}
+	slices.Sort(names)
+	return func(id string) string {
+		name := reversed(id)
+		i, found := slices.BinarySearch(names, name)
+		if !found {
+			name = reversed(strings.TrimSuffix(id, "-0"))
+			if i, found = slices.BinarySearch(names, name); !found {
+				return id
+			}
+		}
+		n := minEnd
+		for _, next := range []int{i - 1, i + 1} {
+			if next >= 0 && next < len(names) {
+				n = max(n, common(name, names[next])+1)
+			}
+		}
+		for ; n < len(name); n++ {
+			part, others := reversed(name[:n]), 0
+			for _, k := range keys {
+				if k.named(part) {
+					others++
+				}
+			}
+			if others == 1 && part[0] != '-' {
+				return part
+			}
+		}
+		return id
+	}, nil
+}
+
+func reversed(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// common is how many bytes two texts begin with alike.
+func common(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// AmbiguousError says that several ids begin or end with what was given.
 type AmbiguousError struct {
 	Ref        string
 	Candidates []string // in order
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q begins %d ids: %s", e.Ref, len(e.Candidates), some(e.Candidates))
+	return fmt.Sprintf("%q is the beginning or end of %d ids: %s", e.Ref, len(e.Candidates), some(e.Candidates))
 }
 
 // Is makes it an ErrNoRecord too.

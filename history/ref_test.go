@@ -56,6 +56,28 @@ func TestResolve(t *testing.T) {
 	var many *AmbiguousError
 	require.True(t, errors.As(err, &many))
 	assert.Equal(t, ids[:5], many.Candidates)
+	for end, want := range map[string]string{"5901": ids[4], "1-0": ids[4], "01-0": ids[4], "0-10": ids[2], "10": ids[2], "8000000-0": ids[5], "5900-2": ids[3]} {
+		got, err := w.Resolve(end, time.UTC)
+		if assert.NoError(t, err, end) {
+			assert.Equal(t, Ref{ID: want, Part: true}, got, end)
+		}
+	}
+	for _, end := range []string{"0-0", "5900", "0", "00"} {
+		_, err := w.Resolve(end, time.UTC)
+		require.True(t, errors.As(err, &many), end)
+	}
+	short, err := w.Ends()
+	require.NoError(t, err)
+	var ends []string
+	for _, id := range ids {
+		ends = append(ends, short(id))
+		got, err := w.Resolve(short(id), time.UTC)
+		require.NoError(t, err)
+		assert.Equal(t, id, got.ID)
+	}
+	assert.Equal(t, []string{"900-0", "00-1", "0-10", "00-2", "5901", "0000"}, ends)
+	assert.Equal(t, "2026112107015977-0", short("2026112107015977-0"), "no record's")
+	_, err = w.Resolve("202611210701590", time.UTC)
 	assert.Equal(t, project.NotFound, project.KindOf(err))
 	require.ErrorIs(t, err, ErrNoRecord)
 	for _, ref := range []string{"nothing", "9", "last~6", "@2020-01-01"} {
