@@ -48,13 +48,13 @@ func (k *worker) readEach(n *node, which []int32) error {
 func (k *worker) readFile(n *node, h handle, i int) error {
 	b := n.present()
 	cname := b.cname(i)
-	sum, in, err := k.hashFile(h, cname)
+	sum, in, quiet, err := k.hashFile(h, cname)
 	switch {
 	case err == nil:
 		if k.req.Ended != 0 && in.Mtime > k.req.Ended {
 			k.late = append(k.late, join(n.path, b.name(i)))
 		}
-		k.record(n, i, sum, &in)
+		k.record(n, i, sum, &in, quiet)
 		k.notice(n, b, i, in.Size)
 		return nil
 	case absent(err):
@@ -73,8 +73,10 @@ func (k *worker) readFile(n *node, h handle, i int) error {
 }
 
 // record enters what was read. The node's block stays the old one if nothing is new.
-func (k *worker) record(n *node, i int, sum Hash, in *disk.Info) {
-	old := k.start.trusts(in)
+// A file that somebody had open for writing is read again next time: through a mapping
+// it changes, and its times do not.
+func (k *worker) record(n *node, i int, sum Hash, in *disk.Info, quiet bool) {
+	old := quiet && k.start.trusts(in)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.buf == nil && n.old.kind(i) == kFile && n.old.sameFacts(i, kFile, in) && n.old.trusted(i) == old && Hash(n.old.hash(i)) == sum {
@@ -91,23 +93,26 @@ type storeError struct{ error }
 func (e storeError) Unwrap() error { return e.error }
 
 // hashFile reads a file until it stays the same while it is read, and stores it. The
-// facts are those of the descriptor that was read.
-func (k *worker) hashFile(h handle, cname []byte) (sum Hash, in disk.Info, err error) {
+// facts are those of the descriptor that was read; quiet says that nobody had it open
+// for writing when the reading began.
+func (k *worker) hashFile(h handle, cname []byte) (sum Hash, in disk.Info, quiet bool, err error) {
 	for range readAttempts {
-		same := false
-		if sum, in, same, err = k.hashOnce(h, cname); err != nil || same {
-			return sum, in, err
+		f, err := h.open(cname, &in)
+		if err != nil {
+			return sum, in, false, err
+		}
+		quiet = !f.BeingWritten()
+		sum, same, err := k.hashOnce(f, &in)
+		f.Close()
+		if err != nil || same {
+			return sum, in, quiet, err
 		}
 	}
-	return sum, in, errChanging
+	return sum, in, false, errChanging
 }
 
-func (k *worker) hashOnce(h handle, cname []byte) (sum Hash, in disk.Info, same bool, err error) {
-	f, err := h.open(cname, &in)
-	if err != nil {
-		return sum, in, false, err
-	}
-	defer f.Close()
+// hashOnce reads and stores an open file and says whether it stayed the same meanwhile.
+func (k *worker) hashOnce(f disk.File, in *disk.Info) (sum Hash, same bool, err error) {
 	n := int64(0)
 	if k.req.Writer == nil {
 		sum, n, err = sumOf(f, k.buffer())
@@ -115,15 +120,15 @@ func (k *worker) hashOnce(h handle, cname []byte) (sum Hash, in disk.Info, same 
 		w := watched{from: f}
 		sum, n, err = k.req.Writer.PutFile(&w, in.Size)
 		if err != nil && w.err == nil {
-			return sum, in, false, storeError{err}
+			return sum, false, storeError{err}
 		}
 	}
 	k.bytes.Add(n)
 	if err != nil {
-		return sum, in, false, err
+		return sum, false, err
 	}
 	after, err := f.Stat()
-	return sum, in, err == nil && n == in.Size && sameState(&in, &after), err
+	return sum, err == nil && n == in.Size && sameState(in, &after), err
 }
 
 // buffer is used again for each file of the worker's.

@@ -300,4 +300,5 @@ func (f *directFile) WriteAt([]byte, int64) (int, error) { return 0, errors.ErrU
 func (f *directFile) Truncate(int64) error               { return errors.ErrUnsupported }
 func (f *directFile) Sync() error                        { return errors.ErrUnsupported }
 func (f *directFile) StartSync()                         {}
+func (f *directFile) BeingWritten() bool                 { return disk.BeingWritten(f.fd) }
 func (f *directFile) Chmod(uint32) error                 { return errors.ErrUnsupported }

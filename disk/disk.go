@@ -157,6 +157,10 @@ type File interface {
 	// It promises nothing: what has only been started is as good as not flushed.
 	StartSync()
 	Chmod(mode uint32) error
+	// BeingWritten says whether anybody has the file open for writing, or mapped so:
+	// what is read then may be another's half work, and later writes may leave no
+	// trace in its times. False where the system does not tell.
+	BeingWritten() bool
 	// Map returns the file's present bytes, mapped where the system can; they
 	// are valid until release and must not be written.
 	Map() (data []byte, release func() error, err error)

@@ -361,6 +361,8 @@ func (f *osFile) Chmod(mode uint32) error {
 	return nil
 }
 
+func (f *osFile) BeingWritten() bool { return BeingWritten(int(f.Fd())) }
+
 func (f *osFile) StartSync() { startSync(int(f.Fd())) }
 
 func (f *osFile) Map() ([]byte, func() error, error) {

@@ -22,6 +22,9 @@ func (f *memFile) fail(op string, err error) error {
 	return &fs.PathError{Op: op, Path: f.path, Err: err}
 }
 
+// BeingWritten is false: nobody else is on this disk.
+func (f *memFile) BeingWritten() bool { return false }
+
 func (f *memFile) Read(p []byte) (int, error) {
 	n, err := f.ReadAt(p, f.pos)
 	f.pos += int64(n)
