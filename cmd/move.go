@@ -200,7 +200,7 @@ func (s *session) confirmMove() func(*plan.Plan, []string) (bool, error) {
 			}
 		}
 		s.meter.pause()
-		if err := writePlan(s.env.Stderr, p, planLines); err != nil {
+		if err := s.showPlan(p); err != nil {
 			return false, err
 		}
 		question := fmt.Sprintf("change %s?", count(len(p.Steps), "path"))
@@ -214,6 +214,17 @@ func (s *session) confirmMove() func(*plan.Plan, []string) (bool, error) {
 	}
 }
 
+// showPlan shows what a question is about.
+func (s *session) showPlan(p *plan.Plan) error {
+	if err := writePlan(s.env.Stderr, p, planLines); err != nil {
+		return err
+	}
+	for _, w := range p.Warnings {
+		s.say("decree: warning: %s", w)
+	}
+	return nil
+}
+
 // planLines is how much of a plan a question shows.
 const planLines = 30
 
@@ -224,7 +235,7 @@ func (s *session) confirmRestore() func(*history.Record, *plan.Plan) (bool, erro
 	}
 	return func(to *history.Record, p *plan.Plan) (bool, error) {
 		s.meter.pause()
-		if err := writePlan(s.env.Stderr, p, planLines); err != nil {
+		if err := s.showPlan(p); err != nil {
 			return false, err
 		}
 		fmt.Fprintf(s.env.Stderr, "restore to %s (%s)", s.clock(to.Started), s.ago(to.Started))

@@ -54,8 +54,9 @@ type Item struct {
 	Path     string
 	From, To *manifest.Entry
 	Verdict  Verdict
-	Reason   string   // of a conflict: "edited since", "missing", "now a symlink"
-	Later    []string // ids of later records that changed the path, filled by the owner
+	Reason   string           // of a conflict: "edited since", "missing", "now a symlink"
+	Writing  *worktree.FileID // somebody has the file that is there now open for writing
+	Later    []string         // ids of later records that changed the path, filled by the owner
 }
 
 // Plan is what will be done. Steps are in byte order of their paths.
@@ -64,6 +65,9 @@ type Plan struct {
 	Steps []worktree.Step
 	// Touched are the records whose every path is planned or done, by Source.ID.
 	Touched []string
+
+	// Warnings are what to know before it is done, in words, for whoever is asked.
+	Warnings []string
 
 	Created, Modified, Deleted int // files and symlinks, as the move will do
 }
@@ -108,14 +112,15 @@ type state struct {
 
 // overlay is the tree as the steps planned so far would leave it.
 type overlay struct {
-	tree Looker
-	from map[string]state // as the tree has it
-	now  map[string]state // as planned
-	item map[string]*Item
+	tree    Looker
+	from    map[string]state // as the tree has it
+	now     map[string]state // as planned
+	item    map[string]*Item
+	writing map[string]*worktree.FileID
 }
 
 func newOverlay(tree Looker) *overlay {
-	return &overlay{tree: tree, from: map[string]state{}, now: map[string]state{}, item: map[string]*Item{}}
+	return &overlay{tree: tree, from: map[string]state{}, now: map[string]state{}, item: map[string]*Item{}, writing: map[string]*worktree.FileID{}}
 }
 
 // see looks at paths ahead of their use, side by side.
@@ -127,6 +132,7 @@ func (o *overlay) see(ctx context.Context, paths []string) error {
 	for i, a := range answers {
 		if a.Err == nil {
 			o.found(paths[i], a.Entry)
+			o.writing[paths[i]] = a.Writing
 		} // an error is met again, and told, when the path's turn comes
 	}
 	return nil
@@ -188,7 +194,7 @@ func (o *overlay) set(path string, s state, v Verdict) {
 func (o *overlay) note(path string, v Verdict, reason string) *Item {
 	it := o.item[path]
 	if it == nil {
-		it = &Item{Path: path, From: o.from[path].entry, To: o.now[path].entry, Verdict: v, Reason: reason}
+		it = &Item{Path: path, From: o.from[path].entry, To: o.now[path].entry, Verdict: v, Reason: reason, Writing: o.writing[path]}
 		o.item[path] = it
 		return it
 	}
@@ -271,6 +277,21 @@ func (p *Plan) Rethink(ask func([]worktree.Step) (map[string]string, error)) (ma
 	}
 	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return same(s.From, s.To) })
 	return changed, nil
+}
+
+// Displaced are the items whose file goes out of the tree while somebody has it
+// open for writing.
+func (p *Plan) Displaced() (out []Item) {
+	moved := map[string]bool{}
+	for _, s := range p.Steps {
+		moved[s.Path] = s.To == nil || s.From == nil || s.To.Type != s.From.Type || s.To.SHA256 != s.From.SHA256
+	}
+	for _, it := range p.Items {
+		if it.Writing != nil && moved[it.Path] {
+			out = append(out, it)
+		}
+	}
+	return out
 }
 
 func (p *Plan) count(it Item) {

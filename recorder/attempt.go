@@ -256,6 +256,14 @@ func (u *run) putBack(ctx context.Context, which string) error {
 	if c := p.Conflicts(); len(c) > 0 {
 		return &ConflictError{Verb: "run", Subject: "the command left", Items: c}
 	}
+	open, others := stillOpen(p, u.res.Last.Outside)
+	if others {
+		return &project.Error{Kind: project.Refused, Msg: openFiles(open),
+			Advice: fmt.Sprintf("end that process, then 'decree revert %s' puts back", u.rec.ID)}
+	}
+	for _, line := range open {
+		u.say("%s", line)
+	}
 	notes, err := u.r.withoutRights(p)
 	if err != nil {
 		return err

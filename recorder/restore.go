@@ -100,6 +100,10 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 	if err := r.sound(ctx, p, held); err != nil {
 		return nil, err
 	}
+	p.Warnings, _ = stillOpen(p, nil)
+	if o.DryRun || o.Yes {
+		out.Notes = append(out.Notes, p.Warnings...)
+	}
 	if o.DryRun {
 		return out, nil
 	}
@@ -108,7 +112,11 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		if o.Confirm != nil {
 			confirm = func(p *plan.Plan) (bool, error) { return o.Confirm(rec, p) }
 		}
-		if err := ask(p, confirm, "a restore overwrites what has changed since"); err != nil {
+		why := "a restore overwrites what has changed since"
+		if len(p.Warnings) > 0 {
+			why = openFiles(p.Warnings)
+		}
+		if err := ask(p, confirm, why); err != nil {
 			return nil, err
 		}
 	}

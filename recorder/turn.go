@@ -109,6 +109,10 @@ func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan
 			res.Notes = append(res.Notes, fmt.Sprintf("%s is a checkpoint and changed nothing; 'decree restore %s' returns to it", rec.ID, rec.ID))
 		}
 	}
+	p.Warnings, _ = stillOpen(p, nil)
+	if o.DryRun || o.Yes {
+		res.Notes = append(res.Notes, p.Warnings...)
+	}
 	if p.Empty() || o.DryRun {
 		return res, nil
 	}
@@ -126,18 +130,22 @@ func verb(d plan.Direction) string {
 	return "apply"
 }
 
-// confirm asks before edits are overwritten, and before the work of a record is
+// confirm asks before edits are overwritten, before files are moved away that
+// somebody goes on writing to, and before the work of a record is
 // brought that this store has never seen: anybody may have put it there.
 func confirm(p *plan.Plan, o MoveOptions, unknown []string) error {
 	forced := slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Forced })
 	confirm := func(p *plan.Plan) (bool, error) { return o.Confirm(p, unknown) }
 	switch {
-	case o.Yes || !forced && len(unknown) == 0:
+	case o.Yes || !forced && len(unknown) == 0 && len(p.Warnings) == 0:
 		return nil
 	case o.Confirm == nil:
 		confirm = nil
 	}
 	what := "--force overwrites edits"
+	if len(p.Warnings) > 0 {
+		what = openFiles(p.Warnings)
+	}
 	if len(unknown) > 0 {
 		what = fmt.Sprintf("%s is foreign, this store has never seen it,", some(unknown))
 	}

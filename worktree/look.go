@@ -59,7 +59,13 @@ func (t *Tree) Look(path string) (*patch.Entry, error) {
 type Looked struct {
 	Entry *patch.Entry
 	Err   error
+	// Writing is the file at the path where somebody has it open for writing:
+	// moved away, it takes their later writes along.
+	Writing *FileID
 }
+
+// FileID names a file whatever its path.
+type FileID struct{ Dev, Ino uint64 }
 
 // LookAll looks at many paths at once; the i-th answer is the i-th path's. It
 // is fastest with paths in order. Of paths that are the same but for their case each
@@ -85,7 +91,11 @@ func lookSpelled(h *handles, sp respelled, path string) (out Looked) {
 	if err == nil && s.special {
 		err = &SpecialError{Path: path}
 	}
-	return Looked{Entry: s.entry, Err: err}
+	out = Looked{Entry: s.entry, Err: err}
+	if s.writing {
+		out.Writing = &FileID{s.info.Dev, s.info.Ino}
+	}
+	return out
 }
 
 // Read opens the regular file at path.
@@ -114,6 +124,7 @@ type state struct {
 	entry   *patch.Entry // nil: nothing, or special
 	info    disk.Info
 	special bool
+	writing bool // somebody has it open for writing
 }
 
 func (s state) absent() bool { return s.entry == nil && !s.special }
@@ -213,6 +224,7 @@ func hashAt(d disk.Dir, name string, st disk.Info, unlock bool) (state, bool, er
 		return state{}, false, err
 	}
 	defer f.Close()
+	writing := f.BeingWritten()
 	before, err := f.Stat()
 	if err != nil {
 		return state{}, false, err
@@ -231,7 +243,7 @@ func hashAt(d disk.Dir, name string, st disk.Info, unlock bool) (state, bool, er
 	if e.Special() {
 		e.Owner = patch.Owner{UID: st.UID, GID: st.GID, Known: true}
 	}
-	return state{entry: e, info: before}, steady, nil
+	return state{entry: e, info: before, writing: writing}, steady, nil
 }
 
 // openRead opens a file for reading. If its mode forbids that and it is ours,

@@ -1,0 +1,44 @@
+package recorder
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"decree/patch"
+	"decree/plan"
+	"decree/runner"
+)
+
+// stillOpen says, a line a path, which files the plan takes out of the tree while
+// somebody has them open for writing, and whether any of these is not one of own:
+// what is written through such a handle later goes to a file that nobody sees.
+func stillOpen(p *plan.Plan, own []runner.Process) (lines []string, others bool) {
+	list := p.Displaced()
+	files := make([]runner.File, len(list))
+	for i, it := range list {
+		files[i] = runner.File(*it.Writing)
+	}
+	holders := runner.Writers(files)
+	for i, it := range list {
+		by := holders[files[i]]
+		words := make([]string, len(by))
+		for j, h := range by {
+			words[j] = fmt.Sprintf("pid %d (%s)", h.PID, patch.Quote(h.Name))
+			others = others || !slices.Contains(own, h)
+		}
+		if len(by) == 0 {
+			words, others = []string{"a process that decree cannot see"}, true
+		}
+		lines = append(lines, fmt.Sprintf("%s is still open by %s: its later writes go to the old file", patch.Quote(it.Path), strings.Join(words, ", ")))
+	}
+	return lines, others
+}
+
+// openFiles is the first of lines and how many more there are, for an error.
+func openFiles(lines []string) string {
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return fmt.Sprintf("%s (and %d more)", lines[0], len(lines)-1)
+}

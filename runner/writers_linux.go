@@ -1,0 +1,94 @@
+package runner
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Writers returns the processes that have the files open for writing, or mapped
+// so, by pid, as far as this process may look into others; itself it leaves out.
+// It reads what /proc knows of every process.
+func Writers(files []File) map[File][]Process {
+	out := map[File][]Process{}
+	rows, err := processes(0)
+	if err != nil || len(files) == 0 {
+		return out
+	}
+	wanted := make(map[File]bool, len(files))
+	for _, f := range files {
+		wanted[f] = true
+	}
+	for _, r := range rows {
+		if r.pid == os.Getpid() {
+			continue
+		}
+		held := map[File]bool{}
+		openForWriting(r.pid, wanted, held)
+		mappedForWriting(r.pid, wanted, held)
+		for f := range held {
+			out[f] = append(out[f], r.process())
+		}
+	}
+	return out
+}
+
+// openForWriting finds wanted files among the descriptors of pid.
+func openForWriting(pid int, wanted, held map[File]bool) {
+	dir, err := os.Open(procFile(pid, "fd"))
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		var st unix.Stat_t
+		if unix.Stat(procFile(pid, "fd/"+name), &st) != nil {
+			continue
+		}
+		if f := (File{uint64(st.Dev), st.Ino}); wanted[f] && writable(pid, name) {
+			held[f] = true
+		}
+	}
+}
+
+// writable reads from fdinfo ("flags:\t0100002\n", octal) whether a descriptor writes.
+func writable(pid int, fd string) bool {
+	b, err := readProc(procFile(pid, "fdinfo/"+fd), 4, 4096)
+	if err != nil {
+		return false
+	}
+	_, rest, _ := bytes.Cut(b, []byte("flags:"))
+	line, _, _ := bytes.Cut(rest, []byte{'\n'})
+	flags, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 8, 64)
+	return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
+}
+
+// mapsReads bounds what is read of a process's mappings, 64 KiB at a time.
+const mapsReads = 512
+
+// mappedForWriting finds wanted files among the shared writable mappings of pid:
+// "7f00-7f10 rw-s 00000000 fe:01 1234 /path", the device in hexadecimal.
+func mappedForWriting(pid int, wanted, held map[File]bool) {
+	b, err := readProc(procFile(pid, "maps"), mapsReads, 64<<10)
+	if err != nil {
+		return
+	}
+	for line := range bytes.Lines(b) {
+		fields := bytes.Fields(line)
+		if len(fields) < 5 || !bytes.HasPrefix(fields[1], []byte("rw")) || !bytes.HasSuffix(fields[1], []byte("s")) {
+			continue
+		}
+		var major, minor uint32
+		ino, ok := number(fields[4])
+		if _, err := fmt.Sscanf(string(fields[3]), "%x:%x", &major, &minor); err != nil || !ok {
+			continue
+		}
+		if f := (File{unix.Mkdev(major, minor), ino}); wanted[f] {
+			held[f] = true
+		}
+	}
+}
