@@ -34,6 +34,7 @@ func newDaemonProving(t *testing.T, rng *rand.Rand, routine string) *daemonProvi
 func (p *daemonProving) send(name, text string) {
 	tmp := filepath.Join(p.base, "message")
 	require.NoError(p.t, os.WriteFile(tmp, []byte(text), 0o644))
+	require.NoError(p.t, os.MkdirAll(filepath.Join(p.root, ".decree/inbox"), 0o755)) // a routine may have deleted it
 	require.NoError(p.t, os.Rename(tmp, filepath.Join(p.root, ".decree/inbox", name)))
 }
 
@@ -131,6 +132,36 @@ func TestDaemonOutlivesItsLog(t *testing.T) {
 	require.Equal(t, []string{"141", "141"}, p.lines(filepath.Join(p.root, "log.txt")))
 }
 
+// TestDeletedAfterAKill: the routine outlives its daemon. The next command ends and
+// names it, and does neither the message under way nor another one that were
+// deleted meanwhile.
+func TestDeletedAfterAKill(t *testing.T) {
+	p := newDaemonProving(t, nil, `tail -n1 "$message_file" >>"$BASE/ran"
+[ -p "$BASE/started" ] || exit 0
+echo "at work"; echo half >half.txt; echo >"$BASE/started"; exec sleep 600`)
+	require.NoError(t, syscall.Mkfifo(filepath.Join(p.base, "started"), 0o600))
+	for _, name := range []string{"a", "b", "c"} {
+		p.send(name+".md", name+"\n")
+	}
+	c := p.start()
+	_, err := os.ReadFile(filepath.Join(p.base, "started"))
+	require.NoError(t, err)
+	require.NoError(t, c.Process.Kill())
+	require.Error(t, c.Wait())
+	require.NoError(t, os.Remove(filepath.Join(p.base, "started")))
+	for _, name := range []string{"a.md", "b.md"} {
+		require.NoError(t, os.Remove(filepath.Join(p.root, ".decree/inbox", name)))
+	}
+	code, out := p.decree("process")
+	require.Zero(t, code, out)
+	require.Regexp(t, `ended what run \S+ had left alive when its decree died: \d+ \(sleep\)`, out)
+	require.Contains(t, out, "a.md was deleted from the inbox, and is not done again")
+	require.Equal(t, []string{"a", "c"}, p.lines(filepath.Join(p.base, "ran")))
+	require.NoFileExists(t, filepath.Join(p.root, "half.txt"))
+	require.Equal(t, []string{"c.md"}, p.messages("done"))
+	require.Empty(t, p.messages("dead"))
+}
+
 // TestDaemonKilled ends the daemon with SIGKILL wherever it is, over and over:
 // no message is lost, none is done again that was in done, and the tree has the
 // work of each once. DECREE_KILLS and DECREE_SEED are as for TestSoak.
@@ -151,6 +182,7 @@ mkdir -p "dir-$key" && echo "$key" >"dir-$key/file"
 case $key in
 follow*) [ "$seq" = 0 ] && echo "after$key" >".decree/inbox/$chain-1.md" ;;
 fail*) exit 1 ;;
+wipe*) rm -rf .decree ;;
 esac
 exit 0
 `)
@@ -172,7 +204,10 @@ exit 0
 		}
 	}
 	for n := range kills {
-		switch kind := []string{"plain", "follow", "fail"}[rng.IntN(3)]; kind {
+		if slices.ContainsFunc(want, func(key string) bool { return strings.HasPrefix(key, "wipe") }) {
+			p.must("recover", "--kill", "--wait", "1m") // a routine that is still alive would delete what is sent now
+		}
+		switch kind := []string{"plain", "follow", "fail", "wipe"}[rng.IntN(4)]; kind {
 		case "fail":
 			failing = append(failing, fmt.Sprintf("fail%d", n))
 			p.send(fmt.Sprintf("fail%d.md", n), fmt.Sprintf("fail%d\n", n))
@@ -197,17 +232,22 @@ exit 0
 	check()
 	require.Empty(t, p.messages(""), out)
 	// A message that a death took its attempts may be dead though its routine works.
-	done, dead := []string{}, []string{} // as lines has them where there are none
-	for key := range acknowledged {
-		done = append(done, key)
-	}
-	for _, name := range p.messages("dead") {
-		data, err := os.ReadFile(filepath.Join(p.root, ".decree/inbox/dead", name))
+	var dead []string
+	for _, pattern := range []string{"dead/*.md", "dead/*.md.deleted", "*.md.deleted"} { // the latter: a kill in the midst of rm
+		found, err := filepath.Glob(filepath.Join(p.root, ".decree/inbox", pattern))
 		require.NoError(t, err)
-		dead = append(dead, lastWord(string(data)))
+		for _, path := range found {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			dead = append(dead, lastWord(string(data)))
+		}
 	}
-	slices.Sort(done)
-	require.Equal(t, done, p.lines(filepath.Join(p.root, "log.txt")), "the tree has the work of what is done, once\n%s", p.said())
+	// A routine that deletes .decree takes done along: the tree says what was done.
+	done := p.lines(filepath.Join(p.root, "log.txt"))
+	require.Equal(t, slices.Compact(slices.Clone(done)), done, "the tree has the work of each once\n%s", p.said())
+	for key := range acknowledged {
+		require.Contains(t, done, key, "the tree has the work of what is done\n%s", p.said())
+	}
 	for _, key := range failing {
 		require.Contains(t, dead, key, "lost")
 	}

@@ -96,10 +96,14 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 		s.checkRoutine(rec.Project(), o.routine)
 	}
 	if s.global.json {
-		return s.printJSON(sent)
+		err = s.printJSON(sent)
+	} else {
+		_, err = fmt.Fprintln(s.env.Stdout, sent.Name)
 	}
-	_, err = fmt.Fprintln(s.env.Stdout, sent.Name)
-	return err
+	if err != nil { // the hint for a full disk would be to run this again
+		return (&failure{kind: project.Failed, msg: fmt.Sprintf("%s is in the inbox, but its name was not printed: %v", quoteWord(sent.Name), err)}).hint("do not send it again")
+	}
+	return nil
 }
 
 // fields are the flags' fields of the front matter.

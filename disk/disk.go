@@ -124,6 +124,8 @@ type Dir interface {
 	Chmod(name string, mode uint32) error
 	// Chown changes a child's owner and group, of a link itself.
 	Chown(name string, uid, gid uint32) error
+	// SetMtime sets when a child was written last (ns since 1970), of a link itself.
+	SetMtime(name string, mtime int64) error
 	// Xattrs lists the extended attributes of a child; nil where unsupported.
 	Xattrs(name string) ([]Xattr, error)
 	SetXattr(name string, x Xattr) error

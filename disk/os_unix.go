@@ -287,6 +287,13 @@ func (d *osDir) Chown(name string, uid, gid uint32) error {
 	})
 }
 
+func (d *osDir) SetMtime(name string, mtime int64) error {
+	return d.do("utimensat", name, func() error {
+		at := unix.NsecToTimespec(mtime)
+		return unix.UtimesNanoAt(d.f, name, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)
+	})
+}
+
 func (d *osDir) Sync() error {
 	if d.search {
 		return &fs.PathError{Op: "sync", Path: d.path, Err: unix.EACCES}

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"decree/disk"
 	"decree/message"
+	"decree/patch"
 	"decree/project"
 )
 
@@ -41,13 +43,16 @@ type cron struct {
 	clock func() time.Time
 	loc   *time.Location
 	note  func(string)
-	s     *cronState
-	told  map[string]string // job -> the mistake that was told
+	// recorded says whether the history has a record of this id.
+	recorded func(id string) (bool, error)
+	s        *cronState
+	told     map[string]string // job -> the mistake that was told
 }
 
 func newCron(q *Queue, note func(string)) *cron {
 	p := q.project()
-	return &cron{p: p, root: p.Root, clock: q.o.Clock, loc: q.o.Location, note: note, told: map[string]string{}}
+	return &cron{p: p, root: p.Root, clock: q.o.Clock, loc: q.o.Location, note: note,
+		recorded: q.o.Recorder.History().Recorded, told: map[string]string{}}
 }
 
 // serve looks every interval until ctx ends. Every error but the first of its
@@ -127,28 +132,56 @@ func (c *cron) load(inbox, jobs disk.Dir) error {
 	if err := clean(inbox, cronDraft); err != nil {
 		return err
 	}
-	if s.Jobs == nil {
-		s.Jobs = map[string]*fired{}
-	}
+	s.Jobs = renamed(s.Jobs, unquoted)
+	c.s = s
 	for name, f := range s.Jobs {
 		if f.Pending == "" {
 			continue
 		}
-		there, err := c.exists(inbox, f.Pending)
-		if err != nil {
+		if err := c.resume(inbox, jobs, name, f.Pending); err != nil {
+			c.s = nil // to be loaded again
 			return err
 		}
-		if !there {
-			if m, err := readJob(jobs, name); err == nil {
-				if err := c.drop(inbox, m, f.Pending); err != nil {
-					return err
-				}
-			}
+		if err := c.delivered(f); err != nil {
+			c.s = nil
+			return err
 		}
-		f.Pending = "" // on disk it goes with the next write: until then it is looked for, and found
 	}
-	c.s = s
 	return nil
+}
+
+// renamed is jobs with each name put through f.
+func renamed(jobs map[string]*fired, f func(string) string) map[string]*fired {
+	out := make(map[string]*fired, len(jobs))
+	for name, job := range jobs {
+		out[f(name)] = job
+	}
+	return out
+}
+
+// resume writes the message of a firing that a death cut short, unless it was
+// written: then it is in the inbox, or was done, and its record stands even where
+// a person has emptied done.
+func (c *cron) resume(inbox, jobs disk.Dir, job, file string) error {
+	there, err := c.exists(inbox, file)
+	if err != nil || there {
+		return err
+	}
+	if there, err = c.recorded(strings.TrimSuffix(file, suffix)); err != nil || there {
+		return err
+	}
+	m, err := readJob(jobs, job)
+	if err != nil {
+		return nil //nolint:nilerr // the job is gone, or has been made into another
+	}
+	return c.drop(inbox, m, file)
+}
+
+// delivered notes durably that a firing's message is in the inbox: from there it
+// may go anywhere, and must not be written again.
+func (c *cron) delivered(f *fired) error {
+	f.Pending = ""
+	return c.save()
 }
 
 // exists says whether a firing's message is, or was, anywhere.
@@ -252,8 +285,7 @@ func (c *cron) fire(inbox disk.Dir, m *message.Message, name string, f *fired, m
 	if err := c.drop(inbox, m, file); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	f.Pending = ""
-	return nil
+	return c.delivered(f)
 }
 
 // drop puts a job's message into the inbox, with a chain of its own.
@@ -270,7 +302,8 @@ func (c *cron) drop(inbox disk.Dir, m *message.Message, file string) error {
 }
 
 func (c *cron) save() error {
-	data, err := json.MarshalIndent(c.s, "", "  ")
+	s := cronState{Version: c.s.Version, Jobs: renamed(c.s.Jobs, patch.Quote)}
+	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}

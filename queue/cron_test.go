@@ -13,12 +13,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
+	"decree/disk/disktest"
 )
 
 // clockwork is a cron over a bench whose time a test sets; each life is a process.
 func (b *bench) clockwork(loc *time.Location, do func(at func(string) []string)) {
 	b.t.Helper()
-	require.NoError(b.t, b.with(disk.OS, func(q *Queue) error {
+	require.NoError(b.t, b.clockworkOn(disk.OS, loc, do))
+}
+
+// clockworkOn returns what the last look ended with.
+func (b *bench) clockworkOn(d disk.Disk, loc *time.Location, do func(at func(string) []string)) error {
+	var last error
+	return b.with(d, func(q *Queue) error {
 		if err := q.prepare(context.Background()); err != nil {
 			return err
 		}
@@ -31,11 +38,11 @@ func (b *bench) clockwork(loc *time.Location, do func(at func(string) []string))
 			}
 			require.NoError(b.t, err)
 			c.clock = func() time.Time { return now }
-			require.NoError(b.t, c.tick())
+			last = c.tick()
 			return b.inbox()
 		})
-		return nil
-	}))
+		return last
+	})
 }
 
 func (b *bench) job(name, expression, more string) {
@@ -125,15 +132,60 @@ func TestCronDaylightSaving(t *testing.T) {
 	}())
 }
 
-// TestCronDiedBeforeItsMessage: the firing was written down, its message was not.
-func TestCronDiedBeforeItsMessage(t *testing.T) {
-	b := newBench(t, nil)
+// TestCronDied: at each step of a firing its process ends, and the next one in the
+// same minute makes up for what is missing, and for nothing else.
+func TestCronDied(t *testing.T) {
+	for n, fired := 0, true; fired; n++ {
+		b := newBench(t, nil)
+		b.job("a.md", "* * * * *", "")
+		fired = false
+		steps := 0
+		dying := disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			if !st.Write || !strings.Contains(st.Path, "cron") && !strings.Contains(st.Path, "inbox/2") {
+				return disktest.Action{}
+			}
+			steps++
+			fired = fired || steps == n+1
+			return disktest.Action{Die: steps == n+1}
+		})
+		err := b.clockworkOn(dying, time.UTC, func(at func(string) []string) { at("2026-11-21 07:01:00") })
+		require.Equal(t, fired, err != nil, "step %d", n)
+		b.clockwork(time.UTC, func(at func(string) []string) {
+			require.Equal(t, []string{"2026112107010000-0.md"}, at("2026-11-21 07:01:30"), "step %d", n)
+		})
+		require.NoError(t, os.Remove(filepath.Join(b.root, ".decree/inbox/2026112107010000-0.md")))
+		b.clockwork(time.UTC, func(at func(string) []string) {
+			require.Empty(t, at("2026-11-21 07:01:50"), "step %d: it was there, and may be anywhere since", n)
+		})
+	}
+}
+
+// TestCronDoneBeforeItWasNoted: its daemon died when the message was in the inbox,
+// it was done, and done was emptied.
+func TestCronDoneBeforeItWasNoted(t *testing.T) {
+	b := newBench(t, map[string]string{".decree/routines/develop.sh": echoRoutine})
 	b.job("a.md", "* * * * *", "")
-	b.clockwork(time.UTC, func(at func(string) []string) { at("2026-11-21 07:01:00") })
-	require.NoError(t, os.Remove(filepath.Join(b.root, ".decree/inbox/2026112107010000-0.md")))
-	b.clockwork(time.UTC, func(at func(string) []string) {
-		require.Equal(t, []string{"2026112107010000-0.md"}, at("2026-11-21 07:01:30"))
-	})
+	saves := 0
+	require.Error(t, b.clockworkOn(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if st.Op == "Rename" && filepath.Base(st.Path) == cronFile+".new" {
+			saves++
+		}
+		return disktest.Action{Die: saves == 2}
+	}), time.UTC, func(at func(string) []string) { at("2026-11-21 07:01:00") }))
+	require.Equal(t, []string{"2026112107010000-0.md done"}, names2(b.process()))
+	require.NoError(t, os.RemoveAll(filepath.Join(b.root, ".decree/inbox/done")))
+	b.clockwork(time.UTC, func(at func(string) []string) { require.Empty(t, at("2026-11-21 07:01:50")) })
+}
+
+// TestCronOddNames: a name that is not UTF-8 is the same job after a restart.
+func TestCronOddNames(t *testing.T) {
+	b := newBench(t, nil)
+	for _, name := range []string{"caf\xe9.md", "caf\xe8.md", "\"q\".md"} {
+		b.job(name, "* * * * *", "")
+	}
+	for range 2 {
+		b.clockwork(time.UTC, func(at func(string) []string) { require.Len(t, at("2026-11-21 07:01:30"), 3) })
+	}
 }
 
 func TestCronMistakesAreToldOnce(t *testing.T) {

@@ -22,6 +22,9 @@ import (
 func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Result, error) {
 	res := &Result{Name: name}
 	m, found, err := q.understand(ctx, d, name)
+	for errors.Is(err, errChanged) {
+		m, found, err = q.understand(ctx, d, name)
+	}
 	var bad *message.Error
 	switch {
 	case errors.As(err, &bad):
@@ -86,7 +89,7 @@ func (q *Queue) conclude(d *dirs, res *Result, before map[string]bool) (*Result,
 	switch {
 	case run.Record.Status == history.StatusSucceeded:
 		return q.accept(d, res, arrivals{before: before})
-	case run.ExitCode == 125 || run.Record.Status == history.StatusFailed:
+	case run.Record.Status == history.StatusFailed: // decree could not put it back; a routine's own 125 is its failure like any other
 		return nil, &project.Error{Kind: project.Failed,
 			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, strings.Join(run.Notes, "; ")),
 			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on", run.Record.ID)}
@@ -96,6 +99,7 @@ func (q *Queue) conclude(d *dirs, res *Result, before map[string]bool) (*Result,
 	}
 	if run.Last.Interrupted != nil {
 		res.Outcome, res.Reason, res.Place = Interrupted, "stopped by "+run.Last.Interrupted.String(), res.Name
+		q.s.comesFirst(res.Name)
 		return res, q.over(res)
 	}
 	return q.dead(d, res, howItFailed(run), run.Record)
@@ -131,6 +135,13 @@ func howItFailed(run *recorder.RunResult) string {
 // understand reads a message, completes it and finds its routine. An error with
 // *message.Error in its chain is the message's own.
 func (q *Queue) understand(ctx context.Context, d *dirs, name string) (*message.Message, *message.Found, error) {
+	was, err := d.inbox.Stat(name)
+	if isMissing(err) {
+		return nil, nil, errGone
+	}
+	if err != nil {
+		return nil, nil, err
+	}
 	data, err := project.ReadFile(d.inbox, name, message.MaxSize)
 	if err != nil {
 		return nil, nil, unusable(name, "the message", err)
@@ -165,19 +176,39 @@ func (q *Queue) understand(ctx context.Context, d *dirs, name string) (*message.
 	if err != nil {
 		return nil, nil, err
 	}
-	if !bytes.Equal(out, data) {
-		mode := uint32(fileMode)
-		if info, err := d.inbox.Stat(name); err == nil {
-			mode = info.Mode & 0o777
-		}
-		if err := replace(d.inbox, name, out, mode); ofFile(err) {
-			return nil, nil, fmt.Errorf("%w: %w", errFixed, err)
+	q.text = out
+	return whole, &found, q.write(d, name, was, data)
+}
+
+// errChanged: the message is not any more what was read of it. errGone: somebody
+// has taken it out of the inbox since it was chosen.
+var (
+	errChanged = errors.New("the message was changed while it was read")
+	errGone    = errors.New("the message is not in the inbox any more")
+)
+
+// write writes the completed message back, and notes the identity of its file. A
+// router may have thought for minutes, and a person saved a better text meanwhile:
+// was is the file that held data.
+func (q *Queue) write(d *dirs, name string, was disk.Info, data []byte) error {
+	now, err := d.inbox.Stat(name)
+	switch {
+	case isMissing(err) || err == nil && now != was:
+		return errChanged
+	case err != nil:
+		return err
+	case !bytes.Equal(q.text, data):
+		if err := rewrite(d.inbox, name, q.text, was); ofFile(err) {
+			return fmt.Errorf("%w: %w", errFixed, err)
 		} else if err != nil {
-			return nil, nil, err
+			return err
+		}
+		if now, err = d.inbox.Stat(name); err != nil {
+			return err
 		}
 	}
-	q.text = out
-	return whole, &found, nil
+	q.file = identify(now, q.text)
+	return nil
 }
 
 // checkInput refuses an input_file that a link leads out of the tree, and a spec
@@ -234,10 +265,6 @@ func (q *Queue) routine(ctx context.Context, m *message.Message) (string, error)
 // begin makes it durable that the message is under way, and returns what is in
 // the inbox.
 func (q *Queue) begin(d *dirs, name string, m *message.Message) (map[string]bool, error) {
-	info, err := d.inbox.Stat(name)
-	if err != nil {
-		return nil, err
-	}
 	id, err := q.o.Recorder.FreeID(m.ID)
 	if err != nil {
 		return nil, err
@@ -247,7 +274,7 @@ func (q *Queue) begin(d *dirs, name string, m *message.Message) (map[string]bool
 		return nil, err
 	}
 	s := q.s
-	s.Name, s.Ino, s.ID, s.Chain, s.Seq = name, info.Ino, m.ID, m.Chain, m.Seq
+	s.Name, s.identity, s.ID, s.Chain, s.Seq = name, q.file, m.ID, m.Chain, m.Seq
 	s.Record, s.Attempt, s.Spec = id, s.Spent+1, ""
 	if m.Type == message.Spec {
 		s.Spec = m.InputFile
@@ -266,6 +293,7 @@ func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Foun
 		Stdin: q.o.Stdin, Stdout: q.o.Stdout, Stderr: q.o.Stderr, Env: q.o.Environ,
 		Attempts: q.project().Config.MaxAttempts, Spent: q.s.Spent, Earlier: q.earlier(),
 		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.o.Signals, Yes: q.o.Yes,
+		Task:    inboxName + "/" + q.s.Name,
 		Compose: func(p recorder.Place) (recorder.Composed, error) { return q.compose(m, found, p) },
 		Attempt: func(n int) error {
 			q.s.Attempt = n
@@ -309,17 +337,17 @@ func (q *Queue) accept(d *dirs, res *Result, came arrivals) (*Result, error) {
 }
 
 // acknowledge moves the message to done. One that the routine deleted comes from
-// its record.
+// its record. Another file that has its name now is a message of its own and stays.
 func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
-	here, err := q.isHere(d, res.Record)
+	found, err := q.s.find(d.inbox, q.s.Name)
 	if err != nil {
 		return "", err
 	}
-	if here {
+	if found == itself {
 		as, err := move(d.inbox, q.s.Name, d.done, "")
 		return path.Join(doneName, as), err
 	}
-	if as, err := q.inDone(d); as != "" || err != nil {
+	if as, err := q.in(d.done); as != "" || err != nil {
 		return path.Join(doneName, as), err
 	}
 	data, err := q.ofRecord(res.Record.ID)
@@ -333,66 +361,52 @@ func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
 	return path.Join(doneName, as), putNew(d.done, as, data)
 }
 
-// inDone is the name that the message under way has in done, "" if it is not
-// there yet.
-func (q *Queue) inDone(d *dirs) (string, error) {
-	list, err := files(d.done)
-	for _, p := range list {
-		if p.Ino == q.s.Ino {
-			return p.Name, err
+// in is the name that the message under way has in done or in dead, "" if it is
+// not there.
+func (q *Queue) in(dir disk.Dir) (string, error) {
+	list, err := dir.List()
+	if err != nil {
+		return "", err
+	}
+	stem := strings.TrimSuffix(q.s.Name, suffix)
+	for _, e := range list {
+		if !isMessage(e.Name) || !strings.HasPrefix(e.Name, stem) {
+			continue
+		}
+		if found, err := q.s.find(dir, e.Name); found != absent || err != nil {
+			return e.Name, err
 		}
 	}
-	return "", err
+	return "", nil
 }
 
-// isHere says whether the message under way lies in the inbox: as the file that
-// it was, or as one that was written again after its run had deleted it.
-func (q *Queue) isHere(d *dirs, rec *history.Record) (bool, error) {
-	info, err := d.inbox.Stat(q.s.Name)
-	switch {
-	case isMissing(err):
-		return false, nil
-	case err != nil:
-		return false, err
-	case info.Ino == q.s.Ino:
-		return true, nil
-	case rec == nil || info.Kind != disk.Regular:
-		return false, nil
-	}
-	if as, err := q.inDone(d); as != "" || err != nil {
-		return false, err
-	}
-	now, err := project.ReadFile(d.inbox, q.s.Name, message.MaxSize)
-	if err != nil {
-		return false, nil //nolint:nilerr // then it is another one
-	}
-	was, err := q.ofRecord(rec.ID)
-	return err == nil && bytes.Equal(now, was), nil
+// waits says whether the message under way lies in the inbox, to be done again or
+// put aside: as the file that it was, or as one that a recovery has written again.
+func (q *Queue) waits(d *dirs) (bool, error) {
+	found, err := q.s.find(d.inbox, q.s.Name)
+	return found != absent, err
 }
 
 // dead puts a message aside.
 func (q *Queue) dead(d *dirs, res *Result, reason string, rec *history.Record) (*Result, error) {
 	var content []byte
-	var b strings.Builder
-	mark := ""
-	fmt.Fprintf(&b, "%s\n", reason)
+	text, mark := reason+"\n", ""
 	if rec != nil {
 		mark = "record: " + rec.ID + "\n"
-		fmt.Fprintf(&b, "\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\nwhat it changed, put back since: decree diff %s\n", rec.ID, rec.ID, rec.ID)
+		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\nwhat it changed, put back since: decree diff %s\n", rec.ID, rec.ID, rec.ID)
 	}
-	as := res.Name
-	fmt.Fprintf(&b, "\ntry it again: decree inbox retry %s\n", strings.TrimSuffix(as, suffix))
+	withAdvice := func(as string) string { return text + "\ntry it again: " + retryCommand(as) + "\n" }
 	here := rec == nil
 	if rec != nil {
 		var err error
-		if here, err = q.isHere(d, rec); err == nil && !here {
+		if here, err = q.waits(d); err == nil && !here {
 			content, err = q.ofRecord(rec.ID)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	place, err := bury(d.inbox, d.dead, as, here, []byte(b.String()), mark, content)
+	place, err := bury(d.inbox, d.dead, res.Name, here, withAdvice, mark, content)
 	if err != nil {
 		return nil, err
 	}
@@ -400,6 +414,18 @@ func (q *Queue) dead(d *dirs, res *Result, reason string, rec *history.Record) (
 	res.Place = path.Join(deadName, place)
 	return res, q.over(res)
 }
+
+// retryCommand is what a person types to have the dead message called name tried again.
+func retryCommand(name string) string {
+	word := strings.TrimSuffix(name, suffix)
+	if strings.Trim(word, plainLetters) != "" || word[0] == '-' {
+		word = quote(word)
+	}
+	return "decree inbox retry " + word
+}
+
+// plainLetters mean nothing to a shell.
+const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,+:@%/="
 
 // ofRecord is the message as the run's record holds it.
 func (q *Queue) ofRecord(id string) ([]byte, error) {

@@ -187,6 +187,17 @@ func replace(dir disk.Dir, name string, data []byte, mode uint32) error {
 	return put(dir, queueDraft, name, bytes.NewReader(data), mode, dir.Rename)
 }
 
+// rewrite replaces a message by its completed form. It keeps the time at which it
+// was written, which is its place among those that wait.
+func rewrite(dir disk.Dir, name string, data []byte, old disk.Info) error {
+	return put(dir, queueDraft, name, bytes.NewReader(data), old.Mode&0o777, func(tmp string, to disk.Dir, name string) error {
+		if err := dir.SetMtime(tmp, old.Mtime); err != nil {
+			return err
+		}
+		return dir.Rename(tmp, to, name)
+	})
+}
+
 func put(dir disk.Dir, draft, name string, data io.Reader, mode uint32, rename func(string, disk.Dir, string) error) error {
 	tmp := draft + "draft"
 	if err := dir.Remove(tmp); err != nil && !isMissing(err) {
@@ -212,7 +223,9 @@ func put(dir disk.Dir, draft, name string, data io.Reader, mode uint32, rename f
 // after a death in between the message is still in the inbox and is buried again.
 // here: it lies in the inbox; else content is what it was. mark is a line that is
 // in no other burial's reason.
-func bury(inbox, dead disk.Dir, name string, here bool, reason []byte, mark string, content []byte) (string, error) {
+//
+// The reason depends on the name that the message gets in dead.
+func bury(inbox, dead disk.Dir, name string, here bool, reason func(as string) string, mark string, content []byte) (string, error) {
 	as, err := grave(dead, name, reason, mark)
 	if err != nil {
 		return "", err
@@ -230,21 +243,24 @@ func bury(inbox, dead disk.Dir, name string, here bool, reason []byte, mark stri
 
 // grave writes the reason under a name that is new, or that an earlier try at the
 // same burial has taken.
-func grave(dead disk.Dir, name string, reason []byte, mark string) (string, error) {
-	reasonOf := func(name string) string { return strings.TrimSuffix(name, suffix) + reasonEnd }
+func grave(dead disk.Dir, name string, reason func(as string) string, mark string) (string, error) {
 	as, err := free(dead, name, "")
 	if err != nil {
 		return "", err
 	}
+	text := []byte(reason(as))
 	old, err := project.ReadFile(dead, reasonOf(as), message.MaxFront)
-	if err == nil && (bytes.Equal(old, reason) || mark != "" && bytes.Contains(old, []byte(mark))) {
-		return as, replace(dead, reasonOf(as), reason, fileMode)
+	if err == nil && (bytes.Equal(old, text) || mark != "" && bytes.Contains(old, []byte(mark))) {
+		return as, replace(dead, reasonOf(as), text, fileMode)
 	}
 	if as, err = free(dead, name, reasonEnd); err != nil {
 		return "", err
 	}
-	return as, putNew(dead, reasonOf(as), reason)
+	return as, putNew(dead, reasonOf(as), []byte(reason(as)))
 }
+
+// reasonOf is the file that says why the message called name is dead.
+func reasonOf(name string) string { return strings.TrimSuffix(name, suffix) + reasonEnd }
 
 // makeDir opens a child directory and makes it, durably, if it is missing. One
 // that is there keeps its mode.

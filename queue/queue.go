@@ -81,8 +81,9 @@ type Queue struct {
 	// passed are the files, with their inodes, that stay where they are: see pass.
 	passed          map[string]uint64
 	cleaned, looked bool
-	// text is the completed message under way.
+	// text is the completed message under way, file the file that holds it.
 	text []byte
+	file identity
 	// writing are the files that were passed over because they are being written.
 	writing []string
 }
@@ -243,6 +244,7 @@ func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
 	if resume != "" && pick.Name != "" && pick.Name != resume {
 		// What it had spent is kept in words only: another message comes first.
 		q.note("%s, which was under way, waits", resume)
+		q.s.comesFirst(resume)
 		resume = ""
 	}
 	for {
@@ -252,8 +254,7 @@ func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
 				return nil, err
 			}
 		}
-		res, err := q.do(ctx, d, name, resume != "")
-		if !errors.Is(err, errPassed) {
+		if res, err = q.do(ctx, d, name, resume != ""); !errors.Is(err, errPassed) && !errors.Is(err, errGone) {
 			return res, err
 		}
 		resume = ""

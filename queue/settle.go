@@ -32,7 +32,7 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 			return nil, "", err
 		}
 	}
-	here, err := q.isHere(d, rec)
+	here, err := q.waits(d)
 	if err != nil {
 		return nil, "", err
 	}
@@ -44,7 +44,7 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 		s.forget()
 		return nil, "", nil
 	case succeeded(rec):
-		return q.settleDone(d, res, here)
+		return q.settleDone(d, res)
 	}
 	if err := q.takeBack(ctx, rec); err != nil {
 		return nil, "", err
@@ -57,7 +57,10 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 		spent = max(spent, rec.Attempts)
 	}
 	if !here {
-		s.forget() // buried already, or a person has taken it away
+		if err := q.tellCancelled(d, rec); err != nil {
+			return nil, "", err
+		}
+		s.forget()
 		return nil, "", s.write(q.project().Store, false)
 	}
 	if spent >= q.project().Config.MaxAttempts || final(rec) {
@@ -74,6 +77,16 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 	return nil, s.Name, s.write(q.project().Store, true)
 }
 
+// tellCancelled says that the message under way was taken out of the inbox, unless
+// that was done here: it is in dead then.
+func (q *Queue) tellCancelled(d *dirs, rec *history.Record) error {
+	if as, err := q.in(d.dead); as != "" || err != nil {
+		return err
+	}
+	q.note("%s was deleted from the inbox, and is not done again; its text is in .decree/runs/%s/%s", q.s.Name, rec.ID, messageFile)
+	return nil
+}
+
 // succeeded says whether a run had: also if it was undone since.
 func succeeded(rec *history.Record) bool {
 	return rec.Status == history.StatusSucceeded || rec.ExitCode != nil && *rec.ExitCode == 0
@@ -86,15 +99,19 @@ func final(rec *history.Record) bool {
 
 // settleDone ends a message whose run had succeeded. If its file is in done
 // already, what came into the inbox since is no follow-up of it.
-func (q *Queue) settleDone(d *dirs, res *Result, here bool) (*Result, string, error) {
-	if !here {
-		if as, err := q.inDone(d); as != "" || err != nil {
+func (q *Queue) settleDone(d *dirs, res *Result) (*Result, string, error) {
+	found, err := q.s.find(d.inbox, q.s.Name)
+	if err != nil {
+		return nil, "", err
+	}
+	if found != itself {
+		if as, err := q.in(d.done); as != "" || err != nil {
 			q.s.Last = q.s.Chain
 			q.s.forget()
 			return nil, "", err
 		}
 	}
-	res, err := q.accept(d, res, q.arrivalsUntilDeath(res.Record))
+	res, err = q.accept(d, res, q.arrivalsUntilDeath(res.Record))
 	return res, "", err
 }
 
@@ -247,8 +264,10 @@ func (q *Queue) withdraw(d *dirs, id string, came arrivals) error {
 		case keeps != "":
 			err = q.fileWithRecord(d, id, p.Name)
 		default:
-			reason := fmt.Sprintf("appeared while run %s was going, which failed\n\nif it is not a follow-up of that run: decree inbox retry %s\n", id, strings.TrimSuffix(p.Name, suffix))
-			_, err = bury(d.inbox, d.dead, p.Name, true, []byte(reason), "", nil)
+			reason := func(as string) string {
+				return fmt.Sprintf("appeared while run %s was going, which failed\n\nif it is not a follow-up of that run: %s\n", id, retryCommand(as))
+			}
+			_, err = bury(d.inbox, d.dead, p.Name, true, reason, "", nil)
 		}
 		if err != nil {
 			return err

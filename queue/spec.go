@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"decree/disk"
 	"decree/message"
+	"decree/patch"
 	"decree/project"
 )
 
@@ -59,7 +61,7 @@ func (q *Queue) openSpecs() (disk.Dir, error) {
 }
 
 // processed are the names in processed-spec.md: one a line, with or without a
-// list's mark before it.
+// list's mark before it, quoted where listed has quoted them.
 func processed(dir disk.Dir) ([]string, error) {
 	data, err := project.ReadFile(dir, processedFile, maxProcessed)
 	if isMissing(err) {
@@ -70,13 +72,31 @@ func processed(dir disk.Dir) ([]string, error) {
 	}
 	var out []string
 	for line := range bytes.Lines(data) {
-		text := strings.TrimSpace(string(line))
-		text = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(text, "- "), "* "))
-		if text != "" {
-			out = append(out, text)
+		if name := ofList(string(line)); name != "" {
+			out = append(out, name)
 		}
 	}
 	return out, nil
+}
+
+// ofList is the name in a line of processed-spec.md, "" where there is none.
+func ofList(line string) string {
+	text := strings.TrimSpace(line)
+	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(text, "- "), "* "))
+	if name, err := strconv.Unquote(text); err == nil && text[0] == '"' {
+		return name
+	}
+	return text
+}
+
+// listed is a spec's name as a line of processed-spec.md: as it is where it is read
+// back so, else between quotes, with the escapes of the manifest's names.
+func listed(name string) string {
+	line := patch.Quote(name)
+	if line == name && ofList(name) != name {
+		line = `"` + strings.ReplaceAll(strings.ReplaceAll(name, `\`, `\\`), `"`, `\"`) + `"`
+	}
+	return line
 }
 
 // markSpec appends a spec's name to processed-spec.md, unless it stands there:
@@ -109,7 +129,7 @@ func (q *Queue) markSpec(spec string) error {
 	if len(data) > 0 && data[len(data)-1] != '\n' {
 		data = append(data, '\n')
 	}
-	return project.ReplaceFile(dir, processedFile, append(data, path.Base(spec)+"\n"...), mode, true)
+	return project.ReplaceFile(dir, processedFile, append(data, listed(path.Base(spec))+"\n"...), mode, true)
 }
 
 // readSpec is the spec that a message is about, nil if there is none.

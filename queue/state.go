@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"decree/disk"
+	"decree/patch"
 	"decree/project"
 )
 
@@ -23,10 +25,9 @@ const (
 // come next. Every write is flushed but those that only forget.
 type state struct {
 	Version int `json:"version"`
-	// Name is the file of the message under way, "" when there is none; Ino tells
-	// it from a later file of that name.
-	Name  string `json:"name"`
-	Ino   uint64 `json:"ino"`
+	// Name is the file of the message under way, "" when there is none.
+	Name string `json:"name"`
+	identity
 	ID    string `json:"id"`
 	Chain string `json:"chain"`
 	Seq   int    `json:"seq"`
@@ -46,6 +47,11 @@ type state struct {
 	Stack []string `json:"stack,omitempty"`
 	// Unmarked are the specs that are done and could not be marked so yet.
 	Unmarked []string `json:"unmarked,omitempty"`
+}
+
+// comesFirst has a message keep its place though it is not under way any more.
+func (s *state) comesFirst(name string) {
+	s.Stack = slices.Insert(slices.DeleteFunc(s.Stack, func(n string) bool { return n == name }), 0, name)
 }
 
 // forget leaves of the state what holds beyond one message.
@@ -71,7 +77,29 @@ func readState(store disk.Dir) (*state, error) {
 	if s.Version != 1 {
 		return nil, fmt.Errorf("%s/%s: version %d is newer than this decree", store.Path(), stateFile, s.Version)
 	}
+	s.eachName(unquoted)
 	return s, nil
+}
+
+// eachName puts each name of a file through f. On disk they are quoted as in the
+// manifest: JSON holds no bytes that are not UTF-8.
+func (s *state) eachName(f func(string) string) {
+	s.Name, s.Spec = f(s.Name), f(s.Spec)
+	s.Before, s.Stack, s.Unmarked = slices.Clone(s.Before), slices.Clone(s.Stack), slices.Clone(s.Unmarked)
+	for _, list := range [][]string{s.Before, s.Stack, s.Unmarked} {
+		for i, name := range list {
+			list[i] = f(name)
+		}
+	}
+}
+
+// unquoted is the name that patch.Quote has written; one that it would have
+// written otherwise is from before names were quoted, and stands as it is.
+func unquoted(text string) string {
+	if name, err := patch.Unquote(text); err == nil {
+		return name
+	}
+	return text
 }
 
 func (s *state) write(store disk.Dir, flush bool) error {
@@ -81,10 +109,12 @@ func (s *state) write(store disk.Dir, flush bool) error {
 	if len(s.Before) > maxBefore {
 		s.Before = nil
 	}
-	data, err := json.Marshal(s)
+	out := *s
+	out.eachName(patch.Quote)
+	data, err := json.Marshal(&out)
 	if err == nil && len(data) > maxState { // names can be six times as long there
-		s.Before = nil
-		data, err = json.Marshal(s)
+		s.Before, out.Before = nil, nil
+		data, err = json.Marshal(&out)
 	}
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ echo "$key" >>log.txt
 case $key in
 with) echo 'key:follow' >.decree/inbox/$chain-$((seq + 1)).md ;;
 fails) echo 'key:never' >.decree/inbox/$chain-$((seq + 1)).md; exit 3 ;;
+wipes) rm -rf .decree/routines .decree/runs .decree/config.yml .decree/inbox/*.md; echo wiped ;;
 esac
 `
 
@@ -40,7 +41,9 @@ func sweptFiles() map[string]string {
 		".decree/routines/develop.sh": sweptRoutine,
 		".decree/inbox/a.md":          "key:with\n",
 		".decree/inbox/b.md":          "key:fails\n",
-		".decree/inbox/c.md":          "key:last\n",
+		".decree/inbox/c.md":          "key:wipes\n",
+		".decree/inbox/d.md":          "key:last\n",
+		".decree/config.yml":          "max_attempts: 3\n",
 		"specs/one.spec.md":           "key:spec\n",
 		"kept.txt":                    "kept\n",
 	}
@@ -48,7 +51,7 @@ func sweptFiles() map[string]string {
 
 func TestSweep(t *testing.T) {
 	clean := newBench(t, sweptFiles())
-	require.Len(t, clean.process(), 5)
+	require.Len(t, clean.process(), 6)
 	judgeSwept(t, clean, nil)
 	seed := int64(1)
 	for _, cause := range []error{nil, syscall.ENOSPC} {
@@ -145,13 +148,13 @@ func (b *bench) keysDone() (out []string) {
 func judgeSwept(t *testing.T, b *bench, acknowledged map[string]int) {
 	t.Helper()
 	require.Empty(t, b.inbox(), "lost in the inbox")
-	require.Equal(t, []string{"follow", "last", "spec", "with"}, b.keysDone(), "each is done, once")
+	require.Equal(t, []string{"follow", "last", "spec", "wipes", "with"}, b.keysDone(), "each is done, once")
 	dead := b.dead()
 	require.Contains(t, dead, "b.md")
 	require.Contains(t, dead, "b.error.txt")
 	lines := strings.Fields(b.read("log.txt"))
 	slices.Sort(lines)
-	require.Equal(t, []string{"follow", "last", "spec", "with"}, lines, "the tree has each message's work once")
+	require.Equal(t, []string{"follow", "last", "spec", "wipes", "with"}, lines, "the tree has each message's work once")
 	require.Equal(t, "one.spec.md\n", b.read("specs/processed-spec.md"))
 	require.Equal(t, "kept\n", b.read("kept.txt"))
 	ran := b.ran()
@@ -160,6 +163,46 @@ func judgeSwept(t *testing.T, b *bench, acknowledged map[string]int) {
 	}
 	require.NotContains(t, ran, "never", "the follow-up of a failed run")
 	require.Empty(t, b.list(".decree/tmp"))
+	require.Equal(t, sweptRoutine, b.read(".decree/routines/develop.sh"))
+	require.Equal(t, "max_attempts: 3\n", b.read(".decree/config.yml"))
+}
+
+// TestSweepAnotherOfItsName ends the process at each step while a message is done
+// whose routine puts another one under its name: that is done once, whenever decree
+// died, and the first at most once.
+func TestSweepAnotherOfItsName(t *testing.T) {
+	files := map[string]string{
+		".decree/routines/develop.sh": `text=$(tail -n1 "$message_file"); echo "$text" >>log.txt
+[ "$text" = second ] || { rm -f .decree/inbox/a.md; echo second >.decree/inbox/a.md; }
+`,
+		".decree/inbox/a.md": "first\n",
+	}
+	stride := 7
+	if os.Getenv("DECREE_LONG") != "" {
+		stride = 1
+	}
+	for n, fired := 0, true; fired; n += stride {
+		b := newBench(t, files)
+		steps := 0
+		err := b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			if st.Write {
+				steps++
+			}
+			return disktest.Action{Die: st.Write && steps == n+1}
+		}), func(q *Queue) error { _, err := b.all(q); return err })
+		fired = steps > n
+		if !fired {
+			require.NoError(t, err)
+		}
+		b.process()
+		require.Empty(t, b.inbox(), "step %d", n)
+		require.Empty(t, b.dead(), "step %d", n)
+		lines := strings.Fields(b.read("log.txt"))
+		require.Contains(t, [][]string{{"second"}, {"first", "second"}}, lines, "step %d", n)
+		require.Len(t, b.done(), len(lines), "step %d", n)
+		require.True(t, fired || len(lines) == 2)
+		os.RemoveAll(b.base)
+	}
 }
 
 // bash is what the routines need.

@@ -14,6 +14,7 @@ import (
 	"decree/disk"
 	"decree/history"
 	"decree/manifest"
+	"decree/patch"
 	"decree/project"
 	"decree/runner"
 	"decree/store"
@@ -76,7 +77,7 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 		c.add(nil, "the open record %s is damaged (%v) and was set aside", d.ID, d.Err)
 	}
 	for _, o := range open {
-		if err := r.ensureDead(o, kill); err != nil {
+		if err := c.ensureDead(o, kill); err != nil {
 			return nil, err
 		}
 	}
@@ -122,21 +123,25 @@ func (c *recovery) add(rec *history.Record, format string, args ...any) {
 
 // ensureDead refuses to touch a run whose command still lives. One without a leader
 // was never executed.
-func (r *Recorder) ensureDead(o *history.Opened, kill bool) error {
+func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
 	var leader runner.Leader
-	if ok, err := r.history.Leader(o.Record.ID, &leader); err != nil || !ok {
+	if ok, err := c.r.history.Leader(o.Record.ID, &leader); err != nil || !ok {
 		return err
 	}
 	live, err := runner.Alive(leader)
 	if err != nil || len(live) == 0 {
 		return err
 	}
-	if kill {
-		return runner.Kill(leader, 2*time.Second)
-	}
 	var names []string
 	for _, p := range live {
-		names = append(names, fmt.Sprintf("%d (%s)", p.PID, p.Name))
+		names = append(names, fmt.Sprintf("%d (%s)", p.PID, patch.Quote(p.Name)))
+	}
+	if kill {
+		if err := runner.Kill(leader, 2*time.Second); err != nil {
+			return err
+		}
+		c.add(nil, "ended what run %s had left alive when its decree died: %s", o.Record.ID, strings.Join(names, ", "))
+		return nil
 	}
 	return &project.Error{Kind: project.Refused,
 		Msg:    fmt.Sprintf("decree died during run %s, but its command still runs: %s; nothing was changed", o.Record.ID, strings.Join(names, ", ")),
@@ -323,11 +328,28 @@ func (c *recovery) bringDeleted(o *history.Opened) error {
 	if n > 0 {
 		c.add(nil, "%d records were missing from .decree/runs and were written again", n)
 	}
-	var own []ownFile
-	if raw, ok := o.Extra[extraOwn]; ok && json.Unmarshal(raw, &own) != nil {
+	own, err := decodeOwn(o.Extra[extraOwn])
+	if err != nil {
 		return nil //nolint:nilerr // nobody can tell what they were, and they are a convenience
 	}
-	return c.r.bringOwn(own)
+	missing, _, err := c.r.missingOwn(own)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	var unclear []ownFile
+	if n == 0 { // who deletes records too is a command that sweeps all away
+		missing, unclear = c.r.goneWhileItRan(o.Record.ID, own, missing)
+	}
+	if err := c.r.bringOwn(slices.Concat(missing, aside(unclear))); err != nil {
+		return err
+	}
+	if names := ownNames(missing); len(names) > 0 {
+		c.add(nil, "deleted while run %s went on, and written again: %s", o.Record.ID, some(names))
+	}
+	if names := ownNames(aside(unclear)); len(names) > 0 {
+		c.add(nil, "deleted since run %s began, by its command or by somebody later, and kept as %s", o.Record.ID, some(names))
+	}
+	return nil
 }
 
 // close ends a run's record.
@@ -529,13 +551,8 @@ func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, ch
 
 // changedAfter are the changed files with a later mtime than the run's log.
 func (r *Recorder) changedAfter(id string, changes []manifest.Change) []string {
-	dir, err := r.history.OpenRun(id)
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	log, err := dir.Stat(logFile)
-	if err != nil {
+	end := r.lastOutput(id)
+	if end == 0 {
 		return nil
 	}
 	var out []string
@@ -543,11 +560,26 @@ func (r *Recorder) changedAfter(id string, changes []manifest.Change) []string {
 		if c.New == nil || c.New.Type == manifest.Dir {
 			continue
 		}
-		if info, err := statPath(r.project.Dir, c.Path); err == nil && info.Mtime > log.Mtime {
+		if info, err := statPath(r.project.Dir, c.Path); err == nil && info.Mtime > end {
 			out = append(out, c.Path)
 		}
 	}
 	return out
+}
+
+// lastOutput is when a run's command wrote last, in ns since 1970; 0 where that is
+// not known. It was at work until then, at least.
+func (r *Recorder) lastOutput(id string) int64 {
+	dir, err := r.history.OpenRun(id)
+	if err != nil {
+		return 0
+	}
+	defer dir.Close()
+	log, err := dir.Stat(logFile)
+	if err != nil {
+		return 0
+	}
+	return log.Mtime
 }
 
 // statPath is lstat of a path below root, by handles.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -47,6 +48,9 @@ type RunOptions struct {
 	// Attempt is called before each attempt but the first of this run: whoever
 	// counts attempts over a death makes its number durable.
 	Attempt func(n int) error
+	// Task is the path below .decree of the message that the command does. Whoever
+	// gives it sees to it when the command deletes it; only a recovery writes it again.
+	Task string
 	// LogCopy is a second name for routine.log in the run directory.
 	LogCopy string
 }
@@ -244,7 +248,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 		return err
 	}
 	u.special = res.Special
-	own, err := json.Marshal(u.own)
+	own, err := encodeOwn(u.own)
 	if err != nil {
 		return err
 	}
@@ -340,6 +344,9 @@ func (u *run) attempts(ctx context.Context) error {
 		if n == u.o.Attempts || last.Interrupted != nil || last.NotStarted != nil {
 			return u.giveUp(ctx)
 		}
+		if err := u.mend(); err != nil { // the next attempt may need a routine that this one deleted
+			return u.unfinished("what it deleted of .decree is not written again", err)
+		}
 		if n == u.o.Attempts-1 {
 			if err := u.cleanSlate(ctx, n); err != nil {
 				return err
@@ -418,7 +425,10 @@ func (u *run) rejoin() error {
 }
 
 func (u *run) say(format string, args ...any) {
-	u.res.Notes = append(u.res.Notes, fmt.Sprintf(format, args...))
+	note := fmt.Sprintf(format, args...)
+	if !slices.Contains(u.res.Notes, note) { // some steps are made again
+		u.res.Notes = append(u.res.Notes, note)
+	}
 }
 
 // strangers names processes that had to be ended, or that still work here.

@@ -270,6 +270,13 @@ func (d *dir) Chown(name string, uid, gid uint32) error {
 	return d.Dir.Chown(name, uid, gid)
 }
 
+func (d *dir) SetMtime(name string, mtime int64) error {
+	if err := d.c.write("SetMtime", d.at(name)); err != nil {
+		return err
+	}
+	return d.Dir.SetMtime(name, mtime)
+}
+
 func (d *dir) Xattrs(name string) ([]disk.Xattr, error) {
 	if err := d.c.read("Xattrs", d.at(name)); err != nil {
 		return nil, err

@@ -311,6 +311,13 @@ func (d *memDir) Chown(name string, uid, gid uint32) error {
 	})
 }
 
+func (d *memDir) SetMtime(name string, mtime int64) error {
+	return d.on("utimensat", name, func(n *inode) error {
+		n.mtime, n.ctime = mtime, d.m.tick()
+		return nil
+	})
+}
+
 func (d *memDir) Xattrs(name string) (out []disk.Xattr, err error) {
 	err = d.on("listxattr", name, func(n *inode) error {
 		for _, key := range slices.Sorted(maps.Keys(n.now.xattrs)) {

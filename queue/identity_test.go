@@ -1,0 +1,241 @@
+//go:build unix
+
+package queue
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+	"decree/project"
+)
+
+// onceRoutine notes the last line of its message, and the first time does $DO.
+func onceRoutine(do string) string {
+	return `tail -n1 "$message_file" >>"$RAN"
+[ -e "$RAN.once" ] && exit 0
+: >"$RAN.once"
+` + do + "\n"
+}
+
+// TestAnotherFileOfItsName: what comes under the name of the message under way is a
+// message of its own, whatever inode it has; what only changes its mode is not.
+func TestAnotherFileOfItsName(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   string
+		want []string
+	}{
+		"deleted and sent again":        {`rm .decree/inbox/a.md; echo new >.decree/inbox/a.md`, []string{"old", "new"}},
+		"sent again with the same text": {`rm .decree/inbox/a.md; cat "$message_file" >.decree/inbox/a.md`, []string{"old", "old"}},
+		"queued again in place":         {`cat "$message_file" >.decree/inbox/a.md`, []string{"old", "old"}},
+		"queued again by a rename":      {`cat "$message_file" >x; mv x .decree/inbox/a.md`, []string{"old", "old"}},
+		"edited in place":               {`echo more >>.decree/inbox/a.md`, []string{"old", "more"}},
+		"another mode":                  {`chmod 600 .decree/inbox/a.md`, []string{"old"}},
+		"another link":                  {`ln .decree/inbox/a.md .decree/inbox/a.bak`, []string{"old"}},
+		"deleted":                       {`rm .decree/inbox/a.md`, []string{"old"}},
+		"all deleted":                   {`rm -rf .decree`, []string{"old"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, map[string]string{".decree/routines/develop.sh": onceRoutine(c.do), ".decree/inbox/a.md": "old\n"})
+			b.process()
+			require.Equal(t, c.want, b.ran())
+			require.Len(t, b.done(), len(c.want))
+			require.Empty(t, b.dead())
+			require.NotContains(t, b.inbox(), "a.md")
+		})
+	}
+}
+
+// TestChangedWhileARouterThinks: the text that was saved meanwhile is the one that
+// is done.
+func TestChangedWhileARouterThinks(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml":          `router: '[ -e "$RAN.once" ] || echo better >.decree/inbox/a.md; : >"$RAN.once"; echo develop'` + "\n",
+		".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"` + "\n",
+		".decree/inbox/a.md":          "first\n",
+	})
+	b.process()
+	require.Equal(t, []string{"better"}, b.ran())
+}
+
+// TestNamesInState: bytes that are not UTF-8 survive the state, and a death.
+func TestNamesInState(t *testing.T) {
+	s := &state{Version: 1, Name: "caf\xe9.md", Before: []string{"\xff", `"q"`}, Stack: []string{"\n"}, Spec: "a\xfe", Unmarked: []string{"\xfd"}}
+	b := newBench(t, nil)
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		require.NoError(t, s.write(q.project().Store, true))
+		got, err := readState(q.project().Store)
+		require.Equal(t, s, got)
+		return err
+	}))
+}
+
+// TestSpecsOfAnyName: whatever their names, specs are done once.
+func TestSpecsOfAnyName(t *testing.T) {
+	files := map[string]string{".decree/routines/develop.sh": "echo done >>\"$RAN\"\n"}
+	names := []string{" a.spec.md", "- a.spec.md", "* a.spec.md", "a.spec.md", `"q".spec.md`, `back\slash.spec.md`, "- - a.spec.md", "caf\u00e9.spec.md"}
+	for _, name := range names {
+		files["specs/"+name] = "do it\n"
+	}
+	b := newBench(t, files)
+	for range 2 {
+		b.process()
+		require.Len(t, b.ran(), len(names))
+	}
+	b.put(map[string]string{"specs/listed.spec.md": "", "specs/also.spec.md": "", "specs/processed-spec.md": b.read("specs/processed-spec.md") + "- listed.spec.md\n  * also.spec.md \r\n"})
+	require.Empty(t, b.process(), "a person's list")
+}
+
+// TestExit125: a routine's own exit status is its failure, and the next message begins.
+func TestExit125(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml":          "max_attempts: 1\n",
+		".decree/routines/develop.sh": "touch made; grep -q good \"$message_file\" || exit 125\n",
+		".decree/inbox/a.md":          "bad\n", ".decree/inbox/b.md": "good\n",
+	})
+	require.Equal(t, []string{"a.md dead", "b.md done"}, names2(b.process()))
+}
+
+// TestRetryIsAdvisedWithTheNameItGot.
+func TestRetryIsAdvisedWithTheNameItGot(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh":  "exit 1\n",
+		".decree/inbox/dead/a b.md":    "old\n",
+		".decree/inbox/a b.md":         "bad\n",
+		".decree/inbox/dead/c.md":      "old\n",
+		".decree/inbox/c.md":           "---\nseq: x\n---\n",
+		".decree/inbox/dead/\xff.md":   "old\n",
+		".decree/inbox/dead/-rf.md":    "old\n",
+		".decree/inbox/dead/plain.txt": "",
+	})
+	b.process()
+	require.Contains(t, b.read(".decree/inbox/dead/a b.2.error.txt"), "decree inbox retry 'a b.2'\n")
+	require.Contains(t, b.read(".decree/inbox/dead/c.2.error.txt"), "decree inbox retry c.2\n")
+}
+
+// TestInterruptedKeepsItsPlace: a message that a signal has ended is the next one,
+// also if it was a follow-up.
+func TestInterruptedKeepsItsPlace(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `text=$(tail -n1 "$message_file")
+[ "$text" = root ] && echo child >".decree/inbox/$chain-1.md"
+case $text in first|child) [ -e "$RAN.$text" ] || { : >"$RAN.$text"; echo >"$RAN.working"; sleep 60; } ;; esac
+exit 0
+`,
+		".decree/inbox/a.md": "first\n", ".decree/inbox/b.md": "root\n", ".decree/inbox/c.md": "last\n",
+	})
+	working := filepath.Join(b.base, "ran.working")
+	require.NoError(t, syscall.Mkfifo(working, 0o600))
+	signals := make(chan os.Signal)
+	b.more = func(o *Options) { o.Signals = signals }
+	go func() {
+		for range 2 {
+			_, _ = os.ReadFile(working)
+			signals <- syscall.SIGTERM
+		}
+	}()
+	var order []string
+	for range 3 { // processes
+		require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+			for {
+				res, err := q.Next(t.Context(), 0, Pick{})
+				if err != nil || res == nil {
+					return err
+				}
+				order = append(order, fmt.Sprintf("%s %s", res.Name[:1], res.Outcome))
+				if res.Outcome == Interrupted {
+					return nil
+				}
+			}
+		}))
+	}
+	require.Equal(t, []string{"a interrupted", "a done", "b done", "2 interrupted", "2 done", "c done"}, order)
+}
+
+// diesAfterTheRoutine is a disk whose process ends with the first rename after a
+// routine has written a line.
+func (b *bench) diesAfterTheRoutine() disk.Disk {
+	died := false
+	return disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		died = died || st.Op == "Rename" && len(b.ran()) > 0
+		return disktest.Action{Die: died}
+	})
+}
+
+// TestDeletedAfterADeath: what a person deletes or moves when decree has died does
+// not come back: neither the message that was under way nor one that waited.
+func TestDeletedAfterADeath(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"; echo said; echo work >work.txt` + "\n",
+		".decree/routines/old.sh":     "exit\n", ".decree/routines/other.sh": "exit\n",
+		".decree/inbox/a.md": "one\n", ".decree/inbox/b.md": "two\n", ".decree/inbox/c.md": "three\n",
+		".decree/inbox/dead/d.md": "four\n", ".decree/inbox/dead/e.md": "five\n",
+	})
+	require.Error(t, b.with(b.diesAfterTheRoutine(), func(q *Queue) error { _, err := b.all(q); return err }))
+	require.Equal(t, []string{"one"}, b.ran())
+	inbox := filepath.Join(b.root, ".decree/inbox")
+	require.NoError(t, os.Remove(filepath.Join(inbox, "a.md")))
+	require.NoError(t, os.Remove(filepath.Join(inbox, "b.md")))
+	require.NoError(t, os.Rename(filepath.Join(inbox, "dead/d.md"), filepath.Join(inbox, "done/d.md")))
+	require.NoError(t, os.Remove(filepath.Join(b.root, ".decree/routines/old.sh")))
+	require.Equal(t, []string{"c.md done"}, names2(b.process()))
+	require.Equal(t, []string{"one", "three"}, b.ran())
+	require.Equal(t, []string{"e.md"}, b.dead())
+	require.NoFileExists(t, filepath.Join(b.root, ".decree/routines/old.sh"))
+	require.Equal(t, "exit\n", b.read(".decree/routines/old.sh.deleted"), "nobody knows who deleted it")
+	require.Contains(t, strings.Join(b.said, "\n"), "a.md was deleted from the inbox, and is not done again")
+}
+
+// TestDeletedByTheRoutine: what a routine deletes of .decree is written again, file
+// by file, whether it ends or its decree dies.
+func TestDeletedByTheRoutine(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		for name, deletes := range map[string]string{
+			"inbox": "rm -rf .decree/inbox", "inbox made again": "rm -rf .decree/inbox; mkdir .decree/inbox",
+			"routines": "rm -rf .decree/routines", "a routine": "rm .decree/routines/develop.sh",
+			"config": "rm .decree/config.yml", "a message": "rm .decree/inbox/b.md", "all": "rm -rf .decree",
+			"cron": "rm -rf .decree/cron", "odd": "rm -rf .decree/routines/*",
+		} {
+			t.Run(name+map[bool]string{true: ", and dies"}[dies], func(t *testing.T) {
+				files := map[string]string{
+					".decree/routines/develop.sh": onceRoutine(deletes + "; echo said"), ".decree/routines/sub/x.sh": "x\n",
+					".decree/routines/caf\xe9.sh": "odd\n", ".decree/config.yml": "max_depth: 5\n", ".decree/cron/j.md": "job\n",
+					".decree/inbox/a.md": "one\n", ".decree/inbox/b.md": "two\n",
+				}
+				b := newBench(t, files)
+				if dies {
+					require.Error(t, b.with(b.diesAfterTheRoutine(), func(q *Queue) error { _, err := b.all(q); return err }))
+				}
+				b.process()
+				require.Equal(t, "two", b.ran()[len(b.ran())-1])
+				for _, name := range []string{".decree/routines/develop.sh", ".decree/routines/sub/x.sh", ".decree/routines/caf\xe9.sh", ".decree/config.yml", ".decree/cron/j.md"} {
+					require.Equal(t, files[name], b.read(name))
+				}
+				require.Len(t, b.list(".decree/routines"), 2)
+				require.Empty(t, b.inbox())
+				require.Contains(t, b.done(), "b.md")
+			})
+		}
+	}
+}
+
+// TestNoMistakeIsMadeOfKinds: a routine that puts a file where its directory was
+// costs the next message its routine, and not the queue.
+func TestNoMistakeIsMadeOfKinds(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": "rm -rf .decree/cron; echo >.decree/cron\n",
+		".decree/cron/j.md":           "job\n", ".decree/inbox/a.md": "one\n",
+	})
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		_, err := b.all(q)
+		require.NotEqual(t, project.Integrity, project.KindOf(err))
+		return err
+	}))
+}

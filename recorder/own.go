@@ -1,0 +1,462 @@
+package recorder
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"decree/disk"
+	"decree/manifest"
+	"decree/patch"
+	"decree/project"
+)
+
+// ownFile is what a person put into .decree: the config, a routine, a message, a
+// link, a directory.
+type ownFile struct {
+	Path   string        `json:"path"` // below .decree; "." is .decree itself
+	Mode   uint32        `json:"mode"`
+	Hash   manifest.Hash `json:"sha256"`
+	Target string        `json:"target,omitempty"` // of a link
+	Dir    bool          `json:"dir,omitempty"`
+	Ino    uint64        `json:"ino,omitempty"` // 0: noted by an older decree
+}
+
+// extraOwn is the place of the user's own files in an open record.
+const extraOwn = "own"
+
+const doneMessages = "inbox/done"
+
+// notOwn is what decree makes itself in .decree.
+var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true, "aside": true,
+	doneMessages: true} // each message that was done is in its run's directory
+
+// encodeOwn is files for an open record, their names quoted as in the manifest:
+// JSON holds no bytes that are not UTF-8.
+func encodeOwn(files []ownFile) (json.RawMessage, error) {
+	out := slices.Clone(files)
+	for i, f := range out {
+		out[i].Path, out[i].Target = patch.Quote(f.Path), patch.Quote(f.Target)
+	}
+	return json.Marshal(out)
+}
+
+// decodeOwn undoes encodeOwn. Names from before they were quoted stand as they are.
+func decodeOwn(raw json.RawMessage) (files []ownFile, err error) {
+	if raw == nil {
+		return nil, nil
+	}
+	err = json.Unmarshal(raw, &files)
+	for i := range files {
+		for _, name := range []*string{&files[i].Path, &files[i].Target} {
+			if text, err := patch.Unquote(*name); err == nil {
+				*name = text
+			}
+		}
+	}
+	return files, err
+}
+
+// ownFiles stores the user's own files in .decree: the tree's manifest leaves
+// .decree out, and a command may delete it. A directory comes before what it holds.
+func (r *Recorder) ownFiles(x *writing) ([]ownFile, error) {
+	self, err := r.project.Decree.Self()
+	if err != nil {
+		return nil, err
+	}
+	out := []ownFile{{Path: ".", Mode: self.Mode, Dir: true, Ino: self.Ino}}
+	err = eachOwn(r.project.Decree, "", func(dir disk.Dir, name, path string, info disk.Info) error {
+		own := ownFile{Path: path, Mode: info.Mode, Dir: info.Kind == disk.Directory, Ino: info.Ino}
+		var err error
+		switch info.Kind {
+		case disk.Symlink:
+			own.Target, err = dir.Readlink(name)
+		case disk.Regular:
+			own.Hash, err = r.putOwn(x, dir, name, path, info)
+		}
+		out = append(out, own)
+		return err
+	})
+	return out, err
+}
+
+// ownStamp is what was known of a file when it was stored.
+type ownStamp struct {
+	info disk.Info
+	hash manifest.Hash
+}
+
+// ownTick is more than any file system's grain of time, in nanoseconds: a file
+// that changed within it before it was read may have changed after, unseen.
+const ownTick = int64(time.Second)
+
+// putOwn stores a file. In a process that records many runs over a full inbox a
+// file that is as it was is not read again.
+func (r *Recorder) putOwn(x *writing, dir disk.Dir, name, path string, info disk.Info) (manifest.Hash, error) {
+	if s, ok := r.owned[path]; ok && s.info == info && x.w.Has(s.hash) {
+		return s.hash, nil
+	}
+	now := time.Now().UnixNano()
+	sum, err := putFile(x, dir, name, info.Size)
+	if err == nil && info.Ctime < now-ownTick && info.Mtime < now-ownTick {
+		if r.owned == nil || len(r.owned) > maxOwned {
+			r.owned = map[string]ownStamp{}
+		}
+		r.owned[path] = ownStamp{info, sum}
+	}
+	return sum, err
+}
+
+// maxOwned bounds what putOwn remembers; above it, it begins anew.
+const maxOwned = 20000
+
+func putFile(x *writing, dir disk.Dir, name string, size int64) (manifest.Hash, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return manifest.Hash{}, err
+	}
+	defer f.Close()
+	sum, _, err := x.w.Put(f, size)
+	return sum, err
+}
+
+// eachOwn calls each for the files, links and directories below dir; decree's
+// own at the top are passed over.
+func eachOwn(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path string, info disk.Info) error) error {
+	list, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if notOwn[prefix+e.Name] {
+			continue
+		}
+		info, err := dir.Stat(e.Name)
+		if isMissing(err) || err == nil && info.Kind == disk.Special {
+			continue
+		}
+		if err == nil {
+			err = each(dir, e.Name, prefix+e.Name, info)
+		}
+		if err == nil && info.Kind == disk.Directory {
+			var sub disk.Dir
+			if sub, err = dir.OpenDir(e.Name); err == nil {
+				err = eachOwn(sub, prefix+e.Name+"/", each)
+				sub.Close()
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missingOwn are those of files that are not there any more. A message that lies
+// elsewhere in the inbox was moved, and so was a routine below routines. blocked are
+// the paths that cannot be looked into any more: nothing is known of what was below
+// them.
+func (r *Recorder) missingOwn(files []ownFile) (missing []ownFile, blocked []string, err error) {
+	dirs := ownDirs{r: r, names: map[string]map[string]bool{}}
+	for _, f := range files {
+		if !dirs.has(f.Path) {
+			missing = append(missing, f)
+		}
+	}
+	if len(missing) > 0 {
+		missing, err = r.withoutMoved(missing)
+	}
+	return missing, dirs.blocked, err
+}
+
+// housekeeping says whether a file is a dead message whose directory still stands:
+// people throw these away while a daemon works.
+func housekeeping(f ownFile, missing []ownFile) bool {
+	return path.Dir(f.Path) == deadMessages && !slices.ContainsFunc(missing, func(d ownFile) bool { return d.Path == deadMessages })
+}
+
+const deadMessages = "inbox/dead"
+
+// ownDirs are the names in the directories below .decree, each read at first use.
+type ownDirs struct {
+	r       *Recorder
+	names   map[string]map[string]bool // by the path below .decree
+	blocked []string
+}
+
+func (d *ownDirs) has(file string) bool {
+	if file == "." {
+		return true
+	}
+	at := path.Dir(file)
+	names, known := d.names[at]
+	if !known {
+		names = d.list(at)
+		d.names[at] = names
+	}
+	return names[path.Base(file)] || slices.ContainsFunc(d.blocked, func(b string) bool { return file == b || strings.HasPrefix(file, b+"/") })
+}
+
+// list are the names in a directory; one that is missing has none.
+func (d *ownDirs) list(at string) map[string]bool {
+	dir, err := d.r.openOwn(at)
+	if isMissing(err) {
+		return nil
+	}
+	var list []disk.Entry
+	if err == nil {
+		list, err = dir.List()
+		dir.Close()
+	}
+	if err != nil {
+		d.blocked = append(d.blocked, at)
+	}
+	names := make(map[string]bool, len(list))
+	for _, e := range list {
+		names[e.Name] = true
+	}
+	return names
+}
+
+// openOwn opens a directory below .decree as it is now.
+func (r *Recorder) openOwn(at string) (disk.Dir, error) {
+	dir, err := r.project.Dir.OpenDir(".decree")
+	if err != nil || at == "." {
+		return dir, err
+	}
+	for _, name := range strings.Split(at, "/") {
+		next, err := dir.OpenDir(name)
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+// withoutMoved leaves out of missing what lies somewhere else below the same
+// directory of .decree: the same inode, with the same content.
+func (r *Recorder) withoutMoved(missing []ownFile) ([]ownFile, error) {
+	type key struct {
+		top string
+		ino uint64
+	}
+	wanted := map[key]ownFile{}
+	for _, f := range missing {
+		if top, _, below := strings.Cut(f.Path, "/"); below && f.Ino != 0 {
+			wanted[key{top, f.Ino}] = f
+		}
+	}
+	moved := map[string]bool{}
+	look := func(dir disk.Dir, name, at string, info disk.Info) error {
+		top, _, _ := strings.Cut(at, "/")
+		f, ok := wanted[key{top, info.Ino}]
+		if !ok || f.Dir != (info.Kind == disk.Directory) {
+			return nil
+		}
+		if info.Kind == disk.Regular {
+			data, err := project.ReadFile(dir, name, info.Size)
+			if err != nil || sha256.Sum256(data) != f.Hash {
+				return nil //nolint:nilerr // then it is another one
+			}
+		}
+		moved[f.Path] = true
+		return nil
+	}
+	decree, err := r.openOwn(".")
+	if err != nil {
+		return nil, err
+	}
+	defer decree.Close()
+	if err := eachOwn(decree, "", look); err != nil {
+		return nil, err
+	}
+	done, err := r.openOwn(doneMessages)
+	if err == nil {
+		err = eachOwn(done, doneMessages+"/", look)
+		done.Close()
+	}
+	if err != nil && !isMissing(err) {
+		return nil, err
+	}
+	return slices.DeleteFunc(missing, func(f ownFile) bool { return moved[f.Path] }), nil
+}
+
+// goneWhileItRan takes apart what is missing after a run whose end nobody saw: what
+// went while its command worked, and what a person may have deleted since, who did
+// not want it any more. A directory that is gone, or was made anew, the command has
+// deleted: nobody throws away a whole inbox to cancel one message. Of a directory
+// that stands it is certain only if nothing changed there since the last output.
+func (r *Recorder) goneWhileItRan(id string, own, missing []ownFile) (by, unclear []ownFile) {
+	end := r.lastOutput(id)
+	dirs := map[string]bool{} // whether the command has deleted what is missing from a directory
+	for _, f := range own {
+		if f.Dir {
+			dirs[f.Path] = r.isAnother(f, own) || r.unchangedSince(f.Path, end)
+		}
+	}
+	for _, f := range missing {
+		if command, known := dirs[path.Dir(f.Path)]; command || !known {
+			by = append(by, f)
+		} else {
+			unclear = append(unclear, f)
+		}
+	}
+	return by, unclear
+}
+
+// aside are files under names that nothing takes for a message, a job or a routine.
+func aside(files []ownFile) (out []ownFile) {
+	for _, f := range files {
+		if !f.Dir {
+			f.Path += ".deleted"
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// isAnother says whether a directory is gone, or is not the one that it was. The
+// inode of one that was deleted may be given to its successor; but that holds
+// nothing of what the first one held.
+func (r *Recorder) isAnother(d ownFile, own []ownFile) bool {
+	dir, err := r.openOwn(d.Path)
+	if err != nil {
+		return isMissing(err)
+	}
+	defer dir.Close()
+	if self, err := dir.Self(); err != nil || d.Ino != 0 && self.Ino != d.Ino {
+		return err == nil
+	}
+	held := 0
+	for _, f := range own {
+		if f.Path == "." || path.Dir(f.Path) != d.Path {
+			continue
+		}
+		held++
+		if info, err := dir.Stat(path.Base(f.Path)); err == nil && info.Ino == f.Ino {
+			return false
+		}
+	}
+	return held > 1 // one file alone may have been deleted by itself
+}
+
+// unchangedSince says whether nothing came into a directory or went since then.
+func (r *Recorder) unchangedSince(at string, then int64) bool {
+	dir, err := r.openOwn(at)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	self, err := dir.Self()
+	return err == nil && self.Mtime <= then
+}
+
+// ownNames are the paths of files, below the root; those of directories only if
+// nothing in them is named.
+func ownNames(files []ownFile) (names []string) {
+	for i, f := range files {
+		if f.Dir && i+1 < len(files) && strings.HasPrefix(files[i+1].Path, f.Path+"/") {
+			continue
+		}
+		names = append(names, ".decree/"+f.Path)
+	}
+	return names
+}
+
+// bringOwn makes the user's own files in .decree again where they are missing.
+// Directories get their modes last: they may forbid what is made in them.
+func (r *Recorder) bringOwn(files []ownFile) error {
+	var made []ownFile
+	for _, f := range files {
+		missing, err := r.bringOne(f)
+		if err != nil {
+			return fmt.Errorf(".decree/%s: %w", f.Path, err)
+		}
+		if missing && f.Dir {
+			made = append(made, f)
+		}
+	}
+	for _, f := range slices.Backward(made) {
+		dir, name, err := r.ownDir(f.Path)
+		if err == nil {
+			err = dir.Chmod(name, f.Mode&0o777)
+			dir.Close()
+		}
+		if err != nil {
+			return fmt.Errorf(".decree/%s: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+// ownDir opens the directory of a path below .decree, and makes what is missing of it.
+func (r *Recorder) ownDir(path string) (disk.Dir, string, error) {
+	parts := strings.Split(path, "/")
+	dir, err := r.project.Dir.OpenDir(".decree")
+	if err != nil {
+		return nil, "", err
+	}
+	for _, p := range parts[:len(parts)-1] {
+		next, err := dir.OpenDir(p)
+		if isMissing(err) {
+			next, err = project.MakeDir(dir, p, 0o755)
+		}
+		dir.Close()
+		if err != nil {
+			return nil, "", err
+		}
+		dir = next
+	}
+	return dir, parts[len(parts)-1], nil
+}
+
+// bringOne says whether there was nothing at the path, and it made the file,
+// link or directory.
+func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
+	dir, name, err := r.ownDir(f.Path)
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	if _, err := dir.Stat(name); !isMissing(err) {
+		return false, err
+	}
+	switch {
+	case f.Dir:
+		sub, err := project.MakeDir(dir, name, 0o755)
+		if err == nil {
+			sub.Close()
+		}
+		return true, err
+	case f.Target != "":
+		return true, errors.Join(makeLink(dir, f.Target, name), dir.Sync())
+	}
+	data, err := r.object(f.Hash)
+	if err != nil {
+		return true, err
+	}
+	return true, project.ReplaceFile(dir, name, data, f.Mode&0o777, true)
+}
+
+// makeLink makes a link that belongs to the directory's owner, also under sudo.
+func makeLink(dir disk.Dir, target, name string) error {
+	if err := dir.Symlink(target, name); err != nil {
+		return err
+	}
+	self, err := dir.Self()
+	if err != nil {
+		return err
+	}
+	st, err := dir.Stat(name)
+	if err != nil || st.UID == self.UID {
+		return err
+	}
+	return dir.Chown(name, self.UID, self.GID)
+}
