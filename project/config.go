@@ -30,6 +30,7 @@ type Config struct {
 	MaxBytes     int64  // capture.max_bytes
 	InlineBinary int64  // bytes
 	InlineText   int64  // bytes
+	LogMax       int64  // log.max, bytes; 0: no cap
 	Retention    map[string]Policy
 	MaxStore     int64 // bytes; 0: no cap
 
@@ -158,8 +159,8 @@ func yamlError(err error) error {
 // fill sets what the document says.
 func (c *Config) fill(root *yaml.Node) error {
 	return eachKey(root, "", func(key string, k, v *yaml.Node) error {
-		if key == "capture" {
-			return eachKey(v, "capture.", func(key string, k, v *yaml.Node) error { return c.set(key, k, v) })
+		if key == "capture" || key == "log" {
+			return eachKey(v, key+".", func(key string, k, v *yaml.Node) error { return c.set(key, k, v) })
 		}
 		return c.set(key, k, v)
 	})

@@ -1,13 +1,16 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
+	"strings"
 
 	"decree/capture"
 	"decree/disk"
@@ -48,34 +51,82 @@ func (u *run) openLog() error {
 	if err := dir.Remove(logFile); err != nil && !isMissing(err) {
 		return err
 	}
-	u.log, err = project.CreateFile(dir, logFile, project.PrivateFile)
-	return err
+	if u.log, err = project.CreateFile(dir, logFile, project.PrivateFile); err != nil {
+		return err
+	}
+	u.capped = &cappedLog{f: u.log, max: leastLog(u.r.project.Config.LogMax)}
+	return nil
+}
+
+// closeLog puts a log that was cut in order.
+func (u *run) closeLog() {
+	capped, err := u.capped.finish()
+	if err != nil {
+		u.say("%s is not in order: its newest output stands before older: %v", logFile, err)
+	} else if capped {
+		u.say("the command printed %d KiB; %s keeps the first and the last %d KiB of them (log.max)", u.capped.size>>10, logFile, u.capped.max>>11)
+	}
 }
 
 // file keeps an attempt's diff and log before the next one overwrites them.
 func (u *run) file(n int) error {
-	for _, name := range []string{diffFile, logFile} {
-		err := u.r.history.ReplaceFile(u.rec.ID, fmt.Sprintf("attempts/%d/%s", n, name), func(w io.Writer) error {
-			return u.copyOut(name, w)
-		})
+	err := u.r.history.ReplaceFile(u.rec.ID, fmt.Sprintf("attempts/%d/%s", n, diffFile), func(w io.Writer) error {
+		f, err := u.r.history.OpenFile(u.rec.ID, diffFile)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (u *run) copyOut(name string, w io.Writer) error {
-	if name == logFile {
-		return copyFile(w, u.log)
-	}
-	f, err := u.r.history.OpenFile(u.rec.ID, name)
+		defer f.Close()
+		_, err = io.Copy(w, f)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	_, err = io.Copy(w, f)
-	return err
+	return u.nameLog(fmt.Sprintf("attempts/%d/%s", n, logFile))
+}
+
+// nameLog gives the log another name in the run's directory. It is one file with
+// two names, and a copy where the file system has no hard links, the name is taken
+// by an earlier try, or the command has done something to the first name.
+func (u *run) nameLog(name string) error {
+	if err := u.linkLog(name); err == nil {
+		return nil
+	}
+	return u.r.history.ReplaceFile(u.rec.ID, name, func(w io.Writer) error { return copyFile(w, u.log) })
+}
+
+func (u *run) linkLog(name string) error {
+	run, err := u.r.history.EnsureRun(u.rec.ID)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	held, err := u.log.Stat()
+	if err != nil {
+		return err
+	}
+	if st, err := run.Stat(logFile); err != nil || !st.SameFile(held) {
+		return cmp.Or(err, fs.ErrNotExist)
+	}
+	if err := u.log.Sync(); err != nil {
+		return err
+	}
+	to := run
+	for _, part := range strings.Split(path.Dir(name), "/") {
+		if part == "." {
+			break
+		}
+		next, err := project.MakeDir(to, part, project.PrivateDir)
+		if err != nil {
+			return err
+		}
+		defer next.Close()
+		to = next
+	}
+	if err := run.Link(logFile, to, path.Base(name)); err != nil {
+		return err
+	}
+	return to.Sync()
 }
 
 func copyFile(w io.Writer, f disk.File) error {

@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"io"
 	"path/filepath"
 	"time"
 
@@ -97,5 +96,5 @@ func (u *run) mendFiles(dir disk.Dir) error {
 	if u.o.LogCopy == "" {
 		return nil
 	}
-	return u.r.history.ReplaceFile(u.rec.ID, u.o.LogCopy, func(w io.Writer) error { return copyFile(w, u.log) })
+	return u.nameLog(u.o.LogCopy)
 }

@@ -112,9 +112,10 @@ type run struct {
 	found *outside // what had changed since the last record
 
 	log     disk.File
-	ended   int64 // when the last attempt's command did, in nanoseconds since 1970
-	begun   bool  // a command has been executed
-	clean   bool  // the tree was put back for the last attempt, which has not begun
+	capped  *cappedLog // what writes it
+	ended   int64      // when the last attempt's command did, in nanoseconds since 1970
+	begun   bool       // a command has been executed
+	clean   bool       // the tree was put back for the last attempt, which has not begun
 	tried   []tried
 	changes []manifest.Change // of the last attempt, against before
 	lost    []string          // paths that could not be read after it, but were before
@@ -384,13 +385,14 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	}
 	res, err := u.r.execute(ctx, runner.Command{
 		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
-		Log: u.log, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
+		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
 		Starting: func(l runner.Leader) error { return u.r.history.SetLeader(u.rec.ID, l) },
 	})
 	if executed := err == nil && res.NotStarted == nil || res.Duration > 0; executed {
 		u.begun, u.clean = true, false
 	}
 	u.ended = time.Now().UnixNano() // by the clock that files are stamped with
+	u.closeLog()
 	switch {
 	case errors.Is(err, runner.ErrLog):
 		u.say("%v", err)
