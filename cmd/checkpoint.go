@@ -57,7 +57,7 @@ func (s *session) checkpoint(ctx context.Context, o checkpointOptions) error {
 		SkipUnreadable: o.skipUnreadable, Full: o.full, Yes: s.global.yes,
 	}
 	record, err := rec.Checkpoint(ctx, options)
-	if s.allowed(err) {
+	if s.allowed(err, "record it all the same? [y/N]") {
 		options.Yes = true
 		record, err = rec.Checkpoint(ctx, options)
 	}

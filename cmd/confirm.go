@@ -34,14 +34,15 @@ func (s *session) confirmPutBack(p recorder.PutBack) recorder.Answer {
 }
 
 // allowed asks about a refusal that --yes would have answered: a first record of
-// a very large tree. Where nobody is there to ask it stays a refusal.
-func (s *session) allowed(err error) bool {
+// a very large tree, a store in a place that the config asks for. Where nobody is
+// there to ask it stays a refusal.
+func (s *session) allowed(err error, question string) bool {
 	if err == nil || project.KindOf(err) != project.Refused || !strings.Contains(project.HintOf(err), "say --yes") || !s.canAsk() {
 		return false
 	}
 	s.meter.stop()
 	fmt.Fprintf(s.env.Stderr, "decree: %s\n", s.describe(err))
-	return s.ask("record it all the same? [y/N]", 'n') == 'y'
+	return s.ask(question, 'n') == 'y'
 }
 
 // showPutBack shows the diff of a run that has not ended. It goes to the

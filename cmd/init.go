@@ -9,7 +9,7 @@ func (s *session) initVerb() verb {
 		usage: "make .decree/ and the store",
 		about: `Makes .decree/ in the root and the project's store outside of it. It may be called again at any time and then changes nothing. Every command that has to write does this on its own, so "init" is only needed to choose the root or the store before the first record.
 
-The store lies in $DECREE_STORE, else where "store:" in .decree/config.yml says, else in $XDG_DATA_HOME/decree, else in ~/.local/share/decree. The place is decided once.
+The store lies in $DECREE_STORE, else where "store:" in .decree/config.yml says, else in $XDG_DATA_HOME/decree, else in ~/.local/share/decree. The config may have come with the tree, so its place is asked about first, or needs --yes. The place is decided once.
 
 With --examples it also writes .decree/config.yml and .decree/routines/develop.sh, a routine with a coding agent and a test as its judge, both full of comments. A file that is there stays as it is.`,
 		examples: []example{

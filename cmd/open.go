@@ -97,13 +97,18 @@ func (s *session) open(ctx context.Context, a access) (*recorder.Recorder, error
 		return nil, err
 	}
 	s.meter, s.feed = s.newMeter(), s.newFeed()
-	rec, err := recorder.Open(ctx, recorder.Options{
+	o := recorder.Options{
 		Disk: disk.OS, Where: s.where(), Create: a.create, Existing: a.existing, Bare: a.bare,
 		Clock: s.env.Now, Location: s.env.Location, Actor: actor, Wait: s.global.wait,
 		RunID:       s.env.get("DECREE_RUN_ID"),
 		CommandLine: append([]string{"decree"}, s.env.Args...),
 		Events:      s.happened, Note: s.note,
-	})
+	}
+	rec, err := recorder.Open(ctx, o)
+	if s.allowed(err, "put it there? [y/N]") {
+		o.Where.ConfigStore = true
+		rec, err = recorder.Open(ctx, o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +121,7 @@ func (s *session) where() project.Where {
 	return project.Where{
 		RootFlag: s.global.root, Cwd: s.env.Cwd, Home: s.env.get("HOME"),
 		StoreEnv: s.env.get("DECREE_STORE"), DataHome: s.env.get("XDG_DATA_HOME"),
+		ConfigStore: s.global.yes,
 	}
 }
 

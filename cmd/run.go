@@ -119,7 +119,7 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 		options.Confirm = s.confirmPutBack
 	}
 	result, err := rec.Run(ctx, options)
-	if s.allowed(err) {
+	if s.allowed(err, "record it all the same? [y/N]") {
 		options.Yes = true
 		result, err = rec.Run(ctx, options)
 	}

@@ -80,12 +80,44 @@ func TestStorePlaces(t *testing.T) {
 				write(t, filepath.Join(root, ".decree/config.yml"), c.config)
 			}
 			expand := func(s string) string { return os.Expand(s, func(string) string { return home }) }
-			w := Where{Cwd: root, Home: home, StoreEnv: expand(c.env), DataHome: expand(c.data)}
+			w := Where{Cwd: root, Home: home, StoreEnv: expand(c.env), DataHome: expand(c.data), ConfigStore: true}
 			p := open(t, w, true)
 			assert.Equal(t, filepath.Join(c.want(home, root), p.ID), p.StorePath)
 			assert.Equal(t, p.ID, open(t, w, false).ID)
 		})
 	}
+}
+
+// A config that came with the tree does not decide where copies of all files go.
+func TestConfigDoesNotPlaceTheStoreUnasked(t *testing.T) {
+	home, root := ground(t)
+	elsewhere := filepath.Join(home, "elsewhere")
+	write(t, filepath.Join(root, ".decree/config.yml"), "store: "+elsewhere)
+	w := Where{Cwd: root, Home: home}
+	was := listing(t, filepath.Dir(home))
+	_, err := Open(disk.OS, w, true)
+	require.Error(t, err)
+	assert.Equal(t, Refused, KindOf(err))
+	assert.Contains(t, err.Error(), elsewhere)
+	assert.Equal(t, was, listing(t, filepath.Dir(home)), "nothing is made")
+
+	w.ConfigStore = true
+	p := open(t, w, true)
+	assert.Equal(t, elsewhere, filepath.Dir(p.StorePath))
+	w.ConfigStore = false
+	assert.Equal(t, p.ID, open(t, w, true).ID, "decided once")
+
+	// The usual places need no question, and DECREE_STORE is the user's own word.
+	for _, base := range []string{"~/.local/share/decree", ".decree/store"} {
+		require.NoError(t, os.RemoveAll(filepath.Join(root, ".decree")))
+		require.NoError(t, os.RemoveAll(p.StorePath))
+		write(t, filepath.Join(root, ".decree/config.yml"), "store: "+base)
+		p = open(t, w, true)
+	}
+	require.NoError(t, os.RemoveAll(filepath.Join(root, ".decree")))
+	write(t, filepath.Join(root, ".decree/config.yml"), "store: /nowhere")
+	w.StoreEnv = elsewhere
+	assert.Equal(t, elsewhere, filepath.Dir(open(t, w, true).StorePath))
 }
 
 func TestNoWritableHome(t *testing.T) {

@@ -17,6 +17,7 @@ const inTree = ".decree/store"
 type place struct {
 	base   string // absolute, or inTree
 	origin string // for messages
+	config bool   // it is the config that asks for it
 	asked  bool   // by the environment or the config, not by default
 	home   bool   // below the home directory: inTree may stand in for it
 }
@@ -29,7 +30,7 @@ func (w Where) askedPlace(c Config) (place, error) {
 	case w.StoreEnv != "":
 		p.base, p.origin = w.StoreEnv, "DECREE_STORE"
 	case c.Store != "":
-		p.base, p.origin = c.Store, "store in "+dirName+"/"+configFile
+		p.base, p.origin, p.config = c.Store, "store in "+dirName+"/"+configFile, true
 	default:
 		return place{}, nil
 	}
@@ -76,6 +77,9 @@ func openBase(d disk.Disk, w Where, c Config, root string) (disk.Dir, place, err
 	if !pl.asked {
 		pl = w.defaultPlaces()[0]
 	}
+	if err := w.agreed(d, pl, root); err != nil {
+		return nil, place{}, err
+	}
 	dir, err := w.makeBase(d, pl, root)
 	if err != nil && pl.home && noWritableHome(err) {
 		pl = place{base: inTree, origin: "the root"}
@@ -86,6 +90,21 @@ func openBase(d disk.Disk, w Where, c Config, root string) (disk.Dir, place, err
 			Advice: "name a directory that can be written with DECREE_STORE"}
 	}
 	return dir, pl, nil
+}
+
+// agreed refuses a place outside of the usual ones that the config asks for, unless
+// the user has agreed to it.
+func (w Where) agreed(d disk.Disk, pl place, root string) error {
+	if !pl.config || w.ConfigStore {
+		return nil
+	}
+	for _, usual := range w.defaultPlaces() {
+		if sameBase(d, pl.abs(root), usual.abs(root)) {
+			return nil
+		}
+	}
+	return &Error{Kind: Refused, Msg: fmt.Sprintf("%s/%s places the store, which holds a copy of every file, in %s", dirName, configFile, pl.base),
+		Advice: "if that is your own config, say --yes once; or name a directory yourself with DECREE_STORE"}
 }
 
 func (w Where) makeBase(d disk.Disk, pl place, root string) (disk.Dir, error) {

@@ -19,6 +19,9 @@ type Where struct {
 	Home     string // the user's home, "" when unknown
 	StoreEnv string // $DECREE_STORE
 	DataHome string // $XDG_DATA_HOME
+	// ConfigStore lets the config place a new project's store where it likes: the user
+	// has agreed. The config may have come with a tree that others made.
+	ConfigStore bool
 	// RealPath resolves links in a path; nil means filepath.EvalSymlinks. A disk
 	// that is not the system's needs its own.
 	RealPath func(string) (string, error)
