@@ -24,6 +24,7 @@ func (s *session) summary(result *recorder.RunResult) {
 		}
 		return
 	}
+	s.tellGone(result.Gone)
 	if s.global.quiet {
 		if result.ExitCode == runFailed { // decree's own failure is an error, quiet or not
 			for _, n := range result.Notes {
@@ -47,6 +48,31 @@ func (s *session) summary(result *recorder.RunResult) {
 	}
 }
 
+// tellGone says of what is not recorded that it was taken away: in red, and even to
+// who asked for quiet, where it can hardly be made again.
+func (s *session) tellGone(gone []recorder.Gone) {
+	p := s.paint(s.env.Stderr)
+	var grave, other []string
+	for _, g := range gone {
+		text := patch.Quote(g.Path) + " is gone: the command took it away, and decree cannot put it back, since it is not recorded"
+		if g.Now != "" {
+			text = fmt.Sprintf("%s is now %s and was not moved back: %v", patch.Quote(g.Path), patch.Quote(g.Now), g.Why)
+		}
+		if g.Grave() {
+			grave = append(grave, p.in(red, "decree: "+text))
+		} else {
+			other = append(other, text)
+		}
+	}
+	s.meter.stop()
+	for _, line := range grave {
+		fmt.Fprintln(s.env.Stderr, line)
+	}
+	for _, text := range other {
+		s.note(text)
+	}
+}
+
 // outcome is how the command ended and what became of its changes.
 func outcome(result *recorder.RunResult) string {
 	r := result.Record
@@ -61,8 +87,12 @@ func outcome(result *recorder.RunResult) string {
 		text += " in " + t
 	}
 	switch {
+	case len(result.Changes) == 0 && len(result.Gone) > 0:
+		return text + "; it changed nothing that is recorded"
 	case len(result.Changes) == 0:
 		return text + "; it changed nothing"
+	case result.PutBack && len(result.Gone) > 0:
+		return text + "; what else it changed was put back:"
 	case result.PutBack:
 		return text + "; what it changed was put back:"
 	case r.Status == history.StatusSucceeded:

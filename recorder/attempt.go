@@ -241,6 +241,9 @@ func (u *run) giveUp(ctx context.Context) error {
 	}
 	if len(u.changes) == 0 && len(u.lost) == 0 {
 		u.rec.Status = history.StatusReverted // the tree is at the manifest
+		if _, err := u.bringLeftOut(); err != nil {
+			u.say("not put back: %v", err)
+		}
 		return nil
 	}
 	err := u.putBack(ctx, "end")
@@ -297,13 +300,15 @@ func (u *run) putBack(ctx context.Context, which string) error {
 	if len(u.lost) > 0 {
 		return fmt.Errorf("%s cannot be read, so it is not known what would be overwritten; let them be read (chmod u+r), then 'decree restore %s' puts back", some(u.lost), u.rec.ID)
 	}
-	if len(u.changes) == 0 {
-		return nil
+	stay, err := u.bringLeftOut()
+	if err != nil || len(u.changes) == 0 {
+		return err
 	}
 	p, err := plan.To(ctx, u.r.tree, u.changes, u.r.store, false)
 	if err != nil {
 		return err
 	}
+	without(p, stay)
 	if c := p.Conflicts(); len(c) > 0 {
 		return &ConflictError{Verb: "run", Subject: "the command left", Items: c}
 	}
@@ -362,6 +367,9 @@ func (u *run) saveEnd() error {
 	if err != nil {
 		return err
 	}
+	if err := u.markGone(); err != nil {
+		return err
+	}
 	end, code := *u.rec, u.res.ExitCode
 	end.ExitCode = &code
 	return u.r.saveEnding(u.opened, &end, files, u.after)
@@ -394,6 +402,9 @@ func (u *run) finish() error {
 	u.rec.ExitCode = &code
 	u.rec.Ended = u.r.now(u.rec.Started)
 	u.rec.Duration = u.rec.Ended.Sub(u.rec.Started)
+	if err := u.markGone(); err != nil {
+		return err
+	}
 	files, err := u.store()
 	if err != nil {
 		return err

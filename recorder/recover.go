@@ -248,7 +248,11 @@ func (c *recovery) putBack(o *history.Opened, end *ending) error {
 	if err := c.close(o, end); err != nil {
 		return err
 	}
-	c.add(rec, "run %s had failed, and its changes are now put back", rec.ID)
+	what := fmt.Sprintf("run %s had failed, and its changes are now put back", rec.ID)
+	if gone := goneOf(rec); len(gone) > 0 {
+		what = fmt.Sprintf("run %s had failed, and what else it changed is now put back; not recorded, so not put back: %s", rec.ID, strings.Join(gone, ", "))
+	}
+	c.add(rec, "%s", what)
 	return nil
 }
 

@@ -91,6 +91,7 @@ type RunResult struct {
 	PutBack  bool
 	Last     runner.Result
 	Notes    []string
+	Gone     []Gone // unrecorded, taken away by a failed run, and not back
 }
 
 // run is one run on its way.
@@ -103,6 +104,8 @@ type run struct {
 	runs   disk.Info // of .decree/runs, to see whether the command deleted it
 	stands standing  // what was in the store, likewise
 	own    []ownFile // the user's own files in .decree
+
+	leftOut []leftOut // what the root holds beside them
 
 	before manifest.Hash
 	// at is the tree that was observed last, since the difference from before to it.
@@ -141,11 +144,11 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
 	}
 	defer x.close()
 	u := &run{r: r, x: x, o: o}
+	defer u.close()
 	if err := u.begin(ctx); err != nil {
 		r.auditFailure(opRecord, "", err)
 		return nil, notStarted(err)
 	}
-	defer u.close()
 	if err := u.attempts(ctx); err != nil {
 		return nil, err
 	}
@@ -200,6 +203,11 @@ func (u *run) close() {
 	if u.log != nil {
 		u.log.Close()
 	}
+	for _, l := range u.leftOut {
+		if l.held != nil {
+			l.held.Close()
+		}
+	}
 }
 
 // begin records the tree and opens the record, each durable before the next.
@@ -225,6 +233,9 @@ func (u *run) begin(ctx context.Context) (err error) {
 	defer res.Close()
 	r.tell(res)
 	if u.own, err = r.ownFiles(u.x); err != nil {
+		return err
+	}
+	if u.leftOut, err = r.lookLeftOut(ctx); err != nil {
 		return err
 	}
 	if u.found, err = r.observeOutside(ctx, u.x, res, nil); err != nil {

@@ -68,6 +68,7 @@ type sweep struct {
 	ids    []string            // what prepare made
 	opened bool                // the operation began
 	said   []string            // by the operation
+	gone   int                 // what it named as gone
 	stay   []string            // the records after it
 }
 
@@ -169,6 +170,7 @@ func (s *sweep) execute(r *Recorder, exit int, more func(*RunOptions)) error {
 		return err
 	}
 	s.said = append(s.said, res.Notes...)
+	s.gone = len(res.Gone)
 	if res.ExitCode == 125 {
 		return errors.New(strings.Join(res.Notes, "; "))
 	}

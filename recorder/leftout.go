@@ -1,0 +1,278 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+
+	"decree/capture"
+	"decree/disk"
+	"decree/history"
+	"decree/patch"
+	"decree/plan"
+)
+
+// What lies in the root and is not recorded, .git and what the rules ignore, is not
+// decree's to put back. But a failed run that took it away must not be said to be put
+// back without a word of it, and where it only got another name it gets its own again.
+
+// leftOut is an entry of the root that is not recorded, as a run begins.
+type leftOut struct {
+	name string
+	info disk.Info
+	// held keeps the entry's inode from being given to another; nil where it cannot
+	// be opened, or too many are.
+	held io.Closer
+}
+
+// Gone is something unrecorded that a failed run's command took away and that is not
+// back in its place.
+type Gone struct {
+	Path string // in the root
+	Now  string // where it is now, "" if it is nowhere in the tree
+	Why  error  // it could not be moved back from there
+}
+
+// Grave says whether it can hardly be made again by what made it: ignored things
+// that are deleted are mostly what builds leave.
+func (g Gone) Grave() bool { return g.Path == ".git" || g.Now != "" }
+
+// extraGone is the field of run.json that names what is gone.
+const extraGone = "gone"
+
+const (
+	// maxLeftOut bounds the entries of a root that are looked at before a run.
+	maxLeftOut = 4096
+	// maxHeldOpen bounds how many of them are held open.
+	maxHeldOpen = 64
+)
+
+// lookLeftOut notes what lies in the root and is not recorded.
+func (r *Recorder) lookLeftOut(ctx context.Context) (out []leftOut, err error) {
+	list, err := r.project.Dir.List()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range list {
+		if e.Name != ".decree" && (e.Name == ".git" || len(list) <= maxLeftOut) {
+			names = append(names, e.Name)
+		}
+	}
+	slices.Sort(names) // .git among the first
+	if names, err = r.onlyIgnored(ctx, names); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		info, err := r.project.Dir.Stat(name)
+		if isMissing(err) || err == nil && info.Kind == disk.Special {
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		l := leftOut{name: name, info: info}
+		if len(out) < min(maxHeldOpen, disk.OpenLimit()/8) {
+			l.held = r.hold(name, info)
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+func (r *Recorder) onlyIgnored(ctx context.Context, names []string) (out []string, err error) {
+	req, err := r.request(look{})
+	if err != nil {
+		return nil, err
+	}
+	answers, err := capture.Explain(ctx, req, names)
+	for _, a := range answers {
+		if a.Ignored {
+			out = append(out, a.Path)
+		}
+	}
+	return out, err
+}
+
+// hold opens an entry. One on another file system is not: its file system could not
+// be taken away while it is open.
+func (r *Recorder) hold(name string, info disk.Info) io.Closer {
+	self, err := r.project.Dir.Self()
+	if err != nil || self.Dev != info.Dev {
+		return nil
+	}
+	switch info.Kind {
+	case disk.Directory:
+		if d, err := r.project.Dir.OpenDir(name); err == nil {
+			return d
+		}
+	case disk.Regular:
+		if f, err := r.project.Dir.Open(name); err == nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// is says whether now is the entry, perhaps under another name.
+func (l *leftOut) is(now disk.Info) bool {
+	if !now.SameFile(l.info) || now.Kind != l.info.Kind {
+		return false
+	}
+	// The number of one that is not held may be another's by now.
+	return l.held != nil || now.Mtime == l.info.Mtime && now.Size == l.info.Size
+}
+
+// deleted says whether it is known that the entry has no name any more.
+func (l *leftOut) deleted() bool {
+	var now disk.Info
+	var err error
+	switch held := l.held.(type) {
+	case disk.File:
+		now, err = held.Stat()
+	case disk.Dir:
+		now, err = held.Self()
+	default:
+		return false
+	}
+	return err == nil && now.Nlink == 0
+}
+
+// bringLeftOut gives what only got another name its own again, notes what is gone,
+// and returns the paths that must stay where they are, since they hold what was
+// left out.
+func (u *run) bringLeftOut() (stay []string, err error) {
+	var gone []leftOut
+	for _, l := range u.leftOut {
+		now, err := u.r.project.Dir.Stat(l.name)
+		if err != nil && !isMissing(err) {
+			return nil, err
+		}
+		if err != nil || !now.SameFile(l.info) {
+			gone = append(gone, l)
+		}
+	}
+	u.res.Gone = nil
+	places, err := u.r.whereIs(gone)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range gone {
+		at := places[l.name]
+		if at == "" {
+			_, err := u.r.project.Dir.Stat(l.name)
+			if err != nil || l.name == ".git" { // else it is written anew, as editors and builds do
+				u.res.Gone = append(u.res.Gone, Gone{Path: l.name})
+			}
+			continue
+		}
+		moved, err := u.r.tree.Rename(at, l.name)
+		if moved {
+			u.say("%s had become %s, and has its name again", patch.Quote(l.name), patch.Quote(at))
+			if err != nil {
+				u.say("%v", err)
+			}
+			continue
+		}
+		stay = append(stay, at)
+		u.res.Gone = append(u.res.Gone, Gone{Path: l.name, Now: at, Why: err})
+	}
+	return stay, nil
+}
+
+// whereIs looks through the root for entries that are not at their names. The error
+// is one that may have hidden them.
+func (r *Recorder) whereIs(gone []leftOut) (map[string]string, error) {
+	found := map[string]string{}
+	gone = slices.DeleteFunc(slices.Clone(gone), func(l leftOut) bool { return l.deleted() })
+	for dirs := []string{""}; len(dirs) > 0 && len(found) < len(gone); {
+		at := dirs[len(dirs)-1]
+		below, err := r.lookIn(at, gone, found)
+		if err != nil && !isMissing(err) && !errors.Is(err, fs.ErrPermission) {
+			return found, err
+		}
+		dirs = append(dirs[:len(dirs)-1], below...)
+	}
+	return found, nil
+}
+
+// lookIn looks at the entries of one directory, and returns its directories.
+func (r *Recorder) lookIn(at string, gone []leftOut, found map[string]string) (below []string, err error) {
+	dir, err := r.project.Dir, error(nil)
+	if at != "" {
+		if dir, err = openPath(r.project.Dir, at); err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+	}
+	list, err := dir.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		name := path.Join(at, e.Name)
+		wanted := func(l leftOut) bool { return e.Kind == disk.Unknown || e.Kind == l.info.Kind }
+		if name == ".decree" || e.Kind != disk.Directory && !slices.ContainsFunc(gone, wanted) {
+			continue
+		}
+		info, err := dir.Stat(e.Name)
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			return below, err
+		}
+		for _, l := range gone {
+			if l.is(info) {
+				found[l.name] = name
+			}
+		}
+		if info.Kind == disk.Directory {
+			below = append(below, name)
+		}
+	}
+	return below, nil
+}
+
+// without drops the changes at and below the paths that stay.
+func without(p *plan.Plan, stay []string) {
+	if len(stay) == 0 {
+		return
+	}
+	kept := p.Steps[:0]
+	for _, s := range p.Steps {
+		if !plan.Within(s.Path, stay) {
+			kept = append(kept, s)
+		}
+	}
+	p.Steps = kept
+}
+
+// markGone writes into the record what is gone: run.json tells it too.
+func (u *run) markGone() error {
+	u.rec.Extra = slices.DeleteFunc(u.rec.Extra, func(f history.Field) bool { return f.Name == extraGone })
+	if len(u.res.Gone) == 0 {
+		return nil
+	}
+	names := make([]string, len(u.res.Gone))
+	for i, g := range u.res.Gone {
+		names[i] = patch.Quote(g.Path)
+	}
+	raw, err := json.Marshal(names)
+	u.rec.Extra = append(u.rec.Extra, history.Field{Name: extraGone, Raw: raw})
+	return err
+}
+
+// goneOf are the names that markGone wrote.
+func goneOf(rec *history.Record) (names []string) {
+	for _, f := range rec.Extra {
+		if f.Name == extraGone && json.Unmarshal(f.Raw, &names) != nil {
+			return nil
+		}
+	}
+	return names
+}

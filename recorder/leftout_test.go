@@ -1,0 +1,91 @@
+package recorder
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+)
+
+// TestWhatIsLeftOutIsNeverLost lets each step after a command fail, or be the last
+// of decree, that moved .git and an ignored file: they are under the one name or the
+// other, after a recovery too, and where the run said that it was put back without a
+// word of them they are in their places.
+func TestWhatIsLeftOutIsNeverLost(t *testing.T) {
+	step := 5
+	if testing.Short() {
+		step = 29
+	}
+	if os.Getenv("DECREE_LONG") != "" {
+		step = 1
+	}
+	for name, action := range map[string]disktest.Action{"error": {Err: syscall.EIO}, "death": {Die: true}} {
+		t.Run(name, func(t *testing.T) {
+			moved := 0
+			for n := 0; ; n += step {
+				s := &sweep{bench: newBench(t), t: t}
+				s.write("a", "a\n")
+				s.write(".gitignore", "*.env\n")
+				s.write("my.env", "secret\n")
+				require.NoError(t, os.Mkdir(filepath.Join(s.root, ".git"), 0o755))
+				s.write(".git/HEAD", "head\n")
+				i, fired := 0, false
+				err := s.try(disktest.Inject(disk.OS, func(disktest.Step) disktest.Action {
+					if exists(s.mark()) {
+						if i++; i == n+1 {
+							fired = true
+							return action
+						}
+					}
+					return disktest.Action{}
+				}), func(r *Recorder) error {
+					return s.execute(r, 3, shell(`mv .git g; mkdir d; mv my.env d/your.env; echo b >>a; echo >>"$DECREE_TEST_MARK"; exit 3`))
+				})
+				there := func(names ...string) (at string) {
+					for _, name := range names {
+						if exists(filepath.Join(s.root, name)) {
+							require.Empty(t, at, "step %d: twice", n)
+							at = name
+						}
+					}
+					require.NotEmpty(t, at, "step %d: lost; %v", n, err)
+					return at
+				}
+				for range 2 {
+					git, env := there(".git/HEAD", "g/HEAD"), there("my.env", "d/your.env")
+					if git == ".git/HEAD" && env == "my.env" {
+						moved++
+					}
+					if err == nil && len(s.said) == 2 && s.gone == 0 {
+						require.Equal(t, ".git/HEAD my.env", git+" "+env, "step %d", n)
+					}
+					s.settle(0)
+				}
+				if !fired {
+					require.NoError(t, err)
+					require.Greater(t, moved, 2)
+					return
+				}
+			}
+		})
+	}
+}
+
+// TestAnotherInodesNumber: what was deleted is not taken for a new file that has got
+// its number.
+func TestAnotherInodesNumber(t *testing.T) {
+	was := disk.Info{Kind: disk.Regular, Dev: 1, Ino: 2, Size: 3, Mtime: 4, Ctime: 5}
+	renamed, other := was, was
+	renamed.Ctime, other.Mtime = 6, 7
+	l := leftOut{name: "a", info: was}
+	require.True(t, l.is(renamed))
+	require.False(t, l.is(other))
+	dir := renamed
+	dir.Kind = disk.Directory
+	require.False(t, l.is(dir))
+}
