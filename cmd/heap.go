@@ -1,13 +1,20 @@
 package cmd
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 // firstCycle is how much of the heap may grow before the collector looks at it
 // for the first time, in percent of the runtime's 4 MiB: 36 MiB.
 const firstCycle = 900
+
+// heapLimit is what the heap may take before the collector, which else lets it grow to
+// twice of what is in use, works harder: no operation needs more at a time.
+const heapLimit = 200 << 20
 
 // lazyHeap keeps the collector away from short commands, most of which end
 // before they have allocated what is worth collecting; on two cores its workers
@@ -17,5 +24,21 @@ func lazyHeap() {
 	before := debug.SetGCPercent(firstCycle)
 	type canary struct{ _ [16]byte }
 	c := new(canary)
-	runtime.SetFinalizer(c, func(*canary) { debug.SetGCPercent(before) })
+	runtime.SetFinalizer(c, func(*canary) {
+		debug.SetGCPercent(before)
+		limitHeap()
+	})
+}
+
+// limitHeap sets the limit, lower where the control group allows less: what the command
+// that is being recorded takes is counted there, too. GOMEMLIMIT has precedence.
+func limitHeap() {
+	if debug.SetMemoryLimit(-1) != math.MaxInt64 {
+		return
+	}
+	limit := uint64(heapLimit)
+	if group, err := memlimit.FromCgroup(); err == nil {
+		limit = min(limit, group/2)
+	}
+	debug.SetMemoryLimit(int64(limit)) //nolint:gosec // at most heapLimit
 }

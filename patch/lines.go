@@ -12,9 +12,8 @@ import (
 const contextLines = 3
 
 // maxRegion bounds the lines, of both sides together, that are looked at one by one, and
-// with them the memory. Only texts of very many very short lines get there; were all of
-// them changed, the section would be above the default of Limits.InlineText anyway.
-const maxRegion = 1 << 25
+// with them the memory, which is about 50 bytes each. Texts of more are cut.
+const maxRegion = 1 << 21
 
 // errTooManyLines says that two texts differ over more than maxRegion lines.
 var errTooManyLines = errors.New("too many lines to compare")
@@ -25,6 +24,7 @@ var errTooManyLines = errors.New("too many lines to compare")
 // Only a region of each text is held as lines: from three lines before the first
 // difference to three lines behind the last one. All else is common to both.
 type comparison struct {
+	head  []byte // what is common before the region
 	a, b  side
 	skip  int    // lines before the region, the same number on both sides
 	edits []edit // in order, apart from each other
@@ -67,7 +67,7 @@ func compare(ctx context.Context, a, b []byte) (*comparison, error) {
 	}
 	lead := backLines(a[:from], contextLines)
 	follow := len(a[aEnd:]) - len(skipLines(a[aEnd:], contextLines))
-	c := &comparison{skip: bytes.Count(a[:lead], []byte{'\n'})}
+	c := &comparison{head: a[:lead], skip: bytes.Count(a[:lead], []byte{'\n'})}
 	aRegion, bRegion := a[lead:aEnd+follow], b[lead:bEnd+follow]
 	if bytes.Count(aRegion, []byte{'\n'})+bytes.Count(bRegion, []byte{'\n'}) > maxRegion {
 		return nil, errTooManyLines
@@ -89,7 +89,7 @@ func compare(ctx context.Context, a, b []byte) (*comparison, error) {
 }
 
 // manyLines is how many make garbage worth collecting at once.
-const manyLines = 1 << 21
+const manyLines = 1 << 19
 
 // tidy collects what a phase has left behind before the next allocates, if it had
 // many lines. Left to itself, the collector lets the heap grow to twice what is in

@@ -22,14 +22,5 @@ func (o output) err() error {
 	return err
 }
 
-// line writes one line of a hunk. One without '\n' is followed by the marker that says so.
-func (o output) line(kind byte, line []byte) {
-	o.byte(kind)
-	o.bytes(line)
-	if line[len(line)-1] != '\n' {
-		o.cut()
-	}
-}
-
 // cut ends a line that has no '\n'.
 func (o output) cut() { o.text("\n" + noNewline + "\n") }

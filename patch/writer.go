@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
 // Writer writes a diff. It checks each content against its entry's size and SHA-256, so
 // that a diff that was written without an error is one that reverses.
 //
-// Created and deleted files are streamed; of a modified file both sides are held in memory,
-// up to Limits.MaxText each, but for the lines that two large ones begin with in common:
-// a log that has grown costs what it grew by. A Writer is for one goroutine.
+// Created and deleted files are streamed. Of a modified file both sides are held in memory
+// if they are small, otherwise compared in pieces: whatever their size, that takes some
+// 150 MB beside what Limits.InlineText lets a section have. A Writer is for one goroutine.
 type Writer struct {
 	out   output
 	lim   Limits
@@ -25,12 +26,11 @@ type Writer struct {
 	old, new []byte // contents, kept between files while small
 	chunk    []byte // what is read at a time
 	buf      []byte // the lines of a section up to its hunks
-	stream   int64  // streamFrom
 }
 
 // NewWriter returns a Writer to w.
 func NewWriter(w io.Writer, lim Limits) *Writer {
-	return &Writer{out: newOutput(w), lim: lim.withDefaults(), stream: streamFrom}
+	return &Writer{out: newOutput(w), lim: lim.withDefaults()}
 }
 
 // Write writes the sections of one change; a Change whose sides are the same is none.
@@ -174,15 +174,8 @@ func (w *Writer) modified(ctx context.Context, s *Section, oldC, newC Content) e
 		return w.stored(s)
 	}
 	defer w.shrink()
-	if w.streams(s, oldC, newC) {
-		skipped, err := w.loadPair(ctx, oldC, newC, s)
-		if errors.Is(err, errNUL) {
-			return w.stored(s)
-		}
-		if err != nil {
-			return err
-		}
-		return w.text(ctx, s, skipped)
+	if s.Old.Size+s.New.Size > heldText && max(s.Old.Size, s.New.Size) > w.lim.InlineBinary && s.kind() != Symlink {
+		return w.large(ctx, s, Change{Old: s.Old, New: s.New, OldContent: oldC, NewContent: newC})
 	}
 	var oldNUL, newNUL bool
 	var err error
@@ -201,35 +194,38 @@ func (w *Writer) modified(ctx context.Context, s *Section, oldC, newC Content) e
 		}
 		return w.binary(s, w.old, w.new)
 	}
-	return w.text(ctx, s, 0)
+	return w.text(ctx, s)
 }
 
-// streams says whether both sides are so large that what they begin with in common is
-// worth leaving out, and too large for binaries.
-func (w *Writer) streams(s *Section, oldC, newC Content) bool {
-	return oldC != nil && newC != nil && min(s.Old.Size, s.New.Size) > w.stream && max(s.Old.Size, s.New.Size) > w.lim.InlineBinary
-}
-
-// text writes a section of hunks between w.old and w.new, before which skipped lines
-// were left out on both sides.
-func (w *Writer) text(ctx context.Context, s *Section, skipped int) error {
-	d, err := compare(ctx, w.old, w.new)
+// text writes a section of hunks between w.old and w.new.
+func (w *Writer) text(ctx context.Context, s *Section) error {
+	h := &hunkWriter{most: w.lim.InlineText}
+	if s.kind() == Symlink {
+		h.most = math.MaxInt64
+	}
+	err := h.piece(ctx, w.old, w.new)
 	if errors.Is(err, errTooManyLines) {
+		return w.large(ctx, s, Change{Old: s.Old, New: s.New, OldContent: Bytes(w.old), NewContent: Bytes(w.new)})
+	}
+	if err == nil {
+		err = h.shut()
+	}
+	return w.hunks(s, h, err)
+}
+
+// hunks writes a section of hunks, or what stands for it where they are too many.
+func (w *Writer) hunks(s *Section, h *hunkWriter, err error) error {
+	// A link's target is on its "# decree:" line, so it needs no store whatever the limit.
+	if s.kind() != Symlink && (errors.Is(err, errTooLong) || err == nil && w.headSize(s)+h.done.size > w.lim.InlineText) {
 		return w.stored(s)
 	}
 	if err != nil {
 		return err
 	}
-	d.skip += skipped
-	hunks := d.hunks()
-	// A link's target is on its "# decree:" line, so it needs no store whatever the limit.
-	if w.headSize(s)+d.size(hunks) > w.lim.InlineText && s.kind() != Symlink {
-		return w.stored(s)
-	}
 	w.head(s)
-	added, removed := d.write(w.out, hunks)
-	w.stat.AddedLines += added
-	w.stat.RemovedLines += removed
+	h.writeTo(w.out)
+	w.stat.AddedLines += h.added
+	w.stat.RemovedLines += h.removed
 	return w.out.err()
 }
 
