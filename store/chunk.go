@@ -3,8 +3,10 @@ package store
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -92,7 +94,7 @@ type cutting struct {
 	read chan job // what was read, in order, for the hash of the whole
 
 	// The reader's own: the chunk that was cut last, which its segment is kept for,
-	// and the lines of the list that say what the one before them says.
+	// and the lines of the list whose chunk is that of the line before them.
 	last  job
 	again []int
 
@@ -199,26 +201,44 @@ func (c *cutting) cut(seg *segment, data []byte, ended bool) ([]byte, error) {
 		if n == len(data) && n < maxChunk && !ended {
 			break
 		}
-		c.mu.Lock()
-		line, err := len(c.list), c.err
-		c.list = appendPiece(c.list, piece{length: uint32(n)})
-		c.mu.Unlock()
-		if err == nil && line+pieceLen > maxRaw {
-			err = fmt.Errorf("%w: above %d chunks", errTooLarge, maxRaw/pieceLen)
-		}
+		line, err := c.enter(uint32(n), same)
 		if err != nil {
 			return nil, err
 		}
-		if same {
-			c.again = append(c.again, line)
-		} else {
+		switch {
+		case !same:
 			seg.refs.Add(1)
 			c.jobs <- job{seg, data[:n], line}
+		case line != c.last.line:
+			c.again = append(c.again, line)
 		}
 		c.remember(job{seg, data[:n], line})
 		data = data[n:]
 	}
 	return data, nil
+}
+
+// enter adds n bytes to the list and returns their line: a new one, or, for the chunk of
+// the last line once more, that one, as long as its length has room.
+func (c *cutting) enter(n uint32, same bool) (line int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return 0, c.err
+	}
+	if same {
+		line = len(c.list) - pieceLen
+		if p := pieceAt(c.list, line/pieceLen); p.length <= math.MaxUint32-n {
+			binary.LittleEndian.PutUint32(c.list[line+hashLen:], p.length+n)
+			return line, nil
+		}
+	}
+	line = len(c.list)
+	c.list = appendPiece(c.list, piece{length: n})
+	if len(c.list) > maxRaw {
+		return 0, fmt.Errorf("%w: above %d chunks", errTooLarge, maxRaw/pieceLen)
+	}
+	return line, nil
 }
 
 // remember makes j the chunk that was cut last.

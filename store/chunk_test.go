@@ -106,3 +106,49 @@ func TestRepeatedChunks(t *testing.T) {
 		require.NoError(t, w.Close(), name)
 	}
 }
+
+// TestListOfZeros stores zeros as one chunk and two lines: what comes many times in a row
+// and what is left over.
+func TestListOfZeros(t *testing.T) {
+	_, d := memDir(t)
+	s := openStore(t, d, Options{})
+	w := openWriter(t, s)
+	zeros := make([]byte, 33<<20+5)
+	h, _, err := w.PutFile(bytes.NewReader(zeros), int64(len(zeros)))
+	require.NoError(t, err)
+	require.NoError(t, w.Flush())
+	chunk, e, err := s.object(&h)
+	require.NoError(t, err)
+	defer chunk.release()
+	assert.Len(t, chunk.member(e), 2*pieceLen)
+	require.NoError(t, s.Verify(h))
+	require.NoError(t, w.Close())
+}
+
+// TestLongRepetition enters more of one chunk than a line has room for.
+func TestLongRepetition(t *testing.T) {
+	c, seg := &cutting{}, new(segment)
+	const times = 5000
+	for i := range times {
+		line, err := c.enter(maxChunk, i > 0)
+		require.NoError(t, err)
+		c.remember(job{seg, nil, line})
+	}
+	require.NoError(t, checkList(c.list, times*maxChunk))
+	assert.Len(t, c.list, 3*pieceLen)
+}
+
+// TestListWithALineForEachChunk reads the form in which nothing is said to come again.
+func TestListWithALineForEachChunk(t *testing.T) {
+	_, d := memDir(t)
+	s := openStore(t, d, Options{})
+	w := openWriter(t, s)
+	one := noise(9, 1<<20)
+	whole := bytes.Repeat(one, 3)
+	list := bytes.Repeat(appendPiece(nil, piece{sum(one), 1 << 20}), 3)
+	require.NoError(t, w.putOne(sum(one), one))
+	require.NoError(t, w.putMember(member{hash: sum(whole), list: true, length: uint32(len(list)), size: 3 << 20}, list))
+	require.NoError(t, w.Flush())
+	require.NoError(t, s.Verify(sum(whole)))
+	require.NoError(t, w.Close())
+}

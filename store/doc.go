@@ -34,7 +34,8 @@
 // A content above 8 MiB is cut by content into chunks of about 1 MiB, each an object of
 // its own, and a list of them stands under the content's hash: its entry is marked, so
 // that no content can pose as a list. A list is the chunks in order: hash [32],
-// u32 length.
+// u32 length. A length that is a multiple of the chunk's own says that the chunk comes
+// that many times in a row: 4 GiB of zeros take one line.
 //
 // # What is torn, what is damaged
 //

@@ -2,7 +2,8 @@ package store
 
 import "encoding/binary"
 
-// piece is a line of a list: a chunk of a large content.
+// piece is a line of a list: a chunk of a large content. A length that is a multiple of
+// the chunk's says that it comes several times in a row.
 type piece struct {
 	hash   Hash
 	length uint32
@@ -29,7 +30,7 @@ func checkList(list []byte, size int64) error {
 	total := int64(0)
 	for i := range len(list) / pieceLen {
 		n := pieceAt(list, i).length
-		if n == 0 || n > maxWhole {
+		if n == 0 {
 			return errList
 		}
 		total += int64(n)

@@ -264,6 +264,8 @@ type listReader struct {
 	next int
 	part *decoded
 	data []byte // what is left of the part
+	more uint32 // how often the part comes again
+	once []byte // the part whole
 	sum  hash.Hash
 	err  error
 }
@@ -280,6 +282,12 @@ func (r *listReader) fill() error {
 }
 
 func (r *listReader) advance() error {
+	if r.more > 0 {
+		r.more--
+		r.data = r.once
+		r.sum.Write(r.data)
+		return nil
+	}
 	if r.part != nil {
 		r.part.release()
 		r.part = nil
@@ -295,11 +303,12 @@ func (r *listReader) advance() error {
 	if err != nil {
 		return r.blame(p, err)
 	}
-	if e.list || e.size != int64(p.length) {
+	if e.list || e.size == 0 || int64(p.length)%e.size != 0 {
 		d.release()
 		return damagedAt(r.e, errList)
 	}
-	r.part, r.data = d, d.member(e)
+	r.part, r.once = d, d.member(e)
+	r.data, r.more = r.once, p.length/uint32(e.size)-1
 	r.sum.Write(r.data)
 	r.next++
 	return nil
@@ -354,6 +363,6 @@ func (r *listReader) Close() error {
 	if r.d != nil {
 		r.d.release()
 	}
-	r.d, r.part, r.list, r.data, r.err = nil, nil, nil, nil, errClosed
+	r.d, r.part, r.list, r.data, r.once, r.more, r.err = nil, nil, nil, nil, nil, 0, errClosed
 	return nil
 }

@@ -242,7 +242,11 @@ func fill(d disk.Dir, name, path string, want *patch.Entry, r io.Reader) (disk.F
 	if err != nil {
 		return nil, err
 	}
-	sum, n, err := copyHash(f, r, want.Size)
+	to := &sparse{file: f}
+	sum, n, err := copyHash(to, r, want.Size)
+	if err == nil {
+		err = to.end(n)
+	}
 	if err == nil && (sum != want.SHA256 || n != want.Size) {
 		err = &MismatchError{Path: path, Want: want.SHA256, Have: sum}
 	}
@@ -251,6 +255,55 @@ func fill(d disk.Dir, name, path string, want *patch.Entry, r io.Reader) (disk.F
 		return nil, err
 	}
 	return f, nil
+}
+
+// sparse writes a new file from its beginning and leaves a hole where a whole buffer of
+// zeros comes, so that a sparse file takes no more space than it did.
+type sparse struct {
+	file disk.File
+	hole int64 // zeros that are not written
+}
+
+// holeFloor is how many zeros at once are worth a hole.
+const holeFloor = 64 << 10
+
+var zeros [holeFloor]byte
+
+func (s *sparse) Write(p []byte) (int, error) {
+	if allZero(p) {
+		s.hole += int64(len(p))
+		return len(p), nil
+	}
+	if s.hole > 0 {
+		if _, err := s.file.Seek(s.hole, io.SeekCurrent); err != nil {
+			return 0, err
+		}
+		s.hole = 0
+	}
+	return s.file.Write(p)
+}
+
+// end gives a file that ends in a hole its size.
+func (s *sparse) end(size int64) error {
+	if s.hole == 0 {
+		return nil
+	}
+	return s.file.Truncate(size)
+}
+
+// allZero says of a large piece that it holds nothing but zeros.
+func allZero(p []byte) bool {
+	if len(p) < holeFloor {
+		return false
+	}
+	for len(p) > 0 {
+		n := min(len(p), len(zeros))
+		if !bytes.Equal(p[:n], zeros[:n]) {
+			return false
+		}
+		p = p[n:]
+	}
+	return true
 }
 
 // dress gives the staged file its owner, attributes and mode, in this order:
