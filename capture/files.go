@@ -38,7 +38,11 @@ func (k *worker) readEach(n *node, which []int32) error {
 		if k.failed.Load() {
 			return nil
 		}
-		if err := k.readFile(n, h, int(i)); err != nil {
+		err := k.readFile(n, h, int(i))
+		if k.failed.Load() {
+			return nil // what ended the walk is known
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -102,7 +106,7 @@ func (k *worker) hashFile(h handle, cname []byte) (sum Hash, in disk.Info, quiet
 			return sum, in, false, err
 		}
 		quiet = !f.BeingWritten()
-		sum, same, err := k.hashOnce(f, &in)
+		sum, same, err := k.hashOnce(f, &in, h)
 		f.Close()
 		if err != nil || same {
 			return sum, in, quiet, err
@@ -112,23 +116,21 @@ func (k *worker) hashFile(h handle, cname []byte) (sum Hash, in disk.Info, quiet
 }
 
 // hashOnce reads and stores an open file and says whether it stayed the same meanwhile.
-func (k *worker) hashOnce(f disk.File, in *disk.Info) (sum Hash, same bool, err error) {
-	n := int64(0)
+func (k *worker) hashOnce(f disk.File, in *disk.Info, h handle) (sum Hash, same bool, err error) {
+	read, c := int64(0), k.contentOf(f, in, h)
 	if k.req.Writer == nil {
-		sum, n, err = sumOf(f, k.buffer())
+		sum, read, err = sumOf(c, k.buffer())
 	} else {
-		w := watched{from: f}
-		sum, n, err = k.req.Writer.PutFile(&w, in.Size)
-		if err != nil && w.err == nil {
+		sum, read, err = k.req.Writer.PutFile(c, in.Size)
+		if err != nil && c.err == nil {
 			return sum, false, storeError{err}
 		}
 	}
-	k.bytes.Add(n)
 	if err != nil {
 		return sum, false, err
 	}
 	after, err := f.Stat()
-	return sum, err == nil && n == in.Size && sameState(in, &after), err
+	return sum, err == nil && read == in.Size && sameState(in, &after), err
 }
 
 // buffer is used again for each file of the worker's.
@@ -143,20 +145,6 @@ func sumOf(f io.Reader, buf []byte) (Hash, int64, error) {
 	sum := sha256.New()
 	n, err := io.CopyBuffer(sum, struct{ io.Reader }{f}, buf)
 	return Hash(sum.Sum(nil)), n, err
-}
-
-// watched remembers the errors of reading, which the store's error may wrap or replace.
-type watched struct {
-	from io.Reader
-	err  error
-}
-
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.from.Read(p)
-	if err != nil && err != io.EOF {
-		w.err = err
-	}
-	return n, err
 }
 
 // unreadFile deals with a file that could not be read: an error before a run, else it is

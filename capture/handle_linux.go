@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -275,6 +276,22 @@ func (f *directFile) Seek(off int64, whence int) (int64, error) {
 	}
 	f.pos = off
 	return off, nil
+}
+
+// extent asks for data and holes. A hole that is not worth it counts as data.
+func (f *directFile) extent(at int64) (until int64, hole bool, err error) {
+	data, err := unix.Seek(f.fd, at, unix.SEEK_DATA)
+	if err == unix.ENXIO { // no more data
+		return math.MaxInt64, true, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	if data-at >= sparseFrom {
+		return data, true, nil
+	}
+	until, err = unix.Seek(f.fd, data, unix.SEEK_HOLE)
+	return max(until, at+sparseFrom), false, err
 }
 
 func (f *directFile) Stat() (in disk.Info, err error) {

@@ -1,0 +1,80 @@
+package capture
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+
+	"decree/disk"
+)
+
+// sparseFrom is the size from which a file is asked for its holes, and the length from
+// which a hole is worth not being read.
+const sparseFrom = 1 << 20
+
+// extents is a file that knows its holes.
+type extents interface {
+	// extent says whether a hole begins at the given offset, which lies in the file,
+	// and where it ends, or where the data that begins there does.
+	extent(at int64) (until int64, hole bool, err error)
+}
+
+// content reads an open file of the tree from its beginning to its end. It gives holes
+// as zeros without reading them, ends with the walk, and remembers the errors of
+// reading, which the store's error may wrap or replace. It serves one goroutine.
+type content struct {
+	file    disk.File
+	extents extents      // nil: all is read
+	ended   *atomic.Bool // the walk's
+	count   *atomic.Int64
+
+	at, size int64
+	until    int64 // up to here it is known what comes, data or a hole
+	hole     bool
+	err      error
+}
+
+// contentOf reads f. Only where the file system is known to be right about its holes is
+// it asked for them.
+func (k *worker) contentOf(f disk.File, in *disk.Info, h handle) *content {
+	c := &content{file: f, ended: &k.failed, count: &k.bytes, size: in.Size}
+	if in.Size >= sparseFrom && k.steady(in.Dev, h) {
+		c.extents, _ = f.(extents)
+	}
+	return c
+}
+
+func (c *content) Read(p []byte) (n int, err error) {
+	if c.ended.Load() {
+		c.err = context.Canceled
+		return 0, c.err
+	}
+	if c.extents == nil || c.at >= c.size {
+		n, err = c.file.Read(p) // also what a file has grown by
+	} else {
+		n, err = c.readExtent(p)
+	}
+	c.at += int64(n)
+	c.count.Add(int64(n))
+	if err != nil && err != io.EOF {
+		c.err = err
+	}
+	return n, err
+}
+
+func (c *content) readExtent(p []byte) (int, error) {
+	if c.at == c.until {
+		until, hole, err := c.extents.extent(c.at)
+		if err != nil {
+			until, hole = c.size, false // it does not tell
+		}
+		c.until, c.hole = min(until, c.size), hole
+	}
+	p = p[:min(int64(len(p)), c.until-c.at)]
+	if !c.hole {
+		return c.file.Read(p)
+	}
+	clear(p)
+	_, err := c.file.Seek(int64(len(p)), io.SeekCurrent)
+	return len(p), err
+}

@@ -1,0 +1,90 @@
+//go:build amd64 || arm64
+
+package capture
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/patch"
+)
+
+// sparseFile makes a file of the given size that holds text at some places.
+func sparseFile(t *testing.T, path string, size int64, at ...int64) {
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, f.Truncate(size))
+	for _, off := range at {
+		_, err := f.WriteAt([]byte("text in between"), off)
+		require.NoError(t, err)
+	}
+}
+
+// TestHoles reads files with holes of many shapes: what is stored are their bytes.
+func TestHoles(t *testing.T) {
+	s := newSite(t)
+	for name, at := range map[string][]int64{
+		"nothing": {}, "begin": {0}, "end": {9<<20 - 15}, "middle": {4 << 20}, "odd": {1, 3<<20 + 77, 3<<20 + 300_000, 7<<20 - 3},
+	} {
+		sparseFile(t, filepath.Join(s.dir, name), 9<<20, at...)
+	}
+	res := s.capture()
+	for it, err := range res.Entries() {
+		require.NoError(t, err)
+		data, err := os.ReadFile(filepath.Join(s.dir, it.Path))
+		require.NoError(t, err)
+		assert.Equal(t, patch.Sum(data), it.Entry.SHA256, it.Path)
+		assert.Equal(t, data, s.store.data[it.Entry.SHA256], it.Path)
+	}
+}
+
+// TestHolesAreNotRead asks for the extents of a file with one piece of data in a hole.
+func TestHolesAreNotRead(t *testing.T) {
+	dir := t.TempDir()
+	const size = 1 << 40
+	sparseFile(t, filepath.Join(dir, "disk.img"), size, 1<<39)
+	h := fastHandle(open(t, dir))
+	var in disk.Info
+	f, err := h.open([]byte("disk.img\x00"), &in)
+	require.NoError(t, err)
+	defer f.Close()
+	until, hole, err := f.(extents).extent(0)
+	require.NoError(t, err)
+	if !hole {
+		t.Skip("the file system keeps no holes")
+	}
+	assert.Equal(t, int64(1<<39), until)
+	until, hole, err = f.(extents).extent(until)
+	require.NoError(t, err)
+	assert.False(t, hole)
+	assert.LessOrEqual(t, until, int64(1<<39+1<<20))
+	until, hole, err = f.(extents).extent(until)
+	require.NoError(t, err)
+	assert.True(t, hole)
+	assert.GreaterOrEqual(t, until, int64(size))
+}
+
+// TestInterruptedInAFile ends a walk in the midst of a file that would take hours.
+func TestInterruptedInAFile(t *testing.T) {
+	s := newSite(t)
+	sparseFile(t, filepath.Join(s.dir, "disk.img"), 1<<43)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	req := s.req
+	req.Writer, req.CacheDir = nil, nil
+	req.Progress = func(_ int, bytes int64) {
+		if bytes > 0 {
+			cancel()
+		}
+	}
+	_, err := Capture(ctx, req)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, context.Canceled.Error(), err.Error(), "the interruption, and no file's fault")
+}
