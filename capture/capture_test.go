@@ -513,6 +513,50 @@ func TestLimitsAndLarge(t *testing.T) {
 	})
 }
 
+// TestMaxFile asks before a file that is too large is read, and leaves one that comes later.
+func TestMaxFile(t *testing.T) {
+	bothWalks(t, func(t *testing.T, s *site) {
+		capped := func(q *Request) { q.MaxFile = 10 }
+		s.write("small", "0123456789")
+		s.write("d/large", "0123456789A")
+		_, err := s.try(capped)
+		var limit *LimitError
+		require.ErrorAs(t, err, &limit)
+		require.Equal(t, []Unread{{Large{"d/large", 11}, false}}, limit.TooLarge)
+		require.Zero(t, s.store.puts, "refused before a file is read")
+		require.NoError(t, s.capture().Commit())
+
+		s.write("d/large", "0123456789AB")
+		r := s.capture(capped)
+		require.Empty(t, r.Unrecorded, "it is known as a large one")
+		require.NoError(t, r.Commit())
+
+		s.write("another", "0123456789A")
+		s.write("small", "0123456789A")
+		_, err = s.try(capped)
+		require.ErrorAs(t, err, &limit)
+		require.Equal(t, []Unread{{Large{"another", 11}, false}, {Large{"small", 11}, true}}, limit.TooLarge)
+		r = s.capture(capped, func(q *Request) { q.AfterRun = true })
+		require.Equal(t, []string{"another", "small"}, r.Unrecorded)
+		require.Equal(t, limit.TooLarge, r.TooLarge)
+		require.Empty(t, r.Changes, "what is not read keeps its entry")
+	})
+}
+
+// TestBiggest names what holds the most, where it branches.
+func TestBiggest(t *testing.T) {
+	s := newSite(t)
+	for i := range 8 {
+		s.write(fmt.Sprintf("vendor/all/d%d/f", i), strings.Repeat("x", 100*i+1))
+	}
+	_, err := s.try(func(q *Request) { q.Limits.MaxFiles = 1 })
+	var limit *LimitError
+	require.ErrorAs(t, err, &limit)
+	require.Len(t, limit.Biggest, 5)
+	require.Equal(t, Part{"vendor/all/d7/", 1, 701}, limit.Biggest[0])
+	require.Equal(t, Part{"vendor/all/d3/", 1, 301}, limit.Biggest[4])
+}
+
 func TestWideDirectory(t *testing.T) {
 	bothWalks(t, func(t *testing.T, s *site) {
 		for i := range 3*lookBatch + 7 {

@@ -52,8 +52,13 @@ func (k *worker) readEach(n *node, which []int32) error {
 func (k *worker) readFile(n *node, h handle, i int) error {
 	b := n.present()
 	cname := b.cname(i)
-	sum, in, quiet, err := k.hashFile(h, cname)
+	sum, in, quiet, err := k.hashFile(n, i, h, cname)
 	switch {
+	case err == errTooLarge:
+		k.leaveLarge(n, i, in.Size)
+		k.missed = append(k.missed, join(n.path, b.name(i)))
+		n.change(func(b block) { k.keepOld(n, b, i) })
+		return nil
 	case err == nil:
 		if k.req.Ended != 0 && in.Mtime > k.req.Ended {
 			k.late = append(k.late, join(n.path, b.name(i)))
@@ -99,11 +104,15 @@ func (e storeError) Unwrap() error { return e.error }
 // hashFile reads a file until it stays the same while it is read, and stores it. The
 // facts are those of the descriptor that was read; quiet says that nobody had it open
 // for writing when the reading began.
-func (k *worker) hashFile(h handle, cname []byte) (sum Hash, in disk.Info, quiet bool, err error) {
+func (k *worker) hashFile(n *node, i int, h handle, cname []byte) (sum Hash, in disk.Info, quiet bool, err error) {
 	for range readAttempts {
 		f, err := h.open(cname, &in)
 		if err != nil {
 			return sum, in, false, err
+		}
+		if k.tooLarge(n, i, &in) {
+			f.Close()
+			return sum, in, false, errTooLarge
 		}
 		quiet = !f.BeingWritten()
 		sum, same, err := k.hashOnce(f, &in, h)

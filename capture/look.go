@@ -94,6 +94,9 @@ func (k *worker) differs(n *node, h handle, i int, in *disk.Info, statErr error)
 	switch in.Kind {
 	case disk.Regular:
 		if k.facts == factsStat {
+			if k.tooLarge(n, i, in) {
+				k.leaveLarge(n, i, in.Size)
+			}
 			n.change(func(b block) { b.setFacts(i, kFile, in, false) })
 			return nil
 		}

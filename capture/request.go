@@ -33,12 +33,6 @@ type RuleFile struct {
 	SHA256 Hash   `json:"sha256"`
 }
 
-// Limits bound a tree; zero is no bound.
-type Limits struct {
-	MaxFiles int
-	MaxBytes int64
-}
-
 // Request says what to capture and how. The zero value of each optional field is the
 // default.
 type Request struct {
@@ -74,6 +68,10 @@ type Request struct {
 
 	Workers int    // walkers; 0: chosen
 	Limits  Limits // a first capture of more is refused with a *LimitError, before a file is read
+	// MaxFile is the size above which a file is not read, unless the cache has it with
+	// such a size: before a run that is a *LimitError; after one, for reading only and
+	// with SkipUnreadable it is listed in Unrecorded and TooLarge. Zero is no bound.
+	MaxFile int64
 
 	// Manifest, if set, is called at most once, when the tree's id must be computed, and
 	// what it returns gets the manifest.json in the same pass; Result.Written says so.
@@ -83,12 +81,6 @@ type Request struct {
 	Progress func(files int, bytes int64)
 
 	start *threshold // set by tests, instead of a measured one
-}
-
-// Large is a file above LargeFile bytes.
-type Large struct {
-	Path string
-	Size int64
 }
 
 // Result is a captured tree. All lists are in byte order of the paths.
@@ -115,7 +107,8 @@ type Result struct {
 	// for all below it. With AfterRun they have their entries of Base, if any, in the
 	// tree; without, they are missing from it (of a directory, all below).
 	Unrecorded []string
-	Large      []Large
+	TooLarge   []Unread // those of Unrecorded that are larger than Request.MaxFile
+	Large      []Large  // files above LargeFile bytes
 	Late       []string // files that were read and written after Request.Ended
 
 	// Read is the number of bytes that were read and hashed.
@@ -159,18 +152,6 @@ func (e *RuleError) Error() string {
 }
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// LimitError is returned when a first capture would take more than Limits.
-type LimitError struct {
-	Files int
-	Bytes int64
-	Limits
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("%d files, %d bytes: more than a first capture takes unasked (%d files, %d bytes)",
-		e.Files, e.Bytes, e.MaxFiles, e.MaxBytes)
-}
-
 // Capture records the tree. The new cache is not in force before Result.Commit; call
 // Result.Close at the end, and before another Capture that writes to the same CacheDir
 // unless this one was committed. On an error nothing but unused bytes in the store is
@@ -181,7 +162,7 @@ func Capture(ctx context.Context, req Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.Limits != (Limits{}) && c.root.off == 0 {
+	if (req.Limits != (Limits{}) || req.MaxFile > 0 && !req.leavesLarge()) && c.root.off == 0 {
 		if err := checkLimits(ctx, req); err != nil {
 			_ = c.close()
 			return nil, err
@@ -211,26 +192,10 @@ func captureWith(ctx context.Context, req *Request, c *cache) (*Result, error) {
 	if err := w.run(ctx); err != nil {
 		return nil, err
 	}
+	if unread := w.unreadFiles(); len(unread) > 0 && !req.leavesLarge() {
+		return nil, &LimitError{TooLarge: unread, MaxFile: req.MaxFile}
+	}
 	return w.result()
-}
-
-// checkLimits walks without reading files.
-func checkLimits(ctx context.Context, req Request) error {
-	req.Writer, req.CacheDir, req.Progress, req.Manifest = nil, nil, nil, nil
-	limits := req.Limits
-	w, err := newWalk(&req, memoryCache())
-	if err != nil {
-		return err
-	}
-	w.facts = factsStat
-	if err := w.run(ctx); err != nil {
-		return err
-	}
-	files, bytes := int(w.rootSum.files), w.rootSum.bytes
-	if limits.MaxFiles > 0 && files > limits.MaxFiles || limits.MaxBytes > 0 && bytes > limits.MaxBytes {
-		return &LimitError{Files: files, Bytes: bytes, Limits: limits}
-	}
-	return nil
 }
 
 // Entries returns the whole tree in manifest order, streamed from the cache file. It can

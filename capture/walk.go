@@ -75,6 +75,7 @@ type worker struct {
 	found    []string // ignore files seen while the rules are frozen
 	special  []string
 	missed   []string
+	unread   []Unread
 	large    []Large
 	late     []string
 }
@@ -274,6 +275,7 @@ func (w *walk) result() (*Result, error) {
 		RuleOnly:   gather(w, func(k *worker) []string { return k.ruleOnly }),
 		Special:    gather(w, func(k *worker) []string { return k.special }),
 		Unrecorded: gather(w, func(k *worker) []string { return k.missed }),
+		TooLarge:   w.unreadFiles(),
 		Large:      gather(w, func(k *worker) []Large { return k.large }),
 		Late:       gather(w, func(k *worker) []string { return k.late }),
 		Rules:      gather(w, func(k *worker) []RuleFile { return k.rules }),

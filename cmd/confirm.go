@@ -42,6 +42,7 @@ func (s *session) allowed(err error, question string) bool {
 	}
 	s.meter.stop()
 	fmt.Fprintf(s.env.Stderr, "decree: %s\n", s.describe(err))
+	s.reportPaths(err)
 	return s.ask(question, 'n') == 'y'
 }
 

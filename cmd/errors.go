@@ -158,15 +158,20 @@ func conflictLine(c *recorder.ConflictError) string {
 	return fmt.Sprintf("%s %s from what %s", count(len(c.Items), "path"), verb, c.Subject)
 }
 
-// reportPaths lists what a conflict names, one path a line.
+// reportPaths lists what an error names, one path a line.
 func (s *session) reportPaths(err error) {
 	var conflict *recorder.ConflictError
-	if !errors.As(err, &conflict) {
-		return
-	}
+	var detailed interface{ Details() [][]string }
 	tw := tabwriter.NewWriter(s.env.Stderr, 0, 0, 2, ' ', 0)
-	for _, item := range conflict.Items {
-		fmt.Fprintf(tw, "  %s\t%s\n", patch.Quote(item.Path), itemReason(item))
+	switch {
+	case errors.As(err, &conflict):
+		for _, item := range conflict.Items {
+			fmt.Fprintf(tw, "  %s\t%s\n", patch.Quote(item.Path), itemReason(item))
+		}
+	case errors.As(err, &detailed):
+		for _, columns := range detailed.Details() {
+			fmt.Fprintf(tw, "  %s\n", strings.Join(columns, "\t"))
+		}
 	}
 	tw.Flush()
 }

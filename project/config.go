@@ -28,6 +28,7 @@ type Config struct {
 	Store        string // a base; "" where the config says nothing
 	MaxFiles     int64  // capture.max_files
 	MaxBytes     int64  // capture.max_bytes
+	MaxFile      int64  // capture.max_file
 	InlineBinary int64  // bytes
 	InlineText   int64  // bytes
 	LogMax       int64  // log.max, bytes; 0: no cap

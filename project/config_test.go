@@ -73,7 +73,7 @@ func TestConfigMistakes(t *testing.T) {
 		part       string
 	}{
 		{"unknown key", "store: /x\nstorre: /y\n", 2, `"storre"`},
-		{"unknown key below capture", "capture:\n  max_file: 1\n", 2, `"capture.max_file"`},
+		{"unknown key below capture", "capture:\n  max_size: 1\n", 2, `"capture.max_size"`},
 		{"dotted key", "capture.max_filez: 1\n", 1, "capture.max_filez"},
 		{"not a mapping", "- a\n- b\n", 1, "no mapping"},
 		{"capture is a number", "max_depth: 2\ncapture: 7\n", 2, "capture"},

@@ -148,7 +148,13 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if frozen == nil {
 		frozen = []history.Rule{}
 	}
-	res, err := r.observe(ctx, u.x, look{phase: "comparing", frozen: frozen, afterRun: true, ended: u.ended, unlimited: true})
+	// The command has ended, so whoever sends a signal now wants decree itself to.
+	heeding, seen, end := heedSignals(ctx, u.o.Signals, func() {
+		r.note("still recording what the command changed; a second signal stops that, and leaves the tree as it is")
+	})
+	defer end()
+	res, err := r.observe(heeding, u.x, look{phase: "comparing", frozen: frozen, afterRun: true, ended: u.ended, unlimited: true})
+	seen()
 	if err != nil {
 		return err
 	}
@@ -191,18 +197,20 @@ func (u *run) examine(ctx context.Context, n int) error {
 // that needs it must not be tried.
 func (u *run) unreadable(res *capture.Result) {
 	before := u.opened.Record.Unrecorded
-	u.lost = nil
-	all := slices.Clone(before)
-	for _, p := range res.Unrecorded {
-		if !slices.Contains(before, p) {
-			u.lost = append(u.lost, p)
-			all = append(all, p)
-		}
-	}
-	slices.Sort(all)
-	u.rec.Unrecorded = all
+	isNew := func(p string) bool { return !slices.Contains(before, p) }
+	u.lost = filtered(unreadable(res), isNew)
+	u.rec.Unrecorded = joined(before, res.Unrecorded)
 	if len(u.lost) > 0 {
 		u.say("not readable after the command, and not recorded: %s", some(u.lost))
+	}
+	for _, l := range res.TooLarge {
+		switch {
+		case l.Known:
+			u.lost = append(u.lost, l.Path)
+			u.say("%s is now larger than capture.max_file, and its new content is not recorded", patch.Quote(l.Path))
+		case isNew(l.Path):
+			u.say("%s is larger than capture.max_file: it is not recorded, and stays as it is whatever is taken back", patch.Quote(l.Path))
+		}
 	}
 	var special []string
 	for _, p := range res.Special {
@@ -214,6 +222,15 @@ func (u *run) unreadable(res *capture.Result) {
 	if len(special) > 0 {
 		u.say("not recorded, neither file, directory nor link: %s", some(special))
 	}
+}
+
+func filtered(paths []string, keep func(string) bool) (out []string) {
+	for _, p := range paths {
+		if keep(p) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // writeDiff writes changes.diff into the run directory.
@@ -298,7 +315,7 @@ type putBackMeta struct {
 // putBack takes the tree back to the manifest, by the same code as revert.
 func (u *run) putBack(ctx context.Context, which string) error {
 	if len(u.lost) > 0 {
-		return fmt.Errorf("%s cannot be read, so it is not known what would be overwritten; let them be read (chmod u+r), then 'decree restore %s' puts back", some(u.lost), u.rec.ID)
+		return fmt.Errorf("%s cannot be read or is too large to be recorded, so what would be overwritten is not known; let it be read (chmod u+r), or move it away, then 'decree restore %s' puts back", some(u.lost), u.rec.ID)
 	}
 	stay, err := u.bringLeftOut()
 	if err != nil || len(u.changes) == 0 {

@@ -44,7 +44,7 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 	if err != nil {
 		return nil, err
 	}
-	res, err := r.observe(ctx, x, look{phase: "recording", manifest: true, full: o.Full, skipUnreadable: o.SkipUnreadable, unlimited: o.Yes})
+	res, err := r.observe(ctx, x, look{phase: "recording", manifest: true, full: o.Full, skipUnreadable: o.SkipUnreadable, unlimited: o.Yes, anyFile: o.Yes})
 	if err != nil {
 		return nil, &BeginError{err}
 	}

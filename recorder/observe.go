@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"decree/capture"
 	"decree/disk"
@@ -24,7 +25,8 @@ type look struct {
 	ended          int64 // when the command did
 	full           bool
 	skipUnreadable bool
-	unlimited      bool // the user said yes to a tree of any size
+	unlimited      bool // a tree of any size
+	anyFile        bool // files of any size: the user said yes
 	manifest       bool // write manifest.json into .decree/tmp in the same pass
 }
 
@@ -124,6 +126,9 @@ func (r *Recorder) request(l look) (capture.Request, error) {
 	if !l.unlimited {
 		req.Limits = capture.Limits{MaxFiles: int(r.project.Config.MaxFiles), MaxBytes: r.project.Config.MaxBytes}
 	}
+	if !l.anyFile {
+		req.MaxFile = r.project.Config.MaxFile
+	}
 	if l.frozen != nil {
 		req.Frozen = make([]capture.RuleFile, 0, len(l.frozen))
 		for _, f := range l.frozen {
@@ -179,9 +184,25 @@ func (r *Recorder) tell(res *capture.Result) {
 	for _, l := range res.Large {
 		r.note("%s is %d MiB and is stored; ignore it in .decreeignore if it need not be", patch.Quote(l.Path), l.Size>>20)
 	}
-	if n := len(res.Unrecorded); n > 0 {
-		r.note("not readable, and not recorded: %s", some(res.Unrecorded))
+	if unread := unreadable(res); len(unread) > 0 {
+		r.note("not readable, and not recorded: %s", some(unread))
 	}
+	if len(res.TooLarge) > 0 {
+		r.note("larger than capture.max_file, and not recorded: %s", some(largePaths(res)))
+	}
+}
+
+// unreadable are the paths that could not be read, whatever their size.
+func unreadable(res *capture.Result) []string {
+	large := largePaths(res)
+	return slices.DeleteFunc(slices.Clone(res.Unrecorded), func(p string) bool { return slices.Contains(large, p) })
+}
+
+func largePaths(res *capture.Result) (paths []string) {
+	for _, l := range res.TooLarge {
+		paths = append(paths, l.Path)
+	}
+	return paths
 }
 
 // some lists the first paths of many.

@@ -492,7 +492,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 		// It was put back for its last attempt, which has not changed anything.
 		return errors.Join(res.Commit(), c.putBack(o, end))
 	}
-	rec.Unrecorded = unreadable(rec.Unrecorded, res.Unrecorded)
+	rec.Unrecorded = joined(rec.Unrecorded, res.Unrecorded)
 	later := r.changedAfter(rec.ID, changes)
 	after, err := r.saveAfter(c.x, res, rec.Before, changes)
 	if err != nil {
@@ -522,7 +522,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	}
 	what := fmt.Sprintf("run %s was interrupted; its changes stay, 'decree revert %s' takes them back", rec.ID, rec.ID)
 	if len(res.Unrecorded) > 0 {
-		what += "; not readable, and not recorded: " + some(res.Unrecorded)
+		what += "; not recorded, because they cannot be read or are too large: " + some(res.Unrecorded)
 	}
 	if len(later) > 0 {
 		what += "; changed after its last output, perhaps by hand: " + some(later)
@@ -531,8 +531,8 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	return nil
 }
 
-// unreadable joins the paths that could not be read before a run and after it.
-func unreadable(before, after []string) []string {
+// joined are the paths that were not recorded before a run or after it.
+func joined(before, after []string) []string {
 	all := slices.Concat(before, after)
 	slices.Sort(all)
 	return slices.Compact(all)

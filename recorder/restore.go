@@ -146,6 +146,11 @@ func (r *Recorder) present(ctx context.Context, x *writing, held *held) (*captur
 		return nil, nil, &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("%w; nothing was changed", err),
 			Advice: "what is there now is stored before it is overwritten: let it be read (chmod u+r), or ignore it in .decreeignore"}
 	}
+	var limit *capture.LimitError
+	if errors.As(err, &limit) {
+		return nil, nil, &project.Error{Kind: project.Refused, Err: fmt.Errorf("nothing was changed: %w", limit),
+			Advice: "what is there now is stored before it is overwritten: move such a file away, ignore it in .decreeignore, or set capture.max_file higher in .decree/config.yml"}
+	}
 	if err != nil {
 		return nil, nil, &BeginError{err}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -135,7 +136,9 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
 	if err := checkDescription(o.Description); err != nil {
 		return nil, notStarted(err)
 	}
-	x, err := r.enterFor(ctx, opRecord)
+	beginning, begun, end := heedSignals(ctx, o.Signals, nil)
+	defer end()
+	x, err := r.enterFor(beginning, opRecord)
 	if err != nil {
 		if errors.As(err, new(*BeginError)) || project.KindOf(err) == project.Refused {
 			return nil, err // its state is said
@@ -145,7 +148,9 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
 	defer x.close()
 	u := &run{r: r, x: x, o: o}
 	defer u.close()
-	if err := u.begin(ctx); err != nil {
+	err = u.begin(beginning)
+	begun()
+	if err != nil {
 		r.auditFailure(opRecord, "", err)
 		return nil, notStarted(err)
 	}
@@ -212,8 +217,6 @@ func (u *run) close() {
 
 // begin records the tree and opens the record, each durable before the next.
 func (u *run) begin(ctx context.Context) (err error) {
-	ctx, stop := heedSignals(ctx, u.o.Signals)
-	defer stop()
 	r := u.r
 	// It will be looked for again when the command has ended.
 	if _, err := r.project.Rejoin(); err != nil {
@@ -226,7 +229,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 	if err := u.compose(id); err != nil {
 		return err
 	}
-	res, err := r.observe(ctx, u.x, look{phase: "recording", manifest: true, full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes})
+	res, err := r.observe(ctx, u.x, look{phase: "recording", manifest: true, full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes, anyFile: u.o.Yes})
 	if err != nil {
 		return err
 	}
@@ -291,19 +294,30 @@ func realPath(path string) string {
 	return path
 }
 
-// heedSignals ends ctx at the first signal; what comes after stop stays in the channel.
-func heedSignals(ctx context.Context, signals <-chan os.Signal) (context.Context, func()) {
+// heedSignals returns ctx, ended by the first signal that comes before begun is called,
+// or, where warn is given, by the second, warn answering the first. What comes after that
+// stays in the channel. end lets go of it all.
+func heedSignals(ctx context.Context, signals <-chan os.Signal, warn func()) (heeding context.Context, begun, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		select {
-		case s := <-signals:
-			cancel(&Interrupted{s})
-		case <-done:
+		for {
+			select {
+			case s := <-signals:
+				if warn == nil {
+					cancel(&Interrupted{s})
+					return
+				}
+				warn()
+				warn = nil
+			case <-done:
+				return
+			}
 		}
 	}()
-	return ctx, func() { close(done); <-ended; cancel(nil) }
+	begun = sync.OnceFunc(func() { close(done); <-ended })
+	return ctx, begun, func() { begun(); cancel(nil) }
 }
 
 // Interrupted is in the chain of an error that a signal caused before the

@@ -99,7 +99,7 @@ func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan
 	}
 	for _, rec := range t.records {
 		if len(rec.Unrecorded) > 0 && d == plan.Back {
-			res.Notes = append(res.Notes, fmt.Sprintf("%s could not be read when %s was recorded, and stays as it is", some(rec.Unrecorded), rec.ID))
+			res.Notes = append(res.Notes, fmt.Sprintf("not recorded by %[2]s, and stays as it is: %[1]s", some(rec.Unrecorded), rec.ID))
 		}
 		if rec.DiffSHA256.IsZero() && rec.Reason == history.Run {
 			return nil, &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("what run %s changed could not be written down; nothing was changed", rec.ID),

@@ -404,7 +404,7 @@ func (r *Recorder) verifyTree(ctx context.Context) ([]Problem, error) {
 	for _, c := range s.changes {
 		out = append(out, Problem{last.ID, c.Path, change(c)})
 	}
-	for _, p := range res.Unrecorded {
+	for _, p := range unreadable(res) {
 		out = append(out, Problem{last.ID, p, "cannot be read"})
 	}
 	return out, nil
