@@ -65,6 +65,9 @@ func (e *LimitError) Error() string {
 // Details are what is large, each as the columns of a line.
 func (e *LimitError) Details() (lines [][]string) {
 	for _, p := range e.Biggest {
+		if slices.ContainsFunc(e.TooLarge, func(l Unread) bool { return l.Path == p.Path }) {
+			continue
+		}
 		lines = append(lines, []string{patch.Quote(p.Path), bytesText(p.Bytes), counted(p.Files)})
 	}
 	for _, l := range e.TooLarge {

@@ -93,7 +93,7 @@ func endingWords(r runner.Result) string {
 	case r.TimedOut:
 		return "timed out"
 	case r.Interrupted != nil:
-		return "interrupted by " + r.Interrupted.String()
+		return "stopped by " + signalName(r.Interrupted)
 	case r.Signal != "":
 		return "ended by " + r.Signal
 	}

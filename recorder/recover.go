@@ -89,7 +89,12 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 	}
 	for _, o := range open {
 		if err := c.orAnyway(o, c.record(ctx, o)); err != nil {
-			return c.done, fmt.Errorf("record %s: %w", o.Record.ID, err)
+			err = fmt.Errorf("record %s: %w", o.Record.ID, err)
+			if ctx.Err() != nil {
+				err = c.notBegun(&project.Error{Kind: project.KindOf(err), Msg: "what an earlier command left is not recorded yet", Err: err,
+					Advice: "'decree recover' records it; the tree is as it was left"})
+			}
+			return c.done, err
 		}
 		if err := r.auditRecovery(o.Record.ID); err != nil {
 			c.add(nil, "the audit does not have the recovery of %s: %v", o.Record.ID, err)
@@ -478,6 +483,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if frozen == nil {
 		frozen = []history.Rule{}
 	}
+	r.note("the process of run %s is gone: finding out what the run changed, and recording it", o.Record.ID)
 	res, err := r.observe(ctx, c.x, look{phase: "recording", frozen: frozen, afterRun: true, unlimited: true})
 	if err != nil {
 		return err
@@ -520,7 +526,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err := c.close(o, &ending{Record: &rec, Files: files, Tree: o.Tree, AfterTree: after}); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("run %s was interrupted; its changes stay, 'decree revert %s' takes them back", rec.ID, rec.ID)
+	what := fmt.Sprintf("run %s was interrupted, and is recorded; its changes stay, 'decree revert %s' takes them back", rec.ID, rec.ID)
 	if len(res.Unrecorded) > 0 {
 		what += "; not recorded, because they cannot be read or are too large: " + some(res.Unrecorded)
 	}

@@ -324,7 +324,20 @@ func heedSignals(ctx context.Context, signals <-chan os.Signal, warn func()) (he
 // command was started.
 type Interrupted struct{ Signal os.Signal }
 
-func (e *Interrupted) Error() string { return "interrupted by " + e.Signal.String() }
+func (e *Interrupted) Error() string { return "stopped by " + signalName(e.Signal) }
+
+// signalName is the name of a signal that decree heeds.
+func signalName(sig os.Signal) string {
+	switch sig {
+	case os.Interrupt:
+		return "SIGINT"
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	case syscall.SIGHUP:
+		return "SIGHUP"
+	}
+	return sig.String()
+}
 
 // ExitCode is 128 and the signal's number.
 func (e *Interrupted) ExitCode() int {
