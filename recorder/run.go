@@ -138,7 +138,11 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
 	}
 	beginning, begun, end := heedSignals(ctx, o.Signals, nil)
 	defer end()
-	x, err := r.enterFor(beginning, opRecord)
+	entering := beginning
+	if r.holding != nil {
+		entering = ctx // a writer that is opened now serves the operations that follow, too
+	}
+	x, err := r.enterFor(entering, opRecord)
 	if err != nil {
 		if errors.As(err, new(*BeginError)) || project.KindOf(err) == project.Refused {
 			return nil, err // its state is said
