@@ -38,7 +38,7 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 	if !resumed {
 		q.s.forget()
 	}
-	before, err := q.begin(d, name, m)
+	since, err := q.begin(d, name, m)
 	if err != nil {
 		return nil, err
 	}
@@ -59,42 +59,39 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 		return nil, err
 	}
 	res.Run, res.Record = run, run.Record
-	return q.conclude(d, res, before)
+	if err := q.list.look(d.inbox); err != nil {
+		return nil, err
+	}
+	defer func() { q.list.settled(d.inbox, name) }()
+	return q.conclude(d, res, q.list.cameSince(since))
 }
 
 // reject puts a message that cannot be understood into dead.
 func (q *Queue) reject(d *dirs, res *Result, bad *message.Error) (*Result, error) {
+	if err := q.list.look(d.inbox); err != nil {
+		return nil, err
+	}
 	out, err := q.dead(d, res, bad.Error(), nil)
 	if ofFile(err) {
+		q.list.stale = true // its reason may have been written
 		return nil, q.pass(d, res.Name, fmt.Errorf("%w; it cannot be moved to dead: %w", bad, err))
 	}
-	return out, err
-}
-
-// names are the messages in the inbox.
-func names(dir disk.Dir) (map[string]bool, error) {
-	list, err := dir.List()
-	out := make(map[string]bool, len(list))
-	for _, e := range list {
-		if isMessage(e.Name) {
-			out[e.Name] = true
-		}
-	}
+	q.list.settled(d.inbox, res.Name)
 	return out, err
 }
 
 // conclude gives a message whose run has ended its place.
-func (q *Queue) conclude(d *dirs, res *Result, before map[string]bool) (*Result, error) {
+func (q *Queue) conclude(d *dirs, res *Result, came []Pending) (*Result, error) {
 	run := res.Run
 	switch {
 	case run.Record.Status == history.StatusSucceeded:
-		return q.accept(d, res, arrivals{before: before})
+		return q.accept(d, res, arrivals{list: came})
 	case run.Record.Status == history.StatusFailed: // decree could not put it back; a routine's own 125 is its failure like any other
 		return nil, &project.Error{Kind: project.Failed,
 			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, strings.Join(run.Notes, "; ")),
 			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on", run.Record.ID)}
 	}
-	if err := q.withdraw(d, run.Record.ID, arrivals{before: before}); err != nil {
+	if err := q.withdraw(d, run.Record.ID, arrivals{list: came}); err != nil {
 		return nil, err
 	}
 	if run.Last.Interrupted != nil {
@@ -198,6 +195,9 @@ func (q *Queue) write(d *dirs, name string, was disk.Info, data []byte) error {
 	case err != nil:
 		return err
 	case !bytes.Equal(q.text, data):
+		if err := q.list.look(d.inbox); err != nil {
+			return err
+		}
 		if err := rewrite(d.inbox, name, q.text, was); ofFile(err) {
 			return fmt.Errorf("%w: %w", errFixed, err)
 		} else if err != nil {
@@ -206,6 +206,7 @@ func (q *Queue) write(d *dirs, name string, was disk.Info, data []byte) error {
 		if now, err = d.inbox.Stat(name); err != nil {
 			return err
 		}
+		q.list.settled(d.inbox, "")
 	}
 	q.file = identify(now, q.text)
 	return nil
@@ -262,16 +263,15 @@ func (q *Queue) routine(ctx context.Context, m *message.Message) (string, error)
 	return name, err
 }
 
-// begin makes it durable that the message is under way, and returns what is in
-// the inbox.
-func (q *Queue) begin(d *dirs, name string, m *message.Message) (map[string]bool, error) {
+// begin makes it durable that the message is under way, and returns since when, by
+// the clock that files are stamped with.
+func (q *Queue) begin(d *dirs, name string, m *message.Message) (since int64, err error) {
 	id, err := q.o.Recorder.FreeID(m.ID)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	before, err := names(d.inbox)
-	if err != nil {
-		return nil, err
+	if err := q.list.look(d.inbox); err != nil {
+		return 0, err
 	}
 	s := q.s
 	s.Name, s.identity, s.ID, s.Chain, s.Seq = name, q.file, m.ID, m.Chain, m.Seq
@@ -282,8 +282,16 @@ func (q *Queue) begin(d *dirs, name string, m *message.Message) (map[string]bool
 	if len(s.Stack) > 0 && s.Stack[0] == name {
 		s.Stack = s.Stack[1:]
 	}
-	s.Before = slices.Sorted(maps.Keys(before))
-	return before, s.write(q.project().Store, true)
+	s.Before = nil
+	if len(q.list.known) <= maxBefore {
+		s.Before = slices.Sorted(maps.Keys(q.list.known))
+	}
+	if err := s.write(q.project().Store, true); err != nil {
+		return 0, err
+	}
+	info, err := q.project().Store.Stat(stateFile)
+	q.list.mark(info.Mtime)
+	return info.Mtime, err
 }
 
 // run has the routine do it.

@@ -51,22 +51,33 @@ func files(dir disk.Dir) ([]Pending, error) {
 	}
 	var out []Pending
 	for _, e := range list {
-		if !isMessage(e.Name) {
-			continue
-		}
-		info, err := dir.Stat(e.Name)
-		if isMissing(err) || err == nil && info.Kind != disk.Regular {
-			continue
-		}
+		p, ok, err := pending(dir, e.Name)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Pending{e.Name, info.Mtime, info.Ctime, info.Size, info.Ino})
+		if ok {
+			out = append(out, p)
+		}
 	}
-	slices.SortFunc(out, func(a, b Pending) int {
-		return cmp.Or(cmp.Compare(a.Mtime, b.Mtime), compareNames(a.Name, b.Name))
-	})
+	slices.SortFunc(out, byTurn)
 	return out, nil
+}
+
+// pending looks at one file; ok is false where it is no message, or not there.
+func pending(dir disk.Dir, name string) (p Pending, ok bool, err error) {
+	if !isMessage(name) {
+		return p, false, nil
+	}
+	info, err := dir.Stat(name)
+	if isMissing(err) || err == nil && info.Kind != disk.Regular {
+		return p, false, nil
+	}
+	return Pending{name, info.Mtime, info.Ctime, info.Size, info.Ino}, err == nil, err
+}
+
+// byTurn puts the oldest first.
+func byTurn(a, b Pending) int {
+	return cmp.Or(cmp.Compare(a.Mtime, b.Mtime), compareNames(a.Name, b.Name))
 }
 
 // compareNames puts <chain>-2 before <chain>-10.

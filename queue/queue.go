@@ -81,6 +81,8 @@ type Queue struct {
 	// passed are the files, with their inodes, that stay where they are: see pass.
 	passed          map[string]uint64
 	cleaned, looked bool
+	// list is what is known of the inbox.
+	list listing
 	// text is the completed message under way, file the file that holds it.
 	text []byte
 	file identity
@@ -264,6 +266,9 @@ func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
 // choose is the file whose turn it is, "" for none.
 func (q *Queue) choose(d *dirs, pick Pick) (string, error) {
 	q.writing = nil
+	if err := q.list.look(d.inbox); err != nil {
+		return "", err
+	}
 	if pick.Name != "" {
 		return q.named(d, pick.Name)
 	}
@@ -278,25 +283,25 @@ func (q *Queue) choose(d *dirs, pick Pick) (string, error) {
 		}
 		q.s.Stack = q.s.Stack[1:]
 	}
-	list, err := files(d.inbox)
-	if err != nil {
-		return "", err
-	}
-	if name := q.follower(d, list); name != "" {
-		return name, nil
+	if name, err := q.follower(d); name != "" || err != nil {
+		return name, err
 	}
 	if pick.Specs {
-		name, err := q.chooseSpec(d, list)
+		name, err := q.chooseSpec(d)
 		if name != "" || err != nil {
 			return name, err
 		}
 	}
-	for _, p := range list {
-		if q.complete(d, p) {
-			return p.Name, nil
-		}
+	complete := func(p Pending) bool { return q.complete(d, p) }
+	name, err := q.list.next(d.inbox, complete)
+	if name != "" || err != nil {
+		return name, err
 	}
-	return "", nil
+	q.list.stale = true // what was overlooked
+	if err := q.list.look(d.inbox); err != nil {
+		return "", err
+	}
+	return q.list.next(d.inbox, complete)
 }
 
 // named finds the one that is asked for.
@@ -319,18 +324,21 @@ func (q *Queue) named(d *dirs, name string) (string, error) {
 }
 
 // follower is the first file that is named as one of the chain done last.
-func (q *Queue) follower(d *dirs, list []Pending) string {
-	if q.s.Last == "" {
-		return ""
-	}
+func (q *Queue) follower(d *dirs) (string, error) {
 	best := ""
-	for _, p := range list {
-		chain, seq, ok := message.NameParts(p.Name, q.maxDepth())
-		if ok && chain == q.s.Last && seq > 0 && q.complete(d, p) && (best == "" || compareNames(p.Name, best) < 0) {
-			best = p.Name
+	for _, name := range q.list.chains[q.s.Last] {
+		if _, _, ok := message.NameParts(name, q.maxDepth()); !ok || best != "" && compareNames(name, best) > 0 {
+			continue
+		}
+		p, ok, err := pending(d.inbox, name)
+		if err != nil {
+			return "", err
+		}
+		if ok && q.complete(d, p) {
+			best = name
 		}
 	}
-	return best
+	return best, nil
 }
 
 func (q *Queue) maxDepth() int { return q.project().Config.MaxDepth }
@@ -351,7 +359,7 @@ func (q *Queue) complete(d *dirs, p Pending) bool {
 }
 
 // chooseSpec is the message of the next spec, made if there is none yet.
-func (q *Queue) chooseSpec(d *dirs, list []Pending) (string, error) {
+func (q *Queue) chooseSpec(d *dirs) (string, error) {
 	specs, err := q.specsInReach()
 	if err != nil {
 		return "", err
@@ -361,7 +369,7 @@ func (q *Queue) chooseSpec(d *dirs, list []Pending) (string, error) {
 			continue
 		}
 		q.tried[spec] = true
-		if name := q.aboutSpecs(d, list)[spec]; name != "" {
+		if name := q.aboutSpecs(d)[spec]; name != "" {
 			return name, nil // made by a process that died, or by a person
 		}
 		id, err := q.o.Recorder.FreeID("")
@@ -390,9 +398,9 @@ func (q *Queue) chooseSpec(d *dirs, list []Pending) (string, error) {
 func yamlText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // aboutSpecs are the messages that wait, by the spec that they are about.
-func (q *Queue) aboutSpecs(d *dirs, list []Pending) map[string]string {
+func (q *Queue) aboutSpecs(d *dirs) map[string]string {
 	out := map[string]string{}
-	for _, p := range list {
+	for _, p := range q.list.turn {
 		data, err := project.ReadFile(d.inbox, p.Name, message.MaxSize)
 		if err != nil {
 			continue

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +50,11 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 	if err := q.takeBack(ctx, rec); err != nil {
 		return nil, "", err
 	}
-	if err := q.withdraw(d, rec.ID, q.arrivalsUntilDeath(rec)); err != nil {
+	came, err := q.arrivalsUntilDeath(d, rec)
+	if err == nil {
+		err = q.withdraw(d, rec.ID, came)
+	}
+	if err != nil {
 		return nil, "", err
 	}
 	spent := s.Attempt
@@ -111,13 +116,17 @@ func (q *Queue) settleDone(d *dirs, res *Result) (*Result, string, error) {
 			return nil, "", err
 		}
 	}
-	res, err = q.accept(d, res, q.arrivalsUntilDeath(res.Record))
+	came, err := q.arrivalsUntilDeath(d, res.Record)
+	if err != nil {
+		return nil, "", err
+	}
+	res, err = q.accept(d, res, came)
 	return res, "", err
 }
 
 // arrivals are the files that came into the inbox during a run.
 type arrivals struct {
-	before map[string]bool // what was there when it began
+	list []Pending
 	// until, in ns since 1970, is when files without a chain ceased to be the
 	// run's; 0 is now.
 	until int64
@@ -125,29 +134,35 @@ type arrivals struct {
 
 // has says whether a file came during the run; chained: it names the run's chain.
 func (a arrivals) has(p Pending, chained bool) bool {
-	return !a.before[p.Name] && (chained || a.until == 0 || p.Ctime <= a.until)
+	return chained || a.until == 0 || p.Ctime <= a.until
 }
 
 // arrivalsUntilDeath are those of a run whose process died. When that was, nobody
 // has written down: a file without a chain that came later than a second after the
 // routine's last output is taken for a person's.
-func (q *Queue) arrivalsUntilDeath(rec *history.Record) arrivals {
-	a := arrivals{before: map[string]bool{}, until: 1}
-	if q.s.Before == nil {
-		return a
+func (q *Queue) arrivalsUntilDeath(d *dirs, rec *history.Record) (arrivals, error) {
+	a := arrivals{until: 1}
+	list, err := files(d.inbox)
+	if err != nil {
+		return a, err
 	}
+	before := map[string]bool{}
 	for _, name := range q.s.Before {
-		a.before[name] = true
+		before[name] = true
+	}
+	a.list = slices.DeleteFunc(list, func(p Pending) bool { return before[p.Name] })
+	if q.s.Before == nil {
+		return a, nil
 	}
 	dir, err := q.o.Recorder.History().OpenRun(rec.ID)
 	if err != nil {
-		return a
+		return a, nil //nolint:nilerr // then only those with the chain's name are its
 	}
 	defer dir.Close()
 	if info, err := dir.Stat("routine.log"); err == nil {
 		a.until = info.Mtime + int64(time.Second)
 	}
-	return a
+	return a, nil
 }
 
 // takeBack brings the tree back to what it was before an interrupted run, and
@@ -173,13 +188,9 @@ func (q *Queue) takeBack(ctx context.Context, rec *history.Record) error {
 // adopt gives the files that appeared during a run that succeeded their place in
 // its chain, and returns them in order.
 func (q *Queue) adopt(d *dirs, came arrivals) ([]string, error) {
-	list, err := files(d.inbox)
-	if err != nil {
-		return nil, err
-	}
 	var out []string
-	for _, p := range list {
-		if p.Name == q.s.Name || came.before[p.Name] {
+	for _, p := range came.list {
+		if p.Name == q.s.Name {
 			continue
 		}
 		name, ours, err := q.belongs(d, p.Name)
@@ -189,6 +200,7 @@ func (q *Queue) adopt(d *dirs, came arrivals) ([]string, error) {
 		if !ours || !came.has(p, name != "") {
 			continue
 		}
+		q.list.stale = true // it gets another name
 		if name == "" {
 			if name, err = q.join(d, p.Name); err != nil {
 				return nil, err
@@ -209,7 +221,7 @@ func (q *Queue) belongs(d *dirs, name string) (keeps string, ours bool, err erro
 		return name, true, nil // of a depth that the queue refuses, with a reason
 	}
 	data, err := project.ReadFile(d.inbox, name, message.MaxSize)
-	if isMissing(err) || errors.Is(err, project.ErrTooLarge) {
+	if isMissing(err) || ofFile(err) {
 		return "", false, nil
 	}
 	if err != nil {
@@ -247,12 +259,8 @@ func (q *Queue) join(d *dirs, name string) (string, error) {
 // after the chain go with the record, those without any chain may be a person's
 // and go to dead with a reason.
 func (q *Queue) withdraw(d *dirs, id string, came arrivals) error {
-	list, err := files(d.inbox)
-	if err != nil {
-		return err
-	}
-	for _, p := range list {
-		if p.Name == q.s.Name || came.before[p.Name] {
+	for _, p := range came.list {
+		if p.Name == q.s.Name {
 			continue
 		}
 		keeps, ours, err := q.belongs(d, p.Name)
@@ -261,6 +269,9 @@ func (q *Queue) withdraw(d *dirs, id string, came arrivals) error {
 			return err
 		case !ours || !came.has(p, keeps != ""):
 			continue
+		}
+		q.list.stale = true
+		switch {
 		case keeps != "":
 			err = q.fileWithRecord(d, id, p.Name)
 		default:

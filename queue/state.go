@@ -18,7 +18,7 @@ const (
 	// maxStack bounds the follow-ups that are remembered in order; those beyond
 	// are found by their names.
 	maxStack  = 1000
-	maxBefore = 5000
+	maxBefore = 1000
 )
 
 // state is queue.json in the store: the message under way, and whose follow-ups

@@ -113,7 +113,7 @@ func (r *Recorder) putOwn(x *writing, dir disk.Dir, name, path string, info disk
 }
 
 // maxOwned bounds what putOwn remembers; above it, it begins anew.
-const maxOwned = 20000
+const maxOwned = 200000
 
 func putFile(x *writing, dir disk.Dir, name string, size int64) (manifest.Hash, error) {
 	f, err := dir.Open(name)
