@@ -124,12 +124,7 @@ func (s *session) writeBlame(w io.Writer, lines []recorder.Blamed) error {
 		}
 		text := string(l.Text)
 		if isTerminal(s.env.Stdout) {
-			text = strings.Map(func(r rune) rune {
-				if r != '\t' && isControl(r) {
-					return '?'
-				}
-				return r
-			}, text)
+			text = visible(text)
 		}
 		head := fmt.Sprintf("%-*s  %-16s  %s", idWidth, id, when, padded(clip(blameWhat(l), blameWidth), blameWidth))
 		if _, err := fmt.Fprintf(w, "%s  %*d  %s\n", p.in(cyan, head), number, i+1, text); err != nil {

@@ -106,7 +106,7 @@ func (s *session) diffNames(source *diffSource) error {
 	names := []string{}
 	err := source.read(func(r io.Reader) error {
 		return eachSection(r, source.paths, func(sec *patch.Section) error {
-			name := patch.Quote(sec.Path)
+			name := manifestPath(sec.Path)
 			// A path that changed its kind has two sections.
 			if n := len(names); n == 0 || names[n-1] != name {
 				names = append(names, name)
@@ -122,7 +122,7 @@ func (s *session) diffNames(source *diffSource) error {
 	}
 	return s.print(func(w io.Writer) error {
 		for _, name := range names {
-			if _, err := fmt.Fprintln(w, name); err != nil {
+			if _, err := fmt.Fprintln(w, shownQuoted(name)); err != nil {
 				return err
 			}
 		}

@@ -41,7 +41,7 @@ func readStat(diff io.Reader, wanted []string) (diffstat, error) {
 }
 
 func (d *diffstat) add(sec *patch.Section) {
-	f := fileStat{Path: patch.Quote(sec.Path), Op: sec.Op, Binary: sec.Binary, facts: sectionFacts(sec)}
+	f := fileStat{Path: manifestPath(sec.Path), Op: sec.Op, Binary: sec.Binary, facts: sectionFacts(sec)}
 	for i := range sec.Hunks {
 		for line := range sec.Hunks[i].Lines() {
 			switch line.Kind {
@@ -80,7 +80,7 @@ func (d diffstat) write(w io.Writer, p paint) error {
 		if what == "" {
 			what = fmt.Sprintf("%5d %s", f.Added+f.Removed, f.bar(most, p))
 		}
-		fmt.Fprintf(tw, " %s\t%s\t| %s\n", opWord(f.Op), f.Path, what)
+		fmt.Fprintf(tw, " %s\t%s\t| %s\n", opWord(f.Op), shownQuoted(f.Path), what)
 	}
 	if err := tw.Flush(); err != nil {
 		return err

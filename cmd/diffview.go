@@ -116,7 +116,7 @@ func isDirOp(op patch.Op) bool {
 
 // sectionTitle is a section in one line, for those that have no text to show.
 func sectionTitle(sec *patch.Section) string {
-	return opWord(sec.Op) + " " + patch.Quote(sec.Path) + ": " + sectionFacts(sec)
+	return opWord(sec.Op) + " " + shownPath(sec.Path) + ": " + sectionFacts(sec)
 }
 
 // sectionFacts is what changed, where it is not lines.

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"text/tabwriter"
 
-	"decree/patch"
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
@@ -118,7 +117,7 @@ func (s *session) describe(err error) string {
 		if !errors.As(e, &pe) {
 			break
 		}
-		if quoted := patch.Quote(pe.Path); quoted != pe.Path {
+		if quoted := shownPath(pe.Path); quoted != pe.Path {
 			text = strings.ReplaceAll(text, pe.Path, quoted)
 		}
 		e = pe.Err
@@ -166,10 +165,13 @@ func (s *session) reportPaths(err error) {
 	switch {
 	case errors.As(err, &conflict):
 		for _, item := range conflict.Items {
-			fmt.Fprintf(tw, "  %s\t%s\n", patch.Quote(item.Path), itemReason(item))
+			fmt.Fprintf(tw, "  %s\t%s\n", shownPath(item.Path), itemReason(item))
 		}
 	case errors.As(err, &detailed):
 		for _, columns := range detailed.Details() {
+			for i := range columns {
+				columns[i] = oneLine(columns[i])
+			}
 			fmt.Fprintf(tw, "  %s\n", strings.Join(columns, "\t"))
 		}
 	}

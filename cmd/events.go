@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"decree/history"
-	"decree/patch"
 	"decree/recorder"
 )
 
@@ -154,7 +153,7 @@ func (f *feed) head(kind recorder.EventKind) eventHead {
 // line writes one object at once, so that lines of a command's own stay apart.
 func (f *feed) line(v any) {
 	if raw, err := plainJSON(v); err == nil {
-		_, _ = f.out.Write(append(raw, '\n')) // who listens may be gone; the work goes on
+		_, _ = f.out.Write(append(escapedJSON(raw), '\n')) // who listens may be gone; the work goes on
 	}
 }
 
@@ -175,7 +174,7 @@ func (f *feed) failed(s *session, err error, code int) {
 	var conflict *recorder.ConflictError
 	if errors.As(err, &conflict) {
 		for _, item := range conflict.Items {
-			out.Paths = append(out.Paths, failedPlace{patch.Quote(item.Path), itemReason(item)})
+			out.Paths = append(out.Paths, failedPlace{manifestPath(item.Path), itemReason(item)})
 		}
 	}
 	f.line(out)

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"decree/history"
-	"decree/patch"
 	"decree/recorder"
 )
 
@@ -119,10 +118,10 @@ func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exporte
 		return err
 	}
 	for _, path := range done.LeftOut {
-		s.note(patch.Quote(path) + ": left out, its content was forgotten")
+		s.note(shownPath(path) + ": left out, its content was forgotten")
 	}
 	for _, path := range done.Plain {
-		s.note(patch.Quote(path) + ": without set-user-ID and set-group-ID, the record does not say whose it was")
+		s.note(shownPath(path) + ": without set-user-ID and set-group-ID, the record does not say whose it was")
 	}
 	return nil
 }

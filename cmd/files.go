@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 
-	"decree/patch"
 	"decree/recorder"
 )
 
@@ -49,13 +48,13 @@ func (s *session) files(ctx context.Context, o filesOptions) error {
 	if len(paths) == 1 {
 		options.Prefix = paths[0]
 		if !exists(rec.Project().Root, paths[0]) {
-			return notFoundf("%s: no such path", patch.Quote(s.words()[0])).hint("PATHs are relative to the working directory")
+			return notFoundf("%s: no such path", shownPath(s.words()[0])).hint("PATHs are relative to the working directory")
 		}
 	}
 	if s.global.json {
 		found := []string{}
 		err := rec.Files(ctx, options, func(path string) error {
-			found = append(found, patch.Quote(path))
+			found = append(found, manifestPath(path))
 			return nil
 		})
 		if err != nil {
@@ -65,7 +64,7 @@ func (s *session) files(ctx context.Context, o filesOptions) error {
 	}
 	return s.print(func(w io.Writer) error {
 		return rec.Files(ctx, options, func(path string) error {
-			line := patch.Quote(path) + "\n"
+			line := shownPath(path) + "\n"
 			if o.null {
 				line = path + "\x00"
 			}

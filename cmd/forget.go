@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"decree/patch"
 	"decree/recorder"
 )
 
@@ -89,10 +88,10 @@ func (s *session) confirmForget(f *recorder.Forgetting) (bool, error) {
 
 func writeForgetting(w io.Writer, f *recorder.Forgetting) error {
 	for _, c := range f.Contents {
-		fmt.Fprintf(w, "%s  %.12s  %s\n", patch.Quote(c.Path), c.SHA256.String(), size(c.Size))
+		fmt.Fprintf(w, "%s  %.12s  %s\n", shownPath(c.Path), c.SHA256.String(), size(c.Size))
 	}
 	for _, p := range f.Also {
-		fmt.Fprintf(w, "%s  had one of them too, and loses it\n", patch.Quote(p))
+		fmt.Fprintf(w, "%s  had one of them too, and loses it\n", shownPath(p))
 	}
 	for _, id := range f.Records {
 		fmt.Fprintf(w, "%s  its diffs hold them, and will not any more\n", id)
@@ -105,7 +104,7 @@ func (s *session) reportForget(f *recorder.Forgetting, dryRun bool) error {
 		out := forgettingJSON{DryRun: dryRun, Contents: []forgottenJSON{}, Records: append([]string{}, f.Records...),
 			Also: quoteAll(f.Also), InTree: quoteAll(f.InTree), FreedBytes: f.Freed}
 		for _, c := range f.Contents {
-			out.Contents = append(out.Contents, forgottenJSON{patch.Quote(c.Path), c.SHA256.String(), c.Size})
+			out.Contents = append(out.Contents, forgottenJSON{manifestPath(c.Path), c.SHA256.String(), c.Size})
 		}
 		return s.printJSON(out)
 	}
@@ -125,7 +124,7 @@ func (s *session) reportForget(f *recorder.Forgetting, dryRun bool) error {
 	s.tell("%s forgotten, %s freed", count(len(f.Contents), "content"), size(f.Freed))
 	s.say("decree: note: routine.log, failure-context.md and command lines are not searched; hashes and sizes stay in the manifests")
 	for _, p := range f.InTree {
-		s.say("decree: note: %s is in the tree and has one of them: ignore or delete it, or the next record stores it again", patch.Quote(p))
+		s.say("decree: note: %s is in the tree and has one of them: ignore or delete it, or the next record stores it again", shownPath(p))
 	}
 	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"decree/patch"
 )
 
 func (s *session) ignoredVerb() verb {
@@ -45,8 +43,8 @@ func (s *session) ignored(ctx context.Context) error {
 	out := make([]verdict, len(answers))
 	for i, a := range answers {
 		out[i] = verdict{
-			Path: patch.Quote(a.Path), Ignored: a.Ignored, Reason: string(a.Reason), Decided: patch.Quote(a.Decided),
-			Missing: a.Missing, Source: patch.Quote(a.Source), Line: a.Line, Rule: oneLine(a.Rule),
+			Path: manifestPath(a.Path), Ignored: a.Ignored, Reason: string(a.Reason), Decided: manifestPath(a.Decided),
+			Missing: a.Missing, Source: manifestPath(a.Source), Line: a.Line, Rule: oneLine(a.Rule),
 		}
 	}
 	if s.global.json {
@@ -54,7 +52,7 @@ func (s *session) ignored(ctx context.Context) error {
 	}
 	return s.print(func(w io.Writer) error {
 		for _, v := range out {
-			if _, err := fmt.Fprintln(w, v.text()); err != nil {
+			if _, err := fmt.Fprintln(w, oneLine(v.text())); err != nil {
 				return err
 			}
 		}

@@ -52,7 +52,7 @@ func (s *session) logPaths(rec *recorder.Recorder, o logOptions, paths []string,
 // momentInWords is what happened to one path, or to how many.
 func momentInWords(m history.Moment) string {
 	if m.From != "" {
-		return "renamed from " + patch.Quote(m.From)
+		return "renamed from " + shownPath(m.From)
 	}
 	if len(m.Facts) > 1 {
 		return count(len(m.Facts), "path")
@@ -122,9 +122,9 @@ func joinRaw(list []json.RawMessage) []byte {
 func (s *session) momentJSON(m history.Moment) (json.RawMessage, error) {
 	paths := []momentPathJSON{}
 	for i, f := range m.Facts {
-		p := momentPathJSON{Path: patch.Quote(f.Path), Op: f.Op}
+		p := momentPathJSON{Path: manifestPath(f.Path), Op: f.Op}
 		if i == 0 && m.From != "" {
-			p.From = patch.Quote(m.From)
+			p.From = manifestPath(m.From)
 		}
 		paths = append(paths, p)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"decree/history"
 	"decree/manifest"
-	"decree/patch"
 	"decree/plan"
 	"decree/recorder"
 )
@@ -52,7 +51,7 @@ func (s *session) reportMove(m moveReport) error {
 		s.note(n)
 	}
 	for _, dir := range m.stayed() {
-		s.say("decree: note: %s stays: it holds ignored or later files", patch.Quote(dir))
+		s.say("decree: note: %s stays: it holds ignored or later files", shownPath(dir))
 	}
 	p := m.result.Plan
 	switch {
@@ -84,7 +83,7 @@ func (s *session) left(p *plan.Plan) {
 	}
 	for _, item := range p.Items {
 		if item.Verdict == plan.Left {
-			s.say("decree: note: %s is left alone: it was edited and is ignored now", patch.Quote(item.Path))
+			s.say("decree: note: %s is left alone: it was edited and is ignored now", shownPath(item.Path))
 		}
 	}
 }
@@ -116,7 +115,7 @@ func (s *session) printMoveJSON(m moveReport) error {
 	if p := m.result.Plan; p != nil {
 		out.Created, out.Modified, out.Deleted = p.Created, p.Modified, p.Deleted
 		for _, it := range p.Items {
-			out.Paths = append(out.Paths, stepJSON{patch.Quote(it.Path), changeWord(it.From, it.To), it.Verdict, it.Reason, it.Later})
+			out.Paths = append(out.Paths, stepJSON{manifestPath(it.Path), changeWord(it.From, it.To), it.Verdict, it.Reason, it.Later})
 		}
 	}
 	return s.printJSON(out)
@@ -125,7 +124,7 @@ func (s *session) printMoveJSON(m moveReport) error {
 func quoteAll(paths []string) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
-		out[i] = patch.Quote(p)
+		out[i] = manifestPath(p)
 	}
 	return out
 }
@@ -146,7 +145,7 @@ func writePlan(w io.Writer, p *plan.Plan, most int) error {
 			fmt.Fprintf(tw, "  and %s more\n", count(len(p.Steps)-i, "path"))
 			break
 		}
-		fmt.Fprintf(tw, "  %s\t%s\n", changeWord(step.From, step.To), patch.Quote(step.Path)+slash(step.From, step.To))
+		fmt.Fprintf(tw, "  %s\t%s\n", changeWord(step.From, step.To), shownPath(step.Path)+slash(step.From, step.To))
 	}
 	return tw.Flush()
 }
@@ -220,7 +219,7 @@ func (s *session) showPlan(p *plan.Plan) error {
 		return err
 	}
 	for _, w := range p.Warnings {
-		s.say("decree: warning: %s", w)
+		s.say("decree: warning: %s", oneLine(w))
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (s *session) printRecord(r *history.Record) error {
 		return err
 	}
 	return s.print(func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s\n", data)
+		_, err := fmt.Fprintf(w, "%s\n", escapedJSON(data))
 		return err
 	})
 }
@@ -59,7 +59,7 @@ func (s *session) writeRecords(w io.Writer, records []*history.Record) error {
 			data[0] = '['
 		}
 		data = bytes.TrimRight(r.AppendJSON(data, append([]string{}, labels...)), "\n")
-		if _, err := w.Write(data); err != nil {
+		if _, err := w.Write(escapedJSON(data)); err != nil {
 			return err
 		}
 	}

@@ -7,8 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
-
-	"decree/patch"
+	"unicode/utf8"
 )
 
 // say tells people something on stderr; -q leaves it out.
@@ -40,7 +39,7 @@ func (s *session) tell(format string, args ...any) {
 // printJSON prints v on stdout, indented, without HTML escapes: a path stays readable.
 func (s *session) printJSON(v any) error {
 	s.meter.pause()
-	enc := json.NewEncoder(s.env.Stdout)
+	enc := json.NewEncoder(jsonWriter{s.env.Stdout})
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
@@ -59,30 +58,10 @@ func (s *session) printOn(out *os.File, fill func(w io.Writer) error) error {
 	return err
 }
 
-// oneLine makes text safe to print on one line: control characters become
-// visible, so that a name cannot move the cursor or fake a line.
-func oneLine(text string) string {
-	if !strings.ContainsFunc(text, isControl) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if isControl(r) {
-			fmt.Fprintf(&b, `\%03o`, r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-// isControl covers C0, DEL and C1: a terminal obeys all three.
-func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
-
 // quoteWord quotes a word as a shell would want it back, if it needs quoting.
 func quoteWord(word string) string {
-	if strings.ContainsFunc(word, isControl) {
-		return patch.Quote(word)
+	if strings.ContainsFunc(word, unsafe) || !utf8.ValidString(word) {
+		return shownPath(word)
 	}
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r >= 0x80 || strings.ContainsRune("@%+=:,./_~^-", r))
@@ -104,7 +83,7 @@ func commandLine(argv []string) string {
 // printLine prints v on stdout as one line of JSON.
 func (s *session) printLine(v any) error {
 	s.meter.pause()
-	enc := json.NewEncoder(s.env.Stdout)
+	enc := json.NewEncoder(jsonWriter{s.env.Stdout})
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }

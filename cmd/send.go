@@ -250,7 +250,7 @@ func written(file string, text []byte, fields []message.Param) (*message.Message
 // messageFile is the file of a message called name, with or without ".md".
 func messageFile(name string) (string, error) {
 	stem := strings.TrimSuffix(name, ".md")
-	if stem == "" || stem[0] == '.' || strings.ContainsAny(stem, "/\x00") || strings.ContainsFunc(stem, isControl) || len(stem) > 200 {
+	if stem == "" || stem[0] == '.' || strings.ContainsAny(stem, "/\x00") || strings.ContainsFunc(stem, unsafe) || len(stem) > 200 {
 		return "", usagef("%s is no name for a message", quoteWord(name)).hint("a name is one part of a path, not hidden, and at most 200 bytes long")
 	}
 	return stem + ".md", nil

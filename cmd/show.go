@@ -149,11 +149,11 @@ type entryJSON struct {
 
 func (s *session) printEntry(point recorder.Point, path string, e manifest.Entry) error {
 	out := entryJSON{
-		Record: point.Record.ID, After: point.After, Path: patch.Quote(path),
+		Record: point.Record.ID, After: point.After, Path: manifestPath(path),
 		SHA256: e.SHA256.String(), Size: e.Size, Mode: patch.FormatMode(e.Mode),
 	}
 	if e.Type == manifest.Symlink {
-		out.Type, out.Target = "symlink", patch.Quote(e.Target)
+		out.Type, out.Target = "symlink", manifestPath(e.Target)
 	}
 	return s.printJSON(out)
 }
@@ -184,7 +184,7 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 	row("about", "%s", strings.Join(strings.Split(oneLine(r.Description), `\012`), " "))
 	if r.Reason == history.Run {
 		row("command", "%s", commandLine(r.Command))
-		row("in", "%s", patch.Quote(r.Cwd))
+		row("in", "%s", shownPath(r.Cwd))
 		row("ended", "%s", endedText(r))
 	}
 	row("when", "%s (%s)", s.clock(r.Started), s.ago(r.Started))
@@ -199,7 +199,7 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 	row("by", "%s", actorText(r.Actor))
 	row("of", "%s", r.Parent)
 	for _, path := range r.Unrecorded {
-		row("unrecorded", "%s", patch.Quote(path))
+		row("unrecorded", "%s", shownPath(path))
 	}
 	row("files", ".decree/runs/%s/", r.ID)
 	return tw.Flush()

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"decree/patch"
 	"decree/recorder"
 )
 
@@ -85,7 +84,7 @@ func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (
 		out.Changed = nil
 	}
 	for _, c := range st.Changed {
-		out.Changed = append(out.Changed, changedJSON{patch.Quote(c.Path), changeWord(c.Old, c.New)})
+		out.Changed = append(out.Changed, changedJSON{manifestPath(c.Path), changeWord(c.Old, c.New)})
 	}
 	return s.printJSON(out)
 }
@@ -132,7 +131,7 @@ func writeChanged(w io.Writer, st *recorder.Status) error {
 			fmt.Fprintf(tw, "  and %s more\n", count(len(st.Changed)-i, "path"))
 			break
 		}
-		fmt.Fprintf(tw, "  %s\t%s\n", changeWord(c.Old, c.New), patch.Quote(c.Path)+slash(c.Old, c.New))
+		fmt.Fprintf(tw, "  %s\t%s\n", changeWord(c.Old, c.New), shownPath(c.Path)+slash(c.Old, c.New))
 	}
 	return tw.Flush()
 }

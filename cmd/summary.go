@@ -7,7 +7,6 @@ import (
 
 	"decree/history"
 	"decree/manifest"
-	"decree/patch"
 	"decree/recorder"
 )
 
@@ -20,7 +19,7 @@ func (s *session) summary(result *recorder.RunResult) {
 	r := result.Record
 	if s.global.events {
 		for _, n := range result.Notes {
-			s.say("%s", n) // the rest is in record-created
+			s.say("%s", oneLine(n)) // the rest is in record-created
 		}
 		return
 	}
@@ -54,9 +53,9 @@ func (s *session) tellGone(gone []recorder.Gone) {
 	p := s.paint(s.env.Stderr)
 	var grave, other []string
 	for _, g := range gone {
-		text := patch.Quote(g.Path) + " is gone: the command took it away, and decree cannot put it back, since it is not recorded"
+		text := shownPath(g.Path) + " is gone: the command took it away, and decree cannot put it back, since it is not recorded"
 		if g.Now != "" {
-			text = fmt.Sprintf("%s is now %s and was not moved back: %v", patch.Quote(g.Path), patch.Quote(g.Now), g.Why)
+			text = fmt.Sprintf("%s is now %s and was not moved back: %v", shownPath(g.Path), shownPath(g.Now), g.Why)
 		}
 		if g.Grave() {
 			grave = append(grave, p.in(red, "decree: "+text))
@@ -134,7 +133,7 @@ func (s *session) changedFiles(changes []manifest.Change) {
 		if i == summaryFiles {
 			break
 		}
-		fmt.Fprintf(tw, "    %s\t%s\n", changeWord(c.Old, c.New), patch.Quote(c.Path)+slash(c.Old, c.New))
+		fmt.Fprintf(tw, "    %s\t%s\n", changeWord(c.Old, c.New), shownPath(c.Path)+slash(c.Old, c.New))
 	}
 	tw.Flush()
 	s.say("%s", strings.TrimRight(b.String(), "\n"))

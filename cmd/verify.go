@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"decree/patch"
 	"decree/project"
 	"decree/recorder"
 )
@@ -74,7 +73,7 @@ func (s *session) printProblems(problems []recorder.Problem) error {
 	if s.global.json {
 		out := make([]problemJSON, len(problems))
 		for i, p := range problems {
-			out[i] = problemJSON{p.Record, patch.Quote(p.Path), p.Reason}
+			out[i] = problemJSON{p.Record, manifestPath(p.Path), p.Reason}
 		}
 		return s.printJSON(out)
 	}
@@ -86,7 +85,7 @@ func (s *session) printProblems(problems []recorder.Problem) error {
 		for _, p := range problems {
 			text := oneLine(p.Reason)
 			if p.Path != "" {
-				text = patch.Quote(p.Path) + ": " + text
+				text = shownPath(p.Path) + ": " + text
 			}
 			if p.Record != "" {
 				text = p.Record + ": " + text

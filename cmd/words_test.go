@@ -1,11 +1,14 @@
 package cmd
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"decree/plan"
 )
@@ -67,8 +70,9 @@ func TestQuoteWord(t *testing.T) {
 
 // TestOneLine holds that nothing a terminal would obey gets through.
 func TestOneLine(t *testing.T) {
+	assert.Equal(t, `up\302\233A, back\342\200\256wards, odd\233 byte`, oneLine("up\u009bA, back\u202ewards, odd\x9b byte"))
 	assert.Equal(t, `a\012hint: b\033[31m\177`, oneLine("a\nhint: b\x1b[31m\x7f"))
-	assert.Equal(t, `\233x`, oneLine("\u009bx"))
+	assert.Equal(t, `\302\233x`, oneLine("\u009bx"))
 	assert.Equal(t, "käse", oneLine("käse"))
 }
 
@@ -84,4 +88,24 @@ func TestWithin(t *testing.T) {
 func TestChangeWords(t *testing.T) {
 	assert.Equal(t, "2 created, 1 deleted; +12 -3 lines", changeWords(2, 0, 1, 12, 3))
 	assert.Equal(t, "no file changed", changeWords(0, 0, 0, 0, 0))
+}
+
+// TestOnePlaceQuotes keeps paths from being printed past escape.go.
+func TestOnePlaceQuotes(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 30)
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		if name != "escape.go" && name != "words_test.go" {
+			assert.NotContains(t, string(data), "patch.Quote(", "%s: shownPath is for people, manifestPath for JSON", name)
+		}
+	}
+}
+
+func TestEscapedJSON(t *testing.T) {
+	assert.Equal(t, `{"a":"k\u202e\u009bä\u007f"}`, string(escapedJSON([]byte("{\"a\":\"k\u202e\u009bä\x7f\"}"))))
+	plain := []byte("{\n  \"a\": \"ä\"\n}\n")
+	assert.Equal(t, string(plain), string(escapedJSON(plain)))
 }
