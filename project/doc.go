@@ -1,9 +1,9 @@
 // Package project finds the root of a tree, the project's identity and the
 // place of its store, reads its config and holds its lock.
 //
-// The root is --root, else the nearest ancestor of the working directory that
-// holds .decree, else the nearest that holds .git, else the working directory;
-// the home directory and / are passed over and need --root.
+// The root is --root, else the nearest directory upwards from the working
+// directory that holds .decree or .git, else the working directory; the home
+// directory and / are passed over and need --root.
 //
 // A project's identity is `.decree/project.json`:
 //

@@ -49,15 +49,8 @@ func FindRoot(d disk.Disk, w Where) (root string, explicit bool, err error) {
 		return "", false, err
 	}
 	s := newSearch(d, w)
-	for _, marker := range []func(disk.Dir) bool{holdsDecree, holdsGit} {
-		for dir := cwd; ; dir = filepath.Dir(dir) {
-			if s.found(dir, marker) {
-				return dir, false, nil
-			}
-			if dir == filepath.Dir(dir) {
-				break
-			}
-		}
+	if dir := s.upwards(cwd, func(d disk.Dir) bool { return holdsDecree(d) || holdsGit(d) }); dir != "" {
+		return dir, false, nil
 	}
 	if s.barred(cwd) {
 		return "", false, &Error{Kind: Usage, Msg: fmt.Sprintf("%s is not taken as a root by itself", cwd),
@@ -110,6 +103,27 @@ func newSearch(d disk.Disk, w Where) *search {
 		h.Close()
 	}
 	return s
+}
+
+// upwards is the nearest directory from dir on that can be a root and holds the marker,
+// "" if there is none.
+func (s *search) upwards(dir string, marker func(disk.Dir) bool) string {
+	for ; ; dir = filepath.Dir(dir) {
+		if s.found(dir, marker) {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
+
+// Around is the root of the nearest project that contains this one, "" if there is none.
+func (p *Project) Around(w Where) string {
+	if p.Root == filepath.Dir(p.Root) {
+		return ""
+	}
+	return newSearch(p.Disk, w).upwards(filepath.Dir(p.Root), holdsDecree)
 }
 
 // found says whether dir can be a root and holds the marker.

@@ -37,7 +37,7 @@ func write(t *testing.T, path, content string) {
 func TestFindRoot(t *testing.T) {
 	home, work := ground(t)
 	p := func(s string) string { return filepath.Join(work, s) }
-	mkdirs(t, p("proj/.decree"), p("proj/a/b"), p("proj/a/.git"), p("repo/.git"), p("repo/x/y"), p("plain/z"),
+	mkdirs(t, p("proj/.decree"), p("proj/a/b"), p("proj/a/.git"), p("proj/c"), p("repo/.git"), p("repo/x/y"), p("plain/z"),
 		p("file/sub"), filepath.Join(home, ".decree"), filepath.Join(home, ".git"), filepath.Join(home, "src/new"), p("wt/sub"))
 	write(t, p("file/.decree"), "a file is no project")
 	write(t, p("wt/.git"), "gitdir: elsewhere\n")
@@ -46,12 +46,12 @@ func TestFindRoot(t *testing.T) {
 
 	for _, c := range []struct{ name, cwd, flag, want string }{
 		{"holds .decree", p("proj"), "", p("proj")},
-		{"ancestor holds .decree, a nearer one .git", p("proj/a/b"), "", p("proj")},
+		{"ancestor holds .decree, a nearer one .git", p("proj/a/b"), "", p("proj/a")},
 		{"ancestor holds .git", p("repo/x/y"), "", p("repo")},
 		{".git is a file", p("wt/sub"), "", p("wt")},
 		{"nothing: the working directory", p("plain/z"), "", p("plain/z")},
 		{".decree is a file", p("file/sub"), "", p("file/sub")},
-		{"through a link", p("link/a"), "", p("proj")},
+		{"through a link", p("link/c"), "", p("proj")},
 		{"home is passed over", filepath.Join(home, "src/new"), "", filepath.Join(home, "src/new")},
 		{"flag, relative", p("plain"), "../repo", p("repo")},
 		{"flag, a link", p("plain"), p("link"), p("proj")},

@@ -49,6 +49,9 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 		return nil, &BeginError{err}
 	}
 	defer res.Close()
+	if err := r.introduce(res); err != nil {
+		return nil, &BeginError{err}
+	}
 	r.tell(res)
 	out, err := r.observeOutside(ctx, x, res, nil)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/dustin/go-humanize"
+
 	"decree/capture"
 	"decree/disk"
 	"decree/history"
@@ -174,6 +176,26 @@ func rules(res *capture.Result) []history.Rule {
 		out = append(out, history.Rule{Path: f.Path, SHA256: f.SHA256})
 	}
 	return out
+}
+
+// introduce says with a project's first record what it is the project of.
+func (r *Recorder) introduce(res *capture.Result) error {
+	first := true
+	err := r.history.Newest(func(*history.Record) bool { first = false; return false })
+	if err != nil || !first {
+		return err
+	}
+	around := ""
+	if up := r.project.Around(r.opt.Where); up != "" {
+		around = "; it lies inside the project at " + patch.Quote(up)
+	}
+	files := "files"
+	if res.Files == 1 {
+		files = "file"
+	}
+	r.note("new project at %s: %s %s, %s; store %s%s", patch.Quote(r.project.Root), humanize.Comma(int64(res.Files)), files,
+		humanize.IBytes(uint64(res.Bytes)), patch.Quote(r.project.StorePath), around)
+	return nil
 }
 
 // tell names what a capture found that people should know.

@@ -238,6 +238,9 @@ func (u *run) begin(ctx context.Context) (err error) {
 		return err
 	}
 	defer res.Close()
+	if err := r.introduce(res); err != nil {
+		return err
+	}
 	r.tell(res)
 	if u.own, err = r.ownFiles(u.x); err != nil {
 		return err
