@@ -180,9 +180,10 @@ echo "$key" >>"$BASE/ran"
 echo "$key" >>log.txt
 mkdir -p "dir-$key" && echo "$key" >"dir-$key/file"
 case $key in
-follow*) [ "$seq" = 0 ] && echo "after$key" >".decree/inbox/$chain-1.md" ;;
+follow*) [ "$seq" = 0 ] && echo "after$key" >"$DECREE_OUTBOX/next" ;;
+wiped*) [ "$seq" = 0 ] && echo "after$key" >".decree/inbox/$chain-1.md" ;;
 fail*) exit 1 ;;
-wipe*) rm -rf .decree ;;
+wipe*|afterwiped*) rm -rf .decree ;;
 esac
 exit 0
 `)
@@ -207,14 +208,14 @@ exit 0
 		if slices.ContainsFunc(want, func(key string) bool { return strings.HasPrefix(key, "wipe") }) {
 			p.must("recover", "--kill", "--wait", "1m") // a routine that is still alive would delete what is sent now
 		}
-		switch kind := []string{"plain", "follow", "fail", "wipe"}[rng.IntN(4)]; kind {
+		switch kind := []string{"plain", "follow", "fail", "wipe", "wiped"}[rng.IntN(5)]; kind {
 		case "fail":
 			failing = append(failing, fmt.Sprintf("fail%d", n))
 			p.send(fmt.Sprintf("fail%d.md", n), fmt.Sprintf("fail%d\n", n))
 		default:
 			key := fmt.Sprintf("%s%d", kind, n)
 			want = append(want, key)
-			if kind == "follow" {
+			if kind == "follow" || kind == "wiped" {
 				want = append(want, "after"+key)
 			}
 			p.send(key+".md", key+"\n")

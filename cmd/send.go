@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -155,8 +156,11 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 			return sentJSON{}, err
 		}
 	}
-	_, err := rec.History().Opened(s.env.get("DECREE_RUN_ID"))
-	inside := err == nil
+	run, inside := s.env.get("DECREE_RUN_ID"), false
+	if s.env.get("DECREE_OUTBOX") != "" {
+		_, err := rec.History().Opened(run)
+		inside = err == nil
+	}
 	chain, err := newChain(rec)
 	if err != nil {
 		return sentJSON{}, err
@@ -165,25 +169,29 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 		file := name
 		switch {
 		case file == "" && inside:
-			file = "follow-up-" + chain + ".md" // no name of a chain: 16 digits are no seq
+			file = "follow-up-" + chain + ".md"
 		case file == "":
 			file = chain + "-0.md"
 		}
 		m, data, err := written(file, text, fields)
 		if err == nil && !inside {
-			m, data, err = message.Complete(m, message.Defaults{Chain: chain, MaxDepth: p.Config.MaxDepth})
+			m, data, err = message.Complete(m, message.Defaults{Chain: chain, MaxDepth: p.Config.MaxDepth, MaxChain: p.Config.MaxChain})
 		}
 		if err != nil {
 			return sentJSON{}, usagef("%s", err).hint("see 'decree send --help'; nothing was sent")
 		}
-		err = p.Drop(file, data)
+		to := "inbox"
+		if inside {
+			to = "runs/" + run + "/" + project.OutboxDir
+		}
+		err = p.Drop(to, file, data)
 		switch {
 		case err == nil:
-			return sentJSON{Name: strings.TrimSuffix(file, ".md"), ID: m.ID, Path: filepath.Join(p.Root, ".decree", "inbox", file)}, nil
+			return sentJSON{Name: strings.TrimSuffix(file, ".md"), ID: m.ID, Path: filepath.Join(p.Root, ".decree", to, file)}, nil
 		case !errors.Is(err, fs.ErrExist):
 			return sentJSON{}, fmt.Errorf("%w; nothing was sent", err)
 		case name != "":
-			return sentJSON{}, refusedf("the inbox has a message %s; nothing was sent", quoteWord(name)).hint("choose another name, or leave it out")
+			return sentJSON{}, refusedf("the %s has a message %s; nothing was sent", path.Base(to), quoteWord(name)).hint("choose another name, or leave it out")
 		}
 		chain = following(chain) // another send was faster
 	}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"decree/disk"
 	"decree/patch"
+	"decree/project"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -26,8 +28,9 @@ type Closing struct {
 }
 
 // StoreFiles puts the files of a record's run directory into the store, but for
-// run.json and manifest.json, which the store has in forms of its own. They are
-// durable after the writer's Flush.
+// run.json and manifest.json, which the store has in forms of its own, and for
+// outboxes: a follow-up that has left one must not come back with the record. They
+// are durable after the writer's Flush.
 func (h *History) StoreFiles(w Putter, id string) (map[string]patch.Hash, error) {
 	dir, err := h.OpenRun(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +52,7 @@ func storeDir(w Putter, dir disk.Dir, prefix string, depth int, out map[string]p
 	slices.SortFunc(list, func(a, b disk.Entry) int { return cmp.Compare(a.Name, b.Name) })
 	for _, e := range list {
 		name := prefix + e.Name
-		if name == runJSON || name == manifestJSON {
+		if name == runJSON || name == manifestJSON || strings.HasPrefix(name, project.OutboxDir) {
 			continue
 		}
 		st, err := dir.Stat(e.Name)

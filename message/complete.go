@@ -13,7 +13,8 @@ type Defaults struct {
 	Chain    string // where neither front matter nor name say one
 	Seq      int    // goes with Chain: 0, or the next one of the chain that a follow-up joins
 	Routine  string // see ChooseRoutine; "": what the message says, be it nothing
-	MaxDepth int    // seq must be below; 0: no bound
+	MaxDepth int    // depth must be below; 0: no bound
+	MaxChain int    // seq must be below; 0: no bound
 }
 
 // Complete returns m with all of id, chain, seq, type and routine, and its bytes. Chain and
@@ -94,8 +95,11 @@ func (m *Message) fill(d Defaults) error {
 	if err := CheckChain(m.Chain); err != nil {
 		return err
 	}
-	if d.MaxDepth > 0 && m.Seq >= d.MaxDepth {
-		return fmt.Errorf("the depth is reached: seq %d, and max_depth is %d", m.Seq, d.MaxDepth)
+	if d.MaxDepth > 0 && m.Depth >= d.MaxDepth {
+		return fmt.Errorf("the depth is reached: depth %d, and max_depth is %d", m.Depth, d.MaxDepth)
+	}
+	if d.MaxChain > 0 && m.Seq >= d.MaxChain {
+		return fmt.Errorf("the chain is full: seq %d, and max_chain is %d", m.Seq, d.MaxChain)
 	}
 	m.ID = m.Chain + "-" + strconv.Itoa(m.Seq)
 	m.Type = Task

@@ -93,9 +93,10 @@ func TestCompleteRefuses(t *testing.T) {
 		name, text, reason string
 		d                  message.Defaults
 	}{
-		{"m.md", "---\nseq: 10\n---\n", "m.md: the depth is reached: seq 10, and max_depth is 10", defaults},
-		{chain + "-10.md", "x", chain + "-10.md: the depth is reached: seq 10, and max_depth is 10", defaults},
-		{"m.md", "x", "m.md: the depth is reached: seq 3, and max_depth is 3", message.Defaults{Chain: chain, Seq: 3, MaxDepth: 3}},
+		{"m.md", "---\ndepth: 10\n---\n", "m.md: the depth is reached: depth 10, and max_depth is 10", defaults},
+		{"m.md", "---\nseq: 5\n---\n", "m.md: the chain is full: seq 5, and max_chain is 5", message.Defaults{Chain: chain, MaxChain: 5}},
+		{chain + "-10.md", "x", chain + "-10.md: the chain is full: seq 10, and max_chain is 10", message.Defaults{Chain: chain, MaxChain: 10}},
+		{"m.md", "x", "m.md: the chain is full: seq 3, and max_chain is 3", message.Defaults{Chain: chain, Seq: 3, MaxChain: 3}},
 		{"m.md", "x", `m.md: "" is no chain: 1 to 100 letters, digits, _, - and ., a letter, digit or _ first`, message.Defaults{}},
 		{"m.md", "x", `m.md: "a/b" is no routine's name`, message.Defaults{Chain: chain, Routine: "a/b"}},
 	} {

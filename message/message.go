@@ -19,6 +19,7 @@ type Message struct {
 	ID        string // <chain>-<seq>
 	Chain     string
 	Seq       int    // from 0; -1: the front matter has none
+	Depth     int    // 0, and of a follow-up one more than of the message that it follows
 	Type      string // Task or Spec, or what the front matter says
 	InputFile string // relative to the root, slashes
 	Routine   string

@@ -68,7 +68,7 @@ func (m *Message) set(key string, k, v *yaml.Node) error {
 		"input_file": &m.InputFile, "routine": &m.Routine, "cron": &m.Cron,
 	}
 	field, known := texts[key]
-	if !known && key != "seq" && key != "catch_up" {
+	if !known && key != "seq" && key != "depth" && key != "catch_up" {
 		value, err := paramValue(v)
 		m.Params = append(m.Params, Param{key, value})
 		return err
@@ -84,7 +84,9 @@ func (m *Message) set(key string, k, v *yaml.Node) error {
 	}
 	switch key {
 	case "seq":
-		return m.setSeq(v)
+		return setNumber(v, key, &m.Seq)
+	case "depth":
+		return setNumber(v, key, &m.Depth)
 	case "chain":
 		return refuse(v, v.Value, CheckChain)
 	case "routine":
@@ -101,15 +103,15 @@ func (m *Message) set(key string, k, v *yaml.Node) error {
 	return nil
 }
 
-func (m *Message) setSeq(v *yaml.Node) error {
+func setNumber(v *yaml.Node, key string, to *int) error {
 	if v.Value == "" {
 		return nil
 	}
 	n, ok := number(v.Value)
 	if !ok {
-		return atLine(v, "seq is %q; it wants a whole number from 0", v.Value)
+		return atLine(v, "%s is %q; it wants a whole number from 0", key, v.Value)
 	}
-	m.Seq = n
+	*to = n
 	return nil
 }
 

@@ -38,6 +38,7 @@ type Config struct {
 	DefaultRoutine string
 	MaxAttempts    int
 	MaxDepth       int
+	MaxChain       int
 	Router         string
 	Notebook       string
 	RoutineSource  string

@@ -5,29 +5,32 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"strings"
 	"syscall"
 
 	"decree/disk"
 )
 
-// inboxDir is where messages wait, below .decree.
-const inboxDir = "inbox"
-
 // InboxDraft begins the names of the files in the inbox that are not whole yet.
 const InboxDraft = ".queue-"
 
-// Drop puts a new message into .decree/inbox, whole or not at all: it is built in
-// .decree/tmp, flushed, and moved in without overwriting; where the inbox is on another
-// file system it is built there, under a hidden name. A name that is taken is an error
+// OutboxDir is the directory of a run where the routine of a message leaves what is
+// to follow it.
+const OutboxDir = "outbox"
+
+// Drop puts a new message into a directory below .decree (the inbox, or an outbox), which
+// is made if it is missing, whole or not at all: it is built in .decree/tmp, flushed, and
+// moved in without overwriting; where the directory is on another file system it is built
+// there, under a hidden name. A name that is taken is an error
 // with fs.ErrExist in its chain.
 //
 // It takes no lock, so that it works beside and inside a run. If the process dies before
 // the move, the file in tmp is removed by the next writing command. Such a command may
 // also remove it while it is being built: then it is built again.
-func (p *Project) Drop(name string, data []byte) error {
+func (p *Project) Drop(to, name string, data []byte) error {
 	const most = 100 // commands, one after the other, each of which got in between
 	for n := 1; ; n++ {
-		err := p.drop(name, data)
+		err := p.drop(to, name, data)
 		if !errors.Is(err, fs.ErrNotExist) || n == most {
 			return err
 		}
@@ -38,26 +41,44 @@ func (p *Project) Drop(name string, data []byte) error {
 	}
 }
 
-func (p *Project) drop(name string, data []byte) error {
-	inbox, err := MakeDir(p.Decree, inboxDir, 0o755)
+func (p *Project) drop(to, name string, data []byte) error {
+	dir, err := p.makeBelow(to)
 	if err != nil {
 		return err
 	}
-	defer inbox.Close()
+	defer dir.Close()
 	tmp, err := p.Decree.OpenDir("tmp")
 	if err != nil {
 		return err
 	}
 	defer tmp.Close()
 	draft := fmt.Sprintf("message-%016x", rand.Uint64())
-	err = build(tmp, draft, data, inbox, name)
+	err = build(tmp, draft, data, dir, name)
 	if errors.Is(err, syscall.EXDEV) {
-		err = build(inbox, InboxDraft+draft, data, inbox, name)
+		err = build(dir, InboxDraft+draft, data, dir, name)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(inbox.Sync(), p.Decree.Sync())
+	return errors.Join(dir.Sync(), p.Decree.Sync())
+}
+
+// makeBelow opens a directory below .decree and makes what is missing of its path.
+func (p *Project) makeBelow(to string) (disk.Dir, error) {
+	first, rest, deeper := strings.Cut(to, "/")
+	perm := PrivateDir
+	if first == "inbox" {
+		perm = 0o755
+	}
+	dir, err := MakeDir(p.Decree, first, perm)
+	for err == nil && deeper {
+		var next disk.Dir
+		first, rest, deeper = strings.Cut(rest, "/")
+		next, err = MakeDir(dir, first, PrivateDir)
+		dir.Close()
+		dir = next
+	}
+	return dir, err
 }
 
 // build writes a draft and moves it to where it must be new.

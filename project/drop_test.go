@@ -43,7 +43,7 @@ func TestDropUnderFaults(t *testing.T) {
 			decree, err := d.OpenRoot(filepath.Join(root, dirName))
 			if err == nil {
 				p.Decree = decree
-				err = p.drop("new.md", []byte(whole))
+				err = p.drop("inbox", "new.md", []byte(whole))
 			}
 			got, rerr := os.ReadFile(filepath.Join(root, dirName, "inbox", "new.md"))
 			switch {
@@ -74,8 +74,8 @@ func TestDropReplacesNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer p.Close()
 	require.NoError(t, p.EnsureDecree())
-	require.NoError(t, p.Drop("a.md", []byte("one")))
-	err = p.Drop("a.md", []byte("two"))
+	require.NoError(t, p.Drop("inbox", "a.md", []byte("one")))
+	err = p.Drop("inbox", "a.md", []byte("two"))
 	require.True(t, errors.Is(err, fs.ErrExist), "%v", err)
 	got, err := os.ReadFile(filepath.Join(root, ".decree/inbox/a.md"))
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestDropReplacesNothing(t *testing.T) {
 
 	// A command that deletes .decree meanwhile is no obstacle.
 	require.NoError(t, os.RemoveAll(filepath.Join(root, ".decree")))
-	require.NoError(t, p.Drop("b.md", []byte("three")))
+	require.NoError(t, p.Drop("inbox", "b.md", []byte("three")))
 	require.FileExists(t, filepath.Join(root, ".decree/inbox/b.md"))
 }
 
@@ -104,8 +104,8 @@ func TestDropOnAnotherFileSystem(t *testing.T) {
 	require.NoError(t, err)
 	defer p.Close()
 	require.NoError(t, p.EnsureDecree())
-	require.NoError(t, p.Drop("a.md", []byte("one")))
-	require.ErrorIs(t, p.Drop("a.md", []byte("two")), fs.ErrExist)
+	require.NoError(t, p.Drop("inbox", "a.md", []byte("one")))
+	require.ErrorIs(t, p.Drop("inbox", "a.md", []byte("two")), fs.ErrExist)
 	for dir, want := range map[string]int{".decree/tmp": 0, ".decree/inbox": 1} {
 		left, err := os.ReadDir(filepath.Join(root, dir))
 		require.NoError(t, err)

@@ -150,7 +150,7 @@ func TestInboxOnAnotherFileSystem(t *testing.T) {
 	res := b.processOn(other)
 	require.Equal(t, []string{"a.md dead"}, names2(res))
 	require.Empty(t, b.inbox())
-	require.Equal(t, "more\n", b.read(".decree/runs/"+res[0].Record.ID+"/followups/"+res[0].Record.Chain+"-1.md"))
+	require.Equal(t, "more\n", b.read(".decree/runs/"+res[0].Record.ID+"/outbox/"+res[0].Record.Chain+"-1.md"))
 	require.Contains(t, b.read(".decree/inbox/dead/a.md"), "bad\n")
 }
 

@@ -30,7 +30,8 @@ var nbconvertConfig []byte
 // compose is what executes a message's routine.
 func (q *Queue) compose(m *message.Message, found *message.Found, p recorder.Place) (recorder.Composed, error) {
 	args := message.Arguments(found.Routine, m, message.Place{File: filepath.Join(p.Dir, messageFile), Dir: p.Dir})
-	c := recorder.Composed{Files: map[string][]byte{messageFile: q.text}}
+	c := recorder.Composed{Files: map[string][]byte{messageFile: q.text}, Dirs: []string{outboxName},
+		Env: []string{"DECREE_OUTBOX=" + filepath.Join(p.Dir, outboxName)}}
 	if found.Kind == message.Script {
 		for _, a := range args {
 			c.Env = append(c.Env, a.Name+"="+a.Value)

@@ -85,13 +85,13 @@ func (q *Queue) conclude(d *dirs, res *Result, came []Pending) (*Result, error) 
 	run := res.Run
 	switch {
 	case run.Record.Status == history.StatusSucceeded:
-		return q.accept(d, res, arrivals{list: came})
+		return q.accept(d, res, came)
 	case run.Record.Status == history.StatusFailed: // decree could not put it back; a routine's own 125 is its failure like any other
 		return nil, &project.Error{Kind: project.Failed,
 			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, strings.Join(run.Notes, "; ")),
 			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on", run.Record.ID)}
 	}
-	if err := q.withdraw(d, run.Record.ID, arrivals{list: came}); err != nil {
+	if err := q.withdraw(d, run.Record.ID, came); err != nil {
 		return nil, err
 	}
 	if run.Last.Interrupted != nil {
@@ -147,7 +147,7 @@ func (q *Queue) understand(ctx context.Context, d *dirs, name string) (*message.
 	if err != nil {
 		return nil, nil, err
 	}
-	def := message.Defaults{MaxDepth: q.maxDepth()}
+	def := message.Defaults{MaxDepth: q.maxDepth(), MaxChain: q.project().Config.MaxChain}
 	if _, _, ok := message.NameParts(name, def.MaxDepth); m.Chain == "" && !ok {
 		id, err := q.o.Recorder.FreeID("")
 		if err != nil {
@@ -275,15 +275,16 @@ func (q *Queue) begin(d *dirs, name string, m *message.Message) (since int64, er
 	}
 	s := q.s
 	s.Name, s.identity, s.ID, s.Chain, s.Seq = name, q.file, m.ID, m.Chain, m.Seq
-	s.Record, s.Attempt, s.Spec = id, s.Spent+1, ""
+	s.Record, s.Attempt, s.Spec, s.Depth = id, s.Spent+1, "", m.Depth
 	if m.Type == message.Spec {
 		s.Spec = m.InputFile
 	}
 	if len(s.Stack) > 0 && s.Stack[0] == name {
 		s.Stack = s.Stack[1:]
 	}
-	s.Before = nil
-	if len(q.list.known) <= maxBefore {
+	if s.Partly = len(q.list.known) > maxBefore; s.Partly {
+		s.Before = slices.Clone(q.list.chains[s.Chain])
+	} else {
 		s.Before = slices.Sorted(maps.Keys(q.list.known))
 	}
 	if err := s.write(q.project().Store, true); err != nil {
@@ -305,6 +306,11 @@ func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Foun
 		Compose: func(p recorder.Place) (recorder.Composed, error) { return q.compose(m, found, p) },
 		Attempt: func(n int) error {
 			q.s.Attempt = n
+			if n == q.project().Config.MaxAttempts {
+				if err := q.setOutboxAside(q.s.Record, n-1); err != nil {
+					return err
+				}
+			}
 			return q.s.write(q.project().Store, true)
 		},
 	}
@@ -324,14 +330,14 @@ func (q *Queue) earlier() string {
 }
 
 // accept ends a message that is done. Each step can be repeated.
-func (q *Queue) accept(d *dirs, res *Result, came arrivals) (*Result, error) {
+func (q *Queue) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 	s := q.s
 	if s.Spec != "" {
 		if err := q.mark(s.Spec); err != nil {
 			return nil, fmt.Errorf("%s is done, but %s cannot be marked so: %w", res.Name, s.Spec, err)
 		}
 	}
-	joined, err := q.adopt(d, came)
+	joined, err := q.adopt(d, res.Record.ID, came)
 	if err != nil {
 		return nil, err
 	}

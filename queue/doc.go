@@ -35,9 +35,9 @@
 //
 // # Files that appear meanwhile
 //
-// A file that came into the inbox during the run is a follow-up if it is named
-// <chain>-<seq>.md or belongs to no chain; one of another chain is a person's and
-// stays. A file that somebody still has open for writing is left until it is closed
+// What a routine leaves in its outbox is a follow-up, and so is a file that came into
+// the inbox during the run and is named <chain>-<seq>.md or has the chain in its front
+// matter. Every other one is somebody else's and keeps its name. A file that somebody still has open for writing is left until it is closed
 // (Linux tells; elsewhere it has to be unchanged for a second).
 //
 // The package prints nothing. What happens is told through Options.Tell.

@@ -28,15 +28,17 @@ func TestDepthFirst(t *testing.T) {
 	b := newBench(t, map[string]string{
 		".decree/routines/develop.sh": `text=$(tail -n1 "$message_file"); echo "$text" >>"$RAN"
 case $text in
-root) echo left >.decree/inbox/l.md; touch -d '1 minute ago' .decree/inbox/l.md; echo right >.decree/inbox/r.md ;;
-left) echo below >.decree/inbox/x.md ;;
+root) echo left >"$DECREE_OUTBOX/step 2"; echo right >"$DECREE_OUTBOX/step 10.md"; echo person >.decree/inbox/a0.md ;;
+left) printf -- '---\nchain: %s\n---\nbelow\n' "$chain" >.decree/inbox/x.md ;;
 esac
 `,
 		".decree/inbox/a.md": "root\n", ".decree/inbox/b.md": "other\n",
 	})
 	b.process()
-	require.Equal(t, []string{"root", "left", "below", "right", "other"}, b.ran())
+	require.Equal(t, []string{"root", "left", "below", "right", "other", "person"}, b.ran())
 	require.Empty(t, b.inbox())
+	require.Contains(t, b.done(), "a0.md", "somebody else's file keeps its name")
+	require.Len(t, b.done(), 6)
 }
 
 // TestMaxDepth: a chain that goes on for ever ends in dead.
@@ -51,6 +53,64 @@ func TestMaxDepth(t *testing.T) {
 	require.Equal(t, Dead, res[3].Outcome)
 	require.Contains(t, res[3].Reason, "depth")
 	require.Len(t, b.dead(), 2)
+}
+
+// TestMaxChain: a chain that grows in width ends too.
+func TestMaxChain(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml":          "max_chain: 3\n",
+		".decree/routines/develop.sh": `echo $seq >>"$RAN"; [ $seq != 0 ] || for n in 1 2 3 4; do echo more >"$DECREE_OUTBOX/$n"; done` + "\n",
+		".decree/inbox/a.md":          "go\n",
+	})
+	res := b.process()
+	require.Equal(t, []string{"0", "1", "2"}, b.ran())
+	require.Len(t, res, 5)
+	require.Contains(t, res[4].Reason, "the chain is full")
+}
+
+// TestAttemptsShareNoOutbox: what failed attempts left is no follow-up of the last one,
+// which starts clean, and stays with the record.
+func TestAttemptsShareNoOutbox(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"; [ $seq = 0 ] || exit 0
+echo "of $DECREE_ATTEMPT" >"$DECREE_OUTBOX/$DECREE_ATTEMPT.md"; [ $DECREE_ATTEMPT = 3 ]
+`,
+		".decree/inbox/a.md": "go\n",
+	})
+	res := b.process()
+	require.Equal(t, []string{"go", "go", "go", "of 3"}, b.ran())
+	require.FileExists(t, filepath.Join(b.root, ".decree/runs", res[0].Record.ID, "outbox.2/1.md"))
+}
+
+// TestDepthAcrossADeath: a follow-up is joined once, wherever decree dies, and its
+// depth is one more.
+func TestDepthAcrossADeath(t *testing.T) {
+	for n, fired := 0, true; fired; n++ {
+		b := newBench(t, map[string]string{
+			".decree/routines/develop.sh": `tail -n1 "$message_file" >>log.txt
+[ $seq = 0 ] && { echo one >"$DECREE_OUTBOX/b"; printf -- '---\nchain: %s\n---\ntwo\n' $chain >.decree/inbox/c.md; echo three >.decree/inbox/$chain-7.md; }
+exit 0
+`,
+			".decree/inbox/a.md": "go\n",
+		})
+		steps := 0
+		fired = false
+		_ = b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			if st.Write && b.read("log.txt") == "go\n" {
+				steps++
+				fired = fired || steps == n+1
+			}
+			return disktest.Action{Die: st.Write && fired}
+		}), func(q *Queue) error { _, err := q.Next(context.Background(), 0, Pick{}); return err })
+		b.process()
+		require.Equal(t, "go\none\ntwo\nthree\n", b.read("log.txt"), "step %d", n)
+		require.Empty(t, b.inbox())
+		require.Len(t, b.done(), 4)
+		for _, name := range b.done() {
+			require.Equal(t, name != "a.md", strings.Contains(b.read(".decree/inbox/done/"+name), "\ndepth: 1\n"), name)
+		}
+		os.RemoveAll(b.base)
+	}
 }
 
 // TestNothingIsOverwritten: names that are in done and dead already.
@@ -168,10 +228,10 @@ fi
 		".decree/inbox/a.md": "first\n",
 	})
 	res := b.process()
-	require.Equal(t, []string{"a.md dead", "sent.md done"}, names2(res))
-	require.Equal(t, []string{"sent.md"}, b.done())
-	require.Equal(t, []string{"a.error.txt", "a.md", "unnamed.error.txt", "unnamed.md"}, b.dead())
-	require.FileExists(t, filepath.Join(b.root, ".decree/runs", res[0].Record.ID, "followups", res[0].Record.Chain+"-1.md"))
+	require.Equal(t, "a.md dead", names2(res)[0])
+	require.Equal(t, []string{"sent.md", "unnamed.md"}, b.done(), "under their own names")
+	require.Equal(t, []string{"a.error.txt", "a.md"}, b.dead())
+	require.FileExists(t, filepath.Join(b.root, ".decree/runs", res[0].Record.ID, "outbox", res[0].Record.Chain+"-1.md"))
 }
 
 // TestSecondDaemon says who is there.

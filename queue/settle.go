@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
-	"time"
 
 	"decree/disk"
 	"decree/history"
@@ -50,7 +48,7 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 	if err := q.takeBack(ctx, rec); err != nil {
 		return nil, "", err
 	}
-	came, err := q.arrivalsUntilDeath(d, rec)
+	came, err := q.cameUntilDeath(d)
 	if err == nil {
 		err = q.withdraw(d, rec.ID, came)
 	}
@@ -116,53 +114,12 @@ func (q *Queue) settleDone(d *dirs, res *Result) (*Result, string, error) {
 			return nil, "", err
 		}
 	}
-	came, err := q.arrivalsUntilDeath(d, res.Record)
+	came, err := q.cameUntilDeath(d)
 	if err != nil {
 		return nil, "", err
 	}
 	res, err = q.accept(d, res, came)
 	return res, "", err
-}
-
-// arrivals are the files that came into the inbox during a run.
-type arrivals struct {
-	list []Pending
-	// until, in ns since 1970, is when files without a chain ceased to be the
-	// run's; 0 is now.
-	until int64
-}
-
-// has says whether a file came during the run; chained: it names the run's chain.
-func (a arrivals) has(p Pending, chained bool) bool {
-	return chained || a.until == 0 || p.Ctime <= a.until
-}
-
-// arrivalsUntilDeath are those of a run whose process died. When that was, nobody
-// has written down: a file without a chain that came later than a second after the
-// routine's last output is taken for a person's.
-func (q *Queue) arrivalsUntilDeath(d *dirs, rec *history.Record) (arrivals, error) {
-	a := arrivals{until: 1}
-	list, err := files(d.inbox)
-	if err != nil {
-		return a, err
-	}
-	before := map[string]bool{}
-	for _, name := range q.s.Before {
-		before[name] = true
-	}
-	a.list = slices.DeleteFunc(list, func(p Pending) bool { return before[p.Name] })
-	if q.s.Before == nil {
-		return a, nil
-	}
-	dir, err := q.o.Recorder.History().OpenRun(rec.ID)
-	if err != nil {
-		return a, nil //nolint:nilerr // then only those with the chain's name are its
-	}
-	defer dir.Close()
-	if info, err := dir.Stat("routine.log"); err == nil {
-		a.until = info.Mtime + int64(time.Second)
-	}
-	return a, nil
 }
 
 // takeBack brings the tree back to what it was before an interrupted run, and
@@ -183,125 +140,6 @@ func (q *Queue) takeBack(ctx context.Context, rec *history.Record) error {
 		q.note("run %s of %s was interrupted, and is taken back: record %s", rec.ID, q.s.Name, res.Record.ID)
 	}
 	return nil
-}
-
-// adopt gives the files that appeared during a run that succeeded their place in
-// its chain, and returns them in order.
-func (q *Queue) adopt(d *dirs, came arrivals) ([]string, error) {
-	var out []string
-	for _, p := range came.list {
-		if p.Name == q.s.Name {
-			continue
-		}
-		name, ours, err := q.belongs(d, p.Name)
-		if err != nil {
-			return nil, err
-		}
-		if !ours || !came.has(p, name != "") {
-			continue
-		}
-		q.list.stale = true // it gets another name
-		if name == "" {
-			if name, err = q.join(d, p.Name); err != nil {
-				return nil, err
-			}
-		}
-		out = append(out, name)
-	}
-	return out, nil
-}
-
-// belongs says whether a new file is of the running chain: by its name, which it
-// then keeps, or for want of any chain. What cannot be read is no follow-up.
-func (q *Queue) belongs(d *dirs, name string) (keeps string, ours bool, err error) {
-	if chain, _, ok := message.NameParts(name, q.maxDepth()); ok {
-		return name, chain == q.s.Chain, nil
-	}
-	if rest, ok := strings.CutPrefix(name, q.s.Chain+"-"); ok && digits(strings.TrimSuffix(rest, suffix)) {
-		return name, true, nil // of a depth that the queue refuses, with a reason
-	}
-	data, err := project.ReadFile(d.inbox, name, message.MaxSize)
-	if isMissing(err) || ofFile(err) {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, err
-	}
-	m, err := message.Parse(name, data)
-	if err != nil {
-		return "", false, nil //nolint:nilerr // its own turn says what is wrong with it
-	}
-	if m.Chain == "" {
-		return "", true, nil
-	}
-	return name, m.Chain == q.s.Chain, nil
-}
-
-func digits(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
-}
-
-// join names a file as the next one of the chain.
-func (q *Queue) join(d *dirs, name string) (string, error) {
-	for seq := q.s.Seq + 1; ; seq++ {
-		as := fmt.Sprintf("%s-%d%s", q.s.Chain, seq, suffix)
-		err := d.inbox.RenameNew(name, d.inbox, as)
-		if err == nil {
-			return as, d.inbox.Sync()
-		}
-		if !isExist(err) {
-			return "", err
-		}
-	}
-}
-
-// withdraw takes the follow-ups of a failed run out of the inbox: those named
-// after the chain go with the record, those without any chain may be a person's
-// and go to dead with a reason.
-func (q *Queue) withdraw(d *dirs, id string, came arrivals) error {
-	for _, p := range came.list {
-		if p.Name == q.s.Name {
-			continue
-		}
-		keeps, ours, err := q.belongs(d, p.Name)
-		switch {
-		case err != nil:
-			return err
-		case !ours || !came.has(p, keeps != ""):
-			continue
-		}
-		q.list.stale = true
-		switch {
-		case keeps != "":
-			err = q.fileWithRecord(d, id, p.Name)
-		default:
-			reason := func(as string) string {
-				return fmt.Sprintf("appeared while run %s was going, which failed\n\nif it is not a follow-up of that run: %s\n", id, retryCommand(as))
-			}
-			_, err = bury(d.inbox, d.dead, p.Name, true, reason, "", nil)
-		}
-		if err != nil {
-			return err
-		}
-		q.note("%s was written by run %s, which failed, and is out of the inbox", p.Name, id)
-	}
-	return nil
-}
-
-// fileWithRecord moves a file into followups/ of a record's directory.
-func (q *Queue) fileWithRecord(d *dirs, id, name string) error {
-	run, err := q.o.Recorder.History().EnsureRun(id)
-	if err != nil {
-		return err
-	}
-	defer run.Close()
-	to, err := project.MakeDir(run, "followups", project.PrivateDir)
-	if err != nil {
-		return err
-	}
-	defer to.Close()
-	_, err = move(d.inbox, name, to, "")
-	return err
 }
 
 // Waiting lists the messages of the inbox ("", in the order of their turn), of

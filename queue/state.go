@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"decree/disk"
 	"decree/patch"
@@ -31,6 +32,7 @@ type state struct {
 	ID    string `json:"id"`
 	Chain string `json:"chain"`
 	Seq   int    `json:"seq"`
+	Depth int    `json:"depth,omitempty"`
 	Spec  string `json:"spec,omitempty"` // the path of the spec that it is about
 	// Record is of its run, Attempt the attempt that is being made there; Spent
 	// were made by the runs Interrupted before.
@@ -39,9 +41,11 @@ type state struct {
 	Spent       int      `json:"spent"`
 	Interrupted []string `json:"interrupted,omitempty"`
 	// Before is what was in the inbox when the run began: what is not in it came
-	// since. Of a fuller inbox than maxBefore it is left out, and a death then
-	// makes nothing a follow-up but what has the chain's name.
+	// since. Of a fuller inbox than maxBefore only what is named after the chain is
+	// in it (Partly), and a death then makes nothing a follow-up but what has such a
+	// name.
 	Before []string `json:"before,omitempty"`
+	Partly bool     `json:"partly,omitempty"`
 	// Last is the chain done last, Stack its follow-ups, the next one first.
 	Last  string   `json:"last,omitempty"`
 	Stack []string `json:"stack,omitempty"`
@@ -106,14 +110,14 @@ func (s *state) write(store disk.Dir, flush bool) error {
 	if len(s.Stack) > maxStack {
 		s.Stack = s.Stack[:maxStack]
 	}
-	if len(s.Before) > maxBefore {
-		s.Before = nil
-	}
 	out := *s
 	out.eachName(patch.Quote)
 	data, err := json.Marshal(&out)
-	if err == nil && len(data) > maxState { // names can be six times as long there
-		s.Before, out.Before = nil, nil
+	if err == nil && (len(s.Before) > maxBefore || len(data) > maxState) { // names can be six times as long there
+		s.Before = slices.DeleteFunc(s.Before, func(name string) bool { return !strings.HasPrefix(name, s.Chain+"-") })
+		s.Partly = true
+		out = *s
+		out.eachName(patch.Quote)
 		data, err = json.Marshal(&out)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"decree/disk"
 	"decree/history"
+	"decree/project"
 )
 
 // newID is the id and start of a record that begins now; wanted is given where
@@ -55,8 +56,28 @@ func (u *run) compose(id string) error {
 	if err != nil {
 		return err
 	}
-	u.o.Args, u.files = c.Args, c.Files
+	u.o.Args, u.files, u.dirs = c.Args, c.Files, c.Dirs
 	u.o.Env = append(append([]string(nil), u.o.Env...), c.Env...)
+	return nil
+}
+
+// makeDirs makes the composed directories.
+func (u *run) makeDirs() error {
+	if len(u.dirs) == 0 {
+		return nil
+	}
+	run, err := u.r.history.OpenRun(u.rec.ID)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	for _, name := range u.dirs {
+		dir, err := project.MakeDir(run, name, project.PrivateDir)
+		if err != nil {
+			return err
+		}
+		dir.Close()
+	}
 	return nil
 }
 

@@ -67,6 +67,7 @@ type Place struct {
 type Composed struct {
 	Args, Env []string
 	Files     map[string][]byte
+	Dirs      []string // empty ones, likewise
 }
 
 // PutBack is what a failed run on a terminal asks about.
@@ -126,6 +127,7 @@ type run struct {
 	hidden  int
 	special []string          // told already
 	files   map[string][]byte // composed, by name
+	dirs    []string          // composed
 	res     RunResult
 }
 
@@ -363,6 +365,9 @@ func (u *run) openRun(manifest history.RunFile) error {
 	}
 	err := h.BuildRun(u.rec.ID, files)
 	if err != nil {
+		return err
+	}
+	if err := u.makeDirs(); err != nil {
 		return err
 	}
 	if u.runs, err = u.r.project.Decree.Stat("runs"); err != nil {

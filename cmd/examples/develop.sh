@@ -11,8 +11,8 @@ message_id="${message_id:-}"     # <chain>-<seq>
 message_dir="${message_dir:-}"   # this run's directory, .decree/runs/<id>: logs, the attempts' diffs
 input_file="${input_file:-}"     # what the message is about, relative to the root; may be empty
 spec_file="${spec_file:-}"       # the same, if it is a *.spec.md
-chain="${chain:-}"               # a follow-up is a file .decree/inbox/<chain>-<seq+1>.md,
-seq="${seq:-}"                   # or simply: decree send 'what comes next'
+chain="${chain:-}"               # the message and what follows it
+seq="${seq:-}"                   # a follow-up: decree send 'what comes next', or a file in "$DECREE_OUTBOX"
 
 # Your own. A message sets them in its front matter ("judge: go test ./parser"), or they
 # are given with 'decree send -v judge="go test ./parser" ...'.

@@ -1,0 +1,299 @@
+package queue
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"decree/disk"
+	"decree/message"
+	"decree/patch"
+	"decree/project"
+)
+
+// A routine leaves follow-ups in its outbox, a directory of its run, under any
+// names, or in the inbox as <chain>-<n>.md or with the running chain in their front
+// matter. Every other file that comes into the inbox meanwhile is somebody else's.
+
+// followUp is a file that is to join the running chain.
+type followUp struct {
+	dir   disk.Dir
+	name  string
+	named bool // <chain>-<n>.md: it keeps that name
+}
+
+// cameUntilDeath is what came into the inbox since the run of a dead process began.
+func (q *Queue) cameUntilDeath(d *dirs) ([]Pending, error) {
+	list, err := files(d.inbox)
+	before := make(map[string]bool, len(q.s.Before))
+	for _, name := range q.s.Before {
+		before[name] = true
+	}
+	return slices.DeleteFunc(list, func(p Pending) bool {
+		return before[p.Name] || q.s.Partly && !q.ofChain(p.Name)
+	}), err
+}
+
+// adopt gives the follow-ups of a run that succeeded their places in its chain, and
+// returns their names in the order of their turns. Each step can be repeated.
+func (q *Queue) adopt(d *dirs, id string, came []Pending) ([]string, error) {
+	found := q.followUps(d, came)
+	outbox, err := q.openOutbox(id)
+	if err == nil {
+		defer outbox.Close()
+		var sent []followUp
+		if sent, err = q.sent(outbox); err != nil {
+			return nil, err
+		}
+		found = append(found, sent...)
+	} else if !isMissing(err) && !ofFile(err) {
+		return nil, err
+	}
+	slices.SortStableFunc(found, func(a, b followUp) int {
+		if a.named != b.named { // the names that are taken come first
+			return map[bool]int{true: -1, false: 1}[a.named]
+		}
+		return naturally(a.name, b.name)
+	})
+	q.list.stale = q.list.stale || len(found) > 0 // there are names that it does not know
+	var out []string
+	for _, f := range found {
+		name, err := q.join(d, f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, name)
+	}
+	slices.SortFunc(out, naturally)
+	return out, nil
+}
+
+// followUps are those of the files that came into the inbox that are of the running
+// chain.
+func (q *Queue) followUps(d *dirs, came []Pending) (out []followUp) {
+	for _, p := range came {
+		if p.Name == q.s.Name {
+			continue
+		}
+		if named := q.ofChain(p.Name); named || q.saysChain(d.inbox, p.Name) {
+			out = append(out, followUp{d.inbox, p.Name, named})
+		}
+	}
+	return out
+}
+
+// sent are the files in an outbox. Hidden ones and what is no file stay there.
+func (q *Queue) sent(outbox disk.Dir) (out []followUp, err error) {
+	list, err := outbox.List()
+	for _, e := range list {
+		if info, err := outbox.Stat(e.Name); err == nil && info.Kind == disk.Regular && e.Name[0] != '.' {
+			out = append(out, followUp{outbox, e.Name, q.ofChain(e.Name)})
+		}
+	}
+	return out, err
+}
+
+// ofChain says whether a file is named as one of the running chain.
+func (q *Queue) ofChain(name string) bool {
+	rest, ok := strings.CutPrefix(name, q.s.Chain+"-")
+	n, isMessage := strings.CutSuffix(rest, suffix)
+	return ok && isMessage && n != "" && len(n) < 10 && strings.Trim(n, "0123456789") == "" && (n == "0" || n[0] != '0')
+}
+
+// saysChain says whether a file has the running chain in its front matter. What
+// cannot be read is no follow-up: its own turn says what is wrong with it.
+func (q *Queue) saysChain(dir disk.Dir, name string) bool {
+	data, err := project.ReadFile(dir, name, message.MaxSize)
+	if err != nil {
+		return false
+	}
+	m, err := message.Parse(name, data)
+	return err == nil && m.Chain == q.s.Chain
+}
+
+// join names a file as one of the chain, notes its depth in it, and has it in the
+// inbox. In an outbox it gets its name first: where the inbox is another file
+// system, a death leaves the file under that name in both.
+func (q *Queue) join(d *dirs, f followUp) (string, error) {
+	for n := q.s.Seq + 1; ; n++ {
+		as := f.name
+		if !f.named {
+			as = fmt.Sprintf("%s-%d%s", q.s.Chain, n, suffix)
+			if free, err := q.isFree(d, as); err != nil {
+				return "", err
+			} else if !free {
+				continue
+			}
+			if err := f.dir.RenameNew(f.name, f.dir, as); isExist(err) {
+				continue
+			} else if err != nil {
+				return "", err
+			}
+		}
+		if err := q.sign(f.dir, as); err != nil {
+			return "", err
+		}
+		if f.dir == d.inbox {
+			return as, d.inbox.Sync()
+		}
+		err := carry(f.dir, as, d.inbox, as)
+		if isExist(err) {
+			if same, serr := sameContent(f.dir, d.inbox, as); serr != nil {
+				return "", serr
+			} else if same {
+				return as, f.dir.Remove(as)
+			}
+			f.name, f.named = as, false // a name of the routine's own that is taken
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		return as, errors.Join(d.inbox.Sync(), f.dir.Sync())
+	}
+}
+
+// isFree says whether no message and no record has a name of the chain.
+func (q *Queue) isFree(d *dirs, name string) (bool, error) {
+	id := strings.TrimSuffix(name, suffix)
+	for _, dir := range []disk.Dir{d.inbox, d.done, d.dead} {
+		if there, err := taken(dir, id, suffix); there || err != nil {
+			return false, err
+		}
+	}
+	recorded, err := q.o.Recorder.History().Recorded(id)
+	return !recorded, err
+}
+
+func sameContent(a, b disk.Dir, name string) (bool, error) {
+	one, err := project.ReadFile(a, name, message.MaxSize)
+	if err != nil {
+		return false, err
+	}
+	other, err := project.ReadFile(b, name, message.MaxSize)
+	return bytes.Equal(one, other), err
+}
+
+// sign writes into a follow-up of which chain it is and how deep. What cannot be
+// understood stays as it is: its own turn says why.
+func (q *Queue) sign(dir disk.Dir, name string) error {
+	info, err := dir.Stat(name)
+	if err != nil {
+		return err
+	}
+	data, err := project.ReadFile(dir, name, message.MaxSize)
+	if ofFile(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m, err := message.Parse(name, data)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	fields := []message.Param{{Name: "depth", Value: strconv.Itoa(q.s.Depth + 1)}}
+	if m.Chain != "" { // else its name says both
+		seq := strings.TrimSuffix(strings.TrimPrefix(name, q.s.Chain+"-"), suffix)
+		fields = append(fields, message.Param{Name: "chain", Value: q.s.Chain}, message.Param{Name: "seq", Value: seq})
+	}
+	_, out, err := message.Set(m, fields)
+	if err != nil || bytes.Equal(out, data) {
+		return nil //nolint:nilerr // see above
+	}
+	if err := rewrite(dir, name, out, info); !ofFile(err) {
+		return err
+	}
+	return nil
+}
+
+// withdraw takes the follow-ups of a failed run out of the inbox: they go to its
+// outbox, and so stay with its record.
+func (q *Queue) withdraw(d *dirs, id string, came []Pending) error {
+	found := q.followUps(d, came)
+	if len(found) == 0 {
+		return nil
+	}
+	q.list.stale = true
+	run, err := q.o.Recorder.History().EnsureRun(id)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	outbox, err := project.MakeDir(run, outboxName, project.PrivateDir)
+	if err != nil {
+		return err
+	}
+	defer outbox.Close()
+	for _, f := range found {
+		if _, err := move(d.inbox, f.name, outbox, ""); err != nil {
+			return err
+		}
+		q.note("%s was written by run %s, which failed; it is now in .decree/runs/%s/%s", patch.Quote(f.name), id, id, outboxName)
+	}
+	return nil
+}
+
+// outboxName is the directory of a run that is $DECREE_OUTBOX.
+const outboxName = project.OutboxDir
+
+func (q *Queue) openOutbox(id string) (disk.Dir, error) {
+	run, err := q.o.Recorder.History().OpenRun(id)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	return run.OpenDir(outboxName)
+}
+
+// setOutboxAside has the last attempt, which starts clean, begin with an empty
+// outbox: what the earlier ones left there lies beside it.
+func (q *Queue) setOutboxAside(id string, attempt int) error {
+	run, err := q.o.Recorder.History().EnsureRun(id)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	err = run.Rename(outboxName, run, fmt.Sprintf("%s.%d", outboxName, attempt))
+	if err != nil && !isMissing(err) {
+		return err
+	}
+	outbox, err := project.MakeDir(run, outboxName, project.PrivateDir)
+	if err != nil {
+		return err
+	}
+	return outbox.Close()
+}
+
+// naturally orders names as people do: a2 before a10.
+func naturally(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		dx, dy := digitsOf(x), digitsOf(y)
+		if dx == "" || dy == "" {
+			if x[0] != y[0] {
+				return int(x[0]) - int(y[0])
+			}
+			x, y = x[1:], y[1:]
+			continue
+		}
+		nx, ny := strings.TrimLeft(dx, "0"), strings.TrimLeft(dy, "0")
+		if len(nx) != len(ny) {
+			return len(nx) - len(ny)
+		}
+		if nx != ny {
+			return strings.Compare(nx, ny)
+		}
+		x, y = x[len(dx):], y[len(dy):]
+	}
+	if x == "" && y == "" {
+		return strings.Compare(a, b)
+	}
+	return len(x) - len(y)
+}
+
+// digitsOf are the digits that text begins with.
+func digitsOf(text string) string { return text[:len(text)-len(strings.TrimLeft(text, "0123456789"))] }
