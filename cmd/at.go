@@ -14,7 +14,7 @@ func (s *session) atVerb() verb {
 		usage: "the newest record at a time, or a file as it was then",
 		about: `Shows the newest state that was recorded at or before TIME; with PATH it prints that file as it was then. It says on stderr which time it understood and which record it is. Looking changes nothing.
 
-TIME is 2026-11-20, '2026-11-20 14:30', 14:30 (today), RFC 3339, '90s ago' (s, m, h, d, w) or yesterday. "@TIME" means the same wherever a REF may stand.`,
+TIME is 2026-11-20, '2026-11-20 14:30', 14:30 (today), RFC 3339, '90s ago' (s, m, h, d, w), '2 hours ago' and its like, now, yesterday, or any time as decree prints it. "@TIME" means the same wherever a REF may stand.`,
 		examples: []example{
 			{"decree at '2h ago'", "which record is that?"},
 			{"decree at yesterday notes.txt", "the file as it was at midnight"},

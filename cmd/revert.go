@@ -25,7 +25,7 @@ Several records are taken back newest first, all or none. The revert is a record
 		examples: []example{
 			{"decree revert last", "take back the newest record"},
 			{"decree revert last --dry-run", "only show what would be done"},
-			{"decree revert 20261121 src/", "of that record, take back what lies below src/"},
+			{"decree revert 1700 src/", "of the record whose id ends so, take back what lies below src/"},
 			{"decree revert last~2..last", "take back the three newest records, newest first"},
 		},
 		exits: []exit{
@@ -60,7 +60,7 @@ func (s *session) applyVerb() verb {
 Several records are applied oldest first, all or none. It is a record itself: "decree revert last" undoes it.`,
 		examples: []example{
 			{"decree apply last", "bring back what a failed run had done"},
-			{"decree apply 20261121 --merge", "put it on top of later edits"},
+			{"decree apply 1700 --merge", "put it on top of later edits"},
 			{"decree apply last --from ../copy", "take over the work of a run in another copy"},
 		},
 		exits: []exit{

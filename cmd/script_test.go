@@ -40,8 +40,12 @@ func scriptEnv() Env {
 	return env
 }
 
-func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
+func TestScripts(t *testing.T) { testscript.Run(t, scriptParams()) }
+
+// scriptParams are those of all scripts: an empty home, a clock that stands, and the
+// commands of this file.
+func scriptParams() testscript.Params {
+	return testscript.Params{
 		Dir: filepath.Join("..", "testdata", "script"), UpdateScripts: *update, RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			// The user's home holds nothing, and the script begins in an empty tree
@@ -69,7 +73,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"treehash": treehash, "like": like, "code": code, "mode": mode, "raw": rawNames, "tty": tty,
 		},
-	})
+	}
 }
 
 // treehash save NAME [DIR] remembers all that is in the tree, treehash same

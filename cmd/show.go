@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -89,20 +90,17 @@ func (s *session) showManifest(ctx context.Context, rec *recorder.Recorder, poin
 	})
 }
 
-// resolveWithPath takes REF or REF:PATH apart. A REF may hold colons itself, as
-// in @14:30, so the first colon counts whose left side is a REF.
+// resolveWithPath takes REF or REF:PATH apart. A TIME may hold colons itself, as in
+// @14:30:05, so there the last colon counts whose left side is one, else the first.
 func (s *session) resolveWithPath(rec *recorder.Recorder, word string) (recorder.Point, string, error) {
 	point, err := s.resolve(rec, word)
 	if err == nil {
 		return point, "", nil
 	}
-	for i := range len(word) {
-		if word[i] != ':' {
-			continue
-		}
+	for n, i := range colons(word) {
 		p, perr := s.resolve(rec, word[:i])
 		if perr != nil {
-			if word[0] != '@' || project.KindOf(err) != project.NotFound { // what was a time says more than half of it
+			if word[0] != '@' || n == 0 && project.KindOf(err) != project.NotFound { // what was a time says more than half of it
 				err = perr
 			}
 			continue
@@ -113,6 +111,19 @@ func (s *session) resolveWithPath(rec *recorder.Recorder, word string) (recorder
 		return p, word[i+1:], nil
 	}
 	return point, "", err
+}
+
+// colons are the places of a word's colons in the order in which they are tried.
+func colons(word string) (places []int) {
+	for i := range len(word) {
+		if word[i] == ':' {
+			places = append(places, i)
+		}
+	}
+	if strings.HasPrefix(word, "@") {
+		slices.Reverse(places)
+	}
+	return places
 }
 
 // showFile prints a file as it was. Its bytes are checked before the last of

@@ -6,6 +6,7 @@ import (
 
 	"decree/project"
 
+	"github.com/dustin/go-humanize"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -33,13 +34,27 @@ func TestParseTime(t *testing.T) {
 		"3d ago":                         now.Add(-72 * time.Hour),
 		"1w ago":                         now.Add(-168 * time.Hour),
 		"0s ago":                         now,
+		"2026-11-20 14:30:05":            local(2026, 11, 20, 14, 30).Add(5 * time.Second),
+		"2026-11-20 14:30:05 -02:00":     time.Date(2026, 11, 20, 16, 30, 5, 0, time.UTC),
+		"2026-11-20 14:30 +05:30":        time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
+		"14:30:05":                       local(2026, 11, 21, 14, 30).Add(5 * time.Second),
+		"now":                            now,
+		"2 hours ago":                    now.Add(-2 * time.Hour),
+		"an hour ago":                    now.Add(-time.Hour),
+		"a minute ago":                   now.Add(-time.Minute),
+		"1 second ago":                   now.Add(-time.Second),
+		"3 days ago":                     now.Add(-72 * time.Hour),
+		"2 weeks ago":                    now.Add(-14 * 24 * time.Hour),
+		"1 month ago":                    now.Add(-30 * 24 * time.Hour),
+		"2 years ago":                    now.Add(-720 * 24 * time.Hour),
+		"1 year from now":                now.Add(360 * 24 * time.Hour),
 	} {
 		got, err := ParseTime(s, now, berlin)
 		require.NoError(t, err, s)
 		assert.True(t, want.Equal(got), "%s: %s, want %s", s, got, want)
 	}
-	for _, s := range []string{"", " ", "now", "today", "tomorrow", "Yesterday", " yesterday", "yesterday ", "noon", "2h", "2 h ago", "2h  ago", "2hours ago", "-2h ago", "2h ago ", "1.5h ago", "h ago", " ago", "ago",
-		"1y ago", "99999999999999h ago", "999999999w ago", "2026", "2026-11", "2026-1-2", "2026-13-01", "2026-02-30", "2026-11-20 25:00", "2026-11-20 14:60", "2026-11-20 14:30:00", "2026-11-20T14:30", "2026-11-20T14:30Z",
+	for _, s := range []string{"", " ", "Now", "today", "tomorrow", "Yesterday", " yesterday", "yesterday ", "noon", "2h", "2 h ago", "2h  ago", "2hours ago", "-2h ago", "2h ago ", "1.5h ago", "h ago", " ago", "ago",
+		"1y ago", "99999999999999h ago", "999999999w ago", "2026", "2026-11", "2026-1-2", "2026-13-01", "2026-02-30", "2026-11-20 25:00", "2026-11-20 14:60", "2026-11-20 14:30:60", "2026-11-20 14:30:00.5", "2026-11-20 14:30:00+01:00", "2026-11-20 14:30:00 +0100", "2026-11-20 +01:00", "14:30:5", "some hours ago", "2 hours", "-2 hours ago", "1.5 hours ago", "999999999 years ago", "2 hours from", "two hours ago", "2026-11-20T14:30", "2026-11-20T14:30Z",
 		"2026-11-20t14:30:00z", "2026-11-20T14:30:00", "2026-11-20T14:30:00,5Z", "2026-11-20T14:30:00+0530", "2026-11-20T24:00:00Z", "2026-11-20  14:30", "20/11/2026", "11/20/2026", "Nov 20", "1:30", "14.30", "2pm",
 		"24:00", "1700000000", "0001-01-01", "9999-12-31", "2026-11-20T14:30:00+99:00", "last week", "2026-03-29 02:30", "\u0662h ago"} {
 		_, err := ParseTime(s, now, berlin)
@@ -56,7 +71,7 @@ func TestParseTime(t *testing.T) {
 }
 
 func FuzzParseTime(f *testing.F) {
-	for _, s := range []string{"2026-11-20T14:30:00Z", "2026-11-20", "2026-11-20 14:30", "14:30", "90s ago", "yesterday", "", "2026-02-30", "99999999999w ago"} {
+	for _, s := range []string{"2026-11-20T14:30:00Z", "2026-11-20", "2026-11-20 14:30", "14:30", "90s ago", "yesterday", "2 hours ago", "now", "2026-11-20 14:30:05 +01:00", "", "2026-02-30", "99999999999w ago"} {
 		f.Add(s)
 	}
 	now := time.Date(2026, 11, 21, 7, 1, 59, 5, time.UTC)
@@ -72,4 +87,19 @@ func FuzzParseTime(f *testing.F) {
 			t.Fatalf("%q is a time and a label", s)
 		}
 	})
+}
+
+// TestParseTimeOfLists: a record is found by what lists say of its time.
+func TestParseTimeOfLists(t *testing.T) {
+	now := time.Date(2026, 11, 21, 7, 1, 59, 5, time.UTC)
+	for d := time.Duration(0); d < 540*24*time.Hour; d = d*5/4 + 700*time.Millisecond {
+		text := humanize.RelTime(now.Add(-d), now, "ago", "from now")
+		got, err := ParseTime(text, now, time.UTC)
+		require.NoError(t, err, text)
+		assert.False(t, got.Before(now.Add(-d)), "%s: %s", d, text)
+	}
+	for d := time.Duration(0); d < 10*360*24*time.Hour; d = d*5/4 + 700*time.Millisecond {
+		_, err := ParseTime(humanize.RelTime(now.Add(d), now, "ago", "from now"), now, time.UTC)
+		require.NoError(t, err)
+	}
 }
