@@ -60,22 +60,20 @@ func (s *session) blame(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lines, err := rec.Blame(ctx, paths[0])
+	file, err := rec.Blame(ctx, paths[0])
 	if err != nil {
 		return err
 	}
 	if s.global.json {
-		out := make([]blameJSON, len(lines))
-		for i, l := range lines {
-			out[i] = blameLine(i, l)
-		}
-		return s.printJSON(out)
+		return s.printEach(func(yield func(any) error) error {
+			return file.Each(func(i int, l recorder.Blamed) error { return yield(blameLine(i, l)) })
+		})
 	}
-	return s.page(func(w io.Writer) error { return s.writeBlame(w, lines) })
+	return s.page(func(w io.Writer) error { return s.writeBlame(w, file) })
 }
 
 func blameLine(i int, l recorder.Blamed) blameJSON {
-	j := blameJSON{Line: i + 1, Outside: l.Outside, What: blameWhat(l), Text: string(l.Text)}
+	j := blameJSON{Line: i + 1, Outside: l.Outside, What: blameWhat(l.Culprit), Text: string(l.Text)}
 	if !utf8.Valid(l.Text) {
 		j.Bytes = base64.StdEncoding.EncodeToString(l.Text)
 	}
@@ -92,7 +90,7 @@ func blameLine(i int, l recorder.Blamed) blameJSON {
 }
 
 // blameWhat says in words what brought a line.
-func blameWhat(l recorder.Blamed) string {
+func blameWhat(l recorder.Culprit) string {
 	switch {
 	case l.Outside && l.Record == nil:
 		return "since the last record"
@@ -105,33 +103,31 @@ func blameWhat(l recorder.Blamed) string {
 // blameWidth is how much of a description or command stands before a line.
 const blameWidth = 28
 
-func (s *session) writeBlame(w io.Writer, lines []recorder.Blamed) error {
-	number := len(fmt.Sprint(len(lines)))
+func (s *session) writeBlame(w io.Writer, file *recorder.BlamedFile) error {
+	number := len(fmt.Sprint(file.Lines))
 	idWidth := len("outside")
-	for _, l := range lines {
-		if l.Record != nil && !l.Outside {
-			idWidth = max(idWidth, len(s.shortID(l.Record.ID)))
+	for _, c := range file.Culprits {
+		if c.Record != nil && !c.Outside {
+			idWidth = max(idWidth, len(c.Record.ID))
 		}
 	}
 	p := s.paint(s.env.Stdout)
-	for i, l := range lines {
+	return file.Each(func(i int, l recorder.Blamed) error {
 		id, when := "outside", ""
 		if l.Record != nil {
 			when = l.Record.Started.In(s.env.Location).Format("2006-01-02 15:04")
 			if !l.Outside {
-				id = s.shortID(l.Record.ID)
+				id = l.Record.ID
 			}
 		}
 		text := string(l.Text)
 		if isTerminal(s.env.Stdout) {
 			text = visible(text)
 		}
-		head := fmt.Sprintf("%-*s  %-16s  %s", idWidth, id, when, padded(clip(blameWhat(l), blameWidth), blameWidth))
-		if _, err := fmt.Fprintf(w, "%s  %*d  %s\n", p.in(cyan, head), number, i+1, text); err != nil {
-			return err
-		}
-	}
-	return nil
+		head := fmt.Sprintf("%-*s  %-16s  %s", idWidth, id, when, padded(clip(blameWhat(l.Culprit), blameWidth), blameWidth))
+		_, err := fmt.Fprintf(w, "%s  %*d  %s\n", p.in(cyan, head), number, i+1, text)
+		return err
+	})
 }
 
 // padded is text with spaces up to n columns.

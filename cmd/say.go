@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -43,6 +44,36 @@ func (s *session) printJSON(v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// printEach prints what each yields as printJSON prints a list, without holding it.
+func (s *session) printEach(each func(yield func(any) error) error) error {
+	return s.print(func(w io.Writer) error {
+		var buf bytes.Buffer
+		enc := json.NewEncoder(&buf)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("  ", "  ")
+		lead := "[\n  "
+		err := each(func(v any) error {
+			buf.Reset()
+			buf.WriteString(lead)
+			lead = ",\n  "
+			if err := enc.Encode(v); err != nil {
+				return err
+			}
+			buf.Truncate(buf.Len() - len("\n"))
+			_, err := w.Write(buf.Bytes())
+			return err
+		})
+		switch {
+		case err != nil:
+		case lead[0] == '[':
+			_, err = io.WriteString(w, "[]\n")
+		default:
+			_, err = io.WriteString(w, "\n]\n")
+		}
+		return err
+	})
 }
 
 // print runs fill on a buffered stdout.

@@ -1,31 +1,75 @@
 package recorder
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"slices"
 
 	"decree/history"
 	"decree/manifest"
 	"decree/patch"
 	"decree/project"
+	"decree/worktree"
 )
+
+// Culprit is what brought a line.
+type Culprit struct {
+	// Record brought it. With Outside nobody did: Record is then the one that found
+	// it, nil if it came since the newest.
+	Record  *history.Record
+	Outside bool
+}
 
 // Blamed is one line of a file and what brought it.
 type Blamed struct {
 	Text []byte // without its '\n'
-	// Record brought the line. With Outside nobody did: Record is then the one
-	// that found it, nil if it came since the newest.
-	Record  *history.Record
-	Outside bool
+	Culprit
+}
+
+// BlamedFile is a file with what brought each of its lines.
+type BlamedFile struct {
+	Lines    int
+	Culprits []Culprit // what brought any of them
+
+	by      []int32 // of each line: its culprit
+	content patch.Content
+}
+
+// Each calls f for each line, counted from 0, in order. Text is only f's until it
+// returns. A file that changed since it was looked at is an error.
+func (b *BlamedFile) Each(f func(i int, l Blamed) error) error {
+	rc, err := b.content.Open()
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	r := bufio.NewReaderSize(rc, 64<<10)
+	for i := 0; ; i++ {
+		line, err := r.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if len(line) == 0 && i == b.Lines {
+			return nil
+		}
+		if len(line) == 0 || i == b.Lines {
+			return errors.New("the file changed while it was read")
+		}
+		if err := f(i, Blamed{bytes.TrimSuffix(line, []byte{'\n'}), b.Culprits[b.by[i]]}); err != nil {
+			return err
+		}
+	}
 }
 
 // Blame says of each line of a file, as it is now, which record brought it. It goes
 // back through the file's past by the facts of the diffs, and through renames that
 // are seen by an equal hash. What a revert, apply or restore brought back is the
 // work of what had brought it first.
-func (r *Recorder) Blame(ctx context.Context, path string) ([]Blamed, error) {
-	data, err := r.textNow(path)
+func (r *Recorder) Blame(ctx context.Context, path string) (*BlamedFile, error) {
+	b, err := r.textNow(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -40,12 +84,11 @@ func (r *Recorder) Blame(ctx context.Context, path string) ([]Blamed, error) {
 	for _, w := range warnings {
 		r.note("%s", w)
 	}
-	b := newBlame(r, data)
-	return b.out, b.back(ctx, path, moments)
+	return &b.out, b.back(ctx, path, moments)
 }
 
-// textNow reads the file as it is in the tree.
-func (r *Recorder) textNow(path string) ([]byte, error) {
+// textNow looks at the file as it is in the tree.
+func (r *Recorder) textNow(ctx context.Context, path string) (*blame, error) {
 	e, err := r.tree.Look(path)
 	switch {
 	case err != nil:
@@ -56,40 +99,78 @@ func (r *Recorder) textNow(path string) ([]byte, error) {
 	case e.Type != manifest.Regular:
 		return nil, &project.Error{Kind: project.Failed, Msg: patch.Quote(path) + ": a " + e.Type.String() + ", and blame is about lines"}
 	}
-	rc, err := r.tree.Read(path)
+	b := &blame{r: r, cur: e, content: liveFile{r.tree, path}}
+	if e.Size <= maxHeld {
+		data, err := readAll(b.content)
+		if err != nil {
+			return nil, err
+		}
+		b.content = patch.Bytes(data)
+	}
+	return b, b.begin(ctx, path)
+}
+
+// liveFile is a patch.Content whose bytes are in the tree.
+type liveFile struct {
+	tree *worktree.Tree
+	path string
+}
+
+// Open opens the file as it is now.
+func (c liveFile) Open() (io.ReadCloser, error) { return c.tree.Read(c.path) }
+
+func readAll(c patch.Content) ([]byte, error) {
+	rc, err := c.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer rc.Close()
-	data, err := io.ReadAll(rc)
-	if err == nil && bytes.IndexByte(data, 0) >= 0 {
-		err = &project.Error{Kind: project.Failed, Msg: patch.Quote(path) + ": not a text, and blame is about lines",
-			Advice: "'decree log PATH' lists what changed it"}
-	}
-	return data, err
+	return io.ReadAll(rc)
 }
 
-// blame is one walk back. cur is the state of the file that it has come to; line i
-// of it is line at[i] of the file now, -1 if that has a culprit already.
+// blame is one walk back. cur is the state of the file that it has come to.
 type blame struct {
-	r    *Recorder
-	out  []Blamed
-	cur  []byte
-	hash manifest.Hash
-	at   []int
-	left int // lines without a culprit
+	r       *Recorder
+	out     BlamedFile
+	cur     *manifest.Entry
+	content patch.Content
+	open    []span // the lines of cur without a culprit, in order
 }
 
-func newBlame(r *Recorder, data []byte) *blame {
-	b := &blame{r: r, cur: data, hash: patch.Sum(data)}
-	for i, line := range bytes.SplitAfter(data, []byte{'\n'}) {
-		if len(line) > 0 {
-			b.out = append(b.out, Blamed{Text: bytes.TrimSuffix(line, []byte{'\n'})})
-			b.at = append(b.at, i)
+// span is a run of lines of a state of the file that are lines of the file now.
+type span struct{ at, now, n int32 }
+
+// begin counts the lines, none of which has a culprit yet.
+func (b *blame) begin(ctx context.Context, path string) error {
+	rc, err := b.content.Open()
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	buf, ended := make([]byte, 256<<10), true
+	for {
+		n, err := rc.Read(buf)
+		if bytes.IndexByte(buf[:n], 0) >= 0 {
+			return &project.Error{Kind: project.Failed, Msg: patch.Quote(path) + ": not a text, and blame is about lines",
+				Advice: "'decree log PATH' lists what changed it"}
+		}
+		b.out.Lines += bytes.Count(buf[:n], []byte{'\n'})
+		if n > 0 {
+			ended = buf[n-1] == '\n'
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
 		}
 	}
-	b.left = len(b.out)
-	return b
+	if !ended {
+		b.out.Lines++
+	}
+	b.out.content, b.out.by = b.content, make([]int32, b.out.Lines)
+	b.open = []span{{n: int32(b.out.Lines)}}
+	return nil
 }
 
 // back goes through the moments, newest first.
@@ -98,7 +179,7 @@ func (b *blame) back(ctx context.Context, path string, moments []history.Moment)
 	if err != nil {
 		return err
 	}
-	for i := 0; i < len(moments) && b.left > 0; i++ {
+	for i := 0; i < len(moments) && len(b.open) > 0; i++ {
 		m := moments[i]
 		if m.Record.Status == history.StatusReverted && !m.Outside {
 			later = m.Record
@@ -108,12 +189,12 @@ func (b *blame) back(ctx context.Context, path string, moments []history.Moment)
 			continue
 		}
 		old, now := sides(m.Facts, path)
-		if !same(now, b.hash) {
-			if err := b.to(ctx, now, Blamed{Record: later, Outside: true}); err != nil {
+		if !same(now, b.cur.SHA256) {
+			if err := b.to(ctx, now, Culprit{Record: later, Outside: true}); err != nil {
 				return err
 			}
 		}
-		if b.left == 0 {
+		if len(b.open) == 0 {
 			break
 		}
 		if m.From != "" {
@@ -122,12 +203,13 @@ func (b *blame) back(ctx context.Context, path string, moments []history.Moment)
 			i, later = j-1, moments[j-1].Record
 			continue
 		}
-		if err := b.to(ctx, old, Blamed{Record: m.Record, Outside: m.Outside}); err != nil {
+		if err := b.to(ctx, old, Culprit{Record: m.Record, Outside: m.Outside}); err != nil {
 			return err
 		}
 		later = m.Record
 	}
-	b.blame(func(int) bool { return true }, Blamed{Record: first, Outside: true})
+	b.blame(b.open, Culprit{Record: first, Outside: true})
+	b.open = nil
 	return nil
 }
 
@@ -139,10 +221,10 @@ func (b *blame) sinceNewest(ctx context.Context, path string) (newest, first *hi
 	if err != nil || len(list.Records) == 0 {
 		return nil, nil, err
 	}
-	by := Blamed{Outside: true}
+	by := Culprit{Outside: true}
 	for _, rec := range list.Records {
 		if rec.Status == history.StatusOpen {
-			by = Blamed{Record: rec}
+			by = Culprit{Record: rec}
 			continue
 		}
 		newest = rec
@@ -177,10 +259,10 @@ func movedBack(m history.Moment) bool {
 func (b *blame) earlier(path string, moments []history.Moment, i int) (j int, ok bool) {
 	for j := i + 1; j < len(moments); j++ {
 		old, now := sides(moments[j].Facts, path)
-		if same(now, b.hash) {
+		if same(now, b.cur.SHA256) {
 			return j, true
 		}
-		if same(old, b.hash) {
+		if same(old, b.cur.SHA256) {
 			return j + 1, true
 		}
 		if moments[j].From != "" {
@@ -210,58 +292,76 @@ func same(e *manifest.Entry, sum manifest.Hash) bool {
 }
 
 // to goes back to an earlier state: the lines that it lacks are by's.
-func (b *blame) to(ctx context.Context, e *manifest.Entry, by Blamed) error {
-	if same(e, b.hash) {
+func (b *blame) to(ctx context.Context, e *manifest.Entry, by Culprit) error {
+	if same(e, b.cur.SHA256) {
 		return nil
 	}
-	data, ok, err := b.content(e)
+	if e == nil || e.Type != manifest.Regular {
+		b.blame(b.open, by)
+		b.open = nil
+		return nil
+	}
+	old := stored{b.r.store, e.SHA256}
+	w := walk{b: b, by: by, left: slices.Clone(b.open)}
+	err := patch.Stays(ctx, patch.Change{Old: e, New: b.cur, OldContent: old, NewContent: b.content}, w.stays)
+	if lostContents(err) {
+		b.r.note("an earlier state is not in the store any more; what it had counts as brought after it")
+		w.kept, err = nil, nil
+		w.left = b.open
+	}
 	if err != nil {
 		return err
 	}
-	if !ok {
-		b.blame(func(int) bool { return true }, by)
-		return nil
-	}
-	kept, err := patch.Kept(ctx, data, b.cur)
-	if err != nil {
-		return err
-	}
-	b.blame(func(i int) bool { return kept[i] < 0 }, by)
-	at := make([]int, patch.Lines(data))
-	for i := range at {
-		at[i] = -1
-	}
-	for i, k := range kept {
-		if k >= 0 {
-			at[k] = b.at[i]
-		}
-	}
-	b.cur, b.hash, b.at = data, e.SHA256, at
+	b.blame(w.left, by)
+	b.cur, b.content, b.open = e, old, w.kept
 	return nil
 }
 
-// blame gives those lines of the present state that are meant, and have no culprit
-// yet, theirs.
-func (b *blame) blame(meant func(i int) bool, by Blamed) {
-	for i, at := range b.at {
-		if at >= 0 && meant(i) {
-			b.out[at].Record, b.out[at].Outside = by.Record, by.Outside
-			b.at[i] = -1
-			b.left--
-		}
-	}
+// walk is one step back: the lines that stay are kept, the others are by's.
+type walk struct {
+	b          *blame
+	by         Culprit
+	left, kept []span
 }
 
-// content reads a state; ok is false where there were no lines, or where its bytes
-// are not in the store any more.
-func (b *blame) content(e *manifest.Entry) (data []byte, ok bool, err error) {
-	if e == nil || e.Type != manifest.Regular {
-		return nil, false, nil
+// stays takes n lines from line at of the state on, which are lines of the older one.
+func (w *walk) stays(old, at, n int) error {
+	for len(w.left) > 0 && int(w.left[0].at) < at+n {
+		s := &w.left[0]
+		if gone := min(at-int(s.at), int(s.n)); gone > 0 {
+			w.b.blame([]span{w.take(gone)}, w.by)
+			continue
+		}
+		kept := w.take(min(int(s.n), at+n-int(s.at)))
+		kept.at += int32(old - at)
+		w.kept = append(w.kept, kept)
 	}
-	data, err = b.r.object(e.SHA256)
-	if lostContents(err) {
-		b.r.note("an earlier state is not in the store any more; what it had counts as brought after it")
-		return nil, false, nil
+	return nil
+}
+
+// take takes the first n lines of what is left, all of one span.
+func (w *walk) take(n int) span {
+	s := &w.left[0]
+	first := span{s.at, s.now, int32(n)}
+	if s.at, s.now, s.n = s.at+first.n, s.now+first.n, s.n-first.n; s.n == 0 {
+		w.left = w.left[1:]
 	}
-	return data, err == nil, err
+	return first
+}
+
+// blame gives the lines of spans their culprit.
+func (b *blame) blame(spans []span, by Culprit) {
+	if len(spans) == 0 {
+		return
+	}
+	at := slices.Index(b.out.Culprits, by)
+	if at < 0 {
+		at = len(b.out.Culprits)
+		b.out.Culprits = append(b.out.Culprits, by)
+	}
+	for _, s := range spans {
+		for i := range s.n {
+			b.out.by[s.now+i] = int32(at)
+		}
+	}
 }
