@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -187,7 +188,7 @@ func (s *session) absolute(path string) string {
 
 // confirmMove asks before edits are overwritten, or records used that this store has
 // never seen; nil where nobody is there.
-func (s *session) confirmMove() func(*plan.Plan, []string) (bool, error) {
+func (s *session) confirmMove(ctx context.Context) func(*plan.Plan, []string) (bool, error) {
 	if !s.canAsk() {
 		return nil
 	}
@@ -209,8 +210,14 @@ func (s *session) confirmMove() func(*plan.Plan, []string) (bool, error) {
 		if len(foreign) > 0 {
 			question = fmt.Sprintf("%s is foreign: it is in .decree/runs, but this store has never seen it; %s", list(foreign), question)
 		}
-		return s.ask(question+" [y/N]", 'n') == 'y', nil
+		return s.decide(s.planQuestion(ctx, question, p)), nil
 	}
+}
+
+// planQuestion is a question whose d shows what a plan would change.
+func (s *session) planQuestion(ctx context.Context, text string, p *plan.Plan) question {
+	return question{text: text, help: "y changes the tree so, n leaves it as it is, d shows the difference",
+		diff: func(w io.Writer, paint paint) error { return s.showPlanDiff(ctx, w, paint, p) }}
 }
 
 // showPlan shows what a question is about.
@@ -228,7 +235,7 @@ func (s *session) showPlan(p *plan.Plan) error {
 const planLines = 30
 
 // confirmRestore shows what a restore will change and asks.
-func (s *session) confirmRestore() func(*history.Record, *plan.Plan) (bool, error) {
+func (s *session) confirmRestore(ctx context.Context) func(*history.Record, *plan.Plan) (bool, error) {
 	if !s.canAsk() {
 		return nil
 	}
@@ -237,10 +244,10 @@ func (s *session) confirmRestore() func(*history.Record, *plan.Plan) (bool, erro
 		if err := s.showPlan(p); err != nil {
 			return false, err
 		}
-		fmt.Fprintf(s.env.Stderr, "restore to %s (%s)", s.clock(to.Started), s.ago(to.Started))
+		text := fmt.Sprintf("restore to %s (%s)", s.clock(to.Started), s.ago(to.Started))
 		if what := clip(whatOf(to), 60); what != "" {
-			fmt.Fprintf(s.env.Stderr, ", %s", what)
+			text += ", " + what
 		}
-		return s.ask(fmt.Sprintf(": %s? [y/N]", planWords(p)), 'n') == 'y', nil
+		return s.decide(s.planQuestion(ctx, fmt.Sprintf("%s: %s?", text, planWords(p)), p)), nil
 	}
 }

@@ -60,7 +60,7 @@ func (s *session) restore(ctx context.Context, o restoreOptions) error {
 	}
 	result, err := rec.Restore(ctx, recorder.RestoreOptions{
 		Ref: ref, After: o.after, Paths: paths, KeepExtra: o.keepExtra,
-		DryRun: o.dryRun, Yes: s.global.yes, Confirm: s.confirmRestore(),
+		DryRun: o.dryRun, Yes: s.global.yes, Confirm: s.confirmRestore(ctx),
 	})
 	if err != nil {
 		return err

@@ -105,7 +105,7 @@ func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, pi
 	}
 	result, err := pick(rec)(ctx, recorder.MoveOptions{
 		Refs: refs, Paths: paths, DryRun: o.dryRun, Merge: o.merge, Force: o.force,
-		Yes: s.global.yes, From: s.absolute(o.from), Confirm: s.confirmMove(),
+		Yes: s.global.yes, From: s.absolute(o.from), Confirm: s.confirmMove(ctx),
 	})
 	if err != nil {
 		return err

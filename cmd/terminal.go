@@ -1,12 +1,16 @@
 package cmd
 
 import (
-	"bufio"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"golang.org/x/term"
+
+	"decree/recorder"
 )
 
 // isTerminal says whether f is one.
@@ -52,29 +56,75 @@ func (s *session) canAsk() bool {
 }
 
 // ask puts a question on stderr and reads a line; the answer is its first
-// letter in lower case, fallback for an empty line, 'n' at the end of the input.
+// letter in lower case, fallback for an empty line. Ctrl-C, Ctrl-Z, the end of the
+// input and a signal are 'n': whoever wants to get out changes nothing.
 func (s *session) ask(question string, fallback byte) byte {
 	s.meter.pause()
-	fmt.Fprint(s.env.Stderr, question+" ")
-	answer, err := bufio.NewReader(oneByte{s.env.Stdin}).ReadString('\n')
+	answer, err := s.readAnswer(question + " ")
 	answer = strings.ToLower(strings.TrimSpace(answer))
-	if answer != "" {
-		return answer[0]
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		fmt.Fprintln(s.env.Stderr)
 		return 'n'
+	case answer == "":
+		return fallback
 	}
-	return fallback
+	return answer[0]
 }
 
-// oneByte reads a byte at a time, so that nothing beyond the line is taken
-// from whoever reads stdin next.
-type oneByte struct{ f *os.File }
+// readAnswer reads a line with the terminal set so that its keys cause no signals.
+// After a signal the goroutine that reads is left alone: nobody asks again then.
+func (s *session) readAnswer(prompt string) (string, error) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	fd := int(s.env.Stdin.Fd())
+	usual, err := term.MakeRaw(fd)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = term.Restore(fd, usual) }()
+	keys := struct {
+		io.Reader
+		io.Writer
+	}{keyByKey{s.env.Stdin}, s.env.Stderr}
+	type read struct {
+		line string
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		t := term.NewTerminal(keys, prompt)
+		_ = t.SetSize(columns(s.env.Stderr), 1) // it is only for where a long line is broken
+		line, err := t.ReadLine()
+		done <- read{line, err}
+	}()
+	select {
+	case r := <-done:
+		return r.line, r.err
+	case got := <-signals:
+		return "", &recorder.Interrupted{Signal: got}
+	}
+}
 
-func (o oneByte) Read(p []byte) (int, error) {
+// The keys that mean no. A terminal that asks gives them to decree as they are.
+const (
+	ctrlC         = 0x03
+	ctrlZ         = 0x1a
+	ctrlBackslash = 0x1c
+)
+
+// keyByKey reads a byte at a time, so that nothing beyond the line is taken
+// from whoever reads stdin next. All keys that mean no are Ctrl-C, which ends a line.
+type keyByKey struct{ f *os.File }
+
+func (k keyByKey) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	return o.f.Read(p[:1])
+	n, err := k.f.Read(p[:1])
+	if n == 1 && (p[0] == ctrlZ || p[0] == ctrlBackslash) {
+		p[0] = ctrlC
+	}
+	return n, err
 }

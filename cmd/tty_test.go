@@ -19,9 +19,13 @@ import (
 // ttyVariables are what a command on a script's terminal gets of the environment.
 var ttyVariables = []string{"PATH", "HOME", "XDG_DATA_HOME", "SCRIPT_NOW", "TERM", "NO_COLOR", "PAGER", "DECREE_PAGER", "LC_ALL", "TZ", "WORK"}
 
+// keys are answers that are one key.
+var keys = map[string]string{"^C": "\x03", "^Z": "\x1a", "^D": "\x04"}
+
 // tty CODE ANSWERS COMMAND... runs a command with a pseudo-terminal as its
 // stdin, stdout and stderr and fails unless its exit status is CODE. Each line
-// of the file ANSWERS is "TEXT => ANSWER": when TEXT has come, ANSWER is typed.
+// of the file ANSWERS is "TEXT => ANSWER": when TEXT has come, ANSWER is typed, ^C, ^D and ^Z as
+// the one key.
 // What came is in $WORK/screen, without carriage returns.
 func tty(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
@@ -54,7 +58,11 @@ func tty(ts *testscript.TestScript, neg bool, args []string) {
 		if !screen.wait(prompt) {
 			ts.Fatalf("%q did not come; the screen is\n%s", prompt, screen.text())
 		}
-		_, err := f.WriteString(strings.TrimSpace(answer) + "\n")
+		answer = strings.TrimSpace(answer) + "\n"
+		if key, ok := keys[strings.TrimSpace(answer)]; ok {
+			answer = key
+		}
+		_, err := f.WriteString(answer)
 		ts.Check(err)
 	}
 	err = cmd.Wait()

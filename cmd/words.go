@@ -61,6 +61,14 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dh %02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
+// roughly is a span without fractions of seconds: "3 s".
+func roughly(d time.Duration) string {
+	if d >= time.Second && d < time.Minute {
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return span(d)
+}
+
 // clip shortens text to n columns, with an ellipsis where something is left out.
 func clip(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {

@@ -252,7 +252,10 @@ func (u *run) giveUp(ctx context.Context) error {
 		return nil
 	}
 	if u.res.Last.PTY && u.o.Confirm != nil && len(u.changes) > 0 {
-		if u.o.Confirm(PutBack{u.rec.ID, u.changes, u.rec.Changes}) == No {
+		began := u.r.opt.Clock()
+		answer := u.o.Confirm(PutBack{u.rec.ID, u.changes, u.rec.Changes, u.res.Last, began.Sub(u.rec.Started)})
+		u.asked += u.r.opt.Clock().Sub(began)
+		if answer == No {
 			return nil
 		}
 	}
@@ -364,7 +367,9 @@ func (u *run) putBack(ctx context.Context, which string) error {
 	if which == "end" {
 		move.Commit = func(*worktree.Outcome) error { return u.endPutBack() }
 	}
+	stop := u.finishing("what the command changed is being put back")
 	out, err := u.r.move(ctx, u.x, move)
+	stop()
 	if err != nil {
 		return err
 	}
@@ -418,7 +423,7 @@ func (u *run) finish() error {
 	code := u.res.ExitCode
 	u.rec.ExitCode = &code
 	u.rec.Ended = u.r.now(u.rec.Started)
-	u.rec.Duration = u.rec.Ended.Sub(u.rec.Started)
+	u.rec.Duration = u.rec.Ended.Sub(u.rec.Started) - u.asked
 	if err := u.markGone(); err != nil {
 		return err
 	}

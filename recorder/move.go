@@ -436,6 +436,34 @@ func addExtra(rec *history.Record, a action) error {
 	return nil
 }
 
+// PlanDiff writes what a plan would change as a changes.diff: from the tree as it is
+// to what it would be.
+func (r *Recorder) PlanDiff(ctx context.Context, w io.Writer, p *plan.Plan) error {
+	cfg := r.project.Config
+	pw := patch.NewWriter(w, patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText})
+	steps := slices.Clone(p.Steps)
+	slices.SortFunc(steps, func(a, b worktree.Step) int { return strings.Compare(a.Path, b.Path) })
+	for _, s := range steps {
+		c := patch.Change{Path: s.Path, Old: s.From, New: s.To, OldContent: r.contentAt(Point{Now: true}, s.Path, s.From)}
+		switch {
+		case s.To == nil || s.To.Type != manifest.Regular:
+		case s.Content != nil:
+			c.NewContent = opening(s.Content)
+		default:
+			c.NewContent = stored{r.store, s.To.SHA256}
+		}
+		if err := pw.Write(ctx, c); err != nil {
+			return err
+		}
+	}
+	return pw.Close()
+}
+
+// opening is a patch.Content.
+type opening func() (io.ReadCloser, error)
+
+func (o opening) Open() (io.ReadCloser, error) { return o() }
+
 // storeDiff writes the diff straight into the store.
 func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []manifest.Change, held *held) (sum manifest.Hash, stat patch.Stat, err error) {
 	sum, _, err = store.PutWritten(x.w, func(to io.Writer) (err error) {

@@ -75,6 +75,8 @@ type PutBack struct {
 	ID      string
 	Changes []manifest.Change
 	Counts  history.Changes
+	Last    runner.Result // why it counts as failed
+	Took    time.Duration
 }
 
 // Answer to it.
@@ -115,6 +117,9 @@ type run struct {
 	since []manifest.Change
 	after *history.TreeSpec
 	found *outside // what had changed since the last record
+
+	asked   time.Duration // that people took to answer
+	stopped os.Signal     // came while the tree was put back
 
 	log     disk.File
 	capped  *cappedLog // what writes it
@@ -329,6 +334,29 @@ func heedSignals(ctx context.Context, signals <-chan os.Signal, warn func()) (he
 	return ctx, begun, func() { begun(); cancel(nil) }
 }
 
+// finishing answers signals until stop is called: what is under way comes to its
+// end, and no further attempt begins after it.
+func (u *run) finishing(what string) (stop func()) {
+	began := time.Now()
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case s, ok := <-u.o.Signals:
+				if !ok {
+					return
+				}
+				u.stopped = s
+				u.r.note("finishing, %d s: %s", int(time.Since(began).Seconds()), what)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
 // Interrupted is in the chain of an error that a signal caused before the
 // command was started.
 type Interrupted struct{ Signal os.Signal }
@@ -411,16 +439,18 @@ func (u *run) attempts(ctx context.Context) error {
 
 // pause waits between attempts; true when a signal came meanwhile.
 func (u *run) pause() bool {
-	timer := time.NewTimer(u.o.Delay)
-	defer timer.Stop()
-	select {
-	case s := <-u.o.Signals:
-		u.res.Last.Interrupted = s
-		u.res.ExitCode = (&Interrupted{s}).ExitCode()
-		return true
-	case <-timer.C:
-		return false
+	if u.stopped == nil {
+		timer := time.NewTimer(u.o.Delay)
+		defer timer.Stop()
+		select {
+		case u.stopped = <-u.o.Signals:
+		case <-timer.C:
+			return false
+		}
 	}
+	u.res.Last.Interrupted = u.stopped
+	u.res.ExitCode = (&Interrupted{u.stopped}).ExitCode()
+	return true
 }
 
 // attempt runs the command once and records what it did.
