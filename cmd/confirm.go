@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -111,7 +112,6 @@ func (s *session) showPutBack(w io.Writer, paint paint, id string) error {
 func (s *session) showPlanDiff(ctx context.Context, w io.Writer, paint paint, p *plan.Plan) error {
 	r, pw := io.Pipe()
 	go func() { pw.CloseWithError(s.rec.PlanDiff(ctx, pw, p)) }()
-	defer r.Close()
 	_, err := diffView{out: w, paint: paint}.show(r, nil)
-	return err
+	return errors.Join(err, r.Close())
 }
