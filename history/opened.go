@@ -110,15 +110,12 @@ func (o *Opened) encode() ([]byte, error) {
 }
 
 func parseOpened(data []byte) (*Opened, error) {
-	var v struct{ Version int }
-	if err := json.Unmarshal(data, &v); err != nil {
-		return nil, err
-	}
-	if v.Version > Version {
-		return nil, &NewerError{"open record", v.Version}
-	}
 	var j openedJSON
-	if err := json.Unmarshal(data, &j); err != nil {
+	err := json.Unmarshal(data, &j) // of one of another version too it fills in what it understands
+	if j.Version > Version {
+		return nil, &NewerError{"open record", j.Version}
+	}
+	if err != nil {
 		return nil, err
 	}
 	if j.Record == nil {
