@@ -37,13 +37,15 @@ func (s *session) pruneVerb() verb {
 		usage: "remove the records that retention does not keep",
 		about: `Removes records by the policies of the config ("decree help config", retention and max_store), then frees what they alone named. This happens by itself after each successful record; "prune" does it now, for once with other numbers if you like.
 
-The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record; a record stays if any rule of its policy keeps it. Under a cap on the store's size more go: automatic checkpoints first, then runs, reverts, applies and restores, then manual checkpoints, then published states, of each group the oldest first.`,
+The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record; a record stays if any rule of its policy keeps it. Under a cap on the store's size more go: automatic checkpoints first, then runs, reverts, applies and restores, then manual checkpoints, then published states, of each group the oldest first.
+
+On a terminal it asks before checkpoints of your own go; --yes removes them without a question. What happens by itself never asks.`,
 		examples: []example{
 			{"decree prune --dry-run", "what would go, and why"},
 			{"decree prune --keep-run 100 --keep-auto 0", "the last 100 runs, and no automatic checkpoint"},
 			{"decree prune --max-store 2GiB", "until the store fits 2 GiB"},
 		},
-		exits:  []exit{{"0", "done, or nothing to do"}, {"4", "another decree works on this tree; nothing was changed"}},
+		exits:  []exit{{"0", "done, or nothing to do"}, {"4", "another decree works on this tree, or you said no; nothing was changed"}},
 		flags:  s.writing(flags...),
 		action: func(ctx context.Context) error { return s.prune(ctx, o) },
 	}
@@ -108,6 +110,9 @@ func (s *session) prune(ctx context.Context, o pruneOptions) error {
 	if err != nil {
 		return err
 	}
+	if s.canAsk() && !s.global.yes {
+		options.Confirm = s.confirmPrune
+	}
 	p, err := rec.Prune(ctx, options)
 	if err != nil {
 		return err
@@ -120,7 +125,8 @@ func (s *session) prune(ctx context.Context, o pruneOptions) error {
 		if err := s.print(func(w io.Writer) error { return s.writeVerdicts(w, p.Verdicts) }); err != nil {
 			return err
 		}
-		s.tell("%s would be removed, %s would stay", count(len(gone), "record"), count(len(p.Verdicts)-len(gone), "record"))
+		s.tell("%s would be removed, %s would stay; of the store's %s about %s would be freed",
+			count(len(gone), "record"), count(len(p.Verdicts)-len(gone), "record"), size(p.Store), size(p.Freed))
 	} else {
 		s.tell("%s removed, %s freed; %s, the store has %s", count(len(gone), "record"), size(p.Freed), stayIn(len(p.Verdicts)-len(gone)), size(p.Store))
 	}
@@ -128,6 +134,26 @@ func (s *session) prune(ctx context.Context, o pruneOptions) error {
 		s.say("decree: note: the store does not fit the cap: what is always kept is larger")
 	}
 	return nil
+}
+
+// confirmPrune shows what goes, and asks.
+func (s *session) confirmPrune(p *recorder.Pruned) (bool, error) {
+	s.meter.stop()
+	gone, manual := p.Gone(), 0
+	for _, v := range gone {
+		if v.Reason == "manual" {
+			manual++
+		}
+	}
+	newest := gone[max(0, len(gone)-planLines):]
+	if err := s.printOn(s.env.Stderr, func(w io.Writer) error { return s.writeVerdicts(w, newest) }); err != nil {
+		return false, err
+	}
+	if n := len(gone) - len(newest); n > 0 {
+		s.say("and %d older ones; 'decree prune --dry-run' lists all", n)
+	}
+	question := fmt.Sprintf("remove %s, of which you made %s yourself, and free about %s? [y/N]", count(len(gone), "record"), count(manual, "checkpoint"), size(p.Freed))
+	return s.ask(question, 'n') == 'y', nil
 }
 
 // stayIn is "3 records stay".

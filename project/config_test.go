@@ -20,12 +20,13 @@ func TestDefaultConfig(t *testing.T) {
 	assert.EqualValues(t, 20<<30, c.MaxBytes)
 	assert.EqualValues(t, 1<<20, c.InlineBinary)
 	assert.EqualValues(t, 64<<20, c.InlineText)
-	assert.Equal(t, map[string]Policy{"run": {Last: 500}, "manual": {Last: 50}, "auto": {Last: 200}, "publish": {All: true},
+	assert.Equal(t, map[string]Policy{"run": {Last: 500, Daily: 30, Weekly: 52},
+		"manual": {Last: 50, Daily: 30, Weekly: 52}, "auto": {Last: 200, Daily: 30, Weekly: 52}, "publish": {All: true},
 		"restore": {Last: 50}, "revert": {Last: 50}, "apply": {Last: 50}}, c.Retention)
 	assert.Equal(t, []int{3, 10}, []int{c.MaxAttempts, c.MaxDepth})
 	assert.Equal(t, "develop", c.DefaultRoutine)
 	c.Retention["run"] = Policy{}
-	assert.Equal(t, Policy{Last: 500}, DefaultConfig().Retention["run"], "the defaults are not shared")
+	assert.Equal(t, Policy{Last: 500, Daily: 30, Weekly: 52}, DefaultConfig().Retention["run"], "the defaults are not shared")
 }
 
 func TestParseConfig(t *testing.T) {
@@ -56,7 +57,7 @@ notebook:
 	assert.Equal(t, Policy{Last: 50, Daily: 7, Weekly: 4, Monthly: 12, MaxAge: 90 * 24 * time.Hour}, c.Retention["manual"])
 	assert.Equal(t, Policy{Last: 1}, c.Retention["publish"])
 	assert.Equal(t, Policy{All: true}, c.Retention["auto"])
-	assert.Equal(t, Policy{Last: 500}, c.Retention["run"], "what is not named keeps its default")
+	assert.Equal(t, Policy{Last: 500, Daily: 30, Weekly: 52}, c.Retention["run"], "what is not named keeps its default")
 	assert.Equal(t, 5, c.MaxAttempts)
 	assert.Equal(t, "007", c.Router, "scalars stay text")
 	for _, empty := range []string{"", "\n# nothing\n", "---\n"} {

@@ -50,7 +50,7 @@ func init() {
 	}
 }
 
-const defaultRetention = "{run: {last: 500}, manual: {last: 50}, auto: {last: 200}, publish: all, restore: {last: 50}, revert: {last: 50}, apply: {last: 50}}"
+const defaultRetention = "{run: {last: 500, daily: 30, weekly: 52}, manual: {last: 50, daily: 30, weekly: 52}, auto: {last: 200, daily: 30, weekly: 52}, publish: all, restore: {last: 50}, revert: {last: 50}, apply: {last: 50}}"
 
 // DefaultConfig is the config of a project without one.
 func DefaultConfig() Config {

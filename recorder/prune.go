@@ -21,12 +21,14 @@ type PruneOptions struct {
 	Last map[string]int
 	// MaxStore replaces the config's cap, in bytes; 0: none.
 	MaxStore *int64
+	// Confirm is asked before manual checkpoints are removed; nil: they are.
+	Confirm func(*Pruned) (bool, error)
 }
 
 // Pruned is what a prune did, or would do.
 type Pruned struct {
 	Verdicts []retention.Verdict // oldest first
-	Freed    int64               // bytes; of a dry run 0
+	Freed    int64               // bytes; of a dry run, and when Confirm is asked, about so many
 	Store    int64               // bytes of the store afterwards; of a dry run now
 	// Fits is false where what is always kept is larger than the cap.
 	Fits bool
@@ -54,7 +56,7 @@ func (r *Recorder) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 		return nil, err
 	}
 	defer x.close()
-	p, err := r.prune(ctx, x, policies, most)
+	p, err := r.prune(ctx, x, policies, most, o.Confirm)
 	if err != nil {
 		r.auditFailure(opPrune, "", err)
 	}
@@ -88,13 +90,52 @@ func (r *Recorder) wouldPrune(policies map[string]retention.Policy, most int64) 
 		return nil, err
 	}
 	if most > 0 && size > most {
-		p.Fits, err = r.shrink(p.Verdicts, most)
+		if p.Fits, err = r.shrink(p.Verdicts, most); err != nil {
+			return nil, err
+		}
 	}
+	p.Freed, err = r.wouldFree(p)
 	return p, err
 }
 
+// wouldFree is about how many bytes the store loses with the records that go.
+func (r *Recorder) wouldFree(p *Pruned) (int64, error) {
+	stay := map[string]bool{}
+	for _, v := range p.Verdicts {
+		if v.Keep {
+			stay[v.ID] = true
+		}
+	}
+	if len(stay) == len(p.Verdicts) {
+		return 0, nil
+	}
+	s := &sizing{r: r}
+	if err := s.begin(); err != nil {
+		return 0, err
+	}
+	left, err := s.size(stay)
+	return max(0, p.Store-left), err
+}
+
+// ask asks before manual checkpoints go: a person made each of them.
+func (r *Recorder) ask(p *Pruned, confirm func(*Pruned) (bool, error)) error {
+	manual := func(v retention.Verdict) bool { return v.Reason == string(history.Manual) }
+	if confirm == nil || !slices.ContainsFunc(p.Gone(), manual) {
+		return nil
+	}
+	var err error
+	if p.Freed, err = r.wouldFree(p); err != nil {
+		return err
+	}
+	yes, err := confirm(p)
+	if err == nil && !yes {
+		return &project.Error{Kind: project.Refused, Msg: "nothing was removed", Advice: "'decree label NAME ID' keeps a record whatever prune does"}
+	}
+	return err
+}
+
 // prune does it all: the policies, then the space, then the cap.
-func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]retention.Policy, most int64) (*Pruned, error) {
+func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]retention.Policy, most int64, confirm func(*Pruned) (bool, error)) (*Pruned, error) {
 	before, err := sizeOf(r.project.Store)
 	if err != nil {
 		return nil, err
@@ -108,6 +149,9 @@ func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]re
 		if p.Fits, err = r.shrink(p.Verdicts, most); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.ask(p, confirm); err != nil {
+		return nil, err
 	}
 	if err := r.remove(p); err != nil {
 		return nil, err
@@ -389,7 +433,7 @@ func (r *Recorder) noteCap(size int64) error {
 func (r *Recorder) retainNow(ctx context.Context, x *writing, capped bool) error {
 	policies, most := r.policies(PruneOptions{})
 	if capped {
-		p, err := r.prune(ctx, x, policies, most)
+		p, err := r.prune(ctx, x, policies, most, nil)
 		if err != nil || p.Store <= most {
 			return err
 		}
