@@ -99,6 +99,20 @@ func TestHiddenEdit(t *testing.T) {
 	}
 }
 
+// TestWithoutChangeTimes changes a file behind unchanged facts, as one can on FAT by
+// setting the time of its last write back: it is read each time.
+func TestWithoutChangeTimes(t *testing.T) {
+	for _, fat := range []bool{true, false} {
+		s := newSite(t)
+		fake := fakeDisk{fat: fat, stat: func(_ string, in *disk.Info) { in.Mtime, in.Ctime, in.Ino = 1, 1, 7 }}
+		s.req.Root, s.req.start = fake.wrap(s.req.Root), always
+		s.write("a", "1")
+		require.NoError(t, s.capture().Commit())
+		s.write("a", "2")
+		assert.Equal(t, fat, len(s.capture().Changes) == 1)
+	}
+}
+
 func TestThreshold(t *testing.T) {
 	th := threshold{dev: 1, near: 100, far: 50}
 	for _, c := range []struct {
@@ -107,6 +121,10 @@ func TestThreshold(t *testing.T) {
 		want         bool
 	}{{1, 99, 99, true}, {1, 100, 99, false}, {1, 99, 100, false}, {2, 49, 49, true}, {2, 60, 40, false}} {
 		assert.Equal(t, c.want, th.trusts(&disk.Info{Dev: c.dev, Mtime: c.mtime, Ctime: c.ctime}), c)
+	}
+	assert.Equal(t, fineTick, tickOf(1_700_000_000_123_456_789))
+	for _, mtime := range []int64{1_700_000_000_000_000_000, 1_700_000_000_120_000_000} { // FAT, exFAT
+		assert.Equal(t, coarseTick, tickOf(mtime))
 	}
 	s := newSite(t)
 	s.write("now", "")

@@ -38,7 +38,7 @@ type content struct {
 // it asked for them.
 func (k *worker) contentOf(f disk.File, in *disk.Info, h handle) *content {
 	c := &content{file: f, ended: &k.failed, count: &k.bytes, size: in.Size}
-	if in.Size >= sparseFrom && k.steady(in.Dev, h) {
+	if in.Size >= sparseFrom && k.device(in.Dev, h).steady {
 		c.extents, _ = f.(extents)
 	}
 	return c

@@ -19,7 +19,8 @@
 // A file counts as unchanged, and is not read, when its size, mtime, ctime, inode, device
 // and mode are those of the cache, and both times lay before the start of the cached
 // reading by more than the file system's tick: a change within a tick of the reading
-// could have left the times as they were. Request.Full reads every file.
+// could have left the times as they were. On a file system without a change time of its
+// own (FAT) every file is read each time. Request.Full reads every file.
 //
 // A file that changes while it is read is read again, three times. What cannot be read is
 // an error before a run; after it, or with SkipUnreadable, it is listed in

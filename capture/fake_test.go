@@ -19,6 +19,7 @@ type fakeDisk struct {
 	listed  func(dir string, ents []disk.Entry) []disk.Entry
 	opened  func(path string)
 	reading func(path string) error
+	fat     bool // the file system has no change times of its own
 }
 
 func (f *fakeDisk) wrap(d disk.Dir) disk.Dir { return &fakeDir{d, f, ""} }
@@ -28,6 +29,9 @@ func (f *fakeDisk) refused(at string) error {
 	defer f.mu.Unlock()
 	return f.refuse[at]
 }
+
+// ChangeTimes says what the disk says of itself.
+func (d *fakeDir) ChangeTimes() bool { return !d.f.fat }
 
 type fakeDir struct {
 	disk.Dir

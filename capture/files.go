@@ -63,7 +63,7 @@ func (k *worker) readFile(n *node, h handle, i int) error {
 		if k.req.Ended != 0 && in.Mtime > k.req.Ended {
 			k.late = append(k.late, join(n.path, b.name(i)))
 		}
-		k.record(n, i, sum, &in, quiet)
+		k.record(n, i, sum, &in, quiet && k.trusts(&in, h))
 		k.notice(n, b, i, in.Size)
 		return nil
 	case absent(err):
@@ -81,11 +81,11 @@ func (k *worker) readFile(n *node, h handle, i int) error {
 	return k.unreadFile(n, i, join(n.path, b.name(i)), err)
 }
 
-// record enters what was read. The node's block stays the old one if nothing is new.
+// record enters what was read; old says that its facts vouch for it. The node's block
+// stays the old one if nothing is new.
 // A file that somebody had open for writing is read again next time: through a mapping
 // it changes, and its times do not.
-func (k *worker) record(n *node, i int, sum Hash, in *disk.Info, quiet bool) {
-	old := quiet && k.start.trusts(in)
+func (k *worker) record(n *node, i int, sum Hash, in *disk.Info, old bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.buf == nil && n.old.kind(i) == kFile && n.old.sameFacts(i, kFile, in) && n.old.trusted(i) == old && Hash(n.old.hash(i)) == sum {

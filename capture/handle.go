@@ -15,6 +15,9 @@ type handle interface {
 	// steady says whether the file system changes a directory's times with each
 	// change of its names, so that an unchanged one need not be listed.
 	steady() bool
+	// changeTimes says whether the file system keeps a change time of its own, which
+	// nobody can set.
+	changeTimes() bool
 	close()
 }
 
@@ -90,7 +93,13 @@ func (p portable) openDir(cname []byte) (handle, error) {
 }
 
 func (p portable) steady() bool { return false }
-func (p portable) close()       { p.d.Close() }
+
+func (p portable) changeTimes() bool {
+	d, ok := p.d.(interface{ ChangeTimes() bool })
+	return !ok || d.ChangeTimes()
+}
+
+func (p portable) close() { p.d.Close() }
 
 // borrowed is a root handle, which belongs to the caller.
 type borrowed struct{ handle }

@@ -196,6 +196,8 @@ func (d *direct) steady() bool {
 	return false
 }
 
+func (d *direct) changeTimes() bool { return disk.ChangeTimes(d.fd) }
+
 // open asks for O_NONBLOCK so that a pipe put in a file's place cannot hang the walk.
 func (d *direct) open(cname []byte, in *disk.Info) (disk.File, error) {
 	fd, err := d.openat(cname, unix.O_NONBLOCK)

@@ -142,7 +142,7 @@ func (k *worker) link(n *node, h handle, i int, in *disk.Info) error {
 	}
 	sum := patch.Sum([]byte(target))
 	in.Size = int64(len(target))
-	old := k.start.trusts(in)
+	old := k.trusts(in, h)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.buf == nil && n.old.kind(i) == kLink && n.old.sameFacts(i, kLink, in) && string(n.old.target(i)) == target && n.old.trusted(i) == old {

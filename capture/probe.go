@@ -15,11 +15,13 @@ type threshold struct {
 	near, far int64 // on the file system dev; on others, whose clock and tick are unknown
 }
 
-// Ticks. The kernel stamps files with a clock that advances up to 100 times a second;
-// a file system that keeps whole seconds only may keep every other one (FAT).
+// Ticks. The kernel stamps files with a clock that advances up to 100 times a second. A
+// file system that keeps no finer times than that may keep every other second only (FAT);
+// two of its ticks count, since it may round up or down.
 const (
 	fineTick   = 20 * time.Millisecond
-	coarseTick = 2 * time.Second
+	coarseUnit = 10 * time.Millisecond
+	coarseTick = 2 * 2 * time.Second
 )
 
 func (t *threshold) trusts(in *disk.Info) bool {
@@ -55,14 +57,18 @@ func startOf(req *Request) threshold {
 			continue
 		}
 		t.far = min(t.far, in.Mtime-int64(coarseTick))
-		tick := fineTick
-		if in.Mtime%int64(time.Second) == 0 {
-			tick = coarseTick
-		}
-		t.near = in.Mtime - int64(tick)
+		t.near = in.Mtime - int64(tickOf(in.Mtime))
 		return t
 	}
 	return t
+}
+
+// tickOf is how much later a file may be stamped with the time of one just made.
+func tickOf(mtime int64) time.Duration {
+	if mtime%int64(coarseUnit) == 0 {
+		return coarseTick
+	}
+	return fineTick
 }
 
 // probeDirs returns where decree may make a file: beside the cache, and its own

@@ -199,7 +199,7 @@ func (k *worker) keepFor(n *node, jobs int) {
 // the cached block, whose records then stand for them. listErr is an error of the
 // directory's listing.
 func (k *worker) names(n *node, h handle) (listed bool, listErr, err error) {
-	steady := n.old != nil && !k.req.Full && n.old.flags()&flagOld != 0 && n.old.sameListing(&n.info) && k.steady(n.info.Dev, h)
+	steady := n.old != nil && !k.req.Full && n.old.flags()&flagOld != 0 && n.old.sameListing(&n.info) && k.device(n.info.Dev, h).steady
 	if steady {
 		flags := n.old.flags()
 		if err := k.ruleset(n, h, flags&flagGit != 0, flags&flagDec != 0); err != nil {
@@ -229,14 +229,23 @@ func (k *worker) names(n *node, h handle) (listed bool, listErr, err error) {
 	return false, nil, nil
 }
 
-// steady remembers what the file systems are.
-func (k *worker) steady(dev uint64, h handle) bool {
-	s, ok := k.steadyDev[dev]
+// device is what is known of a file system.
+type device struct{ steady, changeTimes bool }
+
+// device remembers what the file systems are.
+func (k *worker) device(dev uint64, h handle) device {
+	d, ok := k.devices[dev]
 	if !ok {
-		s = h.steady()
-		k.steadyDev[dev] = s
+		d = device{h.steady(), h.changeTimes()}
+		k.devices[dev] = d
 	}
-	return s
+	return d
+}
+
+// trusts says whether facts vouch for what was just read: they are old enough, and no
+// change can come to have the same ones.
+func (k *worker) trusts(in *disk.Info, h handle) bool {
+	return k.start.trusts(in) && k.device(in.Dev, h).changeTimes
 }
 
 // listedKind returns what record i was listed as. The record itself may be changed any

@@ -67,7 +67,7 @@ type worker struct {
 	jobs  []job
 	buf   []byte
 
-	steadyDev map[uint64]bool
+	devices map[uint64]device
 
 	changes  []manifest.Change
 	ruleOnly []string
@@ -118,7 +118,7 @@ func (w *walk) run(ctx context.Context) error {
 	reporting := w.report()
 	var group sync.WaitGroup
 	for range w.workerCount() {
-		k := &worker{walk: w, steadyDev: map[uint64]bool{}}
+		k := &worker{walk: w, devices: map[uint64]device{}}
 		w.workers = append(w.workers, k)
 		group.Go(k.work)
 	}

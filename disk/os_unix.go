@@ -345,6 +345,9 @@ func (d *osDir) TryLock() (func() error, error) {
 	return func() error { return unix.Close(fd) }, nil
 }
 
+// ChangeTimes is the function of that name for the directory.
+func (d *osDir) ChangeTimes() bool { return ChangeTimes(d.f) }
+
 func (d *osDir) Close() error {
 	err := error(nil)
 	d.close.Do(func() { err = unix.Close(d.f) })

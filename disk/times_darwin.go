@@ -1,0 +1,14 @@
+package disk
+
+import "golang.org/x/sys/unix"
+
+// ChangeTimes says whether the file system below fd keeps a change time of its own. FAT
+// gives the time of the last write in its place, which anybody can set back.
+func ChangeTimes(fd int) bool {
+	var st unix.Statfs_t
+	if unix.Fstatfs(fd, &st) != nil {
+		return true
+	}
+	name := unix.ByteSliceToString(st.Fstypename[:])
+	return name != "msdos" && name != "exfat"
+}
