@@ -5,22 +5,21 @@ import (
 	"fmt"
 	"io"
 
-	"decree/history"
 	"decree/patch"
 	"decree/project"
 )
 
-// copyChecked copies a changes.diff and compares its hash with the record's.
+// copyChecked copies a diff of the record id and compares its hash with the recorded one.
 // What is damaged has been copied when it is found out; the error says so in time
 // for whoever acts on the result.
-func copyChecked(w io.Writer, diff io.Reader, r *history.Record) error {
+func copyChecked(w io.Writer, diff io.Reader, id, name string, want patch.Hash) error {
 	sum := sha256.New()
 	if _, err := io.Copy(w, io.TeeReader(diff, sum)); err != nil {
 		return err
 	}
-	if r.DiffSHA256.IsZero() || patch.Hash(sum.Sum(nil)) == r.DiffSHA256 {
+	if want.IsZero() || patch.Hash(sum.Sum(nil)) == want {
 		return nil
 	}
-	return &failure{kind: project.Integrity, msg: fmt.Sprintf(".decree/runs/%s/changes.diff: not what was recorded", r.ID),
+	return &failure{kind: project.Integrity, msg: fmt.Sprintf(".decree/runs/%s/%s: not what was recorded", id, name),
 		advice: "'decree doctor --repair' writes it again from the store"}
 }

@@ -5,19 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"decree/patch"
 )
 
 // diffOptions are diff's flags.
-type diffOptions struct{ stat, nameOnly, raw, now bool }
+type diffOptions struct {
+	stat, nameOnly, raw, now, edits, exitCode bool
+	color                                     string
+}
 
 func (s *session) diffVerb() verb {
 	var o diffOptions
 	return verb{
 		name: "diff", category: lookCategory, args: "[REF | A..B | A B] [PATH...]", words: refAndPathWords,
 		usage: "show what a record changed, or the way from one record to another",
-		about: `Shows the changes.diff of a record, of the newest one if no REF is given. A..B, or A B, is the way from before A to after B; with --now it is the way from the state the record found to the tree as it is now. With PATHs only what lies at or below them.
+		about: `Shows the changes.diff of a record, of the newest one if no REF is given; of a checkpoint, which changes nothing, what was edited by hand since the record before it: its outside.diff. A..B, or A B, is the way from before A to after B; with --now it is the way from the state the record found to the tree as it is now. With PATHs only what lies at or below them.
 
 On a terminal it is coloured, goes through a pager ($DECREE_PAGER, $PAGER, less), and leaves decree's own lines out. To a pipe or a file, and with --raw, it is byte for byte the changes.diff that "patch -p1" and "git apply" take.
 
@@ -27,13 +31,17 @@ The first word is a REF if it names a record, else a PATH, and so is the second;
 			{"decree diff last~1 --stat", "the one before in a table"},
 			{"decree diff good --now src/", "what became of src/ since the record labelled 'good'"},
 			{"decree diff last | patch -p1 -R", "take it back with another tool"},
+			{"decree diff --edits", "what you edited since the newest record"},
 		},
-		exits: []exit{{"0", "shown, changes or not"}, {"3", "no such record or path"}, {"5", "changes.diff is not what was recorded"}},
+		exits: []exit{{"0", "shown, changes or not"}, {"1", "with --exit-code: there are changes"}, {"3", "no such record or path"}, {"5", "changes.diff is not what was recorded"}},
 		flags: s.reading(
 			boolFlag(&o.stat, "a table: each file with its added and removed lines", "stat"),
 			boolFlag(&o.nameOnly, "only the paths, one a line, quoted as in the manifest", "name-only"),
 			boolFlag(&o.raw, "the bytes of changes.diff, also on a terminal", "raw"),
 			boolFlag(&o.now, "from the record to the tree as it is now", "now"),
+			boolFlag(&o.edits, "what was edited by hand before the record: its outside.diff; without a REF, since the newest record", "edits"),
+			boolFlag(&o.exitCode, "exit with 1 if there are changes, 0 if there are none", "exit-code"),
+			stringFlag(&o.color, "colour the text `WHEN`: always, never or auto, which is on a terminal", "color"),
 		),
 		action: func(ctx context.Context) error { return s.diff(ctx, o) },
 	}
@@ -47,23 +55,36 @@ func (s *session) diff(ctx context.Context, o diffOptions) error {
 	if err != nil {
 		return err
 	}
-	source, err := s.diffSource(ctx, rec, o.now)
+	source, err := s.diffSource(ctx, rec, o)
 	if err != nil {
 		return err
 	}
 	if source.note != "" {
 		s.note(source.note)
 	}
+	if o.exitCode {
+		changed, err := source.has(source.paths)
+		if err != nil {
+			return err
+		}
+		if changed {
+			s.code = 1
+		}
+	}
+	view := diffView{out: s.env.Stdout, paint: s.paint(s.env.Stdout)}
+	if o.color != "" && o.color != "auto" {
+		view.paint = o.color == "always"
+	}
 	switch {
 	case o.stat || s.global.json && !o.nameOnly:
 		return s.diffStat(source)
 	case o.nameOnly:
 		return s.diffNames(source)
-	case o.raw || !isTerminal(s.env.Stdout):
+	case o.raw || !isTerminal(s.env.Stdout) && !(o.color == "always"):
 		return s.print(func(w io.Writer) error { return source.copy(w) })
 	}
 	return s.page(func(w io.Writer) error {
-		view := diffView{out: w, paint: s.paint(s.env.Stdout)}
+		view.out = w
 		return source.read(func(r io.Reader) error {
 			n, err := view.show(r, source.paths)
 			if err == nil && n == 0 {
@@ -83,6 +104,12 @@ func (o diffOptions) check() error {
 	}
 	if n > 1 {
 		return usagef("--stat, --name-only and --raw exclude each other").hint("choose one")
+	}
+	if o.edits && o.now {
+		return usagef("--edits and --now exclude each other").hint("'decree diff --edits' without a REF goes to the tree as it is now")
+	}
+	if !slices.Contains([]string{"", "always", "never", "auto"}, o.color) {
+		return usagef("--color %s: not a way to colour", quoteWord(o.color)).hint("it is always, never or auto")
 	}
 	return nil
 }
@@ -155,10 +182,10 @@ func (d *diffSource) read(use func(io.Reader) error) error {
 	return err
 }
 
-// has says whether the diff has something at or below a path.
-func (d *diffSource) has(path string) (found bool, err error) {
+// has says whether the diff has something at or below one of paths; none: at all.
+func (d *diffSource) has(paths []string) (found bool, err error) {
 	err = d.read(func(r io.Reader) error {
-		return eachSection(r, []string{path}, func(*patch.Section) error {
+		return eachSection(r, paths, func(*patch.Section) error {
 			found = true
 			return errEnough
 		})

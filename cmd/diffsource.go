@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 
 // diffSource finds out what diff is to show: a record's own, the way between
 // two records, or the way from one to now.
-func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, now bool) (*diffSource, error) {
+func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, o diffOptions) (*diffSource, error) {
 	ref, words, err := s.diffWords(rec)
 	if err != nil {
 		return nil, err
@@ -24,11 +25,60 @@ func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, now bo
 	if err != nil {
 		return nil, err
 	}
-	source, err := s.diffOf(ctx, rec, ref, paths, now)
+	var source *diffSource
+	if o.edits {
+		source, err = s.editsOf(ctx, rec, ref, paths)
+	} else {
+		source, err = s.diffOf(ctx, rec, cmp.Or(ref, "last"), paths, o.now)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return source, s.mustBeKnown(rec, words, paths, source.has)
+	return source, s.mustBeKnown(rec, words, paths, func(path string) (bool, error) { return source.has([]string{path}) })
+}
+
+// editsOf is what was changed by no record: before the one that ref names, or since the
+// newest one where ref is "".
+func (s *session) editsOf(ctx context.Context, rec *recorder.Recorder, ref string, paths []string) (*diffSource, error) {
+	if strings.Contains(ref, "..") {
+		return nil, usagef("%s and --edits exclude each other", ref).hint("--edits takes one REF, or none for what was edited since the newest record")
+	}
+	if ref != "" {
+		point, err := s.resolve(rec, ref)
+		if err != nil {
+			return nil, err
+		}
+		return s.outsideDiff(rec, point.Record, paths), nil
+	}
+	from, err := s.resolve(rec, "last")
+	if err != nil {
+		return nil, err
+	}
+	from.After = from.Record.Status != history.StatusReverted
+	return s.between(ctx, rec, recorder.DiffOptions{From: from, To: recorder.Point{Now: true}, Paths: paths}), nil
+}
+
+func (s *session) between(ctx context.Context, rec *recorder.Recorder, o recorder.DiffOptions) *diffSource {
+	return &diffSource{paths: o.Paths, write: func(w io.Writer) error {
+		_, err := rec.Diff(ctx, w, o)
+		return err
+	}}
+}
+
+// outsideDiff is a record's outside.diff; nothing where it found nothing.
+func (s *session) outsideDiff(rec *recorder.Recorder, r *history.Record, paths []string) *diffSource {
+	found, ok := r.Outside()
+	return &diffSource{paths: paths, write: func(w io.Writer) error {
+		if !ok {
+			return nil
+		}
+		f, err := rec.History().OpenFile(r.ID, history.OutsideFile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return copyChecked(w, f, r.ID, history.OutsideFile, found.SHA256)
+	}}
 }
 
 // diffOf is the diff that ref or A..B means.
@@ -44,6 +94,11 @@ func (s *session) diffOf(ctx context.Context, rec *recorder.Recorder, ref string
 		}
 		source := s.recordDiff(ctx, rec, point.Record, paths)
 		if r := point.Record; isCheckpoint(r) {
+			source = s.outsideDiff(rec, r, paths)
+			if _, ok := r.Outside(); ok {
+				source.note = fmt.Sprintf("%s is a checkpoint and changed nothing; this is what was edited before it, its outside.diff", r.ID)
+				return source, nil
+			}
 			source.note = fmt.Sprintf("%s is a checkpoint and changed nothing; 'decree diff %s --now' shows what changed since", r.ID, r.ID)
 		}
 		return source, nil
@@ -60,14 +115,10 @@ func (s *session) diffOf(ctx context.Context, rec *recorder.Recorder, ref string
 		// From before A to after B; a TIME says itself which side it means.
 		options.To.After = options.To.After || !strings.HasPrefix(to, "@")
 	}
-	return &diffSource{paths: paths, write: func(w io.Writer) error {
-		_, err := rec.Diff(ctx, w, options)
-		return err
-	}}, nil
+	return s.between(ctx, rec, options), nil
 }
 
-// diffWords takes diff's words apart: a REF, A..B or A B, the newest record if there
-// is none, and PATHs.
+// diffWords takes diff's words apart: a REF, A..B or A B, "" if there is none, and PATHs.
 func (s *session) diffWords(rec *recorder.Recorder) (ref string, paths []string, err error) {
 	words := s.line.words
 	refs := 0
@@ -81,11 +132,7 @@ func (s *session) diffWords(rec *recorder.Recorder) (ref string, paths []string,
 		}
 		refs++
 	}
-	ref = "last"
-	if refs > 0 {
-		ref = strings.Join(words[:refs], "..")
-	}
-	return ref, append(words[refs:len(words):len(words)], s.line.paths...), nil
+	return strings.Join(words[:refs], ".."), append(words[refs:len(words):len(words)], s.line.paths...), nil
 }
 
 // recordDiff is a record's changes.diff, whose hash is compared while it is read.
@@ -103,7 +150,7 @@ func (s *session) recordDiff(_ context.Context, rec *recorder.Recorder, r *histo
 		if plain, err := rec.History().ReadRun(r.ID); err == nil {
 			r = plain
 		}
-		return copyChecked(w, f, r)
+		return copyChecked(w, f, r.ID, "changes.diff", r.DiffSHA256)
 	}}
 }
 

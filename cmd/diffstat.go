@@ -23,6 +23,8 @@ type diffstat struct {
 type fileStat struct {
 	Path    string   `json:"path"`
 	Op      patch.Op `json:"op"`
+	Change  string   `json:"change"` // the same word for the same thing in all JSON
+	From    string   `json:"renamed_from,omitempty"`
 	Added   int64    `json:"added_lines"`
 	Removed int64    `json:"removed_lines"`
 	Binary  bool     `json:"binary,omitempty"`
@@ -41,7 +43,7 @@ func readStat(diff io.Reader, wanted []string) (diffstat, error) {
 }
 
 func (d *diffstat) add(sec *patch.Section) {
-	f := fileStat{Path: manifestPath(sec.Path), Op: sec.Op, Binary: sec.Binary, facts: sectionFacts(sec)}
+	f := fileStat{Path: manifestPath(sec.Path), Op: sec.Op, Change: opWord(sec.Op), Binary: sec.Binary, facts: sectionFacts(sec)}
 	for i := range sec.Hunks {
 		for line := range sec.Hunks[i].Lines() {
 			switch line.Kind {

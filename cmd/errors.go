@@ -82,6 +82,10 @@ func (s *session) report(err error) int {
 		s.newFeed().failed(s, err, code)
 		return code
 	}
+	if s.global.json {
+		s.reportJSON(err, code)
+		return code
+	}
 	p := s.paint(s.env.Stderr)
 	fmt.Fprintf(s.env.Stderr, "%s %s\n", p.in(red, commandName(s.knownVerb())+":"), s.describe(err))
 	s.reportPaths(err)
@@ -91,6 +95,42 @@ func (s *session) report(err error) int {
 		}
 	}
 	return code
+}
+
+// reportJSON writes an error as one object on stderr, as --events does, so that what
+// stdout has stays what was asked for.
+func (s *session) reportJSON(err error, code int) {
+	out := struct {
+		Error failedJSON `json:"error"`
+	}{s.failed(err, code)}
+	if raw, err := plainJSON(out); err == nil {
+		fmt.Fprintf(s.env.Stderr, "%s\n", escapedJSON(raw))
+	}
+}
+
+// failedJSON is an error for programs.
+type failedJSON struct {
+	Command  string        `json:"command"`
+	Message  string        `json:"message"`
+	ExitCode int           `json:"exit_code"`
+	Hint     string        `json:"hint"`
+	Paths    []failedPlace `json:"paths"`
+}
+
+type failedPlace struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+func (s *session) failed(err error, code int) failedJSON {
+	out := failedJSON{Command: s.knownVerb(), Message: s.describe(err), ExitCode: code, Hint: s.hintFor(err), Paths: []failedPlace{}}
+	var conflict *recorder.ConflictError
+	if errors.As(err, &conflict) {
+		for _, item := range conflict.Items {
+			out.Paths = append(out.Paths, failedPlace{manifestPath(item.Path), itemReason(item)})
+		}
+	}
+	return out
 }
 
 // knownVerb is the verb for messages, "" before it was understood.

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -101,16 +100,7 @@ type restoredEvent struct {
 
 type failedEvent struct {
 	eventHead
-	Command  string        `json:"command"`
-	Message  string        `json:"message"`
-	ExitCode int           `json:"exit_code"`
-	Hint     string        `json:"hint"`
-	Paths    []failedPlace `json:"paths"`
-}
-
-type failedPlace struct {
-	Path   string `json:"path"`
-	Reason string `json:"reason"`
+	failedJSON
 }
 
 type noteEvent struct {
@@ -167,15 +157,5 @@ func (f *feed) note(text string) {
 func (f *feed) failed(s *session, err error, code int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := failedEvent{
-		eventHead: f.head("failed"), Command: s.knownVerb(), Message: s.describe(err),
-		ExitCode: code, Hint: s.hintFor(err), Paths: []failedPlace{},
-	}
-	var conflict *recorder.ConflictError
-	if errors.As(err, &conflict) {
-		for _, item := range conflict.Items {
-			out.Paths = append(out.Paths, failedPlace{manifestPath(item.Path), itemReason(item)})
-		}
-	}
-	f.line(out)
+	f.line(failedEvent{f.head("failed"), s.failed(err, code)})
 }

@@ -78,9 +78,10 @@ func factInWords(f history.Fact) string {
 
 // momentPathJSON is one path of a moment; quoted as in the manifest.
 type momentPathJSON struct {
-	Path string `json:"path"`
-	Op   string `json:"op"`
-	From string `json:"from,omitempty"`
+	Path   string `json:"path"`
+	Op     string `json:"op"`
+	Change string `json:"change"`
+	From   string `json:"from,omitempty"`
 }
 
 // outsideJSON is what a record found done, for programs.
@@ -122,7 +123,7 @@ func joinRaw(list []json.RawMessage) []byte {
 func (s *session) momentJSON(m history.Moment) (json.RawMessage, error) {
 	paths := []momentPathJSON{}
 	for i, f := range m.Facts {
-		p := momentPathJSON{Path: manifestPath(f.Path), Op: f.Op}
+		p := momentPathJSON{Path: manifestPath(f.Path), Op: f.Op, Change: opWord(patch.Op(f.Op))}
 		if i == 0 && m.From != "" {
 			p.From = manifestPath(m.From)
 		}

@@ -26,6 +26,7 @@ type moveReport struct {
 type stepJSON struct {
 	Path    string       `json:"path"`
 	Op      string       `json:"op"`
+	Change  string       `json:"change"` // the same word for the same thing in all JSON; Op is older
 	Verdict plan.Verdict `json:"verdict"`
 	Reason  string       `json:"reason,omitempty"`
 	Later   []string     `json:"later,omitempty"`
@@ -116,7 +117,7 @@ func (s *session) printMoveJSON(m moveReport) error {
 	if p := m.result.Plan; p != nil {
 		out.Created, out.Modified, out.Deleted = p.Created, p.Modified, p.Deleted
 		for _, it := range p.Items {
-			out.Paths = append(out.Paths, stepJSON{manifestPath(it.Path), changeWord(it.From, it.To), it.Verdict, it.Reason, it.Later})
+			out.Paths = append(out.Paths, stepJSON{manifestPath(it.Path), changeWord(it.From, it.To), changeWord(it.From, it.To), it.Verdict, it.Reason, it.Later})
 		}
 	}
 	return s.printJSON(out)

@@ -39,8 +39,9 @@ type statusJSON struct {
 
 // changedJSON is a path that differs from the newest record; quoted as in the manifest.
 type changedJSON struct {
-	Path string `json:"path"`
-	Op   string `json:"op"`
+	Path   string `json:"path"`
+	Op     string `json:"op"`
+	Change string `json:"change"`
 }
 
 func (s *session) status(ctx context.Context) error {
@@ -84,7 +85,7 @@ func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (
 		out.Changed = nil
 	}
 	for _, c := range st.Changed {
-		out.Changed = append(out.Changed, changedJSON{manifestPath(c.Path), changeWord(c.Old, c.New)})
+		out.Changed = append(out.Changed, changedJSON{manifestPath(c.Path), changeWord(c.Old, c.New), changeWord(c.Old, c.New)})
 	}
 	return s.printJSON(out)
 }
