@@ -3,9 +3,12 @@ package cmd
 import (
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"decree/project"
 )
 
 // Env is all that the command line takes from the outside world.
@@ -53,4 +56,20 @@ func (e Env) get(key string) string {
 		}
 	}
 	return ""
+}
+
+// behind is the user who called sudo; nil when nobody did, or the home is not known.
+func (e Env) behind() *project.User {
+	uid, err := strconv.ParseUint(e.get("SUDO_UID"), 10, 32)
+	if err != nil || uid == 0 || os.Geteuid() != 0 {
+		return nil
+	}
+	home := e.get("SUDO_HOME") // of newer versions of sudo
+	if u, err := user.LookupId(e.get("SUDO_UID")); home == "" && err == nil {
+		home = u.HomeDir
+	}
+	if !filepath.IsAbs(home) {
+		return nil
+	}
+	return &project.User{UID: uint32(uid), Home: home}
 }

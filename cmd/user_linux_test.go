@@ -159,3 +159,43 @@ func TestStrangerHoldsTheRoot(t *testing.T) {
 	code, out := u.decree(ann, root, nil, "checkpoint")
 	assert.Zero(t, code, out)
 }
+
+// TestFirstRecordUnderSudo does not lock the user out of their own project; in a tree
+// that is root's the store is root's, and the user is told so.
+func TestFirstRecordUnderSudo(t *testing.T) {
+	u := newUsers(t)
+	home := u.dir(ann, 0o700, "home")
+	roots := "HOME=" + u.dir(0, 0o700, "roothome")
+	sudo := []string{roots, "SUDO_UID=60001", "SUDO_HOME=" + home}
+	root := u.dir(ann, 0o755, "tree")
+	file := filepath.Join(root, "f")
+	require.NoError(t, os.WriteFile(file, []byte("one\n"), 0o644))
+	require.NoError(t, os.Chown(file, ann, ann))
+
+	code, out := u.decree(0, root, sudo, "run", "--", "sh", "-c", "echo two >f")
+	require.Zero(t, code, out)
+	assert.Contains(t, out, "store "+home)
+	for _, args := range [][]string{{"log"}, {"revert", "last"}, {"verify", "--all"}, {"run", "--", "sh", "-c", "echo three >f"}, {"gc"}} {
+		code, out := u.decree(ann, root, nil, args...)
+		assert.Zero(t, code, "%v: %s", args, out)
+	}
+	// Whoever deletes .decree, under sudo or not, the store is found again.
+	require.NoError(t, os.RemoveAll(filepath.Join(root, ".decree")))
+	code, out = u.decree(0, root, sudo, "revert", "last")
+	assert.Zero(t, code, out)
+	assert.Contains(t, out, "taken up again")
+	code, out = u.decree(ann, root, nil, "checkpoint")
+	assert.Zero(t, code, out)
+
+	closed := u.dir(0, 0o755, "closed")
+	require.NoError(t, os.WriteFile(filepath.Join(closed, "f"), []byte("one\n"), 0o644))
+	code, out = u.decree(0, closed, sudo, "checkpoint")
+	require.Zero(t, code, out)
+	code, out = u.decree(ann, closed, nil, "log")
+	assert.Equal(t, 1, code, out)
+	assert.Contains(t, out, "this project's store belongs to root, and you may not read it")
+	assert.Contains(t, out, "hint: work as that user; or, to begin a history of your own, remove "+closed)
+	code, out = u.decree(ann, closed, nil, "run", "--", "true")
+	assert.Equal(t, 125, code, out)
+	assert.Contains(t, out, "belongs to root")
+}

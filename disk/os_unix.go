@@ -48,8 +48,27 @@ func (d osDisk) MkdirAll(path string, perm uint32) (Dir, error) {
 type osDir struct {
 	path   string
 	f      int
-	search bool // opened by OpenSearch, and not readable
+	search bool   // opened by OpenSearch, and not readable
+	heir   *owner // of what is made here and below; nil: whoever makes it
 	close  sync.Once
+}
+
+// owner is a user and a group.
+type owner struct{ uid, gid int }
+
+// ForItsOwner makes what root makes through d, and through the directories opened from
+// it, belong to d's owner: a command under sudo must not leave files among a user's own
+// that the user cannot read. For all other users, and other disks, it changes nothing.
+func ForItsOwner(d Dir) error {
+	o, ok := d.(*osDir)
+	if !ok || os.Geteuid() != 0 {
+		return nil
+	}
+	self, err := o.Self()
+	if err == nil && self.UID != 0 {
+		o.heir = &owner{int(self.UID), int(self.GID)}
+	}
+	return err
 }
 
 func (d *osDir) fd() int      { return d.f }
@@ -169,6 +188,12 @@ func (d *osDir) open(op, name string, flags int, perm uint32) (File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d.heir != nil {
+		if err := unix.Fchown(fd, d.heir.uid, d.heir.gid); err != nil {
+			unix.Close(fd)
+			return nil, &fs.PathError{Op: "chown", Path: d.join(name), Err: err}
+		}
+	}
 	return &osFile{os.NewFile(uintptr(fd), d.join(name))}, nil
 }
 
@@ -208,7 +233,7 @@ func (d *osDir) OpenDir(name string) (Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &osDir{path: d.join(name), f: fd}, nil
+	return &osDir{path: d.join(name), f: fd, heir: d.heir}, nil
 }
 
 func (d *osDir) Create(name string, perm uint32) (File, error) {
@@ -220,7 +245,11 @@ func (d *osDir) OpenWrite(name string, perm uint32) (File, error) {
 }
 
 func (d *osDir) Mkdir(name string, perm uint32) error {
-	return d.do("mkdir", name, func() error { return unix.Mkdirat(d.f, name, perm) })
+	err := d.do("mkdir", name, func() error { return unix.Mkdirat(d.f, name, perm) })
+	if err == nil && d.heir != nil {
+		err = d.Chown(name, uint32(d.heir.uid), uint32(d.heir.gid))
+	}
+	return err
 }
 
 func (d *osDir) Remove(name string) error {

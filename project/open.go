@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -49,7 +51,11 @@ func Open(d disk.Disk, w Where, create bool) (*Project, error) {
 		return nil, err
 	}
 	p := &Project{Disk: d, Root: root}
-	if err := p.open(w, create); err != nil {
+	err = p.open(w, create)
+	if err == nil {
+		err = disk.ForItsOwner(p.Store)
+	}
+	if err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -60,6 +66,11 @@ func (p *Project) open(w Where, create bool) (err error) {
 	if p.Dir, err = p.Disk.OpenRoot(p.Root); err != nil {
 		return err
 	}
+	self, err := p.Dir.Self()
+	if err != nil {
+		return err
+	}
+	w = w.forOwner(self.UID)
 	if create {
 		if st, err := p.Dir.Stat(dirName); err == nil {
 			_ = p.loosen(st) // what it cannot do is told by the first step that needs it
@@ -226,6 +237,10 @@ func (p *Project) openKnown(id *identity) (disk.Dir, *memory, error) {
 		return nil, nil, &Error{Kind: Failed, Msg: path + ": this project's store is missing",
 			Advice: fmt.Sprintf("bring it back there; or, to begin a new history without it, remove %s", filepath.Join(p.Root, dirName, identityFile))}
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil, &Error{Kind: Failed, Msg: fmt.Sprintf("%s: this project's store belongs to %s, and you may not read it", path, ownerOf(p.Disk, path)), Err: reason(err),
+			Advice: fmt.Sprintf("work as that user; or, to begin a history of your own, remove %s", filepath.Join(p.Root, dirName, identityFile))}
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -239,6 +254,31 @@ func (p *Project) openKnown(id *identity) (disk.Dir, *memory, error) {
 			Advice: fmt.Sprintf("if %s came with a foreign tree, remove it%s", filepath.Join(p.Root, dirName, identityFile), p.lostMemory(id, err))}
 	}
 	return store, m, nil
+}
+
+// ownerOf names the owner of what is at path; where that cannot be looked at, of the
+// nearest directory above it that can, which then is what keeps others out.
+func ownerOf(d disk.Disk, path string) string {
+	for ; path != filepath.Dir(path); path = filepath.Dir(path) {
+		up, err := d.OpenSearch(filepath.Dir(path))
+		if err != nil {
+			continue
+		}
+		st, err := up.Stat(filepath.Base(path))
+		up.Close()
+		if err == nil {
+			return userName(st.UID)
+		}
+	}
+	return userName(0)
+}
+
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return "user " + id
 }
 
 // lostMemory is advice for a store whose memory of its root is gone. decree does

@@ -19,7 +19,7 @@ type place struct {
 	origin string // for messages
 	config bool   // it is the config that asks for it
 	asked  bool   // by the environment or the config, not by default
-	home   bool   // below the home directory: inTree may stand in for it
+	home   string // the home directory that it is below, where inTree may stand in for it
 }
 
 // askedPlace is the base that DECREE_STORE or the config asks for; asked is
@@ -34,8 +34,12 @@ func (w Where) askedPlace(c Config) (place, error) {
 	default:
 		return place{}, nil
 	}
-	if rest, ok := strings.CutPrefix(p.base, "~/"); ok && w.Home != "" {
-		p.base = filepath.Join(w.Home, rest)
+	home := w.Home
+	if w.Behind != nil {
+		home = w.Behind.Home
+	}
+	if rest, ok := strings.CutPrefix(p.base, "~/"); ok && home != "" {
+		p.base = filepath.Join(home, rest)
 	}
 	if p.base == inTree {
 		return p, nil
@@ -50,13 +54,29 @@ func (w Where) askedPlace(c Config) (place, error) {
 // defaultPlaces are the bases that count when nothing is asked for, best first.
 func (w Where) defaultPlaces() []place {
 	var out []place
+	if w.Behind != nil && filepath.IsAbs(w.Behind.Home) {
+		out = append(out, inHome(w.Behind.Home))
+	}
 	if filepath.IsAbs(w.DataHome) {
 		out = append(out, place{base: filepath.Join(w.DataHome, "decree"), origin: "XDG_DATA_HOME"})
 	}
 	if filepath.IsAbs(w.Home) {
-		out = append(out, place{base: filepath.Join(w.Home, ".local", "share", "decree"), origin: "the home directory", home: true})
+		out = append(out, inHome(w.Home))
 	}
 	return append(out, place{base: inTree, origin: "the root"})
+}
+
+func inHome(home string) place {
+	return place{base: filepath.Join(home, ".local", "share", "decree"), origin: "the home directory", home: home}
+}
+
+// forOwner is w for a tree of owner's: of the user for whom root acts nothing counts in
+// the tree of another.
+func (w Where) forOwner(owner uint32) Where {
+	if w.Behind != nil && w.Behind.UID != owner {
+		w.Behind = nil
+	}
+	return w
 }
 
 // abs is the base's path for a tree at root.
@@ -80,10 +100,10 @@ func openBase(d disk.Disk, w Where, c Config, root string) (disk.Dir, place, err
 	if err := w.agreed(d, pl, root); err != nil {
 		return nil, place{}, err
 	}
-	dir, err := w.makeBase(d, pl, root)
-	if err != nil && pl.home && noWritableHome(err) {
+	dir, err := makeBase(d, pl, root)
+	if err != nil && pl.home != "" && noWritableHome(err) {
 		pl = place{base: inTree, origin: "the root"}
-		dir, err = w.makeBase(d, pl, root)
+		dir, err = makeBase(d, pl, root)
 	}
 	if err != nil {
 		return nil, place{}, &Error{Kind: Failed, Msg: "no place for the store", Err: err,
@@ -107,10 +127,10 @@ func (w Where) agreed(d disk.Disk, pl place, root string) error {
 		Advice: "if that is your own config, say --yes once; or name a directory yourself with DECREE_STORE"}
 }
 
-func (w Where) makeBase(d disk.Disk, pl place, root string) (disk.Dir, error) {
-	if pl.home {
+func makeBase(d disk.Disk, pl place, root string) (disk.Dir, error) {
+	if pl.home != "" {
 		// A home that does not exist is not made: system users have such ones.
-		h, err := d.OpenRoot(w.Home)
+		h, err := d.OpenRoot(pl.home)
 		if err != nil {
 			return nil, err
 		}
@@ -174,6 +194,11 @@ func sameBase(d disk.Disk, a, b string) bool {
 // projects of this user. A base that contains the root is not among them.
 func (p *Project) Stores(w Where) ([]disk.Info, error) {
 	var out []disk.Info
+	root, err := p.Dir.Self()
+	if err != nil {
+		return nil, err
+	}
+	w = w.forOwner(root.UID)
 	places := w.defaultPlaces()
 	if asked, err := w.askedPlace(p.Config); err == nil && asked.asked {
 		places = append(places, asked)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"decree/disk"
 )
@@ -22,9 +23,18 @@ type Where struct {
 	// ConfigStore lets the config place a new project's store where it likes: the user
 	// has agreed. The config may have come with a tree that others made.
 	ConfigStore bool
+	// Behind is the user for whom root acts (sudo), nil if there is none. The store of a
+	// new project in that user's tree goes into that user's home, lest it is root's.
+	Behind *User
 	// RealPath resolves links in a path; nil means filepath.EvalSymlinks. A disk
 	// that is not the system's needs its own.
 	RealPath func(string) (string, error)
+}
+
+// User is a user of the system, with the home directory.
+type User struct {
+	UID  uint32
+	Home string
 }
 
 func (w Where) real(path string) (string, error) {
@@ -83,26 +93,40 @@ func reason(err error) error {
 	return err
 }
 
-// search is one look for the root: the home directory's identity is taken once.
+// search is one look for the root: the identities of the home directories are taken once.
 type search struct {
-	disk disk.Disk
-	home string
-	info disk.Info // of home; Ino 0 when there is none
+	disk  disk.Disk
+	homes []home
+}
+
+// home is a home directory: the user's own, and that of the user for whom root acts.
+type home struct {
+	path string    // "" when it cannot be told
+	info disk.Info // Ino 0 when there is none
 }
 
 func newSearch(d disk.Disk, w Where) *search {
 	s := &search{disk: d}
-	if w.Home == "" {
-		return s
-	}
-	if h, err := w.real(w.Home); err == nil {
-		s.home = h
-	}
-	if h, err := d.OpenSearch(w.Home); err == nil {
-		s.info, _ = h.Self()
-		h.Close()
+	s.bar(w, w.Home)
+	if w.Behind != nil {
+		s.bar(w, w.Behind.Home)
 	}
 	return s
+}
+
+func (s *search) bar(w Where, path string) {
+	if path == "" {
+		return
+	}
+	var h home
+	if real, err := w.real(path); err == nil {
+		h.path = real
+	}
+	if dir, err := s.disk.OpenSearch(path); err == nil {
+		h.info, _ = dir.Self()
+		dir.Close()
+	}
+	s.homes = append(s.homes, h)
 }
 
 // upwards is the nearest directory from dir on that can be a root and holds the marker,
@@ -136,13 +160,10 @@ func (s *search) found(path string, marker func(disk.Dir) bool) bool {
 	return marker(dir) && !s.barred(path)
 }
 
-// barred says whether path is / or the home directory, by inode where there are any.
+// barred says whether path is / or a home directory, by inode where there are any.
 func (s *search) barred(path string) bool {
-	if path == filepath.Dir(path) || path == s.home {
+	if path == filepath.Dir(path) || slices.ContainsFunc(s.homes, func(h home) bool { return h.path == path }) {
 		return true
-	}
-	if s.info.Ino == 0 {
-		return false
 	}
 	dir, err := s.disk.OpenSearch(path)
 	if err != nil {
@@ -150,7 +171,7 @@ func (s *search) barred(path string) bool {
 	}
 	defer dir.Close()
 	self, err := dir.Self()
-	return err == nil && self.SameFile(s.info)
+	return err == nil && slices.ContainsFunc(s.homes, func(h home) bool { return h.info.Ino != 0 && h.info.SameFile(self) })
 }
 
 // holdsDecree counts a link too: Open refuses it by name, which is better than
