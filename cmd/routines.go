@@ -145,11 +145,27 @@ func oneLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// checkRoutine says so where a message names a routine that is not there (yet).
-func (s *session) checkRoutine(p *project.Project, name string) {
-	_, err := message.Find(name, queue.OpenRoutines(p).Dirs...)
+// checkSent says so where a message's routine is not there (yet), or does not take what
+// the message sets. What a router or a spec will say is not known yet.
+func (s *session) checkSent(p *project.Project, m *message.Message) {
+	name := m.Routine
+	if name == "" && (p.Config.Router != "" || strings.HasSuffix(m.InputFile, ".spec.md")) {
+		return
+	}
+	if name == "" {
+		name = p.Config.DefaultRoutine
+	}
+	found, err := message.Find(name, queue.OpenRoutines(p).Dirs...)
 	var bad *message.Error
 	if errors.As(err, &bad) {
-		s.note(bad.Error())
+		text := bad.Error()
+		if m.Routine == "" {
+			text = "the message names no routine, and the default one, " + quoteWord(name) + ", does not exist; 'decree init --examples' writes one into .decree/routines"
+		}
+		s.note(text)
+		return
+	}
+	if names := found.Undeclared(m); err == nil && len(names) > 0 {
+		s.note(fmt.Sprintf("routine %s declares no parameter %s", name, strings.Join(names, ", ")))
 	}
 }

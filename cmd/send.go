@@ -71,6 +71,8 @@ type sentJSON struct {
 	Name string `json:"name"`
 	ID   string `json:"id"` // "" for a follow-up: its chain gives it one
 	Path string `json:"path"`
+
+	message *message.Message
 }
 
 func (s *session) send(ctx context.Context, o sendOptions) error {
@@ -93,9 +95,7 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.routine != "" {
-		s.checkRoutine(rec.Project(), o.routine)
-	}
+	s.checkSent(rec.Project(), sent.message)
 	if s.global.json {
 		err = s.printJSON(sent)
 	} else {
@@ -187,7 +187,7 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 		err = p.Drop(to, file, data)
 		switch {
 		case err == nil:
-			return sentJSON{Name: strings.TrimSuffix(file, ".md"), ID: m.ID, Path: filepath.Join(p.Root, ".decree", to, file)}, nil
+			return sentJSON{strings.TrimSuffix(file, ".md"), m.ID, filepath.Join(p.Root, ".decree", to, file), m}, nil
 		case !errors.Is(err, fs.ErrExist):
 			return sentJSON{}, fmt.Errorf("%w; nothing was sent", err)
 		case name != "":

@@ -206,6 +206,17 @@ func (r *Routine) Own() []Param {
 	return slices.DeleteFunc(slices.Clone(r.Params), func(p Param) bool { return slices.Contains(given, p.Name) })
 }
 
+// Undeclared are the names of m's parameters that r does not declare, in the message's
+// order: it does not get them.
+func (r *Routine) Undeclared(m *Message) (names []string) {
+	for _, p := range m.Params {
+		if !slices.Contains(given, p.Name) && !r.Declares(p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
 // Arguments returns what r gets for m: message_file, message_id, message_dir, spec_file,
 // input_file, chain and seq always, in this order, then each of m's parameters that r
 // declares and that is none of these. spec_file is input_file where the type is Spec, else

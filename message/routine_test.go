@@ -40,7 +40,11 @@ single=${single:-'it is'}
 here="$(cd "$(dirname "$0")" && pwd)"
 list=(a "b c")
 list+=(d)
+set -euo pipefail
+shopt -s nullglob
+: "${colon:=3 4}" ${why:?say why}
 export exported="${exported:-1}"
+readonly fixed="${fixed:-f}"
 declare -x declared="${declared:-2}"
 one="${one:-1}" two="${two:-2}"; three="${three:-3}"
 long="${long:-first
@@ -50,16 +54,17 @@ upper="${upper^^}"
 none="${none:+x}"
 target_branch="${target_branch:-again}"
 
-set -euo pipefail
+cd "$(dirname "$0")"
 late="${late:-x}"
 `)
 	require.Equal(t, "Develops what a message asks for.\n\n  With a second paragraph.", r.Description)
 	require.Equal(t, []message.Param{
 		{"target_branch", "main"}, {"plain", "a b"}, {"set_but_empty", ""}, {"assigned", "x"}, {"required", ""},
-		{"bare", ""}, {"braced", ""}, {"nested", `$HOME/"a b"`}, {"single", "it is"}, {"exported", "1"}, {"declared", "2"},
+		{"bare", ""}, {"braced", ""}, {"nested", `$HOME/"a b"`}, {"single", "it is"}, {"colon", "3 4"}, {"why", ""},
+		{"exported", "1"}, {"fixed", "f"}, {"declared", "2"},
 		{"one", "1"}, {"two", "2"}, {"three", "3"}, {"long", "first\nsecond"},
 	}, r.Params)
-	require.Equal(t, 31, r.HeadEnd)
+	require.Equal(t, 35, r.HeadEnd)
 	require.True(t, r.Declares("three"))
 	require.False(t, r.Declares("late"))
 }
@@ -67,8 +72,8 @@ late="${late:-x}"
 // TestScriptHeadEnds at the first statement that is no assignment.
 func TestScriptHeadEnds(t *testing.T) {
 	const late = "\nlate=\"${late:-x}\"\n"
-	for _, first := range []string{"echo hi", "set -e", "cd x", "x=1 true", "x=1 >f", "x=1 &", "! x=1", "if true; then x=1; fi", "{ x=1; }",
-		"(x=1)", "f() { x=1; }", "x=1 && y=2", "x=1 | y=2", ": \"${x:=1}\"", "export x", "[[ a ]]", "((x=1))", "let x=1", "cat <<EOF\nEOF", "x=1; echo"} {
+	for _, first := range []string{"echo hi", "set -e >f", "x=1 set -e", "cd x", ": x", ": $(x)", ": \"${x^^}\"", ": $x", "x=1 true", "x=1 >f", "x=1 &", "! x=1", "if true; then x=1; fi", "{ x=1; }",
+		"(x=1)", "f() { x=1; }", "x=1 && y=2", "x=1 | y=2", "export x", "[[ a ]]", "((x=1))", "let x=1", "cat <<EOF\nEOF", "x=1; echo"} {
 		r := script(t, first+late)
 		require.NotZero(t, r.HeadEnd, first)
 		require.False(t, r.Declares("late"), first)

@@ -12,11 +12,12 @@ import (
 const maxHead = 64 << 10
 
 // readScript fills in the description and the parameters. The head of a script is its
-// comments, blank lines and assignments up to the first other statement. The description
-// is the first block of comment lines, without the "#!" line. A parameter is an
-// assignment that takes its own name from the environment:
+// comments, blank lines, assignments, "set ..." and "shopt ..." up to the first other
+// statement. The description is the first block of comment lines, without the "#!" line.
+// A parameter is an assignment that takes its own name from the environment:
 //
 //	name="${name:-default}"    also ${name-default}, ${name:=default}, ${name:?why}, $name
+//	: "${name:=default}"       also ${name=default}, ${name:-default}, ${name:?why}
 //
 // and so is one with export, readonly or declare before it. Other assignments are only
 // passed over. What cannot be parsed ends the head: bash will say what is wrong with it.
@@ -41,13 +42,13 @@ func (r *Routine) readStatement(s *syntax.Stmt, err error) {
 		}
 		return
 	}
-	assigns, ok := assignments(s)
+	params, ok := ofHead(s)
 	if !ok {
 		r.HeadEnd = int(s.Pos().Line())
 		return
 	}
-	for _, a := range assigns {
-		if p, ok := parameter(a); ok && !r.Declares(p.Name) {
+	for _, p := range params {
+		if !r.Declares(p.Name) {
 			r.Params = append(r.Params, p)
 		}
 	}
@@ -70,41 +71,101 @@ func commentBlock(text string) string {
 	return strings.TrimSpace(strings.Join(block, "\n"))
 }
 
-// assignments are those of a statement that consists of nothing else.
-func assignments(s *syntax.Stmt) ([]*syntax.Assign, bool) {
+// ofHead are the parameters that a statement declares; ok says whether it can stand in
+// a head.
+func ofHead(s *syntax.Stmt) (params []Param, ok bool) {
 	if s.Negated || s.Background || s.Coprocess || len(s.Redirs) > 0 {
 		return nil, false
 	}
+	var assigns []*syntax.Assign
 	switch cmd := s.Cmd.(type) {
 	case *syntax.CallExpr:
-		return cmd.Assigns, len(cmd.Args) == 0
+		if len(cmd.Args) > 0 {
+			return ofCall(cmd)
+		}
+		assigns = cmd.Assigns
 	case *syntax.DeclClause:
-		var named []*syntax.Assign
 		for _, a := range cmd.Args {
 			if a.Name != nil && !a.Naked {
-				named = append(named, a)
+				assigns = append(assigns, a)
 			}
 		}
-		return named, len(named) > 0
+		if len(assigns) == 0 {
+			return nil, false
+		}
+	default:
+		return nil, false
 	}
-	return nil, false
+	for _, a := range assigns {
+		if p, ok := parameter(a); ok {
+			params = append(params, p)
+		}
+	}
+	return params, true
+}
+
+// ofCall is ofHead for set, shopt and the colon, whose words are expanded and nothing
+// else.
+func ofCall(cmd *syntax.CallExpr) (params []Param, ok bool) {
+	if len(cmd.Assigns) > 0 {
+		return nil, false
+	}
+	switch cmd.Args[0].Lit() {
+	case "set", "shopt":
+		return nil, true
+	case ":":
+	default:
+		return nil, false
+	}
+	for _, word := range cmd.Args[1:] {
+		exp := expansion(word)
+		if exp == nil || exp.Exp == nil {
+			return nil, false
+		}
+		p, ok := declared(exp)
+		if !ok {
+			return nil, false
+		}
+		params = append(params, p)
+	}
+	return params, true
 }
 
 // parameter is the parameter that an assignment declares.
 func parameter(a *syntax.Assign) (Param, bool) {
-	if a.Value == nil || a.Append || a.Index != nil || len(a.Value.Parts) != 1 {
+	if a.Value == nil || a.Append || a.Index != nil {
 		return Param{}, false
 	}
-	part := a.Value.Parts[0]
+	exp := expansion(a.Value)
+	if exp == nil || exp.Param.Value != a.Name.Value {
+		return Param{}, false
+	}
+	return declared(exp)
+}
+
+// expansion is the one parameter expansion that a word consists of, quoted or not; nil
+// where it is something else.
+func expansion(w *syntax.Word) *syntax.ParamExp {
+	if len(w.Parts) != 1 {
+		return nil
+	}
+	part := w.Parts[0]
 	if quoted, ok := part.(*syntax.DblQuoted); ok && len(quoted.Parts) == 1 {
 		part = quoted.Parts[0]
 	}
 	exp, ok := part.(*syntax.ParamExp)
-	if !ok || exp.Param == nil || exp.Param.Value != a.Name.Value || exp.Index != nil ||
-		exp.Length || exp.Excl || exp.Slice != nil || exp.Repl != nil {
+	if !ok || exp.Param == nil {
+		return nil
+	}
+	return exp
+}
+
+// declared is the parameter that an expansion takes from the environment.
+func declared(exp *syntax.ParamExp) (Param, bool) {
+	if exp.Index != nil || exp.Length || exp.Excl || exp.Slice != nil || exp.Repl != nil {
 		return Param{}, false
 	}
-	p := Param{Name: a.Name.Value}
+	p := Param{Name: exp.Param.Value}
 	if exp.Exp == nil {
 		return p, true
 	}

@@ -39,6 +39,8 @@ type Config struct {
 	MaxAttempts    int
 	MaxDepth       int
 	MaxChain       int
+	StrictParams   bool // strict_parameters
+	OnDead         string
 	Router         string
 	Notebook       string
 	RoutineSource  string

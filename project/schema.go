@@ -43,7 +43,9 @@ func init() {
 		{"max_retries", "number", "", "Read as max_attempts.", setInt(func(c *Config) *int { return &c.MaxAttempts }, 1)},
 		{"max_depth", "number", "10", "How many generations of messages a chain may have: a message, its follow-ups, theirs, and so on.", setInt(func(c *Config) *int { return &c.MaxDepth }, 1)},
 		{"max_chain", "number", "100", "How many messages a chain may have in all.", setInt(func(c *Config) *int { return &c.MaxChain }, 1)},
+		{"strict_parameters", "true or false", "false", "A message that sets a parameter which its routine does not declare is not done; else this is a warning.", setBool(func(c *Config) *bool { return &c.StrictParams })},
 		{"router", "text", "", "A command that picks a routine: the prompt is its stdin, a routine's name its answer.", setText(func(c *Config) *string { return &c.Router })},
+		{"on_dead", "text", "", "A command that is run by bash in the root when a message went to inbox/dead, with DECREE_MESSAGE, DECREE_REASON, DECREE_RECORD and DECREE_ROOT in its environment.", setText(func(c *Config) *string { return &c.OnDead })},
 		{"notebook", "text", "", "The command line that executes .ipynb routines, with {input}, {output} and {params}; else papermill, else jupyter nbconvert --execute.", setText(func(c *Config) *string { return &c.Notebook })},
 		{"routine_source", "text", "", "A directory of shared routines, searched after .decree/routines.", setText(func(c *Config) *string { return &c.RoutineSource })},
 		{"spec_dir", "text", "specs", "The directory that holds *.spec.md.", setText(func(c *Config) *string { return &c.SpecDir })},
@@ -156,6 +158,16 @@ func setInt(field func(*Config) *int, least int64) func(*Config, *yaml.Node) err
 			*field(c) = int(v)
 		}
 		return err
+	}
+}
+
+func setBool(field func(*Config) *bool) func(*Config, *yaml.Node) error {
+	return func(c *Config, n *yaml.Node) error {
+		if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
+			return atLine(n, "wants true or false")
+		}
+		*field(c) = strings.EqualFold(n.Value, "true")
+		return nil
 	}
 }
 

@@ -173,8 +173,25 @@ func (q *Queue) understand(ctx context.Context, d *dirs, name string) (*message.
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := q.checkParams(whole, &found.Routine); err != nil {
+		return nil, nil, err
+	}
 	q.text = out
 	return whole, &found, q.write(d, name, was, data)
+}
+
+// checkParams names the parameters that the routine does not declare.
+func (q *Queue) checkParams(m *message.Message, r *message.Routine) error {
+	names := r.Undeclared(m)
+	if len(names) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("routine %s declares no parameter %s", r.Name, strings.Join(names, ", "))
+	if q.project().Config.StrictParams {
+		return &message.Error{Name: m.Name, Reason: text + ", and strict_parameters is on"}
+	}
+	q.note("%s: %s; it runs without", patch.Quote(m.Name), text)
+	return nil
 }
 
 // errChanged: the message is not any more what was read of it. errGone: somebody

@@ -152,6 +152,9 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *R
 		})
 		var other *project.HeldError
 		if entered || !errors.As(err, &other) {
+			if err == nil && res != nil && res.Outcome == Dead {
+				q.onDead(context.WithoutCancel(ctx), res) // without the lock: it may send a message
+			}
 			return res, err
 		}
 		if ctx.Err() != nil {

@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"decree/message"
+	"decree/patch"
 )
 
 const (
-	routerTime = 2 * time.Minute
-	maxAnswer  = 64 << 10
+	shellTime = 2 * time.Minute
+	maxAnswer = 64 << 10
 )
 
 // askRouter runs the router's command line in the root with the prompt on stdin;
@@ -24,10 +27,16 @@ func (q *Queue) askRouter(ctx context.Context, command string, routines *Routine
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, routerTime, fmt.Errorf("no answer in %s", routerTime))
+	return q.shell(ctx, command, prompt, nil)
+}
+
+// shell runs a command line of the config in the root and returns what it printed, at
+// most maxAnswer bytes. Its error ends with its last line on stderr.
+func (q *Queue) shell(ctx context.Context, command string, stdin []byte, env []string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, shellTime, fmt.Errorf("no answer in %s", shellTime))
 	defer cancel()
 	c := exec.CommandContext(ctx, "bash", "-c", command)
-	c.Dir, c.Env, c.Stdin = q.project().Root, q.o.Environ, bytes.NewReader(prompt)
+	c.Dir, c.Env, c.Stdin = q.project().Root, slices.Concat(q.o.Environ, env), bytes.NewReader(stdin)
 	out := &bounded{left: maxAnswer}
 	said := &bounded{left: maxAnswer}
 	c.Stdout, c.Stderr = out, said
@@ -44,6 +53,22 @@ func (q *Queue) askRouter(ctx context.Context, command string, routines *Routine
 		return "", errors.Join(err, errors.New(last))
 	}
 	return out.String(), nil
+}
+
+// onDead tells the config's command that a message is dead. It is run once at most, and
+// what comes of it changes nothing but a note.
+func (q *Queue) onDead(ctx context.Context, res *Result) {
+	command := q.project().Config.OnDead
+	if command == "" {
+		return
+	}
+	env := []string{"DECREE_MESSAGE=" + path.Base(res.Place), "DECREE_REASON=" + res.Reason, "DECREE_ROOT=" + q.project().Root, "DECREE_RECORD="}
+	if res.Record != nil {
+		env[3] += res.Record.ID
+	}
+	if _, err := q.shell(ctx, command, nil, env); err != nil {
+		q.note("on_dead, for %s: %v", patch.Quote(res.Name), err)
+	}
 }
 
 // routerPrompt names the routines with their descriptions, and the task.
