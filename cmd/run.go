@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -24,7 +26,7 @@ type runOptions struct {
 	keep                  bool
 	label, description    string
 	skipUnreadable, full  bool
-	message               string
+	message, idFile       string
 }
 
 func skipUnreadableFlag(dst *bool) cli.Flag {
@@ -52,6 +54,7 @@ With -m NAME there is no COMMAND: a message of .decree/inbox is done by its rout
 			{"decree run --keep -d 'try the new linter' -- golangci-lint run --fix", "keep the changes even if it fails"},
 			{"decree run --attempts 3 --timeout 20m -- ./agent.sh", "three tries of at most twenty minutes each"},
 			{"decree run -m fix-login", "do the message .decree/inbox/fix-login.md now"},
+			{"decree run --id-file id.txt -- make && decree show \"$(cat id.txt)\"", "a script finds its record again"},
 			{"decree run vim notes.txt", "an interactive program works as without decree"},
 		},
 		exits: []exit{
@@ -71,6 +74,7 @@ With -m NAME there is no COMMAND: a message of .decree/inbox is done by its rout
 			stringFlag(&o.label, "give the record the label `L`", "label"),
 			stringFlag(&o.description, "`TEXT` that says what this is", "description", "d"),
 			stringFlag(&o.message, "do the message `NAME` of the inbox instead of a COMMAND", "message", "m"),
+			stringFlag(&o.idFile, "write the record's id into `FILE` before the command is started", "id-file"),
 			skipUnreadableFlag(&o.skipUnreadable), fullFlag(&o.full),
 			s.eventsFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag(),
 		},
@@ -115,6 +119,9 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 		SkipUnreadable: o.skipUnreadable, Full: o.full, Yes: s.global.yes,
 		Signals: signals,
 	}
+	if o.idFile != "" {
+		options.Named = func(id string) error { return writeID(s.absolute(o.idFile), id) }
+	}
 	if s.canAsk() && !s.global.yes {
 		options.Confirm = s.confirmPutBack
 	}
@@ -131,12 +138,23 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 	return nil
 }
 
+// writeID writes the id of a run that begins; of one that does not, no file is left.
+func writeID(path, id string) error {
+	if id == "" {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return os.WriteFile(path, []byte(id+"\n"), 0o644)
+}
+
 // runMessage is run -m: one message, at once.
 func (s *session) runMessage(ctx context.Context, o runOptions, words []string) error {
 	switch {
 	case len(words) > 0:
 		return usagef("-m and a COMMAND: %s is one word too many", quoteWord(words[0])).hint("a message is done by its routine")
-	case o.attempts != 1 || o.delay != 0 || o.keep || o.label != "" || o.description != "" || o.skipUnreadable || o.full:
+	case o.attempts != 1 || o.delay != 0 || o.keep || o.label != "" || o.description != "" || o.idFile != "" || o.skipUnreadable || o.full:
 		return usagef("-m goes with --timeout and --grace alone").hint("max_attempts in .decree/config.yml says how often a message is tried")
 	}
 	if err := checkTimes(o.timeout, o.grace); err != nil {

@@ -1,13 +1,17 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
+	"decree/project"
+	"decree/queue"
 	"decree/recorder"
 )
 
@@ -15,7 +19,7 @@ func (s *session) statusVerb() verb {
 	return verb{
 		name: "status", category: lookCategory,
 		usage: "the root, the store, the last record, and what changed since",
-		about: `Shows where the root and the store are and how large the store is, how many restores were made and how many operations failed or were refused, failed runs among them ("decree audit" lists them), the newest record, a record that was begun and not ended, and what changed in the tree since the newest record, by no run: the next record keeps that as its outside.diff. It writes nothing.`,
+		about: `Shows where the root and the store are and how large the store is, how many restores were made and how many operations failed or were refused, failed runs among them and mistyped commands not ("decree audit" lists them all), the newest record, a record that was begun and not ended, what waits in the inbox and the daemon that does it, and what changed in the tree since the newest record, by no run: the next record keeps that as its outside.diff. While a run is open, what changed since it began is shown instead. It writes nothing.`,
 		examples: []example{
 			{"decree status", "where am I, what did I do"},
 			{"decree status --json", "the same for a program"},
@@ -34,6 +38,9 @@ type statusJSON struct {
 	Last       json.RawMessage   `json:"last"`
 	Open       []json.RawMessage `json:"open"`
 	Changed    []changedJSON     `json:"changed"` // null: cannot be told
+	Since      string            `json:"since"`   // the record that changed is counted from
+	Inbox      inboxCounts       `json:"inbox"`
+	Daemon     *daemonJSON       `json:"daemon"` // null: there is none
 	RuleOnly   int               `json:"rule_only"`
 }
 
@@ -42,6 +49,33 @@ type changedJSON struct {
 	Path   string `json:"path"`
 	Op     string `json:"op"`
 	Change string `json:"change"`
+}
+
+// inboxCounts are how many messages wait, and how many were put aside.
+type inboxCounts struct {
+	Waiting int `json:"waiting"`
+	Dead    int `json:"dead"`
+}
+
+type daemonJSON struct {
+	PID   int       `json:"pid"`
+	Host  string    `json:"host"`
+	Start time.Time `json:"start"`
+}
+
+// inboxOf counts the messages; one that cannot be listed is told by "decree inbox".
+func inboxOf(p *project.Project) inboxCounts {
+	waiting, _ := queue.Waiting(p, "")
+	dead, _ := queue.Waiting(p, "dead")
+	return inboxCounts{len(waiting), len(dead)}
+}
+
+func daemonOf(p *project.Project) *daemonJSON {
+	h := queue.Daemon(p)
+	if h.PID == 0 {
+		return nil
+	}
+	return &daemonJSON{h.PID, h.Host, h.Start}
 }
 
 func (s *session) status(ctx context.Context) error {
@@ -59,14 +93,17 @@ func (s *session) status(ctx context.Context) error {
 	if s.global.json {
 		return s.printStatusJSON(rec, st)
 	}
-	return s.print(func(w io.Writer) error { return s.writeStatus(w, st) })
+	return s.print(func(w io.Writer) error { return s.writeStatus(w, rec.Project(), st) })
 }
 
 func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (err error) {
 	out := statusJSON{
 		placeJSON:  placeJSON{st.Root, st.StorePath, rec.Project().ID},
 		StoreBytes: st.StoreBytes, Restores: st.Restores, Failures: st.Failures, RuleOnly: st.RuleOnly,
-		Open: []json.RawMessage{}, Changed: []changedJSON{},
+		Open: []json.RawMessage{}, Changed: []changedJSON{}, Inbox: inboxOf(rec.Project()), Daemon: daemonOf(rec.Project()),
+	}
+	if since := cmp.Or(st.Since, st.Last); since != nil {
+		out.Since = since.ID
 	}
 	if st.Last != nil {
 		if out.Last, err = s.recordJSON(st.Last); err != nil {
@@ -93,7 +130,7 @@ func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (
 // statusFiles is how many changed paths status lists.
 const statusFiles = 50
 
-func (s *session) writeStatus(w io.Writer, st *recorder.Status) error {
+func (s *session) writeStatus(w io.Writer, p *project.Project, st *recorder.Status) error {
 	fmt.Fprintf(w, "root   %s\nstore  %s (%s)\n", quoteWord(st.Root), quoteWord(st.StorePath), size(st.StoreBytes))
 	fmt.Fprintf(w, "audit  %s, %s\n", count(st.Restores, "restore"), count(st.Failures, "failure"))
 	if st.Last == nil {
@@ -104,10 +141,26 @@ func (s *session) writeStatus(w io.Writer, st *recorder.Status) error {
 	for _, o := range st.Open {
 		fmt.Fprintf(w, "open   %s  begun %s  %s\n", o.ID, s.ago(o.Started), clip(whatOf(o), 60))
 	}
-	if st.Last == nil {
+	s.writeQueue(w, p)
+	if st.Last == nil && st.Since == nil {
 		return nil
 	}
 	return writeChanged(w, st)
+}
+
+// writeQueue says what waits in the inbox, and who does it; nothing where there is
+// neither.
+func (s *session) writeQueue(w io.Writer, p *project.Project) {
+	in, daemon := inboxOf(p), daemonOf(p)
+	if in != (inboxCounts{}) {
+		fmt.Fprintf(w, "inbox  %s waiting, %d dead\n", count(in.Waiting, "message"), in.Dead)
+	}
+	switch {
+	case daemon != nil:
+		fmt.Fprintf(w, "daemon process %d, since %s\n", daemon.PID, s.clock(daemon.Start))
+	case in.Waiting > 0:
+		fmt.Fprintln(w, "daemon none: 'decree process' or 'decree daemon' does what waits")
+	}
 }
 
 const cannotBeTold = "what changed since the last record cannot be told: "
@@ -121,11 +174,15 @@ func writeChanged(w io.Writer, st *recorder.Status) error {
 	if st.RuleOnly > 0 {
 		fmt.Fprintf(w, "%s joined or left the tree only because ignore rules changed\n", count(st.RuleOnly, "path"))
 	}
+	since, by := "the last record", ", by no run"
+	if st.Since != nil {
+		since, by = fmt.Sprintf("run %s began, which is open", st.Since.ID), ""
+	}
 	if len(st.Changed) == 0 {
-		_, err := fmt.Fprintln(w, "\nnothing changed since the last record")
+		_, err := fmt.Fprintf(w, "\nnothing changed since %s\n", since)
 		return err
 	}
-	fmt.Fprintf(w, "\n%s changed since the last record, by no run:\n", count(len(st.Changed), "path"))
+	fmt.Fprintf(w, "\n%s changed since %s%s:\n", count(len(st.Changed), "path"), since, by)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for i, c := range st.Changed {
 		if i == statusFiles {

@@ -42,6 +42,9 @@ func (s *session) summary(result *recorder.RunResult) {
 	for _, n := range result.Notes {
 		s.note(n)
 	}
+	if hint := shellHint(result); hint != "" {
+		s.say("%s %s", p.in(cyan, "hint:"), hint)
+	}
 	for _, n := range nextCommands(result) {
 		s.say("  %s  %s", p.in(cyan, fmt.Sprintf("%-*s", nextWidth(r.ID), n.line)), n.what)
 	}
@@ -70,6 +73,19 @@ func (s *session) tellGone(gone []recorder.Gone) {
 	for _, text := range other {
 		s.note(text)
 	}
+}
+
+// notFound is the exit status of a command that was not found.
+const notFound = 127
+
+// shellHint is for who gave a line of the shell's as one word: it is the name of a
+// program to decree.
+func shellHint(result *recorder.RunResult) string {
+	words := result.Record.Command
+	if result.ExitCode != notFound || result.Last.NotStarted == nil || len(words) != 1 || !strings.ContainsAny(words[0], " |&;<>()$`*?") {
+		return ""
+	}
+	return "no shell stands between; for one: decree run -- sh -c " + quoteWord(words[0])
 }
 
 // outcome is how the command ended and what became of its changes.

@@ -28,7 +28,7 @@ const opTorn = "torn"
 
 // Operation is one line of audit.jsonl:
 //
-//	{"time":"...","op":"revert","record":"<id>","actor":{...},"outcome":"done","detail":"...","prev":"<sha256>"}
+//	{"time":"...","op":"revert","record":"<id>","actor":{...},"outcome":"done","detail":"...","mistake":true,"prev":"<sha256>"}
 //
 // prev is the SHA-256 of the line before, without its newline; of the first
 // line it is 64 zeros. A line that a death tore is ended by a newline, stays as
@@ -40,6 +40,8 @@ type Operation struct {
 	Actor   Actor
 	Outcome string // "done", or the error
 	Detail  string
+	// Mistake: it was asked for what there is not, such as by a typing error.
+	Mistake bool
 	Prev    string
 }
 
@@ -54,6 +56,9 @@ func (o *Operation) append(dst []byte) []byte {
 	if o.Detail != "" {
 		w.text("detail", cut(o.Detail))
 	}
+	if o.Mistake {
+		w.raw("mistake", "true")
+	}
 	w.text("prev", o.Prev)
 	return append(w.dst, '}')
 }
@@ -66,9 +71,10 @@ func cut(s string) string {
 }
 
 // Failed says whether the operation did not do what it was to do: it was refused
-// or gone wrong, or it is a run whose command failed or whose process died.
+// or gone wrong, or it is a run whose command failed or whose process died. What
+// was a mistake of the asking could not be done.
 func (o *Operation) Failed() bool {
-	return o.Op != opTorn && o.Outcome != "done" && o.Outcome != string(StatusSucceeded)
+	return !o.Mistake && o.Op != opTorn && o.Outcome != "done" && o.Outcome != string(StatusSucceeded)
 }
 
 // MarshalJSON is the operation as its line has it.
@@ -90,6 +96,8 @@ func parseOperation(b []byte) (*Operation, error) {
 			o.Outcome = v.text()
 		case "detail":
 			o.Detail = v.text()
+		case "mistake":
+			o.Mistake = string(v.raw) == "true"
 		case "prev":
 			o.Prev = v.text()
 		}

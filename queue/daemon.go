@@ -193,11 +193,36 @@ func (q *Queue) alone(o ServeOptions) (func(), error) {
 	}, nil
 }
 
+// Daemon is the process that is the tree's daemon, zero where there is none. It
+// takes no lock that lasts, and makes nothing.
+func Daemon(p *project.Project) project.Holder {
+	dir, err := p.Store.OpenDir(daemonDir)
+	if err != nil {
+		return project.Holder{}
+	}
+	defer dir.Close()
+	release, err := dir.TryLock()
+	if err == nil {
+		_ = release()
+	}
+	if !errors.Is(err, disk.ErrLocked) {
+		return project.Holder{}
+	}
+	return holder(dir)
+}
+
+// holder is what the daemon has written down of itself.
+func holder(dir disk.Dir) (h project.Holder) {
+	if data, err := project.ReadFile(dir, holderFile, maxState); err != nil || json.Unmarshal(data, &h) != nil {
+		return project.Holder{}
+	}
+	return h
+}
+
 // heldBy says who is the daemon.
 func heldBy(dir disk.Dir) error {
 	text := "a daemon is at work on this tree already"
-	var h project.Holder
-	if data, err := project.ReadFile(dir, holderFile, maxState); err == nil && json.Unmarshal(data, &h) == nil && h.PID != 0 {
+	if h := holder(dir); h.PID != 0 {
 		text += fmt.Sprintf(": process %d on %s since %s", h.PID, h.Host, h.Start.Format(time.RFC3339))
 	}
 	return &project.Error{Kind: project.Refused, Msg: text + "; nothing was changed", Advice: "it does what comes into the inbox; end it with TERM to start another one"}

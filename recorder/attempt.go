@@ -434,9 +434,10 @@ func (u *run) finish() error {
 	if u.hidden > 0 {
 		u.say("an ignore file that the command changed would hide %d recorded files; they stay recorded in this run", u.hidden)
 	}
+	audit := u.r.audit(opRecord, string(u.rec.Status))
+	audit.Mistake = u.res.Last.NotStarted != nil
 	err = u.r.history.Finish(history.Closing{
-		Record: u.rec, Tree: u.opened.Tree, AfterTree: u.after, Files: files, Effects: u.opened.Effects,
-		Audit: u.r.audit(opRecord, string(u.rec.Status)),
+		Record: u.rec, Tree: u.opened.Tree, AfterTree: u.after, Files: files, Effects: u.opened.Effects, Audit: audit,
 	})
 	if err != nil {
 		return err

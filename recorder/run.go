@@ -36,6 +36,9 @@ type RunOptions struct {
 	Signals               <-chan os.Signal
 	Confirm               func(PutBack) Answer // asked when a pseudo-terminal was in use; nil: yes
 
+	// Named, if not nil, is called with the record's id before the tree is recorded,
+	// and with "" where the command was not started after all.
+	Named func(id string) error
 	// ID is the record's, if it is free; "" or a taken one gives it a new one.
 	ID string
 	// Compose says what to execute once it is known where the record lies; it
@@ -138,7 +141,7 @@ type run struct {
 
 // Run records a command. An error means that decree itself failed or refused;
 // it says in which state the tree is. The command's own failure is in the result.
-func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
+func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err error) {
 	o.Attempts = max(o.Attempts, o.Spent+1, 1)
 	if err := checkDescription(o.Description); err != nil {
 		return nil, notStarted(err)
@@ -159,6 +162,11 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (*RunResult, error) {
 	defer x.close()
 	u := &run{r: r, x: x, o: o}
 	defer u.close()
+	defer func() {
+		if err != nil && !u.begun && o.Named != nil {
+			err = errors.Join(err, o.Named(""))
+		}
+	}()
 	err = u.begin(beginning)
 	begun()
 	if err != nil {
@@ -236,6 +244,11 @@ func (u *run) begin(ctx context.Context) (err error) {
 	id, started, err := r.newID(u.o.ID)
 	if err != nil {
 		return err
+	}
+	if u.o.Named != nil {
+		if err := u.o.Named(id); err != nil {
+			return err
+		}
 	}
 	if err := u.compose(id); err != nil {
 		return err

@@ -15,7 +15,8 @@ type Status struct {
 	StoreBytes      int64
 	Last            *history.Record   // the newest closed record; nil: none
 	Open            []*history.Record // begun and not ended
-	Changed         []manifest.Change // in the tree since the last record
+	Changed         []manifest.Change // in the tree since the last record, or since the run in Since began
+	Since           *history.Record   // a run that is open; nil: none
 	Lost            error             // why Changed cannot be told: the store has lost that state; nil: it can
 	RuleOnly        int               // paths that joined or left by ignore rules alone
 
@@ -48,10 +49,17 @@ func (r *Recorder) Status(ctx context.Context) (*Status, error) {
 	for _, w := range list.Warnings() {
 		r.note("%s", w)
 	}
-	if len(list.Records) == 0 {
+	if len(list.Records) > 0 {
+		st.Last = list.Records[0]
+	}
+	for _, o := range st.Open {
+		if o.Reason == history.Run {
+			st.Since = o
+		}
+	}
+	if st.Last == nil && st.Since == nil {
 		return st, nil
 	}
-	st.Last = list.Records[0]
 	return st, r.changed(ctx, st)
 }
 
@@ -61,7 +69,7 @@ func (r *Recorder) tally(st *Status) error {
 		switch {
 		case o.Failed():
 			st.Failures++
-		case o.Op == string(history.Restore):
+		case o.Op == string(history.Restore) && !o.Mistake:
 			st.Restores++
 		}
 		return nil
@@ -69,13 +77,21 @@ func (r *Recorder) tally(st *Status) error {
 	return err
 }
 
-// changed compares the tree with what the last record left.
+// changed compares the tree with what the last record left, or, while a run is open,
+// with what that began with.
 func (r *Recorder) changed(ctx context.Context, st *Status) error {
 	res, err := r.glance(ctx, "comparing")
 	if err != nil {
 		return err
 	}
 	defer res.Close()
+	if st.Since != nil {
+		st.Changed, err = r.since(st.Since.Before, nil, manifest.Hash{}, res)
+		if lostContents(err) {
+			st.Lost, err = err, nil
+		}
+		return err
+	}
 	s, err := r.sinceLast(ctx, res)
 	if lostContents(err) {
 		st.Lost = err

@@ -8,6 +8,7 @@ import (
 	"decree/capture"
 	"decree/history"
 	"decree/manifest"
+	"decree/project"
 )
 
 // keep stores a captured tree so that it outlives the process, and makes the
@@ -104,6 +105,8 @@ func (r *Recorder) audit(op, outcome string) history.Operation {
 func (r *Recorder) auditFailure(op, record string, err error) {
 	o := r.audit(op, err.Error())
 	o.Record = record
+	kind := project.KindOf(err)
+	o.Mistake = kind == project.Usage || kind == project.NotFound
 	_ = r.history.Audit(o)
 }
 
