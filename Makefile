@@ -117,6 +117,15 @@ RECORDS ?= 10000
 growth: build
 	GROWTH_TREE='$(TREE)' GROWTH_RUNS=$(RUNS) GROWTH_RECORDS=$(RECORDS) $(GO) test -count=1 -tags growth -run TestGrowth -v -timeout 60m ./cmd
 
+bin/nfpm: tools/dist/go.mod
+	@mkdir -p bin
+	cd tools/dist && $(GO) build -o ../../bin/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
+
+# dist: what a release consists of, in dist/: static binaries, a deb, an rpm, checksums.
+.PHONY: dist
+dist: bin/nfpm
+	sh tools/dist/dist.sh $(VERSION)
+
 docs:
 	$(GO) test ./cmd -run 'TestDocs|TestReference' -update
 
@@ -124,7 +133,7 @@ man: build
 	$(BIN) man > docs/decree.1
 
 clean:
-	rm -rf bin
+	rm -rf bin dist
 
 # peers: decree beside its rivals on the same trees; PEERS is the script's path.
 PEERS ?= ../shared/bench/peers.py
