@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -30,6 +31,8 @@ type fileStat struct {
 	Binary  bool     `json:"binary,omitempty"`
 
 	facts string
+	sum   patch.Hash // of a file with content that was created or deleted, else zero
+	moved bool       // another one was created with its content
 }
 
 // readStat counts the sections of wanted paths.
@@ -39,7 +42,25 @@ func readStat(diff io.Reader, wanted []string) (diffstat, error) {
 		stat.add(sec)
 		return nil
 	})
+	stat.renames()
 	return stat, err
+}
+
+// renames finds the files that were created with the content of a deleted one.
+func (d *diffstat) renames() {
+	gone := map[patch.Hash][]int{}
+	for i, f := range d.Files {
+		if f.Op == patch.OpDelete && !f.sum.IsZero() {
+			gone[f.sum] = append(gone[f.sum], i)
+		}
+	}
+	for i := range d.Files {
+		f := &d.Files[i]
+		if from := gone[f.sum]; f.Op == patch.OpCreate && len(from) > 0 {
+			f.From, d.Files[from[0]].moved = d.Files[from[0]].Path, true
+			gone[f.sum] = from[1:]
+		}
+	}
 }
 
 func (d *diffstat) add(sec *patch.Section) {
@@ -53,6 +74,11 @@ func (d *diffstat) add(sec *patch.Section) {
 				f.Removed++
 			}
 		}
+	}
+	switch e := cmp.Or(sec.Old, sec.New); {
+	case sec.Op != patch.OpCreate && sec.Op != patch.OpDelete:
+	case e.Type == patch.Regular && e.Size > 0:
+		f.sum = e.SHA256
 	}
 	d.AddedLines += f.Added
 	d.RemovedLines += f.Removed
@@ -78,7 +104,14 @@ func (d diffstat) write(w io.Writer, p paint) error {
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	for _, f := range d.Files {
+		if f.moved {
+			continue // the one with its content says so
+		}
 		what := f.facts
+		if f.From != "" {
+			fmt.Fprintf(tw, " renamed\t%s\t| from %s\n", shownQuoted(f.Path), shownQuoted(f.From))
+			continue
+		}
 		if what == "" {
 			what = fmt.Sprintf("%5d %s", f.Added+f.Removed, f.bar(most, p))
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"decree/history"
@@ -17,6 +19,8 @@ type logOptions struct {
 	reason       string
 	since, until string
 	follow       bool
+	grep, search string
+	patch        bool
 }
 
 func (s *session) logVerb() verb {
@@ -26,7 +30,7 @@ func (s *session) logVerb() verb {
 		usage: "list the records, newest first",
 		about: `Lists the records: id, when, why, how it stands, its description or command, and what it changed. On a terminal it goes through a pager.
 
-With PATHs only what changed something at or below them, creations, deletions and modes too. What changed between two records, by no run, is a line of its own: "outside", with the record that found it. --follow goes on under a file's earlier name where a rename left its content as it was.
+With PATHs only what changed something at or below them, creations, deletions and modes too. What changed between two records, by no run, is a line of its own: "outside", with the record that found it. --follow goes on under a file's earlier name where a rename left its content as it was. -S and -p without PATHs mean the whole tree.
 
 --json prints the whole records, as .decree/runs/<id>/run.json has them, with their labels; with PATHs also "paths", what happened to each. An outside change is an object with reason "outside", an empty id and "found_by".`,
 		examples: []example{
@@ -36,6 +40,8 @@ With PATHs only what changed something at or below them, creations, deletions an
 			{"decree log --since yesterday --until 12:00", "from midnight yesterday to noon today"},
 			{"decree log --follow main.go", "a file's whole life"},
 			{"decree log --reason outside .", "what no record did"},
+			{"decree log -S 'func main'", "what brought this text, or took it away"},
+			{"decree log -p --grep make src/", "what the runs of make did to src/"},
 		},
 		exits: []exit{{"0", "listed, even if there was nothing to list"}, {"2", "a TIME or REASON that is none"}},
 		flags: s.reading(
@@ -44,6 +50,9 @@ With PATHs only what changed something at or below them, creations, deletions an
 			stringFlag(&o.since, "only records begun at `TIME` or later: 2026-11-20, '2026-11-20 14:30', 14:30, '2h ago', yesterday", "since"),
 			stringFlag(&o.until, "only records begun at `TIME` or earlier", "until"),
 			boolFlag(&o.follow, "with one PATH: follow a file through renames", "follow"),
+			stringFlag(&o.grep, "only records whose description, command or label `REGEXP` fits", "grep"),
+			stringFlag(&o.search, "only what changed how often `TEXT` occurs in a file", "search", "S"),
+			boolFlag(&o.patch, "show each one's diff below it", "patch", "p"),
 		),
 		action: func(ctx context.Context) error { return s.log(ctx, o) },
 	}
@@ -61,6 +70,9 @@ func (s *session) log(ctx context.Context, o logOptions) error {
 	paths, err := s.inTree(rec.Project(), s.words())
 	if err != nil {
 		return err
+	}
+	if len(paths) == 0 && (o.patch || o.search != "") {
+		paths = []string{""}
 	}
 	if keep, err = s.withoutCut(rec, keep); err != nil {
 		return err
@@ -140,6 +152,13 @@ func (s *session) logFilter(o logOptions) (func(*history.Record) bool, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.patch && s.global.json {
+		return nil, usagef("--patch and --json exclude each other").hint("'decree diff --raw REF' prints a record's diff")
+	}
+	text, err := regexp.Compile(o.grep)
+	if err != nil {
+		return nil, usagef("--grep %s: not a regular expression", quoteWord(o.grep)).hint("put a backslash before what is to be taken as it is")
+	}
 	reason := history.Reason(o.reason)
 	switch reason {
 	case "", history.Run, history.Manual, history.Auto, history.Publish, history.Restore, history.Revert, history.Apply:
@@ -153,9 +172,15 @@ func (s *session) logFilter(o logOptions) (func(*history.Record) bool, error) {
 			hint("it is run, manual, auto, publish, restore, revert or apply")
 	}
 	return func(r *history.Record) bool {
-		return (reason == "" || r.Reason == reason) &&
+		return (reason == "" || r.Reason == reason) && (o.grep == "" || s.speaksOf(r, text)) &&
 			(since.IsZero() || !r.Started.Before(since)) && (until.IsZero() || !r.Started.After(until))
 	}, nil
+}
+
+// speaksOf says whether a record's description, command or labels fit text.
+func (s *session) speaksOf(r *history.Record, text *regexp.Regexp) bool {
+	labels, err := s.labelsOf(r.ID)
+	return text.MatchString(r.Description) || text.MatchString(strings.Join(r.Command, " ")) || err == nil && slices.ContainsFunc(labels, text.MatchString)
 }
 
 // withoutCut leaves out the records whose manifest.json is cut off, and names them.

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,8 +21,16 @@ const exactTime = "2006-01-02T15:04:05.000000000Z"
 // logPaths lists what happened at or below paths: by records, and between them.
 func (s *session) logPaths(rec *recorder.Recorder, o logOptions, paths []string, keep func(*history.Record) bool) error {
 	var moments []history.Moment
+	var unread []string // by -S
 	warnings, err := rec.History().Past(history.PastOptions{Paths: paths, Follow: o.follow, Keep: keep}, func(m history.Moment) bool {
-		if o.reason == "" || m.Outside == (o.reason == string(outsideReason)) {
+		wanted := o.reason == "" || m.Outside == (o.reason == string(outsideReason))
+		if wanted && o.search != "" {
+			var err error
+			if wanted, err = s.changesText(rec, m, []byte(o.search)); err != nil {
+				unread = append(unread, fmt.Sprintf("left out, its diff cannot be read: %s (%v)", m.Record.ID, err))
+			}
+		}
+		if wanted {
 			moments = append(moments, m)
 		}
 		return o.limit == 0 || len(moments) < o.limit
@@ -29,7 +38,7 @@ func (s *session) logPaths(rec *recorder.Recorder, o logOptions, paths []string,
 	if err != nil {
 		return err
 	}
-	for _, w := range warnings {
+	for _, w := range append(warnings, unread...) {
 		s.note(w)
 	}
 	if err := s.mustBeKnown(rec, s.words(), paths, func(string) (bool, error) { return false, nil }); err != nil {
@@ -42,11 +51,74 @@ func (s *session) logPaths(rec *recorder.Recorder, o logOptions, paths []string,
 		s.say("no records")
 		return nil
 	}
+	if o.patch {
+		return s.page(func(w io.Writer) error { return s.writePatches(w, rec, moments) })
+	}
 	rows := make([]logRow, len(moments))
 	for i, m := range moments {
 		rows[i] = logRow{record: m.Record, outside: m.Outside, changes: momentInWords(m)}
 	}
 	return s.page(func(w io.Writer) error { return s.writeRows(w, rows) })
+}
+
+// momentDiff is the diff of a moment, of the paths that are its own.
+func (s *session) momentDiff(rec *recorder.Recorder, m history.Moment) *diffSource {
+	paths := make([]string, len(m.Facts))
+	for i, f := range m.Facts {
+		paths[i] = f.Path
+	}
+	if m.Outside {
+		return s.outsideDiff(rec, m.Record, paths)
+	}
+	return s.recordDiff(context.Background(), rec, m.Record, paths)
+}
+
+// changesText says whether a moment changed how often text occurs in one of its files.
+// What a diff leaves to the store, such as large binary files, is not searched.
+func (s *session) changesText(rec *recorder.Recorder, m history.Moment, text []byte) (found bool, err error) {
+	source := s.momentDiff(rec, m)
+	err = source.read(func(r io.Reader) error {
+		return eachSection(r, source.paths, func(sec *patch.Section) error {
+			n := 0
+			for i := range sec.Hunks {
+				for line := range sec.Hunks[i].Lines() {
+					switch line.Kind {
+					case '+':
+						n += bytes.Count(line.Text, text)
+					case '-':
+						n -= bytes.Count(line.Text, text)
+					}
+				}
+			}
+			found = found || n != 0
+			return nil
+		})
+	})
+	return found, err
+}
+
+// writePatches writes each moment's line and its diff below it.
+func (s *session) writePatches(w io.Writer, rec *recorder.Recorder, moments []history.Moment) error {
+	p := s.paint(s.env.Stdout)
+	for i, m := range moments {
+		head := fmt.Sprintf("%s  %s  %s  %s", s.shortID(m.Record.ID), s.ago(m.Record.Started), m.Record.Status, whatOf(m.Record))
+		if m.Outside {
+			head = fmt.Sprintf("outside  %s  found by %s", s.ago(m.Record.Started), s.shortID(m.Record.ID))
+		}
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, p.in(yellow, head))
+		view, source := diffView{out: w, paint: p}, s.momentDiff(rec, m)
+		err := source.read(func(r io.Reader) error {
+			_, err := view.show(r, source.paths)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // momentInWords is what happened to one path, or to how many.

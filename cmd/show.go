@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -27,11 +28,12 @@ func (s *session) showVerb() verb {
 		usage: "show one record in full, or a file as it was",
 		about: `Shows a record: when, why, how it ended, who made it, what it changed. With --manifest it prints the manifest, the list of all files with their hashes.
 
-REF:PATH prints the file PATH, seen from the working directory, as it was when the record began; with --after as it was when the record ended.`,
+REF:PATH prints the file PATH, seen from the working directory, as it was when the record began; with --after as it was when the record ended. Of a directory, REF:DIR/, it lists what it held; "REF:." is the one you are in.`,
 		examples: []example{
 			{"decree show last", "the newest record"},
 			{"decree show last --stat", "with a table of what it changed"},
 			{"decree show last:src/main.go > old.go", "a file as it was before the newest record"},
+			{"decree show good:src/", "what a directory held"},
 			{"decree show '@yesterday:notes.txt'", "a file as it was at midnight yesterday"},
 		},
 		exits: []exit{{"3", "no such record, or no such file in it"}, {"5", "the content is missing from the store or damaged"}},
@@ -134,6 +136,9 @@ func (s *session) showFile(ctx context.Context, rec *recorder.Recorder, point re
 		return err
 	}
 	content, entry, err := rec.Content(ctx, point, paths[0])
+	if entry.Type == manifest.Dir || paths[0] == "" {
+		return s.showDir(rec, point, paths[0])
+	}
 	if err != nil {
 		return err
 	}
@@ -144,6 +149,47 @@ func (s *session) showFile(ctx context.Context, rec *recorder.Recorder, point re
 	w := bufio.NewWriterSize(s.env.Stdout, 256<<10)
 	_, err = io.Copy(w, content)
 	return errors.Join(err, w.Flush())
+}
+
+// showDir lists a directory as it was.
+func (s *session) showDir(rec *recorder.Recorder, point recorder.Point, dir string) error {
+	list := []manifest.Item{}
+	err := rec.Entries(point, dir, func(p string, e manifest.Entry) error {
+		if name := strings.TrimPrefix(strings.TrimPrefix(p, dir), "/"); name != "" && !strings.Contains(name, "/") {
+			list = append(list, manifest.Item{Path: p, Entry: e})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(list, func(a, b manifest.Item) int { return strings.Compare(a.Path, b.Path) })
+	return s.printBelow(point, list)
+}
+
+// printBelow lists a directory as it was: mode, size and name of what it held.
+func (s *session) printBelow(point recorder.Point, list []manifest.Item) error {
+	if s.global.json {
+		out := make([]entryJSON, len(list))
+		for i, it := range list {
+			out[i] = asJSON(point, it.Path, it.Entry)
+		}
+		return s.printJSON(out)
+	}
+	return s.print(func(w io.Writer) error {
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, it := range list {
+			name, bytes := shownPath(path.Base(it.Path)), size(it.Entry.Size)
+			switch it.Entry.Type {
+			case manifest.Dir:
+				name, bytes = name+"/", "-"
+			case manifest.Symlink:
+				name += " -> " + shownPath(it.Entry.Target)
+			}
+			fmt.Fprintf(tw, "%s\t%s\t%s\n", patch.FormatMode(it.Entry.Mode), bytes, name)
+		}
+		return tw.Flush()
+	})
 }
 
 // entryJSON is a file as it was, for programs.
@@ -159,14 +205,21 @@ type entryJSON struct {
 }
 
 func (s *session) printEntry(point recorder.Point, path string, e manifest.Entry) error {
+	return s.printJSON(asJSON(point, path, e))
+}
+
+func asJSON(point recorder.Point, path string, e manifest.Entry) entryJSON {
 	out := entryJSON{
 		Record: point.Record.ID, After: point.After, Path: manifestPath(path),
 		SHA256: e.SHA256.String(), Size: e.Size, Mode: patch.FormatMode(e.Mode),
 	}
-	if e.Type == manifest.Symlink {
+	switch e.Type {
+	case manifest.Symlink:
 		out.Type, out.Target = "symlink", manifestPath(e.Target)
+	case manifest.Dir:
+		out.Type, out.SHA256 = "dir", ""
 	}
-	return s.printJSON(out)
+	return out
 }
 
 // writeRecord prints a record for people.

@@ -132,11 +132,33 @@ func ending(result *recorder.RunResult) string {
 	return fmt.Sprintf("exit status %d", last.ExitCode)
 }
 
+// renames are the created files that have the content of a deleted one, with its path,
+// and those deleted ones.
+func renames(changes []manifest.Change) (from map[string]string, moved map[string]bool) {
+	gone := map[manifest.Hash][]string{}
+	for _, c := range changes {
+		if c.New == nil && c.Old.Type == manifest.Regular && c.Old.Size > 0 {
+			gone[c.Old.SHA256] = append(gone[c.Old.SHA256], c.Path)
+		}
+	}
+	from, moved = map[string]string{}, map[string]bool{}
+	for _, c := range changes {
+		if c.Old != nil || c.New == nil || c.New.Type != manifest.Regular || len(gone[c.New.SHA256]) == 0 {
+			continue
+		}
+		old := gone[c.New.SHA256][0]
+		gone[c.New.SHA256] = gone[c.New.SHA256][1:]
+		from[c.Path], moved[old] = old, true
+	}
+	return from, moved
+}
+
 // changedFiles names the first files, directories only where nothing else changed.
 func (s *session) changedFiles(changes []manifest.Change) {
 	files := make([]manifest.Change, 0, len(changes))
+	from, moved := renames(changes)
 	for _, c := range changes {
-		if !dirOnly(c) {
+		if !dirOnly(c) && !moved[c.Path] {
 			files = append(files, c)
 		}
 	}
@@ -148,6 +170,10 @@ func (s *session) changedFiles(changes []manifest.Change) {
 	for i, c := range files {
 		if i == summaryFiles {
 			break
+		}
+		if old, ok := from[c.Path]; ok {
+			fmt.Fprintf(tw, "    renamed\t%s -> %s\n", shownPath(old), shownPath(c.Path))
+			continue
 		}
 		fmt.Fprintf(tw, "    %s\t%s\n", changeWord(c.Old, c.New), shownPath(c.Path)+slash(c.Old, c.New))
 	}

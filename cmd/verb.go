@@ -65,7 +65,7 @@ var categories = []string{recordCategory, lookCategory, takeCategory, messageCat
 func (s *session) verbs() []verb {
 	return []verb{
 		s.runVerb(), s.checkpointVerb(), s.initVerb(),
-		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.ignoredVerb(), s.exportVerb(),
+		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.findVerb(), s.ignoredVerb(), s.exportVerb(),
 		s.revertVerb(), s.applyVerb(), s.restoreVerb(), s.labelVerb(),
 		s.sendVerb(), s.processVerb(), s.daemonVerb(), s.inboxVerb(), s.routinesVerb(),
 		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.pruneVerb(), s.gcVerb(), s.forgetVerb(), s.auditVerb(), s.completionVerb(), s.helpVerb(),

@@ -267,6 +267,24 @@ func (r *Recorder) Content(_ context.Context, p Point, name string) (io.ReadClos
 	return rc, *e, nil
 }
 
+// Entries calls each for every path at or below dir of the tree at a point that is not
+// now, in manifest order: files and links, then directories. dir "" is the root.
+func (r *Recorder) Entries(p Point, dir string, each func(path string, e manifest.Entry) error) error {
+	seq, err := r.entries(p)
+	if err != nil {
+		return err
+	}
+	for it, err := range seq {
+		if err == nil && plan.Within(it.Path, []string{dir}) {
+			err = each(it.Path, it.Entry)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *Recorder) entryAt(p Point, name string) (*manifest.Entry, error) {
 	name = path.Clean(name)
 	base, changes, err := r.known(p)

@@ -1,0 +1,153 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"decree/history"
+	"decree/patch"
+	"decree/recorder"
+)
+
+func (s *session) findVerb() verb {
+	return verb{
+		name: "find", category: lookCategory, args: "NAME", words: pathWords,
+		usage: "find files by name in all records",
+		about: `Finds the files and links of a name in the tree and in all records, also those that are gone, and says of each what happened to it last. NAME is a file's name or a pattern of one (*, ?, [a-z]); with a slash in it, it is compared with whole paths from the root.`,
+		examples: []example{
+			{"decree find notes.txt", "where is it, where was it?"},
+			{"decree find '*.go'", "every file that ever had this ending"},
+		},
+		exits:  []exit{{"3", "no record has or had such a file"}},
+		flags:  s.reading(),
+		action: s.find,
+	}
+}
+
+// foundJSON is a path and what happened to it last; record "" where it was there from
+// the beginning. Path is quoted as in the manifest.
+type foundJSON struct {
+	Path    string `json:"path"`
+	Exists  bool   `json:"exists"`
+	Change  string `json:"change,omitempty"`
+	Outside bool   `json:"outside,omitempty"` // by no record; record found it
+	Record  string `json:"record,omitempty"`
+}
+
+func (s *session) find(ctx context.Context) error {
+	if len(s.words()) == 0 {
+		return usagef("a NAME is missing").hint("for example 'decree find notes.txt', or \"decree find '*.go'\"")
+	}
+	if err := s.atMost(1); err != nil {
+		return err
+	}
+	name := s.words()[0]
+	if _, err := path.Match(name, ""); err != nil {
+		return usagef("%s: not a pattern", quoteWord(name)).hint("put a backslash before a [ that is part of the name")
+	}
+	rec, err := s.forReading(ctx)
+	if err != nil {
+		return err
+	}
+	paths, err := s.everNamed(ctx, rec, name)
+	if err != nil {
+		return err
+	}
+	if len(paths) == 0 {
+		return notFoundf("%s: no such name, neither in the tree nor in any record", quoteWord(name)).hint("a pattern finds more: \"decree find '*%s*'\"", name)
+	}
+	last, err := s.lastOf(rec, paths)
+	if err != nil {
+		return err
+	}
+	return s.printFound(rec, paths, last)
+}
+
+// everNamed are the paths of files and links of that name, sorted.
+func (s *session) everNamed(ctx context.Context, rec *recorder.Recorder, name string) ([]string, error) {
+	found := map[string]bool{}
+	look := func(p string) {
+		subject := p
+		if !strings.Contains(name, "/") {
+			subject = path.Base(p)
+		}
+		if ok, err := path.Match(name, subject); err == nil && ok || subject == name {
+			found[p] = true
+		}
+	}
+	err := rec.History().EachEntry(func(p string, e patch.Entry) {
+		if e.Type != patch.Dir {
+			look(p)
+		}
+	})
+	if err == nil {
+		err = rec.Files(ctx, recorder.FilesOptions{}, func(p string) error { look(p); return nil })
+	}
+	return slices.Sorted(maps.Keys(found)), err
+}
+
+// lastMoment is what happened to a path last.
+type lastMoment struct {
+	history.Moment
+	fact history.Fact
+}
+
+func (s *session) lastOf(rec *recorder.Recorder, paths []string) (map[string]lastMoment, error) {
+	last := map[string]lastMoment{}
+	warnings, err := rec.History().Past(history.PastOptions{Paths: paths}, func(m history.Moment) bool {
+		for _, f := range m.Facts {
+			if _, known := last[f.Path]; !known {
+				last[f.Path] = lastMoment{m, f}
+			}
+		}
+		return true
+	})
+	for _, w := range warnings {
+		s.note(w)
+	}
+	return last, err
+}
+
+func (s *session) printFound(rec *recorder.Recorder, paths []string, last map[string]lastMoment) error {
+	if s.global.json {
+		out := []foundJSON{}
+		for _, p := range paths {
+			f := foundJSON{Path: manifestPath(p), Exists: exists(rec.Project().Root, p)}
+			if m, ok := last[p]; ok {
+				f.Change, f.Outside, f.Record = opWord(patch.Op(m.fact.Op)), m.Outside, m.Record.ID
+			}
+			out = append(out, f)
+		}
+		return s.printJSON(out)
+	}
+	return s.page(func(w io.Writer) error {
+		var t table
+		t.add("PATH", "LAST", "WHEN", "RECORD")
+		for _, p := range paths {
+			m, ok := last[p]
+			switch {
+			case !ok:
+				t.add(shownPath(p), "there since the first record", "", "")
+			case m.Outside:
+				t.add(shownPath(p), factInWords(m.fact), s.ago(m.Record.Started), "outside, found by "+s.shortID(m.Record.ID))
+			default:
+				t.add(shownPath(p), factInWords(m.fact), s.ago(m.Record.Started), s.shortID(m.Record.ID))
+			}
+		}
+		if err := t.write(w); err != nil {
+			return err
+		}
+		for _, p := range paths {
+			if m, ok := last[p]; ok && m.fact.New == nil && !m.Outside {
+				_, err := fmt.Fprintf(w, "\n'decree show %s:%s' prints it as it was\n", s.shortID(m.Record.ID), shownPath(p))
+				return err
+			}
+		}
+		return nil
+	})
+}
