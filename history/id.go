@@ -131,7 +131,15 @@ func (h *History) noteClock(behind time.Duration, before time.Time) {
 	}
 	h.clockNoted = true
 	h.note(fmt.Sprintf("the clock is %s behind the start of the newest record, %s: it was ahead then, or is wrong now; the records keep their order, and their times are what the clock said",
-		behind.Round(time.Second), before.In(h.now().Location()).Format("2006-01-02 15:04:05")))
+		SetBack(behind), before.In(h.now().Location()).Format("2006-01-02 15:04:05")))
+}
+
+// SetBack says in words how far a clock was set back.
+func SetBack(d time.Duration) string {
+	if days := d.Round(time.Hour) / (24 * time.Hour); days > 1 {
+		return fmt.Sprintf("%d days", days)
+	}
+	return d.Round(time.Second).String()
 }
 
 // NextInChain is NewID for a follow-up of chain: the next seq.

@@ -152,7 +152,7 @@ func TestClockAheadOnce(t *testing.T) {
 	assert.Equal(t, w.clock.Add(-time.Second), back.Started, "the time is what the clock said")
 	assert.Equal(t, "20261121070201", back.ID[:14])
 	require.Len(t, notes, 1)
-	assert.Contains(t, notes[0], "the clock is 8759h59m59s behind the start of the newest record")
+	assert.Contains(t, notes[0], "the clock is 365 days behind the start of the newest record")
 	open := w.begin()
 	last := w.checkpoint()
 	require.NoError(t, w.Abandon(open.Record.ID))

@@ -209,7 +209,7 @@ func (d *doctor) clock(newestFirst []*history.Record) {
 	for i := 0; i+1 < len(newestFirst); i++ {
 		rec, before := newestFirst[i], newestFirst[i+1]
 		if behind := before.Started.Sub(rec.Started); behind > time.Minute {
-			d.add(Info, "clock", fmt.Sprintf("it was set back by %s between %s and %s: their times are what it said, their order is kept", behind.Round(time.Second), before.ID, rec.ID), "", false)
+			d.add(Info, "clock", fmt.Sprintf("it was set back by %s between %s and %s: their times are what it said, their order is kept", history.SetBack(behind), before.ID, rec.ID), "", false)
 		}
 	}
 }
