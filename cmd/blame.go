@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"strings"
 	"unicode/utf8"
 
 	"decree/recorder"
@@ -103,6 +102,24 @@ func blameWhat(l recorder.Culprit) string {
 // blameWidth is how much of a description or command stands before a line.
 const blameWidth = 28
 
+// blameWidths are those of the time and of what brought a line. On a narrow terminal they
+// are left out, 0, rather than the line itself; taken is what id and number take.
+func (s *session) blameWidths(taken int) (when, what int) {
+	const text = 32 // columns of a line that are worth more
+	when = len("2006-01-02 15:04")
+	if !isTerminal(s.env.Stdout) {
+		return when, blameWidth
+	}
+	room := columns(s.env.Stdout) - taken - text
+	if room < when {
+		return 0, 0
+	}
+	if what = min(blameWidth, room-when); what < 8 {
+		what = 0
+	}
+	return when, what
+}
+
 func (s *session) writeBlame(w io.Writer, file *recorder.BlamedFile) error {
 	number := len(fmt.Sprint(file.Lines))
 	idWidth := len("outside")
@@ -111,6 +128,7 @@ func (s *session) writeBlame(w io.Writer, file *recorder.BlamedFile) error {
 			idWidth = max(idWidth, len(c.Record.ID))
 		}
 	}
+	whenWidth, whatWidth := s.blameWidths(idWidth + number + 8)
 	p := s.paint(s.env.Stdout)
 	return file.Each(func(i int, l recorder.Blamed) error {
 		id, when := "outside", ""
@@ -124,13 +142,14 @@ func (s *session) writeBlame(w io.Writer, file *recorder.BlamedFile) error {
 		if isTerminal(s.env.Stdout) {
 			text = visible(text)
 		}
-		head := fmt.Sprintf("%-*s  %-16s  %s", idWidth, id, when, padded(clip(blameWhat(l.Culprit), blameWidth), blameWidth))
+		head := padded(id, idWidth)
+		if whenWidth > 0 {
+			head += "  " + padded(when, whenWidth)
+		}
+		if whatWidth > 0 {
+			head += "  " + padded(clip(blameWhat(l.Culprit), whatWidth), whatWidth)
+		}
 		_, err := fmt.Fprintf(w, "%s  %*d  %s\n", p.in(cyan, head), number, i+1, text)
 		return err
 	})
-}
-
-// padded is text with spaces up to n columns.
-func padded(text string, n int) string {
-	return text + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(text)))
 }

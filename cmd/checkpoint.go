@@ -28,7 +28,7 @@ While a run is open it is refused: wait for the run's end, with --wait from anot
 		},
 		exits: []exit{{"4", "another decree works on this tree, or the tree is too large to be recorded without --yes"}},
 		flags: s.writing(
-			stringFlag(&o.description, "`TEXT` that says what this is", "description", "d"),
+			stringFlag(&o.description, "`TEXT` that says what this is; -m is the same", "description", "d", "m"),
 			stringFlag(&o.reason, "why the record exists: `REASON` is manual, auto or publish", "reason"),
 			stringFlag(&o.label, "give the record the label `L`", "label"),
 			skipUnreadableFlag(&o.skipUnreadable), fullFlag(&o.full),

@@ -114,7 +114,7 @@ func bashWords(v verb, verbs []verb) string {
 	case shellWords:
 		return `"bash zsh fish"`
 	case helpWords:
-		return `"config ` + strings.Join(verbWords(verbs), " ") + `"`
+		return `"config env events ` + strings.Join(verbWords(verbs), " ") + `"`
 	}
 	return `""`
 }
@@ -173,7 +173,7 @@ func zshWords(v verb, verbs []verb) string {
 	case shellWords:
 		return "'1:shell:(bash zsh fish)'"
 	case helpWords:
-		return "'1:topic:(config events " + strings.Join(verbWords(verbs), " ") + ")'"
+		return "'1:topic:(config env events " + strings.Join(verbWords(verbs), " ") + ")'"
 	case commandWords:
 		return "'(-)1:command:_command_names -e' '*::arguments:_normal'"
 	}
@@ -231,7 +231,7 @@ func fishWords(v verb, verbs []verb) []string {
 	case shellWords:
 		return []string{"-a 'bash zsh fish'"}
 	case helpWords:
-		return []string{"-a 'config events " + strings.Join(verbWords(verbs), " ") + "'"}
+		return []string{"-a 'config env events " + strings.Join(verbWords(verbs), " ") + "'"}
 	case commandWords:
 		return []string{"-a '(__fish_complete_subcommand --fcs-skip=2)'"}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"decree/patch"
 )
@@ -102,7 +101,7 @@ func (d diffstat) write(w io.Writer, p paint) error {
 	for _, f := range d.Files {
 		most = max(most, f.Added+f.Removed)
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
+	tw := tabbed(w, 1)
 	for _, f := range d.Files {
 		if f.moved {
 			continue // the one with its content says so

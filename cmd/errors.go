@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 
 	"decree/plan"
 	"decree/project"
@@ -201,7 +200,7 @@ func conflictLine(c *recorder.ConflictError) string {
 func (s *session) reportPaths(err error) {
 	var conflict *recorder.ConflictError
 	var detailed interface{ Details() [][]string }
-	tw := tabwriter.NewWriter(s.env.Stderr, 0, 0, 2, ' ', 0)
+	tw := tabbed(s.env.Stderr, 2)
 	switch {
 	case errors.As(err, &conflict):
 		for _, item := range conflict.Items {

@@ -26,7 +26,7 @@ note: something people should know: "text".
 A recorded command's own stderr goes to stderr too, as it comes: a reader of run's events takes the lines that begin with {"event":.
 `
 
-func eventsHelp() string { return wrap(eventsText, helpWidth, "") }
+func eventsHelp(columns int) string { return wrap(eventsText, columns, "") }
 
 // feed writes events as NDJSON. It may be used by several goroutines at once.
 type feed struct {

@@ -38,7 +38,7 @@ func durationFlag(dst *time.Duration, usage, name string, aliases ...string) cli
 }
 
 func (s *session) rootFlag() cli.Flag {
-	return stringFlag(&s.global.root, "the tree's root is `DIR` (default: the nearest directory upwards with .decree or .git)", "root")
+	return stringFlag(&s.global.root, "the tree's root is `DIR` (default: the nearest directory upwards with .decree or .git)", "root", "C")
 }
 
 func (s *session) quietFlag() cli.Flag {

@@ -5,22 +5,29 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"decree/project"
 )
 
-// helpWidth is how wide help is; it is the same everywhere, so that
-// docs/cli.md is what `--help` says.
+// helpWidth is how wide help is, but on a narrower terminal; docs/cli.md is what
+// `--help` says with it.
 const helpWidth = 88
+
+// helpColumns is how wide help is here.
+func (s *session) helpColumns() int {
+	if !isTerminal(s.env.Stdout) {
+		return helpWidth
+	}
+	return min(helpWidth, max(40, columns(s.env.Stdout)))
+}
 
 func (s *session) helpVerb() verb {
 	return verb{
-		name: "help", category: keepCategory, args: "[COMMAND | config | events]", words: helpWords,
-		usage: "explain a command, the config file, or --events",
-		about: `Without a word: all commands. With a command's name: its flags, examples and exit codes. "help config" prints the schema of .decree/config.yml, "help events" what --events writes.`,
+		name: "help", category: keepCategory, args: "[COMMAND | config | env | events]", words: helpWords,
+		usage: "explain a command, the config file, the environment, or --events",
+		about: `Without a word: all commands. With a command's name: its flags, examples and exit codes. "help config" prints the schema of .decree/config.yml, "help env" the environment variables, "help events" what --events writes.`,
 		examples: []example{
 			{"decree help revert", "how to take a run back"},
 			{"decree help config", "what may stand in .decree/config.yml"},
@@ -40,7 +47,12 @@ func (s *session) help(context.Context) error {
 		return s.printProgramHelp(verbs)
 	case words[0] == "events":
 		return s.print(func(w io.Writer) error {
-			_, err := io.WriteString(w, eventsHelp())
+			_, err := io.WriteString(w, eventsHelp(s.helpColumns()))
+			return err
+		})
+	case words[0] == "env":
+		return s.print(func(w io.Writer) error {
+			_, err := io.WriteString(w, envHelp(s.helpColumns()))
 			return err
 		})
 	case words[0] == "config":
@@ -56,39 +68,80 @@ func (s *session) help(context.Context) error {
 	return s.printVerbHelp(v)
 }
 
+// variables are what `decree help env` lists: those that decree reads, then those that it
+// gives to a recorded command.
+var variables = []struct {
+	title string
+	list  []exit
+}{
+	{"Read by decree", []exit{
+		{"DECREE_STORE", "where the stores of new projects are kept, instead of store in the config and the usual place."},
+		{"XDG_DATA_HOME", "stores are kept in decree below it; ~/.local/share/decree where it is unset or empty."},
+		{"DECREE_AGENT, DECREE_SESSION, DECREE_TURN", "in whose name it is called: they stand in the record's actor. DECREE_TURN is a number."},
+		{"PAGER", "what long output is shown with on a terminal; cat, or an empty one, for none."},
+		{"NO_COLOR, TERM", "no colours where NO_COLOR is set or TERM is dumb."},
+	}},
+	{"Given to a command that is recorded", []exit{
+		{"DECREE_RUN_ID", "the record's id."},
+		{"DECREE_RUN_DIR", "the directory of its files."},
+		{"DECREE_ROOT", "the root of the tree."},
+		{"DECREE_ATTEMPT, DECREE_ATTEMPTS", "which attempt this is, and how many there are in all."},
+		{"DECREE_FAILURE_CONTEXT", "on the last of several attempts: a file that says how the earlier ones failed."},
+	}},
+	{"Given to a routine besides", []exit{
+		{"DECREE_OUTBOX", "a directory: a message that is written into it follows in the same chain."},
+		{"message_file, message_id, message_dir, spec_file, input_file, chain, seq", "the message; its other fields too, where the routine's head declares them."},
+	}},
+}
+
+func envHelp(columns int) string {
+	var b strings.Builder
+	for i, v := range variables {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(v.title + ":\n")
+		for _, e := range v.list {
+			b.WriteString(wrap(e.code, columns, "  ") + wrap(e.what, columns, "      "))
+		}
+	}
+	return b.String()
+}
+
 func (s *session) printProgramHelp(verbs []verb) error {
 	return s.print(func(w io.Writer) error {
-		_, err := io.WriteString(w, programHelp(verbs, s.globalFlags()))
+		_, err := io.WriteString(w, programHelp(verbs, s.globalFlags(), s.helpColumns()))
 		return err
 	})
 }
 
 func (s *session) printVerbHelp(v *verb) error {
 	return s.print(func(w io.Writer) error {
-		_, err := io.WriteString(w, verbHelp(v))
+		_, err := io.WriteString(w, verbHelp(v, s.helpColumns()))
 		return err
 	})
 }
 
 // programHelp is what `decree --help` says.
-func programHelp(verbs []verb, flags []cli.Flag) string {
+func programHelp(verbs []verb, flags []cli.Flag, columns int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "decree - %s\n\nUsage: decree COMMAND [FLAGS] [WORDS]\n\n", tagline)
-	b.WriteString(wrap(programAbout, helpWidth, ""))
+	b.WriteString(wrap(programAbout, columns, ""))
 	for _, c := range categories {
 		fmt.Fprintf(&b, "\n%s:\n", c)
 		for _, v := range verbs {
 			if v.category == c && !v.hidden {
-				fmt.Fprintf(&b, "  %-11s %s\n", v.name, v.usage)
+				text := wrap(v.usage, columns, strings.Repeat(" ", 14))
+				fmt.Fprintf(&b, "  %-11s %s", v.name, strings.TrimLeft(text, " "))
 			}
 		}
 	}
 	b.WriteString("\nFlags, before or after the command, where they make sense:\n")
-	b.WriteString(flagHelp(flags))
+	b.WriteString(flagHelp(flags, columns))
 	b.WriteString("\nExamples:\n")
 	b.WriteString(exampleHelp(programExamples))
 	b.WriteString("\nExit codes (but for run):\n")
-	b.WriteString(exitHelp(programExits))
+	b.WriteString(exitHelp(programExits, columns))
 	return b.String()
 }
 
@@ -113,19 +166,19 @@ var programExits = []exit{
 }
 
 // verbHelp is what `decree VERB --help` says.
-func verbHelp(v *verb) string {
+func verbHelp(v *verb, columns int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "decree %s - %s\n\nUsage: %s\n", v.name, v.usage, usageLine(v))
 	if len(v.aliases) > 0 {
 		fmt.Fprintf(&b, "Also called: %s\n", strings.Join(v.aliases, ", "))
 	}
-	b.WriteString("\n" + wrap(v.about, helpWidth, ""))
-	b.WriteString("\nFlags:\n" + flagHelp(v.flags))
+	b.WriteString("\n" + wrap(v.about, columns, ""))
+	b.WriteString("\nFlags:\n" + flagHelp(v.flags, columns))
 	if len(v.examples) > 0 {
 		b.WriteString("\nExamples:\n" + exampleHelp(v.examples))
 	}
 	if len(v.exits) > 0 {
-		b.WriteString("\nExit codes:\n" + exitHelp(v.exits))
+		b.WriteString("\nExit codes:\n" + exitHelp(v.exits, columns))
 	}
 	return b.String()
 }
@@ -134,17 +187,21 @@ func usageLine(v *verb) string {
 	return strings.TrimSpace("decree " + v.name + " [FLAGS] " + v.args)
 }
 
-func flagHelp(flags []cli.Flag) string {
+func flagHelp(flags []cli.Flag, columns int) string {
 	var b strings.Builder
-	heads, width := make([]string, len(flags)), 0
+	heads, widest := make([]string, len(flags)), 0
 	for i, f := range flags {
 		heads[i] = flagHead(f)
-		width = max(width, utf8.RuneCountInString(heads[i]))
+		widest = max(widest, width(heads[i]))
 	}
 	for i, f := range flags {
 		_, usage := unquoteUsage(f)
-		text := wrap(usage, helpWidth, strings.Repeat(" ", width+4))
-		fmt.Fprintf(&b, "  %-*s  %s", width, heads[i], strings.TrimLeft(text, " "))
+		if columns < helpWidth { // beside the heads there is no room
+			fmt.Fprintf(&b, "  %s\n%s", heads[i], wrap(usage, columns, "        "))
+			continue
+		}
+		text := wrap(usage, columns, strings.Repeat(" ", widest+4))
+		fmt.Fprintf(&b, "  %-*s  %s", widest, heads[i], strings.TrimLeft(text, " "))
 	}
 	return b.String()
 }
@@ -155,6 +212,7 @@ func flagHead(f cli.Flag) string {
 	for _, name := range f.Names() {
 		if len(name) == 1 {
 			short = "-" + name + ", "
+			break
 		}
 	}
 	head := short + "--" + f.Names()[0]
@@ -186,10 +244,10 @@ func exampleHelp(examples []example) string {
 	return b.String()
 }
 
-func exitHelp(exits []exit) string {
+func exitHelp(exits []exit, columns int) string {
 	var b strings.Builder
 	for _, e := range exits {
-		text := wrap(e.what, helpWidth, "         ")
+		text := wrap(e.what, columns, "         ")
 		fmt.Fprintf(&b, "  %-5s  %s", e.code, strings.TrimLeft(text, " "))
 	}
 	return b.String()

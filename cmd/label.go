@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
 )
 
 func (s *session) labelVerb() verb {
@@ -72,7 +71,7 @@ func (s *session) listLabels(ctx context.Context, words []string) error {
 		return nil
 	}
 	return s.print(func(w io.Writer) error {
-		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		tw := tabbed(w, 2)
 		for _, name := range slices.Sorted(maps.Keys(labels)) {
 			fmt.Fprintf(tw, "%s\t%s\n", name, labels[name])
 		}

@@ -174,9 +174,22 @@ func unknownFlag(verb, word string, flags []cli.Flag) error {
 	return e.hint("see '%s --help'", commandName(verb))
 }
 
+// elsewhere are the names that other programs have for what decree's commands do.
+var elsewhere = map[string]string{
+	"undo": "revert last", "rollback": "revert last", "reset": "restore REF", "redo": "apply REF",
+	"save": "checkpoint", "snapshot": "checkpoint", "commit": "checkpoint", "backup": "checkpoint", "stash": "checkpoint",
+	"ls": "files", "list": "log", "records": "log", "cat": "show REF:PATH", "checkout": "restore REF PATH", "switch": "restore REF",
+	"tag": "label", "bookmark": "label", "annotate": "blame", "exec": "run -- COMMAND", "start": "run -- COMMAND",
+	"clean": "prune", "fsck": "verify --all", "check": "doctor", "repair": "doctor --repair", "st": "status",
+	"changes": "diff", "queue": "inbox", "push": "send", "work": "process", "serve": "daemon",
+}
+
 // unknownVerb is the usage error for a command that does not exist.
 func unknownVerb(word string, verbs []verb) error {
 	e := usagef("there is no command %s", quoteWord(word))
+	if there, ok := elsewhere[word]; ok {
+		return e.hint("that is 'decree %s'; 'decree --help' lists all commands", there)
+	}
 	if near := nearest(word, verbs); near != "" {
 		return e.hint("did you mean 'decree %s'? 'decree --help' lists them all; to record a command: 'decree run -- %s'", near, quoteWord(word))
 	}

@@ -223,15 +223,6 @@ func (s *session) list(rec *recorder.Recorder, limit int, keep func(*history.Rec
 	return listing, nil
 }
 
-// whatWidth is how much of a description or command the table shows: what a
-// terminal has room for beside the other columns.
-func (s *session) whatWidth() int {
-	if !isTerminal(s.env.Stdout) {
-		return 48
-	}
-	return max(24, columns(s.env.Stdout)-66)
-}
-
 func (s *session) writeLog(w io.Writer, records []*history.Record) error {
 	rows := make([]logRow, len(records))
 	for i, r := range records {
@@ -247,26 +238,78 @@ type logRow struct {
 	changes string
 }
 
+// The columns of log's table.
+const (
+	colID = iota
+	colWhen
+	colReason
+	colStatus
+	colWhat
+	colChanges
+	colCount
+)
+
 func (s *session) writeRows(w io.Writer, rows []logRow) error {
 	p := s.paint(s.env.Stdout)
-	var t table
-	t.add("ID", "WHEN", "REASON", p.in(plain, "STATUS"), "WHAT", "CHANGES")
-	width := s.whatWidth()
+	lines, labelled := [][]string{{"ID", "WHEN", "REASON", p.in(plain, "STATUS"), "WHAT", "CHANGES"}}, []string{""}
 	for _, row := range rows {
 		r := row.record
 		if row.outside {
-			t.add("outside", s.ago(r.Started), "", p.in(plain, ""), "found by "+s.shortID(r.ID), row.changes)
+			labelled = append(labelled, "")
+			lines = append(lines, []string{"outside", s.ago(r.Started), "", p.in(plain, ""), "found by " + s.shortID(r.ID), row.changes})
 			continue
 		}
-		what := clip(whatOf(r), width)
 		labels, err := s.labelsOf(r.ID)
 		if err != nil {
 			return err
 		}
+		text := ""
 		if len(labels) > 0 {
-			what = "[" + list(labels) + "] " + what
+			text = "[" + list(labels) + "] "
 		}
-		t.add(s.shortID(r.ID), s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), string(r.Status)), what, row.changes)
+		labelled = append(labelled, text)
+		lines = append(lines, []string{s.shortID(r.ID), s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), string(r.Status)), whatOf(r), row.changes})
+	}
+	shown, what := s.logColumns(lines)
+	var t table
+	for i, cells := range lines {
+		cells[colWhat] = labelled[i] + clip(cells[colWhat], what)
+		var kept []string
+		for col, c := range cells {
+			if shown[col] {
+				kept = append(kept, c)
+			}
+		}
+		t.add(kept...)
 	}
 	return t.write(w)
+}
+
+// logColumns says which columns a terminal has room for, and how much of a description
+// or command: where it is narrow, what changed and the reason are left out.
+func (s *session) logColumns(lines [][]string) (shown [colCount]bool, what int) {
+	for i := range shown {
+		shown[i] = true
+	}
+	if !isTerminal(s.env.Stdout) {
+		return shown, 48
+	}
+	const enough = 20
+	what = columns(s.env.Stdout)
+	var widths [colCount]int
+	for i := range widths {
+		for _, cells := range lines {
+			widths[i] = max(widths[i], width(cells[i])+2)
+		}
+		if i != colWhat {
+			what -= widths[i]
+		}
+	}
+	for _, i := range []int{colChanges, colReason} {
+		if what < enough {
+			shown[i] = false
+			what += widths[i]
+		}
+	}
+	return shown, max(what, enough/2)
 }

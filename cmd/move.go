@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"text/tabwriter"
 
 	"decree/history"
 	"decree/manifest"
@@ -141,7 +140,7 @@ func planWords(p *plan.Plan) string {
 
 // writePlan lists a plan's steps, at most most of them where that is not 0.
 func writePlan(w io.Writer, p *plan.Plan, most int) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := tabbed(w, 2)
 	for i, step := range p.Steps {
 		if most > 0 && i == most {
 			fmt.Fprintf(tw, "  and %s more\n", count(len(p.Steps)-i, "path"))

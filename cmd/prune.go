@@ -6,7 +6,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -165,7 +164,7 @@ func stayIn(n int) string {
 }
 
 func (s *session) writeVerdicts(w io.Writer, list []retention.Verdict) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := tabbed(w, 2)
 	for i := range list {
 		v := &list[len(list)-1-i]
 		word := "remove"

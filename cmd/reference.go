@@ -12,12 +12,13 @@ import (
 func reference(verbs []verb, global []cli.Flag) string {
 	var b strings.Builder
 	b.WriteString("# Commands\n\nMade from the commands' own help by `make docs`; do not edit it here.\n\n")
-	fmt.Fprintf(&b, "```text\n%s```\n", programHelp(verbs, global))
+	fmt.Fprintf(&b, "```text\n%s```\n", programHelp(verbs, global, helpWidth))
 	for i := range verbs {
 		if v := &verbs[i]; !v.hidden {
-			fmt.Fprintf(&b, "\n## decree %s\n\n```text\n%s```\n", v.name, verbHelp(v))
+			fmt.Fprintf(&b, "\n## decree %s\n\n```text\n%s```\n", v.name, verbHelp(v, helpWidth))
 		}
 	}
-	fmt.Fprintf(&b, "\n## Events\n\n```text\n%s```\n", eventsHelp())
+	fmt.Fprintf(&b, "\n## Environment\n\n```text\n%s```\n", envHelp(helpWidth))
+	fmt.Fprintf(&b, "\n## Events\n\n```text\n%s```\n", eventsHelp(helpWidth))
 	return b.String()
 }

@@ -9,7 +9,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"decree/history"
 	"decree/manifest"
@@ -177,7 +176,7 @@ func (s *session) printBelow(point recorder.Point, list []manifest.Item) error {
 		return s.printJSON(out)
 	}
 	return s.print(func(w io.Writer) error {
-		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		tw := tabbed(w, 2)
 		for _, it := range list {
 			name, bytes := shownPath(path.Base(it.Path)), size(it.Entry.Size)
 			switch it.Entry.Type {
@@ -228,7 +227,7 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 	if err != nil {
 		return err
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := tabbed(w, 2)
 	row := func(name, format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); text != "" {
 			fmt.Fprintf(tw, "%s\t%s\n", name, text)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"decree/project"
@@ -183,7 +182,7 @@ func writeChanged(w io.Writer, st *recorder.Status) error {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s changed since %s%s:\n", count(len(st.Changed), "path"), since, by)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := tabbed(w, 2)
 	for i, c := range st.Changed {
 		if i == statusFiles {
 			fmt.Fprintf(tw, "  and %s more\n", count(len(st.Changed)-i, "path"))

@@ -3,7 +3,6 @@ package cmd
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"decree/history"
 	"decree/manifest"
@@ -166,7 +165,7 @@ func (s *session) changedFiles(changes []manifest.Change) {
 		files = changes
 	}
 	var b strings.Builder
-	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	tw := tabbed(&b, 2)
 	for i, c := range files {
 		if i == summaryFiles {
 			break

@@ -8,11 +8,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestWidth(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "abc": 3, "größer": 6, "日本": 4, "e\u0301": 1, "👩‍👧": 2, red + "ab" + reset: 2} {
+		require.Equal(t, want, width(text), text)
+	}
+	require.Equal(t, "日本…", clip("日本語です", 6))
+	require.Equal(t, "日…", clip("日本語です", 4))
+	require.Equal(t, "日  ", padded("日", 4))
+}
+
+func TestWideCharactersLineUp(t *testing.T) {
+	var got strings.Builder
+	tw := tabbed(&got, 1)
+	_, err := tw.Write([]byte("日本\t| 1\na\t| 2\nand more of them\n"))
+	require.NoError(t, err)
+	require.NoError(t, tw.Flush())
+	require.Equal(t, "日本 | 1\na    | 2\nand more of them\n", got.String())
+}
+
 // What tabwriter makes of the same cells, but for the blanks at the ends.
 func TestTableIsTabwriters(t *testing.T) {
 	rows := [][]string{
 		{"ID", "WHEN", "WHAT", "CHANGES"},
-		{"2026112107015900-0", "now", "größer, été, 日本", "1 path +1 -1"},
+		{"2026112107015900-0", "now", "größer, été", "1 path +1 -1"},
 		{"2026112107015900-10", "3 minutes ago", "", ""},
 		{"", "", "a last cell that is long", "none"},
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 )
@@ -69,15 +68,6 @@ func roughly(d time.Duration) string {
 	return span(d)
 }
 
-// clip shortens text to n columns, with an ellipsis where something is left out.
-func clip(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	r := []rune(text)
-	return string(r[:n-1]) + "…"
-}
-
 // list is "a", "a and b", "a, b and c".
 func list(words []string) string {
 	switch len(words) {
@@ -90,9 +80,9 @@ func list(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// wrap breaks text into lines of at most width columns and puts indent before
+// wrap breaks text into lines of at most so many columns and puts indent before
 // each. Lines of text that begin with a space are left as they are.
-func wrap(text string, width int, indent string) string {
+func wrap(text string, columns int, indent string) string {
 	var b strings.Builder
 	for _, par := range strings.Split(strings.TrimSpace(text), "\n") {
 		if par == "" || strings.HasPrefix(par, " ") {
@@ -101,12 +91,12 @@ func wrap(text string, width int, indent string) string {
 		}
 		column := 0
 		for _, word := range strings.Fields(par) {
-			n := utf8.RuneCountInString(word)
+			n := width(word)
 			switch {
 			case column == 0:
 				b.WriteString(indent)
 				column = len(indent)
-			case column+1+n > width:
+			case column+1+n > columns:
 				b.WriteString("\n" + indent)
 				column = len(indent)
 			default:
