@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/crc32"
@@ -60,10 +61,15 @@ func (s *Store) Compact(ctx context.Context, live func(Hash) bool, o CompactOpti
 			return res, err
 		}
 	}
-	if len(c.going) == 0 {
-		return res, nil
+	// One after the other, the emptiest first: a full disk has room for what lives in
+	// one pack when another one is gone.
+	slices.SortStableFunc(c.going, func(a, b going) int { return cmp.Compare(a.lives, b.lives) })
+	for _, g := range c.going {
+		if err := c.replace(ctx, g); err != nil {
+			return res, err
+		}
 	}
-	return res, c.replace(ctx)
+	return res, nil
 }
 
 // compaction is a Compact in work.
@@ -84,10 +90,11 @@ type compaction struct {
 
 // going is a pack to be rewritten or dropped.
 type going struct {
-	seq  uint32
-	id   identity
-	size int64
-	dead int64 // objects
+	seq   uint32
+	id    identity
+	size  int64
+	dead  int64 // objects
+	lives int64 // bytes, about
 }
 
 func (c *compaction) alive(h Hash) bool {
@@ -189,36 +196,33 @@ func (c *compaction) weigh(ctx context.Context, seq uint32) error {
 	case !whole:
 		c.res.Kept = append(c.res.Kept, name)
 	default:
+		g.lives = st.Size - useless
 		c.going = append(c.going, g)
 	}
 	return nil
 }
 
-// replace copies what lives in the going packs, then switches over.
-func (c *compaction) replace(ctx context.Context) error {
+// replace copies what lives in a pack, then switches over.
+func (c *compaction) replace(ctx context.Context, g going) error {
 	w, s := c.w, c.s
 	w.place = c.note
 	before := w.head
-	if err := w.turnAway(c.going[len(c.going)-1].seq); err != nil {
+	if err := w.turnAway(g.seq); err != nil {
 		return err
 	}
-	var gone []going
-	for _, g := range c.going {
-		err := c.copyPack(ctx, g.seq)
-		if errors.Is(err, errKeep) {
-			c.res.Kept = append(c.res.Kept, packName(g.seq))
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		gone = append(gone, g)
+	err := c.copyPack(ctx, g.seq)
+	if err == nil {
+		err = c.spill()
 	}
-	if err := c.spill(); err != nil {
+	if errors.Is(err, errKeep) {
+		c.res.Kept = append(c.res.Kept, packName(g.seq))
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	w.mu.Lock()
-	err := w.sync()
+	err = w.sync()
 	w.mu.Unlock()
 	if err != nil {
 		return err
@@ -229,14 +233,12 @@ func (c *compaction) replace(ctx context.Context) error {
 			c.res.Freed += before.length
 		}
 	}
-	if err := c.switchOver(gone); err != nil {
+	if err := c.switchOver(g); err != nil {
 		return err
 	}
-	for _, g := range gone {
-		c.res.Freed += g.size
-		c.res.Packs++
-		c.res.Objects += g.dead
-	}
+	c.res.Freed += g.size
+	c.res.Packs++
+	c.res.Objects += g.dead
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.removeLeaving()
@@ -338,9 +340,9 @@ func (c *compaction) spill() error {
 	return err
 }
 
-// switchOver writes the index that takes the copies and names the old packs as
+// switchOver writes the index that takes the copies and names the old pack as
 // leaving, so that one which cannot be removed now is never read again.
-func (c *compaction) switchOver(gone []going) error {
+func (c *compaction) switchOver(g going) error {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -349,11 +351,10 @@ func (c *compaction) switchOver(gone []going) error {
 	}
 	maps.Copy(s.covered, c.w.rows)
 	clear(c.w.rows)
-	for _, g := range gone {
-		s.leaving = append(s.leaving, coverage{pack: g.seq, id: g.id, retired: true})
-		delete(s.covered, g.seq)
-		delete(s.present, g.seq)
-	}
+	c.moved = table{}
+	s.leaving = append(s.leaving, coverage{pack: g.seq, id: g.id, retired: true})
+	delete(s.covered, g.seq)
+	delete(s.present, g.seq)
 	return s.fold()
 }
 
