@@ -251,7 +251,21 @@ func (s *session) hintFor(err error) string {
 		return "record something first: 'decree run -- COMMAND', or 'decree checkpoint'"
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return "make room there, and run this again"
+		return s.roomHint()
 	}
 	return ""
+}
+
+// roomHint is the next step where a disk is full.
+func (s *session) roomHint() string {
+	hint := "make room there"
+	if s.line.verb != "prune" && s.line.verb != "gc" {
+		hint += ", or let 'decree prune' and 'decree gc' do so, which need none to begin"
+	}
+	if s.rec != nil {
+		if path, n := s.rec.LargestCopy(); n > 0 {
+			hint += fmt.Sprintf(", or delete %s (%s), which 'decree doctor --repair' writes again", shownPath(path), size(n))
+		}
+	}
+	return hint + "; then run this again"
 }

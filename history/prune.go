@@ -223,8 +223,9 @@ func (h *History) Span() (oldest, newest int64, err error) {
 // Rebase writes anew the trees that rest on trees of removed records alone, so
 // that those need not be kept any longer: as a delta against the nearest tree
 // below that stays, else as a keyframe. flush makes what was put durable; it is
-// called before the log says anything of it.
-func (h *History) Rebase(w Putter, flush func() error) error {
+// called before the log or an open record says anything of it. Where one of bases,
+// on which trees rest that are in neither, would go, nothing is done.
+func (h *History) Rebase(w Putter, flush func() error, bases ...patch.Hash) error {
 	live, gone, err := h.heads()
 	if err != nil || len(gone) == 0 {
 		return err
@@ -239,18 +240,33 @@ func (h *History) Rebase(w Putter, flush func() error) error {
 	if err != nil {
 		return err
 	}
+	resting := slices.Clone(live)
 	for _, o := range open {
-		// An open record's tree cannot be rewritten here: what it rests on stays.
-		if o.Tree != nil && !o.Tree.Base.IsZero() && !kept[o.Tree.Base] {
+		if o.Tree != nil {
+			h.remember(o.Tree)
+			kept[o.Tree.ID] = true
+			resting = append(resting, &line{tree: o.Tree})
+		}
+	}
+	for _, b := range bases {
+		if !b.IsZero() && !kept[b] {
 			return nil
 		}
 	}
-	fresh, err := h.rebased(w, live, kept)
+	fresh, err := h.rebased(w, resting, kept)
 	if err != nil {
 		return err
 	}
 	if err := flush(); err != nil {
 		return err
+	}
+	for _, o := range open {
+		if o.Tree != nil && fresh[o.Tree.ID] != nil {
+			o.Tree = fresh[o.Tree.ID]
+			if err := h.Begin(o); err != nil {
+				return err
+			}
+		}
 	}
 	return h.writeRebased(live, gone, fresh)
 }

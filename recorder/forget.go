@@ -77,7 +77,7 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 			return nil, err
 		}
 	}
-	if err := r.nothingWaits(); err != nil {
+	if err := r.nothingUnreadable(); err != nil {
 		return nil, err
 	}
 	list, err := store.ReadForgotten(r.project.Store)

@@ -24,12 +24,12 @@ type Collected struct {
 // Gc frees what no record names: packs that are half dead or more, after what
 // lives in them was copied.
 func (r *Recorder) Gc(ctx context.Context) (*Collected, error) {
-	x, err := r.enterFor(ctx, opGc)
+	x, leave, err := r.enterForSpace(ctx, opGc)
 	if err != nil {
 		return nil, err
 	}
-	defer x.close()
-	c, err := r.collect(ctx, x, collectOptions{})
+	defer leave()
+	c, err := r.collectUntilThereIsRoom(ctx, x, collectOptions{})
 	if err != nil {
 		r.auditFailure(opGc, "", err)
 		return nil, err
@@ -48,19 +48,24 @@ type collectOptions struct {
 // collect frees what no record names. It ends the writer of x. A death at any
 // step costs space until the next time.
 func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*Collected, error) {
-	if err := r.nothingWaits(); err != nil {
-		return nil, err
-	}
-	before, err := sizeOf(r.project.Store)
+	before, err := r.storeSize()
 	if err != nil {
 		return nil, err
 	}
 	r.progress(Progress{Phase: "looking for what is named"})
-	if err := r.history.Rebase(x.w, x.w.Flush); err != nil {
+	bases, err := r.endingsRestOn()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.history.Rebase(x.w, x.w.Flush, bases...); err != nil {
 		return nil, fmt.Errorf("trees are not written anew: %w", err)
 	}
 	live := map[manifest.Hash]struct{}{}
-	if err := r.history.Live(func(h manifest.Hash) { live[h] = struct{}{} }); err != nil {
+	name := func(h manifest.Hash) { live[h] = struct{}{} }
+	if err := r.waitsFor(name); err != nil {
+		return nil, err
+	}
+	if err := r.history.Live(name); err != nil {
 		return nil, &project.Error{Kind: project.KindOf(err), Msg: "nothing is freed, since not all that is named can be read", Err: err,
 			Advice: cmp.Or(project.HintOf(err), "'decree verify --all' lists what is damaged")}
 	}
@@ -79,7 +84,7 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 		return nil, err
 	}
 	c := &Collected{Objects: res.Objects, Packs: res.Packs, Damaged: res.Kept}
-	if c.Store, err = sizeOf(r.project.Store); err != nil {
+	if c.Store, err = r.storeSize(); err != nil {
 		return nil, err
 	}
 	c.Freed = max(0, before-c.Store)
@@ -91,11 +96,9 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 	return c, r.history.Audit(op)
 }
 
-// nothingWaits refuses where contents are needed that no record names: of an
-// open record, also of one that was set aside because it cannot be read, and of
-// an interrupted transaction.
-func (r *Recorder) nothingWaits() error {
-	var waiting []string
+// nothingUnreadable refuses where it is not known which contents are needed: of an
+// open record or a journal that was set aside because it cannot be read.
+func (r *Recorder) nothingUnreadable() error {
 	for _, in := range []string{"open", "txn"} {
 		dir, err := r.project.Store.OpenDir(in)
 		if isMissing(err) {
@@ -110,16 +113,13 @@ func (r *Recorder) nothingWaits() error {
 			return err
 		}
 		for _, e := range list {
-			waiting = append(waiting, in+"/"+e.Name)
+			if !strings.HasSuffix(e.Name, ".damaged") {
+				continue
+			}
+			return &project.Error{Kind: project.Refused, Err: errors.New("contents that it names must not go; nothing was freed"),
+				Msg:    fmt.Sprintf("%s/%s/%s waits", r.project.StorePath, in, e.Name),
+				Advice: "move it away once you need nothing of it any more"}
 		}
 	}
-	if len(waiting) == 0 {
-		return nil
-	}
-	advice := "'decree recover' finishes or takes back what was begun"
-	if strings.HasSuffix(waiting[0], ".damaged") {
-		advice = "move it away once you need nothing of it any more"
-	}
-	return &project.Error{Kind: project.Refused, Err: errors.New("contents that it names must not go; nothing was freed"),
-		Msg: fmt.Sprintf("%s/%s waits", r.project.StorePath, waiting[0]), Advice: advice}
+	return nil
 }

@@ -51,11 +51,14 @@ func (r *Recorder) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 	if o.DryRun {
 		return r.wouldPrune(policies, most)
 	}
-	x, err := r.enterFor(ctx, opPrune)
+	x, leave, err := r.enterForSpace(ctx, opPrune)
 	if err != nil {
 		return nil, err
 	}
-	defer x.close()
+	defer leave()
+	if _, err := r.history.FinishRemove(r.audit(opPrune, "done")); err != nil {
+		return nil, err
+	}
 	p, err := r.prune(ctx, x, policies, most, o.Confirm)
 	if err != nil {
 		r.auditFailure(opPrune, "", err)
@@ -81,7 +84,7 @@ func (r *Recorder) policies(o PruneOptions) (map[string]retention.Policy, int64)
 }
 
 func (r *Recorder) wouldPrune(policies map[string]retention.Policy, most int64) (*Pruned, error) {
-	size, err := sizeOf(r.project.Store)
+	size, err := r.storeSize()
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +139,7 @@ func (r *Recorder) ask(p *Pruned, confirm func(*Pruned) (bool, error)) error {
 
 // prune does it all: the policies, then the space, then the cap.
 func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]retention.Policy, most int64, confirm func(*Pruned) (bool, error)) (*Pruned, error) {
-	before, err := sizeOf(r.project.Store)
+	before, err := r.storeSize()
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +164,11 @@ func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]re
 		return nil, err
 	}
 	if gone > 0 || capped {
-		if _, err := r.collect(ctx, x, collectOptions{force: capped}); err != nil {
+		if _, err := r.collectUntilThereIsRoom(ctx, x, collectOptions{force: capped}); err != nil {
 			return nil, err
 		}
 	}
-	if p.Store, err = sizeOf(r.project.Store); err != nil {
+	if p.Store, err = r.storeSize(); err != nil {
 		return nil, err
 	}
 	p.Freed = max(0, before-p.Store)
@@ -244,7 +247,7 @@ func (r *Recorder) remove(p *Pruned) error {
 			newest = append(newest, v.ID)
 		}
 	}
-	if err := r.history.UnthinManifests(newest); err != nil {
+	if err := r.history.UnthinManifests(newest); err != nil && !noSpace(err) {
 		return err
 	}
 	ids := make([]string, len(gone))
@@ -299,7 +302,7 @@ type sizing struct {
 }
 
 func (s *sizing) begin() error {
-	total, err := sizeOf(s.r.project.Store)
+	total, err := s.r.storeSize()
 	if err != nil {
 		return err
 	}
@@ -410,7 +413,7 @@ type capTried struct {
 }
 
 func (r *Recorder) overCap(most int64) (bool, error) {
-	size, err := sizeOf(r.project.Store)
+	size, err := r.storeSize()
 	if err != nil || size <= most {
 		return false, err
 	}

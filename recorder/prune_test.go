@@ -50,7 +50,7 @@ func (b *bench) requireSound() {
 
 func (b *bench) storeSize() int64 {
 	b.t.Helper()
-	return with(b, func(r *Recorder) (int64, error) { return sizeOf(r.project.Store) })
+	return with(b, func(r *Recorder) (int64, error) { return r.storeSize() })
 }
 
 func (b *bench) prune(o PruneOptions) *Pruned {

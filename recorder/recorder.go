@@ -245,6 +245,7 @@ func (r *Recorder) enter(ctx context.Context) (*writing, error) {
 		x.close()
 		return nil, err
 	}
+	r.keepReserve()
 	for _, d := range done {
 		r.note("%s", d.What)
 	}

@@ -270,6 +270,9 @@ func endingOf(o *history.Opened) (*ending, bool) {
 	if err := json.Unmarshal(raw, &end); err != nil || end.Record == nil {
 		return nil, false
 	}
+	if end.Tree != nil && o.Tree != nil && end.Tree.ID == o.Tree.ID {
+		end.Tree = o.Tree // it may have been written anew since
+	}
 	return &end, true
 }
 

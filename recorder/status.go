@@ -29,7 +29,7 @@ type Status struct {
 func (r *Recorder) Status(ctx context.Context) (*Status, error) {
 	st := &Status{Root: r.project.Root, StorePath: r.project.StorePath}
 	var err error
-	if st.StoreBytes, err = sizeOf(r.project.Store); err != nil {
+	if st.StoreBytes, err = r.storeSize(); err != nil {
 		return nil, err
 	}
 	if err := r.tally(st); err != nil {

@@ -493,7 +493,7 @@ func judgeRunRecovered(s *sweep, v verdict) {
 }
 
 // inStore is what a store may hold when nothing is going on.
-var inStore = []string{"audit.jsonl", "cache", "forgotten.json", "index", "index.log", "labels.json", "lock", "open", "packs", "records.jsonl", "store.json", "txn"}
+var inStore = []string{"audit.jsonl", "cache", "forgotten.json", "index", "index.log", "labels.json", "lock", "open", "packs", "records.jsonl", "reserve", "store.json", "txn"}
 
 // sound looks at everything that must hold whatever happened.
 func (s *sweep) sound() {
@@ -578,6 +578,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^Remove STORE/lock\.json$`, "it names the holder for a message; the lock is the system's"},
 	{`^Stat STORE/(index|index\.log|records\.jsonl)$|^Self STORE(/packs)?$`, "whether a reading is still the newest: if in doubt it is read again"},
 	{`^Open(Root)? /(store|home|tree/\.decree/store)`, "a place that is looked at for an earlier store"},
+	{` STORE/reserve$`, "space for prune and gc; without it they may find none"},
 	{`^ReadAt STORE/packs/`, "an object that cannot be compared is stored again"},
 	{`^(Link|FileSync|Rename) /tree/\.decree/(runs|tmp)/.*manifest\.json`, "a hard link that saves space, or the copy in its place"},
 	{`^(Create|Open|OpenWrite|Write|FileSync|FileStat|Stat) /tree/\.decree/tmp/manifest\.json$`, "a draft of the manifest; without it the file is written from the store"},

@@ -1,0 +1,281 @@
+package recorder
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"path"
+	"regexp"
+	"syscall"
+
+	"decree/disk"
+	"decree/history"
+	"decree/manifest"
+	"decree/patch"
+	"decree/project"
+	"decree/worktree"
+)
+
+// On a full disk even what makes room needs some: lines in the log and the audit,
+// the copy of what lives in a pack. So the store keeps a file that is nothing but
+// space, which prune and gc give up before they begin and make again.
+const (
+	reserveFile = "reserve"
+	reserveSize = 1 << 20
+)
+
+// keepReserve makes the reserve where it is missing or torn. Where there is no room
+// for it, it is tried again by the next command. It says whether there is one.
+func (r *Recorder) keepReserve() bool {
+	dir := r.project.Store
+	if info, err := dir.Stat(reserveFile); err == nil && info.Size == reserveSize || err != nil && !isMissing(err) {
+		return err == nil
+	}
+	r.giveReserve()
+	f, err := project.CreateFile(dir, reserveFile, project.PrivateFile)
+	if err != nil {
+		return false
+	}
+	space := make([]byte, reserveSize)
+	_, _ = rand.Read(space) // what a file system cannot compress
+	_, err = f.Write(space)
+	if err = errors.Join(err, f.Close()); err != nil {
+		r.giveReserve()
+	}
+	return err == nil
+}
+
+func (r *Recorder) giveReserve() { _ = r.project.Store.Remove(reserveFile) }
+
+// enterForSpace is enter for what frees space. It does not recover: that may be what
+// there is no room for. What waits keeps all that it names.
+func (r *Recorder) enterForSpace(ctx context.Context, op string) (x *writing, leave func(), err error) {
+	r.giveReserve()
+	x, err = r.lock(ctx)
+	if err != nil {
+		_ = r.history.AuditAside(r.audit(op, err.Error()))
+		return nil, nil, err
+	}
+	return x, func() {
+		r.keepReserve()
+		x.close()
+	}, nil
+}
+
+// collectUntilThereIsRoom is collect, and where there is no room for the reserve
+// afterwards once more, with the packs that are dead in part only.
+func (r *Recorder) collectUntilThereIsRoom(ctx context.Context, x *writing, o collectOptions) (*Collected, error) {
+	c, err := r.collect(ctx, x, o)
+	if err != nil || o.force || r.keepReserve() {
+		return c, err
+	}
+	if err := r.openWriter(ctx, x); err != nil {
+		return c, err
+	}
+	o.force = true
+	more, err := r.collect(ctx, x, o)
+	if err != nil {
+		return c, err
+	}
+	more.Freed, more.Objects, more.Packs = more.Freed+c.Freed, more.Objects+c.Objects, more.Packs+c.Packs
+	return more, nil
+}
+
+// noSpace says whether err is that a disk, or the user's part of it, is full.
+func noSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// storeSize is the sum of the store's files, in bytes, without the reserve.
+func (r *Recorder) storeSize() (int64, error) {
+	total, err := sizeOf(r.project.Store)
+	if info, serr := r.project.Store.Stat(reserveFile); err == nil && serr == nil {
+		total -= info.Size
+	}
+	return total, err
+}
+
+// waitsFor calls each for the contents that what a dead process left needs, beside
+// those that history knows of: for the ends of open records and the steps of
+// interrupted transactions. What was set aside since nobody can read it may need
+// anything: nothing can be freed beside it.
+func (r *Recorder) waitsFor(each func(manifest.Hash)) error {
+	if err := r.nothingUnreadable(); err != nil {
+		return err
+	}
+	open, _, err := r.history.ListOpen()
+	if err != nil {
+		return err
+	}
+	for _, o := range open {
+		var named []manifest.Hash
+		for _, raw := range o.Extra {
+			named = append(named, hashesIn(raw)...)
+		}
+		for _, h := range named {
+			each(h)
+		}
+		if end, ok := endingOf(o); ok {
+			for name, sum := range end.Files {
+				if err := r.namedByDiff(name, func() (io.ReadCloser, error) { return stored{r.store, sum}.Open() }, each); err != nil {
+					return err
+				}
+			}
+		}
+		if err := r.namedByFiles(o.Record.ID, each); err != nil {
+			return err
+		}
+	}
+	return r.namedByJournals(each)
+}
+
+// endingsRestOn are the trees on which those rest that the ends of open records name.
+func (r *Recorder) endingsRestOn() (bases []manifest.Hash, err error) {
+	open, _, err := r.history.ListOpen()
+	for _, o := range open {
+		if end, ok := endingOf(o); ok && end.AfterTree != nil {
+			bases = append(bases, end.AfterTree.Base)
+		}
+	}
+	return bases, err
+}
+
+var hexHash = regexp.MustCompile(`"[0-9a-f]{64}"`)
+
+// hashesIn are all that can be hashes in a JSON text.
+func hashesIn(raw []byte) (out []manifest.Hash) {
+	for _, m := range hexHash.FindAll(raw, -1) {
+		var h manifest.Hash
+		if h.UnmarshalText(m[1:len(m)-1]) == nil {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// namedByDiff takes both sides of all that a diff changed.
+func (r *Recorder) namedByDiff(name string, open func() (io.ReadCloser, error), each func(manifest.Hash)) error {
+	if path.Ext(name) != ".diff" {
+		return nil
+	}
+	rc, err := open()
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	return history.Facts(rc, func(f history.Fact) bool {
+		for _, e := range []*patch.Entry{f.Old, f.New} {
+			if e != nil && e.Type == patch.Regular {
+				each(e.SHA256)
+			}
+		}
+		return true
+	})
+}
+
+// namedByFiles takes what the diffs name that an open run has written already: its
+// attempts' work may be in no tree.
+func (r *Recorder) namedByFiles(id string, each func(manifest.Hash)) error {
+	dir, err := r.history.OpenRun(id)
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return r.diffsBelow(dir, each)
+}
+
+func (r *Recorder) diffsBelow(dir disk.Dir, each func(manifest.Hash)) error {
+	list, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.Kind == disk.Directory {
+			sub, err := dir.OpenDir(e.Name)
+			if err != nil {
+				return err
+			}
+			err = r.diffsBelow(sub, each)
+			sub.Close()
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		// A torn one was being written: what it would name is in the tree still.
+		_ = r.namedByDiff(e.Name, func() (io.ReadCloser, error) { return dir.Open(e.Name) }, each)
+	}
+	return nil
+}
+
+// namedByJournals takes both sides of all that interrupted transactions move.
+func (r *Recorder) namedByJournals(each func(manifest.Hash)) error {
+	dir, err := r.project.Store.OpenDir("txn")
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	list, err := worktree.Pending(dir)
+	if err != nil {
+		return err
+	}
+	for _, j := range list {
+		if j.Err != nil {
+			return j.Err
+		}
+		for _, s := range j.Steps {
+			for _, e := range []*manifest.Entry{s.From, s.To} {
+				if e != nil {
+					each(e.SHA256)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// LargestCopy is the largest file of .decree/runs that the store has too, with its
+// size in bytes: where both lie on a full disk it can be done without. A size of 0:
+// there is none.
+func (r *Recorder) LargestCopy() (largest string, size int64) {
+	if r.project.Store == nil || r.project.Decree == nil {
+		return "", 0
+	}
+	in, err := r.project.Store.Self()
+	if err != nil {
+		return "", 0
+	}
+	beside, err := r.project.Decree.Self()
+	if err != nil || beside.Dev != in.Dev {
+		return "", 0
+	}
+	logged, err := r.history.Logged()
+	if err != nil {
+		return "", 0
+	}
+	for _, rec := range logged {
+		files, err := r.history.RecordFiles(rec.ID)
+		if err != nil {
+			continue
+		}
+		dir, err := r.history.OpenRun(rec.ID)
+		if err != nil {
+			continue
+		}
+		for _, f := range files {
+			info, err := statPath(dir, f.Name)
+			if err == nil && info.Size > size && r.store.Has(f.SHA256) {
+				largest, size = path.Join(dir.Path(), f.Name), info.Size
+			}
+		}
+		dir.Close()
+	}
+	return largest, size
+}

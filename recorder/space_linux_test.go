@@ -1,0 +1,145 @@
+package recorder
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+	"decree/history"
+	"decree/project"
+)
+
+// died ends the process at the step of that number of a run that fails, and says
+// whether it came so far.
+func (s *sweep) died(at int) bool {
+	i := 0
+	_ = s.try(disktest.Inject(disk.OS, func(disktest.Step) disktest.Action {
+		i++
+		return disktest.Action{Die: i == at}
+	}), func(r *Recorder) error {
+		return s.execute(r, 3, shell(`echo work >a; echo more >n; rm gone; exit 3`))
+	})
+	return i >= at
+}
+
+// TestFreeingBesideWhatWaits frees all that can be freed before anything is recovered
+// of a run that died at any of its steps: the recovery lacks nothing.
+func TestFreeingBesideWhatWaits(t *testing.T) {
+	ctx := context.Background()
+	step, waited := 7, 0
+	if testing.Short() {
+		step = 31
+	}
+	for at := 1; ; at += step {
+		s := &sweep{bench: newBench(t), t: t}
+		for _, name := range []string{"a", "gone"} {
+			for i := range 3 {
+				s.write(name, noise(i+at, 20_000))
+				s.checkpoint(CheckpointOptions{})
+			}
+		}
+		first := s.tree()
+		if !s.died(at) {
+			require.Positive(t, waited)
+			return
+		}
+		r := s.open()
+		open, _, err := r.history.ListOpen()
+		require.NoError(t, err)
+		waited += len(open)
+		cap := int64(1)
+		_, err = r.Prune(ctx, PruneOptions{Last: map[string]int{"manual": 1}, MaxStore: &cap})
+		require.NoError(t, err, "step %d", at)
+		require.NoError(t, r.Close())
+		with(s.bench, func(r *Recorder) (*Collected, error) { return r.Gc(ctx) })
+		with(s.bench, func(r *Recorder) ([]Recovered, error) { return r.Recover(ctx, false) })
+		problems := with(s.bench, func(r *Recorder) ([]Problem, error) { return r.Verify(ctx, VerifyOptions{All: true}) })
+		require.Empty(t, problems, "step %d", at)
+		last := with(s.bench, func(r *Recorder) (*history.Listing, error) {
+			return r.History().List(history.ListOptions{Limit: 1})
+		}).Records[0]
+		if last.Reason == history.Run && last.Status == history.StatusInterrupted {
+			s.revert(last.ID)
+		}
+		require.Equal(t, first, s.tree(), "step %d", at)
+	}
+}
+
+// TestFullDiskCanBeLeft: the store's disk is full when a failed run is to be put back,
+// and nothing can be written, until prune and gc have made room.
+func TestFullDiskCanBeLeft(t *testing.T) {
+	ctx := context.Background()
+	s := &sweep{bench: newBench(t), t: t}
+	small := filepath.Join(s.base, "store")
+	require.NoError(t, os.Mkdir(small, 0o700))
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skip("needs root: ", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	for i := range 4 {
+		s.write("f", noise(i, 400_000))
+		s.checkpoint(CheckpointOptions{})
+	}
+	for _, name := range []string{"f", "a", "gone"} {
+		s.write(name, "small\n")
+		s.checkpoint(CheckpointOptions{})
+	}
+	first := s.tree()
+	fill := func() {
+		f, err := os.OpenFile(filepath.Join(small, "ballast"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		require.NoError(t, err)
+		defer f.Close()
+		for n := 64 << 10; n > 0; {
+			if _, err := f.Write(make([]byte, n)); err != nil {
+				n /= 2
+			}
+		}
+	}
+	filled := false
+	err := s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if _, err := os.Stat(s.mark()); err == nil && !filled {
+			filled = true
+			fill()
+		}
+		return disktest.Action{}
+	}), func(r *Recorder) error {
+		return s.execute(r, 3, shell(`seq 200000 >f; rm gone; echo >>"$DECREE_TEST_MARK"; exit 3`))
+	})
+	require.True(t, filled)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	try := func(op func(r *Recorder) error) error {
+		r, err := s.openOn(disk.OS)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return op(r)
+	}
+	recovers := func(r *Recorder) error { _, err := r.Recover(ctx, false); return err }
+	fill()
+	require.ErrorIs(t, try(recovers), syscall.ENOSPC)
+
+	require.NoError(t, try(func(r *Recorder) error {
+		_, err := r.Prune(ctx, PruneOptions{Last: map[string]int{"manual": 1}})
+		return err
+	}))
+	require.NoError(t, try(func(r *Recorder) error { _, err := r.Gc(ctx); return err }))
+	require.NoError(t, try(recovers))
+	s.revert("last")
+	require.Equal(t, first, s.tree())
+	with(s.bench, func(r *Recorder) (*RunResult, error) {
+		return r.Run(ctx, RunOptions{Args: []string{"true"}, Dir: s.root})
+	})
+	for _, c := range with(s.bench, func(r *Recorder) ([]Check, error) { return r.Doctor(ctx, true) }) {
+		require.Equal(t, OK, c.Level, c.Text)
+	}
+	info, err := os.Stat(filepath.Join(with(s.bench, func(r *Recorder) (*project.Project, error) { return r.project, nil }).StorePath, reserveFile))
+	require.NoError(t, err)
+	require.EqualValues(t, reserveSize, info.Size())
+}
