@@ -12,7 +12,8 @@
 //
 // Ignore files (.gitignore, .decreeignore) are read as plain files, stored, and listed in
 // Result.Rules. A later walk can be given them as Request.Frozen: it then reads none from
-// the tree.
+// the tree. Rules from outside of the tree (Request.Outer) count below all of these, and are
+// frozen with them.
 //
 // # When a file is read
 //

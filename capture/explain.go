@@ -67,7 +67,7 @@ func (w *walk) explain(path string) (Answer, error) {
 	}
 	h := rootHandle(w.req)
 	defer func() { h.close() }()
-	var rules *ignorefile.Rules
+	rules := w.outer.rules
 	for at := 0; ; {
 		dir := path[:max(at-1, 0)]
 		if !a.Missing {

@@ -66,7 +66,7 @@ func (w *walk) countHidden(r *Result, own map[string]pair) (int, error) {
 		rules *ignorefile.Rules
 		path  int // length of the directory's path
 	}
-	rules, _ := own[""].enter(nil, 0, "")
+	rules, _ := own[""].enter(w.outer.rules, w.outer.print, "")
 	scopes := []scope{{rules, 0}}
 	count := 0
 	err := w.cache.descend(r.root, "", func(path []byte, b block, i int) (bool, error) {

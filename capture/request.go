@@ -26,6 +26,16 @@ type Writer interface {
 	PutBytes(b []byte) (Hash, error)
 }
 
+// OuterRules is an ignore file outside the tree. Its path is absolute, or the one of git's
+// own in the root's repository: .git/info/exclude.
+type OuterRules struct {
+	Path string
+	Data []byte
+}
+
+// gitExclude is the path of the only ignore file in .git.
+const gitExclude = ".git/info/exclude"
+
 // RuleFile is an ignore file that a walk has read: its path from the root
 // ("src/.gitignore") and the hash of its bytes.
 type RuleFile struct {
@@ -50,6 +60,10 @@ type Request struct {
 	CheckStore bool
 
 	Exclude []disk.Info // directories left out wherever they are met, by device and inode
+
+	// Outer are ignore files from outside the tree, in rising precedence; their rules count
+	// below those of all others. With Frozen they come from there.
+	Outer []OuterRules
 
 	// Frozen are the ignore files of an earlier walk; then none is read from the tree.
 	// Nil: the tree's own count; for a run that had none, give an empty slice.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -77,25 +78,84 @@ func frozenRules(req *Request) (map[string]pair, error) {
 		if i := strings.LastIndexByte(r.Path, '/'); i >= 0 {
 			dir, name = r.Path[:i], r.Path[i+1:]
 		}
+		if isOuter(r.Path) {
+			continue
+		}
 		if name != gitName && name != decName {
 			return nil, &RuleError{r.Path, errors.New("not the name of an ignore file")}
 		}
-		if req.RuleData == nil {
-			return nil, &RuleError{r.Path, errors.New("its recorded bytes are not at hand")}
-		}
-		data, err := req.RuleData(r.SHA256)
+		file, err := frozenFile(req, r)
 		if err != nil {
-			return nil, &RuleError{r.Path, err}
-		}
-		file, err := ignorefile.Parse(r.Path, data)
-		if err != nil {
-			return nil, &RuleError{r.Path, err}
+			return nil, err
 		}
 		p := rules[dir]
-		p.set(name, &ruleFile{file, r.SHA256})
+		p.set(name, file)
 		rules[dir] = p
 	}
 	return rules, nil
+}
+
+func frozenFile(req *Request, r RuleFile) (*ruleFile, error) {
+	if req.RuleData == nil {
+		return nil, &RuleError{r.Path, errors.New("its recorded bytes are not at hand")}
+	}
+	data, err := req.RuleData(r.SHA256)
+	if err != nil {
+		return nil, &RuleError{r.Path, err}
+	}
+	file, err := ignorefile.Parse(r.Path, data)
+	if err != nil {
+		return nil, &RuleError{r.Path, limitReason(err)}
+	}
+	return &ruleFile{file, r.SHA256}, nil
+}
+
+// outer is the rules of ignore files that lie outside the tree.
+type outer struct {
+	files []RuleFile
+	rules *ignorefile.Rules
+	print uint64
+}
+
+func isOuter(path string) bool { return path == gitExclude || filepath.IsAbs(path) }
+
+// readOuter takes the rules from outside the tree: the request's, or the frozen ones.
+func (w *walk) readOuter() error {
+	var files []*ruleFile
+	for _, f := range w.req.Outer {
+		if w.frozen != nil {
+			break
+		}
+		file, err := ignorefile.Parse(f.Path, f.Data)
+		if err != nil {
+			return &RuleError{f.Path, limitReason(err)}
+		}
+		hash := patch.Sum(f.Data)
+		if w.req.Writer != nil {
+			if hash, err = w.req.Writer.PutBytes(f.Data); err != nil {
+				return err
+			}
+		}
+		files = append(files, &ruleFile{file, hash})
+		w.outer.files = append(w.outer.files, RuleFile{f.Path, hash})
+	}
+	// Of the frozen ones the repository's goes before the user's, as it did.
+	for _, repository := range []bool{false, true} {
+		for _, r := range w.req.Frozen {
+			if !isOuter(r.Path) || (r.Path == gitExclude) != repository {
+				continue
+			}
+			file, err := frozenFile(w.req, r)
+			if err != nil {
+				return err
+			}
+			files = append(files, file)
+		}
+	}
+	for _, f := range files {
+		w.outer.rules, w.outer.print = pair{git: f}.enter(w.outer.rules, w.outer.print, "")
+	}
+	return nil
 }
 
 // readRules reads one ignore file of a directory. It returns nil if there is none: no

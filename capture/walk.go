@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"decree/ignorefile"
 	"decree/manifest"
 )
 
@@ -30,6 +29,7 @@ type walk struct {
 	cache  *cache
 	facts  factsWanted
 	frozen map[string]pair // nil: rules come from the tree
+	outer  outer
 	start  threshold
 
 	mu     sync.Mutex
@@ -90,7 +90,7 @@ func newWalk(req *Request, c *cache) (*walk, error) {
 		}
 		w.frozen = rules
 	}
-	return w, nil
+	return w, w.readOuter()
 }
 
 // workerCount is large enough for stats and reads to wait for the disk side by side, where
@@ -278,7 +278,7 @@ func (w *walk) result() (*Result, error) {
 		TooLarge:   w.unreadFiles(),
 		Large:      gather(w, func(k *worker) []Large { return k.large }),
 		Late:       gather(w, func(k *worker) []string { return k.late }),
-		Rules:      gather(w, func(k *worker) []RuleFile { return k.rules }),
+		Rules:      append(gather(w, func(k *worker) []RuleFile { return k.rules }), w.outer.files...),
 		cache:      w.cache, root: w.root, owner: w.req.Writer != nil,
 	}
 	var err error
@@ -313,8 +313,7 @@ func (w *walk) result() (*Result, error) {
 // ruleset returns the rules in force in n: frozen ones, or those of its own files, which
 // are there if hasGit and hasDec say so.
 func (k *worker) ruleset(n *node, h handle, hasGit, hasDec bool) error {
-	var rules *ignorefile.Rules
-	var print uint64
+	rules, print := k.outer.rules, k.outer.print
 	if n.parent != nil {
 		rules, print = n.parent.rules, n.parent.print
 	}

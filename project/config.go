@@ -27,6 +27,7 @@ const (
 type Config struct {
 	Store        string // a base; "" where the config says nothing
 	MaxFiles     int64  // capture.max_files
+	GitExcludes  bool   // capture.git_excludes
 	MaxBytes     int64  // capture.max_bytes
 	MaxFile      int64  // capture.max_file
 	InlineBinary int64  // bytes

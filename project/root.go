@@ -15,11 +15,12 @@ const dirName = ".decree"
 
 // Where is what the command line and the environment say about places; cmd fills it.
 type Where struct {
-	RootFlag string // --root, relative to Cwd or absolute; "" when not given
-	Cwd      string // the working directory, absolute
-	Home     string // the user's home, "" when unknown
-	StoreEnv string // $DECREE_STORE
-	DataHome string // $XDG_DATA_HOME
+	RootFlag   string // --root, relative to Cwd or absolute; "" when not given
+	Cwd        string // the working directory, absolute
+	Home       string // the user's home, "" when unknown
+	StoreEnv   string // $DECREE_STORE
+	DataHome   string // $XDG_DATA_HOME
+	ConfigHome string // $XDG_CONFIG_HOME
 	// ConfigStore lets the config place a new project's store where it likes: the user
 	// has agreed. The config may have come with a tree that others made.
 	ConfigStore bool

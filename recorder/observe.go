@@ -131,7 +131,15 @@ func (r *Recorder) request(l look) (capture.Request, error) {
 	if !l.anyFile {
 		req.MaxFile = r.project.Config.MaxFile
 	}
-	if l.frozen != nil {
+	if l.frozen == nil {
+		outer, err := r.project.GitExcludes(r.opt.Where)
+		if err != nil {
+			return capture.Request{}, err
+		}
+		for _, f := range outer {
+			req.Outer = append(req.Outer, capture.OuterRules(f))
+		}
+	} else {
 		req.Frozen = make([]capture.RuleFile, 0, len(l.frozen))
 		for _, f := range l.frozen {
 			req.Frozen = append(req.Frozen, capture.RuleFile{Path: f.Path, SHA256: f.SHA256})

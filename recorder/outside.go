@@ -191,7 +191,8 @@ func (r *Recorder) sinceLast(ctx context.Context, res *capture.Result) (sinceLas
 	}
 	way, ok := r.detour(k, res)
 	if ok {
-		s.changes = compose(invert(steps), compose(invert(way), withoutPaths(res.Changes, res.RuleOnly)))
+		// Only then: of a path that left, way may hold the change that was put back.
+		s.changes = withoutPaths(compose(invert(steps), compose(invert(way), res.Changes)), res.RuleOnly)
 		s.ruleOnly = len(res.RuleOnly)
 	} else if s, err = r.compareWhole(ctx, s, k, steps, res); err != nil {
 		return s, err

@@ -1,0 +1,190 @@
+package project
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/gcfg/v2"
+
+	"decree/disk"
+)
+
+// GitExclude is a file with ignore rules of git's that lies outside of the tree.
+type GitExclude struct {
+	Path string // .git/info/exclude, or absolute
+	Data []byte
+}
+
+const (
+	infoExclude = ".git/info/exclude"
+	maxExclude  = 64 << 20 // as an ignore file of the tree
+	maxGitFile  = 16 << 20
+)
+
+// GitExcludes are the rules that git applies to this tree besides those of its
+// .gitignore files, in rising precedence: the user's global excludes, and info/exclude
+// of the repository. There are none where the root has no .git or the config leaves
+// them out. What cannot be read is an error: a rule must not be guessed at.
+func (p *Project) GitExcludes(w Where) ([]GitExclude, error) {
+	if !p.Config.GitExcludes {
+		return nil, nil
+	}
+	self, err := p.Dir.Self()
+	if err != nil {
+		return nil, err
+	}
+	list, err := gitFiles{p.Disk, w.forOwner(self.UID)}.excludes(p.Root)
+	if err != nil {
+		return nil, &Error{Kind: Failed, Msg: "git's own excludes", Err: err,
+			Advice: fmt.Sprintf("mend that file, or leave git's excludes out: 'git_excludes: false' below 'capture:' in %s/%s", dirName, configFile)}
+	}
+	return list, nil
+}
+
+// gitFiles reads git's files as plain files.
+type gitFiles struct {
+	disk disk.Disk
+	w    Where
+}
+
+// read returns a file, nil if there is none; links are followed, as git does.
+func (g gitFiles) read(path string, limit int64) ([]byte, error) {
+	real, err := g.w.real(path)
+	if err != nil {
+		return nil, unlessAbsent(err)
+	}
+	dir, err := g.disk.OpenSearch(filepath.Dir(real))
+	if err != nil {
+		return nil, unlessAbsent(err)
+	}
+	defer dir.Close()
+	data, err := ReadFile(dir, filepath.Base(real), limit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && data == nil {
+		data = []byte{}
+	}
+	return data, err
+}
+
+// repository finds the directories of the repository whose worktree root is: its own, and
+// the one that it shares with other worktrees. Both are "" where there is none.
+func (g gitFiles) repository(root string) (own, common string, err error) {
+	own = filepath.Join(root, ".git")
+	dir, err := g.disk.OpenSearch(own)
+	switch {
+	case err == nil:
+		dir.Close()
+	case errors.Is(err, fs.ErrNotExist):
+		return "", "", nil
+	default: // a file: a worktree's or a submodule's
+		data, err := g.read(own, maxIdentity)
+		if err != nil {
+			return "", "", err
+		}
+		rest, ok := strings.CutPrefix(string(data), "gitdir: ")
+		if !ok {
+			return "", "", nil
+		}
+		own = under(root, strings.TrimRight(rest, "\r\n"))
+	}
+	data, err := g.read(filepath.Join(own, "commondir"), maxIdentity)
+	if err != nil || data == nil {
+		return own, own, err
+	}
+	return own, under(own, strings.TrimRight(string(data), "\r\n")), nil
+}
+
+func under(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+func (g gitFiles) excludes(root string) (list []GitExclude, err error) {
+	_, common, err := g.repository(root)
+	if err != nil || common == "" {
+		return nil, err
+	}
+	global, err := g.globalExcludes(root, common)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range []struct{ name, path string }{{global, global}, {infoExclude, filepath.Join(common, "info", "exclude")}} {
+		if f.name == "" {
+			continue
+		}
+		data, err := g.read(f.path, maxExclude)
+		if err != nil {
+			return nil, err
+		}
+		if data != nil {
+			list = append(list, GitExclude{f.name, data})
+		}
+	}
+	return list, nil
+}
+
+// globalExcludes is the user's file: core.excludesFile where a config of git's names one,
+// else $XDG_CONFIG_HOME/git/ignore. Included configs are not looked at.
+func (g gitFiles) globalExcludes(root, common string) (string, error) {
+	home, config := g.w.Home, g.w.ConfigHome
+	if g.w.Behind != nil {
+		home, config = g.w.Behind.Home, ""
+	}
+	if !filepath.IsAbs(config) && home != "" {
+		config = filepath.Join(home, ".config")
+	}
+	configs := []string{filepath.Join(common, "config")}
+	if home != "" {
+		configs = append(configs, filepath.Join(home, ".gitconfig"))
+	}
+	if config != "" {
+		configs = append(configs, filepath.Join(config, "git", "config"))
+	}
+	configs = append(configs, "/etc/gitconfig")
+	for _, path := range configs {
+		file, ok, err := g.excludesFile(path)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			continue
+		}
+		if rest, tilde := strings.CutPrefix(file, "~/"); tilde {
+			return under(home, rest), nil
+		}
+		if file == "" {
+			return "", nil
+		}
+		return under(root, file), nil
+	}
+	if config == "" {
+		return "", nil
+	}
+	return filepath.Join(config, "git", "ignore"), nil
+}
+
+// excludesFile is core.excludesFile of one config; the last of several counts.
+func (g gitFiles) excludesFile(path string) (file string, ok bool, err error) {
+	data, err := g.read(path, maxGitFile)
+	if err != nil || !bytes.Contains(bytes.ToLower(data), []byte("excludesfile")) {
+		return "", false, err // what else is in it need not be understood
+	}
+	err = gcfg.ReadWithCallback(bytes.NewReader(data), func(section, sub, key, value string, _ bool) error {
+		if strings.EqualFold(section, "core") && sub == "" && strings.EqualFold(key, "excludesFile") {
+			file, ok = value, true
+		}
+		return nil
+	})
+	if err != nil {
+		return "", false, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return file, ok, nil
+}

@@ -1,0 +1,190 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/history"
+	"decree/manifest"
+)
+
+// gitBench is a bench whose tree is a repository, with a home for git's own settings.
+type gitBench struct {
+	*bench
+	home string
+}
+
+func newGitBench(t *testing.T) *gitBench {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git")
+	}
+	g := &gitBench{bench: newBench(t)}
+	g.home = filepath.Join(g.base, "home")
+	require.NoError(t, os.Mkdir(g.home, 0o755))
+	g.git("init", "-q", "-b", "main")
+	return g
+}
+
+func (g *gitBench) git(args ...string) string {
+	g.t.Helper()
+	c := exec.Command("git", append([]string{"-c", "user.name=u", "-c", "user.email=u@h"}, args...)...)
+	c.Dir, c.Env = g.root, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + g.home}
+	out, err := c.CombinedOutput()
+	require.NoError(g.t, err, "%v: %s", args, out)
+	return string(out)
+}
+
+func (g *gitBench) write(path, data string) {
+	g.t.Helper()
+	require.NoError(g.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(g.t, os.WriteFile(path, []byte(data), 0o644))
+}
+
+// sees is the tree's files as decree sees them.
+func (g *gitBench) sees() (files []string) {
+	g.t.Helper()
+	r := g.open()
+	defer r.Close()
+	res, err := r.glance(context.Background(), "")
+	require.NoError(g.t, err)
+	defer res.Close()
+	for it, err := range res.Entries() {
+		require.NoError(g.t, err)
+		if it.Entry.Type != manifest.Dir {
+			files = append(files, it.Path)
+		}
+	}
+	return files
+}
+
+// gitSees is the same as git sees them.
+func (g *gitBench) gitSees() []string {
+	out := g.git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	var files []string
+	for _, f := range strings.Split(out, "\x00") {
+		if f != "" && !strings.HasPrefix(f, ".decree/") {
+			files = append(files, f)
+		}
+	}
+	slices.Sort(files)
+	return files
+}
+
+// TestGitExcludes compares with git: rules in the tree, in info/exclude and in the user's
+// global file, wherever a config puts that.
+func TestGitExcludes(t *testing.T) {
+	g := newGitBench(t)
+	rng := rand.New(rand.NewPCG(seedOf(t, 7), 0))
+	names := []string{"a", "b", "c.o", "d.txt", "e"}
+	dirs := []string{"", "a", "b", "a/b", "e", "e/a"}
+	for _, dir := range dirs {
+		for _, name := range names {
+			if path := filepath.Join(dir, name); !slices.Contains(dirs, path) {
+				g.write(filepath.Join(g.root, path), "x")
+			}
+		}
+	}
+	rule := func() string {
+		return []string{"", "!", "/", "!/", "a/", "**/", "# "}[rng.IntN(7)] + []string{"a", "b", "*.o", "d.*", "e", "e/a", "*"}[rng.IntN(7)] + []string{"", "", "/"}[rng.IntN(3)]
+	}
+	rules := func() string {
+		var b strings.Builder
+		for range rng.IntN(4) {
+			b.WriteString(rule() + "\n")
+		}
+		return b.String()
+	}
+	usual, mine := filepath.Join(g.home, ".config", "git", "ignore"), filepath.Join(g.home, "my rules")
+	settings := []struct{ config, home string }{
+		{"", ""}, {"", "[core]\n\texcludesFile = ~/my rules\n"}, {"", "[Core]\n excludesfile = \"~/my rules\" ; mine\n"},
+		{"[core]\n\texcludesfile = " + mine + "\n", "[core]\n\texcludesFile = /nowhere\n"}, {"", "[core]\n\texcludesFile =\n"},
+		{"", "[alias]\n\tx = \"!f() { echo \\\"a\\\"; }; f\"\n"},
+	}
+	config, err := os.ReadFile(filepath.Join(g.root, ".git", "config"))
+	require.NoError(t, err)
+	differ := 0
+	for i := range 60 {
+		s := settings[i%len(settings)]
+		g.write(filepath.Join(g.root, ".git", "config"), string(config)+s.config)
+		g.write(filepath.Join(g.home, ".gitconfig"), s.home)
+		own, global, other := rules(), rules(), rules()
+		g.write(filepath.Join(g.root, ".git", "info", "exclude"), own)
+		g.write(mine, global)
+		g.write(usual, other)
+		g.write(filepath.Join(g.root, ".gitignore"), rules())
+		g.write(filepath.Join(g.root, "a", ".gitignore"), rules())
+		want := g.gitSees()
+		require.Equal(t, want, g.sees(), "info/exclude %q, my rules %q, the usual %q, %+v", own, global, other, s)
+		g.write(filepath.Join(g.root, ".decree", "config.yml"), "capture:\n  git_excludes: false\n")
+		if !slices.Equal(want, g.sees()) {
+			differ++
+		}
+		require.NoError(t, os.Remove(filepath.Join(g.root, ".decree", "config.yml")))
+	}
+	require.Greater(t, differ, 10, "they must matter")
+}
+
+// TestGitExcludesInAWorktree: info/exclude is the repository's, whose .git lies elsewhere.
+func TestGitExcludesInAWorktree(t *testing.T) {
+	g := newGitBench(t)
+	g.write(filepath.Join(g.root, "f"), "x")
+	g.git("add", "f")
+	g.git("commit", "-qm", "first")
+	g.git("worktree", "add", "-q", filepath.Join(g.base, "wt"))
+	g.write(filepath.Join(g.root, ".git", "info", "exclude"), "*.o\n")
+	g.root = filepath.Join(g.base, "wt")
+	g.write(filepath.Join(g.root, "x.o"), "x")
+	g.write(filepath.Join(g.root, "y"), "y")
+	require.Equal(t, []string{"f", "y"}, g.gitSees())
+	require.Equal(t, []string{"f", "y"}, g.sees())
+}
+
+// TestGitExcludesAreFrozen: a command that changes them hides nothing from its record and
+// deletes nothing that they left out; between records the change is none of the tree's.
+func TestGitExcludesAreFrozen(t *testing.T) {
+	g := newGitBench(t)
+	exclude := filepath.Join(g.root, ".git", "info", "exclude")
+	g.write(exclude, "*.log\n")
+	g.write(filepath.Join(g.home, ".config", "git", "ignore"), "*~\n")
+	for _, name := range []string{"a", "x.log", "b~"} {
+		g.write(filepath.Join(g.root, name), name)
+	}
+	res := runTelling(&sweep{bench: g.bench, t: t}, `printf 'a\n' >.git/info/exclude; echo more >>a; echo more >>x.log; exit 1`)
+	require.Equal(t, history.StatusReverted, res.Record.Status, res.Notes)
+	require.Equal(t, "a", text(t, filepath.Join(g.root, "a")))
+	require.Equal(t, "x.logmore\n", text(t, filepath.Join(g.root, "x.log")))
+	require.Equal(t, "b~", text(t, filepath.Join(g.root, "b~")))
+	require.Len(t, res.Changes, 1)
+	rec := with(g.bench, func(r *Recorder) (*history.Record, error) {
+		return r.Checkpoint(context.Background(), CheckpointOptions{})
+	})
+	if o, has := rec.Outside(); has {
+		data, _ := os.ReadFile(filepath.Join(g.root, ".decree", "runs", rec.ID, "outside.diff"))
+		require.Fail(t, "only the rules changed", "%+v\n%s", o, data)
+	}
+}
+
+// TestGitExcludeThatCannotBeRead is an error, not a rule less.
+func TestGitExcludeThatCannotBeRead(t *testing.T) {
+	g := newGitBench(t)
+	g.write(filepath.Join(g.root, ".git", "info", "exclude"), strings.Repeat("x", 2<<20))
+	r := g.open()
+	defer r.Close()
+	_, err := r.glance(context.Background(), "")
+	require.ErrorContains(t, err, ".git/info/exclude")
+	require.NoError(t, os.RemoveAll(filepath.Join(g.root, ".git", "info", "exclude")))
+	g.write(filepath.Join(g.home, ".gitconfig"), "[core\nexcludesFile = x\n")
+	_, err = r.glance(context.Background(), "")
+	require.ErrorContains(t, err, ".gitconfig")
+	require.Contains(t, fmt.Sprint(err), "git's own excludes")
+}
