@@ -29,6 +29,16 @@ func stringFlag(dst *string, usage, name string, aliases ...string) cli.Flag {
 	return &cli.StringFlag{Name: name, Aliases: aliases, Usage: usage, Destination: dst, Value: *dst}
 }
 
+// texts is the value of a flag that may be given several times.
+type texts []string
+
+func (t *texts) Set(text string) error { *t = append(*t, text); return nil }
+func (t *texts) String() string        { return strings.Join(*t, " ") }
+
+func textsFlag(dst *texts, usage, name string, aliases ...string) cli.Flag {
+	return &cli.GenericFlag{Name: name, Aliases: aliases, Usage: usage, Value: dst}
+}
+
 func intFlag(dst *int, usage, name string, aliases ...string) cli.Flag {
 	return &cli.IntFlag{Name: name, Aliases: aliases, Usage: usage, Destination: dst, Value: *dst}
 }

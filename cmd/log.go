@@ -268,7 +268,7 @@ func (s *session) writeRows(w io.Writer, rows []logRow) error {
 			text = "[" + list(labels) + "] "
 		}
 		labelled = append(labelled, text)
-		lines = append(lines, []string{s.shortID(r.ID), s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), string(r.Status)), whatOf(r), row.changes})
+		lines = append(lines, []string{s.shortID(r.ID), s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), statusWords(r)), whatOf(r), row.changes})
 	}
 	shown, what := s.logColumns(lines)
 	var t table

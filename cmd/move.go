@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"decree/history"
 	"decree/manifest"
@@ -19,6 +20,7 @@ type moveReport struct {
 	dryRun bool
 	did    string // "took back", "applied", "restored"
 	what   string // the REFs as given
+	back   bool   // of a revert: what still stands is told
 }
 
 // stepJSON is one path of a plan for programs; Path is quoted as in the manifest.
@@ -31,6 +33,12 @@ type stepJSON struct {
 	Later   []string     `json:"later,omitempty"`
 }
 
+// standingJSON says in how many paths a record's change stays.
+type standingJSON struct {
+	Record string `json:"record"`
+	Paths  int    `json:"paths"`
+}
+
 // moveJSON is a move for programs: record is null for a dry run or when there
 // was nothing to do.
 type moveJSON struct {
@@ -40,6 +48,7 @@ type moveJSON struct {
 	Modified int             `json:"modified"`
 	Deleted  int             `json:"deleted"`
 	Paths    []stepJSON      `json:"paths"`
+	Standing []standingJSON  `json:"standing"`
 	Stayed   []string        `json:"stayed"`
 	Notes    []string        `json:"notes"`
 }
@@ -57,7 +66,11 @@ func (s *session) reportMove(m moveReport) error {
 	p := m.result.Plan
 	switch {
 	case p == nil || p.Empty():
-		s.tell("nothing to do: the tree is like that already")
+		if p != nil && slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Kept }) {
+			s.tell("nothing was changed: what is left was edited in the same places")
+		} else {
+			s.tell("nothing to do: the tree is like that already")
+		}
 		s.left(p)
 		return nil
 	case m.dryRun:
@@ -71,20 +84,37 @@ func (s *session) reportMove(m moveReport) error {
 	}
 	s.tell("%s %s: %s", m.did, m.what, planWords(p))
 	s.left(p)
+	m.tellStanding(s)
 	if m.result.Record != nil {
 		s.tell("this is record %s; 'decree revert last' undoes it", m.result.Record.ID)
 	}
 	return nil
 }
 
-// left names the paths that a plan leaves alone although they differ.
+// tellStanding says what of the records is still in the tree.
+func (m moveReport) tellStanding(s *session) {
+	if !m.back {
+		return
+	}
+	for _, st := range m.result.Plan.Standing {
+		s.tell("%s of %s still stand%s: 'decree revert %s'", count(st.Paths, "path"), st.ID, map[bool]string{true: "s"}[st.Paths == 1], st.ID)
+	}
+}
+
+// left names the paths that a plan leaves alone although they differ, and those
+// that are to be looked at.
 func (s *session) left(p *plan.Plan) {
 	if p == nil {
 		return
 	}
 	for _, item := range p.Items {
-		if item.Verdict == plan.Left {
+		switch item.Verdict {
+		case plan.Left:
 			s.say("decree: note: %s is left alone: it was edited and is ignored now", shownPath(item.Path))
+		case plan.Kept:
+			s.say("decree: note: %s is left alone: %s", shownPath(item.Path), item.Reason)
+		case plan.Marked:
+			s.say("decree: note: %s has conflicts to resolve, between <<<<<<< and >>>>>>>: %s", shownPath(item.Path), item.Reason)
 		}
 	}
 }
@@ -105,7 +135,7 @@ func (m moveReport) stayed() []string {
 }
 
 func (s *session) printMoveJSON(m moveReport) error {
-	out := moveJSON{DryRun: m.dryRun, Paths: []stepJSON{}, Stayed: quoteAll(m.stayed()), Notes: m.notes()}
+	out := moveJSON{DryRun: m.dryRun, Paths: []stepJSON{}, Standing: []standingJSON{}, Stayed: quoteAll(m.stayed()), Notes: m.notes()}
 	if m.result.Record != nil {
 		data, err := s.recordJSON(m.result.Record)
 		if err != nil {
@@ -114,6 +144,9 @@ func (s *session) printMoveJSON(m moveReport) error {
 		out.Record = data
 	}
 	if p := m.result.Plan; p != nil {
+		for _, st := range p.Standing {
+			out.Standing = append(out.Standing, standingJSON{st.ID, st.Paths})
+		}
 		out.Created, out.Modified, out.Deleted = p.Created, p.Modified, p.Deleted
 		for _, it := range p.Items {
 			out.Paths = append(out.Paths, stepJSON{manifestPath(it.Path), changeWord(it.From, it.To), changeWord(it.From, it.To), it.Verdict, it.Reason, it.Later})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"decree/history"
+	"decree/patch"
 )
 
 // recordJSON is a record with its labels, as run.json has it.
@@ -121,19 +122,29 @@ func statusColour(status history.Status) string {
 	return plain
 }
 
-// statusInWords says what a status means for the tree.
-func statusInWords(r *history.Record) string {
-	switch r.Status {
-	case history.StatusFailed:
-		return "failed; its changes were kept"
-	case history.StatusReverted:
-		return "failed; its changes were put back"
-	case history.StatusInterrupted:
-		return "interrupted; its changes were kept"
-	case history.StatusUndone:
-		return "undone by " + r.UndoneBy
+// statusWords says in few words what became of a record and of its changes.
+func statusWords(r *history.Record) string {
+	nothing := r.DiffSHA256 == patch.Sum(nil)
+	switch {
+	case r.UndoneBy != "" && r.Status != history.StatusUndone:
+		return "partly undone"
+	case (r.Status == history.StatusFailed || r.Status == history.StatusReverted) && nothing:
+		return "failed"
+	case r.Status == history.StatusFailed:
+		return "failed, kept"
+	case r.Status == history.StatusReverted:
+		return "failed, put back"
 	}
 	return string(r.Status)
+}
+
+// statusInWords is statusWords with who undid it.
+func statusInWords(r *history.Record) string {
+	words := statusWords(r)
+	if r.UndoneBy != "" {
+		words += " by " + r.UndoneBy
+	}
+	return words
 }
 
 // took is how long a record took, "" if it is not known.

@@ -3,13 +3,45 @@ package cmd
 import (
 	"context"
 
+	"github.com/urfave/cli/v2"
+
+	"decree/plan"
 	"decree/recorder"
 )
 
 // moveOptions are the flags of revert and apply.
 type moveOptions struct {
-	dryRun, merge, force bool
-	from                 string
+	dryRun, merge, markers, skip, force bool
+
+	exclude texts
+	from    string
+}
+
+// mergeFlags are those of revert and apply.
+func (o *moveOptions) mergeFlags() []cli.Flag {
+	return []cli.Flag{
+		boolFlag(&o.merge, "merge text files that were edited since, line by line", "merge"),
+		boolFlag(&o.markers, "merge, and mark conflicts in the files", "markers"),
+		boolFlag(&o.skip, "merge, and leave files with conflicts as they are", "skip-conflicts"),
+		textsFlag(&o.exclude, "leave `PATH` out, and what is below it; can be repeated", "exclude"),
+	}
+}
+
+// merging is what these flags say together.
+func (o *moveOptions) merging() (plan.Merging, error) {
+	switch {
+	case o.markers && o.skip:
+		return plan.Off, usagef("--markers and --skip-conflicts exclude each other").hint("--markers writes conflicts into the files, --skip-conflicts leaves the files alone")
+	case o.force && (o.merge || o.markers || o.skip):
+		return plan.Off, usagef("--merge and --force exclude each other").hint("--merge keeps what was edited since, --force does not")
+	case o.markers:
+		return plan.Mark, nil
+	case o.skip:
+		return plan.Skip, nil
+	case o.merge:
+		return plan.Refuse, nil
+	}
+	return plan.Off, nil
 }
 
 func (s *session) revertVerb() verb {
@@ -19,13 +51,14 @@ func (s *session) revertVerb() verb {
 		usage: "take back what a record changed",
 		about: `Takes back the changes of the records named, and nothing else: only the paths of their changes.diff are touched, and only where they still are what the record left. If any of them was edited since, nothing is changed and all of them are listed. Afterwards every touched file is hashed again and compared.
 
-With --merge, text files that were edited since are taken back hunk by hunk, where each hunk's lines stand exactly once. With --force they go to the state before the record, whatever they hold now; it asks first.
+With --merge, text files that were edited since are merged line by line: your edits stay, the record's lines go. Where both touch the same lines nothing is changed and the files are listed; --markers writes these places into the files between <<<<<<< and >>>>>>>, --skip-conflicts leaves such files alone, --exclude PATH leaves others out. With --force files go to the state before the record, whatever they hold now; it asks first.
 
 Several records are taken back newest first, all or none. The revert is a record itself: "decree revert last" undoes it.`,
 		examples: []example{
 			{"decree revert last", "take back the newest record"},
 			{"decree revert last --dry-run", "only show what would be done"},
 			{"decree revert 1700 src/", "of the record whose id ends so, take back what lies below src/"},
+			{"decree revert last --merge --exclude go.sum", "keep later edits, and go.sum as it is"},
 			{"decree revert last~2..last", "take back the three newest records, newest first"},
 		},
 		exits: []exit{
@@ -34,19 +67,15 @@ Several records are taken back newest first, all or none. The revert is a record
 			{"4", "edited since, or not confirmed; nothing was changed"},
 			{"5", "changes.diff is not what was recorded, or a file did not come out as it should; nothing was changed"},
 		},
-		flags: s.writing(
+		flags: s.writing(append(o.mergeFlags(),
 			boolFlag(&o.dryRun, "show what would be done, change nothing", "dry-run", "n"),
-			boolFlag(&o.merge, "take back single hunks of files that were edited since", "merge"),
 			boolFlag(&o.force, "overwrite what was edited since", "force"),
-		),
+		)...),
 		action: func(ctx context.Context) error { return s.revert(ctx, o) },
 	}
 }
 
 func (s *session) revert(ctx context.Context, o moveOptions) error {
-	if o.merge && o.force {
-		return usagef("--merge and --force exclude each other").hint("--merge keeps what was edited since, --force does not")
-	}
 	return s.moveRecords(ctx, o, "took back", func(rec *recorder.Recorder) mover { return rec.Revert })
 }
 
@@ -55,7 +84,7 @@ func (s *session) applyVerb() verb {
 	return verb{
 		name: "apply", category: takeCategory, args: "REF|A..B|CHAIN... [PATH...]", words: refAndPathWords,
 		usage: "bring a record's changes back",
-		about: `Does again what the records named did: the work of a run that was put back, of one that was reverted, or, with --from DIR, of a run in another copy of the tree. Only the paths of their changes.diff are touched, and only where they are as they were before the record; otherwise nothing is changed and all paths in the way are listed. With --merge, text files are changed hunk by hunk.
+		about: `Does again what the records named did: the work of a run that was put back, of one that was reverted, or, with --from DIR, of a run in another copy of the tree. Only the paths of their changes.diff are touched, and only where they are as they were before the record; otherwise nothing is changed and all paths in the way are listed. With --merge, text files are merged line by line, as revert does; --markers, --skip-conflicts and --exclude are the same too.
 
 Several records are applied oldest first, all or none. It is a record itself: "decree revert last" undoes it.`,
 		examples: []example{
@@ -69,11 +98,10 @@ Several records are applied oldest first, all or none. It is a record itself: "d
 			{"4", "paths in the way, or not confirmed; nothing was changed"},
 			{"5", "changes.diff is not what was recorded, or a file did not come out as it should; nothing was changed"},
 		},
-		flags: s.writing(
+		flags: s.writing(append(o.mergeFlags(),
 			boolFlag(&o.dryRun, "show what would be done, change nothing", "dry-run", "n"),
-			boolFlag(&o.merge, "change single hunks of files that are not as they were before the record", "merge"),
 			stringFlag(&o.from, "the records are those of the copy whose root is `DIR`", "from"),
-		),
+		)...),
 		action: func(ctx context.Context) error { return s.apply(ctx, o) },
 	}
 }
@@ -89,6 +117,10 @@ func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, pi
 	if len(s.line.words) == 0 {
 		return usagef("a REF is missing").hint("for example 'decree %s last'; 'decree log' lists the records", s.line.verb)
 	}
+	merging, err := o.merging()
+	if err != nil {
+		return err
+	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	open := s.forChanging
@@ -103,12 +135,16 @@ func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, pi
 	if err != nil {
 		return err
 	}
+	without, err := s.inTree(rec.Project(), o.exclude)
+	if err != nil {
+		return err
+	}
 	result, err := pick(rec)(ctx, recorder.MoveOptions{
-		Refs: refs, Paths: paths, DryRun: o.dryRun, Merge: o.merge, Force: o.force,
+		Refs: refs, Paths: paths, Exclude: without, DryRun: o.dryRun, Merge: merging, Force: o.force,
 		Yes: s.global.yes, From: s.absolute(o.from), Confirm: s.confirmMove(ctx),
 	})
 	if err != nil {
 		return err
 	}
-	return s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: did, what: list(refs)})
+	return s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: did, what: list(refs), back: s.line.verb == "revert"})
 }

@@ -21,8 +21,8 @@
 // The promise: what [Reader] accepts is exactly what [Writer] could have written, and
 // [Section.Forward] and [Section.Reverse] give the other side's bytes or an error. Nothing
 // is searched for, guessed or converted; each context and removed line is compared, and
-// the hash before and after. [Section.Merge] is the one place that searches, and it takes
-// a hunk only where its lines stand exactly once.
+// the hash before and after. [Merge] is the three-way merge, line by line, for what was
+// edited since.
 //
 // Differences are found by lines split at '\n' only. Small ones come from go-udiff's
 // lcs.DiffLines, which is trusted up to the 100 edits after which it gives up; larger ones

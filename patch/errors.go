@@ -39,22 +39,6 @@ func (e *MismatchError) Error() string {
 	return Quote(e.Path) + ": " + e.Reason
 }
 
-// ConflictError says that a section cannot be merged into a content.
-type ConflictError struct {
-	Path   string
-	Hunk   int    // the hunk that cannot, counted from 1; 0: the section as a whole
-	Header string // that hunk's "@@ ... @@" line
-	Reason string
-}
-
-// Error returns "path: hunk N (@@ ... @@): reason".
-func (e *ConflictError) Error() string {
-	if e.Hunk > 0 {
-		return fmt.Sprintf("%s: hunk %d (%s): %s", Quote(e.Path), e.Hunk, e.Header, e.Reason)
-	}
-	return Quote(e.Path) + ": " + e.Reason
-}
-
 // OrderError says that a Change does not fit behind those written before it.
 type OrderError struct {
 	Path   string

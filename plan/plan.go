@@ -43,10 +43,15 @@ const (
 	Move   Verdict = "move"   // will be moved
 	Done   Verdict = "done"   // is there already
 	Edited Verdict = "edited" // differs from what the run left: a conflict
-	Merged Verdict = "merged" // edited, and taken hunk by hunk
+	Merged Verdict = "merged" // edited, and merged with what is there
+	Marked Verdict = "marked" // merged, with conflicts marked in it
 	Forced Verdict = "forced" // edited, and overwritten as asked
 	Left   Verdict = "left"   // edited and ignored by today's rules: left alone
+	Kept   Verdict = "kept"   // edited, cannot be merged, and left alone as asked
 )
+
+// leaves says whether nothing is done about the path.
+func (v Verdict) leaves() bool { return v == Left || v == Kept || v == Edited }
 
 // Item is the plan for one path. From is its state in the tree, To the wanted
 // one, nil where nothing is.
@@ -66,10 +71,19 @@ type Plan struct {
 	// Touched are the records whose every path is planned or done, by Source.ID.
 	Touched []string
 
+	// Standing are the other records, with the number of paths in which their
+	// change stays.
+	Standing []Standing
 	// Warnings are what to know before it is done, in words, for whoever is asked.
 	Warnings []string
 
 	Created, Modified, Deleted int // files and symlinks, as the move will do
+}
+
+// Standing says of how many of a record's paths the plan leaves the change in.
+type Standing struct {
+	ID    string
+	Paths int
 }
 
 // Conflicts are the items that forbid the move.
@@ -245,7 +259,7 @@ func (o *overlay) finish() (*Plan, error) {
 	}
 	sort.Slice(p.Items, func(i, j int) bool { return p.Items[i].Path < p.Items[j].Path })
 	for _, it := range p.Items {
-		if it.Verdict == Left || it.Verdict == Edited || same(it.From, it.To) {
+		if it.Verdict.leaves() || same(it.From, it.To) {
 			continue
 		}
 		p.Steps = append(p.Steps, worktree.Step{
@@ -314,7 +328,7 @@ func (p *Plan) count(it Item) {
 func (o *overlay) parents() error {
 	var want []string
 	for path, it := range o.item {
-		if it.To != nil && it.Verdict != Left && it.Verdict != Edited {
+		if it.To != nil && !it.Verdict.leaves() {
 			want = append(want, path)
 		}
 	}

@@ -76,9 +76,23 @@ func source(t *testing.T, id string, old, new tree) *Source {
 		require.NoError(t, w.Write(context.Background(), c))
 	}
 	require.NoError(t, w.Close())
-	src, err := ReadSource(id, bytes.NewReader(b.Bytes()), int64(b.Len()), nil)
+	src, err := ReadSource(id, bytes.NewReader(b.Bytes()), int64(b.Len()), stored{old, new})
 	require.NoError(t, err)
 	return src
+}
+
+// stored has the contents of trees.
+type stored []tree
+
+func (s stored) Open(h manifest.Hash) (io.ReadCloser, int64, error) {
+	for _, t := range s {
+		for _, text := range t {
+			if patch.Sum([]byte(text)) == h {
+				return io.NopCloser(strings.NewReader(text)), int64(len(text)), nil
+			}
+		}
+	}
+	return nil, 0, errors.New("missing")
 }
 
 func sorted(set map[string]bool) []string {
@@ -154,16 +168,54 @@ func TestIgnoredEditsAreLeft(t *testing.T) {
 
 func TestMergeTakesHunksAndKeepsTheEdit(t *testing.T) {
 	lines := func(first, last string) string {
-		return first + "\nb\nc\nd\ne\nf\ng\nh\ni\n" + last + "\n"
+		return first + "\nb\nc\nd\n" + last + "\n"
 	}
-	src := source(t, "r", tree{"a": lines("a", "z")}, tree{"a": lines("RUN", "z")})
-	now := tree{"a": lines("RUN", "MINE")}
-	p := turn(t, now, Options{Merge: true}, src)
-	assert.Equal(t, map[string]Verdict{"a": Merged}, verdicts(p))
+	src := source(t, "r", tree{"a": lines("a", "z"), "b": "1\n"}, tree{"a": lines("RUN", "z"), "b": "2\n"})
+	now := tree{"a": lines("RUN", "MINE"), "b": "2\n"}
+	p := turn(t, now, Options{Merge: Refuse}, src)
+	assert.Equal(t, map[string]Verdict{"a": Merged, "b": Move}, verdicts(p))
 	assert.Equal(t, lines("a", "MINE"), content(t, p, "a"))
+	p = turn(t, tree{"a": lines("a", "MINE"), "b": "1\n"}, Options{Merge: Refuse, Direction: Forth}, src)
+	assert.Equal(t, lines("RUN", "MINE"), content(t, p, "a"))
 
-	p = turn(t, tree{"a": "nothing alike\n"}, Options{Merge: true}, src)
-	assert.Equal(t, map[string]Verdict{"a": Edited}, verdicts(p))
+	src.Objects = stored{tree{"a": lines("a", "z")}}
+	p = turn(t, now, Options{Merge: Refuse}, src)
+	assert.Equal(t, lines("a", "MINE"), content(t, p, "a"), "one side is enough, the diff gives the other")
+	src.Objects = stored{}
+	p = turn(t, now, Options{Merge: Refuse}, src)
+	assert.Equal(t, Edited, verdicts(p)["a"])
+	assert.Contains(t, p.Conflicts()[0].Reason, "not stored any more")
+}
+
+// TestWhatIsDoneAboutConflicts: a merge of a file whose lines both have changed.
+func TestWhatIsDoneAboutConflicts(t *testing.T) {
+	src := source(t, "r", tree{"a": "1\nk\n", "b": "1\n"}, tree{"a": "2\nk\n", "b": "2\n"})
+	now := tree{"a": "mine\nk\n", "b": "2\n"}
+	p := turn(t, now, Options{Merge: Refuse}, src)
+	require.Len(t, p.Conflicts(), 1)
+	assert.Equal(t, "edited since in the same place", p.Conflicts()[0].Reason)
+
+	p = turn(t, now, Options{Merge: Skip}, src)
+	assert.Equal(t, map[string]Verdict{"a": Kept, "b": Move}, verdicts(p))
+	assert.Equal(t, []Standing{{"r", 1}}, p.Standing)
+	assert.Empty(t, p.Touched)
+
+	p = turn(t, now, Options{Merge: Mark}, src)
+	assert.Equal(t, map[string]Verdict{"a": Marked, "b": Move}, verdicts(p))
+	assert.Equal(t, "<<<<<<< now\nmine\n=======\n1\n>>>>>>> before r\nk\n", content(t, p, "a"))
+	assert.Equal(t, []string{"r"}, p.Touched)
+
+	p = turn(t, now, Options{Exclude: []string{"a"}}, src)
+	assert.Equal(t, map[string]Verdict{"b": Move}, verdicts(p))
+	assert.Equal(t, []Standing{{"r", 1}}, p.Standing)
+	p = turn(t, tree{"a": "1\nk\n", "b": "2\n"}, Options{Exclude: []string{"a"}}, src)
+	assert.Equal(t, []string{"r"}, p.Touched, "what was left out is back already")
+
+	// What one record's change is left in is not changed for an older one.
+	older := source(t, "o", tree{"a": "0\nk\n"}, tree{"a": "1\nk\n"})
+	p = turn(t, now, Options{Merge: Skip}, src, older)
+	assert.Equal(t, map[string]Verdict{"a": Kept, "b": Move}, verdicts(p))
+	assert.Equal(t, []Standing{{"r", 1}, {"o", 1}}, p.Standing)
 }
 
 func TestForceOverwrites(t *testing.T) {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"slices"
@@ -17,9 +16,10 @@ type Options struct {
 	Direction Direction
 	// Paths, relative to the root, restrict the plan to them and what is below.
 	Paths []string
-	// Merge takes edited text files hunk by hunk, where every hunk's lines stand
-	// exactly once.
-	Merge bool
+	// Exclude leaves paths, and what is below them, out.
+	Exclude []string
+	// Merge takes edited text files by a three-way merge.
+	Merge Merging
 	// Force takes edited paths to the goal whatever they hold.
 	Force bool
 	// Ignored says whether today's rules ignore a path: an edited one of these
@@ -34,7 +34,7 @@ func Turn(ctx context.Context, tree Looker, sources []*Source, o Options) (*Plan
 	var paths []string
 	for _, src := range sources {
 		for _, sec := range src.Sections {
-			if Within(sec.Path, o.Paths) {
+			if o.covers(sec.Path) {
 				paths = append(paths, sec.Path)
 			}
 		}
@@ -43,28 +43,62 @@ func Turn(ctx context.Context, tree Looker, sources []*Source, o Options) (*Plan
 	if err := ov.see(ctx, slices.Compact(paths)); err != nil {
 		return nil, err
 	}
-	var whole []string
 	for _, src := range sources {
-		all := true
 		for _, t := range src.transitions() {
-			if !Within(t.path, o.Paths) {
-				all = false
+			if !o.covers(t.path) {
 				continue
 			}
-			if err := ov.turn(&t, o); err != nil {
+			if err := ov.turn(ctx, &t, o); err != nil {
 				return nil, err
 			}
-		}
-		if all {
-			whole = append(whole, src.ID)
 		}
 	}
 	p, err := ov.finish()
 	if err != nil {
 		return nil, err
 	}
-	p.Touched = whole
+	for _, src := range sources {
+		n, err := ov.standing(ctx, src, o)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			p.Standing = append(p.Standing, Standing{src.ID, n})
+		} else {
+			p.Touched = append(p.Touched, src.ID)
+		}
+	}
 	return p, nil
+}
+
+// covers says whether the plan is about path.
+func (o *Options) covers(path string) bool {
+	return Within(path, o.Paths) && (len(o.Exclude) == 0 || !Within(path, o.Exclude))
+}
+
+// standing counts the paths of src in which the record's change is after the plan.
+// Those that the plan is not about are looked at.
+func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int, err error) {
+	var others []string
+	goals := map[string]*manifest.Entry{}
+	for _, t := range src.transitions() {
+		if !opt.covers(t.path) {
+			_, goals[t.path] = t.ends(opt.Direction)
+			others = append(others, t.path)
+		} else if it := o.item[t.path]; it != nil && it.Verdict == Kept {
+			n++
+		}
+	}
+	answers, err := o.tree.LookAll(ctx, others)
+	if err != nil {
+		return 0, err
+	}
+	for i, a := range answers {
+		if a.Err != nil || !same(a.Entry, goals[others[i]]) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // Within says whether path is one of paths or below one; no paths means all.
@@ -80,7 +114,7 @@ func Within(path string, paths []string) bool {
 	return false
 }
 
-func (o *overlay) turn(t *transition, opt Options) error {
+func (o *overlay) turn(ctx context.Context, t *transition, opt Options) error {
 	cur, err := o.at(t.path)
 	if o.special(t.path, err) {
 		return nil
@@ -90,6 +124,8 @@ func (o *overlay) turn(t *transition, opt Options) error {
 	}
 	want, goal := t.ends(opt.Direction)
 	switch {
+	case o.item[t.path] != nil && o.item[t.path].Verdict == Kept:
+		return nil // what a later record has left in it is not to be passed over
 	case same(cur.entry, goal):
 		o.note(t.path, Done, "")
 		return nil
@@ -97,12 +133,12 @@ func (o *overlay) turn(t *transition, opt Options) error {
 		o.set(t.path, state{goal, t.content(opt.Direction, cur.content)}, Move)
 		return nil
 	}
-	return o.edited(t, opt, cur)
+	return o.edited(ctx, t, opt, cur)
 }
 
 // edited decides about a path that is neither what the run left nor what was
 // before it.
-func (o *overlay) edited(t *transition, opt Options, cur state) error {
+func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur state) error {
 	want, _ := t.ends(opt.Direction)
 	if opt.Ignored != nil {
 		isDir := cur.entry != nil && cur.entry.Type == manifest.Dir
@@ -119,18 +155,26 @@ func (o *overlay) edited(t *transition, opt Options, cur state) error {
 		o.set(t.path, o.forced(t, opt, cur), Forced)
 		return nil
 	}
-	if opt.Merge {
-		merged, err := t.merge(opt.Direction, cur)
-		if err != nil {
-			o.note(t.path, Edited, err.Error())
-			return nil
-		}
-		if merged != nil {
-			o.set(t.path, *merged, Merged)
-			return nil
-		}
+	if opt.Merge == Off {
+		o.note(t.path, Edited, describe(cur.entry, want))
+		return nil
 	}
-	o.note(t.path, Edited, describe(cur.entry, want))
+	merged, conflicts, err := t.merge(ctx, opt.Direction, cur)
+	reason := describe(cur.entry, want)
+	if err != nil {
+		reason = err.Error()
+	}
+	switch {
+	case merged != nil && conflicts == 0:
+		o.set(t.path, *merged, Merged)
+	case merged != nil && opt.Merge == Mark:
+		o.set(t.path, *merged, Marked)
+		o.item[t.path].Reason = conflictWords(conflicts)
+	case opt.Merge == Skip:
+		o.note(t.path, Kept, reason)
+	default:
+		o.note(t.path, Edited, reason)
+	}
 	return nil
 }
 
@@ -145,36 +189,6 @@ func (o *overlay) forced(t *transition, opt Options, cur state) state {
 		return state{goal, t.content(opt.Direction, nil)}
 	}
 	return state{goal, func() (io.ReadCloser, error) { return t.stored(goal) }}
-}
-
-// merge takes the hunks of a text file back one by one. It returns nil where
-// there is nothing to merge: no text, or not a modification of a file.
-func (t *transition) merge(d Direction, cur state) (*state, error) {
-	sec := t.bearer(d)
-	if len(t.sections) != 1 || sec.Op != patch.OpModify || sec.Binary || sec.Old.Type != manifest.Regular ||
-		cur.entry == nil || cur.entry.Type != manifest.Regular {
-		return nil, nil
-	}
-	have, err := readAll(cur.content, sec.Op)
-	if err != nil {
-		return nil, err
-	}
-	full, err := t.source.whole(sec)
-	if err != nil {
-		return nil, err
-	}
-	data, err := full.Merge(have, d == Back)
-	if err != nil {
-		return nil, err
-	}
-	e := *cur.entry
-	e.SHA256, e.Size = patch.Sum(data), int64(len(data))
-	want, goal := t.ends(d)
-	// The run's own change of mode goes along; a mode set since by hand stays.
-	if cur.entry.Mode == want.Mode {
-		e.Mode, e.Owner = goal.Mode, goal.Owner
-	}
-	return &state{&e, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}, nil
 }
 
 // To plans that the tree goes from the states in changes' New to those in their

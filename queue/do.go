@@ -86,7 +86,7 @@ func (q *Queue) conclude(d *dirs, res *Result, came []Pending) (*Result, error) 
 	switch {
 	case run.Record.Status == history.StatusSucceeded:
 		return q.accept(d, res, came)
-	case run.Record.Status == history.StatusFailed: // decree could not put it back; a routine's own 125 is its failure like any other
+	case run.Record.Status == history.StatusFailed && len(run.Changes) > 0: // decree could not put it back; a routine's own 125 is its failure like any other
 		return nil, &project.Error{Kind: project.Failed,
 			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, strings.Join(run.Notes, "; ")),
 			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on", run.Record.ID)}

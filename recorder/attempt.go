@@ -260,7 +260,6 @@ func (u *run) giveUp(ctx context.Context) error {
 		}
 	}
 	if len(u.changes) == 0 && len(u.lost) == 0 {
-		u.rec.Status = history.StatusReverted // the tree is at the manifest
 		if _, err := u.bringLeftOut(); err != nil {
 			u.say("not put back: %v", err)
 		}

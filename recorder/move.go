@@ -520,7 +520,7 @@ func (r *Recorder) openAction(a action, end *ending) (*history.Opened, error) {
 
 // stamp gives an effect that undoes the id of what undid it.
 func stamp(e history.StatusEffect, id string) history.StatusEffect {
-	if e.Status == history.StatusUndone && e.UndoneBy == "" {
+	if e.UndoneBy == thisRecord || e.Status == history.StatusUndone && e.UndoneBy == "" {
 		e.UndoneBy = id
 	}
 	return e

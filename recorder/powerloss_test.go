@@ -17,6 +17,7 @@ import (
 	"decree/disk"
 	"decree/disk/disktest"
 	"decree/history"
+	"decree/plan"
 	"decree/project"
 	"decree/runner"
 )
@@ -281,7 +282,7 @@ func TestPowerLoss(t *testing.T) {
 		{"run, put back", none, commanded(3, 1)},
 		{"run, three attempts", none, commanded(3, 3)},
 		{"revert with merge", nil, func(_ []string, r *Recorder) error {
-			_, err := r.Revert(ctx, MoveOptions{Refs: []string{"last"}, Merge: true})
+			_, err := r.Revert(ctx, MoveOptions{Refs: []string{"last"}, Merge: plan.Refuse})
 			return err
 		}},
 	} {

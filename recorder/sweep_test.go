@@ -24,6 +24,7 @@ import (
 	"decree/disk/disktest"
 	"decree/history"
 	"decree/patch"
+	"decree/plan"
 	"decree/project"
 	"decree/retention"
 	"decree/store"
@@ -270,7 +271,7 @@ func operations() []operation {
 			return r.Revert(ctx, MoveOptions{Refs: []string{s.ids[0] + ".." + s.ids[2]}})
 		}), judgeMove},
 		{"revert with merge", prepareMerge, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
-			return r.Revert(ctx, MoveOptions{Refs: s.ids, Merge: true})
+			return r.Revert(ctx, MoveOptions{Refs: s.ids, Merge: plan.Refuse})
 		}), judgeMove},
 		{"apply", func(s *sweep) { one(s); s.revert(s.ids[0]) }, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
 			return r.Apply(ctx, MoveOptions{Refs: s.ids})

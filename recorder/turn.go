@@ -21,10 +21,12 @@ import (
 
 // MoveOptions are a revert's or apply's.
 type MoveOptions struct {
-	Refs                      []string // REF, A..B, CHAIN
-	Paths                     []string // relative to the root
-	DryRun, Merge, Force, Yes bool
-	From                      string // apply: the root of another copy of the tree
+	Refs               []string // REF, A..B, CHAIN
+	Paths              []string // relative to the root
+	Exclude            []string // relative to the root: left out, with all below
+	Merge              plan.Merging
+	DryRun, Force, Yes bool
+	From               string // apply: the root of another copy of the tree
 	// Confirm asks before edits are overwritten and before records are used that this
 	// store has never seen; foreign are their ids.
 	Confirm func(p *plan.Plan, foreign []string) (bool, error)
@@ -79,7 +81,7 @@ func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan
 		return nil, err
 	}
 	defer t.done()
-	p, err := plan.Turn(ctx, r.tree, t.sources, plan.Options{Direction: d, Paths: o.Paths, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx)})
+	p, err := plan.Turn(ctx, r.tree, t.sources, plan.Options{Direction: d, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx)})
 	if err != nil {
 		return nil, lookError(err)
 	}
@@ -119,7 +121,7 @@ func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan
 	if err := confirm(p, o, t.unknown); err != nil {
 		return nil, err
 	}
-	res.Record, res.Outcome, err = r.perform(ctx, x, r.turnAction(t, d, p, len(o.Paths) > 0))
+	res.Record, res.Outcome, err = r.perform(ctx, x, r.turnAction(t, d, p))
 	return res, err
 }
 
@@ -429,8 +431,8 @@ func (r *Recorder) refuse(t *turned, p *plan.Plan, o MoveOptions, d plan.Directi
 			Advice: fmt.Sprintf("keep the edits with 'decree apply --merge --from %s %s'", o.From, ref)}
 	}
 	advice := fmt.Sprintf("see the edits with 'decree diff %s --now', or keep them: 'decree %s --merge %s'", ref, verb(d), ref)
-	if o.Merge {
-		advice = fmt.Sprintf("see the edits with 'decree diff %s --now'; name the other PATHs to leave these out", ref)
+	if o.Merge != plan.Off {
+		advice = fmt.Sprintf("see the edits with 'decree diff %s --now'; mark the conflicts with 'decree %s --markers %s', or leave these files alone with --skip-conflicts", ref, verb(d), ref)
 	}
 	return &ConflictError{Verb: verb(d), Subject: subject, Items: items, Advice: advice}
 }
@@ -473,7 +475,7 @@ func (r *Recorder) nameLater(t *turned, items []plan.Item) {
 const laterLimit = 200
 
 // turnAction describes the move as a record.
-func (r *Recorder) turnAction(t *turned, d plan.Direction, p *plan.Plan, some bool) action {
+func (r *Recorder) turnAction(t *turned, d plan.Direction, p *plan.Plan) action {
 	a := action{reason: history.Revert, plan: p}
 	word := "Revert of "
 	if d == plan.Forth {
@@ -490,7 +492,7 @@ func (r *Recorder) turnAction(t *turned, d plan.Direction, p *plan.Plan, some bo
 		names = append(names[:2], fmt.Sprintf("%d more", len(names)-2))
 	}
 	a.description = word + strings.Join(names, ", ")
-	if !some && !t.foreign {
+	if !t.foreign {
 		r.effects(t, &a, d, p)
 	}
 	return a
@@ -517,30 +519,49 @@ func title(rec *history.Record) string {
 	return text
 }
 
+// thisRecord stands in an effect for the record that is being made.
+const thisRecord = "."
+
 // effects are the statuses that change with the move: a record that is taken
-// back is undone, and what it had undone itself gets its old status again; one
-// that is brought again gets back what it had before it was undone.
+// back is undone, one that is taken back in part keeps its status and names who did,
+// and what it had undone itself gets its old status again; one that is brought again
+// gets back what it had before it was undone.
 func (r *Recorder) effects(t *turned, a *action, d plan.Direction, p *plan.Plan) {
-	set := func(rec *history.Record, status history.Status, by string) {
-		if rec.Status == status {
-			return
-		}
-		a.undid = append(a.undid, undid{rec.ID, rec.Status, rec.UndoneBy})
-		a.effects = append(a.effects, history.StatusEffect{ID: rec.ID, Status: status, UndoneBy: by})
-	}
 	for _, rec := range t.records {
-		if !slices.Contains(p.Touched, rec.ID) || rec.DiffSHA256.IsZero() {
-			continue
-		}
-		if d == plan.Back {
-			set(rec, history.StatusUndone, "")
-			for _, u := range undidOf(rec) {
-				a.undid = append(a.undid, undid{u.ID, history.StatusUndone, rec.ID})
-				a.effects = append(a.effects, history.StatusEffect{ID: u.ID, Status: u.Status, UndoneBy: u.UndoneBy})
+		whole := slices.Contains(p.Touched, rec.ID)
+		switch undone := rec.Status == history.StatusUndone; {
+		case rec.DiffSHA256.IsZero():
+		case d == plan.Back && !whole && !undone:
+			a.effect(rec, history.StatusEffect{ID: rec.ID, Status: rec.Status, UndoneBy: thisRecord})
+		case d == plan.Back && whole:
+			if !undone {
+				a.effect(rec, history.StatusEffect{ID: rec.ID, Status: history.StatusUndone})
 			}
-		} else if rec.Status == history.StatusUndone {
-			set(rec, r.statusBefore(rec), "")
+			for _, u := range undidOf(rec) {
+				other, err := r.history.Get(u.ID)
+				switch {
+				case err != nil: // pruned
+				case slices.Contains(p.Touched, u.ID):
+					a.effect(other, history.StatusEffect{ID: u.ID, Status: history.StatusUndone})
+				default:
+					a.effect(other, history.StatusEffect{ID: u.ID, Status: u.Status, UndoneBy: u.UndoneBy})
+				}
+			}
+		case d == plan.Forth && whole && undone:
+			a.effect(rec, history.StatusEffect{ID: rec.ID, Status: r.statusBefore(rec)})
+		case d == plan.Forth && whole && rec.UndoneBy != "":
+			a.effect(rec, history.StatusEffect{ID: rec.ID, Status: rec.Status})
 		}
+	}
+}
+
+// effect adds a change of rec's status, in the place of an earlier one of the same
+// record, and remembers what it was.
+func (a *action) effect(rec *history.Record, e history.StatusEffect) {
+	a.effects = slices.DeleteFunc(a.effects, func(o history.StatusEffect) bool { return o.ID == rec.ID })
+	a.effects = append(a.effects, e)
+	if !slices.ContainsFunc(a.undid, func(u undid) bool { return u.ID == rec.ID }) {
+		a.undid = append(a.undid, undid{rec.ID, rec.Status, rec.UndoneBy})
 	}
 }
 
