@@ -18,9 +18,12 @@
 //
 //   - stdin and stdout; or stdout or stderr, with no pipe among the other
 //     streams: one pseudo-terminal takes the place of all that are terminals. The
-//     command leads a session of its own with it as the controlling terminal; the
+//     command is in a session of its own with it as the controlling terminal; the
 //     user's terminal is in raw mode, so that every key, Ctrl-C and Ctrl-Z
-//     included, is the command's. Streams that are no terminals stay plain.
+//     included, is the command's. Streams that are no terminals stay plain. On Linux
+//     a process of decree's leads the session and has the command as its child, in a
+//     group of its own: the system does not stop groups all of whose parents are in
+//     other sessions, so without it an editor's Ctrl-Z would do nothing.
 //   - stdout or stderr, with a pipe among the others ("decree run -- make | less"):
 //     the output that goes to the terminal goes through a pseudo-terminal, but keys
 //     are left where they are, since another program of the pipeline may want them.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -163,9 +164,42 @@ func TestTerminalInside(t *testing.T) {
 	ids := strings.Fields(lines[len(lines)-1])
 	require.Len(t, ids, 3, r.Log)
 	assert.Equal(t, ids[0], ids[1], "the command is in the foreground")
-	assert.Equal(t, ids[1], ids[2], "and leads a session")
+	if runtime.GOOS == "linux" {
+		assert.NotEqual(t, ids[1], ids[2], "and can be stopped, since not all parents are in other sessions")
+	} else {
+		assert.Equal(t, ids[1], ids[2], "and leads a session")
+	}
 	assert.Equal(t, s.before, s.settings(), "the terminal is as it was")
 	s.await("40 100\r\n", 1)
+}
+
+// TestStopsItself: a program that takes Ctrl-Z as a key, as editors do, stops its own
+// group. Where decree cannot be stopped, nobody being there to continue it, both go on.
+func TestStopsItself(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the command leads its session, and is not stopped")
+	}
+	s := decree(t, [3]*os.File{}, `trap 'echo continued' CONT; kill -TSTP 0; echo back; exit 4`)
+	s.await("continued", 1)
+	r := s.finish()
+	assert.Equal(t, 4, r.ExitCode)
+	assert.Equal(t, "continued\r\nback\r\n", r.Log)
+	assert.Equal(t, s.before, s.settings(), "the terminal is as it was")
+}
+
+// TestLeaderTellsTheEnd: what ends the command is told as if it were decree's child.
+func TestLeaderTellsTheEnd(t *testing.T) {
+	for script, want := range map[string]report{
+		"kill -SEGV $$":            {ExitCode: 139, Signal: "SIGSEGV"},
+		"kill -QUIT $$":            {ExitCode: 131, Signal: "SIGQUIT"},
+		"kill -KILL $$":            {ExitCode: 137, Signal: "SIGKILL"},
+		"kill -HUP 0":              {ExitCode: 129, Signal: "SIGHUP"},
+		"trap '' TERM INT; exit 9": {ExitCode: 9},
+	} {
+		r := decree(t, [3]*os.File{}, "ulimit -c 0; "+script).finish()
+		assert.Equal(t, want.ExitCode, r.ExitCode, script)
+		assert.Equal(t, want.Signal, r.Signal, script)
+	}
 }
 
 func TestKeys(t *testing.T) {

@@ -87,6 +87,7 @@ type attempt struct {
 	ctx context.Context
 	s   *streams
 	g   group
+	p   *gate.Process
 	job job
 	res Result
 
@@ -131,7 +132,11 @@ func (a *attempt) run(file string, env []string) (Result, error) {
 	if err != nil {
 		a.g.kill() // without a list of its members, at least that
 	}
-	a.conclude(reap(a.g.pgid, last))
+	status := reap(a.g.pgid, last)
+	if own, ok := a.p.Status(); ok {
+		status = unix.WaitStatus(own)
+	}
+	a.conclude(status)
 	a.gone = true
 	a.job.take()
 	a.finishOutput()
@@ -154,7 +159,7 @@ func (a *attempt) start(file string, env []string) (notStarted, failed error) {
 		Env:   env,
 		Files: []uintptr{a.s.child[0].Fd(), a.s.child[1].Fd(), a.s.child[2].Fd()},
 		Sys:   a.s.procAttr(front),
-	})
+	}, a.s.session)
 	if err != nil {
 		return startFailure(a.c.Args[0], err)
 	}
@@ -169,6 +174,7 @@ func (a *attempt) start(file string, env []string) (notStarted, failed error) {
 	if err := p.Pass(); err != nil {
 		return startFailure(a.c.Args[0], err)
 	}
+	a.p = p
 	a.g = group{pgid: pid, since: leader.StartTime, session: a.s.session, tty: a.s.master}
 	a.s.begin()
 	a.changes = make(chan change)

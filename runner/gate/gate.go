@@ -16,15 +16,19 @@ const (
 	// name is the process's own while it waits; its further words are the number of
 	// its handle, the file to execute and the command's words.
 	name   = "decree: waiting to run"
-	words  = 4 // at least
+	stays  = "decree: waiting to run and to watch" // of one that leads a session for the command
+	words  = 4                                     // at least
 	prefix = "."
 	// exitNot is the status when the command is not executed; nobody looks at it.
 	exitNot = 125
+	// runs is said by a process that leads, once the command is executed; when that
+	// has ended, its wait status in decimal follows.
+	runs = "+"
 )
 
 // init is all that the process that waits ever does.
 func init() {
-	if len(os.Args) < words || os.Args[0] != name {
+	if len(os.Args) < words || os.Args[0] != name && os.Args[0] != stays {
 		return
 	}
 	handle, err := strconv.Atoi(os.Args[1])
@@ -54,7 +58,15 @@ func wait(handle int, file string, args []string) int {
 	case n != 1:
 		return exitNot // the caller is gone, or does not want it any more
 	}
-	if err := syscall.Exec(file, args, env); !errors.As(err, &errno) {
+	execute := syscall.Exec
+	if os.Args[0] == stays {
+		execute = func(file string, args, env []string) error { return lead(handle, file, args, env) }
+	}
+	err := execute(file, args, env)
+	if err == nil {
+		return 0
+	}
+	if !errors.As(err, &errno) {
 		errno = syscall.EINVAL // an argument with a NUL
 	}
 	_, _ = write(handle, strconv.AppendInt(nil, int64(errno), 10))
@@ -63,21 +75,28 @@ func wait(handle int, file string, args []string) int {
 
 // A Process waits to become a command. It is not safe for concurrent use.
 type Process struct {
-	PID int
-	end int // of the socket pair
+	PID   int
+	end   int  // of the socket pair
+	leads bool // it starts the command as a child of its own
 }
 
 // Start starts a process as syscall.StartProcess would start the command. attr has
 // exactly three files. One of Pass and Drop must follow.
-func Start(file string, args []string, attr syscall.ProcAttr) (*Process, error) {
+//
+// With lead, where the system has it, the process stays: attr makes it the leader of a
+// session, and the command gets a group of its own in that, in the foreground. A group
+// all of whose parents are in other sessions cannot be stopped by Ctrl-Z. When the
+// command is stopped the process stops itself, too, and when it has ended, it ends;
+// Status tells how.
+func Start(file string, args []string, attr syscall.ProcAttr, lead bool) (*Process, error) {
 	ends, err := pair()
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{end: ends[0]}
+	p := &Process{end: ends[0], leads: lead && canLead}
 	own, err := program()
 	if err == nil {
-		p.PID, err = start(own, file, args, attr, ends[1])
+		p.PID, err = start(own, file, args, attr, ends[1], p.leads)
 	}
 	_ = syscall.Close(ends[1]) // or its end would never be seen
 	if err != nil {
@@ -87,7 +106,7 @@ func Start(file string, args []string, attr syscall.ProcAttr) (*Process, error) 
 	return p, nil
 }
 
-func start(own, file string, args []string, attr syscall.ProcAttr, end int) (pid int, err error) {
+func start(own, file string, args []string, attr syscall.ProcAttr, end int, lead bool) (pid int, err error) {
 	// What this process has inherited the command inherits, under the same numbers:
 	// make's job server, for one.
 	files := append([]uintptr(nil), attr.Files...)
@@ -101,7 +120,11 @@ func start(own, file string, args []string, attr syscall.ProcAttr, end int) (pid
 		env = append(env, prefix+e)
 	}
 	attr.Env = env
-	pid, _, err = syscall.StartProcess(own, append([]string{name, strconv.Itoa(handle), file}, args...), &attr)
+	called := name
+	if lead {
+		called = stays
+	}
+	pid, _, err = syscall.StartProcess(own, append([]string{called, strconv.Itoa(handle), file}, args...), &attr)
 	return pid, err
 }
 
@@ -113,14 +136,17 @@ func (p *Process) Pass() error {
 		return errors.New("it could not be executed: " + err.Error() + ": " + p.Drop())
 	}
 	var said []byte
-	for b := make([]byte, 16); ; {
+	for b := make([]byte, 1); ; { // what follows is Status's to read
 		n, err := read(p.end, b)
 		if n <= 0 || err != nil {
 			break
 		}
 		said = append(said, b[:n]...)
+		if p.leads && string(said) == "."+runs {
+			return nil // Status closes the handle
+		}
 	}
-	if string(said) == "." {
+	if string(said) == "." && !p.leads {
 		_ = syscall.Close(p.end)
 		return nil
 	}
@@ -133,6 +159,23 @@ func (p *Process) Pass() error {
 		return err
 	}
 	return syscall.Errno(errno)
+}
+
+// Status is how the command of a process that leads has ended; ok is false for one that
+// is the command itself, and where it was ended before it could tell. It is called
+// once, when the process has ended.
+func (p *Process) Status() (status syscall.WaitStatus, ok bool) {
+	if !p.leads {
+		return 0, false
+	}
+	defer syscall.Close(p.end) //nolint:errcheck // it was read
+	b := make([]byte, 16)
+	n, err := read(p.end, b)
+	if n <= 0 || err != nil {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(string(b[:n]), 10, 32)
+	return syscall.WaitStatus(v), err == nil
 }
 
 // Drop ends the process that waits, and says how it ended.

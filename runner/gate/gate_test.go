@@ -22,7 +22,7 @@ func TestNotTold(t *testing.T) {
 	defer r.Close()
 	p, err := Start("/bin/sh", []string{"sh", "-c", "echo it ran"}, syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{r.Fd(), w.Fd(), w.Fd()}, Sys: &syscall.SysProcAttr{Setpgid: true},
-	})
+	}, false)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	require.ErrorContains(t, p.Pass(), "input/output error")
