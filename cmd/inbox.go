@@ -76,7 +76,7 @@ type waitingJSON struct {
 	InputFile string    `json:"input_file,omitempty"`
 	Written   time.Time `json:"written"`
 	Reason    string    `json:"reason,omitempty"` // of a dead one, or what is wrong with it
-	Text      string    `json:"text"`             // its first line
+	Text      string    `json:"text"`             // its heading, or first line
 }
 
 func (s *session) listMessages(p *project.Project, where string) error {
@@ -95,7 +95,7 @@ func (s *session) listMessages(p *project.Project, where string) error {
 		if err != nil {
 			j.Reason = err.Error()
 		} else {
-			j.ID, j.Type, j.Routine, j.InputFile, j.Text = m.ID, m.Type, m.Routine, m.InputFile, firstLine(m.Body)
+			j.ID, j.Type, j.Routine, j.InputFile, j.Text = m.ID, m.Type, m.Routine, m.InputFile, m.Heading()
 		}
 		if reason != "" {
 			j.Reason = reason
@@ -139,20 +139,6 @@ func orDash(text string) string {
 		return "-"
 	}
 	return oneLine(text)
-}
-
-// firstLine is the first line of a text that is not blank, at most 72 characters
-// of it.
-func firstLine(body []byte) string {
-	for line := range strings.Lines(string(body)) {
-		if line = strings.TrimSpace(line); line != "" {
-			if r := []rune(line); len(r) > 72 {
-				return string(r[:71]) + "…"
-			}
-			return line
-		}
-	}
-	return ""
 }
 
 func (s *session) retry(ctx context.Context, words []string) error {

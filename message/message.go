@@ -3,6 +3,7 @@ package message
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -24,6 +25,7 @@ type Message struct {
 	InputFile string // relative to the root, slashes
 	Routine   string
 	Cron      string  // five fields; only in .decree/cron
+	CronJob   string  // the job that has fired it
 	CatchUp   bool    // one firing that was missed is made up for
 	Params    []Param // the other fields, in the file's order
 	Body      []byte  // exactly as in the file; shares the bytes given to Parse
@@ -33,6 +35,30 @@ type Message struct {
 
 // Param is a name and its text.
 type Param struct{ Name, Value string }
+
+// maxHeading is how long a heading is, in characters.
+const maxHeading = 72
+
+// Heading is what the message is about, in one line that is safe to print: the first
+// line of its body that is not blank, without the marks of a heading, shortened.
+func (m *Message) Heading() string {
+	for line := range strings.Lines(string(m.Body)) {
+		text := strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "#"))
+		text = strings.Map(func(r rune) rune {
+			if r < 0x20 || r >= 0x7f && r < 0xa0 {
+				return ' '
+			}
+			return r
+		}, strings.ToValidUTF8(text, "\ufffd"))
+		if r := []rune(text); len(r) > maxHeading {
+			text = string(r[:maxHeading-1]) + "…"
+		}
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
 
 // Param is the value of a parameter; ok is false if the message has none of that name.
 func (m *Message) Param(name string) (value string, ok bool) {

@@ -65,7 +65,7 @@ func (m *Message) parse(data []byte) error {
 func (m *Message) set(key string, k, v *yaml.Node) error {
 	texts := map[string]*string{
 		"id": &m.ID, "chain": &m.Chain, "type": &m.Type,
-		"input_file": &m.InputFile, "routine": &m.Routine, "cron": &m.Cron,
+		"input_file": &m.InputFile, "routine": &m.Routine, "cron": &m.Cron, "cron_job": &m.CronJob,
 	}
 	field, known := texts[key]
 	if !known && key != "seq" && key != "depth" && key != "catch_up" {

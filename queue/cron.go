@@ -174,7 +174,7 @@ func (c *cron) resume(inbox, jobs disk.Dir, job, file string) error {
 	if err != nil {
 		return nil //nolint:nilerr // the job is gone, or has been made into another
 	}
-	return c.drop(inbox, m, file)
+	return c.drop(inbox, job, m, file)
 }
 
 // delivered notes durably that a firing's message is in the inbox: from there it
@@ -282,14 +282,18 @@ func (c *cron) fire(inbox disk.Dir, m *message.Message, name string, f *fired, m
 		*f = old
 		return err
 	}
-	if err := c.drop(inbox, m, file); err != nil {
+	if err := c.drop(inbox, name, m, file); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return c.delivered(f)
 }
 
 // drop puts a job's message into the inbox, with a chain of its own.
-func (c *cron) drop(inbox disk.Dir, m *message.Message, file string) error {
+func (c *cron) drop(inbox disk.Dir, job string, m *message.Message, file string) error {
+	// Without it where it cannot be said, as in a front matter of odd YAML.
+	if told, _, err := message.Set(m, []message.Param{{Name: "cron_job", Value: patch.Quote(strings.TrimSuffix(job, suffix))}}); err == nil {
+		m = told
+	}
 	chain, seq, _ := message.NameParts(file, 1)
 	_, data, err := message.Complete(m, message.Defaults{Chain: chain, Seq: seq, MaxDepth: 1})
 	if err != nil {

@@ -66,6 +66,7 @@ func TestCronFiresOnceAMinute(t *testing.T) {
 	text := b.read(".decree/inbox/2026112107050000-0.md")
 	require.Contains(t, text, "chain: 2026112107050000")
 	require.Contains(t, text, "routine: nightly")
+	require.Contains(t, text, "cron_job: a\n")
 	require.True(t, strings.HasSuffix(text, "---\ndo it\n"))
 }
 

@@ -315,7 +315,7 @@ func (q *Queue) begin(d *dirs, name string, m *message.Message) (since int64, er
 // run has the routine do it.
 func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Found) (*recorder.RunResult, error) {
 	o := recorder.RunOptions{
-		ID: q.s.Record, Dir: q.project().Root, Description: "message " + patch.Quote(m.Name),
+		ID: q.s.Record, Dir: q.project().Root, Description: describe(m),
 		Stdin: q.o.Stdin, Stdout: q.o.Stdout, Stderr: q.o.Stderr, Env: q.o.Environ,
 		Attempts: q.project().Config.MaxAttempts, Spent: q.s.Spent, Earlier: q.earlier(),
 		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.o.Signals, Yes: q.o.Yes,
@@ -323,6 +323,7 @@ func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Foun
 		Compose: func(p recorder.Place) (recorder.Composed, error) { return q.compose(m, found, p) },
 		Attempt: func(n int) error {
 			q.s.Attempt = n
+			q.note("%s: attempt %d of %d has failed, and the next one begins%s", patch.Quote(m.Name), n-1, q.project().Config.MaxAttempts, map[bool]string{true: " from a clean tree"}[n == q.project().Config.MaxAttempts])
 			if n == q.project().Config.MaxAttempts {
 				if err := q.setOutboxAside(q.s.Record, n-1); err != nil {
 					return err
@@ -335,6 +336,20 @@ func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Foun
 		o.LogCopy = "papermill.log"
 	}
 	return q.o.Recorder.Run(ctx, o)
+}
+
+// describe is a run's description: what its message is about, and its file.
+func describe(m *message.Message) string {
+	what := m.Heading()
+	switch {
+	case m.CronJob != "":
+		what = strings.TrimSuffix("cron job "+patch.Quote(m.CronJob)+": "+what, ": ")
+	case m.Type == message.Spec:
+		what = "spec " + patch.Quote(m.InputFile)
+	case what == "" && m.InputFile != "":
+		what = patch.Quote(m.InputFile)
+	}
+	return strings.TrimSpace(what + " (message " + patch.Quote(m.Name) + ")")
 }
 
 // earlier tells a last attempt of the runs that a death has ended.

@@ -132,7 +132,7 @@ const lockPause = 200 * time.Millisecond
 // ctx ends the wait for the lock, and not the message. wait is how long to wait
 // for the lock; negative is until ctx ends.
 func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *Result, err error) {
-	begin := time.Now()
+	begin, told := time.Now(), false
 	if err := q.endOrphan(ctx); err != nil {
 		return nil, err
 	}
@@ -162,6 +162,10 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *R
 		}
 		if wait >= 0 && time.Since(begin) >= wait {
 			return nil, err
+		}
+		if !told {
+			told = true
+			q.note("waiting: %v", other)
 		}
 	}
 }
