@@ -1,8 +1,14 @@
 package cmd
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,18 +25,21 @@ type inboxOptions struct{ dead, done bool }
 func (s *session) inboxVerb() verb {
 	var o inboxOptions
 	return verb{
-		name: "inbox", category: messageCategory, args: "[retry NAME...]",
-		usage: "list the messages that wait, failed or are done",
+		name: "inbox", category: messageCategory, args: "[show|edit|cancel|retry NAME...]",
+		usage: "list messages, show, edit or cancel one, try a dead one again",
 		about: `Lists the messages in .decree/inbox, the oldest first: name, when it was written, its routine, its first line. With --dead those that failed, with the reason; with --done those that are done.
+
+"inbox show NAME" prints a message, wherever it is. "inbox edit NAME" opens one that waits or is dead in $VISUAL, $EDITOR or vi; it keeps its place, and stays as it is if the new text cannot be understood. "inbox cancel NAME" moves one that waits to inbox/dead. The one that is being done, which the list marks, is left alone. These work while another message is done.
 
 "inbox retry NAME" moves a dead message back into the inbox, where it has all its attempts again. The same is done by moving its file by hand.`,
 		examples: []example{
 			{"decree inbox", "what waits"},
 			{"decree inbox --dead", "what failed, and why"},
 			{"decree inbox retry 2026112107015900-0", "try that one again"},
+			{"decree inbox cancel fix-login", "it is not to be done after all"},
 			{"decree inbox --json", "for programs"},
 		},
-		exits: []exit{{"3", "retry: no such dead message"}, {"4", "retry: another decree works on this tree"}},
+		exits: []exit{{"3", "no such message"}, {"4", "the message is being done; retry: another decree works on this tree"}},
 		flags: append([]cli.Flag{
 			boolFlag(&o.dead, "those that failed", "dead"),
 			boolFlag(&o.done, "those that are done", "done"),
@@ -41,15 +50,24 @@ func (s *session) inboxVerb() verb {
 
 func (s *session) inbox(ctx context.Context, o inboxOptions) error {
 	words := s.words()
-	if len(words) > 0 && words[0] == "retry" {
-		if o.dead || o.done {
-			return usagef("retry is about dead messages; it takes neither --dead nor --done")
+	if len(words) > 0 && (o.dead || o.done) {
+		return usagef("%s takes neither --dead nor --done: NAME is looked for in all lists", quoteWord(words[0]))
+	}
+	if len(words) > 0 {
+		switch words[0] {
+		case "retry":
+			return s.retry(ctx, words[1:])
+		case "cancel":
+			return s.cancel(ctx, words[1:])
+		case "show":
+			return s.showMessage(ctx, words[1:])
+		case "edit":
+			return s.editMessage(ctx, words[1:])
 		}
-		return s.retry(ctx, words[1:])
 	}
 	switch {
 	case len(words) > 0:
-		return usagef("%s is nothing that inbox can do", quoteWord(words[0])).hint("'decree inbox' lists, 'decree inbox retry NAME' tries a dead message again")
+		return usagef("%s is nothing that inbox can do", quoteWord(words[0])).hint("'decree inbox' lists; it can show, edit, cancel and retry a NAME")
 	case o.dead && o.done:
 		return usagef("--dead and --done are two lists").hint("give one of them")
 	}
@@ -77,6 +95,7 @@ type waitingJSON struct {
 	Written   time.Time `json:"written"`
 	Reason    string    `json:"reason,omitempty"` // of a dead one, or what is wrong with it
 	Text      string    `json:"text"`             // its heading, or first line
+	Running   bool      `json:"running"`          // it is being done
 }
 
 func (s *session) listMessages(p *project.Project, where string) error {
@@ -84,9 +103,15 @@ func (s *session) listMessages(p *project.Project, where string) error {
 	if err != nil {
 		return err
 	}
+	underWay := ""
+	if where == "" {
+		if underWay, _, err = queue.UnderWay(p, s.env.Host); err != nil {
+			return err
+		}
+	}
 	out := make([]waitingJSON, 0, len(files))
 	for _, f := range files {
-		j := waitingJSON{Name: f.Name, Written: time.Unix(0, f.Mtime).UTC(), Path: strings.Join(nonEmpty(".decree/inbox", where, f.Name), "/")}
+		j := waitingJSON{Name: f.Name, Running: f.Name == underWay, Written: time.Unix(0, f.Mtime).UTC(), Path: strings.Join(nonEmpty(".decree/inbox", where, f.Name), "/")}
 		data, reason, err := queue.Read(p, where, f.Name)
 		var m *message.Message
 		if err == nil {
@@ -119,6 +144,9 @@ func (s *session) listMessages(p *project.Project, where string) error {
 			if j.Reason != "" {
 				last = j.Reason
 			}
+			if j.Running {
+				last = "being done: " + last
+			}
 			t.add(quoteWord(strings.TrimSuffix(j.Name, ".md")), s.ago(j.Written), orDash(j.Routine), oneLine(last))
 		}
 		return t.write(w)
@@ -139,6 +167,122 @@ func orDash(text string) string {
 		return "-"
 	}
 	return oneLine(text)
+}
+
+// oneName is the file that the words of show and edit name.
+func oneName(words []string) (string, error) {
+	switch len(words) {
+	case 0:
+		return "", usagef("a NAME is missing").hint("'decree inbox' lists them")
+	case 1:
+		return messageName(words[0]), nil
+	}
+	return "", usagef("%s is one NAME too many", quoteWord(words[1]))
+}
+
+// showMessage prints a message as it is, and on stderr why it is dead.
+func (s *session) showMessage(ctx context.Context, words []string) error {
+	name, err := oneName(words)
+	if err != nil {
+		return err
+	}
+	rec, err := s.forReading(ctx)
+	if err != nil {
+		return err
+	}
+	where, err := queue.Where(rec.Project(), name)
+	if err != nil {
+		return err
+	}
+	data, reason, err := queue.Read(rec.Project(), where, name)
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		s.note(oneLine("it is dead: " + reason))
+	}
+	return s.print(func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+func (s *session) cancel(ctx context.Context, words []string) error {
+	if len(words) == 0 {
+		return usagef("a NAME is missing").hint("'decree inbox' lists them")
+	}
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range words {
+		reason := fmt.Sprintf("cancelled by %s at %s", s.env.User, s.stamp())
+		as, err := queue.Cancel(rec.Project(), s.env.Host, messageName(w), reason)
+		if err != nil {
+			return err
+		}
+		name := quoteWord(strings.TrimSuffix(as, ".md"))
+		s.tell("%s is cancelled; 'decree inbox retry %s' queues it again", name, name)
+	}
+	return nil
+}
+
+// editMessage opens a copy of a message in the user's editor, and puts it in its place.
+func (s *session) editMessage(ctx context.Context, words []string) error {
+	name, err := oneName(words)
+	if err != nil {
+		return err
+	}
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return err
+	}
+	p := rec.Project()
+	where, err := queue.Where(p, name)
+	if err != nil {
+		return err
+	}
+	if where == "done" {
+		return refusedf("%s is done; nothing was changed", quoteWord(name)).hint("'decree send' writes a new message")
+	}
+	was, _, err := queue.Read(p, where, name)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "decree-edit-")
+	if err != nil {
+		return err
+	}
+	draft := filepath.Join(dir, "message.md")
+	text, err := s.edited(ctx, draft, was)
+	switch {
+	case err != nil:
+	case bytes.Equal(text, was):
+		s.tell("%s stays as it was", quoteWord(strings.TrimSuffix(name, ".md")))
+	default:
+		if err = queue.Edit(p, s.env.Host, where, name, was, text); err == nil {
+			s.tell("%s is changed", quoteWord(strings.TrimSuffix(name, ".md")))
+		}
+	}
+	if err != nil && text != nil {
+		return (&failure{kind: project.KindOf(err), msg: fmt.Sprintf("%s: %v; the message is as it was", quoteWord(name), err)}).hint("your text is in %s", quoteWord(draft))
+	}
+	_ = os.RemoveAll(dir)
+	return err
+}
+
+// edited writes a draft, has it edited, and returns it; nil where that failed.
+func (s *session) edited(ctx context.Context, draft string, text []byte) ([]byte, error) {
+	if err := os.WriteFile(draft, text, 0o600); err != nil {
+		return nil, err
+	}
+	editor := cmp.Or(s.env.get("VISUAL"), s.env.get("EDITOR"), "vi")
+	c := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", draft)
+	c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr = s.env.Cwd, s.env.Environ, s.env.Stdin, s.env.Stdout, s.env.Stderr
+	if err := c.Run(); err != nil {
+		return nil, fmt.Errorf("the editor (%s): %w; the message is as it was", editor, err)
+	}
+	return os.ReadFile(draft)
 }
 
 func (s *session) retry(ctx context.Context, words []string) error {

@@ -74,7 +74,7 @@ func (p *Project) makeBelow(to string) (disk.Dir, error) {
 	for err == nil && deeper {
 		var next disk.Dir
 		first, rest, deeper = strings.Cut(rest, "/")
-		next, err = MakeDir(dir, first, PrivateDir)
+		next, err = MakeDir(dir, first, perm)
 		dir.Close()
 		dir = next
 	}

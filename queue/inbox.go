@@ -201,7 +201,11 @@ func replace(dir disk.Dir, name string, data []byte, mode uint32) error {
 // rewrite replaces a message by its completed form. It keeps the time at which it
 // was written, which is its place among those that wait.
 func rewrite(dir disk.Dir, name string, data []byte, old disk.Info) error {
-	return put(dir, queueDraft, name, bytes.NewReader(data), old.Mode&0o777, func(tmp string, to disk.Dir, name string) error {
+	return rewriteAs(dir, queueDraft, name, data, old)
+}
+
+func rewriteAs(dir disk.Dir, draft, name string, data []byte, old disk.Info) error {
+	return put(dir, draft, name, bytes.NewReader(data), old.Mode&0o777, func(tmp string, to disk.Dir, name string) error {
 		if err := dir.SetMtime(tmp, old.Mtime); err != nil {
 			return err
 		}
