@@ -30,13 +30,13 @@ func (s *session) pruneVerb() verb {
 		o.last[reason] = new(string)
 		flags = append(flags, stringFlag(o.last[reason], "of the reason "+reason+", keep the last `N` instead of what the config says", "keep-"+reason))
 	}
-	flags = append(flags, stringFlag(&o.maxStore, "if the store is larger than `SIZE` (10GiB, 0: no cap), let more records go, until it fits", "max-store"))
+	flags = append(flags, stringFlag(&o.maxStore, "if the store and .decree/runs are larger than `SIZE` (10GiB, 0: no cap) together, let more records go, until they fit", "max-store"))
 	return verb{
 		name: "prune", category: keepCategory,
 		usage: "remove the records that retention does not keep",
 		about: `Removes records by the policies of the config ("decree help config", retention and max_store), then frees what they alone named. This happens by itself after each successful record; "prune" does it now, for once with other numbers if you like.
 
-The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record; a record stays if any rule of its policy keeps it. Under a cap on the store's size more go: automatic checkpoints first, then runs, reverts, applies and restores, then manual checkpoints, then published states, of each group the oldest first.
+The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record; a record stays if any rule of its policy keeps it. Under a cap on the size of the store and .decree/runs more go: automatic checkpoints first, then runs, reverts, applies and restores, then manual checkpoints, then published states, of each group the oldest first.
 
 On a terminal it asks before checkpoints of your own go; --yes removes them without a question. What happens by itself never asks.`,
 		examples: []example{
@@ -81,6 +81,7 @@ type prunedJSON struct {
 	Removed    int           `json:"removed"`
 	FreedBytes int64         `json:"freed_bytes"`
 	StoreBytes int64         `json:"store_bytes"`
+	RunsBytes  int64         `json:"runs_bytes"`
 }
 
 type verdictJSON struct {
@@ -124,13 +125,14 @@ func (s *session) prune(ctx context.Context, o pruneOptions) error {
 		if err := s.print(func(w io.Writer) error { return s.writeVerdicts(w, p.Verdicts) }); err != nil {
 			return err
 		}
-		s.tell("%s would be removed, %s would stay; of the store's %s about %s would be freed",
-			count(len(gone), "record"), count(len(p.Verdicts)-len(gone), "record"), size(p.Store), size(p.Freed))
+		s.tell("%s would be removed, %s would stay; of %s in the store and .decree/runs about %s would be freed",
+			count(len(gone), "record"), count(len(p.Verdicts)-len(gone), "record"), size(p.Total()), size(p.Freed))
 	} else {
-		s.tell("%s removed, %s freed; %s, the store has %s", count(len(gone), "record"), size(p.Freed), stayIn(len(p.Verdicts)-len(gone)), size(p.Store))
+		s.tell("%s removed, %s freed; %s, the store has %s, .decree/runs %s",
+			count(len(gone), "record"), size(p.Freed), stayIn(len(p.Verdicts)-len(gone)), size(p.Store), size(p.Runs))
 	}
 	if !p.Fits {
-		s.say("decree: note: the store does not fit the cap: what is always kept is larger")
+		s.say("decree: note: the store and .decree/runs do not fit the cap: what is always kept is larger")
 	}
 	return nil
 }
@@ -177,7 +179,7 @@ func (s *session) writeVerdicts(w io.Writer, list []retention.Verdict) error {
 }
 
 func (s *session) printPruned(p *recorder.Pruned, dryRun bool) error {
-	out := prunedJSON{DryRun: dryRun, Records: []verdictJSON{}, Removed: len(p.Gone()), FreedBytes: p.Freed, StoreBytes: p.Store}
+	out := prunedJSON{DryRun: dryRun, Records: []verdictJSON{}, Removed: len(p.Gone()), FreedBytes: p.Freed, StoreBytes: p.Store, RunsBytes: p.Runs}
 	for _, v := range p.Verdicts {
 		out.Records = append(out.Records, verdictJSON{v.ID, v.Reason, v.Started.UTC().Format(time.RFC3339Nano), v.Keep, v.Why})
 	}

@@ -18,7 +18,7 @@ func (s *session) statusVerb() verb {
 	return verb{
 		name: "status", category: lookCategory,
 		usage: "the root, the store, the last record, and what changed since",
-		about: `Shows where the root and the store are and how large the store is, how many restores were made and how many operations failed or were refused, failed runs among them and mistyped commands not ("decree audit" lists them all), the newest record, a record that was begun and not ended, what waits in the inbox and the daemon that does it, and what changed in the tree since the newest record, by no run: the next record keeps that as its outside.diff. While a run is open, what changed since it began is shown instead. It writes nothing.`,
+		about: `Shows where the root and the store are, how large the store and the readable copies of the records in .decree/runs are (their diffs and the logs of what commands printed), how many restores were made and how many operations failed or were refused, failed runs among them and mistyped commands not ("decree audit" lists them all), the newest record, a record that was begun and not ended, what waits in the inbox and the daemon that does it, and what changed in the tree since the newest record, by no run: the next record keeps that as its outside.diff. While a run is open, what changed since it began is shown instead. It writes nothing.`,
 		examples: []example{
 			{"decree status", "where am I, what did I do"},
 			{"decree status --json", "the same for a program"},
@@ -32,6 +32,7 @@ func (s *session) statusVerb() verb {
 type statusJSON struct {
 	placeJSON
 	StoreBytes int64             `json:"store_bytes"`
+	RunsBytes  int64             `json:"runs_bytes"` // of the copies in .decree/runs
 	Restores   int               `json:"restores"`
 	Failures   int               `json:"failures"`
 	Last       json.RawMessage   `json:"last"`
@@ -98,7 +99,7 @@ func (s *session) status(ctx context.Context) error {
 func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (err error) {
 	out := statusJSON{
 		placeJSON:  placeJSON{st.Root, st.StorePath, rec.Project().ID},
-		StoreBytes: st.StoreBytes, Restores: st.Restores, Failures: st.Failures, RuleOnly: st.RuleOnly,
+		StoreBytes: st.Used.Store, RunsBytes: st.Used.Runs, Restores: st.Restores, Failures: st.Failures, RuleOnly: st.RuleOnly,
 		Open: []json.RawMessage{}, Changed: []changedJSON{}, Inbox: inboxOf(rec.Project()), Daemon: daemonOf(rec.Project()),
 	}
 	if since := cmp.Or(st.Since, st.Last); since != nil {
@@ -130,7 +131,8 @@ func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (
 const statusFiles = 50
 
 func (s *session) writeStatus(w io.Writer, p *project.Project, st *recorder.Status) error {
-	fmt.Fprintf(w, "root   %s\nstore  %s (%s)\n", quoteWord(st.Root), quoteWord(st.StorePath), size(st.StoreBytes))
+	fmt.Fprintf(w, "root   %s\nstore  %s (%s)\nruns   .decree/runs (%s): what each record changed, and what its command printed\n",
+		quoteWord(st.Root), quoteWord(st.StorePath), size(st.Used.Store), size(st.Used.Runs))
 	fmt.Fprintf(w, "audit  %s, %s\n", count(st.Restores, "restore"), count(st.Failures, "failure"))
 	if st.Last == nil {
 		fmt.Fprintln(w, "last   no record yet: 'decree run -- COMMAND' or 'decree checkpoint' makes one")

@@ -38,7 +38,7 @@ func init() {
 		{"inline_text", "size", "64MiB", "A file's section of changes.diff up to this size stands there; a larger one is only in the store.", setSize(func(c *Config) *int64 { return &c.InlineText })},
 		{"retention", "policies", defaultRetention, "How long records are kept, a policy a reason (" + strings.Join(Reasons, ", ") + "): all, or any of last, daily, weekly, monthly (numbers) and max_age (30d). A record stays if any of them keeps it: the last so many, the newest of each of so many days, weeks or months that have one, those not older than max_age before the newest record. Reasons that are not named keep their default.", setRetention},
 		{"log.max", "size", "64MiB", "How much of what a command prints is kept: of more, the first and the last half of it; 0 keeps all.", setSize(func(c *Config) *int64 { return &c.LogMax })},
-		{"max_store", "size", "0", "When the store is larger, records go, oldest first, until it fits; 0 is no cap.", setSize(func(c *Config) *int64 { return &c.MaxStore })},
+		{"max_store", "size", "0", "When the store and .decree/runs together are larger, records go, oldest first, until they fit; 0 is no cap.", setSize(func(c *Config) *int64 { return &c.MaxStore })},
 		{"default_routine", "text", "develop", "The routine of a message that names none.", setText(func(c *Config) *string { return &c.DefaultRoutine })},
 		{"max_attempts", "number", "3", "How often a message's routine is tried in all.", setInt(func(c *Config) *int { return &c.MaxAttempts }, 1)},
 		{"max_retries", "number", "", "Read as max_attempts.", setInt(func(c *Config) *int { return &c.MaxAttempts }, 1)},

@@ -29,7 +29,7 @@ type PruneOptions struct {
 type Pruned struct {
 	Verdicts []retention.Verdict // oldest first
 	Freed    int64               // bytes; of a dry run, and when Confirm is asked, about so many
-	Store    int64               // bytes of the store afterwards; of a dry run now
+	Used                         // afterwards; of a dry run now
 	// Fits is false where what is always kept is larger than the cap.
 	Fits bool
 }
@@ -84,15 +84,15 @@ func (r *Recorder) policies(o PruneOptions) (map[string]retention.Policy, int64)
 }
 
 func (r *Recorder) wouldPrune(policies map[string]retention.Policy, most int64) (*Pruned, error) {
-	size, err := r.storeSize()
+	used, err := r.used()
 	if err != nil {
 		return nil, err
 	}
-	p := &Pruned{Store: size, Fits: true}
+	p := &Pruned{Used: used, Fits: true}
 	if p.Verdicts, err = r.verdicts(policies); err != nil {
 		return nil, err
 	}
-	if most > 0 && size > most {
+	if most > 0 && used.Total() > most {
 		if p.Fits, err = r.shrink(p.Verdicts, most); err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (r *Recorder) wouldPrune(policies map[string]retention.Policy, most int64) 
 	return p, err
 }
 
-// wouldFree is about how many bytes the store loses with the records that go.
+// wouldFree is about how many bytes go with the records that do.
 func (r *Recorder) wouldFree(p *Pruned) (int64, error) {
 	stay := map[string]bool{}
 	for _, v := range p.Verdicts {
@@ -117,7 +117,7 @@ func (r *Recorder) wouldFree(p *Pruned) (int64, error) {
 		return 0, err
 	}
 	left, err := s.size(stay)
-	return max(0, p.Store-left), err
+	return max(0, p.Total()-left), err
 }
 
 // ask asks before manual checkpoints go: a person made each of them.
@@ -139,15 +139,15 @@ func (r *Recorder) ask(p *Pruned, confirm func(*Pruned) (bool, error)) error {
 
 // prune does it all: the policies, then the space, then the cap.
 func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]retention.Policy, most int64, confirm func(*Pruned) (bool, error)) (*Pruned, error) {
-	before, err := r.storeSize()
+	before, err := r.used()
 	if err != nil {
 		return nil, err
 	}
-	p := &Pruned{Fits: true, Store: before}
+	p := &Pruned{Fits: true, Used: before}
 	if p.Verdicts, err = r.verdicts(policies); err != nil {
 		return nil, err
 	}
-	capped := most > 0 && before > most
+	capped := most > 0 && before.Total() > most
 	if capped {
 		if p.Fits, err = r.shrink(p.Verdicts, most); err != nil {
 			return nil, err
@@ -168,10 +168,10 @@ func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]re
 			return nil, err
 		}
 	}
-	if p.Store, err = r.storeSize(); err != nil {
+	if p.Used, err = r.used(); err != nil {
 		return nil, err
 	}
-	p.Freed = max(0, before-p.Store)
+	p.Freed = max(0, before.Total()-p.Total())
 	return p, nil
 }
 
@@ -284,21 +284,22 @@ func (r *Recorder) shrink(list []retention.Verdict, most int64) (fits bool, err 
 	if err != nil {
 		return false, err
 	}
-	why := fmt.Sprintf("the store is larger than %d bytes", most)
+	why := fmt.Sprintf("the store and .decree/runs are larger than %d bytes", most)
 	retention.Shrink(list, why, func() bool { n--; return n >= 0 }, func(string) {})
 	return fits, nil
 }
 
 func cloned(list []retention.Verdict) []retention.Verdict { return slices.Clone(list) }
 
-// sizing computes how large the store would be without some records.
+// sizing computes how much would be used without some records.
 type sizing struct {
 	r      *Recorder
 	most   int64
 	shares interface {
 		Each(h manifest.Hash, f func(part manifest.Hash, bytes int64))
 	}
-	beside int64 // bytes of the store that are not packs
+	beside int64            // bytes of the store that are not packs
+	runs   map[string]int64 // of the records' directories in .decree/runs
 }
 
 func (s *sizing) begin() error {
@@ -311,14 +312,20 @@ func (s *sizing) begin() error {
 		return err
 	}
 	s.beside = total - packs.Bytes
+	if s.runs, err = s.r.runSizes(); err != nil {
+		return err
+	}
 	s.shares, err = s.r.store.Shares()
 	return err
 }
 
-// size is what the store would take with the records of stay alone.
+// size is what would be used with the records of stay alone.
 func (s *sizing) size(stay map[string]bool) (int64, error) {
 	seen := map[manifest.Hash]bool{}
 	total := s.beside
+	for id := range stay {
+		total += s.runs[id]
+	}
 	err := s.r.history.Among(func(id string) bool { return stay[id] }, func(h manifest.Hash) {
 		s.shares.Each(h, func(part manifest.Hash, n int64) {
 			if !seen[part] {
@@ -413,7 +420,8 @@ type capTried struct {
 }
 
 func (r *Recorder) overCap(most int64) (bool, error) {
-	size, err := r.storeSize()
+	used, err := r.used()
+	size := used.Total()
 	if err != nil || size <= most {
 		return false, err
 	}
@@ -437,11 +445,11 @@ func (r *Recorder) retainNow(ctx context.Context, x *writing, capped bool) error
 	policies, most := r.policies(PruneOptions{})
 	if capped {
 		p, err := r.prune(ctx, x, policies, most, nil)
-		if err != nil || p.Store <= most {
+		if err != nil || p.Total() <= most {
 			return err
 		}
-		r.note("the store has %d bytes, more than max_store: what is always kept does not fit", p.Store)
-		return r.noteCap(p.Store)
+		r.note("the store and .decree/runs have %d bytes, more than max_store: what is always kept does not fit", p.Total())
+		return r.noteCap(p.Total())
 	}
 	list, err := r.verdicts(policies)
 	if err != nil {

@@ -96,6 +96,66 @@ func (r *Recorder) storeSize() (int64, error) {
 	return total, err
 }
 
+// Used are the bytes that a project's records take.
+type Used struct {
+	Store int64 // without the reserve
+	Runs  int64 // of the readable copies in .decree/runs
+}
+
+// Total is all of them: what max_store bounds.
+func (u Used) Total() int64 { return u.Store + u.Runs }
+
+func (r *Recorder) used() (u Used, err error) {
+	if u.Store, err = r.storeSize(); err != nil {
+		return u, err
+	}
+	sizes, err := r.runSizes()
+	for _, n := range sizes {
+		u.Runs += n
+	}
+	return u, err
+}
+
+// runSizes are the bytes of the directories in .decree/runs, by record. What is linked
+// into several counts once in all.
+func (r *Recorder) runSizes() (map[string]int64, error) {
+	sizes := map[string]int64{}
+	if r.project.Decree == nil {
+		return sizes, nil
+	}
+	runs, err := r.project.Decree.OpenDir("runs")
+	if isMissing(err) {
+		return sizes, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer runs.Close()
+	list, err := runs.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		if e.Kind != disk.Directory {
+			continue
+		}
+		dir, err := runs.OpenDir(e.Name)
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		n, err := sizeOf(dir)
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		sizes[e.Name] = n
+	}
+	return sizes, nil
+}
+
 // waitsFor calls each for the contents that what a dead process left needs, beside
 // those that history knows of: for the ends of open records and the steps of
 // interrupted transactions. What was set aside since nobody can read it may need

@@ -12,7 +12,7 @@ import (
 // Status is where a project stands.
 type Status struct {
 	Root, StorePath string
-	StoreBytes      int64
+	Used            Used
 	Last            *history.Record   // the newest closed record; nil: none
 	Open            []*history.Record // begun and not ended
 	Changed         []manifest.Change // in the tree since the last record, or since the run in Since began
@@ -29,7 +29,7 @@ type Status struct {
 func (r *Recorder) Status(ctx context.Context) (*Status, error) {
 	st := &Status{Root: r.project.Root, StorePath: r.project.StorePath}
 	var err error
-	if st.StoreBytes, err = r.storeSize(); err != nil {
+	if st.Used, err = r.used(); err != nil {
 		return nil, err
 	}
 	if err := r.tally(st); err != nil {
@@ -101,7 +101,8 @@ func (r *Recorder) changed(ctx context.Context, st *Status) error {
 	return err
 }
 
-// sizeOf is the sum of the files' sizes below dir, in bytes.
+// sizeOf is the sum of the files' sizes below dir, in bytes; of a file with several
+// links its part.
 func sizeOf(dir disk.Dir) (int64, error) {
 	list, err := dir.List()
 	if err != nil {
@@ -117,7 +118,7 @@ func sizeOf(dir disk.Dir) (int64, error) {
 			return 0, err
 		}
 		if info.Kind != disk.Directory {
-			total += info.Size
+			total += info.Size / int64(max(info.Nlink, 1))
 			continue
 		}
 		sub, err := dir.OpenDir(e.Name)
