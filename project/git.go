@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/go-git/gcfg/v2"
 
@@ -80,8 +81,8 @@ func (g gitFiles) repository(root string) (own, common string, err error) {
 	switch {
 	case err == nil:
 		dir.Close()
-	case errors.Is(err, fs.ErrNotExist):
-		return "", "", nil
+	case !errors.Is(err, syscall.ENOTDIR):
+		return "", "", unlessAbsent(err)
 	default: // a file: a worktree's or a submodule's
 		data, err := g.read(own, maxIdentity)
 		if err != nil {

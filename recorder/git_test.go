@@ -188,3 +188,27 @@ func TestGitExcludeThatCannotBeRead(t *testing.T) {
 	require.ErrorContains(t, err, ".gitconfig")
 	require.Contains(t, fmt.Sprint(err), "git's own excludes")
 }
+
+// TestGitHeadMoved is told in a run's notes: the branch, the commits, packed refs, a
+// detached HEAD, a worktree.
+func TestGitHeadMoved(t *testing.T) {
+	g := newGitBench(t)
+	env := "export HOME='" + g.home + "' GIT_AUTHOR_NAME=u GIT_AUTHOR_EMAIL=u@h GIT_COMMITTER_NAME=u GIT_COMMITTER_EMAIL=u@h; "
+	notes := func(script string) string {
+		t.Helper()
+		return strings.Join(runTelling(&sweep{bench: g.bench, t: t}, env+script).Notes, "\n")
+	}
+	const commit = "git commit -q --allow-empty -m x; "
+	require.Equal(t, "HEAD moved on main, 1 commit; .git is not taken back", notes(commit))
+	require.Empty(t, notes("git status >/dev/null; git gc -q --prune=now"))
+	require.FileExists(t, filepath.Join(g.root, ".git", "packed-refs"))
+	require.Equal(t, "HEAD moved main -> feat, 2 commits; .git is not taken back", notes("git checkout -qb feat; "+commit+commit+"exit 1"))
+	require.Equal(t, "HEAD moved feat -> main; .git is not taken back", notes("git checkout -q main"))
+	hash := strings.TrimSpace(g.git("rev-parse", "feat"))
+	require.Equal(t, "HEAD moved main -> "+hash[:7]+"; .git is not taken back", notes("git checkout -q "+hash))
+	require.Contains(t, notes(commit), "HEAD moved "+hash[:7]+" -> ")
+	g.git("worktree", "add", "-qb", "wt", filepath.Join(g.base, "wt"))
+	g.root = filepath.Join(g.base, "wt")
+	require.Equal(t, "HEAD moved on wt, 1 commit; .git is not taken back", notes(commit))
+	require.Equal(t, "HEAD moved wt -> other; .git is not taken back", notes("git pack-refs --all; git checkout -qb other"))
+}

@@ -119,7 +119,8 @@ type run struct {
 	at    manifest.Hash
 	since []manifest.Change
 	after *history.TreeSpec
-	found *outside // what had changed since the last record
+	found *outside        // what had changed since the last record
+	head  project.GitHead // when it began
 
 	asked   time.Duration // that people took to answer
 	stopped os.Signal     // came while the tree was put back
@@ -176,6 +177,7 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err e
 	if err := u.attempts(ctx); err != nil {
 		return nil, err
 	}
+	u.gitMoved()
 	if err := u.finish(); err != nil {
 		return nil, u.unfinished("the record is not written", err)
 	}
@@ -268,6 +270,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 	if u.leftOut, err = r.lookLeftOut(ctx); err != nil {
 		return err
 	}
+	u.head = u.gitHead()
 	if u.found, err = r.observeOutside(ctx, u.x, res, nil); err != nil {
 		return err
 	}
@@ -311,6 +314,25 @@ func (u *run) begin(ctx context.Context) (err error) {
 		return errors.Join(context.Cause(ctx), r.history.Abandon(id))
 	}
 	return nil
+}
+
+// gitHead is where git's HEAD is. It is no part of the tree, so that an error costs no
+// more than the word about it.
+func (u *run) gitHead() project.GitHead {
+	head, err := u.r.project.GitHead(u.r.opt.Where)
+	if err != nil {
+		u.say("what becomes of git's HEAD is not looked at: %v", err)
+	}
+	return head
+}
+
+func (u *run) gitMoved() {
+	moved, err := u.r.project.GitMoved(u.r.opt.Where, u.head)
+	if err != nil {
+		u.say("what became of git's HEAD cannot be told: %v", err)
+	} else if moved != "" {
+		u.say("%s", moved)
+	}
 }
 
 // realPath is the path without links, so that it can be related to the root.

@@ -1,0 +1,100 @@
+package project
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// GitHead is where the HEAD of the root's repository is; zero where there is none.
+type GitHead struct {
+	branch string // "" when it is detached
+	commit string // its hash, "" of a branch without one
+	log    int    // length of HEAD's log, in bytes
+}
+
+// GitHead reads git's files as plain files, packed-refs and those of worktrees too.
+func (p *Project) GitHead(w Where) (GitHead, error) {
+	h, _, err := gitFiles{p.Disk, w}.head(p.Root)
+	return h, err
+}
+
+// GitMoved says in words how HEAD moved since it was at the given place, "" if it did not.
+func (p *Project) GitMoved(w Where, from GitHead) (string, error) {
+	to, log, err := gitFiles{p.Disk, w}.head(p.Root)
+	if err != nil || to == (GitHead{}) || from == (GitHead{}) || to.branch == from.branch && to.commit == from.commit {
+		return "", err
+	}
+	way := "on " + to.branch
+	if to.branch != from.branch || to.branch == "" {
+		way = from.name() + " -> " + to.name()
+	}
+	made := ""
+	switch n := commits(log[min(from.log, len(log)):]); n {
+	case 0:
+	case 1:
+		made = ", 1 commit"
+	default:
+		made = fmt.Sprintf(", %d commits", n)
+	}
+	return fmt.Sprintf("HEAD moved %s%s; .git is not taken back", way, made), nil
+}
+
+func (h GitHead) name() string {
+	if h.branch == "" {
+		return h.commit[:min(7, len(h.commit))]
+	}
+	return h.branch
+}
+
+// head returns the log too.
+func (g gitFiles) head(root string) (h GitHead, log []byte, err error) {
+	own, common, err := g.repository(root)
+	if err != nil || own == "" {
+		return h, nil, err
+	}
+	data, err := g.read(filepath.Join(own, "HEAD"), maxIdentity)
+	if err != nil || data == nil {
+		return h, nil, err
+	}
+	text := strings.TrimSpace(string(data))
+	ref, isRef := strings.CutPrefix(text, "ref: ")
+	if !isRef {
+		h.commit = text
+	} else if h.branch = strings.TrimPrefix(ref, "refs/heads/"); strings.HasPrefix(ref, "refs/") && filepath.IsLocal(ref) {
+		if h.commit, err = g.ref(common, ref); err != nil {
+			return GitHead{}, nil, err
+		}
+	}
+	log, err = g.read(filepath.Join(own, "logs", "HEAD"), maxGitFile)
+	h.log = len(log)
+	return h, log, err
+}
+
+// ref is the hash that a ref has in its own file, else in packed-refs; "" for none.
+func (g gitFiles) ref(common, ref string) (string, error) {
+	data, err := g.read(filepath.Join(common, filepath.FromSlash(ref)), maxIdentity)
+	if err != nil || data != nil {
+		return strings.TrimSpace(string(data)), err
+	}
+	packed, err := g.read(filepath.Join(common, "packed-refs"), maxGitFile)
+	for line := range bytes.Lines(packed) {
+		if hash, name, ok := strings.Cut(strings.TrimSpace(string(line)), " "); ok && name == ref {
+			return hash, nil
+		}
+	}
+	return "", err
+}
+
+// commits counts the lines of HEAD's log that tell of a new commit:
+//
+//	OLD NEW NAME <MAIL> TIME ZONE\tcommit (amend): MESSAGE
+func commits(log []byte) (n int) {
+	for line := range bytes.Lines(log) {
+		if _, what, ok := bytes.Cut(line, []byte("\t")); ok && bytes.HasPrefix(what, []byte("commit")) {
+			n++
+		}
+	}
+	return n
+}
