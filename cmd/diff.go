@@ -8,16 +8,25 @@ import (
 	"slices"
 
 	"decree/patch"
+	"decree/recorder"
 )
 
 // diffOptions are diff's flags.
 type diffOptions struct {
 	stat, nameOnly, raw, now, edits, exitCode bool
 	color                                     string
+	context                                   int
+	loose                                     bool
 }
 
+// usualContext is how many lines of context a diff has.
+const usualContext = 3
+
+// drawn says whether hunks are to be made anew.
+func (o diffOptions) drawn() bool { return o.loose || o.context != usualContext }
+
 func (s *session) diffVerb() verb {
-	var o diffOptions
+	o := diffOptions{context: usualContext}
 	return verb{
 		name: "diff", category: lookCategory, args: "[REF | A..B | A B] [PATH...]", words: refAndPathWords,
 		usage: "show what a record changed, or the way from one record to another",
@@ -31,6 +40,7 @@ The first word is a REF if it names a record, else a PATH, and so is the second;
 			{"decree diff last~1 --stat", "the one before in a table"},
 			{"decree diff good --now src/", "what became of src/ since the record labelled 'good'"},
 			{"decree diff last | patch -p1 -R", "take it back with another tool"},
+			{"decree diff -w -U 10 good last", "without changes of white space alone, with ten lines around each"},
 			{"decree diff --edits", "what you edited since the newest record"},
 		},
 		exits: []exit{{"0", "shown, changes or not"}, {"1", "with --exit-code: there are changes"}, {"3", "no such record or path"}, {"5", "changes.diff is not what was recorded"}},
@@ -41,6 +51,8 @@ The first word is a REF if it names a record, else a PATH, and so is the second;
 			boolFlag(&o.now, "from the record to the tree as it is now", "now"),
 			boolFlag(&o.edits, "what was edited by hand before the record: its outside.diff; without a REF, since the newest record", "edits"),
 			boolFlag(&o.exitCode, "exit with 1 if there are changes, 0 if there are none", "exit-code"),
+			intFlag(&o.context, "show `N` lines of context", "unified", "U"),
+			boolFlag(&o.loose, "leave out what differs in white space alone; not for patch", "ignore-all-space", "w"),
 			stringFlag(&o.color, "colour the text `WHEN`: always, never or auto, which is on a terminal", "color"),
 		),
 		action: func(ctx context.Context) error { return s.diff(ctx, o) },
@@ -62,25 +74,23 @@ func (s *session) diff(ctx context.Context, o diffOptions) error {
 	if source.note != "" {
 		s.note(source.note)
 	}
+	view := s.diffView(rec, o)
 	if o.exitCode {
-		changed, err := source.has(source.paths)
-		if err != nil {
+		view.out = io.Discard
+		if err := source.read(func(r io.Reader) error {
+			n, err := view.show(r, source.paths)
+			s.code = min(n, 1)
+			return err
+		}); err != nil {
 			return err
 		}
-		if changed {
-			s.code = 1
-		}
-	}
-	view := diffView{out: s.env.Stdout, paint: s.paint(s.env.Stdout)}
-	if o.color != "" && o.color != "auto" {
-		view.paint = o.color == "always"
 	}
 	switch {
 	case o.stat || s.global.json && !o.nameOnly:
 		return s.diffStat(source)
 	case o.nameOnly:
 		return s.diffNames(source)
-	case o.raw || !isTerminal(s.env.Stdout) && !(o.color == "always"):
+	case o.raw || !isTerminal(s.env.Stdout) && o.color != "always" && !o.drawn():
 		return s.print(func(w io.Writer) error { return source.copy(w) })
 	}
 	return s.page(func(w io.Writer) error {
@@ -105,6 +115,12 @@ func (o diffOptions) check() error {
 	if n > 1 {
 		return usagef("--stat, --name-only and --raw exclude each other").hint("choose one")
 	}
+	if o.context < 0 {
+		return usagef("--unified %d: not a number of lines", o.context).hint("the usual ones are 3")
+	}
+	if o.drawn() && (n > 0) {
+		return usagef("-U and -w exclude --stat, --name-only and --raw").hint("choose one")
+	}
 	if o.edits && o.now {
 		return usagef("--edits and --now exclude each other").hint("'decree diff --edits' without a REF goes to the tree as it is now")
 	}
@@ -112,6 +128,36 @@ func (o diffOptions) check() error {
 		return usagef("--color %s: not a way to colour", quoteWord(o.color)).hint("it is always, never or auto")
 	}
 	return nil
+}
+
+// diffView is how a diff is shown to people.
+func (s *session) diffView(rec *recorder.Recorder, o diffOptions) diffView {
+	view := diffView{paint: s.paint(s.env.Stdout)}
+	if o.color != "" && o.color != "auto" {
+		view.paint = o.color == "always"
+	}
+	if o.drawn() {
+		view.redraw = func(sec *patch.Section) ([]patch.Hunk, error) { return redrawn(rec, sec, o) }
+	}
+	return view
+}
+
+// redrawn are the hunks of a file that was modified with another context. Where the store
+// does not have what it was before, they stay as they are.
+func redrawn(rec *recorder.Recorder, sec *patch.Section, o diffOptions) ([]patch.Hunk, error) {
+	if len(sec.Hunks) == 0 || sec.Old == nil || sec.New == nil || sec.Old.Type != patch.Regular {
+		return sec.Hunks, nil
+	}
+	f, _, err := rec.Store().Open(sec.Old.SHA256)
+	if err != nil {
+		return sec.Hunks, nil //nolint:nilerr // forgotten, or another store's: three lines are at hand
+	}
+	defer f.Close()
+	old, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	return sec.Redraw(old, o.context, o.loose), nil
 }
 
 func (s *session) diffStat(source *diffSource) error {

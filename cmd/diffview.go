@@ -17,11 +17,23 @@ import (
 type diffView struct {
 	out   io.Writer
 	paint paint
+	// redraw makes the hunks of a section anew; nil: they are shown as they are.
+	redraw func(*patch.Section) ([]patch.Hunk, error)
 }
 
 // show writes all sections of diff that wanted lets through.
 func (v diffView) show(diff io.Reader, wanted []string) (sections int, err error) {
 	err = eachSection(diff, wanted, func(sec *patch.Section) error {
+		if v.redraw != nil {
+			hunks, err := v.redraw(sec)
+			if err != nil {
+				return err
+			}
+			if len(hunks) == 0 && len(sec.Hunks) > 0 && sec.Op == patch.OpModify && sec.Old.Mode == sec.New.Mode {
+				return nil // nothing but white space
+			}
+			sec.Hunks = hunks
+		}
 		sections++
 		return v.section(sec)
 	})
