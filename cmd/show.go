@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -18,19 +19,20 @@ import (
 )
 
 // showOptions are show's flags.
-type showOptions struct{ after, stat, manifest bool }
+type showOptions struct{ after, stat, manifest, log bool }
 
 func (s *session) showVerb() verb {
 	var o showOptions
 	return verb{
 		name: "show", category: lookCategory, args: "REF | REF:PATH", words: refWords,
 		usage: "show one record in full, or a file as it was",
-		about: `Shows a record: when, why, how it ended, who made it, what it changed. With --manifest it prints the manifest, the list of all files with their hashes.
+		about: `Shows a record: when, why, how it ended, who made it, what it changed. With --manifest it prints the manifest, the list of all files with their hashes; with --log what its command printed, which decree keeps as routine.log.
 
 REF:PATH prints the file PATH, seen from the working directory, as it was when the record began; with --after as it was when the record ended. Of a directory, REF:DIR/, it lists what it held; "REF:." is the one you are in.`,
 		examples: []example{
 			{"decree show last", "the newest record"},
 			{"decree show last --stat", "with a table of what it changed"},
+			{"decree show last --log | less", "what its command printed"},
 			{"decree show last:src/main.go > old.go", "a file as it was before the newest record"},
 			{"decree show good:src/", "what a directory held"},
 			{"decree show '@yesterday:notes.txt'", "a file as it was at midnight yesterday"},
@@ -40,6 +42,7 @@ REF:PATH prints the file PATH, seen from the working directory, as it was when t
 			boolFlag(&o.after, "with REF:PATH and --manifest: the state when the record ended", "after"),
 			boolFlag(&o.stat, "add a table of what it changed", "stat"),
 			boolFlag(&o.manifest, "print manifest.json", "manifest"),
+			boolFlag(&o.log, "print what its command printed, byte for byte", "log"),
 		),
 		action: func(ctx context.Context) error { return s.show(ctx, o) },
 	}
@@ -67,6 +70,8 @@ func (s *session) show(ctx context.Context, o showOptions) error {
 		return s.showFile(ctx, rec, point, path)
 	case o.manifest:
 		return s.showManifest(ctx, rec, point)
+	case o.log:
+		return s.showLog(rec, point.Record)
 	case s.global.json:
 		return s.printRecord(point.Record)
 	}
@@ -75,6 +80,22 @@ func (s *session) show(ctx context.Context, o showOptions) error {
 			return err
 		}
 		return s.writeRecordStat(ctx, rec, w, point.Record)
+	})
+}
+
+// showLog prints what a record's command printed.
+func (s *session) showLog(rec *recorder.Recorder, r *history.Record) error {
+	log, err := rec.History().OpenFile(r.ID, "routine.log")
+	if errors.Is(err, fs.ErrNotExist) {
+		return notFoundf("%s has no log: it ran no command", r.ID)
+	}
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	return s.print(func(w io.Writer) error {
+		_, err := io.Copy(w, log)
+		return err
 	})
 }
 
