@@ -315,7 +315,7 @@ func (r *Recorder) goneWhileItRan(id string, own, missing []ownFile) (by, unclea
 func aside(files []ownFile) (out []ownFile) {
 	for _, f := range files {
 		if !f.Dir {
-			f.Path += ".deleted"
+			f.Path = strings.TrimSuffix(f.Path, ".deleted") + ".deleted" // it may have gone so before
 			out = append(out, f)
 		}
 	}
