@@ -219,10 +219,11 @@ func (s *session) reportPaths(err error) {
 
 // itemReason is why a path stands in the way, with the later records that changed it.
 func itemReason(item plan.Item) string {
+	reason := oneLine(strings.TrimPrefix(item.Reason, manifestPath(item.Path)+": ")) // which stands before it
 	if len(item.Later) == 0 {
-		return oneLine(item.Reason)
+		return reason
 	}
-	return fmt.Sprintf("%s (changed by %s)", oneLine(item.Reason), list(item.Later))
+	return fmt.Sprintf("%s (changed by %s)", reason, list(item.Later))
 }
 
 // limitHint is what to do where a limit of the process was met, which no other

@@ -91,10 +91,10 @@ func writeForgetting(w io.Writer, f *recorder.Forgetting) error {
 		fmt.Fprintf(w, "%s  %.12s  %s\n", shownPath(c.Path), c.SHA256.String(), size(c.Size))
 	}
 	for _, p := range f.Also {
-		fmt.Fprintf(w, "%s  had one of them too, and loses it\n", shownPath(p))
+		fmt.Fprintf(w, "%s  has a content of these too: it is forgotten there as well\n", shownPath(p))
 	}
 	for _, id := range f.Records {
-		fmt.Fprintf(w, "%s  its diffs hold them, and will not any more\n", id)
+		fmt.Fprintf(w, "%s  its diffs hold them: they are rewritten without\n", id)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (s *session) noWords() error { return s.atMost(0) }
 // atMost refuses more than n words.
 func (s *session) atMost(n int) error {
 	if w := s.words(); len(w) > n {
-		return usagef("%s is one word too many", quoteWord(w[n])).hint("see 'decree %s --help'", s.line.verb)
+		return usagef("unexpected argument %s", quoteWord(w[n])).hint("see 'decree %s --help'", s.line.verb)
 	}
 	return nil
 }

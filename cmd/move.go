@@ -69,12 +69,12 @@ func (s *session) reportMove(m moveReport) error {
 		if p != nil && slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Kept }) {
 			s.tell("nothing was changed: what is left was edited in the same places")
 		} else {
-			s.tell("nothing to do: the tree is like that already")
+			s.tell("nothing to do: the tree already is in that state")
 		}
 		s.left(p)
 		return nil
 	case m.dryRun:
-		s.tell("this would change %s (%s):", count(len(p.Steps), "path"), planWords(p))
+		s.tell("this would change %s (%s):", pathsOf(p), planWords(p))
 		return s.print(func(w io.Writer) error {
 			if s.global.quiet {
 				return nil
@@ -166,9 +166,32 @@ func quoteAll(paths []string) []string {
 // planWords counts what a plan does; one of directories or modes alone has no files.
 func planWords(p *plan.Plan) string {
 	if p.Created+p.Modified+p.Deleted == 0 {
-		return count(len(p.Steps), "path")
+		return pathsOf(p)
 	}
 	return changeWords(p.Created, p.Modified, p.Deleted, 0, 0)
+}
+
+// pathsOf counts what a plan changes as every other view does: files and links, and
+// directories by themselves.
+func pathsOf(p *plan.Plan) string {
+	dirs := 0
+	for _, step := range p.Steps {
+		if slash(step.From, step.To) != "" {
+			dirs++
+		}
+	}
+	return pathsAndDirs(len(p.Steps), dirs)
+}
+
+// pathsAndDirs is "2 paths and 1 directory", of so many in all.
+func pathsAndDirs(all, dirs int) string {
+	switch {
+	case dirs == 0:
+		return count(all, "path")
+	case dirs == all:
+		return count(dirs, "directory")
+	}
+	return count(all-dirs, "path") + " and " + count(dirs, "directory")
 }
 
 // writePlan lists a plan's steps, at most most of them where that is not 0.
@@ -236,9 +259,9 @@ func (s *session) confirmMove(ctx context.Context) func(*plan.Plan, []string) (b
 		if err := s.showPlan(p); err != nil {
 			return false, err
 		}
-		question := fmt.Sprintf("change %s?", count(len(p.Steps), "path"))
+		question := fmt.Sprintf("change %s?", pathsOf(p))
 		if forced > 0 {
-			question = fmt.Sprintf("change %s, and overwrite the edits in %d of them?", count(len(p.Steps), "path"), forced)
+			question = fmt.Sprintf("change %s, and overwrite the edits in %d of them?", pathsOf(p), forced)
 		}
 		if len(foreign) > 0 {
 			question = fmt.Sprintf("%s is foreign: it is in .decree/runs, but this store has never seen it; %s", list(foreign), question)

@@ -153,7 +153,7 @@ func writeID(path, id string) error {
 func (s *session) runMessage(ctx context.Context, o runOptions, words []string) error {
 	switch {
 	case len(words) > 0:
-		return usagef("-m and a COMMAND: %s is one word too many", quoteWord(words[0])).hint("a message is done by its routine")
+		return usagef("-m does not go with a COMMAND: unexpected argument %s", quoteWord(words[0])).hint("a message is done by its routine")
 	case o.attempts != 1 || o.delay != 0 || o.keep || o.label != "" || o.description != "" || o.idFile != "" || o.skipUnreadable || o.full:
 		return usagef("-m goes with --timeout and --grace alone").hint("max_attempts in .decree/config.yml says how often a message is tried")
 	}

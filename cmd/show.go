@@ -278,7 +278,7 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 		row("changed", "%s", changesInWords(r.Changes))
 	}
 	if found, ok := r.Outside(); ok {
-		row("found", "%s since the record before, by no record: outside.diff", changesInWords(found.Changes))
+		row("outside", "%s between the previous record and this one, not by any run (see outside.diff)", changesInWords(found.Changes))
 	}
 	row("by", "%s", actorText(r.Actor))
 	row("of", "%s", r.Parent)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"decree/manifest"
 	"decree/project"
 	"decree/queue"
 	"decree/recorder"
@@ -183,7 +184,7 @@ func writeChanged(w io.Writer, st *recorder.Status) error {
 		_, err := fmt.Fprintf(w, "\nnothing changed since %s\n", since)
 		return err
 	}
-	fmt.Fprintf(w, "\n%s changed since %s%s:\n", count(len(st.Changed), "path"), since, by)
+	fmt.Fprintf(w, "\n%s changed since %s%s:\n", changedPaths(st.Changed), since, by)
 	tw := tabbed(w, 2)
 	for i, c := range st.Changed {
 		if i == statusFiles {
@@ -193,4 +194,15 @@ func writeChanged(w io.Writer, st *recorder.Status) error {
 		fmt.Fprintf(tw, "  %s\t%s\n", changeWord(c.Old, c.New), shownPath(c.Path)+slash(c.Old, c.New))
 	}
 	return tw.Flush()
+}
+
+// changedPaths counts changes as pathsOf does.
+func changedPaths(changes []manifest.Change) string {
+	dirs := 0
+	for _, c := range changes {
+		if slash(c.Old, c.New) != "" {
+			dirs++
+		}
+	}
+	return pathsAndDirs(len(changes), dirs)
 }

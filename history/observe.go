@@ -57,7 +57,7 @@ func (h *History) beforeTheFirst(t time.Time) error {
 				Advice: fmt.Sprintf("the earliest state is of %s, record %s", s.Time.In(t.Location()).Format(time.RFC3339Nano), r.ID)}
 		}
 	}
-	return refError("@"+t.Format(time.RFC3339), "names none: there are no records yet", firstRecord)
+	return refError("@"+t.Format(time.RFC3339), "names no record: there are none yet", firstRecord)
 }
 
 // observations are the states of the whole tree that r saw, in order of time.

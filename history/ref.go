@@ -138,7 +138,7 @@ func refError(ref, reason, advice string) error {
 }
 
 func (h *History) noSuch(ref string) error {
-	return refError(ref, "names none", "'decree log' lists the records")
+	return refError(ref, "is neither a record nor a label", "'decree log' lists the records")
 }
 
 // matching returns the ids that part names, in order: those that begin or end with
@@ -350,11 +350,11 @@ func (h *History) resolveLast(ref string, n int) (Ref, error) {
 	}
 	switch seen {
 	case 0:
-		return Ref{}, refError(ref, "names none: there are no records yet", firstRecord)
+		return Ref{}, refError(ref, "names no record: there are none yet", firstRecord)
 	case 1:
-		return Ref{}, refError(ref, "names none: there is one record", "'decree log' lists the records")
+		return Ref{}, refError(ref, "names no record: there is only one", "'decree log' lists the records")
 	}
-	return Ref{}, refError(ref, fmt.Sprintf("names none: there are %d records", seen), "'decree log' lists the records")
+	return Ref{}, refError(ref, fmt.Sprintf("names no record: there are only %d", seen), "'decree log' lists the records")
 }
 
 const firstRecord = "'decree run -- COMMAND' or 'decree checkpoint' makes one"

@@ -74,7 +74,7 @@ func (m *Message) set(key string, k, v *yaml.Node) error {
 		return err
 	}
 	if v.Kind != yaml.ScalarNode {
-		return atLine(v, "%s wants text", key)
+		return atLine(v, "%s must be text", key)
 	}
 	if strings.ContainsRune(v.Value, 0) {
 		return atLine(v, "%s holds a NUL byte", key)

@@ -213,7 +213,7 @@ func nameOf(key string) string {
 // text takes a scalar as it is written.
 func text(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" && n.Tag != "!!null" && n.Tag != "!!int" && n.Tag != "!!float" && n.Tag != "!!bool" {
-		return "", atLine(n, "wants text")
+		return "", atLine(n, "must be text")
 	}
 	if n.Tag == "!!null" {
 		return "", nil

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ const dirName = ".decree"
 // Where is what the command line and the environment say about places; cmd fills it.
 type Where struct {
 	RootFlag   string // --root, relative to Cwd or absolute; "" when not given
+	RootName   string // the flag that RootFlag comes from, "" is --root
 	Cwd        string // the working directory, absolute
 	Home       string // the user's home, "" when unknown
 	StoreEnv   string // $DECREE_STORE
@@ -82,7 +84,7 @@ func namedRoot(d disk.Disk, w Where) (string, error) {
 			return root, dir.Close()
 		}
 	}
-	return "", &Error{Kind: Usage, Msg: "--root " + w.RootFlag, Err: reason(err), Advice: "give an existing directory"}
+	return "", &Error{Kind: Usage, Msg: cmp.Or(w.RootName, "--root") + " " + w.RootFlag, Err: reason(err), Advice: "give an existing directory"}
 }
 
 // reason is the innermost cause, for a message that has named the path already.

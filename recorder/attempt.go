@@ -431,7 +431,7 @@ func (u *run) finish() error {
 		return err
 	}
 	if u.hidden > 0 {
-		u.say("an ignore file that the command changed would hide %d recorded files; they stay recorded in this run", u.hidden)
+		u.say("an ignore file that the command changed would hide recorded files (%d of them); they stay recorded in this run", u.hidden)
 	}
 	audit := u.r.audit(opRecord, string(u.rec.Status))
 	audit.Mistake = u.res.Last.NotStarted != nil

@@ -162,7 +162,7 @@ type stream struct {
 func (s *stream) record(ctx context.Context, rec *history.Record) error {
 	what := rec.Description
 	if what == "" && len(rec.Command) > 0 {
-		what = strings.Join(rec.Command, " ")
+		what = shellWords(rec.Command)
 	}
 	if what == "" {
 		what = string(rec.Reason)

@@ -116,8 +116,8 @@ func (r *Recorder) nothingUnreadable() error {
 			if !strings.HasSuffix(e.Name, ".damaged") {
 				continue
 			}
-			return &project.Error{Kind: project.Refused, Err: errors.New("contents that it names must not go; nothing was freed"),
-				Msg:    fmt.Sprintf("%s/%s/%s waits", r.project.StorePath, in, e.Name),
+			return &project.Error{Kind: project.Refused, Err: errors.New("contents that it needs may not be freed; nothing was freed"),
+				Msg:    fmt.Sprintf("%s/%s/%s is unfinished work", r.project.StorePath, in, e.Name),
 				Advice: "move it away once you need nothing of it any more"}
 		}
 	}

@@ -56,7 +56,7 @@ func (u *run) mendOthers() error {
 			return err
 		}
 		if n > 0 {
-			u.say("the command deleted .decree/runs; %d records were written again", n)
+			u.say("the command deleted .decree/runs; %s written again", recordsWere(n))
 		}
 	}
 	missing, blocked, err := u.r.missingOwn(u.own)

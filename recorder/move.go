@@ -40,6 +40,9 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
+	if len(e.Items) == 1 {
+		return "1 path differs from what " + e.Subject
+	}
 	return fmt.Sprintf("%d paths differ from what %s", len(e.Items), e.Subject)
 }
 

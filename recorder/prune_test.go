@@ -343,5 +343,5 @@ func TestCollectRefusesWhereSomethingWaits(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(open, "2026112107015900-0.damaged"), []byte("{"), 0o600))
 	_, err := r.Gc(context.Background())
 	require.Equal(t, project.Refused, project.KindOf(err))
-	require.ErrorContains(t, err, ".damaged waits")
+	require.ErrorContains(t, err, ".damaged is unfinished work")
 }

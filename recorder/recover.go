@@ -331,6 +331,14 @@ func (c *recovery) bringManifest(rec *history.Record) error {
 	return h.ReplaceFile(rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(rec.Before, w) })
 }
 
+// recordsWere is "3 records were".
+func recordsWere(n int) string {
+	if n == 1 {
+		return "1 record was"
+	}
+	return fmt.Sprintf("%d records were", n)
+}
+
 // bringDeleted writes again what a run's command has deleted of .decree.
 func (c *recovery) bringDeleted(o *history.Opened) error {
 	n, err := c.r.bringBack()
@@ -338,7 +346,7 @@ func (c *recovery) bringDeleted(o *history.Opened) error {
 		return err
 	}
 	if n > 0 {
-		c.add(nil, "%d records were missing from .decree/runs and were written again", n)
+		c.add(nil, "%s missing from .decree/runs; now written again", recordsWere(n))
 	}
 	own, err := decodeOwn(o.Extra[extraOwn])
 	if err != nil {

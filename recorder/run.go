@@ -560,6 +560,10 @@ func (u *run) strangers(res runner.Result) {
 		}
 		return out
 	}
+	ended := func(p runner.Process) bool {
+		return slices.ContainsFunc(res.Stragglers, func(s runner.Process) bool { return s.PID == p.PID })
+	}
+	res.Outside = slices.DeleteFunc(slices.Clone(res.Outside), ended)
 	if len(res.Stragglers) > 0 {
 		u.say("ended, because they outlived the command: %s", names(res.Stragglers))
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"decree/capture"
 	"decree/disk"
 	"decree/history"
@@ -245,7 +247,7 @@ func (r *Recorder) gather(o MoveOptions, d plan.Direction) (*turned, error) {
 	t := &turned{}
 	h, objects := r.history, plan.Objects(r.store)
 	if o.From != "" {
-		p, err := project.Open(r.opt.Disk, project.Where{RootFlag: o.From, Cwd: r.opt.Where.Cwd, Home: r.opt.Where.Home, DataHome: r.opt.Where.DataHome}, false)
+		p, err := project.Open(r.opt.Disk, project.Where{RootFlag: o.From, RootName: "--from", Cwd: r.opt.Where.Cwd, Home: r.opt.Where.Home, DataHome: r.opt.Where.DataHome}, false)
 		if err != nil {
 			return nil, err
 		}
@@ -498,11 +500,23 @@ func (r *Recorder) turnAction(t *turned, d plan.Direction, p *plan.Plan) action 
 	return a
 }
 
+// shellWords is a command as one would type it.
+func shellWords(argv []string) string {
+	words := make([]string, len(argv))
+	for i, w := range argv {
+		words[i] = w
+		if q, err := syntax.Quote(w, syntax.LangBash); err == nil {
+			words[i] = q
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // title says what a record was, without ids.
 func title(rec *history.Record) string {
 	text := rec.Description
 	if text == "" {
-		text = strings.Join(rec.Command, " ")
+		text = shellWords(rec.Command)
 	}
 	if text == "" {
 		text = noun(rec)
