@@ -199,39 +199,35 @@ func (h *History) Ends() (short func(id string) string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string // backwards: an end of one is a beginning here
-	for i, k := range keys {
-		// A chain of one record is as good as its id.
-		if k.seq != 0 || i > 0 && keys[i-1].chain == k.chain || i+1 < len(keys) && keys[i+1].chain == k.chain {
-			names = append(names, reversed(FormatID(k.chain, k.seq)))
-			continue
-		}
-		names = append(names, reversed(k.chain))
+	var names, chains []string  // the names backwards: an end of one is a beginning here
+	records := map[string]int{} // by chain
+	for _, k := range keys {
+		records[k.chain]++
+		chains = append(chains, k.chain)
+		names = append(names, reversed(k.chain), reversed(FormatID(k.chain, k.seq)))
 	}
 	slices.Sort(names)
+	slices.Sort(chains)
+	names = slices.Compact(names)
 	return func(id string) string {
-		name := reversed(id)
-		i, found := slices.BinarySearch(names, name)
-		if !found {
-			name = reversed(strings.TrimSuffix(id, "-0"))
-			if i, found = slices.BinarySearch(names, name); !found {
-				return id
-			}
+		full := id
+		if chain := strings.TrimSuffix(id, "-0"); records[chain] == 1 {
+			full = chain // a chain of one record is as good as its id
 		}
-		n := minEnd
+		i, found := slices.BinarySearch(names, reversed(full))
+		if !found {
+			return id
+		}
+		name, n := names[i], minEnd
 		for _, next := range []int{i - 1, i + 1} {
 			if next >= 0 && next < len(names) {
 				n = max(n, common(name, names[next])+1)
 			}
 		}
 		for ; n < len(name); n++ {
-			part, others := reversed(name[:n]), 0
-			for _, k := range keys {
-				if k.named(part) {
-					others++
-				}
-			}
-			if others == 1 && part[0] != '-' {
+			part := reversed(name[:n])
+			at, _ := slices.BinarySearch(chains, part)
+			if begins := at < len(chains) && strings.HasPrefix(chains[at], part); !begins && part[0] != '-' {
 				return part
 			}
 		}

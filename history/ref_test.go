@@ -2,6 +2,7 @@ package history
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -187,4 +188,34 @@ func TestObserved(t *testing.T) {
 	ref, err := w.Resolve("@2s ago", time.UTC)
 	require.NoError(t, err)
 	assert.Equal(t, Ref{ID: run.ID, Side: After, Time: at(23)}, ref)
+}
+
+// TestEndsNameOneRecord: whatever the ids, an end that is shown is understood, and
+// showing all of a long history takes no time that grows with its square.
+func TestEndsNameOneRecord(t *testing.T) {
+	w := newWorld(t)
+	var lines []*line
+	for i := range 3000 {
+		at := w.clock.Add(time.Duration(i*i%977) * time.Minute)
+		r := &Record{Chain: fmt.Sprintf("%s%02d", at.Format(chainForm), i%100), Seq: i % 3 * (i % 7), Reason: Auto, Status: StatusSucceeded, Started: w.clock.Add(time.Duration(i))}
+		r.ID = FormatID(r.Chain, r.Seq)
+		lines = append(lines, &line{key: recordKey(r), record: r})
+	}
+	require.NoError(t, w.write(lines...))
+	short, err := w.Ends()
+	require.NoError(t, err)
+	shorter := 0
+	for i, l := range lines {
+		end := short(l.id())
+		if len(end) < len(l.id()) {
+			shorter++
+		}
+		if i%29 > 0 {
+			continue
+		}
+		got, err := w.Resolve(end, time.UTC)
+		require.NoError(t, err, end)
+		require.Equal(t, l.id(), got.ID, end)
+	}
+	require.Greater(t, shorter, 2500)
 }
