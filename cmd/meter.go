@@ -25,6 +25,13 @@ type meter struct {
 	bar   *progressbar.ProgressBar
 }
 
+// phaseWords say of what a phase is, where its name does not.
+var phaseWords = map[string]string{
+	"recording": "recording files", "comparing": "comparing files", "moving": "moving files",
+	"checking": "checking what is stored", "exporting": "exporting records",
+	"freeing": "freeing space", "looking for what is named": "looking for contents that records name",
+}
+
 // newMeter is a meter on stderr, or nil where it is no terminal or -q is given.
 func (s *session) newMeter() *meter {
 	if s.global.quiet || s.global.events || !isTerminal(s.env.Stderr) || s.env.get("TERM") == "dumb" {
@@ -53,7 +60,10 @@ func (m *meter) update(p recorder.Progress) {
 	if m.bar == nil {
 		m.bar = m.newBar()
 	}
-	text := m.phase
+	text := phaseWords[m.phase]
+	if text == "" {
+		text = m.phase
+	}
 	if p.Bytes > 0 {
 		text += ", " + size(p.Bytes)
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"decree/history"
 	"decree/manifest"
 	"decree/plan"
 	"decree/recorder"
@@ -81,6 +80,9 @@ func (s *session) reportMove(m moveReport) error {
 			}
 			return writePlan(w, p, 0)
 		})
+	}
+	if m.result.To.Record != nil {
+		m.what = "to " + s.goal(m.result.To)
 	}
 	s.tell("%s %s: %s", m.did, m.what, planWords(p))
 	s.left(p)
@@ -290,20 +292,30 @@ func (s *session) showPlan(p *plan.Plan) error {
 // planLines is how much of a plan a question shows.
 const planLines = 30
 
+// goal says which state a restore goes to: "what it was before 'agent.sh' (21:41, 3
+// minutes ago)".
+func (s *session) goal(to recorder.Point) string {
+	at := to.Record.Started
+	if to.After {
+		at = to.Record.Ended
+	}
+	form := "15:04"
+	if local, now := at.In(s.env.Location), s.env.Now().In(s.env.Location); local.YearDay() != now.YearDay() || local.Year() != now.Year() {
+		form = "2006-01-02 15:04"
+	}
+	return fmt.Sprintf("%s (%s, %s)", oneLine(to.Words()), at.In(s.env.Location).Format(form), s.ago(at))
+}
+
 // confirmRestore shows what a restore will change and asks.
-func (s *session) confirmRestore(ctx context.Context) func(*history.Record, *plan.Plan) (bool, error) {
+func (s *session) confirmRestore(ctx context.Context) func(recorder.Point, *plan.Plan) (bool, error) {
 	if !s.canAsk() {
 		return nil
 	}
-	return func(to *history.Record, p *plan.Plan) (bool, error) {
+	return func(to recorder.Point, p *plan.Plan) (bool, error) {
 		s.meter.pause()
 		if err := s.showPlan(p); err != nil {
 			return false, err
 		}
-		text := fmt.Sprintf("restore to %s (%s)", s.clock(to.Started), s.ago(to.Started))
-		if what := clip(whatOf(to), 60); what != "" {
-			text += ", " + what
-		}
-		return s.decide(s.planQuestion(ctx, fmt.Sprintf("%s: %s?", text, planWords(p)), p)), nil
+		return s.decide(s.planQuestion(ctx, fmt.Sprintf("restore to %s: %s?", s.goal(to), planWords(p)), p)), nil
 	}
 }

@@ -29,6 +29,7 @@ type MoveResult struct {
 	Plan    *plan.Plan
 	Outcome *worktree.Outcome
 	Notes   []string
+	To      Point // of a restore: the state that it goes to
 }
 
 // ConflictError refuses a move: nothing was changed.

@@ -173,7 +173,7 @@ func TestRulesAreNoChange(t *testing.T) {
 				return
 			}
 			r := b.open()
-			_, err := r.Restore(context.Background(), RestoreOptions{Ref: "last", Confirm: func(*history.Record, *plan.Plan) (bool, error) { return false, nil }})
+			_, err := r.Restore(context.Background(), RestoreOptions{Ref: "last", Confirm: func(Point, *plan.Plan) (bool, error) { return false, nil }})
 			require.Error(t, err)
 			require.NoError(t, r.Close())
 		}

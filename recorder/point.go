@@ -23,6 +23,21 @@ type Point struct {
 	Now    bool
 }
 
+// Words says what the state is, without its time: "what it was before 'make'".
+func (p Point) Words() string {
+	name := "'" + title(p.Record) + "'"
+	if title(p.Record) == noun(p.Record) {
+		name = "that " + noun(p.Record)
+	}
+	switch {
+	case p.After:
+		return "what " + name + " left"
+	case noun(p.Record) == "checkpoint":
+		return strings.TrimSpace("the checkpoint " + strings.TrimPrefix(name, "that checkpoint"))
+	}
+	return "what it was before " + name
+}
+
 // whole says whether a record observed the tree whole.
 func whole(rec *history.Record) bool {
 	return rec.Reason != history.Revert && rec.Reason != history.Apply

@@ -26,7 +26,7 @@ type RestoreOptions struct {
 	After                  bool     // the state after the record instead of before it
 	Paths                  []string // relative to the root; none: the whole tree
 	KeepExtra, DryRun, Yes bool
-	Confirm                func(to *history.Record, p *plan.Plan) (bool, error)
+	Confirm                func(to Point, p *plan.Plan) (bool, error)
 }
 
 // Restore makes the tree, or some paths of it, equal to what a record observed.
@@ -39,10 +39,10 @@ func (r *Recorder) Restore(ctx context.Context, o RestoreOptions) (*MoveResult, 
 		}
 		defer x.close()
 	}
-	rec, target, err := r.target(o)
+	to, target, err := r.target(o)
 	var res *MoveResult
 	if err == nil {
-		res, err = r.restoreTo(ctx, x, o, rec, target)
+		res, err = r.restoreTo(ctx, x, o, to, target)
 	}
 	if err != nil && x != nil {
 		r.auditFailure("restore", "", err)
@@ -51,28 +51,29 @@ func (r *Recorder) Restore(ctx context.Context, o RestoreOptions) (*MoveResult, 
 }
 
 // target is the record and tree that the options name.
-func (r *Recorder) target(o RestoreOptions) (*history.Record, manifest.Hash, error) {
+func (r *Recorder) target(o RestoreOptions) (Point, manifest.Hash, error) {
 	ref, err := r.history.Resolve(o.Ref, r.opt.Location)
 	if err != nil {
-		return nil, manifest.Hash{}, err
+		return Point{}, manifest.Hash{}, err
 	}
 	rec, err := r.history.Get(ref.ID)
 	if err != nil {
-		return nil, manifest.Hash{}, err
+		return Point{}, manifest.Hash{}, err
 	}
 	if rec.Reason == history.Revert || rec.Reason == history.Apply {
-		return nil, manifest.Hash{}, partialError(r.history, rec)
+		return Point{}, manifest.Hash{}, partialError(r.history, rec)
 	}
 	if o.After || ref.Side == history.After {
 		if rec.After.IsZero() {
-			return nil, manifest.Hash{}, &project.Error{Kind: project.NotFound, Msg: "record " + rec.ID + " has no state after it", Advice: "without --after its state before is meant"}
+			return Point{}, manifest.Hash{}, &project.Error{Kind: project.NotFound, Msg: "record " + rec.ID + " has no state after it", Advice: "without --after its state before is meant"}
 		}
-		return rec, rec.After, nil
+		return Point{Record: rec, After: true}, rec.After, nil
 	}
-	return rec, rec.Before, nil
+	return Point{Record: rec}, rec.Before, nil
 }
 
-func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, rec *history.Record, target manifest.Hash) (*MoveResult, error) {
+func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, to Point, target manifest.Hash) (*MoveResult, error) {
+	rec := to.Record
 	held := newHeld()
 	res, full, err := r.present(ctx, x, held)
 	if err != nil {
@@ -90,7 +91,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 	if c := p.Conflicts(); len(c) > 0 {
 		return nil, &ConflictError{Verb: "restore", Subject: "can be restored", Items: c}
 	}
-	out := &MoveResult{Plan: p}
+	out := &MoveResult{Plan: p, To: to}
 	if p.Empty() {
 		if !o.DryRun {
 			r.emit(Event{Kind: Restored, To: rec, Plan: p})
@@ -110,7 +111,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 	if !o.Yes {
 		var confirm func(*plan.Plan) (bool, error)
 		if o.Confirm != nil {
-			confirm = func(p *plan.Plan) (bool, error) { return o.Confirm(rec, p) }
+			confirm = func(p *plan.Plan) (bool, error) { return o.Confirm(to, p) }
 		}
 		why := "a restore overwrites what has changed since"
 		if len(p.Warnings) > 0 {
@@ -125,7 +126,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 	}
 	out.Record, out.Outcome, err = r.perform(ctx, x, action{
 		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full, held: held,
-		description: "Before restore to " + rec.Started.In(r.opt.Location).Format("2006-01-02 15:04"),
+		description: fmt.Sprintf("Restore to %s (%s)", to.Words(), stateTime(to).In(r.opt.Location).Format("2006-01-02 15:04")),
 	})
 	if err == nil {
 		r.emit(Event{Kind: Restored, Record: out.Record, To: rec, Plan: p})

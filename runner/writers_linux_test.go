@@ -18,7 +18,7 @@ func TestWriters(t *testing.T) {
 		st, err := os.Stat(filepath.Join(dir, name))
 		require.NoError(t, err)
 		sys := st.Sys().(*syscall.Stat_t)
-		return File{uint64(sys.Dev), sys.Ino}
+		return File{sys.Dev, sys.Ino}
 	}
 	for _, name := range []string{"written", "read"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
