@@ -99,7 +99,9 @@ _decree() {
 	COMPREPLY=($(compgen -W "$words" -- "$cur"))
 	if [[ -n $verb ]]; then
 		compopt -o filenames
-		COMPREPLY+=($(compgen -f -- "$cur"))
+		while IFS= read -r i; do
+			case ${i##*/} in .git|.decree) ;; *) COMPREPLY+=("$i") ;; esac
+		done < <(compgen -f -- "$cur")
 	fi
 }
 complete -F _decree decree
@@ -110,7 +112,7 @@ complete -F _decree decree
 func bashWords(v verb, verbs []verb) string {
 	switch v.words {
 	case refWords, refAndPathWords:
-		return `"$(decree __refs 2>/dev/null)"`
+		return `"$(decree __refs 2>/dev/null | cut -f1)"`
 	case shellWords:
 		return `"bash zsh fish"`
 	case helpWords:
@@ -120,7 +122,7 @@ func bashWords(v verb, verbs []verb) string {
 }
 
 func zshCompletion(w io.Writer, verbs []verb, global []cli.Flag) {
-	io.WriteString(w, "#compdef decree\n\n_decree_refs() {\n\tlocal -a refs\n\trefs=(${(f)\"$(decree __refs 2>/dev/null)\"})\n\tcompadd -a refs\n}\n\n_decree() {\n\tlocal -a commands\n\tcommands=(\n")
+	io.WriteString(w, "#compdef decree\n\n_decree_refs() {\n\tlocal -a refs\n\trefs=(${(f)\"$(decree __refs 2>/dev/null)\"})\n\trefs=(\"${refs[@]//:/\\\\:}\")\n\trefs=(\"${refs[@]/$'\\t'/:}\")\n\t_describe record refs\n}\n\n_decree_files() { _files -F '(*/|).(git|decree)' }\n\n_decree() {\n\tlocal -a commands\n\tcommands=(\n")
 	for _, v := range verbs {
 		if !v.hidden {
 			fmt.Fprintf(w, "\t\t'%s:%s'\n", v.name, zshQuote(v.usage))
@@ -167,9 +169,9 @@ func zshWords(v verb, verbs []verb) string {
 	case refWords:
 		return "'*:record:_decree_refs'"
 	case refAndPathWords:
-		return "'*:record or path:{_decree_refs; _files}'"
+		return "'*:record or path:{_decree_refs; _decree_files}'"
 	case pathWords:
-		return "'*:path:_files'"
+		return "'*:path:_decree_files'"
 	case shellWords:
 		return "'1:shell:(bash zsh fish)'"
 	case helpWords:

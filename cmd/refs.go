@@ -183,12 +183,12 @@ func (s *session) refsVerb() verb {
 				return err
 			}
 			return s.print(func(w io.Writer) error {
-				fmt.Fprintln(w, "last")
+				fmt.Fprintln(w, "last\tthe newest record")
 				for _, name := range slices.Sorted(maps.Keys(labels)) {
-					fmt.Fprintln(w, name)
+					fmt.Fprintln(w, name+"\ta label")
 				}
 				for _, r := range listing.Records {
-					fmt.Fprintln(w, r.ID)
+					fmt.Fprintf(w, "%s\t%s\n", r.ID, clip(whatOf(r), 48))
 				}
 				return nil
 			})
