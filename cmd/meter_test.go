@@ -34,7 +34,7 @@ func TestMeterIsPatient(t *testing.T) {
 	m.update(recorder.Progress{Phase: "recording", Done: 3, Total: 10})
 	now = now.Add(1100 * time.Millisecond)
 	m.update(recorder.Progress{Phase: "recording", Done: 4, Total: 10, Bytes: 2048})
-	assert.Contains(t, shown(), "recording, 2.0 KiB")
+	assert.Contains(t, shown(), "recording files, 2.0 KiB")
 	m.pause()
 	assert.Nil(t, m.bar)
 	m.update(recorder.Progress{Phase: "moving"})
