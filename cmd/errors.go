@@ -214,7 +214,7 @@ func (s *session) reportPaths(err error) {
 			fmt.Fprintf(tw, "  %s\n", strings.Join(columns, "\t"))
 		}
 	}
-	tw.Flush()
+	_ = tw.Flush()
 }
 
 // itemReason is why a path stands in the way, with the later records that changed it.

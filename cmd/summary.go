@@ -176,7 +176,7 @@ func (s *session) changedFiles(changes []manifest.Change) {
 		}
 		fmt.Fprintf(tw, "    %s\t%s\n", changeWord(c.Old, c.New), shownPath(c.Path)+slash(c.Old, c.New))
 	}
-	tw.Flush()
+	_ = tw.Flush()
 	s.say("%s", strings.TrimRight(b.String(), "\n"))
 	if n := len(files) - summaryFiles; n > 0 {
 		s.say("    and %s more", count(n, "path"))
