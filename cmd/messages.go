@@ -53,6 +53,9 @@ type messageJSON struct {
 // programs an object a message on stdout.
 func (s *session) messageHappened(e queue.Event) {
 	r := e.Result
+	if r != nil && r.Run != nil {
+		s.tellGone(r.Run.Gone)
+	}
 	switch {
 	case e.Note != "":
 		s.note(e.Note)

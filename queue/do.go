@@ -59,6 +59,9 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 		return nil, err
 	}
 	res.Run, res.Record = run, run.Record
+	for _, note := range run.Notes {
+		q.note("%s: %s", patch.Quote(name), note)
+	}
 	if err := q.list.look(d.inbox); err != nil {
 		return nil, err
 	}

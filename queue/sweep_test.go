@@ -8,6 +8,7 @@ import (
 	"math/rand"
 	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -201,6 +202,44 @@ func TestSweepAnotherOfItsName(t *testing.T) {
 		require.Contains(t, [][]string{{"second"}, {"first", "second"}}, lines, "step %d", n)
 		require.Len(t, b.done(), len(lines), "step %d", n)
 		require.True(t, fired || len(lines) == 2)
+		os.RemoveAll(b.base)
+	}
+}
+
+// TestDiesAfterARoutineThatWipesTheInbox ends the process at each step after the end
+// of a routine that has deleted its own message and others. Also where decree had
+// written some of these again, every message is done, and none is taken for deleted
+// by a person.
+func TestDiesAfterARoutineThatWipesTheInbox(t *testing.T) {
+	files := map[string]string{
+		".decree/routines/develop.sh": `text=$(tail -n1 "$message_file"); echo "$text" >>log.txt
+[ "$text" = second ] || rm -rf .decree/routines .decree/config.yml .decree/inbox/*.md
+[ "$text" = second ] || echo wiped
+echo ran >>"$RAN"
+`,
+		".decree/inbox/a.md": "first\n",
+		".decree/inbox/b.md": "second\n",
+	}
+	stride := 3
+	if os.Getenv("DECREE_LONG") != "" {
+		stride = 1
+	}
+	for n, fired := 0, true; fired; n += stride {
+		b := newBench(t, files)
+		steps := 0
+		_ = b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			after := st.Write && path.Base(st.Path) != "routine.log" && len(b.ran()) > 0 && len(b.done()) == 0
+			if after {
+				steps++
+			}
+			return disktest.Action{Die: after && steps == n+1}
+		}), func(q *Queue) error { _, err := b.all(q); return err })
+		fired = steps > n
+		b.process()
+		require.Empty(t, b.inbox(), "step %d", n)
+		require.Empty(t, b.dead(), "step %d", n)
+		require.Equal(t, []string{"a.md", "b.md"}, b.done(), "step %d", n)
+		require.Equal(t, "first\nsecond\n", b.read("log.txt"), "step %d", n)
 		os.RemoveAll(b.base)
 	}
 }

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"bytes"
 	"io"
 	"slices"
 
@@ -50,6 +51,13 @@ func (u *run) mendOthers() error {
 	if err != nil {
 		return err
 	}
+	missing, blocked, err := u.r.missingOwn(u.own)
+	if err == nil {
+		err = u.noteGone(missing)
+	}
+	if err != nil {
+		return err
+	}
 	if !now.SameFile(u.runs) {
 		n, err := u.r.bringBack()
 		if err != nil {
@@ -58,10 +66,6 @@ func (u *run) mendOthers() error {
 		if n > 0 {
 			u.say("the command deleted .decree/runs; %s written again", recordsWere(n))
 		}
-	}
-	missing, blocked, err := u.r.missingOwn(u.own)
-	if err != nil {
-		return err
 	}
 	if len(blocked) > 0 {
 		u.say("the command left what cannot be looked into where its own files were: .decree/%s; what lay there is not written again", some(blocked))
@@ -76,6 +80,19 @@ func (u *run) mendOthers() error {
 	}
 	u.runs = now // not before: what failed is tried again
 	return nil
+}
+
+// noteGone makes it durable what went while the command ran, before any of it is
+// written again: a recovery could not tell it from what a person has deleted since.
+func (u *run) noteGone(missing []ownFile) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	raw, err := encodeOwn(missing)
+	if err != nil || bytes.Equal(raw, u.opened.Extra[extraDeleted]) {
+		return err
+	}
+	return u.r.saveExtra(u.opened, u.rec, extraDeleted, raw)
 }
 
 // bringBack writes again the run directories that are gone, and returns how

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"decree/disk"
+	"decree/history"
 	"decree/manifest"
 	"decree/patch"
 	"decree/project"
@@ -29,6 +30,9 @@ type ownFile struct {
 
 // extraOwn is the place of the user's own files in an open record.
 const extraOwn = "own"
+
+// extraDeleted is the place there of those that its command, which has ended, has deleted.
+const extraDeleted = "deleted"
 
 const doneMessages = "inbox/done"
 
@@ -292,9 +296,11 @@ func (r *Recorder) withoutMoved(missing []ownFile) ([]ownFile, error) {
 // went while its command worked, and what a person may have deleted since, who did
 // not want it any more. A directory that is gone, or was made anew, the command has
 // deleted: nobody throws away a whole inbox to cancel one message. Of a directory
-// that stands it is certain only if nothing changed there since the last output.
-func (r *Recorder) goneWhileItRan(id string, own, missing []ownFile) (by, unclear []ownFile) {
-	end := r.lastOutput(id)
+// that stands it is certain only if nothing changed there since the last output, or
+// if it was noted when the command had ended.
+func (r *Recorder) goneWhileItRan(o *history.Opened, own, missing []ownFile) (by, unclear []ownFile) {
+	end := r.lastOutput(o.Record.ID)
+	noted, _ := decodeOwn(o.Extra[extraDeleted])
 	dirs := map[string]bool{} // whether the command has deleted what is missing from a directory
 	for _, f := range own {
 		if f.Dir {
@@ -302,7 +308,8 @@ func (r *Recorder) goneWhileItRan(id string, own, missing []ownFile) (by, unclea
 		}
 	}
 	for _, f := range missing {
-		if command, known := dirs[path.Dir(f.Path)]; command || !known {
+		command, known := dirs[path.Dir(f.Path)]
+		if command || !known || slices.ContainsFunc(noted, func(g ownFile) bool { return g.Path == f.Path }) {
 			by = append(by, f)
 		} else {
 			unclear = append(unclear, f)

@@ -282,11 +282,22 @@ func (r *Recorder) saveEnding(o *history.Opened, rec *history.Record, files map[
 	if err != nil {
 		return err
 	}
+	return r.saveExtra(o, rec, extraEnding, raw)
+}
+
+// saveExtra puts a field of the recorder's into a run's open record.
+func (r *Recorder) saveExtra(o *history.Opened, rec *history.Record, name string, raw json.RawMessage) error {
+	extra := map[string]json.RawMessage{name: raw}
+	for other, value := range o.Extra {
+		if other != name {
+			extra[other] = value
+		}
+	}
+	o.Extra = extra
 	draft := *rec
 	draft.Status, draft.ExitCode = history.StatusOpen, nil
 	saved := *o
 	saved.Record = &draft
-	saved.Extra = map[string]json.RawMessage{extraEnding: raw, extraOwn: o.Extra[extraOwn]}
 	return r.history.Begin(&saved)
 }
 
@@ -358,7 +369,7 @@ func (c *recovery) bringDeleted(o *history.Opened) error {
 	}
 	var unclear []ownFile
 	if n == 0 { // who deletes records too is a command that sweeps all away
-		missing, unclear = c.r.goneWhileItRan(o.Record.ID, own, missing)
+		missing, unclear = c.r.goneWhileItRan(o, own, missing)
 	}
 	if err := c.r.bringOwn(slices.Concat(missing, aside(unclear))); err != nil {
 		return err
