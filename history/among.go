@@ -57,7 +57,7 @@ func (h *History) above(t *TreeSpec, kept map[patch.Hash]bool, each func(patch.H
 			break
 		}
 		if s.Base.IsZero() {
-			return eachContent(o.over(h.keyframe(s)), t.ID, each)
+			return eachContent(o.over(h.keyframe(s)), t.ID, contents(each))
 		}
 		b, err := h.readObject(s.Object, s.Size)
 		if err == nil {
@@ -67,16 +67,21 @@ func (h *History) above(t *TreeSpec, kept map[patch.Hash]bool, each func(patch.H
 			return treeError(t.ID, err)
 		}
 	}
-	return eachContent(manifest.Of(o.items...), t.ID, each)
+	return eachContent(manifest.Of(o.items...), t.ID, contents(each))
+}
+
+// contents is for eachContent where the path does not matter.
+func contents(each func(patch.Hash)) func(string, patch.Hash) {
+	return func(_ string, sum patch.Hash) { each(sum) }
 }
 
 // liveForeign takes what the records name that are in .decree/runs alone, as far as
 // that can be read: the log may have lost one of them. They are nobody's that this
 // store must answer for, so what is wrong with them stops nothing.
-func (h *History) liveForeign(each func(patch.Hash)) error {
+func (h *History) liveForeign(each func(id string, object patch.Hash)) error {
 	ids, err := h.foreign()
 	for _, id := range ids {
-		h.liveOf(id, each)
+		h.liveOf(id, func(object patch.Hash) { each(id, object) })
 	}
 	return err
 }
@@ -87,7 +92,7 @@ func (h *History) liveOf(id string, each func(patch.Hash)) {
 		return
 	}
 	if f, err := h.OpenPlain(id, manifestJSON); err == nil {
-		_ = eachContent(manifest.NewDecoder(f).All(), r.Before, each)
+		_ = eachContent(manifest.NewDecoder(f).All(), r.Before, contents(each))
 		f.Close()
 	}
 	for _, tree := range []patch.Hash{r.Before, r.After} {
@@ -116,5 +121,5 @@ func (h *History) liveKept(id patch.Hash, each func(patch.Hash)) error {
 	if err != nil {
 		return err
 	}
-	return eachContent(entries, id, each)
+	return eachContent(entries, id, contents(each))
 }

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,7 +13,6 @@ import (
 	"decree/disk"
 	"decree/manifest"
 	"decree/patch"
-	"decree/project"
 )
 
 // Remove takes records out of the history: out of the log first, which is the
@@ -391,135 +388,6 @@ func (h *History) Resave(w Putter, flush func() error, trees map[patch.Hash]mani
 		return err
 	}
 	return h.writeRebased(live, nil, fresh)
-}
-
-// Live calls each for every object that a record needs: its files, its trees'
-// objects, and the contents that these name. An object may come more than once.
-// What cannot be read is an error: nothing may be freed then. What foreign records
-// name counts too, as far as they can be read.
-func (h *History) Live(each func(patch.Hash)) error {
-	l, err := h.rows()
-	if err != nil {
-		return err
-	}
-	if n := len(l.unknown); n > 0 {
-		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s has lines that this decree does not understand (%d), so it is not known which contents are needed", logFile, n),
-			Advice: "a newer decree may have written them: use that one"}
-	}
-	live, gone, err := h.heads()
-	if err != nil {
-		return err
-	}
-	known := map[patch.Hash]bool{}
-	for _, e := range slices.Concat(live, gone) {
-		for _, t := range e.trees() {
-			known[t.ID] = true
-		}
-	}
-	seen := map[patch.Hash]bool{}
-	trees := func(list []*TreeSpec) error {
-		for _, t := range list {
-			if !t.Base.IsZero() && !known[t.Base] {
-				return treeError(t.ID, fmt.Errorf("it rests on tree %s, which is not kept", t.Base))
-			}
-			if seen[t.Object] {
-				continue
-			}
-			seen[t.Object] = true
-			if err := h.liveTree(t, each); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for _, e := range slices.Concat(live, gone) {
-		for name, sum := range e.files {
-			each(sum)
-			if err := h.liveDiff(e, name, sum, each); err != nil {
-				return err
-			}
-		}
-		if err := trees(e.trees()); err != nil {
-			return err
-		}
-	}
-	if err := h.liveForeign(each); err != nil {
-		return err
-	}
-	open, bad, err := h.ListOpen()
-	if err != nil {
-		return err
-	}
-	if len(bad) > 0 {
-		return fmt.Errorf("open record %s: %w", bad[0].ID, bad[0].Err)
-	}
-	for _, o := range open {
-		for _, r := range o.Rules {
-			each(r.SHA256)
-		}
-		if o.Tree != nil {
-			if err := trees([]*TreeSpec{o.Tree}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// liveDiff takes the contents that a diff leaves to the store, where they may be
-// in no tree that stays: those of an attempt that was put back before the next,
-// and of what was changed between records.
-func (h *History) liveDiff(e *line, name string, sum patch.Hash, each func(patch.Hash)) error {
-	if path.Ext(name) != ".diff" || name == diffName && e.tree != nil && e.afterTree != nil {
-		return nil
-	}
-	r, err := h.openObject(sum)
-	if err != nil {
-		return fmt.Errorf("record %s: %s: %w", e.id(), name, err)
-	}
-	defer r.Close()
-	err = Facts(r, func(f Fact) bool {
-		if f.Stored {
-			f.contents(each)
-		}
-		return true
-	})
-	if err != nil {
-		return fmt.Errorf("record %s: %s: %w", e.id(), name, err)
-	}
-	return nil
-}
-
-// diffName is the name of a record's own diff, whose contents are in its trees.
-const diffName = "changes.diff"
-
-// liveTree takes a keyframe's contents, or a step's: each path of a step is in
-// the tree that the step leads to.
-func (h *History) liveTree(t *TreeSpec, each func(patch.Hash)) error {
-	each(t.Object)
-	entries := h.keyframe(t)
-	if !t.Base.IsZero() {
-		b, err := h.readObject(t.Object, t.Size)
-		if err != nil {
-			return treeError(t.ID, err)
-		}
-		if entries, _, err = splitStep(b); err != nil {
-			return treeError(t.ID, err)
-		}
-	}
-	return eachContent(entries, t.ID, each)
-}
-
-func eachContent(entries manifest.Seq, id patch.Hash, each func(patch.Hash)) error {
-	for it, err := range entries {
-		if err != nil {
-			return treeError(id, err)
-		}
-		if it.Entry.Type == patch.Regular { // a link's target is in the tree itself
-			each(it.Entry.SHA256)
-		}
-	}
-	return nil
 }
 
 // PlainManifests is how many of the newest records keep a plain manifest.json.

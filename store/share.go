@@ -1,11 +1,16 @@
 package store
 
+import "encoding/binary"
+
 // Shares are the bytes of the packs that each object takes: of a compressed block
 // the part that its length is of the whole.
 type Shares struct {
-	own   map[Hash]int64
-	parts map[Hash][]Hash // of contents that are kept as chunks
+	own   map[uint64]int64 // by short: there is one for each object of the store
+	parts map[Hash][]Hash  // of contents that are kept as chunks
 }
+
+// short is enough of a hash where two that are taken for one only spoil an estimate.
+func short(h *Hash) uint64 { return binary.LittleEndian.Uint64(h[:]) }
 
 // Shares reads the headers of all blocks, and the lists of chunks.
 func (s *Store) Shares() (sh *Shares, err error) {
@@ -17,7 +22,7 @@ func (s *Store) Shares() (sh *Shares, err error) {
 }
 
 func (s *Store) shares() (*Shares, error) {
-	sh := &Shares{own: map[Hash]int64{}, parts: map[Hash][]Hash{}}
+	sh := &Shares{own: map[uint64]int64{}, parts: map[Hash][]Hash{}}
 	s.mu.Lock()
 	err := s.complete()
 	packs := sortedKeys(s.present)
@@ -76,7 +81,7 @@ func (sh *Shares) pack(s *Store, seq uint32) error {
 			if b.head.raw > 0 {
 				n = b.head.length() * int64(m.length) / int64(b.head.raw)
 			}
-			sh.own[m.hash] = max(sh.own[m.hash], n)
+			sh.own[short(&m.hash)] = max(sh.own[short(&m.hash)], n)
 		}
 		off += b.head.length()
 	}
@@ -104,10 +109,21 @@ func (s *Store) chunksOf(h Hash) ([]Hash, error) {
 // Each calls f for the object h and the chunks it is made of, with the bytes
 // that each takes. Chunks may be those of other contents too.
 func (sh *Shares) Each(h Hash, f func(part Hash, bytes int64)) {
-	if n, ok := sh.own[h]; ok {
+	if n, ok := sh.own[short(&h)]; ok {
 		f(h, n)
 	}
 	for _, part := range sh.parts[h] {
-		f(part, sh.own[part])
+		f(part, sh.own[short(&part)])
 	}
+}
+
+// Take is Each for one who counts what comes first: the bytes of a part that was
+// taken before are 0. Not for concurrent use, nor for Each afterwards.
+func (sh *Shares) Take(h Hash, f func(part Hash, bytes int64)) {
+	sh.Each(h, func(part Hash, n int64) {
+		if n > 0 {
+			sh.own[short(&part)] = 0
+		}
+		f(part, n)
+	})
 }
