@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"decree/history"
 	"decree/patch"
@@ -126,10 +127,15 @@ func momentInWords(m history.Moment) string {
 	if m.From != "" {
 		return "renamed from " + shownPath(m.From)
 	}
-	if len(m.Facts) > 1 {
-		return count(len(m.Facts), "path")
+	// Directories are not counted, as they are not in a record's changes.
+	facts := slices.DeleteFunc(slices.Clone(m.Facts), func(f history.Fact) bool { return isDirOp(patch.Op(f.Op)) })
+	if len(facts) == 0 {
+		facts = m.Facts
 	}
-	return factInWords(m.Facts[0])
+	if len(facts) == 1 {
+		return factInWords(facts[0])
+	}
+	return count(len(facts), "path")
 }
 
 // factInWords says in words what happened to a path.

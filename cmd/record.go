@@ -89,8 +89,11 @@ func changesOf(r *history.Record) string {
 	}
 	c := r.Changes
 	paths := c.Created + c.Modified + c.Deleted
-	if paths == 0 {
+	switch {
+	case paths == 0 && r.DiffSHA256 == patch.Sum(nil):
 		return "none"
+	case paths == 0:
+		return directoriesAlone
 	}
 	text := count(paths, "path")
 	if c.AddedLines > 0 || c.RemovedLines > 0 {
@@ -98,6 +101,9 @@ func changesOf(r *history.Record) string {
 	}
 	return text
 }
+
+// directoriesAlone is what changed where no file did.
+const directoriesAlone = "directories only"
 
 // isCheckpoint says whether a record is one without a command or a move.
 func isCheckpoint(r *history.Record) bool {

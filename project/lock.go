@@ -77,6 +77,10 @@ func (e *HeldError) Hint() string { return "wait for it with '--wait 5m', or end
 const (
 	firstPause = 5 * time.Millisecond
 	longPause  = 100 * time.Millisecond
+	// dyingWait is how long the lock of a holder that is gone is waited for. The kernel
+	// may not have closed its handles yet, and a process that it had just forked has
+	// them until it executes its own program.
+	dyingWait = 2 * time.Second
 )
 
 // Lock takes the project's lock: flock on a directory of the store, which nobody else
@@ -87,6 +91,7 @@ const (
 func (p *Project) Lock(ctx context.Context, h Holder, wait time.Duration) (unlock func(), err error) {
 	ctxWait, cancel := context.WithTimeout(ctx, max(wait, 0))
 	defer cancel()
+	begin := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		release, err := p.tryLock(p.Store, h.Host)
 		if err == nil {
@@ -112,7 +117,11 @@ func (p *Project) Lock(ctx context.Context, h Holder, wait time.Duration) (unloc
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, &HeldError{Holder: p.Holder()}
+			note := p.Holder()
+			if note.PID == 0 || note.Working(h.Host) || time.Since(begin) > dyingWait {
+				return nil, &HeldError{Holder: note}
+			}
+			time.Sleep(pause)
 		case <-time.After(pause):
 		}
 	}

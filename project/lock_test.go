@@ -47,6 +47,23 @@ func TestLockNamesItsHolder(t *testing.T) {
 	unlock()
 }
 
+// A process that dies may leave the lock to one that it had just forked, which has it
+// until it executes its own program.
+func TestLockOfADyingProcess(t *testing.T) {
+	home, root := ground(t)
+	w := Where{Cwd: root, Home: home}
+	p, q := open(t, w, true), open(t, w, true)
+	gone := exec.Command("true")
+	require.NoError(t, gone.Run())
+	unlock, err := p.Lock(context.Background(), Holder{PID: gone.Process.Pid, Host: "here"}, 0)
+	require.NoError(t, err)
+	time.AfterFunc(50*time.Millisecond, unlock)
+
+	unlock, err = q.Lock(context.Background(), Holder{PID: os.Getpid(), Host: "here"}, 0)
+	require.NoError(t, err)
+	unlock()
+}
+
 // rootLock takes the root's own lock, as earlier versions did.
 func rootLock(t *testing.T, root string) (unlock func() error) {
 	t.Helper()
