@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
+	"decree/history"
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
@@ -245,6 +247,9 @@ func (s *session) hintFor(err error) string {
 	if hint := limitHint(err); hint != "" {
 		return hint
 	}
+	if hint := s.refHint(err); hint != "" {
+		return hint
+	}
 	if hint := project.HintOf(err); hint != "" {
 		return hint
 	}
@@ -253,6 +258,26 @@ func (s *session) hintFor(err error) string {
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return s.roomHint()
+	}
+	return ""
+}
+
+// refHint is the next step where a REF was needed and a PATH, or git's name for the newest
+// commit, was typed; "" otherwise.
+func (s *session) refHint(err error) string {
+	if !errors.Is(err, history.ErrNoRecord) || errors.As(err, new(*history.AmbiguousError)) || len(s.line.words) == 0 || s.rec == nil {
+		return ""
+	}
+	word := s.line.words[0]
+	switch verb := s.line.verb; {
+	case strings.HasPrefix(word, "HEAD"):
+		return "the newest record is 'last', the one before it 'last~1'"
+	case !s.isPath(s.rec, word):
+		return ""
+	case verb == "show":
+		return fmt.Sprintf("it is a path: 'decree show last:%s' prints it as it was, 'decree log %[1]s' lists what changed it", quoteWord(word))
+	case slices.Contains([]string{"revert", "apply", "restore", "export"}, verb):
+		return fmt.Sprintf("it is a path, and a REF comes first: 'decree %s last %s'; 'decree log %[2]s' lists what changed it", verb, quoteWord(word))
 	}
 	return ""
 }

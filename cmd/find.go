@@ -54,12 +54,12 @@ func (s *session) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	paths, err := s.everNamed(ctx, rec, name)
+	paths, dirs, err := s.everNamed(ctx, rec, name)
 	if err != nil {
 		return err
 	}
 	if len(paths) == 0 {
-		return notFoundf("%s: no such name, neither in the tree nor in any record", quoteWord(name)).hint("a pattern finds more: \"decree find '*%s*'\"", name)
+		return noneNamed(name, dirs)
 	}
 	last, err := s.lastOf(rec, paths)
 	if err != nil {
@@ -68,19 +68,43 @@ func (s *session) find(ctx context.Context) error {
 	return s.printFound(rec, paths, last)
 }
 
-// everNamed are the paths of files and links of that name, sorted.
-func (s *session) everNamed(ctx context.Context, rec *recorder.Recorder, name string) ([]string, error) {
-	found := map[string]bool{}
-	look := func(p string) {
+// noneNamed is the error for a name that no file has or had: with what to do instead if
+// directories have it.
+func noneNamed(name string, dirs []string) error {
+	if len(dirs) > 0 {
+		dir := shownPath(dirs[0])
+		return notFoundf("%s: no file has or had this name, only a directory: %s", quoteWord(name), dir).
+			hint("'decree log %s' lists what changed in it, and \"decree find '%s/*'\" its files", quoteWord(dirs[0]), dir)
+	}
+	e := notFoundf("%s: no such name, neither in the tree nor in any record", quoteWord(name))
+	if strings.ContainsAny(name, "*?[") {
+		return e.hint("'decree log -S TEXT' finds a text in the files of all records")
+	}
+	return e.hint("a pattern finds more: \"decree find '*%s*'\"", name)
+}
+
+// everNamed are the paths of files and links of that name, and of directories that have
+// or had files, both sorted.
+func (s *session) everNamed(ctx context.Context, rec *recorder.Recorder, name string) (files, dirs []string, err error) {
+	name = strings.TrimSuffix(name, "/")
+	fits := func(p string) bool {
 		subject := p
 		if !strings.Contains(name, "/") {
 			subject = path.Base(p)
 		}
-		if ok, err := path.Match(name, subject); err == nil && ok || subject == name {
+		ok, err := path.Match(name, subject)
+		return err == nil && ok || subject == name
+	}
+	found, above := map[string]bool{}, map[string]bool{}
+	look := func(p string) {
+		if fits(p) {
 			found[p] = true
 		}
+		for dir := path.Dir(p); dir != "." && !above[dir]; dir = path.Dir(dir) {
+			above[dir] = true
+		}
 	}
-	err := rec.History().EachEntry(func(p string, e patch.Entry) {
+	err = rec.History().EachEntry(func(p string, e patch.Entry) {
 		if e.Type != patch.Dir {
 			look(p)
 		}
@@ -88,7 +112,8 @@ func (s *session) everNamed(ctx context.Context, rec *recorder.Recorder, name st
 	if err == nil {
 		err = rec.Files(ctx, recorder.FilesOptions{}, func(p string) error { look(p); return nil })
 	}
-	return slices.Sorted(maps.Keys(found)), err
+	maps.DeleteFunc(above, func(dir string, _ bool) bool { return !fits(dir) })
+	return slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(above)), err
 }
 
 // lastMoment is what happened to a path last.

@@ -89,8 +89,15 @@ func (s *session) writing(own ...cli.Flag) []cli.Flag {
 }
 
 // badValue turns the flag parser's complaint about a value into a usage error.
-func badValue(verb string, err error) error {
+// With a duration's, of the flags of the verb, the units are named.
+func badValue(verb string, flags []cli.Flag, err error) error {
 	text := strings.ReplaceAll(err.Error(), " flag -", " flag --")
 	text = strings.TrimSuffix(text, ": parse error")
-	return usagef("%s", text).hint("see '%s --help'", commandName(verb))
+	e := usagef("%s", text)
+	for _, f := range flags {
+		if _, ok := f.(*cli.DurationFlag); ok && strings.HasSuffix(text, " flag --"+f.Names()[0]) {
+			return e.hint("write a number and its unit: 30s, 5m or 2h")
+		}
+	}
+	return e.hint("see '%s --help'", commandName(verb))
 }

@@ -142,7 +142,7 @@ func (s *session) listMessages(p *project.Project, where string) error {
 				last = j.InputFile
 			}
 			if j.Reason != "" {
-				last = j.Reason
+				last = deadReason(j.Name, j.Reason)
 			}
 			if j.Running {
 				last = "being done: " + last

@@ -168,10 +168,39 @@ func unknownFlag(verb, word string, flags []cli.Flag) error {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	shown, _, _ := strings.Cut(word, "=")
 	e := usagef("there is no flag %s", shown)
-	if near := cli.SuggestFlag(flags, name, false); near != "" {
+	if advice, ok := elsewhereFlags[verb+" "+name]; ok {
+		return e.hint("%s", advice)
+	}
+	if near := cli.SuggestFlag(flags, name, false); isNear(name, strings.TrimLeft(near, "-")) {
 		return e.hint("did you mean %s? '%s --help' lists them all", near, commandName(verb))
 	}
 	return e.hint("see '%s --help'", commandName(verb))
+}
+
+// elsewhereFlags are the flags that other programs have, by "VERB FLAG", and what to do
+// with decree instead.
+var elsewhereFlags = map[string]string{
+	"diff staged":    "'decree diff --edits' shows what was edited since the newest record",
+	"diff cached":    "'decree diff --edits' shows what was edited since the newest record",
+	"log stat":       "'decree diff REF --stat' shows it of one record, 'decree log -p' every diff",
+	"log oneline":    "'decree log' has a line for each record",
+	"run json":       "--events tells what happens as JSON on stderr; 'decree show last --json' prints the record",
+	"help events":    "'decree help events' explains what --events prints",
+	"restore before": "a restore goes to the state before the record unless --after is given",
+	"inbox all":      "'decree inbox --dead' lists them; 'decree inbox retry NAME...' takes several",
+}
+
+// isNear says whether the name of a flag is a likely slip of another's: one goes on where
+// the other ends, or at most two letters differ.
+func isNear(name, other string) bool {
+	if name == "" || other == "" {
+		return false
+	}
+	if strings.HasPrefix(name, other) || strings.HasPrefix(other, name) {
+		return true
+	}
+	typos := smetrics.WagnerFischer(name, other, 1, 1, 1)
+	return typos <= 2 && typos < len(name) && typos < len(other)
 }
 
 // elsewhere are the names that other programs have for what decree's commands do.
@@ -182,6 +211,7 @@ var elsewhere = map[string]string{
 	"tag": "label", "bookmark": "label", "annotate": "blame", "exec": "run -- COMMAND", "start": "run -- COMMAND",
 	"clean": "prune", "fsck": "verify --all", "check": "doctor", "repair": "doctor --repair", "st": "status",
 	"changes": "diff", "queue": "inbox", "push": "send", "work": "process", "serve": "daemon",
+	"add": "checkpoint",
 }
 
 // unknownVerb is the usage error for a command that does not exist.

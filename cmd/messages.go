@@ -93,7 +93,7 @@ func (s *session) messageEnded(r *queue.Result) {
 			b.WriteString("; follow-ups: " + oneLine(list(r.FollowUps)))
 		}
 	case queue.Dead:
-		b.WriteString(p.in(red, "failed") + messageTook(r) + ": " + oneLine(r.Reason))
+		b.WriteString(p.in(red, "failed") + messageTook(r) + ": " + deadReason(r.Name, r.Reason))
 		if r.Record != nil {
 			b.WriteString("; what it changed was put back: record " + r.Record.ID)
 		}
@@ -105,6 +105,9 @@ func (s *session) messageEnded(r *queue.Result) {
 		s.say("  decree inbox retry %s  try it again", quoteWord(strings.TrimSuffix(strings.TrimPrefix(r.Place, "dead/"), ".md")))
 	}
 }
+
+// deadReason is a dead message's reason without the file's name, which stands before it.
+func deadReason(file, reason string) string { return oneLine(strings.TrimPrefix(reason, file+": ")) }
 
 func messageTook(r *queue.Result) string {
 	if r.Record == nil {

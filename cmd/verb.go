@@ -94,7 +94,7 @@ func (v verb) command() *cli.Command {
 		Name: v.name, Aliases: v.aliases, Usage: v.usage, ArgsUsage: v.args,
 		Description: v.about, Category: v.category, Flags: v.flags, Hidden: v.hidden,
 		HideHelpCommand: true,
-		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return badValue(v.name, err) },
+		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return badValue(v.name, v.flags, err) },
 		Action:          func(c *cli.Context) error { return v.action(c.Context) },
 	}
 }
@@ -106,7 +106,7 @@ func (s *session) app(verbs []verb) *cli.App {
 		HideHelpCommand: true, HideVersion: true, Compiled: time.Unix(0, 0),
 		Reader: s.env.Stdin, Writer: s.env.Stdout, ErrWriter: s.env.Stderr,
 		Flags:          s.globalFlags(),
-		OnUsageError:   func(_ *cli.Context, err error, _ bool) error { return badValue("", err) },
+		OnUsageError:   func(_ *cli.Context, err error, _ bool) error { return badValue("", s.globalFlags(), err) },
 		ExitErrHandler: func(*cli.Context, error) {}, // errors become exit codes in one place: exitCode
 	}
 	for _, v := range verbs {

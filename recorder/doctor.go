@@ -293,7 +293,11 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 	}
 	gone := d.gone()
 	if len(problems) == 0 && !gone {
-		d.add(OK, "store", fmt.Sprintf("%d contents in %d packs, %d bytes, all sound", stats.Objects, stats.Packs, stats.Bytes), "", false)
+		packs := fmt.Sprintf("%d packs", stats.Packs)
+		if stats.Packs == 1 {
+			packs = "1 pack"
+		}
+		d.add(OK, "store", fmt.Sprintf("%d contents in %s, %d bytes, all sound", stats.Objects, packs, stats.Bytes), "", false)
 		return nil
 	}
 	where := fmt.Sprintf("contents are missing, %d packs are there", stats.Packs)
