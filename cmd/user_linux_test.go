@@ -199,3 +199,47 @@ func TestFirstRecordUnderSudo(t *testing.T) {
 	assert.Equal(t, 125, code, out)
 	assert.Contains(t, out, "belongs to root")
 }
+
+// TestOthersFilesInDecree: a container's root left its own in .decree. A record's
+// directory costs that record's files there, no move and no later command; what stands
+// in the way of every command is named with the way out of it.
+func TestOthersFilesInDecree(t *testing.T) {
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	root := u.dir(ann, 0o755, "tree")
+	file := filepath.Join(root, "f")
+	require.NoError(t, os.WriteFile(file, []byte("first\n"), 0o644))
+	require.NoError(t, os.Chown(file, ann, ann))
+	code, out := u.decree(ann, root, nil, "run", "--", "sh", "-c", "echo second >f")
+	require.Zero(t, code, out)
+	list, err := os.ReadDir(filepath.Join(root, ".decree/runs"))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+
+	for _, barred := range []string{".decree/runs/" + list[0].Name(), ".decree/runs"} {
+		u.dir(0, 0o755, "tree", barred)
+		diff := filepath.Join(root, ".decree/runs", list[0].Name(), "changes.diff")
+		require.NoError(t, os.Chown(diff, 0, 0))
+		require.NoError(t, os.Chmod(diff, 0o600))
+		code, out = u.decree(ann, root, nil, "revert", list[0].Name())
+		assert.Zero(t, code, out)
+		assert.Contains(t, out, "could not be written to .decree/runs", barred)
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Equal(t, "first\n", string(data))
+		code, out = u.decree(ann, root, nil, "revert", "last")
+		assert.Zero(t, code, out)
+		code, out = u.decree(ann, root, nil, "status")
+		assert.Zero(t, code, out)
+		assert.NotContains(t, out, "open record")
+	}
+
+	code, out = u.decree(ann, root, nil, "run", "--", "true")
+	assert.Equal(t, 125, code, out)
+	assert.Contains(t, out, "sudo chown -R")
+	require.NoError(t, exec.Command("chown", "-R", "60001:60001", filepath.Join(root, ".decree")).Run())
+	code, out = u.decree(ann, root, nil, "doctor", "--repair")
+	assert.Zero(t, code, out)
+	code, out = u.decree(ann, root, nil, "verify", "--all")
+	assert.Zero(t, code, out)
+}

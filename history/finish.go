@@ -304,26 +304,45 @@ func (t *turn) append() error {
 	return nil
 }
 
-// place puts what was prepared in its place. The directories are flushed in g.
+// place puts what was prepared in its place. The directories are flushed in g. Its
+// lines count already: what somebody else's rights in .decree/runs keep out is
+// noted, or one record's directory would hold up every later command.
 func (t *turn) place(g *errgroup.Group) error {
 	g.SetLimit(mostFlushes)
-	for len(t.built) > 0 {
-		sync, err := t.built[0].place(t.h)
+	for ; len(t.built) > 0; t.built = t.built[1:] {
+		b := t.built[0]
+		sync, err := b.place(t.h)
+		if errors.Is(err, fs.ErrPermission) {
+			b.drop(t.h)
+			t.h.noteNotPlaced(b.id, err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
 		g.Go(sync)
-		t.built = t.built[1:]
 	}
-	for len(t.staged) > 0 {
-		sync, err := t.staged[0].place(t.h)
+	for ; len(t.staged) > 0; t.staged = t.staged[1:] {
+		s := t.staged[0]
+		sync, err := s.place(t.h)
+		if errors.Is(err, fs.ErrPermission) {
+			s.drop(t.h)
+			t.h.noteNotPlaced(s.id, err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
 		g.Go(sync)
-		t.staged = t.staged[1:]
 	}
 	return nil
+}
+
+func (h *History) noteNotPlaced(id string, err error) {
+	if h.note == nil {
+		return
+	}
+	h.note(fmt.Sprintf("the files of record %s could not be written to .decree/runs: %v; the store has them, and 'decree doctor --repair' writes them once they may be written", id, err))
 }
 
 // drop removes what was staged for nothing.

@@ -421,14 +421,19 @@ func (h *History) readRun(id string) (*Record, []byte, error) {
 }
 
 // OpenFile opens a file of a record: in its run directory, else, when it is
-// missing there, the store's copy. What it reads from the run directory is not
+// missing there or may not be read, the store's copy. What it reads from the run directory is not
 // checked: for changes.diff that is what diff_sha256 is for.
 func (h *History) OpenFile(id, name string) (io.ReadCloser, error) {
 	f, err := h.openRunFile(id, name)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+	missing, barred := errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission)
+	if !missing && !barred {
 		return f, err
 	}
-	return h.OpenStored(id, name)
+	stored, serr := h.OpenStored(id, name)
+	if serr != nil && barred {
+		return nil, err
+	}
+	return stored, serr
 }
 
 func (h *History) openRunFile(id, name string) (io.ReadCloser, error) {
