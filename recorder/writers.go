@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -22,10 +23,18 @@ func stillOpen(p *plan.Plan, own []runner.Process) (lines []string, others bool)
 	holders := runner.Writers(files)
 	for i, it := range list {
 		by := holders[files[i]]
-		words := make([]string, len(by))
-		for j, h := range by {
-			words[j] = fmt.Sprintf("pid %d (%s)", h.PID, patch.Quote(h.Name))
+		var words []string
+		for _, h := range by {
+			// A command that moves .decree to another name makes a run's open log
+			// a file of the tree: what decree writes there later is in the record.
+			if h.PID == os.Getpid() {
+				continue
+			}
+			words = append(words, fmt.Sprintf("pid %d (%s)", h.PID, patch.Quote(h.Name)))
 			others = others || !slices.Contains(own, h)
+		}
+		if len(by) > 0 && len(words) == 0 {
+			continue
 		}
 		if len(by) == 0 {
 			words, others = []string{"a process that decree cannot see"}, true

@@ -10,7 +10,7 @@ import (
 )
 
 // Writers returns the processes that have the files open for writing, or mapped
-// so, by pid, as far as this process may look into others; itself it leaves out.
+// so, by pid, as far as this process may look into others; itself is among them.
 // It reads what /proc knows of every process.
 func Writers(files []File) map[File][]Process {
 	out := map[File][]Process{}
@@ -26,9 +26,6 @@ func Writers(files []File) map[File][]Process {
 		wanted[f] = true
 	}
 	for _, r := range rows {
-		if r.pid == os.Getpid() {
-			continue
-		}
 		held := map[File]bool{}
 		openForWriting(r.pid, wanted, held)
 		mappedForWriting(r.pid, wanted, held)
