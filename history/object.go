@@ -337,8 +337,7 @@ func (v *value) time() time.Time {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
-	// Beyond these years nanoseconds do not fit 64 bits, and order is by nanoseconds.
-	if err != nil || t.Year() < 1700 || t.Year() > 2200 {
+	if err != nil || t.Year() < firstYear || t.Year() > lastYear {
 		v.fail("a time")
 		return time.Time{}
 	}

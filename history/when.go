@@ -66,7 +66,7 @@ func ParseTime(s string, now time.Time, loc *time.Location) (time.Time, error) {
 	default:
 		err = fmt.Errorf("not a time that decree knows")
 	}
-	if err == nil && (t.Year() < 1700 || t.Year() > 2200) {
+	if err == nil && (t.Year() < firstYear || t.Year() > lastYear) {
 		err = fmt.Errorf("too far away")
 	}
 	if err != nil {
@@ -111,4 +111,23 @@ func localTime(s string, loc *time.Location) (time.Time, error) {
 		return t, nil
 	}
 	return t, fmt.Errorf("no clock in %s showed it", loc)
+}
+
+// A record's times lie in these years: beyond them nanoseconds do not fit 64 bits,
+// and order is by nanoseconds.
+const firstYear, lastYear = 1700, 2200
+
+// Recordable returns t, or the time nearest to it that a record can hold: a record
+// made while the clock is wrong by centuries must be readable like any other. A day
+// is left above it, since the start of a record comes after the one before.
+func Recordable(t time.Time) time.Time {
+	first := time.Date(firstYear, time.January, 2, 0, 0, 0, 0, time.UTC)
+	last := time.Date(lastYear, time.December, 31, 0, 0, 0, 0, time.UTC)
+	switch {
+	case t.Before(first):
+		return first
+	case t.After(last):
+		return last
+	}
+	return t
 }

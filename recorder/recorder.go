@@ -75,6 +75,8 @@ func Open(_ context.Context, opt Options) (*Recorder, error) {
 	if opt.Location == nil {
 		opt.Location = time.Local
 	}
+	clock := opt.Clock
+	opt.Clock = func() time.Time { return history.Recordable(clock()) }
 	p, err := openProject(opt)
 	if err != nil {
 		return nil, err
