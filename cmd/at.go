@@ -19,7 +19,7 @@ TIME is 2026-11-20, '2026-11-20 14:30', 14:30 (today), RFC 3339, '90s ago' (s, m
 			{"decree at '2h ago'", "which record is that?"},
 			{"decree at yesterday notes.txt", "the file as it was at midnight"},
 		},
-		exits:  []exit{{"2", "a TIME that is none"}, {"3", "nothing was recorded so early, or no such file then"}},
+		exits:  []exit{{"2", "TIME is not understood"}, {"3", "nothing had been recorded by then, or the file did not exist"}},
 		flags:  s.reading(),
 		action: s.at,
 	}

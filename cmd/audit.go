@@ -14,7 +14,7 @@ import (
 func (s *session) auditVerb() verb {
 	return verb{
 		name: "audit", category: keepCategory,
-		usage: "the log of operations, and whether it is whole",
+		usage: "show the log of operations and check that it is intact",
 		about: `Prints one line for each operation that wrote, failed ones too, oldest first: when, what, on which record, by whom, and how it ended. Each line of the log has the hash of the line before it; the chain is checked, and where it does not hold, it says from which line and time on. Nothing that decree does changes an earlier line: not restore, prune, gc or forget.`,
 		examples: []example{
 			{"decree audit", "what was done here"},

@@ -13,17 +13,17 @@ import (
 func (s *session) blameVerb() verb {
 	return verb{
 		name: "blame", category: lookCategory, args: "PATH", words: pathWords,
-		usage: "show which record brought each line of a file",
-		about: `Prints the file as it is in the tree, each line with the record that brought it, the time, and its command or description. "outside" stands for what no record did: it was there before the first record, or came between two; the record named behind it is the one that found it.
+		usage: "show which record introduced each line of a file",
+		about: `Prints the file as it is in the tree, each line with the record that introduced it, the time, and its command or description. "outside" stands for what no record did: it was there before the first record, or came between two; the record named after it is the one that found it.
 
-A line that a revert, an apply or a restore brought back is the work of the record that had brought it first. Renames are followed where the content stayed the same.
+A line that a revert, an apply or a restore brought back counts as the work of the record that first introduced it. Renames are followed where the content stayed the same.
 
---json prints an object a line: line, text, record (null for outside), found_by, reason, time and what.`,
+--json prints one object per line: line, text, record (null for outside), found_by, reason, time and what.`,
 		examples: []example{
 			{"decree blame src/main.go", "who wrote this?"},
 			{"decree blame notes.txt | grep outside", "the lines that were written by hand"},
 		},
-		exits:  []exit{{"1", "a directory, a link, or not a text"}, {"3", "no such file in the tree"}},
+		exits:  []exit{{"1", "a directory, a link, or not a text file"}, {"3", "no such file in the tree"}},
 		flags:  s.reading(),
 		action: s.blame,
 	}

@@ -18,15 +18,15 @@ func (s *session) checkpointVerb() verb {
 	return verb{
 		name: "checkpoint", category: recordCategory,
 		usage: "record the tree as it is now",
-		about: `Records the tree without running a command, and prints the record's id alone on stdout. "decree restore ID" makes the tree that again. An unchanged tree costs next to nothing. A checkpoint of reason auto or publish says in words what it is where no description is given: with DECREE_TURN=7, "Before turn 7".
+		about: `Records the tree without running a command, and prints only the record's id on stdout. "decree restore ID" returns the tree to this state. An unchanged tree costs next to nothing. Without a description, a checkpoint with the reason auto or publish gets one: with DECREE_TURN=7, "Before turn 7".
 
-While a run is open it is refused: wait for the run's end, with --wait from another terminal.`,
+It is refused while a run is in progress; from another terminal, --wait waits for the run to end.`,
 		examples: []example{
 			{"decree checkpoint -d 'before the big move'", "a record with a description"},
 			{"decree checkpoint --label good", "a record that can be called 'good' from now on"},
 			{"id=$(decree checkpoint --reason auto)", "in a script or a hook"},
 		},
-		exits: []exit{{"4", "another decree works on this tree, or the tree is too large to be recorded without --yes"}},
+		exits: []exit{{"4", "another decree is working on this tree, or the tree is too large to be recorded without --yes"}},
 		flags: s.writing(
 			stringFlag(&o.description, "`TEXT` that says what this is; -m is the same", "description", "d", "m"),
 			stringFlag(&o.reason, "why the record exists: `REASON` is manual, auto or publish", "reason"),
@@ -57,7 +57,7 @@ func (s *session) checkpoint(ctx context.Context, o checkpointOptions) error {
 		SkipUnreadable: o.skipUnreadable, Full: o.full, Yes: s.global.yes,
 	}
 	record, err := rec.Checkpoint(ctx, options)
-	if s.allowed(err, "record it all the same? [y/N]") {
+	if s.allowed(err, "record it anyway? [y/N]") {
 		options.Yes = true
 		record, err = rec.Checkpoint(ctx, options)
 	}

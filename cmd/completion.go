@@ -36,7 +36,7 @@ func (s *session) completion(context.Context) error {
 	}
 	script, ok := shells[words[0]]
 	if !ok {
-		return usagef("%s: no completion for this shell", quoteWord(words[0])).hint("there is bash, zsh and fish")
+		return usagef("%s: no completion for this shell", quoteWord(words[0])).hint("choose bash, zsh or fish")
 	}
 	return s.print(func(w io.Writer) error {
 		script(w, s.verbs(), s.globalFlags())

@@ -19,21 +19,21 @@ func (s *session) daemonVerb() verb {
 	o := daemonOptions{interval: 2 * time.Second, grace: 2 * time.Second}
 	return verb{
 		name: "daemon", category: messageCategory,
-		usage: "do messages as they come, and fire cron jobs",
-		about: `Does what "decree process" does, for the inbox alone, and goes on doing it: a message is seen at once where the system tells of new files, and after --interval where it does not. A file that is still open for writing is left until it is closed.
+		usage: "process messages as they arrive, and fire cron jobs",
+		about: `Does what "decree process" does, but only for the inbox, and keeps doing it: a message is noticed at once where the system reports new files, and after --interval where it does not. A file that is still open for writing is left until it is closed.
 
-The jobs in .decree/cron/*.md are messages with a "cron:" field (minute, hour, day of month, month, day of week, in local time). A job fires once in a minute that matches, by putting a copy of itself into the inbox; one that was missed while no daemon ran fires once with "catch_up: true". Jobs fire also while a message is being done.
+The jobs in .decree/cron/*.md are messages with a "cron:" field (minute, hour, day of month, month, day of week, in local time). A job fires once in a minute that matches, by putting a copy of itself into the inbox; one that was missed while no daemon was running fires once with "catch_up: true". Jobs also fire while a message is being processed.
 
-It ends with an error when the root's path leads to another directory than when it began. That nobody reads its output any more does not end it. INT or TERM ends it after the present message; a second one ends the routine, whose message stays in the inbox. There is one daemon a tree: a second one says who it is. It says a line or two a message; what routines print is in their records' routine.log. .decree/config.yml is read when it starts. With DECREE_POLL set it looks every --interval and uses no file events.`,
+It ends with an error when the root's path no longer leads to the directory that it began with. It goes on when nobody reads its output any more. INT or TERM ends it after the current message; a second one ends the routine, whose message stays in the inbox. A tree has at most one daemon: a second one names the first and ends. It prints a line or two per message; what routines print is in their records' routine.log. .decree/config.yml is read when it starts. With DECREE_POLL set it looks every --interval and uses no file events.`,
 		examples: []example{
 			{"decree daemon", "until Ctrl-C"},
 			{"nohup decree daemon >daemon.log 2>&1 &", "in the background"},
-			{"decree daemon --timeout 1h", "no attempt takes longer than an hour"},
+			{"decree daemon --timeout 1h", "no attempt may take longer than an hour"},
 		},
 		exits: []exit{
 			{"0", "ended by a signal"},
-			{"1", "decree itself failed (a full disk); the message says in which state things are"},
-			{"4", "another daemon is at work on this tree"},
+			{"1", "decree itself failed (such as on a full disk); the message says what state things are in"},
+			{"4", "another daemon is running on this tree"},
 		},
 		flags: s.writing(
 			durationFlag(&o.interval, "look at the inbox and the cron jobs at least every `D`", "interval"),
@@ -49,7 +49,7 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 		return err
 	}
 	if o.interval <= 0 {
-		return usagef("--interval %s: not a time to wait", o.interval).hint("2s is the default")
+		return usagef("--interval %s: not a positive duration", o.interval).hint("2s is the default")
 	}
 	if err := checkTimes(o.timeout, o.grace); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 	defer done()
 	err = q.Serve(ctx, queue.ServeOptions{
 		Interval: o.interval, CommandLine: append([]string{"decree"}, s.env.Args...),
-		Ready: func() { s.say("decree: daemon: the inbox is empty; messages are done as they come") },
+		Ready: func() { s.say("decree: daemon: the inbox is empty; messages are processed as they arrive") },
 	})
 	if err == nil {
 		s.say("decree: daemon ended; nothing is under way")

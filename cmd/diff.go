@@ -29,8 +29,8 @@ func (s *session) diffVerb() verb {
 	o := diffOptions{context: usualContext}
 	return verb{
 		name: "diff", category: lookCategory, args: "[REF | A..B | A B] [PATH...]", words: refAndPathWords,
-		usage: "show what a record changed, or the way from one record to another",
-		about: `Shows the changes.diff of a record, of the newest one if no REF is given; of a checkpoint, which changes nothing, what was edited by hand since the record before it: its outside.diff. A..B, or A B, is the way from before A to after B; with --now it is the way from the state the record found to the tree as it is now. With PATHs only what lies at or below them.
+		usage: "show what a record changed, or the difference between two records",
+		about: `Shows the changes.diff of a record, of the newest one if no REF is given; of a checkpoint, which changes nothing, what was edited by hand since the record before it: its outside.diff. A..B, or A B, is the difference between the tree before A and the tree after B; with --now, between the tree that the record found and the tree as it is now. With PATHs, only what lies at or below them.
 
 On a terminal it is coloured, goes through a pager ($DECREE_PAGER, $PAGER, less), and leaves decree's own lines out. To a pipe or a file, and with --raw, it is byte for byte the changes.diff that "patch -p1" and "git apply" take.
 
@@ -40,19 +40,19 @@ The first word is a REF if it names a record, else a PATH, and so is the second;
 			{"decree diff last~1 --stat", "the one before in a table"},
 			{"decree diff good --now src/", "what became of src/ since the record labelled 'good'"},
 			{"decree diff last | patch -p1 -R", "take it back with another tool"},
-			{"decree diff -w -U 10 good last", "without changes of white space alone, with ten lines around each"},
+			{"decree diff -w -U 10 good last", "without changes that are only white space, with ten lines of context"},
 			{"decree diff --edits", "what you edited since the newest record"},
 		},
 		exits: []exit{{"0", "shown, changes or not"}, {"1", "with --exit-code: there are changes"}, {"3", "no such record or path"}, {"5", "changes.diff is not what was recorded"}},
 		flags: s.reading(
 			boolFlag(&o.stat, "a table: each file with its added and removed lines", "stat"),
-			boolFlag(&o.nameOnly, "only the paths, one a line, quoted as in the manifest", "name-only"),
+			boolFlag(&o.nameOnly, "only the paths, one per line, quoted as in the manifest", "name-only"),
 			boolFlag(&o.raw, "the bytes of changes.diff, also on a terminal", "raw"),
 			boolFlag(&o.now, "from the record to the tree as it is now", "now"),
 			boolFlag(&o.edits, "what was edited by hand before the record: its outside.diff; without a REF, since the newest record", "edits"),
 			boolFlag(&o.exitCode, "exit with 1 if there are changes, 0 if there are none", "exit-code"),
 			intFlag(&o.context, "show `N` lines of context", "unified", "U"),
-			boolFlag(&o.loose, "leave out what differs in white space alone; not for patch", "ignore-all-space", "w"),
+			boolFlag(&o.loose, "leave out changes that are only white space; patch cannot apply the result", "ignore-all-space", "w"),
 			stringFlag(&o.color, "colour the text `WHEN`: always, never or auto, which is on a terminal", "color"),
 		),
 		action: func(ctx context.Context) error { return s.diff(ctx, o) },
@@ -113,19 +113,19 @@ func (o diffOptions) check() error {
 		}
 	}
 	if n > 1 {
-		return usagef("--stat, --name-only and --raw exclude each other").hint("choose one")
+		return usagef("--stat, --name-only and --raw cannot be used together").hint("choose one")
 	}
 	if o.context < 0 {
-		return usagef("--unified %d: not a number of lines", o.context).hint("the usual ones are 3")
+		return usagef("--unified %d: not a number of lines", o.context).hint("the default is 3")
 	}
 	if o.drawn() && (n > 0) {
 		return usagef("-U and -w exclude --stat, --name-only and --raw").hint("choose one")
 	}
 	if o.edits && o.now {
-		return usagef("--edits and --now exclude each other").hint("'decree diff --edits' without a REF goes to the tree as it is now")
+		return usagef("--edits and --now cannot be used together").hint("'decree diff --edits' without a REF compares with the tree as it is now")
 	}
 	if !slices.Contains([]string{"", "always", "never", "auto"}, o.color) {
-		return usagef("--color %s: not a way to colour", quoteWord(o.color)).hint("it is always, never or auto")
+		return usagef("--color %s: unknown value", quoteWord(o.color)).hint("use always, never or auto")
 	}
 	return nil
 }

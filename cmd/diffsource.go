@@ -41,7 +41,7 @@ func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, o diff
 // newest one where ref is "".
 func (s *session) editsOf(ctx context.Context, rec *recorder.Recorder, ref string, paths []string) (*diffSource, error) {
 	if strings.Contains(ref, "..") {
-		return nil, usagef("%s and --edits exclude each other", ref).hint("--edits takes one REF, or none for what was edited since the newest record")
+		return nil, usagef("%s and --edits cannot be used together", ref).hint("--edits takes one REF, or none for what was edited since the newest record")
 	}
 	if ref != "" {
 		point, err := s.resolve(rec, ref)
@@ -85,7 +85,7 @@ func (s *session) outsideDiff(rec *recorder.Recorder, r *history.Record, paths [
 func (s *session) diffOf(ctx context.Context, rec *recorder.Recorder, ref string, paths []string, now bool) (*diffSource, error) {
 	from, to, ranged := strings.Cut(ref, "..")
 	if ranged && now {
-		return nil, usagef("%s and --now exclude each other", ref).hint("'decree diff A --now' goes from before A to the tree as it is")
+		return nil, usagef("%s and --now cannot be used together", ref).hint("'decree diff A --now' compares the tree before A with the tree as it is now")
 	}
 	if !ranged && !now {
 		point, err := s.resolve(rec, ref)

@@ -13,13 +13,13 @@ func (s *session) doctorVerb() verb {
 	return verb{
 		name: "doctor", category: keepCategory,
 		usage: "check that everything is in its place",
-		about: `Makes small checks, each ok, info, warning or error, and says what to do about those that are not ok. --repair does it: among other things it brings back a deleted .decree/runs from the store.`,
+		about: `Runs small checks, each with the result ok, info, warning or error, and says what to do about those that are not ok. --repair does it: among other things it brings back a deleted .decree/runs from the store.`,
 		examples: []example{
 			{"decree doctor", "look"},
-			{"decree doctor --repair", "look and mend"},
+			{"decree doctor --repair", "check and repair"},
 		},
-		exits:  []exit{{"0", "no errors (any more)"}, {"1", "at least one error"}},
-		flags:  s.writing(boolFlag(&repair, "mend what can be mended", "repair")),
+		exits:  []exit{{"0", "no errors, or all were repaired"}, {"1", "at least one error"}},
+		flags:  s.writing(boolFlag(&repair, "repair what can be repaired", "repair")),
 		action: func(ctx context.Context) error { return s.doctor(ctx, repair) },
 	}
 }

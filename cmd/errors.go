@@ -189,7 +189,11 @@ func (s *session) withState(err error) string {
 // conflictLine counts what stands in the way.
 func conflictLine(c *recorder.ConflictError) string {
 	if c.Verb == "restore" {
-		return fmt.Sprintf("%s in the way", count(len(c.Items), "path"))
+		verb := "are"
+		if len(c.Items) == 1 {
+			verb = "is"
+		}
+		return fmt.Sprintf("%s %s in the way", count(len(c.Items), "path"), verb)
 	}
 	verb := "differ"
 	if len(c.Items) == 1 {
@@ -233,11 +237,11 @@ func itemReason(item plan.Item) string {
 func limitHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.EMFILE):
-		return "let it open more files at once, such as by 'ulimit -n 256', and run this again"
+		return "raise the limit on open files, for example with 'ulimit -n 256', then run this again"
 	case errors.Is(err, syscall.ENFILE):
-		return "the system has no more open files to give: end something, and run this again"
+		return "the whole system has reached its limit on open files: end some programs, then run this again"
 	case errors.Is(err, syscall.EFBIG):
-		return "lift the limit on the size of files, by 'ulimit -f unlimited', and run this again"
+		return "lift the limit on the size of files with 'ulimit -f unlimited', then run this again"
 	}
 	return ""
 }
@@ -298,9 +302,9 @@ func (s *session) refHint(err error) string {
 
 // roomHint is the next step where a disk is full.
 func (s *session) roomHint() string {
-	hint := "make room there"
+	hint := "free some space there"
 	if s.line.verb != "prune" && s.line.verb != "gc" {
-		hint += ", or let 'decree prune' and 'decree gc' do so, which need none to begin"
+		hint += ", or run 'decree prune' and 'decree gc', which need none to begin"
 	}
 	if s.rec != nil {
 		if path, n := s.rec.LargestCopy(); n > 0 {

@@ -11,15 +11,15 @@ import (
 )
 
 // eventsText is `decree help events`.
-const eventsText = `With --events a command that writes tells on stderr what happens, one JSON object a line, instead of notes, a progress bar and error texts. stdout, the exit status and what is done stay the same, but no question is asked: what needs one needs --yes. Every object has "event" and "time" (RFC 3339, UTC); fields that are not named here may come.
+const eventsText = `With --events a command that writes reports on stderr what happens, one JSON object per line, instead of notes, a progress bar and error texts. stdout, the exit status and what is done stay the same, but no question is asked: what would ask one needs --yes. Every object has "event" and "time" (RFC 3339, UTC); more fields may be added.
 
-progress: an operation's phase has come further. "phase" is recording, comparing, checking or moving; "done" of "total" (0: not known) files or paths, and "bytes" where they are counted. At most ten a second of one phase.
+progress: a phase of an operation has advanced. "phase" is recording, comparing, checking or moving; "done" of "total" (0: not known) files or paths, and "bytes" where they are counted. At most ten per second for each phase.
 
-record-created: a record is in the history: "id", "reason", "status", "description", "changes" as in run.json, and of a run "exit_code". A run's comes at its end.
+record-created: a record is in the history: "id", "reason", "status", "description", "changes" as in run.json, and for a run "exit_code". A run's comes when it ends.
 
-restored: the tree is what a restore was to make of it: "id" is the restore's own record ("" where nothing was to do), "to" the record that was restored, "created", "modified" and "deleted" count paths.
+restored: a restore has ended, and the tree is in the state asked for: "id" is the restore's own record ("" if there was nothing to do), "to" the record that was restored, "created", "modified" and "deleted" count paths.
 
-failed: the command failed or was refused, and this is its last object: "command", "message", "exit_code", "hint", and "paths" with "path" and "reason" where single paths stand in the way. (Of run it means that decree failed, not the recorded command.)
+failed: the command failed or was refused, and this is its last object: "command", "message", "exit_code", "hint", and "paths" with "path" and "reason" where single paths stand in the way. (For run this means that decree failed, not the recorded command.)
 
 note: something people should know: "text".
 

@@ -24,9 +24,9 @@ func (s *session) exportVerb() verb {
 	return verb{
 		name: "export", category: lookCategory, args: "REF | A..B", words: refWords,
 		usage: "write a state as an archive, or the history as a stream",
-		about: `With --tar the tree as the record found it (--after: as it left it) becomes a tar archive: sorted, owners 0, every time that of the state, so that one state is always the same bytes. Files whose contents were forgotten are left out and named.
+		about: `With --tar the tree as the record found it (--after: as it left it) becomes a tar archive: sorted, every entry with owner 0 and the time of the state, so that one state always gives the same bytes. Files whose contents were forgotten are left out and named.
 
-With --fast-import the records from A to B, or all, become a stream that "git fast-import" reads: a commit for the state that a record found and one for what it left, each with its time, the actor as author, the description or command as message, and a ref below refs/decree/ that no clone or push takes along. Directories without files, and modes but for the x bit, are not in it. decree itself runs no other program.`,
+With --fast-import the records from A to B, or all, become a stream that "git fast-import" reads: a commit for the state that a record found and one for what it left, each with its time, the actor as author, the description or command as message, and a ref below refs/decree/ that no clone or push takes along. Directories without files, and modes except for the x bit, are not in it. decree itself runs no other program.`,
 		examples: []example{
 			{"decree export last --tar before.tar", "the tree as the newest record found it"},
 			{"decree export good --tar - | tar -x -C /tmp/good", "look at it elsewhere"},
@@ -48,7 +48,7 @@ func (s *session) export(ctx context.Context, o exportOptions) error {
 	case (o.tar != "") == o.fastImport:
 		return usagef("one of --tar FILE and --fast-import is needed").hint("for example 'decree export last --tar state.tar'")
 	case o.fastImport && o.after:
-		return usagef("--after goes with --tar").hint("a stream has both states of each record")
+		return usagef("--after needs --tar").hint("a stream has both states of each record")
 	case o.tar != "" && len(words) != 1:
 		return usagef("--tar takes one REF").hint("for example 'decree export last --tar state.tar'")
 	}
@@ -70,7 +70,7 @@ func (s *session) export(ctx context.Context, o exportOptions) error {
 	}
 	point.After = point.After || o.after
 	if point.After && point.Record.After.IsZero() {
-		return notFoundf("%s has no state after it", point.Record.ID).hint("without --after its state before is meant")
+		return notFoundf("%s has no state after it", point.Record.ID).hint("without --after, the state before it is meant")
 	}
 	return s.exportTo(o.tar, func(w io.Writer) (*recorder.Exported, error) { return rec.ExportTar(ctx, w, point) })
 }
@@ -94,7 +94,7 @@ func (s *session) exportStream(ctx context.Context, rec *recorder.Recorder, word
 			*end.to = point.Record
 		}
 		if history.Compare(from, to) > 0 {
-			return usagef("%s: the first is the newer one", quoteWord(words[0])).hint("A..B goes from the older to the newer")
+			return usagef("%s: the first record is newer than the second", quoteWord(words[0])).hint("A..B goes from the older to the newer")
 		}
 	}
 	return s.exportTo("-", func(w io.Writer) (*recorder.Exported, error) { return rec.ExportStream(ctx, w, from, to) })

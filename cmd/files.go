@@ -37,7 +37,7 @@ func (s *session) files(ctx context.Context, o filesOptions) error {
 		return err
 	}
 	if o.null && s.global.json {
-		return usagef("--null and --json exclude each other").hint("choose one")
+		return usagef("--null and --json cannot be used together").hint("choose one")
 	}
 	rec, err := s.forLooking(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *session) filesWords(rec *recorder.Recorder, o filesOptions) (point reco
 	}
 	switch {
 	case is && o.ignored:
-		return point, nil, usagef("a REF and --ignored exclude each other").hint("what a record left out is not known any more")
+		return point, nil, usagef("a REF and --ignored cannot be used together").hint("what a record left out is no longer known")
 	case is:
 		point, err = s.resolve(rec, words[0])
 		point.After = point.After || o.after
@@ -87,7 +87,7 @@ func (s *session) filesWords(rec *recorder.Recorder, o filesOptions) (point reco
 		return point, nil, usagef("--after needs a REF").hint("for example 'decree files --after last'")
 	}
 	if err == nil && len(words) > 1 {
-		err = notFoundf("%s: neither a record, nor a label", quoteWord(words[0])).hint("'decree log' lists the records, 'decree label' the labels")
+		err = notFoundf("%s: neither a record nor a label", quoteWord(words[0])).hint("'decree log' lists the records, 'decree label' the labels")
 	}
 	return point, words, err
 }

@@ -52,15 +52,15 @@ func (s *session) rootFlag() cli.Flag {
 }
 
 func (s *session) quietFlag() cli.Flag {
-	return boolFlag(&s.global.quiet, "say nothing but errors and what was asked for", "quiet", "q")
+	return boolFlag(&s.global.quiet, "print only errors and what was asked for", "quiet", "q")
 }
 
 func (s *session) jsonFlag() cli.Flag {
-	return boolFlag(&s.global.json, "print JSON instead of text for people", "json")
+	return boolFlag(&s.global.json, "print JSON instead of text", "json")
 }
 
 func (s *session) eventsFlag() cli.Flag {
-	return boolFlag(&s.global.events, "tell what happens as JSON on stderr, one object a line; see 'decree help events'", "events")
+	return boolFlag(&s.global.events, "report what happens as JSON on stderr, one object per line; see 'decree help events'", "events")
 }
 
 func (s *session) yesFlag() cli.Flag {
@@ -68,7 +68,7 @@ func (s *session) yesFlag() cli.Flag {
 }
 
 func (s *session) waitFlag() cli.Flag {
-	return durationFlag(&s.global.wait, "wait up to `D` (30s, 5m) while another decree works on this tree", "wait")
+	return durationFlag(&s.global.wait, "wait up to `D` (30s, 5m) while another decree is working on this tree", "wait")
 }
 
 // globalFlags are those that may stand before the verb.

@@ -13,9 +13,9 @@ func (s *session) forgetVerb() verb {
 	return verb{
 		name: "forget", category: keepCategory, args: "PATH...", words: pathWords,
 		usage: "take a file's contents out of every record and the store",
-		about: `For a secret that got in. Every content that a file at PATH, or below it, ever had is taken out of the store and out of the diffs of all records, wherever else it stands by the same hash too. It does not come back.
+		about: `For a secret that got in. Every content that a file at PATH, or below it, ever had is taken out of the store and out of the diffs of all records, along with every other copy that has the same hash. It does not come back.
 
-What it does not do: manifests and diffs keep the path, the size and the hash (which is enough to check a guess); what a command printed (routine.log, failure-context.md), command lines and descriptions are not searched; the tree is not touched, so ignore the file (.decreeignore) or delete it, or the next record stores it again; backups of the store are yours to find. The diffs of the records it names no longer hold these contents: a revert, apply or restore that needs one is refused (exit code 5); the other paths still go ("-- PATH..."). "verify" tells of what was forgotten and does not count it as damage.
+What it does not do: manifests and diffs keep the path, the size and the hash (which is enough to check a guess); what a command printed (routine.log, failure-context.md), command lines and descriptions are not searched; the tree is not touched, so ignore the file (.decreeignore) or delete it, or the next record stores it again; backups of the store are for you to find. The diffs of the records it names no longer hold these contents: a revert, apply or restore that needs one is refused (exit code 5); the other paths can still be done ("-- PATH..."). "verify" reports what was forgotten and does not count it as damage.
 
 It asks first; without a terminal it needs --yes.`,
 		examples: []example{
@@ -25,8 +25,8 @@ It asks first; without a terminal it needs --yes.`,
 		exits: []exit{
 			{"0", "done, or nothing to do"},
 			{"3", "no record has such a path"},
-			{"4", "not confirmed, or another decree works on this tree; nothing was changed"},
-			{"5", "part of the store is damaged and may hold it still"},
+			{"4", "not confirmed, or another decree is working on this tree; nothing was changed"},
+			{"5", "part of the store is damaged and may still hold it"},
 		},
 		flags:  s.writing(boolFlag(&dryRun, "say what would be forgotten, change nothing", "dry-run", "n")),
 		action: func(ctx context.Context) error { return s.forget(ctx, dryRun) },
@@ -91,10 +91,10 @@ func writeForgetting(w io.Writer, f *recorder.Forgetting) error {
 		fmt.Fprintf(w, "%s  %.12s  %s\n", shownPath(c.Path), c.SHA256.String(), size(c.Size))
 	}
 	for _, p := range f.Also {
-		fmt.Fprintf(w, "%s  has a content of these too: it is forgotten there as well\n", shownPath(p))
+		fmt.Fprintf(w, "%s  has some of the same contents: they are forgotten there as well\n", shownPath(p))
 	}
 	for _, id := range f.Records {
-		fmt.Fprintf(w, "%s  its diffs hold them: they are rewritten without\n", id)
+		fmt.Fprintf(w, "%s  its diffs hold them: they are rewritten without them\n", id)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (s *session) reportForget(f *recorder.Forgetting, dryRun bool) error {
 	s.tell("%s forgotten, %s freed", count(len(f.Contents), "content"), size(f.Freed))
 	s.say("decree: note: routine.log, failure-context.md and command lines are not searched; hashes and sizes stay in the manifests")
 	for _, p := range f.InTree {
-		s.say("decree: note: %s is in the tree and has one of them: ignore or delete it, or the next record stores it again", shownPath(p))
+		s.say("decree: note: %s is still in the tree with one of these contents: ignore or delete it, or the next record stores it again", shownPath(p))
 	}
 	return nil
 }

@@ -7,15 +7,15 @@ import (
 func (s *session) gcVerb() verb {
 	return verb{
 		name: "gc", category: keepCategory,
-		usage: "free what no record names",
-		about: `Frees the space of contents that no record names any more. Packs that are half dead or more are written anew without what is dead; commands that read meanwhile are not disturbed. It runs by itself now and then; nothing is lost without it but space.
+		usage: "free the space that no record needs",
+		about: `Frees the space of contents that no record needs any more. A pack of which half or more is unused is rewritten without the unused part; commands that are reading meanwhile are not disturbed. It runs by itself now and then; without it, nothing is lost but space.
 
-On a full disk it works before what a dead process left is finished, and so does "prune": the store keeps a file of 1 MiB, "reserve", which both give up and make again. What waits keeps all that it needs.`,
+On a full disk it works even before interrupted operations are finished, and so does "prune": the store keeps a file of 1 MiB, "reserve", which both delete first and make again at the end. Interrupted operations keep all that they need.`,
 		examples: []example{
 			{"decree gc", "say how much was freed"},
 			{"decree prune --keep-auto 10 && decree gc", "remove records first"},
 		},
-		exits:  []exit{{"0", "done, or nothing to do"}, {"4", "another decree works on this tree, or something of the store's cannot be read; nothing was freed"}},
+		exits:  []exit{{"0", "done, or nothing to do"}, {"4", "another decree is working on this tree, or something of the store's cannot be read; nothing was freed"}},
 		flags:  s.writing(),
 		action: s.gc,
 	}

@@ -77,8 +77,8 @@ var variables = []struct {
 	{"Read by decree", []exit{
 		{"DECREE_STORE", "where the stores of new projects are kept, instead of store in the config and the usual place."},
 		{"XDG_DATA_HOME", "stores are kept in decree below it; ~/.local/share/decree where it is unset or empty."},
-		{"DECREE_AGENT, DECREE_SESSION, DECREE_TURN", "in whose name it is called: they stand in the record's actor. DECREE_TURN is a number."},
-		{"PAGER", "what long output is shown with on a terminal; cat, or an empty one, for none."},
+		{"DECREE_AGENT, DECREE_SESSION, DECREE_TURN", "who calls decree: recorded as the record's actor. DECREE_TURN is a number."},
+		{"PAGER", "the pager for long output on a terminal; cat, or an empty value, for none."},
 		{"NO_COLOR, TERM", "no colours where NO_COLOR is set or TERM is dumb."},
 	}},
 	{"Given to a command that is recorded", []exit{
@@ -88,7 +88,7 @@ var variables = []struct {
 		{"DECREE_ATTEMPT, DECREE_ATTEMPTS", "which attempt this is, and how many there are in all."},
 		{"DECREE_FAILURE_CONTEXT", "on the last of several attempts: a file that says how the earlier ones failed."},
 	}},
-	{"Given to a routine besides", []exit{
+	{"Also given to a routine", []exit{
 		{"DECREE_OUTBOX", "a directory: a message that is written into it follows in the same chain."},
 		{"message_file, message_id, message_dir, spec_file, input_file, chain, seq", "the message; its other fields too, where the routine's head declares them."},
 	}},
@@ -159,7 +159,7 @@ var programExamples = []example{
 var programExits = []exit{
 	{"0", "done, or nothing to do"},
 	{"1", "failed"},
-	{"2", "called wrongly"},
+	{"2", "wrong usage"},
 	{"3", "no such record, label or path"},
 	{"4", "refused (a conflict, a lock held, no confirmation); nothing was changed"},
 	{"5", "a hash does not match"},

@@ -36,10 +36,10 @@ func (s *session) inboxVerb() verb {
 			{"decree inbox", "what waits"},
 			{"decree inbox --dead", "what failed, and why"},
 			{"decree inbox retry 2026112107015900-0", "try that one again"},
-			{"decree inbox cancel fix-login", "it is not to be done after all"},
+			{"decree inbox cancel fix-login", "it is no longer wanted"},
 			{"decree inbox --json", "for programs"},
 		},
-		exits: []exit{{"3", "no such message"}, {"4", "the message is being done; retry: another decree works on this tree"}},
+		exits: []exit{{"3", "no such message"}, {"4", "the message is being done; retry: another decree is working on this tree"}},
 		flags: append([]cli.Flag{
 			boolFlag(&o.dead, "those that failed", "dead"),
 			boolFlag(&o.done, "those that are done", "done"),
@@ -67,9 +67,9 @@ func (s *session) inbox(ctx context.Context, o inboxOptions) error {
 	}
 	switch {
 	case len(words) > 0:
-		return usagef("%s is nothing that inbox can do", quoteWord(words[0])).hint("'decree inbox' lists; it can show, edit, cancel and retry a NAME")
+		return usagef("inbox has no subcommand %s", quoteWord(words[0])).hint("'decree inbox' lists the messages; 'decree inbox show NAME', edit, cancel and retry work on one")
 	case o.dead && o.done:
-		return usagef("--dead and --done are two lists").hint("give one of them")
+		return usagef("--dead and --done cannot be used together").hint("choose one")
 	}
 	rec, err := s.forReading(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *session) listMessages(p *project.Project, where string) error {
 		return s.printJSON(out)
 	}
 	if len(out) == 0 {
-		s.say("decree: %s", map[string]string{"": "nothing waits", "dead": "no message failed", "done": "no message is done"}[where])
+		s.say("decree: %s", map[string]string{"": "nothing is waiting", "dead": "no message failed", "done": "no message is done"}[where])
 		return nil
 	}
 	return s.print(func(w io.Writer) error {
@@ -177,7 +177,7 @@ func oneName(words []string) (string, error) {
 	case 1:
 		return messageName(words[0]), nil
 	}
-	return "", usagef("%s is one NAME too many", quoteWord(words[1]))
+	return "", usagef("%s is unexpected: only one NAME can be given", quoteWord(words[1]))
 }
 
 // showMessage prints a message as it is, and on stderr why it is dead.

@@ -13,13 +13,13 @@ func (s *session) labelVerb() verb {
 	return verb{
 		name: "label", category: keepCategory, args: "[NAME [REF]]", words: refWords,
 		usage: "list, set, move or delete labels",
-		about: `A label is a name for a record that can be used as a REF. Without words all labels are listed; with NAME alone it says which record has it; with NAME and REF the label is set or moved there; --delete takes it away. "latest" is the newest record and needs no setting. A name is 1 to 64 letters, digits, ".", "_" and "-", and may not look like an id or a time; agents' hooks use "session" and "turn-7".`,
+		about: `A label is a name for a record that can be used as a REF. Without words all labels are listed; with only NAME it says which record has that label; with NAME and REF the label is set or moved there; --delete removes it. "latest" is the newest record and needs no setting. A name is 1 to 64 letters, digits, ".", "_" and "-", and may not look like an id or a time; agents' hooks use "session" and "turn-7".`,
 		examples: []example{
 			{"decree label", "all labels"},
 			{"decree label good last", "call the newest record 'good'"},
 			{"decree label --delete good", "forget the name; the record stays"},
 		},
-		exits:  []exit{{"0", "done"}, {"2", "a NAME that cannot be one"}, {"3", "no such label or record"}},
+		exits:  []exit{{"0", "done"}, {"2", "NAME cannot be a label"}, {"3", "no such label or record"}},
 		flags:  s.writing(boolFlag(&remove, "delete the label NAME", "delete")),
 		action: func(ctx context.Context) error { return s.label(ctx, remove) },
 	}
@@ -95,7 +95,7 @@ func (s *session) setLabel(ctx context.Context, name, ref string) error {
 		return s.printJSON(map[string]string{name: id})
 	}
 	if id == "" {
-		s.tell("label %s is gone", quoteWord(name))
+		s.tell("label %s was deleted", quoteWord(name))
 		return nil
 	}
 	s.tell("%s is %s now", quoteWord(name), id)

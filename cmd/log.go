@@ -28,9 +28,9 @@ func (s *session) logVerb() verb {
 	return verb{
 		name: "log", aliases: []string{"history"}, category: lookCategory, args: "[PATH...]", words: pathWords,
 		usage: "list the records, newest first",
-		about: `Lists the records: id, when, why, how it stands, its description or command, and what it changed. On a terminal it goes through a pager.
+		about: `Lists the records: id, time, reason, status, description or command, and what changed. On a terminal it goes through a pager.
 
-With PATHs only what changed something at or below them, creations, deletions and modes too. What changed between two records, by no run, is a line of its own: "outside", with the record that found it. --follow goes on under a file's earlier name where a rename left its content as it was. -S and -p without PATHs mean the whole tree.
+With PATHs, only records that changed something at or below them, including creations, deletions and modes. What changed between two records, outside any run, is a line of its own: "outside", with the record that found it. --follow goes on under a file's earlier name where a rename left its content as it was. -S and -p without PATHs mean the whole tree.
 
 --json prints the whole records, as .decree/runs/<id>/run.json has them, with their labels; with PATHs also "paths", what happened to each. An outside change is an object with reason "outside", an empty id and "found_by".`,
 		examples: []example{
@@ -39,18 +39,18 @@ With PATHs only what changed something at or below them, creations, deletions an
 			{"decree log --since '2h ago' src/", "what touched src/ in the last two hours"},
 			{"decree log --since yesterday --until 12:00", "from midnight yesterday to noon today"},
 			{"decree log --follow main.go", "a file's whole life"},
-			{"decree log --reason outside .", "what no record did"},
+			{"decree log --reason outside .", "what changed outside any record"},
 			{"decree log -S 'func main'", "what brought this text, or took it away"},
 			{"decree log -p --grep make src/", "what the runs of make did to src/"},
 		},
-		exits: []exit{{"0", "listed, even if there was nothing to list"}, {"2", "a TIME or REASON that is none"}},
+		exits: []exit{{"0", "listed, even if there was nothing to list"}, {"2", "TIME or REASON is not understood"}},
 		flags: s.reading(
 			intFlag(&o.limit, "at most the `N` newest", "limit", "n"),
 			stringFlag(&o.reason, "only records that exist for `REASON`: run, manual, auto, publish, restore, revert, apply; with PATHs also outside", "reason"),
 			stringFlag(&o.since, "only records begun at `TIME` or later: 2026-11-20, '2026-11-20 14:30', 14:30, '2h ago', yesterday", "since"),
 			stringFlag(&o.until, "only records begun at `TIME` or earlier", "until"),
 			boolFlag(&o.follow, "with one PATH: follow a file through renames", "follow"),
-			stringFlag(&o.grep, "only records whose description, command or label `REGEXP` fits", "grep"),
+			stringFlag(&o.grep, "only records whose description, command or label matches `REGEXP`", "grep"),
 			stringFlag(&o.search, "only what changed how often `TEXT` occurs in a file", "search", "S"),
 			boolFlag(&o.patch, "show each one's diff below it", "patch", "p"),
 		),
@@ -92,7 +92,7 @@ func (s *session) log(ctx context.Context, o logOptions) error {
 	}
 	if s.global.json {
 		if n := len(listing.Foreign); n > 0 {
-			s.note(fmt.Sprintf("left out, foreign: %s in .decree/runs that this store has never seen; 'decree log' shows them apart", count(n, "record")))
+			s.note(fmt.Sprintf("left out, foreign: %s in .decree/runs that this store has never seen; 'decree log' lists them separately", count(n, "record")))
 		}
 		return s.print(func(w io.Writer) error { return s.writeRecords(w, listing.Records) })
 	}
@@ -153,11 +153,11 @@ func (s *session) logFilter(o logOptions) (func(*history.Record) bool, error) {
 		return nil, err
 	}
 	if o.patch && s.global.json {
-		return nil, usagef("--patch and --json exclude each other").hint("'decree diff --raw REF' prints a record's diff")
+		return nil, usagef("--patch and --json cannot be used together").hint("'decree diff --raw REF' prints a record's diff")
 	}
 	text, err := regexp.Compile(o.grep)
 	if err != nil {
-		return nil, usagef("--grep %s: not a regular expression", quoteWord(o.grep)).hint("put a backslash before what is to be taken as it is")
+		return nil, usagef("--grep %s: not a regular expression", quoteWord(o.grep)).hint("put a backslash before each character that is meant literally")
 	}
 	reason := history.Reason(o.reason)
 	switch reason {

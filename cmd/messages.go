@@ -25,7 +25,7 @@ func (t *tally) add(r *queue.Result) {
 func (s *session) tallied(t *tally) {
 	switch {
 	case t.done+t.dead == 0:
-		s.say("decree: nothing waits")
+		s.say("decree: nothing is waiting")
 	case t.dead == 0:
 		s.say("decree: %s done", count(t.done, "message"))
 	default:

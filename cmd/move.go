@@ -60,15 +60,15 @@ func (s *session) reportMove(m moveReport) error {
 		s.note(n)
 	}
 	for _, dir := range m.stayed() {
-		s.say("decree: note: %s stays: it holds ignored or later files", shownPath(dir))
+		s.say("decree: note: %s is kept: it holds ignored files or files made later", shownPath(dir))
 	}
 	p := m.result.Plan
 	switch {
 	case p == nil || p.Empty():
 		if p != nil && slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Kept }) {
-			s.tell("nothing was changed: what is left was edited in the same places")
+			s.tell("nothing was changed: the remaining files were edited in the same places")
 		} else {
-			s.tell("nothing to do: the tree already is in that state")
+			s.tell("nothing to do: the tree is already in that state")
 		}
 		s.left(p)
 		return nil

@@ -90,7 +90,7 @@ func (u unchanged) Error() string {
 
 func (s *session) open(ctx context.Context, a access) (*recorder.Recorder, error) {
 	if s.global.wait < 0 {
-		return nil, usagef("--wait %s: not a duration from now on", s.global.wait).hint("give one like 30s or 5m")
+		return nil, usagef("--wait %s: not a positive duration", s.global.wait).hint("give one like 30s or 5m")
 	}
 	actor, err := s.actor()
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *session) inTree(p *project.Project, paths []string) ([]string, error) {
 // long as that is inside the root.
 func below(root, cwd, path string) (string, error) {
 	if path == "" {
-		return "", usagef("an empty PATH").hint("'.' means the directory you are in")
+		return "", usagef("a PATH is empty").hint("'.' means the directory you are in")
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cwd, path)

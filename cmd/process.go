@@ -25,14 +25,14 @@ func (s *session) processVerb() verb {
 	o := processOptions{grace: 2 * time.Second}
 	return verb{
 		name: "process", category: messageCategory,
-		usage: "do the specs and messages that wait, then end",
-		about: `Takes the specs (specs/*.spec.md) that processed-spec.md does not list, in order of name, and then the messages in .decree/inbox, the oldest first. Each is done by its routine (.decree/routines/NAME.sh under bash, or NAME.ipynb) as a recorded run with max_attempts tries. A message that is done goes to inbox/done; for one that fails for good every file is put back, and it goes to inbox/dead with the reason in NAME.error.txt. Either way the next one begins.
+		usage: "process the waiting specs and messages, then end",
+		about: `Takes the specs (specs/*.spec.md) that processed-spec.md does not list, in order of name, and then the messages in .decree/inbox, the oldest first. Each is done by its routine (.decree/routines/NAME.sh under bash, or NAME.ipynb) as a recorded run, tried up to max_attempts times. A message that is done goes to inbox/done; for one that fails for good every file is put back, and it goes to inbox/dead with the reason in NAME.error.txt. Either way the next one begins.
 
-A routine leaves follow-ups by writing files into the directory $DECREE_OUTBOX, under any names, or by "decree send"; they join the chain of its message in natural order of their names, if its run succeeds, and come before older messages. Other commands get in between two messages. If the process dies, the next "process" or "daemon" takes the message up again: its files are put back, and the attempt counts.
+A routine leaves follow-ups by writing files into the directory $DECREE_OUTBOX, under any names, or by "decree send"; they join the chain of its message in natural order of their names, if its run succeeds, and come before older messages. Other commands can run between two messages. If the process dies, the next "process" or "daemon" takes the message up again: its files are put back, and the attempt counts.
 
 What the routines print goes to stdout and stderr (with --json all of it to stderr). INT, TERM or HUP ends the routine, puts its changes back and leaves the message in the inbox.`,
 		examples: []example{
-			{"decree process", "everything that waits"},
+			{"decree process", "everything that is waiting"},
 			{"decree process --limit 1", "the next one"},
 			{"decree process --json", "one JSON object on stdout for each message that has ended"},
 		},

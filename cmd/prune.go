@@ -25,26 +25,26 @@ type pruneOptions struct {
 
 func (s *session) pruneVerb() verb {
 	o := pruneOptions{last: map[string]*string{}}
-	flags := []cli.Flag{boolFlag(&o.dryRun, "list what would go and what would stay, and why; change nothing", "dry-run", "n")}
+	flags := []cli.Flag{boolFlag(&o.dryRun, "list what would be removed and what would stay, and why; change nothing", "dry-run", "n")}
 	for _, reason := range project.Reasons {
 		o.last[reason] = new(string)
 		flags = append(flags, stringFlag(o.last[reason], "of the reason "+reason+", keep the last `N` instead of what the config says", "keep-"+reason))
 	}
-	flags = append(flags, stringFlag(&o.maxStore, "if the store and .decree/runs are larger than `SIZE` (10GiB, 0: no cap) together, let more records go, until they fit", "max-store"))
+	flags = append(flags, stringFlag(&o.maxStore, "if the store and .decree/runs are larger than `SIZE` (10GiB, 0: no cap) together, remove more records until they fit", "max-store"))
 	return verb{
 		name: "prune", category: keepCategory,
 		usage: "remove the records that retention does not keep",
-		about: `Removes records by the policies of the config ("decree help config", retention and max_store), then frees what they alone named. This happens by itself after each successful record; "prune" does it now, for once with other numbers if you like.
+		about: `Removes records by the policies of the config ("decree help config", retention and max_store), then frees the space that only they needed. This happens by itself after each successful record; "prune" does it now, with other numbers if you like.
 
-The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record; a record stays if any rule of its policy keeps it. Under a cap on the size of the store and .decree/runs more go: automatic checkpoints first, then runs, reverts, applies and restores, then manual checkpoints, then published states, of each group the oldest first.
+The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record; a record stays if any rule of its policy keeps it. Under a cap on the size of the store and .decree/runs more are removed: automatic checkpoints first, then runs, reverts, applies and restores, then manual checkpoints, then published states, of each group the oldest first.
 
-On a terminal it asks before checkpoints of your own go; --yes removes them without a question. What happens by itself never asks.`,
+On a terminal it asks before it removes checkpoints of your own; --yes removes them without a question. Automatic pruning never asks.`,
 		examples: []example{
-			{"decree prune --dry-run", "what would go, and why"},
+			{"decree prune --dry-run", "what would be removed, and why"},
 			{"decree prune --keep-run 100 --keep-auto 0", "the last 100 runs, and no automatic checkpoint"},
 			{"decree prune --max-store 2GiB", "until the store fits 2 GiB"},
 		},
-		exits:  []exit{{"0", "done, or nothing to do"}, {"4", "another decree works on this tree, or you said no; nothing was changed"}},
+		exits:  []exit{{"0", "done, or nothing to do"}, {"4", "another decree is working on this tree, or you said no; nothing was changed"}},
 		flags:  s.writing(flags...),
 		action: func(ctx context.Context) error { return s.prune(ctx, o) },
 	}
@@ -132,7 +132,7 @@ func (s *session) prune(ctx context.Context, o pruneOptions) error {
 			count(len(gone), "record"), size(p.Freed), stayIn(len(p.Verdicts)-len(gone)), size(p.Store), size(p.Runs))
 	}
 	if !p.Fits {
-		s.say("decree: note: the store and .decree/runs do not fit the cap: what is always kept is larger")
+		s.say("decree: note: the store and .decree/runs are still above the cap: what is always kept is larger")
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ func (s *session) recoverVerb() verb {
 	return verb{
 		name: "recover", category: keepCategory,
 		usage: "finish or take back what a dead process left",
-		about: `Every command that writes does this first, on its own; "recover" does it alone and says what it found. A run whose process died gets its changes.diff and the status interrupted: its changes stay, and can be taken back with "decree revert". An interrupted revert, apply or restore is finished, or taken back when a content it needs is missing.
+		about: `Every command that writes does this first, on its own; "recover" does only this and says what it found. A run whose process died gets its changes.diff and the status interrupted: its changes stay, and can be taken back with "decree revert". An interrupted revert, apply or restore is finished, or taken back when a content it needs is missing.
 
 If processes of the run are still alive nothing is done, exit code 4; --kill ends them.`,
 		examples: []example{

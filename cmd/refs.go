@@ -75,7 +75,7 @@ func (s *session) oneRecord(rec *recorder.Recorder, words []string) (*history.Re
 }
 
 // isRef says whether a word names a record, a range of them or a chain. A word
-// that is an ambiguous REF, or a TIME that is none, is an error and not a path.
+// that is an ambiguous REF, or a TIME that cannot be read, is an error and not a path.
 func (s *session) isRef(rec *recorder.Recorder, word string) (bool, error) {
 	ends := []string{word}
 	if from, to, ok := strings.Cut(word, ".."); ok && from != "" && to != "" && to[0] != '/' {
@@ -128,9 +128,9 @@ func (s *session) mustBeKnown(rec *recorder.Recorder, words, paths []string, her
 		}
 		if is, err := s.isRef(rec, words[i]); err == nil && is {
 			return notFoundf("%s: no such path, neither in the tree nor in any record", quoteWord(words[i])).
-				hint("it names a record, but a PATH is meant here: 'decree show %s' shows the record", words[i])
+				hint("it names a record, but a PATH is needed here: 'decree show %s' shows the record", words[i])
 		}
-		return notFoundf("%s: neither a record, nor a label, nor a path", quoteWord(words[i])).
+		return notFoundf("%s: not a record, a label or a path", quoteWord(words[i])).
 			hint("'decree log' lists the records, 'decree label' the labels")
 	}
 	return nil

@@ -31,9 +31,9 @@ func (o *moveOptions) mergeFlags() []cli.Flag {
 func (o *moveOptions) merging() (plan.Merging, error) {
 	switch {
 	case o.markers && o.skip:
-		return plan.Off, usagef("--markers and --skip-conflicts exclude each other").hint("--markers writes conflicts into the files, --skip-conflicts leaves the files alone")
+		return plan.Off, usagef("--markers and --skip-conflicts cannot be used together").hint("--markers writes conflicts into the files, --skip-conflicts leaves the files alone")
 	case o.force && (o.merge || o.markers || o.skip):
-		return plan.Off, usagef("--merge and --force exclude each other").hint("--merge keeps what was edited since, --force does not")
+		return plan.Off, usagef("--merge and --force cannot be used together").hint("--merge keeps what was edited since, --force does not")
 	case o.markers:
 		return plan.Mark, nil
 	case o.skip:
@@ -51,7 +51,7 @@ func (s *session) revertVerb() verb {
 		usage: "take back what a record changed",
 		about: `Takes back the changes of the records named, and nothing else: only the paths of their changes.diff are touched, and only where they still are what the record left. If any of them was edited since, nothing is changed and all of them are listed. Afterwards every touched file is hashed again and compared.
 
-With --merge, text files that were edited since are merged line by line: your edits stay, the record's lines go. Where both touch the same lines nothing is changed and the files are listed; --markers writes these places into the files between <<<<<<< and >>>>>>>, --skip-conflicts leaves such files alone, --exclude PATH leaves others out. With --force files go to the state before the record, whatever they hold now; it asks first.
+With --merge, text files that were edited since are merged line by line: your edits stay, the record's lines are taken out. Where both touch the same lines nothing is changed and the files are listed; --markers writes these places into the files between <<<<<<< and >>>>>>>, --skip-conflicts leaves such files alone, --exclude PATH leaves others out. With --force files are set to their state before the record, whatever they hold now; it asks first.
 
 Several records are taken back newest first, all or none. The revert is a record itself: "decree revert last" undoes it.`,
 		examples: []example{

@@ -127,7 +127,7 @@ func (s *session) oneRoutine(name string, dirs []message.Dir) error {
 			fmt.Fprintf(w, "%-10s  %s=%s\n", head, p.Name, quoteWord(p.Value))
 		}
 		if f.HeadEnd > 0 {
-			fmt.Fprintf(w, "head        ends at line %d: what is assigned from there on is no parameter\n", f.HeadEnd)
+			fmt.Fprintf(w, "head        ends at line %d: what is assigned from there on is not a parameter\n", f.HeadEnd)
 		}
 		if f.Description != "" {
 			fmt.Fprintf(w, "\n%s\n", oneLines(f.Description))

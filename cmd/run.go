@@ -34,7 +34,7 @@ func skipUnreadableFlag(dst *bool) cli.Flag {
 }
 
 func fullFlag(dst *bool) cli.Flag {
-	return boolFlag(dst, "hash every file again instead of believing unchanged times and sizes", "full")
+	return boolFlag(dst, "hash every file again instead of trusting unchanged times and sizes", "full")
 }
 
 func (s *session) runVerb() verb {
@@ -44,11 +44,11 @@ func (s *session) runVerb() verb {
 		usage: "record a command; put its changes back if it fails",
 		about: `Records the tree, runs COMMAND in the directory you are in, and writes what it changed to .decree/runs/<id>/changes.diff. If the command succeeds its changes stay. If it fails every file is put back as it was, and the diff is kept: "decree apply ID" brings the work back. On a terminal decree asks before it puts anything back.
 
-Everything from the first word that is not a flag, or after "--", is the command's. No shell stands between; for one, say 'decree run -- sh -c "a | b"'. A summary is printed on stderr; stdout is the command's alone.
+Everything from the first word that is not a flag, or after "--", is the command's. No shell is started; if you need one, use 'decree run -- sh -c "a | b"'. A summary is printed on stderr; stdout carries only the command's output.
 
-With --attempts N a failing command is tried again: each attempt sees the changes of the one before, but the last one starts from the recorded tree, with the story of the failures in $DECREE_FAILURE_CONTEXT.
+With --attempts N a failing command is tried again: each attempt sees the changes of the one before, but the last one starts from the recorded tree, with an account of the failures in $DECREE_FAILURE_CONTEXT.
 
-With -m NAME there is no COMMAND: a message of .decree/inbox is done by its routine, at once and alone, as "decree process" would do it, with max_attempts from the config. The exit status is the routine's.`,
+With -m NAME there is no COMMAND: one message of .decree/inbox is processed by its routine at once, as "decree process" would do it, with max_attempts from the config. The exit status is the routine's.`,
 		examples: []example{
 			{"decree run -- make generate", "record a build"},
 			{"decree run --keep -d 'try the new linter' -- golangci-lint run --fix", "keep the changes even if it fails"},
@@ -126,7 +126,7 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 		options.Confirm = s.confirmPutBack
 	}
 	result, err := rec.Run(ctx, options)
-	if s.allowed(err, "record it all the same? [y/N]") {
+	if s.allowed(err, "record it anyway? [y/N]") {
 		options.Yes = true
 		result, err = rec.Run(ctx, options)
 	}
@@ -153,9 +153,9 @@ func writeID(path, id string) error {
 func (s *session) runMessage(ctx context.Context, o runOptions, words []string) error {
 	switch {
 	case len(words) > 0:
-		return usagef("-m does not go with a COMMAND: unexpected argument %s", quoteWord(words[0])).hint("a message is done by its routine")
+		return usagef("-m cannot be combined with a COMMAND: unexpected argument %s", quoteWord(words[0])).hint("a message is done by its routine")
 	case o.attempts != 1 || o.delay != 0 || o.keep || o.label != "" || o.description != "" || o.idFile != "" || o.skipUnreadable || o.full:
-		return usagef("-m goes with --timeout and --grace alone").hint("max_attempts in .decree/config.yml says how often a message is tried")
+		return usagef("-m can be combined only with --timeout and --grace").hint("max_attempts in .decree/config.yml says how often a message is tried")
 	}
 	if err := checkTimes(o.timeout, o.grace); err != nil {
 		return err

@@ -31,7 +31,7 @@ type fieldFlag []message.Param
 func (f *fieldFlag) Set(text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok || name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
-		return errors.New("it wants NAME=VALUE, with letters, digits and _ in the name")
+		return errors.New("write NAME=VALUE, with letters, digits and _ in the name")
 	}
 	*f = append(*f, message.Param{Name: name, Value: value})
 	return nil
@@ -46,9 +46,9 @@ func (s *session) sendVerb() verb {
 		usage: "write a message into the inbox",
 		about: `Writes a message into .decree/inbox, for "decree process" or a daemon to do, and prints its name alone on stdout. TEXT is what is to be done; "-" takes it from stdin. If that begins with a front matter, its fields are kept, and the flags go before them.
 
-The message is there whole or not at all, and replaces no other. send waits for nobody: it works while another decree has the tree.
+The message is there whole or not at all, and replaces no other. send does not wait: it works even while another decree is working on this tree.
 
-Inside a routine the message is a follow-up: it joins the chain of the message that is being done, and counts only if that succeeds. Outside it begins a chain of its own, unless its fields or its name <chain>-<seq> say another.`,
+Inside a routine the message is a follow-up: it joins the chain of the message that is being done, and counts only if that succeeds. Outside it begins a chain of its own, unless its fields or its name <chain>-<seq> say otherwise.`,
 		examples: []example{
 			{"decree send 'Give the parser a test for empty input.'", "for the default routine"},
 			{"decree send -r review -v target_branch=next 'Look at the last change.'", "with a routine and a parameter"},
@@ -58,7 +58,7 @@ Inside a routine the message is a follow-up: it joins the chain of the message t
 		exits: []exit{{"4", "the inbox has a message of that NAME"}},
 		flags: append([]cli.Flag{
 			stringFlag(&o.name, "call the message `NAME` (default: <chain>-0)", "name", "m"),
-			stringFlag(&o.routine, "have it done by `ROUTINE`", "routine", "r"),
+			stringFlag(&o.routine, "use `ROUTINE` for it", "routine", "r"),
 			&cli.GenericFlag{Name: "value", Aliases: []string{"v"}, Value: &o.values, DefaultText: "",
 				Usage: "set the field `NAME=VALUE`: input_file and such, or a parameter of the routine; may be repeated"},
 		}, s.jsonFlag(), s.rootFlag(), s.quietFlag()),
@@ -118,7 +118,7 @@ func (o sendOptions) fields() ([]message.Param, error) {
 	}
 	for _, f := range fields {
 		if !utf8.ValidString(f.Value) {
-			return nil, usagef("%s: its value is no UTF-8 text", f.Name).hint("put such data into a file, and name the file")
+			return nil, usagef("%s: its value is not UTF-8 text", f.Name).hint("put such data into a file, and name the file")
 		}
 	}
 	return fields, nil
@@ -259,7 +259,7 @@ func written(file string, text []byte, fields []message.Param) (*message.Message
 func messageFile(name string) (string, error) {
 	stem := strings.TrimSuffix(name, ".md")
 	if stem == "" || stem[0] == '.' || strings.ContainsAny(stem, "/\x00") || strings.ContainsFunc(stem, unsafe) || len(stem) > 200 {
-		return "", usagef("%s is no name for a message", quoteWord(name)).hint("a name is one part of a path, not hidden, and at most 200 bytes long")
+		return "", usagef("%s cannot be the name of a message", quoteWord(name)).hint("a name is one part of a path, not hidden, and at most 200 bytes long")
 	}
 	return stem + ".md", nil
 }

@@ -106,7 +106,7 @@ func (s *session) showManifest(ctx context.Context, rec *recorder.Recorder, poin
 		case !point.After:
 			return rec.Manifest(ctx, w, point)
 		case point.Record.After.IsZero():
-			return notFoundf("%s has no state after it", point.Record.ID).hint("without --after its state before is meant")
+			return notFoundf("%s has no state after it", point.Record.ID).hint("without --after, the state before it is meant")
 		}
 		return rec.History().WriteManifest(point.Record.After, w)
 	})
@@ -128,7 +128,7 @@ func (s *session) resolveWithPath(rec *recorder.Recorder, word string) (recorder
 			continue
 		}
 		if word[i+1:] == "" {
-			return p, "", usagef("%s: a PATH is missing behind the colon", quoteWord(word)).hint("'decree show REF:PATH'")
+			return p, "", usagef("%s: a PATH is missing after the colon", quoteWord(word)).hint("'decree show REF:PATH'")
 		}
 		return p, word[i+1:], nil
 	}
@@ -261,7 +261,7 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 		return err
 	}
 	if foreign {
-		row("foreign", "it is in .decree/runs, but this store has never seen it: what it says is not proven")
+		row("foreign", "it is in .decree/runs, but this store has never seen it: what it says is not verified")
 	}
 	row("reason", "%s", r.Reason)
 	row("status", "%s", statusInWords(r))

@@ -19,7 +19,7 @@ func (s *session) statusVerb() verb {
 	return verb{
 		name: "status", category: lookCategory,
 		usage: "the root, the store, the last record, and what changed since",
-		about: `Shows where the root and the store are, how large the store and the readable copies of the records in .decree/runs are (their diffs and the logs of what commands printed), how many restores were made and how many operations failed or were refused, failed runs among them and mistyped commands not ("decree audit" lists them all), the newest record, a record that was begun and not ended, what waits in the inbox and the daemon that does it, and what changed in the tree since the newest record, by no run: the next record keeps that as its outside.diff. While a run is open, what changed since it began is shown instead. It writes nothing.`,
+		about: `Shows where the root and the store are, how large the store and the readable copies of the records in .decree/runs are (their diffs and the logs of what commands printed), how many restores were made and how many operations failed or were refused, counting failed runs but not mistyped commands ("decree audit" lists them all), the newest record, a record that was begun and not ended, what is waiting in the inbox and the daemon that processes it, and what changed in the tree since the newest record, outside any run: the next record keeps that as its outside.diff. While a run is open, what changed since it began is shown instead. It writes nothing.`,
 		examples: []example{
 			{"decree status", "where am I, what did I do"},
 			{"decree status --json", "the same for a program"},
@@ -161,7 +161,7 @@ func (s *session) writeQueue(w io.Writer, p *project.Project) {
 	case daemon != nil:
 		fmt.Fprintf(w, "daemon process %d, since %s\n", daemon.PID, s.clock(daemon.Start))
 	case in.Waiting > 0:
-		fmt.Fprintln(w, "daemon none: 'decree process' or 'decree daemon' does what waits")
+		fmt.Fprintln(w, "daemon none: 'decree process' or 'decree daemon' processes what is waiting")
 	}
 }
 
@@ -174,11 +174,11 @@ func writeChanged(w io.Writer, st *recorder.Status) error {
 		return err
 	}
 	if st.RuleOnly > 0 {
-		fmt.Fprintf(w, "%s joined or left the tree only because ignore rules changed\n", count(st.RuleOnly, "path"))
+		fmt.Fprintf(w, "%s entered or left the tree only because ignore rules changed\n", count(st.RuleOnly, "path"))
 	}
-	since, by := "the last record", ", by no run"
+	since, by := "the last record", ", outside any run"
 	if st.Since != nil {
-		since, by = fmt.Sprintf("run %s began, which is open", st.Since.ID), ""
+		since, by = fmt.Sprintf("run %s began, which is still open", st.Since.ID), ""
 	}
 	if len(st.Changed) == 0 {
 		_, err := fmt.Fprintf(w, "\nnothing changed since %s\n", since)

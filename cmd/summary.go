@@ -55,7 +55,7 @@ func (s *session) tellGone(gone []recorder.Gone) {
 	p := s.paint(s.env.Stderr)
 	var grave, other []string
 	for _, g := range gone {
-		text := shownPath(g.Path) + " is gone: the command took it away, and decree cannot put it back, since it is not recorded"
+		text := shownPath(g.Path) + " is gone: the command deleted it, and decree cannot put it back, since it is not recorded"
 		if g.Now != "" {
 			text = fmt.Sprintf("%s is now %s and was not moved back: %v", shownPath(g.Path), shownPath(g.Now), g.Why)
 		}
@@ -84,7 +84,7 @@ func shellHint(result *recorder.RunResult) string {
 	if result.ExitCode != notFound || result.Last.NotStarted == nil || len(words) != 1 || !strings.ContainsAny(words[0], " |&;<>()$`*?") {
 		return ""
 	}
-	return "no shell stands between; for one: decree run -- sh -c " + quoteWord(words[0])
+	return "no shell was started; to use one: decree run -- sh -c " + quoteWord(words[0])
 }
 
 // outcome is how the command ended and what became of its changes.

@@ -17,7 +17,7 @@ func (s *session) verifyVerb() verb {
 	return verb{
 		name: "verify", category: keepCategory, args: "[REF]", words: refWords,
 		usage: "hash what is stored and compare",
-		about: `Reads and hashes a record's manifest, its changes.diff and every stored content it names; of the newest record if no REF is given, of all with --all. With --tree it hashes the files of the tree, without believing times and sizes, and compares them with the newest record.`,
+		about: `Reads and hashes a record's manifest, its changes.diff and every stored content it names; of the newest record if no REF is given, of all with --all. With --tree it hashes the files of the tree, without trusting times and sizes, and compares them with the newest record.`,
 		examples: []example{
 			{"decree verify last", "can the newest record be restored?"},
 			{"decree verify --all", "everything"},
@@ -44,7 +44,7 @@ func (s *session) verify(ctx context.Context, o verifyOptions) error {
 		return err
 	}
 	if o.all && o.tree || len(s.words()) == 1 && (o.all || o.tree) {
-		return usagef("REF, --all and --tree exclude each other").hint("choose one")
+		return usagef("REF, --all and --tree cannot be used together").hint("choose one")
 	}
 	rec, err := s.forReading(ctx)
 	if err != nil {

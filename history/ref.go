@@ -41,7 +41,7 @@ var ErrNoRecord = errors.New("no such record")
 // beginning or end of one, a label, latest, last, last~N, or @TIME as seen from the
 // present in loc. Open records are found by id, but last and @TIME pass them over
 // unless they are the newest observed state. An error is of kind NotFound, or
-// Usage for a TIME that is none.
+// Usage for a TIME that cannot be read.
 func (h *History) Resolve(ref string, loc *time.Location) (Ref, error) {
 	switch {
 	case ref == "":

@@ -373,7 +373,7 @@ func (u *run) putBack(ctx context.Context, which string) error {
 		return err
 	}
 	for _, d := range out.Stayed {
-		u.say("%s stays: it holds ignored or later files", patch.Quote(d))
+		u.say("%s is kept: it holds ignored files or files made later", patch.Quote(d))
 	}
 	for _, n := range append(out.Notes, notes...) {
 		u.say("%s", n)

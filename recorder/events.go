@@ -9,7 +9,7 @@ import (
 type EventKind string
 
 const (
-	// Progressed: an operation's phase has come further.
+	// Progressed: a phase of an operation has advanced.
 	Progressed EventKind = "progress"
 	// RecordCreated: a record is in the history. A run's comes at its end.
 	RecordCreated EventKind = "record-created"

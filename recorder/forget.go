@@ -263,7 +263,7 @@ func (r *Recorder) forget(ctx context.Context, x *writing, list *store.Forgotten
 	}
 	f.Freed, f.Damaged = c.Freed, c.Damaged
 	if len(c.Damaged) > 0 {
-		return &project.Error{Kind: project.Integrity, Msg: "packs that are damaged in part stay, and may hold it still: " + strings.Join(c.Damaged, ", "),
+		return &project.Error{Kind: project.Integrity, Msg: "packs that are damaged in part stay, and may still hold it: " + strings.Join(c.Damaged, ", "),
 			Advice: "'decree doctor' says what is damaged"}
 	}
 	op := r.audit(opForget, "done")

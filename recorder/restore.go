@@ -65,7 +65,7 @@ func (r *Recorder) target(o RestoreOptions) (Point, manifest.Hash, error) {
 	}
 	if o.After || ref.Side == history.After {
 		if rec.After.IsZero() {
-			return Point{}, manifest.Hash{}, &project.Error{Kind: project.NotFound, Msg: "record " + rec.ID + " has no state after it", Advice: "without --after its state before is meant"}
+			return Point{}, manifest.Hash{}, &project.Error{Kind: project.NotFound, Msg: "record " + rec.ID + " has no state after it", Advice: "without --after, the state before it is meant"}
 		}
 		return Point{Record: rec, After: true}, rec.After, nil
 	}

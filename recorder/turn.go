@@ -99,7 +99,7 @@ func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan
 	}
 	res := &MoveResult{Plan: p, Notes: t.notes}
 	for _, dir := range stays {
-		res.Notes = append(res.Notes, patch.Quote(dir)+" stays: it holds ignored or later files")
+		res.Notes = append(res.Notes, patch.Quote(dir)+" is kept: it holds ignored files or files made later")
 	}
 	for _, rec := range t.records {
 		if len(rec.Unrecorded) > 0 && d == plan.Back {
