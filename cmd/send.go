@@ -16,6 +16,7 @@ import (
 	"decree/history"
 	"decree/message"
 	"decree/project"
+	"decree/queue"
 	"decree/recorder"
 )
 
@@ -187,6 +188,9 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 		err = p.Drop(to, file, data)
 		switch {
 		case err == nil:
+			if !inside && m.Chain == chain {
+				m = s.unshared(rec, file, m, data)
+			}
 			return sentJSON{strings.TrimSuffix(file, ".md"), m.ID, filepath.Join(p.Root, ".decree", to, file), m}, nil
 		case !errors.Is(err, fs.ErrExist):
 			return sentJSON{}, fmt.Errorf("%w; nothing was sent", err)
@@ -197,6 +201,26 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 	}
 }
 
+// unshared gives a message that was just sent another chain if one that waits has got
+// the same in this moment: a queue had begun that one, and would take ours for a
+// follow-up of it, which goes with it where it fails. One that is not any more what was
+// sent stays as it is.
+func (s *session) unshared(rec *recorder.Recorder, file string, m *message.Message, data []byte) *message.Message {
+	taken, err := waitingChains(rec.Project(), file)
+	if err != nil || !taken[m.Chain] {
+		return m
+	}
+	chain, err := newChain(rec)
+	if err != nil {
+		return m
+	}
+	other, text, err := message.Set(m, []message.Param{{Name: "id", Value: chain + "-0"}, {Name: "chain", Value: chain}, {Name: "seq", Value: "0"}})
+	if err != nil || queue.Edit(rec.Project(), s.env.Host, "", file, data, text) != nil {
+		return m
+	}
+	return other
+}
+
 // newChain is a chain that no record has and no message that waits.
 func newChain(rec *recorder.Recorder) (string, error) {
 	id, _, err := rec.History().NewID()
@@ -204,7 +228,7 @@ func newChain(rec *recorder.Recorder) (string, error) {
 		return "", err
 	}
 	chain, _, _ := history.ParseID(id)
-	taken, err := waitingChains(rec.Project())
+	taken, err := waitingChains(rec.Project(), "")
 	for err == nil && taken[chain] {
 		chain = following(chain)
 	}
@@ -212,8 +236,9 @@ func newChain(rec *recorder.Recorder) (string, error) {
 }
 
 // waitingChains are the chains of the messages in the inbox: by their names, or by what
-// stands in those that are called otherwise. What cannot be read has none.
-func waitingChains(p *project.Project) (map[string]bool, error) {
+// stands in those that are called otherwise. What cannot be read has none, and the file
+// called but is left out.
+func waitingChains(p *project.Project, but string) (map[string]bool, error) {
 	inbox, err := p.Decree.OpenDir("inbox")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -225,6 +250,9 @@ func waitingChains(p *project.Project) (map[string]bool, error) {
 	list, err := inbox.List()
 	chains := make(map[string]bool, len(list))
 	for _, e := range list {
+		if e.Name == but {
+			continue
+		}
 		stem, isMessage := strings.CutSuffix(e.Name, ".md")
 		if chain, _, ok := history.ParseID(stem); ok {
 			chains[chain] = true

@@ -96,11 +96,12 @@ func (q *Queue) sent(outbox disk.Dir) (out []followUp, err error) {
 	return out, err
 }
 
-// ofChain says whether a file is named as one of the running chain.
+// ofChain says whether a file is named as one of the running chain. The first of a
+// chain follows none.
 func (q *Queue) ofChain(name string) bool {
 	rest, ok := strings.CutPrefix(name, q.s.Chain+"-")
 	n, isMessage := strings.CutSuffix(rest, suffix)
-	return ok && isMessage && n != "" && len(n) < 10 && strings.Trim(n, "0123456789") == "" && (n == "0" || n[0] != '0')
+	return ok && isMessage && n != "" && len(n) < 10 && strings.Trim(n, "0123456789") == "" && n[0] != '0'
 }
 
 // saysChain says whether a file has the running chain in its front matter. What

@@ -239,3 +239,19 @@ func TestNoMistakeIsMadeOfKinds(t *testing.T) {
 		return err
 	}))
 }
+
+// TestTheFirstOfAChainFollowsNone: a message that is named and written as the first
+// of a chain came at the same moment as the one that runs; it is nobody's follow-up.
+func TestTheFirstOfAChainFollowsNone(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml": "max_attempts: 1\n",
+		".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"
+case $(tail -n1 "$message_file") in one) printf -- '---\nchain: 2026112107015977\nseq: 0\n---\ntwo\n' >.decree/inbox/$chain-0.md; exit 3 ;; esac
+`,
+		".decree/inbox/a.md": "one\n",
+	})
+	b.process()
+	require.Equal(t, []string{"one", "two"}, b.ran())
+	require.Len(t, b.done(), 1)
+	require.Empty(t, b.inbox())
+}
