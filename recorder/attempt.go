@@ -87,8 +87,12 @@ func (u *run) file(n int) error {
 
 // nameLog gives the log another name in the run's directory. It is one file with
 // two names, and a copy where the file system has no hard links, the name is taken
-// by an earlier try, or the command has done something to the first name.
+// by an earlier try, or the command has done something to the first name. A log that
+// cannot be flushed is an error, whatever becomes of a copy.
 func (u *run) nameLog(name string) error {
+	if err := u.log.Sync(); err != nil {
+		return err
+	}
 	if err := u.linkLog(name); err == nil {
 		return nil
 	}
@@ -107,9 +111,6 @@ func (u *run) linkLog(name string) error {
 	}
 	if st, err := run.Stat(logFile); err != nil || !st.SameFile(held) {
 		return cmp.Or(err, fs.ErrNotExist)
-	}
-	if err := u.log.Sync(); err != nil {
-		return err
 	}
 	to := run
 	for _, part := range strings.Split(path.Dir(name), "/") {
