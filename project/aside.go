@@ -145,9 +145,10 @@ func (p *Project) loosen(st disk.Info) error {
 // newDecree makes .decree, or takes the one that a death left on its way.
 func (p *Project) newDecree() (disk.Info, error) {
 	st, err := p.Dir.Stat(newDecree)
-	if err == nil && st.Kind == disk.Directory {
+	switch {
+	case err == nil && st.Kind == disk.Directory:
 		err = p.Dir.RenameNew(newDecree, p.Dir, dirName)
-	} else {
+	case err == nil || errors.Is(err, fs.ErrNotExist):
 		err = p.Dir.Mkdir(dirName, 0o777)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
