@@ -131,7 +131,7 @@ func parseOpened(data []byte) (*Opened, error) {
 	}
 	for _, r := range j.Rules {
 		path, err := patch.Unquote(r.Path)
-		if err == nil {
+		if err == nil && !project.IsGitExclude(path) {
 			err = patch.CheckPath(path)
 		}
 		if err != nil {

@@ -26,6 +26,10 @@ const (
 	maxGitFile  = 16 << 20
 )
 
+// IsGitExclude says whether path can be a GitExclude's: what decree has frozen of one
+// is found by its hash, and no file is opened by this path.
+func IsGitExclude(path string) bool { return path == infoExclude || filepath.IsAbs(path) }
+
 // GitExcludes are the rules that git applies to this tree besides those of its
 // .gitignore files, in rising precedence: the user's global excludes, and info/exclude
 // of the repository. There are none where the root has no .git or the config leaves
