@@ -73,12 +73,13 @@ func verbWords(verbs []verb) []string {
 func bashCompletion(w io.Writer, verbs []verb, global []cli.Flag) {
 	fmt.Fprintf(w, `# bash completion for decree
 _decree() {
-	local cur=${COMP_WORDS[COMP_CWORD]} verb="" flags words i
+	local cur=${COMP_WORDS[COMP_CWORD]} verb="" ref="" flags words i
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
+		-C|--root|--wait) ((i++)) ;;
 		-*) ;;
-		*) verb=${COMP_WORDS[i]}; break ;;
+		*) [[ -n $verb ]] && { ref=${COMP_WORDS[i]}; break; }; verb=${COMP_WORDS[i]} ;;
 		esac
 	done
 	case $verb in
@@ -91,6 +92,12 @@ _decree() {
 		names := strings.Join(append([]string{v.name}, v.aliases...), "|")
 		fmt.Fprintf(w, "\t%s) flags=\"%s\"; words=%s ;;\n", names, strings.Join(flagWords(v.flags), " "), bashWords(v, verbs))
 	}
+	io.WriteString(w, "\tesac\n\tcase \"$verb ${COMP_WORDS[COMP_CWORD-1]}\" in\n")
+	for _, v := range verbs {
+		for _, f := range v.flags {
+			bashValues(w, v, f)
+		}
+	}
 	io.WriteString(w, `	esac
 	if [[ $cur == -* ]]; then
 		COMPREPLY=($(compgen -W "$flags" -- "$cur"))
@@ -102,10 +109,52 @@ _decree() {
 		while IFS= read -r i; do
 			case ${i##*/} in .git|.decree) ;; *) COMPREPLY+=("$i") ;; esac
 		done < <(compgen -f -- "$cur")
+		case $verb in revert|apply|restore|diff) [[ -n $ref && -e .decree ]] && while IFS= read -r i; do
+			[[ $i == "$cur"* && ! -e $i ]] && COMPREPLY+=("$i")
+		done < <(decree diff "$ref" --name-only 2>/dev/null) ;; esac
 	fi
 }
 complete -F _decree decree
 `)
+}
+
+// valueWords are what can be completed as the value that a usage text calls by that
+// name, with that usage; files is set where it is a file or directory, labels where it is a label.
+func valueWords(name, usage string) (words string, files, labels bool) {
+	switch name {
+	case "REASON":
+		if !strings.Contains(usage, "revert") { // a checkpoint's
+			return "manual auto publish", false, false
+		}
+		return "run manual auto publish restore revert apply outside", false, false
+	case "WHEN":
+		return "always never auto", false, false
+	case "L":
+		return "", false, true
+	case "FILE", "DIR", "PATH":
+		return "", true, false
+	}
+	return "", false, false
+}
+
+// listLabels is a shell command that prints the labels there are.
+const listLabels = `decree label 2>/dev/null | cut -d " " -f1 | grep -v "^no$"`
+
+// bashValues are the branches of a case for what may follow a flag that takes a value.
+func bashValues(w io.Writer, v verb, f cli.Flag) {
+	value, usage := unquoteUsage(f)
+	words, files, labels := valueWords(value, usage)
+	if value == "" || files {
+		return
+	}
+	if labels {
+		words = "$(" + listLabels + ")"
+	}
+	for _, flag := range flagWords([]cli.Flag{f}) {
+		if flag != "--help" {
+			fmt.Fprintf(w, "\t%q) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return ;;\n", v.name+" "+flag, words)
+		}
+	}
 }
 
 // bashWords is a shell expression for what may stand for v's words.
@@ -122,7 +171,7 @@ func bashWords(v verb, verbs []verb) string {
 }
 
 func zshCompletion(w io.Writer, verbs []verb, global []cli.Flag) {
-	io.WriteString(w, "#compdef decree\n\n_decree_refs() {\n\tlocal -a refs\n\trefs=(${(f)\"$(decree __refs 2>/dev/null)\"})\n\trefs=(\"${refs[@]//:/\\\\:}\")\n\trefs=(\"${refs[@]/$'\\t'/:}\")\n\t_describe record refs\n}\n\n_decree_files() { _files -F '(*/|).(git|decree)' }\n\n_decree() {\n\tlocal -a commands\n\tcommands=(\n")
+	io.WriteString(w, "#compdef decree\n\n_decree_refs() {\n\tlocal -a refs\n\trefs=(${(f)\"$(decree __refs 2>/dev/null)\"})\n\trefs=(\"${refs[@]//:/\\\\:}\")\n\trefs=(\"${refs[@]/$'\\t'/:}\")\n\t_describe record refs\n}\n\n_decree_files() { _files -F '(*/|).(git|decree)' }\n\n"+zshChanged+"_decree() {\n\tlocal -a commands\n\tcommands=(\n")
 	for _, v := range verbs {
 		if !v.hidden {
 			fmt.Fprintf(w, "\t\t'%s:%s'\n", v.name, zshQuote(v.usage))
@@ -146,10 +195,43 @@ func zshCompletion(w io.Writer, verbs []verb, global []cli.Flag) {
 	io.WriteString(w, "\tesac\n}\n\nif [[ $funcstack[1] == _decree ]]; then\n\t_decree \"$@\"\nelse\n\tcompdef _decree decree\nfi\n")
 }
 
+// zshChanged offers, in the root, the paths that the record named before has changed, also
+// those that are gone; and the labels.
+const zshChanged = `_decree_changed() {
+	local word
+	local -a gone
+	[[ -e .decree ]] || return 1
+	for word in "${(@)words[2,CURRENT-1]}"; do
+		[[ $word == -* ]] && continue
+		gone=(${(f)"$(decree diff "$word" --name-only 2>/dev/null)"})
+		compadd -f -a gone
+		return
+	done
+	return 1
+}
+
+_decree_labels() {
+	local -a labels
+	labels=(${(f)"$(` + listLabels + `)"})
+	compadd -a labels
+}
+
+`
+
 func zshFlag(w io.Writer, f cli.Flag) {
 	value, usage := unquoteUsage(f)
 	if value != "" {
-		value = ":" + value + ":_files"
+		words, files, labels := valueWords(value, usage)
+		action := " "
+		switch {
+		case files:
+			action = "_files"
+		case labels:
+			action = "_decree_labels"
+		case words != "":
+			action = "(" + words + ")"
+		}
+		value = ":" + value + ":" + action
 	}
 	for _, name := range f.Names() {
 		dashes := "--"
@@ -169,7 +251,7 @@ func zshWords(v verb, verbs []verb) string {
 	case refWords:
 		return "'*:record:_decree_refs'"
 	case refAndPathWords:
-		return "'*:record or path:{_decree_refs; _decree_files}'"
+		return "'*:record or path:{_decree_refs; _decree_files; _decree_changed}'"
 	case pathWords:
 		return "'*:path:_decree_files'"
 	case shellWords:
@@ -213,7 +295,15 @@ func fishFlag(w io.Writer, condition string, f cli.Flag) {
 		}
 	}
 	if value != "" {
-		io.WriteString(w, " -r -F")
+		words, files, labels := valueWords(value, usage)
+		switch {
+		case files:
+			io.WriteString(w, " -r -F")
+		case labels:
+			fmt.Fprintf(w, " -x -a '(%s)'", listLabels)
+		default:
+			fmt.Fprintf(w, " -x -a '%s'", words)
+		}
 	}
 	fmt.Fprintf(w, " -d '%s'\n", fishQuote(usage))
 }

@@ -175,6 +175,9 @@ func (s *session) writeVerdicts(w io.Writer, list []retention.Verdict) error {
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", word, s.shortID(v.ID), s.ago(v.Started), v.Reason, strings.Join(v.Why, ", "))
 	}
+	if isTerminal(s.env.Stdout) {
+		tw.most = columns(s.env.Stdout)
+	}
 	return tw.Flush()
 }
 

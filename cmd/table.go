@@ -59,6 +59,7 @@ type table struct {
 	lines  [][]string
 	widths []int
 	gap    int // 0: two spaces
+	most   int // columns of a line, what is longer is clipped; 0: no limit
 	tabs   bytes.Buffer
 	to     io.Writer
 }
@@ -100,7 +101,11 @@ func (t *table) write(w io.Writer) error {
 				b.WriteString(strings.Repeat(" ", t.widths[i]+gap-width(c)))
 			}
 		}
-		if _, err := io.WriteString(w, strings.TrimRight(b.String(), " ")+"\n"); err != nil {
+		line := strings.TrimRight(b.String(), " ")
+		if t.most > 0 {
+			line = clip(line, t.most)
+		}
+		if _, err := io.WriteString(w, line+"\n"); err != nil {
 			return err
 		}
 	}

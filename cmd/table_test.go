@@ -50,3 +50,14 @@ func TestTableIsTabwriters(t *testing.T) {
 	}
 	require.Equal(t, strings.Join(trimmed, "\n")+"\n", got.String())
 }
+
+// On a terminal a line that does not fit ends with an ellipsis, wide characters counted.
+func TestTableFits(t *testing.T) {
+	var out strings.Builder
+	tw := tabbed(&out, 2)
+	tw.most = 12
+	_, err := tw.Write([]byte("keep\tthe newest record\nkeep\tshort\n日本\t日本日本\n"))
+	require.NoError(t, err)
+	require.NoError(t, tw.Flush())
+	require.Equal(t, "keep  the n…\nkeep  short\n日本  日本…\n", out.String())
+}
