@@ -183,7 +183,7 @@ func TestFirstRecordUnderSudo(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(root, ".decree")))
 	code, out = u.decree(0, root, sudo, "revert", "last")
 	assert.Zero(t, code, out)
-	assert.Contains(t, out, "taken up again")
+	assert.Contains(t, out, "is used again")
 	code, out = u.decree(ann, root, nil, "checkpoint")
 	assert.Zero(t, code, out)
 

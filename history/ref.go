@@ -53,7 +53,7 @@ func (h *History) Resolve(ref string, loc *time.Location) (Ref, error) {
 	case strings.HasPrefix(ref, "last~"):
 		n, err := strconv.Atoi(ref[len("last~"):])
 		if err != nil || !digits(ref[len("last~"):]) {
-			return Ref{}, &project.Error{Kind: project.Usage, Msg: fmt.Sprintf("%q: last~ wants a number", clip(ref)), Advice: "last~1 is the record before the last"}
+			return Ref{}, &project.Error{Kind: project.Usage, Msg: fmt.Sprintf("%q: last~ needs a number", clip(ref)), Advice: "last~1 is the record before the last"}
 		}
 		return h.resolveLast(ref, n)
 	case '0' <= ref[0] && ref[0] <= '9' && digits(strings.Replace(ref, "-", "", 1)):
@@ -89,7 +89,7 @@ func (h *History) ResolveAll(ref string, loc *time.Location) ([]Ref, error) {
 func SplitRange(s string) (a, b string, ok bool, err error) {
 	a, b, ok = strings.Cut(s, "..")
 	if ok && (a == "" || b == "" || strings.Contains(b, "..")) {
-		return "", "", true, &project.Error{Kind: project.Usage, Msg: fmt.Sprintf("%q is no range", clip(s)), Advice: "write A..B with a record on either side, such as last~3..last"}
+		return "", "", true, &project.Error{Kind: project.Usage, Msg: fmt.Sprintf("%q is not a range", clip(s)), Advice: "write A..B with a record on either side, such as last~3..last"}
 	}
 	return a, b, ok, nil
 }

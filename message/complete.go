@@ -45,7 +45,7 @@ func Set(m *Message, fields []Param) (*Message, []byte, error) {
 	}
 	for i, f := range fields {
 		if slices.ContainsFunc(fields[:i], func(p Param) bool { return p.Name == f.Name }) {
-			return nil, nil, &Error{Name: m.Name, Reason: fmt.Sprintf("field %q stands twice", f.Name)}
+			return nil, nil, &Error{Name: m.Name, Reason: fmt.Sprintf("field %q is given twice", f.Name)}
 		}
 	}
 	return m.rewrite(fields)
@@ -158,11 +158,11 @@ func ownChain(chain string) bool {
 // '.', not beginning with '-' or '.'.
 func CheckChain(chain string) error {
 	if chain == "" || len(chain) > 100 || chain[0] == '-' || chain[0] == '.' {
-		return fmt.Errorf("%q is no chain: 1 to 100 letters, digits, _, - and ., a letter, digit or _ first", chain)
+		return fmt.Errorf("%q is not a chain: 1 to 100 letters, digits, _, - and ., a letter, digit or _ first", chain)
 	}
 	for _, c := range []byte(chain) {
 		if c >= 0x80 || !isWord(c) && c != '-' && c != '.' {
-			return fmt.Errorf("%q is no chain: it can hold letters, digits, _, - and .", chain)
+			return fmt.Errorf("%q is not a chain: it can hold letters, digits, _, - and .", chain)
 		}
 	}
 	return nil
@@ -178,7 +178,7 @@ func CheckInputFile(file string) error {
 	clean := path.Clean(file)
 	switch {
 	case file == "" || clean == ".":
-		return fmt.Errorf("input_file %q is no file", file)
+		return fmt.Errorf("input_file %q is not a file", file)
 	case path.IsAbs(file), clean == "..", strings.HasPrefix(clean, "../"):
 		return fmt.Errorf("input_file %q is outside of the root; it is relative to it", file)
 	case control(file):
@@ -231,7 +231,7 @@ func route(c Choice) (string, error) {
 	line, _, _ := strings.Cut(strings.TrimSpace(answer), "\n")
 	name := strings.TrimSpace(line)
 	if CheckRoutineName(name) != nil || !c.Known(name) {
-		return "", fmt.Errorf("the router's answer %.100q is no routine's name", name)
+		return "", fmt.Errorf("the router's answer %.100q is not the name of a routine", name)
 	}
 	return name, nil
 }

@@ -97,8 +97,8 @@ func TestCompleteRefuses(t *testing.T) {
 		{"m.md", "---\nseq: 5\n---\n", "m.md: the chain is full: seq 5, and max_chain is 5", message.Defaults{Chain: chain, MaxChain: 5}},
 		{chain + "-10.md", "x", chain + "-10.md: the chain is full: seq 10, and max_chain is 10", message.Defaults{Chain: chain, MaxChain: 10}},
 		{"m.md", "x", "m.md: the chain is full: seq 3, and max_chain is 3", message.Defaults{Chain: chain, Seq: 3, MaxChain: 3}},
-		{"m.md", "x", `m.md: "" is no chain: 1 to 100 letters, digits, _, - and ., a letter, digit or _ first`, message.Defaults{}},
-		{"m.md", "x", `m.md: "a/b" is no routine's name`, message.Defaults{Chain: chain, Routine: "a/b"}},
+		{"m.md", "x", `m.md: "" is not a chain: 1 to 100 letters, digits, _, - and ., a letter, digit or _ first`, message.Defaults{}},
+		{"m.md", "x", `m.md: "a/b" is not the name of a routine`, message.Defaults{Chain: chain, Routine: "a/b"}},
 	} {
 		m, err := message.Parse(c.name, []byte(c.text))
 		require.NoError(t, err)
@@ -141,8 +141,8 @@ func TestChooseRoutine(t *testing.T) {
 		{"---\nroutine: own\n---\n", message.Choice{Spec: spec, Router: router("routed", nil), Default: "develop"}, "own", 0, ""},
 		{"x", message.Choice{Spec: spec, Router: router("routed", nil), Default: "develop"}, "ofspec", 0, ""},
 		{"x", message.Choice{Spec: parse(t, "x"), Router: router("\n routed \nbecause\n", nil), Default: "develop"}, "routed", 1, ""},
-		{"x", message.Choice{Router: router("nosuch", nil), Default: "develop"}, "develop", 1, `the router's answer "nosuch" is no routine's name`},
-		{"x", message.Choice{Router: router("", nil), Default: "develop"}, "develop", 1, `the router's answer "" is no routine's name`},
+		{"x", message.Choice{Router: router("nosuch", nil), Default: "develop"}, "develop", 1, `the router's answer "nosuch" is not the name of a routine`},
+		{"x", message.Choice{Router: router("", nil), Default: "develop"}, "develop", 1, `the router's answer "" is not the name of a routine`},
 		{"x", message.Choice{Router: router("", errors.New("exit status 1")), Default: "develop"}, "develop", 1, "exit status 1"},
 		{"x", message.Choice{Default: "develop"}, "develop", 0, ""},
 		{"---\nroutine:\n---\n", message.Choice{Default: "develop"}, "develop", 0, ""},

@@ -44,7 +44,7 @@ var cronFields = []cronField{
 func ParseCron(text string) (*Schedule, error) {
 	s := &Schedule{text: text, fields: strings.Fields(text)}
 	if len(s.fields) != len(cronFields) {
-		return nil, &Error{Reason: fmt.Sprintf("cron %q: it wants five fields (minute hour day month weekday), and has %d", text, len(s.fields))}
+		return nil, &Error{Reason: fmt.Sprintf("cron %q: it needs five fields (minute hour day month weekday), and has %d", text, len(s.fields))}
 	}
 	for i, f := range cronFields {
 		if err := f.check(&s.fields[i]); err != nil {
@@ -65,7 +65,7 @@ func (f cronField) check(text *string) error {
 		span, step, stepped := strings.Cut(item, "/")
 		if stepped {
 			if n, ok := number(step); !ok || n < 1 || n > f.most {
-				return fmt.Errorf("%q is no step from 1 to %d", step, f.most)
+				return fmt.Errorf("%q is not a step from 1 to %d", step, f.most)
 			}
 		}
 		if span == "*" {
@@ -77,7 +77,7 @@ func (f cronField) check(text *string) error {
 			return err
 		}
 		if stepped && !ranged {
-			return fmt.Errorf("%q: a step goes over * or a range", item)
+			return fmt.Errorf("%q: a step needs * or a range before it", item)
 		}
 		items[i] = fmt.Sprint(a)
 		if !ranged {
@@ -106,7 +106,7 @@ func (f cronField) value(text string) (int, error) {
 	}
 	n, ok := number(text)
 	if !ok || n < f.least || n > f.most {
-		return 0, fmt.Errorf("%q is no number from %d to %d", text, f.least, f.most)
+		return 0, fmt.Errorf("%q is not a number from %d to %d", text, f.least, f.most)
 	}
 	return n, nil
 }

@@ -56,7 +56,7 @@ func parseNotebook(data []byte) (*notebook, error) {
 		return nil, err
 	}
 	if head.Format != 4 {
-		return nil, fmt.Errorf("no notebook of format 4 (nbformat is %d); 'jupyter nbconvert --to notebook' makes it one", head.Format)
+		return nil, fmt.Errorf("not a notebook of format 4 (nbformat is %d); 'jupyter nbconvert --to notebook' makes it one", head.Format)
 	}
 	if head.Cells == nil {
 		return nil, errors.New("a notebook without cells")
@@ -110,12 +110,12 @@ func parseCell(raw json.RawMessage) (cell, error) {
 	case len(c.Source) == 0:
 	case c.Source[0] == '[':
 		if err := decode(c.Source, &lines); err != nil {
-			return cell{}, errors.New("its source is no list of lines")
+			return cell{}, errors.New("its source is not a list of lines")
 		}
 		out.source = strings.Join(lines, "")
 	default:
 		if err := decode(c.Source, &out.source); err != nil {
-			return cell{}, errors.New("its source is no text")
+			return cell{}, errors.New("its source is not text")
 		}
 	}
 	return out, nil
@@ -255,7 +255,7 @@ func Inject(file string, data []byte, args []Param) ([]byte, error) {
 		return data, nil
 	}
 	if nb.lang != "" && !strings.EqualFold(nb.lang, "python") {
-		return nil, &Error{Name: file, Reason: fmt.Sprintf("a notebook in %s; parameters can be set in Python ones alone", nb.lang)}
+		return nil, &Error{Name: file, Reason: fmt.Sprintf("a notebook in %s; parameters can be set only in Python notebooks", nb.lang)}
 	}
 	vars := nb.declared()
 	source := []string{"# Parameters\n"}

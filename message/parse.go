@@ -52,7 +52,7 @@ func (m *Message) parse(data []byte) error {
 		return err
 	}
 	if root.Kind != yaml.MappingNode {
-		return atLine(root, "the front matter is no list of fields (name: value)")
+		return atLine(root, "the front matter is not a list of fields (name: value)")
 	}
 	if err := plain(root); err != nil {
 		return err
@@ -109,7 +109,7 @@ func setNumber(v *yaml.Node, key string, to *int) error {
 	}
 	n, ok := number(v.Value)
 	if !ok {
-		return atLine(v, "%s is %q; it wants a whole number from 0", key, v.Value)
+		return atLine(v, "%s is %q; it must be a whole number, at least 0", key, v.Value)
 	}
 	*to = n
 	return nil
@@ -157,7 +157,7 @@ func paramValue(v *yaml.Node) (string, error) {
 		value = b.String()
 	}
 	if strings.ContainsRune(value, 0) {
-		return "", atLine(v, "a value holds a NUL byte, which no environment can")
+		return "", atLine(v, "a value holds a NUL byte, which no environment variable can hold")
 	}
 	return value, nil
 }
@@ -238,7 +238,7 @@ func eachField(n *yaml.Node, f func(key string, k, v *yaml.Node) error) error {
 		case k.Tag == "!!merge":
 			return atLine(k, "a merge key (<<)")
 		case seen[k.Value]:
-			return atLine(k, "field %q stands twice", k.Value)
+			return atLine(k, "field %q is given twice", k.Value)
 		}
 		seen[k.Value] = true
 		if err := f(k.Value, k, v); err != nil {
@@ -288,7 +288,7 @@ var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 func yamlError(err error) error {
 	if at := yamlLine.FindStringSubmatch(err.Error()); at != nil {
 		line, _ := strconv.Atoi(at[1])
-		return &lineError{line + 1, "the front matter is no YAML: " + strings.TrimPrefix(err.Error(), at[0])}
+		return &lineError{line + 1, "the front matter is not YAML: " + strings.TrimPrefix(err.Error(), at[0])}
 	}
-	return errors.New("the front matter is no YAML: " + strings.TrimPrefix(err.Error(), "yaml: "))
+	return errors.New("the front matter is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: "))
 }

@@ -78,7 +78,7 @@ func CheckRoutineName(name string) error {
 	case name == "":
 		return fmt.Errorf("a routine needs a name")
 	case len(name) > 200, name[0] == '.', name[0] == '-', strings.ContainsAny(name, `/\`), control(name):
-		return fmt.Errorf("%.200q is no routine's name", name)
+		return fmt.Errorf("%.200q is not the name of a routine", name)
 	}
 	return nil
 }

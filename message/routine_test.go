@@ -148,7 +148,7 @@ func TestNotebookInject(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, plain, string(out))
 	_, err = message.Inject("report.ipynb", []byte(strings.Replace(cells, `"language": "python"`, `"language": "R"`, 1)), args)
-	require.EqualError(t, err, "report.ipynb: a notebook in R; parameters can be set in Python ones alone")
+	require.EqualError(t, err, "report.ipynb: a notebook in R; parameters can be set only in Python notebooks")
 }
 
 func TestNotebookRefuses(t *testing.T) {
@@ -156,11 +156,11 @@ func TestNotebookRefuses(t *testing.T) {
 		"":                            "n.ipynb: line 1: no JSON: unexpected end of JSON input",
 		"{\n \"cells\": [,]}":         "n.ipynb: line 2: no JSON: invalid character ',' looking for beginning of value",
 		"[]":                          "n.ipynb: no notebook: the whole is of another kind",
-		`{"nbformat": 3}`:             "n.ipynb: no notebook of format 4 (nbformat is 3); 'jupyter nbconvert --to notebook' makes it one",
+		`{"nbformat": 3}`:             "n.ipynb: not a notebook of format 4 (nbformat is 3); 'jupyter nbconvert --to notebook' makes it one",
 		`{"nbformat": 4}`:             "n.ipynb: a notebook without cells",
 		`{"nbformat": 4, "cells": 1}`: "n.ipynb: no notebook: cells is of another kind",
-		`{"nbformat": 4, "cells": [{"source": 1}]}`:   "n.ipynb: cell 1: its source is no text",
-		`{"nbformat": 4, "cells": [{"source": [1]}]}`: "n.ipynb: cell 1: its source is no list of lines",
+		`{"nbformat": 4, "cells": [{"source": 1}]}`:   "n.ipynb: cell 1: its source is not text",
+		`{"nbformat": 4, "cells": [{"source": [1]}]}`: "n.ipynb: cell 1: its source is not a list of lines",
 	} {
 		r, err := message.ReadRoutine("n.ipynb", []byte(text))
 		require.EqualError(t, err, reason)

@@ -81,7 +81,7 @@ func (p *Project) moveAside(dir disk.Dir, name string, aside disk.Dir, plain, fr
 }
 
 func (p *Project) noteAside(from, to string) {
-	p.note("%s stood in decree's way and is now %s/%s/%s", from, dirName, asideDir, to)
+	p.note("%s was in the place of decree's own files and is now %s/%s/%s", from, dirName, asideDir, to)
 }
 
 // openAside opens .decree/aside. Something else of that name goes into it.

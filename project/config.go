@@ -142,7 +142,7 @@ func parseYAML(data []byte) (*yaml.Node, error) {
 		return nil, yamlError(err)
 	}
 	if err := dec.Decode(&more); err == nil {
-		return nil, atLine(&more, "a second document")
+		return nil, atLine(&more, "a second YAML document")
 	} else if !errors.Is(err, io.EOF) {
 		return nil, yamlError(err)
 	}
@@ -183,7 +183,7 @@ func (c *Config) set(key string, k, v *yaml.Node) error {
 // eachKey calls f for each key of a mapping, with prefix before its name.
 func eachKey(n *yaml.Node, prefix string, f func(key string, k, v *yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
-		return atLine(n, "%s is no mapping of keys to values", nameOf(strings.TrimSuffix(prefix, ".")))
+		return atLine(n, "%s is not a mapping of keys to values", nameOf(strings.TrimSuffix(prefix, ".")))
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -193,7 +193,7 @@ func eachKey(n *yaml.Node, prefix string, f func(key string, k, v *yaml.Node) er
 		}
 		key := prefix + k.Value
 		if seen[key] {
-			return atLine(k, "key %q stands twice", key)
+			return atLine(k, "key %q is given twice", key)
 		}
 		seen[key] = true
 		if err := f(key, k, v); err != nil {
@@ -227,7 +227,7 @@ func count(n *yaml.Node, least int64) (int64, error) {
 			return v, nil
 		}
 	}
-	return 0, atLine(n, "wants a whole number from %d", least)
+	return 0, atLine(n, "must be a whole number, at least %d", least)
 }
 
 func size(n *yaml.Node) (int64, error) {
@@ -236,7 +236,7 @@ func size(n *yaml.Node) (int64, error) {
 			return v, nil
 		}
 	}
-	return 0, atLine(n, "wants a size such as 1048576, 64MiB or 10 GiB")
+	return 0, atLine(n, "must be a size such as 1048576, 64MiB or 10 GiB")
 }
 
 var sizeForm = regexp.MustCompile(`^([0-9]{1,18})(?:\.([0-9]{1,3}))?(?: ?(B|[KMGT]i?B|[KMGT]))?$`)
@@ -246,7 +246,7 @@ var sizeForm = regexp.MustCompile(`^([0-9]{1,18})(?:\.([0-9]{1,3}))?(?: ?(B|[KMG
 func ParseSize(s string) (int64, error) {
 	m := sizeForm.FindStringSubmatch(s)
 	if m == nil || m[3] == "" && m[2] != "" {
-		return 0, fmt.Errorf("%q is no size; write 1048576, 64MiB or 10 GiB", s)
+		return 0, fmt.Errorf("%q is not a size; write 1048576, 64MiB or 10 GiB", s)
 	}
 	unit := int64(1)
 	if u := m[3]; u != "" && u != "B" {
@@ -276,7 +276,7 @@ var ageForm = regexp.MustCompile(`^([0-9]{1,9})([smhdw])$`)
 func ParseAge(s string) (time.Duration, error) {
 	m := ageForm.FindStringSubmatch(s)
 	if m == nil {
-		return 0, fmt.Errorf("%q is no span of time; write 90s, 15m, 2h, 3d or 1w", s)
+		return 0, fmt.Errorf("%q is not a duration; write 90s, 15m, 2h, 3d or 1w", s)
 	}
 	n, _ := strconv.ParseInt(m[1], 10, 64)
 	unit := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}[m[2]]

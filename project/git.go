@@ -45,7 +45,7 @@ func (p *Project) GitExcludes(w Where) ([]GitExclude, error) {
 	list, err := gitFiles{p.Disk, w.forOwner(self.UID)}.excludes(p.Root)
 	if err != nil {
 		return nil, &Error{Kind: Failed, Msg: "git's own excludes", Err: err,
-			Advice: fmt.Sprintf("mend that file, or leave git's excludes out: 'git_excludes: false' below 'capture:' in %s/%s", dirName, configFile)}
+			Advice: fmt.Sprintf("correct that file, or ignore git's excludes: 'git_excludes: false' below 'capture:' in %s/%s", dirName, configFile)}
 	}
 	return list, nil
 }

@@ -97,7 +97,7 @@ func readIdentity(decree disk.Dir) (*identity, error) {
 
 func refusedIdentity(decree disk.Dir, err error) error {
 	return &Error{Kind: Refused, Msg: filepath.Join(decree.Path(), identityFile), Err: reason(err),
-		Advice: "remove the file: a store that remembers this root is then taken up again"}
+		Advice: "remove the file: a store that belongs to this root is then used again"}
 }
 
 // parseIdentity is strict in what it knows; unknown fields are not errors.

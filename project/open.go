@@ -189,7 +189,7 @@ func (f *finding) hint(advice string) string {
 		return advice
 	}
 	b, _ := json.Marshal(identity{Version: formatNow, ID: f.near.ID, Store: f.nearB})
-	return fmt.Sprintf("%s; an earlier directory at this path has a history: to take it up, put %s into %s/%s", advice, b, dirName, identityFile)
+	return fmt.Sprintf("%s; an earlier directory at this path has a history: to continue it, put %s into %s/%s", advice, b, dirName, identityFile)
 }
 
 func (p *Project) examine(w Where) (*finding, error) {
@@ -251,7 +251,7 @@ func (p *Project) openKnown(id *identity) (disk.Dir, *memory, error) {
 	if err != nil {
 		store.Close()
 		return nil, nil, &Error{Kind: Refused, Msg: path + ": not this project's store", Err: err,
-			Advice: fmt.Sprintf("if %s came with a foreign tree, remove it%s", filepath.Join(p.Root, dirName, identityFile), p.lostMemory(id, err))}
+			Advice: fmt.Sprintf("if %s came with somebody else's tree, remove it%s", filepath.Join(p.Root, dirName, identityFile), p.lostMemory(id, err))}
 	}
 	return store, m, nil
 }
@@ -312,7 +312,7 @@ func (p *Project) search(w Where, asked place, self rootFacts) (*finding, error)
 	for _, pl := range places {
 		f, err := p.searchBase(pl, self, none)
 		if err != nil {
-			return nil, &Error{Kind: Failed, Msg: "it cannot be told whether a store remembers this root", Err: err}
+			return nil, &Error{Kind: Failed, Msg: "it is not known whether a store remembers this root", Err: err}
 		}
 		if f == nil {
 			continue
@@ -398,9 +398,9 @@ func (p *Project) take(f *finding) {
 	p.StorePath = filepath.Join(place{base: f.base}.abs(p.Root), f.mem.ID)
 	switch f.bond {
 	case moved:
-		p.note("the project moved here from %s; its history came along", f.mem.Root)
+		p.note("the project moved here from %s; its history was kept", f.mem.Root)
 	case orphaned:
-		p.note("%s/%s was gone; the store in %s remembers this root and is taken up again", dirName, identityFile, p.StorePath)
+		p.note("%s/%s was gone; the store in %s belongs to this root and is used again", dirName, identityFile, p.StorePath)
 	}
 }
 
@@ -511,7 +511,7 @@ func (p *Project) settle(w Where) error {
 	}
 	if f.bond == strangers || f.bond == copied {
 		if f.bond == copied {
-			p.note("%s is a copy of %s; it has a store and a history of its own from now on", p.Root, f.mem.Root)
+			p.note("%s is a copy of %s; it has its own store and history from now on", p.Root, f.mem.Root)
 		} else if f.near != nil {
 			p.note("%s", f.hint("a new history begins here"))
 		}
@@ -542,7 +542,7 @@ func (p *Project) begin(w Where) error {
 		pl.base = inTree // it moves with the root
 	}
 	if pl.base == inTree {
-		p.note("the store is kept in %s, where a command can delete it: name a better place with DECREE_STORE before the first record", pl.abs(p.Root))
+		p.note("the store is kept in %s, where a command can delete it: choose a safer place with DECREE_STORE before the first record", pl.abs(p.Root))
 	}
 	p.ID, p.base = newID(), pl.base
 	p.StorePath = filepath.Join(pl.abs(p.Root), p.ID)
@@ -551,7 +551,7 @@ func (p *Project) begin(w Where) error {
 	}
 	if err := p.remember(); err != nil {
 		_ = base.Rmdir(p.ID)
-		return &Error{Kind: Failed, Msg: "store not made", Err: err, Advice: "make room there, or name another directory with DECREE_STORE"}
+		return &Error{Kind: Failed, Msg: "store not made", Err: err, Advice: "free some space there, or name another directory with DECREE_STORE"}
 	}
 	if err := base.Sync(); err != nil {
 		return err

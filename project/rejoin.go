@@ -61,7 +61,7 @@ func (p *Project) Rejoin() (note string, err error) {
 		return "", err
 	}
 	if there {
-		return "the command deleted the root and made it anew; it is recorded as it is now", nil
+		return "the command deleted the root and made it again; it is recorded as it is now", nil
 	}
 	return "the command deleted the root; it was made again", nil
 }

@@ -66,7 +66,7 @@ func FindRoot(d disk.Disk, w Where) (root string, explicit bool, err error) {
 		return dir, false, nil
 	}
 	if s.barred(cwd) {
-		return "", false, &Error{Kind: Usage, Msg: fmt.Sprintf("%s is not taken as a root by itself", cwd),
+		return "", false, &Error{Kind: Usage, Msg: fmt.Sprintf("%s is not used as a root unless you ask for it", cwd),
 			Advice: fmt.Sprintf("go to the project's directory, or say '--root %s' if you mean all of it", cwd)}
 	}
 	return cwd, false, nil

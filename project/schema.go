@@ -153,7 +153,7 @@ func setInt(field func(*Config) *int, least int64) func(*Config, *yaml.Node) err
 	return func(c *Config, n *yaml.Node) error {
 		v, err := count(n, least)
 		if err == nil && v > 1<<30 {
-			err = atLine(n, "wants a smaller number")
+			err = atLine(n, "must be a smaller number")
 		}
 		if err == nil {
 			*field(c) = int(v)
@@ -165,7 +165,7 @@ func setInt(field func(*Config) *int, least int64) func(*Config, *yaml.Node) err
 func setBool(field func(*Config) *bool) func(*Config, *yaml.Node) error {
 	return func(c *Config, n *yaml.Node) error {
 		if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
-			return atLine(n, "wants true or false")
+			return atLine(n, "must be true or false")
 		}
 		*field(c) = strings.EqualFold(n.Value, "true")
 		return nil
@@ -205,7 +205,7 @@ func policy(n *yaml.Node) (Policy, error) {
 		return Policy{All: true}, nil
 	}
 	if n.Kind != yaml.MappingNode {
-		return p, atLine(n, "wants all, or {last: 50, daily: 7, weekly: 4, monthly: 12, max_age: 90d}")
+		return p, atLine(n, "must be all, or {last: 50, daily: 7, weekly: 4, monthly: 12, max_age: 90d}")
 	}
 	counts := map[string]*int{"last": &p.Last, "daily": &p.Daily, "weekly": &p.Weekly, "monthly": &p.Monthly}
 	err := eachKey(n, "", func(key string, k, v *yaml.Node) error {
@@ -225,7 +225,7 @@ func policy(n *yaml.Node) (Policy, error) {
 		}
 		v64, err := count(v, 0)
 		if err == nil && v64 > 1<<30 {
-			err = atLine(v, "wants a smaller number")
+			err = atLine(v, "must be a smaller number")
 		}
 		*field = int(v64)
 		return err

@@ -60,7 +60,7 @@ func (q *Queue) pass(d *dirs, name string, reason error) error {
 		return err
 	}
 	q.passed[name] = info.Ino
-	q.note("%s stays in the inbox and is passed over until the next start: %v", patch.Quote(name), reason)
+	q.note("%s stays in the inbox and is skipped until the next start: %v", patch.Quote(name), reason)
 	return errPassed
 }
 

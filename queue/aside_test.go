@@ -76,7 +76,7 @@ func TestMessageThatCannotBeRead(t *testing.T) {
 		require.Equal(t, project.Refused, project.KindOf(err2))
 		return err
 	}))
-	require.Contains(t, strings.Join(b.said, "\n"), "a.md stays in the inbox and is passed over until the next start")
+	require.Contains(t, strings.Join(b.said, "\n"), "a.md stays in the inbox and is skipped until the next start")
 	require.Equal(t, []string{"a.md", "b.md"}, b.inbox())
 	require.Len(t, b.process(), 2)
 }

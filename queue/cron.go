@@ -239,7 +239,7 @@ func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 	minute := now.Truncate(time.Minute)
 	f := c.s.Jobs[name]
 	if f != nil && f.Last.Sub(minute) > clockSlack {
-		c.note(fmt.Sprintf("cron: %s: it fired last at %s, which has not come yet: the clock was set back; it fires again from now on", name, f.Last.In(c.loc).Format("2006-01-02 15:04")))
+		c.note(fmt.Sprintf("cron: %s: it last fired at %s, which is still to come: the clock was set back; it fires again from now on", name, f.Last.In(c.loc).Format("2006-01-02 15:04")))
 		f.Last = minute.Add(-time.Minute)
 	}
 	isNew := f == nil || f.Expression != m.Cron

@@ -84,7 +84,7 @@ func TestCronAfterAClockThatWasAhead(t *testing.T) {
 	b.clockwork(time.UTC, func(at func(string) []string) {
 		require.Len(t, at("2026-11-21 07:10:20"), 3)
 	})
-	require.Contains(t, strings.Join(b.said, "\n"), "a.md: it fired last at 2027-11-21 07:05, which has not come yet: the clock was set back")
+	require.Contains(t, strings.Join(b.said, "\n"), "a.md: it last fired at 2027-11-21 07:05, which is still to come: the clock was set back")
 }
 
 func TestCronCatchUp(t *testing.T) {

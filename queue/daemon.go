@@ -221,11 +221,11 @@ func holder(dir disk.Dir) (h project.Holder) {
 
 // heldBy says who is the daemon.
 func heldBy(dir disk.Dir) error {
-	text := "a daemon is at work on this tree already"
+	text := "a daemon is already running on this tree"
 	if h := holder(dir); h.PID != 0 {
 		text += fmt.Sprintf(": process %d on %s since %s", h.PID, h.Host, h.Start.Format(time.RFC3339))
 	}
-	return &project.Error{Kind: project.Refused, Msg: text + "; nothing was changed", Advice: "it does what comes into the inbox; end it with TERM to start another one"}
+	return &project.Error{Kind: project.Refused, Msg: text + "; nothing was changed", Advice: "it processes what arrives in the inbox; end it with TERM to start another one"}
 }
 
 // watch wakes when something comes into a directory. Without file events it only

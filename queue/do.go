@@ -278,7 +278,7 @@ func (q *Queue) routine(ctx context.Context, m *message.Message) (string, error)
 	}
 	name, routerErr, err := message.ChooseRoutine(m, choice)
 	if routerErr != nil {
-		q.note("%s: the router gave no routine: %v", m.Name, routerErr)
+		q.note("%s: the router chose no routine: %v", m.Name, routerErr)
 	}
 	return name, err
 }
@@ -326,7 +326,7 @@ func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Foun
 		Compose: func(p recorder.Place) (recorder.Composed, error) { return q.compose(m, found, p) },
 		Attempt: func(n int) error {
 			q.s.Attempt = n
-			q.note("%s: attempt %d of %d has failed, and the next one begins%s", patch.Quote(m.Name), n-1, q.project().Config.MaxAttempts, map[bool]string{true: " from a clean tree"}[n == q.project().Config.MaxAttempts])
+			q.note("%s: attempt %d of %d has failed, and the next one starts%s", patch.Quote(m.Name), n-1, q.project().Config.MaxAttempts, map[bool]string{true: " from a clean tree"}[n == q.project().Config.MaxAttempts])
 			if n == q.project().Config.MaxAttempts {
 				if err := q.setOutboxAside(q.s.Record, n-1); err != nil {
 					return err
@@ -360,7 +360,7 @@ func (q *Queue) earlier() string {
 	if len(q.s.Interrupted) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("## Earlier attempts\n\n%d were made before decree's own process ended in the midst of them. Their records: %s.\n",
+	return fmt.Sprintf("## Earlier attempts\n\n%d were made before decree's own process ended unexpectedly. Their records: %s.\n",
 		q.s.Spent, strings.Join(q.s.Interrupted, ", "))
 }
 

@@ -36,7 +36,7 @@ func refuseUnderWay(p *project.Project, host, name string) error {
 		return err
 	}
 	return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s is being done by process %d; nothing was changed", name, by.PID),
-		Advice: fmt.Sprintf("wait for its end, or end its routine: 'kill -INT %d' puts its changes back and leaves the message in the inbox (a daemon wants it twice)", by.PID)}
+		Advice: fmt.Sprintf("wait for its end, or end its routine: 'kill -INT %d' puts its changes back and leaves the message in the inbox (a daemon needs the signal twice)", by.PID)}
 }
 
 // Where finds a message by the name of its file: in the inbox (""), "dead" or "done",

@@ -252,7 +252,7 @@ func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
 	}
 	if resume != "" && pick.Name != "" && pick.Name != resume {
 		// What it had spent is kept in words only: another message comes first.
-		q.note("%s, which was under way, waits", resume)
+		q.note("%s, which was being processed, is waiting again", resume)
 		q.s.comesFirst(resume)
 		resume = ""
 	}

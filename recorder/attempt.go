@@ -62,7 +62,7 @@ func (u *run) openLog() error {
 func (u *run) closeLog() {
 	capped, err := u.capped.finish()
 	if err != nil {
-		u.say("%s is not in order: its newest output stands before older: %v", logFile, err)
+		u.say("%s is out of order: its newest output comes before older output: %v", logFile, err)
 	} else if capped {
 		u.say("the command printed %d KiB; %s keeps the first and the last %d KiB of them (log.max)", u.capped.size>>10, logFile, u.capped.max>>11)
 	}
@@ -174,7 +174,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 	u.hidden = res.Hidden
 	u.unreadable(res)
 	if len(res.Late) > 0 {
-		u.say("written after the command had ended, perhaps by another: %s; it counts as changed by the run", some(res.Late))
+		u.say("written after the command had ended, perhaps by another process: %s; it counts as changed by the run", some(res.Late))
 	}
 	stat, sum, err := u.writeDiff(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ func (u *run) unreadable(res *capture.Result) {
 			u.lost = append(u.lost, l.Path)
 			u.say("%s is now larger than capture.max_file, and its new content is not recorded", patch.Quote(l.Path))
 		case isNew(l.Path):
-			u.say("%s is larger than capture.max_file: it is not recorded, and stays as it is whatever is taken back", patch.Quote(l.Path))
+			u.say("%s is larger than capture.max_file: it is not recorded, and no revert changes it", patch.Quote(l.Path))
 		}
 	}
 	var special []string

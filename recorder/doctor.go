@@ -36,7 +36,7 @@ type Check struct {
 	Fixed bool   // it was found wrong and mended
 }
 
-const repairHint = "'decree doctor --repair' mends it"
+const repairHint = "'decree doctor --repair' repairs it"
 
 // Doctor looks at the project in small checks. With repair it mends what can be
 // mended without deleting anything that holds a user's bytes.
@@ -149,8 +149,8 @@ func (d *doctor) records(_ context.Context, repair bool) error {
 	}
 	warnings := list.Warnings()
 	if n := len(list.Foreign); n > 0 {
-		d.add(Info, "records", fmt.Sprintf("%d in .decree/runs are foreign, this store has never seen them: %s", n, some(list.Foreign)),
-			"'decree show ID' looks at one; they are no part of the history, and can be moved away", false)
+		d.add(Info, "records", fmt.Sprintf("%d in .decree/runs are foreign (this store has never seen them): %s", n, some(list.Foreign)),
+			"'decree show ID' shows one; they are not part of the history, and can be moved away", false)
 	}
 	d.clock(list.Records)
 	if len(warnings) == 0 {

@@ -94,13 +94,13 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 	}
 	if err := r.forget(ctx, x, list, f); err != nil {
 		r.auditFailure(opForget, "", err)
-		return nil, &project.Error{Kind: project.KindOf(err), Msg: "not forgotten yet", Err: err, Advice: "once the cause is gone the next command that writes finishes it: 'decree recover'"}
+		return nil, &project.Error{Kind: project.KindOf(err), Msg: "not forgotten yet", Err: err, Advice: "remove the cause; then the next command that writes finishes it, or 'decree recover'"}
 	}
 	return f, nil
 }
 
 func askForget(f *Forgetting, confirm func(*Forgetting) (bool, error)) error {
-	refused := &project.Error{Kind: project.Refused, Msg: "what is forgotten does not come back; nothing was changed", Advice: "look with --dry-run; --yes forgets without a question"}
+	refused := &project.Error{Kind: project.Refused, Msg: "forgotten contents cannot be brought back; nothing was changed", Advice: "--dry-run shows what would be forgotten; --yes forgets it without asking"}
 	if confirm == nil {
 		return refused
 	}
@@ -290,7 +290,7 @@ func (c *recovery) forget(ctx context.Context) error {
 		return err
 	}
 	if err := r.forget(ctx, x, list, &Forgetting{}); err != nil {
-		r.note("contents that are to be forgotten are still there: %v", err)
+		r.note("contents that should have been forgotten are still there: %v", err)
 	} else {
 		c.add(nil, "an interrupted forget of %s was finished", some(list.Paths()))
 	}

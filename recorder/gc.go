@@ -66,7 +66,7 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 		return nil, err
 	}
 	if err := r.history.Live(name); err != nil {
-		return nil, &project.Error{Kind: project.KindOf(err), Msg: "nothing is freed, since not all that is named can be read", Err: err,
+		return nil, &project.Error{Kind: project.KindOf(err), Msg: "nothing was freed, because some records cannot be read, and so it is not known what they need", Err: err,
 			Advice: cmp.Or(project.HintOf(err), "'decree verify --all' lists what is damaged")}
 	}
 	for h := range o.except {

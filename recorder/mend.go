@@ -68,7 +68,7 @@ func (u *run) mendOthers() error {
 		}
 	}
 	if len(blocked) > 0 {
-		u.say("the command left what cannot be looked into where its own files were: .decree/%s; what lay there is not written again", some(blocked))
+		u.say("the command left something unreadable in place of decree's own files: .decree/%s; what was there is not restored", some(blocked))
 	}
 	all := slices.Clone(missing)
 	missing = slices.DeleteFunc(missing, func(f ownFile) bool { return f.Path == u.o.Task || housekeeping(f, all) })

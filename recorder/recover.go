@@ -92,7 +92,7 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 			err = fmt.Errorf("record %s: %w", o.Record.ID, err)
 			if ctx.Err() != nil {
 				err = c.notBegun(&project.Error{Kind: project.KindOf(err), Msg: "what an earlier command left is not recorded yet", Err: err,
-					Advice: "'decree recover' records it; the tree is as it was left"})
+					Advice: "'decree recover' records it; the tree was left as it is"})
 			}
 			return c.done, err
 		}
@@ -662,6 +662,6 @@ func (c *recovery) rewrite(id string, plainManifest bool) {
 	case err != nil:
 		c.add(nil, "the files of record %s could not be written to .decree/runs again: %v; its copy in the store is whole", id, err)
 	default:
-		c.add(nil, "the damaged files of record %s were written again from the store", id)
+		c.add(nil, "the damaged files of record %s were restored from the store", id)
 	}
 }

@@ -565,13 +565,13 @@ func (u *run) strangers(res runner.Result) {
 	}
 	res.Outside = slices.DeleteFunc(slices.Clone(res.Outside), ended)
 	if len(res.Stragglers) > 0 {
-		u.say("ended, because they outlived the command: %s", names(res.Stragglers))
+		u.say("endedbecause they were still running when the command ended: %s", names(res.Stragglers))
 	}
 	if len(res.Survivors) > 0 {
 		u.say("could not be ended and may still write: %s", names(res.Survivors))
 	}
 	if len(res.Outside) > 0 {
-		u.say("left the command's process group and still work here: %s", names(res.Outside))
+		u.say("left the command's process group and are still running in the tree: %s", names(res.Outside))
 	}
 	if res.NoPTY != nil {
 		u.say("no pseudo-terminal: %v", res.NoPTY)

@@ -49,7 +49,7 @@ func (r *Recorder) stillStands(was standing) error {
 	p := r.project
 	dir, err := r.opt.Disk.OpenRoot(p.StorePath)
 	if isMissing(err) {
-		return storeGone(p, "is deleted", nil)
+		return storeGone(p, "was deleted", nil)
 	}
 	if err != nil {
 		return err
@@ -64,11 +64,11 @@ func (r *Recorder) stillStands(was standing) error {
 		return err
 	}
 	if !self.SameFile(held) {
-		return storeGone(p, "is another directory now", nil)
+		return storeGone(p, "was replaced by another directory", nil)
 	}
 	now, err := stand(dir)
 	if isMissing(err) {
-		return storeGone(p, "is emptied", err)
+		return storeGone(p, "was emptied", err)
 	}
 	if err != nil {
 		return err
@@ -87,5 +87,5 @@ func (r *Recorder) stillStands(was standing) error {
 
 func storeGone(p *project.Project, what string, err error) error {
 	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("the store %s %s since the command was started", p.StorePath, what), Err: err,
-		Advice: "bring it back from a copy, then 'decree recover' records the run; without one, what the tree held before is listed in manifest.json of the run's directory"}
+		Advice: "restore it from a copy, then 'decree recover' records the run; if there is none, what the tree held before is listed in manifest.json of the run's directory"}
 }

@@ -151,7 +151,7 @@ func confirm(p *plan.Plan, o MoveOptions, unknown []string) error {
 		what = openFiles(p.Warnings)
 	}
 	if len(unknown) > 0 {
-		what = fmt.Sprintf("%s is foreign, this store has never seen it,", some(unknown))
+		what = fmt.Sprintf("%s is foreign (this store has never seen it),", some(unknown))
 	}
 	return ask(p, confirm, what)
 }
@@ -159,7 +159,7 @@ func confirm(p *plan.Plan, o MoveOptions, unknown []string) error {
 // ask is a question that needs a terminal or --yes.
 func ask(p *plan.Plan, question func(*plan.Plan) (bool, error), what string) error {
 	if question == nil {
-		return &project.Error{Kind: project.Refused, Msg: what + " and nobody can be asked; nothing was changed", Advice: "say --yes, or look first with --dry-run"}
+		return &project.Error{Kind: project.Refused, Msg: what + " and there is no terminal to ask on; nothing was changed", Advice: "repeat it with --yes, or look first with --dry-run"}
 	}
 	yes, err := question(p)
 	if err == nil && !yes {
@@ -286,7 +286,7 @@ func (t *turned) read(h *history.History, objects plan.Objects, refs []string, r
 			return err
 		}
 		if rec.Status == history.StatusOpen {
-			return &project.Error{Kind: project.Refused, Msg: "record " + id + " is open; nothing was changed", Advice: "wait until it has ended; if its process died, 'decree recover' closes it"}
+			return &project.Error{Kind: project.Refused, Msg: "record " + id + " is open; nothing was changed", Advice: "wait until it has ended, or, if its process died, 'decree recover' closes it"}
 		}
 		src, err := t.source(h, rec, objects)
 		if err != nil {
@@ -363,7 +363,7 @@ func (t *turned) source(h *history.History, rec *history.Record, objects plan.Ob
 	want := rec.DiffSHA256
 	if plain, err := h.ReadRun(rec.ID); err == nil {
 		if plain.DiffSHA256 != want && !want.IsZero() {
-			t.notes = append(t.notes, fmt.Sprintf("run.json of %s is not the one that was recorded; it goes by the changed one", rec.ID))
+			t.notes = append(t.notes, fmt.Sprintf("run.json of %s is not the one that was recorded; the changed one is used", rec.ID))
 		}
 		want = plain.DiffSHA256
 	}
@@ -372,7 +372,7 @@ func (t *turned) source(h *history.History, rec *history.Record, objects plan.Ob
 		return &plan.Source{ID: rec.ID}, nil
 	}
 	if err != nil {
-		return nil, &project.Error{Kind: project.Integrity, Msg: "changes.diff of " + rec.ID, Err: err, Advice: "'decree doctor' tells what is wrong with the record"}
+		return nil, &project.Error{Kind: project.Integrity, Msg: "changes.diff of " + rec.ID, Err: err, Advice: "'decree doctor' says what is wrong with the record"}
 	}
 	t.close = append(t.close, f)
 	at, size, err := readerAt(f)

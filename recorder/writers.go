@@ -39,7 +39,7 @@ func stillOpen(p *plan.Plan, own []runner.Process) (lines []string, others bool)
 		if len(by) == 0 {
 			words, others = []string{"a process that decree cannot see"}, true
 		}
-		lines = append(lines, fmt.Sprintf("%s is still open by %s: its later writes go to the old file", patch.Quote(it.Path), strings.Join(words, ", ")))
+		lines = append(lines, fmt.Sprintf("%s is still open by %s: what it writes from now on goes to the old file", patch.Quote(it.Path), strings.Join(words, ", ")))
 	}
 	return lines, others
 }

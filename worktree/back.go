@@ -147,7 +147,7 @@ func (x *txn) newBack(s *step) error {
 	case s.seen.at == newState && s.seen.in == nothing:
 		return x.shift(s, s.To, func(p slots) string { return p.in }, &s.seen.in)
 	case s.seen.at == newState:
-		x.leaveForeign(s, "made by another meanwhile")
+		x.leaveForeign(s, "made by another process meanwhile")
 	case s.seen.at == other && s.seen.in == newState:
 		x.leaveForeign(s, "edited since")
 	case s.seen.at == other:
@@ -181,7 +181,7 @@ func (x *txn) replaceBack(s *step) error {
 		// told; bringing it back loses nobody's bytes.
 		return x.fromStore(s)
 	case at == newState:
-		x.leaveForeign(s, "made by another meanwhile")
+		x.leaveForeign(s, "made by another process meanwhile")
 	default:
 		x.leaveForeign(s, sinceWhat(at))
 	}
@@ -332,7 +332,7 @@ func (x *txn) unmakeDir(s *step) error {
 		x.leaveForeign(s, "edited since")
 	case s.seen.at != newState:
 	case x.live && !s.made:
-		x.leaveForeign(s, "made by another meanwhile")
+		x.leaveForeign(s, "made by another process meanwhile")
 	default:
 		err := x.rmdir(s)
 		if notEmpty(err) {
@@ -378,7 +378,7 @@ func (x *txn) oldBack(s *step) error {
 // or nothing, is at the path.
 func (x *txn) fromStore(s *step) error {
 	if x.t.opt.Store == nil || s.From.Type == patch.Regular && !x.t.opt.Store.Has(s.From.SHA256) {
-		x.leave(s, "its old content is in no store")
+		x.leave(s, "its old content is not in the store")
 		return nil
 	}
 	if err := x.restage(s); err != nil {

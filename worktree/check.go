@@ -124,7 +124,7 @@ func (x *txn) checkEmptied(s *step) (string, error) {
 	if len(kept) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("directory holds what the plan does not take away (%d, with %s)", len(kept), patch.Quote(slices.Min(kept))), nil
+	return fmt.Sprintf("the directory holds other files that must stay (%d, such as %s)", len(kept), patch.Quote(slices.Min(kept))), nil
 }
 
 func (x *txn) find(path string) *step {
@@ -189,7 +189,7 @@ func (x *txn) checkParent(p *parent) error {
 	owner := x.uid == 0 || x.uid == p.info.UID
 	switch {
 	case !owner && p.info.Mode&0o022 == 0:
-		p.reason = "its directory belongs to another and cannot be written"
+		p.reason = "its directory belongs to another user and cannot be written"
 	case owner:
 		err := x.probeDir(p)
 		if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EROFS) {
@@ -257,13 +257,13 @@ func (x *txn) checkTarget(s *step, p *parent) (string, error) {
 			return p.reason, nil
 		}
 		if p.sticky && s.From != nil && s.was.UID != x.uid {
-			return "it belongs to another, in a directory where only owners may remove", nil
+			return "it belongs to another user, in a directory where only owners may remove", nil
 		}
 		x.placeSlots(s, p)
 	}
 	mine := x.uid == 0 || x.uid == s.was.UID
 	if s.modeOnly() && !mine {
-		return "its mode cannot be changed: it belongs to another", nil
+		return "its mode cannot be changed: it belongs to another user", nil
 	}
 	if s.From == nil || !mine {
 		return "", nil

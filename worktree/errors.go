@@ -142,6 +142,6 @@ var (
 	// nothing is at the path.
 	errNoDir = errors.New("no such directory")
 	// errStranger is the cause of a rollback for another's write.
-	errStranger = errors.New("written by another while it was moved")
+	errStranger = errors.New("written by another process while it was moved")
 	errBusy     = errors.New("changes while it is read")
 )

@@ -95,7 +95,7 @@ func TestConflictsAreAllNamedAndNothingIsChanged(t *testing.T) {
 	r.clean()
 
 	_, err = r.move(steps(files{"g": dir(0o755)}, files{"g": file("9")}))
-	require.ErrorContains(t, err, "g: directory holds what the plan does not take away (1, with ignored)")
+	require.ErrorContains(t, err, "g: the directory holds other files that must stay (1, such as ignored)")
 	_, err = r.move(steps(files{}, files{"n/ew": file("9")}))
 	require.ErrorContains(t, err, "n/ew: its directory is missing")
 	_, err = r.move(steps(files{}, files{"a/x": file("9")}))
@@ -178,7 +178,7 @@ func TestNothingStaysBelowAFile(t *testing.T) {
 		plan[i].MayStay = isDir(plan[i].From) && plan[i].To == nil
 	}
 	_, err := r.move(plan)
-	require.EqualError(t, err, "p/q/r: directory holds what the plan does not take away (1, with ignored) (check); nothing was changed")
+	require.EqualError(t, err, "p/q/r: the directory holds other files that must stay (1, such as ignored) (check); nothing was changed")
 	require.Equal(t, tree, r.state())
 	r.clean()
 	require.NoError(t, os.Remove(r.path("p/q/r/ignored")))

@@ -304,7 +304,7 @@ func TestAnothersDirectoryStays(t *testing.T) {
 	_, err := r.move(steps(before, after))
 	r.wrap = nil
 	require.ErrorIs(t, err, os.ErrExist)
-	require.ErrorContains(t, err, "everything was taken back; left as it is: made.d: made by another meanwhile")
+	require.ErrorContains(t, err, "everything was taken back; left as it is: made.d: made by another process meanwhile")
 	require.Equal(t, before.with(files{"made.d": dir(0o750)}), r.state())
 	r.clean()
 }
@@ -362,7 +362,7 @@ func TestEditBetweenCheckAndMove(t *testing.T) {
 	require.Equal(t, "b", e.Path)
 	require.True(t, e.RolledBack)
 	require.Equal(t, []Left{{"b", "edited since"}}, e.Left)
-	require.EqualError(t, err, "b: written by another while it was moved; everything was taken back; left as it is: b: edited since (move)")
+	require.EqualError(t, err, "b: written by another process while it was moved; everything was taken back; left as it is: b: edited since (move)")
 	require.Equal(t, was.with(files{"b": file(theirs)}), r.state())
 	r.clean()
 }
@@ -388,7 +388,7 @@ func TestWriterWithAnOpenHandle(t *testing.T) {
 			}, dirs...)
 		}
 		_, err = r.move(steps(was, will))
-		require.ErrorContains(t, err, path+": written by another while it was moved")
+		require.ErrorContains(t, err, path+": written by another process while it was moved")
 		require.Equal(t, was[path].data+theirs, r.state()[path].data)
 		r.clean()
 	}

@@ -184,9 +184,9 @@ func TestForeignFilesAreRefusedBeforeAnyMove(t *testing.T) {
 		var c *ConflictError
 		require.ErrorAs(t, err, &c)
 		require.Equal(t, []Conflict{
-			{"a", "its mode cannot be changed: it belongs to another"},
-			{"shut/f", "its directory belongs to another and cannot be written"},
-			{"tmp/f", "it belongs to another, in a directory where only owners may remove"},
+			{"a", "its mode cannot be changed: it belongs to another user"},
+			{"shut/f", "its directory belongs to another user and cannot be written"},
+			{"tmp/f", "it belongs to another user, in a directory where only owners may remove"},
 		}, c.Conflicts)
 		require.Equal(t, was, r.state())
 		r.clean()
