@@ -26,7 +26,7 @@ func (s *session) showVerb() verb {
 	return verb{
 		name: "show", category: lookCategory, args: "REF | REF:PATH", words: refWords,
 		usage: "show one record in full, or a file as it was",
-		about: `Shows a record: when, why, how it ended, who made it, what it changed. With --manifest it prints the manifest, the list of all files with their hashes; with --log what its command printed, which decree keeps as routine.log.
+		about: `Shows a record: when, why, how it ended, who made it, what it changed. With --manifest it prints the manifest, the list of all files with their hashes; with --log what its command printed, which decree keeps as routine.log: as a plain file in .decree/runs for the 20 newest records and up to 64 KiB for others, else compressed in the store.
 
 REF:PATH prints the file PATH, seen from the working directory, as it was when the record began; with --after as it was when the record ended. Of a directory, REF:DIR/, it lists what it held; "REF:." is the one you are in.`,
 		examples: []example{

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"decree/disk"
 	"decree/manifest"
@@ -390,13 +390,29 @@ func (h *History) Resave(w Putter, flush func() error, trees map[patch.Hash]mani
 	return h.writeRebased(live, nil, fresh)
 }
 
-// PlainManifests is how many of the newest records keep a plain manifest.json.
+// PlainManifests is how many of the newest records keep a plain manifest.json, and
+// their diffs and logs whatever their size.
 const PlainManifests = 20
 
-// ThinManifests removes manifest.json from the run directories of all but the
-// newest records, where the store keeps the tree. It stops when it has come
-// upon as many in a row that have none: the older ones were thinned before.
-func (h *History) ThinManifests() error {
+// plainSize is up to how many bytes the diffs and logs of older records stay plain.
+const plainSize = 64 << 10
+
+// Thinned says whether a file of an older record lies in the store alone.
+func Thinned(name string, size int64) bool { return size > plainSize && thinnable(name) }
+
+func thinnable(name string) bool {
+	switch path.Base(name) {
+	case diffName, OutsideFile, "routine.log":
+		return true
+	}
+	return false
+}
+
+// ThinRuns removes manifest.json and the large diffs and logs from the run directories
+// of all but the newest records, where the store has them. Unless all are to be looked
+// at it stops when it has come upon twice as many in a row with nothing to remove: the
+// older ones were thinned before.
+func (h *History) ThinRuns(all bool) error {
 	l, err := h.rows()
 	if err != nil {
 		return err
@@ -410,7 +426,7 @@ func (h *History) ThinManifests() error {
 	}
 	defer runs.Close()
 	bare := 0
-	for i := len(l.rows) - 1 - PlainManifests; i >= 0 && bare < 2*PlainManifests; i-- {
+	for i := len(l.rows) - 1 - PlainManifests; i >= 0 && (all || bare < 2*PlainManifests); i-- {
 		thinned, err := h.thin(runs, l.rows[i])
 		if err != nil {
 			return err
@@ -422,46 +438,93 @@ func (h *History) ThinManifests() error {
 	return nil
 }
 
-func (h *History) thin(runs disk.Dir, r row) (bool, error) {
+func (h *History) thin(runs disk.Dir, r row) (thinned bool, err error) {
 	dir, err := runs.OpenDir(r.id())
 	if err != nil {
 		return false, nil
 	}
 	defer dir.Close()
-	if st, err := dir.Stat(manifestJSON); err != nil || st.Kind != disk.Regular {
-		return false, nil
-	}
 	e, err := r.head()
-	if err != nil || e.tree == nil || !h.hasObject(e.tree.Object) {
+	if err != nil {
 		return false, nil
 	}
-	return true, dir.Remove(manifestJSON)
-}
-
-// UnthinManifests writes manifest.json again for those of ids that lack it: older
-// records that become ones of the newest when others are removed.
-func (h *History) UnthinManifests(ids []string) error {
-	for _, id := range ids {
-		dir, err := h.OpenRun(id)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+	if st, err := dir.Stat(manifestJSON); err == nil && st.Kind == disk.Regular && e.tree != nil && h.hasObject(e.tree.Object) {
+		thinned = true
+		if err := dir.Remove(manifestJSON); err != nil {
+			return false, err
+		}
+	}
+	for name, sum := range e.files {
+		if !thinnable(name) {
 			continue
 		}
+		gone, err := h.thinFile(dir, name, sum)
 		if err != nil {
-			return err
+			return false, err
 		}
-		_, err = dir.Stat(manifestJSON)
-		dir.Close()
-		if !errors.Is(err, fs.ErrNotExist) {
-			if err != nil {
-				return err
-			}
+		thinned = thinned || gone
+	}
+	return thinned, nil
+}
+
+// thinFile removes a large file that the store has whole: that is read first, since
+// the plain one may be the last that is sound. One of another size is somebody's edit.
+func (h *History) thinFile(dir disk.Dir, name string, sum patch.Hash) (gone bool, err error) {
+	if sub, rest, below := strings.Cut(name, "/"); below {
+		next, err := dir.OpenDir(sub)
+		if err != nil {
+			return false, nil
+		}
+		defer next.Close()
+		return h.thinFile(next, rest, sum)
+	}
+	st, err := dir.Stat(name)
+	if err != nil || st.Kind != disk.Regular || !Thinned(name, st.Size) || h.objects == nil {
+		return false, nil
+	}
+	r, size, err := h.objects.Open(sum)
+	if err != nil {
+		return false, nil
+	}
+	defer r.Close()
+	if _, err := io.Copy(io.Discard, r); err != nil || size != st.Size {
+		return false, nil
+	}
+	return true, dir.Remove(name)
+}
+
+// UnthinRuns writes the plain files of ids again that they lack: older records that
+// become ones of the newest when others are removed.
+func (h *History) UnthinRuns(ids []string) error {
+	for _, id := range ids {
+		if !h.hasRunDir(id) {
 			continue
 		}
 		l, err := h.line(id)
-		if err != nil || l == nil || l.tree == nil {
+		if err != nil {
 			return err
 		}
-		if err := h.ReplaceFile(id, manifestJSON, func(w io.Writer) error { return h.WriteManifest(l.tree.ID, w) }); err != nil {
+		if l == nil {
+			continue
+		}
+		if err := h.unthin(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *History) unthin(l *line) error {
+	if l.tree != nil && !h.hasFile(l.id(), manifestJSON) {
+		if err := h.ReplaceFile(l.id(), manifestJSON, func(w io.Writer) error { return h.WriteManifest(l.tree.ID, w) }); err != nil {
+			return err
+		}
+	}
+	for name, sum := range l.files {
+		if !thinnable(name) || h.hasFile(l.id(), name) || !h.hasObject(sum) {
+			continue
+		}
+		if err := h.ReplaceFile(l.id(), name, h.copyObject(sum)); err != nil {
 			return err
 		}
 	}

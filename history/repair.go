@@ -143,10 +143,15 @@ func (t *turn) restore(l *line, plainManifest bool) (lost []string, err error) {
 	return lost, t.stage(l)
 }
 
-// storedFiles are the files that the store has of a record.
+// storedFiles are the files that the store has of a record; but for the newest ones,
+// without those that lie there alone.
 func (h *History) storedFiles(l *line, plainManifest bool) (files []RunFile, lost []string) {
 	for _, name := range slices.Sorted(maps.Keys(l.files)) {
-		if sum := l.files[name]; h.hasObject(sum) {
+		sum := l.files[name]
+		if !plainManifest && h.inStoreAlone(name, sum) {
+			continue
+		}
+		if h.hasObject(sum) {
 			files = append(files, RunFile{Name: name, Write: stored(h.copyObject(sum))})
 		} else {
 			lost = append(lost, name)
@@ -156,6 +161,19 @@ func (h *History) storedFiles(l *line, plainManifest bool) (files []RunFile, los
 		files = append(files, RunFile{Name: manifestJSON, Write: stored(func(w io.Writer) error { return h.WriteManifest(l.tree.ID, w) })})
 	}
 	return files, lost
+}
+
+// inStoreAlone says whether a file of an older record is one that ThinRuns removes.
+func (h *History) inStoreAlone(name string, sum patch.Hash) bool {
+	if !thinnable(name) || h.objects == nil {
+		return false
+	}
+	r, size, err := h.objects.Open(sum)
+	if err != nil {
+		return false
+	}
+	r.Close()
+	return Thinned(name, size)
 }
 
 // unreadable is the cause of a file that was not written: its content in the store.

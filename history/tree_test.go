@@ -2,10 +2,14 @@ package history
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"decree/manifest"
@@ -256,7 +260,7 @@ func TestThinManifests(t *testing.T) {
 		require.NoError(t, w.Add(Closing{Record: r, Tree: s}, []RunFile{{Name: manifestJSON, Write: Bytes([]byte("m"))}}))
 		records = append(records, r)
 	}
-	require.NoError(t, w.ThinManifests())
+	require.NoError(t, w.ThinRuns(false))
 	for i, r := range records {
 		path := w.path("runs", r.ID, manifestJSON)
 		if i < 5 && i != 2 {
@@ -303,4 +307,51 @@ func FuzzStep(f *testing.F) {
 		for range o.over(manifest.Of()) {
 		}
 	})
+}
+
+// Large diffs and logs go with the manifests, where the store has them whole; what
+// becomes one of the newest again gets them back.
+func TestThinLargeFiles(t *testing.T) {
+	w := newWorld(t)
+	large, small := strings.Repeat("line\n", plainSize/5+1), strings.Repeat("line\n", plainSize/5)
+	names := map[string]string{
+		diffName: large, OutsideFile: large, "routine.log": small, "attempts/1/routine.log": large, "notes.md": large,
+		"attempts/1/changes.diff": large + "edited", "attempts/2/changes.diff": large + "lost",
+	}
+	sums := map[string]patch.Hash{}
+	for name, text := range names {
+		sum, err := w.shelf.PutBytes([]byte(text))
+		require.NoError(t, err)
+		sums[name] = sum
+	}
+	var ids []string
+	for range 22 {
+		r := w.draft()
+		var files []RunFile
+		for name, text := range names {
+			files = append(files, RunFile{Name: name, Write: Bytes([]byte(text))})
+		}
+		require.NoError(t, w.Add(Closing{Record: r, Files: sums}, files))
+		ids = append(ids, r.ID)
+	}
+	delete(w.shelf.objects, sums["attempts/2/changes.diff"])
+	edited := w.path("runs", ids[0], "attempts/1/changes.diff")
+	require.NoError(t, os.WriteFile(edited, []byte(large), 0o600))
+
+	require.NoError(t, w.ThinRuns(false))
+	for i, id := range ids[:3] {
+		for name := range names {
+			gone := i < 2 && slices.Contains([]string{diffName, OutsideFile, "attempts/1/routine.log", "attempts/1/changes.diff"}, name) && w.path("runs", id, name) != edited
+			_, err := os.Stat(w.path("runs", id, name))
+			assert.Equal(t, gone, errors.Is(err, fs.ErrNotExist), "%d %s", i, name)
+			f, err := w.OpenFile(id, name)
+			require.NoError(t, err, name)
+			f.Close()
+		}
+	}
+	require.NoError(t, w.UnthinRuns(ids[:1]))
+	for name := range names {
+		assert.FileExists(t, w.path("runs", ids[0], name))
+	}
+	assert.NoFileExists(t, w.path("runs", ids[1], diffName))
 }

@@ -444,5 +444,6 @@ func (u *run) finish() error {
 	}
 	u.res.Record, u.res.Changes = u.rec, u.changes
 	u.r.created(u.rec)
-	return u.r.afterRecord()
+	u.r.thin(false)
+	return nil
 }

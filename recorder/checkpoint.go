@@ -79,9 +79,7 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 		return nil, err
 	}
 	r.created(rec)
-	if err := r.afterRecord(); err != nil {
-		return rec, err
-	}
+	r.thin(false)
 	r.retain(ctx, x, reason)
 	return rec, nil
 }

@@ -29,6 +29,7 @@ func (r *Recorder) Gc(ctx context.Context) (*Collected, error) {
 		return nil, err
 	}
 	defer leave()
+	r.thin(true)
 	c, err := r.collectUntilThereIsRoom(ctx, x, collectOptions{})
 	if err != nil {
 		r.auditFailure(opGc, "", err)

@@ -259,9 +259,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
 	}
 	out.Notes = append(out.Notes, notes...)
-	if err := r.afterRecord(); err != nil {
-		return end.Record, out, err
-	}
+	r.thin(false)
 	r.retain(ctx, x, a.reason)
 	return end.Record, out, nil
 }

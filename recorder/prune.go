@@ -247,7 +247,7 @@ func (r *Recorder) remove(p *Pruned) error {
 			newest = append(newest, v.ID)
 		}
 	}
-	if err := r.history.UnthinManifests(newest); err != nil && !noSpace(err) {
+	if err := r.history.UnthinRuns(newest); err != nil && !noSpace(err) {
 		return err
 	}
 	ids := make([]string, len(gone))

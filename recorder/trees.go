@@ -135,13 +135,12 @@ func (r *Recorder) twin(tree manifest.Hash) string {
 	return rec.ID
 }
 
-// afterRecord keeps the run directories small. The record stands: what fails
-// here is tried again after the next one.
-func (r *Recorder) afterRecord() error {
-	if err := r.history.ThinManifests(); err != nil {
-		r.note("older manifests are kept as they are: %v", err)
+// thin keeps the run directories small; gc looks at all of them. The records stand:
+// what fails here is tried again after the next one.
+func (r *Recorder) thin(all bool) {
+	if err := r.history.ThinRuns(all); err != nil {
+		r.note("the plain files of older records are kept as they are: %v", err)
 	}
-	return nil
 }
 
 func encodeMeta(v any) (json.RawMessage, error) { return json.Marshal(v) }

@@ -163,7 +163,7 @@ func plainError(err error) error {
 type verifier struct {
 	r      *Recorder
 	seen   map[manifest.Hash]error
-	plain  map[string]bool // the records that have a plain manifest.json
+	plain  map[string]bool // the records that have all their plain files; nil: nobody asked
 	logged map[string]bool // the records that the log had when they were listed
 	found  []Problem
 	lost   []string                   // those of them that the store does not have: "f of 2026112107015900-0"
@@ -237,6 +237,9 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 func (v *verifier) file(id string, f history.RecordFile) error {
 	rc, err := v.r.history.OpenPlain(id, f.Name)
 	if isMissing(err) {
+		if v.thinned(id, f) {
+			return nil
+		}
 		return errGone
 	}
 	if err != nil {
@@ -254,6 +257,15 @@ func (v *verifier) file(id string, f history.RecordFile) error {
 		return fmt.Errorf("its hash is %s, recorded was %s", sum, f.SHA256)
 	}
 	return nil
+}
+
+// thinned says whether the file is one of an older record that the store alone has.
+func (v *verifier) thinned(id string, f history.RecordFile) bool {
+	if v.plain == nil || v.plain[id] {
+		return false
+	}
+	size, ok := v.r.store.Size(f.SHA256)
+	return ok && history.Thinned(f.Name, size)
 }
 
 // newerFile is a file that a newer decree wrote; it is never written again.
