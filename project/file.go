@@ -109,11 +109,14 @@ func MakeDir(d disk.Dir, name string, perm uint32) (disk.Dir, error) {
 	return d.OpenDir(name)
 }
 
+// Draft is the name of the temporary file of ReplaceFile. A death leaves it.
+func Draft(name string) string { return name + ".new" }
+
 // ReplaceFile puts data in the place of the file name by a temporary file in
 // the same directory, so that a reader sees the old content or the new. With
 // flush both the content and the directory are durable when it returns.
 func ReplaceFile(d disk.Dir, name string, data []byte, perm uint32, flush bool) error {
-	tmp := name + ".new"
+	tmp := Draft(name)
 	if err := d.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

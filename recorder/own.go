@@ -261,8 +261,8 @@ func (r *Recorder) withoutMoved(missing []ownFile) ([]ownFile, error) {
 	look := func(dir disk.Dir, name, at string, info disk.Info) error {
 		top, _, _ := strings.Cut(at, "/")
 		f, ok := wanted[key{top, info.Ino}]
-		if !ok || f.Dir != (info.Kind == disk.Directory) {
-			return nil
+		if !ok || f.Dir != (info.Kind == disk.Directory) || at == project.Draft(f.Path) {
+			return nil // a draft is what a death left of writing it again, and may have its inode
 		}
 		if info.Kind == disk.Regular {
 			data, err := project.ReadFile(dir, name, info.Size)

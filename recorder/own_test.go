@@ -1,0 +1,37 @@
+package recorder
+
+import (
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+)
+
+// TestADraftIsNotAMove: a message that lies under another name was moved by somebody.
+// But its draft is what a death left of writing it again, and may have got the inode
+// that became free: the message is missing still.
+func TestADraftIsNotAMove(t *testing.T) {
+	b := newBench(t)
+	b.run(500, 0, nil)
+	inbox := filepath.Join(b.root, ".decree", "inbox")
+	require.NoError(t, os.Mkdir(inbox, 0o755))
+	for name, moved := range map[string]bool{"other.md": true, "b.md.new": false} {
+		require.NoError(t, os.WriteFile(filepath.Join(inbox, "b.md"), []byte("second\n"), 0o644))
+		missing := with(b, func(r *Recorder) ([]ownFile, error) {
+			dir, err := disk.OS.OpenRoot(inbox)
+			require.NoError(t, err)
+			defer dir.Close()
+			st, err := dir.Stat("b.md")
+			require.NoError(t, err)
+			require.NoError(t, os.Rename(filepath.Join(inbox, "b.md"), filepath.Join(inbox, name)))
+			missing, _, err := r.missingOwn([]ownFile{{Path: "inbox/b.md", Mode: st.Mode, Ino: st.Ino, Hash: sha256.Sum256([]byte("second\n"))}})
+			return missing, err
+		})
+		require.Equal(t, moved, len(missing) == 0, name)
+		require.NoError(t, os.Remove(filepath.Join(inbox, name)))
+	}
+}
