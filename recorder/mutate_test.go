@@ -148,7 +148,10 @@ func pathsOf(root string) []string {
 			return nil
 		}
 		if d.Name() == ".decree" {
-			return filepath.SkipDir
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil // a command put a file there: only that is passed over
 		}
 		if rel, _ := filepath.Rel(root, path); rel != "." {
 			out = append(out, rel)

@@ -550,6 +550,13 @@ func (s *sweep) fresh() []*history.Record {
 	return slices.DeleteFunc(all.Records, func(rec *history.Record) bool { return s.known[rec.ID] })
 }
 
+// doAsTold repairs where the operation has named that as the next step.
+func (s *sweep) doAsTold() {
+	if strings.Contains(strings.Join(s.said, "\n"), "'decree doctor --repair' writes them") {
+		with(s.bench, func(r *Recorder) ([]Check, error) { return r.Doctor(context.Background(), true) })
+	}
+}
+
 // settle recovers on a disk that works, before that perhaps on some that die.
 func (s *sweep) settle(deaths int) {
 	s.t.Helper()
@@ -583,6 +590,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^(OpenRoot /tree|Self /store)$`, "whether the base of the stores is the root itself: if in doubt both are locked"},
 	{` STORE/reserve$`, "space for prune and gc; without it they may find none"},
 	{`^ReadAt STORE/packs/`, "an object that cannot be compared is stored again"},
+	{`^(Link|Stat) /tree/\.decree/runs/.*routine\.log$`, "another name for the log, or a copy in its place"},
 	{`^(Link|FileSync|Rename) /tree/\.decree/(runs|tmp)/.*manifest\.json`, "a hard link that saves space, or the copy in its place"},
 	{`^(Create|Open|OpenWrite|Write|FileSync|FileStat|Stat) /tree/\.decree/tmp/manifest\.json$`, "a draft of the manifest; without it the file is written from the store"},
 	{`^(Open|FileStat|Read|Map) STORE/cache$`, "the stat cache: without it every file is hashed"},
@@ -648,6 +656,7 @@ func (s *sweep) once(n int, cause error) (fired bool) {
 		deaths = s.rng.Intn(3)
 	}
 	s.settle(deaths)
+	s.doAsTold()
 	v := verdict{err: err, said: told, state: s.tree(), newest: s.fresh()}
 	if data, err := os.ReadFile(s.mark()); err == nil {
 		v.ran = strings.Count(string(data), "\n")
@@ -665,7 +674,6 @@ func (s *sweep) words(err error, what string) {
 		return
 	}
 	text, now := err.Error(), s.tree()
-	delete(now, ".decree") // where a command made a file of it
 	_, missing := os.Stat(s.mark())
 	ran := missing == nil
 	is := func(states ...map[string]string) bool {
