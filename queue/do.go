@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"decree/disk"
 	"decree/history"
@@ -307,6 +308,7 @@ func (q *Queue) begin(d *dirs, name string, m *message.Message) (since int64, er
 	} else {
 		s.Before = slices.Sorted(maps.Keys(q.list.known))
 	}
+	s.Since = time.Now().Add(-fileTick).UnixNano()
 	if err := s.write(q.project().Store, true); err != nil {
 		return 0, err
 	}
