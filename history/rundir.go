@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"decree/disk"
+	"decree/patch"
 	"decree/project"
 
 	"golang.org/x/sync/errgroup"
@@ -476,7 +477,8 @@ func (h *History) OpenStored(id, name string) (io.ReadCloser, error) {
 }
 
 // CleanTmp removes what dead processes left in .decree/tmp but for the names
-// that keep takes (nil: none).
+// that keep takes (nil: none). What another user's rights keep there is noted: it is
+// in nobody's way, since new names are made for what is new.
 func (h *History) CleanTmp(keep func(name string) bool) error {
 	tmp, err := h.tmp()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -488,9 +490,15 @@ func (h *History) CleanTmp(keep func(name string) bool) error {
 	defer tmp.Close()
 	list, err := tmp.List()
 	for _, e := range list {
-		if keep == nil || !keep(e.Name) {
-			err = errors.Join(err, removeTree(tmp, e.Name))
+		if keep != nil && keep(e.Name) {
+			continue
 		}
+		rerr := removeTree(tmp, e.Name)
+		if errors.Is(rerr, fs.ErrPermission) && h.note != nil {
+			h.note(fmt.Sprintf("%s could not be removed from .decree/tmp and was left there: %v", patch.Quote(e.Name), rerr))
+			continue
+		}
+		err = errors.Join(err, rerr)
 	}
 	return err
 }
