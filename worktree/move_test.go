@@ -155,7 +155,7 @@ func TestDirectoriesThatMayStay(t *testing.T) {
 	r := newRig(t, was)
 	plan := steps(files{"d": dir(0o500), "d/e": dir(0o755), "d/e/f": file("made"), "d/g": dir(0o755)}, files{})
 	_, err := r.move(plan)
-	require.ErrorContains(t, err, "directory holds what the plan does not take away (1, with __pycache__)")
+	require.ErrorContains(t, err, "the directory holds other files that must stay (1, such as __pycache__)")
 	for i := range plan {
 		plan[i].MayStay = isDir(plan[i].From)
 	}
