@@ -151,7 +151,7 @@ func TestWhatIsWrittenAfterTheCommandIsNamed(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.True(t, written)
-	require.Contains(t, s.said, "written after the command had ended, perhaps by another: theirs; it counts as changed by the run")
+	require.Contains(t, s.said, "written after the command had ended, perhaps by another process: theirs; it counts as changed by the run")
 	require.Equal(t, "stored", s.whereIsOthersWork("theirs"))
 	s.apply("last")
 	require.Equal(t, "at its path", s.whereIsOthersWork("theirs"))

@@ -62,7 +62,7 @@ func TestCommandDeletesItsRoot(t *testing.T) {
 		s, before := rootBench(t)
 		res := runTelling(s, anew+"; exit 1")
 		require.Equal(t, 1, res.ExitCode, res.Notes)
-		require.Contains(t, strings.Join(res.Notes, "\n"), "made it anew")
+		require.Contains(t, strings.Join(res.Notes, "\n"), "made it again")
 		require.Equal(t, history.StatusReverted, res.Record.Status)
 		require.Equal(t, before, s.tree())
 		again(t, s, 2)
