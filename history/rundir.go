@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"decree/disk"
-	"decree/patch"
 	"decree/project"
 
 	"golang.org/x/sync/errgroup"
@@ -477,8 +476,7 @@ func (h *History) OpenStored(id, name string) (io.ReadCloser, error) {
 }
 
 // CleanTmp removes what dead processes left in .decree/tmp but for the names
-// that keep takes (nil: none). What another user's rights keep there is noted: it is
-// in nobody's way, since new names are made for what is new.
+// that keep takes (nil: none).
 func (h *History) CleanTmp(keep func(name string) bool) error {
 	tmp, err := h.tmp()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -490,15 +488,9 @@ func (h *History) CleanTmp(keep func(name string) bool) error {
 	defer tmp.Close()
 	list, err := tmp.List()
 	for _, e := range list {
-		if keep != nil && keep(e.Name) {
-			continue
+		if keep == nil || !keep(e.Name) {
+			err = errors.Join(err, removeTree(tmp, e.Name))
 		}
-		rerr := removeTree(tmp, e.Name)
-		if errors.Is(rerr, fs.ErrPermission) && h.note != nil {
-			h.note(fmt.Sprintf("%s could not be removed from .decree/tmp and was left there: %v", patch.Quote(e.Name), rerr))
-			continue
-		}
-		err = errors.Join(err, rerr)
 	}
 	return err
 }

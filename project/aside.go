@@ -38,42 +38,6 @@ func (p *Project) OwnDir(dir disk.Dir, name string) (disk.Dir, error) {
 	return MakeDir(dir, name, PrivateDir)
 }
 
-// ownTmp makes .decree/tmp one that can be written to. Another user's is exchanged
-// for a new one while it is empty: what lies in it may belong to a transaction.
-func (p *Project) ownTmp() error {
-	const name = "tmp"
-	tmp, err := p.OwnDir(p.Decree, name)
-	if err == nil {
-		err = p.tryWriting(tmp)
-		tmp.Close()
-	}
-	if !errors.Is(err, fs.ErrPermission) || p.Decree.Rmdir(name) != nil {
-		return err
-	}
-	if tmp, err = MakeDir(p.Decree, name, PrivateDir); err == nil {
-		tmp.Close()
-	}
-	return err
-}
-
-// tryWriting says whether dir, where it belongs to another user than .decree, can
-// be written to.
-func (p *Project) tryWriting(dir disk.Dir) error {
-	own, err := p.Decree.Self()
-	if err != nil {
-		return err
-	}
-	st, err := dir.Self()
-	if err != nil || st.UID == own.UID {
-		return err
-	}
-	const probe = "writable"
-	if err := dir.Mkdir(probe, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return dir.Rmdir(probe)
-}
-
 // PutAside moves what stands in decree's way at name in dir, which lies in
 // .decree, to .decree/aside, and notes under which name it is there.
 func (p *Project) PutAside(dir disk.Dir, name string) error {

@@ -613,13 +613,12 @@ func (p *Project) fillDecree() error {
 			return err
 		}
 	}
-	runs, err := p.OwnDir(p.Decree, "runs")
-	if err != nil {
-		return err
-	}
-	runs.Close()
-	if err := p.ownTmp(); err != nil {
-		return err
+	for _, name := range []string{"runs", "tmp"} {
+		d, err := p.OwnDir(p.Decree, name)
+		if err != nil {
+			return err
+		}
+		d.Close()
 	}
 	want := identity{Version: formatNow, ID: p.ID, Store: p.base}
 	if has, err := readIdentity(p.Decree); err == nil && has != nil && *has == want {

@@ -442,7 +442,7 @@ func (t *Tree) Tidy(journals disk.Dir) error {
 		x := &txn{t: t, id: id, journals: journals, h: newHandles(t.root)}
 		err := x.sweep()
 		x.close()
-		if err != nil && !errors.Is(err, fs.ErrPermission) { // another user's: left like the rest that cannot be removed
+		if err != nil {
 			return err
 		}
 	}
