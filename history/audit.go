@@ -104,7 +104,7 @@ func parseOperation(b []byte) (*Operation, error) {
 		return v.err()
 	})
 	if err == nil && (o.Op == "" || len(o.Prev) != 64) {
-		err = errors.New("no line of an audit")
+		err = errors.New("not a line of the audit log")
 	}
 	return o, err
 }
@@ -203,7 +203,7 @@ func auditLines(o Operation, tail []byte, size int64) []byte {
 	o.Prev = lineSum(last)
 	if !whole {
 		buf = append(buf, '\n')
-		torn := Operation{Time: o.Time, Op: opTorn, Outcome: "the line before was cut when its writer died", Prev: o.Prev}
+		torn := Operation{Time: o.Time, Op: opTorn, Outcome: "the line before is incomplete: its writer died", Prev: o.Prev}
 		at := len(buf)
 		buf = torn.append(buf)
 		o.Prev = lineSum(buf[at:])
@@ -264,7 +264,7 @@ func (r *AuditReport) Err() error {
 		return nil
 	}
 	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s:%d: the chain is broken: %s", auditFile, r.Broken, r.Reason),
-		Advice: "the lines before are as they were written; of those after, the order and number are not proven"}
+		Advice: "the lines before are as they were written; the order and number of those after it are not proven"}
 }
 
 // ReadAudit calls each (nil: no one) for every operation, oldest first, and
@@ -321,7 +321,7 @@ func (c *chainCheck) line(b []byte, ended bool) error {
 	o, err := parseOperation(b)
 	if err != nil {
 		if c.unread != 0 {
-			c.broken(c.unread, "not a line of the audit")
+			c.broken(c.unread, "not a line of the audit log")
 		}
 		c.unread, c.prev = c.rep.Lines, lineSum(b)
 		if !ended {
@@ -335,7 +335,7 @@ func (c *chainCheck) line(b []byte, ended bool) error {
 	case c.unread != 0 && o.Op == opTorn:
 		c.rep.Torn = append(c.rep.Torn, c.unread)
 	case c.unread != 0:
-		c.broken(c.unread, "not a line of the audit")
+		c.broken(c.unread, "not a line of the audit log")
 	}
 	c.unread, c.prev, c.last = 0, lineSum(b), o.Time
 	if c.each != nil {
@@ -346,7 +346,7 @@ func (c *chainCheck) line(b []byte, ended bool) error {
 
 func (c *chainCheck) end() {
 	if c.unread != 0 {
-		c.broken(c.unread, "not a line of the audit")
+		c.broken(c.unread, "not a line of the audit log")
 	}
 }
 

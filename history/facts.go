@@ -86,14 +86,14 @@ func (s *factSideJSON) entry(dir bool) (*patch.Entry, error) {
 	}
 	mode, ok := patch.ParseMode(s.Mode)
 	if !ok {
-		return nil, fmt.Errorf("%q is no mode", clip(s.Mode))
+		return nil, fmt.Errorf("%q is not a file mode", clip(s.Mode))
 	}
 	out := &patch.Entry{Size: s.Size, Mode: mode}
 	if s.SHA256 != nil {
 		out.SHA256 = *s.SHA256
 	}
 	if out.Owner, ok = patch.ParseOwner(s.Owner); !ok && s.Owner != "" {
-		return nil, fmt.Errorf("%q is no owner", clip(s.Owner))
+		return nil, fmt.Errorf("%q is not an owner, UID:GID", clip(s.Owner))
 	}
 	switch {
 	case dir:

@@ -342,7 +342,7 @@ func (h *History) noteNotPlaced(id string, err error) {
 	if h.note == nil {
 		return
 	}
-	h.note(fmt.Sprintf("the files of record %s could not be written to .decree/runs: %v; the store has them, and 'decree doctor --repair' writes them once they may be written", id, err))
+	h.note(fmt.Sprintf("the files of record %s could not be written to .decree/runs: %v; the store has them, and 'decree doctor --repair' writes them again once .decree/runs can be written", id, err))
 }
 
 // drop removes what was staged for nothing.

@@ -112,7 +112,7 @@ func (h *History) write(lines ...*line) error {
 		h.Refresh()
 	}
 	if err != nil && h.note != nil {
-		h.note(fmt.Sprintf("%s is whole, but was not made smaller: %v", logFile, err))
+		h.note(fmt.Sprintf("%s could not be rewritten without its old lines: %v; nothing in it is lost", logFile, err))
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func (h *History) noteClock(behind time.Duration, before time.Time) {
 		return
 	}
 	h.clockNoted = true
-	h.note(fmt.Sprintf("the clock is %s behind the start of the newest record, %s: it was ahead then, or is wrong now; the records keep their order, and their times are what the clock said",
+	h.note(fmt.Sprintf("the clock is %s behind the start of the newest record, %s: either it was ahead then, or it is wrong now; the records keep their order, with the times that the clock gave",
 		SetBack(behind), before.In(h.now().Location()).Format("2006-01-02 15:04:05")))
 }
 
@@ -165,7 +165,7 @@ func (h *History) NextInChain(chain string) (id string, started time.Time, err e
 		next++
 	}
 	if next > maxSeq {
-		return "", time.Time{}, fmt.Errorf("chain %s: no more ids", chain)
+		return "", time.Time{}, fmt.Errorf("chain %s has no ids left", chain)
 	}
 	return FormatID(chain, next), started, err
 }

@@ -40,15 +40,15 @@ func (l *Listing) Warnings() []string {
 			out = append(out, fmt.Sprintf(format, some(ids)))
 		}
 	}
-	add(damageNames(l.Damaged), "left out, damaged: %s; 'decree doctor --repair' writes again what the store has")
+	add(damageNames(l.Damaged), "left out, damaged: %s; 'decree doctor --repair' restores what the store has a copy of")
 	add(damageNames(l.Newer), "left out, written by a newer decree: %s")
 	if l.Unknown > 0 {
-		out = append(out, fmt.Sprintf("left out, lines of %s that this decree does not understand, and keeps: %d; a newer decree may have written them", logFile, l.Unknown))
+		out = append(out, fmt.Sprintf("left out: %s of %s that this decree cannot read; a newer decree may have written them, and they are kept", countedLines(l.Unknown), logFile))
 	}
 	if n := len(l.Missing); n > 0 {
 		out = append(out, fmt.Sprintf("%s missing from .decree/runs: %s; 'decree doctor --repair' brings them back", records(n), some(l.Missing)))
 	}
-	add(l.Edited, "run.json differs from the store's copy, which counts: %s")
+	add(l.Edited, "run.json differs from the store's copy, which is the one used: %s")
 	return out
 }
 
@@ -57,6 +57,13 @@ func records(n int) string {
 		return "1 record is"
 	}
 	return fmt.Sprintf("%d records are", n)
+}
+
+func countedLines(n int) string {
+	if n == 1 {
+		return "1 line"
+	}
+	return fmt.Sprintf("%d lines", n)
 }
 
 func damageNames(list []Damage) []string {

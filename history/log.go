@@ -312,7 +312,7 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 // Hint is where to look next.
 func (e *LineError) Hint() string {
-	return fmt.Sprintf("its files are in .decree/runs/%s as long as they are not deleted; the other records are not concerned", e.ID)
+	return fmt.Sprintf("its files are in .decree/runs/%s unless they were deleted; no other record is affected", e.ID)
 }
 
 // current says whether the file is still the one that was read.

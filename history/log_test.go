@@ -283,7 +283,7 @@ func TestFoldKeepsUnknownLines(t *testing.T) {
 	const unknown = `{"v":2,"op":"record"}`
 	w.put(w.stored(logFile), w.read(w.stored(logFile))+unknown+"\nnothing at all\n")
 	w.reopen()
-	require.ErrorContains(t, w.Live(func(patch.Hash) {}), "does not understand")
+	require.ErrorContains(t, w.Live(func(patch.Hash) {}), "cannot read")
 	l, err := w.rows()
 	require.NoError(t, err)
 	require.NoError(t, l.fold(w.p.Store))
@@ -309,7 +309,7 @@ func TestFoldThatFails(t *testing.T) {
 		require.NoError(t, w.SetStatus(r.ID, []Status{StatusFailed, StatusSucceeded}[i%2], ""))
 	}
 	require.NotEmpty(t, notes)
-	assert.Contains(t, notes[0], "records.jsonl is whole, but was not made smaller")
+	assert.Contains(t, notes[0], "records.jsonl could not be rewritten without its old lines")
 	require.NoError(t, w.Finish(w.end(w.begin())))
 	w.reopen()
 	require.Len(t, w.list().Records, 2)

@@ -37,7 +37,7 @@ func (h *History) Named(each func(Naming)) error {
 		return err
 	}
 	if n := len(l.unknown); n > 0 {
-		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s has lines that this decree does not understand (%d), so it is not known which contents are needed", logFile, n),
+		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s has lines that this decree cannot read (%d), so it cannot tell which contents are still needed", logFile, n),
 			Advice: "a newer decree may have written them: use that one"}
 	}
 	live, gone, err := h.heads()
@@ -93,7 +93,7 @@ func (t *naming) record(e *line) error {
 func (t *naming) trees(list []*TreeSpec) error {
 	for _, s := range list {
 		if !s.Base.IsZero() && !t.known[s.Base] {
-			return treeError(s.ID, fmt.Errorf("it rests on tree %s, which is not kept", s.Base))
+			return treeError(s.ID, fmt.Errorf("it is stored as a difference from tree %s, which the store does not have", s.Base))
 		}
 		if t.seen[s.Object] {
 			continue

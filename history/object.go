@@ -264,7 +264,7 @@ func (v *value) err() error { return v.fault }
 
 func (v *value) fail(want string) {
 	if v.fault == nil {
-		v.fault = errors.New(v.name + ": wants " + want)
+		v.fault = errors.New(v.name + ": must be " + want)
 	}
 }
 

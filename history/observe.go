@@ -53,11 +53,11 @@ func (h *History) beforeTheFirst(t time.Time) error {
 	for _, r := range slices.Backward(l.Records) {
 		for _, s := range observations(r) {
 			return &project.Error{Kind: project.NotFound, Err: ErrNoRecord,
-				Msg:    fmt.Sprintf("nothing was observed at or before %s", t.Format(time.RFC3339)),
-				Advice: fmt.Sprintf("the earliest state is of %s, record %s", s.Time.In(t.Location()).Format(time.RFC3339Nano), r.ID)}
+				Msg:    fmt.Sprintf("no state is recorded from %s or earlier", t.Format(time.RFC3339)),
+				Advice: fmt.Sprintf("the earliest recorded state is from %s, in record %s", s.Time.In(t.Location()).Format(time.RFC3339Nano), r.ID)}
 		}
 	}
-	return refError("@"+t.Format(time.RFC3339), "names no record: there are none yet", firstRecord)
+	return refError("@"+t.Format(time.RFC3339), "there are none yet", firstRecord)
 }
 
 // observations are the states of the whole tree that r saw, in order of time.

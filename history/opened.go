@@ -148,12 +148,12 @@ func parseOpened(data []byte) (*Opened, error) {
 func (e *Effects) check() error {
 	for _, s := range e.Status {
 		if _, _, ok := ParseID(s.ID); !ok {
-			return fmt.Errorf("effect on %q, which is no record's id", clip(s.ID))
+			return fmt.Errorf("effect on %q, which is not a record id", clip(s.ID))
 		}
 	}
 	for name, id := range e.Labels {
 		if _, _, ok := ParseID(id); id != "" && !ok {
-			return fmt.Errorf("label %q on %q, which is no record's id", clip(name), clip(id))
+			return fmt.Errorf("label %q on %q, which is not a record id", clip(name), clip(id))
 		}
 	}
 	return nil
@@ -172,7 +172,7 @@ func (h *History) Opened(id string) (*Opened, error) {
 	}
 	o, err := parseOpened(data)
 	if err == nil && o.Record.ID != id {
-		err = fmt.Errorf("it is of record %s", o.Record.ID)
+		err = fmt.Errorf("it belongs to record %s", o.Record.ID)
 	}
 	if err != nil {
 		return nil, &damagedOpen{fmt.Errorf("%s/%s%s: %w", openDir, id, openSuffix, err)}

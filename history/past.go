@@ -46,7 +46,7 @@ func (h *History) Past(o PastOptions, each func(Moment) bool) (warnings []string
 		}
 		moments, err := p.of(r)
 		if err != nil {
-			warnings = append(warnings, fmt.Sprintf("left out, what it changed cannot be read: %s (%v)", r.ID, err))
+			warnings = append(warnings, fmt.Sprintf("record %s is left out: what it changed cannot be read (%v)", r.ID, err))
 		}
 		for _, m := range moments {
 			if kept && !each(m) {

@@ -292,7 +292,7 @@ type NewerError struct {
 }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("%s: version %d is newer than this decree knows (%d)", e.Path, e.Version, Version)
+	return fmt.Sprintf("%s: format version %d is newer than the newest that this decree can read (%d)", e.Path, e.Version, Version)
 }
 
 // Category is Refused: the file is left as it is.
@@ -415,7 +415,7 @@ func (r *Record) check() error {
 	chain, seq, ok := ParseID(r.ID)
 	switch {
 	case !ok:
-		return fmt.Errorf("id %q is no record's", clip(r.ID))
+		return fmt.Errorf("%q is not a record id", clip(r.ID))
 	case r.Chain != chain || r.Seq != seq:
 		return errors.New("id, chain and seq disagree")
 	case r.Started.IsZero():
@@ -427,7 +427,7 @@ func (r *Record) check() error {
 	}
 	for _, id := range []string{r.Parent, r.UndoneBy} {
 		if _, _, ok := ParseID(id); id != "" && !ok {
-			return fmt.Errorf("%q is no record's id", clip(id))
+			return fmt.Errorf("%q is not a record id", clip(id))
 		}
 	}
 	return nil

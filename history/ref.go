@@ -45,7 +45,7 @@ var ErrNoRecord = errors.New("no such record")
 func (h *History) Resolve(ref string, loc *time.Location) (Ref, error) {
 	switch {
 	case ref == "":
-		return Ref{}, refError(ref, "is empty", "")
+		return Ref{}, refError(ref, "a REF cannot be empty", "'decree log' lists the records")
 	case ref[0] == '@':
 		return h.resolveTime(ref[1:], loc)
 	case ref == "last" || ref == latest:
@@ -133,12 +133,20 @@ func (h *History) sortedKeys() ([]key, error) {
 	return keys, nil
 }
 
+// refError says why ref finds no record.
 func refError(ref, reason, advice string) error {
-	return &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%q %s", clip(ref), reason), Err: ErrNoRecord, Advice: advice}
+	return &project.Error{Kind: project.NotFound, Err: noRecord{fmt.Sprintf("no record %q: %s", clip(ref), reason)}, Advice: advice}
 }
 
+// noRecord is an [ErrNoRecord] with a text of its own.
+type noRecord struct{ text string }
+
+func (e noRecord) Error() string { return e.text }
+
+func (e noRecord) Is(target error) bool { return target == ErrNoRecord }
+
 func (h *History) noSuch(ref string) error {
-	return refError(ref, "is neither a record nor a label", "'decree log' lists the records")
+	return refError(ref, "no id begins or ends like this", "'decree log' lists the records")
 }
 
 // matching returns the ids that part names, in order: those that begin or end with
@@ -279,7 +287,7 @@ func (h *History) resolveLabel(name string) (Ref, error) {
 		return Ref{}, noLabel(name, all)
 	}
 	if _, err := h.Get(id); err != nil {
-		return Ref{}, refError(name, "labels record "+id+", which is gone", fmt.Sprintf("'decree label %s REF' moves it", name))
+		return Ref{}, refError(name, "the label is on record "+id+", which no longer exists", fmt.Sprintf("'decree label %s REF' moves it to another record", name))
 	}
 	return Ref{ID: id}, nil
 }
@@ -289,7 +297,7 @@ func noLabel(name string, all map[string]string) error {
 	if near := nearest(name, slices.Sorted(maps.Keys(all))); near != "" {
 		advice = fmt.Sprintf("did you mean %s? ", near) + advice
 	}
-	return refError(name, "is no label, id or time", advice)
+	return refError(name, "it is neither an id, nor a label, nor a time", advice)
 }
 
 // nearest returns the name that is at most two edits away from s, "" if none is.
@@ -346,11 +354,11 @@ func (h *History) resolveLast(ref string, n int) (Ref, error) {
 	}
 	switch seen {
 	case 0:
-		return Ref{}, refError(ref, "names no record: there are none yet", firstRecord)
+		return Ref{}, refError(ref, "there are none yet", firstRecord)
 	case 1:
-		return Ref{}, refError(ref, "names no record: there is only one", "'decree log' lists the records")
+		return Ref{}, refError(ref, "there is only one", "'decree log' lists the records")
 	}
-	return Ref{}, refError(ref, fmt.Sprintf("names no record: there are only %d", seen), "'decree log' lists the records")
+	return Ref{}, refError(ref, fmt.Sprintf("there are only %d", seen), "'decree log' lists the records")
 }
 
 const firstRecord = "'decree run -- COMMAND' or 'decree checkpoint' makes one"

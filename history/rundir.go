@@ -407,7 +407,7 @@ func (h *History) readRun(id string) (*Record, []byte, error) {
 	}
 	r, err := ParseRecord(data)
 	if err == nil && r.ID != id {
-		err = fmt.Errorf("it is of record %s", r.ID)
+		err = fmt.Errorf("it belongs to record %s", r.ID)
 	}
 	var newer *NewerError
 	if errors.As(err, &newer) {

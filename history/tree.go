@@ -281,13 +281,13 @@ func (h *History) chain(id patch.Hash) ([]*TreeSpec, error) {
 			return nil, err
 		}
 		if s == nil {
-			return nil, &project.Error{Kind: project.Integrity, Msg: "tree " + at.String() + " is not kept in the store", Err: ErrNotKept}
+			return nil, &project.Error{Kind: project.Integrity, Msg: "tree " + at.String() + " is not in the store", Err: ErrNotKept}
 		}
 		if out = append(out, s); s.Base.IsZero() {
 			return out, nil
 		}
 		if len(out) > 2*maxChain {
-			return nil, &project.Error{Kind: project.Integrity, Msg: "tree " + id.String() + " rests on itself"}
+			return nil, &project.Error{Kind: project.Integrity, Msg: "tree " + id.String() + " is stored as a difference from itself"}
 		}
 		at = s.Base
 	}

@@ -154,7 +154,7 @@ func (h *History) readObject(sum patch.Hash, size int64) ([]byte, error) {
 	defer r.Close()
 	b, err := io.ReadAll(io.LimitReader(r, min(size, maxObject)+1))
 	if err == nil && int64(len(b)) != size {
-		err = fmt.Errorf("%s: not the %d bytes that it should have", sum, size)
+		err = fmt.Errorf("%s: it does not have the %d bytes that it should", sum, size)
 	}
 	return b, err
 }

@@ -64,10 +64,10 @@ func ParseTime(s string, now time.Time, loc *time.Location) (time.Time, error) {
 			t = now.Add(-d)
 		}
 	default:
-		err = fmt.Errorf("not a time that decree knows")
+		err = fmt.Errorf("not a time that decree understands")
 	}
 	if err == nil && (t.Year() < firstYear || t.Year() > lastYear) {
-		err = fmt.Errorf("too far away")
+		err = fmt.Errorf("too far in the past or the future")
 	}
 	if err != nil {
 		return time.Time{}, &project.Error{Kind: project.Usage, Msg: fmt.Sprintf("time %q", clip(s)), Err: err,
@@ -84,7 +84,7 @@ func inWords(m []string, now time.Time) (time.Time, error) {
 	}
 	unit := spans[m[2]]
 	if n > int64((1<<63-1)/unit) {
-		return now, fmt.Errorf("too far away")
+		return now, fmt.Errorf("too far in the past or the future")
 	}
 	if m[3] == "ago" {
 		n = -n
@@ -110,7 +110,7 @@ func localTime(s string, loc *time.Location) (time.Time, error) {
 		}
 		return t, nil
 	}
-	return t, fmt.Errorf("no clock in %s showed it", loc)
+	return t, fmt.Errorf("the clocks in %s skipped that time", loc)
 }
 
 // A record's times lie in these years: beyond them nanoseconds do not fit 64 bits,

@@ -461,7 +461,7 @@ func (d *Decoder) dir() (string, Entry, bool) {
 	}
 	mode, ok := parseMode(text)
 	if !ok {
-		d.s.failf("%q is no mode", clip(text))
+		d.s.failf("%q is not a file mode", clip(text))
 		return "", Entry{}, false
 	}
 	return path, Entry{Type: Dir, Mode: mode}, true

@@ -112,7 +112,7 @@ func parseIdentity(data []byte) (*identity, error) {
 		return nil, errors.New("not a project's identity: no version")
 	}
 	if *v.Version > formatNow {
-		return nil, fmt.Errorf("version %d is newer than this decree knows (%d)", *v.Version, formatNow)
+		return nil, fmt.Errorf("format version %d is newer than the newest that this decree can read (%d)", *v.Version, formatNow)
 	}
 	var id identity
 	if err := json.Unmarshal(data, &id); err != nil {
@@ -138,7 +138,7 @@ func readMemory(dir disk.Dir) (*memory, error) {
 		return nil, &fs.PathError{Op: "read", Path: filepath.Join(dir.Path(), memoryFile), Err: err}
 	}
 	if m.Version > formatNow {
-		return nil, &Error{Kind: Refused, Msg: fmt.Sprintf("%s: version %d is newer than this decree knows (%d)", filepath.Join(dir.Path(), memoryFile), m.Version, formatNow)}
+		return nil, &Error{Kind: Refused, Msg: fmt.Sprintf("%s: format version %d is newer than the newest that this decree can read (%d)", filepath.Join(dir.Path(), memoryFile), m.Version, formatNow)}
 	}
 	if m.Version != formatNow || !validID(m.ID) || m.Root == "" {
 		return nil, &fs.PathError{Op: "read", Path: filepath.Join(dir.Path(), memoryFile), Err: errors.New("not a store's memory")}

@@ -272,7 +272,7 @@ func (v *verifier) thinned(id string, f history.RecordFile) bool {
 type newerFile struct{ version int64 }
 
 func (e *newerFile) Error() string {
-	return fmt.Sprintf("version %d is newer than this decree knows (%d)", e.version, manifest.Version)
+	return fmt.Sprintf("format version %d is newer than the newest that this decree can read (%d)", e.version, manifest.Version)
 }
 
 // newer returns a *newerFile if f is a manifest.json of a later version.

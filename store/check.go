@@ -55,7 +55,7 @@ func (s scan) problems(pack string) (list []Problem) {
 }
 
 // errIndexed says that the index and a pack disagree; Rebuild mends it.
-var errIndexed = errors.New("not in the pack as the index states")
+var errIndexed = errors.New("not in the pack where the index has it")
 
 // checking is a Check in work.
 type checking struct {

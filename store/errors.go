@@ -53,15 +53,15 @@ func (e *VersionError) Error() string {
 
 // What can be wrong with a block or an object. A DamagedError wraps one of them or the disk's error.
 var (
-	errMagic    = errors.New("no block here")
+	errMagic    = errors.New("no block starts here")
 	errShort    = errors.New("cut short")
 	errHeader   = errors.New("header does not match its checksum")
-	errBounds   = errors.New("impossible length in the header")
+	errBounds   = errors.New("impossible length in its header")
 	errPayload  = errors.New("payload does not match its checksum")
-	errRawSize  = errors.New("payload does not decompress to the size that its header states")
+	errRawSize  = errors.New("payload does not decompress to the size in its header")
 	errHash     = errors.New("content does not match its hash")
 	errList     = errors.New("malformed list of chunks")
-	errEntry    = errors.New("not the object that the index states")
+	errEntry    = errors.New("not the object that the index has there")
 	errIdentity = errors.New("not the pack that the index knows")
 )
 
