@@ -52,11 +52,11 @@ type LimitError struct {
 func (e *LimitError) Error() string {
 	var parts []string
 	if e.Files > 0 {
-		parts = append(parts, fmt.Sprintf("%s, %s, and a first record takes %s files, %s without being asked to",
+		parts = append(parts, fmt.Sprintf("%s, %s, which is more than a first record takes without being asked (%s files, %s)",
 			counted(e.Files), bytesText(e.Bytes), humanize.Comma(int64(e.MaxFiles)), bytesText(e.MaxBytes)))
 	}
 	if len(e.TooLarge) > 0 {
-		parts = append(parts, fmt.Sprintf("%s above %s (capture.max_file), not recorded without being asked to",
+		parts = append(parts, fmt.Sprintf("%s larger than %s (capture.max_file), not recorded without being asked",
 			counted(len(e.TooLarge)), bytesText(e.MaxFile)))
 	}
 	return strings.Join(parts, "; ")

@@ -151,7 +151,7 @@ func (e *UnreadableError) Hint() string {
 type ChangingError struct{ Path string }
 
 func (e *ChangingError) Error() string {
-	return fmt.Sprintf("%s: changed while it was read, %d times", patch.Quote(e.Path), readAttempts)
+	return fmt.Sprintf("%s: kept changing while it was read (%d attempts)", patch.Quote(e.Path), readAttempts)
 }
 
 // RuleError is returned for an ignore file that cannot be read or is over-long: what it
@@ -162,7 +162,7 @@ type RuleError struct {
 }
 
 func (e *RuleError) Error() string {
-	return fmt.Sprintf("%s: ignore file not usable: %v", patch.Quote(e.Path), e.Err)
+	return fmt.Sprintf("%s: this ignore file cannot be used: %v", patch.Quote(e.Path), e.Err)
 }
 func (e *RuleError) Unwrap() error { return e.Err }
 

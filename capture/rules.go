@@ -82,7 +82,7 @@ func frozenRules(req *Request) (map[string]pair, error) {
 			continue
 		}
 		if name != gitName && name != decName {
-			return nil, &RuleError{r.Path, errors.New("not the name of an ignore file")}
+			return nil, &RuleError{r.Path, errors.New("not an ignore file's name")}
 		}
 		file, err := frozenFile(req, r)
 		if err != nil {
@@ -97,7 +97,7 @@ func frozenRules(req *Request) (map[string]pair, error) {
 
 func frozenFile(req *Request, r RuleFile) (*ruleFile, error) {
 	if req.RuleData == nil {
-		return nil, &RuleError{r.Path, errors.New("its recorded bytes are not at hand")}
+		return nil, &RuleError{r.Path, errors.New("the bytes recorded for it are missing")}
 	}
 	data, err := req.RuleData(r.SHA256)
 	if err != nil {
@@ -195,7 +195,7 @@ func readSmall(h handle, cname []byte) ([]byte, error) {
 			return data, err
 		}
 	}
-	return nil, fmt.Errorf("changed while it was read, %d times", readAttempts)
+	return nil, fmt.Errorf("kept changing while it was read (%d attempts)", readAttempts)
 }
 
 func readOnce(h handle, cname []byte) (data []byte, same bool, err error) {

@@ -128,17 +128,17 @@ func TestUnusableRules(t *testing.T) {
 		_, err := s.try(func(q *Request) { q.SkipUnreadable = true })
 		var rule *RuleError
 		require.ErrorAs(t, err, &rule)
-		require.EqualError(t, err, "d/.gitignore: ignore file not usable: line 2 is longer than 1048576 bytes")
+		require.EqualError(t, err, "d/.gitignore: this ignore file cannot be used: line 2 is longer than 1048576 bytes")
 
 		require.NoError(t, os.Truncate(s.path("d/.gitignore"), ignorefile.MaxFile+1))
 		_, err = s.try()
-		require.EqualError(t, err, "d/.gitignore: ignore file not usable: longer than 67108864 bytes")
+		require.EqualError(t, err, "d/.gitignore: this ignore file cannot be used: longer than 67108864 bytes")
 	})
 	s := newSite(t)
 	s.write("d/.gitignore", "x")
 	fake := &fakeDisk{refuse: map[string]error{"d/.gitignore": eacces}}
 	_, err := s.try(func(q *Request) { q.Root = fake.wrap(s.req.Root); q.AfterRun = true })
-	require.EqualError(t, err, "d/.gitignore: ignore file not usable: permission denied")
+	require.EqualError(t, err, "d/.gitignore: this ignore file cannot be used: permission denied")
 
 	for _, f := range []RuleFile{{"x/.gitignore", Hash{1}}, {"x/rules", Hash{}}} {
 		_, err = s.try(func(q *Request) { q.Frozen = []RuleFile{f} })

@@ -419,7 +419,7 @@ func (d *Decoder) fact(field facts, e *Entry) {
 		e.Owner, ok = patch.ParseOwner(string(text))
 	}
 	if !ok {
-		s.failf("%q is no %s", clip(text), [...]string{factHash: "sha256", factMode: "mode", factType: "type", factTarget: "target", factOwner: "owner"}[field])
+		s.failf("%q is not a valid %s", clip(text), [...]string{factHash: "sha256", factMode: "mode", factType: "type", factTarget: "target", factOwner: "owner"}[field])
 	}
 }
 
@@ -430,9 +430,9 @@ func (f facts) check(e *Entry) string {
 	case f&all != all:
 		return "sha256, size or mode is missing"
 	case (f&factType != 0) != (f&factTarget != 0):
-		return "type and target belong together"
+		return "type and target are only for a symbolic link, and only together"
 	case e.Owner.Known && !e.Special():
-		return "the owner of what is no set-user-ID or set-group-ID file"
+		return "an owner is only for set-user-ID and set-group-ID files"
 	case e.Type != Symlink:
 		return ""
 	case e.Target == "":
@@ -461,7 +461,7 @@ func (d *Decoder) dir() (string, Entry, bool) {
 	}
 	mode, ok := parseMode(text)
 	if !ok {
-		d.s.failf("%q is not a file mode", clip(text))
+		d.s.failf("%q is not a valid mode", clip(text))
 		return "", Entry{}, false
 	}
 	return path, Entry{Type: Dir, Mode: mode}, true

@@ -300,7 +300,7 @@ func (s *scanner) number() int64 {
 	}
 	n, ok := decimal(w)
 	if !ok {
-		s.failf("%q is no whole number", clip(w))
+		s.failf("%q is not a whole number", clip(w))
 	}
 	return n
 }
@@ -399,7 +399,7 @@ func (s *scanner) literal() {
 		return
 	}
 	if !isNumber(w) {
-		s.failf("%q is no value", clip(w))
+		s.failf("%q is not a value", clip(w))
 	}
 }
 

@@ -325,7 +325,7 @@ func (u *unpacker) key() string {
 	if err != nil {
 		u.err = fmt.Errorf("%w: %w", ErrBinary, err)
 	} else if n != int(shared) {
-		u.fail("a path is not cut as it should be")
+		u.fail("a path does not share the right beginning with the one before it")
 	}
 	return path
 }
@@ -396,7 +396,7 @@ func (u *unpacker) end() {
 		return
 	}
 	if _, err := u.r.ReadByte(); err == nil {
-		u.fail("bytes behind the end")
+		u.fail("bytes after the end")
 	} else if err != io.EOF {
 		u.err = err
 	}

@@ -55,7 +55,7 @@ func (s *Section) apply(from []byte, reverse bool) ([]byte, error) {
 func (s *Section) checkSide(data []byte, e *Entry, when string) error {
 	if e == nil || e.Type == Dir {
 		if len(data) > 0 {
-			return &MismatchError{Path: s.Path, Reason: "a content where there should be none"}
+			return &MismatchError{Path: s.Path, Reason: "there is a content where there should be none"}
 		}
 		return nil
 	}
@@ -96,7 +96,7 @@ func (s *Section) applyHunks(from []byte, size int64, reverse bool) ([]byte, err
 					return nil, &MismatchError{Path: s.Path, Line: at + 1, Reason: "the file ends before this line"}
 				}
 				if !bytes.Equal(line, l.Text) {
-					return nil, &MismatchError{Path: s.Path, Line: at + 1, Reason: "not the line that the diff has there"}
+					return nil, &MismatchError{Path: s.Path, Line: at + 1, Reason: "the diff has another line there"}
 				}
 				from = rest
 				at++

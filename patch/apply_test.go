@@ -18,14 +18,14 @@ func TestForwardMismatch(t *testing.T) {
 		line       int
 		reason     string
 	}{
-		{"context", strings.Replace(old, "line 12\n", "line XX\n", 1), 13, "not the line that the diff has there"},
-		{"removed line", strings.Replace(old, "line 30\n", "line YY\n", 1), 31, "not the line that the diff has there"},
+		{"context", strings.Replace(old, "line 12\n", "line XX\n", 1), 13, "the diff has another line there"},
+		{"removed line", strings.Replace(old, "line 30\n", "line YY\n", 1), 31, "the diff has another line there"},
 		{"elsewhere", strings.Replace(old, "line 20\n", "line ZZ\n", 1), 0, "sha256"},
-		{"one line down", "top\n" + old, 8, "not the line that the diff has there"},
+		{"one line down", "top\n" + old, 8, "the diff has another line there"},
 		{"longer", old + "end\n", 0, "bytes before, not"},
 		{"cut", old[:49], 8, "the file ends before this line"},
 		{"empty", "", 8, "the file ends before this line"},
-		{"already done", new, 11, "not the line that the diff has there"},
+		{"already done", new, 11, "the diff has another line there"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 // errChanged says that a content is not the one its entry describes.
-var errChanged = errors.New("content is not what its entry says")
+var errChanged = errors.New("the content does not match its entry")
 
 // load reads a content whole into buf's memory and checks its size and hash. It stops
 // early at a NUL byte when the content is too large to be written as a binary, since then

@@ -327,7 +327,7 @@ func (sc *scanner) entry() *Entry {
 			mode = true
 			ok := false
 			if e.Mode, ok = ParseMode(sc.text()); !ok {
-				sc.fail("mode is not octal as it should be")
+				sc.fail("mode is not octal in its shortest form")
 			}
 		case "size":
 			size = true
@@ -371,7 +371,7 @@ func (sc *scanner) entry() *Entry {
 		e.Type = Dir
 	}
 	if e.Owner.Known && !e.Special() {
-		sc.fail("owner of what is no set-user-ID or set-group-ID file")
+		sc.fail("an owner is only for set-user-ID and set-group-ID files")
 	}
 	return e
 }

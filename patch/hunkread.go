@@ -55,10 +55,10 @@ func (h *hunkReader) whole() error {
 		}
 	}
 	if s.Old != nil && h.bytesOld > s.Old.Size || s.Op == OpDelete && h.bytesOld != s.Old.Size {
-		return h.syntax("hunks and size of old disagree", nil)
+		return h.syntax("hunks do not give the size of old", nil)
 	}
 	if s.New != nil && h.bytesNew > s.New.Size || s.Op == OpCreate && h.bytesNew != s.New.Size {
-		return h.syntax("hunks and size of new disagree", nil)
+		return h.syntax("hunks do not give the size of new", nil)
 	}
 	if s.kind() != Symlink {
 		return nil
@@ -66,7 +66,7 @@ func (h *hunkReader) whole() error {
 	// A link's contents stand on its "# decree:" line; the hunks must say the same.
 	if s.Old != nil && s.New != nil {
 		if got, err := s.Forward([]byte(s.Old.Target)); err != nil || string(got) != s.New.Target {
-			return h.syntax("hunks and target disagree", nil)
+			return h.syntax("hunks do not give the target", nil)
 		}
 		return nil
 	}
@@ -75,7 +75,7 @@ func (h *hunkReader) whole() error {
 		got = append(got, l.Text...)
 	}
 	if s.Old != nil && string(got) != s.Old.Target || s.New != nil && string(got) != s.New.Target {
-		return h.syntax("hunks and target disagree", nil)
+		return h.syntax("hunks do not give the target", nil)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (h *hunkReader) place(k *Hunk) string {
 	case oldFrom < h.oldAt || len(h.s.Hunks) == 0 && oldFrom < 0:
 		return "hunk overlaps the one before it"
 	case newFrom-h.newAt != oldFrom-h.oldAt:
-		return "hunk's two starts do not fit together"
+		return "hunk's two starting lines do not fit together"
 	case h.cutOld || h.cutNew:
 		return "hunk after the end of the file"
 	}
@@ -157,7 +157,7 @@ func (h *hunkReader) lines(k *Hunk) error {
 		}
 		onOld, onNew := kind == ' ' || kind == '-', kind == ' ' || kind == '+'
 		if !onOld && !onNew || onOld && oldLeft == 0 || onNew && newLeft == 0 {
-			return h.syntax("hunk's lines and the counts in its header disagree", line)
+			return h.syntax("hunk's lines do not match the counts in its header", line)
 		}
 		if onOld && h.cutOld || onNew && h.cutNew {
 			return h.syntax("line after the end of the file", line)

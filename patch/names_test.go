@@ -113,7 +113,7 @@ func TestCheckPath(t *testing.T) {
 	for p, reason := range map[string]string{
 		"": "empty path", "/": "absolute path", "/a": "absolute path", ".": "path not clean", "./a": "path not clean", "a/": "path not clean",
 		"a//b": "path not clean", "a/.": "path not clean", "..": `".." in path`, "../a": `".." in path`, "a/../b": `".." in path`, "a/..": `".." in path`,
-		"a\x00b": "NUL in path", ".git": "path in .git", "a/.git/b": "path in .git", ".decree": "path in .decree", "a/.decree": "path in .decree",
+		"a\x00b": "NUL byte in path", ".git": "path in .git", "a/.git/b": "path in .git", ".decree": "path in .decree", "a/.decree": "path in .decree",
 		strings.Repeat("a", MaxPath): "path too long",
 	} {
 		err := CheckPath(p)

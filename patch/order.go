@@ -46,7 +46,7 @@ func (o *order) add(s *Section) string {
 			continue
 		}
 		if s.Old != nil && up.old != int(Dir) || s.New != nil && up.new != int(Dir) {
-			return "below " + clip(Quote(up.path)) + ", which is no directory in this diff"
+			return "below " + clip(Quote(up.path)) + ", which is not a directory in this diff"
 		}
 	}
 	o.chain = append(o.chain, seen{s.Path, kindOf(s.Old), kindOf(s.New)})
@@ -57,10 +57,10 @@ func (o *order) add(s *Section) string {
 func (o *order) second(s *Section) string {
 	top := &o.chain[len(o.chain)-1]
 	if top.new != absent || top.old == absent || s.Old != nil {
-		return "second section of the path"
+		return "the path has a second section"
 	}
 	if top.old == kindOf(s.New) {
-		return "delete and create of one kind"
+		return "a delete and a create of the same kind, instead of a modify"
 	}
 	top.new = kindOf(s.New)
 	return ""

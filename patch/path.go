@@ -37,7 +37,7 @@ func pathFault(p string) string {
 	case p[0] == '/':
 		return "absolute path"
 	case strings.IndexByte(p, 0) >= 0:
-		return "NUL in path"
+		return "NUL byte in path"
 	}
 	for c := range strings.SplitSeq(p, "/") {
 		switch c {

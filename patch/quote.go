@@ -30,7 +30,7 @@ func needsQuote(s string) bool {
 	return false
 }
 
-var errQuote = errors.New("not quoted as it should be")
+var errQuote = errors.New("not quoted correctly")
 
 // Unquote is the inverse of [Quote]. It accepts only what Quote would have written, so
 // that a path has one spelling.

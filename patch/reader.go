@@ -80,7 +80,7 @@ func (r *Reader) next() (*Section, error) {
 	r.raw = nil
 	line, err := r.readLine(maxFacts)
 	if errors.Is(err, errEnd) && r.line == 1 {
-		return nil, r.syntax("no section", nil)
+		return nil, r.syntax("a section expected", nil)
 	}
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (r *Reader) version() error {
 		return nil
 	}
 	if v, ok := bytes.CutPrefix(line, []byte(versionPrefix)); ok {
-		return r.syntax("version "+clip(string(v))+" of the format is not known, only 1", line)
+		return r.syntax("version "+clip(string(v))+" of the format is unknown; this decree reads version 1", line)
 	}
 	return r.syntax(`not a changes.diff: "`+VersionLine+`" expected`, line)
 }
@@ -148,7 +148,7 @@ func (r *Reader) header(s *Section) error {
 			return err
 		}
 		if string(got) != line {
-			return r.syntax("header does not fit its \"# decree:\" line: "+clip(line)+" expected", got)
+			return r.syntax("header does not match its \"# decree:\" line: "+clip(line)+" expected", got)
 		}
 	}
 	return nil
@@ -197,10 +197,10 @@ func (r *Reader) payload(prefix string, e *Entry) ([]byte, error) {
 		}
 	}
 	if int64(len(data)) != e.Size {
-		return nil, r.syntax("payload and size of its entry disagree", nil)
+		return nil, r.syntax("payload does not have the size of its entry", nil)
 	}
 	if Sum(data) != e.SHA256 {
-		return nil, r.syntax("payload and sha256 of its entry disagree", nil)
+		return nil, r.syntax("payload does not have the sha256 of its entry", nil)
 	}
 	return data, nil
 }

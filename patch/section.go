@@ -215,11 +215,11 @@ func entryFault(e *Entry) string {
 	case e.Size < 0:
 		return "negative size"
 	case (e.Size == 0) != (e.SHA256 == emptySum):
-		return "size and sha256 disagree"
+		return "size and sha256 contradict each other"
 	case e.Type == Symlink && e.Target == "":
 		return "symlink without a target"
 	case strings.IndexByte(e.Target, 0) >= 0:
-		return "NUL in a target"
+		return "NUL byte in a target"
 	case len(e.Target) >= MaxPath:
 		return "target too long"
 	case e.Type == Symlink && (e.Size != int64(len(e.Target)) || e.SHA256 != Sum([]byte(e.Target))):

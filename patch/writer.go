@@ -37,7 +37,7 @@ func NewWriter(w io.Writer, lim Limits) *Writer {
 // Changes come in byte order of their raw paths (*[OrderError]); a path below something
 // that is no directory is refused too, since no reader would take it. Other errors are
 // *[PathError], those of the contents and of the underlying writer, and "path: reason"
-// when a content is not what its entry says. After an error the diff is of no use.
+// when a the content does not match its entry. After an error the diff is of no use.
 func (w *Writer) Write(ctx context.Context, c Change) error {
 	if w.err == nil {
 		w.err = w.write(ctx, c)

@@ -68,17 +68,17 @@ func TestWriterRefuses(t *testing.T) {
 	}{
 		"order":          {modify("a", "a\n", "b\n"), "not in byte order"},
 		"twice":          {modify("m", "a\n", "b\n"), "second section"},
-		"below a file":   {modify("m/x", "a\n", "b\n"), "below m, which is no directory"},
+		"below a file":   {modify("m/x", "a\n", "b\n"), "below m, which is not a directory"},
 		"path":           {modify("x/../y", "a\n", "b\n"), `".." in path`},
 		"in .git":        {modify("x/.git/y", "a\n", "b\n"), "path in .git"},
 		"mode":           {Change{Path: "n", New: dir(0o100755)}, "mode has bits"},
-		"target":         {Change{Path: "n", New: &Entry{Type: Symlink, Mode: 0o777}}, "size and sha256 disagree"},
+		"target":         {Change{Path: "n", New: &Entry{Type: Symlink, Mode: 0o777}}, "size and sha256 contradict each other"},
 		"size":           {wrongSize, "longer than 2 bytes"},
-		"hash":           {wrongHash, "content is not what its entry says: sha256"},
+		"hash":           {wrongHash, "the content does not match its entry: sha256"},
 		"short":          {short, "1 bytes instead of 2"},
 		"no content":     {missing, "no content given"},
-		"created, hash":  {bigHash, "content is not what its entry says: sha256"},
-		"created, size":  {bigSize, "content is not what its entry says"},
+		"created, hash":  {bigHash, "the content does not match its entry: sha256"},
+		"created, size":  {bigSize, "the content does not match its entry"},
 		"unknown type":   {Change{Path: "n", New: &Entry{Type: 7, Mode: 0o644, SHA256: emptySum}}, "unknown type"},
 		"negative size":  {Change{Path: "n", New: &Entry{Size: -1, Mode: 0o644}}, "negative size"},
 		"directory size": {Change{Path: "n", New: &Entry{Type: Dir, Size: 1}}, "directory with a content"},
@@ -118,9 +118,9 @@ func TestWriterContentChangesBetweenReadings(t *testing.T) {
 		later  func() io.Reader
 		reason string
 	}{
-		"other bytes": {func() io.Reader { return strings.NewReader(strings.Replace(data, "l", "m", 1)) }, "content is not what its entry says"},
-		"longer":      {func() io.Reader { return strings.NewReader(data + "x") }, "content is not what its entry says"},
-		"gone":        {func() io.Reader { return strings.NewReader("") }, "content is not what its entry says"},
+		"other bytes": {func() io.Reader { return strings.NewReader(strings.Replace(data, "l", "m", 1)) }, "the content does not match its entry"},
+		"longer":      {func() io.Reader { return strings.NewReader(data + "x") }, "the content does not match its entry"},
+		"gone":        {func() io.Reader { return strings.NewReader("") }, "the content does not match its entry"},
 		"broken":      {func() io.Reader { return iotest.ErrReader(boom) }, "boom"},
 	} {
 		t.Run(name, func(t *testing.T) {

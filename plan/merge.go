@@ -38,14 +38,14 @@ func (t *transition) merge(ctx context.Context, d Direction, cur state) (merged 
 		return nil, 0, nil
 	}
 	if max(cur.entry.Size, want.Size, goal.Size) > maxMerge {
-		return nil, 0, fmt.Errorf("edited since, and too large to be merged (above %d MiB)", maxMerge>>20)
+		return nil, 0, fmt.Errorf("edited since, and is too large to be merged (above %d MiB)", maxMerge>>20)
 	}
 	ours, err := readAll(cur.content, sec.Op)
 	if err != nil {
 		return nil, 0, err
 	}
 	if bytes.IndexByte(ours, 0) >= 0 {
-		return nil, 0, errors.New("edited since, and now a binary file")
+		return nil, 0, errors.New("edited since, and is a binary file now")
 	}
 	base, theirs, err := t.sides(sec, d)
 	if err != nil {
@@ -53,7 +53,7 @@ func (t *transition) merge(ctx context.Context, d Direction, cur state) (merged 
 	}
 	for _, side := range [...][]byte{base, ours, theirs} {
 		if bytes.Count(side, []byte{'\n'}) > maxMergeLines {
-			return nil, 0, fmt.Errorf("edited since, and of too many lines to be merged (above %d)", maxMergeLines)
+			return nil, 0, fmt.Errorf("edited since, and has too many lines to be merged (above %d)", maxMergeLines)
 		}
 	}
 	m, err := patch.Merge(ctx, base, ours, theirs, patch.Sides{Ours: "now", Theirs: t.name(d)})
@@ -103,7 +103,7 @@ func (t *transition) sides(sec *patch.Section, d Direction) (base, theirs []byte
 		base, err = t.turn(sec, other, contentOf(theirs))
 		return base, theirs, err
 	}
-	return nil, nil, fmt.Errorf("edited since, and what it was is not stored any more (%w)", err)
+	return nil, nil, fmt.Errorf("edited since, and its earlier content is no longer stored (%w)", err)
 }
 
 func (t *transition) bytesOf(e *manifest.Entry) ([]byte, error) {

@@ -347,7 +347,7 @@ func (o *overlay) parents() error {
 				break
 			}
 			if s.entry != nil {
-				o.note(dir, Edited, "a "+s.entry.Type.String()+" is where a directory must come")
+				o.note(dir, Edited, "a "+s.entry.Type.String()+" is where a directory has to be")
 				break
 			}
 			o.set(dir, state{entry: &manifest.Entry{Type: manifest.Dir, Mode: 0o755}}, Move)

@@ -184,7 +184,7 @@ func TestMergeTakesHunksAndKeepsTheEdit(t *testing.T) {
 	src.Objects = stored{}
 	p = turn(t, now, Options{Merge: Refuse}, src)
 	assert.Equal(t, Edited, verdicts(p)["a"])
-	assert.Contains(t, p.Conflicts()[0].Reason, "not stored any more")
+	assert.Contains(t, p.Conflicts()[0].Reason, "no longer stored")
 }
 
 // TestWhatIsDoneAboutConflicts: a merge of a file whose lines both have changed.

@@ -122,7 +122,7 @@ func (t *transition) turn(light *patch.Section, d Direction, cur Content) ([]byt
 
 func (t *transition) stored(goal *manifest.Entry) (io.ReadCloser, error) {
 	if t.source.Objects == nil {
-		return nil, fmt.Errorf("%s: its content is not in the diff and no store is at hand", patch.Quote(t.path))
+		return nil, fmt.Errorf("%s: its content is not in the diff, and there is no store to read it from", patch.Quote(t.path))
 	}
 	r, _, err := t.source.Objects.Open(goal.SHA256)
 	if err != nil {

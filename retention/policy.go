@@ -133,7 +133,7 @@ func (p Policy) apply(list []*Verdict, newest time.Time, loc *time.Location) {
 			v.keep("not older than " + span(p.MaxAge))
 		}
 		if i < p.Last {
-			v.keep(fmt.Sprintf("of the last %d of %s", p.Last, v.Reason))
+			v.keep(fmt.Sprintf("among the last %d of %s", p.Last, v.Reason))
 		}
 		for b := range buckets {
 			if in, first := buckets[b].take(v.Started.In(loc)); first {
@@ -160,7 +160,7 @@ func (p Policy) reach(reason string) string {
 	case p.MaxAge > 0 || numbers > p.Last:
 		return "kept by no rule for " + reason
 	case p.Last > 0:
-		return fmt.Sprintf("not of the last %d of %s", p.Last, reason)
+		return fmt.Sprintf("not among the last %d of %s", p.Last, reason)
 	}
 	return "none of " + reason + " are kept"
 }

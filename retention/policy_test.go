@@ -39,9 +39,9 @@ func TestTheLastOnesStay(t *testing.T) {
 	list := Decide(series("manual", 56), map[string]Policy{"manual": {Last: 50}}, time.UTC)
 	require.Len(t, kept(list), 50)
 	require.Equal(t, "manual-6", kept(list)[0])
-	require.Equal(t, []string{"not of the last 50 of manual"}, why(list, "manual-5"))
-	require.Equal(t, []string{"of the last 50 of manual"}, why(list, "manual-6"))
-	require.Equal(t, []string{"the newest record", "of the last 50 of manual"}, why(list, "manual-55"))
+	require.Equal(t, []string{"not among the last 50 of manual"}, why(list, "manual-5"))
+	require.Equal(t, []string{"among the last 50 of manual"}, why(list, "manual-6"))
+	require.Equal(t, []string{"the newest record", "among the last 50 of manual"}, why(list, "manual-55"))
 }
 
 func TestWhatIsAlwaysKept(t *testing.T) {
@@ -82,7 +82,7 @@ func TestAgesCountFromTheNewest(t *testing.T) {
 
 	list = Decide(series("run", 30), map[string]Policy{"run": {Last: 10, MaxAge: 5 * time.Hour}}, time.UTC)
 	require.Len(t, kept(list), 10, "a union: an age takes nothing that a number keeps")
-	require.Equal(t, []string{"of the last 10 of run"}, why(list, "run-20"))
+	require.Equal(t, []string{"among the last 10 of run"}, why(list, "run-20"))
 	require.Equal(t, []string{"kept by no rule for run"}, why(list, "run-19"))
 	list = Decide(series("run", 30), map[string]Policy{"run": {Last: 3, MaxAge: 5 * time.Hour}}, time.UTC)
 	require.Len(t, kept(list), 6)

@@ -93,7 +93,7 @@ func (x *txn) try(ctx context.Context, pick func(*step) bool, list []*step, work
 		case errors.Is(err, errStranger):
 			x.leave(s, "edited since")
 		case errors.Is(err, errNoDir), errors.As(err, &link):
-			x.leave(s, "something else is in the place of its directory")
+			x.leave(s, "its directory was replaced by something else")
 		case errors.As(err, &forbidden):
 			x.leave(s, "another spelling of "+forbidden.Is)
 		default:
@@ -280,7 +280,7 @@ func (x *txn) strangerBack(s *step, slot func(slots) string, holds *what) error 
 		return err
 	}
 	*holds = nothing
-	x.leave(s, "edited twice since; what was first there is now "+patch.Quote(kept))
+	x.leave(s, "edited twice since; the first edit is kept as "+patch.Quote(kept))
 	return nil
 }
 
@@ -336,7 +336,7 @@ func (x *txn) unmakeDir(s *step) error {
 	default:
 		err := x.rmdir(s)
 		if notEmpty(err) {
-			x.leave(s, "holds later files")
+			x.leave(s, "it holds files made later")
 			return nil
 		}
 		if err != nil {

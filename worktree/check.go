@@ -257,7 +257,7 @@ func (x *txn) checkTarget(s *step, p *parent) (string, error) {
 			return p.reason, nil
 		}
 		if p.sticky && s.From != nil && s.was.UID != x.uid {
-			return "it belongs to another user, in a directory where only owners may remove", nil
+			return "it belongs to another user, in a directory with the sticky bit, where only its owner may remove it", nil
 		}
 		x.placeSlots(s, p)
 	}

@@ -35,7 +35,7 @@ func (e *ForbiddenError) Error() string { return patch.Quote(e.Path) + ": " + e.
 
 func (e *ForbiddenError) reason() string {
 	if e.Is == "" {
-		return "a store of decree's, which no operation moves"
+		return "a store of decree, which is never moved"
 	}
 	return "another spelling of " + e.Is
 }
@@ -143,5 +143,5 @@ var (
 	errNoDir = errors.New("no such directory")
 	// errStranger is the cause of a rollback for another's write.
 	errStranger = errors.New("written by another process while it was moved")
-	errBusy     = errors.New("changes while it is read")
+	errBusy     = errors.New("it keeps changing while it is read")
 )

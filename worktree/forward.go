@@ -259,7 +259,7 @@ func (x *txn) mkdir(s *step, mode uint32) error {
 	name := nameOf(s.Path)
 	if err := d.Mkdir(name, newDirMode); err != nil {
 		if missing, _ := x.sp.missing(x.h, s.Path); missing && errors.Is(err, fs.ErrExist) {
-			return errors.New("the directory holds, under another spelling of its name, what the plan does not take away")
+			return errors.New("the directory holds, under another spelling of its name, files that are not part of this operation")
 		}
 		return err
 	}

@@ -113,7 +113,7 @@ func readJournal(dir disk.Dir, name, id string) (Journal, error) {
 	}
 	j, reason := decodeJournal(data)
 	if reason == "" && j.ID != id {
-		reason = "it is of transaction " + patch.Quote(j.ID)
+		reason = "it belongs to transaction " + patch.Quote(j.ID)
 	}
 	if reason != "" {
 		return Journal{ID: id, Err: &JournalError{ID: id, Reason: reason}}, nil
@@ -236,7 +236,7 @@ func decodeJournal(data []byte) (*Journal, string) {
 	case len(data) < len(journalMagic)+sha256.Size || !bytes.HasPrefix(data, []byte(journalAny)):
 		return nil, "not a journal"
 	case !bytes.HasPrefix(data, []byte(journalMagic)):
-		return nil, "of a newer version"
+		return nil, "written by a newer decree"
 	}
 	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
 	if want := sha256.Sum256(body); !bytes.Equal(want[:], sum) {
@@ -255,12 +255,12 @@ func decodeJournal(data []byte) (*Journal, string) {
 	for ; count > 0 && r.fault == ""; count-- {
 		s, beside := r.step()
 		if n := len(j.Steps); n > 0 && r.fault == "" && s.Path <= j.Steps[n-1].Path {
-			r.bad("not in the order of its paths, or one is named twice")
+			r.bad("its paths are out of order, or one is named twice")
 		}
 		j.Steps, besides = append(j.Steps, s), append(besides, beside)
 	}
 	if r.fault == "" && len(r.data) > 0 {
-		r.fault = "more bytes than it says"
+		r.fault = "bytes after its last step"
 	}
 	if r.fault != "" {
 		return nil, "damaged: " + r.fault
@@ -277,7 +277,7 @@ func (j *Journal) accept(besides []string, data []byte) string {
 		return "damaged: " + err.Error()
 	}
 	if j.Meta != nil && !json.Valid(j.Meta) {
-		return "damaged: its owner's part is no JSON"
+		return "damaged: its metadata is not JSON"
 	}
 	steps, err := prepare(j.Steps, true)
 	if err != nil {
@@ -292,7 +292,7 @@ func (j *Journal) accept(besides []string, data []byte) string {
 		}
 	}
 	if !bytes.Equal(encodeJournal(j.ID, j.Meta, steps), data) {
-		return "damaged: not spelled as it should be"
+		return "damaged: not in canonical form"
 	}
 	j.steps = steps
 	return ""
@@ -310,7 +310,7 @@ type journalReader struct {
 func (r *journalReader) number() uint64 {
 	n, size := binary.Uvarint(r.data)
 	if size <= 0 {
-		r.bad("a number is cut off")
+		r.bad("a number is truncated")
 		return 0
 	}
 	r.data = r.data[size:]
@@ -361,7 +361,7 @@ func (r *journalReader) step() (s Step, beside string) {
 	}
 	n := r.number()
 	if n >= uint64(len(s.Path)) || n > 0 && s.Path[n] != '/' {
-		r.bad("slots that are not above the path")
+		r.bad("slots that are not in a directory above the path")
 		return s, noBeside
 	}
 	return s, s.Path[:n]
@@ -377,13 +377,13 @@ func (r *journalReader) entry() *patch.Entry {
 		e := r.fileMode()
 		size := r.number()
 		if int64(size) < 0 {
-			r.bad("a size that no file has")
+			r.bad("impossible size")
 		}
 		e.Size = int64(size)
 		copy(e.SHA256[:], r.bytes(sha256.Size))
 		return e
 	}
-	r.bad("a kind that no path has")
+	r.bad("impossible kind")
 	return nil
 }
 
@@ -397,7 +397,7 @@ func (r *journalReader) fileMode() *patch.Entry {
 		e.Owner = patch.Owner{UID: uint32(r.number()), GID: uint32(r.number()), Known: true}
 	}
 	if m > ownedMode|0o7777 || e.Owner.Known && !e.Special() {
-		r.bad("a mode that no file has")
+		r.bad("impossible mode")
 	}
 	return e
 }
@@ -405,7 +405,7 @@ func (r *journalReader) fileMode() *patch.Entry {
 func (r *journalReader) mode() uint32 {
 	m := r.number()
 	if m > 0o7777 {
-		r.bad("a mode that no file has")
+		r.bad("impossible mode")
 	}
 	return uint32(m) & 0o7777
 }

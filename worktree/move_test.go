@@ -114,9 +114,9 @@ func TestPlansThatNoTreeCanTake(t *testing.T) {
 		says  string
 	}{
 		"twice":            {[]Step{{Path: "a", To: e}, {Path: "a", To: e}}, "a: named twice"},
-		"below a file":     {[]Step{{Path: "a", To: e}, {Path: "a/b", To: e}}, "a/b: a above it is no directory"},
-		"below what goes":  {[]Step{{Path: "a", From: d}, {Path: "a-b", To: e}, {Path: "a/b", To: e}}, "a/b: a above it is no directory"},
-		"was below a file": {[]Step{{Path: "a", From: e, To: d}, {Path: "a/b", From: e}}, "a/b: a above it is no directory"},
+		"below a file":     {[]Step{{Path: "a", To: e}, {Path: "a/b", To: e}}, "a/b: a above it is not a directory"},
+		"below what goes":  {[]Step{{Path: "a", From: d}, {Path: "a-b", To: e}, {Path: "a/b", To: e}}, "a/b: a above it is not a directory"},
+		"was below a file": {[]Step{{Path: "a", From: e, To: d}, {Path: "a/b", From: e}}, "a/b: a above it is not a directory"},
 		"up":               {[]Step{{Path: "../a", To: e}}, `".." in path`},
 		"absolute":         {[]Step{{Path: "/a", To: e}}, "absolute"},
 		"git":              {[]Step{{Path: "x/.git/config", To: e}}, "path in .git"},
@@ -124,7 +124,7 @@ func TestPlansThatNoTreeCanTake(t *testing.T) {
 		"may stay":         {[]Step{{Path: "a", From: e, MayStay: true}}, "may stay"},
 		"mode":             {[]Step{{Path: "a", To: &patch.Entry{Mode: 0o10644}}}, "mode"},
 		"link":             {[]Step{{Path: "a", To: &patch.Entry{Type: patch.Symlink, Target: "x"}}}, "target"},
-		"kind":             {[]Step{{Path: "a", To: &patch.Entry{Type: 9}}}, "no known type"},
+		"kind":             {[]Step{{Path: "a", To: &patch.Entry{Type: 9}}}, "unknown type"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, files{})

@@ -102,7 +102,7 @@ func TestHardLinksAreNamedAndUnshared(t *testing.T) {
 	will := files{"a": file("x"), "b": moded(0o600, "1")}
 	out, err := r.move(steps(was, will))
 	require.NoError(t, err)
-	require.Equal(t, []string{"a: hard link is no longer shared (3 names)"}, out.Notes)
+	require.Equal(t, []string{"a: no longer hard-linked to its other names (it had 3)"}, out.Notes)
 	require.Equal(t, will, r.state())
 	r.clean()
 }

@@ -132,7 +132,7 @@ func (x *txn) finish(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if err != nil {
-		x.note("could not be finished: " + err.Error())
+		x.note("it could not be finished and is taken back: " + err.Error())
 	}
 	return err == nil, nil
 }

@@ -22,7 +22,7 @@ func (t *Tree) Rename(from, to string) (moved bool, err error) {
 	defer target.release()
 	err = source.RenameNew(nameOf(from), target.Dir, nameOf(to))
 	if errors.Is(err, fs.ErrExist) {
-		return false, &stepError{to, errors.New("something else has its name")}
+		return false, &stepError{to, errors.New("something else has taken its name")}
 	}
 	if err != nil {
 		return false, err

@@ -46,14 +46,14 @@ func (t *Tree) Rights(steps []Step) (map[string]string, error) {
 func (t *Tree) withoutRights(s *Step, can map[patch.Owner]bool) (string, error) {
 	owner := s.To.Owner
 	if !owner.Known {
-		return "the record does not say whose the file was", nil
+		return "the record does not say who owned the file", nil
 	}
 	if kindOf(s.From, s.To) == chmodFile {
 		h := newHandles(t.root)
 		defer h.close()
 		have, err := look(h, s.Path, false)
 		if err == nil && !ownedBy(s.To, have.info) {
-			return fmt.Sprintf("its owner is %d:%d now and was %s", have.info.UID, have.info.GID, owner), nil
+			return fmt.Sprintf("its owner is %d:%d now, and was %s", have.info.UID, have.info.GID, owner), nil
 		}
 		return "", err
 	}

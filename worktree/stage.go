@@ -351,7 +351,7 @@ func (x *txn) giveOwner(s *step, p slots, name string) (bool, error) {
 		return false, err
 	}
 	if s.From != nil && !s.To.Special() {
-		x.note(fmt.Sprintf("%s: owner %d:%d not kept", patch.Quote(s.Path), want.UID, want.GID))
+		x.note(fmt.Sprintf("%s: its owner %d:%d could not be kept", patch.Quote(s.Path), want.UID, want.GID))
 	}
 	return false, nil
 }
@@ -401,7 +401,7 @@ func (x *txn) giveXattrs(s *step, p slots) error {
 	defer d.release()
 	list, err := d.Xattrs(nameOf(s.Path))
 	if refused(err) {
-		x.note(fmt.Sprintf("%s: extended attributes cannot be read and are not kept (%s)", patch.Quote(s.Path), rootCause(err)))
+		x.note(fmt.Sprintf("%s: its extended attributes cannot be read, so they are not kept (%s)", patch.Quote(s.Path), rootCause(err)))
 		return nil
 	}
 	if err != nil || len(list) == 0 {
@@ -419,7 +419,7 @@ func (x *txn) giveXattrs(s *step, p slots) error {
 			if !refused(err) {
 				return err
 			}
-			x.note(fmt.Sprintf("%s: attribute %s not kept (%s)", patch.Quote(s.Path), a.Name, rootCause(err)))
+			x.note(fmt.Sprintf("%s: its extended attribute %s could not be kept (%s)", patch.Quote(s.Path), a.Name, rootCause(err)))
 		}
 	}
 	return nil
@@ -430,7 +430,7 @@ func (x *txn) giveXattrs(s *step, p slots) error {
 func (x *txn) noteLinks() {
 	for _, s := range x.steps {
 		if s.kind == replace && s.From.Type == patch.Regular && s.was.Nlink > 1 {
-			x.note(fmt.Sprintf("%s: hard link is no longer shared (%d names)", patch.Quote(s.Path), s.was.Nlink))
+			x.note(fmt.Sprintf("%s: no longer hard-linked to its other names (it had %d)", patch.Quote(s.Path), s.was.Nlink))
 		}
 	}
 }

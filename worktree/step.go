@@ -183,7 +183,7 @@ func checkStep(s *Step, journal bool) error {
 	case s.From == nil && s.To == nil:
 		return &PlanError{s.Path, "neither old nor new state"}
 	case s.MayStay && (!isDir(s.From) || s.To != nil):
-		return &PlanError{s.Path, "may stay, but is no removal of a directory"}
+		return &PlanError{s.Path, "may stay, but is not the removal of a directory"}
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func plainEntry(e *patch.Entry) (*patch.Entry, string) {
 		return nil, ""
 	}
 	if e.Mode&^0o7777 != 0 || e.Size < 0 {
-		return nil, "mode or size that no file has"
+		return nil, "impossible mode or size"
 	}
 	switch e.Type {
 	case patch.Regular:
@@ -208,11 +208,11 @@ func plainEntry(e *patch.Entry) (*patch.Entry, string) {
 	case patch.Symlink:
 		link := linkEntry(e.Target)
 		if e.Target == "" || strings.IndexByte(e.Target, 0) >= 0 || link.SHA256 != e.SHA256 || link.Size != e.Size {
-			return nil, "symbolic link whose target is not what its hash says"
+			return nil, "symbolic link whose target does not match its hash"
 		}
 		return link, ""
 	}
-	return nil, "of no known type"
+	return nil, "unknown type"
 }
 
 // checkTree refuses sorted steps that name a path twice, or have something at a
@@ -232,7 +232,7 @@ func checkTree(steps []*step) error {
 				continue
 			}
 			if s.From != nil && !isDir(above.From) || s.To != nil && !isDir(above.To) {
-				return &PlanError{s.Path, patch.Quote(above.Path) + " above it is no directory"}
+				return &PlanError{s.Path, patch.Quote(above.Path) + " above it is not a directory"}
 			}
 			s.under = s.under || above.kind == dirToFile
 		}

@@ -100,7 +100,7 @@ func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.D
 		}
 	}
 	if err := x.clean(); err != nil {
-		out.Notes = append(out.Notes, "staging of "+x.id+" stays until the next recovery: "+err.Error())
+		out.Notes = append(out.Notes, "the staging files of "+x.id+" stay until the next recovery: "+err.Error())
 	}
 	return out, nil
 }

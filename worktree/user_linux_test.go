@@ -186,14 +186,14 @@ func TestForeignFilesAreRefusedBeforeAnyMove(t *testing.T) {
 		require.Equal(t, []Conflict{
 			{"a", "its mode cannot be changed: it belongs to another user"},
 			{"shut/f", "its directory belongs to another user and cannot be written"},
-			{"tmp/f", "it belongs to another user, in a directory where only owners may remove"},
+			{"tmp/f", "it belongs to another user, in a directory with the sticky bit, where only its owner may remove it"},
 		}, c.Conflicts)
 		require.Equal(t, was, r.state())
 		r.clean()
 
 		out, err := r.move(steps(files{"a": file("1")}, files{"a": file("x")}))
 		require.NoError(t, err)
-		require.Equal(t, []string{"a: owner 0:0 not kept"}, out.Notes)
+		require.Equal(t, []string{"a: its owner 0:0 could not be kept"}, out.Notes)
 		_, err = r.move(steps(files{"mine": file("m")}, files{"mine": moded(0o4755, "x")}))
 		require.NoError(t, err)
 	})
@@ -414,7 +414,7 @@ func TestRights(t *testing.T) {
 		list := plan(0)
 		require.Equal(t, map[string]string{
 			"back": "mode is 755 instead of 6755: it cannot be given to its owner 0:0",
-			"now":  "mode is 755 instead of 4755: its owner is 65534:65534 now and was 0:0",
+			"now":  "mode is 755 instead of 4755: its owner is 65534:65534 now, and was 0:0",
 		}, rights(list))
 		for _, s := range list {
 			require.False(t, s.To.Special())
@@ -422,7 +422,7 @@ func TestRights(t *testing.T) {
 		_, err := r.move(list)
 		require.NoError(t, err)
 	})
-	require.Equal(t, map[string]string{"now": "mode is 755 instead of 4755: its owner is 65534:65534 now and was 0:0"}, rights(plan(0)))
+	require.Equal(t, map[string]string{"now": "mode is 755 instead of 4755: its owner is 65534:65534 now, and was 0:0"}, rights(plan(0)))
 	list := plan(nobody)
 	for _, s := range list {
 		s.To.Owner = patch.Owner{}

@@ -133,7 +133,7 @@ func start(own, file string, args []string, attr syscall.ProcAttr, end int, lead
 func (p *Process) Pass() error {
 	// What was not told to go on would wait for ever, and so would reading.
 	if _, err := tell(p.end, []byte{'.'}); err != nil {
-		return errors.New("it could not be executed: " + err.Error() + ": " + p.Drop())
+		return errors.New("it could not be executed: " + err.Error() + " (" + p.Drop() + ")")
 	}
 	var said []byte
 	for b := make([]byte, 1); ; { // what follows is Status's to read
