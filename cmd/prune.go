@@ -36,7 +36,7 @@ func (s *session) pruneVerb() verb {
 		usage: "remove the records that retention does not keep",
 		about: `Removes records by the policies of the config ("decree help config", retention and max_store), then frees the space that only they needed. This happens by itself after each successful record; "prune" does it now, with other numbers if you like.
 
-The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record; a record stays if any rule of its policy keeps it. Under a cap on the size of the store and .decree/runs more are removed: automatic checkpoints first, then runs, reverts, applies and restores, then manual checkpoints, then published states, of each group the oldest first.
+The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, runs that did not succeed and have messages in their outbox, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record; a record stays if any rule of its policy keeps it. Under a cap on the size of the store and .decree/runs more are removed: automatic checkpoints first, then runs, reverts, applies and restores, then manual checkpoints, then published states, of each group the oldest first.
 
 On a terminal it asks before it removes checkpoints of your own; --yes removes them without a question. Automatic pruning never asks.`,
 		examples: []example{

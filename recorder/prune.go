@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"decree/disk"
 	"decree/history"
 	"decree/manifest"
 	"decree/project"
@@ -200,12 +201,36 @@ func (r *Recorder) verdicts(policies map[string]retention.Policy) ([]retention.V
 	}
 	list := make([]retention.Record, 0, len(logged))
 	for i, rec := range logged {
+		outbox, err := r.keepsMessages(rec)
+		if err != nil {
+			return nil, err
+		}
 		list = append(list, retention.Record{
 			ID: rec.ID, Order: int64(i), Reason: string(rec.Reason), Started: rec.Started, Seq: rec.Seq, Needs: needsOf(rec),
-			Labelled: len(labels[rec.ID]) > 0, Newer: newer[rec.ID], Open: begun[rec.ID] || rec.Status == history.StatusOpen,
+			Labelled: len(labels[rec.ID]) > 0, Newer: newer[rec.ID], Outbox: outbox, Open: begun[rec.ID] || rec.Status == history.StatusOpen,
 		})
 	}
 	return retention.Decide(list, policies, r.opt.Location), nil
+}
+
+// keepsMessages says whether messages lie in the outbox of a run that did not succeed.
+// They are in no other place: a person may still want them.
+func (r *Recorder) keepsMessages(rec *history.Record) (bool, error) {
+	if rec.Reason != history.Run || rec.Status == history.StatusSucceeded {
+		return false, nil
+	}
+	run, err := r.history.OpenRun(rec.ID)
+	if err != nil {
+		return false, nil //nolint:nilerr // it was deleted, or what stands there is not ours
+	}
+	defer run.Close()
+	outbox, err := run.OpenDir(project.OutboxDir)
+	if err != nil {
+		return false, nil //nolint:nilerr // as above
+	}
+	defer outbox.Close()
+	list, err := outbox.List()
+	return slices.ContainsFunc(list, func(e disk.Entry) bool { return e.Name[0] != '.' }), err
 }
 
 // needsOf are the records whose status the undoing of rec sets again. A restore

@@ -345,3 +345,22 @@ func TestCollectRefusesWhereSomethingWaits(t *testing.T) {
 	require.Equal(t, project.Refused, project.KindOf(err))
 	require.ErrorContains(t, err, ".damaged is unfinished work")
 }
+
+// TestMessagesInAnOutboxKeepTheirRecord: what lies in the outbox of a run that failed is
+// in no other place. Without it the record goes as any other.
+func TestMessagesInAnOutboxKeepTheirRecord(t *testing.T) {
+	b := newBench(t)
+	failed := b.run(500, 3, nil).Record.ID
+	good := b.run(501, 0, nil).Record.ID
+	newest := b.checkpoint(CheckpointOptions{}).ID
+	for _, id := range []string{failed, good} {
+		b.write(".decree/runs/"+id+"/outbox/next.md", "more\n")
+		b.write(".decree/runs/"+id+"/outbox/.hidden", "")
+	}
+	none := PruneOptions{Last: map[string]int{"run": 0}}
+	b.prune(none)
+	require.Equal(t, []string{failed, newest}, b.recordIDs())
+	require.NoError(t, os.Remove(filepath.Join(b.root, ".decree/runs", failed, "outbox/next.md")))
+	b.prune(none)
+	require.Equal(t, []string{newest}, b.recordIDs())
+}

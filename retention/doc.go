@@ -4,7 +4,8 @@
 //
 // A record stays if any of these holds, in this order of being named:
 //
-//   - it is open, labelled, the newest of all, the newest publish or the newest restore;
+//   - it is open, labelled, has messages in its outbox though it did not succeed, is the
+//     newest of all, the newest publish or the newest restore;
 //   - a rule of its reason's policy keeps it: the last n, the newest of each of the
 //     last n days, ISO weeks or months that have a record of the reason, in local
 //     time, or those not older than an age;

@@ -26,6 +26,7 @@ type Record struct {
 	Open     bool
 	Labelled bool
 	Newer    bool     // a newer decree wrote it: this one cannot know what it holds
+	Outbox   bool     // it did not succeed, and messages lie in its outbox
 	Needs    []string // the records without which it cannot be undone
 }
 
@@ -88,6 +89,9 @@ func (d *decision) fix() {
 		}
 		if v.Newer {
 			fix(v, "written by a newer decree")
+		}
+		if v.Outbox {
+			fix(v, "messages in its outbox")
 		}
 		if !newest[""] {
 			fix(v, "the newest record")
