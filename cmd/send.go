@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +15,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"decree/history"
 	"decree/message"
 	"decree/project"
 	"decree/queue"
@@ -162,116 +163,40 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 		_, err := rec.History().Opened(run)
 		inside = err == nil
 	}
-	chain, err := newChain(rec)
-	if err != nil {
-		return sentJSON{}, err
+	to := "inbox"
+	if inside {
+		to = "runs/" + run + "/" + project.OutboxDir
 	}
 	for {
-		file := name
-		switch {
-		case file == "" && inside:
+		chain, err := queue.NewChain(rec)
+		if err != nil {
+			return sentJSON{}, err
+		}
+		file := cmp.Or(name, chain+"-0.md")
+		if name == "" && inside {
 			file = "follow-up-" + chain + ".md"
-		case file == "":
-			file = chain + "-0.md"
 		}
 		m, data, err := written(file, text, fields)
 		if err == nil && !inside {
 			m, data, err = message.Complete(m, message.Defaults{Chain: chain, MaxDepth: p.Config.MaxDepth, MaxChain: p.Config.MaxChain})
 		}
 		if err != nil {
+			queue.ReturnChain(p, chain)
 			return sentJSON{}, usagef("%s", err).hint("see 'decree send --help'; nothing was sent")
 		}
-		to := "inbox"
-		if inside {
-			to = "runs/" + run + "/" + project.OutboxDir
-		}
 		err = p.Drop(to, file, data)
+		if err != nil || m.Chain != chain {
+			queue.ReturnChain(p, chain)
+		}
 		switch {
 		case err == nil:
-			if !inside && m.Chain == chain {
-				m = s.unshared(rec, file, m, data)
-			}
 			return sentJSON{strings.TrimSuffix(file, ".md"), m.ID, filepath.Join(p.Root, ".decree", to, file), m}, nil
 		case !errors.Is(err, fs.ErrExist):
 			return sentJSON{}, fmt.Errorf("%w; nothing was sent", err)
 		case name != "":
 			return sentJSON{}, refusedf("the %s has a message %s; nothing was sent", path.Base(to), quoteWord(name)).hint("choose another name, or leave it out")
 		}
-		chain = following(chain) // another send was faster
 	}
-}
-
-// unshared gives a message that was just sent another chain if one that waits has got
-// the same in this moment: a queue had begun that one, and would take ours for a
-// follow-up of it, which goes with it where it fails. One that is not any more what was
-// sent stays as it is.
-func (s *session) unshared(rec *recorder.Recorder, file string, m *message.Message, data []byte) *message.Message {
-	taken, err := waitingChains(rec.Project(), file)
-	if err != nil || !taken[m.Chain] {
-		return m
-	}
-	chain, err := newChain(rec)
-	if err != nil {
-		return m
-	}
-	other, text, err := message.Set(m, []message.Param{{Name: "id", Value: chain + "-0"}, {Name: "chain", Value: chain}, {Name: "seq", Value: "0"}})
-	if err != nil || queue.Edit(rec.Project(), s.env.Host, "", file, data, text) != nil {
-		return m
-	}
-	return other
-}
-
-// newChain is a chain that no record has and no message that waits.
-func newChain(rec *recorder.Recorder) (string, error) {
-	id, _, err := rec.History().NewID()
-	if err != nil {
-		return "", err
-	}
-	chain, _, _ := history.ParseID(id)
-	taken, err := waitingChains(rec.Project(), "")
-	for err == nil && taken[chain] {
-		chain = following(chain)
-	}
-	return chain, err
-}
-
-// waitingChains are the chains of the messages in the inbox: by their names, or by what
-// stands in those that are called otherwise. What cannot be read has none, and the file
-// called but is left out.
-func waitingChains(p *project.Project, but string) (map[string]bool, error) {
-	inbox, err := p.Decree.OpenDir("inbox")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer inbox.Close()
-	list, err := inbox.List()
-	chains := make(map[string]bool, len(list))
-	for _, e := range list {
-		if e.Name == but {
-			continue
-		}
-		stem, isMessage := strings.CutSuffix(e.Name, ".md")
-		if chain, _, ok := history.ParseID(stem); ok {
-			chains[chain] = true
-		} else if isMessage {
-			if data, err := project.ReadFile(inbox, e.Name, message.MaxSize); err == nil {
-				if m, err := message.Parse(e.Name, data); err == nil {
-					chains[m.Chain] = true
-				}
-			}
-		}
-	}
-	return chains, err
-}
-
-// following is the chain after one that is taken.
-func following(chain string) string {
-	var n uint64
-	_, _ = fmt.Sscan(chain, &n) // 16 digits
-	return fmt.Sprintf("%016d", n+1)
 }
 
 // written is a message of a text that may have a front matter, with fields.
@@ -280,7 +205,11 @@ func written(file string, text []byte, fields []message.Param) (*message.Message
 	if err != nil {
 		return nil, nil, err
 	}
-	return message.Set(m, fields)
+	m, data, err := message.Set(m, fields)
+	if err == nil && len(bytes.TrimSpace(m.Body)) == 0 && m.Routine == "" && m.InputFile == "" && len(m.Params) == 0 {
+		err = errors.New("the message is empty: it needs a text, or a field that says what is to be done")
+	}
+	return m, data, err
 }
 
 // messageFile is the file of a message called name, with or without ".md".

@@ -269,6 +269,9 @@ func (c *cron) fire(inbox disk.Dir, m *message.Message, name string, f *fired, m
 	for n := range 100 {
 		file = fmt.Sprintf("%s%02d-0%s", minute.UTC().Format("20060102150405"), n, suffix)
 		there, err := c.exists(inbox, file)
+		if err == nil && !there {
+			there, err = isGiven(c.p, chainOf(file))
+		}
 		if err != nil {
 			return err
 		}
@@ -282,10 +285,19 @@ func (c *cron) fire(inbox disk.Dir, m *message.Message, name string, f *fired, m
 		*f = old
 		return err
 	}
+	if _, err := takeChain(c.p, chainOf(file)); err != nil {
+		return err
+	}
 	if err := c.drop(inbox, name, m, file); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return c.delivered(f)
+}
+
+// chainOf is the chain that a firing's file is named after.
+func chainOf(file string) string {
+	chain, _, _ := message.NameParts(file, 1)
+	return chain
 }
 
 // drop puts a job's message into the inbox, with a chain of its own.
@@ -294,8 +306,7 @@ func (c *cron) drop(inbox disk.Dir, job string, m *message.Message, file string)
 	if told, _, err := message.Set(m, []message.Param{{Name: "cron_job", Value: patch.Quote(strings.TrimSuffix(job, suffix))}}); err == nil {
 		m = told
 	}
-	chain, seq, _ := message.NameParts(file, 1)
-	_, data, err := message.Complete(m, message.Defaults{Chain: chain, Seq: seq, MaxDepth: 1})
+	_, data, err := message.Complete(m, message.Defaults{Chain: chainOf(file), MaxDepth: 1})
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func howItFailed(run *recorder.RunResult) string {
 
 // understand reads a message, completes it and finds its routine. An error with
 // *message.Error in its chain is the message's own.
-func (q *Queue) understand(ctx context.Context, d *dirs, name string) (*message.Message, *message.Found, error) {
+func (q *Queue) understand(ctx context.Context, d *dirs, name string) (m *message.Message, _ *message.Found, err error) {
 	was, err := d.inbox.Stat(name)
 	if isMissing(err) {
 		return nil, nil, errGone
@@ -147,17 +147,19 @@ func (q *Queue) understand(ctx context.Context, d *dirs, name string) (*message.
 	if err != nil {
 		return nil, nil, unusable(name, "the message", err)
 	}
-	m, err := message.Parse(name, data)
-	if err != nil {
+	if m, err = message.Parse(name, data); err != nil {
 		return nil, nil, err
 	}
 	def := message.Defaults{MaxDepth: q.maxDepth(), MaxChain: q.project().Config.MaxChain}
 	if _, _, ok := message.NameParts(name, def.MaxDepth); m.Chain == "" && !ok {
-		id, err := q.o.Recorder.FreeID("")
-		if err != nil {
+		if def.Chain, err = NewChain(q.o.Recorder); err != nil {
 			return nil, nil, err
 		}
-		def.Chain, _, _ = history.ParseID(id)
+		defer func() {
+			if err != nil {
+				ReturnChain(q.project(), def.Chain)
+			}
+		}()
 	}
 	whole, _, err := message.Complete(m, def)
 	if err != nil {

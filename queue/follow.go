@@ -78,17 +78,31 @@ func (q *Queue) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 }
 
 // followUps are those of the files that came into the inbox that are of the running
-// chain.
+// chain, and that its routine has written.
 func (q *Queue) followUps(d *dirs, came []Pending) (out []followUp) {
 	for _, p := range came {
 		if p.Name == q.s.Name {
 			continue
 		}
-		if named := q.ofChain(p.Name); named || q.saysChain(d.inbox, p.Name) {
+		named := q.ofChain(p.Name)
+		m := q.parsed(d.inbox, p.Name)
+		switch {
+		case m != nil && sentAs(m):
+		case named, m != nil && m.Chain == q.s.Chain && m.Seq != 0:
 			out = append(out, followUp{d.inbox, p.Name, named})
 		}
 	}
 	return out
+}
+
+// sentAs says whether a message is complete, as decree alone writes them: it was sent
+// from outside of the run, or was put back from dead or done, and is nobody's
+// follow-up though it may be of the same chain. What a routine sends is in its outbox.
+func sentAs(m *message.Message) bool {
+	if chain, seq, ok := message.NameParts(m.Name, maxNumber); ok && (chain != m.Chain || seq != m.Seq) {
+		return false // a routine's copy of its own message under another number
+	}
+	return m.Seq >= 0 && m.Type != "" && m.ID == m.Chain+"-"+strconv.Itoa(m.Seq)
 }
 
 // sent are the files in an outbox. Hidden ones and what is no file stay there.
@@ -110,15 +124,18 @@ func (q *Queue) ofChain(name string) bool {
 	return ok && isMessage && n != "" && len(n) < 10 && strings.Trim(n, "0123456789") == "" && n[0] != '0'
 }
 
-// saysChain says whether a file has the running chain in its front matter. What
-// cannot be read is no follow-up: its own turn says what is wrong with it.
-func (q *Queue) saysChain(dir disk.Dir, name string) bool {
+// parsed is a message in the inbox. What cannot be read is nil: its own turn says what
+// is wrong with it.
+func (q *Queue) parsed(dir disk.Dir, name string) *message.Message {
 	data, err := project.ReadFile(dir, name, message.MaxSize)
 	if err != nil {
-		return false
+		return nil
 	}
 	m, err := message.Parse(name, data)
-	return err == nil && m.Chain == q.s.Chain
+	if err != nil {
+		return nil
+	}
+	return m
 }
 
 // join names a file as one of the chain, notes its depth in it, and has it in the

@@ -120,8 +120,8 @@ func taken(dir disk.Dir, base string, ends ...string) (bool, error) {
 		if end == "" {
 			continue
 		}
-		if _, err := dir.Stat(base + end); err == nil || !isMissing(err) {
-			return err == nil, err
+		if there, err := has(dir, base+end); there || err != nil {
+			return there, err
 		}
 	}
 	return false, nil

@@ -95,6 +95,8 @@ func Open(o Options) *Queue {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
+	clock := o.Clock
+	o.Clock = func() time.Time { return history.Recordable(clock()) }
 	return &Queue{o: o, tried: map[string]bool{}, passed: map[string]uint64{}}
 }
 
@@ -379,11 +381,10 @@ func (q *Queue) chooseSpec(d *dirs) (string, error) {
 		if name := q.aboutSpecs(d)[spec]; name != "" {
 			return name, nil // made by a process that died, or by a person
 		}
-		id, err := q.o.Recorder.FreeID("")
+		chain, err := NewChain(q.o.Recorder)
 		if err != nil {
 			return "", err
 		}
-		chain, _, _ := history.ParseID(id)
 		m, err := message.Parse("", fmt.Appendf(nil, "---\ninput_file: %s\n---\n", yamlText(patch.Quote(spec))))
 		if err != nil {
 			return "", err
