@@ -17,16 +17,6 @@ import (
 	"decree/message"
 )
 
-// sentBy puts a message into the inbox as "decree send -m" does, with the chain that
-// is at hand.
-func (b *bench) sentBy(q *Queue, name, chain string) {
-	m, err := message.Parse(name, []byte("sent\n"))
-	require.NoError(b.t, err)
-	_, data, err := message.Complete(m, message.Defaults{Chain: chain})
-	require.NoError(b.t, err)
-	require.NoError(b.t, q.project().Drop(inboxName, name, data))
-}
-
 // TestSentAtAnyMoment: a message is sent at each step of another's run, with the chain
 // that this one has, and decree dies there, or goes on and dies at none. It is nobody's
 // follow-up: it is done once, whatever became of the other.
@@ -114,6 +104,7 @@ func TestChainsAreGivenOnce(t *testing.T) {
 		ReturnChain(q.project(), chain)
 		b.clk = at.Add(9 * time.Second)
 		again, err := NewChain(q.o.Recorder)
+		require.NoError(t, err)
 		require.Equal(t, chain, again)
 		dir, err := q.project().Store.OpenDir(chainsDir)
 		require.NoError(t, err)
