@@ -12,6 +12,7 @@ import (
 // import of decree's own. A new package is a new line here and there.
 var layers = map[string]string{
 	"patch":         "",
+	"tree":          "patch",
 	"ignorefile":    "",
 	"runner":        "runner/gate",
 	"runner/gate":   "",
@@ -57,10 +58,10 @@ func TestImportsPointOneWay(t *testing.T) {
 	require.Equal(t, len(layers), seen, "the graph names a package that is gone")
 }
 
-// TestPureOnesTouchNoFiles holds that patch, ignorefile, retention and message stay free of the
+// TestPureOnesTouchNoFiles holds that patch, tree, ignorefile, retention and message stay free of the
 // file system, so that every byte they decide on comes by argument.
 func TestPureOnesTouchNoFiles(t *testing.T) {
-	for _, name := range []string{"patch", "ignorefile", "retention", "message"} {
+	for _, name := range []string{"patch", "tree", "ignorefile", "retention", "message"} {
 		out, err := exec.Command("go", "list", "-f", `{{join .Imports " "}}`, "./"+name).Output()
 		require.NoError(t, err)
 		for _, imp := range strings.Fields(string(out)) {

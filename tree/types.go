@@ -1,0 +1,101 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"decree/patch"
+)
+
+// Hash and Entry are those of package patch.
+type (
+	Hash  = patch.Hash
+	Entry = patch.Entry
+)
+
+// The kinds of path that a tree is made of.
+const (
+	Regular = patch.Regular
+	Symlink = patch.Symlink
+	Dir     = patch.Dir
+)
+
+// ErrOrder says that paths do not come in the order they should, or come twice.
+var ErrOrder = errors.New("paths out of order")
+
+// Item is one path of a tree. Of a directory only Type and Mode are set.
+type Item struct {
+	Path  string
+	Entry Entry
+}
+
+// Seq is a tree in manifest order: all files and symlinks, then all directories but the
+// root, each in byte order of the raw paths. An error ends it.
+type Seq = iter.Seq2[Item, error]
+
+// Change is what happened to one path: Old is nil if it did not exist, New if it no
+// longer does. A path that changed its kind is one Change. A directory has Type Dir and
+// only its mode.
+type Change struct {
+	Path     string
+	Old, New *Entry
+}
+
+// Merge sorts changes by path, in place, and makes one of the two that a path has which
+// changed between file and directory. Two changes that contradict each other are an
+// error wrapping [ErrOrder].
+func Merge(changes []Change) ([]Change, error) {
+	slices.SortStableFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	out := changes[:0]
+	for _, ch := range changes {
+		if n := len(out); n > 0 && out[n-1].Path == ch.Path {
+			last := &out[n-1]
+			if last.Old != nil && ch.Old != nil || last.New != nil && ch.New != nil {
+				return nil, fmt.Errorf("%s: both file and directory: %w", patch.Quote(ch.Path), ErrOrder)
+			}
+			if ch.Old != nil {
+				last.Old = ch.Old
+			}
+			if ch.New != nil {
+				last.New = ch.New
+			}
+			continue
+		}
+		out = append(out, ch)
+	}
+	return out, nil
+}
+
+// Source gives the bytes of objects. What it gives has the hash that was asked for. It
+// may be asked by several goroutines at once.
+type Source interface {
+	Get(Hash) ([]byte, error)
+}
+
+// Sink keeps objects. Put returns the SHA-256 of b, which it does not keep a hold of.
+type Sink interface {
+	Put(b []byte) (Hash, error)
+}
+
+// DamagedError says that the object of a directory, or one that it was cut into, is
+// missing or malformed. Err is the source's error, or what is wrong with the bytes.
+type DamagedError struct {
+	Path string // of the directory; "" is the root
+	Hash Hash   // of the object
+	Err  error
+}
+
+// Error returns "path: reason"; the root's path is ".".
+func (e *DamagedError) Error() string {
+	path := e.Path
+	if path == "" {
+		path = "."
+	}
+	return fmt.Sprintf("directory %s: object %s: %v", patch.Quote(path), e.Hash, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *DamagedError) Unwrap() error { return e.Err }
