@@ -258,19 +258,56 @@ func TestBuildRunLinks(t *testing.T) {
 	require.ErrorIs(t, w.BuildRun(a, nil), fs.ErrExist)
 }
 
+// TestCleanTmp: what decree made is removed, and what others put there is moved aside
+// with all that it holds, also under names that are like decree's own.
 func TestCleanTmp(t *testing.T) {
 	w := newWorld(t)
-	require.NoError(t, os.MkdirAll(w.path("tmp/run-1/sub"), 0o700))
-	require.NoError(t, os.MkdirAll(w.path("tmp/txn"), 0o700))
-	w.put(w.path("tmp/run-1/sub/f"), "x")
+	const id = "2026112107015900-0"
 	outside := filepath.Join(w.root, "outside")
 	require.NoError(t, os.Mkdir(outside, 0o700))
 	w.put(filepath.Join(outside, "keep"), "x")
-	require.NoError(t, os.Symlink(outside, w.path("tmp/run-1/link")))
-	require.NoError(t, os.Chmod(w.path("tmp/run-1/sub"), 0o500))
-	require.NoError(t, w.CleanTmp(func(name string) bool { return name == "txn" }))
+
+	run := "tmp/run-" + id
+	require.NoError(t, os.MkdirAll(w.path(run, "sub"), 0o700))
+	w.put(w.path(run, "sub/f"), "x")
+	w.put(w.path(run, "run.json"), "x")
+	require.NoError(t, os.Symlink(outside, w.path(run, "link")))
+	require.NoError(t, os.Chmod(w.path(run, "sub"), 0o500))
+	require.NoError(t, os.Mkdir(w.path("tmp/gone-"+id), 0o500))
+	for _, name := range []string{"file-" + id + "-run.json", "capture-manifest.json", "message-0123456789abcdef"} {
+		w.put(w.path("tmp", name), "x")
+	}
+	for _, name := range []string{"clock-1z", "owner-1z"} {
+		w.put(w.path("tmp", name), "")
+	}
+
+	files := []string{".env", "run-" + id + "1", "run-" + id + "x", "file-x", "gone-2", "message-1", "clock-1", "owner-1", "manifest.json", strings.Repeat("n", 255)}
+	dirs := []string{"run-2026112107015900-1", "gone-2026112107015900-1", "file-" + id + "-x", "capture-manifest.json1", "txn-" + id, "message-0000000000000000"}
+	for _, name := range files {
+		w.put(w.path("tmp", name), "mine")
+	}
+	for _, name := range dirs {
+		require.NoError(t, os.Mkdir(w.path("tmp", name), 0o700))
+		w.put(w.path("tmp", name, "HEAD"), "mine")
+		require.NoError(t, os.Chmod(w.path("tmp", name), 0o500))
+	}
+	require.NoError(t, w.CleanTmp())
+
 	left, err := os.ReadDir(w.path("tmp"))
 	require.NoError(t, err)
-	assert.Len(t, left, 1)
+	assert.Empty(t, left)
 	assert.FileExists(t, filepath.Join(outside, "keep"))
+	moved, err := os.ReadDir(w.path("aside"))
+	require.NoError(t, err)
+	assert.Len(t, moved, len(files)+len(dirs))
+	for _, name := range files {
+		name = "tmp-" + name
+		data, err := os.ReadFile(w.path("aside", name[:min(len(name), 200)]))
+		require.NoError(t, err)
+		assert.Equal(t, "mine", string(data))
+	}
+	for _, name := range dirs {
+		assert.FileExists(t, w.path("aside", "tmp-"+name, "HEAD"))
+	}
+	require.NoError(t, w.CleanTmp())
 }

@@ -2,12 +2,15 @@ package history
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"decree/disk"
@@ -19,6 +22,7 @@ import (
 const (
 	runJSON      = "run.json"
 	manifestJSON = "manifest.json"
+	changesDiff  = "changes.diff"
 	maxRunJSON   = 16 << 20
 	maxDepthName = 4
 )
@@ -475,9 +479,18 @@ func (h *History) OpenStored(id, name string) (io.ReadCloser, error) {
 	return r, err
 }
 
-// CleanTmp removes what dead processes left in .decree/tmp but for the names
-// that keep takes (nil: none).
-func (h *History) CleanTmp(keep func(name string) bool) error {
+// madeInTmp is the form of the names that decree makes itself in .decree/tmp, the
+// staging of transactions aside, which worktree removes: a record on its way in or
+// out, a file on its way to one, what a capture writes meanwhile, a message on its
+// way to the inbox.
+var madeInTmp = regexp.MustCompile(`^((run|gone)-\d{16}-\d{1,9}|file-\d{16}-\d{1,9}-.+|capture-manifest\.json|message-[0-9a-f]{16})$`)
+
+// probeInTmp is that of the empty files on which the file system is tried.
+var probeInTmp = regexp.MustCompile(`^(clock|owner)-[0-9a-z]+$`)
+
+// CleanTmp removes what dead processes left in .decree/tmp. What decree did not make
+// has no copy anywhere: it is put aside.
+func (h *History) CleanTmp() error {
 	tmp, err := h.tmp()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -488,11 +501,87 @@ func (h *History) CleanTmp(keep func(name string) bool) error {
 	defer tmp.Close()
 	list, err := tmp.List()
 	for _, e := range list {
-		if keep == nil || !keep(e.Name) {
+		st, serr := tmp.Stat(e.Name)
+		switch {
+		case errors.Is(serr, fs.ErrNotExist): // a reader's probe
+		case serr != nil:
+			err = errors.Join(err, serr)
+		case leftInTmp(tmp, e.Name, st):
 			err = errors.Join(err, removeTree(tmp, e.Name))
+		default:
+			err = errors.Join(err, h.p.PutAside(tmp, e.Name))
 		}
 	}
 	return err
+}
+
+// leftInTmp says whether decree made the entry of tmp that st is of.
+func leftInTmp(tmp disk.Dir, name string, st disk.Info) bool {
+	if st.Kind == disk.Regular && probeInTmp.MatchString(name) {
+		return st.Size == 0
+	}
+	dir := strings.HasPrefix(name, "run-") || strings.HasPrefix(name, "gone-")
+	if !madeInTmp.MatchString(name) || dir != (st.Kind == disk.Directory) {
+		return false
+	}
+	return !dir || ofRecord(tmp, name)
+}
+
+// ofRecord says whether a directory is empty, or has something of a record.
+func ofRecord(d disk.Dir, name string) bool {
+	sub, err := d.OpenDir(name)
+	if err != nil {
+		return false
+	}
+	defer sub.Close()
+	list, err := sub.List()
+	return err == nil && (len(list) == 0 || slices.ContainsFunc(list, func(e disk.Entry) bool { return slices.Contains(RecordFiles, e.Name) }))
+}
+
+// RecordFiles are what decree writes into each record's directory, where it has to.
+var RecordFiles = []string{runJSON, manifestJSON, changesDiff, OutsideFile, "routine.log", "failure-context.md", "attempts"}
+
+// PutForeignAside puts aside what a command has put in the place of the files that
+// closing its record writes anew. What may not be read or moved stays.
+func (h *History) PutForeignAside(id string) error {
+	dir, err := h.OpenRun(id)
+	if err != nil {
+		return unlessBarred(err)
+	}
+	defer dir.Close()
+	for _, name := range []string{runJSON, changesDiff} {
+		f, err := dir.Open(name)
+		if err != nil {
+			continue // there is none, or nothing that could be overwritten
+		}
+		head, err := io.ReadAll(io.LimitReader(f, maxRunJSON))
+		f.Close()
+		if err == nil && !likeOwn(name, head) {
+			err = unlessBarred(h.p.PutAside(dir, name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unlessBarred(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+const beginsDiff = "# decree changes "
+
+// likeOwn says whether a file that begins like that is one that decree wrote.
+func likeOwn(name string, head []byte) bool {
+	if name == changesDiff {
+		return len(head) == 0 || bytes.HasPrefix(head, []byte(beginsDiff))
+	}
+	_, err := ParseRecord(head)
+	return len(head) == 0 || err == nil || errors.As(err, new(*NewerError))
 }
 
 // removeTree removes name from d with all that is below, following no link.

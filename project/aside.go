@@ -17,6 +17,8 @@ const (
 	// the next EnsureDecree goes on with it.
 	newDecree = ".decree.new"
 	mostAside = 10000 // tries for a name in aside
+	// longestAside bounds a name there, which is longer than the one that it had, in bytes.
+	longestAside = 200
 )
 
 // OwnDir opens a directory of decree's own in dir, which lies in .decree, whatever
@@ -54,6 +56,31 @@ func (p *Project) PutAside(dir disk.Dir, name string) error {
 	return p.moveAside(dir, name, aside, plain, from)
 }
 
+// PutPathAside does it with what is at .decree or at a path below it, as .decree is
+// now. EnsureDecree has to follow.
+func (p *Project) PutPathAside(at string) error {
+	if at == dirName {
+		return p.replaceDecree()
+	}
+	if err := p.openDecree(); err != nil {
+		return err
+	}
+	dir, err := p.Dir.OpenDir(dirName)
+	for _, name := range strings.Split(path.Dir(at), "/")[1:] {
+		if err != nil {
+			return err
+		}
+		next, err1 := dir.OpenDir(name)
+		dir.Close()
+		dir, err = next, err1
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return p.PutAside(dir, path.Base(at))
+}
+
 // moveAside moves name to the first free name in aside that begins with plain.
 func (p *Project) moveAside(dir disk.Dir, name string, aside disk.Dir, plain, from string) error {
 	st, err := dir.Stat(name)
@@ -63,6 +90,7 @@ func (p *Project) moveAside(dir disk.Dir, name string, aside disk.Dir, plain, fr
 	if err != nil {
 		return err
 	}
+	plain = plain[:min(len(plain), longestAside)]
 	for n := 1; ; n++ {
 		to := plain
 		if n > 1 {

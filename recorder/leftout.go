@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 
 	"decree/capture"
 	"decree/disk"
@@ -146,18 +147,8 @@ func (l *leftOut) deleted() bool {
 // and returns the paths that must stay where they are, since they hold what was
 // left out.
 func (u *run) bringLeftOut() (stay []string, err error) {
-	var gone []leftOut
-	for _, l := range u.leftOut {
-		now, err := u.r.project.Dir.Stat(l.name)
-		if err != nil && !isMissing(err) {
-			return nil, err
-		}
-		if err != nil || !now.SameFile(l.info) {
-			gone = append(gone, l)
-		}
-	}
 	u.res.Gone = nil
-	places, err := u.r.whereIs(gone)
+	gone, places, err := u.elsewhere("")
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +161,7 @@ func (u *run) bringLeftOut() (stay []string, err error) {
 			}
 			continue
 		}
-		moved, err := u.r.tree.Rename(at, l.name)
+		moved, err := u.r.bring(at, l.name)
 		if moved {
 			u.say("%s had become %s, and has its name again", patch.Quote(l.name), patch.Quote(at))
 			if err != nil {
@@ -184,12 +175,81 @@ func (u *run) bringLeftOut() (stay []string, err error) {
 	return stay, nil
 }
 
-// whereIs looks through the root for entries that are not at their names. The error
-// is one that may have hidden them.
-func (r *Recorder) whereIs(gone []leftOut) (map[string]string, error) {
+// elsewhere are the entries that are not at their names, what lies deepest first, and
+// by their names where at and below a directory they are now.
+func (u *run) elsewhere(top string) (gone []leftOut, places map[string]string, err error) {
+	for _, l := range u.leftOut {
+		now, err := u.r.project.Dir.Stat(l.name)
+		if err != nil && !isMissing(err) {
+			return nil, nil, err
+		}
+		if err != nil || !now.SameFile(l.info) {
+			gone = append(gone, l)
+		}
+	}
+	places, err = u.r.whereIs(gone, top)
+	depth := func(l leftOut) int { return strings.Count(places[l.name], "/") }
+	slices.SortStableFunc(gone, func(a, b leftOut) int { return depth(b) - depth(a) })
+	return gone, places, err
+}
+
+// clearOwn puts aside what was left out and lies in the place of decree's own files
+// now, before these are written again over it.
+func (u *run) clearOwn() error {
+	gone, places, err := u.elsewhere(".decree")
+	for _, l := range gone {
+		if at := places[l.name]; err == nil && u.isOwn(at) {
+			err = u.r.project.PutPathAside(at)
+		}
+	}
+	return err
+}
+
+// isOwn says whether decree itself writes or removes what is at a path below .decree.
+func (u *run) isOwn(at string) bool {
+	rest, below := strings.CutPrefix(at, ".decree/")
+	if !below {
+		return at == ".decree"
+	}
+	top, rest, below := strings.Cut(rest, "/")
+	if top != "runs" || !below {
+		return top == "tmp" || !below && top != "aside" && notOwn[top]
+	}
+	id, rest, below := strings.Cut(rest, "/")
+	if _, _, ok := history.ParseID(id); !ok || !below {
+		return ok
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return slices.Contains(history.RecordFiles, name)
+}
+
+// bring gives what is at a path in the root its name in the root again.
+func (r *Recorder) bring(at, name string) (moved bool, err error) {
+	dir := r.project.Dir
+	if path.Dir(at) != "." {
+		if dir, err = openPath(dir, path.Dir(at)); err != nil {
+			return false, err
+		}
+		defer dir.Close()
+	}
+	return r.tree.Rename(dir, path.Base(at), name)
+}
+
+// whereIs looks at and below a directory of the root for entries that are not at
+// their names. The error is one that may have hidden them.
+func (r *Recorder) whereIs(gone []leftOut, top string) (map[string]string, error) {
 	found := map[string]string{}
 	gone = slices.DeleteFunc(slices.Clone(gone), func(l leftOut) bool { return l.deleted() })
-	for dirs := []string{""}; len(dirs) > 0 && len(found) < len(gone); {
+	if top != "" {
+		info, err := r.project.Dir.Stat(top)
+		if err != nil && !isMissing(err) {
+			return found, err
+		}
+		if i := slices.IndexFunc(gone, func(l leftOut) bool { return err == nil && l.is(info) }); i >= 0 {
+			found[gone[i].name] = top
+		}
+	}
+	for dirs := []string{top}; len(dirs) > 0 && len(found) < len(gone); {
 		at := dirs[len(dirs)-1]
 		below, err := r.lookIn(at, gone, found)
 		if err != nil && !isMissing(err) && !errors.Is(err, fs.ErrPermission) {
@@ -216,7 +276,7 @@ func (r *Recorder) lookIn(at string, gone []leftOut, found map[string]string) (b
 	for _, e := range list {
 		name := path.Join(at, e.Name)
 		wanted := func(l leftOut) bool { return e.Kind == disk.Unknown || e.Kind == l.info.Kind }
-		if name == ".decree" || e.Kind != disk.Directory && !slices.ContainsFunc(gone, wanted) {
+		if e.Kind != disk.Directory && !slices.ContainsFunc(gone, wanted) {
 			continue
 		}
 		info, err := dir.Stat(e.Name)

@@ -3,6 +3,7 @@
 package recorder
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -15,9 +16,9 @@ import (
 )
 
 // TestWhatIsLeftOutIsNeverLost lets each step after a command fail, or be the last
-// of decree, that moved .git and an ignored file: they are under the one name or the
-// other, after a recovery too, and where the run said that it was put back without a
-// word of them they are in their places.
+// of decree, that moved .git and an ignored file, in the tree or into the place of
+// decree's own files: they are somewhere in the root, after a recovery too, and where
+// the run said that it was put back without a word of them they are in their places.
 func TestWhatIsLeftOutIsNeverLost(t *testing.T) {
 	step := 5
 	if testing.Short() {
@@ -27,55 +28,65 @@ func TestWhatIsLeftOutIsNeverLost(t *testing.T) {
 		step = 1
 	}
 	for name, action := range map[string]disktest.Action{"error": {Err: syscall.EIO}, "death": {Die: true}} {
-		t.Run(name, func(t *testing.T) {
-			moved := 0
-			for n := 0; ; n += step {
-				s := &sweep{bench: newBench(t), t: t}
-				s.write("a", "a\n")
-				s.write(".gitignore", "*.env\n")
-				s.write("my.env", "secret\n")
-				require.NoError(t, os.Mkdir(filepath.Join(s.root, ".git"), 0o755))
-				s.write(".git/HEAD", "head\n")
-				i, fired := 0, false
-				err := s.try(disktest.Inject(disk.OS, func(disktest.Step) disktest.Action {
-					if exists(s.mark()) {
-						if i++; i == n+1 {
-							fired = true
-							return action
-						}
-					}
-					return disktest.Action{}
-				}), func(r *Recorder) error {
-					return s.execute(r, 3, shell(`mv .git g; mkdir d; mv my.env d/your.env; echo b >>a; echo >>"$DECREE_TEST_MARK"; exit 3`))
-				})
-				there := func(names ...string) (at string) {
-					for _, name := range names {
-						if exists(filepath.Join(s.root, name)) {
-							require.Empty(t, at, "step %d: twice", n)
-							at = name
-						}
-					}
-					require.NotEmpty(t, at, "step %d: lost; %v", n, err)
-					return at
-				}
-				for range 2 {
-					git, env := there(".git/HEAD", "g/HEAD"), there("my.env", "d/your.env")
-					if git == ".git/HEAD" && env == "my.env" {
-						moved++
-					}
-					if err == nil && len(s.said) == 2 && s.gone == 0 {
-						require.Equal(t, ".git/HEAD my.env", git+" "+env, "step %d", n)
-					}
-					s.settle(0)
-				}
-				if !fired {
-					require.NoError(t, err)
-					require.Greater(t, moved, 2)
-					return
-				}
-			}
-		})
+		sweepLeftOut(t, name, step, action, "mv .git g; mkdir d; mv my.env d/your.env")
+		sweepLeftOut(t, name+" in .decree", step, action, "mv .git .decree/tmp/run-$DECREE_RUN_ID; mv my.env $DECREE_RUN_DIR/run.json")
 	}
+}
+
+func sweepLeftOut(t *testing.T, name string, step int, action disktest.Action, command string) {
+	t.Run(name, func(t *testing.T) {
+		moved := 0
+		for n := 0; ; n += step {
+			s := &sweep{bench: newBench(t), t: t}
+			s.write("a", "a\n")
+			s.write(".gitignore", "*.env\n")
+			s.write("my.env", "secret\n")
+			require.NoError(t, os.Mkdir(filepath.Join(s.root, ".git"), 0o755))
+			s.write(".git/HEAD", "head\n")
+			i, fired := 0, false
+			err := s.try(disktest.Inject(disk.OS, func(disktest.Step) disktest.Action {
+				if exists(s.mark()) {
+					if i++; i == n+1 {
+						fired = true
+						return action
+					}
+				}
+				return disktest.Action{}
+			}), func(r *Recorder) error {
+				return s.execute(r, 3, shell(command+`; echo b >>a; echo >>"$DECREE_TEST_MARK"; exit 3`))
+			})
+			there := func(content string) (at string) {
+				require.NoError(t, filepath.WalkDir(s.root, func(path string, e fs.DirEntry, err error) error {
+					if err != nil || !e.Type().IsRegular() {
+						return err
+					}
+					data, err := os.ReadFile(path)
+					if err == nil && string(data) == content {
+						require.Empty(t, at, "step %d: twice", n)
+						at, err = filepath.Rel(s.root, path)
+					}
+					return err
+				}))
+				require.NotEmpty(t, at, "step %d: lost; %v", n, err)
+				return at
+			}
+			for range 2 {
+				git, env := there("head\n"), there("secret\n")
+				if git == ".git/HEAD" && env == "my.env" {
+					moved++
+				}
+				if err == nil && len(s.said) == 2 && s.gone == 0 {
+					require.Equal(t, ".git/HEAD my.env", git+" "+env, "step %d", n)
+				}
+				s.settle(0)
+			}
+			if !fired {
+				require.NoError(t, err)
+				require.Greater(t, moved, 2)
+				return
+			}
+		}
+	})
 }
 
 // TestAnotherInodesNumber: what was deleted is not taken for a new file that has got

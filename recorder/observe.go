@@ -53,8 +53,8 @@ func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Re
 }
 
 // stagedManifest is the name in .decree/tmp under which a capture writes
-// manifest.json while it computes the tree's id.
-const stagedManifest = "manifest.json"
+// manifest.json while it computes the tree's id; [history.History.CleanTmp] knows it.
+const stagedManifest = "capture-manifest.json"
 
 // stageManifest lets a capture write the manifest as it goes. Where the file
 // cannot be made the manifest is written later, and says why not.

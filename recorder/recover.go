@@ -180,7 +180,7 @@ func (c *recovery) transactions(ctx context.Context) error {
 	if err := t.Tidy(journals); err != nil {
 		return c.notBegun(err)
 	}
-	if err := c.r.history.CleanTmp(nil); err != nil {
+	if err := c.r.history.CleanTmp(); err != nil {
 		return c.notBegun(err)
 	}
 	return nil
@@ -504,6 +504,9 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	frozen := o.Rules
 	if frozen == nil {
 		frozen = []history.Rule{}
+	}
+	if err := r.history.PutForeignAside(o.Record.ID); err != nil {
+		return err
 	}
 	r.note("the process of run %s is gone: finding out what the run changed, and recording it", o.Record.ID)
 	res, err := r.observe(ctx, c.x, look{phase: "recording", frozen: frozen, afterRun: true, unlimited: true})

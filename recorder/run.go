@@ -521,6 +521,9 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	if err := u.rejoin(); err != nil {
 		return u.unfinished("the root is not found again", err)
 	}
+	if err := u.clearOwn(); err != nil {
+		return u.unfinished("what it changed is not recorded", err)
+	}
 	if err := u.r.stillStands(u.stands); err != nil {
 		return u.unfinished("what it changed is not recorded", err)
 	}

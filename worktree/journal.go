@@ -9,9 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 
 	"decree/disk"
 	"decree/patch"
@@ -442,12 +442,9 @@ func (t *Tree) Tidy(journals disk.Dir) error {
 		x := &txn{t: t, id: id, journals: journals, h: newHandles(t.root)}
 		err := x.sweep()
 		x.close()
-		if err != nil {
+		if err != nil && !errors.Is(err, syscall.ENOTEMPTY) { // what else somebody put there is not ours
 			return err
 		}
-	}
-	if err := t.opt.Tmp.Remove(probeName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
 	}
 	for _, name := range drafts {
 		if err := journals.Remove(name); err != nil {

@@ -3,24 +3,22 @@ package worktree
 import (
 	"errors"
 	"io/fs"
+
+	"decree/disk"
 )
 
-// Rename gives what is at from the name to, in one step. Nothing is overwritten. It is for what is not part of
-// the tree, .git among it, which a command has moved away from there. With moved an error is of the flush.
-func (t *Tree) Rename(from, to string) (moved bool, err error) {
+// Rename gives the entry name of source, a directory anywhere in the root, the path to, in one step. Nothing is
+// overwritten. It is for what is not part of the tree, .git among it, which a command has moved away from there,
+// perhaps into .decree. With moved an error is of the flush.
+func (t *Tree) Rename(source disk.Dir, name, to string) (moved bool, err error) {
 	h := newHandles(t.root)
 	defer h.close()
-	source, err := h.dir(dirOf(from))
-	if err != nil {
-		return false, &stepError{from, err}
-	}
-	defer source.release()
 	target, err := h.dir(dirOf(to))
 	if err != nil {
 		return false, &stepError{to, err}
 	}
 	defer target.release()
-	err = source.RenameNew(nameOf(from), target.Dir, nameOf(to))
+	err = source.RenameNew(name, target.Dir, nameOf(to))
 	if errors.Is(err, fs.ErrExist) {
 		return false, &stepError{to, errors.New("something else has taken its name")}
 	}

@@ -3,7 +3,8 @@ package worktree
 import (
 	"errors"
 	"fmt"
-	"io/fs"
+	"strconv"
+	"time"
 
 	"decree/disk"
 	"decree/patch"
@@ -71,16 +72,10 @@ func (t *Tree) withoutRights(s *Step, can map[patch.Owner]bool) (string, error) 
 	return "", nil
 }
 
-// probeName is the file that canGive tries on.
-const probeName = "owner"
-
-// canGive tries to give a file to the owner.
+// canGive tries on an empty file whether it can be given to the owner.
 func (t *Tree) canGive(owner patch.Owner) (bool, error) {
-	tmp := t.opt.Tmp
-	if err := tmp.Remove(probeName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	f, err := tmp.Create(probeName, 0o600)
+	tmp, probe := t.opt.Tmp, "owner-"+strconv.FormatInt(time.Now().UnixNano(), 36)
+	f, err := tmp.Create(probe, 0o600)
 	if err != nil {
 		return false, err
 	}
@@ -88,11 +83,11 @@ func (t *Tree) canGive(owner patch.Owner) (bool, error) {
 	err = errors.Join(err, f.Close())
 	able := err == nil
 	if able && (st.UID != owner.UID || st.GID != owner.GID) {
-		err = tmp.Chown(probeName, owner.UID, owner.GID)
+		err = tmp.Chown(probe, owner.UID, owner.GID)
 		able = err == nil
 		if refused(err) {
 			err = nil
 		}
 	}
-	return able, errors.Join(err, tmp.Remove(probeName))
+	return able, errors.Join(err, tmp.Remove(probe))
 }
