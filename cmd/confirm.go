@@ -88,7 +88,7 @@ func changedWords(changes []manifest.Change) string {
 // a very large tree, a store in a place that the config asks for. Where nobody is
 // there to ask it stays a refusal.
 func (s *session) allowed(err error, question string) bool {
-	if err == nil || project.KindOf(err) != project.Refused || !strings.Contains(project.HintOf(err), "say --yes") || !s.canAsk() {
+	if err == nil || project.KindOf(err) != project.Refused || !project.Asks(err) || !s.canAsk() {
 		return false
 	}
 	s.meter.stop()

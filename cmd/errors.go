@@ -20,12 +20,26 @@ import (
 type failure struct {
 	kind   project.Kind
 	msg    string
+	state  string // in which state things are left; "" where it is not said
 	advice string
 }
 
-func (f *failure) Error() string          { return f.msg }
+func (f *failure) Error() string {
+	if f.state != "" {
+		return f.msg + "; " + f.state
+	}
+	return f.msg
+}
+
+func (f *failure) LeftIn() string         { return f.state }
 func (f *failure) Category() project.Kind { return f.kind }
 func (f *failure) Hint() string           { return f.advice }
+
+// unchanged says that nothing was changed.
+func (f *failure) unchanged() *failure {
+	f.state = project.Unchanged
+	return f
+}
 
 func (f *failure) hint(format string, args ...any) *failure {
 	f.advice = fmt.Sprintf(format, args...)
@@ -115,6 +129,7 @@ type failedJSON struct {
 	Message  string        `json:"message"`
 	ExitCode int           `json:"exit_code"`
 	Hint     string        `json:"hint"`
+	State    string        `json:"state"` // in which state things are left, as the message says; "" where it does not
 	Paths    []failedPlace `json:"paths"`
 }
 
@@ -124,7 +139,7 @@ type failedPlace struct {
 }
 
 func (s *session) failed(err error, code int) failedJSON {
-	out := failedJSON{Command: s.knownVerb(), Message: s.describe(err), ExitCode: code, Hint: s.hintFor(err), Paths: []failedPlace{}}
+	out := failedJSON{Command: s.knownVerb(), Message: s.describe(err), State: s.stateOf(err), ExitCode: code, Hint: s.hintFor(err), Paths: []failedPlace{}}
 	var conflict *recorder.ConflictError
 	if errors.As(err, &conflict) {
 		for _, item := range conflict.Items {
@@ -148,9 +163,9 @@ func (s *session) describe(err error) string {
 	var conflict *recorder.ConflictError
 	switch {
 	case errors.As(err, &conflict):
-		return fmt.Sprintf("%s; nothing was changed", conflictLine(conflict))
-	case errors.Is(err, context.Canceled) && !errors.As(err, new(*worktree.Error)):
-		return "interrupted; nothing was changed"
+		return conflictLine(conflict) + "; " + s.stateOf(err)
+	case canceled(err):
+		return "interrupted; " + s.stateOf(err)
 	}
 	text := s.withState(err)
 	for e := err; e != nil; {
@@ -171,19 +186,37 @@ func (s *session) describe(err error) string {
 	return strings.Join(lines, "\n  ")
 }
 
-// withState is err's text, and says of a refusal, and of what could not begin, that
-// nothing was changed where the text does not.
+// canceled says whether err is an interruption before anything was moved.
+func canceled(err error) bool {
+	return errors.Is(err, context.Canceled) && !errors.As(err, new(*worktree.Error))
+}
+
+// withState is err's text with the state in which things are left.
 func (s *session) withState(err error) string {
-	text := err.Error()
+	if state := s.stateOf(err); state != project.StateOf(err) {
+		return err.Error() + "; " + state
+	}
+	return err.Error()
+}
+
+// stateOf is the state in which err leaves things: what it says itself, or, of a refusal
+// and of what could not begin, that nothing was changed; else "".
+func (s *session) stateOf(err error) string {
 	var held *project.HeldError
 	var begin *recorder.BeginError
+	var conflict *recorder.ConflictError
+	state := project.StateOf(err)
 	switch {
-	case !errors.As(err, &held) && !errors.As(err, &begin) || strings.Contains(text, "nothing was changed") || strings.Contains(text, "not started"):
-		return text
+	case state != "" && !canceled(err):
+		return state
+	case errors.As(err, &conflict), canceled(err):
+		return project.Unchanged
+	case !errors.As(err, &held) && !errors.As(err, &begin):
+		return ""
 	case s.line.verb == "run":
-		return text + "; the command was not started"
+		return project.NotStarted
 	}
-	return text + "; nothing was changed"
+	return project.Unchanged
 }
 
 // conflictLine counts what stands in the way.

@@ -81,3 +81,28 @@ hint: do this
 	assert.Contains(t, reported(t, "run", held), "; the command was not started\n")
 	assert.Empty(t, reported(t, "verify", errFound{project.Integrity}), "it was said already")
 }
+
+// An error's state is said once, whoever says it, and is a field for programs.
+func TestStateOfErrors(t *testing.T) {
+	begin := &recorder.BeginError{Err: errors.New("no room")}
+	for _, c := range []struct {
+		verb           string
+		err            error
+		message, state string
+	}{
+		{"revert", begin, "no room; nothing was changed", project.Unchanged},
+		{"run", begin, "no room; the command was not started", project.NotStarted},
+		{"run", &recorder.BeginError{Err: project.Unmoved(errors.New("no room"))}, "no room; nothing was changed", project.Unchanged},
+		{"inbox", refusedf("it is done").unchanged(), "it is done; nothing was changed", project.Unchanged},
+		{"revert", &worktree.Error{Phase: "move", Err: errors.New("no room"), Moved: true, RolledBack: true},
+			"no room; everything was taken back (move)", "everything was taken back"},
+		{"revert", &recorder.ConflictError{Subject: "run X left"}, "0 paths differ from what run X left; nothing was changed", project.Unchanged},
+		{"revert", context.Canceled, "interrupted; nothing was changed", project.Unchanged},
+		{"log", errors.New("it says that nothing was changed"), "it says that nothing was changed", ""},
+	} {
+		s := &session{line: line{verb: c.verb}}
+		got := s.failed(c.err, 1)
+		assert.Equal(t, c.message, got.Message)
+		assert.Equal(t, c.state, got.State, c.message)
+	}
+}

@@ -19,7 +19,7 @@ record-created: a record is in the history: "id", "reason", "status", "descripti
 
 restored: a restore has ended, and the tree is in the state asked for: "id" is the restore's own record ("" if there was nothing to do), "to" the record that was restored, "created", "modified" and "deleted" count paths.
 
-failed: the command failed or was refused, and this is its last object: "command", "message", "exit_code", "hint", and "paths" with "path" and "reason" where single paths stand in the way. (For run this means that decree failed, not the recorded command.)
+failed: the command failed or was refused, and this is its last object: "command", "message", "exit_code", "hint", "state" (in which state things are left, which the message says too), and "paths" with "path" and "reason" where single paths stand in the way. (For run this means that decree failed, not the recorded command.)
 
 note: something people should know: "text".
 

@@ -243,7 +243,7 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		return err
 	}
 	if where == "done" {
-		return refusedf("%s is done; nothing was changed", quoteWord(name)).hint("'decree send' writes a new message")
+		return refusedf("%s is done", quoteWord(name)).unchanged().hint("'decree send' writes a new message")
 	}
 	was, _, err := queue.Read(p, where, name)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"decree/disk"
@@ -54,7 +53,7 @@ func (s *session) forLooking(ctx context.Context) (*recorder.Recorder, error) {
 func (s *session) forChanging(ctx context.Context) (*recorder.Recorder, error) {
 	rec, err := s.open(ctx, access{create: true, existing: true})
 	if err != nil {
-		return nil, unchanged{err, s.line.verb}
+		return nil, notBegun(err)
 	}
 	return rec, nil
 }
@@ -64,28 +63,18 @@ func (s *session) forChanging(ctx context.Context) (*recorder.Recorder, error) {
 func (s *session) forWriting(ctx context.Context) (*recorder.Recorder, error) {
 	rec, err := s.open(ctx, access{create: true})
 	if err != nil {
-		return nil, unchanged{err, s.line.verb}
+		return nil, notBegun(err)
 	}
 	return rec, nil
 }
 
-// unchanged is an error that came before anything was changed, and says so.
-type unchanged struct {
-	err  error
-	verb string
-}
-
-func (u unchanged) Unwrap() error { return u.err }
-
-func (u unchanged) Error() string {
-	text := u.err.Error()
-	switch {
-	case project.KindOf(u.err) == project.Usage, strings.Contains(text, "nothing was changed"):
-		return text
-	case u.verb == "run":
-		return text + "; the command was not started"
+// notBegun marks an error that came before anything was changed, unless it is one in how
+// decree was called.
+func notBegun(err error) error {
+	if project.KindOf(err) == project.Usage {
+		return err
 	}
-	return text + "; nothing was changed"
+	return &recorder.BeginError{Err: err}
 }
 
 func (s *session) open(ctx context.Context, a access) (*recorder.Recorder, error) {

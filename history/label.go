@@ -94,7 +94,7 @@ func (h *History) SetLabel(name, id string) error {
 		return err
 	}
 	if foreign, err := h.Foreign(id); err != nil || foreign {
-		return cmp.Or(err, error(&project.Error{Kind: project.Refused, Msg: "record " + id + " is foreign (it came with a copy of the tree) and cannot be labelled; nothing was changed", Advice: "use its id instead"}))
+		return cmp.Or(err, error(&project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "record " + id + " is foreign (it came with a copy of the tree) and cannot be labelled", Advice: "use its id instead"}))
 	}
 	return h.moveLabels(map[string]string{name: id})
 }

@@ -19,22 +19,41 @@ const (
 type Error struct {
 	Kind   Kind
 	Msg    string // `path: reason`; may be empty when Err says it all
+	State  string // in which state things are left, such as Unchanged; "" where it is not said
 	Advice string // the hint: what to do next
 	Err    error  // the cause
+	// Asks says that the user's yes, in answer to a question or as --yes, lets it go on.
+	Asks bool
 }
 
-// Error is the message and its cause, without the hint.
+// The states that are said most.
+const (
+	Unchanged  = "nothing was changed"
+	NotStarted = "the command was not started"
+)
+
+// Error is the message, its cause and the state, without the hint.
 func (e *Error) Error() string {
+	text := e.Msg
 	switch {
-	case e.Err == nil:
-		return e.Msg
-	case e.Msg == "":
-		return e.Err.Error()
+	case e.Err != nil && e.Msg == "":
+		text = e.Err.Error()
+	case e.Err != nil:
+		text += ": " + e.Err.Error()
 	}
-	return e.Msg + ": " + e.Err.Error()
+	if e.State != "" {
+		text += "; " + e.State
+	}
+	return text
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// LeftIn is the state in which things are left, or "".
+func (e *Error) LeftIn() string { return e.State }
+
+// Asked says whether the user's yes lets it go on.
+func (e *Error) Asked() bool { return e.Asks }
 
 // Hint is the next step to take, or "".
 func (e *Error) Hint() string { return e.Advice }
@@ -56,20 +75,54 @@ func KindOf(err error) Kind {
 
 // HintOf is the hint of the outermost error of err's chain that has one, else "".
 func HintOf(err error) string {
+	type hinting interface {
+		error
+		Hint() string
+	}
+	return outermost(err, hinting.Hint)
+}
+
+// StateOf is the state of the outermost error of err's chain that says in which one
+// things are left, else "". It is part of err's text.
+func StateOf(err error) string {
+	type leaving interface {
+		error
+		LeftIn() string
+	}
+	return outermost(err, leaving.LeftIn)
+}
+
+// outermost is the first text that is not "" which an error of err's chain gives.
+func outermost[E error](err error, text func(E) string) string {
 	for err != nil {
-		var h interface {
-			error
-			Hint() string
-		}
-		if !errors.As(err, &h) {
+		var e E
+		if !errors.As(err, &e) {
 			return ""
 		}
-		if s := h.Hint(); s != "" {
+		if s := text(e); s != "" {
 			return s
 		}
-		err = errors.Unwrap(h)
+		err = errors.Unwrap(e)
 	}
 	return ""
+}
+
+// Unmoved is err with [Unchanged] as its state, unless it says one already.
+func Unmoved(err error) error {
+	if err == nil || StateOf(err) != "" {
+		return err
+	}
+	return &Error{Kind: KindOf(err), Err: err, State: Unchanged}
+}
+
+// Asks says whether the user's yes, in answer to a question or as --yes, lets the
+// operation go on that err refuses.
+func Asks(err error) bool {
+	var e interface {
+		error
+		Asked() bool
+	}
+	return errors.As(err, &e) && e.Asked()
 }
 
 // ErrNoProject is in the chain of Open's error when a command that only reads

@@ -123,7 +123,7 @@ func (w Where) agreed(d disk.Disk, pl place, root string) error {
 			return nil
 		}
 	}
-	return &Error{Kind: Refused, Msg: fmt.Sprintf("%s/%s places the store, which holds a copy of every file, in %s", dirName, configFile, pl.base),
+	return &Error{Kind: Refused, Asks: true, Msg: fmt.Sprintf("%s/%s places the store, which holds a copy of every file, in %s", dirName, configFile, pl.base),
 		Advice: "if that is your own config, say --yes once; or name a directory yourself with DECREE_STORE"}
 }
 

@@ -225,7 +225,7 @@ func heldBy(dir disk.Dir) error {
 	if h := holder(dir); h.PID != 0 {
 		text += fmt.Sprintf(": process %d on %s since %s", h.PID, h.Host, h.Start.Format(time.RFC3339))
 	}
-	return &project.Error{Kind: project.Refused, Msg: text + "; nothing was changed", Advice: "it processes what arrives in the inbox; end it with TERM to start another one"}
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: text, Advice: "it processes what arrives in the inbox; end it with TERM to start another one"}
 }
 
 // watch wakes when something comes into a directory. Without file events it only

@@ -35,7 +35,7 @@ func refuseUnderWay(p *project.Project, host, name string) error {
 	if err != nil || now != name {
 		return err
 	}
-	return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s is being done by process %d; nothing was changed", name, by.PID),
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is being done by process %d", name, by.PID),
 		Advice: fmt.Sprintf("wait for its end, or end its routine: 'kill -INT %d' puts its changes back and leaves the message in the inbox (a daemon needs the signal twice)", by.PID)}
 }
 
@@ -63,7 +63,7 @@ func Where(p *project.Project, name string) (string, error) {
 }
 
 func noMessage(name string) error {
-	return &project.Error{Kind: project.NotFound, Msg: name + ": no such message; nothing was changed",
+	return &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: name + ": no such message",
 		Advice: "'decree inbox' lists those that wait; --dead and --done list the others"}
 }
 

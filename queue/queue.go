@@ -317,7 +317,7 @@ func (q *Queue) choose(d *dirs, pick Pick) (string, error) {
 func (q *Queue) named(d *dirs, name string) (string, error) {
 	info, err := d.inbox.Stat(name)
 	if isMissing(err) || err == nil && (info.Kind != disk.Regular || !isMessage(name)) {
-		return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s: no such message in the inbox; nothing was changed", name),
+		return "", &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: fmt.Sprintf("%s: no such message in the inbox", name),
 			Advice: "'decree inbox' lists them, 'decree inbox --dead' those that failed"}
 	}
 	if err != nil {
@@ -327,7 +327,7 @@ func (q *Queue) named(d *dirs, name string) (string, error) {
 		return "", &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s can neither be done nor moved; it is still in the inbox", patch.Quote(name))}
 	}
 	if !q.complete(d, Pending{Name: name, Mtime: info.Mtime, Ino: info.Ino}) {
-		return "", &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s is open for writing; nothing was changed", name), Advice: "save and close it first"}
+		return "", &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is open for writing", name), Advice: "save and close it first"}
 	}
 	return name, nil
 }

@@ -191,7 +191,7 @@ func Retry(p *project.Project, name string) (as string, err error) {
 		}
 	}
 	if isMissing(err) {
-		return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s: no such dead message; nothing was changed", name), Advice: "'decree inbox --dead' lists them"}
+		return "", &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: fmt.Sprintf("%s: no such dead message", name), Advice: "'decree inbox --dead' lists them"}
 	}
 	if err != nil {
 		return "", err

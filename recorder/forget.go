@@ -100,7 +100,7 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 }
 
 func askForget(f *Forgetting, confirm func(*Forgetting) (bool, error)) error {
-	refused := &project.Error{Kind: project.Refused, Msg: "forgotten contents cannot be brought back; nothing was changed", Advice: "--dry-run shows what would be forgotten; --yes forgets it without asking"}
+	refused := &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "forgotten contents cannot be brought back", Advice: "--dry-run shows what would be forgotten; --yes forgets it without asking"}
 	if confirm == nil {
 		return refused
 	}
@@ -119,7 +119,7 @@ func (r *Recorder) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool
 	if newer, err := r.history.Newer(); err != nil {
 		return nil, nil, err
 	} else if len(newer) > 0 {
-		return nil, nil, &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("a newer decree wrote %s, which this one cannot search; nothing was changed", some(slices.Sorted(maps.Keys(newer)))),
+		return nil, nil, &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("a newer decree wrote %s, which this one cannot search", some(slices.Sorted(maps.Keys(newer)))),
 			Advice: "use the newer decree to forget"}
 	}
 	f, first := &Forgetting{}, map[manifest.Hash]ForgottenContent{}
@@ -140,7 +140,7 @@ func (r *Recorder) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool
 	}
 	for _, p := range paths {
 		if !known[p] {
-			return nil, nil, &project.Error{Kind: project.NotFound, Msg: patch.Quote(p) + ": no record has such a path; nothing was changed"}
+			return nil, nil, &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: patch.Quote(p) + ": no record has such a path"}
 		}
 	}
 	hashes := map[manifest.Hash]bool{}

@@ -151,7 +151,7 @@ func lookError(err error) error {
 	var special *worktree.SpecialError
 	var forbidden *worktree.ForbiddenError
 	if errors.As(err, &link) || errors.As(err, &special) || errors.As(err, &forbidden) {
-		return &project.Error{Kind: project.Refused, Err: fmt.Errorf("%w; nothing was changed", err)}
+		return &project.Error{Kind: project.Refused, Err: err, State: project.Unchanged}
 	}
 	return err
 }
@@ -218,7 +218,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	}
 	notes, err := r.withoutRights(a.plan)
 	if err != nil {
-		return nil, nil, unmoved(err)
+		return nil, nil, project.Unmoved(err)
 	}
 	if a.plan.Empty() {
 		return nil, &worktree.Outcome{Notes: notes}, nil
@@ -227,17 +227,17 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		a.full.after = manifest.Hash{} // not quite the tree that was asked for
 	}
 	if err := r.storeSteps(ctx, x, a, held); err != nil {
-		return nil, nil, unmoved(err)
+		return nil, nil, project.Unmoved(err)
 	}
 	end, err := r.prepareEnding(ctx, x, a, held, &history.Record{
 		ID: id, Chain: id[:16], Reason: a.reason, Status: history.StatusSucceeded, Description: a.description,
 		Started: started, Actor: r.opt.Actor,
 	})
 	if err != nil {
-		return nil, nil, unmoved(err)
+		return nil, nil, project.Unmoved(err)
 	}
 	if err := x.w.Flush(); err != nil {
-		return nil, nil, unmoved(err)
+		return nil, nil, project.Unmoved(err)
 	}
 	opened, err := r.openAction(a, end)
 	if err != nil {
@@ -262,14 +262,6 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	r.thin(false)
 	r.retain(ctx, x, a.reason)
 	return end.Record, out, nil
-}
-
-// unmoved says of an error before anything was moved that nothing was.
-func unmoved(err error) error {
-	if strings.Contains(err.Error(), "nothing was changed") {
-		return err
-	}
-	return fmt.Errorf("%w; nothing was changed", err)
 }
 
 // abandonUnlessMoved drops the open record of a move that left nothing in the
@@ -360,7 +352,7 @@ func rightContent(path string, e *manifest.Entry, sum manifest.Hash) error {
 	if sum == e.SHA256 {
 		return nil
 	}
-	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s: content is %s, should be %s; nothing was changed", patch.Quote(path), sum, e.SHA256)}
+	return &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("%s: content is %s, should be %s", patch.Quote(path), sum, e.SHA256)}
 }
 
 // contentError gives a diff that does not fit its own hashes, and a content that
@@ -368,13 +360,13 @@ func rightContent(path string, e *manifest.Entry, sum manifest.Hash) error {
 func contentError(path string, err error) error {
 	var mismatch *patch.MismatchError
 	if errors.As(err, &mismatch) {
-		return &project.Error{Kind: project.Integrity, Err: fmt.Errorf("%w; nothing was changed", err)}
+		return &project.Error{Kind: project.Integrity, Err: err, State: project.Unchanged}
 	}
 	if lostContents(err) {
 		if !strings.HasPrefix(err.Error(), patch.Quote(path)+": ") {
 			err = fmt.Errorf("%s: %w", patch.Quote(path), err)
 		}
-		return &project.Error{Kind: project.Integrity, Err: fmt.Errorf("%w; nothing was changed", err),
+		return &project.Error{Kind: project.Integrity, Err: err, State: project.Unchanged,
 			Advice: "name the other PATHs to go on without it"}
 	}
 	return err

@@ -169,7 +169,7 @@ func (r *Recorder) captureError(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &limit):
-		return &project.Error{Kind: project.Refused, Msg: r.project.Root, Err: err,
+		return &project.Error{Kind: project.Refused, Asks: true, Msg: r.project.Root, Err: err,
 			Advice: "ignore what need not be recorded in .decreeignore ('decree files' lists what is), or say --yes"}
 	case errors.Is(err, fs.ErrPermission):
 		return &project.Error{Kind: project.Failed, Err: err, Advice: project.HintOf(err)}

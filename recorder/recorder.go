@@ -146,7 +146,7 @@ func (r *Recorder) note(format string, args ...any) {
 // insideError refuses to write inside an open run: the run holds the lock and
 // would wait for itself.
 func insideError(id string) error {
-	return &project.Error{Kind: project.Refused, Msg: "run " + id + " is going on and this command is part of it; nothing was changed",
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "run " + id + " is going on and this command is part of it",
 		Advice: "reading commands work inside a run; writing ones wait until it has ended"}
 }
 
@@ -168,7 +168,7 @@ func (x *writing) close() {
 }
 
 // BeginError says why an operation could not begin: nothing was changed. Its text is
-// Err's; cmd adds the state.
+// Err's: cmd adds the state, which it knows the command's words for, unless Err says one.
 type BeginError struct{ Err error }
 
 func (e *BeginError) Error() string { return e.Err.Error() }

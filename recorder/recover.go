@@ -149,7 +149,7 @@ func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
 		return nil
 	}
 	return &project.Error{Kind: project.Refused,
-		Msg:    fmt.Sprintf("decree died during run %s, but its command still runs: %s; nothing was changed", o.Record.ID, strings.Join(names, ", ")),
+		State: project.Unchanged, Msg: fmt.Sprintf("decree died during run %s, but its command still runs: %s", o.Record.ID, strings.Join(names, ", ")),
 		Advice: "wait until it has ended, or end it with 'decree recover --kill'"}
 }
 

@@ -144,12 +144,12 @@ func (r *Recorder) present(ctx context.Context, x *writing, held *held) (*captur
 	res, err := r.observe(ctx, x, look{phase: "recording", manifest: true, unlimited: true})
 	var unread *capture.UnreadableError
 	if errors.As(err, &unread) {
-		return nil, nil, &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("%w; nothing was changed", err),
+		return nil, nil, &project.Error{Kind: project.KindOf(err), Err: err, State: project.Unchanged,
 			Advice: "what is there now is stored before it is overwritten: let it be read (chmod u+r), or ignore it in .decreeignore"}
 	}
 	var limit *capture.LimitError
 	if errors.As(err, &limit) {
-		return nil, nil, &project.Error{Kind: project.Refused, Err: fmt.Errorf("nothing was changed: %w", limit),
+		return nil, nil, &project.Error{Kind: project.Refused, Err: limit, State: project.Unchanged,
 			Advice: "what is there now is stored before it is overwritten: move such a file away, ignore it in .decreeignore, or set capture.max_file higher in .decree/config.yml"}
 	}
 	if err != nil {
@@ -256,7 +256,7 @@ func (r *Recorder) namesSomething(paths []string, changes []manifest.Change) err
 }
 
 func noSuchPath(path string) error {
-	return &project.Error{Kind: project.NotFound, Msg: patch.Quote(path) + ": no such path, neither now nor in the record; nothing was changed"}
+	return &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: patch.Quote(path) + ": no such path, neither now nor in the record"}
 }
 
 // treeOf streams a record's tree: from the store, or from the plain
@@ -331,7 +331,7 @@ func (r *Recorder) sound(ctx context.Context, p *plan.Plan, held *held) error {
 	if len(bad) == 0 {
 		return nil
 	}
-	return &project.Error{Kind: project.Integrity, Msg: "the store lacks what is to be restored; nothing was changed", Err: errors.Join(bad...),
+	return &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: "the store lacks what is to be restored", Err: errors.Join(bad...),
 		Advice: "'decree verify --all' lists what is damaged; name other PATHs to restore the rest"}
 }
 

@@ -187,7 +187,7 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err e
 
 // notStarted says that the tree is as it was.
 func notStarted(err error) error {
-	return &project.Error{Kind: project.KindOf(err), Msg: "the command was not started", Err: err, Advice: project.HintOf(err)}
+	return &project.Error{Kind: project.KindOf(err), Err: err, State: project.NotStarted}
 }
 
 // unfinished is an error that ends a run early. Where its command has run the
@@ -198,16 +198,16 @@ func (u *run) unfinished(what string, err error) error {
 	if !u.begun {
 		return notStarted(errors.Join(fmt.Errorf("%s: %w", what, err), u.r.history.Abandon(id)))
 	}
-	e := &project.Error{Kind: project.KindOf(err), Err: err, Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", id)}
+	e := &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("%s: %w", what, err), Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", id)}
 	switch {
 	case u.res.PutBack:
-		e.Msg = what + "; the command has failed and its changes are put back"
+		e.State = "the command has failed and its changes are put back"
 	case halfMoved(err):
-		e.Msg = what + "; the command has run, and its changes are in the tree but for what is put back already"
+		e.State = "the command has run, and its changes are in the tree but for what is put back already"
 	case u.clean:
-		e.Msg = what + "; the tree is back at its state before the first attempt, and the last one was not made"
+		e.State = "the tree is back at its state before the first attempt, and the last one was not made"
 	default:
-		e.Msg = what + "; the command has run and its changes are in the tree as it left them"
+		e.State = "the command has run and its changes are in the tree as it left them"
 		e.Advice += fmt.Sprintf(", and 'decree revert %s' takes it back", id)
 	}
 	switch hint := project.HintOf(err); {

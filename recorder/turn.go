@@ -106,7 +106,7 @@ func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan
 			res.Notes = append(res.Notes, fmt.Sprintf("not recorded by %[2]s, and stays as it is: %[1]s", some(rec.Unrecorded), rec.ID))
 		}
 		if rec.DiffSHA256.IsZero() && rec.Reason == history.Run {
-			return nil, &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("what run %s changed could not be written down; nothing was changed", rec.ID),
+			return nil, &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("what run %s changed could not be written down", rec.ID),
 				Advice: fmt.Sprintf("'decree restore %s' returns to the tree before it, 'decree restore %s PATH...' path by path", rec.ID, rec.ID)}
 		}
 		if rec.DiffSHA256.IsZero() {
@@ -159,11 +159,11 @@ func confirm(p *plan.Plan, o MoveOptions, unknown []string) error {
 // ask is a question that needs a terminal or --yes.
 func ask(p *plan.Plan, question func(*plan.Plan) (bool, error), what string) error {
 	if question == nil {
-		return &project.Error{Kind: project.Refused, Msg: what + " and there is no terminal to ask on; nothing was changed", Advice: "repeat it with --yes, or look first with --dry-run"}
+		return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: what + " and there is no terminal to ask on", Advice: "repeat it with --yes, or look first with --dry-run"}
 	}
 	yes, err := question(p)
 	if err == nil && !yes {
-		err = &project.Error{Kind: project.Refused, Msg: "not confirmed; nothing was changed"}
+		err = &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "not confirmed"}
 	}
 	return err
 }
@@ -286,7 +286,7 @@ func (t *turned) read(h *history.History, objects plan.Objects, refs []string, r
 			return err
 		}
 		if rec.Status == history.StatusOpen {
-			return &project.Error{Kind: project.Refused, Msg: "record " + id + " is open; nothing was changed", Advice: "wait until it has ended, or, if its process died, 'decree recover' closes it"}
+			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "record " + id + " is open", Advice: "wait until it has ended, or, if its process died, 'decree recover' closes it"}
 		}
 		src, err := t.source(h, rec, objects)
 		if err != nil {
@@ -384,12 +384,12 @@ func (t *turned) source(h *history.History, rec *history.Record, objects plan.Ob
 		return nil, err
 	}
 	if !bytes.Equal(hash.Sum(nil), want[:]) {
-		return nil, &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("changes.diff of %s is not what was recorded (its hash is %x, run.json says %s); nothing was changed", rec.ID, hash.Sum(nil), want),
+		return nil, &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("changes.diff of %s is not what was recorded (its hash is %x, run.json says %s)", rec.ID, hash.Sum(nil), want),
 			Advice: "'decree doctor --repair' writes it again from the store"}
 	}
 	src, err := plan.ReadSource(rec.ID, at, size, objects)
 	if err != nil {
-		return nil, fmt.Errorf("changes.diff of %s: %w; nothing was changed", rec.ID, err)
+		return nil, project.Unmoved(fmt.Errorf("changes.diff of %s: %w", rec.ID, err))
 	}
 	return src, nil
 }
@@ -631,5 +631,5 @@ func partialError(h *history.History, rec *history.Record) error {
 		advice = fmt.Sprintf("the nearest record of a whole tree is %s: 'decree restore %s', or take this one back with 'decree revert %s'", near, near, rec.ID)
 	}
 	return &project.Error{Kind: project.Refused, Advice: advice,
-		Msg: fmt.Sprintf("%s %s holds only the paths that it touched; nothing was changed", rec.Reason, rec.ID)}
+		State: project.Unchanged, Msg: fmt.Sprintf("%s %s holds only the paths that it touched", rec.Reason, rec.ID)}
 }

@@ -104,9 +104,9 @@ func (e *Error) Error() string {
 	}
 	switch {
 	case !e.Moved:
-		return text + " (" + e.Phase + "); nothing was changed"
+		return text + " (" + e.Phase + "); " + e.LeftIn()
 	case e.RolledBack:
-		text += "; everything was taken back"
+		text += "; " + e.LeftIn()
 	}
 	for i, l := range e.Left {
 		if i == 3 && len(e.Left) > 4 {
@@ -116,9 +116,20 @@ func (e *Error) Error() string {
 		text += fmt.Sprintf("; left as it is: %s: %s", patch.Quote(l.Path), l.Reason)
 	}
 	if !e.RolledBack && len(e.Left) == 0 {
-		text += "; not taken back"
+		text += "; " + e.LeftIn()
 	}
 	return text + " (" + e.Phase + ")"
+}
+
+// LeftIn is the state in which the tree is left.
+func (e *Error) LeftIn() string {
+	switch {
+	case !e.Moved:
+		return "nothing was changed"
+	case e.RolledBack:
+		return "everything was taken back"
+	}
+	return "not taken back"
 }
 
 // JournalError is returned for a journal that is damaged or of a newer version.
