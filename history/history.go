@@ -120,6 +120,29 @@ func (h *History) write(lines ...*line) error {
 // runs opens .decree/runs; fs.ErrNotExist when there is none.
 func (h *History) runs() (disk.Dir, error) { return h.below("runs") }
 
+// runsIfAny opens .decree/runs; nil when there is none.
+func (h *History) runsIfAny() (disk.Dir, error) {
+	runs, err := h.runs()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return runs, err
+}
+
+// stands says whether .decree/runs has anything under an id.
+func (h *History) stands(id string) (bool, error) {
+	runs, err := h.runsIfAny()
+	if runs == nil || err != nil {
+		return false, err
+	}
+	defer runs.Close()
+	_, err = runs.Stat(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // tmp opens .decree/tmp; fs.ErrNotExist when there is none.
 func (h *History) tmp() (disk.Dir, error) { return h.below("tmp") }
 
@@ -152,12 +175,10 @@ func (n *runNames) at(i int) (there bool, kind disk.Kind) {
 }
 
 func (h *History) runNames(l *log) (*runNames, error) {
-	runs, err := h.runs()
-	if errors.Is(err, fs.ErrNotExist) {
-		return &runNames{kinds: make([]disk.Kind, len(l.rows)), there: make([]bool, len(l.rows))}, nil
-	}
-	if err != nil {
-		return nil, err
+	n := &runNames{kinds: make([]disk.Kind, len(l.rows)), there: make([]bool, len(l.rows))}
+	runs, err := h.runsIfAny()
+	if runs == nil || err != nil {
+		return n, err
 	}
 	defer runs.Close()
 	if l.runs != (runsStamp{}) && l.runs == stampOf(runs) {
@@ -167,7 +188,6 @@ func (h *History) runNames(l *log) (*runNames, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &runNames{kinds: make([]disk.Kind, len(l.rows)), there: make([]bool, len(l.rows))}
 	for _, e := range list {
 		if i, ok := l.where(e.Name); ok {
 			n.kinds[i], n.there[i] = e.Kind, true

@@ -78,10 +78,6 @@ func (h *History) NewID() (id string, started time.Time, err error) {
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	foreign, err := h.foreign()
-	if err != nil {
-		return "", time.Time{}, err
-	}
 	if started, err = h.start(ids); err != nil {
 		return "", time.Time{}, err
 	}
@@ -89,8 +85,9 @@ func (h *History) NewID() (id string, started time.Time, err error) {
 	for second := started.Truncate(time.Second); ; second = second.Add(time.Second) {
 		text := second.Format(chainForm)
 		for n := used[text]; n < 100; n++ {
-			if id := fmt.Sprintf("%s%02d-0", text, n); !slices.Contains(foreign, id) {
-				return id, started, nil
+			id := fmt.Sprintf("%s%02d-0", text, n)
+			if foreign, err := h.stands(id); err != nil || !foreign {
+				return id, started, err
 			}
 		}
 	}
@@ -148,10 +145,6 @@ func (h *History) NextInChain(chain string) (id string, started time.Time, err e
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	foreign, err := h.foreign()
-	if err != nil {
-		return "", time.Time{}, err
-	}
 	if started, err = h.start(ids); err != nil {
 		return "", time.Time{}, err
 	}
@@ -161,13 +154,13 @@ func (h *History) NextInChain(chain string) (id string, started time.Time, err e
 			next = k.seq + 1
 		}
 	}
-	for slices.Contains(foreign, FormatID(chain, next)) {
-		next++
+	for ; next <= maxSeq; next++ {
+		id := FormatID(chain, next)
+		if foreign, err := h.stands(id); err != nil || !foreign {
+			return id, started, err
+		}
 	}
-	if next > maxSeq {
-		return "", time.Time{}, fmt.Errorf("chain %s has no ids left", chain)
-	}
-	return FormatID(chain, next), started, err
+	return "", time.Time{}, fmt.Errorf("chain %s has no ids left", chain)
 }
 
 // taken returns, for each second that has ids, the counter after the highest that

@@ -47,11 +47,8 @@ func (h *History) removeRest(ids []string, audit []Operation) error {
 	if err := h.dropLabels(ids); err != nil {
 		return err
 	}
-	runs, err := h.runs()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	runs, err := h.runsIfAny()
+	if runs == nil || err != nil {
 		return err
 	}
 	defer runs.Close()

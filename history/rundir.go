@@ -92,11 +92,8 @@ func (h *History) EnsureRun(id string) (disk.Dir, error) {
 
 // clearRun puts aside what stands in the place of a record's run directory.
 func (h *History) clearRun(id string) error {
-	runs, err := h.runs()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	runs, err := h.runsIfAny()
+	if runs == nil || err != nil {
 		return err
 	}
 	defer runs.Close()

@@ -63,6 +63,7 @@ type Recorder struct {
 	staged  bool                // .decree/tmp has the manifest.json of the last capture
 	holding *writing            // of Hold
 	owned   map[string]ownStamp // the user's own files in .decree, as they were read last
+	barred  string              // what was told to be left out of the sizes
 
 	// execute is runner.Run, but where a test has no processes.
 	execute func(context.Context, runner.Command) (runner.Result, error)

@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"io/fs"
 	"path"
+	"path/filepath"
 	"regexp"
 	"syscall"
 
@@ -89,7 +91,9 @@ func noSpace(err error) bool {
 
 // storeSize is the sum of the store's files, in bytes, without the reserve.
 func (r *Recorder) storeSize() (int64, error) {
-	total, err := sizeOf(r.project.Store)
+	m := &measure{}
+	defer r.tellBarred(m)
+	total, err := m.below(r.project.Store)
 	if info, serr := r.project.Store.Stat(reserveFile); err == nil && serr == nil {
 		total -= info.Size
 	}
@@ -123,37 +127,103 @@ func (r *Recorder) runSizes() (map[string]int64, error) {
 	if r.project.Decree == nil {
 		return sizes, nil
 	}
-	runs, err := r.project.Decree.OpenDir("runs")
-	if isMissing(err) {
-		return sizes, nil
-	}
-	if err != nil {
-		return nil, err
+	m := &measure{}
+	defer r.tellBarred(m)
+	runs, err := m.open(r.project.Decree, "runs")
+	if runs == nil || err != nil {
+		return sizes, err
 	}
 	defer runs.Close()
-	list, err := runs.List()
-	if err != nil {
-		return nil, err
-	}
+	list, err := m.list(runs)
 	for _, e := range list {
 		if e.Kind != disk.Directory {
 			continue
 		}
-		dir, err := runs.OpenDir(e.Name)
-		if isMissing(err) {
-			continue
-		}
+		dir, err := m.open(runs, e.Name)
 		if err != nil {
 			return nil, err
 		}
-		n, err := sizeOf(dir)
+		if dir == nil {
+			continue
+		}
+		sizes[e.Name], err = m.below(dir)
 		dir.Close()
 		if err != nil {
 			return nil, err
 		}
-		sizes[e.Name] = n
 	}
-	return sizes, nil
+	return sizes, err
+}
+
+// measure adds up the sizes of files. What the user may not look at, as what another
+// user has left, it passes over and remembers.
+type measure struct{ barred []string }
+
+// passed says whether an error means that there is nothing to be counted.
+func (m *measure) passed(path string, err error) bool {
+	if errors.Is(err, fs.ErrPermission) {
+		m.barred = append(m.barred, path)
+		return true
+	}
+	return isMissing(err)
+}
+
+// open opens a child directory; nil where there is none to be counted.
+func (m *measure) open(dir disk.Dir, name string) (disk.Dir, error) {
+	sub, err := dir.OpenDir(name)
+	if m.passed(filepath.Join(dir.Path(), name), err) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return nil, nil
+	}
+	return sub, err
+}
+
+func (m *measure) list(dir disk.Dir) ([]disk.Entry, error) {
+	list, err := dir.List()
+	if m.passed(dir.Path(), err) {
+		return nil, nil
+	}
+	return list, err
+}
+
+// below is the sum of the files' sizes below dir, in bytes; of a file with several
+// links its part.
+func (m *measure) below(dir disk.Dir) (total int64, err error) {
+	list, err := m.list(dir)
+	for _, e := range list {
+		n, err := m.entry(dir, e.Name)
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, err
+}
+
+func (m *measure) entry(dir disk.Dir, name string) (int64, error) {
+	info, err := dir.Stat(name)
+	if m.passed(filepath.Join(dir.Path(), name), err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if info.Kind != disk.Directory {
+		return info.Size / int64(max(info.Nlink, 1)), nil
+	}
+	sub, err := m.open(dir, name)
+	if sub == nil || err != nil {
+		return 0, err
+	}
+	defer sub.Close()
+	return m.below(sub)
+}
+
+// tellBarred names what was passed over, once.
+func (r *Recorder) tellBarred(m *measure) {
+	if names := some(m.barred); names != "" && names != r.barred {
+		r.barred = names
+		r.note("not counted, as you may not read it: %s", names)
+	}
 }
 
 // waitsFor calls each for the contents that what a dead process left needs, beside

@@ -101,43 +101,6 @@ func (r *Recorder) changed(ctx context.Context, st *Status) error {
 	return err
 }
 
-// sizeOf is the sum of the files' sizes below dir, in bytes; of a file with several
-// links its part.
-func sizeOf(dir disk.Dir) (int64, error) {
-	list, err := dir.List()
-	if err != nil {
-		return 0, err
-	}
-	total := int64(0)
-	for _, e := range list {
-		info, err := dir.Stat(e.Name)
-		if isMissing(err) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		if info.Kind != disk.Directory {
-			total += info.Size / int64(max(info.Nlink, 1))
-			continue
-		}
-		sub, err := dir.OpenDir(e.Name)
-		if err != nil {
-			if isMissing(err) {
-				continue
-			}
-			return 0, err
-		}
-		n, err := sizeOf(sub)
-		sub.Close()
-		if err != nil {
-			return 0, err
-		}
-		total += n
-	}
-	return total, nil
-}
-
 // FilesOptions narrow Files.
 type FilesOptions struct {
 	Prefix  string // a path; "" is the whole tree

@@ -195,7 +195,9 @@ type OrphanUsage struct {
 // Orphans are the stores beside this one whose roots are gone, the largest first.
 func (r *Recorder) Orphans() (list []OrphanUsage, err error) {
 	err = r.project.Orphans(func(o project.Orphan, store disk.Dir) error {
-		n, err := sizeOf(store)
+		m := &measure{}
+		n, err := m.below(store)
+		r.tellBarred(m)
 		list = append(list, OrphanUsage{o, n})
 		return err
 	})

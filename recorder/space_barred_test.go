@@ -1,0 +1,54 @@
+package recorder
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk/disktest"
+)
+
+// TestSizesWithoutWhatIsBarred: a record's directory that another user owns costs its
+// own size, and neither status nor du nor prune; it is named once.
+func TestSizesWithoutWhatIsBarred(t *testing.T) {
+	for _, op := range []string{"OpenDir", "List", "Stat"} {
+		t.Run(op, func(t *testing.T) {
+			b := newBench(t)
+			b.write("a", "a")
+			one := b.checkpoint(CheckpointOptions{}).ID
+			b.write("a", "other")
+			two := b.checkpoint(CheckpointOptions{}).ID
+			r := b.open()
+			defer func() { require.NoError(t, r.Close()) }()
+			var notes []string
+			r.opt.Note = func(text string) { notes = append(notes, text) }
+			whole := r.project.Decree
+			r.project.Decree = disktest.InjectDir(whole, func(st disktest.Step) disktest.Action {
+				if at := st.Path; st.Op == op && strings.Contains(at, one) {
+					return disktest.Action{Err: &fs.PathError{Op: "open", Path: at, Err: syscall.EACCES}}
+				}
+				return disktest.Action{}
+			})
+			sizes, err := r.runSizes()
+			require.NoError(t, err)
+			require.Zero(t, sizes[one])
+			require.NotZero(t, sizes[two])
+			_, err = r.Status(context.Background())
+			require.NoError(t, err)
+			_, err = r.Usage(context.Background())
+			require.NoError(t, err)
+			named := 0
+			for _, n := range notes {
+				if strings.Contains(n, filepath.Join(b.root, ".decree/runs", one)) && strings.Contains(n, "not counted") {
+					named++
+				}
+			}
+			require.Equal(t, 1, named, notes)
+		})
+	}
+}
