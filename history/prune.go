@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -53,7 +54,10 @@ func (h *History) removeRest(ids []string, audit []Operation) error {
 	}
 	defer runs.Close()
 	for _, id := range ids {
-		if err := h.removeRun(runs, id); err != nil {
+		err := h.removeRun(runs, id)
+		if errors.Is(err, fs.ErrPermission) && h.note != nil { // another user's: the others go nevertheless
+			h.note(fmt.Sprintf("record %s is removed, but its directory stays: %v; it may be another user's", id, err))
+		} else if err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,7 @@ type bench struct {
 	root string
 	base string
 	clk  time.Time
+	disk disk.Disk // nil: the system's
 }
 
 func newBench(t *testing.T) *bench {
@@ -46,8 +47,12 @@ func unlockTree(root string) {
 
 func (b *bench) open() *Recorder {
 	b.t.Helper()
+	d := b.disk
+	if d == nil {
+		d = disk.OS
+	}
 	r, err := Open(context.Background(), Options{
-		Disk:   disk.OS,
+		Disk:   d,
 		Where:  project.Where{RootFlag: b.root, Cwd: b.root, Home: filepath.Join(b.base, "home"), StoreEnv: filepath.Join(b.base, "store")},
 		Create: true, Location: time.UTC, Actor: history.Actor{User: "u", Host: "h"},
 		Clock: func() time.Time { b.clk = b.clk.Add(time.Second); return b.clk },

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"decree/disk"
 	"decree/disk/disktest"
 )
 
@@ -51,4 +52,29 @@ func TestSizesWithoutWhatIsBarred(t *testing.T) {
 			require.Equal(t, 1, named, notes)
 		})
 	}
+}
+
+// TestPruneBesideWhatIsBarred: a directory that may not be moved away stops neither
+// prune nor the writing commands after it.
+func TestPruneBesideWhatIsBarred(t *testing.T) {
+	b := newBench(t)
+	var ids []string
+	for _, text := range []string{"1", "2", "3"} {
+		b.write("a", text)
+		ids = append(ids, b.checkpoint(CheckpointOptions{}).ID)
+	}
+	b.disk = disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if st.Write && strings.HasSuffix(st.Path, ids[0]) {
+			return disktest.Action{Err: &fs.PathError{Op: "rename", Path: st.Path, Err: syscall.EACCES}}
+		}
+		return disktest.Action{}
+	})
+	b.prune(PruneOptions{Last: map[string]int{"manual": 1}})
+	require.Equal(t, ids[2:], b.recordIDs())
+	require.DirExists(t, filepath.Join(b.root, ".decree/runs", ids[0]))
+	require.NoDirExists(t, filepath.Join(b.root, ".decree/runs", ids[1]))
+	b.write("a", "4")
+	b.checkpoint(CheckpointOptions{})
+	b.prune(PruneOptions{Last: map[string]int{"manual": 1}})
+	require.Len(t, b.recordIDs(), 1)
 }
