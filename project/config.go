@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"decree/disk"
@@ -65,6 +66,7 @@ type ConfigError struct {
 	Path   string
 	Line   int // from 1; 0 when the file as a whole is meant
 	Reason string
+	unread bool // nothing is known of what it says
 }
 
 func (e *ConfigError) Error() string {
@@ -78,22 +80,67 @@ func (e *ConfigError) Error() string {
 func (e *ConfigError) Category() Kind { return Usage }
 
 // Hint is the next step to take.
-func (e *ConfigError) Hint() string { return "'decree help config' lists the keys and what they take" }
+func (e *ConfigError) Hint() string {
+	if e.unread {
+		return fmt.Sprintf("make it a file of at most %d KiB that you may read, or move it away: without one the defaults hold", maxConfig>>10)
+	}
+	return "'decree help config' lists the keys and what they take"
+}
 
-// readConfig reads .decree/config.yml; a missing one is the defaults.
-func readConfig(decree disk.Dir) (Config, error) {
-	if decree == nil {
-		return DefaultConfig(), nil
+// readConfig reads .decree/config.yml; a missing one is the defaults, and so is, with a
+// note, what is no regular file: the next writing command puts it aside. A file that
+// cannot be read is a person's all the same: reading goes on with the defaults, and
+// writing is refused, lest retention removes what the file says is to be kept.
+func (p *Project) readConfig(create bool) (err error) {
+	p.Config = DefaultConfig()
+	if p.Decree == nil {
+		return nil
 	}
-	path := filepath.Join(decree.Path(), configFile)
-	data, err := ReadFile(decree, configFile, maxConfig)
+	path := filepath.Join(p.Decree.Path(), configFile)
+	data, err := ReadFile(p.Decree, configFile, maxConfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		p.Config, err = ParseConfig(path, data)
+		return err
+	}
+	st, serr := p.Decree.Stat(configFile)
+	odd := serr == nil && st.Kind != disk.Regular
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return DefaultConfig(), nil
-	case err != nil:
-		return Config{}, &ConfigError{Path: path, Reason: reason(err).Error()}
+	case odd && !create:
+		p.note("%s is no regular file and is not read: the defaults hold, and the next command that writes puts it aside", path)
+	case odd: // EnsureDecree says it
+	case create || !barred(err):
+		return &ConfigError{Path: path, Reason: reason(err).Error(), unread: true}
+	default:
+		p.note("%s is not read (%v): the defaults hold", path, reason(err))
 	}
-	return ParseConfig(path, data)
+	return nil
+}
+
+// clearConfig puts aside what is no regular file in the place of config.yml.
+func (p *Project) clearConfig() error {
+	st, err := p.Decree.Stat(configFile)
+	if err != nil || st.Kind == disk.Regular {
+		return unlessMissing(err)
+	}
+	if err = p.PutAside(p.Decree, configFile); errors.Is(err, fs.ErrPermission) {
+		p.note("%s is no regular file and cannot be moved away: %v; the defaults hold", filepath.Join(dirName, configFile), err)
+		return nil
+	}
+	return unlessMissing(err)
+}
+
+// barred says whether an error is about how one file is (its kind, size or rights): it
+// comes again at each try, and is no failure of the disk.
+func barred(err error) bool {
+	for _, kind := range []error{disk.ErrNotRegular, ErrTooLarge, fs.ErrPermission, syscall.ELOOP, syscall.ENXIO} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // ParseConfig reads a config; path stands in the errors, which are *ConfigError.

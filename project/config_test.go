@@ -2,7 +2,6 @@ package project
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -116,10 +115,8 @@ func TestHugeConfigIsRefused(t *testing.T) {
 	write(t, filepath.Join(root, ".decree/config.yml"), strings.Repeat("# x\n", maxConfig))
 	_, err := Open(disk.OS, Where{Cwd: root, Home: home}, true)
 	require.ErrorContains(t, err, "larger than decree reads")
-	require.NoError(t, os.Remove(filepath.Join(root, ".decree/config.yml")))
-	require.NoError(t, os.Symlink("/dev/zero", filepath.Join(root, ".decree/config.yml")))
-	_, err = Open(disk.OS, Where{Cwd: root, Home: home}, true)
-	require.Error(t, err)
+	require.Contains(t, HintOf(err), "256 KiB")
+	require.FileExists(t, filepath.Join(root, ".decree/config.yml"))
 }
 
 func TestConfigHelpNamesEveryKey(t *testing.T) {

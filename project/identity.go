@@ -86,13 +86,19 @@ func readIdentity(decree disk.Dir) (*identity, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, refusedIdentity(decree, err)
+		return nil, err
 	}
-	id, err := parseIdentity(data)
-	if err != nil {
-		return nil, refusedIdentity(decree, err)
-	}
-	return id, nil
+	return parseIdentity(data)
+}
+
+// errNewer is in the chain of an error about a format of a later decree.
+var errNewer = errors.New("newer than the newest that this decree can read")
+
+// useless says whether a project.json that gave this error can be done without where a
+// store remembers the root: it says nothing, or nobody may read it.
+func useless(err error) bool {
+	var step *fs.PathError
+	return err != nil && !errors.Is(err, errNewer) && (barred(err) || !errors.As(err, &step))
 }
 
 func refusedIdentity(decree disk.Dir, err error) error {
@@ -112,7 +118,7 @@ func parseIdentity(data []byte) (*identity, error) {
 		return nil, errors.New("not a project's identity: no version")
 	}
 	if *v.Version > formatNow {
-		return nil, fmt.Errorf("format version %d is newer than the newest that this decree can read (%d)", *v.Version, formatNow)
+		return nil, fmt.Errorf("format version %d is %w (%d)", *v.Version, errNewer, formatNow)
 	}
 	var id identity
 	if err := json.Unmarshal(data, &id); err != nil {

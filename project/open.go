@@ -82,7 +82,7 @@ func (p *Project) open(w Where, create bool) (err error) {
 	if err := p.refuseLink(); err != nil {
 		return err
 	}
-	if p.Config, err = readConfig(p.Decree); err != nil {
+	if err := p.readConfig(create); err != nil {
 		return err
 	}
 	if create {
@@ -181,6 +181,7 @@ type finding struct {
 	mem   *memory
 	near  *memory // a store that remembers another directory at this path
 	nearB string  // its base
+	why   error   // why project.json was of no use; nil: it was, or there was none
 }
 
 // hint is advice, with a word on the store of an earlier directory at this path.
@@ -202,8 +203,11 @@ func (p *Project) examine(w Where) (*finding, error) {
 		return nil, err
 	}
 	id, err := readIdentity(p.Decree)
+	if useless(err) {
+		return p.searchWithout(w, asked, self, err)
+	}
 	if err != nil {
-		return nil, err
+		return nil, refusedIdentity(p.Decree, err)
 	}
 	if id == nil {
 		return p.search(w, asked, self)
@@ -326,6 +330,20 @@ func (p *Project) search(w Where, asked place, self rootFacts) (*finding, error)
 	return none, nil
 }
 
+// searchWithout is search where project.json is of no use. Where no store remembers the
+// root, the error stands: the one that it named may still be somewhere.
+func (p *Project) searchWithout(w Where, asked place, self rootFacts, why error) (*finding, error) {
+	f, err := p.search(w, asked, self)
+	if err != nil {
+		return nil, err
+	}
+	if f.bond == strangers {
+		return nil, refusedIdentity(p.Decree, why)
+	}
+	f.why = why
+	return f, nil
+}
+
 // searchBase returns nil when no store in the base remembers this root.
 // A base or store that others own is passed over; an error of the disk is one,
 // lest a second history begins beside one that cannot be seen just now.
@@ -372,6 +390,13 @@ func (p *Project) searchBase(pl place, self rootFacts, none *finding) (*finding,
 	return begun, nil
 }
 
+func unlessMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // unlessAbsent drops the errors that say that there is nothing of this user's.
 func unlessAbsent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
@@ -396,10 +421,12 @@ func unfinished(store disk.Dir) bool {
 func (p *Project) take(f *finding) {
 	p.Store, p.ID, p.base = f.store, f.mem.ID, f.base
 	p.StorePath = filepath.Join(place{base: f.base}.abs(p.Root), f.mem.ID)
-	switch f.bond {
-	case moved:
+	switch {
+	case f.why != nil:
+		p.note("%s/%s is of no use (%v); the store in %s remembers this root and is used", dirName, identityFile, reason(f.why), p.StorePath)
+	case f.bond == moved:
 		p.note("the project moved here from %s; its history was kept", f.mem.Root)
-	case orphaned:
+	case f.bond == orphaned:
 		p.note("%s/%s was gone; the store in %s belongs to this root and is used again", dirName, identityFile, p.StorePath)
 	}
 }
@@ -620,12 +647,16 @@ func (p *Project) fillDecree() error {
 		}
 		d.Close()
 	}
+	if err := p.clearConfig(); err != nil {
+		return err
+	}
 	want := identity{Version: formatNow, ID: p.ID, Store: p.base}
-	if has, err := readIdentity(p.Decree); err == nil && has != nil && *has == want {
+	has, err := readIdentity(p.Decree)
+	if err == nil && has != nil && *has == want {
 		return nil
 	}
-	if st, err := p.Decree.Stat(identityFile); err == nil && st.Kind == disk.Directory {
-		if err := p.PutAside(p.Decree, identityFile); err != nil {
+	if useless(err) {
+		if err := unlessMissing(p.PutAside(p.Decree, identityFile)); err != nil {
 			return err
 		}
 	}
