@@ -25,10 +25,15 @@ const (
 // a command made of it: it is made if it is missing, something else in its place
 // is put aside, and its owner gets the rights back that decree needs.
 func (p *Project) OwnDir(dir disk.Dir, name string) (disk.Dir, error) {
+	return p.OwnDirAs(dir, name, PrivateDir)
+}
+
+// OwnDirAs is OwnDir for one that is made with perm.
+func (p *Project) OwnDirAs(dir disk.Dir, name string, perm uint32) (disk.Dir, error) {
 	st, err := dir.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return MakeDir(dir, name, PrivateDir)
+		return MakeDir(dir, name, perm)
 	case err == nil && st.Kind != disk.Directory:
 		err = p.PutAside(dir, name)
 	case err == nil && st.Mode&0o700 != 0o700:
@@ -37,7 +42,7 @@ func (p *Project) OwnDir(dir disk.Dir, name string) (disk.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return MakeDir(dir, name, PrivateDir)
+	return MakeDir(dir, name, perm)
 }
 
 // PutAside moves what stands in decree's way at name in dir, which lies in

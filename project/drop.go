@@ -63,18 +63,19 @@ func (p *Project) drop(to, name string, data []byte) error {
 	return errors.Join(dir.Sync(), p.Decree.Sync())
 }
 
-// makeBelow opens a directory below .decree and makes what is missing of its path.
+// makeBelow opens a directory below .decree and makes what is missing of its path;
+// what stands in its place is put aside.
 func (p *Project) makeBelow(to string) (disk.Dir, error) {
 	first, rest, deeper := strings.Cut(to, "/")
 	perm := PrivateDir
 	if first == "inbox" {
 		perm = 0o755
 	}
-	dir, err := MakeDir(p.Decree, first, perm)
+	dir, err := p.OwnDirAs(p.Decree, first, perm)
 	for err == nil && deeper {
 		var next disk.Dir
 		first, rest, deeper = strings.Cut(rest, "/")
-		next, err = MakeDir(dir, first, perm)
+		next, err = p.OwnDirAs(dir, first, perm)
 		dir.Close()
 		dir = next
 	}

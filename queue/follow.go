@@ -247,7 +247,7 @@ func (q *Queue) withdraw(d *dirs, id string, came []Pending) error {
 		return err
 	}
 	defer run.Close()
-	outbox, err := project.MakeDir(run, outboxName, project.PrivateDir)
+	outbox, err := q.project().OwnDir(run, outboxName)
 	if err != nil {
 		return err
 	}
@@ -281,11 +281,14 @@ func (q *Queue) setOutboxAside(id string, attempt int) error {
 		return err
 	}
 	defer run.Close()
-	err = run.Rename(outboxName, run, fmt.Sprintf("%s.%d", outboxName, attempt))
+	err = run.RenameNew(outboxName, run, fmt.Sprintf("%s.%d", outboxName, attempt))
+	if isExist(err) { // the routine's own
+		err = q.project().PutAside(run, outboxName)
+	}
 	if err != nil && !isMissing(err) {
 		return err
 	}
-	outbox, err := project.MakeDir(run, outboxName, project.PrivateDir)
+	outbox, err := q.project().OwnDir(run, outboxName)
 	if err != nil {
 		return err
 	}

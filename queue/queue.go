@@ -218,9 +218,9 @@ func (q *Queue) open() (*dirs, error) {
 	decree := q.project().Decree
 	d := &dirs{}
 	var err error
-	if d.inbox, err = makeDir(decree, inboxName, dirMode); err == nil {
-		if d.done, err = makeDir(d.inbox, doneName, dirMode); err == nil {
-			d.dead, err = makeDir(d.inbox, deadName, dirMode)
+	if d.inbox, err = makeDir(q.project(), decree, inboxName); err == nil {
+		if d.done, err = makeDir(q.project(), d.inbox, doneName); err == nil {
+			d.dead, err = makeDir(q.project(), d.inbox, deadName)
 		}
 	}
 	if err != nil {

@@ -51,6 +51,9 @@ func (u *run) mendOthers() error {
 	if err != nil {
 		return err
 	}
+	if err := u.r.clearOwn(u.own); err != nil {
+		return err
+	}
 	missing, blocked, err := u.r.missingOwn(u.own)
 	if err == nil {
 		err = u.noteGone(missing)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -157,6 +158,43 @@ func eachOwn(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path str
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// clearOwn puts aside what a command made in the place of the user's own directories and
+// of config.yml, so that these can be written again, and takes back the rights that
+// decree needs to look into them. What it may not move stays.
+func (r *Recorder) clearOwn(files []ownFile) error {
+	for _, f := range files {
+		if f.Path == "." || !f.Dir && (f.Path != configFile || f.Target != "") {
+			continue
+		}
+		err := r.clearOne(f)
+		if err != nil && !isMissing(err) && !errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf(".decree/%s: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+const configFile = "config.yml"
+
+func (r *Recorder) clearOne(f ownFile) error {
+	dir, err := r.openOwn(path.Dir(f.Path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	name := path.Base(f.Path)
+	st, err := dir.Stat(name)
+	switch {
+	case err != nil:
+		return err
+	case f.Dir && st.Kind != disk.Directory, !f.Dir && st.Kind != disk.Regular:
+		return r.project.PutAside(dir, name)
+	case f.Dir && st.Mode&0o700 != f.Mode&0o700:
+		return dir.Chmod(name, st.Mode|f.Mode&0o700)
 	}
 	return nil
 }

@@ -363,6 +363,9 @@ func (c *recovery) bringDeleted(o *history.Opened) error {
 	if err != nil {
 		return nil //nolint:nilerr // nobody can tell what they were, and they are a convenience
 	}
+	if err := c.r.clearOwn(own); err != nil {
+		return err
+	}
 	missing, _, err := c.r.missingOwn(own)
 	if err != nil || len(missing) == 0 {
 		return err
