@@ -154,7 +154,7 @@ func (q *Queue) anything() bool {
 // alone makes this process the tree's one daemon: by flock on a directory of the
 // store, which ends with the process.
 func (q *Queue) alone(o ServeOptions) (func(), error) {
-	dir, err := project.MakeDir(q.project().Store, daemonDir, project.PrivateDir)
+	dir, err := makeDir(q.project().Store, daemonDir, project.PrivateDir)
 	if err != nil {
 		return nil, err
 	}

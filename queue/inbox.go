@@ -277,12 +277,24 @@ func grave(dead disk.Dir, name string, reason func(as string) string, mark strin
 // reasonOf is the file that says why the message called name is dead.
 func reasonOf(name string) string { return strings.TrimSuffix(name, suffix) + reasonEnd }
 
-// makeDir opens a child directory of one in .decree and makes it, durably, if it is
-// missing. One that is there keeps its mode; what a routine made in its place is put
-// aside.
-func makeDir(p *project.Project, d disk.Dir, name string) (disk.Dir, error) {
+// makeDir opens a child directory and makes it, durably, if it is missing. One that
+// is there keeps its mode.
+func makeDir(d disk.Dir, name string, perm uint32) (disk.Dir, error) {
 	c, err := d.OpenDir(name)
-	if !isMissing(err) && !ofFile(err) {
+	if !isMissing(err) {
+		return c, err
+	}
+	if c, err = project.MakeDir(d, name, perm); err != nil {
+		return nil, err
+	}
+	return c, d.Sync()
+}
+
+// ownDir is makeDir for a directory of the queue's in .decree: what a routine made in
+// its place is put aside.
+func ownDir(p *project.Project, d disk.Dir, name string) (disk.Dir, error) {
+	c, err := makeDir(d, name, dirMode)
+	if !ofFile(err) {
 		return c, err
 	}
 	if c, err = p.OwnDirAs(d, name, dirMode); err != nil {

@@ -83,7 +83,7 @@ func Cancel(p *project.Project, host, name, reason string) (as string, err error
 	if info, err := inbox.Stat(name); err != nil || info.Kind != disk.Regular || !isMessage(name) {
 		return "", errors.Join(noMessage(name), notMissing(err))
 	}
-	dead, err := makeDir(p, inbox, deadName)
+	dead, err := ownDir(p, inbox, deadName)
 	if err != nil {
 		return "", err
 	}

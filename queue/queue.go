@@ -218,9 +218,9 @@ func (q *Queue) open() (*dirs, error) {
 	decree := q.project().Decree
 	d := &dirs{}
 	var err error
-	if d.inbox, err = makeDir(q.project(), decree, inboxName); err == nil {
-		if d.done, err = makeDir(q.project(), d.inbox, doneName); err == nil {
-			d.dead, err = makeDir(q.project(), d.inbox, deadName)
+	if d.inbox, err = ownDir(q.project(), decree, inboxName); err == nil {
+		if d.done, err = ownDir(q.project(), d.inbox, doneName); err == nil {
+			d.dead, err = ownDir(q.project(), d.inbox, deadName)
 		}
 	}
 	if err != nil {

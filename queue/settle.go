@@ -176,7 +176,7 @@ func Read(p *project.Project, where, name string) (data []byte, reason string, e
 // Retry moves a dead message back into the inbox, where its turn comes again
 // with all its attempts. The caller holds the lock.
 func Retry(p *project.Project, name string) (as string, err error) {
-	inbox, err := makeDir(p, p.Decree, inboxName)
+	inbox, err := ownDir(p, p.Decree, inboxName)
 	if err != nil {
 		return "", err
 	}

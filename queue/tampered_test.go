@@ -38,7 +38,6 @@ var tamperings = map[string]string{
 func TestRoutineThatTampers(t *testing.T) {
 	for name, script := range tamperings {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			away := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(away, "kept"), nil, 0o600))
 			b := newBench(t, map[string]string{
