@@ -110,7 +110,7 @@ func (s *session) blameWidths(taken int) (when, what int) {
 	if !isTerminal(s.env.Stdout) {
 		return when, blameWidth
 	}
-	room := columns(s.env.Stdout) - taken - text
+	room := s.columns(s.env.Stdout) - taken - text
 	if room < when {
 		return 0, 0
 	}

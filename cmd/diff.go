@@ -172,7 +172,7 @@ func (s *session) diffStat(source *diffSource) error {
 	if s.global.json {
 		return s.printJSON(stat)
 	}
-	return s.page(func(w io.Writer) error { return stat.write(w, s.paint(s.env.Stdout)) })
+	return s.page(func(w io.Writer) error { return s.writeStat(w, stat) })
 }
 
 func (s *session) diffNames(source *diffSource) error {

@@ -17,6 +17,7 @@ type diffstat struct {
 	Deleted      int        `json:"deleted"`
 	AddedLines   int64      `json:"added_lines"`
 	RemovedLines int64      `json:"removed_lines"`
+	Directories  int        `json:"-"` // created, deleted or of another mode
 }
 
 // fileStat is one section of it. Path is quoted as in the manifest.
@@ -88,20 +89,34 @@ func (d *diffstat) add(sec *patch.Section) {
 		d.Deleted++
 	case patch.OpModify, patch.OpMode:
 		d.Modified++
+	case patch.OpMkdir, patch.OpRmdir, patch.OpDirMode:
+		d.Directories++
 	}
 	d.Files = append(d.Files, f)
 }
 
-// barWidth is the longest bar, in columns.
-const barWidth = 40
+// barWidth is the longest bar, in columns; on a narrow terminal it is shorter, down to leastBar.
+const (
+	barWidth = 40
+	leastBar = 8
+)
+
+// writeStat prints a diffstat's table on stdout.
+func (s *session) writeStat(w io.Writer, d diffstat) error {
+	return d.write(s.fits(tabbed(w, 1), s.env.Stdout, 1), s.paint(s.env.Stdout))
+}
 
 // write prints the table with its bars and the sum below it.
-func (d diffstat) write(w io.Writer, p paint) error {
+func (d diffstat) write(tw *table, p paint) error {
+	longest := barWidth
+	if tw.most > 0 {
+		longest = min(barWidth, max(leastBar, tw.most/4))
+		tw.end = len("| 12345 ") + longest
+	}
 	most := int64(1)
 	for _, f := range d.Files {
 		most = max(most, f.Added+f.Removed)
 	}
-	tw := tabbed(w, 1)
 	for _, f := range d.Files {
 		if f.moved {
 			continue // the one with its content says so
@@ -112,25 +127,29 @@ func (d diffstat) write(w io.Writer, p paint) error {
 			continue
 		}
 		if what == "" {
-			what = fmt.Sprintf("%5d %s", f.Added+f.Removed, f.bar(most, p))
+			what = fmt.Sprintf("%5d %s", f.Added+f.Removed, f.bar(most, longest, p))
 		}
 		fmt.Fprintf(tw, " %s\t%s\t| %s\n", opWord(f.Op), shownQuoted(f.Path), what)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, " %s\n", d.total())
+	total := " " + d.total() + "\n"
+	if tw.most > 0 && width(total) > tw.most {
+		total = wrap(d.total(), tw.most, " ")
+	}
+	_, err := io.WriteString(tw.to, total)
 	return err
 }
 
-// bar is "+++--", scaled so that the largest change has barWidth columns; what
+// bar is "+++--", scaled so that the largest change has longest columns; what
 // is there at all has at least one.
-func (f fileStat) bar(most int64, p paint) string {
+func (f fileStat) bar(most int64, longest int, p paint) string {
 	scale := func(n int64) int {
-		if n == 0 || most <= barWidth {
+		if n == 0 || most <= int64(longest) {
 			return int(n)
 		}
-		return max(1, int(n*barWidth/most))
+		return max(1, int(n*int64(longest)/most))
 	}
 	out := ""
 	if n := scale(f.Added); n > 0 {
@@ -142,8 +161,21 @@ func (f fileStat) bar(most int64, p paint) string {
 	return out
 }
 
+// total counts what the table lists, and the directories by themselves.
 func (d diffstat) total() string {
-	return changeWords(d.Created, d.Modified, d.Deleted, d.AddedLines, d.RemovedLines)
+	files := changeWords(d.Created, d.Modified, d.Deleted, d.AddedLines, d.RemovedLines)
+	if d.Directories == 0 {
+		return files
+	}
+	dirs := count(d.Directories, "directory")
+	if d.Created+d.Modified+d.Deleted == 0 {
+		return dirs
+	}
+	counts, lines, _ := strings.Cut(files, ";")
+	if lines != "" {
+		lines = ";" + lines
+	}
+	return counts + ", " + dirs + lines
 }
 
 // changeWords is "2 created, 9 modified, 1 deleted; +120 -33 lines".

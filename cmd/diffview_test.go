@@ -99,21 +99,21 @@ func TestDiffstat(t *testing.T) {
 	stat, err := readStat(bytes.NewReader(sampleDiff(t)), nil)
 	require.NoError(t, err)
 	var out bytes.Buffer
-	require.NoError(t, stat.write(&out, false))
+	require.NoError(t, stat.write(tabbed(&out, 1), false))
 	assert.Equal(t, ` modified a.txt      |     3 ++-
  modified bin        | binary, 4 B -> 6 B
  created  "esc\nape" |     3 +++
  created  made       | directory
  mode     run.sh     | mode 644 -> 755
- 1 created, 3 modified; +5 -1 lines
+ 1 created, 3 modified, 1 directory; +5 -1 lines
 `, out.String())
 }
 
 func TestDiffstatBars(t *testing.T) {
 	f := fileStat{Added: 1000, Removed: 1}
-	assert.Equal(t, strings.Repeat("+", barWidth-1)+"-", f.bar(1001, false))
-	assert.Equal(t, "+-", fileStat{Added: 1, Removed: 1}.bar(100000, false))
-	assert.Empty(t, fileStat{}.bar(1, false))
+	assert.Equal(t, strings.Repeat("+", barWidth-1)+"-", f.bar(1001, barWidth, false))
+	assert.Equal(t, "+-", fileStat{Added: 1, Removed: 1}.bar(100000, barWidth, false))
+	assert.Empty(t, fileStat{}.bar(1, barWidth, false))
 }
 
 // TestDiffSourceCopy holds that a diff for other programs is the file, byte for

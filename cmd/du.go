@@ -102,8 +102,8 @@ func (s *session) du(ctx context.Context, all bool) error {
 			func(w io.Writer) error { return writePlaces(w, rec, u) },
 			func(w io.Writer) error { return writeReasons(w, u) },
 			func(w io.Writer) error { return s.writeRecordUsage(w, u) },
-			func(w io.Writer) error { return writePathUsage(w, u) },
-			func(w io.Writer) error { return writePruneUsage(w, u) },
+			func(w io.Writer) error { return s.writePathUsage(w, u) },
+			func(w io.Writer) error { return s.writePruneUsage(w, u) },
 		} {
 			if err := part(w); err != nil {
 				return err
@@ -123,7 +123,7 @@ const leastUnneeded = 64 << 10
 func writePlaces(w io.Writer, rec *recorder.Recorder, u *recorder.Usage) error {
 	var t table
 	t.add("store", size(u.Store), quoteWord(rec.Project().StorePath))
-	t.add("runs", size(u.Runs), ".decree/runs: readable copies of diffs, logs and the newest manifests")
+	t.add("runs", size(u.Runs), ".decree/runs: diffs, logs, manifests")
 	t.add("total", size(u.Total()))
 	if err := t.write(w); err != nil || u.Unneeded < leastUnneeded {
 		return err
@@ -184,7 +184,7 @@ func (s *session) writeRecordUsage(w io.Writer, u *recorder.Usage) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	var t table
+	t := s.fits(&table{}, s.env.Stdout)
 	t.add("RECORD", "WHEN", "STORE", "RUNS", "OWN", "WHAT")
 	for i, r := range u.Records {
 		if i == usageLines {
@@ -206,12 +206,12 @@ func (s *session) writeRecordUsage(w io.Writer, u *recorder.Usage) error {
 	return nil
 }
 
-func writePathUsage(w io.Writer, u *recorder.Usage) error {
+func (s *session) writePathUsage(w io.Writer, u *recorder.Usage) error {
 	if len(u.Paths) == 0 {
 		return nil
 	}
 	fmt.Fprintln(w)
-	var t table
+	t := s.fits(&table{}, s.env.Stdout, 2)
 	t.add("SIZE", "CONTENTS", "PATH")
 	for _, p := range u.Paths[:min(len(u.Paths), usageLines)] {
 		t.add(size(p.Bytes), fmt.Sprint(p.Contents), shownPath(p.Path))
@@ -219,10 +219,10 @@ func writePathUsage(w io.Writer, u *recorder.Usage) error {
 	return t.write(w)
 }
 
-func writePruneUsage(w io.Writer, u *recorder.Usage) error {
+func (s *session) writePruneUsage(w io.Writer, u *recorder.Usage) error {
 	gone := len(u.Prune.Gone())
 	if gone == 0 {
-		_, err := fmt.Fprintln(w, "\n'decree prune' would remove nothing: by the config every record stays; 'decree help prune' has ways to keep fewer")
+		_, err := fmt.Fprintln(w, "\n"+s.fitted("'decree prune' would remove nothing: by the config every record stays; 'decree help prune' has ways to keep fewer", s.env.Stdout))
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n'decree prune' would remove %s and free about %s\n", count(gone, "record"), size(u.Prune.Freed))

@@ -239,7 +239,8 @@ func conflictLine(c *recorder.ConflictError) string {
 func (s *session) reportPaths(err error) {
 	var conflict *recorder.ConflictError
 	var detailed interface{ Details() [][]string }
-	tw := tabbed(s.env.Stderr, 2)
+	tw := s.fits(tabbed(s.env.Stderr, 2), s.env.Stderr)
+	tw.ragged = true // the paths are to be copied
 	switch {
 	case errors.As(err, &conflict):
 		for _, item := range conflict.Items {

@@ -151,7 +151,7 @@ func (s *session) printFound(rec *recorder.Recorder, paths []string, last map[st
 		return s.printJSON(out)
 	}
 	return s.page(func(w io.Writer) error {
-		var t table
+		t := s.fits(&table{}, s.env.Stdout, 0)
 		t.add("PATH", "LAST", "WHEN", "RECORD")
 		for _, p := range paths {
 			m, ok := last[p]

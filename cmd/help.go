@@ -20,7 +20,7 @@ func (s *session) helpColumns() int {
 	if !isTerminal(s.env.Stdout) {
 		return helpWidth
 	}
-	return min(helpWidth, max(40, columns(s.env.Stdout)))
+	return min(helpWidth, max(40, s.columns(s.env.Stdout)))
 }
 
 func (s *session) helpVerb() verb {
@@ -80,6 +80,7 @@ var variables = []struct {
 		{"DECREE_AGENT, DECREE_SESSION, DECREE_TURN", "who calls decree: recorded as the record's actor. DECREE_TURN is a number."},
 		{"PAGER", "the pager for long output on a terminal; cat, or an empty value, for none."},
 		{"NO_COLOR, TERM", "no colours where NO_COLOR is set or TERM is dumb."},
+		{"COLUMNS", "how wide the terminal is taken to be, else what it says itself. Tables are shortened to it; a file or another program gets all of them."},
 	}},
 	{"Given to a command that is recorded", []exit{
 		{"DECREE_RUN_ID", "the record's id."},

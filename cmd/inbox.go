@@ -135,7 +135,7 @@ func (s *session) listMessages(p *project.Project, where string) error {
 		return nil
 	}
 	return s.print(func(w io.Writer) error {
-		var t table
+		t := s.fits(&table{}, s.env.Stdout)
 		for _, j := range out {
 			last := j.Text
 			if last == "" {
@@ -147,7 +147,12 @@ func (s *session) listMessages(p *project.Project, where string) error {
 			if j.Running {
 				last = "being done: " + last
 			}
-			t.add(quoteWord(strings.TrimSuffix(j.Name, ".md")), s.ago(j.Written), orDash(j.Routine), oneLine(last))
+			name, cells := quoteWord(strings.TrimSuffix(j.Name, ".md")), []string{s.ago(j.Written), orDash(j.Routine), oneLine(last)}
+			if t.most > 0 && width(name) > t.most/3 { // it stays whole: one has to type it
+				t.lines = append(t.lines, []string{name})
+				name = ""
+			}
+			t.add(append([]string{name}, cells...)...)
 		}
 		return t.write(w)
 	})

@@ -73,7 +73,7 @@ func (s *session) listLabels(ctx context.Context, words []string) error {
 	return s.print(func(w io.Writer) error {
 		tw := tabbed(w, 2)
 		for _, name := range slices.Sorted(maps.Keys(labels)) {
-			fmt.Fprintf(tw, "%s\t%s\n", name, labels[name])
+			fmt.Fprintf(tw, "%s\t%s\n", name, s.shortID(labels[name]))
 		}
 		return tw.Flush()
 	})

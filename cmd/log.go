@@ -274,6 +274,9 @@ func (s *session) writeRows(w io.Writer, rows []logRow) error {
 	var t table
 	for i, cells := range lines {
 		cells[colWhat] = labelled[i] + clip(cells[colWhat], what)
+		if isTerminal(s.env.Stdout) {
+			cells[colWhat] = clip(cells[colWhat], what)
+		}
 		var kept []string
 		for col, c := range cells {
 			if shown[col] {
@@ -295,7 +298,7 @@ func (s *session) logColumns(lines [][]string) (shown [colCount]bool, what int) 
 		return shown, 48
 	}
 	const enough = 20
-	what = columns(s.env.Stdout)
+	what = s.columns(s.env.Stdout)
 	var widths [colCount]int
 	for i := range widths {
 		for _, cells := range lines {

@@ -109,6 +109,9 @@ func (s *session) writePatches(w io.Writer, rec *recorder.Recorder, moments []hi
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
+		if isTerminal(s.env.Stdout) {
+			head = clip(head, s.columns(s.env.Stdout))
+		}
 		fmt.Fprintln(w, p.in(yellow, head))
 		view, source := diffView{out: w, paint: p}, s.momentDiff(rec, m)
 		err := source.read(func(r io.Reader) error {

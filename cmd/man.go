@@ -60,6 +60,7 @@ var environment = []example{
 	{"DECREE_STORE", "the directory in which stores are made, instead of $XDG_DATA_HOME/decree"},
 	{"DECREE_PAGER, PAGER", "the pager for log and diff on a terminal; less -FRX if unset"},
 	{"NO_COLOR", "no colours, whatever its value"},
+	{"COLUMNS", "how wide the terminal is taken to be"},
 	{"DECREE_AGENT, DECREE_SESSION, DECREE_TURN", "who acts, for the records"},
 	{"DECREE_RUN_ID, DECREE_RUN_DIR, DECREE_ROOT, DECREE_ATTEMPT, DECREE_ATTEMPTS", "set for a recorded command"},
 	{"DECREE_FAILURE_CONTEXT", "set for the last of several attempts: the file that tells how the others failed"},

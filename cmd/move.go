@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -73,13 +74,11 @@ func (s *session) reportMove(m moveReport) error {
 		s.left(p)
 		return nil
 	case m.dryRun:
-		s.tell("this would change %s (%s):", pathsOf(p), planWords(p))
-		return s.print(func(w io.Writer) error {
-			if s.global.quiet {
-				return nil
-			}
-			return writePlan(w, p, 0)
-		})
+		s.tell("%s", s.fitted(fmt.Sprintf("this would change %s (%s):", pathsOf(p), planWords(p)), s.env.Stdout))
+		if s.global.quiet {
+			return nil
+		}
+		return s.writePlan(s.env.Stdout, p, 0)
 	}
 	if m.result.To.Record != nil {
 		m.what = "to " + s.goal(m.result.To)
@@ -197,16 +196,18 @@ func pathsAndDirs(all, dirs int) string {
 }
 
 // writePlan lists a plan's steps, at most most of them where that is not 0.
-func writePlan(w io.Writer, p *plan.Plan, most int) error {
-	tw := tabbed(w, 2)
-	for i, step := range p.Steps {
-		if most > 0 && i == most {
-			fmt.Fprintf(tw, "  and %s more\n", count(len(p.Steps)-i, "path"))
-			break
+func (s *session) writePlan(out *os.File, p *plan.Plan, most int) error {
+	return s.printOn(out, func(w io.Writer) error {
+		tw := s.fits(tabbed(w, 2), out, 1)
+		for i, step := range p.Steps {
+			if most > 0 && i == most {
+				fmt.Fprintf(tw, "  and %s more\n", count(len(p.Steps)-i, "path"))
+				break
+			}
+			fmt.Fprintf(tw, "  %s\t%s\n", changeWord(step.From, step.To), shownPath(step.Path)+slash(step.From, step.To))
 		}
-		fmt.Fprintf(tw, "  %s\t%s\n", changeWord(step.From, step.To), shownPath(step.Path)+slash(step.From, step.To))
-	}
-	return tw.Flush()
+		return tw.Flush()
+	})
 }
 
 // slash marks a directory.
@@ -280,7 +281,7 @@ func (s *session) planQuestion(ctx context.Context, text string, p *plan.Plan) q
 
 // showPlan shows what a question is about.
 func (s *session) showPlan(p *plan.Plan) error {
-	if err := writePlan(s.env.Stderr, p, planLines); err != nil {
+	if err := s.writePlan(s.env.Stderr, p, planLines); err != nil {
 		return err
 	}
 	for _, w := range p.Warnings {

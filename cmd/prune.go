@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ func (s *session) pruneVerb() verb {
 
 The newest record, the newest publish and the newest restore stay in any case, and so do labelled records, open ones, runs that did not succeed and have messages in their outbox, and what a record that stays needs to be undone. Ages count from the newest record, not from the clock; days are local, weeks ISO weeks, and each keeps its newest record; a record stays if any rule of its policy keeps it. Under a cap on the size of the store and .decree/runs more are removed: automatic checkpoints first, then runs, reverts, applies and restores, then manual checkpoints, then published states, of each group the oldest first.
 
-On a terminal it asks before it removes checkpoints of your own; --yes removes them without a question. Automatic pruning never asks.`,
+The size of each record is what no other record needs; what several of those that go share is only part of the total. On a terminal it asks before it removes checkpoints of your own; --yes removes them without a question. Automatic pruning never asks.`,
 		examples: []example{
 			{"decree prune --dry-run", "what would be removed, and why"},
 			{"decree prune --keep-run 100 --keep-auto 0", "the last 100 runs, and no automatic checkpoint"},
@@ -111,7 +112,7 @@ func (s *session) prune(ctx context.Context, o pruneOptions) error {
 		return err
 	}
 	if s.canAsk() && !s.global.yes {
-		options.Confirm = s.confirmPrune
+		options.Confirm = func(p *recorder.Pruned) (bool, error) { return s.confirmPrune(rec, p) }
 	}
 	p, err := rec.Prune(ctx, options)
 	if err != nil {
@@ -122,14 +123,14 @@ func (s *session) prune(ctx context.Context, o pruneOptions) error {
 	}
 	gone := p.Gone()
 	if o.dryRun {
-		if err := s.print(func(w io.Writer) error { return s.writeVerdicts(w, p.Verdicts) }); err != nil {
+		if err := s.printVerdicts(rec, s.env.Stdout, p.Verdicts); err != nil {
 			return err
 		}
-		s.tell("%s would be removed, %s would stay; of %s in the store and .decree/runs about %s would be freed",
-			count(len(gone), "record"), count(len(p.Verdicts)-len(gone), "record"), size(p.Total()), size(p.Freed))
+		s.tell("%s", s.fitted(fmt.Sprintf("%s would be removed, %s would stay; of %s in the store and .decree/runs about %s would be freed",
+			count(len(gone), "record"), count(len(p.Verdicts)-len(gone), "record"), size(p.Total()), size(p.Freed)), s.env.Stdout))
 	} else {
-		s.tell("%s removed, %s freed; %s, the store has %s, .decree/runs %s",
-			count(len(gone), "record"), size(p.Freed), stayIn(len(p.Verdicts)-len(gone)), size(p.Store), size(p.Runs))
+		s.tell("%s", s.fitted(fmt.Sprintf("%s removed, %s freed; %s, the store has %s, .decree/runs %s",
+			count(len(gone), "record"), size(p.Freed), stayIn(len(p.Verdicts)-len(gone)), size(p.Store), size(p.Runs)), s.env.Stdout))
 	}
 	if !p.Fits {
 		s.say("decree: note: the store and .decree/runs are still above the cap: what is always kept is larger")
@@ -138,7 +139,7 @@ func (s *session) prune(ctx context.Context, o pruneOptions) error {
 }
 
 // confirmPrune shows what goes, and asks.
-func (s *session) confirmPrune(p *recorder.Pruned) (bool, error) {
+func (s *session) confirmPrune(rec *recorder.Recorder, p *recorder.Pruned) (bool, error) {
 	s.meter.stop()
 	gone, manual := p.Gone(), 0
 	for _, v := range gone {
@@ -147,7 +148,7 @@ func (s *session) confirmPrune(p *recorder.Pruned) (bool, error) {
 		}
 	}
 	newest := gone[max(0, len(gone)-planLines):]
-	if err := s.printOn(s.env.Stderr, func(w io.Writer) error { return s.writeVerdicts(w, newest) }); err != nil {
+	if err := s.printVerdicts(rec, s.env.Stderr, newest); err != nil {
 		return false, err
 	}
 	if n := len(gone) - len(newest); n > 0 {
@@ -165,18 +166,26 @@ func stayIn(n int) string {
 	return count(n, "record") + " stay"
 }
 
-func (s *session) writeVerdicts(w io.Writer, list []retention.Verdict) error {
-	tw := tabbed(w, 2)
+// printVerdicts lists records, the newest first, with what only each of them needs.
+func (s *session) printVerdicts(rec *recorder.Recorder, out *os.File, list []retention.Verdict) error {
+	if len(list) == 0 {
+		return nil
+	}
+	own, err := rec.Own()
+	if err != nil {
+		return err
+	}
+	return s.printOn(out, func(w io.Writer) error { return s.writeVerdicts(s.fits(tabbed(w, 2), out), list, own) })
+}
+
+func (s *session) writeVerdicts(tw *table, list []retention.Verdict, own map[string]int64) error {
 	for i := range list {
 		v := &list[len(list)-1-i]
 		word := "remove"
 		if v.Keep {
 			word = "keep"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", word, s.shortID(v.ID), s.ago(v.Started), v.Reason, strings.Join(v.Why, ", "))
-	}
-	if isTerminal(s.env.Stdout) {
-		tw.most = columns(s.env.Stdout)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", word, s.shortID(v.ID), size(own[v.ID]), s.ago(v.Started), v.Reason, strings.Join(v.Why, ", "))
 	}
 	return tw.Flush()
 }

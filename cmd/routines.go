@@ -88,7 +88,7 @@ func (s *session) routines(ctx context.Context) error {
 		return nil
 	}
 	return s.print(func(w io.Writer) error {
-		t := table{}
+		t := s.fits(&table{}, s.env.Stdout, 2, 0)
 		t.add("NAME", "KIND", "PARAMETERS", "WHAT")
 		for _, f := range list {
 			var names []string

@@ -197,7 +197,7 @@ func (s *session) printBelow(point recorder.Point, list []manifest.Item) error {
 		return s.printJSON(out)
 	}
 	return s.print(func(w io.Writer) error {
-		tw := tabbed(w, 2)
+		tw := s.fits(tabbed(w, 2), s.env.Stdout, 2)
 		for _, it := range list {
 			name, bytes := shownPath(path.Base(it.Path)), size(it.Entry.Size)
 			switch it.Entry.Type {
@@ -326,5 +326,5 @@ func (s *session) writeRecordStat(ctx context.Context, rec *recorder.Recorder, w
 		return err
 	}
 	fmt.Fprintln(w)
-	return stat.write(w, s.paint(s.env.Stdout))
+	return s.writeStat(w, stat)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"decree/history"
 	"decree/manifest"
 	"decree/project"
 	"decree/queue"
@@ -19,7 +20,7 @@ func (s *session) statusVerb() verb {
 	return verb{
 		name: "status", category: lookCategory,
 		usage: "the root, the store, the last record, and what changed since",
-		about: `Shows where the root and the store are, how large the store and the readable copies of the records in .decree/runs are (their diffs and the logs of what commands printed), how many restores were made and how many operations failed or were refused, counting failed runs but not mistyped commands ("decree audit" lists them all), the newest record, a record that was begun and not ended, what is waiting in the inbox and the daemon that processes it, and what changed in the tree since the newest record, outside any run: the next record keeps that as its outside.diff. While a run is open, what changed since it began is shown instead. It writes nothing.`,
+		about: `Shows where the root and the store are, how large the store and the readable copies of the records in .decree/runs are (their diffs and the logs of what commands printed), how many reverts, applies and restores were made, how many runs failed, and how many other commands failed or were refused, not counting mistyped ones ("decree audit" lists them all), the newest record, a record that was begun and not ended, what is waiting in the inbox and the daemon that processes it, and what changed in the tree since the newest record, outside any run: the next record keeps that as its outside.diff. While a run is open, what changed since it began is shown instead. It writes nothing.`,
 		examples: []example{
 			{"decree status", "where am I, what did I do"},
 			{"decree status --json", "the same for a program"},
@@ -35,7 +36,10 @@ type statusJSON struct {
 	StoreBytes int64             `json:"store_bytes"`
 	RunsBytes  int64             `json:"runs_bytes"` // of the copies in .decree/runs
 	Restores   int               `json:"restores"`
-	Failures   int               `json:"failures"`
+	Reverts    int               `json:"reverts"`
+	Applies    int               `json:"applies"`
+	Failures   int               `json:"failures"` // failed runs among them
+	FailedRuns int               `json:"failed_runs"`
 	Last       json.RawMessage   `json:"last"`
 	Open       []json.RawMessage `json:"open"`
 	Changed    []changedJSON     `json:"changed"` // null: cannot be told
@@ -100,7 +104,8 @@ func (s *session) status(ctx context.Context) error {
 func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (err error) {
 	out := statusJSON{
 		placeJSON:  placeJSON{st.Root, st.StorePath, rec.Project().ID},
-		StoreBytes: st.Used.Store, RunsBytes: st.Used.Runs, Restores: st.Restores, Failures: st.Failures, RuleOnly: st.RuleOnly,
+		StoreBytes: st.Used.Store, RunsBytes: st.Used.Runs, Restores: st.Restores, RuleOnly: st.RuleOnly,
+		Reverts: st.Reverts, Applies: st.Applies, Failures: st.Failures, FailedRuns: st.FailedRuns,
 		Open: []json.RawMessage{}, Changed: []changedJSON{}, Inbox: inboxOf(rec.Project()), Daemon: daemonOf(rec.Project()),
 	}
 	if since := cmp.Or(st.Since, st.Last); since != nil {
@@ -132,22 +137,71 @@ func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (
 const statusFiles = 50
 
 func (s *session) writeStatus(w io.Writer, p *project.Project, st *recorder.Status) error {
-	fmt.Fprintf(w, "root   %s\nstore  %s (%s)\nruns   .decree/runs (%s): what each record changed, and what its command printed\n",
-		quoteWord(st.Root), quoteWord(st.StorePath), size(st.Used.Store), size(st.Used.Runs))
-	fmt.Fprintf(w, "audit  %s, %s\n", count(st.Restores, "restore"), count(st.Failures, "failure"))
+	s.field(w, "root", quoteWord(st.Root))
+	s.field(w, "store", fmt.Sprintf("%s (%s)", quoteWord(st.StorePath), size(st.Used.Store)))
+	s.field(w, "runs", fmt.Sprintf(".decree/runs (%s): what each record changed, and what its command printed", size(st.Used.Runs)))
+	s.field(w, "audit", tallyInWords(st.Tally))
 	if st.Last == nil {
-		fmt.Fprintln(w, "last   no record yet: 'decree run -- COMMAND' or 'decree checkpoint' makes one")
+		s.field(w, "last", "no record yet: 'decree run -- COMMAND' or 'decree checkpoint' makes one")
 	} else {
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("last   %s  %s  %s  %s", st.Last.ID, s.ago(st.Last.Started), statusInWords(st.Last), clip(whatOf(st.Last), 60)), " "))
+		s.recordField(w, "last", fmt.Sprintf("%s  %s  %s", st.Last.ID, s.ago(st.Last.Started), statusInWords(st.Last)), st.Last)
 	}
 	for _, o := range st.Open {
-		fmt.Fprintf(w, "open   %s  begun %s  %s\n", o.ID, s.ago(o.Started), clip(whatOf(o), 60))
+		s.recordField(w, "open", fmt.Sprintf("%s  begun %s", o.ID, s.ago(o.Started)), o)
 	}
 	s.writeQueue(w, p)
 	if st.Last == nil && st.Since == nil {
 		return nil
 	}
-	return writeChanged(w, st)
+	return s.writeChanged(w, st)
+}
+
+// field prints a line of status; on a terminal it goes on below its text.
+func (s *session) field(w io.Writer, name, text string) {
+	if room := s.columns(s.env.Stdout); isTerminal(s.env.Stdout) && width(fieldIndent+text) > room {
+		text = strings.TrimSpace(wrap(text, room, fieldIndent))
+	}
+	fmt.Fprintf(w, "%-6s %s\n", name, text)
+}
+
+const fieldIndent = "       "
+
+// recordField is a line of status about a record, with what it is for; on a narrow
+// terminal that is a line of its own.
+func (s *session) recordField(w io.Writer, name, text string, r *history.Record) {
+	what, between := clip(whatOf(r), 60), "  "
+	if room := s.columns(s.env.Stdout); isTerminal(s.env.Stdout) && width(fieldIndent+text+between+what) > room {
+		what, between = clip(what, room-len(fieldIndent)), "\n"+fieldIndent
+	}
+	fmt.Fprintf(w, "%-6s %s\n", name, strings.TrimRight(text+between+what, " \n"))
+}
+
+// tallyInWords is "1 revert, 2 restores; 3 runs failed".
+func tallyInWords(t recorder.Tally) string {
+	var made, failed []string
+	for _, c := range []struct {
+		n    int
+		noun string
+	}{{t.Reverts, "revert"}, {t.Applies, "apply"}, {t.Restores, "restore"}} {
+		if c.n > 0 {
+			made = append(made, count(c.n, c.noun))
+		}
+	}
+	if t.FailedRuns > 0 {
+		failed = append(failed, count(t.FailedRuns, "run")+" failed")
+	}
+	if n := t.Failures - t.FailedRuns; n > 0 {
+		failed = append(failed, count(n, "other command")+" failed or refused")
+	}
+	switch {
+	case len(made)+len(failed) == 0:
+		return "nothing taken back, nothing failed"
+	case len(failed) == 0:
+		return strings.Join(made, ", ") + "; nothing failed"
+	case len(made) == 0:
+		made = []string{"nothing taken back"}
+	}
+	return strings.Join(made, ", ") + "; " + strings.Join(failed, ", ") + ": see 'decree audit'"
 }
 
 // writeQueue says what waits in the inbox, and who does it; nothing where there is
@@ -155,20 +209,20 @@ func (s *session) writeStatus(w io.Writer, p *project.Project, st *recorder.Stat
 func (s *session) writeQueue(w io.Writer, p *project.Project) {
 	in, daemon := inboxOf(p), daemonOf(p)
 	if in != (inboxCounts{}) {
-		fmt.Fprintf(w, "inbox  %s waiting, %d dead\n", count(in.Waiting, "message"), in.Dead)
+		s.field(w, "inbox", fmt.Sprintf("%s waiting, %d dead", count(in.Waiting, "message"), in.Dead))
 	}
 	switch {
 	case daemon != nil:
-		fmt.Fprintf(w, "daemon process %d, since %s\n", daemon.PID, s.clock(daemon.Start))
+		s.field(w, "daemon", fmt.Sprintf("process %d, since %s", daemon.PID, s.clock(daemon.Start)))
 	case in.Waiting > 0:
-		fmt.Fprintln(w, "daemon none: 'decree process' or 'decree daemon' processes what is waiting")
+		s.field(w, "daemon", "none: 'decree process' or 'decree daemon' processes what is waiting")
 	}
 }
 
 const cannotBeTold = "what changed since the last record cannot be told: "
 
 // writeChanged lists what changed since the newest record.
-func writeChanged(w io.Writer, st *recorder.Status) error {
+func (s *session) writeChanged(w io.Writer, st *recorder.Status) error {
 	if st.Lost != nil {
 		_, err := fmt.Fprintf(w, "\n%s%v\n", cannotBeTold, st.Lost)
 		return err
@@ -185,7 +239,7 @@ func writeChanged(w io.Writer, st *recorder.Status) error {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s changed since %s%s:\n", changedPaths(st.Changed), since, by)
-	tw := tabbed(w, 2)
+	tw := s.fits(tabbed(w, 2), s.env.Stdout, 1)
 	for i, c := range st.Changed {
 		if i == statusFiles {
 			fmt.Fprintf(tw, "  and %s more\n", count(len(st.Changed)-i, "path"))

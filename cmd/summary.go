@@ -165,7 +165,7 @@ func (s *session) changedFiles(changes []manifest.Change) {
 		files = changes
 	}
 	var b strings.Builder
-	tw := tabbed(&b, 2)
+	tw := s.fits(tabbed(&b, 2), s.env.Stderr, 1)
 	for i, c := range files {
 		if i == summaryFiles {
 			break

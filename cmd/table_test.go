@@ -15,6 +15,9 @@ func TestWidth(t *testing.T) {
 	require.Equal(t, "日本…", clip("日本語です", 6))
 	require.Equal(t, "日…", clip("日本語です", 4))
 	require.Equal(t, "日  ", padded("日", 4))
+	require.Equal(t, "src/…ry/file.go", clipPath("src/main/directory/file.go", 15))
+	require.Equal(t, "日…本語.txt", clipPath("日本語日本語日本語.txt", 11))
+	require.Equal(t, "short", clipPath("short", 12))
 }
 
 func TestWideCharactersLineUp(t *testing.T) {
@@ -60,4 +63,36 @@ func TestTableFits(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tw.Flush())
 	require.Equal(t, "keep  the n…\nkeep  short\n日本  日本…\n", out.String())
+}
+
+// Paths give way first, in their middle, and every line is as narrow as the terminal.
+func TestTableShortensPaths(t *testing.T) {
+	for columns := 40; columns < 100; columns++ {
+		var out strings.Builder
+		cells := table{most: columns, paths: []int{1}}
+		cells.add("created", "src/main/java/com/example/service/CustomerService.java", "| 12 ++++")
+		cells.add("deleted", "文書/設計資料/日本語のとても長いファイル名です.txt", "| 1 -")
+		cells.add("mode", "a", "| mode 644 -> 755")
+		require.NoError(t, cells.write(&out))
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		bar := -1
+		for _, line := range lines {
+			require.LessOrEqual(t, width(line), columns, line)
+			at := width(line[:strings.LastIndex(line, "| ")])
+			require.True(t, bar < 0 || bar == at, out.String())
+			bar = at
+		}
+		require.Contains(t, lines[0], "ice.java")
+		require.Contains(t, lines[1], ".txt")
+	}
+}
+
+// Where cells are to be copied a table that does not fit is not aligned, but whole.
+func TestTableRagged(t *testing.T) {
+	var out strings.Builder
+	cells := table{most: 20, ragged: true}
+	cells.add("a/long/path/to/a/file", "edited since")
+	cells.add("b", "missing")
+	require.NoError(t, cells.write(&out))
+	require.Equal(t, "a/long/path/to/a/file  edited since\nb  missing\n", out.String())
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -16,8 +17,11 @@ import (
 // isTerminal says whether f is one.
 func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
 
-// columns is the terminal's width, or 80.
-func columns(f *os.File) int {
+// columns is the terminal's width: what COLUMNS says, else what the terminal does, else 80.
+func (s *session) columns(f *os.File) int {
+	if w, err := strconv.Atoi(s.env.get("COLUMNS")); err == nil && w > 0 {
+		return w
+	}
 	if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 		return w
 	}
@@ -60,7 +64,11 @@ func (s *session) canAsk() bool {
 // input and a signal are 'n': whoever wants to get out changes nothing.
 func (s *session) ask(question string, fallback byte) byte {
 	s.meter.pause()
-	answer, err := s.readAnswer(question + " ")
+	lines := strings.Split(s.fitted(question, s.env.Stderr), "\n")
+	for _, line := range lines[:len(lines)-1] {
+		fmt.Fprintln(s.env.Stderr, line)
+	}
+	answer, err := s.readAnswer(lines[len(lines)-1] + " ")
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	switch {
 	case err != nil:
@@ -95,7 +103,7 @@ func (s *session) readAnswer(prompt string) (string, error) {
 	done := make(chan read, 1)
 	go func() {
 		t := term.NewTerminal(keys, prompt)
-		_ = t.SetSize(columns(s.env.Stderr), 1) // it is only for where a long line is broken
+		_ = t.SetSize(s.columns(s.env.Stderr), 1) // it is only for where a long line is broken
 		line, err := t.ReadLine()
 		done <- read{line, err}
 	}()

@@ -17,7 +17,7 @@ import (
 )
 
 // ttyVariables are what a command on a script's terminal gets of the environment.
-var ttyVariables = []string{"PATH", "HOME", "XDG_DATA_HOME", "SCRIPT_NOW", "TERM", "NO_COLOR", "PAGER", "DECREE_PAGER", "LC_ALL", "TZ", "WORK"}
+var ttyVariables = []string{"PATH", "HOME", "XDG_DATA_HOME", "SCRIPT_NOW", "TERM", "COLUMNS", "NO_COLOR", "PAGER", "DECREE_PAGER", "LC_ALL", "TZ", "WORK"}
 
 // keys are answers that are one key.
 var keys = map[string]string{"^C": "\x03", "^Z": "\x1a", "^D": "\x04"}

@@ -20,9 +20,15 @@ type Status struct {
 	Lost            error             // why Changed cannot be told: the store has lost that state; nil: it can
 	RuleOnly        int               // paths that joined or left by ignore rules alone
 
-	// Of the audit, so also of records that were removed since.
-	Restores int // that were made
-	Failures int // operations that failed or were refused, runs that failed
+	Tally
+}
+
+// Tally is what the audit counts, so also of records that were removed since. What was
+// asked for by mistake, such as a REF that names nothing, is not counted.
+type Tally struct {
+	Reverts, Applies, Restores int // that were made
+	Failures                   int // all that failed or was refused
+	FailedRuns                 int // of these the runs whose command failed, or whose process died
 }
 
 // Status looks at the project and the tree; it changes nothing.
@@ -69,7 +75,15 @@ func (r *Recorder) tally(st *Status) error {
 		switch {
 		case o.Failed():
 			st.Failures++
-		case o.Op == string(history.Restore) && !o.Mistake:
+			if o.Op == opRecord && o.Record != "" {
+				st.FailedRuns++
+			}
+		case o.Mistake:
+		case o.Op == string(history.Revert):
+			st.Reverts++
+		case o.Op == string(history.Apply):
+			st.Applies++
+		case o.Op == string(history.Restore):
 			st.Restores++
 		}
 		return nil

@@ -52,7 +52,24 @@ func (r *Recorder) Usage(ctx context.Context) (*Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tally{u: &Usage{Used: pruned.Used, Prune: pruned}, at: map[string]int{}, owned: map[manifest.Hash]owned{}, paths: map[string]*PathUsage{}}
+	return r.usage(&Usage{Used: pruned.Used, Prune: pruned})
+}
+
+// Own are the bytes, by record, that no other record needs for sure: see RecordUsage.
+func (r *Recorder) Own() (map[string]int64, error) {
+	u, err := r.usage(&Usage{})
+	if err != nil {
+		return nil, err
+	}
+	own := make(map[string]int64, len(u.Records))
+	for _, rec := range u.Records {
+		own[rec.ID] = rec.Own
+	}
+	return own, nil
+}
+
+func (r *Recorder) usage(u *Usage) (*Usage, error) {
+	t := &tally{u: u, at: map[string]int{}, owned: map[manifest.Hash]owned{}, paths: map[string]*PathUsage{}}
 	if err := t.begin(r); err != nil {
 		return nil, err
 	}
