@@ -91,16 +91,7 @@ func TestFullDiskCanBeLeft(t *testing.T) {
 		s.checkpoint(CheckpointOptions{})
 	}
 	first := s.tree()
-	fill := func() {
-		f, err := os.OpenFile(filepath.Join(small, "ballast"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		require.NoError(t, err)
-		defer f.Close()
-		for n := 64 << 10; n > 0; {
-			if _, err := f.Write(make([]byte, n)); err != nil {
-				n /= 2
-			}
-		}
-	}
+	fill := func() { fillDisk(t, small) }
 	filled := false
 	err := s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
 		if _, err := os.Stat(s.mark()); err == nil && !filled {
@@ -142,4 +133,69 @@ func TestFullDiskCanBeLeft(t *testing.T) {
 	info, err := os.Stat(filepath.Join(with(s.bench, func(r *Recorder) (*project.Project, error) { return r.project, nil }).StorePath, reserveFile))
 	require.NoError(t, err)
 	require.EqualValues(t, reserveSize, info.Size())
+}
+
+// TestRecordAfterDiskFilledInMove: the disk of both the tree and the store fills up
+// when the files are moved and their record is not written yet. What the move displaced
+// is in the store, so its slots give the room for the record.
+func TestRecordAfterDiskFilledInMove(t *testing.T) {
+	for name, dies := range map[string]bool{"goes on": false, "dies": true} {
+		t.Run(name, func(t *testing.T) {
+			s := &sweep{bench: newBench(t), t: t}
+			small := t.TempDir()
+			if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=6m"); err != nil {
+				t.Skip("needs root: ", err)
+			}
+			t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+			s.base, s.root = small, filepath.Join(small, "tree")
+			require.NoError(t, os.Mkdir(s.root, 0o755))
+			s.write("f", "small\n")
+			first := s.tree()
+			require.NoError(t, s.try(disk.OS, func(r *Recorder) error {
+				return s.execute(r, 3, shell(`seq -f %0200g 1700 >f`))
+			}))
+			settled := false
+			err := s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+				if done, _ := filepath.Glob(filepath.Join(small, "store", "*", "txn", "*.done")); len(done) > 0 && !settled {
+					settled = true
+					fillDisk(t, small)
+					ballast := filepath.Join(small, "ballast")
+					info, err := os.Stat(ballast)
+					require.NoError(t, err)
+					require.NoError(t, os.Truncate(ballast, info.Size()-128<<10)) // enough for the lock, not for the record
+					return disktest.Action{Die: dies}
+				}
+				return disktest.Action{}
+			}), func(r *Recorder) error {
+				_, err := r.Revert(context.Background(), MoveOptions{Refs: []string{"last"}})
+				return err
+			})
+			require.True(t, settled)
+			if dies {
+				require.ErrorIs(t, err, disktest.ErrDead)
+			} else {
+				require.NoError(t, err)
+			}
+			with(s.bench, func(r *Recorder) ([]Recovered, error) { return r.Recover(context.Background(), false) })
+			require.Equal(t, first, s.tree())
+			last := with(s.bench, func(r *Recorder) (*history.Listing, error) {
+				return r.History().List(history.ListOptions{Limit: 1})
+			}).Records[0]
+			require.Equal(t, history.Revert, last.Reason)
+			require.Equal(t, history.StatusSucceeded, last.Status)
+		})
+	}
+}
+
+// fillDisk leaves no room on the disk of dir.
+func fillDisk(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, "ballast"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer f.Close()
+	for n := 64 << 10; n > 0; {
+		if _, err := f.Write(make([]byte, n)); err != nil {
+			n /= 2
+		}
+	}
 }

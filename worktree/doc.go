@@ -13,7 +13,8 @@
 //  5. move: what stands where another kind must come goes first, then
 //     directories from the top down, files by exchange with their staged
 //     content, deletes by renaming away, directories from the bottom up, modes
-//  6. flush the directories, hash every path again, mark the journal done, clean up
+//  6. flush the directories, hash every path again, mark the journal done, empty the
+//     slots, have the owner close its record (it may need their room), clean up
 //
 // What an exchange or a rename took out of the tree is hashed once more: if it
 // is not what was checked in 1, somebody wrote in between, their bytes go back

@@ -48,6 +48,7 @@ func (t *Tree) Recover(ctx context.Context, j Journal) (Result, *Outcome, error)
 		}
 		return 0, nil, err
 	}
+	_ = x.emptySlots() // all is settled and stored: the owner may need the room. clean names what stays.
 	out := x.outcome()
 	if result == RolledBack {
 		out.Touched = nil

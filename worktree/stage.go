@@ -526,6 +526,22 @@ func (x *txn) clean() error {
 	return x.journals.Remove(x.id + x.ext)
 }
 
+// emptySlots removes all slots. The staging directory stays, so that a recovery needs
+// no room to open it.
+func (x *txn) emptySlots() error {
+	dirs, err := x.notedBesides()
+	if err != nil {
+		return err
+	}
+	for _, dir := range append(dirs, x.besides()...) {
+		if err := x.sweepBeside(dir); err != nil {
+			return err
+		}
+	}
+	_, err = removeSlots(x.stage, "")
+	return err
+}
+
 // sweep removes the staging directory and all slots.
 func (x *txn) sweep() error {
 	if x.stage == nil {
@@ -538,16 +554,7 @@ func (x *txn) sweep() error {
 		}
 		x.stage = d
 	}
-	dirs, err := x.notedBesides()
-	if err != nil {
-		return err
-	}
-	for _, dir := range append(dirs, x.besides()...) {
-		if err := x.sweepBeside(dir); err != nil {
-			return err
-		}
-	}
-	if _, err := removeSlots(x.stage, ""); err != nil {
+	if err := x.emptySlots(); err != nil {
 		return err
 	}
 	if err := x.stage.Remove(besideNote); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -93,6 +93,7 @@ func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.D
 	if err := x.mark(extDone); err != nil {
 		return nil, x.undo(ctx, &Error{Phase: "journal", Err: err})
 	}
+	_ = x.emptySlots() // all is settled and stored: the owner may need the room. clean names what stays.
 	out := x.outcome()
 	if plan.Commit != nil {
 		if err := plan.Commit(out); err != nil {
