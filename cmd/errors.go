@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"decree/disk"
 	"decree/history"
 	"decree/plan"
 	"decree/project"
@@ -294,7 +295,7 @@ func (s *session) hintFor(err error) string {
 	if errors.Is(err, project.ErrNoProject) {
 		return "record something first: 'decree run -- COMMAND', or 'decree checkpoint'"
 	}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if disk.Full(err) {
 		return s.roomHint()
 	}
 	return rightsHint(err)

@@ -13,6 +13,7 @@ package disk
 import (
 	"errors"
 	"io"
+	"syscall"
 )
 
 // Kind is what a directory entry is.
@@ -166,6 +167,11 @@ type File interface {
 	// Map returns the file's present bytes, mapped where the system can; they
 	// are valid until release and must not be written.
 	Map() (data []byte, release func() error, err error)
+}
+
+// Full says whether err is that a disk, or the user's part of it, is full.
+func Full(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // CheckName refuses a name that is empty, ".", "..", or holds a slash or NUL.

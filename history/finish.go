@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 
 	"decree/disk"
 	"decree/patch"
@@ -112,7 +113,7 @@ func (h *History) commit(c Closing, files *[]RunFile) error {
 	t.lines = append(t.lines, self) // before those that it affects
 	// What stage has written is flushed while the directory is built.
 	if files == nil {
-		if err := t.stage(self); err != nil {
+		if err := t.stageOrNote(self); err != nil {
 			return err
 		}
 	}
@@ -120,7 +121,7 @@ func (h *History) commit(c Closing, files *[]RunFile) error {
 		return err
 	}
 	if files != nil {
-		if err := t.build(self, *files); err != nil {
+		if err := t.orNote(self, t.build(self, *files)); err != nil {
 			return err
 		}
 	}
@@ -131,11 +132,19 @@ func (h *History) commit(c Closing, files *[]RunFile) error {
 // be repeated from there. What it changes in several directories waits for their
 // flushes together; the open record, which would have it repeated, goes last.
 func (t *turn) end(l *line, e Effects, a Operation) error {
-	if err := t.append(); err != nil {
+	err := t.append()
+	if disk.Full(err) && len(t.prepared) > 0 { // the lines go before the files, which the store has
+		for _, p := range t.prepared {
+			t.h.noteNotPlaced(p.record(), err)
+		}
+		t.drop()
+		err = t.append()
+	}
+	if err != nil {
 		return err
 	}
 	var flushes errgroup.Group
-	err := t.place(&flushes)
+	err = t.place(&flushes)
 	if err == nil && a.Op != "" {
 		a.Record = l.id()
 		flushes.Go(func() error { return t.h.auditOnce(a) })
@@ -177,11 +186,20 @@ func (h *History) Complete(o *Opened, audit Operation) error {
 
 // turn is one set of lines that is appended together, with their run.json files.
 type turn struct {
-	h       *History
-	lines   []*line
-	staged  []*staged
-	built   []*built
-	flushes *errgroup.Group // of what is staged; nil: none
+	h        *History
+	lines    []*line
+	prepared []prepared
+	flushes  *errgroup.Group // of what is staged; nil: none
+}
+
+// prepared is what waits in .decree/tmp for its place in a record's run directory:
+// *built or *staged.
+type prepared interface {
+	record() string // its id
+	// place renames it in; sync flushes its name, and has to be called.
+	place(h *History) (sync func() error, err error)
+	// drop removes it where it was not placed.
+	drop(h *History)
 }
 
 // mostFlushes is how many staged files are open, and flushed, at once.
@@ -202,7 +220,7 @@ func (t *turn) build(l *line, files []RunFile) error {
 	}
 	l.size, l.mtime = b.info.Size, b.info.Mtime
 	t.add(l)
-	t.built = append(t.built, b)
+	t.prepared = append(t.prepared, b)
 	return nil
 }
 
@@ -215,7 +233,7 @@ func (t *turn) stage(l *line) error {
 	}
 	l.size, l.mtime = s.info.Size, s.info.Mtime
 	t.add(l)
-	t.staged = append(t.staged, s)
+	t.prepared = append(t.prepared, s)
 	if t.flushes == nil {
 		t.flushes = &errgroup.Group{}
 		t.flushes.SetLimit(mostFlushes)
@@ -240,7 +258,7 @@ func (t *turn) again(l *line) error {
 	if err == nil && string(data) == string(l.record.JSON(nil)) {
 		return nil
 	}
-	return t.stage(l)
+	return t.stageOrNote(l)
 }
 
 // effects stages the lines of the records whose status changes. One that is
@@ -255,7 +273,7 @@ func (t *turn) effects(e Effects) error {
 			continue
 		}
 		l.record.Status, l.record.UndoneBy = s.Status, s.UndoneBy
-		if err := t.stage(l); err != nil {
+		if err := t.stageOrNote(l); err != nil {
 			return err
 		}
 	}
@@ -304,30 +322,15 @@ func (t *turn) append() error {
 	return nil
 }
 
-// place puts what was prepared in its place. The directories are flushed in g. Its
-// lines count already: what somebody else's rights in .decree/runs keep out is
-// noted, or one record's directory would hold up every later command.
+// place puts what was prepared in its place. The directories are flushed in g.
 func (t *turn) place(g *errgroup.Group) error {
 	g.SetLimit(mostFlushes)
-	for ; len(t.built) > 0; t.built = t.built[1:] {
-		b := t.built[0]
-		sync, err := b.place(t.h)
-		if errors.Is(err, fs.ErrPermission) {
-			b.drop(t.h)
-			t.h.noteNotPlaced(b.id, err)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		g.Go(sync)
-	}
-	for ; len(t.staged) > 0; t.staged = t.staged[1:] {
-		s := t.staged[0]
-		sync, err := s.place(t.h)
-		if errors.Is(err, fs.ErrPermission) {
-			s.drop(t.h)
-			t.h.noteNotPlaced(s.id, err)
+	for ; len(t.prepared) > 0; t.prepared = t.prepared[1:] {
+		p := t.prepared[0]
+		sync, err := p.place(t.h)
+		if keepsOut(err) {
+			p.drop(t.h)
+			t.h.noteNotPlaced(p.record(), err)
 			continue
 		}
 		if err != nil {
@@ -338,22 +341,40 @@ func (t *turn) place(g *errgroup.Group) error {
 	return nil
 }
 
+// keepsOut says whether err, somebody else's rights in .decree, a mount there or a full
+// disk, keeps a record's files out of .decree/runs alone. The store has them, and the
+// record counts without: otherwise it would hold up every later command.
+func keepsOut(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) || disk.Full(err)
+}
+
+// orNote takes the line in without the files that err keeps out of .decree/runs.
+func (t *turn) orNote(l *line, err error) error {
+	if !keepsOut(err) {
+		return err
+	}
+	t.add(l)
+	t.h.noteNotPlaced(l.id(), err)
+	return nil
+}
+
+// stageOrNote is stage for a record that ends, or whose status changes.
+func (t *turn) stageOrNote(l *line) error { return t.orNote(l, t.stage(l)) }
+
 func (h *History) noteNotPlaced(id string, err error) {
 	if h.note == nil {
 		return
 	}
-	h.note(fmt.Sprintf("the files of record %s could not be written to .decree/runs: %v; the store has them, and 'decree doctor --repair' writes them again once .decree/runs can be written", id, err))
+	h.note(fmt.Sprintf("the files of record %s could not be written to .decree/runs: %v; the store has them, and 'decree doctor --repair' writes them again once that is possible", id, err))
 }
 
 // drop removes what was staged for nothing.
 func (t *turn) drop() {
 	_ = t.flushed()
-	for _, s := range t.staged {
-		s.drop(t.h)
+	for _, p := range t.prepared {
+		p.drop(t.h)
 	}
-	for _, b := range t.built {
-		b.drop(t.h)
-	}
+	t.prepared = nil
 }
 
 // SetStatus changes a record's status, in the log and in run.json.

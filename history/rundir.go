@@ -149,7 +149,8 @@ func (h *History) build(id string, files []RunFile) (*built, error) {
 	return b, nil
 }
 
-// place renames the directory in; sync flushes its name, and has to be called.
+func (b *built) record() string { return b.id }
+
 func (b *built) place(h *History) (sync func() error, err error) {
 	tmp, err := h.tmp()
 	if err != nil {
@@ -175,7 +176,6 @@ func syncClose(d disk.Dir) func() error {
 	}
 }
 
-// drop removes the directory if it was not placed.
 func (b *built) drop(h *History) {
 	if tmp, err := h.tmp(); err == nil {
 		_ = removeTree(tmp, b.name)
@@ -342,7 +342,8 @@ func (h *History) stage(id, name string, write func(io.Writer) error) (*staged, 
 	return nil, err
 }
 
-// place renames the file in; sync flushes its name, and has to be called.
+func (s *staged) record() string { return s.id }
+
 func (s *staged) place(h *History) (sync func() error, err error) {
 	dir, err := h.EnsureRun(s.id)
 	if err != nil {
@@ -387,7 +388,6 @@ func (h *History) renameOver(tmp disk.Dir, name string, to disk.Dir, base string
 	return tmp.Rename(name, to, base)
 }
 
-// drop removes a staged file that is not wanted any more.
 func (s *staged) drop(h *History) {
 	if tmp, err := h.tmp(); err == nil {
 		_ = tmp.Remove(s.tmp)

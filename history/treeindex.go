@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -28,6 +29,9 @@ type treeIndex struct {
 	rows  []row
 	heads [][]byte // by row, not closed; nil: not read yet
 	at    int
+	// unread is why an open record could not be read: a tree that is not found may be
+	// its, and is not lost.
+	unread error
 }
 
 // treeChunk is how many lines are read at once.
@@ -47,9 +51,15 @@ func (h *History) spec(id patch.Hash) (*TreeSpec, error) {
 	if h.trees == nil {
 		rows := slices.Concat(l.gone, l.rows)
 		h.trees = &treeIndex{specs: map[patch.Hash]*TreeSpec{}, rows: rows, heads: make([][]byte, len(rows)), at: len(rows) - 1}
-		h.trees.addOpen(h)
+		h.trees.unread = h.trees.addOpen(h)
 	}
-	return h.trees.find(id), nil
+	s := h.trees.find(id)
+	if s == nil && h.trees.unread != nil {
+		err := h.trees.unread
+		h.trees = nil // the next one looks again
+		return nil, err
+	}
+	return s, nil
 }
 
 func (x *treeIndex) find(id patch.Hash) *TreeSpec {
@@ -105,16 +115,20 @@ func (x *treeIndex) add(t *TreeSpec) {
 	}
 }
 
-func (x *treeIndex) addOpen(h *History) {
+// addOpen adds the trees of open records. The error is that of the first one that cannot
+// be read now; a damaged one has none.
+func (x *treeIndex) addOpen(h *History) error {
 	ids, err := h.openNames()
-	if err != nil {
-		return
-	}
 	for _, id := range ids {
-		if o, err := h.Opened(id); err == nil && o.Tree != nil {
+		o, oerr := h.Opened(id)
+		switch {
+		case oerr == nil && o.Tree != nil:
 			x.add(o.Tree)
+		case oerr != nil && !errors.Is(oerr, fs.ErrNotExist) && !errors.As(oerr, new(*damagedOpen)):
+			err = cmp.Or(err, oerr)
 		}
 	}
+	return err
 }
 
 // remember keeps the spec of a tree that no line names yet.

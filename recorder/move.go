@@ -241,7 +241,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	}
 	opened, err := r.openAction(a, end)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, project.Unmoved(err)
 	}
 	var unrecorded error
 	out, err := r.move(ctx, x, worktree.Plan{ID: id, Steps: held.steps(a.plan.Steps), Commit: func(*worktree.Outcome) error {

@@ -272,7 +272,7 @@ func (r *Recorder) remove(p *Pruned) error {
 			newest = append(newest, v.ID)
 		}
 	}
-	if err := r.history.UnthinRuns(newest); err != nil && !noSpace(err) {
+	if err := r.history.UnthinRuns(newest); err != nil && !disk.Full(err) {
 		return err
 	}
 	ids := make([]string, len(gone))

@@ -636,7 +636,7 @@ func statPath(root disk.Dir, path string) (disk.Info, error) {
 
 // runs writes damaged run directories again from the store's copies, and the
 // newest record's, which a death between its line in the log and its rename leaves
-// out. Others that are missing a person has deleted. A damaged one that cannot be
+// out. Others that are missing a person has deleted. One that cannot be
 // written is named and stands in nobody's way: the store's copy counts.
 func (c *recovery) runs() error {
 	h := c.r.history
@@ -645,29 +645,26 @@ func (c *recovery) runs() error {
 		return err
 	}
 	if len(list.Records) > 0 && slices.Contains(list.Missing, list.Records[0].ID) {
-		id := list.Records[0].ID
-		if _, err := h.RestoreRun(id, true); err != nil {
-			return err
-		}
-		c.add(nil, "record %s was missing from .decree/runs and was written again", id)
+		c.rewrite(list.Records[0].ID, true, "record %s was missing from .decree/runs and was written again")
 	}
 	for _, d := range list.Damaged {
 		if known, err := h.Recorded(d.ID); err != nil {
 			return err
 		} else if known {
-			c.rewrite(d.ID, len(list.Records) < history.PlainManifests || d.ID > list.Records[len(list.Records)-1].ID)
+			c.rewrite(d.ID, len(list.Records) < history.PlainManifests || d.ID > list.Records[len(list.Records)-1].ID,
+				"the damaged files of record %s were restored from the store")
 		}
 	}
 	return nil
 }
 
-func (c *recovery) rewrite(id string, plainManifest bool) {
+func (c *recovery) rewrite(id string, plainManifest bool, done string) {
 	_, err := c.r.history.RestoreRun(id, plainManifest)
 	switch {
 	case errors.As(err, new(*history.LineError)): // there is no copy; the listing names it
 	case err != nil:
 		c.add(nil, "the files of record %s could not be written to .decree/runs again: %v; its copy in the store is whole", id, err)
 	default:
-		c.add(nil, "the damaged files of record %s were restored from the store", id)
+		c.add(nil, done, id)
 	}
 }

@@ -84,11 +84,6 @@ func (r *Recorder) collectUntilThereIsRoom(ctx context.Context, x *writing, o co
 	return more, nil
 }
 
-// noSpace says whether err is that a disk, or the user's part of it, is full.
-func noSpace(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
 // storeSize is the sum of the store's files, in bytes, without the reserve.
 func (r *Recorder) storeSize() (int64, error) {
 	m := &measure{}

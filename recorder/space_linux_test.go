@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -137,9 +138,19 @@ func TestFullDiskCanBeLeft(t *testing.T) {
 
 // TestRecordAfterDiskFilledInMove: the disk of both the tree and the store fills up
 // when the files are moved and their record is not written yet. What the move displaced
-// is in the store, so its slots give the room for the record.
+// is in the store, so its slots give the room for the record; where they have too little,
+// the record is written without its plain files.
 func TestRecordAfterDiskFilledInMove(t *testing.T) {
-	for name, dies := range map[string]bool{"goes on": false, "dies": true} {
+	for name, c := range map[string]struct {
+		command string
+		dies    bool
+		room    bool // for the plain files
+	}{
+		"goes on":                    {"seq -f %0200g 1700 >f", false, true},
+		"dies":                       {"seq -f %0200g 1700 >f", true, true},
+		"nothing is displaced":       {"rm g", false, false},
+		"nothing is displaced, dies": {"rm g", true, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sweep{bench: newBench(t), t: t}
 			small := t.TempDir()
@@ -150,11 +161,13 @@ func TestRecordAfterDiskFilledInMove(t *testing.T) {
 			s.base, s.root = small, filepath.Join(small, "tree")
 			require.NoError(t, os.Mkdir(s.root, 0o755))
 			s.write("f", "small\n")
+			s.write("g", strings.Repeat(strings.Repeat("g", 200)+"\n", 1000))
 			first := s.tree()
 			require.NoError(t, s.try(disk.OS, func(r *Recorder) error {
-				return s.execute(r, 3, shell(`seq -f %0200g 1700 >f`))
+				return s.execute(r, 3, shell(c.command))
 			}))
 			settled := false
+			s.said = nil
 			err := s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
 				if done, _ := filepath.Glob(filepath.Join(small, "store", "*", "txn", "*.done")); len(done) > 0 && !settled {
 					settled = true
@@ -162,8 +175,8 @@ func TestRecordAfterDiskFilledInMove(t *testing.T) {
 					ballast := filepath.Join(small, "ballast")
 					info, err := os.Stat(ballast)
 					require.NoError(t, err)
-					require.NoError(t, os.Truncate(ballast, info.Size()-128<<10)) // enough for the lock, not for the record
-					return disktest.Action{Die: dies}
+					require.NoError(t, os.Truncate(ballast, info.Size()-96<<10)) // enough for the lock, not for the files
+					return disktest.Action{Die: c.dies}
 				}
 				return disktest.Action{}
 			}), func(r *Recorder) error {
@@ -171,10 +184,11 @@ func TestRecordAfterDiskFilledInMove(t *testing.T) {
 				return err
 			})
 			require.True(t, settled)
-			if dies {
+			if c.dies {
 				require.ErrorIs(t, err, disktest.ErrDead)
 			} else {
 				require.NoError(t, err)
+				require.Equal(t, c.room, len(s.said) == 0, "%v", s.said)
 			}
 			with(s.bench, func(r *Recorder) ([]Recovered, error) { return r.Recover(context.Background(), false) })
 			require.Equal(t, first, s.tree())
@@ -183,6 +197,11 @@ func TestRecordAfterDiskFilledInMove(t *testing.T) {
 			}).Records[0]
 			require.Equal(t, history.Revert, last.Reason)
 			require.Equal(t, history.StatusSucceeded, last.Status)
+			_, err = os.Stat(filepath.Join(s.root, ".decree/runs", last.ID, "changes.diff"))
+			require.Equal(t, c.room, err == nil, "%v", err)
+			require.NoError(t, os.Remove(filepath.Join(small, "ballast")))
+			with(s.bench, func(r *Recorder) ([]Check, error) { return r.Doctor(context.Background(), true) })
+			s.sound()
 		})
 	}
 }

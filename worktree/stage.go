@@ -526,19 +526,15 @@ func (x *txn) clean() error {
 	return x.journals.Remove(x.id + x.ext)
 }
 
-// emptySlots removes all slots. The staging directory stays, so that a recovery needs
-// no room to open it.
+// emptySlots removes the slots of the steps. The staging directory stays, so that a
+// recovery needs no room to open it.
 func (x *txn) emptySlots() error {
-	dirs, err := x.notedBesides()
-	if err != nil {
-		return err
-	}
-	for _, dir := range append(dirs, x.besides()...) {
+	for _, dir := range x.besides() {
 		if err := x.sweepBeside(dir); err != nil {
 			return err
 		}
 	}
-	_, err = removeSlots(x.stage, "")
+	_, err := removeSlots(x.stage, "")
 	return err
 }
 
@@ -553,6 +549,15 @@ func (x *txn) sweep() error {
 			return err
 		}
 		x.stage = d
+	}
+	dirs, err := x.notedBesides() // without a journal nothing else names them
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if err := x.sweepBeside(dir); err != nil {
+			return err
+		}
 	}
 	if err := x.emptySlots(); err != nil {
 		return err
