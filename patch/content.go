@@ -127,9 +127,9 @@ func (w *Writer) survey(ctx context.Context, c Content) (survey, error) {
 	return v, err
 }
 
-// whole writes a section with one side: a created or deleted file. The content is read
+// oneSided writes a section with one side: a created or deleted file. The content is read
 // twice, first for what the lines before it must say, then to be written.
-func (w *Writer) whole(ctx context.Context, s *Section, c Content) error {
+func (w *Writer) oneSided(ctx context.Context, s *Section, c Content) error {
 	e := s.New
 	if e == nil {
 		e = s.Old

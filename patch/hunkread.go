@@ -43,11 +43,11 @@ func (r *Reader) hunks(s *Section) error {
 	for i := range s.Hunks {
 		s.Hunks[i].Body = r.raw[h.bodies[i].from:h.bodies[i].to:h.bodies[i].to]
 	}
-	return h.whole()
+	return h.checkAll()
 }
 
-// whole checks what the hunks of the section together must fulfil.
-func (h *hunkReader) whole() error {
+// checkAll checks what the hunks of the section together must fulfil.
+func (h *hunkReader) checkAll() error {
 	s := h.s
 	if s.Op == OpCreate || s.Op == OpDelete {
 		if len(s.Hunks) != 1 || h.bytesOld != 0 && h.bytesNew != 0 {
@@ -91,7 +91,7 @@ func (h *hunkReader) hunk() error {
 	}
 	hunk, reason := parseHunkHeader(line)
 	if reason == "" {
-		reason = h.place(&hunk)
+		reason = h.checkPosition(&hunk)
 	}
 	if reason != "" {
 		return h.syntax(reason, line)
@@ -106,8 +106,8 @@ func (h *hunkReader) hunk() error {
 	return nil
 }
 
-// place checks a hunk's position against those before it, and moves past it.
-func (h *hunkReader) place(k *Hunk) string {
+// checkPosition checks a hunk's position against those before it, and moves past it.
+func (h *hunkReader) checkPosition(k *Hunk) string {
 	oldFrom, newFrom := k.oldFrom(), k.newFrom()
 	switch {
 	case k.OldLines == 0 && k.NewLines == 0:

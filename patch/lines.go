@@ -84,7 +84,7 @@ func compare(ctx context.Context, a, b []byte) (*comparison, error) {
 	}
 	tidy(len(ida) + len(idb))
 	c.edits = slide(collect(sameA, sameB), ida, idb)
-	c.settle()
+	c.extendLast()
 	return c, nil
 }
 
@@ -100,9 +100,9 @@ func tidy(lines int) {
 	}
 }
 
-// settle lets the last edit, which may have slid to the end of the region, slide on, and
+// extendLast lets the last edit, which may have slid to the end of the region, slide on, and
 // brings the lines into the region that it then needs as context.
-func (c *comparison) settle() {
+func (c *comparison) extendLast() {
 	if len(c.edits) == 0 {
 		return
 	}

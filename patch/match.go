@@ -70,7 +70,7 @@ func match(ctx context.Context, a, b []int32, distinct int) (sameA, sameB []bool
 			continue
 		}
 		if k.anchored == untried || 2*k.size() <= k.anchored {
-			m.fresh(k)
+			m.startBlock(k)
 		} else {
 			m.cut(k)
 		}
@@ -160,8 +160,8 @@ func (m *matcher) trim(k block) block {
 	return k
 }
 
-// fresh works on a block in which nothing has been sought so far.
-func (m *matcher) fresh(k block) {
+// startBlock works on a block in which nothing has been sought so far.
+func (m *matcher) startBlock(k block) {
 	m.count(k)
 	done := m.minimal(k)
 	var anchors []anchor

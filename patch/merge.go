@@ -225,10 +225,10 @@ func upended(text []byte) []byte {
 // upend turns a merge of upended texts around.
 func (m *merged) upend() {
 	slices.Reverse(m.parts)
-	turn := func(text []byte) []byte {
+	upright := func(text []byte) []byte {
 		return bytes.ReplaceAll(upended(text), []byte(openEnd), nil)
 	}
 	for i, p := range m.parts {
-		m.parts[i] = part{turn(p.ours), turn(p.theirs), p.conflict}
+		m.parts[i] = part{upright(p.ours), upright(p.theirs), p.conflict}
 	}
 }

@@ -102,9 +102,9 @@ func (w *Writer) body(ctx context.Context, s *Section, c Change) error {
 	oldContent, newContent := c.content()
 	switch s.Op {
 	case OpCreate:
-		return w.whole(ctx, s, newContent)
+		return w.oneSided(ctx, s, newContent)
 	case OpDelete:
-		return w.whole(ctx, s, oldContent)
+		return w.oneSided(ctx, s, oldContent)
 	case OpModify:
 		return w.modified(ctx, s, oldContent, newContent)
 	}
