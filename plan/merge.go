@@ -96,11 +96,11 @@ func (t *transition) sides(sec *patch.Section, d Direction) (base, theirs []byte
 		other = Back
 	}
 	if base, err = t.bytesOf(want); err == nil {
-		theirs, err = t.turn(sec, d, contentOf(base))
+		theirs, err = t.goalBytes(sec, d, contentOf(base))
 		return base, theirs, err
 	}
 	if theirs, gerr := t.bytesOf(goal); gerr == nil {
-		base, err = t.turn(sec, other, contentOf(theirs))
+		base, err = t.goalBytes(sec, other, contentOf(theirs))
 		return base, theirs, err
 	}
 	return nil, nil, fmt.Errorf("edited since, and its earlier content is no longer stored (%w)", err)

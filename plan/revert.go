@@ -48,7 +48,7 @@ func Turn(ctx context.Context, tree Looker, sources []*Source, o Options) (*Plan
 			if !o.covers(t.path) {
 				continue
 			}
-			if err := ov.turn(ctx, &t, o); err != nil {
+			if err := ov.planOne(ctx, &t, o); err != nil {
 				return nil, err
 			}
 		}
@@ -114,7 +114,8 @@ func Within(path string, paths []string) bool {
 	return false
 }
 
-func (o *overlay) turn(ctx context.Context, t *transition, opt Options) error {
+// planOne decides what is done to one path.
+func (o *overlay) planOne(ctx context.Context, t *transition, opt Options) error {
 	cur, err := o.at(t.path)
 	if o.special(t.path, err) {
 		return nil

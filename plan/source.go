@@ -39,8 +39,8 @@ func ReadSource(id string, diff io.ReaderAt, size int64, objects Objects) (*Sour
 	}
 }
 
-// whole reads a section again, with its hunks and payloads.
-func (s *Source) whole(sec *patch.Section) (*patch.Section, error) {
+// reread reads a section again, with its hunks and payloads.
+func (s *Source) reread(sec *patch.Section) (*patch.Section, error) {
 	body := io.NewSectionReader(s.diff, sec.Offset, sec.Size)
 	return patch.NewReader(io.MultiReader(strings.NewReader("# decree changes 1\n"), body)).Next()
 }
@@ -90,7 +90,7 @@ func (t *transition) content(d Direction, cur Content) Content {
 		return func() (io.ReadCloser, error) { return t.stored(goal) }
 	}
 	return func() (io.ReadCloser, error) {
-		data, err := t.turn(sec, d, cur)
+		data, err := t.goalBytes(sec, d, cur)
 		if err != nil {
 			return nil, err
 		}
@@ -98,9 +98,9 @@ func (t *transition) content(d Direction, cur Content) Content {
 	}
 }
 
-// turn computes the goal's bytes from what the section holds.
-func (t *transition) turn(light *patch.Section, d Direction, cur Content) ([]byte, error) {
-	sec, err := t.source.whole(light)
+// goalBytes computes the goal's bytes from what the section holds.
+func (t *transition) goalBytes(light *patch.Section, d Direction, cur Content) ([]byte, error) {
+	sec, err := t.source.reread(light)
 	if err != nil {
 		return nil, err
 	}
