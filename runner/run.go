@@ -337,7 +337,7 @@ func (a *attempt) pause(d time.Duration) bool {
 // decree's output may take its time, as it may with the command itself; but not
 // when the attempt was cut short.
 func (a *attempt) finishOutput() {
-	a.s.settle()
+	a.s.stopCopying()
 	var limit <-chan time.Time
 	for {
 		cut := a.res.TimedOut || a.res.Interrupted != nil || a.ctx.Err() != nil

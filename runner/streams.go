@@ -199,8 +199,8 @@ func (s *streams) flush() {
 	}
 }
 
-// settle ends the copying, now that the group has ended.
-func (s *streams) settle() {
+// stopCopying ends the copying, now that the group has ended.
+func (s *streams) stopCopying() {
 	if s.slave != nil {
 		_ = s.slave.Close()
 	}
