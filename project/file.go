@@ -49,7 +49,7 @@ func CreateFile(d disk.Dir, name string, perm uint32) (disk.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := settle(d, name, f, perm); err != nil {
+	if err := setRights(d, name, f, perm); err != nil {
 		f.Close()
 		_ = d.Remove(name)
 		return nil, err
@@ -57,7 +57,8 @@ func CreateFile(d disk.Dir, name string, perm uint32) (disk.File, error) {
 	return f, nil
 }
 
-func settle(d disk.Dir, name string, f disk.File, perm uint32) error {
+// setRights gives a new file its mode, and under sudo its owner.
+func setRights(d disk.Dir, name string, f disk.File, perm uint32) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err

@@ -463,7 +463,7 @@ func (p *Project) claim(w Where) error {
 		unlock, err := p.lockFirst(w, f)
 		if err == nil {
 			f.close()
-			err = p.settle(w)
+			err = p.writeMissing(w)
 			return errors.Join(err, unlock())
 		}
 		if !errors.Is(err, disk.ErrLocked) {
@@ -527,8 +527,8 @@ func (p *Project) stale(f *finding) bool {
 	return err == nil && f.mem.Root == p.Root && *f.mem != newMemory(f.mem.ID, p.Root, self)
 }
 
-// settle writes what is missing; lockFirst's lock is held.
-func (p *Project) settle(w Where) error {
+// writeMissing writes what is missing; lockFirst's lock is held.
+func (p *Project) writeMissing(w Where) error {
 	if err := p.openDecree(); err != nil {
 		return err
 	}
