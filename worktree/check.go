@@ -199,7 +199,7 @@ func (x *txn) checkParent(p *parent) error {
 		}
 	}
 	p.sticky = !owner && p.info.Mode&0o1000 != 0
-	p.loosen = owner && x.locked(p.info.Mode)
+	p.loosen = owner && x.lacksRights(p.info.Mode)
 	if p.loosen && p.path == "" {
 		p.reason = "the root directory cannot be written"
 	}

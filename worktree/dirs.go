@@ -16,9 +16,9 @@ type wanted func(*step) *patch.Entry
 func wantTo(s *step) *patch.Entry   { return s.To }
 func wantFrom(s *step) *patch.Entry { return s.From }
 
-// locked says whether the mode keeps us, its owner, from changing a
+// lacksRights says whether the mode keeps us, its owner, from changing a
 // directory's entries. root is kept from nothing.
-func (x *txn) locked(mode uint32) bool { return x.uid != 0 && mode&0o700 != 0o700 }
+func (x *txn) lacksRights(mode uint32) bool { return x.uid != 0 && mode&0o700 != 0o700 }
 
 // hides says whether the mode keeps us from looking into the directory.
 func (x *txn) hides(mode uint32) bool { return x.uid != 0 && mode&0o500 != 0o500 }
@@ -45,7 +45,7 @@ func (x *txn) loosenOne(s *step) error {
 		return err
 	}
 	defer d.release()
-	if !x.locked(st.Mode) || st.UID != x.uid || !s.ownMode(st.Mode) {
+	if !x.lacksRights(st.Mode) || st.UID != x.uid || !s.ownMode(st.Mode) {
 		return nil
 	}
 	return d.Chmod(nameOf(s.Path), st.Mode|0o700)
@@ -130,7 +130,7 @@ func (x *txn) setMode(s *step, want wanted) error {
 		return errStranger
 	}
 	self, err := x.h.dir(s.Path) // before its mode forbids it
-	if errors.Is(err, fs.ErrPermission) && x.locked(st.Mode) && st.UID == x.uid {
+	if errors.Is(err, fs.ErrPermission) && x.lacksRights(st.Mode) && st.UID == x.uid {
 		if err := d.Chmod(nameOf(s.Path), st.Mode|0o700); err != nil {
 			return err
 		}
@@ -158,8 +158,8 @@ func (x *txn) syncDirs(ctx context.Context) error {
 			dirs = append(dirs, s.Path)
 		}
 	}
-	if x.whole != nil {
-		return x.whole() // with the modes of files
+	if x.flushAll != nil {
+		return x.flushAll() // with the modes of files
 	}
 	slices.Sort(dirs)
 	dirs = slices.Compact(dirs)

@@ -107,7 +107,7 @@ func (x *txn) stageAll(ctx context.Context) error {
 	if err := x.noteBesides(); err != nil {
 		return err
 	}
-	x.whole = x.flushWhole()
+	x.flushAll = x.flushWhole()
 	for batch := range slices.Chunk(x.picked((*step).hasNew), share(stageBatch, 4)) {
 		if err := x.flush(ctx); err != nil {
 			return err
@@ -117,8 +117,8 @@ func (x *txn) stageAll(ctx context.Context) error {
 		}
 	}
 	x.noteLinks()
-	if x.whole != nil {
-		x.unflushed = append(x.unflushed, func(on bool) error { return when(on, x.whole) })
+	if x.flushAll != nil {
+		x.unflushed = append(x.unflushed, func(on bool) error { return when(on, x.flushAll) })
 		return nil
 	}
 	for _, dir := range x.besides() {
@@ -153,7 +153,7 @@ func (x *txn) stageSome(ctx context.Context, batch []*step) error {
 		return at(batch[i], err)
 	})
 	for i, f := range files {
-		if f != nil && x.whole != nil {
+		if f != nil && x.flushAll != nil {
 			err = errors.Join(err, at(batch[i], f.Close()))
 		} else if f != nil {
 			x.unflushed = append(x.unflushed, func(on bool) error {
@@ -216,7 +216,7 @@ func (x *txn) stageOne(s *step) (disk.File, error) {
 		f.Close()
 		return nil, err
 	}
-	if x.whole == nil {
+	if x.flushAll == nil {
 		f.StartSync()
 	}
 	return f, nil
