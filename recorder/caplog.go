@@ -35,9 +35,9 @@ const seam = "\n[decree: the newest output ends here; what follows is older]\n"
 // head is where the second half begins.
 func (l *cappedLog) head() int64 { return l.max / 2 }
 
-// place is the offset in the file at which the next byte goes, and how many can
+// position is the offset in the file at which the next byte goes, and how many can
 // follow it there.
-func (l *cappedLog) place() (at, room int64) {
+func (l *cappedLog) position() (at, room int64) {
 	if l.max == 0 || l.size < l.max {
 		return l.size, l.max - l.size
 	}
@@ -49,7 +49,7 @@ func (l *cappedLog) place() (at, room int64) {
 func (l *cappedLog) Write(b []byte) (int, error) {
 	done := 0
 	for done < len(b) {
-		at, room := l.place()
+		at, room := l.position()
 		part := b[done:]
 		if l.max > 0 && int64(len(part)) > room {
 			part = part[:room]
@@ -60,7 +60,7 @@ func (l *cappedLog) Write(b []byte) (int, error) {
 			return done, err
 		}
 	}
-	if at, room := l.place(); l.max > 0 && l.size > l.max && room >= int64(len(seam)) {
+	if at, room := l.position(); l.max > 0 && l.size > l.max && room >= int64(len(seam)) {
 		if _, err := l.f.WriteAt([]byte(seam), at); err != nil {
 			return done, err
 		}
@@ -78,7 +78,7 @@ func (l *cappedLog) finish() (capped bool, err error) {
 	if _, err := l.f.ReadAt(half, l.head()); err != nil && err != io.EOF {
 		return true, err
 	}
-	at, _ := l.place()
+	at, _ := l.position()
 	cut := at - l.head()
 	newest := append(half[cut:len(half):len(half)], half[:cut]...)
 	// The seam stands over the oldest of it.

@@ -167,7 +167,7 @@ func (s *stream) record(ctx context.Context, rec *history.Record) error {
 	if what == "" {
 		what = string(rec.Reason)
 	}
-	if !whole(rec) {
+	if !observedWhole(rec) {
 		if s.last == 0 {
 			found, err := s.r.entries(Point{Record: rec})
 			if err != nil {

@@ -150,10 +150,10 @@ func streamOnce(t *testing.T, seed int64) {
 		return name
 	}
 	for _, rec := range slices.Backward(all.Records) {
-		if whole(rec) {
+		if observedWhole(rec) {
 			requireGitTree(t, r, Point{Record: rec}, ref(rec.Started), git)
 		}
-		if !whole(rec) || left(rec) != rec.Before {
+		if !observedWhole(rec) || left(rec) != rec.Before {
 			requireGitTree(t, r, Point{Record: rec, After: true}, ref(rec.Ended), git)
 		}
 	}

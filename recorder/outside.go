@@ -158,7 +158,7 @@ func (r *Recorder) lastKnown() (k lastKnown, err error) {
 		case k.newest == nil:
 			k.newest = rec
 		}
-		if !whole(rec) {
+		if !observedWhole(rec) {
 			k.steps = append(k.steps, rec)
 			return true
 		}

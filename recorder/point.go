@@ -38,8 +38,8 @@ func (p Point) Words() string {
 	return "what it was before " + name
 }
 
-// whole says whether a record observed the tree whole.
-func whole(rec *history.Record) bool {
+// observedWhole says whether a record observed the tree whole.
+func observedWhole(rec *history.Record) bool {
 	return rec.Reason != history.Revert && rec.Reason != history.Apply
 }
 
@@ -55,7 +55,7 @@ func left(rec *history.Record) manifest.Hash {
 // known is the state at a point as far as it was observed: a whole tree, and
 // what reverts and applies have changed since, who know their own paths only.
 func (r *Recorder) known(p Point) (manifest.Hash, []manifest.Change, error) {
-	if whole(p.Record) {
+	if observedWhole(p.Record) {
 		if p.After {
 			return afterOf(p.Record), nil, nil
 		}
@@ -70,7 +70,7 @@ func (r *Recorder) known(p Point) (manifest.Hash, []manifest.Change, error) {
 	base := manifest.Hash{}
 	var steps []*history.Record // newest first
 	for _, o := range list.Records {
-		if whole(o) {
+		if observedWhole(o) {
 			base = left(o)
 			break
 		}
@@ -135,7 +135,7 @@ func (r *Recorder) At(t time.Time) (Point, error) {
 	}
 	p := Point{Record: st.Record, After: st.Side == history.After}
 	list, err := r.history.List(history.ListOptions{Limit: 1, Keep: func(o *history.Record) bool {
-		return !whole(o) && o.Status != history.StatusOpen && !o.Ended.After(t) && history.Compare(o, st.Record) > 0
+		return !observedWhole(o) && o.Status != history.StatusOpen && !o.Ended.After(t) && history.Compare(o, st.Record) > 0
 	}})
 	if err == nil && len(list.Records) == 1 {
 		p = Point{Record: list.Records[0], After: true}
@@ -225,11 +225,11 @@ func (r *Recorder) withoutRulesBetween(ctx context.Context, changes []manifest.C
 // rulesAt is the stored tree whose ignore files were in force when the state at a
 // point was observed: what a record began with, since rules are frozen for it.
 func (r *Recorder) rulesAt(p Point) (rules manifest.Hash, err error) {
-	if whole(p.Record) {
+	if observedWhole(p.Record) {
 		return p.Record.Before, nil
 	}
 	err = r.history.Newest(func(rec *history.Record) bool {
-		if whole(rec) && history.Compare(rec, p.Record) < 0 {
+		if observedWhole(rec) && history.Compare(rec, p.Record) < 0 {
 			rules = rec.Before
 		}
 		return rules.IsZero()

@@ -166,7 +166,7 @@ func (c *recovery) transactions(ctx context.Context) error {
 		return c.notBegun(err)
 	}
 	for _, j := range pending {
-		j.Commit = func(res worktree.Result, out *worktree.Outcome) error { return c.settle(ctx, j, res, out) }
+		j.Commit = func(res worktree.Result, out *worktree.Outcome) error { return c.closeOwner(ctx, j, res, out) }
 		_, _, err := t.Recover(ctx, j)
 		var bad *worktree.JournalError
 		if errors.As(err, &bad) {
@@ -194,9 +194,9 @@ func (c *recovery) notBegun(err error) error {
 	return &BeginError{err}
 }
 
-// settle closes or drops the record that a transaction belongs to, while the
+// closeOwner closes or drops the record that a transaction belongs to, while the
 // journal is still there: after a death in between it is called again.
-func (c *recovery) settle(ctx context.Context, j worktree.Journal, res worktree.Result, out *worktree.Outcome) error {
+func (c *recovery) closeOwner(ctx context.Context, j worktree.Journal, res worktree.Result, out *worktree.Outcome) error {
 	for _, l := range out.Left {
 		c.add(nil, "%s was left alone: %s", l.Path, l.Reason)
 	}
