@@ -52,8 +52,8 @@ func (h *History) beforeTheFirst(t time.Time) error {
 	}
 	for _, r := range slices.Backward(l.Records) {
 		for _, s := range observations(r) {
-			return &project.Error{Kind: project.NotFound, Err: ErrNoRecord,
-				Msg:    fmt.Sprintf("no state is recorded from %s or earlier", t.Format(time.RFC3339)),
+			return &project.Error{Kind: project.NotFound,
+				Err:    noRecord{fmt.Sprintf("no state is recorded from %s or earlier", t.Format(time.RFC3339))},
 				Advice: fmt.Sprintf("the earliest recorded state is from %s, in record %s", s.Time.In(t.Location()).Format(time.RFC3339Nano), r.ID)}
 		}
 	}
