@@ -181,7 +181,7 @@ func (s *stream) record(ctx context.Context, rec *history.Record) error {
 		if err != nil {
 			return err
 		}
-		return s.to(ctx, apply(s.now, step), manifest.Hash{}, rec, rec.Ended, what)
+		return s.to(ctx, withChanges(s.now, step), manifest.Hash{}, rec, rec.Ended, what)
 	}
 	changed := left(rec) != rec.Before
 	subject := what

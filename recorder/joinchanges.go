@@ -6,11 +6,11 @@ import (
 	"decree/manifest"
 )
 
-// compose joins two differences of a tree, first and then second, into the one
+// joinChanges joins two differences of a tree, first and then second, into the one
 // from the start to the end: paths that came back to what they were fall out.
 // Both, and the result, are in byte order of their paths. Its cost is that of
 // the differences, so a run's later attempts never compare whole manifests.
-func compose(first, second []manifest.Change) []manifest.Change {
+func joinChanges(first, second []manifest.Change) []manifest.Change {
 	if len(first) == 0 {
 		return second
 	}

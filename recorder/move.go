@@ -482,7 +482,7 @@ func (r *Recorder) saveChanged(x *writing, full *fullTree, changes []manifest.Ch
 	if err != nil {
 		return nil, manifest.Hash{}, err
 	}
-	entries := apply(base, changes)
+	entries := withChanges(base, changes)
 	hash := sha256.New()
 	if err := manifest.Encode(hash, entries, false); err != nil {
 		return nil, manifest.Hash{}, err

@@ -261,7 +261,7 @@ func (r *Recorder) since(from manifest.Hash, earlier []manifest.Change, at manif
 	case res.Base == from:
 		return res.Changes, nil
 	case res.Base == at && !at.IsZero():
-		return compose(earlier, res.Changes), nil
+		return joinChanges(earlier, res.Changes), nil
 	}
 	old, _, err := r.history.Tree(from)
 	if err != nil {

@@ -183,7 +183,7 @@ func (r *Recorder) sinceLast(ctx context.Context, res *capture.Result) (sinceLas
 		if err != nil {
 			return s, err
 		}
-		steps = compose(steps, step)
+		steps = joinChanges(steps, step)
 	}
 	if res.Tree == k.base && len(steps) == 0 {
 		s.ruleOnly = len(res.RuleOnly)
@@ -192,7 +192,7 @@ func (r *Recorder) sinceLast(ctx context.Context, res *capture.Result) (sinceLas
 	way, ok := r.detour(k, res)
 	if ok {
 		// Only then: of a path that left, way may hold the change that was put back.
-		s.changes = withoutPaths(compose(invert(steps), compose(invert(way), res.Changes)), res.RuleOnly)
+		s.changes = withoutPaths(joinChanges(invert(steps), joinChanges(invert(way), res.Changes)), res.RuleOnly)
 		s.ruleOnly = len(res.RuleOnly)
 	} else if s, err = r.compareWhole(ctx, s, k, steps, res); err != nil {
 		return s, err
@@ -262,7 +262,7 @@ func (r *Recorder) compareWhole(ctx context.Context, s sinceLast, k lastKnown, s
 	if err != nil {
 		return s, err
 	}
-	changes, err := manifest.Compare(apply(seq, steps), res.Entries())
+	changes, err := manifest.Compare(withChanges(seq, steps), res.Entries())
 	if err != nil {
 		return s, err
 	}

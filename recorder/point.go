@@ -84,7 +84,7 @@ func (r *Recorder) known(p Point) (manifest.Hash, []manifest.Change, error) {
 		if err != nil {
 			return manifest.Hash{}, nil, err
 		}
-		changes = compose(changes, step)
+		changes = joinChanges(changes, step)
 	}
 	return base, changes, nil
 }
@@ -117,13 +117,13 @@ func (r *Recorder) entries(p Point) (manifest.Seq, error) {
 		return nil, err
 	}
 	if base.IsZero() {
-		return apply(manifest.Of(), changes), nil
+		return withChanges(manifest.Of(), changes), nil
 	}
 	seq, _, err := r.history.Tree(base)
 	if err != nil || len(changes) == 0 {
 		return seq, err
 	}
-	return apply(seq, changes), nil
+	return withChanges(seq, changes), nil
 }
 
 // At is the newest known state at or before t: what was observed whole, or that

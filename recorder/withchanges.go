@@ -4,8 +4,8 @@ import (
 	"decree/manifest"
 )
 
-// apply is seq with changes made to it, streamed.
-func apply(seq manifest.Seq, changes []manifest.Change) manifest.Seq {
+// withChanges is seq with changes made to it, streamed.
+func withChanges(seq manifest.Seq, changes []manifest.Change) manifest.Seq {
 	return func(yield func(manifest.Item, error) bool) {
 		m := merger{yield: yield, changes: changes}
 		for it, err := range seq {
