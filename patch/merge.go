@@ -222,7 +222,7 @@ func upended(text []byte) []byte {
 	return out
 }
 
-// upend turns a merge of upended texts around.
+// upend reverses a merge that was made of upended texts: the parts, and each text.
 func (m *merged) upend() {
 	slices.Reverse(m.parts)
 	upright := func(text []byte) []byte {

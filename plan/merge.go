@@ -62,7 +62,7 @@ func (t *transition) merge(ctx context.Context, d Direction, cur state) (merged 
 	}
 	e := *cur.entry
 	e.SHA256, e.Size = patch.Sum(m.Data), int64(len(m.Data))
-	// The record's own change of mode goes along; a mode set since by hand stays.
+	// The mode changes as the record changed it, unless it was set by hand since.
 	if cur.entry.Mode == want.Mode {
 		e.Mode, e.Owner = goal.Mode, goal.Owner
 	}

@@ -147,7 +147,7 @@ func (o *overlay) see(ctx context.Context, paths []string) error {
 		if a.Err == nil {
 			o.found(paths[i], a.Entry)
 			o.writing[paths[i]] = a.Writing
-		} // an error is met again, and told, when the path's turn comes
+		} // at looks again, and returns the error
 	}
 	return nil
 }
@@ -179,8 +179,8 @@ func (o *overlay) at(path string) (state, error) {
 	return o.found(path, entry), nil
 }
 
-// special notes a pipe, socket or device as the conflict that it is: with the
-// others, and also where edits are to be overwritten, since it cannot be stored.
+// special notes a pipe, socket or device as a conflict, also where edits are to be
+// overwritten: it cannot be stored first.
 func (o *overlay) special(path string, err error) bool {
 	var special *worktree.SpecialError
 	if !errors.As(err, &special) {

@@ -206,9 +206,9 @@ func (x *txn) checkParent(p *parent) error {
 	return nil
 }
 
-// probeDir is probe for a directory. The root's own entry is not ours to reach:
-// there the removal of .decree is asked for, which holds our staging and so is
-// never removed; whether entries may change at all is answered before that.
+// probeDir is probe for a directory. The root's own entry lies in a directory outside
+// the tree, so for the root it tries to remove .decree instead. That never succeeds,
+// since our staging directory is in it, but the system checks the permission first.
 func (x *txn) probeDir(p *parent) error {
 	if p.path != "" {
 		return x.probe(p.path, p.info)

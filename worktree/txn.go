@@ -38,7 +38,7 @@ type txn struct {
 	dev      uint64   // its device
 	beside   bool     // all slots beside their targets
 	// unflushed is what has to be durable before the journal gets its name; each
-	// is called once, with false only to let go of its file.
+	// is called once; with false it only closes its file.
 	unflushed []func(on bool) error
 	flushAll  func() error // flushes the whole file system; nil: each file is flushed
 	live      bool         // the process that began it: it knows what it made
