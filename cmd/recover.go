@@ -20,7 +20,7 @@ If processes of the run are still alive nothing is done, exit code 4; --kill end
 			{"decree recover", "after a crash or a power failure"},
 			{"decree recover --kill", "end what is left of the run first"},
 		},
-		exits:  []exit{{"0", "done, or nothing to do"}, {"4", "processes of the run are still alive; nothing was changed"}},
+		exits:  []exit{{"0", "done, or nothing to do"}, {"1", "what a dead process left cannot be read, and was set aside"}, {"4", "processes of the run are still alive; nothing was changed"}},
 		flags:  s.writing(boolFlag(&kill, "end processes of the interrupted run that are still alive", "kill")),
 		action: func(ctx context.Context) error { return s.recover(ctx, kill) },
 	}
@@ -31,6 +31,7 @@ type recoveredJSON struct {
 	Record string   `json:"record"`
 	What   string   `json:"what"`
 	Later  []string `json:"later"`
+	Aside  string   `json:"aside,omitempty"`
 }
 
 func (s *session) recover(ctx context.Context, kill bool) error {
@@ -53,9 +54,9 @@ func (s *session) recover(ctx context.Context, kill bool) error {
 	if s.global.json {
 		out := make([]recoveredJSON, 0, len(found))
 		for _, f := range found {
-			out = append(out, recoveredJSON{idOf(f), f.What, quoteAll(f.Later)})
+			out = append(out, recoveredJSON{idOf(f), f.What, quoteAll(f.Later), manifestPath(f.Aside)})
 		}
-		return s.printJSON(out)
+		return errors.Join(s.printJSON(out), recorder.NotRecovered(found))
 	}
 	if len(found) == 0 {
 		s.tell("nothing to recover")
@@ -64,7 +65,7 @@ func (s *session) recover(ctx context.Context, kill bool) error {
 	for _, f := range found {
 		s.tell("%s", oneLine(f.What))
 	}
-	return nil
+	return recorder.NotRecovered(found)
 }
 
 func idOf(f recorder.Recovered) string {

@@ -133,6 +133,13 @@ func (d *doctor) waiting(context.Context, bool) error {
 	} else if !isMissing(err) {
 		return err
 	}
+	aside, err := d.r.setAside()
+	if err != nil {
+		return err
+	}
+	if len(aside) > 0 {
+		d.add(Error, "recovery", "unfinished work cannot be read and was set aside: "+strings.Join(aside, ", "), asideAdvice, false)
+	}
 	if len(list) == 0 {
 		d.add(OK, "recovery", "nothing waits", "", false)
 		return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"decree/manifest"
 	"decree/project"
@@ -100,27 +99,11 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 // nothingUnreadable refuses where it is not known which contents are needed: of an
 // open record or a journal that was set aside because it cannot be read.
 func (r *Recorder) nothingUnreadable() error {
-	for _, in := range []string{"open", "txn"} {
-		dir, err := r.project.Store.OpenDir(in)
-		if isMissing(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		list, err := dir.List()
-		dir.Close()
-		if err != nil {
-			return err
-		}
-		for _, e := range list {
-			if !strings.HasSuffix(e.Name, ".damaged") {
-				continue
-			}
-			return &project.Error{Kind: project.Refused, Err: errors.New("contents that it needs may not be freed; nothing was freed"),
-				Msg:    fmt.Sprintf("%s/%s/%s is unfinished work", r.project.StorePath, in, e.Name),
-				Advice: "move it away once you need nothing of it any more"}
-		}
+	paths, err := r.setAside()
+	if err != nil || len(paths) == 0 {
+		return err
 	}
-	return nil
+	return &project.Error{Kind: project.Refused, Err: errors.New("contents that it needs may not be freed; nothing was freed"),
+		Msg:    paths[0] + " is unfinished work",
+		Advice: "move it away once you need nothing of it any more"}
 }

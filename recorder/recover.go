@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,57 @@ type Recovered struct {
 	// Later are the paths changed after the run's output ended: they may be
 	// edits by hand.
 	Later []string
+	// Aside is the file that was set aside since it cannot be read: what it told is
+	// in no record.
+	Aside string
+}
+
+// NotRecovered is the error of a recovery that has set work aside unread, or nil.
+func NotRecovered(done []Recovered) error {
+	var aside []string
+	for _, d := range done {
+		if d.Aside != "" {
+			aside = append(aside, d.Aside)
+		}
+	}
+	if len(aside) == 0 {
+		return nil
+	}
+	return &project.Error{Kind: project.Failed,
+		Msg:    strings.Join(aside, ", ") + ": cannot be read and was set aside; what its command changed is still in the tree, and in no record",
+		Advice: asideAdvice}
+}
+
+// asideAdvice is about unfinished work that was set aside since it cannot be read.
+const asideAdvice = "'decree diff --edits' shows what differs from the last record; move the file away once you need nothing of it any more, since nothing is freed from the store before"
+
+// setAside lists the unfinished work that was set aside since it cannot be read.
+func (r *Recorder) setAside() (paths []string, err error) {
+	for _, in := range []string{"open", "txn"} {
+		dir, err := r.project.Store.OpenDir(in)
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list, err := dir.List()
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list {
+			if strings.HasSuffix(e.Name, ".damaged") {
+				paths = append(paths, r.inStore(in, e.Name))
+			}
+		}
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+func (r *Recorder) inStore(dir, name string) string {
+	return filepath.Join(r.project.StorePath, dir, name)
 }
 
 // Recover finishes or takes back what a dead process left. With kill, what still
@@ -75,6 +127,7 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 			return nil, err
 		}
 		c.add(nil, "the open record %s is damaged (%v) and was set aside", d.ID, d.Err)
+		c.done[len(c.done)-1].Aside = r.inStore("open", d.ID+".damaged")
 	}
 	for _, o := range open {
 		if err := c.ensureDead(o, kill); err != nil {
@@ -171,6 +224,9 @@ func (c *recovery) transactions(ctx context.Context) error {
 		var bad *worktree.JournalError
 		if errors.As(err, &bad) {
 			c.add(nil, "%v", bad)
+			if bad.Kept != "" {
+				c.done[len(c.done)-1].Aside = c.r.inStore("txn", bad.Kept)
+			}
 			continue
 		}
 		if err != nil {
