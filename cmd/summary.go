@@ -2,10 +2,12 @@ package cmd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"decree/history"
 	"decree/manifest"
+	"decree/plan"
 	"decree/recorder"
 )
 
@@ -34,9 +36,13 @@ func (s *session) summary(result *recorder.RunResult) {
 	s.meter.stop()
 	p := s.paint(s.env.Stderr)
 	s.say("%s %s %s", p.in(bold, "decree:"), r.ID, outcome(result))
-	if len(result.Changes) > 0 {
+	switch told := withoutStayed(result); {
+	case len(told) == 0:
+	case len(told) < len(result.Changes):
+		s.changedFiles(told)
+	default:
 		s.say("  %s", changesInWords(r.Changes))
-		s.changedFiles(result.Changes)
+		s.changedFiles(told)
 	}
 	for _, n := range result.Notes {
 		s.note(n)
@@ -47,6 +53,21 @@ func (s *session) summary(result *recorder.RunResult) {
 	for _, n := range nextCommands(result) {
 		s.say("  %s  %s", p.in(cyan, fmt.Sprintf("%-*s", nextWidth(r.ID), n.line)), n.what)
 	}
+}
+
+// withoutStayed are a run's changes without those that were not put back, since they
+// hold what is not recorded.
+func withoutStayed(result *recorder.RunResult) []manifest.Change {
+	var stayed []string
+	for _, g := range result.Gone {
+		if g.Now != "" {
+			stayed = append(stayed, g.Now)
+		}
+	}
+	if len(stayed) == 0 || !result.PutBack {
+		return result.Changes
+	}
+	return slices.DeleteFunc(slices.Clone(result.Changes), func(c manifest.Change) bool { return plan.Within(c.Path, stayed) })
 }
 
 // tellGone says of what is not recorded that it was taken away: in red, and even to
@@ -105,6 +126,8 @@ func outcome(result *recorder.RunResult) string {
 		return text + "; it changed nothing that is recorded"
 	case len(result.Changes) == 0:
 		return text + "; it changed nothing"
+	case len(withoutStayed(result)) == 0:
+		return text + "; it changed nothing else that is recorded"
 	case result.PutBack && len(result.Gone) > 0:
 		return text + "; what else it changed was put back:"
 	case result.PutBack:

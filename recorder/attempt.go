@@ -272,12 +272,25 @@ func (u *run) giveUp(ctx context.Context) error {
 	}
 	if err != nil {
 		u.res.ExitCode = 125
-		u.say("not put back: %v", err)
+		u.say("not put back: %v%s", err, namedIn(err))
 		if lostContents(err) {
 			u.say("'decree revert %s PATH...' takes back path by path what the store still has", u.rec.ID)
 		}
 	}
 	return nil
+}
+
+// namedIn are the first paths of a conflict, for a line of words.
+func namedIn(err error) string {
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) || len(conflict.Items) == 0 {
+		return ""
+	}
+	paths := make([]string, len(conflict.Items))
+	for i, item := range conflict.Items {
+		paths[i] = item.Path
+	}
+	return ": " + some(paths)
 }
 
 // endPutBack closes the record while the put-back's journal is still there: a

@@ -3,6 +3,7 @@
 package recorder
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
+	"decree/plan"
 )
 
 // TestWhatIsLeftOutIsNeverLost lets each step after a command fail, or be the last
@@ -101,4 +103,15 @@ func TestAnotherInodesNumber(t *testing.T) {
 	dir := renamed
 	dir.Kind = disk.Directory
 	require.False(t, l.is(dir))
+}
+
+// TestConflictNamesItsPaths: a line that says that a run is not put back names the first
+// paths that are in the way.
+func TestConflictNamesItsPaths(t *testing.T) {
+	c := &ConflictError{Subject: "the command left"}
+	for _, p := range []string{"a", "b\n", "c", "d", "e", "f"} {
+		c.Items = append(c.Items, plan.Item{Path: p})
+	}
+	require.Equal(t, `: a, "b\n", c, d, e and 1 more`, namedIn(fmt.Errorf("x: %w", c)))
+	require.Empty(t, namedIn(syscall.EIO))
 }
