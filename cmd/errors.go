@@ -304,15 +304,11 @@ func (s *session) hintFor(err error) string {
 // rightsHint is the next step where something in .decree may not be written: a
 // container or another user left it there, or it is immutable.
 func rightsHint(err error) string {
-	var pe *fs.PathError
-	if !errors.As(err, &pe) || !errors.Is(pe.Err, fs.ErrPermission) {
+	advice := project.RightsAdvice(err)
+	if advice == "" {
 		return ""
 	}
-	before, _, inside := strings.Cut(pe.Path, "/.decree/")
-	if !inside {
-		return ""
-	}
-	return fmt.Sprintf("it may be another user's, such as a container's, or immutable: make %s your own again ('sudo chown -R', 'sudo chattr -R -i'), and run this again", shownPath(before+"/.decree"))
+	return "it may be another user's, such as a container's, or immutable: " + advice + ", and run this again"
 }
 
 // refHint is the next step where a REF was needed and a PATH, or git's name for the newest

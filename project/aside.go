@@ -223,3 +223,17 @@ func (p *Project) replaceDecree() (err error) {
 	p.noteAside(dirName, name)
 	return nil
 }
+
+// RightsAdvice says what gives .decree back to its user where err is that something in
+// it may not be written, as an immutable file; "" for other errors.
+func RightsAdvice(err error) string {
+	var pe *fs.PathError
+	if !errors.As(err, &pe) || !errors.Is(pe.Err, fs.ErrPermission) {
+		return ""
+	}
+	before, _, inside := strings.Cut(pe.Path, "/"+dirName+"/")
+	if !inside {
+		return ""
+	}
+	return fmt.Sprintf("make %s your own again ('sudo chown -R', 'sudo chattr -R -i')", before+"/"+dirName)
+}

@@ -199,6 +199,9 @@ func (u *run) unfinished(what string, err error) error {
 		return notStarted(errors.Join(fmt.Errorf("%s: %w", what, err), u.r.history.Abandon(id)))
 	}
 	e := &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("%s: %w", what, err), Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", id)}
+	if advice := project.RightsAdvice(err); advice != "" {
+		e.Advice = fmt.Sprintf("%s; then 'decree recover' records run %s", advice, id)
+	}
 	switch {
 	case u.res.PutBack:
 		e.State = "the command has failed and its changes are put back"
