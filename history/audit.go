@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"decree/disk"
+	"decree/jsonread"
 	"decree/project"
 )
 
@@ -82,26 +83,26 @@ func (o Operation) MarshalJSON() ([]byte, error) { return o.append(nil), nil }
 
 func parseOperation(b []byte) (*Operation, error) {
 	o := &Operation{}
-	err := object(b, func(key string, v *value) error {
+	err := jsonread.Object(b, func(key string, v *jsonread.Value) error {
 		switch key {
 		case "time":
-			o.Time = v.time()
+			o.Time = timeOf(v)
 		case "op":
-			o.Op = v.text()
+			o.Op = v.Text()
 		case "record":
-			o.Record = v.text()
+			o.Record = v.Text()
 		case "actor":
-			o.Actor = v.actor()
+			o.Actor = actorOf(v)
 		case "outcome":
-			o.Outcome = v.text()
+			o.Outcome = v.Text()
 		case "detail":
-			o.Detail = v.text()
+			o.Detail = v.Text()
 		case "mistake":
-			o.Mistake = string(v.raw) == "true"
+			o.Mistake = v.Bool()
 		case "prev":
-			o.Prev = v.text()
+			o.Prev = v.Text()
 		}
-		return v.err()
+		return v.Err()
 	})
 	if err == nil && (o.Op == "" || len(o.Prev) != 64) {
 		err = errors.New("not a line of the audit log")

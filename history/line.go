@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"decree/jsonread"
 	"decree/patch"
 )
 
@@ -151,22 +152,22 @@ func parseHead(b []byte) (*line, error) {
 		}
 		b = append(b[:i:i], '}')
 	}
-	err = object(b, func(key string, v *value) error {
+	err = jsonread.Object(b, func(key string, v *jsonread.Value) error {
 		switch key {
 		case "file":
 			var n []int64
-			v.array(func(e *value) { n = append(n, e.number()) })
+			v.Array(func(e *jsonread.Value) { n = append(n, e.Int()) })
 			if len(n) == 2 {
 				l.size, l.mtime = n[0], n[1]
 			}
 		case "tree":
-			l.tree = v.tree()
+			l.tree = treeOf(v)
 		case "after_tree":
-			l.afterTree = v.tree()
+			l.afterTree = treeOf(v)
 		case "files":
-			l.files = v.hashes()
+			l.files = hashesOf(v)
 		}
-		return v.err()
+		return v.Err()
 	})
 	return l, err
 }
@@ -181,39 +182,39 @@ func parseLine(b []byte) (*line, error) {
 	return l, err
 }
 
-func (v *value) tree() *TreeSpec {
+func treeOf(v *jsonread.Value) *TreeSpec {
 	t := &TreeSpec{}
-	v.fields(func(key string, f *value) {
+	v.Members(func(key string, f *jsonread.Value) {
 		switch key {
 		case "id":
-			t.ID = f.hash()
+			t.ID = hashOf(f)
 		case "base":
-			t.Base = f.hash()
+			t.Base = hashOf(f)
 		case "object":
-			t.Object = f.hash()
+			t.Object = hashOf(f)
 		case "depth":
-			t.Depth = int(f.number())
+			t.Depth = int(f.Int())
 		case "size":
-			t.Size = f.number()
+			t.Size = f.Int()
 		case "deltas":
-			t.Deltas = f.number()
+			t.Deltas = f.Int()
 		case "whole":
-			t.Whole = f.number()
+			t.Whole = f.Int()
 		case "partial":
-			t.Partial = string(f.raw) == "true"
+			t.Partial = f.Bool()
 		}
 	})
 	return t
 }
 
-func (v *value) hashes() map[string]patch.Hash {
+func hashesOf(v *jsonread.Value) map[string]patch.Hash {
 	out := map[string]patch.Hash{}
-	v.fields(func(key string, f *value) {
+	v.Members(func(key string, f *jsonread.Value) {
 		if _, err := splitName(key); err != nil {
-			f.fail("names of a run directory")
+			f.Expected("names of files of a run directory")
 			return
 		}
-		out[strings.Clone(key)] = f.hash()
+		out[strings.Clone(key)] = hashOf(f)
 	})
 	return out
 }

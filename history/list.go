@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -254,16 +255,11 @@ func lineFile(b []byte) (size, mtime int64, ok bool) {
 	if i < 0 {
 		return 0, 0, false
 	}
-	s := scan{data: b[i+len(mark)-1:]}
-	var n []int64
-	err := s.array(func(raw []byte) {
-		v := value{raw: raw}
-		n = append(n, v.number())
-	})
-	if err != nil || len(n) != 2 {
-		return 0, 0, false
-	}
-	return n[0], n[1], true
+	first, rest, ok := bytes.Cut(b[i+len(mark):], []byte(","))
+	second, _, closed := bytes.Cut(rest, []byte("]"))
+	size, sizeErr := strconv.ParseInt(string(first), 10, 64)
+	mtime, mtimeErr := strconv.ParseInt(string(second), 10, 64)
+	return size, mtime, ok && closed && sizeErr == nil && mtimeErr == nil
 }
 
 // parallel calls f with parts of 0..n, on as many goroutines as pay off.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"decree/disk"
+	"decree/jsonread"
 	"decree/patch"
 	"decree/project"
 )
@@ -123,10 +124,10 @@ func parseOpened(data []byte) (*Opened, error) {
 	}
 	o := &Opened{Record: j.Record, Transaction: j.Transaction, Extra: j.Extra}
 	if j.Tree != nil {
-		v := value{name: "tree", raw: j.Tree}
-		o.Tree = v.tree()
-		if v.fault != nil {
-			return nil, v.fault
+		v := jsonread.Of("tree", j.Tree)
+		o.Tree = treeOf(v)
+		if v.Err() != nil {
+			return nil, v.Err()
 		}
 	}
 	for _, r := range j.Rules {

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"decree/jsonread"
 	"decree/patch"
 	"decree/project"
 )
@@ -311,15 +312,15 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 // version is a *NewerError; anything that is not a whole record is an error.
 func ParseRecord(data []byte) (*Record, error) {
 	r, version := &Record{}, 0
-	err := object(data, func(key string, v *value) error {
+	err := jsonread.Object(data, func(key string, v *jsonread.Value) error {
 		if key == "version" {
-			version = int(v.number())
-			return v.err()
+			version = int(v.Int())
+			return v.Err()
 		}
 		if r.read(key, v) {
-			return v.err()
+			return v.Err()
 		}
-		r.Extra = append(r.Extra, Field{strings.Clone(key), append(json.RawMessage(nil), v.raw...)})
+		r.Extra = append(r.Extra, Field{strings.Clone(key), append(json.RawMessage(nil), v.Raw()...)})
 		return nil
 	})
 	if version > Version {
@@ -335,34 +336,34 @@ func ParseRecord(data []byte) (*Record, error) {
 }
 
 // read takes the field key into r; false: it is not known.
-func (r *Record) read(key string, v *value) bool {
+func (r *Record) read(key string, v *jsonread.Value) bool {
 	switch key {
 	case "id":
-		r.ID = v.text()
+		r.ID = v.Text()
 	case "chain":
 		// It is the id's beginning, and shares its bytes.
-		if r.Chain = v.view(); strings.HasPrefix(r.ID, r.Chain) {
+		if r.Chain = v.Text(); strings.HasPrefix(r.ID, r.Chain) {
 			r.Chain = r.ID[:len(r.Chain)]
 		} else {
-			r.Chain = v.text()
+			r.Chain = v.Text()
 		}
 	case "seq":
-		r.Seq = int(v.number())
+		r.Seq = int(v.Int())
 	case "reason":
-		r.Reason = Reason(v.known(project.Reasons...))
+		r.Reason = Reason(v.Known(project.Reasons...))
 	case "status":
-		r.Status = Status(v.known(statuses...))
+		r.Status = Status(v.Known(statuses...))
 	case "description":
-		r.Description = v.text()
+		r.Description = v.Text()
 	case "command":
-		r.Command = v.texts()
+		r.Command = v.Texts()
 	case "cwd":
-		r.Cwd = v.path()
+		r.Cwd = pathOf(v)
 	case "attempts":
-		r.Attempts = int(v.number())
+		r.Attempts = int(v.Int())
 	case "exit_code":
-		if !v.null() {
-			code := int(v.number())
+		if !v.Null() {
+			code := int(v.Int())
 			r.ExitCode = &code
 		}
 	default:
@@ -371,38 +372,38 @@ func (r *Record) read(key string, v *value) bool {
 	return true
 }
 
-func (r *Record) readFacts(key string, v *value) bool {
+func (r *Record) readFacts(key string, v *jsonread.Value) bool {
 	switch key {
 	case "started":
-		r.Started = v.time()
+		r.Started = timeOf(v)
 	case "ended":
-		r.Ended = v.time()
+		r.Ended = timeOf(v)
 	case "recovered":
-		if t := v.time(); !t.IsZero() {
+		if t := timeOf(v); !t.IsZero() {
 			r.Recovered = &t
 		}
 	case "duration_ms":
-		r.Duration = time.Duration(v.number()) * time.Millisecond
+		r.Duration = time.Duration(v.Int()) * time.Millisecond
 	case "diff_sha256":
-		r.DiffSHA256 = v.hash()
+		r.DiffSHA256 = hashOf(v)
 	case "unrecorded":
-		r.Unrecorded = v.paths()
+		r.Unrecorded = pathsOf(v)
 	case "files":
-		r.Files = int(v.number())
+		r.Files = int(v.Int())
 	case "bytes":
-		r.Bytes = v.number()
+		r.Bytes = v.Int()
 	case "changes":
-		r.Changes = v.changes()
+		r.Changes = changesOf(v)
 	case "before":
-		r.Before = v.hash()
+		r.Before = hashOf(v)
 	case "after":
-		r.After = v.hash()
+		r.After = hashOf(v)
 	case "actor":
-		r.Actor = v.actor()
+		r.Actor = actorOf(v)
 	case "parent":
-		r.Parent = v.text()
+		r.Parent = v.Text()
 	case "undone_by":
-		r.UndoneBy = v.text()
+		r.UndoneBy = v.Text()
 	case "labels": // of --json; they live in labels.json
 	default:
 		return false

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -24,10 +23,9 @@ func (e *VersionError) Error() string {
 // facts spelled in another way than the Encoder's. That no path is both a file and a
 // directory is not checked; [Compare] finds what contradicts.
 type Decoder struct {
-	s       *scanner
+	t       *tokens
 	section int // those below
 	partial bool
-	first   bool // nothing has come yet in the present object
 	path    ordered
 	err     error
 }
@@ -41,7 +39,7 @@ const (
 )
 
 // NewDecoder returns a Decoder of r. It reads ahead of what Next returns.
-func NewDecoder(r io.Reader) *Decoder { return &Decoder{s: newScanner(r)} }
+func NewDecoder(r io.Reader) *Decoder { return &Decoder{t: newTokens(r)} }
 
 // Next returns the next path: all files and symlinks, then all directories (Type Dir,
 // only their mode), each in byte order. After the last it returns io.EOF, once all of the
@@ -52,8 +50,8 @@ func (d *Decoder) Next() (path string, e Entry, err error) {
 		return "", Entry{}, d.err
 	}
 	path, e, err = d.step()
-	if d.s.err != nil {
-		err = d.s.err
+	if d.t.err != nil {
+		err = d.t.err
 	}
 	if err != nil {
 		d.err = err
@@ -82,7 +80,7 @@ func (d *Decoder) All() Seq {
 }
 
 func (d *Decoder) step() (string, Entry, error) {
-	for d.s.err == nil {
+	for d.t.err == nil {
 		switch d.section {
 		case atStart:
 			d.header()
@@ -100,36 +98,31 @@ func (d *Decoder) step() (string, Entry, error) {
 			return "", Entry{}, d.finish()
 		}
 	}
-	return "", Entry{}, d.s.err
+	return "", Entry{}, d.t.err
 }
 
 // header takes all that stands before the first file.
 func (d *Decoder) header() {
-	d.first = true
 	version := false
-	if !d.s.take('{') {
+	if !d.t.begin() {
 		return
 	}
 	for {
-		name, ok := d.s.field(&d.first)
+		name, ok := d.t.member()
 		if !ok {
 			d.missing("files")
 			return
 		}
-		field := string(name)
-		if !d.s.take(':') {
-			return
-		}
-		switch field {
+		switch name {
 		case "version":
-			d.once(version, field)
+			d.once(version, name)
 			version = true
-			if n := d.s.number(); d.s.err == nil && n != Version {
-				d.s.fail(&VersionError{n})
+			if n := d.t.number(); d.t.err == nil && n != Version {
+				d.t.fail(&VersionError{n})
 			}
 		case "partial":
-			d.once(d.partial, field)
-			d.partial = d.boolean()
+			d.once(d.partial, name)
+			d.partial = d.t.boolean()
 		case "files":
 			if !version {
 				d.missing("version")
@@ -137,227 +130,116 @@ func (d *Decoder) header() {
 			d.begin(inFiles)
 			return
 		case "dirs":
-			d.s.fail(errors.New("dirs before files"))
+			d.t.fail(errors.New("dirs before files"))
 		default:
-			d.s.skip()
+			d.t.skip()
 		}
 	}
 }
 
 func (d *Decoder) once(seen bool, field string) {
 	if seen {
-		d.s.failf("field %q repeated", field)
+		d.t.failf("field %q repeated", field)
 	}
 }
 
-func (d *Decoder) missing(field string) { d.s.failf("field %q is missing", field) }
-
-func (d *Decoder) boolean() bool {
-	w := d.s.word()
-	if d.s.err == nil && string(w) != "true" && string(w) != "false" {
-		d.s.failf("%q is neither true nor false", clip(w))
-	}
-	return string(w) == "true"
-}
+func (d *Decoder) missing(field string) { d.t.failf("field %q is missing", field) }
 
 func (d *Decoder) begin(section int) {
-	d.s.take('{')
-	d.section, d.first = section, true
+	d.t.begin()
+	d.section = section
 	d.path.reset(section == inFiles)
 }
 
-// end leaves files or dirs.
-func (d *Decoder) end() {
-	d.section++
-	d.first = false
-}
-
-// until takes the fields of the outer object up to the one called want.
+// until takes the fields of the outer object up to the one called want; "" is its end.
 func (d *Decoder) until(want string, section int) {
 	for {
-		name, ok := d.s.field(&d.first)
-		if !ok {
+		name, ok := d.t.member()
+		switch {
+		case !ok && want != "":
 			d.missing(want)
 			return
-		}
-		field := string(name)
-		if !d.s.take(':') {
+		case !ok:
+			d.t.end()
 			return
-		}
-		switch field {
-		case want:
+		case name == want:
 			d.begin(section)
 			return
-		case "version", "partial", "files", "dirs":
-			d.s.failf("field %q repeated or out of place", field)
-		default:
-			d.s.skip()
 		}
+		switch name {
+		case "version", "partial", "files", "dirs":
+			d.t.failf("field %q repeated or out of place", name)
+			return
+		}
+		d.t.skip()
 	}
 }
 
 func (d *Decoder) finish() error {
-	for {
-		name, ok := d.s.field(&d.first)
-		if !ok {
-			break
-		}
-		field := string(name)
-		switch field {
-		case "version", "partial", "files", "dirs":
-			d.s.failf("field %q repeated or out of place", field)
-		}
-		if d.s.take(':') {
-			d.s.skip()
-		}
-	}
-	if d.s.peek(); d.s.err == nil && d.s.pos < d.s.end {
-		d.s.unexpected("the end")
-	}
-	if d.s.err != nil {
-		return d.s.err
+	d.until("", afterDirs)
+	if d.t.err != nil {
+		return d.t.err
 	}
 	return io.EOF
 }
 
 // key checks a path as it stands in JSON and returns the raw one.
-func (d *Decoder) key(text []byte) string {
-	path := string(text)
+func (d *Decoder) key(path string) string {
 	if !plain(path) || path == "" {
 		var err error
-		if path, err = patch.Unquote(path); err != nil {
-			d.s.failf("path %q: %w", clip(text), err)
+		quoted := path
+		if path, err = patch.Unquote(quoted); err != nil {
+			d.t.failf("path %q: %w", clip(quoted), err)
 			return ""
 		}
 	}
 	if _, err := d.path.nextChecked(path); err != nil {
-		d.s.fail(err)
+		d.t.fail(err)
 	}
 	return path
 }
 
 func (d *Decoder) file() (string, Entry, bool) {
-	if path, e, ok := d.quickFile(); ok {
-		return path, e, d.s.err == nil
-	}
-	text, ok := d.s.field(&d.first)
+	name, ok := d.t.member()
 	if !ok {
-		d.end()
+		d.section = betweenSections
 		return "", Entry{}, false
 	}
-	path := d.key(text)
-	if d.s.err != nil || !d.s.take(':') {
+	path := d.key(name)
+	if d.t.err != nil {
 		return "", Entry{}, false
 	}
 	e := d.facts(path)
-	return path, e, d.s.err == nil
-}
-
-// What the Encoder writes around a file's facts.
-const (
-	afterPath = `": {"sha256": "`
-	afterHash = `", "size": `
-	afterSize = `, "mode": "`
-	hexLen    = 64
-)
-
-// quickFile reads a plain entry on one line as the Encoder writes it; it takes nothing
-// unless all of it is that.
-func (d *Decoder) quickFile() (string, Entry, bool) {
-	if d.first {
-		return "", Entry{}, false
-	}
-	s := d.s
-	b := s.buf[s.pos:s.end]
-	if len(b) < 8 || string(b[:7]) != ",\n    \"" {
-		return "", Entry{}, false
-	}
-	n := bytes.IndexByte(b[2:], '\n')
-	if n < 0 {
-		if n = len(b) - 2; n > 4096 || !s.more() { // the line is cut by the buffer's end
-			return "", Entry{}, false
-		}
-		return d.quickFile()
-	}
-	line := b[7 : n+2]
-	end := bytes.IndexByte(line, '"')
-	if end <= 0 || len(line) < end+len(afterPath)+hexLen+len(afterHash) {
-		return "", Entry{}, false
-	}
-	for _, c := range line[:end] {
-		if c < 0x20 || c == '\\' || c >= 0x7f {
-			return "", Entry{}, false
-		}
-	}
-	text := line[:end]
-	e, ok := quickFacts(line[end:])
-	if !ok {
-		return "", Entry{}, false
-	}
-	s.line++
-	s.pos += n + 2
-	if line[len(line)-1] == ',' {
-		s.pos-- // it belongs to the next entry
-	}
-	return d.key(text), e, true
-}
-
-// quickFacts reads `": {"sha256": "...", "size": 1, "mode": "644"}`, a comma behind it
-// or not.
-func quickFacts(b []byte) (e Entry, ok bool) {
-	if string(b[:len(afterPath)]) != afterPath {
-		return e, false
-	}
-	b = b[len(afterPath):]
-	if !parseHex(&e.SHA256, b[:hexLen]) || string(b[hexLen:hexLen+len(afterHash)]) != afterHash {
-		return e, false
-	}
-	b = b[hexLen+len(afterHash):]
-	n := digits(b)
-	if e.Size, ok = decimal(b[:n]); !ok || len(b) < n+len(afterSize)+3 || string(b[n:n+len(afterSize)]) != afterSize {
-		return e, false
-	}
-	b = b[n+len(afterSize):]
-	n = bytes.IndexByte(b, '"')
-	if n < 0 || len(b) != n+2 && len(b) != n+3 || b[n+1] != '}' || len(b) == n+3 && b[n+2] != ',' {
-		return e, false
-	}
-	e.Mode, ok = parseMode(b[:n])
-	return e, ok
+	return path, e, d.t.err == nil
 }
 
 // facts takes the object that describes a file or symlink.
 func (d *Decoder) facts(path string) (e Entry) {
-	s := d.s
-	if !s.take('{') {
+	if !d.t.begin() {
 		return e
 	}
 	var seen facts
-	first := true
 	for {
-		name, ok := s.field(&first)
+		name, ok := d.t.member()
 		if !ok {
 			break
 		}
 		field := fieldOf(name)
-		if !s.take(':') {
-			return e
-		}
 		if field == 0 {
-			s.skip()
+			d.t.skip()
 			continue
 		}
 		if seen&field != 0 {
-			s.failf("%s: a field is repeated", patch.Quote(path))
+			d.t.failf("%s: a field is repeated", patch.Quote(path))
 		}
 		seen |= field
 		d.fact(field, &e)
 	}
-	if s.err != nil {
+	if d.t.err != nil {
 		return e
 	}
 	if reason := seen.check(&e); reason != "" {
-		s.failf("%s: %s", patch.Quote(path), reason)
+		d.t.failf("%s: %s", patch.Quote(path), reason)
 	}
 	return e
 }
@@ -374,8 +256,8 @@ const (
 	factOwner
 )
 
-func fieldOf(name []byte) facts {
-	switch string(name) {
+func fieldOf(name string) facts {
+	switch name {
 	case "sha256":
 		return factHash
 	case "size":
@@ -393,33 +275,32 @@ func fieldOf(name []byte) facts {
 }
 
 func (d *Decoder) fact(field facts, e *Entry) {
-	s := d.s
 	if field == factSize {
-		e.Size = s.number()
+		e.Size = d.t.number()
 		return
 	}
-	text := s.str()
-	if s.err != nil {
+	text := d.t.text()
+	if d.t.err != nil {
 		return
 	}
 	ok := true
 	switch field {
 	case factHash:
-		ok = parseHex(&e.SHA256, text)
+		ok = e.SHA256.UnmarshalText([]byte(text)) == nil
 	case factMode:
-		e.Mode, ok = parseMode(text)
+		e.Mode, ok = patch.ParseMode(text)
 	case factType:
 		e.Type = Symlink
-		ok = string(text) == "symlink"
+		ok = text == "symlink"
 	case factTarget:
 		var err error
-		e.Target, err = patch.Unquote(string(text))
+		e.Target, err = patch.Unquote(text)
 		ok = err == nil
 	case factOwner:
-		e.Owner, ok = patch.ParseOwner(string(text))
+		e.Owner, ok = patch.ParseOwner(text)
 	}
 	if !ok {
-		s.failf("%q is not a valid %s", clip(text), [...]string{factHash: "sha256", factMode: "mode", factType: "type", factTarget: "target", factOwner: "owner"}[field])
+		d.t.failf("%q is not a valid %s", clip(text), [...]string{factHash: "sha256", factMode: "mode", factType: "type", factTarget: "target", factOwner: "owner"}[field])
 	}
 }
 
@@ -446,57 +327,23 @@ func (f facts) check(e *Entry) string {
 }
 
 func (d *Decoder) dir() (string, Entry, bool) {
-	text, ok := d.s.field(&d.first)
+	name, ok := d.t.member()
 	if !ok {
-		d.end()
+		d.section = afterDirs
 		return "", Entry{}, false
 	}
-	path := d.key(text)
-	if d.s.err != nil || !d.s.take(':') {
+	path := d.key(name)
+	if d.t.err != nil {
 		return "", Entry{}, false
 	}
-	text = d.s.str()
-	if d.s.err != nil {
+	text := d.t.text()
+	if d.t.err != nil {
 		return "", Entry{}, false
 	}
-	mode, ok := parseMode(text)
+	mode, ok := patch.ParseMode(text)
 	if !ok {
-		d.s.failf("%q is not a valid mode", clip(text))
+		d.t.failf("the mode %q is not octal", clip(text))
 		return "", Entry{}, false
 	}
 	return path, Entry{Type: Dir, Mode: mode}, true
-}
-
-func parseMode(b []byte) (uint32, bool) {
-	switch string(b) {
-	case "644":
-		return 0o644, true
-	case "755":
-		return 0o755, true
-	}
-	return patch.ParseMode(string(b))
-}
-
-// hexValues holds the value of each lower-case hex digit, 0xff for other bytes.
-var hexValues = func() (t [256]byte) {
-	for i := range t {
-		t[i] = 0xff
-	}
-	for i, c := range "0123456789abcdef" {
-		t[c] = byte(i)
-	}
-	return t
-}()
-
-func parseHex(h *Hash, b []byte) bool {
-	if len(b) != 2*len(h) {
-		return false
-	}
-	bad := byte(0)
-	for i := range h {
-		hi, lo := hexValues[b[2*i]], hexValues[b[2*i+1]]
-		bad |= hi | lo
-		h[i] = hi<<4 | lo
-	}
-	return bad&0xf0 == 0
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/jsonread"
 )
 
 // What the reader takes, it gives back byte for byte, and applying it never panics; what
@@ -91,8 +93,8 @@ func FuzzQuote(f *testing.F) {
 		if raw, err := Unquote(s); err == nil {
 			require.Equal(t, s, Quote(raw))
 		}
-		sc := &scanner{data: AppendJSONString(nil, Quote(s))}
-		require.Equal(t, Quote(s), sc.text())
-		require.Empty(t, sc.fault)
+		v := jsonread.Of("", AppendJSONString(nil, Quote(s)))
+		require.Equal(t, Quote(s), v.Text())
+		require.NoError(t, v.Err())
 	})
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"decree/jsonread"
 )
 
 func TestQuote(t *testing.T) {
@@ -59,9 +61,9 @@ func TestAppendJSONString(t *testing.T) {
 		var back string
 		require.NoError(t, json.Unmarshal(got[1:], &back), "%s", got)
 		assert.Equal(t, s, back)
-		sc := &scanner{data: got[1:]}
-		assert.Equal(t, s, sc.text())
-		assert.Empty(t, sc.fault)
+		v := jsonread.Of("", got[1:])
+		assert.Equal(t, s, v.Text())
+		assert.NoError(t, v.Err())
 	}
 	assert.Equal(t, "\"<&>\u2028\x7f\"", string(AppendJSONString(nil, "<&>\u2028\x7f")))
 	assert.Equal(t, `"\u0000\b\u000b\u001f"`, string(AppendJSONString(nil, "\x00\b\v\x1f")))
