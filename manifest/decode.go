@@ -342,7 +342,7 @@ func (d *Decoder) dir() (string, Entry, bool) {
 	}
 	mode, ok := patch.ParseMode(text)
 	if !ok {
-		d.t.failf("the mode %q is not octal", clip(text))
+		d.t.failf("%q is not a valid mode", clip(text))
 		return "", Entry{}, false
 	}
 	return path, Entry{Type: Dir, Mode: mode}, true
