@@ -11,7 +11,8 @@ import (
 // layers is the import graph that ARCHITECTURE.md draws: what each package may
 // import of decree's own. A new package is a new line here and there.
 var layers = map[string]string{
-	"patch":         "",
+	"jsonread":      "",
+	"patch":         "jsonread",
 	"tree":          "patch",
 	"ignorefile":    "",
 	"runner":        "runner/gate",
@@ -25,7 +26,7 @@ var layers = map[string]string{
 	"capture":       "disk ignorefile manifest patch store",
 	"worktree":      "disk manifest patch",
 	"project":       "disk",
-	"history":       "disk manifest patch project store",
+	"history":       "disk jsonread manifest patch project store",
 	"plan":          "manifest patch worktree",
 	"recorder":      "capture disk history ignorefile manifest patch plan project retention runner store worktree",
 	"queue":         "disk history message patch project recorder",
@@ -61,7 +62,7 @@ func TestImportsPointOneWay(t *testing.T) {
 // TestPureOnesTouchNoFiles holds that patch, tree, ignorefile, retention and message stay free of the
 // file system, so that every byte they decide on comes by argument.
 func TestPureOnesTouchNoFiles(t *testing.T) {
-	for _, name := range []string{"patch", "tree", "ignorefile", "retention", "message"} {
+	for _, name := range []string{"jsonread", "patch", "tree", "ignorefile", "retention", "message"} {
 		out, err := exec.Command("go", "list", "-f", `{{join .Imports " "}}`, "./"+name).Output()
 		require.NoError(t, err)
 		for _, imp := range strings.Fields(string(out)) {

@@ -119,7 +119,7 @@ func (s *session) everNamed(ctx context.Context, rec *recorder.Recorder, name st
 // lastMoment is what happened to a path last.
 type lastMoment struct {
 	history.Moment
-	fact history.Fact
+	fact *patch.Section
 }
 
 func (s *session) lastOf(rec *recorder.Recorder, paths []string) (map[string]lastMoment, error) {
@@ -144,7 +144,7 @@ func (s *session) printFound(rec *recorder.Recorder, paths []string, last map[st
 		for _, p := range paths {
 			f := foundJSON{Path: manifestPath(p), Exists: exists(rec.Project().Root, p)}
 			if m, ok := last[p]; ok {
-				f.Change, f.Outside, f.Record = opWord(patch.Op(m.fact.Op)), m.Outside, m.Record.ID
+				f.Change, f.Outside, f.Record = opWord(m.fact.Op), m.Outside, m.Record.ID
 			}
 			out = append(out, f)
 		}

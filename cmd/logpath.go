@@ -131,7 +131,7 @@ func momentInWords(m history.Moment) string {
 		return "renamed from " + shownPath(m.From)
 	}
 	// Directories are not counted, as they are not in a record's changes.
-	facts := slices.DeleteFunc(slices.Clone(m.Facts), func(f history.Fact) bool { return isDirOp(patch.Op(f.Op)) })
+	facts := slices.DeleteFunc(slices.Clone(m.Facts), func(f *patch.Section) bool { return isDirOp(f.Op) })
 	if len(facts) == 0 {
 		facts = m.Facts
 	}
@@ -142,12 +142,12 @@ func momentInWords(m history.Moment) string {
 }
 
 // factInWords says in words what happened to a path.
-func factInWords(f history.Fact) string {
+func factInWords(f *patch.Section) string {
 	mode := ""
 	if f.Old != nil && f.New != nil && f.Old.Mode != f.New.Mode && f.New.Type != patch.Symlink {
 		mode = "mode " + patch.FormatMode(f.Old.Mode) + " -> " + patch.FormatMode(f.New.Mode)
 	}
-	word := opWord(patch.Op(f.Op))
+	word := opWord(f.Op)
 	switch {
 	case mode == "":
 		return word
@@ -204,7 +204,7 @@ func joinRaw(list []json.RawMessage) []byte {
 func (s *session) momentJSON(m history.Moment) (json.RawMessage, error) {
 	paths := []momentPathJSON{}
 	for i, f := range m.Facts {
-		p := momentPathJSON{Path: manifestPath(f.Path), Op: f.Op, Change: opWord(patch.Op(f.Op))}
+		p := momentPathJSON{Path: manifestPath(f.Path), Op: string(f.Op), Change: opWord(f.Op)}
 		if i == 0 && m.From != "" {
 			p.From = manifestPath(m.From)
 		}

@@ -101,8 +101,8 @@ func (h *History) liveOf(id string, each func(patch.Hash)) {
 		}
 	}
 	if f, err := h.OpenPlain(id, diffName); err == nil {
-		_ = Facts(f, func(f Fact) bool {
-			f.contents(each)
+		_ = Facts(f, func(f *patch.Section) bool {
+			factContents(f, each)
 			return true
 		})
 		f.Close()

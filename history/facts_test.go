@@ -20,29 +20,29 @@ diff --git a/dir/main.go b/dir/main.go
  # decree: {"path":"content","op":"delete"}
 -# decree: {"path":"content","op":"delete"}
 +# decree: {"path":"content","op":"delete"}
-# decree: {"path":"\"caf\\351\"","op":"delete","old":{"mode":"644","size":0,"sha256":"0000000000000000000000000000000000000000000000000000000000000003"}}
+# decree: {"path":"\"caf\\351\"","op":"delete","old":{"mode":"644","size":3,"sha256":"0000000000000000000000000000000000000000000000000000000000000003"}}
 `
 
 func TestFacts(t *testing.T) {
-	var got []Fact
-	require.NoError(t, Facts(strings.NewReader(someDiff), func(f Fact) bool { got = append(got, f); return true }))
+	var got []*patch.Section
+	require.NoError(t, Facts(strings.NewReader(someDiff), func(f *patch.Section) bool { got = append(got, f); return true }))
 	sum := func(last byte) (h patch.Hash) { h[31] = last; return h }
-	assert.Equal(t, []Fact{
+	assert.Equal(t, []*patch.Section{
 		{Path: "dir", Op: "mkdir", New: &patch.Entry{Mode: 0o755, Type: patch.Dir}},
 		{Path: "dir/main.go", Op: "modify", Old: &patch.Entry{SHA256: sum(1), Size: 21, Mode: 0o644}, New: &patch.Entry{SHA256: sum(2), Size: 21, Mode: 0o644}},
-		{Path: "caf\xe9", Op: "delete", Old: &patch.Entry{SHA256: sum(3), Mode: 0o644}},
+		{Path: "caf\xe9", Op: "delete", Old: &patch.Entry{SHA256: sum(3), Size: 3, Mode: 0o644}},
 	}, got)
 	long := strings.Repeat("x", 200_000)
 	for name, text := range map[string]string{
 		"a long line of content": "+" + long + "\n" + someDiff, "no end of line": strings.TrimSuffix(someDiff, "\n"), "empty": "",
 	} {
-		require.NoError(t, Facts(strings.NewReader(text), func(Fact) bool { return true }), name)
+		require.NoError(t, Facts(strings.NewReader(text), func(*patch.Section) bool { return true }), name)
 	}
 	for name, text := range map[string]string{
 		"not JSON": "# decree: {\n", "outside": `# decree: {"path":"../x","op":"delete"}`, "in .git": `# decree: {"path":".git/x","op":"delete"}`,
 		"quoting": `# decree: {"path":"\"x","op":"delete"}`, "long": "# decree: " + strings.Repeat("x", 2<<20) + "\n",
 	} {
-		err := Facts(strings.NewReader("\n"+text), func(Fact) bool { return true })
+		err := Facts(strings.NewReader("\n"+text), func(*patch.Section) bool { return true })
 		require.ErrorContains(t, err, "changes.diff:2", name)
 	}
 }

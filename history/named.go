@@ -161,9 +161,9 @@ func (h *History) liveDiff(e *line, name string, sum patch.Hash, each func(patch
 		return fmt.Errorf("record %s: %s: %w", e.id(), name, err)
 	}
 	defer r.Close()
-	err = Facts(r, func(f Fact) bool {
+	err = Facts(r, func(f *patch.Section) bool {
 		if f.Stored {
-			f.contents(each)
+			factContents(f, each)
 		}
 		return true
 	})

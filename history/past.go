@@ -15,7 +15,7 @@ type Moment struct {
 	Record *Record
 	// Outside: the record did not do it but found it, in its outside.diff.
 	Outside bool
-	Facts   []Fact // at or below the path, in byte order of the paths; one at least
+	Facts   []*patch.Section // at or below the path, in byte order of the paths; one at least
 	// From is the path's name before this moment, when it was renamed then and
 	// PastOptions.Follow is set; else "".
 	From string
@@ -97,8 +97,8 @@ func (p *past) of(r *Record) (out []Moment, err error) {
 var emptyHash = patch.Sum(nil)
 
 // facts are those of a diff that are wanted.
-func (p *past) facts(id, name string) (facts []Fact, from string, err error) {
-	err = p.each(id, name, func(f Fact) bool {
+func (p *past) facts(id, name string) (facts []*patch.Section, from string, err error) {
+	err = p.each(id, name, func(f *patch.Section) bool {
 		if within(f.Path, p.o.Paths) {
 			facts = append(facts, f)
 		}
@@ -107,14 +107,14 @@ func (p *past) facts(id, name string) (facts []Fact, from string, err error) {
 	if err != nil || !p.o.Follow {
 		return facts, "", err
 	}
-	i := slices.IndexFunc(facts, func(f Fact) bool {
+	i := slices.IndexFunc(facts, func(f *patch.Section) bool {
 		return f.Path == p.o.Paths[0] && f.Old == nil && f.New != nil && f.New.Type == patch.Regular && f.New.Size > 0
 	})
 	if i < 0 {
 		return facts, "", nil
 	}
 	made := *facts[i].New
-	err = p.each(id, name, func(f Fact) bool {
+	err = p.each(id, name, func(f *patch.Section) bool {
 		if f.New == nil && f.Old != nil && f.Old.Type == patch.Regular && f.Old.SHA256 == made.SHA256 && f.Path != facts[i].Path {
 			from = f.Path
 		}
@@ -123,7 +123,7 @@ func (p *past) facts(id, name string) (facts []Fact, from string, err error) {
 	return facts, from, err
 }
 
-func (p *past) each(id, name string, each func(Fact) bool) error {
+func (p *past) each(id, name string, each func(*patch.Section) bool) error {
 	f, err := p.h.OpenFile(id, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is missing", name)

@@ -7,10 +7,10 @@ import (
 	"decree/jsonread"
 )
 
-// parseFacts reads the JSON of a "# decree:" line into a Section that has nothing else. The
-// second result says what is wrong, or is "". A diff that two readers can understand
-// differently must not be understood at all, which is why jsonread reads it.
-func parseFacts(data []byte) (*Section, string) {
+// ParseFacts reads the JSON of a "# decree:" line into a Section that has nothing else. A
+// diff that two readers can understand differently must not be understood at all, which
+// is why jsonread reads it.
+func ParseFacts(data []byte) (*Section, error) {
 	s := &Section{}
 	hasPath := false
 	err := jsonread.Object(data, func(name string, v *jsonread.Value) error {
@@ -33,16 +33,16 @@ func parseFacts(data []byte) (*Section, string) {
 	})
 	switch {
 	case err != nil:
-		return nil, err.Error()
+		return nil, err
 	case data[len(data)-1] != '}': // a CR, as in a diff that a mail program has converted
-		return nil, "something follows the JSON object"
+		return nil, errors.New("something follows the JSON object")
 	case !hasPath:
-		return nil, "no path"
+		return nil, errors.New("no path")
 	}
 	if reason := s.checkFacts(); reason != "" {
-		return nil, reason
+		return nil, errors.New(reason)
 	}
-	return s, ""
+	return s, nil
 }
 
 // checkFacts returns what is wrong with a section's facts, or "".

@@ -89,11 +89,11 @@ func (r *Reader) next() (*Section, error) {
 	if !ok {
 		return nil, r.syntax(`"# decree:" line expected`, line)
 	}
-	s, reason := parseFacts(data)
-	if reason == "" {
-		reason = r.order.add(s)
+	s, err := ParseFacts(data)
+	if err != nil {
+		return nil, r.syntax(err.Error(), line)
 	}
-	if reason != "" {
+	if reason := r.order.add(s); reason != "" {
 		return nil, r.syntax(reason, line)
 	}
 	s.Line, s.Offset = r.line, offset

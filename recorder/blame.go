@@ -273,7 +273,7 @@ func (b *blame) earlier(path string, moments []history.Moment, i int) (j int, ok
 }
 
 // sides are a path's states before and after a moment.
-func sides(facts []history.Fact, path string) (old, now *manifest.Entry) {
+func sides(facts []*patch.Section, path string) (old, now *manifest.Entry) {
 	first := true
 	for _, f := range facts {
 		if f.Path != path {

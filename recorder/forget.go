@@ -163,7 +163,7 @@ func (r *Recorder) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool
 // inDiffs is for a content that the store lacks: diffs may hold it all the same.
 func (r *Recorder) inDiffs(h manifest.Hash) bool {
 	found := false
-	err := r.everyDiff(func(_ string, _ history.RecordFile, fact history.Fact) {
+	err := r.everyDiff(func(_ string, _ history.RecordFile, fact *patch.Section) {
 		for _, e := range []*patch.Entry{fact.Old, fact.New} {
 			found = found || !fact.Stored && e != nil && e.SHA256 == h
 		}
@@ -176,7 +176,7 @@ func (r *Recorder) everyEntry(each func(path string, e patch.Entry)) error {
 	if err := r.history.EachEntry(each); err != nil {
 		return err
 	}
-	return r.everyDiff(func(_ string, _ history.RecordFile, f history.Fact) {
+	return r.everyDiff(func(_ string, _ history.RecordFile, f *patch.Section) {
 		for _, e := range []*patch.Entry{f.Old, f.New} {
 			if e != nil {
 				each(f.Path, *e)
@@ -186,7 +186,7 @@ func (r *Recorder) everyEntry(each func(path string, e patch.Entry)) error {
 }
 
 // everyDiff goes through the facts of all records' diffs, as the store has them.
-func (r *Recorder) everyDiff(each func(id string, file history.RecordFile, f history.Fact)) error {
+func (r *Recorder) everyDiff(each func(id string, file history.RecordFile, f *patch.Section)) error {
 	logged, err := r.history.Logged()
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (r *Recorder) everyDiff(each func(id string, file history.RecordFile, f his
 		for _, file := range files {
 			rc, _, err := r.store.Open(file.SHA256)
 			if err == nil {
-				err = history.Facts(rc, func(f history.Fact) bool { each(rec.ID, file, f); return true })
+				err = history.Facts(rc, func(f *patch.Section) bool { each(rec.ID, file, f); return true })
 				rc.Close()
 			}
 			if err != nil {
@@ -219,7 +219,7 @@ func (r *Recorder) alsoHave(f *Forgetting, hashes map[manifest.Hash]bool, paths 
 		}
 	})
 	if err == nil {
-		err = r.everyDiff(func(id string, _ history.RecordFile, fact history.Fact) {
+		err = r.everyDiff(func(id string, _ history.RecordFile, fact *patch.Section) {
 			for _, e := range []*patch.Entry{fact.Old, fact.New} {
 				if e != nil && hashes[e.SHA256] {
 					records[id] = true
@@ -300,7 +300,7 @@ func (c *recovery) forget(ctx context.Context) error {
 // withholdAll writes anew every diff that holds one of the contents.
 func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[manifest.Hash]bool) error {
 	concerned := map[string]map[string]history.RecordFile{}
-	err := r.everyDiff(func(id string, file history.RecordFile, f history.Fact) {
+	err := r.everyDiff(func(id string, file history.RecordFile, f *patch.Section) {
 		for _, e := range []*patch.Entry{f.Old, f.New} {
 			if e == nil || !hashes[e.SHA256] {
 				continue

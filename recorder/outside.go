@@ -227,7 +227,7 @@ func (r *Recorder) ownChanges(rec *history.Record) (changes []manifest.Change, o
 		return nil, false
 	}
 	defer f.Close()
-	err = history.Facts(f, func(f history.Fact) bool {
+	err = history.Facts(f, func(f *patch.Section) bool {
 		changes = append(changes, manifest.Change{Path: f.Path, Old: f.Old, New: f.New})
 		return true
 	})

@@ -36,7 +36,7 @@ func (b *bench) outsidePaths(r *Recorder, id string) []string {
 	require.NoError(b.t, err)
 	require.Equal(b.t, o.SHA256, patch.Sum(data))
 	var paths []string
-	require.NoError(b.t, history.Facts(bytes.NewReader(data), func(f history.Fact) bool {
+	require.NoError(b.t, history.Facts(bytes.NewReader(data), func(f *patch.Section) bool {
 		if len(paths) == 0 || paths[len(paths)-1] != f.Path {
 			paths = append(paths, f.Path)
 		}

@@ -148,7 +148,7 @@ func TestAttemptsOutliveCollecting(t *testing.T) {
 	require.NoError(t, err)
 	defer rc.Close()
 	n := 0
-	require.NoError(t, history.Facts(rc, func(f history.Fact) bool {
+	require.NoError(t, history.Facts(rc, func(f *patch.Section) bool {
 		if f.Stored {
 			n++
 			require.NoError(t, r.store.Verify(f.New.SHA256), f.Path)

@@ -289,7 +289,7 @@ func (r *Recorder) namedByDiff(name string, open func() (io.ReadCloser, error), 
 		return err
 	}
 	defer rc.Close()
-	return history.Facts(rc, func(f history.Fact) bool {
+	return history.Facts(rc, func(f *patch.Section) bool {
 		for _, e := range []*patch.Entry{f.Old, f.New} {
 			if e != nil && e.Type == patch.Regular {
 				each(e.SHA256)
