@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 	}
 	since, err := q.begin(d, name, m)
 	if err != nil {
+		return nil, err
+	}
+	if err := q.stillThere(d); err != nil {
 		return nil, err
 	}
 	q.tell(true, res)
@@ -144,6 +148,9 @@ func (q *Queue) understand(ctx context.Context, d *dirs, name string) (m *messag
 		return nil, nil, err
 	}
 	data, err := project.ReadFile(d.inbox, name, message.MaxSize)
+	if isMissing(err) {
+		return nil, nil, errGone
+	}
 	if err != nil {
 		return nil, nil, unusable(name, "the message", err)
 	}
@@ -223,10 +230,14 @@ func (q *Queue) write(d *dirs, name string, was disk.Info, data []byte) error {
 		}
 		if err := rewrite(d.inbox, name, q.text, was); ofFile(err) {
 			return fmt.Errorf("%w: %w", errFixed, err)
+		} else if isMissing(err) {
+			return errGone
 		} else if err != nil {
 			return err
 		}
-		if now, err = d.inbox.Stat(name); err != nil {
+		if now, err = d.inbox.Stat(name); isMissing(err) {
+			return errGone
+		} else if err != nil {
 			return err
 		}
 		q.list.settled(d.inbox, "")
@@ -317,6 +328,18 @@ func (q *Queue) begin(d *dirs, name string, m *message.Message) (since int64, er
 	info, err := q.project().Store.Stat(stateFile)
 	q.list.mark(info.Mtime)
 	return info.Mtime, err
+}
+
+// stillThere gives a message up that was taken away or changed before it was noted as
+// being under way: see person.go.
+func (q *Queue) stillThere(d *dirs) error {
+	found, err := q.s.find(d.inbox, q.s.Name)
+	if err != nil || found == itself {
+		return err
+	}
+	q.list.stale = true
+	q.s.forget()
+	return cmp.Or(q.s.write(q.project().Store, false), errGone)
 }
 
 // run has the routine do it.

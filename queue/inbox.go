@@ -199,17 +199,36 @@ func replace(dir disk.Dir, name string, data []byte, mode uint32) error {
 }
 
 // rewrite replaces a message by its completed form. It keeps the time at which it
-// was written, which is its place among those that wait.
+// was written, which is its place among those that wait. One that somebody takes away or
+// replaces in this moment is left alone: the error is fs.ErrNotExist or errChanged.
 func rewrite(dir disk.Dir, name string, data []byte, old disk.Info) error {
-	return rewriteAs(dir, queueDraft, name, data, old)
+	return writeAs(dir, queueDraft, name, data, old, func(tmp string, _ disk.Dir, name string) error {
+		err := dir.Exchange(tmp, dir, name)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return dir.Rename(tmp, dir, name)
+		}
+		if err != nil {
+			return err
+		}
+		out, err := dir.Stat(tmp)
+		if err == nil && out.Ino != old.Ino {
+			return errors.Join(errChanged, dir.Exchange(tmp, dir, name))
+		}
+		return errors.Join(err, dir.Remove(tmp))
+	})
 }
 
 func rewriteAs(dir disk.Dir, draft, name string, data []byte, old disk.Info) error {
+	return writeAs(dir, draft, name, data, old, dir.Rename)
+}
+
+// writeAs writes a file with the mode and the time of an old one.
+func writeAs(dir disk.Dir, draft, name string, data []byte, old disk.Info, rename func(string, disk.Dir, string) error) error {
 	return put(dir, draft, name, bytes.NewReader(data), old.Mode&0o777, func(tmp string, to disk.Dir, name string) error {
 		if err := dir.SetMtime(tmp, old.Mtime); err != nil {
 			return err
 		}
-		return dir.Rename(tmp, to, name)
+		return rename(tmp, to, name)
 	})
 }
 

@@ -13,8 +13,10 @@ import (
 )
 
 // What a person does to one message takes no lock, so that it works while another
-// message is done: files are moved whole, and the queue looks at each again before it
-// begins it. The message that is being done is refused.
+// message is done. The message that is being done is refused, also one that begins in
+// this moment: the queue notes durably which one begins and then looks whether its file
+// is still there; a person's command takes the file away and then looks at what is noted.
+// At least one of the two sees the other, and gives way.
 
 // UnderWay is the message that a process on host is doing now, "" for none.
 func UnderWay(p *project.Project, host string) (name string, by project.Holder, err error) {
@@ -69,42 +71,88 @@ func noMessage(name string) error {
 
 // Cancel moves a message that waits to dead, with a reason, and returns its name there.
 func Cancel(p *project.Project, host, name, reason string) (as string, err error) {
-	if err := refuseUnderWay(p, host, name); err != nil {
+	w, err := take(p, host, name, func(as string) string { return reason + "\n\nqueue it again: " + retryCommand(as) + "\n" })
+	if err != nil {
 		return "", err
+	}
+	defer w.close()
+	return w.as, errors.Join(w.dead.Sync(), w.inbox.Sync())
+}
+
+// takenAway is a message that was taken out of the inbox, and lies in dead as as.
+type takenAway struct {
+	inbox, dead disk.Dir
+	name, as    string
+}
+
+func (w *takenAway) close() {
+	if w.dead != nil {
+		w.dead.Close()
+	}
+	w.inbox.Close()
+}
+
+// take moves a message that waits to dead with a reason. One that has begun in the
+// meantime is put back.
+func take(p *project.Project, host, name string, reason func(as string) string) (*takenAway, error) {
+	if err := refuseUnderWay(p, host, name); err != nil {
+		return nil, err
 	}
 	inbox, err := openBelow(p.Dir, ".decree/"+inboxName)
 	if isMissing(err) {
-		return "", noMessage(name)
+		return nil, noMessage(name)
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	defer inbox.Close()
-	if info, err := inbox.Stat(name); err != nil || info.Kind != disk.Regular || !isMessage(name) {
-		return "", errors.Join(noMessage(name), notMissing(err))
-	}
-	dead, err := ownDir(p, inbox, deadName)
-	if err != nil {
-		return "", err
-	}
-	defer dead.Close()
-	for {
-		if as, err = free(dead, name, reasonEnd); err != nil {
-			return "", err
+	w := &takenAway{inbox: inbox, name: name}
+	if err = w.toDead(p, reason); err == nil {
+		if err = refuseUnderWay(p, host, name); err != nil {
+			err = errors.Join(err, w.putBack())
 		}
-		text := reason + "\n\nqueue it again: " + retryCommand(as) + "\n"
-		if err = p.Drop(inboxName+"/"+deadName, reasonOf(as), []byte(text)); !isExist(err) {
+	}
+	if err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *takenAway) toDead(p *project.Project, reason func(as string) string) error {
+	if info, err := w.inbox.Stat(w.name); err != nil || info.Kind != disk.Regular || !isMessage(w.name) {
+		return errors.Join(noMessage(w.name), notMissing(err))
+	}
+	var err error
+	if w.dead, err = ownDir(p, w.inbox, deadName); err != nil {
+		return err
+	}
+	for {
+		if w.as, err = free(w.dead, w.name, reasonEnd); err != nil {
+			return err
+		}
+		if err = p.Drop(inboxName+"/"+deadName, reasonOf(w.as), []byte(reason(w.as))); !isExist(err) {
 			break
 		}
 	}
 	if err == nil {
-		err = carry(inbox, name, dead, as)
+		err = carry(w.inbox, w.name, w.dead, w.as)
+	}
+	if isMissing(err) { // somebody was faster
+		err = noMessage(w.name)
 	}
 	if err != nil {
-		_ = dead.Remove(reasonOf(as))
-		return "", err
+		_ = w.dead.Remove(reasonOf(w.as))
 	}
-	return as, errors.Join(dead.Sync(), inbox.Sync())
+	return err
+}
+
+// putBack undoes toDead. Where another message has the name now, it waits beside it.
+func (w *takenAway) putBack() error {
+	_, err := move(w.dead, w.as, w.inbox, "")
+	if err == nil {
+		err = w.dead.Remove(reasonOf(w.as))
+	}
+	return err
 }
 
 func notMissing(err error) error {
@@ -124,25 +172,55 @@ func Edit(p *project.Project, host, where, name string, was, text []byte) error 
 		return err
 	}
 	if where == "" {
-		if err := refuseUnderWay(p, host, name); err != nil {
-			return err
-		}
+		return editWaiting(p, host, name, was, text)
 	}
 	dir, err := openBelow(p.Dir, path.Join(".decree", inboxName, where))
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
+	info, err := unedited(dir, name, was)
+	if err != nil {
+		return err
+	}
+	return rewriteAs(dir, editDraft(), name, text, info)
+}
+
+// editDraft begins the name of a text that is not whole yet.
+func editDraft() string { return fmt.Sprintf("%sedit-%d-", queueDraft, os.Getpid()) }
+
+// unedited looks at a message that must be as it was.
+func unedited(dir disk.Dir, name string, was []byte) (disk.Info, error) {
 	info, err := dir.Stat(name)
 	var now []byte
 	if err == nil {
 		now, err = project.ReadFile(dir, name, message.MaxSize)
 	}
 	if isMissing(err) || err == nil && !bytes.Equal(now, was) {
+		return info, ErrEdited
+	}
+	return info, err
+}
+
+// editWaiting has the old text lie in dead until the new one waits in its place, so
+// that no queue begins the old one meanwhile, and a death leaves at least one of them.
+func editWaiting(p *project.Project, host, name string, was, text []byte) error {
+	w, err := take(p, host, name, func(as string) string {
+		return "the command that was editing it ended unexpectedly\n\nqueue it again: " + retryCommand(as) + "\n"
+	})
+	if project.KindOf(err) == project.NotFound {
 		return ErrEdited
 	}
 	if err != nil {
 		return err
 	}
-	return rewriteAs(dir, fmt.Sprintf("%sedit-%d-", queueDraft, os.Getpid()), name, text, info)
+	defer w.close()
+	info, err := unedited(w.dead, w.as, was)
+	if err == nil {
+		err = writeAs(w.inbox, editDraft(), name, text, info, w.inbox.RenameNew)
+	}
+	if err != nil {
+		return errors.Join(err, w.putBack())
+	}
+	return errors.Join(w.dead.Remove(w.as), w.dead.Remove(reasonOf(w.as)), w.dead.Sync())
 }

@@ -84,6 +84,9 @@ func (r *Recorder) ownFiles(x *writing) ([]ownFile, error) {
 		case disk.Regular:
 			own.Hash, err = r.putOwn(x, dir, name, path, info)
 		}
+		if isMissing(err) {
+			return nil // a person has just taken it away
+		}
 		out = append(out, own)
 		return err
 	})
