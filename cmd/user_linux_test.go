@@ -243,3 +243,39 @@ func TestOthersFilesInDecree(t *testing.T) {
 	code, out = u.decree(ann, root, nil, "verify", "--all")
 	assert.Zero(t, code, out)
 }
+
+// TestOthersFilesInTmp: what another user left in .decree/tmp stays there and stops no
+// command, and an empty .decree/tmp of another user's is exchanged for a new one.
+func TestOthersFilesInTmp(t *testing.T) {
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	root := u.dir(ann, 0o755, "tree")
+	code, out := u.decree(ann, root, nil, "run", "--", "sh", "-c", "echo first >f")
+	require.Zero(t, code, out)
+	tmp := filepath.Join(root, ".decree/tmp")
+	const stage = "txn-2026010100000000-0" // of no journal
+	u.dir(0, 0o755, "tree/.decree/tmp/q/w/x")
+	u.dir(0, 0o755, "tree/.decree/tmp/q/w")
+	u.dir(0, 0o755, "tree/.decree/tmp/q")
+	u.dir(0, 0o755, "tree/.decree/tmp", stage)
+	require.NoError(t, os.WriteFile(filepath.Join(tmp, stage, "s0"), nil, 0o600))
+	for _, args := range [][]string{{"run", "--", "sh", "-c", "echo second >f"}, {"revert", "last"}, {"checkpoint"}, {"doctor", "--repair"}} {
+		code, out := u.decree(ann, root, nil, args...)
+		assert.Zero(t, code, "%v: %s", args, out)
+		assert.Equal(t, 1, strings.Count(out, "q could not be removed from .decree/tmp"), "%v: %s", args, out)
+		assert.Equal(t, 1, strings.Count(out, stage+" could not be removed from .decree/tmp"), "%v: %s", args, out)
+	}
+	assert.DirExists(t, filepath.Join(tmp, "q/w/x"))
+
+	for _, mode := range []os.FileMode{0o700, 0o755} {
+		require.NoError(t, os.RemoveAll(tmp))
+		u.dir(0, mode, "tree/.decree/tmp")
+		code, out := u.decree(ann, root, nil, "checkpoint")
+		assert.Zero(t, code, out)
+		u.dir(0, mode, "tree/.decree/tmp")
+		u.dir(0, 0o755, "tree/.decree/tmp/full")
+		code, out = u.decree(ann, root, nil, "checkpoint")
+		assert.Equal(t, 1, code, out)
+		assert.Contains(t, out, "sudo chown -R")
+	}
+}

@@ -12,8 +12,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"decree/disk"
+	"decree/patch"
 	"decree/project"
 
 	"golang.org/x/sync/errgroup"
@@ -486,7 +488,8 @@ var madeInTmp = regexp.MustCompile(`^((run|gone)-\d{16}-\d{1,9}|file-\d{16}-\d{1
 var probeInTmp = regexp.MustCompile(`^(clock|owner)-[0-9a-z]+$`)
 
 // CleanTmp removes what dead processes left in .decree/tmp. What decree did not make
-// has no copy anywhere: it is put aside.
+// has no copy anywhere: it is put aside. What another user's rights or a mount keeps
+// there is noted: it is in nobody's way.
 func (h *History) CleanTmp() error {
 	tmp, err := h.tmp()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -498,18 +501,28 @@ func (h *History) CleanTmp() error {
 	defer tmp.Close()
 	list, err := tmp.List()
 	for _, e := range list {
-		st, serr := tmp.Stat(e.Name)
-		switch {
-		case errors.Is(serr, fs.ErrNotExist): // a reader's probe
-		case serr != nil:
-			err = errors.Join(err, serr)
-		case leftInTmp(tmp, e.Name, st):
-			err = errors.Join(err, removeTree(tmp, e.Name))
-		default:
-			err = errors.Join(err, h.p.PutAside(tmp, e.Name))
+		cerr := h.clearTmp(tmp, e.Name)
+		if h.note != nil && (errors.Is(cerr, fs.ErrPermission) || errors.Is(cerr, syscall.EXDEV) || errors.Is(cerr, syscall.EBUSY)) {
+			h.note(fmt.Sprintf("%s could not be removed from .decree/tmp and was left there: %v", patch.Quote(e.Name), cerr))
+			continue
 		}
+		err = errors.Join(err, cerr)
 	}
 	return err
+}
+
+// clearTmp removes or puts aside one entry of tmp.
+func (h *History) clearTmp(tmp disk.Dir, name string) error {
+	st, err := tmp.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // a reader's probe
+		return nil
+	case err != nil:
+		return err
+	case leftInTmp(tmp, name, st):
+		return removeTree(tmp, name)
+	}
+	return h.p.PutAside(tmp, name)
 }
 
 // leftInTmp says whether decree made the entry of tmp that st is of.

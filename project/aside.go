@@ -45,6 +45,48 @@ func (p *Project) OwnDirAs(dir disk.Dir, name string, perm uint32) (disk.Dir, er
 	return MakeDir(dir, name, perm)
 }
 
+// ownTmp makes .decree/tmp one that can be written to. Another user's is exchanged
+// for a new one while it is empty: what lies in it may belong to a transaction.
+func (p *Project) ownTmp() error {
+	const name = "tmp"
+	tmp, err := p.OwnDir(p.Decree, name)
+	if err == nil {
+		defer tmp.Close()
+	} else if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	own, oerr := p.Decree.Self()
+	st, serr := p.Decree.Stat(name)
+	if oerr != nil || serr != nil || st.UID == own.UID {
+		return errors.Join(err, oerr, serr)
+	}
+	if err == nil {
+		err = tryWriting(tmp)
+	}
+	if !errors.Is(err, fs.ErrPermission) || p.Decree.Rmdir(name) != nil {
+		return err
+	}
+	fresh, err := MakeDir(p.Decree, name, PrivateDir)
+	if err == nil {
+		fresh.Close()
+	}
+	return err
+}
+
+// tryWriting says whether an entry can be made in dir. Its name is that of a probe,
+// which the next command removes after a death.
+func tryWriting(dir disk.Dir) error {
+	const probe = "owner-0"
+	f, err := dir.Create(probe, PrivateFile)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err == nil {
+		f.Close()
+	}
+	return dir.Remove(probe)
+}
+
 // PutAside moves what stands in decree's way at name in dir, which lies in
 // .decree, to .decree/aside, and notes under which name it is there.
 func (p *Project) PutAside(dir disk.Dir, name string) error {

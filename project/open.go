@@ -640,12 +640,13 @@ func (p *Project) fillDecree() error {
 			return err
 		}
 	}
-	for _, name := range []string{"runs", "tmp"} {
-		d, err := p.OwnDir(p.Decree, name)
-		if err != nil {
-			return err
-		}
-		d.Close()
+	runs, err := p.OwnDir(p.Decree, "runs")
+	if err != nil {
+		return err
+	}
+	runs.Close()
+	if err := p.ownTmp(); err != nil {
+		return err
 	}
 	if err := p.clearConfig(); err != nil {
 		return err

@@ -721,6 +721,9 @@ func (c *recovery) rewrite(id string, plainManifest bool, done string) {
 	case err != nil:
 		c.add(nil, "the files of record %s could not be written to .decree/runs again: %v; its copy in the store is whole", id, err)
 	default:
-		c.add(nil, done, id)
+		if dir, err := c.r.history.OpenRun(id); err == nil { // else history has noted what keeps it out
+			dir.Close()
+			c.add(nil, done, id)
+		}
 	}
 }

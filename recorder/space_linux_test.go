@@ -218,3 +218,33 @@ func fillDisk(t *testing.T, dir string) {
 		}
 	}
 }
+
+// TestMountInDecree: a file system that somebody has mounted in .decree keeps records'
+// files out of .decree/runs, and no record open; without it they come back.
+func TestMountInDecree(t *testing.T) {
+	for _, name := range []string{"tmp", "runs"} {
+		t.Run(name, func(t *testing.T) {
+			s := &sweep{bench: newBench(t), t: t}
+			s.write("f", "first\n")
+			first := s.tree()
+			require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return s.execute(r, 0, shell("echo second >f")) }))
+			at := filepath.Join(s.root, ".decree", name)
+			if err := syscall.Mount("tmpfs", at, "tmpfs", 0, "size=6m"); err != nil {
+				t.Skip("needs root: ", err)
+			}
+			t.Cleanup(func() { _ = syscall.Unmount(at, syscall.MNT_DETACH) })
+			s.said = nil
+			require.NoError(t, s.try(disk.OS, func(r *Recorder) error {
+				_, err := r.Revert(context.Background(), MoveOptions{Refs: []string{"last"}})
+				return err
+			}))
+			require.Contains(t, strings.Join(s.said, "\n"), syscall.EXDEV.Error())
+			require.Equal(t, first, s.tree())
+			require.NoError(t, syscall.Unmount(at, 0))
+			with(s.bench, func(r *Recorder) ([]Check, error) { return r.Doctor(context.Background(), true) })
+			s.sound()
+			s.revert("last")
+			require.NotEqual(t, first, s.tree())
+		})
+	}
+}

@@ -599,7 +599,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^TryLock STORE$`, "the audit's own lock, beside that of the project, which is held: the line is written all the same"},
 	{`^Remove /tree/\.decree/tmp/gone-[0-9-]+$`, "a directory is tried as a file first, which fails anyway; then it is emptied"},
 	{`^Remove /tree/\.decree/tmp/run-[0-9-]+$`, "the place is cleared before a directory is made there, which fails if it was not"},
-	{`^Remove /tree/(.*/\.decree-|\.decree/tmp/)txn-[0-9-]+(-clean|-end)?[-/][sdr][0-9]+$`, "emptied early for the room of the record; what stays is removed, or named, after it"},
+	{`^(List /tree/\.decree/tmp/txn-[0-9-]+(-clean|-end)?|Remove /tree/(.*/\.decree-|\.decree/tmp/)txn-[0-9-]+(-clean|-end)?[-/][sdr][0-9]+)$`, "emptied early for the room of the record; what stays is removed, or named, after it"},
 }
 
 func isQuiet(step string) bool {

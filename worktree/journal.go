@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"syscall"
@@ -431,18 +432,24 @@ func (t *Tree) Tidy(journals disk.Dir) error {
 	if err != nil {
 		return err
 	}
+	own, err := t.opt.Tmp.Self()
+	if err != nil {
+		return err
+	}
 	for _, e := range staging {
 		id, ok := strings.CutPrefix(e.Name, stagePrefix)
 		if !ok || owned[id] || checkID(id) != nil {
 			continue
 		}
-		if st, err := t.opt.Tmp.Stat(e.Name); err != nil || st.Kind != disk.Directory {
+		st, err := t.opt.Tmp.Stat(e.Name)
+		if err != nil || st.Kind != disk.Directory {
 			continue // not ours: whoever empties the directory removes it
 		}
 		x := &txn{t: t, id: id, journals: journals, h: newHandles(t.root)}
-		err := x.sweep()
+		err = x.sweep()
 		x.close()
-		if err != nil && !errors.Is(err, syscall.ENOTEMPTY) { // what else somebody put there is not ours
+		foreign := errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrPermission) && st.UID != own.UID
+		if err != nil && !foreign { // what else somebody put there is not ours
 			return err
 		}
 	}
