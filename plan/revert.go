@@ -2,7 +2,10 @@ package plan
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"sort"
 	"strings"
@@ -161,6 +164,9 @@ func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur st
 		return nil
 	}
 	merged, conflicts, err := t.merge(ctx, opt.Direction, cur)
+	if errors.As(err, new(*fs.PathError)) && !errors.Is(err, fs.ErrNotExist) { // the disk's, no conflict
+		return fmt.Errorf("%s: %w", patch.Quote(t.path), err)
+	}
 	reason := describe(cur.entry, want)
 	if err != nil {
 		reason = err.Error()

@@ -832,3 +832,28 @@ func TestRecoveryWithoutOpenRecords(t *testing.T) {
 		require.True(t, s.once(n, syscall.EIO))
 	}
 }
+
+// TestMergeWithoutItsDiff: a diff that cannot be read in the midst of a merge is no edit.
+func TestMergeWithoutItsDiff(t *testing.T) {
+	list := operations()
+	op := list[slices.IndexFunc(list, func(op operation) bool { return op.name == "revert with merge" })]
+	s := begin(t, op, 1)
+	for n := 0; ; n++ {
+		s.reset()
+		read := 0
+		err := s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			if st.Op == "ReadAt" && filepath.Base(st.Path) == diffFile {
+				if read++; read == n+1 {
+					return disktest.Action{Err: &fs.PathError{Op: st.Op, Path: st.Path, Err: syscall.EIO}}
+				}
+			}
+			return disktest.Action{}
+		}), func(r *Recorder) error { return op.do(s, r) })
+		if read <= n {
+			require.Greater(t, n, 1)
+			return
+		}
+		require.ErrorIs(t, err, syscall.EIO, "reading %d", n)
+		require.Equal(t, s.start, s.tree())
+	}
+}
