@@ -657,7 +657,11 @@ func (p *Project) fillDecree() error {
 		return nil
 	}
 	if useless(err) {
-		if err := unlessMissing(p.PutAside(p.Decree, identityFile)); err != nil {
+		err := p.PutAside(p.Decree, identityFile)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil // the store that remembers the root is found without it, as take has said
+		}
+		if unlessMissing(err) != nil {
 			return err
 		}
 	}

@@ -164,3 +164,24 @@ func TestBarredIdentity(t *testing.T) {
 	_, err := Open(barring(path, syscall.EIO), w, false)
 	require.ErrorContains(t, err, "input/output error")
 }
+
+// TestIdentityThatStays: one that may not be moved away either, as another user's
+// directory, stops no command.
+func TestIdentityThatStays(t *testing.T) {
+	home, root := ground(t)
+	w := Where{Cwd: root, Home: home}
+	id, _ := notesOf(t, disk.OS, w, true)
+	path := filepath.Join(root, ".decree/project.json")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	stays := disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if st.Write && st.Path == path {
+			return disktest.Action{Err: &fs.PathError{Op: "rename", Path: path, Err: syscall.EACCES}}
+		}
+		return disktest.Action{}
+	})
+	now, notes := notesOf(t, stays, w, true)
+	require.Equal(t, id, now)
+	require.Contains(t, notes, "project.json is of no use")
+	require.DirExists(t, path)
+}

@@ -74,6 +74,7 @@ func (r *Recorder) ownFiles(x *writing) ([]ownFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	var barred []string
 	out := []ownFile{{Path: ".", Mode: self.Mode, Dir: true, Ino: self.Ino}}
 	err = eachOwn(r.project.Decree, "", func(dir disk.Dir, name, path string, info disk.Info) error {
 		own := ownFile{Path: path, Mode: info.Mode, Dir: info.Kind == disk.Directory, Ino: info.Ino}
@@ -87,9 +88,16 @@ func (r *Recorder) ownFiles(x *writing) ([]ownFile, error) {
 		if isMissing(err) {
 			return nil // a person has just taken it away
 		}
+		if errors.Is(err, fs.ErrPermission) {
+			barred = append(barred, ".decree/"+path)
+			return nil
+		}
 		out = append(out, own)
 		return err
 	})
+	if len(barred) > 0 {
+		r.note("not stored, as you may not read it: %s; if the command deletes it, it cannot be written again", some(barred))
+	}
 	return out, err
 }
 
@@ -134,7 +142,7 @@ func putFile(x *writing, dir disk.Dir, name string, size int64) (manifest.Hash, 
 }
 
 // eachOwn calls each for the files, links and directories below dir; decree's
-// own at the top are passed over.
+// own at the top are passed over, and directories that may not be read.
 func eachOwn(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path string, info disk.Info) error) error {
 	list, err := dir.List()
 	if err != nil {
@@ -156,6 +164,9 @@ func eachOwn(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path str
 			if sub, err = dir.OpenDir(e.Name); err == nil {
 				err = eachOwn(sub, prefix+e.Name+"/", each)
 				sub.Close()
+			}
+			if errors.Is(err, fs.ErrPermission) {
+				err = nil
 			}
 		}
 		if err != nil {

@@ -1,0 +1,53 @@
+package recorder
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+	"decree/history"
+)
+
+// TestRunBesideUnreadableOwnFiles: a message, a routine or a directory in .decree that
+// may not be read stops no run; it is named, and stays.
+func TestRunBesideUnreadableOwnFiles(t *testing.T) {
+	for _, barred := range []string{".decree/inbox/a.md", ".decree/routines"} {
+		t.Run(barred, func(t *testing.T) {
+			b := newBench(t)
+			b.write("a", "a")
+			b.checkpoint(CheckpointOptions{})
+			for _, name := range []string{".decree/inbox/a.md", ".decree/inbox/b.md", ".decree/routines/r.sh"} {
+				path := filepath.Join(b.root, name)
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				require.NoError(t, os.WriteFile(path, []byte("mine\n"), 0o644))
+			}
+			b.disk = disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+				if strings.HasPrefix(st.Op, "Open") && st.Path == filepath.Join(b.root, barred) {
+					return disktest.Action{Err: &fs.PathError{Op: "open", Path: st.Path, Err: syscall.EACCES}}
+				}
+				return disktest.Action{}
+			})
+			null, err := os.Open(os.DevNull)
+			require.NoError(t, err)
+			defer null.Close()
+			for exit, script := range []string{"rm .decree/inbox/b.md", "rm .decree/inbox/b.md; exit 1"} {
+				res := with(b, func(r *Recorder) (*RunResult, error) {
+					return r.Run(context.Background(), RunOptions{Args: []string{"/bin/sh", "-c", script}, Dir: b.root, Env: os.Environ(), Stdin: null})
+				})
+				require.Equal(t, exit, res.ExitCode, res.Notes)
+				require.Equal(t, []history.Status{history.StatusSucceeded, history.StatusFailed}[exit], res.Record.Status)
+				require.FileExists(t, filepath.Join(b.root, ".decree/inbox/b.md"))
+				require.FileExists(t, filepath.Join(b.root, ".decree/inbox/a.md"))
+				require.FileExists(t, filepath.Join(b.root, ".decree/routines/r.sh"))
+			}
+		})
+	}
+}
