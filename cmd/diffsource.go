@@ -95,11 +95,11 @@ func (s *session) diffOf(ctx context.Context, rec *recorder.Recorder, ref string
 		source := s.recordDiff(ctx, rec, point.Record, paths)
 		if r := point.Record; isCheckpoint(r) {
 			source = s.outsideDiff(rec, r, paths)
-			if _, ok := r.Outside(); ok {
+			if found, err := source.has(paths); err != nil || found {
 				source.note = fmt.Sprintf("%s is a checkpoint and changed nothing; this is what was edited before it, its outside.diff", r.ID)
-				return source, nil
+				return source, err
 			}
-			source.note = fmt.Sprintf("%s is a checkpoint and changed nothing; 'decree diff %s --now' shows what changed since", r.ID, r.ID)
+			source.note = fmt.Sprintf("%s is a checkpoint and changed nothing; 'decree diff %s --now%s' shows what changed since", r.ID, r.ID, s.lastWords(len(paths)))
 		}
 		return source, nil
 	}
@@ -116,6 +116,15 @@ func (s *session) diffOf(ctx context.Context, rec *recorder.Recorder, ref string
 		options.To.After = options.To.After || !strings.HasPrefix(to, "@")
 	}
 	return s.between(ctx, rec, options), nil
+}
+
+// lastWords are the line's last n words as one would type them, after a space.
+func (s *session) lastWords(n int) string {
+	words := s.words()
+	if n == 0 || n > len(words) {
+		return ""
+	}
+	return " " + commandLine(words[len(words)-n:])
 }
 
 // diffWords takes diff's words apart: a REF, A..B or A B, "" if there is none, and PATHs.

@@ -286,8 +286,8 @@ func (s *session) hintFor(err error) string {
 	if hint := limitHint(err); hint != "" {
 		return hint
 	}
-	if hint := s.refHint(err); hint != "" {
-		return hint
+	if s.meant != "" {
+		return s.meant
 	}
 	if hint := project.HintOf(err); hint != "" {
 		return hint
@@ -321,6 +321,9 @@ func (s *session) refHint(err error) string {
 	switch verb := s.line.verb; {
 	case strings.HasPrefix(word, "HEAD"):
 		return "the newest record is 'last', the one before it 'last~1'"
+	case s.described(word) != "":
+		id := s.described(word)
+		return fmt.Sprintf("a description is not a label; the record described as %s is %s: 'decree %s %s', or 'decree label NAME %s' gives it a name", quoteWord(word), id, verb, id, id)
 	case !s.isPath(s.rec, word):
 		return ""
 	case verb == "show":
@@ -329,6 +332,20 @@ func (s *session) refHint(err error) string {
 		return fmt.Sprintf("it is a path, and a REF comes first: 'decree %s last %s'; 'decree log %[2]s' lists what changed it", verb, quoteWord(word))
 	}
 	return ""
+}
+
+// described is the newest record that has text as its description; "" where none has.
+func (s *session) described(text string) string {
+	if s.rec.History() == nil {
+		return ""
+	}
+	listing, err := s.rec.History().List(history.ListOptions{Limit: 1, Keep: func(r *history.Record) bool {
+		return strings.EqualFold(r.Description, text)
+	}})
+	if err != nil || len(listing.Records) == 0 {
+		return ""
+	}
+	return listing.Records[0].ID
 }
 
 // roomHint is the next step where a disk is full.

@@ -121,7 +121,7 @@ func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exporte
 		s.note(shownPath(path) + ": left out, its content was forgotten")
 	}
 	for _, path := range done.Plain {
-		s.note(shownPath(path) + ": without set-user-ID and set-group-ID, the record does not say whose it was")
+		s.note(shownPath(path) + ": exported without set-user-ID and set-group-ID, because the record does not say who owned it")
 	}
 	return nil
 }

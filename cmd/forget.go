@@ -109,7 +109,7 @@ func (s *session) reportForget(f *recorder.Forgetting, dryRun bool) error {
 		return s.printJSON(out)
 	}
 	if len(f.Contents) == 0 {
-		s.tell("nothing to forget: no content of it is stored")
+		s.tell("nothing to forget: the store has no content of it")
 		return nil
 	}
 	if !s.global.quiet {

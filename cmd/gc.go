@@ -49,7 +49,7 @@ func (s *session) gc(ctx context.Context) error {
 	}
 	s.tell("%s freed; the store has %s", size(c.Freed), size(c.Store))
 	if len(c.Damaged) > 0 {
-		s.say("decree: note: %s stay because parts are damaged: %s", count(len(c.Damaged), "pack"), list(c.Damaged))
+		s.say("decree: note: %s kept, because parts of them are damaged: %s", count(len(c.Damaged), "pack"), list(c.Damaged))
 	}
 	return nil
 }

@@ -98,6 +98,6 @@ func (s *session) setLabel(ctx context.Context, name, ref string) error {
 		s.tell("label %s was deleted", quoteWord(name))
 		return nil
 	}
-	s.tell("%s is %s now", quoteWord(name), id)
+	s.tell("label %s is now on record %s", quoteWord(name), id)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"decree/recorder"
@@ -32,6 +33,7 @@ func Main(env Env) int {
 	s := &session{env: env}
 	err := s.main(context.Background())
 	if s.rec != nil {
+		s.meant = s.refHint(err) // it reads the history, which is closed next
 		if cerr := s.rec.Close(); err == nil {
 			err = cerr
 		}
@@ -55,6 +57,7 @@ type session struct {
 	short  func(id string) string // shortens ids for a terminal; nil until it is needed
 	echoed map[string]bool        // the @TIMEs that were
 	labels map[string][]string    // by record, filled by labelsOf
+	meant  string                 // the hint for a REF that names nothing; "" for none
 	// code is what to exit with when there is no error: run's child has a say.
 	code int
 }
@@ -89,6 +92,9 @@ func (s *session) noWords() error { return s.atMost(0) }
 // atMost refuses more than n words.
 func (s *session) atMost(n int) error {
 	if w := s.words(); len(w) > n {
+		if s.line.verb == "send" {
+			return usagef("unexpected argument %s", quoteWord(w[n])).hint("put the text between quotes: decree send %s", quoteWord(strings.Join(w, " ")))
+		}
 		return usagef("unexpected argument %s", quoteWord(w[n])).hint("see 'decree %s --help'", s.line.verb)
 	}
 	return nil

@@ -29,7 +29,7 @@ type meter struct {
 var phaseWords = map[string]string{
 	"recording": "recording files", "comparing": "comparing files", "moving": "moving files",
 	"checking": "checking what is stored", "exporting": "exporting records",
-	"freeing": "freeing space", "looking for what is named": "looking for contents that records name",
+	"freeing": "freeing space", "finding what records need": "finding the contents that records need",
 }
 
 // newMeter is a meter on stderr, or nil where it is no terminal or -q is given.

@@ -98,7 +98,11 @@ func (m moveReport) tellStanding(s *session) {
 		return
 	}
 	for _, st := range m.result.Plan.Standing {
-		s.tell("%s of %s still stand%s: 'decree revert %s'", count(st.Paths, "path"), st.ID, map[bool]string{true: "s"}[st.Paths == 1], st.ID)
+		are, them := "are", "them"
+		if st.Paths == 1 {
+			are, them = "is", "it"
+		}
+		s.tell("%s that %s changed %s not taken back: 'decree revert %s' takes %s back", count(st.Paths, "path"), st.ID, are, st.ID, them)
 	}
 }
 

@@ -95,7 +95,7 @@ func (s *session) process(ctx context.Context, o processOptions) error {
 		}
 	}
 	for _, name := range q.Writing() {
-		s.note(quoteWord(name) + " is still open for writing, and was left")
+		s.note(quoteWord(name) + " is still being written, and was left in the inbox")
 	}
 	s.tallied(t)
 	if t.dead > 0 || q.Passed() > 0 {

@@ -130,6 +130,10 @@ func (s *session) mustBeKnown(rec *recorder.Recorder, words, paths []string, her
 			return notFoundf("%s: no such path, neither in the tree nor in any record", quoteWord(words[i])).
 				hint("it names a record, but a PATH is needed here: 'decree show %s' shows the record", words[i])
 		}
+		if s.line.verb == "log" { // it takes no REF
+			return notFoundf("%s: no such path, neither in the tree nor in any record", quoteWord(words[i])).
+				hint("'decree find NAME' looks for a name in all directories, 'decree log --grep TEXT' for words in descriptions, commands and labels")
+		}
 		return notFoundf("%s: not a record, a label or a path", quoteWord(words[i])).
 			hint("'decree log' lists the records, 'decree label' the labels")
 	}

@@ -98,7 +98,7 @@ func (p *Project) open(w Where, create bool) (err error) {
 	case copied:
 		f.store.Close()
 		return &Error{Kind: NotFound, Msg: fmt.Sprintf("%s is a copy of %s", p.Root, f.mem.Root), Err: ErrNoProject,
-			Advice: "it gets a history of its own with its first record"}
+			Advice: "'decree checkpoint' begins a history of its own here; after that a record of the original can be named by its whole id"}
 	}
 	p.take(f)
 	return nil

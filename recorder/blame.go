@@ -97,7 +97,7 @@ func (r *Recorder) textNow(ctx context.Context, path string) (*blame, error) {
 		return nil, &project.Error{Kind: project.NotFound, Msg: patch.Quote(path) + ": no such file in the tree",
 			Advice: "'decree log PATH' lists what changed it; 'decree show REF:PATH' prints it as it was"}
 	case e.Type != manifest.Regular:
-		return nil, &project.Error{Kind: project.Failed, Msg: patch.Quote(path) + ": a " + e.Type.String() + ", and blame is about lines"}
+		return nil, &project.Error{Kind: project.Failed, Msg: patch.Quote(path) + ": a " + e.Type.String() + ", which has no lines"}
 	}
 	b := &blame{r: r, cur: e, content: liveFile{r.tree, path}}
 	if e.Size <= maxHeld {
@@ -151,7 +151,7 @@ func (b *blame) begin(ctx context.Context, path string) error {
 	for {
 		n, err := rc.Read(buf)
 		if bytes.IndexByte(buf[:n], 0) >= 0 {
-			return &project.Error{Kind: project.Failed, Msg: patch.Quote(path) + ": not a text, and blame is about lines",
+			return &project.Error{Kind: project.Failed, Msg: patch.Quote(path) + ": not a text file, so it has no lines",
 				Advice: "'decree log PATH' lists what changed it"}
 		}
 		b.out.Lines += bytes.Count(buf[:n], []byte{'\n'})
@@ -305,7 +305,7 @@ func (b *blame) to(ctx context.Context, e *manifest.Entry, by Culprit) error {
 	w := walk{b: b, by: by, left: slices.Clone(b.open)}
 	err := patch.Stays(ctx, patch.Change{Old: e, New: b.cur, OldContent: old, NewContent: b.content}, w.stays)
 	if lostContents(err) {
-		b.r.note("an earlier state is not in the store any more; what it had counts as brought after it")
+		b.r.note("an earlier state is no longer in the store; its lines count as newer than they are")
 		w.kept, err = nil, nil
 		w.left = b.open
 	}

@@ -106,7 +106,7 @@ func (d *doctor) private(context.Context, bool) error {
 		d.add(OK, "privacy", "the store is yours alone", "", false)
 		return nil
 	}
-	d.add(Warning, "privacy", fmt.Sprintf("the store's mode is %o, others can look into it", info.Mode), "the next writing command takes it back to you alone", false)
+	d.add(Warning, "privacy", fmt.Sprintf("the store's mode is %o, so others can read it", info.Mode), "the next writing command makes it private again", false)
 	return nil
 }
 

@@ -176,7 +176,7 @@ func (r *Recorder) Diff(ctx context.Context, w io.Writer, o DiffOptions) (patch.
 
 func (r *Recorder) between(ctx context.Context, o DiffOptions) ([]manifest.Change, error) {
 	if o.From.Now {
-		return nil, &project.Error{Kind: project.Usage, Msg: "a difference begins at a record"}
+		return nil, &project.Error{Kind: project.Usage, Msg: "a difference must begin at a record"}
 	}
 	from, err := r.entries(o.From)
 	if err != nil {

@@ -324,7 +324,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 func (u *run) gitHead() project.GitHead {
 	head, err := u.r.project.GitHead(u.r.opt.Where)
 	if err != nil {
-		u.say("what becomes of git's HEAD is not looked at: %v", err)
+		u.say("git's HEAD cannot be read, so it will not be said whether the command moved it: %v", err)
 	}
 	return head
 }
@@ -332,7 +332,7 @@ func (u *run) gitHead() project.GitHead {
 func (u *run) gitMoved() {
 	moved, err := u.r.project.GitMoved(u.r.opt.Where, u.head)
 	if err != nil {
-		u.say("what became of git's HEAD cannot be told: %v", err)
+		u.say("git's HEAD cannot be read, so it is not known whether the command moved it: %v", err)
 	} else if moved != "" {
 		u.say("%s", moved)
 	}
@@ -571,7 +571,7 @@ func (u *run) strangers(res runner.Result) {
 	}
 	res.Outside = slices.DeleteFunc(slices.Clone(res.Outside), ended)
 	if len(res.Stragglers) > 0 {
-		u.say("endedbecause they were still running when the command ended: %s", names(res.Stragglers))
+		u.say("ended, because they were still running when the command had ended: %s", names(res.Stragglers))
 	}
 	if len(res.Survivors) > 0 {
 		u.say("could not be ended and may still write: %s", names(res.Survivors))
