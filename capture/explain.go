@@ -94,7 +94,11 @@ func (w *walk) explain(path string) (Answer, error) {
 		}
 		isDir := in.Kind == disk.Directory || a.Missing && (!last || wantDir)
 		store := isDir && !a.Missing && (w.excluded(&in) || storeAt(h, name))
-		if w.decide(&a, name, &in, isDir, store, rules) || last {
+		always, err := isAlways(h, []byte(name+"\x00"))
+		if err != nil {
+			return a, &UnreadableError{a.Decided, bare(err)}
+		}
+		if w.decide(&a, &in, isDir, always, store, rules) || last {
 			return a, nil
 		}
 		if !a.Missing {
@@ -126,10 +130,10 @@ func storeAt(h handle, name string) bool {
 }
 
 // decide says whether the path a.Decided is left out.
-func (w *walk) decide(a *Answer, name string, in *disk.Info, isDir, store bool, rules *ignorefile.Rules) bool {
+func (w *walk) decide(a *Answer, in *disk.Info, isDir, always, store bool, rules *ignorefile.Rules) bool {
 	a.Source, a.Line, a.Rule = "", 0, ""
 	switch {
-	case name == ".git" || name == ".decree":
+	case always:
 		a.Reason = Always
 	case store:
 		a.Reason = Excluded

@@ -3,6 +3,8 @@ package capture
 import (
 	"errors"
 	"slices"
+	"strings"
+	"unicode"
 	"unsafe"
 
 	"decree/disk"
@@ -137,7 +139,11 @@ func (k *worker) classify(n *node, h handle, i int) error {
 		e.kind = in.Kind // Unknown if it vanished: kNone
 	}
 	e.as = kindOfListed(e.kind)
-	if string(name) == ".git" || string(name) == ".decree" {
+	always, err := isAlways(h, k.list.cname(i))
+	if err != nil {
+		return &UnreadableError{join(n.path, name), bare(err)}
+	}
+	if always {
 		e.as = leftOut(e.as)
 		return nil
 	}
@@ -153,6 +159,40 @@ func (k *worker) classify(n *node, h handle, i int) error {
 		e.as = leftOut(e.as)
 	}
 	return nil
+}
+
+// isAlways says whether a name is .git or .decree, which are never recorded, also where
+// the file system takes another spelling for the same entry.
+func isAlways(h handle, cname []byte) (bool, error) {
+	switch string(cname[:len(cname)-1]) {
+	case ".git", ".decree":
+		return true, nil
+	}
+	if cname[0] != '.' {
+		return false, nil
+	}
+	plain := strings.ToLower(strings.Map(ascii, string(cname[:len(cname)-1])))
+	if plain != ".git" && plain != ".decree" {
+		return false, nil
+	}
+	var here, own disk.Info
+	for name, in := range map[string]*disk.Info{string(cname): &here, plain + "\x00": &own} {
+		if err := h.stat([]byte(name), in); err != nil {
+			if absent(err) {
+				err = nil
+			}
+			return false, err
+		}
+	}
+	return here.SameFile(own) && here.Kind == own.Kind, nil
+}
+
+// ascii drops what is beyond ASCII: some file systems ignore such characters.
+func ascii(r rune) rune {
+	if r > unicode.MaxASCII {
+		return -1
+	}
+	return r
 }
 
 func kindOfListed(d disk.Kind) kind {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"decree/disk"
@@ -263,6 +264,35 @@ func (p *Project) replaceDecree() (err error) {
 		return errors.Join(err, aside.RenameNew(name, p.Dir, dirName))
 	}
 	p.noteAside(dirName, name)
+	return nil
+}
+
+// Respell gives .decree its name again where the file system folds case and a command
+// has spelled it otherwise.
+func (p *Project) Respell() error {
+	st, err := p.Dir.Stat(dirName)
+	if err != nil {
+		return err
+	}
+	list, err := p.Dir.List()
+	if err != nil || slices.ContainsFunc(list, func(e disk.Entry) bool { return e.Name == dirName }) {
+		return err
+	}
+	for _, e := range list {
+		if !strings.EqualFold(e.Name, dirName) {
+			continue
+		}
+		if now, err := p.Dir.Stat(e.Name); err != nil || !now.SameFile(st) {
+			return err
+		}
+		if err := p.Dir.RenameNew(e.Name, p.Dir, newDecree); err != nil {
+			return err
+		}
+		if err := p.Dir.RenameNew(newDecree, p.Dir, dirName); err != nil {
+			return err
+		}
+		return p.Dir.Sync()
+	}
 	return nil
 }
 

@@ -144,10 +144,12 @@ func (l *leftOut) deleted() bool {
 }
 
 // bringLeftOut gives what only got another name its own again, notes what is gone,
-// and returns the paths that must stay where they are, since they hold what was
-// left out.
+// and returns the paths that must stay as they are, since they hold what was left out.
 func (u *run) bringLeftOut() (stay []string, err error) {
 	u.res.Gone = nil
+	if err := u.r.project.Respell(); err != nil {
+		return nil, err
+	}
 	gone, places, err := u.elsewhere("")
 	if err != nil {
 		return nil, err
@@ -161,7 +163,17 @@ func (u *run) bringLeftOut() (stay []string, err error) {
 			}
 			continue
 		}
-		moved, err := u.r.bring(at, l.name)
+		respelled, err := u.r.isAt(l.name, l.info)
+		if err != nil {
+			return nil, err
+		}
+		var moved bool
+		if respelled {
+			stay = append(stay, at) // it leads to what is brought back
+			moved, err = u.r.respell(at, l.name)
+		} else {
+			moved, err = u.r.bring(at, l.name)
+		}
 		if moved {
 			u.say("%s had become %s, and has its name again", patch.Quote(l.name), patch.Quote(at))
 			if err != nil {
@@ -178,12 +190,20 @@ func (u *run) bringLeftOut() (stay []string, err error) {
 // elsewhere are the entries that are not at their names, what lies deepest first, and
 // by their names where at and below a directory they are now.
 func (u *run) elsewhere(top string) (gone []leftOut, places map[string]string, err error) {
+	list, err := u.r.project.Dir.List()
+	if err != nil {
+		return nil, nil, err
+	}
+	listed := make(map[string]bool, len(list))
+	for _, e := range list {
+		listed[e.Name] = true
+	}
 	for _, l := range u.leftOut {
-		now, err := u.r.project.Dir.Stat(l.name)
-		if err != nil && !isMissing(err) {
+		here, err := u.r.isAt(l.name, l.info)
+		if err != nil {
 			return nil, nil, err
 		}
-		if err != nil || !now.SameFile(l.info) {
+		if !here || !listed[l.name] {
 			gone = append(gone, l)
 		}
 	}
@@ -191,6 +211,16 @@ func (u *run) elsewhere(top string) (gone []leftOut, places map[string]string, e
 	depth := func(l leftOut) int { return strings.Count(places[l.name], "/") }
 	slices.SortStableFunc(gone, func(a, b leftOut) int { return depth(b) - depth(a) })
 	return gone, places, err
+}
+
+// isAt says whether a name in the root leads to an entry. Where case is folded another
+// spelling of its name does, too.
+func (r *Recorder) isAt(name string, was disk.Info) (bool, error) {
+	now, err := r.project.Dir.Stat(name)
+	if isMissing(err) {
+		return false, nil
+	}
+	return err == nil && now.SameFile(was), err
 }
 
 // clearOwn puts aside what was left out and lies in the place of decree's own files
@@ -233,6 +263,24 @@ func (r *Recorder) bring(at, name string) (moved bool, err error) {
 		defer dir.Close()
 	}
 	return r.tree.Rename(dir, path.Base(at), name)
+}
+
+// respell gives an entry of the root that only has another spelling its own again. As its
+// name counts as taken it goes by way of .decree/tmp, where the next command finds it
+// after a death and puts it aside, named.
+func (r *Recorder) respell(at, name string) (moved bool, err error) {
+	tmp, err := r.project.Decree.OpenDir("tmp")
+	if err != nil {
+		return false, err
+	}
+	defer tmp.Close()
+	if err := r.project.Dir.RenameNew(at, tmp, name); err != nil {
+		return false, err
+	}
+	if moved, err = r.tree.Rename(tmp, name, name); !moved {
+		err = errors.Join(err, tmp.RenameNew(name, r.project.Dir, at))
+	}
+	return moved, err
 }
 
 // whereIs looks at and below a directory of the root for entries that are not at
