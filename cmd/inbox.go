@@ -298,7 +298,7 @@ func (s *session) retry(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	return rec.Hold(ctx, s.global.wait, func() error {
+	return rec.Hold(ctx, s.global.wait, false, func() error {
 		for _, w := range words {
 			as, err := queue.Retry(rec.Project(), messageName(w))
 			if err != nil {

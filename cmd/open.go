@@ -24,11 +24,8 @@ func (s *session) forReading(ctx context.Context) (*recorder.Recorder, error) {
 }
 
 // sayWaiting tells of what a dead process left. What a living one is at is no
-// news, and a decree called by a recorded command is part of it.
+// news.
 func (s *session) sayWaiting(rec *recorder.Recorder) {
-	if s.env.get("DECREE_RUN_ID") != "" {
-		return
-	}
 	if rec.Project().Holder().Working(s.env.Host) {
 		return
 	}
@@ -89,7 +86,6 @@ func (s *session) open(ctx context.Context, a access) (*recorder.Recorder, error
 	o := recorder.Options{
 		Disk: disk.OS, Where: s.where(), Create: a.create, Existing: a.existing, Bare: a.bare,
 		Clock: s.env.Now, Location: s.env.Location, Actor: actor, Wait: s.global.wait,
-		RunID:       s.env.get("DECREE_RUN_ID"),
 		CommandLine: append([]string{"decree"}, s.env.Args...),
 		Events:      s.happened, Note: s.note,
 	}

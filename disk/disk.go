@@ -141,6 +141,9 @@ type Dir interface {
 	// TryLock takes an exclusive advisory lock on the directory itself (flock),
 	// which no command inside it can delete. ErrLocked when it is held.
 	TryLock() (unlock func() error, err error)
+	// Locked says whether TryLock's lock is held. Asking never makes another one's
+	// Locked say yes, but it can make a TryLock in the same instant fail.
+	Locked() (bool, error)
 	Close() error
 }
 

@@ -374,6 +374,25 @@ func (d *osDir) TryLock() (func() error, error) {
 	return func() error { return unix.Close(fd) }, nil
 }
 
+// Locked asks with a shared lock, which any number of processes can have at once.
+func (d *osDir) Locked() (bool, error) {
+	fd, err := retryFD(func() (int, error) {
+		return unix.Openat(d.f, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return false, &fs.PathError{Op: "open", Path: d.path, Err: err}
+	}
+	defer unix.Close(fd)
+	err = unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	if err != nil {
+		return false, &fs.PathError{Op: "lock", Path: d.path, Err: err}
+	}
+	return false, nil
+}
+
 // ChangeTimes is the function of that name for the directory.
 func (d *osDir) ChangeTimes() bool { return ChangeTimes(d.f) }
 

@@ -117,6 +117,7 @@ func (d *osDir) SetXattr(n string, _ Xattr) error            { return d.no("setx
 func (d *osDir) Sync() error                                 { return refuse("sync", d.path) }
 func (d *osDir) SyncAll() func() error                       { return nil }
 func (d *osDir) TryLock() (unlock func() error, err error)   { return nil, refuse("lock", d.path) }
+func (d *osDir) Locked() (bool, error)                       { return false, refuse("lock", d.path) }
 func (d *osDir) Close() error                                { return nil }
 
 type osFile struct{ *os.File }

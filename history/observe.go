@@ -21,12 +21,14 @@ type State struct {
 // Reverts and applies know their own paths only and observe nothing. Before the
 // first state the error is of kind NotFound and names the earliest.
 func (h *History) Observed(t time.Time) (*State, error) {
-	// The newest record that began by then decides: records do not overlap.
+	// The newest record that began by then decides, but for those that were made while
+	// it was open: they come before it.
 	second := t.UTC().Format(chainForm)
 	began := func(k key) bool {
 		// Where the clock was set back, the id alone has the time.
 		return k.at <= t.UnixNano() || k.chain[:len(chainForm)] <= second
 	}
+	var newest *State
 	for id, err := range h.backward(began) {
 		if err != nil {
 			return nil, err
@@ -36,10 +38,17 @@ func (h *History) Observed(t time.Time) (*State, error) {
 			continue // the listing names it
 		}
 		for _, s := range slices.Backward(observations(r)) {
-			if !s.Time.After(t) {
-				return s, nil
+			if !s.Time.After(t) && (newest == nil || s.Time.After(newest.Time)) {
+				newest = s
+				break
 			}
 		}
+		if newest != nil && !r.Ended.IsZero() && !r.Ended.After(newest.Time) {
+			break
+		}
+	}
+	if newest != nil {
+		return newest, nil
 	}
 	return nil, h.beforeTheFirst(t)
 }

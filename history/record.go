@@ -98,6 +98,7 @@ type Record struct {
 	Actor      Actor
 	Parent     string // the record that this one undoes or restores
 	UndoneBy   string
+	Inside     string // the run that this one was made in the course of, by one of its processes
 
 	Extra []Field // unknown fields, in their order
 
@@ -172,6 +173,9 @@ func (r *Record) write(w *writer) {
 	}
 	if r.UndoneBy != "" {
 		w.text("undone_by", r.UndoneBy)
+	}
+	if r.Inside != "" {
+		w.text("inside", r.Inside)
 	}
 	for _, f := range r.Extra {
 		w.raw(f.Name, string(f.Raw))
@@ -402,6 +406,8 @@ func (r *Record) readFacts(key string, v *jsonread.Value) bool {
 		r.Actor = actorOf(v)
 	case "parent":
 		r.Parent = v.Text()
+	case "inside":
+		r.Inside = v.Text()
 	case "undone_by":
 		r.UndoneBy = v.Text()
 	case "labels": // of --json; they live in labels.json
@@ -426,7 +432,7 @@ func (r *Record) check() error {
 	case r.Duration < 0 || r.Files < 0 || r.Bytes < 0:
 		return errors.New("a negative count")
 	}
-	for _, id := range []string{r.Parent, r.UndoneBy} {
+	for _, id := range []string{r.Parent, r.UndoneBy, r.Inside} {
 		if _, _, ok := ParseID(id); id != "" && !ok {
 			return fmt.Errorf("%q is not a record id", clip(id))
 		}

@@ -168,13 +168,16 @@ func TestObserved(t *testing.T) {
 	w.add("2026112107010300-0", at(50), func(r *Record) { r.Reason, r.After = Revert, tree })
 	same1 := w.add("2026112107010400-0", at(60), nil)
 	same2 := w.add("2026112107010401-0", at(60).Add(1), nil)
+	inner := w.add("2026112107010600-0", at(110), func(r *Record) { r.Ended = at(111) })
+	outer := w.add("2026112107010500-0", at(100), ran(120, StatusSucceeded)) // ended after what was made inside it
 	for _, c := range []struct {
 		at   time.Time
 		want *Record
 		side Side
 	}{
+		{at(105), outer, Before}, {at(110), inner, Before}, {at(119), inner, Before}, {at(120), outer, After},
 		{at(0), check, Before}, {at(9), check, Before}, {at(10), run, Before}, {at(19), run, Before}, {at(20), run, After}, {at(29), run, After},
-		{at(30), back, Before}, {at(45), back, Before}, {at(55), back, Before}, {at(60), same1, Before}, {at(61), same2, Before}, {at(1e6), same2, Before},
+		{at(30), back, Before}, {at(45), back, Before}, {at(55), back, Before}, {at(60), same1, Before}, {at(61), same2, Before}, {at(99), same2, Before}, {at(1e6), outer, After},
 	} {
 		st, err := w.Observed(c.at)
 		require.NoError(t, err)

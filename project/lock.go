@@ -29,6 +29,10 @@ type Holder struct {
 	Start   time.Time `json:"start"`
 	Command []string  `json:"command"`
 	Run     string    `json:"run,omitempty"` // the open record's id
+	// Boot and Born tell the process from a later one of the same number: the name of
+	// this boot of the system, and when the process started, as the system counts it.
+	Boot string `json:"boot,omitempty"`
+	Born uint64 `json:"born,omitempty"`
 	// Lock is where the lock lies: "store"; "" of an earlier version of decree, which
 	// locks the root alone.
 	Lock string `json:"lock,omitempty"`
@@ -93,21 +97,14 @@ func (p *Project) Lock(ctx context.Context, h Holder, wait time.Duration) (unloc
 	defer cancel()
 	begin := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		release, err := p.tryLock(p.Store, h.Host)
+		own, err := p.tryLock(h.Host)
 		if err == nil {
-			if err := p.Hold(h); err != nil {
-				_ = release()
+			if err := writeHolder(p.Store, lockFile, h, lockInStore); err != nil {
+				p.unlock(p.Store, own)
 				return nil, err
 			}
 			store := p.Store
-			return func() {
-				_ = store.Remove(lockFile)
-				for _, other := range p.also {
-					_ = other()
-				}
-				p.also = nil
-				_ = release()
-			}, nil
+			return func() { p.unlock(store, own) }, nil
 		}
 		if !errors.Is(err, disk.ErrLocked) {
 			return nil, err
@@ -127,17 +124,59 @@ func (p *Project) Lock(ctx context.Context, h Holder, wait time.Duration) (unloc
 	}
 }
 
-// tryLock takes the lock of the project whose store is given.
-func (p *Project) tryLock(store disk.Dir, host string) (release func() error, err error) {
-	own, err := lockedDir(store)
-	if err != nil {
-		return nil, err
+// tryLock takes the store's lock, and the root's unless it is held since a lease was
+// taken.
+func (p *Project) tryLock(host string) (own func() error, err error) {
+	if len(p.roots) > 0 {
+		own, err = lockedDir(p.Store)
+	} else {
+		var root func() error
+		if own, root, err = lockBoth(p.Store, p.Dir, host); err == nil {
+			p.roots = append(p.roots, root)
+		}
 	}
-	root, err := tryRoot(p.Dir, holder(store), host)
-	if err != nil {
-		return nil, errors.Join(err, own())
+	p.locked = err == nil
+	return own, err
+}
+
+// unlock gives back what tryLock took. While a command runs the root stays locked, so
+// that an earlier version, which knows no leases, waits for its end as it always did;
+// and who holds the lease is noted as if it were one.
+func (p *Project) unlock(store disk.Dir, own func() error) {
+	if leases, err := leasesIn(store); err == nil && len(leases) > 0 {
+		_ = writeHolder(store, lockFile, leases[0].Holder, "")
+	} else {
+		_ = store.Remove(lockFile)
 	}
-	return func() error { return errors.Join(root(), own()) }, nil
+	p.locked = false
+	p.freeRoot()
+	_ = own()
+}
+
+// freeRoot unlocks the root unless the lock or a lease still needs it.
+func (p *Project) freeRoot() {
+	if p.locked || p.leased {
+		return
+	}
+	for _, release := range p.roots {
+		_ = release()
+	}
+	p.roots = nil
+}
+
+// lockBoth takes the lock of a project's store, and that of its root.
+func lockBoth(store, dir disk.Dir, host string) (own, root func() error, err error) {
+	if own, err = lockedDir(store); err != nil {
+		return nil, nil, err
+	}
+	leases, err := leasesIn(store)
+	if err == nil {
+		root, err = tryRoot(dir, holder(store), len(leases) > 0, host)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, own())
+	}
+	return own, root, nil
 }
 
 func lockedDir(store disk.Dir) (release func() error, err error) {
@@ -151,12 +190,17 @@ func lockedDir(store disk.Dir) (release func() error, err error) {
 
 // tryRoot locks the root too. Where it is locked, what counts is by whom: by a decree
 // whose store is another one, or of an earlier version, it is ErrLocked. All others
-// may hold it as long as they like, be it a stranger who can do no more than read the
-// root, or the caller: flock . decree run.
-func tryRoot(root disk.Dir, note Holder, host string) (release func() error, err error) {
+// may hold it as long as they like, be it a run of this store whose command is going on
+// (leased), a stranger who can do no more than read the root, or the caller: flock .
+// decree run.
+func tryRoot(root disk.Dir, note Holder, leased bool, host string) (release func() error, err error) {
 	release, err = root.TryLock()
 	if !errors.Is(err, disk.ErrLocked) {
 		return release, err
+	}
+	nothing := func() error { return nil }
+	if leased {
+		return nothing, nil
 	}
 	self, serr := root.Self()
 	if serr != nil {
@@ -170,25 +214,27 @@ func tryRoot(root disk.Dir, note Holder, host string) (release func() error, err
 	if held {
 		return nil, err
 	}
-	return func() error { return nil }, nil
+	return nothing, nil
 }
 
-// Hold writes who holds the lock; its owner calls it again when it opens a record.
-func (p *Project) Hold(h Holder) error {
-	h.Lock = lockInStore
+// writeHolder notes who holds a lock: the one that lies at lock, see Holder.Lock.
+func writeHolder(dir disk.Dir, name string, h Holder, lock string) error {
+	h.Lock = lock
 	b, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
-	return ReplaceFile(p.Store, lockFile, append(b, '\n'), PrivateFile, false)
+	return ReplaceFile(dir, name, append(b, '\n'), PrivateFile, false)
 }
 
-// Holder is who last said that it holds the lock; zero when nobody does.
+// Holder is who last said that it holds the lock, or else a lease; zero when nobody does.
 func (p *Project) Holder() Holder { return holder(p.Store) }
 
-func holder(store disk.Dir) Holder {
+func holder(store disk.Dir) Holder { return readHolder(store, lockFile) }
+
+func readHolder(dir disk.Dir, name string) Holder {
 	var h Holder
-	b, err := ReadFile(store, lockFile, maxIdentity)
+	b, err := ReadFile(dir, name, maxIdentity)
 	if err != nil || json.Unmarshal(b, &h) != nil {
 		return Holder{}
 	}

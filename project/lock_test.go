@@ -165,7 +165,7 @@ func TestNoteOfAnEarlierVersion(t *testing.T) {
 			}
 			return disktest.Action{}
 		})
-		_, err := tryRoot(root, c.note, "here")
+		_, err := tryRoot(root, c.note, false, "here")
 		assert.Equal(t, c.want, err != nil, "%+v", c.note)
 	}
 }

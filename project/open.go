@@ -36,8 +36,10 @@ type Project struct {
 	Notes []string
 	Tell  func(string)
 
-	base string         // as project.json has it
-	also []func() error // locks on directories that became the root while the lock was held
+	base   string         // as project.json has it
+	roots  []func() error // release the root's lock, and those on directories that became the root since
+	locked bool           // this process has the lock
+	leased bool           // this process has a lease
 }
 
 // Open finds the root and opens its project.
@@ -490,7 +492,11 @@ func (p *Project) claim(w Where) error {
 // of the base in which it will be, and the root's.
 func (p *Project) lockFirst(w Where, f *finding) (release func() error, err error) {
 	if f.bond != strangers && f.bond != copied {
-		return p.tryLock(f.store, "")
+		own, root, err := lockBoth(f.store, p.Dir, "")
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return errors.Join(root(), own()) }, nil
 	}
 	base, _, err := openBase(p.Disk, w, p.Config, p.Root)
 	if err != nil {
@@ -498,7 +504,7 @@ func (p *Project) lockFirst(w Where, f *finding) (release func() error, err erro
 	}
 	defer base.Close()
 	if sameBase(p.Disk, base.Path(), p.Root) {
-		return tryRoot(p.Dir, Holder{}, "") // one lock for both
+		return tryRoot(p.Dir, Holder{}, false, "") // one lock for both
 	}
 	own, err := base.TryLock()
 	if errors.Is(err, disk.ErrLocked) {
@@ -508,7 +514,7 @@ func (p *Project) lockFirst(w Where, f *finding) (release func() error, err erro
 	if err != nil {
 		return nil, err
 	}
-	root, err := tryRoot(p.Dir, Holder{}, "")
+	root, err := tryRoot(p.Dir, Holder{}, false, "")
 	if err != nil {
 		return nil, errors.Join(err, own())
 	}

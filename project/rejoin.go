@@ -136,7 +136,7 @@ func (p *Project) adopt(held disk.Info, there bool) error {
 			return err
 		}
 	}
-	release, err := tryRoot(dir, p.Holder(), "")
+	release, err := tryRoot(dir, p.Holder(), false, "")
 	if err != nil {
 		dir.Close()
 		if errors.Is(err, disk.ErrLocked) {
@@ -144,7 +144,7 @@ func (p *Project) adopt(held disk.Info, there bool) error {
 		}
 		return err
 	}
-	p.also = append(p.also, release)
+	p.roots = append(p.roots, release)
 	p.setDecree(nil)
 	p.Dir.Close()
 	p.Dir = dir

@@ -128,7 +128,7 @@ func (q *Queue) prepare(ctx context.Context) error {
 		return err
 	}
 	for {
-		err := q.o.Recorder.Hold(context.WithoutCancel(ctx), lockPause, func() error {
+		err := q.o.Recorder.Hold(context.WithoutCancel(ctx), lockPause, false, func() error {
 			d, err := q.open()
 			if err == nil {
 				d.close()

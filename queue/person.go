@@ -28,7 +28,13 @@ func UnderWay(p *project.Project, host string) (name string, by project.Holder, 
 	if err != nil {
 		return "", by, err
 	}
-	return s.Name, by, nil
+	leases, err := p.Leases()
+	for _, l := range leases {
+		if l.ID == s.Record {
+			by = l.Holder // whoever has the lock works beside it
+		}
+	}
+	return s.Name, by, err
 }
 
 // refuseUnderWay is the refusal to touch a message that is being done.

@@ -144,7 +144,7 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *R
 			held = lockPause
 		}
 		entered := false
-		err = q.o.Recorder.Hold(context.WithoutCancel(ctx), held, func() error {
+		err = q.o.Recorder.Hold(context.WithoutCancel(ctx), held, true, func() error {
 			entered = true
 			if ctx.Err() != nil {
 				return ctx.Err()

@@ -189,6 +189,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
+		u.tried = slices.DeleteFunc(u.tried, func(t tried) bool { return t.number == n }) // it was looked at before
 		u.tried = append(u.tried, tried{n, u.res.Last, changes, stat, tail})
 	}
 	return nil
@@ -254,7 +255,13 @@ func (u *run) giveUp(ctx context.Context) error {
 	}
 	if u.res.Last.PTY && u.o.Confirm != nil && len(u.changes) > 0 {
 		began := u.r.opt.Clock()
-		answer := u.o.Confirm(PutBack{u.rec.ID, u.changes, u.rec.Changes, u.res.Last, began.Sub(u.rec.Started)})
+		var answer Answer
+		ask := func() {
+			answer = u.o.Confirm(PutBack{u.rec.ID, u.changes, u.rec.Changes, u.res.Last, began.Sub(u.rec.Started)})
+		}
+		if err := u.unlocked(ctx, ask); err != nil {
+			return u.unfinished("the record is not written", err)
+		}
 		u.asked += u.r.opt.Clock().Sub(began)
 		if answer == No {
 			return nil
@@ -298,10 +305,19 @@ func namedIn(err error) string {
 func (u *run) endPutBack() error {
 	u.res.PutBack = true
 	u.rec.Status = history.StatusReverted
+	if err := u.undoParts(); err != nil {
+		return u.unfinished("the record is not written", err)
+	}
 	if err := u.finish(); err != nil {
 		return u.unfinished("the record is not written", err)
 	}
 	return nil
+}
+
+// undoParts has the end of the record undo what was made inside it and is put back now.
+func (u *run) undoParts() (err error) {
+	u.opened.Effects.Status, err = u.r.takenBack(u.rec)
+	return err
 }
 
 // cleanSlate takes the tree back before the last attempt and tells it why the
@@ -314,6 +330,14 @@ func (u *run) cleanSlate(ctx context.Context, n int) error {
 		return u.unfinished("the tree could not be put back for the last attempt", err)
 	}
 	u.clean = true
+	if err := u.undoParts(); err != nil {
+		return u.unfinished("the last attempt was not made", err)
+	}
+	if len(u.opened.Effects.Status) > 0 { // a recovery would not know that they are put back
+		if err := u.r.saveExtra(u.opened, u.rec, extraOwn, u.opened.Extra[extraOwn]); err != nil {
+			return u.unfinished("the last attempt was not made", err)
+		}
+	}
 	text := failureContext(u.o.Args, u.o.Attempts, u.tried)
 	if err := u.r.history.ReplaceFile(u.rec.ID, failureFile, history.Bytes(text)); err != nil {
 		return u.unfinished(failureFile+" is not written", err)
@@ -328,8 +352,8 @@ type putBackMeta struct {
 	Last bool   `json:"last"`
 }
 
-// putBack takes the tree back to the manifest, by the same code as revert.
-func (u *run) putBack(ctx context.Context, which string) error {
+// putBackOnce takes the tree back to the manifest, by the same code as revert.
+func (u *run) putBackOnce(ctx context.Context, which string) error {
 	if len(u.lost) > 0 {
 		return fmt.Errorf("%s cannot be read or is too large to be recorded, so what would be overwritten is not known; let it be read (chmod u+r), or move it away, then 'decree restore %s' puts back", some(u.lost), u.rec.ID)
 	}

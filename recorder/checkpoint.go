@@ -24,7 +24,7 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 	if err != nil {
 		return nil, err
 	}
-	x, err := r.enterFor(ctx, opRecord)
+	x, err := r.enterFor(ctx, opRecord, besideRuns)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 	rec := &history.Record{
 		ID: id, Chain: id[:16], Reason: reason, Status: history.StatusSucceeded, Description: r.describeCheckpoint(o, reason),
 		Started: started, Ended: r.now(started), Unrecorded: res.Unrecorded, Files: res.Files, Bytes: res.Bytes,
-		Before: res.Tree, After: res.Tree, Actor: r.opt.Actor,
+		Before: res.Tree, After: res.Tree, Actor: r.opt.Actor, Inside: x.beside.inside,
 	}
 	rec.Duration = rec.Ended.Sub(rec.Started)
 	if err := out.mark(rec); err != nil {

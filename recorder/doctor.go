@@ -62,7 +62,7 @@ func (r *Recorder) Doctor(ctx context.Context, repair bool) ([]Check, error) {
 
 // enterForRepair locks and recovers, and counts what was recovered as mended.
 func (r *Recorder) enterForRepair(ctx context.Context, d *doctor) (*writing, error) {
-	x, err := r.lock(ctx)
+	x, err := r.lock(ctx, besideRuns)
 	if err != nil {
 		return nil, err
 	}
@@ -490,7 +490,7 @@ func (r *Recorder) SetLabel(ctx context.Context, name, ref string) (id string, e
 	if err := history.CheckLabel(name); err != nil {
 		return "", err
 	}
-	x, err := r.enterFor(ctx, "label")
+	x, err := r.enterFor(ctx, "label", besideRuns)
 	if err != nil {
 		return "", err
 	}

@@ -63,11 +63,15 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 		f, _, err := r.toForget(o.Paths)
 		return f, err
 	}
-	x, err := r.enterFor(ctx, opForget)
+	x, err := r.enterFor(ctx, opForget, besideRuns)
 	if err != nil {
 		return nil, err
 	}
 	defer x.close()
+	if len(x.beside.leases) > 0 {
+		// Its diff is not written yet, and may hold what is to be forgotten.
+		return nil, &BeginError{&project.HeldError{Holder: x.beside.leases[0].Holder}}
+	}
 	f, hashes, err := r.toForget(o.Paths)
 	if err != nil || len(hashes) == 0 {
 		return f, err
@@ -285,6 +289,9 @@ func (r *Recorder) forget(ctx context.Context, x *writing, list *store.Forgotten
 // and tried again by the next command: nobody's work has to wait for it.
 func (c *recovery) forget(ctx context.Context) error {
 	r, x := c.r, c.x
+	if len(x.beside.leases) > 0 {
+		return nil // see Forget
+	}
 	list, err := store.ReadForgotten(r.project.Store)
 	if err != nil || len(list.Pending) == 0 {
 		return err

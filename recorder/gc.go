@@ -78,6 +78,9 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := r.project.MarkCollected(); err != nil {
+		return nil, err
+	}
 	r.progress(Progress{Phase: "freeing"})
 	res, err := r.store.Compact(ctx, func(h manifest.Hash) bool { _, ok := live[h]; return ok }, store.CompactOptions{Force: o.force})
 	if err != nil {

@@ -27,7 +27,7 @@ func TestHold(t *testing.T) {
 		return err == nil
 	}
 	sentinel := errors.New("over")
-	err := r.Hold(ctx, 0, func() error {
+	err := r.Hold(ctx, 0, true, func() error {
 		res, err := r.Run(ctx, RunOptions{Args: []string{"/bin/sh", "-c", "echo 1 >made"}, Dir: b.root})
 		require.NoError(t, err)
 		other := b.open()
@@ -55,7 +55,7 @@ func TestHoldAfterCollecting(t *testing.T) {
 	r := b.open()
 	defer r.Close()
 	before := b.storeSize()
-	require.NoError(t, r.Hold(context.Background(), 0, func() error {
+	require.NoError(t, r.Hold(context.Background(), 0, true, func() error {
 		for i := range 2 {
 			args := []string{"/bin/sh", "-c", fmt.Sprintf("echo %d >made", i)}
 			if _, err := r.Run(context.Background(), RunOptions{Args: args, Dir: b.root}); err != nil {

@@ -84,7 +84,13 @@ func (o *outside) mark(rec *history.Record) error {
 // one into the store; it is durable after the next flush. Its cost is that of
 // what changed, and what it reads stays in held. A content that the store has lost is no reason to record nothing:
 // then the diff is left out, with a note.
+//
+// What changes while the command of a run works is that run's, whoever looks at it
+// meanwhile, and what had changed before it stands in its own record.
 func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.Result, held *held) (*outside, error) {
+	if len(x.beside.leases) > 0 {
+		return nil, nil
+	}
 	s, err := r.sinceLast(ctx, res)
 	if err == nil && len(s.changes) > 0 {
 		var o *outside

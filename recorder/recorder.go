@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"decree/disk"
@@ -43,8 +42,6 @@ type Options struct {
 	Actor    history.Actor
 	// Wait is how long to wait for the project's lock.
 	Wait time.Duration
-	// RunID is the open run that this process was started by, if any.
-	RunID string
 	// CommandLine is this process's own, for whoever waits for the lock.
 	CommandLine []string
 	// Events takes what happens meanwhile; several goroutines may call it at once.
@@ -67,6 +64,9 @@ type Recorder struct {
 
 	// execute is runner.Run, but where a test has no processes.
 	execute func(context.Context, runner.Command) (runner.Result, error)
+	// descent says how far above this process the one is that a note names, -1 if this
+	// one does not descend from it.
+	descent func(project.Holder) int
 }
 
 // Open opens the project that the options name. It takes no lock; without
@@ -82,7 +82,7 @@ func Open(_ context.Context, opt Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{opt: opt, project: p, execute: runner.Run}
+	r := &Recorder{opt: opt, project: p, execute: runner.Run, descent: descent(opt.Actor.Host)}
 	if p.Store == nil {
 		return r, nil
 	}
@@ -144,28 +144,31 @@ func (r *Recorder) note(format string, args ...any) {
 	}
 }
 
-// insideError refuses to write inside an open run: the run holds the lock and
-// would wait for itself.
-func insideError(id string) error {
-	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "run " + id + " is going on and this command is part of it",
-		Advice: "reading commands work inside a run; writing ones wait until it has ended"}
-}
-
 // writing is what every writing operation has in its hands.
 type writing struct {
-	unlock func()
+	unlock func() // nil while the lock is free: a command runs
 	w      *store.Writer
 	held   bool // by Hold, which closes it
+	beside beside
 }
 
 func (x *writing) close() {
 	if x.held {
 		return
 	}
+	x.release()
+}
+
+// release gives the lock back; what is flushed is durable.
+func (x *writing) release() {
 	if x.w != nil {
 		x.w.Close()
+		x.w = nil
 	}
-	x.unlock()
+	if x.unlock != nil {
+		x.unlock()
+		x.unlock = nil
+	}
 }
 
 // BeginError says why an operation could not begin: nothing was changed. Its text is
@@ -175,26 +178,6 @@ type BeginError struct{ Err error }
 func (e *BeginError) Error() string { return e.Err.Error() }
 
 func (e *BeginError) Unwrap() error { return e.Err }
-
-// lock takes the project's lock and sees what others wrote meanwhile.
-func (r *Recorder) lock(ctx context.Context) (*writing, error) {
-	if id := r.opt.RunID; id != "" {
-		if _, err := r.history.Opened(id); err == nil {
-			return nil, insideError(id)
-		}
-	}
-	holder := project.Holder{PID: os.Getpid(), Host: r.opt.Actor.Host, Start: r.opt.Clock(), Command: r.opt.CommandLine}
-	unlock, err := r.project.Lock(ctx, holder, r.opt.Wait)
-	if err != nil {
-		return nil, &BeginError{err}
-	}
-	x := &writing{unlock: unlock}
-	if err := r.prepare(ctx, x); err != nil {
-		x.close()
-		return nil, &BeginError{err}
-	}
-	return x, nil
-}
 
 // prepare opens the store for writing. Another process may have written since
 // this one opened it, so what was read before the lock is read again.
@@ -232,14 +215,14 @@ func (r *Recorder) reopen() error {
 }
 
 // enter locks, and finishes or takes back what a dead process left.
-func (r *Recorder) enter(ctx context.Context) (*writing, error) {
+func (r *Recorder) enter(ctx context.Context, k kind) (*writing, error) {
 	if r.holding != nil {
 		if err := r.openWriter(ctx, r.holding); err != nil {
 			return nil, &BeginError{err}
 		}
 		return r.holding, nil
 	}
-	x, err := r.lock(ctx)
+	x, err := r.lock(ctx, k)
 	if err != nil {
 		return nil, err
 	}
@@ -258,11 +241,16 @@ func (r *Recorder) enter(ctx context.Context) (*writing, error) {
 // Hold locks once for several operations: what do calls on r works under this
 // lock, so that nothing of another process comes in between. What a dead process
 // left is finished or taken back before do begins. wait is how long to wait for
-// the lock.
-func (r *Recorder) Hold(ctx context.Context, wait time.Duration, do func() error) error {
+// the lock and, where do has commands run, for the runs of others. While a command
+// runs, the lock is free.
+func (r *Recorder) Hold(ctx context.Context, wait time.Duration, runs bool, do func() error) error {
 	usual := r.opt.Wait
 	r.opt.Wait = wait
-	x, err := r.enter(ctx)
+	k := besideRuns
+	if runs {
+		k = movesFiles
+	}
+	x, err := r.enter(ctx, k)
 	r.opt.Wait = usual
 	if err != nil {
 		return err

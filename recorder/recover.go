@@ -85,7 +85,7 @@ func (r *Recorder) inStore(dir, name string) string {
 // Recover finishes or takes back what a dead process left. With kill, what still
 // runs of a dead process's command is ended first.
 func (r *Recorder) Recover(ctx context.Context, kill bool) ([]Recovered, error) {
-	x, err := r.lock(ctx)
+	x, err := r.lock(ctx, besideRuns)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +99,12 @@ func (r *Recorder) Waiting() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	var x writing
+	if x.beside, err = r.whatGoesOn(); err != nil {
+		return nil, err
+	}
 	var out []string
-	for _, o := range open {
+	for _, o := range x.dead(open) {
 		out = append(out, fmt.Sprintf("%s %s is open", noun(o.Record), o.Record.ID))
 	}
 	for _, d := range damaged {
@@ -121,6 +125,7 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 	if err != nil {
 		return nil, &BeginError{err}
 	}
+	open = x.dead(open)
 	c := &recovery{r: r, x: x}
 	for _, d := range damaged {
 		if err := r.history.SetAside(d.ID); err != nil {
@@ -140,7 +145,7 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 	if open, _, err = r.history.ListOpen(); err != nil {
 		return c.done, err
 	}
-	for _, o := range open {
+	for _, o := range x.dead(open) {
 		if err := c.orAnyway(o, c.record(ctx, o)); err != nil {
 			err = fmt.Errorf("record %s: %w", o.Record.ID, err)
 			if ctx.Err() != nil {
@@ -155,6 +160,7 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 	}
 	for _, step := range []func() error{
 		r.history.Tidy,
+		r.project.TidyLeases,
 		func() error {
 			_, err := r.history.FinishRemove(r.audit(opPrune, "done"))
 			return err
@@ -302,6 +308,10 @@ func (c *recovery) putBack(o *history.Opened, end *ending) error {
 	now := c.r.opt.Clock().UTC()
 	rec := end.Record
 	if err := c.bringEnding(end); err != nil {
+		return err
+	}
+	var err error
+	if o.Effects.Status, err = c.r.takenBack(rec); err != nil {
 		return err
 	}
 	rec.Status, rec.Recovered, rec.Ended = history.StatusReverted, &now, c.r.now(rec.Started)

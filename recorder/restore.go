@@ -34,7 +34,7 @@ func (r *Recorder) Restore(ctx context.Context, o RestoreOptions) (*MoveResult, 
 	var x *writing
 	if !o.DryRun {
 		var err error
-		if x, err = r.enterFor(ctx, "restore"); err != nil {
+		if x, err = r.enterFor(ctx, "restore", movesFiles); err != nil {
 			return nil, err
 		}
 		defer x.close()

@@ -64,7 +64,7 @@ func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*
 	var x *writing
 	if !o.DryRun {
 		var err error
-		if x, err = r.enterFor(ctx, verb(d)); err != nil {
+		if x, err = r.enterFor(ctx, verb(d), movesFiles); err != nil {
 			return nil, err
 		}
 		defer x.close()
@@ -326,6 +326,7 @@ func (r *Recorder) resolveAll(h *history.History, refs []string) ([]string, erro
 			recs = append(recs, rec)
 		}
 	}
+	recs = withoutParts(h, recs)
 	slices.SortFunc(recs, history.Compare)
 	out := make([]string, len(recs))
 	for i, rec := range recs {

@@ -122,6 +122,8 @@ type run struct {
 	found *outside        // what had changed since the last record
 	head  project.GitHead // when it began
 
+	release func() // gives the lease back; nil: there is none
+
 	asked   time.Duration // that people took to answer
 	stopped os.Signal     // came while the tree was put back
 
@@ -153,7 +155,7 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err e
 	if r.holding != nil {
 		entering = ctx // a writer that is opened now serves the operations that follow, too
 	}
-	x, err := r.enterFor(entering, opRecord)
+	x, err := r.enterFor(entering, opRecord, movesFiles)
 	if err != nil {
 		if errors.As(err, new(*BeginError)) || project.KindOf(err) == project.Refused {
 			return nil, err // its state is said
@@ -229,6 +231,9 @@ func halfMoved(err error) bool {
 }
 
 func (u *run) close() {
+	if u.release != nil {
+		u.release()
+	}
 	if u.log != nil {
 		u.log.Close()
 	}
@@ -291,6 +296,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
 		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Unrecorded: res.Unrecorded,
 		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
+		Inside: u.x.beside.inside,
 	}
 	if err := u.found.mark(u.rec); err != nil {
 		return err
@@ -306,6 +312,9 @@ func (u *run) begin(ctx context.Context) (err error) {
 			return err
 		}
 		u.opened.Effects.Labels = map[string]string{u.o.Label: id}
+	}
+	if err := u.takeLease(); err != nil {
+		return err
 	}
 	if err := r.history.Begin(u.opened); err != nil {
 		return err
@@ -469,10 +478,23 @@ func (u *run) attempts(ctx context.Context) error {
 				return err
 			}
 		}
-		if u.pause() {
+		stopped, err := u.delay(ctx)
+		if err != nil {
+			return u.unfinished("the next attempt is not begun", err)
+		}
+		if stopped {
 			return u.giveUp(ctx)
 		}
 	}
+}
+
+// delay is pause, with the lock free unless there is no time to wait for.
+func (u *run) delay(ctx context.Context) (stopped bool, err error) {
+	if u.o.Delay <= 0 {
+		return u.pause(), nil
+	}
+	err = u.unlocked(ctx, func() { stopped = u.pause() })
+	return stopped, err
 }
 
 // pause waits between attempts; true when a signal came meanwhile.
@@ -504,13 +526,22 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	res, err := u.r.execute(ctx, runner.Command{
 		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
 		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
-		Starting: func(l runner.Leader) error { return u.r.history.SetLeader(u.rec.ID, l) },
+		Starting: func(l runner.Leader) error {
+			err := u.r.history.SetLeader(u.rec.ID, l)
+			if err == nil {
+				u.free()
+			}
+			return err
+		},
 	})
 	if executed := err == nil && res.NotStarted == nil || res.Duration > 0; executed {
 		u.begun, u.clean = true, false
 	}
 	u.ended = time.Now().UnixNano() // by the clock that files are stamped with
 	u.closeLog()
+	if err := u.takeLock(ctx); err != nil {
+		return u.unfinished("what it changed is not recorded", err)
+	}
 	switch {
 	case errors.Is(err, runner.ErrLog):
 		u.say("%v", err)
@@ -527,7 +558,10 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	if err := u.clearOwn(); err != nil {
 		return u.unfinished("what it changed is not recorded", err)
 	}
-	if err := u.r.stillStands(u.stands); err != nil {
+	if err := u.stillStands(); err != nil {
+		return u.unfinished("what it changed is not recorded", err)
+	}
+	if err := u.catchUp(ctx); err != nil {
 		return u.unfinished("what it changed is not recorded", err)
 	}
 	if err := u.examine(ctx, n); err != nil {

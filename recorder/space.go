@@ -54,7 +54,7 @@ func (r *Recorder) giveReserve() { _ = r.project.Store.Remove(reserveFile) }
 // there is no room for. What waits keeps all that it names.
 func (r *Recorder) enterForSpace(ctx context.Context, op string) (x *writing, leave func(), err error) {
 	r.giveReserve()
-	x, err = r.lock(ctx)
+	x, err = r.lock(ctx, besideRuns)
 	if err != nil {
 		_ = r.history.AuditAside(r.audit(op, err.Error()))
 		return nil, nil, err

@@ -43,9 +43,9 @@ func stand(dir disk.Dir) (s standing, err error) {
 	return s, nil
 }
 
-// stillStands says what the command has done to the store, nil if nothing: it is
+// storeThere says what has become of the store's directory, nil if nothing: it is
 // looked at by its path, where the next command will look for it.
-func (r *Recorder) stillStands(was standing) error {
+func (r *Recorder) storeThere() error {
 	p := r.project
 	dir, err := r.opt.Disk.OpenRoot(p.StorePath)
 	if isMissing(err) {
@@ -66,21 +66,34 @@ func (r *Recorder) stillStands(was standing) error {
 	if !self.SameFile(held) {
 		return storeGone(p, "was replaced by another directory", nil)
 	}
-	now, err := stand(dir)
+	return nil
+}
+
+// stillStands says what the command has done to the store, nil if nothing. Packs may go
+// while a decree beside the run frees space; then catchUp asks for the contents.
+func (u *run) stillStands() error {
+	p := u.r.project
+	if err := u.r.storeThere(); err != nil {
+		return err
+	}
+	now, err := stand(p.Store)
 	if isMissing(err) {
 		return storeGone(p, "was emptied", err)
 	}
 	if err != nil {
 		return err
 	}
+	if collected, err := p.Collected(u.rec.ID); err != nil || collected {
+		return err
+	}
 	lost := 0
-	for name, pack := range was.packs {
+	for name, pack := range u.stands.packs {
 		if info, ok := now.packs[name]; !ok || !info.SameFile(pack) || info.Size < pack.Size {
 			lost++
 		}
 	}
 	if lost > 0 {
-		return storeGone(p, fmt.Sprintf("has lost %d of its %d packs", lost, len(was.packs)), nil)
+		return storeGone(p, fmt.Sprintf("has lost %d of its %d packs", lost, len(u.stands.packs)), nil)
 	}
 	return nil
 }

@@ -293,7 +293,7 @@ func operations() []operation {
 		{"gc", func(s *sweep) {
 			prepareOld(s)
 			with(s.bench, func(r *Recorder) (any, error) {
-				x, err := r.enter(ctx)
+				x, err := r.enter(ctx, movesFiles)
 				if err != nil {
 					return nil, err
 				}
@@ -494,7 +494,7 @@ func judgeRunRecovered(s *sweep, v verdict) {
 }
 
 // inStore is what a store may hold when nothing is going on.
-var inStore = []string{"audit.jsonl", "cache", "forgotten.json", "index", "index.log", "labels.json", "lock", "open", "packs", "records.jsonl", "reserve", "store.json", "txn"}
+var inStore = []string{"audit.jsonl", "cache", "forgotten.json", "index", "index.log", "labels.json", "leases", "lock", "open", "packs", "records.jsonl", "reserve", "store.json", "txn"}
 
 // sound looks at everything that must hold whatever happened.
 func (s *sweep) sound() {
@@ -524,7 +524,7 @@ func requireSound(t *testing.T, r *Recorder) {
 	for _, in := range []struct {
 		dir  disk.Dir
 		name string
-	}{{r.project.Decree, "tmp"}, {r.project.Store, "txn"}, {r.project.Store, "open"}} {
+	}{{r.project.Decree, "tmp"}, {r.project.Store, "txn"}, {r.project.Store, "open"}, {r.project.Store, "leases"}} {
 		d, err := in.dir.OpenDir(in.name)
 		if isMissing(err) {
 			continue

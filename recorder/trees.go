@@ -111,10 +111,9 @@ func (r *Recorder) auditFailure(op, record string, err error) {
 }
 
 // enterFor is enter for an operation whose refusal is written down: the lock is
-// held, the command runs inside a run, what a dead process left cannot be
-// finished.
-func (r *Recorder) enterFor(ctx context.Context, op string) (*writing, error) {
-	x, err := r.enter(ctx)
+// held, a run stands in the way, what a dead process left cannot be finished.
+func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, error) {
+	x, err := r.enter(ctx, k)
 	if err != nil {
 		_ = r.history.AuditAside(r.audit(op, err.Error()))
 	}

@@ -42,6 +42,12 @@ type Command struct {
 	Root string
 }
 
+// An Ancestor is a process that another one descends from, or that one itself.
+type Ancestor struct {
+	PID       int
+	StartTime uint64 // as in Leader; 0 where it is not known
+}
+
 // A Leader identifies a command's process group beyond the life of this process
 // and this boot.
 type Leader struct {

@@ -37,6 +37,16 @@ func started(p *unix.ExternProc) uint64 {
 	return uint64(p.P_starttime.Sec)*1e6 + uint64(p.P_starttime.Usec)
 }
 
+// parentAt says what started the process pid and when pid itself started; ok is false
+// where the system does not tell.
+func parentAt(pid int) (parent int, start uint64, ok bool) {
+	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil || int(p.Proc.P_pid) != pid {
+		return 0, 0, false
+	}
+	return int(p.Eproc.Ppid), started(&p.Proc), true
+}
+
 // leaderAt describes the running process pid, the leader of its group.
 func leaderAt(pid int) Leader {
 	l := Leader{PID: pid, PGID: pid, BootID: BootID()}

@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/hex"
 	"errors"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,6 +16,14 @@ func members(pgid int, _ uint64) (list []Process, others bool, err error) {
 		return nil, false, nil
 	}
 	return []Process{{PID: pgid}}, false, nil
+}
+
+// parentAt knows this process alone.
+func parentAt(pid int) (parent int, start uint64, ok bool) {
+	if pid != os.Getpid() {
+		return 0, 0, false
+	}
+	return os.Getppid(), 0, true
 }
 
 // leaderAt describes the running process pid, the leader of its group.

@@ -16,11 +16,11 @@ import (
 
 // A row is what /proc/PID/stat says about a process.
 type row struct {
-	pid, pgrp, session int
-	name               string
-	state              byte
-	start              uint64
-	threads            int
+	pid, parent, pgrp, session int
+	name                       string
+	state                      byte
+	start                      uint64
+	threads                    int
 }
 
 // live reports whether the process still runs. A zombie whose first thread alone
@@ -57,12 +57,14 @@ func parseStat(b []byte) (row, error) {
 			if ok {
 				r.state = f[0]
 			}
-		case 5, 6, 20, 22:
+		case 4, 5, 6, 20, 22:
 			v, ok = number(f)
 		default:
 			ok = len(f) > 0
 		}
 		switch i {
+		case 4:
+			r.parent = int(v)
 		case 5:
 			r.pgrp = int(v)
 		case 6:
@@ -198,6 +200,13 @@ func groups(pgid int, since uint64, _ *os.File) []int {
 		}
 	}
 	return out
+}
+
+// parentAt says what started the process pid and when pid itself started; ok is false
+// where the system does not tell.
+func parentAt(pid int) (parent int, start uint64, ok bool) {
+	r, err := lookAt(pid)
+	return r.parent, r.start, err == nil
 }
 
 // leaderAt describes the running process pid, the leader of its group.

@@ -22,7 +22,7 @@ const statTail = " 0 -1 4194304 77 0 0 0 0 0 0 0 20 0 3 0 183496 3133440 389"
 func TestParseStat(t *testing.T) {
 	r, err := parseStat([]byte("21551 (a) R (b)) S 1 21547 2705" + statTail))
 	require.NoError(t, err)
-	assert.Equal(t, row{pid: 21551, pgrp: 21547, session: 2705, name: "a) R (b)", state: 'S', start: 183496, threads: 3}, r)
+	assert.Equal(t, row{pid: 21551, parent: 1, pgrp: 21547, session: 2705, name: "a) R (b)", state: 'S', start: 183496, threads: 3}, r)
 
 	for what, text := range map[string]string{
 		"empty":     "",

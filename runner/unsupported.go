@@ -19,3 +19,6 @@ func Alive(Leader) ([]Process, error) { return nil, errors.ErrUnsupported }
 
 // Kill returns errors.ErrUnsupported.
 func Kill(Leader, time.Duration) error { return errors.ErrUnsupported }
+
+// Lineage returns nil.
+func Lineage() []Ancestor { return nil }

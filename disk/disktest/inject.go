@@ -318,6 +318,13 @@ func (d *dir) TryLock() (func() error, error) {
 	return d.Dir.TryLock()
 }
 
+func (d *dir) Locked() (bool, error) {
+	if err := d.c.read("Locked", d.Path()); err != nil {
+		return false, err
+	}
+	return d.Dir.Locked()
+}
+
 // file is an injected file.
 type file struct {
 	disk.File

@@ -375,3 +375,9 @@ func (d *memDir) TryLock() (func() error, error) {
 		return nil
 	}, nil
 }
+
+func (d *memDir) Locked() (bool, error) {
+	d.m.mu.Lock()
+	defer d.m.mu.Unlock()
+	return d.n.locked, nil
+}

@@ -1,0 +1,104 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"decree/history"
+	"decree/manifest"
+	"decree/worktree"
+)
+
+// What is done inside a run is a part of it: where the run's changes are taken back, so
+// are those of the records that were made inside it, and they become undone by the run.
+
+// partOf are the records inside the run rec, also inside those, oldest first.
+func (r *Recorder) partOf(rec *history.Record) (inner []*history.Record, err error) {
+	var since []*history.Record // newest first; what is inside a record has ended before it
+	err = r.history.Newest(func(o *history.Record) bool {
+		if o.ID != rec.ID && o.Inside != "" {
+			since = append(since, o)
+		}
+		return o.Ended.IsZero() || !o.Ended.Before(rec.Started)
+	})
+	outer := []string{rec.ID}
+	for _, o := range since {
+		if slices.Contains(outer, o.Inside) {
+			outer, inner = append(outer, o.ID), append(inner, o)
+		}
+	}
+	slices.Reverse(inner)
+	return inner, err
+}
+
+// takenBack are the effects of putting the run rec back: the records inside it that
+// stand are undone by it.
+func (r *Recorder) takenBack(rec *history.Record) (list []history.StatusEffect, err error) {
+	inner, err := r.partOf(rec)
+	for _, o := range inner {
+		switch o.Status {
+		case history.StatusSucceeded, history.StatusFailed, history.StatusInterrupted:
+			if !o.DiffSHA256.IsZero() { // a checkpoint is no change
+				list = append(list, history.StatusEffect{ID: o.ID, Status: history.StatusUndone, UndoneBy: rec.ID})
+			}
+		}
+	}
+	return list, err
+}
+
+// withoutParts leaves out the records that were made inside others of them: taking those
+// back, or bringing them, does it with all that is a part of them.
+func withoutParts(h *history.History, recs []*history.Record) []*history.Record {
+	ids := map[string]bool{}
+	for _, rec := range recs {
+		ids[rec.ID] = true
+	}
+	part := func(rec *history.Record) bool {
+		for rec.Inside != "" && !ids[rec.Inside] {
+			outer, err := h.Get(rec.Inside)
+			if err != nil {
+				return false // it was pruned
+			}
+			rec = outer
+		}
+		return rec.Inside != ""
+	}
+	return slices.DeleteFunc(recs, part)
+}
+
+// mostLooks is how often the tree is looked at again for a put-back in a tree that
+// others go on changing.
+const mostLooks = 3
+
+// putBack takes the tree back to the manifest. Beside a run that is a part of another
+// one the other's processes go on: what they have changed on its paths since its command
+// ended is looked at again, so that it is stored, and named, before it is put back too.
+func (u *run) putBack(ctx context.Context, which string) error {
+	err := u.putBackOnce(ctx, which)
+	for n := 0; n < mostLooks && u.rec.Inside != "" && changedMeanwhile(err); n++ {
+		was := u.changes
+		if err := u.examine(ctx, u.rec.Attempts); err != nil {
+			return err
+		}
+		if paths := apartIn(was, u.changes); len(paths) > 0 {
+			u.say("changed by others after the command had ended; stored, and put back too: %s", some(paths))
+		}
+		err = u.putBackOnce(ctx, which)
+	}
+	return err
+}
+
+// changedMeanwhile says whether nothing was moved because the tree is not as it was
+// looked at.
+func changedMeanwhile(err error) bool {
+	return (errors.As(err, new(*ConflictError)) || errors.As(err, new(*worktree.ConflictError))) && !halfMoved(err)
+}
+
+// apartIn are the paths whose new sides differ in two differences from the same tree.
+func apartIn(was, now []manifest.Change) (paths []string) {
+	for _, c := range joinChanges(invert(was), now) {
+		paths = append(paths, c.Path)
+	}
+	return paths
+}

@@ -1,0 +1,246 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"decree/history"
+	"decree/manifest"
+	"decree/project"
+	"decree/runner"
+)
+
+// The lock guards decree's own work. While a run's command works the lock is free, and a
+// lease says that the run's process lives: its open record is not to be recovered. What
+// others may do meanwhile goes by two questions: does the operation move the user's files,
+// and does its process descend from the run's? Then it is a part of the run, and may.
+
+// kind is what an operation may have beside it.
+type kind bool
+
+const (
+	besideRuns kind = false // it goes on while the command of somebody else's run works
+	movesFiles kind = true  // it waits for that run, or is refused
+)
+
+// beside is what goes on while an operation works.
+type beside struct {
+	leases []project.Lease // of runs whose commands work, the oldest first
+	inside string          // the nearest of them that this process is part of, "" for none
+	others []project.Lease // those that it is no part of
+}
+
+// live says whether the record id has a lease.
+func (b beside) live(id string) bool {
+	return slices.ContainsFunc(b.leases, func(l project.Lease) bool { return l.ID == id })
+}
+
+// look says what goes on now.
+func (r *Recorder) whatGoesOn() (b beside, err error) {
+	if b.leases, err = r.project.Leases(); err != nil {
+		return b, err
+	}
+	nearest := -1
+	for _, l := range b.leases {
+		switch far := r.descent(l.Holder); {
+		case far < 0:
+			b.others = append(b.others, l)
+		case nearest < 0 || far < nearest:
+			nearest, b.inside = far, l.ID
+		}
+	}
+	return b, nil
+}
+
+// descent finds a process among those that this one descends from, and itself. What the
+// environment says is no proof: it can be set by hand, and outlives the run.
+func descent(host string) func(project.Holder) int {
+	lineage := runner.Lineage()
+	return func(h project.Holder) int {
+		if h.PID == 0 || h.Host != host || h.Boot != runner.BootID() {
+			return -1
+		}
+		return slices.IndexFunc(lineage, func(a runner.Ancestor) bool { return a.PID == h.PID && a.StartTime == h.Born })
+	}
+}
+
+// holder is this process, for whoever waits.
+func (r *Recorder) holder() project.Holder {
+	h := project.Holder{PID: os.Getpid(), Host: r.opt.Actor.Host, Start: r.opt.Clock(), Command: r.opt.CommandLine, Boot: runner.BootID()}
+	if self := runner.Lineage(); len(self) > 0 {
+		h.Born = self[0].StartTime
+	}
+	return h
+}
+
+const (
+	leasePause = 50 * time.Millisecond
+	// dyingWait is how long a lease may be held by a process that is gone: one that it
+	// had just forked has it until it executes its own program.
+	dyingWait = 2 * time.Second
+	// insideWait is how long a part of a run waits for the lock in any case: what others
+	// do beside the run is short, and a script would not expect to be refused for it.
+	insideWait = 30 * time.Second
+	// sayWait is after how long a run that has to wait for the lock again says so.
+	sayWait = 2 * time.Second
+	forever = 100 * 365 * 24 * time.Hour
+)
+
+// lock takes the project's lock, when no run stands in the way, and sees what others
+// wrote meanwhile.
+func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
+	begin := time.Now()
+	for {
+		b, err := r.awaitRuns(ctx, k, begin)
+		if err != nil {
+			return nil, &BeginError{err}
+		}
+		wait := r.opt.Wait
+		if b.inside != "" {
+			wait = max(wait, insideWait)
+		}
+		unlock, err := r.project.Lock(ctx, r.holder(), wait-time.Since(begin))
+		if err != nil {
+			return nil, &BeginError{err}
+		}
+		x := &writing{unlock: unlock}
+		x.beside, err = r.whatGoesOn()
+		if err == nil && r.blocker(x.beside, k, begin) != nil {
+			x.close() // it began in between
+			continue
+		}
+		if err == nil {
+			err = r.prepare(ctx, x)
+		}
+		if err != nil {
+			x.close()
+			return nil, &BeginError{err}
+		}
+		return x, nil
+	}
+}
+
+// awaitRuns waits until no run stands in the way of an operation that began to wait at
+// begin, and returns what goes on then.
+func (r *Recorder) awaitRuns(ctx context.Context, k kind, begin time.Time) (beside, error) {
+	for {
+		b, err := r.whatGoesOn()
+		if err != nil {
+			return b, err
+		}
+		l := r.blocker(b, k, begin)
+		if l == nil {
+			return b, nil
+		}
+		if waited := time.Since(begin); waited >= r.opt.Wait && (l.Holder.Working(r.opt.Actor.Host) || waited > dyingWait) {
+			return b, &project.HeldError{Holder: l.Holder}
+		}
+		select {
+		case <-ctx.Done():
+			return b, ctx.Err()
+		case <-time.After(leasePause):
+		}
+	}
+}
+
+// blocker is a run that stands in the way of an operation; nil: none. One that has just
+// died stands in the way of all: what it left comes first.
+func (r *Recorder) blocker(b beside, k kind, begin time.Time) *project.Lease {
+	for i := range b.others {
+		l := &b.others[i]
+		dying := l.Holder.PID != 0 && !l.Holder.Working(r.opt.Actor.Host) && time.Since(begin) < dyingWait
+		if k == movesFiles || dying {
+			return l
+		}
+	}
+	return nil
+}
+
+// dead are the open records whose processes are gone: those without a lease. The caller
+// has the lock, so that none is just being opened.
+func (x *writing) dead(open []*history.Opened) []*history.Opened {
+	return slices.DeleteFunc(slices.Clone(open), func(o *history.Opened) bool { return x.beside.live(o.Record.ID) })
+}
+
+// takeLease makes it known that the run's process lives. It is given back by close.
+func (u *run) takeLease() (err error) {
+	h := u.r.holder()
+	h.Run = u.rec.ID
+	u.release, err = u.r.project.Lease(u.rec.ID, h)
+	return err
+}
+
+// free gives back the lock while a command works, or a person thinks. What follows calls
+// takeLock before it touches anything, and catchUp before it writes.
+func (u *run) free() { u.x.release() }
+
+// unlocked lets others work while do waits for something.
+func (u *run) unlocked(ctx context.Context, do func()) error {
+	u.free()
+	do()
+	if err := u.takeLock(ctx); err != nil {
+		return err
+	}
+	return u.catchUp(ctx)
+}
+
+// takeLock takes the lock again: the others' work is short, so it is waited for as long
+// as need be. A lock that was never given back stays.
+func (u *run) takeLock(ctx context.Context) error {
+	if u.x.unlock != nil {
+		return nil
+	}
+	if err := u.r.storeThere(); err != nil {
+		return err // the lock is in it
+	}
+	ctx, h := context.WithoutCancel(ctx), u.r.holder()
+	h.Run = u.rec.ID
+	unlock, err := u.r.project.Lock(ctx, h, sayWait)
+	var held *project.HeldError
+	if errors.As(err, &held) {
+		u.r.note("run %s waits for the lock to go on: %v", u.rec.ID, held)
+		for errors.As(err, &held) {
+			unlock, err = u.r.project.Lock(ctx, h, forever)
+		}
+	}
+	if err == nil {
+		u.x.unlock = unlock
+	}
+	return err
+}
+
+// catchUp sees what others wrote while the lock was free: records, packs, and a tree
+// that was stored anew.
+func (u *run) catchUp(ctx context.Context) error {
+	if u.x.w != nil {
+		return nil // it was not
+	}
+	r := u.r
+	if err := r.prepare(ctx, u.x); err != nil {
+		return err
+	}
+	o, err := r.history.Opened(u.rec.ID)
+	if err != nil {
+		return err
+	}
+	u.opened.Tree = o.Tree
+	if collected, err := r.project.Collected(u.rec.ID); err != nil || !collected {
+		return err
+	}
+	seq, _, err := r.history.Tree(u.before)
+	if err != nil {
+		return err
+	}
+	for it, err := range seq {
+		if err != nil {
+			return err
+		}
+		if it.Entry.Type == manifest.Regular && !r.store.Has(it.Entry.SHA256) {
+			return storeGone(r.project, "has lost "+it.Path, nil)
+		}
+	}
+	return nil
+}
