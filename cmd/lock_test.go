@@ -87,7 +87,7 @@ func lastRun(p *proving) string {
 	return ""
 }
 
-// TestReadersNeverBlock while a run goes on; writers are told who is at work.
+// TestReadersNeverBlock while a run goes on; what would move files is told who is at work.
 func TestReadersNeverBlock(t *testing.T) {
 	p := newProving(t, nil)
 	require.NoError(t, os.WriteFile(filepath.Join(p.root, "f"), []byte("one\n"), 0o644))
@@ -103,12 +103,15 @@ func TestReadersNeverBlock(t *testing.T) {
 		}
 		assert.Zero(t, code, "%v: %s", args, out)
 	}
-	for _, args := range [][]string{{"checkpoint"}, {"revert", "last"}, {"label", "x", "last"}, {"recover"}, {"checkpoint", "--wait", "1ms"}} {
+	for _, args := range [][]string{{"revert", "last"}, {"restore", "last", "--yes"}, {"forget", "f", "--yes"}, {"revert", "last", "--wait", "1ms"}} {
 		code, out := p.decree(args...)
 		assert.Equal(t, 4, code, "%v: %s", args, out)
 		assert.Contains(t, out, fmt.Sprintf("process %d ", c.Process.Pid), "%v", args)
 		assert.Contains(t, out, "nothing was changed", "%v", args)
 	}
+	p.must("checkpoint")
+	p.must("label", "x", "last")
+	p.must("recover")
 	assert.Zero(t, release())
 	p.must("checkpoint")
 	p.sound(true)

@@ -63,14 +63,16 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 		f, _, err := r.toForget(o.Paths)
 		return f, err
 	}
-	x, err := r.enterFor(ctx, opForget, besideRuns)
+	x, err := r.enterFor(ctx, opForget, movesFiles)
 	if err != nil {
 		return nil, err
 	}
 	defer x.close()
-	if len(x.beside.leases) > 0 {
-		// Its diff is not written yet, and may hold what is to be forgotten.
-		return nil, &BeginError{&project.HeldError{Holder: x.beside.leases[0].Holder}}
+	if id := x.beside.inside; id != "" {
+		err := &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "run " + id + " is going on, and its diff, which is not written yet, may hold what is to be forgotten",
+			Advice: "repeat it when the run has ended"}
+		r.auditFailure(opForget, "", err)
+		return nil, err
 	}
 	f, hashes, err := r.toForget(o.Paths)
 	if err != nil || len(hashes) == 0 {
@@ -290,7 +292,7 @@ func (r *Recorder) forget(ctx context.Context, x *writing, list *store.Forgotten
 func (c *recovery) forget(ctx context.Context) error {
 	r, x := c.r, c.x
 	if len(x.beside.leases) > 0 {
-		return nil // see Forget
+		return nil // what a run is about to write may hold it
 	}
 	list, err := store.ReadForgotten(r.project.Store)
 	if err != nil || len(list.Pending) == 0 {
