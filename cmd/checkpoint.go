@@ -20,7 +20,7 @@ func (s *session) checkpointVerb() verb {
 		usage: "record the tree as it is now",
 		about: `Records the tree without running a command, and prints only the record's id on stdout. "decree restore ID" returns the tree to this state. An unchanged tree costs next to nothing. Without a description, a checkpoint with the reason auto or publish gets one: with DECREE_TURN=7, "Before turn 7".
 
-It is refused while a run is in progress; from another terminal, --wait waits for the run to end.`,
+It works while a run is in progress too: then it holds what the run's command had done by then, and the run's diff has that all the same.`,
 		examples: []example{
 			{"decree checkpoint -d 'before the big move'", "a record with a description"},
 			{"decree checkpoint --label good", "a record that can be called 'good' from now on"},

@@ -48,6 +48,8 @@ Everything from the first word that is not a flag, or after "--", is the command
 
 With --attempts N a failing command is tried again: each attempt sees the changes of the one before, but the last one starts from the recorded tree, with an account of the failures in $DECREE_FAILURE_CONTEXT.
 
+While COMMAND runs, "decree checkpoint", "label", "send" and all that only looks work beside it; what moves files ("revert", "apply", "restore", another "run") waits with --wait, or is refused. Inside COMMAND every decree command works: what it does is a part of this run, in its diff, and is taken back with it; its records say so. A "decree run" inside that fails goes back to its own start.
+
 With -m NAME there is no COMMAND: one message of .decree/inbox is processed by its routine at once, as "decree process" would do it, with max_attempts from the config. The exit status is the routine's.`,
 		examples: []example{
 			{"decree run -- make generate", "record a build"},
