@@ -1,6 +1,7 @@
 package history
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"io/fs"
@@ -10,10 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"decree/disk"
 	"decree/patch"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"decree/project"
 )
 
 // begin opens a run and returns its open record.
@@ -258,37 +262,50 @@ func TestBuildRunLinks(t *testing.T) {
 	require.ErrorIs(t, w.BuildRun(a, nil), fs.ErrExist)
 }
 
-// TestCleanTmp: what decree made is removed, and what others put there is moved aside
-// with all that it holds, also under names that are like decree's own.
+// TestCleanTmp: what this process or one that died before it has made is removed, and what
+// others put there is moved aside with all that it holds, also under names like those.
 func TestCleanTmp(t *testing.T) {
 	w := newWorld(t)
-	const id = "2026112107015900-0"
+	ctx, id := context.Background(), "2026112107015900-0"
+	for range 2 { // the second dies before it has cleaned up after the first
+		other, err := project.Open(disk.OS, w.where, true)
+		require.NoError(t, err)
+		unlock, err := other.Lock(ctx, project.Holder{}, 0)
+		require.NoError(t, err)
+		w.put(w.path("tmp", other.TmpName("file-"+id+"-run.json")), "x")
+		lock := filepath.Join(other.StorePath, "lock.json")
+		left, err := os.ReadFile(lock)
+		require.NoError(t, err)
+		unlock()
+		other.Close()
+		require.NoError(t, os.WriteFile(lock, left, 0o600))
+	}
+	unlock, err := w.p.Lock(ctx, project.Holder{}, 0)
+	require.NoError(t, err)
+	defer unlock()
 	outside := filepath.Join(w.root, "outside")
 	require.NoError(t, os.Mkdir(outside, 0o700))
 	w.put(filepath.Join(outside, "keep"), "x")
 
-	run := "tmp/run-" + id
+	run := "tmp/" + w.p.TmpName("run-"+id)
 	require.NoError(t, os.MkdirAll(w.path(run, "sub"), 0o700))
 	w.put(w.path(run, "sub/f"), "x")
-	w.put(w.path(run, "run.json"), "x")
 	require.NoError(t, os.Symlink(outside, w.path(run, "link")))
 	require.NoError(t, os.Chmod(w.path(run, "sub"), 0o500))
-	require.NoError(t, os.Mkdir(w.path("tmp/gone-"+id), 0o500))
-	for _, name := range []string{"file-" + id + "-run.json", "capture-manifest.json", "message-0123456789abcdef"} {
-		w.put(w.path("tmp", name), "x")
-	}
+	require.NoError(t, os.Mkdir(w.path("tmp", w.p.TmpName("gone-"+id)), 0o500))
+	w.put(w.path("tmp", w.p.TmpName("manifest.json")), "x")
 	for _, name := range []string{"clock-1z", "owner-1z"} {
 		w.put(w.path("tmp", name), "")
 	}
 
-	files := []string{".env", "run-" + id + "1", "run-" + id + "x", "file-x", "gone-2", "message-1", "clock-1", "owner-1", "manifest.json", strings.Repeat("n", 255)}
-	dirs := []string{"run-2026112107015900-1", "gone-2026112107015900-1", "file-" + id + "-x", "capture-manifest.json1", "txn-" + id, "message-0000000000000000"}
+	files := []string{".env", "file-" + id + "-x", "capture-manifest.json", "message-0123456789abcdef", "clock-1", "owner-1", "0123456789abcdef-manifest.json", strings.Repeat("n", 255)}
+	dirs := []string{"run-" + id, "gone-" + id, "txn-" + id}
 	for _, name := range files {
 		w.put(w.path("tmp", name), "mine")
 	}
 	for _, name := range dirs {
 		require.NoError(t, os.Mkdir(w.path("tmp", name), 0o700))
-		w.put(w.path("tmp", name, "HEAD"), "mine")
+		w.put(w.path("tmp", name, "run.json"), "mine")
 		require.NoError(t, os.Chmod(w.path("tmp", name), 0o500))
 	}
 	require.NoError(t, w.CleanTmp())
@@ -307,7 +324,7 @@ func TestCleanTmp(t *testing.T) {
 		assert.Equal(t, "mine", string(data))
 	}
 	for _, name := range dirs {
-		assert.FileExists(t, w.path("aside", "tmp-"+name, "HEAD"))
+		assert.FileExists(t, w.path("aside", "tmp-"+name, "run.json"))
 	}
 	require.NoError(t, w.CleanTmp())
 }

@@ -73,7 +73,7 @@ func (h *History) removeRun(runs disk.Dir, id string) error {
 		return removeTree(runs, id)
 	}
 	defer tmp.Close()
-	name := "gone-" + id
+	name := h.p.TmpName("gone-" + id)
 	if err := removeTree(tmp, name); err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -139,7 +138,7 @@ func (h *History) build(id string, files []RunFile) (*built, error) {
 		return nil, err
 	}
 	defer tmp.Close()
-	b := &built{id: id, name: "run-" + id}
+	b := &built{id: id, name: h.p.TmpName("run-" + id)}
 	if err := removeTree(tmp, b.name); err != nil {
 		return nil, err
 	}
@@ -330,7 +329,7 @@ func (h *History) stage(id, name string, write func(io.Writer) error) (*staged, 
 		return nil, err
 	}
 	defer tmp.Close()
-	s := &staged{id: id, name: name, tmp: "file-" + id + "-" + strings.ReplaceAll(name, "/", "-")}
+	s := &staged{id: id, name: name, tmp: h.p.TmpName("file-" + id + "-" + strings.ReplaceAll(name, "/", "-"))}
 	if err := removeTree(tmp, s.tmp); err != nil {
 		return nil, err
 	}
@@ -478,17 +477,12 @@ func (h *History) OpenStored(id, name string) (io.ReadCloser, error) {
 	return r, err
 }
 
-// madeInTmp is the form of the names that decree makes itself in .decree/tmp, the
-// staging of transactions aside, which worktree removes: a record on its way in or
-// out, a file on its way to one, what a capture writes meanwhile, a message on its
-// way to the inbox.
-var madeInTmp = regexp.MustCompile(`^((run|gone)-\d{16}-\d{1,9}|file-\d{16}-\d{1,9}-.+|capture-manifest\.json|message-[0-9a-f]{16})$`)
-
-// probeInTmp is that of the empty files on which the file system is tried.
+// probeInTmp is the form of the names of the empty files on which the file system is
+// tried, also by readers.
 var probeInTmp = regexp.MustCompile(`^(clock|owner)-[0-9a-z]+$`)
 
-// CleanTmp removes what dead processes left in .decree/tmp. What decree did not make
-// has no copy anywhere: it is put aside. What another user's rights or a mount keeps
+// CleanTmp removes what dead processes left in .decree/tmp, the staging of transactions
+// aside, which worktree removes. What decree did not make is put aside. What another user's rights or a mount keeps
 // there is noted: it is in nobody's way.
 func (h *History) CleanTmp() error {
 	tmp, err := h.tmp()
@@ -519,33 +513,10 @@ func (h *History) clearTmp(tmp disk.Dir, name string) error {
 		return nil
 	case err != nil:
 		return err
-	case leftInTmp(tmp, name, st):
+	case h.p.InTmp(name) || st.Kind == disk.Regular && st.Size == 0 && probeInTmp.MatchString(name):
 		return removeTree(tmp, name)
 	}
 	return h.p.PutAside(tmp, name)
-}
-
-// leftInTmp says whether decree made the entry of tmp that st is of.
-func leftInTmp(tmp disk.Dir, name string, st disk.Info) bool {
-	if st.Kind == disk.Regular && probeInTmp.MatchString(name) {
-		return st.Size == 0
-	}
-	dir := strings.HasPrefix(name, "run-") || strings.HasPrefix(name, "gone-")
-	if !madeInTmp.MatchString(name) || dir != (st.Kind == disk.Directory) {
-		return false
-	}
-	return !dir || ofRecord(tmp, name)
-}
-
-// ofRecord says whether a directory is empty, or has something of a record.
-func ofRecord(d disk.Dir, name string) bool {
-	sub, err := d.OpenDir(name)
-	if err != nil {
-		return false
-	}
-	defer sub.Close()
-	list, err := sub.List()
-	return err == nil && (len(list) == 0 || slices.ContainsFunc(list, func(e disk.Entry) bool { return slices.Contains(RecordFiles, e.Name) }))
 }
 
 // RecordFiles are what decree writes into each record's directory, where it has to.

