@@ -280,6 +280,32 @@ func TestUnreadable(t *testing.T) {
 	require.Equal(t, []string{"A a", "A d/e/y"}, changed(r), "what was missed is found by the next")
 }
 
+// TestListedButNotSearched is a directory with its mode 0644: its names can be read, and
+// nothing is known of what they are.
+func TestListedButNotSearched(t *testing.T) {
+	s := newSite(t)
+	fake := &fakeDisk{refuse: map[string]error{}}
+	s.req.Root = fake.wrap(s.req.Root)
+	s.write("d/x", "1")
+	s.write("d/e/y", "1")
+	require.NoError(t, s.capture().Commit())
+	s.write("d/new/z", "1")
+	for _, at := range []string{"d/x", "d/e", "d/new"} {
+		fake.refuse[at], fake.refuse[at+"?"] = eacces, eacces
+	}
+	_, err := s.try()
+	require.ErrorIs(t, err, eacces)
+	r := s.capture(func(q *Request) { q.AfterRun = true })
+	require.Subset(t, r.Unrecorded, []string{"d/e", "d/new"})
+	require.Empty(t, changed(r), "what was recorded does not look deleted")
+	require.NoError(t, r.Commit())
+	r = s.capture(func(q *Request) { q.SkipUnreadable = true })
+	require.Equal(t, []string{"d"}, paths(t, r))
+	require.NoError(t, r.Commit())
+	fake.refuse = map[string]error{}
+	require.Equal(t, []string{"A d/e", "A d/e/y", "A d/new", "A d/new/z", "A d/x"}, changed(s.capture()), "found out once it can be read")
+}
+
 func TestRunsOutOfDescriptors(t *testing.T) {
 	s := newSite(t)
 	s.write("d/x", "1")

@@ -14,7 +14,7 @@ import (
 // about what is there, and act between two steps. Hooks get paths from the root.
 type fakeDisk struct {
 	mu      sync.Mutex
-	refuse  map[string]error // opening and listing
+	refuse  map[string]error // opening and listing; with "?" behind the path, looking at it
 	stat    func(path string, in *disk.Info)
 	listed  func(dir string, ents []disk.Entry) []disk.Entry
 	opened  func(path string)
@@ -48,6 +48,9 @@ func (d *fakeDir) Self() (disk.Info, error) {
 }
 
 func (d *fakeDir) Stat(name string) (disk.Info, error) {
+	if err := d.f.refused(path.Join(d.at, name) + "?"); err != nil {
+		return disk.Info{}, err
+	}
 	in, err := d.Dir.Stat(name)
 	if err == nil && d.f.stat != nil {
 		d.f.stat(path.Join(d.at, name), &in)

@@ -150,12 +150,22 @@ func (k *worker) unopened(n *node, err error) error {
 		return err
 	}
 	defer done()
-	if err := up.stat(n.cname, &n.info); absent(err) {
+	if err := up.stat(n.cname, &n.info); absent(err) || err != nil && !n.modeBefore() {
 		k.drop(n, kNone)
-	} else if err != nil {
-		return &UnreadableError{n.path, bare(err)}
 	}
 	return nil
+}
+
+// modeBefore gives a directory that cannot be looked at, as its parent may be listed and
+// not searched, the mode that stands with the rest that the cache knows of it. It returns
+// false if that is nothing.
+func (n *node) modeBefore() bool {
+	i := n.parent.oldRecord(n.slot)
+	if n.empty || i < 0 || n.parent.old.kind(i) != kDir {
+		return false
+	}
+	n.info.Mode = n.parent.old.mode(i)
+	return true
 }
 
 func rootName(path string) string {
