@@ -61,12 +61,11 @@ func Open(p *project.Project, o Options) *History {
 }
 
 // UseObjects makes later reads go through o: a store's reader does not see what
-// was written after it was opened. Others may have removed meanwhile what a tree rests
-// on that this process saved: from here on only lines and open records say how it is kept.
+// was written after it was opened.
 func (h *History) UseObjects(o Objects) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.objects, h.saved = o, nil
+	h.objects = o
 }
 
 // Refresh makes later calls see what other processes wrote. A writer calls it
@@ -81,6 +80,11 @@ func (h *History) Refresh() {
 func (h *History) rows() (*log, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.rowsHeld()
+}
+
+// rowsHeld is rows for who holds mu.
+func (h *History) rowsHeld() (*log, error) {
 	if h.log == nil {
 		l, err := readLog(h.p.Store)
 		if err != nil {

@@ -39,20 +39,24 @@ const treeChunk = 256
 
 // spec returns how a tree is kept, nil if it is not.
 func (h *History) spec(id patch.Hash) (*TreeSpec, error) {
-	l, err := h.rows()
-	if err != nil {
-		return nil, err
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := h.saved[id]; s != nil {
 		return s, nil
 	}
-	if h.trees == nil {
-		rows := slices.Concat(l.gone, l.rows)
-		h.trees = &treeIndex{specs: map[patch.Hash]*TreeSpec{}, rows: rows, heads: make([][]byte, len(rows)), at: len(rows) - 1}
-		h.trees.unread = h.trees.addOpen(h)
+	if h.trees != nil {
+		if s := h.trees.find(id); s != nil {
+			return s, nil
+		}
 	}
+	// It may be of an open record that began after the last look.
+	l, err := h.rowsHeld()
+	if err != nil {
+		return nil, err
+	}
+	rows := slices.Concat(l.gone, l.rows)
+	h.trees = &treeIndex{specs: map[patch.Hash]*TreeSpec{}, rows: rows, heads: make([][]byte, len(rows)), at: len(rows) - 1}
+	h.trees.unread = h.trees.addOpen(h)
 	s := h.trees.find(id)
 	if s == nil && h.trees.unread != nil {
 		err := h.trees.unread

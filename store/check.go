@@ -78,7 +78,7 @@ func (s *Store) Check(ctx context.Context) (problems []Problem, err error) {
 		if err == nil && len(problems) == 0 || ctx.Err() != nil {
 			return problems, err
 		}
-		if _, err := s.refresh(); err != nil {
+		if _, err := s.refresh(s.known()); err != nil {
 			return problems, err
 		}
 		s.mu.RLock()

@@ -80,11 +80,12 @@ func (s *Store) Stats() (st Stats, err error) {
 // another process compacted it away, the index is read anew and do is repeated.
 func (s *Store) upToDate(do func() error) error {
 	for try := 0; ; try++ {
+		known := s.known()
 		err := do()
 		if !errors.Is(err, fs.ErrNotExist) || try == 5 {
 			return err
 		}
-		if changed, lookErr := s.refresh(); !changed || lookErr != nil {
+		if changed, lookErr := s.refresh(known); !changed || lookErr != nil {
 			return errors.Join(err, lookErr)
 		}
 	}

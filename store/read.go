@@ -62,12 +62,13 @@ func (d *decoded) member(e entry) []byte {
 // index proves stale, it is read again; where it proves wrong, the packs are asked.
 func (s *Store) object(h *Hash) (*decoded, entry, error) {
 	for try := 0; ; try++ {
+		known := s.known()
 		e, ok, err := s.find(h)
 		if err != nil {
 			return nil, e, err
 		}
 		if !ok {
-			changed, err := s.refresh()
+			changed, err := s.refresh(known)
 			if err != nil {
 				return nil, e, err
 			}
@@ -95,7 +96,7 @@ func (s *Store) object(h *Hash) (*decoded, entry, error) {
 				return nil, e, err
 			}
 		case errors.Is(err, fs.ErrNotExist) && try < 3:
-			if err := s.lost(e.pack); err != nil {
+			if err := s.lost(e.pack, known); err != nil {
 				return nil, e, err
 			}
 		case errors.Is(err, errIdentity) && try < 3:
@@ -104,7 +105,7 @@ func (s *Store) object(h *Hash) (*decoded, entry, error) {
 			s.mu.Unlock()
 		case misled(err) && try == 0:
 			// What was scanned behind the index may have been taken back since.
-			if _, err := s.refresh(); err != nil {
+			if _, err := s.refresh(known); err != nil {
 				return nil, e, err
 			}
 		case misled(err) || errors.Is(err, errPayload) || errors.Is(err, errRawSize):
@@ -127,9 +128,9 @@ func misled(err error) bool {
 
 // lost reacts to a pack that is not there: another process compacted it away,
 // and its index says where the objects are now.
-func (s *Store) lost(seq uint32) error {
+func (s *Store) lost(seq uint32, known uint64) error {
 	s.files.drop(seq)
-	changed, err := s.refresh()
+	changed, err := s.refresh(known)
 	if err == nil && !changed {
 		s.mu.Lock()
 		delete(s.present, seq)

@@ -43,6 +43,7 @@ type Store struct {
 	scanned bool            // what the index does not cover is in recent
 	doubted bool            // the index was found wrong: recent is all there is
 	stamp   stamp
+	version uint64 // counts what load and doubt changed
 	w       *Writer
 
 	retired []func() error // mappings that a reader may still look at
@@ -123,6 +124,7 @@ func (s *Store) loadOnce() (settled bool, err error) {
 	if s.stamp, err = s.look(); err != nil {
 		return false, err
 	}
+	s.version++
 	s.retire()
 	s.recent, s.covered = table{}, map[uint32]coverage{}
 	s.scanned, s.doubted, s.proven, s.refold, s.logged = false, false, false, false, 0
@@ -259,10 +261,28 @@ func (s *Store) find(h *Hash) (entry, bool, error) {
 	return s.get(h)
 }
 
-// refresh reads the index again if another process changed it, and says whether it did.
-func (s *Store) refresh() (bool, error) {
+// CatchUp makes what Has, Size and Objects say that of now, also of what other processes
+// have written. Without it they may go by what was there when the store was opened.
+func (s *Store) CatchUp() error {
+	_, err := s.refresh(s.known())
+	return err
+}
+
+// known is the version of what is known, for refresh.
+func (s *Store) known() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.version
+}
+
+// refresh reads the index again if another process changed it. It says whether more is
+// known than at version since, which another goroutine may have brought about.
+func (s *Store) refresh(since uint64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.version != since {
+		return true, nil
+	}
 	if s.w != nil {
 		return false, nil // nobody else writes
 	}
@@ -280,6 +300,7 @@ func (s *Store) doubt() {
 		return
 	}
 	logged := s.logged
+	s.version++
 	s.retire()
 	s.doubted, s.scanned, s.logEnd, s.logged = true, false, 0, 0
 	s.covered = map[uint32]coverage{}
