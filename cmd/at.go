@@ -37,7 +37,7 @@ func (s *session) at(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (s *session) audit(ctx context.Context) error {
 	if err := s.noWords(); err != nil {
 		return err
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (s *session) brokenSince(r *history.AuditReport) error {
 	return err.hint("%s", project.HintOf(r.Err()))
 }
 
-func (s *session) printAudit(h *history.History) (report *history.AuditReport, err error) {
+func (s *session) printAudit(h history.Reader) (report *history.AuditReport, err error) {
 	if s.global.quiet {
 		return h.ReadAudit(nil)
 	}
@@ -92,7 +92,7 @@ func (s *session) operationLine(o *history.Operation) string {
 }
 
 // printAuditJSON prints the operations as one array, each as the log has it.
-func (s *session) printAuditJSON(h *history.History) (*history.AuditReport, error) {
+func (s *session) printAuditJSON(h history.Reader) (*history.AuditReport, error) {
 	list := []json.RawMessage{}
 	report, err := h.ReadAudit(func(o *history.Operation) error {
 		data, err := json.Marshal(o)

@@ -51,11 +51,11 @@ func (s *session) blame(ctx context.Context) error {
 	if err := s.atMost(1); err != nil {
 		return err
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
-	paths, err := s.inTree(rec.Project(), words)
+	paths, err := s.inTree(rec.Project().Root, words)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (s *session) diff(ctx context.Context, o diffOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (o diffOptions) check() error {
 }
 
 // diffView is how a diff is shown to people.
-func (s *session) diffView(rec *recorder.Recorder, o diffOptions) diffView {
+func (s *session) diffView(rec *recorder.Reader, o diffOptions) diffView {
 	view := diffView{paint: s.paint(s.env.Stdout)}
 	if o.color != "" && o.color != "auto" {
 		view.paint = o.color == "always"
@@ -144,11 +144,11 @@ func (s *session) diffView(rec *recorder.Recorder, o diffOptions) diffView {
 
 // redrawn are the hunks of a file that was modified with another context. Where the store
 // does not have what it was before, they stay as they are.
-func redrawn(rec *recorder.Recorder, sec *patch.Section, o diffOptions) ([]patch.Hunk, error) {
+func redrawn(rec *recorder.Reader, sec *patch.Section, o diffOptions) ([]patch.Hunk, error) {
 	if len(sec.Hunks) == 0 || sec.Old == nil || sec.New == nil || sec.Old.Type != patch.Regular {
 		return sec.Hunks, nil
 	}
-	f, _, err := rec.Store().Open(sec.Old.SHA256)
+	f, _, err := rec.OpenContent(sec.Old.SHA256)
 	if err != nil {
 		return sec.Hunks, nil //nolint:nilerr // forgotten, or another store's: three lines are at hand
 	}

@@ -16,12 +16,12 @@ import (
 
 // diffSource finds out what diff is to show: a record's own, the way between
 // two records, or the way from one to now.
-func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, o diffOptions) (*diffSource, error) {
+func (s *session) diffSource(ctx context.Context, rec *recorder.Reader, o diffOptions) (*diffSource, error) {
 	ref, words, err := s.diffWords(rec)
 	if err != nil {
 		return nil, err
 	}
-	paths, err := s.inTree(rec.Project(), words)
+	paths, err := s.inTree(rec.Project().Root, words)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (s *session) diffSource(ctx context.Context, rec *recorder.Recorder, o diff
 
 // editsOf is what was changed by no record: before the one that ref names, or since the
 // newest one where ref is "".
-func (s *session) editsOf(ctx context.Context, rec *recorder.Recorder, ref string, paths []string) (*diffSource, error) {
+func (s *session) editsOf(ctx context.Context, rec *recorder.Reader, ref string, paths []string) (*diffSource, error) {
 	if strings.Contains(ref, "..") {
 		return nil, usagef("%s and --edits cannot be used together", ref).hint("--edits takes one REF, or none for what was edited since the newest record")
 	}
@@ -58,7 +58,7 @@ func (s *session) editsOf(ctx context.Context, rec *recorder.Recorder, ref strin
 	return s.between(ctx, rec, recorder.DiffOptions{From: from, To: recorder.Point{Now: true}, Paths: paths}), nil
 }
 
-func (s *session) between(ctx context.Context, rec *recorder.Recorder, o recorder.DiffOptions) *diffSource {
+func (s *session) between(ctx context.Context, rec *recorder.Reader, o recorder.DiffOptions) *diffSource {
 	return &diffSource{paths: o.Paths, write: func(w io.Writer) error {
 		_, err := rec.Diff(ctx, w, o)
 		return err
@@ -66,7 +66,7 @@ func (s *session) between(ctx context.Context, rec *recorder.Recorder, o recorde
 }
 
 // outsideDiff is a record's outside.diff; nothing where it found nothing.
-func (s *session) outsideDiff(rec *recorder.Recorder, r *history.Record, paths []string) *diffSource {
+func (s *session) outsideDiff(rec *recorder.Reader, r *history.Record, paths []string) *diffSource {
 	found, ok := r.Outside()
 	return &diffSource{paths: paths, write: func(w io.Writer) error {
 		if !ok {
@@ -82,7 +82,7 @@ func (s *session) outsideDiff(rec *recorder.Recorder, r *history.Record, paths [
 }
 
 // diffOf is the diff that ref or A..B means.
-func (s *session) diffOf(ctx context.Context, rec *recorder.Recorder, ref string, paths []string, now bool) (*diffSource, error) {
+func (s *session) diffOf(ctx context.Context, rec *recorder.Reader, ref string, paths []string, now bool) (*diffSource, error) {
 	from, to, ranged := strings.Cut(ref, "..")
 	if ranged && now {
 		return nil, usagef("%s and --now cannot be used together", ref).hint("'decree diff A --now' compares the tree before A with the tree as it is now")
@@ -128,7 +128,7 @@ func (s *session) lastWords(n int) string {
 }
 
 // diffWords takes diff's words apart: a REF, A..B or A B, "" if there is none, and PATHs.
-func (s *session) diffWords(rec *recorder.Recorder) (ref string, paths []string, err error) {
+func (s *session) diffWords(rec *recorder.Reader) (ref string, paths []string, err error) {
 	words := s.line.words
 	refs := 0
 	for refs < min(2, len(words)) && (refs == 0 || !strings.Contains(words[0], "..")) {
@@ -145,7 +145,7 @@ func (s *session) diffWords(rec *recorder.Recorder) (ref string, paths []string,
 }
 
 // recordDiff is a record's changes.diff, whose hash is compared while it is read.
-func (s *session) recordDiff(_ context.Context, rec *recorder.Recorder, r *history.Record, paths []string) *diffSource {
+func (s *session) recordDiff(_ context.Context, rec *recorder.Reader, r *history.Record, paths []string) *diffSource {
 	return &diffSource{paths: paths, write: func(w io.Writer) error {
 		f, err := rec.History().OpenFile(r.ID, "changes.diff")
 		if errors.Is(err, fs.ErrNotExist) {

@@ -33,17 +33,28 @@ type checkJSON struct {
 	Fixed bool   `json:"fixed,omitempty"`
 }
 
+func (s *session) checks(ctx context.Context, repair bool) ([]recorder.Check, error) {
+	if repair {
+		rec, err := s.open(ctx, true)
+		if err != nil {
+			return nil, err
+		}
+		return rec.Repair(ctx)
+	}
+	rec, err := s.openReader(false)
+	if err != nil {
+		return nil, err
+	}
+	return rec.Doctor(ctx)
+}
+
 func (s *session) doctor(ctx context.Context, repair bool) error {
 	if err := s.noWords(); err != nil {
 		return err
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	rec, err := s.open(ctx, access{create: repair, existing: true})
-	if err != nil {
-		return err
-	}
-	checks, err := rec.Doctor(ctx, repair)
+	checks, err := s.checks(ctx, repair)
 	if err != nil {
 		return err
 	}

@@ -80,11 +80,11 @@ func (s *session) du(ctx context.Context, all bool) error {
 	if err := s.noWords(); err != nil {
 		return err
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
-	u, err := rec.Usage(ctx)
+	u, err := rec.Usage()
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (s *session) du(ctx context.Context, all bool) error {
 // ends of divisions.
 const leastUnneeded = 64 << 10
 
-func writePlaces(w io.Writer, rec *recorder.Recorder, u *recorder.Usage) error {
+func writePlaces(w io.Writer, rec *recorder.Reader, u *recorder.Usage) error {
 	var t table
 	t.add("store", size(u.Store), quoteWord(rec.Project().StorePath))
 	t.add("runs", size(u.Runs), ".decree/runs: diffs, logs, manifests")
@@ -243,7 +243,7 @@ func writeOrphans(w io.Writer, list []recorder.OrphanUsage) error {
 	return t.write(w)
 }
 
-func (s *session) printUsage(rec *recorder.Recorder, u *recorder.Usage, orphans []recorder.OrphanUsage) error {
+func (s *session) printUsage(rec *recorder.Reader, u *recorder.Usage, orphans []recorder.OrphanUsage) error {
 	out := usageJSON{
 		placeJSON:  placeJSON{rec.Project().Root, rec.Project().StorePath, rec.Project().ID},
 		StoreBytes: u.Store, PacksBytes: u.Packs, RunsBytes: u.Runs, UnneededBytes: u.Unneeded,

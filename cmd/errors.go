@@ -336,7 +336,7 @@ func (s *session) refHint(err error) string {
 
 // described is the newest record that has text as its description; "" where none has.
 func (s *session) described(text string) string {
-	if s.rec.History() == nil {
+	if !s.rec.HasProject() {
 		return ""
 	}
 	listing, err := s.rec.History().List(history.ListOptions{Limit: 1, Keep: func(r *history.Record) bool {

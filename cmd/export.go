@@ -57,7 +57,7 @@ func (s *session) export(ctx context.Context, o exportOptions) error {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *session) export(ctx context.Context, o exportOptions) error {
 }
 
 // exportStream writes all records, or those from A to B.
-func (s *session) exportStream(ctx context.Context, rec *recorder.Recorder, words []string) error {
+func (s *session) exportStream(ctx context.Context, rec *recorder.Reader, words []string) error {
 	var from, to *history.Record
 	if len(words) == 1 {
 		a, b, ranged := strings.Cut(words[0], "..")

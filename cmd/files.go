@@ -39,7 +39,7 @@ func (s *session) files(ctx context.Context, o filesOptions) error {
 	if o.null && s.global.json {
 		return usagef("--null and --json cannot be used together").hint("choose one")
 	}
-	rec, err := s.forLooking(ctx)
+	rec, err := s.forLooking()
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *session) files(ctx context.Context, o filesOptions) error {
 	if err != nil {
 		return err
 	}
-	paths, err := s.inTree(rec.Project(), words)
+	paths, err := s.inTree(rec.Project().Root, words)
 	if err != nil {
 		return err
 	}
@@ -68,10 +68,10 @@ func (s *session) files(ctx context.Context, o filesOptions) error {
 }
 
 // filesWords takes files' words apart: a REF, if the first names a record, and PATHs.
-func (s *session) filesWords(rec *recorder.Recorder, o filesOptions) (point recorder.Point, words []string, err error) {
+func (s *session) filesWords(rec *recorder.Reader, o filesOptions) (point recorder.Point, words []string, err error) {
 	words = s.words()
 	is := false
-	if len(s.line.words) > 0 && rec.History() != nil {
+	if len(s.line.words) > 0 && rec.HasProject() {
 		if is, err = s.isRef(rec, words[0]); err != nil {
 			return point, nil, err
 		}
@@ -93,7 +93,7 @@ func (s *session) filesWords(rec *recorder.Recorder, o filesOptions) (point reco
 }
 
 // filesAt are the files and links that the tree at a point had at or below prefix.
-func filesAt(rec *recorder.Recorder, point recorder.Point, prefix string, visit func(path string) error) error {
+func filesAt(rec *recorder.Reader, point recorder.Point, prefix string, visit func(path string) error) error {
 	found := prefix == ""
 	err := rec.Entries(point, prefix, func(path string, e manifest.Entry) error {
 		found = true

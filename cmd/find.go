@@ -50,7 +50,7 @@ func (s *session) find(ctx context.Context) error {
 	if _, err := path.Match(name, ""); err != nil {
 		return usagef("%s: not a pattern", quoteWord(name)).hint("put a backslash before a [ that is part of the name")
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func noneNamed(name string, dirs []string) error {
 
 // everNamed are the paths of files and links of that name, and of directories that have
 // or had files, both sorted.
-func (s *session) everNamed(ctx context.Context, rec *recorder.Recorder, name string) (files, dirs []string, err error) {
+func (s *session) everNamed(ctx context.Context, rec *recorder.Reader, name string) (files, dirs []string, err error) {
 	name = strings.TrimSuffix(name, "/")
 	fits := func(p string) bool {
 		subject := p
@@ -122,7 +122,7 @@ type lastMoment struct {
 	fact *patch.Section
 }
 
-func (s *session) lastOf(rec *recorder.Recorder, paths []string) (map[string]lastMoment, error) {
+func (s *session) lastOf(rec *recorder.Reader, paths []string) (map[string]lastMoment, error) {
 	last := map[string]lastMoment{}
 	warnings, err := rec.History().Past(history.PastOptions{Paths: paths}, func(m history.Moment) bool {
 		for _, f := range m.Facts {
@@ -138,7 +138,7 @@ func (s *session) lastOf(rec *recorder.Recorder, paths []string) (map[string]las
 	return last, err
 }
 
-func (s *session) printFound(rec *recorder.Recorder, paths []string, last map[string]lastMoment) error {
+func (s *session) printFound(rec *recorder.Reader, paths []string, last map[string]lastMoment) error {
 	if s.global.json {
 		out := []foundJSON{}
 		for _, p := range paths {

@@ -55,19 +55,18 @@ func (s *session) forget(ctx context.Context, dryRun bool) error {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	open := s.forChanging
 	if dryRun {
-		open = s.forReading
+		return s.wouldForget()
 	}
-	rec, err := open(ctx)
+	rec, err := s.forChanging(ctx)
 	if err != nil {
 		return err
 	}
-	paths, err := s.inTree(rec.Project(), s.words())
+	paths, err := s.inTree(rec.Project().Root, s.words())
 	if err != nil {
 		return err
 	}
-	o := recorder.ForgetOptions{Paths: paths, DryRun: dryRun, Yes: s.global.yes}
+	o := recorder.ForgetOptions{Paths: paths, Yes: s.global.yes}
 	if s.canAsk() {
 		o.Confirm = s.confirmForget
 	}
@@ -75,7 +74,23 @@ func (s *session) forget(ctx context.Context, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	return s.reportForget(f, dryRun)
+	return s.reportForget(f, false)
+}
+
+func (s *session) wouldForget() error {
+	rec, err := s.forReading()
+	if err != nil {
+		return err
+	}
+	paths, err := s.inTree(rec.Project().Root, s.words())
+	if err != nil {
+		return err
+	}
+	f, err := rec.WouldForget(paths)
+	if err != nil {
+		return err
+	}
+	return s.reportForget(f, true)
 }
 
 func (s *session) confirmForget(f *recorder.Forgetting) (bool, error) {

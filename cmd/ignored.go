@@ -23,11 +23,11 @@ func (s *session) ignored(ctx context.Context) error {
 	if len(s.words()) == 0 {
 		return usagef("a PATH is missing").hint("for example 'decree ignored build/out.bin'")
 	}
-	rec, err := s.forLooking(ctx)
+	rec, err := s.forLooking()
 	if err != nil {
 		return err
 	}
-	paths, err := s.inTree(rec.Project(), s.words())
+	paths, err := s.inTree(rec.Project().Root, s.words())
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (s *session) inbox(ctx context.Context, o inboxOptions) error {
 	case o.dead && o.done:
 		return usagef("--dead and --done cannot be used together").hint("choose one")
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ type waitingJSON struct {
 	Running   bool      `json:"running"`          // it is being done
 }
 
-func (s *session) listMessages(p *project.Project, where string) error {
+func (s *session) listMessages(p *project.Site, where string) error {
 	files, err := queue.Waiting(p, where)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (s *session) showMessage(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
@@ -243,14 +243,14 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		return err
 	}
 	p := rec.Project()
-	where, err := queue.Where(p, name)
+	where, err := queue.Where(&p.Site, name)
 	if err != nil {
 		return err
 	}
 	if where == "done" {
 		return refusedf("%s is done", quoteWord(name)).unchanged().hint("'decree send' writes a new message")
 	}
-	was, _, err := queue.Read(p, where, name)
+	was, _, err := queue.Read(&p.Site, where, name)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (s *session) label(ctx context.Context, remove bool) error {
 }
 
 func (s *session) listLabels(ctx context.Context, words []string) error {
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}

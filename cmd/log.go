@@ -63,11 +63,11 @@ func (s *session) log(ctx context.Context, o logOptions) error {
 	if err != nil {
 		return err
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
-	paths, err := s.inTree(rec.Project(), s.words())
+	paths, err := s.inTree(rec.Project().Root, s.words())
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ const mostForeign = 20
 
 // writeForeign lists the records that lie in .decree/runs and that this store has
 // never seen, as in a copied tree: apart, since they have no place in the order.
-func (s *session) writeForeign(w io.Writer, h *history.History, ids []string) error {
+func (s *session) writeForeign(w io.Writer, h history.Reader, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (s *session) speaksOf(r *history.Record, text *regexp.Regexp) bool {
 }
 
 // withoutCut leaves out the records whose manifest.json is cut off, and names them.
-func (s *session) withoutCut(rec *recorder.Recorder, keep func(*history.Record) bool) (func(*history.Record) bool, error) {
+func (s *session) withoutCut(rec *recorder.Reader, keep func(*history.Record) bool) (func(*history.Record) bool, error) {
 	cut, err := rec.History().CutManifests()
 	if err != nil || len(cut) == 0 {
 		return keep, err
@@ -212,7 +212,7 @@ func (s *session) logTime(flag, text string) (time.Time, error) {
 }
 
 // list returns the records that log shows, and says what is wrong with others.
-func (s *session) list(rec *recorder.Recorder, limit int, keep func(*history.Record) bool) (*history.Listing, error) {
+func (s *session) list(rec *recorder.Reader, limit int, keep func(*history.Record) bool) (*history.Listing, error) {
 	listing, err := rec.History().List(history.ListOptions{Limit: limit, Keep: keep})
 	if err != nil {
 		return nil, err

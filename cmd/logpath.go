@@ -20,7 +20,7 @@ const outsideReason history.Reason = "outside"
 const exactTime = "2006-01-02T15:04:05.000000000Z"
 
 // logPaths lists what happened at or below paths: by records, and between them.
-func (s *session) logPaths(rec *recorder.Recorder, o logOptions, paths []string, keep func(*history.Record) bool) error {
+func (s *session) logPaths(rec *recorder.Reader, o logOptions, paths []string, keep func(*history.Record) bool) error {
 	var moments []history.Moment
 	var unread []string // by -S
 	warnings, err := rec.History().Past(history.PastOptions{Paths: paths, Follow: o.follow, Keep: keep}, func(m history.Moment) bool {
@@ -63,7 +63,7 @@ func (s *session) logPaths(rec *recorder.Recorder, o logOptions, paths []string,
 }
 
 // momentDiff is the diff of a moment, of the paths that are its own.
-func (s *session) momentDiff(rec *recorder.Recorder, m history.Moment) *diffSource {
+func (s *session) momentDiff(rec *recorder.Reader, m history.Moment) *diffSource {
 	paths := make([]string, len(m.Facts))
 	for i, f := range m.Facts {
 		paths[i] = f.Path
@@ -76,7 +76,7 @@ func (s *session) momentDiff(rec *recorder.Recorder, m history.Moment) *diffSour
 
 // changesText says whether a moment changed how often text occurs in one of its files.
 // What a diff leaves to the store, such as large binary files, is not searched.
-func (s *session) changesText(rec *recorder.Recorder, m history.Moment, text []byte) (found bool, err error) {
+func (s *session) changesText(rec *recorder.Reader, m history.Moment, text []byte) (found bool, err error) {
 	source := s.momentDiff(rec, m)
 	err = source.read(func(r io.Reader) error {
 		return eachSection(r, source.paths, func(sec *patch.Section) error {
@@ -99,7 +99,7 @@ func (s *session) changesText(rec *recorder.Recorder, m history.Moment, text []b
 }
 
 // writePatches writes each moment's line and its diff below it.
-func (s *session) writePatches(w io.Writer, rec *recorder.Recorder, moments []history.Moment) error {
+func (s *session) writePatches(w io.Writer, rec *recorder.Reader, moments []history.Moment) error {
 	p := s.paint(s.env.Stdout)
 	for i, m := range moments {
 		head := fmt.Sprintf("%s  %s  %s  %s", s.shortID(m.Record.ID), s.ago(m.Record.Started), m.Record.Status, whatOf(m.Record))

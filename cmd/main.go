@@ -51,7 +51,7 @@ type session struct {
 	env    Env
 	global globals
 	line   line
-	rec    *recorder.Recorder
+	rec    *recorder.Reader
 	meter  *meter
 	feed   *feed
 	short  func(id string) string // shortens ids for a terminal; nil until it is needed

@@ -15,8 +15,8 @@ import (
 )
 
 // forReading opens the project to look at it: nothing is locked or written.
-func (s *session) forReading(ctx context.Context) (*recorder.Recorder, error) {
-	rec, err := s.open(ctx, access{})
+func (s *session) forReading() (*recorder.Reader, error) {
+	rec, err := s.openReader(false)
 	if err == nil && !s.global.quiet {
 		s.sayWaiting(rec)
 	}
@@ -25,7 +25,7 @@ func (s *session) forReading(ctx context.Context) (*recorder.Recorder, error) {
 
 // sayWaiting tells of what a dead process left. What a living one is at is no
 // news.
-func (s *session) sayWaiting(rec *recorder.Recorder) {
+func (s *session) sayWaiting(rec *recorder.Reader) {
 	if rec.Project().Holder().Working(s.env.Host) {
 		return
 	}
@@ -38,17 +38,29 @@ func (s *session) sayWaiting(rec *recorder.Recorder) {
 	}
 }
 
-// access is how a project is opened; see recorder.Options.
-type access struct{ create, existing, bare bool }
-
 // forLooking opens the tree, with or without a project.
-func (s *session) forLooking(ctx context.Context) (*recorder.Recorder, error) {
-	return s.open(ctx, access{bare: true})
+func (s *session) forLooking() (*recorder.Reader, error) { return s.openReader(true) }
+
+// openReader opens the project to look at it; bare: also without a project.
+func (s *session) openReader(bare bool) (*recorder.Reader, error) {
+	o, err := s.readerOptions()
+	if err == nil {
+		_, err = s.actor() // what the environment says of it is wrong for every command
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Bare = bare
+	err = s.openAsking(&o, func() (err error) {
+		s.rec, err = recorder.OpenReader(o)
+		return err
+	})
+	return s.rec, err
 }
 
 // forChanging opens a project that must be there: the command needs its records.
 func (s *session) forChanging(ctx context.Context) (*recorder.Recorder, error) {
-	rec, err := s.open(ctx, access{create: true, existing: true})
+	rec, err := s.open(ctx, true)
 	if err != nil {
 		return nil, notBegun(err)
 	}
@@ -58,7 +70,7 @@ func (s *session) forChanging(ctx context.Context) (*recorder.Recorder, error) {
 // forWriting opens the project for a command that changes the tree or the
 // history, and makes `.decree/` and the store where they are missing.
 func (s *session) forWriting(ctx context.Context) (*recorder.Recorder, error) {
-	rec, err := s.open(ctx, access{create: true})
+	rec, err := s.open(ctx, false)
 	if err != nil {
 		return nil, notBegun(err)
 	}
@@ -74,31 +86,51 @@ func notBegun(err error) error {
 	return &recorder.BeginError{Err: err}
 }
 
-func (s *session) open(ctx context.Context, a access) (*recorder.Recorder, error) {
-	if s.global.wait < 0 {
-		return nil, usagef("--wait %s: not a positive duration", s.global.wait).hint("give one like 30s or 5m")
+// open opens the project to change it, and makes it unless it must exist.
+func (s *session) open(ctx context.Context, existing bool) (*recorder.Recorder, error) {
+	reading, err := s.readerOptions()
+	if err != nil {
+		return nil, err
 	}
 	actor, err := s.actor()
 	if err != nil {
 		return nil, err
 	}
-	s.meter, s.feed = s.newMeter(), s.newFeed()
 	o := recorder.Options{
-		Disk: disk.OS, Where: s.where(), Create: a.create, Existing: a.existing, Bare: a.bare,
-		Clock: s.env.Now, Location: s.env.Location, Actor: actor, Wait: s.global.wait,
+		ReaderOptions: reading, Create: true, Existing: existing, Actor: actor, Wait: s.global.wait,
 		CommandLine: append([]string{"decree"}, s.env.Args...),
-		Events:      s.happened, Note: s.note,
 	}
-	rec, err := recorder.Open(ctx, o)
-	if s.allowed(err, "put it there? [y/N]") {
-		o.Where.ConfigStore = true
+	var rec *recorder.Recorder
+	err = s.openAsking(&o.ReaderOptions, func() (err error) {
 		rec, err = recorder.Open(ctx, o)
-	}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	s.rec = rec
+	s.rec = rec.Reader
 	return rec, nil
+}
+
+// readerOptions are those that every command opens a project with.
+func (s *session) readerOptions() (recorder.ReaderOptions, error) {
+	if s.global.wait < 0 {
+		return recorder.ReaderOptions{}, usagef("--wait %s: not a positive duration", s.global.wait).hint("give one like 30s or 5m")
+	}
+	s.meter, s.feed = s.newMeter(), s.newFeed()
+	return recorder.ReaderOptions{
+		Disk: disk.OS, Where: s.where(), Clock: s.env.Now, Location: s.env.Location, Events: s.happened, Note: s.note,
+	}, nil
+}
+
+// openAsking opens, and asks where the config places the store at a place of its own.
+func (s *session) openAsking(o *recorder.ReaderOptions, open func() error) error {
+	err := open()
+	if s.allowed(err, "put it there? [y/N]") {
+		o.Where.ConfigStore = true
+		err = open()
+	}
+	return err
 }
 
 // where is what flags and environment say about the root and the store.
@@ -136,7 +168,7 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // inTree turns PATHs, which are relative to the working directory, into paths
 // below the root, with slashes; "" is the root itself.
-func (s *session) inTree(p *project.Project, paths []string) ([]string, error) {
+func (s *session) inTree(root string, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
@@ -146,7 +178,7 @@ func (s *session) inTree(p *project.Project, paths []string) ([]string, error) {
 	}
 	out := make([]string, len(paths))
 	for i, path := range paths {
-		if out[i], err = below(p.Root, cwd, path); err != nil {
+		if out[i], err = below(root, cwd, path); err != nil {
 			return nil, err
 		}
 	}

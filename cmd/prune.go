@@ -53,7 +53,7 @@ The size of each record is what no other record needs; what several of those tha
 
 // options reads the numbers.
 func (o pruneOptions) options() (recorder.PruneOptions, error) {
-	out := recorder.PruneOptions{DryRun: o.dryRun, Last: map[string]int{}}
+	out := recorder.PruneOptions{Last: map[string]int{}}
 	for _, reason := range project.Reasons {
 		text := *o.last[reason]
 		if text == "" {
@@ -103,43 +103,60 @@ func (s *session) prune(ctx context.Context, o pruneOptions) error {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	open := s.forChanging
 	if o.dryRun {
-		open = s.forReading
+		return s.wouldPrune(options)
 	}
-	rec, err := open(ctx)
+	rec, err := s.forChanging(ctx)
 	if err != nil {
 		return err
 	}
 	if s.canAsk() && !s.global.yes {
-		options.Confirm = func(p *recorder.Pruned) (bool, error) { return s.confirmPrune(rec, p) }
+		options.Confirm = func(p *recorder.Pruned) (bool, error) { return s.confirmPrune(rec.Reader, p) }
 	}
 	p, err := rec.Prune(ctx, options)
 	if err != nil {
 		return err
 	}
 	if s.global.json {
-		return s.printPruned(p, o.dryRun)
+		return s.printPruned(p, false)
 	}
 	gone := p.Gone()
-	if o.dryRun {
-		if err := s.printVerdicts(rec, s.env.Stdout, p.Verdicts); err != nil {
-			return err
-		}
-		s.tell("%s", s.fitted(fmt.Sprintf("%s would be removed, %s would stay; of %s in the store and .decree/runs about %s would be freed",
-			count(len(gone), "record"), count(len(p.Verdicts)-len(gone), "record"), size(p.Total()), size(p.Freed)), s.env.Stdout))
-	} else {
-		s.tell("%s", s.fitted(fmt.Sprintf("%s removed, %s freed; %s, the store has %s, .decree/runs %s",
-			count(len(gone), "record"), size(p.Freed), stayIn(len(p.Verdicts)-len(gone)), size(p.Store), size(p.Runs)), s.env.Stdout))
-	}
-	if !p.Fits {
-		s.say("decree: note: the store and .decree/runs are still above the cap: what is always kept is larger")
-	}
+	s.tell("%s", s.fitted(fmt.Sprintf("%s removed, %s freed; %s, the store has %s, .decree/runs %s",
+		count(len(gone), "record"), size(p.Freed), stayIn(len(p.Verdicts)-len(gone)), size(p.Store), size(p.Runs)), s.env.Stdout))
+	s.tellAboveCap(p)
 	return nil
 }
 
+func (s *session) wouldPrune(o recorder.PruneOptions) error {
+	rec, err := s.forReading()
+	if err != nil {
+		return err
+	}
+	p, err := rec.WouldPrune(o)
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		return s.printPruned(p, true)
+	}
+	if err := s.printVerdicts(rec, s.env.Stdout, p.Verdicts); err != nil {
+		return err
+	}
+	gone := p.Gone()
+	s.tell("%s", s.fitted(fmt.Sprintf("%s would be removed, %s would stay; of %s in the store and .decree/runs about %s would be freed",
+		count(len(gone), "record"), count(len(p.Verdicts)-len(gone), "record"), size(p.Total()), size(p.Freed)), s.env.Stdout))
+	s.tellAboveCap(p)
+	return nil
+}
+
+func (s *session) tellAboveCap(p *recorder.Pruned) {
+	if !p.Fits {
+		s.say("decree: note: the store and .decree/runs are still above the cap: what is always kept is larger")
+	}
+}
+
 // confirmPrune shows what goes, and asks.
-func (s *session) confirmPrune(rec *recorder.Recorder, p *recorder.Pruned) (bool, error) {
+func (s *session) confirmPrune(rec *recorder.Reader, p *recorder.Pruned) (bool, error) {
 	s.meter.stop()
 	gone, manual := p.Gone(), 0
 	for _, v := range gone {
@@ -167,7 +184,7 @@ func stayIn(n int) string {
 }
 
 // printVerdicts lists records, the newest first, with what only each of them needs.
-func (s *session) printVerdicts(rec *recorder.Recorder, out *os.File, list []retention.Verdict) error {
+func (s *session) printVerdicts(rec *recorder.Reader, out *os.File, list []retention.Verdict) error {
 	if len(list) == 0 {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // resolve finds the record, and the side of it, that a REF names.
-func (s *session) resolve(rec *recorder.Recorder, ref string) (recorder.Point, error) {
+func (s *session) resolve(rec *recorder.Reader, ref string) (recorder.Point, error) {
 	found, err := rec.History().Resolve(ref, s.env.Location)
 	if err != nil {
 		return recorder.Point{}, err
@@ -65,7 +65,7 @@ func (s *session) shortID(id string) string {
 }
 
 // oneRecord is the record that words name: the newest if there are none.
-func (s *session) oneRecord(rec *recorder.Recorder, words []string) (*history.Record, error) {
+func (s *session) oneRecord(rec *recorder.Reader, words []string) (*history.Record, error) {
 	ref := "last"
 	if len(words) > 0 {
 		ref = words[0]
@@ -76,7 +76,7 @@ func (s *session) oneRecord(rec *recorder.Recorder, words []string) (*history.Re
 
 // isRef says whether a word names a record, a range of them or a chain. A word
 // that is an ambiguous REF, or a TIME that cannot be read, is an error and not a path.
-func (s *session) isRef(rec *recorder.Recorder, word string) (bool, error) {
+func (s *session) isRef(rec *recorder.Reader, word string) (bool, error) {
 	ends := []string{word}
 	if from, to, ok := strings.Cut(word, ".."); ok && from != "" && to != "" && to[0] != '/' {
 		ends = []string{from, to}
@@ -98,8 +98,8 @@ func (s *session) isRef(rec *recorder.Recorder, word string) (bool, error) {
 }
 
 // isPath says whether there is something at the PATH that word would be.
-func (s *session) isPath(rec *recorder.Recorder, word string) bool {
-	paths, err := s.inTree(rec.Project(), []string{word})
+func (s *session) isPath(rec *recorder.Reader, word string) bool {
+	paths, err := s.inTree(rec.Project().Root, []string{word})
 	return err == nil && exists(rec.Project().Root, paths[0])
 }
 
@@ -107,7 +107,7 @@ func (s *session) isPath(rec *recorder.Recorder, word string) bool {
 // would be shown of them is nothing, and a mistyped REF among them would not be noticed.
 // words are as they were given, paths the same below the root; here says whether what
 // is to be shown has something at or below a path.
-func (s *session) mustBeKnown(rec *recorder.Recorder, words, paths []string, here func(path string) (bool, error)) error {
+func (s *session) mustBeKnown(rec *recorder.Reader, words, paths []string, here func(path string) (bool, error)) error {
 	for i, path := range paths {
 		if path == "" || exists(rec.Project().Root, path) {
 			continue
@@ -143,7 +143,7 @@ func (s *session) mustBeKnown(rec *recorder.Recorder, words, paths []string, her
 // splitRefs takes the words of revert and apply apart: REFs, of which there is
 // at least one, then PATHs as paths below the root. foreign: the REFs are those
 // of another tree, so words cannot be looked up here and PATHs stand behind "--".
-func (s *session) splitRefs(rec *recorder.Recorder, foreign bool) (refs, paths []string, err error) {
+func (s *session) splitRefs(rec *recorder.Reader, foreign bool) (refs, paths []string, err error) {
 	words := s.line.words
 	n := len(words)
 	if !foreign && !s.line.dashed {
@@ -159,7 +159,7 @@ func (s *session) splitRefs(rec *recorder.Recorder, foreign bool) (refs, paths [
 			n++
 		}
 	}
-	paths, err = s.inTree(rec.Project(), append(slices.Clone(words[n:]), s.line.paths...))
+	paths, err = s.inTree(rec.Project().Root, append(slices.Clone(words[n:]), s.line.paths...))
 	return words[:n], paths, err
 }
 
@@ -174,7 +174,7 @@ func (s *session) refsVerb() verb {
 	return verb{
 		name: "__refs", hidden: true, flags: []cli.Flag{s.rootFlag(), s.quietFlag()},
 		action: func(ctx context.Context) error {
-			rec, err := s.forReading(ctx)
+			rec, err := s.forReading()
 			if err != nil {
 				return err
 			}

@@ -49,12 +49,12 @@ func (s *session) restore(ctx context.Context, o restoreOptions) error {
 	if err != nil {
 		return err
 	}
-	paths, err := s.inTree(rec.Project(), append(append([]string(nil), s.line.words[1:]...), s.line.paths...))
+	paths, err := s.inTree(rec.Project().Root, append(append([]string(nil), s.line.words[1:]...), s.line.paths...))
 	if err != nil {
 		return err
 	}
 	if strings.HasPrefix(ref, "@") {
-		if _, err := s.resolve(rec, ref); err != nil && o.dryRun {
+		if _, err := s.resolve(rec.Reader, ref); err != nil && o.dryRun {
 			return err // otherwise the recorder says it, and writes it down
 		}
 	}

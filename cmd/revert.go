@@ -131,11 +131,11 @@ func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, pi
 	if err != nil {
 		return err
 	}
-	refs, paths, err := s.splitRefs(rec, o.from != "")
+	refs, paths, err := s.splitRefs(rec.Reader, o.from != "")
 	if err != nil {
 		return err
 	}
-	without, err := s.inTree(rec.Project(), o.exclude)
+	without, err := s.inTree(rec.Project().Root, o.exclude)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (s *session) routines(ctx context.Context) error {
 	if err := s.atMost(1); err != nil {
 		return err
 	}
-	rec, err := s.forLooking(ctx)
+	rec, err := s.forLooking()
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func oneLines(text string) string {
 
 // checkSent says so where a message's routine is not there (yet), or does not take what
 // the message sets. What a router or a spec will say is not known yet.
-func (s *session) checkSent(p *project.Project, m *message.Message) {
+func (s *session) checkSent(p *project.Site, m *message.Message) {
 	name := m.Routine
 	if name == "" && (p.Config.Router != "" || strings.HasSuffix(m.InputFile, ".spec.md")) {
 		return

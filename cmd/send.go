@@ -97,7 +97,7 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 	if err != nil {
 		return err
 	}
-	s.checkSent(rec.Project(), sent.message)
+	s.checkSent(&rec.Project().Site, sent.message)
 	if s.global.json {
 		err = s.printJSON(sent)
 	} else {

@@ -56,7 +56,7 @@ func (s *session) show(ctx context.Context, o showOptions) error {
 	if err := s.atMost(1); err != nil {
 		return err
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *session) show(ctx context.Context, o showOptions) error {
 }
 
 // showLog prints what a record's command printed.
-func (s *session) showLog(rec *recorder.Recorder, r *history.Record) error {
+func (s *session) showLog(rec *recorder.Reader, r *history.Record) error {
 	log, err := rec.History().OpenFile(r.ID, "routine.log")
 	if errors.Is(err, fs.ErrNotExist) {
 		return notFoundf("%s has no log: it ran no command", r.ID)
@@ -100,7 +100,7 @@ func (s *session) showLog(rec *recorder.Recorder, r *history.Record) error {
 }
 
 // showManifest prints manifest.json, the list of the tree that a record saw.
-func (s *session) showManifest(ctx context.Context, rec *recorder.Recorder, point recorder.Point) error {
+func (s *session) showManifest(ctx context.Context, rec *recorder.Reader, point recorder.Point) error {
 	return s.print(func(w io.Writer) error {
 		switch {
 		case !point.After:
@@ -114,7 +114,7 @@ func (s *session) showManifest(ctx context.Context, rec *recorder.Recorder, poin
 
 // resolveWithPath takes REF or REF:PATH apart. A TIME may hold colons itself, as in
 // @14:30:05, so there the last colon counts whose left side is one, else the first.
-func (s *session) resolveWithPath(rec *recorder.Recorder, word string) (recorder.Point, string, error) {
+func (s *session) resolveWithPath(rec *recorder.Reader, word string) (recorder.Point, string, error) {
 	point, err := s.resolve(rec, word)
 	if err == nil {
 		return point, "", nil
@@ -150,8 +150,8 @@ func colons(word string) (places []int) {
 
 // showFile prints a file as it was. Its bytes are checked before the last of
 // them are printed, and what is damaged is an error.
-func (s *session) showFile(ctx context.Context, rec *recorder.Recorder, point recorder.Point, path string) error {
-	paths, err := s.inTree(rec.Project(), []string{path})
+func (s *session) showFile(ctx context.Context, rec *recorder.Reader, point recorder.Point, path string) error {
+	paths, err := s.inTree(rec.Project().Root, []string{path})
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (s *session) showFile(ctx context.Context, rec *recorder.Recorder, point re
 }
 
 // showDir lists a directory as it was.
-func (s *session) showDir(rec *recorder.Recorder, point recorder.Point, dir string) error {
+func (s *session) showDir(rec *recorder.Reader, point recorder.Point, dir string) error {
 	list := []manifest.Item{}
 	err := rec.Entries(point, dir, func(p string, e manifest.Entry) error {
 		if name := strings.TrimPrefix(strings.TrimPrefix(p, dir), "/"); name != "" && !strings.Contains(name, "/") {
@@ -315,7 +315,7 @@ func actorText(a history.Actor) string {
 }
 
 // writeRecordStat adds the table of a record's changes.diff.
-func (s *session) writeRecordStat(ctx context.Context, rec *recorder.Recorder, w io.Writer, r *history.Record) error {
+func (s *session) writeRecordStat(ctx context.Context, rec *recorder.Reader, w io.Writer, r *history.Record) error {
 	source := s.recordDiff(ctx, rec, r, nil)
 	var stat diffstat
 	err := source.read(func(d io.Reader) (err error) {

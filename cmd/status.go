@@ -69,13 +69,13 @@ type daemonJSON struct {
 }
 
 // inboxOf counts the messages; one that cannot be listed is told by "decree inbox".
-func inboxOf(p *project.Project) inboxCounts {
+func inboxOf(p *project.Site) inboxCounts {
 	waiting, _ := queue.Waiting(p, "")
 	dead, _ := queue.Waiting(p, "dead")
 	return inboxCounts{len(waiting), len(dead)}
 }
 
-func daemonOf(p *project.Project) *daemonJSON {
+func daemonOf(p *project.Site) *daemonJSON {
 	h := queue.Daemon(p)
 	if h.PID == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (s *session) status(ctx context.Context) error {
 	if err := s.noWords(); err != nil {
 		return err
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *session) status(ctx context.Context) error {
 	return s.print(func(w io.Writer) error { return s.writeStatus(w, rec.Project(), st) })
 }
 
-func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (err error) {
+func (s *session) printStatusJSON(rec *recorder.Reader, st *recorder.Status) (err error) {
 	out := statusJSON{
 		placeJSON:  placeJSON{st.Root, st.StorePath, rec.Project().ID},
 		StoreBytes: st.Used.Store, RunsBytes: st.Used.Runs, Restores: st.Restores, RuleOnly: st.RuleOnly,
@@ -136,7 +136,7 @@ func (s *session) printStatusJSON(rec *recorder.Recorder, st *recorder.Status) (
 // statusFiles is how many changed paths status lists.
 const statusFiles = 50
 
-func (s *session) writeStatus(w io.Writer, p *project.Project, st *recorder.Status) error {
+func (s *session) writeStatus(w io.Writer, p *project.Site, st *recorder.Status) error {
 	s.field(w, "root", quoteWord(st.Root))
 	s.field(w, "store", fmt.Sprintf("%s (%s)", quoteWord(st.StorePath), size(st.Used.Store)))
 	s.field(w, "runs", fmt.Sprintf(".decree/runs (%s): what each record changed, and what its command printed", size(st.Used.Runs)))
@@ -206,7 +206,7 @@ func tallyInWords(t recorder.Tally) string {
 
 // writeQueue says what waits in the inbox, and who does it; nothing where there is
 // neither.
-func (s *session) writeQueue(w io.Writer, p *project.Project) {
+func (s *session) writeQueue(w io.Writer, p *project.Site) {
 	in, daemon := inboxOf(p), daemonOf(p)
 	if in != (inboxCounts{}) {
 		s.field(w, "inbox", fmt.Sprintf("%s waiting, %d dead", count(in.Waiting, "message"), in.Dead))

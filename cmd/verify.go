@@ -46,7 +46,7 @@ func (s *session) verify(ctx context.Context, o verifyOptions) error {
 	if o.all && o.tree || len(s.words()) == 1 && (o.all || o.tree) {
 		return usagef("REF, --all and --tree cannot be used together").hint("choose one")
 	}
-	rec, err := s.forReading(ctx)
+	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestDropUnderFaults(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		for n := 0; ; n++ {
 			root := t.TempDir()
-			p := &Project{Disk: disk.OS, Root: root}
+			p := &Project{Site: Site{Disk: disk.OS, Root: root}}
 			for _, dir := range []string{"tmp", "runs", "inbox"} {
 				require.NoError(t, os.MkdirAll(filepath.Join(root, dirName, dir), 0o755))
 			}

@@ -40,7 +40,7 @@ func FuzzIdentity(f *testing.F) {
 		if m, err := readMemory(d); err == nil {
 			require.True(t, validID(m.ID))
 		}
-		h := (&Project{Store: d}).Holder()
+		h := (&Site{Store: d}).Holder()
 		_ = (&HeldError{Holder: h}).Error()
 	})
 }

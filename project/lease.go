@@ -71,7 +71,7 @@ func (p *Project) Lease(id string, h Holder) (release func(), err error) {
 }
 
 // Leases are the leases that live processes hold, the oldest first.
-func (p *Project) Leases() ([]Lease, error) { return leasesIn(p.Store) }
+func (s *Site) Leases() ([]Lease, error) { return leasesIn(s.Store) }
 
 func leasesIn(store disk.Dir) (held []Lease, err error) {
 	err = eachLease(store, func(_ disk.Dir, id string, dir disk.Dir) error {

@@ -232,7 +232,7 @@ func writeHolder(dir disk.Dir, name string, h Holder, lock string) error {
 }
 
 // Holder is who last said that it holds the lock, or else a lease; zero when nobody does.
-func (p *Project) Holder() Holder { return holder(p.Store) }
+func (s *Site) Holder() Holder { return holder(s.Store) }
 
 func holder(store disk.Dir) Holder { return readHolder(store, lockFile) }
 

@@ -20,17 +20,23 @@ import (
 // person writes there.
 const gitignore = "# written by decree: what it makes is nobody's to commit\n/*\n!/config.yml\n!/routines/\n!/cron/\n"
 
-// Project is an open project. Its handles stay valid whatever a command does
-// to the paths. It is safe for concurrent use but for EnsureDecree and Close.
-type Project struct {
+// Site is where an open project lies, for those who look at it and change nothing. It
+// does not change as long as the project is open, and is safe for concurrent use.
+type Site struct {
 	Disk      disk.Disk
 	Root      string   // real path
 	Dir       disk.Dir // of the root
-	Decree    disk.Dir // .decree; nil when it is absent and the project was opened for reading
 	Store     disk.Dir // <base>/<id>
 	StorePath string
 	ID        string
 	Config    Config
+}
+
+// Project is an open project. Its handles stay valid whatever a command does
+// to the paths. It is safe for concurrent use but for EnsureDecree and Close.
+type Project struct {
+	Site
+	Decree disk.Dir // .decree; nil when it is absent and the project was opened for reading
 	// Notes are what the user should be told of: moved, copied, adopted, the store's
 	// odd place. Once Tell is set, it takes those that come later.
 	Notes []string
@@ -53,7 +59,7 @@ func Open(d disk.Disk, w Where, create bool) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Project{Disk: d, Root: root}
+	p := &Project{Site: Site{Disk: d, Root: root}}
 	err = p.open(w, create)
 	if err == nil {
 		err = disk.ForItsOwner(p.Store)
@@ -164,6 +170,42 @@ func (p *Project) setDecree(d disk.Dir) {
 		p.Decree.Close()
 	}
 	p.Decree = d
+}
+
+// FollowDecree makes p look for .decree by its name each time something in it is opened,
+// so that one who looks for long sees a .decree that was deleted and made anew. Nothing
+// that changes .decree works on p then.
+func (p *Project) FollowDecree() {
+	p.setDecree(nil)
+	p.Decree = decreeByName{root: p.Dir}
+}
+
+// decreeByName is .decree as it is now: fs.ErrNotExist where there is none.
+type decreeByName struct {
+	disk.Dir // nil: what is not below is for those who change it
+	root     disk.Dir
+}
+
+func (d decreeByName) Path() string { return filepath.Join(d.root.Path(), dirName) }
+
+func (d decreeByName) Close() error { return nil }
+
+func (d decreeByName) Self() (disk.Info, error) {
+	now, err := d.root.OpenDir(dirName)
+	if err != nil {
+		return disk.Info{}, err
+	}
+	defer now.Close()
+	return now.Self()
+}
+
+func (d decreeByName) OpenDir(name string) (disk.Dir, error) {
+	now, err := d.root.OpenDir(dirName)
+	if err != nil {
+		return nil, err
+	}
+	defer now.Close()
+	return now.OpenDir(name)
 }
 
 func plainDir(st disk.Info, path string) error {

@@ -64,11 +64,14 @@ func (b *bench) message(name, text string) { b.put(map[string]string{".decree/in
 
 func (b *bench) open(d disk.Disk) (*recorder.Recorder, error) {
 	return recorder.Open(context.Background(), recorder.Options{
-		Disk:   d,
-		Where:  project.Where{RootFlag: b.root, Cwd: b.root, Home: filepath.Join(b.base, "home"), StoreEnv: filepath.Join(b.base, "store")},
-		Create: true, Location: time.UTC, Actor: history.Actor{User: "u", Host: "h"},
-		Clock: func() time.Time { b.clk = b.clk.Add(time.Second); return b.clk },
-		Note:  func(n string) { b.said = append(b.said, n) },
+		ReaderOptions: recorder.ReaderOptions{
+			Disk:     d,
+			Where:    project.Where{RootFlag: b.root, Cwd: b.root, Home: filepath.Join(b.base, "home"), StoreEnv: filepath.Join(b.base, "store")},
+			Location: time.UTC,
+			Clock:    func() time.Time { b.clk = b.clk.Add(time.Second); return b.clk },
+			Note:     func(n string) { b.said = append(b.said, n) },
+		},
+		Create: true, Actor: history.Actor{User: "u", Host: "h"},
 	})
 }
 

@@ -147,7 +147,7 @@ func (q *Queue) prepare(ctx context.Context) error {
 
 // anything says without the lock whether there is a message to look at.
 func (q *Queue) anything() bool {
-	list, err := Waiting(q.project(), "")
+	list, err := Waiting(&q.project().Site, "")
 	return err != nil || len(list) > 0
 }
 
@@ -195,7 +195,7 @@ func (q *Queue) alone(o ServeOptions) (func(), error) {
 
 // Daemon is the process that is the tree's daemon, zero where there is none. It
 // takes no lock that lasts, and makes nothing.
-func Daemon(p *project.Project) project.Holder {
+func Daemon(p *project.Site) project.Holder {
 	dir, err := p.Store.OpenDir(daemonDir)
 	if err != nil {
 		return project.Holder{}

@@ -178,7 +178,7 @@ func (q *Queue) understand(ctx context.Context, d *dirs, name string) (m *messag
 	if def.Routine, err = q.routine(ctx, whole); err != nil {
 		return nil, nil, err
 	}
-	found, err := message.Find(def.Routine, OpenRoutines(q.project()).Dirs...)
+	found, err := message.Find(def.Routine, OpenRoutines(&q.project().Site).Dirs...)
 	if err != nil {
 		return nil, nil, unusable(name, "routine "+def.Routine, err)
 	}
@@ -277,7 +277,7 @@ func (q *Queue) checkInput(m *message.Message) error {
 
 // routine decides on the message's routine.
 func (q *Queue) routine(ctx context.Context, m *message.Message) (string, error) {
-	routines := OpenRoutines(q.project())
+	routines := OpenRoutines(&q.project().Site)
 	spec, err := q.readSpec(m)
 	if err != nil {
 		var bad *message.Error

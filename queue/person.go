@@ -19,7 +19,7 @@ import (
 // At least one of the two sees the other, and gives way.
 
 // UnderWay is the message that a process on host is doing now, "" for none.
-func UnderWay(p *project.Project, host string) (name string, by project.Holder, err error) {
+func UnderWay(p *project.Site, host string) (name string, by project.Holder, err error) {
 	by = p.Holder()
 	if !by.Working(host) {
 		return "", by, nil
@@ -39,7 +39,7 @@ func UnderWay(p *project.Project, host string) (name string, by project.Holder, 
 
 // refuseUnderWay is the refusal to touch a message that is being done.
 func refuseUnderWay(p *project.Project, host, name string) error {
-	now, by, err := UnderWay(p, host)
+	now, by, err := UnderWay(&p.Site, host)
 	if err != nil || now != name {
 		return err
 	}
@@ -49,7 +49,7 @@ func refuseUnderWay(p *project.Project, host, name string) error {
 
 // Where finds a message by the name of its file: in the inbox (""), "dead" or "done",
 // in this order.
-func Where(p *project.Project, name string) (string, error) {
+func Where(p *project.Site, name string) (string, error) {
 	for _, where := range []string{"", deadName, doneName} {
 		dir, err := openBelow(p.Dir, path.Join(".decree", inboxName, where))
 		if isMissing(err) {

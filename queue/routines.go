@@ -12,12 +12,12 @@ import (
 // Routines are the directories in which a project's routines lie: its own first,
 // then that of `routine_source`.
 type Routines struct {
-	p    *project.Project
+	p    *project.Site
 	Dirs []message.Dir
 }
 
 // OpenRoutines opens them. A directory that does not exist has none.
-func OpenRoutines(p *project.Project) *Routines {
+func OpenRoutines(p *project.Site) *Routines {
 	r := &Routines{p: p, Dirs: []message.Dir{routineDir{path: filepath.Join(p.Root, ".decree", "routines"), open: func() (disk.Dir, error) {
 		decree, err := p.Dir.OpenDir(".decree")
 		if err != nil {

@@ -61,10 +61,13 @@ func newYard(b testing.TB, n int) *yard {
 // do opens a recorder for one operation, as each command does.
 func (y *yard) do(op func(r *Recorder) error) {
 	r, err := Open(context.Background(), Options{
-		Disk:   disk.OS,
-		Where:  project.Where{RootFlag: y.root, Cwd: y.root, Home: filepath.Join(y.base, "home"), StoreEnv: filepath.Join(y.base, fmt.Sprintf("store%d", y.stores))},
-		Create: true, Location: time.UTC, Actor: history.Actor{User: "u", Host: "h"},
-		Clock: func() time.Time { y.clock = y.clock.Add(time.Second); return y.clock },
+		ReaderOptions: ReaderOptions{
+			Disk:     disk.OS,
+			Where:    project.Where{RootFlag: y.root, Cwd: y.root, Home: filepath.Join(y.base, "home"), StoreEnv: filepath.Join(y.base, fmt.Sprintf("store%d", y.stores))},
+			Location: time.UTC,
+			Clock:    func() time.Time { y.clock = y.clock.Add(time.Second); return y.clock },
+		},
+		Create: true, Actor: history.Actor{User: "u", Host: "h"},
 	})
 	require.NoError(y.b, err)
 	require.NoError(y.b, op(r))

@@ -68,7 +68,8 @@ func (b *BlamedFile) Each(f func(i int, l Blamed) error) error {
 // back through the file's past by the facts of the diffs, and through renames that
 // are seen by an equal hash. What a revert, apply or restore brought back is the
 // work of what had brought it first.
-func (r *Recorder) Blame(ctx context.Context, path string) (*BlamedFile, error) {
+func (r *Reader) Blame(ctx context.Context, path string) (*BlamedFile, error) {
+	r.catchUp()
 	b, err := r.textNow(ctx, path)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (r *Recorder) Blame(ctx context.Context, path string) (*BlamedFile, error) 
 }
 
 // textNow looks at the file as it is in the tree.
-func (r *Recorder) textNow(ctx context.Context, path string) (*blame, error) {
+func (r *Reader) textNow(ctx context.Context, path string) (*blame, error) {
 	e, err := r.tree.Look(path)
 	switch {
 	case err != nil:
@@ -130,7 +131,7 @@ func readAll(c patch.Content) ([]byte, error) {
 
 // blame is one walk back. cur is the state of the file that it has come to.
 type blame struct {
-	r       *Recorder
+	r       *Reader
 	out     BlamedFile
 	cur     *manifest.Entry
 	content patch.Content

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"decree/capture"
+	"decree/disk"
 	"decree/history"
 	"decree/manifest"
 	"decree/project"
@@ -38,26 +39,26 @@ type Check struct {
 
 const repairHint = "'decree doctor --repair' repairs it"
 
-// Doctor looks at the project in small checks. With repair it mends what can be
-// mended without deleting anything that holds a user's bytes.
-func (r *Recorder) Doctor(ctx context.Context, repair bool) ([]Check, error) {
+// Doctor looks at the project in small checks.
+func (r *Reader) Doctor(ctx context.Context) ([]Check, error) {
+	r.catchUp()
 	d := &doctor{r: r}
-	if repair {
-		x, err := r.enterForRepair(ctx, d)
-		if err != nil {
-			return d.checks, err
-		}
-		defer x.close()
-		d.x = x
+	err := d.all(ctx)
+	return d.checks, err
+}
+
+// Repair is Doctor, and mends what can be mended without deleting anything that holds
+// a user's bytes.
+func (r *Recorder) Repair(ctx context.Context) ([]Check, error) {
+	d := &doctor{r: r.Reader, rec: r}
+	x, err := r.enterForRepair(ctx, d)
+	if err != nil {
+		return d.checks, err
 	}
-	for _, check := range []func(context.Context, bool) error{
-		d.place, d.private, d.waiting, d.records, d.files, d.packs, d.forgotten, d.audit,
-	} {
-		if err := check(ctx, repair); err != nil {
-			return d.checks, err
-		}
-	}
-	return d.checks, nil
+	defer x.close()
+	d.x = x
+	err = d.all(ctx)
+	return d.checks, err
 }
 
 // enterForRepair locks and recovers, and counts what was recovered as mended.
@@ -78,9 +79,21 @@ func (r *Recorder) enterForRepair(ctx context.Context, d *doctor) (*writing, err
 }
 
 type doctor struct {
-	r      *Recorder
-	x      *writing // of a repair
+	r      *Reader
+	rec    *Recorder // of a repair; nil: nothing is mended
+	x      *writing  // of a repair
 	checks []Check
+}
+
+func (d *doctor) all(ctx context.Context) error {
+	for _, check := range []func(context.Context, bool) error{
+		d.place, d.private, d.waiting, d.records, d.files, d.packs, d.forgotten, d.audit,
+	} {
+		if err := check(ctx, d.rec != nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *doctor) add(l Level, name, text, hint string, fixed bool) {
@@ -90,7 +103,7 @@ func (d *doctor) add(l Level, name, text, hint string, fixed bool) {
 func (d *doctor) place(context.Context, bool) error {
 	p := d.r.project
 	d.add(OK, "project", fmt.Sprintf("root %s, store %s", p.Root, p.StorePath), "", false)
-	if p.Decree == nil {
+	if info, err := p.Dir.Stat(".decree"); err != nil || info.Kind != disk.Directory {
 		d.add(Warning, "project", ".decree is missing", repairHint, false)
 	}
 	return nil
@@ -265,7 +278,7 @@ func (d *doctor) files(ctx context.Context, repair bool) error {
 			if errors.As(bad, &newer) {
 				hint = "it was left where it is; move it away if it is of no use"
 			} else if repair {
-				fixed = d.r.rewrite(rec, f) == nil
+				fixed = d.rec.rewrite(rec, f) == nil
 			}
 			d.add(Error, "files", fmt.Sprintf("%s of %s: %v", f.Name, rec.ID, bad), hint, fixed)
 		}
@@ -388,7 +401,7 @@ func (d *doctor) forgetDamaged(ctx context.Context) error {
 	if err := capture.Forget(d.r.project.Store); err != nil {
 		return err
 	}
-	return d.r.openWriter(ctx, d.x)
+	return d.rec.openWriter(ctx, d.x)
 }
 
 // restock stores again the files of records whose plain copies are sound, and

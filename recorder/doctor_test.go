@@ -89,7 +89,7 @@ func TestRepairTakesTreesFromPlainManifests(t *testing.T) {
 	}
 	require.NoError(t, r.Close())
 
-	with(b, func(r *Recorder) ([]Check, error) { return r.Doctor(context.Background(), true) })
+	with(b, func(r *Recorder) ([]Check, error) { return r.Repair(context.Background()) })
 	r = b.open()
 	for _, rec := range records {
 		require.NoError(t, r.History().VerifyTree(rec.Before))

@@ -33,12 +33,12 @@ type Progress struct {
 	Bytes       int64
 }
 
-func (r *Recorder) emit(e Event) {
+func (r *Reader) emit(e Event) {
 	if r.opt.Events != nil {
 		r.opt.Events(e)
 	}
 }
 
-func (r *Recorder) progress(p Progress) { r.emit(Event{Kind: Progressed, Progress: p}) }
+func (r *Reader) progress(p Progress) { r.emit(Event{Kind: Progressed, Progress: p}) }
 
 func (r *Recorder) created(rec *history.Record) { r.emit(Event{Kind: RecordCreated, Record: rec}) }

@@ -32,7 +32,8 @@ type Exported struct {
 // the state as everything's mtime, to the second, so that one state is one sequence
 // of bytes. Of such a file whose owner is not recorded these bits are left out. Files whose content was
 // forgotten are left out and named.
-func (r *Recorder) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported, error) {
+func (r *Reader) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported, error) {
+	r.catchUp()
 	seq, err := r.entries(p)
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func forgotten(err error) bool {
 	return errors.As(err, &missing) && missing.Forgotten
 }
 
-func (r *Recorder) tarItem(tw *tar.Writer, it manifest.Item, at time.Time, out *Exported) error {
+func (r *Reader) tarItem(tw *tar.Writer, it manifest.Item, at time.Time, out *Exported) error {
 	h := &tar.Header{Name: it.Path, Mode: int64(it.Entry.Mode), ModTime: at.UTC().Truncate(time.Second)}
 	switch it.Entry.Type {
 	case manifest.Dir:
@@ -124,7 +125,8 @@ func contentOf(path string, err error) error {
 // refs/decree/<time>, with -2, -3 ... where several fall in one second. from and
 // to are records; both nil: all. What git does not know is left out: directories
 // without files, and modes but for the owner's x bit.
-func (r *Recorder) ExportStream(ctx context.Context, w io.Writer, from, to *history.Record) (*Exported, error) {
+func (r *Reader) ExportStream(ctx context.Context, w io.Writer, from, to *history.Record) (*Exported, error) {
+	r.catchUp()
 	list, err := r.history.List(history.ListOptions{Keep: func(rec *history.Record) bool {
 		return rec.Status != history.StatusOpen &&
 			(from == nil || history.Compare(rec, from) >= 0) && (to == nil || history.Compare(rec, to) <= 0)
@@ -148,7 +150,7 @@ func (r *Recorder) ExportStream(ctx context.Context, w io.Writer, from, to *hist
 
 // stream is an export in work.
 type stream struct {
-	r     *Recorder
+	r     *Reader
 	w     *bufio.Writer
 	out   *Exported
 	mark  int                   // the last one given out

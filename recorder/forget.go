@@ -20,9 +20,9 @@ import (
 
 // ForgetOptions are a forget's.
 type ForgetOptions struct {
-	Paths       []string // below the root; "" is refused
-	DryRun, Yes bool
-	Confirm     func(*Forgetting) (bool, error)
+	Paths   []string // below the root; "" is refused
+	Yes     bool
+	Confirm func(*Forgetting) (bool, error)
 }
 
 // Forgetting is what a forget does, or would do.
@@ -59,10 +59,6 @@ const opForget = "forget"
 // writing command finish. Then the diffs are written anew, with the contents
 // left to the store; then every pack that holds one of them.
 func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, error) {
-	if o.DryRun {
-		f, _, err := r.toForget(o.Paths)
-		return f, err
-	}
 	x, err := r.enterFor(ctx, opForget, movesFiles)
 	if err != nil {
 		return nil, err
@@ -105,6 +101,13 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 	return f, nil
 }
 
+// WouldForget says what Forget would do with these paths. It takes nothing out.
+func (r *Reader) WouldForget(paths []string) (*Forgetting, error) {
+	r.catchUp()
+	f, _, err := r.toForget(paths)
+	return f, err
+}
+
 func askForget(f *Forgetting, confirm func(*Forgetting) (bool, error)) error {
 	refused := &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "forgotten contents cannot be brought back", Advice: "--dry-run shows what would be forgotten; --yes forgets it without asking"}
 	if confirm == nil {
@@ -118,7 +121,7 @@ func askForget(f *Forgetting, confirm func(*Forgetting) (bool, error)) error {
 }
 
 // toForget finds the contents that files within paths had, in any tree or diff.
-func (r *Recorder) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool, error) {
+func (r *Reader) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool, error) {
 	if slices.Contains(paths, "") {
 		return nil, nil, &project.Error{Kind: project.Usage, Msg: "the root is not a PATH to forget", Advice: "name the files or directories"}
 	}
@@ -167,7 +170,7 @@ func (r *Recorder) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool
 }
 
 // inDiffs is for a content that the store lacks: diffs may hold it all the same.
-func (r *Recorder) inDiffs(h manifest.Hash) bool {
+func (r *Reader) inDiffs(h manifest.Hash) bool {
 	found := false
 	err := r.everyDiff(func(_ string, _ history.RecordFile, fact *patch.Section) {
 		for _, e := range []*patch.Entry{fact.Old, fact.New} {
@@ -178,7 +181,7 @@ func (r *Recorder) inDiffs(h manifest.Hash) bool {
 }
 
 // everyEntry goes through all kept trees and the facts of all diffs.
-func (r *Recorder) everyEntry(each func(path string, e patch.Entry)) error {
+func (r *Reader) everyEntry(each func(path string, e patch.Entry)) error {
 	if err := r.history.EachEntry(each); err != nil {
 		return err
 	}
@@ -192,7 +195,7 @@ func (r *Recorder) everyEntry(each func(path string, e patch.Entry)) error {
 }
 
 // everyDiff goes through the facts of all records' diffs, as the store has them.
-func (r *Recorder) everyDiff(each func(id string, file history.RecordFile, f *patch.Section)) error {
+func (r *Reader) everyDiff(each func(id string, file history.RecordFile, f *patch.Section)) error {
 	logged, err := r.history.Logged()
 	if err != nil {
 		return err
@@ -217,7 +220,7 @@ func (r *Recorder) everyDiff(each func(id string, file history.RecordFile, f *pa
 }
 
 // alsoHave fills in what else is concerned.
-func (r *Recorder) alsoHave(f *Forgetting, hashes map[manifest.Hash]bool, paths []string) error {
+func (r *Reader) alsoHave(f *Forgetting, hashes map[manifest.Hash]bool, paths []string) error {
 	also, records := map[string]bool{}, map[string]bool{}
 	err := r.history.EachEntry(func(path string, e patch.Entry) {
 		if hashes[e.SHA256] && e.Type == manifest.Regular && !plan.Within(path, paths) {

@@ -69,7 +69,7 @@ func TestForget(t *testing.T) {
 	state := snapshot(t, b.root)
 
 	would := with(b, func(r *Recorder) (*Forgetting, error) {
-		return r.Forget(context.Background(), ForgetOptions{Paths: []string{"conf"}, DryRun: true})
+		return r.WouldForget([]string{"conf"})
 	})
 	require.Len(t, would.Contents, 2)
 	require.Equal(t, ids, would.Records)

@@ -30,7 +30,7 @@ func (r *Recorder) FreeID(wanted string) (string, error) {
 	return id, err
 }
 
-func (r *Recorder) freeID(id string) (bool, error) {
+func (r *Reader) freeID(id string) (bool, error) {
 	if _, _, ok := history.ParseID(id); !ok || r.history.HasRun(id) {
 		return false, nil
 	}
@@ -42,7 +42,7 @@ func (r *Recorder) freeID(id string) (bool, error) {
 }
 
 // place is where the files of the record of this id lie.
-func (r *Recorder) place(id string) Place {
+func (r *Reader) place(id string) Place {
 	root := r.project.Root
 	return Place{ID: id, Root: root, Dir: filepath.Join(root, ".decree", "runs", id)}
 }

@@ -432,7 +432,7 @@ func addExtra(rec *history.Record, a action) error {
 
 // PlanDiff writes what a plan would change as a changes.diff: from the tree as it is
 // to what it would be.
-func (r *Recorder) PlanDiff(ctx context.Context, w io.Writer, p *plan.Plan) error {
+func (r *Reader) PlanDiff(ctx context.Context, w io.Writer, p *plan.Plan) error {
 	cfg := r.project.Config
 	pw := patch.NewWriter(w, patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText})
 	steps := slices.Clone(p.Steps)

@@ -98,7 +98,7 @@ func (r *Recorder) manifestFile(res *capture.Result) history.RunFile {
 }
 
 // glance captures the tree for reading only: nothing is written anywhere.
-func (r *Recorder) glance(ctx context.Context, phase string) (*capture.Result, error) {
+func (r *Reader) glance(ctx context.Context, phase string) (*capture.Result, error) {
 	req, err := r.request(look{phase: phase, afterRun: true, unlimited: true})
 	if err != nil {
 		return nil, err
@@ -107,13 +107,13 @@ func (r *Recorder) glance(ctx context.Context, phase string) (*capture.Result, e
 }
 
 // captureNow captures without writing anything; the caller closes the result.
-func (r *Recorder) captureNow(ctx context.Context, req capture.Request) (*capture.Result, error) {
+func (r *Reader) captureNow(ctx context.Context, req capture.Request) (*capture.Result, error) {
 	req.CacheDir = r.project.Store
 	res, err := capture.Capture(ctx, req)
 	return res, r.captureError(err)
 }
 
-func (r *Recorder) request(l look) (capture.Request, error) {
+func (r *Reader) request(l look) (capture.Request, error) {
 	exclude, err := r.project.Stores(r.opt.Where)
 	if err != nil {
 		return capture.Request{}, err
@@ -148,12 +148,12 @@ func (r *Recorder) request(l look) (capture.Request, error) {
 	return req, nil
 }
 
-func (r *Recorder) ruleData(h capture.Hash) ([]byte, error) {
+func (r *Reader) ruleData(h capture.Hash) ([]byte, error) {
 	return r.object(h)
 }
 
 // object reads a small object whole.
-func (r *Recorder) object(h manifest.Hash) ([]byte, error) {
+func (r *Reader) object(h manifest.Hash) ([]byte, error) {
 	rc, _, err := r.store.Open(h)
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (r *Recorder) object(h manifest.Hash) ([]byte, error) {
 }
 
 // captureError gives a capture's refusals their kind and next step.
-func (r *Recorder) captureError(err error) error {
+func (r *Reader) captureError(err error) error {
 	var limit *capture.LimitError
 	switch {
 	case err == nil:
@@ -254,7 +254,7 @@ func some(paths []string) string {
 // since is the difference from the tree with id from, which led to the captured
 // one by way of the states that earlier is the difference of. Where the cache
 // does not start at the last of these, the two trees are compared whole.
-func (r *Recorder) since(from manifest.Hash, earlier []manifest.Change, at manifest.Hash, res *capture.Result) ([]manifest.Change, error) {
+func (r *Reader) since(from manifest.Hash, earlier []manifest.Change, at manifest.Hash, res *capture.Result) ([]manifest.Change, error) {
 	switch {
 	case res.Tree == from:
 		return nil, nil

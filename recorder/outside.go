@@ -156,7 +156,7 @@ type lastKnown struct {
 	steps  []*history.Record // newest first
 }
 
-func (r *Recorder) lastKnown() (k lastKnown, err error) {
+func (r *Reader) lastKnown() (k lastKnown, err error) {
 	err = r.history.Newest(func(rec *history.Record) bool {
 		switch {
 		case rec.Status == history.StatusOpen:
@@ -177,7 +177,7 @@ func (r *Recorder) lastKnown() (k lastKnown, err error) {
 // sinceLast compares a captured tree with the last known state. The stat cache's
 // tree is mostly that state, or one side of its record: then only what changed is
 // looked at. Else, as after a capture that no record followed, both are read whole.
-func (r *Recorder) sinceLast(ctx context.Context, res *capture.Result) (sinceLast, error) {
+func (r *Reader) sinceLast(ctx context.Context, res *capture.Result) (sinceLast, error) {
 	k, err := r.lastKnown()
 	s := sinceLast{last: k.newest}
 	if err != nil || k.whole == nil {
@@ -209,7 +209,7 @@ func (r *Recorder) sinceLast(ctx context.Context, res *capture.Result) (sinceLas
 
 // detour leads from the cache's tree to the newest whole tree, by its record's own
 // diff: a run that was put back, a restore. ok is false where there is no such way.
-func (r *Recorder) detour(k lastKnown, res *capture.Result) (way []manifest.Change, ok bool) {
+func (r *Reader) detour(k lastKnown, res *capture.Result) (way []manifest.Change, ok bool) {
 	rec := k.whole
 	switch {
 	case res.Base.IsZero():
@@ -227,7 +227,7 @@ func (r *Recorder) detour(k lastKnown, res *capture.Result) (way []manifest.Chan
 
 // ownChanges are what a record changed, by the facts of its changes.diff; ok is
 // false where that is not to be had.
-func (r *Recorder) ownChanges(rec *history.Record) (changes []manifest.Change, ok bool) {
+func (r *Reader) ownChanges(rec *history.Record) (changes []manifest.Change, ok bool) {
 	f, err := r.history.OpenStored(rec.ID, diffFile)
 	if err != nil {
 		return nil, false
@@ -254,7 +254,7 @@ func onePathOnce(changes []manifest.Change) []manifest.Change {
 }
 
 // stepOf is what a revert or apply changed: by its diff, else by its two manifests.
-func (r *Recorder) stepOf(rec *history.Record) ([]manifest.Change, error) {
+func (r *Reader) stepOf(rec *history.Record) ([]manifest.Change, error) {
 	if changes, ok := r.ownChanges(rec); ok {
 		return changes, nil
 	}
@@ -263,7 +263,7 @@ func (r *Recorder) stepOf(rec *history.Record) ([]manifest.Change, error) {
 
 // compareWhole is the long way: the last known tree against the captured one, and
 // what the ignore rules of either side leave out is no change.
-func (r *Recorder) compareWhole(ctx context.Context, s sinceLast, k lastKnown, steps []manifest.Change, res *capture.Result) (sinceLast, error) {
+func (r *Reader) compareWhole(ctx context.Context, s sinceLast, k lastKnown, steps []manifest.Change, res *capture.Result) (sinceLast, error) {
 	seq, _, err := r.history.Tree(k.base)
 	if err != nil {
 		return s, err
@@ -279,7 +279,7 @@ func (r *Recorder) compareWhole(ctx context.Context, s sinceLast, k lastKnown, s
 // withoutRuleChanges drops the paths of a difference that joined the tree because
 // the ignore files in the tree from ignored them, or left it because those of to do; a
 // zero to is the tree as it is now, where such a path must still exist. It says how many.
-func (r *Recorder) withoutRuleChanges(ctx context.Context, changes []manifest.Change, from, to manifest.Hash) ([]manifest.Change, int, error) {
+func (r *Reader) withoutRuleChanges(ctx context.Context, changes []manifest.Change, from, to manifest.Hash) ([]manifest.Change, int, error) {
 	var joined, gone []string
 	for _, c := range changes {
 		switch {
@@ -321,7 +321,7 @@ func asRulesSee(path string, e *manifest.Entry) string {
 
 // ignoredAt is ignoredThen for a stored tree, or for the tree as it is now: a path
 // that is not there any more is then not ignored but gone.
-func (r *Recorder) ignoredAt(ctx context.Context, tree manifest.Hash, paths []string) (map[string]bool, error) {
+func (r *Reader) ignoredAt(ctx context.Context, tree manifest.Hash, paths []string) (map[string]bool, error) {
 	if !tree.IsZero() {
 		return r.ignoredThen(ctx, tree, paths)
 	}

@@ -135,7 +135,7 @@ func TestLostOutsideComesBack(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("one\ntwo\n"), 0o644))
 	id := with(b, check).ID
 	require.NoError(t, os.RemoveAll(filepath.Join(b.root, ".decree", "runs", id)))
-	with(b, func(r *Recorder) (any, error) { return r.Doctor(context.Background(), true) })
+	with(b, func(r *Recorder) (any, error) { return r.Repair(context.Background()) })
 	r := b.open()
 	require.Equal(t, []string{"f"}, b.outsidePaths(r, id))
 	require.NoError(t, r.Close())

@@ -54,7 +54,7 @@ func left(rec *history.Record) manifest.Hash {
 
 // known is the state at a point as far as it was observed: a whole tree, and
 // what reverts and applies have changed since, who know their own paths only.
-func (r *Recorder) known(p Point) (manifest.Hash, []manifest.Change, error) {
+func (r *Reader) known(p Point) (manifest.Hash, []manifest.Change, error) {
 	if observedWhole(p.Record) {
 		if p.After {
 			return afterOf(p.Record), nil, nil
@@ -98,7 +98,7 @@ func afterOf(rec *history.Record) manifest.Hash {
 }
 
 // step is what a revert or apply changed.
-func (r *Recorder) step(rec *history.Record) ([]manifest.Change, error) {
+func (r *Reader) step(rec *history.Record) ([]manifest.Change, error) {
 	before, _, err := r.history.Tree(rec.Before)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (r *Recorder) step(rec *history.Record) ([]manifest.Change, error) {
 }
 
 // entries streams the tree at a point that is not now.
-func (r *Recorder) entries(p Point) (manifest.Seq, error) {
+func (r *Reader) entries(p Point) (manifest.Seq, error) {
 	base, changes, err := r.known(p)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,8 @@ func (r *Recorder) entries(p Point) (manifest.Seq, error) {
 
 // At is the newest known state at or before t: what was observed whole, or that
 // with the reverts and applies since, who know their own paths only.
-func (r *Recorder) At(t time.Time) (Point, error) {
+func (r *Reader) At(t time.Time) (Point, error) {
+	r.catchUp()
 	st, err := r.history.Observed(t)
 	if err != nil {
 		return Point{}, err
@@ -150,7 +151,8 @@ type DiffOptions struct {
 }
 
 // Diff writes the difference between two points as a changes.diff.
-func (r *Recorder) Diff(ctx context.Context, w io.Writer, o DiffOptions) (patch.Stat, error) {
+func (r *Reader) Diff(ctx context.Context, w io.Writer, o DiffOptions) (patch.Stat, error) {
+	r.catchUp()
 	changes, err := r.between(ctx, o)
 	if err != nil {
 		return patch.Stat{}, err
@@ -174,7 +176,7 @@ func (r *Recorder) Diff(ctx context.Context, w io.Writer, o DiffOptions) (patch.
 	return pw.Stat(), err
 }
 
-func (r *Recorder) between(ctx context.Context, o DiffOptions) ([]manifest.Change, error) {
+func (r *Reader) between(ctx context.Context, o DiffOptions) ([]manifest.Change, error) {
 	if o.From.Now {
 		return nil, &project.Error{Kind: project.Usage, Msg: "a difference must begin at a record"}
 	}
@@ -207,7 +209,7 @@ func (r *Recorder) between(ctx context.Context, o DiffOptions) ([]manifest.Chang
 
 // withoutRulesBetween drops what joined or left the tree between two points only
 // because the ignore rules changed, where both trees are known whole.
-func (r *Recorder) withoutRulesBetween(ctx context.Context, changes []manifest.Change, o DiffOptions) ([]manifest.Change, error) {
+func (r *Reader) withoutRulesBetween(ctx context.Context, changes []manifest.Change, o DiffOptions) ([]manifest.Change, error) {
 	from, err := r.rulesAt(o.From)
 	if err != nil || from.IsZero() {
 		return changes, err
@@ -224,7 +226,7 @@ func (r *Recorder) withoutRulesBetween(ctx context.Context, changes []manifest.C
 
 // rulesAt is the stored tree whose ignore files were in force when the state at a
 // point was observed: what a record began with, since rules are frozen for it.
-func (r *Recorder) rulesAt(p Point) (rules manifest.Hash, err error) {
+func (r *Reader) rulesAt(p Point) (rules manifest.Hash, err error) {
 	if observedWhole(p.Record) {
 		return p.Record.Before, nil
 	}
@@ -238,7 +240,7 @@ func (r *Recorder) rulesAt(p Point) (rules manifest.Hash, err error) {
 }
 
 // contentAt gives a file's bytes: from the tree for now, else from the store.
-func (r *Recorder) contentAt(p Point, path string, e *manifest.Entry) patch.Content {
+func (r *Reader) contentAt(p Point, path string, e *manifest.Entry) patch.Content {
 	if e == nil || e.Type != manifest.Regular {
 		return nil
 	}
@@ -250,14 +252,15 @@ func (r *Recorder) contentAt(p Point, path string, e *manifest.Entry) patch.Cont
 
 // inTree is a patch.Content that reads the file as it is now.
 type inTree struct {
-	r    *Recorder
+	r    *Reader
 	path string
 }
 
 func (t inTree) Open() (io.ReadCloser, error) { return t.r.tree.Read(t.path) }
 
 // Content gives the bytes of a path at a point: a file's content, a link's target.
-func (r *Recorder) Content(_ context.Context, p Point, name string) (io.ReadCloser, manifest.Entry, error) {
+func (r *Reader) Content(_ context.Context, p Point, name string) (io.ReadCloser, manifest.Entry, error) {
+	r.catchUp()
 	e, err := r.entryAt(p, name)
 	if err != nil {
 		return nil, manifest.Entry{}, err
@@ -284,7 +287,8 @@ func (r *Recorder) Content(_ context.Context, p Point, name string) (io.ReadClos
 
 // Entries calls each for every path at or below dir of the tree at a point that is not
 // now, in manifest order: files and links, then directories. dir "" is the root.
-func (r *Recorder) Entries(p Point, dir string, each func(path string, e manifest.Entry) error) error {
+func (r *Reader) Entries(p Point, dir string, each func(path string, e manifest.Entry) error) error {
+	r.catchUp()
 	seq, err := r.entries(p)
 	if err != nil {
 		return err
@@ -300,7 +304,7 @@ func (r *Recorder) Entries(p Point, dir string, each func(path string, e manifes
 	return nil
 }
 
-func (r *Recorder) entryAt(p Point, name string) (*manifest.Entry, error) {
+func (r *Reader) entryAt(p Point, name string) (*manifest.Entry, error) {
 	name = path.Clean(name)
 	base, changes, err := r.known(p)
 	if err != nil {
@@ -318,7 +322,8 @@ func (r *Recorder) entryAt(p Point, name string) (*manifest.Entry, error) {
 }
 
 // Manifest writes the manifest.json of a point that is not now.
-func (r *Recorder) Manifest(_ context.Context, w io.Writer, p Point) error {
+func (r *Reader) Manifest(_ context.Context, w io.Writer, p Point) error {
+	r.catchUp()
 	if p.After {
 		return r.history.WriteManifest(afterOf(p.Record), w)
 	}

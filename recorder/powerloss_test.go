@@ -35,9 +35,12 @@ type lossy struct {
 func (l *lossy) open(d disk.Disk) (*Recorder, error) {
 	same := func(path string) (string, error) { return path, nil }
 	r, err := Open(context.Background(), Options{
-		Disk: d, Where: project.Where{RootFlag: "/w/tree", Cwd: "/w/tree", Home: "/w/home", StoreEnv: "/w/store", RealPath: same},
-		Create: true, Location: time.UTC, Actor: history.Actor{User: "u", Host: "h"},
-		Clock: func() time.Time { l.clk = l.clk.Add(time.Second); return l.clk },
+		ReaderOptions: ReaderOptions{
+			Disk: d, Where: project.Where{RootFlag: "/w/tree", Cwd: "/w/tree", Home: "/w/home", StoreEnv: "/w/store", RealPath: same},
+			Location: time.UTC,
+			Clock:    func() time.Time { l.clk = l.clk.Add(time.Second); return l.clk },
+		},
+		Create: true, Actor: history.Actor{User: "u", Host: "h"},
 	})
 	if err == nil {
 		r.execute = l.execute

@@ -52,10 +52,13 @@ func (b *bench) open() *Recorder {
 		d = disk.OS
 	}
 	r, err := Open(context.Background(), Options{
-		Disk:   d,
-		Where:  project.Where{RootFlag: b.root, Cwd: b.root, Home: filepath.Join(b.base, "home"), StoreEnv: filepath.Join(b.base, "store")},
-		Create: true, Location: time.UTC, Actor: history.Actor{User: "u", Host: "h"},
-		Clock: func() time.Time { b.clk = b.clk.Add(time.Second); return b.clk },
+		ReaderOptions: ReaderOptions{
+			Disk:     d,
+			Where:    project.Where{RootFlag: b.root, Cwd: b.root, Home: filepath.Join(b.base, "home"), StoreEnv: filepath.Join(b.base, "store")},
+			Location: time.UTC,
+			Clock:    func() time.Time { b.clk = b.clk.Add(time.Second); return b.clk },
+		},
+		Create: true, Actor: history.Actor{User: "u", Host: "h"},
 	})
 	require.NoError(b.t, err)
 	return r

@@ -17,7 +17,6 @@ import (
 
 // PruneOptions are a prune's.
 type PruneOptions struct {
-	DryRun bool
 	// Last replaces the policies of reasons by "the last n".
 	Last map[string]int
 	// MaxStore replaces the config's cap, in bytes; 0: none.
@@ -29,8 +28,8 @@ type PruneOptions struct {
 // Pruned is what a prune did, or would do.
 type Pruned struct {
 	Verdicts []retention.Verdict // oldest first
-	Freed    int64               // bytes; of a dry run, and when Confirm is asked, about so many
-	Used                         // afterwards; of a dry run now
+	Freed    int64               // bytes; of WouldPrune, and when Confirm is asked, about so many
+	Used                         // afterwards; of WouldPrune now
 	// Fits is false where what is always kept is larger than the cap.
 	Fits bool
 }
@@ -49,9 +48,6 @@ func (p *Pruned) Gone() (list []retention.Verdict) {
 // alone named.
 func (r *Recorder) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 	policies, most := r.policies(o)
-	if o.DryRun {
-		return r.wouldPrune(policies, most)
-	}
 	x, leave, err := r.enterForSpace(ctx, opPrune)
 	if err != nil {
 		return nil, err
@@ -69,7 +65,7 @@ func (r *Recorder) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 
 const opPrune = "prune"
 
-func (r *Recorder) policies(o PruneOptions) (map[string]retention.Policy, int64) {
+func (r *Reader) policies(o PruneOptions) (map[string]retention.Policy, int64) {
 	out := make(map[string]retention.Policy, len(r.project.Config.Retention))
 	for reason, p := range r.project.Config.Retention {
 		out[reason] = retention.Policy(p)
@@ -84,7 +80,10 @@ func (r *Recorder) policies(o PruneOptions) (map[string]retention.Policy, int64)
 	return out, most
 }
 
-func (r *Recorder) wouldPrune(policies map[string]retention.Policy, most int64) (*Pruned, error) {
+// WouldPrune says what Prune would do. It asks nothing and removes nothing.
+func (r *Reader) WouldPrune(o PruneOptions) (*Pruned, error) {
+	r.catchUp()
+	policies, most := r.policies(o)
 	used, err := r.used()
 	if err != nil {
 		return nil, err
@@ -103,7 +102,7 @@ func (r *Recorder) wouldPrune(policies map[string]retention.Policy, most int64) 
 }
 
 // wouldFree is about how many bytes go with the records that do.
-func (r *Recorder) wouldFree(p *Pruned) (int64, error) {
+func (r *Reader) wouldFree(p *Pruned) (int64, error) {
 	stay := map[string]bool{}
 	for _, v := range p.Verdicts {
 		if v.Keep {
@@ -178,7 +177,7 @@ func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]re
 
 // verdicts decides about the records of the log. Open ones are kept by not being
 // asked about; what lies in .decree/runs alone is nobody's to remove.
-func (r *Recorder) verdicts(policies map[string]retention.Policy) ([]retention.Verdict, error) {
+func (r *Reader) verdicts(policies map[string]retention.Policy) ([]retention.Verdict, error) {
 	logged, err := r.history.Logged()
 	if err != nil {
 		return nil, err
@@ -215,7 +214,7 @@ func (r *Recorder) verdicts(policies map[string]retention.Policy) ([]retention.V
 
 // keepsMessages says whether messages lie in the outbox of a run that did not succeed.
 // They are in no other place: a person may still want them.
-func (r *Recorder) keepsMessages(rec *history.Record) (bool, error) {
+func (r *Reader) keepsMessages(rec *history.Record) (bool, error) {
 	if rec.Reason != history.Run || rec.Status == history.StatusSucceeded {
 		return false, nil
 	}
@@ -290,7 +289,7 @@ func (r *Recorder) remove(p *Pruned) error {
 
 // shrink takes further verdicts until the records that stay fit most bytes, and
 // says whether they do.
-func (r *Recorder) shrink(list []retention.Verdict, most int64) (fits bool, err error) {
+func (r *Reader) shrink(list []retention.Verdict, most int64) (fits bool, err error) {
 	s := &sizing{r: r, most: most}
 	if err := s.begin(); err != nil {
 		return false, err
@@ -318,7 +317,7 @@ func cloned(list []retention.Verdict) []retention.Verdict { return slices.Clone(
 
 // sizing computes how much would be used without some records.
 type sizing struct {
-	r      *Recorder
+	r      *Reader
 	most   int64
 	shares interface {
 		Each(h manifest.Hash, f func(part manifest.Hash, bytes int64))

@@ -228,7 +228,7 @@ func TestVerifyBesidePrune(t *testing.T) {
 	}
 	r := b.open()
 	pruned := false
-	r.opt.Events = func(e Event) {
+	r.Reader.opt.Events = func(e Event) {
 		if e.Progress.Phase == "checking" && e.Progress.Done == 2 && !pruned {
 			pruned = true
 			b.prune(PruneOptions{Last: map[string]int{"auto": 2}})
@@ -309,7 +309,7 @@ func TestCapOnTheStore(t *testing.T) {
 	require.Greater(t, used.Runs, used.Store/2, "each change is in an outside.diff, too")
 	size := used.Total()
 	most := size * 6 / 10
-	would := b.prune(PruneOptions{DryRun: true, MaxStore: &most})
+	would := with(b, func(r *Recorder) (*Pruned, error) { return r.WouldPrune(PruneOptions{MaxStore: &most}) })
 	require.Len(t, b.recordIDs(), 20, "a dry run changes nothing")
 	did := b.prune(PruneOptions{MaxStore: &most})
 	require.Equal(t, would.Gone(), did.Gone())

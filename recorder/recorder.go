@@ -13,11 +13,8 @@ package recorder
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"decree/disk"
 	"decree/history"
 	"decree/project"
 	"decree/runner"
@@ -25,42 +22,30 @@ import (
 	"decree/worktree"
 )
 
-// Options open a Recorder. Disk, Where and Clock are needed, the rest may be zero.
+// Options open a Recorder.
 type Options struct {
-	Disk  disk.Disk
-	Where project.Where
+	ReaderOptions // Bare is not looked at
 	// Create makes the project and its store where they are missing: writing commands.
 	Create bool
 	// Existing, with Create, is for commands that need records: without a project
 	// they fail and make none.
 	Existing bool
-	// Bare, without Create, is for commands that look at the tree alone: without
-	// a project they do with the root.
-	Bare     bool
-	Clock    func() time.Time
-	Location *time.Location
 	Actor    history.Actor
 	// Wait is how long to wait for the project's lock.
 	Wait time.Duration
 	// CommandLine is this process's own, for whoever waits for the lock.
 	CommandLine []string
-	// Events takes what happens meanwhile; several goroutines may call it at once.
-	Events func(Event)
-	// Note takes one-line notes for people: a moved project, special files.
-	Note func(string)
 }
 
-// Recorder does operations on one project. It is not safe for concurrent use.
+// Recorder does operations on one project, and looks at it as its Reader does. It is
+// not safe for concurrent use, and neither is its Reader: who only looks opens one by
+// OpenReader.
 type Recorder struct {
+	*Reader
 	opt     Options
-	project *project.Project
-	history *history.History
-	store   *store.Store
-	tree    *worktree.Tree
 	staged  bool                // .decree/tmp has the manifest.json of the last capture
 	holding *writing            // of Hold
 	owned   map[string]ownStamp // the user's own files in .decree, as they were read last
-	barred  string              // what was told to be left out of the sizes
 
 	// execute is runner.Run, but where a test has no processes.
 	execute func(context.Context, runner.Command) (runner.Result, error)
@@ -73,30 +58,16 @@ type Recorder struct {
 // Create it writes nothing, and a project that does not exist is an error with
 // project.ErrNoProject in its chain.
 func Open(_ context.Context, opt Options) (*Recorder, error) {
-	if opt.Location == nil {
-		opt.Location = time.Local
-	}
-	clock := opt.Clock
-	opt.Clock = func() time.Time { return history.Recordable(clock()) }
+	opt.ReaderOptions = opt.complete()
 	p, err := openProject(opt)
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{opt: opt, project: p, execute: runner.Run, descent: descent(opt.Actor.Host)}
-	if p.Store == nil {
-		return r, nil
-	}
-	for _, n := range p.Notes {
-		r.note("%s", n)
-	}
-	p.Tell = func(n string) { r.note("%s", n) }
-	if r.store, err = store.Open(p.Store, store.Options{}); err != nil {
-		p.Close()
+	r, err := newReader(p, opt.ReaderOptions)
+	if err != nil {
 		return nil, err
 	}
-	r.history = history.Open(p, history.Options{Objects: r.store, Now: opt.Clock, Note: func(text string) { r.note("%s", text) }})
-	r.tree = worktree.Open(p.Dir, worktree.Options{Store: r.store})
-	return r, nil
+	return &Recorder{Reader: r, opt: opt, execute: runner.Run, descent: descent(opt.Actor.Host)}, nil
 }
 
 func openProject(opt Options) (*project.Project, error) {
@@ -107,26 +78,7 @@ func openProject(opt Options) (*project.Project, error) {
 		}
 		p.Close()
 	}
-	p, err := project.Open(opt.Disk, opt.Where, opt.Create)
-	if opt.Create || !opt.Bare || !errors.Is(err, project.ErrNoProject) {
-		return p, err
-	}
-	root, _, err := project.FindRoot(opt.Disk, opt.Where)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := opt.Disk.OpenRoot(root)
-	return &project.Project{Disk: opt.Disk, Root: root, Dir: dir, Config: project.DefaultConfig()}, err
-}
-
-// Close releases the handles.
-func (r *Recorder) Close() error {
-	var err error
-	if r.store != nil {
-		err = r.store.Close()
-	}
-	r.project.Close()
-	return err
+	return project.Open(opt.Disk, opt.Where, opt.Create)
 }
 
 // Project is the project that is open.
@@ -134,15 +86,6 @@ func (r *Recorder) Project() *project.Project { return r.project }
 
 // History is its records.
 func (r *Recorder) History() *history.History { return r.history }
-
-// Store is its bytes.
-func (r *Recorder) Store() *store.Store { return r.store }
-
-func (r *Recorder) note(format string, args ...any) {
-	if r.opt.Note != nil {
-		r.opt.Note(fmt.Sprintf(format, args...))
-	}
-}
 
 // writing is what every writing operation has in its hands.
 type writing struct {

@@ -54,7 +54,7 @@ func NotRecovered(done []Recovered) error {
 const asideAdvice = "'decree diff --edits' shows what differs from the last record; move the file away once you need nothing of it any more, since nothing is freed from the store before"
 
 // setAside lists the unfinished work that was set aside since it cannot be read.
-func (r *Recorder) setAside() (paths []string, err error) {
+func (r *Reader) setAside() (paths []string, err error) {
 	for _, in := range []string{"open", "txn"} {
 		dir, err := r.project.Store.OpenDir(in)
 		if isMissing(err) {
@@ -78,7 +78,7 @@ func (r *Recorder) setAside() (paths []string, err error) {
 	return paths, nil
 }
 
-func (r *Recorder) inStore(dir, name string) string {
+func (r *Reader) inStore(dir, name string) string {
 	return filepath.Join(r.project.StorePath, dir, name)
 }
 
@@ -94,13 +94,14 @@ func (r *Recorder) Recover(ctx context.Context, kill bool) ([]Recovered, error) 
 }
 
 // Waiting says in words what a recovery would have to do; it changes nothing.
-func (r *Recorder) Waiting() ([]string, error) {
+func (r *Reader) Waiting() ([]string, error) {
+	r.catchUp()
 	open, damaged, err := r.history.ListOpen()
 	if err != nil {
 		return nil, err
 	}
 	var x writing
-	if x.beside, err = r.whatGoesOn(); err != nil {
+	if x.beside.leases, err = r.project.Leases(); err != nil {
 		return nil, err
 	}
 	var out []string

@@ -261,7 +261,7 @@ func noSuchPath(path string) error {
 
 // treeOf streams a record's tree: from the store, or from the plain
 // manifest.json where the store's copy is damaged and that one is right.
-func (r *Recorder) treeOf(rec *history.Record, id manifest.Hash) (manifest.Seq, error) {
+func (r *Reader) treeOf(rec *history.Record, id manifest.Hash) (manifest.Seq, error) {
 	seq, _, err := r.history.Tree(id)
 	if err == nil || id != rec.Before {
 		return seq, err
@@ -280,7 +280,7 @@ func (r *Recorder) treeOf(rec *history.Record, id manifest.Hash) (manifest.Seq, 
 
 // ignoredThen says which of paths the rules of a stored tree ignore: files that
 // were there all along, unrecorded, and are nobody's to delete.
-func (r *Recorder) ignoredThen(ctx context.Context, target manifest.Hash, paths []string) (map[string]bool, error) {
+func (r *Reader) ignoredThen(ctx context.Context, target manifest.Hash, paths []string) (map[string]bool, error) {
 	req, err := r.request(look{})
 	if err != nil {
 		return nil, err

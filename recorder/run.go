@@ -113,7 +113,6 @@ type run struct {
 	own    []ownFile // the user's own files in .decree
 
 	leftOut []leftOut // what the root holds beside them
-	vacated []string  // where of that something was after the last attempt, and is no more
 
 	before manifest.Hash
 	// at is the tree that was observed last, since the difference from before to it.
@@ -124,7 +123,6 @@ type run struct {
 	head  project.GitHead // when it began
 
 	release func() // gives the lease back; nil: there is none
-	freed   bool   // the lock was free for a while: trees of others may rest on before
 
 	asked   time.Duration // that people took to answer
 	stopped os.Signal     // came while the tree was put back
@@ -200,11 +198,7 @@ func notStarted(err error) error {
 func (u *run) unfinished(what string, err error) error {
 	id := u.rec.ID
 	if !u.begun {
-		err = fmt.Errorf("%s: %w", what, err)
-		if !u.freed { // else the next command records that it changed nothing
-			err = errors.Join(err, u.r.history.Abandon(id))
-		}
-		return notStarted(err)
+		return notStarted(errors.Join(fmt.Errorf("%s: %w", what, err), u.r.history.Abandon(id)))
 	}
 	e := &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("%s: %w", what, err), Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", id)}
 	if advice := project.RightsAdvice(err); advice != "" {

@@ -85,7 +85,7 @@ func (r *Recorder) collectUntilThereIsRoom(ctx context.Context, x *writing, o co
 }
 
 // storeSize is the sum of the store's files, in bytes, without the reserve.
-func (r *Recorder) storeSize() (int64, error) {
+func (r *Reader) storeSize() (int64, error) {
 	m := &measure{}
 	defer r.tellBarred(m)
 	total, err := m.below(r.project.Store)
@@ -104,7 +104,7 @@ type Used struct {
 // Total is all of them: what max_store bounds.
 func (u Used) Total() int64 { return u.Store + u.Runs }
 
-func (r *Recorder) used() (u Used, err error) {
+func (r *Reader) used() (u Used, err error) {
 	if u.Store, err = r.storeSize(); err != nil {
 		return u, err
 	}
@@ -117,7 +117,7 @@ func (r *Recorder) used() (u Used, err error) {
 
 // runSizes are the bytes of the directories in .decree/runs, by record. What is linked
 // into several counts once in all.
-func (r *Recorder) runSizes() (map[string]int64, error) {
+func (r *Reader) runSizes() (map[string]int64, error) {
 	sizes := map[string]int64{}
 	if r.project.Decree == nil {
 		return sizes, nil
@@ -214,7 +214,9 @@ func (m *measure) entry(dir disk.Dir, name string) (int64, error) {
 }
 
 // tellBarred names what was passed over, once.
-func (r *Recorder) tellBarred(m *measure) {
+func (r *Reader) tellBarred(m *measure) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if names := some(m.barred); names != "" && names != r.barred {
 		r.barred = names
 		r.note("not counted, as you may not read it: %s", names)
@@ -280,7 +282,7 @@ func hashesIn(raw []byte) (out []manifest.Hash) {
 }
 
 // namedByDiff takes both sides of all that a diff changed.
-func (r *Recorder) namedByDiff(name string, open func() (io.ReadCloser, error), each func(manifest.Hash)) error {
+func (r *Reader) namedByDiff(name string, open func() (io.ReadCloser, error), each func(manifest.Hash)) error {
 	if path.Ext(name) != ".diff" {
 		return nil
 	}
@@ -369,7 +371,7 @@ func (r *Recorder) namedByJournals(each func(manifest.Hash)) error {
 // LargestCopy is the largest file of .decree/runs that the store has too, with its
 // size in bytes: where both lie on a full disk it can be done without. A size of 0:
 // there is none.
-func (r *Recorder) LargestCopy() (largest string, size int64) {
+func (r *Reader) LargestCopy() (largest string, size int64) {
 	if r.project.Store == nil || r.project.Decree == nil {
 		return "", 0
 	}

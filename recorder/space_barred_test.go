@@ -27,7 +27,7 @@ func TestSizesWithoutWhatIsBarred(t *testing.T) {
 			r := b.open()
 			defer func() { require.NoError(t, r.Close()) }()
 			var notes []string
-			r.opt.Note = func(text string) { notes = append(notes, text) }
+			r.Reader.opt.Note = func(text string) { notes = append(notes, text) }
 			whole := r.project.Decree
 			r.project.Decree = disktest.InjectDir(whole, func(st disktest.Step) disktest.Action {
 				if at := st.Path; st.Op == op && strings.Contains(at, one) {
@@ -41,7 +41,7 @@ func TestSizesWithoutWhatIsBarred(t *testing.T) {
 			require.NotZero(t, sizes[two])
 			_, err = r.Status(context.Background())
 			require.NoError(t, err)
-			_, err = r.Usage(context.Background())
+			_, err = r.Usage()
 			require.NoError(t, err)
 			named := 0
 			for _, n := range notes {

@@ -128,7 +128,7 @@ func TestFullDiskCanBeLeft(t *testing.T) {
 	with(s.bench, func(r *Recorder) (*RunResult, error) {
 		return r.Run(ctx, RunOptions{Args: []string{"true"}, Dir: s.root})
 	})
-	for _, c := range with(s.bench, func(r *Recorder) ([]Check, error) { return r.Doctor(ctx, true) }) {
+	for _, c := range with(s.bench, func(r *Recorder) ([]Check, error) { return r.Repair(ctx) }) {
 		require.Equal(t, OK, c.Level, c.Text)
 	}
 	info, err := os.Stat(filepath.Join(with(s.bench, func(r *Recorder) (*project.Project, error) { return r.project, nil }).StorePath, reserveFile))
@@ -200,7 +200,7 @@ func TestRecordAfterDiskFilledInMove(t *testing.T) {
 			_, err = os.Stat(filepath.Join(s.root, ".decree/runs", last.ID, "changes.diff"))
 			require.Equal(t, c.room, err == nil, "%v", err)
 			require.NoError(t, os.Remove(filepath.Join(small, "ballast")))
-			with(s.bench, func(r *Recorder) ([]Check, error) { return r.Doctor(context.Background(), true) })
+			with(s.bench, func(r *Recorder) ([]Check, error) { return r.Repair(context.Background()) })
 			s.sound()
 		})
 	}
@@ -241,7 +241,7 @@ func TestMountInDecree(t *testing.T) {
 			require.Contains(t, strings.Join(s.said, "\n"), syscall.EXDEV.Error())
 			require.Equal(t, first, s.tree())
 			require.NoError(t, syscall.Unmount(at, 0))
-			with(s.bench, func(r *Recorder) ([]Check, error) { return r.Doctor(context.Background(), true) })
+			with(s.bench, func(r *Recorder) ([]Check, error) { return r.Repair(context.Background()) })
 			s.sound()
 			s.revert("last")
 			require.NotEqual(t, first, s.tree())

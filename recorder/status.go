@@ -32,7 +32,8 @@ type Tally struct {
 }
 
 // Status looks at the project and the tree; it changes nothing.
-func (r *Recorder) Status(ctx context.Context) (*Status, error) {
+func (r *Reader) Status(ctx context.Context) (*Status, error) {
+	r.catchUp()
 	st := &Status{Root: r.project.Root, StorePath: r.project.StorePath}
 	var err error
 	if st.Used, err = r.used(); err != nil {
@@ -70,7 +71,7 @@ func (r *Recorder) Status(ctx context.Context) (*Status, error) {
 }
 
 // tally counts what the audit tells of.
-func (r *Recorder) tally(st *Status) error {
+func (r *Reader) tally(st *Status) error {
 	_, err := r.history.ReadAudit(func(o *history.Operation) error {
 		switch {
 		case o.Failed():
@@ -93,7 +94,7 @@ func (r *Recorder) tally(st *Status) error {
 
 // changed compares the tree with what the last record left, or, while a run is open,
 // with what that began with.
-func (r *Recorder) changed(ctx context.Context, st *Status) error {
+func (r *Reader) changed(ctx context.Context, st *Status) error {
 	res, err := r.glance(ctx, "comparing")
 	if err != nil {
 		return err
@@ -123,7 +124,7 @@ type FilesOptions struct {
 
 // Files lists the tree's files and links, in byte order of the paths; of what is
 // left out, a directory stands for all below it.
-func (r *Recorder) Files(ctx context.Context, o FilesOptions, yield func(path string) error) error {
+func (r *Reader) Files(ctx context.Context, o FilesOptions, yield func(path string) error) error {
 	req, err := r.request(look{unlimited: true})
 	if err != nil {
 		return err
@@ -138,7 +139,7 @@ func (r *Recorder) Files(ctx context.Context, o FilesOptions, yield func(path st
 }
 
 // Ignored says of each path whether it is left out, and by which rule.
-func (r *Recorder) Ignored(ctx context.Context, paths []string) ([]capture.Answer, error) {
+func (r *Reader) Ignored(ctx context.Context, paths []string) ([]capture.Answer, error) {
 	req, err := r.request(look{unlimited: true})
 	if err != nil {
 		return nil, err

@@ -134,10 +134,13 @@ func (a *attacked) open() *Recorder {
 		return disktest.Action{}
 	})
 	r, err := Open(context.Background(), Options{
-		Disk:   counted,
-		Where:  project.Where{RootFlag: a.root, Cwd: a.root, Home: filepath.Join(a.top, "home"), StoreEnv: filepath.Join(a.top, "store")},
-		Create: true, Location: time.UTC, Actor: history.Actor{User: "u", Host: "h"},
-		Clock: func() time.Time { a.clk = a.clk.Add(time.Second); return a.clk },
+		ReaderOptions: ReaderOptions{
+			Disk:     counted,
+			Where:    project.Where{RootFlag: a.root, Cwd: a.root, Home: filepath.Join(a.top, "home"), StoreEnv: filepath.Join(a.top, "store")},
+			Location: time.UTC,
+			Clock:    func() time.Time { a.clk = a.clk.Add(time.Second); return a.clk },
+		},
+		Create: true, Actor: history.Actor{User: "u", Host: "h"},
 	})
 	require.NoError(a.t, err)
 	return r

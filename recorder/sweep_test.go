@@ -131,11 +131,14 @@ func copyTree(t *testing.T, from, to string) {
 // openOn opens a recorder on a disk that may fail.
 func (s *sweep) openOn(d disk.Disk) (*Recorder, error) {
 	return Open(context.Background(), Options{
-		Disk:   d,
-		Where:  project.Where{RootFlag: s.root, Cwd: s.root, Home: filepath.Join(s.base, "home"), StoreEnv: filepath.Join(s.base, "store")},
-		Create: true, Location: time.UTC, Actor: history.Actor{User: "u", Host: "h"},
-		Clock: func() time.Time { s.clk = s.clk.Add(time.Second); return s.clk },
-		Note:  func(n string) { s.said = append(s.said, n) },
+		ReaderOptions: ReaderOptions{
+			Disk:     d,
+			Where:    project.Where{RootFlag: s.root, Cwd: s.root, Home: filepath.Join(s.base, "home"), StoreEnv: filepath.Join(s.base, "store")},
+			Location: time.UTC,
+			Clock:    func() time.Time { s.clk = s.clk.Add(time.Second); return s.clk },
+			Note:     func(n string) { s.said = append(s.said, n) },
+		},
+		Create: true, Actor: history.Actor{User: "u", Host: "h"},
 	})
 }
 
@@ -510,7 +513,7 @@ func requireSound(t *testing.T, r *Recorder) {
 	waiting, err := r.Waiting()
 	require.NoError(t, err)
 	require.Empty(t, waiting)
-	checks, err := r.Doctor(ctx, false)
+	checks, err := r.Doctor(ctx)
 	require.NoError(t, err)
 	for _, c := range checks {
 		require.NotContains(t, []Level{Warning, Error}, c.Level, "doctor: %v", c)
@@ -553,7 +556,7 @@ func (s *sweep) fresh() []*history.Record {
 // doAsTold repairs where the operation has named that as the next step.
 func (s *sweep) doAsTold() {
 	if strings.Contains(strings.Join(s.said, "\n"), "'decree doctor --repair' writes them") {
-		with(s.bench, func(r *Recorder) ([]Check, error) { return r.Doctor(context.Background(), true) })
+		with(s.bench, func(r *Recorder) ([]Check, error) { return r.Repair(context.Background()) })
 	}
 }
 
@@ -759,7 +762,7 @@ func begin(t *testing.T, op operation, seed int64) *sweep {
 		}
 	}
 	s.reset()
-	if r, err := Open(context.Background(), Options{Disk: disk.OS, Clock: time.Now, Where: project.Where{RootFlag: s.root, Cwd: s.root, StoreEnv: filepath.Join(s.base, "store")}}); err == nil {
+	if r, err := Open(context.Background(), Options{ReaderOptions: ReaderOptions{Disk: disk.OS, Clock: time.Now, Where: project.Where{RootFlag: s.root, Cwd: s.root, StoreEnv: filepath.Join(s.base, "store")}}}); err == nil {
 		list, err := r.History().List(history.ListOptions{})
 		require.NoError(t, err)
 		for _, rec := range list.Records {

@@ -101,7 +101,7 @@ func TestARunThatTampersEndsAsAnyOther(t *testing.T) {
 				if strings.Contains(script, "mine") {
 					require.NotZero(t, s.mine(), "what was in the way is gone")
 				}
-				with(s.bench, func(r *Recorder) ([]Check, error) { return r.Doctor(context.Background(), true) })
+				with(s.bench, func(r *Recorder) ([]Check, error) { return r.Repair(context.Background()) })
 				s.sound()
 				s.revert(res.Record.ID)
 				require.Equal(t, before, s.tree())
@@ -126,7 +126,7 @@ func TestTamperedProjectGoesOn(t *testing.T) {
 			return with(s.bench, func(r *Recorder) ([]Recovered, error) { return r.Recover(ctx, false) })
 		},
 		"repair": func(s *sweep) any {
-			return with(s.bench, func(r *Recorder) ([]Check, error) { return r.Doctor(ctx, true) })
+			return with(s.bench, func(r *Recorder) ([]Check, error) { return r.Repair(ctx) })
 		},
 		"checkpoint": func(s *sweep) any { return s.checkpoint(CheckpointOptions{}) },
 		"revert":     func(s *sweep) any { return s.revert("last") },
@@ -149,7 +149,7 @@ func TestTamperedProjectGoesOn(t *testing.T) {
 				if strings.Contains(script, "mine") && what != "prune" {
 					require.NotZero(t, s.mine(), "what was in the way is gone")
 				}
-				with(s.bench, func(r *Recorder) ([]Check, error) { return r.Doctor(ctx, true) })
+				with(s.bench, func(r *Recorder) ([]Check, error) { return r.Repair(ctx) })
 				s.sound()
 				s.goOn()
 			}

@@ -2,7 +2,6 @@ package recorder
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 
@@ -47,8 +46,8 @@ type PathUsage struct {
 const UsagePaths = 20
 
 // Usage reads the history once; the tree it does not look at.
-func (r *Recorder) Usage(ctx context.Context) (*Usage, error) {
-	pruned, err := r.Prune(ctx, PruneOptions{DryRun: true})
+func (r *Reader) Usage() (*Usage, error) {
+	pruned, err := r.WouldPrune(PruneOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +55,8 @@ func (r *Recorder) Usage(ctx context.Context) (*Usage, error) {
 }
 
 // Own are the bytes, by record, that no other record needs for sure: see RecordUsage.
-func (r *Recorder) Own() (map[string]int64, error) {
+func (r *Reader) Own() (map[string]int64, error) {
+	r.catchUp()
 	u, err := r.usage(&Usage{})
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (r *Recorder) Own() (map[string]int64, error) {
 	return own, nil
 }
 
-func (r *Recorder) usage(u *Usage) (*Usage, error) {
+func (r *Reader) usage(u *Usage) (*Usage, error) {
 	t := &tally{u: u, at: map[string]int{}, owned: map[manifest.Hash]owned{}, paths: map[string]*PathUsage{}}
 	if err := t.begin(r); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ type owned struct {
 	bytes  int64
 }
 
-func (t *tally) begin(r *Recorder) error {
+func (t *tally) begin(r *Reader) error {
 	packs, err := r.store.Stats()
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ type OrphanUsage struct {
 }
 
 // Orphans are the stores beside this one whose roots are gone, the largest first.
-func (r *Recorder) Orphans() (list []OrphanUsage, err error) {
+func (r *Reader) Orphans() (list []OrphanUsage, err error) {
 	err = r.project.Orphans(func(o project.Orphan, store disk.Dir) error {
 		m := &measure{}
 		n, err := m.below(store)

@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -24,11 +23,11 @@ func TestUsage(t *testing.T) {
 	b.prune(PruneOptions{Last: map[string]int{"manual": 5}})
 	r := b.open()
 	defer r.Close()
-	u, err := r.Usage(context.Background())
+	u, err := r.Usage()
 	require.NoError(t, err)
 	require.Len(t, u.Records, 5)
 
-	s := &sizing{r: r}
+	s := &sizing{r: r.Reader}
 	require.NoError(t, s.begin())
 	all := map[string]bool{}
 	stored, runs := u.Unneeded, int64(0)
@@ -73,7 +72,7 @@ func TestUsageOfWhatTwoRecordsHave(t *testing.T) {
 	for range 2 {
 		b.run(0, 0, func(o *RunOptions) { o.Args = []string{"cat", "log"} })
 	}
-	u := with(b, func(r *Recorder) (*Usage, error) { return r.Usage(context.Background()) })
+	u := with(b, func(r *Recorder) (*Usage, error) { return r.Usage() })
 	require.Len(t, u.Records, 2)
 	for _, rec := range u.Records {
 		require.Less(t, rec.Own-rec.Runs, int64(30_000), "the copies in .decree/runs are its own, the stored log is not")

@@ -29,12 +29,16 @@ type Problem struct {
 }
 
 // Verify hashes what was recorded again. It finds problems, it mends nothing.
-func (r *Recorder) Verify(ctx context.Context, o VerifyOptions) ([]Problem, error) {
+func (r *Reader) Verify(ctx context.Context, o VerifyOptions) ([]Problem, error) {
+	r.catchUp()
 	if o.Tree {
 		return r.verifyTree(ctx)
 	}
 	if !o.All {
 		logged, err := r.history.Recorded(o.Record.ID)
+		if err == nil && !logged { // it is in .decree/runs alone, or gone by now
+			_, err = r.history.Get(o.Record.ID)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -67,14 +71,14 @@ func (r *Recorder) Verify(ctx context.Context, o VerifyOptions) ([]Problem, erro
 	return v.found, nil
 }
 
-func (r *Recorder) newVerifier() (*verifier, error) {
+func (r *Reader) newVerifier() (*verifier, error) {
 	v := &verifier{r: r, seen: map[manifest.Hash]error{}, bad: map[manifest.Hash][]missed{}, told: map[[2]string]bool{}}
 	return v, v.newest()
 }
 
 // verifyAll checks every record. The verifier has what was found when there is
 // an error too.
-func (r *Recorder) verifyAll(ctx context.Context) (*verifier, error) {
+func (r *Reader) verifyAll(ctx context.Context) (*verifier, error) {
 	v, err := r.newVerifier()
 	if err != nil {
 		return v, err
@@ -161,7 +165,7 @@ func plainError(err error) error {
 
 // verifier remembers which objects were read: records share most of them.
 type verifier struct {
-	r      *Recorder
+	r      *Reader
 	seen   map[manifest.Hash]error
 	plain  map[string]bool // the records that have all their plain files; nil: nobody asked
 	logged map[string]bool // the records that the log had when they were listed
@@ -393,7 +397,7 @@ func sumOf(rd io.Reader) (sum manifest.Hash, err error) {
 
 // verifyTree reads every file again and compares the tree with what the last
 // record left.
-func (r *Recorder) verifyTree(ctx context.Context) ([]Problem, error) {
+func (r *Reader) verifyTree(ctx context.Context) ([]Problem, error) {
 	list, err := r.history.List(history.ListOptions{Limit: 1, Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
 	if err != nil || len(list.Records) == 0 {
 		return nil, err

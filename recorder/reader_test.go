@@ -1,0 +1,156 @@
+package recorder
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/history"
+	"decree/project"
+)
+
+// reader opens a Reader, whose clock and notes may be used by several goroutines.
+func (b *bench) reader() *Reader {
+	b.t.Helper()
+	r, err := OpenReader(ReaderOptions{
+		Disk:     disk.OS,
+		Where:    project.Where{RootFlag: b.root, Cwd: b.root, Home: filepath.Join(b.base, "home"), StoreEnv: filepath.Join(b.base, "store")},
+		Location: time.UTC, Clock: time.Now,
+	})
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { require.NoError(b.t, r.Close()) })
+	return r
+}
+
+// lookAtAll asks a Reader for everything that it knows.
+func lookAtAll(r *Reader) error {
+	ctx := context.Background()
+	list, err := r.History().List(history.ListOptions{})
+	if err != nil {
+		return err
+	}
+	newest, oldest := list.Records[0], list.Records[len(list.Records)-1]
+	first := Point{Record: oldest}
+	for _, look := range []func() error{
+		func() error { _, err := r.History().Get(newest.ID); return err },
+		func() error { _, err := r.History().Resolve("last", time.UTC); return err },
+		func() error { _, err := r.History().LabelsOf(); return err },
+		func() error {
+			_, err := r.History().Past(history.PastOptions{Paths: []string{""}}, func(history.Moment) bool { return true })
+			return err
+		},
+		func() error {
+			_, err := r.History().ReadAudit(func(*history.Operation) error { return nil })
+			return err
+		},
+		func() error { return r.Manifest(ctx, io.Discard, Point{Record: newest}) },
+		func() error { _, err := r.At(newest.Started); return err },
+		func() error {
+			_, err := r.Diff(ctx, io.Discard, DiffOptions{From: first, To: Point{Record: newest}})
+			return err
+		},
+		func() error {
+			rc, _, err := r.Content(ctx, first, "stays")
+			if err == nil {
+				_, err = io.Copy(io.Discard, rc)
+				rc.Close()
+			}
+			return err
+		},
+		func() error { _, err := r.Blame(ctx, "stays"); return err },
+		func() error { _, err := r.Status(ctx); return err },
+		func() error { _, err := r.Usage(); return err },
+		func() error { _, err := r.Verify(ctx, VerifyOptions{Record: oldest}); return err },
+		func() error { _, err := r.Waiting(); return err },
+	} {
+		if err := look(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestReaderBesideRuns looks with one Reader from 16 goroutines while runs and other
+// records are made. Each new record is seen by the Reader that was opened before it.
+func TestReaderBesideRuns(t *testing.T) {
+	b := newBench(t)
+	b.write("stays", "one\ntwo\n")
+	b.checkpoint(CheckpointOptions{})
+	r := b.reader()
+
+	var done atomic.Bool
+	var looked atomic.Int64
+	var group sync.WaitGroup
+	errs := make(chan error, 16)
+	for range cap(errs) {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for last := false; !last; looked.Add(1) {
+				last = done.Load()
+				if err := lookAtAll(r); err != nil {
+					errs <- err
+					return
+				}
+			}
+		}()
+	}
+	for i := range 4 {
+		b.write("changes", noise(i, 2000))
+		run := b.run(int64(i), i%2, func(o *RunOptions) { o.Attempts = 1 })
+		last, err := r.History().Resolve("last", time.UTC)
+		require.NoError(t, err)
+		require.Equal(t, run.Record.ID, last.ID, "a new record is seen at once")
+		b.write("stays", "one\nmore\ntwo\n")
+		require.Equal(t, b.checkpoint(CheckpointOptions{}).ID, newestOf(t, r).ID)
+	}
+	done.Store(true)
+	group.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err)
+	}
+	require.GreaterOrEqual(t, looked.Load(), int64(cap(errs)))
+}
+
+func newestOf(t *testing.T, r *Reader) *history.Record {
+	t.Helper()
+	list, err := r.History().List(history.ListOptions{Limit: 1})
+	require.NoError(t, err)
+	require.Len(t, list.Records, 1)
+	require.Empty(t, list.Warnings())
+	return list.Records[0]
+}
+
+// TestReaderAfterUpheaval keeps a Reader open while records are removed, the store is
+// written anew and .decree is deleted and made again.
+func TestReaderAfterUpheaval(t *testing.T) {
+	b := newBench(t)
+	b.write("stays", "one\ntwo\n")
+	b.checkpoint(CheckpointOptions{})
+	r := b.reader()
+	require.NoError(t, lookAtAll(r))
+	for i := range 6 {
+		b.write("f", noise(i, 3000))
+		b.checkpoint(CheckpointOptions{Reason: "auto"})
+	}
+	b.prune(PruneOptions{Last: map[string]int{"auto": 1, "manual": 0}})
+	with(b, func(w *Recorder) (*Collected, error) { return w.Gc(context.Background()) })
+	require.NoError(t, lookAtAll(r))
+
+	require.NoError(t, os.RemoveAll(filepath.Join(b.root, ".decree")))
+	b.write("f", "after")
+	rec := b.checkpoint(CheckpointOptions{})
+	require.NoError(t, lookAtAll(r))
+	plain, err := r.History().ReadRun(rec.ID)
+	require.NoError(t, err, "the run directory in the new .decree is found")
+	require.Equal(t, rec.ID, plain.ID)
+}
