@@ -103,11 +103,32 @@ func (q *Queue) conclude(d *dirs, res *Result, came []Pending) (*Result, error) 
 		return nil, err
 	}
 	if run.Last.Interrupted != nil {
-		res.Outcome, res.Reason, res.Place = Interrupted, "stopped by "+run.Last.Interrupted.String(), res.Name
-		q.s.comesFirst(res.Name)
+		if err := q.staysInInbox(d, res); err != nil {
+			return nil, err
+		}
+		res.Outcome, res.Reason = Interrupted, "stopped by "+run.Last.Interrupted.String()
+		q.s.comesFirst(res.Place)
 		return res, q.over(res)
 	}
 	return q.dead(d, res, howItFailed(run), run.Record)
+}
+
+// staysInInbox has a message whose run was interrupted wait where it was. One that the
+// routine deleted comes from its record.
+func (q *Queue) staysInInbox(d *dirs, res *Result) error {
+	res.Place = res.Name
+	if here, err := q.waits(d); here || err != nil {
+		return err
+	}
+	data, err := q.ofRecord(res.Record.ID)
+	if err != nil {
+		return err
+	}
+	if res.Place, err = free(d.inbox, res.Name, ""); err != nil {
+		return err
+	}
+	q.list.stale = true
+	return putNew(d.inbox, res.Place, data)
 }
 
 // over forgets the message; a state that is older than that is settled to the same.

@@ -159,6 +159,70 @@ exit 0
 	require.Equal(t, []string{"a interrupted", "a done", "b done", "2 interrupted", "2 done", "c done"}, order)
 }
 
+// TestInterruptedAfterItDeletedAll: a message that a signal has ended waits again, also
+// if its routine had deleted it.
+func TestInterruptedAfterItDeletedAll(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `[ -e "$RAN" ] && exit 0
+touch "$RAN"; rm -rf .decree; echo >"$RAN.working"; sleep 60
+`,
+		".decree/inbox/a.md": "first\n", ".decree/inbox/b.md": "second\n",
+	})
+	working := filepath.Join(b.base, "ran.working")
+	require.NoError(t, syscall.Mkfifo(working, 0o600))
+	signals := make(chan os.Signal)
+	b.more = func(o *Options) { o.Signals = signals }
+	go func() {
+		_, _ = os.ReadFile(working)
+		signals <- syscall.SIGHUP
+	}()
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		res, err := q.Next(t.Context(), 0, Pick{})
+		require.NoError(t, err)
+		require.Equal(t, Interrupted, res.Outcome)
+		return nil
+	}))
+	require.Contains(t, b.read(".decree/inbox/a.md"), "first\n")
+	require.Equal(t, []string{"a.md done", "b.md done"}, names2(b.process()))
+}
+
+// TestDeadMessagesComeBackWithTheInbox: a command that deletes the inbox takes no dead
+// message along, also if there is a directory for them again when it ends, or still.
+func TestDeadMessagesComeBackWithTheInbox(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": "rm -rf .decree/inbox; mkdir -p .decree/inbox/dead\n",
+		".decree/inbox/a.md":          "one\n", ".decree/inbox/dead/d.md": "two\n", ".decree/inbox/dead/e.md": "three\n",
+	})
+	require.Equal(t, []string{"a.md done"}, names2(b.process()))
+	require.Equal(t, []string{"d.md", "e.md"}, b.dead())
+}
+
+// TestLongestNamesComeBack: what a command has deleted is written again, or kept beside,
+// also if its name can hardly be longer.
+func TestLongestNamesComeBack(t *testing.T) {
+	long := strings.Repeat("n", 252)
+	files := func(routine string) map[string]string {
+		return map[string]string{
+			".decree/routines/develop.sh": routine, ".decree/routines/other.sh": "exit\n",
+			".decree/inbox/a.md": "one\n", ".decree/inbox/" + long + ".md": "two\n",
+			".decree/" + long + "a.b": "three\n", ".decree/" + long + "b.b": "four\n", ".decree/other": "",
+		}
+	}
+	b := newBench(t, files("rm -rf .decree/inbox .decree/n*\n"))
+	require.Equal(t, []string{"a.md done", long + ".md done"}, names2(b.process()))
+	require.Equal(t, "four\n", b.read(".decree/"+long+"b.b"))
+
+	b = newBench(t, files(`tail -n1 "$message_file" >>"$RAN"; echo said`+"\n"))
+	require.Error(t, b.with(b.diesAfterTheRoutine(), func(q *Queue) error { _, err := b.all(q); return err }))
+	for _, name := range []string{"inbox/" + long + ".md", long + "a.b", long + "b.b"} {
+		require.NoError(t, os.Remove(filepath.Join(b.root, ".decree", name)))
+	}
+	require.Equal(t, []string{"a.md done"}, names2(b.process()))
+	kept, err := filepath.Glob(filepath.Join(b.root, ".decree/n*.deleted"))
+	require.NoError(t, err)
+	require.Len(t, kept, 2)
+}
+
 // diesAfterTheRoutine is a disk whose process ends with the first rename after a
 // routine has written a line.
 func (b *bench) diesAfterTheRoutine() disk.Disk {

@@ -73,8 +73,10 @@ func (u *run) mendOthers() error {
 	if len(blocked) > 0 {
 		u.say("the command left something unreadable in place of decree's own files: .decree/%s; what was there is not restored", some(blocked))
 	}
-	all := slices.Clone(missing)
-	missing = slices.DeleteFunc(missing, func(f ownFile) bool { return f.Path == u.o.Task || housekeeping(f, all) })
+	if housekeeping(missing) {
+		missing = nil
+	}
+	missing = slices.DeleteFunc(missing, func(f ownFile) bool { return f.Path == u.o.Task })
 	if err := u.r.bringOwn(missing); err != nil {
 		return err
 	}

@@ -230,10 +230,12 @@ func (r *Recorder) missingOwn(files []ownFile) (missing []ownFile, blocked []str
 	return missing, dirs.blocked, err
 }
 
-// housekeeping says whether a file is a dead message whose directory still stands:
-// people throw these away while a daemon works.
-func housekeeping(f ownFile, missing []ownFile) bool {
-	return path.Dir(f.Path) == deadMessages && !slices.ContainsFunc(missing, func(d ownFile) bool { return d.Path == deadMessages })
+// housekeeping says whether dead messages are all that is missing, and their directory
+// still stands: people throw these away while a daemon works. Who deletes the whole inbox
+// takes along at least the message that is being done; the directory may stand all the
+// same, if something came into it meanwhile.
+func housekeeping(missing []ownFile) bool {
+	return !slices.ContainsFunc(missing, func(f ownFile) bool { return path.Dir(f.Path) != deadMessages })
 }
 
 const deadMessages = "inbox/dead"
@@ -313,7 +315,7 @@ func (r *Recorder) withoutMoved(missing []ownFile) ([]ownFile, error) {
 	look := func(dir disk.Dir, name, at string, info disk.Info) error {
 		top, _, _ := strings.Cut(at, "/")
 		f, ok := wanted[key{top, info.Ino}]
-		if !ok || f.Dir != (info.Kind == disk.Directory) || at == project.Draft(f.Path) {
+		if !ok || f.Dir != (info.Kind == disk.Directory) || strings.HasPrefix(name, ownDraft) {
 			return nil // a draft is what a death left of writing it again, and may have its inode
 		}
 		if info.Kind == disk.Regular {
@@ -372,14 +374,25 @@ func (r *Recorder) goneWhileItRan(o *history.Opened, own, missing []ownFile) (by
 
 // aside are files under names that nothing takes for a message, a job or a routine.
 func aside(files []ownFile) (out []ownFile) {
+	const end = ".deleted"
 	for _, f := range files {
-		if !f.Dir {
-			f.Path = strings.TrimSuffix(f.Path, ".deleted") + ".deleted" // it may have gone so before
-			out = append(out, f)
+		if f.Dir {
+			continue
 		}
+		at, name := path.Split(strings.TrimSuffix(f.Path, end)) // it may have gone so before
+		if len(name)+len(end) > longestName {
+			sum := sha256.Sum256([]byte(name))
+			mark := fmt.Sprintf("-%x", sum[:4]) // two names may differ in their ends alone
+			name = strings.ToValidUTF8(name[:longestName-len(mark)-len(end)], "") + mark
+		}
+		f.Path = at + name + end
+		out = append(out, f)
 	}
 	return out
 }
+
+// longestName is what every file system at hand takes as a name, in bytes.
+const longestName = 255
 
 // isAnother says whether a directory is gone, or is not the one that it was. The
 // inode of one that was deleted may be given to its successor; but that holds
@@ -501,8 +514,19 @@ func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	return true, project.ReplaceFile(dir, name, data, f.Mode&0o777, true)
+	err = project.ReplaceFile(dir, ownDraft, data, f.Mode&0o777, true)
+	if err == nil {
+		err = dir.RenameNew(ownDraft, dir, name)
+	}
+	if errors.Is(err, fs.ErrExist) { // somebody has made one meanwhile
+		return false, dir.Remove(ownDraft)
+	}
+	return true, errors.Join(err, dir.Sync())
 }
+
+// ownDraft is a file that is being written again: a name made of its own may be too
+// long, or another file's. A death leaves it to the next recovery, which writes it anew.
+const ownDraft = ".decree-draft"
 
 // makeLink makes a link that belongs to the directory's owner, also under sudo.
 func makeLink(dir disk.Dir, target, name string) error {

@@ -19,7 +19,7 @@ func TestADraftIsNotAMove(t *testing.T) {
 	b.run(500, 0, nil)
 	inbox := filepath.Join(b.root, ".decree", "inbox")
 	require.NoError(t, os.Mkdir(inbox, 0o755))
-	for name, moved := range map[string]bool{"other.md": true, "b.md.new": false} {
+	for name, moved := range map[string]bool{"other.md": true, ownDraft: false} {
 		require.NoError(t, os.WriteFile(filepath.Join(inbox, "b.md"), []byte("second\n"), 0o644))
 		missing := with(b, func(r *Recorder) ([]ownFile, error) {
 			dir, err := disk.OS.OpenRoot(inbox)
