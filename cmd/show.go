@@ -282,6 +282,7 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 	}
 	row("by", "%s", actorText(r.Actor))
 	row("of", "%s", r.Parent)
+	row("inside", "%s", r.Inside)
 	for _, path := range r.Unrecorded {
 		row("unrecorded", "%s", shownPath(path))
 	}

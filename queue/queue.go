@@ -248,6 +248,9 @@ func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
 	if q.s, err = readState(q.project().Store); err != nil {
 		return nil, err
 	}
+	if err := q.notInside(); err != nil {
+		return nil, err
+	}
 	res, resume, err := q.settle(ctx, d)
 	if err != nil || res != nil && (pick.Name == "" || pick.Name == res.Name) {
 		return res, err
@@ -270,6 +273,19 @@ func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
 		}
 		resume = ""
 	}
+}
+
+// notInside refuses to take a message where this process is a part of the one under way:
+// that one has not ended, and the next ones come after it.
+func (q *Queue) notInside() error {
+	leases, err := q.project().Leases()
+	for _, l := range leases {
+		if l.ID == q.s.Record {
+			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("this command is a part of message %s, which is being done", patch.Quote(q.s.Name)),
+				Advice: "what waits in the inbox is done after it"}
+		}
+	}
+	return err
 }
 
 // choose is the file whose turn it is, "" for none.

@@ -223,10 +223,12 @@ func (u *run) catchUp(ctx context.Context) error {
 		return err
 	}
 	o, err := r.history.Opened(u.rec.ID)
-	if err != nil {
+	switch {
+	case err == nil:
+		u.opened.Tree = o.Tree
+	case !isMissing(err): // the command may have deleted it, too
 		return err
 	}
-	u.opened.Tree = o.Tree
 	if collected, err := r.project.Collected(u.rec.ID); err != nil || !collected {
 		return err
 	}

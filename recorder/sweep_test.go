@@ -248,6 +248,7 @@ func operations() []operation {
 			return err
 		}, judgeCheckpoint},
 		{"run", one, func(s *sweep, r *Recorder) error { return s.execute(r, 0, func(o *RunOptions) { o.Label = "done" }) }, judgeRun},
+		{"run with others inside", one, nested, judgeNested},
 		{"run, kept", one, func(s *sweep, r *Recorder) error { return s.execute(r, 3, func(o *RunOptions) { o.Keep = true }) }, judgeRun},
 		{"run, put back", one, func(s *sweep, r *Recorder) error { return s.execute(r, 3, nil) }, judgePutBack},
 		{"run, three attempts", one, func(s *sweep, r *Recorder) error {
