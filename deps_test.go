@@ -30,7 +30,8 @@ var layers = map[string]string{
 	"plan":          "manifest patch worktree",
 	"recorder":      "capture disk history ignorefile manifest patch plan project retention runner store worktree",
 	"queue":         "disk history message patch project recorder",
-	"cmd":           "disk history manifest message patch plan project queue recorder retention runner worktree",
+	"view":          "capture history manifest message patch plan project queue recorder",
+	"cmd":           "disk history manifest message patch plan project queue recorder retention runner view worktree",
 	"cmd/decree":    "cmd",
 }
 
@@ -57,6 +58,16 @@ func TestImportsPointOneWay(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(layers), seen, "the graph names a package that is gone")
+}
+
+// TestViewOpensNothing holds that what programs are shown is converted from what it is
+// given: view opens no file, runs nothing and has no disk to ask.
+func TestViewOpensNothing(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{join .Imports " "}}`, "./view").Output()
+	require.NoError(t, err)
+	for _, imp := range strings.Fields(string(out)) {
+		require.NotContains(t, []string{"os", "io/fs", "os/exec", "syscall", "decree/disk"}, imp)
+	}
 }
 
 // TestPureOnesTouchNoFiles holds that patch, tree, ignorefile, retention and message stay free of the

@@ -2,12 +2,11 @@ package cmd
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"io"
-	"unicode/utf8"
 
 	"decree/recorder"
+	"decree/view"
 )
 
 func (s *session) blameVerb() verb {
@@ -27,20 +26,6 @@ A line that a revert, an apply or a restore brought back counts as the work of t
 		flags:  s.reading(),
 		action: s.blame,
 	}
-}
-
-// blameJSON is one line for programs. Text is the line without its end; Bytes is
-// it in base64 where it is not UTF-8, which JSON cannot hold.
-type blameJSON struct {
-	Line    int     `json:"line"`
-	Record  *string `json:"record"`
-	Outside bool    `json:"outside"`
-	FoundBy string  `json:"found_by,omitempty"`
-	Reason  string  `json:"reason,omitempty"`
-	Time    string  `json:"time,omitempty"`
-	What    string  `json:"what"`
-	Text    string  `json:"text"`
-	Bytes   string  `json:"bytes,omitempty"`
 }
 
 func (s *session) blame(ctx context.Context) error {
@@ -64,39 +49,13 @@ func (s *session) blame(ctx context.Context) error {
 		return err
 	}
 	if s.global.json {
-		return s.printEach(func(yield func(any) error) error {
-			return file.Each(func(i int, l recorder.Blamed) error { return yield(blameLine(i, l)) })
+		return s.print(func(w io.Writer) error {
+			return view.EncodeEach(w, func(yield func(any) error) error {
+				return file.Each(func(i int, l recorder.Blamed) error { return yield(view.Blamed(i, l)) })
+			})
 		})
 	}
 	return s.page(func(w io.Writer) error { return s.writeBlame(w, file) })
-}
-
-func blameLine(i int, l recorder.Blamed) blameJSON {
-	j := blameJSON{Line: i + 1, Outside: l.Outside, What: blameWhat(l.Culprit), Text: string(l.Text)}
-	if !utf8.Valid(l.Text) {
-		j.Bytes = base64.StdEncoding.EncodeToString(l.Text)
-	}
-	if l.Record == nil {
-		return j
-	}
-	j.Time = l.Record.Started.UTC().Format(exactTime)
-	if l.Outside {
-		j.FoundBy = l.Record.ID
-		return j
-	}
-	j.Record, j.Reason = &l.Record.ID, string(l.Record.Reason)
-	return j
-}
-
-// blameWhat says in words what brought a line.
-func blameWhat(l recorder.Culprit) string {
-	switch {
-	case l.Outside && l.Record == nil:
-		return "since the last record"
-	case l.Outside:
-		return "found by " + l.Record.ID
-	}
-	return whatOf(l.Record)
 }
 
 // blameWidth is how much of a description or command stands before a line.
@@ -147,7 +106,7 @@ func (s *session) writeBlame(w io.Writer, file *recorder.BlamedFile) error {
 			head += "  " + padded(when, whenWidth)
 		}
 		if whatWidth > 0 {
-			head += "  " + padded(clip(blameWhat(l.Culprit), whatWidth), whatWidth)
+			head += "  " + padded(clip(view.WhatBrought(l.Culprit), whatWidth), whatWidth)
 		}
 		_, err := fmt.Fprintf(w, "%s  %*d  %s\n", p.in(cyan, head), number, i+1, text)
 		return err

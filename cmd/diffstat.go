@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"decree/patch"
+	"decree/view"
 )
 
 // diffstat is what `diff --stat` says of a diff.
@@ -64,7 +65,7 @@ func (d *diffstat) renames() {
 }
 
 func (d *diffstat) add(sec *patch.Section) {
-	f := fileStat{Path: manifestPath(sec.Path), Op: sec.Op, Change: opWord(sec.Op), Binary: sec.Binary, facts: sectionFacts(sec)}
+	f := fileStat{Path: manifestPath(sec.Path), Op: sec.Op, Change: view.OpWord(sec.Op), Binary: sec.Binary, facts: sectionFacts(sec)}
 	for i := range sec.Hunks {
 		for line := range sec.Hunks[i].Lines() {
 			switch line.Kind {
@@ -129,7 +130,7 @@ func (d diffstat) write(tw *table, p paint) error {
 		if what == "" {
 			what = fmt.Sprintf("%5d %s", f.Added+f.Removed, f.bar(most, longest, p))
 		}
-		fmt.Fprintf(tw, " %s\t%s\t| %s\n", opWord(f.Op), shownQuoted(f.Path), what)
+		fmt.Fprintf(tw, " %s\t%s\t| %s\n", view.OpWord(f.Op), shownQuoted(f.Path), what)
 	}
 	if err := tw.Flush(); err != nil {
 		return err

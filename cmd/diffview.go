@@ -9,6 +9,7 @@ import (
 
 	"decree/patch"
 	"decree/plan"
+	"decree/view"
 )
 
 // diffView shows a changes.diff to people: no "# " lines, coloured by hunk, one
@@ -128,7 +129,7 @@ func isDirOp(op patch.Op) bool {
 
 // sectionTitle is a section in one line, for those that have no text to show.
 func sectionTitle(sec *patch.Section) string {
-	return opWord(sec.Op) + " " + shownPath(sec.Path) + ": " + sectionFacts(sec)
+	return view.OpWord(sec.Op) + " " + shownPath(sec.Path) + ": " + sectionFacts(sec)
 }
 
 // sectionFacts is what changed, where it is not lines.
@@ -149,14 +150,3 @@ func sectionFacts(sec *patch.Section) string {
 }
 
 // opWord is an operation in a word.
-func opWord(op patch.Op) string {
-	switch op {
-	case patch.OpCreate, patch.OpMkdir:
-		return "created"
-	case patch.OpDelete, patch.OpRmdir:
-		return "deleted"
-	case patch.OpMode, patch.OpDirMode:
-		return "mode"
-	}
-	return "modified"
-}

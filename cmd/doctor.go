@@ -6,6 +6,7 @@ import (
 
 	"decree/project"
 	"decree/recorder"
+	"decree/view"
 )
 
 func (s *session) doctorVerb() verb {
@@ -22,15 +23,6 @@ func (s *session) doctorVerb() verb {
 		flags:  s.writing(boolFlag(&repair, "repair what can be repaired", "repair")),
 		action: func(ctx context.Context) error { return s.doctor(ctx, repair) },
 	}
-}
-
-// checkJSON is one check for programs.
-type checkJSON struct {
-	Level string `json:"level"`
-	Name  string `json:"name"`
-	Text  string `json:"text"`
-	Hint  string `json:"hint,omitempty"`
-	Fixed bool   `json:"fixed,omitempty"`
 }
 
 func (s *session) checks(ctx context.Context, repair bool) ([]recorder.Check, error) {
@@ -59,11 +51,7 @@ func (s *session) doctor(ctx context.Context, repair bool) error {
 		return err
 	}
 	if s.global.json {
-		out := make([]checkJSON, len(checks))
-		for i, c := range checks {
-			out[i] = checkJSON{string(c.Level), c.Name, c.Text, c.Hint, c.Fixed}
-		}
-		if err := s.printJSON(out); err != nil {
+		if err := s.printJSON(view.Checks(checks)); err != nil {
 			return err
 		}
 	} else {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"decree/recorder"
+	"decree/view"
 )
 
 func (s *session) duVerb() verb {
@@ -29,53 +29,6 @@ With --all it also lists the other stores in the same place whose trees are gone
 	}
 }
 
-// usageJSON is du for programs; sizes are in bytes.
-type usageJSON struct {
-	placeJSON
-	StoreBytes    int64             `json:"store_bytes"`
-	PacksBytes    int64             `json:"packs_bytes"` // of the store
-	RunsBytes     int64             `json:"runs_bytes"`
-	UnneededBytes int64             `json:"unneeded_bytes"` // of the packs, about
-	Reasons       []reasonUsage     `json:"reasons"`        // the largest first
-	Records       []recordUsageJSON `json:"records"`        // the largest first
-	Paths         []pathUsageJSON   `json:"paths"`          // the 20 largest
-	Prune         pruneUsageJSON    `json:"prune"`
-	Orphans       []orphanJSON      `json:"orphans,omitempty"`
-}
-
-type recordUsageJSON struct {
-	ID         string `json:"id"`
-	Reason     string `json:"reason"` // "": not in the log of this store
-	StoreBytes int64  `json:"store_bytes"`
-	RunsBytes  int64  `json:"runs_bytes"`
-	OwnBytes   int64  `json:"own_bytes"` // of both
-}
-
-type pathUsageJSON struct {
-	Path     string `json:"path"` // quoted as in the manifest
-	Bytes    int64  `json:"bytes"`
-	Contents int    `json:"contents"`
-}
-
-type pruneUsageJSON struct {
-	Removed    int   `json:"removed"`
-	FreedBytes int64 `json:"freed_bytes"`
-}
-
-type orphanJSON struct {
-	Store string `json:"store"`
-	Root  string `json:"root"`
-	Bytes int64  `json:"bytes"`
-}
-
-// reasonUsage is the sum over the records of a reason.
-type reasonUsage struct {
-	Reason  string `json:"reason"`
-	Records int    `json:"records"`
-	Store   int64  `json:"store_bytes"`
-	Runs    int64  `json:"runs_bytes"`
-}
-
 func (s *session) du(ctx context.Context, all bool) error {
 	if err := s.noWords(); err != nil {
 		return err
@@ -95,7 +48,7 @@ func (s *session) du(ctx context.Context, all bool) error {
 		}
 	}
 	if s.global.json {
-		return s.printUsage(rec, u, orphans)
+		return s.printJSON(view.UsageOf(rec.Project(), u, orphans))
 	}
 	return s.page(func(w io.Writer) error {
 		for _, part := range []func(io.Writer) error{
@@ -132,32 +85,6 @@ func writePlaces(w io.Writer, rec *recorder.Reader, u *recorder.Usage) error {
 	return err
 }
 
-// byReason sums up, the largest first.
-func byReason(u *recorder.Usage) []reasonUsage {
-	var list []reasonUsage
-	for _, r := range u.Records {
-		reason := reasonOf(r)
-		i := slices.IndexFunc(list, func(x reasonUsage) bool { return x.Reason == reason })
-		if i < 0 {
-			i = len(list)
-			list = append(list, reasonUsage{Reason: reason})
-		}
-		list[i].Records++
-		list[i].Store += r.Store
-		list[i].Runs += r.Runs
-	}
-	slices.SortStableFunc(list, func(a, b reasonUsage) int { return int(min(1, max(-1, b.Store+b.Runs-a.Store-a.Runs))) })
-	return list
-}
-
-// reasonOf is "" for what lies in .decree/runs without the store knowing it.
-func reasonOf(r recorder.RecordUsage) string {
-	if r.Record == nil {
-		return ""
-	}
-	return string(r.Record.Reason)
-}
-
 func writeReasons(w io.Writer, u *recorder.Usage) error {
 	if len(u.Records) == 0 {
 		_, err := fmt.Fprintln(w, "\nno record yet: 'decree run -- COMMAND' or 'decree checkpoint' makes one")
@@ -166,7 +93,7 @@ func writeReasons(w io.Writer, u *recorder.Usage) error {
 	fmt.Fprintln(w)
 	var t table
 	t.add("REASON", "RECORDS", "STORE", "RUNS")
-	for _, r := range byReason(u) {
+	for _, r := range view.ByReason(u) {
 		name := r.Reason
 		if name == "" {
 			name = "not of this store"
@@ -192,7 +119,7 @@ func (s *session) writeRecordUsage(w io.Writer, u *recorder.Usage) error {
 		}
 		when, what := time.Time{}, "not of this store"
 		if r.Record != nil {
-			when, what = r.Record.Started, string(r.Record.Reason)+"  "+clip(whatOf(r.Record), 40)
+			when, what = r.Record.Started, string(r.Record.Reason)+"  "+clip(view.What(r.Record), 40)
 		}
 		t.add(s.shortID(r.ID), s.ago(when), size(r.Store), size(r.Runs), size(r.Own), what)
 	}
@@ -241,23 +168,4 @@ func writeOrphans(w io.Writer, list []recorder.OrphanUsage) error {
 		t.add("", "rm -rf -- "+quoteWord(o.Path))
 	}
 	return t.write(w)
-}
-
-func (s *session) printUsage(rec *recorder.Reader, u *recorder.Usage, orphans []recorder.OrphanUsage) error {
-	out := usageJSON{
-		placeJSON:  placeJSON{rec.Project().Root, rec.Project().StorePath, rec.Project().ID},
-		StoreBytes: u.Store, PacksBytes: u.Packs, RunsBytes: u.Runs, UnneededBytes: u.Unneeded,
-		Reasons: append([]reasonUsage{}, byReason(u)...), Records: []recordUsageJSON{}, Paths: []pathUsageJSON{},
-		Prune: pruneUsageJSON{len(u.Prune.Gone()), u.Prune.Freed},
-	}
-	for _, r := range u.Records {
-		out.Records = append(out.Records, recordUsageJSON{r.ID, reasonOf(r), r.Store, r.Runs, r.Own})
-	}
-	for _, p := range u.Paths {
-		out.Paths = append(out.Paths, pathUsageJSON{manifestPath(p.Path), p.Bytes, p.Contents})
-	}
-	for _, o := range orphans {
-		out.Orphans = append(out.Orphans, orphanJSON{o.Path, o.Root, o.Bytes})
-	}
-	return s.printJSON(out)
 }

@@ -14,6 +14,7 @@ import (
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
+	"decree/view"
 	"decree/worktree"
 )
 
@@ -117,34 +118,17 @@ func (s *session) report(err error) int {
 // stdout has stays what was asked for.
 func (s *session) reportJSON(err error, code int) {
 	out := struct {
-		Error failedJSON `json:"error"`
+		Error view.Failure `json:"error"`
 	}{s.failed(err, code)}
-	if raw, err := plainJSON(out); err == nil {
-		fmt.Fprintf(s.env.Stderr, "%s\n", escapedJSON(raw))
-	}
+	_ = view.EncodeLine(s.env.Stderr, out) // a broken pipe ends the process by itself
 }
 
-// failedJSON is an error for programs.
-type failedJSON struct {
-	Command  string        `json:"command"`
-	Message  string        `json:"message"`
-	ExitCode int           `json:"exit_code"`
-	Hint     string        `json:"hint"`
-	State    string        `json:"state"` // in which state things are left, as the message says; "" where it does not
-	Paths    []failedPlace `json:"paths"`
-}
-
-type failedPlace struct {
-	Path   string `json:"path"`
-	Reason string `json:"reason"`
-}
-
-func (s *session) failed(err error, code int) failedJSON {
-	out := failedJSON{Command: s.knownVerb(), Message: s.describe(err), State: s.stateOf(err), ExitCode: code, Hint: s.hintFor(err), Paths: []failedPlace{}}
+func (s *session) failed(err error, code int) view.Failure {
+	out := view.Failure{Command: s.knownVerb(), Message: s.describe(err), State: s.stateOf(err), ExitCode: code, Hint: s.hintFor(err), Paths: []view.FailureAtPath{}}
 	var conflict *recorder.ConflictError
 	if errors.As(err, &conflict) {
 		for _, item := range conflict.Items {
-			out.Paths = append(out.Paths, failedPlace{manifestPath(item.Path), itemReason(item)})
+			out.Paths = append(out.Paths, view.FailureAtPath{Path: manifestPath(item.Path), Reason: itemReason(item)})
 		}
 	}
 	return out

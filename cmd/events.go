@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"decree/history"
 	"decree/recorder"
+	"decree/view"
 )
 
 // eventsText is `decree help events`.
@@ -56,58 +56,6 @@ func (s *session) happened(e recorder.Event) {
 	}
 }
 
-// eventHead begins every object.
-type eventHead struct {
-	Event string `json:"event"`
-	Time  string `json:"time"`
-}
-
-type progressEvent struct {
-	eventHead
-	Phase string `json:"phase"`
-	Done  int64  `json:"done"`
-	Total int64  `json:"total"`
-	Bytes int64  `json:"bytes,omitempty"`
-}
-
-type recordEvent struct {
-	eventHead
-	ID          string         `json:"id"`
-	Reason      history.Reason `json:"reason"`
-	Status      history.Status `json:"status"`
-	Description string         `json:"description"`
-	Changes     changesEvent   `json:"changes"`
-	ExitCode    *int           `json:"exit_code,omitempty"`
-}
-
-// changesEvent is a record's changes as run.json has them.
-type changesEvent struct {
-	Created      int `json:"created"`
-	Modified     int `json:"modified"`
-	Deleted      int `json:"deleted"`
-	AddedLines   int `json:"added_lines"`
-	RemovedLines int `json:"removed_lines"`
-}
-
-type restoredEvent struct {
-	eventHead
-	ID       string `json:"id"`
-	To       string `json:"to"`
-	Created  int    `json:"created"`
-	Modified int    `json:"modified"`
-	Deleted  int    `json:"deleted"`
-}
-
-type failedEvent struct {
-	eventHead
-	failedJSON
-}
-
-type noteEvent struct {
-	eventHead
-	Text string `json:"text"`
-}
-
 // breath is the least time between two objects of one phase's progress.
 const breath = 100 * time.Millisecond
 
@@ -122,40 +70,28 @@ func (f *feed) write(e recorder.Event) {
 			return
 		}
 		f.phase, f.last = p.Phase, now
-		f.line(progressEvent{f.head(e.Kind), p.Phase, p.Done, p.Total, p.Bytes})
 	case recorder.RecordCreated:
-		r := e.Record
 		f.phase = ""
-		f.line(recordEvent{f.head(e.Kind), r.ID, r.Reason, r.Status, r.Description, changesEvent(r.Changes), r.ExitCode})
-	case recorder.Restored:
-		out := restoredEvent{eventHead: f.head(e.Kind), To: e.To.ID, Created: e.Plan.Created, Modified: e.Plan.Modified, Deleted: e.Plan.Deleted}
-		if e.Record != nil {
-			out.ID = e.Record.ID
-		}
-		f.line(out)
 	}
-}
-
-func (f *feed) head(kind recorder.EventKind) eventHead {
-	return eventHead{string(kind), f.now().UTC().Format(exactTime)}
+	if v := view.Event(e, f.now()); v != nil {
+		f.line(v)
+	}
 }
 
 // line writes one object at once, so that lines of a command's own stay apart.
 func (f *feed) line(v any) {
-	if raw, err := plainJSON(v); err == nil {
-		_, _ = f.out.Write(append(escapedJSON(raw), '\n')) // who listens may be gone; the work goes on
-	}
+	_ = view.EncodeLine(f.out, v) // who listens may be gone; the work goes on
 }
 
 func (f *feed) note(text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "decree: "), "note: ")
-	f.line(noteEvent{f.head("note"), text})
+	f.line(view.NoteEvent(text, f.now()))
 }
 
 func (f *feed) failed(s *session, err error, code int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.line(failedEvent{f.head("failed"), s.failed(err, code)})
+	f.line(view.FailedEvent(s.failed(err, code), f.now()))
 }

@@ -12,6 +12,7 @@ import (
 	"decree/history"
 	"decree/patch"
 	"decree/recorder"
+	"decree/view"
 )
 
 func (s *session) findVerb() verb {
@@ -27,16 +28,6 @@ func (s *session) findVerb() verb {
 		flags:  s.reading(),
 		action: s.find,
 	}
-}
-
-// foundJSON is a path and what happened to it last; record "" where it was there from
-// the beginning. Path is quoted as in the manifest.
-type foundJSON struct {
-	Path    string `json:"path"`
-	Exists  bool   `json:"exists"`
-	Change  string `json:"change,omitempty"`
-	Outside bool   `json:"outside,omitempty"` // by no record; record found it
-	Record  string `json:"record,omitempty"`
 }
 
 func (s *session) find(ctx context.Context) error {
@@ -140,11 +131,11 @@ func (s *session) lastOf(rec *recorder.Reader, paths []string) (map[string]lastM
 
 func (s *session) printFound(rec *recorder.Reader, paths []string, last map[string]lastMoment) error {
 	if s.global.json {
-		out := []foundJSON{}
+		out := []view.Found{}
 		for _, p := range paths {
-			f := foundJSON{Path: manifestPath(p), Exists: exists(rec.Project().Root, p)}
+			f := view.Found{Path: manifestPath(p), Exists: exists(rec.Project().Root, p)}
 			if m, ok := last[p]; ok {
-				f.Change, f.Outside, f.Record = opWord(m.fact.Op), m.Outside, m.Record.ID
+				f.Change, f.Outside, f.Record = view.OpWord(m.fact.Op), m.Outside, m.Record.ID
 			}
 			out = append(out, f)
 		}

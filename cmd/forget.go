@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"decree/recorder"
+	"decree/view"
 )
 
 func (s *session) forgetVerb() verb {
@@ -31,22 +32,6 @@ It asks first; without a terminal it needs --yes.`,
 		flags:  s.writing(boolFlag(&dryRun, "say what would be forgotten, change nothing", "dry-run", "n")),
 		action: func(ctx context.Context) error { return s.forget(ctx, dryRun) },
 	}
-}
-
-// forgettingJSON is a forget for programs.
-type forgettingJSON struct {
-	DryRun     bool            `json:"dry_run"`
-	Contents   []forgottenJSON `json:"contents"`
-	Records    []string        `json:"records"`
-	Also       []string        `json:"also"`
-	InTree     []string        `json:"in_tree"`
-	FreedBytes int64           `json:"freed_bytes"`
-}
-
-type forgottenJSON struct {
-	Path   string `json:"path"`
-	SHA256 string `json:"sha256"`
-	Size   int64  `json:"size"`
 }
 
 func (s *session) forget(ctx context.Context, dryRun bool) error {
@@ -116,12 +101,7 @@ func writeForgetting(w io.Writer, f *recorder.Forgetting) error {
 
 func (s *session) reportForget(f *recorder.Forgetting, dryRun bool) error {
 	if s.global.json {
-		out := forgettingJSON{DryRun: dryRun, Contents: []forgottenJSON{}, Records: append([]string{}, f.Records...),
-			Also: quoteAll(f.Also), InTree: quoteAll(f.InTree), FreedBytes: f.Freed}
-		for _, c := range f.Contents {
-			out.Contents = append(out.Contents, forgottenJSON{manifestPath(c.Path), c.SHA256.String(), c.Size})
-		}
-		return s.printJSON(out)
+		return s.printJSON(view.ForgettingOf(f, dryRun))
 	}
 	if len(f.Contents) == 0 {
 		s.tell("nothing to forget: the store has no content of it")

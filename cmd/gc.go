@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"decree/view"
 )
 
 func (s *session) gcVerb() verb {
@@ -21,15 +22,6 @@ On a full disk it works even before interrupted operations are finished, and so 
 	}
 }
 
-// collectedJSON is a gc for programs.
-type collectedJSON struct {
-	FreedBytes int64    `json:"freed_bytes"`
-	Objects    int64    `json:"objects"`
-	Packs      int      `json:"packs"`
-	StoreBytes int64    `json:"store_bytes"`
-	Damaged    []string `json:"damaged"` // packs that stay because parts of them are damaged
-}
-
 func (s *session) gc(ctx context.Context) error {
 	if err := s.noWords(); err != nil {
 		return err
@@ -45,7 +37,7 @@ func (s *session) gc(ctx context.Context) error {
 		return err
 	}
 	if s.global.json {
-		return s.printJSON(collectedJSON{c.Freed, c.Objects, c.Packs, c.Store, append([]string{}, c.Damaged...)})
+		return s.printJSON(view.CollectedOf(c))
 	}
 	s.tell("%s freed; the store has %s", size(c.Freed), size(c.Store))
 	if len(c.Damaged) > 0 {

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"decree/view"
 	"fmt"
 	"io"
 	"strings"
@@ -40,19 +41,13 @@ func (s *session) ignored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out := make([]verdict, len(answers))
-	for i, a := range answers {
-		out[i] = verdict{
-			Path: manifestPath(a.Path), Ignored: a.Ignored, Reason: string(a.Reason), Decided: manifestPath(a.Decided),
-			Missing: a.Missing, Source: manifestPath(a.Source), Line: a.Line, Rule: oneLine(a.Rule),
-		}
-	}
+	out := view.IgnoredOf(answers)
 	if s.global.json {
 		return s.printJSON(out)
 	}
 	return s.print(func(w io.Writer) error {
 		for _, v := range out {
-			if _, err := fmt.Fprintln(w, oneLine(v.text())); err != nil {
+			if _, err := fmt.Fprintln(w, oneLine(ignoredText(v))); err != nil {
 				return err
 			}
 		}
@@ -60,19 +55,7 @@ func (s *session) ignored(ctx context.Context) error {
 	})
 }
 
-// verdict is what becomes of a path, and why; paths are quoted as in the manifest.
-type verdict struct {
-	Path    string `json:"path"`
-	Ignored bool   `json:"ignored"`
-	Reason  string `json:"reason"` // recorded, rule, always, store or special
-	Decided string `json:"decided"`
-	Missing bool   `json:"missing,omitempty"`
-	Source  string `json:"source,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Rule    string `json:"rule,omitempty"`
-}
-
-func (v verdict) text() string {
+func ignoredText(v view.Ignored) string {
 	text := v.Path + ": recorded"
 	if v.Ignored {
 		text = v.Path + ": left out"

@@ -17,6 +17,7 @@ import (
 	"decree/message"
 	"decree/project"
 	"decree/queue"
+	"decree/view"
 )
 
 // inboxOptions are inbox's flags.
@@ -84,20 +85,6 @@ func (s *session) inbox(ctx context.Context, o inboxOptions) error {
 	return s.listMessages(rec.Project(), where)
 }
 
-// waitingJSON is a message in a list.
-type waitingJSON struct {
-	Name      string    `json:"name"`
-	Path      string    `json:"path"` // below the root
-	ID        string    `json:"id"`   // "" where it has none yet
-	Type      string    `json:"type"`
-	Routine   string    `json:"routine"`
-	InputFile string    `json:"input_file,omitempty"`
-	Written   time.Time `json:"written"`
-	Reason    string    `json:"reason,omitempty"` // of a dead one, or what is wrong with it
-	Text      string    `json:"text"`             // its heading, or first line
-	Running   bool      `json:"running"`          // it is being done
-}
-
 func (s *session) listMessages(p *project.Site, where string) error {
 	files, err := queue.Waiting(p, where)
 	if err != nil {
@@ -109,9 +96,9 @@ func (s *session) listMessages(p *project.Site, where string) error {
 			return err
 		}
 	}
-	out := make([]waitingJSON, 0, len(files))
+	out := make([]view.Waiting, 0, len(files))
 	for _, f := range files {
-		j := waitingJSON{Name: f.Name, Running: f.Name == underWay, Written: time.Unix(0, f.Mtime).UTC(), Path: strings.Join(nonEmpty(".decree/inbox", where, f.Name), "/")}
+		j := view.Waiting{Name: f.Name, Running: f.Name == underWay, Written: time.Unix(0, f.Mtime).UTC(), Path: strings.Join(nonEmpty(".decree/inbox", where, f.Name), "/")}
 		data, reason, err := queue.Read(p, where, f.Name)
 		var m *message.Message
 		if err == nil {

@@ -1,6 +1,10 @@
 package cmd
 
-import "context"
+import (
+	"context"
+
+	"decree/view"
+)
 
 func (s *session) initVerb() verb {
 	var examples bool
@@ -22,13 +26,6 @@ With --examples it also writes .decree/config.yml and .decree/routines/develop.s
 	}
 }
 
-// placeJSON is what init and status say about where things are.
-type placeJSON struct {
-	Root  string `json:"root"`
-	Store string `json:"store"`
-	ID    string `json:"id"`
-}
-
 func (s *session) init(ctx context.Context, examples bool) error {
 	if err := s.noWords(); err != nil {
 		return err
@@ -45,7 +42,7 @@ func (s *session) init(ctx context.Context, examples bool) error {
 		}
 	}
 	if s.global.json {
-		return s.printJSON(placeJSON{p.Root, p.StorePath, p.ID})
+		return s.printJSON(view.PlaceOf(&p.Site))
 	}
 	s.tell("%s is a decree project; its store is %s", quoteWord(p.Root), quoteWord(p.StorePath))
 	for _, path := range written {

@@ -11,6 +11,7 @@ import (
 
 	"decree/history"
 	"decree/recorder"
+	"decree/view"
 )
 
 // logOptions are log's flags.
@@ -94,7 +95,7 @@ func (s *session) log(ctx context.Context, o logOptions) error {
 		if n := len(listing.Foreign); n > 0 {
 			s.note(fmt.Sprintf("left out, foreign: %s in .decree/runs that this store has never seen; 'decree log' lists them separately", count(n, "record")))
 		}
-		return s.print(func(w io.Writer) error { return s.writeRecords(w, listing.Records) })
+		return s.printRecords(listing.Records)
 	}
 	if len(listing.Records) == 0 {
 		s.say("no records")
@@ -162,7 +163,7 @@ func (s *session) logFilter(o logOptions) (func(*history.Record) bool, error) {
 	reason := history.Reason(o.reason)
 	switch reason {
 	case "", history.Run, history.Manual, history.Auto, history.Publish, history.Restore, history.Revert, history.Apply:
-	case outsideReason:
+	case view.OutsideReason:
 		if len(s.words()) == 0 {
 			return nil, usagef("--reason outside needs a PATH").hint("'decree log --reason outside .' is all of the directory you are in")
 		}
@@ -268,7 +269,7 @@ func (s *session) writeRows(w io.Writer, rows []logRow) error {
 			text = "[" + list(labels) + "] "
 		}
 		labelled = append(labelled, text)
-		lines = append(lines, []string{s.shortID(r.ID), s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), statusWords(r)), whatOf(r), row.changes})
+		lines = append(lines, []string{s.shortID(r.ID), s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), statusWords(r)), view.What(r), row.changes})
 	}
 	shown, what := s.logColumns(lines)
 	var t table

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"decree/recorder"
+	"decree/view"
 )
 
 const tagline = "run anything over your files, see exactly what it changed, take it back exactly"
@@ -56,7 +57,7 @@ type session struct {
 	feed   *feed
 	short  func(id string) string // shortens ids for a terminal; nil until it is needed
 	echoed map[string]bool        // the @TIMEs that were
-	labels map[string][]string    // by record, filled by labelsOf
+	labels view.Labels            // by record, filled by allLabels
 	meant  string                 // the hint for a REF that names nothing; "" for none
 	// code is what to exit with when there is no error: run's child has a say.
 	code int

@@ -7,6 +7,7 @@ import (
 
 	"decree/history"
 	"decree/queue"
+	"decree/view"
 )
 
 // tally counts how messages ended.
@@ -33,22 +34,6 @@ func (s *session) tallied(t *tally) {
 	}
 }
 
-// messageJSON is how a message ended, for programs.
-type messageJSON struct {
-	Name      string         `json:"name"`
-	ID        string         `json:"id"`
-	Routine   string         `json:"routine"`
-	Outcome   queue.Outcome  `json:"outcome"`
-	Reason    string         `json:"reason,omitempty"`
-	Place     string         `json:"place"` // below .decree/inbox
-	Record    string         `json:"record,omitempty"`
-	Status    history.Status `json:"status,omitempty"`
-	ExitCode  *int           `json:"exit_code,omitempty"`
-	Attempts  int            `json:"attempts,omitempty"`
-	Changes   *changesEvent  `json:"changes,omitempty"`
-	FollowUps []string       `json:"follow_ups,omitempty"`
-}
-
 // messageHappened tells of the queue: to people a line or two on stderr, to
 // programs an object a message on stdout.
 func (s *session) messageHappened(e queue.Event) {
@@ -62,18 +47,10 @@ func (s *session) messageHappened(e queue.Event) {
 	case e.Started:
 		s.say("decree: %s: %s (%s) begins", oneLine(r.Name), r.Routine, r.ID)
 	case s.global.json:
-		_ = s.printLine(messageObject(r)) // a broken pipe ends the process by itself
+		_ = s.printLine(view.MessageOf(r)) // a broken pipe ends the process by itself
 	default:
 		s.messageEnded(r)
 	}
-}
-
-func messageObject(r *queue.Result) messageJSON {
-	j := messageJSON{Name: r.Name, ID: r.ID, Routine: r.Routine, Outcome: r.Outcome, Reason: r.Reason, Place: r.Place, FollowUps: r.FollowUps}
-	if rec := r.Record; rec != nil {
-		j.Record, j.Status, j.ExitCode, j.Attempts, j.Changes = rec.ID, rec.Status, rec.ExitCode, rec.Attempts, (*changesEvent)(&rec.Changes)
-	}
-	return j
 }
 
 // messageEnded says how a message ended, and what one may want to do next.

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"decree/manifest"
 	"decree/plan"
 	"decree/recorder"
+	"decree/view"
 )
 
 // moveReport is what revert, apply and restore say when they are done.
@@ -23,39 +23,13 @@ type moveReport struct {
 	back   bool   // of a revert: what still stands is told
 }
 
-// stepJSON is one path of a plan for programs; Path is quoted as in the manifest.
-type stepJSON struct {
-	Path    string       `json:"path"`
-	Op      string       `json:"op"`
-	Change  string       `json:"change"` // the same word for the same thing in all JSON; Op is older
-	Verdict plan.Verdict `json:"verdict"`
-	Reason  string       `json:"reason,omitempty"`
-	Later   []string     `json:"later,omitempty"`
-}
-
-// standingJSON says in how many paths a record's change stays.
-type standingJSON struct {
-	Record string `json:"record"`
-	Paths  int    `json:"paths"`
-}
-
-// moveJSON is a move for programs: record is null for a dry run or when there
-// was nothing to do.
-type moveJSON struct {
-	DryRun   bool            `json:"dry_run"`
-	Record   json.RawMessage `json:"record"`
-	Created  int             `json:"created"`
-	Modified int             `json:"modified"`
-	Deleted  int             `json:"deleted"`
-	Paths    []stepJSON      `json:"paths"`
-	Standing []standingJSON  `json:"standing"`
-	Stayed   []string        `json:"stayed"`
-	Notes    []string        `json:"notes"`
-}
-
 func (s *session) reportMove(m moveReport) error {
 	if s.global.json {
-		return s.printMoveJSON(m)
+		labels, err := s.allLabels()
+		if err != nil {
+			return err
+		}
+		return s.printJSON(view.MoveOf(m.result, m.dryRun, m.notes(), labels))
 	}
 	for _, n := range m.notes() {
 		s.note(n)
@@ -124,48 +98,19 @@ func (s *session) left(p *plan.Plan) {
 	}
 }
 
+func (m moveReport) stayed() []string {
+	if m.result.Outcome == nil {
+		return nil
+	}
+	return m.result.Outcome.Stayed
+}
+
 func (m moveReport) notes() []string {
 	notes := append([]string{}, m.result.Notes...)
 	if m.result.Outcome != nil {
 		notes = append(notes, m.result.Outcome.Notes...)
 	}
 	return notes
-}
-
-func (m moveReport) stayed() []string {
-	if m.result.Outcome == nil {
-		return []string{}
-	}
-	return append([]string{}, m.result.Outcome.Stayed...)
-}
-
-func (s *session) printMoveJSON(m moveReport) error {
-	out := moveJSON{DryRun: m.dryRun, Paths: []stepJSON{}, Standing: []standingJSON{}, Stayed: quoteAll(m.stayed()), Notes: m.notes()}
-	if m.result.Record != nil {
-		data, err := s.recordJSON(m.result.Record)
-		if err != nil {
-			return err
-		}
-		out.Record = data
-	}
-	if p := m.result.Plan; p != nil {
-		for _, st := range p.Standing {
-			out.Standing = append(out.Standing, standingJSON{st.ID, st.Paths})
-		}
-		out.Created, out.Modified, out.Deleted = p.Created, p.Modified, p.Deleted
-		for _, it := range p.Items {
-			out.Paths = append(out.Paths, stepJSON{manifestPath(it.Path), changeWord(it.From, it.To), changeWord(it.From, it.To), it.Verdict, it.Reason, it.Later})
-		}
-	}
-	return s.printJSON(out)
-}
-
-func quoteAll(paths []string) []string {
-	out := make([]string, len(paths))
-	for i, p := range paths {
-		out[i] = manifestPath(p)
-	}
-	return out
 }
 
 // planWords counts what a plan does; one of directories or modes alone has no files.
@@ -208,7 +153,7 @@ func (s *session) writePlan(out *os.File, p *plan.Plan, most int) error {
 				fmt.Fprintf(tw, "  and %s more\n", count(len(p.Steps)-i, "path"))
 				break
 			}
-			fmt.Fprintf(tw, "  %s\t%s\n", changeWord(step.From, step.To), shownPath(step.Path)+slash(step.From, step.To))
+			fmt.Fprintf(tw, "  %s\t%s\n", view.ChangeWord(step.From, step.To), shownPath(step.Path)+slash(step.From, step.To))
 		}
 		return tw.Flush()
 	})
@@ -220,25 +165,6 @@ func slash(from, to *manifest.Entry) string {
 		return "/"
 	}
 	return ""
-}
-
-// changeWord says in a word how a path goes from one state to another.
-func changeWord(from, to *manifest.Entry) string {
-	switch {
-	case from == nil && to == nil:
-		return "unchanged"
-	case from == nil:
-		return "created"
-	case to == nil:
-		return "deleted"
-	case from.Same(*to):
-		return "unchanged"
-	case from.Type != to.Type:
-		return "replaced"
-	case from.Type == manifest.Dir, from.SHA256 == to.SHA256 && from.Size == to.Size:
-		return "mode"
-	}
-	return "modified"
 }
 
 // absolute is path as seen from the working directory; "" stays "".

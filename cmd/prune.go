@@ -7,13 +7,13 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"decree/project"
 	"decree/recorder"
 	"decree/retention"
+	"decree/view"
 )
 
 // pruneOptions are prune's flags; the numbers stay texts until it is known that
@@ -75,24 +75,6 @@ func (o pruneOptions) options() (recorder.PruneOptions, error) {
 	return out, nil
 }
 
-// prunedJSON is a prune for programs.
-type prunedJSON struct {
-	DryRun     bool          `json:"dry_run"`
-	Records    []verdictJSON `json:"records"` // oldest first
-	Removed    int           `json:"removed"`
-	FreedBytes int64         `json:"freed_bytes"`
-	StoreBytes int64         `json:"store_bytes"`
-	RunsBytes  int64         `json:"runs_bytes"`
-}
-
-type verdictJSON struct {
-	ID      string   `json:"id"`
-	Reason  string   `json:"reason"`
-	Started string   `json:"started"`
-	Keep    bool     `json:"keep"`
-	Why     []string `json:"why"`
-}
-
 func (s *session) prune(ctx context.Context, o pruneOptions) error {
 	if err := s.noWords(); err != nil {
 		return err
@@ -118,7 +100,7 @@ func (s *session) prune(ctx context.Context, o pruneOptions) error {
 		return err
 	}
 	if s.global.json {
-		return s.printPruned(p, false)
+		return s.printJSON(view.PrunedOf(p, false))
 	}
 	gone := p.Gone()
 	s.tell("%s", s.fitted(fmt.Sprintf("%s removed, %s freed; %s, the store has %s, .decree/runs %s",
@@ -137,7 +119,7 @@ func (s *session) wouldPrune(o recorder.PruneOptions) error {
 		return err
 	}
 	if s.global.json {
-		return s.printPruned(p, true)
+		return s.printJSON(view.PrunedOf(p, true))
 	}
 	if err := s.printVerdicts(rec, s.env.Stdout, p.Verdicts); err != nil {
 		return err
@@ -205,12 +187,4 @@ func (s *session) writeVerdicts(tw *table, list []retention.Verdict, own map[str
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", word, s.shortID(v.ID), size(own[v.ID]), s.ago(v.Started), v.Reason, strings.Join(v.Why, ", "))
 	}
 	return tw.Flush()
-}
-
-func (s *session) printPruned(p *recorder.Pruned, dryRun bool) error {
-	out := prunedJSON{DryRun: dryRun, Records: []verdictJSON{}, Removed: len(p.Gone()), FreedBytes: p.Freed, StoreBytes: p.Store, RunsBytes: p.Runs}
-	for _, v := range p.Verdicts {
-		out.Records = append(out.Records, verdictJSON{v.ID, v.Reason, v.Started.UTC().Format(time.RFC3339Nano), v.Keep, v.Why})
-	}
-	return s.printJSON(out)
 }

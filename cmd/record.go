@@ -1,26 +1,14 @@
 package cmd
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
 	"decree/history"
 	"decree/patch"
+	"decree/view"
 )
-
-// recordJSON is a record with its labels, as run.json has it.
-func (s *session) recordJSON(r *history.Record) (json.RawMessage, error) {
-	labels, err := s.labelsOf(r.ID)
-	if err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(r.JSON(append([]string{}, labels...)), "\n"), nil
-}
 
 // printRecord prints one record as JSON.
 func (s *session) printRecord(r *history.Record) error {
@@ -28,58 +16,27 @@ func (s *session) printRecord(r *history.Record) error {
 	if err != nil {
 		return err
 	}
-	if foreign {
-		marked := *r
-		marked.Extra = append(slices.Clone(r.Extra), history.Field{Name: "foreign", Raw: json.RawMessage("true")})
-		r = &marked
-	}
-	data, err := s.recordJSON(r)
+	labels, err := s.allLabels()
 	if err != nil {
 		return err
 	}
+	data := view.Record(r, labels)
+	if foreign {
+		data = view.ForeignRecord(r, labels)
+	}
 	return s.print(func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s\n", escapedJSON(data))
+		_, err := fmt.Fprintf(w, "%s\n", view.Escape(data))
 		return err
 	})
 }
 
-// writeRecords prints records as a JSON array, one after the other as they come.
-func (s *session) writeRecords(w io.Writer, records []*history.Record) error {
-	if len(records) == 0 {
-		_, err := io.WriteString(w, "[]\n")
+// printRecords prints records as a JSON array.
+func (s *session) printRecords(records []*history.Record) error {
+	labels, err := s.allLabels()
+	if err != nil {
 		return err
 	}
-	var data []byte // one buffer for all: the history may be long
-	for i, r := range records {
-		labels, err := s.labelsOf(r.ID)
-		if err != nil {
-			return err
-		}
-		data = append(data[:0], ",\n"...)
-		if i == 0 {
-			data[0] = '['
-		}
-		data = bytes.TrimRight(r.AppendJSON(data, append([]string{}, labels...)), "\n")
-		if _, err := w.Write(escapedJSON(data)); err != nil {
-			return err
-		}
-	}
-	_, err := io.WriteString(w, "\n]\n")
-	return err
-}
-
-// whatOf says in a line what a record is about: its description, else its command.
-func whatOf(r *history.Record) string {
-	switch {
-	case r.Description != "":
-		first, _, _ := strings.Cut(r.Description, "\n")
-		return oneLine(first)
-	case len(r.Command) > 0:
-		return commandLine(r.Command)
-	case r.Parent != "":
-		return "of " + r.Parent
-	}
-	return ""
+	return s.print(func(w io.Writer) error { return view.EncodeRecords(w, records, labels) })
 }
 
 // changesOf is a record's changes in a few columns; "" for a checkpoint.

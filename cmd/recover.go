@@ -6,6 +6,7 @@ import (
 
 	"decree/project"
 	"decree/recorder"
+	"decree/view"
 )
 
 func (s *session) recoverVerb() verb {
@@ -26,14 +27,6 @@ If processes of the run are still alive nothing is done, exit code 4; --kill end
 	}
 }
 
-// recoveredJSON is one thing that was recovered.
-type recoveredJSON struct {
-	Record string   `json:"record"`
-	What   string   `json:"what"`
-	Later  []string `json:"later"`
-	Aside  string   `json:"aside,omitempty"`
-}
-
 func (s *session) recover(ctx context.Context, kill bool) error {
 	if err := s.noWords(); err != nil {
 		return err
@@ -52,11 +45,7 @@ func (s *session) recover(ctx context.Context, kill bool) error {
 		return err
 	}
 	if s.global.json {
-		out := make([]recoveredJSON, 0, len(found))
-		for _, f := range found {
-			out = append(out, recoveredJSON{idOf(f), f.What, quoteAll(f.Later), manifestPath(f.Aside)})
-		}
-		return errors.Join(s.printJSON(out), recorder.NotRecovered(found))
+		return errors.Join(s.printJSON(view.RecoveredOf(found)), recorder.NotRecovered(found))
 	}
 	if len(found) == 0 {
 		s.tell("nothing to recover")
@@ -66,11 +55,4 @@ func (s *session) recover(ctx context.Context, kill bool) error {
 		s.tell("%s", oneLine(f.What))
 	}
 	return recorder.NotRecovered(found)
-}
-
-func idOf(f recorder.Recovered) string {
-	if f.Record == nil {
-		return ""
-	}
-	return f.Record.ID
 }

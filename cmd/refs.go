@@ -15,6 +15,7 @@ import (
 
 	"decree/history"
 	"decree/recorder"
+	"decree/view"
 )
 
 // resolve finds the record, and the side of it, that a REF names.
@@ -40,12 +41,22 @@ func (s *session) echoTime(ref string, found history.Ref) {
 	s.say("decree: %s: the state %s %s", s.clock(found.Time), found.Side, found.ID)
 }
 
-// labelsOf are the labels of a record, sorted. They are read once a call.
-func (s *session) labelsOf(id string) (names []string, err error) {
+// labelsOf are the labels of a record, sorted.
+func (s *session) labelsOf(id string) ([]string, error) {
+	labels, err := s.allLabels()
+	return labels[id], err
+}
+
+// allLabels are the labels by record. They are read once a call.
+func (s *session) allLabels() (view.Labels, error) {
 	if s.labels == nil {
-		s.labels, err = s.rec.History().LabelsOf()
+		labels, err := s.rec.History().LabelsOf()
+		if err != nil {
+			return nil, err
+		}
+		s.labels = labels
 	}
-	return s.labels[id], err
+	return s.labels, nil
 }
 
 // shortID is an id as lists show it: on a terminal the shortest end that names no
@@ -192,7 +203,7 @@ func (s *session) refsVerb() verb {
 					fmt.Fprintln(w, name+"\ta label")
 				}
 				for _, r := range listing.Records {
-					fmt.Fprintf(w, "%s\t%s\n", r.ID, clip(whatOf(r), 48))
+					fmt.Fprintf(w, "%s\t%s\n", r.ID, clip(view.What(r), 48))
 				}
 				return nil
 			})

@@ -11,6 +11,7 @@ import (
 	"decree/message"
 	"decree/project"
 	"decree/queue"
+	"decree/view"
 )
 
 func (s *session) routinesVerb() verb {
@@ -34,32 +35,6 @@ Each routine also gets, declared or not, message_file, message_id, message_dir, 
 	}
 }
 
-// routineJSON is a routine for programs.
-type routineJSON struct {
-	Name        string       `json:"name"`
-	Kind        message.Kind `json:"kind"`
-	Path        string       `json:"path"`
-	Description string       `json:"description"`
-	Parameters  []paramJSON  `json:"parameters"`
-	Error       string       `json:"error,omitempty"`
-}
-
-type paramJSON struct {
-	Name    string `json:"name"`
-	Default string `json:"default"`
-}
-
-func routineObject(f message.Found) routineJSON {
-	j := routineJSON{Name: f.Name, Kind: f.Kind, Path: filepath.Join(f.Dir.Path(), f.File), Description: f.Description, Parameters: []paramJSON{}}
-	for _, p := range f.Params {
-		j.Parameters = append(j.Parameters, paramJSON{p.Name, p.Value})
-	}
-	if f.Err != nil {
-		j.Error = f.Err.Error()
-	}
-	return j
-}
-
 func (s *session) routines(ctx context.Context) error {
 	if err := s.atMost(1); err != nil {
 		return err
@@ -77,9 +52,9 @@ func (s *session) routines(ctx context.Context) error {
 		return err
 	}
 	if s.global.json {
-		out := []routineJSON{}
+		out := []view.Routine{}
 		for _, f := range list {
-			out = append(out, routineObject(f))
+			out = append(out, view.RoutineOf(f))
 		}
 		return s.printJSON(out)
 	}
@@ -112,7 +87,7 @@ func (s *session) oneRoutine(name string, dirs []message.Dir) error {
 	}
 	f.Err = err
 	if s.global.json {
-		return s.printJSON(routineObject(f))
+		return s.printJSON(view.RoutineOf(f))
 	}
 	if err != nil {
 		return err

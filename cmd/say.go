@@ -2,13 +2,10 @@ package cmd
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
+	"decree/view"
 	"fmt"
 	"io"
 	"os"
-	"strings"
-	"unicode/utf8"
 )
 
 // say tells people something on stderr; -q leaves it out.
@@ -40,40 +37,7 @@ func (s *session) tell(format string, args ...any) {
 // printJSON prints v on stdout, indented, without HTML escapes: a path stays readable.
 func (s *session) printJSON(v any) error {
 	s.meter.pause()
-	enc := json.NewEncoder(jsonWriter{s.env.Stdout})
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-// printEach prints what each yields as printJSON prints a list, without holding it.
-func (s *session) printEach(each func(yield func(any) error) error) error {
-	return s.print(func(w io.Writer) error {
-		var buf bytes.Buffer
-		enc := json.NewEncoder(&buf)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("  ", "  ")
-		lead := "[\n  "
-		err := each(func(v any) error {
-			buf.Reset()
-			buf.WriteString(lead)
-			lead = ",\n  "
-			if err := enc.Encode(v); err != nil {
-				return err
-			}
-			buf.Truncate(buf.Len() - len("\n"))
-			_, err := w.Write(buf.Bytes())
-			return err
-		})
-		switch {
-		case err != nil:
-		case lead[0] == '[':
-			_, err = io.WriteString(w, "[]\n")
-		default:
-			_, err = io.WriteString(w, "\n]\n")
-		}
-		return err
-	})
+	return view.Encode(s.env.Stdout, v)
 }
 
 // print runs fill on a buffered stdout.
@@ -89,32 +53,8 @@ func (s *session) printOn(out *os.File, fill func(w io.Writer) error) error {
 	return err
 }
 
-// quoteWord quotes a word as a shell would want it back, if it needs quoting.
-func quoteWord(word string) string {
-	if strings.ContainsFunc(word, unsafe) || !utf8.ValidString(word) {
-		return shownPath(word)
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r >= 0x80 || strings.ContainsRune("@%+=:,./_~^-", r))
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// commandLine is argv as one would type it.
-func commandLine(argv []string) string {
-	words := make([]string, len(argv))
-	for i, w := range argv {
-		words[i] = quoteWord(w)
-	}
-	return strings.Join(words, " ")
-}
-
 // printLine prints v on stdout as one line of JSON.
 func (s *session) printLine(v any) error {
 	s.meter.pause()
-	enc := json.NewEncoder(jsonWriter{s.env.Stdout})
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return view.EncodeLine(s.env.Stdout, v)
 }

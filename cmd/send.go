@@ -19,6 +19,7 @@ import (
 	"decree/project"
 	"decree/queue"
 	"decree/recorder"
+	"decree/view"
 )
 
 // sendOptions are send's flags.
@@ -68,12 +69,9 @@ Inside a routine the message is a follow-up: it joins the chain of the message t
 	}
 }
 
-// sentJSON is a message that was sent.
-type sentJSON struct {
-	Name string `json:"name"`
-	ID   string `json:"id"` // "" for a follow-up: its chain gives it one
-	Path string `json:"path"`
-
+// sentMessage is a message that was sent.
+type sentMessage struct {
+	view.Sent
 	message *message.Message
 }
 
@@ -146,16 +144,16 @@ func (s *session) messageText(said bool) ([]byte, error) {
 
 // drop puts the message into the inbox under the name that is asked for, or the first
 // free one.
-func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields []message.Param) (sentJSON, error) {
+func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields []message.Param) (sentMessage, error) {
 	p := rec.Project()
 	// The run that this is part of may have deleted .decree.
 	if err := p.EnsureDecree(); err != nil {
-		return sentJSON{}, err
+		return sentMessage{}, err
 	}
 	if name != "" {
 		var err error
 		if name, err = messageFile(name); err != nil {
-			return sentJSON{}, err
+			return sentMessage{}, err
 		}
 	}
 	run, inside := s.env.get("DECREE_RUN_ID"), false
@@ -170,7 +168,7 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 	for {
 		chain, err := queue.NewChain(rec)
 		if err != nil {
-			return sentJSON{}, err
+			return sentMessage{}, err
 		}
 		file := cmp.Or(name, chain+"-0.md")
 		if name == "" && inside {
@@ -182,7 +180,7 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 		}
 		if err != nil {
 			queue.ReturnChain(p, chain)
-			return sentJSON{}, usagef("%s", err).hint("see 'decree send --help'; nothing was sent")
+			return sentMessage{}, usagef("%s", err).hint("see 'decree send --help'; nothing was sent")
 		}
 		err = p.Drop(to, file, data)
 		if err != nil || m.Chain != chain {
@@ -190,11 +188,11 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 		}
 		switch {
 		case err == nil:
-			return sentJSON{strings.TrimSuffix(file, ".md"), m.ID, filepath.Join(p.Root, ".decree", to, file), m}, nil
+			return sentMessage{view.Sent{Name: strings.TrimSuffix(file, ".md"), ID: m.ID, Path: filepath.Join(p.Root, ".decree", to, file)}, m}, nil
 		case !errors.Is(err, fs.ErrExist):
-			return sentJSON{}, fmt.Errorf("%w; nothing was sent", err)
+			return sentMessage{}, fmt.Errorf("%w; nothing was sent", err)
 		case name != "":
-			return sentJSON{}, refusedf("the %s has a message %s; nothing was sent", path.Base(to), quoteWord(name)).hint("choose another name, or leave it out")
+			return sentMessage{}, refusedf("the %s has a message %s; nothing was sent", path.Base(to), quoteWord(name)).hint("choose another name, or leave it out")
 		}
 	}
 }
@@ -215,7 +213,7 @@ func written(file string, text []byte, fields []message.Param) (*message.Message
 // messageFile is the file of a message called name, with or without ".md".
 func messageFile(name string) (string, error) {
 	stem := strings.TrimSuffix(name, ".md")
-	if stem == "" || stem[0] == '.' || strings.ContainsAny(stem, "/\x00") || strings.ContainsFunc(stem, unsafe) || len(stem) > 200 {
+	if stem == "" || stem[0] == '.' || strings.ContainsAny(stem, "/\x00") || strings.ContainsFunc(stem, view.Unsafe) || len(stem) > 200 {
 		return "", usagef("%s cannot be the name of a message", quoteWord(name)).hint("a name is one part of a path, not hidden, and at most 200 bytes long")
 	}
 	return stem + ".md", nil

@@ -16,6 +16,7 @@ import (
 	"decree/patch"
 	"decree/project"
 	"decree/recorder"
+	"decree/view"
 )
 
 // showOptions are show's flags.
@@ -190,9 +191,9 @@ func (s *session) showDir(rec *recorder.Reader, point recorder.Point, dir string
 // printBelow lists a directory as it was: mode, size and name of what it held.
 func (s *session) printBelow(point recorder.Point, list []manifest.Item) error {
 	if s.global.json {
-		out := make([]entryJSON, len(list))
+		out := make([]view.File, len(list))
 		for i, it := range list {
-			out[i] = asJSON(point, it.Path, it.Entry)
+			out[i] = view.FileAt(point, it.Path, it.Entry)
 		}
 		return s.printJSON(out)
 	}
@@ -212,34 +213,8 @@ func (s *session) printBelow(point recorder.Point, list []manifest.Item) error {
 	})
 }
 
-// entryJSON is a file as it was, for programs.
-type entryJSON struct {
-	Record string `json:"record"`
-	After  bool   `json:"after"`
-	Path   string `json:"path"`
-	SHA256 string `json:"sha256"`
-	Size   int64  `json:"size"`
-	Mode   string `json:"mode"`
-	Type   string `json:"type,omitempty"`
-	Target string `json:"target,omitempty"`
-}
-
 func (s *session) printEntry(point recorder.Point, path string, e manifest.Entry) error {
-	return s.printJSON(asJSON(point, path, e))
-}
-
-func asJSON(point recorder.Point, path string, e manifest.Entry) entryJSON {
-	out := entryJSON{
-		Record: point.Record.ID, After: point.After, Path: manifestPath(path),
-		SHA256: e.SHA256.String(), Size: e.Size, Mode: patch.FormatMode(e.Mode),
-	}
-	switch e.Type {
-	case manifest.Symlink:
-		out.Type, out.Target = "symlink", manifestPath(e.Target)
-	case manifest.Dir:
-		out.Type, out.SHA256 = "dir", ""
-	}
-	return out
+	return s.printJSON(view.FileAt(point, path, e))
 }
 
 // writeRecord prints a record for people.

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/view"
 )
 
 // TestSoak ends decree with SIGKILL in whatever it is doing, over and over, on a
@@ -502,7 +504,7 @@ func (p *proving) added(before []string) {
 // record names are there, or those of all records.
 func (p *proving) sound(all bool) {
 	p.t.Helper()
-	var checks []checkJSON
+	var checks []view.Check
 	code, out := p.decree("doctor", "--json")
 	require.Zero(p.t, code, "%s\n%s", out, p.log)
 	require.NoError(p.t, json.Unmarshal([]byte(out), &checks), out)

@@ -1,19 +1,17 @@
 package cmd
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"decree/history"
 	"decree/manifest"
 	"decree/project"
 	"decree/queue"
 	"decree/recorder"
+	"decree/view"
 )
 
 func (s *session) statusVerb() verb {
@@ -30,57 +28,11 @@ func (s *session) statusVerb() verb {
 	}
 }
 
-// statusJSON is status for programs.
-type statusJSON struct {
-	placeJSON
-	StoreBytes int64             `json:"store_bytes"`
-	RunsBytes  int64             `json:"runs_bytes"` // of the copies in .decree/runs
-	Restores   int               `json:"restores"`
-	Reverts    int               `json:"reverts"`
-	Applies    int               `json:"applies"`
-	Failures   int               `json:"failures"` // failed runs among them
-	FailedRuns int               `json:"failed_runs"`
-	Last       json.RawMessage   `json:"last"`
-	Open       []json.RawMessage `json:"open"`
-	Changed    []changedJSON     `json:"changed"` // null: cannot be told
-	Since      string            `json:"since"`   // the record that changed is counted from
-	Inbox      inboxCounts       `json:"inbox"`
-	Daemon     *daemonJSON       `json:"daemon"` // null: there is none
-	RuleOnly   int               `json:"rule_only"`
-}
-
-// changedJSON is a path that differs from the newest record; quoted as in the manifest.
-type changedJSON struct {
-	Path   string `json:"path"`
-	Op     string `json:"op"`
-	Change string `json:"change"`
-}
-
-// inboxCounts are how many messages wait, and how many were put aside.
-type inboxCounts struct {
-	Waiting int `json:"waiting"`
-	Dead    int `json:"dead"`
-}
-
-type daemonJSON struct {
-	PID   int       `json:"pid"`
-	Host  string    `json:"host"`
-	Start time.Time `json:"start"`
-}
-
 // inboxOf counts the messages; one that cannot be listed is told by "decree inbox".
-func inboxOf(p *project.Site) inboxCounts {
+func inboxOf(p *project.Site) view.Inbox {
 	waiting, _ := queue.Waiting(p, "")
 	dead, _ := queue.Waiting(p, "dead")
-	return inboxCounts{len(waiting), len(dead)}
-}
-
-func daemonOf(p *project.Site) *daemonJSON {
-	h := queue.Daemon(p)
-	if h.PID == 0 {
-		return nil
-	}
-	return &daemonJSON{h.PID, h.Host, h.Start}
+	return view.Inbox{Waiting: len(waiting), Dead: len(dead)}
 }
 
 func (s *session) status(ctx context.Context) error {
@@ -96,41 +48,17 @@ func (s *session) status(ctx context.Context) error {
 		return err
 	}
 	if s.global.json {
-		return s.printStatusJSON(rec, st)
-	}
-	return s.print(func(w io.Writer) error { return s.writeStatus(w, rec.Project(), st) })
-}
-
-func (s *session) printStatusJSON(rec *recorder.Reader, st *recorder.Status) (err error) {
-	out := statusJSON{
-		placeJSON:  placeJSON{st.Root, st.StorePath, rec.Project().ID},
-		StoreBytes: st.Used.Store, RunsBytes: st.Used.Runs, Restores: st.Restores, RuleOnly: st.RuleOnly,
-		Reverts: st.Reverts, Applies: st.Applies, Failures: st.Failures, FailedRuns: st.FailedRuns,
-		Open: []json.RawMessage{}, Changed: []changedJSON{}, Inbox: inboxOf(rec.Project()), Daemon: daemonOf(rec.Project()),
-	}
-	if since := cmp.Or(st.Since, st.Last); since != nil {
-		out.Since = since.ID
-	}
-	if st.Last != nil {
-		if out.Last, err = s.recordJSON(st.Last); err != nil {
-			return err
-		}
-	}
-	for _, o := range st.Open {
-		data, err := s.recordJSON(o)
+		labels, err := s.allLabels()
 		if err != nil {
 			return err
 		}
-		out.Open = append(out.Open, data)
+		if st.Lost != nil {
+			s.note(cannotBeTold + st.Lost.Error())
+		}
+		p := rec.Project()
+		return s.printJSON(view.StatusOf(p, st, labels, inboxOf(p), view.DaemonOf(queue.Daemon(p))))
 	}
-	if st.Lost != nil {
-		s.note(cannotBeTold + st.Lost.Error())
-		out.Changed = nil
-	}
-	for _, c := range st.Changed {
-		out.Changed = append(out.Changed, changedJSON{manifestPath(c.Path), changeWord(c.Old, c.New), changeWord(c.Old, c.New)})
-	}
-	return s.printJSON(out)
+	return s.print(func(w io.Writer) error { return s.writeStatus(w, rec.Project(), st) })
 }
 
 // statusFiles is how many changed paths status lists.
@@ -169,7 +97,7 @@ const fieldIndent = "       "
 // recordField is a line of status about a record, with what it is for; on a narrow
 // terminal that is a line of its own.
 func (s *session) recordField(w io.Writer, name, text string, r *history.Record) {
-	what, between := clip(whatOf(r), 60), "  "
+	what, between := clip(view.What(r), 60), "  "
 	if room := s.columns(s.env.Stdout); isTerminal(s.env.Stdout) && width(fieldIndent+text+between+what) > room {
 		what, between = clip(what, room-len(fieldIndent)), "\n"+fieldIndent
 	}
@@ -207,8 +135,8 @@ func tallyInWords(t recorder.Tally) string {
 // writeQueue says what waits in the inbox, and who does it; nothing where there is
 // neither.
 func (s *session) writeQueue(w io.Writer, p *project.Site) {
-	in, daemon := inboxOf(p), daemonOf(p)
-	if in != (inboxCounts{}) {
+	in, daemon := inboxOf(p), view.DaemonOf(queue.Daemon(p))
+	if in != (view.Inbox{}) {
 		s.field(w, "inbox", fmt.Sprintf("%s waiting, %d dead", count(in.Waiting, "message"), in.Dead))
 	}
 	switch {
@@ -245,7 +173,7 @@ func (s *session) writeChanged(w io.Writer, st *recorder.Status) error {
 			fmt.Fprintf(tw, "  and %s more\n", count(len(st.Changed)-i, "path"))
 			break
 		}
-		fmt.Fprintf(tw, "  %s\t%s\n", changeWord(c.Old, c.New), shownPath(c.Path)+slash(c.Old, c.New))
+		fmt.Fprintf(tw, "  %s\t%s\n", view.ChangeWord(c.Old, c.New), shownPath(c.Path)+slash(c.Old, c.New))
 	}
 	return tw.Flush()
 }

@@ -9,6 +9,7 @@ import (
 	"decree/manifest"
 	"decree/plan"
 	"decree/recorder"
+	"decree/view"
 )
 
 // summaryFiles is how many changed files a summary names.
@@ -197,7 +198,7 @@ func (s *session) changedFiles(changes []manifest.Change) {
 			fmt.Fprintf(tw, "    renamed\t%s -> %s\n", shownPath(old), shownPath(c.Path))
 			continue
 		}
-		fmt.Fprintf(tw, "    %s\t%s\n", changeWord(c.Old, c.New), shownPath(c.Path)+slash(c.Old, c.New))
+		fmt.Fprintf(tw, "    %s\t%s\n", view.ChangeWord(c.Old, c.New), shownPath(c.Path)+slash(c.Old, c.New))
 	}
 	_ = tw.Flush()
 	s.say("%s", strings.TrimRight(b.String(), "\n"))

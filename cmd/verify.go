@@ -7,6 +7,7 @@ import (
 
 	"decree/project"
 	"decree/recorder"
+	"decree/view"
 )
 
 // verifyOptions are verify's flags.
@@ -30,13 +31,6 @@ func (s *session) verifyVerb() verb {
 		),
 		action: func(ctx context.Context) error { return s.verify(ctx, o) },
 	}
-}
-
-// problemJSON is something that does not match.
-type problemJSON struct {
-	Record string `json:"record,omitempty"`
-	Path   string `json:"path,omitempty"`
-	Reason string `json:"reason"`
 }
 
 func (s *session) verify(ctx context.Context, o verifyOptions) error {
@@ -71,11 +65,7 @@ func (s *session) verify(ctx context.Context, o verifyOptions) error {
 
 func (s *session) printProblems(problems []recorder.Problem) error {
 	if s.global.json {
-		out := make([]problemJSON, len(problems))
-		for i, p := range problems {
-			out[i] = problemJSON{p.Record, manifestPath(p.Path), p.Reason}
-		}
-		return s.printJSON(out)
+		return s.printJSON(view.Problems(problems))
 	}
 	if len(problems) == 0 {
 		s.tell("all hashes match")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/plan"
+	"decree/view"
 )
 
 func TestCount(t *testing.T) {
@@ -105,7 +106,7 @@ func TestOnePlaceQuotes(t *testing.T) {
 }
 
 func TestEscapedJSON(t *testing.T) {
-	assert.Equal(t, `{"a":"k\u202e\u009bä\u007f"}`, string(escapedJSON([]byte("{\"a\":\"k\u202e\u009bä\x7f\"}"))))
+	assert.Equal(t, `{"a":"k\u202e\u009bä\u007f"}`, string(view.Escape([]byte("{\"a\":\"k\u202e\u009bä\x7f\"}"))))
 	plain := []byte("{\n  \"a\": \"ä\"\n}\n")
-	assert.Equal(t, string(plain), string(escapedJSON(plain)))
+	assert.Equal(t, string(plain), string(view.Escape(plain)))
 }

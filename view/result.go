@@ -1,0 +1,167 @@
+package view
+
+import (
+	"encoding/json"
+	"time"
+
+	"decree/plan"
+	"decree/recorder"
+)
+
+// Step is one path of a plan.
+type Step struct {
+	Path    string       `json:"path"`
+	Op      string       `json:"op"`
+	Change  string       `json:"change"` // the same word for the same thing in all JSON; Op is older
+	Verdict plan.Verdict `json:"verdict"`
+	Reason  string       `json:"reason,omitempty"`
+	Later   []string     `json:"later,omitempty"`
+}
+
+// Standing says in how many paths a record's change stays.
+type Standing struct {
+	Record string `json:"record"`
+	Paths  int    `json:"paths"`
+}
+
+// Move is what a revert, apply or restore does: Record is null for a dry run or when there
+// was nothing to do.
+type Move struct {
+	DryRun   bool            `json:"dry_run"`
+	Record   json.RawMessage `json:"record"`
+	Created  int             `json:"created"`
+	Modified int             `json:"modified"`
+	Deleted  int             `json:"deleted"`
+	Paths    []Step          `json:"paths"`
+	Standing []Standing      `json:"standing"`
+	Stayed   []string        `json:"stayed"`
+	Notes    []string        `json:"notes"`
+}
+
+// MoveOf is the Move of a result.
+func MoveOf(m *recorder.MoveResult, dryRun bool, notes []string, labels Labels) Move {
+	out := Move{DryRun: dryRun, Paths: []Step{}, Standing: []Standing{}, Stayed: []string{}, Notes: notes}
+	if m.Outcome != nil {
+		out.Stayed = Paths(m.Outcome.Stayed)
+	}
+	if m.Record != nil {
+		out.Record = Record(m.Record, labels)
+	}
+	if p := m.Plan; p != nil {
+		for _, st := range p.Standing {
+			out.Standing = append(out.Standing, Standing{st.ID, st.Paths})
+		}
+		out.Created, out.Modified, out.Deleted = p.Created, p.Modified, p.Deleted
+		for _, it := range p.Items {
+			word := ChangeWord(it.From, it.To)
+			out.Paths = append(out.Paths, Step{Path(it.Path), word, word, it.Verdict, it.Reason, it.Later})
+		}
+	}
+	return out
+}
+
+// Pruned is what a prune did, or would do.
+type Pruned struct {
+	DryRun     bool      `json:"dry_run"`
+	Records    []Verdict `json:"records"` // oldest first
+	Removed    int       `json:"removed"`
+	FreedBytes int64     `json:"freed_bytes"`
+	StoreBytes int64     `json:"store_bytes"`
+	RunsBytes  int64     `json:"runs_bytes"`
+}
+
+// Verdict says whether a record stays, and why.
+type Verdict struct {
+	ID      string   `json:"id"`
+	Reason  string   `json:"reason"`
+	Started string   `json:"started"`
+	Keep    bool     `json:"keep"`
+	Why     []string `json:"why"`
+}
+
+// PrunedOf is the Pruned of a prune.
+func PrunedOf(p *recorder.Pruned, dryRun bool) Pruned {
+	out := Pruned{DryRun: dryRun, Records: []Verdict{}, Removed: len(p.Gone()), FreedBytes: p.Freed, StoreBytes: p.Store, RunsBytes: p.Runs}
+	for _, v := range p.Verdicts {
+		out.Records = append(out.Records, Verdict{v.ID, v.Reason, v.Started.UTC().Format(time.RFC3339Nano), v.Keep, v.Why})
+	}
+	return out
+}
+
+// Collected is what a gc did.
+type Collected struct {
+	FreedBytes int64    `json:"freed_bytes"`
+	Objects    int64    `json:"objects"`
+	Packs      int      `json:"packs"`
+	StoreBytes int64    `json:"store_bytes"`
+	Damaged    []string `json:"damaged"` // packs that stay because parts of them are damaged
+}
+
+// CollectedOf is the Collected of a gc.
+func CollectedOf(c *recorder.Collected) Collected {
+	return Collected{c.Freed, c.Objects, c.Packs, c.Store, append([]string{}, c.Damaged...)}
+}
+
+// Forgetting is what a forget does, or would do.
+type Forgetting struct {
+	DryRun     bool        `json:"dry_run"`
+	Contents   []Forgotten `json:"contents"`
+	Records    []string    `json:"records"`
+	Also       []string    `json:"also"`
+	InTree     []string    `json:"in_tree"`
+	FreedBytes int64       `json:"freed_bytes"`
+}
+
+// Forgotten is a content that goes.
+type Forgotten struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+}
+
+// ForgettingOf is the Forgetting of a forget.
+func ForgettingOf(f *recorder.Forgetting, dryRun bool) Forgetting {
+	out := Forgetting{DryRun: dryRun, Contents: []Forgotten{}, Records: append([]string{}, f.Records...),
+		Also: Paths(f.Also), InTree: Paths(f.InTree), FreedBytes: f.Freed}
+	for _, c := range f.Contents {
+		out.Contents = append(out.Contents, Forgotten{Path(c.Path), c.SHA256.String(), c.Size})
+	}
+	return out
+}
+
+// Recovered is one thing that was recovered.
+type Recovered struct {
+	Record string   `json:"record"`
+	What   string   `json:"what"`
+	Later  []string `json:"later"`
+	Aside  string   `json:"aside,omitempty"`
+}
+
+// RecoveredOf is what a recovery did.
+func RecoveredOf(list []recorder.Recovered) []Recovered {
+	out := make([]Recovered, 0, len(list))
+	for _, f := range list {
+		r := Recovered{What: f.What, Later: Paths(f.Later), Aside: Path(f.Aside)}
+		if f.Record != nil {
+			r.Record = f.Record.ID
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Failure is an error. Paths are those that stood in the way.
+type Failure struct {
+	Command  string          `json:"command"`
+	Message  string          `json:"message"`
+	ExitCode int             `json:"exit_code"`
+	Hint     string          `json:"hint"`
+	State    string          `json:"state"` // in which state things are left, as the message says; "" where it does not
+	Paths    []FailureAtPath `json:"paths"`
+}
+
+// FailureAtPath is a path that stood in the way.
+type FailureAtPath struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}

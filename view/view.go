@@ -1,0 +1,103 @@
+// Package view turns what decree knows into the objects that `--json` prints: records,
+// plans, results, files, messages, each as a documented type with its fields in the
+// order in which they are written. A server and the command line use the same ones, so
+// that a program needs to learn them once.
+//
+// It converts and formats; it opens nothing, asks nothing and prints nothing. Paths are
+// quoted as in the manifest, sizes are in bytes, times are RFC 3339 in UTC. A field that
+// a script may hold is never renamed or taken away; new ones come beside it.
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// Time is how run.json writes a time, in UTC.
+const Time = "2006-01-02T15:04:05.000000000Z"
+
+// Encode writes v on w as an indented object or list that ends in a newline, without
+// HTML escapes: a path stays readable. What a terminal would obey is escaped.
+func Encode(w io.Writer, v any) error {
+	enc := json.NewEncoder(escaping{w})
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// EncodeLine is Encode on one line.
+func EncodeLine(w io.Writer, v any) error {
+	enc := json.NewEncoder(escaping{w})
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// EncodeEach writes what each yields as Encode writes a list, without holding it.
+func EncodeEach(w io.Writer, each func(yield func(any) error) error) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("  ", "  ")
+	lead := "[\n  "
+	err := each(func(v any) error {
+		buf.Reset()
+		buf.WriteString(lead)
+		lead = ",\n  "
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+		buf.Truncate(buf.Len() - len("\n"))
+		_, err := w.Write(Escape(buf.Bytes()))
+		return err
+	})
+	switch {
+	case err != nil:
+	case lead[0] == '[':
+		_, err = io.WriteString(w, "[]\n")
+	default:
+		_, err = io.WriteString(w, "\n]\n")
+	}
+	return err
+}
+
+// plain is v on one line, without HTML escapes and without a newline.
+func plain(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}
+
+// escaping writes JSON as Escape has it. Each Write holds whole characters.
+type escaping struct{ to io.Writer }
+
+func (w escaping) Write(p []byte) (int, error) {
+	if _, err := w.to.Write(Escape(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Escape is JSON with the unsafe characters of its strings as \u escapes: for a program
+// the text is the same.
+func Escape(p []byte) []byte {
+	hidden := func(r rune) bool { return r >= 0x7f && Unsafe(r) } // JSON has escaped the rest
+	if !bytes.ContainsFunc(p, hidden) {
+		return p
+	}
+	out := make([]byte, 0, len(p)+16)
+	for i, size := 0, 0; i < len(p); i += size {
+		var r rune
+		r, size = utf8.DecodeRune(p[i:])
+		if hidden(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = append(out, p[i:i+size]...)
+		}
+	}
+	return out
+}
