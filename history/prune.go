@@ -31,6 +31,9 @@ func (h *History) Remove(ids []string, audit ...Operation) error {
 			lines = append(lines, &line{key: l.key, gone: true, tree: l.tree, afterTree: l.afterTree})
 		}
 	}
+	if err := h.putOthersAside(ids); err != nil {
+		return err
+	}
 	if len(lines) > 0 {
 		if err := h.write(lines...); err != nil {
 			return err
@@ -450,6 +453,9 @@ func (h *History) thin(runs disk.Dir, r row) (thinned bool, err error) {
 		return false, nil
 	}
 	if st, err := dir.Stat(manifestJSON); err == nil && st.Kind == disk.Regular && e.tree != nil && h.hasObject(e.tree.Object) {
+		if own, err := likeOwn(dir, manifestJSON); err != nil || !own {
+			return false, err
+		}
 		thinned = true
 		if err := dir.Remove(manifestJSON); err != nil {
 			return false, err
@@ -469,7 +475,7 @@ func (h *History) thin(runs disk.Dir, r row) (thinned bool, err error) {
 }
 
 // thinFile removes a large file that the store has whole: that is read first, since
-// the plain one may be the last that is sound. One of another size is somebody's edit.
+// the plain one may be the last that is sound. One with another content is somebody's.
 func (h *History) thinFile(dir disk.Dir, name string, sum patch.Hash) (gone bool, err error) {
 	if sub, rest, below := strings.Cut(name, "/"); below {
 		next, err := dir.OpenDir(sub)
@@ -489,6 +495,9 @@ func (h *History) thinFile(dir disk.Dir, name string, sum patch.Hash) (gone bool
 	}
 	defer r.Close()
 	if _, err := io.Copy(io.Discard, r); err != nil || size != st.Size {
+		return false, nil
+	}
+	if has, err := sumOf(dir, name); err != nil || has != sum {
 		return false, nil
 	}
 	return true, dir.Remove(name)

@@ -2,7 +2,6 @@ package history
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -24,6 +23,7 @@ const (
 	runJSON      = "run.json"
 	manifestJSON = "manifest.json"
 	changesDiff  = "changes.diff"
+	failureFile  = "failure-context.md"
 	maxRunJSON   = 16 << 20
 	maxDepthName = 4
 )
@@ -373,9 +373,12 @@ func (s *staged) place(h *History) (sync func() error, err error) {
 	return sync, nil
 }
 
-// renameOver moves a file of tmp over another one, or into the place of a
-// directory, which is put aside.
+// renameOver moves a file of tmp over another one that decree has written. What else is in
+// that place is put aside.
 func (h *History) renameOver(tmp disk.Dir, name string, to disk.Dir, base string) error {
+	if err := h.clearFile(tmp, name, to, base); err != nil {
+		return err
+	}
 	err := tmp.Rename(name, to, base)
 	if err == nil {
 		return nil
@@ -520,50 +523,7 @@ func (h *History) clearTmp(tmp disk.Dir, name string) error {
 }
 
 // RecordFiles are what decree writes into each record's directory, where it has to.
-var RecordFiles = []string{runJSON, manifestJSON, changesDiff, OutsideFile, "routine.log", "failure-context.md", "attempts"}
-
-// PutForeignAside puts aside what a command has put in the place of the files that
-// closing its record writes anew. What may not be read or moved stays.
-func (h *History) PutForeignAside(id string) error {
-	dir, err := h.OpenRun(id)
-	if err != nil {
-		return unlessBarred(err)
-	}
-	defer dir.Close()
-	for _, name := range []string{runJSON, changesDiff} {
-		f, err := dir.Open(name)
-		if err != nil {
-			continue // there is none, or nothing that could be overwritten
-		}
-		head, err := io.ReadAll(io.LimitReader(f, maxRunJSON))
-		f.Close()
-		if err == nil && !likeOwn(name, head) {
-			err = unlessBarred(h.p.PutAside(dir, name))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func unlessBarred(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	return err
-}
-
-const beginsDiff = "# decree changes "
-
-// likeOwn says whether a file that begins like that is one that decree wrote.
-func likeOwn(name string, head []byte) bool {
-	if name == changesDiff {
-		return len(head) == 0 || bytes.HasPrefix(head, []byte(beginsDiff))
-	}
-	_, err := ParseRecord(head)
-	return len(head) == 0 || err == nil || errors.As(err, new(*NewerError))
-}
+var RecordFiles = []string{runJSON, manifestJSON, changesDiff, OutsideFile, "routine.log", failureFile, "attempts"}
 
 // removeTree removes name from d with all that is below, following no link.
 // A missing name is no error.

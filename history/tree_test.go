@@ -257,13 +257,17 @@ func TestThinManifests(t *testing.T) {
 		}
 		r := w.draft()
 		r.Before = next.ID
-		require.NoError(t, w.Add(Closing{Record: r, Tree: s}, []RunFile{{Name: manifestJSON, Write: Bytes([]byte("m"))}}))
+		content := beginsManifest + "1}\n"
+		if i == 3 {
+			content = "somebody's"
+		}
+		require.NoError(t, w.Add(Closing{Record: r, Tree: s}, []RunFile{{Name: manifestJSON, Write: Bytes([]byte(content))}}))
 		records = append(records, r)
 	}
 	require.NoError(t, w.ThinRuns(false))
 	for i, r := range records {
 		path := w.path("runs", r.ID, manifestJSON)
-		if i < 5 && i != 2 {
+		if i < 5 && i != 2 && i != 3 {
 			assert.NoFileExists(t, path)
 		} else {
 			assert.FileExists(t, path)
@@ -336,7 +340,7 @@ func TestThinLargeFiles(t *testing.T) {
 	}
 	delete(w.shelf.objects, sums["attempts/2/changes.diff"])
 	edited := w.path("runs", ids[0], "attempts/1/changes.diff")
-	require.NoError(t, os.WriteFile(edited, []byte(large), 0o600))
+	require.NoError(t, os.WriteFile(edited, bytes.Repeat([]byte("?"), len(names["attempts/1/changes.diff"])), 0o600))
 
 	require.NoError(t, w.ThinRuns(false))
 	for i, id := range ids[:3] {

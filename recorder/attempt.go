@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -33,29 +34,68 @@ func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 // openLog makes a new routine.log in the run directory and holds it open: a
 // command that deletes the directory does not take the log along.
 func (u *run) openLog() error {
-	if u.log != nil {
-		u.log.Close()
-		u.log = nil
-	}
 	dir, err := u.r.history.EnsureRun(u.rec.ID)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if st, err := dir.Stat(logFile); err == nil && st.Kind == disk.Directory {
-		err = u.r.project.PutAside(dir, logFile)
-		if err != nil {
+	for _, name := range []string{logFile, u.o.LogCopy} {
+		if err := u.dropLog(dir, name); err != nil {
 			return err
 		}
 	}
-	if err := dir.Remove(logFile); err != nil && !isMissing(err) {
-		return err
+	if u.log != nil {
+		u.log.Close()
+		u.log = nil
 	}
 	if u.log, err = project.CreateFile(dir, logFile, project.PrivateFile); err != nil {
 		return err
 	}
 	u.capped = &cappedLog{f: u.log, max: leastLog(u.r.project.Config.LogMax)}
 	return nil
+}
+
+// dropLog removes the log of the attempt before under one of its names. What else a
+// command has put there is put aside.
+func (u *run) dropLog(dir disk.Dir, name string) error {
+	if name == "" {
+		return nil
+	}
+	st, err := dir.Stat(name)
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if own, err := u.isLog(dir, name, st); err != nil || !own {
+		return errors.Join(err, u.r.project.PutAside(dir, name))
+	}
+	return dir.Remove(name)
+}
+
+// isLog says whether the file of that name is the open log, or has its content.
+func (u *run) isLog(dir disk.Dir, name string, st disk.Info) (bool, error) {
+	if u.log == nil || st.Kind != disk.Regular {
+		return false, nil
+	}
+	held, err := u.log.Stat()
+	if err != nil || st.SameFile(held) || st.Size != held.Size {
+		return err == nil && st.SameFile(held), err
+	}
+	other, err := dir.Open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer other.Close()
+	was, is := sha256.New(), sha256.New()
+	if err := cmp.Or(copyFile(was, u.log), copyFile(is, other)); err != nil {
+		return false, err
+	}
+	return bytes.Equal(was.Sum(nil), is.Sum(nil)), nil
 }
 
 // closeLog puts a log that was cut in order.

@@ -575,9 +575,6 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if frozen == nil {
 		frozen = []history.Rule{}
 	}
-	if err := r.history.PutForeignAside(o.Record.ID); err != nil {
-		return err
-	}
 	r.note("the process of run %s is gone: finding out what the run changed, and recording it", o.Record.ID)
 	res, err := r.observe(ctx, c.x, look{phase: "recording", frozen: frozen, afterRun: true, unlimited: true})
 	if err != nil {

@@ -1,0 +1,186 @@
+package history
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"decree/disk"
+	"decree/patch"
+	"decree/project"
+)
+
+// What others have put into a record's directory, as a command that moves an ignored file
+// over one of decree's own, has no copy anywhere. decree overwrites and removes there only
+// what it has written itself; what else is in its way goes to .decree/aside.
+
+const (
+	beginsDiff     = "# decree changes "
+	beginsManifest = "{\n  \"version\": "
+	beginsFailure  = "# Failed attempts\n"
+)
+
+// likeOwn says whether a file has the form that decree gives to files of its name. One of
+// a name without a form, such as a log, has not.
+func likeOwn(dir disk.Dir, name string) (bool, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	most, begins := int64(maxRunJSON), ""
+	switch name {
+	case runJSON:
+	case manifestJSON:
+		begins = beginsManifest
+	case changesDiff, OutsideFile:
+		begins = beginsDiff
+	case failureFile:
+		begins = beginsFailure
+	default:
+		return false, nil
+	}
+	if begins != "" {
+		most = int64(len(begins))
+	}
+	head, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil || len(head) == 0 {
+		return err == nil, err
+	}
+	if begins != "" {
+		return string(head) == begins, nil
+	}
+	_, err = ParseRecord(head)
+	return err == nil || errors.As(err, new(*NewerError)), nil
+}
+
+// clearFile puts aside what lies where a file of tmp is to come, unless decree has written
+// it or both are the same.
+func (h *History) clearFile(tmp disk.Dir, name string, to disk.Dir, base string) error {
+	st, err := to.Stat(base)
+	if err != nil || st.Kind == disk.Directory {
+		return unlessBarred(err)
+	}
+	if st.Kind == disk.Regular {
+		own, err := likeOwn(to, base)
+		if own || err != nil {
+			return unlessBarred(err)
+		}
+		has, err := sumOf(to, base)
+		if err != nil {
+			return err
+		}
+		comes, err := sumOf(tmp, name)
+		if err != nil || has == comes {
+			return err
+		}
+	}
+	return h.p.PutAside(to, base)
+}
+
+// unlessBarred is err but where a file is missing, or may not be read.
+func unlessBarred(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+func sumOf(dir disk.Dir, name string) (sum patch.Hash, err error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return sum, err
+	}
+	defer f.Close()
+	hash := sha256.New()
+	_, err = io.Copy(hash, f)
+	hash.Sum(sum[:0])
+	return sum, err
+}
+
+// putOthersAside puts aside what is not a record's own in the directories of records that
+// are about to be removed. What may not be read or moved is noted, and goes with them.
+func (h *History) putOthersAside(ids []string) error {
+	for _, id := range ids {
+		l, err := h.line(id)
+		if err != nil {
+			return err
+		}
+		dir, err := h.OpenRun(id)
+		if l == nil || err != nil {
+			continue // removeRun tells it
+		}
+		err = h.othersAside(dir, "", l.files)
+		dir.Close()
+		if errors.Is(err, fs.ErrPermission) && h.note != nil {
+			h.note(fmt.Sprintf("what else lies in the directory of record %s could not be moved to .decree/aside: %v", id, err))
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// othersAside does it for a directory below a record's, at prefix ("attempts/1/").
+func (h *History) othersAside(dir disk.Dir, prefix string, files map[string]patch.Hash) error {
+	list, err := dir.List()
+	for _, e := range list {
+		own, oerr := h.ofRecord(dir, e.Name, prefix, files)
+		if oerr == nil && !own {
+			oerr = h.p.PutAside(dir, e.Name)
+		}
+		err = errors.Join(err, oerr)
+	}
+	return err
+}
+
+// ofRecord says whether an entry of a record's directory is one of its files, or a
+// directory of which what is not is put aside.
+func (h *History) ofRecord(dir disk.Dir, name, prefix string, files map[string]patch.Hash) (bool, error) {
+	st, err := dir.Stat(name)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist), unlessBarred(err)
+	}
+	at := path.Join(prefix, name)
+	switch st.Kind {
+	case disk.Directory:
+		if at == project.OutboxDir {
+			return true, nil // retention has looked whether anything waits in it
+		}
+		sub, err := dir.OpenDir(name)
+		if err != nil {
+			return false, unlessBarred(err)
+		}
+		defer sub.Close()
+		if prefix == "" && name != "attempts" && !holds(files, at+"/") {
+			list, err := sub.List()
+			return len(list) == 0, err
+		}
+		return true, h.othersAside(sub, at, files)
+	case disk.Regular:
+		if at == runJSON || at == manifestJSON {
+			own, err := likeOwn(dir, name)
+			return own, unlessBarred(err)
+		}
+		want, known := files[at]
+		if !known {
+			return false, nil
+		}
+		has, err := sumOf(dir, name)
+		return err == nil && has == want, unlessBarred(err)
+	}
+	return false, nil
+}
+
+func holds(files map[string]patch.Hash, prefix string) bool {
+	for name := range files {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
