@@ -60,8 +60,16 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 		spent = max(spent, rec.Attempts)
 	}
 	if !here {
-		if err := q.tellCancelled(d, rec); err != nil {
+		as, err := q.in(d.dead)
+		if err != nil {
 			return nil, "", err
+		}
+		if as == "" && rec.Recovered == nil { // its routine had deleted it, and it was to go to dead
+			res, err = q.dead(d, res, fmt.Sprintf("failed after %d attempts", spent), rec)
+			return res, "", err
+		}
+		if as == "" {
+			q.tellCancelled(rec)
 		}
 		s.forget()
 		return nil, "", s.write(q.project().Store, false)
@@ -80,14 +88,9 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 	return nil, s.Name, s.write(q.project().Store, true)
 }
 
-// tellCancelled says that the message under way was taken out of the inbox, unless
-// that was done here: it is in dead then.
-func (q *Queue) tellCancelled(d *dirs, rec *history.Record) error {
-	if as, err := q.in(d.dead); as != "" || err != nil {
-		return err
-	}
+// tellCancelled says that the message under way was taken out of the inbox.
+func (q *Queue) tellCancelled(rec *history.Record) {
 	q.note("%s was deleted from the inbox, and is not done again; its text is in .decree/runs/%s/%s", q.s.Name, rec.ID, messageFile)
-	return nil
 }
 
 // succeeded says whether a run had: also if it was undone since.

@@ -244,6 +244,39 @@ echo ran >>"$RAN"
 	}
 }
 
+// TestDiesAfterAFailureThatWipesTheInbox: a message that its routine had deleted before it
+// failed is dead, wherever decree dies.
+func TestDiesAfterAFailureThatWipesTheInbox(t *testing.T) {
+	files := map[string]string{
+		".decree/config.yml": "max_attempts: 1\n",
+		".decree/routines/develop.sh": `tail -n1 "$message_file" | grep -q second && exit 0
+rm -rf .decree/inbox; echo ran >>"$RAN"; exit 1
+`,
+		".decree/inbox/a.md": "first\n", ".decree/inbox/b.md": "second\n",
+	}
+	stride := 5
+	if os.Getenv("DECREE_LONG") != "" {
+		stride = 1
+	}
+	for n, fired := 0, true; fired; n += stride {
+		b := newBench(t, files)
+		steps := 0
+		_ = b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			after := st.Write && path.Base(st.Path) != "routine.log" && len(b.ran()) > 0 && len(b.dead()) == 0
+			if after {
+				steps++
+			}
+			return disktest.Action{Die: after && steps == n+1}
+		}), func(q *Queue) error { _, err := b.all(q); return err })
+		fired = steps > n
+		b.process()
+		require.Empty(t, b.inbox(), "step %d", n)
+		require.Equal(t, []string{"a.error.txt", "a.md"}, b.dead(), "step %d", n)
+		require.Equal(t, []string{"b.md"}, b.done(), "step %d", n)
+		os.RemoveAll(b.base)
+	}
+}
+
 // bash is what the routines need.
 func TestMain(m *testing.M) {
 	if _, err := exec.LookPath("bash"); err != nil {
