@@ -61,11 +61,12 @@ func Open(p *project.Project, o Options) *History {
 }
 
 // UseObjects makes later reads go through o: a store's reader does not see what
-// was written after it was opened.
+// was written after it was opened. Others may have removed meanwhile what a tree rests
+// on that this process saved: from here on only lines and open records say how it is kept.
 func (h *History) UseObjects(o Objects) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.objects = o
+	h.objects, h.saved = o, nil
 }
 
 // Refresh makes later calls see what other processes wrote. A writer calls it

@@ -50,6 +50,10 @@ func (h *History) Named(each func(Naming)) error {
 			t.known[s.ID] = true
 		}
 	}
+	open, err := t.ofOpen() // records made beside a run rest on the tree that it began with
+	if err != nil {
+		return err
+	}
 	for _, e := range slices.Concat(live, gone) {
 		if err := t.record(e); err != nil {
 			return err
@@ -58,7 +62,7 @@ func (h *History) Named(each func(Naming)) error {
 	if err := h.liveForeign(func(id string, object patch.Hash) { each(Naming{ID: id, Object: object}) }); err != nil {
 		return err
 	}
-	return t.open()
+	return t.open(open)
 }
 
 // naming is a pass of Named.
@@ -127,14 +131,21 @@ func (t *naming) tree(s *TreeSpec) error {
 	})
 }
 
-func (t *naming) open() error {
+// ofOpen are the open records, whose trees are known from here on.
+func (t *naming) ofOpen() ([]*Opened, error) {
 	open, bad, err := t.h.ListOpen()
-	if err != nil {
-		return err
+	if err == nil && len(bad) > 0 {
+		err = fmt.Errorf("open record %s: %w", bad[0].ID, bad[0].Err)
 	}
-	if len(bad) > 0 {
-		return fmt.Errorf("open record %s: %w", bad[0].ID, bad[0].Err)
+	for _, o := range open {
+		if o.Tree != nil {
+			t.known[o.Tree.ID] = true
+		}
 	}
+	return open, err
+}
+
+func (t *naming) open(open []*Opened) error {
 	for _, o := range open {
 		t.of = Naming{ID: o.Record.ID}
 		for _, r := range o.Rules {

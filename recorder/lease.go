@@ -175,7 +175,10 @@ func (u *run) takeLease() (err error) {
 
 // free gives back the lock while a command works, or a person thinks. What follows calls
 // takeLock before it touches anything, and catchUp before it writes.
-func (u *run) free() { u.x.release() }
+func (u *run) free() {
+	u.freed = true
+	u.x.release()
+}
 
 // unlocked lets others work while do waits for something.
 func (u *run) unlocked(ctx context.Context, do func()) error {
@@ -244,5 +247,14 @@ func (u *run) catchUp(ctx context.Context) error {
 			return storeGone(r.project, "has lost "+it.Path, nil)
 		}
 	}
-	return nil
+	return u.saveAfterAgain(seq)
+}
+
+// saveAfterAgain stores the tree that the last attempt left, which no record names yet,
+// where it was freed.
+func (u *run) saveAfterAgain(before manifest.Seq) (err error) {
+	if u.after != nil {
+		u.after, err = u.r.history.SaveTree(u.x.w, history.NewTree{ID: u.rec.After, Base: u.before, Changes: u.changes, Entries: withChanges(before, u.changes)})
+	}
+	return err
 }

@@ -174,7 +174,7 @@ func TestARunWaitsForTheLock(t *testing.T) {
 	})
 	defer r.Close()
 	waited := ""
-	r.opt.Note = func(note string) {
+	r.Reader.opt.Note = func(note string) {
 		if strings.Contains(note, "waits for the lock") {
 			waited = note
 			release()
@@ -198,7 +198,7 @@ func TestOthersWhileItIsPutBack(t *testing.T) {
 		inner := b.commanded(func() int { b.write("f", "two\n"); return 1 })
 		defer inner.Close()
 		times := 0
-		inner.opt.Events = func(e Event) {
+		inner.Reader.opt.Events = func(e Event) {
 			if e.Progress.Phase == "moving" && e.Progress.Done == 0 && times < 2 {
 				times++
 				b.write("f", strings.Repeat("by another\n", times))

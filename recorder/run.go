@@ -123,6 +123,7 @@ type run struct {
 	head  project.GitHead // when it began
 
 	release func() // gives the lease back; nil: there is none
+	freed   bool   // the lock was free for a while: trees of others may rest on before
 
 	asked   time.Duration // that people took to answer
 	stopped os.Signal     // came while the tree was put back
@@ -198,7 +199,11 @@ func notStarted(err error) error {
 func (u *run) unfinished(what string, err error) error {
 	id := u.rec.ID
 	if !u.begun {
-		return notStarted(errors.Join(fmt.Errorf("%s: %w", what, err), u.r.history.Abandon(id)))
+		err = fmt.Errorf("%s: %w", what, err)
+		if !u.freed { // else the next command records that it changed nothing
+			err = errors.Join(err, u.r.history.Abandon(id))
+		}
+		return notStarted(err)
 	}
 	e := &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("%s: %w", what, err), Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", id)}
 	if advice := project.RightsAdvice(err); advice != "" {
