@@ -210,7 +210,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if err := res.Commit(); err != nil {
 		return err
 	}
-	u.since, u.at, u.changes = changes, res.Tree, changes
+	u.since, u.at, u.changes, u.vacated = changes, res.Tree, changes, nil
 	u.hidden = res.Hidden
 	u.unreadable(res)
 	if len(res.Late) > 0 {
@@ -401,7 +401,7 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 	if err != nil || len(u.changes) == 0 {
 		return err
 	}
-	p, err := plan.To(ctx, u.r.tree, u.changes, u.r.store, false)
+	p, err := plan.To(ctx, u.r.tree, u.asLeft(), u.r.store, false)
 	if err != nil {
 		return err
 	}

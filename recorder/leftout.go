@@ -13,6 +13,7 @@ import (
 	"decree/capture"
 	"decree/disk"
 	"decree/history"
+	"decree/manifest"
 	"decree/patch"
 	"decree/plan"
 )
@@ -174,6 +175,9 @@ func (u *run) bringLeftOut() (stay []string, err error) {
 		} else {
 			moved, err = u.r.bring(at, l.name)
 		}
+		if moved && !respelled {
+			u.vacated = append(u.vacated, at)
+		}
 		if moved {
 			u.say("%s had become %s, and has its name again", patch.Quote(l.name), patch.Quote(at))
 			if err != nil {
@@ -288,6 +292,7 @@ func (r *Recorder) respell(at, name string) (moved bool, err error) {
 func (r *Recorder) whereIs(gone []leftOut, top string) (map[string]string, error) {
 	found := map[string]string{}
 	gone = slices.DeleteFunc(slices.Clone(gone), func(l leftOut) bool { return l.deleted() })
+	dirs := []string{top}
 	if top != "" {
 		info, err := r.project.Dir.Stat(top)
 		if err != nil && !isMissing(err) {
@@ -296,8 +301,11 @@ func (r *Recorder) whereIs(gone []leftOut, top string) (map[string]string, error
 		if i := slices.IndexFunc(gone, func(l leftOut) bool { return err == nil && l.is(info) }); i >= 0 {
 			found[gone[i].name] = top
 		}
+		if err != nil || info.Kind != disk.Directory {
+			dirs = nil // a command may have put anything in its place
+		}
 	}
-	for dirs := []string{top}; len(dirs) > 0 && len(found) < len(gone); {
+	for len(dirs) > 0 && len(found) < len(gone) {
 		at := dirs[len(dirs)-1]
 		below, err := r.lookIn(at, gone, found)
 		if err != nil && !isMissing(err) && !errors.Is(err, fs.ErrPermission) {
@@ -358,6 +366,21 @@ func without(p *plan.Plan, stay []string) {
 		}
 	}
 	p.Steps = kept
+}
+
+// asLeft are the changes of the last attempt but for what lay at and below the paths
+// that were vacated since: what was left out went from there to its own name.
+func (u *run) asLeft() []manifest.Change {
+	if len(u.vacated) == 0 {
+		return u.changes
+	}
+	out := slices.Clone(u.changes)
+	for i, c := range out {
+		if plan.Within(c.Path, u.vacated) {
+			out[i].New = nil
+		}
+	}
+	return out
 }
 
 // markGone writes into the record what is gone: run.json tells it too.

@@ -31,6 +31,7 @@ func TestWhatIsLeftOutIsNeverLost(t *testing.T) {
 	}
 	for name, action := range map[string]disktest.Action{"error": {Err: syscall.EIO}, "death": {Die: true}} {
 		sweepLeftOut(t, name, step, action, "mv .git g; mkdir d; mv my.env d/your.env")
+		sweepLeftOut(t, name+" over what is recorded", step, action, "rm a; mv .git a; mv my.env .gitignore")
 		sweepLeftOut(t, name+" in .decree", step, action, "mv .git .decree/tmp/run-$DECREE_RUN_ID; mv my.env $DECREE_RUN_DIR/run.json")
 	}
 }

@@ -113,6 +113,7 @@ type run struct {
 	own    []ownFile // the user's own files in .decree
 
 	leftOut []leftOut // what the root holds beside them
+	vacated []string  // where of that something was after the last attempt, and is no more
 
 	before manifest.Hash
 	// at is the tree that was observed last, since the difference from before to it.
