@@ -4,7 +4,6 @@ package capture
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,7 +115,7 @@ func (s *site) merge(b *testing.B, percent int) {
 			paused += processorTime(b) - begin
 			b.StartTimer()
 		}
-		s.bench(b, true, func(q *Request) { q.Manifest = func() (io.Writer, error) { return io.Discard, nil } })
+		s.bench(b, true)
 	}
 	reportProcessor(b, processorTime(b)-since-paused)
 }

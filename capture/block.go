@@ -56,7 +56,7 @@ func (k kind) fits(d disk.Kind) bool {
 //	records  recordSize bytes each, one a name, whatever it stands for, in the byte order
 //	         of the names, those of directories taken with a slash at their end: so that
 //	         going down the tree gives the files in the byte order of their paths
-//	hashes   32 bytes a record
+//	hashes   32 bytes a record: of a directory the name of its object (see package tree)
 //	heap     names, each ended by a zero byte; targets of symlinks
 //
 // Its checksum stands in its own header and in the record or slot that refers to it, so
@@ -328,8 +328,9 @@ func (b block) setKind(i int, k kind) {
 	clear(b.hash(i))
 }
 
-func (b block) setDir(i int, mode uint32, c ref) {
+func (b block) setDir(i int, mode uint32, c ref, object Hash) {
 	b.setKind(i, kDir)
+	copy(b.hash(i), object[:])
 	r := b.rec(i)
 	le.PutUint32(r[rMode:], mode)
 	le.PutUint32(r[rAux:], c.sum)

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"crypto/sha256"
 	"errors"
 	"hash/crc32"
 	"io"
@@ -25,8 +24,11 @@ const (
 	headSize  = 4096
 	slotAt    = 2048 // of the second slot; the first is at 0
 	slotSize  = 104
-	slotMagic = "decree cache 1\x00\n"
-	foldFloor = 1 << 20 // garbage that is not worth a fold
+	slotMagic = "decree cache 2\x00\n"
+	// Of version 1 no directory's object is known, and the tree's id is another one: all
+	// else is as it is now.
+	slotMagic1 = "decree cache 1\x00\n"
+	foldFloor  = 1 << 20 // garbage that is not worth a fold
 )
 
 // slot is the commit of one cache state, little-endian with its checksum at the end.
@@ -53,12 +55,15 @@ func (s *slot) encode() []byte {
 
 func decodeSlot(b []byte) (s slot, ok bool) {
 	b = b[:slotSize]
-	if string(b[:16]) != slotMagic || crc32.Checksum(b[:slotSize-4], castagnoli) != le.Uint32(b[slotSize-4:]) {
+	if magic := string(b[:16]); magic != slotMagic && magic != slotMagic1 || crc32.Checksum(b[:slotSize-4], castagnoli) != le.Uint32(b[slotSize-4:]) {
 		return s, false
 	}
 	s = slot{
 		seq: le.Uint64(b[16:]), root: ref{int64(le.Uint64(b[24:])), le.Uint32(b[32:])},
 		end: int64(le.Uint64(b[36:])), dev: le.Uint64(b[44:]), ino: le.Uint64(b[52:]), tree: Hash(b[60:92]),
+	}
+	if string(b[:16]) == slotMagic1 {
+		s.tree = Hash{}
 	}
 	return s, s.root.off >= headSize && s.root.off < s.end
 }
@@ -270,77 +275,6 @@ func (c *cache) flush() error {
 	return nil
 }
 
-// identify finds the tree id of r, computing it only if something changed.
-func (c *cache) identify(req *Request, r *Result) error {
-	if c.root.off != 0 && len(r.Changes) == 0 {
-		r.Tree = c.tree
-		return nil
-	}
-	var to io.Writer
-	if req.Manifest != nil {
-		var err error
-		if to, err = req.Manifest(); err != nil {
-			return err
-		}
-	}
-	out := newSplitter(to)
-	err := c.writeManifest(out, r.root)
-	sum, werr := out.finish()
-	if err == nil {
-		err = werr
-	}
-	if err != nil {
-		return err
-	}
-	r.Tree, r.Written = sum, out.to != nil
-	return nil
-}
-
-// splitter hashes what is written to it beside its writer, so that encoding, hashing and
-// writing take the time of the slowest.
-type splitter struct {
-	to   io.Writer
-	feed chan []byte
-	free chan []byte
-	sum  chan Hash
-}
-
-// newSplitter returns a splitter that must be finished, to being nil where only the
-// hash is wanted.
-func newSplitter(to io.Writer) *splitter {
-	s := &splitter{to: to, feed: make(chan []byte, 4), free: make(chan []byte, 6), sum: make(chan Hash, 1)}
-	go func() {
-		h := sha256.New()
-		for b := range s.feed {
-			h.Write(b)
-			select {
-			case s.free <- b:
-			default:
-			}
-		}
-		s.sum <- Hash(h.Sum(nil))
-	}()
-	return s
-}
-
-func (s *splitter) Write(p []byte) (int, error) {
-	var b []byte
-	select {
-	case b = <-s.free:
-	default:
-	}
-	s.feed <- append(b[:0], p...)
-	if s.to == nil {
-		return len(p), nil
-	}
-	return s.to.Write(p)
-}
-
-func (s *splitter) finish() (Hash, error) {
-	close(s.feed)
-	return <-s.sum, nil
-}
-
 // commit puts r's state in force.
 func (c *cache) commit(r *Result) error {
 	if c.dir == nil || c.file == nil || r.root.off == 0 {
@@ -441,7 +375,7 @@ func copyBlocks(from *cache, r ref, to *cache) (ref, error) {
 			return at, nil
 		}
 		up := &frames[len(frames)-1]
-		up.b.setDir(up.i, up.b.mode(up.i), at)
+		up.b.setDir(up.i, up.b.mode(up.i), at, Hash(up.b.hash(up.i)))
 		up.i++
 	}
 }

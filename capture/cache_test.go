@@ -44,7 +44,9 @@ func mustHold(t testing.TB, s *site, cache []byte, tree Hash) {
 			}
 		})
 		require.Equal(t, tree, r.Tree)
-		id, err := manifest.ID(r.Entries())
+		items, err := manifest.Collect(r.Entries())
+		require.NoError(t, err)
+		id, err := treeID(items)
 		require.NoError(t, err)
 		require.Equal(t, tree, id)
 		if writing {

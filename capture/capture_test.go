@@ -3,9 +3,7 @@
 package capture
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -398,6 +396,9 @@ func (fullStore) PutFile(f io.Reader, _ int64) (Hash, int64, error) {
 func (fullStore) PutBytes([]byte) (Hash, error) {
 	return Hash{}, fmt.Errorf("pack: %w", syscall.ENOSPC)
 }
+func (fullStore) PutTree([]byte) (Hash, error) {
+	return Hash{}, fmt.Errorf("pack: %w", syscall.ENOSPC)
+}
 
 // TestVanishing removes things between the listing and the look at them.
 func TestVanishing(t *testing.T) {
@@ -649,29 +650,6 @@ func TestDeepTree(t *testing.T) {
 			require.NoError(t, r.Commit())
 		}
 	})
-}
-
-func TestManifestInOnePass(t *testing.T) {
-	s := newSite(t)
-	s.write("a", "1")
-	var b bytes.Buffer
-	hook := func(q *Request) { q.Manifest = func() (io.Writer, error) { return &b, nil } }
-	r := s.capture(hook)
-	require.True(t, r.Written)
-	sum, _ := sumOnly{}.PutBytes(b.Bytes())
-	require.Equal(t, r.Tree, sum)
-	require.NoError(t, r.Commit())
-	b.Reset()
-	r = s.capture(hook)
-	require.False(t, r.Written)
-	require.Zero(t, b.Len())
-	require.NoError(t, r.WriteManifest(&b))
-	again, _ := sumOnly{}.PutBytes(b.Bytes())
-	require.Equal(t, sum, again)
-	full := errors.New("disk full")
-	s.write("b", "1")
-	_, err := s.try(func(q *Request) { q.Manifest = func() (io.Writer, error) { return nil, full } })
-	require.ErrorIs(t, err, full)
 }
 
 func TestCancelled(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"decree/manifest"
+	"decree/tree"
 )
 
 // done counts one piece of work off, and finishes the node, and its parents in turn, once
@@ -27,14 +28,15 @@ func (k *worker) finish(n *node) error {
 	if n.dropped {
 		return nil
 	}
-	at, total := n.was, sums{}
+	at, total, object := n.was, sums{}, n.object
 	var err error
 	switch {
 	case n.empty:
-		at = ref{}
+		at, object = ref{}, Hash{}
 		err = k.compare(n, nil)
 	case n.buf == nil && n.old != nil:
 		total = n.old.sums()
+		object, err = k.keptObject(n)
 	case n.buf != nil:
 		if err = k.complete(n); err != nil {
 			return err
@@ -45,28 +47,34 @@ func (k *worker) finish(n *node) error {
 			n.buf.seal(total)
 			at, err = k.cache.put(n.buf)
 		}
+		if err == nil {
+			object, err = k.objectOf(n.buf)
+		}
+	}
+	if err == nil && object.IsZero() && k.facts == factsAll {
+		object, err = k.putObject(tree.Empty())
 	}
 	if err != nil {
 		return err
 	}
 	n.old, n.buf, n.oldOf, n.kinds, n.targets = nil, nil, nil, nil, nil
 	if n.parent == nil {
-		k.root, k.rootSum = at, total
+		k.root, k.rootSum, k.rootObject = at, total, object
 		return nil
 	}
-	n.parent.tell(n.slot, n.info.Mode, at, total)
+	n.parent.tell(n.slot, n.info.Mode, at, object, total)
 	return nil
 }
 
 // tell enters a finished directory in its parent.
-func (n *node) tell(slot int, mode uint32, at ref, total sums) {
+func (n *node) tell(slot int, mode uint32, at ref, object Hash, total sums) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.below.add(total)
-	if n.buf == nil && n.old.kind(slot) == kDir && n.old.child(slot) == at && n.old.mode(slot) == mode {
+	if n.buf == nil && n.old.kind(slot) == kDir && n.old.child(slot) == at && n.old.mode(slot) == mode && Hash(n.old.hash(slot)) == object {
 		return
 	}
-	n.block().setDir(slot, mode, at)
+	n.block().setDir(slot, mode, at, object)
 }
 
 // complete brings the block into its final form.
@@ -82,6 +90,7 @@ func (k *worker) complete(n *node) error {
 	if n.resort {
 		n.buf = n.buf.sorted()
 	}
+	n.buf.oneOfEach()
 	for i := range n.buf.count() {
 		if n.buf.kind(i) == kNone {
 			// What this name is must be found out by the next walk.

@@ -91,7 +91,7 @@ var errTooLarge = errors.New("larger than capture.max_file")
 // checkLimits walks without reading files.
 func checkLimits(ctx context.Context, req Request) error {
 	limits, leaves := req.Limits, req.leavesLarge()
-	req.Writer, req.CacheDir, req.Progress, req.Manifest = nil, nil, nil, nil
+	req.Writer, req.CacheDir, req.Progress = nil, nil, nil
 	c := memoryCache()
 	w, err := newWalk(&req, c)
 	if err != nil {

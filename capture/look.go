@@ -119,7 +119,7 @@ func (k *worker) becameDir(n *node, i int) {
 	n.resort = true
 	n.mu.Unlock()
 	c := k.child(n, n.present(), i)
-	c.was = ref{}
+	c.was, c.object = ref{}, Hash{}
 	k.keepFor(n, 1)
 	n.pending.Add(1)
 	k.push([]job{{node: c}})

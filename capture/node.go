@@ -18,6 +18,7 @@ type node struct {
 	slot   int // its record in the parent's block
 
 	was    ref  // its block in the cache
+	object Hash // its object as the cache has it; zero: not known
 	joined bool // it is in the tree only because the rules changed
 
 	dropped bool // it is not recorded after all; its parent's record says so already

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/manifest"
+	"decree/patch"
+	"decree/tree"
 )
 
 // names are such that directories and files sort differently with and without a slash.
@@ -85,7 +87,7 @@ func TestRandomTrees(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, after, got, "step %d", step)
 				require.Equal(t, base, res.Base)
-				id, err := manifest.ID(manifest.Of(after...))
+				id, err := treeID(after)
 				require.NoError(t, err)
 				require.Equal(t, id, res.Tree)
 				if step > 0 {
@@ -97,6 +99,11 @@ func TestRandomTrees(t *testing.T) {
 				checkTotals(t, res, after)
 				readOnly := s.capture(func(q *Request) { q.Writer = nil; q.Portable = !portable })
 				require.Equal(t, res.Tree, readOnly.Tree)
+				for _, from := range []tree.Source{s.store, readOnly.Objects(s.store)} {
+					got, err := manifest.Collect(tree.Reader{From: from}.Entries(res.Tree))
+					require.NoError(t, err)
+					require.Equal(t, after, got)
+				}
 				if r.IntN(4) > 0 || step == 0 {
 					require.NoError(t, res.Commit())
 					before, base = after, id
@@ -126,8 +133,17 @@ func checkTotals(t *testing.T, r *Result, items []manifest.Item) {
 	require.Equal(t, size, r.Bytes)
 	var buf bytes.Buffer
 	require.NoError(t, r.WriteManifest(&buf))
-	id, err := manifest.ID(manifest.Of(items...))
+	want, err := manifest.ID(manifest.Of(items...))
 	require.NoError(t, err)
-	sum, _ := sumOnly{}.PutBytes(buf.Bytes())
-	require.Equal(t, id, sum)
+	require.Equal(t, want, patch.Sum(buf.Bytes()))
+}
+
+// treeID is the id of a tree that has these paths.
+func treeID(items []manifest.Item) (Hash, error) {
+	m := newMemStore()
+	changes := make([]manifest.Change, len(items))
+	for i := range items {
+		changes[i] = manifest.Change{Path: items[i].Path, New: &items[i].Entry}
+	}
+	return tree.Apply(tree.Reader{From: m}, m, Hash{}, changes)
 }

@@ -24,6 +24,8 @@ type Writer interface {
 	// PutFile reads f to its end, stores it, and returns the hash and the length read.
 	PutFile(f io.Reader, size int64) (Hash, int64, error)
 	PutBytes(b []byte) (Hash, error)
+	// PutTree stores a directory's object.
+	PutTree(b []byte) (Hash, error)
 }
 
 // OuterRules is an ignore file outside the tree. Its path is absolute, or the one of git's
@@ -87,9 +89,6 @@ type Request struct {
 	// with SkipUnreadable it is listed in Unrecorded and TooLarge. Zero is no bound.
 	MaxFile int64
 
-	// Manifest, if set, is called at most once, when the tree's id must be computed, and
-	// what it returns gets the manifest.json in the same pass; Result.Written says so.
-	Manifest func() (io.Writer, error)
 	// Progress is called now and then, never twice at once, with the files looked at
 	// and the bytes read so far.
 	Progress func(files int, bytes int64)
@@ -99,11 +98,10 @@ type Request struct {
 
 // Result is a captured tree. All lists are in byte order of the paths.
 type Result struct {
-	Tree    Hash  // the tree id
-	Files   int   // regular files and symlinks
-	Dirs    int   // without the root
-	Bytes   int64 // sum of the sizes of regular files and symlinks
-	Written bool  // Request.Manifest was called and has got the whole manifest
+	Tree  Hash  // the tree id: the name of the root's object
+	Files int   // regular files and symlinks
+	Dirs  int   // without the root
+	Bytes int64 // sum of the sizes of regular files and symlinks
 
 	Base    Hash              // the tree that Changes starts from; zero: no cache was there
 	Changes []manifest.Change // Base to Tree; nil with a zero Base, all of Entries is new then
@@ -128,9 +126,10 @@ type Result struct {
 	// Read is the number of bytes that were read and hashed.
 	Read int64
 
-	cache *cache
-	root  ref
-	owner bool
+	cache   *cache
+	root    ref
+	owner   bool
+	objects *objects
 }
 
 // UnreadableError is returned before a run for a file or directory that cannot be read.

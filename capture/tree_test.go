@@ -26,9 +26,34 @@ type memStore struct {
 	mu   sync.Mutex
 	data map[Hash][]byte
 	puts int
+	// The directories' objects.
+	trees map[Hash][]byte
 }
 
-func newMemStore() *memStore { return &memStore{data: map[Hash][]byte{}} }
+func newMemStore() *memStore {
+	return &memStore{data: map[Hash][]byte{}, trees: map[Hash][]byte{}}
+}
+
+// Get and Put are those of the directories' objects.
+func (s *memStore) Get(h Hash) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.trees[h]
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	return b, nil
+}
+
+func (s *memStore) Put(b []byte) (Hash, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := patch.Sum(b)
+	s.trees[h] = bytes.Clone(b)
+	return h, nil
+}
+
+func (s *memStore) PutTree(b []byte) (Hash, error) { return s.Put(b) }
 
 func (s *memStore) PutFile(f io.Reader, size int64) (Hash, int64, error) {
 	b, err := io.ReadAll(f)
@@ -58,7 +83,11 @@ func (s *memStore) get(h Hash) ([]byte, error) {
 	return b, nil
 }
 
-func (s *memStore) Has(h Hash) bool { _, err := s.get(h); return err == nil }
+func (s *memStore) Has(h Hash) bool {
+	_, content := s.get(h)
+	_, object := s.Get(h)
+	return content == nil || object == nil
+}
 
 // site is a tree and a store directory beside it.
 type site struct {
@@ -158,6 +187,7 @@ func (sumOnly) PutFile(f io.Reader, size int64) (Hash, int64, error) {
 	return sumOf(f, make([]byte, 32<<10))
 }
 func (sumOnly) PutBytes(b []byte) (Hash, error) { return patch.Sum(b), nil }
+func (sumOnly) PutTree(b []byte) (Hash, error)  { return patch.Sum(b), nil }
 
 // tick makes files until the file system's clock has moved on, so that no change after
 // it can have the times of one before.

@@ -302,7 +302,7 @@ func (k *worker) child(n *node, b block, i int) *node {
 	if j := n.oldRecord(i); j >= 0 {
 		switch n.old.kind(j) {
 		case kDir:
-			c.was = n.old.child(j)
+			c.was, c.object = n.old.child(j), Hash(n.old.hash(j))
 		case kIgnoredDir:
 			c.joined = true
 		}

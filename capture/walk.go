@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"decree/manifest"
+	"decree/tree"
 )
 
 // factsWanted says how much of each file a walk finds out.
@@ -45,9 +46,11 @@ type walk struct {
 	files atomic.Int64
 	bytes atomic.Int64
 
-	workers []*worker
-	root    ref
-	rootSum sums
+	workers    []*worker
+	root       ref
+	rootSum    sums
+	rootObject Hash
+	made       *objects // of a walk without a Writer
 }
 
 // job is a piece of work on a node: its visit, a range of its records to be looked at, or
@@ -61,11 +64,12 @@ type job struct {
 // worker holds what one goroutine needs again and again, and what it found.
 type worker struct {
 	*walk
-	list  listing
-	path  []byte
-	reads []int32
-	jobs  []job
-	buf   []byte
+	list      listing
+	path      []byte
+	reads     []int32
+	jobs      []job
+	buf       []byte
+	directory *tree.Writer
 
 	devices map[uint64]device
 
@@ -81,7 +85,7 @@ type worker struct {
 }
 
 func newWalk(req *Request, c *cache) (*walk, error) {
-	w := &walk{req: req, cache: c}
+	w := &walk{req: req, cache: c, made: &objects{}}
 	w.wake = sync.NewCond(&w.mu)
 	if req.Frozen != nil {
 		rules, err := frozenRules(req)
@@ -110,7 +114,7 @@ func (w *walk) run(ctx context.Context) error {
 	} else {
 		w.start = startOf(w.req)
 	}
-	root := &node{was: w.cache.root, cname: []byte(".\x00")}
+	root := &node{was: w.cache.root, object: w.cache.tree, cname: []byte(".\x00")}
 	root.pending.Store(1)
 	w.stack = append(w.stack, job{node: root})
 	stop := context.AfterFunc(ctx, func() { w.fail("", context.Cause(ctx)) })
@@ -279,7 +283,7 @@ func (w *walk) result() (*Result, error) {
 		Large:      gather(w, func(k *worker) []Large { return k.large }),
 		Late:       gather(w, func(k *worker) []string { return k.late }),
 		Rules:      append(gather(w, func(k *worker) []RuleFile { return k.rules }), w.outer.files...),
-		cache:      w.cache, root: w.root, owner: w.req.Writer != nil,
+		Tree:       w.rootObject, cache: w.cache, root: w.root, owner: w.req.Writer != nil, objects: w.made,
 	}
 	var err error
 	if r.Changes, err = manifest.Merge(gather(w, func(k *worker) []manifest.Change { return k.changes })); err != nil {
@@ -301,8 +305,8 @@ func (w *walk) result() (*Result, error) {
 	if err := w.cache.flush(); err != nil {
 		return nil, err
 	}
-	if err := w.cache.identify(w.req, r); err != nil {
-		return nil, err
+	if r.Base.IsZero() {
+		r.Changes, r.RuleOnly = nil, nil // an earlier version's cache has no tree to start from
 	}
 	if w.frozen != nil {
 		r.Hidden, err = w.hidden(r)

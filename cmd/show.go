@@ -109,7 +109,7 @@ func (s *session) showManifest(ctx context.Context, rec *recorder.Reader, point 
 		case point.Record.After.IsZero():
 			return notFoundf("%s has no state after it", point.Record.ID).hint("without --after, the state before it is meant")
 		}
-		return rec.History().WriteManifest(point.Record.After, w)
+		return rec.History().WriteManifestAfter(point.Record, w)
 	})
 }
 

@@ -1,13 +1,7 @@
 package history
 
-import (
-	"decree/manifest"
-	"decree/patch"
-)
-
-// While one process reads, another may remove records and write anew the trees
-// that rested on theirs: what the reader's copy of the log says of a tree is then
-// gone from the store, and what the log says now is there.
+// While one process reads, another may remove records: what the reader's copy of the log
+// says is then gone from the store.
 
 // outdated reads the log again where it is not the one that was read, and says
 // whether that was so.
@@ -27,35 +21,4 @@ func (h *History) Gone(id string) (bool, error) {
 	h.outdated()
 	is, err := h.Recorded(id)
 	return !is, err
-}
-
-// orAgain is entries, or, where they cannot even be begun and the log is another
-// one by now, the same tree as that one has it.
-func (h *History) orAgain(id patch.Hash, entries manifest.Seq) manifest.Seq {
-	return func(yield func(manifest.Item, error) bool) {
-		begun := false
-		for it, err := range entries {
-			if err != nil && !begun && h.outdated() {
-				h.rest(id, yield)
-				return
-			}
-			begun = true
-			if !yield(it, err) {
-				return
-			}
-		}
-	}
-}
-
-func (h *History) rest(id patch.Hash, yield func(manifest.Item, error) bool) {
-	entries, _, err := h.treeNow(id)
-	if err != nil {
-		yield(manifest.Item{}, err)
-		return
-	}
-	for it, err := range entries {
-		if !yield(it, err) {
-			return
-		}
-	}
 }

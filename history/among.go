@@ -5,25 +5,13 @@ import (
 	"decree/patch"
 )
 
-// Among calls each for the objects that a history of the picked records alone
-// would need: what Live would name after Remove of the others and Rebase, but
-// for the objects of trees that Rebase would write anew. An object may come more
-// than once.
+// Among calls each for the objects that a history of the picked records alone would need.
+// An object may come more than once.
 func (h *History) Among(pick func(id string) bool, each func(patch.Hash)) error {
-	live, _, err := h.heads()
-	if err != nil {
-		return err
-	}
-	kept := map[patch.Hash]bool{}
-	for _, e := range live {
-		for _, t := range e.trees() {
-			kept[t.ID] = kept[t.ID] || pick(e.id())
-		}
-	}
 	seen := map[patch.Hash]bool{}
-	for _, e := range live {
+	return h.lines(func(e *line) error {
 		if !pick(e.id()) {
-			continue
+			return nil
 		}
 		for name, sum := range e.files {
 			each(sum)
@@ -31,48 +19,13 @@ func (h *History) Among(pick func(id string) bool, each func(patch.Hash)) error 
 				return err
 			}
 		}
-		for _, t := range e.trees() {
-			if seen[t.ID] {
-				continue
-			}
-			seen[t.ID] = true
-			if err := h.above(t, kept, each); err != nil {
+		for _, id := range e.trees {
+			if err := h.Closure(id, seen, each); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-// above takes what a tree has beyond the nearest one below it that stays.
-func (h *History) above(t *TreeSpec, kept map[patch.Hash]bool, each func(patch.Hash)) error {
-	each(t.Object)
-	chain, err := h.chain(t.ID)
-	if err != nil {
-		return err
-	}
-	o := overlay{seen: map[place]bool{}}
-	for _, s := range chain {
-		if s.ID != t.ID && kept[s.ID] {
-			break
-		}
-		if s.Base.IsZero() {
-			return eachContent(o.over(h.keyframe(s)), t.ID, contents(each))
-		}
-		b, err := h.readObject(s.Object, s.Size)
-		if err == nil {
-			err = o.add(b)
-		}
-		if err != nil {
-			return treeError(t.ID, err)
-		}
-	}
-	return eachContent(manifest.Of(o.items...), t.ID, contents(each))
-}
-
-// contents is for eachContent where the path does not matter.
-func contents(each func(patch.Hash)) func(string, patch.Hash) {
-	return func(_ string, sum patch.Hash) { each(sum) }
+		return nil
+	})
 }
 
 // liveForeign takes what the records name that are in .decree/runs alone, as far as
@@ -92,13 +45,15 @@ func (h *History) liveOf(id string, each func(patch.Hash)) {
 		return
 	}
 	if f, err := h.OpenPlain(id, manifestJSON); err == nil {
-		_ = eachContent(manifest.NewDecoder(f).All(), r.Before, contents(each))
+		for it, err := range manifest.NewDecoder(f).All() {
+			if err == nil && it.Entry.Type == patch.Regular {
+				each(it.Entry.SHA256)
+			}
+		}
 		f.Close()
 	}
 	for _, tree := range []patch.Hash{r.Before, r.After} {
-		if s, err := h.spec(tree); err == nil && s != nil {
-			_ = h.liveKept(tree, each)
-		}
+		_ = h.Closure(tree, nil, each)
 	}
 	if f, err := h.OpenPlain(id, diffName); err == nil {
 		_ = Facts(f, func(f *patch.Section) bool {
@@ -107,19 +62,4 @@ func (h *History) liveOf(id string, each func(patch.Hash)) {
 		})
 		f.Close()
 	}
-}
-
-func (h *History) liveKept(id patch.Hash, each func(patch.Hash)) error {
-	chain, err := h.chain(id)
-	if err != nil {
-		return err
-	}
-	for _, s := range chain {
-		each(s.Object)
-	}
-	entries, _, err := h.Tree(id)
-	if err != nil {
-		return err
-	}
-	return eachContent(entries, id, contents(each))
 }

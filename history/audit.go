@@ -3,6 +3,7 @@ package history
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -113,7 +114,7 @@ func parseOperation(b []byte) (*Operation, error) {
 var zeroPrev = strings.Repeat("0", 64)
 
 func lineSum(b []byte) string {
-	s := newSum()
+	s := sha256.New()
 	s.Write(b)
 	return hex.EncodeToString(s.Sum(nil))
 }

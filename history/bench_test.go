@@ -17,7 +17,6 @@ func (w *world) fill(n int) []string {
 	w.t.Helper()
 	var text []byte
 	var out []string
-	tree := patch.Sum(nil)
 	for i := range n {
 		r := fullRecord()
 		r.Started = w.clock.Add(time.Duration(i) * 10 * time.Second)
@@ -33,9 +32,7 @@ func (w *world) fill(n int) []string {
 		require.NoError(w.t, err)
 		before := patch.Sum([]byte(r.ID))
 		l := &line{key: recordKey(r), size: int64(len(data)), mtime: st.ModTime().UnixNano(), record: r,
-			tree:  &TreeSpec{ID: before, Base: tree, Object: before, Depth: i % 256},
 			files: map[string]patch.Hash{"changes.diff": before, "routine.log": before}}
-		tree = before
 		text = l.append(text)
 		out = append(out, r.ID)
 	}
@@ -75,8 +72,6 @@ func BenchmarkHistory(b *testing.B) {
 			}
 			run("get", func(h *History) error { _, err := h.Get(ids[n/2]); return err })
 			run("newid", func(h *History) error { _, _, err := h.NewID(); return err })
-			run("spec=last", func(h *History) error { _, err := h.spec(patch.Sum([]byte(ids[n-1]))); return err })
-			run("spec=first", func(h *History) error { _, err := h.spec(patch.Sum([]byte(ids[0]))); return err })
 			w.saveIndex()
 			index = "indexed"
 		}

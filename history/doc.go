@@ -20,7 +20,7 @@
 // so that ids and times are found without decoding the rest:
 //
 //	{"id":"<chain>-<seq>","at":<place in the order>,"file":[<size>,<mtime in ns>],
-//	 "tree":{...},"after_tree":{...},"files":{"changes.diff":"<sha256>",...},"record":{run.json}}
+//	 "trees":["<before>","<after>"],"files":{"changes.diff":"<sha256>",...},"record":{run.json}}
 //
 // at is the start in ns, or 1 more than the at of the record before where the clock
 // had been set back by then: records stand in the order in which they were made, and
@@ -34,8 +34,9 @@
 //
 // # Trees
 //
-// A tree (a manifest's content) is kept as an object of the store: a keyframe,
-// which is the whole tree, or a delta against another kept tree.
+// A tree is kept as the objects of its directories (see package tree), which records
+// share. Every record has its trees whole, reverts and applies too: theirs are what the
+// record before left, with the paths that they touched as these were and as they became.
 //
 // All methods that write need the project's lock and may not be used by two
 // goroutines at once; reading needs no lock and never blocks.

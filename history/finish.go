@@ -18,9 +18,7 @@ import (
 
 // Closing is a record that ends.
 type Closing struct {
-	Record    *Record
-	Tree      *TreeSpec // of the manifest before
-	AfterTree *TreeSpec // of a run's tree after, when it is kept
+	Record *Record
 	// Files are the run directory's files as objects that are durable in the
 	// store already (StoreFiles, then the writer's Flush).
 	Files   map[string]patch.Hash
@@ -109,7 +107,7 @@ func (h *History) commit(c Closing, files *[]RunFile) error {
 	l.follow(c.Record)
 	t := &turn{h: h}
 	defer t.drop()
-	self := &line{key: recordKey(c.Record), tree: c.Tree, afterTree: c.AfterTree, files: c.Files, record: c.Record}
+	self := &line{key: recordKey(c.Record), files: c.Files, record: c.Record}
 	t.lines = append(t.lines, self) // before those that it affects
 	// What stage has written is flushed while the directory is built.
 	if files == nil {

@@ -3,54 +3,40 @@ package history
 import (
 	"path"
 
-	"decree/manifest"
 	"decree/patch"
+	"decree/tree"
 )
 
 // EachEntry calls each for every path of every kept tree with what the tree has
-// there, those of removed records that others rest on included. Of a tree that
-// is kept as a delta these are the paths that it changes; the others come with
-// the tree below it.
+// there, in no certain order. What a directory has in one tree comes once with its path,
+// however many trees have it there.
 func (h *History) EachEntry(each func(path string, e patch.Entry)) error {
-	live, gone, err := h.heads()
-	if err != nil {
-		return err
+	seen := map[string]bool{}
+	enter := func(dir []byte, object patch.Hash) bool {
+		at := string(object[:]) + string(dir)
+		was := seen[at]
+		seen[at] = true
+		return !was
 	}
-	seen := map[patch.Hash]bool{}
-	for _, list := range [][]*line{live, gone} {
-		for _, e := range list {
-			for _, t := range e.trees() {
-				if seen[t.Object] {
-					continue
-				}
-				seen[t.Object] = true
-				if err := h.eachEntry(t, each); err != nil {
-					return err
-				}
+	visit := func(path []byte, n *tree.Node) error {
+		e := n.Entry
+		if e.Type == patch.Dir {
+			e.SHA256 = patch.Hash{}
+		}
+		each(string(path), e)
+		return nil
+	}
+	return h.lines(func(e *line) error {
+		for _, id := range e.trees {
+			if id.IsZero() {
+				continue
+			}
+			if err := treeError(id, h.trees().Walk(id, enter, visit)); err != nil {
+				return err
 			}
 		}
-	}
-	return nil
-}
-
-func (h *History) eachEntry(t *TreeSpec, each func(path string, e patch.Entry)) error {
-	var entries manifest.Seq = h.keyframe(t)
-	if !t.Base.IsZero() {
-		b, err := h.readObject(t.Object, t.Size)
-		if err == nil {
-			entries, _, err = splitStep(b)
-		}
-		if err != nil {
-			return treeError(t.ID, err)
-		}
-	}
-	for it, err := range entries {
-		if err != nil {
-			return treeError(t.ID, err)
-		}
-		each(it.Path, it.Entry)
-	}
-	return nil
+		return nil
+	})
 }
 
 // Diffs are the names of a record's files that are diffs: changes.diff, those of

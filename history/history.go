@@ -28,6 +28,8 @@ type Putter interface {
 	Has(patch.Hash) bool
 	Put(r io.Reader, sizeHint int64) (patch.Hash, int64, error)
 	PutBytes(b []byte) (patch.Hash, error)
+	// PutTree adds a directory's object.
+	PutTree(b []byte) (patch.Hash, error)
 }
 
 // Options are what a History needs besides its project.
@@ -48,8 +50,6 @@ type History struct {
 	clockNoted bool
 	objects    Objects
 	log        *log
-	trees      *treeIndex
-	saved      map[patch.Hash]*TreeSpec // trees that no line names yet
 }
 
 // Open returns the history of p. It reads nothing yet.
@@ -61,12 +61,11 @@ func Open(p *project.Project, o Options) *History {
 }
 
 // UseObjects makes later reads go through o: a store's reader does not see what
-// was written after it was opened. Others may have removed meanwhile what a tree rests
-// on that this process saved: from here on only lines and open records say how it is kept.
+// was written after it was opened.
 func (h *History) UseObjects(o Objects) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.objects, h.saved = o, nil
+	h.objects = o
 }
 
 // Refresh makes later calls see what other processes wrote. A writer calls it
@@ -74,7 +73,7 @@ func (h *History) UseObjects(o Objects) {
 func (h *History) Refresh() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.log, h.trees = nil, nil
+	h.log = nil
 }
 
 // rows returns the log, which is read at first use.

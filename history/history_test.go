@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"decree/disk"
-	"decree/manifest"
 	"decree/patch"
 	"decree/project"
 
@@ -61,7 +60,7 @@ func (s *shelf) PutBytes(b []byte) (patch.Hash, error) {
 	return h, nil
 }
 
-func (s *shelf) flush() error { return nil }
+func (s *shelf) PutTree(b []byte) (patch.Hash, error) { return s.PutBytes(b) }
 
 // world is a project with a history, a store in memory and a clock that stands.
 type world struct {
@@ -152,13 +151,4 @@ func ids(records []*Record) []string {
 
 func file(content string) patch.Entry {
 	return patch.Entry{SHA256: patch.Sum([]byte(content)), Size: int64(len(content)), Mode: 0o644}
-}
-
-// tree is a tree of files in manifest order with its id.
-func tree(t testing.TB, items ...manifest.Item) NewTree {
-	t.Helper()
-	seq := manifest.Of(items...)
-	id, err := manifest.ID(seq)
-	require.NoError(t, err)
-	return NewTree{ID: id, Entries: seq}
 }

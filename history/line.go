@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
@@ -15,14 +16,15 @@ import (
 
 // line is one line of records.jsonl.
 type line struct {
-	key       key
-	gone      bool
-	size      int64 // of the run.json that was written with it
-	mtime     int64
-	tree      *TreeSpec
-	afterTree *TreeSpec
-	files     map[string]patch.Hash // the run directory's files, by name with '/', as objects
-	record    *Record
+	key    key
+	gone   bool
+	size   int64 // of the run.json that was written with it
+	mtime  int64
+	left   bool                  // of a removed one: its run directory may still be there
+	files  map[string]patch.Hash // the run directory's files, by name with '/', as objects
+	trees  [2]patch.Hash         // of the record: before, after
+	record *Record
+	raw    []byte // the record as it stands there, where it cannot be decoded; else nil
 }
 
 func (l *line) id() string { return FormatID(l.key.chain, l.key.seq) }
@@ -34,42 +36,44 @@ func (l *line) append(dst []byte) []byte {
 	dst = append(dst, lineAt...)
 	dst = strconv.AppendInt(dst, l.key.at, 10)
 	if l.gone {
-		dst = l.appendTrees(append(dst, lineGone...))
+		dst = append(dst, lineGone...)
+		if l.left {
+			dst = append(dst, lineLeft...)
+		}
 		return append(dst, "}\n"...)
 	}
 	dst = append(dst, `,"file":[`...)
 	dst = strconv.AppendInt(dst, l.size, 10)
 	dst = append(dst, ',')
 	dst = strconv.AppendInt(dst, l.mtime, 10)
-	dst = l.appendTrees(append(dst, ']'))
-	dst = append(dst, `,"files":{`...)
+	if l.record != nil {
+		l.trees = [2]patch.Hash{l.record.Before, l.record.After}
+	}
+	dst = append(dst, `],"trees":[`...)
+	for i, id := range l.trees {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendHash(dst, id)
+	}
+	dst = append(dst, `],"files":{`...)
 	w := &writer{dst: dst, sep: ",", colon: ":"}
 	for _, name := range slices.Sorted(maps.Keys(l.files)) {
 		w.hash(name, l.files[name])
 	}
 	dst = append(w.dst, `},"record":`...)
+	if l.record == nil {
+		return append(append(dst, l.raw...), "}\n"...)
+	}
 	return append(l.record.appendCompact(dst), "}\n"...)
 }
 
-func (l *line) appendTrees(dst []byte) []byte {
-	if l.tree != nil {
-		dst = l.tree.append(append(dst, `,"tree":`...))
+// appendHash writes a hash as JSON, null for none.
+func appendHash(dst []byte, h patch.Hash) []byte {
+	if h.IsZero() {
+		return append(dst, "null"...)
 	}
-	if l.afterTree != nil {
-		dst = l.afterTree.append(append(dst, `,"after_tree":`...))
-	}
-	return dst
-}
-
-// trees are the line's kept trees.
-func (l *line) trees() []*TreeSpec {
-	var out []*TreeSpec
-	for _, t := range []*TreeSpec{l.tree, l.afterTree} {
-		if t != nil {
-			out = append(out, t)
-		}
-	}
-	return out
+	return append(hex.AppendEncode(append(dst, '"'), h[:]), '"')
 }
 
 // maxFileName bounds the name of a file in a run directory, in bytes.
@@ -79,6 +83,7 @@ const (
 	linePrefix = `{"id":"`
 	lineAt     = `","at":`
 	lineGone   = `,"gone":true`
+	lineLeft   = `,"left":{}`
 )
 
 var errLine = errors.New("damaged line")
@@ -160,10 +165,16 @@ func parseHead(b []byte) (*line, error) {
 			if len(n) == 2 {
 				l.size, l.mtime = n[0], n[1]
 			}
-		case "tree":
-			l.tree = treeOf(v)
-		case "after_tree":
-			l.afterTree = treeOf(v)
+		case "trees":
+			i := 0
+			v.Array(func(e *jsonread.Value) {
+				if i < len(l.trees) && !e.Null() {
+					l.trees[i] = hashOf(e)
+				}
+				i++
+			})
+		case "left":
+			l.left = true
 		case "files":
 			l.files = hashesOf(v)
 		}
@@ -180,31 +191,6 @@ func parseLine(b []byte) (*line, error) {
 	}
 	l.record, err = parseRecord(b)
 	return l, err
-}
-
-func treeOf(v *jsonread.Value) *TreeSpec {
-	t := &TreeSpec{}
-	v.Members(func(key string, f *jsonread.Value) {
-		switch key {
-		case "id":
-			t.ID = hashOf(f)
-		case "base":
-			t.Base = hashOf(f)
-		case "object":
-			t.Object = hashOf(f)
-		case "depth":
-			t.Depth = int(f.Int())
-		case "size":
-			t.Size = f.Int()
-		case "deltas":
-			t.Deltas = f.Int()
-		case "whole":
-			t.Whole = f.Int()
-		case "partial":
-			t.Partial = f.Bool()
-		}
-	})
-	return t
 }
 
 func hashesOf(v *jsonread.Value) map[string]patch.Hash {

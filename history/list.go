@@ -194,7 +194,7 @@ func (h *History) inspectRow(runs disk.Dir, r row, there bool, kind disk.Kind) r
 }
 
 func (h *History) compareRun(r row) runState {
-	_, data, err := h.readRun(r.id())
+	is, data, err := h.readRun(r.id())
 	var tooNew *NewerError
 	switch {
 	case errors.As(err, &tooNew):
@@ -208,10 +208,20 @@ func (h *History) compareRun(r row) runState {
 	if err != nil {
 		return lineState(err)
 	}
-	if !bytes.Equal(data, rec.JSON(nil)) {
+	if !bytes.Equal(data, rec.JSON(nil)) && !(bytes.Equal(data, is.JSON(nil)) && is.beforeConversion(rec)) {
 		return runState{state: edited}
 	}
 	return runState{}
+}
+
+// beforeConversion says whether r is rec as a decree wrote it before the store was
+// converted: its tree ids were the hashes of manifests.
+func (r *Record) beforeConversion(rec *Record) bool {
+	if !r.ManifestSHA256.IsZero() || r.Before != rec.ManifestSHA256 {
+		return false
+	}
+	r.Before, r.After, r.ManifestSHA256 = rec.Before, rec.After, rec.ManifestSHA256
+	return bytes.Equal(r.JSON(nil), rec.JSON(nil))
 }
 
 // lineState is the state of a row whose line cannot be decoded.

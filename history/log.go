@@ -25,7 +25,7 @@ const (
 // does not change once it is read.
 type log struct {
 	rows    []row    // the last line of each id that is not gone, in order
-	gone    []row    // removed records that still keep trees that others rest on
+	gone    []row    // removed records whose run directories may still be there
 	damaged int      // lines that are none
 	unknown [][]byte // whole JSON objects of a form that is not known: they are kept
 	size    int64    // of the file
@@ -142,7 +142,7 @@ func (l *log) take(byID map[string]int, b []byte, off int64) {
 		return
 	}
 	id := unsafe.String(unsafe.SliceData(b[len(linePrefix):]), chainDigits+1+bytes.IndexByte(b[len(linePrefix)+chainDigits+1:], '"'))
-	// A removed record's trees are those of its last line.
+	// What a removed record has left is in its last line.
 	l.gone = slices.DeleteFunc(l.gone, func(r row) bool { return r.key.seq == k.seq && r.key.chain == k.chain })
 	i, known := byID[id]
 	if !known {
@@ -362,9 +362,14 @@ func (l *log) appendLines(store disk.Dir, lines []*line) error {
 // mostlyDead says whether folding would free more than half of the file.
 func (l *log) mostlyDead() bool { return l.size > foldMin && l.dead > l.size/2 }
 
-// fold writes the lines that count into a new file in the log's place. A death
-// before the rename leaves the old one as it was.
+// fold writes the lines that count into a new file in the log's place.
 func (l *log) fold(store disk.Dir) error {
+	return l.rewrite(store, func(f disk.File) error { return l.writeLive(f) })
+}
+
+// rewrite puts a new file in the log's place. A death before the rename leaves the old
+// one as it was.
+func (l *log) rewrite(store disk.Dir, write func(disk.File) error) error {
 	const tmp = logFile + ".new"
 	if err := store.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -373,7 +378,7 @@ func (l *log) fold(store disk.Dir) error {
 	if err != nil {
 		return err
 	}
-	err = l.writeLive(f)
+	err = write(f)
 	if err == nil {
 		err = f.Sync()
 	}

@@ -16,9 +16,7 @@ import (
 func TestLineRoundTrip(t *testing.T) {
 	r := fullRecord()
 	r.Command = []string{"make"}
-	spec := &TreeSpec{ID: patch.Sum([]byte("1")), Base: patch.Sum([]byte("2")), Object: patch.Sum([]byte("3")), Depth: 3, Size: 10, Deltas: 30, Whole: 99}
-	l := &line{key: recordKey(r), size: 7, mtime: -5, tree: spec, afterTree: &TreeSpec{ID: patch.Sum([]byte("4")), Object: patch.Sum([]byte("5")), Partial: true},
-		files: map[string]patch.Hash{"changes.diff": patch.Sum([]byte("6")), "attempts/1/routine.log": patch.Sum(nil)}, record: r}
+	l := &line{key: recordKey(r), size: 7, mtime: -5, files: map[string]patch.Hash{"changes.diff": patch.Sum([]byte("6")), "attempts/1/routine.log": patch.Sum(nil)}, record: r}
 	text := strings.TrimSuffix(string(l.append(nil)), "\n")
 	assert.NotContains(t, text, "\n")
 	got, err := parseLine([]byte(text))
@@ -29,9 +27,9 @@ func TestLineRoundTrip(t *testing.T) {
 	head, err := parseHead([]byte(text))
 	require.NoError(t, err)
 	assert.Nil(t, head.record)
-	assert.Equal(t, l.trees(), head.trees())
+	assert.Equal(t, l.files, head.files)
 
-	gone := &line{key: l.key, gone: true, tree: spec}
+	gone := &line{key: l.key, gone: true, left: true}
 	got, err = parseLine([]byte(strings.TrimSuffix(string(gone.append(nil)), "\n")))
 	require.NoError(t, err)
 	assert.Equal(t, gone, got)
@@ -253,7 +251,7 @@ func TestIDsOfDamagedAndOpenRecordsAreNotGivenAgain(t *testing.T) {
 
 func FuzzReadLog(f *testing.F) {
 	r := fullRecord()
-	l := &line{key: recordKey(r), record: r, tree: &TreeSpec{}, files: map[string]patch.Hash{"a": {}}}
+	l := &line{key: recordKey(r), record: r, files: map[string]patch.Hash{"a": {}}}
 	good := l.append(nil)
 	gone := (&line{key: l.key, gone: true}).append(nil)
 	for _, s := range [][]byte{nil, good, append(good[:len(good):len(good)], gone...), good[:100], append(good[:100:100], "!\n"...), []byte("\n\n{}\n"), []byte(`{"id":"`)} {

@@ -5,9 +5,9 @@ import (
 	"path"
 	"slices"
 
-	"decree/manifest"
 	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 // Live calls each for every object that a record needs: its files, its trees'
@@ -23,14 +23,12 @@ type Naming struct {
 	ID     string // of the record
 	Object patch.Hash
 	Path   string // of a content: where it is in the record's trees; "" for what is not in them
-	Gone   bool   // the record was removed, but trees of others rest on its own
 	File   bool   // the object is a file of the record's directory in .decree/runs
 }
 
 // Named calls each for what Live does, record by record: those of the log from the
-// oldest to the newest, then those that were removed, the foreign ones, the open ones.
-// Of a tree that rests on another one only what it has beside that one comes, and
-// of one that more records have it comes with the first.
+// oldest to the newest, then the foreign ones, the open ones. What more records have comes
+// with the first, where it is in a tree.
 func (h *History) Named(each func(Naming)) error {
 	l, err := h.rows()
 	if err != nil {
@@ -40,38 +38,45 @@ func (h *History) Named(each func(Naming)) error {
 		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s has lines that this decree cannot read (%d), so it cannot tell which contents are still needed", logFile, n),
 			Advice: "a newer decree may have written them: use that one"}
 	}
-	live, gone, err := h.heads()
-	if err != nil {
+	t := &naming{h: h, each: each, seen: map[patch.Hash]bool{}}
+	if err := h.lines(t.record); err != nil {
 		return err
-	}
-	t := &naming{h: h, each: each, known: map[patch.Hash]bool{}, seen: map[patch.Hash]bool{}}
-	for _, e := range slices.Concat(live, gone) {
-		for _, s := range e.trees() {
-			t.known[s.ID] = true
-		}
-	}
-	open, err := t.ofOpen() // records made beside a run rest on the tree that it began with
-	if err != nil {
-		return err
-	}
-	for _, e := range slices.Concat(live, gone) {
-		if err := t.record(e); err != nil {
-			return err
-		}
 	}
 	if err := h.liveForeign(func(id string, object patch.Hash) { each(Naming{ID: id, Object: object}) }); err != nil {
 		return err
 	}
-	return t.open(open)
+	return t.open()
 }
+
+// lines calls each for the lines of the log, oldest first, without their records.
+func (h *History) lines(each func(*line) error) error {
+	l, err := h.rows()
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(l.rows, rowChunk) {
+		for _, r := range loadRows(part) {
+			e, err := r.head()
+			if err == nil {
+				err = each(e)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rowChunk is how many lines are read at once.
+const rowChunk = 256
 
 // naming is a pass of Named.
 type naming struct {
-	h     *History
-	each  func(Naming)
-	of    Naming              // the record that is being read
-	known map[patch.Hash]bool // trees, by their ids
-	seen  map[patch.Hash]bool // the trees' objects that were read
+	h    *History
+	each func(Naming)
+	of   Naming              // the record that is being read
+	seen map[patch.Hash]bool // the directories' objects that were read
 }
 
 // object is for what is in no tree.
@@ -82,7 +87,7 @@ func (t *naming) object(sum patch.Hash) {
 }
 
 func (t *naming) record(e *line) error {
-	t.of = Naming{ID: e.id(), Gone: e.gone}
+	t.of = Naming{ID: e.id()}
 	for name, sum := range e.files {
 		t.of.File = true
 		t.object(sum)
@@ -91,70 +96,71 @@ func (t *naming) record(e *line) error {
 			return err
 		}
 	}
-	return t.trees(e.trees())
+	return t.trees(e.trees)
 }
 
-func (t *naming) trees(list []*TreeSpec) error {
-	for _, s := range list {
-		if !s.Base.IsZero() && !t.known[s.Base] {
-			return treeError(s.ID, fmt.Errorf("it is stored as a difference from tree %s, which the store does not have", s.Base))
-		}
-		if t.seen[s.Object] {
-			continue
-		}
-		t.seen[s.Object] = true
-		if err := t.tree(s); err != nil {
+func (t *naming) trees(ids [2]patch.Hash) error {
+	for _, id := range ids {
+		err := t.h.closure(id, t.seen, func(path []byte, sum patch.Hash) {
+			n := t.of
+			n.Path, n.Object = string(path), sum
+			t.each(n)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tree takes a keyframe's contents, or a step's: each path of a step is in
-// the tree that the step leads to.
-func (t *naming) tree(s *TreeSpec) error {
-	t.object(s.Object)
-	entries := t.h.keyframe(s)
-	if !s.Base.IsZero() {
-		b, err := t.h.readObject(s.Object, s.Size)
-		if err != nil {
-			return treeError(s.ID, err)
-		}
-		if entries, _, err = splitStep(b); err != nil {
-			return treeError(s.ID, err)
-		}
+// closure calls each for the objects and contents of a tree, but for the objects in seen
+// and what is in them; path is that of a content, nil for an object. A zero id is none.
+func (h *History) closure(id patch.Hash, seen map[patch.Hash]bool, each func(path []byte, sum patch.Hash)) error {
+	if id.IsZero() || seen[id] {
+		return nil
 	}
-	return eachContent(entries, s.ID, func(path string, sum patch.Hash) {
-		n := t.of
-		n.Path, n.Object = path, sum
-		t.each(n)
-	})
+	if err := h.kept(id); err != nil {
+		return err
+	}
+	fresh := once(seen)
+	return treeError(id, h.trees().Walk(id, func(dir []byte, object patch.Hash) bool {
+		if !fresh(dir, object) {
+			return false
+		}
+		each(nil, object)
+		return true
+	}, func(path []byte, n *tree.Node) error {
+		if n.Type == patch.Regular { // a link's target is in the object itself
+			each(path, n.SHA256)
+		}
+		return nil
+	}))
 }
 
-// ofOpen are the open records, whose trees are known from here on.
-func (t *naming) ofOpen() ([]*Opened, error) {
+// Closure calls each for the objects and contents of a kept tree that are not in seen,
+// which may be nil.
+func (h *History) Closure(id patch.Hash, seen map[patch.Hash]bool, each func(patch.Hash)) error {
+	if seen == nil {
+		seen = map[patch.Hash]bool{}
+	}
+	return h.closure(id, seen, func(_ []byte, sum patch.Hash) { each(sum) })
+}
+
+func (t *naming) open() error {
 	open, bad, err := t.h.ListOpen()
-	if err == nil && len(bad) > 0 {
-		err = fmt.Errorf("open record %s: %w", bad[0].ID, bad[0].Err)
+	if err != nil {
+		return err
 	}
-	for _, o := range open {
-		if o.Tree != nil {
-			t.known[o.Tree.ID] = true
-		}
+	if len(bad) > 0 {
+		return fmt.Errorf("open record %s: %w", bad[0].ID, bad[0].Err)
 	}
-	return open, err
-}
-
-func (t *naming) open(open []*Opened) error {
 	for _, o := range open {
 		t.of = Naming{ID: o.Record.ID}
 		for _, r := range o.Rules {
 			t.object(r.SHA256)
 		}
-		if o.Tree != nil {
-			if err := t.trees([]*TreeSpec{o.Tree}); err != nil {
-				return err
-			}
+		if err := t.trees([2]patch.Hash{o.Record.Before, o.Record.After}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -164,7 +170,7 @@ func (t *naming) open(open []*Opened) error {
 // in no tree that stays: those of an attempt that was put back before the next,
 // and of what was changed between records.
 func (h *History) liveDiff(e *line, name string, sum patch.Hash, each func(patch.Hash)) error {
-	if path.Ext(name) != ".diff" || name == diffName && e.tree != nil && e.afterTree != nil {
+	if path.Ext(name) != ".diff" || name == diffName && !e.trees[0].IsZero() && !e.trees[1].IsZero() {
 		return nil
 	}
 	r, err := h.openObject(sum)
@@ -186,15 +192,3 @@ func (h *History) liveDiff(e *line, name string, sum patch.Hash, each func(patch
 
 // diffName is the name of a record's own diff, whose contents are in its trees.
 const diffName = "changes.diff"
-
-func eachContent(entries manifest.Seq, id patch.Hash, each func(path string, sum patch.Hash)) error {
-	for it, err := range entries {
-		if err != nil {
-			return treeError(id, err)
-		}
-		if it.Entry.Type == patch.Regular { // a link's target is in the tree itself
-			each(it.Path, it.Entry.SHA256)
-		}
-	}
-	return nil
-}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"decree/disk"
-	"decree/jsonread"
 	"decree/patch"
 	"decree/project"
 )
@@ -44,7 +43,6 @@ type StatusEffect struct {
 // Opened is an open record: what a recovery needs when its process died.
 type Opened struct {
 	Record      *Record // a draft, status open
-	Tree        *TreeSpec
 	Rules       []Rule
 	Transaction string // the worktree transaction that belongs to it, if any
 	Effects     Effects
@@ -55,7 +53,6 @@ type Opened struct {
 type openedJSON struct {
 	Version     int                        `json:"version"`
 	Record      *Record                    `json:"record"`
-	Tree        json.RawMessage            `json:"tree,omitempty"`
 	Rules       []ruleJSON                 `json:"rules,omitempty"`
 	Transaction string                     `json:"transaction,omitempty"`
 	Effects     *Effects                   `json:"effects,omitempty"`
@@ -97,9 +94,6 @@ func (h *History) makeOpenDir() (disk.Dir, error) {
 
 func (o *Opened) encode() ([]byte, error) {
 	j := openedJSON{Version: Version, Record: o.Record, Transaction: o.Transaction, Extra: o.Extra}
-	if o.Tree != nil {
-		j.Tree = o.Tree.append(nil)
-	}
 	for _, r := range o.Rules {
 		j.Rules = append(j.Rules, ruleJSON{patch.Quote(r.Path), r.SHA256})
 	}
@@ -123,13 +117,6 @@ func parseOpened(data []byte) (*Opened, error) {
 		return nil, errors.New("no record")
 	}
 	o := &Opened{Record: j.Record, Transaction: j.Transaction, Extra: j.Extra}
-	if j.Tree != nil {
-		v := jsonread.Of("tree", j.Tree)
-		o.Tree = treeOf(v)
-		if v.Err() != nil {
-			return nil, v.Err()
-		}
-	}
 	for _, r := range j.Rules {
 		path, err := patch.Unquote(r.Path)
 		if err == nil && !project.IsGitExclude(path) {

@@ -2,7 +2,6 @@ package history
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,14 +11,13 @@ import (
 	"strings"
 
 	"decree/disk"
-	"decree/manifest"
 	"decree/patch"
 )
 
 // Remove takes records out of the history: out of the log first, which is the
 // moment they are gone, then the audit lines are written, then their labels and
-// run directories go. After a death in between FinishRemove does the rest. Trees
-// of theirs that others rest on stay kept until Rebase. Objects are not touched.
+// run directories go. After a death in between FinishRemove does the rest. Objects
+// are not touched.
 func (h *History) Remove(ids []string, audit ...Operation) error {
 	var lines []*line
 	for _, id := range ids {
@@ -28,7 +26,7 @@ func (h *History) Remove(ids []string, audit ...Operation) error {
 			return err
 		}
 		if l != nil {
-			lines = append(lines, &line{key: l.key, gone: true, tree: l.tree, afterTree: l.afterTree})
+			lines = append(lines, &line{key: l.key, gone: true, left: true})
 		}
 	}
 	if err := h.putOthersAside(ids); err != nil {
@@ -112,27 +110,6 @@ func (h *History) dropLabels(ids []string) error {
 	return h.moveLabels(moves)
 }
 
-// heads decodes all lines without their records: those that count, and those of
-// removed records that keep trees.
-func (h *History) heads() (live, gone []*line, err error) {
-	l, err := h.rows()
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, r := range slices.Concat(l.rows, l.gone) {
-		e, err := r.head()
-		if err != nil {
-			return nil, nil, err
-		}
-		if i < len(l.rows) {
-			live = append(live, e)
-		} else {
-			gone = append(gone, e)
-		}
-	}
-	return live, gone, nil
-}
-
 // FinishRemove takes away the run directories of removed records that a death
 // left between the log's lines and the last of them: they would look like
 // records that the log does not know. It returns their ids; audit, if it has an
@@ -159,8 +136,7 @@ func (h *History) FinishRemove(audit Operation) ([]string, error) {
 	return left, h.removeRest(left, []Operation{audit})
 }
 
-// Removed is how many removed records still keep trees that others may rest on,
-// until Rebase, and how many records there are.
+// Removed is how many records were removed since Settle, and how many there are.
 func (h *History) Removed() (gone, live int, err error) {
 	l, err := h.rows()
 	if err != nil {
@@ -177,7 +153,7 @@ func (h *History) Logged() ([]*Record, error) {
 		return nil, err
 	}
 	var out []*Record
-	for part := range slices.Chunk(l.rows, treeChunk) {
+	for part := range slices.Chunk(l.rows, rowChunk) {
 		for _, r := range loadRows(part) {
 			if rec, err := r.record(); err == nil {
 				out = append(out, rec)
@@ -197,7 +173,7 @@ func (h *History) MoreThan(most int, reason Reason) (bool, error) {
 	needle := appendText([]byte(`,"reason":`), string(reason))
 	n := 0
 	for end := len(l.rows); end > 0; {
-		from := max(0, end-treeChunk)
+		from := max(0, end-rowChunk)
 		for _, r := range loadRows(l.rows[from:end]) {
 			b, err := r.bytes()
 			if err != nil || !bytes.Contains(b, needle) {
@@ -221,177 +197,18 @@ func (h *History) Span() (oldest, newest int64, err error) {
 	return l.rows[0].key.at, l.rows[len(l.rows)-1].key.at, nil
 }
 
-// Rebase writes anew the trees that rest on trees of removed records alone, so
-// that those need not be kept any longer: as a delta against the nearest tree
-// below that stays, else as a keyframe. flush makes what was put durable; it is
-// called before the log or an open record says anything of it. Where one of bases,
-// on which trees rest that are in neither, would go, nothing is done.
-func (h *History) Rebase(w Putter, flush func() error, bases ...patch.Hash) error {
-	live, gone, err := h.heads()
-	if err != nil || len(gone) == 0 {
+// Settle writes down that nothing is left of the records that were removed, after
+// FinishRemove.
+func (h *History) Settle() error {
+	l, err := h.rows()
+	if err != nil || len(l.gone) == 0 {
 		return err
 	}
-	kept := map[patch.Hash]bool{}
-	for _, e := range live {
-		for _, t := range e.trees() {
-			kept[t.ID] = true
-		}
-	}
-	open, _, err := h.ListOpen()
-	if err != nil {
-		return err
-	}
-	resting := slices.Clone(live)
-	for _, o := range open {
-		if o.Tree != nil {
-			h.remember(o.Tree)
-			kept[o.Tree.ID] = true
-			resting = append(resting, &line{tree: o.Tree})
-		}
-	}
-	for _, b := range bases {
-		if !b.IsZero() && !kept[b] {
-			return nil
-		}
-	}
-	fresh, err := h.rebased(w, resting, kept)
-	if err != nil {
-		return err
-	}
-	if err := flush(); err != nil {
-		return err
-	}
-	for _, o := range open {
-		if o.Tree != nil && fresh[o.Tree.ID] != nil {
-			o.Tree = fresh[o.Tree.ID]
-			if err := h.Begin(o); err != nil {
-				return err
-			}
-		}
-	}
-	return h.writeRebased(live, gone, fresh)
-}
-
-// rebased puts the new forms of the trees that need one. All are read before the
-// first is put: what is put cannot be read before it is flushed.
-func (h *History) rebased(w Putter, live []*line, kept map[patch.Hash]bool) (map[patch.Hash]*TreeSpec, error) {
-	type loose struct {
-		NewTree
-		depth int
-	}
-	var todo []loose
-	fresh := map[patch.Hash]*TreeSpec{}
-	for _, e := range live {
-		for _, t := range e.trees() {
-			if _, known := fresh[t.ID]; known || t.Base.IsZero() || kept[t.Base] {
-				continue
-			}
-			n, err := h.detached(t.ID, kept)
-			if err != nil {
-				return nil, err
-			}
-			fresh[t.ID] = nil
-			todo = append(todo, loose{n, t.Depth})
-		}
-	}
-	// What others rest on comes first: their depth counts from it.
-	slices.SortStableFunc(todo, func(a, b loose) int { return cmp.Compare(a.depth, b.depth) })
-	for _, t := range todo {
-		s, err := h.saveDelta(w, t.NewTree)
-		if err == nil && s == nil {
-			s, err = h.saveKeyframe(w, t.NewTree)
-		}
-		if err != nil {
-			return nil, err
-		}
-		h.remember(s)
-		fresh[t.ID] = s
-	}
-	return fresh, nil
-}
-
-// detached is a kept tree as one to be saved again, relative to the nearest tree
-// below it that stays.
-func (h *History) detached(id patch.Hash, kept map[patch.Hash]bool) (n NewTree, err error) {
-	n.ID = id
-	if n.Entries, n.Partial, err = h.Tree(id); err != nil {
-		return n, err
-	}
-	chain, err := h.chain(id)
-	if err != nil {
-		return n, err
-	}
-	for _, s := range chain[1:] {
-		if !kept[s.ID] {
-			continue
-		}
-		below, _, err := h.Tree(s.ID)
-		if err != nil {
-			return n, err
-		}
-		n.Base = s.ID
-		n.Changes, err = manifest.Compare(below, n.Entries)
-		return n, err
-	}
-	return n, nil
-}
-
-// writeRebased appends the lines whose trees have a new spec, then the removed
-// records' lines without trees.
-func (h *History) writeRebased(live, gone []*line, fresh map[patch.Hash]*TreeSpec) error {
 	var lines []*line
-	for _, e := range live {
-		if !slices.ContainsFunc(e.trees(), func(t *TreeSpec) bool { return fresh[t.ID] != nil }) {
-			continue
-		}
-		whole, err := h.line(e.id())
-		if err != nil {
-			return err
-		}
-		for _, t := range []**TreeSpec{&whole.tree, &whole.afterTree} {
-			if *t != nil && fresh[(*t).ID] != nil {
-				*t = fresh[(*t).ID]
-			}
-		}
-		lines = append(lines, whole)
+	for _, r := range l.gone {
+		lines = append(lines, &line{key: r.key, gone: true})
 	}
-	for _, e := range gone {
-		lines = append(lines, &line{key: e.key, gone: true})
-	}
-	h.mu.Lock()
-	h.saved = nil // a spec that rests on what is gone now must not be found again
-	h.mu.Unlock()
 	return h.write(lines...)
-}
-
-// Resave keeps trees again, whole, whose objects the store has lost: their entries come
-// from elsewhere, such as a plain manifest.json, and are those of the tree's id. flush
-// makes what was put durable; it is called before the log says anything of it. A tree
-// that no record of the log has is passed over.
-func (h *History) Resave(w Putter, flush func() error, trees map[patch.Hash]manifest.Seq) error {
-	live, _, err := h.heads()
-	if err != nil {
-		return err
-	}
-	fresh := map[patch.Hash]*TreeSpec{}
-	for _, e := range live {
-		for _, t := range e.trees() {
-			entries := trees[t.ID]
-			if entries == nil || fresh[t.ID] != nil {
-				continue
-			}
-			if fresh[t.ID], err = h.saveKeyframe(w, NewTree{ID: t.ID, Entries: entries, Partial: t.Partial}); err != nil {
-				return err
-			}
-		}
-	}
-	if len(fresh) == 0 {
-		return nil
-	}
-	if err := flush(); err != nil {
-		return err
-	}
-	return h.writeRebased(live, nil, fresh)
 }
 
 // PlainManifests is how many of the newest records keep a plain manifest.json, and
@@ -452,7 +269,7 @@ func (h *History) thin(runs disk.Dir, r row) (thinned bool, err error) {
 	if err != nil {
 		return false, nil
 	}
-	if st, err := dir.Stat(manifestJSON); err == nil && st.Kind == disk.Regular && e.tree != nil && h.hasObject(e.tree.Object) {
+	if st, err := dir.Stat(manifestJSON); err == nil && st.Kind == disk.Regular && h.hasObject(e.trees[0]) {
 		if own, err := likeOwn(dir, manifestJSON); err != nil || !own {
 			return false, err
 		}
@@ -525,8 +342,8 @@ func (h *History) UnthinRuns(ids []string) error {
 }
 
 func (h *History) unthin(l *line) error {
-	if l.tree != nil && !h.hasFile(l.id(), manifestJSON) {
-		if err := h.ReplaceFile(l.id(), manifestJSON, func(w io.Writer) error { return h.WriteManifest(l.tree.ID, w) }); err != nil {
+	if !l.record.Before.IsZero() && !h.hasFile(l.id(), manifestJSON) {
+		if err := h.ReplaceFile(l.id(), manifestJSON, func(w io.Writer) error { return h.WriteManifest(l.record, w) }); err != nil {
 			return err
 		}
 	}
@@ -539,10 +356,4 @@ func (h *History) unthin(l *line) error {
 		}
 	}
 	return nil
-}
-
-// OpenManifest returns a record's tree before it: the kept tree, as it is surer
-// than the plain file.
-func (h *History) OpenManifest(r *Record) (entries manifest.Seq, partial bool, err error) {
-	return h.Tree(r.Before)
 }

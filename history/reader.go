@@ -56,4 +56,6 @@ func (r Reader) ReadAudit(each func(*Operation) error) (*AuditReport, error) {
 	return r.h.ReadAudit(each)
 }
 
-func (r Reader) WriteManifest(id patch.Hash, w io.Writer) error { return r.h.WriteManifest(id, w) }
+func (r Reader) WriteManifestAfter(rec *Record, w io.Writer) error {
+	return r.h.WriteManifestAfter(rec, w)
+}

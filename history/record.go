@@ -95,10 +95,12 @@ type Record struct {
 	Changes    Changes
 	Before     patch.Hash // tree ids
 	After      patch.Hash
-	Actor      Actor
-	Parent     string // the record that this one undoes or restores
-	UndoneBy   string
-	Inside     string // the run that this one was made in the course of, by one of its processes
+	// ManifestSHA256 is that of manifest.json, which is the tree before; zero: not known.
+	ManifestSHA256 patch.Hash
+	Actor          Actor
+	Parent         string // the record that this one undoes or restores
+	UndoneBy       string
+	Inside         string // the run that this one was made in the course of, by one of its processes
 
 	Extra []Field // unknown fields, in their order
 
@@ -166,6 +168,9 @@ func (r *Record) write(w *writer) {
 	w.dst = r.Changes.append(w.dst)
 	w.hash("before", r.Before)
 	w.hash("after", r.After)
+	if !r.ManifestSHA256.IsZero() {
+		w.hash("manifest_sha256", r.ManifestSHA256)
+	}
 	w.key("actor")
 	w.dst = r.Actor.append(w.dst)
 	if r.Parent != "" {
@@ -402,6 +407,8 @@ func (r *Record) readFacts(key string, v *jsonread.Value) bool {
 		r.Before = hashOf(v)
 	case "after":
 		r.After = hashOf(v)
+	case "manifest_sha256":
+		r.ManifestSHA256 = hashOf(v)
 	case "actor":
 		r.Actor = actorOf(v)
 	case "parent":

@@ -157,8 +157,8 @@ func (h *History) storedFiles(l *line, plainManifest bool) (files []RunFile, los
 			lost = append(lost, name)
 		}
 	}
-	if plainManifest && l.tree != nil {
-		files = append(files, RunFile{Name: manifestJSON, Write: stored(func(w io.Writer) error { return h.WriteManifest(l.tree.ID, w) })})
+	if plainManifest && !l.record.Before.IsZero() {
+		files = append(files, RunFile{Name: manifestJSON, Write: stored(func(w io.Writer) error { return h.WriteManifest(l.record, w) })})
 	}
 	return files, lost
 }
@@ -184,7 +184,7 @@ func (e *unreadable) Unwrap() error { return e.error }
 // stored tells an error of what write reads from one of the file that it writes to.
 func stored(write func(io.Writer) error) func(io.Writer) error {
 	return func(w io.Writer) error {
-		to := &sink{w: w}
+		to := &erring{w: w}
 		err := write(to)
 		if err != nil && to.err == nil {
 			return &unreadable{err}
@@ -193,13 +193,13 @@ func stored(write func(io.Writer) error) func(io.Writer) error {
 	}
 }
 
-// sink keeps the error of a Writer.
-type sink struct {
+// erring keeps the error of a Writer.
+type erring struct {
 	w   io.Writer
 	err error
 }
 
-func (s *sink) Write(b []byte) (int, error) {
+func (s *erring) Write(b []byte) (int, error) {
 	n, err := s.w.Write(b)
 	s.err = err
 	return n, err

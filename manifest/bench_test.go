@@ -21,7 +21,7 @@ func wide(n int) []Item {
 		if i%20 == 0 {
 			dirs = append(dirs, dir(d, 0o755))
 		}
-		files = append(files, Item{fmt.Sprintf("%s/file_%06d.go", d, i), Entry{SHA256: patch.Sum([]byte(d)), Size: int64(i), Mode: 0o644}})
+		files = append(files, Item{Path: fmt.Sprintf("%s/file_%06d.go", d, i), Entry: Entry{SHA256: patch.Sum([]byte(d)), Size: int64(i), Mode: 0o644}})
 	}
 	return append(files, dirs...)
 }

@@ -3,19 +3,11 @@ package manifest
 import (
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"decree/patch"
+	"decree/tree"
 )
-
-// Change is what happened to one path: Old is nil if it did not exist, New if it no
-// longer does. A path that changed its kind is one Change. A directory has Type Dir and
-// only its mode.
-type Change struct {
-	Path     string
-	Old, New *Entry
-}
 
 // Compare returns what leads from old to new, in byte order of the raw paths, files and
 // directories merged; nil if they are the same state. Its memory grows with the number of
@@ -118,27 +110,5 @@ func (s *sections) next(it Item) error {
 	return nil
 }
 
-// Merge sorts changes by path, in place, and makes one of the two that a path has which
-// changed between file and directory. Two changes that contradict each other are an
-// error wrapping [ErrOrder].
-func Merge(changes []Change) ([]Change, error) {
-	slices.SortStableFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
-	out := changes[:0]
-	for _, ch := range changes {
-		if n := len(out); n > 0 && out[n-1].Path == ch.Path {
-			last := &out[n-1]
-			if last.Old != nil && ch.Old != nil || last.New != nil && ch.New != nil {
-				return nil, fmt.Errorf("%s: both file and directory: %w", patch.Quote(ch.Path), ErrOrder)
-			}
-			if ch.Old != nil {
-				last.Old = ch.Old
-			}
-			if ch.New != nil {
-				last.New = ch.New
-			}
-			continue
-		}
-		out = append(out, ch)
-	}
-	return out, nil
-}
+// Merge is [tree.Merge].
+func Merge(changes []Change) ([]Change, error) { return tree.Merge(changes) }

@@ -72,7 +72,7 @@ func (d *Decoder) All() Seq {
 			if err == io.EOF {
 				return
 			}
-			if !yield(Item{path, e}, err) || err != nil {
+			if !yield(Item{Path: path, Entry: e}, err) || err != nil {
 				return
 			}
 		}

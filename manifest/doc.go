@@ -1,5 +1,5 @@
 // Package manifest is the state of a tree as a list of paths and facts: its text form
-// manifest.json, the tree id, the comparison of two states, and a compact binary form.
+// manifest.json, the comparison of two states, and the binary form of earlier stores.
 //
 // # manifest.json, version 1
 //
@@ -20,7 +20,7 @@
 // of some paths only has the line "partial": true after the version. Paths and targets
 // that need it are C-quoted ([patch.Quote]) and that text is then a JSON string; nothing
 // is escaped that JSON does not require. One tree is one sequence of bytes, so that the
-// SHA-256 over them, the tree id ([ID]), names the state.
+// SHA-256 over them ([ID]) names the state; the tree id is another one (see package tree).
 //
 // [Encoder] and [Decoder] stream: their memory does not grow with the tree. The decoder
 // takes any JSON spelling of the same content and passes over unknown fields, but it
@@ -29,10 +29,8 @@
 //
 // # Binary form
 //
-// [AppendTree] and [AppendDelta] write the same facts for the store: each path as the
-// length that it shares with the one before and the rest, hashes as 32 raw bytes. One
-// state has one encoding there too. They carry no checksum of their own: the store's
-// hash covers them, and [ID] checks the result.
+// [ReadTree] reads what earlier stores have: each path as the length that it shares with
+// the one before and the rest, hashes as 32 raw bytes.
 //
 // The package touches no file system.
 package manifest

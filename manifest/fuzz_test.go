@@ -41,23 +41,3 @@ func FuzzTree(f *testing.F) {
 		require.Equal(t, in, again)
 	})
 }
-
-// FuzzDelta: a delta that fits gives a tree in order.
-func FuzzDelta(f *testing.F) {
-	base := []Item{file("a", "x", 0o644), file("b", "x", 0o644), dir("x", 0o755)}
-	changes, err := Compare(Of(base...), Of(file("b", "y", 0o755), file("c", "", 0), dir("a", 0o755)))
-	require.NoError(f, err)
-	delta, err := AppendDelta(nil, changes)
-	require.NoError(f, err)
-	f.Add(delta)
-	f.Fuzz(func(t *testing.T, in []byte) {
-		items, err := Collect(ApplyDelta(Of(base...), in))
-		if err != nil {
-			return
-		}
-		var order sections
-		for _, it := range items {
-			require.NoError(t, order.next(it))
-		}
-	})
-}

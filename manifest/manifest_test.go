@@ -19,11 +19,11 @@ import (
 )
 
 func file(path, content string, mode uint32) Item {
-	return Item{path, Entry{SHA256: patch.Sum([]byte(content)), Size: int64(len(content)), Mode: mode}}
+	return Item{Path: path, Entry: Entry{SHA256: patch.Sum([]byte(content)), Size: int64(len(content)), Mode: mode}}
 }
 
-func link(path, target string) Item     { return Item{path, Link(target)} }
-func dir(path string, mode uint32) Item { return Item{path, Entry{Type: Dir, Mode: mode}} }
+func link(path, target string) Item     { return Item{Path: path, Entry: Link(target)} }
+func dir(path string, mode uint32) Item { return Item{Path: path, Entry: Entry{Type: Dir, Mode: mode}} }
 
 func encode(t testing.TB, partial bool, items ...Item) string {
 	t.Helper()
@@ -246,7 +246,7 @@ func sortItems(items []Item) {
 	}
 }
 
-// TestRoundTrips holds decode(encode(m)) == m in all forms, and apply(delta(a, b), a) == b.
+// TestRoundTrips holds decode(encode(m)) == m in all forms.
 func TestRoundTrips(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 400 {
@@ -272,14 +272,6 @@ func TestRoundTrips(t *testing.T) {
 		changes, err := Compare(Of(a...), Of(b...))
 		require.NoError(t, err)
 		checkChanges(t, a, b, changes)
-		delta, err := AppendDelta(nil, changes)
-		require.NoError(t, err)
-		applied := ApplyDelta(DecodeTree(tree), delta)
-		for range 2 {
-			got, err = Collect(applied)
-			require.NoError(t, err)
-			require.Equal(t, b, got)
-		}
 	}
 }
 
@@ -342,45 +334,16 @@ func TestCompareErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrOrder)
 }
 
-// TestDeltaMustFit applies deltas to trees that they were not made for.
-func TestDeltaMustFit(t *testing.T) {
-	a, b := file("a", "1", 0o644), file("a", "2", 0o644)
-	for name, c := range map[string]struct {
-		change Change
-		base   []Item
-	}{
-		"add to one there":      {Change{"a", nil, &a.Entry}, []Item{b}},
-		"replace what is not":   {Change{"a", &a.Entry, &b.Entry}, nil},
-		"delete what is not":    {Change{"a", &a.Entry, nil}, []Item{file("b", "", 0o644)}},
-		"delete in other kinds": {Change{"a", &a.Entry, nil}, []Item{dir("a", 0o755)}},
-	} {
-		delta, err := AppendDelta(nil, []Change{c.change})
-		require.NoError(t, err)
-		_, err = Collect(ApplyDelta(Of(c.base...), delta))
-		assert.ErrorIs(t, err, ErrBinary, name)
-	}
-}
-
-// TestBinaryRefusesDamage cuts and extends both binary forms at every place.
+// TestBinaryRefusesDamage cuts and extends the binary form at every place.
 func TestBinaryRefusesDamage(t *testing.T) {
 	items := []Item{file("a", "1", 0o600), link("ab", "x"), file("ac/d", "2", 0o600), dir("ac", 0o755)}
 	tree, err := AppendTree(nil, Of(items...))
-	require.NoError(t, err)
-	changes, err := Compare(Of(), Of(items...))
-	require.NoError(t, err)
-	delta, err := AppendDelta(nil, changes)
 	require.NoError(t, err)
 	for n := range len(tree) {
 		_, err := Collect(DecodeTree(tree[:n]))
 		require.ErrorIs(t, err, ErrBinary, n)
 	}
-	for n := range len(delta) {
-		_, err := Collect(ApplyDelta(Of(), delta[:n]))
-		require.ErrorIs(t, err, ErrBinary, n)
-	}
 	_, err = Collect(DecodeTree(append(tree, 0)))
-	require.ErrorIs(t, err, ErrBinary)
-	_, err = Collect(ApplyDelta(Of(), append(delta, 0)))
 	require.ErrorIs(t, err, ErrBinary)
 }
 
@@ -389,10 +352,8 @@ func TestSequencesCanBeLeft(t *testing.T) {
 	tree, err := AppendTree(nil, Of(items...))
 	require.NoError(t, err)
 	text := encode(t, false, items...)
-	empty, err := AppendDelta(nil, nil)
-	require.NoError(t, err)
 	for name, s := range map[string]Seq{
-		"tree": DecodeTree(tree), "text": NewDecoder(strings.NewReader(text)).All(), "delta": ApplyDelta(Of(items...), empty),
+		"tree": DecodeTree(tree), "text": NewDecoder(strings.NewReader(text)).All(),
 	} {
 		for it, err := range s {
 			require.NoError(t, err)

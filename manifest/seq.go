@@ -4,17 +4,20 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 
 	"decree/patch"
+	"decree/tree"
 )
 
-// Hash and Entry are those of package patch, so that a manifest, a diff and the store
-// speak of the same facts.
+// Hash, Entry, Item, Change and Seq are those of package tree, so that a manifest, a diff
+// and the store speak of the same facts.
 type (
-	Hash  = patch.Hash
-	Entry = patch.Entry
+	Hash   = tree.Hash
+	Entry  = tree.Entry
+	Item   = tree.Item
+	Change = tree.Change
+	Seq    = tree.Seq
 )
 
 // The kinds of path that a tree is made of.
@@ -29,17 +32,7 @@ const Version = 1
 
 // ErrOrder says that paths do not come in manifest order: files, then directories, each
 // in byte order of the raw paths without a repetition.
-var ErrOrder = errors.New("paths out of order")
-
-// Item is one path of a tree.
-type Item struct {
-	Path  string
-	Entry Entry
-}
-
-// Seq is a tree in manifest order: all files and symlinks, then all directories, each in
-// byte order of the raw paths. An error ends it.
-type Seq = iter.Seq2[Item, error]
+var ErrOrder = tree.ErrOrder
 
 // Of returns the sequence of items, which must be in manifest order.
 func Of(items ...Item) Seq {

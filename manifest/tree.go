@@ -11,14 +11,11 @@ import (
 	"decree/patch"
 )
 
-// The binary forms begin with these bytes; the digit is their version.
-const (
-	treeMagic  = "dtree1\n\x00"
-	deltaMagic = "ddelt1\n\x00"
-)
+// The binary form begins with these bytes; the digit is its version.
+const treeMagic = "dtree1\n\x00"
 
 // An entry begins with a byte: its kind in the low two bits, endSection for none; then
-// whether its mode is the one before; in a delta, what is done in two more.
+// whether its mode is the one before.
 const (
 	endSection = 0
 	isRegular  = 1
@@ -26,8 +23,6 @@ const (
 	isDir      = 3
 	kindBits   = 3
 	sameMode   = 4
-	opShift    = 3
-	opBits     = 3 << opShift
 )
 
 // ownedMode is beside a mode's bits where the owner follows.
@@ -38,14 +33,13 @@ var ErrBinary = errors.New("malformed tree")
 
 // packer appends paths and facts in binary form.
 type packer struct {
-	path  ordered
-	mode  uint32
-	delta bool
+	path ordered
+	mode uint32
 }
 
-// reset starts a section. In a delta a file may be deleted that others come to lie below.
+// reset starts a section.
 func (p *packer) reset(files bool) {
-	p.path.reset(files && !p.delta)
+	p.path.reset(files)
 	p.mode = firstMode(files)
 }
 
@@ -174,9 +168,6 @@ func ReadTree(r io.Reader) Seq {
 			u.reset(section == 0)
 			for {
 				path, e, head := u.item()
-				if u.err == nil && head&opBits != 0 {
-					u.fail("unknown flag")
-				}
 				if u.err != nil {
 					yield(Item{}, u.err)
 					return
@@ -184,7 +175,7 @@ func ReadTree(r io.Reader) Seq {
 				if head == endSection {
 					break
 				}
-				if !yield(Item{path, e}, nil) {
+				if !yield(Item{Path: path, Entry: e}, nil) {
 					return
 				}
 			}
@@ -203,12 +194,11 @@ type unpacker struct {
 	name  []byte
 	hash  Hash
 	files bool // the section
-	delta bool
 	err   error
 }
 
 func newUnpacker(r io.Reader, magic string) *unpacker {
-	u := &unpacker{r: bufio.NewReaderSize(r, flushSize), delta: magic == deltaMagic}
+	u := &unpacker{r: bufio.NewReaderSize(r, flushSize)}
 	got := make([]byte, len(magic))
 	if _, err := io.ReadFull(u.r, got); err != nil {
 		u.read(err)
@@ -237,7 +227,7 @@ func (u *unpacker) read(err error) {
 }
 
 func (u *unpacker) reset(files bool) {
-	u.path.reset(files && !u.delta)
+	u.path.reset(files)
 	u.mode = firstMode(files)
 	u.files = files
 }
@@ -279,26 +269,19 @@ func (u *unpacker) bytes(dst []byte) {
 	}
 }
 
-// item takes the next entry, or a section's end (head endSection). Of a deletion in a
-// delta only the path is there.
+// item takes the next entry, or a section's end (head endSection).
 func (u *unpacker) item() (path string, e Entry, head byte) {
 	head = u.byte()
 	if u.err != nil || head == endSection {
 		return "", e, head
 	}
-	if head&^(kindBits|sameMode|opBits) != 0 || head&kindBits == endSection || (head&kindBits == isDir) == u.files {
+	if head&^(kindBits|sameMode) != 0 || head&kindBits == endSection || (head&kindBits == isDir) == u.files {
 		u.fail("unknown kind")
 		return "", e, head
 	}
 	path = u.key()
 	if u.err != nil {
 		return "", e, head
-	}
-	if op(head&opBits>>opShift) == opDelete {
-		if head&sameMode != 0 {
-			u.fail("unknown flag")
-		}
-		return path, e, head
 	}
 	u.facts(head, &e)
 	return path, e, head

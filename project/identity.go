@@ -16,7 +16,8 @@ const (
 	identityFile = "project.json" // in .decree
 	memoryFile   = "store.json"   // in the store
 	maxIdentity  = 64 << 10
-	formatNow    = 1
+	formatNow    = 1 // of project.json
+	storeNow     = 2 // of the store
 )
 
 // identity is project.json: which store belongs to this tree.
@@ -28,13 +29,20 @@ type identity struct {
 
 // memory is store.json: which root a store belongs to.
 type memory struct {
-	Version int    `json:"version"`
-	ID      string `json:"id"`
-	Root    string `json:"root"`
-	Dev     uint64 `json:"dev"`
-	Ino     uint64 `json:"ino"`
-	Born    int64  `json:"born,omitempty"` // when the root was made, in nanoseconds since 1970
-	FS      uint64 `json:"fs,omitempty"`   // the id of its file system
+	form
+	ID   string `json:"id"`
+	Root string `json:"root"`
+	Dev  uint64 `json:"dev"`
+	Ino  uint64 `json:"ino"`
+	Born int64  `json:"born,omitempty"` // when the root was made, in nanoseconds since 1970
+	FS   uint64 `json:"fs,omitempty"`   // the id of its file system
+}
+
+// form is how the store keeps what it has. Version 1 had trees in another form.
+type form struct {
+	Version int `json:"version"`
+	// Converting: what an earlier version wrote is still to be converted, in part or whole.
+	Converting bool `json:"converting,omitempty"`
 }
 
 // rootFacts are what a store remembers of its root, as they are now.
@@ -50,8 +58,8 @@ func factsOf(root disk.Dir) (f rootFacts, err error) {
 	return f, err
 }
 
-func newMemory(id, path string, f rootFacts) memory {
-	return memory{Version: formatNow, ID: id, Root: path, Dev: f.Dev, Ino: f.Ino, Born: f.Born, FS: f.FS}
+func newMemory(id, path string, f rootFacts, as form) memory {
+	return memory{form: as, ID: id, Root: path, Dev: f.Dev, Ino: f.Ino, Born: f.Born, FS: f.FS}
 }
 
 func (m *memory) origin() disk.Origin { return disk.Origin{Born: m.Born, FS: m.FS} }
@@ -143,10 +151,10 @@ func readMemory(dir disk.Dir) (*memory, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, &fs.PathError{Op: "read", Path: filepath.Join(dir.Path(), memoryFile), Err: err}
 	}
-	if m.Version > formatNow {
-		return nil, &Error{Kind: Refused, Msg: fmt.Sprintf("%s: format version %d is newer than the newest that this decree can read (%d)", filepath.Join(dir.Path(), memoryFile), m.Version, formatNow)}
+	if m.Version > storeNow {
+		return nil, &Error{Kind: Refused, Msg: fmt.Sprintf("%s: format version %d is newer than the newest that this decree can read (%d)", filepath.Join(dir.Path(), memoryFile), m.Version, storeNow)}
 	}
-	if m.Version != formatNow || !validID(m.ID) || m.Root == "" {
+	if m.Version < 1 || !validID(m.ID) || m.Root == "" {
 		return nil, &fs.PathError{Op: "read", Path: filepath.Join(dir.Path(), memoryFile), Err: errors.New("not a store's memory")}
 	}
 	return &m, nil

@@ -42,6 +42,7 @@ type Project struct {
 	Notes []string
 	Tell  func(string)
 
+	form   form           // of the store
 	base   string         // as project.json has it
 	marks  []string       // of what lies in .decree/tmp, this process's own first
 	roots  []func() error // release the root's lock, and those on directories that became the root since
@@ -338,7 +339,7 @@ func (p *Project) lostMemory(id *identity, err error) string {
 	if errors.As(err, &newer) || serr != nil {
 		return ""
 	}
-	b, _ := json.Marshal(newMemory(id.ID, p.Root, self))
+	b, _ := json.Marshal(newMemory(id.ID, p.Root, self, form{storeNow, true})) // a conversion of what is converted changes nothing
 	return fmt.Sprintf("; if the store is this tree's and has only lost its %s, put %s there", memoryFile, b)
 }
 
@@ -464,7 +465,7 @@ func unfinished(store disk.Dir) bool {
 
 // take makes the finding the project's.
 func (p *Project) take(f *finding) {
-	p.Store, p.ID, p.base = f.store, f.mem.ID, f.base
+	p.Store, p.ID, p.base, p.form = f.store, f.mem.ID, f.base, f.mem.form
 	p.StorePath = filepath.Join(place{base: f.base}.abs(p.Root), f.mem.ID)
 	switch {
 	case f.why != nil:
@@ -573,7 +574,7 @@ func (f *finding) close() {
 // stale says whether the store's memory is to be written anew for this root.
 func (p *Project) stale(f *finding) bool {
 	self, err := factsOf(p.Dir)
-	return err == nil && f.mem.Root == p.Root && *f.mem != newMemory(f.mem.ID, p.Root, self)
+	return err == nil && f.mem.Root == p.Root && *f.mem != newMemory(f.mem.ID, p.Root, self, f.mem.form)
 }
 
 // writeMissing writes what is missing; lockFirst's lock is held.
@@ -620,7 +621,7 @@ func (p *Project) begin(w Where) error {
 	if pl.base == inTree {
 		p.note("the store is kept in %s, where a command can delete it: choose a safer place with DECREE_STORE before the first record", pl.abs(p.Root))
 	}
-	p.ID, p.base = newID(), pl.base
+	p.ID, p.base, p.form = newID(), pl.base, form{Version: storeNow}
 	p.StorePath = filepath.Join(pl.abs(p.Root), p.ID)
 	if p.Store, err = MakeDir(base, p.ID, PrivateDir); err != nil {
 		return &Error{Kind: Failed, Msg: "store not made", Err: err, Advice: "name a directory that can be written with DECREE_STORE"}
@@ -641,11 +642,35 @@ func (p *Project) remember() error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(newMemory(p.ID, p.Root, self))
+	b, err := json.Marshal(newMemory(p.ID, p.Root, self, p.form))
 	if err != nil {
 		return err
 	}
 	return ReplaceFile(p.Store, memoryFile, append(b, '\n'), PrivateFile, true)
+}
+
+// Outdated says whether the store has what an earlier version wrote and is not converted.
+func (p *Project) Outdated() bool { return p.form.Version < storeNow || p.form.Converting }
+
+// Converting makes the store one of this version that is being converted: earlier
+// versions refuse it from here on. With done it is converted. The lock is held.
+func (p *Project) Converting(done bool) error {
+	was := p.form
+	p.form = form{storeNow, !done}
+	err := p.remember()
+	if err != nil {
+		p.form = was
+	}
+	return err
+}
+
+// Reread sees whether another process has converted the store meanwhile.
+func (p *Project) Reread() error {
+	m, err := readMemory(p.Store)
+	if err == nil {
+		p.form = m.form
+	}
+	return err
 }
 
 // tighten takes the store's directory back to its owner alone.

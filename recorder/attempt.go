@@ -200,7 +200,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 		return err
 	}
 	defer res.Close()
-	changes, err := r.since(u.before, u.since, u.at, res)
+	changes, err := r.since(u.before, res)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if err := res.Commit(); err != nil {
 		return err
 	}
-	u.since, u.at, u.changes, u.vacated = changes, res.Tree, changes, nil
+	u.changes, u.vacated = changes, nil
 	u.hidden = res.Hidden
 	u.unreadable(res)
 	if len(res.Late) > 0 {
@@ -221,9 +221,6 @@ func (u *run) examine(ctx context.Context, n int) error {
 		return err
 	}
 	u.rec.After, u.rec.DiffSHA256, u.rec.Changes = res.Tree, sum, counts(stat)
-	if u.after, err = r.saveAfter(u.x, res, u.before, changes); err != nil {
-		return err
-	}
 	if u.o.Attempts > 1 {
 		tail, err := tailOf(u.log, logTail)
 		if err != nil {
@@ -471,7 +468,7 @@ func (u *run) saveEnd() error {
 	}
 	end, code := *u.rec, u.res.ExitCode
 	end.ExitCode = &code
-	return u.r.saveEnding(u.opened, &end, files, u.after)
+	return u.r.saveEnding(u.opened, &end, files)
 }
 
 // store puts the run directory's files into the store, durably, after writing
@@ -514,7 +511,7 @@ func (u *run) finish() error {
 	audit := u.r.audit(opRecord, string(u.rec.Status))
 	audit.Mistake = u.res.Last.NotStarted != nil
 	err = u.r.history.Finish(history.Closing{
-		Record: u.rec, Tree: u.opened.Tree, AfterTree: u.after, Files: files, Effects: u.opened.Effects, Audit: audit,
+		Record: u.rec, Files: files, Effects: u.opened.Effects, Audit: audit,
 	})
 	if err != nil {
 		return err

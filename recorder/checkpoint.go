@@ -44,7 +44,7 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 	if err != nil {
 		return nil, err
 	}
-	res, err := r.observe(ctx, x, look{phase: "recording", manifest: true, full: o.Full, skipUnreadable: o.SkipUnreadable, unlimited: o.Yes, anyFile: o.Yes})
+	res, err := r.observe(ctx, x, look{phase: "recording", full: o.Full, skipUnreadable: o.SkipUnreadable, unlimited: o.Yes, anyFile: o.Yes})
 	if err != nil {
 		return nil, &BeginError{err}
 	}
@@ -57,24 +57,27 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 	if err != nil {
 		return nil, &BeginError{err}
 	}
-	spec, err := r.keep(x, res)
+	if err := r.keep(x, res); err != nil {
+		return nil, &BeginError{err}
+	}
+	plain, sum, err := r.manifestFile(res)
 	if err != nil {
 		return nil, &BeginError{err}
 	}
 	rec := &history.Record{
 		ID: id, Chain: id[:16], Reason: reason, Status: history.StatusSucceeded, Description: r.describeCheckpoint(o, reason),
 		Started: started, Ended: r.now(started), Unrecorded: res.Unrecorded, Files: res.Files, Bytes: res.Bytes,
-		Before: res.Tree, After: res.Tree, Actor: r.opt.Actor, Inside: x.beside.inside,
+		Before: res.Tree, After: res.Tree, ManifestSHA256: sum, Actor: r.opt.Actor, Inside: x.beside.inside,
 	}
 	rec.Duration = rec.Ended.Sub(rec.Started)
 	if err := out.mark(rec); err != nil {
 		return nil, err
 	}
-	c := history.Closing{Record: rec, Tree: spec, Files: out.stored(nil), Audit: r.audit(opRecord, "done")}
+	c := history.Closing{Record: rec, Files: out.stored(nil), Audit: r.audit(opRecord, "done")}
 	if o.Label != "" {
 		c.Effects.Labels = map[string]string{o.Label: id}
 	}
-	err = r.history.Add(c, out.files(r, r.manifestFile(res)))
+	err = r.history.Add(c, out.files(r, plain))
 	if err != nil {
 		return nil, err
 	}

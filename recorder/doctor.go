@@ -292,7 +292,7 @@ func (r *Recorder) rewrite(rec *history.Record, f history.RecordFile) error {
 	if f.Name != "manifest.json" {
 		return r.history.RewriteFile(rec.ID, f)
 	}
-	return r.history.ReplaceFile(rec.ID, f.Name, func(w io.Writer) error { return r.history.WriteManifest(rec.Before, w) })
+	return r.history.ReplaceFile(rec.ID, f.Name, func(w io.Writer) error { return r.history.WriteManifest(rec, w) })
 }
 
 // packs reads every content, and asks what a record needs of what is damaged or
@@ -438,25 +438,21 @@ func (d *doctor) restock(ctx context.Context) ([]string, error) {
 // retree keeps again the trees that the store has lost and a sound plain
 // manifest.json still has.
 func (d *doctor) retree(list []*history.Record) error {
-	v := &verifier{r: d.r}
-	trees := map[manifest.Hash]manifest.Seq{}
+	done := map[manifest.Hash]bool{}
 	for _, rec := range list {
-		f := history.RecordFile{Name: "manifest.json", SHA256: rec.Before}
-		if trees[rec.Before] != nil || d.r.history.VerifyTree(rec.Before) == nil || v.file(rec.ID, f) != nil {
+		if done[rec.Before] || rec.Partial() || d.r.history.VerifyTree(rec.Before) == nil {
 			continue
 		}
-		rc, err := d.r.history.OpenPlain(rec.ID, f.Name)
+		entries, err := d.r.plainTree(rec, rec.Before)
 		if err != nil {
+			continue
+		}
+		if err := d.r.history.Resave(d.x.w, rec.Before, entries); err != nil {
 			return err
 		}
-		items, err := manifest.Collect(manifest.NewDecoder(rc).All())
-		rc.Close()
-		if err != nil {
-			return err
-		}
-		trees[rec.Before] = manifest.Of(items...)
+		done[rec.Before] = true
 	}
-	return d.r.history.Resave(d.x.w, d.x.w.Flush, trees)
+	return nil
 }
 
 func (d *doctor) put(id string, f history.RecordFile) error {

@@ -134,7 +134,7 @@ func (r *Reader) ExportStream(ctx context.Context, w io.Writer, from, to *histor
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{r: r, w: bufio.NewWriterSize(w, 1<<20), out: &Exported{}, marks: map[manifest.Hash]int{}, refs: map[string]int{}, now: manifest.Of()}
+	s := &stream{r: r, w: bufio.NewWriterSize(w, 1<<20), out: &Exported{}, marks: map[manifest.Hash]int{}, refs: map[string]int{}}
 	fmt.Fprint(s.w, "feature done\n")
 	for i, rec := range slices.Backward(list.Records) {
 		r.progress(Progress{Phase: "exporting", Done: int64(len(list.Records) - i), Total: int64(len(list.Records))})
@@ -157,8 +157,7 @@ type stream struct {
 	last  int                   // of the last commit, 0: none
 	marks map[manifest.Hash]int // of contents
 	refs  map[string]int        // how many have a second's name
-	now   manifest.Seq          // the tree of the last commit
-	tree  manifest.Hash         // its id, if it is known
+	tree  manifest.Hash         // that of the last commit; zero: none
 }
 
 func (s *stream) record(ctx context.Context, rec *history.Record) error {
@@ -171,50 +170,31 @@ func (s *stream) record(ctx context.Context, rec *history.Record) error {
 	}
 	if !observedWhole(rec) {
 		if s.last == 0 {
-			found, err := s.r.entries(Point{Record: rec})
-			if err != nil {
-				return err
-			}
-			if err := s.to(ctx, found, manifest.Hash{}, rec, rec.Started, "Before: "+what); err != nil {
+			if err := s.to(ctx, rec.Before, rec, rec.Started, "Before: "+what); err != nil {
 				return err
 			}
 		}
-		step, err := s.r.step(rec)
-		if err != nil {
-			return err
-		}
-		return s.to(ctx, withChanges(s.now, step), manifest.Hash{}, rec, rec.Ended, what)
+		return s.to(ctx, rec.After, rec, rec.Ended, what)
 	}
 	changed := left(rec) != rec.Before
 	subject := what
 	if changed {
 		subject = "Before: " + what
 	}
-	if err := s.toTree(ctx, rec.Before, rec, rec.Started, subject); err != nil || !changed {
+	if err := s.to(ctx, rec.Before, rec, rec.Started, subject); err != nil || !changed {
 		return err
 	}
-	return s.toTree(ctx, left(rec), rec, rec.Ended, what)
+	return s.to(ctx, left(rec), rec, rec.Ended, what)
 }
 
-func (s *stream) toTree(ctx context.Context, id manifest.Hash, rec *history.Record, at time.Time, subject string) error {
-	entries, _, err := s.r.history.Tree(id)
-	if err != nil {
-		return err
-	}
-	return s.to(ctx, entries, id, rec, at, subject)
-}
-
-// to writes the commit whose tree is next; id is its id, if that is known.
-func (s *stream) to(ctx context.Context, next manifest.Seq, id manifest.Hash, rec *history.Record, at time.Time, subject string) error {
+// to writes the commit whose tree is next.
+func (s *stream) to(ctx context.Context, next manifest.Hash, rec *history.Record, at time.Time, subject string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var changes []manifest.Change
-	if id.IsZero() || id != s.tree {
-		var err error
-		if changes, err = manifest.Compare(s.now, next); err != nil {
-			return err
-		}
+	changes, err := s.r.history.Compare(s.tree, next)
+	if err != nil {
+		return err
 	}
 	for _, c := range changes {
 		if c.New == nil || c.New.Type != manifest.Regular {
@@ -234,7 +214,7 @@ func (s *stream) to(ctx context.Context, next manifest.Seq, id manifest.Hash, re
 		s.put(c)
 	}
 	fmt.Fprint(s.w, "\n")
-	s.now, s.tree = next, id
+	s.tree = next
 	s.out.States++
 	return nil
 }

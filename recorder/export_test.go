@@ -53,7 +53,7 @@ func TestExportTar(t *testing.T) {
 
 	want := map[string]manifest.Entry{}
 	with(b, func(r *Recorder) (any, error) {
-		seq, _, err := r.History().Tree(rec.Before)
+		seq, err := r.History().Tree(rec.Before)
 		require.NoError(t, err)
 		for it, err := range seq {
 			require.NoError(t, err)

@@ -53,12 +53,8 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 		return nil, err
 	}
 	r.progress(Progress{Phase: "finding what records need"})
-	bases, err := r.endingsRestOn()
-	if err != nil {
+	if err := r.history.Settle(); err != nil {
 		return nil, err
-	}
-	if err := r.history.Rebase(x.w, x.w.Flush, bases...); err != nil {
-		return nil, fmt.Errorf("the trees of older records could not be written again: %w", err)
 	}
 	live := map[manifest.Hash]struct{}{}
 	name := func(h manifest.Hash) { live[h] = struct{}{} }

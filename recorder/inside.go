@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"decree/history"
@@ -97,8 +98,20 @@ func changedMeanwhile(err error) bool {
 
 // apartIn are the paths whose new sides differ in two differences from the same tree.
 func apartIn(was, now []manifest.Change) (paths []string) {
-	for _, c := range joinChanges(invert(was), now) {
-		paths = append(paths, c.Path)
+	sides := map[string]*manifest.Entry{}
+	for _, c := range was {
+		sides[c.Path] = c.New
 	}
+	differs := func(c manifest.Change, e *manifest.Entry) bool {
+		return (e == nil) != (c.New == nil) || e != nil && !e.Same(*c.New)
+	}
+	for _, c := range now {
+		if e, both := sides[c.Path]; !both || differs(c, e) {
+			paths = append(paths, c.Path)
+		}
+		delete(sides, c.Path)
+	}
+	paths = slices.AppendSeq(paths, maps.Keys(sides)) // they are back at what they were
+	slices.Sort(paths)
 	return paths
 }

@@ -225,17 +225,10 @@ func (u *run) catchUp(ctx context.Context) error {
 	if err := r.prepare(ctx, u.x); err != nil {
 		return err
 	}
-	o, err := r.history.Opened(u.rec.ID)
-	switch {
-	case err == nil:
-		u.opened.Tree = o.Tree
-	case !isMissing(err): // the command may have deleted it, too
-		return err
-	}
 	if collected, err := r.project.Collected(u.rec.ID); err != nil || !collected {
 		return err
 	}
-	seq, _, err := r.history.Tree(u.before)
+	seq, err := r.history.Tree(u.before)
 	if err != nil {
 		return err
 	}
@@ -247,14 +240,14 @@ func (u *run) catchUp(ctx context.Context) error {
 			return storeGone(r.project, "has lost "+it.Path, nil)
 		}
 	}
-	return u.saveAfterAgain(seq)
+	return u.saveAfterAgain()
 }
 
 // saveAfterAgain stores the tree that the last attempt left, which no record names yet,
 // where it was freed.
-func (u *run) saveAfterAgain(before manifest.Seq) (err error) {
-	if u.after != nil {
-		u.after, err = u.r.history.SaveTree(u.x.w, history.NewTree{ID: u.rec.After, Base: u.before, Changes: u.changes, Entries: withChanges(before, u.changes)})
+func (u *run) saveAfterAgain() (err error) {
+	if !u.rec.After.IsZero() {
+		u.rec.After, err = u.r.history.Apply(u.x.w, u.before, u.changes)
 	}
 	return err
 }

@@ -35,7 +35,7 @@ func (u *run) mend() error {
 	}
 	plain, err := dir.Stat("manifest.json")
 	if isMissing(err) || err == nil && plain.Kind != disk.Regular {
-		err = h.ReplaceFile(u.rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(u.before, w) })
+		err = h.ReplaceFile(u.rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(u.rec, w) })
 	}
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package recorder
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -174,14 +173,13 @@ type action struct {
 
 // fullTree is a captured tree that a record holds whole.
 type fullTree struct {
-	spec       *history.TreeSpec
 	id         manifest.Hash
 	files      int
 	bytes      int64
 	unrecorded []string
 	manifest   history.RunFile
+	sum        manifest.Hash // of manifest.json
 	found      *outside      // what had changed since the last record
-	after      manifest.Hash // the stored tree that the move leads to; zero: to be computed
 }
 
 // undid is in the record of a revert or apply: what it changed about others.
@@ -194,10 +192,8 @@ type undid struct {
 // ending is what closes an action's or a failed run's record; it stands in the
 // open record, so that a recovery needs nothing else.
 type ending struct {
-	Record    *history.Record          `json:"record"`
-	Files     map[string]manifest.Hash `json:"files"`
-	Tree      *history.TreeSpec        `json:"tree"`
-	AfterTree *history.TreeSpec        `json:"after_tree"`
+	Record *history.Record          `json:"record"`
+	Files  map[string]manifest.Hash `json:"files"`
 
 	manifest history.RunFile // where it is at hand; a recovery writes it from the store
 }
@@ -222,9 +218,6 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	}
 	if a.plan.Empty() {
 		return nil, &worktree.Outcome{Notes: notes}, nil
-	}
-	if len(notes) > 0 && a.full != nil {
-		a.full.after = manifest.Hash{} // not quite the tree that was asked for
 	}
 	if err := r.storeSteps(ctx, x, a, held); err != nil {
 		return nil, nil, project.Unmoved(err)
@@ -389,27 +382,36 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, held
 	}
 	if a.full != nil {
 		rec.Before, rec.Files, rec.Bytes, rec.Unrecorded = a.full.id, a.full.files, a.full.bytes, a.full.unrecorded
-		end.Tree, end.manifest, end.Files = a.full.spec, a.full.manifest, a.full.found.stored(end.Files)
+		rec.ManifestSHA256 = a.full.sum
+		end.manifest, end.Files = a.full.manifest, a.full.found.stored(end.Files)
 		if err := a.full.found.mark(rec); err != nil {
 			return nil, err
 		}
-		end.AfterTree, rec.After, err = r.saveChanged(x, a.full, changes)
+		rec.After, err = r.history.Apply(x.w, rec.Before, changes)
 		return end, err
 	}
-	before, files, bytes, err := partial(changes, oldSide)
+	plain, files, bytes, err := partial(changes, oldSide)
 	if err != nil {
 		return nil, err
 	}
-	after, _, _, err := partial(changes, newSide)
-	if err != nil {
-		return nil, err
-	}
-	rec.Before, rec.After, rec.Files, rec.Bytes = patch.Sum(before), patch.Sum(after), files, bytes
-	if end.Tree, err = r.savePartial(x, rec.Before, changes, oldSide); err != nil {
-		return nil, err
-	}
-	end.AfterTree, err = r.savePartial(x, rec.After, changes, newSide)
+	rec.Files, rec.Bytes, rec.ManifestSHA256 = files, bytes, patch.Sum(plain)
+	end.manifest = history.RunFile{Name: "manifest.json", Write: history.Bytes(plain)}
+	rec.Before, rec.After, err = r.movedTrees(x, changes)
 	return end, err
+}
+
+// movedTrees are the trees before and after a move that looked at its own paths alone:
+// what the newest record left, with those paths as they are, and as they will be.
+func (r *Recorder) movedTrees(x *writing, changes []manifest.Change) (before, after manifest.Hash, err error) {
+	k, err := r.lastKnown()
+	if err != nil {
+		return before, after, err
+	}
+	if before, err = r.history.Overlay(x.w, k.base, changes); err != nil {
+		return before, after, err
+	}
+	after, err = r.history.Apply(x.w, before, changes)
+	return before, after, err
 }
 
 // addExtra writes down what the record changes about others.
@@ -467,37 +469,11 @@ func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []manifest
 	return sum, stat, err
 }
 
-// saveChanged stores the tree that changes lead to from a stored one.
-func (r *Recorder) saveChanged(x *writing, full *fullTree, changes []manifest.Change) (*history.TreeSpec, manifest.Hash, error) {
-	from := full.id
-	if !full.after.IsZero() {
-		seq, _, err := r.history.Tree(full.after)
-		if err != nil {
-			return nil, full.after, err
-		}
-		spec, err := r.history.SaveTree(x.w, history.NewTree{ID: full.after, Base: from, Changes: changes, Entries: seq})
-		return spec, full.after, err
-	}
-	base, _, err := r.history.Tree(from)
-	if err != nil {
-		return nil, manifest.Hash{}, err
-	}
-	entries := withChanges(base, changes)
-	hash := sha256.New()
-	if err := manifest.Encode(hash, entries, false); err != nil {
-		return nil, manifest.Hash{}, err
-	}
-	var id manifest.Hash
-	hash.Sum(id[:0])
-	spec, err := r.history.SaveTree(x.w, history.NewTree{ID: id, Base: from, Changes: changes, Entries: entries})
-	return spec, id, err
-}
-
 // openAction writes the open record of an action, with its ending.
 func (r *Recorder) openAction(a action, end *ending) (*history.Opened, error) {
 	draft := *end.Record
 	draft.Status = history.StatusOpen
-	opened := &history.Opened{Record: &draft, Tree: end.Tree, Transaction: draft.ID}
+	opened := &history.Opened{Record: &draft, Transaction: draft.ID}
 	for _, e := range a.effects {
 		opened.Effects.Status = append(opened.Effects.Status, stamp(e, draft.ID))
 	}
@@ -525,17 +501,16 @@ func (r *Recorder) closeAction(opened *history.Opened, end *ending) error {
 	rec := end.Record
 	rec.Ended = r.now(rec.Started)
 	rec.Duration = rec.Ended.Sub(rec.Started)
-	tree := end.Tree.ID
 	plain := end.manifest
 	if plain.Name == "" {
-		plain = history.RunFile{Name: "manifest.json", Write: func(w io.Writer) error { return r.history.WriteManifest(tree, w) }, LinkFrom: r.twin(tree)}
+		plain = history.RunFile{Name: "manifest.json", Write: func(w io.Writer) error { return r.history.WriteManifest(rec, w) }}
 	}
 	files := []history.RunFile{plain}
 	for name, sum := range end.Files {
 		files = append(files, history.RunFile{Name: name, Write: func(w io.Writer) error { return r.copyObject(w, sum) }})
 	}
 	err := r.history.Add(history.Closing{
-		Record: rec, Tree: end.Tree, AfterTree: end.AfterTree, Files: end.Files, Effects: opened.Effects,
+		Record: rec, Files: end.Files, Effects: opened.Effects,
 		Audit: r.audit(string(rec.Reason), "done"),
 	}, files)
 	if err == nil {

@@ -2,7 +2,9 @@ package recorder
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +14,6 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"decree/capture"
-	"decree/disk"
 	"decree/history"
 	"decree/manifest"
 	"decree/patch"
@@ -29,7 +30,6 @@ type look struct {
 	skipUnreadable bool
 	unlimited      bool // a tree of any size
 	anyFile        bool // files of any size: the user said yes
-	manifest       bool // write manifest.json into .decree/tmp in the same pass
 }
 
 // observe captures the tree into the store. The caller closes the result.
@@ -41,10 +41,6 @@ func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Re
 	// The cache is believed only about contents that the store still has: a pack
 	// may have been lost since.
 	req.Writer, req.CacheDir, req.CheckStore = x.w, r.project.Store, true
-	if l.manifest {
-		done := r.stageManifest(&req)
-		defer done()
-	}
 	res, err := capture.Capture(ctx, req)
 	if err == nil {
 		r.progress(Progress{Phase: l.phase, Done: int64(res.Files), Total: int64(res.Files), Bytes: res.Bytes})
@@ -52,49 +48,43 @@ func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Re
 	return res, r.captureError(err)
 }
 
-// stagedManifest is the name in .decree/tmp under which a capture writes
-// manifest.json while it computes the tree's id.
+// stagedManifest is the name in .decree/tmp under which manifest.json is written before
+// its run directory is made.
 func (r *Recorder) stagedManifest() string { return r.project.TmpName("manifest.json") }
 
-// stageManifest lets a capture write the manifest as it goes. Where the file
-// cannot be made the manifest is written later, and says why not.
-func (r *Recorder) stageManifest(req *capture.Request) (done func()) {
-	var f disk.File
-	var b *bufio.Writer
-	req.Manifest = func() (io.Writer, error) {
-		tmp, err := r.project.Decree.OpenDir("tmp")
-		if err != nil {
-			return nil, err
-		}
-		defer tmp.Close()
-		if err := tmp.Remove(r.stagedManifest()); err != nil && !isMissing(err) {
-			return nil, err
-		}
-		if f, err = project.CreateFile(tmp, r.stagedManifest(), project.PrivateFile); err != nil {
-			return nil, err
-		}
-		b = bufio.NewWriterSize(f, 256<<10)
-		return b, nil
+// manifestFile is a captured tree's manifest.json for its run directory, and its hash.
+// Where the newest record has the same one, that is linked to.
+func (r *Recorder) manifestFile(res *capture.Result) (f history.RunFile, sum manifest.Hash, err error) {
+	f = history.RunFile{Name: "manifest.json", Write: res.WriteManifest}
+	if f.LinkFrom, sum = r.twin(res.Tree); f.LinkFrom != "" {
+		return f, sum, nil
 	}
-	r.staged = false
-	return func() {
-		if f != nil {
-			r.staged = b.Flush() == nil
-			f.StartSync() // its directory will wait for it
-			f.Close()
-		}
-	}
+	f.Tmp = r.stagedManifest()
+	sum, err = r.stageManifest(res)
+	return f, sum, err
 }
 
-// manifestFile is a captured tree's manifest.json for its run directory.
-func (r *Recorder) manifestFile(res *capture.Result) history.RunFile {
-	f := history.RunFile{Name: "manifest.json", Write: res.WriteManifest}
-	if res.Written && r.staged {
-		f.Tmp = r.stagedManifest()
-	} else {
-		f.LinkFrom = r.twin(res.Tree)
+// stageManifest writes the manifest into .decree/tmp and returns its hash.
+func (r *Recorder) stageManifest(res *capture.Result) (sum manifest.Hash, err error) {
+	tmp, err := r.project.Decree.OpenDir("tmp")
+	if err != nil {
+		return sum, err
 	}
-	return f
+	defer tmp.Close()
+	if err := tmp.Remove(r.stagedManifest()); err != nil && !isMissing(err) {
+		return sum, err
+	}
+	f, err := project.CreateFile(tmp, r.stagedManifest(), project.PrivateFile)
+	if err != nil {
+		return sum, err
+	}
+	defer f.Close()
+	b, hash := bufio.NewWriterSize(f, 256<<10), sha256.New()
+	if err := cmp.Or(res.WriteManifest(io.MultiWriter(b, hash)), b.Flush()); err != nil {
+		return sum, err
+	}
+	f.StartSync() // its directory will wait for it
+	return manifest.Hash(hash.Sum(nil)), nil
 }
 
 // glance captures the tree for reading only: nothing is written anywhere.
@@ -251,21 +241,10 @@ func some(paths []string) string {
 	return out
 }
 
-// since is the difference from the tree with id from, which led to the captured
-// one by way of the states that earlier is the difference of. Where the cache
-// does not start at the last of these, the two trees are compared whole.
-func (r *Reader) since(from manifest.Hash, earlier []manifest.Change, at manifest.Hash, res *capture.Result) ([]manifest.Change, error) {
-	switch {
-	case res.Tree == from:
-		return nil, nil
-	case res.Base == from:
+// since is the difference from the tree with id from to the captured one.
+func (r *Reader) since(from manifest.Hash, res *capture.Result) ([]manifest.Change, error) {
+	if res.Base == from && !from.IsZero() {
 		return res.Changes, nil
-	case res.Base == at && !at.IsZero():
-		return joinChanges(earlier, res.Changes), nil
 	}
-	old, _, err := r.history.Tree(from)
-	if err != nil {
-		return nil, err
-	}
-	return manifest.Compare(old, res.Entries())
+	return r.history.CompareIn(res.Objects(r.history.Directories()), from, res.Tree)
 }

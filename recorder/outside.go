@@ -147,133 +147,51 @@ type sinceLast struct {
 	ruleOnly int // paths that joined or left by ignore rules alone; they are no changes
 }
 
-// lastKnown is the state of the tree that the records end with: the newest whole
-// tree, and the reverts and applies since, which know their own paths only.
+// lastKnown is the state of the tree that the records end with.
 type lastKnown struct {
 	newest *history.Record // nil: there is none
-	whole  *history.Record // nil: no tree was observed yet
-	base   manifest.Hash
-	steps  []*history.Record // newest first
+	base   manifest.Hash   // what it left
 }
 
 func (r *Reader) lastKnown() (k lastKnown, err error) {
 	err = r.history.Newest(func(rec *history.Record) bool {
-		switch {
-		case rec.Status == history.StatusOpen:
-			return true
-		case k.newest == nil:
-			k.newest = rec
-		}
-		if !observedWhole(rec) {
-			k.steps = append(k.steps, rec)
+		if rec.Status == history.StatusOpen {
 			return true
 		}
-		k.whole, k.base = rec, left(rec)
+		k.newest, k.base = rec, left(rec)
 		return false
 	})
 	return k, err
 }
 
-// sinceLast compares a captured tree with the last known state. The stat cache's
-// tree is mostly that state, or one side of its record: then only what changed is
-// looked at. Else, as after a capture that no record followed, both are read whole.
+// sinceLast compares a captured tree with the last known state.
 func (r *Reader) sinceLast(ctx context.Context, res *capture.Result) (sinceLast, error) {
 	k, err := r.lastKnown()
 	s := sinceLast{last: k.newest}
-	if err != nil || k.whole == nil {
+	if err != nil || k.newest == nil {
 		return s, err
 	}
-	var steps []manifest.Change
-	for _, rec := range slices.Backward(k.steps) {
-		step, err := r.stepOf(rec)
+	s.ruleOnly = len(res.RuleOnly)
+	if res.Tree == k.base {
+		return s, nil
+	}
+	if s.changes, err = r.since(k.base, res); err != nil {
+		return s, err
+	}
+	if res.Base == k.base || !res.Base.IsZero() && (res.Base == k.newest.Before || res.Base == k.newest.After) {
+		// The cache was at this record's tree: it knows what the rules alone did since.
+		s.changes = withoutPaths(s.changes, res.RuleOnly)
+	} else {
+		rules, err := r.rulesAt(Point{Record: k.newest})
+		if err == nil && !rules.IsZero() {
+			s.changes, s.ruleOnly, err = r.withoutRuleChanges(ctx, s.changes, rules, manifest.Hash{})
+		}
 		if err != nil {
 			return s, err
 		}
-		steps = joinChanges(steps, step)
 	}
-	if res.Tree == k.base && len(steps) == 0 {
-		s.ruleOnly = len(res.RuleOnly)
-		return s, nil
-	}
-	way, ok := r.detour(k, res)
-	if ok {
-		// Only then: of a path that left, way may hold the change that was put back.
-		s.changes = withoutPaths(joinChanges(invert(steps), joinChanges(invert(way), res.Changes)), res.RuleOnly)
-		s.ruleOnly = len(res.RuleOnly)
-	} else if s, err = r.compareWhole(ctx, s, k, steps, res); err != nil {
-		return s, err
-	}
-	s.changes = readable(s.changes, k.whole.Unrecorded, res.Unrecorded)
+	s.changes = readable(s.changes, k.newest.Unrecorded, res.Unrecorded)
 	return s, nil
-}
-
-// detour leads from the cache's tree to the newest whole tree, by its record's own
-// diff: a run that was put back, a restore. ok is false where there is no such way.
-func (r *Reader) detour(k lastKnown, res *capture.Result) (way []manifest.Change, ok bool) {
-	rec := k.whole
-	switch {
-	case res.Base.IsZero():
-		return nil, false
-	case res.Base == k.base:
-		return nil, true
-	case res.Base != rec.Before && res.Base != afterOf(rec):
-		return nil, false
-	}
-	if way, ok = r.ownChanges(rec); ok && res.Base == afterOf(rec) {
-		way = invert(way)
-	}
-	return way, ok
-}
-
-// ownChanges are what a record changed, by the facts of its changes.diff; ok is
-// false where that is not to be had.
-func (r *Reader) ownChanges(rec *history.Record) (changes []manifest.Change, ok bool) {
-	f, err := r.history.OpenStored(rec.ID, diffFile)
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	err = history.Facts(f, func(f *patch.Section) bool {
-		changes = append(changes, manifest.Change{Path: f.Path, Old: f.Old, New: f.New})
-		return true
-	})
-	return onePathOnce(changes), err == nil
-}
-
-// onePathOnce joins the two sections of a path that changed its kind.
-func onePathOnce(changes []manifest.Change) []manifest.Change {
-	out := changes[:0]
-	for _, c := range changes {
-		if n := len(out); n > 0 && out[n-1].Path == c.Path {
-			out[n-1].New = c.New
-			continue
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
-// stepOf is what a revert or apply changed: by its diff, else by its two manifests.
-func (r *Reader) stepOf(rec *history.Record) ([]manifest.Change, error) {
-	if changes, ok := r.ownChanges(rec); ok {
-		return changes, nil
-	}
-	return r.step(rec)
-}
-
-// compareWhole is the long way: the last known tree against the captured one, and
-// what the ignore rules of either side leave out is no change.
-func (r *Reader) compareWhole(ctx context.Context, s sinceLast, k lastKnown, steps []manifest.Change, res *capture.Result) (sinceLast, error) {
-	seq, _, err := r.history.Tree(k.base)
-	if err != nil {
-		return s, err
-	}
-	changes, err := manifest.Compare(withChanges(seq, steps), res.Entries())
-	if err != nil {
-		return s, err
-	}
-	s.changes, s.ruleOnly, err = r.withoutRuleChanges(ctx, changes, k.whole.Before, manifest.Hash{})
-	return s, err
 }
 
 // withoutRuleChanges drops the paths of a difference that joined the tree because

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,41 +51,12 @@ func left(rec *history.Record) manifest.Hash {
 	return rec.After
 }
 
-// known is the state at a point as far as it was observed: a whole tree, and
-// what reverts and applies have changed since, who know their own paths only.
-func (r *Reader) known(p Point) (manifest.Hash, []manifest.Change, error) {
-	if observedWhole(p.Record) {
-		if p.After {
-			return afterOf(p.Record), nil, nil
-		}
-		return p.Record.Before, nil, nil
+// tree is the tree at a point that is not now.
+func (p Point) tree() manifest.Hash {
+	if p.After {
+		return afterOf(p.Record)
 	}
-	list, err := r.history.List(history.ListOptions{Keep: func(o *history.Record) bool {
-		return history.Compare(o, p.Record) <= 0 && o.Status != history.StatusOpen
-	}})
-	if err != nil {
-		return manifest.Hash{}, nil, err
-	}
-	base := manifest.Hash{}
-	var steps []*history.Record // newest first
-	for _, o := range list.Records {
-		if observedWhole(o) {
-			base = left(o)
-			break
-		}
-		if o.ID != p.Record.ID || p.After {
-			steps = append(steps, o)
-		}
-	}
-	var changes []manifest.Change
-	for _, o := range slices.Backward(steps) {
-		step, err := r.step(o)
-		if err != nil {
-			return manifest.Hash{}, nil, err
-		}
-		changes = joinChanges(changes, step)
-	}
-	return base, changes, nil
+	return p.Record.Before
 }
 
 // afterOf is the tree after a record as --after means it: what its last attempt left.
@@ -97,34 +67,8 @@ func afterOf(rec *history.Record) manifest.Hash {
 	return rec.After
 }
 
-// step is what a revert or apply changed.
-func (r *Reader) step(rec *history.Record) ([]manifest.Change, error) {
-	before, _, err := r.history.Tree(rec.Before)
-	if err != nil {
-		return nil, err
-	}
-	after, _, err := r.history.Tree(rec.After)
-	if err != nil {
-		return nil, err
-	}
-	return manifest.Compare(before, after)
-}
-
 // entries streams the tree at a point that is not now.
-func (r *Reader) entries(p Point) (manifest.Seq, error) {
-	base, changes, err := r.known(p)
-	if err != nil {
-		return nil, err
-	}
-	if base.IsZero() {
-		return withChanges(manifest.Of(), changes), nil
-	}
-	seq, _, err := r.history.Tree(base)
-	if err != nil || len(changes) == 0 {
-		return seq, err
-	}
-	return withChanges(seq, changes), nil
-}
+func (r *Reader) entries(p Point) (manifest.Seq, error) { return r.history.Tree(p.tree()) }
 
 // At is the newest known state at or before t: what was observed whole, or that
 // with the reverts and applies since, who know their own paths only.
@@ -180,16 +124,8 @@ func (r *Reader) between(ctx context.Context, o DiffOptions) ([]manifest.Change,
 	if o.From.Now {
 		return nil, &project.Error{Kind: project.Usage, Msg: "a difference must begin at a record"}
 	}
-	from, err := r.entries(o.From)
-	if err != nil {
-		return nil, err
-	}
 	if !o.To.Now {
-		to, err := r.entries(o.To)
-		if err != nil {
-			return nil, err
-		}
-		changes, err := manifest.Compare(from, to)
+		changes, err := r.history.Compare(o.From.tree(), o.To.tree())
 		if err != nil {
 			return nil, err
 		}
@@ -200,7 +136,7 @@ func (r *Reader) between(ctx context.Context, o DiffOptions) ([]manifest.Change,
 		return nil, err
 	}
 	defer res.Close()
-	changes, err := manifest.Compare(from, res.Entries())
+	changes, err := r.since(o.From.tree(), res)
 	if err != nil {
 		return nil, err
 	}
@@ -306,26 +242,14 @@ func (r *Reader) Entries(p Point, dir string, each func(path string, e manifest.
 
 func (r *Reader) entryAt(p Point, name string) (*manifest.Entry, error) {
 	name = path.Clean(name)
-	base, changes, err := r.known(p)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range changes {
-		if c.Path == name {
-			return c.New, nil
-		}
-	}
-	if base.IsZero() {
-		return nil, nil
-	}
-	return r.history.FindEntry(base, name)
+	return r.history.FindEntry(p.tree(), name)
 }
 
 // Manifest writes the manifest.json of a point that is not now.
 func (r *Reader) Manifest(_ context.Context, w io.Writer, p Point) error {
 	r.catchUp()
 	if p.After {
-		return r.history.WriteManifest(afterOf(p.Record), w)
+		return r.history.WriteManifestAfter(p.Record, w)
 	}
-	return r.history.WriteManifest(p.Record.Before, w)
+	return r.history.WriteManifest(p.Record, w)
 }

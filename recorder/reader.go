@@ -70,7 +70,12 @@ func OpenReader(opt ReaderOptions) (*Reader, error) {
 		return nil, err
 	}
 	p.FollowDecree()
-	return newReader(p, opt)
+	r, err := newReader(p, opt)
+	if err == nil && p.Store != nil && p.Outdated() {
+		_ = r.Close()
+		return convertedReader(opt)
+	}
+	return r, err
 }
 
 // rootAlone is a project without a store.

@@ -43,7 +43,6 @@ type Options struct {
 type Recorder struct {
 	*Reader
 	opt     Options
-	staged  bool                // .decree/tmp has the manifest.json of the last capture
 	holding *writing            // of Hold
 	owned   map[string]ownStamp // the user's own files in .decree, as they were read last
 
@@ -57,7 +56,7 @@ type Recorder struct {
 // Open opens the project that the options name. It takes no lock; without
 // Create it writes nothing, and a project that does not exist is an error with
 // project.ErrNoProject in its chain.
-func Open(_ context.Context, opt Options) (*Recorder, error) {
+func Open(ctx context.Context, opt Options) (*Recorder, error) {
 	opt.ReaderOptions = opt.complete()
 	p, err := openProject(opt)
 	if err != nil {
@@ -67,7 +66,12 @@ func Open(_ context.Context, opt Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Recorder{Reader: r, opt: opt, execute: runner.Run, descent: descent(opt.Actor.Host)}, nil
+	out := &Recorder{Reader: r, opt: opt, execute: runner.Run, descent: descent(opt.Actor.Host)}
+	if err := out.convertFirst(ctx); err != nil {
+		_ = out.Close()
+		return nil, err
+	}
+	return out, nil
 }
 
 func openProject(opt Options) (*project.Project, error) {

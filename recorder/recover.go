@@ -337,15 +337,12 @@ func endingOf(o *history.Opened) (*ending, bool) {
 	if err := json.Unmarshal(raw, &end); err != nil || end.Record == nil {
 		return nil, false
 	}
-	if end.Tree != nil && o.Tree != nil && end.Tree.ID == o.Tree.ID {
-		end.Tree = o.Tree // it may have been written anew since
-	}
 	return &end, true
 }
 
 // saveEnding puts a run's end into its open record, as far as it is known.
-func (r *Recorder) saveEnding(o *history.Opened, rec *history.Record, files map[string]manifest.Hash, after *history.TreeSpec) error {
-	raw, err := json.Marshal(ending{Record: rec, Files: files, Tree: o.Tree, AfterTree: after})
+func (r *Recorder) saveEnding(o *history.Opened, rec *history.Record, files map[string]manifest.Hash) error {
+	raw, err := json.Marshal(ending{Record: rec, Files: files})
 	if err != nil {
 		return err
 	}
@@ -406,7 +403,7 @@ func (c *recovery) bringManifest(rec *history.Record) error {
 	if st, err := dir.Stat("manifest.json"); !isMissing(err) && (err != nil || st.Kind == disk.Regular) {
 		return err
 	}
-	return h.ReplaceFile(rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(rec.Before, w) })
+	return h.ReplaceFile(rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(rec, w) })
 }
 
 // recordsWere is "3 records were".
@@ -459,7 +456,7 @@ func (c *recovery) close(o *history.Opened, end *ending) error {
 		return err
 	}
 	err := c.r.history.Finish(history.Closing{
-		Record: end.Record, Tree: end.Tree, AfterTree: end.AfterTree, Files: end.Files, Effects: o.Effects,
+		Record: end.Record, Files: end.Files, Effects: o.Effects,
 		Audit: c.r.audit(opRecord, string(end.Record.Status)),
 	})
 	if err == nil {
@@ -556,7 +553,7 @@ func (c *recovery) bareEnding(o *history.Opened) *ending {
 	end, ok := endingOf(o)
 	if !ok {
 		rec := *o.Record
-		end = &ending{Record: &rec, Tree: o.Tree}
+		end = &ending{Record: &rec}
 	}
 	now := c.r.opt.Clock().UTC()
 	rec := end.Record
@@ -582,7 +579,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	}
 	defer res.Close()
 	rec := *o.Record
-	changes, err := r.since(rec.Before, nil, manifest.Hash{}, res)
+	changes, err := r.since(rec.Before, res)
 	if err != nil {
 		return err
 	}
@@ -592,10 +589,6 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	}
 	rec.Unrecorded = joined(rec.Unrecorded, res.Unrecorded)
 	later := r.changedAfter(rec.ID, changes)
-	after, err := r.saveAfter(c.x, res, rec.Before, changes)
-	if err != nil {
-		return err
-	}
 	if err := c.x.w.Flush(); err != nil {
 		return err
 	}
@@ -615,7 +608,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	now := r.opt.Clock().UTC()
 	rec.Status, rec.Recovered, rec.Ended, rec.After = history.StatusInterrupted, &now, r.now(rec.Started), res.Tree
 	rec.Duration = rec.Ended.Sub(rec.Started)
-	if err := c.close(o, &ending{Record: &rec, Files: files, Tree: o.Tree, AfterTree: after}); err != nil {
+	if err := c.close(o, &ending{Record: &rec, Files: files}); err != nil {
 		return err
 	}
 	what := fmt.Sprintf("run %s was interrupted, and is recorded; its changes stay, 'decree revert %s' takes them back", rec.ID, rec.ID)

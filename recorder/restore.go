@@ -80,7 +80,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		return nil, err
 	}
 	defer res.Close()
-	changes, whole, err := r.toTarget(ctx, o, res, rec, target)
+	changes, err := r.toTarget(ctx, o, res, rec, target)
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +121,6 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 			return nil, err
 		}
 	}
-	if whole {
-		full.after = target
-	}
 	out.Record, out.Outcome, err = r.perform(ctx, x, action{
 		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full, held: held,
 		description: fmt.Sprintf("Restore to %s (%s)", to.Words(), stateTime(to).In(r.opt.Location).Format("2006-01-02 15:04")),
@@ -141,7 +138,7 @@ func (r *Recorder) present(ctx context.Context, x *writing, held *held) (*captur
 		res, err := r.glance(ctx, "comparing")
 		return res, nil, err
 	}
-	res, err := r.observe(ctx, x, look{phase: "recording", manifest: true, unlimited: true})
+	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true})
 	var unread *capture.UnreadableError
 	if errors.As(err, &unread) {
 		return nil, nil, &project.Error{Kind: project.KindOf(err), Err: err, State: project.Unchanged,
@@ -156,29 +153,31 @@ func (r *Recorder) present(ctx context.Context, x *writing, held *held) (*captur
 		return nil, nil, &BeginError{err}
 	}
 	found, err := r.observeOutside(ctx, x, res, held)
-	var spec *history.TreeSpec
+	var plain history.RunFile
+	var sum manifest.Hash
 	if err == nil {
-		spec, err = r.keep(x, res)
+		err = r.keep(x, res)
+	}
+	if err == nil {
+		plain, sum, err = r.manifestFile(res)
 	}
 	if err != nil {
 		res.Close()
 		return nil, nil, &BeginError{err}
 	}
-	return res, &fullTree{spec: spec, found: found, id: res.Tree, files: res.Files, bytes: res.Bytes, unrecorded: res.Unrecorded, manifest: r.manifestFile(res)}, nil
+	return res, &fullTree{found: found, id: res.Tree, files: res.Files, bytes: res.Bytes, unrecorded: res.Unrecorded, manifest: plain, sum: sum}, nil
 }
 
 // toTarget is the difference from the target (old) to the present (new), and
-// whether it is the whole of it, but
-// for what the options and the record's own ignore rules leave alone.
-func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.Result, rec *history.Record, target manifest.Hash) (kept []manifest.Change, whole bool, err error) {
+// but for what the options and the record's own ignore rules leave alone.
+func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.Result, rec *history.Record, target manifest.Hash) (kept []manifest.Change, err error) {
 	changes, err := r.apart(rec, target, res)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if err := r.namesSomething(o.Paths, changes); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	all := len(changes)
 	kept = changes[:0]
 	var extra []string
 	var inTheWay []plan.Item
@@ -202,14 +201,14 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 		kept = append(kept, c)
 	}
 	if len(inTheWay) > 0 {
-		return nil, false, &ConflictError{Verb: "restore", Subject: "can be restored with --keep-extra", Items: inTheWay}
+		return nil, &ConflictError{Verb: "restore", Subject: "can be restored with --keep-extra", Items: inTheWay}
 	}
 	if len(extra) == 0 {
-		return kept, len(kept) == all, nil
+		return kept, nil
 	}
 	ignored, err := r.ignoredThen(ctx, target, extra)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	changes, kept = kept, kept[:0]
 	for _, c := range changes {
@@ -217,20 +216,18 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 			kept = append(kept, c)
 		}
 	}
-	return kept, len(kept) == all, nil
+	return kept, nil
 }
 
-// apart is the difference from a record's tree to the captured one. Where the
-// stat cache was at that tree, its changes are that; else both are read whole.
+// apart is the difference from a record's tree to the captured one. Where the store has
+// lost it, the plain manifest.json is asked.
 func (r *Recorder) apart(rec *history.Record, target manifest.Hash, res *capture.Result) ([]manifest.Change, error) {
-	if res.Tree == target {
-		return nil, nil
+	changes, err := r.since(target, res)
+	if err == nil {
+		return slices.Clone(changes), nil
 	}
-	if res.Base == target {
-		return slices.Clone(res.Changes), nil
-	}
-	want, err := r.treeOf(rec, target)
-	if err != nil {
+	want, perr := r.plainTree(rec, target)
+	if perr != nil {
 		return nil, err
 	}
 	return manifest.Compare(want, res.Entries())
@@ -259,23 +256,22 @@ func noSuchPath(path string) error {
 	return &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: patch.Quote(path) + ": no such path, neither now nor in the record"}
 }
 
-// treeOf streams a record's tree: from the store, or from the plain
-// manifest.json where the store's copy is damaged and that one is right.
-func (r *Reader) treeOf(rec *history.Record, id manifest.Hash) (manifest.Seq, error) {
-	seq, _, err := r.history.Tree(id)
-	if err == nil || id != rec.Before {
-		return seq, err
+// plainTree is a record's tree by its manifest.json in the run directory, where that is
+// as it was written.
+func (r *Reader) plainTree(rec *history.Record, id manifest.Hash) (manifest.Seq, error) {
+	if id != rec.Before {
+		return nil, history.ErrNotKept
 	}
-	rc, perr := r.history.OpenPlain(rec.ID, "manifest.json")
-	if perr != nil {
+	rc, err := r.history.OpenPlain(rec.ID, "manifest.json")
+	if err != nil {
 		return nil, err
 	}
 	defer rc.Close()
-	data, perr := io.ReadAll(rc)
-	if perr != nil || patch.Sum(data) != id {
-		return nil, err
+	data, err := io.ReadAll(rc)
+	if err == nil && patch.Sum(data) != rec.ManifestSHA256 {
+		err = history.ErrNotKept
 	}
-	return manifest.NewDecoder(bytes.NewReader(data)).All(), nil
+	return manifest.NewDecoder(bytes.NewReader(data)).All(), err
 }
 
 // ignoredThen says which of paths the rules of a stored tree ignore: files that
@@ -286,7 +282,7 @@ func (r *Reader) ignoredThen(ctx context.Context, target manifest.Hash, paths []
 		return nil, err
 	}
 	req.Frozen = []capture.RuleFile{}
-	seq, _, err := r.history.Tree(target)
+	seq, err := r.history.Tree(target)
 	if err != nil {
 		return nil, err
 	}

@@ -116,15 +116,11 @@ type run struct {
 	vacated []string  // where of that something was after the last attempt, and is no more
 
 	before manifest.Hash
-	// at is the tree that was observed last, since the difference from before to it.
-	at    manifest.Hash
-	since []manifest.Change
-	after *history.TreeSpec
-	found *outside        // what had changed since the last record
-	head  project.GitHead // when it began
+	found  *outside        // what had changed since the last record
+	head   project.GitHead // when it began
 
 	release func() // gives the lease back; nil: there is none
-	freed   bool   // the lock was free for a while: trees of others may rest on before
+	freed   bool   // the lock was free for a while: others may have recorded meanwhile
 
 	asked   time.Duration // that people took to answer
 	stopped os.Signal     // came while the tree was put back
@@ -269,7 +265,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 	if err := u.compose(id); err != nil {
 		return err
 	}
-	res, err := r.observe(ctx, u.x, look{phase: "recording", manifest: true, full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes, anyFile: u.o.Yes})
+	res, err := r.observe(ctx, u.x, look{phase: "recording", full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes, anyFile: u.o.Yes})
 	if err != nil {
 		return err
 	}
@@ -288,7 +284,10 @@ func (u *run) begin(ctx context.Context) (err error) {
 	if u.found, err = r.observeOutside(ctx, u.x, res, nil); err != nil {
 		return err
 	}
-	spec, err := r.keep(u.x, res) // with the flush for all three
+	if err := r.keep(u.x, res); err != nil { // with the flush for all three
+		return err
+	}
+	plain, sum, err := r.manifestFile(res)
 	if err != nil {
 		return err
 	}
@@ -297,11 +296,11 @@ func (u *run) begin(ctx context.Context) (err error) {
 		return err
 	}
 	chain, seq, _ := history.ParseID(id)
-	u.before, u.at = res.Tree, res.Tree
+	u.before = res.Tree
 	u.rec = &history.Record{
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
 		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Unrecorded: res.Unrecorded,
-		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
+		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, ManifestSHA256: sum, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
 		Inside: u.x.beside.inside,
 	}
 	if err := u.found.mark(u.rec); err != nil {
@@ -312,7 +311,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	u.opened = &history.Opened{Record: u.rec, Tree: spec, Rules: rules(res), Extra: map[string]json.RawMessage{extraOwn: own}}
+	u.opened = &history.Opened{Record: u.rec, Rules: rules(res), Extra: map[string]json.RawMessage{extraOwn: own}}
 	if u.o.Label != "" {
 		if err := history.CheckLabel(u.o.Label); err != nil {
 			return err
@@ -325,7 +324,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 	if err := r.history.Begin(u.opened); err != nil {
 		return err
 	}
-	if err := u.openRun(r.manifestFile(res)); err != nil {
+	if err := u.openRun(plain); err != nil {
 		return errors.Join(err, r.history.Abandon(id))
 	}
 	if ctx.Err() != nil {

@@ -244,6 +244,11 @@ func (r *Recorder) waitsFor(each func(manifest.Hash)) error {
 			each(h)
 		}
 		if end, ok := endingOf(o); ok {
+			for _, tree := range []manifest.Hash{end.Record.Before, end.Record.After} {
+				if err := r.history.Closure(tree, nil, each); err != nil {
+					return err
+				}
+			}
 			for name, sum := range end.Files {
 				if err := r.namedByDiff(name, func() (io.ReadCloser, error) { return stored{r.store, sum}.Open() }, each); err != nil {
 					return err
@@ -255,17 +260,6 @@ func (r *Recorder) waitsFor(each func(manifest.Hash)) error {
 		}
 	}
 	return r.namedByJournals(each)
-}
-
-// endingsRestOn are the trees on which those rest that the ends of open records name.
-func (r *Recorder) endingsRestOn() (bases []manifest.Hash, err error) {
-	open, _, err := r.history.ListOpen()
-	for _, o := range open {
-		if end, ok := endingOf(o); ok && end.AfterTree != nil {
-			bases = append(bases, end.AfterTree.Base)
-		}
-	}
-	return bases, err
 }
 
 var hexHash = regexp.MustCompile(`"[0-9a-f]{64}"`)

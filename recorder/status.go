@@ -101,7 +101,7 @@ func (r *Reader) changed(ctx context.Context, st *Status) error {
 	}
 	defer res.Close()
 	if st.Since != nil {
-		st.Changed, err = r.since(st.Since.Before, nil, manifest.Hash{}, res)
+		st.Changed, err = r.since(st.Since.Before, res)
 		if lostContents(err) {
 			st.Lost, err = err, nil
 		}

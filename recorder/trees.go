@@ -11,49 +11,25 @@ import (
 	"decree/project"
 )
 
-// keep stores a captured tree so that it outlives the process, and makes the
-// cache the current one: in this order, since the cache says what need not be
-// stored again.
-func (r *Recorder) keep(x *writing, res *capture.Result) (*history.TreeSpec, error) {
-	spec, err := r.history.SaveTree(x.w, history.NewTree{ID: res.Tree, Base: res.Base, Changes: res.Changes, Entries: res.Entries()})
-	if err != nil {
-		return nil, err
-	}
+// keep makes a captured tree outlive the process, and then the cache the current one: in
+// this order, since the cache says what need not be stored again.
+func (r *Recorder) keep(x *writing, res *capture.Result) error {
 	if err := x.w.Flush(); err != nil {
-		return nil, err
+		return err
 	}
-	return spec, res.Commit()
-}
-
-// saveAfter stores the tree that a run left. It is durable after the next flush.
-func (r *Recorder) saveAfter(x *writing, res *capture.Result, before manifest.Hash, changes []manifest.Change) (*history.TreeSpec, error) {
-	return r.history.SaveTree(x.w, history.NewTree{ID: res.Tree, Base: before, Changes: changes, Entries: res.Entries()})
+	return res.Commit()
 }
 
 // partial is the manifest of some paths: what a revert's record holds.
 func partial(changes []manifest.Change, side func(manifest.Change) *manifest.Entry) ([]byte, int, int64, error) {
 	var b sliceWriter
 	files, size := 0, int64(0)
-	e := manifest.NewEncoder(&b, true)
-	for _, dirs := range []bool{false, true} {
-		for _, c := range changes {
-			entry := side(c)
-			if entry == nil || (entry.Type == manifest.Dir) != dirs {
-				continue
-			}
-			err := error(nil)
-			if dirs {
-				err = e.Dir(c.Path, entry.Mode)
-			} else {
-				files, size = files+1, size+entry.Size
-				err = e.File(c.Path, *entry)
-			}
-			if err != nil {
-				return nil, 0, 0, err
-			}
+	for _, c := range changes {
+		if e := side(c); e != nil && e.Type != manifest.Dir {
+			files, size = files+1, size+e.Size
 		}
 	}
-	err := e.Close()
+	err := manifest.Encode(&b, history.OneSide(changes, side), true)
 	return b, files, size, err
 }
 
@@ -65,29 +41,6 @@ func (b *sliceWriter) Write(p []byte) (int, error) {
 }
 
 func oldSide(c manifest.Change) *manifest.Entry { return c.Old }
-func newSide(c manifest.Change) *manifest.Entry { return c.New }
-
-// sequence is one side of changes as a tree of its own.
-func sequence(changes []manifest.Change, side func(manifest.Change) *manifest.Entry) manifest.Seq {
-	return func(yield func(manifest.Item, error) bool) {
-		for _, dirs := range []bool{false, true} {
-			for _, c := range changes {
-				entry := side(c)
-				if entry == nil || (entry.Type == manifest.Dir) != dirs {
-					continue
-				}
-				if !yield(manifest.Item{Path: c.Path, Entry: *entry}, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// savePartial stores one side of changes.
-func (r *Recorder) savePartial(x *writing, id manifest.Hash, changes []manifest.Change, side func(manifest.Change) *manifest.Entry) (*history.TreeSpec, error) {
-	return r.history.SaveTree(x.w, history.NewTree{ID: id, Entries: sequence(changes, side), Partial: true})
-}
 
 // now is the clock, never before a record's start.
 func (r *Recorder) now(started time.Time) time.Time {
@@ -120,18 +73,18 @@ func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, e
 	return x, err
 }
 
-// twin is the newest record when its run directory may hold the manifest.json
-// of the same tree; "" otherwise.
-func (r *Recorder) twin(tree manifest.Hash) string {
+// twin is the newest record when its run directory may hold the manifest.json of the
+// same tree, and that file's hash; "" otherwise.
+func (r *Recorder) twin(tree manifest.Hash) (string, manifest.Hash) {
 	ref, err := r.history.Resolve("last", r.opt.Location)
 	if err != nil {
-		return ""
+		return "", manifest.Hash{}
 	}
 	rec, err := r.history.Get(ref.ID)
-	if err != nil || rec.Before != tree {
-		return ""
+	if err != nil || rec.Before != tree || rec.Partial() || rec.ManifestSHA256.IsZero() {
+		return "", manifest.Hash{}
 	}
-	return rec.ID
+	return rec.ID, rec.ManifestSHA256
 }
 
 // thin keeps the run directories small; gc looks at all of them. The records stand:

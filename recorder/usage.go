@@ -138,9 +138,6 @@ func (t *tally) record(id string) int {
 }
 
 func (t *tally) named(n history.Naming) {
-	if n.Gone {
-		return // rebased and freed by gc
-	}
 	i, brought := t.record(n.ID), int64(0)
 	t.shares.Take(n.Object, func(part manifest.Hash, bytes int64) {
 		if o, known := t.owned[part]; known && o.record != i {

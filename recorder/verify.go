@@ -72,7 +72,7 @@ func (r *Reader) Verify(ctx context.Context, o VerifyOptions) ([]Problem, error)
 }
 
 func (r *Reader) newVerifier() (*verifier, error) {
-	v := &verifier{r: r, seen: map[manifest.Hash]error{}, bad: map[manifest.Hash][]missed{}, told: map[[2]string]bool{}}
+	v := &verifier{r: r, seen: map[manifest.Hash]error{}, bad: map[manifest.Hash][]missed{}, told: map[[2]string]bool{}, sound: map[manifest.Hash]bool{}}
 	return v, v.newest()
 }
 
@@ -173,6 +173,7 @@ type verifier struct {
 	lost   []string                   // those of them that the store does not have: "f of 2026112107015900-0"
 	bad    map[manifest.Hash][]missed // by tree: contents that are not sound, for each record that has the tree
 	told   map[[2]string]bool         // what lost holds: record and path
+	sound  map[manifest.Hash]bool     // directories' objects below which all is sound
 
 	forgotten []string // paths of contents that were taken out on purpose
 }
@@ -303,6 +304,9 @@ var errGone = errors.New("missing from .decree/runs")
 // manifestFile is the plain manifest.json as a file of its record, when the
 // record is one of those that have it.
 func (v *verifier) manifestFile(rec *history.Record) (history.RecordFile, bool) {
+	if rec.ManifestSHA256.IsZero() {
+		return history.RecordFile{}, false
+	}
 	if !v.plain[rec.ID] {
 		rc, err := v.r.history.OpenPlain(rec.ID, "manifest.json")
 		if err != nil {
@@ -310,7 +314,7 @@ func (v *verifier) manifestFile(rec *history.Record) (history.RecordFile, bool) 
 		}
 		rc.Close()
 	}
-	return history.RecordFile{Name: "manifest.json", SHA256: rec.Before}, true
+	return history.RecordFile{Name: "manifest.json", SHA256: rec.ManifestSHA256}, true
 }
 
 // newest notes which records have a plain manifest.json.
@@ -337,35 +341,32 @@ func (v *verifier) tree(ctx context.Context, id string, tree manifest.Hash) erro
 		}
 		return nil
 	}
-	hash := sha256.New()
-	err := v.r.history.WriteManifest(tree, hash)
-	if sum := manifest.Hash(hash.Sum(nil)); err == nil && sum != tree {
-		err = fmt.Errorf("the stored tree's id is %s, should be %s", sum, tree)
-	}
-	v.seen[tree] = err
-	if err != nil {
-		v.miss(id, "manifest.json", err)
-		return nil
-	}
-	seq, _, err := v.r.history.Tree(tree)
-	if err != nil {
-		return err
-	}
-	for it, err := range seq {
-		if err != nil {
-			return err
+	v.seen[tree] = nil
+	read := map[manifest.Hash]bool{}
+	miss := func(path string, err error) {
+		if path == "" {
+			path = "manifest.json"
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+		v.miss(id, path, err)
+		v.bad[tree] = append(v.bad[tree], missed{path, err})
+	}
+	err := v.r.history.Inspect(tree, func(object manifest.Hash) bool {
+		was := v.sound[object] || read[object]
+		read[object] = true
+		return !was
+	}, miss, func(it manifest.Item) error {
 		if it.Entry.Type != manifest.Regular {
-			continue
+			return ctx.Err()
 		}
 		if err := v.object(id, it); err != nil {
 			v.bad[tree] = append(v.bad[tree], missed{it.Path, err})
 		}
+		return ctx.Err()
+	})
+	if err == nil && len(v.bad[tree]) == 0 {
+		maps.Copy(v.sound, read)
 	}
-	return nil
+	return err
 }
 
 // object checks a content of a record. It returns what is wrong with one that is

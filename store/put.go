@@ -16,6 +16,7 @@ import (
 // reads from this store does not wait for itself.
 type batch struct {
 	number uint32
+	lane   int // of idle.free
 
 	mu      sync.Mutex // of all below
 	raw     []byte
@@ -31,6 +32,12 @@ type whole struct {
 }
 
 const middling = 1 << 20
+
+// A directory's object is read for itself, of a few thousand: blocks of them are small.
+const (
+	asideLane  = 1
+	asideBlock = 32 << 10
+)
 
 // unbatched is the number of no batch.
 const unbatched = ^uint32(0)
@@ -67,23 +74,23 @@ func PutWritten(to interface {
 // directory lie together.
 type idle struct {
 	mu      sync.Mutex
-	batches []*batch // all there are, by number
-	free    []*batch
+	batches []*batch    // all there are, by number
+	free    [2][]*batch // for contents, and for what is put aside
 	coders  []*coder
 	turns   chan struct{} // one a coder: more of them than processors would be memory for nothing
 }
 
 func newIdle() idle { return idle{turns: make(chan struct{}, runtime.GOMAXPROCS(0))} }
 
-func (p *idle) take(size int) *batch {
+func (p *idle) take(size, lane int) *batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n := len(p.free); n > 0 {
-		b := p.free[n-1]
-		p.free = p.free[:n-1]
+	if n := len(p.free[lane]); n > 0 {
+		b := p.free[lane][n-1]
+		p.free[lane] = p.free[lane][:n-1]
 		return b
 	}
-	b := &batch{number: uint32(len(p.batches)), raw: make([]byte, 0, size+1)}
+	b := &batch{number: uint32(len(p.batches)), lane: lane, raw: make([]byte, 0, size+1)}
 	p.batches = append(p.batches, b)
 	return b
 }
@@ -91,7 +98,7 @@ func (p *idle) take(size int) *batch {
 func (p *idle) give(b *batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.free = append(p.free, b)
+	p.free[b.lane] = append(p.free[b.lane], b)
 }
 
 func (p *idle) numbered(n uint32) *batch {
@@ -226,7 +233,7 @@ func (w *Writer) keep(b *batch, h Hash, n int) error {
 	b.mu.Lock()
 	b.raw = b.raw[:len(b.raw)+n]
 	b.members = append(b.members, member{hash: h, length: uint32(n), size: int64(n)})
-	full := len(b.raw) >= w.s.o.BlockSize || len(b.members) == maxEntries
+	full := len(b.raw) >= w.s.o.BlockSize || len(b.members) == maxEntries || b.lane == asideLane && len(b.raw) >= asideBlock
 	b.mu.Unlock()
 	if full {
 		return w.empty(b)
@@ -244,7 +251,11 @@ func (w *Writer) put(in input) (Hash, int64, error) {
 	if size > int64(w.s.o.BlockSize) {
 		return w.putWhole(&in, nil)
 	}
-	b := w.idle.take(w.s.o.BlockSize)
+	lane := 0
+	if in.aside {
+		lane = asideLane
+	}
+	b := w.idle.take(w.s.o.BlockSize, lane)
 	defer w.idle.give(b)
 	if len(b.raw) > 0 && size >= int64(cap(b.raw)-len(b.raw)) {
 		if err := w.empty(b); err != nil {
@@ -294,6 +305,7 @@ type input struct {
 	got   int64
 	exact bool // a short read that ends at size is the end
 	anew  bool // objects that the store has are compared, and stored again if they differ
+	aside bool // it goes into a block of its own kind: see PutTree
 	ended bool
 }
 

@@ -413,6 +413,13 @@ func (w *Writer) PutBytes(b []byte) (Hash, error) {
 	return h, err
 }
 
+// PutTree is PutBytes for a directory's object. Those come into blocks of their own, so
+// that a tree is read without the contents that were stored meanwhile.
+func (w *Writer) PutTree(b []byte) (Hash, error) {
+	h, _, err := w.put(input{r: &memory{b}, size: int64(len(b)), exact: true, aside: true})
+	return h, err
+}
+
 // memory reads bytes without an allocation of bytes.Reader's kind of state.
 type memory struct{ b []byte }
 

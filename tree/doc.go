@@ -29,9 +29,9 @@
 //
 // Entries are cut into several objects where the names say so. The digest of a name is its
 // CRC-32C, multiplied by 2654435761 modulo 2^32. On level n an object ends behind its
-// 512th entry, and behind an entry, its 16th or a later one, whose name's digest, rotated
-// left by 5(n mod 6), is below 2^27: one name in 32. So an object has 47 entries on average, a changed
-// content moves no cut, and a new name moves at most the cuts around it.
+// 512th entry, and behind an entry, its 8th or a later one, whose name's digest, rotated
+// left by 3(n mod 6) bits, is below 2^29: one name in 8. So an object has 15 entries on
+// average, a changed content moves no cut, and a new name moves at most the cuts around it.
 //
 // If that gives one object, it is the directory's. Else their names stand in objects of
 // level 1, which are cut in the same manner, and so on up to the level that has one object,

@@ -33,9 +33,9 @@ const (
 
 // What bounds a cut: see the package's doc.
 const (
-	minEntries = 16
+	minEntries = 8
 	maxEntries = 512
-	cutBits    = 5
+	cutBits    = 3
 )
 
 const (

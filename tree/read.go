@@ -127,9 +127,10 @@ func (r Reader) Find(root Hash, path string) (*Node, error) {
 // Walk visits the objects that the tree is made of. enter is called with each object's
 // name before it is read; where it returns false the object and all below it is passed
 // over, so that a caller who remembers the names visits each object once. visit is
-// called for each name in the objects, in no certain order, with its path, which is valid during the call.
-func (r Reader) Walk(root Hash, enter func(Hash) bool, visit func(path []byte, n *Node) error) error {
-	if !enter(root) {
+// called for each name in the objects, in no certain order. dir and path are valid during
+// the calls.
+func (r Reader) Walk(root Hash, enter func(dir []byte, object Hash) bool, visit func(path []byte, n *Node) error) error {
+	if !enter(nil, root) {
 		return nil
 	}
 	var path []byte
@@ -137,7 +138,7 @@ func (r Reader) Walk(root Hash, enter func(Hash) bool, visit func(path []byte, n
 	for len(levels) > 0 {
 		l := &levels[len(levels)-1]
 		for l.at == onObject {
-			if l.ref.level != unknownLevel && !enter(l.ref.hash) {
+			if l.ref.level != unknownLevel && !enter(path[:l.path], l.ref.hash) {
 				l.skip()
 			} else {
 				l.expand()
@@ -156,7 +157,7 @@ func (r Reader) Walk(root Hash, enter func(Hash) bool, visit func(path []byte, n
 		}
 		n := l.node
 		l.advance()
-		if n.Type != Dir || !enter(n.SHA256) {
+		if n.Type != Dir || !enter(path, n.SHA256) {
 			continue
 		}
 		at := len(path)
