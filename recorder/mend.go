@@ -77,10 +77,11 @@ func (u *run) mendOthers() error {
 		missing = nil
 	}
 	missing = slices.DeleteFunc(missing, func(f ownFile) bool { return f.Path == u.o.Task })
-	if err := u.r.bringOwn(missing); err != nil {
+	brought, err := u.r.bringOwn(missing)
+	if err != nil {
 		return err
 	}
-	if names := ownNames(missing); len(names) > 0 {
+	if names := ownNames(brought); len(names) > 0 {
 		u.say("deleted while the command ran, and written again: %s", some(names))
 	}
 	u.runs = now // not before: what failed is tried again

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"decree/disk"
@@ -178,7 +179,8 @@ func eachOwn(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path str
 
 // clearOwn puts aside what a command made in the place of the user's own directories and
 // of config.yml, so that these can be written again, and takes back the rights that
-// decree needs to look into them. What it may not move stays.
+// decree needs to look into them. What it may not move stays. What stands in the place
+// of other files is left to bringOne: they may have been moved, which missingOwn finds out.
 func (r *Recorder) clearOwn(files []ownFile) error {
 	for _, f := range files {
 		if f.Path == "." || !f.Dir && (f.Path != configFile || f.Target != "") {
@@ -213,14 +215,15 @@ func (r *Recorder) clearOne(f ownFile) error {
 	return nil
 }
 
-// missingOwn are those of files that are not there any more. A message that lies
+// missingOwn are those of files that are not there any more, or in whose place a
+// directory, a pipe or a socket is. A message that lies
 // elsewhere in the inbox was moved, and so was a routine below routines. blocked are
 // the paths that cannot be looked into any more: nothing is known of what was below
 // them.
 func (r *Recorder) missingOwn(files []ownFile) (missing []ownFile, blocked []string, err error) {
-	dirs := ownDirs{r: r, names: map[string]map[string]bool{}}
+	dirs := ownDirs{r: r, kinds: map[string]map[string]disk.Kind{}}
 	for _, f := range files {
-		if !dirs.has(f.Path) {
+		if !dirs.has(f) {
 			missing = append(missing, f)
 		}
 	}
@@ -240,28 +243,39 @@ func housekeeping(missing []ownFile) bool {
 
 const deadMessages = "inbox/dead"
 
-// ownDirs are the names in the directories below .decree, each read at first use.
+// ownDirs are the names and kinds in the directories below .decree, each read at first
+// use: a stat of each of 100,000 messages would take too long.
 type ownDirs struct {
 	r       *Recorder
-	names   map[string]map[string]bool // by the path below .decree
+	kinds   map[string]map[string]disk.Kind // by the path below .decree
 	blocked []string
 }
 
-func (d *ownDirs) has(file string) bool {
-	if file == "." {
+// has says whether the file is there, or nobody can tell.
+func (d *ownDirs) has(f ownFile) bool {
+	if f.Path == "." {
 		return true
 	}
-	at := path.Dir(file)
-	names, known := d.names[at]
+	at := path.Dir(f.Path)
+	kinds, known := d.kinds[at]
 	if !known {
-		names = d.list(at)
-		d.names[at] = names
+		kinds = d.list(at)
+		d.kinds[at] = kinds
 	}
-	return names[path.Base(file)] || slices.ContainsFunc(d.blocked, func(b string) bool { return file == b || strings.HasPrefix(file, b+"/") })
+	if kind, there := kinds[path.Base(f.Path)]; there {
+		return !f.displacedBy(kind)
+	}
+	return slices.ContainsFunc(d.blocked, func(b string) bool { return f.Path == b || strings.HasPrefix(f.Path, b+"/") })
 }
 
-// list are the names in a directory; one that is missing has none.
-func (d *ownDirs) list(at string) map[string]bool {
+// displacedBy says whether what is at the file's path now cannot be the file or a new
+// version of it. A link may be a person's, to where the file is kept now.
+func (f ownFile) displacedBy(now disk.Kind) bool {
+	return !f.Dir && f.Target == "" && (now == disk.Directory || now == disk.Special)
+}
+
+// list are the names in a directory with their kinds; one that is missing has none.
+func (d *ownDirs) list(at string) map[string]disk.Kind {
 	dir, err := d.r.openOwn(at)
 	if isMissing(err) {
 		return nil
@@ -274,11 +288,11 @@ func (d *ownDirs) list(at string) map[string]bool {
 	if err != nil {
 		d.blocked = append(d.blocked, at)
 	}
-	names := make(map[string]bool, len(list))
+	kinds := make(map[string]disk.Kind, len(list))
 	for _, e := range list {
-		names[e.Name] = true
+		kinds[e.Name] = e.Kind
 	}
-	return names
+	return kinds
 }
 
 // openOwn opens a directory below .decree as it is now.
@@ -442,15 +456,22 @@ func ownNames(files []ownFile) (names []string) {
 	return names
 }
 
-// bringOwn makes the user's own files in .decree again where they are missing.
+// bringOwn makes the user's own files in .decree again where they are missing, and
+// returns them. What stands in the place of one and may not be moved is noted, and stays.
 // Directories get their modes last: they may forbid what is made in them.
-func (r *Recorder) bringOwn(files []ownFile) error {
+func (r *Recorder) bringOwn(files []ownFile) (brought []ownFile, err error) {
 	var made []ownFile
 	for _, f := range files {
 		missing, err := r.bringOne(f)
-		if err != nil {
-			return fmt.Errorf(".decree/%s: %w", f.Path, err)
+		var fixed *fixedError
+		if errors.As(err, &fixed) {
+			r.note(".decree/%s was replaced while the command ran and is not written again: what is there now cannot be moved (%v)", f.Path, fixed.err)
+			continue
 		}
+		if err != nil {
+			return brought, fmt.Errorf(".decree/%s: %w", f.Path, err)
+		}
+		brought = append(brought, f)
 		if missing && f.Dir {
 			made = append(made, f)
 		}
@@ -462,11 +483,17 @@ func (r *Recorder) bringOwn(files []ownFile) error {
 			dir.Close()
 		}
 		if err != nil {
-			return fmt.Errorf(".decree/%s: %w", f.Path, err)
+			return brought, fmt.Errorf(".decree/%s: %w", f.Path, err)
 		}
 	}
-	return nil
+	return brought, nil
 }
+
+// fixedError is why what displaced a file of the user's cannot be put aside: another
+// user's rights, or a mount.
+type fixedError struct{ err error }
+
+func (e *fixedError) Error() string { return e.err.Error() }
 
 // ownDir opens the directory of a path below .decree, and makes what is missing of it.
 func (r *Recorder) ownDir(path string) (disk.Dir, string, error) {
@@ -490,15 +517,26 @@ func (r *Recorder) ownDir(path string) (disk.Dir, string, error) {
 }
 
 // bringOne says whether there was nothing at the path, and it made the file,
-// link or directory.
+// link or directory. What displaced a file is put aside.
 func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
 	dir, name, err := r.ownDir(f.Path)
 	if err != nil {
 		return false, err
 	}
 	defer dir.Close()
-	if _, err := dir.Stat(name); !isMissing(err) {
+	st, err := dir.Stat(name)
+	switch {
+	case isMissing(err):
+	case err != nil || !f.displacedBy(st.Kind):
 		return false, err
+	default:
+		err = r.project.PutAside(dir, name)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EBUSY) {
+			err = &fixedError{err}
+		}
+		if err != nil {
+			return false, err
+		}
 	}
 	switch {
 	case f.Dir:

@@ -438,10 +438,14 @@ func (c *recovery) bringDeleted(o *history.Opened) error {
 	if n == 0 { // who deletes records too is a command that sweeps all away
 		missing, unclear = c.r.goneWhileItRan(o, own, missing)
 	}
-	if err := c.r.bringOwn(slices.Concat(missing, aside(unclear))); err != nil {
+	brought, err := c.r.bringOwn(missing)
+	if err == nil {
+		_, err = c.r.bringOwn(aside(unclear))
+	}
+	if err != nil {
 		return err
 	}
-	if names := ownNames(missing); len(names) > 0 {
+	if names := ownNames(brought); len(names) > 0 {
 		c.add(nil, "deleted while run %s went on, and written again: %s", o.Record.ID, some(names))
 	}
 	if names := ownNames(aside(unclear)); len(names) > 0 {
