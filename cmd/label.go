@@ -11,7 +11,7 @@ import (
 func (s *session) labelVerb() verb {
 	var remove bool
 	return verb{
-		name: "label", category: keepCategory, args: "[NAME [REF]]", words: refWords,
+		name: "label", category: keepCategory, args: "[NAME [REF]]", words: labelWords,
 		usage: "list, set, move or delete labels",
 		about: `A label is a name for a record that can be used as a REF. Without words all labels are listed; with only NAME it says which record has that label; with NAME and REF the label is set or moved there; --delete removes it. "latest" is the newest record and needs no setting. A name is 1 to 64 letters, digits, ".", "_" and "-", and may not look like an id or a time; agents' hooks use "session" and "turn-7".`,
 		examples: []example{

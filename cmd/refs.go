@@ -1,17 +1,11 @@
 package cmd
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 
 	"decree/history"
 	"decree/recorder"
@@ -179,37 +173,3 @@ func exists(root, path string) bool {
 	_, err := os.Lstat(filepath.Join(root, filepath.FromSlash(path)))
 	return err == nil
 }
-
-// refsVerb prints what can be completed as a REF, for the scripts of completion.
-func (s *session) refsVerb() verb {
-	return verb{
-		name: "__refs", hidden: true, flags: []cli.Flag{s.rootFlag(), s.quietFlag()},
-		action: func(ctx context.Context) error {
-			rec, err := s.forReading()
-			if err != nil {
-				return err
-			}
-			listing, err := rec.History().List(history.ListOptions{Limit: completedRecords})
-			if err != nil {
-				return err
-			}
-			labels, err := rec.History().Labels()
-			if err != nil {
-				return err
-			}
-			return s.print(func(w io.Writer) error {
-				fmt.Fprintln(w, "last\tthe newest record")
-				for _, name := range slices.Sorted(maps.Keys(labels)) {
-					fmt.Fprintln(w, name+"\ta label")
-				}
-				for _, r := range listing.Records {
-					fmt.Fprintf(w, "%s\t%s\n", r.ID, clip(view.What(r), 48))
-				}
-				return nil
-			})
-		},
-	}
-}
-
-// completedRecords is how many ids a completion offers.
-const completedRecords = 100

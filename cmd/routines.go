@@ -16,7 +16,7 @@ import (
 
 func (s *session) routinesVerb() verb {
 	return verb{
-		name: "routines", category: messageCategory, args: "[NAME]",
+		name: "routines", category: messageCategory, args: "[NAME]", words: routineWords,
 		usage: "list the routines with their descriptions and parameters",
 		about: `Lists the routines that messages can name: the scripts NAME.sh and the notebooks NAME.ipynb in .decree/routines, then those in "routine_source" of the config. With NAME all that is known of one.
 

@@ -22,7 +22,7 @@ type verb struct {
 	// stops: the first word that is not a flag ends decree's part of the line.
 	stops  bool
 	hidden bool
-	// words says what completion offers for the words: refs, paths, both.
+	// words says what completion offers for the words.
 	words  wordKind
 	action func(ctx context.Context) error
 }
@@ -47,6 +47,9 @@ const (
 	shellWords
 	helpWords
 	commandWords
+	labelWords
+	routineWords
+	messageWords
 )
 
 // The categories of `decree --help`, in this order.
@@ -69,7 +72,7 @@ func (s *session) verbs() []verb {
 		s.revertVerb(), s.applyVerb(), s.restoreVerb(), s.labelVerb(),
 		s.sendVerb(), s.processVerb(), s.daemonVerb(), s.inboxVerb(), s.routinesVerb(),
 		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.duVerb(), s.pruneVerb(), s.gcVerb(), s.forgetVerb(), s.auditVerb(), s.completionVerb(), s.helpVerb(),
-		s.manVerb(), s.refsVerb(),
+		s.manVerb(), s.completeVerb(),
 	}
 }
 
