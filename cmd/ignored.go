@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"decree/view"
 	"fmt"
@@ -56,9 +57,10 @@ func (s *session) ignored(ctx context.Context) error {
 }
 
 func ignoredText(v view.Ignored) string {
-	text := v.Path + ": recorded"
+	path := cmp.Or(v.Path, ".")
+	text := path + ": recorded"
 	if v.Ignored {
-		text = v.Path + ": left out"
+		text = path + ": left out"
 	}
 	switch {
 	case v.Source != "":

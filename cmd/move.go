@@ -71,12 +71,18 @@ func (m moveReport) tellStanding(s *session) {
 	if !m.back {
 		return
 	}
+	kept := slices.ContainsFunc(m.result.Plan.Items, func(it plan.Item) bool { return it.Verdict == plan.Kept })
 	for _, st := range m.result.Plan.Standing {
 		are, them := "are", "them"
 		if st.Paths == 1 {
 			are, them = "is", "it"
 		}
-		s.tell("%s that %s changed %s not taken back: 'decree revert %s' takes %s back", count(st.Paths, "path"), st.ID, are, st.ID, them)
+		left := fmt.Sprintf("%s that %s changed %s not taken back", count(st.Paths, "path"), st.ID, are)
+		if kept { // a plain revert would refuse
+			s.tell("%s: 'decree revert --force %s' takes %s back, over the edits", left, st.ID, them)
+			continue
+		}
+		s.tell("%s: 'decree revert %s' takes %s back", left, st.ID, them)
 	}
 }
 

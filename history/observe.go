@@ -62,8 +62,8 @@ func (h *History) beforeTheFirst(t time.Time) error {
 	for _, r := range slices.Backward(l.Records) {
 		for _, s := range observations(r) {
 			return &project.Error{Kind: project.NotFound,
-				Err:    noRecord{fmt.Sprintf("no state is recorded from %s or earlier", t.Format(time.RFC3339))},
-				Advice: fmt.Sprintf("the earliest recorded state is from %s, in record %s", s.Time.In(t.Location()).Format(time.RFC3339Nano), r.ID)}
+				Err:    noRecord{fmt.Sprintf("no state is recorded from %s or earlier", t.Format("2006-01-02 15:04:05 -07:00"))},
+				Advice: fmt.Sprintf("the earliest recorded state is from %s, before %s: 'decree files %s' lists it", s.Time.In(t.Location()).Format("2006-01-02 15:04:05 -07:00"), r.ID, r.ID)}
 		}
 	}
 	return refError("@"+t.Format(time.RFC3339), "there are none yet", firstRecord)

@@ -80,7 +80,8 @@ type Plan struct {
 	Created, Modified, Deleted int // files and symlinks, as the move will do
 }
 
-// Standing says of how many of a record's paths the plan leaves the change in.
+// Standing says of how many of a record's files and links the plan leaves the change in;
+// of how many directories where it is in no other.
 type Standing struct {
 	ID    string
 	Paths int

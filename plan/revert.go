@@ -79,9 +79,18 @@ func (o *Options) covers(path string) bool {
 	return Within(path, o.Paths) && (len(o.Exclude) == 0 || !Within(path, o.Exclude))
 }
 
-// standing counts the paths of src in which the record's change is after the plan.
-// Those that the plan is not about are looked at.
+// standing counts the paths of src in which the record's change is after the plan:
+// files and links as everywhere, and directories where there is nothing else. Those that
+// the plan is not about are looked at.
 func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int, err error) {
+	files, dirs := 0, 0
+	add := func(goal *manifest.Entry, now *manifest.Entry) {
+		if isDir(goal) && isDir(now) {
+			dirs++
+		} else {
+			files++
+		}
+	}
 	var others []string
 	goals := map[string]*manifest.Entry{}
 	for _, t := range src.transitions() {
@@ -89,7 +98,7 @@ func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int
 			_, goals[t.path] = t.ends(opt.Direction)
 			others = append(others, t.path)
 		} else if it := o.item[t.path]; it != nil && it.Verdict == Kept {
-			n++
+			add(t.ends(opt.Direction))
 		}
 	}
 	answers, err := o.tree.LookAll(ctx, others)
@@ -98,11 +107,17 @@ func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int
 	}
 	for i, a := range answers {
 		if a.Err != nil || !same(a.Entry, goals[others[i]]) {
-			n++
+			add(goals[others[i]], a.Entry)
 		}
 	}
-	return n, nil
+	if files > 0 {
+		return files, nil
+	}
+	return dirs, nil
 }
+
+// isDir says whether an entry is none, or a directory.
+func isDir(e *manifest.Entry) bool { return e == nil || e.Type == manifest.Dir }
 
 // Within says whether path is one of paths or below one; no paths means all.
 func Within(path string, paths []string) bool {

@@ -36,7 +36,7 @@ type leftOut struct {
 type Gone struct {
 	Path string // in the root
 	Now  string // where it is now, "" if it is nowhere in the tree
-	Why  error  // it could not be moved back from there
+	Why  error  // it could not be moved back from there; it does not name Path
 }
 
 // Grave says whether it can hardly be made again by what made it: ignored things

@@ -253,7 +253,8 @@ func (r *Recorder) namesSomething(paths []string, changes []manifest.Change) err
 }
 
 func noSuchPath(path string) error {
-	return &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: patch.Quote(path) + ": no such path, neither now nor in the record"}
+	return &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: patch.Quote(path) + ": no such path, neither now nor in the record",
+		Advice: "'decree find NAME' lists the records that know a name"}
 }
 
 // plainTree is a record's tree by its manifest.json in the run directory, where that is

@@ -428,16 +428,35 @@ func (r *Recorder) refuse(t *turned, p *plan.Plan, o MoveOptions, d plan.Directi
 			subject = fmt.Sprintf("%s %s began with", noun(t.records[0]), t.records[0].ID)
 		}
 	}
+	return &ConflictError{Verb: verb(d), Subject: subject, Items: items, Advice: conflictAdvice(t, o, d)}
+}
+
+// conflictAdvice is the next step that the options have not taken yet. What is no text,
+// or was made or deleted on both sides, cannot be marked.
+func conflictAdvice(t *turned, o MoveOptions, d plan.Direction) string {
 	ref := t.records[0].ID
+	look := fmt.Sprintf("see the edits with 'decree diff %s --now'", ref)
 	if t.foreign {
-		return &ConflictError{Verb: verb(d), Subject: subject, Items: items,
-			Advice: fmt.Sprintf("keep the edits with 'decree apply --merge --from %s %s'", o.From, ref)}
+		look, ref = "", fmt.Sprintf("--from %s %s", o.From, ref)
 	}
-	advice := fmt.Sprintf("see the edits with 'decree diff %s --now', or keep them: 'decree %s --merge %s'", ref, verb(d), ref)
-	if o.Merge != plan.Off {
-		advice = fmt.Sprintf("see the edits with 'decree diff %s --now'; mark the conflicts with 'decree %s --markers %s', or leave these files alone with --skip-conflicts", ref, verb(d), ref)
+	with := func(flags string) string { return fmt.Sprintf("'decree %s %s %s'", verb(d), flags, ref) }
+	next := "or keep them: " + with("--merge")
+	if t.foreign {
+		next = "keep the edits with " + with("--merge")
 	}
-	return &ConflictError{Verb: verb(d), Subject: subject, Items: items, Advice: advice}
+	switch o.Merge {
+	case plan.Refuse:
+		next = "mark the conflicts with " + with("--markers") + ", or leave these files alone with --skip-conflicts"
+	case plan.Mark:
+		next = "these cannot be marked: leave them alone with " + with("--merge --skip-conflicts")
+	}
+	switch {
+	case look == "":
+		return next
+	case o.Merge == plan.Off:
+		return look + ", " + next
+	}
+	return look + "; " + next
 }
 
 func noun(rec *history.Record) string {
