@@ -25,7 +25,7 @@ var keys = map[string]string{"^C": "\x03", "^Z": "\x1a", "^D": "\x04"}
 // tty CODE ANSWERS COMMAND... runs a command with a pseudo-terminal as its
 // stdin, stdout and stderr and fails unless its exit status is CODE. Each line
 // of the file ANSWERS is "TEXT => ANSWER": when TEXT has come, ANSWER is typed, ^C, ^D and ^Z as
-// the one key; an ANSWER that ends with ^I is typed with the tab key and no Enter.
+// the one key.
 // What came is in $WORK/screen, without carriage returns.
 func tty(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
@@ -61,9 +61,6 @@ func tty(ts *testscript.TestScript, neg bool, args []string) {
 		answer = strings.TrimSpace(answer) + "\n"
 		if key, ok := keys[strings.TrimSpace(answer)]; ok {
 			answer = key
-		}
-		if text, ok := strings.CutSuffix(answer, "^I\n"); ok {
-			answer = text + "\t"
 		}
 		_, err := f.WriteString(answer)
 		ts.Check(err)
