@@ -21,6 +21,7 @@ import (
 	"decree/patch"
 	"decree/queue"
 	"decree/recorder"
+	"decree/view"
 )
 
 const (
@@ -343,7 +344,7 @@ func (c completer) refs() []candidate {
 	}
 	out := append([]candidate{{"last", "the newest record"}}, c.labelNames()...)
 	for _, r := range listing.Records {
-		out = append(out, candidate{r.ID, clip(whatOf(r), 48)})
+		out = append(out, candidate{r.ID, clip(view.What(r), 48)})
 	}
 	return out
 }
