@@ -459,7 +459,49 @@ func (h *History) openRunFile(id, name string) (io.ReadCloser, error) {
 		dir = next
 	}
 	defer dir.Close()
-	return dir.Open(parts[len(parts)-1])
+	f, err := dir.Open(parts[len(parts)-1])
+	if err != nil {
+		return nil, err
+	}
+	if err := h.checkHollow(f, id, name); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// hollowFrom is the size, in bytes, from which a file is asked how much of it is data.
+const hollowFrom = 64 << 20
+
+// checkHollow refuses a file that is nearly all hole, as 'truncate -s 8T' makes it: to hash
+// it would take hours, and decree writes none. What the store has at that size is
+// an exception: a file system may have made holes of a log full of zeros.
+func (h *History) checkHollow(f disk.File, id, name string) error {
+	info, err := f.Stat()
+	if err != nil || info.Size < hollowFrom {
+		return err
+	}
+	if l, err := h.line(id); err == nil && l != nil && h.objects != nil {
+		if sum, ok := l.files[name]; ok && h.sizeOf(sum) == info.Size {
+			return nil
+		}
+	}
+	if disk.Hollow(f, info.Size) {
+		return &project.Error{Kind: project.Integrity,
+			Msg:    fmt.Sprintf(".decree/runs/%s/%s is not what was recorded: of its %d bytes nearly all are a hole", id, name, info.Size),
+			Advice: "'decree doctor --repair' writes it again from the store"}
+	}
+	return nil
+}
+
+// sizeOf is the size of an object in bytes, -1 if the store does not have it.
+func (h *History) sizeOf(sum patch.Hash) int64 {
+	f, size, err := h.objects.Open(sum)
+	if err != nil {
+		return -1
+	}
+	f.Close()
+	return size
 }
 
 // OpenStored opens the store's copy of a record's file.

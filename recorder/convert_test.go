@@ -104,7 +104,7 @@ func requireConverted(t *testing.T, r *Recorder) {
 	for _, rec := range logged {
 		pr, pw := io.Pipe()
 		go func() { pw.CloseWithError(r.history.WriteManifest(rec, pw)) }()
-		sum, err := sumOf(pr)
+		sum, err := sumOf(t.Context(), pr)
 		require.NoError(t, err, rec.ID)
 		require.Equal(t, rec.ManifestSHA256, sum, rec.ID)
 		require.NoError(t, r.history.VerifyTree(rec.Before))

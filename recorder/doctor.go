@@ -262,10 +262,10 @@ func (d *doctor) files(ctx context.Context, repair bool) error {
 			continue // told as a missing record
 		}
 		for _, f := range files {
+			bad := v.file(ctx, rec.ID, f)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			bad := v.file(rec.ID, f)
 			if bad == nil {
 				good++
 				continue
@@ -418,7 +418,7 @@ func (d *doctor) restock(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		for _, f := range files {
-			if d.x.w.Has(f.SHA256) && d.r.store.Verify(f.SHA256) == nil || v.file(rec.ID, f) != nil {
+			if d.x.w.Has(f.SHA256) && d.r.store.Verify(f.SHA256) == nil || v.file(ctx, rec.ID, f) != nil {
 				continue
 			}
 			if err := d.put(rec.ID, f); err != nil {

@@ -3,7 +3,6 @@ package recorder
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -78,7 +77,7 @@ func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*
 
 // turnIn is turn with the lock; x is nil for a dry run.
 func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan.Direction) (*MoveResult, error) {
-	t, err := r.gather(o, d)
+	t, err := r.gather(ctx, o, d)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +242,7 @@ func openPath(root disk.Dir, path string) (disk.Dir, error) {
 }
 
 // gather reads the diffs that refs name, for a revert newest first.
-func (r *Recorder) gather(o MoveOptions, d plan.Direction) (*turned, error) {
+func (r *Recorder) gather(ctx context.Context, o MoveOptions, d plan.Direction) (*turned, error) {
 	t := &turned{}
 	h, objects := r.history, plan.Objects(r.store)
 	if o.From != "" {
@@ -260,7 +259,7 @@ func (r *Recorder) gather(o MoveOptions, d plan.Direction) (*turned, error) {
 		t.close = append(t.close, s)
 		h, objects, t.foreign = history.Open(p, history.Options{Objects: s, Now: r.opt.Clock}), s, true
 	}
-	err := t.read(h, objects, o.Refs, r, d)
+	err := t.read(ctx, h, objects, o.Refs, r, d)
 	if err != nil {
 		t.done()
 		return nil, err
@@ -272,7 +271,7 @@ type closer func()
 
 func (c closer) Close() error { c(); return nil }
 
-func (t *turned) read(h *history.History, objects plan.Objects, refs []string, r *Recorder, d plan.Direction) error {
+func (t *turned) read(ctx context.Context, h *history.History, objects plan.Objects, refs []string, r *Recorder, d plan.Direction) error {
 	ids, err := r.resolveAll(h, refs)
 	if err != nil {
 		return err
@@ -288,7 +287,7 @@ func (t *turned) read(h *history.History, objects plan.Objects, refs []string, r
 		if rec.Status == history.StatusOpen {
 			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "record " + id + " is open", Advice: "wait until it has ended, or, if its process died, 'decree recover' closes it"}
 		}
-		src, err := t.source(h, rec, objects)
+		src, err := t.source(ctx, h, rec, objects)
 		if err != nil {
 			return err
 		}
@@ -360,7 +359,7 @@ func (r *Recorder) resolve(h *history.History, ref string) ([]string, error) {
 }
 
 // source reads a record's diff, whose hash must be the one in its run.json.
-func (t *turned) source(h *history.History, rec *history.Record, objects plan.Objects) (*plan.Source, error) {
+func (t *turned) source(ctx context.Context, h *history.History, rec *history.Record, objects plan.Objects) (*plan.Source, error) {
 	want := rec.DiffSHA256
 	if plain, err := h.ReadRun(rec.ID); err == nil {
 		if plain.DiffSHA256 != want && !want.IsZero() {
@@ -372,6 +371,9 @@ func (t *turned) source(h *history.History, rec *history.Record, objects plan.Ob
 	if isMissing(err) && want.IsZero() {
 		return &plan.Source{ID: rec.ID}, nil
 	}
+	if project.KindOf(err) == project.Integrity {
+		return nil, project.Unmoved(err)
+	}
 	if err != nil {
 		return nil, &project.Error{Kind: project.Integrity, Msg: "changes.diff of " + rec.ID, Err: err, Advice: "'decree doctor' says what is wrong with the record"}
 	}
@@ -380,12 +382,12 @@ func (t *turned) source(h *history.History, rec *history.Record, objects plan.Ob
 	if err != nil {
 		return nil, err
 	}
-	hash := sha256.New()
-	if _, err := io.Copy(hash, io.NewSectionReader(at, 0, size)); err != nil {
+	sum, err := sumOf(ctx, io.NewSectionReader(at, 0, size))
+	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(hash.Sum(nil), want[:]) {
-		return nil, &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("changes.diff of %s is not what was recorded (its hash is %x, run.json says %s)", rec.ID, hash.Sum(nil), want),
+	if sum != want {
+		return nil, &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("changes.diff of %s is not what was recorded (its hash is %s, run.json says %s)", rec.ID, sum, want),
 			Advice: "'decree doctor --repair' writes it again from the store"}
 	}
 	src, err := plan.ReadSource(rec.ID, at, size, objects)

@@ -223,7 +223,11 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 		v.add(rec.ID, "run.json", plainError(err))
 	}
 	for _, f := range files {
-		if err := v.file(rec.ID, f); err != nil {
+		err := v.file(ctx, rec.ID, f)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
 			v.add(rec.ID, f.Name, err)
 		}
 	}
@@ -239,7 +243,7 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 }
 
 // file compares a plain file of the run directory with its recorded hash.
-func (v *verifier) file(id string, f history.RecordFile) error {
+func (v *verifier) file(ctx context.Context, id string, f history.RecordFile) error {
 	rc, err := v.r.history.OpenPlain(id, f.Name)
 	if isMissing(err) {
 		if v.thinned(id, f) {
@@ -251,7 +255,7 @@ func (v *verifier) file(id string, f history.RecordFile) error {
 		return err
 	}
 	defer rc.Close()
-	sum, err := sumOf(rc)
+	sum, err := sumOf(ctx, rc)
 	if err != nil {
 		return err
 	}
@@ -389,11 +393,25 @@ func (v *verifier) object(id string, it manifest.Item) error {
 	return err
 }
 
-func sumOf(rd io.Reader) (sum manifest.Hash, err error) {
+// sumOf hashes what rd gives. A signal, which cancels ctx, ends it at the next block.
+func sumOf(ctx context.Context, rd io.Reader) (sum manifest.Hash, err error) {
 	hash := sha256.New()
-	_, err = io.Copy(hash, rd)
+	_, err = io.Copy(hash, cancelable{ctx, rd})
 	hash.Sum(sum[:0])
 	return sum, err
+}
+
+// cancelable is a reader that ends with its context.
+type cancelable struct {
+	ctx context.Context
+	rd  io.Reader
+}
+
+func (c cancelable) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.rd.Read(b)
 }
 
 // verifyTree reads every file again and compares the tree with what the last
