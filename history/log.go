@@ -370,29 +370,7 @@ func (l *log) fold(store disk.Dir) error {
 // rewrite puts a new file in the log's place. A death before the rename leaves the old
 // one as it was.
 func (l *log) rewrite(store disk.Dir, write func(disk.File) error) error {
-	const tmp = logFile + ".new"
-	if err := store.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := project.CreateFile(store, tmp, project.PrivateFile)
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = store.Rename(tmp, store, logFile)
-	}
-	if err != nil {
-		_ = store.Remove(tmp)
-		return err
-	}
-	return store.Sync()
+	return disk.Replace(store, logFile, disk.Replacement{Perm: project.PrivateFile, Flush: true}, write)
 }
 
 func (l *log) writeLive(w io.Writer) error {

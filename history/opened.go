@@ -294,8 +294,8 @@ func (h *History) Tidy() error {
 	})
 }
 
-// draftSuffix is what ReplaceFile's temporary files end with.
-const draftSuffix = ".new"
+// draftSuffix is what the temporary files of disk.Replace end with.
+var draftSuffix = disk.Draft("")
 
 // tidy removes the files of d that pick names.
 func tidy(d disk.Dir, pick func(name string) bool) error {

@@ -275,7 +275,7 @@ func writeFlushed(d disk.Dir, name string, write func(io.Writer) error) error {
 
 // writeFile makes a file and leaves it open, to be flushed.
 func writeFile(d disk.Dir, name string, write func(io.Writer) error) (disk.File, error) {
-	f, err := project.CreateFile(d, name, project.PrivateFile)
+	f, err := disk.CreateFile(d, name, project.PrivateFile)
 	if err != nil {
 		return nil, err
 	}

@@ -205,7 +205,7 @@ func (p *Project) makeDecree() (made bool, err error) {
 		return false, err
 	}
 	if err = p.loosen(st); err == nil && made {
-		err = inherit(p.Dir, dirName, st)
+		err = disk.Inherit(p.Dir, dirName, st)
 	}
 	return made, err
 }

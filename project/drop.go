@@ -84,7 +84,7 @@ func build(dir disk.Dir, draft string, data []byte, name string) error {
 
 // writeFile makes a file that others may read, durably.
 func writeFile(d disk.Dir, name string, data []byte) error {
-	f, err := CreateFile(d, name, 0o644)
+	f, err := disk.CreateFile(d, name, 0o644)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func takeChain(p *project.Project, chain string) (bool, error) {
 	var f disk.File
 	if err == nil {
 		defer dir.Close()
-		f, err = project.CreateFile(dir, chain, project.PrivateFile)
+		f, err = disk.CreateFile(dir, chain, project.PrivateFile)
 	}
 	switch {
 	case isExist(err):

@@ -233,24 +233,11 @@ func writeAs(dir disk.Dir, draft, name string, data []byte, old disk.Info, renam
 }
 
 func put(dir disk.Dir, draft, name string, data io.Reader, mode uint32, rename func(string, disk.Dir, string) error) error {
-	tmp := draft + "draft"
-	if err := dir.Remove(tmp); err != nil && !isMissing(err) {
+	how := disk.Replacement{Perm: mode, Flush: true, Temp: draft + "draft", Place: rename}
+	return disk.Replace(dir, name, how, func(f disk.File) error {
+		_, err := io.Copy(f, data)
 		return err
-	}
-	f, err := project.CreateFile(dir, tmp, mode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, data)
-	err = cmp.Or(err, f.Sync(), f.Close())
-	if err == nil {
-		err = rename(tmp, dir, name)
-	}
-	if err != nil {
-		_ = dir.Remove(tmp)
-		return err
-	}
-	return dir.Sync()
+	})
 }
 
 // bury puts a reason into dead and the message beside it. The reason comes first:

@@ -48,7 +48,7 @@ func (u *run) openLog() error {
 		u.log.Close()
 		u.log = nil
 	}
-	if u.log, err = project.CreateFile(dir, logFile, project.PrivateFile); err != nil {
+	if u.log, err = disk.CreateFile(dir, logFile, project.PrivateFile); err != nil {
 		return err
 	}
 	u.capped = &cappedLog{f: u.log, max: leastLog(u.r.project.Config.LogMax)}

@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"decree/capture"
+	"decree/disk"
 	"decree/history"
 	"decree/manifest"
 	"decree/patch"
@@ -74,7 +75,7 @@ func (r *Recorder) stageManifest(res *capture.Result) (sum manifest.Hash, err er
 	if err := tmp.Remove(r.stagedManifest()); err != nil && !isMissing(err) {
 		return sum, err
 	}
-	f, err := project.CreateFile(tmp, r.stagedManifest(), project.PrivateFile)
+	f, err := disk.CreateFile(tmp, r.stagedManifest(), project.PrivateFile)
 	if err != nil {
 		return sum, err
 	}

@@ -35,7 +35,7 @@ func (r *Recorder) keepReserve() bool {
 		return err == nil
 	}
 	r.giveReserve()
-	f, err := project.CreateFile(dir, reserveFile, project.PrivateFile)
+	f, err := disk.CreateFile(dir, reserveFile, project.PrivateFile)
 	if err != nil {
 		return false
 	}

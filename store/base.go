@@ -229,33 +229,21 @@ func (b *base) all() iter.Seq2[entry, error] {
 // writeBase writes a base beside the present one and renames it over. entries
 // come sorted, about as many as stated. It is not flushed: a lost page is found by its
 // bucket's checksum, and then the packs are asked.
-func writeBase(dir disk.Dir, rows []coverage, about int, entries iter.Seq2[entry, error]) (err error) {
-	if err := removeIfThere(dir, baseTemp); err != nil {
-		return err
-	}
-	f, err := create(dir, baseTemp)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if f.Close(); err != nil {
-			err = errors.Join(err, removeIfThere(dir, baseTemp))
+func writeBase(dir disk.Dir, rows []coverage, about int, entries iter.Seq2[entry, error]) error {
+	return disk.Replace(dir, baseName, disk.Replacement{Perm: 0o600, Temp: baseTemp}, func(f disk.File) error {
+		width := min(maxBits, bits.Len(uint(about/perBucket)))
+		front := baseHead + len(rows)*rowLen + 8<<width + 4
+		if _, err := f.Seek(int64(front), io.SeekStart); err != nil {
+			return err
 		}
-	}()
-	width := min(maxBits, bits.Len(uint(about/perBucket)))
-	front := baseHead + len(rows)*rowLen + 8<<width + 4
-	if _, err := f.Seek(int64(front), io.SeekStart); err != nil {
+		fan, err := writeEntries(f, width, entries)
+		if err != nil {
+			return err
+		}
+		head := append(appendBaseHead(make([]byte, 0, front), rows, width, fan), fan...)
+		_, err = f.WriteAt(head, 0)
 		return err
-	}
-	fan, err := writeEntries(f, width, entries)
-	if err != nil {
-		return err
-	}
-	head := append(appendBaseHead(make([]byte, 0, front), rows, width, fan), fan...)
-	if _, err := f.WriteAt(head, 0); err != nil {
-		return err
-	}
-	return dir.Rename(baseTemp, dir, baseName)
+	})
 }
 
 // appendBaseHead appends the header and the rows; the number of entries is where the last bucket ends.

@@ -64,32 +64,16 @@ func ReadForgotten(dir disk.Dir) (*Forgotten, error) {
 }
 
 // WriteForgotten replaces the list, durably.
-func WriteForgotten(dir disk.Dir, l *Forgotten) (err error) {
+func WriteForgotten(dir disk.Dir, l *Forgotten) error {
 	slices.SortFunc(l.Pending, func(a, b Hash) int { return strings.Compare(a.String(), b.String()) })
 	data, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
 		return err
 	}
-	const tmp = forgottenName + ".new"
-	if err := removeIfThere(dir, tmp); err != nil {
+	return disk.Replace(dir, forgottenName, disk.Replacement{Perm: 0o600, Flush: true}, func(f disk.File) error {
+		_, err := f.Write(append(data, '\n'))
 		return err
-	}
-	f, err := create(dir, tmp)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = dir.Rename(tmp, dir, forgottenName)
-	}
-	if err != nil {
-		_ = removeIfThere(dir, tmp)
-		return err
-	}
-	return dir.Sync()
+	})
 }
 
 // missing is the error for a content that is not there. Where the list cannot be
