@@ -1,10 +1,9 @@
-//go:build linux || darwin || freebsd
+//go:build linux || darwin
 
 package runner
 
 import (
 	"os/exec"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -35,11 +34,9 @@ func TestAliveAndKill(t *testing.T) {
 	cmd, l := start(t, "sleep 1000 & echo ready; exec sleep 1000")
 	alive, err := Alive(l)
 	require.NoError(t, err)
-	if runtime.GOOS != "freebsd" {
-		require.Len(t, alive, 2)
-		assert.Equal(t, l.PID, alive[0].PID)
-		assert.NotEmpty(t, alive[1].Name)
-	}
+	require.Len(t, alive, 2)
+	assert.Equal(t, l.PID, alive[0].PID)
+	assert.NotEmpty(t, alive[1].Name)
 	done := make(chan error)
 	go func() { done <- cmd.Wait() }()
 	require.NoError(t, Kill(l, 10*time.Second))
@@ -69,9 +66,6 @@ func TestLeaderGoneMembersAlive(t *testing.T) {
 }
 
 func TestZombiesDoNotCount(t *testing.T) {
-	if runtime.GOOS == "freebsd" {
-		t.Skip("the group's number is all that is known")
-	}
 	cmd, l := start(t, "echo ready; read x")
 	// Its end, but nobody reaps it.
 	change := awaitChangeOnly(t, cmd.Process.Pid)

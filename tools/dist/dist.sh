@@ -24,7 +24,7 @@ go build -o $built/host ./cmd/decree
 $built/host man | gzip -9n >$built/decree.1.gz
 for shell in bash zsh fish; do $built/host completion $shell >$built/$shell; done
 
-for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 freebsd/amd64; do
+for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
 	os=${target%/*} arch=${target#*/}
 	name=decree-$packaged-$os-$arch
 	mkdir -p $built/$name

@@ -1,5 +1,3 @@
-//go:build darwin || freebsd || netbsd
-
 package disk
 
 import "golang.org/x/sys/unix"
