@@ -121,7 +121,7 @@ func TestHugeConfigIsRefused(t *testing.T) {
 
 func TestConfigHelpNamesEveryKey(t *testing.T) {
 	help := ConfigHelp()
-	for _, k := range Schema() {
+	for _, k := range schema {
 		assert.Contains(t, help, "\n"+k.Name+" (")
 		assert.NotEmpty(t, k.Doc, k.Name)
 	}

@@ -21,9 +21,7 @@ type Key struct {
 	set func(*Config, *yaml.Node) error
 }
 
-// Schema is the table of the config's keys.
-func Schema() []Key { return slices.Clone(schema) }
-
+// schema is the table of the config's keys.
 var schema []Key
 
 // The table is filled by init: its setters lead back to it.
