@@ -21,6 +21,14 @@ import (
 	"decree/project"
 )
 
+// workspace is the directory whose tree is observed and in which a command works. It is
+// another thing than the root, which moves publish to: today both are one directory, but
+// a run that sees the tree through a layer of its own has a workspace that is not the root.
+type workspace struct{ disk.Dir }
+
+// workspace follows the root, which a command may have replaced.
+func (r *Reader) workspace() workspace { return workspace{r.project.Dir} }
+
 // look is how a capture is to be made.
 type look struct {
 	phase          string
@@ -110,7 +118,7 @@ func (r *Reader) request(l look) (capture.Request, error) {
 		return capture.Request{}, err
 	}
 	req := capture.Request{
-		Root: r.project.Dir, Store: r.store, Exclude: exclude,
+		Root: r.workspace().Dir, Store: r.store, Exclude: exclude,
 		Full: l.full, SkipUnreadable: l.skipUnreadable, AfterRun: l.afterRun, Ended: l.ended, RuleData: r.ruleData,
 		Progress: func(files int, bytes int64) {
 			r.progress(Progress{Phase: l.phase, Done: int64(files), Bytes: bytes})

@@ -659,7 +659,7 @@ func (r *Recorder) changedAfter(id string, changes []manifest.Change) []string {
 		if c.New == nil || c.New.Type == manifest.Dir {
 			continue
 		}
-		if info, err := statPath(r.project.Dir, c.Path); err == nil && info.Mtime > end {
+		if info, err := statPath(r.workspace(), c.Path); err == nil && info.Mtime > end {
 			out = append(out, c.Path)
 		}
 	}
