@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"decree/project"
@@ -31,7 +32,10 @@ type Env struct {
 
 // System is the Env of the running process.
 func System() Env {
-	cwd, _ := os.Getwd() // an unreadable one surfaces as soon as a root is looked for
+	cwd, err := os.Getwd()
+	if err != nil { // it looks into the directory, which its mode may forbid
+		cwd, _ = syscall.Getwd() // one that is gone surfaces as soon as a root is looked for
+	}
 	host, _ := os.Hostname()
 	return Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,

@@ -282,7 +282,20 @@ func (s *session) hintFor(err error) string {
 	if disk.Full(err) {
 		return s.roomHint()
 	}
+	if hint := mountHint(err); hint != "" {
+		return hint
+	}
 	return rightsHint(err)
+}
+
+// mountHint is the next step where nothing can be moved within .decree, since another file
+// system is mounted below it.
+func mountHint(err error) string {
+	var pe *fs.PathError
+	if !errors.As(err, &pe) || !errors.Is(pe.Err, syscall.EXDEV) || !strings.Contains(pe.Path, "/.decree/") {
+		return ""
+	}
+	return "another file system is mounted at .decree/tmp or .decree/runs: unmount it, and run this again"
 }
 
 // rightsHint is the next step where something in .decree may not be written: a

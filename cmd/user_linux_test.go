@@ -279,3 +279,40 @@ func TestOthersFilesInTmp(t *testing.T) {
 		assert.Contains(t, out, "sudo chown -R")
 	}
 }
+
+// TestRootThatCannotBeSearched: after 'chmod 644 .' the mode is named as the cause.
+func TestRootThatCannotBeSearched(t *testing.T) {
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	root := u.dir(ann, 0o755, "tree")
+	code, out := u.decree(ann, root, nil, "checkpoint")
+	require.Zero(t, code, out)
+	c := u.command(ann, root, nil)
+	c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "chmod 644 .; " + u.bin + " checkpoint"}
+	text, err := c.CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(text), "you may not search "+root)
+	assert.Contains(t, string(text), "chmod u+x "+root)
+}
+
+// TestRunBesideAMount: a mount within .decree keeps a run from starting, and the hint
+// says what to do.
+func TestRunBesideAMount(t *testing.T) {
+	u := newUsers(t)
+	u.dir(0, 0o700, "home")
+	root := u.dir(0, 0o755, "tree")
+	code, out := u.decree(0, root, nil, "checkpoint")
+	require.Zero(t, code, out)
+	for _, name := range []string{"tmp", "runs"} {
+		at := filepath.Join(root, ".decree", name)
+		if err := syscall.Mount("none", at, "tmpfs", 0, ""); err != nil {
+			t.Skip(err)
+		}
+		code, out = u.decree(0, root, nil, "run", "--", "true")
+		require.NoError(t, syscall.Unmount(at, 0))
+		assert.Equal(t, 125, code, out)
+		assert.Contains(t, out, "unmount it, and run this again")
+	}
+	code, out = u.decree(0, root, nil, "run", "--", "true")
+	assert.Zero(t, code, out)
+}

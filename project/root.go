@@ -61,6 +61,9 @@ func FindRoot(d disk.Disk, w Where) (root string, explicit bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
+	if err := searchable(d, cwd); err != nil {
+		return "", false, err
+	}
 	s := newSearch(d, w)
 	if dir := s.upwards(cwd, func(d disk.Dir) bool { return holdsDecree(d) || holdsGit(d) }); dir != "" {
 		return dir, false, nil
@@ -70,6 +73,21 @@ func FindRoot(d disk.Disk, w Where) (root string, explicit bool, err error) {
 			Advice: fmt.Sprintf("go to the project's directory, or say '--root %s' if you mean all of it", cwd)}
 	}
 	return cwd, false, nil
+}
+
+// searchable refuses a directory that a command, or its user, has taken the right to
+// search from: a project further up must not be taken for the one that is meant.
+func searchable(d disk.Disk, cwd string) error {
+	dir, err := d.OpenSearch(cwd)
+	if err == nil {
+		defer dir.Close()
+		_, err = dir.Stat(dirName)
+	}
+	if !errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return &Error{Kind: Failed, State: Unchanged, Msg: fmt.Sprintf("you may not search %s, the directory you are in: nothing in it can be looked up", cwd),
+		Advice: fmt.Sprintf("give yourself that right: chmod u+x %s", cwd)}
 }
 
 func namedRoot(d disk.Disk, w Where) (string, error) {
