@@ -65,7 +65,7 @@ func (k *worker) putObject(b []byte) (Hash, error) {
 func (k *worker) keptObject(n *node) (Hash, error) {
 	sound := !n.object.IsZero()
 	if sound && k.req.CheckStore && k.req.Store != nil {
-		sound = !tree.Split(n.old.count()) && k.req.Store.Has(n.object)
+		sound = k.req.Store.Has(n.object)
 	}
 	if sound {
 		return n.object, nil
