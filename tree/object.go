@@ -64,9 +64,6 @@ func cutsBehind(level, n int, name string) bool {
 	return n == maxEntries || bits.RotateLeft32(digest(name), cutBits*(level%6)) < 1<<(32-cutBits)
 }
 
-// Split says whether a directory of n entries may be kept in more than one object.
-func Split(n int) bool { return n > minEntries }
-
 func defaultMode(t patch.Type) uint32 {
 	if t == Dir {
 		return 0o755
