@@ -89,6 +89,9 @@ func (g gitFiles) repository(root string) (own, common string, err error) {
 		return "", "", unlessAbsent(err)
 	default: // a file: a worktree's or a submodule's
 		data, err := g.read(own, maxIdentity)
+		if errors.Is(err, ErrTooLarge) { // no path is that long: git does not take it for a repository either
+			return "", "", nil
+		}
 		if err != nil {
 			return "", "", err
 		}
