@@ -248,7 +248,11 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 	}
 	row("when", "%s (%s)", s.clock(r.Started), s.ago(r.Started))
 	row("took", "%s", took(r))
-	row("tree", "%s, %s", count(r.Files, "file"), size(r.Bytes))
+	of := "tree"
+	if r.Reason == history.Revert || r.Reason == history.Apply {
+		of = "touched" // they look at the paths of the diff alone
+	}
+	row(of, "%s, %s", count(r.Files, "file"), size(r.Bytes))
 	if text := changesOf(r); text != "" {
 		row("changed", "%s", changesInWords(r.Changes))
 	}
