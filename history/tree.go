@@ -48,7 +48,8 @@ func (h *History) kept(id patch.Hash) error {
 	if h.hasObject(id) {
 		return nil
 	}
-	return &project.Error{Kind: project.Integrity, Msg: "tree " + id.String() + " is not kept in the store", Err: ErrNotKept}
+	return &project.Error{Kind: project.Integrity, Msg: "tree " + id.String() + " is not kept in the store", Err: ErrNotKept,
+		Advice: "'decree log' shows the records that this store has; a copy's changes come with 'decree apply --from ROOT ID'"}
 }
 
 func treeError(id patch.Hash, err error) error {
