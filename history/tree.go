@@ -10,6 +10,7 @@ import (
 	"decree/manifest"
 	"decree/patch"
 	"decree/project"
+	"decree/store"
 	"decree/tree"
 )
 
@@ -47,6 +48,15 @@ func (h *History) trees() tree.Reader { return tree.Reader{From: directories{h}}
 func (h *History) kept(id patch.Hash) error {
 	if h.hasObject(id) {
 		return nil
+	}
+	// Another process may have stored it since the store was opened: reading looks again.
+	r, err := h.openObject(id)
+	if err == nil {
+		return r.Close()
+	}
+	var missing *store.MissingError
+	if !errors.As(err, &missing) {
+		return treeError(id, err)
 	}
 	return &project.Error{Kind: project.Integrity, Msg: "tree " + id.String() + " is not kept in the store", Err: ErrNotKept,
 		Advice: "'decree log' shows the records that this store has; a copy's changes come with 'decree apply --from ROOT ID'"}

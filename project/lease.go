@@ -76,9 +76,11 @@ func (s *Site) Leases() ([]Lease, error) { return leasesIn(s.Store) }
 func leasesIn(store disk.Dir) (held []Lease, err error) {
 	err = eachLease(store, func(_ disk.Dir, id string, dir disk.Dir) error {
 		locked, err := dir.Locked()
-		if locked {
-			held = append(held, Lease{id, readHolder(dir, leaseHolder)})
+		if !locked || err != nil {
+			return err
 		}
+		h, err := readHolder(dir, leaseHolder)
+		held = append(held, Lease{id, h})
 		return err
 	})
 	slices.SortFunc(held, func(a, b Lease) int { return a.Holder.Start.Compare(b.Holder.Start) })

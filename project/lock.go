@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -234,13 +235,22 @@ func writeHolder(dir disk.Dir, name string, h Holder, lock string) error {
 // Holder is who last said that it holds the lock, or else a lease; zero when nobody does.
 func (s *Site) Holder() Holder { return holder(s.Store) }
 
-func holder(store disk.Dir) Holder { return readHolder(store, lockFile) }
-
-func readHolder(dir disk.Dir, name string) Holder {
-	var h Holder
-	b, err := ReadFile(dir, name, maxIdentity)
-	if err != nil || json.Unmarshal(b, &h) != nil {
-		return Holder{}
-	}
+func holder(store disk.Dir) Holder {
+	h, _ := readHolder(store, lockFile) // it is for a message: without it, that says less
 	return h
+}
+
+// readHolder is the zero Holder where nobody has noted itself yet, or not to the end.
+func readHolder(dir disk.Dir, name string) (h Holder, err error) {
+	b, err := ReadFile(dir, name, maxIdentity)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Holder{}, nil
+	}
+	if err != nil {
+		return Holder{}, err
+	}
+	if json.Unmarshal(b, &h) != nil {
+		return Holder{}, nil
+	}
+	return h, nil
 }

@@ -39,8 +39,9 @@ func (p *Project) gatherMarks() ([]string, error) {
 	p.TmpName("")
 	noted := holder(p.Store).Tmp
 	err := eachLease(p.Store, func(_ disk.Dir, _ string, dir disk.Dir) error {
-		noted = append(noted, readHolder(dir, leaseHolder).Tmp...)
-		return nil
+		h, err := readHolder(dir, leaseHolder)
+		noted = append(noted, h.Tmp...)
+		return err
 	})
 	for _, m := range noted {
 		if len(m) == len(newMark()) && !slices.Contains(p.marks, m) && len(p.marks) < mostMarks {
