@@ -250,7 +250,7 @@ func readHolder(dir disk.Dir, name string) (h Holder, err error) {
 		return Holder{}, err
 	}
 	if json.Unmarshal(b, &h) != nil {
-		return Holder{}, nil
+		h = Holder{} // its writer died
 	}
 	return h, nil
 }
