@@ -55,7 +55,7 @@ func (h *History) kept(id patch.Hash) error {
 		return r.Close()
 	}
 	var missing *store.MissingError
-	if !errors.As(err, &missing) {
+	if !errors.As(err, &missing) && !errors.Is(err, fs.ErrNotExist) {
 		return treeError(id, err)
 	}
 	return &project.Error{Kind: project.Integrity, Msg: "tree " + id.String() + " is not kept in the store", Err: ErrNotKept,
