@@ -98,20 +98,8 @@ func (s *session) listMessages(p *project.Site, where string) error {
 	}
 	out := make([]view.Waiting, 0, len(files))
 	for _, f := range files {
-		j := view.Waiting{Name: f.Name, Running: f.Name == underWay, Written: time.Unix(0, f.Mtime).UTC(), Path: strings.Join(nonEmpty(".decree/inbox", where, f.Name), "/")}
-		data, reason, err := queue.Read(p, where, f.Name)
-		var m *message.Message
-		if err == nil {
-			m, err = message.Parse(f.Name, data)
-		}
-		if err != nil {
-			j.Reason = err.Error()
-		} else {
-			j.ID, j.Type, j.Routine, j.InputFile, j.Text = m.ID, m.Type, m.Routine, m.InputFile, m.Heading()
-		}
-		if reason != "" {
-			j.Reason = reason
-		}
+		j := waitingOf(p, where, f)
+		j.Running = f.Name == underWay
 		out = append(out, j)
 	}
 	if s.global.json {
@@ -143,6 +131,25 @@ func (s *session) listMessages(p *project.Site, where string) error {
 		}
 		return t.write(w)
 	})
+}
+
+// waitingOf is a file of the inbox, or of its directory where, as it is shown.
+func waitingOf(p *project.Site, where string, f queue.Pending) view.Waiting {
+	j := view.Waiting{Name: f.Name, Written: time.Unix(0, f.Mtime).UTC(), Path: strings.Join(nonEmpty(".decree/inbox", where, f.Name), "/")}
+	data, reason, err := queue.Read(p, where, f.Name)
+	var m *message.Message
+	if err == nil {
+		m, err = message.Parse(f.Name, data)
+	}
+	if err != nil {
+		j.Reason = err.Error()
+	} else {
+		j.ID, j.Type, j.Routine, j.InputFile, j.Text = m.ID, m.Type, m.Routine, m.InputFile, m.Heading()
+	}
+	if reason != "" {
+		j.Reason = reason
+	}
+	return j
 }
 
 func nonEmpty(words ...string) (out []string) {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"decree/capture"
 	"decree/disk"
 	"decree/history"
 	"decree/manifest"
@@ -247,7 +248,7 @@ func (u *run) close() {
 }
 
 // begin records the tree and opens the record, each durable before the next.
-func (u *run) begin(ctx context.Context) (err error) {
+func (u *run) begin(ctx context.Context) error {
 	r := u.r
 	// It will be looked for again when the command has ended.
 	if _, err := r.project.Rejoin(); err != nil {
@@ -265,32 +266,54 @@ func (u *run) begin(ctx context.Context) (err error) {
 	if err := u.compose(id); err != nil {
 		return err
 	}
-	res, err := r.observe(ctx, u.x, look{phase: "recording", full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes, anyFile: u.o.Yes})
+	res, err := u.observe(ctx)
 	if err != nil {
 		return err
 	}
 	defer res.Close()
-	if err := r.introduce(res); err != nil {
-		return err
-	}
-	r.tell(res)
-	if u.own, err = r.ownFiles(u.x); err != nil {
-		return err
-	}
-	if u.leftOut, err = r.lookLeftOut(ctx); err != nil {
-		return err
-	}
-	u.head = u.gitHead()
-	if u.found, err = r.observeOutside(ctx, u.x, res, nil); err != nil {
-		return err
-	}
-	if err := r.keep(u.x, res); err != nil { // with the flush for all three
-		return err
-	}
 	plain, sum, err := r.manifestFile(res)
 	if err != nil {
 		return err
 	}
+	if err := u.describe(id, started, res, sum); err != nil {
+		return err
+	}
+	return u.open(ctx, plain)
+}
+
+// observe captures the tree, notes all that the command's changes will be compared with,
+// and makes both durable. The caller closes the result.
+func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
+	r := u.r
+	res, err := r.observe(ctx, u.x, look{phase: "recording", full: u.o.Full, skipUnreadable: u.o.SkipUnreadable, unlimited: u.o.Yes, anyFile: u.o.Yes})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			res.Close()
+		}
+	}()
+	if err := r.introduce(res); err != nil {
+		return nil, err
+	}
+	r.tell(res)
+	if u.own, err = r.ownFiles(u.x); err != nil {
+		return nil, err
+	}
+	if u.leftOut, err = r.lookLeftOut(ctx); err != nil {
+		return nil, err
+	}
+	u.head = u.gitHead()
+	if u.found, err = r.observeOutside(ctx, u.x, res, nil); err != nil {
+		return nil, err
+	}
+	return res, r.keep(u.x, res) // with the flush for all three
+}
+
+// describe makes the record, and what a recovery must know beside it.
+func (u *run) describe(id string, started time.Time, res *capture.Result, manifestSum manifest.Hash) error {
+	r := u.r
 	cwd, err := filepath.Rel(r.project.Root, realPath(u.o.Dir))
 	if err != nil {
 		return err
@@ -300,7 +323,7 @@ func (u *run) begin(ctx context.Context) (err error) {
 	u.rec = &history.Record{
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
 		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Unrecorded: res.Unrecorded,
-		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, ManifestSHA256: sum, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
+		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, ManifestSHA256: manifestSum, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
 		Inside: u.x.beside.inside,
 	}
 	if err := u.found.mark(u.rec); err != nil {
@@ -318,6 +341,13 @@ func (u *run) begin(ctx context.Context) (err error) {
 		}
 		u.opened.Effects.Labels = map[string]string{u.o.Label: id}
 	}
+	return nil
+}
+
+// open takes the lease and opens the record and its run directory, which gets the
+// manifest plain.
+func (u *run) open(ctx context.Context, plain history.RunFile) error {
+	r, id := u.r, u.rec.ID
 	if err := u.takeLease(); err != nil {
 		return err
 	}
