@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"decree/manifest"
+	"decree/tree"
 )
 
-func sortItems(items []manifest.Item) {
-	slices.SortFunc(items, func(a, b manifest.Item) int { return strings.Compare(a.Path, b.Path) })
+func sortItems(items []tree.Item) {
+	slices.SortFunc(items, func(a, b tree.Item) int { return strings.Compare(a.Path, b.Path) })
 }
 
 // benchSite makes a tree of n small files, 20 a directory.

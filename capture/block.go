@@ -8,8 +8,7 @@ import (
 	"math"
 
 	"decree/disk"
-	"decree/manifest"
-	"decree/patch"
+	"decree/tree"
 )
 
 // kind is what a record of a block stands for.
@@ -160,16 +159,16 @@ func (b block) target(i int) []byte {
 }
 
 // entry returns the manifest's facts of a tracked record.
-func (b block) entry(i int) manifest.Entry {
+func (b block) entry(i int) tree.Entry {
 	switch b.kind(i) {
 	case kDir:
-		return manifest.Entry{Type: manifest.Dir, Mode: b.mode(i)}
+		return tree.Entry{Type: tree.Dir, Mode: b.mode(i)}
 	case kLink:
-		e := manifest.Entry{Type: manifest.Symlink, Mode: 0o777, Size: b.size(i), Target: string(b.target(i))}
+		e := tree.Entry{Type: tree.Symlink, Mode: 0o777, Size: b.size(i), Target: string(b.target(i))}
 		copy(e.SHA256[:], b.hash(i))
 		return e
 	}
-	e := manifest.Entry{Mode: b.mode(i), Size: b.size(i)}
+	e := tree.Entry{Mode: b.mode(i), Size: b.size(i)}
 	copy(e.SHA256[:], b.hash(i))
 	if e.Special() {
 		e.Owner = b.owner(i)
@@ -177,9 +176,9 @@ func (b block) entry(i int) manifest.Entry {
 	return e
 }
 
-func (b block) owner(i int) patch.Owner {
+func (b block) owner(i int) tree.Owner {
 	r := b.rec(i)
-	return patch.Owner{UID: le.Uint32(r[rAux:]), GID: le.Uint32(r[rGroup:]), Known: true}
+	return tree.Owner{UID: le.Uint32(r[rAux:]), GID: le.Uint32(r[rGroup:]), Known: true}
 }
 
 // sums are totals of a directory and all below it.
@@ -311,9 +310,9 @@ func (b block) setFacts(i int, k kind, in *disk.Info, old bool) {
 	if k != kFile {
 		return
 	}
-	owner := patch.Owner{}
-	if in.Mode&patch.SpecialBits != 0 {
-		owner = patch.Owner{UID: in.UID, GID: in.GID}
+	owner := tree.Owner{}
+	if in.Mode&tree.SpecialBits != 0 {
+		owner = tree.Owner{UID: in.UID, GID: in.GID}
 	}
 	le.PutUint32(r[rAux:], owner.UID)
 	le.PutUint32(r[rGroup:], owner.GID)
@@ -366,7 +365,7 @@ func (b block) sameFacts(i int, k kind, in *disk.Info) bool {
 		int64(le.Uint64(r[rMtime:])) == in.Mtime && int64(le.Uint64(r[rCtime:])) == in.Ctime &&
 		le.Uint64(r[rIno:]) == in.Ino && le.Uint64(r[rDev:]) == in.Dev &&
 		(k == kLink || le.Uint32(r[rMode:]) == in.Mode &&
-			(in.Mode&patch.SpecialBits == 0 || le.Uint32(r[rAux:]) == in.UID && le.Uint32(r[rGroup:]) == in.GID))
+			(in.Mode&tree.SpecialBits == 0 || le.Uint32(r[rAux:]) == in.UID && le.Uint32(r[rGroup:]) == in.GID))
 }
 
 // setListing records the directory itself.

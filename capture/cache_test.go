@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/manifest"
+	"decree/tree"
 )
 
 func (s *site) cacheFile() string { return filepath.Join(s.cache, cacheName) }
@@ -114,9 +115,9 @@ func TestCacheOfAnotherRoot(t *testing.T) {
 	_ = s
 }
 
-func naive2(t *testing.T, s *site) []manifest.Item { return naive(t, s.dir) }
+func naive2(t *testing.T, s *site) []tree.Item { return naive(t, s.dir) }
 
-func mustItems(t *testing.T, r *Result) []manifest.Item {
+func mustItems(t *testing.T, r *Result) []tree.Item {
 	items, err := manifest.Collect(r.Entries())
 	require.NoError(t, err)
 	return items

@@ -17,6 +17,7 @@ import (
 
 	"decree/disk"
 	"decree/manifest"
+	"decree/tree"
 )
 
 // bothWalks runs a test with the fast walk and the portable one.
@@ -208,8 +209,8 @@ func TestReplaced(t *testing.T) {
 		require.NoError(t, os.Symlink(outside, s.path("d")))
 		r := s.capture()
 		require.Equal(t, []string{"M d", "D d/f", "D d/g", "A old", "A old/f", "A old/g"}, changed(r))
-		require.Equal(t, manifest.Dir, r.Changes[0].Old.Type)
-		require.Equal(t, manifest.Symlink, r.Changes[0].New.Type)
+		require.Equal(t, tree.Dir, r.Changes[0].Old.Type)
+		require.Equal(t, tree.Symlink, r.Changes[0].New.Type)
 		require.NoError(t, r.Commit())
 
 		require.NoError(t, os.Remove(s.path("d")))
@@ -358,7 +359,7 @@ func (w readOnce1) PutFile(f io.Reader, size int64) (Hash, int64, error) {
 	return h, int64(n), err
 }
 
-func mustCollect(t *testing.T, r *Result) []manifest.Item {
+func mustCollect(t *testing.T, r *Result) []tree.Item {
 	items, err := manifest.Collect(r.Entries())
 	require.NoError(t, err)
 	return items

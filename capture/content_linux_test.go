@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // sparseFile makes a file of the given size that holds text at some places.
@@ -40,7 +40,7 @@ func TestHoles(t *testing.T) {
 		require.NoError(t, err)
 		data, err := os.ReadFile(filepath.Join(s.dir, it.Path))
 		require.NoError(t, err)
-		assert.Equal(t, patch.Sum(data), it.Entry.SHA256, it.Path)
+		assert.Equal(t, tree.Sum(data), it.Entry.SHA256, it.Path)
 		assert.Equal(t, data, s.store.data[it.Entry.SHA256], it.Path)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"decree/manifest"
+	"decree/tree"
 )
 
 // level is a directory on the way down through the blocks.
@@ -152,10 +153,10 @@ type errStop struct{}
 func (errStop) Error() string { return "stopped" }
 
 // entries returns the tree at r in manifest order.
-func (c *cache) entries(r ref) manifest.Seq {
-	return func(yield func(manifest.Item, error) bool) {
+func (c *cache) entries(r ref) tree.Seq {
+	return func(yield func(tree.Item, error) bool) {
 		visit := func(path []byte, b block, i int) error {
-			if !yield(manifest.Item{Path: string(path), Entry: b.entry(i)}, nil) {
+			if !yield(tree.Item{Path: string(path), Entry: b.entry(i)}, nil) {
 				return errStop{}
 			}
 			return nil
@@ -165,7 +166,7 @@ func (c *cache) entries(r ref) manifest.Seq {
 			err = c.eachDir(r, visit)
 		}
 		if err != nil && err != (errStop{}) {
-			yield(manifest.Item{}, err)
+			yield(tree.Item{}, err)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"syscall"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 var errNotRegular = errors.New("not a regular file")
@@ -29,5 +29,5 @@ func exhausted(err error) bool {
 
 // exhaustion is the error of a walk that the machine could not go on with.
 func exhaustion(path string, err error) error {
-	return fmt.Errorf("%s: %w", patch.Quote(rootName(path)), bare(err))
+	return fmt.Errorf("%s: %w", tree.Quote(rootName(path)), bare(err))
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"decree/manifest"
 	"decree/tree"
 )
 
@@ -197,7 +196,7 @@ func (k *worker) both(n *node, old block, i int, now block, j int) error {
 	default:
 		a, b := old.entry(i), now.entry(j)
 		if !a.Same(b) {
-			k.changes = append(k.changes, manifest.Change{Path: join(n.path, now.name(j)), Old: &a, New: &b})
+			k.changes = append(k.changes, tree.Change{Path: join(n.path, now.name(j)), Old: &a, New: &b})
 		}
 	}
 	return nil
@@ -210,7 +209,7 @@ func (k *worker) came(n *node, now block, j int, byRules bool) {
 	}
 	e := now.entry(j)
 	path := join(n.path, now.name(j))
-	k.changes = append(k.changes, manifest.Change{Path: path, New: &e})
+	k.changes = append(k.changes, tree.Change{Path: path, New: &e})
 	if byRules {
 		k.ruleOnly = append(k.ruleOnly, path)
 	}
@@ -222,8 +221,8 @@ func (k *worker) gone(n *node, old block, i int, byRules bool) error {
 		return nil
 	}
 	path := join(n.path, old.name(i))
-	note := func(path string, e manifest.Entry) {
-		k.changes = append(k.changes, manifest.Change{Path: path, Old: &e})
+	note := func(path string, e tree.Entry) {
+		k.changes = append(k.changes, tree.Change{Path: path, Old: &e})
 		if byRules {
 			k.ruleOnly = append(k.ruleOnly, path)
 		}

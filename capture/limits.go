@@ -10,7 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // Limits bound a tree; zero is no bound.
@@ -68,10 +68,10 @@ func (e *LimitError) Details() (lines [][]string) {
 		if slices.ContainsFunc(e.TooLarge, func(l Unread) bool { return l.Path == p.Path }) {
 			continue
 		}
-		lines = append(lines, []string{patch.Quote(p.Path), bytesText(p.Bytes), counted(p.Files)})
+		lines = append(lines, []string{tree.Quote(p.Path), bytesText(p.Bytes), counted(p.Files)})
 	}
 	for _, l := range e.TooLarge {
-		lines = append(lines, []string{patch.Quote(l.Path), bytesText(l.Size)})
+		lines = append(lines, []string{tree.Quote(l.Path), bytesText(l.Size)})
 	}
 	return lines
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // look compares records lo to hi with what stat says, and gives those that must be read
@@ -140,7 +140,7 @@ func (k *worker) link(n *node, h handle, i int, in *disk.Info) error {
 	if err != nil {
 		return k.unreadFile(n, i, join(n.path, b.name(i)), err)
 	}
-	sum := patch.Sum([]byte(target))
+	sum := tree.Sum([]byte(target))
 	in.Size = int64(len(target))
 	old := k.trusts(in, h)
 	n.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"unsafe"
 
-	"decree/patch"
 	"decree/tree"
 )
 
@@ -16,7 +15,7 @@ type objects struct {
 
 // put keeps an object that the store lacks.
 func (o *objects) put(b []byte, in Objects) Hash {
-	h := patch.Sum(b)
+	h := tree.Sum(b)
 	if in != nil && in.Has(h) {
 		return h
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/manifest"
-	"decree/patch"
 	"decree/tree"
 )
 
@@ -70,7 +69,7 @@ func TestRandomTrees(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			s := newSite(t)
-			var before []manifest.Item
+			var before []tree.Item
 			var base Hash
 			if seed%2 == 0 {
 				s.req.start = always // the cache is used as much as it can be
@@ -109,7 +108,7 @@ func TestRandomTrees(t *testing.T) {
 					before, base = after, id
 				}
 				for _, it := range after {
-					if it.Entry.Type == manifest.Regular {
+					if it.Entry.Type == tree.Regular {
 						require.True(t, s.store.Has(it.Entry.SHA256))
 					}
 				}
@@ -118,10 +117,10 @@ func TestRandomTrees(t *testing.T) {
 	}
 }
 
-func checkTotals(t *testing.T, r *Result, items []manifest.Item) {
+func checkTotals(t *testing.T, r *Result, items []tree.Item) {
 	files, dirs, size := 0, 0, int64(0)
 	for _, it := range items {
-		if it.Entry.Type == manifest.Dir {
+		if it.Entry.Type == tree.Dir {
 			dirs++
 		} else {
 			files++
@@ -135,15 +134,15 @@ func checkTotals(t *testing.T, r *Result, items []manifest.Item) {
 	require.NoError(t, r.WriteManifest(&buf))
 	want, err := manifest.ID(manifest.Of(items...))
 	require.NoError(t, err)
-	require.Equal(t, want, patch.Sum(buf.Bytes()))
+	require.Equal(t, want, tree.Sum(buf.Bytes()))
 }
 
 // treeID is the id of a tree that has these paths.
-func treeID(items []manifest.Item) (Hash, error) {
+func treeID(items []tree.Item) (Hash, error) {
 	m := newMemStore()
-	changes := make([]manifest.Change, len(items))
+	changes := make([]tree.Change, len(items))
 	for i := range items {
-		changes[i] = manifest.Change{Path: items[i].Path, New: &items[i].Entry}
+		changes[i] = tree.Change{Path: items[i].Path, New: &items[i].Entry}
 	}
 	return tree.Apply(tree.Reader{From: m}, m, Hash{}, changes)
 }

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // maxEntries keeps the offsets in a block within 32 bits.
@@ -147,7 +147,7 @@ func (k *worker) classify(n *node, h handle, i int) error {
 		e.as = leftOut(e.as)
 		return nil
 	}
-	if len(n.path)+1+len(name) >= patch.MaxPath {
+	if len(n.path)+1+len(name) >= tree.MaxPath {
 		return &UnreadableError{join(n.path, name), errors.New("path too long")}
 	}
 	if n.rules == nil || e.as == kNone {

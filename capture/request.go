@@ -6,12 +6,11 @@ import (
 	"io"
 
 	"decree/disk"
-	"decree/manifest"
-	"decree/patch"
+	"decree/tree"
 )
 
 // Hash is the SHA-256 of a content.
-type Hash = manifest.Hash
+type Hash = tree.Hash
 
 // LargeFile is the size in bytes above which a file is named in Result.Large.
 const LargeFile = 100 << 20
@@ -103,8 +102,8 @@ type Result struct {
 	Dirs  int   // without the root
 	Bytes int64 // sum of the sizes of regular files and symlinks
 
-	Base    Hash              // the tree that Changes starts from; zero: no cache was there
-	Changes []manifest.Change // Base to Tree; nil with a zero Base, all of Entries is new then
+	Base    Hash          // the tree that Changes starts from; zero: no cache was there
+	Changes []tree.Change // Base to Tree; nil with a zero Base, all of Entries is new then
 	// RuleOnly are the paths of Changes that joined or left the tree only because the
 	// ignore rules are others than those of Base.
 	RuleOnly []string
@@ -138,7 +137,7 @@ type UnreadableError struct {
 	Err  error
 }
 
-func (e *UnreadableError) Error() string { return fmt.Sprintf("%s: %v", patch.Quote(e.Path), e.Err) }
+func (e *UnreadableError) Error() string { return fmt.Sprintf("%s: %v", tree.Quote(e.Path), e.Err) }
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // Hint tells how to go on.
@@ -150,7 +149,7 @@ func (e *UnreadableError) Hint() string {
 type ChangingError struct{ Path string }
 
 func (e *ChangingError) Error() string {
-	return fmt.Sprintf("%s: kept changing while it was read (%d attempts)", patch.Quote(e.Path), readAttempts)
+	return fmt.Sprintf("%s: kept changing while it was read (%d attempts)", tree.Quote(e.Path), readAttempts)
 }
 
 // RuleError is returned for an ignore file that cannot be read or is over-long: what it
@@ -161,7 +160,7 @@ type RuleError struct {
 }
 
 func (e *RuleError) Error() string {
-	return fmt.Sprintf("%s: this ignore file cannot be used: %v", patch.Quote(e.Path), e.Err)
+	return fmt.Sprintf("%s: this ignore file cannot be used: %v", tree.Quote(e.Path), e.Err)
 }
 func (e *RuleError) Unwrap() error { return e.Err }
 
@@ -214,7 +213,7 @@ func captureWith(ctx context.Context, req *Request, c *cache) (*Result, error) {
 // Entries returns the whole tree in manifest order, streamed from the cache file. It can
 // be read any number of times before Close, and, without Commit, until the next capture
 // upon the same cache, which writes over what was not committed.
-func (r *Result) Entries() manifest.Seq { return r.cache.entries(r.root) }
+func (r *Result) Entries() tree.Seq { return r.cache.entries(r.root) }
 
 // WriteManifest writes the tree's manifest.json to w.
 func (r *Result) WriteManifest(w io.Writer) error { return r.cache.writeManifest(w, r.root) }

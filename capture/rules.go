@@ -12,7 +12,7 @@ import (
 
 	"decree/disk"
 	"decree/ignorefile"
-	"decree/patch"
+	"decree/tree"
 )
 
 // The two ignore files of a directory, in rising precedence.
@@ -130,7 +130,7 @@ func (w *walk) readOuter() error {
 		if err != nil {
 			return &RuleError{f.Path, limitReason(err)}
 		}
-		hash := patch.Sum(f.Data)
+		hash := tree.Sum(f.Data)
 		if w.req.Writer != nil {
 			if hash, err = w.req.Writer.PutBytes(f.Data); err != nil {
 				return err
@@ -172,7 +172,7 @@ func readRules(h handle, path, name string) (*ruleFile, []byte, error) {
 	if err != nil {
 		return nil, nil, &RuleError{path, limitReason(err)}
 	}
-	return &ruleFile{file, patch.Sum(data)}, data, nil
+	return &ruleFile{file, tree.Sum(data)}, data, nil
 }
 
 // limitReason drops the path that the message has already.

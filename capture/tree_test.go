@@ -17,8 +17,8 @@ import (
 
 	"decree/disk"
 	"decree/manifest"
-	"decree/patch"
 	"decree/store"
+	"decree/tree"
 )
 
 // memStore is a Writer that remembers what it was given.
@@ -48,7 +48,7 @@ func (s *memStore) Get(h Hash) ([]byte, error) {
 func (s *memStore) Put(b []byte) (Hash, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := patch.Sum(b)
+	h := tree.Sum(b)
 	s.trees[h] = bytes.Clone(b)
 	return h, nil
 }
@@ -65,7 +65,7 @@ func (s *memStore) PutFile(f io.Reader, size int64) (Hash, int64, error) {
 }
 
 func (s *memStore) PutBytes(b []byte) (Hash, error) {
-	h := patch.Sum(b)
+	h := tree.Sum(b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.puts++
@@ -143,8 +143,8 @@ func (s *site) try(change ...func(*Request)) (*Result, error) {
 }
 
 // naive captures a tree in the plainest way.
-func naive(t testing.TB, root string) []manifest.Item {
-	var files, dirs []manifest.Item
+func naive(t testing.TB, root string) []tree.Item {
+	var files, dirs []tree.Item
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		require.NoError(t, err)
 		rel, _ := filepath.Rel(root, path)
@@ -162,15 +162,15 @@ func naive(t testing.TB, root string) []manifest.Item {
 		mode := uint32(st.Sys().(*syscall.Stat_t).Mode) & 0o7777 //nolint:unconvert // 16 bits elsewhere
 		switch {
 		case st.IsDir():
-			dirs = append(dirs, manifest.Item{Path: rel, Entry: manifest.Entry{Type: manifest.Dir, Mode: mode}})
+			dirs = append(dirs, tree.Item{Path: rel, Entry: tree.Entry{Type: tree.Dir, Mode: mode}})
 		case st.Mode()&os.ModeSymlink != 0:
 			target, err := os.Readlink(path)
 			require.NoError(t, err)
-			files = append(files, manifest.Item{Path: rel, Entry: manifest.Link(target)})
+			files = append(files, tree.Item{Path: rel, Entry: manifest.Link(target)})
 		case st.Mode().IsRegular():
 			b, err := os.ReadFile(path)
 			require.NoError(t, err)
-			files = append(files, manifest.Item{Path: rel, Entry: manifest.Entry{SHA256: sha256.Sum256(b), Size: int64(len(b)), Mode: mode}})
+			files = append(files, tree.Item{Path: rel, Entry: tree.Entry{SHA256: sha256.Sum256(b), Size: int64(len(b)), Mode: mode}})
 		}
 		return nil
 	})
@@ -186,8 +186,8 @@ type sumOnly struct{}
 func (sumOnly) PutFile(f io.Reader, size int64) (Hash, int64, error) {
 	return sumOf(f, make([]byte, 32<<10))
 }
-func (sumOnly) PutBytes(b []byte) (Hash, error) { return patch.Sum(b), nil }
-func (sumOnly) PutTree(b []byte) (Hash, error)  { return patch.Sum(b), nil }
+func (sumOnly) PutBytes(b []byte) (Hash, error) { return tree.Sum(b), nil }
+func (sumOnly) PutTree(b []byte) (Hash, error)  { return tree.Sum(b), nil }
 
 // tick makes files until the file system's clock has moved on, so that no change after
 // it can have the times of one before.

@@ -73,7 +73,7 @@ type worker struct {
 
 	devices map[uint64]device
 
-	changes  []manifest.Change
+	changes  []tree.Change
 	ruleOnly []string
 	rules    []RuleFile
 	found    []string // ignore files seen while the rules are frozen
@@ -286,7 +286,7 @@ func (w *walk) result() (*Result, error) {
 		Tree:       w.rootObject, cache: w.cache, root: w.root, owner: w.req.Writer != nil, objects: w.made,
 	}
 	var err error
-	if r.Changes, err = manifest.Merge(gather(w, func(k *worker) []manifest.Change { return k.changes })); err != nil {
+	if r.Changes, err = manifest.Merge(gather(w, func(k *worker) []tree.Change { return k.changes })); err != nil {
 		return nil, errDamaged // only a false cache has a path twice
 	}
 	if w.req.Frozen != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 // TestEditAtOnce edits a file again and again right after it was read: same length, same
@@ -64,7 +64,7 @@ func TestSwappedWhileReading(t *testing.T) {
 		require.Equal(t, naive(t, s.dir), mustCollect(t, r))
 		require.Equal(t, []string{"y"}, r.Special)
 		require.Empty(t, r.Unrecorded)
-		require.False(t, s.store.Has(patch.Sum([]byte("secret"))))
+		require.False(t, s.store.Has(tree.Sum([]byte("secret"))))
 		require.NoError(t, r.Commit())
 		r = s.capture()
 		require.Empty(t, r.Changes)

@@ -16,11 +16,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"decree/history"
-	"decree/manifest"
 	"decree/message"
 	"decree/patch"
 	"decree/queue"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -441,8 +441,8 @@ func (c completer) stateOf(ref, word string) (paths []string) {
 	if err != nil || !inside {
 		return nil
 	}
-	err = c.rec.Entries(point, dir, func(path string, e manifest.Entry) error {
-		if e.Type == manifest.Dir {
+	err = c.rec.Entries(point, dir, func(path string, e tree.Entry) error {
+		if e.Type == tree.Dir {
 			path += "/"
 		}
 		paths = append(paths, path)

@@ -7,10 +7,10 @@ import (
 	"io"
 	"strings"
 
-	"decree/manifest"
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // question is one that can be answered by y, n, and d: see the difference first.
@@ -71,7 +71,7 @@ func why(p recorder.PutBack) string {
 
 // changedWords counts what is to be put back: "12 files", or the directories where
 // there is nothing else.
-func changedWords(changes []manifest.Change) string {
+func changedWords(changes []tree.Change) string {
 	files := 0
 	for _, c := range changes {
 		if !dirOnly(c) {

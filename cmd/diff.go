@@ -9,6 +9,7 @@ import (
 
 	"decree/patch"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // diffOptions are diff's flags.
@@ -145,7 +146,7 @@ func (s *session) diffView(rec *recorder.Reader, o diffOptions) diffView {
 // redrawn are the hunks of a file that was modified with another context. Where the store
 // does not have what it was before, they stay as they are.
 func redrawn(rec *recorder.Reader, sec *patch.Section, o diffOptions) ([]patch.Hunk, error) {
-	if len(sec.Hunks) == 0 || sec.Old == nil || sec.New == nil || sec.Old.Type != patch.Regular {
+	if len(sec.Hunks) == 0 || sec.Old == nil || sec.New == nil || sec.Old.Type != tree.Regular {
 		return sec.Hunks, nil
 	}
 	f, _, err := rec.OpenContent(sec.Old.SHA256)

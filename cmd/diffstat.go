@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"decree/patch"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -32,8 +33,8 @@ type fileStat struct {
 	Binary  bool     `json:"binary,omitempty"`
 
 	facts string
-	sum   patch.Hash // of a file with content that was created or deleted, else zero
-	moved bool       // another one was created with its content
+	sum   tree.Hash // of a file with content that was created or deleted, else zero
+	moved bool      // another one was created with its content
 }
 
 // readStat counts the sections of wanted paths.
@@ -49,7 +50,7 @@ func readStat(diff io.Reader, wanted []string) (diffstat, error) {
 
 // renames finds the files that were created with the content of a deleted one.
 func (d *diffstat) renames() {
-	gone := map[patch.Hash][]int{}
+	gone := map[tree.Hash][]int{}
 	for i, f := range d.Files {
 		if f.Op == patch.OpDelete && !f.sum.IsZero() {
 			gone[f.sum] = append(gone[f.sum], i)
@@ -78,7 +79,7 @@ func (d *diffstat) add(sec *patch.Section) {
 	}
 	switch e := cmp.Or(sec.Old, sec.New); {
 	case sec.Op != patch.OpCreate && sec.Op != patch.OpDelete:
-	case e.Type == patch.Regular && e.Size > 0:
+	case e.Type == tree.Regular && e.Size > 0:
 		f.sum = e.SHA256
 	}
 	d.AddedLines += f.Added

@@ -9,6 +9,7 @@ import (
 
 	"decree/patch"
 	"decree/plan"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -136,7 +137,7 @@ func sectionTitle(sec *patch.Section) string {
 func sectionFacts(sec *patch.Section) string {
 	switch {
 	case sec.Op == patch.OpMode || sec.Op == patch.OpDirMode:
-		return "mode " + patch.FormatMode(sec.Old.Mode) + " -> " + patch.FormatMode(sec.New.Mode)
+		return "mode " + tree.FormatMode(sec.Old.Mode) + " -> " + tree.FormatMode(sec.New.Mode)
 	case sec.Op == patch.OpMkdir || sec.Op == patch.OpRmdir:
 		return "directory"
 	case !sec.Binary:

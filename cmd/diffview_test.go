@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/patch"
+	"decree/tree"
 )
 
 // side is one side of a path in a test's diff.
-func side(text string, mode uint32) (*patch.Entry, patch.Content) {
-	return &patch.Entry{SHA256: sha256.Sum256([]byte(text)), Size: int64(len(text)), Mode: mode}, patch.Bytes(text)
+func side(text string, mode uint32) (*tree.Entry, patch.Content) {
+	return &tree.Entry{SHA256: sha256.Sum256([]byte(text)), Size: int64(len(text)), Mode: mode}, patch.Bytes(text)
 }
 
 // sampleDiff has one path of each kind that people see differently.
@@ -34,7 +35,7 @@ func sampleDiff(t *testing.T) []byte {
 	create := patch.Change{Path: "esc\nape"}
 	create.New, create.NewContent = side("\x1b[31mred\n@@ -1 +1 @@\n# not ours\n", 0o600)
 	write(create)
-	write(patch.Change{Path: "made", New: &patch.Entry{Type: patch.Dir, Mode: 0o755}})
+	write(patch.Change{Path: "made", New: &tree.Entry{Type: tree.Dir, Mode: 0o755}})
 	mode := patch.Change{Path: "run.sh"}
 	mode.Old, mode.OldContent = side("x\n", 0o644)
 	mode.New, mode.NewContent = side("x\n", 0o755)

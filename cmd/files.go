@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
-	"decree/manifest"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // filesOptions are files' flags.
@@ -95,9 +95,9 @@ func (s *session) filesWords(rec *recorder.Reader, o filesOptions) (point record
 // filesAt are the files and links that the tree at a point had at or below prefix.
 func filesAt(rec *recorder.Reader, point recorder.Point, prefix string, visit func(path string) error) error {
 	found := prefix == ""
-	err := rec.Entries(point, prefix, func(path string, e manifest.Entry) error {
+	err := rec.Entries(point, prefix, func(path string, e tree.Entry) error {
 		found = true
-		if e.Type == manifest.Dir {
+		if e.Type == tree.Dir {
 			return nil
 		}
 		return visit(path)

@@ -12,6 +12,7 @@ import (
 	"decree/history"
 	"decree/patch"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -95,8 +96,8 @@ func (s *session) everNamed(ctx context.Context, rec *recorder.Reader, name stri
 			above[dir] = true
 		}
 	}
-	err = rec.History().EachEntry(func(p string, e patch.Entry) {
-		if e.Type != patch.Dir {
+	err = rec.History().EachEntry(func(p string, e tree.Entry) {
+		if e.Type != tree.Dir {
 			look(p)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"decree/history"
 	"decree/patch"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -142,8 +143,8 @@ func momentInWords(m history.Moment) string {
 // factInWords says in words what happened to a path.
 func factInWords(f *patch.Section) string {
 	mode := ""
-	if f.Old != nil && f.New != nil && f.Old.Mode != f.New.Mode && f.New.Type != patch.Symlink {
-		mode = "mode " + patch.FormatMode(f.Old.Mode) + " -> " + patch.FormatMode(f.New.Mode)
+	if f.Old != nil && f.New != nil && f.Old.Mode != f.New.Mode && f.New.Type != tree.Symlink {
+		mode = "mode " + tree.FormatMode(f.Old.Mode) + " -> " + tree.FormatMode(f.New.Mode)
 	}
 	word := view.OpWord(f.Op)
 	switch {

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"decree/manifest"
 	"decree/plan"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -166,8 +166,8 @@ func (s *session) writePlan(out *os.File, p *plan.Plan, most int) error {
 }
 
 // slash marks a directory.
-func slash(from, to *manifest.Entry) string {
-	if to != nil && to.Type == manifest.Dir || to == nil && from != nil && from.Type == manifest.Dir {
+func slash(from, to *tree.Entry) string {
+	if to != nil && to.Type == tree.Dir || to == nil && from != nil && from.Type == tree.Dir {
 		return "/"
 	}
 	return ""

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"decree/history"
-	"decree/patch"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -47,7 +47,7 @@ func changesOf(r *history.Record) string {
 	c := r.Changes
 	paths := c.Created + c.Modified + c.Deleted
 	switch {
-	case paths == 0 && r.DiffSHA256 == patch.Sum(nil):
+	case paths == 0 && r.DiffSHA256 == tree.Sum(nil):
 		return "none"
 	case paths == 0:
 		return directoriesAlone
@@ -87,7 +87,7 @@ func statusColour(status history.Status) string {
 
 // statusWords says in few words what became of a record and of its changes.
 func statusWords(r *history.Record) string {
-	nothing := r.DiffSHA256 == patch.Sum(nil)
+	nothing := r.DiffSHA256 == tree.Sum(nil)
 	switch {
 	case r.UndoneBy != "" && r.Status != history.StatusUndone:
 		return "partly undone"

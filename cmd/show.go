@@ -12,10 +12,9 @@ import (
 	"strings"
 
 	"decree/history"
-	"decree/manifest"
-	"decree/patch"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -157,7 +156,7 @@ func (s *session) showFile(ctx context.Context, rec *recorder.Reader, point reco
 		return err
 	}
 	content, entry, err := rec.Content(ctx, point, paths[0])
-	if entry.Type == manifest.Dir || paths[0] == "" {
+	if entry.Type == tree.Dir || paths[0] == "" {
 		return s.showDir(rec, point, paths[0])
 	}
 	if err != nil {
@@ -174,22 +173,22 @@ func (s *session) showFile(ctx context.Context, rec *recorder.Reader, point reco
 
 // showDir lists a directory as it was.
 func (s *session) showDir(rec *recorder.Reader, point recorder.Point, dir string) error {
-	list := []manifest.Item{}
-	err := rec.Entries(point, dir, func(p string, e manifest.Entry) error {
+	list := []tree.Item{}
+	err := rec.Entries(point, dir, func(p string, e tree.Entry) error {
 		if name := strings.TrimPrefix(strings.TrimPrefix(p, dir), "/"); name != "" && !strings.Contains(name, "/") {
-			list = append(list, manifest.Item{Path: p, Entry: e})
+			list = append(list, tree.Item{Path: p, Entry: e})
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(list, func(a, b manifest.Item) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b tree.Item) int { return strings.Compare(a.Path, b.Path) })
 	return s.printBelow(point, list)
 }
 
 // printBelow lists a directory as it was: mode, size and name of what it held.
-func (s *session) printBelow(point recorder.Point, list []manifest.Item) error {
+func (s *session) printBelow(point recorder.Point, list []tree.Item) error {
 	if s.global.json {
 		out := make([]view.File, len(list))
 		for i, it := range list {
@@ -202,18 +201,18 @@ func (s *session) printBelow(point recorder.Point, list []manifest.Item) error {
 		for _, it := range list {
 			name, bytes := shownPath(path.Base(it.Path)), size(it.Entry.Size)
 			switch it.Entry.Type {
-			case manifest.Dir:
+			case tree.Dir:
 				name, bytes = name+"/", "-"
-			case manifest.Symlink:
+			case tree.Symlink:
 				name += " -> " + shownPath(it.Entry.Target)
 			}
-			fmt.Fprintf(tw, "%s\t%s\t%s\n", patch.FormatMode(it.Entry.Mode), bytes, name)
+			fmt.Fprintf(tw, "%s\t%s\t%s\n", tree.FormatMode(it.Entry.Mode), bytes, name)
 		}
 		return tw.Flush()
 	})
 }
 
-func (s *session) printEntry(point recorder.Point, path string, e manifest.Entry) error {
+func (s *session) printEntry(point recorder.Point, path string, e tree.Entry) error {
 	return s.printJSON(view.FileAt(point, path, e))
 }
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"decree/history"
-	"decree/manifest"
 	"decree/project"
 	"decree/queue"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -179,7 +179,7 @@ func (s *session) writeChanged(w io.Writer, st *recorder.Status) error {
 }
 
 // changedPaths counts changes as pathsOf does.
-func changedPaths(changes []manifest.Change) string {
+func changedPaths(changes []tree.Change) string {
 	dirs := 0
 	for _, c := range changes {
 		if slash(c.Old, c.New) != "" {

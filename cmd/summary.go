@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"decree/history"
-	"decree/manifest"
 	"decree/plan"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -58,7 +58,7 @@ func (s *session) summary(result *recorder.RunResult) {
 
 // withoutStayed are a run's changes without those that were not put back, since they
 // hold what is not recorded.
-func withoutStayed(result *recorder.RunResult) []manifest.Change {
+func withoutStayed(result *recorder.RunResult) []tree.Change {
 	var stayed []string
 	for _, g := range result.Gone {
 		if g.Now != "" {
@@ -68,7 +68,7 @@ func withoutStayed(result *recorder.RunResult) []manifest.Change {
 	if len(stayed) == 0 || !result.PutBack {
 		return result.Changes
 	}
-	return slices.DeleteFunc(slices.Clone(result.Changes), func(c manifest.Change) bool { return plan.Within(c.Path, stayed) })
+	return slices.DeleteFunc(slices.Clone(result.Changes), func(c tree.Change) bool { return plan.Within(c.Path, stayed) })
 }
 
 // tellGone says of what is not recorded that it was taken away: in red, and even to
@@ -157,16 +157,16 @@ func ending(result *recorder.RunResult) string {
 
 // renames are the created files that have the content of a deleted one, with its path,
 // and those deleted ones.
-func renames(changes []manifest.Change) (from map[string]string, moved map[string]bool) {
-	gone := map[manifest.Hash][]string{}
+func renames(changes []tree.Change) (from map[string]string, moved map[string]bool) {
+	gone := map[tree.Hash][]string{}
 	for _, c := range changes {
-		if c.New == nil && c.Old.Type == manifest.Regular && c.Old.Size > 0 {
+		if c.New == nil && c.Old.Type == tree.Regular && c.Old.Size > 0 {
 			gone[c.Old.SHA256] = append(gone[c.Old.SHA256], c.Path)
 		}
 	}
 	from, moved = map[string]string{}, map[string]bool{}
 	for _, c := range changes {
-		if c.Old != nil || c.New == nil || c.New.Type != manifest.Regular || len(gone[c.New.SHA256]) == 0 {
+		if c.Old != nil || c.New == nil || c.New.Type != tree.Regular || len(gone[c.New.SHA256]) == 0 {
 			continue
 		}
 		old := gone[c.New.SHA256][0]
@@ -177,8 +177,8 @@ func renames(changes []manifest.Change) (from map[string]string, moved map[strin
 }
 
 // changedFiles names the first files, directories only where nothing else changed.
-func (s *session) changedFiles(changes []manifest.Change) {
-	files := make([]manifest.Change, 0, len(changes))
+func (s *session) changedFiles(changes []tree.Change) {
+	files := make([]tree.Change, 0, len(changes))
 	from, moved := renames(changes)
 	for _, c := range changes {
 		if !dirOnly(c) && !moved[c.Path] {
@@ -208,8 +208,8 @@ func (s *session) changedFiles(changes []manifest.Change) {
 }
 
 // dirOnly says whether a change is of directories alone.
-func dirOnly(c manifest.Change) bool {
-	return (c.Old == nil || c.Old.Type == manifest.Dir) && (c.New == nil || c.New.Type == manifest.Dir)
+func dirOnly(c tree.Change) bool {
+	return (c.Old == nil || c.Old.Type == tree.Dir) && (c.New == nil || c.New.Type == tree.Dir)
 }
 
 // nextCommands are what one may want to do after a run.

@@ -3,12 +3,13 @@ package history
 import (
 	"decree/manifest"
 	"decree/patch"
+	"decree/tree"
 )
 
 // Among calls each for the objects that a history of the picked records alone would need.
 // An object may come more than once.
-func (h *History) Among(pick func(id string) bool, each func(patch.Hash)) error {
-	seen := map[patch.Hash]bool{}
+func (h *History) Among(pick func(id string) bool, each func(tree.Hash)) error {
+	seen := map[tree.Hash]bool{}
 	return h.lines(func(e *line) error {
 		if !pick(e.id()) {
 			return nil
@@ -31,28 +32,28 @@ func (h *History) Among(pick func(id string) bool, each func(patch.Hash)) error 
 // liveForeign takes what the records name that are in .decree/runs alone, as far as
 // that can be read: the log may have lost one of them. They are nobody's that this
 // store must answer for, so what is wrong with them stops nothing.
-func (h *History) liveForeign(each func(id string, object patch.Hash)) error {
+func (h *History) liveForeign(each func(id string, object tree.Hash)) error {
 	ids, err := h.foreign()
 	for _, id := range ids {
-		h.liveOf(id, func(object patch.Hash) { each(id, object) })
+		h.liveOf(id, func(object tree.Hash) { each(id, object) })
 	}
 	return err
 }
 
-func (h *History) liveOf(id string, each func(patch.Hash)) {
+func (h *History) liveOf(id string, each func(tree.Hash)) {
 	r, _, err := h.readRun(id)
 	if err != nil {
 		return
 	}
 	if f, err := h.OpenPlain(id, manifestJSON); err == nil {
 		for it, err := range manifest.NewDecoder(f).All() {
-			if err == nil && it.Entry.Type == patch.Regular {
+			if err == nil && it.Entry.Type == tree.Regular {
 				each(it.Entry.SHA256)
 			}
 		}
 		f.Close()
 	}
-	for _, tree := range []patch.Hash{r.Before, r.After} {
+	for _, tree := range []tree.Hash{r.Before, r.After} {
 		_ = h.Closure(tree, nil, each)
 	}
 	if f, err := h.OpenPlain(id, diffName); err == nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"decree/patch"
+	"decree/tree"
 
 	"github.com/stretchr/testify/require"
 )
@@ -30,9 +30,9 @@ func (w *world) fill(n int) []string {
 		require.NoError(w.t, os.WriteFile(filepath.Join(dir, runJSON), data, 0o600))
 		st, err := os.Stat(filepath.Join(dir, runJSON))
 		require.NoError(w.t, err)
-		before := patch.Sum([]byte(r.ID))
+		before := tree.Sum([]byte(r.ID))
 		l := &line{key: recordKey(r), size: int64(len(data)), mtime: st.ModTime().UnixNano(), record: r,
-			files: map[string]patch.Hash{"changes.diff": before, "routine.log": before}}
+			files: map[string]tree.Hash{"changes.diff": before, "routine.log": before}}
 		text = l.append(text)
 		out = append(out, r.ID)
 	}

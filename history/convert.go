@@ -12,9 +12,9 @@ import (
 	"decree/disk"
 	"decree/jsonread"
 	"decree/manifest"
-	"decree/patch"
 	"decree/project"
 	"decree/store"
+	"decree/tree"
 )
 
 // A store of version 1 had each tree as one object, or as a step from another one, and
@@ -28,9 +28,9 @@ import (
 type Conversion struct {
 	h     *History
 	w     Putter
-	old   map[patch.Hash]oldTree    // trees of version 1, by their ids
-	roots map[patch.Hash]patch.Hash // those that were converted
-	last  patch.Hash                // what the record before left
+	old   map[tree.Hash]oldTree   // trees of version 1, by their ids
+	roots map[tree.Hash]tree.Hash // those that were converted
+	last  tree.Hash               // what the record before left
 	lines []convertedLine
 	open  []*Opened
 
@@ -45,7 +45,7 @@ type convertedLine struct {
 
 // oldTree says how version 1 kept a tree.
 type oldTree struct {
-	id, base, object patch.Hash
+	id, base, object tree.Hash
 	size             int64
 }
 
@@ -56,7 +56,7 @@ func (h *History) Convert(w Putter, progress func(done, total int)) (*Conversion
 	if err != nil {
 		return nil, err
 	}
-	c := &Conversion{h: h, w: w, old: map[patch.Hash]oldTree{}, roots: map[patch.Hash]patch.Hash{}}
+	c := &Conversion{h: h, w: w, old: map[tree.Hash]oldTree{}, roots: map[tree.Hash]tree.Hash{}}
 	for _, r := range slices.Concat(l.gone, l.rows) {
 		b, err := r.bytes()
 		if err != nil {
@@ -122,7 +122,7 @@ func (c *Conversion) row(r row) error {
 		c.last = l.record.After
 	}
 	if !c.h.hasObject(c.last) {
-		c.last = patch.Hash{}
+		c.last = tree.Hash{}
 	}
 	c.lines = append(c.lines, convertedLine{line: l})
 	return nil
@@ -183,8 +183,8 @@ func (c *Conversion) record(r *Record) error {
 
 // moved makes the whole trees of a revert or apply.
 func (c *Conversion) moved(r *Record) error {
-	var sides [2][]manifest.Item
-	for i, id := range []patch.Hash{r.Before, r.After} {
+	var sides [2][]tree.Item
+	for i, id := range []tree.Hash{r.Before, r.After} {
 		entries, err := manifest.Collect(c.whole(c.old[id]))
 		if c.lost(id, err) {
 			return nil
@@ -210,7 +210,7 @@ func (c *Conversion) moved(r *Record) error {
 }
 
 // root is the id that a tree has now: the same one if it is none of version 1, or lost.
-func (c *Conversion) root(id patch.Hash) (patch.Hash, error) {
+func (c *Conversion) root(id tree.Hash) (tree.Hash, error) {
 	var steps []oldTree
 	at, done := id, false
 	for {
@@ -255,7 +255,7 @@ func (c *Conversion) root(id patch.Hash) (patch.Hash, error) {
 }
 
 // lost takes down that a tree cannot be read any more.
-func (c *Conversion) lost(id patch.Hash, err error) bool {
+func (c *Conversion) lost(id tree.Hash, err error) bool {
 	var missing *store.MissingError
 	var damaged *store.DamagedError
 	if !errors.As(err, &missing) && !errors.As(err, &damaged) && !errors.Is(err, manifest.ErrBinary) && !errors.Is(err, errStep) {
@@ -266,7 +266,7 @@ func (c *Conversion) lost(id patch.Hash, err error) bool {
 }
 
 // changes lead to a tree of version 1 from the one that it rests on, or from nothing.
-func (c *Conversion) changes(t oldTree) (out []manifest.Change, err error) {
+func (c *Conversion) changes(t oldTree) (out []tree.Change, err error) {
 	put, gone := c.whole(t), manifest.Of()
 	if !t.base.IsZero() {
 		if put, gone, err = c.step(t); err != nil {
@@ -279,7 +279,7 @@ func (c *Conversion) changes(t oldTree) (out []manifest.Change, err error) {
 			return nil, err
 		}
 		told[it.Path] = true
-		out = append(out, manifest.Change{Path: it.Path, New: &it.Entry})
+		out = append(out, tree.Change{Path: it.Path, New: &it.Entry})
 	}
 	for it, err := range gone {
 		if err != nil {
@@ -287,18 +287,18 @@ func (c *Conversion) changes(t oldTree) (out []manifest.Change, err error) {
 		}
 		if !told[it.Path] {
 			told[it.Path] = true
-			out = append(out, manifest.Change{Path: it.Path})
+			out = append(out, tree.Change{Path: it.Path})
 		}
 	}
 	return out, nil
 }
 
 // whole streams the entries of a tree that rests on no other.
-func (c *Conversion) whole(t oldTree) manifest.Seq {
-	return func(yield func(manifest.Item, error) bool) {
+func (c *Conversion) whole(t oldTree) tree.Seq {
+	return func(yield func(tree.Item, error) bool) {
 		r, err := c.h.openObject(t.object)
 		if err != nil {
-			yield(manifest.Item{}, err)
+			yield(tree.Item{}, err)
 			return
 		}
 		defer r.Close()
@@ -315,7 +315,7 @@ var errStep = errors.New("malformed tree step")
 
 // step reads a step: the magic, the length of what follows as a uvarint, the paths that
 // are new or other as a binary tree, and those that are gone as another.
-func (c *Conversion) step(t oldTree) (put, gone manifest.Seq, err error) {
+func (c *Conversion) step(t oldTree) (put, gone tree.Seq, err error) {
 	r, err := c.h.openObject(t.object)
 	if err != nil {
 		return nil, nil, err

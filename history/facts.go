@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"decree/patch"
+	"decree/tree"
 )
 
 const factMark = "# decree: "
@@ -53,9 +54,9 @@ func Facts(r io.Reader, each func(*patch.Section) bool) error {
 }
 
 // factContents calls each for the contents that f names.
-func factContents(f *patch.Section, each func(patch.Hash)) {
-	for _, e := range []*patch.Entry{f.Old, f.New} {
-		if e != nil && e.Type == patch.Regular {
+func factContents(f *patch.Section, each func(tree.Hash)) {
+	for _, e := range []*tree.Entry{f.Old, f.New} {
+		if e != nil && e.Type == tree.Regular {
 			each(e.SHA256)
 		}
 	}

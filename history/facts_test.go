@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"decree/patch"
+	"decree/tree"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,11 +27,11 @@ diff --git a/dir/main.go b/dir/main.go
 func TestFacts(t *testing.T) {
 	var got []*patch.Section
 	require.NoError(t, Facts(strings.NewReader(someDiff), func(f *patch.Section) bool { got = append(got, f); return true }))
-	sum := func(last byte) (h patch.Hash) { h[31] = last; return h }
+	sum := func(last byte) (h tree.Hash) { h[31] = last; return h }
 	assert.Equal(t, []*patch.Section{
-		{Path: "dir", Op: "mkdir", New: &patch.Entry{Mode: 0o755, Type: patch.Dir}},
-		{Path: "dir/main.go", Op: "modify", Old: &patch.Entry{SHA256: sum(1), Size: 21, Mode: 0o644}, New: &patch.Entry{SHA256: sum(2), Size: 21, Mode: 0o644}},
-		{Path: "caf\xe9", Op: "delete", Old: &patch.Entry{SHA256: sum(3), Size: 3, Mode: 0o644}},
+		{Path: "dir", Op: "mkdir", New: &tree.Entry{Mode: 0o755, Type: tree.Dir}},
+		{Path: "dir/main.go", Op: "modify", Old: &tree.Entry{SHA256: sum(1), Size: 21, Mode: 0o644}, New: &tree.Entry{SHA256: sum(2), Size: 21, Mode: 0o644}},
+		{Path: "caf\xe9", Op: "delete", Old: &tree.Entry{SHA256: sum(3), Size: 3, Mode: 0o644}},
 	}, got)
 	long := strings.Repeat("x", 200_000)
 	for name, text := range map[string]string{
@@ -53,7 +54,7 @@ func TestTouches(t *testing.T) {
 	touched, err := w.Touches(r, "dir")
 	require.NoError(t, err)
 	assert.False(t, touched, "without a diff nothing changed")
-	r.DiffSHA256 = patch.Sum([]byte(someDiff))
+	r.DiffSHA256 = tree.Sum([]byte(someDiff))
 	_, err = w.Touches(r, "dir")
 	require.Error(t, err)
 	require.NoError(t, w.ReplaceFile(r.ID, "changes.diff", Bytes([]byte(someDiff))))

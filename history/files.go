@@ -5,13 +5,13 @@ import (
 	"maps"
 	"slices"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 // RecordFile is a file of a record's run directory and what it was recorded as.
 type RecordFile struct {
 	Name   string
-	SHA256 patch.Hash
+	SHA256 tree.Hash
 }
 
 // RecordFiles are the files that the store keeps of a record, in byte order of

@@ -10,8 +10,8 @@ import (
 	"syscall"
 
 	"decree/disk"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -21,7 +21,7 @@ type Closing struct {
 	Record *Record
 	// Files are the run directory's files as objects that are durable in the
 	// store already (StoreFiles, then the writer's Flush).
-	Files   map[string]patch.Hash
+	Files   map[string]tree.Hash
 	Effects Effects
 	Audit   Operation // zero Op: no line
 }
@@ -30,7 +30,7 @@ type Closing struct {
 // run.json and manifest.json, which the store has in forms of its own, and for
 // outboxes: a follow-up that has left one must not come back with the record. They
 // are durable after the writer's Flush.
-func (h *History) StoreFiles(w Putter, id string) (map[string]patch.Hash, error) {
+func (h *History) StoreFiles(w Putter, id string) (map[string]tree.Hash, error) {
 	dir, err := h.OpenRun(id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -39,11 +39,11 @@ func (h *History) StoreFiles(w Putter, id string) (map[string]patch.Hash, error)
 		return nil, err
 	}
 	defer dir.Close()
-	out := map[string]patch.Hash{}
+	out := map[string]tree.Hash{}
 	return out, storeDir(w, dir, "", 0, out)
 }
 
-func storeDir(w Putter, dir disk.Dir, prefix string, depth int, out map[string]patch.Hash) error {
+func storeDir(w Putter, dir disk.Dir, prefix string, depth int, out map[string]tree.Hash) error {
 	list, err := dir.List()
 	if err != nil || depth >= maxDepthName {
 		return err
@@ -75,10 +75,10 @@ func storeDir(w Putter, dir disk.Dir, prefix string, depth int, out map[string]p
 	return nil
 }
 
-func storeFile(w Putter, dir disk.Dir, name string, size int64) (patch.Hash, error) {
+func storeFile(w Putter, dir disk.Dir, name string, size int64) (tree.Hash, error) {
 	f, err := dir.Open(name)
 	if err != nil {
-		return patch.Hash{}, err
+		return tree.Hash{}, err
 	}
 	defer f.Close()
 	sum, _, err := w.Put(f, size)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,7 +26,7 @@ func (w *world) begin() *Opened {
 	r := w.draft()
 	r.Reason, r.Status, r.Command, r.Cwd, r.Attempts = Run, StatusOpen, []string{"make"}, ".", 1
 	r.Ended = time.Time{}
-	o := &Opened{Record: r, Rules: []Rule{{".gitignore", patch.Sum([]byte("x"))}, {"caf\xe9/.gitignore", patch.Sum(nil)}}, Extra: map[string]json.RawMessage{"keep": json.RawMessage("true")}}
+	o := &Opened{Record: r, Rules: []Rule{{".gitignore", tree.Sum([]byte("x"))}, {"caf\xe9/.gitignore", tree.Sum(nil)}}, Extra: map[string]json.RawMessage{"keep": json.RawMessage("true")}}
 	require.NoError(w.t, w.Begin(o))
 	require.NoError(w.t, w.BuildRun(r.ID, []RunFile{{Name: "run.json", Write: Bytes(r.JSON(nil))}, {Name: "manifest.json", Write: Bytes([]byte("{}\n"))}}))
 	return o
@@ -37,7 +37,7 @@ func (w *world) end(o *Opened) Closing {
 	w.t.Helper()
 	r := *o.Record
 	r.Status, r.ExitCode, r.Ended = StatusSucceeded, new(0), w.clock.Add(time.Second)
-	r.DiffSHA256 = patch.Sum([]byte("the diff"))
+	r.DiffSHA256 = tree.Sum([]byte("the diff"))
 	files, err := w.StoreFiles(w.shelf, r.ID)
 	require.NoError(w.t, err)
 	return Closing{Record: &r, Files: files, Audit: Operation{Op: "run", Outcome: "done"}, Effects: o.Effects}
@@ -99,7 +99,7 @@ func TestLifeOfARun(t *testing.T) {
 	assert.Equal(t, "the diff", string(b))
 	_, err = w.OpenFile(id, "outside.diff")
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	delete(w.shelf.objects, patch.Sum([]byte("the diff")))
+	delete(w.shelf.objects, tree.Sum([]byte("the diff")))
 	lost, err = w.RestoreRun(id, false)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"changes.diff"}, lost)
@@ -224,7 +224,7 @@ func TestOpenRecordsAreNotTrusted(t *testing.T) {
 		"newer": strings.Replace(good, `"version":1`, `"version":2`, 1), "no record": `{"version":1}`,
 		"rule outside": strings.Replace(good, `"path":".gitignore"`, `"path":"../x"`, 1),
 		"rule in .git": strings.Replace(good, `"path":".gitignore"`, `"path":".git/config"`, 1),
-		"hash":         strings.Replace(good, patch.Sum(nil).String(), "00", 1),
+		"hash":         strings.Replace(good, tree.Sum(nil).String(), "00", 1),
 		"another id":   strings.Replace(good, `"seq":0`, `"seq":1`, 1),
 		"effect":       strings.Replace(good, `"extra":`, `"effects":{"status":[{"id":"../x","status":"undone"}]},"extra":`, 1),
 	} {

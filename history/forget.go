@@ -3,16 +3,15 @@ package history
 import (
 	"path"
 
-	"decree/patch"
 	"decree/tree"
 )
 
 // EachEntry calls each for every path of every kept tree with what the tree has
 // there, in no certain order. What a directory has in one tree comes once with its path,
 // however many trees have it there.
-func (h *History) EachEntry(each func(path string, e patch.Entry)) error {
+func (h *History) EachEntry(each func(path string, e tree.Entry)) error {
 	seen := map[string]bool{}
-	enter := func(dir []byte, object patch.Hash) bool {
+	enter := func(dir []byte, object tree.Hash) bool {
 		at := string(object[:]) + string(dir)
 		was := seen[at]
 		seen[at] = true
@@ -20,8 +19,8 @@ func (h *History) EachEntry(each func(path string, e patch.Entry)) error {
 	}
 	visit := func(path []byte, n *tree.Node) error {
 		e := n.Entry
-		if e.Type == patch.Dir {
-			e.SHA256 = patch.Hash{}
+		if e.Type == tree.Dir {
+			e.SHA256 = tree.Hash{}
 		}
 		each(string(path), e)
 		return nil
@@ -55,7 +54,7 @@ func (h *History) Diffs(id string) (list []RecordFile, err error) {
 // its line says so first, then run.json and the run directory's files are
 // replaced. It can be repeated; after a death in between it has to be. The
 // objects must be durable.
-func (h *History) ReplaceFiles(id string, sums map[string]patch.Hash) error {
+func (h *History) ReplaceFiles(id string, sums map[string]tree.Hash) error {
 	l, err := h.copyOf(id)
 	if err != nil {
 		return err

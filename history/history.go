@@ -11,25 +11,25 @@ import (
 	"time"
 
 	"decree/disk"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 // Objects reads the store's objects; *store.Store is one.
 type Objects interface {
-	Has(patch.Hash) bool
+	Has(tree.Hash) bool
 	// Open returns the object's bytes, checked against the hash at their end, and their number.
-	Open(patch.Hash) (io.ReadCloser, int64, error)
+	Open(tree.Hash) (io.ReadCloser, int64, error)
 }
 
 // Putter adds objects to the store; *store.Writer is one.
 type Putter interface {
 	// Has says whether the store has the object, or will with the next flush.
-	Has(patch.Hash) bool
-	Put(r io.Reader, sizeHint int64) (patch.Hash, int64, error)
-	PutBytes(b []byte) (patch.Hash, error)
+	Has(tree.Hash) bool
+	Put(r io.Reader, sizeHint int64) (tree.Hash, int64, error)
+	PutBytes(b []byte) (tree.Hash, error)
 	// PutTree adds a directory's object.
-	PutTree(b []byte) (patch.Hash, error)
+	PutTree(b []byte) (tree.Hash, error)
 }
 
 // Options are what a History needs besides its project.

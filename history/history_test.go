@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"decree/disk"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 
 	"github.com/stretchr/testify/require"
 )
@@ -21,19 +21,19 @@ import (
 // shelf is a store in memory.
 type shelf struct {
 	mu      sync.Mutex
-	objects map[patch.Hash][]byte
+	objects map[tree.Hash][]byte
 }
 
-func newShelf() *shelf { return &shelf{objects: map[patch.Hash][]byte{}} }
+func newShelf() *shelf { return &shelf{objects: map[tree.Hash][]byte{}} }
 
-func (s *shelf) Has(h patch.Hash) bool {
+func (s *shelf) Has(h tree.Hash) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.objects[h]
 	return ok
 }
 
-func (s *shelf) Open(h patch.Hash) (io.ReadCloser, int64, error) {
+func (s *shelf) Open(h tree.Hash) (io.ReadCloser, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, ok := s.objects[h]
@@ -43,24 +43,24 @@ func (s *shelf) Open(h patch.Hash) (io.ReadCloser, int64, error) {
 	return io.NopCloser(bytes.NewReader(b)), int64(len(b)), nil
 }
 
-func (s *shelf) Put(r io.Reader, _ int64) (patch.Hash, int64, error) {
+func (s *shelf) Put(r io.Reader, _ int64) (tree.Hash, int64, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
-		return patch.Hash{}, 0, err
+		return tree.Hash{}, 0, err
 	}
 	h, err := s.PutBytes(b)
 	return h, int64(len(b)), err
 }
 
-func (s *shelf) PutBytes(b []byte) (patch.Hash, error) {
+func (s *shelf) PutBytes(b []byte) (tree.Hash, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := patch.Sum(b)
+	h := tree.Sum(b)
 	s.objects[h] = bytes.Clone(b)
 	return h, nil
 }
 
-func (s *shelf) PutTree(b []byte) (patch.Hash, error) { return s.PutBytes(b) }
+func (s *shelf) PutTree(b []byte) (tree.Hash, error) { return s.PutBytes(b) }
 
 // world is a project with a history, a store in memory and a clock that stands.
 type world struct {
@@ -149,6 +149,6 @@ func ids(records []*Record) []string {
 	return out
 }
 
-func file(content string) patch.Entry {
-	return patch.Entry{SHA256: patch.Sum([]byte(content)), Size: int64(len(content)), Mode: 0o644}
+func file(content string) tree.Entry {
+	return tree.Entry{SHA256: tree.Sum([]byte(content)), Size: int64(len(content)), Mode: 0o644}
 }

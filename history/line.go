@@ -11,7 +11,7 @@ import (
 	"unsafe"
 
 	"decree/jsonread"
-	"decree/patch"
+	"decree/tree"
 )
 
 // line is one line of records.jsonl.
@@ -20,9 +20,9 @@ type line struct {
 	gone   bool
 	size   int64 // of the run.json that was written with it
 	mtime  int64
-	left   bool                  // of a removed one: its run directory may still be there
-	files  map[string]patch.Hash // the run directory's files, by name with '/', as objects
-	trees  [2]patch.Hash         // of the record: before, after
+	left   bool                 // of a removed one: its run directory may still be there
+	files  map[string]tree.Hash // the run directory's files, by name with '/', as objects
+	trees  [2]tree.Hash         // of the record: before, after
 	record *Record
 	raw    []byte // the record as it stands there, where it cannot be decoded; else nil
 }
@@ -47,7 +47,7 @@ func (l *line) append(dst []byte) []byte {
 	dst = append(dst, ',')
 	dst = strconv.AppendInt(dst, l.mtime, 10)
 	if l.record != nil {
-		l.trees = [2]patch.Hash{l.record.Before, l.record.After}
+		l.trees = [2]tree.Hash{l.record.Before, l.record.After}
 	}
 	dst = append(dst, `],"trees":[`...)
 	for i, id := range l.trees {
@@ -69,7 +69,7 @@ func (l *line) append(dst []byte) []byte {
 }
 
 // appendHash writes a hash as JSON, null for none.
-func appendHash(dst []byte, h patch.Hash) []byte {
+func appendHash(dst []byte, h tree.Hash) []byte {
 	if h.IsZero() {
 		return append(dst, "null"...)
 	}
@@ -193,8 +193,8 @@ func parseLine(b []byte) (*line, error) {
 	return l, err
 }
 
-func hashesOf(v *jsonread.Value) map[string]patch.Hash {
-	out := map[string]patch.Hash{}
+func hashesOf(v *jsonread.Value) map[string]tree.Hash {
+	out := map[string]tree.Hash{}
 	v.Members(func(key string, f *jsonread.Value) {
 		if _, err := splitName(key); err != nil {
 			f.Expected("names of files of a run directory")

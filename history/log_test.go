@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"decree/patch"
+	"decree/tree"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,7 +16,7 @@ import (
 func TestLineRoundTrip(t *testing.T) {
 	r := fullRecord()
 	r.Command = []string{"make"}
-	l := &line{key: recordKey(r), size: 7, mtime: -5, files: map[string]patch.Hash{"changes.diff": patch.Sum([]byte("6")), "attempts/1/routine.log": patch.Sum(nil)}, record: r}
+	l := &line{key: recordKey(r), size: 7, mtime: -5, files: map[string]tree.Hash{"changes.diff": tree.Sum([]byte("6")), "attempts/1/routine.log": tree.Sum(nil)}, record: r}
 	text := strings.TrimSuffix(string(l.append(nil)), "\n")
 	assert.NotContains(t, text, "\n")
 	got, err := parseLine([]byte(text))
@@ -219,7 +219,7 @@ func TestForeignRecords(t *testing.T) {
 	is, err = w.Foreign(second.ID)
 	require.NoError(t, err)
 	assert.False(t, is)
-	require.NoError(t, w.Live(func(patch.Hash) {}), "and it stops no collection")
+	require.NoError(t, w.Live(func(tree.Hash) {}), "and it stops no collection")
 	require.ErrorContains(t, w.SetLabel("mine", foreign.ID), "foreign")
 
 	id, _, err := w.NextInChain("9999123123595999")
@@ -251,7 +251,7 @@ func TestIDsOfDamagedAndOpenRecordsAreNotGivenAgain(t *testing.T) {
 
 func FuzzReadLog(f *testing.F) {
 	r := fullRecord()
-	l := &line{key: recordKey(r), record: r, files: map[string]patch.Hash{"a": {}}}
+	l := &line{key: recordKey(r), record: r, files: map[string]tree.Hash{"a": {}}}
 	good := l.append(nil)
 	gone := (&line{key: l.key, gone: true}).append(nil)
 	for _, s := range [][]byte{nil, good, append(good[:len(good):len(good)], gone...), good[:100], append(good[:100:100], "!\n"...), []byte("\n\n{}\n"), []byte(`{"id":"`)} {
@@ -281,7 +281,7 @@ func TestFoldKeepsUnknownLines(t *testing.T) {
 	const unknown = `{"v":2,"op":"record"}`
 	w.put(w.stored(logFile), w.read(w.stored(logFile))+unknown+"\nnothing at all\n")
 	w.reopen()
-	require.ErrorContains(t, w.Live(func(patch.Hash) {}), "cannot read")
+	require.ErrorContains(t, w.Live(func(tree.Hash) {}), "cannot read")
 	l, err := w.rows()
 	require.NoError(t, err)
 	require.NoError(t, l.fold(w.p.Store))

@@ -14,14 +14,14 @@ import (
 // objects, and the contents that these name. An object may come more than once.
 // What cannot be read is an error: nothing may be freed then. What foreign records
 // name counts too, as far as they can be read.
-func (h *History) Live(each func(patch.Hash)) error {
+func (h *History) Live(each func(tree.Hash)) error {
 	return h.Named(func(n Naming) { each(n.Object) })
 }
 
 // Naming is an object that a record needs.
 type Naming struct {
 	ID     string // of the record
-	Object patch.Hash
+	Object tree.Hash
 	Path   string // of a content: where it is in the record's trees; "" for what is not in them
 	File   bool   // the object is a file of the record's directory in .decree/runs
 }
@@ -38,11 +38,11 @@ func (h *History) Named(each func(Naming)) error {
 		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s has lines that this decree cannot read (%d), so it cannot tell which contents are still needed", logFile, n),
 			Advice: "a newer decree may have written them: use that one"}
 	}
-	t := &naming{h: h, each: each, seen: map[patch.Hash]bool{}}
+	t := &naming{h: h, each: each, seen: map[tree.Hash]bool{}}
 	if err := h.lines(t.record); err != nil {
 		return err
 	}
-	if err := h.liveForeign(func(id string, object patch.Hash) { each(Naming{ID: id, Object: object}) }); err != nil {
+	if err := h.liveForeign(func(id string, object tree.Hash) { each(Naming{ID: id, Object: object}) }); err != nil {
 		return err
 	}
 	return t.open()
@@ -75,12 +75,12 @@ const rowChunk = 256
 type naming struct {
 	h    *History
 	each func(Naming)
-	of   Naming              // the record that is being read
-	seen map[patch.Hash]bool // the directories' objects that were read
+	of   Naming             // the record that is being read
+	seen map[tree.Hash]bool // the directories' objects that were read
 }
 
 // object is for what is in no tree.
-func (t *naming) object(sum patch.Hash) {
+func (t *naming) object(sum tree.Hash) {
 	n := t.of
 	n.Object = sum
 	t.each(n)
@@ -99,9 +99,9 @@ func (t *naming) record(e *line) error {
 	return t.trees(e.trees)
 }
 
-func (t *naming) trees(ids [2]patch.Hash) error {
+func (t *naming) trees(ids [2]tree.Hash) error {
 	for _, id := range ids {
-		err := t.h.closure(id, t.seen, func(path []byte, sum patch.Hash) {
+		err := t.h.closure(id, t.seen, func(path []byte, sum tree.Hash) {
 			n := t.of
 			n.Path, n.Object = string(path), sum
 			t.each(n)
@@ -115,7 +115,7 @@ func (t *naming) trees(ids [2]patch.Hash) error {
 
 // closure calls each for the objects and contents of a tree, but for the objects in seen
 // and what is in them; path is that of a content, nil for an object. A zero id is none.
-func (h *History) closure(id patch.Hash, seen map[patch.Hash]bool, each func(path []byte, sum patch.Hash)) error {
+func (h *History) closure(id tree.Hash, seen map[tree.Hash]bool, each func(path []byte, sum tree.Hash)) error {
 	if id.IsZero() || seen[id] {
 		return nil
 	}
@@ -123,14 +123,14 @@ func (h *History) closure(id patch.Hash, seen map[patch.Hash]bool, each func(pat
 		return err
 	}
 	fresh := once(seen)
-	return treeError(id, h.trees().Walk(id, func(dir []byte, object patch.Hash) bool {
+	return treeError(id, h.trees().Walk(id, func(dir []byte, object tree.Hash) bool {
 		if !fresh(dir, object) {
 			return false
 		}
 		each(nil, object)
 		return true
 	}, func(path []byte, n *tree.Node) error {
-		if n.Type == patch.Regular { // a link's target is in the object itself
+		if n.Type == tree.Regular { // a link's target is in the object itself
 			each(path, n.SHA256)
 		}
 		return nil
@@ -139,11 +139,11 @@ func (h *History) closure(id patch.Hash, seen map[patch.Hash]bool, each func(pat
 
 // Closure calls each for the objects and contents of a kept tree that are not in seen,
 // which may be nil.
-func (h *History) Closure(id patch.Hash, seen map[patch.Hash]bool, each func(patch.Hash)) error {
+func (h *History) Closure(id tree.Hash, seen map[tree.Hash]bool, each func(tree.Hash)) error {
 	if seen == nil {
-		seen = map[patch.Hash]bool{}
+		seen = map[tree.Hash]bool{}
 	}
-	return h.closure(id, seen, func(_ []byte, sum patch.Hash) { each(sum) })
+	return h.closure(id, seen, func(_ []byte, sum tree.Hash) { each(sum) })
 }
 
 func (t *naming) open() error {
@@ -159,7 +159,7 @@ func (t *naming) open() error {
 		for _, r := range o.Rules {
 			t.object(r.SHA256)
 		}
-		if err := t.trees([2]patch.Hash{o.Record.Before, o.Record.After}); err != nil {
+		if err := t.trees([2]tree.Hash{o.Record.Before, o.Record.After}); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (t *naming) open() error {
 // liveDiff takes the contents that a diff leaves to the store, where they may be
 // in no tree that stays: those of an attempt that was put back before the next,
 // and of what was changed between records.
-func (h *History) liveDiff(e *line, name string, sum patch.Hash, each func(patch.Hash)) error {
+func (h *History) liveDiff(e *line, name string, sum tree.Hash, each func(tree.Hash)) error {
 	if path.Ext(name) != ".diff" || name == diffName && !e.trees[0].IsZero() && !e.trees[1].IsZero() {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"decree/disk"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // Rule is an ignore file that a run's walks go by: where it lay and its bytes' hash.
 type Rule struct {
 	Path   string
-	SHA256 patch.Hash
+	SHA256 tree.Hash
 }
 
 // Effects are what the end of a record does to others. They stand in its open
@@ -60,8 +60,8 @@ type openedJSON struct {
 }
 
 type ruleJSON struct {
-	Path   string     `json:"path"` // as in the manifest
-	SHA256 patch.Hash `json:"sha256"`
+	Path   string    `json:"path"` // as in the manifest
+	SHA256 tree.Hash `json:"sha256"`
 }
 
 // Begin writes an open record, durably. Called again it replaces it.
@@ -95,7 +95,7 @@ func (h *History) makeOpenDir() (disk.Dir, error) {
 func (o *Opened) encode() ([]byte, error) {
 	j := openedJSON{Version: Version, Record: o.Record, Transaction: o.Transaction, Extra: o.Extra}
 	for _, r := range o.Rules {
-		j.Rules = append(j.Rules, ruleJSON{patch.Quote(r.Path), r.SHA256})
+		j.Rules = append(j.Rules, ruleJSON{tree.Quote(r.Path), r.SHA256})
 	}
 	if len(o.Effects.Status) > 0 || len(o.Effects.Labels) > 0 {
 		j.Effects = &o.Effects
@@ -118,9 +118,9 @@ func parseOpened(data []byte) (*Opened, error) {
 	}
 	o := &Opened{Record: j.Record, Transaction: j.Transaction, Extra: j.Extra}
 	for _, r := range j.Rules {
-		path, err := patch.Unquote(r.Path)
+		path, err := tree.Unquote(r.Path)
 		if err == nil && !project.IsGitExclude(path) {
-			err = patch.CheckPath(path)
+			err = tree.CheckPath(path)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("rule %q: %w", clip(r.Path), err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 // FuzzOpened reads arbitrary open records. What is taken holds nothing that a
@@ -38,7 +38,7 @@ func FuzzOpened(f *testing.F) {
 		}
 		for _, r := range o.Rules {
 			if !project.IsGitExclude(r.Path) { // of these only the recorded bytes are read
-				require.NoError(t, patch.CheckPath(r.Path))
+				require.NoError(t, tree.CheckPath(r.Path))
 			}
 		}
 		_, _, ok := ParseID(o.Record.ID)

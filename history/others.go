@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"decree/disk"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 // What others have put into a record's directory, as a command that moves an ignored file
@@ -90,7 +90,7 @@ func unlessBarred(err error) error {
 	return err
 }
 
-func sumOf(dir disk.Dir, name string) (sum patch.Hash, err error) {
+func sumOf(dir disk.Dir, name string) (sum tree.Hash, err error) {
 	f, err := dir.Open(name)
 	if err != nil {
 		return sum, err
@@ -126,7 +126,7 @@ func (h *History) putOthersAside(ids []string) error {
 }
 
 // othersAside does it for a directory below a record's, at prefix ("attempts/1/").
-func (h *History) othersAside(dir disk.Dir, prefix string, files map[string]patch.Hash) error {
+func (h *History) othersAside(dir disk.Dir, prefix string, files map[string]tree.Hash) error {
 	list, err := dir.List()
 	for _, e := range list {
 		own, oerr := h.ofRecord(dir, e.Name, prefix, files)
@@ -140,7 +140,7 @@ func (h *History) othersAside(dir disk.Dir, prefix string, files map[string]patc
 
 // ofRecord says whether an entry of a record's directory is one of its files, or a
 // directory of which what is not is put aside.
-func (h *History) ofRecord(dir disk.Dir, name, prefix string, files map[string]patch.Hash) (bool, error) {
+func (h *History) ofRecord(dir disk.Dir, name, prefix string, files map[string]tree.Hash) (bool, error) {
 	st, err := dir.Stat(name)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist), unlessBarred(err)
@@ -176,7 +176,7 @@ func (h *History) ofRecord(dir disk.Dir, name, prefix string, files map[string]p
 	return false, nil
 }
 
-func holds(files map[string]patch.Hash, prefix string) bool {
+func holds(files map[string]tree.Hash, prefix string) bool {
 	for name := range files {
 		if strings.HasPrefix(name, prefix) {
 			return true

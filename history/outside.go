@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"slices"
 
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 // OutsideFile is the name, in a record's run directory, of the difference between
@@ -23,7 +23,7 @@ const (
 
 // Outside is what run.json says of a record's outside.diff.
 type Outside struct {
-	SHA256  patch.Hash
+	SHA256  tree.Hash
 	Changes Changes
 }
 

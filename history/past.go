@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"decree/patch"
+	"decree/tree"
 )
 
 // Moment is what one record did to a path, or found done to it.
@@ -68,7 +69,7 @@ func (p *past) of(r *Record) (out []Moment, err error) {
 	found, hasFound := r.Outside()
 	for _, d := range []struct {
 		name    string
-		sum     patch.Hash
+		sum     tree.Hash
 		there   bool
 		outside bool
 	}{
@@ -94,7 +95,7 @@ func (p *past) of(r *Record) (out []Moment, err error) {
 }
 
 // emptyHash is that of a diff of nothing.
-var emptyHash = patch.Sum(nil)
+var emptyHash = tree.Sum(nil)
 
 // facts are those of a diff that are wanted.
 func (p *past) facts(id, name string) (facts []*patch.Section, from string, err error) {
@@ -108,14 +109,14 @@ func (p *past) facts(id, name string) (facts []*patch.Section, from string, err 
 		return facts, "", err
 	}
 	i := slices.IndexFunc(facts, func(f *patch.Section) bool {
-		return f.Path == p.o.Paths[0] && f.Old == nil && f.New != nil && f.New.Type == patch.Regular && f.New.Size > 0
+		return f.Path == p.o.Paths[0] && f.Old == nil && f.New != nil && f.New.Type == tree.Regular && f.New.Size > 0
 	})
 	if i < 0 {
 		return facts, "", nil
 	}
 	made := *facts[i].New
 	err = p.each(id, name, func(f *patch.Section) bool {
-		if f.New == nil && f.Old != nil && f.Old.Type == patch.Regular && f.Old.SHA256 == made.SHA256 && f.Path != facts[i].Path {
+		if f.New == nil && f.Old != nil && f.Old.Type == tree.Regular && f.Old.SHA256 == made.SHA256 && f.Path != facts[i].Path {
 			from = f.Path
 		}
 		return from == ""

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // Remove takes records out of the history: out of the log first, which is the
@@ -293,7 +293,7 @@ func (h *History) thin(runs disk.Dir, r row) (thinned bool, err error) {
 
 // thinFile removes a large file that the store has whole: that is read first, since
 // the plain one may be the last that is sound. One with another content is somebody's.
-func (h *History) thinFile(dir disk.Dir, name string, sum patch.Hash) (gone bool, err error) {
+func (h *History) thinFile(dir disk.Dir, name string, sum tree.Hash) (gone bool, err error) {
 	if sub, rest, below := strings.Cut(name, "/"); below {
 		next, err := dir.OpenDir(sub)
 		if err != nil {

@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 // Reader looks at the records of a project and has no method that changes them. It is
@@ -46,7 +46,7 @@ func (r Reader) Past(o PastOptions, each func(Moment) bool) (warnings []string, 
 	return r.h.Past(o, each)
 }
 
-func (r Reader) EachEntry(each func(path string, e patch.Entry)) error { return r.h.EachEntry(each) }
+func (r Reader) EachEntry(each func(path string, e tree.Entry)) error { return r.h.EachEntry(each) }
 
 func (r Reader) OpenFile(id, name string) (io.ReadCloser, error) { return r.h.OpenFile(id, name) }
 

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"decree/jsonread"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 // Reason is why a record exists.
@@ -88,15 +88,15 @@ type Record struct {
 	Ended      time.Time
 	Recovered  *time.Time
 	Duration   time.Duration
-	DiffSHA256 patch.Hash
+	DiffSHA256 tree.Hash
 	Unrecorded []string // raw paths
 	Files      int
 	Bytes      int64
 	Changes    Changes
-	Before     patch.Hash // tree ids
-	After      patch.Hash
+	Before     tree.Hash // tree ids
+	After      tree.Hash
 	// ManifestSHA256 is that of manifest.json, which is the tree before; zero: not known.
-	ManifestSHA256 patch.Hash
+	ManifestSHA256 tree.Hash
 	Actor          Actor
 	Parent         string // the record that this one undoes or restores
 	UndoneBy       string
@@ -144,7 +144,7 @@ func (r *Record) write(w *writer) {
 	w.text("description", r.Description)
 	if r.Reason == Run {
 		w.texts("command", r.Command)
-		w.text("cwd", patch.Quote(r.Cwd))
+		w.text("cwd", tree.Quote(r.Cwd))
 		w.number("attempts", int64(r.Attempts))
 		if r.ExitCode == nil {
 			w.raw("exit_code", "null")
@@ -259,7 +259,7 @@ func (w *writer) texts(name string, v []string) {
 func (w *writer) paths(name string, v []string) {
 	quoted := make([]string, len(v))
 	for i, p := range v {
-		quoted[i] = patch.Quote(p)
+		quoted[i] = tree.Quote(p)
 	}
 	w.texts(name, quoted)
 }
@@ -275,7 +275,7 @@ func (w *writer) time(name string, t time.Time) {
 	w.dst = append(w.dst, '"')
 }
 
-func (w *writer) hash(name string, h patch.Hash) {
+func (w *writer) hash(name string, h tree.Hash) {
 	w.key(name)
 	if h.IsZero() {
 		w.dst = append(w.dst, `""`...)
@@ -290,9 +290,9 @@ func (w *writer) hash(name string, h patch.Hash) {
 // C-quoted as paths are: JSON has no bytes.
 func appendText(dst []byte, s string) []byte {
 	if !utf8.ValidString(s) {
-		s = patch.Quote(s)
+		s = tree.Quote(s)
 	}
-	return patch.AppendJSONString(dst, s)
+	return tree.AppendJSONString(dst, s)
 }
 
 // NewerError says that a file was written by a newer decree.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"decree/patch"
+	"decree/tree"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -20,8 +20,8 @@ func fullRecord() *Record {
 		ID: "2026112107015900-0", Chain: "2026112107015900", Reason: Run, Status: StatusUndone, Description: "a <b> & \u2028 \"c\"\n",
 		Command: []string{"make", "generate", "caf\xe9"}, Cwd: "sub/d\xffr", Attempts: 2, ExitCode: new(3),
 		Started: at, Ended: at.Add(1234 * time.Millisecond), Recovered: &at, Duration: 1234 * time.Millisecond,
-		DiffSHA256: patch.Sum([]byte("diff")), Unrecorded: []string{"a\nb", "\xe9"}, Files: 5120, Bytes: 48213377,
-		Changes: Changes{2, 9, 1, 120, 33}, Before: patch.Sum([]byte("b")), After: patch.Sum([]byte("a")),
+		DiffSHA256: tree.Sum([]byte("diff")), Unrecorded: []string{"a\nb", "\xe9"}, Files: 5120, Bytes: 48213377,
+		Changes: Changes{2, 9, 1, 120, 33}, Before: tree.Sum([]byte("b")), After: tree.Sum([]byte("a")),
 		Actor: Actor{"u", "h", "coder", "s1", 7}, Parent: "2026112107015800-0", UndoneBy: "2026112107020000-0",
 		Extra: []Field{{"later", json.RawMessage(`{"x":[1,2.5e3,null,true,"\u00e9"]}`)}},
 	}
@@ -44,13 +44,13 @@ func TestRecordLayout(t *testing.T) {
   "ended": "2026-11-21T07:02:00.357456789Z",
   "recovered": "2026-11-21T07:01:59.123456789Z",
   "duration_ms": 1234,
-  "diff_sha256": "` + patch.Sum([]byte("diff")).String() + `",
+  "diff_sha256": "` + tree.Sum([]byte("diff")).String() + `",
   "unrecorded": ["\"a\\nb\"","\"\\351\""],
   "files": 5120,
   "bytes": 48213377,
   "changes": {"created": 2, "modified": 9, "deleted": 1, "added_lines": 120, "removed_lines": 33},
-  "before": "` + patch.Sum([]byte("b")).String() + `",
-  "after": "` + patch.Sum([]byte("a")).String() + `",
+  "before": "` + tree.Sum([]byte("b")).String() + `",
+  "after": "` + tree.Sum([]byte("a")).String() + `",
   "actor": {"user": "u", "host": "h", "agent": "coder", "session": "s1", "turn": 7},
   "parent": "2026112107015800-0",
   "undone_by": "2026112107020000-0",
@@ -61,7 +61,7 @@ func TestRecordLayout(t *testing.T) {
 	assert.Equal(t, want, string(fullRecord().JSON([]string{"one", "two"})))
 	r := fullRecord()
 	r.Reason, r.Parent, r.UndoneBy, r.Recovered, r.Extra = Manual, "", "", nil, nil
-	r.DiffSHA256, r.After, r.Ended = patch.Hash{}, patch.Hash{}, time.Time{}
+	r.DiffSHA256, r.After, r.Ended = tree.Hash{}, tree.Hash{}, time.Time{}
 	text := string(r.JSON(nil))
 	for _, absent := range []string{"command", "cwd", "attempts", "exit_code", "parent", "undone_by", "labels"} {
 		assert.NotContains(t, text, `"`+absent+`"`)
@@ -114,7 +114,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		"seq": swap(`"seq": 0`, `"seq": 1`), "seq is text": swap(`"seq": 0`, `"seq": "0"`), "chain": swap(`"chain": "2026112107015900"`, `"chain": "2026112107015901"`),
 		"status": swap(`"status": "undone"`, `"status": 1`), "no status": swap(`"status": "undone",`, ""),
 		"time": swap(`"2026-11-21T07:01:59.123456789Z"`, `"yesterday"`), "far time": swap(`"2026-11-21T07:01:59.123456789Z"`, `"9999-11-21T07:01:59Z"`),
-		"hash": swap(patch.Sum([]byte("b")).String(), "B0"), "negative": swap(`"files": 5120`, `"files": -1`), "float": swap(`"files": 5120`, `"files": 5.5`),
+		"hash": swap(tree.Sum([]byte("b")).String(), "B0"), "negative": swap(`"files": 5120`, `"files": -1`), "float": swap(`"files": 5120`, `"files": 5.5`),
 		"huge": swap(`"files": 5120`, `"files": 99999999999999999999`), "command": swap(`["make"`, `[["make"]`), "quoting": swap(`"\"\\351\""`, `"\"\\35\""`),
 		"parent": swap(`"parent": "2026112107015800-0"`, `"parent": "x"`), "bad word": swap(`"files": 5120`, `"files": nul`), "leading zero": swap(`"files": 5120`, `"files": 05`),
 		"not UTF-8": swap("make", "\xff"), "control character": swap("make", "\x01"), "bad escape": swap("make", `\x`), "changes": swap(`{"created": 2,`, `[{"created": 2,`),

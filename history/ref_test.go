@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -158,7 +158,7 @@ func TestObserved(t *testing.T) {
 	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
 	_, err := w.Observed(at(0))
 	require.ErrorIs(t, err, ErrNoRecord)
-	tree := patch.Sum([]byte("after"))
+	tree := tree.Sum([]byte("after"))
 	ran := func(end int, s Status) func(*Record) {
 		return func(r *Record) { r.Reason, r.Status, r.Ended, r.After = Run, s, at(end), tree }
 	}

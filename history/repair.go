@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 // repairBatch is how many records a repair writes with one flush of the log.
@@ -164,7 +164,7 @@ func (h *History) storedFiles(l *line, plainManifest bool) (files []RunFile, los
 }
 
 // inStoreAlone says whether a file of an older record is one that ThinRuns removes.
-func (h *History) inStoreAlone(name string, sum patch.Hash) bool {
+func (h *History) inStoreAlone(name string, sum tree.Hash) bool {
 	if !thinnable(name) || h.objects == nil {
 		return false
 	}
@@ -214,7 +214,7 @@ func (h *History) hasFile(id, name string) bool {
 	return true
 }
 
-func (h *History) copyObject(sum patch.Hash) func(io.Writer) error {
+func (h *History) copyObject(sum tree.Hash) func(io.Writer) error {
 	return func(w io.Writer) error {
 		r, err := h.openObject(sum)
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 	"syscall"
 
 	"decree/disk"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -495,7 +495,7 @@ func (h *History) checkHollow(f disk.File, id, name string) error {
 }
 
 // sizeOf is the size of an object in bytes, -1 if the store does not have it.
-func (h *History) sizeOf(sum patch.Hash) int64 {
+func (h *History) sizeOf(sum tree.Hash) int64 {
 	f, size, err := h.objects.Open(sum)
 	if err != nil {
 		return -1
@@ -542,7 +542,7 @@ func (h *History) CleanTmp() error {
 	for _, e := range list {
 		cerr := h.clearTmp(tmp, e.Name)
 		if h.note != nil && (errors.Is(cerr, fs.ErrPermission) || errors.Is(cerr, syscall.EXDEV) || errors.Is(cerr, syscall.EBUSY)) {
-			h.note(fmt.Sprintf("%s could not be removed from .decree/tmp and was left there: %v", patch.Quote(e.Name), cerr))
+			h.note(fmt.Sprintf("%s could not be removed from .decree/tmp and was left there: %v", tree.Quote(e.Name), cerr))
 			continue
 		}
 		err = errors.Join(err, cerr)

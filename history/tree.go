@@ -8,7 +8,6 @@ import (
 	"path"
 
 	"decree/manifest"
-	"decree/patch"
 	"decree/project"
 	"decree/store"
 	"decree/tree"
@@ -29,7 +28,7 @@ func (h *History) Directories() tree.Source { return directories{h} }
 
 type directories struct{ h *History }
 
-func (d directories) Get(sum patch.Hash) ([]byte, error) {
+func (d directories) Get(sum tree.Hash) ([]byte, error) {
 	r, err := d.h.openObject(sum)
 	if err != nil {
 		return nil, err
@@ -45,7 +44,7 @@ func (d directories) Get(sum patch.Hash) ([]byte, error) {
 func (h *History) trees() tree.Reader { return tree.Reader{From: directories{h}} }
 
 // kept is an error unless the store has the tree's root object.
-func (h *History) kept(id patch.Hash) error {
+func (h *History) kept(id tree.Hash) error {
 	if h.hasObject(id) {
 		return nil
 	}
@@ -62,7 +61,7 @@ func (h *History) kept(id patch.Hash) error {
 		Advice: "'decree log' shows the records that this store has; a copy's changes come with 'decree apply --from ROOT ID'"}
 }
 
-func treeError(id patch.Hash, err error) error {
+func treeError(id tree.Hash, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -71,11 +70,11 @@ func treeError(id patch.Hash, err error) error {
 
 // Tree returns the entries of a kept tree in manifest order. The sequence can be read
 // more than once.
-func (h *History) Tree(id patch.Hash) (manifest.Seq, error) {
+func (h *History) Tree(id tree.Hash) (tree.Seq, error) {
 	if err := h.kept(id); err != nil {
 		return nil, err
 	}
-	return func(yield func(manifest.Item, error) bool) {
+	return func(yield func(tree.Item, error) bool) {
 		for it, err := range h.trees().Entries(id) {
 			if !yield(it, treeError(id, err)) {
 				return
@@ -86,12 +85,12 @@ func (h *History) Tree(id patch.Hash) (manifest.Seq, error) {
 
 // Compare returns what leads from one kept tree to another, in byte order of the paths.
 // A zero id is an empty tree.
-func (h *History) Compare(from, to patch.Hash) ([]manifest.Change, error) {
+func (h *History) Compare(from, to tree.Hash) ([]tree.Change, error) {
 	return h.CompareIn(directories{h}, from, to)
 }
 
 // CompareIn is Compare with the objects of a captured tree, which need not be kept.
-func (h *History) CompareIn(objects tree.Source, from, to patch.Hash) ([]manifest.Change, error) {
+func (h *History) CompareIn(objects tree.Source, from, to tree.Hash) ([]tree.Change, error) {
 	if from == to {
 		return nil, nil
 	}
@@ -107,22 +106,22 @@ func (h *History) CompareIn(objects tree.Source, from, to patch.Hash) ([]manifes
 // sink puts directories' objects.
 type sink struct{ Putter }
 
-func (s sink) Put(b []byte) (patch.Hash, error) { return s.PutTree(b) }
+func (s sink) Put(b []byte) (tree.Hash, error) { return s.PutTree(b) }
 
 // Apply makes the tree that changes turn a kept one into; a zero id is an empty tree. Its
 // objects are durable after the writer's Flush.
-func (h *History) Apply(w Putter, id patch.Hash, changes []manifest.Change) (patch.Hash, error) {
+func (h *History) Apply(w Putter, id tree.Hash, changes []tree.Change) (tree.Hash, error) {
 	return tree.Apply(h.trees(), sink{w}, id, changes)
 }
 
 // Overlay makes the tree that is a kept one but for some paths: the states that changes
 // lead from, whatever the tree has there. A directory that one of them needs takes the
 // place of what is no directory.
-func (h *History) Overlay(w Putter, id patch.Hash, changes []manifest.Change) (patch.Hash, error) {
-	was := make([]manifest.Change, 0, len(changes))
+func (h *History) Overlay(w Putter, id tree.Hash, changes []tree.Change) (tree.Hash, error) {
+	was := make([]tree.Change, 0, len(changes))
 	told := map[string]bool{}
 	for _, c := range changes {
-		was = append(was, manifest.Change{Path: c.Path, New: c.Old})
+		was = append(was, tree.Change{Path: c.Path, New: c.Old})
 		told[c.Path] = true
 	}
 	for _, c := range changes {
@@ -130,10 +129,10 @@ func (h *History) Overlay(w Putter, id patch.Hash, changes []manifest.Change) (p
 			told[up] = true
 			n, err := h.find(id, up)
 			if err != nil {
-				return patch.Hash{}, err
+				return tree.Hash{}, err
 			}
-			if n != nil && n.Type != patch.Dir {
-				was = append(was, manifest.Change{Path: up, New: &patch.Entry{Type: patch.Dir, Mode: 0o755}})
+			if n != nil && n.Type != tree.Dir {
+				was = append(was, tree.Change{Path: up, New: &tree.Entry{Type: tree.Dir, Mode: 0o755}})
 			}
 		}
 	}
@@ -141,17 +140,17 @@ func (h *History) Overlay(w Putter, id patch.Hash, changes []manifest.Change) (p
 }
 
 // VerifyTree reads all objects of a kept tree.
-func (h *History) VerifyTree(id patch.Hash) error {
+func (h *History) VerifyTree(id tree.Hash) error {
 	if err := h.kept(id); err != nil {
 		return err
 	}
-	seen := map[patch.Hash]bool{}
+	seen := map[tree.Hash]bool{}
 	return treeError(id, h.trees().Walk(id, once(seen), func([]byte, *tree.Node) error { return nil }))
 }
 
 // Inspect calls each for what a kept tree has, and damaged for what of it cannot be read,
 // with the directory's path. It does not go into objects that enter refuses.
-func (h *History) Inspect(id patch.Hash, enter func(patch.Hash) bool, damaged func(dir string, err error), each func(manifest.Item) error) error {
+func (h *History) Inspect(id tree.Hash, enter func(tree.Hash) bool, damaged func(dir string, err error), each func(tree.Item) error) error {
 	if err := h.kept(id); err != nil {
 		damaged("", err)
 		return nil
@@ -161,14 +160,14 @@ func (h *History) Inspect(id patch.Hash, enter func(patch.Hash) bool, damaged fu
 		damaged(e.Path, treeError(id, e))
 		return true
 	}
-	return r.Walk(id, func(_ []byte, object patch.Hash) bool { return enter(object) }, func(path []byte, n *tree.Node) error {
-		return each(manifest.Item{Path: string(path), Entry: n.Entry})
+	return r.Walk(id, func(_ []byte, object tree.Hash) bool { return enter(object) }, func(path []byte, n *tree.Node) error {
+		return each(tree.Item{Path: string(path), Entry: n.Entry})
 	})
 }
 
 // once lets each object be visited once.
-func once(seen map[patch.Hash]bool) func([]byte, patch.Hash) bool {
-	return func(_ []byte, h patch.Hash) bool {
+func once(seen map[tree.Hash]bool) func([]byte, tree.Hash) bool {
+	return func(_ []byte, h tree.Hash) bool {
 		was := seen[h]
 		seen[h] = true
 		return !was
@@ -182,7 +181,7 @@ func (r *Record) Partial() bool { return r.Reason == Revert || r.Reason == Apply
 // the paths that it touched.
 func (h *History) WriteManifest(r *Record, w io.Writer) error {
 	if r.Partial() {
-		return h.writePartial(r, w, func(c manifest.Change) *patch.Entry { return c.Old })
+		return h.writePartial(r, w, func(c tree.Change) *tree.Entry { return c.Old })
 	}
 	return h.writeTree(r.Before, w)
 }
@@ -190,7 +189,7 @@ func (h *History) WriteManifest(r *Record, w io.Writer) error {
 // WriteManifestAfter is WriteManifest for the tree after the record.
 func (h *History) WriteManifestAfter(r *Record, w io.Writer) error {
 	if r.Partial() {
-		return h.writePartial(r, w, func(c manifest.Change) *patch.Entry { return c.New })
+		return h.writePartial(r, w, func(c tree.Change) *tree.Entry { return c.New })
 	}
 	if r.After.IsZero() {
 		return h.writeTree(r.Before, w)
@@ -198,7 +197,7 @@ func (h *History) WriteManifestAfter(r *Record, w io.Writer) error {
 	return h.writeTree(r.After, w)
 }
 
-func (h *History) writeTree(id patch.Hash, w io.Writer) error {
+func (h *History) writeTree(id tree.Hash, w io.Writer) error {
 	entries, err := h.Tree(id)
 	if err != nil {
 		return err
@@ -206,7 +205,7 @@ func (h *History) writeTree(id patch.Hash, w io.Writer) error {
 	return manifest.Encode(w, entries, false)
 }
 
-func (h *History) writePartial(r *Record, w io.Writer, side func(manifest.Change) *patch.Entry) error {
+func (h *History) writePartial(r *Record, w io.Writer, side func(tree.Change) *tree.Entry) error {
 	changes, err := h.Compare(r.Before, r.After)
 	if err != nil {
 		return err
@@ -215,15 +214,15 @@ func (h *History) writePartial(r *Record, w io.Writer, side func(manifest.Change
 }
 
 // OneSide is one side of changes as a tree of its own.
-func OneSide(changes []manifest.Change, side func(manifest.Change) *patch.Entry) manifest.Seq {
-	return func(yield func(manifest.Item, error) bool) {
+func OneSide(changes []tree.Change, side func(tree.Change) *tree.Entry) tree.Seq {
+	return func(yield func(tree.Item, error) bool) {
 		for _, dirs := range []bool{false, true} {
 			for _, c := range changes {
 				entry := side(c)
-				if entry == nil || (entry.Type == patch.Dir) != dirs {
+				if entry == nil || (entry.Type == tree.Dir) != dirs {
 					continue
 				}
-				if !yield(manifest.Item{Path: c.Path, Entry: *entry}, nil) {
+				if !yield(tree.Item{Path: c.Path, Entry: *entry}, nil) {
 					return
 				}
 			}
@@ -232,7 +231,7 @@ func OneSide(changes []manifest.Change, side func(manifest.Change) *patch.Entry)
 }
 
 // FindEntry returns what a kept tree has at path, nil for nothing.
-func (h *History) FindEntry(id patch.Hash, path string) (*patch.Entry, error) {
+func (h *History) FindEntry(id tree.Hash, path string) (*tree.Entry, error) {
 	if err := h.kept(id); err != nil {
 		return nil, err
 	}
@@ -241,13 +240,13 @@ func (h *History) FindEntry(id patch.Hash, path string) (*patch.Entry, error) {
 		return nil, err
 	}
 	e := n.Entry
-	if e.Type == patch.Dir {
-		e.SHA256 = patch.Hash{}
+	if e.Type == tree.Dir {
+		e.SHA256 = tree.Hash{}
 	}
 	return &e, nil
 }
 
-func (h *History) find(id patch.Hash, path string) (*tree.Node, error) {
+func (h *History) find(id tree.Hash, path string) (*tree.Node, error) {
 	if id.IsZero() {
 		return nil, nil
 	}
@@ -256,13 +255,13 @@ func (h *History) find(id patch.Hash, path string) (*tree.Node, error) {
 }
 
 // hasObject says whether the store has the object.
-func (h *History) hasObject(sum patch.Hash) bool {
+func (h *History) hasObject(sum tree.Hash) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.objects != nil && h.objects.Has(sum)
 }
 
-func (h *History) openObject(sum patch.Hash) (io.ReadCloser, error) {
+func (h *History) openObject(sum tree.Hash) (io.ReadCloser, error) {
 	h.mu.Lock()
 	o := h.objects
 	h.mu.Unlock()
@@ -275,16 +274,16 @@ func (h *History) openObject(sum patch.Hash) (io.ReadCloser, error) {
 
 // Resave keeps a tree again whose objects the store has lost: its entries come from
 // elsewhere, such as a plain manifest.json. One that is another tree is an error.
-func (h *History) Resave(w Putter, id patch.Hash, entries manifest.Seq) error {
+func (h *History) Resave(w Putter, id tree.Hash, entries tree.Seq) error {
 	items, err := manifest.Collect(entries)
 	if err != nil {
 		return err
 	}
-	changes := make([]manifest.Change, len(items))
+	changes := make([]tree.Change, len(items))
 	for i := range items {
-		changes[i] = manifest.Change{Path: items[i].Path, New: &items[i].Entry}
+		changes[i] = tree.Change{Path: items[i].Path, New: &items[i].Entry}
 	}
-	got, err := h.Apply(w, patch.Hash{}, changes)
+	got, err := h.Apply(w, tree.Hash{}, changes)
 	if err == nil && got != id {
 		err = fmt.Errorf("it is tree %s", got)
 	}

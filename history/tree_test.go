@@ -13,22 +13,22 @@ import (
 	"testing"
 
 	"decree/manifest"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // model is a tree as a map, which a test changes at random.
-type model map[string]patch.Entry
+type model map[string]tree.Entry
 
-func (m model) items() []manifest.Item {
-	out := []manifest.Item{}
+func (m model) items() []tree.Item {
+	out := []tree.Item{}
 	for _, dirs := range []bool{false, true} {
 		for _, path := range slices.Sorted(maps.Keys(m)) {
-			if (m[path].Type == patch.Dir) == dirs {
-				out = append(out, manifest.Item{Path: path, Entry: m[path]})
+			if (m[path].Type == tree.Dir) == dirs {
+				out = append(out, tree.Item{Path: path, Entry: m[path]})
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func (m model) change(rng *rand.Rand, n int) {
 		switch rng.IntN(5) {
 		case 0: // gone
 		case 1:
-			m[path] = patch.Entry{Type: patch.Dir, Mode: 0o700 + uint32(rng.IntN(64))}
+			m[path] = tree.Entry{Type: tree.Dir, Mode: 0o700 + uint32(rng.IntN(64))}
 		case 2:
 			m[path] = manifest.Link(fmt.Sprint("to", rng.IntN(9)))
 		default:
@@ -53,13 +53,13 @@ func (m model) change(rng *rand.Rand, n int) {
 }
 
 // keep makes the objects of a tree.
-func (w *world) keep(items ...manifest.Item) patch.Hash {
+func (w *world) keep(items ...tree.Item) tree.Hash {
 	w.t.Helper()
-	changes := make([]manifest.Change, len(items))
+	changes := make([]tree.Change, len(items))
 	for i := range items {
-		changes[i] = manifest.Change{Path: items[i].Path, New: &items[i].Entry}
+		changes[i] = tree.Change{Path: items[i].Path, New: &items[i].Entry}
 	}
-	id, err := w.Apply(w.shelf, patch.Hash{}, changes)
+	id, err := w.Apply(w.shelf, tree.Hash{}, changes)
 	require.NoError(w.t, err)
 	return id
 }
@@ -101,7 +101,7 @@ func TestTreesOfRecords(t *testing.T) {
 		path := fmt.Sprintf("p%03d", n)
 		got, err := w.FindEntry(records[7].Before, path)
 		require.NoError(t, err)
-		var want *patch.Entry
+		var want *tree.Entry
 		if e, ok := models[7][path]; ok {
 			want = &e
 		}
@@ -112,8 +112,8 @@ func TestTreesOfRecords(t *testing.T) {
 // A revert's manifest.json has the paths that it touched, its trees are whole.
 func TestManifestOfARevert(t *testing.T) {
 	w := newWorld(t)
-	id := w.keep(manifest.Item{Path: "a", Entry: file("x")}, manifest.Item{Path: "b", Entry: file("y")})
-	changes := []manifest.Change{{Path: "a", Old: new(file("now")), New: new(file("then"))}, {Path: "b/c", Old: new(file("z"))}}
+	id := w.keep(tree.Item{Path: "a", Entry: file("x")}, tree.Item{Path: "b", Entry: file("y")})
+	changes := []tree.Change{{Path: "a", Old: new(file("now")), New: new(file("then"))}, {Path: "b/c", Old: new(file("z"))}}
 	r := w.draft()
 	r.Reason = Revert
 	var err error
@@ -132,8 +132,8 @@ func TestManifestOfARevert(t *testing.T) {
 
 func TestDamagedTrees(t *testing.T) {
 	w := newWorld(t)
-	id := w.keep(manifest.Item{Path: "d/e/f", Entry: file("x")}, manifest.Item{Path: "g", Entry: file("x")})
-	_, err := w.Tree(patch.Sum([]byte("unknown")))
+	id := w.keep(tree.Item{Path: "d/e/f", Entry: file("x")}, tree.Item{Path: "g", Entry: file("x")})
+	_, err := w.Tree(tree.Sum([]byte("unknown")))
 	assert.Equal(t, project.Integrity, project.KindOf(err))
 	require.ErrorIs(t, err, ErrNotKept)
 	n, err := w.find(id, "d/e")
@@ -145,9 +145,9 @@ func TestDamagedTrees(t *testing.T) {
 		require.ErrorContains(t, err, "directory d/e", name)
 		var dirs []string
 		var paths []string
-		require.NoError(t, w.Inspect(id, func(patch.Hash) bool { return true },
+		require.NoError(t, w.Inspect(id, func(tree.Hash) bool { return true },
 			func(dir string, _ error) { dirs = append(dirs, dir) },
-			func(it manifest.Item) error { paths = append(paths, it.Path); return nil }))
+			func(it tree.Item) error { paths = append(paths, it.Path); return nil }))
 		assert.Equal(t, []string{"d/e"}, dirs)
 		assert.ElementsMatch(t, []string{"d", "d/e", "g"}, paths)
 	}
@@ -166,34 +166,34 @@ func TestLiveIsEnough(t *testing.T) {
 	gone, live, err := w.Removed()
 	require.NoError(t, err)
 	assert.Equal(t, []int{0, 20}, []int{gone, live})
-	needed := map[patch.Hash]bool{}
-	require.NoError(t, w.Live(func(h patch.Hash) { needed[h] = true }))
+	needed := map[tree.Hash]bool{}
+	require.NoError(t, w.Live(func(h tree.Hash) { needed[h] = true }))
 	before := len(w.shelf.objects)
-	maps.DeleteFunc(w.shelf.objects, func(h patch.Hash, _ []byte) bool { return !needed[h] })
+	maps.DeleteFunc(w.shelf.objects, func(h tree.Hash, _ []byte) bool { return !needed[h] })
 	assert.Less(t, len(w.shelf.objects), before)
 	w.reopen()
 	for i := 20; i < 40; i++ {
 		require.NoError(t, w.VerifyTree(records[i].Before))
 		for _, e := range models[i] {
-			require.True(t, e.Type != patch.Regular || needed[e.SHA256])
+			require.True(t, e.Type != tree.Regular || needed[e.SHA256])
 		}
 	}
 	require.Error(t, w.VerifyTree(records[0].Before), "what was removed is gone")
-	among := map[patch.Hash]bool{}
-	require.NoError(t, w.Among(func(string) bool { return true }, func(h patch.Hash) { among[h] = true }))
+	among := map[tree.Hash]bool{}
+	require.NoError(t, w.Among(func(string) bool { return true }, func(h tree.Hash) { among[h] = true }))
 	assert.Equal(t, needed, among)
 	require.NoError(t, w.Settle(), "again: nothing to do")
 }
 
 func TestThinManifests(t *testing.T) {
 	w := newWorld(t)
-	id := w.keep(manifest.Item{Path: "a", Entry: file("x")})
+	id := w.keep(tree.Item{Path: "a", Entry: file("x")})
 	var records []*Record
 	for i := range 25 {
 		r := w.draft()
 		r.Before = id
 		if i == 2 {
-			r.Before = patch.Sum([]byte("not in the store"))
+			r.Before = tree.Sum([]byte("not in the store"))
 		}
 		content := beginsManifest + "1}\n"
 		if i == 3 {
@@ -223,7 +223,7 @@ func TestThinLargeFiles(t *testing.T) {
 		diffName: large, OutsideFile: large, "routine.log": small, "attempts/1/routine.log": large, "notes.md": large,
 		"attempts/1/changes.diff": large + "edited", "attempts/2/changes.diff": large + "lost",
 	}
-	sums := map[string]patch.Hash{}
+	sums := map[string]tree.Hash{}
 	for name, text := range names {
 		sum, err := w.shelf.PutBytes([]byte(text))
 		require.NoError(t, err)

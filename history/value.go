@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"decree/jsonread"
-	"decree/patch"
+	"decree/tree"
 )
 
 // The values that records are made of, as jsonread has them; the zero of its kind and a
 // fault noted in v for anything else.
 
 func pathOf(v *jsonread.Value) string {
-	s, err := patch.Unquote(v.Text())
+	s, err := tree.Unquote(v.Text())
 	if err != nil {
 		v.Fail(err)
 	}
@@ -40,12 +40,12 @@ func timeOf(v *jsonread.Value) time.Time {
 	return t.UTC()
 }
 
-func hashOf(v *jsonread.Value) patch.Hash {
+func hashOf(v *jsonread.Value) tree.Hash {
 	b := v.Bytes()
 	if len(b) == 0 {
-		return patch.Hash{}
+		return tree.Hash{}
 	}
-	var h patch.Hash
+	var h tree.Hash
 	if err := h.UnmarshalText(b); err != nil {
 		v.Fail(err)
 	}

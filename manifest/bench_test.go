@@ -7,12 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 // wide returns a tree of n files, 20 a directory.
-func wide(n int) []Item {
-	var files, dirs []Item
+func wide(n int) []tree.Item {
+	var files, dirs []tree.Item
 	for i := range n {
 		d := fmt.Sprintf("src/module%03d/package%05d", i/2000, i/20)
 		if i%2000 == 0 {
@@ -21,12 +21,12 @@ func wide(n int) []Item {
 		if i%20 == 0 {
 			dirs = append(dirs, dir(d, 0o755))
 		}
-		files = append(files, Item{Path: fmt.Sprintf("%s/file_%06d.go", d, i), Entry: Entry{SHA256: patch.Sum([]byte(d)), Size: int64(i), Mode: 0o644}})
+		files = append(files, tree.Item{Path: fmt.Sprintf("%s/file_%06d.go", d, i), Entry: tree.Entry{SHA256: tree.Sum([]byte(d)), Size: int64(i), Mode: 0o644}})
 	}
 	return append(files, dirs...)
 }
 
-func sizes(b *testing.B, run func(b *testing.B, items []Item)) {
+func sizes(b *testing.B, run func(b *testing.B, items []tree.Item)) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {
 			items := wide(n)
@@ -37,7 +37,7 @@ func sizes(b *testing.B, run func(b *testing.B, items []Item)) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	sizes(b, func(b *testing.B, items []Item) {
+	sizes(b, func(b *testing.B, items []tree.Item) {
 		b.SetBytes(int64(len(encode(b, false, items...))))
 		for b.Loop() {
 			e := NewEncoder(io.Discard, false)
@@ -54,7 +54,7 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	sizes(b, func(b *testing.B, items []Item) {
+	sizes(b, func(b *testing.B, items []tree.Item) {
 		text := []byte(encode(b, false, items...))
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {
@@ -64,7 +64,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func BenchmarkDecodeTree(b *testing.B) {
-	sizes(b, func(b *testing.B, items []Item) {
+	sizes(b, func(b *testing.B, items []tree.Item) {
 		tree, err := AppendTree(nil, Of(items...))
 		if err != nil {
 			b.Fatal(err)
@@ -77,7 +77,7 @@ func BenchmarkDecodeTree(b *testing.B) {
 }
 
 func BenchmarkAppendTree(b *testing.B) {
-	sizes(b, func(b *testing.B, items []Item) {
+	sizes(b, func(b *testing.B, items []tree.Item) {
 		var tree []byte
 		for b.Loop() {
 			tree, _ = AppendTree(tree[:0], Of(items...))
@@ -87,7 +87,7 @@ func BenchmarkAppendTree(b *testing.B) {
 }
 
 func BenchmarkCompare(b *testing.B) {
-	sizes(b, func(b *testing.B, items []Item) {
+	sizes(b, func(b *testing.B, items []tree.Item) {
 		for _, percent := range []int{0, 1, 10} {
 			b.Run(fmt.Sprintf("changed=%d%%", percent), func(b *testing.B) {
 				now := slices.Clone(items)
@@ -107,7 +107,7 @@ func BenchmarkCompare(b *testing.B) {
 	})
 }
 
-func drain(b *testing.B, s Seq) {
+func drain(b *testing.B, s tree.Seq) {
 	for _, err := range s {
 		if err != nil {
 			b.Fatal(err)

@@ -5,18 +5,17 @@ import (
 	"iter"
 	"strings"
 
-	"decree/patch"
 	"decree/tree"
 )
 
 // Compare returns what leads from old to new, in byte order of the raw paths, files and
 // directories merged; nil if they are the same state. Its memory grows with the number of
-// changes, not with the trees. An error is that of a sequence, or wraps [ErrOrder].
-func Compare(old, new Seq) ([]Change, error) {
-	var changes []Change
+// changes, not with the trees. An error is that of a sequence, or wraps [tree.ErrOrder].
+func Compare(old, new tree.Seq) ([]tree.Change, error) {
+	var changes []tree.Change
 	next, stop := iter.Pull2(new)
 	defer stop()
-	c := comparer{next: next, emit: func(ch Change) { changes = append(changes, ch) }}
+	c := comparer{next: next, emit: func(ch tree.Change) { changes = append(changes, ch) }}
 	c.advance()
 	for it, err := range old {
 		if err != nil {
@@ -43,13 +42,13 @@ func Compare(old, new Seq) ([]Change, error) {
 
 // comparer merges two sequences; item is the next of the new one while more holds.
 type comparer struct {
-	next     func() (Item, error, bool)
-	item     Item
+	next     func() (tree.Item, error, bool)
+	item     tree.Item
 	more     bool
 	err      error
 	oldOrder sections
 	newOrder sections
-	emit     func(Change)
+	emit     func(tree.Change)
 }
 
 func (c *comparer) advance() {
@@ -65,29 +64,29 @@ func (c *comparer) advance() {
 
 func (c *comparer) created() {
 	e := c.item.Entry
-	c.emit(Change{Path: c.item.Path, New: &e})
+	c.emit(tree.Change{Path: c.item.Path, New: &e})
 	c.advance()
 }
 
-func (c *comparer) old(it Item) {
+func (c *comparer) old(it tree.Item) {
 	for c.more && order(c.item, it) < 0 {
 		c.created()
 	}
 	if !c.more || order(c.item, it) > 0 {
 		was := it.Entry
-		c.emit(Change{Path: it.Path, Old: &was})
+		c.emit(tree.Change{Path: it.Path, Old: &was})
 		return
 	}
 	if !it.Entry.Same(c.item.Entry) {
 		was, is := it.Entry, c.item.Entry
-		c.emit(Change{Path: it.Path, Old: &was, New: &is})
+		c.emit(tree.Change{Path: it.Path, Old: &was, New: &is})
 	}
 	c.advance()
 }
 
 // order compares two items in manifest order.
-func order(a, b Item) int {
-	if ad, bd := a.Entry.Type == Dir, b.Entry.Type == Dir; ad != bd {
+func order(a, b tree.Item) int {
+	if ad, bd := a.Entry.Type == tree.Dir, b.Entry.Type == tree.Dir; ad != bd {
 		if bd {
 			return -1
 		}
@@ -98,17 +97,17 @@ func order(a, b Item) int {
 
 // sections checks that items come in manifest order.
 type sections struct {
-	prev Item
+	prev tree.Item
 	any  bool
 }
 
-func (s *sections) next(it Item) error {
+func (s *sections) next(it tree.Item) error {
 	if s.any && order(s.prev, it) >= 0 {
-		return fmt.Errorf("%s: %w", patch.Quote(it.Path), ErrOrder)
+		return fmt.Errorf("%s: %w", tree.Quote(it.Path), tree.ErrOrder)
 	}
 	s.prev, s.any = it, true
 	return nil
 }
 
 // Merge is [tree.Merge].
-func Merge(changes []Change) ([]Change, error) { return tree.Merge(changes) }
+func Merge(changes []tree.Change) ([]tree.Change, error) { return tree.Merge(changes) }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 // VersionError refuses a manifest of another version.
@@ -19,7 +19,7 @@ func (e *VersionError) Error() string {
 //
 // It takes any JSON spelling, in which the fields come in the order version, partial,
 // files, dirs; unknown fields are passed over. It refuses paths out of order, repeated or
-// below a file, paths that [patch.CheckPath] refuses, repeated or missing fields, and
+// below a file, paths that [tree.CheckPath] refuses, repeated or missing fields, and
 // facts spelled in another way than the Encoder's. That no path is both a file and a
 // directory is not checked; [Compare] finds what contradicts.
 type Decoder struct {
@@ -44,10 +44,10 @@ func NewDecoder(r io.Reader) *Decoder { return &Decoder{t: newTokens(r)} }
 // Next returns the next path: all files and symlinks, then all directories (Type Dir,
 // only their mode), each in byte order. After the last it returns io.EOF, once all of the
 // input has been read and found to be right. Other errors are the reader's, or a
-// *[SyntaxError], which may wrap a *[VersionError], a *[patch.PathError] or [ErrOrder].
-func (d *Decoder) Next() (path string, e Entry, err error) {
+// *[SyntaxError], which may wrap a *[VersionError], a *[tree.PathError] or [tree.ErrOrder].
+func (d *Decoder) Next() (path string, e tree.Entry, err error) {
 	if d.err != nil {
-		return "", Entry{}, d.err
+		return "", tree.Entry{}, d.err
 	}
 	path, e, err = d.step()
 	if d.t.err != nil {
@@ -55,7 +55,7 @@ func (d *Decoder) Next() (path string, e Entry, err error) {
 	}
 	if err != nil {
 		d.err = err
-		return "", Entry{}, err
+		return "", tree.Entry{}, err
 	}
 	return path, e, nil
 }
@@ -65,21 +65,21 @@ func (d *Decoder) Next() (path string, e Entry, err error) {
 func (d *Decoder) Partial() bool { return d.partial }
 
 // All returns the rest of the manifest as a sequence, to be read once.
-func (d *Decoder) All() Seq {
-	return func(yield func(Item, error) bool) {
+func (d *Decoder) All() tree.Seq {
+	return func(yield func(tree.Item, error) bool) {
 		for {
 			path, e, err := d.Next()
 			if err == io.EOF {
 				return
 			}
-			if !yield(Item{Path: path, Entry: e}, err) || err != nil {
+			if !yield(tree.Item{Path: path, Entry: e}, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-func (d *Decoder) step() (string, Entry, error) {
+func (d *Decoder) step() (string, tree.Entry, error) {
 	for d.t.err == nil {
 		switch d.section {
 		case atStart:
@@ -95,10 +95,10 @@ func (d *Decoder) step() (string, Entry, error) {
 				return path, e, nil
 			}
 		case afterDirs:
-			return "", Entry{}, d.finish()
+			return "", tree.Entry{}, d.finish()
 		}
 	}
-	return "", Entry{}, d.t.err
+	return "", tree.Entry{}, d.t.err
 }
 
 // header takes all that stands before the first file.
@@ -188,7 +188,7 @@ func (d *Decoder) key(path string) string {
 	if !plain(path) || path == "" {
 		var err error
 		quoted := path
-		if path, err = patch.Unquote(quoted); err != nil {
+		if path, err = tree.Unquote(quoted); err != nil {
 			d.t.failf("path %q: %w", clip(quoted), err)
 			return ""
 		}
@@ -199,22 +199,22 @@ func (d *Decoder) key(path string) string {
 	return path
 }
 
-func (d *Decoder) file() (string, Entry, bool) {
+func (d *Decoder) file() (string, tree.Entry, bool) {
 	name, ok := d.t.member()
 	if !ok {
 		d.section = betweenSections
-		return "", Entry{}, false
+		return "", tree.Entry{}, false
 	}
 	path := d.key(name)
 	if d.t.err != nil {
-		return "", Entry{}, false
+		return "", tree.Entry{}, false
 	}
 	e := d.facts(path)
 	return path, e, d.t.err == nil
 }
 
 // facts takes the object that describes a file or symlink.
-func (d *Decoder) facts(path string) (e Entry) {
+func (d *Decoder) facts(path string) (e tree.Entry) {
 	if !d.t.begin() {
 		return e
 	}
@@ -230,7 +230,7 @@ func (d *Decoder) facts(path string) (e Entry) {
 			continue
 		}
 		if seen&field != 0 {
-			d.t.failf("%s: a field is repeated", patch.Quote(path))
+			d.t.failf("%s: a field is repeated", tree.Quote(path))
 		}
 		seen |= field
 		d.fact(field, &e)
@@ -239,7 +239,7 @@ func (d *Decoder) facts(path string) (e Entry) {
 		return e
 	}
 	if reason := seen.check(&e); reason != "" {
-		d.t.failf("%s: %s", patch.Quote(path), reason)
+		d.t.failf("%s: %s", tree.Quote(path), reason)
 	}
 	return e
 }
@@ -274,7 +274,7 @@ func fieldOf(name string) facts {
 	return 0
 }
 
-func (d *Decoder) fact(field facts, e *Entry) {
+func (d *Decoder) fact(field facts, e *tree.Entry) {
 	if field == factSize {
 		e.Size = d.t.number()
 		return
@@ -288,16 +288,16 @@ func (d *Decoder) fact(field facts, e *Entry) {
 	case factHash:
 		ok = e.SHA256.UnmarshalText([]byte(text)) == nil
 	case factMode:
-		e.Mode, ok = patch.ParseMode(text)
+		e.Mode, ok = tree.ParseMode(text)
 	case factType:
-		e.Type = Symlink
+		e.Type = tree.Symlink
 		ok = text == "symlink"
 	case factTarget:
 		var err error
-		e.Target, err = patch.Unquote(text)
+		e.Target, err = tree.Unquote(text)
 		ok = err == nil
 	case factOwner:
-		e.Owner, ok = patch.ParseOwner(text)
+		e.Owner, ok = tree.ParseOwner(text)
 	}
 	if !ok {
 		d.t.failf("%q is not a valid %s", clip(text), [...]string{factHash: "sha256", factMode: "mode", factType: "type", factTarget: "target", factOwner: "owner"}[field])
@@ -305,7 +305,7 @@ func (d *Decoder) fact(field facts, e *Entry) {
 }
 
 // check returns what is wrong with the facts as a whole.
-func (f facts) check(e *Entry) string {
+func (f facts) check(e *tree.Entry) string {
 	const all = factHash | factSize | factMode
 	switch {
 	case f&all != all:
@@ -314,36 +314,36 @@ func (f facts) check(e *Entry) string {
 		return "type and target are only for a symbolic link, and only together"
 	case e.Owner.Known && !e.Special():
 		return "an owner is only for set-user-ID and set-group-ID files"
-	case e.Type != Symlink:
+	case e.Type != tree.Symlink:
 		return ""
 	case e.Target == "":
 		return "empty symlink target"
 	case e.Mode != 0o777:
 		return `the mode of a symlink is not "777"`
-	case e.Size != int64(len(e.Target)) || e.SHA256 != patch.Sum([]byte(e.Target)):
+	case e.Size != int64(len(e.Target)) || e.SHA256 != tree.Sum([]byte(e.Target)):
 		return "sha256 or size is not the target's"
 	}
 	return ""
 }
 
-func (d *Decoder) dir() (string, Entry, bool) {
+func (d *Decoder) dir() (string, tree.Entry, bool) {
 	name, ok := d.t.member()
 	if !ok {
 		d.section = afterDirs
-		return "", Entry{}, false
+		return "", tree.Entry{}, false
 	}
 	path := d.key(name)
 	if d.t.err != nil {
-		return "", Entry{}, false
+		return "", tree.Entry{}, false
 	}
 	text := d.t.text()
 	if d.t.err != nil {
-		return "", Entry{}, false
+		return "", tree.Entry{}, false
 	}
-	mode, ok := patch.ParseMode(text)
+	mode, ok := tree.ParseMode(text)
 	if !ok {
 		d.t.failf("%q is not a valid mode", clip(text))
-		return "", Entry{}, false
+		return "", tree.Entry{}, false
 	}
-	return path, Entry{Type: Dir, Mode: mode}, true
+	return path, tree.Entry{Type: tree.Dir, Mode: mode}, true
 }

@@ -18,7 +18,7 @@
 // Files come first, then all directories but the root, each in byte order of the raw
 // paths and one a line; an empty section is {}; the last byte is a line feed. A manifest
 // of some paths only has the line "partial": true after the version. Paths and targets
-// that need it are C-quoted ([patch.Quote]) and that text is then a JSON string; nothing
+// that need it are C-quoted ([tree.Quote]) and that text is then a JSON string; nothing
 // is escaped that JSON does not require. One tree is one sequence of bytes, so that the
 // SHA-256 over them ([ID]) names the state; the tree id is another one (see package tree).
 //

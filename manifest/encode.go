@@ -7,7 +7,7 @@ import (
 	"io"
 	"strconv"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 // flushSize is the length at which an Encoder hands its bytes on.
@@ -37,7 +37,7 @@ func NewEncoder(w io.Writer, partial bool) *Encoder {
 }
 
 // Encode writes s as one manifest.json to w.
-func Encode(w io.Writer, s Seq, partial bool) error {
+func Encode(w io.Writer, s tree.Seq, partial bool) error {
 	e := NewEncoder(w, partial)
 	for it, err := range s {
 		if err != nil {
@@ -51,22 +51,22 @@ func Encode(w io.Writer, s Seq, partial bool) error {
 }
 
 // Item adds it with File or Dir.
-func (e *Encoder) Item(it Item) error {
-	if it.Entry.Type == Dir {
+func (e *Encoder) Item(it tree.Item) error {
+	if it.Entry.Type == tree.Dir {
 		return e.Dir(it.Path, it.Entry.Mode)
 	}
 	return e.File(it.Path, it.Entry)
 }
 
 // File adds a regular file or symlink. Paths come in byte order, before all
-// directories. It returns an error wrapping [ErrOrder] if they do not, otherwise only
+// directories. It returns an error wrapping [tree.ErrOrder] if they do not, otherwise only
 // the writer's error, then and at each later call. path is not kept.
-func (e *Encoder) File(path string, entry Entry) error {
+func (e *Encoder) File(path string, entry tree.Entry) error {
 	if e.err != nil {
 		return e.err
 	}
-	if e.dirs || entry.Type == Dir {
-		return e.fail(path, ErrOrder)
+	if e.dirs || entry.Type == tree.Dir {
+		return e.fail(path, tree.ErrOrder)
 	}
 	if !e.key(path) {
 		return e.err
@@ -76,9 +76,9 @@ func (e *Encoder) File(path string, entry Entry) error {
 	b = append(b, `", "size": `...)
 	b = strconv.AppendInt(b, entry.Size, 10)
 	b = append(b, `, "mode": "`...)
-	if entry.Type == Symlink {
+	if entry.Type == tree.Symlink {
 		b = append(b, `777", "type": "symlink", "target": `...)
-		b = patch.AppendJSONString(b, patch.Quote(entry.Target))
+		b = tree.AppendJSONString(b, tree.Quote(entry.Target))
 		b = append(b, '}')
 	} else {
 		b = appendMode(b, entry.Mode)
@@ -156,7 +156,7 @@ func (e *Encoder) key(path string) bool {
 		e.buf = append(e.buf, path...)
 		e.buf = append(e.buf, '"')
 	} else {
-		e.buf = patch.AppendJSONString(e.buf, patch.Quote(path))
+		e.buf = tree.AppendJSONString(e.buf, tree.Quote(path))
 	}
 	e.buf = append(e.buf, ": "...)
 	return true
@@ -173,7 +173,7 @@ func plain(s string) bool {
 }
 
 func (e *Encoder) fail(path string, err error) error {
-	e.err = fmt.Errorf("%s: %w", patch.Quote(path), err)
+	e.err = fmt.Errorf("%s: %w", tree.Quote(path), err)
 	return e.err
 }
 
@@ -195,7 +195,7 @@ var hexPairs = func() (t [256]uint16) {
 	return t
 }()
 
-func appendHex(b []byte, h *Hash) []byte {
+func appendHex(b []byte, h *tree.Hash) []byte {
 	n := len(b)
 	b = append(b, make([]byte, 2*len(h))...)
 	out := b[n : n+2*len(h)]
@@ -212,5 +212,5 @@ func appendMode(b []byte, mode uint32) []byte {
 	case 0o755:
 		return append(b, "755"...)
 	}
-	return append(b, patch.FormatMode(mode)...)
+	return append(b, tree.FormatMode(mode)...)
 }

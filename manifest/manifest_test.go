@@ -15,17 +15,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"decree/patch"
+	"decree/tree"
 )
 
-func file(path, content string, mode uint32) Item {
-	return Item{Path: path, Entry: Entry{SHA256: patch.Sum([]byte(content)), Size: int64(len(content)), Mode: mode}}
+func file(path, content string, mode uint32) tree.Item {
+	return tree.Item{Path: path, Entry: tree.Entry{SHA256: tree.Sum([]byte(content)), Size: int64(len(content)), Mode: mode}}
 }
 
-func link(path, target string) Item     { return Item{Path: path, Entry: Link(target)} }
-func dir(path string, mode uint32) Item { return Item{Path: path, Entry: Entry{Type: Dir, Mode: mode}} }
+func link(path, target string) tree.Item { return tree.Item{Path: path, Entry: Link(target)} }
+func dir(path string, mode uint32) tree.Item {
+	return tree.Item{Path: path, Entry: tree.Entry{Type: tree.Dir, Mode: mode}}
+}
 
-func encode(t testing.TB, partial bool, items ...Item) string {
+func encode(t testing.TB, partial bool, items ...tree.Item) string {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, Encode(&b, Of(items...), partial))
@@ -66,7 +68,7 @@ func TestFormat(t *testing.T) {
 }
 
 func TestEncoderRefusesDisorder(t *testing.T) {
-	for name, items := range map[string][]Item{
+	for name, items := range map[string][]tree.Item{
 		"order":      {file("b", "", 0o644), file("a", "", 0o644)},
 		"twice":      {file("a", "", 0o644), file("a", "", 0o644)},
 		"dir first":  {dir("a", 0o755), file("b", "", 0o644)},
@@ -76,14 +78,14 @@ func TestEncoderRefusesDisorder(t *testing.T) {
 		err := Encode(io.Discard, Of(items...), false)
 		require.Error(t, err, name)
 		if name != "below file" {
-			assert.ErrorIs(t, err, ErrOrder, name)
+			assert.ErrorIs(t, err, tree.ErrOrder, name)
 		}
 	}
 }
 
 // TestDecodesOtherSpellings reads what other JSON writers make of the same content.
 func TestDecodesOtherSpellings(t *testing.T) {
-	items := []Item{file("caf\xe9", "x", 0o644), link("l", "a\nb"), file("s/m", "", 0o600), file("\u00e9", "", 0o644), dir("s", 0o755)}
+	items := []tree.Item{file("caf\xe9", "x", 0o644), link("l", "a\nb"), file("s/m", "", 0o600), file("\u00e9", "", 0o644), dir("s", 0o755)}
 	text := encode(t, true, items...)
 	var b bytes.Buffer
 	require.NoError(t, json.Compact(&b, []byte(text)))
@@ -116,7 +118,7 @@ func TestDecoderRefuses(t *testing.T) {
 		return `{"version": 1, "files": {` + files + `}, "dirs": {` + dirs + `}}`
 	}
 	one := func(entry string) string { return whole(`"a": `+entry, "") }
-	long := strings.Repeat("x", patch.MaxPath)
+	long := strings.Repeat("x", tree.MaxPath)
 	for name, c := range map[string]struct{ in, says string }{
 		"empty":             {"", "line 1"},
 		"no object":         {"[]", "an object"},
@@ -203,14 +205,14 @@ func TestDecoderErrors(t *testing.T) {
 	text := encode(t, false, file("a", "", 0o644), file("b", "", 0o644))
 	_, err = Collect(NewDecoder(strings.NewReader(strings.Replace(text, `"b"`, `"B"`, 1))).All())
 	assert.ErrorContains(t, err, "line 5: B: paths out of order")
-	assert.ErrorIs(t, err, ErrOrder)
+	assert.ErrorIs(t, err, tree.ErrOrder)
 }
 
 // random returns a tree of about n entries in manifest order.
-func random(r *rand.Rand, n int) []Item {
+func random(r *rand.Rand, n int) []tree.Item {
 	parts := []string{"a", "a-", "a.b", "b", "caf\xe9", "\"", "new\n", "é", "\u2028", "\\", "z z"}
 	used := map[string]bool{}
-	var files, dirs []Item
+	var files, dirs []tree.Item
 	var grow func(prefix string, depth int)
 	grow = func(prefix string, depth int) {
 		for _, p := range parts {
@@ -238,7 +240,7 @@ func random(r *rand.Rand, n int) []Item {
 	return append(files, dirs...)
 }
 
-func sortItems(items []Item) {
+func sortItems(items []tree.Item) {
 	for i := range items {
 		for j := i; j > 0 && items[j].Path < items[j-1].Path; j-- {
 			items[j], items[j-1] = items[j-1], items[j]
@@ -258,7 +260,7 @@ func TestRoundTrips(t *testing.T) {
 		require.Equal(t, a, got)
 		id, err := ID(Of(a...))
 		require.NoError(t, err)
-		require.Equal(t, patch.Sum([]byte(text)), id)
+		require.Equal(t, tree.Sum([]byte(text)), id)
 
 		tree, err := AppendTree(nil, Of(a...))
 		require.NoError(t, err)
@@ -276,9 +278,9 @@ func TestRoundTrips(t *testing.T) {
 }
 
 // checkChanges compares with the changes found by looking every path up.
-func checkChanges(t *testing.T, a, b []Item, changes []Change) {
-	state := func(items []Item) map[string]Entry {
-		m := map[string]Entry{}
+func checkChanges(t *testing.T, a, b []tree.Item, changes []tree.Change) {
+	state := func(items []tree.Item) map[string]tree.Entry {
+		m := map[string]tree.Entry{}
 		for _, it := range items {
 			m[it.Path] = it.Entry
 		}
@@ -323,20 +325,20 @@ func TestCompareIgnoresLinkModes(t *testing.T) {
 }
 
 func TestCompareErrors(t *testing.T) {
-	bad := []Item{file("b", "", 0o644), file("a", "", 0o644)}
+	bad := []tree.Item{file("b", "", 0o644), file("a", "", 0o644)}
 	_, err := Compare(Of(bad...), Of())
-	require.ErrorIs(t, err, ErrOrder)
+	require.ErrorIs(t, err, tree.ErrOrder)
 	_, err = Compare(Of(), Of(bad...))
-	require.ErrorIs(t, err, ErrOrder)
+	require.ErrorIs(t, err, tree.ErrOrder)
 	_, err = Compare(Of(), DecodeTree([]byte("nonsense")))
 	require.ErrorIs(t, err, ErrBinary)
 	_, err = Compare(Of(), Of(file("a", "", 0o644), dir("a", 0o755)))
-	require.ErrorIs(t, err, ErrOrder)
+	require.ErrorIs(t, err, tree.ErrOrder)
 }
 
 // TestBinaryRefusesDamage cuts and extends the binary form at every place.
 func TestBinaryRefusesDamage(t *testing.T) {
-	items := []Item{file("a", "1", 0o600), link("ab", "x"), file("ac/d", "2", 0o600), dir("ac", 0o755)}
+	items := []tree.Item{file("a", "1", 0o600), link("ab", "x"), file("ac/d", "2", 0o600), dir("ac", 0o755)}
 	tree, err := AppendTree(nil, Of(items...))
 	require.NoError(t, err)
 	for n := range len(tree) {
@@ -348,12 +350,12 @@ func TestBinaryRefusesDamage(t *testing.T) {
 }
 
 func TestSequencesCanBeLeft(t *testing.T) {
-	items := []Item{file("a", "1", 0o600), file("b", "x", 0o644), dir("c", 0o755)}
-	tree, err := AppendTree(nil, Of(items...))
+	items := []tree.Item{file("a", "1", 0o600), file("b", "x", 0o644), dir("c", 0o755)}
+	encoded, err := AppendTree(nil, Of(items...))
 	require.NoError(t, err)
 	text := encode(t, false, items...)
-	for name, s := range map[string]Seq{
-		"tree": DecodeTree(tree), "text": NewDecoder(strings.NewReader(text)).All(),
+	for name, s := range map[string]tree.Seq{
+		"tree": DecodeTree(encoded), "text": NewDecoder(strings.NewReader(text)).All(),
 	} {
 		for it, err := range s {
 			require.NoError(t, err)
@@ -377,7 +379,7 @@ func TestShortCheck(t *testing.T) {
 			path += parts[r.IntN(len(parts))]
 		}
 		plain := path != "" && path[0] != '/' && plainFrom(path, []byte(prev))
-		ok := patch.CheckPath(path) == nil
+		ok := tree.CheckPath(path) == nil
 		if plain {
 			require.True(t, ok, "%q after %q", path, prev)
 		}

@@ -6,37 +6,15 @@ import (
 	"fmt"
 	"strings"
 
-	"decree/patch"
 	"decree/tree"
-)
-
-// Hash, Entry, Item, Change and Seq are those of package tree, so that a manifest, a diff
-// and the store speak of the same facts.
-type (
-	Hash   = tree.Hash
-	Entry  = tree.Entry
-	Item   = tree.Item
-	Change = tree.Change
-	Seq    = tree.Seq
-)
-
-// The kinds of path that a tree is made of.
-const (
-	Regular = patch.Regular
-	Symlink = patch.Symlink
-	Dir     = patch.Dir
 )
 
 // Version is the version of manifest.json that this package writes.
 const Version = 1
 
-// ErrOrder says that paths do not come in manifest order: files, then directories, each
-// in byte order of the raw paths without a repetition.
-var ErrOrder = tree.ErrOrder
-
 // Of returns the sequence of items, which must be in manifest order.
-func Of(items ...Item) Seq {
-	return func(yield func(Item, error) bool) {
+func Of(items ...tree.Item) tree.Seq {
+	return func(yield func(tree.Item, error) bool) {
 		for _, it := range items {
 			if !yield(it, nil) {
 				return
@@ -46,8 +24,8 @@ func Of(items ...Item) Seq {
 }
 
 // Collect returns all items of s, or its error.
-func Collect(s Seq) ([]Item, error) {
-	var items []Item
+func Collect(s tree.Seq) ([]tree.Item, error) {
+	var items []tree.Item
 	for it, err := range s {
 		if err != nil {
 			return nil, err
@@ -58,12 +36,12 @@ func Collect(s Seq) ([]Item, error) {
 }
 
 // ID returns the tree id of s, the SHA-256 of its manifest.json.
-func ID(s Seq) (Hash, error) {
+func ID(s tree.Seq) (tree.Hash, error) {
 	sum := sha256.New()
 	if err := Encode(sum, s, false); err != nil {
-		return Hash{}, err
+		return tree.Hash{}, err
 	}
-	return Hash(sum.Sum(nil)), nil
+	return tree.Hash(sum.Sum(nil)), nil
 }
 
 // ordered holds the rules that successive paths of one section obey.
@@ -85,7 +63,7 @@ func (o *ordered) next(path string) (shared int, err error) {
 	}
 	shared = common(o.prev, path)
 	if shared == len(path) || shared < len(o.prev) && path[shared] < o.prev[shared] {
-		return 0, ErrOrder
+		return 0, tree.ErrOrder
 	}
 	if o.files {
 		if err := o.below(path, shared); err != nil {
@@ -100,12 +78,12 @@ func (o *ordered) next(path string) (shared int, err error) {
 // the path. Only what the path does not share with the one before need be checked.
 func (o *ordered) nextChecked(path string) (shared int, err error) {
 	if path == "" || path[0] == '/' || !plainFrom(path, o.prev) {
-		if err := patch.CheckPath(path); err != nil {
+		if err := tree.CheckPath(path); err != nil {
 			return 0, err
 		}
 	}
 	if shared, err = o.next(path); err != nil {
-		return 0, fmt.Errorf("%s: %w", patch.Quote(path), err)
+		return 0, fmt.Errorf("%s: %w", tree.Quote(path), err)
 	}
 	return shared, nil
 }
@@ -114,7 +92,7 @@ func (o *ordered) nextChecked(path string) (shared int, err error) {
 // its components behind the directory that both have are not empty, do not begin with a
 // dot, and hold no NUL.
 func plainFrom(path string, prev []byte) bool {
-	if len(path) >= patch.MaxPath {
+	if len(path) >= tree.MaxPath {
 		return false
 	}
 	at := strings.LastIndexByte(path[:common(prev, path)], '/') + 1

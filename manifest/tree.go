@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 // The binary form begins with these bytes; the digit is its version.
@@ -58,13 +58,13 @@ func firstMode(files bool) uint32 {
 //	regular: uvarint size, 32 bytes hash; symlink: uvarint length, target
 //
 // A symlink's hash and size follow from its target, its mode is always 0777.
-func (p *packer) item(dst []byte, head byte, path string, e *Entry) ([]byte, error) {
+func (p *packer) item(dst []byte, head byte, path string, e *tree.Entry) ([]byte, error) {
 	shared, err := p.path.next(path)
 	if err != nil {
-		return dst, fmt.Errorf("%s: %w", patch.Quote(path), err)
+		return dst, fmt.Errorf("%s: %w", tree.Quote(path), err)
 	}
 	owned := e.Special() && e.Owner.Known
-	if e != nil && e.Type != Symlink && e.Mode == p.mode && !owned {
+	if e != nil && e.Type != tree.Symlink && e.Mode == p.mode && !owned {
 		head |= sameMode
 	}
 	dst = append(dst, head)
@@ -74,7 +74,7 @@ func (p *packer) item(dst []byte, head byte, path string, e *Entry) ([]byte, err
 	if e == nil {
 		return dst, nil
 	}
-	if e.Type == Symlink {
+	if e.Type == tree.Symlink {
 		dst = binary.AppendUvarint(dst, uint64(len(e.Target)))
 		return append(dst, e.Target...), nil
 	}
@@ -87,26 +87,26 @@ func (p *packer) item(dst []byte, head byte, path string, e *Entry) ([]byte, err
 		dst = binary.AppendUvarint(dst, uint64(e.Mode))
 		p.mode = e.Mode
 	}
-	if e.Type == Regular {
+	if e.Type == tree.Regular {
 		dst = binary.AppendUvarint(dst, uint64(e.Size))
 		dst = append(dst, e.SHA256[:]...)
 	}
 	return dst, nil
 }
 
-func headOf(e *Entry) byte {
+func headOf(e *tree.Entry) byte {
 	switch e.Type {
-	case Symlink:
+	case tree.Symlink:
 		return isSymlink
-	case Dir:
+	case tree.Dir:
 		return isDir
 	}
 	return isRegular
 }
 
 // AppendTree appends s in binary form: the magic, the files, a zero byte, the
-// directories, a zero byte. It returns s's error, or one wrapping [ErrOrder].
-func AppendTree(dst []byte, s Seq) ([]byte, error) {
+// directories, a zero byte. It returns s's error, or one wrapping [tree.ErrOrder].
+func AppendTree(dst []byte, s tree.Seq) ([]byte, error) {
 	w := appender{dst}
 	err := WriteTree(&w, s)
 	return w.buf, err
@@ -120,7 +120,7 @@ func (a *appender) Write(p []byte) (int, error) {
 }
 
 // WriteTree is AppendTree to a stream.
-func WriteTree(w io.Writer, s Seq) error {
+func WriteTree(w io.Writer, s tree.Seq) error {
 	buf := append(make([]byte, 0, flushSize+4096), treeMagic...)
 	var p packer
 	p.reset(true)
@@ -129,9 +129,9 @@ func WriteTree(w io.Writer, s Seq) error {
 		if err != nil {
 			return err
 		}
-		if isDir := it.Entry.Type == Dir; isDir != dirs {
+		if isDir := it.Entry.Type == tree.Dir; isDir != dirs {
 			if dirs {
-				return fmt.Errorf("%s: %w", patch.Quote(it.Path), ErrOrder)
+				return fmt.Errorf("%s: %w", tree.Quote(it.Path), tree.ErrOrder)
 			}
 			dirs = true
 			buf = append(buf, endSection)
@@ -156,32 +156,32 @@ func WriteTree(w io.Writer, s Seq) error {
 
 // DecodeTree returns what AppendTree has written. The sequence ends with an error
 // wrapping [ErrBinary] at the first byte that is not as AppendTree writes it.
-func DecodeTree(data []byte) Seq {
-	return func(yield func(Item, error) bool) { ReadTree(bytes.NewReader(data))(yield) }
+func DecodeTree(data []byte) tree.Seq {
+	return func(yield func(tree.Item, error) bool) { ReadTree(bytes.NewReader(data))(yield) }
 }
 
 // ReadTree is DecodeTree from a stream, to be read once, up to its end.
-func ReadTree(r io.Reader) Seq {
-	return func(yield func(Item, error) bool) {
+func ReadTree(r io.Reader) tree.Seq {
+	return func(yield func(tree.Item, error) bool) {
 		u := newUnpacker(r, treeMagic)
 		for section := range 2 {
 			u.reset(section == 0)
 			for {
 				path, e, head := u.item()
 				if u.err != nil {
-					yield(Item{}, u.err)
+					yield(tree.Item{}, u.err)
 					return
 				}
 				if head == endSection {
 					break
 				}
-				if !yield(Item{Path: path, Entry: e}, nil) {
+				if !yield(tree.Item{Path: path, Entry: e}, nil) {
 					return
 				}
 			}
 		}
 		if u.end(); u.err != nil {
-			yield(Item{}, u.err)
+			yield(tree.Item{}, u.err)
 		}
 	}
 }
@@ -192,7 +192,7 @@ type unpacker struct {
 	path  ordered
 	mode  uint32
 	name  []byte
-	hash  Hash
+	hash  tree.Hash
 	files bool // the section
 	err   error
 }
@@ -270,7 +270,7 @@ func (u *unpacker) bytes(dst []byte) {
 }
 
 // item takes the next entry, or a section's end (head endSection).
-func (u *unpacker) item() (path string, e Entry, head byte) {
+func (u *unpacker) item() (path string, e tree.Entry, head byte) {
 	head = u.byte()
 	if u.err != nil || head == endSection {
 		return "", e, head
@@ -288,12 +288,12 @@ func (u *unpacker) item() (path string, e Entry, head byte) {
 }
 
 func (u *unpacker) key() string {
-	shared := u.uvarint(patch.MaxPath)
-	rest := u.uvarint(patch.MaxPath)
+	shared := u.uvarint(tree.MaxPath)
+	rest := u.uvarint(tree.MaxPath)
 	if u.err != nil {
 		return ""
 	}
-	if shared > uint64(len(u.path.prev)) || shared+rest >= patch.MaxPath {
+	if shared > uint64(len(u.path.prev)) || shared+rest >= tree.MaxPath {
 		u.fail("path too long")
 		return ""
 	}
@@ -313,19 +313,19 @@ func (u *unpacker) key() string {
 	return path
 }
 
-func (u *unpacker) facts(head byte, e *Entry) {
+func (u *unpacker) facts(head byte, e *tree.Entry) {
 	if head&kindBits == isSymlink {
 		u.target(head, e)
 		return
 	}
 	if head&kindBits == isDir {
-		e.Type = Dir
+		e.Type = tree.Dir
 	}
 	e.Mode = u.mode
 	if head&sameMode == 0 {
 		u.spelledMode(e)
 	}
-	if e.Type == Regular {
+	if e.Type == tree.Regular {
 		e.Size = int64(u.uvarint(1 << 62))
 		u.bytes(u.hash[:]) // not into e, which would then be allocated
 		e.SHA256 = u.hash
@@ -333,7 +333,7 @@ func (u *unpacker) facts(head byte, e *Entry) {
 }
 
 // spelledMode takes a mode that is not the one before, or one with an owner.
-func (u *unpacker) spelledMode(e *Entry) {
+func (u *unpacker) spelledMode(e *tree.Entry) {
 	mode := uint32(u.uvarint(0o7777 | ownedMode))
 	e.Mode = mode &^ ownedMode
 	if mode&ownedMode == 0 {
@@ -343,7 +343,7 @@ func (u *unpacker) spelledMode(e *Entry) {
 		u.mode = e.Mode
 		return
 	}
-	e.Owner = patch.Owner{UID: uint32(u.uvarint(1<<32 - 1)), GID: uint32(u.uvarint(1<<32 - 1)), Known: true}
+	e.Owner = tree.Owner{UID: uint32(u.uvarint(1<<32 - 1)), GID: uint32(u.uvarint(1<<32 - 1)), Known: true}
 	if !e.Special() {
 		u.fail("an owner that is not recorded")
 	}
@@ -352,7 +352,7 @@ func (u *unpacker) spelledMode(e *Entry) {
 // maxTarget bounds a symlink's target; systems allow 4,095 bytes.
 const maxTarget = 64 << 10
 
-func (u *unpacker) target(head byte, e *Entry) {
+func (u *unpacker) target(head byte, e *tree.Entry) {
 	if head&sameMode != 0 {
 		u.fail("unknown flag")
 	}
@@ -369,8 +369,8 @@ func (u *unpacker) target(head byte, e *Entry) {
 }
 
 // Link returns the entry of a symlink to target.
-func Link(target string) Entry {
-	return Entry{Type: Symlink, Mode: 0o777, Size: int64(len(target)), SHA256: patch.Sum([]byte(target)), Target: target}
+func Link(target string) tree.Entry {
+	return tree.Entry{Type: tree.Symlink, Mode: 0o777, Size: int64(len(target)), SHA256: tree.Sum([]byte(target)), Target: target}
 }
 
 // end checks that nothing is left.

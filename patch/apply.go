@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"decree/tree"
 	"fmt"
 )
 
@@ -31,7 +32,7 @@ func (s *Section) apply(from []byte, reverse bool) ([]byte, error) {
 		return nil, err
 	}
 	switch {
-	case toEntry == nil || toEntry.Type == Dir:
+	case toEntry == nil || toEntry.Type == tree.Dir:
 		return nil, nil
 	case s.Op == OpMode:
 		return from, nil
@@ -52,14 +53,14 @@ func (s *Section) apply(from []byte, reverse bool) ([]byte, error) {
 }
 
 // checkSide returns a *MismatchError unless data is the content of e.
-func (s *Section) checkSide(data []byte, e *Entry, when string) error {
-	if e == nil || e.Type == Dir {
+func (s *Section) checkSide(data []byte, e *tree.Entry, when string) error {
+	if e == nil || e.Type == tree.Dir {
 		if len(data) > 0 {
 			return &MismatchError{Path: s.Path, Reason: "there is a content where there should be none"}
 		}
 		return nil
 	}
-	sum := Sum(data)
+	sum := tree.Sum(data)
 	if int64(len(data)) == e.Size && sum == e.SHA256 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"decree/tree"
 	"io"
 )
 
@@ -61,7 +62,7 @@ func (b Bytes) Open() (io.ReadCloser, error) { return io.NopCloser(bytes.NewRead
 // say everything, and the contents are nil.
 type Change struct {
 	Path                   string
-	Old, New               *Entry
+	Old, New               *tree.Entry
 	OldContent, NewContent Content
 }
 
@@ -75,17 +76,17 @@ type Stat struct {
 
 // opOf returns the operation that leads from old to new, "" if they are the same. Both are
 // of one kind, or one is nil.
-func opOf(old, new *Entry) Op {
+func opOf(old, new *tree.Entry) Op {
 	switch {
 	case old == nil && new == nil:
 		return ""
 	case old == nil:
-		return either(new.Type == Dir, OpMkdir, OpCreate)
+		return either(new.Type == tree.Dir, OpMkdir, OpCreate)
 	case new == nil:
-		return either(old.Type == Dir, OpRmdir, OpDelete)
+		return either(old.Type == tree.Dir, OpRmdir, OpDelete)
 	case old.Same(*new):
 		return ""
-	case old.Type == Dir:
+	case old.Type == tree.Dir:
 		return OpDirMode
 	}
 	return either(old.SHA256 == new.SHA256 && old.Size == new.Size, OpMode, OpModify)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"decree/tree"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +16,7 @@ var errChanged = errors.New("the content does not match its entry")
 // load reads a content whole into buf's memory and checks its size and hash. It stops
 // early at a NUL byte when the content is too large to be written as a binary, since then
 // no one will look at it.
-func (w *Writer) load(ctx context.Context, buf []byte, c Content, e *Entry) (data []byte, nul bool, err error) {
+func (w *Writer) load(ctx context.Context, buf []byte, c Content, e *tree.Entry) (data []byte, nul bool, err error) {
 	data = buf[:0]
 	if int64(cap(data)) < e.Size {
 		data = make([]byte, 0, e.Size)
@@ -37,11 +38,11 @@ func (w *Writer) load(ctx context.Context, buf []byte, c Content, e *Entry) (dat
 		}
 		return data, false, err
 	}
-	return data, nul, checkContent(int64(len(data)), Sum(data), e)
+	return data, nul, checkContent(int64(len(data)), tree.Sum(data), e)
 }
 
 // checkContent returns an error unless size and sum are e's.
-func checkContent(size int64, sum Hash, e *Entry) error {
+func checkContent(size int64, sum tree.Hash, e *tree.Entry) error {
 	if size != e.Size {
 		return fmt.Errorf("%w: %d bytes instead of %d", errChanged, size, e.Size)
 	}
@@ -134,7 +135,7 @@ func (w *Writer) oneSided(ctx context.Context, s *Section, c Content) error {
 	if e == nil {
 		e = s.Old
 	}
-	if e.Size > w.lim.MaxText && e.Type != Symlink {
+	if e.Size > w.lim.MaxText && e.Type != tree.Symlink {
 		return w.stored(s)
 	}
 	// Small contents are held, so that the store has to unpack them once only.
@@ -160,7 +161,7 @@ func (w *Writer) oneSided(ctx context.Context, s *Section, c Content) error {
 	return w.wholeText(ctx, s, c, e, v)
 }
 
-func (w *Writer) wholeBinary(ctx context.Context, s *Section, c Content, e *Entry) error {
+func (w *Writer) wholeBinary(ctx context.Context, s *Section, c Content, e *tree.Entry) error {
 	data, _, err := w.load(ctx, nil, c, e)
 	if err != nil {
 		return err
@@ -171,7 +172,7 @@ func (w *Writer) wholeBinary(ctx context.Context, s *Section, c Content, e *Entr
 	return w.binary(s, nil, data)
 }
 
-func (w *Writer) wholeText(ctx context.Context, s *Section, c Content, e *Entry, v survey) error {
+func (w *Writer) wholeText(ctx context.Context, s *Section, c Content, e *tree.Entry, v survey) error {
 	if e.Size == 0 {
 		w.head(s)
 		return w.out.err()
@@ -186,7 +187,7 @@ func (w *Writer) wholeText(ctx context.Context, s *Section, c Content, e *Entry,
 	if v.cut {
 		size += int64(len("\n" + noNewline + "\n"))
 	}
-	if size > w.lim.InlineText && e.Type != Symlink {
+	if size > w.lim.InlineText && e.Type != tree.Symlink {
 		return w.stored(s)
 	}
 	w.head(s)
@@ -197,7 +198,7 @@ func (w *Writer) wholeText(ctx context.Context, s *Section, c Content, e *Entry,
 
 // signed writes the lines of a content behind sign and checks that it is the one that was
 // surveyed.
-func (w *Writer) signed(ctx context.Context, c Content, e *Entry, sign byte, lines int64) error {
+func (w *Writer) signed(ctx context.Context, c Content, e *tree.Entry, sign byte, lines int64) error {
 	sum := sha256.New()
 	var size int64
 	atStart := true
@@ -222,7 +223,7 @@ func (w *Writer) signed(ctx context.Context, c Content, e *Entry, sign byte, lin
 	if !atStart {
 		w.out.cut()
 	}
-	if err := checkContent(size, Hash(sum.Sum(nil)), e); err != nil {
+	if err := checkContent(size, tree.Hash(sum.Sum(nil)), e); err != nil {
 		return err
 	}
 	if lines != 0 {

@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"decree/tree"
 	"errors"
 	"fmt"
 )
@@ -34,9 +35,9 @@ type MismatchError struct {
 // Error returns "path: reason", with the line of the content where there is one.
 func (e *MismatchError) Error() string {
 	if e.Line > 0 {
-		return fmt.Sprintf("%s: line %d: %s", Quote(e.Path), e.Line, e.Reason)
+		return fmt.Sprintf("%s: line %d: %s", tree.Quote(e.Path), e.Line, e.Reason)
 	}
-	return Quote(e.Path) + ": " + e.Reason
+	return tree.Quote(e.Path) + ": " + e.Reason
 }
 
 // OrderError says that a Change does not fit behind those written before it.
@@ -46,4 +47,4 @@ type OrderError struct {
 }
 
 // Error returns "path: reason".
-func (e *OrderError) Error() string { return Quote(e.Path) + ": " + e.Reason }
+func (e *OrderError) Error() string { return tree.Quote(e.Path) + ": " + e.Reason }

@@ -9,14 +9,15 @@ import (
 	"strings"
 
 	"decree/patch"
+	"decree/tree"
 )
 
 // A diff is written change by change, in byte order of the paths, and read section by
 // section; a section turns either content into the other.
 func Example() {
 	old, new := []byte("package a\nvar x = 1\n"), []byte("package a\nvar x = 2\n")
-	entry := func(data []byte) *patch.Entry {
-		return &patch.Entry{SHA256: patch.Sum(data), Size: int64(len(data)), Mode: 0o644}
+	entry := func(data []byte) *tree.Entry {
+		return &tree.Entry{SHA256: tree.Sum(data), Size: int64(len(data)), Mode: 0o644}
 	}
 
 	var diff bytes.Buffer

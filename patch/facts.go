@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"decree/jsonread"
+	"decree/tree"
 )
 
 // ParseFacts reads the JSON of a "# decree:" line into a Section that has nothing else. A
@@ -47,15 +48,15 @@ func ParseFacts(data []byte) (*Section, error) {
 
 // checkFacts returns what is wrong with a section's facts, or "".
 func (s *Section) checkFacts() string {
-	if reason := pathFault(s.Path); reason != "" {
-		return reason
+	if pathErr := new(tree.PathError); errors.As(tree.CheckPath(s.Path), &pathErr) {
+		return pathErr.Reason
 	}
 	switch s.Op {
 	case OpCreate, OpDelete, OpModify, OpMode, OpMkdir, OpRmdir, OpDirMode:
 	case "":
 		return "no op"
 	default:
-		return "unknown op " + strconv.Quote(clip(string(s.Op)))
+		return "unknown op " + strconv.Quote(tree.Clip(string(s.Op)))
 	}
 	if s.Old == nil && s.New == nil {
 		return "neither old nor new"
@@ -65,7 +66,7 @@ func (s *Section) checkFacts() string {
 
 // unquoted reads a string that Quote wrote.
 func unquoted(v *jsonread.Value) string {
-	raw, err := Unquote(v.Text())
+	raw, err := tree.Unquote(v.Text())
 	if err != nil {
 		v.Fail(err)
 	}
@@ -73,18 +74,18 @@ func unquoted(v *jsonread.Value) string {
 }
 
 // entryOf reads one side's facts. A directory's has a mode alone.
-func entryOf(v *jsonread.Value) *Entry {
+func entryOf(v *jsonread.Value) *tree.Entry {
 	if v.Null() {
 		v.Expected("an object")
 	}
-	e := &Entry{}
+	e := &tree.Entry{}
 	var mode, sum, size, target bool
 	v.Members(func(name string, m *jsonread.Value) {
 		switch name {
 		case "mode":
 			mode = true
 			ok := false
-			if e.Mode, ok = ParseMode(m.Text()); !ok {
+			if e.Mode, ok = tree.ParseMode(m.Text()); !ok {
 				m.Expected("a mode in octal")
 			}
 		case "size":
@@ -99,15 +100,15 @@ func entryOf(v *jsonread.Value) *Entry {
 			}
 		case "type":
 			if kind := m.Text(); kind != "symlink" {
-				m.Fail(errors.New("unknown type " + strconv.Quote(clip(kind))))
+				m.Fail(errors.New("unknown type " + strconv.Quote(tree.Clip(kind))))
 			}
-			e.Type = Symlink
+			e.Type = tree.Symlink
 		case "target":
 			target = true
 			e.Target = unquoted(m)
 		case "owner":
 			ok := false
-			if e.Owner, ok = ParseOwner(m.Text()); !ok {
+			if e.Owner, ok = tree.ParseOwner(m.Text()); !ok {
 				m.Expected("an owner as two numbers")
 			}
 		}
@@ -115,25 +116,25 @@ func entryOf(v *jsonread.Value) *Entry {
 	if reason := incoherent(e, mode, sum, size, target); reason != "" {
 		v.Fail(errors.New(reason))
 	}
-	if !sum && e.Type == Regular {
-		e.Type = Dir
+	if !sum && e.Type == tree.Regular {
+		e.Type = tree.Dir
 	}
 	return e
 }
 
 // incoherent is what is wrong with the facts of a side as a whole, or "". The flags say which
 // of them it has.
-func incoherent(e *Entry, mode, sum, size, target bool) string {
+func incoherent(e *tree.Entry, mode, sum, size, target bool) string {
 	switch {
 	case !mode:
 		return "entry without mode"
 	case sum != size:
 		return "entry with one of size and sha256"
-	case target != (e.Type == Symlink):
+	case target != (e.Type == tree.Symlink):
 		return "target and type disagree"
-	case !sum && e.Type == Symlink:
+	case !sum && e.Type == tree.Symlink:
 		return "symlink without sha256"
-	case e.Type == Symlink && e.Mode != symlinkMode:
+	case e.Type == tree.Symlink && e.Mode != tree.SymlinkMode:
 		return "mode of a symlink is not 777"
 	case e.Owner.Known && (!sum || !e.Special()):
 		return "an owner is only for set-user-ID and set-group-ID files"

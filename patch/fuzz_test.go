@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/jsonread"
+	"decree/tree"
 )
 
 // What the reader takes, it gives back byte for byte, and applying it never panics; what
@@ -33,7 +34,7 @@ func FuzzReader(f *testing.F) {
 			if err != nil {
 				return
 			}
-			require.NoError(t, CheckPath(s.Path))
+			require.NoError(t, tree.CheckPath(s.Path))
 			require.Equal(t, string(diff[s.Offset:s.Offset+s.Size]), string(s.Raw))
 			_, body := cutLine(s.Raw)
 			_, formatted := cutLine(format(s))
@@ -66,7 +67,7 @@ func FuzzRoundTrip(f *testing.F) {
 	}
 	f.Add([]byte("x\n"), []byte("y\n"), "caf\xe9 \"\n")
 	f.Fuzz(func(t *testing.T, a, b []byte, path string) {
-		if CheckPath(path) != nil || bytes.Equal(a, b) {
+		if tree.CheckPath(path) != nil || bytes.Equal(a, b) {
 			return
 		}
 		c := modify(path, string(a), string(b))
@@ -87,14 +88,14 @@ func FuzzQuote(f *testing.F) {
 		f.Add(p)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		raw, err := Unquote(Quote(s))
+		raw, err := tree.Unquote(tree.Quote(s))
 		require.NoError(t, err)
 		require.Equal(t, s, raw)
-		if raw, err := Unquote(s); err == nil {
-			require.Equal(t, s, Quote(raw))
+		if raw, err := tree.Unquote(s); err == nil {
+			require.Equal(t, s, tree.Quote(raw))
 		}
-		v := jsonread.Of("", AppendJSONString(nil, Quote(s)))
-		require.Equal(t, Quote(s), v.Text())
+		v := jsonread.Of("", tree.AppendJSONString(nil, tree.Quote(s)))
+		require.Equal(t, tree.Quote(s), v.Text())
 		require.NoError(t, v.Err())
 	})
 }

@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"decree/tree"
 	"flag"
 	"os"
 	"path/filepath"
@@ -25,7 +26,7 @@ var update = flag.Bool("update", false, "write the golden diffs anew")
 type golden struct {
 	archive  []archived // the comment first, with no name
 	fields   map[string]string
-	old, new tree
+	old, new nodes
 	path     string
 }
 
@@ -33,7 +34,7 @@ func readGolden(t *testing.T, name string) *golden {
 	t.Helper()
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
-	g := &golden{archive: parseArchive(string(data)), fields: map[string]string{}, old: tree{}, new: tree{}}
+	g := &golden{archive: parseArchive(string(data)), fields: map[string]string{}, old: nodes{}, new: nodes{}}
 	for l := range strings.Lines(g.archive[0].data) {
 		if key, value, ok := strings.Cut(strings.TrimSuffix(l, "\n"), ": "); ok {
 			g.fields[key] = value
@@ -41,7 +42,7 @@ func readGolden(t *testing.T, name string) *golden {
 	}
 	g.path = "file"
 	if p := g.fields["path"]; p != "" {
-		g.path, err = Unquote(p)
+		g.path, err = tree.Unquote(p)
 		require.NoError(t, err)
 	}
 	for _, f := range g.archive {
@@ -75,7 +76,7 @@ func (g *golden) node(t *testing.T, f archived) node {
 	case "":
 		return regular(data, 0o644)
 	default:
-		m, ok := ParseMode(mode)
+		m, ok := tree.ParseMode(mode)
 		require.True(t, ok, mode)
 		return regular(data, m)
 	}
@@ -161,11 +162,11 @@ func formatArchive(files []archived) []byte {
 // checkBothWays requires that a section leads from one node to the other and back.
 func checkBothWays(t *testing.T, s *Section, o, n node) {
 	t.Helper()
-	bytesOf := func(x node, e *Entry) []byte {
+	bytesOf := func(x node, e *tree.Entry) []byte {
 		switch {
 		case e == nil:
 			return nil
-		case e.Type == Symlink:
+		case e.Type == tree.Symlink:
 			return []byte(e.Target)
 		}
 		return []byte(x.data)

@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"decree/tree"
 	"errors"
 	"strconv"
 )
@@ -60,7 +61,7 @@ func (h *hunkReader) checkAll() error {
 	if s.New != nil && h.bytesNew > s.New.Size || s.Op == OpCreate && h.bytesNew != s.New.Size {
 		return h.syntax("hunks do not give the size of new", nil)
 	}
-	if s.kind() != Symlink {
+	if s.kind() != tree.Symlink {
 		return nil
 	}
 	// A link's contents stand on its "# decree:" line; the hunks must say the same.

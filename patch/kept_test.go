@@ -3,6 +3,7 @@ package patch
 import (
 	"bytes"
 	"context"
+	"decree/tree"
 	"math/rand"
 	"testing"
 
@@ -15,7 +16,7 @@ func kept(a, b []byte) ([]int, error) {
 	for i := range out {
 		out[i] = -1
 	}
-	entry := func(data []byte) *Entry { return &Entry{SHA256: Sum(data), Size: int64(len(data))} }
+	entry := func(data []byte) *tree.Entry { return &tree.Entry{SHA256: tree.Sum(data), Size: int64(len(data))} }
 	err := Stays(context.Background(), Change{Old: entry(a), New: entry(b), OldContent: Bytes(a), NewContent: Bytes(b)}, func(old, new, n int) error {
 		for i := range n {
 			out[new+i] = old + i

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"decree/tree"
 	"errors"
 	"io"
 	"slices"
@@ -193,7 +194,7 @@ func (h lineSum) of(data []byte) lineSum {
 func (h lineSum) mixed() uint64 { return mix(uint64(h) + 0x9e3779b97f4a7c15) }
 
 // eachLine calls f with the hash and the length of each line of a content.
-func (w *Writer) eachLine(ctx context.Context, c Content, e *Entry, noNUL bool, f func(sum uint64, n int)) error {
+func (w *Writer) eachLine(ctx context.Context, c Content, e *tree.Entry, noNUL bool, f func(sum uint64, n int)) error {
 	part, begun := lineSum(0), 0 // of a line that goes on in the next chunk
 	size, sum := int64(0), sha256.New()
 	err := w.eachChunk(ctx, c, func(chunk []byte) error {
@@ -220,7 +221,7 @@ func (w *Writer) eachLine(ctx context.Context, c Content, e *Entry, noNUL bool, 
 	if err != nil {
 		return err
 	}
-	return checkContent(size, Hash(sum.Sum(nil)), e)
+	return checkContent(size, tree.Hash(sum.Sum(nil)), e)
 }
 
 // piecewise reads both sides of c once more and calls f with their pieces, in order. A

@@ -3,6 +3,7 @@ package patch
 import (
 	"bytes"
 	"context"
+	"decree/tree"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -26,7 +27,7 @@ func sectionOf(t testing.TB, old, new []byte, lim Limits) *Section {
 	var out bytes.Buffer
 	w := NewWriter(&out, lim)
 	require.NoError(t, w.Write(context.Background(), Change{
-		"f", &Entry{SHA256: Sum(old), Size: int64(len(old)), Mode: 0o644}, &Entry{SHA256: Sum(new), Size: int64(len(new)), Mode: 0o644},
+		"f", &tree.Entry{SHA256: tree.Sum(old), Size: int64(len(old)), Mode: 0o644}, &tree.Entry{SHA256: tree.Sum(new), Size: int64(len(new)), Mode: 0o644},
 		Bytes(old), Bytes(new),
 	}))
 	require.NoError(t, w.Close())
@@ -144,16 +145,16 @@ func TestLargeTextsAreChecked(t *testing.T) {
 	inPieces(t)
 	base := logText(2 << 20)
 	more := append(slices.Clone(base), "more\n"...)
-	for name, spoil := range map[string]func(old, new *Entry){
-		"old sum":     func(old, _ *Entry) { old.SHA256[0]++ },
-		"new sum":     func(_, new *Entry) { new.SHA256[0]++ },
-		"old longer":  func(old, _ *Entry) { old.Size-- },
-		"new longer":  func(_, new *Entry) { new.Size-- },
-		"old shorter": func(old, _ *Entry) { old.Size++ },
-		"new shorter": func(_, new *Entry) { new.Size += 9999 },
+	for name, spoil := range map[string]func(old, new *tree.Entry){
+		"old sum":     func(old, _ *tree.Entry) { old.SHA256[0]++ },
+		"new sum":     func(_, new *tree.Entry) { new.SHA256[0]++ },
+		"old longer":  func(old, _ *tree.Entry) { old.Size-- },
+		"new longer":  func(_, new *tree.Entry) { new.Size-- },
+		"old shorter": func(old, _ *tree.Entry) { old.Size++ },
+		"new shorter": func(_, new *tree.Entry) { new.Size += 9999 },
 	} {
-		old := Entry{SHA256: Sum(base), Size: int64(len(base)), Mode: 0o644}
-		new := Entry{SHA256: Sum(more), Size: int64(len(more)), Mode: 0o644}
+		old := tree.Entry{SHA256: tree.Sum(base), Size: int64(len(base)), Mode: 0o644}
+		new := tree.Entry{SHA256: tree.Sum(more), Size: int64(len(more)), Mode: 0o644}
 		spoil(&old, &new)
 		w := NewWriter(&strings.Builder{}, Limits{})
 		err := w.Write(context.Background(), Change{"f", &old, &new, Bytes(base), Bytes(more)})

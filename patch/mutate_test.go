@@ -145,7 +145,7 @@ func TestSourcePairs(t *testing.T) {
 		n = 20000 // all there are
 	}
 	rnd := rand.New(rand.NewPCG(7, 11))
-	old, new := tree{}, tree{}
+	old, new := nodes{}, nodes{}
 	var before []byte
 	for i, p := range goSources(t, n) {
 		data, err := os.ReadFile(p)

@@ -1,6 +1,9 @@
 package patch
 
-import "strings"
+import (
+	"decree/tree"
+	"strings"
+)
 
 // order holds what the sections so far say about the tree, as far as it bears on the next
 // one: their order, and what stands above a path. A diff in which a path lies below a file,
@@ -22,7 +25,7 @@ type seen struct {
 
 const absent = -1
 
-func kindOf(e *Entry) int {
+func kindOf(e *tree.Entry) int {
 	if e == nil {
 		return absent
 	}
@@ -45,8 +48,8 @@ func (o *order) add(s *Section) string {
 		if s.Path[len(up.path)] != '/' {
 			continue
 		}
-		if s.Old != nil && up.old != int(Dir) || s.New != nil && up.new != int(Dir) {
-			return "below " + clip(Quote(up.path)) + ", which is not a directory in this diff"
+		if s.Old != nil && up.old != int(tree.Dir) || s.New != nil && up.new != int(tree.Dir) {
+			return "below " + tree.Clip(tree.Quote(up.path)) + ", which is not a directory in this diff"
 		}
 	}
 	o.chain = append(o.chain, seen{s.Path, kindOf(s.Old), kindOf(s.New)})

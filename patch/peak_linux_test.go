@@ -3,6 +3,7 @@ package patch
 import (
 	"bufio"
 	"context"
+	"decree/tree"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -21,10 +22,10 @@ type onDisk string
 func (p onDisk) Open() (io.ReadCloser, error) { return os.Open(string(p)) }
 
 // sum returns the entry of a file on disk without holding it.
-func (p onDisk) entry(t *testing.T) *Entry {
+func (p onDisk) entry(t *testing.T) *tree.Entry {
 	data, err := os.ReadFile(string(p))
 	require.NoError(t, err)
-	return &Entry{SHA256: Sum(data), Size: int64(len(data)), Mode: 0o644}
+	return &tree.Entry{SHA256: tree.Sum(data), Size: int64(len(data)), Mode: 0o644}
 }
 
 // peakEnv tells a process of this test binary to write one diff and do nothing else.
@@ -36,7 +37,7 @@ func TestPeakChild(t *testing.T) {
 	if root == "" {
 		t.Skip("only as TestPeak's child")
 	}
-	var entries [2]Entry
+	var entries [2]tree.Entry
 	f, err := os.Open(filepath.Join(root, "facts"))
 	require.NoError(t, err)
 	for i := range entries {

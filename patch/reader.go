@@ -3,6 +3,7 @@ package patch
 import (
 	"bufio"
 	"bytes"
+	"decree/tree"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ func (r *Reader) version() error {
 		return nil
 	}
 	if v, ok := bytes.CutPrefix(line, []byte(versionPrefix)); ok {
-		return r.syntax("version "+clip(string(v))+" of the format is unknown; this decree reads version 1", line)
+		return r.syntax("version "+tree.Clip(string(v))+" of the format is unknown; this decree reads version 1", line)
 	}
 	return r.syntax(`not a changes.diff: "`+VersionLine+`" expected`, line)
 }
@@ -142,13 +143,13 @@ func (r *Reader) header(s *Section) error {
 		line, want, _ = strings.Cut(want, "\n")
 		got, err := r.readLine(len(line) + 100)
 		if errors.Is(err, errEnd) {
-			return r.syntax("cut short: "+clip(line)+" expected", nil)
+			return r.syntax("cut short: "+tree.Clip(line)+" expected", nil)
 		}
 		if err != nil {
 			return err
 		}
 		if string(got) != line {
-			return r.syntax("header does not match its \"# decree:\" line: "+clip(line)+" expected", got)
+			return r.syntax("header does not match its \"# decree:\" line: "+tree.Clip(line)+" expected", got)
 		}
 	}
 	return nil
@@ -173,7 +174,7 @@ func (r *Reader) payloads(s *Section) error {
 	return nil
 }
 
-func (r *Reader) payload(prefix string, e *Entry) ([]byte, error) {
+func (r *Reader) payload(prefix string, e *tree.Entry) ([]byte, error) {
 	const columns = 76
 	data := []byte{}
 	for int64(len(data)) < e.Size {
@@ -199,7 +200,7 @@ func (r *Reader) payload(prefix string, e *Entry) ([]byte, error) {
 	if int64(len(data)) != e.Size {
 		return nil, r.syntax("payload does not have the size of its entry", nil)
 	}
-	if Sum(data) != e.SHA256 {
+	if tree.Sum(data) != e.SHA256 {
 		return nil, r.syntax("payload does not have the sha256 of its entry", nil)
 	}
 	return data, nil
@@ -255,5 +256,5 @@ func (r *Reader) peekByte() (byte, bool) {
 // the file, or what is missing behind that line, is the matter.
 func (r *Reader) syntax(reason string, text []byte) error {
 	line := max(r.line, 1)
-	return &SyntaxError{Line: line, Reason: reason, Text: clip(string(text))}
+	return &SyntaxError{Line: line, Reason: reason, Text: tree.Clip(string(text))}
 }

@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"decree/tree"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ func facts(path, op, old, new, more string) string {
 }
 
 // js returns an entry's JSON.
-func js(e *Entry) string { return string(appendEntry(nil, e)) }
+func js(e *tree.Entry) string { return string(appendEntry(nil, e)) }
 
 const first = VersionLine + "\n"
 
@@ -83,7 +84,7 @@ func TestReaderRefuses(t *testing.T) {
 	entry := func(mode, size, sum, more string) string {
 		return `{"mode":"` + mode + `","size":` + size + `,"sha256":"` + sum + `"` + more + `}`
 	}
-	sum := Sum([]byte("a\nb\n")).String()
+	sum := tree.Sum([]byte("a\nb\n")).String()
 	withOld := func(old string) string { return first + facts("f", "modify", old, newJSON, "") }
 	pathed := func(p string) string { return first + mkdir(p) }
 	mod := func(hunks string) string { return first + modLine + modHead + hunks }
@@ -138,7 +139,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"size as a float", withOld(entry("644", "4.0", sum, "")), 2, "size: expected a whole number"},
 		{"size as a string", withOld(entry("644", `"4"`, sum, "")), 2, "size: expected a whole number"},
 		{"size 0 with a hash", withOld(entry("644", "0", sum, "")), 2, "size and sha256 contradict each other"},
-		{"hash of nothing with a size", withOld(entry("644", "4", emptySum.String(), "")), 2, "size and sha256 contradict each other"},
+		{"hash of nothing with a size", withOld(entry("644", "4", tree.EmptySum.String(), "")), 2, "size and sha256 contradict each other"},
 		{"hash short", withOld(entry("644", "4", sum[1:], "")), 2, "sha256: expected 64"},
 		{"hash in capitals", withOld(entry("644", "4", strings.ToUpper(sum), "")), 2, "sha256: expected 64"},
 		{"mode decimal", withOld(entry("689", "4", sum, "")), 2, "mode: expected a mode in octal"},
@@ -168,7 +169,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"path .git itself", pathed(".git"), 2, "path in .git"},
 		{"path in .decree", pathed(".decree/runs"), 2, "path in .decree"},
 		{"path with NUL", pathed(`\"a\\000b\"`), 2, "NUL byte in path"},
-		{"path long", pathed(strings.Repeat("a/", MaxPath/2) + "a"), 2, "path too long"},
+		{"path long", pathed(strings.Repeat("a/", tree.MaxPath/2) + "a"), 2, "path too long"},
 		{"path: not quoted", pathed(`a\nb`), 2, "path: not quoted"},
 		{"path quoted without need", pathed(`\"a\"`), 2, "path: not quoted"},
 		{"path quoted another way", pathed(`\"a\\012b\"`), 2, "path: not quoted"},

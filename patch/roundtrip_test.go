@@ -3,6 +3,7 @@ package patch
 import (
 	"bytes"
 	"context"
+	"decree/tree"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -12,17 +13,17 @@ import (
 )
 
 // file returns the entry of a regular file.
-func file(data string, mode uint32) *Entry {
-	return &Entry{SHA256: Sum([]byte(data)), Size: int64(len(data)), Mode: mode}
+func file(data string, mode uint32) *tree.Entry {
+	return &tree.Entry{SHA256: tree.Sum([]byte(data)), Size: int64(len(data)), Mode: mode}
 }
 
 // link returns the entry of a symlink.
-func link(target string) *Entry {
-	return &Entry{SHA256: Sum([]byte(target)), Size: int64(len(target)), Mode: 0o777, Type: Symlink, Target: target}
+func link(target string) *tree.Entry {
+	return &tree.Entry{SHA256: tree.Sum([]byte(target)), Size: int64(len(target)), Mode: 0o777, Type: tree.Symlink, Target: target}
 }
 
 // dir returns the entry of a directory.
-func dir(mode uint32) *Entry { return &Entry{Mode: mode, Type: Dir} }
+func dir(mode uint32) *tree.Entry { return &tree.Entry{Mode: mode, Type: tree.Dir} }
 
 // modify returns the change of a file's content.
 func modify(path, old, new string) Change {

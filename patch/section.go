@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"decree/tree"
 	"iter"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ const base64Line = 57
 type Section struct {
 	Path             string
 	Op               Op
-	Old, New         *Entry
+	Old, New         *tree.Entry
 	Binary, Stored   bool
 	Hunks            []Hunk
 	OldData, NewData []byte
@@ -122,7 +123,7 @@ func (s *Section) LineCounts() (added, removed int64) {
 // appendFacts appends the "# decree:" line.
 func (s *Section) appendFacts(dst []byte) []byte {
 	dst = append(dst, decreePrefix+`{"path":`...)
-	dst = AppendJSONString(dst, Quote(s.Path))
+	dst = tree.AppendJSONString(dst, tree.Quote(s.Path))
 	dst = append(dst, `,"op":"`...)
 	dst = append(dst, s.Op...)
 	dst = append(dst, '"')
@@ -155,22 +156,22 @@ func (s *Section) appendHeader(dst []byte) []byte {
 	dst = appendLine(dst, "diff --git ", a, " ", b)
 	switch s.Op {
 	case OpCreate:
-		dst = appendLine(dst, "new file mode ", s.New.gitMode())
+		dst = appendLine(dst, "new file mode ", gitMode(s.New))
 		if s.New.Size == 0 {
 			return appendLine(dst, "index 0000000..e69de29")
 		}
 		a = "/dev/null"
 	case OpDelete:
-		dst = appendLine(dst, "deleted file mode ", s.Old.gitMode())
+		dst = appendLine(dst, "deleted file mode ", gitMode(s.Old))
 		if s.Old.Size == 0 {
 			return appendLine(dst, "index e69de29..0000000")
 		}
 		b = "/dev/null"
 	default:
 		// A modified symlink repeats its mode: patch needs it to see a link at all.
-		if s.Old.gitMode() != s.New.gitMode() || s.Old.Type == Symlink {
-			dst = appendLine(dst, "old mode ", s.Old.gitMode())
-			dst = appendLine(dst, "new mode ", s.New.gitMode())
+		if gitMode(s.Old) != gitMode(s.New) || s.Old.Type == tree.Symlink {
+			dst = appendLine(dst, "old mode ", gitMode(s.Old))
+			dst = appendLine(dst, "new mode ", gitMode(s.New))
 		}
 		if s.Op == OpMode {
 			return dst
@@ -202,29 +203,29 @@ func (s *Section) hasHunks() bool {
 }
 
 // entryFault returns what is wrong with an entry that is to stand in a diff, or "".
-func entryFault(e *Entry) string {
+func entryFault(e *tree.Entry) string {
 	switch {
-	case e.Mode&^modeMask != 0:
+	case e.Mode&^tree.ModeMask != 0:
 		return "mode has bits beyond 7777"
-	case e.Type == Dir && (e.Size != 0 || !e.SHA256.IsZero() || e.Target != ""):
+	case e.Type == tree.Dir && (e.Size != 0 || !e.SHA256.IsZero() || e.Target != ""):
 		return "directory with a content"
-	case e.Type == Dir:
+	case e.Type == tree.Dir:
 		return ""
-	case e.Type == Regular && e.Target != "":
+	case e.Type == tree.Regular && e.Target != "":
 		return "target without being a symlink"
 	case e.Size < 0:
 		return "negative size"
-	case (e.Size == 0) != (e.SHA256 == emptySum):
+	case (e.Size == 0) != (e.SHA256 == tree.EmptySum):
 		return "size and sha256 contradict each other"
-	case e.Type == Symlink && e.Target == "":
+	case e.Type == tree.Symlink && e.Target == "":
 		return "symlink without a target"
 	case strings.IndexByte(e.Target, 0) >= 0:
 		return "NUL byte in a target"
-	case len(e.Target) >= MaxPath:
+	case len(e.Target) >= tree.MaxPath:
 		return "target too long"
-	case e.Type == Symlink && (e.Size != int64(len(e.Target)) || e.SHA256 != Sum([]byte(e.Target))):
+	case e.Type == tree.Symlink && (e.Size != int64(len(e.Target)) || e.SHA256 != tree.Sum([]byte(e.Target))):
 		return "size and sha256 are not those of the target"
-	case e.Type > Dir:
+	case e.Type > tree.Dir:
 		return "unknown type"
 	}
 	return ""
@@ -232,7 +233,7 @@ func entryFault(e *Entry) string {
 
 // fault returns what is wrong with the facts of s taken together, or "".
 func (s *Section) fault() string {
-	for _, e := range []*Entry{s.Old, s.New} {
+	for _, e := range []*tree.Entry{s.Old, s.New} {
 		if e == nil {
 			continue
 		}
@@ -253,14 +254,14 @@ func (s *Section) fault() string {
 		return "store without binary"
 	case s.Binary && s.Op != OpCreate && s.Op != OpDelete && s.Op != OpModify:
 		return "binary on an op without contents"
-	case s.Binary && s.kind() == Symlink:
+	case s.Binary && s.kind() == tree.Symlink:
 		return "binary symlink"
 	}
 	return ""
 }
 
 // kind returns the type of the path that s is about.
-func (s *Section) kind() Type {
+func (s *Section) kind() tree.Type {
 	if s.Old != nil {
 		return s.Old.Type
 	}

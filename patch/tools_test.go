@@ -3,6 +3,7 @@ package patch
 import (
 	"bytes"
 	"context"
+	"decree/tree"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,16 +17,16 @@ import (
 
 // node is one path of a test tree: its entry, and the bytes of a regular file.
 type node struct {
-	entry *Entry
+	entry *tree.Entry
 	data  string
 }
 
-type tree map[string]node
+type nodes map[string]node
 
 func regular(data string, mode uint32) node { return node{file(data, mode), data} }
 
 // changes returns what leads from one tree to another, in the order that a Writer wants.
-func changes(old, new tree) []Change {
+func changes(old, new nodes) []Change {
 	paths := map[string]bool{}
 	for p := range old {
 		paths[p] = true
@@ -43,7 +44,7 @@ func changes(old, new tree) []Change {
 }
 
 // make writes a tree to disk.
-func (tr tree) make(t testing.TB, root string) {
+func (tr nodes) make(t testing.TB, root string) {
 	t.Helper()
 	paths := make([]string, 0, len(tr))
 	for p := range tr {
@@ -54,9 +55,9 @@ func (tr tree) make(t testing.TB, root string) {
 		n, at := tr[p], filepath.Join(root, p)
 		require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o755))
 		switch n.entry.Type {
-		case Dir:
+		case tree.Dir:
 			require.NoError(t, os.MkdirAll(at, 0o755))
-		case Symlink:
+		case tree.Symlink:
 			require.NoError(t, os.Symlink(n.entry.Target, at))
 		default:
 			require.NoError(t, os.WriteFile(at, []byte(n.data), 0o600))
@@ -93,13 +94,13 @@ func list(t testing.TB, root string) map[string]string {
 }
 
 // want is what list should give.
-func (tr tree) want() map[string]string {
+func (tr nodes) want() map[string]string {
 	m := map[string]string{}
 	for p, n := range tr {
 		switch n.entry.Type {
-		case Symlink:
+		case tree.Symlink:
 			m[p] = "link " + n.entry.Target
-		case Regular:
+		case tree.Regular:
 			m[p] = fmt.Sprintf("%v %s", n.entry.Mode&0o100 != 0, n.data)
 		}
 	}
@@ -144,7 +145,7 @@ func (tl tool) run(t testing.TB, command []string, root string, diff []byte) {
 }
 
 // checkTools applies the diff of two trees with each tool and takes it back.
-func checkTools(t *testing.T, old, new tree, kinds bool) {
+func checkTools(t *testing.T, old, new nodes, kinds bool) {
 	t.Helper()
 	diff := write(t, Limits{}, changes(old, new)...)
 	for _, tl := range tools {
@@ -177,7 +178,7 @@ func text(n int, change ...int) string {
 
 // Every kind of section that the tools can do, all in one diff.
 func TestToolsEveryKind(t *testing.T) {
-	old, new := tree{}, tree{}
+	old, new := nodes{}, nodes{}
 	both := func(p string, o, n node) { old[p], new[p] = o, n }
 	both("a-text.txt", regular(text(30), 0o644), regular(text(30, 3, 20), 0o644))
 	both("b-mode.sh", regular("x\n", 0o644), regular("x\n", 0o755))
@@ -226,14 +227,14 @@ var fileNames = []string{
 }
 
 func TestToolsKindChanges(t *testing.T) {
-	checkTools(t, tree{
+	checkTools(t, nodes{
 		"a-file-link":  regular("x\ny\n", 0o644),
 		"b-link-file":  {link("t"), ""},
 		"c-file-dir":   regular("x\n", 0o644),
 		"d-dir-file":   {dir(0o755), ""},
 		"d-dir-file/x": regular("x\n", 0o644),
 		"e-empty-link": regular("", 0o644),
-	}, tree{
+	}, nodes{
 		"a-file-link":  {link("t"), ""},
 		"b-link-file":  regular("x\ny\n", 0o644),
 		"c-file-dir":   {dir(0o755), ""},
@@ -245,7 +246,7 @@ func TestToolsKindChanges(t *testing.T) {
 
 // Binary and directory sections stand between others without disturbing the tools.
 func TestToolsSkipBinaries(t *testing.T) {
-	old, new := tree{}, tree{}
+	old, new := nodes{}, nodes{}
 	for i := range 5 {
 		p := fmt.Sprint("f", i)
 		old[p+"-text"] = regular(text(9), 0o644)
@@ -253,8 +254,8 @@ func TestToolsSkipBinaries(t *testing.T) {
 		new[p+"a-new-text"] = regular("x\n", 0o644)
 	}
 	diff := write(t, Limits{}, changes(
-		with(old, tree{"f0-bin": regular("\x00old", 0o644), "f1z": {dir(0o700), ""}, "f3": {dir(0o755), ""}, "f4-bin": regular("\x00", 0o644)}),
-		with(new, tree{"f0-bin": regular("\x00new", 0o644), "f1z": {dir(0o755), ""}, "f2": {dir(0o755), ""}, "f3-bin": regular("\x00", 0o644)}),
+		with(old, nodes{"f0-bin": regular("\x00old", 0o644), "f1z": {dir(0o700), ""}, "f3": {dir(0o755), ""}, "f4-bin": regular("\x00", 0o644)}),
+		with(new, nodes{"f0-bin": regular("\x00new", 0o644), "f1z": {dir(0o755), ""}, "f2": {dir(0o755), ""}, "f3-bin": regular("\x00", 0o644)}),
 	)...)
 	for _, tl := range tools {
 		t.Run(tl.name, func(t *testing.T) {
@@ -269,9 +270,9 @@ func TestToolsSkipBinaries(t *testing.T) {
 	}
 }
 
-func with(a, b tree) tree {
-	all := tree{}
-	for _, tr := range []tree{a, b} {
+func with(a, b nodes) nodes {
+	all := nodes{}
+	for _, tr := range []nodes{a, b} {
 		for p, n := range tr {
 			all[p] = n
 		}

@@ -2,6 +2,7 @@ package patch
 
 import (
 	"context"
+	"decree/tree"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func NewWriter(w io.Writer, lim Limits) *Writer {
 // Write writes the sections of one change; a Change whose sides are the same is none.
 // Changes come in byte order of their raw paths (*[OrderError]); a path below something
 // that is no directory is refused too, since no reader would take it. Other errors are
-// *[PathError], those of the contents and of the underlying writer, and "path: reason"
+// *[tree.PathError], those of the contents and of the underlying writer, and "path: reason"
 // when a the content does not match its entry. After an error the diff is of no use.
 func (w *Writer) Write(ctx context.Context, c Change) error {
 	if w.err == nil {
@@ -57,7 +58,7 @@ func (w *Writer) Close() error {
 func (w *Writer) Stat() Stat { return w.stat }
 
 func (w *Writer) write(ctx context.Context, c Change) error {
-	if err := CheckPath(c.Path); err != nil {
+	if err := tree.CheckPath(c.Path); err != nil {
 		return err
 	}
 	if c.Old != nil && c.New != nil && c.Old.Type != c.New.Type {
@@ -82,7 +83,7 @@ func (w *Writer) section(ctx context.Context, c Change) error {
 		return err
 	}
 	if reason := s.fault(); reason != "" {
-		return fmt.Errorf("%s: %s", Quote(c.Path), reason)
+		return fmt.Errorf("%s: %s", tree.Quote(c.Path), reason)
 	}
 	if reason := w.order.add(s); reason != "" {
 		return &OrderError{Path: c.Path, Reason: reason}
@@ -93,7 +94,7 @@ func (w *Writer) section(ctx context.Context, c Change) error {
 	}
 	w.stat.count(s.Op)
 	if err := w.body(ctx, s, c); err != nil {
-		return fmt.Errorf("%s: %w", Quote(c.Path), err)
+		return fmt.Errorf("%s: %w", tree.Quote(c.Path), err)
 	}
 	return nil
 }
@@ -117,11 +118,11 @@ func (c *Change) content() (oldC, newC Content) {
 	return entryContent(c.Old, c.OldContent), entryContent(c.New, c.NewContent)
 }
 
-func entryContent(e *Entry, c Content) Content {
+func entryContent(e *tree.Entry, c Content) Content {
 	switch {
 	case e == nil:
 		return nil
-	case e.Type == Symlink:
+	case e.Type == tree.Symlink:
 		return Bytes(e.Target)
 	case e.Size == 0:
 		return Bytes(nil)
@@ -170,11 +171,11 @@ func (w *Writer) payload(prefix string, data []byte) {
 
 // modified writes a section with both sides.
 func (w *Writer) modified(ctx context.Context, s *Section, oldC, newC Content) error {
-	if max(s.Old.Size, s.New.Size) > w.lim.MaxText && s.kind() != Symlink {
+	if max(s.Old.Size, s.New.Size) > w.lim.MaxText && s.kind() != tree.Symlink {
 		return w.stored(s)
 	}
 	defer w.shrink()
-	if s.Old.Size+s.New.Size > heldText && max(s.Old.Size, s.New.Size) > w.lim.InlineBinary && s.kind() != Symlink {
+	if s.Old.Size+s.New.Size > heldText && max(s.Old.Size, s.New.Size) > w.lim.InlineBinary && s.kind() != tree.Symlink {
 		return w.large(ctx, s, Change{Old: s.Old, New: s.New, OldContent: oldC, NewContent: newC})
 	}
 	var oldNUL, newNUL bool
@@ -200,7 +201,7 @@ func (w *Writer) modified(ctx context.Context, s *Section, oldC, newC Content) e
 // text writes a section of hunks between w.old and w.new.
 func (w *Writer) text(ctx context.Context, s *Section) error {
 	h := &hunkWriter{most: w.lim.InlineText}
-	if s.kind() == Symlink {
+	if s.kind() == tree.Symlink {
 		h.most = math.MaxInt64
 	}
 	err := h.piece(ctx, w.old, w.new)
@@ -216,7 +217,7 @@ func (w *Writer) text(ctx context.Context, s *Section) error {
 // hunks writes a section of hunks, or what stands for it where they are too many.
 func (w *Writer) hunks(s *Section, h *hunkWriter, err error) error {
 	// A link's target is on its "# decree:" line, so it needs no store whatever the limit.
-	if s.kind() != Symlink && (errors.Is(err, errTooLong) || err == nil && w.headSize(s)+h.done.size > w.lim.InlineText) {
+	if s.kind() != tree.Symlink && (errors.Is(err, errTooLong) || err == nil && w.headSize(s)+h.done.size > w.lim.InlineText) {
 		return w.stored(s)
 	}
 	if err != nil {

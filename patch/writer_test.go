@@ -3,6 +3,7 @@ package patch
 import (
 	"bytes"
 	"context"
+	"decree/tree"
 	"errors"
 	"fmt"
 	"io"
@@ -24,11 +25,11 @@ func TestWriterNoChange(t *testing.T) {
 }
 
 func TestWriterStat(t *testing.T) {
-	old := tree{
+	old := nodes{
 		"a-mod": regular("1\n2\n3\n", 0o644), "b-mode": regular("x\n", 0o644), "c-gone": regular("1\n2", 0o644), "d-kind": regular("1\n", 0o644),
 		"e-bin": regular("\x00", 0o644), "f-dir": {dir(0o755), ""}, "g-dir": {dir(0o755), ""}, "h-link": {link("a"), ""}, "i-to-dir": regular("1\n", 0o644),
 	}
-	new := tree{
+	new := nodes{
 		"a-mod": regular("1\n3\n4\n5\n", 0o644), "b-mode": regular("x\n", 0o755), "d-kind": {link("t"), ""},
 		"e-bin": regular("\x00\n", 0o644), "g-dir": {dir(0o700), ""}, "h-link": {link("b"), ""}, "i-to-dir": {dir(0o755), ""},
 		"j-new": regular("1\n2\n", 0o644), "k-empty": regular("", 0o644), "l-dir": {dir(0o755), ""}, "m-bin": regular("\x00\n\n", 0o644),
@@ -72,23 +73,23 @@ func TestWriterRefuses(t *testing.T) {
 		"path":           {modify("x/../y", "a\n", "b\n"), `".." in path`},
 		"in .git":        {modify("x/.git/y", "a\n", "b\n"), "path in .git"},
 		"mode":           {Change{Path: "n", New: dir(0o100755)}, "mode has bits"},
-		"target":         {Change{Path: "n", New: &Entry{Type: Symlink, Mode: 0o777}}, "size and sha256 contradict each other"},
+		"target":         {Change{Path: "n", New: &tree.Entry{Type: tree.Symlink, Mode: 0o777}}, "size and sha256 contradict each other"},
 		"size":           {wrongSize, "longer than 2 bytes"},
 		"hash":           {wrongHash, "the content does not match its entry: sha256"},
 		"short":          {short, "1 bytes instead of 2"},
 		"no content":     {missing, "no content given"},
 		"created, hash":  {bigHash, "the content does not match its entry: sha256"},
 		"created, size":  {bigSize, "the content does not match its entry"},
-		"unknown type":   {Change{Path: "n", New: &Entry{Type: 7, Mode: 0o644, SHA256: emptySum}}, "unknown type"},
-		"negative size":  {Change{Path: "n", New: &Entry{Size: -1, Mode: 0o644}}, "negative size"},
-		"directory size": {Change{Path: "n", New: &Entry{Type: Dir, Size: 1}}, "directory with a content"},
+		"unknown type":   {Change{Path: "n", New: &tree.Entry{Type: 7, Mode: 0o644, SHA256: tree.EmptySum}}, "unknown type"},
+		"negative size":  {Change{Path: "n", New: &tree.Entry{Size: -1, Mode: 0o644}}, "negative size"},
+		"directory size": {Change{Path: "n", New: &tree.Entry{Type: tree.Dir, Size: 1}}, "directory with a content"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := NewWriter(io.Discard, Limits{})
 			require.NoError(t, w.Write(context.Background(), ok))
 			err := w.Write(context.Background(), tt.c)
 			require.ErrorContains(t, err, tt.reason)
-			require.ErrorContains(t, err, Quote(tt.c.Path)+": ")
+			require.ErrorContains(t, err, tree.Quote(tt.c.Path)+": ")
 			require.Equal(t, err, w.Write(context.Background(), modify("z", "a\n", "b\n")), "the error stays")
 			require.Equal(t, err, w.Close())
 		})
@@ -263,8 +264,8 @@ func TestParseFormatParse(t *testing.T) {
 }
 
 // randomTree returns a small tree with every kind of path, content and mode.
-func randomTree(rnd *rand.Rand) tree {
-	tr := tree{}
+func randomTree(rnd *rand.Rand) nodes {
+	tr := nodes{}
 	for i, name := range fileNames {
 		if rnd.IntN(3) > 0 {
 			continue

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 
-	"decree/manifest"
 	"decree/patch"
+	"decree/tree"
 )
 
 // Merging says what is done about text files that were edited since.
@@ -33,8 +33,8 @@ const (
 func (t *transition) merge(ctx context.Context, d Direction, cur state) (merged *state, conflicts int, err error) {
 	sec := t.bearer(d)
 	want, goal := t.ends(d)
-	if len(t.sections) != 1 || sec.Op != patch.OpModify || sec.Binary || sec.Old.Type != manifest.Regular ||
-		cur.entry == nil || cur.entry.Type != manifest.Regular {
+	if len(t.sections) != 1 || sec.Op != patch.OpModify || sec.Binary || sec.Old.Type != tree.Regular ||
+		cur.entry == nil || cur.entry.Type != tree.Regular {
 		return nil, 0, nil
 	}
 	if max(cur.entry.Size, want.Size, goal.Size) > maxMerge {
@@ -61,7 +61,7 @@ func (t *transition) merge(ctx context.Context, d Direction, cur state) (merged 
 		return nil, 0, err
 	}
 	e := *cur.entry
-	e.SHA256, e.Size = patch.Sum(m.Data), int64(len(m.Data))
+	e.SHA256, e.Size = tree.Sum(m.Data), int64(len(m.Data))
 	// The mode changes as the record changed it, unless it was set by hand since.
 	if cur.entry.Mode == want.Mode {
 		e.Mode, e.Owner = goal.Mode, goal.Owner
@@ -106,7 +106,7 @@ func (t *transition) sides(sec *patch.Section, d Direction) (base, theirs []byte
 	return nil, nil, fmt.Errorf("edited since, and its earlier content is no longer stored (%w)", err)
 }
 
-func (t *transition) bytesOf(e *manifest.Entry) ([]byte, error) {
+func (t *transition) bytesOf(e *tree.Entry) ([]byte, error) {
 	rc, err := t.stored(e)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 	"sort"
 	"strings"
 
-	"decree/manifest"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -57,7 +57,7 @@ func (v Verdict) leaves() bool { return v == Left || v == Kept || v == Edited }
 // one, nil where nothing is.
 type Item struct {
 	Path     string
-	From, To *manifest.Entry
+	From, To *tree.Entry
 	Verdict  Verdict
 	Reason   string           // of a conflict: "edited since", "missing", "now a symlink"
 	Writing  *worktree.FileID // somebody has the file that is there now open for writing
@@ -104,7 +104,7 @@ func (p *Plan) Empty() bool { return len(p.Steps) == 0 }
 // Looker is the part of worktree.Tree that a plan needs.
 type Looker interface {
 	// Look returns the state of path now, nil where nothing is.
-	Look(path string) (*manifest.Entry, error)
+	Look(path string) (*tree.Entry, error)
 	// LookAll is Look of many paths at once; the i-th answer is the i-th path's.
 	LookAll(ctx context.Context, paths []string) ([]worktree.Looked, error)
 	// Read returns the bytes of the regular file at path.
@@ -113,7 +113,7 @@ type Looker interface {
 
 // Objects gives stored bytes, for sections that only name a hash.
 type Objects interface {
-	Open(h manifest.Hash) (io.ReadCloser, int64, error)
+	Open(h tree.Hash) (io.ReadCloser, int64, error)
 }
 
 // Content gives the bytes of a state; it may be called more than once.
@@ -121,7 +121,7 @@ type Content func() (io.ReadCloser, error)
 
 // state is what a path holds at some point of the plan.
 type state struct {
-	entry   *manifest.Entry
+	entry   *tree.Entry
 	content Content // of a regular file
 }
 
@@ -153,9 +153,9 @@ func (o *overlay) see(ctx context.Context, paths []string) error {
 	return nil
 }
 
-func (o *overlay) found(path string, entry *manifest.Entry) state {
+func (o *overlay) found(path string, entry *tree.Entry) state {
 	s := state{entry: entry}
-	if entry != nil && entry.Type == manifest.Regular {
+	if entry != nil && entry.Type == tree.Regular {
 		s.content = func() (io.ReadCloser, error) { return o.tree.Read(path) }
 	}
 	o.from[path], o.now[path] = s, s
@@ -194,7 +194,7 @@ func (o *overlay) special(path string, err error) bool {
 // replaced says whether the link at path is planned to make place for a directory.
 func (o *overlay) replaced(path string) bool {
 	now, planned := o.now[path]
-	return planned && now.entry != nil && now.entry.Type == manifest.Dir
+	return planned && now.entry != nil && now.entry.Type == tree.Dir
 }
 
 // set plans path to become s.
@@ -221,7 +221,7 @@ func (o *overlay) note(path string, v Verdict, reason string) *Item {
 }
 
 // same compares two states of a path; both may be nil.
-func same(a, b *manifest.Entry) bool {
+func same(a, b *tree.Entry) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -229,7 +229,7 @@ func same(a, b *manifest.Entry) bool {
 }
 
 // describe says how a path differs from what was expected there.
-func describe(have, want *manifest.Entry) string {
+func describe(have, want *tree.Entry) string {
 	switch {
 	case have == nil:
 		return "missing"
@@ -266,7 +266,7 @@ func (o *overlay) finish() (*Plan, error) {
 		p.Steps = append(p.Steps, worktree.Step{
 			Path: it.Path, From: it.From, To: it.To, Content: o.now[it.Path].content,
 			// A directory that holds ignored or later files stays.
-			MayStay: it.To == nil && it.From.Type == manifest.Dir,
+			MayStay: it.To == nil && it.From.Type == tree.Dir,
 		})
 		p.count(it)
 	}
@@ -281,7 +281,7 @@ func (p *Plan) Rethink(ask func([]worktree.Step) (map[string]string, error)) (ma
 	if err != nil || len(changed) == 0 {
 		return nil, err
 	}
-	to := map[string]*manifest.Entry{}
+	to := map[string]*tree.Entry{}
 	for _, s := range p.Steps {
 		to[s.Path] = s.To
 	}
@@ -310,7 +310,7 @@ func (p *Plan) Displaced() (out []Item) {
 }
 
 func (p *Plan) count(it Item) {
-	file := func(e *manifest.Entry) bool { return e != nil && e.Type != manifest.Dir }
+	file := func(e *tree.Entry) bool { return e != nil && e.Type != tree.Dir }
 	switch {
 	case file(it.From) && file(it.To) && it.From.Type == it.To.Type:
 		p.Modified++
@@ -344,14 +344,14 @@ func (o *overlay) parents() error {
 			if err != nil {
 				return err
 			}
-			if s.entry != nil && s.entry.Type == manifest.Dir {
+			if s.entry != nil && s.entry.Type == tree.Dir {
 				break
 			}
 			if s.entry != nil {
 				o.note(dir, Edited, "a "+s.entry.Type.String()+" is where a directory has to be")
 				break
 			}
-			o.set(dir, state{entry: &manifest.Entry{Type: manifest.Dir, Mode: 0o755}}, Move)
+			o.set(dir, state{entry: &tree.Entry{Type: tree.Dir, Mode: 0o755}}, Move)
 		}
 	}
 	return nil

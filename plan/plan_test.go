@@ -11,21 +11,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"decree/manifest"
 	"decree/patch"
+	"decree/tree"
 	"decree/worktree"
 )
 
-// tree is a Looker over contents: a name with a slash at its end is a directory.
-type tree map[string]string
+// texts is a Looker over contents: a name with a slash at its end is a directory.
+type texts map[string]string
 
-func file(text string) *manifest.Entry {
-	return &manifest.Entry{SHA256: patch.Sum([]byte(text)), Size: int64(len(text)), Mode: 0o644}
+func file(text string) *tree.Entry {
+	return &tree.Entry{SHA256: tree.Sum([]byte(text)), Size: int64(len(text)), Mode: 0o644}
 }
 
 const pipe = "\x00a pipe"
 
-func (t tree) Look(path string) (*manifest.Entry, error) {
+func (t texts) Look(path string) (*tree.Entry, error) {
 	if text, ok := t[path]; ok {
 		if text == pipe {
 			return nil, &worktree.SpecialError{Path: path}
@@ -33,12 +33,12 @@ func (t tree) Look(path string) (*manifest.Entry, error) {
 		return file(text), nil
 	}
 	if _, ok := t[path+"/"]; ok {
-		return &manifest.Entry{Type: manifest.Dir, Mode: 0o755}, nil
+		return &tree.Entry{Type: tree.Dir, Mode: 0o755}, nil
 	}
 	return nil, nil
 }
 
-func (t tree) LookAll(_ context.Context, paths []string) ([]worktree.Looked, error) {
+func (t texts) LookAll(_ context.Context, paths []string) ([]worktree.Looked, error) {
 	out := make([]worktree.Looked, len(paths))
 	for i, p := range paths {
 		out[i].Entry, out[i].Err = t.Look(p)
@@ -46,12 +46,12 @@ func (t tree) LookAll(_ context.Context, paths []string) ([]worktree.Looked, err
 	return out, nil
 }
 
-func (t tree) Read(path string) (io.ReadCloser, error) {
+func (t texts) Read(path string) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(t[path])), nil
 }
 
 // source makes a diff of what led from one set of files to another.
-func source(t *testing.T, id string, old, new tree) *Source {
+func source(t *testing.T, id string, old, new texts) *Source {
 	t.Helper()
 	var b bytes.Buffer
 	w := patch.NewWriter(&b, patch.Limits{})
@@ -67,10 +67,10 @@ func source(t *testing.T, id string, old, new tree) *Source {
 		c := patch.Change{Path: name}
 		c.Old, _ = old.Look(name)
 		c.New, _ = new.Look(name)
-		if c.Old != nil && c.Old.Type == manifest.Regular {
+		if c.Old != nil && c.Old.Type == tree.Regular {
 			c.OldContent = patch.Bytes(old[name])
 		}
-		if c.New != nil && c.New.Type == manifest.Regular {
+		if c.New != nil && c.New.Type == tree.Regular {
 			c.NewContent = patch.Bytes(new[name])
 		}
 		require.NoError(t, w.Write(context.Background(), c))
@@ -82,12 +82,12 @@ func source(t *testing.T, id string, old, new tree) *Source {
 }
 
 // stored has the contents of trees.
-type stored []tree
+type stored []texts
 
-func (s stored) Open(h manifest.Hash) (io.ReadCloser, int64, error) {
+func (s stored) Open(h tree.Hash) (io.ReadCloser, int64, error) {
 	for _, t := range s {
 		for _, text := range t {
-			if patch.Sum([]byte(text)) == h {
+			if tree.Sum([]byte(text)) == h {
 				return io.NopCloser(strings.NewReader(text)), int64(len(text)), nil
 			}
 		}
@@ -117,7 +117,7 @@ func verdicts(p *Plan) map[string]Verdict {
 	return out
 }
 
-func turn(t *testing.T, now tree, o Options, sources ...*Source) *Plan {
+func turn(t *testing.T, now texts, o Options, sources ...*Source) *Plan {
 	t.Helper()
 	p, err := Turn(context.Background(), now, sources, o)
 	require.NoError(t, err)
@@ -140,10 +140,10 @@ func content(t *testing.T, p *Plan, path string) string {
 }
 
 func TestTheTreeDecidesWhatIsToBeDone(t *testing.T) {
-	before := tree{"same": "1\n", "back": "1\n", "edit": "1\n", "gone": "x\n"}
-	after := tree{"same": "2\n", "back": "2\n", "edit": "2\n", "new": "n\n"}
+	before := texts{"same": "1\n", "back": "1\n", "edit": "1\n", "gone": "x\n"}
+	after := texts{"same": "2\n", "back": "2\n", "edit": "2\n", "new": "n\n"}
 	src := source(t, "r", before, after)
-	now := tree{"same": "1\n", "back": "2\n", "edit": "mine\n", "new": "n\n"}
+	now := texts{"same": "1\n", "back": "2\n", "edit": "mine\n", "new": "n\n"}
 
 	p := turn(t, now, Options{}, src)
 	assert.Equal(t, map[string]Verdict{"same": Done, "back": Move, "edit": Edited, "new": Move, "gone": Move}, verdicts(p))
@@ -159,9 +159,9 @@ func TestTheTreeDecidesWhatIsToBeDone(t *testing.T) {
 }
 
 func TestIgnoredEditsAreLeft(t *testing.T) {
-	src := source(t, "r", tree{"a": "1\n"}, tree{"a": "2\n"})
+	src := source(t, "r", texts{"a": "1\n"}, texts{"a": "2\n"})
 	o := Options{Ignored: func(string, bool) (bool, error) { return true, nil }}
-	p := turn(t, tree{"a": "mine\n"}, o, src)
+	p := turn(t, texts{"a": "mine\n"}, o, src)
 	assert.Equal(t, map[string]Verdict{"a": Left}, verdicts(p))
 	assert.True(t, p.Empty())
 }
@@ -170,15 +170,15 @@ func TestMergeTakesHunksAndKeepsTheEdit(t *testing.T) {
 	lines := func(first, last string) string {
 		return first + "\nb\nc\nd\n" + last + "\n"
 	}
-	src := source(t, "r", tree{"a": lines("a", "z"), "b": "1\n"}, tree{"a": lines("RUN", "z"), "b": "2\n"})
-	now := tree{"a": lines("RUN", "MINE"), "b": "2\n"}
+	src := source(t, "r", texts{"a": lines("a", "z"), "b": "1\n"}, texts{"a": lines("RUN", "z"), "b": "2\n"})
+	now := texts{"a": lines("RUN", "MINE"), "b": "2\n"}
 	p := turn(t, now, Options{Merge: Refuse}, src)
 	assert.Equal(t, map[string]Verdict{"a": Merged, "b": Move}, verdicts(p))
 	assert.Equal(t, lines("a", "MINE"), content(t, p, "a"))
-	p = turn(t, tree{"a": lines("a", "MINE"), "b": "1\n"}, Options{Merge: Refuse, Direction: Forth}, src)
+	p = turn(t, texts{"a": lines("a", "MINE"), "b": "1\n"}, Options{Merge: Refuse, Direction: Forth}, src)
 	assert.Equal(t, lines("RUN", "MINE"), content(t, p, "a"))
 
-	src.Objects = stored{tree{"a": lines("a", "z")}}
+	src.Objects = stored{texts{"a": lines("a", "z")}}
 	p = turn(t, now, Options{Merge: Refuse}, src)
 	assert.Equal(t, lines("a", "MINE"), content(t, p, "a"), "one side is enough, the diff gives the other")
 	src.Objects = stored{}
@@ -189,8 +189,8 @@ func TestMergeTakesHunksAndKeepsTheEdit(t *testing.T) {
 
 // TestWhatIsDoneAboutConflicts: a merge of a file whose lines both have changed.
 func TestWhatIsDoneAboutConflicts(t *testing.T) {
-	src := source(t, "r", tree{"a": "1\nk\n", "b": "1\n"}, tree{"a": "2\nk\n", "b": "2\n"})
-	now := tree{"a": "mine\nk\n", "b": "2\n"}
+	src := source(t, "r", texts{"a": "1\nk\n", "b": "1\n"}, texts{"a": "2\nk\n", "b": "2\n"})
+	now := texts{"a": "mine\nk\n", "b": "2\n"}
 	p := turn(t, now, Options{Merge: Refuse}, src)
 	require.Len(t, p.Conflicts(), 1)
 	assert.Equal(t, "edited since in the same place", p.Conflicts()[0].Reason)
@@ -208,19 +208,19 @@ func TestWhatIsDoneAboutConflicts(t *testing.T) {
 	p = turn(t, now, Options{Exclude: []string{"a"}}, src)
 	assert.Equal(t, map[string]Verdict{"b": Move}, verdicts(p))
 	assert.Equal(t, []Standing{{"r", 1}}, p.Standing)
-	p = turn(t, tree{"a": "1\nk\n", "b": "2\n"}, Options{Exclude: []string{"a"}}, src)
+	p = turn(t, texts{"a": "1\nk\n", "b": "2\n"}, Options{Exclude: []string{"a"}}, src)
 	assert.Equal(t, []string{"r"}, p.Touched, "what was left out is back already")
 
 	// What one record's change is left in is not changed for an older one.
-	older := source(t, "o", tree{"a": "0\nk\n"}, tree{"a": "1\nk\n"})
+	older := source(t, "o", texts{"a": "0\nk\n"}, texts{"a": "1\nk\n"})
 	p = turn(t, now, Options{Merge: Skip}, src, older)
 	assert.Equal(t, map[string]Verdict{"a": Kept, "b": Move}, verdicts(p))
 	assert.Equal(t, []Standing{{"r", 1}, {"o", 1}}, p.Standing)
 }
 
 func TestForceOverwrites(t *testing.T) {
-	src := source(t, "r", tree{"gone": "x\n"}, tree{"new": "n\n"})
-	p := turn(t, tree{"gone": "mine\n", "new": "mine too\n"}, Options{Force: true}, src)
+	src := source(t, "r", texts{"gone": "x\n"}, texts{"new": "n\n"})
+	p := turn(t, texts{"gone": "mine\n", "new": "mine too\n"}, Options{Force: true}, src)
 	assert.Equal(t, map[string]Verdict{"gone": Forced, "new": Forced}, verdicts(p))
 	assert.Equal(t, "x\n", content(t, p, "gone"))
 }
@@ -228,7 +228,7 @@ func TestForceOverwrites(t *testing.T) {
 // TestSourcesArePlannedOnTopOfEachOther: the second sees the tree as the first
 // would leave it, and a path that ends where it began has no step.
 func TestSourcesArePlannedOnTopOfEachOther(t *testing.T) {
-	one, two, three := tree{"a": "1\n"}, tree{"a": "2\n"}, tree{"a": "3\n"}
+	one, two, three := texts{"a": "1\n"}, texts{"a": "2\n"}, texts{"a": "3\n"}
 	first, second := source(t, "1", one, two), source(t, "2", two, three)
 
 	p := turn(t, three, Options{}, second, first)
@@ -243,18 +243,18 @@ func TestSourcesArePlannedOnTopOfEachOther(t *testing.T) {
 }
 
 func TestMissingParentsAreMade(t *testing.T) {
-	src := source(t, "r", tree{"d/e/f": "x\n", "d/": "", "d/e/": ""}, tree{"d/": "", "d/e/": ""})
-	p := turn(t, tree{}, Options{}, src)
+	src := source(t, "r", texts{"d/e/f": "x\n", "d/": "", "d/e/": ""}, texts{"d/": "", "d/e/": ""})
+	p := turn(t, texts{}, Options{}, src)
 	assert.Equal(t, map[string]Verdict{"d": Move, "d/e": Move, "d/e/f": Move}, verdicts(p))
 
-	p = turn(t, tree{"d": "a file now\n"}, Options{}, src)
+	p = turn(t, texts{"d": "a file now\n"}, Options{}, src)
 	assert.Equal(t, Edited, verdicts(p)["d"])
 }
 
 func TestAHunkThatDoesNotFitIsAnError(t *testing.T) {
-	src := source(t, "r", tree{"a": "1\nx\n"}, tree{"a": "2\nx\n"})
-	p := turn(t, tree{"a": "2\nx\n"}, Options{}, src)
-	lie := tree{"a": "2\ny\n"} // read after it was looked at
+	src := source(t, "r", texts{"a": "1\nx\n"}, texts{"a": "2\nx\n"})
+	p := turn(t, texts{"a": "2\nx\n"}, Options{}, src)
+	lie := texts{"a": "2\ny\n"} // read after it was looked at
 	p.Steps[0].Content = src.transitions()[0].content(Back, func() (io.ReadCloser, error) { return lie.Read("a") })
 	_, err := p.Steps[0].Content()
 	var mismatch *patch.MismatchError
@@ -264,9 +264,9 @@ func TestAHunkThatDoesNotFitIsAnError(t *testing.T) {
 // TestPipesAreNamedWithTheOtherConflicts: also where edits are overwritten, and
 // where a directory must come.
 func TestPipesAreNamedWithTheOtherConflicts(t *testing.T) {
-	old, left := tree{"a": "1\n", "b": "1\n", "d/": "", "d/f": "f\n"}, tree{"a": "2\n", "b": "2\n"}
+	old, left := texts{"a": "1\n", "b": "1\n", "d/": "", "d/f": "f\n"}, texts{"a": "2\n", "b": "2\n"}
 	src := source(t, "r", old, left)
-	now := tree{"a": pipe, "b": "edited\n", "d": pipe}
+	now := texts{"a": pipe, "b": "edited\n", "d": pipe}
 	var names []string
 	p := turn(t, now, Options{}, src)
 	for _, it := range p.Conflicts() {
@@ -275,7 +275,7 @@ func TestPipesAreNamedWithTheOtherConflicts(t *testing.T) {
 	assert.Equal(t, []string{"a: now a pipe, socket or device", "b: edited since", "d: now a pipe, socket or device"}, names)
 	assert.Len(t, turn(t, now, Options{Force: true}, src).Conflicts(), 2)
 
-	p, err := To(context.Background(), now, []manifest.Change{{Path: "a", Old: file("1\n"), New: file("2\n")}}, nil, true)
+	p, err := To(context.Background(), now, []tree.Change{{Path: "a", Old: file("1\n"), New: file("2\n")}}, nil, true)
 	require.NoError(t, err)
 	assert.Len(t, p.Conflicts(), 1)
 }

@@ -10,8 +10,8 @@ import (
 	"sort"
 	"strings"
 
-	"decree/manifest"
 	"decree/patch"
+	"decree/tree"
 )
 
 // Options of a revert or apply.
@@ -84,7 +84,7 @@ func (o *Options) covers(path string) bool {
 // the plan is not about are looked at.
 func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int, err error) {
 	files, dirs := 0, 0
-	add := func(goal *manifest.Entry, now *manifest.Entry) {
+	add := func(goal *tree.Entry, now *tree.Entry) {
 		if isDir(goal) && isDir(now) {
 			dirs++
 		} else {
@@ -92,7 +92,7 @@ func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int
 		}
 	}
 	var others []string
-	goals := map[string]*manifest.Entry{}
+	goals := map[string]*tree.Entry{}
 	for _, t := range src.transitions() {
 		if !opt.covers(t.path) {
 			_, goals[t.path] = t.ends(opt.Direction)
@@ -117,7 +117,7 @@ func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int
 }
 
 // isDir says whether an entry is none, or a directory.
-func isDir(e *manifest.Entry) bool { return e == nil || e.Type == manifest.Dir }
+func isDir(e *tree.Entry) bool { return e == nil || e.Type == tree.Dir }
 
 // Within says whether path is one of paths or below one; no paths means all.
 func Within(path string, paths []string) bool {
@@ -160,7 +160,7 @@ func (o *overlay) planOne(ctx context.Context, t *transition, opt Options) error
 func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur state) error {
 	want, _ := t.ends(opt.Direction)
 	if opt.Ignored != nil {
-		isDir := cur.entry != nil && cur.entry.Type == manifest.Dir
+		isDir := cur.entry != nil && cur.entry.Type == tree.Dir
 		ignored, err := opt.Ignored(t.path, isDir)
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur st
 	}
 	merged, conflicts, err := t.merge(ctx, opt.Direction, cur)
 	if errors.As(err, new(*fs.PathError)) && !errors.Is(err, fs.ErrNotExist) { // the disk's, no conflict
-		return fmt.Errorf("%s: %w", patch.Quote(t.path), err)
+		return fmt.Errorf("%s: %w", tree.Quote(t.path), err)
 	}
 	reason := describe(cur.entry, want)
 	if err != nil {
@@ -204,7 +204,7 @@ func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur st
 // they come from the store.
 func (o *overlay) forced(t *transition, opt Options, cur state) state {
 	_, goal := t.ends(opt.Direction)
-	if goal == nil || goal.Type != manifest.Regular {
+	if goal == nil || goal.Type != tree.Regular {
 		return state{entry: goal}
 	}
 	if sec := t.bearer(opt.Direction); sec.Binary && !sec.Stored || sec.Op == patch.OpCreate || sec.Op == patch.OpDelete {
@@ -216,8 +216,8 @@ func (o *overlay) forced(t *transition, opt Options, cur state) state {
 // To plans that the tree goes from the states in changes' New to those in their
 // Old: what a failed run's putting back and a restore do. Content gives the
 // bytes of a hash.
-func To(ctx context.Context, tree Looker, changes []manifest.Change, objects Objects, force bool) (*Plan, error) {
-	ov := newOverlay(tree)
+func To(ctx context.Context, live Looker, changes []tree.Change, objects Objects, force bool) (*Plan, error) {
+	ov := newOverlay(live)
 	paths := make([]string, len(changes))
 	for i, c := range changes {
 		paths[i] = c.Path
@@ -234,7 +234,7 @@ func To(ctx context.Context, tree Looker, changes []manifest.Change, objects Obj
 			return nil, err
 		}
 		goal := state{entry: c.Old}
-		if c.Old != nil && c.Old.Type == manifest.Regular {
+		if c.Old != nil && c.Old.Type == tree.Regular {
 			h := c.Old.SHA256
 			goal.content = func() (io.ReadCloser, error) { r, _, err := objects.Open(h); return r, err }
 		}
@@ -253,10 +253,10 @@ func To(ctx context.Context, tree Looker, changes []manifest.Change, objects Obj
 }
 
 // Changes are the plan's steps as changes of the tree, in path order.
-func (p *Plan) Changes() []manifest.Change {
-	out := make([]manifest.Change, 0, len(p.Steps))
+func (p *Plan) Changes() []tree.Change {
+	out := make([]tree.Change, 0, len(p.Steps))
 	for _, s := range p.Steps {
-		out = append(out, manifest.Change{Path: s.Path, Old: s.From, New: s.To})
+		out = append(out, tree.Change{Path: s.Path, Old: s.From, New: s.To})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
 	return out

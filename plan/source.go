@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"decree/manifest"
 	"decree/patch"
+	"decree/tree"
 )
 
 // Source is one record's changes.diff, read whole and found sound, with the
@@ -49,7 +49,7 @@ func (s *Source) reread(sec *patch.Section) (*patch.Section, error) {
 // sections, one that takes the old away and one that brings the new.
 type transition struct {
 	path     string
-	old, new *manifest.Entry
+	old, new *tree.Entry
 	sections []*patch.Section
 	source   *Source
 }
@@ -68,7 +68,7 @@ func (s *Source) transitions() []transition {
 }
 
 // ends returns the side that must be there and the one that is wanted.
-func (t *transition) ends(d Direction) (want, goal *manifest.Entry) {
+func (t *transition) ends(d Direction) (want, goal *tree.Entry) {
 	if d == Back {
 		return t.new, t.old
 	}
@@ -79,7 +79,7 @@ func (t *transition) ends(d Direction) (want, goal *manifest.Entry) {
 // diff holds only the difference.
 func (t *transition) content(d Direction, cur Content) Content {
 	_, goal := t.ends(d)
-	if goal == nil || goal.Type != manifest.Regular {
+	if goal == nil || goal.Type != tree.Regular {
 		return nil
 	}
 	sec := t.bearer(d)
@@ -120,13 +120,13 @@ func (t *transition) goalBytes(light *patch.Section, d Direction, cur Content) (
 	return sec.Forward(have)
 }
 
-func (t *transition) stored(goal *manifest.Entry) (io.ReadCloser, error) {
+func (t *transition) stored(goal *tree.Entry) (io.ReadCloser, error) {
 	if t.source.Objects == nil {
-		return nil, fmt.Errorf("%s: its content is not in the diff, and there is no store to read it from", patch.Quote(t.path))
+		return nil, fmt.Errorf("%s: its content is not in the diff, and there is no store to read it from", tree.Quote(t.path))
 	}
 	r, _, err := t.source.Objects.Open(goal.SHA256)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", patch.Quote(t.path), err)
+		return nil, fmt.Errorf("%s: %w", tree.Quote(t.path), err)
 	}
 	return r, nil
 }

@@ -9,8 +9,8 @@ import (
 
 	"decree/disk"
 	"decree/message"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 // ofFile says whether an error is about how one file is (its rights, its kind, its
@@ -60,7 +60,7 @@ func (q *Queue) pass(d *dirs, name string, reason error) error {
 		return err
 	}
 	q.passed[name] = info.Ino
-	q.note("%s stays in the inbox and is skipped until the next start: %v", patch.Quote(name), reason)
+	q.note("%s stays in the inbox and is skipped until the next start: %v", tree.Quote(name), reason)
 	return errPassed
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"decree/disk"
 	"decree/message"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 const (
@@ -303,7 +303,7 @@ func chainOf(file string) string {
 // drop puts a job's message into the inbox, with a chain of its own.
 func (c *cron) drop(inbox disk.Dir, job string, m *message.Message, file string) error {
 	// Without it where it cannot be said, as in a front matter of odd YAML.
-	if told, _, err := message.Set(m, []message.Param{{Name: "cron_job", Value: patch.Quote(strings.TrimSuffix(job, suffix))}}); err == nil {
+	if told, _, err := message.Set(m, []message.Param{{Name: "cron_job", Value: tree.Quote(strings.TrimSuffix(job, suffix))}}); err == nil {
 		m = told
 	}
 	_, data, err := message.Complete(m, message.Defaults{Chain: chainOf(file), MaxDepth: 1})
@@ -317,7 +317,7 @@ func (c *cron) drop(inbox disk.Dir, job string, m *message.Message, file string)
 }
 
 func (c *cron) save() error {
-	s := cronState{Version: c.s.Version, Jobs: renamed(c.s.Jobs, patch.Quote)}
+	s := cronState{Version: c.s.Version, Jobs: renamed(c.s.Jobs, tree.Quote)}
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err

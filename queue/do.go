@@ -15,9 +15,9 @@ import (
 	"decree/disk"
 	"decree/history"
 	"decree/message"
-	"decree/patch"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // do does one message of the inbox. resumed: an earlier run of it was interrupted.
@@ -65,7 +65,7 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 	}
 	res.Run, res.Record = run, run.Record
 	for _, note := range run.Notes {
-		q.note("%s: %s", patch.Quote(name), note)
+		q.note("%s: %s", tree.Quote(name), note)
 	}
 	if err := q.list.look(d.inbox); err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (q *Queue) checkParams(m *message.Message, r *message.Routine) error {
 	if q.project().Config.StrictParams {
 		return &message.Error{Name: m.Name, Reason: text + ", and strict_parameters is on"}
 	}
-	q.note("%s: %s; it runs without", patch.Quote(m.Name), text)
+	q.note("%s: %s; it runs without", tree.Quote(m.Name), text)
 	return nil
 }
 
@@ -273,7 +273,7 @@ func (q *Queue) checkInput(m *message.Message) error {
 	if m.InputFile == "" {
 		return nil
 	}
-	if _, err := patch.Unquote(m.InputFile); err == nil && m.InputFile[0] == '"' {
+	if _, err := tree.Unquote(m.InputFile); err == nil && m.InputFile[0] == '"' {
 		return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: a spec's name has to be UTF-8 without control characters; rename it", m.InputFile)}
 	}
 	dir := q.project().Dir
@@ -374,7 +374,7 @@ func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Foun
 		Compose: func(p recorder.Place) (recorder.Composed, error) { return q.compose(m, found, p) },
 		Attempt: func(n int) error {
 			q.s.Attempt = n
-			q.note("%s: attempt %d of %d has failed, and the next one starts%s", patch.Quote(m.Name), n-1, q.project().Config.MaxAttempts, map[bool]string{true: " from a clean tree"}[n == q.project().Config.MaxAttempts])
+			q.note("%s: attempt %d of %d has failed, and the next one starts%s", tree.Quote(m.Name), n-1, q.project().Config.MaxAttempts, map[bool]string{true: " from a clean tree"}[n == q.project().Config.MaxAttempts])
 			if n == q.project().Config.MaxAttempts {
 				if err := q.setOutboxAside(q.s.Record, n-1); err != nil {
 					return err
@@ -394,13 +394,13 @@ func describe(m *message.Message) string {
 	what := m.Heading()
 	switch {
 	case m.CronJob != "":
-		what = strings.TrimSuffix("cron job "+patch.Quote(m.CronJob)+": "+what, ": ")
+		what = strings.TrimSuffix("cron job "+tree.Quote(m.CronJob)+": "+what, ": ")
 	case m.Type == message.Spec:
-		what = "spec " + patch.Quote(m.InputFile)
+		what = "spec " + tree.Quote(m.InputFile)
 	case what == "" && m.InputFile != "":
-		what = patch.Quote(m.InputFile)
+		what = tree.Quote(m.InputFile)
 	}
-	return strings.TrimSpace(what + " (message " + patch.Quote(m.Name) + ")")
+	return strings.TrimSpace(what + " (message " + tree.Quote(m.Name) + ")")
 }
 
 // earlier tells a last attempt of the runs that a death has ended.

@@ -11,8 +11,8 @@ import (
 
 	"decree/disk"
 	"decree/message"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 // A routine leaves follow-ups in its outbox, a directory of its run, under any
@@ -256,7 +256,7 @@ func (q *Queue) withdraw(d *dirs, id string, came []Pending) error {
 		if _, err := move(d.inbox, f.name, outbox, ""); err != nil {
 			return err
 		}
-		q.note("%s was written by run %s, which failed; it is now in .decree/runs/%s/%s", patch.Quote(f.name), id, id, outboxName)
+		q.note("%s was written by run %s, which failed; it is now in .decree/runs/%s/%s", tree.Quote(f.name), id, id, outboxName)
 	}
 	return nil
 }

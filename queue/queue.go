@@ -12,9 +12,9 @@ import (
 	"decree/disk"
 	"decree/history"
 	"decree/message"
-	"decree/patch"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // Options open a Queue. Recorder and Clock are needed.
@@ -281,7 +281,7 @@ func (q *Queue) notInside() error {
 	leases, err := q.project().Leases()
 	for _, l := range leases {
 		if l.ID == q.s.Record {
-			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("this command is a part of message %s, which is being done", patch.Quote(q.s.Name)),
+			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("this command is a part of message %s, which is being done", tree.Quote(q.s.Name)),
 				Advice: "what waits in the inbox is done after it"}
 		}
 	}
@@ -340,7 +340,7 @@ func (q *Queue) named(d *dirs, name string) (string, error) {
 		return "", err
 	}
 	if q.passed[name] == info.Ino {
-		return "", &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s can neither be done nor moved; it is still in the inbox", patch.Quote(name))}
+		return "", &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s can neither be done nor moved; it is still in the inbox", tree.Quote(name))}
 	}
 	if !q.complete(d, Pending{Name: name, Mtime: info.Mtime, Ino: info.Ino}) {
 		return "", &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is open for writing", name), Advice: "save and close it first"}
@@ -401,7 +401,7 @@ func (q *Queue) chooseSpec(d *dirs) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		m, err := message.Parse("", fmt.Appendf(nil, "---\ninput_file: %s\n---\n", yamlText(patch.Quote(spec))))
+		m, err := message.Parse("", fmt.Appendf(nil, "---\ninput_file: %s\n---\n", yamlText(tree.Quote(spec))))
 		if err != nil {
 			return "", err
 		}

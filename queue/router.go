@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"decree/message"
-	"decree/patch"
+	"decree/tree"
 )
 
 const (
@@ -67,7 +67,7 @@ func (q *Queue) onDead(ctx context.Context, res *Result) {
 		env[3] += res.Record.ID
 	}
 	if _, err := q.shell(ctx, command, nil, env); err != nil {
-		q.note("on_dead, for %s: %v", patch.Quote(res.Name), err)
+		q.note("on_dead, for %s: %v", tree.Quote(res.Name), err)
 	}
 }
 

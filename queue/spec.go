@@ -9,8 +9,8 @@ import (
 
 	"decree/disk"
 	"decree/message"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 const (
@@ -92,7 +92,7 @@ func ofList(line string) string {
 // listed is a spec's name as a line of processed-spec.md: as it is where it is read
 // back so, else between quotes, with the escapes of the manifest's names.
 func listed(name string) string {
-	line := patch.Quote(name)
+	line := tree.Quote(name)
 	if line == name && ofList(name) != name {
 		line = `"` + strings.ReplaceAll(strings.ReplaceAll(name, `\`, `\\`), `"`, `\"`) + `"`
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"decree/disk"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 const (
@@ -103,7 +103,7 @@ func (s *state) eachName(f func(string) string) {
 // unquoted is the name that patch.Quote has written; one that it would have
 // written otherwise is from before names were quoted, and stands as it is.
 func unquoted(text string) string {
-	if name, err := patch.Unquote(text); err == nil {
+	if name, err := tree.Unquote(text); err == nil {
 		return name
 	}
 	return text
@@ -114,13 +114,13 @@ func (s *state) write(store disk.Dir, flush bool) error {
 		s.Stack = s.Stack[:maxStack]
 	}
 	out := *s
-	out.eachName(patch.Quote)
+	out.eachName(tree.Quote)
 	data, err := json.Marshal(&out)
 	if err == nil && (len(s.Before) > maxBefore || len(data) > maxState) { // names can be six times as long there
 		s.Before = slices.DeleteFunc(s.Before, func(name string) bool { return !strings.HasPrefix(name, s.Chain+"-") })
 		s.Partly = true
 		out = *s
-		out.eachName(patch.Quote)
+		out.eachName(tree.Quote)
 		data, err = json.Marshal(&out)
 	}
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"decree/capture"
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
 	"decree/patch"
 	"decree/plan"
 	"decree/project"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -246,9 +246,9 @@ func (u *run) unreadable(res *capture.Result) {
 		switch {
 		case l.Known:
 			u.lost = append(u.lost, l.Path)
-			u.say("%s is now larger than capture.max_file, and its new content is not recorded", patch.Quote(l.Path))
+			u.say("%s is now larger than capture.max_file, and its new content is not recorded", tree.Quote(l.Path))
 		case isNew(l.Path):
-			u.say("%s is larger than capture.max_file: it is not recorded, and no revert changes it", patch.Quote(l.Path))
+			u.say("%s is larger than capture.max_file: it is not recorded, and no revert changes it", tree.Quote(l.Path))
 		}
 	}
 	var special []string
@@ -273,7 +273,7 @@ func filtered(paths []string, keep func(string) bool) (out []string) {
 }
 
 // writeDiff writes changes.diff into the run directory.
-func (u *run) writeDiff(ctx context.Context) (stat patch.Stat, sum manifest.Hash, err error) {
+func (u *run) writeDiff(ctx context.Context) (stat patch.Stat, sum tree.Hash, err error) {
 	hash := sha256.New()
 	err = u.r.history.ReplaceFile(u.rec.ID, diffFile, func(w io.Writer) error {
 		hash.Reset()
@@ -448,7 +448,7 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 		return err
 	}
 	for _, d := range out.Stayed {
-		u.say("%s is kept: it holds ignored files or files made later", patch.Quote(d))
+		u.say("%s is kept: it holds ignored files or files made later", tree.Quote(d))
 	}
 	for _, n := range append(out.Notes, notes...) {
 		u.say("%s", n)
@@ -473,7 +473,7 @@ func (u *run) saveEnd() error {
 
 // store puts the run directory's files into the store, durably, after writing
 // again what the command deleted.
-func (u *run) store() (map[string]manifest.Hash, error) {
+func (u *run) store() (map[string]tree.Hash, error) {
 	if err := u.mend(); err != nil {
 		return nil, err
 	}

@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"decree/history"
-	"decree/manifest"
 	"decree/patch"
 	"decree/project"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -95,10 +95,10 @@ func (r *Reader) textNow(ctx context.Context, path string) (*blame, error) {
 	case err != nil:
 		return nil, lookError(err)
 	case e == nil:
-		return nil, &project.Error{Kind: project.NotFound, Msg: patch.Quote(path) + ": no such file in the tree",
+		return nil, &project.Error{Kind: project.NotFound, Msg: tree.Quote(path) + ": no such file in the tree",
 			Advice: "'decree log PATH' lists what changed it; 'decree show REF:PATH' prints it as it was"}
-	case e.Type != manifest.Regular:
-		return nil, &project.Error{Kind: project.Failed, Msg: patch.Quote(path) + ": a " + e.Type.String() + ", which has no lines"}
+	case e.Type != tree.Regular:
+		return nil, &project.Error{Kind: project.Failed, Msg: tree.Quote(path) + ": a " + e.Type.String() + ", which has no lines"}
 	}
 	b := &blame{r: r, cur: e, content: liveFile{r.tree, path}}
 	if e.Size <= maxHeld {
@@ -133,7 +133,7 @@ func readAll(c patch.Content) ([]byte, error) {
 type blame struct {
 	r       *Reader
 	out     BlamedFile
-	cur     *manifest.Entry
+	cur     *tree.Entry
 	content patch.Content
 	open    []span // the lines of cur without a culprit, in order
 }
@@ -152,7 +152,7 @@ func (b *blame) begin(ctx context.Context, path string) error {
 	for {
 		n, err := rc.Read(buf)
 		if bytes.IndexByte(buf[:n], 0) >= 0 {
-			return &project.Error{Kind: project.Failed, Msg: patch.Quote(path) + ": not a text file, so it has no lines",
+			return &project.Error{Kind: project.Failed, Msg: tree.Quote(path) + ": not a text file, so it has no lines",
 				Advice: "'decree log PATH' lists what changed it"}
 		}
 		b.out.Lines += bytes.Count(buf[:n], []byte{'\n'})
@@ -274,7 +274,7 @@ func (b *blame) earlier(path string, moments []history.Moment, i int) (j int, ok
 }
 
 // sides are a path's states before and after a moment.
-func sides(facts []*patch.Section, path string) (old, now *manifest.Entry) {
+func sides(facts []*patch.Section, path string) (old, now *tree.Entry) {
 	first := true
 	for _, f := range facts {
 		if f.Path != path {
@@ -288,16 +288,16 @@ func sides(facts []*patch.Section, path string) (old, now *manifest.Entry) {
 	return old, now
 }
 
-func same(e *manifest.Entry, sum manifest.Hash) bool {
-	return e != nil && e.Type == manifest.Regular && e.SHA256 == sum
+func same(e *tree.Entry, sum tree.Hash) bool {
+	return e != nil && e.Type == tree.Regular && e.SHA256 == sum
 }
 
 // to goes back to an earlier state: the lines that it lacks are by's.
-func (b *blame) to(ctx context.Context, e *manifest.Entry, by Culprit) error {
+func (b *blame) to(ctx context.Context, e *tree.Entry, by Culprit) error {
 	if same(e, b.cur.SHA256) {
 		return nil
 	}
-	if e == nil || e.Type != manifest.Regular {
+	if e == nil || e.Type != tree.Regular {
 		b.blame(b.open, by)
 		b.open = nil
 		return nil

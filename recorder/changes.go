@@ -5,19 +5,19 @@ import (
 	"io"
 
 	"decree/history"
-	"decree/manifest"
 	"decree/patch"
+	"decree/tree"
 )
 
 // opener reads objects; the store does.
 type opener interface {
-	Open(manifest.Hash) (io.ReadCloser, int64, error)
+	Open(tree.Hash) (io.ReadCloser, int64, error)
 }
 
 // stored is a patch.Content whose bytes are in the store.
 type stored struct {
 	objects opener
-	hash    manifest.Hash
+	hash    tree.Hash
 }
 
 // Open reads the object; its hash is checked at the end.
@@ -32,7 +32,7 @@ const fetched = 256
 // writeChanges writes changes as a changes.diff. Contents come from the store,
 // never from the tree, so the diff cannot differ from the hashes that it names.
 // What is read stays in held; with none, only as long as it is needed.
-func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []manifest.Change, held *held) (patch.Stat, error) {
+func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []tree.Change, held *held) (patch.Stat, error) {
 	cfg := r.project.Config
 	pw := patch.NewWriter(w, patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText})
 	near := held
@@ -55,8 +55,8 @@ func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []mani
 	return pw.Stat(), err
 }
 
-func (r *Recorder) content(e *manifest.Entry, held *held) patch.Content {
-	if e == nil || e.Type != manifest.Regular {
+func (r *Recorder) content(e *tree.Entry, held *held) patch.Content {
+	if e == nil || e.Type != tree.Regular {
 		return nil
 	}
 	if data, ok := held.get(e.SHA256); ok {

@@ -21,6 +21,7 @@ import (
 	"decree/manifest"
 	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 // testdata/store1.tar.zst is a tree and its store as the last decree before version 2 of
@@ -114,11 +115,11 @@ func requireConverted(t *testing.T, r *Recorder) {
 		if rec.DiffSHA256.IsZero() || rec.Status == history.StatusOpen {
 			continue
 		}
-		var facts []manifest.Change
+		var facts []tree.Change
 		f, err := r.history.OpenStored(rec.ID, diffFile)
 		require.NoError(t, err)
 		require.NoError(t, history.Facts(f, func(s *patch.Section) bool {
-			facts = append(facts, manifest.Change{Path: s.Path, Old: s.Old, New: s.New})
+			facts = append(facts, tree.Change{Path: s.Path, Old: s.Old, New: s.New})
 			return true
 		}))
 		f.Close()

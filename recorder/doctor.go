@@ -12,9 +12,9 @@ import (
 	"decree/capture"
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
 	"decree/project"
 	"decree/store"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -363,7 +363,7 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 // packs were taken away. That is asked of the index alone: what is there was read.
 func (d *doctor) gone() bool {
 	gone := false
-	err := d.r.history.Live(func(h manifest.Hash) {
+	err := d.r.history.Live(func(h tree.Hash) {
 		if !gone && !h.IsZero() && !d.r.store.Has(h) {
 			gone = !forgotten(d.r.store.Verify(h))
 		}
@@ -438,7 +438,7 @@ func (d *doctor) restock(ctx context.Context) ([]string, error) {
 // retree keeps again the trees that the store has lost and a sound plain
 // manifest.json still has.
 func (d *doctor) retree(list []*history.Record) error {
-	done := map[manifest.Hash]bool{}
+	done := map[tree.Hash]bool{}
 	for _, rec := range list {
 		if done[rec.Before] || rec.Partial() || d.r.history.VerifyTree(rec.Before) == nil {
 			continue

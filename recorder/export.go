@@ -14,9 +14,9 @@ import (
 
 	"decree/history"
 	"decree/manifest"
-	"decree/patch"
 	"decree/project"
 	"decree/store"
+	"decree/tree"
 )
 
 // Exported is what an export wrote.
@@ -42,7 +42,7 @@ func (r *Reader) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(items, func(a, b manifest.Item) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(items, func(a, b tree.Item) int { return cmp.Compare(a.Path, b.Path) })
 	out := &Exported{}
 	tw := tar.NewWriter(w)
 	for _, it := range items {
@@ -57,7 +57,7 @@ func (r *Reader) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported
 		if err != nil {
 			return out, err
 		}
-		if it.Entry.Type != manifest.Dir {
+		if it.Entry.Type != tree.Dir {
 			out.Files++
 		}
 	}
@@ -78,13 +78,13 @@ func forgotten(err error) bool {
 	return errors.As(err, &missing) && missing.Forgotten
 }
 
-func (r *Reader) tarItem(tw *tar.Writer, it manifest.Item, at time.Time, out *Exported) error {
+func (r *Reader) tarItem(tw *tar.Writer, it tree.Item, at time.Time, out *Exported) error {
 	h := &tar.Header{Name: it.Path, Mode: int64(it.Entry.Mode), ModTime: at.UTC().Truncate(time.Second)}
 	switch it.Entry.Type {
-	case manifest.Dir:
+	case tree.Dir:
 		h.Typeflag, h.Name = tar.TypeDir, it.Path+"/"
 		return tw.WriteHeader(h)
-	case manifest.Symlink:
+	case tree.Symlink:
 		h.Typeflag, h.Linkname = tar.TypeSymlink, it.Entry.Target
 		return tw.WriteHeader(h)
 	}
@@ -97,7 +97,7 @@ func (r *Reader) tarItem(tw *tar.Writer, it manifest.Item, at time.Time, out *Ex
 	if owner := it.Entry.Owner; owner.Known {
 		h.Uid, h.Gid = int(owner.UID), int(owner.GID)
 	} else if it.Entry.Special() {
-		h.Mode &^= patch.SpecialBits // extracted by root it would be root's
+		h.Mode &^= tree.SpecialBits // extracted by root it would be root's
 		out.Plain = append(out.Plain, it.Path)
 	}
 	if err := tw.WriteHeader(h); err != nil {
@@ -112,7 +112,7 @@ func contentOf(path string, err error) error {
 	var missing *store.MissingError
 	var damaged *store.DamagedError
 	if errors.As(err, &missing) || errors.As(err, &damaged) {
-		return &project.Error{Kind: project.Integrity, Msg: patch.Quote(path), Err: err}
+		return &project.Error{Kind: project.Integrity, Msg: tree.Quote(path), Err: err}
 	}
 	return err
 }
@@ -134,7 +134,7 @@ func (r *Reader) ExportStream(ctx context.Context, w io.Writer, from, to *histor
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{r: r, w: bufio.NewWriterSize(w, 1<<20), out: &Exported{}, marks: map[manifest.Hash]int{}, refs: map[string]int{}}
+	s := &stream{r: r, w: bufio.NewWriterSize(w, 1<<20), out: &Exported{}, marks: map[tree.Hash]int{}, refs: map[string]int{}}
 	fmt.Fprint(s.w, "feature done\n")
 	for i, rec := range slices.Backward(list.Records) {
 		r.progress(Progress{Phase: "exporting", Done: int64(len(list.Records) - i), Total: int64(len(list.Records))})
@@ -153,11 +153,11 @@ type stream struct {
 	r     *Reader
 	w     *bufio.Writer
 	out   *Exported
-	mark  int                   // the last one given out
-	last  int                   // of the last commit, 0: none
-	marks map[manifest.Hash]int // of contents
-	refs  map[string]int        // how many have a second's name
-	tree  manifest.Hash         // that of the last commit; zero: none
+	mark  int               // the last one given out
+	last  int               // of the last commit, 0: none
+	marks map[tree.Hash]int // of contents
+	refs  map[string]int    // how many have a second's name
+	tree  tree.Hash         // that of the last commit; zero: none
 }
 
 func (s *stream) record(ctx context.Context, rec *history.Record) error {
@@ -188,7 +188,7 @@ func (s *stream) record(ctx context.Context, rec *history.Record) error {
 }
 
 // to writes the commit whose tree is next.
-func (s *stream) to(ctx context.Context, next manifest.Hash, rec *history.Record, at time.Time, subject string) error {
+func (s *stream) to(ctx context.Context, next tree.Hash, rec *history.Record, at time.Time, subject string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (s *stream) to(ctx context.Context, next manifest.Hash, rec *history.Record
 		return err
 	}
 	for _, c := range changes {
-		if c.New == nil || c.New.Type != manifest.Regular {
+		if c.New == nil || c.New.Type != tree.Regular {
 			continue
 		}
 		if err := s.blob(c.Path, c.New); err != nil {
@@ -206,7 +206,7 @@ func (s *stream) to(ctx context.Context, next manifest.Hash, rec *history.Record
 	}
 	s.commit(rec, at, subject)
 	for _, c := range changes {
-		if c.Old != nil && c.Old.Type != manifest.Dir {
+		if c.Old != nil && c.Old.Type != tree.Dir {
 			fmt.Fprintf(s.w, "D %s\n", streamPath(c.Path))
 		}
 	}
@@ -220,7 +220,7 @@ func (s *stream) to(ctx context.Context, next manifest.Hash, rec *history.Record
 }
 
 // blob writes a content that the stream does not have yet.
-func (s *stream) blob(path string, e *manifest.Entry) error {
+func (s *stream) blob(path string, e *tree.Entry) error {
 	if s.marks[e.SHA256] != 0 {
 		return nil
 	}
@@ -265,10 +265,10 @@ func (s *stream) ref(at time.Time) string {
 	return name
 }
 
-func (s *stream) put(c manifest.Change) {
+func (s *stream) put(c tree.Change) {
 	switch e := c.New; {
-	case e == nil || e.Type == manifest.Dir:
-	case e.Type == manifest.Symlink:
+	case e == nil || e.Type == tree.Dir:
+	case e.Type == tree.Symlink:
 		fmt.Fprintf(s.w, "M 120000 inline %s\ndata %d\n%s\n", streamPath(c.Path), len(e.Target), e.Target)
 	case s.marks[e.SHA256] == 0: // forgotten
 	default:
@@ -283,7 +283,7 @@ func (s *stream) put(c manifest.Change) {
 // streamPath quotes a path where the stream needs it.
 func streamPath(path string) string {
 	if strings.HasPrefix(path, `"`) || strings.Contains(path, "\n") {
-		return patch.Quote(path)
+		return tree.Quote(path)
 	}
 	return path
 }

@@ -18,8 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/history"
-	"decree/manifest"
-	"decree/patch"
+	"decree/tree"
 )
 
 func (b *bench) tar(p func(r *Recorder) Point) []byte {
@@ -51,7 +50,7 @@ func TestExportTar(t *testing.T) {
 	data := b.tar(at)
 	require.Equal(t, data, b.tar(at), "one state, one sequence of bytes")
 
-	want := map[string]manifest.Entry{}
+	want := map[string]tree.Entry{}
 	with(b, func(r *Recorder) (any, error) {
 		seq, err := r.History().Tree(rec.Before)
 		require.NoError(t, err)
@@ -76,15 +75,15 @@ func TestExportTar(t *testing.T) {
 		delete(want, name)
 		require.Equal(t, rec.Started.Truncate(time.Second), h.ModTime.UTC())
 		switch e.Type {
-		case manifest.Dir:
+		case tree.Dir:
 			require.Equal(t, byte(tar.TypeDir), h.Typeflag)
 			require.EqualValues(t, e.Mode, h.Mode)
-		case manifest.Symlink:
+		case tree.Symlink:
 			require.Equal(t, e.Target, h.Linkname)
 		default:
 			body, err := io.ReadAll(tr)
 			require.NoError(t, err)
-			require.Equal(t, e.SHA256, patch.Sum(body))
+			require.Equal(t, e.SHA256, tree.Sum(body))
 			require.EqualValues(t, e.Mode, h.Mode)
 		}
 	}
@@ -174,9 +173,9 @@ func requireGitTree(t *testing.T, r *Recorder, p Point, ref string, git func([]b
 	for it, err := range seq {
 		require.NoError(t, err)
 		switch {
-		case it.Entry.Type == manifest.Symlink:
-			want[it.Path] = "120000 " + patch.Sum([]byte(it.Entry.Target)).String()
-		case it.Entry.Type == manifest.Dir:
+		case it.Entry.Type == tree.Symlink:
+			want[it.Path] = "120000 " + tree.Sum([]byte(it.Entry.Target)).String()
+		case it.Entry.Type == tree.Dir:
 		case it.Entry.Mode&0o100 != 0:
 			want[it.Path] = "100755 " + it.Entry.SHA256.String()
 		default:
@@ -190,7 +189,7 @@ func requireGitTree(t *testing.T, r *Recorder, p Point, ref string, git func([]b
 			continue
 		}
 		f := strings.Fields(head)
-		have[path] = f[0] + " " + patch.Sum(git(nil, "cat-file", "blob", f[2])).String()
+		have[path] = f[0] + " " + tree.Sum(git(nil, "cat-file", "blob", f[2])).String()
 	}
 	require.Equal(t, want, have, "%s of %s", ref, p.Record.ID)
 }

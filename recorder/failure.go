@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"decree/disk"
-	"decree/manifest"
 	"decree/patch"
 	"decree/runner"
+	"decree/tree"
 )
 
 // tried is what is remembered of an attempt for failure-context.md.
 type tried struct {
 	number  int
 	result  runner.Result
-	changes []manifest.Change
+	changes []tree.Change
 	stat    patch.Stat
 	tail    []string // the last lines of its log
 }
@@ -60,18 +60,18 @@ func interruptedContext(command []string, attempts int, earlier string) []byte {
 	return append(failureContext(command, attempts, nil), "\n"+strings.TrimSpace(earlier)+"\n"...)
 }
 
-func writeChanges(b *bytes.Buffer, changes []manifest.Change) {
+func writeChanges(b *bytes.Buffer, changes []tree.Change) {
 	for i, c := range changes {
 		if i == maxListed {
 			fmt.Fprintf(b, "- and %d more\n", len(changes)-i)
 			return
 		}
-		fmt.Fprintf(b, "- %s %s\n", change(c), patch.Quote(c.Path))
+		fmt.Fprintf(b, "- %s %s\n", change(c), tree.Quote(c.Path))
 	}
 }
 
 // change names what happened to a path.
-func change(c manifest.Change) string {
+func change(c tree.Change) string {
 	switch {
 	case c.Old == nil:
 		return "created"

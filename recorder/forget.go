@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"decree/history"
-	"decree/manifest"
 	"decree/patch"
 	"decree/plan"
 	"decree/project"
 	"decree/store"
+	"decree/tree"
 )
 
 // ForgetOptions are a forget's.
@@ -45,7 +45,7 @@ type Forgetting struct {
 // ForgottenContent is a content and the first path that had it.
 type ForgottenContent struct {
 	Path   string
-	SHA256 manifest.Hash
+	SHA256 tree.Hash
 	Size   int64
 }
 
@@ -88,7 +88,7 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 	}
 	now := r.opt.Clock().UTC()
 	for _, c := range f.Contents {
-		list.Contents[c.SHA256] = store.Forgetting{Path: patch.Quote(c.Path), Time: now}
+		list.Contents[c.SHA256] = store.Forgetting{Path: tree.Quote(c.Path), Time: now}
 	}
 	list.Pending = slices.Collect(maps.Keys(hashes))
 	if err := store.WriteForgotten(r.project.Store, list); err != nil {
@@ -121,7 +121,7 @@ func askForget(f *Forgetting, confirm func(*Forgetting) (bool, error)) error {
 }
 
 // toForget finds the contents that files within paths had, in any tree or diff.
-func (r *Reader) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool, error) {
+func (r *Reader) toForget(paths []string) (*Forgetting, map[tree.Hash]bool, error) {
 	if slices.Contains(paths, "") {
 		return nil, nil, &project.Error{Kind: project.Usage, Msg: "the root is not a PATH to forget", Advice: "name the files or directories"}
 	}
@@ -131,13 +131,13 @@ func (r *Reader) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool, 
 		return nil, nil, &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("a newer decree wrote %s, which this one cannot search", some(slices.Sorted(maps.Keys(newer)))),
 			Advice: "use the newer decree to forget"}
 	}
-	f, first := &Forgetting{}, map[manifest.Hash]ForgottenContent{}
+	f, first := &Forgetting{}, map[tree.Hash]ForgottenContent{}
 	known := map[string]bool{} // of paths: whether any record has something there
-	note := func(path string, e patch.Entry) {
+	note := func(path string, e tree.Entry) {
 		for _, p := range paths {
 			known[p] = known[p] || plan.Within(path, []string{p})
 		}
-		if e.Type != manifest.Regular || e.Size == 0 || !plan.Within(path, paths) {
+		if e.Type != tree.Regular || e.Size == 0 || !plan.Within(path, paths) {
 			return
 		}
 		if c, seen := first[e.SHA256]; !seen || path < c.Path {
@@ -149,10 +149,10 @@ func (r *Reader) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool, 
 	}
 	for _, p := range paths {
 		if !known[p] {
-			return nil, nil, &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: patch.Quote(p) + ": no record has such a path"}
+			return nil, nil, &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: tree.Quote(p) + ": no record has such a path"}
 		}
 	}
-	hashes := map[manifest.Hash]bool{}
+	hashes := map[tree.Hash]bool{}
 	for h, c := range first {
 		if !r.store.Has(h) && !r.inDiffs(h) {
 			continue // gone already
@@ -170,10 +170,10 @@ func (r *Reader) toForget(paths []string) (*Forgetting, map[manifest.Hash]bool, 
 }
 
 // inDiffs is for a content that the store lacks: diffs may hold it all the same.
-func (r *Reader) inDiffs(h manifest.Hash) bool {
+func (r *Reader) inDiffs(h tree.Hash) bool {
 	found := false
 	err := r.everyDiff(func(_ string, _ history.RecordFile, fact *patch.Section) {
-		for _, e := range []*patch.Entry{fact.Old, fact.New} {
+		for _, e := range []*tree.Entry{fact.Old, fact.New} {
 			found = found || !fact.Stored && e != nil && e.SHA256 == h
 		}
 	})
@@ -181,12 +181,12 @@ func (r *Reader) inDiffs(h manifest.Hash) bool {
 }
 
 // everyEntry goes through all kept trees and the facts of all diffs.
-func (r *Reader) everyEntry(each func(path string, e patch.Entry)) error {
+func (r *Reader) everyEntry(each func(path string, e tree.Entry)) error {
 	if err := r.history.EachEntry(each); err != nil {
 		return err
 	}
 	return r.everyDiff(func(_ string, _ history.RecordFile, f *patch.Section) {
-		for _, e := range []*patch.Entry{f.Old, f.New} {
+		for _, e := range []*tree.Entry{f.Old, f.New} {
 			if e != nil {
 				each(f.Path, *e)
 			}
@@ -220,16 +220,16 @@ func (r *Reader) everyDiff(each func(id string, file history.RecordFile, f *patc
 }
 
 // alsoHave fills in what else is concerned.
-func (r *Reader) alsoHave(f *Forgetting, hashes map[manifest.Hash]bool, paths []string) error {
+func (r *Reader) alsoHave(f *Forgetting, hashes map[tree.Hash]bool, paths []string) error {
 	also, records := map[string]bool{}, map[string]bool{}
-	err := r.history.EachEntry(func(path string, e patch.Entry) {
-		if hashes[e.SHA256] && e.Type == manifest.Regular && !plan.Within(path, paths) {
+	err := r.history.EachEntry(func(path string, e tree.Entry) {
+		if hashes[e.SHA256] && e.Type == tree.Regular && !plan.Within(path, paths) {
 			also[path] = true
 		}
 	})
 	if err == nil {
 		err = r.everyDiff(func(id string, _ history.RecordFile, fact *patch.Section) {
-			for _, e := range []*patch.Entry{fact.Old, fact.New} {
+			for _, e := range []*tree.Entry{fact.Old, fact.New} {
 				if e != nil && hashes[e.SHA256] {
 					records[id] = true
 				}
@@ -259,7 +259,7 @@ func pathsOfContents(list []ForgottenContent) (paths []string) {
 
 // forget does what the list has pending. It can be repeated.
 func (r *Recorder) forget(ctx context.Context, x *writing, list *store.Forgotten, f *Forgetting) error {
-	hashes := map[manifest.Hash]bool{}
+	hashes := map[tree.Hash]bool{}
 	for _, h := range list.Pending {
 		hashes[h] = true
 	}
@@ -310,10 +310,10 @@ func (c *recovery) forget(ctx context.Context) error {
 }
 
 // withholdAll writes anew every diff that holds one of the contents.
-func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[manifest.Hash]bool) error {
+func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[tree.Hash]bool) error {
 	concerned := map[string]map[string]history.RecordFile{}
 	err := r.everyDiff(func(id string, file history.RecordFile, f *patch.Section) {
-		for _, e := range []*patch.Entry{f.Old, f.New} {
+		for _, e := range []*tree.Entry{f.Old, f.New} {
 			if e == nil || !hashes[e.SHA256] {
 				continue
 			}
@@ -326,9 +326,9 @@ func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[manif
 	if err != nil {
 		return err
 	}
-	fresh := map[string]map[string]manifest.Hash{}
+	fresh := map[string]map[string]tree.Hash{}
 	for id, files := range concerned {
-		fresh[id] = map[string]manifest.Hash{}
+		fresh[id] = map[string]tree.Hash{}
 		for name, file := range files {
 			if fresh[id][name], err = r.withhold(ctx, x, file, hashes); err != nil {
 				return &project.Error{Kind: project.KindOf(err), Msg: fmt.Sprintf("%s of %s", name, id), Err: err}
@@ -347,17 +347,17 @@ func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[manif
 }
 
 // withhold puts a diff into the store whose sections of the contents have none.
-func (r *Recorder) withhold(ctx context.Context, x *writing, file history.RecordFile, hashes map[manifest.Hash]bool) (manifest.Hash, error) {
+func (r *Recorder) withhold(ctx context.Context, x *writing, file history.RecordFile, hashes map[tree.Hash]bool) (tree.Hash, error) {
 	rc, _, err := r.store.Open(file.SHA256)
 	if err != nil {
-		return manifest.Hash{}, err
+		return tree.Hash{}, err
 	}
 	defer rc.Close()
 	sum, _, err := store.PutWritten(x.w, func(to io.Writer) error { return withholdFrom(ctx, to, rc, hashes) })
 	return sum, err
 }
 
-func withholdFrom(ctx context.Context, w io.Writer, diff io.Reader, hashes map[manifest.Hash]bool) error {
+func withholdFrom(ctx context.Context, w io.Writer, diff io.Reader, hashes map[tree.Hash]bool) error {
 	in, begun := patch.NewReader(diff), false
 	for {
 		s, err := in.Next()
@@ -377,7 +377,7 @@ func withholdFrom(ctx context.Context, w io.Writer, diff io.Reader, hashes map[m
 			}
 		}
 		raw := s.Raw
-		for _, e := range []*patch.Entry{s.Old, s.New} {
+		for _, e := range []*tree.Entry{s.Old, s.New} {
 			if e != nil && hashes[e.SHA256] {
 				raw = s.Withheld()
 			}

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"decree/manifest"
 	"decree/project"
 	"decree/store"
+	"decree/tree"
 )
 
 // Collected is what a gc did.
@@ -42,7 +42,7 @@ const opGc = "gc"
 type collectOptions struct {
 	force bool // also packs that are dead in part only
 	// except are contents that go although records name them.
-	except map[manifest.Hash]bool
+	except map[tree.Hash]bool
 }
 
 // collect frees what no record names. It ends the writer of x. A death at any
@@ -56,8 +56,8 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 	if err := r.history.Settle(); err != nil {
 		return nil, err
 	}
-	live := map[manifest.Hash]struct{}{}
-	name := func(h manifest.Hash) { live[h] = struct{}{} }
+	live := map[tree.Hash]struct{}{}
+	name := func(h tree.Hash) { live[h] = struct{}{} }
 	if err := r.waitsFor(name); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 		return nil, err
 	}
 	r.progress(Progress{Phase: "freeing"})
-	res, err := r.store.Compact(ctx, func(h manifest.Hash) bool { _, ok := live[h]; return ok }, store.CompactOptions{Force: o.force})
+	res, err := r.store.Compact(ctx, func(h tree.Hash) bool { _, ok := live[h]; return ok }, store.CompactOptions{Force: o.force})
 	if err != nil {
 		return nil, err
 	}

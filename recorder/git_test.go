@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/history"
-	"decree/manifest"
+	"decree/tree"
 )
 
 // gitBench is a bench whose tree is a repository, with a home for git's own settings.
@@ -60,7 +60,7 @@ func (g *gitBench) sees() (files []string) {
 	defer res.Close()
 	for it, err := range res.Entries() {
 		require.NoError(g.t, err)
-		if it.Entry.Type != manifest.Dir {
+		if it.Entry.Type != tree.Dir {
 			files = append(files, it.Path)
 		}
 	}

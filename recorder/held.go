@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"decree/manifest"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -23,12 +23,12 @@ const maxHeld = 16 << 20
 type held struct {
 	mu   sync.Mutex
 	left int64
-	data map[manifest.Hash][]byte
+	data map[tree.Hash][]byte
 }
 
 func newHeld() *held { return &held{left: maxHeld} }
 
-func (h *held) get(sum manifest.Hash) ([]byte, bool) {
+func (h *held) get(sum tree.Hash) ([]byte, bool) {
 	if h == nil {
 		return nil, false
 	}
@@ -59,17 +59,17 @@ func (h *held) giveBack(n int64) {
 }
 
 // keep holds data in the room that was reserved for n bytes.
-func (h *held) keep(sum manifest.Hash, data []byte, n int64) {
+func (h *held) keep(sum tree.Hash, data []byte, n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.data == nil {
-		h.data = map[manifest.Hash][]byte{}
+		h.data = map[tree.Hash][]byte{}
 	}
 	h.data[sum], h.left = data, h.left+n-int64(len(data))
 }
 
 // read opens a content and keeps it if there is room.
-func (h *held) read(e *manifest.Entry, content func() (io.ReadCloser, error)) (io.ReadCloser, error) {
+func (h *held) read(e *tree.Entry, content func() (io.ReadCloser, error)) (io.ReadCloser, error) {
 	rc, err := content()
 	if err != nil || !h.reserve(e.Size) {
 		return rc, err
@@ -86,12 +86,12 @@ func (h *held) read(e *manifest.Entry, content func() (io.ReadCloser, error)) (i
 
 // fetch reads contents of changes ahead, on all processors, as far as there is
 // room. What cannot be read is left to whoever needs it, who says why.
-func (h *held) fetch(ctx context.Context, objects opener, changes []manifest.Change) {
-	var wanted []*manifest.Entry
-	seen := map[manifest.Hash]bool{}
+func (h *held) fetch(ctx context.Context, objects opener, changes []tree.Change) {
+	var wanted []*tree.Entry
+	seen := map[tree.Hash]bool{}
 	for i := range changes {
-		for _, e := range [...]*manifest.Entry{changes[i].Old, changes[i].New} {
-			if e == nil || e.Type != manifest.Regular || e.Size > maxHeld/8 || seen[e.SHA256] {
+		for _, e := range [...]*tree.Entry{changes[i].Old, changes[i].New} {
+			if e == nil || e.Type != tree.Regular || e.Size > maxHeld/8 || seen[e.SHA256] {
 				continue
 			}
 			seen[e.SHA256] = true
@@ -110,7 +110,7 @@ func (h *held) fetch(ctx context.Context, objects opener, changes []manifest.Cha
 }
 
 // load reads a content into the room there is for it.
-func (h *held) load(objects opener, e *manifest.Entry) {
+func (h *held) load(objects opener, e *tree.Entry) {
 	if !h.reserve(e.Size) {
 		return
 	}
@@ -136,7 +136,7 @@ func (h *held) steps(steps []worktree.Step) []worktree.Step {
 	out := make([]worktree.Step, len(steps))
 	for i, s := range steps {
 		s.Content = nil
-		if s.To != nil && s.To.Type == manifest.Regular {
+		if s.To != nil && s.To.Type == tree.Regular {
 			if data, ok := h.get(s.To.SHA256); ok {
 				s.Content = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 			}

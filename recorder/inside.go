@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"decree/history"
-	"decree/manifest"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -97,12 +97,12 @@ func changedMeanwhile(err error) bool {
 }
 
 // apartIn are the paths whose new sides differ in two differences from the same tree.
-func apartIn(was, now []manifest.Change) (paths []string) {
-	sides := map[string]*manifest.Entry{}
+func apartIn(was, now []tree.Change) (paths []string) {
+	sides := map[string]*tree.Entry{}
 	for _, c := range was {
 		sides[c.Path] = c.New
 	}
-	differs := func(c manifest.Change, e *manifest.Entry) bool {
+	differs := func(c tree.Change, e *tree.Entry) bool {
 		return (e == nil) != (c.New == nil) || e != nil && !e.Same(*c.New)
 	}
 	for _, c := range now {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"decree/history"
-	"decree/manifest"
 	"decree/project"
 	"decree/runner"
+	"decree/tree"
 )
 
 // The lock guards decree's own work. While a run's command works the lock is free, and a
@@ -236,7 +236,7 @@ func (u *run) catchUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if it.Entry.Type == manifest.Regular && !r.store.Has(it.Entry.SHA256) {
+		if it.Entry.Type == tree.Regular && !r.store.Has(it.Entry.SHA256) {
 			return storeGone(r.project, "has lost "+it.Path, nil)
 		}
 	}

@@ -13,9 +13,8 @@ import (
 	"decree/capture"
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
-	"decree/patch"
 	"decree/plan"
+	"decree/tree"
 )
 
 // What lies in the root and is not recorded, .git and what the rules ignore, is not
@@ -179,7 +178,7 @@ func (u *run) bringLeftOut() (stay []string, err error) {
 			u.vacated = append(u.vacated, at)
 		}
 		if moved {
-			u.say("%s had become %s, and has its name again", patch.Quote(l.name), patch.Quote(at))
+			u.say("%s had become %s, and has its name again", tree.Quote(l.name), tree.Quote(at))
 			if err != nil {
 				u.say("%v", err)
 			}
@@ -370,7 +369,7 @@ func without(p *plan.Plan, stay []string) {
 
 // asLeft are the changes of the last attempt but for what lay at and below the paths
 // that were vacated since: what was left out went from there to its own name.
-func (u *run) asLeft() []manifest.Change {
+func (u *run) asLeft() []tree.Change {
 	if len(u.vacated) == 0 {
 		return u.changes
 	}
@@ -391,7 +390,7 @@ func (u *run) markGone() error {
 	}
 	names := make([]string, len(u.res.Gone))
 	for i, g := range u.res.Gone {
-		names[i] = patch.Quote(g.Path)
+		names[i] = tree.Quote(g.Path)
 	}
 	raw, err := json.Marshal(names)
 	u.rec.Extra = append(u.rec.Extra, history.Field{Name: extraGone, Raw: raw})

@@ -14,11 +14,11 @@ import (
 
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
 	"decree/patch"
 	"decree/plan"
 	"decree/project"
 	"decree/store"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -96,7 +96,7 @@ func (r *Recorder) withoutRights(p *plan.Plan) ([]string, error) {
 	taken, err := p.Rethink(t.Rights)
 	var notes []string
 	for _, path := range slices.Sorted(maps.Keys(taken)) {
-		notes = append(notes, patch.Quote(path)+": "+taken[path])
+		notes = append(notes, tree.Quote(path)+": "+taken[path])
 	}
 	return notes, err
 }
@@ -173,13 +173,13 @@ type action struct {
 
 // fullTree is a captured tree that a record holds whole.
 type fullTree struct {
-	id         manifest.Hash
+	id         tree.Hash
 	files      int
 	bytes      int64
 	unrecorded []string
 	manifest   history.RunFile
-	sum        manifest.Hash // of manifest.json
-	found      *outside      // what had changed since the last record
+	sum        tree.Hash // of manifest.json
+	found      *outside  // what had changed since the last record
 }
 
 // undid is in the record of a revert or apply: what it changed about others.
@@ -192,8 +192,8 @@ type undid struct {
 // ending is what closes an action's or a failed run's record; it stands in the
 // open record, so that a recovery needs nothing else.
 type ending struct {
-	Record *history.Record          `json:"record"`
-	Files  map[string]manifest.Hash `json:"files"`
+	Record *history.Record      `json:"record"`
+	Files  map[string]tree.Hash `json:"files"`
 
 	manifest history.RunFile // where it is at hand; a recovery writes it from the store
 }
@@ -283,7 +283,7 @@ func (r *Recorder) storeStep(x *writing, a action, s worktree.Step, held *held) 
 	if err := r.storeDisplaced(x, s, held); err != nil {
 		return err
 	}
-	if a.full == nil && s.Content != nil && s.To != nil && s.To.Type == manifest.Regular {
+	if a.full == nil && s.Content != nil && s.To != nil && s.To.Type == tree.Regular {
 		return r.storeContent(x, s.Path, s.To, s.Content, held)
 	}
 	return r.storeSide(x, s.Path, s.To, s.Content)
@@ -292,7 +292,7 @@ func (r *Recorder) storeStep(x *writing, a action, s worktree.Step, held *held) 
 // storeDisplaced stores what the step takes out of the tree, and holds it for the
 // diff. The tree may have the last copy: what the index says is stored is read first.
 func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, held *held) error {
-	if s.From == nil || s.From.Type != manifest.Regular {
+	if s.From == nil || s.From.Type != tree.Regular {
 		return nil
 	}
 	inTree := func() (io.ReadCloser, error) {
@@ -318,17 +318,17 @@ func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, held *held) error
 	return rc.Close()
 }
 
-func (r *Recorder) storeSide(x *writing, path string, e *manifest.Entry, content func() (io.ReadCloser, error)) error {
-	if e == nil || e.Type != manifest.Regular || x.w.Has(e.SHA256) {
+func (r *Recorder) storeSide(x *writing, path string, e *tree.Entry, content func() (io.ReadCloser, error)) error {
+	if e == nil || e.Type != tree.Regular || x.w.Has(e.SHA256) {
 		return nil
 	}
 	if content == nil {
-		return &project.Error{Kind: project.Integrity, Msg: patch.Quote(path) + ": its content is neither in the diff nor in the store"}
+		return &project.Error{Kind: project.Integrity, Msg: tree.Quote(path) + ": its content is neither in the diff nor in the store"}
 	}
 	return r.storeContent(x, path, e, content, nil)
 }
 
-func (r *Recorder) storeContent(x *writing, path string, e *manifest.Entry, content func() (io.ReadCloser, error), held *held) error {
+func (r *Recorder) storeContent(x *writing, path string, e *tree.Entry, content func() (io.ReadCloser, error), held *held) error {
 	rc, err := held.read(e, content)
 	if err != nil {
 		return contentError(path, err)
@@ -341,11 +341,11 @@ func (r *Recorder) storeContent(x *writing, path string, e *manifest.Entry, cont
 	return rightContent(path, e, sum)
 }
 
-func rightContent(path string, e *manifest.Entry, sum manifest.Hash) error {
+func rightContent(path string, e *tree.Entry, sum tree.Hash) error {
 	if sum == e.SHA256 {
 		return nil
 	}
-	return &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("%s: content is %s, should be %s", patch.Quote(path), sum, e.SHA256)}
+	return &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("%s: content is %s, should be %s", tree.Quote(path), sum, e.SHA256)}
 }
 
 // contentError gives a diff that does not fit its own hashes, and a content that
@@ -356,8 +356,8 @@ func contentError(path string, err error) error {
 		return &project.Error{Kind: project.Integrity, Err: err, State: project.Unchanged}
 	}
 	if lostContents(err) {
-		if !strings.HasPrefix(err.Error(), patch.Quote(path)+": ") {
-			err = fmt.Errorf("%s: %w", patch.Quote(path), err)
+		if !strings.HasPrefix(err.Error(), tree.Quote(path)+": ") {
+			err = fmt.Errorf("%s: %w", tree.Quote(path), err)
 		}
 		return &project.Error{Kind: project.Integrity, Err: err, State: project.Unchanged,
 			Advice: "name the other PATHs to go on without it"}
@@ -373,7 +373,7 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, held
 		return nil, err
 	}
 	rec.DiffSHA256, rec.Changes = sum, counts(stat)
-	end := &ending{Record: rec, Files: map[string]manifest.Hash{diffFile: sum}}
+	end := &ending{Record: rec, Files: map[string]tree.Hash{diffFile: sum}}
 	if len(a.parents) > 0 {
 		rec.Parent = a.parents[0]
 	}
@@ -394,7 +394,7 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, held
 	if err != nil {
 		return nil, err
 	}
-	rec.Files, rec.Bytes, rec.ManifestSHA256 = files, bytes, patch.Sum(plain)
+	rec.Files, rec.Bytes, rec.ManifestSHA256 = files, bytes, tree.Sum(plain)
 	end.manifest = history.RunFile{Name: "manifest.json", Write: history.Bytes(plain)}
 	rec.Before, rec.After, err = r.movedTrees(x, changes)
 	return end, err
@@ -402,7 +402,7 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, held
 
 // movedTrees are the trees before and after a move that looked at its own paths alone:
 // what the newest record left, with those paths as they are, and as they will be.
-func (r *Recorder) movedTrees(x *writing, changes []manifest.Change) (before, after manifest.Hash, err error) {
+func (r *Recorder) movedTrees(x *writing, changes []tree.Change) (before, after tree.Hash, err error) {
 	k, err := r.lastKnown()
 	if err != nil {
 		return before, after, err
@@ -442,7 +442,7 @@ func (r *Reader) PlanDiff(ctx context.Context, w io.Writer, p *plan.Plan) error 
 	for _, s := range steps {
 		c := patch.Change{Path: s.Path, Old: s.From, New: s.To, OldContent: r.contentAt(Point{Now: true}, s.Path, s.From)}
 		switch {
-		case s.To == nil || s.To.Type != manifest.Regular:
+		case s.To == nil || s.To.Type != tree.Regular:
 		case s.Content != nil:
 			c.NewContent = opening(s.Content)
 		default:
@@ -461,7 +461,7 @@ type opening func() (io.ReadCloser, error)
 func (o opening) Open() (io.ReadCloser, error) { return o() }
 
 // storeDiff writes the diff straight into the store.
-func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []manifest.Change, held *held) (sum manifest.Hash, stat patch.Stat, err error) {
+func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []tree.Change, held *held) (sum tree.Hash, stat patch.Stat, err error) {
 	sum, _, err = store.PutWritten(x.w, func(to io.Writer) (err error) {
 		stat, err = r.writeChanges(ctx, to, changes, held)
 		return err
@@ -519,7 +519,7 @@ func (r *Recorder) closeAction(opened *history.Opened, end *ending) error {
 	return err
 }
 
-func (r *Recorder) copyObject(w io.Writer, sum manifest.Hash) error {
+func (r *Recorder) copyObject(w io.Writer, sum tree.Hash) error {
 	rc, _, err := r.store.Open(sum)
 	if err != nil {
 		return err

@@ -16,9 +16,8 @@ import (
 	"decree/capture"
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 // workspace is the directory whose tree is observed and in which a command works. It is
@@ -63,7 +62,7 @@ func (r *Recorder) stagedManifest() string { return r.project.TmpName("manifest.
 
 // manifestFile is a captured tree's manifest.json for its run directory, and its hash.
 // Where the newest record has the same one, that is linked to.
-func (r *Recorder) manifestFile(res *capture.Result) (f history.RunFile, sum manifest.Hash, err error) {
+func (r *Recorder) manifestFile(res *capture.Result) (f history.RunFile, sum tree.Hash, err error) {
 	f = history.RunFile{Name: "manifest.json", Write: res.WriteManifest}
 	if f.LinkFrom, sum = r.twin(res.Tree); f.LinkFrom != "" {
 		return f, sum, nil
@@ -74,7 +73,7 @@ func (r *Recorder) manifestFile(res *capture.Result) (f history.RunFile, sum man
 }
 
 // stageManifest writes the manifest into .decree/tmp and returns its hash.
-func (r *Recorder) stageManifest(res *capture.Result) (sum manifest.Hash, err error) {
+func (r *Recorder) stageManifest(res *capture.Result) (sum tree.Hash, err error) {
 	tmp, err := r.project.Decree.OpenDir("tmp")
 	if err != nil {
 		return sum, err
@@ -93,7 +92,7 @@ func (r *Recorder) stageManifest(res *capture.Result) (sum manifest.Hash, err er
 		return sum, err
 	}
 	f.StartSync() // its directory will wait for it
-	return manifest.Hash(hash.Sum(nil)), nil
+	return tree.Hash(hash.Sum(nil)), nil
 }
 
 // glance captures the tree for reading only: nothing is written anywhere.
@@ -152,7 +151,7 @@ func (r *Reader) ruleData(h capture.Hash) ([]byte, error) {
 }
 
 // object reads a small object whole.
-func (r *Reader) object(h manifest.Hash) ([]byte, error) {
+func (r *Reader) object(h tree.Hash) ([]byte, error) {
 	rc, _, err := r.store.Open(h)
 	if err != nil {
 		return nil, err
@@ -194,14 +193,14 @@ func (r *Recorder) introduce(res *capture.Result) error {
 	}
 	around := ""
 	if up := r.project.Around(r.opt.Where); up != "" {
-		around = "; it lies inside the project at " + patch.Quote(up)
+		around = "; it lies inside the project at " + tree.Quote(up)
 	}
 	files := "files"
 	if res.Files == 1 {
 		files = "file"
 	}
-	r.note("new project at %s: %s %s, %s; store %s%s", patch.Quote(r.project.Root), humanize.Comma(int64(res.Files)), files,
-		humanize.IBytes(uint64(res.Bytes)), patch.Quote(r.project.StorePath), around)
+	r.note("new project at %s: %s %s, %s; store %s%s", tree.Quote(r.project.Root), humanize.Comma(int64(res.Files)), files,
+		humanize.IBytes(uint64(res.Bytes)), tree.Quote(r.project.StorePath), around)
 	return nil
 }
 
@@ -211,7 +210,7 @@ func (r *Recorder) tell(res *capture.Result) {
 		r.note("not recorded, neither file, directory nor link: %s", some(res.Special))
 	}
 	for _, l := range res.Large {
-		r.note("%s is %d MiB and is stored; ignore it in .decreeignore if it need not be", patch.Quote(l.Path), l.Size>>20)
+		r.note("%s is %d MiB and is stored; ignore it in .decreeignore if it need not be", tree.Quote(l.Path), l.Size>>20)
 	}
 	if unread := unreadable(res); len(unread) > 0 {
 		r.note("not readable, and not recorded: %s", some(unread))
@@ -245,13 +244,13 @@ func some(paths []string) string {
 		if i > 0 {
 			out += ", "
 		}
-		out += patch.Quote(p)
+		out += tree.Quote(p)
 	}
 	return out
 }
 
 // since is the difference from the tree with id from to the captured one.
-func (r *Reader) since(from manifest.Hash, res *capture.Result) ([]manifest.Change, error) {
+func (r *Reader) since(from tree.Hash, res *capture.Result) ([]tree.Change, error) {
 	if res.Base == from && !from.IsZero() {
 		return res.Changes, nil
 	}

@@ -17,7 +17,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
-	"decree/patch"
+	"decree/tree"
 )
 
 // othersWork is what somebody else writes meanwhile.
@@ -170,7 +170,7 @@ func (s *sweep) whereIsOthersWork(path string) string {
 	}
 	r := s.open()
 	defer r.Close()
-	if r.store.Has(patch.Sum([]byte(othersWork))) {
+	if r.store.Has(tree.Sum([]byte(othersWork))) {
 		return "stored"
 	}
 	return ""

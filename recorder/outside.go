@@ -9,10 +9,10 @@ import (
 
 	"decree/capture"
 	"decree/history"
-	"decree/manifest"
 	"decree/patch"
 	"decree/plan"
 	"decree/store"
+	"decree/tree"
 )
 
 // What changes between two records is nobody's run: an editor's work, a branch
@@ -43,12 +43,12 @@ func (o *outside) files(r *Recorder, files ...history.RunFile) []history.RunFile
 }
 
 // stored adds outside.diff to the files that the store keeps of a record.
-func (o *outside) stored(files map[string]manifest.Hash) map[string]manifest.Hash {
+func (o *outside) stored(files map[string]tree.Hash) map[string]tree.Hash {
 	if o == nil {
 		return files
 	}
 	if files == nil {
-		files = map[string]manifest.Hash{}
+		files = map[string]tree.Hash{}
 	}
 	files[history.OutsideFile] = o.SHA256
 	return files
@@ -56,7 +56,7 @@ func (o *outside) stored(files map[string]manifest.Hash) map[string]manifest.Has
 
 // storeFiles puts the files of a run's directory into the store. outside.diff is as
 // old as the run: one that the command deleted or changed is written again.
-func (r *Recorder) storeFiles(x *writing, rec *history.Record) (map[string]manifest.Hash, error) {
+func (r *Recorder) storeFiles(x *writing, rec *history.Record) (map[string]tree.Hash, error) {
 	files, err := r.history.StoreFiles(x.w, rec.ID)
 	o, ok := rec.Outside()
 	if err != nil || !ok || files[history.OutsideFile] == o.SHA256 {
@@ -66,7 +66,7 @@ func (r *Recorder) storeFiles(x *writing, rec *history.Record) (map[string]manif
 		return nil, err
 	}
 	if files == nil {
-		files = map[string]manifest.Hash{}
+		files = map[string]tree.Hash{}
 	}
 	files[history.OutsideFile] = o.SHA256
 	return files, nil
@@ -105,7 +105,7 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.
 	return nil, err
 }
 
-func (r *Recorder) storeOutside(ctx context.Context, x *writing, changes []manifest.Change, held *held) (*outside, error) {
+func (r *Recorder) storeOutside(ctx context.Context, x *writing, changes []tree.Change, held *held) (*outside, error) {
 	kept := &bounded{left: maxOutside}
 	var stat patch.Stat
 	sum, _, err := store.PutWritten(x.w, func(to io.Writer) (err error) {
@@ -143,14 +143,14 @@ func (b *bounded) Write(p []byte) (int, error) {
 // sinceLast is what changed since the last known state.
 type sinceLast struct {
 	last     *history.Record // whose end that state is; nil: nothing is known yet
-	changes  []manifest.Change
+	changes  []tree.Change
 	ruleOnly int // paths that joined or left by ignore rules alone; they are no changes
 }
 
 // lastKnown is the state of the tree that the records end with.
 type lastKnown struct {
 	newest *history.Record // nil: there is none
-	base   manifest.Hash   // what it left
+	base   tree.Hash       // what it left
 }
 
 func (r *Reader) lastKnown() (k lastKnown, err error) {
@@ -184,7 +184,7 @@ func (r *Reader) sinceLast(ctx context.Context, res *capture.Result) (sinceLast,
 	} else {
 		rules, err := r.rulesAt(Point{Record: k.newest})
 		if err == nil && !rules.IsZero() {
-			s.changes, s.ruleOnly, err = r.withoutRuleChanges(ctx, s.changes, rules, manifest.Hash{})
+			s.changes, s.ruleOnly, err = r.withoutRuleChanges(ctx, s.changes, rules, tree.Hash{})
 		}
 		if err != nil {
 			return s, err
@@ -197,7 +197,7 @@ func (r *Reader) sinceLast(ctx context.Context, res *capture.Result) (sinceLast,
 // withoutRuleChanges drops the paths of a difference that joined the tree because
 // the ignore files in the tree from ignored them, or left it because those of to do; a
 // zero to is the tree as it is now, where such a path must still exist. It says how many.
-func (r *Reader) withoutRuleChanges(ctx context.Context, changes []manifest.Change, from, to manifest.Hash) ([]manifest.Change, int, error) {
+func (r *Reader) withoutRuleChanges(ctx context.Context, changes []tree.Change, from, to tree.Hash) ([]tree.Change, int, error) {
 	var joined, gone []string
 	for _, c := range changes {
 		switch {
@@ -225,13 +225,13 @@ func (r *Reader) withoutRuleChanges(ctx context.Context, changes []manifest.Chan
 		}
 	}
 	all := len(changes)
-	changes = slices.DeleteFunc(changes, func(c manifest.Change) bool { return (c.Old == nil || c.New == nil) && drop[c.Path] })
+	changes = slices.DeleteFunc(changes, func(c tree.Change) bool { return (c.Old == nil || c.New == nil) && drop[c.Path] })
 	return changes, all - len(changes), nil
 }
 
 // asRulesSee marks a directory, which rules may be for alone.
-func asRulesSee(path string, e *manifest.Entry) string {
-	if e.Type == manifest.Dir {
+func asRulesSee(path string, e *tree.Entry) string {
+	if e.Type == tree.Dir {
 		return path + "/"
 	}
 	return path
@@ -239,7 +239,7 @@ func asRulesSee(path string, e *manifest.Entry) string {
 
 // ignoredAt is ignoredThen for a stored tree, or for the tree as it is now: a path
 // that is not there any more is then not ignored but gone.
-func (r *Reader) ignoredAt(ctx context.Context, tree manifest.Hash, paths []string) (map[string]bool, error) {
+func (r *Reader) ignoredAt(ctx context.Context, tree tree.Hash, paths []string) (map[string]bool, error) {
 	if !tree.IsZero() {
 		return r.ignoredThen(ctx, tree, paths)
 	}
@@ -257,11 +257,11 @@ func (r *Reader) ignoredAt(ctx context.Context, tree manifest.Hash, paths []stri
 }
 
 // withoutPaths are the changes but for those of paths, which are sorted.
-func withoutPaths(changes []manifest.Change, paths []string) []manifest.Change {
+func withoutPaths(changes []tree.Change, paths []string) []tree.Change {
 	if len(paths) == 0 {
 		return changes
 	}
-	return slices.DeleteFunc(slices.Clone(changes), func(c manifest.Change) bool {
+	return slices.DeleteFunc(slices.Clone(changes), func(c tree.Change) bool {
 		_, found := slices.BinarySearch(paths, c.Path)
 		return found
 	})
@@ -269,10 +269,10 @@ func withoutPaths(changes []manifest.Change, paths []string) []manifest.Change {
 
 // readable drops what one of two captures could not read: it is not known whether
 // it changed.
-func readable(changes []manifest.Change, unread ...[]string) []manifest.Change {
+func readable(changes []tree.Change, unread ...[]string) []tree.Change {
 	lost := slices.Concat(unread...)
 	if len(lost) == 0 {
 		return changes
 	}
-	return slices.DeleteFunc(slices.Clone(changes), func(c manifest.Change) bool { return plan.Within(c.Path, lost) })
+	return slices.DeleteFunc(slices.Clone(changes), func(c tree.Change) bool { return plan.Within(c.Path, lost) })
 }

@@ -16,6 +16,7 @@ import (
 	"decree/history"
 	"decree/patch"
 	"decree/plan"
+	"decree/tree"
 )
 
 // outsidePaths are the paths of a record's outside.diff, whose hash must be the
@@ -34,7 +35,7 @@ func (b *bench) outsidePaths(r *Recorder, id string) []string {
 	defer f.Close()
 	data, err := io.ReadAll(f)
 	require.NoError(b.t, err)
-	require.Equal(b.t, o.SHA256, patch.Sum(data))
+	require.Equal(b.t, o.SHA256, tree.Sum(data))
 	var paths []string
 	require.NoError(b.t, history.Facts(bytes.NewReader(data), func(f *patch.Section) bool {
 		if len(paths) == 0 || paths[len(paths)-1] != f.Path {

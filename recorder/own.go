@@ -14,20 +14,19 @@ import (
 
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
-	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 // ownFile is what a person put into .decree: the config, a routine, a message, a
 // link, a directory.
 type ownFile struct {
-	Path   string        `json:"path"` // below .decree; "." is .decree itself
-	Mode   uint32        `json:"mode"`
-	Hash   manifest.Hash `json:"sha256"`
-	Target string        `json:"target,omitempty"` // of a link
-	Dir    bool          `json:"dir,omitempty"`
-	Ino    uint64        `json:"ino,omitempty"` // 0: noted by an older decree
+	Path   string    `json:"path"` // below .decree; "." is .decree itself
+	Mode   uint32    `json:"mode"`
+	Hash   tree.Hash `json:"sha256"`
+	Target string    `json:"target,omitempty"` // of a link
+	Dir    bool      `json:"dir,omitempty"`
+	Ino    uint64    `json:"ino,omitempty"` // 0: noted by an older decree
 }
 
 // extraOwn is the place of the user's own files in an open record.
@@ -47,7 +46,7 @@ var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": t
 func encodeOwn(files []ownFile) (json.RawMessage, error) {
 	out := slices.Clone(files)
 	for i, f := range out {
-		out[i].Path, out[i].Target = patch.Quote(f.Path), patch.Quote(f.Target)
+		out[i].Path, out[i].Target = tree.Quote(f.Path), tree.Quote(f.Target)
 	}
 	return json.Marshal(out)
 }
@@ -60,7 +59,7 @@ func decodeOwn(raw json.RawMessage) (files []ownFile, err error) {
 	err = json.Unmarshal(raw, &files)
 	for i := range files {
 		for _, name := range []*string{&files[i].Path, &files[i].Target} {
-			if text, err := patch.Unquote(*name); err == nil {
+			if text, err := tree.Unquote(*name); err == nil {
 				*name = text
 			}
 		}
@@ -105,7 +104,7 @@ func (r *Recorder) ownFiles(x *writing) ([]ownFile, error) {
 // ownStamp is what was known of a file when it was stored.
 type ownStamp struct {
 	info disk.Info
-	hash manifest.Hash
+	hash tree.Hash
 }
 
 // ownTick is more than any file system's grain of time, in nanoseconds: a file
@@ -114,7 +113,7 @@ const ownTick = int64(time.Second)
 
 // putOwn stores a file. In a process that records many runs over a full inbox a
 // file that is as it was is not read again.
-func (r *Recorder) putOwn(x *writing, dir disk.Dir, name, path string, info disk.Info) (manifest.Hash, error) {
+func (r *Recorder) putOwn(x *writing, dir disk.Dir, name, path string, info disk.Info) (tree.Hash, error) {
 	if s, ok := r.owned[path]; ok && s.info == info && x.w.Has(s.hash) {
 		return s.hash, nil
 	}
@@ -132,10 +131,10 @@ func (r *Recorder) putOwn(x *writing, dir disk.Dir, name, path string, info disk
 // maxOwned bounds what putOwn remembers; above it, it begins anew.
 const maxOwned = 200000
 
-func putFile(x *writing, dir disk.Dir, name string, size int64) (manifest.Hash, error) {
+func putFile(x *writing, dir disk.Dir, name string, size int64) (tree.Hash, error) {
 	f, err := dir.Open(name)
 	if err != nil {
-		return manifest.Hash{}, err
+		return tree.Hash{}, err
 	}
 	defer f.Close()
 	sum, _, err := x.w.Put(f, size)

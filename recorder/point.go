@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"decree/history"
-	"decree/manifest"
 	"decree/patch"
 	"decree/plan"
 	"decree/project"
+	"decree/tree"
 )
 
 // Point is a state of the tree: before or after a record, or now.
@@ -44,7 +44,7 @@ func observedWhole(rec *history.Record) bool {
 
 // left is the tree that a record ends with: a run that was put back ends where
 // it began.
-func left(rec *history.Record) manifest.Hash {
+func left(rec *history.Record) tree.Hash {
 	if rec.Status == history.StatusReverted || rec.After.IsZero() {
 		return rec.Before
 	}
@@ -52,7 +52,7 @@ func left(rec *history.Record) manifest.Hash {
 }
 
 // tree is the tree at a point that is not now.
-func (p Point) tree() manifest.Hash {
+func (p Point) tree() tree.Hash {
 	if p.After {
 		return afterOf(p.Record)
 	}
@@ -60,7 +60,7 @@ func (p Point) tree() manifest.Hash {
 }
 
 // afterOf is the tree after a record as --after means it: what its last attempt left.
-func afterOf(rec *history.Record) manifest.Hash {
+func afterOf(rec *history.Record) tree.Hash {
 	if rec.After.IsZero() {
 		return rec.Before
 	}
@@ -68,7 +68,7 @@ func afterOf(rec *history.Record) manifest.Hash {
 }
 
 // entries streams the tree at a point that is not now.
-func (r *Reader) entries(p Point) (manifest.Seq, error) { return r.history.Tree(p.tree()) }
+func (r *Reader) entries(p Point) (tree.Seq, error) { return r.history.Tree(p.tree()) }
 
 // At is the newest known state at or before t: what was observed whole, or that
 // with the reverts and applies since, who know their own paths only.
@@ -120,7 +120,7 @@ func (r *Reader) Diff(ctx context.Context, w io.Writer, o DiffOptions) (patch.St
 	return pw.Stat(), err
 }
 
-func (r *Reader) between(ctx context.Context, o DiffOptions) ([]manifest.Change, error) {
+func (r *Reader) between(ctx context.Context, o DiffOptions) ([]tree.Change, error) {
 	if o.From.Now {
 		return nil, &project.Error{Kind: project.Usage, Msg: "a difference must begin at a record"}
 	}
@@ -145,12 +145,12 @@ func (r *Reader) between(ctx context.Context, o DiffOptions) ([]manifest.Change,
 
 // withoutRulesBetween drops what joined or left the tree between two points only
 // because the ignore rules changed, where both trees are known whole.
-func (r *Reader) withoutRulesBetween(ctx context.Context, changes []manifest.Change, o DiffOptions) ([]manifest.Change, error) {
+func (r *Reader) withoutRulesBetween(ctx context.Context, changes []tree.Change, o DiffOptions) ([]tree.Change, error) {
 	from, err := r.rulesAt(o.From)
 	if err != nil || from.IsZero() {
 		return changes, err
 	}
-	to := manifest.Hash{}
+	to := tree.Hash{}
 	if !o.To.Now {
 		if to, err = r.rulesAt(o.To); err != nil || to.IsZero() {
 			return changes, err
@@ -162,7 +162,7 @@ func (r *Reader) withoutRulesBetween(ctx context.Context, changes []manifest.Cha
 
 // rulesAt is the stored tree whose ignore files were in force when the state at a
 // point was observed: what a record began with, since rules are frozen for it.
-func (r *Reader) rulesAt(p Point) (rules manifest.Hash, err error) {
+func (r *Reader) rulesAt(p Point) (rules tree.Hash, err error) {
 	if observedWhole(p.Record) {
 		return p.Record.Before, nil
 	}
@@ -176,8 +176,8 @@ func (r *Reader) rulesAt(p Point) (rules manifest.Hash, err error) {
 }
 
 // contentAt gives a file's bytes: from the tree for now, else from the store.
-func (r *Reader) contentAt(p Point, path string, e *manifest.Entry) patch.Content {
-	if e == nil || e.Type != manifest.Regular {
+func (r *Reader) contentAt(p Point, path string, e *tree.Entry) patch.Content {
+	if e == nil || e.Type != tree.Regular {
 		return nil
 	}
 	if p.Now && !r.store.Has(e.SHA256) {
@@ -195,11 +195,11 @@ type inTree struct {
 func (t inTree) Open() (io.ReadCloser, error) { return t.r.tree.Read(t.path) }
 
 // Content gives the bytes of a path at a point: a file's content, a link's target.
-func (r *Reader) Content(_ context.Context, p Point, name string) (io.ReadCloser, manifest.Entry, error) {
+func (r *Reader) Content(_ context.Context, p Point, name string) (io.ReadCloser, tree.Entry, error) {
 	r.catchUp()
 	e, err := r.entryAt(p, name)
 	if err != nil {
-		return nil, manifest.Entry{}, err
+		return nil, tree.Entry{}, err
 	}
 	switch {
 	case e == nil:
@@ -207,23 +207,23 @@ func (r *Reader) Content(_ context.Context, p Point, name string) (io.ReadCloser
 		if p.After {
 			side = "after"
 		}
-		return nil, manifest.Entry{}, &project.Error{Kind: project.NotFound,
-			Msg: fmt.Sprintf("%s: not in the tree as it was %s %s", patch.Quote(name), side, p.Record.ID)}
-	case e.Type == manifest.Dir:
-		return nil, *e, &project.Error{Kind: project.Failed, Msg: patch.Quote(name) + ": a directory"}
-	case e.Type == manifest.Symlink:
+		return nil, tree.Entry{}, &project.Error{Kind: project.NotFound,
+			Msg: fmt.Sprintf("%s: not in the tree as it was %s %s", tree.Quote(name), side, p.Record.ID)}
+	case e.Type == tree.Dir:
+		return nil, *e, &project.Error{Kind: project.Failed, Msg: tree.Quote(name) + ": a directory"}
+	case e.Type == tree.Symlink:
 		return io.NopCloser(strings.NewReader(e.Target)), *e, nil
 	}
 	rc, _, err := r.store.Open(e.SHA256)
 	if err != nil {
-		return nil, *e, &project.Error{Kind: project.Integrity, Msg: patch.Quote(name), Err: err}
+		return nil, *e, &project.Error{Kind: project.Integrity, Msg: tree.Quote(name), Err: err}
 	}
 	return rc, *e, nil
 }
 
 // Entries calls each for every path at or below dir of the tree at a point that is not
 // now, in manifest order: files and links, then directories. dir "" is the root.
-func (r *Reader) Entries(p Point, dir string, each func(path string, e manifest.Entry) error) error {
+func (r *Reader) Entries(p Point, dir string, each func(path string, e tree.Entry) error) error {
 	r.catchUp()
 	seq, err := r.entries(p)
 	if err != nil {
@@ -240,7 +240,7 @@ func (r *Reader) Entries(p Point, dir string, each func(path string, e manifest.
 	return nil
 }
 
-func (r *Reader) entryAt(p Point, name string) (*manifest.Entry, error) {
+func (r *Reader) entryAt(p Point, name string) (*tree.Entry, error) {
 	name = path.Clean(name)
 	return r.history.FindEntry(p.tree(), name)
 }

@@ -10,9 +10,9 @@ import (
 
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
 	"decree/project"
 	"decree/retention"
+	"decree/tree"
 )
 
 // PruneOptions are a prune's.
@@ -320,7 +320,7 @@ type sizing struct {
 	r      *Reader
 	most   int64
 	shares interface {
-		Each(h manifest.Hash, f func(part manifest.Hash, bytes int64))
+		Each(h tree.Hash, f func(part tree.Hash, bytes int64))
 	}
 	beside int64            // bytes of the store that are not packs
 	runs   map[string]int64 // of the records' directories in .decree/runs
@@ -345,13 +345,13 @@ func (s *sizing) begin() error {
 
 // size is what would be used with the records of stay alone.
 func (s *sizing) size(stay map[string]bool) (int64, error) {
-	seen := map[manifest.Hash]bool{}
+	seen := map[tree.Hash]bool{}
 	total := s.beside
 	for id := range stay {
 		total += s.runs[id]
 	}
-	err := s.r.history.Among(func(id string) bool { return stay[id] }, func(h manifest.Hash) {
-		s.shares.Each(h, func(part manifest.Hash, n int64) {
+	err := s.r.history.Among(func(id string) bool { return stay[id] }, func(h tree.Hash) {
+		s.shares.Each(h, func(part tree.Hash, n int64) {
 			if !seen[part] {
 				seen[part] = true
 				total += n

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/history"
-	"decree/manifest"
 	"decree/patch"
 	"decree/project"
+	"decree/tree"
 )
 
 func (b *bench) write(name, text string) {
@@ -61,8 +61,8 @@ func (b *bench) prune(o PruneOptions) *Pruned {
 // noise is text that does not compress well.
 func noise(seed, n int) string {
 	out := make([]byte, 0, n+65)
-	for sum := (manifest.Hash{byte(seed), byte(seed >> 8)}); len(out) < n; {
-		sum = patch.Sum(sum[:])
+	for sum := (tree.Hash{byte(seed), byte(seed >> 8)}); len(out) < n; {
+		sum = tree.Sum(sum[:])
 		out = fmt.Appendf(out, "%x\n", sum[:])
 	}
 	return string(out)

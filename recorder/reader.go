@@ -9,9 +9,9 @@ import (
 
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
 	"decree/project"
 	"decree/store"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -144,7 +144,7 @@ func (r *Reader) catchUp() {
 
 // OpenContent returns the bytes of a stored content, checked against the hash at their
 // end, and their number.
-func (r *Reader) OpenContent(sum manifest.Hash) (io.ReadCloser, int64, error) {
+func (r *Reader) OpenContent(sum tree.Hash) (io.ReadCloser, int64, error) {
 	return r.store.Open(sum)
 }
 

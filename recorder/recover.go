@@ -14,11 +14,10 @@ import (
 
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
-	"decree/patch"
 	"decree/project"
 	"decree/runner"
 	"decree/store"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -199,7 +198,7 @@ func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
 	}
 	var names []string
 	for _, p := range live {
-		names = append(names, fmt.Sprintf("%d (%s)", p.PID, patch.Quote(p.Name)))
+		names = append(names, fmt.Sprintf("%d (%s)", p.PID, tree.Quote(p.Name)))
 	}
 	if kill {
 		if err := runner.Kill(leader, 2*time.Second); err != nil {
@@ -341,7 +340,7 @@ func endingOf(o *history.Opened) (*ending, bool) {
 }
 
 // saveEnding puts a run's end into its open record, as far as it is known.
-func (r *Recorder) saveEnding(o *history.Opened, rec *history.Record, files map[string]manifest.Hash) error {
+func (r *Recorder) saveEnding(o *history.Opened, rec *history.Record, files map[string]tree.Hash) error {
 	raw, err := json.Marshal(ending{Record: rec, Files: files})
 	if err != nil {
 		return err
@@ -374,7 +373,7 @@ func (c *recovery) bringEnding(end *ending) error {
 		return err
 	}
 	if files == nil {
-		files = map[string]manifest.Hash{}
+		files = map[string]tree.Hash{}
 	}
 	for name, sum := range end.Files {
 		if has, ok := files[name]; ok && (name != diffFile || has == sum) {
@@ -633,7 +632,7 @@ func joined(before, after []string) []string {
 	return slices.Compact(all)
 }
 
-func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, changes []manifest.Change) error {
+func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, changes []tree.Change) error {
 	hash := sha256.New()
 	err := c.r.history.ReplaceFile(rec.ID, diffFile, func(w io.Writer) error {
 		hash.Reset()
@@ -649,14 +648,14 @@ func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, ch
 }
 
 // changedAfter are the changed files with a later mtime than the run's log.
-func (r *Recorder) changedAfter(id string, changes []manifest.Change) []string {
+func (r *Recorder) changedAfter(id string, changes []tree.Change) []string {
 	end := r.lastOutput(id)
 	if end == 0 {
 		return nil
 	}
 	var out []string
 	for _, c := range changes {
-		if c.New == nil || c.New.Type == manifest.Dir {
+		if c.New == nil || c.New.Type == tree.Dir {
 			continue
 		}
 		if info, err := statPath(r.workspace(), c.Path); err == nil && info.Mtime > end {

@@ -15,9 +15,9 @@ import (
 	"decree/capture"
 	"decree/history"
 	"decree/manifest"
-	"decree/patch"
 	"decree/plan"
 	"decree/project"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -52,28 +52,28 @@ func (r *Recorder) Restore(ctx context.Context, o RestoreOptions) (*MoveResult, 
 }
 
 // target is the record and tree that the options name.
-func (r *Recorder) target(o RestoreOptions) (Point, manifest.Hash, error) {
+func (r *Recorder) target(o RestoreOptions) (Point, tree.Hash, error) {
 	ref, err := r.history.Resolve(o.Ref, r.opt.Location)
 	if err != nil {
-		return Point{}, manifest.Hash{}, err
+		return Point{}, tree.Hash{}, err
 	}
 	rec, err := r.history.Get(ref.ID)
 	if err != nil {
-		return Point{}, manifest.Hash{}, err
+		return Point{}, tree.Hash{}, err
 	}
 	if rec.Reason == history.Revert || rec.Reason == history.Apply {
-		return Point{}, manifest.Hash{}, partialError(r.history, rec)
+		return Point{}, tree.Hash{}, partialError(r.history, rec)
 	}
 	if o.After || ref.Side == history.After {
 		if rec.After.IsZero() {
-			return Point{}, manifest.Hash{}, &project.Error{Kind: project.NotFound, Msg: "record " + rec.ID + " has no state after it", Advice: "without --after, the state before it is meant"}
+			return Point{}, tree.Hash{}, &project.Error{Kind: project.NotFound, Msg: "record " + rec.ID + " has no state after it", Advice: "without --after, the state before it is meant"}
 		}
 		return Point{Record: rec, After: true}, rec.After, nil
 	}
 	return Point{Record: rec}, rec.Before, nil
 }
 
-func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, to Point, target manifest.Hash) (*MoveResult, error) {
+func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, to Point, target tree.Hash) (*MoveResult, error) {
 	rec := to.Record
 	held := newHeld()
 	res, full, err := r.present(ctx, x, held)
@@ -155,7 +155,7 @@ func (r *Recorder) present(ctx context.Context, x *writing, held *held) (*captur
 	}
 	found, err := r.observeOutside(ctx, x, res, held)
 	var plain history.RunFile
-	var sum manifest.Hash
+	var sum tree.Hash
 	if err == nil {
 		err = r.keep(x, res)
 	}
@@ -171,7 +171,7 @@ func (r *Recorder) present(ctx context.Context, x *writing, held *held) (*captur
 
 // toTarget is the difference from the target (old) to the present (new), and
 // but for what the options and the record's own ignore rules leave alone.
-func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.Result, rec *history.Record, target manifest.Hash) (kept []manifest.Change, err error) {
+func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.Result, rec *history.Record, target tree.Hash) (kept []tree.Change, err error) {
 	changes, err := r.apart(rec, target, res)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 			}
 			continue
 		}
-		if c.Old != nil && c.New != nil && c.New.Type == manifest.Dir && c.Old.Type != manifest.Dir {
+		if c.Old != nil && c.New != nil && c.New.Type == tree.Dir && c.Old.Type != tree.Dir {
 			lastFile = c.Path
 		}
 		if c.Old == nil {
@@ -222,7 +222,7 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 
 // apart is the difference from a record's tree to the captured one. Where the store has
 // lost it, the plain manifest.json is asked.
-func (r *Recorder) apart(rec *history.Record, target manifest.Hash, res *capture.Result) ([]manifest.Change, error) {
+func (r *Recorder) apart(rec *history.Record, target tree.Hash, res *capture.Result) ([]tree.Change, error) {
 	changes, err := r.since(target, res)
 	if err == nil {
 		return slices.Clone(changes), nil
@@ -236,7 +236,7 @@ func (r *Recorder) apart(rec *history.Record, target manifest.Hash, res *capture
 
 // namesSomething refuses PATHs that are neither in the wanted tree nor in the
 // present one.
-func (r *Recorder) namesSomething(paths []string, changes []manifest.Change) error {
+func (r *Recorder) namesSomething(paths []string, changes []tree.Change) error {
 	for _, p := range paths {
 		found := p == ""
 		for _, c := range changes {
@@ -254,13 +254,13 @@ func (r *Recorder) namesSomething(paths []string, changes []manifest.Change) err
 }
 
 func noSuchPath(path string) error {
-	return &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: patch.Quote(path) + ": no such path, neither now nor in the record",
+	return &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: tree.Quote(path) + ": no such path, neither now nor in the record",
 		Advice: "'decree find NAME' lists the records that know a name"}
 }
 
 // plainTree is a record's tree by its manifest.json in the run directory, where that is
 // as it was written.
-func (r *Reader) plainTree(rec *history.Record, id manifest.Hash) (manifest.Seq, error) {
+func (r *Reader) plainTree(rec *history.Record, id tree.Hash) (tree.Seq, error) {
 	if id != rec.Before {
 		return nil, history.ErrNotKept
 	}
@@ -270,7 +270,7 @@ func (r *Reader) plainTree(rec *history.Record, id manifest.Hash) (manifest.Seq,
 	}
 	defer rc.Close()
 	data, err := io.ReadAll(rc)
-	if err == nil && patch.Sum(data) != cmp.Or(rec.ManifestSHA256, rec.Before) { // a tree's id was that hash once
+	if err == nil && tree.Sum(data) != cmp.Or(rec.ManifestSHA256, rec.Before) { // a tree's id was that hash once
 		err = history.ErrNotKept
 	}
 	return manifest.NewDecoder(bytes.NewReader(data)).All(), err
@@ -278,7 +278,7 @@ func (r *Reader) plainTree(rec *history.Record, id manifest.Hash) (manifest.Seq,
 
 // ignoredThen says which of paths the rules of a stored tree ignore: files that
 // were there all along, unrecorded, and are nobody's to delete.
-func (r *Reader) ignoredThen(ctx context.Context, target manifest.Hash, paths []string) (map[string]bool, error) {
+func (r *Reader) ignoredThen(ctx context.Context, target tree.Hash, paths []string) (map[string]bool, error) {
 	req, err := r.request(look{})
 	if err != nil {
 		return nil, err
@@ -293,7 +293,7 @@ func (r *Reader) ignoredThen(ctx context.Context, target manifest.Hash, paths []
 			return nil, err
 		}
 		base := path.Base(it.Path)
-		if it.Entry.Type == manifest.Regular && (base == ".gitignore" || base == ".decreeignore") {
+		if it.Entry.Type == tree.Regular && (base == ".gitignore" || base == ".decreeignore") {
 			req.Frozen = append(req.Frozen, capture.RuleFile{Path: it.Path, SHA256: it.Entry.SHA256})
 		}
 	}
@@ -314,11 +314,11 @@ func (r *Recorder) sound(ctx context.Context, p *plan.Plan, held *held) error {
 	errs := inParallel(ctx, len(p.Steps), func(i int) error {
 		s := p.Steps[i]
 		r.progress(Progress{Phase: "checking", Done: done.Add(1) - 1, Total: int64(len(p.Steps))})
-		if s.To == nil || s.To.Type != manifest.Regular || s.From != nil && s.From.SHA256 == s.To.SHA256 {
+		if s.To == nil || s.To.Type != tree.Regular || s.From != nil && s.From.SHA256 == s.To.SHA256 {
 			return nil
 		}
 		if err := r.soundStep(s, held); err != nil {
-			return fmt.Errorf("%s: %w", patch.Quote(s.Path), err)
+			return fmt.Errorf("%s: %w", tree.Quote(s.Path), err)
 		}
 		return nil
 	})

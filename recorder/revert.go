@@ -14,10 +14,10 @@ import (
 	"decree/capture"
 	"decree/disk"
 	"decree/history"
-	"decree/patch"
 	"decree/plan"
 	"decree/project"
 	"decree/store"
+	"decree/tree"
 )
 
 // MoveOptions are a revert's or apply's.
@@ -98,7 +98,7 @@ func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan
 	}
 	res := &MoveResult{Plan: p, Notes: t.notes}
 	for _, dir := range stays {
-		res.Notes = append(res.Notes, patch.Quote(dir)+" is kept: it holds ignored files or files made later")
+		res.Notes = append(res.Notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later")
 	}
 	for _, rec := range t.records {
 		if len(rec.Unrecorded) > 0 && d == plan.Back {

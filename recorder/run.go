@@ -15,10 +15,9 @@ import (
 	"decree/capture"
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
-	"decree/patch"
 	"decree/project"
 	"decree/runner"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -77,7 +76,7 @@ type Composed struct {
 // PutBack is what a failed run on a terminal asks about.
 type PutBack struct {
 	ID      string
-	Changes []manifest.Change
+	Changes []tree.Change
 	Counts  history.Changes
 	Last    runner.Result // why it counts as failed
 	Took    time.Duration
@@ -95,7 +94,7 @@ const (
 type RunResult struct {
 	Record   *history.Record
 	ExitCode int // what decree exits with
-	Changes  []manifest.Change
+	Changes  []tree.Change
 	PutBack  bool
 	Last     runner.Result
 	Notes    []string
@@ -116,7 +115,7 @@ type run struct {
 	leftOut []leftOut // what the root holds beside them
 	vacated []string  // where of that something was after the last attempt, and is no more
 
-	before manifest.Hash
+	before tree.Hash
 	found  *outside        // what had changed since the last record
 	head   project.GitHead // when it began
 
@@ -132,8 +131,8 @@ type run struct {
 	begun   bool       // a command has been executed
 	clean   bool       // the tree was put back for the last attempt, which has not begun
 	tried   []tried
-	changes []manifest.Change // of the last attempt, against before
-	lost    []string          // paths that could not be read after it, but were before
+	changes []tree.Change // of the last attempt, against before
+	lost    []string      // paths that could not be read after it, but were before
 	hidden  int
 	special []string          // told already
 	files   map[string][]byte // composed, by name
@@ -312,7 +311,7 @@ func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
 }
 
 // describe makes the record, and what a recovery must know beside it.
-func (u *run) describe(id string, started time.Time, res *capture.Result, manifestSum manifest.Hash) error {
+func (u *run) describe(id string, started time.Time, res *capture.Result, manifestSum tree.Hash) error {
 	r := u.r
 	cwd, err := filepath.Rel(r.project.Root, realPath(u.o.Dir))
 	if err != nil {
@@ -631,7 +630,7 @@ func (u *run) strangers(res runner.Result) {
 			if i > 0 {
 				out += ", "
 			}
-			out += fmt.Sprintf("%s (%d)", patch.Quote(p.Name), p.PID)
+			out += fmt.Sprintf("%s (%d)", tree.Quote(p.Name), p.PID)
 		}
 		return out
 	}

@@ -13,9 +13,9 @@ import (
 
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
 	"decree/patch"
 	"decree/project"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -227,7 +227,7 @@ func (r *Reader) tellBarred(m *measure) {
 // those that history knows of: for the ends of open records and the steps of
 // interrupted transactions. What was set aside since nobody can read it may need
 // anything: nothing can be freed beside it.
-func (r *Recorder) waitsFor(each func(manifest.Hash)) error {
+func (r *Recorder) waitsFor(each func(tree.Hash)) error {
 	if err := r.nothingUnreadable(); err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (r *Recorder) waitsFor(each func(manifest.Hash)) error {
 		return err
 	}
 	for _, o := range open {
-		var named []manifest.Hash
+		var named []tree.Hash
 		for _, raw := range o.Extra {
 			named = append(named, hashesIn(raw)...)
 		}
@@ -244,7 +244,7 @@ func (r *Recorder) waitsFor(each func(manifest.Hash)) error {
 			each(h)
 		}
 		if end, ok := endingOf(o); ok {
-			for _, tree := range []manifest.Hash{end.Record.Before, end.Record.After} {
+			for _, tree := range []tree.Hash{end.Record.Before, end.Record.After} {
 				if err := r.history.Closure(tree, nil, each); err != nil {
 					return err
 				}
@@ -265,9 +265,9 @@ func (r *Recorder) waitsFor(each func(manifest.Hash)) error {
 var hexHash = regexp.MustCompile(`"[0-9a-f]{64}"`)
 
 // hashesIn are all that can be hashes in a JSON text.
-func hashesIn(raw []byte) (out []manifest.Hash) {
+func hashesIn(raw []byte) (out []tree.Hash) {
 	for _, m := range hexHash.FindAll(raw, -1) {
-		var h manifest.Hash
+		var h tree.Hash
 		if h.UnmarshalText(m[1:len(m)-1]) == nil {
 			out = append(out, h)
 		}
@@ -276,7 +276,7 @@ func hashesIn(raw []byte) (out []manifest.Hash) {
 }
 
 // namedByDiff takes both sides of all that a diff changed.
-func (r *Reader) namedByDiff(name string, open func() (io.ReadCloser, error), each func(manifest.Hash)) error {
+func (r *Reader) namedByDiff(name string, open func() (io.ReadCloser, error), each func(tree.Hash)) error {
 	if path.Ext(name) != ".diff" {
 		return nil
 	}
@@ -286,8 +286,8 @@ func (r *Reader) namedByDiff(name string, open func() (io.ReadCloser, error), ea
 	}
 	defer rc.Close()
 	return history.Facts(rc, func(f *patch.Section) bool {
-		for _, e := range []*patch.Entry{f.Old, f.New} {
-			if e != nil && e.Type == patch.Regular {
+		for _, e := range []*tree.Entry{f.Old, f.New} {
+			if e != nil && e.Type == tree.Regular {
 				each(e.SHA256)
 			}
 		}
@@ -297,7 +297,7 @@ func (r *Reader) namedByDiff(name string, open func() (io.ReadCloser, error), ea
 
 // namedByFiles takes what the diffs name that an open run has written already: its
 // attempts' work may be in no tree.
-func (r *Recorder) namedByFiles(id string, each func(manifest.Hash)) error {
+func (r *Recorder) namedByFiles(id string, each func(tree.Hash)) error {
 	dir, err := r.history.OpenRun(id)
 	if isMissing(err) {
 		return nil
@@ -309,7 +309,7 @@ func (r *Recorder) namedByFiles(id string, each func(manifest.Hash)) error {
 	return r.diffsBelow(dir, each)
 }
 
-func (r *Recorder) diffsBelow(dir disk.Dir, each func(manifest.Hash)) error {
+func (r *Recorder) diffsBelow(dir disk.Dir, each func(tree.Hash)) error {
 	list, err := dir.List()
 	if err != nil {
 		return err
@@ -334,7 +334,7 @@ func (r *Recorder) diffsBelow(dir disk.Dir, each func(manifest.Hash)) error {
 }
 
 // namedByJournals takes both sides of all that interrupted transactions move.
-func (r *Recorder) namedByJournals(each func(manifest.Hash)) error {
+func (r *Recorder) namedByJournals(each func(tree.Hash)) error {
 	dir, err := r.project.Store.OpenDir("txn")
 	if isMissing(err) {
 		return nil
@@ -352,7 +352,7 @@ func (r *Recorder) namedByJournals(each func(manifest.Hash)) error {
 			return j.Err
 		}
 		for _, s := range j.Steps {
-			for _, e := range []*manifest.Entry{s.From, s.To} {
+			for _, e := range []*tree.Entry{s.From, s.To} {
 				if e != nil {
 					each(e.SHA256)
 				}

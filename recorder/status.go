@@ -6,7 +6,7 @@ import (
 	"decree/capture"
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
+	"decree/tree"
 )
 
 // Status is where a project stands.
@@ -15,7 +15,7 @@ type Status struct {
 	Used            Used
 	Last            *history.Record   // the newest closed record; nil: none
 	Open            []*history.Record // begun and not ended
-	Changed         []manifest.Change // in the tree since the last record, or since the run in Since began
+	Changed         []tree.Change     // in the tree since the last record, or since the run in Since began
 	Since           *history.Record   // a run that is open; nil: none
 	Lost            error             // why Changed cannot be told: the store has lost that state; nil: it can
 	RuleOnly        int               // paths that joined or left by ignore rules alone

@@ -23,11 +23,11 @@ import (
 	"decree/disk"
 	"decree/disk/disktest"
 	"decree/history"
-	"decree/patch"
 	"decree/plan"
 	"decree/project"
 	"decree/retention"
 	"decree/store"
+	"decree/tree"
 )
 
 // The sweep makes one step after the other of a whole operation go wrong, on
@@ -716,7 +716,7 @@ func (s *sweep) names(hit disktest.Step, cause, err error) bool {
 	}
 	inTree := hit.Path
 	if rel, err := filepath.Rel(s.root, hit.Path); err == nil && filepath.IsLocal(rel) {
-		inTree = patch.Quote(filepath.ToSlash(rel))
+		inTree = tree.Quote(filepath.ToSlash(rel))
 	}
 	return slices.ContainsFunc(texts, func(text string) bool {
 		return strings.Contains(text, cause.Error()) && (strings.Contains(text, hit.Path) || strings.Contains(text, inTree))

@@ -9,6 +9,7 @@ import (
 	"decree/history"
 	"decree/manifest"
 	"decree/project"
+	"decree/tree"
 )
 
 // keep makes a captured tree outlive the process, and then the cache the current one: in
@@ -21,11 +22,11 @@ func (r *Recorder) keep(x *writing, res *capture.Result) error {
 }
 
 // partial is the manifest of some paths: what a revert's record holds.
-func partial(changes []manifest.Change, side func(manifest.Change) *manifest.Entry) ([]byte, int, int64, error) {
+func partial(changes []tree.Change, side func(tree.Change) *tree.Entry) ([]byte, int, int64, error) {
 	var b sliceWriter
 	files, size := 0, int64(0)
 	for _, c := range changes {
-		if e := side(c); e != nil && e.Type != manifest.Dir {
+		if e := side(c); e != nil && e.Type != tree.Dir {
 			files, size = files+1, size+e.Size
 		}
 	}
@@ -40,7 +41,7 @@ func (b *sliceWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func oldSide(c manifest.Change) *manifest.Entry { return c.Old }
+func oldSide(c tree.Change) *tree.Entry { return c.Old }
 
 // now is the clock, never before a record's start.
 func (r *Recorder) now(started time.Time) time.Time {
@@ -75,14 +76,14 @@ func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, e
 
 // twin is the newest record when its run directory may hold the manifest.json of the
 // same tree, and that file's hash; "" otherwise.
-func (r *Recorder) twin(tree manifest.Hash) (string, manifest.Hash) {
+func (r *Recorder) twin(id tree.Hash) (string, tree.Hash) {
 	ref, err := r.history.Resolve("last", r.opt.Location)
 	if err != nil {
-		return "", manifest.Hash{}
+		return "", tree.Hash{}
 	}
 	rec, err := r.history.Get(ref.ID)
-	if err != nil || rec.Before != tree || rec.Partial() || rec.ManifestSHA256.IsZero() {
-		return "", manifest.Hash{}
+	if err != nil || rec.Before != id || rec.Partial() || rec.ManifestSHA256.IsZero() {
+		return "", tree.Hash{}
 	}
 	return rec.ID, rec.ManifestSHA256
 }

@@ -7,9 +7,9 @@ import (
 
 	"decree/disk"
 	"decree/history"
-	"decree/manifest"
 	"decree/project"
 	"decree/store"
+	"decree/tree"
 )
 
 // Usage says what takes the space of a project's records. The bytes of the store are
@@ -69,7 +69,7 @@ func (r *Reader) Own() (map[string]int64, error) {
 }
 
 func (r *Reader) usage(u *Usage) (*Usage, error) {
-	t := &tally{u: u, at: map[string]int{}, owned: map[manifest.Hash]owned{}, paths: map[string]*PathUsage{}}
+	t := &tally{u: u, at: map[string]int{}, owned: map[tree.Hash]owned{}, paths: map[string]*PathUsage{}}
 	if err := t.begin(r); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ type tally struct {
 	shares *store.Shares
 	at     map[string]int // of a record in u.Records
 	needed int64          // bytes that records that stay need
-	owned  map[manifest.Hash]owned
+	owned  map[tree.Hash]owned
 	paths  map[string]*PathUsage
 }
 
@@ -139,7 +139,7 @@ func (t *tally) record(id string) int {
 
 func (t *tally) named(n history.Naming) {
 	i, brought := t.record(n.ID), int64(0)
-	t.shares.Take(n.Object, func(part manifest.Hash, bytes int64) {
+	t.shares.Take(n.Object, func(part tree.Hash, bytes int64) {
 		if o, known := t.owned[part]; known && o.record != i {
 			t.u.Records[o.record].Own -= o.bytes
 			delete(t.owned, part)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/history"
-	"decree/manifest"
+	"decree/tree"
 )
 
 // What each record is said to free at least is held against what the history would
@@ -81,7 +81,7 @@ func TestUsageOfWhatTwoRecordsHave(t *testing.T) {
 
 // The paths that are counted at a time have a bound, and the largest stay.
 func TestUsageOfManyPaths(t *testing.T) {
-	tally := &tally{u: &Usage{}, at: map[string]int{}, owned: map[manifest.Hash]owned{}, paths: map[string]*PathUsage{}}
+	tally := &tally{u: &Usage{}, at: map[string]int{}, owned: map[tree.Hash]owned{}, paths: map[string]*PathUsage{}}
 	for i := range 3 * manyPaths {
 		tally.path(fmt.Sprintf("small%d", i), 1)
 		if i%manyPaths == 0 {
@@ -105,8 +105,8 @@ func TestNamedIsWhatLives(t *testing.T) {
 	}
 	r := b.open()
 	defer r.Close()
-	live := map[manifest.Hash]bool{}
-	require.NoError(t, r.history.Live(func(h manifest.Hash) { live[h] = true }))
+	live := map[tree.Hash]bool{}
+	require.NoError(t, r.history.Live(func(h tree.Hash) { live[h] = true }))
 	at := map[string]int{}
 	require.NoError(t, r.history.Named(func(n history.Naming) {
 		require.True(t, live[n.Object])

@@ -12,6 +12,7 @@ import (
 	"decree/history"
 	"decree/manifest"
 	"decree/store"
+	"decree/tree"
 )
 
 // VerifyOptions say what to verify: one record, all of them, or the tree
@@ -72,7 +73,7 @@ func (r *Reader) Verify(ctx context.Context, o VerifyOptions) ([]Problem, error)
 }
 
 func (r *Reader) newVerifier() (*verifier, error) {
-	v := &verifier{r: r, seen: map[manifest.Hash]error{}, bad: map[manifest.Hash][]missed{}, told: map[[2]string]bool{}, sound: map[manifest.Hash]bool{}}
+	v := &verifier{r: r, seen: map[tree.Hash]error{}, bad: map[tree.Hash][]missed{}, told: map[[2]string]bool{}, sound: map[tree.Hash]bool{}}
 	return v, v.newest()
 }
 
@@ -133,7 +134,7 @@ func (v *verifier) unlessGone(id string, check func() error) (gone bool, err err
 		return false, err
 	}
 	v.found, v.lost = v.found[:found], v.lost[:lost]
-	maps.DeleteFunc(v.seen, func(h manifest.Hash, err error) bool { return err != nil || len(v.bad[h]) > 0 })
+	maps.DeleteFunc(v.seen, func(h tree.Hash, err error) bool { return err != nil || len(v.bad[h]) > 0 })
 	clear(v.bad)
 	if gone {
 		return true, nil
@@ -166,14 +167,14 @@ func plainError(err error) error {
 // verifier remembers which objects were read: records share most of them.
 type verifier struct {
 	r      *Reader
-	seen   map[manifest.Hash]error
+	seen   map[tree.Hash]error
 	plain  map[string]bool // the records that have all their plain files; nil: nobody asked
 	logged map[string]bool // the records that the log had when they were listed
 	found  []Problem
-	lost   []string                   // those of them that the store does not have: "f of 2026112107015900-0"
-	bad    map[manifest.Hash][]missed // by tree: contents that are not sound, for each record that has the tree
-	told   map[[2]string]bool         // what lost holds: record and path
-	sound  map[manifest.Hash]bool     // directories' objects below which all is sound
+	lost   []string               // those of them that the store does not have: "f of 2026112107015900-0"
+	bad    map[tree.Hash][]missed // by tree: contents that are not sound, for each record that has the tree
+	told   map[[2]string]bool     // what lost holds: record and path
+	sound  map[tree.Hash]bool     // directories' objects below which all is sound
 
 	forgotten []string // paths of contents that were taken out on purpose
 }
@@ -214,7 +215,7 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 		return err
 	}
 	for _, f := range files {
-		_ = v.object(rec.ID, manifest.Item{Path: f.Name, Entry: manifest.Entry{SHA256: f.SHA256}})
+		_ = v.object(rec.ID, tree.Item{Path: f.Name, Entry: tree.Entry{SHA256: f.SHA256}})
 	}
 	if f, ok := v.manifestFile(rec); ok {
 		files = append(files, f)
@@ -231,7 +232,7 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 			v.add(rec.ID, f.Name, err)
 		}
 	}
-	for _, tree := range []manifest.Hash{rec.Before, rec.After} {
+	for _, tree := range []tree.Hash{rec.Before, rec.After} {
 		if tree.IsZero() {
 			continue
 		}
@@ -335,39 +336,39 @@ func (v *verifier) newest() error {
 }
 
 // tree reads a stored tree whole, compares its id, and reads its contents.
-func (v *verifier) tree(ctx context.Context, id string, tree manifest.Hash) error {
-	if err, known := v.seen[tree]; known {
+func (v *verifier) tree(ctx context.Context, id string, root tree.Hash) error {
+	if err, known := v.seen[root]; known {
 		if err != nil {
 			v.miss(id, "manifest.json", err)
 		}
-		for _, m := range v.bad[tree] {
+		for _, m := range v.bad[root] {
 			v.miss(id, m.path, m.err)
 		}
 		return nil
 	}
-	v.seen[tree] = nil
-	read := map[manifest.Hash]bool{}
+	v.seen[root] = nil
+	read := map[tree.Hash]bool{}
 	miss := func(path string, err error) {
 		if path == "" {
 			path = "manifest.json"
 		}
 		v.miss(id, path, err)
-		v.bad[tree] = append(v.bad[tree], missed{path, err})
+		v.bad[root] = append(v.bad[root], missed{path, err})
 	}
-	err := v.r.history.Inspect(tree, func(object manifest.Hash) bool {
+	err := v.r.history.Inspect(root, func(object tree.Hash) bool {
 		was := v.sound[object] || read[object]
 		read[object] = true
 		return !was
-	}, miss, func(it manifest.Item) error {
-		if it.Entry.Type != manifest.Regular {
+	}, miss, func(it tree.Item) error {
+		if it.Entry.Type != tree.Regular {
 			return ctx.Err()
 		}
 		if err := v.object(id, it); err != nil {
-			v.bad[tree] = append(v.bad[tree], missed{it.Path, err})
+			v.bad[root] = append(v.bad[root], missed{it.Path, err})
 		}
 		return ctx.Err()
 	})
-	if err == nil && len(v.bad[tree]) == 0 {
+	if err == nil && len(v.bad[root]) == 0 {
 		maps.Copy(v.sound, read)
 	}
 	return err
@@ -375,7 +376,7 @@ func (v *verifier) tree(ctx context.Context, id string, tree manifest.Hash) erro
 
 // object checks a content of a record. It returns what is wrong with one that is
 // not there and should be.
-func (v *verifier) object(id string, it manifest.Item) error {
+func (v *verifier) object(id string, it tree.Item) error {
 	err, known := v.seen[it.Entry.SHA256]
 	if !known {
 		err = v.r.store.Verify(it.Entry.SHA256)
@@ -394,7 +395,7 @@ func (v *verifier) object(id string, it manifest.Item) error {
 }
 
 // sumOf hashes what rd gives. A signal, which cancels ctx, ends it at the next block.
-func sumOf(ctx context.Context, rd io.Reader) (sum manifest.Hash, err error) {
+func sumOf(ctx context.Context, rd io.Reader) (sum tree.Hash, err error) {
 	hash := sha256.New()
 	_, err = io.Copy(hash, cancelable{ctx, rd})
 	hash.Sum(sum[:0])

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"decree/patch"
 	"decree/plan"
 	"decree/runner"
+	"decree/tree"
 )
 
 // stillOpen says, a line a path, which files the plan takes out of the tree while
@@ -30,7 +30,7 @@ func stillOpen(p *plan.Plan, own []runner.Process) (lines []string, others bool)
 			if h.PID == os.Getpid() {
 				continue
 			}
-			words = append(words, fmt.Sprintf("pid %d (%s)", h.PID, patch.Quote(h.Name)))
+			words = append(words, fmt.Sprintf("pid %d (%s)", h.PID, tree.Quote(h.Name)))
 			others = others || !slices.Contains(own, h)
 		}
 		if len(by) > 0 && len(words) == 0 {
@@ -39,7 +39,7 @@ func stillOpen(p *plan.Plan, own []runner.Process) (lines []string, others bool)
 		if len(by) == 0 {
 			words, others = []string{"a process that decree cannot see"}, true
 		}
-		lines = append(lines, fmt.Sprintf("%s is still open by %s: what it writes from now on goes to the old file", patch.Quote(it.Path), strings.Join(words, ", ")))
+		lines = append(lines, fmt.Sprintf("%s is still open by %s: what it writes from now on goes to the old file", tree.Quote(it.Path), strings.Join(words, ", ")))
 	}
 	return lines, others
 }

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"decree/manifest"
+	"decree/tree"
 )
 
 // Hash is the SHA-256 of a content.
-type Hash = manifest.Hash
+type Hash = tree.Hash
 
 const (
 	hashLen  = 32

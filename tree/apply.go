@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"decree/patch"
 )
 
 // Apply makes the tree that changes turn root into, and returns its id: new objects go to
@@ -15,7 +13,7 @@ import (
 // directory, are an error.
 func Apply(r Reader, sink Sink, root Hash, changes []Change) (Hash, error) {
 	for _, c := range changes {
-		if err := patch.CheckPath(c.Path); err != nil {
+		if err := CheckPath(c.Path); err != nil {
 			return Hash{}, err
 		}
 	}
@@ -78,7 +76,7 @@ func cutGroup(changes []Change, from int) (g group, rest []Change, err error) {
 		g.direct, mine = &mine[0], mine[1:]
 	}
 	if len(mine) > 0 && len(mine[0].Path) == end {
-		return g, nil, fmt.Errorf("%s: %w", patch.Quote(mine[0].Path), ErrOrder)
+		return g, nil, fmt.Errorf("%s: %w", Quote(mine[0].Path), ErrOrder)
 	}
 	g.below = mine
 	return g, changes[n:], nil
@@ -146,7 +144,7 @@ func (p *applier) apply(g *group, was *Node, from int) (*Node, error) {
 	}
 	if now == nil || now.Type != Dir {
 		if puts >= 0 {
-			return nil, fmt.Errorf("%s: below what is no directory: %w", patch.Quote(g.below[puts].Path), ErrOrder)
+			return nil, fmt.Errorf("%s: below what is no directory: %w", Quote(g.below[puts].Path), ErrOrder)
 		}
 		return now, nil
 	}

@@ -2,8 +2,6 @@ package tree
 
 import (
 	"errors"
-
-	"decree/patch"
 )
 
 // Reader reads trees. The zero Skip makes everything damaged an error.
@@ -200,4 +198,4 @@ func join(path []byte, name string) []byte {
 	return append(path, name...)
 }
 
-func tooLong(path []byte) bool { return len(path) >= patch.MaxPath }
+func tooLong(path []byte) bool { return len(path) >= MaxPath }

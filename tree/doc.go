@@ -1,4 +1,5 @@
-// Package tree is the state of a tree as a set of hashes: one object a directory, named
+// Package tree has the facts of a path (its [Entry], its [Hash], how it is quoted and
+// checked) and the state of a tree as a set of hashes: one object a directory, named
 // by the SHA-256 of its bytes. A subdirectory is in its parent's object by its own
 // object's name, so that the root's object names the whole tree: that is the tree id. Two
 // trees share the objects of all directories that are the same in both, a comparison goes

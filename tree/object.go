@@ -5,8 +5,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"math/bits"
-
-	"decree/patch"
 )
 
 // Node is one name in a directory. Of a directory SHA256 is its object's name, and all
@@ -44,7 +42,7 @@ const (
 )
 
 // MaxObject is the length in bytes that no object reaches.
-const MaxObject = maxEntries*(patch.MaxPath+maxTarget+64) + headLen
+const MaxObject = maxEntries*(MaxPath+maxTarget+64) + headLen
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -64,7 +62,7 @@ func cutsBehind(level, n int, name string) bool {
 	return n == maxEntries || bits.RotateLeft32(digest(name), cutBits*(level%6)) < 1<<(32-cutBits)
 }
 
-func defaultMode(t patch.Type) uint32 {
+func defaultMode(t Type) uint32 {
 	if t == Dir {
 		return 0o755
 	}
@@ -119,7 +117,7 @@ func checkName(name string) string {
 	case ".", "..", ".git", ".decree":
 		return "the name " + name
 	}
-	if len(name) >= patch.MaxPath {
+	if len(name) >= MaxPath {
 		return "a name that is too long"
 	}
 	for i := range len(name) {
@@ -207,7 +205,7 @@ func (o *object) name() string {
 	if o.cut {
 		o.fail(errCut)
 	}
-	name := o.text(patch.MaxPath - 1)
+	name := o.text(MaxPath - 1)
 	if o.err == nil && o.n > 0 && name <= o.last {
 		o.fail(errOrder)
 	}
@@ -260,7 +258,7 @@ func (o *object) mode(n *Node, head byte) {
 	if head&headOwner == 0 {
 		return
 	}
-	n.Owner = patch.Owner{UID: uint32(o.uvarint(1<<32 - 1)), GID: uint32(o.uvarint(1<<32 - 1)), Known: true}
+	n.Owner = Owner{UID: uint32(o.uvarint(1<<32 - 1)), GID: uint32(o.uvarint(1<<32 - 1)), Known: true}
 	if !n.Special() {
 		o.fail(errMode)
 	}
@@ -274,5 +272,5 @@ func (o *object) child() (last string, h Hash) {
 
 // Link returns the entry of a symlink to target.
 func Link(target string) Entry {
-	return Entry{Type: Symlink, Mode: 0o777, Size: int64(len(target)), SHA256: patch.Sum([]byte(target)), Target: target}
+	return Entry{Type: Symlink, Mode: 0o777, Size: int64(len(target)), SHA256: Sum([]byte(target)), Target: target}
 }

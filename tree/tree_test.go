@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"decree/patch"
 )
 
 // memory is a store of objects; put counts those that were new, and their bytes.
@@ -33,7 +31,7 @@ func (m *memory) Get(h Hash) ([]byte, error) {
 }
 
 func (m *memory) Put(b []byte) (Hash, error) {
-	h := patch.Sum(b)
+	h := Sum(b)
 	if _, ok := m.objects[h]; !ok {
 		m.objects[h] = bytes.Clone(b)
 		m.put++
@@ -43,7 +41,7 @@ func (m *memory) Put(b []byte) (Hash, error) {
 }
 
 func file(content string) Entry {
-	return Entry{SHA256: patch.Sum([]byte(content)), Size: int64(len(content)), Mode: 0o644}
+	return Entry{SHA256: Sum([]byte(content)), Size: int64(len(content)), Mode: 0o644}
 }
 
 func dir(mode uint32) Entry { return Entry{Type: Dir, Mode: mode} }
@@ -148,7 +146,7 @@ func mutate(r *rand.Rand, t naive) {
 		e := file(fmt.Sprint(r.IntN(99)))
 		e.Mode = 0o4755
 		if r.IntN(2) == 0 {
-			e.Owner = patch.Owner{UID: 7, GID: 1 << 31, Known: true}
+			e.Owner = Owner{UID: 7, GID: 1 << 31, Known: true}
 		}
 		t[p] = e
 	default:
@@ -206,7 +204,7 @@ func TestOneChangeAmongMany(t *testing.T) {
 	shapes := map[string]func(int) string{
 		"counted": func(i int) string { return fmt.Sprintf("file%06d.txt", i) },
 		"plain":   func(i int) string { return fmt.Sprint(i) },
-		"hashed":  func(i int) string { return patch.Sum(binary.BigEndian.AppendUint32(nil, uint32(i))).String() },
+		"hashed":  func(i int) string { return Sum(binary.BigEndian.AppendUint32(nil, uint32(i))).String() },
 	}
 	if testing.Short() {
 		delete(shapes, "plain")
@@ -447,7 +445,7 @@ func TestCaseOnly(t *testing.T) {
 func TestBytes(t *testing.T) {
 	m := newMemory()
 	w := NewWriter(m)
-	set := Entry{Size: 1, Mode: 0o4755, Owner: patch.Owner{UID: 1, GID: 300, Known: true}, SHA256: Hash{1}}
+	set := Entry{Size: 1, Mode: 0o4755, Owner: Owner{UID: 1, GID: 300, Known: true}, SHA256: Hash{1}}
 	for _, n := range []*Node{
 		{"d", Entry{Type: Dir, Mode: 0o755, SHA256: Hash{2}}},
 		{"f", Entry{Size: 200, Mode: 0o644, SHA256: Hash{3}}},
@@ -509,5 +507,5 @@ func (o onlyFirst) Put(b []byte) (Hash, error) {
 	if *o.b == nil {
 		*o.b = bytes.Clone(b)
 	}
-	return patch.Sum(b), nil
+	return Sum(b), nil
 }

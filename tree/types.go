@@ -6,21 +6,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-
-	"decree/patch"
-)
-
-// Hash and Entry are those of package patch.
-type (
-	Hash  = patch.Hash
-	Entry = patch.Entry
-)
-
-// The kinds of path that a tree is made of.
-const (
-	Regular = patch.Regular
-	Symlink = patch.Symlink
-	Dir     = patch.Dir
 )
 
 // ErrOrder says that paths do not come in the order they should, or come twice.
@@ -54,7 +39,7 @@ func Merge(changes []Change) ([]Change, error) {
 		if n := len(out); n > 0 && out[n-1].Path == ch.Path {
 			last := &out[n-1]
 			if last.Old != nil && ch.Old != nil || last.New != nil && ch.New != nil {
-				return nil, fmt.Errorf("%s: both file and directory: %w", patch.Quote(ch.Path), ErrOrder)
+				return nil, fmt.Errorf("%s: both file and directory: %w", Quote(ch.Path), ErrOrder)
 			}
 			if ch.Old != nil {
 				last.Old = ch.Old
@@ -94,7 +79,7 @@ func (e *DamagedError) Error() string {
 	if path == "" {
 		path = "."
 	}
-	return fmt.Sprintf("directory %s: object %s: %v", patch.Quote(path), e.Hash, e.Err)
+	return fmt.Sprintf("directory %s: object %s: %v", Quote(path), e.Hash, e.Err)
 }
 
 // Unwrap returns Err.

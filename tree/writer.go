@@ -2,8 +2,6 @@ package tree
 
 import (
 	"fmt"
-
-	"decree/patch"
 )
 
 // Writer makes the objects of one directory. It can be used again after Finish. It is not
@@ -29,10 +27,10 @@ func NewWriter(sink Sink) *Writer { return &Writer{sink: sink} }
 // Add adds a name; they come in byte order. n is not kept.
 func (w *Writer) Add(n *Node) error {
 	if reason := checkName(n.Name); reason != "" {
-		return fmt.Errorf("%s: %s", patch.Quote(n.Name), reason)
+		return fmt.Errorf("%s: %s", Quote(n.Name), reason)
 	}
 	if w.any && n.Name <= w.last {
-		return fmt.Errorf("%s: %w", patch.Quote(n.Name), ErrOrder)
+		return fmt.Errorf("%s: %w", Quote(n.Name), ErrOrder)
 	}
 	w.any, w.last = true, n.Name
 	g := w.level(0)
@@ -118,4 +116,4 @@ func Empty() []byte { return append([]byte(magic), 0) }
 type Discard struct{}
 
 // Put returns the hash of b.
-func (Discard) Put(b []byte) (Hash, error) { return patch.Sum(b), nil }
+func (Discard) Put(b []byte) (Hash, error) { return Sum(b), nil }

@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 
 	"decree/history"
-	"decree/manifest"
-	"decree/patch"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // Labels are the labels of records, sorted, by record, as history's LabelsOf has them.
@@ -148,15 +147,15 @@ type File struct {
 }
 
 // FileAt is the File of a path at a point that is not now.
-func FileAt(p recorder.Point, path string, e manifest.Entry) File {
+func FileAt(p recorder.Point, path string, e tree.Entry) File {
 	out := File{
 		Record: p.Record.ID, After: p.After, Path: Path(path),
-		SHA256: e.SHA256.String(), Size: e.Size, Mode: patch.FormatMode(e.Mode),
+		SHA256: e.SHA256.String(), Size: e.Size, Mode: tree.FormatMode(e.Mode),
 	}
 	switch e.Type {
-	case manifest.Symlink:
+	case tree.Symlink:
 		out.Type, out.Target = "symlink", Path(e.Target)
-	case manifest.Dir:
+	case tree.Dir:
 		out.Type, out.SHA256 = "dir", ""
 	}
 	return out

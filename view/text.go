@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 
 	"decree/history"
-	"decree/manifest"
 	"decree/patch"
+	"decree/tree"
 )
 
 // Unsafe is the one place that decides which characters a terminal must not get from a
@@ -50,7 +50,7 @@ func octal(b *strings.Builder, raw string) {
 }
 
 // Path is a path as the manifest has it, for JSON.
-func Path(path string) string { return patch.Quote(path) }
+func Path(path string) string { return tree.Quote(path) }
 
 // Paths are paths as the manifest has them; never null.
 func Paths(paths []string) []string {
@@ -123,7 +123,7 @@ func OpWord(op patch.Op) string {
 }
 
 // ChangeWord says in a word how a path goes from one state to another.
-func ChangeWord(from, to *manifest.Entry) string {
+func ChangeWord(from, to *tree.Entry) string {
 	switch {
 	case from == nil && to == nil:
 		return "unchanged"
@@ -135,7 +135,7 @@ func ChangeWord(from, to *manifest.Entry) string {
 		return "unchanged"
 	case from.Type != to.Type:
 		return "replaced"
-	case from.Type == manifest.Dir, from.SHA256 == to.SHA256 && from.Size == to.Size:
+	case from.Type == tree.Dir, from.SHA256 == to.SHA256 && from.Size == to.Size:
 		return "mode"
 	}
 	return "modified"

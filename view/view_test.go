@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/history"
-	"decree/manifest"
 	"decree/patch"
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 func encoded(t *testing.T, v any) string {
@@ -64,14 +64,14 @@ func TestStatusThatCannotBeTold(t *testing.T) {
 func TestPathsAreQuoted(t *testing.T) {
 	const raw, quoted = "a\nb", `\"a\\nb\"`
 	rec := &history.Record{ID: "2026112107015900-0", Started: time.Unix(0, 0)}
-	e := manifest.Entry{Type: manifest.Symlink, Target: raw}
+	e := tree.Entry{Type: tree.Symlink, Target: raw}
 	moment, err := Moment(history.Moment{Record: rec, Outside: true, From: raw, Facts: []*patch.Section{{Path: raw, Op: patch.OpCreate}}}, nil)
 	require.NoError(t, err)
 	for name, v := range map[string]any{
 		"file":   FileAt(recorder.Point{Record: rec}, raw, e),
 		"moment": moment,
 		"move":   MoveOf(&recorder.MoveResult{Plan: &plan.Plan{Items: []plan.Item{{Path: raw}}}}, true, nil, nil),
-		"status": StatusOf(&project.Site{}, &recorder.Status{Changed: []manifest.Change{{Path: raw}}}, nil, Inbox{}, nil),
+		"status": StatusOf(&project.Site{}, &recorder.Status{Changed: []tree.Change{{Path: raw}}}, nil, Inbox{}, nil),
 		"verify": Problems([]recorder.Problem{{Path: raw}}),
 		"forget": ForgettingOf(&recorder.Forgetting{Also: []string{raw}}, false),
 	} {

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 // takeBack brings every path to its From state, whatever was done of the
@@ -280,7 +280,7 @@ func (x *txn) strangerBack(s *step, slot func(slots) string, holds *what) error 
 		return err
 	}
 	*holds = nothing
-	x.leave(s, "edited twice since; the first edit is kept as "+patch.Quote(kept))
+	x.leave(s, "edited twice since; the first edit is kept as "+tree.Quote(kept))
 	return nil
 }
 
@@ -377,7 +377,7 @@ func (x *txn) oldBack(s *step) error {
 // (.decree/tmp was deleted, or the power went), and no more than the new content,
 // or nothing, is at the path.
 func (x *txn) fromStore(s *step) error {
-	if x.t.opt.Store == nil || s.From.Type == patch.Regular && !x.t.opt.Store.Has(s.From.SHA256) {
+	if x.t.opt.Store == nil || s.From.Type == tree.Regular && !x.t.opt.Store.Has(s.From.SHA256) {
 		x.leave(s, "its old content is not in the store")
 		return nil
 	}
@@ -406,7 +406,7 @@ func (x *txn) restage(s *step) error {
 	if err := p.Remove(p.draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if s.From.Type == patch.Symlink {
+	if s.From.Type == tree.Symlink {
 		if err = p.Symlink(s.From.Target, p.draft); err == nil {
 			_, err = x.giveOwner(s, p, p.draft)
 		}
@@ -438,7 +438,7 @@ func (x *txn) refill(s *step, p slots) error {
 		return err
 	}
 	if !kept || !s.From.Owner.Known {
-		mode &^= patch.SpecialBits
+		mode &^= tree.SpecialBits
 	}
 	if err := f.Chmod(mode); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // check refuses unless every path is in its From state and every change can be
@@ -89,7 +89,7 @@ func refusal(err error) (string, error) {
 	var forbidden *ForbiddenError
 	switch {
 	case errors.As(err, &link):
-		return patch.Quote(link.At) + " is a symbolic link", nil
+		return tree.Quote(link.At) + " is a symbolic link", nil
 	case errors.As(err, &forbidden):
 		return forbidden.reason(), nil
 	case errors.Is(err, errBusy):
@@ -124,7 +124,7 @@ func (x *txn) checkEmptied(s *step) (string, error) {
 	if len(kept) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("the directory holds other files that must stay (%d, such as %s)", len(kept), patch.Quote(slices.Min(kept))), nil
+	return fmt.Sprintf("the directory holds other files that must stay (%d, such as %s)", len(kept), tree.Quote(slices.Min(kept))), nil
 }
 
 func (x *txn) find(path string) *step {
@@ -299,7 +299,7 @@ func (x *txn) addLoosened(parents []*parent) error {
 		if !p.loosen || x.find(p.path) != nil || p.path == "" {
 			continue
 		}
-		e := &patch.Entry{Type: patch.Dir, Mode: p.info.Mode}
+		e := &tree.Entry{Type: tree.Dir, Mode: p.info.Mode}
 		x.steps = append(x.steps, &step{
 			Step: Step{Path: p.path, From: e, To: e}, kind: chmodDir, inTmp: true, was: p.info,
 		})
@@ -333,7 +333,7 @@ func (x *txn) keepOne(s *step) error {
 
 // displaced opens what the step takes out of the tree.
 func (x *txn) displaced(s *step) (io.ReadCloser, error) {
-	if s.From.Type != patch.Regular {
+	if s.From.Type != tree.Regular {
 		return io.NopCloser(strings.NewReader(s.From.Target)), nil
 	}
 	d, err := x.h.dir(dirOf(s.Path))

@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // wanted gives the state that a step is brought to: its To or its From.
-type wanted func(*step) *patch.Entry
+type wanted func(*step) *tree.Entry
 
-func wantTo(s *step) *patch.Entry   { return s.To }
-func wantFrom(s *step) *patch.Entry { return s.From }
+func wantTo(s *step) *tree.Entry   { return s.To }
+func wantFrom(s *step) *tree.Entry { return s.From }
 
 // lacksRights says whether the mode keeps us, its owner, from changing a
 // directory's entries. root is kept from nothing.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 // LinkError is returned for a path with a symbolic link above its last
@@ -16,14 +16,14 @@ type LinkError struct {
 }
 
 func (e *LinkError) Error() string {
-	return fmt.Sprintf("%s: %s is a symbolic link", patch.Quote(e.Path), patch.Quote(e.At))
+	return fmt.Sprintf("%s: %s is a symbolic link", tree.Quote(e.Path), tree.Quote(e.At))
 }
 
 // SpecialError is returned for a path that is a socket, a pipe or a device.
 type SpecialError struct{ Path string }
 
 func (e *SpecialError) Error() string {
-	return patch.Quote(e.Path) + ": neither file, directory nor symbolic link"
+	return tree.Quote(e.Path) + ": neither file, directory nor symbolic link"
 }
 
 // ForbiddenError is returned for a path that is another spelling of .git or .decree,
@@ -31,7 +31,7 @@ func (e *SpecialError) Error() string {
 // directory that is a store: then Is is "".
 type ForbiddenError struct{ Path, Is string }
 
-func (e *ForbiddenError) Error() string { return patch.Quote(e.Path) + ": " + e.reason() }
+func (e *ForbiddenError) Error() string { return tree.Quote(e.Path) + ": " + e.reason() }
 
 func (e *ForbiddenError) reason() string {
 	if e.Is == "" {
@@ -43,7 +43,7 @@ func (e *ForbiddenError) reason() string {
 // PlanError is returned for steps that no tree can take: nothing was changed.
 type PlanError struct{ Path, Reason string }
 
-func (e *PlanError) Error() string { return patch.Quote(e.Path) + ": " + e.Reason }
+func (e *PlanError) Error() string { return tree.Quote(e.Path) + ": " + e.Reason }
 
 // Conflict is a path that is not as the plan has it, or that cannot be moved.
 type Conflict struct{ Path, Reason string }
@@ -61,7 +61,7 @@ func (e *ConflictError) Error() string {
 		if i > 0 {
 			b.WriteString("; ")
 		}
-		fmt.Fprintf(&b, "%s: %s", patch.Quote(c.Path), c.Reason)
+		fmt.Fprintf(&b, "%s: %s", tree.Quote(c.Path), c.Reason)
 	}
 	return b.String()
 }
@@ -69,11 +69,11 @@ func (e *ConflictError) Error() string {
 // MismatchError says that a content is not the one that its hash promised.
 type MismatchError struct {
 	Path       string
-	Want, Have patch.Hash
+	Want, Have tree.Hash
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s: content is %s, should be %s", patch.Quote(e.Path), e.Have, e.Want)
+	return fmt.Sprintf("%s: content is %s, should be %s", tree.Quote(e.Path), e.Have, e.Want)
 }
 
 // Left is a path that was not taken back, and why.
@@ -99,8 +99,8 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func (e *Error) Error() string {
 	text := e.Err.Error()
-	if e.Path != "" && !strings.HasPrefix(text, patch.Quote(e.Path)+": ") {
-		text = patch.Quote(e.Path) + ": " + text
+	if e.Path != "" && !strings.HasPrefix(text, tree.Quote(e.Path)+": ") {
+		text = tree.Quote(e.Path) + ": " + text
 	}
 	switch {
 	case !e.Moved:
@@ -113,7 +113,7 @@ func (e *Error) Error() string {
 			text += fmt.Sprintf("; and %d more", len(e.Left)-i)
 			break
 		}
-		text += fmt.Sprintf("; left as it is: %s: %s", patch.Quote(l.Path), l.Reason)
+		text += fmt.Sprintf("; left as it is: %s: %s", tree.Quote(l.Path), l.Reason)
 	}
 	if !e.RolledBack && len(e.Left) == 0 {
 		text += "; " + e.LeftIn()

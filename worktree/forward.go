@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // moveAll makes all moves of a checked and staged transaction, flushes and verifies.
@@ -95,7 +95,7 @@ func (x *txn) takeOut(s *step) error {
 
 // shift renames the path into a slot that is empty. If what came is not want,
 // it goes back at once.
-func (x *txn) shift(s *step, want *patch.Entry, slot func(slots) string, holds *what) error {
+func (x *txn) shift(s *step, want *tree.Entry, slot func(slots) string, holds *what) error {
 	d, err := x.h.dir(dirOf(s.Path))
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (x *txn) swap(s *step) error {
 
 // exchange swaps the path and the slot for coming in. If what came out is not
 // want, they are swapped back at once: somebody wrote since the check.
-func (x *txn) exchange(s *step, p slots, d disk.Dir, want *patch.Entry) error {
+func (x *txn) exchange(s *step, p slots, d disk.Dir, want *tree.Entry) error {
 	name := nameOf(s.Path)
 	st, err := d.Stat(name)
 	if err != nil {
@@ -337,8 +337,8 @@ func (x *txn) chmodFile(s *step, mode uint32) error {
 	if s.was.Ino != 0 && !unwritten(s.was, st) {
 		return errStranger
 	}
-	for _, e := range [...]*patch.Entry{s.From, s.To} {
-		if mode&patch.SpecialBits != 0 && e.Special() && e.Mode == mode && !ownedBy(e, st) {
+	for _, e := range [...]*tree.Entry{s.From, s.To} {
+		if mode&tree.SpecialBits != 0 && e.Special() && e.Mode == mode && !ownedBy(e, st) {
 			return errStranger // another's file must not get our rights, nor ours another's
 		}
 	}

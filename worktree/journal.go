@@ -15,7 +15,7 @@ import (
 	"syscall"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // A journal's file is
@@ -114,7 +114,7 @@ func readJournal(dir disk.Dir, name, id string) (Journal, error) {
 	}
 	j, reason := decodeJournal(data)
 	if reason == "" && j.ID != id {
-		reason = "it belongs to transaction " + patch.Quote(j.ID)
+		reason = "it belongs to transaction " + tree.Quote(j.ID)
 	}
 	if reason != "" {
 		return Journal{ID: id, Err: &JournalError{ID: id, Reason: reason}}, nil
@@ -197,7 +197,7 @@ func appendStep(b []byte, s *step) []byte {
 		}
 	}
 	b = append(b, flags)
-	for _, e := range [...]*patch.Entry{s.From, s.To} {
+	for _, e := range [...]*tree.Entry{s.From, s.To} {
 		if e != nil {
 			b = appendEntry(b, e)
 		}
@@ -208,12 +208,12 @@ func appendStep(b []byte, s *step) []byte {
 	return b
 }
 
-func appendEntry(b []byte, e *patch.Entry) []byte {
+func appendEntry(b []byte, e *tree.Entry) []byte {
 	b = append(b, byte(e.Type))
 	switch e.Type {
-	case patch.Symlink:
+	case tree.Symlink:
 		return appendBytes(b, e.Target)
-	case patch.Dir:
+	case tree.Dir:
 		return binary.AppendUvarint(b, uint64(e.Mode))
 	}
 	if e.Owner.Known {
@@ -368,13 +368,13 @@ func (r *journalReader) step() (s Step, beside string) {
 	return s, s.Path[:n]
 }
 
-func (r *journalReader) entry() *patch.Entry {
-	switch t := patch.Type(r.byte()); t {
-	case patch.Symlink:
+func (r *journalReader) entry() *tree.Entry {
+	switch t := tree.Type(r.byte()); t {
+	case tree.Symlink:
 		return linkEntry(r.text())
-	case patch.Dir:
-		return &patch.Entry{Type: patch.Dir, Mode: r.mode()}
-	case patch.Regular:
+	case tree.Dir:
+		return &tree.Entry{Type: tree.Dir, Mode: r.mode()}
+	case tree.Regular:
 		e := r.fileMode()
 		size := r.number()
 		if int64(size) < 0 {
@@ -391,11 +391,11 @@ func (r *journalReader) entry() *patch.Entry {
 // ownedMode is beside the bits of a mode where the owner follows.
 const ownedMode = 0o10000
 
-func (r *journalReader) fileMode() *patch.Entry {
+func (r *journalReader) fileMode() *tree.Entry {
 	m := r.number()
-	e := &patch.Entry{Mode: uint32(m &^ ownedMode)}
+	e := &tree.Entry{Mode: uint32(m &^ ownedMode)}
 	if m&ownedMode != 0 {
-		e.Owner = patch.Owner{UID: uint32(r.number()), GID: uint32(r.number()), Known: true}
+		e.Owner = tree.Owner{UID: uint32(r.number()), GID: uint32(r.number()), Known: true}
 	}
 	if m > ownedMode|0o7777 || e.Owner.Known && !e.Special() {
 		r.bad("impossible mode")

@@ -9,14 +9,14 @@ import (
 	"sync"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // Bytes gives stored contents. *store.Store is one.
 type Bytes interface {
 	// Open returns the content and its size; the reader checks the hash at the end.
-	Open(h patch.Hash) (io.ReadCloser, int64, error)
-	Has(h patch.Hash) bool
+	Open(h tree.Hash) (io.ReadCloser, int64, error)
+	Has(h tree.Hash) bool
 }
 
 // Options of a Tree.
@@ -45,7 +45,7 @@ func Open(root disk.Dir, o Options) *Tree { return &Tree{root: root, opt: o} }
 // Look returns the state of path now, nil where nothing is: also where a parent
 // is missing or no directory. It hashes a regular file. The error is *LinkError
 // where a parent is a symbolic link, *SpecialError for a pipe, socket or device.
-func (t *Tree) Look(path string) (*patch.Entry, error) {
+func (t *Tree) Look(path string) (*tree.Entry, error) {
 	h := newHandles(t.root)
 	defer h.close()
 	s, err := look(h, path, false)
@@ -57,7 +57,7 @@ func (t *Tree) Look(path string) (*patch.Entry, error) {
 
 // Looked is one answer of LookAll.
 type Looked struct {
-	Entry *patch.Entry
+	Entry *tree.Entry
 	Err   error
 	// Writing is the file at the path where somebody has it open for writing:
 	// moved away, it takes their later writes along.
@@ -100,7 +100,7 @@ func lookSpelled(h *handles, sp respelled, path string) (out Looked) {
 
 // Read opens the regular file at path.
 func (t *Tree) Read(path string) (io.ReadCloser, error) {
-	if err := patch.CheckPath(path); err != nil {
+	if err := tree.CheckPath(path); err != nil {
 		return nil, err
 	}
 	h := newHandles(t.root)
@@ -121,7 +121,7 @@ func (t *Tree) Read(path string) (io.ReadCloser, error) {
 
 // state is what is at a path or in a slot.
 type state struct {
-	entry   *patch.Entry // nil: nothing, or special
+	entry   *tree.Entry // nil: nothing, or special
 	info    disk.Info
 	special bool
 	writing bool // somebody has it open for writing
@@ -130,7 +130,7 @@ type state struct {
 func (s state) absent() bool { return s.entry == nil && !s.special }
 
 // is says whether s is what e says, nil meaning absent.
-func (s state) is(e *patch.Entry) bool {
+func (s state) is(e *tree.Entry) bool {
 	if e == nil || s.entry == nil {
 		return e == nil && s.absent()
 	}
@@ -140,7 +140,7 @@ func (s state) is(e *patch.Entry) bool {
 // look returns the state of path. unlock lets it read a file of our own whose
 // mode forbids it.
 func look(h *handles, path string, unlock bool) (state, error) {
-	if err := patch.CheckPath(path); err != nil {
+	if err := tree.CheckPath(path); err != nil {
 		return state{}, err
 	}
 	d, err := h.dir(dirOf(path))
@@ -184,7 +184,7 @@ func entryOnce(d disk.Dir, name string, unlock bool) (s state, steady bool, err 
 	}
 	switch st.Kind {
 	case disk.Directory:
-		return state{entry: &patch.Entry{Type: patch.Dir, Mode: st.Mode}, info: st}, true, nil
+		return state{entry: &tree.Entry{Type: tree.Dir, Mode: st.Mode}, info: st}, true, nil
 	case disk.Symlink:
 		target, err := d.Readlink(name)
 		if err != nil {
@@ -197,10 +197,10 @@ func entryOnce(d disk.Dir, name string, unlock bool) (s state, steady bool, err 
 	return state{info: st, special: true}, true, nil
 }
 
-func linkEntry(target string) *patch.Entry {
-	return &patch.Entry{
-		Type: patch.Symlink, Mode: 0o777, Target: target,
-		Size: int64(len(target)), SHA256: patch.Sum([]byte(target)),
+func linkEntry(target string) *tree.Entry {
+	return &tree.Entry{
+		Type: tree.Symlink, Mode: 0o777, Target: target,
+		Size: int64(len(target)), SHA256: tree.Sum([]byte(target)),
 	}
 }
 
@@ -239,9 +239,9 @@ func hashAt(d disk.Dir, name string, st disk.Info, unlock bool) (state, bool, er
 	}
 	steady := before.SameFile(st) && n == after.Size && unwritten(before, after)
 	before.Mode = st.Mode
-	e := &patch.Entry{SHA256: sum, Size: n, Mode: st.Mode}
+	e := &tree.Entry{SHA256: sum, Size: n, Mode: st.Mode}
 	if e.Special() {
-		e.Owner = patch.Owner{UID: st.UID, GID: st.GID, Known: true}
+		e.Owner = tree.Owner{UID: st.UID, GID: st.GID, Known: true}
 	}
 	return state{entry: e, info: before, writing: writing}, steady, nil
 }
@@ -275,7 +275,7 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b 
 // copyHash copies r to w, if there is one, and returns the hash and the number
 // of bytes. It reads no more than one byte beyond limit: what grows is not read
 // for ever.
-func copyHash(w io.Writer, r io.Reader, limit int64) (patch.Hash, int64, error) {
+func copyHash(w io.Writer, r io.Reader, limit int64) (tree.Hash, int64, error) {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	sum, n := sha256.New(), int64(0)
@@ -285,15 +285,15 @@ func copyHash(w io.Writer, r io.Reader, limit int64) (patch.Hash, int64, error) 
 		n += int64(k)
 		if w != nil && k > 0 {
 			if _, werr := w.Write((*buf)[:k]); werr != nil {
-				return patch.Hash{}, n, werr
+				return tree.Hash{}, n, werr
 			}
 		}
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return patch.Hash{}, n, err
+			return tree.Hash{}, n, err
 		}
 	}
-	return patch.Hash(sum.Sum(nil)), n, nil
+	return tree.Hash(sum.Sum(nil)), n, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"decree/patch"
+	"decree/tree"
 )
 
 // kinds are what can be at one path, alone or with what is below it.
@@ -50,7 +50,7 @@ func TestEveryKindToEveryKind(t *testing.T) {
 				}
 				for path, n := range kinds[from] {
 					if n.kind == "file" && !slices.Contains([]string{}, path) && kinds[to][path].data != n.data {
-						require.True(t, r.vault.Has(patch.Sum([]byte(n.data))), "%s is not kept", path)
+						require.True(t, r.vault.Has(tree.Sum([]byte(n.data))), "%s is not kept", path)
 					}
 				}
 				_, err = r.move(steps(kinds[to], kinds[from]))
@@ -122,9 +122,9 @@ func TestPlansThatNoTreeCanTake(t *testing.T) {
 		"git":              {[]Step{{Path: "x/.git/config", To: e}}, "path in .git"},
 		"decree":           {[]Step{{Path: ".decree", To: e}}, "path in .decree"},
 		"may stay":         {[]Step{{Path: "a", From: e, MayStay: true}}, "may stay"},
-		"mode":             {[]Step{{Path: "a", To: &patch.Entry{Mode: 0o10644}}}, "mode"},
-		"link":             {[]Step{{Path: "a", To: &patch.Entry{Type: patch.Symlink, Target: "x"}}}, "target"},
-		"kind":             {[]Step{{Path: "a", To: &patch.Entry{Type: 9}}}, "unknown type"},
+		"mode":             {[]Step{{Path: "a", To: &tree.Entry{Mode: 0o10644}}}, "mode"},
+		"link":             {[]Step{{Path: "a", To: &tree.Entry{Type: tree.Symlink, Target: "x"}}}, "target"},
+		"kind":             {[]Step{{Path: "a", To: &tree.Entry{Type: 9}}}, "unknown type"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, files{})

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // what is found at a step's path or in one of its slots.
@@ -63,7 +63,7 @@ func (x *txn) nearestDir(path string) (*handle, string, error) {
 	}
 }
 
-func isLink(e *patch.Entry) bool { return e != nil && e.Type == patch.Symlink }
+func isLink(e *tree.Entry) bool { return e != nil && e.Type == tree.Symlink }
 
 // observe looks at the step's path and slots.
 func (x *txn) observe(s *step) error {
@@ -144,10 +144,10 @@ func (s *step) relockIn(d disk.Dir, name string, have state) (state, error) {
 // closedMode returns the mode that a file of the step has when nobody is just
 // opening it, and whether that is another than it has.
 func (s *step) closedMode(have state) (uint32, bool) {
-	if have.entry == nil || have.entry.Type != patch.Regular || have.is(s.From) || have.is(s.To) {
+	if have.entry == nil || have.entry.Type != tree.Regular || have.is(s.From) || have.is(s.To) {
 		return 0, false
 	}
-	for _, e := range [...]*patch.Entry{s.From, s.To} {
+	for _, e := range [...]*tree.Entry{s.From, s.To} {
 		if e == nil {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
-	"decree/patch"
+	"decree/tree"
 )
 
 // randomTree makes a tree of few names, so that two of them often have
@@ -262,26 +262,26 @@ func TestCancelTakesBack(t *testing.T) {
 
 func TestLook(t *testing.T) {
 	r := newRig(t, files{"f": file("abc"), "d": dir(0o755), "d/l": link(".."), "d/f": file("")})
-	tree, _, done := r.tree()
+	live, _, done := r.tree()
 	defer done()
-	for path, want := range map[string]*patch.Entry{
+	for path, want := range map[string]*tree.Entry{
 		"f": file("abc").entry(), "d": dir(0o755).entry(), "d/l": link("..").entry(), "d/f": file("").entry(),
 		"no": nil, "no/such": nil, "f/below": nil, "d/f/below/it": nil,
 	} {
-		have, err := tree.Look(path)
+		have, err := live.Look(path)
 		require.NoError(t, err, path)
 		require.Equal(t, want, have, path)
 	}
-	_, err := tree.Look("d/l/f")
+	_, err := live.Look("d/l/f")
 	require.Equal(t, &LinkError{Path: "d/l/f", At: "d/l"}, err)
 	require.EqualError(t, err, "d/l/f: d/l is a symbolic link")
-	_, err = tree.Look("d/../f")
+	_, err = live.Look("d/../f")
 	require.ErrorContains(t, err, `".." in path`)
-	_, err = tree.Read("d/l/f")
+	_, err = live.Read("d/l/f")
 	require.ErrorContains(t, err, "d/l is a symbolic link")
-	_, err = tree.Read("no/such")
+	_, err = live.Read("no/such")
 	require.ErrorIs(t, err, os.ErrNotExist)
-	all, err := tree.LookAll(context.Background(), []string{"f", "d/l/x", "no"})
+	all, err := live.LookAll(context.Background(), []string{"f", "d/l/x", "no"})
 	require.NoError(t, err)
 	require.Equal(t, file("abc").entry(), all[0].Entry)
 	require.Error(t, all[1].Err)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // node is one path of a test's tree: "file", "link" or "dir".
@@ -40,18 +40,18 @@ func (f files) with(other files) files {
 	return out
 }
 
-func (n node) entry() *patch.Entry {
+func (n node) entry() *tree.Entry {
 	switch n.kind {
 	case "file":
-		e := &patch.Entry{Mode: n.mode, Size: int64(len(n.data)), SHA256: patch.Sum([]byte(n.data))}
+		e := &tree.Entry{Mode: n.mode, Size: int64(len(n.data)), SHA256: tree.Sum([]byte(n.data))}
 		if e.Special() {
-			e.Owner = patch.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Known: true}
+			e.Owner = tree.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Known: true}
 		}
 		return e
 	case "link":
 		return linkEntry(n.data)
 	}
-	return &patch.Entry{Type: patch.Dir, Mode: n.mode}
+	return &tree.Entry{Type: tree.Dir, Mode: n.mode}
 }
 
 // steps takes a tree from one state to another.
@@ -75,33 +75,33 @@ func steps(from, to files) []Step {
 // vault is a store in memory; what was not flushed does not survive crash.
 type vault struct {
 	mu      sync.Mutex
-	objects map[patch.Hash][]byte
-	pending map[patch.Hash][]byte
+	objects map[tree.Hash][]byte
+	pending map[tree.Hash][]byte
 	fail    error // of Put and Flush
 }
 
 func newVault() *vault {
-	return &vault{objects: map[patch.Hash][]byte{}, pending: map[patch.Hash][]byte{}}
+	return &vault{objects: map[tree.Hash][]byte{}, pending: map[tree.Hash][]byte{}}
 }
 
-func (v *vault) Put(r io.Reader, sizeHint int64) (patch.Hash, int64, error) {
+func (v *vault) Put(r io.Reader, sizeHint int64) (tree.Hash, int64, error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
-		return patch.Hash{}, 0, err
+		return tree.Hash{}, 0, err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.pending[patch.Sum(data)] = data
-	return patch.Sum(data), int64(len(data)), v.fail
+	v.pending[tree.Sum(data)] = data
+	return tree.Sum(data), int64(len(data)), v.fail
 }
 
-func (v *vault) Keep(h patch.Hash, size int64, open func() (io.ReadCloser, error)) (patch.Hash, error) {
+func (v *vault) Keep(h tree.Hash, size int64, open func() (io.ReadCloser, error)) (tree.Hash, error) {
 	if v.Has(h) {
 		return h, nil
 	}
 	r, err := open()
 	if err != nil {
-		return patch.Hash{}, err
+		return tree.Hash{}, err
 	}
 	defer r.Close()
 	sum, _, err := v.Put(r, size)
@@ -118,14 +118,14 @@ func (v *vault) Flush() error {
 
 func (v *vault) crash() { v.mu.Lock(); clear(v.pending); v.mu.Unlock() }
 
-func (v *vault) Has(h patch.Hash) bool {
+func (v *vault) Has(h tree.Hash) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	_, ok := v.objects[h]
 	return ok
 }
 
-func (v *vault) Open(h patch.Hash) (io.ReadCloser, int64, error) {
+func (v *vault) Open(h tree.Hash) (io.ReadCloser, int64, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	data, ok := v.objects[h]
@@ -231,16 +231,16 @@ func (r *rig) read(d disk.Dir, prefix string, out files) {
 		require.NoError(r.t, err)
 		require.NotNil(r.t, s.entry, path)
 		switch s.entry.Type {
-		case patch.Regular:
+		case tree.Regular:
 			f, err := d.Open(e.Name)
 			require.NoError(r.t, err)
 			data, err := io.ReadAll(f)
 			require.NoError(r.t, err)
 			f.Close()
 			out[path] = node{"file", s.entry.Mode, string(data)}
-		case patch.Symlink:
+		case tree.Symlink:
 			out[path] = link(s.entry.Target)
-		case patch.Dir:
+		case tree.Dir:
 			out[path] = dir(s.entry.Mode)
 			c, err := d.OpenDir(e.Name)
 			require.NoError(r.t, err)

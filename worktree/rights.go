@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // ownedBy says whether the file that st is of belongs to whom e says.
-func ownedBy(e *patch.Entry, st disk.Info) bool {
-	return e.Owner == patch.Owner{UID: st.UID, GID: st.GID, Known: true}
+func ownedBy(e *tree.Entry, st disk.Info) bool {
+	return e.Owner == tree.Owner{UID: st.UID, GID: st.GID, Known: true}
 }
 
 // Rights looks at the steps that bring a file with set-user-ID or set-group-ID. A
@@ -22,7 +22,7 @@ func ownedBy(e *patch.Entry, st disk.Info) bool {
 // words, by path. It makes a file in the staging directory and removes it.
 func (t *Tree) Rights(steps []Step) (map[string]string, error) {
 	taken := map[string]string{}
-	can := map[patch.Owner]bool{}
+	can := map[tree.Owner]bool{}
 	for i := range steps {
 		s := &steps[i]
 		if !s.To.Special() || same(s.From, s.To) && s.From.Owner.Known {
@@ -35,16 +35,16 @@ func (t *Tree) Rights(steps []Step) (map[string]string, error) {
 		if why == "" {
 			continue
 		}
-		taken[s.Path] = fmt.Sprintf("mode is %o instead of %o: %s", s.To.Mode&^patch.SpecialBits, s.To.Mode, why)
+		taken[s.Path] = fmt.Sprintf("mode is %o instead of %o: %s", s.To.Mode&^tree.SpecialBits, s.To.Mode, why)
 		to := *s.To
-		to.Mode, to.Owner = to.Mode&^patch.SpecialBits, patch.Owner{}
+		to.Mode, to.Owner = to.Mode&^tree.SpecialBits, tree.Owner{}
 		s.To = &to
 	}
 	return taken, nil
 }
 
 // withoutRights says why the step cannot have its mode, "" if it can.
-func (t *Tree) withoutRights(s *Step, can map[patch.Owner]bool) (string, error) {
+func (t *Tree) withoutRights(s *Step, can map[tree.Owner]bool) (string, error) {
 	owner := s.To.Owner
 	if !owner.Known {
 		return "the record does not say who owned the file", nil
@@ -73,7 +73,7 @@ func (t *Tree) withoutRights(s *Step, can map[patch.Owner]bool) (string, error) 
 }
 
 // canGive tries on an empty file whether it can be given to the owner.
-func (t *Tree) canGive(owner patch.Owner) (bool, error) {
+func (t *Tree) canGive(owner tree.Owner) (bool, error) {
 	tmp, probe := t.opt.Tmp, "owner-"+strconv.FormatInt(time.Now().UnixNano(), 36)
 	f, err := tmp.Create(probe, 0o600)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 const (
@@ -196,7 +196,7 @@ func (x *txn) stageOne(s *step) (disk.File, error) {
 		return nil, err
 	}
 	defer p.close()
-	if s.To.Type == patch.Symlink {
+	if s.To.Type == tree.Symlink {
 		if err := p.Symlink(s.To.Target, p.in); err != nil {
 			return nil, err
 		}
@@ -237,7 +237,7 @@ func (x *txn) content(s *step) (io.ReadCloser, error) {
 }
 
 // fill makes the file name with r's bytes, which must be those that want says.
-func fill(d disk.Dir, name, path string, want *patch.Entry, r io.Reader) (disk.File, error) {
+func fill(d disk.Dir, name, path string, want *tree.Entry, r io.Reader) (disk.File, error) {
 	f, err := d.Create(name, 0o600)
 	if err != nil {
 		return nil, err
@@ -316,7 +316,7 @@ func (x *txn) dress(s *step, p slots, f disk.File) error {
 	if s.To.Special() && !(kept && s.To.Owner.Known) {
 		return &ConflictError{[]Conflict{{s.Path, fmt.Sprintf("mode %o cannot be given to a file of another owner", s.To.Mode)}}}
 	}
-	if s.From != nil && s.From.Type == patch.Regular {
+	if s.From != nil && s.From.Type == tree.Regular {
 		if err := x.giveXattrs(s, p); err != nil {
 			return err
 		}
@@ -351,7 +351,7 @@ func (x *txn) giveOwner(s *step, p slots, name string) (bool, error) {
 		return false, err
 	}
 	if s.From != nil && !s.To.Special() {
-		x.note(fmt.Sprintf("%s: its owner %d:%d could not be kept", patch.Quote(s.Path), want.UID, want.GID))
+		x.note(fmt.Sprintf("%s: its owner %d:%d could not be kept", tree.Quote(s.Path), want.UID, want.GID))
 	}
 	return false, nil
 }
@@ -401,7 +401,7 @@ func (x *txn) giveXattrs(s *step, p slots) error {
 	defer d.release()
 	list, err := d.Xattrs(nameOf(s.Path))
 	if refused(err) {
-		x.note(fmt.Sprintf("%s: its extended attributes cannot be read, so they are not kept (%s)", patch.Quote(s.Path), rootCause(err)))
+		x.note(fmt.Sprintf("%s: its extended attributes cannot be read, so they are not kept (%s)", tree.Quote(s.Path), rootCause(err)))
 		return nil
 	}
 	if err != nil || len(list) == 0 {
@@ -419,7 +419,7 @@ func (x *txn) giveXattrs(s *step, p slots) error {
 			if !refused(err) {
 				return err
 			}
-			x.note(fmt.Sprintf("%s: its extended attribute %s could not be kept (%s)", patch.Quote(s.Path), a.Name, rootCause(err)))
+			x.note(fmt.Sprintf("%s: its extended attribute %s could not be kept (%s)", tree.Quote(s.Path), a.Name, rootCause(err)))
 		}
 	}
 	return nil
@@ -429,8 +429,8 @@ func (x *txn) giveXattrs(s *step, p slots) error {
 // of its own.
 func (x *txn) noteLinks() {
 	for _, s := range x.steps {
-		if s.kind == replace && s.From.Type == patch.Regular && s.was.Nlink > 1 {
-			x.note(fmt.Sprintf("%s: no longer hard-linked to its other names (it had %d)", patch.Quote(s.Path), s.was.Nlink))
+		if s.kind == replace && s.From.Type == tree.Regular && s.was.Nlink > 1 {
+			x.note(fmt.Sprintf("%s: no longer hard-linked to its other names (it had %d)", tree.Quote(s.Path), s.was.Nlink))
 		}
 	}
 }
@@ -501,7 +501,7 @@ func (x *txn) notedBesides() ([]string, error) {
 	}
 	var out []string
 	for _, d := range raw {
-		if len(d) == 0 || patch.CheckPath(string(d)) == nil {
+		if len(d) == 0 || tree.CheckPath(string(d)) == nil {
 			out = append(out, string(d))
 		}
 	}

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // Step takes one path from a state to another; nil means that nothing is there.
 type Step struct {
 	Path     string
-	From, To *patch.Entry
+	From, To *tree.Entry
 	// Content gives the bytes of a regular To that differ from From's; where it
 	// is nil they come from the store. It is called before anything is moved,
 	// perhaps at the same time as other steps' Contents, and once more if a mount
@@ -62,7 +62,7 @@ const (
 	chmodDir              // the same directory, another mode; From == To: its mode is loosened meanwhile
 )
 
-func kindOf(from, to *patch.Entry) kind {
+func kindOf(from, to *tree.Entry) kind {
 	switch {
 	case from == nil && isDir(to):
 		return mkdir
@@ -78,21 +78,21 @@ func kindOf(from, to *patch.Entry) kind {
 		return dirToFile
 	case isDir(to):
 		return fileToDir
-	case from.Type == patch.Regular && to.Type == patch.Regular && from.SHA256 == to.SHA256 && from.Size == to.Size &&
+	case from.Type == tree.Regular && to.Type == tree.Regular && from.SHA256 == to.SHA256 && from.Size == to.Size &&
 		(from.Owner == to.Owner || !from.Owner.Known || !to.Owner.Known):
 		return chmodFile
 	}
 	return replace
 }
 
-func same(a, b *patch.Entry) bool {
+func same(a, b *tree.Entry) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return a.Same(*b)
 }
 
-func isDir(e *patch.Entry) bool { return e != nil && e.Type == patch.Dir }
+func isDir(e *tree.Entry) bool { return e != nil && e.Type == tree.Dir }
 
 // step is a Step on its way.
 type step struct {
@@ -167,10 +167,10 @@ func prepare(in []Step, journal bool) ([]*step, error) {
 }
 
 func checkStep(s *Step, journal bool) error {
-	if err := patch.CheckPath(s.Path); err != nil {
+	if err := tree.CheckPath(s.Path); err != nil {
 		return err
 	}
-	for _, e := range [...]**patch.Entry{&s.From, &s.To} {
+	for _, e := range [...]**tree.Entry{&s.From, &s.To} {
 		fixed, reason := plainEntry(*e)
 		if reason != "" {
 			return &PlanError{s.Path, reason}
@@ -189,7 +189,7 @@ func checkStep(s *Step, journal bool) error {
 }
 
 // plainEntry returns e with nothing in it that its type does not have.
-func plainEntry(e *patch.Entry) (*patch.Entry, string) {
+func plainEntry(e *tree.Entry) (*tree.Entry, string) {
 	if e == nil {
 		return nil, ""
 	}
@@ -197,15 +197,15 @@ func plainEntry(e *patch.Entry) (*patch.Entry, string) {
 		return nil, "impossible mode or size"
 	}
 	switch e.Type {
-	case patch.Regular:
-		plain := &patch.Entry{SHA256: e.SHA256, Size: e.Size, Mode: e.Mode}
+	case tree.Regular:
+		plain := &tree.Entry{SHA256: e.SHA256, Size: e.Size, Mode: e.Mode}
 		if plain.Special() {
 			plain.Owner = e.Owner
 		}
 		return plain, ""
-	case patch.Dir:
-		return &patch.Entry{Type: patch.Dir, Mode: e.Mode}, ""
-	case patch.Symlink:
+	case tree.Dir:
+		return &tree.Entry{Type: tree.Dir, Mode: e.Mode}, ""
+	case tree.Symlink:
 		link := linkEntry(e.Target)
 		if e.Target == "" || strings.IndexByte(e.Target, 0) >= 0 || link.SHA256 != e.SHA256 || link.Size != e.Size {
 			return nil, "symbolic link whose target does not match its hash"
@@ -232,7 +232,7 @@ func checkTree(steps []*step) error {
 				continue
 			}
 			if s.From != nil && !isDir(above.From) || s.To != nil && !isDir(above.To) {
-				return &PlanError{s.Path, patch.Quote(above.Path) + " above it is not a directory"}
+				return &PlanError{s.Path, tree.Quote(above.Path) + " above it is not a directory"}
 			}
 			s.under = s.under || above.kind == dirToFile
 		}

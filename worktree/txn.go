@@ -10,14 +10,14 @@ import (
 	"syscall"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // Keeper stores what is displaced. *store.Writer is one.
 type Keeper interface {
 	// Keep makes sure that the content h is stored whole, if need be from what open
 	// yields, and returns the hash that this had. Several goroutines call it at once.
-	Keep(h patch.Hash, size int64, open func() (io.ReadCloser, error)) (patch.Hash, error)
+	Keep(h tree.Hash, size int64, open func() (io.ReadCloser, error)) (tree.Hash, error)
 	// Flush makes all that was stored durable.
 	Flush() error
 }
@@ -253,7 +253,7 @@ type stepError struct {
 	err  error
 }
 
-func (e *stepError) Error() string { return patch.Quote(e.path) + ": " + e.err.Error() }
+func (e *stepError) Error() string { return tree.Quote(e.path) + ": " + e.err.Error() }
 func (e *stepError) Unwrap() error { return e.err }
 
 // at gives err the step's path, unless it names its own.

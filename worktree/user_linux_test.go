@@ -15,7 +15,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
-	"decree/patch"
+	"decree/tree"
 )
 
 const nobody = 65534
@@ -381,9 +381,9 @@ func TestDeathWhileAFileIsOpenedForAMoment(t *testing.T) {
 // owned makes all files with set-user-ID in steps the user's.
 func owned(steps []Step, id uint32) []Step {
 	for i := range steps {
-		for _, e := range [...]*patch.Entry{steps[i].From, steps[i].To} {
+		for _, e := range [...]*tree.Entry{steps[i].From, steps[i].To} {
 			if e.Special() {
-				e.Owner = patch.Owner{UID: id, GID: id, Known: true}
+				e.Owner = tree.Owner{UID: id, GID: id, Known: true}
 			}
 		}
 	}
@@ -425,7 +425,7 @@ func TestRights(t *testing.T) {
 	require.Equal(t, map[string]string{"now": "mode is 755 instead of 4755: its owner is 65534:65534 now, and was 0:0"}, rights(plan(0)))
 	list := plan(nobody)
 	for _, s := range list {
-		s.To.Owner = patch.Owner{}
+		s.To.Owner = tree.Owner{}
 	}
 	require.Len(t, rights(list), 2, "an old record does not know whose they were")
 }

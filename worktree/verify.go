@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"decree/disk"
-	"decree/patch"
+	"decree/tree"
 )
 
 // verify looks at every path again, by handles opened anew, and hashes it.
@@ -23,19 +23,19 @@ func (x *txn) verify(ctx context.Context, want wanted) error {
 
 // compare says how a path differs from what it must be; the mode of a directory
 // that we may not look into is given, and compared, last.
-func (x *txn) compare(s *step, have state, want *patch.Entry) error {
+func (x *txn) compare(s *step, have state, want *tree.Entry) error {
 	switch {
 	case have.is(want):
 		return nil
 	case isDir(have.entry) && (s.stayed || isDir(want) && x.hides(want.Mode)):
 		return nil
-	case have.entry != nil && want != nil && have.entry.Type == patch.Regular && want.Type == patch.Regular && have.entry.SHA256 != want.SHA256:
+	case have.entry != nil && want != nil && have.entry.Type == tree.Regular && want.Type == tree.Regular && have.entry.SHA256 != want.SHA256:
 		return &MismatchError{Path: s.Path, Want: want.SHA256, Have: have.entry.SHA256}
 	}
 	return fmt.Errorf("is %s, should be %s", describe(have.entry), describe(want))
 }
 
-func describe(e *patch.Entry) string {
+func describe(e *tree.Entry) string {
 	if e == nil {
 		return "nothing"
 	}
@@ -44,7 +44,7 @@ func describe(e *patch.Entry) string {
 
 // checkOut looks at what came out of the tree into a slot: it must be what want
 // says and, where the step was checked, the very file that was checked.
-func (x *txn) checkOut(s *step, p slots, name string, want *patch.Entry) error {
+func (x *txn) checkOut(s *step, p slots, name string, want *tree.Entry) error {
 	have, err := entryAt(p, name, true)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package patch
+package tree
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 // (00-1f, 7f) or begins with '"'; otherwise unchanged. The result is always valid UTF-8.
 func Quote(path string) string {
 	if needsQuote(path) {
-		return string(appendCQuoted(nil, path))
+		return string(AppendQuoted(nil, path))
 	}
 	return path
 }
@@ -41,7 +41,7 @@ func Unquote(s string) (string, error) {
 		}
 		return s, nil
 	}
-	raw, ok := parseCQuoted(s)
+	raw, ok := ParseQuoted(s)
 	if !ok || Quote(raw) != s {
 		return "", errQuote
 	}
@@ -51,16 +51,16 @@ func Unquote(s string) (string, error) {
 // cEscapes holds the letter of each control character that has one.
 var cEscapes = [...]byte{'\a': 'a', '\b': 'b', '\t': 't', '\n': 'n', '\v': 'v', '\f': 'f', '\r': 'r'}
 
-// appendCQuoted appends s between quotes with git's escapes: the letters of C for the
+// AppendQuoted appends s between quotes with git's escapes: the letters of C for the
 // controls that have one, \" and \\, three octal digits for other controls and all bytes
 // from 7f up.
-func appendCQuoted(dst []byte, s string) []byte {
+func AppendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	dst = appendCEscaped(dst, s)
+	dst = appendEscaped(dst, s)
 	return append(dst, '"')
 }
 
-func appendCEscaped(dst []byte, s string) []byte {
+func appendEscaped(dst []byte, s string) []byte {
 	for i := range len(s) {
 		c := s[i]
 		switch {
@@ -77,9 +77,9 @@ func appendCEscaped(dst []byte, s string) []byte {
 	return dst
 }
 
-// parseCQuoted undoes appendCQuoted; that the spelling is the canonical one is left to
+// ParseQuoted undoes AppendQuoted; that the spelling is the canonical one is left to
 // the caller, who compares.
-func parseCQuoted(s string) (string, bool) {
+func ParseQuoted(s string) (string, bool) {
 	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 		return "", false
 	}
@@ -119,17 +119,6 @@ func unescape(letter byte) (byte, bool) {
 		}
 	}
 	return 0, false
-}
-
-// headerName returns prefix+path as the header lines spell it: C-quoted as a whole if
-// anything in it is not plain ASCII, or is a space, '"' or '\'.
-func headerName(prefix, path string) string {
-	for i := range len(path) {
-		if c := path[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '\\' {
-			return string(appendCQuoted(nil, prefix+path))
-		}
-	}
-	return prefix + path
 }
 
 // AppendJSONString appends s as a JSON string. It escapes what JSON requires ('"', '\',

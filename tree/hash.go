@@ -1,4 +1,4 @@
-package patch
+package tree
 
 import (
 	"crypto/sha256"
@@ -10,8 +10,8 @@ import (
 // and belongs to directories.
 type Hash [sha256.Size]byte
 
-// emptySum is the hash of no bytes, which every empty file has.
-var emptySum = Sum(nil)
+// EmptySum is the hash of no bytes, which every empty file has.
+var EmptySum = Sum(nil)
 
 // Sum returns the hash of data.
 func Sum(data []byte) Hash { return sha256.Sum256(data) }
@@ -27,7 +27,7 @@ func (h Hash) IsZero() bool { return h == Hash{} }
 func ParseHash(s string) (Hash, error) {
 	var h Hash
 	if len(s) != 2*len(h) {
-		return Hash{}, fmt.Errorf("hash %q: not 64 hex digits", clip(s))
+		return Hash{}, fmt.Errorf("hash %q: not 64 hex digits", Clip(s))
 	}
 	for i := range h {
 		hi, lo := hexDigit(s[2*i]), hexDigit(s[2*i+1])

@@ -1,4 +1,4 @@
-package patch
+package tree
 
 import (
 	"path"
@@ -15,7 +15,7 @@ type PathError struct {
 }
 
 // Error returns "path: reason", the path quoted as in the manifest.
-func (e *PathError) Error() string { return clip(Quote(e.Path)) + ": " + e.Reason }
+func (e *PathError) Error() string { return Clip(Quote(e.Path)) + ": " + e.Reason }
 
 // CheckPath returns a *[PathError] unless p can be a path of a tree: relative to the root,
 // '/' between the components, clean (no "." or "..", no double or trailing '/'), without
@@ -53,8 +53,8 @@ func pathFault(p string) string {
 	return ""
 }
 
-// clip shortens s for a message.
-func clip(s string) string {
+// Clip shortens s for a message.
+func Clip(s string) string {
 	const most = 120
 	if len(s) <= most {
 		return s

@@ -1,7 +1,6 @@
-package patch
+package tree
 
 import (
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -30,11 +29,11 @@ func (t Type) String() string {
 	return "type " + strconv.Itoa(int(t))
 }
 
-// symlinkMode is the mode of every symlink's entry: systems differ in what they report.
-const symlinkMode = 0o777
+// SymlinkMode is the mode of every symlink's entry: systems differ in what they report.
+const SymlinkMode = 0o777
 
-// modeMask holds the mode bits that an Entry can have.
-const modeMask = 0o7777
+// ModeMask holds the mode bits that an Entry can have.
+const ModeMask = 0o7777
 
 // SpecialBits are set-user-ID and set-group-ID.
 const SpecialBits = 0o6000
@@ -90,7 +89,7 @@ func (e Entry) Same(o Entry) bool {
 
 // FormatMode returns mode as manifest.json and changes.diff write it: the bits of 07777 in
 // octal without a leading zero ("644", "4755", "0").
-func FormatMode(mode uint32) string { return strconv.FormatUint(uint64(mode&modeMask), 8) }
+func FormatMode(mode uint32) string { return strconv.FormatUint(uint64(mode&ModeMask), 8) }
 
 // ParseMode is the inverse of [FormatMode] and accepts nothing else.
 func ParseMode(s string) (mode uint32, ok bool) {
@@ -104,45 +103,4 @@ func ParseMode(s string) (mode uint32, ok bool) {
 		mode = mode<<3 | uint32(s[i]-'0')
 	}
 	return mode, true
-}
-
-// gitMode returns the six octal digits that header lines carry: type and exact mode.
-func (e *Entry) gitMode() string {
-	if e.Type == Symlink {
-		return "120000"
-	}
-	return strconv.FormatUint(uint64(0o100000|e.Mode&modeMask), 8)
-}
-
-// appendEntry appends e as it stands on a "# decree:" line:
-//
-//	{"mode":"644","size":21,"sha256":"..."}
-//	{"mode":"777","size":9,"sha256":"...","type":"symlink","target":"bin/tool2"}
-//	{"mode":"4755","size":21,"sha256":"...","owner":"0:0"}
-//	{"mode":"755"}                                   a directory
-func appendEntry(dst []byte, e *Entry) []byte {
-	mode := e.Mode
-	if e.Type == Symlink {
-		mode = symlinkMode
-	}
-	dst = append(dst, `{"mode":"`...)
-	dst = append(dst, FormatMode(mode)...)
-	if e.Type == Dir {
-		return append(dst, `"}`...)
-	}
-	dst = append(dst, `","size":`...)
-	dst = strconv.AppendInt(dst, e.Size, 10)
-	dst = append(dst, `,"sha256":"`...)
-	dst = hex.AppendEncode(dst, e.SHA256[:])
-	dst = append(dst, '"')
-	if e.Special() && e.Owner.Known {
-		dst = append(dst, `,"owner":"`...)
-		dst = append(dst, e.Owner.String()...)
-		dst = append(dst, '"')
-	}
-	if e.Type == Symlink {
-		dst = append(dst, `,"type":"symlink","target":`...)
-		dst = AppendJSONString(dst, Quote(e.Target))
-	}
-	return append(dst, '}')
 }

@@ -1,4 +1,4 @@
-package patch
+package tree
 
 import (
 	"encoding/json"
@@ -46,12 +46,6 @@ func TestUnquoteRefuses(t *testing.T) {
 		got, err := Unquote(s)
 		assert.Error(t, err, "%s gives %q", s, got)
 	}
-}
-
-func TestHeaderName(t *testing.T) {
-	assert.Equal(t, "a/b+c-d,e~f", headerName("a/", "b+c-d,e~f"))
-	assert.Equal(t, `"a/b c"`, headerName("a/", "b c"))
-	assert.Equal(t, `"a/\303\251\\\"\t"`, headerName("a/", "é\\\"\t"))
 }
 
 // The JSON is what encoding/json reads back, and escapes only what JSON requires.
@@ -127,14 +121,16 @@ func TestCheckPath(t *testing.T) {
 }
 
 func TestEntrySame(t *testing.T) {
-	f := *file("x", 0o644)
+	f := file("x")
 	assert.True(t, f.Same(f))
-	for _, o := range []*Entry{file("y", 0o644), file("x", 0o755), link("x"), dir(0o644)} {
-		assert.False(t, f.Same(*o))
+	executable := f
+	executable.Mode = 0o755
+	for _, o := range []Entry{file("y"), executable, Link("x"), dir(0o644)} {
+		assert.False(t, f.Same(o))
 	}
-	l := *link("x")
+	l := Link("x")
 	o := l
 	o.Mode = 0o755
 	assert.True(t, l.Same(o), "a symlink's mode is not compared")
-	assert.False(t, dir(0o755).Same(*dir(0o700)))
+	assert.False(t, dir(0o755).Same(dir(0o700)))
 }
