@@ -100,7 +100,7 @@ func TestOnePlaceQuotes(t *testing.T) {
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
 		if name != "escape.go" && name != "words_test.go" {
-			assert.NotContains(t, string(data), "patch.Quote(", "%s: shownPath is for people, manifestPath for JSON", name)
+			assert.NotContains(t, string(data), "tree.Quote(", "%s: shownPath is for people, manifestPath for JSON", name)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (s *state) eachName(f func(string) string) {
 	}
 }
 
-// unquoted is the name that patch.Quote has written; one that it would have
+// unquoted is the name that tree.Quote has written; one that it would have
 // written otherwise is from before names were quoted, and stands as it is.
 func unquoted(text string) string {
 	if name, err := tree.Unquote(text); err == nil {
