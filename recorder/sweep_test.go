@@ -718,8 +718,11 @@ func (s *sweep) names(hit disktest.Step, cause, err error) bool {
 	if rel, err := filepath.Rel(s.root, hit.Path); err == nil && filepath.IsLocal(rel) {
 		inTree = tree.Quote(filepath.ToSlash(rel))
 	}
+	tells := func(text string) bool {
+		return strings.Contains(text, cause.Error()) || cause == syscall.EACCES && strings.Contains(text, "you may not read it")
+	}
 	return slices.ContainsFunc(texts, func(text string) bool {
-		return strings.Contains(text, cause.Error()) && (strings.Contains(text, hit.Path) || strings.Contains(text, inTree))
+		return tells(text) && (strings.Contains(text, hit.Path) || strings.Contains(text, inTree))
 	})
 }
 
