@@ -58,10 +58,7 @@ func (h *History) Convert(w Putter, progress func(done, total int)) (*Conversion
 	}
 	c := &Conversion{h: h, w: w, old: map[tree.Hash]oldTree{}, roots: map[tree.Hash]tree.Hash{}}
 	for _, r := range slices.Concat(l.gone, l.rows) {
-		b, err := r.bytes()
-		if err != nil {
-			continue // it is kept as it is
-		}
+		b := r.line
 		if i := bytes.Index(b, []byte(recordMark)); i >= 0 {
 			b = append(b[:i:i], '}')
 		}
@@ -130,10 +127,7 @@ func (c *Conversion) row(r row) error {
 
 // undecoded takes over a line whose record cannot be decoded: what it needs stays.
 func (c *Conversion) undecoded(r row) error {
-	b, err := r.bytes()
-	if err != nil {
-		return nil //nolint:nilerr // nothing is left of it
-	}
+	b := r.line
 	i := bytes.Index(b, []byte(recordMark))
 	l, err := r.head()
 	if err != nil || i < 0 {

@@ -148,7 +148,6 @@ func (t *turn) end(l *line, e Effects, a Operation) error {
 		flushes.Go(func() error { return t.h.auditOnce(a) })
 	}
 	if err == nil {
-		t.h.saveIndex()
 		err = t.h.moveLabels(e.Labels)
 	}
 	if err = cmp.Or(err, flushes.Wait()); err != nil {

@@ -94,6 +94,5 @@ func (h *History) ReplaceFiles(id string, sums map[string]tree.Hash) error {
 			return err
 		}
 	}
-	h.saveIndex()
 	return nil
 }

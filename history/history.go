@@ -165,7 +165,6 @@ func (h *History) below(name string) (disk.Dir, error) {
 // runNames is what .decree/runs holds beside the log: what stands under the
 // name of each of its rows, and the other names that are ids.
 type runNames struct {
-	whole  bool        // a directory for each row, and nothing else
 	kinds  []disk.Kind // by row
 	there  []bool      // by row
 	others []string
@@ -173,9 +172,6 @@ type runNames struct {
 
 // at says what stands under row i's name.
 func (n *runNames) at(i int) (there bool, kind disk.Kind) {
-	if n.whole {
-		return true, disk.Directory
-	}
 	return n.there[i], n.kinds[i]
 }
 
@@ -186,9 +182,6 @@ func (h *History) runNames(l *log) (*runNames, error) {
 		return n, err
 	}
 	defer runs.Close()
-	if l.runs != (runsStamp{}) && l.runs == stampOf(runs) {
-		return &runNames{whole: true}, nil
-	}
 	list, err := runs.List()
 	if err != nil {
 		return nil, err

@@ -186,7 +186,7 @@ func (h *History) inspectRow(runs disk.Dir, r row, there bool, kind disk.Kind) r
 		return runState{state: missing}
 	}
 	if err == nil && st.Kind == disk.Regular {
-		if size, mtime, ok := r.runFile(); ok && st.Size == size && st.Mtime == mtime {
+		if size, mtime, ok := lineFile(r.line); ok && st.Size == size && st.Mtime == mtime {
 			return runState{}
 		}
 	}
@@ -336,20 +336,12 @@ type looked struct {
 	rec *Record
 }
 
-// piece is how many rows a worker takes at once. Their lines are read into one
-// buffer that serves the next piece too: nothing of a record points into it.
-const piece = 128
-
 // look returns what there is to the rows from..to.
 func (k *looker) look(from, to int) []looked {
 	out := make([]looked, to-from)
 	parallel(to-from, func(a, b int) {
-		var lines lineBuffer
-		for ; a < b; a += piece {
-			end := min(a+piece, b)
-			for i, r := range lines.load(k.l.rows[from+a : from+end]) {
-				out[a+i] = k.row(from+a+i, r)
-			}
+		for i := a; i < b; i++ {
+			out[i] = k.row(from+i, k.l.rows[from+i])
 		}
 	})
 	return out

@@ -8,8 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"decree/disk"
@@ -21,39 +19,24 @@ const (
 	foldMin = 1 << 20 // a smaller log is not worth folding
 )
 
-// log is records.jsonl as it was when it was read: an index over its lines. It
-// does not change once it is read.
+// log is records.jsonl as it was when it was read. It does not change once it is read.
 type log struct {
-	rows    []row    // the last line of each id that is not gone, in order
-	gone    []row    // removed records whose run directories may still be there
-	damaged int      // lines that are none
-	unknown [][]byte // whole JSON objects of a form that is not known: they are kept
-	size    int64    // of the file
-	covered int64    // bytes of it that the index file has
-	dead    int64    // bytes of lines that count no more
-	torn    bool     // the last line has no end
+	rows    []row          // the last line of each id that is not gone, in order
+	byID    map[string]int // index into rows
+	gone    []row          // removed records whose run directories may still be there
+	damaged int            // lines that are none
+	unknown [][]byte       // whole JSON objects of a form that is not known: they are kept
+	size    int64          // of the file
+	dead    int64          // bytes of lines that count no more
+	torn    bool           // the last line has no end
 	ino     uint64
-	runs    runsStamp // when each row had its run directory, and there was no other
-
-	lookups atomic.Int32
-	once    sync.Once
-	byID    map[string]int // index into rows; made when it is asked for often
 }
 
-// fewLookups are those before which a map of ten thousand rows costs more than it saves.
-const fewLookups = 8
-
-// row is one record of the log. Its line is read when it is asked for, if the
-// row comes from the index file.
+// row is one record of the log.
 type row struct {
-	key   key
-	gone  bool
-	off   int64 // of the line
-	n     int   // its bytes without the newline
-	size  int64 // what the line says of run.json, if line is nil
-	mtime int64
-	line  []byte
-	file  disk.File
+	key  key
+	gone bool
+	line []byte // without its newline
 }
 
 // readLog reads the log in store; a missing one is empty.
@@ -66,57 +49,43 @@ func readLog(store disk.Dir) (*log, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		f.Close()
 		return nil, err
 	}
-	indexed := st.Size >= indexMin && l.readIndex(store, f, st)
 	// Not mapped: a mapping would have to outlive every line in use.
-	data := make([]byte, st.Size-l.covered)
-	n, err := f.ReadAt(data, l.covered)
+	data := make([]byte, st.Size)
+	n, err := f.ReadAt(data, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		f.Close()
 		return nil, err
-	}
-	if !indexed {
-		f.Close() // else the rows read through it; it is closed with them
 	}
 	l.ino = st.Ino
 	l.scan(data[:n])
 	return l, nil
 }
 
-// scan takes the lines that the index does not cover.
+// scan takes the lines of data.
 func (l *log) scan(data []byte) {
 	const usual = 1 << 10 // bytes of a line
-	off := l.covered
-	l.size = off + int64(len(data))
-	if len(data) == 0 {
-		return
-	}
-	l.runs = runsStamp{}
-	if l.rows == nil {
-		l.rows = make([]row, 0, len(data)/usual)
-	}
-	byID := make(map[string]int, len(l.rows)+len(data)/usual)
-	for i := range l.rows {
-		byID[l.rows[i].id()] = i
-	}
+	l.size = int64(len(data))
+	l.rows = make([]row, 0, len(data)/usual)
+	l.byID = make(map[string]int, len(data)/usual)
 	for len(data) > 0 {
 		end := bytes.IndexByte(data, '\n')
 		if end < 0 {
 			l.torn = true
 			break
 		}
-		l.take(byID, data[:end], off)
-		data, off = data[end+1:], off+int64(end)+1
+		l.take(data[:end])
+		data = data[end+1:]
 	}
 	l.settle()
 }
 
 // settle takes the removed ones out and puts the rest in order.
 func (l *log) settle() {
+	was := len(l.rows)
 	l.rows = slices.DeleteFunc(l.rows, func(r row) bool {
 		if r.gone && bytes.IndexByte(r.line[len(linePrefix):], '{') >= 0 {
 			l.gone = append(l.gone, r)
@@ -124,13 +93,19 @@ func (l *log) settle() {
 		return r.gone
 	})
 	byKey := func(a, b row) int { return a.key.compare(b.key) }
-	if !slices.IsSortedFunc(l.rows, byKey) {
+	if sorted := slices.IsSortedFunc(l.rows, byKey); sorted && len(l.rows) == was {
+		return
+	} else if !sorted {
 		slices.SortFunc(l.rows, byKey)
+	}
+	clear(l.byID)
+	for i := range l.rows {
+		l.byID[l.rows[i].id()] = i
 	}
 }
 
 // take puts one line in the place of an earlier one of its id.
-func (l *log) take(byID map[string]int, b []byte, off int64) {
+func (l *log) take(b []byte) {
 	k, gone, err := lineKey(b)
 	if err != nil && len(b) > 0 && b[0] == '{' && json.Valid(b) {
 		l.unknown = append(l.unknown, b)
@@ -141,21 +116,21 @@ func (l *log) take(byID map[string]int, b []byte, off int64) {
 		l.dead += int64(len(b)) + 1
 		return
 	}
-	id := unsafe.String(unsafe.SliceData(b[len(linePrefix):]), chainDigits+1+bytes.IndexByte(b[len(linePrefix)+chainDigits+1:], '"'))
-	// What a removed record has left is in its last line.
-	l.gone = slices.DeleteFunc(l.gone, func(r row) bool { return r.key.seq == k.seq && r.key.chain == k.chain })
-	i, known := byID[id]
-	if !known {
-		i = len(l.rows)
-		byID[id] = i
-		l.rows = append(l.rows, row{})
-	} else if !l.rows[i].gone {
-		l.dead += int64(l.rows[i].n) + 1
-	}
-	l.rows[i] = row{key: k, line: b, gone: gone, off: off, n: len(b)}
+	r := row{key: k, line: b, gone: gone}
 	if gone {
 		l.dead += int64(len(b)) + 1
 	}
+	// What a removed record has left is in its last line.
+	i, known := l.byID[r.id()]
+	if !known {
+		l.byID[r.id()] = len(l.rows)
+		l.rows = append(l.rows, r)
+		return
+	}
+	if !l.rows[i].gone {
+		l.dead += int64(len(l.rows[i].line)) + 1
+	}
+	l.rows[i] = r
 }
 
 // follow gives a record its place: the one that it has, else behind all others.
@@ -172,21 +147,14 @@ func (l *log) follow(r *Record) {
 	}
 }
 
-func (r row) id() string { return FormatID(r.key.chain, r.key.seq) }
+// id is a view of the line, whose bytes never change.
+func (r row) id() string {
+	b := r.line[len(linePrefix):]
+	return unsafe.String(unsafe.SliceData(b), chainDigits+1+bytes.IndexByte(b[chainDigits+1:], '"'))
+}
 
 // where is the index of id's row.
 func (l *log) where(id string) (int, bool) {
-	if l.lookups.Add(1) <= fewLookups {
-		chain, seq, ok := ParseID(id)
-		i := slices.IndexFunc(l.rows, func(r row) bool { return r.key.seq == seq && r.key.chain == chain })
-		return i, ok && i >= 0
-	}
-	l.once.Do(func() {
-		l.byID = make(map[string]int, len(l.rows))
-		for i := range l.rows {
-			l.byID[l.rows[i].id()] = i
-		}
-	})
 	i, ok := l.byID[id]
 	return i, ok
 }
@@ -200,92 +168,19 @@ func (l *log) find(id string) (*line, error) {
 	return l.rows[i].parse()
 }
 
-// bytes is the row's line. One that is not of the row's record is damaged.
-func (r row) bytes() ([]byte, error) {
-	if r.line != nil {
-		return r.line, nil
-	}
-	b := make([]byte, r.n)
-	if _, err := r.file.ReadAt(b, r.off); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if k, _, err := lineKey(b); err != nil || k != r.key {
-		return nil, errLine
-	}
-	return b, nil
-}
-
-// loadRows returns rows with their lines, read at once where they lie together.
-func loadRows(rows []row) []row { return new(lineBuffer).load(rows) }
-
-// lineBuffer holds the lines of the rows that were loaded last.
-type lineBuffer struct {
-	data []byte
-	rows []row
-}
-
-// load is loadRows; what it returns is good until the next call.
-func (p *lineBuffer) load(rows []row) []row {
-	var from, to, sum int64 = 1<<63 - 1, 0, 0
-	for _, r := range rows {
-		if r.line == nil {
-			from, to, sum = min(from, r.off), max(to, r.off+int64(r.n)), sum+int64(r.n)
-		}
-	}
-	if sum == 0 || to-from > 2*sum {
-		return rows
-	}
-	p.data = slices.Grow(p.data[:0], int(to-from))[:to-from]
-	p.rows = append(p.rows[:0], rows...)
-	read := false
-	for i, r := range p.rows {
-		if r.line != nil {
-			continue
-		}
-		if !read {
-			if _, err := r.file.ReadAt(p.data, from); err != nil && !errors.Is(err, io.EOF) {
-				return rows // each row will say so itself
-			}
-			read = true
-		}
-		b := p.data[r.off-from:][:r.n]
-		if k, _, err := lineKey(b); err == nil && k == r.key {
-			p.rows[i].line = b
-		}
-	}
-	return p.rows
-}
-
-func (r row) parse() (l *line, err error) {
-	b, err := r.bytes()
-	if err == nil {
-		l, err = parseLine(b)
-	}
+func (r row) parse() (*line, error) {
+	l, err := parseLine(r.line)
 	return l, r.fault(err)
 }
 
-func (r row) head() (l *line, err error) {
-	b, err := r.bytes()
-	if err == nil {
-		l, err = parseHead(b)
-	}
+func (r row) head() (*line, error) {
+	l, err := parseHead(r.line)
 	return l, r.fault(err)
 }
 
-func (r row) record() (rec *Record, err error) {
-	b, err := r.bytes()
-	if err == nil {
-		rec, err = parseRecord(b)
-	}
+func (r row) record() (*Record, error) {
+	rec, err := parseRecord(r.line)
 	return rec, r.fault(err)
-}
-
-// runFile is what the line says of run.json.
-func (r row) runFile() (size, mtime int64, ok bool) {
-	if r.file != nil { // it comes from the index file
-		return r.size, r.mtime, true
-	}
-	return lineFile(r.line)
 }
 
 func (r row) fault(err error) error {
@@ -377,11 +272,7 @@ func (l *log) writeLive(w io.Writer) error {
 	const chunk = 1 << 20
 	var buf []byte
 	for _, r := range slices.Concat(l.gone, l.rows) {
-		b, err := r.bytes()
-		if err != nil {
-			return r.fault(err)
-		}
-		buf = append(append(buf, b...), '\n')
+		buf = append(append(buf, r.line...), '\n')
 		if len(buf) >= chunk {
 			if _, err := w.Write(buf); err != nil {
 				return err

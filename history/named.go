@@ -3,7 +3,6 @@ package history
 import (
 	"fmt"
 	"path"
-	"slices"
 
 	"decree/patch"
 	"decree/project"
@@ -54,22 +53,17 @@ func (h *History) lines(each func(*line) error) error {
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(l.rows, rowChunk) {
-		for _, r := range loadRows(part) {
-			e, err := r.head()
-			if err == nil {
-				err = each(e)
-			}
-			if err != nil {
-				return err
-			}
+	for _, r := range l.rows {
+		e, err := r.head()
+		if err == nil {
+			err = each(e)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
-
-// rowChunk is how many lines are read at once.
-const rowChunk = 256
 
 // naming is a pass of Named.
 type naming struct {

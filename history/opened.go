@@ -261,13 +261,13 @@ func (h *History) Leader(id string, v any) (bool, error) {
 
 // Tidy removes what a death has left in the store and in .decree: drafts of
 // files that are replaced, probes of the clock, and leaders whose record is
-// closed. Every writer of these holds the project's lock, as the caller must.
+// closed; and a file that earlier versions kept. Every writer of these holds the project's lock, as the caller must.
 func (h *History) Tidy() error {
 	draft := func(names ...string) func(string) bool {
 		return func(name string) bool { return slices.Contains(names, name) }
 	}
 	if err := tidy(h.p.Store, func(name string) bool {
-		return strings.HasSuffix(name, draftSuffix) || strings.HasPrefix(name, "clock-")
+		return strings.HasSuffix(name, draftSuffix) || strings.HasPrefix(name, "clock-") || name == oldIndex
 	}); err != nil {
 		return err
 	}
@@ -293,6 +293,9 @@ func (h *History) Tidy() error {
 		return leader && !slices.Contains(open, id) || strings.HasSuffix(name, draftSuffix)
 	})
 }
+
+// oldIndex is where earlier versions kept the places of the log's lines.
+const oldIndex = "records.idx"
 
 // draftSuffix is what the temporary files of disk.Replace end with.
 var draftSuffix = disk.Draft("")

@@ -62,7 +62,6 @@ func (h *History) removeRest(ids []string, audit []Operation) error {
 			return err
 		}
 	}
-	h.saveIndex()
 	return runs.Sync()
 }
 
@@ -153,11 +152,9 @@ func (h *History) Logged() ([]*Record, error) {
 		return nil, err
 	}
 	var out []*Record
-	for part := range slices.Chunk(l.rows, rowChunk) {
-		for _, r := range loadRows(part) {
-			if rec, err := r.record(); err == nil {
-				out = append(out, rec)
-			}
+	for _, r := range l.rows {
+		if rec, err := r.record(); err == nil {
+			out = append(out, rec)
 		}
 	}
 	return out, nil
@@ -172,18 +169,12 @@ func (h *History) MoreThan(most int, reason Reason) (bool, error) {
 	}
 	needle := appendText([]byte(`,"reason":`), string(reason))
 	n := 0
-	for end := len(l.rows); end > 0; {
-		from := max(0, end-rowChunk)
-		for _, r := range loadRows(l.rows[from:end]) {
-			b, err := r.bytes()
-			if err != nil || !bytes.Contains(b, needle) {
-				continue
-			}
+	for _, r := range slices.Backward(l.rows) {
+		if bytes.Contains(r.line, needle) {
 			if n++; n > most {
 				return true, nil
 			}
 		}
-		end = from
 	}
 	return false, nil
 }

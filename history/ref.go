@@ -3,6 +3,7 @@ package history
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"maps"
 	"slices"
@@ -379,10 +380,6 @@ func (h *History) isOpen(id string) (bool, error) {
 func (h *History) backward(want func(key) bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		l, err := h.rows()
-		var names *runNames
-		if err == nil {
-			names, err = h.runNames(l)
-		}
 		var strays []*Record
 		if err == nil {
 			strays, err = h.openRecords(l, &Listing{})
@@ -403,7 +400,7 @@ func (h *History) backward(want func(key) bool) iter.Seq2[string, error] {
 				strays = strays[:k]
 				continue
 			}
-			if want(l.rows[i].key) && h.readable(runs, l, names, i) && !yield(l.rows[i].id(), nil) {
+			if want(l.rows[i].key) && h.readable(runs, l.rows[i]) && !yield(l.rows[i].id(), nil) {
 				return
 			}
 			i--
@@ -411,13 +408,13 @@ func (h *History) backward(want func(key) bool) iter.Seq2[string, error] {
 	}
 }
 
-// readable says whether the listing would show row i.
-func (h *History) readable(runs disk.Dir, l *log, names *runNames, i int) bool {
+// readable says whether the listing would show the row.
+func (h *History) readable(runs disk.Dir, r row) bool {
 	if runs == nil {
 		return true
 	}
-	there, kind := names.at(i)
-	switch h.inspectRow(runs, l.rows[i], there, kind).state {
+	st, err := runs.Stat(r.id())
+	switch h.inspectRow(runs, r, !errors.Is(err, fs.ErrNotExist), st.Kind).state {
 	case damaged, newer, unparsed:
 		return false
 	}

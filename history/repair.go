@@ -54,7 +54,6 @@ func (h *History) Repair() (*Repaired, error) {
 		return rep, err
 	}
 	rep.Left = slices.Concat(rep.Left, strays.Damaged, strays.Newer)
-	h.saveIndex()
 	return rep, nil
 }
 
