@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"decree/layer/overlay"
 )
 
 // ErrLog is in the chain of Run's error when the log could not be written. The
@@ -16,6 +18,10 @@ type Command struct {
 	Args []string // the words as typed; Args[0] is looked up in Env's PATH unless it holds a slash
 	Dir  string   // the working directory; "" is decree's own. Relative paths of Args[0] and PATH start here
 	Env  []string // the whole environment, "NAME=value"; of two equal names the last counts
+
+	// Overlay, if any, is made for the command; Dir and Args[0] are looked for in it. Where
+	// it cannot be made Run's error is an *overlay.Error, and nothing was executed.
+	Overlay *overlay.Mount
 
 	// Decree's own streams. A nil Stdin is an empty one, a nil Stdout or Stderr
 	// goes to the log alone.

@@ -44,6 +44,13 @@
 // work in the root or hold the output are named. They are recognised by the
 // DECREE_RUN_ID they inherited.
 //
+// # Overlays
+//
+// With Command.Overlay the command's process mounts an overlay before the command is
+// executed in it (see decree/layer/overlay). Then everybody who sees that mount is of the
+// command's group, whatever sessions and namespaces he has made, and KillMounted finds
+// them by the mount's name after this process has died.
+//
 // The package prints nothing, reads no environment variable and makes no files. It
 // does not repeat attempts. On Windows it builds; everything returns
 // errors.ErrUnsupported.

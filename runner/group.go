@@ -20,30 +20,57 @@ const killWait = 2 * time.Second
 // errGroup refuses numbers with which kill(2) means something else than a group.
 var errGroup = errors.New("not a command's process group")
 
-// A group is a command's process group and, if it has one, its session.
+// A group is a command's process group and, if it has one, its session; with an overlay
+// it is also all that sees that.
 type group struct {
-	pgid    int
+	pgid    int    // 0: none
 	since   uint64 // the leader's start; nothing older belongs to it
 	session bool
 	tty     *os.File // the session's pseudo-terminal
+	mount   string   // the overlay's name; "": none
 }
 
-// members lists those who live, by pid.
-func (g group) members() ([]Process, error) {
-	list, _, err := members(g.pgid, g.since)
-	return list, err
+// members lists those who live, by pid. Others reports whether there may be processes
+// that left the group.
+func (g group) members() (list []Process, others bool, err error) {
+	if g.pgid != 0 {
+		list, others, err = members(g.pgid, g.since)
+		if err != nil || !others {
+			return list, others, err
+		}
+	}
+	if g.mount == "" {
+		return list, others, nil
+	}
+	more, err := mounted(g)
+	list = append(list, more...)
+	slices.SortFunc(list, func(a, b Process) int { return a.PID - b.PID })
+	return list, others, err
 }
 
 // signal sends each of sigs to the whole group. Members that may not be signalled
 // are passed over.
 func (g group) signal(sigs ...unix.Signal) {
-	all := []int{g.pgid}
-	if g.session {
-		all = groups(g.pgid, g.since, g.tty)
+	var to []int
+	switch {
+	case g.pgid == 0:
+	case g.session:
+		to = groups(g.pgid, g.since, g.tty)
+	default:
+		to = []int{g.pgid}
+	}
+	for i, pgid := range to {
+		to[i] = -pgid
+	}
+	if g.mount != "" {
+		more, _ := mounted(g) // without /proc the group itself is left
+		for _, p := range more {
+			to = append(to, p.PID)
+		}
 	}
 	for _, sig := range sigs {
-		for _, pgid := range all {
-			_ = unix.Kill(-pgid, sig)
+		for _, pid := range to {
+			_ = unix.Kill(pid, sig)
 		}
 	}
 }
@@ -66,7 +93,7 @@ type ending struct {
 // end ends all that lives in the group: TERM, up to grace, KILL. Wait is called
 // between looks; when it returns false, KILL follows at once.
 func (g group) end(grace time.Duration, wait pause) (ending, error) {
-	left, others, err := members(g.pgid, g.since)
+	left, others, err := g.members()
 	if err != nil || len(left) == 0 {
 		return ending{others: others}, err
 	}
@@ -97,7 +124,7 @@ func (g group) await(met []Process, limit time.Duration, wait pause) (all, left 
 	}
 	step, until := time.Millisecond, time.Now().Add(limit)
 	for {
-		left, err = g.members()
+		left, _, err = g.members()
 		if err != nil {
 			return met, nil, err
 		}
@@ -145,14 +172,26 @@ func Kill(l Leader, grace time.Duration) error {
 		}
 	}
 	g := group{pgid: l.PGID, since: l.StartTime, session: true}
+	_, err = g.finish(grace, fmt.Sprintf("group %d", l.PGID))
+	return err
+}
+
+// KillMounted ends all processes that see the overlay called name, as Kill does, whoever
+// started them; it returns whom it met. An overlay is gone with the last who sees it.
+func KillMounted(name string, grace time.Duration) ([]Process, error) {
+	return group{mount: name}.finish(grace, "overlay "+name)
+}
+
+// finish ends the group; what names it in the error for those who still live.
+func (g group) finish(grace time.Duration, what string) ([]Process, error) {
 	e, err := g.end(grace, func(d time.Duration) bool {
 		time.Sleep(d)
 		return true
 	})
 	if err == nil && len(e.left) > 0 {
-		err = fmt.Errorf("group %d: still alive: %s", l.PGID, names(e.left))
+		err = fmt.Errorf("%s: still alive: %s", what, names(e.left))
 	}
-	return err
+	return e.met, err
 }
 
 // names is a list for a message: "sleep (123), sh (124)".

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"decree/layer/overlay"
 )
 
 const (
@@ -134,16 +136,35 @@ func lastWins(env []string) []string {
 	return out
 }
 
+// candidates are the files that lookup would look at, in their order.
+func candidates(name, path string) (files []string) {
+	if strings.Contains(name, "/") {
+		return []string{name}
+	}
+	for _, d := range filepath.SplitList(path) {
+		if d == "" {
+			d = "."
+		}
+		files = append(files, d+"/"+name)
+	}
+	return files
+}
+
 // startFailure tells a command that cannot be executed from decree's own failure
-// to start anything: out of processes, memory or handles.
-func startFailure(name string, err error) (notStarted, failed error) {
+// to start anything: out of processes, memory or handles, or no overlay.
+func (a *attempt) startFailure(err error) (notStarted, failed error) {
+	name := a.c.Args[0]
 	var errno syscall.Errno
-	if !errors.As(err, &errno) {
+	if refused := (*overlay.Error)(nil); errors.As(err, &refused) || !errors.As(err, &errno) {
 		return nil, err
 	}
 	switch errno {
 	case syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE:
 		return nil, fmt.Errorf("%s: %w", name, errno)
+	case syscall.ENOENT:
+		if a.c.Overlay != nil && !strings.Contains(name, "/") {
+			return fmt.Errorf("%s: %w", name, errNotFound), nil
+		}
 	}
 	return fmt.Errorf("%s: %w", name, errno), nil
 }

@@ -9,11 +9,14 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"decree/layer/overlay"
 )
 
 // helperEnv makes the test binary run its arguments through Run on its own
@@ -25,6 +28,9 @@ const dying = "dies"
 
 // keeping makes it leave handle 3 to the command.
 const keeping = "keeps"
+
+// overlayEnv makes it run its arguments in an overlay: the words of a mount, a line each.
+const overlayEnv = "RUNNER_TEST_OVERLAY"
 
 // A report is a Result as the helper process hands it over.
 type report struct {
@@ -49,13 +55,17 @@ func TestMain(m *testing.M) {
 	if os.Getenv(helperEnv) != keeping {
 		unix.CloseOnExec(3)
 	}
+	var over *overlay.Mount
+	if w := strings.Split(os.Getenv(overlayEnv), "\n"); len(w) == 3 {
+		over = &overlay.Mount{Root: w[0], Layer: w[1], Name: w[2]}
+	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	var log bytes.Buffer
 	res, err := Run(context.Background(), Command{
 		Args: os.Args[1:], Env: os.Environ(),
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Log: &log, Signals: signals, Grace: time.Second, Starting: starting,
+		Log: &log, Signals: signals, Grace: time.Second, Starting: starting, Overlay: over,
 	})
 	out := report{ExitCode: res.ExitCode, Signal: res.Signal, PTY: res.PTY, Stragglers: res.Stragglers, Log: log.String()}
 	if res.Interrupted != nil {

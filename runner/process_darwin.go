@@ -32,6 +32,9 @@ func members(pgid int, since uint64) (list []Process, others bool, err error) {
 	return list, false, nil
 }
 
+// mounted is nobody: there are no overlays.
+func mounted(group) ([]Process, error) { return nil, nil }
+
 // started is the start of p in microseconds since 1970.
 func started(p *unix.ExternProc) uint64 {
 	return uint64(p.P_starttime.Sec)*1e6 + uint64(p.P_starttime.Usec)

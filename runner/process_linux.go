@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"decree/layer/overlay"
 )
 
 // A row is what /proc/PID/stat says about a process.
@@ -187,6 +189,30 @@ func members(pgid int, since uint64) (list []Process, others bool, err error) {
 		}
 	}
 	return list, others, err
+}
+
+// infoReads bounds what is read of a process's mounts; each read gives a few of them.
+const infoReads = 1 << 12
+
+// mounted lists the live processes that see the overlay of g and are not of its process
+// group, by pid. Also those are seen who have made a mount namespace of their own since.
+func mounted(g group) (list []Process, err error) {
+	rows, err := processes(g.since)
+	own, _ := os.Readlink("/proc/self/ns/mnt")
+	for _, r := range rows {
+		if g.pgid != 0 && r.of(g.pgid) {
+			continue
+		}
+		// The link alone tells of nearly all that they are elsewhere.
+		if ns, err := os.Readlink(procFile(r.pid, "ns/mnt")); err != nil || ns == own {
+			continue
+		}
+		b, err := readProc(procFile(r.pid, "mountinfo"), infoReads, 16<<10)
+		if err == nil && overlay.Within(b, g.mount) {
+			list = append(list, r.process())
+		}
+	}
+	return list, err
 }
 
 // groups lists the process groups that make up the group: itself, and those of

@@ -35,13 +35,19 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	if err := checkDir(c.Dir); err != nil {
-		return Result{}, err
-	}
 	env := lastWins(c.Env)
-	file, code, err := lookup(c.Args[0], c.Dir, searchPath(env))
-	if err != nil {
-		return Result{ExitCode: code, NotStarted: err}, nil
+	var files []string
+	if c.Overlay != nil {
+		files = candidates(c.Args[0], searchPath(env)) // only the command's process sees them
+	} else {
+		if err := checkDir(c.Dir); err != nil {
+			return Result{}, err
+		}
+		file, code, err := lookup(c.Args[0], c.Dir, searchPath(env))
+		if err != nil {
+			return Result{ExitCode: code, NotStarted: err}, nil
+		}
+		files = []string{file}
 	}
 	// With a handler, writing to a closed pipe is an error and not this process's
 	// death; and the command, unlike with an ignored signal, does not inherit it.
@@ -64,7 +70,7 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	a := &attempt{c: c, ctx: ctx, s: s, winch: winch, stops: stops}
 	a.res.PTY, a.res.NoPTY = s.slave != nil, s.noPTY
 	defer a.job.close()
-	return a.run(file, env)
+	return a.run(files, env)
 }
 
 func checkDir(dir string) error {
@@ -102,12 +108,16 @@ type attempt struct {
 	gone     bool // the group has ended, and its number may become another's
 }
 
-// run starts the file, and sees it through.
-func (a *attempt) run(file string, env []string) (Result, error) {
+// run starts the first of files that is there, and sees it through.
+func (a *attempt) run(files, env []string) (Result, error) {
 	began := time.Now()
-	if notStarted, err := a.start(file, env); notStarted != nil || err != nil {
+	if notStarted, err := a.start(files, env); notStarted != nil || err != nil {
 		a.res.NotStarted = notStarted
-		if notStarted != nil {
+		switch {
+		case notStarted == nil:
+		case errors.Is(notStarted, errNotFound), a.c.Overlay != nil && errors.Is(notStarted, syscall.ENOENT):
+			a.res.ExitCode = exitNotFound
+		default:
 			a.res.ExitCode = exitCannotExec
 		}
 		return a.res, err
@@ -149,19 +159,22 @@ func (a *attempt) run(file string, env []string) (Result, error) {
 }
 
 // start starts the command, its group and the copying.
-func (a *attempt) start(file string, env []string) (notStarted, failed error) {
+func (a *attempt) start(files, env []string) (notStarted, failed error) {
 	front := eager(a.s)
 	if front != nil {
 		a.job.tty, a.job.given = front, true
 	}
-	p, err := gate.Start(file, a.c.Args, syscall.ProcAttr{
-		Dir:   a.c.Dir,
-		Env:   env,
-		Files: []uintptr{a.s.child[0].Fd(), a.s.child[1].Fd(), a.s.child[2].Fd()},
-		Sys:   a.s.procAttr(front),
-	}, a.s.session)
+	p, err := gate.Start(gate.Command{
+		Files: files, Args: a.c.Args, Mount: a.c.Overlay, Lead: a.s.session,
+		Attr: syscall.ProcAttr{
+			Dir:   a.c.Dir,
+			Env:   env,
+			Files: []uintptr{a.s.child[0].Fd(), a.s.child[1].Fd(), a.s.child[2].Fd()},
+			Sys:   a.s.procAttr(front),
+		},
+	})
 	if err != nil {
-		return startFailure(a.c.Args[0], err)
+		return a.startFailure(err)
 	}
 	// From here on the group is known, and only now may it do anything.
 	pid, leader := p.PID, leaderAt(p.PID)
@@ -172,10 +185,13 @@ func (a *attempt) start(file string, env []string) (notStarted, failed error) {
 		}
 	}
 	if err := p.Pass(); err != nil {
-		return startFailure(a.c.Args[0], err)
+		return a.startFailure(err)
 	}
 	a.p = p
 	a.g = group{pgid: pid, since: leader.StartTime, session: a.s.session, tty: a.s.master}
+	if a.c.Overlay != nil {
+		a.g.mount = a.c.Overlay.Name
+	}
 	a.s.begin()
 	a.changes = make(chan change)
 	go func() {

@@ -22,3 +22,6 @@ func Kill(Leader, time.Duration) error { return errors.ErrUnsupported }
 
 // Lineage returns nil.
 func Lineage() []Ancestor { return nil }
+
+// KillMounted returns errors.ErrUnsupported.
+func KillMounted(string, time.Duration) ([]Process, error) { return nil, errors.ErrUnsupported }

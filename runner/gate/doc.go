@@ -8,7 +8,7 @@
 // package's init, before main and most other packages. It holds one end of a
 // socket pair:
 //
-//	process -> caller   1 byte, once it waits
+//	process -> caller   1 byte, once it waits; or why its mount could not be made
 //	caller -> process   1 byte: execute; the end of the stream: exit
 //	process -> caller   the end of the stream, since the handle closes when the
 //	                    command is executed; else execve's errno, in decimal

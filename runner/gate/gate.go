@@ -10,67 +10,152 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"decree/layer/overlay"
 )
 
 const (
 	// name is the process's own while it waits; its further words are the number of
-	// its handle, the file to execute and the command's words.
+	// its handle, two lists, each with its length before it (the words of the mount that
+	// it makes first, if any, and the files to execute, of which the first that is there
+	// counts), and the command's words.
 	name   = "decree: waiting to run"
 	stays  = "decree: waiting to run and to watch" // of one that leads a session for the command
-	words  = 4                                     // at least
 	prefix = "."
 	// exitNot is the status when the command is not executed; nobody looks at it.
 	exitNot = 125
+	// unready is said instead of the first byte when the mount could not be made; the
+	// errno in decimal, a space and the step that failed follow.
+	unready = "!"
 	// runs is said by a process that leads, once the command is executed; when that
 	// has ended, its wait status in decimal follows.
 	runs = "+"
 )
 
-// init is all that the process that waits ever does.
-func init() {
-	if len(os.Args) < words || os.Args[0] != name && os.Args[0] != stays {
-		return
-	}
-	handle, err := strconv.Atoi(os.Args[1])
-	if err != nil {
-		return
-	}
-	os.Exit(wait(handle, os.Args[2], os.Args[3:])) //nolint:forbidigo // cmd's main is never reached in it
+// A plan is what the process that waits was told by its words.
+type plan struct {
+	handle       int
+	mount, files []string
+	args         []string
 }
 
-// wait executes file once it is told to; it returns only if that is not to be.
-func wait(handle int, file string, args []string) int {
-	syscall.CloseOnExec(handle)
+// words is the opposite of planOf.
+func (p plan) words() []string {
+	out := []string{strconv.Itoa(p.handle), strconv.Itoa(len(p.mount))}
+	out = append(append(out, p.mount...), strconv.Itoa(len(p.files)))
+	return append(append(out, p.files...), p.args...)
+}
+
+func planOf(words []string) (p plan, ok bool) {
+	number := func() int {
+		if len(words) == 0 {
+			return -1
+		}
+		n, err := strconv.Atoi(words[0])
+		if words = words[1:]; err != nil {
+			return -1
+		}
+		return n
+	}
+	list := func() []string {
+		n := number()
+		if n < 0 || n > len(words) {
+			words = nil
+			return nil
+		}
+		out := words[:n]
+		words = words[n:]
+		return out
+	}
+	p.handle, p.mount, p.files, p.args = number(), list(), list(), words
+	return p, p.handle > 0 && p.files != nil && len(p.args) > 0
+}
+
+// init is all that the process that waits ever does.
+func init() {
+	if len(os.Args) == 0 || os.Args[0] != name && os.Args[0] != stays {
+		return
+	}
+	if p, ok := planOf(os.Args[1:]); ok {
+		os.Exit(p.wait()) //nolint:forbidigo // cmd's main is never reached in it
+	}
+}
+
+// wait executes the command once it is told to; it returns only if that is not to be.
+func (p plan) wait() int {
+	syscall.CloseOnExec(p.handle)
 	var env []string
 	for _, e := range syscall.Environ() {
 		if e, ok := strings.CutPrefix(e, prefix); ok {
 			env = append(env, e)
 		}
 	}
-	if _, err := write(handle, []byte{'.'}); err != nil {
+	if len(p.mount) > 0 {
+		if err := overlay.Enter(p.mount); err != nil {
+			p.sayUnready(err)
+			return exitNot
+		}
+	}
+	if _, err := write(p.handle, []byte{'.'}); err != nil {
 		return exitNot
 	}
-	var errno syscall.Errno
-	switch n, err := read(handle, make([]byte, 1)); {
-	case errors.As(err, &errno):
-		_, _ = write(handle, strconv.AppendInt(nil, int64(errno), 10))
+	switch n, err := read(p.handle, make([]byte, 1)); {
+	case err != nil:
+		p.say(err)
 		return exitNot
 	case n != 1:
 		return exitNot // the caller is gone, or does not want it any more
 	}
-	execute := syscall.Exec
+	var err error
 	if os.Args[0] == stays {
-		execute = func(file string, args, env []string) error { return lead(handle, file, args, env) }
+		err = p.lead(env)
+	} else {
+		err = first(p.files, func(file string) error { return syscall.Exec(file, p.args, env) })
 	}
-	err := execute(file, args, env)
-	if err == nil {
-		return 0
+	if err != nil {
+		p.say(err)
+		return exitNot
 	}
+	return 0
+}
+
+// first executes the first of the files that is there, as execvp does.
+func first(files []string, execute func(string) error) error {
+	failed := error(syscall.ENOENT)
+	for _, file := range files {
+		err := execute(file)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
+		case errors.Is(err, syscall.EACCES):
+			failed = err
+		default:
+			return err
+		}
+	}
+	return failed
+}
+
+// say tells the caller why the command was not executed.
+func (p plan) say(err error) { _, _ = write(p.handle, strconv.AppendInt(nil, int64(errnoOf(err)), 10)) }
+
+// sayUnready tells the caller which step of the mount failed.
+func (p plan) sayUnready(err error) {
+	step := "mount"
+	if e := (*overlay.Error)(nil); errors.As(err, &e) {
+		step = e.Step
+	}
+	_, _ = write(p.handle, []byte(unready+strconv.Itoa(int(errnoOf(err)))+" "+step))
+}
+
+// errnoOf is the errno of err; an argument with a NUL has none.
+func errnoOf(err error) syscall.Errno {
+	var errno syscall.Errno
 	if !errors.As(err, &errno) {
-		errno = syscall.EINVAL // an argument with a NUL
+		return syscall.EINVAL
 	}
-	_, _ = write(handle, strconv.AppendInt(nil, int64(errno), 10))
-	return exitNot
+	return errno
 }
 
 // A Process waits to become a command. It is not safe for concurrent use.
@@ -80,23 +165,34 @@ type Process struct {
 	leads bool // it starts the command as a child of its own
 }
 
-// Start starts a process as syscall.StartProcess would start the command. attr has
-// exactly three files. One of Pass and Drop must follow.
-//
-// With lead, where the system has it, the process stays: attr makes it the leader of a
-// session, and the command gets a group of its own in that, in the foreground. A group
-// all of whose parents are in other sessions cannot be stopped by Ctrl-Z. When the
-// command is stopped the process stops itself, too, and when it has ended, it ends;
-// Status tells how.
-func Start(file string, args []string, attr syscall.ProcAttr, lead bool) (*Process, error) {
+// A Command is what a process is to become.
+type Command struct {
+	Files []string // the first of them that is there is executed
+	Args  []string
+	Attr  syscall.ProcAttr // as for syscall.StartProcess; exactly three files
+	// Mount, if any, is made by the process before it waits; Files and the command's
+	// working directory are then looked for in it.
+	Mount *overlay.Mount
+	// Lead, where the system has it, lets the process stay: Attr makes it the leader of a
+	// session, and the command gets a group of its own in that, in the foreground. A group
+	// all of whose parents are in other sessions cannot be stopped by Ctrl-Z. When the
+	// command is stopped the process stops itself, too, and when it has ended, it ends;
+	// Status tells how.
+	Lead bool
+}
+
+// Start starts a process as syscall.StartProcess would start the command. One of Pass
+// and Drop must follow. An *overlay.Error says that its namespaces were refused.
+func Start(c Command) (*Process, error) {
 	ends, err := pair()
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{end: ends[0], leads: lead && canLead}
+	c.Lead = c.Lead && canLead
+	p := &Process{end: ends[0], leads: c.Lead}
 	own, err := program()
 	if err == nil {
-		p.PID, err = start(own, file, args, attr, ends[1], p.leads)
+		p.PID, err = start(own, c, ends[1])
 	}
 	_ = syscall.Close(ends[1]) // or its end would never be seen
 	if err != nil {
@@ -106,33 +202,89 @@ func Start(file string, args []string, attr syscall.ProcAttr, lead bool) (*Proce
 	return p, nil
 }
 
-func start(own, file string, args []string, attr syscall.ProcAttr, end int, lead bool) (pid int, err error) {
+func start(own string, c Command, end int) (pid int, err error) {
 	// What this process has inherited the command inherits, under the same numbers:
 	// make's job server, for one.
-	files := append([]uintptr(nil), attr.Files...)
+	files := append([]uintptr(nil), c.Attr.Files...)
 	for inherited(len(files)) {
 		files = append(files, uintptr(len(files)))
 	}
-	handle := len(files)
-	attr.Files = append(files, uintptr(end))
-	env := make([]string, 0, len(attr.Env))
-	for _, e := range attr.Env {
+	todo := plan{handle: len(files), files: c.Files, args: c.Args}
+	c.Attr.Files = append(files, uintptr(end))
+	env := make([]string, 0, len(c.Attr.Env))
+	for _, e := range c.Attr.Env {
 		env = append(env, prefix+e)
 	}
-	attr.Env = env
+	c.Attr.Env = env
 	called := name
-	if lead {
+	if c.Lead {
 		called = stays
 	}
-	pid, _, err = syscall.StartProcess(own, append([]string{called, strconv.Itoa(handle), file}, args...), &attr)
+	if c.Mount != nil {
+		m, sys := *c.Mount, syscall.SysProcAttr{}
+		if c.Attr.Sys != nil {
+			sys = *c.Attr.Sys
+		}
+		if err := m.Attr(&sys); err != nil {
+			return 0, &overlay.Error{Step: "make a user namespace", Err: err}
+		}
+		// It may be one that only the layer has.
+		c.Attr.Sys, m.Dir, c.Attr.Dir = &sys, c.Attr.Dir, ""
+		todo.mount = m.Words()
+	}
+	pid, _, err = syscall.StartProcess(own, append([]string{called}, todo.words()...), &c.Attr)
+	if err != nil && c.Mount != nil {
+		err = &overlay.Error{Step: "make a user namespace", Err: err}
+	}
 	return pid, err
 }
 
-// Pass executes the command and returns when it runs. An error is execve's errno, or
-// no errno if it did not come to that; the process has ended then and is reaped.
+// Ready waits until the process waits, and then, as Drop, ends it. The command is not
+// executed. An *overlay.Error says why the mount could not be made.
+func (p *Process) Ready() error {
+	b := make([]byte, 1)
+	n, err := read(p.end, b)
+	if err == nil && n == 1 && b[0] == '.' {
+		p.Drop()
+		return nil
+	}
+	said := append(b[:max(n, 0)], p.rest()...)
+	how := p.Drop()
+	if err := unreadyError(said); err != nil {
+		return err
+	}
+	return errors.New("ended before it was ready: " + how)
+}
+
+// rest is what the process says until it closes its end.
+func (p *Process) rest() (said []byte) {
+	for b := make([]byte, 64); ; {
+		n, err := read(p.end, b)
+		if n <= 0 || err != nil {
+			return said
+		}
+		said = append(said, b[:n]...)
+	}
+}
+
+// unreadyError is the error of a process that said it was unready; nil for all else.
+func unreadyError(said []byte) error {
+	text, ok := strings.CutPrefix(string(said), unready)
+	if !ok {
+		return nil
+	}
+	number, step, _ := strings.Cut(text, " ")
+	errno, _ := strconv.Atoi(number)
+	return &overlay.Error{Step: step, Err: syscall.Errno(errno)}
+}
+
+// Pass executes the command and returns when it runs. An error is execve's errno, an
+// *overlay.Error if the mount could not be made, or no errno if it did not come to that;
+// the process has ended then and is reaped.
 func (p *Process) Pass() error {
-	// What was not told to go on would wait for ever, and so would reading.
-	if _, err := tell(p.end, []byte{'.'}); err != nil {
+	// What was not told to go on would wait for ever, and so would reading; but one that
+	// could not get ready has ended, and said why.
+	if _, err := tell(p.end, []byte{'.'}); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return errors.New("it could not be executed: " + err.Error() + " (" + p.Drop() + ")")
 	}
 	var said []byte
@@ -151,6 +303,9 @@ func (p *Process) Pass() error {
 		return nil
 	}
 	how := p.Drop()
+	if err := unreadyError(said); err != nil {
+		return err
+	}
 	if len(said) == 0 {
 		return errors.New("ended before it could be executed: " + how)
 	}

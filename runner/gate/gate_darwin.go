@@ -9,7 +9,7 @@ import (
 // its own group.
 const canLead = false
 
-func lead(int, string, []string, []string) error { return syscall.ENOSYS }
+func (plan) lead([]string) error { return syscall.ENOSYS }
 
 // program is this program's file.
 func program() (string, error) { return os.Executable() }

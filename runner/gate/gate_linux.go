@@ -11,9 +11,9 @@ import (
 
 const canLead = true
 
-// lead executes file as a child in the foreground of the terminal that this process's
+// lead executes the command as a child in the foreground of the terminal that this process's
 // session has, and is there until it has ended. An error means that it was not executed.
-func lead(handle int, file string, args, env []string) error {
+func (p plan) lead(env []string) error {
 	// What is sent to the whole session is the command's. A handler, unlike an ignored
 	// signal, is not inherited; what decree was started to ignore stays ignored.
 	meant := make(chan os.Signal, 1)
@@ -22,7 +22,7 @@ func lead(handle int, file string, args, env []string) error {
 			signal.Notify(meant, s)
 		}
 	}
-	files := make([]uintptr, handle)
+	files := make([]uintptr, p.handle)
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	for i := range files {
 		files[i] = uintptr(i)
@@ -30,11 +30,15 @@ func lead(handle int, file string, args, env []string) error {
 			attr.Foreground, attr.Ctty = true, i
 		}
 	}
-	pid, err := syscall.ForkExec(file, args, &syscall.ProcAttr{Env: env, Files: files, Sys: attr})
+	var pid int
+	err := first(p.files, func(file string) (err error) {
+		pid, err = syscall.ForkExec(file, p.args, &syscall.ProcAttr{Env: env, Files: files, Sys: attr})
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	_, _ = write(handle, []byte(runs))
+	_, _ = write(p.handle, []byte(runs))
 	for {
 		var status syscall.WaitStatus
 		_, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil)
@@ -45,7 +49,7 @@ func lead(handle int, file string, args, env []string) error {
 		case status.Stopped():
 			_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP) // whoever waits for this process sees it
 		default:
-			_, _ = write(handle, strconv.AppendUint(nil, uint64(status), 10))
+			_, _ = write(p.handle, strconv.AppendUint(nil, uint64(status), 10))
 			return nil
 		}
 	}

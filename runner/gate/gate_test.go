@@ -20,9 +20,9 @@ func TestNotTold(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()
-	p, err := Start("/bin/sh", []string{"sh", "-c", "echo it ran"}, syscall.ProcAttr{
+	p, err := Start(Command{Files: []string{"/bin/sh"}, Args: []string{"sh", "-c", "echo it ran"}, Attr: syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{r.Fd(), w.Fd(), w.Fd()}, Sys: &syscall.SysProcAttr{Setpgid: true},
-	}, false)
+	}})
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	require.ErrorContains(t, p.Pass(), "input/output error")

@@ -1,0 +1,73 @@
+// Package overlay gives a command a view of its own of a directory: the process that
+// is to become the command is started in a user and a mount namespace of its own, and
+// mounts an overlay over the directory's own path. What the command writes there goes to
+// the overlay's upper directory; the directory itself is only read.
+//
+// The caller adds to the process's attributes what makes the namespaces (Attr), and
+// hands it Words; the process itself calls Enter with them, as plain system calls before
+// any of the program's own work, and then executes the command:
+//
+//  1. All mounts become private, so that none of the outside reaches in or goes out.
+//  2. The overlay is mounted, by handles: no character of a path means anything. It is
+//     "userxattr", for which no privilege is needed, and "index=off", so that the lower
+//     may be changed between two mounts. It is "volatile": the kernel flushes nothing
+//     of the layer, neither at the end nor when the command asks for it. What has to
+//     outlive a power failure is stored by whoever reads the layer.
+//  3. The working directory is entered again, now through the overlay.
+//  4. All capabilities are given up. A command of root's does not get them back.
+//
+// The process keeps its user and group, which are mapped to themselves. On other systems
+// than Linux nothing of this is there: Attr returns errors.ErrUnsupported.
+package overlay
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Mount is an overlay that is to be. All paths are absolute.
+type Mount struct {
+	Root  string // the directory that is seen, and the place of the mount; links are followed
+	Layer string // holds the directories upper, and work, which is empty
+	Name  string // what the mount is called in the list of mounts; by it processes are found
+	Dir   string // the working directory to enter; "": the one of the caller
+}
+
+// An Error says which step a system refused, and why.
+type Error struct {
+	Step string // "mount the overlay"
+	Err  error  // a syscall.Errno
+}
+
+func (e *Error) Error() string { return e.Step + ": " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Words are what Enter takes.
+func (m *Mount) Words() []string { return []string{m.Root, m.Layer, m.Name, m.Dir} }
+
+// parse is the opposite of Words.
+func parse(words []string) (*Mount, error) {
+	if len(words) != 4 {
+		return nil, fmt.Errorf("%d words for a mount", len(words))
+	}
+	return &Mount{Root: words[0], Layer: words[1], Name: words[2], Dir: words[3]}, nil
+}
+
+// Within says whether the mount called name is one of those that mountinfo, the text of
+// a /proc/PID/mountinfo, lists.
+func Within(mountinfo []byte, name string) bool {
+	want := " overlay " + escape(name) + " "
+	for line := range strings.Lines(string(mountinfo)) {
+		// "36 35 98:0 / /mnt rw,noatime - TYPE SOURCE OPTIONS", with optional fields
+		// before the dash; spaces in a field are escaped.
+		if _, after, ok := strings.Cut(line, " - "); ok && strings.HasPrefix(" "+after, want) {
+			return true
+		}
+	}
+	return false
+}
+
+// escape writes a name as the kernel lists it.
+func escape(name string) string {
+	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`, "#", `\043`).Replace(name)
+}

@@ -1,0 +1,128 @@
+package overlay
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// needed are the capabilities, in the new namespace alone, that mounting takes: the
+// overlay works on its upper and work directories with those of the process that made it.
+var needed = []uintptr{
+	unix.CAP_SYS_ADMIN, unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_SETPCAP,
+}
+
+// Attr adds to attr what gives a process its namespaces.
+func (m *Mount) Attr(attr *syscall.SysProcAttr) error {
+	users, err := ids("/proc/self/uid_map", os.Getuid())
+	if err != nil {
+		return err
+	}
+	groups, err := ids("/proc/self/gid_map", os.Getgid())
+	if err != nil {
+		return err
+	}
+	attr.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	attr.UidMappings, attr.GidMappings = users, groups
+	attr.GidMappingsEnableSetgroups = os.Getuid() == 0
+	attr.AmbientCaps = needed
+	return nil
+}
+
+// ids maps a plain user's own id to itself, and of root all that this namespace has:
+// whoever lacks the right to a file lacks it in the layer too, but it has an owner.
+func ids(file string, own int) ([]syscall.SysProcIDMap, error) {
+	if os.Getuid() != 0 {
+		return []syscall.SysProcIDMap{{ContainerID: own, HostID: own, Size: 1}}, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var out []syscall.SysProcIDMap
+	for line := range strings.Lines(string(text)) { // "first-here first-outside how-many"
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue
+		}
+		first, err1 := strconv.Atoi(f[0])
+		size, err2 := strconv.Atoi(f[2])
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
+		}
+		out = append(out, syscall.SysProcIDMap{ContainerID: first, HostID: first, Size: size})
+	}
+	return out, nil
+}
+
+// Enter makes the mount that words tell of, in a process that Attr gave its namespaces.
+// It must be called on the thread that will execute the command. An error is an *Error.
+func Enter(words []string) error {
+	m, err := parse(words)
+	if err != nil {
+		return &Error{err.Error(), unix.EINVAL}
+	}
+	if m.Dir == "" {
+		m.Dir, _ = syscall.Getwd() // a directory that is gone stays the working one
+	}
+	if err := m.mount(); err != nil {
+		return err
+	}
+	if m.Dir != "" {
+		if err := unix.Chdir(m.Dir); err != nil {
+			return &Error{"enter " + m.Dir, err}
+		}
+	}
+	return drop()
+}
+
+// mount mounts the overlay over the root.
+func (m *Mount) mount() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return &Error{"make the mounts private", err}
+	}
+	root, err := unix.Open(m.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &Error{"open " + m.Root, err}
+	}
+	defer unix.Close(root)
+	layer, err := unix.Open(m.Layer, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &Error{"open " + m.Layer, err}
+	}
+	defer unix.Close(layer)
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(root, &fs); err != nil {
+		return &Error{"look at " + m.Root, err}
+	}
+	const kept = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC // the bits of statfs are those of mount
+	at := "/proc/self/fd/" + strconv.Itoa(layer)
+	over := "/proc/self/fd/" + strconv.Itoa(root)
+	options := "lowerdir=" + over + ",upperdir=" + at + "/upper,workdir=" + at + "/work,userxattr,index=off,volatile"
+	if err := unix.Mount(m.Name, over, "overlay", uintptr(fs.Flags)&kept, options); err != nil {
+		return &Error{"mount the overlay", err}
+	}
+	return nil
+}
+
+// drop gives up every capability of this thread, for good: a program that root executes
+// would get all of its namespace's back otherwise, and could take the mount away.
+func drop() error {
+	const noRoot = 1 | 2 // SECBIT_NOROOT and its lock
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, noRoot, 0, 0, 0); err != nil {
+		return &Error{"give up capabilities", err}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return &Error{"give up capabilities", err}
+	}
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&head, &none[0]); err != nil {
+		return &Error{"give up capabilities", err}
+	}
+	return nil
+}
