@@ -38,6 +38,11 @@
 // share. Every record has its trees whole, reverts and applies too: theirs are what the
 // record before left, with the paths that they touched as these were and as they became.
 //
+// # Closures
+//
+// Closure names all that a record needs of the store, of whatever kind it is. What is freed,
+// what is checked, and what a record takes go by it alone.
+//
 // All methods that write need the project's lock and may not be used by two
 // goroutines at once; reading needs no lock and never blocks.
 package history

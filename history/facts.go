@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"decree/patch"
-	"decree/tree"
 )
 
 const factMark = "# decree: "
@@ -49,15 +48,6 @@ func Facts(r io.Reader, each func(*patch.Section) bool) error {
 		}
 		if err != nil {
 			return err
-		}
-	}
-}
-
-// factContents calls each for the contents that f names.
-func factContents(f *patch.Section, each func(tree.Hash)) {
-	for _, e := range []*tree.Entry{f.Old, f.New} {
-		if e != nil && e.Type == tree.Regular {
-			each(e.SHA256)
 		}
 	}
 }

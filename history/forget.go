@@ -6,38 +6,6 @@ import (
 	"decree/tree"
 )
 
-// EachEntry calls each for every path of every kept tree with what the tree has
-// there, in no certain order. What a directory has in one tree comes once with its path,
-// however many trees have it there.
-func (h *History) EachEntry(each func(path string, e tree.Entry)) error {
-	seen := map[string]bool{}
-	enter := func(dir []byte, object tree.Hash) bool {
-		at := string(object[:]) + string(dir)
-		was := seen[at]
-		seen[at] = true
-		return !was
-	}
-	visit := func(path []byte, n *tree.Node) error {
-		e := n.Entry
-		if e.Type == tree.Dir {
-			e.SHA256 = tree.Hash{}
-		}
-		each(string(path), e)
-		return nil
-	}
-	return h.lines(func(e *line) error {
-		for _, id := range e.trees {
-			if id.IsZero() {
-				continue
-			}
-			if err := treeError(id, h.trees().Walk(id, enter, visit)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // Diffs are the names of a record's files that are diffs: changes.diff, those of
 // its attempts, outside.diff.
 func (h *History) Diffs(id string) (list []RecordFile, err error) {

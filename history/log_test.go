@@ -219,7 +219,8 @@ func TestForeignRecords(t *testing.T) {
 	is, err = w.Foreign(second.ID)
 	require.NoError(t, err)
 	assert.False(t, is)
-	require.NoError(t, w.Live(func(tree.Hash) {}), "and it stops no collection")
+	_, err = w.needed(nil)
+	require.NoError(t, err, "and it stops no collection")
 	require.ErrorContains(t, w.SetLabel("mine", foreign.ID), "foreign")
 
 	id, _, err := w.NextInChain("9999123123595999")
@@ -281,7 +282,8 @@ func TestFoldKeepsUnknownLines(t *testing.T) {
 	const unknown = `{"v":2,"op":"record"}`
 	w.put(w.stored(logFile), w.read(w.stored(logFile))+unknown+"\nnothing at all\n")
 	w.reopen()
-	require.ErrorContains(t, w.Live(func(tree.Hash) {}), "cannot read")
+	_, err := w.needed(nil)
+	require.ErrorContains(t, err, "cannot read")
 	l, err := w.rows()
 	require.NoError(t, err)
 	require.NoError(t, l.fold(w.p.Store))

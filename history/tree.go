@@ -141,37 +141,8 @@ func (h *History) Overlay(w Putter, id tree.Hash, changes []tree.Change) (tree.H
 
 // VerifyTree reads all objects of a kept tree.
 func (h *History) VerifyTree(id tree.Hash) error {
-	if err := h.kept(id); err != nil {
-		return err
-	}
-	seen := map[tree.Hash]bool{}
-	return treeError(id, h.trees().Walk(id, once(seen), func([]byte, *tree.Node) error { return nil }))
-}
-
-// Inspect calls each for what a kept tree has, and damaged for what of it cannot be read,
-// with the directory's path. It does not go into objects that enter refuses.
-func (h *History) Inspect(id tree.Hash, enter func(tree.Hash) bool, damaged func(dir string, err error), each func(tree.Item) error) error {
-	if err := h.kept(id); err != nil {
-		damaged("", err)
-		return nil
-	}
-	r := h.trees()
-	r.Skip = func(e *tree.DamagedError) bool {
-		damaged(e.Path, treeError(id, e))
-		return true
-	}
-	return r.Walk(id, func(_ []byte, object tree.Hash) bool { return enter(object) }, func(path []byte, n *tree.Node) error {
-		return each(tree.Item{Path: string(path), Entry: n.Entry})
-	})
-}
-
-// once lets each object be visited once.
-func once(seen map[tree.Hash]bool) func([]byte, tree.Hash) bool {
-	return func(_ []byte, h tree.Hash) bool {
-		was := seen[h]
-		seen[h] = true
-		return !was
-	}
+	c := &closure{h: h, enter: Once(), each: func(p *Part) error { return p.Err }}
+	return c.tree(id)
 }
 
 // Partial says whether a record's manifest.json has the paths alone that it touched.

@@ -145,16 +145,34 @@ func TestDamagedTrees(t *testing.T) {
 		require.ErrorContains(t, err, "directory d/e", name)
 		var dirs []string
 		var paths []string
-		require.NoError(t, w.Inspect(id, func(tree.Hash) bool { return true },
-			func(dir string, _ error) { dirs = append(dirs, dir) },
-			func(it tree.Item) error { paths = append(paths, it.Path); return nil }))
+		c := &closure{h: w.History, enter: Once(), each: func(p *Part) error {
+			if p.Err != nil {
+				dirs = append(dirs, string(p.Path))
+			} else if p.Kind == InTree {
+				paths = append(paths, string(p.Path))
+			}
+			return nil
+		}}
+		require.NoError(t, c.tree(id))
 		assert.Equal(t, []string{"d/e"}, dirs)
 		assert.ElementsMatch(t, []string{"d", "d/e", "g"}, paths)
 	}
 }
 
-// What the records that stay need is what Live says, and it is enough.
-func TestLiveIsEnough(t *testing.T) {
+// needed are the objects of the closures.
+func (w *world) needed(keep func(id string) bool) (map[tree.Hash]bool, error) {
+	objects := map[tree.Hash]bool{}
+	err := w.Closures(keep, Once(), func(p *Part) error {
+		if !p.Object.IsZero() {
+			objects[p.Object] = true
+		}
+		return p.Err
+	})
+	return objects, err
+}
+
+// What the records that stay need is what their closures say, and it is enough.
+func TestClosuresAreEnough(t *testing.T) {
 	w := newWorld(t)
 	models, records := w.saveTrees(40)
 	for i := range 20 {
@@ -166,8 +184,8 @@ func TestLiveIsEnough(t *testing.T) {
 	gone, live, err := w.Removed()
 	require.NoError(t, err)
 	assert.Equal(t, []int{0, 20}, []int{gone, live})
-	needed := map[tree.Hash]bool{}
-	require.NoError(t, w.Live(func(h tree.Hash) { needed[h] = true }))
+	needed, err := w.needed(nil)
+	require.NoError(t, err)
 	before := len(w.shelf.objects)
 	maps.DeleteFunc(w.shelf.objects, func(h tree.Hash, _ []byte) bool { return !needed[h] })
 	assert.Less(t, len(w.shelf.objects), before)
@@ -179,8 +197,8 @@ func TestLiveIsEnough(t *testing.T) {
 		}
 	}
 	require.Error(t, w.VerifyTree(records[0].Before), "what was removed is gone")
-	among := map[tree.Hash]bool{}
-	require.NoError(t, w.Among(func(string) bool { return true }, func(h tree.Hash) { among[h] = true }))
+	among, err := w.needed(func(string) bool { return true })
+	require.NoError(t, err)
 	assert.Equal(t, needed, among)
 	require.NoError(t, w.Settle(), "again: nothing to do")
 }

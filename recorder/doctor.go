@@ -363,10 +363,11 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 // packs were taken away. That is asked of the index alone: what is there was read.
 func (d *doctor) gone() bool {
 	gone := false
-	err := d.r.history.Live(func(h tree.Hash) {
-		if !gone && !h.IsZero() && !d.r.store.Has(h) {
-			gone = !forgotten(d.r.store.Verify(h))
+	err := d.r.history.Closures(nil, history.Once(), func(p *history.Part) error {
+		if !gone && !p.Object.IsZero() && !d.r.store.Has(p.Object) {
+			gone = !forgotten(d.r.store.Verify(p.Object))
 		}
+		return p.Err
 	})
 	return gone || lostContents(err)
 }

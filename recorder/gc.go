@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"decree/history"
 	"decree/project"
 	"decree/store"
 	"decree/tree"
@@ -56,12 +57,18 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 	if err := r.history.Settle(); err != nil {
 		return nil, err
 	}
-	live := map[tree.Hash]struct{}{}
-	name := func(h tree.Hash) { live[h] = struct{}{} }
-	if err := r.waitsFor(name); err != nil {
+	if err := r.nothingUnreadable(); err != nil {
 		return nil, err
 	}
-	if err := r.history.Live(name); err != nil {
+	live := map[tree.Hash]struct{}{}
+	if err := r.namedByJournals(func(h tree.Hash) { live[h] = struct{}{} }); err != nil {
+		return nil, err
+	}
+	err = r.history.Closures(nil, history.Once(), func(p *history.Part) error {
+		live[p.Object] = struct{}{}
+		return p.Err
+	})
+	if err != nil {
 		return nil, &project.Error{Kind: project.KindOf(err), Msg: "nothing was freed, because some records cannot be read, and so it is not known what they need", Err: err,
 			Advice: cmp.Or(project.HintOf(err), "'decree verify --all' lists what is damaged")}
 	}

@@ -350,13 +350,14 @@ func (s *sizing) size(stay map[string]bool) (int64, error) {
 	for id := range stay {
 		total += s.runs[id]
 	}
-	err := s.r.history.Among(func(id string) bool { return stay[id] }, func(h tree.Hash) {
-		s.shares.Each(h, func(part tree.Hash, n int64) {
+	err := s.r.history.Closures(func(id string) bool { return stay[id] }, history.Once(), func(p *history.Part) error {
+		s.shares.Each(p.Object, func(part tree.Hash, n int64) {
 			if !seen[part] {
 				seen[part] = true
 				total += n
 			}
 		})
+		return p.Err
 	})
 	return total, err
 }

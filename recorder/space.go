@@ -4,16 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	"io/fs"
 	"path"
 	"path/filepath"
-	"regexp"
 	"syscall"
 
 	"decree/disk"
-	"decree/history"
-	"decree/patch"
 	"decree/project"
 	"decree/tree"
 	"decree/worktree"
@@ -221,116 +217,6 @@ func (r *Reader) tellBarred(m *measure) {
 		r.barred = names
 		r.note("not counted, as you may not read it: %s", names)
 	}
-}
-
-// waitsFor calls each for the contents that what a dead process left needs, beside
-// those that history knows of: for the ends of open records and the steps of
-// interrupted transactions. What was set aside since nobody can read it may need
-// anything: nothing can be freed beside it.
-func (r *Recorder) waitsFor(each func(tree.Hash)) error {
-	if err := r.nothingUnreadable(); err != nil {
-		return err
-	}
-	open, _, err := r.history.ListOpen()
-	if err != nil {
-		return err
-	}
-	for _, o := range open {
-		var named []tree.Hash
-		for _, raw := range o.Extra {
-			named = append(named, hashesIn(raw)...)
-		}
-		for _, h := range named {
-			each(h)
-		}
-		if end, ok := endingOf(o); ok {
-			for _, tree := range []tree.Hash{end.Record.Before, end.Record.After} {
-				if err := r.history.Closure(tree, nil, each); err != nil {
-					return err
-				}
-			}
-			for name, sum := range end.Files {
-				if err := r.namedByDiff(name, func() (io.ReadCloser, error) { return stored{r.store, sum}.Open() }, each); err != nil {
-					return err
-				}
-			}
-		}
-		if err := r.namedByFiles(o.Record.ID, each); err != nil {
-			return err
-		}
-	}
-	return r.namedByJournals(each)
-}
-
-var hexHash = regexp.MustCompile(`"[0-9a-f]{64}"`)
-
-// hashesIn are all that can be hashes in a JSON text.
-func hashesIn(raw []byte) (out []tree.Hash) {
-	for _, m := range hexHash.FindAll(raw, -1) {
-		var h tree.Hash
-		if h.UnmarshalText(m[1:len(m)-1]) == nil {
-			out = append(out, h)
-		}
-	}
-	return out
-}
-
-// namedByDiff takes both sides of all that a diff changed.
-func (r *Reader) namedByDiff(name string, open func() (io.ReadCloser, error), each func(tree.Hash)) error {
-	if path.Ext(name) != ".diff" {
-		return nil
-	}
-	rc, err := open()
-	if err != nil {
-		return err
-	}
-	defer rc.Close()
-	return history.Facts(rc, func(f *patch.Section) bool {
-		for _, e := range []*tree.Entry{f.Old, f.New} {
-			if e != nil && e.Type == tree.Regular {
-				each(e.SHA256)
-			}
-		}
-		return true
-	})
-}
-
-// namedByFiles takes what the diffs name that an open run has written already: its
-// attempts' work may be in no tree.
-func (r *Recorder) namedByFiles(id string, each func(tree.Hash)) error {
-	dir, err := r.history.OpenRun(id)
-	if isMissing(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return r.diffsBelow(dir, each)
-}
-
-func (r *Recorder) diffsBelow(dir disk.Dir, each func(tree.Hash)) error {
-	list, err := dir.List()
-	if err != nil {
-		return err
-	}
-	for _, e := range list {
-		if e.Kind == disk.Directory {
-			sub, err := dir.OpenDir(e.Name)
-			if err != nil {
-				return err
-			}
-			err = r.diffsBelow(sub, each)
-			sub.Close()
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		// A torn one was being written: what it would name is in the tree still.
-		_ = r.namedByDiff(e.Name, func() (io.ReadCloser, error) { return dir.Open(e.Name) }, each)
-	}
-	return nil
 }
 
 // namedByJournals takes both sides of all that interrupted transactions move.

@@ -73,7 +73,7 @@ func (r *Reader) usage(u *Usage) (*Usage, error) {
 	if err := t.begin(r); err != nil {
 		return nil, err
 	}
-	if err := r.history.Named(t.named); err != nil {
+	if err := r.history.Closures(nil, history.Once(), t.part); err != nil {
 		return nil, err
 	}
 	return t.end(), nil
@@ -137,14 +137,14 @@ func (t *tally) record(id string) int {
 	return i
 }
 
-func (t *tally) named(n history.Naming) {
-	i, brought := t.record(n.ID), int64(0)
-	t.shares.Take(n.Object, func(part tree.Hash, bytes int64) {
+func (t *tally) part(p *history.Part) error {
+	i, brought := t.record(p.Record), int64(0)
+	t.shares.Take(p.Object, func(part tree.Hash, bytes int64) {
 		if o, known := t.owned[part]; known && o.record != i {
 			t.u.Records[o.record].Own -= o.bytes
 			delete(t.owned, part)
 		}
-		if n.File && bytes > 0 {
+		if p.Kind == history.File && bytes > 0 {
 			t.owned[part] = owned{i, bytes}
 			t.u.Records[i].Own += bytes
 		}
@@ -152,9 +152,10 @@ func (t *tally) named(n history.Naming) {
 	})
 	t.u.Records[i].Store += brought
 	t.needed += brought
-	if n.Path != "" && brought > 0 {
-		t.path(n.Path, brought)
+	if p.Kind == history.InTree && brought > 0 {
+		t.path(string(p.Path), brought)
 	}
+	return p.Err
 }
 
 // manyPaths bounds the paths that are counted at a time, so that the memory does not

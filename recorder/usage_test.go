@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"decree/history"
 	"decree/tree"
 )
 
@@ -94,25 +93,4 @@ func TestUsageOfManyPaths(t *testing.T) {
 	for i := range 3 {
 		require.Equal(t, PathUsage{strings.Repeat("large", 1+i), 1000, 1}, u.Paths[i])
 	}
-}
-
-// What is named is what must live, once for each tree.
-func TestNamedIsWhatLives(t *testing.T) {
-	b := newBench(t)
-	for i := range 3 {
-		b.write("f", noise(i, 1000))
-		b.checkpoint(CheckpointOptions{})
-	}
-	r := b.open()
-	defer r.Close()
-	live := map[tree.Hash]bool{}
-	require.NoError(t, r.history.Live(func(h tree.Hash) { live[h] = true }))
-	at := map[string]int{}
-	require.NoError(t, r.history.Named(func(n history.Naming) {
-		require.True(t, live[n.Object])
-		if n.Path != "" {
-			at[n.Path]++
-		}
-	}))
-	require.Equal(t, 3, at["f"], "once for each content")
 }

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -73,7 +74,7 @@ func (r *Reader) Verify(ctx context.Context, o VerifyOptions) ([]Problem, error)
 }
 
 func (r *Reader) newVerifier() (*verifier, error) {
-	v := &verifier{r: r, seen: map[tree.Hash]error{}, bad: map[tree.Hash][]missed{}, told: map[[2]string]bool{}, sound: map[tree.Hash]bool{}}
+	v := &verifier{r: r, seen: map[tree.Hash]error{}, told: map[[2]string]bool{}, sound: map[tree.Hash]bool{}}
 	return v, v.newest()
 }
 
@@ -134,8 +135,7 @@ func (v *verifier) unlessGone(id string, check func() error) (gone bool, err err
 		return false, err
 	}
 	v.found, v.lost = v.found[:found], v.lost[:lost]
-	maps.DeleteFunc(v.seen, func(h tree.Hash, err error) bool { return err != nil || len(v.bad[h]) > 0 })
-	clear(v.bad)
+	maps.DeleteFunc(v.seen, func(_ tree.Hash, err error) bool { return err != nil })
 	if gone {
 		return true, nil
 	}
@@ -171,10 +171,9 @@ type verifier struct {
 	plain  map[string]bool // the records that have all their plain files; nil: nobody asked
 	logged map[string]bool // the records that the log had when they were listed
 	found  []Problem
-	lost   []string               // those of them that the store does not have: "f of 2026112107015900-0"
-	bad    map[tree.Hash][]missed // by tree: contents that are not sound, for each record that has the tree
-	told   map[[2]string]bool     // what lost holds: record and path
-	sound  map[tree.Hash]bool     // directories' objects below which all is sound
+	lost   []string           // those of them that the store does not have: "f of 2026112107015900-0"
+	told   map[[2]string]bool // what lost holds: record and path
+	sound  map[tree.Hash]bool // directories' objects below which all is sound
 
 	forgotten []string // paths of contents that were taken out on purpose
 }
@@ -191,12 +190,6 @@ func (v *verifier) add(record, path string, err error) {
 	v.found = append(v.found, Problem{record, path, err.Error()})
 }
 
-// missed is a content that the store does not have sound.
-type missed struct {
-	path string
-	err  error
-}
-
 // miss adds a content that the store does not have sound: once for a record and
 // path, whichever of its trees has it.
 func (v *verifier) miss(record, path string, err error) {
@@ -208,14 +201,11 @@ func (v *verifier) miss(record, path string, err error) {
 	v.lost = append(v.lost, path+" of "+record)
 }
 
-// record checks the files of a record and every content that its trees name.
+// record checks the plain files of a record, and all that it needs of the store.
 func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 	files, err := v.r.history.RecordFiles(rec.ID)
 	if err != nil {
 		return err
-	}
-	for _, f := range files {
-		_ = v.object(rec.ID, tree.Item{Path: f.Name, Entry: tree.Entry{SHA256: f.SHA256}})
 	}
 	if f, ok := v.manifestFile(rec); ok {
 		files = append(files, f)
@@ -232,15 +222,7 @@ func (v *verifier) record(ctx context.Context, rec *history.Record) error {
 			v.add(rec.ID, f.Name, err)
 		}
 	}
-	for _, tree := range []tree.Hash{rec.Before, rec.After} {
-		if tree.IsZero() {
-			continue
-		}
-		if err := v.tree(ctx, rec.ID, tree); err != nil {
-			return err
-		}
-	}
-	return nil
+	return v.closure(ctx, rec.ID)
 }
 
 // file compares a plain file of the run directory with its recorded hash.
@@ -335,63 +317,52 @@ func (v *verifier) newest() error {
 	return nil
 }
 
-// tree reads a stored tree whole, compares its id, and reads its contents.
-func (v *verifier) tree(ctx context.Context, id string, root tree.Hash) error {
-	if err, known := v.seen[root]; known {
-		if err != nil {
-			v.miss(id, "manifest.json", err)
-		}
-		for _, m := range v.bad[root] {
-			v.miss(id, m.path, m.err)
-		}
-		return nil
-	}
-	v.seen[root] = nil
-	read := map[tree.Hash]bool{}
-	miss := func(path string, err error) {
-		if path == "" {
-			path = "manifest.json"
-		}
-		v.miss(id, path, err)
-		v.bad[root] = append(v.bad[root], missed{path, err})
-	}
-	err := v.r.history.Inspect(root, func(object tree.Hash) bool {
+// closure reads all that the store should have of a record. Directories below which all
+// was sound are not gone into again.
+func (v *verifier) closure(ctx context.Context, id string) error {
+	read, whole := map[tree.Hash]bool{}, true
+	enter := func(_ []byte, object tree.Hash) bool {
 		was := v.sound[object] || read[object]
 		read[object] = true
 		return !was
-	}, miss, func(it tree.Item) error {
-		if it.Entry.Type != tree.Regular {
-			return ctx.Err()
+	}
+	err := v.r.history.Closure(id, enter, func(p *history.Part) error {
+		switch p.Kind {
+		case history.File, history.InTree, history.InDiff:
+			whole = v.object(id, p) && whole
 		}
-		if err := v.object(id, it); err != nil {
-			v.bad[root] = append(v.bad[root], missed{it.Path, err})
+		if p.Err != nil {
+			whole = false
+			v.miss(id, cmp.Or(string(p.Path), "manifest.json"), p.Err)
 		}
 		return ctx.Err()
 	})
-	if err == nil && len(v.bad[root]) == 0 {
+	if err == nil && whole {
 		maps.Copy(v.sound, read)
 	}
 	return err
 }
 
-// object checks a content of a record. It returns what is wrong with one that is
-// not there and should be.
-func (v *verifier) object(id string, it tree.Item) error {
-	err, known := v.seen[it.Entry.SHA256]
+// object says whether the store has an object of a record sound, as far as it should.
+func (v *verifier) object(id string, p *history.Part) bool {
+	if p.Object.IsZero() {
+		return true
+	}
+	err, known := v.seen[p.Object]
 	if !known {
-		err = v.r.store.Verify(it.Entry.SHA256)
-		v.seen[it.Entry.SHA256] = err
+		err = v.r.store.Verify(p.Object)
+		v.seen[p.Object] = err
 	}
 	switch {
 	case forgotten(err):
 		if !known {
-			v.forgotten = append(v.forgotten, it.Path)
+			v.forgotten = append(v.forgotten, string(p.Path))
 		}
-		return nil
 	case err != nil:
-		v.miss(id, it.Path, err)
+		v.miss(id, string(p.Path), err)
+		return false
 	}
-	return err
+	return true
 }
 
 // sumOf hashes what rd gives. A signal, which cancels ctx, ends it at the next block.
