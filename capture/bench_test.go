@@ -84,14 +84,6 @@ func BenchmarkMerge(b *testing.B) {
 	eachSize(b, []int{0, 1, 10}, func(b *testing.B, s *site, percent int) { s.merge(b, percent) })
 }
 
-// BenchmarkMergePortable is the same by the walk that every system has.
-func BenchmarkMergePortable(b *testing.B) {
-	eachSize(b, []int{0}, func(b *testing.B, s *site, percent int) {
-		s.req.Portable = true
-		s.merge(b, percent)
-	})
-}
-
 func (s *site) merge(b *testing.B, percent int) {
 	s.bench(b, true)
 	r := s.capture()

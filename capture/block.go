@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -134,14 +133,10 @@ func (b block) sum() uint32        { return le.Uint32(b[hSum:]) }
 func (b block) flags() uint32      { return le.Uint32(b[hFlags:]) }
 func (b block) rules() uint64      { return le.Uint64(b[hRules:]) }
 
-// cname returns the name with its zero byte.
-func (b block) cname(i int) []byte {
+func (b block) name(i int) []byte {
 	r := b.rec(i)
-	off, n := le.Uint32(r[rName:]), le.Uint16(r[rLen:])
-	return b[off : int(off)+int(n)+1]
+	return b[le.Uint32(r[rName:]):][:le.Uint16(r[rLen:])]
 }
-
-func (b block) name(i int) []byte { n := b.cname(i); return n[:len(n)-1] }
 
 func (b block) hash(i int) []byte {
 	return b[headerSize+b.count()*recordSize+i*hashSize:][:hashSize]
@@ -281,7 +276,7 @@ func newBlock(count, names int) block {
 }
 
 // setName appends the name of record i to the heap.
-func (b *block) setName(i int, name []byte, k kind) {
+func (b *block) setName(i int, name string, k kind) {
 	r := b.rec(i)
 	le.PutUint32(r[rName:], uint32(len(*b)))
 	le.PutUint16(r[rLen:], uint16(len(name)))
@@ -384,16 +379,18 @@ func (b block) sameListing(in *disk.Info) bool {
 }
 
 // compareNames orders names as blocks do.
-func compareNames(a []byte, aDir bool, b []byte, bDir bool) int {
+func compareNames[A, B string | []byte](a A, aDir bool, b B, bDir bool) int {
 	n := min(len(a), len(b))
-	if c := bytes.Compare(a[:n], b[:n]); c != 0 {
-		return c
+	for i := range n {
+		if a[i] != b[i] {
+			return int(a[i]) - int(b[i])
+		}
 	}
 	return next(a, n, aDir) - next(b, n, bDir)
 }
 
 // next returns the byte at n of a name and its slash, -1 behind them.
-func next(name []byte, n int, dir bool) int {
+func next[T string | []byte](name T, n int, dir bool) int {
 	if n < len(name) {
 		return int(name[n])
 	}

@@ -20,16 +20,22 @@ import (
 	"decree/tree"
 )
 
-// bothWalks runs a test with the fast walk and the portable one.
+// bothWalks runs a test where a directory's times tell whether it must be listed, and
+// where every directory is.
 func bothWalks(t *testing.T, test func(t *testing.T, s *site)) {
-	for _, portable := range []bool{false, true} {
-		t.Run(map[bool]string{false: "fast", true: "portable"}[portable], func(t *testing.T) {
+	for _, steady := range []bool{true, false} {
+		t.Run(map[bool]string{true: "steady", false: "unsteady"}[steady], func(t *testing.T) {
 			s := newSite(t)
-			s.req.Portable = portable
+			if !steady {
+				unsteady(&s.req)
+			}
 			test(t, s)
 		})
 	}
 }
+
+// unsteady makes the tree one on a file system of which nothing is known.
+func unsteady(q *Request) { q.Root = (&fakeDisk{}).wrap(q.Root) }
 
 // paths returns the tree's paths in manifest order.
 func paths(t *testing.T, r *Result) (all []string) {
@@ -706,7 +712,7 @@ func TestTargetsKeepTo32Bits(t *testing.T) {
 	b := newBlock(links, links)
 	long, targets := strings.Repeat("x", 4<<20), map[int]string{}
 	for i := range links - 1 {
-		b.setName(i, []byte{'n'}, kLink)
+		b.setName(i, "n", kLink)
 		targets[i] = long
 	}
 	require.True(t, b.holds(targets))

@@ -12,21 +12,14 @@ import (
 // which a hole is worth not being read.
 const sparseFrom = 1 << 20
 
-// extents is a file that knows its holes.
-type extents interface {
-	// extent says whether a hole begins at the given offset, which lies in the file,
-	// and where it ends, or where the data that begins there does.
-	extent(at int64) (until int64, hole bool, err error)
-}
-
 // content reads an open file of the tree from its beginning to its end. It gives holes
 // as zeros without reading them, ends with the walk, and remembers the errors of
 // reading, which the store's error may wrap or replace. It serves one goroutine.
 type content struct {
-	file    disk.File
-	extents extents      // nil: all is read
-	ended   *atomic.Bool // the walk's
-	count   *atomic.Int64
+	file   disk.File
+	sparse bool         // its holes are asked for
+	ended  *atomic.Bool // the walk's
+	count  *atomic.Int64
 
 	at, size int64
 	until    int64 // up to here it is known what comes, data or a hole
@@ -36,12 +29,9 @@ type content struct {
 
 // contentOf reads f. Only where the file system is known to be right about its holes is
 // it asked for them.
-func (k *worker) contentOf(f disk.File, in *disk.Info, h handle) *content {
-	c := &content{file: f, ended: &k.failed, count: &k.bytes, size: in.Size}
-	if in.Size >= sparseFrom && k.device(in.Dev, h).steady {
-		c.extents, _ = f.(extents)
-	}
-	return c
+func (k *worker) contentOf(f disk.File, in *disk.Info, h disk.Dir) *content {
+	sparse := in.Size >= sparseFrom && k.device(in.Dev, h).Steady
+	return &content{file: f, sparse: sparse, ended: &k.failed, count: &k.bytes, size: in.Size}
 }
 
 func (c *content) Read(p []byte) (n int, err error) {
@@ -49,7 +39,7 @@ func (c *content) Read(p []byte) (n int, err error) {
 		c.err = context.Canceled
 		return 0, c.err
 	}
-	if c.extents == nil || c.at >= c.size {
+	if !c.sparse || c.at >= c.size {
 		n, err = c.file.Read(p) // also what a file has grown by
 	} else {
 		n, err = c.readExtent(p)
@@ -64,11 +54,14 @@ func (c *content) Read(p []byte) (n int, err error) {
 
 func (c *content) readExtent(p []byte) (int, error) {
 	if c.at == c.until {
-		until, hole, err := c.extents.extent(c.at)
-		if err != nil {
+		until, hole, ok := disk.Extent(c.file, c.at, sparseFrom)
+		if !ok {
 			until, hole = c.size, false // it does not tell
 		}
 		c.until, c.hole = min(until, c.size), hole
+		if _, err := c.file.Seek(c.at, io.SeekStart); err != nil {
+			return 0, err
+		}
 	}
 	p = p[:min(int64(len(p)), c.until-c.at)]
 	if !c.hole {

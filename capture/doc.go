@@ -45,9 +45,7 @@
 //
 // # The walk
 //
-// Several workers take jobs from one stack. There are two walks behind one interface
-// (handle): on Linux getdents64 and fstatat on descriptors, elsewhere and on disks
-// without descriptors the disk interface. Open directories are bounded; those beyond are
+// Several workers take jobs from one stack. Open directories are bounded; those beyond are
 // opened again when needed. The result does not depend on the scheduling: lists are
 // sorted, and one tree gives one sequence of bytes.
 //

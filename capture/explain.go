@@ -65,8 +65,8 @@ func (w *walk) explain(path string) (Answer, error) {
 	if path == "" || path == "." {
 		return a, nil
 	}
-	h := rootHandle(w.req)
-	defer func() { h.close() }()
+	h, done := w.req.Root, func() {}
+	defer func() { done() }()
 	rules := w.outer.rules
 	for at := 0; ; {
 		dir := path[:max(at-1, 0)]
@@ -86,15 +86,16 @@ func (w *walk) explain(path string) (Answer, error) {
 		a.Decided = path[:at+end]
 		var in disk.Info
 		if !a.Missing {
-			err := h.stat([]byte(name+"\x00"), &in)
-			a.Missing = err != nil && absent(err)
+			var err error
+			in, err = h.Stat(name)
+			a.Missing = absent(err)
 			if err != nil && !a.Missing {
 				return a, &UnreadableError{a.Decided, bare(err)}
 			}
 		}
 		isDir := in.Kind == disk.Directory || a.Missing && (!last || wantDir)
 		store := isDir && !a.Missing && (w.excluded(&in) || storeAt(h, name))
-		always, err := isAlways(h, []byte(name+"\x00"))
+		always, err := isAlways(h, name)
 		if err != nil {
 			return a, &UnreadableError{a.Decided, bare(err)}
 		}
@@ -102,10 +103,10 @@ func (w *walk) explain(path string) (Answer, error) {
 			return a, nil
 		}
 		if !a.Missing {
-			next, err := h.openDir([]byte(name + "\x00"))
+			next, err := h.OpenDir(name)
 			if err == nil {
-				h.close()
-				h = next
+				done()
+				h, done = next, func() { next.Close() }
 			} else if absent(err) || otherKind(err) {
 				a.Missing = true
 			} else {
@@ -117,15 +118,15 @@ func (w *walk) explain(path string) (Answer, error) {
 }
 
 // storeAt says whether the directory name in h is a store.
-func storeAt(h handle, name string) bool {
+func storeAt(h disk.Dir, name string) bool {
 	if !likeID(name) {
 		return false
 	}
-	dir, err := h.openDir([]byte(name + "\x00"))
+	dir, err := h.OpenDir(name)
 	if err != nil {
 		return false
 	}
-	defer dir.close()
+	defer dir.Close()
 	return isStore(name, dir)
 }
 
@@ -156,12 +157,12 @@ func (w *walk) decide(a *Answer, in *disk.Info, isDir, always, store bool, rules
 }
 
 // rulesOf returns the ignore files that count in dir, which h is.
-func (w *walk) rulesOf(h handle, dir string) (p pair, err error) {
+func (w *walk) rulesOf(h disk.Dir, dir string) (p pair, err error) {
 	if w.frozen != nil {
 		return w.frozen[dir], nil
 	}
 	for _, name := range []string{gitName, decName} {
-		file, _, err := readRules(h, join(dir, []byte(name)), name)
+		file, _, err := readRules(h, join(dir, name), name)
 		if err != nil {
 			return p, err
 		}

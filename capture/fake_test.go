@@ -30,8 +30,7 @@ func (f *fakeDisk) refused(at string) error {
 	return f.refuse[at]
 }
 
-// ChangeTimes says what the disk says of itself.
-func (d *fakeDir) ChangeTimes() bool { return !d.f.fat }
+func (d *fakeDir) FileSystem() disk.FileSystem { return disk.FileSystem{ChangeTimes: !d.f.fat} }
 
 type fakeDir struct {
 	disk.Dir

@@ -49,10 +49,10 @@ func (k *worker) readEach(n *node, which []int32) error {
 	return nil
 }
 
-func (k *worker) readFile(n *node, h handle, i int) error {
+func (k *worker) readFile(n *node, h disk.Dir, i int) error {
 	b := n.present()
-	cname := b.cname(i)
-	sum, in, quiet, err := k.hashFile(n, i, h, cname)
+	name := string(b.name(i))
+	sum, in, quiet, err := k.hashFile(n, i, h, name)
 	switch {
 	case err == errTooLarge:
 		k.leaveLarge(n, i, in.Size)
@@ -70,7 +70,7 @@ func (k *worker) readFile(n *node, h handle, i int) error {
 		n.change(func(b block) { b.setKind(i, kNone) })
 		return nil
 	case otherKind(err):
-		err := h.stat(cname, &in)
+		in, err := h.Stat(name)
 		if err == nil && in.Kind == disk.Regular {
 			err = errChanging
 		}
@@ -104,12 +104,13 @@ func (e storeError) Unwrap() error { return e.error }
 // hashFile reads a file until it stays the same while it is read, and stores it. The
 // facts are those of the descriptor that was read; quiet says that nobody had it open
 // for writing when the reading began.
-func (k *worker) hashFile(n *node, i int, h handle, cname []byte) (sum Hash, in disk.Info, quiet bool, err error) {
+func (k *worker) hashFile(n *node, i int, h disk.Dir, name string) (sum Hash, in disk.Info, quiet bool, err error) {
 	for range readAttempts {
-		f, err := h.open(cname, &in)
+		f, st, err := openFile(h, name)
 		if err != nil {
 			return sum, in, false, err
 		}
+		in = st
 		if k.tooLarge(n, i, &in) {
 			f.Close()
 			return sum, in, false, errTooLarge
@@ -125,7 +126,7 @@ func (k *worker) hashFile(n *node, i int, h handle, cname []byte) (sum Hash, in 
 }
 
 // hashOnce reads and stores an open file and says whether it stayed the same meanwhile.
-func (k *worker) hashOnce(f disk.File, in *disk.Info, h handle) (sum Hash, same bool, err error) {
+func (k *worker) hashOnce(f disk.File, in *disk.Info, h disk.Dir) (sum Hash, same bool, err error) {
 	read, c := int64(0), k.contentOf(f, in, h)
 	if k.req.Writer == nil {
 		sum, read, err = sumOf(c, k.buffer())

@@ -125,7 +125,7 @@ func (b block) sorted() block {
 	place := make([]uint32, len(order))
 	for i, j := range order {
 		place[j] = uint32(i)
-		s.setName(i, b.name(j), b.kind(j))
+		s.setName(i, string(b.name(j)), b.kind(j))
 		copy(s.rec(i)[rFlags:rPerm], b.rec(j)[rFlags:rPerm])
 		copy(s.rec(i)[rGroup:], b.rec(j)[rGroup:])
 		copy(s.hash(i), b.hash(j))

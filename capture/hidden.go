@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"decree/disk"
 	"decree/ignorefile"
 )
 
@@ -40,19 +41,15 @@ func (w *walk) hidden(r *Result) (int, error) {
 
 // ownRules reads one ignore file of the tree as it is now, nil if it cannot be.
 func (w *walk) ownRules(dir, path, name string) *ruleFile {
-	h := rootHandle(w.req)
-	for c := range strings.SplitSeq(dir, "/") {
-		if c == "" {
-			break
-		}
-		next, err := h.openDir([]byte(c + "\x00"))
-		h.close()
+	h := w.req.Root
+	if dir != "" {
+		below, err := disk.OpenPath(h, dir)
 		if err != nil {
 			return nil
 		}
-		h = next
+		defer below.Close()
+		h = below
 	}
-	defer h.close()
 	file, _, err := readRules(h, path, name)
 	if err != nil {
 		return nil

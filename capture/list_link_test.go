@@ -21,14 +21,11 @@ func TestListNamesLinks(t *testing.T) {
 	require.NoError(t, err)
 	defer root.Close()
 	var got []string
-	for _, portable := range []bool{false, true} {
-		got = nil
-		err = List(context.Background(), Request{Root: root, Portable: portable}, ListOptions{}, func(path string, k disk.Kind) error {
-			require.Equal(t, disk.Symlink, k)
-			got = append(got, path)
-			return nil
-		})
-		require.NoError(t, err)
-		require.Equal(t, []string{".gitignore", "plain"}, got)
-	}
+	err = List(context.Background(), Request{Root: root}, ListOptions{}, func(path string, k disk.Kind) error {
+		require.Equal(t, disk.Symlink, k)
+		got = append(got, path)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{".gitignore", "plain"}, got)
 }

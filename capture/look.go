@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"unsafe"
 
 	"decree/disk"
 	"decree/tree"
@@ -47,7 +48,9 @@ func (k *worker) lookAt(n *node, lo, hi int) error {
 			k.reads = append(k.reads, int32(i)) // reading it tells all that stat would
 			continue
 		}
-		err := h.stat(b.cname(i), &in)
+		name := b.name(i)
+		// Stat keeps nothing of the name.
+		in, err = h.Stat(unsafe.String(&name[0], len(name)))
 		if err == nil && in.Kind == diskKind(kd) && b.known(i, kd, &in) && !k.req.Full && k.stored(b, i, kd) {
 			k.notice(n, b, i, in.Size) // a link is never that long
 			continue
@@ -82,7 +85,7 @@ func (k *worker) stored(b block, i int, kd kind) bool {
 }
 
 // differs deals with a record that the cache does not vouch for, given what stat said.
-func (k *worker) differs(n *node, h handle, i int, in *disk.Info, statErr error) error {
+func (k *worker) differs(n *node, h disk.Dir, i int, in *disk.Info, statErr error) error {
 	path := func() string { return join(n.path, n.present().name(i)) }
 	switch {
 	case absent(statErr):
@@ -126,13 +129,13 @@ func (k *worker) becameDir(n *node, i int) {
 }
 
 // link records a symlink. Reading it is atomic, so it needs no second look.
-func (k *worker) link(n *node, h handle, i int, in *disk.Info) error {
+func (k *worker) link(n *node, h disk.Dir, i int, in *disk.Info) error {
 	b := n.present()
-	target, err := h.readlink(b.cname(i))
+	target, err := h.Readlink(string(b.name(i)))
 	if errors.Is(err, fs.ErrInvalid) || bareInvalid(err) || absent(err) {
-		err = h.stat(b.cname(i), in) // replaced between the two looks
+		*in, err = h.Stat(string(b.name(i))) // replaced between the two looks
 		if err == nil && in.Kind == disk.Symlink {
-			target, err = h.readlink(b.cname(i))
+			target, err = h.Readlink(string(b.name(i)))
 		} else {
 			return k.differs(n, h, i, in, err)
 		}

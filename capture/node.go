@@ -2,6 +2,7 @@ package capture
 
 import (
 	"io/fs"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -13,7 +14,7 @@ import (
 type node struct {
 	parent *node
 	path   string // from the root, "" for the root
-	cname  []byte
+	name   string
 	depth  int
 	slot   int // its record in the parent's block
 
@@ -43,7 +44,7 @@ type node struct {
 	below   sums
 
 	hmu  sync.Mutex
-	h    handle
+	h    disk.Dir
 	refs int  // uses of h
 	todo int  // children and pieces that still need h
 	keep bool // hold h while todo > 0
@@ -58,7 +59,7 @@ const (
 )
 
 // use returns the node's handle, opening it again if need be, and what ends the use.
-func (w *walk) use(n *node) (handle, func(), error) {
+func (w *walk) use(n *node) (disk.Dir, func(), error) {
 	n.hmu.Lock()
 	if n.h != nil {
 		n.refs++
@@ -71,7 +72,7 @@ func (w *walk) use(n *node) (handle, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return h, h.close, nil
+	return h, func() { h.Close() }, nil
 }
 
 func (w *walk) unuse(n *node) {
@@ -85,7 +86,7 @@ func (w *walk) unuse(n *node) {
 // keeping. The root's stays, so that there is always one to start from.
 func (w *walk) shut(n *node) {
 	if n.parent != nil && n.h != nil && n.refs == 0 && (n.todo == 0 || !n.keep) {
-		n.h.close()
+		n.h.Close()
 		n.h = nil
 		w.open.Add(-1)
 	}
@@ -100,46 +101,35 @@ func (w *walk) served(n *node) {
 }
 
 // reopen walks down from the nearest ancestor that is open.
-func (w *walk) reopen(n *node) (handle, error) {
-	var names [][]byte
-	up := n
-	var h handle
-	var done func()
-	for {
-		names = append(names, up.cname)
+func (w *walk) reopen(n *node) (disk.Dir, error) {
+	up := n.parent
+	up.hmu.Lock()
+	for up.h == nil { // the root's is always open
+		up.hmu.Unlock()
 		up = up.parent
 		up.hmu.Lock()
-		if up.h != nil {
-			up.refs++
-			h = up.h
-			at := up
-			done = func() { w.unuse(at) }
-			up.hmu.Unlock()
-			break
-		}
-		up.hmu.Unlock()
 	}
-	for i := len(names) - 1; i >= 0; i-- {
-		child, err := h.openDir(names[i])
-		done()
-		if err != nil {
-			return nil, err
-		}
-		h, done = child, child.close
+	up.refs++
+	from := up.h
+	up.hmu.Unlock()
+	h, err := disk.OpenPath(from, strings.TrimPrefix(n.path[len(up.path):], "/"))
+	w.unuse(up)
+	if err != nil {
+		return nil, err
 	}
-	in, err := h.self()
+	in, err := h.Self()
 	if err == nil && !in.SameFile(n.info) {
 		err = fs.ErrNotExist // replaced meanwhile: what was listed is gone
 	}
 	if err != nil {
-		done()
+		h.Close()
 		return nil, err
 	}
 	return h, nil
 }
 
 // opened gives the node its handle.
-func (w *walk) opened(n *node, h handle) {
+func (w *walk) opened(n *node, h disk.Dir) {
 	count := w.open.Add(1)
 	n.hmu.Lock()
 	n.h, n.refs = h, 1

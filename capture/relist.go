@@ -14,14 +14,33 @@ import (
 // maxEntries keeps the offsets in a block within 32 bits.
 const maxEntries = 16 << 20
 
+// listing is the names of one directory, in the order the system gave them. Its room is
+// used again for each directory of a worker.
+type listing []listed
+
+type listed struct {
+	name string
+	kind disk.Kind
+	as   kind  // what the walk takes it for
+	old  int32 // its record in the cached block, -1: none
+}
+
+func (l *listing) read(h disk.Dir) error {
+	*l = (*l)[:0]
+	ents, err := h.List()
+	for _, e := range ents {
+		*l = append(*l, listed{name: e.Name, kind: e.Kind, old: -1})
+	}
+	return err
+}
+
 // ruleFiles says which ignore files are listed. That they are plain files is seen when
 // they are opened.
 func (l *listing) ruleFiles() (git, dec bool) {
-	for i := range l.ents {
-		if n := l.name(i); len(n) >= len(gitName) && n[0] == '.' {
-			git = git || string(n) == gitName && l.ents[i].kind != disk.Directory
-			dec = dec || string(n) == decName && l.ents[i].kind != disk.Directory
-		}
+	for i := range *l {
+		e := &(*l)[i]
+		git = git || e.name == gitName && e.kind != disk.Directory
+		dec = dec || e.name == decName && e.kind != disk.Directory
 	}
 	return git, dec
 }
@@ -29,12 +48,13 @@ func (l *listing) ruleFiles() (git, dec bool) {
 // matches says whether the names and kinds are those of b: in the order of the listing
 // that b was made from, so that nothing needs to be sorted or searched.
 func (l *listing) matches(b block) bool {
-	if b.count() != len(l.ents) {
+	if b.count() != len(*l) {
 		return false
 	}
-	for i := range l.ents {
+	for i := range *l {
+		e := &(*l)[i]
 		j := b.perm(i)
-		if string(b.cname(j)) != string(l.cname(i)) || !b.kind(j).fits(l.ents[i].kind) {
+		if string(b.name(j)) != e.name || !b.kind(j).fits(e.kind) {
 			return false
 		}
 	}
@@ -43,22 +63,21 @@ func (l *listing) matches(b block) bool {
 
 // relist makes a new block from the listing: sorts it, finds each name in the old block,
 // and takes over what stands there.
-func (k *worker) relist(n *node, h handle) error {
+func (k *worker) relist(n *node, h disk.Dir) error {
 	total := 0
-	for i := range k.list.ents {
-		e := &k.list.ents[i]
-		if err := k.classify(n, h, i); err != nil {
+	ents := k.list
+	for i := range ents {
+		if err := k.classify(n, h, &ents[i]); err != nil {
 			return err
 		}
-		total += int(e.len)
+		total += len(ents[i].name)
 	}
-	ents := k.list.ents
 	order := make([]uint32, len(ents))
 	for i := range order {
 		order[i] = uint32(i)
 	}
 	slices.SortFunc(order, func(a, b uint32) int {
-		return compareNames(k.list.name(int(a)), ents[a].as.isDir(), k.list.name(int(b)), ents[b].as.isDir())
+		return compareNames(ents[a].name, ents[a].as.isDir(), ents[b].name, ents[b].as.isDir())
 	})
 	if len(ents) > maxEntries || total > maxEntries*16 {
 		return &UnreadableError{rootName(n.path), errors.New("too many entries")}
@@ -67,19 +86,18 @@ func (k *worker) relist(n *node, h handle) error {
 	j := 0
 	for i, at := range order {
 		e := &ents[at]
-		name := k.list.name(int(at))
-		if i > 0 && string(k.list.name(int(order[i-1]))) == string(name) {
+		if i > 0 && ents[order[i-1]].name == e.name {
 			e.as = kNone // a name can be listed twice while others are renamed
 		}
 		le.PutUint32(buf.rec(int(at))[rPerm:], uint32(i))
-		buf.setName(i, name, e.as)
+		buf.setName(i, e.name, e.as)
 		if n.old == nil {
 			continue
 		}
-		for j < n.old.count() && compareNames(n.old.name(j), n.old.kind(j).isDir(), name, e.as.isDir()) < 0 {
+		for j < n.old.count() && compareNames(n.old.name(j), n.old.kind(j).isDir(), e.name, e.as.isDir()) < 0 {
 			j++
 		}
-		if j < n.old.count() && string(n.old.name(j)) == string(name) && n.old.kind(j).isDir() == e.as.isDir() {
+		if j < n.old.count() && string(n.old.name(j)) == e.name && n.old.kind(j).isDir() == e.as.isDir() {
 			e.old = int32(j)
 			takeOver(buf, i, n.old, j)
 		}
@@ -109,7 +127,7 @@ func (k *worker) adopt(n *node, buf block, order []uint32) {
 	n.kinds = make([]kind, len(order))
 	for i, at := range order {
 		n.kinds[i] = buf.kind(i)
-		j := k.list.ents[at].old
+		j := k.list[at].old
 		n.oldOf[i] = j
 		if j >= 0 && buf.kind(i) == kLink && n.old.kind(int(j)) == kLink {
 			n.target(i, string(n.old.target(int(j))))
@@ -128,32 +146,30 @@ func takeOver(b block, i int, old block, j int) {
 }
 
 // classify says what a listed name stands for.
-func (k *worker) classify(n *node, h handle, i int) error {
-	e := &k.list.ents[i]
-	name := k.list.name(i)
+func (k *worker) classify(n *node, h disk.Dir, e *listed) error {
 	if e.kind == disk.Unknown {
-		var in disk.Info
-		if err := h.stat(k.list.cname(i), &in); err != nil && !absent(err) {
-			return &UnreadableError{join(n.path, name), bare(err)}
+		in, err := h.Stat(e.name)
+		if err != nil && !absent(err) {
+			return &UnreadableError{join(n.path, e.name), bare(err)}
 		}
 		e.kind = in.Kind // Unknown if it vanished: kNone
 	}
 	e.as = kindOfListed(e.kind)
-	always, err := isAlways(h, k.list.cname(i))
+	always, err := isAlways(h, e.name)
 	if err != nil {
-		return &UnreadableError{join(n.path, name), bare(err)}
+		return &UnreadableError{join(n.path, e.name), bare(err)}
 	}
 	if always {
 		e.as = leftOut(e.as)
 		return nil
 	}
-	if len(n.path)+1+len(name) >= tree.MaxPath {
-		return &UnreadableError{join(n.path, name), errors.New("path too long")}
+	if len(n.path)+1+len(e.name) >= tree.MaxPath {
+		return &UnreadableError{join(n.path, e.name), errors.New("path too long")}
 	}
 	if n.rules == nil || e.as == kNone {
 		return nil
 	}
-	path := k.fullPath(n, name)
+	path := k.fullPath(n, e.name)
 	// Match keeps nothing of the path.
 	if n.rules.Match(unsafe.String(&path[0], len(path)), e.as == kDir).Ignored {
 		e.as = leftOut(e.as)
@@ -163,26 +179,25 @@ func (k *worker) classify(n *node, h handle, i int) error {
 
 // isAlways says whether a name is .git or .decree, which are never recorded, also where
 // the file system takes another spelling for the same entry.
-func isAlways(h handle, cname []byte) (bool, error) {
-	switch string(cname[:len(cname)-1]) {
+func isAlways(h disk.Dir, name string) (bool, error) {
+	switch name {
 	case ".git", ".decree":
 		return true, nil
 	}
-	if cname[0] != '.' {
+	if name[0] != '.' {
 		return false, nil
 	}
-	plain := strings.ToLower(strings.Map(ascii, string(cname[:len(cname)-1])))
+	plain := strings.ToLower(strings.Map(ascii, name))
 	if plain != ".git" && plain != ".decree" {
 		return false, nil
 	}
-	var here, own disk.Info
-	for name, in := range map[string]*disk.Info{string(cname): &here, plain + "\x00": &own} {
-		if err := h.stat([]byte(name), in); err != nil {
-			if absent(err) {
-				err = nil
-			}
-			return false, err
+	here, err := h.Stat(name)
+	own, ownErr := h.Stat(plain)
+	if err = errors.Join(err, ownErr); err != nil {
+		if absent(err) {
+			err = nil
 		}
+		return false, err
 	}
 	return here.SameFile(own) && here.Kind == own.Kind, nil
 }

@@ -75,7 +75,6 @@ type Request struct {
 	Full           bool // read every file, whatever the cache says
 	SkipUnreadable bool // list in Unrecorded what cannot be read, instead of an error
 	AfterRun       bool // the same, and what cannot be read keeps its entries of the cache
-	Portable       bool // walk through the disk interface only
 
 	// Ended is when the command ended, in nanoseconds since 1970; what was written
 	// later is in Result.Late. Zero: not asked.

@@ -160,8 +160,8 @@ func (w *walk) readOuter() error {
 
 // readRules reads one ignore file of a directory. It returns nil if there is none: no
 // such name, or it is no plain file. A link is not followed, as git does not either.
-func readRules(h handle, path, name string) (*ruleFile, []byte, error) {
-	data, err := readSmall(h, []byte(name+"\x00"))
+func readRules(h disk.Dir, path, name string) (*ruleFile, []byte, error) {
+	data, err := readSmall(h, name)
 	switch {
 	case absent(err) || otherKind(err):
 		return nil, nil, nil
@@ -188,9 +188,9 @@ func limitReason(err error) error {
 }
 
 // readSmall reads a file into memory, again while it changes.
-func readSmall(h handle, cname []byte) ([]byte, error) {
+func readSmall(h disk.Dir, name string) ([]byte, error) {
 	for range readAttempts {
-		data, same, err := readOnce(h, cname)
+		data, same, err := readOnce(h, name)
 		if err != nil || same {
 			return data, err
 		}
@@ -198,9 +198,8 @@ func readSmall(h handle, cname []byte) ([]byte, error) {
 	return nil, fmt.Errorf("kept changing while it was read (%d attempts)", readAttempts)
 }
 
-func readOnce(h handle, cname []byte) (data []byte, same bool, err error) {
-	var before disk.Info
-	f, err := h.open(cname, &before)
+func readOnce(h disk.Dir, name string) (data []byte, same bool, err error) {
+	f, before, err := openFile(h, name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -215,6 +214,20 @@ func readOnce(h handle, cname []byte) (data []byte, same bool, err error) {
 	}
 	after, err := f.Stat()
 	return data[:n], err == nil && int64(n) == before.Size && sameState(&before, &after), err
+}
+
+// openFile opens a regular file and says what it is.
+func openFile(h disk.Dir, name string) (disk.File, disk.Info, error) {
+	f, err := h.Open(name)
+	if err != nil {
+		return nil, disk.Info{}, err
+	}
+	in, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, in, err
+	}
+	return f, in, nil
 }
 
 func sameState(a, b *disk.Info) bool {
@@ -235,7 +248,7 @@ func bare(err error) error {
 	return err
 }
 
-func join(dir string, name []byte) string {
+func join[T string | []byte](dir string, name T) string {
 	if dir == "" {
 		return string(name)
 	}

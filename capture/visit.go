@@ -34,7 +34,7 @@ func (k *worker) visitNode(n *node) error {
 		return k.unopened(n, err)
 	}
 	defer k.unuse(n)
-	if n.parent != nil && (k.excluded(&n.info) || isStore(plainName(n.cname), h)) {
+	if n.parent != nil && (k.excluded(&n.info) || isStore(n.name, h)) {
 		k.drop(n, kExcluded)
 		return nil
 	}
@@ -54,10 +54,10 @@ func (k *worker) visitNode(n *node) error {
 }
 
 // openNode opens the directory from its parent.
-func (k *worker) openNode(n *node) (handle, error) {
+func (k *worker) openNode(n *node) (disk.Dir, error) {
 	if n.parent == nil {
-		h := rootHandle(k.req)
-		in, err := h.self()
+		h := k.req.Root
+		in, err := h.Self()
 		if err != nil {
 			return nil, err
 		}
@@ -70,14 +70,14 @@ func (k *worker) openNode(n *node) (handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := up.openDir(n.cname)
+	h, err := up.OpenDir(n.name)
 	done()
 	if err != nil {
 		return nil, err
 	}
-	in, err := h.self()
+	in, err := h.Self()
 	if err != nil {
-		h.close()
+		h.Close()
 		return nil, err
 	}
 	n.info = in
@@ -100,12 +100,12 @@ const storeMemory = "store.json"
 // isStore says whether the directory name, which h is, is a store of decree's, of
 // whatever project. What it holds has changed by the next record, and going back to it
 // would take that project's records away.
-func isStore(name string, h handle) bool {
+func isStore(name string, h disk.Dir) bool {
 	if !likeID(name) {
 		return false
 	}
-	var in disk.Info
-	return h.stat([]byte(storeMemory+"\x00"), &in) == nil && in.Kind == disk.Regular
+	in, err := h.Stat(storeMemory)
+	return err == nil && in.Kind == disk.Regular
 }
 
 func likeID(name string) bool {
@@ -150,7 +150,10 @@ func (k *worker) unopened(n *node, err error) error {
 		return err
 	}
 	defer done()
-	if err := up.stat(n.cname, &n.info); absent(err) || err != nil && !n.modeBefore() {
+	in, err := up.Stat(n.name)
+	if err == nil {
+		n.info = in
+	} else if absent(err) || !n.modeBefore() {
 		k.drop(n, kNone)
 	}
 	return nil
@@ -189,9 +192,9 @@ func (k *worker) becameOther(n *node) error {
 		return k.lostHandle(p, err, []int32{int32(n.slot)})
 	}
 	defer done()
-	var in disk.Info
+	in, err := h.Stat(n.name)
 	k.reads = k.reads[:0]
-	if err := k.differs(p, h, n.slot, &in, h.stat(n.cname, &in)); err != nil {
+	if err := k.differs(p, h, n.slot, &in, err); err != nil {
 		return err
 	}
 	k.pushReads(p)
@@ -208,8 +211,8 @@ func (k *worker) keepFor(n *node, jobs int) {
 // names finds out the directory's names and rules. It returns false if they are those of
 // the cached block, whose records then stand for them. listErr is an error of the
 // directory's listing.
-func (k *worker) names(n *node, h handle) (listed bool, listErr, err error) {
-	steady := n.old != nil && !k.req.Full && n.old.flags()&flagOld != 0 && n.old.sameListing(&n.info) && k.device(n.info.Dev, h).steady
+func (k *worker) names(n *node, h disk.Dir) (listed bool, listErr, err error) {
+	steady := n.old != nil && !k.req.Full && n.old.flags()&flagOld != 0 && n.old.sameListing(&n.info) && k.device(n.info.Dev, h).Steady
 	if steady {
 		flags := n.old.flags()
 		if err := k.ruleset(n, h, flags&flagGit != 0, flags&flagDec != 0); err != nil {
@@ -219,7 +222,7 @@ func (k *worker) names(n *node, h handle) (listed bool, listErr, err error) {
 			return false, nil, nil
 		}
 	}
-	if err := h.list(&k.list); err != nil {
+	if err := k.list.read(h); err != nil {
 		return false, err, nil
 	}
 	if !steady {
@@ -239,14 +242,11 @@ func (k *worker) names(n *node, h handle) (listed bool, listErr, err error) {
 	return false, nil, nil
 }
 
-// device is what is known of a file system.
-type device struct{ steady, changeTimes bool }
-
 // device remembers what the file systems are.
-func (k *worker) device(dev uint64, h handle) device {
+func (k *worker) device(dev uint64, h disk.Dir) disk.FileSystem {
 	d, ok := k.devices[dev]
 	if !ok {
-		d = device{h.steady(), h.changeTimes()}
+		d = h.FileSystem()
 		k.devices[dev] = d
 	}
 	return d
@@ -254,8 +254,8 @@ func (k *worker) device(dev uint64, h handle) device {
 
 // trusts says whether facts vouch for what was just read: they are old enough, and no
 // change can come to have the same ones.
-func (k *worker) trusts(in *disk.Info, h handle) bool {
-	return k.start.trusts(in) && k.device(in.Dev, h).changeTimes
+func (k *worker) trusts(in *disk.Info, h disk.Dir) bool {
+	return k.start.trusts(in) && k.device(in.Dev, h).ChangeTimes
 }
 
 // listedKind returns what record i was listed as. The record itself may be changed any
@@ -297,7 +297,7 @@ func (k *worker) enterRecords(n *node) error {
 // child makes the node of a subdirectory.
 func (k *worker) child(n *node, b block, i int) *node {
 	c := &node{parent: n, path: join(n.path, b.name(i)), depth: n.depth + 1, slot: i}
-	c.cname = append([]byte(nil), b.cname(i)...)
+	c.name = c.path[len(c.path)-len(b.name(i)):]
 	c.pending.Store(1)
 	if j := n.oldRecord(i); j >= 0 {
 		switch n.old.kind(j) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"decree/disk"
 	"decree/manifest"
 	"decree/tree"
 )
@@ -71,7 +72,7 @@ type worker struct {
 	buf       []byte
 	directory *tree.Writer
 
-	devices map[uint64]device
+	devices map[uint64]disk.FileSystem
 
 	changes  []tree.Change
 	ruleOnly []string
@@ -114,7 +115,7 @@ func (w *walk) run(ctx context.Context) error {
 	} else {
 		w.start = startOf(w.req)
 	}
-	root := &node{was: w.cache.root, object: w.cache.tree, cname: []byte(".\x00")}
+	root := &node{was: w.cache.root, object: w.cache.tree}
 	root.pending.Store(1)
 	w.stack = append(w.stack, job{node: root})
 	stop := context.AfterFunc(ctx, func() { w.fail("", context.Cause(ctx)) })
@@ -122,7 +123,7 @@ func (w *walk) run(ctx context.Context) error {
 	reporting := w.report()
 	var group sync.WaitGroup
 	for range w.workerCount() {
-		k := &worker{walk: w, devices: map[uint64]device{}}
+		k := &worker{walk: w, devices: map[uint64]disk.FileSystem{}}
 		w.workers = append(w.workers, k)
 		group.Go(k.work)
 	}
@@ -134,27 +135,26 @@ func (w *walk) run(ctx context.Context) error {
 		return context.Cause(ctx) // it came too late to be noticed
 	}
 	if w.err != nil {
-		w.abandon(root)
+		w.abandon()
 	}
 	return w.err
 }
 
 // abandon closes what a failed walk left open. The stack holds every node that waits,
 // and their ancestors all others.
-func (w *walk) abandon(root *node) {
+func (w *walk) abandon() {
 	for _, j := range w.stack {
-		for n := j.node; n != nil; n = n.parent {
+		for n := j.node; n.parent != nil; n = n.parent { // the root's handle is the caller's
 			w.closeNode(n)
 		}
 	}
-	w.closeNode(root)
 }
 
 func (w *walk) closeNode(n *node) {
 	n.hmu.Lock()
 	defer n.hmu.Unlock()
 	if n.h != nil {
-		n.h.close()
+		n.h.Close()
 		n.h = nil
 	}
 }
@@ -255,7 +255,7 @@ func (k *worker) work() {
 }
 
 // fullPath returns the path of a name in n, in a buffer of the worker's.
-func (k *worker) fullPath(n *node, name []byte) []byte {
+func (k *worker) fullPath(n *node, name string) []byte {
 	k.path = append(k.path[:0], n.path...)
 	if len(n.path) > 0 {
 		k.path = append(k.path, '/')
@@ -316,7 +316,7 @@ func (w *walk) result() (*Result, error) {
 
 // ruleset returns the rules in force in n: frozen ones, or those of its own files, which
 // are there if hasGit and hasDec say so.
-func (k *worker) ruleset(n *node, h handle, hasGit, hasDec bool) error {
+func (k *worker) ruleset(n *node, h disk.Dir, hasGit, hasDec bool) error {
 	rules, print := k.outer.rules, k.outer.print
 	if n.parent != nil {
 		rules, print = n.parent.rules, n.parent.print
@@ -325,10 +325,10 @@ func (k *worker) ruleset(n *node, h handle, hasGit, hasDec bool) error {
 	if k.frozen != nil {
 		p = k.frozen[n.path]
 		if hasGit {
-			k.found = append(k.found, join(n.path, []byte(gitName)))
+			k.found = append(k.found, join(n.path, gitName))
 		}
 		if hasDec {
-			k.found = append(k.found, join(n.path, []byte(decName)))
+			k.found = append(k.found, join(n.path, decName))
 		}
 	} else if hasGit || hasDec {
 		var err error
@@ -341,7 +341,7 @@ func (k *worker) ruleset(n *node, h handle, hasGit, hasDec bool) error {
 }
 
 // treeRules reads the ignore files of n and stores them.
-func (k *worker) treeRules(n *node, h handle, hasGit, hasDec bool) (p pair, err error) {
+func (k *worker) treeRules(n *node, h disk.Dir, hasGit, hasDec bool) (p pair, err error) {
 	for _, f := range []struct {
 		name string
 		has  bool
@@ -349,7 +349,7 @@ func (k *worker) treeRules(n *node, h handle, hasGit, hasDec bool) (p pair, err 
 		if !f.has {
 			continue
 		}
-		path := join(n.path, []byte(f.name))
+		path := join(n.path, f.name)
 		file, data, err := readRules(h, path, f.name)
 		if err != nil {
 			return p, err

@@ -53,6 +53,16 @@ func (o Origin) Differs(p Origin) bool {
 	return o.Born != 0 && p.Born != 0 && o.Born != p.Born || o.FS != 0 && p.FS != 0 && o.FS != p.FS
 }
 
+// FileSystem is what can be relied on of the file system that a directory is on.
+type FileSystem struct {
+	// Steady: a local one that is known to change a directory's times with each change of
+	// its names, and to be right about the holes of files.
+	Steady bool
+	// ChangeTimes: it keeps a change time of its own, which nobody can set. FAT gives the
+	// time of the last write in its place, which anybody can set back.
+	ChangeTimes bool
+}
+
 // Entry is one name of a directory listing.
 type Entry struct {
 	Name string
@@ -94,6 +104,7 @@ type Dir interface {
 	Self() (Info, error)
 	// Origin is where the directory comes from.
 	Origin() (Origin, error)
+	FileSystem() FileSystem
 	// Stat is lstat of a child.
 	Stat(name string) (Info, error)
 	// List returns all children in no order, without "." and "..".

@@ -12,19 +12,14 @@ func Hollow(f File, size int64) bool {
 	defer func() { _, _ = f.Seek(0, io.SeekStart) }()
 	var data int64
 	for at := int64(0); at < size; {
-		from, more, ok := nextData(f, at)
+		until, hole, ok := Extent(f, at, 1)
 		if !ok {
 			return false
 		}
-		if !more {
-			break
-		}
-		until, ok := nextHole(f, from)
-		if !ok || until <= from {
-			return false
-		}
-		if data += until - from; data >= size/hollowRatio {
-			return false
+		if !hole {
+			if data += until - at; data >= size/hollowRatio {
+				return false
+			}
 		}
 		at = until
 	}

@@ -2,6 +2,5 @@
 
 package disk
 
-func nextData(File, int64) (from int64, more, ok bool) { return 0, false, false }
-
-func nextHole(File, int64) (until int64, ok bool) { return 0, false }
+// Extent does not tell here.
+func Extent(File, int64, int64) (until int64, hole, ok bool) { return 0, false, false }

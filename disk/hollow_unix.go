@@ -4,21 +4,25 @@ package disk
 
 import (
 	"errors"
+	"math"
 
 	"golang.org/x/sys/unix"
 )
 
-// nextData is where the next data from at on begins; more is false where there is none.
-func nextData(f File, at int64) (from int64, more, ok bool) {
-	from, err := f.Seek(at, unix.SEEK_DATA)
-	if errors.Is(err, unix.ENXIO) {
-		return 0, false, true
+// Extent says whether a hole of at least least bytes begins at the offset at, which lies in
+// the file, and where it ends, or where the data that begins there does; a smaller hole
+// counts as data. Not ok: the system does not tell. It moves the file's position.
+func Extent(f File, at, least int64) (until int64, hole, ok bool) {
+	data, err := f.Seek(at, unix.SEEK_DATA)
+	if errors.Is(err, unix.ENXIO) { // no more data
+		return math.MaxInt64, true, true
 	}
-	return from, err == nil, err == nil
-}
-
-// nextHole is where the data at a place end.
-func nextHole(f File, at int64) (until int64, ok bool) {
-	until, err := f.Seek(at, unix.SEEK_HOLE)
-	return until, err == nil
+	if err != nil {
+		return 0, false, false
+	}
+	if data-at >= least {
+		return data, true, true
+	}
+	until, err = f.Seek(data, unix.SEEK_HOLE)
+	return max(until, at+least), false, err == nil
 }

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BeingWritten says whether anybody has the open file fd open for writing, or
+// beingWritten says whether anybody has the open file fd open for writing, or
 // mapped so. A read lease is refused then; it is given back at once, so that a
 // writer who comes meanwhile waits no longer than one system call. The system
 // tells it to a file's owner and to root alone; network file systems refuse leases
 // for reasons of their own. Where it cannot be told the answer is false.
-func BeingWritten(fd int) bool {
+func beingWritten(fd int) bool {
 	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
 	if err == nil {
 		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)

@@ -2,5 +2,5 @@
 
 package disk
 
-// BeingWritten is false: this system does not tell who has a file open.
-func BeingWritten(int) bool { return false }
+// beingWritten is false: this system does not tell who has a file open.
+func beingWritten(int) bool { return false }

@@ -393,8 +393,7 @@ func (d *osDir) Locked() (bool, error) {
 	return false, nil
 }
 
-// ChangeTimes is the function of that name for the directory.
-func (d *osDir) ChangeTimes() bool { return ChangeTimes(d.f) }
+func (d *osDir) FileSystem() FileSystem { return fileSystem(d.f) }
 
 func (d *osDir) Close() error {
 	err := error(nil)
@@ -419,7 +418,7 @@ func (f *osFile) Chmod(mode uint32) error {
 	return nil
 }
 
-func (f *osFile) BeingWritten() bool { return BeingWritten(int(f.Fd())) }
+func (f *osFile) BeingWritten() bool { return beingWritten(int(f.Fd())) }
 
 func (f *osFile) StartSync() { startSync(int(f.Fd())) }
 

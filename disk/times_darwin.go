@@ -2,13 +2,11 @@ package disk
 
 import "golang.org/x/sys/unix"
 
-// ChangeTimes says whether the file system below fd keeps a change time of its own. FAT
-// gives the time of the last write in its place, which anybody can set back.
-func ChangeTimes(fd int) bool {
+func fileSystem(fd int) FileSystem {
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
-		return true
+		return FileSystem{ChangeTimes: true}
 	}
 	name := unix.ByteSliceToString(st.Fstypename[:])
-	return name != "msdos" && name != "exfat"
+	return FileSystem{ChangeTimes: name != "msdos" && name != "exfat"}
 }

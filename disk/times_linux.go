@@ -2,16 +2,19 @@ package disk
 
 import "golang.org/x/sys/unix"
 
-// ChangeTimes says whether the file system below fd keeps a change time of its own. FAT
-// gives the time of the last write in its place, which anybody can set back.
-func ChangeTimes(fd int) bool {
+// fileSystem knows the local file systems by their numbers. Others, network and overlay
+// ones above all, count as unsteady.
+func fileSystem(fd int) FileSystem {
+	out := FileSystem{ChangeTimes: true}
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
-		return true
+		return out
 	}
 	switch int64(st.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC:
+		out.Steady = true
 	case unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC:
-		return false
+		out.ChangeTimes = false
 	}
-	return true
+	return out
 }

@@ -1,6 +1,6 @@
-//go:build !linux && !darwin
+//go:build unix && !linux && !darwin
 
 package disk
 
-// ChangeTimes is not known here to be wrong of any file system.
-func ChangeTimes(int) bool { return true }
+// fileSystem is not known here to be wrong about change times.
+func fileSystem(int) FileSystem { return FileSystem{ChangeTimes: true} }

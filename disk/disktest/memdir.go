@@ -70,6 +70,8 @@ func (d *memDir) Self() (disk.Info, error) {
 	return d.m.info(d.n), nil
 }
 
+func (d *memDir) FileSystem() disk.FileSystem { return disk.FileSystem{ChangeTimes: true} }
+
 func (d *memDir) Origin() (disk.Origin, error) { return disk.Origin{}, nil }
 
 func (d *memDir) Stat(name string) (st disk.Info, err error) {
@@ -96,7 +98,7 @@ func (d *memDir) Open(name string) (f disk.File, err error) {
 			f = &memFile{m: d.m, n: n, path: d.path + "/" + name}
 			return nil
 		}
-		return errors.New("not a regular file")
+		return disk.ErrNotRegular
 	})
 	return f, err
 }
