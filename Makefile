@@ -74,7 +74,7 @@ long:
 
 # bench: the operations by size and share, compared with the stored base; about five
 # minutes on an idle machine. bench-base stores a new base and draws the chart from it.
-BENCH     ?= ^Benchmark(Walk|Hash|Merge|MergePortable|Pack|Encode|Decode|Compare|Diff|Parse|Cold|Checkpoint|Run|Revert|Apply|Restore|History)$$
+BENCH     ?= ^Benchmark(Walk|Hash|Merge|Pack|Encode|Decode|Compare|Diff|Parse|Cold|Checkpoint|Run|Revert|Apply|Restore|History)$$
 BENCHTIME ?= 50ms
 COUNT     ?= 6
 BASE      := docs/bench/base.txt

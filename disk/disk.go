@@ -204,8 +204,7 @@ func CheckName(name string) error {
 // handle is a Dir that has a descriptor of the system.
 type handle interface{ fd() int }
 
-// FD returns the descriptor below d for the fast walk, and false where d is
-// wrapped or in memory: then only the portable walk serves.
+// FD returns the descriptor below d, and false where d is wrapped or in memory.
 func FD(d Dir) (int, bool) {
 	h, ok := d.(handle)
 	if !ok {

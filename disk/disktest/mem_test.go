@@ -322,5 +322,5 @@ func TestInjectFailsAndDies(t *testing.T) {
 	require.Equal(t, "he", string(data))
 	require.Equal(t, []string{"1 Create true f", "2 Write true f", "3 Write true f"}, ops[1:])
 	_, real := disk.FD(root)
-	require.False(t, real, "the fast walk would pass the hook by")
+	require.False(t, real, "a system call on it would pass the hook by")
 }
