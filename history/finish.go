@@ -133,7 +133,7 @@ func (t *turn) end(l *line, e Effects, a Operation) error {
 	err := t.append()
 	if disk.Full(err) && len(t.prepared) > 0 { // the lines go before the files, which the store has
 		for _, p := range t.prepared {
-			t.h.noteNotPlaced(p.record(), err)
+			t.h.NoteKeptOut(p.record(), err)
 		}
 		t.drop()
 		err = t.append()
@@ -325,9 +325,9 @@ func (t *turn) place(g *errgroup.Group) error {
 	for ; len(t.prepared) > 0; t.prepared = t.prepared[1:] {
 		p := t.prepared[0]
 		sync, err := p.place(t.h)
-		if keepsOut(err) {
+		if KeepsOut(err) {
 			p.drop(t.h)
-			t.h.noteNotPlaced(p.record(), err)
+			t.h.NoteKeptOut(p.record(), err)
 			continue
 		}
 		if err != nil {
@@ -338,30 +338,35 @@ func (t *turn) place(g *errgroup.Group) error {
 	return nil
 }
 
-// keepsOut says whether err, somebody else's rights in .decree, a mount there or a full
+// KeepsOut says whether err, somebody else's rights in .decree, a mount there or a full
 // disk, keeps a record's files out of .decree/runs alone. The store has them, and the
 // record counts without: otherwise it would hold up every later command.
-func keepsOut(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) || disk.Full(err)
+func KeepsOut(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EROFS) || disk.Full(err)
 }
 
 // orNote takes the line in without the files that err keeps out of .decree/runs.
 func (t *turn) orNote(l *line, err error) error {
-	if !keepsOut(err) {
+	if !KeepsOut(err) {
 		return err
 	}
 	t.add(l)
-	t.h.noteNotPlaced(l.id(), err)
+	t.h.NoteKeptOut(l.id(), err)
 	return nil
 }
 
 // stageOrNote is stage for a record that ends, or whose status changes.
 func (t *turn) stageOrNote(l *line) error { return t.orNote(l, t.stage(l)) }
 
-func (h *History) noteNotPlaced(id string, err error) {
-	if h.note == nil {
+// NoteKeptOut tells, once a record, that err keeps its files out of .decree/runs.
+func (h *History) NoteKeptOut(id string, err error) {
+	if h.note == nil || h.keptOut[id] {
 		return
 	}
+	if h.keptOut == nil {
+		h.keptOut = map[string]bool{}
+	}
+	h.keptOut[id] = true
 	h.note(fmt.Sprintf("the files of record %s could not be written to .decree/runs: %v; the store has them, and 'decree doctor --repair' writes them again once that is possible", id, err))
 }
 

@@ -48,6 +48,7 @@ type History struct {
 
 	mu         sync.Mutex
 	clockNoted bool
+	keptOut    map[string]bool // the records of which NoteKeptOut has told; the writer's alone
 	objects    Objects
 	log        *log
 }

@@ -124,7 +124,7 @@ func (t *turn) restore(l *line, plainManifest bool) (lost []string, err error) {
 	default:
 		err := t.build(l, files)
 		if !errors.As(err, new(*unreadable)) {
-			return lost, err
+			return lost, t.orNote(l, err)
 		}
 		// The others shall come back without the one that cannot be read.
 	}
@@ -136,10 +136,10 @@ func (t *turn) restore(l *line, plainManifest bool) (lost []string, err error) {
 		if errors.As(err, new(*unreadable)) {
 			lost = append(lost, f.Name)
 		} else if err != nil {
-			return lost, err
+			return lost, t.orNote(l, err)
 		}
 	}
-	return lost, t.stage(l)
+	return lost, t.stageOrNote(l)
 }
 
 // storedFiles are the files that the store has of a record; but for the newest ones,

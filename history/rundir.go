@@ -301,6 +301,7 @@ func (h *History) ReplaceFile(id, name string, write func(io.Writer) error) erro
 	}
 	sync, err := s.place(h)
 	if err != nil {
+		s.drop(h)
 		return err
 	}
 	return sync()

@@ -34,25 +34,44 @@ func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 // openLog makes a new routine.log in the run directory and holds it open: a
 // command that deletes the directory does not take the log along.
 func (u *run) openLog() error {
-	dir, err := u.r.history.EnsureRun(u.rec.ID)
+	log, err := u.newLog()
+	if u.begun && history.KeepsOut(err) {
+		u.r.history.NoteKeptOut(u.rec.ID, err)
+		log, err = u.hiddenLog()
+	}
 	if err != nil {
 		return err
+	}
+	if u.log != nil {
+		u.log.Close()
+	}
+	u.log = log
+	u.capped = &cappedLog{f: u.log, max: leastLog(u.r.project.Config.LogMax)}
+	return nil
+}
+
+func (u *run) newLog() (disk.File, error) {
+	dir, err := u.r.history.EnsureRun(u.rec.ID)
+	if err != nil {
+		return nil, err
 	}
 	defer dir.Close()
 	for _, name := range []string{logFile, u.o.LogCopy} {
 		if err := u.dropLog(dir, name); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if u.log != nil {
-		u.log.Close()
-		u.log = nil
+	return disk.CreateFile(dir, logFile, project.PrivateFile)
+}
+
+// hiddenLog is a log without a name, on the store's disk, for a run directory that takes none.
+func (u *run) hiddenLog() (disk.File, error) {
+	name := disk.Draft(logFile) // what a death leaves of it the next command removes
+	f, err := disk.CreateFile(u.r.project.Store, name, project.PrivateFile)
+	if err != nil {
+		return nil, err
 	}
-	if u.log, err = disk.CreateFile(dir, logFile, project.PrivateFile); err != nil {
-		return err
-	}
-	u.capped = &cappedLog{f: u.log, max: leastLog(u.r.project.Config.LogMax)}
-	return nil
+	return f, u.r.project.Store.Remove(name)
 }
 
 // dropLog removes the log of the attempt before under one of its names. What else a
@@ -110,8 +129,8 @@ func (u *run) closeLog() {
 
 // file keeps an attempt's diff and log before the next one overwrites them.
 func (u *run) file(n int) error {
-	err := u.r.history.ReplaceFile(u.rec.ID, fmt.Sprintf("attempts/%d/%s", n, diffFile), func(w io.Writer) error {
-		f, err := u.r.history.OpenFile(u.rec.ID, diffFile)
+	err := u.writeFile(fmt.Sprintf("attempts/%d/%s", n, diffFile), func(w io.Writer) error {
+		f, err := u.openDiff()
 		if err != nil {
 			return err
 		}
@@ -136,7 +155,19 @@ func (u *run) nameLog(name string) error {
 	if err := u.linkLog(name); err == nil {
 		return nil
 	}
-	return u.r.history.ReplaceFile(u.rec.ID, name, func(w io.Writer) error { return copyFile(w, u.log) })
+	return u.writeFile(name, func(w io.Writer) error { return copyFile(w, u.log) })
+}
+
+// openDiff opens changes.diff of the last attempt.
+func (u *run) openDiff() (io.ReadCloser, error) {
+	if sum, alone := u.x.alone[u.rec.ID][diffFile]; alone {
+		return stored{u.r.store, sum}.Open()
+	}
+	return u.r.history.OpenFile(u.rec.ID, diffFile)
+}
+
+func (u *run) writeFile(name string, write func(io.Writer) error) error {
+	return u.r.writeFile(u.x, u.rec.ID, name, write)
 }
 
 func (u *run) linkLog(name string) error {
@@ -275,7 +306,7 @@ func filtered(paths []string, keep func(string) bool) (out []string) {
 // writeDiff writes changes.diff into the run directory.
 func (u *run) writeDiff(ctx context.Context) (stat patch.Stat, sum tree.Hash, err error) {
 	hash := sha256.New()
-	err = u.r.history.ReplaceFile(u.rec.ID, diffFile, func(w io.Writer) error {
+	err = u.writeFile(diffFile, func(w io.Writer) error {
 		hash.Reset()
 		stat, err = u.r.writeChanges(ctx, io.MultiWriter(w, hash), u.changes, nil)
 		return err
@@ -317,6 +348,9 @@ func (u *run) giveUp(ctx context.Context) error {
 	if err != nil {
 		u.res.ExitCode = 125
 		u.say("not put back: %v%s", err, namedIn(err))
+		if advice := project.RightsAdvice(err); advice != "" {
+			u.say("%s; then 'decree revert %s' puts back", advice, u.rec.ID)
+		}
 		if lostContents(err) {
 			u.say("'decree revert %s PATH...' takes back path by path what the store still has", u.rec.ID)
 		}
@@ -376,7 +410,7 @@ func (u *run) cleanSlate(ctx context.Context, n int) error {
 		}
 	}
 	text := failureContext(u.o.Args, u.o.Attempts, u.tried)
-	if err := u.r.history.ReplaceFile(u.rec.ID, failureFile, history.Bytes(text)); err != nil {
+	if err := u.writeFile(failureFile, history.Bytes(text)); err != nil {
 		return u.unfinished(failureFile+" is not written", err)
 	}
 	return nil
@@ -443,6 +477,9 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 	}
 	stop := u.finishing("what the command changed is being put back")
 	out, err := u.r.move(ctx, u.x, move)
+	if unmoved(err) && disk.Full(err) && u.makeRoom(err) {
+		out, err = u.r.move(ctx, u.x, move)
+	}
 	stop()
 	if err != nil {
 		return err

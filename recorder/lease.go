@@ -175,14 +175,20 @@ func (u *run) takeLease() (err error) {
 
 // free gives back the lock while a command works, or a person thinks. What follows calls
 // takeLock before it touches anything, and catchUp before it writes.
-func (u *run) free() {
+func (u *run) free() error {
+	if err := u.nameAlone(); err != nil {
+		return err
+	}
 	u.freed = true
 	u.x.release()
+	return nil
 }
 
 // unlocked lets others work while do waits for something.
 func (u *run) unlocked(ctx context.Context, do func()) error {
-	u.free()
+	if err := u.free(); err != nil {
+		return err
+	}
 	do()
 	if err := u.takeLock(ctx); err != nil {
 		return err

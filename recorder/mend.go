@@ -5,19 +5,12 @@ import (
 	"io"
 	"slices"
 
-	"decree/disk"
 	"decree/history"
 )
 
 // mend writes again what the command deleted of .decree: the run's own files,
 // the other records from the store, the config.
 func (u *run) mend() error {
-	h := u.r.history
-	dir, err := h.EnsureRun(u.rec.ID)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
 	if err := u.log.Sync(); err != nil {
 		return err
 	}
@@ -25,19 +18,15 @@ func (u *run) mend() error {
 	if err != nil {
 		return err
 	}
-	if err := u.mendFiles(dir); err != nil {
+	if err := u.mendFiles(); err != nil {
 		return err
 	}
-	if now, err := dir.Stat(logFile); err != nil || !now.SameFile(held) {
-		if err := h.ReplaceFile(u.rec.ID, logFile, func(w io.Writer) error { return copyFile(w, u.log) }); err != nil {
+	if now, err := u.r.statFile(u.rec.ID, logFile); err != nil || !now.SameFile(held) {
+		if err := u.writeFile(logFile, func(w io.Writer) error { return copyFile(w, u.log) }); err != nil {
 			return err
 		}
 	}
-	plain, err := dir.Stat("manifest.json")
-	if isMissing(err) || err == nil && plain.Kind != disk.Regular {
-		err = h.ReplaceFile(u.rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(u.rec, w) })
-	}
-	if err != nil {
+	if err := u.r.bringManifest(u.rec); err != nil {
 		return err
 	}
 	return u.mendOthers()

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"decree/disk"
 	"decree/history"
 	"decree/project"
 )
@@ -102,15 +101,15 @@ func (u *run) announce(n int) error {
 
 // mendFiles writes the composed files again that the command deleted, and the
 // log's second name.
-func (u *run) mendFiles(dir disk.Dir) error {
+func (u *run) mendFiles() error {
 	for name, data := range u.files {
-		if _, err := dir.Stat(name); !isMissing(err) {
+		if _, err := u.r.statFile(u.rec.ID, name); !isMissing(err) {
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		if err := u.r.history.ReplaceFile(u.rec.ID, name, history.Bytes(data)); err != nil {
+		if err := u.writeFile(name, history.Bytes(data)); err != nil {
 			return err
 		}
 	}

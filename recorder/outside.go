@@ -54,24 +54,6 @@ func (o *outside) stored(files map[string]tree.Hash) map[string]tree.Hash {
 	return files
 }
 
-// storeFiles puts the files of a run's directory into the store. outside.diff is as
-// old as the run: one that the command deleted or changed is written again.
-func (r *Recorder) storeFiles(x *writing, rec *history.Record) (map[string]tree.Hash, error) {
-	files, err := r.history.StoreFiles(x.w, rec.ID)
-	o, ok := rec.Outside()
-	if err != nil || !ok || files[history.OutsideFile] == o.SHA256 {
-		return files, err
-	}
-	if err := r.history.RewriteFile(rec.ID, history.RecordFile{Name: history.OutsideFile, SHA256: o.SHA256}); err != nil && !lostContents(err) {
-		return nil, err
-	}
-	if files == nil {
-		files = map[string]tree.Hash{}
-	}
-	files[history.OutsideFile] = o.SHA256
-	return files, nil
-}
-
 // mark tells of it in the record.
 func (o *outside) mark(rec *history.Record) error {
 	if o == nil {

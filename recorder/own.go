@@ -456,15 +456,16 @@ func ownNames(files []ownFile) (names []string) {
 }
 
 // bringOwn makes the user's own files in .decree again where they are missing, and
-// returns them. What stands in the place of one and may not be moved is noted, and stays.
+// returns them. One that another user's rights or a mount keep out is noted.
 // Directories get their modes last: they may forbid what is made in them.
 func (r *Recorder) bringOwn(files []ownFile) (brought []ownFile, err error) {
 	var made []ownFile
+	var barred []string
+	var cause error
 	for _, f := range files {
 		missing, err := r.bringOne(f)
-		var fixed *fixedError
-		if errors.As(err, &fixed) {
-			r.note(".decree/%s was replaced while the command ran and is not written again: what is there now cannot be moved (%v)", f.Path, fixed.err)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EBUSY) {
+			barred, cause = append(barred, ".decree/"+f.Path), err
 			continue
 		}
 		if err != nil {
@@ -474,6 +475,9 @@ func (r *Recorder) bringOwn(files []ownFile) (brought []ownFile, err error) {
 		if missing && f.Dir {
 			made = append(made, f)
 		}
+	}
+	if len(barred) > 0 {
+		r.note("deleted or replaced while the command ran, and cannot be written again: %s (%v)", some(barred), cause)
 	}
 	for _, f := range slices.Backward(made) {
 		dir, name, err := r.ownDir(f.Path)
@@ -487,12 +491,6 @@ func (r *Recorder) bringOwn(files []ownFile) (brought []ownFile, err error) {
 	}
 	return brought, nil
 }
-
-// fixedError is why what displaced a file of the user's cannot be put aside: another
-// user's rights, or a mount.
-type fixedError struct{ err error }
-
-func (e *fixedError) Error() string { return e.err.Error() }
 
 // ownDir opens the directory of a path below .decree, and makes what is missing of it.
 func (r *Recorder) ownDir(path string) (disk.Dir, string, error) {
@@ -529,11 +527,7 @@ func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
 	case err != nil || !f.displacedBy(st.Kind):
 		return false, err
 	default:
-		err = r.project.PutAside(dir, name)
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EBUSY) {
-			err = &fixedError{err}
-		}
-		if err != nil {
+		if err = r.project.PutAside(dir, name); err != nil {
 			return false, err
 		}
 	}

@@ -102,6 +102,6 @@ func TestDisplacedByAMount(t *testing.T) {
 	})
 	require.Equal(t, history.StatusFailed, res.Record.Status)
 	require.Empty(t, res.Notes)
-	require.Contains(t, strings.Join(notes, "\n"), ".decree/routines/r.sh was replaced while the command ran and is not written again")
+	require.Contains(t, strings.Join(notes, "\n"), "cannot be written again: .decree/routines/r.sh (rename ")
 	require.DirExists(t, file)
 }

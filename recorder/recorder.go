@@ -19,6 +19,7 @@ import (
 	"decree/project"
 	"decree/runner"
 	"decree/store"
+	"decree/tree"
 	"decree/worktree"
 )
 
@@ -97,6 +98,7 @@ type writing struct {
 	w      *store.Writer
 	held   bool // by Hold, which closes it
 	beside beside
+	alone  map[string]map[string]tree.Hash // files of run directories that the store alone takes, by record and name
 }
 
 func (x *writing) close() {

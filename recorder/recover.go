@@ -367,42 +367,35 @@ func (r *Recorder) saveExtra(o *history.Opened, rec *history.Record, name string
 // bringEnding makes the run directory hold what the ending has stored of it,
 // whatever was deleted or begun anew since, and the ending what else lies there.
 func (c *recovery) bringEnding(end *ending) error {
-	h, id := c.r.history, end.Record.ID
+	id := end.Record.ID
 	files, err := c.r.storeFiles(c.x, end.Record)
 	if err != nil {
 		return err
-	}
-	if files == nil {
-		files = map[string]tree.Hash{}
 	}
 	for name, sum := range end.Files {
 		if has, ok := files[name]; ok && (name != diffFile || has == sum) {
 			continue
 		}
-		if err := h.RewriteFile(id, history.RecordFile{Name: name, SHA256: sum}); err != nil {
+		err := c.r.unlessKeptOut(id, c.r.history.RewriteFile(id, history.RecordFile{Name: name, SHA256: sum}))
+		if err != nil {
 			return err
 		}
 		files[name] = sum
 	}
 	end.Files = files
-	if err := c.bringManifest(end.Record); err != nil {
+	if err := c.r.bringManifest(end.Record); err != nil {
 		return err
 	}
 	return c.x.w.Flush()
 }
 
 // bringManifest writes a run's manifest.json again where it is missing.
-func (c *recovery) bringManifest(rec *history.Record) error {
-	h := c.r.history
-	dir, err := h.EnsureRun(rec.ID)
-	if err != nil {
+func (r *Recorder) bringManifest(rec *history.Record) error {
+	if st, err := r.statFile(rec.ID, "manifest.json"); !isMissing(err) && (err != nil || st.Kind == disk.Regular) {
 		return err
 	}
-	defer dir.Close()
-	if st, err := dir.Stat("manifest.json"); !isMissing(err) && (err != nil || st.Kind == disk.Regular) {
-		return err
-	}
-	return h.ReplaceFile(rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(rec, w) })
+	h := r.history
+	return r.unlessKeptOut(rec.ID, h.ReplaceFile(rec.ID, "manifest.json", func(w io.Writer) error { return h.WriteManifest(rec, w) }))
 }
 
 // recordsWere is "3 records were".
@@ -598,6 +591,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err := res.Commit(); err != nil {
 		return err
 	}
+	c.x.keepAlone(rec.ID, aloneOf(o))
 	if err := c.writeInterrupted(ctx, &rec, changes); err != nil {
 		return err
 	}
@@ -634,7 +628,7 @@ func joined(before, after []string) []string {
 
 func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, changes []tree.Change) error {
 	hash := sha256.New()
-	err := c.r.history.ReplaceFile(rec.ID, diffFile, func(w io.Writer) error {
+	err := c.r.writeFile(c.x, rec.ID, diffFile, func(w io.Writer) error {
 		hash.Reset()
 		stat, err := c.r.writeChanges(ctx, io.MultiWriter(w, hash), changes, nil)
 		rec.Changes = counts(stat)
@@ -644,7 +638,7 @@ func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, ch
 	if err != nil {
 		return err
 	}
-	return c.bringManifest(rec)
+	return c.r.bringManifest(rec)
 }
 
 // changedAfter are the changed files with a later mtime than the run's log.

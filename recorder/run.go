@@ -232,6 +232,12 @@ func halfMoved(err error) bool {
 	return errors.As(err, &move) && move.Moved && !move.RolledBack
 }
 
+// unmoved says whether a move has changed nothing.
+func unmoved(err error) bool {
+	var move *worktree.Error
+	return errors.As(err, &move) && !move.Moved
+}
+
 func (u *run) close() {
 	if u.release != nil {
 		u.release()
@@ -563,7 +569,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 		Starting: func(l runner.Leader) error {
 			err := u.r.history.SetLeader(u.rec.ID, l)
 			if err == nil {
-				u.free()
+				err = u.free()
 			}
 			return err
 		},
