@@ -158,9 +158,6 @@ func (x *txn) syncDirs(ctx context.Context) error {
 			dirs = append(dirs, s.Path)
 		}
 	}
-	if x.flushAll != nil {
-		return x.flushAll() // with the modes of files
-	}
 	slices.Sort(dirs)
 	dirs = slices.Compact(dirs)
 	return each(ctx, x.flushers(), len(dirs), func(i int) error {

@@ -345,5 +345,5 @@ func (x *txn) chmodFile(s *step, mode uint32) error {
 	if err := f.Chmod(mode); err != nil {
 		return err
 	}
-	return when(x.flushAll == nil, f.Sync) // else with the directories
+	return f.Sync()
 }

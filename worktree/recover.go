@@ -86,7 +86,6 @@ func (x *txn) recover(ctx context.Context) (Result, error) {
 		}
 		return map[string]Result{extDone: Finished, extUndone: RolledBack}[x.ext], nil
 	}
-	x.flushAll = x.flushWhole()
 	if x.ext == extJournal {
 		ok, err := x.finish(ctx)
 		if err != nil {

@@ -39,12 +39,11 @@ var long = os.Getenv("DECREE_LONG") != ""
 
 // memRig is a rig on a disk in memory.
 func memRig(t testing.TB, m *disktest.Mem, v *vault) *rig {
-	return &rig{t: t, d: m, top: "/r", vault: v, workers: 1, many: 1}
+	return &rig{t: t, d: m, top: "/r", vault: v, workers: 1}
 }
 
 func newMemRig(t testing.TB, tree files) (*rig, *disktest.Mem) {
 	m := disktest.NewMem()
-	m.NoSyncAll = true
 	r := memRig(t, m, newVault())
 	r.init(tree)
 	for _, p := range []string{"", "tree", "tree/.decree", "tree/.decree/tmp", "txn"} {
@@ -95,9 +94,9 @@ func oldOrNew(r *rig, from, to files) string {
 
 // disks are what the disk in memory can and cannot do.
 var disks = []struct {
-	name                 string
-	noExchange, flushAll bool
-}{{"plain", false, false}, {"no exchange", true, false}, {"flushed whole", false, true}}
+	name       string
+	noExchange bool
+}{{"plain", false}, {"no exchange", true}}
 
 func TestErrorAtEveryStep(t *testing.T) {
 	for _, kind := range disks {
@@ -107,7 +106,7 @@ func TestErrorAtEveryStep(t *testing.T) {
 				for n := 0; ; n++ {
 					fired := false
 					r, m := newMemRig(t, before)
-					m.NoExchange, m.NoSyncAll = kind.noExchange, !kind.flushAll
+					m.NoExchange = kind.noExchange
 					r.wrap = failAt(n, &fired, anyStep, disktest.Action{Err: cause})
 					out, err := r.move(steps(before, after))
 					r.wrap = nil
@@ -151,7 +150,7 @@ func TestTwoErrors(t *testing.T) {
 	}
 	for range tries {
 		r, m := newMemRig(t, before)
-		m.NoExchange, m.NoSyncAll = rng.IntN(3) == 0, rng.IntN(2) == 0
+		m.NoExchange = rng.IntN(3) == 0
 		first, gap := rng.IntN(700), 1+rng.IntN(150)
 		i := 0
 		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
@@ -189,7 +188,7 @@ func TestDeathAtEveryStep(t *testing.T) {
 			for n := 0; ; n++ {
 				fired := false
 				r, m := newMemRig(t, before)
-				m.NoExchange, m.NoSyncAll = kind.noExchange, !kind.flushAll
+				m.NoExchange = kind.noExchange
 				r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true, Torn: n % 7})
 				_, err := r.move(steps(before, after))
 				r.wrap = nil
@@ -231,7 +230,7 @@ func TestDeathInRecovery(t *testing.T) {
 	count := map[string]int{}
 	for i := range tries {
 		r, m := newMemRig(t, before)
-		m.NoExchange, m.NoSyncAll = rng.IntN(3) == 0, rng.IntN(2) == 0
+		m.NoExchange = rng.IntN(3) == 0
 		lostStaging := i%5 == 0
 		r.dying(rng, 150, func() error { _, err := r.move(steps(before, after)); return err })
 		if lostStaging {
@@ -300,7 +299,7 @@ func (r *rig) loseStaging(rng *rand.Rand) {
 func TestPowerLoss(t *testing.T) {
 	for _, kind := range disks {
 		t.Run(kind.name, func(t *testing.T) {
-			powerLoss(t, before, after, kind.noExchange, kind.flushAll, false)
+			powerLoss(t, before, after, kind.noExchange, false)
 		})
 	}
 }
@@ -316,12 +315,10 @@ func TestPowerLossWithoutAStore(t *testing.T) {
 		})
 		return out
 	}
-	for _, flushAll := range []bool{false, true} {
-		powerLoss(t, flat(before), flat(after), false, flushAll, true)
-	}
+	powerLoss(t, flat(before), flat(after), false, true)
 }
 
-func powerLoss(t *testing.T, from, to files, noExchange, flushAll, storeless bool) {
+func powerLoss(t *testing.T, from, to files, noExchange, storeless bool) {
 	seeds := 12
 	if long {
 		seeds = 500
@@ -329,7 +326,7 @@ func powerLoss(t *testing.T, from, to files, noExchange, flushAll, storeless boo
 	count := map[string]int{}
 	rng := rand.New(rand.NewPCG(5, 6))
 	r, m := newMemRig(t, from)
-	m.NoExchange, m.NoSyncAll = noExchange, !flushAll
+	m.NoExchange = noExchange
 	n := 0
 	lose := func() string {
 		store, losses := r.vault, rng.IntN(3)

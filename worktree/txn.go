@@ -40,9 +40,8 @@ type txn struct {
 	// unflushed is what has to be durable before the journal gets its name; each
 	// is called once; with false it only closes its file.
 	unflushed []func(on bool) error
-	flushAll  func() error // flushes the whole file system; nil: each file is flushed
-	live      bool         // the process that began it: it knows what it made
-	ext       string       // what the journal's name says: extJournal and so on
+	live      bool   // the process that began it: it knows what it made
+	ext       string // what the journal's name says: extJournal and so on
 
 	mu    sync.Mutex
 	notes []string

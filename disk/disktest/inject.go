@@ -298,19 +298,6 @@ func (d *dir) Sync() error {
 	return d.Dir.Sync()
 }
 
-func (d *dir) SyncAll() func() error {
-	all := d.Dir.SyncAll()
-	if all == nil {
-		return nil
-	}
-	return func() error {
-		if err := d.c.write("SyncAll", d.Path()); err != nil {
-			return err
-		}
-		return all()
-	}
-}
-
 func (d *dir) TryLock() (func() error, error) {
 	if err := d.c.read("TryLock", d.Path()); err != nil {
 		return nil, err
