@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -21,7 +22,10 @@ type Closing struct {
 	Record *Record
 	// Files are the run directory's files as objects that are durable in the
 	// store already (StoreFiles, then the writer's Flush).
-	Files   map[string]tree.Hash
+	Files map[string]tree.Hash
+	// Build are the files that the run directory is built of, beside run.json. None: it is
+	// there, as that of a run is, and what it lacks comes back with a repair.
+	Build   []RunFile
 	Effects Effects
 	Audit   Operation // zero Op: no line
 }
@@ -85,53 +89,63 @@ func storeFile(w Putter, dir disk.Dir, name string, size int64) (tree.Hash, erro
 	return sum, err
 }
 
-// Finish ends a record: its line and those of the records that it affects are
-// appended to the log and flushed, which is the moment it exists; then run.json
-// is replaced, labels move, the audit line is written and the open record
-// removed. After a death anywhere, Complete does the rest.
-func (h *History) Finish(c Closing) error { return h.commit(c, nil) }
-
-// Add is Finish for a record that was never open, such as a checkpoint: its run
-// directory is built of files and run.json, and renamed in once the record exists.
-func (h *History) Add(c Closing, files []RunFile) error { return h.commit(c, &files) }
-
-// commit does both: with files nil the run directory is there, or can be missing.
-func (h *History) commit(c Closing, files *[]RunFile) error {
+// End ends a record of any kind: its line, which says what it does to others, is appended
+// to the log and flushed, which is the moment it exists; then its run directory is put in
+// place and the run.json files of the others are written again, labels move, the audit
+// line is written and the open record removed. After a death anywhere it is called again:
+// of a record that the log has it does what is missing.
+func (h *History) End(c Closing) error {
 	if err := c.Record.check(); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	l, err := h.rows()
+	was, err := h.line(c.Record.ID)
+	if err != nil {
+		return err
+	}
+	t := &commit{h: h, line: &line{op: opViews}}
+	defer t.drop()
+	if was != nil {
+		_, err = t.restore(was, true)
+	} else {
+		err = t.begin(c)
+	}
+	if err == nil {
+		err = t.change(c.Effects.Status)
+	}
+	if err == nil && was == nil {
+		err = t.orNote(c.Record.ID, t.own(c))
+	}
+	if err != nil {
+		return err
+	}
+	return t.end(c)
+}
+
+// begin makes the line of a record that the log does not have.
+func (t *commit) begin(c Closing) error {
+	l, err := t.h.rows()
 	if err != nil {
 		return err
 	}
 	l.follow(c.Record)
-	t := &turn{h: h}
-	defer t.drop()
-	self := &line{key: recordKey(c.Record), files: c.Files, record: c.Record}
-	t.lines = append(t.lines, self) // before those that it affects
-	// What stage has written is flushed while the directory is built.
-	if files == nil {
-		if err := t.stageOrNote(self); err != nil {
-			return err
-		}
-	}
-	if err := t.effects(c.Effects); err != nil {
-		return err
-	}
-	if files != nil {
-		if err := t.orNote(self, t.build(self, *files)); err != nil {
-			return err
-		}
-	}
-	return t.end(self, c.Effects, c.Audit)
+	t.line = &line{key: recordKey(c.Record), files: c.Files, record: c.Record}
+	return nil
 }
 
-// end appends the lines, and then does what follows once they are durable; it can
-// be repeated from there. What it changes in several directories waits for their
-// flushes together; the open record, which would have it repeated, goes last.
-func (t *turn) end(l *line, e Effects, a Operation) error {
+// own prepares the record's own files. What was staged for others is flushed meanwhile.
+func (t *commit) own(c Closing) error {
+	if len(c.Build) > 0 {
+		return t.build(t.line, c.Build)
+	}
+	return t.stage(t.line)
+}
+
+// end appends the line, and then does what follows once it is durable. What that changes
+// in several directories waits for their flushes together; the open record, which would
+// have it repeated, goes last.
+func (t *commit) end(c Closing) error {
 	err := t.append()
-	if disk.Full(err) && len(t.prepared) > 0 { // the lines go before the files, which the store has
+	if disk.Full(err) && len(t.prepared) > 0 { // the line goes before the files, which the store has
 		for _, p := range t.prepared {
 			t.h.NoteKeptOut(p.record(), err)
 		}
@@ -141,50 +155,27 @@ func (t *turn) end(l *line, e Effects, a Operation) error {
 	if err != nil {
 		return err
 	}
+	id, audit := c.Record.ID, c.Audit
 	var flushes errgroup.Group
 	err = t.place(&flushes)
-	if err == nil && a.Op != "" {
-		a.Record = l.id()
-		flushes.Go(func() error { return t.h.auditOnce(a) })
+	if err == nil && audit.Op != "" {
+		audit.Record = id
+		flushes.Go(func() error { return t.h.auditOnce(audit) })
 	}
 	if err == nil {
-		err = t.h.moveLabels(e.Labels)
+		err = t.h.moveLabels(c.Effects.Labels)
 	}
 	if err = cmp.Or(err, flushes.Wait()); err != nil {
 		return err
 	}
-	return t.h.removeOpen(l.id())
+	return t.h.removeOpen(id)
 }
 
-// Complete does what is missing of a Finish that died after its line: the
-// effects, run.json, labels, audit line, the open record's end. It can be
-// repeated. The record must be Recorded.
-func (h *History) Complete(o *Opened, audit Operation) error {
-	l, err := h.line(o.Record.ID)
-	if err == nil && l == nil {
-		err = fmt.Errorf("record %s has not ended", o.Record.ID)
-	}
-	if err != nil {
-		return err
-	}
-	t := &turn{h: h}
-	defer t.drop()
-	if err := t.again(l); err != nil {
-		return err
-	}
-	if err := t.effects(o.Effects); err != nil {
-		return err
-	}
-	if err := t.effectsAgain(o.Effects); err != nil {
-		return err
-	}
-	return t.end(l, o.Effects, audit)
-}
-
-// turn is one set of lines that is appended together, with their run.json files.
-type turn struct {
+// commit is one line that is appended to the log, with the files of .decree/runs that
+// follow from it.
+type commit struct {
 	h        *History
-	lines    []*line
+	line     *line // of a record that ends, or of an operation, which needs effects to be written
 	prepared []prepared
 	flushes  *errgroup.Group // of what is staged; nil: none
 }
@@ -202,34 +193,25 @@ type prepared interface {
 // mostFlushes is how many staged files are open, and flushed, at once.
 const mostFlushes = 32
 
-// add takes the line in, once.
-func (t *turn) add(l *line) {
-	if !slices.Contains(t.lines, l) {
-		t.lines = append(t.lines, l)
-	}
-}
-
-// build prepares the whole run directory of a new line.
-func (t *turn) build(l *line, files []RunFile) error {
+// build prepares the whole run directory of a record.
+func (t *commit) build(l *line, files []RunFile) error {
 	b, err := t.h.build(l.id(), append(slices.Clone(files), RunFile{Name: runJSON, Write: Bytes(l.record.JSON(nil))}))
 	if err != nil {
 		return err
 	}
-	l.size, l.mtime = b.info.Size, b.info.Mtime
-	t.add(l)
+	t.shown(l, b.info)
 	t.prepared = append(t.prepared, b)
 	return nil
 }
 
-// stage writes the run.json that belongs to the line and notes what stat says of
-// it. append waits for its flush.
-func (t *turn) stage(l *line) error {
+// stage writes the run.json of a record and notes what stat says of it. append waits for
+// its flush.
+func (t *commit) stage(l *line) error {
 	s, err := t.h.stage(l.id(), runJSON, Bytes(l.record.JSON(nil)))
 	if err != nil {
 		return err
 	}
-	l.size, l.mtime = s.info.Size, s.info.Mtime
-	t.add(l)
+	t.shown(l, s.info)
 	t.prepared = append(t.prepared, s)
 	if t.flushes == nil {
 		t.flushes = &errgroup.Group{}
@@ -239,8 +221,18 @@ func (t *turn) stage(l *line) error {
 	return nil
 }
 
+// shown says in the line what run.json the record has.
+func (t *commit) shown(l *line, info disk.Info) {
+	v := view{info.Size, info.Mtime}
+	if l == t.line {
+		l.view = v
+	} else {
+		t.line.effect(l.id()).view = v
+	}
+}
+
 // flushed waits for the flushes of what is staged.
-func (t *turn) flushed() error {
+func (t *commit) flushed() error {
 	if t.flushes == nil {
 		return nil
 	}
@@ -249,54 +241,40 @@ func (t *turn) flushed() error {
 	return err
 }
 
-// again stages the run.json of a line that stands in the log, when it differs.
-func (t *turn) again(l *line) error {
+// again stages the run.json of a record of the log where it is not what the log says.
+func (t *commit) again(l *line) error {
 	_, data, err := t.h.readRun(l.id())
-	if err == nil && string(data) == string(l.record.JSON(nil)) {
+	if err == nil && bytes.Equal(data, l.record.JSON(nil)) {
 		return nil
 	}
-	return t.stageOrNote(l)
+	return t.stage(l)
 }
 
-// effects stages the lines of the records whose status changes. One that is
-// gone or foreign, or has the status already, is passed over.
-func (t *turn) effects(e Effects) error {
-	for _, s := range e.Status {
+// change has the line change the status of other records, where they do not have it
+// already. One that is gone or foreign is passed over.
+func (t *commit) change(status []StatusEffect) error {
+	for _, s := range status {
 		l, err := t.h.line(s.ID)
 		if err != nil {
 			return err
 		}
-		if l == nil || l.record.Status == s.Status && l.record.UndoneBy == s.UndoneBy {
+		if l == nil {
 			continue
 		}
-		l.record.Status, l.record.UndoneBy = s.Status, s.UndoneBy
-		if err := t.stageOrNote(l); err != nil {
+		if r := l.record; r.Status != s.Status || r.UndoneBy != s.UndoneBy {
+			r.Status, r.UndoneBy = s.Status, s.UndoneBy
+			e := t.line.effect(s.ID)
+			e.status, e.undoneBy = s.Status, s.UndoneBy
+		}
+		if err := t.orNote(s.ID, t.again(l)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// effectsAgain stages the run.json of those records whose line has the status
-// already and whose run.json may not.
-func (t *turn) effectsAgain(e Effects) error {
-	for _, s := range e.Status {
-		l, err := t.h.line(s.ID)
-		if err != nil {
-			return err
-		}
-		if l == nil || l.record.Status != s.Status || l.record.UndoneBy != s.UndoneBy {
-			continue // gone, or staged by effects
-		}
-		if err := t.again(l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// write appends the lines, then puts the run directories' files in place.
-func (t *turn) write() error {
+// write appends the line, then puts the run directories' files in place.
+func (t *commit) write() error {
 	if err := t.append(); err != nil {
 		return err
 	}
@@ -305,22 +283,19 @@ func (t *turn) write() error {
 	return cmp.Or(err, flushes.Wait())
 }
 
-// append appends the lines to the log once all that they tell of is durable.
-func (t *turn) append() error {
+// append appends the line to the log once all that it tells of is durable.
+func (t *commit) append() error {
 	if err := t.flushed(); err != nil {
 		return err
 	}
-	if len(t.lines) > 0 {
-		if err := t.h.write(t.lines...); err != nil {
-			return err
-		}
+	if t.line.op != "" && len(t.line.effects) == 0 {
+		return nil
 	}
-	t.lines = nil
-	return nil
+	return t.h.write(t.line)
 }
 
 // place puts what was prepared in its place. The directories are flushed in g.
-func (t *turn) place(g *errgroup.Group) error {
+func (t *commit) place(g *errgroup.Group) error {
 	g.SetLimit(mostFlushes)
 	for ; len(t.prepared) > 0; t.prepared = t.prepared[1:] {
 		p := t.prepared[0]
@@ -345,18 +320,14 @@ func KeepsOut(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EROFS) || disk.Full(err)
 }
 
-// orNote takes the line in without the files that err keeps out of .decree/runs.
-func (t *turn) orNote(l *line, err error) error {
+// orNote passes over what err keeps out of .decree/runs.
+func (t *commit) orNote(id string, err error) error {
 	if !KeepsOut(err) {
 		return err
 	}
-	t.add(l)
-	t.h.NoteKeptOut(l.id(), err)
+	t.h.NoteKeptOut(id, err)
 	return nil
 }
-
-// stageOrNote is stage for a record that ends, or whose status changes.
-func (t *turn) stageOrNote(l *line) error { return t.orNote(l, t.stage(l)) }
 
 // NoteKeptOut tells, once a record, that err keeps its files out of .decree/runs.
 func (h *History) NoteKeptOut(id string, err error) {
@@ -371,23 +342,10 @@ func (h *History) NoteKeptOut(id string, err error) {
 }
 
 // drop removes what was staged for nothing.
-func (t *turn) drop() {
+func (t *commit) drop() {
 	_ = t.flushed()
 	for _, p := range t.prepared {
 		p.drop(t.h)
 	}
 	t.prepared = nil
-}
-
-// SetStatus changes a record's status, in the log and in run.json.
-func (h *History) SetStatus(id string, s Status, undoneBy string) error {
-	t := &turn{h: h}
-	defer t.drop()
-	if _, err := h.Get(id); err != nil {
-		return err
-	}
-	if err := t.effects(Effects{Status: []StatusEffect{{id, s, undoneBy}}}); err != nil {
-		return err
-	}
-	return t.write()
 }

@@ -70,7 +70,7 @@ func TestLifeOfARun(t *testing.T) {
 	require.NoError(t, w.ReplaceFile(id, "attempts/1/routine.log", Bytes([]byte("hello"))))
 	c := w.end(o)
 	assert.Len(t, c.Files, 2)
-	require.NoError(t, w.Finish(c))
+	require.NoError(t, w.End(c))
 	assert.NoFileExists(t, w.stored("open/"+id+".json"))
 	assert.NoFileExists(t, w.stored("open/"+id+".leader"))
 	assert.Equal(t, string(c.Record.JSON(nil)), w.read(w.path("runs", id, "run.json")))
@@ -126,8 +126,8 @@ func TestPrivateModes(t *testing.T) {
 	}
 }
 
-// A death after the line: Complete does the rest, as often as it is called.
-func TestCompleteAfterADeath(t *testing.T) {
+// A death after the line: End does the rest, as often as it is called.
+func TestEndAfterADeath(t *testing.T) {
 	w := newWorld(t)
 	undone := w.checkpoint()
 	o := w.begin()
@@ -145,7 +145,7 @@ func TestCompleteAfterADeath(t *testing.T) {
 	assert.True(t, done)
 	assert.Equal(t, []string{o.Record.ID}, w.list().Edited, "run.json still says open")
 	for range 3 {
-		require.NoError(t, w.Complete(open[0], Operation{Op: "run", Outcome: "done"}))
+		require.NoError(t, w.End(Closing{Record: open[0].Record, Effects: open[0].Effects, Audit: Operation{Op: "run", Outcome: "done"}}))
 		w.reopen()
 		assert.Empty(t, w.list().Warnings())
 		got, err := w.Get(undone.ID)
@@ -159,7 +159,6 @@ func TestCompleteAfterADeath(t *testing.T) {
 		assert.Equal(t, 1, rep.Lines)
 	}
 	assert.Contains(t, w.read(w.path("runs", undone.ID, "run.json")), `"undone_by": "`+o.Record.ID)
-	require.Error(t, w.Complete(&Opened{Record: w.draft()}, Operation{}), "only what has ended")
 }
 
 func TestFinishAfterTheCommandDeletedDecree(t *testing.T) {
@@ -168,32 +167,144 @@ func TestFinishAfterTheCommandDeletedDecree(t *testing.T) {
 	require.NoError(t, os.RemoveAll(w.path()))
 	assert.Equal(t, []string{o.Record.ID}, ids(w.list().Records))
 	require.NoError(t, w.ReplaceFile(o.Record.ID, "changes.diff", Bytes([]byte("the diff"))))
-	require.NoError(t, w.Finish(w.end(o)))
+	require.NoError(t, w.End(w.end(o)))
 	assert.Empty(t, w.list().Warnings())
 	assert.FileExists(t, w.path("project.json"))
 }
 
-func TestSetStatus(t *testing.T) {
+func TestStatusOfOthers(t *testing.T) {
 	w := newWorld(t)
-	r := w.checkpoint()
+	r := w.draft()
 	r.Extra = []Field{{"later", json.RawMessage(`[1]`)}}
-	require.NoError(t, w.Finish(Closing{Record: r}))
-	require.NoError(t, w.SetStatus(r.ID, StatusUndone, "2026112107015900-7"))
-	size := len(w.read(w.stored(logFile)))
-	require.NoError(t, w.SetStatus(r.ID, StatusUndone, "2026112107015900-7"))
-	assert.Len(t, w.read(w.stored(logFile)), size, "nothing to do")
-	require.NoError(t, w.SetStatus(r.ID, StatusSucceeded, ""))
+	require.NoError(t, w.End(Closing{Record: r}))
+	line := w.read(w.stored(logFile))
+	w.setStatus(r.ID, StatusUndone, "2026112107015900-7")
+	text := w.read(w.stored(logFile))
+	assert.True(t, strings.HasPrefix(text, line), "what stands there stays")
+	assert.Contains(t, w.read(w.path("runs", r.ID, "run.json")), `"undone_by": "2026112107015900-7"`)
+	w.setStatus(r.ID, StatusUndone, "2026112107015900-7")
+	assert.Equal(t, text, w.read(w.stored(logFile)), "nothing to do")
+	w.setStatus(r.ID, StatusSucceeded, "")
 	got, err := w.Get(r.ID)
 	require.NoError(t, err)
 	assert.Equal(t, r, got, "unknown fields stay")
 	assert.Equal(t, string(r.JSON(nil)), w.read(w.path("runs", r.ID, "run.json")))
-	require.ErrorContains(t, w.SetStatus("2026112107015900-9", StatusUndone, ""), "no record")
 	// A record that is in .decree/runs alone.
 	require.NoError(t, os.Remove(w.stored(logFile)))
 	w.reopen()
-	require.NoError(t, w.SetStatus(r.ID, StatusFailed, ""))
+	w.setStatus(r.ID, StatusFailed, "")
 	assert.Equal(t, string(r.JSON(nil)), w.read(w.path("runs", r.ID, "run.json")), "a foreign record is nobody's to change")
 	assert.NoFileExists(t, w.stored(logFile))
+}
+
+// TestOneLineTellsAll: the line of a record says what it does to others, so that a death
+// behind it loses nothing of that.
+func TestOneLineTellsAll(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.checkpoint(), w.checkpoint()
+	before := w.read(w.stored(logFile))
+	r := w.draft()
+	r.Reason, r.Parent = Revert, a.ID
+	require.NoError(t, w.End(Closing{Record: r, Effects: Effects{Status: []StatusEffect{{a.ID, StatusUndone, r.ID}, {b.ID, StatusFailed, ""}}}}))
+	text := w.read(w.stored(logFile))
+	require.True(t, strings.HasPrefix(text, before))
+	require.Equal(t, 1, strings.Count(text[len(before):], "\n"))
+	want := ids(w.list().Records)
+	require.Empty(t, w.list().Warnings())
+
+	require.NoError(t, os.RemoveAll(w.path("runs")))
+	w.reopen()
+	rep, err := w.Repair()
+	require.NoError(t, err)
+	require.Len(t, rep.Restored, 3)
+	for range 2 {
+		w.reopen()
+		require.Empty(t, w.list().Warnings())
+		require.Equal(t, want, ids(w.list().Records))
+		for id, s := range map[string]Status{a.ID: StatusUndone, b.ID: StatusFailed, r.ID: StatusSucceeded} {
+			got, err := w.Get(id)
+			require.NoError(t, err)
+			require.Equal(t, s, got.Status)
+			plain, err := w.ReadRun(id)
+			require.NoError(t, err)
+			require.Equal(t, got.JSON(nil), plain.JSON(nil))
+		}
+		// What a removed record has done to others stays, also when its line goes.
+		require.NoError(t, w.Remove([]string{r.ID}))
+		l, err := w.rows()
+		require.NoError(t, err)
+		require.NoError(t, l.compact(w.p.Store))
+		want = want[:0]
+		want = append(want, b.ID, a.ID)
+		require.NotContains(t, w.read(w.stored(logFile)), `"reason":"revert"`)
+		w.reopen()
+		if _, err := w.Get(r.ID); err == nil {
+			t.Fatal("it was removed")
+		}
+		break
+	}
+	got, err := w.Get(a.ID)
+	require.NoError(t, err)
+	require.Equal(t, []any{StatusUndone, r.ID}, []any{got.Status, got.UndoneBy})
+	require.Equal(t, want, ids(w.list().Records))
+	require.Empty(t, w.list().Warnings())
+}
+
+// TestSecondLineOfARecord: earlier versions wrote a record's line again where its status
+// changed.
+func TestSecondLineOfARecord(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.checkpoint(), w.checkpoint()
+	w.setStatus(a.ID, StatusFailed, "")
+	old := *a
+	old.Status, old.UndoneBy = StatusUndone, b.ID
+	require.NoError(t, w.write(&line{key: recordKey(a), record: &old}))
+	w.reopen()
+	got, err := w.Get(a.ID)
+	require.NoError(t, err)
+	require.Equal(t, &old, got)
+	w.setStatus(a.ID, StatusSucceeded, "")
+	got, err = w.Get(a.ID)
+	require.NoError(t, err)
+	require.Equal(t, a, got)
+}
+
+// TestRewrittenFiles: the hashes of files that were written anew are what counts of a
+// record, and its line stays.
+func TestRewrittenFiles(t *testing.T) {
+	w := newWorld(t)
+	o := w.begin()
+	require.NoError(t, w.ReplaceFile(o.Record.ID, "changes.diff", Bytes([]byte("the diff"))))
+	c := w.end(o)
+	found, err := w.shelf.PutBytes([]byte("found"))
+	require.NoError(t, err)
+	require.NoError(t, c.Record.SetOutside(Outside{SHA256: found, Changes: Changes{Created: 1}}))
+	c.Files[OutsideFile] = found
+	require.NoError(t, w.End(c))
+	was := w.read(w.stored(logFile))
+	diff, err := w.shelf.PutBytes([]byte("a diff"))
+	require.NoError(t, err)
+	less, err := w.shelf.PutBytes([]byte("less"))
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, w.Rewrite(map[string]map[string]tree.Hash{o.Record.ID: {"changes.diff": diff, OutsideFile: less}}))
+		w.reopen()
+		text := w.read(w.stored(logFile))
+		require.True(t, strings.HasPrefix(text, was))
+		require.Equal(t, 2, strings.Count(text, "\n"), "once")
+		got, err := w.Get(o.Record.ID)
+		require.NoError(t, err)
+		require.Equal(t, diff, got.DiffSHA256)
+		out, ok := got.Outside()
+		require.True(t, ok)
+		require.Equal(t, Outside{SHA256: less, Changes: Changes{Created: 1}}, out)
+		files, err := w.RecordFiles(o.Record.ID)
+		require.NoError(t, err)
+		require.Equal(t, []RecordFile{{"changes.diff", diff}, {OutsideFile, less}}, files)
+		require.Equal(t, "a diff", w.read(w.path("runs", o.Record.ID, "changes.diff")))
+		require.Equal(t, string(got.JSON(nil)), w.read(w.path("runs", o.Record.ID, "run.json")))
+		require.Empty(t, w.list().Warnings())
+	}
 }
 
 func TestAbandonAndSetAside(t *testing.T) {

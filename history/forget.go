@@ -1,7 +1,9 @@
 package history
 
 import (
+	"maps"
 	"path"
+	"slices"
 
 	"decree/tree"
 )
@@ -18,48 +20,39 @@ func (h *History) Diffs(id string) (list []RecordFile, err error) {
 	return list, err
 }
 
-// ReplaceFiles makes the store's objects sums, by name, the files of a record:
-// its line says so first, then run.json and the run directory's files are
-// replaced. It can be repeated; after a death in between it has to be. The
-// objects must be durable.
-func (h *History) ReplaceFiles(id string, sums map[string]tree.Hash) error {
-	l, err := h.copyOf(id)
-	if err != nil {
-		return err
-	}
-	changed := false
-	for name, sum := range sums {
-		if l.files[name] == sum {
-			continue
-		}
-		changed = true
-		if name == diffName && l.record.DiffSHA256 == l.files[name] {
-			l.record.DiffSHA256 = sum
-		}
-		if o, ok := l.record.Outside(); ok && name == OutsideFile {
-			o.SHA256 = sum
-			if err := l.record.SetOutside(o); err != nil {
-				return err
-			}
-		}
-		l.files[name] = sum
-	}
-	t := &turn{h: h}
+// Rewrite makes the store's objects sums, by record and name, the files of records: a
+// line of the log says so first, then their run.json and the run directories' files are
+// replaced. It can be repeated; after a death in between it has to be. The objects must
+// be durable.
+func (h *History) Rewrite(sums map[string]map[string]tree.Hash) error {
+	t := &commit{h: h, line: &line{op: opRewrite}}
 	defer t.drop()
-	if changed {
-		err = t.stage(l)
-	} else {
-		err = t.again(l)
-	}
-	if err != nil {
-		return err
+	ids := slices.Sorted(maps.Keys(sums))
+	for _, id := range ids {
+		l, err := h.copyOf(id)
+		if err != nil {
+			return err
+		}
+		fresh := &effect{id: id, files: maps.Clone(sums[id])}
+		maps.DeleteFunc(fresh.files, func(name string, sum tree.Hash) bool { return l.files[name] == sum })
+		if len(fresh.files) > 0 {
+			t.line.effects = append(t.line.effects, fresh)
+		}
+		if err := fresh.apply(l); err != nil {
+			return err
+		}
+		if err := t.again(l); err != nil {
+			return err
+		}
 	}
 	if err := t.write(); err != nil {
 		return err
 	}
-	for name, sum := range sums {
-		if err := h.ReplaceFile(id, name, h.copyObject(sum)); err != nil {
-			return err
+	for _, id := range ids {
+		for name, sum := range sums[id] {
+			if err := h.ReplaceFile(id, name, h.copyObject(sum)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

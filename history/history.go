@@ -96,7 +96,7 @@ func (h *History) rowsHeld() (*log, error) {
 	return h.log, nil
 }
 
-// write appends lines to the log, and folds it where that is due and can be done.
+// write appends lines to the log, and compacts it where that is due and can be done.
 func (h *History) write(lines ...*line) error {
 	l, err := h.rows()
 	if err == nil && !l.current(h.p.Store) {
@@ -114,7 +114,7 @@ func (h *History) write(lines ...*line) error {
 	// The lines are durable: what goes wrong from here on must not be taken for a
 	// record that was not written.
 	if l, err = h.rows(); err == nil && l.mostlyDead() {
-		err = l.fold(h.p.Store)
+		err = l.compact(h.p.Store)
 		h.Refresh()
 	}
 	if err != nil && h.note != nil {

@@ -129,9 +129,18 @@ func (w *world) draft() *Record {
 func (w *world) checkpoint() *Record {
 	w.t.Helper()
 	r := w.draft()
-	require.NoError(w.t, w.Add(Closing{Record: r}, nil))
+	require.NoError(w.t, w.End(Closing{Record: r}))
 	w.clock = w.clock.Add(time.Second)
 	return r
+}
+
+// setStatus has an operation change a record's status.
+func (w *world) setStatus(id string, s Status, undoneBy string) {
+	w.t.Helper()
+	t := &commit{h: w.History, line: &line{op: opViews}}
+	defer t.drop()
+	require.NoError(w.t, t.change([]StatusEffect{{id, s, undoneBy}}))
+	require.NoError(w.t, t.write())
 }
 
 func (w *world) list() *Listing {

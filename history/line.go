@@ -14,58 +14,86 @@ import (
 	"decree/tree"
 )
 
-// line is one line of records.jsonl.
+// line is one line of records.jsonl: a record that ends, one that is removed, or an
+// operation that is no record.
 type line struct {
-	key    key
-	gone   bool
-	size   int64 // of the run.json that was written with it
-	mtime  int64
-	left   bool                 // of a removed one: its run directory may still be there
-	files  map[string]tree.Hash // the run directory's files, by name with '/', as objects
-	trees  [2]tree.Hash         // of the record: before, after
-	record *Record
-	raw    []byte // the record as it stands there, where it cannot be decoded; else nil
+	key     key
+	gone    bool
+	op      string    // of an operation; "": a record's line
+	effects []*effect // on the records before it
+	view    view      // of the run.json that was written with it
+	left    bool      // of a removed one: its run directory may still be there
+	files   map[string]tree.Hash
+	trees   [2]tree.Hash // of the record: before, after
+	record  *Record
+	raw     []byte // the record as it stands there, where it cannot be decoded; else nil
 }
+
+// The operations that are no records.
+const (
+	opRewrite = "forget"  // of files: those that held what is forgotten
+	opViews   = "repair"  // run.json files were written again
+	opCompact = "compact" // the log was, without the lines of removed records; what these had changed is here
+)
+
+var operations = []string{opRewrite, opViews, opCompact}
 
 func (l *line) id() string { return FormatID(l.key.chain, l.key.seq) }
 
 // append writes the line with its newline.
 func (l *line) append(dst []byte) []byte {
-	dst = append(dst, linePrefix...)
-	dst = append(dst, l.id()...)
-	dst = append(dst, lineAt...)
-	dst = strconv.AppendInt(dst, l.key.at, 10)
-	if l.gone {
-		dst = append(dst, lineGone...)
-		if l.left {
-			dst = append(dst, lineLeft...)
-		}
-		return append(dst, "}\n"...)
+	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
+	if l.op != "" {
+		w.text("op", l.op)
+		w.effects(l.effects)
+		return append(w.dst, "}\n"...)
 	}
-	dst = append(dst, `,"file":[`...)
-	dst = strconv.AppendInt(dst, l.size, 10)
-	dst = append(dst, ',')
-	dst = strconv.AppendInt(dst, l.mtime, 10)
+	w.text("id", l.id())
+	w.number("at", l.key.at)
+	if l.gone {
+		w.raw("gone", "true")
+		if l.left {
+			w.raw("left", "{}")
+		}
+		return append(w.dst, "}\n"...)
+	}
+	w.view("file", l.view)
+	if len(l.effects) > 0 {
+		w.effects(l.effects)
+	}
 	if l.record != nil {
 		l.trees = [2]tree.Hash{l.record.Before, l.record.After}
 	}
-	dst = append(dst, `],"trees":[`...)
+	w.key("trees")
 	for i, id := range l.trees {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendHash(dst, id)
+		w.dst = append(w.dst, "[,"[i])
+		w.dst = appendHash(w.dst, id)
 	}
-	dst = append(dst, `],"files":{`...)
-	w := &writer{dst: dst, sep: ",", colon: ":"}
-	for _, name := range slices.Sorted(maps.Keys(l.files)) {
-		w.hash(name, l.files[name])
-	}
-	dst = append(w.dst, `},"record":`...)
+	w.dst = append(w.dst, ']')
+	w.files("files", l.files)
+	w.key("record")
 	if l.record == nil {
-		return append(append(dst, l.raw...), "}\n"...)
+		w.dst = append(w.dst, l.raw...)
+	} else {
+		w.dst = l.record.appendCompact(w.dst)
 	}
-	return append(l.record.appendCompact(dst), "}\n"...)
+	return append(w.dst, "}\n"...)
+}
+
+func (w *writer) view(name string, v view) {
+	w.key(name)
+	w.dst = strconv.AppendInt(append(w.dst, '['), v.size, 10)
+	w.dst = strconv.AppendInt(append(w.dst, ','), v.mtime, 10)
+	w.dst = append(w.dst, ']')
+}
+
+func (w *writer) files(name string, files map[string]tree.Hash) {
+	w.key(name)
+	in := &writer{dst: append(w.dst, '{'), sep: ",", colon: ":"}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		in.hash(name, files[name])
+	}
+	w.dst = append(in.dst, '}')
 }
 
 // appendHash writes a hash as JSON, null for none.
@@ -83,7 +111,7 @@ const (
 	linePrefix = `{"id":"`
 	lineAt     = `","at":`
 	lineGone   = `,"gone":true`
-	lineLeft   = `,"left":{}`
+	opPrefix   = `{"op":"`
 )
 
 var errLine = errors.New("damaged line")
@@ -149,7 +177,6 @@ func parseHead(b []byte) (*line, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &line{key: k, gone: gone}
 	if !gone {
 		i := bytes.Index(b, []byte(recordMark))
 		if i < 0 {
@@ -157,14 +184,29 @@ func parseHead(b []byte) (*line, error) {
 		}
 		b = append(b[:i:i], '}')
 	}
-	err = jsonread.Object(b, func(key string, v *jsonread.Value) error {
+	l := &line{key: k, gone: gone}
+	return l, l.members(b)
+}
+
+// parseOp decodes the line of an operation that is no record.
+func parseOp(b []byte) (*line, error) {
+	l := &line{}
+	err := l.members(b)
+	if err == nil && l.op == "" {
+		err = errLine
+	}
+	return l, err
+}
+
+func (l *line) members(b []byte) error {
+	return jsonread.Object(b, func(key string, v *jsonread.Value) error {
 		switch key {
+		case "op":
+			l.op = v.Known(operations...)
 		case "file":
-			var n []int64
-			v.Array(func(e *jsonread.Value) { n = append(n, e.Int()) })
-			if len(n) == 2 {
-				l.size, l.mtime = n[0], n[1]
-			}
+			l.view = viewOf(v)
+		case "effects":
+			l.effects = effectsOf(v)
 		case "trees":
 			i := 0
 			v.Array(func(e *jsonread.Value) {
@@ -180,7 +222,12 @@ func parseHead(b []byte) (*line, error) {
 		}
 		return v.Err()
 	})
-	return l, err
+}
+
+// changesOthers says whether a record's line has effects, without decoding it.
+func changesOthers(b []byte) bool {
+	const mark = `],"effects":[` // behind the id, the place and the view
+	return bytes.Contains(b[:min(len(b), 160)], []byte(mark))
 }
 
 // parseLine decodes a line.

@@ -186,7 +186,7 @@ func (h *History) inspectRow(runs disk.Dir, r row, there bool, kind disk.Kind) r
 		return runState{state: missing}
 	}
 	if err == nil && st.Kind == disk.Regular {
-		if size, mtime, ok := lineFile(r.line); ok && st.Size == size && st.Mtime == mtime {
+		if v, ok := r.runFile(); ok && v == (view{st.Size, st.Mtime}) {
 			return runState{}
 		}
 	}
@@ -259,17 +259,17 @@ func (h *History) Newer() (map[string]bool, error) {
 }
 
 // lineFile reads the "file" field that append wrote.
-func lineFile(b []byte) (size, mtime int64, ok bool) {
+func lineFile(b []byte) (v view, ok bool) {
 	const mark = `,"file":[`
 	i := bytes.Index(b[:min(len(b), 128)], []byte(mark))
 	if i < 0 {
-		return 0, 0, false
+		return view{}, false
 	}
 	first, rest, ok := bytes.Cut(b[i+len(mark):], []byte(","))
 	second, _, closed := bytes.Cut(rest, []byte("]"))
 	size, sizeErr := strconv.ParseInt(string(first), 10, 64)
 	mtime, mtimeErr := strconv.ParseInt(string(second), 10, 64)
-	return size, mtime, ok && closed && sizeErr == nil && mtimeErr == nil
+	return view{size, mtime}, ok && closed && sizeErr == nil && mtimeErr == nil
 }
 
 // parallel calls f with parts of 0..n, on as many goroutines as pay off.

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	logFile = "records.jsonl"
-	foldMin = 1 << 20 // a smaller log is not worth folding
+	logFile    = "records.jsonl"
+	compactMin = 1 << 20 // a smaller log is not worth it
 )
 
 // log is records.jsonl as it was when it was read. It does not change once it is read.
 type log struct {
-	rows    []row          // the last line of each id that is not gone, in order
+	rows    []row          // the records that are not gone, in order
 	byID    map[string]int // index into rows
 	gone    []row          // removed records whose run directories may still be there
 	damaged int            // lines that are none
@@ -32,11 +32,13 @@ type log struct {
 	ino     uint64
 }
 
-// row is one record of the log.
+// row is one record of the log: its line, which never changes, and what later lines
+// say of it.
 type row struct {
-	key  key
-	gone bool
-	line []byte // without its newline
+	key   key
+	gone  bool
+	line  []byte  // without its newline
+	later *effect // nil: nothing
 }
 
 // readLog reads the log in store; a missing one is empty.
@@ -104,23 +106,52 @@ func (l *log) settle() {
 	}
 }
 
-// take puts one line in the place of an earlier one of its id.
+// take folds one line over those before it.
 func (l *log) take(b []byte) {
 	k, gone, err := lineKey(b)
-	if err != nil && len(b) > 0 && b[0] == '{' && json.Valid(b) {
+	if err == nil {
+		l.put(row{key: k, line: b, gone: gone})
+		if changesOthers(b) {
+			if e, err := parseHead(b); err == nil { // else it is told when the record is read
+				l.change(e.effects)
+			}
+		}
+		return
+	}
+	if bytes.HasPrefix(b, []byte(opPrefix)) {
+		if e, err := parseOp(b); err == nil {
+			l.change(e.effects)
+			return
+		}
+	}
+	if len(b) > 0 && b[0] == '{' && json.Valid(b) {
 		l.unknown = append(l.unknown, b)
 		return
 	}
-	if err != nil {
-		l.damaged++
-		l.dead += int64(len(b)) + 1
-		return
+	l.damaged++
+	l.dead += int64(len(b)) + 1
+}
+
+// change adds what an operation says of the records before it.
+func (l *log) change(effects []*effect) {
+	for _, e := range effects {
+		i, known := l.byID[e.id]
+		if !known || l.rows[i].gone {
+			continue
+		}
+		if l.rows[i].later == nil {
+			l.rows[i].later = &effect{id: e.id}
+		}
+		l.rows[i].later.add(e)
 	}
-	r := row{key: k, line: b, gone: gone}
-	if gone {
-		l.dead += int64(len(b)) + 1
+}
+
+// put takes a record's line. Earlier versions wrote a second one where a status changed:
+// it counts instead of the first.
+func (l *log) put(r row) {
+	if r.gone {
+		l.dead += int64(len(r.line)) + 1
 	}
-	// What a removed record has left is in its last line.
 	i, known := l.byID[r.id()]
 	if !known {
 		l.byID[r.id()] = len(l.rows)
@@ -168,19 +199,38 @@ func (l *log) find(id string) (*line, error) {
 	return l.rows[i].parse()
 }
 
-func (r row) parse() (*line, error) {
-	l, err := parseLine(r.line)
-	return l, r.fault(err)
-}
+// parse decodes the line, as it is after what later ones say.
+func (r row) parse() (*line, error) { return r.decoded(parseLine) }
 
-func (r row) head() (*line, error) {
-	l, err := parseHead(r.line)
+// head is parse without the record.
+func (r row) head() (*line, error) { return r.decoded(parseHead) }
+
+func (r row) decoded(parse func([]byte) (*line, error)) (*line, error) {
+	l, err := parse(r.line)
+	if err == nil {
+		err = r.later.apply(l)
+	}
 	return l, r.fault(err)
 }
 
 func (r row) record() (*Record, error) {
+	if r.later != nil {
+		l, err := r.parse()
+		if err != nil {
+			return nil, err
+		}
+		return l.record, nil
+	}
 	rec, err := parseRecord(r.line)
 	return rec, r.fault(err)
+}
+
+// runFile is what stat says of the run.json that was written last.
+func (r row) runFile() (v view, ok bool) {
+	if r.later != nil && r.later.view != (view{}) {
+		return r.later.view, true
+	}
+	return lineFile(r.line)
 }
 
 func (r row) fault(err error) error {
@@ -254,11 +304,12 @@ func (l *log) appendLines(store disk.Dir, lines []*line) error {
 	return err
 }
 
-// mostlyDead says whether folding would free more than half of the file.
-func (l *log) mostlyDead() bool { return l.size > foldMin && l.dead > l.size/2 }
+// mostlyDead says whether more than half of the file would go with compact.
+func (l *log) mostlyDead() bool { return l.size > compactMin && l.dead > l.size/2 }
 
-// fold writes the lines that count into a new file in the log's place.
-func (l *log) fold(store disk.Dir) error {
+// compact writes the lines of the records that are not gone into a new file in the log's
+// place, as they are, and behind them what the others have said of these.
+func (l *log) compact(store disk.Dir) error {
 	return l.rewrite(store, func(f disk.File) error { return l.writeLive(f) })
 }
 
@@ -282,6 +333,15 @@ func (l *log) writeLive(w io.Writer) error {
 	}
 	for _, b := range l.unknown {
 		buf = append(append(buf, b...), '\n')
+	}
+	rest := &line{op: opCompact}
+	for _, r := range l.rows {
+		if r.later != nil {
+			rest.effects = append(rest.effects, r.later)
+		}
+	}
+	if len(rest.effects) > 0 {
+		buf = rest.append(buf)
 	}
 	_, err := w.Write(buf)
 	return err

@@ -16,14 +16,16 @@ import (
 func TestLineRoundTrip(t *testing.T) {
 	r := fullRecord()
 	r.Command = []string{"make"}
-	l := &line{key: recordKey(r), size: 7, mtime: -5, files: map[string]tree.Hash{"changes.diff": tree.Sum([]byte("6")), "attempts/1/routine.log": tree.Sum(nil)}, record: r}
+	l := &line{key: recordKey(r), view: view{7, -5}, trees: [2]tree.Hash{r.Before, r.After},
+		effects: []*effect{{id: "2026112107015800-0", status: StatusUndone, undoneBy: r.ID, view: view{1, 2}}, {id: "2026112107015800-1", files: map[string]tree.Hash{"a": tree.Sum(nil)}}}, files: map[string]tree.Hash{"changes.diff": tree.Sum([]byte("6")), "attempts/1/routine.log": tree.Sum(nil)}, record: r}
 	text := strings.TrimSuffix(string(l.append(nil)), "\n")
 	assert.NotContains(t, text, "\n")
 	got, err := parseLine([]byte(text))
 	require.NoError(t, err)
 	assert.Equal(t, l, got)
-	size, mtime, ok := lineFile([]byte(text))
-	assert.Equal(t, []any{int64(7), int64(-5), true}, []any{size, mtime, ok})
+	v, ok := lineFile([]byte(text))
+	assert.Equal(t, []any{view{7, -5}, true}, []any{v, ok})
+	assert.True(t, changesOthers([]byte(text)))
 	head, err := parseHead([]byte(text))
 	require.NoError(t, err)
 	assert.Nil(t, head.record)
@@ -66,13 +68,13 @@ func TestLogCutAnywhere(t *testing.T) {
 	}
 }
 
-func TestLogFolds(t *testing.T) {
+func TestLogIsCompacted(t *testing.T) {
 	w := newWorld(t)
 	a, b, c := w.checkpoint(), w.checkpoint(), w.checkpoint()
 	a.Description = strings.Repeat("x", 100_000)
 	for i := range 30 {
 		a.Files = i
-		require.NoError(t, w.Finish(Closing{Record: a}))
+		require.NoError(t, w.write(&line{key: recordKey(a), record: a})) // as earlier versions did
 	}
 	require.NoError(t, w.Remove([]string{b.ID}))
 	st, err := os.Stat(w.stored(logFile))
@@ -167,12 +169,12 @@ func TestClockAheadOnce(t *testing.T) {
 			assert.Equal(t, id, ref.ID)
 		}
 		assert.Equal(t, 1, Compare(w.list().Records[0], w.list().Records[3]))
-		// A status that is set anew, and a log that is folded, change no places.
-		require.NoError(t, w.SetStatus(ahead.ID, StatusUndone, last.ID))
-		require.NoError(t, w.SetStatus(first.ID, StatusUndone, last.ID))
+		// A status that is set anew, and a log that is compacted, change no places.
+		w.setStatus(ahead.ID, StatusUndone, last.ID)
+		w.setStatus(first.ID, StatusUndone, last.ID)
 		l, err := w.rows()
 		require.NoError(t, err)
-		require.NoError(t, l.fold(w.p.Store))
+		require.NoError(t, l.compact(w.p.Store))
 		w.reopen()
 	}
 	between, err := w.Range(ahead.ID, back.ID)
@@ -274,9 +276,9 @@ func FuzzReadLog(f *testing.F) {
 	})
 }
 
-// TestFoldKeepsUnknownLines: what a newer decree may have written into the log is no
-// past that can be folded away.
-func TestFoldKeepsUnknownLines(t *testing.T) {
+// TestCompactKeepsUnknownLines: what a newer decree may have written into the log is no
+// past that can go.
+func TestCompactKeepsUnknownLines(t *testing.T) {
 	w := newWorld(t)
 	r := w.checkpoint()
 	const unknown = `{"v":2,"op":"record"}`
@@ -286,7 +288,7 @@ func TestFoldKeepsUnknownLines(t *testing.T) {
 	require.ErrorContains(t, err, "cannot read")
 	l, err := w.rows()
 	require.NoError(t, err)
-	require.NoError(t, l.fold(w.p.Store))
+	require.NoError(t, l.compact(w.p.Store))
 	text := w.read(w.stored(logFile))
 	assert.Contains(t, text, "\n"+unknown+"\n")
 	assert.NotContains(t, text, "nothing")
@@ -295,25 +297,26 @@ func TestFoldKeepsUnknownLines(t *testing.T) {
 	assert.Equal(t, 1, w.list().Unknown)
 }
 
-// TestFoldThatFails: a record whose line is durable is written, whatever becomes of
+// TestCompactThatFails: a record whose line is durable is written, whatever becomes of
 // the log's compaction.
-func TestFoldThatFails(t *testing.T) {
+func TestCompactThatFails(t *testing.T) {
 	w := newWorld(t)
 	var notes []string
 	w.note = func(text string) { notes = append(notes, text) }
 	r := w.draft()
-	r.Description = strings.Repeat("long ", foldMin/10)
-	require.NoError(t, w.Add(Closing{Record: r}, nil))
+	r.Description = strings.Repeat("long ", compactMin/10)
+	require.NoError(t, w.End(Closing{Record: r}))
 	require.NoError(t, os.Mkdir(w.stored(logFile+".new"), 0o700)) // in the way of the new log
 	for i := range 4 {
-		require.NoError(t, w.SetStatus(r.ID, []Status{StatusFailed, StatusSucceeded}[i%2], ""))
+		r.Status = []Status{StatusFailed, StatusSucceeded}[i%2]
+		require.NoError(t, w.write(&line{key: recordKey(r), record: r})) // as earlier versions did
 	}
 	require.NotEmpty(t, notes)
 	assert.Contains(t, notes[0], "records.jsonl could not be rewritten without its old lines")
-	require.NoError(t, w.Finish(w.end(w.begin())))
+	require.NoError(t, w.End(w.end(w.begin())))
 	w.reopen()
 	require.Len(t, w.list().Records, 2)
 	require.NoError(t, os.Remove(w.stored(logFile+".new")))
-	require.NoError(t, w.SetStatus(r.ID, StatusFailed, ""))
-	assert.Less(t, len(w.read(w.stored(logFile))), foldMin, "the next one folds it")
+	w.setStatus(r.ID, StatusFailed, "")
+	assert.Less(t, len(w.read(w.stored(logFile))), compactMin, "the next one does it")
 }

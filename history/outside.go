@@ -48,6 +48,16 @@ func (r *Record) SetOutside(o Outside) error {
 	return err
 }
 
+// setOutsideSum says that outside.diff was written anew.
+func (r *Record) setOutsideSum(sum tree.Hash) error {
+	o, ok := r.Outside()
+	if !ok {
+		return nil
+	}
+	o.SHA256 = sum
+	return r.SetOutside(o)
+}
+
 // Outside returns what SetOutside wrote; ok is false if nothing changed before
 // the record, or nothing is known of it.
 func (r *Record) Outside() (o Outside, ok bool) {

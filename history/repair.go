@@ -38,14 +38,9 @@ func (h *History) Repair() (*Repaired, error) {
 		return nil, err
 	}
 	rep := &Repaired{Lost: map[string][]string{}}
-	t := &turn{h: h}
-	defer func() { t.drop() }()
-	for i, s := range states {
-		rep.row(t, l.rows[i], s, i >= len(l.rows)-PlainManifests)
-		if len(t.lines) < repairBatch && i < len(states)-1 {
-			continue
-		}
-		if err := t.write(); err != nil {
+	newest := len(states) - PlainManifests
+	for from := 0; from < len(states); from += repairBatch {
+		if err := rep.rows(h, l.rows[from:], states[from:min(from+repairBatch, len(states))], newest-from); err != nil {
 			return rep, err
 		}
 	}
@@ -57,8 +52,19 @@ func (h *History) Repair() (*Repaired, error) {
 	return rep, nil
 }
 
+// rows repairs records with one line of the log. From newest on they have a plain
+// manifest.json.
+func (rep *Repaired) rows(h *History, rows []row, states []runState, newest int) error {
+	t := &commit{h: h, line: &line{op: opViews}}
+	defer t.drop()
+	for i, s := range states {
+		rep.row(t, rows[i], s, i >= newest)
+	}
+	return t.write()
+}
+
 // row prepares what one record needs.
-func (rep *Repaired) row(t *turn, r row, s runState, plainManifest bool) {
+func (rep *Repaired) row(t *commit, r row, s runState, plainManifest bool) {
 	if s.state == sound {
 		return
 	}
@@ -96,7 +102,7 @@ func (h *History) copyOf(id string) (*line, error) {
 // files, and manifest.json with plainManifest. Files that are there stay as they
 // are. The names of files whose objects are gone are returned.
 func (h *History) RestoreRun(id string, plainManifest bool) (lost []string, err error) {
-	t := &turn{h: h}
+	t := &commit{h: h, line: &line{op: opViews}}
 	defer t.drop()
 	l, err := h.copyOf(id)
 	if err == nil {
@@ -110,7 +116,7 @@ func (h *History) RestoreRun(id string, plainManifest bool) (lost []string, err 
 
 // restore prepares a run directory: a missing one is built whole, in one that is
 // there the missing files are written.
-func (t *turn) restore(l *line, plainManifest bool) (lost []string, err error) {
+func (t *commit) restore(l *line, plainManifest bool) (lost []string, err error) {
 	files, lost := t.h.storedFiles(l, plainManifest)
 	if err := t.h.clearRun(l.id()); err != nil {
 		return nil, err
@@ -124,7 +130,7 @@ func (t *turn) restore(l *line, plainManifest bool) (lost []string, err error) {
 	default:
 		err := t.build(l, files)
 		if !errors.As(err, new(*unreadable)) {
-			return lost, t.orNote(l, err)
+			return lost, t.orNote(l.id(), err)
 		}
 		// The others shall come back without the one that cannot be read.
 	}
@@ -136,10 +142,10 @@ func (t *turn) restore(l *line, plainManifest bool) (lost []string, err error) {
 		if errors.As(err, new(*unreadable)) {
 			lost = append(lost, f.Name)
 		} else if err != nil {
-			return lost, t.orNote(l, err)
+			return lost, t.orNote(l.id(), err)
 		}
 	}
-	return lost, t.stageOrNote(l)
+	return lost, t.orNote(l.id(), t.again(l))
 }
 
 // storedFiles are the files that the store has of a record; but for the newest ones,

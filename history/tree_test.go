@@ -217,7 +217,7 @@ func TestThinManifests(t *testing.T) {
 		if i == 3 {
 			content = "somebody's"
 		}
-		require.NoError(t, w.Add(Closing{Record: r}, []RunFile{{Name: manifestJSON, Write: Bytes([]byte(content))}}))
+		require.NoError(t, w.End(Closing{Record: r, Build: []RunFile{{Name: manifestJSON, Write: Bytes([]byte(content))}}}))
 		records = append(records, r)
 	}
 	require.NoError(t, w.ThinRuns(false))
@@ -254,7 +254,7 @@ func TestThinLargeFiles(t *testing.T) {
 		for name, text := range names {
 			files = append(files, RunFile{Name: name, Write: Bytes([]byte(text))})
 		}
-		require.NoError(t, w.Add(Closing{Record: r, Files: sums}, files))
+		require.NoError(t, w.End(Closing{Record: r, Files: sums, Build: files}))
 		ids = append(ids, r.ID)
 	}
 	delete(w.shelf.objects, sums["attempts/2/changes.diff"])

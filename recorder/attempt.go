@@ -547,7 +547,7 @@ func (u *run) finish() error {
 	}
 	audit := u.r.audit(opRecord, string(u.rec.Status))
 	audit.Mistake = u.res.Last.NotStarted != nil
-	err = u.r.history.Finish(history.Closing{
+	err = u.r.history.End(history.Closing{
 		Record: u.rec, Files: files, Effects: u.opened.Effects, Audit: audit,
 	})
 	if err != nil {

@@ -73,11 +73,11 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 	if err := out.mark(rec); err != nil {
 		return nil, err
 	}
-	c := history.Closing{Record: rec, Files: out.stored(nil), Audit: r.audit(opRecord, "done")}
+	c := history.Closing{Record: rec, Files: out.stored(nil), Build: out.files(r, plain), Audit: r.audit(opRecord, "done")}
 	if o.Label != "" {
 		c.Effects.Labels = map[string]string{o.Label: id}
 	}
-	err = r.history.Add(c, out.files(r, plain))
+	err = r.history.End(c)
 	if err != nil {
 		return nil, err
 	}

@@ -338,12 +338,7 @@ func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[tree.
 	if err := x.w.Flush(); err != nil {
 		return err
 	}
-	for _, id := range slices.Sorted(maps.Keys(fresh)) {
-		if err := r.history.ReplaceFiles(id, fresh[id]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.history.Rewrite(fresh)
 }
 
 // withhold puts a diff into the store whose sections of the contents have none.

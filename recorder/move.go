@@ -509,10 +509,10 @@ func (r *Recorder) closeAction(opened *history.Opened, end *ending) error {
 	for name, sum := range end.Files {
 		files = append(files, history.RunFile{Name: name, Write: func(w io.Writer) error { return r.copyObject(w, sum) }})
 	}
-	err := r.history.Add(history.Closing{
-		Record: rec, Files: end.Files, Effects: opened.Effects,
+	err := r.history.End(history.Closing{
+		Record: rec, Files: end.Files, Build: files, Effects: opened.Effects,
 		Audit: r.audit(string(rec.Reason), "done"),
-	}, files)
+	})
 	if err == nil {
 		r.created(rec)
 	}

@@ -451,7 +451,7 @@ func (c *recovery) close(o *history.Opened, end *ending) error {
 	if err := c.bringDeleted(o); err != nil {
 		return err
 	}
-	err := c.r.history.Finish(history.Closing{
+	err := c.r.history.End(history.Closing{
 		Record: end.Record, Files: end.Files, Effects: o.Effects,
 		Audit: c.r.audit(opRecord, string(end.Record.Status)),
 	})
@@ -487,10 +487,7 @@ func (c *recovery) finishAction(o *history.Opened) error {
 
 // complete writes what is missing of a record that stands in the log.
 func (c *recovery) complete(o *history.Opened) error {
-	if _, err := c.r.history.RestoreRun(o.Record.ID, true); err != nil {
-		return err
-	}
-	return c.r.history.Complete(o, c.r.audit(string(o.Record.Reason), "done"))
+	return c.r.history.End(history.Closing{Record: o.Record, Effects: o.Effects, Audit: c.r.audit(string(o.Record.Reason), "done")})
 }
 
 // record closes an open record that has no journal (any more).
@@ -533,7 +530,7 @@ func (c *recovery) orAnyway(o *history.Opened, err error) error {
 		return err
 	}
 	if recorded {
-		err = c.r.history.Complete(o, c.r.audit("recover", cause.Error()))
+		err = c.complete(o)
 	} else {
 		err = c.close(o, c.bareEnding(o))
 	}

@@ -1,0 +1,142 @@
+package history
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"decree/jsonread"
+	"decree/tree"
+)
+
+// view is what stat says of a run.json when it was written: while it is so, the file
+// need not be read. Zero: not known.
+type view struct{ size, mtime int64 }
+
+// effect is what an operation changes about a record that stands before it in the log,
+// or the sum of what several change.
+type effect struct {
+	id       string
+	status   Status               // "": as it was
+	undoneBy string               // where there is a status; "": nothing
+	files    map[string]tree.Hash // those that were written anew
+	view     view                 // zero: as it was
+}
+
+// add makes e what it is after the later one.
+func (e *effect) add(later *effect) {
+	if later.status != "" {
+		e.status, e.undoneBy = later.status, later.undoneBy
+	}
+	if later.view != (view{}) {
+		e.view = later.view
+	}
+	if e.files == nil {
+		e.files = map[string]tree.Hash{}
+	}
+	maps.Copy(e.files, later.files)
+}
+
+// apply makes a record's line what it is after the effect; nil is none.
+func (e *effect) apply(l *line) error {
+	if e == nil {
+		return nil
+	}
+	if e.view != (view{}) {
+		l.view = e.view
+	}
+	if r := l.record; r != nil {
+		if e.status != "" {
+			r.Status, r.UndoneBy = e.status, e.undoneBy
+		}
+		if sum, ok := e.files[diffName]; ok && r.DiffSHA256 == l.files[diffName] {
+			r.DiffSHA256 = sum
+		}
+		if sum, ok := e.files[OutsideFile]; ok {
+			if err := r.setOutsideSum(sum); err != nil {
+				return err
+			}
+		}
+	}
+	maps.Copy(l.files, e.files)
+	return nil
+}
+
+func (e *effect) append(dst []byte) []byte {
+	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
+	w.text("id", e.id)
+	if e.status != "" {
+		w.text("status", string(e.status))
+	}
+	if e.undoneBy != "" {
+		w.text("undone_by", e.undoneBy)
+	}
+	if len(e.files) > 0 {
+		w.files("files", e.files)
+	}
+	if e.view != (view{}) {
+		w.view("file", e.view)
+	}
+	return append(w.dst, '}')
+}
+
+func (w *writer) effects(list []*effect) {
+	w.key("effects")
+	w.dst = append(w.dst, '[')
+	for i, e := range list {
+		if i > 0 {
+			w.dst = append(w.dst, ',')
+		}
+		w.dst = e.append(w.dst)
+	}
+	w.dst = append(w.dst, ']')
+}
+
+var errNoID = errors.New("expected the ids of records")
+
+func effectsOf(v *jsonread.Value) (list []*effect) {
+	v.Array(func(item *jsonread.Value) {
+		e := &effect{}
+		item.Members(func(name string, m *jsonread.Value) {
+			switch name {
+			case "id":
+				e.id = m.Text()
+			case "status":
+				e.status = Status(m.Known(statuses...))
+			case "undone_by":
+				e.undoneBy = m.Text()
+			case "files":
+				e.files = hashesOf(m)
+			case "file":
+				e.view = viewOf(m)
+			}
+		})
+		for _, id := range []string{e.id, e.undoneBy} {
+			if _, _, ok := ParseID(id); !ok && (id != "" || e.id == "") {
+				item.Fail(errNoID)
+			}
+		}
+		list = append(list, e)
+	})
+	return list
+}
+
+func viewOf(v *jsonread.Value) view {
+	var n []int64
+	v.Array(func(e *jsonread.Value) { n = append(n, e.Int()) })
+	if len(n) != 2 {
+		return view{}
+	}
+	return view{n[0], n[1]}
+}
+
+// effect is what the line changes about record id: an empty one that is put there if
+// there is none.
+func (l *line) effect(id string) *effect {
+	i := slices.IndexFunc(l.effects, func(e *effect) bool { return e.id == id })
+	if i < 0 {
+		i = len(l.effects)
+		l.effects = append(l.effects, &effect{id: id})
+	}
+	return l.effects[i]
+}
