@@ -217,36 +217,29 @@ func TestOneLineTellsAll(t *testing.T) {
 	rep, err := w.Repair()
 	require.NoError(t, err)
 	require.Len(t, rep.Restored, 3)
-	for range 2 {
-		w.reopen()
-		require.Empty(t, w.list().Warnings())
-		require.Equal(t, want, ids(w.list().Records))
-		for id, s := range map[string]Status{a.ID: StatusUndone, b.ID: StatusFailed, r.ID: StatusSucceeded} {
-			got, err := w.Get(id)
-			require.NoError(t, err)
-			require.Equal(t, s, got.Status)
-			plain, err := w.ReadRun(id)
-			require.NoError(t, err)
-			require.Equal(t, got.JSON(nil), plain.JSON(nil))
-		}
-		// What a removed record has done to others stays, also when its line goes.
-		require.NoError(t, w.Remove([]string{r.ID}))
-		l, err := w.rows()
+	w.reopen()
+	require.Empty(t, w.list().Warnings())
+	require.Equal(t, want, ids(w.list().Records))
+	for id, s := range map[string]Status{a.ID: StatusUndone, b.ID: StatusFailed, r.ID: StatusSucceeded} {
+		got, err := w.Get(id)
 		require.NoError(t, err)
-		require.NoError(t, l.compact(w.p.Store))
-		want = want[:0]
-		want = append(want, b.ID, a.ID)
-		require.NotContains(t, w.read(w.stored(logFile)), `"reason":"revert"`)
-		w.reopen()
-		if _, err := w.Get(r.ID); err == nil {
-			t.Fatal("it was removed")
-		}
-		break
+		require.Equal(t, s, got.Status)
+		plain, err := w.ReadRun(id)
+		require.NoError(t, err)
+		require.Equal(t, got.JSON(nil), plain.JSON(nil))
 	}
+
+	// What a removed record has done to others stays, also when its line goes.
+	require.NoError(t, w.Remove([]string{r.ID}))
+	l, err := w.rows()
+	require.NoError(t, err)
+	require.NoError(t, l.compact(w.p.Store))
+	require.NotContains(t, w.read(w.stored(logFile)), `"reason":"revert"`)
+	w.reopen()
 	got, err := w.Get(a.ID)
 	require.NoError(t, err)
 	require.Equal(t, []any{StatusUndone, r.ID}, []any{got.Status, got.UndoneBy})
-	require.Equal(t, want, ids(w.list().Records))
+	require.Equal(t, []string{b.ID, a.ID}, ids(w.list().Records))
 	require.Empty(t, w.list().Warnings())
 }
 

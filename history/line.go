@@ -171,7 +171,7 @@ func parseRecord(b []byte) (*Record, error) {
 	return r, nil
 }
 
-// parseHead decodes a line without its record.
+// parseHead decodes a record's line without the record.
 func parseHead(b []byte) (*line, error) {
 	k, gone, err := lineKey(b)
 	if err != nil {

@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -257,6 +258,9 @@ func FuzzReadLog(f *testing.F) {
 	l := &line{key: recordKey(r), record: r, files: map[string]tree.Hash{"a": {}}}
 	good := l.append(nil)
 	gone := (&line{key: l.key, gone: true}).append(nil)
+	l.effects = []*effect{{id: r.ID, status: StatusFailed, files: map[string]tree.Hash{"a": tree.Sum(nil)}, view: view{1, 2}}}
+	f.Add((&line{op: opRewrite, effects: l.effects}).append(slices.Clip(good)))
+	f.Add(l.append(slices.Clip(good)))
 	for _, s := range [][]byte{nil, good, append(good[:len(good):len(good)], gone...), good[:100], append(good[:100:100], "!\n"...), []byte("\n\n{}\n"), []byte(`{"id":"`)} {
 		f.Add(s)
 	}

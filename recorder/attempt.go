@@ -533,8 +533,6 @@ func (u *run) finish() error {
 	}
 	code := u.res.ExitCode
 	u.rec.ExitCode = &code
-	u.rec.Ended = u.r.now(u.rec.Started)
-	u.rec.Duration = u.rec.Ended.Sub(u.rec.Started) - u.asked
 	if err := u.markGone(); err != nil {
 		return err
 	}
@@ -545,16 +543,10 @@ func (u *run) finish() error {
 	if u.hidden > 0 {
 		u.say("an ignore file that the command changed would hide recorded files (%d of them); they stay recorded in this run", u.hidden)
 	}
-	audit := u.r.audit(opRecord, string(u.rec.Status))
-	audit.Mistake = u.res.Last.NotStarted != nil
-	err = u.r.history.End(history.Closing{
-		Record: u.rec, Files: files, Effects: u.opened.Effects, Audit: audit,
-	})
+	err = u.r.end(&ending{Record: u.rec, Files: files, effects: u.opened.Effects, asked: u.asked, mistake: u.res.Last.NotStarted != nil})
 	if err != nil {
 		return err
 	}
 	u.res.Record, u.res.Changes = u.rec, u.changes
-	u.r.created(u.rec)
-	u.r.thin(false)
 	return nil
 }

@@ -66,23 +66,19 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 	}
 	rec := &history.Record{
 		ID: id, Chain: id[:16], Reason: reason, Status: history.StatusSucceeded, Description: r.describeCheckpoint(o, reason),
-		Started: started, Ended: r.now(started), Unrecorded: res.Unrecorded, Files: res.Files, Bytes: res.Bytes,
+		Started: started, Unrecorded: res.Unrecorded, Files: res.Files, Bytes: res.Bytes,
 		Before: res.Tree, After: res.Tree, ManifestSHA256: sum, Actor: r.opt.Actor, Inside: x.beside.inside,
 	}
-	rec.Duration = rec.Ended.Sub(rec.Started)
 	if err := out.mark(rec); err != nil {
 		return nil, err
 	}
-	c := history.Closing{Record: rec, Files: out.stored(nil), Build: out.files(r, plain), Audit: r.audit(opRecord, "done")}
+	end := &ending{Record: rec, Files: out.stored(nil), build: out.files(r, plain)}
 	if o.Label != "" {
-		c.Effects.Labels = map[string]string{o.Label: id}
+		end.effects.Labels = map[string]string{o.Label: id}
 	}
-	err = r.history.End(c)
-	if err != nil {
+	if err := r.end(end); err != nil {
 		return nil, err
 	}
-	r.created(rec)
-	r.thin(false)
 	r.retain(ctx, x, reason)
 	return rec, nil
 }

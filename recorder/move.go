@@ -189,18 +189,6 @@ type undid struct {
 	UndoneBy string         `json:"undone_by,omitempty"`
 }
 
-// ending is what closes an action's or a failed run's record; it stands in the
-// open record, so that a recovery needs nothing else.
-type ending struct {
-	Record *history.Record      `json:"record"`
-	Files  map[string]tree.Hash `json:"files"`
-
-	manifest history.RunFile // where it is at hand; a recovery writes it from the store
-}
-
-// extraEnding is the ending's place in an open record.
-const extraEnding = "ending"
-
 // perform stores what the action displaces and brings, opens its record, moves
 // the tree and closes the record, in one transaction.
 func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.Record, *worktree.Outcome, error) {
@@ -232,13 +220,12 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err := x.w.Flush(); err != nil {
 		return nil, nil, project.Unmoved(err)
 	}
-	opened, err := r.openAction(a, end)
-	if err != nil {
+	if err := r.openAction(a, end); err != nil {
 		return nil, nil, project.Unmoved(err)
 	}
 	var unrecorded error
 	out, err := r.move(ctx, x, worktree.Plan{ID: id, Steps: held.steps(a.plan.Steps), Commit: func(*worktree.Outcome) error {
-		unrecorded = r.closeAction(opened, end)
+		unrecorded = r.end(end)
 		return unrecorded
 	}})
 	if unrecorded != nil {
@@ -252,7 +239,6 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
 	}
 	out.Notes = append(out.Notes, notes...)
-	r.thin(false)
 	r.retain(ctx, x, a.reason)
 	return end.Record, out, nil
 }
@@ -383,7 +369,7 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, held
 	if a.full != nil {
 		rec.Before, rec.Files, rec.Bytes, rec.Unrecorded = a.full.id, a.full.files, a.full.bytes, a.full.unrecorded
 		rec.ManifestSHA256 = a.full.sum
-		end.manifest, end.Files = a.full.manifest, a.full.found.stored(end.Files)
+		end.build, end.Files = []history.RunFile{a.full.manifest}, a.full.found.stored(end.Files)
 		if err := a.full.found.mark(rec); err != nil {
 			return nil, err
 		}
@@ -395,7 +381,7 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, held
 		return nil, err
 	}
 	rec.Files, rec.Bytes, rec.ManifestSHA256 = files, bytes, tree.Sum(plain)
-	end.manifest = history.RunFile{Name: "manifest.json", Write: history.Bytes(plain)}
+	end.build = []history.RunFile{{Name: "manifest.json", Write: history.Bytes(plain)}}
 	rec.Before, rec.After, err = r.movedTrees(x, changes)
 	return end, err
 }
@@ -470,22 +456,21 @@ func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []tree.Cha
 }
 
 // openAction writes the open record of an action, with its ending.
-func (r *Recorder) openAction(a action, end *ending) (*history.Opened, error) {
+func (r *Recorder) openAction(a action, end *ending) error {
 	draft := *end.Record
 	draft.Status = history.StatusOpen
-	opened := &history.Opened{Record: &draft, Transaction: draft.ID}
 	for _, e := range a.effects {
-		opened.Effects.Status = append(opened.Effects.Status, stamp(e, draft.ID))
+		end.effects.Status = append(end.effects.Status, stamp(e, draft.ID))
 	}
 	if a.label != "" {
-		opened.Effects.Labels = map[string]string{a.label: draft.ID}
+		end.effects.Labels = map[string]string{a.label: draft.ID}
 	}
+	r.buildMove(end)
 	raw, err := json.Marshal(end)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	opened.Extra = map[string]json.RawMessage{extraEnding: raw}
-	return opened, r.history.Begin(opened)
+	return r.history.Begin(&history.Opened{Record: &draft, Transaction: draft.ID, Effects: end.effects, Extra: map[string]json.RawMessage{extraEnding: raw}})
 }
 
 // stamp gives an effect that undoes the id of what undid it.
@@ -494,29 +479,6 @@ func stamp(e history.StatusEffect, id string) history.StatusEffect {
 		e.UndoneBy = id
 	}
 	return e
-}
-
-// closeAction ends the record; it can be repeated.
-func (r *Recorder) closeAction(opened *history.Opened, end *ending) error {
-	rec := end.Record
-	rec.Ended = r.now(rec.Started)
-	rec.Duration = rec.Ended.Sub(rec.Started)
-	plain := end.manifest
-	if plain.Name == "" {
-		plain = history.RunFile{Name: "manifest.json", Write: func(w io.Writer) error { return r.history.WriteManifest(rec, w) }}
-	}
-	files := []history.RunFile{plain}
-	for name, sum := range end.Files {
-		files = append(files, history.RunFile{Name: name, Write: func(w io.Writer) error { return r.copyObject(w, sum) }})
-	}
-	err := r.history.End(history.Closing{
-		Record: rec, Files: end.Files, Build: files, Effects: opened.Effects,
-		Audit: r.audit(string(rec.Reason), "done"),
-	})
-	if err == nil {
-		r.created(rec)
-	}
-	return err
 }
 
 func (r *Recorder) copyObject(w io.Writer, sum tree.Hash) error {

@@ -8,6 +8,16 @@
 //   - a record counts from the moment its line is in the log, and everything
 //     after that line can be repeated.
 //
+// A record of any kind goes through some of these states, and ends in one place, end:
+//
+//	captured    what it needs is in the store, and nothing says so: a death leaves nothing
+//	open        there is an open record (not of a checkpoint); a run's command works.
+//	            A death leaves a run, which is recorded as interrupted, or a move
+//	            that has moved nothing, which is dropped
+//	moving      a transaction's journal is there: of a move, or of a failed run that is put
+//	            back. After a death it is finished, and the record ended, or taken back
+//	ended       its line is in the log, and what follows from it is written (see history's doc)
+//
 // It prints nothing and asks through the callbacks of its options.
 package recorder
 

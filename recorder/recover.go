@@ -314,8 +314,7 @@ func (c *recovery) putBack(o *history.Opened, end *ending) error {
 	if o.Effects.Status, err = c.r.takenBack(rec); err != nil {
 		return err
 	}
-	rec.Status, rec.Recovered, rec.Ended = history.StatusReverted, &now, c.r.now(rec.Started)
-	rec.Duration = rec.Ended.Sub(rec.Started)
+	rec.Status, rec.Recovered = history.StatusReverted, &now
 	if err := c.close(o, end); err != nil {
 		return err
 	}
@@ -325,43 +324,6 @@ func (c *recovery) putBack(o *history.Opened, end *ending) error {
 	}
 	c.add(rec, "%s", what)
 	return nil
-}
-
-func endingOf(o *history.Opened) (*ending, bool) {
-	raw, ok := o.Extra[extraEnding]
-	if !ok {
-		return nil, false
-	}
-	var end ending
-	if err := json.Unmarshal(raw, &end); err != nil || end.Record == nil {
-		return nil, false
-	}
-	return &end, true
-}
-
-// saveEnding puts a run's end into its open record, as far as it is known.
-func (r *Recorder) saveEnding(o *history.Opened, rec *history.Record, files map[string]tree.Hash) error {
-	raw, err := json.Marshal(ending{Record: rec, Files: files})
-	if err != nil {
-		return err
-	}
-	return r.saveExtra(o, rec, extraEnding, raw)
-}
-
-// saveExtra puts a field of the recorder's into a run's open record.
-func (r *Recorder) saveExtra(o *history.Opened, rec *history.Record, name string, raw json.RawMessage) error {
-	extra := map[string]json.RawMessage{name: raw}
-	for other, value := range o.Extra {
-		if other != name {
-			extra[other] = value
-		}
-	}
-	o.Extra = extra
-	draft := *rec
-	draft.Status, draft.ExitCode = history.StatusOpen, nil
-	saved := *o
-	saved.Record = &draft
-	return r.history.Begin(&saved)
 }
 
 // bringEnding makes the run directory hold what the ending has stored of it,
@@ -446,19 +408,14 @@ func (c *recovery) bringDeleted(o *history.Opened) error {
 	return nil
 }
 
-// close ends a run's record.
+// close ends the record of a run that is gone, after writing again what its command has
+// deleted.
 func (c *recovery) close(o *history.Opened, end *ending) error {
 	if err := c.bringDeleted(o); err != nil {
 		return err
 	}
-	err := c.r.history.End(history.Closing{
-		Record: end.Record, Files: end.Files, Effects: o.Effects,
-		Audit: c.r.audit(opRecord, string(end.Record.Status)),
-	})
-	if err == nil {
-		c.r.created(end.Record)
-	}
-	return err
+	end.effects = o.Effects
+	return c.r.end(end)
 }
 
 // finishAction closes the record of a revert, apply or restore whose move is done.
@@ -475,8 +432,9 @@ func (c *recovery) finishAction(o *history.Opened) error {
 		err = c.complete(o)
 	} else {
 		now := c.r.opt.Clock().UTC()
-		end.Record.Recovered = &now
-		err = c.r.closeAction(o, end)
+		end.Record.Recovered, end.effects = &now, o.Effects
+		c.r.buildMove(end)
+		err = c.r.end(end)
 	}
 	if err != nil {
 		return err
@@ -487,7 +445,11 @@ func (c *recovery) finishAction(o *history.Opened) error {
 
 // complete writes what is missing of a record that stands in the log.
 func (c *recovery) complete(o *history.Opened) error {
-	return c.r.history.End(history.Closing{Record: o.Record, Effects: o.Effects, Audit: c.r.audit(string(o.Record.Reason), "done")})
+	rec, err := c.r.history.Get(o.Record.ID)
+	if err != nil {
+		return err
+	}
+	return c.r.history.End(history.Closing{Record: rec, Effects: o.Effects, Audit: c.r.auditOf(rec)})
 }
 
 // record closes an open record that has no journal (any more).
@@ -553,8 +515,7 @@ func (c *recovery) bareEnding(o *history.Opened) *ending {
 	if rec.Reason == history.Run {
 		rec.Status = history.StatusInterrupted
 	}
-	rec.Recovered, rec.Ended = &now, c.r.now(rec.Started)
-	rec.Duration = rec.Ended.Sub(rec.Started)
+	rec.Recovered = &now
 	return end
 }
 
@@ -600,8 +561,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 		return err
 	}
 	now := r.opt.Clock().UTC()
-	rec.Status, rec.Recovered, rec.Ended, rec.After = history.StatusInterrupted, &now, r.now(rec.Started), res.Tree
-	rec.Duration = rec.Ended.Sub(rec.Started)
+	rec.Status, rec.Recovered, rec.After = history.StatusInterrupted, &now, res.Tree
 	if err := c.close(o, &ending{Record: &rec, Files: files}); err != nil {
 		return err
 	}

@@ -1,0 +1,101 @@
+package recorder
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"decree/history"
+	"decree/tree"
+)
+
+// ending is how a record ends, of whatever kind. That of a move, and of a run whose
+// changes are put back, stands in the open record, so that a recovery needs nothing else.
+type ending struct {
+	Record *history.Record      `json:"record"`
+	Files  map[string]tree.Hash `json:"files"`
+
+	build   []history.RunFile // the run directory's files; none: it is there
+	effects history.Effects
+	asked   time.Duration // that people took to answer: it does not count
+	mistake bool          // what was asked for there is not
+}
+
+// end ends a record: it says when, and has the history take it. After an error, or a
+// death, the next command that writes calls it again. There is no other end: runs that
+// succeed, fail, are put back or interrupted, moves, and checkpoints come here.
+func (r *Recorder) end(e *ending) error {
+	rec := e.Record
+	rec.Ended = r.now(rec.Started)
+	rec.Duration = rec.Ended.Sub(rec.Started) - e.asked
+	audit := r.auditOf(rec)
+	audit.Mistake = e.mistake
+	err := r.history.End(history.Closing{Record: rec, Files: e.Files, Build: e.build, Effects: e.effects, Audit: audit})
+	if err != nil {
+		return err
+	}
+	r.created(rec)
+	r.thin(false)
+	return nil
+}
+
+// auditOf is the audit's line about a record that ends.
+func (r *Recorder) auditOf(rec *history.Record) history.Operation {
+	switch rec.Reason {
+	case history.Run:
+		return r.audit(opRecord, string(rec.Status))
+	case history.Manual, history.Auto, history.Publish:
+		return r.audit(opRecord, "done")
+	}
+	return r.audit(string(rec.Reason), "done")
+}
+
+// buildMove lists the files of a move's run directory, as the store has them.
+func (r *Recorder) buildMove(e *ending) {
+	if e.build == nil {
+		e.build = []history.RunFile{{Name: "manifest.json", Write: func(w io.Writer) error { return r.history.WriteManifest(e.Record, w) }}}
+	}
+	for name, sum := range e.Files {
+		e.build = append(e.build, history.RunFile{Name: name, Write: func(w io.Writer) error { return r.copyObject(w, sum) }})
+	}
+}
+
+// extraEnding is the ending's place in an open record.
+const extraEnding = "ending"
+
+func endingOf(o *history.Opened) (*ending, bool) {
+	raw, ok := o.Extra[extraEnding]
+	if !ok {
+		return nil, false
+	}
+	var end ending
+	if err := json.Unmarshal(raw, &end); err != nil || end.Record == nil {
+		return nil, false
+	}
+	return &end, true
+}
+
+// saveEnding puts a run's end into its open record, as far as it is known.
+func (r *Recorder) saveEnding(o *history.Opened, rec *history.Record, files map[string]tree.Hash) error {
+	raw, err := json.Marshal(ending{Record: rec, Files: files})
+	if err != nil {
+		return err
+	}
+	return r.saveExtra(o, rec, extraEnding, raw)
+}
+
+// saveExtra puts a field of the recorder's into a run's open record.
+func (r *Recorder) saveExtra(o *history.Opened, rec *history.Record, name string, raw json.RawMessage) error {
+	extra := map[string]json.RawMessage{name: raw}
+	for other, value := range o.Extra {
+		if other != name {
+			extra[other] = value
+		}
+	}
+	o.Extra = extra
+	draft := *rec
+	draft.Status, draft.ExitCode = history.StatusOpen, nil
+	saved := *o
+	saved.Record = &draft
+	return r.history.Begin(&saved)
+}
