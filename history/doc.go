@@ -69,7 +69,10 @@
 // # Closures
 //
 // Closure names all that a record needs of the store, of whatever kind it is. What is freed,
-// what is checked, and what a record takes go by it alone.
+// what is checked, and what a record takes go by it alone. What is freed is in no closure of
+// a record, of an open one either, in no journal of a transaction, and was stored before the
+// oldest open record began: what a run, or whatever is open, stores while others may free
+// space stays until it ends.
 //
 // All methods that write need the project's lock and may not be used by two
 // goroutines at once; reading needs no lock and never blocks.

@@ -10,6 +10,7 @@ import (
 
 	"decree/disk"
 	"decree/project"
+	"decree/store"
 	"decree/tree"
 )
 
@@ -45,8 +46,11 @@ type Opened struct {
 	Record      *Record // a draft, status open
 	Rules       []Rule
 	Transaction string // the worktree transaction that belongs to it, if any
-	Effects     Effects
-	Extra       map[string]json.RawMessage // the recorder's own
+	// Since is where the store ended before it. What was put later stays, as long as the
+	// record is open: it may be named yet.
+	Since   store.Mark
+	Effects Effects
+	Extra   map[string]json.RawMessage // the recorder's own
 }
 
 // openedJSON is open/<id>.json.
@@ -55,6 +59,7 @@ type openedJSON struct {
 	Record      *Record                    `json:"record"`
 	Rules       []ruleJSON                 `json:"rules,omitempty"`
 	Transaction string                     `json:"transaction,omitempty"`
+	Since       store.Mark                 `json:"since,omitzero"`
 	Effects     *Effects                   `json:"effects,omitempty"`
 	Extra       map[string]json.RawMessage `json:"extra,omitempty"`
 }
@@ -93,7 +98,7 @@ func (h *History) makeOpenDir() (disk.Dir, error) {
 }
 
 func (o *Opened) encode() ([]byte, error) {
-	j := openedJSON{Version: Version, Record: o.Record, Transaction: o.Transaction, Extra: o.Extra}
+	j := openedJSON{Version: Version, Record: o.Record, Transaction: o.Transaction, Since: o.Since, Extra: o.Extra}
 	for _, r := range o.Rules {
 		j.Rules = append(j.Rules, ruleJSON{tree.Quote(r.Path), r.SHA256})
 	}
@@ -116,7 +121,7 @@ func parseOpened(data []byte) (*Opened, error) {
 	if j.Record == nil {
 		return nil, errors.New("no record")
 	}
-	o := &Opened{Record: j.Record, Transaction: j.Transaction, Extra: j.Extra}
+	o := &Opened{Record: j.Record, Transaction: j.Transaction, Since: j.Since, Extra: j.Extra}
 	for _, r := range j.Rules {
 		path, err := tree.Unquote(r.Path)
 		if err == nil && !project.IsGitExclude(path) {
@@ -222,6 +227,17 @@ func (h *History) ListOpen() (open []*Opened, damaged []Damage, err error) {
 	}
 	slices.SortFunc(open, func(a, b *Opened) int { return Compare(a.Record, b.Record) })
 	return open, damaged, nil
+}
+
+// OpenSince is the oldest Since of the open records, zero for none.
+func (h *History) OpenSince() (since store.Mark, err error) {
+	open, _, err := h.ListOpen()
+	for _, o := range open {
+		if o.Since != (store.Mark{}) && (since == store.Mark{} || o.Since.Before(since)) {
+			since = o.Since
+		}
+	}
+	return since, err
 }
 
 // SetLeader writes v, which tells a recovery whether the record's command still

@@ -405,7 +405,7 @@ func (u *run) cleanSlate(ctx context.Context, n int) error {
 		return u.unfinished("the last attempt was not made", err)
 	}
 	if len(u.opened.Effects.Status) > 0 { // a recovery would not know that they are put back
-		if err := u.r.saveExtra(u.opened, u.rec, extraOwn, u.opened.Extra[extraOwn]); err != nil {
+		if err := u.r.saveDraft(u.opened, u.rec); err != nil {
 			return u.unfinished("the last attempt was not made", err)
 		}
 	}

@@ -93,6 +93,11 @@ func (r *Recorder) saveExtra(o *history.Opened, rec *history.Record, name string
 		}
 	}
 	o.Extra = extra
+	return r.saveDraft(o, rec)
+}
+
+// saveDraft writes a run's open record as it is known by now.
+func (r *Recorder) saveDraft(o *history.Opened, rec *history.Record) error {
 	draft := *rec
 	draft.Status, draft.ExitCode = history.StatusOpen, nil
 	saved := *o

@@ -57,23 +57,15 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 	if err := r.history.Settle(); err != nil {
 		return nil, err
 	}
-	if err := r.nothingUnreadable(); err != nil {
-		return nil, err
-	}
-	live := map[tree.Hash]struct{}{}
-	if err := r.namedByJournals(func(h tree.Hash) { live[h] = struct{}{} }); err != nil {
-		return nil, err
-	}
-	err = r.history.Closures(nil, history.Once(), func(p *history.Part) error {
-		live[p.Object] = struct{}{}
-		return p.Err
-	})
+	live, err := r.needed(o.except)
 	if err != nil {
-		return nil, &project.Error{Kind: project.KindOf(err), Msg: "nothing was freed, because some records cannot be read, and so it is not known what they need", Err: err,
-			Advice: cmp.Or(project.HintOf(err), "'decree verify --all' lists what is damaged")}
+		return nil, err
 	}
-	for h := range o.except {
-		delete(live, h)
+	free := store.CompactOptions{Force: o.force}
+	if len(o.except) == 0 { // else what is to go may have been put since
+		if free.Since, err = r.history.OpenSince(); err != nil {
+			return nil, err
+		}
 	}
 	// Compacting takes no other writer beside it.
 	err = x.w.Close()
@@ -85,7 +77,7 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 		return nil, err
 	}
 	r.progress(Progress{Phase: "freeing"})
-	res, err := r.store.Compact(ctx, func(h tree.Hash) bool { _, ok := live[h]; return ok }, store.CompactOptions{Force: o.force})
+	res, err := r.store.Compact(ctx, func(h tree.Hash) bool { _, ok := live[h]; return ok }, free)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +92,30 @@ func (r *Recorder) collect(ctx context.Context, x *writing, o collectOptions) (*
 	op := r.audit(opGc, "done")
 	op.Detail = fmt.Sprintf("%d objects, %d bytes", c.Objects, c.Freed)
 	return c, r.history.Audit(op)
+}
+
+// needed are the objects of all closures but for those of except, and what the journals of
+// interrupted transactions move.
+func (r *Recorder) needed(except map[tree.Hash]bool) (map[tree.Hash]struct{}, error) {
+	if err := r.nothingUnreadable(); err != nil {
+		return nil, err
+	}
+	live := map[tree.Hash]struct{}{}
+	if err := r.namedByJournals(func(h tree.Hash) { live[h] = struct{}{} }); err != nil {
+		return nil, err
+	}
+	err := r.history.Closures(nil, history.Once(), func(p *history.Part) error {
+		live[p.Object] = struct{}{}
+		return p.Err
+	})
+	if err != nil {
+		return nil, &project.Error{Kind: project.KindOf(err), Msg: "nothing was freed, because some records cannot be read, and so it is not known what they need", Err: err,
+			Advice: cmp.Or(project.HintOf(err), "'decree verify --all' lists what is damaged")}
+	}
+	for h := range except {
+		delete(live, h)
+	}
+	return live, nil
 }
 
 // nothingUnreadable refuses where it is not known which contents are needed: of an

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"decree/history"
 	"decree/project"
 	"decree/runner"
-	"decree/tree"
 )
 
 // The lock guards decree's own work. While a run's command works the lock is free, and a
@@ -184,8 +184,12 @@ func (u *run) free() error {
 	return nil
 }
 
-// unlocked lets others work while do waits for something.
+// unlocked lets others work while do waits for something. What an attempt left is named
+// before, so that nobody frees it.
 func (u *run) unlocked(ctx context.Context, do func()) error {
+	if err := u.r.saveDraft(u.opened, u.rec); err != nil {
+		return err
+	}
 	if err := u.free(); err != nil {
 		return err
 	}
@@ -221,8 +225,8 @@ func (u *run) takeLock(ctx context.Context) error {
 	return err
 }
 
-// catchUp sees what others wrote while the lock was free: records, packs, and a tree
-// that was stored anew.
+// catchUp sees what others wrote while the lock was free: records and packs. Where space
+// was freed it sees to it that what the run needs has stayed.
 func (u *run) catchUp(ctx context.Context) error {
 	if u.x.w != nil {
 		return nil // it was not
@@ -234,26 +238,10 @@ func (u *run) catchUp(ctx context.Context) error {
 	if collected, err := r.project.Collected(u.rec.ID); err != nil || !collected {
 		return err
 	}
-	seq, err := r.history.Tree(u.before)
-	if err != nil {
-		return err
-	}
-	for it, err := range seq {
-		if err != nil {
-			return err
+	return r.history.Closure(u.rec.ID, history.Once(), func(p *history.Part) error {
+		if p.Kind == history.Noted || p.Err == nil && (p.Object.IsZero() || r.store.Has(p.Object)) {
+			return nil // what a command noted may be nothing of this store
 		}
-		if it.Entry.Type == tree.Regular && !r.store.Has(it.Entry.SHA256) {
-			return storeGone(r.project, "has lost "+it.Path, nil)
-		}
-	}
-	return u.saveAfterAgain()
-}
-
-// saveAfterAgain stores the tree that the last attempt left, which no record names yet,
-// where it was freed.
-func (u *run) saveAfterAgain() (err error) {
-	if !u.rec.After.IsZero() {
-		u.rec.After, err = u.r.history.Apply(u.x.w, u.before, u.changes)
-	}
-	return err
+		return storeGone(r.project, "has lost "+cmp.Or(string(p.Path), "a tree"), p.Err)
+	})
 }

@@ -220,7 +220,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err := x.w.Flush(); err != nil {
 		return nil, nil, project.Unmoved(err)
 	}
-	if err := r.openAction(a, end); err != nil {
+	if err := r.openAction(x, a, end); err != nil {
 		return nil, nil, project.Unmoved(err)
 	}
 	var unrecorded error
@@ -456,7 +456,7 @@ func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []tree.Cha
 }
 
 // openAction writes the open record of an action, with its ending.
-func (r *Recorder) openAction(a action, end *ending) error {
+func (r *Recorder) openAction(x *writing, a action, end *ending) error {
 	draft := *end.Record
 	draft.Status = history.StatusOpen
 	for _, e := range a.effects {
@@ -470,7 +470,9 @@ func (r *Recorder) openAction(a action, end *ending) error {
 	if err != nil {
 		return err
 	}
-	return r.history.Begin(&history.Opened{Record: &draft, Transaction: draft.ID, Effects: end.effects, Extra: map[string]json.RawMessage{extraEnding: raw}})
+	return r.history.Begin(&history.Opened{
+		Record: &draft, Transaction: draft.ID, Since: x.w.Began(), Effects: end.effects, Extra: map[string]json.RawMessage{extraEnding: raw},
+	})
 }
 
 // stamp gives an effect that undoes the id of what undid it.

@@ -339,7 +339,7 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 	if err != nil {
 		return err
 	}
-	u.opened = &history.Opened{Record: u.rec, Rules: rules(res), Extra: map[string]json.RawMessage{extraOwn: own}}
+	u.opened = &history.Opened{Record: u.rec, Rules: rules(res), Since: u.x.w.Began(), Extra: map[string]json.RawMessage{extraOwn: own}}
 	if u.o.Label != "" {
 		if err := history.CheckLabel(u.o.Label); err != nil {
 			return err

@@ -17,6 +17,9 @@ type CompactOptions struct {
 	// Force rewrites every pack that holds a dead object, so that its bytes are
 	// gone; else a pack is rewritten when half of it or more is dead.
 	Force bool
+	// Since is where a Writer began: what was put since lives, as it may be named yet. What
+	// was put since and was there before, so that it was not stored again, only live keeps.
+	Since Mark
 }
 
 // Compacted is what a Compact did.
@@ -52,7 +55,7 @@ func (s *Store) Compact(ctx context.Context, live func(Hash) bool, o CompactOpti
 	if err != nil {
 		return res, err
 	}
-	c := &compaction{s: s, w: w, live: live, force: o.Force, res: &res, parts: map[Hash]struct{}{}}
+	c := &compaction{s: s, w: w, live: live, o: o, res: &res, parts: map[Hash]struct{}{}}
 	if err := c.mark(); err != nil {
 		return res, err
 	}
@@ -77,7 +80,7 @@ type compaction struct {
 	s     *Store
 	w     *Writer
 	live  func(Hash) bool
-	force bool
+	o     CompactOptions
 	res   *Compacted
 	parts map[Hash]struct{} // chunks of living contents
 	going []going
@@ -97,11 +100,12 @@ type going struct {
 	lives int64 // bytes, about
 }
 
-func (c *compaction) alive(h Hash) bool {
+// alive says whether the object that lies at a place lives.
+func (c *compaction) alive(h Hash, at place) bool {
 	if _, part := c.parts[h]; part {
 		return true
 	}
-	return c.live(h)
+	return c.o.Since.covers(at) || c.live(h)
 }
 
 // mark collects the chunks of the contents that live.
@@ -114,7 +118,7 @@ func (c *compaction) mark() error {
 		if err != nil {
 			return err
 		}
-		if !e.list || !c.live(e.hash) {
+		if !e.list || !c.alive(e.hash, e.place) {
 			continue
 		}
 		d, e, err := c.s.object(&e.hash)
@@ -135,11 +139,11 @@ func (c *compaction) mark() error {
 
 // current says whether the index takes m from this very place, where an
 // interrupted compaction left several.
-func (c *compaction) current(m *member, seq uint32, off int64, pos int) bool {
+func (c *compaction) current(m *member, at place) bool {
 	c.s.mu.RLock()
 	defer c.s.mu.RUnlock()
 	e, ok, err := c.s.get(&m.hash)
-	return err == nil && ok && e.place == place{seq, uint32(off), uint16(pos)}
+	return err == nil && ok && e.place == at
 }
 
 // weigh decides about one pack by its blocks' headers.
@@ -176,12 +180,12 @@ func (c *compaction) weigh(ctx context.Context, seq uint32) error {
 		}
 		dead := int64(0)
 		for i := range b.members {
-			m := &b.members[i]
+			m, at := &b.members[i], place{seq, uint32(off), uint16(i)}
 			switch {
-			case !c.alive(m.hash):
+			case !c.alive(m.hash, at):
 				g.dead++
 				dead += int64(m.length)
-			case !c.current(m, seq, off, i):
+			case !c.current(m, at):
 				spare = true
 				dead += int64(m.length)
 			}
@@ -192,7 +196,7 @@ func (c *compaction) weigh(ctx context.Context, seq uint32) error {
 		off += b.head.length()
 	}
 	switch {
-	case g.dead == 0 && !spare, !c.force && 2*useless < st.Size-packStart, c.force && g.dead == 0 && 2*useless < st.Size-packStart:
+	case g.dead == 0 && !spare, !c.o.Force && 2*useless < st.Size-packStart, c.o.Force && g.dead == 0 && 2*useless < st.Size-packStart:
 	case !whole:
 		c.res.Kept = append(c.res.Kept, name)
 	default:
@@ -288,7 +292,7 @@ func (c *compaction) copyBlock(f disk.File, seq uint32, b *found) error {
 	keep := make([]bool, len(b.members))
 	n := 0
 	for i := range b.members {
-		if m := &b.members[i]; c.alive(m.hash) && c.current(m, seq, b.off, i) {
+		if m, at := &b.members[i], (place{seq, uint32(b.off), uint16(i)}); c.alive(m.hash, at) && c.current(m, at) {
 			keep[i] = true
 			n++
 		}

@@ -30,6 +30,42 @@ func packsOf(t testing.TB) (state files, objects [][]byte, live func(Hash) bool)
 	return states[1], objects, func(h Hash) bool { return living[h] }
 }
 
+// What was put since a Writer began lives, and what it is made of; what was put before and
+// nobody names goes, wherever it is.
+func TestCompactSince(t *testing.T) {
+	d := files(nil).lay(t)
+	s := openStore(t, d, smallPacks)
+	put := func(contents ...[]byte) Mark {
+		w, err := s.Writer(t.Context())
+		require.NoError(t, err)
+		for _, b := range contents {
+			_, err := w.PutBytes(b)
+			require.NoError(t, err)
+		}
+		require.NoError(t, w.Flush())
+		require.NoError(t, w.Close())
+		return w.Began()
+	}
+	nobody := func(Hash) bool { return false }
+	before, large, after := noise(1, 3000), noise(2, 12<<20), noise(3, 3000)
+	first := put(before)
+	since := put(large, after)
+	require.True(t, first.Before(since))
+	require.False(t, since.Before(first))
+	for range 2 { // the second time they lie elsewhere
+		_, err := s.Compact(t.Context(), nobody, CompactOptions{Force: true, Since: since})
+		require.NoError(t, err)
+		require.False(t, s.Has(sum(before)))
+		require.Equal(t, large, content(t, s, sum(large)))
+		require.Equal(t, after, content(t, s, sum(after)))
+	}
+	_, err := s.Compact(t.Context(), nobody, CompactOptions{Force: true})
+	require.NoError(t, err)
+	st, err := s.Stats()
+	require.NoError(t, err)
+	require.Zero(t, st.Objects)
+}
+
 func TestCompact(t *testing.T) {
 	state, objects, live := packsOf(t)
 	d := state.lay(t)

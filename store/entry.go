@@ -24,6 +24,23 @@ type place struct {
 	pos  uint16 // of the object in the block
 }
 
+// Mark is where a Writer began to append: what is put later lies behind it, wherever a
+// Compact moves it. The zero Mark is none.
+type Mark struct {
+	Pack   uint32 `json:"pack"`
+	Offset uint32 `json:"offset"`
+}
+
+// Before says whether m is the earlier one.
+func (m Mark) Before(o Mark) bool {
+	return m.Pack < o.Pack || m.Pack == o.Pack && m.Offset < o.Offset
+}
+
+// covers says whether what lies at a place was put since m.
+func (m Mark) covers(at place) bool {
+	return m != Mark{} && !(Mark{at.pack, at.off}).Before(m)
+}
+
 // entry is one line of the index.
 type entry struct {
 	hash Hash

@@ -34,7 +34,7 @@ func (w *Writer) sound(h Hash) bool {
 	if err != nil || !ok {
 		return false
 	}
-	if _, kept := w.kept.Load(h); kept || !e.list && w.wrote(e) {
+	if _, kept := w.kept.Load(h); kept || !e.list && w.began.covers(e.place) { // chunks may be older than their list
 		return true
 	}
 	if w.s.Verify(h) != nil {
@@ -42,12 +42,6 @@ func (w *Writer) sound(h Hash) bool {
 	}
 	w.kept.Store(h, nil)
 	return true
-}
-
-// wrote says whether the entry leads behind where this Writer began to append. The
-// chunks of a list may be older than the list.
-func (w *Writer) wrote(e entry) bool {
-	return e.pack > w.began.pack || e.pack == w.began.pack && e.off >= w.began.off
 }
 
 // claim makes the object e, whose bytes are data, the caller's to store; fresh is

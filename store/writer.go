@@ -49,7 +49,7 @@ type Writer struct {
 	first   bool     // which may be new itself
 	rows    map[uint32]coverage
 
-	began place    // where it began to append
+	began Mark     // where it began to append
 	kept  sync.Map // hashes of contents that Keep found sound
 }
 
@@ -78,9 +78,9 @@ func (s *Store) Writer(ctx context.Context) (*Writer, error) {
 		}
 		return nil, err
 	}
-	w.began = place{pack: w.head.pack, off: uint32(w.head.length)}
+	w.began = Mark{w.head.pack, uint32(w.head.length)}
 	if w.pack == nil {
-		w.began.off = math.MaxUint32 // the next block begins a pack
+		w.began.Offset = math.MaxUint32 // the next block begins a pack
 	}
 	s.w = w
 	return w, nil
@@ -389,6 +389,9 @@ func (w *Writer) usable() error {
 	}
 	return w.ctx.Err()
 }
+
+// Began is where the Writer began to append.
+func (w *Writer) Began() Mark { return w.began }
 
 // Has says whether the store has h or will have it with the next Flush.
 func (w *Writer) Has(h Hash) bool { return w.s.Has(h) }
