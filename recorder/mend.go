@@ -22,6 +22,9 @@ func (u *run) mend() error {
 		return err
 	}
 	if now, err := u.r.statFile(u.rec.ID, logFile); err != nil || !now.SameFile(held) {
+		if err := u.noteOtherLog(); err != nil {
+			return err
+		}
 		if err := u.writeFile(logFile, func(w io.Writer) error { return copyFile(w, u.log) }); err != nil {
 			return err
 		}

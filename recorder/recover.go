@@ -188,11 +188,11 @@ func (c *recovery) add(rec *history.Record, format string, args ...any) {
 // ensureDead refuses to touch a run whose command still lives. One without a leader
 // was never executed.
 func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
-	var leader runner.Leader
+	var leader started
 	if ok, err := c.r.history.Leader(o.Record.ID, &leader); err != nil || !ok {
 		return err
 	}
-	live, err := runner.Alive(leader)
+	live, err := runner.Alive(leader.Leader)
 	if err != nil || len(live) == 0 {
 		return err
 	}
@@ -201,7 +201,7 @@ func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
 		names = append(names, fmt.Sprintf("%d (%s)", p.PID, tree.Quote(p.Name)))
 	}
 	if kill {
-		if err := runner.Kill(leader, 2*time.Second); err != nil {
+		if err := runner.Kill(leader.Leader, 2*time.Second); err != nil {
 			return err
 		}
 		c.add(nil, "ended what run %s had left alive when its decree died: %s", o.Record.ID, strings.Join(names, ", "))
@@ -330,6 +330,9 @@ func (c *recovery) putBack(o *history.Opened, end *ending) error {
 // whatever was deleted or begun anew since, and the ending what else lies there.
 func (c *recovery) bringEnding(end *ending) error {
 	id := end.Record.ID
+	if err := c.clearLog(id); err != nil {
+		return err
+	}
 	files, err := c.r.storeFiles(c.x, end.Record)
 	if err != nil {
 		return err
@@ -547,6 +550,9 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 		return err
 	}
 	if err := res.Commit(); err != nil {
+		return err
+	}
+	if err := c.clearLog(rec.ID); err != nil {
 		return err
 	}
 	c.x.keepAlone(rec.ID, aloneOf(o))

@@ -125,6 +125,7 @@ type run struct {
 	asked   time.Duration // that people took to answer
 	stopped os.Signal     // came while the tree was put back
 
+	started started // the last attempt
 	log     disk.File
 	capped  *cappedLog // what writes it
 	ended   int64      // when the last attempt's command did, in nanoseconds since 1970
@@ -567,7 +568,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
 		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
 		Starting: func(l runner.Leader) error {
-			err := u.r.history.SetLeader(u.rec.ID, l)
+			err := u.noteStarted(l)
 			if err == nil {
 				err = u.free()
 			}
