@@ -147,7 +147,7 @@ func (t *commit) end(c Closing) error {
 	err := t.append()
 	if disk.Full(err) && len(t.prepared) > 0 { // the line goes before the files, which the store has
 		for _, p := range t.prepared {
-			t.h.NoteKeptOut(p.record(), err)
+			t.keepOut(p.record(), err)
 		}
 		t.drop()
 		err = t.append()
@@ -178,6 +178,9 @@ type commit struct {
 	line     *line // of a record that ends, or of an operation, which needs effects to be written
 	prepared []prepared
 	flushes  *errgroup.Group // of what is staged; nil: none
+
+	keptOut []Damage // the records whose files something keeps out of .decree/runs
+	quiet   bool     // no note of them
 }
 
 // prepared is what waits in .decree/tmp for its place in a record's run directory:
@@ -302,12 +305,13 @@ func (t *commit) place(g *errgroup.Group) error {
 		sync, err := p.place(t.h)
 		if KeepsOut(err) {
 			p.drop(t.h)
-			t.h.NoteKeptOut(p.record(), err)
+			t.keepOut(p.record(), err)
 			continue
 		}
 		if err != nil {
 			return err
 		}
+		t.h.barred = nil
 		g.Go(sync)
 	}
 	return nil
@@ -325,19 +329,26 @@ func (t *commit) orNote(id string, err error) error {
 	if !KeepsOut(err) {
 		return err
 	}
-	t.h.NoteKeptOut(id, err)
+	t.keepOut(id, err)
 	return nil
 }
 
-// NoteKeptOut tells, once a record, that err keeps its files out of .decree/runs.
+// keepOut notes, or has the owner of the commit tell, what keeps a record's files out.
+func (t *commit) keepOut(id string, err error) {
+	t.keptOut = append(t.keptOut, Damage{id, err})
+	if !t.quiet {
+		t.h.NoteKeptOut(id, err)
+	}
+}
+
+// NoteKeptOut tells that err keeps a record's files out of .decree/runs: once for all
+// records, until one gets there again or the cause is another.
 func (h *History) NoteKeptOut(id string, err error) {
-	if h.note == nil || h.keptOut[id] {
+	var cause syscall.Errno
+	if h.note == nil || errors.As(err, &cause) && h.barred == cause {
 		return
 	}
-	if h.keptOut == nil {
-		h.keptOut = map[string]bool{}
-	}
-	h.keptOut[id] = true
+	h.barred = cause
 	h.note(fmt.Sprintf("the files of record %s could not be written to .decree/runs: %v; the store has them, and 'decree doctor --repair' writes them again once that is possible", id, err))
 }
 

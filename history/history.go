@@ -48,7 +48,7 @@ type History struct {
 
 	mu         sync.Mutex
 	clockNoted bool
-	keptOut    map[string]bool // the records of which NoteKeptOut has told; the writer's alone
+	barred     error // the cause that NoteKeptOut has told last; the writer's alone
 	objects    Objects
 	log        *log
 }

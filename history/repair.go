@@ -55,12 +55,25 @@ func (h *History) Repair() (*Repaired, error) {
 // rows repairs records with one line of the log. From newest on they have a plain
 // manifest.json.
 func (rep *Repaired) rows(h *History, rows []row, states []runState, newest int) error {
-	t := &commit{h: h, line: &line{op: opViews}}
+	t := &commit{h: h, line: &line{op: opViews}, quiet: true}
 	defer t.drop()
 	for i, s := range states {
 		rep.row(t, rows[i], s, i >= newest)
 	}
-	return t.write()
+	if err := t.write(); err != nil {
+		return err
+	}
+	rep.without(t.keptOut)
+	return nil
+}
+
+// without tells of records whose files could not be written that they are left.
+func (rep *Repaired) without(list []Damage) {
+	for _, d := range list {
+		is := func(id string) bool { return id == d.ID }
+		rep.Restored, rep.Rewritten = slices.DeleteFunc(rep.Restored, is), slices.DeleteFunc(rep.Rewritten, is)
+	}
+	rep.Left = append(rep.Left, list...)
 }
 
 // row prepares what one record needs.
@@ -100,9 +113,10 @@ func (h *History) copyOf(id string) (*line, error) {
 
 // RestoreRun brings back a record's run directory from the store: run.json, its
 // files, and manifest.json with plainManifest. Files that are there stay as they
-// are. The names of files whose objects are gone are returned.
+// are. The names of files whose objects are gone are returned. An error that [KeepsOut] has left
+// .decree/runs as it was.
 func (h *History) RestoreRun(id string, plainManifest bool) (lost []string, err error) {
-	t := &commit{h: h, line: &line{op: opViews}}
+	t := &commit{h: h, line: &line{op: opViews}, quiet: true}
 	defer t.drop()
 	l, err := h.copyOf(id)
 	if err == nil {
@@ -111,7 +125,10 @@ func (h *History) RestoreRun(id string, plainManifest bool) (lost []string, err 
 	if err != nil {
 		return lost, err
 	}
-	return lost, t.write()
+	if err = t.write(); err == nil && len(t.keptOut) > 0 {
+		err = t.keptOut[0].Err
+	}
+	return lost, err
 }
 
 // restore prepares a run directory: a missing one is built whole, in one that is

@@ -208,13 +208,20 @@ func (d *doctor) mendRecords(list *history.Listing, level Level) error {
 	for id, lost := range rep.Lost {
 		d.add(Error, "records", fmt.Sprintf("%s: the store has no copy of %s", id, some(lost)), "the other files of the record are back", false)
 	}
+	var out []string
+	var cause error
 	for _, l := range rep.Left {
 		switch {
+		case history.KeepsOut(l.Err):
+			out, cause = append(out, l.ID), l.Err
 		case errors.As(l.Err, new(*history.NewerError)):
 			d.add(Warning, "records", fmt.Sprintf("%s: %v", l.ID, l.Err), "it was left as it is: use the newer decree for it", false)
 		case !isLineError(l):
 			d.add(Error, "records", fmt.Sprintf("%s: %v", l.ID, l.Err), "it was left where it is; move it away if it is of no use", false)
 		}
+	}
+	if len(out) > 0 {
+		d.add(Error, "records", fmt.Sprintf("not written to .decree/runs: %s: %v", some(out), cause), "the store has them; repair again once that is possible", false)
 	}
 	for _, l := range list.Damaged {
 		if isLineError(l) { // there is no copy to write again

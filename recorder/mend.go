@@ -95,7 +95,7 @@ func (u *run) noteGone(missing []ownFile) error {
 
 // bringBack writes again the run directories that are gone, and returns how
 // many there were. Plain manifests come back for the newest records only.
-func (r *Recorder) bringBack() (int, error) {
+func (r *Recorder) bringBack() (n int, err error) {
 	list, err := r.history.List(history.ListOptions{})
 	if err != nil {
 		return 0, err
@@ -105,9 +105,13 @@ func (r *Recorder) bringBack() (int, error) {
 		newest[rec.ID] = i < history.PlainManifests
 	}
 	for _, id := range list.Missing {
-		if _, err := r.history.RestoreRun(id, newest[id]); err != nil {
-			return 0, err
+		_, err := r.history.RestoreRun(id, newest[id])
+		if err == nil {
+			n++
+		}
+		if err := r.unlessKeptOut(id, err); err != nil {
+			return n, err
 		}
 	}
-	return len(list.Missing), nil
+	return n, nil
 }

@@ -679,12 +679,10 @@ func (c *recovery) rewrite(id string, plainManifest bool, done string) {
 	_, err := c.r.history.RestoreRun(id, plainManifest)
 	switch {
 	case errors.As(err, new(*history.LineError)): // there is no copy; the listing names it
+	case history.KeepsOut(err): // it was told when the record ended, and the listing names it
 	case err != nil:
 		c.add(nil, "the files of record %s could not be written to .decree/runs again: %v; its copy in the store is whole", id, err)
 	default:
-		if dir, err := c.r.history.OpenRun(id); err == nil { // else history has noted what keeps it out
-			dir.Close()
-			c.add(nil, done, id)
-		}
+		c.add(nil, done, id)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"syscall"
 
 	"decree/disk"
 	"decree/history"
@@ -67,9 +66,10 @@ func (u *run) makeRoom(full error) bool {
 		return false
 	}
 	u.x.keepAlone(u.rec.ID, map[string]tree.Hash{diffFile: u.rec.DiffSHA256})
-	var cause syscall.Errno
-	errors.As(full, &cause)
-	u.r.history.NoteKeptOut(u.rec.ID, cause)
+	if at := new(fs.PathError); errors.As(full, &at) {
+		full = at
+	}
+	u.r.history.NoteKeptOut(u.rec.ID, full)
 	return true
 }
 

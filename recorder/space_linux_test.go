@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -238,8 +239,21 @@ func TestMountInDecree(t *testing.T) {
 				_, err := r.Revert(context.Background(), MoveOptions{Refs: []string{"last"}})
 				return err
 			}))
-			require.Contains(t, strings.Join(s.said, "\n"), syscall.EXDEV.Error())
+			require.Equal(t, 1, strings.Count(strings.Join(s.said, "\n"), syscall.EXDEV.Error()), s.said)
 			require.Equal(t, first, s.tree())
+			s.said = nil
+			require.NoError(t, s.try(disk.OS, func(r *Recorder) error {
+				_, err := r.SetLabel(context.Background(), "here", "last")
+				return err
+			}))
+			require.Empty(t, s.said, "what makes no record says nothing of it")
+			require.NoError(t, s.try(disk.OS, func(r *Recorder) error {
+				checks, err := r.Repair(context.Background())
+				told := func(c Check) bool { return c.Level == Error && strings.Contains(c.Text, syscall.EXDEV.Error()) }
+				require.True(t, slices.ContainsFunc(checks, told), "%v", checks)
+				require.False(t, slices.ContainsFunc(checks, func(c Check) bool { return c.Fixed }), "%v", checks)
+				return err
+			}))
 			require.NoError(t, syscall.Unmount(at, 0))
 			with(s.bench, func(r *Recorder) ([]Check, error) { return r.Repair(context.Background()) })
 			s.sound()
