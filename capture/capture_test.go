@@ -127,9 +127,9 @@ func TestThreshold(t *testing.T) {
 	}{{1, 99, 99, true}, {1, 100, 99, false}, {1, 99, 100, false}, {2, 49, 49, true}, {2, 60, 40, false}} {
 		assert.Equal(t, c.want, th.trusts(&disk.Info{Dev: c.dev, Mtime: c.mtime, Ctime: c.ctime}), c)
 	}
-	assert.Equal(t, fineTick, tickOf(1_700_000_000_123_456_789))
+	assert.Equal(t, disk.FineTick, disk.TickOf(1_700_000_000_123_456_789))
 	for _, mtime := range []int64{1_700_000_000_000_000_000, 1_700_000_000_120_000_000} { // FAT, exFAT
-		assert.Equal(t, coarseTick, tickOf(mtime))
+		assert.Equal(t, disk.CoarseTick, disk.TickOf(mtime))
 	}
 	s := newSite(t)
 	s.write("now", "")

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"strconv"
 	"time"
 
 	"decree/disk"
@@ -14,15 +13,6 @@ type threshold struct {
 	dev       uint64
 	near, far int64 // on the file system dev; on others, whose clock and tick are unknown
 }
-
-// Ticks. The kernel stamps files with a clock that advances up to 100 times a second. A
-// file system that keeps no finer times than that may keep every other second only (FAT);
-// two of its ticks count, since it may round up or down.
-const (
-	fineTick   = 20 * time.Millisecond
-	coarseUnit = 10 * time.Millisecond
-	coarseTick = 2 * 2 * time.Second
-)
 
 func (t *threshold) trusts(in *disk.Info) bool {
 	limit := t.far
@@ -37,7 +27,7 @@ func (t *threshold) trusts(in *disk.Info) bool {
 // clock serves, less the coarsest tick.
 func startOf(req *Request) threshold {
 	root, err := req.Root.Self()
-	now := time.Now().UnixNano() - int64(coarseTick)
+	now := time.Now().UnixNano() - int64(disk.CoarseTick)
 	t := threshold{dev: root.Dev, near: now, far: now}
 	if err != nil || req.Writer == nil {
 		return t
@@ -52,23 +42,15 @@ func startOf(req *Request) threshold {
 		if self, err := d.Self(); err != nil || self.Dev != root.Dev {
 			continue
 		}
-		in, err := probe(d)
+		in, err := disk.Stamp(d)
 		if err != nil {
 			continue
 		}
-		t.far = min(t.far, in.Mtime-int64(coarseTick))
-		t.near = in.Mtime - int64(tickOf(in.Mtime))
+		t.far = min(t.far, in.Mtime-int64(disk.CoarseTick))
+		t.near = in.Mtime - int64(disk.TickOf(in.Mtime))
 		return t
 	}
 	return t
-}
-
-// tickOf is how much later a file may be stamped with the time of one just made.
-func tickOf(mtime int64) time.Duration {
-	if mtime%int64(coarseUnit) == 0 {
-		return coarseTick
-	}
-	return fineTick
 }
 
 // probeDirs returns where decree may make a file: beside the cache, and its own
@@ -86,18 +68,4 @@ func probeDirs(req *Request) (dirs []disk.Dir) {
 		own = tmp
 	}
 	return append(dirs, own)
-}
-
-func probe(d disk.Dir) (disk.Info, error) {
-	name := "clock-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	f, err := d.Create(name, 0o600)
-	if err != nil {
-		return disk.Info{}, err
-	}
-	in, err := f.Stat()
-	f.Close()
-	if e := d.Remove(name); err == nil {
-		err = e
-	}
-	return in, err
 }

@@ -194,10 +194,10 @@ func (sumOnly) PutTree(b []byte) (Hash, error)  { return tree.Sum(b), nil }
 func (s *site) tick() {
 	s.t.Helper()
 	dir := open(s.t, s.t.TempDir())
-	first, err := probe(dir)
+	first, err := disk.Stamp(dir)
 	require.NoError(s.t, err)
 	for {
-		in, err := probe(dir)
+		in, err := disk.Stamp(dir)
 		require.NoError(s.t, err)
 		if in.Mtime > first.Mtime {
 			return

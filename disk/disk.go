@@ -36,6 +36,9 @@ type Info struct {
 	Dev, Ino     uint64
 	Nlink        uint64
 	UID, GID     uint32
+	// Whiteout says of a Special that it is the device 0/0, which an overlay has in the
+	// place of a name that was deleted.
+	Whiteout bool
 }
 
 // SameFile says whether both are the same file by device and inode.

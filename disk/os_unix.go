@@ -134,6 +134,7 @@ func infoOf(st *unix.Stat_t) Info {
 	return Info{
 		Kind: kindOf(uint32(st.Mode)), Mode: uint32(st.Mode) & 0o7777, Size: st.Size,
 		Mtime: mt, Ctime: ct, Dev: uint64(st.Dev), Ino: st.Ino, Nlink: uint64(st.Nlink), UID: st.Uid, GID: st.Gid,
+		Whiteout: uint32(st.Mode)&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0,
 	}
 }
 

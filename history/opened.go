@@ -341,7 +341,7 @@ func tidy(d disk.Dir, pick func(name string) bool) error {
 func (h *History) Abandon(id string) error {
 	runs, err := h.runs()
 	if err == nil {
-		err = removeTree(runs, id)
+		err = disk.RemoveTree(runs, id)
 		runs.Close()
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -70,11 +70,11 @@ func (h *History) removeRest(ids []string, audit []Operation) error {
 func (h *History) removeRun(runs disk.Dir, id string) error {
 	tmp, err := h.tmp()
 	if err != nil {
-		return removeTree(runs, id)
+		return disk.RemoveTree(runs, id)
 	}
 	defer tmp.Close()
 	name := h.p.TmpName("gone-" + id)
-	if err := removeTree(tmp, name); err != nil {
+	if err := disk.RemoveTree(tmp, name); err != nil {
 		return err
 	}
 	st, err := runs.Stat(id)
@@ -92,7 +92,7 @@ func (h *History) removeRun(runs disk.Dir, id string) error {
 	} else if err != nil {
 		return err
 	}
-	return removeTree(tmp, name)
+	return disk.RemoveTree(tmp, name)
 }
 
 func (h *History) dropLabels(ids []string) error {

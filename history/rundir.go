@@ -139,12 +139,12 @@ func (h *History) build(id string, files []RunFile) (*built, error) {
 	}
 	defer tmp.Close()
 	b := &built{id: id, name: h.p.TmpName("run-" + id)}
-	if err := removeTree(tmp, b.name); err != nil {
+	if err := disk.RemoveTree(tmp, b.name); err != nil {
 		return nil, err
 	}
 	b.info, err = h.fill(tmp, b.name, files)
 	if err != nil {
-		_ = removeTree(tmp, b.name)
+		_ = disk.RemoveTree(tmp, b.name)
 		return nil, err
 	}
 	return b, nil
@@ -179,7 +179,7 @@ func syncClose(d disk.Dir) func() error {
 
 func (b *built) drop(h *History) {
 	if tmp, err := h.tmp(); err == nil {
-		_ = removeTree(tmp, b.name)
+		_ = disk.RemoveTree(tmp, b.name)
 		tmp.Close()
 	}
 }
@@ -331,7 +331,7 @@ func (h *History) stage(id, name string, write func(io.Writer) error) (*staged, 
 	}
 	defer tmp.Close()
 	s := &staged{id: id, name: name, tmp: h.p.TmpName("file-" + id + "-" + strings.ReplaceAll(name, "/", "-"))}
-	if err := removeTree(tmp, s.tmp); err != nil {
+	if err := disk.RemoveTree(tmp, s.tmp); err != nil {
 		return nil, err
 	}
 	if s.file, err = writeFile(tmp, s.tmp, write); err == nil {
@@ -560,46 +560,10 @@ func (h *History) clearTmp(tmp disk.Dir, name string) error {
 	case err != nil:
 		return err
 	case h.p.InTmp(name) || st.Kind == disk.Regular && st.Size == 0 && probeInTmp.MatchString(name):
-		return removeTree(tmp, name)
+		return disk.RemoveTree(tmp, name)
 	}
 	return h.p.PutAside(tmp, name)
 }
 
 // RecordFiles are what decree writes into each record's directory, where it has to.
 var RecordFiles = []string{runJSON, manifestJSON, changesDiff, OutsideFile, "routine.log", failureFile, "attempts"}
-
-// removeTree removes name from d with all that is below, following no link.
-// A missing name is no error.
-func removeTree(d disk.Dir, name string) error {
-	err := d.Remove(name)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	st, serr := d.Stat(name)
-	if serr != nil {
-		return errors.Join(err, serr)
-	}
-	if st.Kind != disk.Directory {
-		return err
-	}
-	if st.Mode&0o700 != 0o700 {
-		if err := d.Chmod(name, st.Mode|0o700); err != nil {
-			return err
-		}
-	}
-	sub, err := d.OpenDir(name)
-	if err != nil {
-		return err
-	}
-	list, err := sub.List()
-	for _, e := range list {
-		if err == nil {
-			err = removeTree(sub, e.Name)
-		}
-	}
-	sub.Close()
-	if err != nil {
-		return err
-	}
-	return d.Rmdir(name)
-}

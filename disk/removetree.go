@@ -1,0 +1,42 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// RemoveTree removes name from d with all that is below, following no link. A directory
+// without rights gets them first. A missing name is no error.
+func RemoveTree(d Dir, name string) error {
+	err := d.Remove(name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	st, serr := d.Stat(name)
+	if serr != nil {
+		return errors.Join(err, serr)
+	}
+	if st.Kind != Directory {
+		return err
+	}
+	if st.Mode&0o700 != 0o700 {
+		if err := d.Chmod(name, st.Mode|0o700); err != nil {
+			return err
+		}
+	}
+	sub, err := d.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	list, err := sub.List()
+	for _, e := range list {
+		if err == nil {
+			err = RemoveTree(sub, e.Name)
+		}
+	}
+	sub.Close()
+	if err != nil {
+		return err
+	}
+	return d.Rmdir(name)
+}
