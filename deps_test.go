@@ -15,6 +15,7 @@ var layers = map[string]string{
 	"patch":         "jsonread tree",
 	"tree":          "",
 	"ignorefile":    "",
+	"layer":         "disk ignorefile layer/overlay runner/gate tree",
 	"layer/overlay": "",
 	"runner":        "layer/overlay runner/gate",
 	"runner/gate":   "layer/overlay",

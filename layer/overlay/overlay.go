@@ -67,6 +67,19 @@ func Within(mountinfo []byte, name string) bool {
 	return false
 }
 
+// Below lists the places below root at which mountinfo has a mount.
+func Below(mountinfo []byte, root string) (places []string) {
+	below := escape(strings.TrimSuffix(root, "/")) + "/"
+	for line := range strings.Lines(string(mountinfo)) {
+		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], below) {
+			places = append(places, unescape.Replace(f[4]))
+		}
+	}
+	return places
+}
+
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#")
+
 // escape writes a name as the kernel lists it.
 func escape(name string) string {
 	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`, "#", `\043`).Replace(name)

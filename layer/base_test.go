@@ -1,0 +1,99 @@
+//go:build linux || darwin
+
+package layer_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/layer"
+)
+
+// TestBase: whatever the user does while the run works, at the path or at a directory
+// above it, what the root then has does not count as what the run began with; and what he
+// does elsewhere changes nothing for it.
+func TestBase(t *testing.T) {
+	const run = `echo run >d/e/f; rm d/e/gone; echo n >d/e/new; echo z >z`
+	unsettled := map[string][]string{ // a script of the user's, and the files that have no base then
+		`true`:              nil,
+		`cat d/e/f; ls d/e`: nil, // reading is no edit
+		`echo u >other/u`:   nil,
+		`echo u >>other/o`:  nil,
+		`echo u >>d/e/f`:    {"d/e/f"},
+		`cp -p d/e/f o; echo u >d/e/f; cat o >d/e/f; touch -r o d/e/f; rm o`: {"d/e/f", "d/e/gone", "d/e/new", "z"}, // edited and edited back
+		`chmod 600 d/e/f; chmod 644 d/e/f`:                                   {"d/e/f"},
+		`touch -d 2001-01-01 d/e/f`:                                          {"d/e/f"},
+		`cp -p d/e/f d/e/g; mv d/e/g d/e/f`:                                  {"d/e/f", "d/e/gone", "d/e/new"},
+		`rm d/e/gone`:                                                        {"d/e/f", "d/e/new"}, // both deleted it: nothing is left to do
+		`mv d/e d/x; cp -a d/x d/e`:                                          {"d/e/f", "d/e/gone", "d/e/new"},
+		`mv d/e d/x; mv d/x d/e`:                                             {"d/e/f", "d/e/gone", "d/e/new"},
+		`mv d x; mv x d`:                                                     {"d/e/f", "d/e/gone", "d/e/new", "z"},
+		`echo u >d/e/new`:                                                    {"d/e/f", "d/e/gone", "d/e/new"},
+		`echo u >d/e/new; rm d/e/new`:                                        {"d/e/f", "d/e/gone", "d/e/new"},
+		`echo '*.x' >>d/.gitignore`:                                          {"d/e/f", "d/e/gone", "d/e/new"},
+		`chmod 750 d`:                                                        {"d/e/f", "d/e/gone", "d/e/new"},
+		`chmod 750 d/e/`:                                                     {"d/e/f", "d/e/gone", "d/e/new"},
+		`mkdir q; rmdir q`:                                                   {"d/e/f", "d/e/gone", "d/e/new", "z"},
+		`echo u >/dev/null; echo u >z`:                                       {"d/e/f", "d/e/gone", "d/e/new", "z"},
+		`ln d/e/f other/link`:                                                {"d/e/f"}, // somebody can write by the other name
+		`rm -r d/e; ln -s ../other d/e`:                                      {"d/e/f", "d/e/new"},
+		`rm -r d`:                                                            {"d/e/f", "d/e/new", "z"},
+	}
+	for _, how := range mechanisms {
+		for user, want := range unsettled {
+			s := newSite(t)
+			sh(t, s.root, "mkdir -p d/e other; echo f >d/e/f; echo g >d/e/gone; echo o >other/o; echo '*.y' >d/.gitignore")
+			l := s.make("one", how)
+			s.run(l, run)
+			sh(t, s.root, user)
+			var got []string
+			_, err := l.Changes(t.Context(), layer.ChangeOptions{}, func(c *layer.Change) error {
+				ok, err := c.Settled()
+				file := func(in *disk.Info) bool { return in == nil || in.Kind != disk.Directory }
+				if !ok && file(c.Before) && file(c.After) {
+					got = append(got, c.Path)
+				}
+				return err
+			})
+			require.NoError(t, err, user)
+			assert.ElementsMatch(t, want, got, "%s: %s", how, user)
+		}
+	}
+}
+
+// TestBaseWhileRead: an edit between the look and the question is seen.
+func TestBaseWhileRead(t *testing.T) {
+	s := newSite(t)
+	sh(t, s.root, "echo f >f")
+	l := s.make("one", layer.Clone)
+	s.run(l, "echo run >f")
+	_, err := l.Changes(t.Context(), layer.ChangeOptions{}, func(c *layer.Change) error {
+		ok, err := c.Settled()
+		require.NoError(t, err)
+		assert.True(t, ok)
+		require.NoError(t, os.WriteFile(filepath.Join(s.root, "f"), []byte("u\n"), 0o644))
+		ok, err = c.Settled()
+		assert.False(t, ok)
+		return err
+	})
+	require.NoError(t, err)
+}
+
+// TestBaseIsYoung: what was written right before the layer was made does not count, nor
+// does anything where no clock of the root's file system can be read.
+func TestBaseIsYoung(t *testing.T) {
+	s := newSite(t)
+	s.settle()
+	sh(t, s.root, "echo f >f")
+	l, err := s.place.Make("one", layer.Clone, layer.CloneOptions{Copy: true})
+	require.NoError(t, err)
+	defer l.Close()
+	s.run(l, "rm f")
+	got, _ := s.changes(l, layer.ChangeOptions{})
+	assert.Equal(t, []string{`f: file 644 "f\n" -> none ?`}, got)
+}

@@ -1,0 +1,482 @@
+package layer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"decree/disk"
+	"decree/ignorefile"
+	"decree/tree"
+)
+
+// A Change is a path that the layer has otherwise than the root has it now. It is valid
+// until the function that was given it returns.
+type Change struct {
+	Path string
+	// Before is what the root has, After what the layer has: a regular file, a link or a
+	// directory; nil where there is nothing, or nothing that is recorded.
+	Before, After *disk.Info
+	// Equal says that both have the same content and mode: the run may have changed it back,
+	// or somebody else made the same change in the root, which is not settled.
+	Equal bool
+
+	w    *walk
+	l    *level
+	name string
+	seen *disk.Info // what the root has, recorded or not
+}
+
+// From is the root's directory with the path, nil if there is none, and To the layer's.
+// Both are opened, and not closed, by the walk. Name is the path's in them.
+func (c *Change) From() disk.Dir { return c.l.seen.dir }
+func (c *Change) To() disk.Dir   { return c.l.upper }
+func (c *Change) Name() string   { return c.name }
+
+// Settled looks whether Before is what the run began with. Who reads its content asks
+// after that.
+func (c *Change) Settled() (bool, error) { return c.w.base.holds(c.l.seen, c.name, c.seen) }
+
+// ChangeOptions say what counts as a change.
+type ChangeOptions struct {
+	Outer   []OuterRules // ignore files from outside of the root, in rising precedence
+	Exclude []disk.Info  // directories left out wherever they are met, by device and inode
+}
+
+// OuterRules is an ignore file outside the root.
+type OuterRules struct {
+	Path string
+	Data []byte
+}
+
+// A Tally counts what of the layer is no Change.
+type Tally struct {
+	Git     int      // files in a .git, with what was deleted there
+	Ignored int      // files that ignore rules leave out, the same
+	Special []string // sockets, pipes and devices
+	Unread  []string // directories of the layer that could not be read, and all below
+}
+
+// Changes calls visit for each path that the layer has otherwise than the root, a
+// directory before what is in it, else in byte order of the names. visit's error ends the
+// walk and is returned. No process may work in the layer.
+func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change) error) (Tally, error) {
+	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
+	root, err := l.place.Root.Self()
+	if err != nil {
+		return w.tally, err
+	}
+	w.base = base{before: l.facts.Settled, dev: root.Dev}
+	name := upperName
+	if l.facts.Mechanism == Clone {
+		name, w.cloned = treeName, &cloned{layer: l, at: l.facts.Cloned}
+	}
+	upper, err := l.dir.OpenDir(name)
+	if err != nil {
+		return w.tally, err
+	}
+	defer upper.Close()
+	var outer []*ignorefile.File
+	for _, r := range o.Outer {
+		f, err := ignorefile.Parse(r.Path, r.Data)
+		if err != nil {
+			return w.tally, err
+		}
+		outer = append(outer, f)
+	}
+	var rules *ignorefile.Rules
+	top := &level{upper: upper, seen: &sight{dir: l.place.Root}, rules: rules.Enter("", outer...)}
+	if self, err := upper.Self(); err != nil || w.cloned != nil {
+		top.kept = err == nil && self.Ctime <= w.cloned.at
+	}
+	err = w.level(top)
+	return w.tally, err
+}
+
+// walk is one call of Changes.
+type walk struct {
+	ctx     context.Context
+	visit   func(*Change) error
+	base    base
+	cloned  *cloned // of a clone; nil: an overlay
+	exclude []disk.Info
+	tally   Tally
+	buffers [2][]byte
+}
+
+// A level is a directory of the layer with the root's at the same path.
+type level struct {
+	path  string
+	upper disk.Dir // nil: the layer has none
+	seen  *sight   // the root's; its dir is nil if there is none
+	// hidden: what the root has here is not seen through the layer; what the layer lacks is
+	// deleted. kept: nothing was made or deleted in the clone's directory.
+	hidden, kept bool
+	rules        *ignorefile.Rules
+}
+
+// level looks at all names of a directory.
+func (w *walk) level(l *level) error {
+	if err := w.enterRules(l); err != nil {
+		return err
+	}
+	names, err := w.names(l)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.entry(l, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names lists the layer's names, and the root's where they are hidden by their absence.
+func (w *walk) names(l *level) ([]string, error) {
+	var names []string
+	if l.upper != nil {
+		list, err := l.upper.List()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list {
+			names = append(names, e.Name)
+		}
+	}
+	if l.seen.dir != nil && (l.hidden || w.cloned != nil && !l.kept) {
+		list, err := l.seen.dir.List()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list {
+			names = append(names, e.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// An entry is one name of a level, while it is looked at.
+type entry struct {
+	name, path  string
+	has, had    *disk.Info // what the layer and the root have, as they are
+	after, old  *disk.Info // the same, where it is recorded
+	opaque, new bool       // the layer's directory hides the root's; it is the run's own
+}
+
+// entry looks at one name.
+func (w *walk) entry(l *level, name string) error {
+	e := entry{name: name, path: name}
+	if l.path != "" {
+		e.path = l.path + "/" + name
+	}
+	touched, err := w.touched(l, &e)
+	if err != nil || !touched {
+		return err
+	}
+	if skip, err := w.leftOut(l, &e); skip || err != nil {
+		return err
+	}
+	e.after, e.old = w.recorded(l, &e, e.has, true), w.recorded(l, &e, e.had, false)
+	if err := w.tell(l, &e); err != nil {
+		return err
+	}
+	return w.below(l, &e)
+}
+
+// touched reads what both sides have, and says whether the run may have changed it.
+func (w *walk) touched(l *level, e *entry) (bool, error) {
+	var err error
+	if e.has, err = look(l.upper, e.name); err != nil {
+		return false, err
+	}
+	if e.had, err = look(l.seen.dir, e.name); err != nil {
+		return false, err
+	}
+	if w.cloned != nil {
+		return w.cloned.touched(l, e)
+	}
+	e.new = true
+	if e.has == nil {
+		return e.had != nil && l.hidden, nil
+	}
+	whiteout := e.has.Whiteout
+	if e.has.Kind == disk.Directory || e.has.Kind == disk.Regular && e.has.Size == 0 {
+		xattrs, err := l.upper.Xattrs(e.name)
+		if err != nil {
+			return false, err
+		}
+		for _, x := range xattrs {
+			e.opaque = e.opaque || x.Name == "user.overlay.opaque" && string(x.Value) == "y"
+			whiteout = whiteout || x.Name == "user.overlay.whiteout" && e.has.Kind == disk.Regular
+		}
+	}
+	if whiteout {
+		e.has = nil
+	}
+	return e.has != nil || e.had != nil, nil
+}
+
+// leftOut counts what is in .git, and passes over that, .decree and stores.
+func (w *walk) leftOut(l *level, e *entry) (bool, error) {
+	switch e.name {
+	case ".decree":
+		return true, nil
+	case ".git":
+		n, err := w.files(l.upper, e)
+		w.tally.Git += n
+		return true, err
+	}
+	for _, in := range []*disk.Info{e.has, e.had} {
+		if in != nil && slices.ContainsFunc(w.exclude, in.SameFile) {
+			return true, nil
+		}
+	}
+	return isStore(l.upper, e.name) || isStore(l.seen.dir, e.name), nil
+}
+
+// isStore says whether name is a store of decree's, of whatever project.
+func isStore(dir disk.Dir, name string) bool {
+	if dir == nil || len(name) != 32 || strings.Trim(name, "0123456789abcdef") != "" {
+		return false
+	}
+	d, err := dir.OpenDir(name)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	in, err := d.Stat("store.json")
+	return err == nil && in.Kind == disk.Regular
+}
+
+// recorded is what counts of in: nil for what is ignored or special, which is tallied if
+// it is the layer's, or was the root's and is deleted.
+func (w *walk) recorded(l *level, e *entry, in *disk.Info, layers bool) *disk.Info {
+	if in == nil {
+		return nil
+	}
+	tells := layers || e.has == nil
+	if l.rules.Match(e.path, in.Kind == disk.Directory).Ignored {
+		if tells {
+			n, _ := w.files(l.upper, e)
+			w.tally.Ignored += n
+		}
+		return nil
+	}
+	if in.Kind == disk.Special {
+		if tells && layers {
+			w.tally.Special = append(w.tally.Special, e.path)
+		}
+		return nil
+	}
+	return in
+}
+
+// files counts what the layer has below an entry that is left out; a deletion is one.
+func (w *walk) files(dir disk.Dir, e *entry) (int, error) {
+	if e.has == nil || e.has.Kind != disk.Directory {
+		if w.cloned != nil && e.has != nil && e.has.Ctime <= w.cloned.at {
+			return 0, nil
+		}
+		return 1, nil
+	}
+	return w.filesIn(dir, e.name)
+}
+
+func (w *walk) filesIn(dir disk.Dir, name string) (n int, err error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	d, err := dir.OpenDir(name)
+	if err != nil {
+		return 0, nil //nolint:nilerr // it is only counted
+	}
+	defer d.Close()
+	list, err := d.List()
+	for _, e := range list {
+		if err != nil {
+			break
+		}
+		more := 1
+		if e.Kind == disk.Directory {
+			more, err = w.filesIn(d, e.Name)
+		} else if w.cloned != nil {
+			if in, _ := look(d, e.Name); in != nil && in.Ctime <= w.cloned.at {
+				more = 0
+			}
+		}
+		n += more
+	}
+	return n, err
+}
+
+// tell visits the entry itself, if it has changed.
+func (w *walk) tell(l *level, e *entry) error {
+	c := &Change{Path: e.path, Before: e.old, After: e.after, w: w, l: l, name: e.name, seen: e.had}
+	switch {
+	case e.old == nil && e.after == nil:
+		return nil
+	case e.old == nil || e.after == nil || e.old.Kind != e.after.Kind:
+		if !e.new {
+			return nil // a directory that the run did not touch
+		}
+		return w.visit(c)
+	case e.old.Kind == disk.Directory:
+		if e.old.Mode == e.after.Mode || !e.new {
+			return nil
+		}
+		return w.visit(c)
+	}
+	var err error
+	if c.Equal, err = w.equal(l, e); err != nil {
+		return err
+	}
+	if c.Equal {
+		if ok, err := c.Settled(); ok || err != nil {
+			return err
+		}
+	}
+	return w.visit(c)
+}
+
+// equal compares two files, or two links. What cannot be read is not equal.
+func (w *walk) equal(l *level, e *entry) (bool, error) {
+	if e.old.Kind == disk.Symlink {
+		a, err1 := l.seen.dir.Readlink(e.name)
+		b, err2 := l.upper.Readlink(e.name)
+		return err1 == nil && err2 == nil && a == b, nil
+	}
+	if e.old.Size != e.after.Size || e.old.Mode != e.after.Mode {
+		return false, nil
+	}
+	a, err := l.seen.dir.Open(e.name)
+	if err != nil {
+		return false, unread(err)
+	}
+	defer a.Close()
+	b, err := l.upper.Open(e.name)
+	if err != nil {
+		return false, unread(err)
+	}
+	defer b.Close()
+	return w.sameBytes(a, b)
+}
+
+// unread is nil for an error that says that this one file cannot be read.
+func unread(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (w *walk) sameBytes(a, b io.Reader) (bool, error) {
+	for {
+		if err := w.ctx.Err(); err != nil {
+			return false, err
+		}
+		n, errA := io.ReadFull(a, w.buffers[0])
+		m, errB := io.ReadFull(b, w.buffers[1])
+		ended := errA == io.EOF || errA == io.ErrUnexpectedEOF
+		switch {
+		case errA != nil && !ended:
+			return false, errA
+		case errB != nil && errB != io.EOF && errB != io.ErrUnexpectedEOF:
+			return false, errB
+		case !bytes.Equal(w.buffers[0][:n], w.buffers[1][:m]):
+			return false, nil
+		case ended:
+			return true, nil
+		}
+	}
+}
+
+// below goes on with what is in the entry, on either side.
+func (w *walk) below(l *level, e *entry) (err error) {
+	isDir := func(in *disk.Info) bool { return in != nil && in.Kind == disk.Directory }
+	if !isDir(e.after) && !isDir(e.old) {
+		return nil
+	}
+	next := &level{path: e.path, seen: &sight{up: l.seen, name: e.name}, rules: l.rules}
+	if isDir(e.old) {
+		if next.seen.dir, err = l.seen.dir.OpenDir(e.name); err != nil {
+			return err
+		}
+		defer next.seen.dir.Close()
+	}
+	if isDir(e.after) {
+		next.upper, err = l.upper.OpenDir(e.name)
+		if errors.Is(err, fs.ErrPermission) {
+			w.tally.Unread = append(w.tally.Unread, e.path)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer next.upper.Close()
+		next.kept = !e.new
+	}
+	next.hidden = l.hidden || e.opaque || next.upper == nil
+	return w.level(next)
+}
+
+// The ignore files of a directory, in rising precedence.
+var ignoreNames = []string{".gitignore", ".decreeignore"}
+
+// enterRules adds the rules of the root's directory, and doubts the directory if one of
+// its ignore files is not what it was when the run began.
+func (w *walk) enterRules(l *level) error {
+	if l.seen.dir == nil {
+		return nil
+	}
+	var files []*ignorefile.File
+	for _, name := range ignoreNames {
+		in, err := look(l.seen.dir, name)
+		if err != nil {
+			return err
+		}
+		if in == nil || in.Kind != disk.Regular {
+			continue // a link is not followed, as git does not either
+		}
+		path := strings.TrimPrefix(l.path+"/"+name, "/")
+		file, err := readRules(l.seen.dir, name, path)
+		if err != nil {
+			return err
+		}
+		files = append(files, file)
+		ok, err := w.base.holds(l.seen, name, in)
+		if err != nil {
+			return err
+		}
+		l.seen.doubted = l.seen.doubted || !ok
+	}
+	l.rules = l.rules.Enter(l.path, files...)
+	return nil
+}
+
+// readRules reads one ignore file.
+func readRules(dir disk.Dir, name, path string) (*ignorefile.File, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, ignorefile.MaxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	file, err := ignorefile.Parse(path, data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: this ignore file cannot be used: %w", tree.Quote(path), err)
+	}
+	return file, nil
+}

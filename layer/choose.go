@@ -1,0 +1,240 @@
+package layer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"decree/disk"
+)
+
+// A Refusal says why a mechanism cannot be used here, and what would help.
+type Refusal struct {
+	Mechanism Mechanism
+	Reason    string
+	Advice    string // "" where nothing helps
+	Err       error  // the system's; nil where nothing was tried
+}
+
+func (r *Refusal) Error() string {
+	if r.Err == nil {
+		return fmt.Sprintf("%s: %s", r.Mechanism, r.Reason)
+	}
+	return fmt.Sprintf("%s: %s (%v)", r.Mechanism, r.Reason, r.Err)
+}
+func (r *Refusal) Unwrap() error { return r.Err }
+
+const (
+	scratchName = "probe"
+	worksName   = "works"
+	mostWorks   = 1 << 16 // bytes of it that are read
+)
+
+// TryOverlay makes a scratch overlay over the root for real, unless it worked before on this
+// boot and these devices. It changes nothing that anybody else sees. An error is a
+// *Refusal, or that of the disk.
+func (p *Place) TryOverlay() error {
+	key, err := p.key(Overlay)
+	if err != nil {
+		return err
+	}
+	if err := p.unfit(); err != nil {
+		return err
+	}
+	if p.remembered(key) {
+		return nil
+	}
+	scratch, err := p.scratch()
+	if err != nil {
+		return err
+	}
+	err = p.tryMount(scratch)
+	scratch.Close()
+	if cerr := disk.RemoveTree(p.Dir, scratchName); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	p.remember(key)
+	return nil
+}
+
+// TryClone shares a block between a scratch file on the root's file system and one in the
+// layers' place, unless that worked before.
+func (p *Place) TryClone() error {
+	key, err := p.key(Clone)
+	if err != nil || p.remembered(key) {
+		return err
+	}
+	scratch, err := p.scratch()
+	if err != nil {
+		return err
+	}
+	err = p.tryShare(scratch)
+	scratch.Close()
+	if cerr := disk.RemoveTree(p.Dir, scratchName); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	p.remember(key)
+	return nil
+}
+
+// scratch is an empty directory to try things in. Two tries at a time get in each other's
+// way, and both then say that it was refused.
+func (p *Place) scratch() (disk.Dir, error) {
+	if err := disk.RemoveTree(p.Dir, scratchName); err != nil {
+		return nil, err
+	}
+	if err := p.Dir.Mkdir(scratchName, 0o700); err != nil {
+		return nil, err
+	}
+	return p.Dir.OpenDir(scratchName)
+}
+
+// tryShare makes a file where the root's are and shares its content with one in scratch.
+func (p *Place) tryShare(scratch disk.Dir) error {
+	from, err := p.besideRoot(scratch)
+	if err != nil {
+		return err
+	}
+	const name = "clone-probe"
+	f, err := from.Create(name, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, 4096))
+	f.Close()
+	if err == nil {
+		err = scratch.Mkdir(treeName, 0o700)
+	}
+	if err == nil {
+		var to disk.Dir
+		if to, err = scratch.OpenDir(treeName); err == nil {
+			err = share(from, to, name)
+			to.Close()
+		}
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = &Refusal{Mechanism: Clone, Reason: "the files of the root cannot share their blocks with files in " + p.Dir.Path(),
+			Advice: "--copy makes a full copy"}
+	}
+	if rerr := from.Remove(name); err == nil {
+		err = rerr
+	}
+	return err
+}
+
+// besideRoot is where a file can be made on the root's file system.
+func (p *Place) besideRoot(scratch disk.Dir) (disk.Dir, error) {
+	root, err := p.Root.Self()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range append([]disk.Dir{scratch}, p.Clocks...) {
+		if self, err := d.Self(); err == nil && self.Dev == root.Dev {
+			return d, nil
+		}
+	}
+	return scratch, nil
+}
+
+// key is what a success is remembered by.
+func (p *Place) key(m Mechanism) (string, error) {
+	root, err := p.Root.Self()
+	if err != nil {
+		return "", err
+	}
+	self, err := p.Dir.Self()
+	return fmt.Sprintf("%s %s %d %d %d\n", m, p.Boot, root.UID, root.Dev, self.Dev), err
+}
+
+// remembered says whether a mechanism has worked. What cannot be read is not remembered.
+func (p *Place) remembered(key string) bool {
+	if p.Boot == "" {
+		return false
+	}
+	f, err := p.Dir.Open(worksName)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, mostWorks))
+	return err == nil && strings.Contains("\n"+string(b), "\n"+key)
+}
+
+// remember notes what worked; of an earlier boot nothing is kept. A failure only costs
+// another try.
+func (p *Place) remember(key string) {
+	if p.Boot == "" {
+		return
+	}
+	var kept []byte
+	if f, err := p.Dir.Open(worksName); err == nil {
+		b, _ := io.ReadAll(io.LimitReader(f, mostWorks))
+		f.Close()
+		for line := range bytes.Lines(b) {
+			if bytes.Contains(line, []byte(" "+p.Boot+" ")) && bytes.HasSuffix(line, []byte("\n")) {
+				kept = append(kept, line...)
+			}
+		}
+	}
+	_ = disk.Replace(p.Dir, worksName, disk.Replacement{Perm: 0o600}, func(f disk.File) error {
+		_, err := f.Write(append(kept, key...))
+		return err
+	})
+}
+
+// AppArmorProfile is the profile that lets the program exe make user namespaces where
+// AppArmor keeps that from those that have none.
+func AppArmorProfile(exe string) string {
+	return `abi <abi/4.0>,
+include <tunables/global>
+
+profile decree "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(exe) + `" flags=(unconfined) {
+  userns,
+  include if exists <local/decree>
+}
+`
+}
+
+// A policy is what of the machine's settings can forbid an overlay.
+type policy struct {
+	appArmor  bool     // unprivileged programs get no mounts in their user namespaces
+	noUserNS  bool     // a distribution's switch is off
+	maxUserNS bool     // none may be made
+	filtered  bool     // a system call filter is on, as in a container
+	mounts    []string // mounted below the root
+}
+
+// explain says why the system has refused an overlay.
+func (m policy) explain(err error) *Refusal {
+	r := &Refusal{Mechanism: Overlay, Err: err}
+	switch {
+	case len(m.mounts) > 0:
+		r.Reason = "something is mounted below the root, at " + m.mounts[0]
+		r.Advice = "unmount it for the run, or say --clone"
+	case m.maxUserNS:
+		r.Reason = "no user namespaces may be made: user.max_user_namespaces is 0"
+		r.Advice = "sudo sysctl user.max_user_namespaces=10000"
+	case m.noUserNS:
+		r.Reason = "users may not make user namespaces: kernel.unprivileged_userns_clone is 0"
+		r.Advice = "sudo sysctl kernel.unprivileged_userns_clone=1"
+	case m.appArmor:
+		r.Reason = "AppArmor lets only programs with a profile mount in a user namespace"
+		r.Advice = "install the profile that 'decree doctor' prints"
+	case m.filtered:
+		r.Reason = "a filter of system calls forbids it, as in a container"
+		r.Advice = "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+	case errors.Is(err, errors.ErrUnsupported):
+		r.Reason = "the system has no overlays"
+	default:
+		r.Reason = "the system refuses it"
+	}
+	return r
+}

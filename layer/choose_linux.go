@@ -1,0 +1,85 @@
+package layer
+
+import (
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"decree/disk"
+	"decree/layer/overlay"
+	"decree/runner/gate"
+)
+
+// unfit refuses what would be mounted and then serve nobody.
+func (p *Place) unfit() error {
+	root, err := p.Root.Self()
+	if err != nil {
+		return err
+	}
+	if int(root.UID) != os.Geteuid() || os.Geteuid() != 0 && int(root.GID) != os.Getegid() {
+		return &Refusal{Mechanism: Overlay, Reason: "the root belongs to another user or group, and nobody could write in its overlay",
+			Advice: "run decree as its owner, or say --clone"}
+	}
+	if onOverlay(p.Dir) {
+		return &Refusal{Mechanism: Overlay, Reason: p.Dir.Path() + " lies on an overlay itself, as in a container",
+			Advice: "put the store on a volume (DECREE_STORE for a new project)"}
+	}
+	return nil
+}
+
+// onOverlay says whether d lies on an overlay; false where that is not known.
+func onOverlay(d disk.Dir) bool {
+	fd, ok := disk.FD(d)
+	var fs unix.Statfs_t
+	return ok && unix.Fstatfs(fd, &fs) == nil && int64(fs.Type) == unix.OVERLAYFS_SUPER_MAGIC
+}
+
+// tryMount has a process mount an overlay over the root, and execute nothing in it.
+func (p *Place) tryMount(scratch disk.Dir) error {
+	for _, name := range []string{upperName, workName} {
+		if err := scratch.Mkdir(name, 0o700); err != nil {
+			return err
+		}
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	process, err := gate.Start(gate.Command{
+		Args:  []string{"none"},
+		Attr:  syscall.ProcAttr{Dir: "/", Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}},
+		Mount: &overlay.Mount{Root: p.Root.Path(), Layer: scratch.Path(), Name: p.MountName(scratchName)},
+	})
+	if err == nil {
+		err = process.Ready()
+	}
+	if err != nil {
+		return p.Explain(err)
+	}
+	return nil
+}
+
+// Explain says why a mount was refused, also one that was made to work in.
+func (p *Place) Explain(err error) *Refusal {
+	return readPolicy(p.Root.Path()).explain(err)
+}
+
+func readPolicy(root string) policy {
+	has := func(file, want string) bool {
+		b, err := os.ReadFile(file)
+		return err == nil && strings.TrimSpace(string(b)) == want
+	}
+	user := os.Geteuid() != 0
+	status, _ := os.ReadFile("/proc/self/status")
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	return policy{
+		appArmor:  user && has("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
+		noUserNS:  user && has("/proc/sys/kernel/unprivileged_userns_clone", "0"),
+		maxUserNS: has("/proc/sys/user/max_user_namespaces", "0"),
+		filtered:  strings.Contains(string(status), "\nSeccomp:\t2"),
+		mounts:    overlay.Below(mounts, root),
+	}
+}

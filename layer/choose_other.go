@@ -1,0 +1,16 @@
+//go:build !linux
+
+package layer
+
+import (
+	"errors"
+
+	"decree/disk"
+)
+
+func (p *Place) unfit() error { return p.Explain(errors.ErrUnsupported) }
+
+func (p *Place) tryMount(disk.Dir) error { return p.Explain(errors.ErrUnsupported) }
+
+// Explain says why a mount was refused.
+func (p *Place) Explain(err error) *Refusal { return policy{}.explain(err) }

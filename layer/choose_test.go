@@ -1,0 +1,103 @@
+//go:build linux || darwin
+
+package layer
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+)
+
+func placeOf(t *testing.T) *Place {
+	base := t.TempDir()
+	require.NoError(t, os.Mkdir(base+"/root", 0o755))
+	require.NoError(t, os.Mkdir(base+"/layers", 0o700))
+	p := &Place{Boot: "this"}
+	var err error
+	p.Root, err = disk.OS.OpenRoot(base + "/root")
+	require.NoError(t, err)
+	p.Dir, err = disk.OS.OpenRoot(base + "/layers")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = p.Root.Close(); _ = p.Dir.Close() })
+	return p
+}
+
+// TestRemembers: a success is remembered for this boot and these devices, and earlier
+// boots are forgotten; a failure is never remembered.
+func TestRemembers(t *testing.T) {
+	p := placeOf(t)
+	key, err := p.key(Overlay)
+	require.NoError(t, err)
+	other, err := p.key(Clone)
+	require.NoError(t, err)
+	assert.False(t, p.remembered(key))
+	p.remember(key)
+	p.remember(other)
+	assert.True(t, p.remembered(key))
+	assert.True(t, p.remembered(other))
+	p.Boot = "that"
+	later, err := p.key(Overlay)
+	require.NoError(t, err)
+	assert.False(t, p.remembered(later))
+	p.remember(later)
+	b, err := os.ReadFile(filepath.Join(p.Dir.Path(), worksName))
+	require.NoError(t, err)
+	assert.Equal(t, later, string(b))
+	p.Boot = ""
+	assert.False(t, p.remembered(later))
+}
+
+// TestTryLeavesNothing, whatever came of it.
+func TestTryLeavesNothing(t *testing.T) {
+	p := placeOf(t)
+	p.Boot = ""
+	for _, try := range []func() error{p.TryOverlay, p.TryClone} {
+		err := try()
+		var no *Refusal
+		if err != nil {
+			require.ErrorAs(t, err, &no)
+			t.Log(no)
+		}
+		for _, d := range []disk.Dir{p.Dir, p.Root} {
+			left, err := d.List()
+			require.NoError(t, err)
+			assert.Empty(t, left)
+		}
+	}
+}
+
+// TestExplains: each setting that forbids an overlay, and what helps.
+func TestExplains(t *testing.T) {
+	for _, c := range []struct {
+		policy         policy
+		err            error
+		reason, advice string
+	}{
+		{policy{appArmor: true}, syscall.EACCES, "AppArmor", "'decree doctor'"},
+		{policy{noUserNS: true, appArmor: true}, syscall.EPERM, "kernel.unprivileged_userns_clone is 0", "sudo sysctl"},
+		{policy{maxUserNS: true}, syscall.ENOSPC, "user.max_user_namespaces is 0", "sudo sysctl"},
+		{policy{filtered: true}, syscall.EPERM, "filter of system calls", "--security-opt"},
+		{policy{mounts: []string{"/root/mnt"}, filtered: true}, syscall.EINVAL, "mounted below the root, at /root/mnt", "unmount"},
+		{policy{}, errors.ErrUnsupported, "the system has no overlays", ""},
+		{policy{}, syscall.EINVAL, "the system refuses it", ""},
+	} {
+		r := c.policy.explain(c.err)
+		assert.Contains(t, r.Error(), c.reason)
+		assert.Contains(t, r.Error(), c.err.Error())
+		assert.ErrorIs(t, r, c.err)
+		if c.advice == "" {
+			assert.Empty(t, r.Advice)
+		}
+		assert.Contains(t, r.Advice, c.advice)
+	}
+	assert.Contains(t, AppArmorProfile(`/usr/bin/"decree"`), `profile decree "/usr/bin/\"decree\"" flags=(unconfined) {`)
+	assert.True(t, strings.HasSuffix(AppArmorProfile("/d"), "}\n"))
+}

@@ -1,0 +1,340 @@
+package layer
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"decree/disk"
+	"decree/tree"
+)
+
+// CloneOptions say how a clone is made. An overlay has no use for them.
+type CloneOptions struct {
+	Context context.Context // nil: none ends it
+	// Copy: what cannot be shared is copied in full. The caller has asked.
+	Copy bool
+	// Share are paths that the clone has as links to the root's own: what the run writes
+	// there, it writes in the root.
+	Share   []string
+	Exclude []disk.Info // directories that are not cloned, by device and inode
+	// Progress is called now and then with what is done, in entries.
+	Progress func(entries int)
+}
+
+// A Survey is what a clone would have to take.
+type Survey struct {
+	Entries int
+	Bytes   int64
+	// Absolute are links whose text is a path in the root: in a clone they lead into the root
+	// itself, and what is written through them is written there.
+	Absolute []string
+}
+
+// Survey walks the root and counts.
+func (p *Place) Survey(ctx context.Context, o CloneOptions) (Survey, error) {
+	var s Survey
+	real, err := filepath.EvalSymlinks(p.Root.Path())
+	if err != nil {
+		return s, err
+	}
+	roots := []string{p.Root.Path(), real}
+	var walk func(d disk.Dir, path string) error
+	walk = func(d disk.Dir, path string) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		list, err := d.List()
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			at := join(path, e.Name)
+			in, err := look(d, e.Name)
+			if err != nil {
+				return err
+			}
+			if in == nil || o.leaves(at, in) {
+				continue
+			}
+			s.Entries++
+			switch in.Kind {
+			case disk.Regular:
+				s.Bytes += in.Size
+			case disk.Symlink:
+				target, err := d.Readlink(e.Name)
+				if err == nil && slices.ContainsFunc(roots, func(r string) bool { return target == r || strings.HasPrefix(target, r+"/") }) {
+					s.Absolute = append(s.Absolute, at)
+				}
+			case disk.Directory:
+				sub, err := d.OpenDir(e.Name)
+				if err != nil {
+					return err
+				}
+				err = walk(sub, at)
+				sub.Close()
+				if err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	err = walk(p.Root, "")
+	slices.Sort(s.Absolute)
+	return s, err
+}
+
+// leaves says whether a clone leaves an entry out, or only links to it.
+func (o *CloneOptions) leaves(path string, in *disk.Info) bool {
+	return in.Kind == disk.Special || slices.Contains(o.Share, path) || slices.ContainsFunc(o.Exclude, in.SameFile)
+}
+
+func join(dir, name string) string {
+	if dir == "" {
+		return name
+	}
+	return dir + "/" + name
+}
+
+// cloning is the making of a clone.
+type cloning struct {
+	CloneOptions
+	root  string
+	names *bufio.Writer
+	done  int
+}
+
+// clone makes tree and names, and reads the clock behind them.
+func (l *Layer) clone(o CloneOptions) error {
+	if o.Context == nil {
+		o.Context = context.Background()
+	}
+	f, err := l.dir.Create(namesName, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c := &cloning{CloneOptions: o, root: l.place.Root.Path(), names: bufio.NewWriter(f)}
+	self, err := l.place.Root.Self()
+	if err != nil {
+		return err
+	}
+	if err := c.dir(l.place.Root, l.dir, treeName, "", &self); err != nil {
+		return err
+	}
+	if err := c.names.Flush(); err != nil {
+		return err
+	}
+	l.facts.Cloned, err = l.passTick()
+	return err
+}
+
+// passTick waits until the clock of the layer's file system has moved on: what is written
+// from now on has a later change time than the one that is returned.
+func (l *Layer) passTick() (int64, error) {
+	first, err := disk.Stamp(l.dir)
+	for in := first; err == nil; in, err = disk.Stamp(l.dir) {
+		if in.Ctime > first.Ctime {
+			return first.Ctime, nil
+		}
+	}
+	return 0, err
+}
+
+// dir clones a directory as name of to. Its files are cloned side by side.
+func (c *cloning) dir(from, to disk.Dir, name, path string, in *disk.Info) error {
+	if err := to.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	own, err := to.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	list, err := from.List()
+	if err != nil {
+		return err
+	}
+	dirs, err := c.files(from, own, path, list)
+	if err != nil {
+		return err
+	}
+	for _, d := range dirs {
+		sub, err := from.OpenDir(d)
+		if err != nil {
+			return err
+		}
+		sin, err := sub.Self()
+		if err == nil {
+			err = c.dir(sub, own, d, join(path, d), &sin)
+		}
+		sub.Close()
+		if err != nil {
+			return err
+		}
+	}
+	if err := to.Chmod(name, in.Mode); err != nil {
+		return err
+	}
+	return to.SetMtime(name, in.Mtime)
+}
+
+// files clones all of a directory's entries but its directories, which it returns.
+func (c *cloning) files(from, to disk.Dir, path string, list []disk.Entry) (dirs []string, err error) {
+	group, ctx := errgroup.WithContext(c.Context)
+	group.SetLimit(2 * runtime.GOMAXPROCS(0))
+	for _, e := range list {
+		if ctx.Err() != nil {
+			break
+		}
+		at := join(path, e.Name)
+		in, err := look(from, e.Name)
+		if err != nil {
+			return nil, errors.Join(err, group.Wait())
+		}
+		if in == nil {
+			continue
+		}
+		if slices.Contains(c.Share, at) {
+			if err := to.Symlink(filepath.Join(c.root, at), e.Name); err != nil {
+				return nil, errors.Join(err, group.Wait())
+			}
+			continue
+		}
+		if c.leaves(at, in) {
+			continue
+		}
+		c.note(at)
+		if in.Kind == disk.Directory {
+			dirs = append(dirs, e.Name)
+			continue
+		}
+		group.Go(func() error { return c.file(from, to, e.Name, at, in) })
+	}
+	return dirs, errors.Join(group.Wait(), c.Context.Err())
+}
+
+// note writes a path into names; an error is Flush's.
+func (c *cloning) note(path string) {
+	_, _ = c.names.WriteString(path)
+	_ = c.names.WriteByte(0)
+	if c.done++; c.Progress != nil && c.done%1000 == 0 {
+		c.Progress(c.done)
+	}
+}
+
+// file clones a regular file or a link. One that has vanished is not there.
+func (c *cloning) file(from, to disk.Dir, name, path string, in *disk.Info) error {
+	if in.Kind == disk.Symlink {
+		target, err := from.Readlink(name)
+		if err != nil {
+			return gone(err)
+		}
+		if err := to.Symlink(target, name); err != nil {
+			return err
+		}
+		return to.SetMtime(name, in.Mtime)
+	}
+	err := share(from, to, name)
+	if errors.Is(err, errors.ErrUnsupported) {
+		if !c.Copy {
+			return fmt.Errorf("%s: its content cannot be shared with the layer, and --copy was not given", tree.Quote(path))
+		}
+		err = copyFile(from, to, name)
+	}
+	if err != nil {
+		return gone(err)
+	}
+	return rights(from, to, name, in)
+}
+
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// rights gives a clone what is not its content: attributes, mode and mtime. The owner is
+// whoever makes the clone.
+func rights(from, to disk.Dir, name string, in *disk.Info) error {
+	if xattrs, err := from.Xattrs(name); err == nil {
+		for _, x := range xattrs {
+			_ = to.SetXattr(name, x) // some are the system's alone
+		}
+	}
+	if err := to.Chmod(name, in.Mode); err != nil {
+		return err
+	}
+	return to.SetMtime(name, in.Mtime)
+}
+
+// copyFile copies a content in full; the system does it itself where it can.
+func copyFile(from, to disk.Dir, name string) error {
+	r, err := from.Open(name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_ = to.Remove(name) // of a sharing that was refused
+	w, err := to.Create(name, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = disk.Copy(w, r)
+	if cerr := w.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// cloned tells what of a clone the run may have touched.
+type cloned struct {
+	layer *Layer
+	at    int64           // the last moment of the cloning
+	names map[string]bool // nil until it is needed
+}
+
+// touched says whether the run may have changed an entry of the clone.
+func (c *cloned) touched(l *level, e *entry) (bool, error) {
+	if e.has == nil {
+		e.new = true
+		if e.had == nil || l.kept {
+			return false, nil
+		}
+		return c.was(e.path)
+	}
+	e.new = e.has.Ctime > c.at
+	return e.new || e.has.Kind == disk.Directory, nil
+}
+
+// was says whether path was cloned.
+func (c *cloned) was(path string) (bool, error) {
+	if c.names != nil {
+		return c.names[path], nil
+	}
+	f, err := c.layer.dir.Open(namesName)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return false, err
+	}
+	c.names = map[string]bool{}
+	for name := range strings.SplitSeq(string(b), "\x00") {
+		c.names[name] = true
+	}
+	return c.names[path], nil
+}

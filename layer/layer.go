@@ -1,0 +1,239 @@
+package layer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"decree/disk"
+	"decree/layer/overlay"
+)
+
+// A Mechanism is how a layer comes to have what the root has.
+type Mechanism string
+
+const (
+	Overlay Mechanism = "overlay"
+	Clone   Mechanism = "clone"
+)
+
+// ErrUnfinished is returned by Open for a layer that was not made to the end.
+var ErrUnfinished = errors.New("the layer was not made to the end")
+
+// A Place is where the layers of one root lie. It is safe for concurrent use.
+type Place struct {
+	Dir  disk.Dir // private, outside the root, on the system's disk; its Path is absolute
+	Root disk.Dir // the same
+	// Clocks are directories in which a file may be made to read the clock of the root's
+	// file system; Dir is asked before them. Without any that is on that file system nothing
+	// of the root ever counts as settled.
+	Clocks []disk.Dir
+	Boot   string // names this boot of the system; "": what works is not remembered
+}
+
+// A Layer is one run's view of the root. It is not safe for concurrent use.
+type Layer struct {
+	place *Place
+	dir   disk.Dir
+	name  string
+	facts facts
+}
+
+const (
+	factsName = "layer.json"
+	upperName = "upper"
+	workName  = "work"
+	treeName  = "tree"
+	namesName = "names"
+	version   = 1
+)
+
+// facts are what layer.json says. Times are change times, in nanoseconds since 1970.
+type facts struct {
+	Version   int       `json:"version"`
+	Mechanism Mechanism `json:"mechanism"`
+	// Settled: what changed in the root at this time or later is not what the run began
+	// with. 0: nothing is.
+	Settled int64 `json:"settled"`
+	// Cloned is the last moment of the cloning; what has a later change time was touched.
+	Cloned int64 `json:"cloned,omitempty"`
+}
+
+// Make makes the layer called name. After an error nothing is left of it where that can
+// be removed. A name that is taken is an error with fs.ErrExist in its chain.
+func (p *Place) Make(name string, how Mechanism, o CloneOptions) (*Layer, error) {
+	if err := p.Dir.Mkdir(name, 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := p.Dir.OpenDir(name)
+	if err == nil {
+		l := &Layer{place: p, dir: dir, name: name, facts: facts{Version: version, Mechanism: how}}
+		if err = l.fill(o); err == nil {
+			return l, nil
+		}
+		l.Close()
+	}
+	_ = disk.RemoveTree(p.Dir, name)
+	return nil, err
+}
+
+// fill makes what is in the layer; its facts come last.
+func (l *Layer) fill(o CloneOptions) (err error) {
+	if l.facts.Settled, err = l.settledBefore(); err != nil {
+		return err
+	}
+	if l.facts.Mechanism == Clone {
+		err = l.clone(o)
+	} else {
+		err = l.makeUpper()
+	}
+	if err != nil {
+		return err
+	}
+	return disk.Replace(l.dir, factsName, disk.Replacement{Perm: 0o600}, func(f disk.File) error {
+		return json.NewEncoder(f).Encode(l.facts)
+	})
+}
+
+// settledBefore reads the clock of the root's file system.
+func (l *Layer) settledBefore() (int64, error) {
+	root, err := l.place.Root.Self()
+	if err != nil {
+		return 0, err
+	}
+	for _, d := range append([]disk.Dir{l.dir}, l.place.Clocks...) {
+		if self, err := d.Self(); err != nil || self.Dev != root.Dev || !d.FileSystem().ChangeTimes {
+			continue
+		}
+		if in, err := disk.Stamp(d); err == nil {
+			return in.Ctime - int64(disk.TickOf(in.Ctime)), nil
+		}
+	}
+	return 0, nil
+}
+
+// makeUpper makes the upper directory: its owner and mode are seen as the root's.
+func (l *Layer) makeUpper() error {
+	root, err := l.place.Root.Self()
+	if err != nil {
+		return err
+	}
+	if err := l.dir.Mkdir(upperName, 0o700); err != nil {
+		return err
+	}
+	up, err := l.dir.Stat(upperName)
+	if err != nil {
+		return err
+	}
+	if up.UID != root.UID || up.GID != root.GID {
+		if err := l.dir.Chown(upperName, root.UID, root.GID); err != nil {
+			return err
+		}
+	}
+	return l.dir.Chmod(upperName, root.Mode)
+}
+
+// Open opens the layer called name; ErrUnfinished if it was not made to the end, an error
+// with fs.ErrNotExist in its chain if there is none.
+func (p *Place) Open(name string) (*Layer, error) {
+	dir, err := p.Dir.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	l := &Layer{place: p, dir: dir, name: name}
+	if err := l.readFacts(); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Layer) readFacts() error {
+	f, err := l.dir.Open(factsName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", l.Path(), ErrUnfinished)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	const most = 1 << 12
+	if err := json.NewDecoder(io.LimitReader(f, most)).Decode(&l.facts); err != nil {
+		return fmt.Errorf("%s/%s: %w", l.Path(), factsName, err)
+	}
+	if l.facts.Version != version || l.facts.Mechanism != Overlay && l.facts.Mechanism != Clone {
+		return fmt.Errorf("%s/%s: version %d, mechanism %q: made by another version of decree", l.Path(), factsName, l.facts.Version, l.facts.Mechanism)
+	}
+	return nil
+}
+
+// Names lists the layers, those not made to the end too, in no order.
+func (p *Place) Names() (names []string, err error) {
+	list, err := p.Dir.List()
+	for _, e := range list {
+		if e.Kind == disk.Directory && e.Name != scratchName {
+			names = append(names, e.Name)
+		}
+	}
+	return names, err
+}
+
+// Remove removes the layer called name, whole or not. Nobody may see its mount any more.
+// If the process dies in it, what is left is one that Open refuses.
+func (p *Place) Remove(name string) error {
+	dir, err := p.Dir.OpenDir(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = dir.Remove(factsName)
+	dir.Close()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return disk.RemoveTree(p.Dir, name)
+}
+
+// Path is the layer's absolute path.
+func (l *Layer) Path() string { return l.dir.Path() }
+
+// Mechanism is how the layer was made.
+func (l *Layer) Mechanism() Mechanism { return l.facts.Mechanism }
+
+// Workspace is the absolute path at which the command sees the tree.
+func (l *Layer) Workspace() string {
+	if l.facts.Mechanism == Clone {
+		return filepath.Join(l.Path(), treeName)
+	}
+	return l.place.Root.Path()
+}
+
+// Lock takes the layer's lock, which who works in it holds; disk.ErrLocked when another
+// has it.
+func (l *Layer) Lock() (unlock func() error, err error) { return l.dir.TryLock() }
+
+// Close lets go of the layer and leaves it as it is.
+func (l *Layer) Close() { l.dir.Close() }
+
+// MountName is what the mount of the layer called name is called in the list of mounts.
+func (p *Place) MountName(name string) string { return "decree " + filepath.Join(p.Dir.Path(), name) }
+
+// Mount is what the command's process mounts; nil for a clone. It makes work anew, of
+// which the kernel would know that another mount had it: nobody may see that any more.
+func (l *Layer) Mount() (*overlay.Mount, error) {
+	if l.facts.Mechanism == Clone {
+		return nil, nil
+	}
+	if err := disk.RemoveTree(l.dir, workName); err != nil {
+		return nil, err
+	}
+	if err := l.dir.Mkdir(workName, 0o700); err != nil {
+		return nil, err
+	}
+	return &overlay.Mount{Root: l.place.Root.Path(), Layer: l.Path(), Name: l.place.MountName(l.name)}, nil
+}

@@ -1,0 +1,38 @@
+package overlay
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const mountinfo = `22 28 0:21 / /proc rw,relatime - proc proc rw
+28 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+90 28 0:40 / /home/a\040b/root rw,relatime - overlay decree\040/s/layers/one\134 rw,lowerdir=x,upperdir=y
+91 28 0:41 / /home/a\040b/root/in\011ner rw shared:2 master:1 - overlay overlay rw
+92 28 0:42 / /home/a\040b/rooted rw - tmpfs decree\040two rw
+`
+
+func TestWithin(t *testing.T) {
+	for name, want := range map[string]bool{
+		`decree /s/layers/one\`: true, `decree /s/layers/one`: false, "overlay": true, "decree two": false, "": false,
+	} {
+		assert.Equal(t, want, Within([]byte(mountinfo), name), name)
+	}
+}
+
+func TestBelow(t *testing.T) {
+	assert.Equal(t, []string{"/home/a b/root/in\tner"}, Below([]byte(mountinfo), "/home/a b/root"))
+	assert.Empty(t, Below([]byte(mountinfo), "/home/a b/rooted"))
+	assert.Len(t, Below([]byte(mountinfo), "/"), 5, "the root of all, too")
+}
+
+func TestWords(t *testing.T) {
+	m := &Mount{Root: "/r", Layer: "/l", Name: "n"}
+	got, err := parse(m.Words())
+	require.NoError(t, err)
+	assert.Equal(t, m, got)
+	_, err = parse(nil)
+	assert.Error(t, err)
+}

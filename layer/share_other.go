@@ -1,0 +1,12 @@
+//go:build !linux && !darwin
+
+package layer
+
+import (
+	"errors"
+
+	"decree/disk"
+)
+
+// share returns errors.ErrUnsupported.
+func share(disk.Dir, disk.Dir, string) error { return errors.ErrUnsupported }
