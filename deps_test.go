@@ -27,7 +27,7 @@ var layers = map[string]string{
 	"store":         "disk tree",
 	"capture":       "disk ignorefile manifest tree",
 	"worktree":      "disk tree",
-	"project":       "disk",
+	"project":       "disk retention",
 	"history":       "disk jsonread manifest patch project store tree",
 	"plan":          "patch tree worktree",
 	"recorder":      "capture disk history ignorefile manifest patch plan project retention runner store tree worktree",

@@ -36,7 +36,10 @@ func writeExamples(p *project.Project) ([]string, error) {
 		{p.Decree, "config.yml", "config.yml", exampleConfig, 0o644},
 		{routines, "develop.sh", "routines/develop.sh", exampleRoutine, 0o755},
 	} {
-		err := writeNew(e.dir, e.name, e.data, e.mode)
+		if _, err := e.dir.Stat(e.name); err == nil {
+			continue
+		}
+		err := project.WriteNew(e.dir, e.name, "."+e.name+".draft", e.data, e.mode)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -46,20 +49,4 @@ func writeExamples(p *project.Project) ([]string, error) {
 		written = append(written, e.path)
 	}
 	return written, nil
-}
-
-// writeNew writes a file whole or not at all, and replaces none.
-func writeNew(d disk.Dir, name string, data []byte, mode uint32) error {
-	if _, err := d.Stat(name); err == nil {
-		return fs.ErrExist
-	}
-	draft := "." + name + ".draft" // one that a dead process left is written over
-	if err := project.ReplaceFile(d, draft, data, mode, true); err != nil {
-		return err
-	}
-	if err := d.RenameNew(draft, d, name); err != nil {
-		_ = d.Remove(draft)
-		return err
-	}
-	return d.Sync()
 }

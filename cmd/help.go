@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -57,7 +58,7 @@ func (s *session) help(context.Context) error {
 		})
 	case words[0] == "config":
 		return s.print(func(w io.Writer) error {
-			_, err := io.WriteString(w, project.ConfigHelp())
+			_, err := io.WriteString(w, configHelp())
 			return err
 		})
 	}
@@ -105,6 +106,16 @@ func envHelp(columns int) string {
 		for _, e := range v.list {
 			b.WriteString(wrap(e.code, columns, "  ") + wrap(e.what, columns, "      "))
 		}
+	}
+	return b.String()
+}
+
+// configHelp is the schema of .decree/config.yml.
+func configHelp() string {
+	var b strings.Builder
+	b.WriteString("The config is .decree/config.yml. All keys are optional; an unknown one, or a\nvalue of another type, is an error with its line. Sizes are bytes, or 64MiB,\n10 GiB. A dot means a key below another: capture.max_files is max_files\nbelow capture.\n")
+	for _, k := range project.Keys() {
+		fmt.Fprintf(&b, "\n%s (%s, default %s)\n%s", k.Name, k.Type, cmp.Or(k.Default, "none"), wrap(k.Doc, 78, "    "))
 	}
 	return b.String()
 }

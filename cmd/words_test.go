@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/plan"
+	"decree/project"
 	"decree/view"
 )
 
@@ -109,4 +110,16 @@ func TestEscapedJSON(t *testing.T) {
 	assert.Equal(t, `{"a":"k\u202e\u009bä\u007f"}`, string(view.Escape([]byte("{\"a\":\"k\u202e\u009bä\x7f\"}"))))
 	plain := []byte("{\n  \"a\": \"ä\"\n}\n")
 	assert.Equal(t, string(plain), string(view.Escape(plain)))
+}
+
+func TestConfigHelpNamesEveryKey(t *testing.T) {
+	help := configHelp()
+	for _, k := range project.Keys() {
+		assert.Contains(t, help, "\n"+k.Name+" (")
+	}
+	for _, line := range strings.Split(help, "\n") {
+		if !strings.HasPrefix(line, "retention (") {
+			assert.LessOrEqual(t, len(line), 80, line)
+		}
+	}
 }

@@ -37,6 +37,6 @@
 // # What it leaves to others
 //
 // The package touches no file system. That nothing below an excluded directory
-// comes back is the walker's part: it does not descend (Explain does the same for
-// a single path). So is what is always left out, such as .git.
+// comes back is the walker's part: it does not descend. So is what is always left out,
+// such as .git.
 package ignorefile

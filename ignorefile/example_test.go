@@ -26,18 +26,3 @@ func ExampleRules_Match() {
 	// src/keep.log ignored: false, by src/.gitignore:1: !keep.log
 	// src/a.go ignored: false
 }
-
-func ExampleExplain() {
-	files := map[string]string{"": "out/\n", "src": "*.o\n"}
-	enter := func(parent *ignorefile.Rules, dir string) (*ignorefile.Rules, error) {
-		f, err := ignorefile.Parse(dir+"/.gitignore", []byte(files[dir]))
-		return parent.Enter(dir, f), err
-	}
-	for _, path := range []string{"out/deep/a.c", "src/a.o"} {
-		v, about, _ := ignorefile.Explain(path, false, enter)
-		fmt.Printf("%s: %q excludes %s\n", path, v.Rule.Text(), about)
-	}
-	// Output:
-	// out/deep/a.c: "out/" excludes out
-	// src/a.o: "*.o" excludes src/a.o
-}

@@ -14,8 +14,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"decree/ignorefile"
 )
 
 // The differential test: random trees with nested ignore files, each path's
@@ -140,7 +138,7 @@ func compareWithGit(t *testing.T, cases []gitCase) (paths, decided int) {
 	wrong := 0
 	for i, c := range cases {
 		ask := func(path string, isDir bool) {
-			v, _, err := ignorefile.Explain(path, isDir, c.rules.enter)
+			v, _, err := c.rules.explain(path, isDir)
 			require.NoError(t, err)
 			var got answer
 			if v.Rule != nil {

@@ -7,8 +7,6 @@ import (
 
 	gitignore "github.com/sabhiram/go-gitignore"
 	"github.com/stretchr/testify/require"
-
-	"decree/ignorefile"
 )
 
 // TestMatchAsPeer compares with sabhiram/go-gitignore on the rules it has right:
@@ -32,7 +30,7 @@ func TestMatchAsPeer(t *testing.T) {
 				parts = append(parts, pick(r, names))
 			}
 			path := strings.Join(parts, "/")
-			v, _, err := ignorefile.Explain(path, false, files.enter)
+			v, _, err := files.explain(path, false)
 			require.NoError(t, err)
 			require.Equal(t, peer.MatchesPath(path), v.Ignored, "%q on %q", rules, path)
 			if v.Ignored {

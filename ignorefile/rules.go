@@ -40,7 +40,7 @@ type Verdict struct {
 
 // Match says what the rules say of path: from the root, without a slash at either
 // end, in or below the directory that r was made for. Its parent directories must
-// not be ignored, see Explain. Match allocates nothing.
+// not be ignored: nothing below an ignored directory comes back. Match allocates nothing.
 func (r *Rules) Match(path string, isDir bool) Verdict {
 	if r == nil || path == "" {
 		return Verdict{}
@@ -61,32 +61,4 @@ func (r *Rules) Match(path string, isDir bool) Verdict {
 		}
 	}
 	return Verdict{}
-}
-
-// Explain says what the rules say of path, its parent directories considered: it
-// walks down from the root, and the first ignored directory decides about
-// everything below. enter returns the rules of dir, given those of its parent (nil
-// for the root), as Rules.Enter does; it is called for the root and each parent
-// directory of path that is not ignored, in that order.
-//
-// Explain returns the verdict and the path that it is about: path itself, or the
-// parent directory that decided. An error is enter's.
-func Explain(path string, isDir bool, enter func(parent *Rules, dir string) (*Rules, error)) (Verdict, string, error) {
-	rules, err := enter(nil, "")
-	if err != nil {
-		return Verdict{}, "", err
-	}
-	for i := 0; i < len(path); i++ {
-		if path[i] != '/' {
-			continue
-		}
-		dir := path[:i]
-		if v := rules.Match(dir, true); v.Ignored {
-			return v, dir, nil
-		}
-		if rules, err = enter(rules, dir); err != nil {
-			return Verdict{}, "", err
-		}
-	}
-	return rules.Match(path, isDir), path, nil
 }

@@ -11,7 +11,6 @@ import (
 
 // Schedule is a cron expression. It is safe for concurrent use.
 type Schedule struct {
-	text   string
 	fields []string // the five, normalised
 	hourly bool     // the hour field begins with '*'
 }
@@ -42,7 +41,7 @@ var cronFields = []cronField{
 // do, as in cron(8), unless one begins with '*'. Anything else, also @daily, seconds, years, L, W, # and ?, is an
 // *Error, and so is an expression that no day of the next 40 years matches.
 func ParseCron(text string) (*Schedule, error) {
-	s := &Schedule{text: text, fields: strings.Fields(text)}
+	s := &Schedule{fields: strings.Fields(text)}
 	if len(s.fields) != len(cronFields) {
 		return nil, &Error{Reason: fmt.Sprintf("cron %q: it needs five fields (minute hour day month weekday), and has %d", text, len(s.fields))}
 	}
@@ -110,9 +109,6 @@ func (f cronField) value(text string) (int, error) {
 	}
 	return n, nil
 }
-
-// String is the expression as it was written.
-func (s *Schedule) String() string { return s.text }
 
 // Due says whether the minute of t, on the clock of t's location, is one to fire in.
 // A minute that the clock skips in spring never is. One that it shows twice in autumn is

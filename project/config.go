@@ -13,9 +13,10 @@ import (
 	"syscall"
 	"time"
 
-	"decree/disk"
-
 	"go.yaml.in/yaml/v3"
+
+	"decree/disk"
+	"decree/retention"
 )
 
 const (
@@ -26,16 +27,16 @@ const (
 // Config is .decree/config.yml with the defaults filled in. The table in
 // schema.go says what each key means.
 type Config struct {
-	Store        string // a base; "" where the config says nothing
-	MaxFiles     int64  // capture.max_files
-	GitExcludes  bool   // capture.git_excludes
-	MaxBytes     int64  // capture.max_bytes
-	MaxFile      int64  // capture.max_file
-	InlineBinary int64  // bytes
-	InlineText   int64  // bytes
-	LogMax       int64  // log.max, bytes; 0: no cap
-	Retention    map[string]Policy
-	MaxStore     int64 // bytes; 0: no cap
+	Store        string                      // a base; "" where the config says nothing
+	MaxFiles     int64                       // capture.max_files
+	GitExcludes  bool                        // capture.git_excludes
+	MaxBytes     int64                       // capture.max_bytes
+	MaxFile      int64                       // capture.max_file
+	InlineBinary int64                       // bytes
+	InlineText   int64                       // bytes
+	LogMax       int64                       // log.max, bytes; 0: no cap
+	Retention    map[string]retention.Policy // by reason
+	MaxStore     int64                       // bytes; 0: no cap
 
 	DefaultRoutine string
 	MaxAttempts    int
@@ -47,14 +48,6 @@ type Config struct {
 	Notebook       string
 	RoutineSource  string
 	SpecDir        string
-}
-
-// Policy is how long records of one reason are kept: what any of its rules
-// keeps stays. The zero Policy keeps nothing beyond what is always kept.
-type Policy struct {
-	All                          bool          // every record
-	Last, Daily, Weekly, Monthly int           // that many newest, and newest of a day, ISO week, month
-	MaxAge                       time.Duration // older ones go, whatever the other rules say; alone: younger ones stay; 0: no such rule
 }
 
 // Reasons are the reasons that a record can have (product.md), in the order of

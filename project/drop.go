@@ -45,10 +45,11 @@ func (p *Project) drop(to, name string, data []byte) error {
 		return err
 	}
 	defer dir.Close()
-	if err := build(dir, fmt.Sprintf("%smessage-%016x", InboxDraft, rand.Uint64()), data, name); err != nil {
+	draft := fmt.Sprintf("%smessage-%016x", InboxDraft, rand.Uint64())
+	if err := WriteNew(dir, name, draft, data, 0o644); err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), p.Decree.Sync())
+	return p.Decree.Sync()
 }
 
 // makeBelow opens a directory below .decree and makes what is missing of its path;
@@ -68,35 +69,4 @@ func (p *Project) makeBelow(to string) (disk.Dir, error) {
 		dir = next
 	}
 	return dir, err
-}
-
-// build writes a draft and gives it its name, which must be new.
-func build(dir disk.Dir, draft string, data []byte, name string) error {
-	if err := writeFile(dir, draft, data); err != nil {
-		return err
-	}
-	err := dir.RenameNew(draft, dir, name)
-	if err != nil {
-		_ = dir.Remove(draft)
-	}
-	return err
-}
-
-// writeFile makes a file that others may read, durably.
-func writeFile(d disk.Dir, name string, data []byte) error {
-	f, err := disk.CreateFile(d, name, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		_ = d.Remove(name)
-	}
-	return err
 }

@@ -75,3 +75,14 @@ func ReplaceFile(d disk.Dir, name string, data []byte, perm uint32, flush bool) 
 		return err
 	})
 }
+
+// WriteNew makes a file, whole and durable or not at all, and replaces none: fs.ErrExist
+// where the name is taken. It is called draft until it is whole; one that a dead process
+// left is written over.
+func WriteNew(d disk.Dir, name, draft string, data []byte, perm uint32) error {
+	how := disk.Replacement{Perm: perm, Flush: true, Temp: draft, Place: d.RenameNew}
+	return disk.Replace(d, name, how, func(f disk.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+}

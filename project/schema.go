@@ -2,12 +2,15 @@ package project
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"go.yaml.in/yaml/v3"
+
+	"decree/retention"
 )
 
 // Key is one key of the config: the help text and the parser are made of the
@@ -56,11 +59,7 @@ const defaultRetention = "{run: {last: 500, daily: 30, weekly: 52}, manual: {las
 // DefaultConfig is the config of a project without one.
 func DefaultConfig() Config {
 	c := defaults()
-	policies := make(map[string]Policy, len(c.Retention))
-	for k, v := range c.Retention {
-		policies[k] = v
-	}
-	c.Retention = policies
+	c.Retention = maps.Clone(c.Retention) // which setRetention changes
 	return c
 }
 
@@ -81,39 +80,8 @@ var defaults = sync.OnceValue(func() Config {
 	return c
 })
 
-// ConfigHelp is the text of `decree help config`.
-func ConfigHelp() string {
-	var b strings.Builder
-	b.WriteString("The config is .decree/config.yml. All keys are optional; an unknown one, or a\nvalue of another type, is an error with its line. Sizes are bytes, or 64MiB,\n10 GiB. A dot means a key below another: capture.max_files is max_files\nbelow capture.\n")
-	for _, k := range schema {
-		def := k.Default
-		if def == "" {
-			def = "none"
-		}
-		fmt.Fprintf(&b, "\n%s (%s, default %s)\n", k.Name, k.Type, def)
-		for _, line := range wrap(k.Doc, 74) {
-			b.WriteString("    " + line + "\n")
-		}
-	}
-	return b.String()
-}
-
-// wrap breaks text at spaces into lines of at most width bytes where it can.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > width {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
-}
+// Keys are the config's keys, in the order of the help text.
+func Keys() []Key { return schema }
 
 // setStore takes a place that askedPlace can make a path of.
 func setStore(c *Config, n *yaml.Node) error {
@@ -183,7 +151,7 @@ func setSize(field func(*Config) *int64) func(*Config, *yaml.Node) error {
 // setRetention replaces the policies of the reasons that are named.
 func setRetention(c *Config, n *yaml.Node) error {
 	if c.Retention == nil {
-		c.Retention = map[string]Policy{}
+		c.Retention = map[string]retention.Policy{}
 	}
 	return eachKey(n, "", func(reason string, k, v *yaml.Node) error {
 		if !slices.Contains(Reasons, reason) {
@@ -197,10 +165,10 @@ func setRetention(c *Config, n *yaml.Node) error {
 	})
 }
 
-func policy(n *yaml.Node) (Policy, error) {
-	var p Policy
+func policy(n *yaml.Node) (retention.Policy, error) {
+	var p retention.Policy
 	if n.Kind == yaml.ScalarNode && n.Value == "all" {
-		return Policy{All: true}, nil
+		return retention.Policy{All: true}, nil
 	}
 	if n.Kind != yaml.MappingNode {
 		return p, atLine(n, "must be all, or {last: 50, daily: 7, weekly: 4, monthly: 12, max_age: 90d}")

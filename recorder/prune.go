@@ -66,10 +66,7 @@ func (r *Recorder) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 const opPrune = "prune"
 
 func (r *Reader) policies(o PruneOptions) (map[string]retention.Policy, int64) {
-	out := make(map[string]retention.Policy, len(r.project.Config.Retention))
-	for reason, p := range r.project.Config.Retention {
-		out[reason] = retention.Policy(p)
-	}
+	out := maps.Clone(r.project.Config.Retention)
 	for reason, n := range o.Last {
 		out[reason] = retention.Policy{Last: n}
 	}
