@@ -28,7 +28,7 @@ TIME is 2026-11-20, '2026-11-20 14:30', 14:30 (today), RFC 3339, '90s ago' (s, m
 func (s *session) at(ctx context.Context) error {
 	words := s.words()
 	if len(words) == 0 {
-		return usagef("a TIME is missing").hint("for example 'decree at \"2h ago\"', or 'decree at 14:30 notes.txt'")
+		return usagef("a TIME is missing").Hintf("for example 'decree at \"2h ago\"', or 'decree at 14:30 notes.txt'")
 	}
 	if err := s.atMost(2); err != nil {
 		return err

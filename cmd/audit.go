@@ -55,8 +55,7 @@ func (s *session) brokenSince(r *history.AuditReport) error {
 	if !r.Since.IsZero() {
 		since = "after " + s.clock(r.Since)
 	}
-	err := &failure{kind: project.Integrity, msg: fmt.Sprintf("%v, %s", r.Err(), since)}
-	return err.hint("%s", project.HintOf(r.Err()))
+	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%v, %s", r.Err(), since), Advice: project.HintOf(r.Err())}
 }
 
 func (s *session) printAudit(h history.Reader) (report *history.AuditReport, err error) {

@@ -31,7 +31,7 @@ A line that a revert, an apply or a restore brought back counts as the work of t
 func (s *session) blame(ctx context.Context) error {
 	words := s.words()
 	if len(words) == 0 {
-		return usagef("a PATH is missing").hint("for example 'decree blame src/main.go'")
+		return usagef("a PATH is missing").Hintf("for example 'decree blame src/main.go'")
 	}
 	if err := s.atMost(1); err != nil {
 		return err

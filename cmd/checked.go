@@ -20,6 +20,6 @@ func copyChecked(w io.Writer, diff io.Reader, id, name string, want tree.Hash) e
 	if want.IsZero() || tree.Hash(sum.Sum(nil)) == want {
 		return nil
 	}
-	return &failure{kind: project.Integrity, msg: fmt.Sprintf(".decree/runs/%s/%s: not what was recorded", id, name),
-		advice: "'decree doctor --repair' writes it again from the store"}
+	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf(".decree/runs/%s/%s: not what was recorded", id, name),
+		Advice: "'decree doctor --repair' writes it again from the store"}
 }

@@ -44,7 +44,7 @@ func (s *session) checkpoint(ctx context.Context, o checkpointOptions) error {
 	switch o.reason {
 	case "manual", "auto", "publish":
 	default:
-		return usagef("--reason %s: not a reason for a checkpoint", quoteWord(o.reason)).hint("it is manual, auto or publish")
+		return usagef("--reason %s: not a reason for a checkpoint", quoteWord(o.reason)).Hintf("it is manual, auto or publish")
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()

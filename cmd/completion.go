@@ -30,11 +30,11 @@ var shells = map[string]string{
 func (s *session) completion(context.Context) error {
 	words := s.words()
 	if len(words) != 1 {
-		return usagef("one SHELL is needed").hint("it is bash, zsh or fish: 'decree completion bash'")
+		return usagef("one SHELL is needed").Hintf("it is bash, zsh or fish: 'decree completion bash'")
 	}
 	script, ok := shells[words[0]]
 	if !ok {
-		return usagef("%s: no completion for this shell", quoteWord(words[0])).hint("choose bash, zsh or fish")
+		return usagef("%s: no completion for this shell", quoteWord(words[0])).Hintf("choose bash, zsh or fish")
 	}
 	return s.print(func(w io.Writer) error {
 		_, err := io.WriteString(w, script)

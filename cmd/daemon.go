@@ -49,7 +49,7 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 		return err
 	}
 	if o.interval <= 0 {
-		return usagef("--interval %s: not a positive duration", o.interval).hint("2s is the default")
+		return usagef("--interval %s: not a positive duration", o.interval).Hintf("2s is the default")
 	}
 	if err := checkTimes(o.timeout, o.grace); err != nil {
 		return err

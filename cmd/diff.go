@@ -114,19 +114,19 @@ func (o diffOptions) check() error {
 		}
 	}
 	if n > 1 {
-		return usagef("--stat, --name-only and --raw cannot be used together").hint("choose one")
+		return usagef("--stat, --name-only and --raw cannot be used together").Hintf("choose one")
 	}
 	if o.context < 0 {
-		return usagef("--unified %d: not a number of lines", o.context).hint("the default is 3")
+		return usagef("--unified %d: not a number of lines", o.context).Hintf("the default is 3")
 	}
 	if o.drawn() && (n > 0) {
-		return usagef("-U and -w exclude --stat, --name-only and --raw").hint("choose one")
+		return usagef("-U and -w exclude --stat, --name-only and --raw").Hintf("choose one")
 	}
 	if o.edits && o.now {
-		return usagef("--edits and --now cannot be used together").hint("'decree diff --edits' without a REF compares with the tree as it is now")
+		return usagef("--edits and --now cannot be used together").Hintf("'decree diff --edits' without a REF compares with the tree as it is now")
 	}
 	if !slices.Contains([]string{"", "always", "never", "auto"}, o.color) {
-		return usagef("--color %s: unknown value", quoteWord(o.color)).hint("use always, never or auto")
+		return usagef("--color %s: unknown value", quoteWord(o.color)).Hintf("use always, never or auto")
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (s *session) diffSource(ctx context.Context, rec *recorder.Reader, o diffOp
 // newest one where ref is "".
 func (s *session) editsOf(ctx context.Context, rec *recorder.Reader, ref string, paths []string) (*diffSource, error) {
 	if strings.Contains(ref, "..") {
-		return nil, usagef("%s and --edits cannot be used together", ref).hint("--edits takes one REF, or none for what was edited since the newest record")
+		return nil, usagef("%s and --edits cannot be used together", ref).Hintf("--edits takes one REF, or none for what was edited since the newest record")
 	}
 	if ref != "" {
 		point, err := s.resolve(rec, ref)
@@ -85,7 +85,7 @@ func (s *session) outsideDiff(rec *recorder.Reader, r *history.Record, paths []s
 func (s *session) diffOf(ctx context.Context, rec *recorder.Reader, ref string, paths []string, now bool) (*diffSource, error) {
 	from, to, ranged := strings.Cut(ref, "..")
 	if ranged && now {
-		return nil, usagef("%s and --now cannot be used together", ref).hint("'decree diff A --now' compares the tree before A with the tree as it is now")
+		return nil, usagef("%s and --now cannot be used together", ref).Hintf("'decree diff A --now' compares the tree before A with the tree as it is now")
 	}
 	if !ranged && !now {
 		point, err := s.resolve(rec, ref)
@@ -167,10 +167,10 @@ func (s *session) recordDiff(_ context.Context, rec *recorder.Reader, r *history
 func (s *session) noDiff(r *history.Record) error {
 	switch {
 	case r.Status == history.StatusOpen:
-		return refusedf("%s has not ended: it has no changes.diff yet", r.ID).hint("see what changed so far with 'decree diff %s --now'", r.ID)
+		return refusedf("%s has not ended: it has no changes.diff yet", r.ID).Hintf("see what changed so far with 'decree diff %s --now'", r.ID)
 	case r.DiffSHA256.IsZero():
 		return nil
 	}
-	return &failure{kind: project.Integrity, msg: fmt.Sprintf("the changes.diff of %s is missing", r.ID),
-		advice: "'decree doctor --repair' brings it back from the store"}
+	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("the changes.diff of %s is missing", r.ID),
+		Advice: "'decree doctor --repair' brings it back from the store"}
 }

@@ -18,47 +18,17 @@ import (
 	"decree/worktree"
 )
 
-// failure is an error made by the command line itself.
-type failure struct {
-	kind   project.Kind
-	msg    string
-	state  string // in which state things are left; "" where it is not said
-	advice string
-}
-
-func (f *failure) Error() string {
-	if f.state != "" {
-		return f.msg + "; " + f.state
-	}
-	return f.msg
-}
-
-func (f *failure) LeftIn() string         { return f.state }
-func (f *failure) Category() project.Kind { return f.kind }
-func (f *failure) Hint() string           { return f.advice }
-
-// unchanged says that nothing was changed.
-func (f *failure) unchanged() *failure {
-	f.state = project.Unchanged
-	return f
-}
-
-func (f *failure) hint(format string, args ...any) *failure {
-	f.advice = fmt.Sprintf(format, args...)
-	return f
-}
-
 // usagef is an error in how decree was called.
-func usagef(format string, args ...any) *failure {
-	return &failure{kind: project.Usage, msg: fmt.Sprintf(format, args...)}
+func usagef(format string, args ...any) *project.Error {
+	return &project.Error{Kind: project.Usage, Msg: fmt.Sprintf(format, args...)}
 }
 
-func notFoundf(format string, args ...any) *failure {
-	return &failure{kind: project.NotFound, msg: fmt.Sprintf(format, args...)}
+func notFoundf(format string, args ...any) *project.Error {
+	return &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf(format, args...)}
 }
 
-func refusedf(format string, args ...any) *failure {
-	return &failure{kind: project.Refused, msg: fmt.Sprintf(format, args...)}
+func refusedf(format string, args ...any) *project.Error {
+	return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf(format, args...)}
 }
 
 // errFound is what a check returns when it has said on stdout what it found.

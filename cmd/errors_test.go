@@ -93,7 +93,7 @@ func TestStateOfErrors(t *testing.T) {
 		{"revert", begin, "no room; nothing was changed", project.Unchanged},
 		{"run", begin, "no room; the command was not started", project.NotStarted},
 		{"run", &recorder.BeginError{Err: project.Unmoved(errors.New("no room"))}, "no room; nothing was changed", project.Unchanged},
-		{"inbox", refusedf("it is done").unchanged(), "it is done; nothing was changed", project.Unchanged},
+		{"inbox", refusedf("it is done").Unchanged(), "it is done; nothing was changed", project.Unchanged},
 		{"revert", &worktree.Error{Phase: "move", Err: errors.New("no room"), Moved: true, RolledBack: true},
 			"no room; everything was taken back (move)", "everything was taken back"},
 		{"revert", &recorder.ConflictError{Subject: "run X left"}, "0 paths differ from what run X left; nothing was changed", project.Unchanged},

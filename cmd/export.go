@@ -46,11 +46,11 @@ func (s *session) export(ctx context.Context, o exportOptions) error {
 	words := s.words()
 	switch {
 	case (o.tar != "") == o.fastImport:
-		return usagef("one of --tar FILE and --fast-import is needed").hint("for example 'decree export last --tar state.tar'")
+		return usagef("one of --tar FILE and --fast-import is needed").Hintf("for example 'decree export last --tar state.tar'")
 	case o.fastImport && o.after:
-		return usagef("--after needs --tar").hint("a stream has both states of each record")
+		return usagef("--after needs --tar").Hintf("a stream has both states of each record")
 	case o.tar != "" && len(words) != 1:
-		return usagef("--tar takes one REF").hint("for example 'decree export last --tar state.tar'")
+		return usagef("--tar takes one REF").Hintf("for example 'decree export last --tar state.tar'")
 	}
 	if err := s.atMost(1); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *session) export(ctx context.Context, o exportOptions) error {
 	}
 	point.After = point.After || o.after
 	if point.After && point.Record.After.IsZero() {
-		return notFoundf("%s has no state after it", point.Record.ID).hint("without --after, the state before it is meant")
+		return notFoundf("%s has no state after it", point.Record.ID).Hintf("without --after, the state before it is meant")
 	}
 	return s.exportTo(o.tar, func(w io.Writer) (*recorder.Exported, error) { return rec.ExportTar(ctx, w, point) })
 }
@@ -94,7 +94,7 @@ func (s *session) exportStream(ctx context.Context, rec *recorder.Reader, words 
 			*end.to = point.Record
 		}
 		if history.Compare(from, to) > 0 {
-			return usagef("%s: the first record is newer than the second", quoteWord(words[0])).hint("A..B goes from the older to the newer")
+			return usagef("%s: the first record is newer than the second", quoteWord(words[0])).Hintf("A..B goes from the older to the newer")
 		}
 	}
 	return s.exportTo("-", func(w io.Writer) (*recorder.Exported, error) { return rec.ExportStream(ctx, w, from, to) })
@@ -109,7 +109,7 @@ func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exporte
 	}
 	if name == "-" {
 		if isTerminal(s.env.Stdout) {
-			return refusedf("stdout is a terminal").hint("name a file, or pipe it into a program")
+			return refusedf("stdout is a terminal").Hintf("name a file, or pipe it into a program")
 		}
 		if err := s.print(fill); err != nil {
 			return err

@@ -37,7 +37,7 @@ func (s *session) files(ctx context.Context, o filesOptions) error {
 		return err
 	}
 	if o.null && s.global.json {
-		return usagef("--null and --json cannot be used together").hint("choose one")
+		return usagef("--null and --json cannot be used together").Hintf("choose one")
 	}
 	rec, err := s.forLooking()
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *session) files(ctx context.Context, o filesOptions) error {
 	case point.Record != nil:
 		each = func(visit func(path string) error) error { return filesAt(rec, point, prefix, visit) }
 	case len(paths) == 1 && !exists(rec.Project().Root, prefix):
-		return notFoundf("%s: no such path", quoteWord(words[0])).hint("PATHs are relative to the working directory")
+		return notFoundf("%s: no such path", quoteWord(words[0])).Hintf("PATHs are relative to the working directory")
 	}
 	return s.printPaths(o.null, each)
 }
@@ -78,16 +78,16 @@ func (s *session) filesWords(rec *recorder.Reader, o filesOptions) (point record
 	}
 	switch {
 	case is && o.ignored:
-		return point, nil, usagef("a REF and --ignored cannot be used together").hint("what a record left out is no longer known")
+		return point, nil, usagef("a REF and --ignored cannot be used together").Hintf("what a record left out is no longer known")
 	case is:
 		point, err = s.resolve(rec, words[0])
 		point.After = point.After || o.after
 		words = words[1:]
 	case o.after:
-		return point, nil, usagef("--after needs a REF").hint("for example 'decree files --after last'")
+		return point, nil, usagef("--after needs a REF").Hintf("for example 'decree files --after last'")
 	}
 	if err == nil && len(words) > 1 {
-		err = notFoundf("%s: neither a record nor a label", quoteWord(words[0])).hint("'decree log' lists the records, 'decree label' the labels")
+		err = notFoundf("%s: neither a record nor a label", quoteWord(words[0])).Hintf("'decree log' lists the records, 'decree label' the labels")
 	}
 	return point, words, err
 }
@@ -103,7 +103,7 @@ func filesAt(rec *recorder.Reader, point recorder.Point, prefix string, visit fu
 		return visit(path)
 	})
 	if err == nil && !found {
-		err = notFoundf("%s: not in the tree of %s", shownPath(prefix), point.Record.ID).hint("PATHs are relative to the working directory")
+		err = notFoundf("%s: not in the tree of %s", shownPath(prefix), point.Record.ID).Hintf("PATHs are relative to the working directory")
 	}
 	return err
 }

@@ -33,14 +33,14 @@ func (s *session) findVerb() verb {
 
 func (s *session) find(ctx context.Context) error {
 	if len(s.words()) == 0 {
-		return usagef("a NAME is missing").hint("for example 'decree find notes.txt', or \"decree find '*.go'\"")
+		return usagef("a NAME is missing").Hintf("for example 'decree find notes.txt', or \"decree find '*.go'\"")
 	}
 	if err := s.atMost(1); err != nil {
 		return err
 	}
 	name := s.words()[0]
 	if _, err := path.Match(name, ""); err != nil {
-		return usagef("%s: not a pattern", quoteWord(name)).hint("put a backslash before a [ that is part of the name")
+		return usagef("%s: not a pattern", quoteWord(name)).Hintf("put a backslash before a [ that is part of the name")
 	}
 	rec, err := s.forReading()
 	if err != nil {
@@ -66,13 +66,13 @@ func noneNamed(name string, dirs []string) error {
 	if len(dirs) > 0 {
 		dir := shownPath(dirs[0])
 		return notFoundf("%s: no file has or had this name, only a directory: %s", quoteWord(name), dir).
-			hint("'decree log %s' lists what changed in it, and \"decree find '%s/*'\" its files", quoteWord(dirs[0]), dir)
+			Hintf("'decree log %s' lists what changed in it, and \"decree find '%s/*'\" its files", quoteWord(dirs[0]), dir)
 	}
 	e := notFoundf("%s: no such name, neither in the tree nor in any record", quoteWord(name))
 	if strings.ContainsAny(name, "*?[") {
-		return e.hint("'decree log -S TEXT' finds a text in the files of all records")
+		return e.Hintf("'decree log -S TEXT' finds a text in the files of all records")
 	}
-	return e.hint("a pattern finds more: \"decree find '*%s*'\"", name)
+	return e.Hintf("a pattern finds more: \"decree find '*%s*'\"", name)
 }
 
 // everNamed are the paths of files and links of that name, and of directories that have

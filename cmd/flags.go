@@ -96,8 +96,8 @@ func badValue(verb string, flags []cli.Flag, err error) error {
 	e := usagef("%s", text)
 	for _, f := range flags {
 		if _, ok := f.(*cli.DurationFlag); ok && strings.HasSuffix(text, " flag --"+f.Names()[0]) {
-			return e.hint("write a number and its unit: 30s, 5m or 2h")
+			return e.Hintf("write a number and its unit: 30s, 5m or 2h")
 		}
 	}
-	return e.hint("see '%s --help'", commandName(verb))
+	return e.Hintf("see '%s --help'", commandName(verb))
 }

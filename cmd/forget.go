@@ -36,7 +36,7 @@ It asks first; without a terminal it needs --yes.`,
 
 func (s *session) forget(ctx context.Context, dryRun bool) error {
 	if len(s.words()) == 0 {
-		return usagef("a PATH is missing").hint("for example 'decree forget .env'")
+		return usagef("a PATH is missing").Hintf("for example 'decree forget .env'")
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()

@@ -3,10 +3,11 @@ package cmd
 import (
 	"cmp"
 	"context"
-	"decree/view"
 	"fmt"
 	"io"
 	"strings"
+
+	"decree/view"
 )
 
 func (s *session) ignoredVerb() verb {
@@ -23,7 +24,7 @@ func (s *session) ignoredVerb() verb {
 
 func (s *session) ignored(ctx context.Context) error {
 	if len(s.words()) == 0 {
-		return usagef("a PATH is missing").hint("for example 'decree ignored build/out.bin'")
+		return usagef("a PATH is missing").Hintf("for example 'decree ignored build/out.bin'")
 	}
 	rec, err := s.forLooking()
 	if err != nil {

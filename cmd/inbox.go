@@ -68,9 +68,9 @@ func (s *session) inbox(ctx context.Context, o inboxOptions) error {
 	}
 	switch {
 	case len(words) > 0:
-		return usagef("inbox has no subcommand %s", quoteWord(words[0])).hint("'decree inbox' lists the messages; 'decree inbox show NAME', edit, cancel and retry work on one")
+		return usagef("inbox has no subcommand %s", quoteWord(words[0])).Hintf("'decree inbox' lists the messages; 'decree inbox show NAME', edit, cancel and retry work on one")
 	case o.dead && o.done:
-		return usagef("--dead and --done cannot be used together").hint("choose one")
+		return usagef("--dead and --done cannot be used together").Hintf("choose one")
 	}
 	rec, err := s.forReading()
 	if err != nil {
@@ -172,7 +172,7 @@ func orDash(text string) string {
 func oneName(words []string) (string, error) {
 	switch len(words) {
 	case 0:
-		return "", usagef("a NAME is missing").hint("'decree inbox' lists them")
+		return "", usagef("a NAME is missing").Hintf("'decree inbox' lists them")
 	case 1:
 		return messageName(words[0]), nil
 	}
@@ -208,7 +208,7 @@ func (s *session) showMessage(ctx context.Context, words []string) error {
 
 func (s *session) cancel(ctx context.Context, words []string) error {
 	if len(words) == 0 {
-		return usagef("a NAME is missing").hint("'decree inbox' lists them")
+		return usagef("a NAME is missing").Hintf("'decree inbox' lists them")
 	}
 	rec, err := s.forWriting(ctx)
 	if err != nil {
@@ -242,7 +242,7 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		return err
 	}
 	if where == "done" {
-		return refusedf("%s is done", quoteWord(name)).unchanged().hint("'decree send' writes a new message")
+		return refusedf("%s is done", quoteWord(name)).Unchanged().Hintf("'decree send' writes a new message")
 	}
 	was, _, err := queue.Read(&p.Site, where, name)
 	if err != nil {
@@ -264,7 +264,7 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		}
 	}
 	if err != nil && text != nil {
-		return (&failure{kind: project.KindOf(err), msg: fmt.Sprintf("%s: %v; the message is as it was", quoteWord(name), err)}).hint("your text is in %s", quoteWord(draft))
+		return &project.Error{Kind: project.KindOf(err), Msg: fmt.Sprintf("%s: %v; the message is as it was", quoteWord(name), err), Advice: "your text is in " + quoteWord(draft)}
 	}
 	_ = os.RemoveAll(dir)
 	return err
@@ -286,7 +286,7 @@ func (s *session) edited(ctx context.Context, draft string, text []byte) ([]byte
 
 func (s *session) retry(ctx context.Context, words []string) error {
 	if len(words) == 0 {
-		return usagef("a NAME is missing").hint("'decree inbox --dead' lists them")
+		return usagef("a NAME is missing").Hintf("'decree inbox --dead' lists them")
 	}
 	rec, err := s.forChanging(ctx)
 	if err != nil {

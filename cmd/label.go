@@ -32,7 +32,7 @@ func (s *session) label(ctx context.Context, remove bool) error {
 	words := s.words()
 	switch {
 	case remove && len(words) != 1:
-		return usagef("--delete takes one NAME").hint("for example 'decree label --delete good'")
+		return usagef("--delete takes one NAME").Hintf("for example 'decree label --delete good'")
 	case remove:
 		return s.setLabel(ctx, words[0], "")
 	case len(words) == 2:
@@ -59,7 +59,7 @@ func (s *session) listLabels(ctx context.Context, words []string) error {
 	} else if len(words) == 1 {
 		id, ok := labels[words[0]]
 		if !ok {
-			return notFoundf("no label %s", quoteWord(words[0])).hint("'decree label' lists the labels")
+			return notFoundf("no label %s", quoteWord(words[0])).Hintf("'decree label' lists the labels")
 		}
 		labels = map[string]string{words[0]: id}
 	}

@@ -71,7 +71,7 @@ func (l *line) hoisted(v *verb) error {
 	for _, f := range l.flags {
 		name, _, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
 		if _, ok := own.names[name]; !ok {
-			return usagef("there is no flag --%s here", name).hint("see 'decree %s --help'", v.name)
+			return usagef("there is no flag --%s here", name).Hintf("see 'decree %s --help'", v.name)
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func (l *line) flag(args []string, t flagTable, verb string) (int, error) {
 		l.flags = append(l.flags, "--"+spec.name+"=true")
 		return 1, nil
 	case len(args) < 2:
-		return 0, usagef("%s needs a value", word).hint("see '%s --help'", commandName(verb))
+		return 0, usagef("%s needs a value", word).Hintf("see '%s --help'", commandName(verb))
 	}
 	l.flags = append(l.flags, "--"+spec.name+"="+args[1])
 	return 2, nil
@@ -169,12 +169,12 @@ func unknownFlag(verb, word string, flags []cli.Flag) error {
 	shown, _, _ := strings.Cut(word, "=")
 	e := usagef("there is no flag %s", shown)
 	if advice, ok := elsewhereFlags[verb+" "+name]; ok {
-		return e.hint("%s", advice)
+		return e.Hintf("%s", advice)
 	}
 	if near := cli.SuggestFlag(flags, name, false); isNear(name, strings.TrimLeft(near, "-")) {
-		return e.hint("did you mean %s? '%s --help' lists them all", near, commandName(verb))
+		return e.Hintf("did you mean %s? '%s --help' lists them all", near, commandName(verb))
 	}
-	return e.hint("see '%s --help'", commandName(verb))
+	return e.Hintf("see '%s --help'", commandName(verb))
 }
 
 // elsewhereFlags are the flags that other programs have, by "VERB FLAG", and what to do
@@ -218,12 +218,12 @@ var elsewhere = map[string]string{
 func unknownVerb(word string, verbs []verb) error {
 	e := usagef("there is no command %s", quoteWord(word))
 	if there, ok := elsewhere[word]; ok {
-		return e.hint("that is 'decree %s'; 'decree --help' lists all commands", there)
+		return e.Hintf("that is 'decree %s'; 'decree --help' lists all commands", there)
 	}
 	if near := nearest(word, verbs); near != "" {
-		return e.hint("did you mean 'decree %s'? 'decree --help' lists them all; to record a command: 'decree run -- %s'", near, quoteWord(word))
+		return e.Hintf("did you mean 'decree %s'? 'decree --help' lists them all; to record a command: 'decree run -- %s'", near, quoteWord(word))
 	}
-	return e.hint("see 'decree --help'; to record a command: 'decree run -- %s'", quoteWord(word))
+	return e.Hintf("see 'decree --help'; to record a command: 'decree run -- %s'", quoteWord(word))
 }
 
 // nearest is the verb whose name is at most two typing errors away; "" if none is.

@@ -3,6 +3,8 @@ package cmd
 import (
 	"testing"
 
+	"decree/project"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/urfave/cli/v2"
@@ -74,10 +76,10 @@ func TestSplitLineRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := testLine(tt.args...)
-		var f *failure
+		var f *project.Error
 		require.ErrorAs(t, err, &f, "%v", tt.args)
-		assert.Equal(t, tt.msg, f.msg)
-		assert.Contains(t, f.advice, tt.hint)
+		assert.Equal(t, tt.msg, f.Msg)
+		assert.Contains(t, f.Advice, tt.hint)
 		assert.EqualValues(t, 2, f.kind)
 	}
 }

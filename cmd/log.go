@@ -80,7 +80,7 @@ func (s *session) log(ctx context.Context, o logOptions) error {
 	}
 	switch {
 	case o.follow && len(paths) != 1:
-		return usagef("--follow takes one PATH").hint("for example 'decree log --follow main.go'")
+		return usagef("--follow takes one PATH").Hintf("for example 'decree log --follow main.go'")
 	case len(paths) > 0:
 		return s.logPaths(rec, o, paths, keep)
 	}
@@ -143,7 +143,7 @@ func (s *session) writeForeign(w io.Writer, h history.Reader, ids []string) erro
 // logFilter turns flags into a filter; it echoes the time that it understood.
 func (s *session) logFilter(o logOptions) (func(*history.Record) bool, error) {
 	if o.limit < 0 {
-		return nil, usagef("--limit %d: not a number of records", o.limit).hint("leave it out to see all")
+		return nil, usagef("--limit %d: not a number of records", o.limit).Hintf("leave it out to see all")
 	}
 	since, err := s.logTime("since", o.since)
 	if err != nil {
@@ -154,23 +154,23 @@ func (s *session) logFilter(o logOptions) (func(*history.Record) bool, error) {
 		return nil, err
 	}
 	if o.patch && s.global.json {
-		return nil, usagef("--patch and --json cannot be used together").hint("'decree diff --raw REF' prints a record's diff")
+		return nil, usagef("--patch and --json cannot be used together").Hintf("'decree diff --raw REF' prints a record's diff")
 	}
 	text, err := regexp.Compile(o.grep)
 	if err != nil {
-		return nil, usagef("--grep %s: not a regular expression", quoteWord(o.grep)).hint("put a backslash before each character that is meant literally")
+		return nil, usagef("--grep %s: not a regular expression", quoteWord(o.grep)).Hintf("put a backslash before each character that is meant literally")
 	}
 	reason := history.Reason(o.reason)
 	switch reason {
 	case "", history.Run, history.Manual, history.Auto, history.Publish, history.Restore, history.Revert, history.Apply:
 	case view.OutsideReason:
 		if len(s.words()) == 0 {
-			return nil, usagef("--reason outside needs a PATH").hint("'decree log --reason outside .' is all of the directory you are in")
+			return nil, usagef("--reason outside needs a PATH").Hintf("'decree log --reason outside .' is all of the directory you are in")
 		}
 		reason = "" // logPaths tells them apart
 	default:
 		return nil, usagef("--reason %s: no record has this reason", quoteWord(o.reason)).
-			hint("it is run, manual, auto, publish, restore, revert or apply")
+			Hintf("it is run, manual, auto, publish, restore, revert or apply")
 	}
 	return func(r *history.Record) bool {
 		return (reason == "" || r.Reason == reason) && (o.grep == "" || s.speaksOf(r, text)) &&

@@ -94,9 +94,9 @@ func (s *session) noWords() error { return s.atMost(0) }
 func (s *session) atMost(n int) error {
 	if w := s.words(); len(w) > n {
 		if s.line.verb == "send" {
-			return usagef("unexpected argument %s", quoteWord(w[n])).hint("put the text between quotes: decree send %s", quoteWord(strings.Join(w, " ")))
+			return usagef("unexpected argument %s", quoteWord(w[n])).Hintf("put the text between quotes: decree send %s", quoteWord(strings.Join(w, " ")))
 		}
-		return usagef("unexpected argument %s", quoteWord(w[n])).hint("see 'decree %s --help'", s.line.verb)
+		return usagef("unexpected argument %s", quoteWord(w[n])).Hintf("see 'decree %s --help'", s.line.verb)
 	}
 	return nil
 }

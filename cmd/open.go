@@ -115,7 +115,7 @@ func (s *session) open(ctx context.Context, existing bool) (*recorder.Recorder, 
 // readerOptions are those that every command opens a project with.
 func (s *session) readerOptions() (recorder.ReaderOptions, error) {
 	if s.global.wait < 0 {
-		return recorder.ReaderOptions{}, usagef("--wait %s: not a positive duration", s.global.wait).hint("give one like 30s or 5m")
+		return recorder.ReaderOptions{}, usagef("--wait %s: not a positive duration", s.global.wait).Hintf("give one like 30s or 5m")
 	}
 	s.meter, s.feed = s.newMeter(), s.newFeed()
 	return recorder.ReaderOptions{
@@ -150,7 +150,7 @@ func (s *session) actor() (history.Actor, error) {
 	if text := s.env.get("DECREE_TURN"); text != "" {
 		turn, err := strconv.Atoi(text)
 		if err != nil || turn < 0 {
-			return a, usagef("DECREE_TURN=%s: not a number", oneLine(text)).hint("unset it, or set it to the turn's number")
+			return a, usagef("DECREE_TURN=%s: not a number", oneLine(text)).Hintf("unset it, or set it to the turn's number")
 		}
 		a.Turn = turn
 	}
@@ -190,7 +190,7 @@ func (s *session) inTree(root string, paths []string) ([]string, error) {
 // long as that is inside the root.
 func below(root, cwd, path string) (string, error) {
 	if path == "" {
-		return "", usagef("a PATH is empty").hint("'.' means the directory you are in")
+		return "", usagef("a PATH is empty").Hintf("'.' means the directory you are in")
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cwd, path)
@@ -208,7 +208,7 @@ func below(root, cwd, path string) (string, error) {
 	if whole, err := filepath.EvalSymlinks(path); err == nil && whole == root {
 		return "", nil
 	}
-	return "", usagef("%s is outside the root %s", quoteWord(path), quoteWord(root)).hint("PATHs are relative to the working directory")
+	return "", usagef("%s is outside the root %s", quoteWord(path), quoteWord(root)).Hintf("PATHs are relative to the working directory")
 }
 
 func relative(root, path string) (string, bool) {

@@ -54,7 +54,7 @@ What the routines print goes to stdout and stderr (with --json all of it to stde
 func checkTimes(d ...time.Duration) error {
 	for _, t := range d {
 		if t < 0 {
-			return usagef("a negative duration").hint("give one like 30s or 5m")
+			return usagef("a negative duration").Hintf("give one like 30s or 5m")
 		}
 	}
 	return nil

@@ -61,14 +61,14 @@ func (o pruneOptions) options() (recorder.PruneOptions, error) {
 		}
 		n, err := strconv.ParseUint(text, 10, 30)
 		if err != nil {
-			return out, usagef("--keep-%s %s: not a number of records", reason, quoteWord(text)).hint("for example --keep-%s 50", reason)
+			return out, usagef("--keep-%s %s: not a number of records", reason, quoteWord(text)).Hintf("for example --keep-%s 50", reason)
 		}
 		out.Last[reason] = int(n)
 	}
 	if o.maxStore != "" {
 		most, err := project.ParseSize(o.maxStore)
 		if err != nil {
-			return out, usagef("--max-store: %v", err).hint("for example --max-store 10GiB")
+			return out, usagef("--max-store: %v", err).Hintf("for example --max-store 10GiB")
 		}
 		out.MaxStore = &most
 	}

@@ -90,7 +90,7 @@ func (s *session) isRef(rec *recorder.Reader, word string) (bool, error) {
 		refs, err := rec.History().ResolveAll(end, s.env.Location)
 		switch {
 		case err == nil && len(ends) == 1 && refs[0].Part && s.isPath(rec, word):
-			return false, usagef("%s is a path, and part of the id %s", quoteWord(word), refs[0].ID).hint("write the whole id, or './%s'", word)
+			return false, usagef("%s is a path, and part of the id %s", quoteWord(word), refs[0].ID).Hintf("write the whole id, or './%s'", word)
 		case err == nil:
 		case !errors.Is(err, history.ErrNoRecord), errors.As(err, new(*history.AmbiguousError)),
 			strings.HasPrefix(end, "@"), strings.HasPrefix(end, "last~"):
@@ -133,14 +133,14 @@ func (s *session) mustBeKnown(rec *recorder.Reader, words, paths []string, here 
 		}
 		if is, err := s.isRef(rec, words[i]); err == nil && is {
 			return notFoundf("%s: no such path, neither in the tree nor in any record", quoteWord(words[i])).
-				hint("it names a record, but a PATH is needed here: 'decree show %s' shows the record", words[i])
+				Hintf("it names a record, but a PATH is needed here: 'decree show %s' shows the record", words[i])
 		}
 		if s.line.verb == "log" { // it takes no REF
 			return notFoundf("%s: no such path, neither in the tree nor in any record", quoteWord(words[i])).
-				hint("'decree find NAME' looks for a name in all directories, 'decree log --grep TEXT' for words in descriptions, commands and labels")
+				Hintf("'decree find NAME' looks for a name in all directories, 'decree log --grep TEXT' for words in descriptions, commands and labels")
 		}
 		return notFoundf("%s: not a record, a label or a path", quoteWord(words[i])).
-			hint("'decree log' lists the records, 'decree label' the labels")
+			Hintf("'decree log' lists the records, 'decree label' the labels")
 	}
 	return nil
 }

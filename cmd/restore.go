@@ -40,7 +40,7 @@ It reads and hashes all that it needs before it changes anything. On a terminal 
 
 func (s *session) restore(ctx context.Context, o restoreOptions) error {
 	if len(s.line.words) == 0 {
-		return usagef("a REF is missing").hint("for example 'decree restore last'; 'decree log' lists the records")
+		return usagef("a REF is missing").Hintf("for example 'decree restore last'; 'decree log' lists the records")
 	}
 	ref := s.line.words[0]
 	ctx, stop := interruptible(ctx)

@@ -31,9 +31,9 @@ func (o *moveOptions) mergeFlags() []cli.Flag {
 func (o *moveOptions) merging() (plan.Merging, error) {
 	switch {
 	case o.markers && o.skip:
-		return plan.Off, usagef("--markers and --skip-conflicts cannot be used together").hint("--markers writes conflicts into the files, --skip-conflicts leaves the files alone")
+		return plan.Off, usagef("--markers and --skip-conflicts cannot be used together").Hintf("--markers writes conflicts into the files, --skip-conflicts leaves the files alone")
 	case o.force && (o.merge || o.markers || o.skip):
-		return plan.Off, usagef("--merge and --force cannot be used together").hint("--merge keeps what was edited since, --force does not")
+		return plan.Off, usagef("--merge and --force cannot be used together").Hintf("--merge keeps what was edited since, --force does not")
 	case o.markers:
 		return plan.Mark, nil
 	case o.skip:
@@ -115,7 +115,7 @@ type mover func(context.Context, recorder.MoveOptions) (*recorder.MoveResult, er
 
 func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, pick func(*recorder.Recorder) mover) error {
 	if len(s.line.words) == 0 {
-		return usagef("a REF is missing").hint("for example 'decree %s last'; 'decree log' lists the records", s.line.verb)
+		return usagef("a REF is missing").Hintf("for example 'decree %s last'; 'decree log' lists the records", s.line.verb)
 	}
 	merging, err := o.merging()
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *session) routines(ctx context.Context) error {
 func (s *session) oneRoutine(name string, dirs []message.Dir) error {
 	f, err := message.Find(name, dirs...)
 	if f.Dir == nil { // there is none
-		return notFoundf("%s", err).hint("'decree routines' lists them")
+		return notFoundf("%s", err).Hintf("'decree routines' lists them")
 	}
 	f.Err = err
 	if s.global.json {

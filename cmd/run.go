@@ -88,9 +88,9 @@ With -m NAME there is no COMMAND: one message of .decree/inbox is processed by i
 func (o runOptions) check() error {
 	switch {
 	case o.attempts < 1:
-		return usagef("--attempts %d: at least one attempt is needed", o.attempts).hint("1 is the default")
+		return usagef("--attempts %d: at least one attempt is needed", o.attempts).Hintf("1 is the default")
 	case o.delay < 0 || o.timeout < 0 || o.grace < 0:
-		return usagef("a negative duration").hint("give one like 30s or 5m")
+		return usagef("a negative duration").Hintf("give one like 30s or 5m")
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 		return s.runMessage(ctx, o, command)
 	}
 	if len(command) == 0 {
-		return usagef("a command is missing").hint("for example 'decree run -- make generate'")
+		return usagef("a command is missing").Hintf("for example 'decree run -- make generate'")
 	}
 	if err := o.check(); err != nil {
 		return err
@@ -155,9 +155,9 @@ func writeID(path, id string) error {
 func (s *session) runMessage(ctx context.Context, o runOptions, words []string) error {
 	switch {
 	case len(words) > 0:
-		return usagef("-m cannot be combined with a COMMAND: unexpected argument %s", quoteWord(words[0])).hint("a message is done by its routine")
+		return usagef("-m cannot be combined with a COMMAND: unexpected argument %s", quoteWord(words[0])).Hintf("a message is done by its routine")
 	case o.attempts != 1 || o.delay != 0 || o.keep || o.label != "" || o.description != "" || o.idFile != "" || o.skipUnreadable || o.full:
-		return usagef("-m can be combined only with --timeout and --grace").hint("max_attempts in .decree/config.yml says how often a message is tried")
+		return usagef("-m can be combined only with --timeout and --grace").Hintf("max_attempts in .decree/config.yml says how often a message is tried")
 	}
 	if err := checkTimes(o.timeout, o.grace); err != nil {
 		return err

@@ -102,7 +102,7 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 		_, err = fmt.Fprintln(s.env.Stdout, sent.Name)
 	}
 	if err != nil { // the hint for a full disk would be to run this again
-		return (&failure{kind: project.Failed, msg: fmt.Sprintf("%s is in the inbox, but its name was not printed: %v", quoteWord(sent.Name), err)}).hint("do not send it again")
+		return &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s is in the inbox, but its name was not printed: %v", quoteWord(sent.Name), err), Advice: "do not send it again"}
 	}
 	return nil
 }
@@ -112,13 +112,13 @@ func (o sendOptions) fields() ([]message.Param, error) {
 	fields := append([]message.Param(nil), o.values...)
 	if o.routine != "" {
 		if err := message.CheckRoutineName(o.routine); err != nil {
-			return nil, usagef("--routine: %s", err).hint("'decree routines' lists them")
+			return nil, usagef("--routine: %s", err).Hintf("'decree routines' lists them")
 		}
 		fields = append([]message.Param{{Name: "routine", Value: o.routine}}, fields...)
 	}
 	for _, f := range fields {
 		if !utf8.ValidString(f.Value) {
-			return nil, usagef("%s: its value is not UTF-8 text", f.Name).hint("put such data into a file, and name the file")
+			return nil, usagef("%s: its value is not UTF-8 text", f.Name).Hintf("put such data into a file, and name the file")
 		}
 	}
 	return fields, nil
@@ -131,7 +131,7 @@ func (s *session) messageText(said bool) ([]byte, error) {
 	case len(words) == 0 && said:
 		return nil, nil
 	case len(words) == 0:
-		return nil, usagef("a TEXT is missing").hint("for example: decree send 'Fix the typo in the README'; '-' takes it from stdin")
+		return nil, usagef("a TEXT is missing").Hintf("for example: decree send 'Fix the typo in the README'; '-' takes it from stdin")
 	case words[0] != "-":
 		return []byte(strings.TrimSuffix(words[0], "\n") + "\n"), nil
 	}
@@ -180,7 +180,7 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 		}
 		if err != nil {
 			queue.ReturnChain(p, chain)
-			return sentMessage{}, usagef("%s", err).hint("see 'decree send --help'; nothing was sent")
+			return sentMessage{}, usagef("%s", err).Hintf("see 'decree send --help'; nothing was sent")
 		}
 		err = p.Drop(to, file, data)
 		if err != nil || m.Chain != chain {
@@ -192,7 +192,7 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 		case !errors.Is(err, fs.ErrExist):
 			return sentMessage{}, fmt.Errorf("%w; nothing was sent", err)
 		case name != "":
-			return sentMessage{}, refusedf("the %s has a message %s; nothing was sent", path.Base(to), quoteWord(name)).hint("choose another name, or leave it out")
+			return sentMessage{}, refusedf("the %s has a message %s; nothing was sent", path.Base(to), quoteWord(name)).Hintf("choose another name, or leave it out")
 		}
 	}
 }
@@ -214,7 +214,7 @@ func written(file string, text []byte, fields []message.Param) (*message.Message
 func messageFile(name string) (string, error) {
 	stem := strings.TrimSuffix(name, ".md")
 	if stem == "" || stem[0] == '.' || strings.ContainsAny(stem, "/\x00") || strings.ContainsFunc(stem, view.Unsafe) || len(stem) > 200 {
-		return "", usagef("%s cannot be the name of a message", quoteWord(name)).hint("a name is one part of a path, not hidden, and at most 200 bytes long")
+		return "", usagef("%s cannot be the name of a message", quoteWord(name)).Hintf("a name is one part of a path, not hidden, and at most 200 bytes long")
 	}
 	return stem + ".md", nil
 }

@@ -51,7 +51,7 @@ REF:PATH prints the file PATH, seen from the working directory, as it was when t
 func (s *session) show(ctx context.Context, o showOptions) error {
 	words := s.words()
 	if len(words) == 0 {
-		return usagef("a REF is missing").hint("for example 'decree show last'; 'decree log' lists the records")
+		return usagef("a REF is missing").Hintf("for example 'decree show last'; 'decree log' lists the records")
 	}
 	if err := s.atMost(1); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (s *session) showManifest(ctx context.Context, rec *recorder.Reader, point 
 		case !point.After:
 			return rec.Manifest(ctx, w, point)
 		case point.Record.After.IsZero():
-			return notFoundf("%s has no state after it", point.Record.ID).hint("without --after, the state before it is meant")
+			return notFoundf("%s has no state after it", point.Record.ID).Hintf("without --after, the state before it is meant")
 		}
 		return rec.History().WriteManifestAfter(point.Record, w)
 	})
@@ -128,7 +128,7 @@ func (s *session) resolveWithPath(rec *recorder.Reader, word string) (recorder.P
 			continue
 		}
 		if word[i+1:] == "" {
-			return p, "", usagef("%s: a PATH is missing after the colon", quoteWord(word)).hint("'decree show REF:PATH'")
+			return p, "", usagef("%s: a PATH is missing after the colon", quoteWord(word)).Hintf("'decree show REF:PATH'")
 		}
 		return p, word[i+1:], nil
 	}

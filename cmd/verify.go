@@ -38,7 +38,7 @@ func (s *session) verify(ctx context.Context, o verifyOptions) error {
 		return err
 	}
 	if o.all && o.tree || len(s.words()) == 1 && (o.all || o.tree) {
-		return usagef("REF, --all and --tree cannot be used together").hint("choose one")
+		return usagef("REF, --all and --tree cannot be used together").Hintf("choose one")
 	}
 	rec, err := s.forReading()
 	if err != nil {

@@ -1,6 +1,9 @@
 package project
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Kind is what an error means for the one who called: it decides the exit
 // status (behaviour.md, Exit codes), which is its value.
@@ -57,6 +60,18 @@ func (e *Error) Asked() bool { return e.Asks }
 
 // Hint is the next step to take, or "".
 func (e *Error) Hint() string { return e.Advice }
+
+// Hintf sets the next step to take.
+func (e *Error) Hintf(format string, args ...any) *Error {
+	e.Advice = fmt.Sprintf(format, args...)
+	return e
+}
+
+// Unchanged says that nothing was changed.
+func (e *Error) Unchanged() *Error {
+	e.State = Unchanged
+	return e
+}
 
 // Category is the error's kind.
 func (e *Error) Category() Kind { return e.Kind }
