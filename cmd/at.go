@@ -10,8 +10,9 @@ import (
 
 func (s *session) atVerb() verb {
 	return verb{
-		name: "at", category: lookCategory, args: "TIME [PATH]", words: pathWords,
-		usage: "the newest record at a time, or a file as it was then",
+		name: "at", category: lookCategory, args: "TIME [PATH]", words: pathWords, most: 2,
+		missing: usagef("a TIME is missing").Hintf("for example 'decree at \"2h ago\"', or 'decree at 14:30 notes.txt'"),
+		usage:   "the newest record at a time, or a file as it was then",
 		about: `Shows the newest state that was recorded at or before TIME; with PATH it prints that file as it was then. It says on stderr which time it understood and which record it is. Looking changes nothing.
 
 TIME is 2026-11-20, '2026-11-20 14:30', 14:30 (today), RFC 3339, '90s ago' (s, m, h, d, w), '2 hours ago' and its like, now, yesterday, or any time as decree prints it. "@TIME" means the same wherever a REF may stand.`,
@@ -27,12 +28,6 @@ TIME is 2026-11-20, '2026-11-20 14:30', 14:30 (today), RFC 3339, '90s ago' (s, m
 
 func (s *session) at(ctx context.Context) error {
 	words := s.words()
-	if len(words) == 0 {
-		return usagef("a TIME is missing").Hintf("for example 'decree at \"2h ago\"', or 'decree at 14:30 notes.txt'")
-	}
-	if err := s.atMost(2); err != nil {
-		return err
-	}
 	t, err := history.ParseTime(words[0], s.env.Now(), s.env.Location)
 	if err != nil {
 		return err

@@ -28,9 +28,6 @@ func (s *session) auditVerb() verb {
 }
 
 func (s *session) audit(ctx context.Context) error {
-	if err := s.noWords(); err != nil {
-		return err
-	}
 	rec, err := s.forReading()
 	if err != nil {
 		return err

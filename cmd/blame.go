@@ -11,8 +11,9 @@ import (
 
 func (s *session) blameVerb() verb {
 	return verb{
-		name: "blame", category: lookCategory, args: "PATH", words: pathWords,
-		usage: "show which record introduced each line of a file",
+		name: "blame", category: lookCategory, args: "PATH", words: pathWords, most: 1,
+		missing: usagef("a PATH is missing").Hintf("for example 'decree blame src/main.go'"),
+		usage:   "show which record introduced each line of a file",
 		about: `Prints the file as it is in the tree, each line with the record that introduced it, the time, and its command or description. "outside" stands for what no record did: it was there before the first record, or came between two; the record named after it is the one that found it.
 
 A line that a revert, an apply or a restore brought back counts as the work of the record that first introduced it. Renames are followed where the content stayed the same.
@@ -30,12 +31,6 @@ A line that a revert, an apply or a restore brought back counts as the work of t
 
 func (s *session) blame(ctx context.Context) error {
 	words := s.words()
-	if len(words) == 0 {
-		return usagef("a PATH is missing").Hintf("for example 'decree blame src/main.go'")
-	}
-	if err := s.atMost(1); err != nil {
-		return err
-	}
 	rec, err := s.forReading()
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ type checkpointOptions struct {
 func (s *session) checkpointVerb() verb {
 	o := checkpointOptions{reason: "manual"}
 	return verb{
-		name: "checkpoint", category: recordCategory,
+		name: "checkpoint", category: recordCategory, interruptible: true,
 		usage: "record the tree as it is now",
 		about: `Records the tree without running a command, and prints only the record's id on stdout. "decree restore ID" returns the tree to this state. An unchanged tree costs next to nothing. Without a description, a checkpoint with the reason auto or publish gets one: with DECREE_TURN=7, "Before turn 7".
 
@@ -38,16 +38,11 @@ It works while a run is in progress too: then it holds what the run's command ha
 }
 
 func (s *session) checkpoint(ctx context.Context, o checkpointOptions) error {
-	if err := s.noWords(); err != nil {
-		return err
-	}
 	switch o.reason {
 	case "manual", "auto", "publish":
 	default:
 		return usagef("--reason %s: not a reason for a checkpoint", quoteWord(o.reason)).Hintf("it is manual, auto or publish")
 	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
 	rec, err := s.forWriting(ctx)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ type typed struct {
 // word N, decree being word 0.
 func (s *session) completeVerb() verb {
 	return verb{
-		name: "__complete", hidden: true, flags: []cli.Flag{s.quietFlag()},
+		name: "__complete", hidden: true, flags: []cli.Flag{s.quietFlag()}, most: anyWords,
 		action: func(ctx context.Context) error {
 			words := s.line.paths
 			if len(words) == 0 {

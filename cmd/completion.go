@@ -9,7 +9,7 @@ import (
 
 func (s *session) completionVerb() verb {
 	return verb{
-		name: "completion", category: keepCategory, args: "SHELL", words: shellWords,
+		name: "completion", category: keepCategory, args: "SHELL", words: shellWords, most: anyWords,
 		usage: "print a completion script for bash, zsh or fish",
 		about: `Prints a script that makes SHELL complete decree's commands, flags, records, labels, routines, messages and paths, also paths that are gone but which the record changed.`,
 		examples: []example{

@@ -7,16 +7,19 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"decree/queue"
 )
 
 // daemonOptions are daemon's flags.
 type daemonOptions struct {
-	interval, timeout, grace time.Duration
+	interval time.Duration
+	routineTimes
 }
 
 func (s *session) daemonVerb() verb {
-	o := daemonOptions{interval: 2 * time.Second, grace: 2 * time.Second}
+	o := daemonOptions{interval: 2 * time.Second, routineTimes: routineTimes{grace: 2 * time.Second}}
 	return verb{
 		name: "daemon", category: messageCategory,
 		usage: "process messages as they arrive, and fire cron jobs",
@@ -35,19 +38,12 @@ It ends with an error when the root's path no longer leads to the directory that
 			{"1", "decree itself failed (such as on a full disk); the message says what state things are in"},
 			{"4", "another daemon is running on this tree"},
 		},
-		flags: s.writing(
-			durationFlag(&o.interval, "look at the inbox and the cron jobs at least every `D`", "interval"),
-			durationFlag(&o.timeout, "end an attempt that takes longer than `D` (30s, 20m); it counts as failed", "timeout"),
-			durationFlag(&o.grace, "give processes `D` to end before they are killed", "grace"),
-		),
+		flags:  s.writing(append([]cli.Flag{durationFlag(&o.interval, "look at the inbox and the cron jobs at least every `D`", "interval")}, o.flags()...)...),
 		action: func(ctx context.Context) error { return s.daemon(ctx, o) },
 	}
 }
 
 func (s *session) daemon(ctx context.Context, o daemonOptions) error {
-	if err := s.noWords(); err != nil {
-		return err
-	}
 	if o.interval <= 0 {
 		return usagef("--interval %s: not a positive duration", o.interval).Hintf("2s is the default")
 	}

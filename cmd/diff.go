@@ -29,7 +29,7 @@ func (o diffOptions) drawn() bool { return o.loose || o.context != usualContext 
 func (s *session) diffVerb() verb {
 	o := diffOptions{context: usualContext}
 	return verb{
-		name: "diff", category: lookCategory, args: "[REF | A..B | A B] [PATH...]", words: refAndPathWords,
+		name: "diff", category: lookCategory, args: "[REF | A..B | A B] [PATH...]", words: refAndPathWords, most: anyWords,
 		usage: "show what a record changed, or the difference between two records",
 		about: `Shows the changes.diff of a record, of the newest one if no REF is given; of a checkpoint, which changes nothing, what was edited by hand since the record before it: its outside.diff. A..B, or A B, is the difference between the tree before A and the tree after B; with --now, between the tree that the record found and the tree as it is now. With PATHs, only what lies at or below them.
 
@@ -162,11 +162,7 @@ func redrawn(rec *recorder.Reader, sec *patch.Section, o diffOptions) ([]patch.H
 }
 
 func (s *session) diffStat(source *diffSource) error {
-	var stat diffstat
-	err := source.read(func(r io.Reader) (err error) {
-		stat, err = readStat(r, source.paths)
-		return err
-	})
+	stat, err := source.stat()
 	if err != nil {
 		return err
 	}
@@ -227,6 +223,15 @@ func (d *diffSource) read(use func(io.Reader) error) error {
 		return werr
 	}
 	return err
+}
+
+// stat counts what the diff changes.
+func (d *diffSource) stat() (stat diffstat, err error) {
+	err = d.read(func(r io.Reader) (err error) {
+		stat, err = readStat(r, d.paths)
+		return err
+	})
+	return stat, err
 }
 
 // has says whether the diff has something at or below one of paths; none: at all.

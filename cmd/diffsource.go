@@ -92,7 +92,7 @@ func (s *session) diffOf(ctx context.Context, rec *recorder.Reader, ref string, 
 		if err != nil {
 			return nil, err
 		}
-		source := s.recordDiff(ctx, rec, point.Record, paths)
+		source := s.recordDiff(rec, point.Record, paths)
 		if r := point.Record; isCheckpoint(r) {
 			source = s.outsideDiff(rec, r, paths)
 			if found, err := source.has(paths); err != nil || found {
@@ -145,7 +145,7 @@ func (s *session) diffWords(rec *recorder.Reader) (ref string, paths []string, e
 }
 
 // recordDiff is a record's changes.diff, whose hash is compared while it is read.
-func (s *session) recordDiff(_ context.Context, rec *recorder.Reader, r *history.Record, paths []string) *diffSource {
+func (s *session) recordDiff(rec *recorder.Reader, r *history.Record, paths []string) *diffSource {
 	return &diffSource{paths: paths, write: func(w io.Writer) error {
 		f, err := rec.History().OpenFile(r.ID, "changes.diff")
 		if errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -33,36 +32,29 @@ type fileStat struct {
 	Binary  bool     `json:"binary,omitempty"`
 
 	facts string
-	sum   tree.Hash // of a file with content that was created or deleted, else zero
-	moved bool      // another one was created with its content
+	moved bool // another one was created with its content
 }
 
 // readStat counts the sections of wanted paths.
 func readStat(diff io.Reader, wanted []string) (diffstat, error) {
 	stat := diffstat{Files: []fileStat{}}
+	var changes []tree.Change
 	err := eachSection(diff, wanted, func(sec *patch.Section) error {
 		stat.add(sec)
+		changes = append(changes, tree.Change{Path: sec.Path, Old: sec.Old, New: sec.New})
 		return nil
 	})
-	stat.renames()
+	from, moved := renames(changes)
+	for i := range stat.Files {
+		f, path := &stat.Files[i], changes[i].Path
+		switch {
+		case f.Op == patch.OpCreate && from[path] != "":
+			f.From = manifestPath(from[path])
+		case f.Op == patch.OpDelete:
+			f.moved = moved[path]
+		}
+	}
 	return stat, err
-}
-
-// renames finds the files that were created with the content of a deleted one.
-func (d *diffstat) renames() {
-	gone := map[tree.Hash][]int{}
-	for i, f := range d.Files {
-		if f.Op == patch.OpDelete && !f.sum.IsZero() {
-			gone[f.sum] = append(gone[f.sum], i)
-		}
-	}
-	for i := range d.Files {
-		f := &d.Files[i]
-		if from := gone[f.sum]; f.Op == patch.OpCreate && len(from) > 0 {
-			f.From, d.Files[from[0]].moved = d.Files[from[0]].Path, true
-			gone[f.sum] = from[1:]
-		}
-	}
 }
 
 func (d *diffstat) add(sec *patch.Section) {
@@ -76,11 +68,6 @@ func (d *diffstat) add(sec *patch.Section) {
 				f.Removed++
 			}
 		}
-	}
-	switch e := cmp.Or(sec.Old, sec.New); {
-	case sec.Op != patch.OpCreate && sec.Op != patch.OpDelete:
-	case e.Type == tree.Regular && e.Size > 0:
-		f.sum = e.SHA256
 	}
 	d.AddedLines += f.Added
 	d.RemovedLines += f.Removed
@@ -103,17 +90,17 @@ const (
 	leastBar = 8
 )
 
-// writeStat prints a diffstat's table on stdout.
+// writeStat prints a diffstat's table for stdout.
 func (s *session) writeStat(w io.Writer, d diffstat) error {
-	return d.write(s.fits(tabbed(w, 1), s.env.Stdout, 1), s.paint(s.env.Stdout))
+	return d.write(w, s.fits(&table{gap: 1}, s.env.Stdout, 1), s.paint(s.env.Stdout))
 }
 
 // write prints the table with its bars and the sum below it.
-func (d diffstat) write(tw *table, p paint) error {
+func (d diffstat) write(w io.Writer, t *table, p paint) error {
 	longest := barWidth
-	if tw.most > 0 {
-		longest = min(barWidth, max(leastBar, tw.most/4))
-		tw.end = len("| 12345 ") + longest
+	if t.most > 0 {
+		longest = min(barWidth, max(leastBar, t.most/4))
+		t.end = len("| 12345 ") + longest
 	}
 	most := int64(1)
 	for _, f := range d.Files {
@@ -125,22 +112,22 @@ func (d diffstat) write(tw *table, p paint) error {
 		}
 		what := f.facts
 		if f.From != "" {
-			fmt.Fprintf(tw, " renamed\t%s\t| from %s\n", shownQuoted(f.Path), shownQuoted(f.From))
+			t.add(" renamed", shownQuoted(f.Path), "| from "+shownQuoted(f.From))
 			continue
 		}
 		if what == "" {
 			what = fmt.Sprintf("%5d %s", f.Added+f.Removed, f.bar(most, longest, p))
 		}
-		fmt.Fprintf(tw, " %s\t%s\t| %s\n", view.OpWord(f.Op), shownQuoted(f.Path), what)
+		t.add(" "+view.OpWord(f.Op), shownQuoted(f.Path), "| "+what)
 	}
-	if err := tw.Flush(); err != nil {
+	if err := t.write(w); err != nil {
 		return err
 	}
 	total := " " + d.total() + "\n"
-	if tw.most > 0 && width(total) > tw.most {
-		total = wrap(d.total(), tw.most, " ")
+	if t.most > 0 && width(total) > t.most {
+		total = wrap(d.total(), t.most, " ")
 	}
-	_, err := io.WriteString(tw.to, total)
+	_, err := io.WriteString(w, total)
 	return err
 }
 
@@ -178,25 +165,4 @@ func (d diffstat) total() string {
 		lines = ";" + lines
 	}
 	return counts + ", " + dirs + lines
-}
-
-// changeWords is "2 created, 9 modified, 1 deleted; +120 -33 lines".
-func changeWords(created, modified, deleted int, added, removed int64) string {
-	var parts []string
-	for _, c := range []struct {
-		n    int
-		word string
-	}{{created, "created"}, {modified, "modified"}, {deleted, "deleted"}} {
-		if c.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.word))
-		}
-	}
-	text := strings.Join(parts, ", ")
-	if text == "" {
-		text = "no file changed"
-	}
-	if added > 0 || removed > 0 {
-		text += fmt.Sprintf("; +%d -%d lines", added, removed)
-	}
-	return text
 }

@@ -149,5 +149,3 @@ func sectionFacts(sec *patch.Section) string {
 	}
 	return "binary, " + size(sec.Old.Size) + " -> " + size(sec.New.Size)
 }
-
-// opWord is an operation in a word.

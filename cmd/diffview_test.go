@@ -100,7 +100,7 @@ func TestDiffstat(t *testing.T) {
 	stat, err := readStat(bytes.NewReader(sampleDiff(t)), nil)
 	require.NoError(t, err)
 	var out bytes.Buffer
-	require.NoError(t, stat.write(tabbed(&out, 1), false))
+	require.NoError(t, stat.write(&out, &table{gap: 1}, false))
 	assert.Equal(t, ` modified a.txt      |     3 ++-
  modified bin        | binary, 4 B -> 6 B
  created  "esc\nape" |     3 +++

@@ -12,7 +12,7 @@ import (
 func (s *session) doctorVerb() verb {
 	var repair bool
 	return verb{
-		name: "doctor", category: keepCategory,
+		name: "doctor", category: keepCategory, interruptible: true,
 		usage: "check that everything is in its place",
 		about: `Runs small checks, each with the result ok, info, warning or error, and says what to do about those that are not ok. --repair does it: among other things it brings back a deleted .decree/runs from the store.`,
 		examples: []example{
@@ -41,11 +41,6 @@ func (s *session) checks(ctx context.Context, repair bool) ([]recorder.Check, er
 }
 
 func (s *session) doctor(ctx context.Context, repair bool) error {
-	if err := s.noWords(); err != nil {
-		return err
-	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
 	checks, err := s.checks(ctx, repair)
 	if err != nil {
 		return err

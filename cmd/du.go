@@ -30,9 +30,6 @@ With --all it also lists the other stores in the same place whose trees are gone
 }
 
 func (s *session) du(ctx context.Context, all bool) error {
-	if err := s.noWords(); err != nil {
-		return err
-	}
 	rec, err := s.forReading()
 	if err != nil {
 		return err

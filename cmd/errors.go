@@ -194,22 +194,22 @@ func conflictLine(c *recorder.ConflictError) string {
 func (s *session) reportPaths(err error) {
 	var conflict *recorder.ConflictError
 	var detailed interface{ Details() [][]string }
-	tw := s.fits(tabbed(s.env.Stderr, 2), s.env.Stderr)
-	tw.ragged = true // the paths are to be copied
+	t := s.fits(&table{ragged: true}, s.env.Stderr) // the paths are to be copied
 	switch {
 	case errors.As(err, &conflict):
 		for _, item := range conflict.Items {
-			fmt.Fprintf(tw, "  %s\t%s\n", shownPath(item.Path), itemReason(item))
+			t.add("  "+shownPath(item.Path), itemReason(item))
 		}
 	case errors.As(err, &detailed):
 		for _, columns := range detailed.Details() {
 			for i := range columns {
 				columns[i] = oneLine(columns[i])
 			}
-			fmt.Fprintf(tw, "  %s\n", strings.Join(columns, "\t"))
+			columns[0] = "  " + columns[0]
+			t.add(columns...)
 		}
 	}
-	_ = tw.Flush()
+	_ = t.write(s.env.Stderr)
 }
 
 // itemReason is why a path stands in the way, with the later records that changed it.

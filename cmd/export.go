@@ -22,7 +22,7 @@ type exportOptions struct {
 func (s *session) exportVerb() verb {
 	var o exportOptions
 	return verb{
-		name: "export", category: lookCategory, args: "REF | A..B", words: refWords,
+		name: "export", category: lookCategory, args: "REF | A..B", words: refWords, interruptible: true, most: anyWords,
 		usage: "write a state as an archive, or the history as a stream",
 		about: `With --tar the tree as the record found it (--after: as it left it) becomes a tar archive: sorted, every entry with owner 0 and the time of the state, so that one state always gives the same bytes. Files whose contents were forgotten are left out and named.
 
@@ -55,8 +55,6 @@ func (s *session) export(ctx context.Context, o exportOptions) error {
 	if err := s.atMost(1); err != nil {
 		return err
 	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
 	rec, err := s.forReading()
 	if err != nil {
 		return err

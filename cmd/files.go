@@ -14,7 +14,7 @@ type filesOptions struct{ null, ignored, after bool }
 func (s *session) filesVerb() verb {
 	var o filesOptions
 	return verb{
-		name: "files", category: lookCategory, args: "[REF] [PATH]", words: refAndPathWords,
+		name: "files", category: lookCategory, args: "[REF] [PATH]", words: refAndPathWords, most: 2,
 		usage: "list the tree as decree sees it",
 		about: `Lists the files and symbolic links that decree records, one path a line, relative to the root and quoted as in manifest.json. With PATH only what is below it. With REF the tree is the one that the record found, with --after the one that it left; the first word is a REF if it names a record.`,
 		examples: []example{
@@ -33,9 +33,6 @@ func (s *session) filesVerb() verb {
 }
 
 func (s *session) files(ctx context.Context, o filesOptions) error {
-	if err := s.atMost(2); err != nil {
-		return err
-	}
 	if o.null && s.global.json {
 		return usagef("--null and --json cannot be used together").Hintf("choose one")
 	}

@@ -18,9 +18,10 @@ import (
 
 func (s *session) findVerb() verb {
 	return verb{
-		name: "find", category: lookCategory, args: "NAME", words: pathWords,
-		usage: "find files by name in all records",
-		about: `Finds the files and links of a name in the tree and in all records, also those that are gone, and says of each what happened to it last. NAME is a file's name or a pattern of one (*, ?, [a-z]); with a slash in it, it is compared with whole paths from the root.`,
+		name: "find", category: lookCategory, args: "NAME", words: pathWords, most: 1,
+		missing: usagef("a NAME is missing").Hintf("for example 'decree find notes.txt', or \"decree find '*.go'\""),
+		usage:   "find files by name in all records",
+		about:   `Finds the files and links of a name in the tree and in all records, also those that are gone, and says of each what happened to it last. NAME is a file's name or a pattern of one (*, ?, [a-z]); with a slash in it, it is compared with whole paths from the root.`,
 		examples: []example{
 			{"decree find notes.txt", "where is it, where was it?"},
 			{"decree find '*.go'", "every file that ever had this ending"},
@@ -32,12 +33,6 @@ func (s *session) findVerb() verb {
 }
 
 func (s *session) find(ctx context.Context) error {
-	if len(s.words()) == 0 {
-		return usagef("a NAME is missing").Hintf("for example 'decree find notes.txt', or \"decree find '*.go'\"")
-	}
-	if err := s.atMost(1); err != nil {
-		return err
-	}
 	name := s.words()[0]
 	if _, err := path.Match(name, ""); err != nil {
 		return usagef("%s: not a pattern", quoteWord(name)).Hintf("put a backslash before a [ that is part of the name")

@@ -12,8 +12,9 @@ import (
 func (s *session) forgetVerb() verb {
 	var dryRun bool
 	return verb{
-		name: "forget", category: keepCategory, args: "PATH...", words: pathWords,
-		usage: "take a file's contents out of every record and the store",
+		name: "forget", category: keepCategory, args: "PATH...", words: pathWords, interruptible: true, most: anyWords,
+		missing: usagef("a PATH is missing").Hintf("for example 'decree forget .env'"),
+		usage:   "take a file's contents out of every record and the store",
 		about: `For a secret that got in. Every content that a file at PATH, or below it, ever had is taken out of the store and out of the diffs of all records, along with every other copy that has the same hash. It does not come back.
 
 What it does not do: manifests and diffs keep the path, the size and the hash (which is enough to check a guess); what a command printed (routine.log, failure-context.md), command lines and descriptions are not searched; the tree is not touched, so ignore the file (.decreeignore) or delete it, or the next record stores it again; backups of the store are for you to find. The diffs of the records it names no longer hold these contents: a revert, apply or restore that needs one is refused (exit code 5); the other paths can still be done ("-- PATH..."). "verify" reports what was forgotten and does not count it as damage.
@@ -35,11 +36,6 @@ It asks first; without a terminal it needs --yes.`,
 }
 
 func (s *session) forget(ctx context.Context, dryRun bool) error {
-	if len(s.words()) == 0 {
-		return usagef("a PATH is missing").Hintf("for example 'decree forget .env'")
-	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
 	if dryRun {
 		return s.wouldForget()
 	}

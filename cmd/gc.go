@@ -2,12 +2,13 @@ package cmd
 
 import (
 	"context"
+
 	"decree/view"
 )
 
 func (s *session) gcVerb() verb {
 	return verb{
-		name: "gc", category: keepCategory,
+		name: "gc", category: keepCategory, interruptible: true,
 		usage: "free the space that no record needs",
 		about: `Frees the space of contents that no record needs any more. A pack of which half or more is unused is rewritten without the unused part; commands that are reading meanwhile are not disturbed. It runs by itself now and then; without it, nothing is lost but space.
 
@@ -23,11 +24,6 @@ On a full disk it works even before interrupted operations are finished, and so 
 }
 
 func (s *session) gc(ctx context.Context) error {
-	if err := s.noWords(); err != nil {
-		return err
-	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
 	rec, err := s.forChanging(ctx)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func (s *session) helpColumns() int {
 
 func (s *session) helpVerb() verb {
 	return verb{
-		name: "help", category: keepCategory, args: "[COMMAND | config | env | events]", words: helpWords,
+		name: "help", category: keepCategory, args: "[COMMAND | config | env | events]", words: helpWords, most: 1,
 		usage: "explain a command, the config file, the environment, or --events",
 		about: `Without a word: all commands. With a command's name: its flags, examples and exit codes. "help config" prints the schema of .decree/config.yml, "help env" the environment variables, "help events" what --events writes.`,
 		examples: []example{
@@ -39,9 +39,6 @@ func (s *session) helpVerb() verb {
 }
 
 func (s *session) help(context.Context) error {
-	if err := s.atMost(1); err != nil {
-		return err
-	}
 	verbs, words := s.verbs(), s.words()
 	switch {
 	case len(words) == 0:

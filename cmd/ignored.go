@@ -12,7 +12,8 @@ import (
 
 func (s *session) ignoredVerb() verb {
 	return verb{
-		name: "ignored", category: lookCategory, args: "PATH...", words: pathWords,
+		name: "ignored", category: lookCategory, args: "PATH...", words: pathWords, most: anyWords,
+		missing:  usagef("a PATH is missing").Hintf("for example 'decree ignored build/out.bin'"),
 		usage:    "say which rule leaves a path out",
 		about:    `Says of each PATH whether decree records it, and which rule in which file and line decides. The files are .gitignore and .decreeignore, in any directory; .git and .decree are always left out.`,
 		examples: []example{{"decree ignored build/out.bin", "why is this file not in my records?"}},
@@ -23,9 +24,6 @@ func (s *session) ignoredVerb() verb {
 }
 
 func (s *session) ignored(ctx context.Context) error {
-	if len(s.words()) == 0 {
-		return usagef("a PATH is missing").Hintf("for example 'decree ignored build/out.bin'")
-	}
 	rec, err := s.forLooking()
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ type inboxOptions struct{ dead, done bool }
 func (s *session) inboxVerb() verb {
 	var o inboxOptions
 	return verb{
-		name: "inbox", category: messageCategory, args: "[show|edit|cancel|retry NAME...]", words: messageWords,
+		name: "inbox", category: messageCategory, args: "[show|edit|cancel|retry NAME...]", words: messageWords, most: anyWords,
 		usage: "list messages, show, edit or cancel one, try a dead one again",
 		about: `Lists the messages in .decree/inbox, the oldest first: name, when it was written, its routine, its first line. With --dead those that failed, with the reason; with --done those that are done.
 

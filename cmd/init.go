@@ -27,9 +27,6 @@ With --examples it also writes .decree/config.yml and .decree/routines/develop.s
 }
 
 func (s *session) init(ctx context.Context, examples bool) error {
-	if err := s.noWords(); err != nil {
-		return err
-	}
 	rec, err := s.forWriting(ctx)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -11,7 +10,7 @@ import (
 func (s *session) labelVerb() verb {
 	var remove bool
 	return verb{
-		name: "label", category: keepCategory, args: "[NAME [REF]]", words: labelWords,
+		name: "label", category: keepCategory, args: "[NAME [REF]]", words: labelWords, most: 2,
 		usage: "list, set, move or delete labels",
 		about: `A label is a name for a record that can be used as a REF. Without words all labels are listed; with only NAME it says which record has that label; with NAME and REF the label is set or moved there; --delete removes it. "latest" is the newest record and needs no setting. A name is 1 to 64 letters, digits, ".", "_" and "-", and may not look like an id or a time; agents' hooks use "session" and "turn-7".`,
 		examples: []example{
@@ -26,9 +25,6 @@ func (s *session) labelVerb() verb {
 }
 
 func (s *session) label(ctx context.Context, remove bool) error {
-	if err := s.atMost(2); err != nil {
-		return err
-	}
 	words := s.words()
 	switch {
 	case remove && len(words) != 1:
@@ -71,11 +67,11 @@ func (s *session) listLabels(ctx context.Context, words []string) error {
 		return nil
 	}
 	return s.print(func(w io.Writer) error {
-		tw := tabbed(w, 2)
+		var t table
 		for _, name := range slices.Sorted(maps.Keys(labels)) {
-			fmt.Fprintf(tw, "%s\t%s\n", name, s.shortID(labels[name]))
+			t.add(name, s.shortID(labels[name]))
 		}
-		return tw.Flush()
+		return t.write(w)
 	})
 }
 

@@ -80,7 +80,7 @@ func TestSplitLineRefuses(t *testing.T) {
 		require.ErrorAs(t, err, &f, "%v", tt.args)
 		assert.Equal(t, tt.msg, f.Msg)
 		assert.Contains(t, f.Advice, tt.hint)
-		assert.EqualValues(t, 2, f.kind)
+		assert.EqualValues(t, 2, f.Kind)
 	}
 }
 

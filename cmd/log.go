@@ -27,7 +27,7 @@ type logOptions struct {
 func (s *session) logVerb() verb {
 	var o logOptions
 	return verb{
-		name: "log", aliases: []string{"history"}, category: lookCategory, args: "[PATH...]", words: pathWords,
+		name: "log", aliases: []string{"history"}, category: lookCategory, args: "[PATH...]", words: pathWords, most: anyWords,
 		usage: "list the records, newest first",
 		about: `Lists the records: id, time, reason, status, description or command, and what changed. On a terminal it goes through a pager.
 

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -70,7 +69,7 @@ func (s *session) momentDiff(rec *recorder.Reader, m history.Moment) *diffSource
 	if m.Outside {
 		return s.outsideDiff(rec, m.Record, paths)
 	}
-	return s.recordDiff(context.Background(), rec, m.Record, paths)
+	return s.recordDiff(rec, m.Record, paths)
 }
 
 // changesText says whether a moment changed how often text occurs in one of its files.

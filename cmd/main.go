@@ -87,9 +87,6 @@ func (s *session) words() []string {
 	return append(append([]string(nil), s.line.words...), s.line.paths...)
 }
 
-// noWords refuses words where none are taken.
-func (s *session) noWords() error { return s.atMost(0) }
-
 // atMost refuses more than n words.
 func (s *session) atMost(n int) error {
 	if w := s.words(); len(w) > n {

@@ -17,9 +17,6 @@ func (s *session) manVerb() verb {
 		examples: []example{{"decree man > /usr/local/share/man/man1/decree.1", "install it"}},
 		flags:    []cli.Flag{s.quietFlag()},
 		action: func(context.Context) error {
-			if err := s.noWords(); err != nil {
-				return err
-			}
 			return s.print(func(w io.Writer) error {
 				_, err := io.WriteString(w, manPage(s.verbs(), s.globalFlags()))
 				return err

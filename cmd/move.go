@@ -10,7 +10,6 @@ import (
 
 	"decree/plan"
 	"decree/recorder"
-	"decree/tree"
 	"decree/view"
 )
 
@@ -48,7 +47,7 @@ func (s *session) reportMove(m moveReport) error {
 		s.left(p)
 		return nil
 	case m.dryRun:
-		s.tell("%s", s.fitted(fmt.Sprintf("this would change %s (%s):", pathsOf(p), planWords(p)), s.env.Stdout))
+		s.tell("%s", s.fitted(fmt.Sprintf("this would change %s (%s):", pathsIn(p.Changes()), planWords(p)), s.env.Stdout))
 		if s.global.quiet {
 			return nil
 		}
@@ -122,55 +121,18 @@ func (m moveReport) notes() []string {
 // planWords counts what a plan does; one of directories or modes alone has no files.
 func planWords(p *plan.Plan) string {
 	if p.Created+p.Modified+p.Deleted == 0 {
-		return pathsOf(p)
+		return pathsIn(p.Changes())
 	}
 	return changeWords(p.Created, p.Modified, p.Deleted, 0, 0)
-}
-
-// pathsOf counts what a plan changes as every other view does: files and links, and
-// directories by themselves.
-func pathsOf(p *plan.Plan) string {
-	dirs := 0
-	for _, step := range p.Steps {
-		if slash(step.From, step.To) != "" {
-			dirs++
-		}
-	}
-	return pathsAndDirs(len(p.Steps), dirs)
-}
-
-// pathsAndDirs is "2 paths and 1 directory", of so many in all.
-func pathsAndDirs(all, dirs int) string {
-	switch {
-	case dirs == 0:
-		return count(all, "path")
-	case dirs == all:
-		return count(dirs, "directory")
-	}
-	return count(all-dirs, "path") + " and " + count(dirs, "directory")
 }
 
 // writePlan lists a plan's steps, at most most of them where that is not 0.
 func (s *session) writePlan(out *os.File, p *plan.Plan, most int) error {
 	return s.printOn(out, func(w io.Writer) error {
-		tw := s.fits(tabbed(w, 2), out, 1)
-		for i, step := range p.Steps {
-			if most > 0 && i == most {
-				fmt.Fprintf(tw, "  and %s more\n", count(len(p.Steps)-i, "path"))
-				break
-			}
-			fmt.Fprintf(tw, "  %s\t%s\n", view.ChangeWord(step.From, step.To), shownPath(step.Path)+slash(step.From, step.To))
-		}
-		return tw.Flush()
+		t := s.fits(&table{}, out, 1)
+		t.addChanges(p.Changes(), most)
+		return t.write(w)
 	})
-}
-
-// slash marks a directory.
-func slash(from, to *tree.Entry) string {
-	if to != nil && to.Type == tree.Dir || to == nil && from != nil && from.Type == tree.Dir {
-		return "/"
-	}
-	return ""
 }
 
 // absolute is path as seen from the working directory; "" stays "".
@@ -198,9 +160,9 @@ func (s *session) confirmMove(ctx context.Context) func(*plan.Plan, []string) (b
 		if err := s.showPlan(p); err != nil {
 			return false, err
 		}
-		question := fmt.Sprintf("change %s?", pathsOf(p))
+		question := fmt.Sprintf("change %s?", pathsIn(p.Changes()))
 		if forced > 0 {
-			question = fmt.Sprintf("change %s, and overwrite the edits in %d of them?", pathsOf(p), forced)
+			question = fmt.Sprintf("change %s, and overwrite the edits in %d of them?", pathsIn(p.Changes()), forced)
 		}
 		if len(foreign) > 0 {
 			question = fmt.Sprintf("%s is foreign: it is in .decree/runs, but this store has never seen it; %s", list(foreign), question)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"decree/project"
 	"decree/queue"
 	"decree/recorder"
@@ -17,12 +19,12 @@ import (
 
 // processOptions are process's flags.
 type processOptions struct {
-	limit          int
-	timeout, grace time.Duration
+	limit int
+	routineTimes
 }
 
 func (s *session) processVerb() verb {
-	o := processOptions{grace: 2 * time.Second}
+	o := processOptions{routineTimes: routineTimes{grace: 2 * time.Second}}
 	return verb{
 		name: "process", category: messageCategory,
 		usage: "process the waiting specs and messages, then end",
@@ -41,16 +43,22 @@ What the routines print goes to stdout and stderr (with --json all of it to stde
 			{"1", "a message went to inbox/dead, or decree itself failed"},
 			{"128+n", "signal n ended it; the message is still in the inbox"},
 		},
-		flags: s.writing(
-			intFlag(&o.limit, "at most `N` messages (0: all)", "limit"),
-			durationFlag(&o.timeout, "end an attempt that takes longer than `D` (30s, 20m); it counts as failed", "timeout"),
-			durationFlag(&o.grace, "give processes `D` to end before they are killed", "grace"),
-		),
+		flags:  s.writing(append([]cli.Flag{intFlag(&o.limit, "at most `N` messages (0: all)", "limit")}, o.flags()...)...),
 		action: func(ctx context.Context) error { return s.process(ctx, o) },
 	}
 }
 
-// times are the flags of everything that runs routines.
+// routineTimes are the flags of what runs one routine after the other.
+type routineTimes struct{ timeout, grace time.Duration }
+
+func (t *routineTimes) flags() []cli.Flag {
+	return []cli.Flag{
+		durationFlag(&t.timeout, "end an attempt that takes longer than `D` (30s, 20m); it counts as failed", "timeout"),
+		durationFlag(&t.grace, "give processes `D` to end before they are killed", "grace"),
+	}
+}
+
+// checkTimes refuses durations below zero.
 func checkTimes(d ...time.Duration) error {
 	for _, t := range d {
 		if t < 0 {
@@ -61,16 +69,13 @@ func checkTimes(d ...time.Duration) error {
 }
 
 func (s *session) process(ctx context.Context, o processOptions) error {
-	if err := s.noWords(); err != nil {
-		return err
-	}
 	if o.limit < 0 {
 		return usagef("--limit %d: not a number of messages", o.limit)
 	}
 	if err := checkTimes(o.timeout, o.grace); err != nil {
 		return err
 	}
-	ctx, signals, stop := forwarded(ctx)
+	ctx, signals, stop := signalled(ctx, 1) // each signal goes to the routine, and the first ends the taking of messages
 	defer stop()
 	q, done, err := s.openQueue(ctx, queue.Options{Timeout: o.timeout, Grace: o.grace, Signals: signals})
 	if err != nil {
@@ -117,12 +122,6 @@ func (s *session) stopped(err error) error {
 	}
 	s.say("decree: interrupted between two messages; nothing is under way")
 	return nil
-}
-
-// forwarded are the signals of a foreground command: the first ends the taking of
-// messages, and each goes to the routine.
-func forwarded(ctx context.Context) (context.Context, <-chan os.Signal, func()) {
-	return signalled(ctx, 1)
 }
 
 // signalled ends ctx at the first signal, and hands on the signals from the nth on.

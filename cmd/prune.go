@@ -33,7 +33,7 @@ func (s *session) pruneVerb() verb {
 	}
 	flags = append(flags, stringFlag(&o.maxStore, "if the store and .decree/runs are larger than `SIZE` (10GiB, 0: no cap) together, remove more records until they fit", "max-store"))
 	return verb{
-		name: "prune", category: keepCategory,
+		name: "prune", category: keepCategory, interruptible: true,
 		usage: "remove the records that retention does not keep",
 		about: `Removes records by the policies of the config ("decree help config", retention and max_store), then frees the space that only they needed. This happens by itself after each successful record; "prune" does it now, with other numbers if you like.
 
@@ -76,15 +76,10 @@ func (o pruneOptions) options() (recorder.PruneOptions, error) {
 }
 
 func (s *session) prune(ctx context.Context, o pruneOptions) error {
-	if err := s.noWords(); err != nil {
-		return err
-	}
 	options, err := o.options()
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
 	if o.dryRun {
 		return s.wouldPrune(options)
 	}
@@ -174,17 +169,17 @@ func (s *session) printVerdicts(rec *recorder.Reader, out *os.File, list []reten
 	if err != nil {
 		return err
 	}
-	return s.printOn(out, func(w io.Writer) error { return s.writeVerdicts(s.fits(tabbed(w, 2), out), list, own) })
+	return s.printOn(out, func(w io.Writer) error { return s.writeVerdicts(w, s.fits(&table{}, out), list, own) })
 }
 
-func (s *session) writeVerdicts(tw *table, list []retention.Verdict, own map[string]int64) error {
+func (s *session) writeVerdicts(w io.Writer, t *table, list []retention.Verdict, own map[string]int64) error {
 	for i := range list {
 		v := &list[len(list)-1-i]
 		word := "remove"
 		if v.Keep {
 			word = "keep"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", word, s.shortID(v.ID), size(own[v.ID]), s.ago(v.Started), v.Reason, strings.Join(v.Why, ", "))
+		t.add(word, s.shortID(v.ID), size(own[v.ID]), s.ago(v.Started), v.Reason, strings.Join(v.Why, ", "))
 	}
-	return tw.Flush()
+	return t.write(w)
 }

@@ -12,7 +12,7 @@ import (
 func (s *session) recoverVerb() verb {
 	var kill bool
 	return verb{
-		name: "recover", category: keepCategory,
+		name: "recover", category: keepCategory, interruptible: true,
 		usage: "finish or take back what a dead process left",
 		about: `Every command that writes does this first, on its own; "recover" does only this and says what it found. A run whose process died gets its changes.diff and the status interrupted: its changes stay, and can be taken back with "decree revert". An interrupted revert, apply or restore is finished, or taken back when a content it needs is missing.
 
@@ -28,11 +28,6 @@ If processes of the run are still alive nothing is done, exit code 4; --kill end
 }
 
 func (s *session) recover(ctx context.Context, kill bool) error {
-	if err := s.noWords(); err != nil {
-		return err
-	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
 	rec, err := s.forChanging(ctx)
 	var found []recorder.Recovered
 	if err == nil {

@@ -13,7 +13,7 @@ type restoreOptions struct{ dryRun, keepExtra, after bool }
 func (s *session) restoreVerb() verb {
 	var o restoreOptions
 	return verb{
-		name: "restore", category: takeCategory, args: "REF [PATH...]", words: refAndPathWords,
+		name: "restore", category: takeCategory, args: "REF [PATH...]", words: refAndPathWords, interruptible: true, most: anyWords,
 		usage: "make the tree what it was at a record",
 		about: `Makes the tree, or the PATHs, equal to what the record saw when it began, whatever happened since. Files that did not exist then are deleted, unless the ignore rules of now or of then leave them out; --keep-extra leaves them all. Everything that is overwritten or deleted is stored first: the restore is a record, and "decree revert last" takes it back.
 
@@ -43,8 +43,6 @@ func (s *session) restore(ctx context.Context, o restoreOptions) error {
 		return usagef("a REF is missing").Hintf("for example 'decree restore last'; 'decree log' lists the records")
 	}
 	ref := s.line.words[0]
-	ctx, stop := interruptible(ctx)
-	defer stop()
 	rec, err := s.forChanging(ctx)
 	if err != nil {
 		return err

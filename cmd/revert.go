@@ -47,7 +47,7 @@ func (o *moveOptions) merging() (plan.Merging, error) {
 func (s *session) revertVerb() verb {
 	var o moveOptions
 	return verb{
-		name: "revert", category: takeCategory, args: "REF|A..B|CHAIN... [PATH...]", words: refAndPathWords,
+		name: "revert", category: takeCategory, args: "REF|A..B|CHAIN... [PATH...]", words: refAndPathWords, most: anyWords, interruptible: true,
 		usage: "take back what a record changed",
 		about: `Takes back the changes of the records named, and nothing else: only the paths of their changes.diff are touched, and only where they still are what the record left. If any of them was edited since, nothing is changed and all of them are listed. Afterwards every touched file is hashed again and compared.
 
@@ -71,18 +71,16 @@ Several records are taken back newest first, all or none. The revert is a record
 			boolFlag(&o.dryRun, "show what would be done, change nothing", "dry-run", "n"),
 			boolFlag(&o.force, "overwrite what was edited since", "force"),
 		)...),
-		action: func(ctx context.Context) error { return s.revert(ctx, o) },
+		action: func(ctx context.Context) error {
+			return s.moveRecords(ctx, o, "took back", (*recorder.Recorder).Revert)
+		},
 	}
-}
-
-func (s *session) revert(ctx context.Context, o moveOptions) error {
-	return s.moveRecords(ctx, o, "took back", func(rec *recorder.Recorder) mover { return rec.Revert })
 }
 
 func (s *session) applyVerb() verb {
 	var o moveOptions
 	return verb{
-		name: "apply", category: takeCategory, args: "REF|A..B|CHAIN... [PATH...]", words: refAndPathWords,
+		name: "apply", category: takeCategory, args: "REF|A..B|CHAIN... [PATH...]", words: refAndPathWords, most: anyWords, interruptible: true,
 		usage: "bring a record's changes back",
 		about: `Does again what the records named did: the work of a run that was put back, of one that was reverted, or, with --from DIR, of a run in another copy of the tree. Only the paths of their changes.diff are touched, and only where they are as they were before the record; otherwise nothing is changed and all paths in the way are listed. With --merge, text files are merged line by line, as revert does; --markers, --skip-conflicts and --exclude are the same too.
 
@@ -102,18 +100,14 @@ Several records are applied oldest first, all or none. It is a record itself: "d
 			boolFlag(&o.dryRun, "show what would be done, change nothing", "dry-run", "n"),
 			stringFlag(&o.from, "the records are those of the copy whose root is `DIR`", "from"),
 		)...),
-		action: func(ctx context.Context) error { return s.apply(ctx, o) },
+		action: func(ctx context.Context) error { return s.moveRecords(ctx, o, "applied", (*recorder.Recorder).Apply) },
 	}
 }
 
-func (s *session) apply(ctx context.Context, o moveOptions) error {
-	return s.moveRecords(ctx, o, "applied", func(rec *recorder.Recorder) mover { return rec.Apply })
-}
-
 // mover is Revert or Apply of a recorder.
-type mover func(context.Context, recorder.MoveOptions) (*recorder.MoveResult, error)
+type mover func(*recorder.Recorder, context.Context, recorder.MoveOptions) (*recorder.MoveResult, error)
 
-func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, pick func(*recorder.Recorder) mover) error {
+func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, move mover) error {
 	if len(s.line.words) == 0 {
 		return usagef("a REF is missing").Hintf("for example 'decree %s last'; 'decree log' lists the records", s.line.verb)
 	}
@@ -121,8 +115,6 @@ func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, pi
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
 	open := s.forChanging
 	if o.from != "" {
 		open = s.forWriting // the records are another copy's; this one may be new
@@ -139,7 +131,7 @@ func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, pi
 	if err != nil {
 		return err
 	}
-	result, err := pick(rec)(ctx, recorder.MoveOptions{
+	result, err := move(rec, ctx, recorder.MoveOptions{
 		Refs: refs, Paths: paths, Exclude: without, DryRun: o.dryRun, Merge: merging, Force: o.force,
 		Yes: s.global.yes, From: s.absolute(o.from), Confirm: s.confirmMove(ctx),
 	})

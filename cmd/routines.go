@@ -16,7 +16,7 @@ import (
 
 func (s *session) routinesVerb() verb {
 	return verb{
-		name: "routines", category: messageCategory, args: "[NAME]", words: routineWords,
+		name: "routines", category: messageCategory, args: "[NAME]", words: routineWords, most: 1,
 		usage: "list the routines with their descriptions and parameters",
 		about: `Lists the routines that messages can name: the scripts NAME.sh and the notebooks NAME.ipynb in .decree/routines, then those in "routine_source" of the config. With NAME all that is known of one.
 
@@ -36,9 +36,6 @@ Each routine also gets, declared or not, message_file, message_id, message_dir, 
 }
 
 func (s *session) routines(ctx context.Context) error {
-	if err := s.atMost(1); err != nil {
-		return err
-	}
 	rec, err := s.forLooking()
 	if err != nil {
 		return err

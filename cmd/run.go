@@ -40,7 +40,7 @@ func fullFlag(dst *bool) cli.Flag {
 func (s *session) runVerb() verb {
 	o := runOptions{attempts: 1, grace: 2 * time.Second}
 	return verb{
-		name: "run", category: recordCategory, args: "[--] COMMAND [ARG...] | -m NAME", stops: true, words: commandWords,
+		name: "run", category: recordCategory, args: "[--] COMMAND [ARG...] | -m NAME", stops: true, words: commandWords, most: anyWords,
 		usage: "record a command; put its changes back if it fails",
 		about: `Records the tree, runs COMMAND in the directory you are in, and writes what it changed to .decree/runs/<id>/changes.diff. If the command succeeds its changes stay. If it fails every file is put back as it was, and the diff is kept: "decree apply ID" brings the work back. On a terminal decree asks before it puts anything back.
 
@@ -86,13 +86,10 @@ With -m NAME there is no COMMAND: one message of .decree/inbox is processed by i
 
 // check refuses flags that make no sense.
 func (o runOptions) check() error {
-	switch {
-	case o.attempts < 1:
+	if o.attempts < 1 {
 		return usagef("--attempts %d: at least one attempt is needed", o.attempts).Hintf("1 is the default")
-	case o.delay < 0 || o.timeout < 0 || o.grace < 0:
-		return usagef("a negative duration").Hintf("give one like 30s or 5m")
 	}
-	return nil
+	return checkTimes(o.delay, o.timeout, o.grace)
 }
 
 func (s *session) run(ctx context.Context, o runOptions) error {
@@ -162,7 +159,7 @@ func (s *session) runMessage(ctx context.Context, o runOptions, words []string) 
 	if err := checkTimes(o.timeout, o.grace); err != nil {
 		return err
 	}
-	ctx, signals, stop := forwarded(ctx)
+	ctx, signals, stop := signalled(ctx, 1)
 	defer stop()
 	q, done, err := s.openQueue(ctx, queue.Options{Timeout: o.timeout, Grace: o.grace, Signals: signals, Stdin: s.env.Stdin})
 	if err != nil {

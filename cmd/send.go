@@ -45,7 +45,7 @@ func (f *fieldFlag) String() string { return "" }
 func (s *session) sendVerb() verb {
 	var o sendOptions
 	return verb{
-		name: "send", category: messageCategory, args: "[TEXT | -]",
+		name: "send", category: messageCategory, args: "[TEXT | -]", most: 1,
 		usage: "write a message into the inbox",
 		about: `Writes a message into .decree/inbox, for "decree process" or a daemon to do, and prints its name alone on stdout. TEXT is what is to be done; "-" takes it from stdin. If that begins with a front matter, its fields are kept, and the flags go before them.
 
@@ -76,9 +76,6 @@ type sentMessage struct {
 }
 
 func (s *session) send(ctx context.Context, o sendOptions) error {
-	if err := s.atMost(1); err != nil {
-		return err
-	}
 	fields, err := o.fields()
 	if err != nil {
 		return err

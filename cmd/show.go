@@ -24,8 +24,9 @@ type showOptions struct{ after, stat, manifest, log bool }
 func (s *session) showVerb() verb {
 	var o showOptions
 	return verb{
-		name: "show", category: lookCategory, args: "REF | REF:PATH", words: refWords,
-		usage: "show one record in full, or a file as it was",
+		name: "show", category: lookCategory, args: "REF | REF:PATH", words: refWords, most: 1,
+		missing: usagef("a REF is missing").Hintf("for example 'decree show last'; 'decree log' lists the records"),
+		usage:   "show one record in full, or a file as it was",
 		about: `Shows a record: when, why, how it ended, who made it, what it changed. With --manifest it prints the manifest, the list of all files with their hashes; with --log what its command printed, which decree keeps as routine.log: as a plain file in .decree/runs for the 20 newest records and up to 64 KiB for others, else compressed in the store.
 
 REF:PATH prints the file PATH, seen from the working directory, as it was when the record began; with --after as it was when the record ended. Of a directory, REF:DIR/, it lists what it held; "REF:." is the one you are in.`,
@@ -50,12 +51,6 @@ REF:PATH prints the file PATH, seen from the working directory, as it was when t
 
 func (s *session) show(ctx context.Context, o showOptions) error {
 	words := s.words()
-	if len(words) == 0 {
-		return usagef("a REF is missing").Hintf("for example 'decree show last'; 'decree log' lists the records")
-	}
-	if err := s.atMost(1); err != nil {
-		return err
-	}
 	rec, err := s.forReading()
 	if err != nil {
 		return err
@@ -79,7 +74,12 @@ func (s *session) show(ctx context.Context, o showOptions) error {
 		if err := s.writeRecord(w, point.Record); err != nil || !o.stat {
 			return err
 		}
-		return s.writeRecordStat(ctx, rec, w, point.Record)
+		stat, err := s.recordDiff(rec, point.Record, nil).stat()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+		return s.writeStat(w, stat)
 	})
 }
 
@@ -164,7 +164,7 @@ func (s *session) showFile(ctx context.Context, rec *recorder.Reader, point reco
 	}
 	defer content.Close()
 	if s.global.json {
-		return s.printEntry(point, paths[0], entry)
+		return s.printJSON(view.FileAt(point, paths[0], entry))
 	}
 	w := bufio.NewWriterSize(s.env.Stdout, 256<<10)
 	_, err = io.Copy(w, content)
@@ -197,7 +197,7 @@ func (s *session) printBelow(point recorder.Point, list []tree.Item) error {
 		return s.printJSON(out)
 	}
 	return s.print(func(w io.Writer) error {
-		tw := s.fits(tabbed(w, 2), s.env.Stdout, 2)
+		t := s.fits(&table{}, s.env.Stdout, 2)
 		for _, it := range list {
 			name, bytes := shownPath(path.Base(it.Path)), size(it.Entry.Size)
 			switch it.Entry.Type {
@@ -206,14 +206,10 @@ func (s *session) printBelow(point recorder.Point, list []tree.Item) error {
 			case tree.Symlink:
 				name += " -> " + shownPath(it.Entry.Target)
 			}
-			fmt.Fprintf(tw, "%s\t%s\t%s\n", tree.FormatMode(it.Entry.Mode), bytes, name)
+			t.add(tree.FormatMode(it.Entry.Mode), bytes, name)
 		}
-		return tw.Flush()
+		return t.write(w)
 	})
-}
-
-func (s *session) printEntry(point recorder.Point, path string, e tree.Entry) error {
-	return s.printJSON(view.FileAt(point, path, e))
 }
 
 // writeRecord prints a record for people.
@@ -222,10 +218,10 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 	if err != nil {
 		return err
 	}
-	tw := tabbed(w, 2)
+	var t table
 	row := func(name, format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); text != "" {
-			fmt.Fprintf(tw, "%s\t%s\n", name, text)
+			t.add(name, text)
 		}
 	}
 	row("record", "%s", r.ID)
@@ -265,7 +261,7 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 		row("unrecorded", "%s", shownPath(path))
 	}
 	row("files", ".decree/runs/%s/", r.ID)
-	return tw.Flush()
+	return t.write(w)
 }
 
 // endedText is a run's exit status and attempts.
@@ -291,19 +287,4 @@ func actorText(a history.Actor) string {
 		text += fmt.Sprintf(", turn %d", a.Turn)
 	}
 	return oneLine(text)
-}
-
-// writeRecordStat adds the table of a record's changes.diff.
-func (s *session) writeRecordStat(ctx context.Context, rec *recorder.Reader, w io.Writer, r *history.Record) error {
-	source := s.recordDiff(ctx, rec, r, nil)
-	var stat diffstat
-	err := source.read(func(d io.Reader) (err error) {
-		stat, err = readStat(d, nil)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	return s.writeStat(w, stat)
 }

@@ -10,7 +10,6 @@ import (
 	"decree/project"
 	"decree/queue"
 	"decree/recorder"
-	"decree/tree"
 	"decree/view"
 )
 
@@ -36,9 +35,6 @@ func inboxOf(p *project.Site) view.Inbox {
 }
 
 func (s *session) status(ctx context.Context) error {
-	if err := s.noWords(); err != nil {
-		return err
-	}
 	rec, err := s.forReading()
 	if err != nil {
 		return err
@@ -166,25 +162,8 @@ func (s *session) writeChanged(w io.Writer, st *recorder.Status) error {
 		_, err := fmt.Fprintf(w, "\nnothing changed since %s\n", since)
 		return err
 	}
-	fmt.Fprintf(w, "\n%s changed since %s%s:\n", changedPaths(st.Changed), since, by)
-	tw := s.fits(tabbed(w, 2), s.env.Stdout, 1)
-	for i, c := range st.Changed {
-		if i == statusFiles {
-			fmt.Fprintf(tw, "  and %s more\n", count(len(st.Changed)-i, "path"))
-			break
-		}
-		fmt.Fprintf(tw, "  %s\t%s\n", view.ChangeWord(c.Old, c.New), shownPath(c.Path)+slash(c.Old, c.New))
-	}
-	return tw.Flush()
-}
-
-// changedPaths counts changes as pathsOf does.
-func changedPaths(changes []tree.Change) string {
-	dirs := 0
-	for _, c := range changes {
-		if slash(c.Old, c.New) != "" {
-			dirs++
-		}
-	}
-	return pathsAndDirs(len(changes), dirs)
+	fmt.Fprintf(w, "\n%s changed since %s%s:\n", pathsIn(st.Changed), since, by)
+	t := s.fits(&table{}, s.env.Stdout, 1)
+	t.addChanges(st.Changed, statusFiles)
+	return t.write(w)
 }

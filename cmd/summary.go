@@ -155,27 +155,6 @@ func ending(result *recorder.RunResult) string {
 	return fmt.Sprintf("exit status %d", last.ExitCode)
 }
 
-// renames are the created files that have the content of a deleted one, with its path,
-// and those deleted ones.
-func renames(changes []tree.Change) (from map[string]string, moved map[string]bool) {
-	gone := map[tree.Hash][]string{}
-	for _, c := range changes {
-		if c.New == nil && c.Old.Type == tree.Regular && c.Old.Size > 0 {
-			gone[c.Old.SHA256] = append(gone[c.Old.SHA256], c.Path)
-		}
-	}
-	from, moved = map[string]string{}, map[string]bool{}
-	for _, c := range changes {
-		if c.Old != nil || c.New == nil || c.New.Type != tree.Regular || len(gone[c.New.SHA256]) == 0 {
-			continue
-		}
-		old := gone[c.New.SHA256][0]
-		gone[c.New.SHA256] = gone[c.New.SHA256][1:]
-		from[c.Path], moved[old] = old, true
-	}
-	return from, moved
-}
-
 // changedFiles names the first files, directories only where nothing else changed.
 func (s *session) changedFiles(changes []tree.Change) {
 	files := make([]tree.Change, 0, len(changes))
@@ -189,18 +168,15 @@ func (s *session) changedFiles(changes []tree.Change) {
 		files = changes
 	}
 	var b strings.Builder
-	tw := s.fits(tabbed(&b, 2), s.env.Stderr, 1)
-	for i, c := range files {
-		if i == summaryFiles {
-			break
-		}
+	t := s.fits(&table{}, s.env.Stderr, 1)
+	for _, c := range files[:min(len(files), summaryFiles)] {
 		if old, ok := from[c.Path]; ok {
-			fmt.Fprintf(tw, "    renamed\t%s -> %s\n", shownPath(old), shownPath(c.Path))
+			t.add("    renamed", shownPath(old)+" -> "+shownPath(c.Path))
 			continue
 		}
-		fmt.Fprintf(tw, "    %s\t%s\n", view.ChangeWord(c.Old, c.New), shownPath(c.Path)+slash(c.Old, c.New))
+		t.add("    "+view.ChangeWord(c.Old, c.New), changedPath(c))
 	}
-	_ = tw.Flush()
+	_ = t.write(&b)
 	s.say("%s", strings.TrimRight(b.String(), "\n"))
 	if n := len(files) - summaryFiles; n > 0 {
 		s.say("    and %s more", count(n, "path"))

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"slices"
@@ -90,8 +89,6 @@ type table struct {
 	end   int // columns that the last one keeps, leastLast if it is 0
 	// ragged leaves the lines of a table that does not fit whole, and unaligned.
 	ragged bool
-	tabs   bytes.Buffer
-	to     io.Writer
 }
 
 // fits makes the table as narrow as out is, if that is a terminal: a file and another
@@ -101,20 +98,6 @@ func (s *session) fits(t *table, out *os.File, paths ...int) *table {
 		t.most, t.paths = s.columns(out), paths
 	}
 	return t
-}
-
-// tabbed is a table of the lines that are written to it, whose cells tabs divide. It is
-// written to w by Flush.
-func tabbed(w io.Writer, gap int) *table { return &table{to: w, gap: gap} }
-
-func (t *table) Write(p []byte) (int, error) { return t.tabs.Write(p) }
-
-func (t *table) Flush() error {
-	for line := range strings.Lines(t.tabs.String()) {
-		t.add(strings.Split(strings.TrimSuffix(line, "\n"), "\t")...)
-	}
-	t.tabs.Reset()
-	return t.write(t.to)
 }
 
 func (t *table) add(cells ...string) {
@@ -141,8 +124,8 @@ const (
 	leastLast = 16
 )
 
-// whole is how wide the table is without its last column, and that one.
-func (t *table) whole(gap int) (before, last int) {
+// extent is how wide the table is without its last column, and that one.
+func (t *table) extent(gap int) (before, last int) {
 	for _, n := range t.widths {
 		before += n + gap
 	}
@@ -156,7 +139,7 @@ func (t *table) whole(gap int) (before, last int) {
 
 // shorten takes from the paths what the table is too wide.
 func (t *table) shorten(gap int) {
-	before, end := t.whole(gap)
+	before, end := t.extent(gap)
 	last := len(t.widths)
 	if !slices.Contains(t.paths, last) {
 		end = min(end, max(t.end, leastLast))
@@ -188,7 +171,7 @@ func (t *table) write(w io.Writer) error {
 	if gap == 0 {
 		gap = 2
 	}
-	switch before, last := t.whole(gap); {
+	switch before, last := t.extent(gap); {
 	case t.most == 0 || before+last <= t.most:
 	case t.ragged:
 		clear(t.widths)

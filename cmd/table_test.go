@@ -22,10 +22,11 @@ func TestWidth(t *testing.T) {
 
 func TestWideCharactersLineUp(t *testing.T) {
 	var got strings.Builder
-	tw := tabbed(&got, 1)
-	_, err := tw.Write([]byte("日本\t| 1\na\t| 2\nand more of them\n"))
-	require.NoError(t, err)
-	require.NoError(t, tw.Flush())
+	cells := table{gap: 1}
+	cells.add("日本", "| 1")
+	cells.add("a", "| 2")
+	cells.add("and more of them")
+	require.NoError(t, cells.write(&got))
 	require.Equal(t, "日本 | 1\na    | 2\nand more of them\n", got.String())
 }
 
@@ -57,11 +58,11 @@ func TestTableIsTabwriters(t *testing.T) {
 // On a terminal a line that does not fit ends with an ellipsis, wide characters counted.
 func TestTableFits(t *testing.T) {
 	var out strings.Builder
-	tw := tabbed(&out, 2)
-	tw.most = 12
-	_, err := tw.Write([]byte("keep\tthe newest record\nkeep\tshort\n日本\t日本日本\n"))
-	require.NoError(t, err)
-	require.NoError(t, tw.Flush())
+	cells := table{most: 12}
+	cells.add("keep", "the newest record")
+	cells.add("keep", "short")
+	cells.add("日本", "日本日本")
+	require.NoError(t, cells.write(&out))
 	require.Equal(t, "keep  the n…\nkeep  short\n日本  日本…\n", out.String())
 }
 

@@ -2,7 +2,10 @@ package cmd
 
 import (
 	"context"
+	"math"
 	"time"
+
+	"decree/project"
 
 	"github.com/urfave/cli/v2"
 )
@@ -22,10 +25,19 @@ type verb struct {
 	// stops: the first word that is not a flag ends decree's part of the line.
 	stops  bool
 	hidden bool
-	// words says what completion offers for the words.
-	words  wordKind
-	action func(ctx context.Context) error
+	// words says what completion offers for the words, most how many there may be, and
+	// missing is the error where there must be one and is none.
+	words   wordKind
+	most    int
+	missing *project.Error
+	// interruptible: the first signal cancels the action, which then takes back what it
+	// has begun.
+	interruptible bool
+	action        func(ctx context.Context) error
 }
+
+// anyWords is for a verb that takes as many words as there are, or counts them itself.
+const anyWords = math.MaxInt
 
 // example is a command line and what it is for.
 type example struct{ line, what string }
@@ -91,14 +103,30 @@ func find(verbs []verb, name string) *verb {
 	return nil
 }
 
+// perform does what v is for, once its words are counted.
+func (s *session) perform(ctx context.Context, v verb) error {
+	if v.missing != nil && len(s.words()) == 0 {
+		return v.missing
+	}
+	if err := s.atMost(v.most); err != nil {
+		return err
+	}
+	if v.interruptible {
+		var stop context.CancelFunc
+		ctx, stop = interruptible(ctx)
+		defer stop()
+	}
+	return v.action(ctx)
+}
+
 // command is v as the flag parser wants it.
-func (v verb) command() *cli.Command {
+func (s *session) command(v verb) *cli.Command {
 	return &cli.Command{
 		Name: v.name, Aliases: v.aliases, Usage: v.usage, ArgsUsage: v.args,
 		Description: v.about, Category: v.category, Flags: v.flags, Hidden: v.hidden,
 		HideHelpCommand: true,
 		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return badValue(v.name, v.flags, err) },
-		Action:          func(c *cli.Context) error { return v.action(c.Context) },
+		Action:          func(c *cli.Context) error { return s.perform(c.Context, v) },
 	}
 }
 
@@ -113,7 +141,7 @@ func (s *session) app(verbs []verb) *cli.App {
 		ExitErrHandler: func(*cli.Context, error) {}, // errors become exit codes in one place: exitCode
 	}
 	for _, v := range verbs {
-		app.Commands = append(app.Commands, v.command())
+		app.Commands = append(app.Commands, s.command(v))
 	}
 	return app
 }

@@ -16,7 +16,7 @@ type verifyOptions struct{ all, tree bool }
 func (s *session) verifyVerb() verb {
 	var o verifyOptions
 	return verb{
-		name: "verify", category: keepCategory, args: "[REF]", words: refWords,
+		name: "verify", category: keepCategory, args: "[REF]", words: refWords, most: 1,
 		usage: "hash what is stored and compare",
 		about: `Reads and hashes a record's manifest, its changes.diff and every stored content it names; of the newest record if no REF is given, of all with --all. With --tree it hashes the files of the tree, without trusting times and sizes, and compares them with the newest record.`,
 		examples: []example{
@@ -34,9 +34,6 @@ func (s *session) verifyVerb() verb {
 }
 
 func (s *session) verify(ctx context.Context, o verifyOptions) error {
-	if err := s.atMost(1); err != nil {
-		return err
-	}
 	if o.all && o.tree || len(s.words()) == 1 && (o.all || o.tree) {
 		return usagef("REF, --all and --tree cannot be used together").Hintf("choose one")
 	}

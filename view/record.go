@@ -33,23 +33,16 @@ func ForeignRecord(r *history.Record, labels Labels) json.RawMessage {
 
 // EncodeRecords writes records as a list, one after the other as they come.
 func EncodeRecords(w io.Writer, records []*history.Record, labels Labels) error {
-	if len(records) == 0 {
-		_, err := io.WriteString(w, "[]\n")
-		return err
-	}
-	var data []byte // one buffer for all: the history may be long
-	for i, r := range records {
-		data = append(data[:0], ",\n"...)
-		if i == 0 {
-			data[0] = '['
+	return encodeList(w, func(item func([]byte) error) error {
+		var data []byte // one buffer for all: the history may be long
+		for _, r := range records {
+			data = r.AppendJSON(data[:0], labels.of(r.ID))
+			if err := item(data); err != nil {
+				return err
+			}
 		}
-		data = bytes.TrimRight(r.AppendJSON(data, labels.of(r.ID)), "\n")
-		if _, err := w.Write(Escape(data)); err != nil {
-			return err
-		}
-	}
-	_, err := io.WriteString(w, "\n]\n")
-	return err
+		return nil
+	})
 }
 
 // OutsideReason stands, in lists, for what changed between records: no record has it.
@@ -106,23 +99,18 @@ func Moment(m history.Moment, labels Labels) (json.RawMessage, error) {
 
 // EncodeMoments writes moments as a list.
 func EncodeMoments(w io.Writer, moments []history.Moment, labels Labels) error {
-	lead := "[\n"
-	for _, m := range moments {
-		data, err := Moment(m, labels)
-		if err != nil {
-			return err
+	return encodeList(w, func(item func([]byte) error) error {
+		for _, m := range moments {
+			data, err := Moment(m, labels)
+			if err == nil {
+				err = item(data)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if _, err := w.Write(append([]byte(lead), data...)); err != nil {
-			return err
-		}
-		lead = ",\n"
-	}
-	end := "\n]\n"
-	if len(moments) == 0 {
-		end = "[]\n"
-	}
-	_, err := io.WriteString(w, end)
-	return err
+		return nil
+	})
 }
 
 // Changes are a record's changes as run.json has them.

@@ -37,29 +37,41 @@ func EncodeLine(w io.Writer, v any) error {
 
 // EncodeEach writes what each yields as Encode writes a list, without holding it.
 func EncodeEach(w io.Writer, each func(yield func(any) error) error) error {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("  ", "  ")
-	lead := "[\n  "
-	err := each(func(v any) error {
-		buf.Reset()
-		buf.WriteString(lead)
-		lead = ",\n  "
-		if err := enc.Encode(v); err != nil {
+	return encodeList(w, func(item func([]byte) error) error {
+		return each(func(v any) error {
+			var b bytes.Buffer
+			enc := json.NewEncoder(&b)
+			enc.SetEscapeHTML(false)
+			enc.SetIndent("  ", "  ")
+			b.WriteString("  ")
+			if err := enc.Encode(v); err != nil {
+				return err
+			}
+			return item(b.Bytes())
+		})
+	})
+}
+
+// encodeList writes JSON objects as a list, one after the other as they come; an object's
+// last newline is left out.
+func encodeList(w io.Writer, each func(item func(data []byte) error) error) error {
+	between := "[\n"
+	err := each(func(data []byte) error {
+		if _, err := io.WriteString(w, between); err != nil {
 			return err
 		}
-		buf.Truncate(buf.Len() - len("\n"))
-		_, err := w.Write(Escape(buf.Bytes()))
+		between = ",\n"
+		_, err := w.Write(Escape(bytes.TrimRight(data, "\n")))
 		return err
 	})
-	switch {
-	case err != nil:
-	case lead[0] == '[':
-		_, err = io.WriteString(w, "[]\n")
-	default:
-		_, err = io.WriteString(w, "\n]\n")
+	if err != nil {
+		return err
 	}
+	end := "\n]\n"
+	if between[0] == '[' {
+		end = "[]\n"
+	}
+	_, err = io.WriteString(w, end)
 	return err
 }
 

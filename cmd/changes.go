@@ -1,0 +1,98 @@
+package cmd
+
+import (
+	"fmt"
+	"strings"
+
+	"decree/tree"
+	"decree/view"
+)
+
+// How the changes of a tree are told, whether a plan, a status or a summary is about them.
+
+// addChanges adds a line a change, at most so many where most is not 0.
+func (t *table) addChanges(changes []tree.Change, most int) {
+	for i, c := range changes {
+		if most > 0 && i == most {
+			t.add("  and " + count(len(changes)-i, "path") + " more")
+			return
+		}
+		t.add("  "+view.ChangeWord(c.Old, c.New), changedPath(c))
+	}
+}
+
+// changedPath is a change's path, with a slash behind a directory's.
+func changedPath(c tree.Change) string {
+	if ofDir(c) {
+		return shownPath(c.Path) + "/"
+	}
+	return shownPath(c.Path)
+}
+
+// ofDir says whether a change ends in a directory, or takes one away.
+func ofDir(c tree.Change) bool {
+	if c.New == nil {
+		return c.Old != nil && c.Old.Type == tree.Dir
+	}
+	return c.New.Type == tree.Dir
+}
+
+// pathsIn counts changes: "2 paths and 1 directory".
+func pathsIn(changes []tree.Change) string {
+	dirs := 0
+	for _, c := range changes {
+		if ofDir(c) {
+			dirs++
+		}
+	}
+	switch files := len(changes) - dirs; {
+	case dirs == 0:
+		return count(files, "path")
+	case files == 0:
+		return count(dirs, "directory")
+	default:
+		return count(files, "path") + " and " + count(dirs, "directory")
+	}
+}
+
+// changeWords is "2 created, 9 modified, 1 deleted; +120 -33 lines".
+func changeWords(created, modified, deleted int, added, removed int64) string {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		word string
+	}{{created, "created"}, {modified, "modified"}, {deleted, "deleted"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.word))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if text == "" {
+		text = "no file changed"
+	}
+	if added > 0 || removed > 0 {
+		text += fmt.Sprintf("; +%d -%d lines", added, removed)
+	}
+	return text
+}
+
+// renames are the created files that have the content of a deleted one, with its path,
+// and those deleted ones. An empty file is nobody's earlier self.
+func renames(changes []tree.Change) (from map[string]string, moved map[string]bool) {
+	gone := map[tree.Hash][]string{}
+	for _, c := range changes {
+		if c.New == nil && c.Old.Type == tree.Regular && c.Old.Size > 0 {
+			gone[c.Old.SHA256] = append(gone[c.Old.SHA256], c.Path)
+		}
+	}
+	from, moved = map[string]string{}, map[string]bool{}
+	for _, c := range changes {
+		if c.Old != nil || c.New == nil || c.New.Type != tree.Regular || len(gone[c.New.SHA256]) == 0 {
+			continue
+		}
+		old := gone[c.New.SHA256][0]
+		gone[c.New.SHA256] = gone[c.New.SHA256][1:]
+		from[c.Path], moved[old] = old, true
+	}
+	return from, moved
+}
