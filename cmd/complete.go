@@ -37,15 +37,10 @@ type candidate struct{ word, what string }
 
 // typed is a line that is being typed, up to the word where the cursor is.
 type typed struct {
-	verb  *verb // nil before there is one
-	flags []cli.Flag
-	value cli.Flag // the flag whose value the word is
-	words []string // the verb's, before the word
-	paths bool     // a "--" stands before the word
-	// command is where the recorded command begins, counted with decree itself; 0: nowhere yet.
-	command int
-	root    string // the value of --root
-	from    bool   // the line's REFs are another tree's: --from
+	line
+	verb  *verb      // nil before there is one
+	flags []cli.Flag // that can stand where the word is
+	value cli.Flag   // the flag whose value the word is; nil: it is none's
 }
 
 // completeVerb is what the completion scripts call: with the words of a line behind "--",
@@ -72,16 +67,13 @@ func (s *session) complete(ctx context.Context, words []string, last string) err
 	if !ok {
 		return nil
 	}
-	if t.verb != nil && t.verb.stops && t.command == 0 && t.value == nil && (t.paths || !isFlag(last)) {
-		t.command = len(words) + 1
-	}
-	if t.command > 0 {
+	if t.verb != nil && t.verb.stops && t.value == nil && (len(t.before()) > 0 || t.dashed || !isFlag(last)) {
 		return s.print(func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "\tcommand %d\n", t.command)
+			_, err := fmt.Fprintf(w, "\tcommand %d\n", len(words)-len(t.before())+1)
 			return err
 		})
 	}
-	s.global.root = t.root
+	s.global.root = t.flagValue("root")
 	rec, err := s.forReading()
 	if err != nil {
 		rec = nil // flags and files can be completed without a project
@@ -117,51 +109,17 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 // they name no command.
 func (s *session) typedLine(words []string) (t typed, ok bool) {
 	verbs := s.verbs()
-	t.flags = s.globalFlags()
-	for i, word := range words {
-		switch {
-		case t.value != nil:
-			if t.value.Names()[0] == "root" {
-				t.root = word
-			}
-			t.value = nil
-		case t.paths && t.verb.stops:
-			t.command = i + 1
-			return t, true
-		case t.paths:
-			t.words = append(t.words, word)
-		case word == "--":
-			t.paths = t.verb != nil
-		case isFlag(word):
-			t.take(word)
-		case t.verb == nil:
-			if t.verb = find(verbs, word); t.verb == nil {
-				return t, false
-			}
-			t.flags = t.verb.flags
-		case t.verb.stops:
-			t.command = i + 1
-			return t, true
-		default:
-			t.words = append(t.words, word)
-		}
+	l, err := splitLine(words, s.globalFlags(), verbs, true)
+	t = typed{line: l, verb: find(verbs, l.verb), flags: s.globalFlags()}
+	if t.verb != nil {
+		t.flags = t.verb.flags
 	}
-	return t, true
+	t.value = flagNamed(t.flags, l.pending)
+	return t, err == nil
 }
 
-// take notes a flag whose value may be the next word.
-func (t *typed) take(word string) {
-	name, value, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
-	f := flagNamed(t.flags, name)
-	t.from = t.from || f != nil && name == "from"
-	switch {
-	case f == nil:
-	case !given:
-		t.value = f
-	case f.Names()[0] == "root":
-		t.root = value
-	}
-}
+// before are the verb's words before the one that is completed.
+func (t typed) before() []string { return slices.Concat(t.words, t.paths) }
 
 // flagNamed is the flag of that name that takes a value, nil if there is none.
 func flagNamed(flags []cli.Flag, name string) cli.Flag {
@@ -183,7 +141,7 @@ func (c completer) candidates(ctx context.Context, t typed, word string) []candi
 	if t.value != nil {
 		return c.values(t, t.value, word)
 	}
-	if !t.paths && isFlag(word) {
+	if !t.dashed && isFlag(word) {
 		if name, value, given := strings.Cut(word, "="); given {
 			f := flagNamed(t.flags, strings.TrimLeft(name, "-"))
 			if f == nil {
@@ -273,7 +231,7 @@ func (c completer) values(t typed, f cli.Flag, word string) []candidate {
 
 // words are what may stand for a word of the verb.
 func (c completer) words(ctx context.Context, t typed, word string) []candidate {
-	first := len(t.words) == 0
+	before := t.before()
 	switch t.verb.words {
 	case refWords:
 		if ref, path, ok := strings.Cut(word, ":"); ok && t.verb.name == "show" {
@@ -289,17 +247,17 @@ func (c completer) words(ctx context.Context, t typed, word string) []candidate 
 		}
 		return c.paths(word, gone)
 	case labelWords:
-		if first {
+		if len(before) == 0 {
 			return c.labelNames()
 		}
 		return c.refs()
 	case routineWords:
 		return c.routineNames()
 	case messageWords:
-		if first {
+		if len(before) == 0 {
 			return bareWords("show", "edit", "cancel", "retry")
 		}
-		return c.messageNames(messagesOf[t.words[0]]...)
+		return c.messageNames(messagesOf[before[0]]...)
 	case shellWords:
 		return bareWords("bash", "zsh", "fish")
 	case helpWords:
@@ -316,17 +274,18 @@ var messagesOf = map[string][]string{
 // refsAndPaths are REFs, and the PATHs that the first REF of the line makes sense with:
 // for revert, apply and diff what the record changed, for others also what it held.
 func (c completer) refsAndPaths(ctx context.Context, t typed, word string) (out []candidate) {
-	if !t.paths {
+	if !t.dashed {
 		out = c.refs()
 	}
-	if len(t.words) == 0 || c.rec == nil || t.from {
+	before := t.before()
+	if len(before) == 0 || c.rec == nil || t.flagValue("from") != "" {
 		return append(out, c.paths(word, nil)...)
 	}
 	switch t.verb.name {
 	case "restore", "files":
-		return append(out, c.paths(word, c.stateOf(t.words[0], word))...)
+		return append(out, c.paths(word, c.stateOf(before[0], word))...)
 	}
-	changed, err := c.changed(ctx, t.words[0])
+	changed, err := c.changed(ctx, before[0])
 	if err != nil || t.verb.name == "diff" {
 		return append(out, c.paths(word, changed)...)
 	}

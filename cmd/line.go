@@ -17,6 +17,17 @@ type line struct {
 	words, paths  []string
 	dashed        bool
 	help, version bool
+	pending       string // the flag at the end whose value is missing; "" for none
+}
+
+// flagValue is the value of a flag, by its first name, "" where the line does not have it.
+func (l line) flagValue(flag string) (value string) {
+	for _, f := range l.flags {
+		if v, ok := strings.CutPrefix(f, "--"+flag+"="); ok {
+			value = v
+		}
+	}
+	return value
 }
 
 // argv is what the flag parser gets: flags first, then everything else.
@@ -35,8 +46,9 @@ func (l line) argv() []string {
 }
 
 // splitLine takes args apart by the flag tables of verbs. Flags before the verb
-// must be among global and are handed to the verb, which may still refuse them.
-func splitLine(args []string, global []cli.Flag, verbs []verb) (line, error) {
+// must be among global and are handed to the verb, which may still refuse them. With
+// typing the line is not whole yet: what is wrong with its flags is passed over.
+func splitLine(args []string, global []cli.Flag, verbs []verb, typing bool) (line, error) {
 	var l line
 	before := tableOf(global)
 	for len(args) > 0 && l.verb == "" {
@@ -46,7 +58,7 @@ func splitLine(args []string, global []cli.Flag, verbs []verb) (line, error) {
 			break
 		}
 		n, err := l.flag(args, before, "")
-		if err != nil {
+		if err != nil && !typing {
 			return l, err
 		}
 		args = args[n:]
@@ -59,10 +71,10 @@ func splitLine(args []string, global []cli.Flag, verbs []verb) (line, error) {
 		return l, unknownVerb(l.verb, verbs)
 	}
 	l.verb = v.name
-	if err := l.hoisted(v); err != nil {
+	if err := l.hoisted(v); err != nil && !typing {
 		return l, err
 	}
-	return l, l.rest(args, v)
+	return l, l.rest(args, v, typing)
 }
 
 // hoisted checks the flags that stood before the verb against the verb's own.
@@ -78,7 +90,7 @@ func (l *line) hoisted(v *verb) error {
 }
 
 // rest takes apart what follows the verb.
-func (l *line) rest(args []string, v *verb) error {
+func (l *line) rest(args []string, v *verb, typing bool) error {
 	own := tableOf(v.flags)
 	for len(args) > 0 {
 		word := args[0]
@@ -88,7 +100,7 @@ func (l *line) rest(args []string, v *verb) error {
 			return nil
 		case isFlag(word):
 			n, err := l.flag(args, own, v.name)
-			if err != nil {
+			if err != nil && !typing {
 				return err
 			}
 			args = args[n:]
@@ -104,7 +116,8 @@ func (l *line) rest(args []string, v *verb) error {
 	return nil
 }
 
-// flag takes one flag from the head of args and says how many words it took.
+// flag takes one flag from the head of args and says how many words it took, one where
+// there is something wrong with it.
 func (l *line) flag(args []string, t flagTable, verb string) (int, error) {
 	word := args[0]
 	name, value, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
@@ -114,7 +127,7 @@ func (l *line) flag(args []string, t flagTable, verb string) (int, error) {
 	}
 	spec, ok := t.names[name]
 	if !ok || long != (len(name) > 1) || given && !spec.value && value != "true" && value != "false" {
-		return 0, unknownFlag(verb, word, t.flags)
+		return 1, unknownFlag(verb, word, t.flags)
 	}
 	switch {
 	case spec.name == "help":
@@ -130,7 +143,8 @@ func (l *line) flag(args []string, t flagTable, verb string) (int, error) {
 		l.flags = append(l.flags, "--"+spec.name+"=true")
 		return 1, nil
 	case len(args) < 2:
-		return 0, usagef("%s needs a value", word).Hintf("see '%s --help'", commandName(verb))
+		l.pending = spec.name
+		return 1, usagef("%s needs a value", word).Hintf("see '%s --help'", commandName(verb))
 	}
 	l.flags = append(l.flags, "--"+spec.name+"="+args[1])
 	return 2, nil

@@ -12,7 +12,7 @@ import (
 
 func testLine(args ...string) (line, error) {
 	s := &session{}
-	return splitLine(args, s.globalFlags(), s.verbs())
+	return splitLine(args, s.globalFlags(), s.verbs(), false)
 }
 
 func TestSplitLine(t *testing.T) {

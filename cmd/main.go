@@ -65,7 +65,7 @@ type session struct {
 
 func (s *session) main(ctx context.Context) error {
 	verbs := s.verbs()
-	l, err := splitLine(s.env.Args, s.globalFlags(), verbs)
+	l, err := splitLine(s.env.Args, s.globalFlags(), verbs, false)
 	s.line = l
 	if err != nil {
 		return err
