@@ -3,6 +3,9 @@ package project
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
 )
 
 // Kind is what an error means for the one who called: it decides the exit
@@ -143,3 +146,32 @@ func Asks(err error) bool {
 // ErrNoProject is in the chain of Open's error when a command that only reads
 // finds neither a project.json nor a store that remembers the root.
 var ErrNoProject = errors.New("no decree project")
+
+// RightsAdvice says what gives .decree back to its user where err is that something in
+// it may not be written, as an immutable file; "" for other errors.
+func RightsAdvice(err error) string {
+	var pe *fs.PathError
+	if !errors.As(err, &pe) || !errors.Is(pe.Err, fs.ErrPermission) {
+		return ""
+	}
+	before, _, inside := strings.Cut(pe.Path, "/"+dirName+"/")
+	if !inside {
+		return ""
+	}
+	return fmt.Sprintf("make %s your own again ('sudo chown -R', 'sudo chattr -R -i')", before+"/"+dirName)
+}
+
+func unlessMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// unlessAbsent drops the errors that say that there is nothing of this user's.
+func unlessAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return nil
+	}
+	return err
+}

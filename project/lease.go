@@ -60,12 +60,12 @@ func (p *Project) Lease(id string, h Holder) (release func(), err error) {
 		}
 		return nil, err
 	}
-	p.leased = true
+	p.hasLease = true
 	return func() {
 		_ = removeLease(leases, id)
 		leases.Close()
 		_ = unlock()
-		p.leased = false
+		p.hasLease = false
 		p.freeRoot()
 	}, nil
 }

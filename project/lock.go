@@ -133,14 +133,14 @@ func (p *Project) Lock(ctx context.Context, h Holder, wait time.Duration) (unloc
 // taken.
 func (p *Project) tryLock(host string) (own func() error, err error) {
 	if len(p.roots) > 0 {
-		own, err = lockedDir(p.Store)
+		own, err = lockStore(p.Store)
 	} else {
 		var root func() error
 		if own, root, err = lockBoth(p.Store, p.Dir, host); err == nil {
 			p.roots = append(p.roots, root)
 		}
 	}
-	p.locked = err == nil
+	p.hasLock = err == nil
 	return own, err
 }
 
@@ -153,14 +153,14 @@ func (p *Project) unlock(store disk.Dir, own func() error) {
 	} else {
 		_ = store.Remove(lockFile)
 	}
-	p.locked = false
+	p.hasLock = false
 	p.freeRoot()
 	_ = own()
 }
 
 // freeRoot unlocks the root unless the lock or a lease still needs it.
 func (p *Project) freeRoot() {
-	if p.locked || p.leased {
+	if p.hasLock || p.hasLease {
 		return
 	}
 	for _, release := range p.roots {
@@ -171,7 +171,7 @@ func (p *Project) freeRoot() {
 
 // lockBoth takes the lock of a project's store, and that of its root.
 func lockBoth(store, dir disk.Dir, host string) (own, root func() error, err error) {
-	if own, err = lockedDir(store); err != nil {
+	if own, err = lockStore(store); err != nil {
 		return nil, nil, err
 	}
 	leases, err := leasesIn(store)
@@ -184,7 +184,7 @@ func lockBoth(store, dir disk.Dir, host string) (own, root func() error, err err
 	return own, root, nil
 }
 
-func lockedDir(store disk.Dir) (release func() error, err error) {
+func lockStore(store disk.Dir) (release func() error, err error) {
 	dir, err := MakeDir(store, lockDir, PrivateDir)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"decree/disk"
 )
@@ -140,7 +141,7 @@ func makeBase(d disk.Disk, pl place, root string) (disk.Dir, error) {
 }
 
 func noWritableHome(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || readOnly(err)
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EROFS)
 }
 
 // makePath opens path and makes what is missing of it, private and durable.

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"decree/disk"
 )
@@ -16,7 +15,7 @@ import (
 // and its user is this one, root, or the directory's owner. Everybody who can read a
 // directory can lock it, and that must keep nobody from working.
 //
-// known is false where the system does not tell who holds the lock.
+// known is false where the system does not tell who holds the lock, as only Linux does.
 func atWork(dir disk.Info) (held, known bool) {
 	locks, err := os.ReadFile("/proc/locks")
 	if err != nil {
@@ -28,12 +27,8 @@ func atWork(dir disk.Info) (held, known bool) {
 			continue
 		}
 		known = true
-		st, err := os.Stat(filepath.Join("/proc", pid))
-		if err != nil {
-			continue
-		}
-		owner, ok := st.Sys().(*syscall.Stat_t)
-		if ok && (owner.Uid == 0 || owner.Uid == dir.UID || owner.Uid == uint32(os.Geteuid())) && namedDecree(pid) {
+		uid, ok := ownerOfProcess(pid)
+		if ok && (uid == 0 || uid == dir.UID || uid == uint32(os.Geteuid())) && namedDecree(pid) {
 			return true, true
 		}
 	}
@@ -51,6 +46,16 @@ func holderOf(line string, ino uint64) (pid string) {
 		return ""
 	}
 	return f[4]
+}
+
+func ownerOfProcess(pid string) (uid uint32, ok bool) {
+	dir, err := disk.OS.OpenSearch(filepath.Join("/proc", pid))
+	if err != nil {
+		return 0, false
+	}
+	defer dir.Close()
+	self, err := dir.Self()
+	return self.UID, err == nil
 }
 
 func namedDecree(pid string) bool {

@@ -1,0 +1,206 @@
+package project
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"decree/disk"
+)
+
+const (
+	claimWait  = 10 * time.Second
+	claimPause = 5 * time.Millisecond
+)
+
+// claim opens the project for writing and makes what is missing of it. What it
+// writes, it writes under a lock, so that of many first commands one makes the
+// store and the others find it.
+func (p *Project) claim(w Where) error {
+	for deadline := time.Now().Add(claimWait); ; time.Sleep(claimPause) {
+		if err := p.openDecree(); err != nil {
+			return err
+		}
+		f, err := p.examine(w)
+		if err != nil {
+			return err
+		}
+		if f.bond == bonded && !p.stale(f) {
+			p.take(f)
+			return p.tighten()
+		}
+		unlock, err := p.lockFirst(w, f)
+		if err == nil {
+			f.close()
+			err = p.writeMissing(w)
+			return errors.Join(err, unlock())
+		}
+		if !errors.Is(err, disk.ErrLocked) {
+			f.close()
+			return err
+		}
+		if f.bond == bonded || f.bond == moved || f.bond == orphaned {
+			// Its holder is at work: known is enough, and writing it down can wait.
+			p.take(f)
+			return nil
+		}
+		f.close()
+		if time.Now().After(deadline) {
+			var base *Error
+			if errors.As(err, &base) {
+				return base
+			}
+			return &HeldError{}
+		}
+	}
+}
+
+// lockFirst takes the lock of the store that was found; where there is none yet, that
+// of the base in which it will be, and the root's.
+func (p *Project) lockFirst(w Where, f *finding) (release func() error, err error) {
+	if f.bond != strangers && f.bond != copied {
+		own, root, err := lockBoth(f.store, p.Dir, "")
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return errors.Join(root(), own()) }, nil
+	}
+	base, _, err := openBase(p.Disk, w, p.Config, p.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer base.Close()
+	if sameBase(p.Disk, base.Path(), p.Root) {
+		return tryRoot(p.Dir, Holder{}, false, "") // one lock for both
+	}
+	own, err := base.TryLock()
+	if errors.Is(err, disk.ErrLocked) {
+		return nil, &Error{Kind: Refused, Msg: base.Path() + ": another process keeps the directory of stores locked", Err: err,
+			Advice: "try again, or name another directory with DECREE_STORE"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := tryRoot(p.Dir, Holder{}, false, "")
+	if err != nil {
+		return nil, errors.Join(err, own())
+	}
+	return func() error { return errors.Join(root(), own()) }, nil
+}
+
+// stale says whether the store's memory is to be written anew for this root.
+func (p *Project) stale(f *finding) bool {
+	self, err := factsOf(p.Dir)
+	return err == nil && f.mem.Root == p.Root && *f.mem != newMemory(f.mem.ID, p.Root, self, f.mem.form)
+}
+
+// writeMissing writes what is missing; lockFirst's lock is held.
+func (p *Project) writeMissing(w Where) error {
+	if err := p.openDecree(); err != nil {
+		return err
+	}
+	f, err := p.examine(w)
+	if err != nil {
+		return err
+	}
+	if f.bond == strangers || f.bond == copied {
+		if f.bond == copied {
+			p.note("%s is a copy of %s; it has its own store and history from now on", p.Root, f.mem.Root)
+		} else if f.near != nil {
+			p.note("%s", f.hint("a new history begins here"))
+		}
+		f.close()
+		return p.begin(w)
+	}
+	p.take(f)
+	if f.bond == moved || p.stale(f) {
+		if err := p.remember(); err != nil {
+			return err
+		}
+	}
+	if err := p.EnsureDecree(); err != nil {
+		return err
+	}
+	return p.tighten()
+}
+
+// begin makes a new store for this root and then the project.json that names
+// it: a death in between leaves a store that remembers the root.
+func (p *Project) begin(w Where) error {
+	base, pl, err := openBase(p.Disk, w, p.Config, p.Root)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	if filepath.Clean(pl.base) == filepath.Join(p.Root, filepath.FromSlash(inTree)) {
+		pl.base = inTree // it moves with the root
+	}
+	if pl.base == inTree {
+		p.note("the store is kept in %s, where a command can delete it: choose a safer place with DECREE_STORE before the first record", pl.abs(p.Root))
+	}
+	p.ID, p.base, p.form = newID(), pl.base, form{Version: storeNow}
+	p.StorePath = filepath.Join(pl.abs(p.Root), p.ID)
+	if p.Store, err = MakeDir(base, p.ID, PrivateDir); err != nil {
+		return &Error{Kind: Failed, Msg: "store not made", Err: err, Advice: "name a directory that can be written with DECREE_STORE"}
+	}
+	if err := p.remember(); err != nil {
+		_ = base.Rmdir(p.ID)
+		return &Error{Kind: Failed, Msg: "store not made", Err: err, Advice: "free some space there, or name another directory with DECREE_STORE"}
+	}
+	if err := base.Sync(); err != nil {
+		return err
+	}
+	return p.EnsureDecree()
+}
+
+// remember writes this root into the store.
+func (p *Project) remember() error {
+	self, err := factsOf(p.Dir)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(newMemory(p.ID, p.Root, self, p.form))
+	if err != nil {
+		return err
+	}
+	return ReplaceFile(p.Store, memoryFile, append(b, '\n'), PrivateFile, true)
+}
+
+// Outdated says whether the store has what an earlier version wrote and is not converted.
+func (p *Project) Outdated() bool { return p.form.Version < storeNow || p.form.Converting }
+
+// Converting makes the store one of this version that is being converted: earlier
+// versions refuse it from here on. With done it is converted. The lock is held.
+func (p *Project) Converting(done bool) error {
+	was := p.form
+	p.form = form{storeNow, !done}
+	err := p.remember()
+	if err != nil {
+		p.form = was
+	}
+	return err
+}
+
+// Reread sees whether another process has converted the store meanwhile.
+func (p *Project) Reread() error {
+	m, err := readMemory(p.Store)
+	if err == nil {
+		p.form = m.form
+	}
+	return err
+}
+
+// tighten takes the store's directory back to its owner alone.
+func (p *Project) tighten() error {
+	self, err := p.Store.Self()
+	if err != nil || self.Mode&0o777 == PrivateDir {
+		return err
+	}
+	base, err := p.Disk.OpenRoot(filepath.Dir(p.StorePath))
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	return base.Chmod(p.ID, PrivateDir)
+}

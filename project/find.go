@@ -1,0 +1,259 @@
+package project
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"decree/disk"
+)
+
+// finding is what examine found out about the tree and its store.
+type finding struct {
+	bond  bond
+	base  string   // as project.json has it
+	store disk.Dir // open unless strangers
+	mem   *memory
+	near  *memory // a store that remembers another directory at this path
+	nearB string  // its base
+	why   error   // why project.json was of no use; nil: it was, or there was none
+}
+
+// hint is advice, with a word on the store of an earlier directory at this path.
+func (f *finding) hint(advice string) string {
+	if f.near == nil {
+		return advice
+	}
+	b, _ := json.Marshal(identity{Version: formatNow, ID: f.near.ID, Store: f.nearB})
+	return fmt.Sprintf("%s; an earlier directory at this path has a history: to continue it, put %s into %s/%s", advice, b, dirName, identityFile)
+}
+
+func (f *finding) close() {
+	if f != nil && f.store != nil {
+		f.store.Close()
+	}
+}
+
+func (p *Project) examine(w Where) (*finding, error) {
+	asked, err := w.askedPlace(p.Config)
+	if err != nil {
+		return nil, err
+	}
+	self, err := factsOf(p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	id, err := readIdentity(p.Decree)
+	switch {
+	case useless(err):
+		// Where no store remembers the root the error stands: the store that project.json
+		// named may still be somewhere.
+		f, serr := p.search(w, asked, self)
+		if serr == nil && f.bond == strangers {
+			serr = refusedIdentity(p.Decree, err)
+		}
+		if serr != nil {
+			return nil, serr
+		}
+		f.why = err
+		return f, nil
+	case err != nil:
+		return nil, refusedIdentity(p.Decree, err)
+	case id == nil:
+		return p.search(w, asked, self)
+	}
+	if err := p.agree(asked, place{base: id.Store}); err != nil {
+		return nil, err
+	}
+	store, m, err := p.openKnown(id)
+	if err != nil {
+		return nil, err
+	}
+	return &finding{bond: compare(p.Disk, m, p.Root, self), base: id.Store, store: store, mem: m}, nil
+}
+
+// agree refuses a place that is asked for while the project has another.
+func (p *Project) agree(asked, has place) error {
+	if !asked.asked || sameBase(p.Disk, asked.abs(p.Root), has.abs(p.Root)) {
+		return nil
+	}
+	return &Error{Kind: Refused,
+		Msg:    fmt.Sprintf("%s asks for a store in %s, but this project's is in %s", asked.origin, asked.abs(p.Root), has.abs(p.Root)),
+		Advice: fmt.Sprintf("unset %s, or move the store's directory there and correct %s/%s", asked.origin, dirName, identityFile)}
+}
+
+// openKnown opens the store that project.json names.
+func (p *Project) openKnown(id *identity) (disk.Dir, *memory, error) {
+	base := place{base: id.Store}.abs(p.Root)
+	path := filepath.Join(base, id.ID)
+	store, err := p.openStore(base, id.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &Error{Kind: Failed, Msg: path + ": this project's store is missing",
+			Advice: fmt.Sprintf("bring it back there; or, to begin a new history without it, remove %s", filepath.Join(p.Root, dirName, identityFile))}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil, &Error{Kind: Failed, Msg: fmt.Sprintf("%s: this project's store belongs to %s, and you may not read it", path, ownerOf(p.Disk, path)), Err: reason(err),
+			Advice: fmt.Sprintf("work as that user; or, to begin a history of your own, remove %s", filepath.Join(p.Root, dirName, identityFile))}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := readMemory(store)
+	if err == nil && m.ID != id.ID {
+		err = errors.New("it is another project's")
+	}
+	if err != nil {
+		store.Close()
+		return nil, nil, &Error{Kind: Refused, Msg: path + ": not this project's store", Err: err,
+			Advice: fmt.Sprintf("if %s came with somebody else's tree, remove it%s", filepath.Join(p.Root, dirName, identityFile), p.lostMemory(id, err))}
+	}
+	return store, m, nil
+}
+
+// ownerOf names the owner of what is at path; where that cannot be looked at, of the
+// nearest directory above it that can, which then is what keeps others out.
+func ownerOf(d disk.Disk, path string) string {
+	for ; path != filepath.Dir(path); path = filepath.Dir(path) {
+		up, err := d.OpenSearch(filepath.Dir(path))
+		if err != nil {
+			continue
+		}
+		st, err := up.Stat(filepath.Base(path))
+		up.Close()
+		if err == nil {
+			return userName(st.UID)
+		}
+	}
+	return userName(0)
+}
+
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return "user " + id
+}
+
+// lostMemory is advice for a store whose memory of its root is gone. decree does
+// not write it again by itself: nothing else tells the tree from a copy of it.
+func (p *Project) lostMemory(id *identity, err error) string {
+	var newer *Error
+	self, serr := factsOf(p.Dir)
+	if errors.As(err, &newer) || serr != nil {
+		return ""
+	}
+	b, _ := json.Marshal(newMemory(id.ID, p.Root, self, form{storeNow, true})) // a conversion of what is converted changes nothing
+	return fmt.Sprintf("; if the store is this tree's and has only lost its %s, put %s there", memoryFile, b)
+}
+
+func (p *Project) openStore(base, id string) (disk.Dir, error) {
+	b, err := p.Disk.OpenRoot(base)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	return b.OpenDir(id)
+}
+
+// search looks through the bases for a store that remembers this root.
+func (p *Project) search(w Where, asked place, self rootFacts) (*finding, error) {
+	places := w.defaultPlaces()
+	if asked.asked {
+		places = append([]place{asked}, places...)
+	}
+	none := &finding{bond: strangers}
+	for _, pl := range places {
+		f, err := p.searchBase(pl, self, none)
+		if err != nil {
+			return nil, &Error{Kind: Failed, Msg: "it is not known whether a store remembers this root", Err: err}
+		}
+		if f == nil {
+			continue
+		}
+		if err := p.agree(asked, pl); err != nil {
+			f.store.Close()
+			return nil, err
+		}
+		return f, nil
+	}
+	return none, nil
+}
+
+// searchBase returns nil when no store in the base remembers this root.
+// A base or store that others own is passed over; an error of the disk is one,
+// lest a second history begins beside one that cannot be seen just now.
+func (p *Project) searchBase(pl place, self rootFacts, none *finding) (*finding, error) {
+	b, err := p.Disk.OpenRoot(pl.abs(p.Root))
+	if err != nil {
+		return nil, unlessAbsent(err)
+	}
+	defer b.Close()
+	list, err := b.List()
+	if err != nil {
+		return nil, unlessAbsent(err)
+	}
+	var begun *finding
+	for _, e := range list {
+		if !validID(e.Name) {
+			continue
+		}
+		store, err := b.OpenDir(e.Name)
+		if err != nil {
+			if err := unlessAbsent(err); err != nil {
+				begun.close()
+				return nil, err
+			}
+			continue
+		}
+		m, err := readMemory(store)
+		if err != nil || m.ID != e.Name || m.Root != p.Root {
+			store.Close()
+			continue
+		}
+		f := &finding{bond: orphaned, base: pl.base, store: store, mem: m}
+		switch {
+		case m.remembers(p.Root, self):
+			begun.close()
+			return f, nil
+		case begun == nil && !(disk.Origin{FS: m.FS}).Differs(self.Origin) && unfinished(store):
+			begun = f
+		default:
+			none.near, none.nearB = m, pl.base
+			store.Close()
+		}
+	}
+	return begun, nil
+}
+
+// unfinished says whether the store has an open record: its run's command may
+// have deleted the root and made another directory at its path.
+func unfinished(store disk.Dir) bool {
+	open, err := store.OpenDir("open")
+	if err != nil {
+		return false
+	}
+	defer open.Close()
+	list, err := open.List()
+	return err == nil && slices.ContainsFunc(list, func(e disk.Entry) bool { return strings.HasSuffix(e.Name, ".json") })
+}
+
+// take makes the finding the project's.
+func (p *Project) take(f *finding) {
+	p.Store, p.ID, p.base, p.form = f.store, f.mem.ID, f.base, f.mem.form
+	p.StorePath = filepath.Join(place{base: f.base}.abs(p.Root), f.mem.ID)
+	switch {
+	case f.why != nil:
+		p.note("%s/%s is of no use (%v); the store in %s remembers this root and is used", dirName, identityFile, reason(f.why), p.StorePath)
+	case f.bond == moved:
+		p.note("the project moved here from %s; its history was kept", f.mem.Root)
+	case f.bond == orphaned:
+		p.note("%s/%s was gone; the store in %s belongs to this root and is used again", dirName, identityFile, p.StorePath)
+	}
+}

@@ -1,4 +1,0 @@
-package project
-
-// readOnly is a matter of Unix file systems.
-func readOnly(error) bool { return false }
