@@ -75,8 +75,41 @@ func (c *counter) step(op, path string, write bool, size int) (torn int, err err
 	return 0, a.Err
 }
 
-func (c *counter) read(op, path string) error  { _, err := c.step(op, path, false, 0); return err }
-func (c *counter) write(op, path string) error { _, err := c.step(op, path, true, 0); return err }
+// made makes a step that gives something, unless the hook refuses it.
+func made[T any](c *counter, op, path string, write bool, step func() (T, error)) (out T, err error) {
+	if _, err := c.step(op, path, write, 0); err != nil {
+		return out, err
+	}
+	return step()
+}
+
+// done makes a step that changes the disk or flushes it.
+func (c *counter) done(op, path string, step func() error) error {
+	if _, err := c.step(op, path, true, 0); err != nil {
+		return err
+	}
+	return step()
+}
+
+// torn makes a write, of which a dying process may write a part.
+func (c *counter) torn(op, path string, p []byte, step func([]byte) (int, error)) (n int, err error) {
+	torn, err := c.step(op, path, true, len(p))
+	if err == nil {
+		return step(p)
+	}
+	if torn > 0 {
+		n, _ = step(p[:torn])
+	}
+	return n, err
+}
+
+func (c *counter) opened(op, path string, write bool, open func() (disk.Dir, error)) (disk.Dir, error) {
+	d, err := made(c, op, path, write, open)
+	if err != nil {
+		return nil, err
+	}
+	return &dir{d, c}, nil
+}
 
 type injected struct {
 	d disk.Disk
@@ -84,38 +117,15 @@ type injected struct {
 }
 
 func (i *injected) OpenRoot(path string) (disk.Dir, error) {
-	if err := i.c.read("OpenRoot", path); err != nil {
-		return nil, err
-	}
-	return i.c.dir(i.d.OpenRoot(path))
+	return i.c.opened("OpenRoot", path, false, func() (disk.Dir, error) { return i.d.OpenRoot(path) })
 }
 
 func (i *injected) OpenSearch(path string) (disk.Dir, error) {
-	if err := i.c.read("OpenSearch", path); err != nil {
-		return nil, err
-	}
-	return i.c.dir(i.d.OpenSearch(path))
+	return i.c.opened("OpenSearch", path, false, func() (disk.Dir, error) { return i.d.OpenSearch(path) })
 }
 
 func (i *injected) MkdirAll(path string, perm uint32) (disk.Dir, error) {
-	if err := i.c.write("MkdirAll", path); err != nil {
-		return nil, err
-	}
-	return i.c.dir(i.d.MkdirAll(path, perm))
-}
-
-func (c *counter) dir(d disk.Dir, err error) (disk.Dir, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &dir{d, c}, nil
-}
-
-func (c *counter) file(path string, f disk.File, err error) (disk.File, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &file{f, c, path}, nil
+	return i.c.opened("MkdirAll", path, true, func() (disk.Dir, error) { return i.d.MkdirAll(path, perm) })
 }
 
 // dir is an injected directory; what it does not override passes through.
@@ -134,183 +144,101 @@ func inner(d disk.Dir) disk.Dir {
 	return d
 }
 
-func (d *dir) Self() (disk.Info, error) {
-	if err := d.c.read("Self", d.Path()); err != nil {
-		return disk.Info{}, err
-	}
-	return d.Dir.Self()
+// named makes a step on a child that gives something.
+func named[T any](d *dir, op, name string, step func(string) (T, error)) (T, error) {
+	return made(d.c, op, d.at(name), false, func() (T, error) { return step(name) })
 }
 
+func (d *dir) Self() (disk.Info, error) { return made(d.c, "Self", d.Path(), false, d.Dir.Self) }
 func (d *dir) Origin() (disk.Origin, error) {
-	if err := d.c.read("Origin", d.Path()); err != nil {
-		return disk.Origin{}, err
-	}
-	return d.Dir.Origin()
+	return made(d.c, "Origin", d.Path(), false, d.Dir.Origin)
 }
-
-func (d *dir) Stat(name string) (disk.Info, error) {
-	if err := d.c.read("Stat", d.at(name)); err != nil {
-		return disk.Info{}, err
-	}
-	return d.Dir.Stat(name)
+func (d *dir) List() ([]disk.Entry, error) { return made(d.c, "List", d.Path(), false, d.Dir.List) }
+func (d *dir) TryLock() (func() error, error) {
+	return made(d.c, "TryLock", d.Path(), false, d.Dir.TryLock)
 }
-
-func (d *dir) List() ([]disk.Entry, error) {
-	if err := d.c.read("List", d.Path()); err != nil {
-		return nil, err
-	}
-	return d.Dir.List()
+func (d *dir) Locked() (bool, error)               { return made(d.c, "Locked", d.Path(), false, d.Dir.Locked) }
+func (d *dir) Stat(name string) (disk.Info, error) { return named(d, "Stat", name, d.Dir.Stat) }
+func (d *dir) Readlink(name string) (string, error) {
+	return named(d, "Readlink", name, d.Dir.Readlink)
 }
-
-func (d *dir) Open(name string) (disk.File, error) {
-	if err := d.c.read("Open", d.at(name)); err != nil {
-		return nil, err
-	}
-	f, err := d.Dir.Open(name)
-	return d.c.file(d.at(name), f, err)
+func (d *dir) Xattrs(name string) ([]disk.Xattr, error) {
+	return named(d, "Xattrs", name, d.Dir.Xattrs)
 }
 
 func (d *dir) OpenDir(name string) (disk.Dir, error) {
-	if err := d.c.read("OpenDir", d.at(name)); err != nil {
+	return d.c.opened("OpenDir", d.at(name), false, func() (disk.Dir, error) { return d.Dir.OpenDir(name) })
+}
+
+func (d *dir) file(op, name string, write bool, open func() (disk.File, error)) (disk.File, error) {
+	f, err := made(d.c, op, d.at(name), write, open)
+	if err != nil {
 		return nil, err
 	}
-	return d.c.dir(d.Dir.OpenDir(name))
+	return &file{f, d.c, d.at(name)}, nil
+}
+
+func (d *dir) Open(name string) (disk.File, error) {
+	return d.file("Open", name, false, func() (disk.File, error) { return d.Dir.Open(name) })
 }
 
 func (d *dir) Create(name string, perm uint32) (disk.File, error) {
-	if err := d.c.write("Create", d.at(name)); err != nil {
-		return nil, err
-	}
-	f, err := d.Dir.Create(name, perm)
-	return d.c.file(d.at(name), f, err)
+	return d.file("Create", name, true, func() (disk.File, error) { return d.Dir.Create(name, perm) })
 }
 
 func (d *dir) OpenWrite(name string, perm uint32) (disk.File, error) {
-	if err := d.c.write("OpenWrite", d.at(name)); err != nil {
-		return nil, err
-	}
-	f, err := d.Dir.OpenWrite(name, perm)
-	return d.c.file(d.at(name), f, err)
+	return d.file("OpenWrite", name, true, func() (disk.File, error) { return d.Dir.OpenWrite(name, perm) })
 }
 
 func (d *dir) Mkdir(name string, perm uint32) error {
-	if err := d.c.write("Mkdir", d.at(name)); err != nil {
-		return err
-	}
-	return d.Dir.Mkdir(name, perm)
+	return d.c.done("Mkdir", d.at(name), func() error { return d.Dir.Mkdir(name, perm) })
 }
 
 func (d *dir) Remove(name string) error {
-	if err := d.c.write("Remove", d.at(name)); err != nil {
-		return err
-	}
-	return d.Dir.Remove(name)
+	return d.c.done("Remove", d.at(name), func() error { return d.Dir.Remove(name) })
 }
 
 func (d *dir) Rmdir(name string) error {
-	if err := d.c.write("Rmdir", d.at(name)); err != nil {
-		return err
-	}
-	return d.Dir.Rmdir(name)
+	return d.c.done("Rmdir", d.at(name), func() error { return d.Dir.Rmdir(name) })
 }
 
 func (d *dir) Rename(old string, to disk.Dir, new string) error {
-	if err := d.c.write("Rename", d.at(old)); err != nil {
-		return err
-	}
-	return d.Dir.Rename(old, inner(to), new)
+	return d.c.done("Rename", d.at(old), func() error { return d.Dir.Rename(old, inner(to), new) })
 }
 
 func (d *dir) RenameNew(old string, to disk.Dir, new string) error {
-	if err := d.c.write("RenameNew", d.at(old)); err != nil {
-		return err
-	}
-	return d.Dir.RenameNew(old, inner(to), new)
+	return d.c.done("RenameNew", d.at(old), func() error { return d.Dir.RenameNew(old, inner(to), new) })
 }
 
 func (d *dir) Exchange(a string, to disk.Dir, b string) error {
-	if err := d.c.write("Exchange", to.Path()+"/"+b); err != nil {
-		return err
-	}
-	return d.Dir.Exchange(a, inner(to), b)
+	return d.c.done("Exchange", to.Path()+"/"+b, func() error { return d.Dir.Exchange(a, inner(to), b) })
 }
 
 func (d *dir) Link(old string, to disk.Dir, new string) error {
-	if err := d.c.write("Link", d.at(old)); err != nil {
-		return err
-	}
-	return d.Dir.Link(old, inner(to), new)
+	return d.c.done("Link", d.at(old), func() error { return d.Dir.Link(old, inner(to), new) })
 }
 
 func (d *dir) Symlink(target, name string) error {
-	if err := d.c.write("Symlink", d.at(name)); err != nil {
-		return err
-	}
-	return d.Dir.Symlink(target, name)
-}
-
-func (d *dir) Readlink(name string) (string, error) {
-	if err := d.c.read("Readlink", d.at(name)); err != nil {
-		return "", err
-	}
-	return d.Dir.Readlink(name)
+	return d.c.done("Symlink", d.at(name), func() error { return d.Dir.Symlink(target, name) })
 }
 
 func (d *dir) Chmod(name string, mode uint32) error {
-	if err := d.c.write("Chmod", d.at(name)); err != nil {
-		return err
-	}
-	return d.Dir.Chmod(name, mode)
+	return d.c.done("Chmod", d.at(name), func() error { return d.Dir.Chmod(name, mode) })
 }
 
 func (d *dir) Chown(name string, uid, gid uint32) error {
-	if err := d.c.write("Chown", d.at(name)); err != nil {
-		return err
-	}
-	return d.Dir.Chown(name, uid, gid)
+	return d.c.done("Chown", d.at(name), func() error { return d.Dir.Chown(name, uid, gid) })
 }
 
 func (d *dir) SetMtime(name string, mtime int64) error {
-	if err := d.c.write("SetMtime", d.at(name)); err != nil {
-		return err
-	}
-	return d.Dir.SetMtime(name, mtime)
-}
-
-func (d *dir) Xattrs(name string) ([]disk.Xattr, error) {
-	if err := d.c.read("Xattrs", d.at(name)); err != nil {
-		return nil, err
-	}
-	return d.Dir.Xattrs(name)
+	return d.c.done("SetMtime", d.at(name), func() error { return d.Dir.SetMtime(name, mtime) })
 }
 
 func (d *dir) SetXattr(name string, x disk.Xattr) error {
-	if err := d.c.write("SetXattr", d.at(name)); err != nil {
-		return err
-	}
-	return d.Dir.SetXattr(name, x)
+	return d.c.done("SetXattr", d.at(name), func() error { return d.Dir.SetXattr(name, x) })
 }
 
-func (d *dir) Sync() error {
-	if err := d.c.write("Sync", d.Path()); err != nil {
-		return err
-	}
-	return d.Dir.Sync()
-}
-
-func (d *dir) TryLock() (func() error, error) {
-	if err := d.c.read("TryLock", d.Path()); err != nil {
-		return nil, err
-	}
-	return d.Dir.TryLock()
-}
-
-func (d *dir) Locked() (bool, error) {
-	if err := d.c.read("Locked", d.Path()); err != nil {
-		return false, err
-	}
-	return d.Dir.Locked()
-}
+func (d *dir) Sync() error { return d.c.done("Sync", d.Path(), d.Dir.Sync) }
 
 // file is an injected file.
 type file struct {
@@ -320,73 +248,33 @@ type file struct {
 }
 
 func (f *file) Read(p []byte) (int, error) {
-	if err := f.c.read("Read", f.path); err != nil {
-		return 0, err
-	}
-	return f.File.Read(p)
+	return made(f.c, "Read", f.path, false, func() (int, error) { return f.File.Read(p) })
 }
 
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.c.read("ReadAt", f.path); err != nil {
-		return 0, err
-	}
-	return f.File.ReadAt(p, off)
+	return made(f.c, "ReadAt", f.path, false, func() (int, error) { return f.File.ReadAt(p, off) })
 }
 
-func (f *file) Write(p []byte) (int, error) {
-	torn, err := f.c.step("Write", f.path, true, len(p))
-	if err != nil {
-		n := 0
-		if torn > 0 {
-			n, _ = f.File.Write(p[:torn])
-		}
-		return n, err
-	}
-	return f.File.Write(p)
-}
+func (f *file) Write(p []byte) (int, error) { return f.c.torn("Write", f.path, p, f.File.Write) }
 
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
-	torn, err := f.c.step("WriteAt", f.path, true, len(p))
-	if err != nil {
-		n := 0
-		if torn > 0 {
-			n, _ = f.File.WriteAt(p[:torn], off)
-		}
-		return n, err
-	}
-	return f.File.WriteAt(p, off)
+	return f.c.torn("WriteAt", f.path, p, func(p []byte) (int, error) { return f.File.WriteAt(p, off) })
 }
 
-func (f *file) Stat() (disk.Info, error) {
-	if err := f.c.read("FileStat", f.path); err != nil {
-		return disk.Info{}, err
-	}
-	return f.File.Stat()
-}
+func (f *file) Stat() (disk.Info, error) { return made(f.c, "FileStat", f.path, false, f.File.Stat) }
 
 func (f *file) Truncate(size int64) error {
-	if err := f.c.write("Truncate", f.path); err != nil {
-		return err
-	}
-	return f.File.Truncate(size)
+	return f.c.done("Truncate", f.path, func() error { return f.File.Truncate(size) })
 }
 
-func (f *file) Sync() error {
-	if err := f.c.write("FileSync", f.path); err != nil {
-		return err
-	}
-	return f.File.Sync()
-}
+func (f *file) Sync() error { return f.c.done("FileSync", f.path, f.File.Sync) }
 
 func (f *file) Chmod(mode uint32) error {
-	if err := f.c.write("FileChmod", f.path); err != nil {
-		return err
-	}
-	return f.File.Chmod(mode)
+	return f.c.done("FileChmod", f.path, func() error { return f.File.Chmod(mode) })
 }
 
-func (f *file) Map() ([]byte, func() error, error) {
-	if err := f.c.read("Map", f.path); err != nil {
+func (f *file) Map() (data []byte, release func() error, err error) {
+	if _, err := f.c.step("Map", f.path, false, 0); err != nil {
 		return nil, nil, err
 	}
 	return f.File.Map()
