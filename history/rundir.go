@@ -451,16 +451,15 @@ func (h *History) openRunFile(id, name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range parts[:len(parts)-1] {
-		next, err := dir.OpenDir(p)
-		dir.Close()
-		if err != nil {
+	defer dir.Close()
+	in := dir
+	if above := parts[:len(parts)-1]; len(above) > 0 {
+		if in, err = disk.OpenPath(dir, strings.Join(above, "/")); err != nil {
 			return nil, err
 		}
-		dir = next
+		defer in.Close()
 	}
-	defer dir.Close()
-	f, err := dir.Open(parts[len(parts)-1])
+	f, err := in.Open(parts[len(parts)-1])
 	if err != nil {
 		return nil, err
 	}

@@ -46,15 +46,7 @@ func (p *Project) PutPathAside(at string) error {
 	if err := p.openDecree(); err != nil {
 		return err
 	}
-	dir, err := p.Dir.OpenDir(dirName)
-	for _, name := range strings.Split(path.Dir(at), "/")[1:] {
-		if err != nil {
-			return err
-		}
-		next, err1 := dir.OpenDir(name)
-		dir.Close()
-		dir, err = next, err1
-	}
+	dir, err := disk.OpenPath(p.Dir, path.Dir(at))
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func isGiven(p *project.Project, chain string) (bool, error) {
 
 // isThere says whether there is a file in the inbox (""), in done or in dead.
 func isThere(p *project.Project, where, name string) (bool, error) {
-	dir, err := openBelow(p.Dir, path.Join(".decree", inboxName, where))
+	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
 	if isMissing(err) || ofFile(err) {
 		return false, nil
 	}

@@ -84,7 +84,7 @@ func (c *cron) tick() error {
 		return err
 	}
 	defer root.Close()
-	jobs, err := openBelow(root, ".decree/"+cronName)
+	jobs, err := disk.OpenPath(root, ".decree/"+cronName)
 	if isMissing(err) {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (c *cron) tick() error {
 		return err
 	}
 	defer jobs.Close()
-	inbox, err := openBelow(root, ".decree/"+inboxName)
+	inbox, err := disk.OpenPath(root, ".decree/"+inboxName)
 	if err != nil {
 		return err
 	}

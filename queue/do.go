@@ -279,7 +279,7 @@ func (q *Queue) checkInput(m *message.Message) error {
 	dir := q.project().Dir
 	if parent := path.Dir(m.InputFile); parent != "." {
 		var err error
-		if dir, err = openBelow(dir, parent); err != nil && (!isMissing(err) || m.Type == message.Spec) {
+		if dir, err = disk.OpenPath(dir, parent); err != nil && (!isMissing(err) || m.Type == message.Spec) {
 			return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", m.InputFile, err)}
 		} else if err != nil {
 			return nil

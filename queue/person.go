@@ -51,7 +51,7 @@ func refuseUnderWay(p *project.Project, host, name string) error {
 // in this order.
 func Where(p *project.Site, name string) (string, error) {
 	for _, where := range []string{"", deadName, doneName} {
-		dir, err := openBelow(p.Dir, path.Join(".decree", inboxName, where))
+		dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
 		if isMissing(err) {
 			continue
 		}
@@ -104,7 +104,7 @@ func take(p *project.Project, host, name string, reason func(as string) string) 
 	if err := refuseUnderWay(p, host, name); err != nil {
 		return nil, err
 	}
-	inbox, err := openBelow(p.Dir, ".decree/"+inboxName)
+	inbox, err := disk.OpenPath(p.Dir, ".decree/"+inboxName)
 	if isMissing(err) {
 		return nil, noMessage(name)
 	}
@@ -180,7 +180,7 @@ func Edit(p *project.Project, host, where, name string, was, text []byte) error 
 	if where == "" {
 		return editWaiting(p, host, name, was, text)
 	}
-	dir, err := openBelow(p.Dir, path.Join(".decree", inboxName, where))
+	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
 	if err != nil {
 		return err
 	}

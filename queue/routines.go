@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -19,12 +20,7 @@ type Routines struct {
 // OpenRoutines opens them. A directory that does not exist has none.
 func OpenRoutines(p *project.Site) *Routines {
 	r := &Routines{p: p, Dirs: []message.Dir{routineDir{path: filepath.Join(p.Root, ".decree", "routines"), open: func() (disk.Dir, error) {
-		decree, err := p.Dir.OpenDir(".decree")
-		if err != nil {
-			return nil, err
-		}
-		defer decree.Close()
-		return decree.OpenDir("routines")
+		return disk.OpenPath(p.Dir, ".decree/routines")
 	}}}}
 	if source := p.Config.RoutineSource; source != "" {
 		if !filepath.IsAbs(source) {
@@ -84,26 +80,15 @@ func (d routineDir) Read(name string) ([]byte, error) {
 }
 
 // readBelow reads a file below the root by handles, following no link.
-func readBelow(root disk.Dir, path string, limit int64) ([]byte, error) {
-	first, rest, deeper := strings.Cut(path, "/")
-	if !deeper {
-		return project.ReadFile(root, first, limit)
+func readBelow(root disk.Dir, at string, limit int64) ([]byte, error) {
+	dir, name := path.Split(at)
+	if dir == "" {
+		return project.ReadFile(root, name, limit)
 	}
-	sub, err := root.OpenDir(first)
+	in, err := disk.OpenPath(root, strings.TrimSuffix(dir, "/"))
 	if err != nil {
 		return nil, err
 	}
-	defer sub.Close()
-	return readBelow(sub, rest, limit)
-}
-
-// openBelow opens a directory below the root by handles.
-func openBelow(root disk.Dir, path string) (disk.Dir, error) {
-	first, rest, deeper := strings.Cut(path, "/")
-	dir, err := root.OpenDir(first)
-	if err != nil || !deeper {
-		return dir, err
-	}
-	defer dir.Close()
-	return openBelow(dir, rest)
+	defer in.Close()
+	return project.ReadFile(in, name, limit)
 }

@@ -148,7 +148,7 @@ func (q *Queue) takeBack(ctx context.Context, rec *history.Record) error {
 // Waiting lists the messages of the inbox ("", in the order of their turn), of
 // "done" or of "dead". It takes no lock and makes nothing.
 func Waiting(p *project.Site, where string) ([]Pending, error) {
-	dir, err := openBelow(p.Dir, path.Join(".decree", inboxName, where))
+	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
 	if isMissing(err) {
 		return nil, nil
 	}
@@ -162,7 +162,7 @@ func Waiting(p *project.Site, where string) ([]Pending, error) {
 // Read is the content of a file that Waiting has named; a dead message's reason
 // is beside it.
 func Read(p *project.Site, where, name string) (data []byte, reason string, err error) {
-	dir, err := openBelow(p.Dir, path.Join(".decree", inboxName, where))
+	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
 	if err != nil {
 		return nil, "", err
 	}

@@ -57,7 +57,7 @@ func (q *Queue) openSpecs() (disk.Dir, error) {
 	if q.specDir() == "." {
 		return q.project().Disk.OpenRoot(q.project().Root)
 	}
-	return openBelow(q.project().Dir, q.specDir())
+	return disk.OpenPath(q.project().Dir, q.specDir())
 }
 
 // processed are the names in processed-spec.md: one a line, with or without a

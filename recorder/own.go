@@ -296,19 +296,7 @@ func (d *ownDirs) list(at string) map[string]disk.Kind {
 
 // openOwn opens a directory below .decree as it is now.
 func (r *Recorder) openOwn(at string) (disk.Dir, error) {
-	dir, err := r.project.Dir.OpenDir(".decree")
-	if err != nil || at == "." {
-		return dir, err
-	}
-	for _, name := range strings.Split(at, "/") {
-		next, err := dir.OpenDir(name)
-		dir.Close()
-		if err != nil {
-			return nil, err
-		}
-		dir = next
-	}
-	return dir, nil
+	return disk.OpenPath(r.project.Dir, path.Join(".decree", at))
 }
 
 // withoutMoved leaves out of missing what lies somewhere else below the same
