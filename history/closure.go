@@ -11,6 +11,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"syscall"
 
 	"decree/disk"
 	"decree/manifest"
@@ -241,7 +242,7 @@ func (c *closure) open(o *Opened) error {
 		return err
 	}
 	dir, err := c.h.OpenRun(c.id)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
 	}
 	if err != nil {

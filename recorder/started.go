@@ -42,12 +42,9 @@ func (c *recovery) clearLog(id string) error {
 	if ok, err := c.r.history.Leader(id, &s); err != nil || !ok || s.Log == 0 {
 		return err
 	}
-	dir, err := c.r.history.OpenRun(id)
-	if isMissing(err) {
-		return nil
-	}
+	dir, err := c.r.history.EnsureRun(id)
 	if err != nil {
-		return err
+		return c.r.unlessKeptOut(id, err)
 	}
 	defer dir.Close()
 	st, err := dir.Stat(logFile)

@@ -58,3 +58,27 @@ func TestIgnoredFileOverTheLogOfAKilledRun(t *testing.T) {
 		}
 	}
 }
+
+// TestKilledRunWithAFileForItsDirectory: what stands in the place of the run's directory when
+// decree dies stops neither gc nor the recovery, and is put aside.
+func TestKilledRunWithAFileForItsDirectory(t *testing.T) {
+	s := &sweep{bench: newBench(t), t: t}
+	s.write("f", "first\n")
+	s.checkpoint(CheckpointOptions{})
+	first := s.tree()
+	err := s.try(disktest.Inject(disk.OS, func(disktest.Step) disktest.Action {
+		_, err := os.Stat(s.mark())
+		return disktest.Action{Die: err == nil}
+	}), func(r *Recorder) error {
+		return s.execute(r, 3, shell(`echo second >f; rm -r "$DECREE_RUN_DIR"; echo mine >"$DECREE_RUN_DIR"; echo >>"$DECREE_TEST_MARK"; exit 3`))
+	})
+	require.ErrorIs(t, err, disktest.ErrDead)
+	with(s.bench, func(r *Recorder) (*Collected, error) { return r.Gc(context.Background()) })
+	with(s.bench, func(r *Recorder) ([]Recovered, error) { return r.Recover(context.Background(), false) })
+	s.sound()
+	list, err := os.ReadDir(filepath.Join(s.root, ".decree/aside"))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	s.revert("last")
+	require.Equal(t, first, s.tree())
+}
