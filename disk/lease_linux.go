@@ -17,11 +17,12 @@ func beingWritten(fd int) bool {
 		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
 		return false
 	}
-	return errors.Is(err, unix.EAGAIN) && leases(fd)
+	return errors.Is(err, unix.EAGAIN) && isLocal(fd)
 }
 
-// leases says whether a refused lease means a writer on the file's file system.
-func leases(fd int) bool {
+// isLocal says whether the file system of fd is known to be this machine's own: it tells
+// of every writer and of every change.
+func isLocal(fd int) bool {
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
 		return false

@@ -233,6 +233,12 @@ func (c *closure) open(o *Opened) error {
 	for _, raw := range o.Extra {
 		noted = append(noted, hashesIn(raw)...)
 	}
+	if err := c.h.EachLine(o.Log, func(line []byte) error {
+		noted = append(noted, hashesIn(line)...)
+		return nil
+	}); err != nil {
+		return err
+	}
 	for _, sum := range noted {
 		if err := c.noted(sum); err != nil {
 			return err

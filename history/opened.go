@@ -51,6 +51,7 @@ type Opened struct {
 	Since   store.Mark
 	Effects Effects
 	Extra   map[string]json.RawMessage // the recorder's own
+	Log     *OpenLog                   // more of it; nil for none
 }
 
 // openedJSON is open/<id>.json.
@@ -62,6 +63,7 @@ type openedJSON struct {
 	Since       store.Mark                 `json:"since,omitzero"`
 	Effects     *Effects                   `json:"effects,omitempty"`
 	Extra       map[string]json.RawMessage `json:"extra,omitempty"`
+	Log         *OpenLog                   `json:"log,omitempty"`
 }
 
 type ruleJSON struct {
@@ -98,7 +100,7 @@ func (h *History) makeOpenDir() (disk.Dir, error) {
 }
 
 func (o *Opened) encode() ([]byte, error) {
-	j := openedJSON{Version: Version, Record: o.Record, Transaction: o.Transaction, Since: o.Since, Extra: o.Extra}
+	j := openedJSON{Version: Version, Record: o.Record, Transaction: o.Transaction, Since: o.Since, Extra: o.Extra, Log: o.Log}
 	for _, r := range o.Rules {
 		j.Rules = append(j.Rules, ruleJSON{tree.Quote(r.Path), r.SHA256})
 	}
@@ -121,7 +123,7 @@ func parseOpened(data []byte) (*Opened, error) {
 	if j.Record == nil {
 		return nil, errors.New("no record")
 	}
-	o := &Opened{Record: j.Record, Transaction: j.Transaction, Since: j.Since, Extra: j.Extra}
+	o := &Opened{Record: j.Record, Transaction: j.Transaction, Since: j.Since, Extra: j.Extra, Log: j.Log}
 	for _, r := range j.Rules {
 		path, err := tree.Unquote(r.Path)
 		if err == nil && !project.IsGitExclude(path) {

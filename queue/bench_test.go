@@ -23,7 +23,7 @@ import (
 
 // bench is a tree with an inbox.
 type bench struct {
-	t    *testing.T
+	t    testing.TB
 	base string
 	root string
 	clk  time.Time
@@ -31,7 +31,7 @@ type bench struct {
 	more func(*Options)
 }
 
-func newBench(t *testing.T, files map[string]string) *bench {
+func newBench(t testing.TB, files map[string]string) *bench {
 	t.Helper()
 	base := t.TempDir()
 	b := &bench{t: t, base: base, root: filepath.Join(base, "tree"), clk: time.Date(2026, 11, 21, 7, 1, 59, 0, time.UTC)}

@@ -43,7 +43,7 @@ func (u *run) mendOthers() error {
 	if err != nil {
 		return err
 	}
-	if err := u.r.clearOwn(u.own); err != nil {
+	if err := u.r.clearOwn(u.own.files); err != nil {
 		return err
 	}
 	missing, blocked, err := u.r.missingOwn(u.own)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -41,64 +42,172 @@ const doneMessages = "inbox/done"
 var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true, "aside": true,
 	doneMessages: true} // each message that was done is in its run's directory
 
-// encodeOwn is files for an open record, their names quoted as in the manifest:
-// JSON holds no bytes that are not UTF-8.
+// ownSet are the user's own files in .decree as they were when a run began.
+type ownSet struct {
+	files []ownFile // all but those that are in large; a directory comes before what it holds
+	large []*largeDir
+}
+
+// ownCache is what a process knows of the user's own files from one run to the next.
+type ownCache struct {
+	stamps map[string]ownStamp  // files as they were read last, by path
+	large  map[string]*largeDir // by path
+	log    ownLog
+	packs  map[string]disk.Info // of the store, when all was flushed
+}
+
+// forget ends the watches: what they know was not made durable.
+func (c *ownCache) forget() {
+	for _, d := range c.large {
+		d.watch.Close()
+	}
+	c.large = nil
+	c.log.close()
+}
+
+// quoted is the file for an open record, its names quoted as in the manifest: JSON
+// holds no bytes that are not UTF-8.
+func (f ownFile) quoted() ownFile {
+	f.Path, f.Target = tree.Quote(f.Path), tree.Quote(f.Target)
+	return f
+}
+
+// unquoted undoes quoted. Names from before they were quoted stand as they are.
+func (f ownFile) unquoted() ownFile {
+	for _, name := range []*string{&f.Path, &f.Target} {
+		if text, err := tree.Unquote(*name); err == nil {
+			*name = text
+		}
+	}
+	return f
+}
+
+// encodeOwn is files for an open record.
 func encodeOwn(files []ownFile) (json.RawMessage, error) {
-	out := slices.Clone(files)
-	for i, f := range out {
-		out[i].Path, out[i].Target = tree.Quote(f.Path), tree.Quote(f.Target)
+	out := make([]ownFile, 0, len(files))
+	for _, f := range files {
+		out = append(out, f.quoted())
 	}
 	return json.Marshal(out)
 }
 
-// decodeOwn undoes encodeOwn. Names from before they were quoted stand as they are.
+// decodeOwn undoes encodeOwn.
 func decodeOwn(raw json.RawMessage) (files []ownFile, err error) {
 	if raw == nil {
 		return nil, nil
 	}
 	err = json.Unmarshal(raw, &files)
-	for i := range files {
-		for _, name := range []*string{&files[i].Path, &files[i].Target} {
-			if text, err := tree.Unquote(*name); err == nil {
-				*name = text
-			}
-		}
+	for i, f := range files {
+		files[i] = f.unquoted()
 	}
 	return files, err
 }
 
 // ownFiles stores the user's own files in .decree: the tree's manifest leaves
-// .decree out, and a command may delete it. A directory comes before what it holds.
-func (r *Recorder) ownFiles(x *writing) ([]ownFile, error) {
+// .decree out, and a command may delete it.
+func (r *Recorder) ownFiles(x *writing) (own ownSet, err error) {
 	self, err := r.project.Decree.Self()
 	if err != nil {
-		return nil, err
+		return own, err
 	}
-	var barred []string
-	out := []ownFile{{Path: ".", Mode: self.Mode, Dir: true, Ino: self.Ino}}
-	err = eachOwn(r.project.Decree, "", func(dir disk.Dir, name, path string, info disk.Info) error {
-		own := ownFile{Path: path, Mode: info.Mode, Dir: info.Kind == disk.Directory, Ino: info.Ino}
-		var err error
-		switch info.Kind {
-		case disk.Symlink:
-			own.Target, err = dir.Readlink(name)
-		case disk.Regular:
-			own.Hash, err = r.putOwn(x, dir, name, path, info)
-		}
-		if isMissing(err) {
-			return nil // a person has just taken it away
-		}
-		if errors.Is(err, fs.ErrPermission) {
-			barred = append(barred, ".decree/"+path)
+	if err := r.lookForLost(x); err != nil {
+		return own, err
+	}
+	l := &ownLook{r: r, x: x, large: map[string]*largeDir{}}
+	own.files = []ownFile{{Path: ".", Mode: self.Mode, Dir: true, Ino: self.Ino}}
+	err = eachOwn(r.project.Decree, "", l.list, func(dir disk.Dir, name, at string, info disk.Info) error {
+		f, ok, err := l.look(dir, name, at, info)
+		switch d := l.large[path.Dir(at)]; {
+		case d != nil && (f.Dir || !ok):
+			d.again[name] = true
+		case d != nil && err == nil:
+			d.put(f, info)
 			return nil
 		}
-		out = append(out, own)
+		if ok && err == nil {
+			own.files = append(own.files, f)
+		}
 		return err
 	})
-	if len(barred) > 0 {
-		r.note("not stored, as you may not read it: %s; if the command deletes it, it cannot be written again", some(barred))
+	if err != nil {
+		return own, err
 	}
-	return out, err
+	if len(l.barred) > 0 {
+		r.note("not stored, as you may not read it: %s; if the command deletes it, it cannot be written again", some(l.barred))
+	}
+	for at, d := range r.own.large {
+		if l.large[at] != d {
+			d.watch.Close()
+			r.own.log.stale = true
+		}
+	}
+	r.own.large = l.large
+	for _, at := range slices.Sorted(maps.Keys(l.large)) {
+		own.large = append(own.large, l.large[at])
+	}
+	return own, nil
+}
+
+// lookForLost has contents looked for again that packs have held which the store has
+// lost: what waits is named by no record between two runs, and may have been freed.
+func (r *Recorder) lookForLost(x *writing) error {
+	now, err := stand(r.project.Store)
+	if err != nil {
+		return err
+	}
+	if lostPacks(r.own.packs, now.packs) > 0 {
+		for _, d := range r.own.large {
+			d.lost(x.w.Has)
+		}
+	}
+	return nil
+}
+
+// ownLook is a look at the user's own files before a run.
+type ownLook struct {
+	r      *Recorder
+	x      *writing
+	barred []string
+	large  map[string]*largeDir // by path
+}
+
+// list are the names in a directory that have to be looked at.
+func (l *ownLook) list(dir disk.Dir, prefix string) ([]disk.Entry, error) {
+	at := path.Dir(prefix + "any")
+	if d := l.r.own.large[at]; d != nil && len(d.files) >= largeFrom/2 && d.see(dir) {
+		l.large[at] = d
+		return d.due(), nil
+	}
+	list, err := dir.List()
+	if err != nil || len(list) < largeFrom {
+		return list, err
+	}
+	d := watchLarge(dir, at)
+	if d == nil {
+		return list, nil
+	}
+	l.large[at] = d
+	l.r.own.log.stale = true
+	return dir.List() // again: what changed before it was watched left no event
+}
+
+// look is one of them; ok is false if it is not there any more, or may not be read.
+func (l *ownLook) look(dir disk.Dir, name, at string, info disk.Info) (own ownFile, ok bool, err error) {
+	own = ownFile{Path: at, Mode: info.Mode, Dir: info.Kind == disk.Directory, Ino: info.Ino}
+	switch info.Kind {
+	case disk.Symlink:
+		own.Target, err = dir.Readlink(name)
+	case disk.Regular:
+		own.Hash, err = l.r.putOwn(l.x, dir, name, at, info)
+	}
+	switch {
+	case isMissing(err):
+		return own, false, nil // a person has just taken it away
+	case errors.Is(err, fs.ErrPermission):
+		l.barred = append(l.barred, ".decree/"+at)
+		return own, false, nil
+	}
+	return own, err == nil, err
 }
 
 // ownStamp is what was known of a file when it was stored.
@@ -114,16 +223,17 @@ const ownTick = int64(time.Second)
 // putOwn stores a file. In a process that records many runs over a full inbox a
 // file that is as it was is not read again.
 func (r *Recorder) putOwn(x *writing, dir disk.Dir, name, path string, info disk.Info) (tree.Hash, error) {
-	if s, ok := r.owned[path]; ok && s.info == info && x.w.Has(s.hash) {
+	c := &r.own
+	if s, ok := c.stamps[path]; ok && s.info == info && x.w.Has(s.hash) {
 		return s.hash, nil
 	}
 	now := time.Now().UnixNano()
 	sum, err := putFile(x, dir, name, info.Size)
 	if err == nil && info.Ctime < now-ownTick && info.Mtime < now-ownTick {
-		if r.owned == nil || len(r.owned) > maxOwned {
-			r.owned = map[string]ownStamp{}
+		if c.stamps == nil || len(c.stamps) > maxOwned {
+			c.stamps = map[string]ownStamp{}
 		}
-		r.owned[path] = ownStamp{info, sum}
+		c.stamps[path] = ownStamp{info, sum}
 	}
 	return sum, err
 }
@@ -141,10 +251,13 @@ func putFile(x *writing, dir disk.Dir, name string, size int64) (tree.Hash, erro
 	return sum, err
 }
 
-// eachOwn calls each for the files, links and directories below dir; decree's
-// own at the top are passed over, and directories that may not be read.
-func eachOwn(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path string, info disk.Info) error) error {
-	list, err := dir.List()
+// allOf are all names in a directory.
+func allOf(dir disk.Dir, _ string) ([]disk.Entry, error) { return dir.List() }
+
+// eachOwn calls each for the files, links and directories below dir that names lists;
+// decree's own at the top are passed over, and directories that may not be read.
+func eachOwn(dir disk.Dir, prefix string, names func(dir disk.Dir, prefix string) ([]disk.Entry, error), each func(dir disk.Dir, name, path string, info disk.Info) error) error {
+	list, err := names(dir, prefix)
 	if err != nil {
 		return err
 	}
@@ -162,7 +275,7 @@ func eachOwn(dir disk.Dir, prefix string, each func(dir disk.Dir, name, path str
 		if err == nil && info.Kind == disk.Directory {
 			var sub disk.Dir
 			if sub, err = dir.OpenDir(e.Name); err == nil {
-				err = eachOwn(sub, prefix+e.Name+"/", each)
+				err = eachOwn(sub, prefix+e.Name+"/", names, each)
 				sub.Close()
 			}
 			if errors.Is(err, fs.ErrPermission) {
@@ -214,13 +327,22 @@ func (r *Recorder) clearOne(f ownFile) error {
 	return nil
 }
 
-// missingOwn are those of files that are not there any more, or in whose place a
+// missingOwn are those of own that are not there any more, or in whose place a
 // directory, a pipe or a socket is. A message that lies
 // elsewhere in the inbox was moved, and so was a routine below routines. blocked are
 // the paths that cannot be looked into any more: nothing is known of what was below
 // them.
-func (r *Recorder) missingOwn(files []ownFile) (missing []ownFile, blocked []string, err error) {
-	dirs := ownDirs{r: r, kinds: map[string]map[string]disk.Kind{}}
+func (r *Recorder) missingOwn(own ownSet) (missing []ownFile, blocked []string, err error) {
+	dirs := ownDirs{r: r, kinds: map[string]map[string]disk.Kind{}, large: map[string]disk.Dir{}}
+	defer dirs.close()
+	files := slices.Clip(own.files)
+	for _, d := range own.large {
+		for _, name := range d.suspects(&dirs) {
+			if f, known := d.files[name]; known {
+				files = append(files, f)
+			}
+		}
+	}
 	for _, f := range files {
 		if !dirs.has(f) {
 			missing = append(missing, f)
@@ -246,8 +368,15 @@ const deadMessages = "inbox/dead"
 // use: a stat of each of 100,000 messages would take too long.
 type ownDirs struct {
 	r       *Recorder
+	large   map[string]disk.Dir             // of which a few files are asked for
 	kinds   map[string]map[string]disk.Kind // by the path below .decree
 	blocked []string
+}
+
+func (d *ownDirs) close() {
+	for _, dir := range d.large {
+		dir.Close()
+	}
 }
 
 // has says whether the file is there, or nobody can tell.
@@ -256,6 +385,10 @@ func (d *ownDirs) has(f ownFile) bool {
 		return true
 	}
 	at := path.Dir(f.Path)
+	if dir := d.large[at]; dir != nil {
+		now, err := dir.Stat(path.Base(f.Path))
+		return !isMissing(err) && (err != nil || !f.displacedBy(now.Kind))
+	}
 	kinds, known := d.kinds[at]
 	if !known {
 		kinds = d.list(at)
@@ -333,12 +466,12 @@ func (r *Recorder) withoutMoved(missing []ownFile) ([]ownFile, error) {
 		return nil, err
 	}
 	defer decree.Close()
-	if err := eachOwn(decree, "", look); err != nil {
+	if err := eachOwn(decree, "", allOf, look); err != nil {
 		return nil, err
 	}
 	done, err := r.openOwn(doneMessages)
 	if err == nil {
-		err = eachOwn(done, doneMessages+"/", look)
+		err = eachOwn(done, doneMessages+"/", allOf, look)
 		done.Close()
 	}
 	if err != nil && !isMissing(err) {
@@ -435,10 +568,10 @@ func (r *Recorder) unchangedSince(at string, then int64) bool {
 // nothing in them is named.
 func ownNames(files []ownFile) (names []string) {
 	for i, f := range files {
-		if f.Dir && i+1 < len(files) && strings.HasPrefix(files[i+1].Path, f.Path+"/") {
-			continue
+		below := func(g ownFile) bool { return strings.HasPrefix(g.Path, f.Path+"/") }
+		if !f.Dir || !slices.ContainsFunc(files[i+1:], below) {
+			names = append(names, ".decree/"+f.Path)
 		}
-		names = append(names, ".decree/"+f.Path)
 	}
 	return names
 }

@@ -28,7 +28,7 @@ func TestADraftIsNotAMove(t *testing.T) {
 			st, err := dir.Stat("b.md")
 			require.NoError(t, err)
 			require.NoError(t, os.Rename(filepath.Join(inbox, "b.md"), filepath.Join(inbox, name)))
-			missing, _, err := r.missingOwn([]ownFile{{Path: "inbox/b.md", Mode: st.Mode, Ino: st.Ino, Hash: sha256.Sum256([]byte("second\n"))}})
+			missing, _, err := r.missingOwn(ownSet{files: []ownFile{{Path: "inbox/b.md", Mode: st.Mode, Ino: st.Ino, Hash: sha256.Sum256([]byte("second\n"))}}})
 			return missing, err
 		})
 		require.Equal(t, moved, len(missing) == 0, name)

@@ -54,8 +54,8 @@ type Options struct {
 type Recorder struct {
 	*Reader
 	opt     Options
-	holding *writing            // of Hold
-	owned   map[string]ownStamp // the user's own files in .decree, as they were read last
+	holding *writing // of Hold
+	own     ownCache // of the user's own files in .decree
 
 	// execute is runner.Run, but where a test has no processes.
 	execute func(context.Context, runner.Command) (runner.Result, error)
@@ -94,6 +94,12 @@ func openProject(opt Options) (*project.Project, error) {
 		p.Close()
 	}
 	return project.Open(opt.Disk, opt.Where, opt.Create)
+}
+
+// Close ends the recorder.
+func (r *Recorder) Close() error {
+	r.own.forget()
+	return r.Reader.Close()
 }
 
 // Project is the project that is open.

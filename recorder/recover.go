@@ -161,6 +161,7 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 	for _, step := range []func() error{
 		r.history.Tidy,
 		r.project.TidyLeases,
+		r.tidyOwnLogs,
 		func() error {
 			_, err := r.history.FinishRemove(r.audit(opPrune, "done"))
 			return err
@@ -380,14 +381,15 @@ func (c *recovery) bringDeleted(o *history.Opened) error {
 	if n > 0 {
 		c.add(nil, "%s missing from .decree/runs; now written again", recordsWere(n))
 	}
-	own, err := decodeOwn(o.Extra[extraOwn])
+	own, err := c.r.ownOf(o)
 	if err != nil {
-		return nil //nolint:nilerr // nobody can tell what they were, and they are a convenience
+		c.add(nil, "it cannot be told which of your files in .decree were deleted while run %s went on (%v); nothing of them was written again", o.Record.ID, err)
+		return nil
 	}
 	if err := c.r.clearOwn(own); err != nil {
 		return err
 	}
-	missing, _, err := c.r.missingOwn(own)
+	missing, _, err := c.r.missingOwn(ownSet{files: own})
 	if err != nil || len(missing) == 0 {
 		return err
 	}

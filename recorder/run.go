@@ -110,7 +110,7 @@ type run struct {
 	rec    *history.Record
 	runs   disk.Info // of .decree/runs, to see whether the command deleted it
 	stands standing  // what was in the store, likewise
-	own    []ownFile // the user's own files in .decree
+	own    ownSet    // the user's own files in .decree
 
 	leftOut []leftOut // what the root holds beside them
 	vacated []string  // where of that something was after the last attempt, and is no more
@@ -172,6 +172,7 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err e
 	err = u.begin(beginning)
 	begun()
 	if err != nil {
+		r.own.forget()
 		r.auditFailure(opRecord, "", err)
 		return nil, notStarted(err)
 	}
@@ -336,11 +337,13 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 		return err
 	}
 	u.special = res.Special
-	own, err := encodeOwn(u.own)
-	if err != nil {
+	u.opened = &history.Opened{Record: u.rec, Rules: rules(res), Since: u.x.w.Began(), Extra: map[string]json.RawMessage{}}
+	if u.opened.Extra[extraOwn], err = encodeOwn(u.own.files); err != nil {
 		return err
 	}
-	u.opened = &history.Opened{Record: u.rec, Rules: rules(res), Since: u.x.w.Began(), Extra: map[string]json.RawMessage{extraOwn: own}}
+	if u.opened.Log, err = r.logOwn(id, u.own); err != nil {
+		return err
+	}
 	if u.o.Label != "" {
 		if err := history.CheckLabel(u.o.Label); err != nil {
 			return err
@@ -490,6 +493,7 @@ func (u *run) openRun(manifest history.RunFile) error {
 		return err
 	}
 	u.stands, err = stand(u.r.project.Store)
+	u.r.own.packs = u.stands.packs
 	return err
 }
 

@@ -86,16 +86,20 @@ func (u *run) stillStands() error {
 	if collected, err := p.Collected(u.rec.ID); err != nil || collected {
 		return err
 	}
-	lost := 0
-	for name, pack := range u.stands.packs {
-		if info, ok := now.packs[name]; !ok || !info.SameFile(pack) || info.Size < pack.Size {
-			lost++
-		}
-	}
-	if lost > 0 {
+	if lost := lostPacks(u.stands.packs, now.packs); lost > 0 {
 		return storeGone(p, fmt.Sprintf("has lost %d of its %d packs", lost, len(u.stands.packs)), nil)
 	}
 	return nil
+}
+
+// lostPacks is how many of the packs that were there are not any more, or not whole.
+func lostPacks(were, are map[string]disk.Info) (lost int) {
+	for name, pack := range were {
+		if info, ok := are[name]; !ok || !info.SameFile(pack) || info.Size < pack.Size {
+			lost++
+		}
+	}
+	return lost
 }
 
 func storeGone(p *project.Project, what string, err error) error {

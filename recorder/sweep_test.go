@@ -498,7 +498,7 @@ func judgeRunRecovered(s *sweep, v verdict) {
 }
 
 // inStore is what a store may hold when nothing is going on.
-var inStore = []string{"audit.jsonl", "cache", "forgotten.json", "index", "index.log", "labels.json", "leases", "lock", "open", "packs", "records.jsonl", "reserve", "store.json", "txn"}
+var inStore = []string{"audit.jsonl", "cache", "forgotten.json", "index", "index.log", "labels.json", "leases", "lock", "open", "own", "packs", "records.jsonl", "reserve", "store.json", "txn"}
 
 // sound looks at everything that must hold whatever happened.
 func (s *sweep) sound() {
