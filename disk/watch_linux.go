@@ -75,9 +75,10 @@ func (w *Watch) Changed(each func(name string)) (all bool) {
 	}
 }
 
-// Close ends the watch.
+// Close ends the watch, which knows nothing any more.
 func (w *Watch) Close() {
-	if w != nil {
+	if w != nil && w.fd >= 0 {
 		unix.Close(w.fd)
+		w.fd = -1
 	}
 }

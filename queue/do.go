@@ -338,7 +338,7 @@ func (q *Queue) begin(d *dirs, name string, m *message.Message) (since int64, er
 		s.Stack = s.Stack[1:]
 	}
 	if s.Partly = len(q.list.known) > maxBefore; s.Partly {
-		s.Before = slices.Clone(q.list.chains[s.Chain])
+		s.Before = q.list.before(s.Chain)
 	} else {
 		s.Before = slices.Sorted(maps.Keys(q.list.known))
 	}

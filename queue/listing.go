@@ -10,14 +10,15 @@ import (
 
 // listing is what a process knows of the inbox from one message to the next, so that
 // each one's turn costs the same however many wait. The names are read again only
-// when the directory has changed otherwise than by this process, and a file is looked
-// at once, when its name appears.
+// when the directory has changed otherwise than by this process, of a large one only those
+// that the system names where it can, and a file is looked at once, when its name appears.
 //
 // Between two looks around a change of its own a stranger's file can be overlooked.
 // It is found with the next change, at the latest when nothing else waits.
 type listing struct {
-	self   disk.Info // the directory's, when it was as known says
-	stale  bool      // self does not tell whether something came
+	self   disk.Info   // the directory's, when it was as known says
+	watch  *disk.Watch // of a large directory
+	stale  bool        // self does not tell whether something came
 	known  map[string]Pending
 	turn   []Pending           // in the order of their turn; those not in known are gone
 	chains map[string][]string // the names with a seq above 0, by their chain
@@ -33,7 +34,16 @@ func (l *listing) look(dir disk.Dir) error {
 	if l.known != nil && !l.stale && self.SameFile(l.self) && self.Mtime == l.self.Mtime {
 		return nil
 	}
-	list, err := dir.List()
+	if self.SameFile(l.self) {
+		if fresh, ok, err := l.changed(dir); err != nil {
+			return err
+		} else if ok {
+			l.self, l.stale = self, self.Mtime%coarse == 0
+			l.add(fresh)
+			return nil
+		}
+	}
+	list, err := l.list(dir)
 	if err != nil {
 		return err
 	}
@@ -55,9 +65,56 @@ func (l *listing) look(dir disk.Dir) error {
 	}
 	// self was read first: what came since is seen next time.
 	l.known, l.self, l.stale = known, self, self.Mtime%coarse == 0
+	l.turn = slices.DeleteFunc(l.turn, func(p Pending) bool { return l.known[p.Name] != p })
+	l.chains = map[string][]string{}
+	l.join(l.turn)
 	l.add(fresh)
 	return nil
 }
+
+// changed looks at the names that the system says have changed, and returns the new
+// files; ok is false where it does not say.
+func (l *listing) changed(dir disk.Dir) (fresh []Pending, ok bool, err error) {
+	names := map[string]bool{}
+	if !l.watch.Changed(func(name string) { names[name] = true }) {
+		return nil, false, nil
+	}
+	for name := range names {
+		p, there, err := pending(dir, name)
+		if err != nil {
+			l.unwatch() // the other names are lost with it
+			return nil, false, err
+		}
+		if _, known := l.known[name]; !there {
+			delete(l.known, name)
+		} else if !known {
+			l.known[name] = p
+			fresh = append(fresh, p)
+		}
+	}
+	return fresh, true, nil
+}
+
+// list reads all names, of a large directory when it is watched.
+func (l *listing) list(dir disk.Dir) ([]disk.Entry, error) {
+	l.unwatch()
+	list, err := dir.List()
+	if err != nil || len(list) < dear {
+		return list, err
+	}
+	if l.watch, err = disk.NewWatch(dir); err != nil {
+		return list, nil //nolint:nilerr // then the names are read each time
+	}
+	return dir.List() // again: what came before it was watched left no event
+}
+
+func (l *listing) unwatch() {
+	l.watch.Close()
+	l.watch = nil
+}
+
+// dear is how many messages make it worth while to avoid reading all names.
+var dear = 1000
 
 // coarse is the grain of the times of a file system, in nanoseconds, that do not tell
 // one change of a directory from another shortly after it. Finer ones hold a whole
@@ -71,27 +128,41 @@ func (l *listing) add(fresh []Pending) {
 	}
 	slices.SortFunc(fresh, byTurn)
 	l.came = append(l.came, fresh...)
-	l.turn = slices.DeleteFunc(l.turn, func(p Pending) bool { return l.known[p.Name] != p })
 	ordered := len(l.turn) == 0 || byTurn(l.turn[len(l.turn)-1], fresh[0]) <= 0
 	l.turn = append(l.turn, fresh...)
 	if !ordered {
 		slices.SortFunc(l.turn, byTurn)
 	}
-	l.chains = map[string][]string{}
-	for _, p := range l.turn {
+	l.join(fresh)
+}
+
+// join notes of which chains files are.
+func (l *listing) join(files []Pending) {
+	for _, p := range files {
 		if chain, seq, ok := message.NameParts(p.Name, maxNumber); ok && seq > 0 {
 			l.chains[chain] = append(l.chains[chain], p.Name)
 		}
 	}
 }
 
+// before are the files named after a chain that are known.
+func (l *listing) before(chain string) (names []string) {
+	for _, name := range l.chains[chain] {
+		if _, known := l.known[name]; known {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // next is the first whose turn it is and which want takes, as it is now.
 func (l *listing) next(dir disk.Dir, want func(Pending) bool) (string, error) {
-	for i, p := range l.turn {
-		if l.known[p.Name] != p {
-			if i == 0 {
-				defer func() { l.turn = l.turn[1:] }()
-			}
+	gone := func(p Pending) bool { return l.known[p.Name] != p }
+	for len(l.turn) > 0 && gone(l.turn[0]) {
+		l.turn = l.turn[1:]
+	}
+	for _, p := range l.turn {
+		if gone(p) {
 			continue
 		}
 		now, ok, err := pending(dir, p.Name)
@@ -120,14 +191,14 @@ func (l *listing) settled(dir disk.Dir, name string) {
 
 // mark begins a run. since is when, by the clock that files are stamped with. A
 // change of the directory in the same tick of that clock as its last one would not
-// be seen; where looking again is dear, the tick is waited for.
+// be seen by its time; where looking again is dear, the tick is waited for.
 func (l *listing) mark(since int64) {
-	const dear, tick = 1000, 10 * time.Millisecond
+	const tick = 10 * time.Millisecond
 	l.came = nil
 	if l.stale || since > l.self.Mtime {
 		return
 	}
-	if len(l.known) < dear {
+	if len(l.known) < dear || l.watch != nil {
 		l.stale = true
 		return
 	}

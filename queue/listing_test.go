@@ -123,3 +123,61 @@ func TestOverlookedIsDone(t *testing.T) {
 		return err
 	}))
 }
+
+// TestListingOfALargeInbox: of a watched directory what came, went and took another's
+// place is known without reading the names again; after too much of it they are read.
+func TestListingOfALargeInbox(t *testing.T) {
+	few := dear
+	dear = 3
+	t.Cleanup(func() { dear = few })
+	base := t.TempDir()
+	put := func(name string, at int64) {
+		require.NoError(t, os.WriteFile(filepath.Join(base, name), nil, 0o644))
+		require.NoError(t, os.Chtimes(filepath.Join(base, name), time.Unix(at, 0), time.Unix(at, 0)))
+	}
+	for at, name := range []string{"a.md", "b.md", "c.md", "d.md", "e.md"} {
+		put(name, int64(at+10))
+	}
+	dir, err := disk.OS.OpenRoot(base)
+	require.NoError(t, err)
+	defer dir.Close()
+	var l listing
+	require.NoError(t, l.look(dir))
+	if l.watch == nil {
+		t.Skip("the names are read each time here")
+	}
+	defer l.unwatch()
+	watched := l.watch
+	order := func() (names []string) {
+		l.stale = true
+		require.NoError(t, l.look(dir))
+		for _, p := range l.turn {
+			if l.known[p.Name] == p {
+				names = append(names, p.Name)
+			}
+		}
+		return names
+	}
+	require.Equal(t, []string{"a.md", "b.md", "c.md", "d.md", "e.md"}, order())
+	require.NoError(t, dir.Remove("a.md"))
+	put("2026112107015900-1.md", 20)
+	put("first.md", 1)
+	put("no message", 1)
+	require.NoError(t, dir.Rename("c.md", dir, "z.md"))
+	require.NoError(t, dir.Mkdir("dir.md", 0o755))
+	require.Equal(t, []string{"first.md", "b.md", "z.md", "d.md", "e.md", "2026112107015900-1.md"}, order())
+	require.Equal(t, []string{"2026112107015900-1.md"}, l.before("2026112107015900"))
+	require.NoError(t, dir.Remove("2026112107015900-1.md"))
+	require.NoError(t, dir.Remove("first.md"))
+	got, err := l.next(dir, anyone)
+	require.NoError(t, err)
+	require.Equal(t, "b.md", got)
+	require.Equal(t, []string{"b.md", "z.md", "d.md", "e.md"}, order())
+	require.Empty(t, l.before("2026112107015900"))
+	require.Same(t, watched, l.watch)
+
+	watched.Close() // it knows nothing any more
+	put("last.md", 30)
+	require.Equal(t, []string{"b.md", "z.md", "d.md", "e.md", "last.md"}, order())
+	require.NotSame(t, watched, l.watch)
+}
