@@ -91,8 +91,12 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 	}
 	var rules *ignorefile.Rules
 	top := &level{upper: upper, seen: &sight{dir: l.place.Root}, rules: rules.Enter("", outer...)}
-	if self, err := upper.Self(); err != nil || w.cloned != nil {
-		top.kept = err == nil && self.Ctime <= w.cloned.at
+	if w.cloned != nil {
+		self, err := upper.Self()
+		if err != nil {
+			return w.tally, err
+		}
+		top.kept = self.Ctime <= w.cloned.at
 	}
 	err = w.level(top)
 	return w.tally, err

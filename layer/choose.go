@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 
 	"decree/disk"
@@ -27,9 +29,8 @@ func (r *Refusal) Error() string {
 func (r *Refusal) Unwrap() error { return r.Err }
 
 const (
-	scratchName = "probe"
-	worksName   = "works"
-	mostWorks   = 1 << 16 // bytes of it that are read
+	worksName = "works"
+	mostWorks = 1 << 16 // bytes of it that are read
 )
 
 // TryOverlay makes a scratch overlay over the root for real, unless it worked before on this
@@ -46,16 +47,7 @@ func (p *Place) TryOverlay() error {
 	if p.remembered(key) {
 		return nil
 	}
-	scratch, err := p.scratch()
-	if err != nil {
-		return err
-	}
-	err = p.tryMount(scratch)
-	scratch.Close()
-	if cerr := disk.RemoveTree(p.Dir, scratchName); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := p.inScratch(p.tryMount); err != nil {
 		return err
 	}
 	p.remember(key)
@@ -69,32 +61,29 @@ func (p *Place) TryClone() error {
 	if err != nil || p.remembered(key) {
 		return err
 	}
-	scratch, err := p.scratch()
-	if err != nil {
-		return err
-	}
-	err = p.tryShare(scratch)
-	scratch.Close()
-	if cerr := disk.RemoveTree(p.Dir, scratchName); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := p.inScratch(p.tryShare); err != nil {
 		return err
 	}
 	p.remember(key)
 	return nil
 }
 
-// scratch is an empty directory to try things in. Two tries at a time get in each other's
-// way, and both then say that it was refused.
-func (p *Place) scratch() (disk.Dir, error) {
-	if err := disk.RemoveTree(p.Dir, scratchName); err != nil {
-		return nil, err
+// inScratch tries something in a directory that is then removed. A death leaves one that is
+// like a layer that was not made to the end.
+func (p *Place) inScratch(try func(disk.Dir) error) error {
+	name := "probe-" + strconv.FormatUint(rand.Uint64(), 36)
+	if err := p.Dir.Mkdir(name, 0o700); err != nil {
+		return err
 	}
-	if err := p.Dir.Mkdir(scratchName, 0o700); err != nil {
-		return nil, err
+	scratch, err := p.Dir.OpenDir(name)
+	if err == nil {
+		err = try(scratch)
+		scratch.Close()
 	}
-	return p.Dir.OpenDir(scratchName)
+	if rerr := disk.RemoveTree(p.Dir, name); err == nil {
+		err = rerr
+	}
+	return err
 }
 
 // tryShare makes a file where the root's are and shares its content with one in scratch.
@@ -103,7 +92,7 @@ func (p *Place) tryShare(scratch disk.Dir) error {
 	if err != nil {
 		return err
 	}
-	const name = "clone-probe"
+	name := "probe-" + strconv.FormatUint(rand.Uint64(), 36)
 	f, err := from.Create(name, 0o600)
 	if err != nil {
 		return err

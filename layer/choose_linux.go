@@ -51,7 +51,7 @@ func (p *Place) tryMount(scratch disk.Dir) error {
 	process, err := gate.Start(gate.Command{
 		Args:  []string{"none"},
 		Attr:  syscall.ProcAttr{Dir: "/", Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}},
-		Mount: &overlay.Mount{Root: p.Root.Path(), Layer: scratch.Path(), Name: p.MountName(scratchName)},
+		Mount: &overlay.Mount{Root: p.Root.Path(), Layer: scratch.Path(), Name: "decree " + scratch.Path()},
 	})
 	if err == nil {
 		err = process.Ready()

@@ -268,10 +268,12 @@ func gone(err error) error {
 // rights gives a clone what is not its content: attributes, mode and mtime. The owner is
 // whoever makes the clone.
 func rights(from, to disk.Dir, name string, in *disk.Info) error {
-	if xattrs, err := from.Xattrs(name); err == nil {
-		for _, x := range xattrs {
-			_ = to.SetXattr(name, x) // some are the system's alone
-		}
+	xattrs, err := from.Xattrs(name)
+	if err != nil {
+		return gone(err)
+	}
+	for _, x := range xattrs {
+		_ = to.SetXattr(name, x) // some are the system's alone
 	}
 	if err := to.Chmod(name, in.Mode); err != nil {
 		return err
@@ -286,7 +288,9 @@ func copyFile(from, to disk.Dir, name string) error {
 		return err
 	}
 	defer r.Close()
-	_ = to.Remove(name) // of a sharing that was refused
+	if err := to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a sharing that was refused
+		return err
+	}
 	w, err := to.Create(name, 0o600)
 	if err != nil {
 		return err

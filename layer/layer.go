@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"decree/disk"
 	"decree/layer/overlay"
@@ -105,14 +107,29 @@ func (l *Layer) settledBefore() (int64, error) {
 		return 0, err
 	}
 	for _, d := range append([]disk.Dir{l.dir}, l.place.Clocks...) {
-		if self, err := d.Self(); err != nil || self.Dev != root.Dev || !d.FileSystem().ChangeTimes {
-			continue
+		at, err := clockOf(d, root.Dev)
+		if err != nil && d == l.dir {
+			return 0, err
 		}
-		if in, err := disk.Stamp(d); err == nil {
-			return in.Ctime - int64(disk.TickOf(in.Ctime)), nil
+		if err == nil && at != 0 {
+			return at, nil
 		}
 	}
 	return 0, nil
+}
+
+// clockOf is the time before which a change on the file system dev has come before now, by
+// the clock that stamps the files of d; 0 where d does not tell.
+func clockOf(d disk.Dir, dev uint64) (int64, error) {
+	self, err := d.Self()
+	if err != nil || self.Dev != dev || !d.FileSystem().ChangeTimes {
+		return 0, err
+	}
+	in, err := disk.Stamp(d)
+	if err != nil {
+		return 0, err
+	}
+	return in.Ctime - int64(disk.TickOf(in.Ctime)), nil
 }
 
 // makeUpper makes the upper directory: its owner and mode are seen as the root's.
@@ -170,11 +187,11 @@ func (l *Layer) readFacts() error {
 	return nil
 }
 
-// Names lists the layers, those not made to the end too, in no order.
+// Names lists the layers in no order, and what dead processes left: Open refuses that.
 func (p *Place) Names() (names []string, err error) {
 	list, err := p.Dir.List()
 	for _, e := range list {
-		if e.Kind == disk.Directory && e.Name != scratchName {
+		if e.Kind == disk.Directory {
 			names = append(names, e.Name)
 		}
 	}
@@ -196,8 +213,19 @@ func (p *Place) Remove(name string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return disk.RemoveTree(p.Dir, name)
+	// A process that waits to become a command can outlive its caller by some milliseconds,
+	// and be in the middle of the mount, which makes directories in work.
+	for pause := time.Millisecond; ; pause *= 2 {
+		err := disk.RemoveTree(p.Dir, name)
+		if !errors.Is(err, syscall.ENOTEMPTY) || pause > longestPause {
+			return err
+		}
+		time.Sleep(pause)
+	}
 }
+
+// longestPause is the last of the pauses in which Remove waits; together they are a second.
+const longestPause = 512 * time.Millisecond
 
 // Path is the layer's absolute path.
 func (l *Layer) Path() string { return l.dir.Path() }

@@ -29,7 +29,7 @@ func TestAsAnotherUser(t *testing.T) {
 	copyTo(t, os.Args[0], base+"/layer.test")
 	require.NoError(t, os.Mkdir(base+"/tmp", 0o700))
 	require.NoError(t, os.Chown(base+"/tmp", user, user))
-	c := exec.Command(base+"/layer.test", "-test.v", "-test.run", "Kinds/overlay|NoChange|HardLinks|LeftOut|OddRoots|EnterAgain|TryLeaves")
+	c := exec.Command(base+"/layer.test", "-test.v", "-test.run", "Kinds/overlay|NoChange|HardLinks|LeftOut|OddRoots|EnterAgain|TryLeaves|Collect|Nested")
 	c.Dir, c.Env = base+"/tmp", append(os.Environ(), "TMPDIR="+base+"/tmp", "HOME="+base+"/tmp")
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	out, err := c.CombinedOutput()

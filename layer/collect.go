@@ -1,0 +1,137 @@
+package layer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+
+	"decree/disk"
+	"decree/tree"
+)
+
+// Writer stores contents; *store.Writer is one.
+type Writer interface {
+	// PutFile reads f to its end, stores it, and returns the hash and the length read.
+	PutFile(f io.Reader, size int64) (tree.Hash, int64, error)
+	PutBytes(b []byte) (tree.Hash, error)
+}
+
+// CollectOptions say where contents go, and what is known beside the root.
+type CollectOptions struct {
+	ChangeOptions
+	Writer Writer
+	// Known is asked for a path where the root does not tell what the run began with: what
+	// the path was then (nil: it was not there), if that is known from elsewhere. Its content
+	// is stored already. Nil: nothing is.
+	Known func(path string) (was *tree.Entry, known bool)
+}
+
+// A Touched is a path with what it was when the run began and what the run made of it; the
+// contents of both are stored.
+type Touched struct {
+	tree.Change
+	// NoBase: what it was is not known, as it was changed since, or cannot be read. Old is
+	// what the root had when it was looked at, which nobody may overwrite unasked.
+	NoBase bool
+}
+
+// Collected is all that the layer's run did, in byte order of the paths.
+type Collected struct {
+	Touched []Touched
+	Unread  []string // files of the layer that could not be read; of directories, see Tally
+	Tally   Tally
+}
+
+// Collect reads and stores what the layer has changed, and what that was before. What was
+// written and is as it was when the run began is left out.
+func (l *Layer) Collect(ctx context.Context, o CollectOptions) (*Collected, error) {
+	out := &Collected{}
+	var err error
+	out.Tally, err = l.Changes(ctx, o.ChangeOptions, func(c *Change) error { return out.add(c, o) })
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(out.Touched, func(a, b Touched) int { return strings.Compare(a.Path, b.Path) })
+	slices.Sort(out.Unread)
+	return out, nil
+}
+
+func (out *Collected) add(c *Change, o CollectOptions) error {
+	after, err := read(o.Writer, c.To(), c.Name(), c.After)
+	if unreadable(err) {
+		out.Unread = append(out.Unread, c.Path)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t := Touched{Change: tree.Change{Path: c.Path, New: after}}
+	t.Old, err = read(o.Writer, c.From(), c.Name(), c.Before)
+	if err != nil && !unreadable(err) {
+		return err
+	}
+	ok, serr := c.Settled()
+	if serr != nil {
+		return serr
+	}
+	if !ok || err != nil {
+		was, known := (*tree.Entry)(nil), false
+		if o.Known != nil {
+			was, known = o.Known(c.Path)
+		}
+		if t.NoBase = !known; known {
+			t.Old = was
+		}
+	}
+	if !t.NoBase && (t.Old == nil && t.New == nil || t.Old != nil && t.New != nil && t.Old.Same(*t.New)) {
+		return nil
+	}
+	out.Touched = append(out.Touched, t)
+	return nil
+}
+
+// unreadable says that one path cannot be read, or is another thing by now; all else is
+// the machine's trouble.
+func unreadable(err error) bool {
+	for _, e := range []error{fs.ErrPermission, fs.ErrNotExist, disk.ErrNotRegular, syscall.ELOOP, syscall.ENOTDIR, syscall.EINVAL} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// read stores what in says name is, and returns its facts; nil for nothing.
+func read(w Writer, d disk.Dir, name string, in *disk.Info) (*tree.Entry, error) {
+	if in == nil {
+		return nil, nil
+	}
+	e := &tree.Entry{Mode: in.Mode}
+	switch in.Kind {
+	case disk.Directory:
+		e.Type = tree.Dir
+		return e, nil
+	case disk.Symlink:
+		target, err := d.Readlink(name)
+		if err != nil {
+			return nil, err
+		}
+		e.Type, e.Mode, e.Target, e.Size = tree.Symlink, 0o777, target, int64(len(target))
+		e.SHA256, err = w.PutBytes([]byte(target))
+		return e, err
+	}
+	if e.Special() {
+		e.Owner = tree.Owner{UID: in.UID, GID: in.GID, Known: true}
+	}
+	f, err := d.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	e.SHA256, e.Size, err = w.PutFile(f, in.Size)
+	return e, err
+}

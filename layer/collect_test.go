@@ -1,0 +1,110 @@
+//go:build linux || darwin
+
+package layer_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"decree/layer"
+	"decree/tree"
+)
+
+// stored keeps contents by hash.
+type stored map[tree.Hash]string
+
+func (s stored) PutFile(f io.Reader, _ int64) (tree.Hash, int64, error) {
+	b, err := io.ReadAll(f)
+	h, _ := s.PutBytes(b)
+	return h, int64(len(b)), err
+}
+
+func (s stored) PutBytes(b []byte) (tree.Hash, error) {
+	s[tree.Sum(b)] = string(b)
+	return tree.Sum(b), nil
+}
+
+func file(text string) *tree.Entry {
+	return &tree.Entry{SHA256: tree.Sum([]byte(text)), Size: int64(len(text)), Mode: 0o644}
+}
+
+// TestCollect: both sides are stored; what is not settled is asked for, and what nobody
+// knows has no base.
+func TestCollect(t *testing.T) {
+	for _, how := range mechanisms {
+		s := newSite(t)
+		sh(t, s.root, "mkdir d e; echo a >d/a; echo b >e/b; echo c >e/c; echo g >e/gone; ln -s a d/l; echo k >e/known; echo same >e/same; echo x >x")
+		l := s.make("one", how)
+		s.run(l, "echo run >d/a; ln -sf b d/l; echo run >e/b; echo run >e/c; rm e/gone; echo run >e/known; echo new >e/new; chmod 700 d; : >>e/same; touch x; mkdir n; echo n >n/n")
+		sh(t, s.root, "echo user >e/user; echo user >e/c") // all of e is doubted now
+		kept := stored{}
+		known := map[string]*tree.Entry{"e/known": file("k\n"), "e/same": file("same\n"), "e/new": nil}
+		var asked []string
+		got, err := l.Collect(t.Context(), layer.CollectOptions{Writer: kept, Known: func(p string) (*tree.Entry, bool) {
+			asked = append(asked, p)
+			e, ok := known[p]
+			return e, ok
+		}})
+		require.NoError(t, err)
+		link := func(to string) *tree.Entry {
+			return &tree.Entry{SHA256: tree.Sum([]byte(to)), Size: int64(len(to)), Mode: 0o777, Type: tree.Symlink, Target: to}
+		}
+		dir := func(mode uint32) *tree.Entry { return &tree.Entry{Mode: mode, Type: tree.Dir} }
+		want := []layer.Touched{
+			{Change: tree.Change{Path: "d", Old: dir(0o755), New: dir(0o700)}},
+			{Change: tree.Change{Path: "d/a", Old: file("a\n"), New: file("run\n")}},
+			{Change: tree.Change{Path: "d/l", Old: link("a"), New: link("b")}},
+			{Change: tree.Change{Path: "e/b", Old: file("b\n"), New: file("run\n")}, NoBase: true},
+			{Change: tree.Change{Path: "e/c", Old: file("user\n"), New: file("run\n")}, NoBase: true},
+			{Change: tree.Change{Path: "e/gone", Old: file("g\n")}, NoBase: true},
+			{Change: tree.Change{Path: "e/known", Old: file("k\n"), New: file("run\n")}},
+			{Change: tree.Change{Path: "e/new", New: file("new\n")}},
+			{Change: tree.Change{Path: "n", New: dir(0o755)}},
+			{Change: tree.Change{Path: "n/n", New: file("n\n")}},
+		}
+		assert.Equal(t, want, got.Touched, how)
+		for _, touched := range got.Touched {
+			for _, e := range []*tree.Entry{touched.Old, touched.New} {
+				if e != nil && e.Type == tree.Regular {
+					assert.Contains(t, kept, e.SHA256)
+				}
+			}
+		}
+		assert.Subset(t, asked, []string{"e/b", "e/c", "e/gone", "e/known", "e/new"})
+		assert.NotContains(t, asked, "d/a")
+	}
+}
+
+// full is a store whose disk is full.
+type full struct{ stored }
+
+var errFull = errors.New("no space left on device")
+
+func (full) PutFile(io.Reader, int64) (tree.Hash, int64, error) { return tree.Hash{}, 0, errFull }
+
+// TestCollectUnread: what cannot be read of the layer is told, and never taken for nothing;
+// the store's own trouble is an error.
+func TestCollectUnread(t *testing.T) {
+	s := newSite(t)
+	sh(t, s.root, "echo a >a; echo b >b; chmod 000 b")
+	l := s.make("one", layer.Overlay)
+	s.run(l, "echo n >n; chmod 000 n; echo run >a; rm -f b")
+	_, err := l.Collect(t.Context(), layer.CollectOptions{Writer: full{}})
+	require.ErrorIs(t, err, errFull)
+	got, err := l.Collect(t.Context(), layer.CollectOptions{Writer: stored{}})
+	require.NoError(t, err)
+	if os.Geteuid() == 0 {
+		assert.Len(t, got.Touched, 3)
+		return
+	}
+	assert.Equal(t, []string{"n"}, got.Unread)
+	assert.Equal(t, []layer.Touched{
+		{Change: tree.Change{Path: "a", Old: file("a\n"), New: file("run\n")}},
+		{Change: tree.Change{Path: "b"}, NoBase: true},
+	}, got.Touched)
+}
