@@ -23,18 +23,24 @@ type effect struct {
 	view     view                 // zero: as it was
 }
 
-// add makes e what it is after the later one.
-func (e *effect) add(later *effect) {
+// with is the sum of e, which may be nil, and a later one.
+func (e *effect) with(later *effect) *effect {
+	if e == nil {
+		return later
+	}
+	sum := *e
 	if later.status != "" {
-		e.status, e.undoneBy = later.status, later.undoneBy
+		sum.status, sum.undoneBy = later.status, later.undoneBy
 	}
 	if later.view != (view{}) {
-		e.view = later.view
+		sum.view = later.view
 	}
-	if e.files == nil {
-		e.files = map[string]tree.Hash{}
+	if len(later.files) > 0 {
+		sum.files = map[string]tree.Hash{}
+		maps.Copy(sum.files, e.files)
+		maps.Copy(sum.files, later.files)
 	}
-	maps.Copy(e.files, later.files)
+	return &sum
 }
 
 // apply makes a record's line what it is after the effect; nil is none.

@@ -209,6 +209,17 @@ func TestOneLineTellsAll(t *testing.T) {
 	text := w.read(w.stored(logFile))
 	require.True(t, strings.HasPrefix(text, before))
 	require.Equal(t, 1, strings.Count(text[len(before):], "\n"))
+	for cut := len(before); cut < len(text); cut += 17 { // a line that is torn says nothing
+		w.put(w.stored(logFile), text[:cut])
+		w.reopen()
+		for _, id := range []string{a.ID, b.ID} {
+			got, err := w.Get(id)
+			require.NoError(t, err)
+			require.Equal(t, StatusSucceeded, got.Status, cut)
+		}
+	}
+	w.put(w.stored(logFile), text)
+	w.reopen()
 	want := ids(w.list().Records)
 	require.Empty(t, w.list().Warnings())
 

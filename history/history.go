@@ -51,6 +51,7 @@ type History struct {
 	barred     error // the cause that NoteKeptOut has told last; the writer's alone
 	objects    Objects
 	log        *log
+	stale      bool // the log may have lines behind what was read
 }
 
 // Open returns the history of p. It reads nothing yet.
@@ -74,7 +75,7 @@ func (h *History) UseObjects(o Objects) {
 func (h *History) Refresh() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.log = nil
+	h.stale = true
 }
 
 // rows returns the log, which is read at first use.
@@ -86,12 +87,12 @@ func (h *History) rows() (*log, error) {
 
 // rowsHeld is rows for who holds mu.
 func (h *History) rowsHeld() (*log, error) {
-	if h.log == nil {
-		l, err := readLog(h.p.Store)
+	if h.log == nil || h.stale {
+		l, err := readLog(h.p.Store, h.log)
 		if err != nil {
 			return nil, err
 		}
-		h.log = l
+		h.log, h.stale = l, false
 	}
 	return h.log, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"unsafe"
 
@@ -29,6 +30,7 @@ type log struct {
 	size    int64          // of the file
 	dead    int64          // bytes of lines that count no more
 	torn    bool           // the last line has no end
+	last    []byte         // the last line that has one
 	ino     uint64
 }
 
@@ -41,8 +43,9 @@ type row struct {
 	later *effect // nil: nothing
 }
 
-// readLog reads the log in store; a missing one is empty.
-func readLog(store disk.Dir) (*log, error) {
+// readLog reads the log in store; a missing one is empty. Of what was read before, nil for
+// nothing, only the end is read again.
+func readLog(store disk.Dir, was *log) (*log, error) {
 	l := &log{}
 	f, err := store.Open(logFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,9 +59,15 @@ func readLog(store disk.Dir) (*log, error) {
 	if err != nil {
 		return nil, err
 	}
+	if was.continued(f, st) {
+		if st.Size == was.size {
+			return was, nil
+		}
+		l = was.clone()
+	}
 	// Not mapped: a mapping would have to outlive every line in use.
-	data := make([]byte, st.Size)
-	n, err := f.ReadAt(data, 0)
+	data := make([]byte, st.Size-l.size)
+	n, err := f.ReadAt(data, l.size)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -67,19 +76,40 @@ func readLog(store disk.Dir) (*log, error) {
 	return l, nil
 }
 
-// scan takes the lines of data.
+// continued says whether the file is the one that l was read from, with nothing but more
+// lines behind. A line that was not durable, and was taken away, may have been read.
+func (l *log) continued(f disk.File, st disk.Info) bool {
+	if l == nil || l.torn || l.ino != st.Ino || st.Size < l.size || len(l.last) == 0 {
+		return false
+	}
+	end := make([]byte, len(l.last)+1)
+	_, err := f.ReadAt(end, l.size-int64(len(end)))
+	return (err == nil || errors.Is(err, io.EOF)) && bytes.Equal(end[:len(l.last)], l.last) && end[len(l.last)] == '\n'
+}
+
+// clone is a copy that can take more lines.
+func (l *log) clone() *log {
+	c := *l
+	c.rows, c.byID, c.gone, c.unknown = slices.Clone(l.rows), maps.Clone(l.byID), slices.Clone(l.gone), slices.Clone(l.unknown)
+	return &c
+}
+
+// scan takes the lines of data, which follow those that l has.
 func (l *log) scan(data []byte) {
 	const usual = 1 << 10 // bytes of a line
-	l.size = int64(len(data))
-	l.rows = make([]row, 0, len(data)/usual)
-	l.byID = make(map[string]int, len(data)/usual)
+	l.size += int64(len(data))
+	if l.byID == nil {
+		l.rows = make([]row, 0, len(data)/usual)
+		l.byID = make(map[string]int, len(data)/usual)
+	}
 	for len(data) > 0 {
 		end := bytes.IndexByte(data, '\n')
 		if end < 0 {
 			l.torn = true
 			break
 		}
-		l.take(data[:end])
+		l.last = data[:end]
+		l.take(l.last)
 		data = data[end+1:]
 	}
 	l.settle()
@@ -139,10 +169,7 @@ func (l *log) change(effects []*effect) {
 		if !known || l.rows[i].gone {
 			continue
 		}
-		if l.rows[i].later == nil {
-			l.rows[i].later = &effect{id: e.id}
-		}
-		l.rows[i].later.add(e)
+		l.rows[i].later = l.rows[i].later.with(e)
 	}
 }
 
@@ -152,6 +179,8 @@ func (l *log) put(r row) {
 	if r.gone {
 		l.dead += int64(len(r.line)) + 1
 	}
+	// What a removed record has left is in its last line.
+	l.gone = slices.DeleteFunc(l.gone, func(o row) bool { return o.key.seq == r.key.seq && o.key.chain == r.key.chain })
 	i, known := l.byID[r.id()]
 	if !known {
 		l.byID[r.id()] = len(l.rows)

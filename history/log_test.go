@@ -324,3 +324,59 @@ func TestCompactThatFails(t *testing.T) {
 	w.setStatus(r.ID, StatusFailed, "")
 	assert.Less(t, len(w.read(w.stored(logFile))), compactMin, "the next one does it")
 }
+
+// TestReadOn: what is read on from the end of what was read before is what a whole reading
+// gives, whatever became of the file in between.
+func TestReadOn(t *testing.T) {
+	w := newWorld(t)
+	reader := Open(w.p, Options{Objects: w.shelf})
+	var all []string
+	for i := range 60 {
+		switch r := w.checkpoint(); {
+		case i%7 == 3:
+			w.setStatus(all[i/2], StatusUndone, r.ID)
+		case i%11 == 5:
+			require.NoError(t, w.Remove([]string{r.ID, all[i/3]}))
+		case i%13 == 6:
+			l, err := w.rows()
+			require.NoError(t, err)
+			require.NoError(t, l.compact(w.p.Store))
+			w.reopen()
+		case i%17 == 8: // a line that was read before it was durable, and taken away
+			text := w.read(w.stored(logFile))
+			other := *r
+			other.Description = "another one"
+			reader.Refresh()
+			_, err := reader.rows()
+			require.NoError(t, err)
+			at := strings.LastIndex(text[:len(text)-1], "\n") + 1
+			w.put(w.stored(logFile), text[:at]+string((&line{key: recordKey(&other), record: &other}).append(nil)))
+			w.reopen()
+		case i%19 == 9:
+			require.NoError(t, w.Settle())
+			w.put(w.stored(logFile), w.read(w.stored(logFile))+`{"id":"20261121`)
+			w.reopen()
+		default:
+			all = append(all, r.ID)
+		}
+		for len(all) < i+1 {
+			all = append(all, all[0])
+		}
+		reader.Refresh()
+		got, err := reader.rows()
+		require.NoError(t, err)
+		want, err := readLog(w.p.Store, nil)
+		require.NoError(t, err)
+		require.Equal(t, told(want), told(got), "step %d", i)
+	}
+}
+
+// told is what a log says, as text.
+func told(l *log) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, l.size, l.dead, l.damaged, len(l.unknown), l.torn, l.ino, len(l.byID))
+	for i, r := range slices.Concat(l.rows, l.gone) {
+		fmt.Fprintln(&b, i, l.byID[r.id()], r.key, r.gone, r.later, string(r.line))
+	}
+	return b.String()
+}
