@@ -121,18 +121,13 @@ func (c *compaction) mark() error {
 		if !e.list || !c.alive(e.hash, e.place) {
 			continue
 		}
-		d, e, err := c.s.object(&e.hash)
+		chunks, err := c.s.chunksOf(e.hash)
 		if err != nil {
 			return err
 		}
-		list := d.member(e)
-		if err := checkList(list, e.size); err != nil {
-			return damagedAt(e, err)
+		for _, h := range chunks {
+			c.parts[h] = struct{}{}
 		}
-		for i := range len(list) / pieceLen {
-			c.parts[pieceAt(list, i).hash] = struct{}{}
-		}
-		d.release()
 	}
 	return nil
 }
@@ -148,39 +143,12 @@ func (c *compaction) current(m *member, at place) bool {
 
 // weigh decides about one pack by its blocks' headers.
 func (c *compaction) weigh(ctx context.Context, seq uint32) error {
-	name := packName(seq)
-	f, err := c.s.packs.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	g := going{seq: seq, size: st.Size}
-	if g.id, _, err = readPackHead(f, name); err != nil {
-		return err
-	}
-	useless, spare, whole := int64(0), false, true
-	win := window{r: f, size: st.Size, buf: make([]byte, 64<<10)}
-	for off := int64(packStart); off < st.Size; {
-		var b found
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := win.header(off, &b); err != nil {
-			hurt, err := win.wound(off, &b, err)
-			if err != nil {
-				return err
-			}
-			whole = false
-			off += hurt.length
-			continue
-		}
+	g := going{seq: seq}
+	useless, spare := int64(0), false
+	o, err := c.s.headers(ctx, seq, func(b *found) {
 		dead := int64(0)
 		for i := range b.members {
-			m, at := &b.members[i], place{seq, uint32(off), uint16(i)}
+			m, at := &b.members[i], place{seq, uint32(b.off), uint16(i)}
 			switch {
 			case !c.alive(m.hash, at):
 				g.dead++
@@ -193,14 +161,17 @@ func (c *compaction) weigh(ctx context.Context, seq uint32) error {
 		if b.head.raw > 0 {
 			useless += b.head.length() * dead / int64(b.head.raw)
 		}
-		off += b.head.length()
+	})
+	if err != nil {
+		return err
 	}
+	g.id, g.size, g.lives = o.id, o.size, o.size-useless
+	few := 2*useless < g.size-packStart
 	switch {
-	case g.dead == 0 && !spare, !c.o.Force && 2*useless < st.Size-packStart, c.o.Force && g.dead == 0 && 2*useless < st.Size-packStart:
-	case !whole:
-		c.res.Kept = append(c.res.Kept, name)
+	case g.dead == 0 && !spare, few && (!c.o.Force || g.dead == 0):
+	case !o.whole:
+		c.res.Kept = append(c.res.Kept, packName(seq))
 	default:
-		g.lives = st.Size - useless
 		c.going = append(c.going, g)
 	}
 	return nil

@@ -90,6 +90,50 @@ func scanPack(ctx context.Context, f io.ReaderAt, from, size, durable int64, vis
 	return res, nil
 }
 
+// outline is what the headers of a pack's blocks say of it.
+type outline struct {
+	id    identity
+	size  int64 // of the file
+	whole bool  // it holds nothing but blocks with sound headers
+}
+
+// headers calls each for the blocks of a pack that have a sound header, in their order. It
+// reads no payload.
+func (s *Store) headers(ctx context.Context, seq uint32, each func(*found)) (o outline, err error) {
+	f, err := s.packs.Open(packName(seq))
+	if err != nil {
+		return o, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return o, err
+	}
+	o.size, o.whole = st.Size, true
+	if o.id, _, err = readPackHead(f, packName(seq)); err != nil {
+		return o, err
+	}
+	w := window{r: f, size: st.Size, buf: make([]byte, 64<<10)}
+	var b found
+	for off := int64(packStart); off < st.Size; {
+		if err := ctx.Err(); err != nil {
+			return o, err
+		}
+		if err := w.header(off, &b); err != nil {
+			hurt, err := w.wound(off, &b, err)
+			if err != nil {
+				return o, err
+			}
+			o.whole = false
+			off += hurt.length
+			continue
+		}
+		each(&b)
+		off += b.head.length()
+	}
+	return o, nil
+}
+
 // wound measures the broken place at off: to the end of a block whose header is
 // sound, else to the next thing that begins like a block and has a sound header.
 func (w *window) wound(off int64, b *found, cause error) (wound, error) {

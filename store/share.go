@@ -1,6 +1,9 @@
 package store
 
-import "encoding/binary"
+import (
+	"context"
+	"encoding/binary"
+)
 
 // Shares are the bytes of the packs that each object takes: of a compressed block
 // the part that its length is of the whole.
@@ -31,7 +34,7 @@ func (s *Store) shares() (*Shares, error) {
 		return nil, err
 	}
 	for _, seq := range packs {
-		if err := sh.pack(s, seq); err != nil {
+		if _, err := s.headers(context.Background(), seq, sh.block); err != nil {
 			return nil, err
 		}
 	}
@@ -53,39 +56,17 @@ func (s *Store) shares() (*Shares, error) {
 	return sh, nil
 }
 
-func (sh *Shares) pack(s *Store, seq uint32) error {
-	f, err := s.packs.Open(packName(seq))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	win := window{r: f, size: st.Size, buf: make([]byte, 64<<10)}
-	for off := int64(packStart); off < st.Size; {
-		var b found
-		if err := win.header(off, &b); err != nil {
-			hurt, err := win.wound(off, &b, err)
-			if err != nil {
-				return err
-			}
-			off += hurt.length
-			continue
+// block takes the objects of a block.
+func (sh *Shares) block(b *found) {
+	for i := range b.members {
+		// The place of one stored twice is not known here: the larger share counts.
+		m := &b.members[i]
+		n := b.head.length() / int64(len(b.members))
+		if b.head.raw > 0 {
+			n = b.head.length() * int64(m.length) / int64(b.head.raw)
 		}
-		for i := range b.members {
-			// The place of one stored twice is not known here: the larger share counts.
-			m := &b.members[i]
-			n := b.head.length() / int64(len(b.members))
-			if b.head.raw > 0 {
-				n = b.head.length() * int64(m.length) / int64(b.head.raw)
-			}
-			sh.own[short(&m.hash)] = max(sh.own[short(&m.hash)], n)
-		}
-		off += b.head.length()
+		sh.own[short(&m.hash)] = max(sh.own[short(&m.hash)], n)
 	}
-	return nil
 }
 
 // chunksOf are the chunks of a content that is kept as a list.
