@@ -131,20 +131,8 @@ func (r *Reader) toForget(paths []string) (*Forgetting, map[tree.Hash]bool, erro
 		return nil, nil, &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("a newer decree wrote %s, which this one cannot search", some(slices.Sorted(maps.Keys(newer)))),
 			Advice: "use the newer decree to forget"}
 	}
-	f, first := &Forgetting{}, map[tree.Hash]ForgottenContent{}
-	known := map[string]bool{} // of paths: whether any record has something there
-	note := func(path string, e tree.Entry) {
-		for _, p := range paths {
-			known[p] = known[p] || plan.Within(path, []string{p})
-		}
-		if e.Type != tree.Regular || e.Size == 0 || !plan.Within(path, paths) {
-			return
-		}
-		if c, seen := first[e.SHA256]; !seen || path < c.Path {
-			first[e.SHA256] = ForgottenContent{path, e.SHA256, e.Size}
-		}
-	}
-	if err := r.everyEntry(note); err != nil {
+	first, known, err := r.everHeld(paths)
+	if err != nil {
 		return nil, nil, err
 	}
 	for _, p := range paths {
@@ -152,11 +140,8 @@ func (r *Reader) toForget(paths []string) (*Forgetting, map[tree.Hash]bool, erro
 			return nil, nil, &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: tree.Quote(p) + ": no record has such a path"}
 		}
 	}
-	hashes := map[tree.Hash]bool{}
+	f, hashes := &Forgetting{}, map[tree.Hash]bool{}
 	for h, c := range first {
-		if !r.store.Has(h) && !r.inDiffs(h) {
-			continue // gone already
-		}
 		hashes[h] = true
 		f.Contents = append(f.Contents, c)
 	}
@@ -169,29 +154,34 @@ func (r *Reader) toForget(paths []string) (*Forgetting, map[tree.Hash]bool, erro
 	return f, hashes, r.alsoHave(f, hashes, paths)
 }
 
-// inDiffs is for a content that the store lacks: diffs may hold it all the same.
-func (r *Reader) inDiffs(h tree.Hash) bool {
-	found := false
-	err := r.everyDiff(func(_ string, _ history.RecordFile, fact *patch.Section) {
-		for _, e := range []*tree.Entry{fact.Old, fact.New} {
-			found = found || !fact.Stored && e != nil && e.SHA256 == h
+// everHeld finds the contents that files within paths had and that are not gone already,
+// with the first path of each, and which of paths any record knows.
+func (r *Reader) everHeld(paths []string) (first map[tree.Hash]ForgottenContent, known map[string]bool, err error) {
+	first, known = map[tree.Hash]ForgottenContent{}, map[string]bool{}
+	note := func(path string, e tree.Entry) {
+		for _, p := range paths {
+			known[p] = known[p] || plan.Within(path, []string{p})
 		}
-	})
-	return found || err != nil
-}
-
-// everyEntry goes through all kept trees and the facts of all diffs.
-func (r *Reader) everyEntry(each func(path string, e tree.Entry)) error {
-	if err := r.history.EachEntry(each); err != nil {
-		return err
+		if e.Type != tree.Regular || e.Size == 0 || !plan.Within(path, paths) {
+			return
+		}
+		if c, seen := first[e.SHA256]; !seen || path < c.Path {
+			first[e.SHA256] = ForgottenContent{path, e.SHA256, e.Size}
+		}
 	}
-	return r.everyDiff(func(_ string, _ history.RecordFile, f *patch.Section) {
-		for _, e := range []*tree.Entry{f.Old, f.New} {
-			if e != nil {
-				each(f.Path, *e)
+	inDiff := map[tree.Hash]bool{} // whether the store has them or not
+	if err = r.history.EachEntry(note); err == nil {
+		err = r.everyDiff(func(_ string, _ history.RecordFile, f *patch.Section) {
+			for _, e := range []*tree.Entry{f.Old, f.New} {
+				if e != nil {
+					note(f.Path, *e)
+					inDiff[e.SHA256] = inDiff[e.SHA256] || !f.Stored
+				}
 			}
-		}
-	})
+		})
+	}
+	maps.DeleteFunc(first, func(h tree.Hash, _ ForgottenContent) bool { return !r.store.Has(h) && !inDiff[h] })
+	return first, known, err
 }
 
 // everyDiff goes through the facts of all records' diffs, as the store has them.
