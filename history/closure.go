@@ -1,7 +1,6 @@
 package history
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"decree/manifest"
 	"decree/patch"
 	"decree/project"
-	"decree/store"
 	"decree/tree"
 )
 
@@ -224,25 +222,20 @@ func (c *closure) logged(l *line) error {
 }
 
 // open takes an open record: its trees and rules, and whatever its process has noted for its
-// end or for a recovery. Which of that are trees and diffs their first bytes say.
+// end or for a recovery.
 func (c *closure) open(o *Opened) error {
-	var noted []tree.Hash
 	for _, r := range o.Rules {
-		noted = append(noted, r.SHA256)
-	}
-	for _, raw := range o.Extra {
-		noted = append(noted, hashesIn(raw)...)
-	}
-	if err := c.h.EachLine(o.Log, func(line []byte) error {
-		noted = append(noted, hashesIn(line)...)
-		return nil
-	}); err != nil {
-		return err
-	}
-	for _, sum := range noted {
-		if err := c.noted(sum); err != nil {
+		if err := c.part(Part{Kind: Noted, Object: r.SHA256}); err != nil {
 			return err
 		}
+	}
+	for _, raw := range o.Extra {
+		if err := c.noted(raw); err != nil {
+			return err
+		}
+	}
+	if err := c.h.EachLine(o.Log, c.noted); err != nil {
+		return err
 	}
 	if err := c.trees(o.Record.Before, o.Record.After); err != nil {
 		return err
@@ -258,51 +251,30 @@ func (c *closure) open(o *Opened) error {
 	return c.plainDiffs(dir)
 }
 
-var hexHash = regexp.MustCompile(`"[0-9a-f]{64}"`)
+// namedHash is a hash in a JSON text, with the name of the member that it is, if it is one.
+var namedHash = regexp.MustCompile(`(?:"([^"]*)":)?"([0-9a-f]{64})"`)
 
-// hashesIn are all that can be hashes in a JSON text.
-func hashesIn(raw []byte) (out []tree.Hash) {
-	for _, m := range hexHash.FindAll(raw, -1) {
-		var sum tree.Hash
-		if sum.UnmarshalText(m[1:len(m)-1]) == nil {
-			out = append(out, sum)
+// noted takes all that can be hashes in a JSON text. "before" and "after" are trees, and what
+// is named like a diff is one.
+func (c *closure) noted(raw []byte) error {
+	for _, m := range namedHash.FindAllSubmatch(raw, -1) {
+		p := Part{Kind: Noted, Path: m[1]}
+		err := p.Object.UnmarshalText(m[2])
+		if err == nil {
+			err = c.part(p)
+		}
+		switch name := string(m[1]); {
+		case err != nil:
+		case name == "before", name == "after":
+			err = c.trees(p.Object)
+		case path.Ext(name) == ".diff":
+			err = c.diff(p, Noted)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return out
-}
-
-// noted takes an object, and what it names if it is a tree or a diff. What the store has
-// not was none, such as the hash of a manifest.json.
-func (c *closure) noted(sum tree.Hash) error {
-	head := make([]byte, len(beginsDiff))
-	r, err := c.h.openObject(sum)
-	if err == nil {
-		var n int
-		n, err = io.ReadFull(r, head)
-		head = head[:n]
-		r.Close()
-	}
-	switch {
-	case isMissing(err):
-		return nil
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // a short one
-	case err != nil:
-		return c.part(Part{Kind: Noted, Object: sum, Err: err})
-	}
-	if err := c.part(Part{Kind: Noted, Object: sum}); err != nil {
-		return err
-	}
-	switch {
-	case tree.IsObject(head):
-		return c.trees(sum)
-	case bytes.HasPrefix(head, []byte(beginsDiff)):
-		return c.diff(Part{Kind: Noted, Object: sum}, Noted)
-	}
 	return nil
-}
-
-func isMissing(err error) bool {
-	return errors.As(err, new(*store.MissingError)) || errors.Is(err, fs.ErrNotExist)
 }
 
 // plainDiffs takes what the diffs name that a run has written already: its attempts' work

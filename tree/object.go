@@ -149,11 +149,8 @@ var (
 	errEmpty  = errors.New("an index of nothing")
 )
 
-// IsObject says whether bytes begin as a directory's object does.
-func IsObject(head []byte) bool { return len(head) >= len(magic) && string(head[:len(magic)]) == magic }
-
 func openObject(data []byte) object {
-	if len(data) < headLen || !IsObject(data) || data[len(magic)] > maxLevel {
+	if len(data) < headLen || string(data[:len(magic)]) != magic || data[len(magic)] > maxLevel {
 		return object{err: errFormat}
 	}
 	o := object{level: int(data[len(magic)]), rest: data[headLen:]}
