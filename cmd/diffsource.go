@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"decree/history"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // diffSource finds out what diff is to show: a record's own, the way between
@@ -173,4 +175,19 @@ func (s *session) noDiff(r *history.Record) error {
 	}
 	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("the changes.diff of %s is missing", r.ID),
 		Advice: "'decree doctor --repair' brings it back from the store"}
+}
+
+// copyChecked copies a diff of the record id and compares its hash with the recorded one.
+// What is damaged has been copied when it is found out; the error says so in time
+// for whoever acts on the result.
+func copyChecked(w io.Writer, diff io.Reader, id, name string, want tree.Hash) error {
+	sum := sha256.New()
+	if _, err := io.Copy(w, io.TeeReader(diff, sum)); err != nil {
+		return err
+	}
+	if want.IsZero() || tree.Hash(sum.Sum(nil)) == want {
+		return nil
+	}
+	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf(".decree/runs/%s/%s: not what was recorded", id, name),
+		Advice: "'decree doctor --repair' writes it again from the store"}
 }

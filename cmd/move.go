@@ -156,10 +156,6 @@ func (s *session) confirmMove(ctx context.Context) func(*plan.Plan, []string) (b
 				forced++
 			}
 		}
-		s.meter.pause()
-		if err := s.showPlan(p); err != nil {
-			return false, err
-		}
 		question := fmt.Sprintf("change %s?", pathsIn(p.Changes()))
 		if forced > 0 {
 			question = fmt.Sprintf("change %s, and overwrite the edits in %d of them?", pathsIn(p.Changes()), forced)
@@ -167,25 +163,23 @@ func (s *session) confirmMove(ctx context.Context) func(*plan.Plan, []string) (b
 		if len(foreign) > 0 {
 			question = fmt.Sprintf("%s is foreign: it is in .decree/runs, but this store has never seen it; %s", list(foreign), question)
 		}
-		return s.decide(s.planQuestion(ctx, question, p)), nil
+		return s.confirmPlan(ctx, p, question)
 	}
 }
 
-// planQuestion is a question whose d shows what a plan would change.
-func (s *session) planQuestion(ctx context.Context, text string, p *plan.Plan) question {
-	return question{text: text, help: "y changes the tree so, n leaves it as it is, d shows the difference",
-		diff: func(w io.Writer, paint paint) error { return s.showPlanDiff(ctx, w, paint, p) }}
-}
-
-// showPlan shows what a question is about.
-func (s *session) showPlan(p *plan.Plan) error {
+// confirmPlan shows a plan and asks about it; d shows what it would change.
+func (s *session) confirmPlan(ctx context.Context, p *plan.Plan, text string) (bool, error) {
+	s.meter.pause()
 	if err := s.writePlan(s.env.Stderr, p, planLines); err != nil {
-		return err
+		return false, err
 	}
 	for _, w := range p.Warnings {
 		s.say("decree: warning: %s", oneLine(w))
 	}
-	return nil
+	return s.decide(question{
+		text: text, help: "y changes the tree so, n leaves it as it is, d shows the difference",
+		diff: func(w io.Writer, paint paint) error { return s.showPlanDiff(ctx, w, paint, p) },
+	}), nil
 }
 
 // planLines is how much of a plan a question shows.
@@ -211,10 +205,6 @@ func (s *session) confirmRestore(ctx context.Context) func(recorder.Point, *plan
 		return nil
 	}
 	return func(to recorder.Point, p *plan.Plan) (bool, error) {
-		s.meter.pause()
-		if err := s.showPlan(p); err != nil {
-			return false, err
-		}
-		return s.decide(s.planQuestion(ctx, fmt.Sprintf("restore to %s: %s?", s.goal(to), planWords(p)), p)), nil
+		return s.confirmPlan(ctx, p, fmt.Sprintf("restore to %s: %s?", s.goal(to), planWords(p)))
 	}
 }

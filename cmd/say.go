@@ -2,10 +2,11 @@ package cmd
 
 import (
 	"bufio"
-	"decree/view"
 	"fmt"
 	"io"
 	"os"
+
+	"decree/view"
 )
 
 // say tells people something on stderr; -q leaves it out.

@@ -69,7 +69,7 @@ func (t *transition) merge(ctx context.Context, d Direction, cur state) (merged 
 	if m.Conflicts > 0 {
 		err = errors.New(conflictWords(m.Conflicts))
 	}
-	return &state{&e, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.Data)), nil }}, m.Conflicts, err
+	return &state{&e, contentOf(m.Data)}, m.Conflicts, err
 }
 
 func conflictWords(n int) string {

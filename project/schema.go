@@ -30,27 +30,27 @@ var schema []Key
 // The table is filled by init: its setters lead back to it.
 func init() {
 	schema = []Key{
-		{"store", "text", "", "Where stores are kept: an absolute path, ~/..., or .decree/store. DECREE_STORE goes before it. It is decided with the first record; a project's store does not move afterwards.", setStore},
-		{"capture.max_files", "number", "1000000", "A first capture of more files asks first, or needs --yes.", setCount(func(c *Config) *int64 { return &c.MaxFiles })},
-		{"capture.max_bytes", "size", "20GiB", "A first capture of more bytes asks first, or needs --yes.", setSize(func(c *Config) *int64 { return &c.MaxBytes })},
-		{"capture.max_file", "size", "64GiB", "A larger file asks before it is first recorded, or needs --yes. One that a run made is left as it is and named.", setSize(func(c *Config) *int64 { return &c.MaxFile })},
-		{"capture.git_excludes", "true or false", "true", "Whether .git/info/exclude and the user's global git excludes count too, below all .gitignore files.", setBool(func(c *Config) *bool { return &c.GitExcludes })},
-		{"inline_binary", "size", "1MiB", "Binary contents up to this size stand in changes.diff; larger ones are only in the store.", setSize(func(c *Config) *int64 { return &c.InlineBinary })},
-		{"inline_text", "size", "64MiB", "A file's section of changes.diff up to this size stands there; a larger one is only in the store.", setSize(func(c *Config) *int64 { return &c.InlineText })},
+		{"store", "text", "", "Where stores are kept: an absolute path, ~/..., or .decree/store. DECREE_STORE goes before it. It is decided with the first record; a project's store does not move afterwards.", set(storeBase, func(c *Config) *string { return &c.Store })},
+		{"capture.max_files", "number", "1000000", "A first capture of more files asks first, or needs --yes.", set(countFrom0, func(c *Config) *int64 { return &c.MaxFiles })},
+		{"capture.max_bytes", "size", "20GiB", "A first capture of more bytes asks first, or needs --yes.", set(size, func(c *Config) *int64 { return &c.MaxBytes })},
+		{"capture.max_file", "size", "64GiB", "A larger file asks before it is first recorded, or needs --yes. One that a run made is left as it is and named.", set(size, func(c *Config) *int64 { return &c.MaxFile })},
+		{"capture.git_excludes", "true or false", "true", "Whether .git/info/exclude and the user's global git excludes count too, below all .gitignore files.", set(truth, func(c *Config) *bool { return &c.GitExcludes })},
+		{"inline_binary", "size", "1MiB", "Binary contents up to this size stand in changes.diff; larger ones are only in the store.", set(size, func(c *Config) *int64 { return &c.InlineBinary })},
+		{"inline_text", "size", "64MiB", "A file's section of changes.diff up to this size stands there; a larger one is only in the store.", set(size, func(c *Config) *int64 { return &c.InlineText })},
 		{"retention", "policies", defaultRetention, "How long records are kept, a policy a reason (" + strings.Join(Reasons, ", ") + "): all, or any of last, daily, weekly, monthly (numbers) and max_age (30d). A record stays if any of them keeps it: the last so many, the newest of each of so many days, weeks or months that have one, those not older than max_age before the newest record. Reasons that are not named keep their default.", setRetention},
-		{"log.max", "size", "64MiB", "How much of what a command prints is kept: of more, the first and the last half of it; 0 keeps all.", setSize(func(c *Config) *int64 { return &c.LogMax })},
-		{"max_store", "size", "0", "When the store and .decree/runs together are larger, records go, oldest first, until they fit; 0 is no cap.", setSize(func(c *Config) *int64 { return &c.MaxStore })},
-		{"default_routine", "text", "develop", "The routine of a message that names none.", setText(func(c *Config) *string { return &c.DefaultRoutine })},
-		{"max_attempts", "number", "3", "How often a message's routine is tried in all.", setInt(func(c *Config) *int { return &c.MaxAttempts }, 1)},
-		{"max_retries", "number", "", "Read as max_attempts.", setInt(func(c *Config) *int { return &c.MaxAttempts }, 1)},
-		{"max_depth", "number", "10", "How many generations of messages a chain may have: a message, its follow-ups, theirs, and so on.", setInt(func(c *Config) *int { return &c.MaxDepth }, 1)},
-		{"max_chain", "number", "100", "How many messages a chain may have in all.", setInt(func(c *Config) *int { return &c.MaxChain }, 1)},
-		{"strict_parameters", "true or false", "false", "A message that sets a parameter which its routine does not declare is not done; else this is a warning.", setBool(func(c *Config) *bool { return &c.StrictParams })},
-		{"router", "text", "", "A command that picks a routine: the prompt is its stdin, a routine's name its answer.", setText(func(c *Config) *string { return &c.Router })},
-		{"on_dead", "text", "", "A command that is run by bash in the root when a message went to inbox/dead, with DECREE_MESSAGE, DECREE_REASON, DECREE_RECORD and DECREE_ROOT in its environment.", setText(func(c *Config) *string { return &c.OnDead })},
-		{"notebook", "text", "", "The command line that executes .ipynb routines, with {input}, {output} and {params}; else papermill, else jupyter nbconvert --execute.", setText(func(c *Config) *string { return &c.Notebook })},
-		{"routine_source", "text", "", "A directory of shared routines, searched after .decree/routines.", setText(func(c *Config) *string { return &c.RoutineSource })},
-		{"spec_dir", "text", "specs", "The directory that holds *.spec.md.", setText(func(c *Config) *string { return &c.SpecDir })},
+		{"log.max", "size", "64MiB", "How much of what a command prints is kept: of more, the first and the last half of it; 0 keeps all.", set(size, func(c *Config) *int64 { return &c.LogMax })},
+		{"max_store", "size", "0", "When the store and .decree/runs together are larger, records go, oldest first, until they fit; 0 is no cap.", set(size, func(c *Config) *int64 { return &c.MaxStore })},
+		{"default_routine", "text", "develop", "The routine of a message that names none.", set(text, func(c *Config) *string { return &c.DefaultRoutine })},
+		{"max_attempts", "number", "3", "How often a message's routine is tried in all.", set(smallFrom1, func(c *Config) *int { return &c.MaxAttempts })},
+		{"max_retries", "number", "", "Read as max_attempts.", set(smallFrom1, func(c *Config) *int { return &c.MaxAttempts })},
+		{"max_depth", "number", "10", "How many generations of messages a chain may have: a message, its follow-ups, theirs, and so on.", set(smallFrom1, func(c *Config) *int { return &c.MaxDepth })},
+		{"max_chain", "number", "100", "How many messages a chain may have in all.", set(smallFrom1, func(c *Config) *int { return &c.MaxChain })},
+		{"strict_parameters", "true or false", "false", "A message that sets a parameter which its routine does not declare is not done; else this is a warning.", set(truth, func(c *Config) *bool { return &c.StrictParams })},
+		{"router", "text", "", "A command that picks a routine: the prompt is its stdin, a routine's name its answer.", set(text, func(c *Config) *string { return &c.Router })},
+		{"on_dead", "text", "", "A command that is run by bash in the root when a message went to inbox/dead, with DECREE_MESSAGE, DECREE_REASON, DECREE_RECORD and DECREE_ROOT in its environment.", set(text, func(c *Config) *string { return &c.OnDead })},
+		{"notebook", "text", "", "The command line that executes .ipynb routines, with {input}, {output} and {params}; else papermill, else jupyter nbconvert --execute.", set(text, func(c *Config) *string { return &c.Notebook })},
+		{"routine_source", "text", "", "A directory of shared routines, searched after .decree/routines.", set(text, func(c *Config) *string { return &c.RoutineSource })},
+		{"spec_dir", "text", "specs", "The directory that holds *.spec.md.", set(text, func(c *Config) *string { return &c.SpecDir })},
 	}
 }
 
@@ -83,69 +83,44 @@ var defaults = sync.OnceValue(func() Config {
 // Keys are the config's keys, in the order of the help text.
 func Keys() []Key { return schema }
 
-// setStore takes a place that askedPlace can make a path of.
-func setStore(c *Config, n *yaml.Node) error {
+// set sets a field to what parse makes of a value.
+func set[T any](parse func(*yaml.Node) (T, error), field func(*Config) *T) func(*Config, *yaml.Node) error {
+	return func(c *Config, n *yaml.Node) error {
+		v, err := parse(n)
+		if err == nil {
+			*field(c) = v
+		}
+		return err
+	}
+}
+
+// storeBase is a place that askedPlace can make a path of.
+func storeBase(n *yaml.Node) (string, error) {
 	s, err := text(n)
 	if err == nil && s != "" && s != inTree && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
 		err = atLine(n, "%q is not an absolute path, ~/... or %s", s, inTree)
 	}
-	if err == nil {
-		c.Store = s
-	}
-	return err
+	return s, err
 }
 
-func setText(field func(*Config) *string) func(*Config, *yaml.Node) error {
-	return func(c *Config, n *yaml.Node) error {
-		s, err := text(n)
-		if err == nil {
-			*field(c) = s
-		}
-		return err
+func countFrom0(n *yaml.Node) (int64, error) { return count(n, 0) }
+
+func smallFrom1(n *yaml.Node) (int, error) { return small(n, 1) }
+
+// small is a count that fits everywhere.
+func small(n *yaml.Node, least int64) (int, error) {
+	v, err := count(n, least)
+	if err == nil && v > 1<<30 {
+		err = atLine(n, "must be a smaller number")
 	}
+	return int(v), err
 }
 
-func setCount(field func(*Config) *int64) func(*Config, *yaml.Node) error {
-	return func(c *Config, n *yaml.Node) error {
-		v, err := count(n, 0)
-		if err == nil {
-			*field(c) = v
-		}
-		return err
+func truth(n *yaml.Node) (bool, error) {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
+		return false, atLine(n, "must be true or false")
 	}
-}
-
-func setInt(field func(*Config) *int, least int64) func(*Config, *yaml.Node) error {
-	return func(c *Config, n *yaml.Node) error {
-		v, err := count(n, least)
-		if err == nil && v > 1<<30 {
-			err = atLine(n, "must be a smaller number")
-		}
-		if err == nil {
-			*field(c) = int(v)
-		}
-		return err
-	}
-}
-
-func setBool(field func(*Config) *bool) func(*Config, *yaml.Node) error {
-	return func(c *Config, n *yaml.Node) error {
-		if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
-			return atLine(n, "must be true or false")
-		}
-		*field(c) = strings.EqualFold(n.Value, "true")
-		return nil
-	}
-}
-
-func setSize(field func(*Config) *int64) func(*Config, *yaml.Node) error {
-	return func(c *Config, n *yaml.Node) error {
-		v, err := size(n)
-		if err == nil {
-			*field(c) = v
-		}
-		return err
-	}
+	return strings.EqualFold(n.Value, "true"), nil
 }
 
 // setRetention replaces the policies of the reasons that are named.
@@ -189,11 +164,8 @@ func policy(n *yaml.Node) (retention.Policy, error) {
 		if field == nil {
 			return atLine(k, "unknown key %q; there are last, daily, weekly, monthly and max_age", key)
 		}
-		v64, err := count(v, 0)
-		if err == nil && v64 > 1<<30 {
-			err = atLine(v, "must be a smaller number")
-		}
-		*field = int(v64)
+		number, err := small(v, 0)
+		*field = number
 		return err
 	})
 	return p, err

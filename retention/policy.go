@@ -74,30 +74,24 @@ func (v *Verdict) keep(why string) {
 
 // fix keeps what is kept in any case.
 func (d *decision) fix() {
-	fix := func(v *Verdict, why string) {
-		v.keep(why)
-		v.Fixed = true
-	}
 	newest := map[string]bool{}
 	for i := range slices.Backward(d.list) {
 		v := &d.list[i]
-		if v.Open {
-			fix(v, "open")
-		}
-		if v.Labelled {
-			fix(v, "labelled")
-		}
-		if v.Newer {
-			fix(v, "written by a newer decree")
-		}
-		if v.Outbox {
-			fix(v, "messages in its outbox")
-		}
-		if !newest[""] {
-			fix(v, "the newest record")
-		}
-		if !newest[v.Reason] && (v.Reason == "publish" || v.Reason == "restore") {
-			fix(v, "the newest "+v.Reason)
+		for _, rule := range []struct {
+			holds bool
+			why   string
+		}{
+			{v.Open, "open"},
+			{v.Labelled, "labelled"},
+			{v.Newer, "written by a newer decree"},
+			{v.Outbox, "messages in its outbox"},
+			{!newest[""], "the newest record"},
+			{!newest[v.Reason] && (v.Reason == "publish" || v.Reason == "restore"), "the newest " + v.Reason},
+		} {
+			if rule.holds {
+				v.keep(rule.why)
+				v.Fixed = true
+			}
 		}
 		newest[""], newest[v.Reason] = true, true
 	}

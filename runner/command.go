@@ -90,3 +90,6 @@ type Result struct {
 	NoPTY  error // why none was, although there was a terminal; the streams were plain then
 	Output error // decree's own stdout or stderr could not be written (a closed pipe is no error)
 }
+
+// A File is one whatever its path: its device and inode.
+type File struct{ Dev, Ino uint64 }

@@ -205,3 +205,12 @@ func names(list []Process) string {
 	}
 	return b.String()
 }
+
+// outsiders is a search for what left the group.
+type outsiders struct {
+	pgid  int
+	since uint64
+	mark  string   // an entry of the environment that all the command's processes inherit; "": none
+	root  string   // absolute
+	held  []string // link texts of /proc/PID/fd that mean the command's output
+}

@@ -19,14 +19,7 @@ func groups(pgid int, _ uint64, tty *os.File) []int {
 // stopped cannot be asked for; the report of the stop is believed.
 func stopped(int) bool { return true }
 
-// outsiders describes a search that only Linux can do.
-type outsiders struct {
-	pgid       int
-	since      uint64
-	mark, root string
-	held       []string
-}
-
+// find finds none: the search needs what only Linux tells.
 func (outsiders) find() []Process { return nil }
 
 func heldLink(*os.File) string { return "" }

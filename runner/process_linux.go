@@ -273,15 +273,6 @@ func reused(l Leader) (bool, error) {
 	return l.StartTime != 0 && r.start != l.StartTime, nil
 }
 
-// An outsider search finds what left the group.
-type outsiders struct {
-	pgid  int
-	since uint64
-	mark  string   // an entry of the environment that all the command's processes inherit; "": none
-	root  string   // absolute
-	held  []string // link texts of /proc/PID/fd that mean the command's output
-}
-
 // find lists the live processes outside the group that came from the command
 // (by mark, or as holders of its output) and still work in the root or hold the
 // output. What this process may not read about another is not known.

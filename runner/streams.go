@@ -160,7 +160,7 @@ func (s *streams) procAttr(front *os.File) *syscall.SysProcAttr {
 }
 
 // begin lets go of the command's ends and starts to copy. The pseudo-terminal's
-// other side is kept until settle: a command that closes and reopens its terminal
+// other side is kept until stopCopying: a command that closes and reopens its terminal
 // must not end the copying in between.
 func (s *streams) begin() {
 	for _, f := range s.given {

@@ -4,14 +4,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A change is the end or a stop of the command.
-type change struct {
-	ended   bool
-	stopped unix.Signal
-	status  unix.WaitStatus // of an end, if reaped
-	reaped  bool
-}
-
 // codeStopped is CLD_STOPPED of waitid(2).
 const codeStopped = 5
 
@@ -39,13 +31,4 @@ func awaitChange(pid int) change {
 			return change{ended: true, status: status, reaped: true}
 		}
 	}
-}
-
-// reap collects the exit status of the ended process pid.
-func reap(pid int, c change) unix.WaitStatus {
-	for !c.reaped {
-		_, err := unix.Wait4(pid, &c.status, 0, nil)
-		c.reaped = err != unix.EINTR
-	}
-	return c.status
 }
