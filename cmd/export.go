@@ -112,7 +112,7 @@ func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exporte
 		if err := s.print(fill); err != nil {
 			return err
 		}
-	} else if err := s.writeWhole(name, fill); err != nil {
+	} else if err := s.replaceFile(name, fill); err != nil {
 		return err
 	}
 	for _, path := range done.LeftOut {
@@ -124,9 +124,9 @@ func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exporte
 	return nil
 }
 
-// writeWhole writes a file beside its place, flushes it and moves it there. What a
+// replaceFile writes a file beside its place, flushes it and moves it there. What a
 // link points to is replaced, not the link; a device or pipe is written to as it is.
-func (s *session) writeWhole(name string, fill func(io.Writer) error) (err error) {
+func (s *session) replaceFile(name string, fill func(io.Writer) error) (err error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(s.env.Cwd, name)
 	}

@@ -205,7 +205,7 @@ func below(root, cwd, path string) (string, error) {
 			return rel, nil
 		}
 	}
-	if whole, err := filepath.EvalSymlinks(path); err == nil && whole == root {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil && resolved == root {
 		return "", nil
 	}
 	return "", usagef("%s is outside the root %s", quoteWord(path), quoteWord(root)).Hintf("PATHs are relative to the working directory")

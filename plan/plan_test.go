@@ -119,7 +119,7 @@ func verdicts(p *Plan) map[string]Verdict {
 
 func turn(t *testing.T, now texts, o Options, sources ...*Source) *Plan {
 	t.Helper()
-	p, err := Turn(context.Background(), now, sources, o)
+	p, err := ForDiffs(context.Background(), now, sources, o)
 	require.NoError(t, err)
 	return p
 }
@@ -275,7 +275,7 @@ func TestPipesAreNamedWithTheOtherConflicts(t *testing.T) {
 	assert.Equal(t, []string{"a: now a pipe, socket or device", "b: edited since", "d: now a pipe, socket or device"}, names)
 	assert.Len(t, turn(t, now, Options{Force: true}, src).Conflicts(), 2)
 
-	p, err := To(context.Background(), now, []tree.Change{{Path: "a", Old: file("1\n"), New: file("2\n")}}, nil, true)
+	p, err := ForChanges(context.Background(), now, []tree.Change{{Path: "a", Old: file("1\n"), New: file("2\n")}}, nil, true)
 	require.NoError(t, err)
 	assert.Len(t, p.Conflicts(), 1)
 }

@@ -41,7 +41,7 @@ func (f *finding) close() {
 }
 
 func (p *Project) examine(w Where) (*finding, error) {
-	asked, err := w.askedPlace(p.Config)
+	asked, err := w.askedBase(p.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (p *Project) examine(w Where) (*finding, error) {
 	case id == nil:
 		return p.search(w, asked, self)
 	}
-	if err := p.agree(asked, place{base: id.Store}); err != nil {
+	if err := p.agree(asked, storeBase{base: id.Store}); err != nil {
 		return nil, err
 	}
 	store, m, err := p.openKnown(id)
@@ -79,7 +79,7 @@ func (p *Project) examine(w Where) (*finding, error) {
 }
 
 // agree refuses a place that is asked for while the project has another.
-func (p *Project) agree(asked, has place) error {
+func (p *Project) agree(asked, has storeBase) error {
 	if !asked.asked || sameBase(p.Disk, asked.abs(p.Root), has.abs(p.Root)) {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (p *Project) agree(asked, has place) error {
 
 // openKnown opens the store that project.json names.
 func (p *Project) openKnown(id *identity) (disk.Dir, *memory, error) {
-	base := place{base: id.Store}.abs(p.Root)
+	base := storeBase{base: id.Store}.abs(p.Root)
 	path := filepath.Join(base, id.ID)
 	store, err := p.openStore(base, id.ID)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,13 +163,13 @@ func (p *Project) openStore(base, id string) (disk.Dir, error) {
 }
 
 // search looks through the bases for a store that remembers this root.
-func (p *Project) search(w Where, asked place, self rootFacts) (*finding, error) {
-	places := w.defaultPlaces()
+func (p *Project) search(w Where, asked storeBase, self rootFacts) (*finding, error) {
+	bases := w.defaultBases()
 	if asked.asked {
-		places = append([]place{asked}, places...)
+		bases = append([]storeBase{asked}, bases...)
 	}
 	none := &finding{bond: strangers}
-	for _, pl := range places {
+	for _, pl := range bases {
 		f, err := p.searchBase(pl, self, none)
 		if err != nil {
 			return nil, &Error{Kind: Failed, Msg: "it is not known whether a store remembers this root", Err: err}
@@ -189,7 +189,7 @@ func (p *Project) search(w Where, asked place, self rootFacts) (*finding, error)
 // searchBase returns nil when no store in the base remembers this root.
 // A base or store that others own is passed over; an error of the disk is one,
 // lest a second history begins beside one that cannot be seen just now.
-func (p *Project) searchBase(pl place, self rootFacts, none *finding) (*finding, error) {
+func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*finding, error) {
 	b, err := p.Disk.OpenRoot(pl.abs(p.Root))
 	if err != nil {
 		return nil, unlessAbsent(err)
@@ -247,7 +247,7 @@ func unfinished(store disk.Dir) bool {
 // take makes the finding the project's.
 func (p *Project) take(f *finding) {
 	p.Store, p.ID, p.base, p.form = f.store, f.mem.ID, f.base, f.mem.form
-	p.StorePath = filepath.Join(place{base: f.base}.abs(p.Root), f.mem.ID)
+	p.StorePath = filepath.Join(storeBase{base: f.base}.abs(p.Root), f.mem.ID)
 	switch {
 	case f.why != nil:
 		p.note("%s/%s is of no use (%v); the store in %s remembers this root and is used", dirName, identityFile, reason(f.why), p.StorePath)

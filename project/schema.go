@@ -30,7 +30,7 @@ var schema []Key
 // The table is filled by init: its setters lead back to it.
 func init() {
 	schema = []Key{
-		{"store", "text", "", "Where stores are kept: an absolute path, ~/..., or .decree/store. DECREE_STORE goes before it. It is decided with the first record; a project's store does not move afterwards.", set(storeBase, func(c *Config) *string { return &c.Store })},
+		{"store", "text", "", "Where stores are kept: an absolute path, ~/..., or .decree/store. DECREE_STORE goes before it. It is decided with the first record; a project's store does not move afterwards.", set(asBase, func(c *Config) *string { return &c.Store })},
 		{"capture.max_files", "number", "1000000", "A first capture of more files asks first, or needs --yes.", set(countFrom0, func(c *Config) *int64 { return &c.MaxFiles })},
 		{"capture.max_bytes", "size", "20GiB", "A first capture of more bytes asks first, or needs --yes.", set(size, func(c *Config) *int64 { return &c.MaxBytes })},
 		{"capture.max_file", "size", "64GiB", "A larger file asks before it is first recorded, or needs --yes. One that a run made is left as it is and named.", set(size, func(c *Config) *int64 { return &c.MaxFile })},
@@ -94,8 +94,8 @@ func set[T any](parse func(*yaml.Node) (T, error), field func(*Config) *T) func(
 	}
 }
 
-// storeBase is a place that askedPlace can make a path of.
-func storeBase(n *yaml.Node) (string, error) {
+// asBase is a place that askedBase can make a path of.
+func asBase(n *yaml.Node) (string, error) {
 	s, err := text(n)
 	if err == nil && s != "" && s != inTree && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
 		err = atLine(n, "%q is not an absolute path, ~/... or %s", s, inTree)

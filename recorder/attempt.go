@@ -432,7 +432,7 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 	if err != nil || len(u.changes) == 0 {
 		return err
 	}
-	p, err := plan.To(ctx, u.r.tree, u.asLeft(), u.r.store, false)
+	p, err := plan.ForChanges(ctx, u.r.tree, u.asLeft(), u.r.store, false)
 	if err != nil {
 		return err
 	}

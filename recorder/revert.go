@@ -82,7 +82,7 @@ func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan
 		return nil, err
 	}
 	defer t.done()
-	p, err := plan.Turn(ctx, r.tree, t.sources, plan.Options{Direction: d, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx)})
+	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{Direction: d, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx)})
 	if err != nil {
 		return nil, lookError(err)
 	}

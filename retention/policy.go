@@ -58,7 +58,7 @@ func Decide(records []Record, policies map[string]Policy, loc *time.Location) []
 	}
 	d.fix()
 	d.rules(policies, loc)
-	d.close(func(v *Verdict) bool { return v.Keep })
+	d.keepNeeded()
 	return d.list
 }
 
@@ -199,9 +199,9 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%ds", int64(d/time.Second))
 }
 
-// close keeps what the kept ones need.
-func (d *decision) close(from func(*Verdict) bool) {
-	for _, i := range d.closure(from) {
+// keepNeeded keeps what the kept ones need.
+func (d *decision) keepNeeded() {
+	for _, i := range d.closure(func(v *Verdict) bool { return v.Keep }) {
 		v := &d.list[i]
 		if !v.Keep {
 			v.Keep, v.Why = true, nil

@@ -30,9 +30,9 @@ type Options struct {
 	Ignored func(path string, dir bool) (bool, error)
 }
 
-// Turn plans sources in the order given: for a revert newest first, for an
-// apply oldest first.
-func Turn(ctx context.Context, tree Looker, sources []*Source, o Options) (*Plan, error) {
+// ForDiffs plans a revert or an apply of sources in the order given: for a revert newest
+// first, for an apply oldest first.
+func ForDiffs(ctx context.Context, tree Looker, sources []*Source, o Options) (*Plan, error) {
 	ov := newOverlay(tree)
 	var paths []string
 	for _, src := range sources {
@@ -213,10 +213,9 @@ func (o *overlay) forced(t *transition, opt Options, cur state) state {
 	return state{goal, func() (io.ReadCloser, error) { return t.stored(goal) }}
 }
 
-// To plans that the tree goes from the states in changes' New to those in their
-// Old: what a failed run's putting back and a restore do. Content gives the
-// bytes of a hash.
-func To(ctx context.Context, live Looker, changes []tree.Change, objects Objects, force bool) (*Plan, error) {
+// ForChanges plans that the tree goes from the states in changes' New to those in their
+// Old: what a failed run's putting back and a restore do. objects has the bytes.
+func ForChanges(ctx context.Context, live Looker, changes []tree.Change, objects Objects, force bool) (*Plan, error) {
 	ov := newOverlay(live)
 	paths := make([]string, len(changes))
 	for i, c := range changes {

@@ -14,8 +14,8 @@ import (
 // inTree is the base of a project whose user has no writable home, below the root.
 const inTree = ".decree/store"
 
-// place is a base and where it comes from.
-type place struct {
+// storeBase is a directory of stores, and where it comes from.
+type storeBase struct {
 	base   string // absolute, or inTree
 	origin string // for messages
 	config bool   // it is the config that asks for it
@@ -23,17 +23,17 @@ type place struct {
 	home   string // the home directory that it is below, where inTree may stand in for it
 }
 
-// askedPlace is the base that DECREE_STORE or the config asks for; asked is
+// askedBase is the base that DECREE_STORE or the config asks for; asked is
 // false when neither does.
-func (w Where) askedPlace(c Config) (place, error) {
-	p := place{asked: true}
+func (w Where) askedBase(c Config) (storeBase, error) {
+	p := storeBase{asked: true}
 	switch {
 	case w.StoreEnv != "":
 		p.base, p.origin = w.StoreEnv, "DECREE_STORE"
 	case c.Store != "":
 		p.base, p.origin, p.config = c.Store, "store in "+dirName+"/"+configFile, true
 	default:
-		return place{}, nil
+		return storeBase{}, nil
 	}
 	home := w.Home
 	if w.Behind != nil {
@@ -46,29 +46,29 @@ func (w Where) askedPlace(c Config) (place, error) {
 		return p, nil
 	}
 	if !filepath.IsAbs(p.base) {
-		return place{}, &Error{Kind: Usage, Msg: fmt.Sprintf("%s: %q is not an absolute path", p.origin, p.base), Advice: "for example /var/lib/decree"}
+		return storeBase{}, &Error{Kind: Usage, Msg: fmt.Sprintf("%s: %q is not an absolute path", p.origin, p.base), Advice: "for example /var/lib/decree"}
 	}
 	p.base = filepath.Clean(p.base)
 	return p, nil
 }
 
-// defaultPlaces are the bases that count when nothing is asked for, best first.
-func (w Where) defaultPlaces() []place {
-	var out []place
+// defaultBases are the bases that count when nothing is asked for, best first.
+func (w Where) defaultBases() []storeBase {
+	var out []storeBase
 	if w.Behind != nil && filepath.IsAbs(w.Behind.Home) {
 		out = append(out, inHome(w.Behind.Home))
 	}
 	if filepath.IsAbs(w.DataHome) {
-		out = append(out, place{base: filepath.Join(w.DataHome, "decree"), origin: "XDG_DATA_HOME"})
+		out = append(out, storeBase{base: filepath.Join(w.DataHome, "decree"), origin: "XDG_DATA_HOME"})
 	}
 	if filepath.IsAbs(w.Home) {
 		out = append(out, inHome(w.Home))
 	}
-	return append(out, place{base: inTree, origin: "the root"})
+	return append(out, storeBase{base: inTree, origin: "the root"})
 }
 
-func inHome(home string) place {
-	return place{base: filepath.Join(home, ".local", "share", "decree"), origin: "the home directory", home: home}
+func inHome(home string) storeBase {
+	return storeBase{base: filepath.Join(home, ".local", "share", "decree"), origin: "the home directory", home: home}
 }
 
 // forOwner is w for a tree of owner's: of the user for whom root acts nothing counts in
@@ -81,7 +81,7 @@ func (w Where) forOwner(owner uint32) Where {
 }
 
 // abs is the base's path for a tree at root.
-func (p place) abs(root string) string {
+func (p storeBase) abs(root string) string {
 	if p.base == inTree {
 		return filepath.Join(root, filepath.FromSlash(inTree))
 	}
@@ -90,24 +90,24 @@ func (p place) abs(root string) string {
 
 // openBase makes the base of a new project and returns it with the place that
 // it is at: inTree where the home directory cannot be written.
-func openBase(d disk.Disk, w Where, c Config, root string) (disk.Dir, place, error) {
-	pl, err := w.askedPlace(c)
+func openBase(d disk.Disk, w Where, c Config, root string) (disk.Dir, storeBase, error) {
+	pl, err := w.askedBase(c)
 	if err != nil {
-		return nil, place{}, err
+		return nil, storeBase{}, err
 	}
 	if !pl.asked {
-		pl = w.defaultPlaces()[0]
+		pl = w.defaultBases()[0]
 	}
 	if err := w.agreed(d, pl, root); err != nil {
-		return nil, place{}, err
+		return nil, storeBase{}, err
 	}
 	dir, err := makeBase(d, pl, root)
 	if err != nil && pl.home != "" && noWritableHome(err) {
-		pl = place{base: inTree, origin: "the root"}
+		pl = storeBase{base: inTree, origin: "the root"}
 		dir, err = makeBase(d, pl, root)
 	}
 	if err != nil {
-		return nil, place{}, &Error{Kind: Failed, Msg: "no place for the store", Err: err,
+		return nil, storeBase{}, &Error{Kind: Failed, Msg: "no place for the store", Err: err,
 			Advice: "name a directory that can be written with DECREE_STORE"}
 	}
 	return dir, pl, nil
@@ -115,11 +115,11 @@ func openBase(d disk.Disk, w Where, c Config, root string) (disk.Dir, place, err
 
 // agreed refuses a place outside of the usual ones that the config asks for, unless
 // the user has agreed to it.
-func (w Where) agreed(d disk.Disk, pl place, root string) error {
+func (w Where) agreed(d disk.Disk, pl storeBase, root string) error {
 	if !pl.config || w.ConfigStore {
 		return nil
 	}
-	for _, usual := range w.defaultPlaces() {
+	for _, usual := range w.defaultBases() {
 		if sameBase(d, pl.abs(root), usual.abs(root)) {
 			return nil
 		}
@@ -128,7 +128,7 @@ func (w Where) agreed(d disk.Disk, pl place, root string) error {
 		Advice: "if that is your own config, say --yes once; or name a directory yourself with DECREE_STORE"}
 }
 
-func makeBase(d disk.Disk, pl place, root string) (disk.Dir, error) {
+func makeBase(d disk.Disk, pl storeBase, root string) (disk.Dir, error) {
 	if pl.home != "" {
 		// A home that does not exist is not made: system users have such ones.
 		h, err := d.OpenRoot(pl.home)
@@ -200,9 +200,9 @@ func (p *Project) Stores(w Where) ([]disk.Info, error) {
 		return nil, err
 	}
 	w = w.forOwner(root.UID)
-	places := w.defaultPlaces()
-	if asked, err := w.askedPlace(p.Config); err == nil && asked.asked {
-		places = append(places, asked)
+	bases := w.defaultBases()
+	if asked, err := w.askedBase(p.Config); err == nil && asked.asked {
+		bases = append(bases, asked)
 	}
 	if p.Store != nil {
 		self, err := p.Store.Self()
@@ -210,9 +210,9 @@ func (p *Project) Stores(w Where) ([]disk.Info, error) {
 			return nil, err
 		}
 		out = append(out, self)
-		places = append(places, place{base: p.base})
+		bases = append(bases, storeBase{base: p.base})
 	}
-	for _, pl := range places {
+	for _, pl := range bases {
 		self, err := p.baseApart(w, pl)
 		if err != nil {
 			return nil, err
@@ -225,7 +225,7 @@ func (p *Project) Stores(w Where) ([]disk.Info, error) {
 }
 
 // baseApart is the base's directory, if it is there and does not contain the root.
-func (p *Project) baseApart(w Where, pl place) (self disk.Info, err error) {
+func (p *Project) baseApart(w Where, pl storeBase) (self disk.Info, err error) {
 	path := pl.abs(p.Root)
 	if real, err := w.real(path); err == nil {
 		path = real
