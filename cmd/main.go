@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,7 +85,7 @@ func (s *session) main(ctx context.Context) error {
 
 // words are all words of the line, whether a "--" stood among them or not.
 func (s *session) words() []string {
-	return append(append([]string(nil), s.line.words...), s.line.paths...)
+	return slices.Concat(s.line.words, s.line.paths)
 }
 
 // atMost refuses more than n words.

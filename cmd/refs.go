@@ -164,7 +164,7 @@ func (s *session) splitRefs(rec *recorder.Reader, foreign bool) (refs, paths []s
 			n++
 		}
 	}
-	paths, err = s.inTree(rec.Project().Root, append(slices.Clone(words[n:]), s.line.paths...))
+	paths, err = s.inTree(rec.Project().Root, slices.Concat(words[n:], s.line.paths))
 	return words[:n], paths, err
 }
 

@@ -47,7 +47,7 @@ func (s *session) restore(ctx context.Context, o restoreOptions) error {
 	if err != nil {
 		return err
 	}
-	paths, err := s.inTree(rec.Project().Root, append(append([]string(nil), s.line.words[1:]...), s.line.paths...))
+	paths, err := s.inTree(rec.Project().Root, s.words()[1:])
 	if err != nil {
 		return err
 	}

@@ -153,15 +153,7 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 			return sentMessage{}, err
 		}
 	}
-	run, inside := s.env.get("DECREE_RUN_ID"), false
-	if s.env.get("DECREE_OUTBOX") != "" {
-		_, err := rec.History().Opened(run)
-		inside = err == nil
-	}
-	to := "inbox"
-	if inside {
-		to = "runs/" + run + "/" + project.OutboxDir
-	}
+	to, inside := s.sendTo(rec)
 	for {
 		chain, err := queue.NewChain(rec)
 		if err != nil {
@@ -192,6 +184,18 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 			return sentMessage{}, refusedf("the %s has a message %s; nothing was sent", path.Base(to), quoteWord(name)).Hintf("choose another name, or leave it out")
 		}
 	}
+}
+
+// sendTo is the directory below .decree that a message goes to: inside a routine it is the
+// outbox of the run.
+func (s *session) sendTo(rec *recorder.Recorder) (to string, inside bool) {
+	run := s.env.get("DECREE_RUN_ID")
+	if s.env.get("DECREE_OUTBOX") != "" {
+		if _, err := rec.History().Opened(run); err == nil {
+			return "runs/" + run + "/" + project.OutboxDir, true
+		}
+	}
+	return "inbox", false
 }
 
 // written is a message of a text that may have a front matter, with fields.

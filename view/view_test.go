@@ -107,3 +107,35 @@ func TestEventsHaveTheirHead(t *testing.T) {
 		require.Equal(t, 1, strings.Count(b.String(), "\n"))
 	}
 }
+
+// TestEveryListIsEscaped: what a terminal would obey comes out of no list as it is, and a
+// list of none is a list.
+func TestEveryListIsEscaped(t *testing.T) {
+	rec := &history.Record{ID: "2026112107015900-0", Description: "turned \u202e round"}
+	for name, write := range map[string]func(b *bytes.Buffer, n int) error{
+		"records": func(b *bytes.Buffer, n int) error { return EncodeRecords(b, []*history.Record{rec, rec}[:n], nil) },
+		"moments": func(b *bytes.Buffer, n int) error {
+			return EncodeMoments(b, []history.Moment{{Record: rec}, {Record: rec}}[:n], nil)
+		},
+		"each": func(b *bytes.Buffer, n int) error {
+			return EncodeEach(b, func(yield func(any) error) error {
+				for range n {
+					if err := yield(Line{What: rec.Description}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	} {
+		for n := range 3 {
+			var b bytes.Buffer
+			require.NoError(t, write(&b, n), name)
+			var list []any
+			require.NoError(t, json.Unmarshal(b.Bytes(), &list), name)
+			require.Len(t, list, n, name)
+			require.NotContains(t, b.String(), "\u202e", name)
+			require.Equal(t, n, strings.Count(b.String(), `\u202e`), name)
+		}
+	}
+}
