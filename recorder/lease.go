@@ -159,10 +159,21 @@ func (r *Recorder) blocker(b beside, k kind, begin time.Time) *project.Lease {
 	return nil
 }
 
-// dead are the open records whose processes are gone: those without a lease. The caller
-// has the lock, so that none is just being opened.
-func (x *writing) dead(open []*history.Opened) []*history.Opened {
-	return slices.DeleteFunc(slices.Clone(open), func(o *history.Opened) bool { return x.beside.live(o.Record.ID) })
+// unfinished are the open records whose processes are gone, those without a lease, and the
+// damaged ones of them. goesOn is nil where the caller does not have the lock.
+func (r *Reader) unfinished(goesOn *beside) (open []*history.Opened, damaged []history.Damage, err error) {
+	if open, damaged, err = r.history.ListOpen(); err != nil {
+		return nil, nil, err
+	}
+	var b beside
+	if goesOn != nil {
+		b = *goesOn
+	} else if b.leases, err = r.project.Leases(); err != nil { // after the list: a lease is taken before the record is opened
+		return nil, nil, err
+	}
+	open = slices.DeleteFunc(open, func(o *history.Opened) bool { return b.live(o.Record.ID) })
+	damaged = slices.DeleteFunc(damaged, func(d history.Damage) bool { return b.live(d.ID) })
+	return open, damaged, nil
 }
 
 // takeLease makes it known that the run's process lives. It is given back by close.

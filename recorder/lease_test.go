@@ -104,6 +104,41 @@ func TestBesideARun(t *testing.T) {
 	b.requireSound()
 }
 
+// An open record that a live run's command has damaged is the run's own: nobody sets it
+// aside while the lease lives, and the run ends as ever.
+func TestDamagedOpenRecordBesideItsLease(t *testing.T) {
+	for exit, status := range []history.Status{history.StatusSucceeded, history.StatusReverted} {
+		ctx := context.Background()
+		b := newBench(t)
+		b.write("f", "one\n")
+		b.checkpoint(CheckpointOptions{})
+		r := b.commanded(func() int {
+			b.write("f", "two\n")
+			list, err := filepath.Glob(filepath.Join(b.base, "store/*/open/*.json"))
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+			require.NoError(t, os.WriteFile(list[0], []byte("{"), 0o600))
+			o := b.outsider()
+			defer o.Close()
+			_, err = o.Checkpoint(ctx, CheckpointOptions{})
+			require.NoError(t, err)
+			done, err := o.Recover(ctx, true)
+			require.NoError(t, err)
+			require.Empty(t, done)
+			waiting, err := o.Waiting()
+			require.NoError(t, err)
+			require.Empty(t, waiting)
+			require.FileExists(t, list[0])
+			return exit
+		})
+		res, err := r.Run(ctx, command(b))
+		require.NoError(t, err)
+		require.Equal(t, status, res.Record.Status, res.Notes)
+		require.NoError(t, r.Close())
+		b.requireSound()
+	}
+}
+
 // What is done inside a run that is put back is put back with it, and undone by it; a run
 // inside that fails goes back to its own start.
 func TestInsideARun(t *testing.T) {

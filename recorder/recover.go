@@ -95,16 +95,12 @@ func (r *Recorder) Recover(ctx context.Context, kill bool) ([]Recovered, error) 
 // Waiting says in words what a recovery would have to do; it changes nothing.
 func (r *Reader) Waiting() ([]string, error) {
 	r.catchUp()
-	open, damaged, err := r.history.ListOpen()
+	open, damaged, err := r.unfinished(nil)
 	if err != nil {
 		return nil, err
 	}
-	var x writing
-	if x.beside.leases, err = r.project.Leases(); err != nil {
-		return nil, err
-	}
 	var out []string
-	for _, o := range x.dead(open) {
+	for _, o := range open {
 		out = append(out, fmt.Sprintf("%s %s is open", noun(o.Record), o.Record.ID))
 	}
 	for _, d := range damaged {
@@ -121,11 +117,10 @@ type recovery struct {
 }
 
 func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recovered, error) {
-	open, damaged, err := r.history.ListOpen()
+	open, damaged, err := r.unfinished(&x.beside)
 	if err != nil {
 		return nil, &BeginError{err}
 	}
-	open = x.dead(open)
 	c := &recovery{r: r, x: x}
 	for _, d := range damaged {
 		if err := r.history.SetAside(d.ID); err != nil {
@@ -142,10 +137,10 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 	if err := c.transactions(ctx); err != nil {
 		return c.done, err
 	}
-	if open, _, err = r.history.ListOpen(); err != nil {
+	if open, _, err = r.unfinished(&x.beside); err != nil {
 		return c.done, err
 	}
-	for _, o := range x.dead(open) {
+	for _, o := range open {
 		if err := c.orAnyway(o, c.record(ctx, o)); err != nil {
 			err = fmt.Errorf("record %s: %w", o.Record.ID, err)
 			if ctx.Err() != nil {
