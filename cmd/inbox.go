@@ -220,8 +220,7 @@ func (s *session) cancel(ctx context.Context, words []string) error {
 		if err != nil {
 			return err
 		}
-		name := quoteWord(strings.TrimSuffix(as, ".md"))
-		s.tell("%s is cancelled; 'decree inbox retry %s' queues it again", name, name)
+		s.tell("%s is cancelled; queue it again: %s", quoteWord(strings.TrimSuffix(as, ".md")), queue.RetryCommand(as))
 	}
 	return nil
 }

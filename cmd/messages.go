@@ -79,7 +79,7 @@ func (s *session) messageEnded(r *queue.Result) {
 	}
 	s.say("%s", b.String())
 	if r.Outcome == queue.Dead {
-		s.say("  decree inbox retry %s  try it again", quoteWord(strings.TrimSuffix(strings.TrimPrefix(r.Place, "dead/"), ".md")))
+		s.say("  %s  try it again", queue.RetryCommand(strings.TrimPrefix(r.Place, "dead/")))
 	}
 }
 

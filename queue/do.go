@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"decree/disk"
 	"decree/history"
@@ -492,7 +494,7 @@ func (q *Queue) dead(d *dirs, res *Result, reason string, rec *history.Record) (
 		mark = "record: " + rec.ID + "\n"
 		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\nwhat it changed, put back since: decree diff %s\n", rec.ID, rec.ID, rec.ID)
 	}
-	withAdvice := func(as string) string { return text + "\ntry it again: " + retryCommand(as) + "\n" }
+	withAdvice := func(as string) string { return text + "\ntry it again: " + RetryCommand(as) + "\n" }
 	here := rec == nil
 	if rec != nil {
 		var err error
@@ -512,13 +514,29 @@ func (q *Queue) dead(d *dirs, res *Result, reason string, rec *history.Record) (
 	return res, q.over(res)
 }
 
-// retryCommand is what a person types to have the dead message called name tried again.
-func retryCommand(name string) string {
+// RetryCommand is what a person types to have the dead message called name tried again. It
+// can be pasted into bash, zsh and ksh, and shown on a terminal, whatever the name is.
+func RetryCommand(name string) string {
 	word := strings.TrimSuffix(name, suffix)
-	if strings.Trim(word, plainLetters) != "" || word[0] == '-' {
-		word = quote(word)
+	command := "decree inbox retry "
+	if strings.HasPrefix(word, "-") {
+		command += "-- "
 	}
-	return "decree inbox retry " + word
+	switch {
+	case strings.Trim(word, plainLetters) == "":
+		return command + word
+	case utf8.ValidString(word) && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return command + quote(word)
+	}
+	command += "$'"
+	for _, b := range []byte(word) {
+		if b < ' ' || b > '~' || b == '\'' || b == '\\' {
+			command += fmt.Sprintf(`\%03o`, b)
+		} else {
+			command += string(rune(b))
+		}
+	}
+	return command + "'"
 }
 
 // plainLetters mean nothing to a shell.

@@ -77,7 +77,7 @@ func noMessage(name string) error {
 
 // Cancel moves a message that waits to dead, with a reason, and returns its name there.
 func Cancel(p *project.Project, host, name, reason string) (as string, err error) {
-	w, err := take(p, host, name, func(as string) string { return reason + "\n\nqueue it again: " + retryCommand(as) + "\n" })
+	w, err := take(p, host, name, func(as string) string { return reason + "\n\nqueue it again: " + RetryCommand(as) + "\n" })
 	if err != nil {
 		return "", err
 	}
@@ -212,7 +212,7 @@ func unedited(dir disk.Dir, name string, was []byte) (disk.Info, error) {
 // that no queue begins the old one meanwhile, and a death leaves at least one of them.
 func editWaiting(p *project.Project, host, name string, was, text []byte) error {
 	w, err := take(p, host, name, func(as string) string {
-		return "the command that was editing it ended unexpectedly\n\nqueue it again: " + retryCommand(as) + "\n"
+		return "the command that was editing it ended unexpectedly\n\nqueue it again: " + RetryCommand(as) + "\n"
 	})
 	if project.KindOf(err) == project.NotFound {
 		return ErrEdited
