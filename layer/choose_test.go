@@ -101,3 +101,35 @@ func TestExplains(t *testing.T) {
 	assert.Contains(t, AppArmorProfile(`/usr/bin/"decree"`), `profile decree "/usr/bin/\"decree\"" flags=(unconfined) {`)
 	assert.True(t, strings.HasSuffix(AppArmorProfile("/d"), "}\n"))
 }
+
+// TestCloneWhole stands in for the call of a system that clones whole directories.
+func TestCloneWhole(t *testing.T) {
+	was := cloneWhole
+	defer func() { cloneWhole = was }()
+	for _, supported := range []bool{true, false} {
+		p := placeOf(t)
+		root := p.Root.Path()
+		require.NoError(t, os.MkdirAll(root+"/a/b", 0o755))
+		require.NoError(t, os.WriteFile(root+"/a/b/f", []byte("f"), 0o644))
+		called := false
+		cloneWhole = func(from, to string) error {
+			called = true
+			if !supported {
+				return errors.ErrUnsupported
+			}
+			return os.CopyFS(to, os.DirFS(from))
+		}
+		l, err := p.Make("one", Clone, CloneOptions{Copy: true})
+		require.NoError(t, err)
+		defer l.Close()
+		assert.True(t, called)
+		names, err := os.ReadFile(filepath.Join(l.Path(), namesName))
+		require.NoError(t, err)
+		assert.Equal(t, "a\x00a/b\x00a/b/f\x00", string(names))
+		require.NoError(t, os.Remove(filepath.Join(l.Workspace(), "a/b/f")))
+		var got []string
+		_, err = l.Changes(t.Context(), ChangeOptions{}, func(c *Change) error { got = append(got, c.Path); return nil })
+		require.NoError(t, err)
+		assert.Equal(t, []string{"a/b/f"}, got)
+	}
+}

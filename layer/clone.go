@@ -112,6 +112,56 @@ type cloning struct {
 	root  string
 	names *bufio.Writer
 	done  int
+	whole func(from, to string) error // clones a directory with all in it; nil: the system cannot
+}
+
+// tree clones the root, whole where the system can and nothing is left out, else file by
+// file.
+func (c *cloning) tree(l *Layer, root *disk.Info) error {
+	if c.whole == nil || len(c.Share)+len(c.Exclude) > 0 {
+		return c.dir(l.place.Root, l.dir, treeName, "", root)
+	}
+	err := c.whole(l.place.Root.Path(), filepath.Join(l.Path(), treeName))
+	if errors.Is(err, errors.ErrUnsupported) {
+		return c.dir(l.place.Root, l.dir, treeName, "", root)
+	}
+	if err != nil {
+		return err
+	}
+	made, err := l.dir.OpenDir(treeName)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	return c.list(made, "")
+}
+
+// list notes what a clone of a whole directory has.
+func (c *cloning) list(d disk.Dir, path string) error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	list, err := d.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		at := join(path, e.Name)
+		c.note(at)
+		if e.Kind != disk.Directory {
+			continue
+		}
+		sub, err := d.OpenDir(e.Name)
+		if err != nil {
+			return err
+		}
+		err = c.list(sub, at)
+		sub.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clone makes tree and names, and reads the clock behind them.
@@ -124,12 +174,12 @@ func (l *Layer) clone(o CloneOptions) error {
 		return err
 	}
 	defer f.Close()
-	c := &cloning{CloneOptions: o, root: l.place.Root.Path(), names: bufio.NewWriter(f)}
+	c := &cloning{CloneOptions: o, whole: cloneWhole, root: l.place.Root.Path(), names: bufio.NewWriter(f)}
 	self, err := l.place.Root.Self()
 	if err != nil {
 		return err
 	}
-	if err := c.dir(l.place.Root, l.dir, treeName, "", &self); err != nil {
+	if err := c.tree(l, &self); err != nil {
 		return err
 	}
 	if err := c.names.Flush(); err != nil {

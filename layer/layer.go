@@ -263,5 +263,11 @@ func (l *Layer) Mount() (*overlay.Mount, error) {
 	if err := l.dir.Mkdir(workName, 0o700); err != nil {
 		return nil, err
 	}
-	return &overlay.Mount{Root: l.place.Root.Path(), Layer: l.Path(), Name: l.place.MountName(l.name)}, nil
+	root, err := l.place.Root.Self()
+	if err != nil {
+		return nil, err
+	}
+	return &overlay.Mount{
+		Root: l.place.Root.Path(), Layer: l.Path(), Name: l.place.MountName(l.name), Dev: root.Dev, Ino: root.Ino,
+	}, nil
 }

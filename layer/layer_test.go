@@ -382,6 +382,20 @@ func TestRootByLink(t *testing.T) {
 	assert.Len(t, got, 1)
 }
 
+// TestRootReplaced: what stands in the root's place meanwhile is not worked on.
+func TestRootReplaced(t *testing.T) {
+	s := newSite(t)
+	l := s.make("one", layer.Overlay)
+	require.NoError(t, os.Rename(s.root, s.root+".old"))
+	require.NoError(t, os.Mkdir(s.root, 0o755))
+	m, err := l.Mount()
+	require.NoError(t, err)
+	_, err = runner.Run(t.Context(), runner.Command{Args: []string{"touch", "it-ran"}, Dir: s.root, Env: os.Environ(), Overlay: m})
+	assert.ErrorContains(t, err, "in whose place is another directory")
+	assert.NoFileExists(t, s.root+"/it-ran")
+	assert.NoFileExists(t, filepath.Join(l.Path(), "upper/it-ran"))
+}
+
 // TestEnterAgain: a layer is worked in several times.
 func TestEnterAgain(t *testing.T) {
 	for _, how := range mechanisms {

@@ -10,3 +10,6 @@ import (
 
 // share returns errors.ErrUnsupported.
 func share(disk.Dir, disk.Dir, string) error { return errors.ErrUnsupported }
+
+// cloneWhole is nil: no call clones a whole directory.
+var cloneWhole func(from, to string) error

@@ -21,7 +21,9 @@
 package overlay
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -31,6 +33,9 @@ type Mount struct {
 	Layer string // holds the directories upper, and work, which is empty
 	Name  string // what the mount is called in the list of mounts; by it processes are found
 	Dir   string // the working directory to enter; "": the one of the caller
+	// Dev and Ino are the root's: what stands in its place by then is not mounted over. Zero:
+	// whatever is there.
+	Dev, Ino uint64
 }
 
 // An Error says which step a system refused, and why.
@@ -43,14 +48,18 @@ func (e *Error) Error() string { return e.Step + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Words are what Enter takes.
-func (m *Mount) Words() []string { return []string{m.Root, m.Layer, m.Name, m.Dir} }
+func (m *Mount) Words() []string {
+	return []string{m.Root, m.Layer, m.Name, m.Dir, strconv.FormatUint(m.Dev, 10), strconv.FormatUint(m.Ino, 10)}
+}
 
 // parse is the opposite of Words.
 func parse(words []string) (*Mount, error) {
-	if len(words) != 4 {
+	if len(words) != 6 {
 		return nil, fmt.Errorf("%d words for a mount", len(words))
 	}
-	return &Mount{Root: words[0], Layer: words[1], Name: words[2], Dir: words[3]}, nil
+	dev, err1 := strconv.ParseUint(words[4], 10, 64)
+	ino, err2 := strconv.ParseUint(words[5], 10, 64)
+	return &Mount{Root: words[0], Layer: words[1], Name: words[2], Dir: words[3], Dev: dev, Ino: ino}, errors.Join(err1, err2)
 }
 
 // Within says whether the mount called name is one of those that mountinfo, the text of

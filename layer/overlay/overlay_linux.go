@@ -90,6 +90,9 @@ func (m *Mount) mount() error {
 		return &Error{"open " + m.Root, err}
 	}
 	defer unix.Close(root)
+	if err := m.same(root); err != nil {
+		return err
+	}
 	layer, err := unix.Open(m.Layer, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &Error{"open " + m.Layer, err}
@@ -105,6 +108,18 @@ func (m *Mount) mount() error {
 	options := "lowerdir=" + over + ",upperdir=" + at + "/upper,workdir=" + at + "/work,userxattr,index=off,volatile"
 	if err := unix.Mount(m.Name, over, "overlay", uintptr(fs.Flags)&kept, options); err != nil {
 		return &Error{"mount the overlay", err}
+	}
+	return nil
+}
+
+// same refuses a directory that is in the place of the root.
+func (m *Mount) same(root int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(root, &st); err != nil {
+		return &Error{"look at " + m.Root, err}
+	}
+	if m.Ino != 0 && (st.Ino != m.Ino || uint64(st.Dev) != m.Dev) {
+		return &Error{"find " + m.Root + ", in whose place is another directory", unix.ESTALE}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func TestBelow(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
-	m := &Mount{Root: "/r", Layer: "/l", Name: "n"}
+	m := &Mount{Root: "/r", Layer: "/l", Name: "n", Dir: "/d", Dev: 1 << 63, Ino: 7}
 	got, err := parse(m.Words())
 	require.NoError(t, err)
 	assert.Equal(t, m, got)
