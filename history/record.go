@@ -101,6 +101,7 @@ type Record struct {
 	Parent         string // the record that this one undoes or restores
 	UndoneBy       string
 	Inside         string // the run that this one was made in the course of, by one of its processes
+	Origin         string // the id of the machine that it was made on; "": not known
 
 	Extra []Field // unknown fields, in their order
 
@@ -181,6 +182,9 @@ func (r *Record) write(w *writer) {
 	}
 	if r.Inside != "" {
 		w.text("inside", r.Inside)
+	}
+	if r.Origin != "" {
+		w.text("origin", r.Origin)
 	}
 	for _, f := range r.Extra {
 		w.raw(f.Name, string(f.Raw))
@@ -415,6 +419,8 @@ func (r *Record) readFacts(key string, v *jsonread.Value) bool {
 		r.Parent = v.Text()
 	case "inside":
 		r.Inside = v.Text()
+	case "origin":
+		r.Origin = v.Text()
 	case "undone_by":
 		r.UndoneBy = v.Text()
 	case "labels": // of --json; they live in labels.json

@@ -22,7 +22,7 @@ func fullRecord() *Record {
 		Started: at, Ended: at.Add(1234 * time.Millisecond), Recovered: &at, Duration: 1234 * time.Millisecond,
 		DiffSHA256: tree.Sum([]byte("diff")), Unrecorded: []string{"a\nb", "\xe9"}, Files: 5120, Bytes: 48213377,
 		Changes: Changes{2, 9, 1, 120, 33}, Before: tree.Sum([]byte("b")), After: tree.Sum([]byte("a")),
-		Actor: Actor{"u", "h", "coder", "s1", 7}, Parent: "2026112107015800-0", UndoneBy: "2026112107020000-0",
+		Actor: Actor{"u", "h", "coder", "s1", 7}, Parent: "2026112107015800-0", UndoneBy: "2026112107020000-0", Origin: "0123456789abcdef0123456789abcdef",
 		Extra: []Field{{"later", json.RawMessage(`{"x":[1,2.5e3,null,true,"\u00e9"]}`)}},
 	}
 }
@@ -54,16 +54,17 @@ func TestRecordLayout(t *testing.T) {
   "actor": {"user": "u", "host": "h", "agent": "coder", "session": "s1", "turn": 7},
   "parent": "2026112107015800-0",
   "undone_by": "2026112107020000-0",
+  "origin": "0123456789abcdef0123456789abcdef",
   "later": {"x":[1,2.5e3,null,true,"\u00e9"]},
   "labels": ["one","two"]
 }
 `
 	assert.Equal(t, want, string(fullRecord().JSON([]string{"one", "two"})))
 	r := fullRecord()
-	r.Reason, r.Parent, r.UndoneBy, r.Recovered, r.Extra = Manual, "", "", nil, nil
+	r.Reason, r.Parent, r.UndoneBy, r.Origin, r.Recovered, r.Extra = Manual, "", "", "", nil, nil
 	r.DiffSHA256, r.After, r.Ended = tree.Hash{}, tree.Hash{}, time.Time{}
 	text := string(r.JSON(nil))
-	for _, absent := range []string{"command", "cwd", "attempts", "exit_code", "parent", "undone_by", "labels"} {
+	for _, absent := range []string{"command", "cwd", "attempts", "exit_code", "parent", "undone_by", "origin", "labels"} {
 		assert.NotContains(t, text, `"`+absent+`"`)
 	}
 	for _, present := range []string{`"recovered": null`, `"ended": null`, `"diff_sha256": ""`, `"after": ""`} {

@@ -174,7 +174,7 @@ func (p *Project) Outdated() bool { return p.form.Version < storeNow || p.form.C
 // versions refuse it from here on. With done it is converted. The lock is held.
 func (p *Project) Converting(done bool) error {
 	was := p.form
-	p.form = form{storeNow, !done}
+	p.form.Version, p.form.Converting = storeNow, !done
 	err := p.remember()
 	if err != nil {
 		p.form = was

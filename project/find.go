@@ -149,7 +149,7 @@ func (p *Project) lostMemory(id *identity, err error) string {
 	if errors.As(err, &newer) || serr != nil {
 		return ""
 	}
-	b, _ := json.Marshal(newMemory(id.ID, p.Root, self, form{storeNow, true})) // a conversion of what is converted changes nothing
+	b, _ := json.Marshal(newMemory(id.ID, p.Root, self, form{Version: storeNow, Converting: true})) // a conversion of what is converted changes nothing
 	return fmt.Sprintf("; if the store is this tree's and has only lost its %s, put %s there", memoryFile, b)
 }
 

@@ -38,11 +38,13 @@ type memory struct {
 	FS   uint64 `json:"fs,omitempty"`   // the id of its file system
 }
 
-// form is how the store keeps what it has. Version 1 had trees in another form.
+// form is what the store says of itself. Version 1 had trees in another form.
 type form struct {
 	Version int `json:"version"`
 	// Converting: what an earlier version wrote is still to be converted, in part or whole.
 	Converting bool `json:"converting,omitempty"`
+	// Machine is the id of the machine, 32 random hex digits; "" before it is asked for.
+	Machine string `json:"machine,omitempty"`
 }
 
 // rootFacts are what a store remembers of its root, as they are now.

@@ -39,6 +39,16 @@ func (r *Recorder) end(e *ending) error {
 	return nil
 }
 
+// origin is the machine that a record is made on. It is the lesser thing: where it is not
+// known the record does without.
+func (r *Recorder) origin() string {
+	id, err := r.project.Machine()
+	if err != nil {
+		r.note("the record does not say on which machine it was made: %v", err)
+	}
+	return id
+}
+
 // auditOf is the audit's line about a record that ends.
 func (r *Recorder) auditOf(rec *history.Record) history.Operation {
 	switch rec.Reason {

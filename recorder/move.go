@@ -212,7 +212,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	}
 	end, err := r.prepareEnding(ctx, x, a, held, &history.Record{
 		ID: id, Chain: id[:16], Reason: a.reason, Status: history.StatusSucceeded, Description: a.description,
-		Started: started, Actor: r.opt.Actor, Inside: x.beside.inside,
+		Started: started, Actor: r.opt.Actor, Inside: x.beside.inside, Origin: r.origin(),
 	})
 	if err != nil {
 		return nil, nil, project.Unmoved(err)

@@ -331,7 +331,7 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
 		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Unrecorded: res.Unrecorded,
 		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, ManifestSHA256: manifestSum, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
-		Inside: u.x.beside.inside,
+		Inside: u.x.beside.inside, Origin: r.origin(),
 	}
 	if err := u.found.mark(u.rec); err != nil {
 		return err
