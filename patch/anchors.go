@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 )
@@ -64,22 +65,13 @@ func (m *matcher) uniqueRuns(k block) []anchor {
 		a := runSums(m.a[k.a0:k.a1], n)
 		b := runSums(m.b[k.b0:k.b1], n)
 		var found []anchor
-		for i, j := 0, 0; i < len(a) && j < len(b); {
-			switch {
-			case a[i].sum < b[j].sum:
-				i++
-			case a[i].sum > b[j].sum:
-				j++
-			default:
-				an := anchor{k.a0 + a[i].at, k.b0 + b[j].at}
-				// Equal sums of different runs are possible, if hardly ever.
-				if m.a[an.a] == m.b[an.b] {
-					found = append(found, an)
-				}
-				i++
-				j++
+		inBoth(a, b, runSum.hash, func(x, y runSum) {
+			an := anchor{k.a0 + x.at, k.b0 + y.at}
+			// Equal sums of different runs are possible, if hardly ever.
+			if m.a[an.a] == m.b[an.b] {
+				found = append(found, an)
 			}
-		}
+		})
 		if len(found) > 0 {
 			slices.SortFunc(found, func(x, y anchor) int { return int(x.a - y.a) })
 			return increasing(found)
@@ -93,6 +85,8 @@ type runSum struct {
 	sum uint64
 	at  int32
 }
+
+func (r runSum) hash() uint64 { return r.sum }
 
 // runSums returns the hashes of all runs of n lines, n a power of two, that occur once, in
 // order of the hashes.
@@ -119,27 +113,39 @@ func once(sums []uint64) []runSum {
 	for i, s := range sums {
 		all[i] = runSum{s, int32(i)}
 	}
-	slices.SortFunc(all, func(x, y runSum) int {
-		switch {
-		case x.sum < y.sum:
-			return -1
-		case x.sum > y.sum:
-			return 1
-		}
-		return int(x.at - y.at)
-	})
-	kept := all[:0]
-	for i := 0; i < len(all); {
+	slices.SortFunc(all, func(x, y runSum) int { return cmp.Compare(x.sum, y.sum) })
+	return onlyOnce(all, runSum.hash)
+}
+
+// onlyOnce keeps of list, which is in order of its hashes, what has one that no other has.
+func onlyOnce[T any](list []T, sum func(T) uint64) []T {
+	kept := list[:0]
+	for i := 0; i < len(list); {
 		j := i + 1
-		for j < len(all) && all[j].sum == all[i].sum {
+		for j < len(list) && sum(list[j]) == sum(list[i]) {
 			j++
 		}
 		if j == i+1 {
-			kept = append(kept, all[i])
+			kept = append(kept, list[i])
 		}
 		i = j
 	}
 	return kept
+}
+
+// inBoth calls f with what has the same hash in a and in b, both from onlyOnce.
+func inBoth[T any](a, b []T, sum func(T) uint64, f func(a, b T)) {
+	for len(a) > 0 && len(b) > 0 {
+		switch x, y := sum(a[0]), sum(b[0]); {
+		case x < y:
+			a = a[1:]
+		case x > y:
+			b = b[1:]
+		default:
+			f(a[0], b[0])
+			a, b = a[1:], b[1:]
+		}
+	}
 }
 
 // mix spreads the bits of x (the finaliser of MurmurHash3).

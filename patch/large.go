@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"decree/tree"
@@ -38,6 +39,8 @@ type sample struct {
 	at   int64
 }
 
+func (s sample) hash() uint64 { return s.sum }
+
 // sampled is what the first reading of a text keeps of it.
 type sampled struct {
 	lines []sample
@@ -62,31 +65,6 @@ func (s *sampled) thin(mask uint64) {
 	s.lines = slices.DeleteFunc(s.lines, func(l sample) bool { return l.sum&s.mask != 0 })
 }
 
-// once sorts the samples by their hashes and keeps those that occur once.
-func (s *sampled) once() {
-	slices.SortFunc(s.lines, func(x, y sample) int {
-		switch {
-		case x.sum < y.sum:
-			return -1
-		case x.sum > y.sum:
-			return 1
-		}
-		return int(x.line - y.line)
-	})
-	kept := s.lines[:0]
-	for i := 0; i < len(s.lines); {
-		j := i + 1
-		for j < len(s.lines) && s.lines[j].sum == s.lines[i].sum {
-			j++
-		}
-		if j == i+1 {
-			kept = append(kept, s.lines[i])
-		}
-		i = j
-	}
-	s.lines = kept
-}
-
 // cut is a place where two texts can be cut: the beginning of a line that both have.
 type cut struct{ a, b sample }
 
@@ -94,20 +72,13 @@ type cut struct{ a, b sample }
 func cuts(a, b *sampled) []cut {
 	a.thin(b.mask)
 	b.thin(a.mask)
-	a.once()
-	b.once()
-	var both []cut
-	for i, j := 0, 0; i < len(a.lines) && j < len(b.lines); {
-		switch x, y := a.lines[i], b.lines[j]; {
-		case x.sum < y.sum:
-			i++
-		case x.sum > y.sum:
-			j++
-		default:
-			both = append(both, cut{x, y})
-			i, j = i+1, j+1
-		}
+	for _, s := range []*sampled{a, b} {
+		slices.SortFunc(s.lines, func(x, y sample) int { return cmp.Compare(x.sum, y.sum) })
 	}
+	var both []cut
+	inBoth(onlyOnce(a.lines, sample.hash), onlyOnce(b.lines, sample.hash), sample.hash, func(x, y sample) {
+		both = append(both, cut{x, y})
+	})
 	slices.SortFunc(both, func(x, y cut) int { return int(x.a.line - y.a.line) })
 	anchors := make([]anchor, len(both))
 	for i, c := range both {

@@ -1,6 +1,9 @@
 package patch
 
-import "bytes"
+import (
+	"bytes"
+	"context"
+)
 
 // Redraw returns the section's hunks with n lines of context instead of three. old is the
 // whole content that the section begins with. With loose, lines that differ in white
@@ -57,17 +60,10 @@ func rewritesOf(h *Hunk, lines [][]byte) (out []rewrite, ok bool) {
 	return out, true
 }
 
-// maxLoose bounds the pairs of lines of one change that are compared loosely.
-const maxLoose = 1 << 20
-
 // loosened takes the lines out of changes that differ in white space alone. Those of lines
 // become what the new content has.
 func loosened(edits []rewrite, lines [][]byte) (out []rewrite) {
 	for _, e := range edits {
-		if (e.to-e.from)*len(e.added) > maxLoose {
-			out = append(out, e)
-			continue
-		}
 		at, taken := e.from, 0
 		flush := func(to, added int) {
 			if to > at || added > taken {
@@ -84,38 +80,37 @@ func loosened(edits []rewrite, lines [][]byte) (out []rewrite) {
 	return out
 }
 
-// pairs are the longest common lines of a and b, but for white space, as their indexes.
+// pairs are lines that a and b have in common, but for white space, as their indexes.
 func pairs(a, b [][]byte) (out [][2]int) {
-	bare := func(lines [][]byte) []string {
-		keys := make([]string, len(lines))
+	numbers := map[string]int32{}
+	numbered := func(lines [][]byte) []int32 {
+		ids := make([]int32, len(lines))
 		for i, l := range lines {
-			keys[i] = string(bytes.Join(bytes.Fields(l), nil))
-		}
-		return keys
-	}
-	x, y := bare(a), bare(b)
-	longest := make([][]int32, len(x)+1) // of the lines from i and from j on
-	for i := range longest {
-		longest[i] = make([]int32, len(y)+1)
-	}
-	for i := len(x) - 1; i >= 0; i-- {
-		for j := len(y) - 1; j >= 0; j-- {
-			longest[i][j] = max(longest[i+1][j], longest[i][j+1])
-			if x[i] == y[j] {
-				longest[i][j] = longest[i+1][j+1] + 1
+			bare := string(bytes.Join(bytes.Fields(l), nil))
+			id, ok := numbers[bare]
+			if !ok {
+				id = int32(len(numbers))
+				numbers[bare] = id
 			}
+			ids[i] = id
 		}
+		return ids
 	}
-	for i, j := 0, 0; i < len(x) && j < len(y); {
-		switch {
-		case x[i] == y[j]:
-			out = append(out, [2]int{i, j})
-			i, j = i+1, j+1
-		case longest[i+1][j] >= longest[i][j+1]:
-			i++
-		default:
+	x, y := numbered(a), numbered(b)
+	sameA, sameB, err := match(context.Background(), x, y, len(numbers))
+	if err != nil {
+		return nil // only a cancelled search has one
+	}
+	j := 0
+	for i, same := range sameA {
+		if !same {
+			continue
+		}
+		for !sameB[j] {
 			j++
 		}
+		out = append(out, [2]int{i, j})
+		j++
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -84,4 +85,15 @@ func TestRedrawLoosely(t *testing.T) {
 		}
 		require.Equal(t, want, string(b), "%q", text)
 	}
+}
+
+// TestRedrawLooselyLarge: however many lines a change has, they are compared.
+func TestRedrawLooselyLarge(t *testing.T) {
+	var old, text strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&old, "line %d\n", i)
+		fmt.Fprintf(&text, "\tline  %d\n", i)
+	}
+	s := read(t, write(t, Limits{}, modify("f", old.String(), text.String())))[0]
+	require.Empty(t, s.Redraw([]byte(old.String()), 3, true))
 }
