@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"decree/disk"
 	"decree/layer"
 )
 
@@ -83,7 +84,7 @@ func TestOnOtherDisks(t *testing.T) {
 	}
 	for kind, shares := range map[string]bool{"btrfs": true, "xfs": true, "tmpfs": false, "ext4": false} {
 		t.Run(kind, func(t *testing.T) {
-			at := mounted(t, kind)
+			at := mounted(t, kind, "")
 			s := newSiteAt(t, at, "root")
 			sh(t, s.root, "mkdir d; head -c 300000 /dev/zero | tr '\\0' x >d/big; echo a >a; : >empty")
 			err := s.place.TryClone()
@@ -115,11 +116,49 @@ func TestOnOtherDisks(t *testing.T) {
 	}
 }
 
+// TestFullDisk: a layer on another file system than the root, which it fills: the command
+// sees it, what was written is there, and the root's own clock says what is settled.
+func TestFullDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount")
+	}
+	small := mounted(t, "tmpfs", ",size=1m")
+	s := newSite(t)
+	sh(t, s.root, "mkdir -p .decree/tmp; echo f >f; echo g >g")
+	s.settle()
+	defer func(own *layer.Place) { s.place = own }(s.place)
+	for _, clocks := range [][]disk.Dir{nil, {s.open(filepath.Join(s.root, ".decree/tmp"))}} {
+		s.place = &layer.Place{Dir: s.open(small), Root: s.open(s.root), Clocks: clocks}
+		l := s.make("one", layer.Overlay)
+		out := s.run(l, "rm g; head -c 4000000 /dev/zero >big || echo \"status $?\"; echo more >>f || echo full")
+		assert.Contains(t, out, "No space left on device")
+		assert.Contains(t, out, "status 1\n")
+		var got []string
+		_, err := l.Changes(t.Context(), layer.ChangeOptions{}, func(c *layer.Change) error {
+			ok, err := c.Settled()
+			assert.Equal(t, clocks != nil, ok)
+			got = append(got, c.Path)
+			return err
+		})
+		require.NoError(t, err)
+		assert.Contains(t, got, "big")
+		assert.Contains(t, got, "g")
+		l.Close()
+		require.NoError(t, s.place.Remove("one"))
+		left, err := s.place.Names()
+		require.NoError(t, err)
+		assert.Empty(t, left)
+	}
+	b, err := os.ReadFile(s.root + "/f")
+	require.NoError(t, err)
+	assert.Equal(t, "f\n", string(b))
+}
+
 // mounted is a file system of its own, of a kind that the machine can make.
-func mounted(t *testing.T, kind string) string {
+func mounted(t *testing.T, kind, options string) string {
 	t.Helper()
 	at := t.TempDir()
-	args := []string{"-t", "tmpfs", "none", at}
+	args := []string{"-t", "tmpfs", "-o", "rw" + options, "none", at}
 	if kind != "tmpfs" {
 		mkfs, err := exec.LookPath("mkfs." + kind)
 		if errors.Is(err, exec.ErrNotFound) {
