@@ -233,6 +233,9 @@ func (c *cloning) dir(from, to disk.Dir, name, path string, in *disk.Info) error
 			return err
 		}
 	}
+	if err := copyAttributes(from, own); err != nil {
+		return err
+	}
 	if err := to.Chmod(name, in.Mode); err != nil {
 		return err
 	}

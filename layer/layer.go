@@ -132,7 +132,7 @@ func clockOf(d disk.Dir, dev uint64) (int64, error) {
 	return in.Ctime - int64(disk.TickOf(in.Ctime)), nil
 }
 
-// makeUpper makes the upper directory: its owner and mode are seen as the root's.
+// makeUpper makes the upper directory: its owner, mode and ACL are seen as the root's.
 func (l *Layer) makeUpper() error {
 	root, err := l.place.Root.Self()
 	if err != nil {
@@ -149,6 +149,14 @@ func (l *Layer) makeUpper() error {
 		if err := l.dir.Chown(upperName, root.UID, root.GID); err != nil {
 			return err
 		}
+	}
+	made, err := l.dir.OpenDir(upperName)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	if err := copyAttributes(l.place.Root, made); err != nil {
+		return err
 	}
 	return l.dir.Chmod(upperName, root.Mode)
 }

@@ -30,7 +30,7 @@ func TestAsAnotherUser(t *testing.T) {
 	copyTo(t, os.Args[0], base+"/layer.test")
 	require.NoError(t, os.Mkdir(base+"/tmp", 0o700))
 	require.NoError(t, os.Chown(base+"/tmp", user, user))
-	c := exec.Command(base+"/layer.test", "-test.v", "-test.run", "Kinds/overlay|NoChange|HardLinks|LeftOut|OddRoots|EnterAgain|TryLeaves|Collect|Nested")
+	c := exec.Command(base+"/layer.test", "-test.v", "-test.run", "Kinds/overlay|NoChange|HardLinks|LeftOut|OddRoots|EnterAgain|TryLeaves|Collect|Nested|DefaultACL")
 	c.Dir, c.Env = base+"/tmp", append(os.Environ(), "TMPDIR="+base+"/tmp", "HOME="+base+"/tmp")
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	out, err := c.CombinedOutput()
@@ -113,6 +113,25 @@ func TestOnOtherDisks(t *testing.T) {
 			assert.Len(t, got, 3)
 			assert.NotContains(t, strings.Join(got, "\n"), " ?")
 		})
+	}
+}
+
+// TestDefaultACL: what is made in the layer gets the mode that it would get in the root.
+func TestDefaultACL(t *testing.T) {
+	acl := []byte{2, 0, 0, 0} // of the file system's format: version; then tag, rights and no id
+	for _, e := range [][2]byte{{0x01, 7}, {0x04, 4}, {0x20, 0}} {
+		acl = append(acl, e[0], 0, e[1], 0, 0xff, 0xff, 0xff, 0xff)
+	}
+	for _, how := range mechanisms {
+		s := newSite(t)
+		sh(t, s.root, "mkdir d")
+		for _, dir := range []string{s.root, s.root + "/d"} {
+			if err := syscall.Setxattr(dir, "system.posix_acl_default", acl, 0); err != nil {
+				t.Skip("no ACLs here: ", err)
+			}
+		}
+		l := s.make("one", how)
+		assert.Equal(t, "640\n640\n", s.run(l, "umask 0; : >new; : >d/new; stat -c %a new d/new"), how)
 	}
 }
 
