@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -33,10 +34,31 @@ const (
 	mostWorks = 1 << 16 // bytes of it that are read
 )
 
+// apart refuses a place that lies in the root: a clone would clone itself, and an overlay
+// cannot have its upper in its lower.
+func (p *Place) apart(m Mechanism) error {
+	root, err := filepath.EvalSymlinks(p.Root.Path())
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.EvalSymlinks(p.Dir.Path())
+	if err != nil {
+		return err
+	}
+	if dir == root || strings.HasPrefix(dir, strings.TrimSuffix(root, "/")+"/") {
+		return &Refusal{Mechanism: m, Reason: dir + ", where layers are kept, lies in the root itself",
+			Advice: "keep the store outside of the root (DECREE_STORE for a new project)"}
+	}
+	return nil
+}
+
 // TryOverlay makes a scratch overlay over the root for real, unless it worked before on this
 // boot and these devices. It changes nothing that anybody else sees. An error is a
 // *Refusal, or that of the disk.
 func (p *Place) TryOverlay() error {
+	if err := p.apart(Overlay); err != nil {
+		return err
+	}
 	key, err := p.key(Overlay)
 	if err != nil {
 		return err
@@ -57,6 +79,9 @@ func (p *Place) TryOverlay() error {
 // TryClone shares a block between a scratch file on the root's file system and one in the
 // layers' place, unless that worked before.
 func (p *Place) TryClone() error {
+	if err := p.apart(Clone); err != nil {
+		return err
+	}
 	key, err := p.key(Clone)
 	if err != nil || p.remembered(key) {
 		return err

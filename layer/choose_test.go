@@ -55,6 +55,26 @@ func TestRemembers(t *testing.T) {
 	assert.False(t, p.remembered(later))
 }
 
+// TestPlaceInTheRoot: no layer is made in what it is a layer of, whatever links lead there.
+func TestPlaceInTheRoot(t *testing.T) {
+	p := placeOf(t)
+	in := p.Root.Path() + "/.decree/store"
+	require.NoError(t, os.MkdirAll(in, 0o700))
+	require.NoError(t, os.Symlink(in, filepath.Dir(p.Root.Path())+"/link"))
+	var err error
+	p.Dir, err = disk.OS.OpenRoot(filepath.Dir(p.Root.Path()) + "/link")
+	require.NoError(t, err)
+	_, making := p.Make("one", Clone, CloneOptions{Copy: true})
+	for _, err := range []error{p.TryOverlay(), p.TryClone(), making} {
+		var no *Refusal
+		require.ErrorAs(t, err, &no)
+		assert.Contains(t, no.Reason, "lies in the root itself")
+	}
+	left, err := p.Dir.List()
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
 // TestTryLeavesNothing, whatever came of it.
 func TestTryLeavesNothing(t *testing.T) {
 	p := placeOf(t)

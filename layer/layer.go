@@ -65,8 +65,12 @@ type facts struct {
 }
 
 // Make makes the layer called name. After an error nothing is left of it where that can
-// be removed. A name that is taken is an error with fs.ErrExist in its chain.
+// be removed. A name that is taken is an error with fs.ErrExist in its chain; a place
+// in the root is a *Refusal.
 func (p *Place) Make(name string, how Mechanism, o CloneOptions) (*Layer, error) {
+	if err := p.apart(how); err != nil {
+		return nil, err
+	}
 	if err := p.Dir.Mkdir(name, 0o700); err != nil {
 		return nil, err
 	}
