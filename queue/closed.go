@@ -2,9 +2,9 @@ package queue
 
 import "time"
 
-// settled says whether a file of this mtime (ns) was left alone for a second. A
+// leftAlone says whether a file of this mtime (ns) was left alone for a second. A
 // time in the future says nothing, and counts as long ago.
-func settled(mtime int64, now time.Time) bool {
+func leftAlone(mtime int64, now time.Time) bool {
 	age := now.UnixNano() - mtime
 	return age < 0 || age >= int64(time.Second)
 }

@@ -62,13 +62,13 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 
 	w := newWatch(q.o.Poll)
 	defer w.close()
-	settled := false
+	idle := false
 	for ctx.Err() == nil {
 		if err := q.sameRoot(); err != nil {
 			return err
 		}
 		w.on(filepath.Join(q.project().Root, ".decree", inboxName)) // before the look, so that nothing falls in between
-		if settled && !q.anything() {
+		if idle && !q.anything() {
 			if o.Ready != nil {
 				o.Ready()
 				o.Ready = nil
@@ -80,9 +80,9 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 		if err != nil {
 			return ended(ctx, err)
 		}
-		if settled = res == nil; settled && len(q.writing) > 0 {
+		if idle = res == nil; idle && len(q.writing) > 0 {
 			w.pause(ctx, min(shortPause, o.Interval))
-		} else if settled && q.anything() {
+		} else if idle && q.anything() {
 			w.pause(ctx, o.Interval) // nothing of it can be taken now
 		}
 	}

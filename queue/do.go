@@ -51,16 +51,11 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 	}
 	q.tell(true, res)
 	run, err := q.run(ctx, m, found)
-	d.close() // the run may have deleted them
-	fresh, oerr := q.open()
-	if oerr != nil {
-		*d = dirs{}
-		return nil, errors.Join(err, oerr)
+	if rerr := q.reopen(d); rerr != nil {
+		return nil, errors.Join(err, rerr)
 	}
-	*d = *fresh
-	var bad2 *message.Error
-	if errors.As(err, &bad2) { // a notebook that takes no parameters as they are
-		return q.reject(d, res, bad2)
+	if errors.As(err, &bad) { // a notebook that takes no parameters as they are
+		return q.reject(d, res, bad)
 	}
 	if err != nil {
 		return nil, err
@@ -72,8 +67,20 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 	if err := q.list.look(d.inbox); err != nil {
 		return nil, err
 	}
-	defer func() { q.list.settled(d.inbox, name) }()
+	defer func() { q.list.noteOwnChange(d.inbox, name) }()
 	return q.conclude(d, res, q.list.cameSince(since))
+}
+
+// reopen opens the directories anew, which a run may have deleted.
+func (q *Queue) reopen(d *dirs) error {
+	d.close()
+	reopened, err := q.open()
+	if err != nil {
+		*d = dirs{}
+		return err
+	}
+	*d = *reopened
+	return nil
 }
 
 // reject puts a message that cannot be understood into dead.
@@ -86,7 +93,7 @@ func (q *Queue) reject(d *dirs, res *Result, bad *message.Error) (*Result, error
 		q.list.stale = true // its reason may have been written
 		return nil, q.pass(d, res.Name, fmt.Errorf("%w; it cannot be moved to dead: %w", bad, err))
 	}
-	q.list.settled(d.inbox, res.Name)
+	q.list.noteOwnChange(d.inbox, res.Name)
 	return out, err
 }
 
@@ -119,7 +126,7 @@ func (q *Queue) conclude(d *dirs, res *Result, came []Pending) (*Result, error) 
 // routine deleted comes from its record.
 func (q *Queue) staysInInbox(d *dirs, res *Result) error {
 	res.Place = res.Name
-	if here, err := q.waits(d); here || err != nil {
+	if here, err := q.stillInInbox(d); here || err != nil {
 		return err
 	}
 	data, err := q.ofRecord(res.Record.ID)
@@ -133,7 +140,8 @@ func (q *Queue) staysInInbox(d *dirs, res *Result) error {
 	return putNew(d.inbox, res.Place, data)
 }
 
-// over forgets the message; a state that is older than that is settled to the same.
+// over forgets the message. A death before this is written changes nothing: recoverMessage
+// then comes to the same end.
 func (q *Queue) over(res *Result) error {
 	q.s.forget()
 	err := q.s.write(q.project().Store, false)
@@ -163,19 +171,9 @@ func howItFailed(run *recorder.RunResult) string {
 // understand reads a message, completes it and finds its routine. An error with
 // *message.Error in its chain is the message's own.
 func (q *Queue) understand(ctx context.Context, d *dirs, name string) (m *message.Message, _ *message.Found, err error) {
-	was, err := d.inbox.Stat(name)
-	if isMissing(err) {
-		return nil, nil, errGone
-	}
+	was, data, err := readChosen(d.inbox, name)
 	if err != nil {
 		return nil, nil, err
-	}
-	data, err := project.ReadFile(d.inbox, name, message.MaxSize)
-	if isMissing(err) {
-		return nil, nil, errGone
-	}
-	if err != nil {
-		return nil, nil, unusable(name, "the message", err)
 	}
 	if m, err = message.Parse(name, data); err != nil {
 		return nil, nil, err
@@ -191,29 +189,42 @@ func (q *Queue) understand(ctx context.Context, d *dirs, name string) (m *messag
 			}
 		}()
 	}
-	whole, _, err := message.Complete(m, def)
+	completed, _, err := message.Complete(m, def)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := q.checkInput(whole); err != nil {
+	if err := q.checkInput(completed); err != nil {
 		return nil, nil, err
 	}
-	if def.Routine, err = q.routine(ctx, whole); err != nil {
+	if def.Routine, err = q.routine(ctx, completed); err != nil {
 		return nil, nil, err
 	}
 	found, err := message.Find(def.Routine, OpenRoutines(&q.project().Site).Dirs...)
 	if err != nil {
 		return nil, nil, unusable(name, "routine "+def.Routine, err)
 	}
-	whole, out, err := message.Complete(m, def)
+	completed, out, err := message.Complete(m, def)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := q.checkParams(whole, &found.Routine); err != nil {
+	if err := q.checkParams(completed, &found.Routine); err != nil {
 		return nil, nil, err
 	}
 	q.text = out
-	return whole, &found, q.write(d, name, was, data)
+	return completed, &found, q.write(d, name, was, data)
+}
+
+// readChosen reads a message that was in the inbox when it was chosen.
+func readChosen(inbox disk.Dir, name string) (info disk.Info, data []byte, err error) {
+	if info, err = inbox.Stat(name); err == nil {
+		if data, err = project.ReadFile(inbox, name, message.MaxSize); !isMissing(err) {
+			return info, data, unusable(name, "the message", err)
+		}
+	}
+	if isMissing(err) {
+		err = errGone
+	}
+	return info, nil, err
 }
 
 // checkParams names the parameters that the routine does not declare.
@@ -263,7 +274,7 @@ func (q *Queue) write(d *dirs, name string, was disk.Info, data []byte) error {
 		} else if err != nil {
 			return err
 		}
-		q.list.settled(d.inbox, "")
+		q.list.noteOwnChange(d.inbox, "")
 	}
 	q.file = identify(now, q.text)
 	return nil
@@ -373,7 +384,7 @@ func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Foun
 		Attempts: q.project().Config.MaxAttempts, Spent: q.s.Spent, Earlier: q.earlier(),
 		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.o.Signals, Yes: q.o.Yes,
 		Task:    inboxName + "/" + q.s.Name,
-		Compose: func(p recorder.Place) (recorder.Composed, error) { return q.compose(m, found, p) },
+		Compose: func(p recorder.Place) (recorder.Composed, error) { return q.commandFor(m, found, p) },
 		Attempt: func(n int) error {
 			q.s.Attempt = n
 			q.note("%s: attempt %d of %d has failed, and the next one starts%s", tree.Quote(m.Name), n-1, q.project().Config.MaxAttempts, map[bool]string{true: " from a clean tree"}[n == q.project().Config.MaxAttempts])
@@ -446,7 +457,7 @@ func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
 		as, err := move(d.inbox, q.s.Name, d.done, "")
 		return path.Join(doneName, as), err
 	}
-	if as, err := q.in(d.done); as != "" || err != nil {
+	if as, err := q.nameIn(d.done); as != "" || err != nil {
 		return path.Join(doneName, as), err
 	}
 	data, err := q.ofRecord(res.Record.ID)
@@ -460,9 +471,9 @@ func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
 	return path.Join(doneName, as), putNew(d.done, as, data)
 }
 
-// in is the name that the message under way has in done or in dead, "" if it is
+// nameIn is the name that the message under way has in done or in dead, "" if it is
 // not there.
-func (q *Queue) in(dir disk.Dir) (string, error) {
+func (q *Queue) nameIn(dir disk.Dir) (string, error) {
 	list, err := dir.List()
 	if err != nil {
 		return "", err
@@ -479,9 +490,9 @@ func (q *Queue) in(dir disk.Dir) (string, error) {
 	return "", nil
 }
 
-// waits says whether the message under way lies in the inbox, to be done again or
+// stillInInbox says whether the message under way lies in the inbox, to be done again or
 // put aside: as the file that it was, or as one that a recovery has written again.
-func (q *Queue) waits(d *dirs) (bool, error) {
+func (q *Queue) stillInInbox(d *dirs) (bool, error) {
 	found, err := q.s.find(d.inbox, q.s.Name)
 	return found != absent, err
 }
@@ -498,19 +509,19 @@ func (q *Queue) dead(d *dirs, res *Result, reason string, rec *history.Record) (
 	here := rec == nil
 	if rec != nil {
 		var err error
-		if here, err = q.waits(d); err == nil && !here {
+		if here, err = q.stillInInbox(d); err == nil && !here {
 			content, err = q.ofRecord(rec.ID)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	place, err := bury(d.inbox, d.dead, res.Name, here, withAdvice, mark, content)
+	as, err := moveToDead(d.inbox, d.dead, res.Name, here, withAdvice, mark, content)
 	if err != nil {
 		return nil, err
 	}
 	res.Outcome, res.Reason, res.Record = Dead, reason, rec
-	res.Place = path.Join(deadName, place)
+	res.Place = path.Join(deadName, as)
 	return res, q.over(res)
 }
 

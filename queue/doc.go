@@ -8,7 +8,7 @@
 // All of it happens under one hold of the project's lock, which is let go
 // between messages, so that other commands get in between:
 //
-//  1. What a dead process left is recovered, and its message settled (below).
+//  1. What a dead process left is recovered, and its message ended or gone on with (below).
 //  2. A message is chosen: the follow-ups of the chain just done, then the oldest.
 //  3. It is completed, and written back if that changed it. One that cannot be
 //     understood goes to dead.

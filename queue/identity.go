@@ -31,11 +31,11 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// place is what is found under a name where the message under way is looked for.
-type place uint8
+// match is what is found under a name where the message under way is looked for.
+type match uint8
 
 const (
-	absent place = iota // nothing, or another message
+	absent match = iota // nothing, or another message
 	copied              // a file of the same content that is not the message's own
 	itself
 )
@@ -43,7 +43,7 @@ const (
 // find looks for the message under way as dir/name. A chmod, a link and a move
 // change the ctime, and writing changes the mtime too: so one of the two must be
 // as it was.
-func (i identity) find(dir disk.Dir, name string) (place, error) {
+func (i identity) find(dir disk.Dir, name string) (match, error) {
 	info, err := dir.Stat(name)
 	if isMissing(err) || err == nil && info.Kind != disk.Regular {
 		return absent, nil

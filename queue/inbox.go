@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +62,37 @@ func files(dir disk.Dir) ([]Pending, error) {
 	}
 	slices.SortFunc(out, byTurn)
 	return out, nil
+}
+
+// Waiting lists the messages of the inbox ("", in the order of their turn), of
+// "done" or of "dead". It takes no lock and makes nothing.
+func Waiting(p *project.Site, where string) ([]Pending, error) {
+	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
+	if isMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return files(dir)
+}
+
+// Read is the content of a file that Waiting has named; a dead message's reason
+// is beside it.
+func Read(p *project.Site, where, name string) (data []byte, reason string, err error) {
+	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
+	if err != nil {
+		return nil, "", err
+	}
+	defer dir.Close()
+	if data, err = project.ReadFile(dir, name, message.MaxSize); err != nil {
+		return nil, "", err
+	}
+	if text, err := project.ReadFile(dir, reasonOf(name), message.MaxFront); err == nil {
+		reason, _, _ = strings.Cut(string(text), "\n")
+	}
+	return data, reason, nil
 }
 
 // pending looks at one file; ok is false where it is no message, or not there.
@@ -240,14 +272,14 @@ func put(dir disk.Dir, draft, name string, data io.Reader, mode uint32, rename f
 	})
 }
 
-// bury puts a reason into dead and the message beside it. The reason comes first:
-// after a death in between the message is still in the inbox and is buried again.
-// here: it lies in the inbox; else content is what it was. mark is a line that is
-// in no other burial's reason.
+// moveToDead puts a reason into dead and the message beside it. The reason comes first:
+// after a death in between the message is still in the inbox and is moved again.
+// here says that it lies in the inbox; otherwise content is what it held. mark is a line
+// that the reason of no other message has.
 //
 // The reason depends on the name that the message gets in dead.
-func bury(inbox, dead disk.Dir, name string, here bool, reason func(as string) string, mark string, content []byte) (string, error) {
-	as, err := grave(dead, name, reason, mark)
+func moveToDead(inbox, dead disk.Dir, name string, here bool, reason func(as string) string, mark string, content []byte) (string, error) {
+	as, err := writeReason(dead, name, reason, mark)
 	if err != nil {
 		return "", err
 	}
@@ -262,9 +294,9 @@ func bury(inbox, dead disk.Dir, name string, here bool, reason func(as string) s
 	return as, errors.Join(dead.Sync(), inbox.Sync())
 }
 
-// grave writes the reason under a name that is new, or that an earlier try at the
-// same burial has taken.
-func grave(dead disk.Dir, name string, reason func(as string) string, mark string) (string, error) {
+// writeReason writes the reason under a name that is new, or that an earlier try at the
+// move of the same message has taken.
+func writeReason(dead disk.Dir, name string, reason func(as string) string, mark string) (string, error) {
 	as, err := free(dead, name, "")
 	if err != nil {
 		return "", err

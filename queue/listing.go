@@ -20,7 +20,7 @@ type listing struct {
 	watch  *disk.Watch // of a large directory
 	stale  bool        // self does not tell whether something came
 	known  map[string]Pending
-	turn   []Pending           // in the order of their turn; those not in known are gone
+	order  []Pending           // in the order of their turn; those not in known are gone
 	chains map[string][]string // the names with a seq above 0, by their chain
 	came   []Pending           // what appeared since mark
 }
@@ -35,11 +35,11 @@ func (l *listing) look(dir disk.Dir) error {
 		return nil
 	}
 	if self.SameFile(l.self) {
-		if fresh, ok, err := l.changed(dir); err != nil {
+		if added, ok, err := l.changed(dir); err != nil {
 			return err
 		} else if ok {
 			l.self, l.stale = self, self.Mtime%coarse == 0
-			l.add(fresh)
+			l.add(added)
 			return nil
 		}
 	}
@@ -48,7 +48,7 @@ func (l *listing) look(dir disk.Dir) error {
 		return err
 	}
 	known := make(map[string]Pending, len(list))
-	var fresh []Pending
+	var added []Pending
 	for _, e := range list {
 		p, ok := l.known[e.Name]
 		if !ok {
@@ -56,7 +56,7 @@ func (l *listing) look(dir disk.Dir) error {
 				return err
 			}
 			if ok {
-				fresh = append(fresh, p)
+				added = append(added, p)
 			}
 		}
 		if ok {
@@ -65,16 +65,16 @@ func (l *listing) look(dir disk.Dir) error {
 	}
 	// self was read first: what came since is seen next time.
 	l.known, l.self, l.stale = known, self, self.Mtime%coarse == 0
-	l.turn = slices.DeleteFunc(l.turn, func(p Pending) bool { return l.known[p.Name] != p })
+	l.order = slices.DeleteFunc(l.order, func(p Pending) bool { return l.known[p.Name] != p })
 	l.chains = map[string][]string{}
-	l.join(l.turn)
-	l.add(fresh)
+	l.join(l.order)
+	l.add(added)
 	return nil
 }
 
 // changed looks at the names that the system says have changed, and returns the new
 // files; ok is false where it does not say.
-func (l *listing) changed(dir disk.Dir) (fresh []Pending, ok bool, err error) {
+func (l *listing) changed(dir disk.Dir) (added []Pending, ok bool, err error) {
 	names := map[string]bool{}
 	if !l.watch.Changed(func(name string) { names[name] = true }) {
 		return nil, false, nil
@@ -89,10 +89,10 @@ func (l *listing) changed(dir disk.Dir) (fresh []Pending, ok bool, err error) {
 			delete(l.known, name)
 		} else if !known {
 			l.known[name] = p
-			fresh = append(fresh, p)
+			added = append(added, p)
 		}
 	}
-	return fresh, true, nil
+	return added, true, nil
 }
 
 // list reads all names, of a large directory when it is watched.
@@ -122,18 +122,18 @@ var dear = 1000
 const coarse = int64(10 * time.Millisecond)
 
 // add gives new files their turn.
-func (l *listing) add(fresh []Pending) {
-	if len(fresh) == 0 {
+func (l *listing) add(added []Pending) {
+	if len(added) == 0 {
 		return
 	}
-	slices.SortFunc(fresh, byTurn)
-	l.came = append(l.came, fresh...)
-	ordered := len(l.turn) == 0 || byTurn(l.turn[len(l.turn)-1], fresh[0]) <= 0
-	l.turn = append(l.turn, fresh...)
+	slices.SortFunc(added, byTurn)
+	l.came = append(l.came, added...)
+	ordered := len(l.order) == 0 || byTurn(l.order[len(l.order)-1], added[0]) <= 0
+	l.order = append(l.order, added...)
 	if !ordered {
-		slices.SortFunc(l.turn, byTurn)
+		slices.SortFunc(l.order, byTurn)
 	}
-	l.join(fresh)
+	l.join(added)
 }
 
 // join notes of which chains files are.
@@ -158,10 +158,10 @@ func (l *listing) before(chain string) (names []string) {
 // next is the first whose turn it is and which want takes, as it is now.
 func (l *listing) next(dir disk.Dir, want func(Pending) bool) (string, error) {
 	gone := func(p Pending) bool { return l.known[p.Name] != p }
-	for len(l.turn) > 0 && gone(l.turn[0]) {
-		l.turn = l.turn[1:]
+	for len(l.order) > 0 && gone(l.order[0]) {
+		l.order = l.order[1:]
 	}
-	for _, p := range l.turn {
+	for _, p := range l.order {
 		if gone(p) {
 			continue
 		}
@@ -176,9 +176,9 @@ func (l *listing) next(dir disk.Dir, want func(Pending) bool) (string, error) {
 	return "", nil
 }
 
-// settled makes what this process has done to the directory since the last look
+// noteOwnChange makes what this process has done to the directory since the last look
 // known: name is not there any more; "" for none.
-func (l *listing) settled(dir disk.Dir, name string) {
+func (l *listing) noteOwnChange(dir disk.Dir, name string) {
 	delete(l.known, name)
 	self, err := dir.Self()
 	if err != nil || !self.SameFile(l.self) {

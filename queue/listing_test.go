@@ -49,7 +49,7 @@ func TestListingIsReadOnce(t *testing.T) {
 		require.Equal(t, want, got)
 		if want != "" {
 			require.NoError(t, dir.Remove(want))
-			l.settled(dir, want)
+			l.noteOwnChange(dir, want)
 			l.stale = false // a coarse clock may have made it so
 		}
 	}
@@ -88,7 +88,7 @@ func TestListingKnowsWhatCameDuringARun(t *testing.T) {
 	var l listing
 	require.NoError(t, l.look(dir))
 	put("overlooked.md")
-	l.settled(dir, "")
+	l.noteOwnChange(dir, "")
 	before, err := dir.Stat("overlooked.md")
 	require.NoError(t, err)
 	since := before.Ctime + 1
@@ -151,7 +151,7 @@ func TestListingOfALargeInbox(t *testing.T) {
 	order := func() (names []string) {
 		l.stale = true
 		require.NoError(t, l.look(dir))
-		for _, p := range l.turn {
+		for _, p := range l.order {
 			if l.known[p.Name] == p {
 				names = append(names, p.Name)
 			}

@@ -12,7 +12,7 @@ import (
 	"decree/project"
 )
 
-// What a person does to one message takes no lock, so that it works while another
+// What a person does to one message takes no lock (but for Retry), so that it works while another
 // message is done. The message that is being done is refused, also one that begins in
 // this moment: the queue notes durably which one begins and then looks whether its file
 // is still there; a person's command takes the file away and then looks at what is noted.
@@ -229,4 +229,36 @@ func editWaiting(p *project.Project, host, name string, was, text []byte) error 
 		return errors.Join(err, w.putBack())
 	}
 	return errors.Join(w.dead.Remove(w.as), w.dead.Remove(reasonOf(w.as)), w.dead.Sync())
+}
+
+// Retry moves a dead message back into the inbox, where its turn comes again
+// with all its attempts. The caller holds the lock.
+func Retry(p *project.Project, name string) (as string, err error) {
+	inbox, err := ownDir(p, p.Decree, inboxName)
+	if err != nil {
+		return "", err
+	}
+	defer inbox.Close()
+	dead, err := inbox.OpenDir(deadName)
+	if err == nil {
+		defer dead.Close()
+		var info disk.Info
+		if info, err = dead.Stat(name); err == nil && info.Kind != disk.Regular {
+			err = fmt.Errorf("%s: not a plain file", name)
+		}
+	}
+	if isMissing(err) {
+		return "", &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: fmt.Sprintf("%s: no such dead message", name), Advice: "'decree inbox --dead' lists them"}
+	}
+	if err != nil {
+		return "", err
+	}
+	if as, err = move(dead, name, inbox, ""); err != nil {
+		return "", err
+	}
+	err = dead.Remove(reasonOf(name))
+	if isMissing(err) {
+		err = nil
+	}
+	return as, err
 }

@@ -139,12 +139,12 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *R
 		return nil, err
 	}
 	for {
-		held := wait
+		lockWait := wait
 		if wait < 0 || wait > lockPause {
-			held = lockPause
+			lockWait = lockPause
 		}
 		entered := false
-		err = q.o.Recorder.Hold(context.WithoutCancel(ctx), held, true, func() error {
+		err = q.o.Recorder.Hold(context.WithoutCancel(ctx), lockWait, true, func() error {
 			entered = true
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -251,7 +251,7 @@ func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
 	if err := q.notInside(); err != nil {
 		return nil, err
 	}
-	res, resume, err := q.settle(ctx, d)
+	res, resume, err := q.recoverMessage(ctx, d)
 	if err != nil || res != nil && (pick.Name == "" || pick.Name == res.Name) {
 		return res, err
 	}
@@ -424,7 +424,7 @@ func yamlText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") +
 // aboutSpecs are the messages that wait, by the spec that they are about.
 func (q *Queue) aboutSpecs(d *dirs) map[string]string {
 	out := map[string]string{}
-	for _, p := range q.list.turn {
+	for _, p := range q.list.order {
 		data, err := project.ReadFile(d.inbox, p.Name, message.MaxSize)
 		if err != nil {
 			continue

@@ -143,3 +143,52 @@ func (q *Queue) readSpec(m *message.Message) (*message.Message, error) {
 	}
 	return message.Parse(path.Base(m.InputFile), data)
 }
+
+// specsInReach are the specs that are not processed. Where the directory or the
+// list of those processed cannot be read, there are none, and this is told once.
+func (q *Queue) specsInReach() ([]string, error) {
+	if err := q.markAgain(); err != nil {
+		return nil, err
+	}
+	specs, err := q.specs()
+	if !ofFile(err) {
+		return slices.DeleteFunc(specs, func(s string) bool { return slices.Contains(q.s.Unmarked, s) }), err
+	}
+	if dir := q.specDir(); q.passed[dir] == 0 {
+		q.passed[dir] = 1
+		q.note("no spec of %s is done: %v", dir, err)
+	}
+	return nil, nil
+}
+
+// mark marks a spec as processed. Where the list cannot be written, the store
+// remembers it, so that the spec is not done again, and the list has it later.
+func (q *Queue) mark(spec string) error {
+	err := q.markSpec(spec)
+	if !ofFile(err) {
+		return err
+	}
+	if slices.Contains(q.s.Unmarked, spec) {
+		return nil
+	}
+	q.note("%s is done, and not yet marked in %s: %v; decree remembers it", spec, processedFile, err)
+	q.s.Unmarked = append(q.s.Unmarked, spec)
+	return q.s.write(q.project().Store, true)
+}
+
+// markAgain marks what could not be marked before.
+func (q *Queue) markAgain() error {
+	var left []string
+	for _, spec := range q.s.Unmarked {
+		if err := q.markSpec(spec); ofFile(err) {
+			left = append(left, spec)
+		} else if err != nil {
+			return err
+		}
+	}
+	if len(left) == len(q.s.Unmarked) {
+		return nil
+	}
+	q.s.Unmarked = left
+	return q.s.write(q.project().Store, true)
+}

@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"strings"
 
-	"decree/disk"
 	"decree/history"
-	"decree/message"
 	"decree/project"
 	"decree/recorder"
 )
 
-// settle deals with the message that a process left under way, after the
-// recorder has recovered: it ends one whose run had ended, and names one that is
-// to be gone on with.
-func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string, err error) {
+// recoverMessage deals with the message that a dead process left under way, after the
+// recorder has recovered its run. A message whose run had ended is ended: res is what
+// became of it. One that is to be done again is returned as resume, the name of its file.
+func (q *Queue) recoverMessage(ctx context.Context, d *dirs) (res *Result, resume string, err error) {
 	s := q.s
 	if s.Name == "" {
 		return nil, "", nil
@@ -31,7 +27,7 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 			return nil, "", err
 		}
 	}
-	here, err := q.waits(d)
+	here, err := q.stillInInbox(d)
 	if err != nil {
 		return nil, "", err
 	}
@@ -43,8 +39,16 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 		s.forget()
 		return nil, "", nil
 	case succeeded(rec):
-		return q.settleDone(d, res)
+		return q.recoverDone(d, res)
 	}
+	return q.recoverFailed(ctx, d, res, here)
+}
+
+// recoverFailed takes back the run of the message under way, which did not succeed, and
+// counts its attempts. The message goes to dead, or is to be gone on with; here says
+// whether it still lies in the inbox.
+func (q *Queue) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool) (*Result, string, error) {
+	s, rec := q.s, res.Record
 	if err := q.takeBack(ctx, rec); err != nil {
 		return nil, "", err
 	}
@@ -60,22 +64,11 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 		spent = max(spent, rec.Attempts)
 	}
 	if !here {
-		as, err := q.in(d.dead)
-		if err != nil {
-			return nil, "", err
-		}
-		if as == "" && rec.Recovered == nil { // its routine had deleted it, and it was to go to dead
-			res, err = q.dead(d, res, fmt.Sprintf("failed after %d attempts", spent), rec)
-			return res, "", err
-		}
-		if as == "" {
-			q.tellCancelled(rec)
-		}
-		s.forget()
-		return nil, "", s.write(q.project().Store, false)
+		res, err := q.recoverDeleted(d, res, spent)
+		return res, "", err
 	}
 	if spent >= q.project().Config.MaxAttempts || final(rec) {
-		reason := fmt.Sprintf("failed after %d attempts", spent)
+		reason := failedAfter(spent)
 		if rec.Recovered != nil {
 			reason = fmt.Sprintf("decree's process ended in attempt %d of %d", spent, q.project().Config.MaxAttempts)
 		}
@@ -88,12 +81,33 @@ func (q *Queue) settle(ctx context.Context, d *dirs) (res *Result, resume string
 	return nil, s.Name, s.write(q.project().Store, true)
 }
 
+// recoverDeleted deals with the message under way where it is not in the inbox any more: its
+// routine deleted it before its end was decided, and it goes to dead; or somebody
+// cancelled it.
+func (q *Queue) recoverDeleted(d *dirs, res *Result, spent int) (*Result, error) {
+	rec := res.Record
+	as, err := q.nameIn(d.dead)
+	if err != nil {
+		return nil, err
+	}
+	if as == "" && rec.Recovered == nil {
+		return q.dead(d, res, failedAfter(spent), rec)
+	}
+	if as == "" {
+		q.tellCancelled(rec)
+	}
+	q.s.forget()
+	return nil, q.s.write(q.project().Store, false)
+}
+
+func failedAfter(attempts int) string { return fmt.Sprintf("failed after %d attempts", attempts) }
+
 // tellCancelled says that the message under way was taken out of the inbox.
 func (q *Queue) tellCancelled(rec *history.Record) {
 	q.note("%s was deleted from the inbox, and is not done again; its text is in .decree/runs/%s/%s", q.s.Name, rec.ID, messageFile)
 }
 
-// succeeded says whether a run had: also if it was undone since.
+// succeeded says whether a run succeeded, also one that was undone since.
 func succeeded(rec *history.Record) bool {
 	return rec.Status == history.StatusSucceeded || rec.ExitCode != nil && *rec.ExitCode == 0
 }
@@ -103,15 +117,15 @@ func final(rec *history.Record) bool {
 	return rec.Recovered == nil && rec.ExitCode != nil && (*rec.ExitCode == 126 || *rec.ExitCode == 127) && rec.Attempts == 1
 }
 
-// settleDone ends a message whose run had succeeded. If its file is in done
+// recoverDone ends a message whose run had succeeded. If its file is in done
 // already, what came into the inbox since is no follow-up of it.
-func (q *Queue) settleDone(d *dirs, res *Result) (*Result, string, error) {
+func (q *Queue) recoverDone(d *dirs, res *Result) (*Result, string, error) {
 	found, err := q.s.find(d.inbox, q.s.Name)
 	if err != nil {
 		return nil, "", err
 	}
 	if found != itself {
-		if as, err := q.in(d.done); as != "" || err != nil {
+		if as, err := q.nameIn(d.done); as != "" || err != nil {
 			q.s.Last = q.s.Chain
 			q.s.forget()
 			return nil, "", err
@@ -143,67 +157,4 @@ func (q *Queue) takeBack(ctx context.Context, rec *history.Record) error {
 		q.note("run %s of %s was interrupted, and is taken back: record %s", rec.ID, q.s.Name, res.Record.ID)
 	}
 	return nil
-}
-
-// Waiting lists the messages of the inbox ("", in the order of their turn), of
-// "done" or of "dead". It takes no lock and makes nothing.
-func Waiting(p *project.Site, where string) ([]Pending, error) {
-	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
-	if isMissing(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return files(dir)
-}
-
-// Read is the content of a file that Waiting has named; a dead message's reason
-// is beside it.
-func Read(p *project.Site, where, name string) (data []byte, reason string, err error) {
-	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
-	if err != nil {
-		return nil, "", err
-	}
-	defer dir.Close()
-	if data, err = project.ReadFile(dir, name, message.MaxSize); err != nil {
-		return nil, "", err
-	}
-	if text, err := project.ReadFile(dir, strings.TrimSuffix(name, suffix)+reasonEnd, message.MaxFront); err == nil {
-		reason, _, _ = strings.Cut(string(text), "\n")
-	}
-	return data, reason, nil
-}
-
-// Retry moves a dead message back into the inbox, where its turn comes again
-// with all its attempts. The caller holds the lock.
-func Retry(p *project.Project, name string) (as string, err error) {
-	inbox, err := ownDir(p, p.Decree, inboxName)
-	if err != nil {
-		return "", err
-	}
-	defer inbox.Close()
-	dead, err := inbox.OpenDir(deadName)
-	if err == nil {
-		defer dead.Close()
-		var info disk.Info
-		if info, err = dead.Stat(name); err == nil && info.Kind != disk.Regular {
-			err = fmt.Errorf("%s: not a plain file", name)
-		}
-	}
-	if isMissing(err) {
-		return "", &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: fmt.Sprintf("%s: no such dead message", name), Advice: "'decree inbox --dead' lists them"}
-	}
-	if err != nil {
-		return "", err
-	}
-	if as, err = move(dead, name, inbox, ""); err != nil {
-		return "", err
-	}
-	err = dead.Remove(strings.TrimSuffix(name, suffix) + reasonEnd)
-	if isMissing(err) {
-		err = nil
-	}
-	return as, err
 }

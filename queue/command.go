@@ -27,8 +27,8 @@ const (
 //go:embed nbconvert_config.py
 var nbconvertConfig []byte
 
-// compose is what executes a message's routine.
-func (q *Queue) compose(m *message.Message, found *message.Found, p recorder.Place) (recorder.Composed, error) {
+// commandFor is what executes a message's routine.
+func (q *Queue) commandFor(m *message.Message, found *message.Found, p recorder.Place) (recorder.Composed, error) {
 	args := message.Arguments(found.Routine, m, message.Place{File: filepath.Join(p.Dir, messageFile), Dir: p.Dir})
 	c := recorder.Composed{Files: map[string][]byte{messageFile: q.text}, Dirs: []string{outboxName},
 		Env: []string{"DECREE_OUTBOX=" + filepath.Join(p.Dir, outboxName)}}
