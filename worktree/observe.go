@@ -3,6 +3,7 @@ package worktree
 import (
 	"context"
 	"errors"
+	"io"
 
 	"decree/disk"
 	"decree/tree"
@@ -108,12 +109,59 @@ func (x *txn) observe(s *step) error {
 			}
 			in = state{}
 		}
+		if x.torn(s, p.Dir, slot.name, in) {
+			if err := p.Remove(slot.name); err != nil {
+				return err
+			}
+			in = state{}
+		}
 		if in, err = s.relockIn(p.Dir, slot.name, in); err != nil {
 			return err
 		}
 		*slot.is = s.whatIn(in)
 	}
 	return nil
+}
+
+// torn says whether a slot has what is left of the old content after the power went before
+// the system had written it: a command need not flush its files. Its end is missing then, or
+// parts of it are zeros. The store has it whole, and in a slot like this nobody's edit is lost.
+func (x *txn) torn(s *step, d disk.Dir, name string, have state) bool {
+	from, in := s.From, have.entry
+	if x.live || x.t.opt.Store == nil || from == nil || from.Type != tree.Regular || s.whatIn(have) != other ||
+		in == nil || in.Type != tree.Regular || in.Size > from.Size || in.SHA256 == from.SHA256 {
+		return false
+	}
+	whole, _, err := x.t.opt.Store.Open(from.SHA256)
+	if err != nil {
+		return false // then it may be the last copy
+	}
+	defer whole.Close()
+	f, err := openRead(d, name, have.info, true)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return holdsPartOf(f, whole)
+}
+
+// holdsPartOf says whether each byte of r is what whole has in its place, or zero.
+func holdsPartOf(r, whole io.Reader) bool {
+	part, full := make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		n, err := io.ReadFull(r, part)
+		if _, werr := io.ReadFull(whole, full[:n]); werr != nil {
+			return false
+		}
+		for i, b := range part[:n] {
+			if b != 0 && b != full[i] {
+				return false
+			}
+		}
+		if err != nil {
+			return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		}
+	}
 }
 
 // relock takes the owner's right to read away again from a file that had it for

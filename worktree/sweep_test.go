@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -218,6 +219,77 @@ func TestDeathAtEveryStep(t *testing.T) {
 			require.Greater(t, count["new"], 50)
 		})
 	}
+}
+
+// TestPowerLossOfWhatWasDisplaced loses, with the power, the bytes that a command had written and
+// nobody had flushed, after they were moved into their slots: to their end, in part or all of them.
+func TestPowerLossOfWhatWasDisplaced(t *testing.T) {
+	for _, kind := range disks {
+		t.Run(kind.name, func(t *testing.T) {
+			count, torn := map[string]int{}, 0
+			for n := 0; ; n++ {
+				fired := false
+				r, m := newMemRig(t, before)
+				m.NoExchange = kind.noExchange
+				r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
+				_, _ = r.move(steps(before, after))
+				r.wrap = nil
+				if !fired {
+					break
+				}
+				torn += r.tearDisplaced(n % 3)
+				_, out, err := r.recover()
+				require.NoError(t, err, "step %d", n)
+				count[oldOrNew(r, before, after)]++
+				for _, o := range out {
+					require.Empty(t, o.Left, "step %d", n)
+				}
+				r.clean()
+			}
+			t.Log(count, torn)
+			require.Greater(t, torn, 100)
+		})
+	}
+}
+
+// tearDisplaced shortens or zeroes the slots that have what only before has, and says how many.
+func (r *rig) tearDisplaced(how int) (torn int) {
+	tmp := r.open("tree/.decree/tmp")
+	defer tmp.Close()
+	list, err := tmp.List()
+	require.NoError(r.t, err)
+	for _, e := range list {
+		d, err := tmp.OpenDir(e.Name)
+		require.NoError(r.t, err)
+		slots, err := d.List()
+		require.NoError(r.t, err)
+		for _, slot := range slots {
+			have, err := entryAt(d, slot.Name, true)
+			require.NoError(r.t, err)
+			displaced := slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(path string) bool {
+				n, now := before[path], after[path]
+				return n.kind == "file" && n.data != now.data && have.is(n.entry())
+			})
+			if !displaced || have.entry.Size == 0 {
+				continue
+			}
+			torn++
+			f, err := d.OpenWrite(slot.Name, 0o600)
+			require.NoError(r.t, err)
+			switch size := have.entry.Size; how {
+			case 0:
+				require.NoError(r.t, f.Truncate(0))
+			case 1:
+				require.NoError(r.t, f.Truncate(size-1))
+			case 2:
+				_, err = f.WriteAt(make([]byte, size), 0)
+				require.NoError(r.t, err)
+			}
+			require.NoError(r.t, f.Close())
+		}
+		d.Close()
+	}
+	return torn
 }
 
 // TestDeathInRecovery dies in the move, in the recovery and in the recovery of that.
