@@ -27,7 +27,7 @@ It asks first; without a terminal it needs --yes.`,
 		exits: []exit{
 			{"0", "done, or nothing to do"},
 			{"3", "no record has such a path"},
-			{"4", "not confirmed, or another decree is working on this tree; nothing was changed"},
+			{"4", "not confirmed, records consist of it (a copy of a diff), or another decree is working on this tree; nothing was changed"},
 			{"5", "part of the store is damaged and may still hold it"},
 		},
 		flags:  s.writing(boolFlag(&dryRun, "say what would be forgotten, change nothing", "dry-run", "n")),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -151,7 +152,32 @@ func (r *Reader) toForget(paths []string) (*Forgetting, map[tree.Hash]bool, erro
 		}
 		return bytes.Compare(a.SHA256[:], b.SHA256[:])
 	})
+	if err := r.notTheHistorys(first); err != nil {
+		return nil, nil, err
+	}
 	return f, hashes, r.alsoHave(f, hashes, paths)
+}
+
+// notTheHistorys refuses contents that records consist of: a copy of a diff in the tree is one
+// object with it, and without a diff or a tree nobody knows what else its record needs.
+func (r *Reader) notTheHistorys(contents map[tree.Hash]ForgottenContent) error {
+	if len(contents) == 0 {
+		return nil
+	}
+	return r.history.Closures(nil, history.Once(), func(p *history.Part) error {
+		c, asked := contents[p.Object]
+		what := tree.Quote(string(p.Path))
+		switch {
+		case !asked:
+			return nil
+		case p.Kind == history.Directory:
+			what = "a directory"
+		case p.Kind != history.File || path.Ext(what) != ".diff":
+			return nil
+		}
+		return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s has the same bytes as %s of record %s, which needs them", tree.Quote(c.Path), what, p.Record),
+			Advice: "forget the paths of the secrets in it, which takes them out of every diff, or name other paths; when that record is pruned it can be forgotten"}
+	})
 }
 
 // everHeld finds the contents that files within paths had and that are not gone already,

@@ -3,6 +3,7 @@ package recorder
 import (
 	"bytes"
 	"context"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"decree/history"
 	"decree/project"
+	"decree/tree"
 )
 
 const secret = "token=hunter2-correct-horse\n"
@@ -154,4 +156,41 @@ func TestForgetOutside(t *testing.T) {
 	was, _ := rec.Outside()
 	require.Equal(t, was.Changes, found.Changes)
 	require.NotEqual(t, was.SHA256, found.SHA256)
+}
+
+// TestForgetACopyOfTheHistorys: what is one object with a diff or a directory of a record
+// stays, since without it nothing could be freed or forgotten any more.
+func TestForgetACopyOfTheHistorys(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "one\n")
+	b.checkpoint(CheckpointOptions{})
+	b.write("a", "two\n") // by hand
+	rec := b.checkpoint(CheckpointOptions{})
+	object := func(sum tree.Hash) string {
+		r := b.open()
+		defer r.Close()
+		f, _, err := r.store.Open(sum)
+		require.NoError(t, err)
+		defer f.Close()
+		data, err := io.ReadAll(f)
+		require.NoError(t, err)
+		return string(data)
+	}
+	outside, err := os.ReadFile(filepath.Join(b.root, ".decree/runs", rec.ID, history.OutsideFile))
+	require.NoError(t, err)
+	b.write("copies/outside.patch", string(outside))
+	b.write("copies/tree", object(rec.Before))
+	b.checkpoint(CheckpointOptions{})
+	for _, path := range []string{"copies/outside.patch", "copies/tree", "copies"} {
+		r := b.open()
+		_, err := r.Forget(context.Background(), ForgetOptions{Paths: []string{path}, Yes: true})
+		require.ErrorContains(t, err, "of record "+rec.ID+", which needs them", path)
+		require.Equal(t, project.Refused, project.KindOf(err))
+		require.NoError(t, r.Close())
+	}
+	b.requireSound()
+	with(b, func(r *Recorder) (*Collected, error) { return r.Gc(context.Background()) })
+	b.forget("a") // which rewrites the diff: its copy is no part of the history then
+	require.Len(t, b.forget("copies/outside.patch").Contents, 1)
+	b.requireSound()
 }
