@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -98,9 +99,9 @@ func (u *run) isLog(dir disk.Dir, name string, st disk.Info) (bool, error) {
 	if u.log == nil || st.Kind != disk.Regular {
 		return false, nil
 	}
-	held, err := u.log.Stat()
-	if err != nil || st.SameFile(held) || st.Size != held.Size {
-		return err == nil && st.SameFile(held), err
+	ours, err := u.log.Stat()
+	if err != nil || st.SameFile(ours) || st.Size != ours.Size {
+		return err == nil && st.SameFile(ours), err
 	}
 	other, err := dir.Open(name)
 	if errors.Is(err, fs.ErrPermission) {
@@ -176,11 +177,11 @@ func (u *run) linkLog(name string) error {
 		return err
 	}
 	defer run.Close()
-	held, err := u.log.Stat()
+	ours, err := u.log.Stat()
 	if err != nil {
 		return err
 	}
-	if st, err := run.Stat(logFile); err != nil || !st.SameFile(held) {
+	if st, err := run.Stat(logFile); err != nil || !st.SameFile(ours) {
 		return cmp.Or(err, fs.ErrNotExist)
 	}
 	to := run
@@ -216,16 +217,12 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if err := r.project.EnsureDecree(); err != nil {
 		return err
 	}
-	frozen := u.opened.Rules
-	if frozen == nil {
-		frozen = []history.Rule{}
-	}
 	// The command has ended, so whoever sends a signal now wants decree itself to.
 	heeding, seen, end := heedSignals(ctx, u.o.Signals, func() {
 		r.note("still recording what the command changed; a second signal stops that, and leaves the tree as it is")
 	})
 	defer end()
-	res, err := r.observe(heeding, u.x, look{phase: "comparing", frozen: frozen, afterRun: true, ended: u.ended, unlimited: true})
+	res, err := r.observe(heeding, u.x, look{phase: "comparing", frozen: frozenRules(u.opened), afterRun: true, ended: u.ended, unlimited: true})
 	seen()
 	if err != nil {
 		return err
@@ -252,14 +249,15 @@ func (u *run) examine(ctx context.Context, n int) error {
 		return err
 	}
 	u.rec.After, u.rec.DiffSHA256, u.rec.Changes = res.Tree, sum, counts(stat)
-	if u.o.Attempts > 1 {
-		tail, err := tailOf(u.log, logTail)
-		if err != nil {
-			return err
-		}
-		u.tried = slices.DeleteFunc(u.tried, func(t tried) bool { return t.number == n }) // it was looked at before
-		u.tried = append(u.tried, tried{n, u.res.Last, changes, stat, tail})
+	if u.o.Attempts < 2 {
+		return nil
 	}
+	tail, err := tailOf(u.log, logTail)
+	if err != nil {
+		return err
+	}
+	u.tried = slices.DeleteFunc(u.tried, func(t tried) bool { return t.number == n }) // it was looked at before
+	u.tried = append(u.tried, tried{n, u.res.Last, changes, stat, tail})
 	return nil
 }
 
@@ -432,44 +430,59 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 	if err != nil || len(u.changes) == 0 {
 		return err
 	}
-	p, err := plan.ForChanges(ctx, u.r.tree, u.asLeft(), u.r.store, false)
-	if err != nil {
-		return err
-	}
-	without(p, stay)
-	if c := p.Conflicts(); len(c) > 0 {
-		return &ConflictError{Verb: "run", Subject: "the command left", Items: c}
-	}
-	open, others := stillOpen(p, u.res.Last.Outside)
-	if others {
-		return &project.Error{Kind: project.Refused, Msg: openFiles(open),
-			Advice: fmt.Sprintf("end that process, then 'decree revert %s' puts back", u.rec.ID)}
-	}
-	for _, line := range open {
-		u.say("%s", line)
-	}
-	notes, err := u.r.withoutRights(p)
+	p, notes, err := u.planPutBack(ctx, stay)
 	if err != nil {
 		return err
 	}
 	if p.Empty() {
-		for _, n := range notes {
-			u.say("%s", n)
-		}
-		if which == "end" {
+		if u.sayAll(notes); which == "end" {
 			return u.endPutBack()
 		}
 		return nil
 	}
+	out, err := u.movePutBack(ctx, p, which)
+	if err != nil {
+		return err
+	}
+	for _, d := range out.Stayed {
+		u.say("%s is kept: it holds ignored files or files made later", tree.Quote(d))
+	}
+	u.sayAll(append(out.Notes, notes...))
+	return nil
+}
+
+// planPutBack plans to put back what the command changed, but for the paths stay. notes are
+// what to say of it when it is done.
+func (u *run) planPutBack(ctx context.Context, stay []string) (p *plan.Plan, notes []string, err error) {
+	p, err = plan.ForChanges(ctx, u.r.tree, u.asLeft(), u.r.store, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	without(p, stay)
+	if c := p.Conflicts(); len(c) > 0 {
+		return nil, nil, &ConflictError{Verb: "run", Subject: "the command left", Items: c}
+	}
+	open, others := stillOpen(p, u.res.Last.Outside)
+	if others {
+		return nil, nil, &project.Error{Kind: project.Refused, Msg: openFiles(open),
+			Advice: fmt.Sprintf("end that process, then 'decree revert %s' puts back", u.rec.ID)}
+	}
+	u.sayAll(open)
+	notes, err = u.r.withoutRights(p)
+	return p, notes, err
+}
+
+// movePutBack carries out the plan of a put-back in one transaction.
+func (u *run) movePutBack(ctx context.Context, p *plan.Plan, which string) (*worktree.Outcome, error) {
 	// What the run's end needs to be recorded is in the log of open records
 	// before anything moves: the tree will not have the work any more.
 	u.opened.Record = u.rec
 	if err := u.saveEnd(); err != nil {
-		return err
+		return nil, err
 	}
-	meta, err := encodeMeta(putBackMeta{u.rec.ID, which == "end"})
+	meta, err := json.Marshal(putBackMeta{u.rec.ID, which == "end"})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	move := worktree.Plan{ID: u.rec.ID + "-" + which, Steps: p.Steps, Meta: meta}
 	if which == "end" {
@@ -481,16 +494,7 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 		out, err = u.r.move(ctx, u.x, move)
 	}
 	stop()
-	if err != nil {
-		return err
-	}
-	for _, d := range out.Stayed {
-		u.say("%s is kept: it holds ignored files or files made later", tree.Quote(d))
-	}
-	for _, n := range append(out.Notes, notes...) {
-		u.say("%s", n)
-	}
-	return nil
+	return out, err
 }
 
 // saveEnd makes the open record hold the end as far as it is known, so that a

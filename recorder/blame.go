@@ -101,7 +101,7 @@ func (r *Reader) textNow(ctx context.Context, path string) (*blame, error) {
 		return nil, &project.Error{Kind: project.Failed, Msg: tree.Quote(path) + ": a " + e.Type.String() + ", which has no lines"}
 	}
 	b := &blame{r: r, cur: e, content: liveFile{r.tree, path}}
-	if e.Size <= maxHeld {
+	if e.Size <= maxCached {
 		data, err := readAll(b.content)
 		if err != nil {
 			return nil, err

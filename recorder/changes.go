@@ -31,16 +31,16 @@ const fetched = 256
 
 // writeChanges writes changes as a changes.diff. Contents come from the store,
 // never from the tree, so the diff cannot differ from the hashes that it names.
-// What is read stays in held; with none, only as long as it is needed.
-func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []tree.Change, held *held) (patch.Stat, error) {
+// What is read stays in cache; without one, only as long as it is needed.
+func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []tree.Change, cache *contentCache) (patch.Stat, error) {
 	cfg := r.project.Config
 	pw := patch.NewWriter(w, patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText})
-	near := held
+	near := cache
 	for i, c := range changes {
 		if i%fetched == 0 {
 			r.progress(Progress{Phase: "comparing", Done: int64(i), Total: int64(len(changes))})
-			if held == nil {
-				near = newHeld()
+			if cache == nil {
+				near = newContentCache()
 			}
 			near.fetch(ctx, r.store, changes[i:min(i+fetched, len(changes))])
 		}
@@ -55,11 +55,11 @@ func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []tree
 	return pw.Stat(), err
 }
 
-func (r *Recorder) content(e *tree.Entry, held *held) patch.Content {
+func (r *Recorder) content(e *tree.Entry, cache *contentCache) patch.Content {
 	if e == nil || e.Type != tree.Regular {
 		return nil
 	}
-	if data, ok := held.get(e.SHA256); ok {
+	if data, ok := cache.get(e.SHA256); ok {
 		return patch.Bytes(data)
 	}
 	return stored{r.store, e.SHA256}

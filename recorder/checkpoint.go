@@ -67,7 +67,7 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 	rec := &history.Record{
 		ID: id, Chain: id[:16], Reason: reason, Status: history.StatusSucceeded, Description: r.describeCheckpoint(o, reason),
 		Started: started, Unrecorded: res.Unrecorded, Files: res.Files, Bytes: res.Bytes,
-		Before: res.Tree, After: res.Tree, ManifestSHA256: sum, Actor: r.opt.Actor, Inside: x.beside.inside, Origin: r.origin(),
+		Before: res.Tree, After: res.Tree, ManifestSHA256: sum, Actor: r.opt.Actor, Inside: x.ongoing.inside, Origin: r.origin(),
 	}
 	if err := out.mark(rec); err != nil {
 		return nil, err

@@ -320,11 +320,7 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 	}
 	gone := d.gone()
 	if len(problems) == 0 && !gone {
-		packs := fmt.Sprintf("%d packs", stats.Packs)
-		if stats.Packs == 1 {
-			packs = "1 pack"
-		}
-		d.add(OK, "store", fmt.Sprintf("%d contents in %s, %d bytes, all sound", stats.Objects, packs, stats.Bytes), "", false)
+		d.addSound(stats)
 		return nil
 	}
 	where := fmt.Sprintf("contents are missing, %d packs are there", stats.Packs)
@@ -346,6 +342,22 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 	if err != nil {
 		return err
 	}
+	d.addDamaged(where, lost, repair, misled, gone)
+	return nil
+}
+
+// addSound says that the store is as it should be.
+func (d *doctor) addSound(s store.Stats) {
+	packs := fmt.Sprintf("%d packs", s.Packs)
+	if s.Packs == 1 {
+		packs = "1 pack"
+	}
+	d.add(OK, "store", fmt.Sprintf("%d contents in %s, %d bytes, all sound", s.Objects, packs, s.Bytes), "", false)
+}
+
+// addDamaged says what is wrong with the store, where it is, and what of it records need
+// and have lost.
+func (d *doctor) addDamaged(where string, lost []string, repair, misled, gone bool) {
 	hint := "'decree doctor --repair' stores again what the records' files have, and lets the next record store what the tree still has"
 	switch {
 	case repair && (misled || gone && len(lost) == 0):
@@ -363,7 +375,6 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 		}
 		d.add(Error, "store", fmt.Sprintf("lost: %s", some(lost)), hint, false)
 	}
-	return nil
 }
 
 // gone says whether something that a record names is not there at all, as when

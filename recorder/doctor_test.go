@@ -41,7 +41,7 @@ func TestDisplacedBytesAreReallyStored(t *testing.T) {
 	rnd := rand.NewChaCha8([32]byte{1})
 	work, command := map[string][]byte{"text": nil, "more": nil, "binary": {0}}, ""
 	dir := t.TempDir()
-	for name, size := range map[string]int{"text": 600_000, "more": maxHeld + 5000, "binary": 2 << 20} {
+	for name, size := range map[string]int{"text": 600_000, "more": maxCached + 5000, "binary": 2 << 20} {
 		data := make([]byte, size)
 		_, _ = rnd.Read(data)
 		work[name] = append(work[name], data...)

@@ -39,6 +39,14 @@ func (r *Recorder) end(e *ending) error {
 	return nil
 }
 
+// now is the clock, never before a record's start.
+func (r *Recorder) now(started time.Time) time.Time {
+	if now := r.opt.Clock().UTC(); now.After(started) {
+		return now
+	}
+	return started
+}
+
 // origin is the machine that a record is made on. It is the lesser thing: where it is not
 // known the record does without.
 func (r *Recorder) origin() string {
@@ -49,15 +57,12 @@ func (r *Recorder) origin() string {
 	return id
 }
 
-// auditOf is the audit's line about a record that ends.
-func (r *Recorder) auditOf(rec *history.Record) history.Operation {
-	switch rec.Reason {
-	case history.Run:
-		return r.audit(opRecord, string(rec.Status))
-	case history.Manual, history.Auto, history.Publish:
-		return r.audit(opRecord, "done")
+// thin keeps the run directories small; gc looks at all of them. The records stand:
+// what fails here is tried again after the next one.
+func (r *Recorder) thin(all bool) {
+	if err := r.history.ThinRuns(all); err != nil {
+		r.note("the plain files of older records are kept as they are: %v", err)
 	}
-	return r.audit(string(rec.Reason), "done")
 }
 
 // buildMove lists the files of a move's run directory, as the store has them.

@@ -65,7 +65,7 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 		return nil, err
 	}
 	defer x.close()
-	if id := x.beside.inside; id != "" {
+	if id := x.ongoing.inside; id != "" {
 		err := &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "run " + id + " is going on, and its diff, which is not written yet, may hold what is to be forgotten",
 			Advice: "repeat it when the run has ended"}
 		r.auditFailure(opForget, "", err)
@@ -310,7 +310,7 @@ func (r *Recorder) forget(ctx context.Context, x *writing, list *store.Forgotten
 // and tried again by the next command: nobody's work has to wait for it.
 func (c *recovery) forget(ctx context.Context) error {
 	r, x := c.r, c.x
-	if len(x.beside.leases) > 0 {
+	if len(x.ongoing.leases) > 0 {
 		return nil // what a run is about to write may hold it
 	}
 	list, err := store.ReadForgotten(r.project.Store)
@@ -342,11 +342,11 @@ func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[tree.
 	if err != nil {
 		return err
 	}
-	fresh := map[string]map[string]tree.Hash{}
+	rewritten := map[string]map[string]tree.Hash{}
 	for id, files := range concerned {
-		fresh[id] = map[string]tree.Hash{}
+		rewritten[id] = map[string]tree.Hash{}
 		for name, file := range files {
-			if fresh[id][name], err = r.withhold(ctx, x, file, hashes); err != nil {
+			if rewritten[id][name], err = r.withhold(ctx, x, file, hashes); err != nil {
 				return &project.Error{Kind: project.KindOf(err), Msg: fmt.Sprintf("%s of %s", name, id), Err: err}
 			}
 		}
@@ -354,7 +354,7 @@ func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[tree.
 	if err := x.w.Flush(); err != nil {
 		return err
 	}
-	return r.history.Rewrite(fresh)
+	return r.history.Rewrite(rewritten)
 }
 
 // withhold puts a diff into the store whose sections of the contents have none.

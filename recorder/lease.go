@@ -26,20 +26,20 @@ const (
 	movesFiles kind = true  // it waits for that run, or is refused
 )
 
-// beside is what goes on while an operation works.
-type beside struct {
+// ongoing are the runs whose commands work while an operation does.
+type ongoing struct {
 	leases []project.Lease // of runs whose commands work, the oldest first
 	inside string          // the nearest of them that this process is part of, "" for none
 	others []project.Lease // those that it is no part of
 }
 
 // live says whether the record id has a lease.
-func (b beside) live(id string) bool {
+func (b ongoing) live(id string) bool {
 	return slices.ContainsFunc(b.leases, func(l project.Lease) bool { return l.ID == id })
 }
 
-// look says what goes on now.
-func (r *Recorder) whatGoesOn() (b beside, err error) {
+// whatGoesOn looks which runs have their commands working now.
+func (r *Recorder) whatGoesOn() (b ongoing, err error) {
 	if b.leases, err = r.project.Leases(); err != nil {
 		return b, err
 	}
@@ -107,8 +107,8 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 			return nil, &BeginError{err}
 		}
 		x := &writing{unlock: unlock}
-		x.beside, err = r.whatGoesOn()
-		if err == nil && r.blocker(x.beside, k, begin) != nil {
+		x.ongoing, err = r.whatGoesOn()
+		if err == nil && r.blocker(x.ongoing, k, begin) != nil {
 			x.close() // it began in between
 			continue
 		}
@@ -125,7 +125,7 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 
 // awaitRuns waits until no run stands in the way of an operation that began to wait at
 // begin, and returns what goes on then.
-func (r *Recorder) awaitRuns(ctx context.Context, k kind, begin time.Time) (beside, error) {
+func (r *Recorder) awaitRuns(ctx context.Context, k kind, begin time.Time) (ongoing, error) {
 	for {
 		b, err := r.whatGoesOn()
 		if err != nil {
@@ -148,7 +148,7 @@ func (r *Recorder) awaitRuns(ctx context.Context, k kind, begin time.Time) (besi
 
 // blocker is a run that stands in the way of an operation; nil: none. One that has just
 // died stands in the way of all: what it left comes first.
-func (r *Recorder) blocker(b beside, k kind, begin time.Time) *project.Lease {
+func (r *Recorder) blocker(b ongoing, k kind, begin time.Time) *project.Lease {
 	for i := range b.others {
 		l := &b.others[i]
 		dying := l.Holder.PID != 0 && !l.Holder.Working(r.opt.Actor.Host) && time.Since(begin) < dyingWait
@@ -161,11 +161,11 @@ func (r *Recorder) blocker(b beside, k kind, begin time.Time) *project.Lease {
 
 // unfinished are the open records whose processes are gone, those without a lease, and the
 // damaged ones of them. goesOn is nil where the caller does not have the lock.
-func (r *Reader) unfinished(goesOn *beside) (open []*history.Opened, damaged []history.Damage, err error) {
+func (r *Reader) unfinished(goesOn *ongoing) (open []*history.Opened, damaged []history.Damage, err error) {
 	if open, damaged, err = r.history.ListOpen(); err != nil {
 		return nil, nil, err
 	}
-	var b beside
+	var b ongoing
 	if goesOn != nil {
 		b = *goesOn
 	} else if b.leases, err = r.project.Leases(); err != nil { // after the list: a lease is taken before the record is opened

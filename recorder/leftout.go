@@ -25,9 +25,9 @@ import (
 type leftOut struct {
 	name string
 	info disk.Info
-	// held keeps the entry's inode from being given to another; nil where it cannot
+	// handle keeps the entry's inode from being given to another; nil where it cannot
 	// be opened, or too many are.
-	held io.Closer
+	handle io.Closer
 }
 
 // Gone is something unrecorded that a failed run's command took away and that is not
@@ -48,8 +48,8 @@ const extraGone = "gone"
 const (
 	// maxLeftOut bounds the entries of a root that are looked at before a run.
 	maxLeftOut = 4096
-	// maxHeldOpen bounds how many of them are held open.
-	maxHeldOpen = 64
+	// maxHandles bounds how many of them are kept open.
+	maxHandles = 64
 )
 
 // lookLeftOut notes what lies in the root and is not recorded.
@@ -77,8 +77,8 @@ func (r *Recorder) lookLeftOut(ctx context.Context) (out []leftOut, err error) {
 			return out, err
 		}
 		l := leftOut{name: name, info: info}
-		if len(out) < min(maxHeldOpen, disk.OpenLimit()/8) {
-			l.held = r.hold(name, info)
+		if len(out) < min(maxHandles, disk.OpenLimit()/8) {
+			l.handle = r.hold(name, info)
 		}
 		out = append(out, l)
 	}
@@ -124,19 +124,19 @@ func (l *leftOut) is(now disk.Info) bool {
 	if !now.SameFile(l.info) || now.Kind != l.info.Kind {
 		return false
 	}
-	// The number of one that is not held may be another's by now.
-	return l.held != nil || now.Mtime == l.info.Mtime && now.Size == l.info.Size
+	// The inode of one that is not open may be another's by now.
+	return l.handle != nil || now.Mtime == l.info.Mtime && now.Size == l.info.Size
 }
 
 // deleted says whether it is known that the entry has no name any more.
 func (l *leftOut) deleted() bool {
 	var now disk.Info
 	var err error
-	switch held := l.held.(type) {
+	switch handle := l.handle.(type) {
 	case disk.File:
-		now, err = held.Stat()
+		now, err = handle.Stat()
 	case disk.Dir:
-		now, err = held.Self()
+		now, err = handle.Self()
 	default:
 		return false
 	}

@@ -14,14 +14,14 @@ func (u *run) mend() error {
 	if err := u.log.Sync(); err != nil {
 		return err
 	}
-	held, err := u.log.Stat()
+	ours, err := u.log.Stat()
 	if err != nil {
 		return err
 	}
 	if err := u.mendFiles(); err != nil {
 		return err
 	}
-	if now, err := u.r.statFile(u.rec.ID, logFile); err != nil || !now.SameFile(held) {
+	if now, err := u.r.statFile(u.rec.ID, logFile); err != nil || !now.SameFile(ours) {
 		if err := u.noteOtherLog(); err != nil {
 			return err
 		}

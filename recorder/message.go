@@ -40,18 +40,18 @@ func (r *Reader) freeID(id string) (bool, error) {
 	return !known, err
 }
 
-// place is where the files of the record of this id lie.
-func (r *Reader) place(id string) Place {
+// runPlace says where the files of the record of this id lie.
+func (r *Reader) runPlace(id string) Place {
 	root := r.project.Root
 	return Place{ID: id, Root: root, Dir: filepath.Join(root, ".decree", "runs", id)}
 }
 
-// compose asks what to execute, now that the record's place is known.
+// compose asks the caller what to execute, now that it is known where the record lies.
 func (u *run) compose(id string) error {
 	if u.o.Compose == nil {
 		return nil
 	}
-	c, err := u.o.Compose(u.r.place(id))
+	c, err := u.o.Compose(u.r.runPlace(id))
 	if err != nil {
 		return err
 	}

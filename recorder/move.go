@@ -165,7 +165,7 @@ type action struct {
 	undid       []undid // the statuses as they were, so that this can be undone
 	label       string
 
-	held *held // contents that were read already; nil: none
+	cache *contentCache // contents that were read already; nil: none
 
 	// full is set by a restore: the tree before it, which was captured.
 	full *fullTree
@@ -196,10 +196,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err != nil {
 		return nil, nil, err
 	}
-	held := a.held
-	if held == nil {
-		held = newHeld()
-	}
+	cache := cmp.Or(a.cache, newContentCache())
 	notes, err := r.withoutRights(a.plan)
 	if err != nil {
 		return nil, nil, project.Unmoved(err)
@@ -207,12 +204,12 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if a.plan.Empty() {
 		return nil, &worktree.Outcome{Notes: notes}, nil
 	}
-	if err := r.storeSteps(ctx, x, a, held); err != nil {
+	if err := r.storeSteps(ctx, x, a, cache); err != nil {
 		return nil, nil, project.Unmoved(err)
 	}
-	end, err := r.prepareEnding(ctx, x, a, held, &history.Record{
+	end, err := r.prepareEnding(ctx, x, a, cache, &history.Record{
 		ID: id, Chain: id[:16], Reason: a.reason, Status: history.StatusSucceeded, Description: a.description,
-		Started: started, Actor: r.opt.Actor, Inside: x.beside.inside, Origin: r.origin(),
+		Started: started, Actor: r.opt.Actor, Inside: x.ongoing.inside, Origin: r.origin(),
 	})
 	if err != nil {
 		return nil, nil, project.Unmoved(err)
@@ -224,7 +221,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		return nil, nil, project.Unmoved(err)
 	}
 	var unrecorded error
-	out, err := r.move(ctx, x, worktree.Plan{ID: id, Steps: held.steps(a.plan.Steps), Commit: func(*worktree.Outcome) error {
+	out, err := r.move(ctx, x, worktree.Plan{ID: id, Steps: cache.steps(a.plan.Steps), Commit: func(*worktree.Outcome) error {
 		unrecorded = r.end(end)
 		return unrecorded
 	}})
@@ -256,33 +253,33 @@ func (r *Recorder) abandonUnlessMoved(id string, err error) error {
 // storeSteps stores the bytes that steps displace and bring, and checks that
 // each is what its hash says. What a diff brings is computed even where the store
 // has the result: a diff that does not fit is refused, whatever else is known.
-func (r *Recorder) storeSteps(ctx context.Context, x *writing, a action, held *held) error {
+func (r *Recorder) storeSteps(ctx context.Context, x *writing, a action, cache *contentCache) error {
 	steps := a.plan.Steps
 	var done atomic.Int64
 	return cmp.Or(inParallel(ctx, len(steps), func(i int) error {
 		r.progress(Progress{Phase: "checking", Done: done.Add(1) - 1, Total: int64(len(steps))})
-		return r.storeStep(x, a, steps[i], held)
+		return r.storeStep(x, a, steps[i], cache)
 	})...)
 }
 
-func (r *Recorder) storeStep(x *writing, a action, s worktree.Step, held *held) error {
-	if err := r.storeDisplaced(x, s, held); err != nil {
+func (r *Recorder) storeStep(x *writing, a action, s worktree.Step, cache *contentCache) error {
+	if err := r.storeDisplaced(x, s, cache); err != nil {
 		return err
 	}
 	if a.full == nil && s.Content != nil && s.To != nil && s.To.Type == tree.Regular {
-		return r.storeContent(x, s.Path, s.To, s.Content, held)
+		return r.storeContent(x, s.Path, s.To, s.Content, cache)
 	}
 	return r.storeSide(x, s.Path, s.To, s.Content)
 }
 
 // storeDisplaced stores what the step takes out of the tree, and holds it for the
 // diff. The tree may have the last copy: what the index says is stored is read first.
-func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, held *held) error {
+func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, cache *contentCache) error {
 	if s.From == nil || s.From.Type != tree.Regular {
 		return nil
 	}
 	inTree := func() (io.ReadCloser, error) {
-		return held.read(s.From, func() (io.ReadCloser, error) { return r.tree.Read(s.Path) })
+		return cache.read(s.From, func() (io.ReadCloser, error) { return r.tree.Read(s.Path) })
 	}
 	if s.To != nil && s.To.SHA256 == s.From.SHA256 { // it stays, with another mode
 		return r.storeSide(x, s.Path, s.From, inTree)
@@ -294,7 +291,7 @@ func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, held *held) error
 	if err := rightContent(s.Path, s.From, sum); err != nil {
 		return err
 	}
-	if _, ok := held.get(s.From.SHA256); ok || s.From.Size > maxHeld {
+	if _, ok := cache.get(s.From.SHA256); ok || s.From.Size > maxCached {
 		return nil
 	}
 	rc, err := inTree()
@@ -314,8 +311,8 @@ func (r *Recorder) storeSide(x *writing, path string, e *tree.Entry, content fun
 	return r.storeContent(x, path, e, content, nil)
 }
 
-func (r *Recorder) storeContent(x *writing, path string, e *tree.Entry, content func() (io.ReadCloser, error), held *held) error {
-	rc, err := held.read(e, content)
+func (r *Recorder) storeContent(x *writing, path string, e *tree.Entry, content func() (io.ReadCloser, error), cache *contentCache) error {
+	rc, err := cache.read(e, content)
 	if err != nil {
 		return contentError(path, err)
 	}
@@ -352,9 +349,9 @@ func contentError(path string, err error) error {
 }
 
 // prepareEnding stores the record's diff and trees and fills in its facts.
-func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, held *held, rec *history.Record) (*ending, error) {
+func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, cache *contentCache, rec *history.Record) (*ending, error) {
 	changes := a.plan.Changes()
-	sum, stat, err := r.storeDiff(ctx, x, changes, held)
+	sum, stat, err := r.storeDiff(ctx, x, changes, cache)
 	if err != nil {
 		return nil, err
 	}
@@ -447,9 +444,9 @@ type opening func() (io.ReadCloser, error)
 func (o opening) Open() (io.ReadCloser, error) { return o() }
 
 // storeDiff writes the diff straight into the store.
-func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []tree.Change, held *held) (sum tree.Hash, stat patch.Stat, err error) {
+func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []tree.Change, cache *contentCache) (sum tree.Hash, stat patch.Stat, err error) {
 	sum, _, err = store.PutWritten(x.w, func(to io.Writer) (err error) {
-		stat, err = r.writeChanges(ctx, to, changes, held)
+		stat, err = r.writeChanges(ctx, to, changes, cache)
 		return err
 	})
 	return sum, stat, err

@@ -64,19 +64,19 @@ func (o *outside) mark(rec *history.Record) error {
 
 // observeOutside writes the difference from the last known state to the captured
 // one into the store; it is durable after the next flush. Its cost is that of
-// what changed, and what it reads stays in held. A content that the store has lost is no reason to record nothing:
+// what changed, and what it reads stays in cache. A content that the store has lost is no reason to record nothing:
 // then the diff is left out, with a note.
 //
 // What changes while the command of a run works is that run's, whoever looks at it
 // meanwhile, and what had changed before it stands in its own record.
-func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.Result, held *held) (*outside, error) {
-	if len(x.beside.leases) > 0 {
+func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.Result, cache *contentCache) (*outside, error) {
+	if len(x.ongoing.leases) > 0 {
 		return nil, nil
 	}
 	s, err := r.sinceLast(ctx, res)
 	if err == nil && len(s.changes) > 0 {
 		var o *outside
-		if o, err = r.storeOutside(ctx, x, s.changes, held); err == nil {
+		if o, err = r.storeOutside(ctx, x, s.changes, cache); err == nil {
 			return o, nil
 		}
 	}
@@ -87,11 +87,11 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.
 	return nil, err
 }
 
-func (r *Recorder) storeOutside(ctx context.Context, x *writing, changes []tree.Change, held *held) (*outside, error) {
+func (r *Recorder) storeOutside(ctx context.Context, x *writing, changes []tree.Change, cache *contentCache) (*outside, error) {
 	kept := &bounded{left: maxOutside}
 	var stat patch.Stat
 	sum, _, err := store.PutWritten(x.w, func(to io.Writer) (err error) {
-		stat, err = r.writeChanges(ctx, io.MultiWriter(to, kept), changes, held)
+		stat, err = r.writeChanges(ctx, io.MultiWriter(to, kept), changes, cache)
 		return err
 	})
 	if err != nil {

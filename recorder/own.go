@@ -151,11 +151,11 @@ func (r *Recorder) ownFiles(x *writing) (own ownSet, err error) {
 // lookForLost has contents looked for again that packs have held which the store has
 // lost: what waits is named by no record between two runs, and may have been freed.
 func (r *Recorder) lookForLost(x *writing) error {
-	now, err := stand(r.project.Store)
+	now, err := packsOf(r.project.Store)
 	if err != nil {
 		return err
 	}
-	if lostPacks(r.own.packs, now.packs) > 0 {
+	if lostPacks(r.own.packs, now) > 0 {
 		for _, d := range r.own.large {
 			d.lost(x.w.Has)
 		}
@@ -540,17 +540,17 @@ func (r *Recorder) isAnother(d ownFile, own []ownFile) bool {
 	if self, err := dir.Self(); err != nil || d.Ino != 0 && self.Ino != d.Ino {
 		return err == nil
 	}
-	held := 0
+	files := 0
 	for _, f := range own {
 		if f.Path == "." || path.Dir(f.Path) != d.Path {
 			continue
 		}
-		held++
+		files++
 		if info, err := dir.Stat(path.Base(f.Path)); err == nil && info.Ino == f.Ino {
 			return false
 		}
 	}
-	return held > 1 // one file alone may have been deleted by itself
+	return files > 1 // one file alone may have been deleted by itself
 }
 
 // unchangedSince says whether nothing came into a directory or went since then.

@@ -48,12 +48,12 @@ func (l *ownLog) goesOn(dir disk.Dir) bool {
 	if l.file == nil || l.stale {
 		return false
 	}
-	held, err := l.file.Stat()
-	if err != nil || held.Size != l.Bytes {
+	ours, err := l.file.Stat()
+	if err != nil || ours.Size != l.Bytes {
 		return false
 	}
 	now, err := dir.Stat(l.File)
-	return err == nil && now.SameFile(held)
+	return err == nil && now.SameFile(ours)
 }
 
 // logOwn makes durable what the large directories hold as run id begins, and returns

@@ -319,8 +319,8 @@ type sizing struct {
 	shares interface {
 		Each(h tree.Hash, f func(part tree.Hash, bytes int64))
 	}
-	beside int64            // bytes of the store that are not packs
-	runs   map[string]int64 // of the records' directories in .decree/runs
+	otherBytes int64            // bytes of the store that are not packs
+	runs       map[string]int64 // of the records' directories in .decree/runs
 }
 
 func (s *sizing) begin() error {
@@ -332,7 +332,7 @@ func (s *sizing) begin() error {
 	if err != nil {
 		return err
 	}
-	s.beside = total - packs.Bytes
+	s.otherBytes = total - packs.Bytes
 	if s.runs, err = s.r.runSizes(); err != nil {
 		return err
 	}
@@ -343,7 +343,7 @@ func (s *sizing) begin() error {
 // size is what would be used with the records of stay alone.
 func (s *sizing) size(stay map[string]bool) (int64, error) {
 	seen := map[tree.Hash]bool{}
-	total := s.beside
+	total := s.otherBytes
 	for id := range stay {
 		total += s.runs[id]
 	}

@@ -110,11 +110,11 @@ func (r *Recorder) History() *history.History { return r.history }
 
 // writing is what every writing operation has in its hands.
 type writing struct {
-	unlock func() // nil while the lock is free: a command runs
-	w      *store.Writer
-	held   bool // by Hold, which closes it
-	beside beside
-	alone  map[string]map[string]tree.Hash // files of run directories that the store alone takes, by record and name
+	unlock  func() // nil while the lock is free: a command runs
+	w       *store.Writer
+	held    bool // by Hold, which closes it
+	ongoing ongoing
+	alone   map[string]map[string]tree.Hash // files of run directories that the store alone takes, by record and name
 }
 
 func (x *writing) close() {
@@ -201,6 +201,16 @@ func (r *Recorder) enter(ctx context.Context, k kind) (*writing, error) {
 		r.note("%s", d.What)
 	}
 	return x, nil
+}
+
+// enterFor is enter for an operation whose refusal is written down: the lock is
+// held, a run stands in the way, what a dead process left cannot be finished.
+func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, error) {
+	x, err := r.enter(ctx, k)
+	if err != nil {
+		_ = r.history.AuditAside(r.audit(op, err.Error()))
+	}
+	return x, err
 }
 
 // Hold locks once for several operations: what do calls on r works under this

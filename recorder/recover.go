@@ -117,7 +117,7 @@ type recovery struct {
 }
 
 func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recovered, error) {
-	open, damaged, err := r.unfinished(&x.beside)
+	open, damaged, err := r.unfinished(&x.ongoing)
 	if err != nil {
 		return nil, &BeginError{err}
 	}
@@ -137,7 +137,7 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 	if err := c.transactions(ctx); err != nil {
 		return c.done, err
 	}
-	if open, _, err = r.unfinished(&x.beside); err != nil {
+	if open, _, err = r.unfinished(&x.ongoing); err != nil {
 		return c.done, err
 	}
 	for _, o := range open {
@@ -153,6 +153,15 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 			c.add(nil, "the audit does not have the recovery of %s: %v", o.Record.ID, err)
 		}
 	}
+	if err := c.tidy(ctx); err != nil {
+		return c.done, c.notBegun(err)
+	}
+	return c.done, nil
+}
+
+// tidy removes, and ends, what dead processes left besides records and transactions.
+func (c *recovery) tidy(ctx context.Context) error {
+	r := c.r
 	for _, step := range []func() error{
 		r.history.Tidy,
 		r.project.TidyLeases,
@@ -165,10 +174,10 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 		func() error { return c.forget(ctx) },
 	} {
 		if err := step(); err != nil {
-			return c.done, c.notBegun(err)
+			return err
 		}
 	}
-	return c.done, nil
+	return nil
 }
 
 func (r *Recorder) auditRecovery(id string) error {
@@ -519,15 +528,20 @@ func (c *recovery) bareEnding(o *history.Opened) *ending {
 	return end
 }
 
+// frozenRules are the ignore rules as they were when a run began, for the walks after it;
+// never nil, which would mean the present ones.
+func frozenRules(o *history.Opened) []history.Rule {
+	if o.Rules == nil {
+		return []history.Rule{}
+	}
+	return o.Rules
+}
+
 // interrupted records what an interrupted run did so far. Its changes stay.
 func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	r := c.r
-	frozen := o.Rules
-	if frozen == nil {
-		frozen = []history.Rule{}
-	}
 	r.note("the process of run %s is gone: finding out what the run changed, and recording it", o.Record.ID)
-	res, err := r.observe(ctx, c.x, look{phase: "recording", frozen: frozen, afterRun: true, unlimited: true})
+	res, err := r.observe(ctx, c.x, look{phase: "recording", frozen: frozenRules(o), afterRun: true, unlimited: true})
 	if err != nil {
 		return err
 	}
@@ -568,15 +582,21 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err := c.close(o, &ending{Record: &rec, Files: files}); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("run %s was interrupted, and is recorded; its changes stay, 'decree revert %s' takes them back", rec.ID, rec.ID)
-	if len(res.Unrecorded) > 0 {
-		what += "; not recorded, because they cannot be read or are too large: " + some(res.Unrecorded)
+	c.done = append(c.done, Recovered{Record: &rec, What: whatWasInterrupted(rec.ID, res.Unrecorded, later), Later: later})
+	return nil
+}
+
+// whatWasInterrupted says what became of the run id. later are the paths that were changed
+// after its last output.
+func whatWasInterrupted(id string, unrecorded, later []string) string {
+	what := fmt.Sprintf("run %s was interrupted, and is recorded; its changes stay, 'decree revert %s' takes them back", id, id)
+	if len(unrecorded) > 0 {
+		what += "; not recorded, because they cannot be read or are too large: " + some(unrecorded)
 	}
 	if len(later) > 0 {
 		what += "; changed after its last output, perhaps by hand: " + some(later)
 	}
-	c.done = append(c.done, Recovered{Record: &rec, What: what, Later: later})
-	return nil
+	return what
 }
 
 // joined are the paths that were not recorded before a run or after it.

@@ -75,8 +75,8 @@ func (r *Recorder) target(o RestoreOptions) (Point, tree.Hash, error) {
 
 func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, to Point, target tree.Hash) (*MoveResult, error) {
 	rec := to.Record
-	held := newHeld()
-	res, full, err := r.present(ctx, x, held)
+	cache := newContentCache()
+	res, full, err := r.present(ctx, x, cache)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		}
 		return out, nil
 	}
-	if err := r.sound(ctx, p, held); err != nil {
+	if err := r.sound(ctx, p, cache); err != nil {
 		return nil, err
 	}
 	p.Warnings, _ = stillOpen(p, nil)
@@ -109,21 +109,11 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 	if o.DryRun {
 		return out, nil
 	}
-	if !o.Yes {
-		var confirm func(*plan.Plan) (bool, error)
-		if o.Confirm != nil {
-			confirm = func(p *plan.Plan) (bool, error) { return o.Confirm(to, p) }
-		}
-		why := "a restore overwrites what has changed since"
-		if len(p.Warnings) > 0 {
-			why = openFiles(p.Warnings)
-		}
-		if err := ask(p, confirm, why); err != nil {
-			return nil, err
-		}
+	if err := confirmRestore(o, to, p); err != nil {
+		return nil, err
 	}
 	out.Record, out.Outcome, err = r.perform(ctx, x, action{
-		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full, held: held,
+		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full, cache: cache,
 		description: fmt.Sprintf("Restore to %s (%s)", to.Words(), stateTime(to).In(r.opt.Location).Format("2006-01-02 15:04")),
 	})
 	if err == nil {
@@ -132,9 +122,25 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 	return out, err
 }
 
+// confirmRestore asks, unless the options say yes, whether to go to a state by p.
+func confirmRestore(o RestoreOptions, to Point, p *plan.Plan) error {
+	if o.Yes {
+		return nil
+	}
+	var confirm func(*plan.Plan) (bool, error)
+	if o.Confirm != nil {
+		confirm = func(p *plan.Plan) (bool, error) { return o.Confirm(to, p) }
+	}
+	why := "a restore overwrites what has changed since"
+	if len(p.Warnings) > 0 {
+		why = openFiles(p.Warnings)
+	}
+	return ask(p, confirm, why)
+}
+
 // present captures the tree as it is: into the store, or for a dry run (x nil)
 // only to be compared.
-func (r *Recorder) present(ctx context.Context, x *writing, held *held) (*capture.Result, *fullTree, error) {
+func (r *Recorder) present(ctx context.Context, x *writing, cache *contentCache) (*capture.Result, *fullTree, error) {
 	if x == nil {
 		res, err := r.glance(ctx, "comparing")
 		return res, nil, err
@@ -153,7 +159,7 @@ func (r *Recorder) present(ctx context.Context, x *writing, held *held) (*captur
 	if err != nil {
 		return nil, nil, &BeginError{err}
 	}
-	found, err := r.observeOutside(ctx, x, res, held)
+	found, err := r.observeOutside(ctx, x, res, cache)
 	var plain history.RunFile
 	var sum tree.Hash
 	if err == nil {
@@ -309,7 +315,7 @@ func (r *Reader) ignoredThen(ctx context.Context, target tree.Hash, paths []stri
 }
 
 // sound reads and hashes every stored content that the plan needs.
-func (r *Recorder) sound(ctx context.Context, p *plan.Plan, held *held) error {
+func (r *Recorder) sound(ctx context.Context, p *plan.Plan, cache *contentCache) error {
 	var done atomic.Int64
 	errs := inParallel(ctx, len(p.Steps), func(i int) error {
 		s := p.Steps[i]
@@ -317,7 +323,7 @@ func (r *Recorder) sound(ctx context.Context, p *plan.Plan, held *held) error {
 		if s.To == nil || s.To.Type != tree.Regular || s.From != nil && s.From.SHA256 == s.To.SHA256 {
 			return nil
 		}
-		if err := r.soundStep(s, held); err != nil {
+		if err := r.soundStep(s, cache); err != nil {
 			return fmt.Errorf("%s: %w", tree.Quote(s.Path), err)
 		}
 		return nil
@@ -334,14 +340,14 @@ func (r *Recorder) sound(ctx context.Context, p *plan.Plan, held *held) error {
 }
 
 // soundStep reads a content that a step needs, and holds it if it is small.
-func (r *Recorder) soundStep(s worktree.Step, held *held) error {
-	if _, ok := held.get(s.To.SHA256); ok {
+func (r *Recorder) soundStep(s worktree.Step, cache *contentCache) error {
+	if _, ok := cache.get(s.To.SHA256); ok {
 		return nil // its hash was checked when it was read
 	}
-	if s.To.Size > maxHeld {
+	if s.To.Size > maxCached {
 		return r.store.Verify(s.To.SHA256)
 	}
-	rc, err := held.read(s.To, func() (io.ReadCloser, error) {
+	rc, err := cache.read(s.To, func() (io.ReadCloser, error) {
 		rc, _, err := r.store.Open(s.To.SHA256)
 		return rc, err
 	})

@@ -35,16 +35,16 @@ type MoveOptions struct {
 
 // Revert takes records back.
 func (r *Recorder) Revert(ctx context.Context, o MoveOptions) (*MoveResult, error) {
-	return r.turn(ctx, o, plan.Back)
+	return r.moveRecords(ctx, o, plan.Back)
 }
 
 // Apply brings records' changes again, or those of a record in another copy.
 func (r *Recorder) Apply(ctx context.Context, o MoveOptions) (*MoveResult, error) {
-	return r.turn(ctx, o, plan.Forth)
+	return r.moveRecords(ctx, o, plan.Forth)
 }
 
-// turned is what one turn is about.
-type turned struct {
+// selection is what a revert or apply is about.
+type selection struct {
 	records []*history.Record
 	sources []*plan.Source
 	close   []io.Closer
@@ -53,13 +53,14 @@ type turned struct {
 	unknown []string // ids of records that lie in this tree and that its store has never seen
 }
 
-func (t *turned) done() {
+func (t *selection) done() {
 	for _, c := range t.close {
 		c.Close()
 	}
 }
 
-func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*MoveResult, error) {
+// moveRecords takes records back, or brings their changes again.
+func (r *Recorder) moveRecords(ctx context.Context, o MoveOptions, d plan.Direction) (*MoveResult, error) {
 	var x *writing
 	if !o.DryRun {
 		var err error
@@ -68,15 +69,15 @@ func (r *Recorder) turn(ctx context.Context, o MoveOptions, d plan.Direction) (*
 		}
 		defer x.close()
 	}
-	res, err := r.turnIn(ctx, x, o, d)
+	res, err := r.moveRecordsLocked(ctx, x, o, d)
 	if err != nil && x != nil {
 		r.auditFailure(verb(d), "", err)
 	}
 	return res, err
 }
 
-// turnIn is turn with the lock; x is nil for a dry run.
-func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan.Direction) (*MoveResult, error) {
+// moveRecordsLocked is moveRecords under the lock; x is nil for a dry run.
+func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writing, o MoveOptions, d plan.Direction) (*MoveResult, error) {
 	t, err := r.gather(ctx, o, d)
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan
 	if err := r.mentions(o.Paths, p); err != nil {
 		return nil, err
 	}
-	stays, err := r.keepHeld(p)
+	stays, err := r.leaveFullDirs(p)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func (r *Recorder) turnIn(ctx context.Context, x *writing, o MoveOptions, d plan
 	if err := confirm(p, o, t.unknown); err != nil {
 		return nil, err
 	}
-	res.Record, res.Outcome, err = r.perform(ctx, x, r.turnAction(t, d, p))
+	res.Record, res.Outcome, err = r.perform(ctx, x, r.actionOf(t, d, p))
 	return res, err
 }
 
@@ -182,9 +183,9 @@ func (r *Recorder) mentions(paths []string, p *plan.Plan) error {
 	return nil
 }
 
-// keepHeld takes the removals out of a plan that cannot be made: directories
+// leaveFullDirs takes the removals out of a plan that cannot be made: directories
 // with more in them than the plan removes. They stay, and are returned.
-func (r *Recorder) keepHeld(p *plan.Plan) ([]string, error) {
+func (r *Recorder) leaveFullDirs(p *plan.Plan) ([]string, error) {
 	going := map[string]bool{}
 	for _, s := range p.Steps {
 		going[s.Path] = s.To == nil
@@ -193,11 +194,11 @@ func (r *Recorder) keepHeld(p *plan.Plan) ([]string, error) {
 	kept := p.Steps[:0]
 	for _, s := range slices.Backward(slices.Clone(p.Steps)) { // children before their parents
 		if s.MayStay {
-			held, err := r.holds(s.Path, going)
+			full, err := r.holds(s.Path, going)
 			if err != nil {
 				return nil, err
 			}
-			if held {
+			if full {
 				going[s.Path] = false
 				stays = append(stays, s.Path)
 			}
@@ -242,8 +243,8 @@ func openPath(root disk.Dir, path string) (disk.Dir, error) {
 }
 
 // gather reads the diffs that refs name, for a revert newest first.
-func (r *Recorder) gather(ctx context.Context, o MoveOptions, d plan.Direction) (*turned, error) {
-	t := &turned{}
+func (r *Recorder) gather(ctx context.Context, o MoveOptions, d plan.Direction) (*selection, error) {
+	t := &selection{}
 	h, objects := r.history, plan.Objects(r.store)
 	if o.From != "" {
 		p, err := project.Open(r.opt.Disk, project.Where{RootFlag: o.From, RootName: "--from", Cwd: r.opt.Where.Cwd, Home: r.opt.Where.Home, DataHome: r.opt.Where.DataHome}, false)
@@ -271,7 +272,7 @@ type closer func()
 
 func (c closer) Close() error { c(); return nil }
 
-func (t *turned) read(ctx context.Context, h *history.History, objects plan.Objects, refs []string, r *Recorder, d plan.Direction) error {
+func (t *selection) read(ctx context.Context, h *history.History, objects plan.Objects, refs []string, r *Recorder, d plan.Direction) error {
 	ids, err := r.resolveAll(h, refs)
 	if err != nil {
 		return err
@@ -359,7 +360,7 @@ func (r *Recorder) resolve(h *history.History, ref string) ([]string, error) {
 }
 
 // source reads a record's diff, whose hash must be the one in its run.json.
-func (t *turned) source(ctx context.Context, h *history.History, rec *history.Record, objects plan.Objects) (*plan.Source, error) {
+func (t *selection) source(ctx context.Context, h *history.History, rec *history.Record, objects plan.Objects) (*plan.Source, error) {
 	want := rec.DiffSHA256
 	if plain, err := h.ReadRun(rec.ID); err == nil {
 		if plain.DiffSHA256 != want && !want.IsZero() {
@@ -412,7 +413,7 @@ func readerAt(f io.Reader) (io.ReaderAt, int64, error) {
 }
 
 // refuse turns conflicts into an error that names later records.
-func (r *Recorder) refuse(t *turned, p *plan.Plan, o MoveOptions, d plan.Direction) error {
+func (r *Recorder) refuse(t *selection, p *plan.Plan, o MoveOptions, d plan.Direction) error {
 	items := p.Conflicts()
 	if len(items) == 0 {
 		return nil
@@ -435,7 +436,7 @@ func (r *Recorder) refuse(t *turned, p *plan.Plan, o MoveOptions, d plan.Directi
 
 // conflictAdvice is the next step that the options have not taken yet. What is no text,
 // or was made or deleted on both sides, cannot be marked.
-func conflictAdvice(t *turned, o MoveOptions, d plan.Direction) string {
+func conflictAdvice(t *selection, o MoveOptions, d plan.Direction) string {
 	ref := t.records[0].ID
 	look := fmt.Sprintf("see the edits with 'decree diff %s --now'", ref)
 	if t.foreign {
@@ -471,7 +472,7 @@ func noun(rec *history.Record) string {
 
 // nameLater adds the ids of the records after the oldest one that changed a
 // conflicting path. What cannot be read is left out: it is a help, no decision.
-func (r *Recorder) nameLater(t *turned, items []plan.Item) {
+func (r *Recorder) nameLater(t *selection, items []plan.Item) {
 	mine := map[string]bool{}
 	oldest := t.records[0]
 	for _, rec := range t.records {
@@ -498,8 +499,8 @@ func (r *Recorder) nameLater(t *turned, items []plan.Item) {
 // laterLimit bounds how many records a refusal looks through.
 const laterLimit = 200
 
-// turnAction describes the move as a record.
-func (r *Recorder) turnAction(t *turned, d plan.Direction, p *plan.Plan) action {
+// actionOf describes a revert or apply as a record.
+func (r *Recorder) actionOf(t *selection, d plan.Direction, p *plan.Plan) action {
 	a := action{reason: history.Revert, plan: p}
 	word := "Revert of "
 	if d == plan.Forth {
@@ -562,7 +563,7 @@ const thisRecord = "."
 // back is undone, one that is taken back in part keeps its status and names who did,
 // and what it had undone itself gets its old status again; one that is brought again
 // gets back what it had before it was undone.
-func (r *Recorder) effects(t *turned, a *action, d plan.Direction, p *plan.Plan) {
+func (r *Recorder) effects(t *selection, a *action, d plan.Direction, p *plan.Plan) {
 	for _, rec := range t.records {
 		whole := slices.Contains(p.Touched, rec.ID)
 		switch undone := rec.Status == history.StatusUndone; {

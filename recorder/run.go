@@ -108,9 +108,9 @@ type run struct {
 	o      RunOptions
 	opened *history.Opened
 	rec    *history.Record
-	runs   disk.Info // of .decree/runs, to see whether the command deleted it
-	stands standing  // what was in the store, likewise
-	own    ownSet    // the user's own files in .decree
+	runs   disk.Info            // of .decree/runs, to see whether the command deleted it
+	packs  map[string]disk.Info // the store's, likewise
+	own    ownSet               // the user's own files in .decree
 
 	leftOut []leftOut // what the root holds beside them
 	vacated []string  // where of that something was after the last attempt, and is no more
@@ -248,8 +248,8 @@ func (u *run) close() {
 		u.log.Close()
 	}
 	for _, l := range u.leftOut {
-		if l.held != nil {
-			l.held.Close()
+		if l.handle != nil {
+			l.handle.Close()
 		}
 	}
 }
@@ -331,7 +331,7 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
 		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Unrecorded: res.Unrecorded,
 		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, ManifestSHA256: manifestSum, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
-		Inside: u.x.beside.inside, Origin: r.origin(),
+		Inside: u.x.ongoing.inside, Origin: r.origin(),
 	}
 	if err := u.found.mark(u.rec); err != nil {
 		return err
@@ -492,8 +492,8 @@ func (u *run) openRun(manifest history.RunFile) error {
 	if u.runs, err = u.r.project.Decree.Stat("runs"); err != nil {
 		return err
 	}
-	u.stands, err = stand(u.r.project.Store)
-	u.r.own.packs = u.stands.packs
+	u.packs, err = packsOf(u.r.project.Store)
+	u.r.own.packs = u.packs
 	return err
 }
 
@@ -568,17 +568,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	if err := u.openLog(); err != nil {
 		return u.unfinished("routine.log", err)
 	}
-	res, err := u.r.execute(ctx, runner.Command{
-		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
-		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
-		Starting: func(l runner.Leader) error {
-			err := u.noteStarted(l)
-			if err == nil {
-				err = u.free()
-			}
-			return err
-		},
-	})
+	res, err := u.r.execute(ctx, u.command(n))
 	if executed := err == nil && res.NotStarted == nil || res.Duration > 0; executed {
 		u.begun, u.clean = true, false
 	}
@@ -600,19 +590,32 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	if err := u.rejoin(); err != nil {
 		return u.unfinished("the root is not found again", err)
 	}
-	if err := u.clearOwn(); err != nil {
-		return u.unfinished("what it changed is not recorded", err)
-	}
-	if err := u.stillStands(); err != nil {
-		return u.unfinished("what it changed is not recorded", err)
-	}
-	if err := u.catchUp(ctx); err != nil {
-		return u.unfinished("what it changed is not recorded", err)
-	}
-	if err := u.examine(ctx, n); err != nil {
-		return u.unfinished("what it changed is not recorded", err)
+	for _, step := range []func() error{
+		u.clearOwn,
+		u.checkStore,
+		func() error { return u.catchUp(ctx) },
+		func() error { return u.examine(ctx, n) },
+	} {
+		if err := step(); err != nil {
+			return u.unfinished("what it changed is not recorded", err)
+		}
 	}
 	return nil
+}
+
+// command is the n-th attempt's.
+func (u *run) command(n int) runner.Command {
+	return runner.Command{
+		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
+		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
+		Starting: func(l runner.Leader) error {
+			err := u.noteStarted(l)
+			if err == nil {
+				err = u.free()
+			}
+			return err
+		},
+	}
 }
 
 // rejoin follows a command that deleted its own root.
@@ -630,6 +633,12 @@ func (u *run) say(format string, args ...any) {
 	note := fmt.Sprintf(format, args...)
 	if !slices.Contains(u.res.Notes, note) { // some steps are made again
 		u.res.Notes = append(u.res.Notes, note)
+	}
+}
+
+func (u *run) sayAll(lines []string) {
+	for _, line := range lines {
+		u.say("%s", line)
 	}
 }
 

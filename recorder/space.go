@@ -259,8 +259,8 @@ func (r *Reader) LargestCopy() (largest string, size int64) {
 	if err != nil {
 		return "", 0
 	}
-	beside, err := r.project.Decree.Self()
-	if err != nil || beside.Dev != in.Dev {
+	decree, err := r.project.Decree.Self()
+	if err != nil || decree.Dev != in.Dev {
 		return "", 0
 	}
 	logged, err := r.history.Logged()

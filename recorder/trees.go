@@ -1,14 +1,9 @@
 package recorder
 
 import (
-	"context"
-	"encoding/json"
-	"time"
-
 	"decree/capture"
 	"decree/history"
 	"decree/manifest"
-	"decree/project"
 	"decree/tree"
 )
 
@@ -43,37 +38,6 @@ func (b *sliceWriter) Write(p []byte) (int, error) {
 
 func oldSide(c tree.Change) *tree.Entry { return c.Old }
 
-// now is the clock, never before a record's start.
-func (r *Recorder) now(started time.Time) time.Time {
-	if now := r.opt.Clock().UTC(); now.After(started) {
-		return now
-	}
-	return started
-}
-
-func (r *Recorder) audit(op, outcome string) history.Operation {
-	return history.Operation{Op: op, Actor: r.opt.Actor, Outcome: outcome}
-}
-
-// auditFailure writes down an operation that failed; its own failure is the lesser one.
-func (r *Recorder) auditFailure(op, record string, err error) {
-	o := r.audit(op, err.Error())
-	o.Record = record
-	kind := project.KindOf(err)
-	o.Mistake = kind == project.Usage || kind == project.NotFound
-	_ = r.history.Audit(o)
-}
-
-// enterFor is enter for an operation whose refusal is written down: the lock is
-// held, a run stands in the way, what a dead process left cannot be finished.
-func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, error) {
-	x, err := r.enter(ctx, k)
-	if err != nil {
-		_ = r.history.AuditAside(r.audit(op, err.Error()))
-	}
-	return x, err
-}
-
 // twin is the newest record when its run directory may hold the manifest.json of the
 // same tree, and that file's hash; "" otherwise.
 func (r *Recorder) twin(id tree.Hash) (string, tree.Hash) {
@@ -87,13 +51,3 @@ func (r *Recorder) twin(id tree.Hash) (string, tree.Hash) {
 	}
 	return rec.ID, rec.ManifestSHA256
 }
-
-// thin keeps the run directories small; gc looks at all of them. The records stand:
-// what fails here is tried again after the next one.
-func (r *Recorder) thin(all bool) {
-	if err := r.history.ThinRuns(all); err != nil {
-		r.note("the plain files of older records are kept as they are: %v", err)
-	}
-}
-
-func encodeMeta(v any) (json.RawMessage, error) { return json.Marshal(v) }

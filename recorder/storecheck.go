@@ -7,40 +7,28 @@ import (
 	"decree/project"
 )
 
-// standing is what was in the store when a command was started. A command may
-// delete the store too: then nothing more can be recorded, and that must be said
-// before anything is built on contents that only open files still hold.
-type standing struct {
-	memory disk.Info            // store.json
-	packs  map[string]disk.Info // by name
-}
-
-const (
-	storeMemory = "store.json"
-	storePacks  = "packs"
-)
-
-// stand looks at the store as it is in the directory dir.
-func stand(dir disk.Dir) (s standing, err error) {
-	if s.memory, err = dir.Stat(storeMemory); err != nil {
-		return s, err
+// packsOf are the packs of the store in the directory dir, by their names. It is an error
+// where store.json is not there.
+func packsOf(dir disk.Dir) (map[string]disk.Info, error) {
+	if _, err := dir.Stat("store.json"); err != nil {
+		return nil, err
 	}
-	packs, err := dir.OpenDir(storePacks)
+	packs, err := dir.OpenDir("packs")
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	defer packs.Close()
 	list, err := packs.List()
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	s.packs = make(map[string]disk.Info, len(list))
+	infos := make(map[string]disk.Info, len(list))
 	for _, e := range list {
-		if s.packs[e.Name], err = packs.Stat(e.Name); err != nil {
-			return s, err
+		if infos[e.Name], err = packs.Stat(e.Name); err != nil {
+			return nil, err
 		}
 	}
-	return s, nil
+	return infos, nil
 }
 
 // storeThere says what has become of the store's directory, nil if nothing: it is
@@ -55,7 +43,7 @@ func (r *Recorder) storeThere() error {
 		return err
 	}
 	defer dir.Close()
-	held, err := p.Store.Self()
+	opened, err := p.Store.Self()
 	if err != nil {
 		return err
 	}
@@ -63,20 +51,22 @@ func (r *Recorder) storeThere() error {
 	if err != nil {
 		return err
 	}
-	if !self.SameFile(held) {
+	if !self.SameFile(opened) {
 		return storeGone(p, "was replaced by another directory", nil)
 	}
 	return nil
 }
 
-// stillStands says what the command has done to the store, nil if nothing. Packs may go
+// checkStore says what the command has done to the store, nil if nothing: a command may
+// delete it too. Then nothing more can be recorded, and that must be said before anything is
+// built on contents that only open files still have. Packs may go
 // while a decree beside the run frees space; then catchUp asks for the contents.
-func (u *run) stillStands() error {
+func (u *run) checkStore() error {
 	p := u.r.project
 	if err := u.r.storeThere(); err != nil {
 		return err
 	}
-	now, err := stand(p.Store)
+	now, err := packsOf(p.Store)
 	if isMissing(err) {
 		return storeGone(p, "was emptied", err)
 	}
@@ -86,8 +76,8 @@ func (u *run) stillStands() error {
 	if collected, err := p.Collected(u.rec.ID); err != nil || collected {
 		return err
 	}
-	if lost := lostPacks(u.stands.packs, now.packs); lost > 0 {
-		return storeGone(p, fmt.Sprintf("has lost %d of its %d packs", lost, len(u.stands.packs)), nil)
+	if lost := lostPacks(u.packs, now); lost > 0 {
+		return storeGone(p, fmt.Sprintf("has lost %d of its %d packs", lost, len(u.packs)), nil)
 	}
 	return nil
 }

@@ -13,65 +13,65 @@ import (
 	"decree/worktree"
 )
 
-// maxHeld bounds the contents that an action keeps in memory, in bytes.
-const maxHeld = 16 << 20
+// maxCached bounds the contents that an action keeps in memory, in bytes.
+const maxCached = 16 << 20
 
-// held are the contents that an action has computed or read: the diff and the
-// staging use them again without decoding them out of the store. What does not
-// fit is read from there. A nil held has none and keeps none. It is safe for
+// contentCache keeps contents that an action has computed or read, so that the diff and
+// the staging need not decode them out of the store. What does not fit into maxCached
+// bytes is read from there. A nil cache has none and keeps none. It is safe for
 // concurrent use.
-type held struct {
+type contentCache struct {
 	mu   sync.Mutex
 	left int64
 	data map[tree.Hash][]byte
 }
 
-func newHeld() *held { return &held{left: maxHeld} }
+func newContentCache() *contentCache { return &contentCache{left: maxCached} }
 
-func (h *held) get(sum tree.Hash) ([]byte, bool) {
-	if h == nil {
+func (c *contentCache) get(sum tree.Hash) ([]byte, bool) {
+	if c == nil {
 		return nil, false
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	data, ok := h.data[sum]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	data, ok := c.data[sum]
 	return data, ok
 }
 
 // reserve takes room for n bytes, if there is so much.
-func (h *held) reserve(n int64) bool {
-	if h == nil {
+func (c *contentCache) reserve(n int64) bool {
+	if c == nil {
 		return false
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if n > h.left {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n > c.left {
 		return false
 	}
-	h.left -= n
+	c.left -= n
 	return true
 }
 
-func (h *held) giveBack(n int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.left += n
+func (c *contentCache) giveBack(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left += n
 }
 
 // keep holds data in the room that was reserved for n bytes.
-func (h *held) keep(sum tree.Hash, data []byte, n int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.data == nil {
-		h.data = map[tree.Hash][]byte{}
+func (c *contentCache) keep(sum tree.Hash, data []byte, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.data == nil {
+		c.data = map[tree.Hash][]byte{}
 	}
-	h.data[sum], h.left = data, h.left+n-int64(len(data))
+	c.data[sum], c.left = data, c.left+n-int64(len(data))
 }
 
 // read opens a content and keeps it if there is room.
-func (h *held) read(e *tree.Entry, content func() (io.ReadCloser, error)) (io.ReadCloser, error) {
+func (c *contentCache) read(e *tree.Entry, content func() (io.ReadCloser, error)) (io.ReadCloser, error) {
 	rc, err := content()
-	if err != nil || !h.reserve(e.Size) {
+	if err != nil || !c.reserve(e.Size) {
 		return rc, err
 	}
 	defer rc.Close()
@@ -80,22 +80,22 @@ func (h *held) read(e *tree.Entry, content func() (io.ReadCloser, error)) (io.Re
 		return nil, err
 	}
 	// Whoever reads it compares the hash: bytes that are not e's go no further.
-	h.keep(e.SHA256, data, e.Size)
+	c.keep(e.SHA256, data, e.Size)
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
 // fetch reads contents of changes ahead, on all processors, as far as there is
 // room. What cannot be read is left to whoever needs it, who says why.
-func (h *held) fetch(ctx context.Context, objects opener, changes []tree.Change) {
+func (c *contentCache) fetch(ctx context.Context, objects opener, changes []tree.Change) {
 	var wanted []*tree.Entry
 	seen := map[tree.Hash]bool{}
 	for i := range changes {
 		for _, e := range [...]*tree.Entry{changes[i].Old, changes[i].New} {
-			if e == nil || e.Type != tree.Regular || e.Size > maxHeld/8 || seen[e.SHA256] {
+			if e == nil || e.Type != tree.Regular || e.Size > maxCached/8 || seen[e.SHA256] {
 				continue
 			}
 			seen[e.SHA256] = true
-			if _, ok := h.get(e.SHA256); !ok {
+			if _, ok := c.get(e.SHA256); !ok {
 				wanted = append(wanted, e)
 			}
 		}
@@ -104,14 +104,14 @@ func (h *held) fetch(ctx context.Context, objects opener, changes []tree.Change)
 		return
 	}
 	inParallel(ctx, len(wanted), func(i int) error {
-		h.load(objects, wanted[i])
+		c.load(objects, wanted[i])
 		return nil
 	})
 }
 
 // load reads a content into the room there is for it.
-func (h *held) load(objects opener, e *tree.Entry) {
-	if !h.reserve(e.Size) {
+func (c *contentCache) load(objects opener, e *tree.Entry) {
+	if !c.reserve(e.Size) {
 		return
 	}
 	var data []byte
@@ -124,20 +124,20 @@ func (h *held) load(objects opener, e *tree.Entry) {
 		}
 	}
 	if err != nil || n != e.Size {
-		h.giveBack(e.Size)
+		c.giveBack(e.Size)
 		return
 	}
-	h.keep(e.SHA256, data, e.Size)
+	c.keep(e.SHA256, data, e.Size)
 }
 
-// steps are the plan's, with contents from memory where they are held; the
+// steps are the plan's, with contents from memory where they are cached; the
 // others come from the store, which has them all by now.
-func (h *held) steps(steps []worktree.Step) []worktree.Step {
+func (c *contentCache) steps(steps []worktree.Step) []worktree.Step {
 	out := make([]worktree.Step, len(steps))
 	for i, s := range steps {
 		s.Content = nil
 		if s.To != nil && s.To.Type == tree.Regular {
-			if data, ok := h.get(s.To.SHA256); ok {
+			if data, ok := c.get(s.To.SHA256); ok {
 				s.Content = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 			}
 		}
