@@ -108,7 +108,7 @@ var errTooLarge = errors.New("too large for the store")
 
 // putChunked stores a content above maxWhole, of which prefix was read, as
 // chunks and a list, in memory that belongs to l.
-func (w *Writer) putChunked(in *input, prefix []byte, l *whole) (Hash, int64, error) {
+func (w *Writer) putChunked(in *input, prefix []byte, l *largeBuffer) (Hash, int64, error) {
 	if l.segs == nil {
 		l.segs = new(segments)
 	}

@@ -169,7 +169,7 @@ func (c *compaction) weigh(ctx context.Context, seq uint32) error {
 	few := 2*useless < g.size-packStart
 	switch {
 	case g.dead == 0 && !spare, few && (!c.o.Force || g.dead == 0):
-	case !o.whole:
+	case !o.sound:
 		c.res.Kept = append(c.res.Kept, packName(seq))
 	default:
 		c.going = append(c.going, g)
@@ -180,7 +180,7 @@ func (c *compaction) weigh(ctx context.Context, seq uint32) error {
 // replace copies what lives in a pack, then switches over.
 func (c *compaction) replace(ctx context.Context, g going) error {
 	w, s := c.w, c.s
-	w.place = c.note
+	w.assign = c.note
 	before := w.head
 	if err := w.turnAway(g.seq); err != nil {
 		return err

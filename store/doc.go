@@ -60,6 +60,31 @@
 // The index is never the truth: it says up to where it covers which pack, and what lies
 // beyond is scanned.
 //
+// # States
+//
+// An open Store is in one of three states:
+//
+//	state    what it goes by                         it comes here                      it leaves
+//	loaded   the index, of packs that are there      Open; another process has          to scanned, when an object is
+//	                                                 written, or taken a pack away      not found; a Writer begins
+//	scanned  the index, and the blocks behind what   from loaded                        to loaded, when another process
+//	         it covers                                                                  has written, or a Writer failed
+//	doubted  the packs alone, scanned whole          a checksum, row or place of the    a Flush or Compact writes the
+//	                                                 index is wrong; Rebuild            index anew
+//
+// Within these, "proven" says that the rows of the index were compared with the packs, which
+// a Writer does as it begins and a reader when it first misses an object; a pack is "leaving" when a
+// compaction has copied what lived in it and could not remove it yet: it is none of the
+// packs, unless the index is doubted.
+//
+// An object that is put is in one of these:
+//
+//	claimed   its bytes are in a batch of the Writer, its place is pending; this Store reads it there
+//	placed    its block is in the pack: an error of the Writer cuts it off again, a death leaves
+//	          it for the next Writer, or tears it
+//	durable   Flush has flushed the pack, and then logged the place: it stays, and other
+//	          processes see it
+//
 // # What it does not do
 //
 // It locks nothing: one Writer at a time is the caller's duty (the project's lock).

@@ -13,8 +13,8 @@ import (
 func (s *Store) log(rows map[uint32]coverage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fresh := s.recent.n - s.logged
-	if fresh == 0 && len(rows) == 0 && !s.doubted && !s.refold {
+	added := s.recent.n - s.logged
+	if added == 0 && len(rows) == 0 && !s.doubted && !s.refold {
 		return nil
 	}
 	maps.Copy(s.covered, rows)
@@ -26,7 +26,7 @@ func (s *Store) log(rows map[uint32]coverage) error {
 		gen = s.base.gen
 	}
 	list := slices.SortedFunc(maps.Values(rows), func(a, b coverage) int { return int(int64(a.pack) - int64(b.pack)) })
-	end, err := appendLog(s.dir, s.logEnd, gen, list, fresh, func(i int) *entry { return s.recent.at(s.logged + i) })
+	end, err := appendLog(s.dir, s.logEnd, gen, list, added, func(i int) *entry { return s.recent.at(s.logged + i) })
 	if err != nil {
 		return err
 	}

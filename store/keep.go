@@ -47,9 +47,9 @@ func (w *Writer) sound(h Hash) bool {
 // claim makes the object e, whose bytes are data, the caller's to store; fresh is
 // false when the store has it, or another Put claimed it. With anew it is so only
 // where the bytes that the index leads to are the same.
-func (w *Writer) claim(e entry, data []byte, anew bool) (fresh bool, err error) {
-	if fresh, err = w.s.claim(e); fresh || err != nil || !anew {
-		return fresh, err
+func (w *Writer) claim(e entry, data []byte, anew bool) (claimed bool, err error) {
+	if claimed, err = w.s.claim(e); claimed || err != nil || !anew {
+		return claimed, err
 	}
 	d, known, err := w.s.object(&e.hash)
 	if err == nil {

@@ -69,10 +69,10 @@ func readPackHead(f io.ReaderAt, name string) (id identity, sound bool, err erro
 // newerVersion returns the name in a magic of the family when its number is above
 // 1, else nothing: a torn header is not a new format.
 func newerVersion(magic, family string) string {
-	name, _, whole := strings.Cut(magic, "\n")
+	name, _, ended := strings.Cut(magic, "\n")
 	digits, ours := strings.CutPrefix(name, family)
 	n, err := strconv.ParseUint(digits, 10, 16)
-	if !ours || !whole || err != nil || n < 2 {
+	if !ours || !ended || err != nil || n < 2 {
 		return ""
 	}
 	return name

@@ -24,9 +24,9 @@ type batch struct {
 	members []member
 }
 
-// whole is the memory for a content too large for a batch: two of middling
-// size, for the many, and one for the largest that is not cut, which is made when needed.
-type whole struct {
+// largeBuffer is the memory for a content too large for a batch. There are two of middling
+// size, for the many, and one for the largest content that is not cut, made when needed.
+type largeBuffer struct {
 	raw  []byte
 	segs *segments // of the large one
 }
@@ -272,15 +272,15 @@ func (w *Writer) put(in input) (Hash, int64, error) {
 		return w.putWhole(&in, data)
 	}
 	h := Hash(sha256.Sum256(data))
-	fresh, err := w.claim(entry{hash: h, place: place{pack: pending, off: b.number}, size: int64(n)}, data, in.anew)
-	if err != nil || !fresh {
+	claimed, err := w.claim(entry{hash: h, place: place{pack: pending, off: b.number}, size: int64(n)}, data, in.anew)
+	if err != nil || !claimed {
 		return h, int64(n), err
 	}
 	return h, int64(n), w.keep(b, h, n)
 }
 
 // claim is Writer.claim by the index alone.
-func (s *Store) claim(e entry) (fresh bool, err error) {
+func (s *Store) claim(e entry) (claimed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok, err := s.get(&e.hash)
@@ -359,8 +359,8 @@ func (w *Writer) putOne(h Hash, data []byte, anew bool) error {
 }
 
 func (w *Writer) putMember(m member, data []byte, anew bool) error {
-	fresh, err := w.claim(entry{m.hash, place{pack: pending, off: unbatched}, m.list, m.size}, data, anew)
-	if err != nil || !fresh {
+	claimed, err := w.claim(entry{m.hash, place{pack: pending, off: unbatched}, m.list, m.size}, data, anew)
+	if err != nil || !claimed {
 		return err
 	}
 	return w.write(data, []member{m})

@@ -68,52 +68,61 @@ func (s *Store) object(h *Hash) (*decoded, entry, error) {
 			return nil, e, err
 		}
 		if !ok {
-			changed, err := s.refresh(known)
-			if err != nil {
+			if err := s.lookFurther(h, known, try); err != nil {
 				return nil, e, err
 			}
-			if changed && try < 3 {
-				continue
-			}
-			if sound, err := s.prove(); err != nil {
-				return nil, e, err
-			} else if !sound {
-				continue
-			}
-			return nil, e, s.missing(*h)
+			continue
 		}
 		d, err := s.block(e)
-		if err == nil {
-			return d, e, nil
-		}
-		switch {
-		case errors.Is(err, errPending):
+		if errors.Is(err, errPending) {
 			if d := s.unwritten(e); d != nil {
 				e.pos = 0
 				return d, e, nil
 			}
-			if err := s.settle(&e); err != nil {
-				return nil, e, err
-			}
-		case errors.Is(err, fs.ErrNotExist) && try < 3:
-			if err := s.lost(e.pack, known); err != nil {
-				return nil, e, err
-			}
-		case errors.Is(err, errIdentity) && try < 3:
-			s.mu.Lock()
-			s.doubt()
-			s.mu.Unlock()
-		case misled(err) && try == 0:
-			// What was scanned behind the index may have been taken back since.
-			if _, err := s.refresh(known); err != nil {
-				return nil, e, err
-			}
-		case misled(err) || errors.Is(err, errPayload) || errors.Is(err, errRawSize):
-			return nil, e, damagedAt(e, err)
-		default:
+		}
+		if err == nil {
+			return d, e, nil
+		}
+		if err := s.mayReadAgain(e, err, known, try); err != nil {
 			return nil, e, err
 		}
 	}
+}
+
+// lookFurther returns nil where h, which was not found, may be found now: another process
+// has changed the index, or the index proves wrong.
+func (s *Store) lookFurther(h *Hash, known uint64, try int) error {
+	changed, err := s.refresh(known)
+	if err != nil || changed && try < 3 {
+		return err
+	}
+	if sound, err := s.prove(); err != nil || !sound {
+		return err
+	}
+	return s.missing(*h)
+}
+
+// mayReadAgain returns nil where the reading of e, which ended with err, may succeed now: the
+// object has been written, or the index has been read again or given up.
+func (s *Store) mayReadAgain(e entry, err error, known uint64, try int) error {
+	switch {
+	case errors.Is(err, errPending):
+		return s.writeOut(&e)
+	case errors.Is(err, fs.ErrNotExist) && try < 3:
+		return s.lost(e.pack, known)
+	case errors.Is(err, errIdentity) && try < 3:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.doubt()
+		return nil
+	case misled(err) && try == 0:
+		// What was scanned behind the index may have been taken back since.
+		_, err := s.refresh(known)
+		return err
+	case misled(err) || errors.Is(err, errPayload) || errors.Is(err, errRawSize):
+		return damagedAt(e, err)
+	}
+	return err
 }
 
 // misled says that there is no block where the index has one, or not that one.

@@ -28,6 +28,41 @@ type scan struct {
 	wounds []wound
 }
 
+// packScan is a scan in work.
+type packScan struct {
+	scan
+	visit   func(*found) error
+	flushed int64   // what lies below was durable once
+	open    []wound // they may yet prove to be a torn tail
+	behind  []found // sound blocks behind them, which would be torn with them
+}
+
+// add takes the next sound block.
+func (p *packScan) add(b *found) error {
+	p.flushed = max(p.flushed, int64(b.head.flushed))
+	if len(p.open) == 0 {
+		return p.visit(b)
+	}
+	p.behind = append(p.behind, found{b.off, b.head, append([]member(nil), b.members...)})
+	return p.decide()
+}
+
+// decide ends the doubt about what is known to have been durable: it is no torn tail.
+func (p *packScan) decide() error {
+	for len(p.open) > 0 && p.open[0].off < p.flushed {
+		p.wounds = append(p.wounds, p.open[0])
+		p.open = p.open[1:]
+	}
+	n := 0
+	for ; n < len(p.behind) && (len(p.open) == 0 || p.behind[n].off < p.open[0].off); n++ {
+		if err := p.visit(&p.behind[n]); err != nil {
+			return err
+		}
+	}
+	p.behind = p.behind[n:]
+	return nil
+}
+
 // scanPack walks the blocks of a pack of the given size from offset from on and
 // calls visit for each that is sound, payload checksum included. What follows a
 // broken place is found by the block magic. A broken place is torn, together with
@@ -35,66 +70,42 @@ type scan struct {
 // that it was flushed; then it is a wound. The error is the disk's, the context's or visit's.
 func scanPack(ctx context.Context, f io.ReaderAt, from, size, durable int64, visit func(*found) error) (scan, error) {
 	w := window{r: f, size: size, buf: make([]byte, min(1<<20, max(0, size-from)))}
-	var held []found // behind a broken place that may yet prove torn
-	var open []wound
-	res, flushed := scan{}, durable
-	release := func() error {
-		for len(open) > 0 && open[0].off < flushed {
-			res.wounds = append(res.wounds, open[0])
-			open = open[1:]
-		}
-		n := 0
-		for ; n < len(held) && (len(open) == 0 || held[n].off < open[0].off); n++ {
-			if err := visit(&held[n]); err != nil {
-				return err
-			}
-		}
-		held = held[n:]
-		return nil
-	}
+	p := packScan{visit: visit, flushed: durable}
 	var b found
 	for off := from; off < size; {
 		if err := ctx.Err(); err != nil {
-			return res, err
+			return p.scan, err
 		}
 		err := w.block(off, &b)
 		if err == nil {
-			flushed = max(flushed, int64(b.head.flushed))
-			next := off + b.head.length()
-			if len(open) == 0 {
-				err = visit(&b)
-			} else {
-				held = append(held, found{b.off, b.head, append([]member(nil), b.members...)})
-				err = release()
+			off += b.head.length()
+			err = p.add(&b)
+		} else {
+			var broken wound
+			if broken, err = w.wound(off, &b, err); err == nil {
+				p.open = append(p.open, broken)
+				off += broken.length
 			}
-			if err != nil {
-				return res, err
-			}
-			off = next
-			continue
 		}
-		hurt, err := w.wound(off, &b, err)
 		if err != nil {
-			return res, err
+			return p.scan, err
 		}
-		open = append(open, hurt)
-		off += hurt.length
 	}
-	if err := release(); err != nil {
-		return res, err
+	if err := p.decide(); err != nil {
+		return p.scan, err
 	}
-	res.end = size
-	if len(open) > 0 {
-		res.end = open[0].off
+	p.end = size
+	if len(p.open) > 0 {
+		p.end = p.open[0].off
 	}
-	return res, nil
+	return p.scan, nil
 }
 
 // outline is what the headers of a pack's blocks say of it.
 type outline struct {
 	id    identity
 	size  int64 // of the file
-	whole bool  // it holds nothing but blocks with sound headers
+	sound bool  // it holds nothing but blocks with sound headers
 }
 
 // headers calls each for the blocks of a pack that have a sound header, in their order. It
@@ -109,7 +120,7 @@ func (s *Store) headers(ctx context.Context, seq uint32, each func(*found)) (o o
 	if err != nil {
 		return o, err
 	}
-	o.size, o.whole = st.Size, true
+	o.size, o.sound = st.Size, true
 	if o.id, _, err = readPackHead(f, packName(seq)); err != nil {
 		return o, err
 	}
@@ -124,7 +135,7 @@ func (s *Store) headers(ctx context.Context, seq uint32, each func(*found)) (o o
 			if err != nil {
 				return o, err
 			}
-			o.whole = false
+			o.sound = false
 			off += hurt.length
 			continue
 		}
@@ -214,11 +225,11 @@ func (w *window) header(off int64, b *found) error {
 	if b.head, err = readHead(fixed); err != nil {
 		return err
 	}
-	whole, err := w.at(off, int(b.head.header))
+	header, err := w.at(off, int(b.head.header))
 	if err != nil {
 		return err
 	}
-	b.members, err = readMembers(b.members[:0], whole, off, &b.head)
+	b.members, err = readMembers(b.members[:0], header, off, &b.head)
 	if err == nil && off+b.head.length() > w.size {
 		err = errShort
 	}

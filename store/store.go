@@ -104,15 +104,15 @@ func (s *Store) retire() {
 // new index's are there.
 func (s *Store) load() error {
 	for range 5 {
-		settled, err := s.loadOnce()
-		if err != nil || settled {
+		consistent, err := s.loadOnce()
+		if err != nil || consistent {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) loadOnce() (settled bool, err error) {
+func (s *Store) loadOnce() (consistent bool, err error) {
 	if s.packs == nil {
 		if s.packs, err = s.dir.OpenDir(packsName); errors.Is(err, fs.ErrNotExist) {
 			s.packs, err = nil, nil
@@ -146,7 +146,7 @@ func (s *Store) loadOnce() (settled bool, err error) {
 	if s.present, err = listPacks(s.packs); err != nil {
 		return false, err
 	}
-	settled = true
+	consistent = true
 	s.leaving = nil
 	defer s.dropAbsent()
 	for seq, c := range s.covered {
@@ -155,10 +155,10 @@ func (s *Store) loadOnce() (settled bool, err error) {
 			s.leaving = append(s.leaving, c)
 			delete(s.present, seq)
 		case !c.retired && !s.present[seq]:
-			settled = false
+			consistent = false
 		}
 	}
-	return settled, nil
+	return consistent, nil
 }
 
 // dropAbsent drops the log's entries in packs that are gone, so that what is

@@ -31,13 +31,13 @@ type Writer struct {
 	busy            sync.RWMutex // Puts hold it for reading, Flush and Close alone
 	closed          bool
 	idle            idle
-	middling, large chan *whole
+	middling, large chan *largeBuffer
 
 	mu      sync.Mutex // of the pack's end
 	placed  sync.Cond  // an object came out of memory; on mu
 	err     error
 	failed  atomic.Bool
-	place   func(members []member, seq, off uint32) // where a block came to be
+	assign  func(members []member, seq, off uint32) // where a block came to be
 	wounds  []Problem                               // met at the opening
 	pack    disk.File
 	head    coverage // the pack that is appended to; length is where it ends
@@ -64,11 +64,11 @@ func (s *Store) Writer(ctx context.Context) (*Writer, error) {
 		return nil, errWriterOpen
 	}
 	w := &Writer{s: s, ctx: ctx, rows: map[uint32]coverage{}, early: early{step: earlyStep}, idle: newIdle(),
-		middling: make(chan *whole, 2), large: make(chan *whole, 1)}
-	w.placed.L, w.place = &w.mu, s.place
-	w.middling <- &whole{}
-	w.middling <- &whole{}
-	w.large <- &whole{}
+		middling: make(chan *largeBuffer, 2), large: make(chan *largeBuffer, 1)}
+	w.placed.L, w.assign = &w.mu, s.assignPlaces
+	w.middling <- &largeBuffer{}
+	w.middling <- &largeBuffer{}
+	w.large <- &largeBuffer{}
 	if err := s.prepare(); err != nil {
 		return nil, err
 	}
@@ -330,13 +330,13 @@ func (w *Writer) append(block, payload []byte, head blockHead, members []member)
 	if err := w.early.start(w.pack, w.head.length); err != nil {
 		return w.fail(err)
 	}
-	w.place(members, w.head.pack, uint32(off))
+	w.assign(members, w.head.pack, uint32(off))
 	w.placed.Broadcast()
 	return nil
 }
 
-// place gives pending objects their place.
-func (s *Store) place(members []member, seq, off uint32) {
+// assignPlaces notes where pending objects have come to be in a pack.
+func (s *Store) assignPlaces(members []member, seq, off uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range members {
@@ -536,8 +536,8 @@ func (s *Store) unwritten(e entry) *decoded {
 	return nil
 }
 
-// settle brings an object that is in memory into the pack; e says where it is.
-func (s *Store) settle(e *entry) error {
+// writeOut writes an object that is in memory into the pack; e says in which batch it is.
+func (s *Store) writeOut(e *entry) error {
 	s.mu.RLock()
 	w := s.w
 	s.mu.RUnlock()
