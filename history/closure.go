@@ -279,6 +279,7 @@ func (c *closure) noted(raw []byte) error {
 
 // plainDiffs takes what the diffs name that a run has written already: its attempts' work
 // may be in no tree. A torn one was being written: what it would name is in the tree still.
+// One that a command made a hole of names nothing.
 func (c *closure) plainDiffs(dir disk.Dir) error {
 	list, err := dir.List()
 	for _, e := range list {
@@ -292,7 +293,7 @@ func (c *closure) plainDiffs(dir disk.Dir) error {
 				sub.Close()
 			}
 		case path.Ext(e.Name) == ".diff":
-			err = c.plainDiff(func() (io.ReadCloser, error) { return dir.Open(e.Name) })
+			err = c.plainDiff(func() (io.ReadCloser, error) { return openSolid(dir, e.Name) })
 		}
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -32,8 +33,8 @@ type Closing struct {
 
 // StoreFiles puts the files of a record's run directory into the store, but for
 // run.json and manifest.json, which the store has in forms of its own, and for
-// outboxes: a follow-up that has left one must not come back with the record. They
-// are durable after the writer's Flush.
+// outboxes: a follow-up that has left one must not come back with the record. A file that is
+// nearly all hole stays where it is, with a note. They are durable after the writer's Flush.
 func (h *History) StoreFiles(w Putter, id string) (map[string]tree.Hash, error) {
 	dir, err := h.OpenRun(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,12 +45,13 @@ func (h *History) StoreFiles(w Putter, id string) (map[string]tree.Hash, error) 
 	}
 	defer dir.Close()
 	out := map[string]tree.Hash{}
-	return out, storeDir(w, dir, "", 0, out)
+	return out, h.storeDir(w, dir, path.Join(".decree/runs", id), "", out)
 }
 
-func storeDir(w Putter, dir disk.Dir, prefix string, depth int, out map[string]tree.Hash) error {
+// storeDir stores what dir has, which is at prefix in the run directory at.
+func (h *History) storeDir(w Putter, dir disk.Dir, at, prefix string, out map[string]tree.Hash) error {
 	list, err := dir.List()
-	if err != nil || depth >= maxDepthName {
+	if err != nil || strings.Count(prefix, "/") >= maxDepthName {
 		return err
 	}
 	slices.SortFunc(list, func(a, b disk.Entry) int { return cmp.Compare(a.Name, b.Name) })
@@ -64,11 +66,17 @@ func storeDir(w Putter, dir disk.Dir, prefix string, depth int, out map[string]t
 		}
 		switch st.Kind {
 		case disk.Regular:
-			out[name], err = storeFile(w, dir, e.Name, st.Size)
+			var sum tree.Hash
+			sum, err = storeFile(w, dir, e.Name, st.Size)
+			if errors.Is(err, errHollow) {
+				h.noteHollow(path.Join(at, name))
+				continue
+			}
+			out[name] = sum
 		case disk.Directory:
 			var sub disk.Dir
 			if sub, err = dir.OpenDir(e.Name); err == nil {
-				err = storeDir(w, sub, name+"/", depth+1, out)
+				err = h.storeDir(w, sub, at, name+"/", out)
 				sub.Close()
 			}
 		}
@@ -80,13 +88,19 @@ func storeDir(w Putter, dir disk.Dir, prefix string, depth int, out map[string]t
 }
 
 func storeFile(w Putter, dir disk.Dir, name string, size int64) (tree.Hash, error) {
-	f, err := dir.Open(name)
+	f, err := openSolid(dir, name)
 	if err != nil {
 		return tree.Hash{}, err
 	}
 	defer f.Close()
 	sum, _, err := w.Put(f, size)
 	return sum, err
+}
+
+func (h *History) noteHollow(name string) {
+	if h.note != nil {
+		h.note(fmt.Sprintf("%s is nearly all a hole: it was left there, and the store does not have it", tree.Quote(name)))
+	}
 }
 
 // End ends a record of any kind: its line, which says what it does to others, is appended

@@ -473,8 +473,28 @@ func (h *History) openRunFile(id, name string) (io.ReadCloser, error) {
 // hollowFrom is the size, in bytes, from which a file is asked how much of it is data.
 const hollowFrom = 64 << 20
 
-// checkHollow refuses a file that is nearly all hole, as 'truncate -s 8T' makes it: to hash
-// it would take hours, and decree writes none. What the store has at that size is
+// errHollow is a file that is nearly all hole, as 'truncate -s 8T' makes it: to read it would
+// take hours, and decree writes none.
+var errHollow = errors.New("nearly all of it is a hole")
+
+// openSolid opens a file of a run directory, or returns errHollow.
+func openSolid(dir disk.Dir, name string) (disk.File, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size >= hollowFrom && disk.Hollow(f, info.Size) {
+		err = errHollow
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// checkHollow refuses a file that openSolid would not open. What the store has at that size is
 // an exception: a file system may have made holes of a log full of zeros.
 func (h *History) checkHollow(f disk.File, id, name string) error {
 	info, err := f.Stat()
