@@ -199,3 +199,58 @@ func TestCronMistakesAreToldOnce(t *testing.T) {
 	})
 	require.Len(t, b.said, 2)
 }
+
+// TestCronClockJumps: however the clock jumps, each jump costs one firing at most, and a
+// job fires again as soon as the clock stands still: neither a storm nor a year of silence.
+func TestCronClockJumps(t *testing.T) {
+	for _, more := range []string{"", "catch_up: true\n"} {
+		for _, to := range []string{"2027-11-21 07:05:00", "2036-11-21 07:05:00", "2025-11-21 07:05:00", "1970-01-01 00:05:00"} {
+			b := newBench(t, nil)
+			b.job("a.md", "*/5 * * * *", more)
+			b.job("yearly.md", "0 7 1 1 *", more)
+			fired := 0
+			// atMost looks again and again, also from a daemon that was started again.
+			atMost := func(now string, firings int) {
+				t.Helper()
+				for range 2 {
+					b.clockwork(time.UTC, func(at func(string) []string) { at(now); at(now); at(now) })
+				}
+				n := len(b.inbox())
+				require.LessOrEqual(t, n, fired+firings, now)
+				fired = n
+			}
+			atMost("2026-11-21 07:05:00", 1)
+			for range 3 {
+				atMost(to, 2) // of each job one
+				atMost("2026-11-21 07:06:00", 2)
+			}
+			before := fired
+			atMost("2026-11-21 07:06:10", 0)
+			atMost("2026-11-21 07:10:00", 1)
+			require.Equal(t, before+1, fired, "it fires when the clock is right: %s %s", to, more)
+		}
+	}
+}
+
+// TestCronHourlyOverDaylightSaving: a job of every hour fires in each hour that there is, 25
+// on one day and 23 on another.
+func TestCronHourlyOverDaylightSaving(t *testing.T) {
+	loc, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip("no time zones here")
+	}
+	for day, want := range map[string]int{"2026-10-25": 25, "2026-03-29": 23, "2026-06-01": 24} {
+		for _, more := range []string{"", "catch_up: true\n"} {
+			b := newBench(t, nil)
+			b.job("a.md", "0 * * * *", more)
+			b.clockwork(loc, func(at func(string) []string) {
+				now, err := time.ParseInLocation(time.DateOnly, day, loc)
+				require.NoError(t, err)
+				for until := now.AddDate(0, 0, 1); now.Before(until); now = now.Add(10 * time.Minute) {
+					at(now.UTC().Format(time.RFC3339))
+				}
+			})
+			require.Len(t, b.inbox(), want, "%s %s", day, more)
+		}
+	}
+}
