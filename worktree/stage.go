@@ -60,9 +60,9 @@ func isSlot(name string) bool {
 
 // openStage opens the staging directory, which it makes first if it is to be new
 // or, in a recovery, was lost. Its owner is whoever we are on this file system.
-func (x *txn) openStage(fresh bool) error {
+func (x *txn) openStage(isNew bool) error {
 	tmp, name := x.t.opt.Tmp, stagePrefix+x.id
-	if err := tmp.Mkdir(name, 0o700); err != nil && (fresh || !errors.Is(err, fs.ErrExist)) {
+	if err := tmp.Mkdir(name, 0o700); err != nil && (isNew || !errors.Is(err, fs.ErrExist)) {
 		return err
 	}
 	x.staged = true
