@@ -200,10 +200,10 @@ func auditLines(o Operation, tail []byte, size int64) []byte {
 		return append(o.append(nil), '\n')
 	}
 	var buf []byte
-	last, whole := bytes.CutSuffix(tail, []byte{'\n'})
+	last, ended := bytes.CutSuffix(tail, []byte{'\n'})
 	last = last[bytes.LastIndexByte(last, '\n')+1:]
 	o.Prev = lineSum(last)
-	if !whole {
+	if !ended {
 		buf = append(buf, '\n')
 		torn := Operation{Time: o.Time, Op: opTorn, Outcome: "the line before is incomplete: its writer died", Prev: o.Prev}
 		at := len(buf)

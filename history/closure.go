@@ -110,7 +110,7 @@ func (h *History) Closures(keep func(id string) bool, enter Enter, each func(*Pa
 	if keep != nil {
 		return nil
 	}
-	return h.beside(enter, each)
+	return h.unlogged(enter, each)
 }
 
 // EachEntry calls each for every path of every kept tree with what the tree has there, in
@@ -156,8 +156,8 @@ func (h *History) lines(each func(*line) error) error {
 	return nil
 }
 
-// beside is Closures for the records that the log lacks.
-func (h *History) beside(enter Enter, each func(*Part) error) error {
+// unlogged is Closures for the records that the log lacks.
+func (h *History) unlogged(enter Enter, each func(*Part) error) error {
 	foreign, err := h.foreign()
 	if err != nil {
 		return err

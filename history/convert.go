@@ -179,7 +179,7 @@ func (c *Conversion) record(r *Record) error {
 func (c *Conversion) moved(r *Record) error {
 	var sides [2][]tree.Item
 	for i, id := range []tree.Hash{r.Before, r.After} {
-		entries, err := manifest.Collect(c.whole(c.old[id]))
+		entries, err := manifest.Collect(c.treeWithoutBase(c.old[id]))
 		if c.lost(id, err) {
 			return nil
 		}
@@ -261,7 +261,7 @@ func (c *Conversion) lost(id tree.Hash, err error) bool {
 
 // changes lead to a tree of version 1 from the one that it rests on, or from nothing.
 func (c *Conversion) changes(t oldTree) (out []tree.Change, err error) {
-	put, gone := c.whole(t), manifest.Of()
+	put, gone := c.treeWithoutBase(t), manifest.Of()
 	if !t.base.IsZero() {
 		if put, gone, err = c.step(t); err != nil {
 			return nil, err
@@ -287,8 +287,8 @@ func (c *Conversion) changes(t oldTree) (out []tree.Change, err error) {
 	return out, nil
 }
 
-// whole streams the entries of a tree that rests on no other.
-func (c *Conversion) whole(t oldTree) tree.Seq {
+// treeWithoutBase streams the entries of a tree that is kept as one object, no step.
+func (c *Conversion) treeWithoutBase(t oldTree) tree.Seq {
 	return func(yield func(tree.Item, error) bool) {
 		r, err := c.h.openObject(t.object)
 		if err != nil {

@@ -71,12 +71,8 @@ func (e *effect) apply(l *line) error {
 func (e *effect) append(dst []byte) []byte {
 	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
 	w.text("id", e.id)
-	if e.status != "" {
-		w.text("status", string(e.status))
-	}
-	if e.undoneBy != "" {
-		w.text("undone_by", e.undoneBy)
-	}
+	w.textIfAny("status", string(e.status))
+	w.textIfAny("undone_by", e.undoneBy)
 	if len(e.files) > 0 {
 		w.files("files", e.files)
 	}

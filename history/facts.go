@@ -25,15 +25,15 @@ func Facts(r io.Reader, each func(*patch.Section) bool) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for n := 1; ; n++ {
 		b, err := in.ReadSlice('\n')
-		whole := bytes.HasPrefix(b, []byte(factMark))
+		isFact := bytes.HasPrefix(b, []byte(factMark))
 		var long []byte
 		for errors.Is(err, bufio.ErrBufferFull) {
-			if whole && len(long) < maxFact {
+			if isFact && len(long) < maxFact {
 				long = append(long, b...)
 			}
 			b, err = in.ReadSlice('\n')
 		}
-		if whole {
+		if isFact {
 			b = append(long, b...)
 			f, ferr := patch.ParseFacts(bytes.TrimSpace(b[len(factMark):]))
 			if ferr != nil {

@@ -171,7 +171,7 @@ func (t *commit) end(c Closing) error {
 	}
 	id, audit := c.Record.ID, c.Audit
 	var flushes errgroup.Group
-	err = t.place(&flushes)
+	err = t.moveAllIn(&flushes)
 	if err == nil && audit.Op != "" {
 		audit.Record = id
 		flushes.Go(func() error { return t.h.auditOnce(audit) })
@@ -201,9 +201,9 @@ type commit struct {
 // *built or *staged.
 type prepared interface {
 	record() string // its id
-	// place renames it in; sync flushes its name, and has to be called.
-	place(h *History) (sync func() error, err error)
-	// drop removes it where it was not placed.
+	// moveIn renames it in; sync flushes its name, and has to be called.
+	moveIn(h *History) (sync func() error, err error)
+	// drop removes it where it was not moved in.
 	drop(h *History)
 }
 
@@ -296,7 +296,7 @@ func (t *commit) write() error {
 		return err
 	}
 	var flushes errgroup.Group
-	err := t.place(&flushes)
+	err := t.moveAllIn(&flushes)
 	return cmp.Or(err, flushes.Wait())
 }
 
@@ -311,12 +311,12 @@ func (t *commit) append() error {
 	return t.h.write(t.line)
 }
 
-// place puts what was prepared in its place. The directories are flushed in g.
-func (t *commit) place(g *errgroup.Group) error {
+// moveAllIn moves what was prepared into the run directories, which are flushed in g.
+func (t *commit) moveAllIn(g *errgroup.Group) error {
 	g.SetLimit(mostFlushes)
 	for ; len(t.prepared) > 0; t.prepared = t.prepared[1:] {
 		p := t.prepared[0]
-		sync, err := p.place(t.h)
+		sync, err := p.moveIn(t.h)
 		if KeepsOut(err) {
 			p.drop(t.h)
 			t.keepOut(p.record(), err)

@@ -33,12 +33,12 @@ func (h *History) Rewrite(sums map[string]map[string]tree.Hash) error {
 		if err != nil {
 			return err
 		}
-		fresh := &effect{id: id, files: maps.Clone(sums[id])}
-		maps.DeleteFunc(fresh.files, func(name string, sum tree.Hash) bool { return l.files[name] == sum })
-		if len(fresh.files) > 0 {
-			t.line.effects = append(t.line.effects, fresh)
+		rewritten := &effect{id: id, files: maps.Clone(sums[id])}
+		maps.DeleteFunc(rewritten.files, func(name string, sum tree.Hash) bool { return l.files[name] == sum })
+		if len(rewritten.files) > 0 {
+			t.line.effects = append(t.line.effects, rewritten)
 		}
-		if err := fresh.apply(l); err != nil {
+		if err := rewritten.apply(l); err != nil {
 			return err
 		}
 		if err := t.again(l); err != nil {

@@ -475,3 +475,25 @@ func (h *History) refuseNewer(id string) error {
 	}
 	return nil // damage of another kind is the listing's to name
 }
+
+// Newest calls each for the records that can be read, open ones too, newest
+// first, until it returns false. It reads no more of them than it must.
+func (h *History) Newest(each func(*Record) bool) error {
+	for id, err := range h.backward(func(key) bool { return true }) {
+		if err != nil {
+			return err
+		}
+		r, err := h.Get(id)
+		gone := err != nil && (errors.Is(err, fs.ErrNotExist) || project.KindOf(err) == project.NotFound)
+		if gone || errors.As(err, new(*NewerError)) || errors.As(err, new(*LineError)) {
+			continue // gone meanwhile, or the listing's to name
+		}
+		if err != nil {
+			return err
+		}
+		if !each(r) {
+			return nil
+		}
+	}
+	return nil
+}

@@ -112,11 +112,11 @@ func (l *log) scan(data []byte) {
 		l.take(l.last)
 		data = data[end+1:]
 	}
-	l.settle()
+	l.sortRows()
 }
 
-// settle takes the removed ones out and puts the rest in order.
-func (l *log) settle() {
+// sortRows takes the rows of removed records out and puts the rest in order.
+func (l *log) sortRows() {
 	was := len(l.rows)
 	l.rows = slices.DeleteFunc(l.rows, func(r row) bool {
 		if r.gone && bytes.IndexByte(r.line[len(linePrefix):], '{') >= 0 {

@@ -2,11 +2,8 @@ package history
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"slices"
 
-	"decree/project"
 	"decree/tree"
 )
 
@@ -73,26 +70,4 @@ func (r *Record) Outside() (o Outside, ok bool) {
 		}
 	}
 	return o, ok
-}
-
-// Newest calls each for the records that can be read, open ones too, newest
-// first, until it returns false. It reads no more of them than it must.
-func (h *History) Newest(each func(*Record) bool) error {
-	for id, err := range h.backward(func(key) bool { return true }) {
-		if err != nil {
-			return err
-		}
-		r, err := h.Get(id)
-		gone := err != nil && (errors.Is(err, fs.ErrNotExist) || project.KindOf(err) == project.NotFound)
-		if gone || errors.As(err, new(*NewerError)) || errors.As(err, new(*LineError)) {
-			continue // gone meanwhile, or the listing's to name
-		}
-		if err != nil {
-			return err
-		}
-		if !each(r) {
-			return nil
-		}
-	}
-	return nil
 }

@@ -174,18 +174,10 @@ func (r *Record) write(w *writer) {
 	}
 	w.key("actor")
 	w.dst = r.Actor.append(w.dst)
-	if r.Parent != "" {
-		w.text("parent", r.Parent)
-	}
-	if r.UndoneBy != "" {
-		w.text("undone_by", r.UndoneBy)
-	}
-	if r.Inside != "" {
-		w.text("inside", r.Inside)
-	}
-	if r.Origin != "" {
-		w.text("origin", r.Origin)
-	}
+	w.textIfAny("parent", r.Parent)
+	w.textIfAny("undone_by", r.UndoneBy)
+	w.textIfAny("inside", r.Inside)
+	w.textIfAny("origin", r.Origin)
 	for _, f := range r.Extra {
 		w.raw(f.Name, string(f.Raw))
 	}
@@ -205,12 +197,8 @@ func (a Actor) append(dst []byte) []byte {
 	w := &writer{dst: append(dst, '{'), sep: ", ", colon: ": "}
 	w.text("user", a.User)
 	w.text("host", a.Host)
-	if a.Agent != "" {
-		w.text("agent", a.Agent)
-	}
-	if a.Session != "" {
-		w.text("session", a.Session)
-	}
+	w.textIfAny("agent", a.Agent)
+	w.textIfAny("session", a.Session)
 	if a.Turn != 0 {
 		w.number("turn", int64(a.Turn))
 	}
@@ -246,6 +234,13 @@ func (w *writer) number(name string, v int64) {
 func (w *writer) text(name, v string) {
 	w.key(name)
 	w.dst = appendText(w.dst, v)
+}
+
+// textIfAny leaves the field out where v is "".
+func (w *writer) textIfAny(name, v string) {
+	if v != "" {
+		w.text(name, v)
+	}
 }
 
 func (w *writer) texts(name string, v []string) {

@@ -169,8 +169,8 @@ func (h *History) matching(part string) ([]string, error) {
 // named says whether part is a beginning or an end of the id or of its chain. It
 // builds no id for most of ten thousand.
 func (k key) named(part string) bool {
-	chain, seq, whole := strings.Cut(part, "-")
-	if !whole {
+	chain, seq, hasSeq := strings.Cut(part, "-")
+	if !hasSeq {
 		return strings.HasPrefix(k.chain, part) || strings.HasSuffix(k.chain, part) || strings.HasSuffix(strconv.Itoa(k.seq), part)
 	}
 	return chain == k.chain && strings.HasPrefix(strconv.Itoa(k.seq), seq) ||

@@ -116,7 +116,7 @@ func (h *History) BuildRun(id string, files []RunFile) error {
 		return err
 	}
 	defer b.drop(h)
-	sync, err := b.place(h)
+	sync, err := b.moveIn(h)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (h *History) build(id string, files []RunFile) (*built, error) {
 
 func (b *built) record() string { return b.id }
 
-func (b *built) place(h *History) (sync func() error, err error) {
+func (b *built) moveIn(h *History) (sync func() error, err error) {
 	tmp, err := h.tmp()
 	if err != nil {
 		return nil, err
@@ -299,7 +299,7 @@ func (h *History) ReplaceFile(id, name string, write func(io.Writer) error) erro
 		s.drop(h)
 		return err
 	}
-	sync, err := s.place(h)
+	sync, err := s.moveIn(h)
 	if err != nil {
 		s.drop(h)
 		return err
@@ -346,7 +346,7 @@ func (h *History) stage(id, name string, write func(io.Writer) error) (*staged, 
 
 func (s *staged) record() string { return s.id }
 
-func (s *staged) place(h *History) (sync func() error, err error) {
+func (s *staged) moveIn(h *History) (sync func() error, err error) {
 	dir, err := h.EnsureRun(s.id)
 	if err != nil {
 		return nil, err
