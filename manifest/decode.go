@@ -60,10 +60,6 @@ func (d *Decoder) Next() (path string, e tree.Entry, err error) {
 	return path, e, nil
 }
 
-// Partial reports whether the manifest holds only some paths of a tree. It is known
-// after the first call of Next.
-func (d *Decoder) Partial() bool { return d.partial }
-
 // All returns the rest of the manifest as a sequence, to be read once.
 func (d *Decoder) All() tree.Seq {
 	return func(yield func(tree.Item, error) bool) {

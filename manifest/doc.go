@@ -20,7 +20,7 @@
 // of some paths only has the line "partial": true after the version. Paths and targets
 // that need it are C-quoted ([tree.Quote]) and that text is then a JSON string; nothing
 // is escaped that JSON does not require. One tree is one sequence of bytes, so that the
-// SHA-256 over them ([ID]) names the state; the tree id is another one (see package tree).
+// SHA-256 over them names the state; the tree id is another one (see package tree).
 //
 // [Encoder] and [Decoder] stream: their memory does not grow with the tree. The decoder
 // takes any JSON spelling of the same content and passes over unknown fields, but it

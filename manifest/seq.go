@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -33,15 +32,6 @@ func Collect(s tree.Seq) ([]tree.Item, error) {
 		items = append(items, it)
 	}
 	return items, nil
-}
-
-// ID returns the tree id of s, the SHA-256 of its manifest.json.
-func ID(s tree.Seq) (tree.Hash, error) {
-	sum := sha256.New()
-	if err := Encode(sum, s, false); err != nil {
-		return tree.Hash{}, err
-	}
-	return tree.Hash(sum.Sum(nil)), nil
 }
 
 // ordered holds the rules that successive paths of one section obey.

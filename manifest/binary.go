@@ -3,7 +3,6 @@ package manifest
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -28,20 +27,8 @@ const (
 // ownedMode is beside a mode's bits where the owner follows.
 const ownedMode = 0o10000
 
-// ErrBinary says that a tree or delta in binary form is not as this package writes it.
+// ErrBinary says that a tree in binary form is not as earlier versions wrote it.
 var ErrBinary = errors.New("malformed tree")
-
-// packer appends paths and facts in binary form.
-type packer struct {
-	path ordered
-	mode uint32
-}
-
-// reset starts a section.
-func (p *packer) reset(files bool) {
-	p.path.reset(files)
-	p.mode = firstMode(files)
-}
 
 // firstMode is the mode that the first entry of a section need not spell out.
 func firstMode(files bool) uint32 {
@@ -51,111 +38,8 @@ func firstMode(files bool) uint32 {
 	return 0o755
 }
 
-// item appends:
-//
-//	head byte, uvarint length shared with the path before, uvarint length of the rest, the rest,
-//	unless sameMode: uvarint mode, with ownedMode uvarint user, uvarint group;
-//	regular: uvarint size, 32 bytes hash; symlink: uvarint length, target
-//
-// A symlink's hash and size follow from its target, its mode is always 0777.
-func (p *packer) item(dst []byte, head byte, path string, e *tree.Entry) ([]byte, error) {
-	shared, err := p.path.next(path)
-	if err != nil {
-		return dst, fmt.Errorf("%s: %w", tree.Quote(path), err)
-	}
-	owned := e.Special() && e.Owner.Known
-	if e != nil && e.Type != tree.Symlink && e.Mode == p.mode && !owned {
-		head |= sameMode
-	}
-	dst = append(dst, head)
-	dst = binary.AppendUvarint(dst, uint64(shared))
-	dst = binary.AppendUvarint(dst, uint64(len(path)-shared))
-	dst = append(dst, path[shared:]...)
-	if e == nil {
-		return dst, nil
-	}
-	if e.Type == tree.Symlink {
-		dst = binary.AppendUvarint(dst, uint64(len(e.Target)))
-		return append(dst, e.Target...), nil
-	}
-	switch {
-	case owned:
-		dst = binary.AppendUvarint(dst, uint64(e.Mode|ownedMode))
-		dst = binary.AppendUvarint(dst, uint64(e.Owner.UID))
-		dst = binary.AppendUvarint(dst, uint64(e.Owner.GID))
-	case head&sameMode == 0:
-		dst = binary.AppendUvarint(dst, uint64(e.Mode))
-		p.mode = e.Mode
-	}
-	if e.Type == tree.Regular {
-		dst = binary.AppendUvarint(dst, uint64(e.Size))
-		dst = append(dst, e.SHA256[:]...)
-	}
-	return dst, nil
-}
-
-func headOf(e *tree.Entry) byte {
-	switch e.Type {
-	case tree.Symlink:
-		return isSymlink
-	case tree.Dir:
-		return isDir
-	}
-	return isRegular
-}
-
-// AppendTree appends s in binary form: the magic, the files, a zero byte, the
-// directories, a zero byte. It returns s's error, or one wrapping [tree.ErrOrder].
-func AppendTree(dst []byte, s tree.Seq) ([]byte, error) {
-	w := appender{dst}
-	err := WriteTree(&w, s)
-	return w.buf, err
-}
-
-type appender struct{ buf []byte }
-
-func (a *appender) Write(p []byte) (int, error) {
-	a.buf = append(a.buf, p...)
-	return len(p), nil
-}
-
-// WriteTree is AppendTree to a stream.
-func WriteTree(w io.Writer, s tree.Seq) error {
-	buf := append(make([]byte, 0, flushSize+4096), treeMagic...)
-	var p packer
-	p.reset(true)
-	dirs := false
-	for it, err := range s {
-		if err != nil {
-			return err
-		}
-		if isDir := it.Entry.Type == tree.Dir; isDir != dirs {
-			if dirs {
-				return fmt.Errorf("%s: %w", tree.Quote(it.Path), tree.ErrOrder)
-			}
-			dirs = true
-			buf = append(buf, endSection)
-			p.reset(false)
-		}
-		if buf, err = p.item(buf, headOf(&it.Entry), it.Path, &it.Entry); err != nil {
-			return err
-		}
-		if len(buf) > flushSize {
-			if _, err := w.Write(buf); err != nil {
-				return err
-			}
-			buf = buf[:0]
-		}
-	}
-	if !dirs {
-		buf = append(buf, endSection)
-	}
-	_, err := w.Write(append(buf, endSection))
-	return err
-}
-
-// DecodeTree returns what AppendTree has written. The sequence ends with an error
-// wrapping [ErrBinary] at the first byte that is not as AppendTree writes it.
+// DecodeTree returns the entries of a tree in binary form. The sequence ends with an error
+// wrapping [ErrBinary] at the first byte that is not as earlier versions wrote it.
 func DecodeTree(data []byte) tree.Seq {
 	return func(yield func(tree.Item, error) bool) { ReadTree(bytes.NewReader(data))(yield) }
 }
@@ -163,7 +47,7 @@ func DecodeTree(data []byte) tree.Seq {
 // ReadTree is DecodeTree from a stream, to be read once, up to its end.
 func ReadTree(r io.Reader) tree.Seq {
 	return func(yield func(tree.Item, error) bool) {
-		u := newUnpacker(r, treeMagic)
+		u := newUnpacker(r)
 		for section := range 2 {
 			u.reset(section == 0)
 			for {
@@ -186,7 +70,14 @@ func ReadTree(r io.Reader) tree.Seq {
 	}
 }
 
-// unpacker is the inverse of packer.
+// unpacker reads a binary form: the magic, the files, a zero byte, the directories, a zero
+// byte. Each entry is:
+//
+//	head byte, uvarint length shared with the path before, uvarint length of the rest, the rest,
+//	unless sameMode: uvarint mode, with ownedMode uvarint user, uvarint group;
+//	regular: uvarint size, 32 bytes hash; symlink: uvarint length, target
+//
+// A symlink's hash and size follow from its target, its mode is always 0777.
 type unpacker struct {
 	r     *bufio.Reader
 	path  ordered
@@ -197,12 +88,12 @@ type unpacker struct {
 	err   error
 }
 
-func newUnpacker(r io.Reader, magic string) *unpacker {
+func newUnpacker(r io.Reader) *unpacker {
 	u := &unpacker{r: bufio.NewReaderSize(r, flushSize)}
-	got := make([]byte, len(magic))
+	got := make([]byte, len(treeMagic))
 	if _, err := io.ReadFull(u.r, got); err != nil {
 		u.read(err)
-	} else if string(got) != magic {
+	} else if string(got) != treeMagic {
 		u.fail("unknown format or version")
 	}
 	return u
