@@ -72,14 +72,14 @@ func decodeSlot(b []byte) (s slot, ok bool) {
 // present walk adds. Reading and adding blocks is safe for concurrent use; block is not
 // for added ones before flush.
 type cache struct {
-	dir   disk.Dir
-	self  disk.Info // of the root
-	seq   uint64
-	slot  int  // that the last commit did not write
-	root  ref  // of the last commit; zero: none
-	tree  Hash // the same
-	base  int64
-	fresh bool // the file is a new one, that takes the old one's place
+	dir      disk.Dir
+	self     disk.Info // of the root
+	seq      uint64
+	slot     int  // that the last commit did not write
+	root     ref  // of the last commit; zero: none
+	tree     Hash // the same
+	base     int64
+	replaces bool // the file is a new one, that takes the old one's place
 
 	file    disk.File // nil: blocks are kept in memory
 	data    []byte    // mapped
@@ -167,7 +167,7 @@ func freshCache(req *Request) (*cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.dir, c.self, c.fresh = req.CacheDir, self, true
+	c.dir, c.self, c.replaces = req.CacheDir, self, true
 	if err := c.dir.Remove(nextName); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (c *cache) close() error {
 	if c.file != nil {
 		errs = append(errs, c.file.Close())
 		c.file = nil
-		if c.fresh { // never committed
+		if c.replaces { // never committed
 			if err := c.dir.Remove(nextName); !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}
@@ -290,17 +290,17 @@ func (c *cache) commit(r *Result) error {
 		live = b.sums().live
 	}
 	s := slot{seq: c.seq + 1, root: r.root, end: c.flushed, dev: c.self.Dev, ino: c.self.Ino, tree: r.Tree}
-	if !c.fresh && c.flushed-headSize > 2*live+foldFloor {
+	if !c.replaces && c.flushed-headSize > 2*live+foldFloor {
 		return c.fold(s)
 	}
 	if err := c.writeSlot(c.file, s, c.slot); err != nil {
 		return err
 	}
-	if c.fresh {
+	if c.replaces {
 		if err := c.dir.Rename(nextName, c.dir, cacheName); err != nil {
 			return err
 		}
-		c.fresh = false
+		c.replaces = false
 	}
 	c.seq, c.slot = s.seq, 1-c.slot
 	c.root, c.tree, c.dirty = r.root, r.Tree, false

@@ -60,61 +60,82 @@ func Explain(ctx context.Context, req Request, paths []string) ([]Answer, error)
 // explain walks down to the path as a capture would, handle by handle.
 func (w *walk) explain(path string) (Answer, error) {
 	a := Answer{Path: strings.TrimSuffix(path, "/"), Reason: Recorded}
-	wantDir := a.Path != path
-	path = a.Path
-	if path == "" || path == "." {
+	if a.Path == "" || a.Path == "." {
 		return a, nil
 	}
-	h, done := w.req.Root, func() {}
-	defer func() { done() }()
-	rules := w.outer.rules
-	for at := 0; ; {
-		dir := path[:max(at-1, 0)]
-		if !a.Missing {
-			p, err := w.rulesOf(h, dir)
-			if err != nil {
-				return a, err
-			}
-			rules, _ = p.enter(rules, 0, dir)
+	d := descent{w: w, a: &a, h: w.req.Root, rules: w.outer.rules}
+	defer d.close()
+	names := strings.Split(a.Path, "/")
+	for i, name := range names {
+		last := i == len(names)-1
+		decided, err := d.decide(name, !last || a.Path != path)
+		if err == nil && !decided && !last {
+			err = d.enter(name)
 		}
-		end := strings.IndexByte(path[at:], '/')
-		last := end < 0
-		if last {
-			end = len(path) - at
+		if err != nil || decided {
+			return a, err
 		}
-		name := path[at : at+end]
-		a.Decided = path[:at+end]
-		var in disk.Info
-		if !a.Missing {
-			var err error
-			in, err = h.Stat(name)
-			a.Missing = absent(err)
-			if err != nil && !a.Missing {
-				return a, &UnreadableError{a.Decided, bare(err)}
-			}
-		}
-		isDir := in.Kind == disk.Directory || a.Missing && (!last || wantDir)
-		store := isDir && !a.Missing && (w.excluded(&in) || storeAt(h, name))
-		always, err := isAlways(h, name)
-		if err != nil {
-			return a, &UnreadableError{a.Decided, bare(err)}
-		}
-		if w.decide(&a, &in, isDir, always, store, rules) || last {
-			return a, nil
-		}
-		if !a.Missing {
-			next, err := h.OpenDir(name)
-			if err == nil {
-				done()
-				h, done = next, func() { next.Close() }
-			} else if absent(err) || otherKind(err) {
-				a.Missing = true
-			} else {
-				return a, &UnreadableError{a.Decided, bare(err)}
-			}
-		}
-		at += end + 1
 	}
+	return a, nil
+}
+
+// descent is the way down to a path that is explained.
+type descent struct {
+	w      *walk
+	a      *Answer
+	h      disk.Dir // the directory that it has come to; the last one that is there
+	opened disk.Dir // h, unless that is the root
+	rules  *ignorefile.Rules
+}
+
+func (d *descent) close() {
+	if d.opened != nil {
+		d.opened.Close()
+	}
+}
+
+// decide says whether the entry name of the directory, or all below it, is left out; then
+// the answer says why. asDir: where nothing has the name, it counts as a directory's.
+func (d *descent) decide(name string, asDir bool) (leftOut bool, err error) {
+	a, dir := d.a, d.a.Decided
+	a.Decided = join(dir, name)
+	var in disk.Info
+	if !a.Missing {
+		p, err := d.w.rulesOf(d.h, dir)
+		if err != nil {
+			return false, err
+		}
+		d.rules, _ = p.enter(d.rules, 0, dir)
+		in, err = d.h.Stat(name)
+		if a.Missing = absent(err); err != nil && !a.Missing {
+			return false, &UnreadableError{a.Decided, bare(err)}
+		}
+	}
+	isDir := in.Kind == disk.Directory || a.Missing && asDir
+	store := isDir && !a.Missing && (d.w.excluded(&in) || storeAt(d.h, name))
+	always, err := isAlways(d.h, name)
+	if err != nil {
+		return false, &UnreadableError{a.Decided, bare(err)}
+	}
+	return d.w.decide(a, &in, isDir, always, store, d.rules), nil
+}
+
+// enter goes down into the directory name; where there is none, nothing is below it.
+func (d *descent) enter(name string) error {
+	if d.a.Missing {
+		return nil
+	}
+	next, err := d.h.OpenDir(name)
+	switch {
+	case err == nil:
+		d.close()
+		d.h, d.opened = next, next
+	case absent(err) || otherKind(err):
+		d.a.Missing = true
+	default:
+		return &UnreadableError{d.a.Decided, bare(err)}
+	}
+	return nil
 }
 
 // storeAt says whether the directory name in h is a store.

@@ -34,14 +34,14 @@ type node struct {
 	// takes it to zero finishes the node.
 	pending atomic.Int32
 
-	mu      sync.Mutex
-	buf     block          // the new block, nil while the old one stands
-	fresh   bool           // buf was made from a new listing, so records have other numbers than in old
-	oldOf   []int32        // of a fresh buf: the old record of each record, -1 for none
-	kinds   []kind         // of a fresh buf, as it was made
-	targets map[int]string // of symlinks in buf
-	resort  bool           // a record changed between directory and file
-	below   sums
+	mu       sync.Mutex
+	buf      block          // the new block, nil while the old one stands
+	relisted bool           // buf was made from a new listing, so records have other numbers than in old
+	oldOf    []int32        // of a relisted buf: the old record of each record, -1 for none
+	kinds    []kind         // of a relisted buf, as it was made
+	targets  map[int]string // of symlinks in buf
+	resort   bool           // a record changed between directory and file
+	below    sums
 
 	hmu  sync.Mutex
 	h    disk.Dir

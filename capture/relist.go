@@ -45,6 +45,31 @@ func (l *listing) ruleFiles() (git, dec bool) {
 	return git, dec
 }
 
+// ruleFlags are the flags of a block that say which ignore files are listed.
+func (l *listing) ruleFlags() (flags uint32) {
+	git, dec := l.ruleFiles()
+	if git {
+		flags |= flagGit
+	}
+	if dec {
+		flags |= flagDec
+	}
+	return flags
+}
+
+// order is the listing's order by names, as numbers of its entries.
+func (l *listing) order() []uint32 {
+	ents := *l
+	order := make([]uint32, len(ents))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int {
+		return compareNames(ents[a].name, ents[a].as.isDir(), ents[b].name, ents[b].as.isDir())
+	})
+	return order
+}
+
 // matches says whether the names and kinds are those of b: in the order of the listing
 // that b was made from, so that nothing needs to be sorted or searched.
 func (l *listing) matches(b block) bool {
@@ -72,13 +97,7 @@ func (k *worker) relist(n *node, h disk.Dir) error {
 		}
 		total += len(ents[i].name)
 	}
-	order := make([]uint32, len(ents))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(a, b uint32) int {
-		return compareNames(ents[a].name, ents[a].as.isDir(), ents[b].name, ents[b].as.isDir())
-	})
+	order := ents.order()
 	if len(ents) > maxEntries || total > maxEntries*16 {
 		return &UnreadableError{rootName(n.path), errors.New("too many entries")}
 	}
@@ -102,16 +121,9 @@ func (k *worker) relist(n *node, h disk.Dir) error {
 			takeOver(buf, i, n.old, j)
 		}
 	}
-	flags := uint32(0)
+	flags := k.list.ruleFlags()
 	if k.start.trusts(&n.info) {
-		flags = flagOld
-	}
-	git, dec := k.list.ruleFiles()
-	if git {
-		flags |= flagGit
-	}
-	if dec {
-		flags |= flagDec
+		flags |= flagOld
 	}
 	buf.setListing(&n.info, n.print, flags)
 	k.adopt(n, buf, order)
@@ -122,7 +134,7 @@ func (k *worker) relist(n *node, h disk.Dir) error {
 func (k *worker) adopt(n *node, buf block, order []uint32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.buf, n.fresh = buf, true
+	n.buf, n.relisted = buf, true
 	n.oldOf = make([]int32, len(order))
 	n.kinds = make([]kind, len(order))
 	for i, at := range order {
@@ -240,7 +252,7 @@ func (n *node) oldRecord(i int) int {
 	if n.old == nil {
 		return -1
 	}
-	if !n.fresh {
+	if !n.relisted {
 		return i
 	}
 	return int(n.oldOf[i])

@@ -261,7 +261,7 @@ func (k *worker) trusts(in *disk.Info, h disk.Dir) bool {
 // listedKind returns what record i was listed as. The record itself may be changed any
 // moment by those who look at what it stands for.
 func (n *node) listedKind(i int) kind {
-	if n.fresh {
+	if n.relisted {
 		return n.kinds[i]
 	}
 	return n.old.kind(i)
