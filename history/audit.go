@@ -42,7 +42,7 @@ type Operation struct {
 	Actor   Actor
 	Outcome string // "done", or the error
 	Detail  string
-	// Mistake: it was asked for what there is not, such as by a typing error.
+	// Mistake says that what was asked for does not exist, as after a typing error.
 	Mistake bool
 	Prev    string
 }
@@ -73,8 +73,8 @@ func cut(s string) string {
 }
 
 // Failed says whether the operation did not do what it was to do: it was refused
-// or gone wrong, or it is a run whose command failed or whose process died. What
-// was a mistake of the asking could not be done.
+// or went wrong, or it is a run whose command failed or whose process died. A mistake of
+// the person who asked is no failure.
 func (o *Operation) Failed() bool {
 	return !o.Mistake && o.Op != opTorn && o.Outcome != "done" && o.Outcome != string(StatusSucceeded)
 }
@@ -119,9 +119,10 @@ func lineSum(b []byte) string {
 	return hex.EncodeToString(s.Sum(nil))
 }
 
-// The store's own handle is locked (flock) for as long as a line is appended: one
-// that is written down because the project's lock is held by another process, or
-// was given back, must not come between the other's look at the end and its line.
+// A line is appended under a lock of its own, flock on the store's directory. Some lines are
+// written by a process that does not have the project's lock, such as the one that says that
+// it was refused the lock. They must not come between what another process reads of the
+// last line, for prev, and the line that it appends.
 const (
 	auditPause = time.Millisecond
 	auditTries = 5000
@@ -129,7 +130,7 @@ const (
 
 // Audit appends an operation and flushes it. Time, if zero, is now; Prev is
 // filled in. Nothing that was written before is touched. The caller has the
-// project's lock: where the file system knows none on the store, that will do.
+// project's lock, which is enough where the file system cannot lock the store's directory.
 func (h *History) Audit(o Operation) error {
 	unlock, err := h.lockAudit()
 	if errors.Is(err, disk.ErrLocked) {
@@ -141,7 +142,7 @@ func (h *History) Audit(o Operation) error {
 	return h.appendAudit(o)
 }
 
-// AuditAside is Audit for who does not have the project's lock.
+// AuditAside is Audit for a caller that does not have the project's lock.
 func (h *History) AuditAside(o Operation) error {
 	unlock, err := h.lockAudit()
 	if err != nil {
@@ -192,8 +193,9 @@ func (h *History) appendAudit(o Operation) error {
 	return nil
 }
 
-// auditLines is what is appended after tail: the operation, and before it,
-// where the last line is torn, its end and the line that says so.
+// auditLines are the bytes to be appended after tail, the end of a file of size bytes: the
+// operation's line. Where the last line is torn, a newline that ends it and a line of op
+// "torn" come before.
 func auditLines(o Operation, tail []byte, size int64) []byte {
 	o.Prev = zeroPrev
 	if size == 0 {
@@ -227,7 +229,8 @@ func auditTail(f disk.File) (tail []byte, size int64, err error) {
 	return tail, st.Size, err
 }
 
-// auditOnce is Audit unless one of the last lines says the same of the same record.
+// auditOnce is Audit, unless one of the last lines says the same of the same record: the end
+// of a record may be repeated.
 func (h *History) auditOnce(o Operation) error {
 	f, err := h.p.Store.Open(auditFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -252,7 +255,7 @@ func (h *History) auditOnce(o Operation) error {
 // AuditReport is what a reading of the audit found.
 type AuditReport struct {
 	Lines int   // read
-	Torn  []int // lines that a death cut, and that are accounted for
+	Torn  []int // numbers of lines that a death cut, and that the line after them accounts for
 	// Broken is the first line at which the chain does not hold, 0 if it does;
 	// Since is the time of the last line before that.
 	Broken int

@@ -16,11 +16,10 @@ const factMark = "# decree: "
 // maxFact bounds a fact's line: two targets and a path, all octal-quoted.
 const maxFact = 1 << 20
 
-// Facts calls each for the sections of a changes.diff in their order, without their lines, until it
-// returns false. It looks at the "# decree:" lines alone: content cannot stand
-// at the beginning of a line, since every line of a hunk begins with ' ', '+',
-// '-' or '\'. It is for histories of a path; to revert, package patch reads the
-// whole.
+// Facts calls each for the sections of a changes.diff in their order, without their lines,
+// until it returns false. It reads the "# decree:" lines alone, which no content can look
+// like: every line of a hunk begins with ' ', '+', '-' or '\'. It is for histories of a
+// path; to revert, package patch reads the diff with its lines.
 func Facts(r io.Reader, each func(*patch.Section) bool) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for n := 1; ; n++ {

@@ -48,7 +48,7 @@ type History struct {
 
 	mu         sync.Mutex
 	clockNoted bool
-	barred     error // the cause that NoteKeptOut has told last; the writer's alone
+	barred     error // what NoteKeptOut told last, to tell it once; for the writing goroutine alone
 	objects    Objects
 	log        *log
 	stale      bool // the log may have lines behind what was read
@@ -82,11 +82,11 @@ func (h *History) Refresh() {
 func (h *History) rows() (*log, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.rowsHeld()
+	return h.rowsLocked()
 }
 
-// rowsHeld is rows for who holds mu.
-func (h *History) rowsHeld() (*log, error) {
+// rowsLocked is rows for a caller that holds mu.
+func (h *History) rowsLocked() (*log, error) {
 	if h.log == nil || h.stale {
 		l, err := readLog(h.p.Store, h.log)
 		if err != nil {
@@ -136,8 +136,8 @@ func (h *History) runsIfAny() (disk.Dir, error) {
 	return runs, err
 }
 
-// stands says whether .decree/runs has anything under an id.
-func (h *History) stands(id string) (bool, error) {
+// hasRunEntry says whether .decree/runs has anything whose name is the id.
+func (h *History) hasRunEntry(id string) (bool, error) {
 	runs, err := h.runsIfAny()
 	if runs == nil || err != nil {
 		return false, err
@@ -164,15 +164,15 @@ func (h *History) below(name string) (disk.Dir, error) {
 	return d, err
 }
 
-// runNames is what .decree/runs holds beside the log: what stands under the
-// name of each of its rows, and the other names that are ids.
+// runNames are the names in .decree/runs, compared with the log: for each row of the log
+// whether there is something of its name, and of what kind, and the other names that are ids.
 type runNames struct {
 	kinds  []disk.Kind // by row
 	there  []bool      // by row
 	others []string
 }
 
-// at says what stands under row i's name.
+// at says whether there is something of row i's name, and of what kind.
 func (n *runNames) at(i int) (there bool, kind disk.Kind) {
 	return n.there[i], n.kinds[i]
 }
@@ -198,8 +198,8 @@ func (h *History) runNames(l *log) (*runNames, error) {
 	return n, nil
 }
 
-// ids returns the keys of all records: those of the log and the open ones. An open
-// one that cannot be read has the start of its chain's second.
+// ids returns the keys of all records: those of the log and the open ones. The
+// key of an open one that cannot be read follows from its id, which has the second of its start.
 func (h *History) ids() ([]key, error) {
 	l, err := h.rows()
 	if err != nil {
@@ -225,8 +225,8 @@ func (h *History) unended(l *log) ([]string, error) {
 	return slices.DeleteFunc(open, func(id string) bool { _, known := l.where(id); return known }), err
 }
 
-// foreign are the ids under which .decree/runs has what is neither in the log nor an
-// open record, sorted: another store's records, as in a copied tree, or anybody's
+// foreign are the names in .decree/runs that are ids of neither a record of the log nor an
+// open one, sorted: another store's records, as in a copied tree, or anybody's
 // files. They have no place in the order and are found by their whole id alone.
 func (h *History) foreign() ([]string, error) {
 	l, err := h.rows()

@@ -86,7 +86,7 @@ func (h *History) NewID() (id string, started time.Time, err error) {
 		text := second.Format(chainForm)
 		for n := used[text]; n < 100; n++ {
 			id := fmt.Sprintf("%s%02d-0", text, n)
-			if foreign, err := h.stands(id); err != nil || !foreign {
+			if foreign, err := h.hasRunEntry(id); err != nil || !foreign {
 				return id, started, err
 			}
 		}
@@ -156,7 +156,7 @@ func (h *History) NextInChain(chain string) (id string, started time.Time, err e
 	}
 	for ; next <= maxSeq; next++ {
 		id := FormatID(chain, next)
-		if foreign, err := h.stands(id); err != nil || !foreign {
+		if foreign, err := h.hasRunEntry(id); err != nil || !foreign {
 			return id, started, err
 		}
 	}

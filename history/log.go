@@ -25,10 +25,10 @@ type log struct {
 	rows    []row          // the records that are not gone, in order
 	byID    map[string]int // index into rows
 	gone    []row          // removed records whose run directories may still be there
-	damaged int            // lines that are none
+	damaged int            // lines that cannot be decoded
 	unknown [][]byte       // whole JSON objects of a form that is not known: they are kept
 	size    int64          // of the file
-	dead    int64          // bytes of lines that count no more
+	dead    int64          // bytes of lines that do not count any more
 	torn    bool           // the last line has no end
 	last    []byte         // the last line that has one
 	ino     uint64
@@ -43,8 +43,8 @@ type row struct {
 	later *effect // nil: nothing
 }
 
-// readLog reads the log in store; a missing one is empty. Of what was read before, nil for
-// nothing, only the end is read again.
+// readLog reads the log in store; a missing one is empty. was is the log as it was read
+// before, or nil: where the file has only grown since, only its new lines are read.
 func readLog(store disk.Dir, was *log) (*log, error) {
 	l := &log{}
 	f, err := store.Open(logFile)
@@ -77,7 +77,8 @@ func readLog(store disk.Dir, was *log) (*log, error) {
 }
 
 // continued says whether the file is the one that l was read from, with nothing but more
-// lines behind. A line that was not durable, and was taken away, may have been read.
+// lines behind. The last line is compared too: one that was read, and could not be made
+// durable, is cut off again by its writer, and another one may be in its place.
 func (l *log) continued(f disk.File, st disk.Info) bool {
 	if l == nil || l.torn || l.ino != st.Ino || st.Size < l.size || len(l.last) == 0 {
 		return false
@@ -136,7 +137,7 @@ func (l *log) sortRows() {
 	}
 }
 
-// take folds one line over those before it.
+// take takes in one line: a record's, an operation's, or one that is kept though it is not understood.
 func (l *log) take(b []byte) {
 	k, gone, err := lineKey(b)
 	if err == nil {
@@ -162,7 +163,7 @@ func (l *log) take(b []byte) {
 	l.dead += int64(len(b)) + 1
 }
 
-// change adds what an operation says of the records before it.
+// change notes with the records before it what an operation says of them.
 func (l *log) change(effects []*effect) {
 	for _, e := range effects {
 		i, known := l.byID[e.id]
@@ -193,7 +194,8 @@ func (l *log) put(r row) {
 	l.rows[i] = r
 }
 
-// follow gives a record its place: the one that it has, else behind all others.
+// follow sets the place in the order of a record that is open: the one that the log has for
+// it, or else behind all others, also where the clock was set back.
 func (l *log) follow(r *Record) {
 	r.order = 0
 	at := r.Started.UnixNano()
@@ -228,7 +230,7 @@ func (l *log) find(id string) (*line, error) {
 	return l.rows[i].parse()
 }
 
-// parse decodes the line, as it is after what later ones say.
+// parse decodes the line and applies what later ones say of it.
 func (r row) parse() (*line, error) { return r.decoded(parseLine) }
 
 // head is parse without the record.
@@ -326,8 +328,8 @@ func (l *log) appendLines(store disk.Dir, lines []*line) error {
 		err = store.Sync()
 	}
 	if err != nil {
-		// What is not known to be durable must not count for the next process. Where
-		// even this fails, a line that stands is a whole one, and recovery goes by it.
+		// What is not known to be durable must not count for the next process. Where the
+		// file cannot be cut either, a line that is there whole counts for the recovery.
 		_ = f.Truncate(l.size)
 	}
 	return err

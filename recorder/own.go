@@ -148,8 +148,9 @@ func (r *Recorder) ownFiles(x *writing) (own ownSet, err error) {
 	return own, nil
 }
 
-// lookForLost has contents looked for again that packs have held which the store has
-// lost: what waits is named by no record between two runs, and may have been freed.
+// lookForLost has files of large directories looked at again whose contents the store has
+// lost with a pack: between two runs no record names them, so another process that frees
+// space may have freed them.
 func (r *Recorder) lookForLost(x *writing) error {
 	now, err := packsOf(r.project.Store)
 	if err != nil {
@@ -191,7 +192,8 @@ func (l *ownLook) list(dir disk.Dir, prefix string) ([]disk.Entry, error) {
 	return dir.List() // again: what changed before it was watched left no event
 }
 
-// look is one of them; ok is false if it is not there any more, or may not be read.
+// look stores one entry that list named; ok is false if it is not there any more, or may not
+// be read.
 func (l *ownLook) look(dir disk.Dir, name, at string, info disk.Info) (own ownFile, ok bool, err error) {
 	own = ownFile{Path: at, Mode: info.Mode, Dir: info.Kind == disk.Directory, Ino: info.Ino}
 	switch info.Kind {
@@ -328,10 +330,9 @@ func (r *Recorder) clearOne(f ownFile) error {
 }
 
 // missingOwn are those of own that are not there any more, or in whose place a
-// directory, a pipe or a socket is. A message that lies
-// elsewhere in the inbox was moved, and so was a routine below routines. blocked are
-// the paths that cannot be looked into any more: nothing is known of what was below
-// them.
+// directory, a pipe or a socket is. A message that lies elsewhere in the inbox now was
+// moved and is not missing; the same holds of a routine below routines. blocked are the
+// directories that cannot be read any more: nothing is known of what was in them.
 func (r *Recorder) missingOwn(own ownSet) (missing []ownFile, blocked []string, err error) {
 	dirs := ownDirs{r: r, kinds: map[string]map[string]disk.Kind{}, large: map[string]disk.Dir{}}
 	defer dirs.close()
@@ -354,10 +355,10 @@ func (r *Recorder) missingOwn(own ownSet) (missing []ownFile, blocked []string, 
 	return missing, dirs.blocked, err
 }
 
-// housekeeping says whether dead messages are all that is missing, and their directory
-// still stands: people throw these away while a daemon works. Who deletes the whole inbox
-// takes along at least the message that is being done; the directory may stand all the
-// same, if something came into it meanwhile.
+// housekeeping says whether all that is missing are dead messages, and their directory is
+// still there: people delete these while a daemon works, and they must not come back. A
+// command that deletes the whole inbox also deletes the message that is being done, which
+// tells the two apart even where something has made the directory again meanwhile.
 func housekeeping(missing []ownFile) bool {
 	return !slices.ContainsFunc(missing, func(f ownFile) bool { return path.Dir(f.Path) != deadMessages })
 }
@@ -368,7 +369,7 @@ const deadMessages = "inbox/dead"
 // use: a stat of each of 100,000 messages would take too long.
 type ownDirs struct {
 	r       *Recorder
-	large   map[string]disk.Dir             // of which a few files are asked for
+	large   map[string]disk.Dir             // open; each of the few files that are asked for is looked at
 	kinds   map[string]map[string]disk.Kind // by the path below .decree
 	blocked []string
 }

@@ -114,7 +114,7 @@ type writing struct {
 	w       *store.Writer
 	held    bool // by Hold, which closes it
 	ongoing ongoing
-	alone   map[string]map[string]tree.Hash // files of run directories that the store alone takes, by record and name
+	alone   map[string]map[string]tree.Hash // files of run directories that the store alone has, by record and name
 }
 
 func (x *writing) close() {

@@ -99,7 +99,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		}
 		return out, nil
 	}
-	if err := r.sound(ctx, p, cache); err != nil {
+	if err := r.verifyContents(ctx, p, cache); err != nil {
 		return nil, err
 	}
 	p.Warnings, _ = stillOpen(p, nil)
@@ -175,8 +175,8 @@ func (r *Recorder) present(ctx context.Context, x *writing, cache *contentCache)
 	return res, &fullTree{found: found, id: res.Tree, files: res.Files, bytes: res.Bytes, unrecorded: res.Unrecorded, manifest: plain, sum: sum}, nil
 }
 
-// toTarget is the difference from the target (old) to the present (new), and
-// but for what the options and the record's own ignore rules leave alone.
+// toTarget is the difference from the target (old) to the present (new), without what
+// the options and the record's own ignore rules leave alone.
 func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.Result, rec *history.Record, target tree.Hash) (kept []tree.Change, err error) {
 	changes, err := r.apart(rec, target, res)
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 	kept = changes[:0]
 	var extra []string
 	var inTheWay []plan.Item
-	lastFile := "" // a path where a file must come in the place of a directory
+	lastFile := "" // the last path at which a file must take the place of a directory
 	for _, c := range changes {
 		if !plan.Within(c.Path, o.Paths) {
 			continue
@@ -314,8 +314,8 @@ func (r *Reader) ignoredThen(ctx context.Context, target tree.Hash, paths []stri
 	return out, err
 }
 
-// sound reads and hashes every stored content that the plan needs.
-func (r *Recorder) sound(ctx context.Context, p *plan.Plan, cache *contentCache) error {
+// verifyContents reads and hashes every stored content that the plan needs.
+func (r *Recorder) verifyContents(ctx context.Context, p *plan.Plan, cache *contentCache) error {
 	var done atomic.Int64
 	errs := inParallel(ctx, len(p.Steps), func(i int) error {
 		s := p.Steps[i]
@@ -323,7 +323,7 @@ func (r *Recorder) sound(ctx context.Context, p *plan.Plan, cache *contentCache)
 		if s.To == nil || s.To.Type != tree.Regular || s.From != nil && s.From.SHA256 == s.To.SHA256 {
 			return nil
 		}
-		if err := r.soundStep(s, cache); err != nil {
+		if err := r.verifyContent(s, cache); err != nil {
 			return fmt.Errorf("%s: %w", tree.Quote(s.Path), err)
 		}
 		return nil
@@ -339,8 +339,8 @@ func (r *Recorder) sound(ctx context.Context, p *plan.Plan, cache *contentCache)
 		Advice: "'decree verify --all' lists what is damaged; name other PATHs to restore the rest"}
 }
 
-// soundStep reads a content that a step needs, and holds it if it is small.
-func (r *Recorder) soundStep(s worktree.Step, cache *contentCache) error {
+// verifyContent reads a content that a step needs, and caches it if it is small.
+func (r *Recorder) verifyContent(s worktree.Step, cache *contentCache) error {
 	if _, ok := cache.get(s.To.SHA256); ok {
 		return nil // its hash was checked when it was read
 	}

@@ -40,7 +40,7 @@ func (r *Recorder) writeFile(x *writing, id, name string, write func(io.Writer) 
 	return nil
 }
 
-// keepAlone has storeFiles add files that the store has.
+// keepAlone notes files of a record that the store alone has, for storeFiles.
 func (x *writing) keepAlone(id string, files map[string]tree.Hash) {
 	if x.alone == nil {
 		x.alone = map[string]map[string]tree.Hash{}
@@ -87,7 +87,7 @@ func (r *Recorder) statFile(id, name string) (info disk.Info, err error) {
 	return dir.Stat(name)
 }
 
-// unlessKeptOut is err but where it keeps a record's files out of .decree/runs: then it is noted.
+// unlessKeptOut notes an err that keeps a record's files out of .decree/runs, and returns any other.
 func (r *Recorder) unlessKeptOut(id string, err error) error {
 	if !history.KeepsOut(err) {
 		return err
