@@ -28,11 +28,17 @@ func NewChain(rec *recorder.Recorder) (string, error) {
 		return "", err
 	}
 	chain, _, _ := history.ParseID(id)
-	if chain, err = afterGiven(rec.Project(), chain); err != nil {
+	return giveChain(rec.Project(), chain)
+}
+
+// giveChain gives chain away, or the next one that nobody was given.
+func giveChain(p *project.Project, chain string) (string, error) {
+	chain, err := afterGiven(p, chain)
+	if err != nil {
 		return "", err
 	}
 	for ; ; chain = following(chain) {
-		if ours, err := takeChain(rec.Project(), chain); ours || err != nil {
+		if ours, err := takeChain(p, chain); ours || err != nil {
 			return chain, err
 		}
 	}
@@ -101,19 +107,6 @@ func takeChain(p *project.Project, chain string) (bool, error) {
 		return false, err
 	}
 	return true, f.Close()
-}
-
-// isGiven says whether somebody has taken the chain lately.
-func isGiven(p *project.Project, chain string) (bool, error) {
-	dir, err := p.Store.OpenDir(chainsDir)
-	if isMissing(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer dir.Close()
-	return has(dir, chain)
 }
 
 // isThere says whether there is a file in the inbox (""), in done or in dead.

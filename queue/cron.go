@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"decree/disk"
+	"decree/history"
 	"decree/message"
 	"decree/project"
 	"decree/tree"
@@ -265,30 +266,17 @@ func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 
 // fire writes the firing down and then its message.
 func (c *cron) fire(inbox disk.Dir, m *message.Message, name string, f *fired, minute time.Time) error {
-	file := ""
-	for n := range 100 {
-		file = fmt.Sprintf("%s%02d-0%s", minute.UTC().Format("20060102150405"), n, suffix)
-		there, err := c.exists(inbox, file)
-		if err == nil && !there {
-			there, err = isGiven(c.p, chainOf(file))
-		}
-		if err != nil {
-			return err
-		}
-		if !there {
-			break
-		}
+	chain, err := giveChain(c.p, minute.UTC().Format("20060102150405")+"00")
+	if err != nil {
+		return err
 	}
 	old := *f
-	f.Last, f.Pending = minute, file
+	f.Last, f.Pending = minute, history.FormatID(chain, 0)+suffix
 	if err := c.save(); err != nil {
 		*f = old
 		return err
 	}
-	if _, err := takeChain(c.p, chainOf(file)); err != nil {
-		return err
-	}
-	if err := c.drop(inbox, name, m, file); err != nil {
+	if err := c.drop(inbox, name, m, f.Pending); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return c.delivered(f)

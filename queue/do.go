@@ -171,10 +171,12 @@ func howItFailed(run *recorder.RunResult) string {
 // understand reads a message, completes it and finds its routine. An error with
 // *message.Error in its chain is the message's own.
 func (q *Queue) understand(ctx context.Context, d *dirs, name string) (m *message.Message, _ *message.Found, err error) {
+	q.file = identity{}
 	was, data, err := readChosen(d.inbox, name)
 	if err != nil {
 		return nil, nil, err
 	}
+	q.file = identify(was, data)
 	if m, err = message.Parse(name, data); err != nil {
 		return nil, nil, err
 	}
@@ -262,7 +264,7 @@ func (q *Queue) write(d *dirs, name string, was disk.Info, data []byte) error {
 		if err := q.list.look(d.inbox); err != nil {
 			return err
 		}
-		if err := rewrite(d.inbox, name, q.text, was); ofFile(err) {
+		if err := rewrite(d.inbox, name, q.text, was, data); ofFile(err) {
 			return fmt.Errorf("%w: %w", errFixed, err)
 		} else if isMissing(err) {
 			return errGone
@@ -454,8 +456,16 @@ func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
 		return "", err
 	}
 	if found == itself {
-		as, err := move(d.inbox, q.s.Name, d.done, "")
-		return path.Join(doneName, as), err
+		as, err := move(d.inbox, q.s.Name, d.done, q.s.Name)
+		if err == nil {
+			found, err = q.s.find(d.done, as)
+		}
+		if err != nil || found != absent {
+			return path.Join(doneName, as), err
+		}
+		if err := q.returns(d, d.done, as, q.s.Name); err != nil {
+			return "", err
+		}
 	}
 	if as, err := q.nameIn(d.done); as != "" || err != nil {
 		return path.Join(doneName, as), err
@@ -469,6 +479,42 @@ func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
 		return "", err
 	}
 	return path.Join(doneName, as), putNew(d.done, as, data)
+}
+
+// deadItself sees to it that the file in dead is the message that was called name, and
+// not another one that somebody saved in its place in that moment. rec is of its run; nil:
+// it was not begun, and the error is then errGone.
+func (q *Queue) deadItself(d *dirs, as, name string, rec *history.Record) error {
+	self := q.file
+	if rec != nil {
+		self = q.s.identity
+	}
+	if self.SHA256 == "" {
+		return nil // it cannot be read
+	}
+	found, err := self.find(d.dead, as)
+	if err != nil || found != absent {
+		return err
+	}
+	if err := q.returns(d, d.dead, as, name); err != nil {
+		return err
+	}
+	if rec == nil {
+		return cmp.Or(d.dead.Remove(reasonOf(as)), errGone)
+	}
+	data, err := q.ofRecord(rec.ID)
+	if err != nil {
+		return err
+	}
+	return putNew(d.dead, as, data)
+}
+
+// returns puts a file back into the inbox that was moved from there as the message called
+// name, and was another one: somebody had just saved it.
+func (q *Queue) returns(d *dirs, from disk.Dir, as, name string) error {
+	q.list.stale = true
+	_, err := move(from, as, d.inbox, name)
+	return err
 }
 
 // nameIn is the name that the message under way has in done or in dead, "" if it is
@@ -517,6 +563,9 @@ func (q *Queue) dead(d *dirs, res *Result, reason string, rec *history.Record) (
 		}
 	}
 	as, err := moveToDead(d.inbox, d.dead, res.Name, here, withAdvice, mark, content)
+	if err == nil && here {
+		err = q.deadItself(d, as, res.Name, rec)
+	}
 	if err != nil {
 		return nil, err
 	}

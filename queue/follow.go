@@ -228,7 +228,7 @@ func (q *Queue) sign(dir disk.Dir, name string) error {
 	if err != nil || bytes.Equal(out, data) {
 		return nil //nolint:nilerr // see above
 	}
-	if err := rewrite(dir, name, out, info); !ofFile(err) {
+	if err := rewrite(dir, name, out, info, data); !ofFile(err) {
 		return err
 	}
 	return nil
@@ -253,7 +253,7 @@ func (q *Queue) withdraw(d *dirs, id string, came []Pending) error {
 	}
 	defer outbox.Close()
 	for _, f := range found {
-		if _, err := move(d.inbox, f.name, outbox, ""); err != nil {
+		if _, err := move(d.inbox, f.name, outbox, f.name); err != nil {
 			return err
 		}
 		q.note("%s was written by run %s, which failed; it is now in .decree/runs/%s/%s", tree.Quote(f.name), id, id, outboxName)

@@ -159,11 +159,12 @@ func taken(dir disk.Dir, base string, ends ...string) (bool, error) {
 	return false, nil
 }
 
-// move moves a file without overwriting anything and flushes both directories,
-// the new one first: a power loss may leave two names, and never none.
-func move(from disk.Dir, name string, to disk.Dir, also string) (string, error) {
+// move moves a file without overwriting anything, to the name it is wanted under or one
+// beside it, and flushes both directories, the new one first: a power loss may leave two
+// names, and never none.
+func move(from disk.Dir, name string, to disk.Dir, wanted string) (string, error) {
 	for {
-		as, err := free(to, name, also)
+		as, err := free(to, wanted, "")
 		if err != nil {
 			return "", err
 		}
@@ -231,9 +232,10 @@ func replace(dir disk.Dir, name string, data []byte, mode uint32) error {
 }
 
 // rewrite replaces a message by its completed form. It keeps the time at which it
-// was written, which is its place among those that wait. One that somebody takes away or
-// replaces in this moment is left alone: the error is fs.ErrNotExist or errChanged.
-func rewrite(dir disk.Dir, name string, data []byte, old disk.Info) error {
+// was written, which is its place among those that wait. One that somebody takes away,
+// replaces or writes to in this moment is left alone: was is what it held, and the error
+// is fs.ErrNotExist, errChanged, or errGone while somebody has it open for writing.
+func rewrite(dir disk.Dir, name string, data []byte, old disk.Info, was []byte) error {
 	return writeAs(dir, queueDraft, name, data, old, func(tmp string, _ disk.Dir, name string) error {
 		err := dir.Exchange(tmp, dir, name)
 		if errors.Is(err, errors.ErrUnsupported) {
@@ -242,8 +244,11 @@ func rewrite(dir disk.Dir, name string, data []byte, old disk.Info) error {
 		if err != nil {
 			return err
 		}
-		out, err := dir.Stat(tmp)
-		if err == nil && out.Ino != old.Ino {
+		out, err := identify(old, was).find(dir, tmp)
+		switch {
+		case err == nil && !closed(dir, tmp, old.Mtime):
+			return errors.Join(errGone, dir.Exchange(tmp, dir, name)) // its turn comes when it is saved
+		case err == nil && out != itself:
 			return errors.Join(errChanged, dir.Exchange(tmp, dir, name))
 		}
 		return errors.Join(err, dir.Remove(tmp))

@@ -154,7 +154,7 @@ func (w *takenAway) toDead(p *project.Project, reason func(as string) string) er
 
 // putBack undoes toDead. Where another message has the name now, it waits beside it.
 func (w *takenAway) putBack() error {
-	_, err := move(w.dead, w.as, w.inbox, "")
+	_, err := move(w.dead, w.as, w.inbox, w.name)
 	if err == nil {
 		err = w.dead.Remove(reasonOf(w.as))
 	}
@@ -253,7 +253,7 @@ func Retry(p *project.Project, name string) (as string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if as, err = move(dead, name, inbox, ""); err != nil {
+	if as, err = move(dead, name, inbox, name); err != nil {
 		return "", err
 	}
 	err = dead.Remove(reasonOf(name))
