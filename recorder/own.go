@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -329,6 +330,22 @@ func (r *Recorder) clearOne(f ownFile) error {
 	return nil
 }
 
+// numbered is the end of a message's name that it got beside another of its name.
+var numbered = regexp.MustCompile(`\.[0-9]+(\.md)$`)
+
+// has says whether a file was there under this path.
+func (s ownSet) has(at string) bool {
+	if slices.ContainsFunc(s.files, func(f ownFile) bool { return f.Path == at }) {
+		return true
+	}
+	for _, d := range s.large {
+		if _, known := d.files[path.Base(at)]; known && d.at == path.Dir(at) {
+			return true
+		}
+	}
+	return false
+}
+
 // missingOwn are those of own that are not there any more, or in whose place a
 // directory, a pipe or a socket is. A message that lies elsewhere in the inbox now was
 // moved and is not missing; the same holds of a routine below routines. blocked are the
@@ -350,7 +367,7 @@ func (r *Recorder) missingOwn(own ownSet) (missing []ownFile, blocked []string, 
 		}
 	}
 	if len(missing) > 0 {
-		missing, err = r.withoutMoved(missing)
+		missing, err = r.withoutMoved(own, missing)
 	}
 	return missing, dirs.blocked, err
 }
@@ -435,21 +452,31 @@ func (r *Recorder) openOwn(at string) (disk.Dir, error) {
 
 // withoutMoved leaves out of missing what lies somewhere else below the same
 // directory of .decree: the same inode, with the same content.
-func (r *Recorder) withoutMoved(missing []ownFile) ([]ownFile, error) {
+//
+// One that was written again in this run has another inode than the one that is noted. It is
+// known by its name, where there was no such file when the run began.
+func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error) {
 	type key struct {
-		top string
-		ino uint64
+		top  string
+		ino  uint64
+		name string
 	}
 	wanted := map[key]ownFile{}
 	for _, f := range missing {
 		if top, _, below := strings.Cut(f.Path, "/"); below && f.Ino != 0 {
-			wanted[key{top, f.Ino}] = f
+			wanted[key{top: top, ino: f.Ino}] = f
+			wanted[key{top: top, name: path.Base(f.Path)}] = f
 		}
 	}
 	moved := map[string]bool{}
 	look := func(dir disk.Dir, name, at string, info disk.Info) error {
 		top, _, _ := strings.Cut(at, "/")
-		f, ok := wanted[key{top, info.Ino}]
+		f, ok := wanted[key{top: top, ino: info.Ino}]
+		for _, was := range []string{name, numbered.ReplaceAllString(name, "$1")} {
+			if g, named := wanted[key{top: top, name: was}]; !ok && named && info.Kind == disk.Regular && !own.has(at) {
+				f, ok = g, true
+			}
+		}
 		if !ok || f.Dir != (info.Kind == disk.Directory) || strings.HasPrefix(name, ownDraft) {
 			return nil // a draft is what a death left of writing it again, and may have its inode
 		}
