@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"bufio"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -289,4 +290,39 @@ func lastWord(text string) string {
 		return ""
 	}
 	return words[len(words)-1]
+}
+
+// TestDiesWhileAnotherWaits: whoever waits for a daemon that is killed ends what its routine
+// has left alive, and does the message again.
+func TestDiesWhileAnotherWaits(t *testing.T) {
+	p := newDaemonProving(t, nil, `echo $$ >>"$BASE/ran"
+[ -p "$BASE/started" ] || exit 0
+echo >"$BASE/started"; exec sleep 600`)
+	started := filepath.Join(p.base, "started")
+	require.NoError(t, syscall.Mkfifo(started, 0o600))
+	p.send("a.md", "one\n")
+	c := p.start()
+	_, err := os.ReadFile(started)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(started))
+
+	waiting := exec.Command(p.bin, "process", "--wait", "5m")
+	waiting.Dir, waiting.Env = p.root, p.env
+	out, err := waiting.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, waiting.Start())
+	lines := bufio.NewScanner(out)
+	said := ""
+	for !strings.Contains(said, "waiting") && lines.Scan() {
+		said += lines.Text() + "\n"
+	}
+	require.NoError(t, c.Process.Kill())
+	require.Error(t, c.Wait())
+	for lines.Scan() {
+		said += lines.Text() + "\n"
+	}
+	require.NoError(t, waiting.Wait(), said)
+	require.Contains(t, said, "had left alive when its decree died")
+	require.Equal(t, []string{"a.md"}, p.messages("done"))
+	require.Len(t, p.lines(filepath.Join(p.base, "ran")), 2)
 }

@@ -124,11 +124,8 @@ func ended(ctx context.Context, err error) error {
 
 // prepare makes the inbox's directories.
 func (q *Queue) prepare(ctx context.Context) error {
-	if err := q.endOrphan(ctx); err != nil { // before any other look at the project would refuse
-		return err
-	}
 	for {
-		err := q.o.Recorder.Hold(context.WithoutCancel(ctx), lockPause, false, func() error {
+		err := q.hold(ctx, lockPause, false, func() error {
 			d, err := q.open()
 			if err == nil {
 				d.close()

@@ -135,16 +135,13 @@ const lockPause = 200 * time.Millisecond
 // for the lock; negative is until ctx ends.
 func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *Result, err error) {
 	begin, told := time.Now(), false
-	if err := q.endOrphan(ctx); err != nil {
-		return nil, err
-	}
 	for {
 		lockWait := wait
 		if wait < 0 || wait > lockPause {
 			lockWait = lockPause
 		}
 		entered := false
-		err = q.o.Recorder.Hold(context.WithoutCancel(ctx), lockWait, true, func() error {
+		err = q.hold(ctx, lockWait, true, func() error {
 			entered = true
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -172,9 +169,27 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *R
 	}
 }
 
+// hold is Recorder.Hold, after the end of what still runs of a routine whose decree died.
+// That may die while the lock is waited for, or a part of its routine may have the lock: so
+// a refusal has it looked for again.
+func (q *Queue) hold(ctx context.Context, wait time.Duration, runs bool, do func() error) error {
+	const tries = 10
+	for n := 1; ; n++ {
+		if err := q.endOrphan(ctx); err != nil {
+			return err
+		}
+		entered := false
+		err := q.o.Recorder.Hold(context.WithoutCancel(ctx), wait, runs, func() error { entered = true; return do() })
+		if entered || n == tries || project.KindOf(err) != project.Refused || errors.As(err, new(*project.HeldError)) {
+			return err
+		}
+		q.looked = false
+	}
+}
+
 // endOrphan ends what still runs of a routine whose decree died: it is the message
 // under way, and its run is to be taken back. What a person's dead run has left is
-// theirs to end. It looks once: later deaths are not this process's to see.
+// theirs to end. It looks once.
 func (q *Queue) endOrphan(ctx context.Context) error {
 	if q.looked {
 		return nil
@@ -193,7 +208,8 @@ func (q *Queue) endOrphan(ctx context.Context) error {
 	done, err := q.o.Recorder.Recover(context.WithoutCancel(ctx), true)
 	var other *project.HeldError
 	if errors.As(err, &other) {
-		return nil // it is alive, and so is its decree
+		q.looked = false
+		return nil // the caller waits for the lock, or is refused too
 	}
 	for _, d := range done {
 		q.note("%s", d.What)
