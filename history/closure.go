@@ -211,7 +211,7 @@ func (c *closure) logged(l *line) error {
 		if err := c.part(Part{Kind: File, Path: []byte(name), Object: sum}); err != nil {
 			return err
 		}
-		if path.Ext(name) != ".diff" || name == diffName && !l.trees[0].IsZero() && !l.trees[1].IsZero() {
+		if !OwnDiff(name) || name == diffName && !l.trees[0].IsZero() && !l.trees[1].IsZero() {
 			continue
 		}
 		if err := c.diff(Part{Kind: File, Path: []byte(name), Object: sum}, InDiff); err != nil {
@@ -324,8 +324,11 @@ func (c *closure) diff(of Part, kind PartKind) error {
 		})
 		r.Close()
 	}
-	if err == nil || stop != nil {
+	if stop != nil || errors.As(err, new(*patch.SyntaxError)) { // a later attempt has written it over: it is what was recorded
 		return stop
+	}
+	if err == nil {
+		return nil
 	}
 	of.Err = fmt.Errorf("record %s: %s: %w", c.id, of.Path, err)
 	return c.part(of)
@@ -420,6 +423,13 @@ func (c *closure) foreign() error {
 		}
 	}
 	return c.plainDiff(func() (io.ReadCloser, error) { return c.h.OpenPlain(c.id, diffName) })
+}
+
+// OwnDiff says whether a record's file is a diff that decree has written. A command may put
+// others into the directory, of any form.
+func OwnDiff(name string) bool {
+	own, _ := path.Match("attempts/*/"+diffName, name)
+	return own || name == diffName || name == OutsideFile
 }
 
 // diffName is the name of a record's own diff, whose contents are in its trees.

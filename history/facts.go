@@ -36,7 +36,7 @@ func Facts(r io.Reader, each func(*patch.Section) bool) error {
 			b = append(long, b...)
 			f, ferr := patch.ParseFacts(bytes.TrimSpace(b[len(factMark):]))
 			if ferr != nil {
-				return fmt.Errorf("changes.diff:%d: %w", n, ferr)
+				return fmt.Errorf("changes.diff: %w", &patch.SyntaxError{Line: n, Reason: ferr.Error()})
 			}
 			if !each(f) {
 				return nil

@@ -44,7 +44,7 @@ func TestFacts(t *testing.T) {
 		"quoting": `# decree: {"path":"\"x","op":"delete"}`, "long": "# decree: " + strings.Repeat("x", 2<<20) + "\n",
 	} {
 		err := Facts(strings.NewReader("\n"+text), func(*patch.Section) bool { return true })
-		require.ErrorContains(t, err, "changes.diff:2", name)
+		require.ErrorContains(t, err, "changes.diff: line 2", name)
 	}
 }
 

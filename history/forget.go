@@ -2,7 +2,6 @@ package history
 
 import (
 	"maps"
-	"path"
 	"slices"
 
 	"decree/tree"
@@ -13,7 +12,7 @@ import (
 func (h *History) Diffs(id string) (list []RecordFile, err error) {
 	files, err := h.RecordFiles(id)
 	for _, f := range files {
-		if path.Ext(f.Name) == ".diff" {
+		if OwnDiff(f.Name) {
 			list = append(list, f)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -172,7 +171,7 @@ func (r *Reader) notTheHistorys(contents map[tree.Hash]ForgottenContent) error {
 			return nil
 		case p.Kind == history.Directory:
 			what = "a directory"
-		case p.Kind != history.File || path.Ext(what) != ".diff":
+		case p.Kind != history.File || !history.OwnDiff(string(p.Path)):
 			return nil
 		}
 		return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s has the same bytes as %s of record %s, which needs them", tree.Quote(c.Path), what, p.Record),
@@ -227,7 +226,7 @@ func (r *Reader) everyDiff(each func(id string, file history.RecordFile, f *patc
 				err = history.Facts(rc, func(f *patch.Section) bool { each(rec.ID, file, f); return true })
 				rc.Close()
 			}
-			if err != nil {
+			if err != nil && !errors.As(err, new(*patch.SyntaxError)) { // what an attempt made of an earlier one's is no diff
 				return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s of %s", file.Name, rec.ID), Err: err}
 			}
 		}

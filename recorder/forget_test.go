@@ -194,3 +194,22 @@ func TestForgetACopyOfTheHistorys(t *testing.T) {
 	require.Len(t, b.forget("copies/outside.patch").Contents, 1)
 	b.requireSound()
 }
+
+// TestFilesThatLookLikeDiffs: a command may write what it likes beside the files of its
+// record, and over those of its earlier attempts: space is freed and secrets go all the same.
+func TestFilesThatLookLikeDiffs(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "one\n")
+	b.write(".env", secret)
+	const fact = `# decree: {"path":"q","op":"create","new":{"mode":"644","size":9,"sha256":"bb0179ced6d3000000000000000000000000000000000000000000000000000a"},"store":true,"binary":true}`
+	b.run(0, 0, func(o *RunOptions) {
+		o.Args = []string{"/bin/sh", "-c", `cd "$DECREE_RUN_DIR"; echo '# decree: {"path":' >torn.diff; echo '` + fact + `' >lost.diff
+			echo '# decree: no JSON' >attempts/1/changes.diff; test $DECREE_ATTEMPT = 2`}
+		o.Attempts = 2
+	})
+	b.requireSound()
+	with(b, func(r *Recorder) (*Collected, error) { return r.Gc(context.Background()) })
+	require.Len(t, b.forget(".env").Contents, 1)
+	require.Empty(t, b.holds("hunter2"))
+	b.requireSound()
+}
