@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -313,6 +314,10 @@ func (c *recovery) forget(ctx context.Context) error {
 		return nil // what a run is about to write may hold it
 	}
 	list, err := store.ReadForgotten(r.project.Store)
+	if err != nil && !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*store.VersionError)) {
+		r.note("whether a forget was interrupted is not known: %v; 'decree doctor' says what to do", err)
+		return nil
+	}
 	if err != nil || len(list.Pending) == 0 {
 		return err
 	}

@@ -213,3 +213,18 @@ func TestFilesThatLookLikeDiffs(t *testing.T) {
 	require.Empty(t, b.holds("hunter2"))
 	b.requireSound()
 }
+
+// TestDamagedListOfForgotten: nobody's work has to wait for it.
+func TestDamagedListOfForgotten(t *testing.T) {
+	b := newBench(t)
+	b.write(".env", secret)
+	b.checkpoint(CheckpointOptions{})
+	b.forget(".env")
+	lists, err := filepath.Glob(filepath.Join(b.base, "store", "*", "forgotten.json"))
+	require.NoError(t, err)
+	require.Len(t, lists, 1)
+	require.NoError(t, os.Truncate(lists[0], 9))
+	b.write("a", "one\n")
+	b.checkpoint(CheckpointOptions{})
+	with(b, func(r *Recorder) (*Collected, error) { return r.Gc(context.Background()) })
+}
