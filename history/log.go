@@ -59,10 +59,13 @@ func readLog(store disk.Dir, was *log) (*log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if was.continued(f, st) {
-		if st.Size == was.size {
-			return was, nil
-		}
+	more, err := was.continued(f, st)
+	switch {
+	case err != nil:
+		return nil, err
+	case more && st.Size == was.size:
+		return was, nil
+	case more:
 		l = was.clone()
 	}
 	// Not mapped: a mapping would have to outlive every line in use.
@@ -79,13 +82,15 @@ func readLog(store disk.Dir, was *log) (*log, error) {
 // continued says whether the file is the one that l was read from, with nothing but more
 // lines behind. The last line is compared too: one that was read, and could not be made
 // durable, is cut off again by its writer, and another one may be in its place.
-func (l *log) continued(f disk.File, st disk.Info) bool {
+func (l *log) continued(f disk.File, st disk.Info) (bool, error) {
 	if l == nil || l.torn || l.ino != st.Ino || st.Size < l.size || len(l.last) == 0 {
-		return false
+		return false, nil
 	}
 	end := make([]byte, len(l.last)+1)
-	_, err := f.ReadAt(end, l.size-int64(len(end)))
-	return (err == nil || errors.Is(err, io.EOF)) && bytes.Equal(end[:len(l.last)], l.last) && end[len(l.last)] == '\n'
+	if _, err := f.ReadAt(end, l.size-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	return bytes.Equal(end[:len(l.last)], l.last) && end[len(l.last)] == '\n', nil
 }
 
 // clone is a copy that can take more lines.
