@@ -3,10 +3,12 @@ package recorder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
 	"decree/history"
+	"decree/project"
 	"decree/tree"
 	"decree/worktree"
 )
@@ -31,6 +33,25 @@ func (r *Recorder) partOf(rec *history.Record) (inner []*history.Record, err err
 	}
 	slices.Reverse(inner)
 	return inner, err
+}
+
+// liveParts are the runs inside the run id, also inside those, whose commands work.
+func (r *Recorder) liveParts(id string) (live []string, err error) {
+	leases, err := r.project.Leases()
+	if err != nil || len(leases) < 2 {
+		return nil, err
+	}
+	r.history.Refresh()
+	for _, l := range leases {
+		rec, err := r.history.Get(l.ID)
+		for err == nil && rec.Inside != "" && rec.Inside != id {
+			rec, err = r.history.Get(rec.Inside)
+		}
+		if err == nil && rec.Inside == id {
+			live = append(live, l.ID)
+		}
+	}
+	return live, nil
 }
 
 // takenBack are the effects of putting the run rec back: the records inside it that
@@ -75,8 +96,17 @@ const mostLooks = 3
 // putBack takes the tree back to the manifest. Beside a run that is a part of another
 // one the other's processes go on: what they have changed on its paths since its command
 // ended is looked at again, so that it is stored, and named, before it is put back too.
+// Nothing is put back under a run that began inside this one and outlives its command: that
+// run would go on, and could end by bringing back what was taken away.
 func (u *run) putBack(ctx context.Context, which string) error {
-	err := u.putBackOnce(ctx, which)
+	parts, err := u.r.liveParts(u.rec.ID)
+	if err != nil {
+		return err
+	}
+	if len(parts) > 0 {
+		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("run %s, which began inside this one, still works in the tree and is left alone; once that has ended, 'decree revert %s' puts back", some(parts), u.rec.ID)}
+	}
+	err = u.putBackOnce(ctx, which)
 	for n := 0; n < mostLooks && u.rec.Inside != "" && changedMeanwhile(err); n++ {
 		was := u.changes
 		if err := u.examine(ctx, u.rec.Attempts); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"decree/history"
@@ -191,6 +192,60 @@ func TestInsideARun(t *testing.T) {
 	last := b.checkpoint(CheckpointOptions{})
 	require.Empty(t, b.outsidePaths(r, last.ID), "the end of the run is the last state that is known")
 	b.requireSound()
+}
+
+// A run that began inside a failing one and outlives its command keeps its work: nothing
+// is put back under it, before a last attempt neither, and it is named.
+func TestPartOutlivesItsRun(t *testing.T) {
+	for _, attempts := range []int{1, 2} {
+		ctx := context.Background()
+		b := newBench(t)
+		b.write("f", "one\n")
+		b.checkpoint(CheckpointOptions{})
+		works, end, ended := make(chan bool), make(chan bool), make(chan *RunResult)
+		r := b.commanded(func() int {
+			b.write("f", "two\n")
+			go func() {
+				inner := b.commanded(func() int {
+					b.write("g", "three\n")
+					works <- true
+					<-end
+					return 7
+				})
+				defer inner.Close()
+				res, err := inner.Run(ctx, command(b))
+				assert.NoError(t, err)
+				ended <- res
+			}()
+			<-works
+			return 1
+		})
+		o := command(b)
+		o.Attempts = attempts
+		res, err := r.Run(ctx, o)
+		said := ""
+		if attempts == 1 {
+			require.NoError(t, err)
+			require.Equal(t, 125, res.ExitCode)
+			require.Equal(t, history.StatusFailed, res.Record.Status)
+			said = strings.Join(res.Notes, "\n")
+		} else {
+			require.Error(t, err)
+			said = err.Error()
+		}
+		require.NoError(t, r.Close())
+		require.Equal(t, "two\n", text(t, filepath.Join(b.root, "f")))
+		require.Equal(t, "three\n", text(t, filepath.Join(b.root, "g")))
+		close(end)
+		inner := <-ended
+		require.Contains(t, said, "run "+inner.Record.ID+", which began inside this one, still works in the tree")
+		require.True(t, inner.PutBack)
+		require.Equal(t, "two\n", text(t, filepath.Join(b.root, "f")))
+		require.NoFileExists(t, filepath.Join(b.root, "g"))
+		with(b, func(r *Recorder) ([]Recovered, error) { return r.Recover(ctx, false) })
+		require.Equal(t, "two\n", text(t, filepath.Join(b.root, "f")))
+		b.requireSound()
+	}
 }
 
 // The run waits for the lock as long as somebody has it, and says so.
