@@ -81,7 +81,7 @@ func (s *session) tellGone(gone []recorder.Gone) {
 		if g.Now != "" {
 			text = fmt.Sprintf("%s is now %s and was not moved back: %v", shownPath(g.Path), shownPath(g.Now), g.Why)
 		}
-		if g.Grave() {
+		if g.Irreplaceable() {
 			grave = append(grave, p.in(red, "decree: "+text))
 		} else {
 			other = append(other, text)

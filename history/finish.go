@@ -127,7 +127,7 @@ func (h *History) End(c Closing) error {
 		err = t.change(c.Effects.Status)
 	}
 	if err == nil && was == nil {
-		err = t.orNote(c.Record.ID, t.own(c))
+		err = t.orNote(c.Record.ID, t.prepareOwn(c))
 	}
 	if err != nil {
 		return err
@@ -146,8 +146,9 @@ func (t *commit) begin(c Closing) error {
 	return nil
 }
 
-// own prepares the record's own files. What was staged for others is flushed meanwhile.
-func (t *commit) own(c Closing) error {
+// prepareOwn prepares the files of the record that ends, while what was staged for others
+// is flushed.
+func (t *commit) prepareOwn(c Closing) error {
 	if len(c.Build) > 0 {
 		return t.build(t.line, c.Build)
 	}
@@ -161,7 +162,7 @@ func (t *commit) end(c Closing) error {
 	err := t.append()
 	if disk.Full(err) && len(t.prepared) > 0 { // the line goes before the files, which the store has
 		for _, p := range t.prepared {
-			t.keepOut(p.record(), err)
+			t.noteKeptOut(p.record(), err)
 		}
 		t.drop()
 		err = t.append()
@@ -216,7 +217,7 @@ func (t *commit) build(l *line, files []RunFile) error {
 	if err != nil {
 		return err
 	}
-	t.shown(l, b.info)
+	t.noteView(l, b.info)
 	t.prepared = append(t.prepared, b)
 	return nil
 }
@@ -228,7 +229,7 @@ func (t *commit) stage(l *line) error {
 	if err != nil {
 		return err
 	}
-	t.shown(l, s.info)
+	t.noteView(l, s.info)
 	t.prepared = append(t.prepared, s)
 	if t.flushes == nil {
 		t.flushes = &errgroup.Group{}
@@ -238,8 +239,8 @@ func (t *commit) stage(l *line) error {
 	return nil
 }
 
-// shown says in the line what run.json the record has.
-func (t *commit) shown(l *line, info disk.Info) {
+// noteView notes in the line what stat says of the run.json that the record gets.
+func (t *commit) noteView(l *line, info disk.Info) {
 	v := view{info.Size, info.Mtime}
 	if l == t.line {
 		l.view = v
@@ -258,8 +259,9 @@ func (t *commit) flushed() error {
 	return err
 }
 
-// again stages the run.json of a record of the log where it is not what the log says.
-func (t *commit) again(l *line) error {
+// restage stages the run.json of a record of the log, unless the present one is what the
+// log says.
+func (t *commit) restage(l *line) error {
 	_, data, err := t.h.readRun(l.id())
 	if err == nil && bytes.Equal(data, l.record.JSON(nil)) {
 		return nil
@@ -283,7 +285,7 @@ func (t *commit) change(status []StatusEffect) error {
 			e := t.line.effect(s.ID)
 			e.status, e.undoneBy = s.Status, s.UndoneBy
 		}
-		if err := t.orNote(s.ID, t.again(l)); err != nil {
+		if err := t.orNote(s.ID, t.restage(l)); err != nil {
 			return err
 		}
 	}
@@ -319,7 +321,7 @@ func (t *commit) moveAllIn(g *errgroup.Group) error {
 		sync, err := p.moveIn(t.h)
 		if KeepsOut(err) {
 			p.drop(t.h)
-			t.keepOut(p.record(), err)
+			t.noteKeptOut(p.record(), err)
 			continue
 		}
 		if err != nil {
@@ -338,17 +340,18 @@ func KeepsOut(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EROFS) || disk.Full(err)
 }
 
-// orNote passes over what err keeps out of .decree/runs.
+// orNote notes an err that keeps a record's files out of .decree/runs, and returns any other.
 func (t *commit) orNote(id string, err error) error {
 	if !KeepsOut(err) {
 		return err
 	}
-	t.keepOut(id, err)
+	t.noteKeptOut(id, err)
 	return nil
 }
 
-// keepOut notes, or has the owner of the commit tell, what keeps a record's files out.
-func (t *commit) keepOut(id string, err error) {
+// noteKeptOut takes down what keeps a record's files out, and tells it unless the commit is
+// quiet: then its owner does.
+func (t *commit) noteKeptOut(id string, err error) {
 	t.keptOut = append(t.keptOut, Damage{id, err})
 	if !t.quiet {
 		t.h.NoteKeptOut(id, err)

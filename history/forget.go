@@ -40,7 +40,7 @@ func (h *History) Rewrite(sums map[string]map[string]tree.Hash) error {
 		if err := rewritten.apply(l); err != nil {
 			return err
 		}
-		if err := t.again(l); err != nil {
+		if err := t.restage(l); err != nil {
 			return err
 		}
 	}

@@ -162,7 +162,7 @@ func (t *commit) restore(l *line, plainManifest bool) (lost []string, err error)
 			return lost, t.orNote(l.id(), err)
 		}
 	}
-	return lost, t.orNote(l.id(), t.again(l))
+	return lost, t.orNote(l.id(), t.restage(l))
 }
 
 // storedFiles are the files that the store has of a record; but for the newest ones,

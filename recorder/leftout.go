@@ -38,9 +38,9 @@ type Gone struct {
 	Why  error  // it could not be moved back from there; it does not name Path
 }
 
-// Grave says whether it can hardly be made again by what made it: ignored things
+// Irreplaceable says whether what made it can hardly make it again: ignored things
 // that are deleted are mostly what builds leave.
-func (g Gone) Grave() bool { return g.Path == ".git" || g.Now != "" }
+func (g Gone) Irreplaceable() bool { return g.Path == ".git" || g.Now != "" }
 
 // extraGone is the field of run.json that names what is gone.
 const extraGone = "gone"
@@ -78,7 +78,7 @@ func (r *Recorder) lookLeftOut(ctx context.Context) (out []leftOut, err error) {
 		}
 		l := leftOut{name: name, info: info}
 		if len(out) < min(maxHandles, disk.OpenLimit()/8) {
-			l.handle = r.hold(name, info)
+			l.handle = r.keepOpen(name, info)
 		}
 		out = append(out, l)
 	}
@@ -99,9 +99,9 @@ func (r *Recorder) onlyIgnored(ctx context.Context, names []string) (out []strin
 	return out, err
 }
 
-// hold opens an entry. One on another file system is not: its file system could not
-// be taken away while it is open.
-func (r *Recorder) hold(name string, info disk.Info) io.Closer {
+// keepOpen opens an entry. One on another file system is not opened: that could not be
+// unmounted as long as it is open.
+func (r *Recorder) keepOpen(name string, info disk.Info) io.Closer {
 	self, err := r.project.Dir.Self()
 	if err != nil || self.Dev != info.Dev {
 		return nil
@@ -119,8 +119,8 @@ func (r *Recorder) hold(name string, info disk.Info) io.Closer {
 	return nil
 }
 
-// is says whether now is the entry, perhaps under another name.
-func (l *leftOut) is(now disk.Info) bool {
+// isSame says whether now is what stat says of the entry, perhaps under another name.
+func (l *leftOut) isSame(now disk.Info) bool {
 	if !now.SameFile(l.info) || now.Kind != l.info.Kind {
 		return false
 	}
@@ -128,8 +128,8 @@ func (l *leftOut) is(now disk.Info) bool {
 	return l.handle != nil || now.Mtime == l.info.Mtime && now.Size == l.info.Size
 }
 
-// deleted says whether it is known that the entry has no name any more.
-func (l *leftOut) deleted() bool {
+// hasNoName says whether it is known that the entry has no name any more.
+func (l *leftOut) hasNoName() bool {
 	var now disk.Info
 	var err error
 	switch handle := l.handle.(type) {
@@ -290,14 +290,14 @@ func (r *Recorder) respell(at, name string) (moved bool, err error) {
 // their names. The error is one that may have hidden them.
 func (r *Recorder) whereIs(gone []leftOut, top string) (map[string]string, error) {
 	found := map[string]string{}
-	gone = slices.DeleteFunc(slices.Clone(gone), func(l leftOut) bool { return l.deleted() })
+	gone = slices.DeleteFunc(slices.Clone(gone), func(l leftOut) bool { return l.hasNoName() })
 	dirs := []string{top}
 	if top != "" {
 		info, err := r.project.Dir.Stat(top)
 		if err != nil && !isMissing(err) {
 			return found, err
 		}
-		if i := slices.IndexFunc(gone, func(l leftOut) bool { return err == nil && l.is(info) }); i >= 0 {
+		if i := slices.IndexFunc(gone, func(l leftOut) bool { return err == nil && l.isSame(info) }); i >= 0 {
 			found[gone[i].name] = top
 		}
 		if err != nil || info.Kind != disk.Directory {
@@ -342,7 +342,7 @@ func (r *Recorder) lookIn(at string, gone []leftOut, found map[string]string) (b
 			return below, err
 		}
 		for _, l := range gone {
-			if l.is(info) {
+			if l.isSame(info) {
 				found[l.name] = name
 			}
 		}

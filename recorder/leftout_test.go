@@ -99,11 +99,11 @@ func TestAnotherInodesNumber(t *testing.T) {
 	renamed, other := was, was
 	renamed.Ctime, other.Mtime = 6, 7
 	l := leftOut{name: "a", info: was}
-	require.True(t, l.is(renamed))
-	require.False(t, l.is(other))
+	require.True(t, l.isSame(renamed))
+	require.False(t, l.isSame(other))
 	dir := renamed
 	dir.Kind = disk.Directory
-	require.False(t, l.is(dir))
+	require.False(t, l.isSame(dir))
 }
 
 // TestConflictNamesItsPaths: a line that says that a run is not put back names the first
