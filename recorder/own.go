@@ -471,22 +471,23 @@ func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error
 	moved := map[string]bool{}
 	look := func(dir disk.Dir, name, at string, info disk.Info) error {
 		top, _, _ := strings.Cut(at, "/")
-		f, ok := wanted[key{top: top, ino: info.Ino}]
-		for _, was := range []string{name, numbered.ReplaceAllString(name, "$1")} {
-			if g, named := wanted[key{top: top, name: was}]; !ok && named && info.Kind == disk.Regular && !own.has(at) {
-				f, ok = g, true
+		if strings.HasPrefix(name, ownDraft) {
+			return nil // what a death left of writing one again, and may have its inode
+		}
+		for _, k := range []key{{top: top, ino: info.Ino}, {top: top, name: name}, {top: top, name: numbered.ReplaceAllString(name, "$1")}} {
+			f, ok := wanted[k]
+			if !ok || f.Dir != (info.Kind == disk.Directory) || k.ino == 0 && (info.Kind != disk.Regular || own.has(at)) {
+				continue
 			}
-		}
-		if !ok || f.Dir != (info.Kind == disk.Directory) || strings.HasPrefix(name, ownDraft) {
-			return nil // a draft is what a death left of writing it again, and may have its inode
-		}
-		if info.Kind == disk.Regular {
-			data, err := project.ReadFile(dir, name, info.Size)
-			if err != nil || sha256.Sum256(data) != f.Hash {
-				return nil //nolint:nilerr // then it is another one
+			if info.Kind == disk.Regular {
+				data, err := project.ReadFile(dir, name, info.Size)
+				if err != nil || sha256.Sum256(data) != f.Hash {
+					continue // then it is another one
+				}
 			}
+			moved[f.Path] = true
+			return nil
 		}
-		moved[f.Path] = true
 		return nil
 	}
 	decree, err := r.openOwn(".")
