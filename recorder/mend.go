@@ -66,7 +66,7 @@ func (u *run) mendOthers() error {
 		u.say("the command left something unreadable in place of decree's own files: .decree/%s; what was there is not restored", some(blocked))
 	}
 	if housekeeping(missing) {
-		missing = nil
+		missing = u.r.displaced(missing)
 	}
 	missing = slices.DeleteFunc(missing, func(f ownFile) bool { return f.Path == u.o.Task })
 	brought, err := u.r.bringOwn(missing)

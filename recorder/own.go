@@ -202,6 +202,12 @@ func (l *ownLook) look(dir disk.Dir, name, at string, info disk.Info) (own ownFi
 		own.Target, err = dir.Readlink(name)
 	case disk.Regular:
 		own.Hash, err = l.r.putOwn(l.x, dir, name, at, info)
+	case disk.Directory:
+		if sub, derr := dir.OpenDir(name); derr == nil {
+			sub.Close()
+		} else if errors.Is(derr, fs.ErrPermission) { // it can be made again, what it holds not
+			l.barred = append(l.barred, ".decree/"+at)
+		}
 	}
 	switch {
 	case isMissing(err):
@@ -381,6 +387,19 @@ func housekeeping(missing []ownFile) bool {
 }
 
 const deadMessages = "inbox/dead"
+
+// displaced are those of missing in whose place something else is.
+func (r *Recorder) displaced(missing []ownFile) []ownFile {
+	return slices.DeleteFunc(missing, func(f ownFile) bool {
+		dir, err := r.openOwn(path.Dir(f.Path))
+		if err != nil {
+			return true
+		}
+		defer dir.Close()
+		_, err = dir.Stat(path.Base(f.Path))
+		return err != nil
+	})
+}
 
 // ownDirs are the names and kinds in the directories below .decree, each read at first
 // use: a stat of each of 100,000 messages would take too long.

@@ -39,9 +39,12 @@ func TestRunBesideUnreadableOwnFiles(t *testing.T) {
 			require.NoError(t, err)
 			defer null.Close()
 			for exit, script := range []string{"rm .decree/inbox/b.md", "rm .decree/inbox/b.md; exit 1"} {
+				var notes []string
 				res := with(b, func(r *Recorder) (*RunResult, error) {
+					r.Reader.opt.Note = func(note string) { notes = append(notes, note) }
 					return r.Run(context.Background(), RunOptions{Args: []string{"/bin/sh", "-c", script}, Dir: b.root, Env: os.Environ(), Stdin: null})
 				})
+				require.Contains(t, strings.Join(notes, "\n"), "not stored, as you may not read it: "+barred+";")
 				require.Equal(t, exit, res.ExitCode, res.Notes)
 				require.Equal(t, []history.Status{history.StatusSucceeded, history.StatusFailed}[exit], res.Record.Status)
 				require.FileExists(t, filepath.Join(b.root, ".decree/inbox/b.md"))

@@ -32,7 +32,7 @@ func TestDisplacedOwnFiles(t *testing.T) {
 		"the task":  {"rm $f; mkdir $f; echo mine >$f/d", stays},
 	} {
 		for _, exit := range []string{"3", "0"} {
-			for _, at := range []string{"routines/r.sh", "inbox/a.md", "config.yml"} {
+			for _, at := range []string{"routines/r.sh", "inbox/a.md", "inbox/dead/a.md", "config.yml"} {
 				if at == configFile && c.want == stays {
 					continue // it has to be a file
 				}
