@@ -47,8 +47,11 @@ func (r *Recorder) liveParts(id string) (live []string, err error) {
 		for err == nil && rec.Inside != "" && rec.Inside != id {
 			rec, err = r.history.Get(rec.Inside)
 		}
-		if err == nil && rec.Inside == id {
+		switch {
+		case err == nil && rec.Inside == id:
 			live = append(live, l.ID)
+		case err != nil && project.KindOf(err) != project.NotFound: // else it has just ended, and was pruned
+			return nil, fmt.Errorf("whether run %s is a part of this one cannot be told: %w", l.ID, err)
 		}
 	}
 	return live, nil
