@@ -98,29 +98,31 @@ func (x *txn) observe(s *step) error {
 		name string
 		is   *what
 	}{{p.in, &s.seen.in}, {p.out, &s.seen.out}} {
-		in, err := entryAt(p, slot.name, true)
+		in, err := x.entryInSlot(s, p.Dir, slot.name, have)
 		if err != nil {
-			return err
-		}
-		if in.entry != nil && have.entry != nil && in.info.SameFile(have.info) {
-			// A rename that was made of a link and an unlink, and stopped between.
-			if err := p.Remove(slot.name); err != nil {
-				return err
-			}
-			in = state{}
-		}
-		if x.torn(s, p.Dir, slot.name, in) {
-			if err := p.Remove(slot.name); err != nil {
-				return err
-			}
-			in = state{}
-		}
-		if in, err = s.relockIn(p.Dir, slot.name, in); err != nil {
 			return err
 		}
 		*slot.is = s.whatIn(in)
 	}
 	return nil
+}
+
+// entryInSlot is what a slot of the step holds, whose path holds have. What only a death or
+// a power loss left in it is removed.
+func (x *txn) entryInSlot(s *step, d disk.Dir, name string, have state) (state, error) {
+	in, err := entryAt(d, name, true)
+	if err != nil {
+		return in, err
+	}
+	// A rename that was made of a link and an unlink, and stopped between.
+	half := in.entry != nil && have.entry != nil && in.info.SameFile(have.info)
+	if half || x.torn(s, d, name, in) {
+		if err := d.Remove(name); err != nil {
+			return in, err
+		}
+		in = state{}
+	}
+	return s.relockIn(d, name, in)
 }
 
 // torn says whether a slot has what is left of the old content after the power went before
