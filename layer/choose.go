@@ -55,38 +55,28 @@ func (p *Place) apart(m Mechanism) error {
 // TryOverlay makes a scratch overlay over the root for real, unless it worked before on this
 // boot and these devices. It changes nothing that anybody else sees. An error is a
 // *Refusal, or that of the disk.
-func (p *Place) TryOverlay() error {
-	if err := p.apart(Overlay); err != nil {
-		return err
-	}
-	key, err := p.key(Overlay)
-	if err != nil {
-		return err
-	}
-	if err := p.unfit(); err != nil {
-		return err
-	}
-	if p.remembered(key) {
-		return nil
-	}
-	if err := p.inScratch(p.tryMount); err != nil {
-		return err
-	}
-	p.remember(key)
-	return nil
-}
+func (p *Place) TryOverlay() error { return p.tryOnce(Overlay, p.unfit, p.tryMount) }
 
 // TryClone shares a block between a scratch file on the root's file system and one in the
 // layers' place, unless that worked before.
 func (p *Place) TryClone() error {
-	if err := p.apart(Clone); err != nil {
+	return p.tryOnce(Clone, func() error { return nil }, p.tryShare)
+}
+
+// tryOnce tries a mechanism in a scratch directory, unless that worked before. What unfit
+// finds can change without a restart, so it is asked each time.
+func (p *Place) tryOnce(m Mechanism, unfit func() error, try func(disk.Dir) error) error {
+	if err := p.apart(m); err != nil {
 		return err
 	}
-	key, err := p.key(Clone)
-	if err != nil || p.remembered(key) {
+	key, err := p.key(m)
+	if err != nil {
 		return err
 	}
-	if err := p.inScratch(p.tryShare); err != nil {
+	if err := unfit(); err != nil || p.remembered(key) {
+		return err
+	}
+	if err := p.inScratch(try); err != nil {
 		return err
 	}
 	p.remember(key)

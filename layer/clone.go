@@ -47,51 +47,51 @@ func (p *Place) Survey(ctx context.Context, o CloneOptions) (Survey, error) {
 	if err != nil {
 		return s, err
 	}
-	roots := []string{p.Root.Path(), real}
-	var walk func(d disk.Dir, path string) error
-	walk = func(d disk.Dir, path string) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		list, err := d.List()
+	err = o.survey(ctx, p.Root, "", []string{p.Root.Path(), real}, &s)
+	slices.Sort(s.Absolute)
+	return s, err
+}
+
+// survey counts what is in a directory into s. roots are the paths that lead to the root.
+func (o *CloneOptions) survey(ctx context.Context, d disk.Dir, path string, roots []string, s *Survey) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	list, err := d.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		at := join(path, e.Name)
+		in, err := look(d, e.Name)
 		if err != nil {
 			return err
 		}
-		for _, e := range list {
-			at := join(path, e.Name)
-			in, err := look(d, e.Name)
+		if in == nil || o.leaves(at, in) {
+			continue
+		}
+		s.Entries++
+		switch in.Kind {
+		case disk.Regular:
+			s.Bytes += in.Size
+		case disk.Symlink:
+			target, err := d.Readlink(e.Name)
+			if err == nil && slices.ContainsFunc(roots, func(r string) bool { return target == r || strings.HasPrefix(target, r+"/") }) {
+				s.Absolute = append(s.Absolute, at)
+			}
+		case disk.Directory:
+			sub, err := d.OpenDir(e.Name)
 			if err != nil {
 				return err
 			}
-			if in == nil || o.leaves(at, in) {
-				continue
-			}
-			s.Entries++
-			switch in.Kind {
-			case disk.Regular:
-				s.Bytes += in.Size
-			case disk.Symlink:
-				target, err := d.Readlink(e.Name)
-				if err == nil && slices.ContainsFunc(roots, func(r string) bool { return target == r || strings.HasPrefix(target, r+"/") }) {
-					s.Absolute = append(s.Absolute, at)
-				}
-			case disk.Directory:
-				sub, err := d.OpenDir(e.Name)
-				if err != nil {
-					return err
-				}
-				err = walk(sub, at)
-				sub.Close()
-				if err != nil {
-					return err
-				}
+			err = o.survey(ctx, sub, at, roots, s)
+			sub.Close()
+			if err != nil {
+				return err
 			}
 		}
-		return nil
 	}
-	err = walk(p.Root, "")
-	slices.Sort(s.Absolute)
-	return s, err
+	return nil
 }
 
 // leaves says whether a clone leaves an entry out, or only links to it.
