@@ -509,23 +509,32 @@ func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error
 		}
 		return nil
 	}
+	if err := r.eachOwnOrDone(look); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(missing, func(f ownFile) bool { return moved[f.Path] }), nil
+}
+
+// eachOwnOrDone calls look for the user's own files in .decree, and for the messages that
+// are done, which are not among them.
+func (r *Recorder) eachOwnOrDone(look func(dir disk.Dir, name, at string, info disk.Info) error) error {
 	decree, err := r.openOwn(".")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer decree.Close()
 	if err := eachOwn(decree, "", allOf, look); err != nil {
-		return nil, err
+		return err
 	}
 	done, err := r.openOwn(doneMessages)
 	if err == nil {
 		err = eachOwn(done, doneMessages+"/", allOf, look)
 		done.Close()
 	}
-	if err != nil && !isMissing(err) {
-		return nil, err
+	if isMissing(err) {
+		return nil
 	}
-	return slices.DeleteFunc(missing, func(f ownFile) bool { return moved[f.Path] }), nil
+	return err
 }
 
 // goneWhileItRan takes apart what is missing after a run whose end nobody saw: what
