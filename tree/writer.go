@@ -111,9 +111,3 @@ func (w *Writer) reset() {
 
 // Empty is the object of a directory without entries.
 func Empty() []byte { return append([]byte(magic), 0) }
-
-// Discard is a Sink that only names what it is given.
-type Discard struct{}
-
-// Put returns the hash of b.
-func (Discard) Put(b []byte) (Hash, error) { return Sum(b), nil }
