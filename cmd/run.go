@@ -27,6 +27,8 @@ type runOptions struct {
 	label, description    string
 	skipUnreadable, full  bool
 	message, idFile       string
+	isolated              bool
+	isolation             recorder.IsolatedOptions
 }
 
 func skipUnreadableFlag(dst *bool) cli.Flag {
@@ -50,11 +52,14 @@ With --attempts N a failing command is tried again: each attempt sees the change
 
 While COMMAND runs, "decree checkpoint", "label", "send" and all that only looks work beside it; what moves files ("revert", "apply", "restore", another "run") waits with --wait, or is refused. Inside COMMAND every decree command works: what it does is a part of this run, in its diff, and is taken back with it; its records say so. A "decree run" inside that fails goes back to its own start.
 
+With --isolated COMMAND sees the same tree, at the same path, but what it writes goes to a private layer: the tree stays as it is, whether COMMAND succeeds or fails, until "decree publish" brings the work in. Until then it is a draft, a record like any other to "diff", "show" and "log". Several isolated runs can go on at once. Without namespaces of its own COMMAND works in a clone of the tree at another path, or not at all.
+
 With -m NAME there is no COMMAND: one message of .decree/inbox is processed by its routine at once, as "decree process" would do it, with max_attempts from the config. The exit status is the routine's.`,
 		examples: []example{
 			{"decree run -- make generate", "record a build"},
 			{"decree run --keep -d 'try the new linter' -- golangci-lint run --fix", "keep the changes even if it fails"},
 			{"decree run --attempts 3 --timeout 20m -- ./agent.sh", "three tries of at most twenty minutes each"},
+			{"decree run --isolated --name try -- ./agent.sh", "the tree stays as it is; 'decree publish try' brings the work in"},
 			{"decree run -m fix-login", "process the message .decree/inbox/fix-login.md now"},
 			{"decree run --id-file id.txt -- make && decree show \"$(cat id.txt)\"", "a script finds its record again"},
 			{"decree run vim notes.txt", "an interactive program works as without decree"},
@@ -78,6 +83,11 @@ With -m NAME there is no COMMAND: one message of .decree/inbox is processed by i
 			stringFlag(&o.message, "process the message `NAME` from the inbox instead of running a COMMAND", "message", "m"),
 			stringFlag(&o.idFile, "write the record's id into `FILE` before the command is started", "id-file"),
 			skipUnreadableFlag(&o.skipUnreadable), fullFlag(&o.full),
+			boolFlag(&o.isolated, "run COMMAND in a layer of its own: the tree stays as it is until \"decree publish\"", "isolated"),
+			stringFlag(&o.isolation.Name, "with --isolated: call the draft `NAME`", "name"),
+			boolFlag(&o.isolation.Auto, "with --isolated: publish if the command succeeds", "auto"),
+			boolFlag(&o.isolation.Clone, "with --isolated: work in a clone of the tree, at another path", "clone"),
+			boolFlag(&o.isolation.Copy, "with --isolated: work in a full copy of the tree, at another path", "copy"),
 			s.eventsFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag(),
 		},
 		action: func(ctx context.Context) error { return s.run(ctx, o) },
@@ -88,6 +98,12 @@ With -m NAME there is no COMMAND: one message of .decree/inbox is processed by i
 func (o runOptions) check() error {
 	if o.attempts < 1 {
 		return usagef("--attempts %d: at least one attempt is needed", o.attempts).Hintf("1 is the default")
+	}
+	if o.isolated && o.attempts > 1 {
+		return usagef("--isolated cannot be used with --attempts")
+	}
+	if !o.isolated && o.isolation != (recorder.IsolatedOptions{}) {
+		return usagef("--name, --auto, --clone and --copy need --isolated")
 	}
 	return checkTimes(o.delay, o.timeout, o.grace)
 }
@@ -123,6 +139,9 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 	}
 	if s.canAsk() && !s.global.yes {
 		options.Confirm = s.confirmPutBack
+	}
+	if o.isolated {
+		return s.runIsolated(ctx, rec, options, o.isolation)
 	}
 	result, err := rec.Run(ctx, options)
 	if s.allowed(err, "record it anyway? [y/N]") {

@@ -123,6 +123,8 @@ func outcome(result *recorder.RunResult) string {
 		text += " in " + t
 	}
 	switch {
+	case result.Record.Draft != nil && len(result.Changes) > 0:
+		return text + "; it changed, in a draft:"
 	case len(result.Changes) == 0 && len(result.Gone) > 0:
 		return text + "; it changed nothing that is recorded"
 	case len(result.Changes) == 0:
@@ -193,6 +195,9 @@ func nextCommands(result *recorder.RunResult) []example {
 	id := result.Record.ID
 	if len(result.Changes) == 0 {
 		return nil
+	}
+	if result.Record.Isolated != "" {
+		return nextOfDraft(result)
 	}
 	if result.PutBack {
 		return []example{

@@ -211,10 +211,11 @@ func (c *closure) logged(l *line) error {
 		if err := c.part(Part{Kind: File, Path: []byte(name), Object: sum}); err != nil {
 			return err
 		}
+		noTrees := l.trees[0].IsZero() && l.trees[1].IsZero()
 		if !OwnDiff(name) || name == diffName && !l.trees[0].IsZero() && !l.trees[1].IsZero() {
 			continue
 		}
-		if err := c.diff(Part{Kind: File, Path: []byte(name), Object: sum}, InDiff); err != nil {
+		if err := c.diff(Part{Kind: File, Path: []byte(name), Object: sum}, InDiff, noTrees); err != nil {
 			return err
 		}
 	}
@@ -268,7 +269,7 @@ func (c *closure) noted(raw []byte) error {
 		case name == "before", name == "after":
 			err = c.trees(p.Object)
 		case path.Ext(name) == ".diff":
-			err = c.diff(p, Noted)
+			err = c.diff(p, Noted, true)
 		}
 		if err != nil {
 			return err
@@ -311,13 +312,13 @@ func (c *closure) plainDiff(open func() (io.ReadCloser, error)) (err error) {
 }
 
 // diff takes the contents that a diff in the store names. Of a closed record's these are
-// those alone that it does not hold itself.
-func (c *closure) diff(of Part, kind PartKind) error {
+// those alone that it does not hold itself, unless no tree has them either: all.
+func (c *closure) diff(of Part, kind PartKind, all bool) error {
 	r, err := c.h.openObject(of.Object)
 	var stop error
 	if err == nil {
 		err = Facts(r, func(s *patch.Section) bool {
-			if kind == Noted || s.Stored {
+			if all || s.Stored {
 				stop = c.section(s, kind)
 			}
 			return stop == nil

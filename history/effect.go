@@ -19,6 +19,7 @@ type effect struct {
 	id       string
 	status   Status               // "": as it was
 	undoneBy string               // where there is a status; "": nothing
+	draft    *Draft               // its state and By; nil: as it was
 	files    map[string]tree.Hash // those that were written anew
 	view     view                 // zero: as it was
 }
@@ -31,6 +32,9 @@ func (e *effect) with(later *effect) *effect {
 	sum := *e
 	if later.status != "" {
 		sum.status, sum.undoneBy = later.status, later.undoneBy
+	}
+	if later.draft != nil {
+		sum.draft = later.draft
 	}
 	if later.view != (view{}) {
 		sum.view = later.view
@@ -55,6 +59,7 @@ func (e *effect) apply(l *line) error {
 		if e.status != "" {
 			r.Status, r.UndoneBy = e.status, e.undoneBy
 		}
+		r.Draft = r.Draft.become(e.draft)
 		if sum, ok := e.files[diffName]; ok && r.DiffSHA256 == l.files[diffName] {
 			r.DiffSHA256 = sum
 		}
@@ -73,6 +78,10 @@ func (e *effect) append(dst []byte) []byte {
 	w.text("id", e.id)
 	w.textIfAny("status", string(e.status))
 	w.textIfAny("undone_by", e.undoneBy)
+	if e.draft != nil {
+		w.key("draft")
+		w.dst = e.draft.append(w.dst)
+	}
 	if len(e.files) > 0 {
 		w.files("files", e.files)
 	}
@@ -107,6 +116,8 @@ func effectsOf(v *jsonread.Value) (list []*effect) {
 				e.status = Status(m.Known(statuses...))
 			case "undone_by":
 				e.undoneBy = m.Text()
+			case "draft":
+				e.draft = draftOf(m)
 			case "files":
 				e.files = hashesOf(m)
 			case "file":

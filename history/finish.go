@@ -280,7 +280,9 @@ func (t *commit) change(status []StatusEffect) error {
 		if l == nil {
 			continue
 		}
-		if r := l.record; r.Status != s.Status || r.UndoneBy != s.UndoneBy {
+		if s.Draft != nil {
+			t.changeDraft(l, s)
+		} else if r := l.record; r.Status != s.Status || r.UndoneBy != s.UndoneBy {
 			r.Status, r.UndoneBy = s.Status, s.UndoneBy
 			e := t.line.effect(s.ID)
 			e.status, e.undoneBy = s.Status, s.UndoneBy

@@ -131,7 +131,7 @@ func TestEndAfterADeath(t *testing.T) {
 	w := newWorld(t)
 	undone := w.checkpoint()
 	o := w.begin()
-	o.Effects = Effects{Status: []StatusEffect{{undone.ID, StatusUndone, o.Record.ID}, {"2020010100000000-0", StatusUndone, ""}}, Labels: map[string]string{"mine": o.Record.ID}}
+	o.Effects = Effects{Status: []StatusEffect{{ID: undone.ID, Status: StatusUndone, UndoneBy: o.Record.ID}, {ID: "2020010100000000-0", Status: StatusUndone}}, Labels: map[string]string{"mine": o.Record.ID}}
 	require.NoError(t, w.Begin(o))
 	c := w.end(o)
 	l := &line{key: recordKey(c.Record), record: c.Record, files: c.Files}
@@ -205,7 +205,7 @@ func TestOneLineTellsAll(t *testing.T) {
 	before := w.read(w.stored(logFile))
 	r := w.draft()
 	r.Reason, r.Parent = Revert, a.ID
-	require.NoError(t, w.End(Closing{Record: r, Effects: Effects{Status: []StatusEffect{{a.ID, StatusUndone, r.ID}, {b.ID, StatusFailed, ""}}}}))
+	require.NoError(t, w.End(Closing{Record: r, Effects: Effects{Status: []StatusEffect{{ID: a.ID, Status: StatusUndone, UndoneBy: r.ID}, {ID: b.ID, Status: StatusFailed}}}}))
 	text := w.read(w.stored(logFile))
 	require.True(t, strings.HasPrefix(text, before))
 	require.Equal(t, 1, strings.Count(text[len(before):], "\n"))

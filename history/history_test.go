@@ -139,7 +139,7 @@ func (w *world) setStatus(id string, s Status, undoneBy string) {
 	w.t.Helper()
 	t := &commit{h: w.History, line: &line{op: opViews}}
 	defer t.drop()
-	require.NoError(w.t, t.change([]StatusEffect{{id, s, undoneBy}}))
+	require.NoError(w.t, t.change([]StatusEffect{{ID: id, Status: s, UndoneBy: undoneBy}}))
 	require.NoError(w.t, t.write())
 }
 

@@ -33,10 +33,11 @@ type line struct {
 const (
 	opRewrite = "forget"  // of files: those that held what is forgotten
 	opViews   = "repair"  // run.json files were written again
+	opDraft   = "draft"   // drafts were discarded
 	opCompact = "compact" // the log was, without the lines of removed records; what these had changed is here
 )
 
-var operations = []string{opRewrite, opViews, opCompact}
+var operations = []string{opRewrite, opViews, opDraft, opCompact}
 
 func (l *line) id() string { return FormatID(l.key.chain, l.key.seq) }
 

@@ -71,7 +71,7 @@ func (h *History) beforeTheFirst(t time.Time) error {
 
 // observations are the states of the whole tree that r saw, in order of time.
 func observations(r *Record) []*State {
-	if r.Reason == Revert || r.Reason == Apply {
+	if r.Partial() {
 		return nil
 	}
 	out := []*State{{r, Before, r.Started}}

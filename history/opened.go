@@ -39,6 +39,8 @@ type StatusEffect struct {
 	ID       string `json:"id"`
 	Status   Status `json:"status"`
 	UndoneBy string `json:"undone_by,omitempty"` // "" clears it
+	// Draft, unless nil, is what becomes of a draft, and the status stays.
+	Draft *Draft `json:"draft,omitempty"`
 }
 
 // Opened is an open record: what a recovery needs when its process died.

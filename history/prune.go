@@ -333,7 +333,7 @@ func (h *History) UnthinRuns(ids []string) error {
 }
 
 func (h *History) unthin(l *line) error {
-	if !l.record.Before.IsZero() && !h.hasFile(l.id(), manifestJSON) {
+	if (!l.record.Before.IsZero() || l.record.Isolated != "") && !h.hasFile(l.id(), manifestJSON) {
 		if err := h.ReplaceFile(l.id(), manifestJSON, func(w io.Writer) error { return h.WriteManifest(l.record, w) }); err != nil {
 			return err
 		}

@@ -103,6 +103,11 @@ type Record struct {
 	Inside         string // the run that this one was made in the course of, by one of its processes
 	Origin         string // the id of the machine that it was made on; "": not known
 
+	// Isolated is how the run's layer was made, "overlay" or "clone"; "": it ran in place. Such
+	// a record is no state of the tree: it has no trees and counts no files.
+	Isolated string
+	Draft    *Draft // nil: there is none
+
 	Extra []Field // unknown fields, in their order
 
 	order int64 // the at of its line in the log where that is not the start, else 0
@@ -163,12 +168,15 @@ func (r *Record) write(w *writer) {
 	w.number("duration_ms", r.Duration.Milliseconds())
 	w.hash("diff_sha256", r.DiffSHA256)
 	w.paths("unrecorded", r.Unrecorded)
-	w.number("files", int64(r.Files))
+	if r.Isolated == "" {
+		w.number("files", int64(r.Files))
+	} else {
+		w.raw("files", "null")
+	}
 	w.number("bytes", r.Bytes)
 	w.key("changes")
 	w.dst = r.Changes.append(w.dst)
-	w.hash("before", r.Before)
-	w.hash("after", r.After)
+	r.writeTrees(w)
 	if !r.ManifestSHA256.IsZero() {
 		w.hash("manifest_sha256", r.ManifestSHA256)
 	}
@@ -178,6 +186,7 @@ func (r *Record) write(w *writer) {
 	w.textIfAny("undone_by", r.UndoneBy)
 	w.textIfAny("inside", r.Inside)
 	w.textIfAny("origin", r.Origin)
+	r.isolatedFacts(w)
 	for _, f := range r.Extra {
 		w.raw(f.Name, string(f.Raw))
 	}
@@ -418,6 +427,10 @@ func (r *Record) readFacts(key string, v *jsonread.Value) bool {
 		r.Origin = v.Text()
 	case "undone_by":
 		r.UndoneBy = v.Text()
+	case "isolated":
+		r.Isolated = v.Text()
+	case "draft":
+		r.Draft = draftOf(v)
 	case "labels": // of --json; they live in labels.json
 	default:
 		return false

@@ -285,6 +285,9 @@ func (h *History) resolveLabel(name string) (Ref, error) {
 	}
 	id, ok := all[name]
 	if !ok {
+		if id, err := h.resolveDraft(name); err != nil || id != "" {
+			return Ref{ID: id}, err
+		}
 		return Ref{}, noLabel(name, all)
 	}
 	if _, err := h.Get(id); err != nil {
@@ -343,9 +346,9 @@ func (h *History) resolveLast(ref string, n int) (Ref, error) {
 		if err != nil {
 			return Ref{}, err
 		}
-		if open, err := h.isOpen(id); err != nil {
+		if pass, err := h.passedOver(id); err != nil {
 			return Ref{}, err
-		} else if open {
+		} else if pass {
 			continue
 		}
 		if seen == n {
@@ -364,15 +367,21 @@ func (h *History) resolveLast(ref string, n int) (Ref, error) {
 
 const firstRecord = "'decree run -- COMMAND' or 'decree checkpoint' makes one"
 
-// isOpen says whether the record has not ended: the log has no line of it, and
-// what there is says so.
-func (h *History) isOpen(id string) (bool, error) {
+// passedOver says whether the record is none that last means: it has not ended (the log
+// has no line of it, and what there is says so), or it is no state of the tree.
+func (h *History) passedOver(id string) (bool, error) {
 	done, err := h.Recorded(id)
-	if done || err != nil {
+	if err != nil {
 		return false, err
 	}
 	r, err := h.Get(id)
-	return err == nil && r.Status == StatusOpen, err
+	if err != nil {
+		if done {
+			err = nil // whoever uses it is told
+		}
+		return false, err
+	}
+	return !done && r.Status == StatusOpen || r.Isolated != "", nil
 }
 
 // backward yields the ids of the records that can be read, newest first, those

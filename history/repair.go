@@ -179,7 +179,7 @@ func (h *History) storedFiles(l *line, plainManifest bool) (files []RunFile, los
 			lost = append(lost, name)
 		}
 	}
-	if plainManifest && !l.record.Before.IsZero() {
+	if plainManifest && (!l.record.Before.IsZero() || l.record.Isolated != "") {
 		files = append(files, RunFile{Name: manifestJSON, Write: stored(func(w io.Writer) error { return h.WriteManifest(l.record, w) })})
 	}
 	return files, lost

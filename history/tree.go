@@ -146,7 +146,9 @@ func (h *History) VerifyTree(id tree.Hash) error {
 }
 
 // Partial says whether a record's manifest.json has the paths alone that it touched.
-func (r *Record) Partial() bool { return r.Reason == Revert || r.Reason == Apply }
+func (r *Record) Partial() bool {
+	return r.Reason == Revert || r.Reason == Apply || r.Isolated != ""
+}
 
 // WriteManifest writes a record's manifest.json: the tree before it, of a revert or apply
 // the paths that it touched.
@@ -177,7 +179,13 @@ func (h *History) writeTree(id tree.Hash, w io.Writer) error {
 }
 
 func (h *History) writePartial(r *Record, w io.Writer, side func(tree.Change) *tree.Entry) error {
-	changes, err := h.Compare(r.Before, r.After)
+	var changes []tree.Change
+	var err error
+	if r.Isolated != "" {
+		changes, err = h.DiffChanges(r)
+	} else {
+		changes, err = h.Compare(r.Before, r.After)
+	}
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,9 @@ type Holder struct {
 	// Boot and Born tell the process from a later one of the same number: the name of
 	// this boot of the system, and when the process started, as the system counts it.
 	Boot string `json:"boot,omitempty"`
-	Born uint64 `json:"born,omitempty"`
+	// Isolated, in a lease: what the run's command changes is not in the tree.
+	Isolated bool   `json:"isolated,omitempty"`
+	Born     uint64 `json:"born,omitempty"`
 	// Lock is where the lock lies: "store"; "" of an earlier version of decree, which
 	// locks the root alone.
 	Lock string `json:"lock,omitempty"`

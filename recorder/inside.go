@@ -64,7 +64,7 @@ func (r *Recorder) takenBack(rec *history.Record) (list []history.StatusEffect, 
 	for _, o := range inner {
 		switch o.Status {
 		case history.StatusSucceeded, history.StatusFailed, history.StatusInterrupted:
-			if !o.DiffSHA256.IsZero() { // a checkpoint is no change
+			if !o.DiffSHA256.IsZero() && o.Isolated == "" { // a checkpoint is no change, a draft none of the tree
 				list = append(list, history.StatusEffect{ID: o.ID, Status: history.StatusUndone, UndoneBy: rec.ID})
 			}
 		}

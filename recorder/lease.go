@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -36,6 +37,23 @@ type ongoing struct {
 // live says whether the record id has a lease.
 func (b ongoing) live(id string) bool {
 	return slices.ContainsFunc(b.leases, func(l project.Lease) bool { return l.ID == id })
+}
+
+// inPlace says whether a command works that changes the tree itself.
+func (b ongoing) inPlace() bool {
+	return slices.ContainsFunc(b.leases, func(l project.Lease) bool { return !l.Holder.Isolated })
+}
+
+// refuseIsolated keeps what an isolated run's command calls out of the project's store:
+// nothing that it records would be of the tree.
+func (b ongoing) refuseIsolated() error {
+	for _, l := range b.leases {
+		if l.ID == b.inside && l.Holder.Isolated {
+			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("this is a part of the isolated run %s, which can look at the project's records and make none", l.ID),
+				Advice: "its work is recorded when it ends"}
+		}
+	}
+	return nil
 }
 
 // whatGoesOn looks which runs have their commands working now.
@@ -108,6 +126,9 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 		}
 		x := &writing{unlock: unlock}
 		x.ongoing, err = r.whatGoesOn()
+		if err == nil {
+			err = x.ongoing.refuseIsolated()
+		}
 		if err == nil && r.blocker(x.ongoing, k, begin) != nil {
 			x.close() // it began in between
 			continue
@@ -152,7 +173,7 @@ func (r *Recorder) blocker(b ongoing, k kind, begin time.Time) *project.Lease {
 	for i := range b.others {
 		l := &b.others[i]
 		dying := l.Holder.PID != 0 && !l.Holder.Working(r.opt.Actor.Host) && time.Since(begin) < dyingWait
-		if k == movesFiles || dying {
+		if k == movesFiles && !l.Holder.Isolated || dying {
 			return l
 		}
 	}

@@ -474,6 +474,17 @@ func (r *Recorder) openAction(x *writing, a action, end *ending) error {
 
 // stamp gives an effect that undoes the id of what undid it.
 func stamp(e history.StatusEffect, id string) history.StatusEffect {
+	if e.Draft != nil {
+		draft := *e.Draft
+		draft.By = slices.Clone(draft.By)
+		for i := range draft.By {
+			if draft.By[i] == thisRecord {
+				draft.By[i] = id
+			}
+		}
+		e.Draft = &draft
+		return e
+	}
 	if e.UndoneBy == thisRecord || e.Status == history.StatusUndone && e.UndoneBy == "" {
 		e.UndoneBy = id
 	}

@@ -70,7 +70,7 @@ func (o *outside) mark(rec *history.Record) error {
 // What changes while the command of a run works is that run's, whoever looks at it
 // meanwhile, and what had changed before it stands in its own record.
 func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.Result, cache *contentCache) (*outside, error) {
-	if len(x.ongoing.leases) > 0 {
+	if x.ongoing.inPlace() {
 		return nil, nil
 	}
 	s, err := r.sinceLast(ctx, res)
@@ -137,7 +137,7 @@ type lastKnown struct {
 
 func (r *Reader) lastKnown() (k lastKnown, err error) {
 	err = r.history.Newest(func(rec *history.Record) bool {
-		if rec.Status == history.StatusOpen {
+		if rec.Status == history.StatusOpen || rec.Isolated != "" {
 			return true
 		}
 		k.newest, k.base = rec, left(rec)

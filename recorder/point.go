@@ -39,7 +39,7 @@ func (p Point) Words() string {
 
 // observedWhole says whether a record observed the tree whole.
 func observedWhole(rec *history.Record) bool {
-	return rec.Reason != history.Revert && rec.Reason != history.Apply
+	return !rec.Partial()
 }
 
 // left is the tree that a record ends with: a run that was put back ends where
@@ -80,7 +80,7 @@ func (r *Reader) At(t time.Time) (Point, error) {
 	}
 	p := Point{Record: st.Record, After: st.Side == history.After}
 	list, err := r.history.List(history.ListOptions{Limit: 1, Keep: func(o *history.Record) bool {
-		return !observedWhole(o) && o.Status != history.StatusOpen && !o.Ended.After(t) && history.Compare(o, st.Record) > 0
+		return !observedWhole(o) && o.Isolated == "" && o.Status != history.StatusOpen && !o.Ended.After(t) && history.Compare(o, st.Record) > 0
 	}})
 	if err == nil && len(list.Records) == 1 {
 		p = Point{Record: list.Records[0], After: true}

@@ -166,6 +166,7 @@ func (c *recovery) tidy(ctx context.Context) error {
 		r.history.Tidy,
 		r.project.TidyLeases,
 		r.tidyOwnLogs,
+		func() error { return r.tidyLayers(c.x) },
 		func() error {
 			_, err := r.history.FinishRemove(r.audit(opPrune, "done"))
 			return err
@@ -193,6 +194,9 @@ func (c *recovery) add(rec *history.Record, format string, args ...any) {
 // ensureDead refuses to touch a run whose command still lives. One without a leader
 // was never executed.
 func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
+	if _, isolated := o.Extra[extraLayer]; isolated {
+		return c.endIsolated(o)
+	}
 	var leader started
 	if ok, err := c.r.history.Leader(o.Record.ID, &leader); err != nil || !ok {
 		return err
@@ -477,6 +481,9 @@ func (c *recovery) record(ctx context.Context, o *history.Opened) error {
 	if o.Record.Reason != history.Run {
 		c.add(nil, "an interrupted %s had moved nothing yet and was dropped", o.Record.Reason)
 		return c.r.history.Abandon(o.Record.ID)
+	}
+	if _, isolated := o.Extra[extraLayer]; isolated {
+		return c.interruptedIsolated(ctx, o)
 	}
 	return c.interrupted(ctx, o)
 }

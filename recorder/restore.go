@@ -61,7 +61,7 @@ func (r *Recorder) target(o RestoreOptions) (Point, tree.Hash, error) {
 	if err != nil {
 		return Point{}, tree.Hash{}, err
 	}
-	if rec.Reason == history.Revert || rec.Reason == history.Apply {
+	if rec.Partial() {
 		return Point{}, tree.Hash{}, partialError(r.history, rec)
 	}
 	if o.After || ref.Side == history.After {

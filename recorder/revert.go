@@ -288,6 +288,9 @@ func (t *selection) read(ctx context.Context, h *history.History, objects plan.O
 		if rec.Status == history.StatusOpen {
 			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "record " + id + " is open", Advice: "wait until it has ended, or, if its process died, 'decree recover' closes it"}
 		}
+		if err := refuseDraft(rec, d); err != nil {
+			return err
+		}
 		src, err := t.source(ctx, h, rec, objects)
 		if err != nil {
 			return err
@@ -465,7 +468,9 @@ func conflictAdvice(t *selection, o MoveOptions, d plan.Direction) string {
 func noun(rec *history.Record) string {
 	switch rec.Reason {
 	case history.Manual, history.Auto, history.Publish:
-		return "checkpoint"
+		if rec.DiffSHA256.IsZero() { // else it has published a draft
+			return "checkpoint"
+		}
 	}
 	return string(rec.Reason)
 }
@@ -574,6 +579,7 @@ func (r *Recorder) effects(t *selection, a *action, d plan.Direction, p *plan.Pl
 			if !undone {
 				a.effect(rec, history.StatusEffect{ID: rec.ID, Status: history.StatusUndone})
 			}
+			r.unpublish(rec, a)
 			for _, u := range undidOf(rec) {
 				other, err := r.history.Get(u.ID)
 				switch {

@@ -98,7 +98,9 @@ type RunResult struct {
 	PutBack  bool
 	Last     runner.Result
 	Notes    []string
-	Gone     []Gone // unrecorded, taken away by a failed run, and not back
+	// Published is the publish of an isolated run's work that was asked for with it.
+	Published *MoveResult
+	Gone      []Gone // unrecorded, taken away by a failed run, and not back
 }
 
 // run is one run on its way.

@@ -49,7 +49,9 @@ func (r *Reader) Status(ctx context.Context) (*Status, error) {
 	for _, o := range open {
 		st.Open = append(st.Open, o.Record)
 	}
-	list, err := r.history.List(history.ListOptions{Limit: 1, Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
+	list, err := r.history.List(history.ListOptions{Limit: 1, Keep: func(rec *history.Record) bool {
+		return rec.Status != history.StatusOpen && rec.Isolated == ""
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +62,7 @@ func (r *Reader) Status(ctx context.Context) (*Status, error) {
 		st.Last = list.Records[0]
 	}
 	for _, o := range st.Open {
-		if o.Reason == history.Run {
+		if o.Reason == history.Run && o.Isolated == "" {
 			st.Since = o
 		}
 	}

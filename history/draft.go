@@ -1,0 +1,203 @@
+package history
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"decree/jsonread"
+	"decree/patch"
+	"decree/project"
+	"decree/tree"
+)
+
+// DraftState is what has become of an isolated run's work.
+type DraftState string
+
+// The states of a draft.
+const (
+	DraftWaiting   DraftState = "waiting"
+	DraftPartly    DraftState = "partly" // published in part; the rest waits
+	DraftPublished DraftState = "published"
+	DraftDiscarded DraftState = "discarded"
+)
+
+var draftStates = []string{string(DraftWaiting), string(DraftPartly), string(DraftPublished), string(DraftDiscarded)}
+
+// Draft is the work of an isolated run, and what has become of it.
+type Draft struct {
+	Name  string     `json:"name,omitempty"`
+	State DraftState `json:"state"`
+	By    []string   `json:"by,omitempty"` // the records that published it, oldest first
+	// NoBase are the paths of which it is not known what they were when the run began.
+	NoBase []string `json:"no_base,omitempty"`
+}
+
+// Waits says whether there is something left to publish.
+func (d *Draft) Waits() bool {
+	return d != nil && (d.State == DraftWaiting || d.State == DraftPartly)
+}
+
+// become is the draft after another state was written for it. Its name and what is known
+// of its paths stay.
+func (d *Draft) become(later *Draft) *Draft {
+	if d == nil || later == nil {
+		return d
+	}
+	sum := *d
+	sum.State, sum.By = later.State, slices.Clone(later.By)
+	return &sum
+}
+
+func sameFate(a, b *Draft) bool {
+	return a == nil || b == nil || a.State == b.State && slices.Equal(a.By, b.By)
+}
+
+func (d *Draft) append(dst []byte) []byte {
+	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
+	if d.Name != "" {
+		w.text("name", d.Name)
+	}
+	w.text("state", string(d.State))
+	if len(d.By) > 0 {
+		w.texts("by", d.By)
+	}
+	if len(d.NoBase) > 0 {
+		w.paths("no_base", d.NoBase)
+	}
+	return append(w.dst, '}')
+}
+
+func draftOf(v *jsonread.Value) *Draft {
+	d := &Draft{}
+	v.Members(func(name string, m *jsonread.Value) {
+		switch name {
+		case "name":
+			d.Name = m.Text()
+		case "state":
+			d.State = DraftState(m.Known(draftStates...))
+		case "by":
+			d.By = m.Texts()
+		case "no_base":
+			d.NoBase = pathsOf(m)
+		}
+	})
+	for _, id := range d.By {
+		if _, _, ok := ParseID(id); !ok {
+			v.Fail(errNoID)
+		}
+	}
+	return d
+}
+
+// draftMark stands in the line of a record with a draft. In a JSON string its quotes would
+// be escaped, and command and description come as such.
+const draftMark = `,"draft":{`
+
+// Drafts are the records of isolated runs that left work, whatever became of it, newest
+// first. Those that cannot be read are left out; the listing names them.
+func (h *History) Drafts() (out []*Record, err error) {
+	l, err := h.rows()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range slices.Backward(l.rows) {
+		if !bytes.Contains(r.line, []byte(draftMark)) {
+			continue
+		}
+		if rec, err := r.record(); err == nil && rec.Draft != nil {
+			out = append(out, rec)
+		}
+	}
+	return out, nil
+}
+
+// resolveDraft finds the draft called name: the newest that waits, else the newest; "" for
+// none.
+func (h *History) resolveDraft(name string) (id string, err error) {
+	drafts, err := h.Drafts()
+	for _, rec := range drafts {
+		if rec.Draft.Name != name {
+			continue
+		}
+		if rec.Draft.Waits() {
+			return rec.ID, nil
+		}
+		if id == "" {
+			id = rec.ID
+		}
+	}
+	return id, err
+}
+
+// SetDrafts changes what has become of drafts, by id, as an operation that is no record.
+func (h *History) SetDrafts(ids []string, state DraftState) error {
+	t := &commit{h: h, line: &line{op: opDraft}}
+	defer t.drop()
+	var list []StatusEffect
+	for _, id := range ids {
+		rec, err := h.Get(id)
+		if err != nil {
+			return err
+		}
+		if rec.Draft == nil {
+			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("record %s is no draft", id)}
+		}
+		list = append(list, StatusEffect{ID: id, Draft: &Draft{State: state, By: rec.Draft.By}})
+	}
+	if err := t.change(list); err != nil {
+		return err
+	}
+	return t.write()
+}
+
+// DiffChanges are the changes that a record's changes.diff tells of, in its order.
+func (h *History) DiffChanges(r *Record) (out []tree.Change, err error) {
+	if r.DiffSHA256.IsZero() {
+		return nil, nil
+	}
+	f, err := h.OpenFile(r.ID, diffName)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	err = Facts(f, func(s *patch.Section) bool {
+		if n := len(out); n > 0 && out[n-1].Path == s.Path { // a change of kind has two sections
+			out[n-1].New = s.New
+			return true
+		}
+		out = append(out, tree.Change{Path: s.Path, Old: s.Old, New: s.New})
+		return true
+	})
+	return out, err
+}
+
+// isolatedFacts writes what run.json says of an isolated run.
+func (r *Record) isolatedFacts(w *writer) {
+	if r.Isolated == "" {
+		return
+	}
+	w.text("isolated", r.Isolated)
+	if r.Draft != nil {
+		w.key("draft")
+		w.dst = r.Draft.append(w.dst)
+	}
+}
+
+func (r *Record) writeTrees(w *writer) {
+	if r.Isolated != "" {
+		w.raw("before", "null")
+		w.raw("after", "null")
+		return
+	}
+	w.hash("before", r.Before)
+	w.hash("after", r.After)
+}
+
+// changeDraft has the line change what has become of a draft.
+func (t *commit) changeDraft(l *line, s StatusEffect) {
+	if r := l.record; !sameFate(r.Draft, s.Draft) {
+		r.Draft = r.Draft.become(s.Draft)
+		t.line.effect(s.ID).draft = &Draft{State: s.Draft.State, By: s.Draft.By}
+	}
+}

@@ -1,0 +1,628 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"decree/history"
+	"decree/layer"
+	"decree/layer/overlay"
+	"decree/project"
+	"decree/runner"
+	"decree/tree"
+)
+
+// An isolated run sees the tree through a layer of its own, and changes only that: nothing
+// is captured before it, and nothing is put back after it. Its record is a draft, which a
+// publish brings into the tree. The layer has the record's id for its name, and goes with
+// the publish or the discard; until then the store has all that the draft needs.
+
+// IsolatedOptions say how a run is isolated.
+type IsolatedOptions struct {
+	Name        string // of the draft; "": its id alone
+	Auto        bool   // publish when the command has succeeded
+	Clone, Copy bool   // see layer
+}
+
+const (
+	layersDir  = "layers"
+	extraLayer = "layer" // in an open record: how the run's layer was made
+	isolated   = "DECREE_ISOLATED=1"
+)
+
+// isolatedRun is an isolated run on its way.
+type isolatedRun struct {
+	*run
+	i      IsolatedOptions
+	place  *layer.Place
+	layer  *layer.Layer
+	mount  *overlay.Mount // nil: a clone
+	unlock func() error
+}
+
+// RunIsolated records a command that works in a layer. An error means that decree itself
+// failed or refused; the tree is as it was, whatever the error.
+func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOptions) (*RunResult, error) {
+	o.Attempts = 1
+	if err := checkDescription(o.Description); err != nil {
+		return nil, notStarted(err)
+	}
+	beginning, begun, end := heedSignals(ctx, o.Signals, nil)
+	defer end()
+	x, err := r.enterFor(beginning, opRecord, besideRuns)
+	if err != nil {
+		if errors.As(err, new(*BeginError)) || project.KindOf(err) == project.Refused {
+			return nil, err
+		}
+		return nil, notStarted(err)
+	}
+	defer x.close()
+	u := &isolatedRun{run: &run{r: r, x: x, o: o}, i: i}
+	defer u.close()
+	err = u.begin(beginning)
+	begun()
+	if err != nil {
+		r.auditFailure(opRecord, "", err)
+		if o.Named != nil {
+			err = errors.Join(err, o.Named(""))
+		}
+		return nil, notStarted(err)
+	}
+	if err := u.attempt(ctx); err != nil {
+		return nil, err
+	}
+	r.retain(ctx, x, history.Run)
+	if i.Auto && u.rec.Draft != nil && u.rec.Status == history.StatusSucceeded {
+		_ = u.unlock()
+		u.unlock = nil
+		u.publish(ctx)
+	}
+	return &u.res, nil
+}
+
+// publish is --auto. What keeps the work out of the tree is told, and the draft waits.
+func (u *isolatedRun) publish(ctx context.Context) {
+	now, err := u.r.whatGoesOn()
+	if err == nil && now.inPlace() {
+		err = errors.New("a run that changes the tree itself is under way")
+	}
+	if err == nil {
+		var res *MoveResult
+		if res, err = u.r.publishIn(ctx, u.x, PublishOptions{Ref: u.rec.ID}); err == nil {
+			u.res.Published = res
+			return
+		}
+	}
+	u.res.ExitCode = 125
+	u.say("not published: %v%s", err, namedIn(err))
+	u.say("the draft waits: 'decree publish %s' tries again", u.rec.ID)
+}
+
+func (u *isolatedRun) close() {
+	if u.unlock != nil {
+		_ = u.unlock()
+	}
+	if u.layer != nil {
+		u.layer.Close()
+	}
+	if u.place != nil {
+		closePlace(u.place)
+	}
+	u.run.close()
+}
+
+// layers opens the place of the layers, which closePlace closes.
+func (r *Recorder) layers() (*layer.Place, error) {
+	dir, err := project.MakeDir(r.project.Store, layersDir, project.PrivateDir)
+	if err != nil {
+		return nil, err
+	}
+	p := &layer.Place{Dir: dir, Root: r.project.Dir, Boot: runner.BootID()}
+	if tmp, err := r.project.Decree.OpenDir("tmp"); err == nil {
+		p.Clocks = append(p.Clocks, tmp)
+	}
+	return p, nil
+}
+
+func closePlace(p *layer.Place) {
+	p.Dir.Close()
+	for _, c := range p.Clocks {
+		c.Close()
+	}
+}
+
+// begin makes the layer and opens the record. No walk of the tree stands before the command.
+func (u *isolatedRun) begin(ctx context.Context) error {
+	r := u.r
+	if err := r.freeName(u.i.Name); err != nil {
+		return err
+	}
+	id, started, err := r.newID(u.o.ID)
+	if err != nil {
+		return err
+	}
+	if u.o.Named != nil {
+		if err := u.o.Named(id); err != nil {
+			return err
+		}
+	}
+	if u.place, err = r.layers(); err != nil {
+		return err
+	}
+	if err := u.makeLayer(ctx, id); err != nil {
+		return err
+	}
+	if err := u.open(id, started); err != nil {
+		u.layer.Close()
+		u.layer = nil
+		return errors.Join(err, u.place.Remove(id))
+	}
+	return nil
+}
+
+// freeName refuses a draft's name that would mean another record too.
+func (r *Recorder) freeName(name string) error {
+	if name == "" {
+		return nil
+	}
+	if err := history.CheckLabel(name); err != nil {
+		return err
+	}
+	ref, err := r.history.Resolve(name, r.opt.Location)
+	if errors.Is(err, history.ErrNoRecord) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	rec, err := r.history.Get(ref.ID)
+	if err != nil || rec.Draft != nil && rec.Draft.Name == name && !rec.Draft.Waits() {
+		return err
+	}
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is the name of record %s", name, rec.ID), Advice: "take another --name"}
+}
+
+// makeLayer chooses how, makes the layer, and what the command's process will mount.
+func (u *isolatedRun) makeLayer(ctx context.Context, id string) error {
+	how, err := u.choose(ctx)
+	if err != nil {
+		return err
+	}
+	exclude, err := u.r.project.Stores(u.r.opt.Where)
+	if err != nil {
+		return err
+	}
+	if u.layer, err = u.place.Make(id, how, layer.CloneOptions{Context: ctx, Copy: u.i.Copy, Exclude: exclude}); err != nil {
+		return refusedLayer(err)
+	}
+	if u.unlock, err = u.layer.Lock(); err == nil {
+		u.mount, err = u.layer.Mount()
+	}
+	return err
+}
+
+// choose is the overlay where it works, else a clone, which has another path.
+func (u *isolatedRun) choose(ctx context.Context) (layer.Mechanism, error) {
+	asked := u.i.Clone || u.i.Copy
+	var refused *layer.Refusal
+	if !asked {
+		err := u.place.TryOverlay()
+		if err == nil {
+			return layer.Overlay, nil
+		}
+		if !errors.As(err, &refused) {
+			return "", err
+		}
+	}
+	if !u.i.Copy {
+		if err := u.place.TryClone(); err != nil {
+			return "", cannotIsolate(refused, err)
+		}
+	}
+	exclude, err := u.r.project.Stores(u.r.opt.Where)
+	if err != nil {
+		return "", err
+	}
+	found, err := u.place.Survey(ctx, layer.CloneOptions{Context: ctx, Exclude: exclude})
+	if err != nil {
+		return "", err
+	}
+	if n := len(found.Absolute); n > 0 && !asked {
+		return "", &project.Error{Kind: project.Refused, State: project.Unchanged,
+			Msg:    fmt.Sprintf("%v; and in a clone these links would lead into the tree itself: %s", refused, some(found.Absolute)),
+			Advice: "say --clone to run in one nevertheless"}
+	}
+	if refused != nil {
+		u.r.note("no overlay here: %s", refused.Reason)
+	}
+	u.r.note("the command works in a clone of %s, %s, at %s", entries(found.Entries), humanize.IBytes(uint64(found.Bytes)), filepath.Join(u.place.Dir.Path(), "..."))
+	return layer.Clone, nil
+}
+
+func entries(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return humanize.Comma(int64(n)) + " entries"
+}
+
+// cannotIsolate says why neither mechanism works; overlay is nil where it was not tried.
+func cannotIsolate(overlay *layer.Refusal, err error) error {
+	var clone *layer.Refusal
+	if !errors.As(err, &clone) {
+		return err
+	}
+	e := &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "a run cannot be isolated here", Err: clone, Advice: clone.Advice}
+	if overlay != nil {
+		e.Err = fmt.Errorf("%w; %w", overlay, clone)
+		e.Advice = strings.Join(slices.DeleteFunc([]string{overlay.Advice, clone.Advice}, func(s string) bool { return s == "" }), "; or ")
+	}
+	return e
+}
+
+func refusedLayer(err error) error {
+	var refused *layer.Refusal
+	if !errors.As(err, &refused) {
+		return err
+	}
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "a run cannot be isolated here", Err: err, Advice: refused.Advice}
+}
+
+// open takes the lease and opens the record, which says that there is a layer.
+func (u *isolatedRun) open(id string, started time.Time) error {
+	r := u.r
+	cwd, err := filepath.Rel(r.project.Root, realPath(u.o.Dir))
+	if err != nil {
+		return err
+	}
+	chain, seq, _ := history.ParseID(id)
+	how := string(u.layer.Mechanism())
+	u.rec = &history.Record{
+		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
+		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Actor: r.opt.Actor, Attempts: 1,
+		Inside: u.x.ongoing.inside, Origin: r.origin(), Isolated: how,
+	}
+	if u.i.Name != "" { // a recovery gives it to the draft
+		u.rec.Draft = &history.Draft{Name: u.i.Name, State: history.DraftWaiting}
+	}
+	raw, err := json.Marshal(how)
+	if err != nil {
+		return err
+	}
+	u.opened = &history.Opened{Record: u.rec, Since: u.x.w.Began(), Extra: map[string]json.RawMessage{extraLayer: raw}}
+	if u.o.Label != "" {
+		if err := history.CheckLabel(u.o.Label); err != nil {
+			return err
+		}
+		u.opened.Effects.Labels = map[string]string{u.o.Label: id}
+	}
+	h := r.holder()
+	h.Run, h.Isolated = id, true
+	if u.release, err = r.project.Lease(id, h); err != nil {
+		return err
+	}
+	if err := r.history.Begin(u.opened); err != nil {
+		return err
+	}
+	err = r.history.BuildRun(id, []history.RunFile{{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))}})
+	if err == nil {
+		err = u.openLog()
+	}
+	if err != nil {
+		return errors.Join(err, r.history.Abandon(id))
+	}
+	return nil
+}
+
+// attempt runs the command and closes the record as a draft.
+func (u *isolatedRun) attempt(ctx context.Context) error {
+	r := u.r
+	res, err := r.execute(ctx, runner.Command{
+		Args: u.o.Args, Dir: u.dir(), Env: u.environment(), Overlay: u.mount,
+		Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
+		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(),
+		Starting: func(l runner.Leader) error {
+			err := u.noteStarted(l)
+			if err == nil {
+				err = u.free()
+			}
+			return err
+		},
+	})
+	u.begun = err == nil && res.NotStarted == nil || res.Duration > 0
+	u.closeLog()
+	if err := u.takeLock(ctx); err != nil {
+		return u.unrecorded(err)
+	}
+	if err := u.catchUp(ctx); err != nil {
+		return u.unrecorded(err)
+	}
+	if err != nil && res.Duration == 0 {
+		return u.neverStarted(err)
+	}
+	if err != nil {
+		u.say("%v", err)
+	}
+	u.res.Last, u.res.ExitCode = res, res.ExitCode
+	res.Outside = nil // who sees the layer was ended; others do not see it
+	u.strangers(res)
+	u.rec.Status = history.StatusSucceeded
+	if res.ExitCode != 0 || res.TimedOut || res.Interrupted != nil {
+		u.rec.Status = history.StatusFailed
+	}
+	u.rec.ExitCode = &u.res.ExitCode
+	notes, changes, err := r.endDraft(ctx, u.x, u.place, u.layer, u.opened, u.rec, res.NotStarted != nil)
+	for _, n := range notes {
+		u.say("%s", n)
+	}
+	if err != nil {
+		return u.unrecorded(err)
+	}
+	u.res.Record, u.res.Changes = u.rec, changes
+	return nil
+}
+
+// neverStarted takes back what was made for a command that was not executed.
+func (u *isolatedRun) neverStarted(err error) error {
+	var mount *overlay.Error
+	if errors.As(err, &mount) {
+		why := u.place.Explain(err)
+		err = &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "a run cannot be isolated here", Err: why, Advice: why.Advice}
+	}
+	u.layer.Close()
+	return notStarted(errors.Join(err, u.r.history.Abandon(u.rec.ID), u.place.Remove(u.rec.ID)))
+}
+
+// unrecorded is an error after the command has run.
+func (u *isolatedRun) unrecorded(err error) error {
+	return &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("what it changed is not recorded: %w", err),
+		State:  "the command has run; the tree is as it was, and the work lies in " + u.layer.Path(),
+		Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", u.rec.ID)}
+}
+
+// dir is where the command works: where decree was called, as seen in the layer.
+func (u *isolatedRun) dir() string {
+	if u.mount != nil {
+		return u.o.Dir
+	}
+	return filepath.Join(u.layer.Workspace(), filepath.FromSlash(u.rec.Cwd))
+}
+
+func (u *isolatedRun) environment() []string {
+	out := append(u.env(1), isolated)
+	if u.mount == nil {
+		out = append(out, "DECREE_ROOT="+u.layer.Workspace(), "PWD="+u.dir())
+	}
+	return out
+}
+
+// endDraft reads the layer and closes the run's record: as a draft, which keeps the layer,
+// or, where nothing was changed, as a record alone. The notes are for who made the run.
+func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place, l *layer.Layer, o *history.Opened, rec *history.Record, mistake bool) (notes []string, changes []tree.Change, err error) {
+	found, err := r.collectLayer(ctx, x, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	draft := history.Draft{State: history.DraftWaiting}
+	if rec.Draft != nil {
+		draft.Name = rec.Draft.Name
+	}
+	for _, t := range found.Touched {
+		changes = append(changes, t.Change)
+		if t.NoBase {
+			draft.NoBase = append(draft.NoBase, t.Path)
+		}
+	}
+	rec.Draft, rec.Unrecorded = nil, slices.Concat(found.Unread, found.Tally.Unread)
+	slices.Sort(rec.Unrecorded)
+	if len(changes) > 0 || found.Tally.Git > 0 {
+		rec.Draft = &draft
+	}
+	if err := x.w.Flush(); err != nil {
+		return nil, nil, err
+	}
+	files, err := r.draftFiles(ctx, x, rec, changes)
+	if err != nil {
+		return nil, nil, err
+	}
+	notes = layerNotes(found, draft.NoBase)
+	err = r.end(&ending{Record: rec, Files: files, effects: o.Effects, mistake: mistake})
+	if err == nil && rec.Draft == nil {
+		err = place.Remove(rec.ID)
+	}
+	return notes, changes, err
+}
+
+// draftFiles writes the diff and the bases into the record's directory, and all of it into
+// the store.
+func (r *Recorder) draftFiles(ctx context.Context, x *writing, rec *history.Record, changes []tree.Change) (map[string]tree.Hash, error) {
+	sum, stat, err := r.storeDiff(ctx, x, changes, nil)
+	if err != nil {
+		return nil, err
+	}
+	plain, _, bytes, err := partial(changes, oldSide)
+	if err != nil {
+		return nil, err
+	}
+	rec.DiffSHA256, rec.Changes, rec.Bytes, rec.ManifestSHA256 = sum, counts(stat), bytes, tree.Sum(plain)
+	if err := x.w.Flush(); err != nil {
+		return nil, err
+	}
+	for _, f := range []history.RunFile{
+		{Name: diffFile, Write: func(w io.Writer) error { return r.copyObject(w, sum) }},
+		{Name: "manifest.json", Write: history.Bytes(plain)},
+	} {
+		if err := r.unlessKeptOut(rec.ID, r.history.ReplaceFile(rec.ID, f.Name, f.Write)); err != nil {
+			return nil, err
+		}
+	}
+	files, err := r.storeFiles(x, rec)
+	if err != nil {
+		return nil, err
+	}
+	files[diffFile] = sum
+	return files, x.w.Flush()
+}
+
+// collectLayer stores what the run did in its layer.
+func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer) (*layer.Collected, error) {
+	exclude, err := r.project.Stores(r.opt.Where)
+	if err != nil {
+		return nil, err
+	}
+	outer, err := r.project.GitExcludes(r.opt.Where)
+	if err != nil {
+		return nil, err
+	}
+	o := layer.CollectOptions{Writer: x.w, ChangeOptions: layer.ChangeOptions{Exclude: exclude}}
+	for _, f := range outer {
+		o.Outer = append(o.Outer, layer.OuterRules(f))
+	}
+	return l.Collect(ctx, o)
+}
+
+// layerNotes say what of the layer is not in the draft, and what stands in a publish's way.
+func layerNotes(c *layer.Collected, noBase []string) (notes []string) {
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	var out []string
+	if n := c.Tally.Git; n > 0 {
+		out = append(out, fmt.Sprintf("%s in .git", filesIn(n)))
+	}
+	if n := c.Tally.Ignored; n > 0 {
+		out = append(out, fmt.Sprintf("%s ignored", filesIn(n)))
+	}
+	if len(out) > 0 {
+		add("not a part of the draft: %s", strings.Join(out, ", "))
+	}
+	if len(c.Tally.Special) > 0 {
+		add("not recorded, neither file, directory nor link: %s", some(c.Tally.Special))
+	}
+	if unread := slices.Concat(c.Unread, c.Tally.Unread); len(unread) > 0 {
+		add("not readable after the command, and not recorded: %s", some(unread))
+	}
+	if len(noBase) > 0 {
+		add("edited in the tree while the command worked, so only --force publishes it: %s", some(noBase))
+	}
+	return notes
+}
+
+func filesIn(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return humanize.Comma(int64(n)) + " files"
+}
+
+// endIsolated ends whoever still sees the layer of a run whose decree died. Nothing of the
+// tree depends on him.
+func (c *recovery) endIsolated(o *history.Opened) error {
+	place, err := c.r.layers()
+	if err != nil {
+		return err
+	}
+	defer closePlace(place)
+	const grace = 2 * time.Second
+	met, err := runner.KillMounted(place.MountName(o.Record.ID), grace)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	if len(met) > 0 {
+		var names []string
+		for _, p := range met {
+			names = append(names, fmt.Sprintf("%d (%s)", p.PID, tree.Quote(p.Name)))
+		}
+		c.add(nil, "ended what isolated run %s had left alive when its decree died: %s", o.Record.ID, strings.Join(names, ", "))
+	}
+	return err
+}
+
+// interruptedIsolated records what lies in the layer of a run whose process is gone.
+func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) error {
+	place, err := c.r.layers()
+	if err != nil {
+		return err
+	}
+	defer closePlace(place)
+	rec := *o.Record
+	l, err := place.Open(rec.ID)
+	if isMissing(err) || errors.Is(err, layer.ErrUnfinished) {
+		c.add(nil, "isolated run %s has lost its layer and was dropped; the tree is as it was", rec.ID)
+		return errors.Join(c.r.history.Abandon(rec.ID), place.Remove(rec.ID))
+	}
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	var leader started
+	if begun, err := c.r.history.Leader(rec.ID, &leader); err != nil || !begun {
+		if err == nil {
+			c.add(nil, "isolated run %s had not begun and was dropped; the tree is as it was", rec.ID)
+			err = errors.Join(c.r.history.Abandon(rec.ID), place.Remove(rec.ID))
+		}
+		return err
+	}
+	now := c.r.opt.Clock().UTC()
+	rec.Status, rec.Recovered = history.StatusInterrupted, &now
+	notes, changes, err := c.r.endDraft(ctx, c.x, place, l, o, &rec, false)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("isolated run %s was interrupted, and is recorded; the tree is as it was", rec.ID)
+	if len(changes) > 0 {
+		what += fmt.Sprintf(", and its work is a draft: 'decree publish %s' brings it into the tree", rec.ID)
+	}
+	if len(notes) > 0 {
+		what += "; " + strings.Join(notes, "; ")
+	}
+	c.add(&rec, "%s", what)
+	return nil
+}
+
+// tidyLayers removes the layers that belong to no draft and to no run: what a death has left
+// before a record was opened, or after a draft was published or discarded.
+func (r *Recorder) tidyLayers(x *writing) error {
+	dir, err := r.project.Store.OpenDir(layersDir)
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	dir.Close()
+	place, err := r.layers()
+	if err != nil {
+		return err
+	}
+	defer closePlace(place)
+	names, err := place.Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if x.ongoing.live(name) {
+			continue
+		}
+		if _, err := r.history.Opened(name); !isMissing(err) {
+			continue
+		}
+		if rec, err := r.history.Get(name); err == nil && rec.Draft.Waits() {
+			continue
+		}
+		if _, err := runner.KillMounted(place.MountName(name), 0); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		if err := place.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,346 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"decree/disk"
+	"decree/history"
+	"decree/layer"
+	"decree/plan"
+	"decree/project"
+	"decree/tree"
+)
+
+// PublishOptions are a publish's.
+type PublishOptions struct {
+	Ref                string   // "": the only draft that waits
+	Paths              []string // relative to the root; none: all
+	Merge              plan.Merging
+	Force, DryRun, Yes bool
+	// Confirm asks before edits are overwritten; nil: there is nobody to ask.
+	Confirm func(p *plan.Plan) (bool, error)
+}
+
+// Publish brings the work of a draft into the tree, as a record. Each path must still be
+// as it was when the isolated run began.
+func (r *Recorder) Publish(ctx context.Context, o PublishOptions) (*MoveResult, error) {
+	if o.DryRun {
+		return r.publishIn(ctx, nil, o)
+	}
+	x, err := r.enterFor(ctx, string(history.Publish), movesFiles)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	res, err := r.publishIn(ctx, x, o)
+	if err != nil {
+		r.auditFailure(string(history.Publish), "", err)
+	}
+	return res, err
+}
+
+// publishIn is Publish with the lock; x is nil for a dry run.
+func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) (*MoveResult, error) {
+	rec, err := r.draft(o.Ref)
+	if err != nil {
+		return nil, err
+	}
+	free, err := r.holdLayer(rec)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	t := &selection{records: []*history.Record{rec}}
+	defer t.done()
+	src, err := t.source(ctx, r.history, rec, r.store)
+	if err != nil {
+		return nil, err
+	}
+	t.sources = []*plan.Source{src}
+	p, err := r.planPublish(ctx, t, o)
+	if err != nil {
+		return nil, err
+	}
+	res := &MoveResult{Plan: p, Notes: t.notes}
+	if o.DryRun {
+		return res, nil
+	}
+	cache := newContentCache()
+	now, full, err := r.present(ctx, x, cache)
+	if err != nil {
+		return nil, err
+	}
+	defer now.Close()
+	if err := r.confirmPublish(p, o); err != nil {
+		return nil, err
+	}
+	fate, err := r.fate(rec, src, o.Paths)
+	if err != nil {
+		return nil, err
+	}
+	if p.Empty() { // the tree has it all already
+		if err := r.history.SetDrafts([]string{rec.ID}, fate.State); err != nil {
+			return nil, err
+		}
+		return res, r.dropLayer(rec, fate.State)
+	}
+	res.Record, res.Outcome, err = r.perform(ctx, x, action{
+		reason: history.Publish, plan: p, parents: []string{rec.ID}, full: full, cache: cache, description: "Publish of " + title(rec),
+		effects: []history.StatusEffect{{ID: rec.ID, Draft: fate}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res, r.dropLayer(rec, fate.State)
+}
+
+// planPublish plans as an apply does, and refuses what is not as the run began with it.
+func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptions) (*plan.Plan, error) {
+	rec := t.records[0]
+	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{Direction: plan.Forth, Paths: o.Paths, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx)})
+	if err != nil {
+		return nil, lookError(err)
+	}
+	if err := r.mentions(o.Paths, p); err != nil {
+		return nil, err
+	}
+	for i := range p.Items {
+		it := &p.Items[i]
+		if it.Verdict == plan.Done || !baseless(rec.Draft.NoBase, it.Path) {
+			continue
+		}
+		if it.Verdict = plan.Forced; !o.Force {
+			it.Verdict, it.Reason = plan.Edited, "changed while the run worked"
+		}
+	}
+	if items := p.Conflicts(); len(items) > 0 {
+		r.nameLater(t, items)
+		return nil, &ConflictError{Verb: "publish", Subject: fmt.Sprintf("run %s began with", rec.ID), Items: items, Advice: publishAdvice(rec, o)}
+	}
+	stays, err := r.leaveFullDirs(p)
+	for _, dir := range stays {
+		t.notes = append(t.notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later")
+	}
+	p.Warnings, _ = stillOpen(p, nil)
+	return p, err
+}
+
+func baseless(noBase []string, path string) bool { return slices.Contains(noBase, path) }
+
+func publishAdvice(rec *history.Record, o PublishOptions) string {
+	if o.Merge == plan.Off {
+		return fmt.Sprintf("see the edits with 'decree diff %[1]s --now', or keep them: 'decree publish --merge %[1]s'", rec.ID)
+	}
+	return fmt.Sprintf("publish the other PATHs, or overwrite what is there: 'decree publish --force %s'", rec.ID)
+}
+
+func (r *Recorder) confirmPublish(p *plan.Plan, o PublishOptions) error {
+	forced := slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Forced })
+	if o.Yes || !forced && len(p.Warnings) == 0 {
+		return nil
+	}
+	what := "--force overwrites edits"
+	if len(p.Warnings) > 0 {
+		what = openFiles(p.Warnings)
+	}
+	return ask(p, o.Confirm, what)
+}
+
+// fate is what the draft becomes: published when nothing of it is left beside paths.
+func (r *Recorder) fate(rec *history.Record, src *plan.Source, paths []string) (*history.Draft, error) {
+	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(rec.Draft.By), thisRecord)}
+	last := map[string]*tree.Entry{} // of two sections of one path the second says what it becomes
+	for _, s := range src.Sections {
+		if !plan.Within(s.Path, paths) {
+			last[s.Path] = s.New
+		}
+	}
+	for path, want := range last {
+		has, err := r.tree.Look(path)
+		if err != nil {
+			has = nil //nolint:nilerr // another kind of thing than the draft has is there
+		}
+		if (has == nil) != (want == nil) || has != nil && !has.Same(*want) {
+			d.State = history.DraftPartly
+			break
+		}
+	}
+	return d, nil
+}
+
+// draft finds a draft that waits.
+func (r *Recorder) draft(ref string) (*history.Record, error) {
+	if ref == "" {
+		return r.onlyDraft()
+	}
+	found, err := r.history.Resolve(ref, r.opt.Location)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := r.history.Get(found.ID)
+	if err != nil {
+		return nil, err
+	}
+	refused := func(format string, args ...any) error {
+		return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf(format, args...), Advice: "'decree drafts' lists what can be published"}
+	}
+	switch d := rec.Draft; {
+	case rec.Status == history.StatusOpen:
+		return nil, refused("run %s has not ended", rec.ID)
+	case rec.Isolated != "" && d == nil:
+		return nil, refused("isolated run %s changed nothing", rec.ID)
+	case d == nil:
+		return nil, refused("record %s is no draft", rec.ID)
+	case d.State == history.DraftPublished && len(d.By) > 0:
+		return nil, refused("draft %s is published already, by record %s", rec.ID, strings.Join(d.By, ", "))
+	case !d.Waits():
+		return nil, refused("draft %s was %s", rec.ID, d.State)
+	}
+	return rec, nil
+}
+
+func (r *Recorder) onlyDraft() (*history.Record, error) {
+	waiting, err := r.WaitingDrafts()
+	if err != nil {
+		return nil, err
+	}
+	if len(waiting) == 1 {
+		return waiting[0], nil
+	}
+	e := &project.Error{Kind: project.NotFound, Msg: "no draft waits", Advice: "'decree run --isolated -- COMMAND' makes one"}
+	if len(waiting) > 1 {
+		var ids []string
+		for _, rec := range waiting {
+			ids = append(ids, draftName(rec))
+		}
+		e.Msg, e.Advice = fmt.Sprintf("%d drafts wait: %s", len(ids), strings.Join(ids, ", ")), "name one of them"
+	}
+	return nil, e
+}
+
+func draftName(rec *history.Record) string {
+	if rec.Draft.Name != "" {
+		return rec.Draft.Name
+	}
+	return rec.ID
+}
+
+// WaitingDrafts are the drafts of which something is left to publish, newest first.
+func (r *Reader) WaitingDrafts() ([]*history.Record, error) {
+	r.catchUp()
+	list, err := r.history.Drafts()
+	return slices.DeleteFunc(list, func(rec *history.Record) bool { return !rec.Draft.Waits() }), err
+}
+
+// Discard gives up drafts. Their records stay, their layers go.
+func (r *Recorder) Discard(ctx context.Context, refs []string) ([]*history.Record, error) {
+	x, err := r.enterFor(ctx, "discard", besideRuns)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	var recs []*history.Record
+	var ids []string
+	for _, ref := range refs {
+		rec, err := r.draft(ref)
+		if err != nil {
+			return nil, err
+		}
+		free, err := r.holdLayer(rec)
+		if err != nil {
+			return nil, err
+		}
+		defer free()
+		if !slices.Contains(ids, rec.ID) {
+			recs, ids = append(recs, rec), append(ids, rec.ID)
+		}
+	}
+	if err := r.history.SetDrafts(ids, history.DraftDiscarded); err != nil {
+		return nil, err
+	}
+	for _, rec := range recs {
+		if err := r.dropLayer(rec, history.DraftDiscarded); err != nil {
+			return nil, err
+		}
+	}
+	return recs, nil
+}
+
+// holdLayer keeps others out of the draft's layer until free is called; there may be none
+// any more.
+func (r *Recorder) holdLayer(rec *history.Record) (free func(), err error) {
+	place, err := r.layers()
+	if err != nil {
+		return nil, err
+	}
+	l, err := place.Open(rec.ID)
+	closePlace(place)
+	if isMissing(err) || errors.Is(err, layer.ErrUnfinished) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := l.Lock()
+	if err != nil {
+		l.Close()
+		if errors.Is(err, disk.ErrLocked) {
+			err = &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("another process works in draft %s", draftName(rec)), Advice: "wait until it has ended"}
+		}
+		return nil, err
+	}
+	return func() { _ = unlock(); l.Close() }, nil
+}
+
+// dropLayer removes the layer of a draft that is done with. Where that fails the next
+// writing command does it.
+func (r *Recorder) dropLayer(rec *history.Record, state history.DraftState) error {
+	if state == history.DraftPartly || state == history.DraftWaiting {
+		return nil
+	}
+	place, err := r.layers()
+	if err != nil {
+		return err
+	}
+	defer closePlace(place)
+	if err := place.Remove(rec.ID); err != nil {
+		r.note("the layer of draft %s is not removed yet: %v", rec.ID, err)
+	}
+	return nil
+}
+
+// unpublish has the draft that rec published wait again, when rec is taken back.
+func (r *Recorder) unpublish(rec *history.Record, a *action) {
+	if rec.Reason != history.Publish || rec.Parent == "" {
+		return
+	}
+	draft, err := r.history.Get(rec.Parent)
+	if err != nil || draft.Draft == nil {
+		return // it was removed
+	}
+	d := &history.Draft{State: history.DraftWaiting, By: slices.DeleteFunc(slices.Clone(draft.Draft.By), func(id string) bool { return id == rec.ID })}
+	if len(d.By) > 0 {
+		d.State = history.DraftPartly
+	}
+	a.effects = append(a.effects, history.StatusEffect{ID: draft.ID, Draft: d})
+}
+
+// refuseDraft keeps revert and apply from a draft, of which nothing is in the tree.
+func refuseDraft(rec *history.Record, d plan.Direction) error {
+	if rec.Isolated == "" {
+		return nil
+	}
+	e := &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("draft %s is not published", rec.ID), Advice: fmt.Sprintf("'decree publish %s' brings it into the tree", rec.ID)}
+	switch {
+	case rec.Draft != nil && len(rec.Draft.By) > 0 && d == plan.Back:
+		e.Msg = fmt.Sprintf("draft %s changed nothing itself; what published it did", rec.ID)
+		e.Advice = fmt.Sprintf("'decree revert %s' takes that back", rec.Draft.By[len(rec.Draft.By)-1])
+	case rec.Draft == nil:
+		e.Msg, e.Advice = fmt.Sprintf("isolated run %s changed nothing", rec.ID), ""
+	}
+	return e
+}
