@@ -64,7 +64,7 @@ const directoriesAlone = "directories only"
 
 // isCheckpoint says whether a record is one without a command or a move.
 func isCheckpoint(r *history.Record) bool {
-	return r.Reason == history.Manual || r.Reason == history.Auto || r.Reason == history.Publish
+	return r.Reason == history.Manual || r.Reason == history.Auto || r.Reason == history.Publish && r.DiffSHA256.IsZero()
 }
 
 // changesInWords is a record's changes as a summary has them.

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -65,8 +67,11 @@ func scriptParams() testscript.Params {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name == "root" {
+			switch name {
+			case "root":
 				return os.Geteuid() == 0, nil
+			case "overlay":
+				return canOverlay(), nil
 			}
 			return false, fmt.Errorf("no condition %s", name)
 		},
@@ -75,6 +80,19 @@ func scriptParams() testscript.Params {
 		},
 	}
 }
+
+// canOverlay says whether this machine lets its users mount overlays in namespaces.
+var canOverlay = sync.OnceValue(func() bool {
+	const try = "mkdir l u w m && mount -t overlay -o lowerdir=l,upperdir=u,workdir=w,userxattr none m"
+	dir, err := os.MkdirTemp("", "overlay-")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(dir)
+	c := exec.Command("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", try)
+	c.Dir = dir
+	return c.Run() == nil
+})
 
 // treehash save NAME [DIR] remembers all that is in the tree, treehash same
 // NAME [DIR] fails unless it is so still: paths, kinds, modes, bytes and, of

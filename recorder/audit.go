@@ -24,8 +24,12 @@ func (r *Recorder) auditOf(rec *history.Record) history.Operation {
 	switch rec.Reason {
 	case history.Run:
 		return r.audit(opRecord, string(rec.Status))
-	case history.Manual, history.Auto, history.Publish:
+	case history.Manual, history.Auto:
 		return r.audit(opRecord, "done")
+	case history.Publish:
+		if rec.DiffSHA256.IsZero() { // a checkpoint
+			return r.audit(opRecord, "done")
+		}
 	}
 	return r.audit(string(rec.Reason), "done")
 }

@@ -203,7 +203,7 @@ func (r *Reader) verdicts(policies map[string]retention.Policy) ([]retention.Ver
 		}
 		list = append(list, retention.Record{
 			ID: rec.ID, Order: int64(i), Reason: string(rec.Reason), Started: rec.Started, Seq: rec.Seq, Needs: needsOf(rec),
-			Labelled: len(labels[rec.ID]) > 0, Newer: newer[rec.ID], Outbox: outbox, Open: begun[rec.ID] || rec.Status == history.StatusOpen,
+			Labelled: len(labels[rec.ID]) > 0, Newer: newer[rec.ID], Outbox: outbox, Draft: rec.Draft.Waits(), Open: begun[rec.ID] || rec.Status == history.StatusOpen,
 		})
 	}
 	return retention.Decide(list, policies, r.opt.Location), nil
@@ -232,7 +232,7 @@ func (r *Reader) keepsMessages(rec *history.Record) (bool, error) {
 // needsOf are the records whose status the undoing of rec sets again. A restore
 // needs none: it has its own trees.
 func needsOf(rec *history.Record) []string {
-	if rec.Reason != history.Revert && rec.Reason != history.Apply {
+	if !rec.Partial() {
 		return nil
 	}
 	var out []string

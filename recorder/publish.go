@@ -329,6 +329,38 @@ func (r *Recorder) unpublish(rec *history.Record, a *action) {
 	a.effects = append(a.effects, history.StatusEffect{ID: draft.ID, Draft: d})
 }
 
+// republish has the draft that rec published be published again, when what had taken rec
+// back is taken back itself; was is how rec stood before.
+func (r *Recorder) republish(rec *history.Record, was undid, a *action) {
+	if rec.Reason != history.Publish || rec.Parent == "" || was.Status == history.StatusUndone {
+		return
+	}
+	draft, err := r.history.Get(rec.Parent)
+	if err != nil || draft.Draft == nil || slices.Contains(draft.Draft.By, rec.ID) {
+		return
+	}
+	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(draft.Draft.By), rec.ID)}
+	if ok, err := r.covers(rec, draft); err != nil || !ok {
+		d.State = history.DraftPartly
+	}
+	a.effects = append(a.effects, history.StatusEffect{ID: draft.ID, Draft: d})
+}
+
+// covers says whether a publish brought all paths of the draft.
+func (r *Recorder) covers(rec, draft *history.Record) (bool, error) {
+	brought, err := r.history.DiffChanges(rec)
+	if err != nil {
+		return false, err
+	}
+	all, err := r.history.DiffChanges(draft)
+	for _, c := range all {
+		if !slices.ContainsFunc(brought, func(b tree.Change) bool { return b.Path == c.Path }) {
+			return false, err
+		}
+	}
+	return true, err
+}
+
 // refuseDraft keeps revert and apply from a draft, of which nothing is in the tree.
 func refuseDraft(rec *history.Record, d plan.Direction) error {
 	if rec.Isolated == "" {

@@ -587,6 +587,7 @@ func (r *Recorder) effects(t *selection, a *action, d plan.Direction, p *plan.Pl
 				case slices.Contains(p.Touched, u.ID):
 					a.effect(other, history.StatusEffect{ID: u.ID, Status: history.StatusUndone})
 				default:
+					r.republish(other, u, a)
 					a.effect(other, history.StatusEffect{ID: u.ID, Status: u.Status, UndoneBy: u.UndoneBy})
 				}
 			}

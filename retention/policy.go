@@ -26,6 +26,7 @@ type Record struct {
 	Open     bool
 	Labelled bool
 	Newer    bool     // a newer decree wrote it: this one cannot know what it holds
+	Draft    bool     // work of an isolated run that waits to be published
 	Outbox   bool     // it did not succeed, and messages lie in its outbox
 	Needs    []string // the records without which it cannot be undone
 }
@@ -84,6 +85,7 @@ func (d *decision) fix() {
 			{v.Open, "open"},
 			{v.Labelled, "labelled"},
 			{v.Newer, "written by a newer decree"},
+			{v.Draft, "a draft that waits"},
 			{v.Outbox, "messages in its outbox"},
 			{!newest[""], "the newest record"},
 			{!newest[v.Reason] && (v.Reason == "publish" || v.Reason == "restore"), "the newest " + v.Reason},
