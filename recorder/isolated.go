@@ -188,7 +188,7 @@ func (r *Recorder) freeName(name string) error {
 	if err != nil || rec.Draft != nil && rec.Draft.Name == name && !rec.Draft.Waits() {
 		return err
 	}
-	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is the name of record %s", name, rec.ID), Advice: "take another --name"}
+	return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s is the name of record %s", name, rec.ID), Advice: "take another --name"}
 }
 
 // makeLayer chooses how, makes the layer, and what the command's process will mount.
@@ -237,7 +237,7 @@ func (u *isolatedRun) choose(ctx context.Context) (layer.Mechanism, error) {
 		return "", err
 	}
 	if n := len(found.Absolute); n > 0 && !asked {
-		return "", &project.Error{Kind: project.Refused, State: project.Unchanged,
+		return "", &project.Error{Kind: project.Refused,
 			Msg:    fmt.Sprintf("%v; and in a clone these links would lead into the tree itself: %s", refused, some(found.Absolute)),
 			Advice: "say --clone to run in one nevertheless"}
 	}
@@ -261,7 +261,7 @@ func cannotIsolate(overlay *layer.Refusal, err error) error {
 	if !errors.As(err, &clone) {
 		return err
 	}
-	e := &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "a run cannot be isolated here", Err: clone, Advice: clone.Advice}
+	e := &project.Error{Kind: project.Refused, Msg: "a run cannot be isolated here", Err: clone, Advice: clone.Advice}
 	if overlay != nil {
 		e.Err = fmt.Errorf("%w; %w", overlay, clone)
 		e.Advice = strings.Join(slices.DeleteFunc([]string{overlay.Advice, clone.Advice}, func(s string) bool { return s == "" }), "; or ")
@@ -274,7 +274,7 @@ func refusedLayer(err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "a run cannot be isolated here", Err: err, Advice: refused.Advice}
+	return &project.Error{Kind: project.Refused, Msg: "a run cannot be isolated here", Err: err, Advice: refused.Advice}
 }
 
 // open takes the lease and opens the record, which says that there is a layer.
@@ -376,7 +376,7 @@ func (u *isolatedRun) neverStarted(err error) error {
 	var mount *overlay.Error
 	if errors.As(err, &mount) {
 		why := u.place.Explain(err)
-		err = &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "a run cannot be isolated here", Err: why, Advice: why.Advice}
+		err = &project.Error{Kind: project.Refused, Msg: "a run cannot be isolated here", Err: why, Advice: why.Advice}
 	}
 	u.layer.Close()
 	return notStarted(errors.Join(err, u.r.history.Abandon(u.rec.ID), u.place.Remove(u.rec.ID)))

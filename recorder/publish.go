@@ -69,15 +69,15 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if o.DryRun {
 		return res, nil
 	}
+	if err := r.confirmPublish(p, o); err != nil {
+		return nil, err
+	}
 	cache := newContentCache()
 	now, full, err := r.present(ctx, x, cache)
 	if err != nil {
 		return nil, err
 	}
 	defer now.Close()
-	if err := r.confirmPublish(p, o); err != nil {
-		return nil, err
-	}
 	fate, err := r.fate(rec, src, o.Paths)
 	if err != nil {
 		return nil, err
@@ -150,12 +150,14 @@ func (r *Recorder) confirmPublish(p *plan.Plan, o PublishOptions) error {
 	return ask(p, o.Confirm, what)
 }
 
-// fate is what the draft becomes: published when nothing of it is left beside paths.
+// fate is what the draft becomes: published when nothing of it is left beside paths that
+// was not published before and is not in the tree anyway.
 func (r *Recorder) fate(rec *history.Record, src *plan.Source, paths []string) (*history.Draft, error) {
 	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(rec.Draft.By), thisRecord)}
+	brought := r.broughtBy(rec.Draft.By)
 	last := map[string]*tree.Entry{} // of two sections of one path the second says what it becomes
 	for _, s := range src.Sections {
-		if !plan.Within(s.Path, paths) {
+		if !plan.Within(s.Path, paths) && !brought[s.Path] {
 			last[s.Path] = s.New
 		}
 	}
@@ -313,52 +315,59 @@ func (r *Recorder) dropLayer(rec *history.Record, state history.DraftState) erro
 	return nil
 }
 
-// unpublish has the draft that rec published wait again, when rec is taken back.
-func (r *Recorder) unpublish(rec *history.Record, a *action) {
-	if rec.Reason != history.Publish || rec.Parent == "" {
-		return
+// draftEffects has drafts wait again whose publish is taken back, and be published again
+// where that is taken back in turn.
+func (r *Recorder) draftEffects(a *action) {
+	for _, e := range slices.Clone(a.effects) {
+		rec, err := r.history.Get(e.ID)
+		if err != nil || rec.Reason != history.Publish || rec.Parent == "" {
+			continue
+		}
+		draft, err := r.history.Get(rec.Parent)
+		if err != nil || draft.Draft == nil {
+			continue // it was removed
+		}
+		by := slices.DeleteFunc(slices.Clone(draft.Draft.By), func(id string) bool { return id == rec.ID })
+		if e.Status != history.StatusUndone {
+			by = append(by, rec.ID)
+		}
+		if slices.Equal(by, draft.Draft.By) {
+			continue
+		}
+		a.effects = append(a.effects, history.StatusEffect{ID: draft.ID, Draft: &history.Draft{State: r.stateBy(draft, by), By: by}})
 	}
-	draft, err := r.history.Get(rec.Parent)
-	if err != nil || draft.Draft == nil {
-		return // it was removed
-	}
-	d := &history.Draft{State: history.DraftWaiting, By: slices.DeleteFunc(slices.Clone(draft.Draft.By), func(id string) bool { return id == rec.ID })}
-	if len(d.By) > 0 {
-		d.State = history.DraftPartly
-	}
-	a.effects = append(a.effects, history.StatusEffect{ID: draft.ID, Draft: d})
 }
 
-// republish has the draft that rec published be published again, when what had taken rec
-// back is taken back itself; was is how rec stood before.
-func (r *Recorder) republish(rec *history.Record, was undid, a *action) {
-	if rec.Reason != history.Publish || rec.Parent == "" || was.Status == history.StatusUndone {
-		return
+// stateBy is the state of a draft that the records by have published.
+func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftState {
+	if len(by) == 0 {
+		return history.DraftWaiting
 	}
-	draft, err := r.history.Get(rec.Parent)
-	if err != nil || draft.Draft == nil || slices.Contains(draft.Draft.By, rec.ID) {
-		return
-	}
-	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(draft.Draft.By), rec.ID)}
-	if ok, err := r.covers(rec, draft); err != nil || !ok {
-		d.State = history.DraftPartly
-	}
-	a.effects = append(a.effects, history.StatusEffect{ID: draft.ID, Draft: d})
-}
-
-// covers says whether a publish brought all paths of the draft.
-func (r *Recorder) covers(rec, draft *history.Record) (bool, error) {
-	brought, err := r.history.DiffChanges(rec)
-	if err != nil {
-		return false, err
-	}
+	brought := r.broughtBy(by)
 	all, err := r.history.DiffChanges(draft)
-	for _, c := range all {
-		if !slices.ContainsFunc(brought, func(b tree.Change) bool { return b.Path == c.Path }) {
-			return false, err
+	if err != nil || slices.ContainsFunc(all, func(c tree.Change) bool { return !brought[c.Path] }) {
+		return history.DraftPartly
+	}
+	return history.DraftPublished
+}
+
+// broughtBy are the paths that records changed; one that cannot be read brought none.
+func (r *Recorder) broughtBy(ids []string) map[string]bool {
+	paths := map[string]bool{}
+	for _, id := range ids {
+		rec, err := r.history.Get(id)
+		if err != nil {
+			continue
+		}
+		changes, err := r.history.DiffChanges(rec)
+		if err != nil {
+			continue
+		}
+		for _, c := range changes {
+			paths[c.Path] = true
 		}
 	}
-	return true, err
+	return paths
 }
 
 // refuseDraft keeps revert and apply from a draft, of which nothing is in the tree.

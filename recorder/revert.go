@@ -579,7 +579,6 @@ func (r *Recorder) effects(t *selection, a *action, d plan.Direction, p *plan.Pl
 			if !undone {
 				a.effect(rec, history.StatusEffect{ID: rec.ID, Status: history.StatusUndone})
 			}
-			r.unpublish(rec, a)
 			for _, u := range undidOf(rec) {
 				other, err := r.history.Get(u.ID)
 				switch {
@@ -587,7 +586,6 @@ func (r *Recorder) effects(t *selection, a *action, d plan.Direction, p *plan.Pl
 				case slices.Contains(p.Touched, u.ID):
 					a.effect(other, history.StatusEffect{ID: u.ID, Status: history.StatusUndone})
 				default:
-					r.republish(other, u, a)
 					a.effect(other, history.StatusEffect{ID: u.ID, Status: u.Status, UndoneBy: u.UndoneBy})
 				}
 			}
@@ -597,6 +595,7 @@ func (r *Recorder) effects(t *selection, a *action, d plan.Direction, p *plan.Pl
 			a.effect(rec, history.StatusEffect{ID: rec.ID, Status: rec.Status})
 		}
 	}
+	r.draftEffects(a)
 }
 
 // effect adds a change of rec's status, in the place of an earlier one of the same
