@@ -17,6 +17,7 @@ import (
 // after the other, in a tree that has what they speak of.
 func TestExamples(t *testing.T) {
 	ends := map[string]int{ // where it is not 0
+		"decree discard try":                              4,
 		"decree restore last":                             4, // nobody can be asked
 		"decree forget .env && echo .env >>.decreeignore": 4,
 	}
@@ -30,7 +31,7 @@ func TestExamples(t *testing.T) {
 			continue
 		}
 		var b strings.Builder
-		fmt.Fprint(&b, "exec sh -e ../scene.sh\n")
+		fmt.Fprint(&b, "exec sh -e ../scene.sh\nexec sh -e ../again.sh\n")
 		for i, e := range v.examples {
 			if strings.HasPrefix(e.line, "nohup") {
 				continue // the one before does the same in the foreground
@@ -53,8 +54,10 @@ func TestExamples(t *testing.T) {
 	testscript.Run(t, params)
 }
 
-// again makes what an example may have used up: a label, the message that ends a daemon.
+// again makes what an example may have used up: a label, the message that ends a daemon,
+// a draft.
 const again = `
 decree label good >/dev/null 2>&1 || decree -q label good last~3
 decree -q send "Do it."
+decree publish try --dry-run >/dev/null 2>&1 || decree -q run --isolated --copy --name try -- sh -c 'mkdir -p src; date +%N >src/tried'
 `

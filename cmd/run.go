@@ -59,7 +59,7 @@ With -m NAME there is no COMMAND: one message of .decree/inbox is processed by i
 			{"decree run -- make generate", "record a build"},
 			{"decree run --keep -d 'try the new linter' -- golangci-lint run --fix", "keep the changes even if it fails"},
 			{"decree run --attempts 3 --timeout 20m -- ./agent.sh", "three tries of at most twenty minutes each"},
-			{"decree run --isolated --name try -- ./agent.sh", "the tree stays as it is; 'decree publish try' brings the work in"},
+			{"decree run --isolated --name spike -- ./agent.sh", "the tree stays as it is; 'decree publish spike' brings the work in"},
 			{"decree run -m fix-login", "process the message .decree/inbox/fix-login.md now"},
 			{"decree run --id-file id.txt -- make && decree show \"$(cat id.txt)\"", "a script finds its record again"},
 			{"decree run vim notes.txt", "an interactive program works as without decree"},
