@@ -186,7 +186,7 @@ func (b *blame) back(ctx context.Context, path string, moments []history.Moment)
 			later = m.Record
 			continue // put back: it left no line
 		}
-		if m.Record.Status == history.StatusOpen && !m.Outside {
+		if (m.Record.Status == history.StatusOpen || m.Record.Isolated != "") && !m.Outside {
 			continue
 		}
 		old, now := sides(m.Facts, path)
@@ -218,7 +218,7 @@ func (b *blame) back(ctx context.Context, path string, moments []history.Moment)
 // lacks came since, or are the work of a run that has not ended. It returns the
 // newest record, and the oldest: what is older than all was there when it began.
 func (b *blame) sinceNewest(ctx context.Context, path string) (newest, first *history.Record, err error) {
-	list, err := b.r.history.List(history.ListOptions{})
+	list, err := b.r.history.List(history.ListOptions{Keep: func(rec *history.Record) bool { return rec.Isolated == "" }})
 	if err != nil || len(list.Records) == 0 {
 		return nil, nil, err
 	}

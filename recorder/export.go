@@ -128,7 +128,7 @@ func contentOf(path string, err error) error {
 func (r *Reader) ExportStream(ctx context.Context, w io.Writer, from, to *history.Record) (*Exported, error) {
 	r.catchUp()
 	list, err := r.history.List(history.ListOptions{Keep: func(rec *history.Record) bool {
-		return rec.Status != history.StatusOpen &&
+		return rec.Status != history.StatusOpen && rec.Isolated == "" &&
 			(from == nil || history.Compare(rec, from) >= 0) && (to == nil || history.Compare(rec, to) <= 0)
 	}})
 	if err != nil {
