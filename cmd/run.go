@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"decree/project"
 	"decree/queue"
 	"decree/recorder"
 )
@@ -27,7 +28,7 @@ type runOptions struct {
 	label, description    string
 	skipUnreadable, full  bool
 	message, idFile       string
-	isolated              bool
+	isolated, inPlace     bool
 	isolation             recorder.IsolatedOptions
 }
 
@@ -52,7 +53,7 @@ With --attempts N a failing command is tried again: each attempt sees the change
 
 While COMMAND runs, "decree checkpoint", "label", "send" and all that only looks work beside it; what moves files ("revert", "apply", "restore", another "run") waits with --wait, or is refused. Inside COMMAND every decree command works: what it does is a part of this run, in its diff, and is taken back with it; its records say so. A "decree run" inside that fails goes back to its own start.
 
-With --isolated COMMAND sees the same tree, at the same path, but what it writes goes to a private layer: the tree stays as it is, whether COMMAND succeeds or fails, until "decree publish" brings the work in. Until then it is a draft, a record like any other to "diff", "show" and "log". Several isolated runs can go on at once. Without namespaces of its own COMMAND works in a clone of the tree at another path, or not at all.
+With --isolated COMMAND sees the same tree, at the same path, but what it writes goes to a private layer: the tree stays as it is, whether COMMAND succeeds or fails, until "decree publish" brings the work in. Until then it is a draft, a record like any other to "diff", "show" and "log". Several isolated runs can go on at once. Without namespaces of its own COMMAND works in a clone of the tree at another path, or not at all. With "isolated: always" in the config every run is isolated but one with --in-place.
 
 With -m NAME there is no COMMAND: one message of .decree/inbox is processed by its routine at once, as "decree process" would do it, with max_attempts from the config. The exit status is the routine's.`,
 		examples: []example{
@@ -84,6 +85,7 @@ With -m NAME there is no COMMAND: one message of .decree/inbox is processed by i
 			stringFlag(&o.idFile, "write the record's id into `FILE` before the command is started", "id-file"),
 			skipUnreadableFlag(&o.skipUnreadable), fullFlag(&o.full),
 			boolFlag(&o.isolated, "run COMMAND in a layer of its own: the tree stays as it is until \"decree publish\"", "isolated"),
+			boolFlag(&o.inPlace, "change the tree itself, also where the config says that runs are isolated", "in-place"),
 			stringFlag(&o.isolation.Name, "with --isolated: call the draft `NAME`", "name"),
 			boolFlag(&o.isolation.Auto, "with --isolated: publish if the command succeeds", "auto"),
 			boolFlag(&o.isolation.Clone, "with --isolated: work in a clone of the tree, at another path", "clone"),
@@ -99,13 +101,26 @@ func (o runOptions) check() error {
 	if o.attempts < 1 {
 		return usagef("--attempts %d: at least one attempt is needed", o.attempts).Hintf("1 is the default")
 	}
+	if o.isolated && o.inPlace {
+		return usagef("--isolated and --in-place cannot be used together").Hintf("--isolated leaves the tree as it is, --in-place changes it")
+	}
 	if o.isolated && o.attempts > 1 {
 		return usagef("--isolated cannot be used with --attempts")
 	}
-	if !o.isolated && o.isolation != (recorder.IsolatedOptions{}) {
+	return checkTimes(o.delay, o.timeout, o.grace)
+}
+
+// isolate has the run isolated where the config says so, and refuses the flags of an isolated
+// run in place.
+func (o *runOptions) isolate(config project.Isolation) error {
+	flagged := o.isolation != recorder.IsolatedOptions{}
+	if !o.isolated && !o.inPlace && config.Always {
+		o.isolated, o.isolation.ByConfig = true, true
+	}
+	if !o.isolated && flagged {
 		return usagef("--name, --auto, --clone and --copy need --isolated")
 	}
-	return checkTimes(o.delay, o.timeout, o.grace)
+	return o.check()
 }
 
 func (s *session) run(ctx context.Context, o runOptions) error {
@@ -124,6 +139,9 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 	defer signal.Stop(signals)
 	rec, err := s.forWriting(ctx)
 	if err != nil {
+		return err
+	}
+	if err := o.isolate(rec.Project().Config.Isolated); err != nil {
 		return err
 	}
 	options := recorder.RunOptions{

@@ -38,6 +38,7 @@ type Survey struct {
 	// Absolute are links whose text is a path in the root: in a clone they lead into the root
 	// itself, and what is written through them is written there.
 	Absolute []string
+	Shared   []string // what of CloneOptions.Share is there
 }
 
 // Survey walks the root and counts.
@@ -49,6 +50,7 @@ func (p *Place) Survey(ctx context.Context, o CloneOptions) (Survey, error) {
 	}
 	err = o.survey(ctx, p.Root, "", []string{p.Root.Path(), real}, &s)
 	slices.Sort(s.Absolute)
+	slices.Sort(s.Shared)
 	return s, err
 }
 
@@ -67,7 +69,13 @@ func (o *CloneOptions) survey(ctx context.Context, d disk.Dir, path string, root
 		if err != nil {
 			return err
 		}
-		if in == nil || o.leaves(at, in) {
+		if in == nil {
+			continue
+		}
+		if slices.Contains(o.Share, at) {
+			s.Shared = append(s.Shared, at)
+		}
+		if o.leaves(at, in) {
 			continue
 		}
 		s.Entries++

@@ -37,6 +37,7 @@ type Config struct {
 	LogMax       int64                       // log.max, bytes; 0: no cap
 	Retention    map[string]retention.Policy // by reason
 	MaxStore     int64                       // bytes; 0: no cap
+	Isolated     Isolation                   // isolated.*
 
 	DefaultRoutine string
 	MaxAttempts    int
@@ -204,7 +205,10 @@ func yamlError(err error) error {
 // fill sets what the document says.
 func (c *Config) fill(root *yaml.Node) error {
 	return eachKey(root, "", func(key string, k, v *yaml.Node) error {
-		if key == "capture" || key == "log" {
+		switch {
+		case key == "isolated" && v.Kind == yaml.ScalarNode:
+			return c.set("isolated.run", k, v)
+		case key == "capture", key == "log", key == "isolated":
 			return eachKey(v, key+".", func(key string, k, v *yaml.Node) error { return c.set(key, k, v) })
 		}
 		return c.set(key, k, v)

@@ -25,6 +25,7 @@ func TestDefaultConfig(t *testing.T) {
 		"restore": {Last: 50}, "revert": {Last: 50}, "apply": {Last: 50}}, c.Retention)
 	assert.Equal(t, []int{3, 10}, []int{c.MaxAttempts, c.MaxDepth})
 	assert.Equal(t, "develop", c.DefaultRoutine)
+	assert.Equal(t, Isolation{Keep: 10, MaxAge: 7 * 24 * time.Hour}, c.Isolated)
 	c.Retention["run"] = retention.Policy{}
 	assert.Equal(t, retention.Policy{Last: 500, Daily: 30, Weekly: 52}, DefaultConfig().Retention["run"], "the defaults are not shared")
 }
@@ -67,6 +68,22 @@ notebook:
 	}
 }
 
+func TestConfigOfIsolatedRuns(t *testing.T) {
+	day := 24 * time.Hour
+	for text, want := range map[string]Isolation{
+		"isolated: always\n": {Always: true, Keep: 10, MaxAge: 7 * day},
+		"isolated: asked\n":  {Keep: 10, MaxAge: 7 * day},
+		"isolated: {run: always, queue: true, keep: 0}\n":        {Always: true, Queue: true, MaxAge: 7 * day},
+		"isolated:\n  max_age: 12h\n":                            {Keep: 10, MaxAge: 12 * time.Hour},
+		"isolated: {share: []}\n":                                {Keep: 10, MaxAge: 7 * day},
+		"isolated: {share: [node_modules, ./a//b/, a/b, ..c]}\n": {Keep: 10, MaxAge: 7 * day, Share: []string{"node_modules", "a/b", "..c"}},
+	} {
+		c, err := ParseConfig("config.yml", []byte(text))
+		require.NoError(t, err, text)
+		assert.Equal(t, want, c.Isolated, text)
+	}
+}
+
 func TestConfigMistakes(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -94,6 +111,22 @@ func TestConfigMistakes(t *testing.T) {
 		{"alias", "router: &a x\nnotebook: *a\n", 2, "text"},
 		{"broken", "router: a\nstore: [\n", 2, "node content"},
 		{"second YAML document", "router: a\n---\nrouter: b\n", 0, "second YAML document"},
+		{"isolated is a word", "max_depth: 2\nisolated: allways\n", 2, "always or asked"},
+		{"isolated is true", "isolated: true\n", 1, "always or asked"},
+		{"isolated is a list", "isolated: [always]\n", 1, "isolated is not a mapping"},
+		{"isolated is empty", "isolated:\n", 1, "always or asked"},
+		{"unknown key below isolated", "isolated:\n  run: always\n  kep: 3\n", 3, `"isolated.kep"`},
+		{"run is given twice", "isolated:\n  run: always\n  run: asked\n", 3, "twice"},
+		{"negative keep", "isolated: {keep: -1}\n", 1, "at least 0"},
+		{"age of layers", "isolated: {max_age: 7}\n", 1, "not a duration"},
+		{"share is text", "isolated: {share: node_modules}\n", 1, "[node_modules]"},
+		{"share of a list", "isolated: {share: [[a]]}\n", 1, "text"},
+		{"share of the root", "isolated:\n  share:\n    - a\n    - a/..\n", 4, "not a path below the root"},
+		{"share outside", "isolated: {share: [../x]}\n", 1, "not a path below the root"},
+		{"absolute share", "isolated: {share: [/usr]}\n", 1, "not a path below the root"},
+		{"empty share", "isolated: {share: ['']}\n", 1, "not a path below the root"},
+		{"share of .git", "isolated: {share: [sub/.git/objects]}\n", 1, "cannot be shared"},
+		{"share of .decree", "isolated: {share: [.decree]}\n", 1, "cannot be shared"},
 		{"key is a list", "? [a]\n: b\n", 1, "plain text"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

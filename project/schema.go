@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -40,6 +41,11 @@ func init() {
 		{"retention", "policies", defaultRetention, "How long records are kept, a policy a reason (" + strings.Join(Reasons, ", ") + "): all, or any of last, daily, weekly, monthly (numbers) and max_age (30d). A record stays if any of them keeps it: the last so many, the newest of each of so many days, weeks or months that have one, those not older than max_age before the newest record. Reasons that are not named keep their default.", setRetention},
 		{"log.max", "size", "64MiB", "How much of what a command prints is kept: of more, the first and the last half of it; 0 keeps all.", set(size, func(c *Config) *int64 { return &c.LogMax })},
 		{"max_store", "size", "0", "When the store and .decree/runs together are larger, records go, oldest first, until they fit; 0 is no cap.", set(size, func(c *Config) *int64 { return &c.MaxStore })},
+		{"isolated.run", "always or asked", "asked", "Whether every \"decree run\" is isolated, or only one with --isolated; \"decree run --in-place\" goes before it. isolated: always is short for it.", set(whetherAlways, func(c *Config) *bool { return &c.Isolated.Always })},
+		{"isolated.queue", "true or false", "false", "Whether the run of a message is isolated: what it did is published when it has succeeded.", set(truth, func(c *Config) *bool { return &c.Isolated.Queue })},
+		{"isolated.share", "paths", "[]", "What an isolated run in a clone shares with the tree instead of having a copy, such as [node_modules]: what a command writes there, it writes in the tree itself. Paths are relative to the root.", set(sharedPaths, func(c *Config) *[]string { return &c.Isolated.Share })},
+		{"isolated.keep", "number", "10", "Of how many drafts that wait the layer is kept, for \"decree enter\": of the newest. A draft can be published without; a layer whose .git was changed goes only with \"decree discard\".", set(smallFrom0, func(c *Config) *int { return &c.Isolated.Keep })},
+		{"isolated.max_age", "duration", "7d", "How long the layer of a draft that waits is kept; see isolated.keep.", set(age, func(c *Config) *time.Duration { return &c.Isolated.MaxAge })},
 		{"default_routine", "text", "develop", "The routine of a message that names none.", set(text, func(c *Config) *string { return &c.DefaultRoutine })},
 		{"max_attempts", "number", "3", "How often a message's routine is tried in all.", set(smallFrom1, func(c *Config) *int { return &c.MaxAttempts })},
 		{"max_retries", "number", "", "Read as max_attempts.", set(smallFrom1, func(c *Config) *int { return &c.MaxAttempts })},
@@ -105,6 +111,8 @@ func asBase(n *yaml.Node) (string, error) {
 
 func countFrom0(n *yaml.Node) (int64, error) { return count(n, 0) }
 
+func smallFrom0(n *yaml.Node) (int, error) { return small(n, 0) }
+
 func smallFrom1(n *yaml.Node) (int, error) { return small(n, 1) }
 
 // small is a count that fits everywhere.
@@ -121,6 +129,18 @@ func truth(n *yaml.Node) (bool, error) {
 		return false, atLine(n, "must be true or false")
 	}
 	return strings.EqualFold(n.Value, "true"), nil
+}
+
+func age(n *yaml.Node) (time.Duration, error) {
+	s, err := text(n)
+	if err != nil {
+		return 0, err
+	}
+	d, err := ParseAge(s)
+	if err != nil {
+		err = atLine(n, "%v", err)
+	}
+	return d, err
 }
 
 // setRetention replaces the policies of the reasons that are named.
@@ -151,14 +171,9 @@ func policy(n *yaml.Node) (retention.Policy, error) {
 	counts := map[string]*int{"last": &p.Last, "daily": &p.Daily, "weekly": &p.Weekly, "monthly": &p.Monthly}
 	err := eachKey(n, "", func(key string, k, v *yaml.Node) error {
 		if key == "max_age" {
-			s, err := text(v)
-			if err != nil {
-				return err
-			}
-			if p.MaxAge, err = ParseAge(s); err != nil {
-				return atLine(v, "%v", err)
-			}
-			return nil
+			var err error
+			p.MaxAge, err = age(v)
+			return err
 		}
 		field := counts[key]
 		if field == nil {

@@ -31,6 +31,7 @@ type IsolatedOptions struct {
 	Name        string // of the draft; "": its id alone
 	Auto        bool   // publish when the command has succeeded
 	Clone, Copy bool   // see layer
+	ByConfig    bool   // nobody asked for it but the config
 }
 
 const (
@@ -75,7 +76,7 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 		if o.Named != nil {
 			err = errors.Join(err, o.Named(""))
 		}
-		return nil, notStarted(err)
+		return nil, notStarted(i.orInPlace(err))
 	}
 	if err := u.attempt(ctx); err != nil {
 		return nil, err
@@ -87,6 +88,18 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 		u.publish(ctx)
 	}
 	return &u.res, nil
+}
+
+// orInPlace adds the other way out where the config alone wanted a layer and none can be made.
+func (i IsolatedOptions) orInPlace(err error) error {
+	if !i.ByConfig || !errors.As(err, new(*layer.Refusal)) {
+		return err
+	}
+	advice := "'decree run --in-place' runs it in the tree itself"
+	if hint := project.HintOf(err); hint != "" {
+		advice = hint + "; or " + advice
+	}
+	return &project.Error{Kind: project.KindOf(err), Err: err, Advice: advice}
 }
 
 // publish is --auto. What keeps the work out of the tree is told, and the draft waits.
@@ -197,11 +210,11 @@ func (u *isolatedRun) makeLayer(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	exclude, err := u.r.project.Stores(u.r.opt.Where)
+	o, err := u.cloning(ctx)
 	if err != nil {
 		return err
 	}
-	if u.layer, err = u.place.Make(id, how, layer.CloneOptions{Context: ctx, Copy: u.i.Copy, Exclude: exclude}); err != nil {
+	if u.layer, err = u.place.Make(id, how, o); err != nil {
 		return refusedLayer(err)
 	}
 	if u.unlock, err = u.layer.Lock(); err == nil {
@@ -228,24 +241,33 @@ func (u *isolatedRun) choose(ctx context.Context) (layer.Mechanism, error) {
 			return "", cannotIsolate(refused, err)
 		}
 	}
-	exclude, err := u.r.project.Stores(u.r.opt.Where)
+	o, err := u.cloning(ctx)
 	if err != nil {
 		return "", err
 	}
-	found, err := u.place.Survey(ctx, layer.CloneOptions{Context: ctx, Exclude: exclude})
+	found, err := u.place.Survey(ctx, o)
 	if err != nil {
 		return "", err
 	}
 	if n := len(found.Absolute); n > 0 && !asked {
 		return "", &project.Error{Kind: project.Refused,
-			Msg:    fmt.Sprintf("%v; and in a clone these links would lead into the tree itself: %s", refused, some(found.Absolute)),
+			Err:    fmt.Errorf("%w; and in a clone these links would lead into the tree itself: %s", refused, some(found.Absolute)),
 			Advice: "say --clone to run in one nevertheless"}
 	}
 	if refused != nil {
 		u.r.note("no overlay here: %s", refused.Reason)
 	}
 	u.r.note("the command works in a clone of %s, %s, at %s", entries(found.Entries), humanize.IBytes(uint64(found.Bytes)), filepath.Join(u.place.Dir.Path(), "..."))
+	if len(found.Shared) > 0 {
+		u.r.note("shared with the tree, where the command writes to the tree itself: %s", some(found.Shared))
+	}
 	return layer.Clone, nil
+}
+
+// cloning says how a clone of the tree is made.
+func (u *isolatedRun) cloning(ctx context.Context) (layer.CloneOptions, error) {
+	exclude, err := u.r.project.Stores(u.r.opt.Where)
+	return layer.CloneOptions{Context: ctx, Copy: u.i.Copy, Exclude: exclude, Share: u.r.project.Config.Isolated.Share}, err
 }
 
 func entries(n int) string {
@@ -379,7 +401,7 @@ func (u *isolatedRun) neverStarted(err error) error {
 		err = &project.Error{Kind: project.Refused, Msg: "a run cannot be isolated here", Err: why, Advice: why.Advice}
 	}
 	u.layer.Close()
-	return notStarted(errors.Join(err, u.r.history.Abandon(u.rec.ID), u.place.Remove(u.rec.ID)))
+	return notStarted(errors.Join(u.i.orInPlace(err), u.r.history.Abandon(u.rec.ID), u.place.Remove(u.rec.ID)))
 }
 
 // unrecorded is an error after the command has run.
