@@ -31,6 +31,7 @@ type Draft struct {
 	By    []string   `json:"by,omitempty"` // the records that published it, oldest first
 	// NoBase are the paths of which it is not known what they were when the run began.
 	NoBase []string `json:"no_base,omitempty"`
+	Git    int      `json:"git,omitempty"` // files of .git directories that the layer alone has
 }
 
 // Waits says whether there is something left to publish.
@@ -65,6 +66,9 @@ func (d *Draft) append(dst []byte) []byte {
 	if len(d.NoBase) > 0 {
 		w.paths("no_base", d.NoBase)
 	}
+	if d.Git > 0 {
+		w.number("git", int64(d.Git))
+	}
 	return append(w.dst, '}')
 }
 
@@ -80,6 +84,8 @@ func draftOf(v *jsonread.Value) *Draft {
 			d.By = m.Texts()
 		case "no_base":
 			d.NoBase = pathsOf(m)
+		case "git":
+			d.Git = int(m.Int())
 		}
 	})
 	for _, id := range d.By {

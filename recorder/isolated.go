@@ -434,7 +434,7 @@ func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place,
 	if err != nil {
 		return nil, nil, err
 	}
-	draft := history.Draft{State: history.DraftWaiting}
+	draft := history.Draft{State: history.DraftWaiting, Git: found.Tally.Git}
 	if rec.Draft != nil {
 		draft.Name = rec.Draft.Name
 	}
@@ -606,45 +606,5 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 		what += "; " + strings.Join(notes, "; ")
 	}
 	c.add(&rec, "%s", what)
-	return nil
-}
-
-// tidyLayers removes the layers that belong to no draft and to no run: what a death has left
-// before a record was opened, or after a draft was published or discarded.
-func (r *Recorder) tidyLayers(x *writing) error {
-	dir, err := r.project.Store.OpenDir(layersDir)
-	if isMissing(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	dir.Close()
-	place, err := r.layers()
-	if err != nil {
-		return err
-	}
-	defer closePlace(place)
-	names, err := place.Names()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if x.ongoing.live(name) {
-			continue
-		}
-		if _, err := r.history.Opened(name); !isMissing(err) {
-			continue
-		}
-		if rec, err := r.history.Get(name); err == nil && rec.Draft.Waits() {
-			continue
-		}
-		if _, err := runner.KillMounted(place.MountName(name), 0); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
-		if err := place.Remove(name); err != nil {
-			return err
-		}
-	}
 	return nil
 }

@@ -1,0 +1,87 @@
+package recorder
+
+import (
+	"errors"
+
+	"decree/layer"
+	"decree/project"
+	"decree/runner"
+)
+
+// tidyLayers removes the layers that belong to no draft and to no run: what a death has left
+// before a record was opened, or after a draft was published or discarded. Of the drafts that
+// wait it leaves as many layers, and as long, as the config says.
+func (r *Recorder) tidyLayers(x *writing) error {
+	dir, err := r.project.Store.OpenDir(layersDir)
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	dir.Close()
+	place, err := r.layers()
+	if err != nil {
+		return err
+	}
+	defer closePlace(place)
+	names, err := place.Names()
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	kept, err := r.keptLayers()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if x.ongoing.live(name) || kept[name] {
+			continue
+		}
+		if _, err := r.history.Opened(name); !isMissing(err) {
+			continue
+		}
+		rec, err := r.history.Get(name)
+		switch {
+		case err != nil && project.KindOf(err) != project.NotFound:
+			continue // what cannot be read may be a draft that waits
+		case err == nil && rec.Draft.Waits() && busy(place, name):
+			continue
+		}
+		if _, err := runner.KillMounted(place.MountName(name), 0); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		if err := place.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keptLayers are the names of the layers that stay for their drafts: those of the newest that
+// wait, while they are young enough, and those with a .git that was changed, which is
+// nowhere else.
+func (r *Recorder) keptLayers() (map[string]bool, error) {
+	drafts, err := r.WaitingDrafts()
+	if err != nil {
+		return nil, err
+	}
+	config, now := r.project.Config.Isolated, r.opt.Clock()
+	kept := map[string]bool{}
+	for i, rec := range drafts {
+		if rec.Draft.Git > 0 || i < config.Keep && max(0, now.Sub(rec.Ended)) < config.MaxAge {
+			kept[rec.ID] = true
+		}
+	}
+	return kept, nil
+}
+
+// busy says whether somebody works in the layer, or may do so.
+func busy(place *layer.Place, name string) bool {
+	l, err := place.Open(name)
+	if err != nil {
+		return !isMissing(err) && !errors.Is(err, layer.ErrUnfinished)
+	}
+	defer l.Close()
+	unlock, err := l.Lock()
+	return err != nil || unlock() != nil
+}
