@@ -64,6 +64,9 @@ type FileSystem struct {
 	// ChangeTimes: it keeps a change time of its own, which nobody can set. FAT gives the
 	// time of the last write in its place, which anybody can set back.
 	ChangeTimes bool
+	// MoveTimes: it changes the change time of whatever is renamed, and of both where two
+	// are exchanged, which XFS does not. So what has an old one has stood where it is.
+	MoveTimes bool
 }
 
 // Entry is one name of a directory listing.

@@ -13,6 +13,7 @@ func fileSystem(fd int) FileSystem {
 	switch int64(st.Type) {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC:
 		out.Steady = true
+		out.MoveTimes = st.Type != unix.XFS_SUPER_MAGIC && st.Type != unix.F2FS_SUPER_MAGIC // of F2FS it is not known
 	case unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC:
 		out.ChangeTimes = false
 	}

@@ -12,63 +12,91 @@ type sight struct {
 	up   *sight // nil: this is the root
 	name string // in up
 	dir  disk.Dir
-	// doubted: an ignore file of this directory was not what it was when the run began.
-	doubted bool
+	// ruled tells whether the ignore files of this directory are what they were when the run
+	// began, as far as that is known. Nil: it has no say, as no rules were read in it.
+	ruled func() (bool, error)
 }
 
 // A base tells what of the root is still what it was when the run began.
 type base struct {
 	before int64  // change times from this on are too young; 0: all are
 	dev    uint64 // the root's: of other file systems the clock is not known
+	moves  bool   // see disk.FileSystem.MoveTimes
 }
 
 // holds looks whether name in s is still seen (nil: nothing), and has been since before the
-// run began: it and every directory above it, up to the root, have a change time before
-// that. For a name that is absent it is the nearest directory that is there and all above.
+// run began, under the ignore rules of then.
 func (b base) holds(s *sight, name string, seen *disk.Info) (bool, error) {
+	ok, err := b.stands(s, name, seen)
+	if !ok || err != nil {
+		return false, err
+	}
+	return s.sameRules()
+}
+
+// sameRules says whether the ignore rules in s are those that the run began with.
+func (s *sight) sameRules() (ok bool, err error) {
+	for ok = true; ok && err == nil && s != nil; s = s.up {
+		if s.ruled != nil {
+			ok, err = s.ruled()
+		}
+	}
+	return ok && err == nil, err
+}
+
+// stands is holds, whatever the rules.
+//
+// What is there has a change time before that, so its content and mode are what they were.
+// It, and each directory above it up to the root, must also have stood where it stands now.
+// A directory's change time before the run says so of all that is in it: no name was made,
+// taken away or given to something else. Where the file system changes the change time of
+// what is renamed, linked or exchanged, a thing's own says it too, and the directory that it
+// is in may have got other names since. A directory of which neither is true may have been
+// put in the place of another, with all that is old in it.
+//
+// That nothing is there is told by the nearest directory that is: its names are those of
+// then.
+func (b base) stands(s *sight, name string, seen *disk.Info) (bool, error) {
 	if b.before == 0 {
 		return false, nil
 	}
-	if ok, err := b.stands(s.dir, name, seen); !ok || err != nil {
-		return false, err
-	}
-	for ; s != nil; s = s.up {
-		if s.doubted {
-			return false, nil
-		}
+	stood, ok, err := b.untouched(s.dir, name, seen)
+	for ; ok && err == nil && s != nil; s = s.up {
 		if s.dir == nil {
-			// Nothing, or no directory, is there: what is must be as old.
-			if ok, err := b.absentDir(s); !ok || err != nil {
-				return false, err
-			}
+			stood, ok, err = b.absentDir(s)
 			continue
 		}
-		self, err := s.dir.Self()
-		if err != nil || !b.old(self) {
-			return false, err
-		}
+		var self disk.Info
+		self, err = s.dir.Self()
+		old := b.old(&self)
+		ok, stood = old || stood && self.Dev == b.dev, old && b.moves
 	}
-	return true, nil
+	return ok && err == nil, err
 }
 
-func (b base) old(in disk.Info) bool { return in.Ctime < b.before && in.Dev == b.dev }
+func (b base) old(in *disk.Info) bool { return in.Ctime < b.before && in.Dev == b.dev }
 
-// stands looks whether name is there as it was seen, and old.
-func (b base) stands(dir disk.Dir, name string, seen *disk.Info) (bool, error) {
+// untouched looks whether name is there as it was seen, and old; stood says that it has not
+// been moved since either.
+func (b base) untouched(dir disk.Dir, name string, seen *disk.Info) (stood, ok bool, err error) {
 	in, err := look(dir, name)
 	if err != nil || in == nil || seen == nil {
-		return in == nil && seen == nil, err
+		return false, in == nil && seen == nil, err
 	}
-	return *in == *seen && b.old(*in), nil
+	return b.moves, *in == *seen && b.old(in), nil
 }
 
-// absentDir looks at what stands where s, which has no directory, would be.
-func (b base) absentDir(s *sight) (bool, error) {
+// absentDir looks at what stands where s, which has no directory, would be: nothing, or what
+// is none, for as long.
+func (b base) absentDir(s *sight) (stood, ok bool, err error) {
 	if s.up == nil {
-		return false, nil
+		return false, false, nil
 	}
 	in, err := look(s.up.dir, s.name)
-	return err == nil && (in == nil || in.Kind != disk.Directory && b.old(*in)), err
+	if err != nil || in == nil {
+		return false, err == nil, err
+	}
+	return b.moves, in.Kind != disk.Directory && b.old(in), nil
 }
 
 // look is Stat, with nil for what is not there; in no directory is nothing.

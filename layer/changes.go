@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 
 	"decree/disk"
 	"decree/ignorefile"
@@ -42,10 +43,21 @@ func (c *Change) Name() string   { return c.name }
 // after that.
 func (c *Change) Settled() (bool, error) { return c.w.base.holds(c.l.seen, c.name, c.seen) }
 
+// aged says whether what the root has was neither written nor moved itself since before the
+// run, as far as its change time tells.
+func (c *Change) aged() bool { return c.seen != nil && c.w.base.old(c.seen) }
+
+// sameRules says whether the ignore rules for the path are those that the run began with.
+func (c *Change) sameRules() (bool, error) { return c.l.seen.sameRules() }
+
 // ChangeOptions say what counts as a change.
 type ChangeOptions struct {
 	Outer   []OuterRules // ignore files from outside of the root, in rising precedence
 	Exclude []disk.Info  // directories left out wherever they are met, by device and inode
+	// Known is asked for a path where the root does not tell what the run began with: what
+	// the path was then (nil: it was not there), if that is known from elsewhere. Its content
+	// is stored already. Nil: nothing is.
+	Known func(path string) (was *tree.Entry, known bool)
 }
 
 // OuterRules is an ignore file outside the root.
@@ -66,12 +78,12 @@ type Tally struct {
 // directory before what is in it, else in byte order of the names. visit's error ends the
 // walk and is returned. No process may work in the layer.
 func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change) error) (Tally, error) {
-	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
+	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, known: o.Known, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
 	root, err := l.place.Root.Self()
 	if err != nil {
 		return w.tally, err
 	}
-	w.base = base{before: l.facts.Settled, dev: root.Dev}
+	w.base = base{before: l.facts.Settled, dev: root.Dev, moves: l.place.Root.FileSystem().MoveTimes}
 	name := upperName
 	if l.facts.Mechanism == Clone {
 		name, w.cloned = treeName, &cloned{layer: l, at: l.facts.Cloned}
@@ -109,6 +121,7 @@ type walk struct {
 	base    base
 	cloned  *cloned // of a clone; nil: an overlay
 	exclude []disk.Info
+	known   func(string) (*tree.Entry, bool)
 	tally   Tally
 	buffers [2][]byte
 }
@@ -436,51 +449,79 @@ func (w *walk) below(l *level, e *entry) (err error) {
 // The ignore files of a directory, in rising precedence.
 var ignoreNames = []string{".gitignore", ".decreeignore"}
 
-// enterRules adds the rules of the root's directory, and doubts the directory if one of
-// its ignore files is not what it was when the run began.
+// enterRules adds the rules of the root's directory.
 func (w *walk) enterRules(l *level) error {
 	if l.seen.dir == nil {
 		return nil
 	}
 	var files []*ignorefile.File
+	var seen []ruleFile
 	for _, name := range ignoreNames {
 		in, err := look(l.seen.dir, name)
 		if err != nil {
 			return err
 		}
-		if in == nil || in.Kind != disk.Regular {
-			continue // a link is not followed, as git does not either
+		f := ruleFile{name: name, path: strings.TrimPrefix(l.path+"/"+name, "/"), in: in}
+		if in != nil && in.Kind == disk.Regular { // a link is not followed, as git does not either
+			file, err := f.read(l.seen.dir)
+			if err != nil {
+				return err
+			}
+			files = append(files, file)
 		}
-		path := strings.TrimPrefix(l.path+"/"+name, "/")
-		file, err := readRules(l.seen.dir, name, path)
-		if err != nil {
-			return err
-		}
-		files = append(files, file)
-		ok, err := w.base.holds(l.seen, name, in)
-		if err != nil {
-			return err
-		}
-		l.seen.doubted = l.seen.doubted || !ok
+		seen = append(seen, f)
 	}
 	l.rules = l.rules.Enter(l.path, files...)
+	l.seen.ruled = sync.OnceValues(func() (bool, error) { return w.sameRules(l.seen, seen) })
 	return nil
 }
 
-// readRules reads one ignore file.
-func readRules(dir disk.Dir, name, path string) (*ignorefile.File, error) {
-	f, err := dir.Open(name)
+// A ruleFile is an ignore file as it was read, or its place.
+type ruleFile struct {
+	name, path string
+	in         *disk.Info // nil: there is none
+	sum        tree.Hash  // of a regular file
+}
+
+// sameRules says whether the ignore files of s are those that the run began with.
+func (w *walk) sameRules(s *sight, files []ruleFile) (bool, error) {
+	for _, f := range files {
+		ok, err := w.base.stands(s, f.name, f.in)
+		if err != nil {
+			return false, err
+		}
+		if !ok && !w.knownRules(f) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// knownRules says whether an ignore file is known to have been what was read.
+func (w *walk) knownRules(f ruleFile) bool {
+	if w.known == nil {
+		return false
+	}
+	was, known := w.known(f.path)
+	had, has := was != nil && was.Type == tree.Regular, f.in != nil && f.in.Kind == disk.Regular
+	return known && had == has && (!had || was.SHA256 == f.sum)
+}
+
+// read reads the ignore file.
+func (f *ruleFile) read(dir disk.Dir) (*ignorefile.File, error) {
+	r, err := dir.Open(f.name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, ignorefile.MaxFile+1))
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(r, ignorefile.MaxFile+1))
 	if err != nil {
 		return nil, err
 	}
-	file, err := ignorefile.Parse(path, data)
+	file, err := ignorefile.Parse(f.path, data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: this ignore file cannot be used: %w", tree.Quote(path), err)
+		return nil, fmt.Errorf("%s: this ignore file cannot be used: %w", tree.Quote(f.path), err)
 	}
+	f.sum = tree.Sum(data)
 	return file, nil
 }

@@ -20,14 +20,10 @@ type Writer interface {
 	PutBytes(b []byte) (tree.Hash, error)
 }
 
-// CollectOptions say where contents go, and what is known beside the root.
+// CollectOptions say where contents go.
 type CollectOptions struct {
 	ChangeOptions
 	Writer Writer
-	// Known is asked for a path where the root does not tell what the run began with: what
-	// the path was then (nil: it was not there), if that is known from elsewhere. Its content
-	// is stored already. Nil: nothing is.
-	Known func(path string) (was *tree.Entry, known bool)
 }
 
 // A Touched is a path with what it was when the run began and what the run made of it; the
@@ -79,18 +75,33 @@ func (out *Collected) add(c *Change, o CollectOptions) error {
 		return serr
 	}
 	if !ok || err != nil {
-		was, known := (*tree.Entry)(nil), false
-		if o.Known != nil {
-			was, known = o.Known(c.Path)
-		}
-		if t.NoBase = !known; known {
-			t.Old = was
+		if err := t.assume(c, o.Known); err != nil {
+			return err
 		}
 	}
 	if !t.NoBase && (t.Old == nil && t.New == nil || t.Old != nil && t.New != nil && t.Old.Same(*t.New)) {
 		return nil
 	}
 	out.Touched = append(out.Touched, t)
+	return nil
+}
+
+// assume gives a path that is not settled the base that is known from elsewhere. A file that
+// was written since, and is as it was, has none all the same: the run may have seen what it
+// was in between.
+func (t *Touched) assume(c *Change, known func(string) (*tree.Entry, bool)) error {
+	t.NoBase = true
+	if known == nil {
+		return nil
+	}
+	if ok, err := c.sameRules(); !ok || err != nil {
+		return err
+	}
+	was, ok := known(c.Path)
+	if !ok || was != nil && was.Type != tree.Dir && t.Old != nil && t.Old.Same(*was) && !c.aged() {
+		return nil
+	}
+	t.Old, t.NoBase = was, false
 	return nil
 }
 

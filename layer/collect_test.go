@@ -38,18 +38,19 @@ func file(text string) *tree.Entry {
 func TestCollect(t *testing.T) {
 	for _, how := range mechanisms {
 		s := newSite(t)
-		sh(t, s.root, "mkdir d e; echo a >d/a; echo b >e/b; echo c >e/c; echo g >e/gone; ln -s a d/l; echo k >e/known; echo same >e/same; echo x >x")
+		sh(t, s.root, "mkdir -p d p/e; echo a >d/a; echo b >p/e/b; echo c >p/e/c; echo g >p/e/gone; ln -s a d/l; echo k >p/e/known; echo same >p/e/same; echo x >x")
 		l := s.make("one", how)
-		s.run(l, "echo run >d/a; ln -sf b d/l; echo run >e/b; echo run >e/c; rm e/gone; echo run >e/known; echo new >e/new; chmod 700 d; : >>e/same; touch x; mkdir n; echo n >n/n")
-		sh(t, s.root, "echo user >e/user; echo user >e/c") // all of e is doubted now
+		s.run(l, "echo run >d/a; ln -sf b d/l; echo run >p/e/b; echo run >p/e/c; rm p/e/gone; echo run >p/e/known; echo new >p/e/new; chmod 700 d; : >>p/e/same; touch x; mkdir n; echo n >n/n")
+		sh(t, s.root, "mv p/e p/away; mv p/away p/e; echo user >p/e/c") // all of p/e is doubted now
 		kept := stored{}
-		known := map[string]*tree.Entry{"e/known": file("k\n"), "e/same": file("same\n"), "e/new": nil}
+		known := map[string]*tree.Entry{"p/e/known": file("k\n"), "p/e/same": file("same\n"), "p/e/new": nil,
+			"p/.gitignore": nil, "p/.decreeignore": nil, "p/e/.gitignore": nil, "p/e/.decreeignore": nil}
 		var asked []string
-		got, err := l.Collect(t.Context(), layer.CollectOptions{Writer: kept, Known: func(p string) (*tree.Entry, bool) {
+		got, err := l.Collect(t.Context(), layer.CollectOptions{Writer: kept, ChangeOptions: layer.ChangeOptions{Known: func(p string) (*tree.Entry, bool) {
 			asked = append(asked, p)
 			e, ok := known[p]
 			return e, ok
-		}})
+		}}})
 		require.NoError(t, err)
 		link := func(to string) *tree.Entry {
 			return &tree.Entry{SHA256: tree.Sum([]byte(to)), Size: int64(len(to)), Mode: 0o777, Type: tree.Symlink, Target: to}
@@ -59,13 +60,13 @@ func TestCollect(t *testing.T) {
 			{Change: tree.Change{Path: "d", Old: dir(0o755), New: dir(0o700)}},
 			{Change: tree.Change{Path: "d/a", Old: file("a\n"), New: file("run\n")}},
 			{Change: tree.Change{Path: "d/l", Old: link("a"), New: link("b")}},
-			{Change: tree.Change{Path: "e/b", Old: file("b\n"), New: file("run\n")}, NoBase: true},
-			{Change: tree.Change{Path: "e/c", Old: file("user\n"), New: file("run\n")}, NoBase: true},
-			{Change: tree.Change{Path: "e/gone", Old: file("g\n")}, NoBase: true},
-			{Change: tree.Change{Path: "e/known", Old: file("k\n"), New: file("run\n")}},
-			{Change: tree.Change{Path: "e/new", New: file("new\n")}},
 			{Change: tree.Change{Path: "n", New: dir(0o755)}},
 			{Change: tree.Change{Path: "n/n", New: file("n\n")}},
+			{Change: tree.Change{Path: "p/e/b", Old: file("b\n"), New: file("run\n")}, NoBase: true},
+			{Change: tree.Change{Path: "p/e/c", Old: file("user\n"), New: file("run\n")}, NoBase: true},
+			{Change: tree.Change{Path: "p/e/gone", Old: file("g\n")}, NoBase: true},
+			{Change: tree.Change{Path: "p/e/known", Old: file("k\n"), New: file("run\n")}},
+			{Change: tree.Change{Path: "p/e/new", New: file("new\n")}},
 		}
 		assert.Equal(t, want, got.Touched, how)
 		for _, touched := range got.Touched {
@@ -75,7 +76,7 @@ func TestCollect(t *testing.T) {
 				}
 			}
 		}
-		assert.Subset(t, asked, []string{"e/b", "e/c", "e/gone", "e/known", "e/new"})
+		assert.Subset(t, asked, []string{"p/e/b", "p/e/c", "p/e/gone", "p/e/known", "p/e/new"})
 		assert.NotContains(t, asked, "d/a")
 	}
 }

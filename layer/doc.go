@@ -41,9 +41,11 @@
 // # The base
 //
 // The root may be edited while the run works. What the root has at a path counts as what
-// the run began with only if it, and each directory above it, has a change time before
-// the layer was made, by more than the tick of the file system's clock: nobody can set a
-// change time back, and whatever takes a thing's place changes the directory. Change.Settled
-// looks, and is asked after the content was read. The ignore files along the way have to
-// be settled too.
+// the run began with only if it has a change time before the layer was made, by more than the
+// tick of the file system's clock, and it and each directory above it stand where they stood
+// then: nobody can set a change time back, and whatever takes a thing's place changes the
+// directory, or, where the file system is known to do that, the thing's own change time (see
+// base.stands). Change.Settled looks, and is asked after the content was read. The ignore files
+// along the way have to be settled too. What somebody has seen before the edit is asked for as
+// ChangeOptions.Known.
 package layer

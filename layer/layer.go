@@ -104,7 +104,9 @@ func (l *Layer) fill(o CloneOptions) (err error) {
 	})
 }
 
-// settledBefore reads the clock of the root's file system.
+// settledBefore reads the clock of the root's file system. A root that was changed within the
+// last tick, as by the shell that makes a file in it for the output, would leave nothing in it
+// with a base: that tick is waited for.
 func (l *Layer) settledBefore() (int64, error) {
 	root, err := l.place.Root.Self()
 	if err != nil {
@@ -112,6 +114,10 @@ func (l *Layer) settledBefore() (int64, error) {
 	}
 	for _, d := range append([]disk.Dir{l.dir}, l.place.Clocks...) {
 		at, err := clockOf(d, root.Dev)
+		for err == nil && at != 0 && root.Ctime >= at && root.Ctime-at <= int64(disk.FineTick) {
+			time.Sleep(time.Duration(root.Ctime + 1 - at))
+			at, err = clockOf(d, root.Dev)
+		}
 		if err != nil && d == l.dir {
 			return 0, err
 		}

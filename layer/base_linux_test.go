@@ -1,0 +1,76 @@
+package layer_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"decree/layer"
+	"decree/tree"
+)
+
+// TestBaseBesideOthers: what the user does to the names of a directory says nothing of the
+// old files in it, where the file system changes the change time of whatever is moved;
+// the names that are not there, and what is in a directory that may have been put in the
+// place of another, count as before.
+func TestBaseBesideOthers(t *testing.T) {
+	e := []string{"d/e/f", "d/e/gone", "d/e/new"}
+	all := append(slices.Clone(e), "z")
+	unsettled := map[string][]string{ // a script of the user's, and what has no base then
+		`true`:                        nil,
+		`echo u >d/e/user`:            {"d/e/new"},
+		`echo u >u`:                   {"z"},
+		`echo u >u; echo u >d/u`:      append(slices.Clone(e), "z"),
+		`echo u >d/u; echo u >d/e/u`:  e,
+		`echo u >u; echo u >d/e/user`: {"d/e/new", "z"},
+		`mv d/e/gone d/e/back; mv d/e/back d/e/gone`: {"d/e/gone", "d/e/new"},
+		`ln d/e/f d/e/link; rm d/e/link`:             {"d/e/f", "d/e/new"},
+		`mv d/e d/x; mv d/x d/e`:                     e,
+		`mv d x; mv x d`:                             all,
+		`cp -a d/e d/x; rm -r d/e; mv d/x d/e`:       e,
+		`exchange d/e/f d/e/gone`:                    e,
+		`exchange d other/d`:                         all,
+		`exchange d/e other/d/e`:                     e,
+		`exchange d/e/f other/d/e/f`:                 {"d/e/f", "d/e/new"},
+		`mv other/d/e/f d/e/f`:                       {"d/e/f", "d/e/new"},
+		`rm y; mv other/d/e/f y`:                     {"y", "z"},
+		`mv d/e x; mv other/d/e d/e`:                 append(slices.Clone(e), "z"),
+	}
+	rules := func(path string) (*tree.Entry, bool) { return nil, strings.HasSuffix(path, "ignore") }
+	for _, kind := range []string{"", "ext4", "tmpfs", "btrfs", "xfs"} {
+		t.Run(kind, func(t *testing.T) {
+			base := t.TempDir()
+			if kind != "" {
+				if os.Geteuid() != 0 {
+					t.Skip("only root can mount")
+				}
+				base = mounted(t, kind, "")
+			}
+			for user, want := range unsettled {
+				at, err := os.MkdirTemp(base, "")
+				require.NoError(t, err)
+				s := newSiteAt(t, at, "root")
+				sh(t, s.root, "for at in d other/d; do mkdir -p $at/e; echo f >$at/e/f; echo g >$at/e/gone; done; echo y >y")
+				l := s.make("one", layer.Overlay)
+				s.run(l, "echo run >d/e/f; rm d/e/gone; echo n >d/e/new; echo z >z; echo run >y")
+				if names, ok := strings.CutPrefix(user, "exchange "); ok {
+					a, b, _ := strings.Cut(names, " ")
+					require.NoError(t, unix.Renameat2(unix.AT_FDCWD, s.root+"/"+a, unix.AT_FDCWD, s.root+"/"+b, unix.RENAME_EXCHANGE))
+				} else {
+					sh(t, s.root, user)
+				}
+				got := unsettledFiles(t, l, layer.ChangeOptions{Known: rules})
+				if s.place.Root.FileSystem().MoveTimes {
+					assert.ElementsMatch(t, want, got, user)
+				} else {
+					assert.Subset(t, got, want, user)
+				}
+			}
+		})
+	}
+}
