@@ -359,7 +359,27 @@ func (r *Recorder) resolve(h *history.History, ref string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Range(from.ID, to.ID)
+	ids, err := h.Range(from.ID, to.ID)
+	if err != nil {
+		return nil, err
+	}
+	return ofTheTree(h, ids)
+}
+
+// ofTheTree leaves out isolated runs: their work is in the tree only by a publish, which is
+// a record of its own.
+func ofTheTree(h *history.History, ids []string) ([]string, error) {
+	out := make([]string, 0, len(ids))
+	for _, id := range ids {
+		rec, err := h.Get(id)
+		if err != nil {
+			return nil, err
+		}
+		if rec.Isolated == "" {
+			out = append(out, id)
+		}
+	}
+	return out, nil
 }
 
 // source reads a record's diff, whose hash must be the one in its run.json.
