@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,4 +46,50 @@ func TestDraftEffect(t *testing.T) {
 		return v.Err()
 	}))
 	assert.Equal(t, []*effect{first}, back)
+}
+
+// TestRenewDraft gives a draft another diff: the record says what that one holds, by the log
+// and in its run directory, also for who reads it anew, and needs its contents alone.
+func TestRenewDraft(t *testing.T) {
+	w := newWorld(t)
+	put := func(text string) tree.Hash {
+		sum, err := w.shelf.PutBytes([]byte(text))
+		require.NoError(t, err)
+		return sum
+	}
+	diff := func(name string, e tree.Entry) tree.Hash {
+		return put(fmt.Sprintf("# decree changes 1\n# decree: {\"path\":%q,\"op\":\"create\",\"new\":{\"mode\":\"644\",\"size\":%d,\"sha256\":\"%s\"},\"binary\":true,\"stored\":true}\nBinary files /dev/null and b/%[1]s differ\n", name, e.Size, e.SHA256))
+	}
+	r := w.draft()
+	r.Status, r.Isolated, r.Files, r.Before, r.After = StatusSucceeded, "overlay", 0, tree.Hash{}, tree.Hash{}
+	r.Draft = &Draft{Name: "try", State: DraftPartly, By: []string{"2020010100000000-1"}, NoBase: []string{"x"}}
+	r.DiffSHA256 = diff("a", file("one"))
+	require.NoError(t, w.End(Closing{Record: r, Files: map[string]tree.Hash{diffName: r.DiffSHA256}}))
+
+	renewed := *r
+	renewed.Draft = &Draft{State: DraftWaiting, NoBase: []string{"b"}, Git: 3}
+	renewed.Changes, renewed.Bytes, renewed.Unrecorded = Changes{Created: 7}, 9, []string{"u"}
+	sum := diff("b", file("two"))
+	for range 2 { // as after a death
+		require.NoError(t, w.RenewDraft(&renewed, sum))
+		w.reopen()
+		got, err := w.Get(r.ID)
+		require.NoError(t, err)
+		assert.Equal(t, &Draft{Name: "try", State: DraftWaiting, NoBase: []string{"b"}, Git: 3}, got.Draft)
+		assert.Equal(t, Changes{Created: 7}, got.Changes)
+		assert.Equal(t, sum, got.DiffSHA256)
+		assert.Equal(t, []string{"u"}, got.Unrecorded)
+		assert.Equal(t, string(got.JSON(nil)), w.read(w.path("runs", r.ID, "run.json")))
+		assert.Contains(t, w.read(w.path("runs", r.ID, diffName)), `"path":"b"`)
+		needed, err := w.needed(nil)
+		require.NoError(t, err)
+		assert.True(t, needed[file("two").SHA256])
+		assert.False(t, needed[file("one").SHA256])
+	}
+	require.NoError(t, w.SetDrafts([]string{r.ID}, DraftDiscarded))
+	w.reopen()
+	got, err := w.Get(r.ID)
+	require.NoError(t, err)
+	assert.Equal(t, Changes{Created: 7}, got.Changes, "what becomes of it later changes nothing of that")
+	assert.Equal(t, []string{"b"}, got.Draft.NoBase)
 }

@@ -20,6 +20,7 @@ type effect struct {
 	status   Status               // "": as it was
 	undoneBy string               // where there is a status; "": nothing
 	draft    *Draft               // its state and By; nil: as it was
+	work     *work                // what it says of a draft's changes; nil: as it was
 	files    map[string]tree.Hash // those that were written anew
 	view     view                 // zero: as it was
 }
@@ -35,6 +36,9 @@ func (e *effect) with(later *effect) *effect {
 	}
 	if later.draft != nil {
 		sum.draft = later.draft
+	}
+	if later.work != nil {
+		sum.work = later.work
 	}
 	if later.view != (view{}) {
 		sum.view = later.view
@@ -60,6 +64,7 @@ func (e *effect) apply(l *line) error {
 			r.Status, r.UndoneBy = e.status, e.undoneBy
 		}
 		r.Draft = r.Draft.become(e.draft)
+		e.work.apply(r)
 		if sum, ok := e.files[diffName]; ok && r.DiffSHA256 == l.files[diffName] {
 			r.DiffSHA256 = sum
 		}
@@ -81,6 +86,10 @@ func (e *effect) append(dst []byte) []byte {
 	if e.draft != nil {
 		w.key("draft")
 		w.dst = e.draft.append(w.dst)
+	}
+	if e.work != nil {
+		w.key("work")
+		w.dst = e.work.append(w.dst)
 	}
 	if len(e.files) > 0 {
 		w.files("files", e.files)
@@ -118,6 +127,8 @@ func effectsOf(v *jsonread.Value) (list []*effect) {
 				e.undoneBy = m.Text()
 			case "draft":
 				e.draft = draftOf(m)
+			case "work":
+				e.work = workOf(m)
 			case "files":
 				e.files = hashesOf(m)
 			case "file":

@@ -33,7 +33,7 @@ type line struct {
 const (
 	opRewrite = "forget"  // of files: those that held what is forgotten
 	opViews   = "repair"  // run.json files were written again
-	opDraft   = "draft"   // drafts were discarded
+	opDraft   = "draft"   // drafts were discarded, or became others as somebody worked in their layers
 	opCompact = "compact" // the log was, without the lines of removed records; what these had changed is here
 )
 

@@ -118,3 +118,49 @@ func TestBaseIsYoung(t *testing.T) {
 	got, _ := s.changes(l, layer.ChangeOptions{})
 	assert.Equal(t, []string{`f: file 644 "f\n" -> none ?`}, got)
 }
+
+// TestBaseOfEntered: what a command first touches in a layer that is entered again it found
+// as the root was then. What the run had touched is judged by the beginning of that; what is
+// changed while the command works has no base; who opens the layer anew knows less, never more.
+func TestBaseOfEntered(t *testing.T) {
+	s := newSite(t)
+	sh(t, s.root, "mkdir -p d/e gone q; echo a >a; echo same >same; echo x >d/x; echo y >d/y; echo g >gone/g; echo r >q/r")
+	l := s.make("one", layer.Overlay)
+	s.run(l, "echo run >>a; cp same o; cat o >same; rm o; rm -r gone; mkdir gone; echo run >d/run; mv q/r q/s")
+	sh(t, s.root, "echo mine >>same; echo mine >m; mv m d/y; echo mine >new; echo mine >gone/mine")
+	s.settle()
+	require.NoError(t, l.Enter())
+	is, err := l.Entered()
+	require.NoError(t, err)
+	assert.True(t, is)
+	s.run(l, "echo again >>a; echo again >>d/x; echo again >>d/y; echo again >d/e/n; rm new; echo again >gone/g; echo again >>q/s; echo again >z; test ! -e gone/mine")
+	sh(t, s.root, "echo late >>d/x")
+	settled := func() (yes, no []string) {
+		_, err := l.Changes(t.Context(), layer.ChangeOptions{}, func(c *layer.Change) error {
+			ok, err := c.Settled()
+			if ok {
+				yes = append(yes, c.Path)
+			} else {
+				no = append(no, c.Path)
+			}
+			return err
+		})
+		require.NoError(t, err)
+		return yes, no
+	}
+	yes, no := settled()
+	assert.Equal(t, []string{"a", "d/e/n", "d/y", "new", "q/r", "q/s", "z"}, yes)
+	assert.Equal(t, []string{"d/run", "d/x", "gone/g", "gone/mine", "same"}, no)
+
+	l.Close()
+	l, err = s.place.Open("one")
+	require.NoError(t, err)
+	defer l.Close()
+	yes, _ = settled()
+	assert.Empty(t, yes)
+	require.NoError(t, l.Leave())
+	is, err = l.Entered()
+	require.NoError(t, err)
+	assert.False(t, is)
+	require.NoError(t, l.Leave())
+}

@@ -41,11 +41,11 @@ func (c *Change) Name() string   { return c.name }
 
 // Settled looks whether Before is what the run began with. Who reads its content asks
 // after that.
-func (c *Change) Settled() (bool, error) { return c.w.base.holds(c.l.seen, c.name, c.seen) }
+func (c *Change) Settled() (bool, error) { return c.w.baseOf(c.Path).holds(c.l.seen, c.name, c.seen) }
 
 // aged says whether what the root has was neither written nor moved itself since before the
 // run, as far as its change time tells.
-func (c *Change) aged() bool { return c.seen != nil && c.w.base.old(c.seen) }
+func (c *Change) aged() bool { return c.seen != nil && c.w.baseOf(c.Path).old(c.seen) }
 
 // sameRules says whether the ignore rules for the path are those that the run began with.
 func (c *Change) sameRules() (bool, error) { return c.l.seen.sameRules() }
@@ -83,7 +83,7 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 	if err != nil {
 		return w.tally, err
 	}
-	w.base = base{before: l.facts.Settled, dev: root.Dev, moves: l.place.Root.FileSystem().MoveTimes}
+	w.base, w.again = base{before: l.facts.Settled, dev: root.Dev, moves: l.place.Root.FileSystem().MoveTimes}, l.again
 	name := upperName
 	if l.facts.Mechanism == Clone {
 		name, w.cloned = treeName, &cloned{layer: l, at: l.facts.Cloned}
@@ -119,6 +119,7 @@ type walk struct {
 	ctx     context.Context
 	visit   func(*Change) error
 	base    base
+	again   *again  // the layer was entered; nil: it was not
 	cloned  *cloned // of a clone; nil: an overlay
 	exclude []disk.Info
 	known   func(string) (*tree.Entry, bool)
@@ -233,7 +234,7 @@ func (w *walk) touched(l *level, e *entry) (bool, error) {
 			return false, err
 		}
 		for _, x := range xattrs {
-			e.opaque = e.opaque || x.Name == "user.overlay.opaque" && string(x.Value) == "y"
+			e.opaque = e.opaque || isOpaque(x)
 			whiteout = whiteout || x.Name == "user.overlay.whiteout" && e.has.Kind == disk.Regular
 		}
 	}
@@ -486,7 +487,7 @@ type ruleFile struct {
 // sameRules says whether the ignore files of s are those that the run began with.
 func (w *walk) sameRules(s *sight, files []ruleFile) (bool, error) {
 	for _, f := range files {
-		ok, err := w.base.stands(s, f.name, f.in)
+		ok, err := w.baseOf(f.path).stands(s, f.name, f.in)
 		if err != nil {
 			return false, err
 		}

@@ -6,7 +6,8 @@
 //
 //	Choose   which mechanism works here, found out by trying it
 //	Make     the layer's directory, and the moment from which changes of the root count
-//	Mount    what the command's process needs to work in it; also to enter it again later
+//	Mount    what the command's process needs to work in it
+//	Enter    a mark, before another command works in it later; Leave takes it away
 //	Changes  what the layer has otherwise than the root
 //	Remove   all of it
 //
@@ -47,5 +48,6 @@
 // directory, or, where the file system is known to do that, the thing's own change time (see
 // base.stands). Change.Settled looks, and is asked after the content was read. The ignore files
 // along the way have to be settled too. What somebody has seen before the edit is asked for as
-// ChangeOptions.Known.
+// ChangeOptions.Known. Of a layer that was entered again, what was touched only then is
+// judged by the moment of that.
 package layer

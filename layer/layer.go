@@ -42,6 +42,7 @@ type Layer struct {
 	dir   disk.Dir
 	name  string
 	facts facts
+	again *again // it was entered; nil: it was not
 }
 
 const (

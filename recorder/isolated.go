@@ -395,13 +395,19 @@ func (u *isolatedRun) attempt(ctx context.Context) error {
 
 // neverStarted takes back what was made for a command that was not executed.
 func (u *isolatedRun) neverStarted(err error) error {
-	var mount *overlay.Error
-	if errors.As(err, &mount) {
-		why := u.place.Explain(err)
-		err = &project.Error{Kind: project.Refused, Msg: "a run cannot be isolated here", Err: why, Advice: why.Advice}
-	}
+	err = u.cannotMount(err)
 	u.layer.Close()
 	return notStarted(errors.Join(u.i.orInPlace(err), u.r.history.Abandon(u.rec.ID), u.place.Remove(u.rec.ID)))
+}
+
+// cannotMount explains an error that comes from the mount.
+func (u *isolatedRun) cannotMount(err error) error {
+	var mount *overlay.Error
+	if !errors.As(err, &mount) {
+		return err
+	}
+	why := u.place.Explain(err)
+	return &project.Error{Kind: project.Refused, Msg: "a run cannot be isolated here", Err: why, Advice: why.Advice}
 }
 
 // unrecorded is an error after the command has run.
@@ -495,7 +501,7 @@ func (r *Recorder) draftFiles(ctx context.Context, x *writing, rec *history.Reco
 	return files, x.w.Flush()
 }
 
-// collectLayer stores what the run did in its layer.
+// collectLayer stores what was done in a layer.
 func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer) (*layer.Collected, error) {
 	exclude, err := r.project.Stores(r.opt.Where)
 	if err != nil {
@@ -552,8 +558,14 @@ func (c *recovery) endIsolated(o *history.Opened) error {
 		return err
 	}
 	defer closePlace(place)
+	return c.endMounted(place, o.Record.ID, fmt.Sprintf("what isolated run %s had left alive when its decree died", o.Record.ID))
+}
+
+// endMounted ends the processes that see the mount of the layer called name; what says in
+// words which they are.
+func (c *recovery) endMounted(place *layer.Place, name, what string) error {
 	const grace = 2 * time.Second
-	met, err := runner.KillMounted(place.MountName(o.Record.ID), grace)
+	met, err := runner.KillMounted(place.MountName(name), grace)
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = nil
 	}
@@ -562,7 +574,7 @@ func (c *recovery) endIsolated(o *history.Opened) error {
 		for _, p := range met {
 			names = append(names, fmt.Sprintf("%d (%s)", p.PID, tree.Quote(p.Name)))
 		}
-		c.add(nil, "ended what isolated run %s had left alive when its decree died: %s", o.Record.ID, strings.Join(names, ", "))
+		c.add(nil, "ended %s: %s", what, strings.Join(names, ", "))
 	}
 	return err
 }

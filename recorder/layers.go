@@ -12,6 +12,35 @@ import (
 // before a record was opened, or after a draft was published or discarded. Of the drafts that
 // wait it leaves as many layers, and as long, as the config says.
 func (r *Recorder) tidyLayers(x *writing) error {
+	var kept map[string]bool
+	return r.eachLayer(func(place *layer.Place, name string) (err error) {
+		if kept == nil {
+			if kept, err = r.keptLayers(); err != nil {
+				return err
+			}
+		}
+		if x.ongoing.live(name) || kept[name] {
+			return nil
+		}
+		if _, err := r.history.Opened(name); !isMissing(err) {
+			return nil
+		}
+		rec, err := r.history.Get(name)
+		switch {
+		case err != nil && project.KindOf(err) != project.NotFound:
+			return nil // what cannot be read may be a draft that waits
+		case err == nil && rec.Draft.Waits() && busy(place, name):
+			return nil
+		}
+		if _, err := runner.KillMounted(place.MountName(name), 0); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		return place.Remove(name)
+	})
+}
+
+// eachLayer calls do for the name of each layer.
+func (r *Recorder) eachLayer(do func(place *layer.Place, name string) error) error {
 	dir, err := r.project.Store.OpenDir(layersDir)
 	if isMissing(err) {
 		return nil
@@ -26,35 +55,12 @@ func (r *Recorder) tidyLayers(x *writing) error {
 	}
 	defer closePlace(place)
 	names, err := place.Names()
-	if err != nil || len(names) == 0 {
-		return err
-	}
-	kept, err := r.keptLayers()
-	if err != nil {
-		return err
-	}
 	for _, name := range names {
-		if x.ongoing.live(name) || kept[name] {
-			continue
-		}
-		if _, err := r.history.Opened(name); !isMissing(err) {
-			continue
-		}
-		rec, err := r.history.Get(name)
-		switch {
-		case err != nil && project.KindOf(err) != project.NotFound:
-			continue // what cannot be read may be a draft that waits
-		case err == nil && rec.Draft.Waits() && busy(place, name):
-			continue
-		}
-		if _, err := runner.KillMounted(place.MountName(name), 0); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
-		if err := place.Remove(name); err != nil {
-			return err
+		if err == nil {
+			err = do(place, name)
 		}
 	}
-	return nil
+	return err
 }
 
 // keptLayers are the names of the layers that stay for their drafts: those of the newest that

@@ -290,12 +290,17 @@ func (r *Recorder) holdLayer(rec *history.Record) (free func(), err error) {
 	unlock, err := l.Lock()
 	if err != nil {
 		l.Close()
-		if errors.Is(err, disk.ErrLocked) {
-			err = &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("another process works in draft %s", draftName(rec)), Advice: "wait until it has ended"}
-		}
-		return nil, err
+		return nil, busyLayer(rec, err)
 	}
 	return func() { _ = unlock(); l.Close() }, nil
+}
+
+// busyLayer explains why the lock of a draft's layer is not to be had.
+func busyLayer(rec *history.Record, err error) error {
+	if !errors.Is(err, disk.ErrLocked) {
+		return err
+	}
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("another process works in draft %s", draftName(rec)), Advice: "wait until it has ended"}
 }
 
 // dropLayer removes the layer of a draft that is done with. Where that fails the next

@@ -1,0 +1,146 @@
+package layer
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+
+	"decree/disk"
+)
+
+// A layer that its run has left can be entered again, for another command. What that one
+// touches first it found in the root as it was then, and not as it was for the run: such a
+// path has its base if nothing of it has changed since the layer was entered. What the run
+// had touched, or hidden, the other command sees as the run left it.
+
+// enteredName is a file that marks a layer in which a command works again: who finds it
+// with nobody in the layer has to read the layer anew.
+const enteredName = "entered"
+
+// again is what is known of a layer as it was entered.
+type again struct {
+	before  int64           // change times from this on are too young; 0: all are
+	touched map[string]bool // the paths that the layer had; true: and all below
+}
+
+// Enter marks the layer, which the caller has locked, and looks what it has already. What
+// Changes then takes for settled goes by that. It is called before the command is executed.
+func (l *Layer) Enter() error {
+	f, err := disk.CreateFile(l.dir, enteredName, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		_ = f.Close()
+	}
+	if l.facts.Mechanism == Clone {
+		return nil // the root is not seen through it
+	}
+	a := &again{touched: map[string]bool{}}
+	if a.before, err = l.settledBefore(); err != nil {
+		return err
+	}
+	upper, err := l.dir.OpenDir(upperName)
+	if err != nil {
+		return err
+	}
+	defer upper.Close()
+	if err := a.look(upper, ""); err != nil {
+		return err
+	}
+	l.again = a
+	return nil
+}
+
+// look notes what dir, which is at path, has.
+func (a *again) look(dir disk.Dir, path string) error {
+	list, err := dir.List()
+	for _, e := range list {
+		if err != nil {
+			return err
+		}
+		if e.Name == ".git" || e.Name == ".decree" {
+			continue // nothing in them is a change
+		}
+		at := strings.TrimPrefix(path+"/"+e.Name, "/")
+		if a.touched[at] = true; e.Kind == disk.Directory {
+			err = a.lookBelow(dir, e.Name, at)
+		}
+	}
+	return err
+}
+
+// lookBelow notes what is in a directory, unless that hides what the root has there.
+func (a *again) lookBelow(dir disk.Dir, name, at string) error {
+	hides, err := opaque(dir, name)
+	if hides || err != nil {
+		return err
+	}
+	sub, err := dir.OpenDir(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // it is not known what is in it
+	}
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	a.touched[at] = false
+	return a.look(sub, at)
+}
+
+// opaque says whether a directory of the layer hides what the root has at its path.
+func opaque(dir disk.Dir, name string) (bool, error) {
+	xattrs, err := dir.Xattrs(name)
+	for _, x := range xattrs {
+		if isOpaque(x) {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+func isOpaque(x disk.Xattr) bool { return x.Name == "user.overlay.opaque" && string(x.Value) == "y" }
+
+// had says whether the layer had the path, or hid what the root has there.
+func (a *again) had(path string) bool {
+	if _, is := a.touched[path]; is {
+		return true
+	}
+	for i, c := range path {
+		if c == '/' && a.touched[path[:i]] {
+			return true
+		}
+	}
+	return false
+}
+
+// baseOf is what tells of a path whether the root still has what it was to the command.
+func (w *walk) baseOf(path string) base {
+	b := w.base
+	if w.again != nil && !w.again.had(path) {
+		b.before = w.again.before
+	}
+	return b
+}
+
+// Entered says whether the layer was entered, and not left since.
+func (l *Layer) Entered() (bool, error) {
+	_, err := l.dir.Stat(enteredName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Leave takes the mark away, when what the command did is recorded.
+func (l *Layer) Leave() error {
+	l.again = nil
+	err := l.dir.Remove(enteredName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,316 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"decree/history"
+	"decree/layer"
+	"decree/project"
+	"decree/runner"
+	"decree/tree"
+)
+
+// EnterOptions say what works in a draft's layer. Args and the streams are needed.
+type EnterOptions struct {
+	Ref                   string // "": the only draft that waits
+	Args                  []string
+	Dir                   string // absolute; where it is not in the root, the root
+	Stdin, Stdout, Stderr *os.File
+	Env                   []string
+	Grace                 time.Duration
+	Signals               <-chan os.Signal
+	// Begins, if not nil, is called before the command is executed, with where it works.
+	Begins func(rec *history.Record, workspace string)
+}
+
+// opEnter is the audit's word for it.
+const opEnter = "enter"
+
+// Enter has a command work in the layer of a draft that waits, and renews the draft: its
+// record's diff is what the layer has then. The result's record is the renewed one, and its
+// changes are all of the draft's. The tree is as it was, whatever the error.
+func (r *Recorder) Enter(ctx context.Context, o EnterOptions) (*RunResult, error) {
+	beginning, begun, end := heedSignals(ctx, o.Signals, nil)
+	defer end()
+	x, err := r.enterFor(beginning, opEnter, besideRuns)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	u := &isolatedRun{run: &run{r: r, x: x, o: RunOptions{
+		Args: o.Args, Dir: o.Dir, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Env: o.Env, Attempts: 1, Grace: o.Grace, Signals: o.Signals,
+	}}}
+	defer u.close()
+	err = u.enter(o.Ref)
+	begun()
+	if err != nil {
+		r.auditFailure(opEnter, "", err)
+		return nil, err
+	}
+	if o.Begins != nil {
+		o.Begins(u.rec, u.layer.Workspace())
+	}
+	if err := u.workAgain(ctx); err != nil {
+		return nil, err
+	}
+	return &u.res, nil
+}
+
+// enter opens and marks the layer of the draft ref, and takes its lock and the lease.
+func (u *isolatedRun) enter(ref string) (err error) {
+	r := u.r
+	if u.rec, err = r.draft(ref); err != nil {
+		return err
+	}
+	if u.place, err = r.layers(); err != nil {
+		return err
+	}
+	u.layer, err = u.place.Open(u.rec.ID)
+	if isMissing(err) || errors.Is(err, layer.ErrUnfinished) {
+		return layerGone(u.rec)
+	}
+	if err != nil {
+		return err
+	}
+	if u.unlock, err = u.layer.Lock(); err != nil {
+		return busyLayer(u.rec, err)
+	}
+	if u.mount, err = u.layer.Mount(); err != nil {
+		return err
+	}
+	h := r.holder()
+	h.Run, h.Isolated = u.rec.ID, true
+	if u.release, err = r.project.Lease(u.rec.ID, h); err != nil {
+		return err
+	}
+	return u.layer.Enter()
+}
+
+// layerGone says what can still be done with a draft whose layer is removed.
+func layerGone(rec *history.Record) error {
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("the layer of draft %s is gone, so nothing can work in it", draftName(rec)),
+		Advice: fmt.Sprintf("its work is recorded: 'decree publish %s' brings it into the tree", draftName(rec))}
+}
+
+// workAgain runs the command and renews the draft.
+func (u *isolatedRun) workAgain(ctx context.Context) error {
+	r := u.r
+	res, err := r.execute(ctx, runner.Command{
+		Args: u.o.Args, Dir: u.dirAgain(), Env: append(u.environment(), "PWD="+u.dirAgain()), Overlay: u.mount,
+		Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr, Log: io.Discard,
+		Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(),
+		Starting: func(runner.Leader) error { return u.free() },
+	})
+	started := err == nil && res.NotStarted == nil || res.Duration > 0
+	if lerr := u.takeLock(ctx); lerr != nil {
+		return u.notRenewed(lerr)
+	}
+	if cerr := u.catchUp(ctx); cerr != nil {
+		return u.notRenewed(cerr)
+	}
+	u.res.Record, u.res.Last, u.res.ExitCode = u.rec, res, res.ExitCode
+	if !started {
+		if err != nil {
+			err = u.cannotMount(err)
+		}
+		return errors.Join(err, u.layer.Leave())
+	}
+	if err != nil {
+		u.say("%v", err)
+	}
+	res.Outside = nil
+	u.strangers(res)
+	rec, changes, notes, err := r.renewDraft(ctx, u.x, u.layer, u.rec)
+	if err != nil {
+		return u.notRenewed(err)
+	}
+	u.sayAll(notes)
+	u.res.Record, u.res.Changes = rec, changes
+	a := r.audit(opEnter, "done")
+	a.Record = rec.ID
+	return errors.Join(r.history.Audit(a), u.layer.Leave())
+}
+
+// dirAgain is where the command works: where decree was called, if that is in the root.
+func (u *isolatedRun) dirAgain() string {
+	rel, err := filepath.Rel(u.r.project.Root, realPath(u.o.Dir))
+	if err != nil || !filepath.IsLocal(rel) {
+		rel = "."
+	}
+	return filepath.Join(u.layer.Workspace(), rel)
+}
+
+// notRenewed is an error after the command has worked in the layer.
+func (u *isolatedRun) notRenewed(err error) error {
+	return &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("what it changed is not recorded: %w", err),
+		State:  fmt.Sprintf("the command has run; the tree is as it was, and the work lies in %s", u.layer.Path()),
+		Advice: fmt.Sprintf("once the cause is gone 'decree recover' renews draft %s", draftName(u.rec))}
+}
+
+// renewDraft has the record was tell what its layer has now. The notes are for who worked
+// in it.
+func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, was *history.Record) (rec *history.Record, changes []tree.Change, notes []string, err error) {
+	before, err := r.history.DiffChanges(was)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	found, err := r.collectAgain(ctx, x, l, was, before)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	renewed, draft := *was, *was.Draft
+	renewed.Draft, draft.NoBase, draft.Git = &draft, nil, found.Tally.Git
+	for _, t := range found.Touched {
+		changes = append(changes, t.Change)
+		if t.NoBase {
+			draft.NoBase = append(draft.NoBase, t.Path)
+		}
+	}
+	renewed.Unrecorded = slices.Concat(found.Unread, found.Tally.Unread)
+	slices.Sort(renewed.Unrecorded)
+	if err := r.stillBy(&draft, before, changes); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := x.w.Flush(); err != nil { // the diff is written from it
+		return nil, nil, nil, err
+	}
+	sum, stat, err := r.storeDiff(ctx, x, changes, nil)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	plain, _, bytes, err := partial(changes, oldSide)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	renewed.DiffSHA256, renewed.Changes, renewed.Bytes, renewed.ManifestSHA256 = sum, counts(stat), bytes, tree.Sum(plain)
+	if err := x.w.Flush(); err != nil {
+		return nil, nil, nil, err
+	}
+	return &renewed, changes, layerNotes(found, draft.NoBase), r.history.RenewDraft(&renewed, sum)
+}
+
+// collectAgain is collectLayer for a layer whose draft has the changes before. What their
+// paths were when the run began is recorded, whatever the tree has by now.
+func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer, was *history.Record, before []tree.Change) (*layer.Collected, error) {
+	found, err := r.collectLayer(ctx, x, l)
+	if err != nil {
+		return nil, err
+	}
+	earlier := map[string]tree.Change{}
+	for _, c := range before {
+		earlier[c.Path] = c
+	}
+	brought := r.broughtBy(was.Draft.By)
+	touched := found.Touched[:0]
+	for _, t := range found.Touched {
+		c, is := earlier[t.Path]
+		switch {
+		case is && brought[t.Path] && !sameEntry(t.New, c.New) && r.has(t.Path, c.New):
+			t.Old, t.NoBase = c.New, false // it goes on from what was published
+		case is:
+			t.Old, t.NoBase = c.Old, baseless(was.Draft.NoBase, t.Path)
+		}
+		delete(earlier, t.Path)
+		if t.NoBase || !sameEntry(t.Old, t.New) {
+			touched = append(touched, t)
+		}
+	}
+	// Where the tree has got the draft's change too, the walk tells nothing.
+	for path, c := range earlier {
+		if r.has(path, c.New) {
+			touched = append(touched, layer.Touched{Change: c, NoBase: baseless(was.Draft.NoBase, path)})
+		}
+	}
+	slices.SortFunc(touched, func(a, b layer.Touched) int { return strings.Compare(a.Path, b.Path) })
+	found.Touched = touched
+	return found, nil
+}
+
+// has says whether the tree has e at path.
+func (r *Recorder) has(path string, e *tree.Entry) bool {
+	now, err := r.tree.Look(path)
+	return err == nil && sameEntry(now, e)
+}
+
+func sameEntry(a, b *tree.Entry) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Same(*b)
+}
+
+// stillBy takes from those that published a part of the draft the records of which some path
+// is another now: that is still to be published.
+func (r *Recorder) stillBy(d *history.Draft, before, now []tree.Change) error {
+	is := map[string]tree.Change{}
+	for _, c := range now {
+		is[c.Path] = c
+	}
+	other := map[string]bool{}
+	for _, c := range before {
+		n, there := is[c.Path]
+		other[c.Path] = !there || !sameEntry(n.New, c.New)
+	}
+	var by []string
+	for _, id := range d.By {
+		rec, err := r.history.Get(id)
+		if err != nil {
+			continue // it was removed
+		}
+		changes, err := r.history.DiffChanges(rec)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(changes, func(c tree.Change) bool { return other[c.Path] }) {
+			by = append(by, id)
+		}
+	}
+	if d.By = by; len(by) == 0 {
+		d.State = history.DraftWaiting
+	}
+	return nil
+}
+
+// entered renews the drafts in whose layers a process worked that is gone.
+func (c *recovery) entered(ctx context.Context) error {
+	return c.r.eachLayer(func(place *layer.Place, name string) error {
+		if c.x.ongoing.live(name) {
+			return nil
+		}
+		rec, err := c.r.history.Get(name)
+		if err != nil || !rec.Draft.Waits() {
+			return nil //nolint:nilerr // tidyLayers looks at it
+		}
+		l, err := place.Open(name)
+		if err != nil {
+			return nil //nolint:nilerr // the same
+		}
+		defer l.Close()
+		if is, err := l.Entered(); err != nil || !is {
+			return err
+		}
+		unlock, err := l.Lock()
+		if err != nil {
+			return nil //nolint:nilerr // somebody reads it
+		}
+		defer func() { _ = unlock() }()
+		if err := c.endMounted(place, name, "what worked in draft "+draftName(rec)+" when its decree died"); err != nil {
+			return err
+		}
+		renewed, _, _, err := c.r.renewDraft(ctx, c.x, l, rec)
+		if err != nil && ctx.Err() == nil { // it may be the draft's own trouble, and must not hold up others
+			c.add(nil, "draft %s is as it was before the command whose decree died, since its layer cannot be recorded: %v", draftName(rec), err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c.add(renewed, "decree died while a command worked in draft %s; the draft is what its layer has now", draftName(rec))
+		return l.Leave()
+	})
+}
