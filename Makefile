@@ -55,7 +55,8 @@ fuzz:
 cross:
 	@set -e; for os in darwin windows; do echo "build for $$os"; GOOS=$$os $(GO) vet ./... ; GOOS=$$os $(GO) build -o /dev/null ./cmd/decree; done
 
-# real: copies of the Go sources, rewritten, damaged and taken back, compared by hash.
+# real: copies of the Go sources, rewritten, damaged and taken back, in place and in
+# layers, compared by hash.
 real: build
 	$(GO) test -count=1 -tags real -run TestReal -v -timeout 20m ./cmd
 

@@ -40,7 +40,7 @@ const opEnter = "enter"
 func (r *Recorder) Enter(ctx context.Context, o EnterOptions) (*RunResult, error) {
 	beginning, begun, end := heedSignals(ctx, o.Signals, nil)
 	defer end()
-	x, err := r.enterFor(beginning, opEnter, besideRuns)
+	x, err := r.enterFor(beginning, opEnter, inLayer)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 	}
 	beginning, begun, end := heedSignals(ctx, o.Signals, nil)
 	defer end()
-	x, err := r.enterFor(beginning, opRecord, besideRuns)
+	x, err := r.enterFor(beginning, opRecord, inLayer)
 	if err != nil {
 		if errors.As(err, new(*BeginError)) || project.KindOf(err) == project.Refused {
 			return nil, err

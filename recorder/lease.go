@@ -20,11 +20,12 @@ import (
 // and does its process descend from the run's? Then it is a part of the run, and may.
 
 // kind is what an operation may have beside it.
-type kind bool
+type kind uint8
 
 const (
-	besideRuns kind = false // it goes on while the command of somebody else's run works
-	movesFiles kind = true  // it waits for that run, or is refused
+	besideRuns kind = iota // it goes on while the command of somebody else's run works
+	inLayer                // so does an isolated run, several of which may begin at once: it waits for short work
+	movesFiles             // it waits for that run, or is refused
 )
 
 // ongoing are the runs whose commands work while an operation does.
@@ -99,9 +100,9 @@ const (
 	// dyingWait is how long a lease may be held by a process that is gone: one that it
 	// had just forked has it until it executes its own program.
 	dyingWait = 2 * time.Second
-	// insideWait is how long a part of a run waits for the lock in any case: what others
-	// do beside the run is short, and a script would not expect to be refused for it.
-	insideWait = 30 * time.Second
+	// shortWork is how long a part of a run, and an isolated run, wait for the lock in any case:
+	// what others do with it is mostly short, and a script would not expect to be refused for it.
+	shortWork = 30 * time.Second
 	// sayWait is after how long a run that has to wait for the lock again says so.
 	sayWait = 2 * time.Second
 	forever = 100 * 365 * 24 * time.Hour
@@ -117,8 +118,8 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 			return nil, &BeginError{err}
 		}
 		wait := r.opt.Wait
-		if b.inside != "" {
-			wait = max(wait, insideWait)
+		if b.inside != "" || k == inLayer {
+			wait = max(wait, shortWork)
 		}
 		unlock, err := r.project.Lock(ctx, r.holder(), wait-time.Since(begin))
 		if err != nil {
