@@ -53,7 +53,7 @@ With --attempts N a failing command is tried again: each attempt sees the change
 
 While COMMAND runs, "decree checkpoint", "label", "send" and all that only looks work beside it; what moves files ("revert", "apply", "restore", another "run") waits with --wait, or is refused. Inside COMMAND every decree command works: what it does is a part of this run, in its diff, and is taken back with it; its records say so. A "decree run" inside that fails goes back to its own start.
 
-With --isolated COMMAND sees the same tree, at the same path, but what it writes goes to a private layer: the tree stays as it is, whether COMMAND succeeds or fails, until "decree publish" brings the work in. Until then it is a draft, a record like any other to "diff", "show" and "log". Several isolated runs can go on at once. Without namespaces of its own COMMAND works in a clone of the tree at another path, or not at all. With "isolated: always" in the config every run is isolated but one with --in-place.
+With --isolated COMMAND sees the same tree, at the same path, but what it writes goes to a private layer: the tree stays as it is, whether COMMAND succeeds or fails, until "decree publish" brings the work in. Until then it is a draft, a record like any other to "diff", "show" and "log". Several isolated runs can go on at once. Of several attempts the last starts in a fresh layer. Without namespaces of its own COMMAND works in a clone of the tree at another path, or not at all. With "isolated: always" in the config every run is isolated but one with --in-place.
 
 With -m NAME there is no COMMAND: one message of .decree/inbox is processed by its routine at once, as "decree process" would do it, with max_attempts from the config. The exit status is the routine's.`,
 		examples: []example{
@@ -103,9 +103,6 @@ func (o runOptions) check() error {
 	}
 	if o.isolated && o.inPlace {
 		return usagef("--isolated and --in-place cannot be used together").Hintf("--isolated leaves the tree as it is, --in-place changes it")
-	}
-	if o.isolated && o.attempts > 1 {
-		return usagef("--isolated cannot be used with --attempts")
 	}
 	return checkTimes(o.delay, o.timeout, o.grace)
 }

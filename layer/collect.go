@@ -42,6 +42,17 @@ type Collected struct {
 	Tally   Tally
 }
 
+// Changes are the changes of all paths, and the paths without a base.
+func (out *Collected) Changes() (all []tree.Change, noBase []string) {
+	for _, t := range out.Touched {
+		all = append(all, t.Change)
+		if t.NoBase {
+			noBase = append(noBase, t.Path)
+		}
+	}
+	return all, noBase
+}
+
 // Collect reads and stores what the layer has changed, and what that was before. What was
 // written and is as it was when the run began is left out.
 func (l *Layer) Collect(ctx context.Context, o CollectOptions) (*Collected, error) {

@@ -130,7 +130,7 @@ func (u *run) closeLog() {
 
 // file keeps an attempt's diff and log before the next one overwrites them.
 func (u *run) file(n int) error {
-	err := u.writeFile(fmt.Sprintf("attempts/%d/%s", n, diffFile), func(w io.Writer) error {
+	err := u.writeFile(attemptFile(n, diffFile), func(w io.Writer) error {
 		f, err := u.openDiff()
 		if err != nil {
 			return err
@@ -142,8 +142,11 @@ func (u *run) file(n int) error {
 	if err != nil {
 		return err
 	}
-	return u.nameLog(fmt.Sprintf("attempts/%d/%s", n, logFile))
+	return u.nameLog(attemptFile(n, logFile))
 }
+
+// attemptFile is the name of an attempt's own copy of a file.
+func attemptFile(n int, name string) string { return fmt.Sprintf("attempts/%d/%s", n, name) }
 
 // nameLog gives the log another name in the run's directory. It is one file with
 // two names, and a copy where the file system has no hard links, the name is taken

@@ -104,7 +104,7 @@ func layerGone(rec *history.Record) error {
 func (u *isolatedRun) workAgain(ctx context.Context) error {
 	r := u.r
 	res, err := r.execute(ctx, runner.Command{
-		Args: u.o.Args, Dir: u.dirAgain(), Env: append(u.environment(), "PWD="+u.dirAgain()), Overlay: u.mount,
+		Args: u.o.Args, Dir: u.dirAgain(), Env: append(u.environment(1), "PWD="+u.dirAgain()), Overlay: u.mount,
 		Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr, Log: io.Discard,
 		Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(),
 		Starting: func(runner.Leader) error { return u.free() },
@@ -167,13 +167,8 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, w
 		return nil, nil, nil, err
 	}
 	renewed, draft := *was, *was.Draft
-	renewed.Draft, draft.NoBase, draft.Git = &draft, nil, found.Tally.Git
-	for _, t := range found.Touched {
-		changes = append(changes, t.Change)
-		if t.NoBase {
-			draft.NoBase = append(draft.NoBase, t.Path)
-		}
-	}
+	renewed.Draft, draft.Git = &draft, found.Tally.Git
+	changes, draft.NoBase = found.Changes()
 	renewed.Unrecorded = slices.Concat(found.Unread, found.Tally.Unread)
 	slices.Sort(renewed.Unrecorded)
 	if err := r.stillBy(&draft, before, changes); err != nil {

@@ -53,7 +53,7 @@ type isolatedRun struct {
 // RunIsolated records a command that works in a layer. An error means that decree itself
 // failed or refused; the tree is as it was, whatever the error.
 func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOptions) (*RunResult, error) {
-	o.Attempts = 1
+	o.Attempts = max(o.Attempts, o.Spent+1, 1)
 	if err := checkDescription(o.Description); err != nil {
 		return nil, notStarted(err)
 	}
@@ -78,7 +78,7 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 		}
 		return nil, notStarted(i.orInPlace(err))
 	}
-	if err := u.attempt(ctx); err != nil {
+	if err := u.attempts(ctx); err != nil {
 		return nil, err
 	}
 	r.retain(ctx, x, history.Run)
@@ -210,6 +210,11 @@ func (u *isolatedRun) makeLayer(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	return u.makeLayerBy(ctx, id, how)
+}
+
+// makeLayerBy is makeLayer when it is known how.
+func (u *isolatedRun) makeLayerBy(ctx context.Context, id string, how layer.Mechanism) error {
 	o, err := u.cloning(ctx)
 	if err != nil {
 		return err
@@ -345,57 +350,12 @@ func (u *isolatedRun) open(id string, started time.Time) error {
 	return nil
 }
 
-// attempt runs the command and closes the record as a draft.
-func (u *isolatedRun) attempt(ctx context.Context) error {
-	r := u.r
-	res, err := r.execute(ctx, runner.Command{
-		Args: u.o.Args, Dir: u.dir(), Env: u.environment(), Overlay: u.mount,
-		Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
-		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(),
-		Starting: func(l runner.Leader) error {
-			err := u.noteStarted(l)
-			if err == nil {
-				err = u.free()
-			}
-			return err
-		},
-	})
-	u.begun = err == nil && res.NotStarted == nil || res.Duration > 0
-	u.closeLog()
-	if err := u.takeLock(ctx); err != nil {
-		return u.unrecorded(err)
-	}
-	if err := u.catchUp(ctx); err != nil {
-		return u.unrecorded(err)
-	}
-	if err != nil && res.Duration == 0 {
-		return u.neverStarted(err)
-	}
-	if err != nil {
-		u.say("%v", err)
-	}
-	u.res.Last, u.res.ExitCode = res, res.ExitCode
-	res.Outside = nil // who sees the layer was ended; others do not see it
-	u.strangers(res)
-	u.rec.Status = history.StatusSucceeded
-	if res.ExitCode != 0 || res.TimedOut || res.Interrupted != nil {
-		u.rec.Status = history.StatusFailed
-	}
-	u.rec.ExitCode = &u.res.ExitCode
-	notes, changes, err := r.endDraft(ctx, u.x, u.place, u.layer, u.opened, u.rec, res.NotStarted != nil)
-	for _, n := range notes {
-		u.say("%s", n)
-	}
-	if err != nil {
-		return u.unrecorded(err)
-	}
-	u.res.Record, u.res.Changes = u.rec, changes
-	return nil
-}
-
 // neverStarted takes back what was made for a command that was not executed.
 func (u *isolatedRun) neverStarted(err error) error {
 	err = u.cannotMount(err)
+	if u.begun {
+		return u.unrecorded(err)
+	}
 	u.layer.Close()
 	return notStarted(errors.Join(u.i.orInPlace(err), u.r.history.Abandon(u.rec.ID), u.place.Remove(u.rec.ID)))
 }
@@ -412,8 +372,13 @@ func (u *isolatedRun) cannotMount(err error) error {
 
 // unrecorded is an error after the command has run.
 func (u *isolatedRun) unrecorded(err error) error {
-	return &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("what it changed is not recorded: %w", err),
-		State:  "the command has run; the tree is as it was, and the work lies in " + u.layer.Path(),
+	state := "the command has run; the tree is as it was, and "
+	if u.layer == nil {
+		state += "the last attempt was not made"
+	} else {
+		state += "the work lies in " + u.layer.Path()
+	}
+	return &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("what it changed is not recorded: %w", err), State: state,
 		Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", u.rec.ID)}
 }
 
@@ -425,31 +390,22 @@ func (u *isolatedRun) dir() string {
 	return filepath.Join(u.layer.Workspace(), filepath.FromSlash(u.rec.Cwd))
 }
 
-func (u *isolatedRun) environment() []string {
-	out := append(u.env(1), isolated)
+func (u *isolatedRun) environment(attempt int) []string {
+	out := append(u.env(attempt), isolated)
 	if u.mount == nil {
 		out = append(out, "DECREE_ROOT="+u.layer.Workspace(), "PWD="+u.dir())
 	}
 	return out
 }
 
-// endDraft reads the layer and closes the run's record: as a draft, which keeps the layer,
-// or, where nothing was changed, as a record alone. The notes are for who made the run.
-func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place, l *layer.Layer, o *history.Opened, rec *history.Record, mistake bool) (notes []string, changes []tree.Change, err error) {
-	found, err := r.collectLayer(ctx, x, l)
-	if err != nil {
-		return nil, nil, err
-	}
+// endDraft closes the record of a run in whose layer found was: as a draft, which keeps the
+// layer, or, where nothing was changed, as a record alone. The notes are for who made the run.
+func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place, found *layer.Collected, o *history.Opened, rec *history.Record, mistake bool) (notes []string, changes []tree.Change, err error) {
 	draft := history.Draft{State: history.DraftWaiting, Git: found.Tally.Git}
 	if rec.Draft != nil {
 		draft.Name = rec.Draft.Name
 	}
-	for _, t := range found.Touched {
-		changes = append(changes, t.Change)
-		if t.NoBase {
-			draft.NoBase = append(draft.NoBase, t.Path)
-		}
-	}
+	changes, draft.NoBase = found.Changes()
 	rec.Draft, rec.Unrecorded = nil, slices.Concat(found.Unread, found.Tally.Unread)
 	slices.Sort(rec.Unrecorded)
 	if len(changes) > 0 || found.Tally.Git > 0 {
@@ -485,10 +441,12 @@ func (r *Recorder) draftFiles(ctx context.Context, x *writing, rec *history.Reco
 	if err := x.w.Flush(); err != nil {
 		return nil, err
 	}
-	for _, f := range []history.RunFile{
-		{Name: diffFile, Write: func(w io.Writer) error { return r.copyObject(w, sum) }},
-		{Name: "manifest.json", Write: history.Bytes(plain)},
-	} {
+	write := func(w io.Writer) error { return r.copyObject(w, sum) }
+	list := []history.RunFile{{Name: diffFile, Write: write}, {Name: "manifest.json", Write: history.Bytes(plain)}}
+	if n := rec.Attempts; n > 1 {
+		list = append(list, history.RunFile{Name: attemptFile(n, diffFile), Write: write})
+	}
+	for _, f := range list {
 		if err := r.unlessKeptOut(rec.ID, r.history.ReplaceFile(rec.ID, f.Name, f.Write)); err != nil {
 			return nil, err
 		}
@@ -588,25 +546,29 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 	defer closePlace(place)
 	rec := *o.Record
 	l, err := place.Open(rec.ID)
-	if isMissing(err) || errors.Is(err, layer.ErrUnfinished) {
-		c.add(nil, "isolated run %s has lost its layer and was dropped; the tree is as it was", rec.ID)
-		return errors.Join(c.r.history.Abandon(rec.ID), place.Remove(rec.ID))
-	}
-	if err != nil {
+	lost := isMissing(err) || errors.Is(err, layer.ErrUnfinished)
+	if err != nil && !lost {
 		return err
 	}
-	defer l.Close()
 	var leader started
-	if begun, err := c.r.history.Leader(rec.ID, &leader); err != nil || !begun {
-		if err == nil {
-			c.add(nil, "isolated run %s had not begun and was dropped; the tree is as it was", rec.ID)
-			err = errors.Join(c.r.history.Abandon(rec.ID), place.Remove(rec.ID))
-		}
+	begun, err := c.r.history.Leader(rec.ID, &leader)
+	if err == nil && !begun {
+		c.add(nil, "isolated run %s had not begun and was dropped; the tree is as it was", rec.ID)
+		err = errors.Join(c.r.history.Abandon(rec.ID), place.Remove(rec.ID))
+	}
+	found := &layer.Collected{} // the last attempt's layer was to be made
+	if begun && !lost && err == nil {
+		found, err = c.r.collectLayer(ctx, c.x, l)
+	}
+	if l != nil {
+		l.Close()
+	}
+	if err != nil || !begun {
 		return err
 	}
 	now := c.r.opt.Clock().UTC()
 	rec.Status, rec.Recovered = history.StatusInterrupted, &now
-	notes, changes, err := c.r.endDraft(ctx, c.x, place, l, o, &rec, false)
+	notes, changes, err := c.r.endDraft(ctx, c.x, place, found, o, &rec, false)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,158 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+
+	"decree/history"
+	"decree/layer"
+	"decree/runner"
+)
+
+// attempts runs the command until it succeeds or the attempts are used up, and closes the
+// record. What an attempt has done the next one sees, but the last starts in a fresh layer,
+// and what that one did is the draft.
+func (u *isolatedRun) attempts(ctx context.Context) error {
+	for n := u.o.Spent + 1; ; n++ {
+		u.rec.Attempts = n
+		if err := u.announce(n); err != nil {
+			return err
+		}
+		found, err := u.attempt(ctx, n)
+		if err != nil {
+			return err
+		}
+		last := u.res.Last
+		failed := last.ExitCode != 0 || last.TimedOut || last.Interrupted != nil
+		if !failed || n == u.o.Attempts || last.Interrupted != nil || last.NotStarted != nil {
+			return u.conclude(ctx, found)
+		}
+		if err := u.keepAttempt(ctx, n, found); err != nil {
+			return u.unrecorded(err)
+		}
+		stopped, err := u.delay(ctx)
+		if err != nil {
+			return u.unrecorded(err)
+		}
+		if stopped {
+			return u.conclude(ctx, found)
+		}
+		if err := u.prepareNext(ctx, n); err != nil {
+			return u.unrecorded(err)
+		}
+	}
+}
+
+// attempt runs the command once, and reads what it has left in the layer.
+func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, error) {
+	r := u.r
+	res, err := r.execute(ctx, runner.Command{
+		Args: u.o.Args, Dir: u.dir(), Env: u.environment(n), Overlay: u.mount,
+		Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
+		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(),
+		Starting: func(l runner.Leader) error {
+			err := u.noteStarted(l)
+			if err == nil {
+				err = u.free()
+			}
+			return err
+		},
+	})
+	u.begun = u.begun || err == nil && res.NotStarted == nil || res.Duration > 0
+	u.closeLog()
+	if err := u.takeLock(ctx); err != nil {
+		return nil, u.unrecorded(err)
+	}
+	if err := u.catchUp(ctx); err != nil {
+		return nil, u.unrecorded(err)
+	}
+	if err != nil && res.Duration == 0 {
+		return nil, u.neverStarted(err)
+	}
+	if err != nil {
+		u.say("%v", err)
+	}
+	u.res.Last, u.res.ExitCode = res, res.ExitCode
+	res.Outside = nil // who sees the layer was ended; others do not see it
+	u.strangers(res)
+	found, err := r.collectLayer(ctx, u.x, u.layer)
+	if err != nil {
+		return nil, u.unrecorded(err)
+	}
+	return found, nil
+}
+
+// conclude closes the record: found is what the last attempt did.
+func (u *isolatedRun) conclude(ctx context.Context, found *layer.Collected) error {
+	u.rec.Status = history.StatusSucceeded
+	if u.res.ExitCode != 0 || u.res.Last.TimedOut || u.res.Last.Interrupted != nil {
+		u.rec.Status = history.StatusFailed
+	}
+	u.rec.ExitCode = &u.res.ExitCode
+	if n := u.rec.Attempts; n > 1 {
+		if err := u.nameLog(attemptFile(n, logFile)); err != nil {
+			return u.unrecorded(err)
+		}
+	}
+	notes, changes, err := u.r.endDraft(ctx, u.x, u.place, found, u.opened, u.rec, u.res.Last.NotStarted != nil)
+	u.sayAll(notes)
+	if err != nil {
+		return u.unrecorded(err)
+	}
+	u.res.Record, u.res.Changes = u.rec, changes
+	return nil
+}
+
+// keepAttempt keeps the diff and the log of the attempt n, which has failed and is not the
+// last.
+func (u *isolatedRun) keepAttempt(ctx context.Context, n int, found *layer.Collected) error {
+	u.changes, _ = found.Changes()
+	if err := u.x.w.Flush(); err != nil { // the diff is written from it
+		return err
+	}
+	stat, _, err := u.writeDiff(ctx)
+	if err != nil {
+		return err
+	}
+	tail, err := tailOf(u.log, logTail)
+	if err != nil {
+		return err
+	}
+	u.tried = append(u.tried, tried{n, u.res.Last, u.changes, stat, tail})
+	return u.file(n)
+}
+
+// prepareNext prepares what the attempt after n works in.
+func (u *isolatedRun) prepareNext(ctx context.Context, n int) (err error) {
+	u.rec.Attempts = n + 1
+	if err := u.r.saveDraft(u.opened, u.rec); err != nil {
+		return err
+	}
+	if n+1 == u.o.Attempts {
+		text := failureContext(u.o.Args, u.o.Attempts, u.tried)
+		if err := u.writeFile(failureFile, history.Bytes(text)); err != nil {
+			return err
+		}
+		err = u.freshLayer(ctx)
+	} else {
+		u.mount, err = u.layer.Mount()
+	}
+	if err != nil {
+		return err
+	}
+	return u.openLog()
+}
+
+// freshLayer puts a layer in the place of the one that the attempts before have used. After a
+// death in it there is none, and the run is recorded without a draft.
+func (u *isolatedRun) freshLayer(ctx context.Context) error {
+	how := u.layer.Mechanism()
+	err := u.unlock()
+	u.unlock = nil
+	u.layer.Close()
+	u.layer = nil
+	if err = errors.Join(err, u.place.Remove(u.rec.ID)); err != nil {
+		return err
+	}
+	return u.makeLayerBy(ctx, u.rec.ID, how)
+}
