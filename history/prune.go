@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"decree/disk"
+	"decree/project"
 	"decree/tree"
 )
 
@@ -57,7 +59,8 @@ func (h *History) removeRest(ids []string, audit []Operation) error {
 	for _, id := range ids {
 		err := h.removeRun(runs, id)
 		if errors.Is(err, fs.ErrPermission) && h.note != nil { // another user's: the others go nevertheless
-			h.note(fmt.Sprintf("record %s is removed, but its directory stays: %v; it may be another user's", id, err))
+			why := cmp.Or(project.SealedAdvice(err), "it may be another user's")
+			h.note(fmt.Sprintf("record %s is removed, but its directory stays: %v; %s", id, err, why))
 		} else if err != nil {
 			return err
 		}

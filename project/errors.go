@@ -150,6 +150,9 @@ var ErrNoProject = errors.New("no decree project")
 // RightsAdvice says what gives .decree back to its user where err is that something in
 // it may not be written, as an immutable file; "" for other errors.
 func RightsAdvice(err error) string {
+	if advice := SealedAdvice(err); advice != "" {
+		return advice
+	}
 	var pe *fs.PathError
 	if !errors.As(err, &pe) || !errors.Is(pe.Err, fs.ErrPermission) {
 		return ""

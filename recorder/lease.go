@@ -135,6 +135,9 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 			continue
 		}
 		if err == nil {
+			err = r.project.RefuseSealed()
+		}
+		if err == nil {
 			err = r.prepare(ctx, x)
 		}
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -593,6 +594,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 		return u.unfinished("the root is not found again", err)
 	}
 	for _, step := range []func() error{
+		u.unseal,
 		u.clearOwn,
 		u.checkStore,
 		func() error { return u.catchUp(ctx) },
@@ -618,6 +620,19 @@ func (u *run) command(n int) runner.Command {
 			return err
 		},
 	}
+}
+
+// unseal makes decree's own in .decree writable again where the command took that away
+// with chattr.
+func (u *run) unseal() error {
+	var queue []string
+	if u.o.Task != "" { // its message is moved when it has ended
+		queue = []string{path.Dir(u.o.Task), path.Join(path.Dir(u.o.Task), "done"), path.Join(path.Dir(u.o.Task), "dead"), u.o.Task}
+	}
+	if unsealed := u.r.project.Unseal(u.rec.ID, queue...); len(unsealed) > 0 {
+		u.say("the command had made %s immutable or append-only; that was taken away again", some(unsealed))
+	}
+	return nil
 }
 
 // rejoin follows a command that deleted its own root.
