@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"errors"
 	"hash/crc32"
 	"io"
@@ -104,7 +105,7 @@ func openCache(req *Request) (*cache, error) {
 		return nil, err
 	}
 	f, err := openCacheFile(req)
-	if errors.Is(err, fs.ErrNotExist) {
+	if absent(err) || disk.OtherKind(err) {
 		return freshCache(req)
 	}
 	if err != nil {
@@ -126,8 +127,8 @@ func openCacheFile(req *Request) (disk.File, error) {
 	if req.Writer == nil {
 		return req.CacheDir.Open(cacheName)
 	}
-	if _, err := req.CacheDir.Stat(cacheName); err != nil {
-		return nil, err
+	if st, err := req.CacheDir.Stat(cacheName); err != nil || st.Kind != disk.Regular {
+		return nil, cmp.Or(err, error(disk.ErrNotRegular))
 	}
 	return req.CacheDir.OpenWrite(cacheName, 0o600)
 }

@@ -130,7 +130,7 @@ func (d *descent) enter(name string) error {
 	case err == nil:
 		d.close()
 		d.h, d.opened = next, next
-	case absent(err) || otherKind(err):
+	case absent(err) || disk.OtherKind(err):
 		d.a.Missing = true
 	default:
 		return &UnreadableError{d.a.Decided, bare(err)}

@@ -6,18 +6,11 @@ import (
 	"io/fs"
 	"syscall"
 
-	"decree/disk"
 	"decree/tree"
 )
 
 // absent says that the name vanished.
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
-
-// otherKind says that the name is there, but is not what it was taken for.
-func otherKind(err error) bool {
-	return err != nil && (errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) ||
-		errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENXIO) || errors.Is(err, disk.ErrNotRegular))
-}
 
 // exhausted says that the machine is at its end, not the file: that must never pass for
 // a file that cannot be read.

@@ -69,7 +69,7 @@ func (k *worker) readFile(n *node, h disk.Dir, i int) error {
 	case absent(err):
 		n.change(func(b block) { b.setKind(i, kNone) })
 		return nil
-	case otherKind(err):
+	case disk.OtherKind(err):
 		in, err := h.Stat(name)
 		if err == nil && in.Kind == disk.Regular {
 			err = errChanging

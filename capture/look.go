@@ -181,10 +181,10 @@ func (k *worker) lostHandle(n *node, err error, which []int32) error {
 	if exhausted(err) {
 		return exhaustion(n.path, err)
 	}
-	if !absent(err) && !otherKind(err) && !k.req.AfterRun && !k.req.SkipUnreadable {
+	if !absent(err) && !disk.OtherKind(err) && !k.req.AfterRun && !k.req.SkipUnreadable {
 		return &UnreadableError{rootName(n.path), bare(err)}
 	}
-	gone := absent(err) || otherKind(err)
+	gone := absent(err) || disk.OtherKind(err)
 	if !gone {
 		k.missed = append(k.missed, rootName(n.path))
 	}

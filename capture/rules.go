@@ -163,7 +163,7 @@ func (w *walk) readOuter() error {
 func readRules(h disk.Dir, path, name string) (*ruleFile, []byte, error) {
 	data, err := readSmall(h, name)
 	switch {
-	case absent(err) || otherKind(err):
+	case absent(err) || disk.OtherKind(err):
 		return nil, nil, nil
 	case err != nil:
 		return nil, nil, &RuleError{path, bare(err)}

@@ -136,7 +136,7 @@ func (k *worker) unopened(n *node, err error) error {
 		k.drop(n, kNone)
 		return nil
 	}
-	if otherKind(err) {
+	if disk.OtherKind(err) {
 		return k.becameOther(n)
 	}
 	if !k.req.AfterRun && !k.req.SkipUnreadable {

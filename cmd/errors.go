@@ -255,7 +255,19 @@ func (s *session) hintFor(err error) string {
 	if hint := mountHint(err); hint != "" {
 		return hint
 	}
+	if hint := s.standInHint(err); hint != "" {
+		return hint
+	}
 	return rightsHint(err)
+}
+
+// standInHint is the next step where something else is in the place of one of the store's files.
+func (s *session) standInHint(err error) string {
+	var pe *fs.PathError
+	if s.rec == nil || !disk.OtherKind(err) || !errors.As(err, &pe) || !strings.HasPrefix(pe.Path, s.rec.Project().StorePath+"/") {
+		return ""
+	}
+	return "something else is in the place of decree's own file; 'decree doctor' says what can be done"
 }
 
 // mountHint is the next step where nothing can be moved within .decree, since another file
@@ -271,6 +283,9 @@ func mountHint(err error) string {
 // rightsHint is the next step where something in .decree may not be written: a
 // container or another user left it there, or it is immutable.
 func rightsHint(err error) string {
+	if advice := project.SealedAdvice(err); advice != "" {
+		return advice + "; then run this again"
+	}
 	advice := project.RightsAdvice(err)
 	if advice == "" {
 		return ""

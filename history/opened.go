@@ -164,10 +164,13 @@ func (h *History) Opened(id string) (*Opened, error) {
 	}
 	defer dir.Close()
 	data, err := project.ReadFile(dir, id+openSuffix, maxOpen)
-	if err != nil {
+	if err != nil && !disk.OtherKind(err) {
 		return nil, err
 	}
-	o, err := parseOpened(data)
+	var o *Opened
+	if err == nil {
+		o, err = parseOpened(data)
+	}
 	if err == nil && o.Record.ID != id {
 		err = fmt.Errorf("it belongs to record %s", o.Record.ID)
 	}

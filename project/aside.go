@@ -34,7 +34,11 @@ func (p *Project) PutAside(dir disk.Dir, name string) error {
 		from = filepath.ToSlash(rel)
 	}
 	plain := strings.ReplaceAll(strings.TrimPrefix(from, dirName+"/"), "/", "-")
-	return p.moveAside(dir, name, aside, plain, from)
+	to, err := moveAside(dir, name, aside, plain)
+	if err == nil {
+		p.noteAside(from, to)
+	}
+	return err
 }
 
 // PutPathAside does it with what is at .decree or at a path below it, as .decree is
@@ -55,17 +59,17 @@ func (p *Project) PutPathAside(at string) error {
 }
 
 // moveAside moves name to the first free name in aside that begins with plain.
-func (p *Project) moveAside(dir disk.Dir, name string, aside disk.Dir, plain, from string) error {
+func moveAside(dir disk.Dir, name string, aside disk.Dir, plain string) (to string, err error) {
 	st, err := dir.Stat(name)
 	if err == nil && st.Kind == disk.Directory && st.Mode&0o700 != 0o700 {
 		err = dir.Chmod(name, st.Mode|0o700) // one that may not be written cannot be moved either
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	plain = plain[:min(len(plain), longestAside)]
 	for n := 1; ; n++ {
-		to := plain
+		to = plain
 		if n > 1 {
 			to = fmt.Sprintf("%s-%d", plain, n)
 		}
@@ -75,9 +79,8 @@ func (p *Project) moveAside(dir disk.Dir, name string, aside disk.Dir, plain, fr
 		}
 		if err == nil {
 			err = errors.Join(aside.Sync(), dir.Sync())
-			p.noteAside(from, to)
 		}
-		return err
+		return to, err
 	}
 }
 
@@ -100,7 +103,10 @@ func (p *Project) openAside() (disk.Dir, error) {
 	}
 	aside, err := MakeDir(p.Decree, asideDir, PrivateDir)
 	if err == nil {
-		err = p.moveAside(p.Decree, moved, aside, asideDir, path.Join(dirName, asideDir))
+		var to string
+		if to, err = moveAside(p.Decree, moved, aside, asideDir); err == nil {
+			p.noteAside(path.Join(dirName, asideDir), to)
+		}
 	}
 	if err != nil && aside != nil {
 		aside.Close()

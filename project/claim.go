@@ -60,7 +60,7 @@ func (p *Project) claim(w Where) error {
 // of the base in which it will be, and the root's.
 func (p *Project) lockFirst(w Where, f *finding) (release func() error, err error) {
 	if f.bond != strangers && f.bond != copied {
-		own, root, err := lockBoth(f.store, p.Dir, "")
+		own, root, err := p.lockBoth(f.store, p.Dir, "")
 		if err != nil {
 			return nil, err
 		}

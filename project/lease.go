@@ -62,7 +62,7 @@ func (p *Project) Lease(id string, h Holder) (release func(), err error) {
 	}
 	p.hasLease = true
 	return func() {
-		_ = removeLease(leases, id)
+		_ = disk.RemoveTree(leases, id)
 		leases.Close()
 		_ = unlock()
 		p.hasLease = false
@@ -90,7 +90,7 @@ func leasesIn(store disk.Dir) (held []Lease, err error) {
 // eachLease calls do for the directory of each lease, held or not.
 func eachLease(store disk.Dir, do func(leases disk.Dir, id string, dir disk.Dir) error) error {
 	leases, err := store.OpenDir(leasesDir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
 		return nil
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func eachLease(store disk.Dir, do func(leases disk.Dir, id string, dir disk.Dir)
 	list, err := leases.List()
 	for _, e := range list {
 		dir, oerr := leases.OpenDir(e.Name)
-		if errors.Is(oerr, fs.ErrNotExist) { // given back meanwhile
+		if errors.Is(oerr, fs.ErrNotExist) || disk.OtherKind(oerr) { // given back meanwhile; no lease
 			continue
 		}
 		if oerr != nil {
@@ -118,7 +118,7 @@ func (p *Project) TidyLeases() error {
 		if locked, err := dir.Locked(); locked || err != nil {
 			return err
 		}
-		return removeLease(leases, id)
+		return disk.RemoveTree(leases, id)
 	})
 }
 
@@ -143,17 +143,4 @@ func (p *Project) Collected(id string) (marked bool, err error) {
 		return err
 	})
 	return marked, err
-}
-
-func removeLease(leases disk.Dir, id string) error {
-	dir, err := leases.OpenDir(id)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	list, err := dir.List()
-	for _, e := range list {
-		err = errors.Join(err, dir.Remove(e.Name))
-	}
-	return errors.Join(err, leases.Rmdir(id))
 }

@@ -105,7 +105,10 @@ func (p *Project) Lock(ctx context.Context, h Holder, wait time.Duration) (unloc
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		own, err := p.tryLock(h.Host)
 		if err == nil {
-			h.Tmp, err = p.gatherMarks()
+			err = p.clearStore()
+			if err == nil {
+				h.Tmp, err = p.gatherMarks()
+			}
 			if err = errors.Join(err, writeHolder(p.Store, lockFile, h, lockInStore)); err != nil {
 				p.unlock(p.Store, own)
 				return nil, err
@@ -135,10 +138,10 @@ func (p *Project) Lock(ctx context.Context, h Holder, wait time.Duration) (unloc
 // taken.
 func (p *Project) tryLock(host string) (own func() error, err error) {
 	if len(p.roots) > 0 {
-		own, err = lockStore(p.Store)
+		own, err = p.lockStore(p.Store)
 	} else {
 		var root func() error
-		if own, root, err = lockBoth(p.Store, p.Dir, host); err == nil {
+		if own, root, err = p.lockBoth(p.Store, p.Dir, host); err == nil {
 			p.roots = append(p.roots, root)
 		}
 	}
@@ -172,8 +175,8 @@ func (p *Project) freeRoot() {
 }
 
 // lockBoth takes the lock of a project's store, and that of its root.
-func lockBoth(store, dir disk.Dir, host string) (own, root func() error, err error) {
-	if own, err = lockStore(store); err != nil {
+func (p *Project) lockBoth(store, dir disk.Dir, host string) (own, root func() error, err error) {
+	if own, err = p.lockStore(store); err != nil {
 		return nil, nil, err
 	}
 	leases, err := leasesIn(store)
@@ -186,8 +189,8 @@ func lockBoth(store, dir disk.Dir, host string) (own, root func() error, err err
 	return own, root, nil
 }
 
-func lockStore(store disk.Dir) (release func() error, err error) {
-	dir, err := MakeDir(store, lockDir, PrivateDir)
+func (p *Project) lockStore(store disk.Dir) (release func() error, err error) {
+	dir, err := p.openLock(store)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +248,7 @@ func holder(store disk.Dir) Holder {
 // readHolder is the zero Holder where nobody has noted itself yet, or not to the end.
 func readHolder(dir disk.Dir, name string) (h Holder, err error) {
 	b, err := ReadFile(dir, name, maxIdentity)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
 		return Holder{}, nil
 	}
 	if err != nil {

@@ -106,7 +106,7 @@ func TestRootIsLockedToo(t *testing.T) {
 
 func free(t *testing.T, p *Project) bool {
 	t.Helper()
-	release, err := lockStore(p.Store)
+	release, err := (&Project{}).lockStore(p.Store)
 	if err == nil {
 		require.NoError(t, release())
 	}

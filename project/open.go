@@ -27,6 +27,9 @@ type Project struct {
 	// odd place. Once Tell is set, it takes those that come later.
 	Notes []string
 	Tell  func(string)
+	// Repair, if set, has a command with the lock move away all stand-ins in the store, and
+	// takes what was moved. Without it such a command is refused where something is lost.
+	Repair func(StandIn)
 
 	form     form           // of the store
 	base     string         // as project.json has it

@@ -41,6 +41,12 @@ type ServeOptions struct {
 // watch left), and after the inbox was deleted and made again.
 func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 	unlock, err := q.alone(o)
+	if disk.OtherKind(err) { // whoever has the project's lock moves it away
+		if err := q.prepare(ctx); err != nil {
+			return ended(ctx, err)
+		}
+		unlock, err = q.alone(o)
+	}
 	if err != nil {
 		return err
 	}

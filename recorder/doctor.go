@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,14 @@ func (r *Reader) Doctor(ctx context.Context) ([]Check, error) {
 // a user's bytes.
 func (r *Recorder) Repair(ctx context.Context) ([]Check, error) {
 	d := &doctor{r: r.Reader, rec: r}
+	r.project.Repair = func(f project.StandIn) {
+		text := f.String()
+		if f.Lost != "" {
+			text += "; " + f.Lost + " went with what was there before"
+		}
+		d.add(Error, "store", text, "", true)
+	}
+	defer func() { r.project.Repair = nil }()
 	x, err := r.enterForRepair(ctx, d)
 	if err != nil {
 		return d.checks, err
@@ -83,13 +92,14 @@ type doctor struct {
 	rec    *Recorder // of a repair; nil: nothing is mended
 	x      *writing  // of a repair
 	checks []Check
+	blind  bool // the store cannot be looked at any further
 }
 
 func (d *doctor) all(ctx context.Context) error {
 	for _, check := range []func(context.Context, bool) error{
-		d.place, d.private, d.waiting, d.records, d.files, d.packs, d.forgotten, d.audit,
+		d.place, d.private, d.standIns, d.waiting, d.records, d.files, d.packs, d.forgotten, d.audit,
 	} {
-		if err := check(ctx, d.rec != nil); err != nil {
+		if err := check(ctx, d.rec != nil); err != nil || d.blind {
 			return err
 		}
 	}
@@ -121,6 +131,22 @@ func (d *doctor) private(context.Context, bool) error {
 	}
 	d.add(Warning, "privacy", fmt.Sprintf("the store's mode is %o, so others can read it", info.Mode), "the next writing command makes it private again", false)
 	return nil
+}
+
+// standIns looks for what is in the place of the store's own files. Where one of them cannot
+// be made anew, what follows could not be read.
+func (d *doctor) standIns(context.Context, bool) error {
+	found, err := d.r.project.StandIns()
+	for _, f := range found {
+		text, hint := f.String(), "the next command that writes moves it away and makes the file anew"
+		if f.Lost != "" {
+			d.blind = true
+			text += "; writing commands are refused"
+			hint = fmt.Sprintf("if it was moved away, or there is a copy of it, put it back; else 'decree doctor --repair' moves what is there away and goes on without %s", f.Lost)
+		}
+		d.add(Error, "store", text, hint, false)
+	}
+	return err
 }
 
 // waiting looks for what a dead process left; a repair has put it right already.
@@ -221,7 +247,7 @@ func (d *doctor) mendRecords(list *history.Listing, level Level) error {
 		}
 	}
 	if len(out) > 0 {
-		d.add(Error, "records", fmt.Sprintf("not written to .decree/runs: %s: %v", some(out), cause), "the store has them; repair again once that is possible", false)
+		d.add(Error, "records", fmt.Sprintf("not written to .decree/runs: %s: %v", some(out), cause), cmp.Or(project.SealedAdvice(cause), "the store has them")+"; repair again once that is possible", false)
 	}
 	for _, l := range list.Damaged {
 		if isLineError(l) { // there is no copy to write again

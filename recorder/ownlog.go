@@ -187,7 +187,7 @@ func (r *Recorder) tidyOwnLogs() error {
 	}
 	list, err := dir.List()
 	for _, e := range list {
-		if err == nil && e.Name != r.own.log.File {
+		if err == nil && e.Name != r.own.log.File && e.Kind != disk.Directory {
 			if err = dir.Remove(e.Name); isMissing(err) {
 				err = nil
 			}

@@ -71,11 +71,33 @@ func OpenReader(opt ReaderOptions) (*Reader, error) {
 	}
 	p.FollowDecree()
 	r, err := newReader(p, opt)
-	if err == nil && p.Store != nil && p.Outdated() {
+	if err == nil && p.Store != nil {
+		err = r.tellStandIns()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.Store != nil && p.Outdated() {
 		_ = r.Close()
 		return convertedReader(opt)
 	}
 	return r, err
+}
+
+// tellStandIns names what is in the place of the store's own files.
+func (r *Reader) tellStandIns() error {
+	found, err := r.project.StandIns()
+	for _, f := range found {
+		r.note("%s; %s", f, standInAdvice(f))
+	}
+	return err
+}
+
+func standInAdvice(f project.StandIn) string {
+	if f.Lost != "" {
+		return "put back what was there, if there is a copy of it, or see 'decree doctor'"
+	}
+	return "the next command that writes moves it away"
 }
 
 // rootAlone is a project without a store.

@@ -70,7 +70,7 @@ func readRow(b []byte) (c coverage) {
 // or it is not one: the packs are scanned then. Errors are the disk's.
 func openBase(dir disk.Dir) (*base, error) {
 	f, err := dir.Open(baseName)
-	if errors.Is(err, fs.ErrNotExist) {
+	if absent(err) {
 		return nil, nil
 	}
 	if err != nil {

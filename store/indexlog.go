@@ -23,7 +23,7 @@ const (
 // scan of what the sound ones do not cover.
 func readLog(dir disk.Dir, gen generation, cover func(coverage), add func(entry)) (int64, error) {
 	f, err := dir.Open(logName)
-	if errors.Is(err, fs.ErrNotExist) {
+	if absent(err) {
 		return 0, nil
 	}
 	if err != nil {

@@ -89,7 +89,7 @@ func listPacks(dir disk.Dir) (map[uint32]bool, error) {
 		return nil, err
 	}
 	for _, e := range list {
-		if seq, ok := packNumber(e.Name); ok {
+		if seq, ok := packNumber(e.Name); ok && (e.Kind == disk.Regular || e.Kind == disk.Unknown) {
 			present[seq] = true
 		}
 	}

@@ -114,7 +114,7 @@ func (s *Store) load() error {
 
 func (s *Store) loadOnce() (consistent bool, err error) {
 	if s.packs == nil {
-		if s.packs, err = s.dir.OpenDir(packsName); errors.Is(err, fs.ErrNotExist) {
+		if s.packs, err = s.dir.OpenDir(packsName); absent(err) {
 			s.packs, err = nil, nil
 		}
 		if err != nil {
@@ -190,6 +190,10 @@ func (s *Store) look() (st stamp, err error) {
 	}
 	return st, err
 }
+
+// absent says whether there is no file or directory of the store's own at a place: nothing is
+// there, or what decree moves away before it writes.
+func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) }
 
 func statIfThere(dir disk.Dir, name string) (disk.Info, error) {
 	st, err := dir.Stat(name)

@@ -104,6 +104,9 @@ func Pending(journals disk.Dir) ([]Journal, error) {
 
 func readJournal(dir disk.Dir, name, id string) (Journal, error) {
 	f, err := dir.Open(name)
+	if disk.OtherKind(err) {
+		return Journal{ID: id, Err: &JournalError{ID: id, Reason: disk.ErrNotRegular.Error()}}, nil
+	}
 	if err != nil {
 		return Journal{}, err
 	}

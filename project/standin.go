@@ -1,0 +1,219 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"decree/disk"
+)
+
+// The store's directory is decree's own. All the same somebody may put a directory, a
+// link, a pipe or a socket in the place of what decree keeps there: a stand-in. The next
+// command that takes the lock moves it to aside in the store where decree makes the file
+// anew. Where only the file itself can say what was in it, that command is refused, since
+// the file may still be somewhere; a repair moves the stand-in away all the same.
+
+// kept is what decree keeps under a name in the store.
+type kept struct {
+	kind disk.Kind
+	lost string // what is lost with it; "" for what is made anew
+}
+
+const packsDir = "packs"
+
+// inStoreDir is what is in the store's directory. [memoryFile] is not in it: without
+// that nobody knows that it is a store.
+var inStoreDir = map[string]kept{
+	"audit.jsonl":    {disk.Regular, "the audit"},
+	"cache":          {disk.Regular, ""},
+	"cap.json":       {disk.Regular, ""},
+	"cron.json":      {disk.Regular, "when each cron job fired last"},
+	"daemon":         {disk.Directory, ""},
+	"forgotten.json": {disk.Regular, "what was forgotten"},
+	"index":          {disk.Regular, ""},
+	"index.log":      {disk.Regular, ""},
+	"labels.json":    {disk.Regular, "the labels"},
+	"layers":         {disk.Directory, "the work of isolated runs that are not recorded yet"},
+	leasesDir:        {disk.Directory, ""},
+	lockDir:          {disk.Directory, ""},
+	lockFile:         {disk.Regular, ""},
+	"open":           {disk.Directory, "what is needed to record runs that were interrupted"},
+	"own":            {disk.Directory, ""},
+	packsDir:         {disk.Directory, "the contents of all records"},
+	"queue.json":     {disk.Regular, "which message is under way"},
+	"records.jsonl":  {disk.Regular, "the list of all records"},
+	"reserve":        {disk.Regular, ""},
+	"txn":            {disk.Directory, "what is needed to finish moves that were interrupted"},
+}
+
+// StandIn is something else in the place of what decree keeps in its store.
+type StandIn struct {
+	Path string    // of what decree keeps
+	Kind disk.Kind // what is there instead
+	Lost string    // what is lost with it; "" for what decree makes anew
+	Now  string    // where it was moved to; "" for nowhere
+
+	dir  string // packsDir, or "" for the store's directory
+	name string
+}
+
+// String says what is where.
+func (s StandIn) String() string {
+	text := fmt.Sprintf("%s is %s, and decree's own %s has to be there", s.Path, kindWords[s.Kind], fileOrDir[s.is().kind])
+	if s.Now != "" {
+		text = fmt.Sprintf("%s was in the place of decree's own files and is now %s", s.Path, s.Now)
+	}
+	return text
+}
+
+var (
+	kindWords = map[disk.Kind]string{disk.Regular: "a file", disk.Directory: "a directory", disk.Symlink: "a symbolic link", disk.Special: "a pipe, socket or device"}
+	fileOrDir = map[disk.Kind]string{disk.Regular: "file", disk.Directory: "directory"}
+)
+
+func (s StandIn) is() kept {
+	if s.dir == packsDir {
+		return kept{disk.Regular, "the contents in it"}
+	}
+	if k, known := inStoreDir[s.name]; known {
+		return k
+	}
+	return kept{kind: disk.Regular} // a draft
+}
+
+// StandIns are the stand-ins in the store, in order of their paths.
+func (s *Site) StandIns() (found []StandIn, err error) {
+	list, err := s.Store.List()
+	if err != nil {
+		return nil, err
+	}
+	isDraft := func(name string) bool {
+		return strings.HasSuffix(name, disk.Draft("")) || name == "index.tmp"
+	}
+	if found, err = standIns(s.Store, "", list, func(name string) bool {
+		_, known := inStoreDir[name]
+		return known || isDraft(name)
+	}); err != nil {
+		return nil, err
+	}
+	packs, err := s.Store.OpenDir(packsDir)
+	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
+		return found, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer packs.Close()
+	if list, err = packs.List(); err != nil {
+		return nil, err
+	}
+	inPacks, err := standIns(packs, packsDir, list, func(name string) bool { return strings.HasSuffix(name, ".pack") })
+	return append(found, inPacks...), err
+}
+
+func standIns(dir disk.Dir, at string, list []disk.Entry, own func(name string) bool) (found []StandIn, err error) {
+	for _, e := range list {
+		if !own(e.Name) {
+			continue
+		}
+		if e.Kind == disk.Unknown {
+			st, err := dir.Stat(e.Name)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			e.Kind = st.Kind
+		}
+		f := StandIn{Path: filepath.Join(dir.Path(), e.Name), Kind: e.Kind, dir: at, name: e.Name}
+		if is := f.is(); e.Kind != disk.Unknown && e.Kind != is.kind {
+			f.Lost = is.lost
+			found = append(found, f)
+		}
+	}
+	slices.SortFunc(found, func(a, b StandIn) int { return strings.Compare(a.Path, b.Path) })
+	return found, nil
+}
+
+// clearStore moves stand-ins away, or refuses. The lock is held.
+func (p *Project) clearStore() error {
+	found, err := p.StandIns()
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(found, func(f StandIn) bool { return f.Lost != "" }); i >= 0 && p.Repair == nil {
+		return &Error{Kind: Refused, Msg: found[i].String(),
+			Advice: fmt.Sprintf("if it was moved away, or there is a copy of it, put it back; else 'decree doctor --repair' moves what is there to %s and goes on without %s",
+				filepath.Join(p.Store.Path(), asideDir), found[i].Lost)}
+	}
+	for _, f := range found {
+		if err := p.clearStandIn(p.Store, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Project) clearStandIn(store disk.Dir, f StandIn) error {
+	dir := store
+	if f.dir != "" {
+		sub, err := store.OpenDir(f.dir)
+		if err != nil {
+			return err
+		}
+		defer sub.Close()
+		dir = sub
+	}
+	aside, err := MakeDir(store, asideDir, PrivateDir)
+	if err != nil {
+		return err
+	}
+	defer aside.Close()
+	to, err := moveAside(dir, f.name, aside, strings.ReplaceAll(path.Join(f.dir, f.name), "/", "-"))
+	if err != nil {
+		return err
+	}
+	f.Now = filepath.Join(aside.Path(), to)
+	if p.Repair != nil {
+		p.Repair(f)
+	} else {
+		p.note("%s", f)
+	}
+	return nil
+}
+
+const (
+	asidePause = time.Millisecond
+	asideTries = 5000
+)
+
+// openLock opens the directory whose lock is the project's. A stand-in of it is moved away
+// under a lock on the store itself, which nobody has for long: two processes that see it at
+// once must not move away what the other has made.
+func (p *Project) openLock(store disk.Dir) (disk.Dir, error) {
+	dir, err := MakeDir(store, lockDir, PrivateDir)
+	if !disk.OtherKind(err) {
+		return dir, err
+	}
+	unlock, err := store.TryLock()
+	for n := 0; errors.Is(err, disk.ErrLocked) && n < asideTries; n++ {
+		time.Sleep(asidePause)
+		unlock, err = store.TryLock()
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unlock() }()
+	st, err := store.Stat(lockDir)
+	if err == nil && st.Kind != disk.Directory {
+		err = p.clearStandIn(store, StandIn{Path: filepath.Join(store.Path(), lockDir), Kind: st.Kind, name: lockDir})
+	}
+	if unlessMissing(err) != nil {
+		return nil, err
+	}
+	return MakeDir(store, lockDir, PrivateDir)
+}
