@@ -118,6 +118,11 @@ RECORDS ?= 10000
 growth: build
 	GROWTH_TREE='$(TREE)' GROWTH_RUNS=$(RUNS) GROWTH_RECORDS=$(RECORDS) $(GO) test -count=1 -tags growth -run TestGrowth -v -timeout 60m ./cmd
 
+# isolated: what isolated runs over a copy of TREE cost, beside runs in place, a git worktree and a copy.
+.PHONY: isolated
+isolated: build
+	GROWTH_TREE='$(TREE)' $(GO) test -count=1 -tags growth -run TestIsolatedBars -v -timeout 60m ./cmd
+
 bin/nfpm: tools/dist/go.mod
 	@mkdir -p bin
 	cd tools/dist && $(GO) build -o ../../bin/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
