@@ -31,7 +31,7 @@ func (s *session) diffVerb() verb {
 	return verb{
 		name: "diff", category: lookCategory, args: "[REF | A..B | A B] [PATH...]", words: refAndPathWords, most: anyWords,
 		usage: "show what a record changed, or the difference between two records",
-		about: `Shows the changes.diff of a record, of the newest one if no REF is given; of a checkpoint, which changes nothing, what was edited by hand since the record before it: its outside.diff. A..B, or A B, is the difference between the tree before A and the tree after B; with --now, between the tree that the record found and the tree as it is now. With PATHs, only what lies at or below them.
+		about: `Shows the changes.diff of a record, of the newest one if no REF is given; of a checkpoint, which changes nothing, what was edited by hand since the record before it: its outside.diff. A..B, or A B, is the difference between the tree before A and the tree after B; with --now, between the tree that the record found and the tree as it is now. With PATHs, only what lies at or below them. A draft is no state of the tree: with --now, or beside a record, only the paths that it changed are compared, and two drafts at those that both changed.
 
 On a terminal it is coloured, goes through a pager ($DECREE_PAGER, $PAGER, less), and leaves decree's own lines out. To a pipe or a file, and with --raw, it is byte for byte the changes.diff that "patch -p1" and "git apply" take.
 
@@ -40,6 +40,7 @@ The first word is a REF if it names a record, else a PATH, and so is the second;
 			{"decree diff", "what the newest record changed"},
 			{"decree diff last~1 --stat", "the one before in a table"},
 			{"decree diff good --now src/", "what became of src/ since the record labelled 'good'"},
+			{"decree diff try --now", "what became of the paths of the draft 'try' since its run began"},
 			{"decree diff last | patch -p1 -R", "take it back with another tool"},
 			{"decree diff -w -U 10 good last", "without changes that are only white space, with ten lines of context"},
 			{"decree diff --edits", "what you edited since the newest record"},

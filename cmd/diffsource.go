@@ -117,7 +117,25 @@ func (s *session) diffOf(ctx context.Context, rec *recorder.Reader, ref string, 
 		// From before A to after B; a TIME says itself which side it means.
 		options.To.After = options.To.After || !strings.HasPrefix(to, "@")
 	}
-	return s.between(ctx, rec, options), nil
+	source := s.between(ctx, rec, options)
+	source.note = draftNote(options)
+	return source, nil
+}
+
+// draftNote says of a comparison with a draft how far it goes.
+func draftNote(o recorder.DiffOptions) string {
+	from, to := o.From.Record.Isolated != "", o.To.Record != nil && o.To.Record.Isolated != ""
+	switch {
+	case from && to:
+		return fmt.Sprintf("drafts are no states of the tree: this is how what %s left differs from what %s left, at the paths that both changed", o.To.Record.ID, o.From.Record.ID)
+	case from && o.To.Now:
+		return fmt.Sprintf("draft %s is no state of the tree: this is what has become of the paths that it changed, since its run began", o.From.Record.ID)
+	case from:
+		return fmt.Sprintf("draft %s is no state of the tree: only the paths that it changed are compared, as its run found them", o.From.Record.ID)
+	case to:
+		return fmt.Sprintf("draft %s is no state of the tree: only the paths that it changed are compared", o.To.Record.ID)
+	}
+	return ""
 }
 
 // lastWords are the line's last n words as one would type them, after a space.
@@ -168,6 +186,8 @@ func (s *session) recordDiff(rec *recorder.Reader, r *history.Record, paths []st
 // noDiff says why a record has no changes.diff, or that it has none to show.
 func (s *session) noDiff(r *history.Record) error {
 	switch {
+	case r.Status == history.StatusOpen && r.Isolated != "":
+		return refusedf("%s has not ended: what it changed is in its layer, and not known yet", r.ID).Hintf("'decree log' says when it has ended")
 	case r.Status == history.StatusOpen:
 		return refusedf("%s has not ended: it has no changes.diff yet", r.ID).Hintf("see what changed so far with 'decree diff %s --now'", r.ID)
 	case r.DiffSHA256.IsZero():

@@ -67,7 +67,9 @@ func (s *session) export(ctx context.Context, o exportOptions) error {
 		return err
 	}
 	point.After = point.After || o.after
-	if point.After && point.Record.After.IsZero() {
+	if r := point.Record; r.Isolated != "" {
+		s.note(fmt.Sprintf("%s is no state of the tree: the archive has what its run left at the paths that it changed", r.ID))
+	} else if point.After && r.After.IsZero() {
 		return notFoundf("%s has no state after it", point.Record.ID).Hintf("without --after, the state before it is meant")
 	}
 	return s.exportTo(o.tar, func(w io.Writer) (*recorder.Exported, error) { return rec.ExportTar(ctx, w, point) })

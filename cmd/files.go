@@ -16,7 +16,7 @@ func (s *session) filesVerb() verb {
 	return verb{
 		name: "files", category: lookCategory, args: "[REF] [PATH]", words: refAndPathWords, most: 2,
 		usage: "list the tree as decree sees it",
-		about: `Lists the files and symbolic links that decree records, one path a line, relative to the root and quoted as in manifest.json. With PATH only what is below it. With REF the tree is the one that the record found, with --after the one that it left; the first word is a REF if it names a record.`,
+		about: `Lists the files and symbolic links that decree records, one path a line, relative to the root and quoted as in manifest.json. With PATH only what is below it. With REF the tree is the one that the record found, with --after the one that it left; with a draft the paths that its run left. The first word is a REF if it names a record.`,
 		examples: []example{
 			{"decree files", "everything that would be recorded"},
 			{"decree files --ignored src", "what the ignore rules leave out below src"},

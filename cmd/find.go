@@ -112,6 +112,9 @@ type lastMoment struct {
 func (s *session) lastOf(rec *recorder.Reader, paths []string) (map[string]lastMoment, error) {
 	last := map[string]lastMoment{}
 	warnings, err := rec.History().Past(history.PastOptions{Paths: paths}, func(m history.Moment) bool {
+		if m.Record.Isolated != "" && !m.Outside { // it changed nothing in the tree
+			return true
+		}
 		for _, f := range m.Facts {
 			if _, known := last[f.Path]; !known {
 				last[f.Path] = lastMoment{m, f}

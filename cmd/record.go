@@ -89,6 +89,8 @@ func statusColour(status history.Status) string {
 func statusWords(r *history.Record) string {
 	nothing := r.DiffSHA256 == tree.Sum(nil)
 	switch {
+	case r.Draft != nil:
+		return string(r.Status) + ", " + draftState(r.Draft)
 	case r.UndoneBy != "" && r.Status != history.StatusUndone:
 		return "partly undone"
 	case (r.Status == history.StatusFailed || r.Status == history.StatusReverted) && nothing:
@@ -99,6 +101,17 @@ func statusWords(r *history.Record) string {
 		return "failed, put back"
 	}
 	return string(r.Status)
+}
+
+// draftState says in few words what has become of a draft.
+func draftState(d *history.Draft) string {
+	switch d.State {
+	case history.DraftWaiting:
+		return "a draft"
+	case history.DraftPartly:
+		return "published in part"
+	}
+	return string(d.State)
 }
 
 // statusInWords is statusWords with who undid it.

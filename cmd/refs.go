@@ -20,7 +20,11 @@ func (s *session) resolve(rec *recorder.Reader, ref string) (recorder.Point, err
 	}
 	s.echoTime(ref, found)
 	record, err := rec.History().Get(found.ID)
-	return recorder.Point{Record: record, After: found.Side == history.After}, err
+	if err != nil {
+		return recorder.Point{}, err
+	}
+	// A draft stands for what its run left: it has no other state.
+	return recorder.Point{Record: record, After: found.Side == history.After || record.Isolated != ""}, nil
 }
 
 // echoTime says once which time an @TIME was understood as, and what it found.

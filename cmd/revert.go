@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"decree/history"
 	"decree/plan"
 	"decree/recorder"
 )
@@ -84,7 +85,7 @@ func (s *session) applyVerb() verb {
 		usage: "bring a record's changes back",
 		about: `Does again what the records named did: the work of a run that was put back, of one that was reverted, or, with --from DIR, of a run in another copy of the tree. Only the paths of their changes.diff are touched, and only where they are as they were before the record; otherwise nothing is changed and all paths in the way are listed. With --merge, text files are merged line by line, as revert does; --markers, --skip-conflicts and --exclude are the same too.
 
-Several records are applied oldest first, all or none. It is a record itself: "decree revert last" undoes it.`,
+Of a draft it is its publish. Several records are applied oldest first, all or none. It is a record itself: "decree revert last" undoes it.`,
 		examples: []example{
 			{"decree apply last", "bring back what a failed run had done"},
 			{"decree apply 1700 --merge", "put it on top of later edits"},
@@ -137,6 +138,9 @@ func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, mo
 	})
 	if err != nil {
 		return err
+	}
+	if r := result.Record; r != nil && r.Reason == history.Publish {
+		did = "published"
 	}
 	return s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: did, what: list(refs), back: s.line.verb == "revert"})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -29,7 +28,7 @@ func (s *session) showVerb() verb {
 		usage:   "show one record in full, or a file as it was",
 		about: `Shows a record: when, why, how it ended, who made it, what it changed. With --manifest it prints the manifest, the list of all files with their hashes; with --log what its command printed, which decree keeps as routine.log: as a plain file in .decree/runs for the 20 newest records and up to 64 KiB for others, else compressed in the store.
 
-REF:PATH prints the file PATH, seen from the working directory, as it was when the record began; with --after as it was when the record ended. Of a directory, REF:DIR/, it lists what it held; "REF:." is the one you are in.`,
+REF:PATH prints the file PATH, seen from the working directory, as it was when the record began; with --after as it was when the record ended. Of a directory, REF:DIR/, it lists what it held; "REF:." is the one you are in. Of a draft PATH is printed as its run left it; other paths than those that it changed are as the tree has them.`,
 		examples: []example{
 			{"decree show last", "the newest record"},
 			{"decree show last --stat", "with a table of what it changed"},
@@ -59,7 +58,12 @@ func (s *session) show(ctx context.Context, o showOptions) error {
 	if err != nil {
 		return err
 	}
-	point.After = point.After || o.after
+	switch r := point.Record; {
+	case path == "" && o.manifest && r.Isolated != "": // what it found is asked for as of any record
+		point.After = o.after
+	case o.after:
+		point.After = true
+	}
 	switch {
 	case path != "":
 		return s.showFile(ctx, rec, point, path)
@@ -105,7 +109,7 @@ func (s *session) showManifest(ctx context.Context, rec *recorder.Reader, point 
 		switch {
 		case !point.After:
 			return rec.Manifest(ctx, w, point)
-		case point.Record.After.IsZero():
+		case point.Record.After.IsZero() && point.Record.Isolated == "":
 			return notFoundf("%s has no state after it", point.Record.ID).Hintf("without --after, the state before it is meant")
 		}
 		return rec.History().WriteManifestAfter(point.Record, w)
@@ -171,11 +175,13 @@ func (s *session) showFile(ctx context.Context, rec *recorder.Reader, point reco
 	return errors.Join(err, w.Flush())
 }
 
-// showDir lists a directory as it was.
+// showDir lists a directory as it was; of a draft, which has no state of the directories
+// above what it changed, all that it left below.
 func (s *session) showDir(rec *recorder.Reader, point recorder.Point, dir string) error {
 	list := []tree.Item{}
+	deep := point.Record.Isolated != ""
 	err := rec.Entries(point, dir, func(p string, e tree.Entry) error {
-		if name := strings.TrimPrefix(strings.TrimPrefix(p, dir), "/"); name != "" && !strings.Contains(name, "/") {
+		if name := seenFrom(dir, p); name != "" && (deep || !strings.Contains(name, "/")) {
 			list = append(list, tree.Item{Path: p, Entry: e})
 		}
 		return nil
@@ -184,11 +190,16 @@ func (s *session) showDir(rec *recorder.Reader, point recorder.Point, dir string
 		return err
 	}
 	slices.SortFunc(list, func(a, b tree.Item) int { return strings.Compare(a.Path, b.Path) })
-	return s.printBelow(point, list)
+	return s.printBelow(point, dir, list)
+}
+
+// seenFrom is a path as seen from dir; "" is dir itself.
+func seenFrom(dir, path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, dir), "/")
 }
 
 // printBelow lists a directory as it was: mode, size and name of what it held.
-func (s *session) printBelow(point recorder.Point, list []tree.Item) error {
+func (s *session) printBelow(point recorder.Point, dir string, list []tree.Item) error {
 	if s.global.json {
 		out := make([]view.File, len(list))
 		for i, it := range list {
@@ -199,7 +210,7 @@ func (s *session) printBelow(point recorder.Point, list []tree.Item) error {
 	return s.print(func(w io.Writer) error {
 		t := s.fits(&table{}, s.env.Stdout, 2)
 		for _, it := range list {
-			name, bytes := shownPath(path.Base(it.Path)), size(it.Entry.Size)
+			name, bytes := shownPath(seenFrom(dir, it.Path)), size(it.Entry.Size)
 			switch it.Entry.Type {
 			case tree.Dir:
 				name, bytes = name+"/", "-"
@@ -243,11 +254,14 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 	}
 	row("when", "%s (%s)", s.clock(r.Started), s.ago(r.Started))
 	row("took", "%s", took(r))
-	of := "tree"
-	if r.Reason == history.Revert || r.Reason == history.Apply {
-		of = "touched" // they look at the paths of the diff alone
+	switch {
+	case r.Isolated != "":
+		row("isolated", "%s", isolatedWords(r))
+	case r.Reason == history.Revert || r.Reason == history.Apply: // they look at the paths of the diff alone
+		row("touched", "%s, %s", count(r.Files, "file"), size(r.Bytes))
+	default:
+		row("tree", "%s, %s", count(r.Files, "file"), size(r.Bytes))
 	}
-	row(of, "%s, %s", count(r.Files, "file"), size(r.Bytes))
 	if text := changesOf(r); text != "" {
 		row("changed", "%s", changesInWords(r.Changes))
 	}
@@ -262,6 +276,29 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 	}
 	row("files", ".decree/runs/%s/", r.ID)
 	return t.write(w)
+}
+
+// isolatedWords says how a run was isolated, and what has become of its draft.
+func isolatedWords(r *history.Record) string {
+	words := "in an " + r.Isolated
+	if r.Isolated == "clone" {
+		words = "in a clone"
+	}
+	d := r.Draft
+	if d == nil {
+		return words + "; it changed nothing"
+	}
+	words += ", draft"
+	if d.Name != "" {
+		words += " " + d.Name
+	}
+	switch {
+	case d.State == history.DraftWaiting:
+		return words + ", not published"
+	case len(d.By) > 0:
+		return fmt.Sprintf("%s, %s by %s", words, draftState(d), list(d.By))
+	}
+	return words + ", " + draftState(d)
 }
 
 // endedText is a run's exit status and attempts.

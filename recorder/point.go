@@ -67,8 +67,15 @@ func afterOf(rec *history.Record) tree.Hash {
 	return rec.After
 }
 
-// entries streams the tree at a point that is not now.
-func (r *Reader) entries(p Point) (tree.Seq, error) { return r.history.Tree(p.tree()) }
+// entries streams the tree at a point that is not now; of a draft what its run left at the
+// paths that it changed.
+func (r *Reader) entries(p Point) (tree.Seq, error) {
+	if !p.draft() {
+		return r.history.Tree(p.tree())
+	}
+	changes, err := r.draftChanges(p.Record)
+	return history.OneSide(changes, newSide), err
+}
 
 // At is the newest known state at or before t: what was observed whole, or that
 // with the reverts and applies since, who know their own paths only.
@@ -123,6 +130,9 @@ func (r *Reader) Diff(ctx context.Context, w io.Writer, o DiffOptions) (patch.St
 func (r *Reader) between(ctx context.Context, o DiffOptions) ([]tree.Change, error) {
 	if o.From.Now {
 		return nil, &project.Error{Kind: project.Usage, Msg: "a difference must begin at a record"}
+	}
+	if o.From.draft() || o.To.draft() {
+		return r.betweenDrafts(ctx, o.From, o.To)
 	}
 	if !o.To.Now {
 		changes, err := r.history.Compare(o.From.tree(), o.To.tree())
@@ -202,6 +212,8 @@ func (r *Reader) Content(_ context.Context, p Point, name string) (io.ReadCloser
 		return nil, tree.Entry{}, err
 	}
 	switch {
+	case e == nil && p.draft():
+		return nil, tree.Entry{}, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s: isolated run %s deleted it", tree.Quote(name), p.Record.ID)}
 	case e == nil:
 		side := "before"
 		if p.After {
@@ -242,6 +254,9 @@ func (r *Reader) Entries(p Point, dir string, each func(path string, e tree.Entr
 
 func (r *Reader) entryAt(p Point, name string) (*tree.Entry, error) {
 	name = path.Clean(name)
+	if p.draft() {
+		return r.leftByDraft(p.Record, name)
+	}
 	return r.history.FindEntry(p.tree(), name)
 }
 

@@ -19,10 +19,16 @@ import (
 type PublishOptions struct {
 	Ref                string   // "": the only draft that waits
 	Paths              []string // relative to the root; none: all
+	Exclude            []string // relative to the root: left out, with all below
 	Merge              plan.Merging
 	Force, DryRun, Yes bool
 	// Confirm asks before edits are overwritten; nil: there is nobody to ask.
 	Confirm func(p *plan.Plan) (bool, error)
+}
+
+// covers says whether path is to be published.
+func (o *PublishOptions) covers(path string) bool {
+	return plan.Within(path, o.Paths) && (len(o.Exclude) == 0 || !plan.Within(path, o.Exclude))
 }
 
 // Publish brings the work of a draft into the tree, as a record. Each path must still be
@@ -78,7 +84,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 		return nil, err
 	}
 	defer now.Close()
-	fate, err := r.fate(rec, src, o.Paths)
+	fate, err := r.fate(rec, src, o.covers)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +107,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 // planPublish plans as an apply does, and refuses what is not as the run began with it.
 func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptions) (*plan.Plan, error) {
 	rec := t.records[0]
-	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{Direction: plan.Forth, Paths: o.Paths, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx)})
+	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{Direction: plan.Forth, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx)})
 	if err != nil {
 		return nil, lookError(err)
 	}
@@ -150,14 +156,14 @@ func (r *Recorder) confirmPublish(p *plan.Plan, o PublishOptions) error {
 	return ask(p, o.Confirm, what)
 }
 
-// fate is what the draft becomes: published when nothing of it is left beside paths that
-// was not published before and is not in the tree anyway.
-func (r *Recorder) fate(rec *history.Record, src *plan.Source, paths []string) (*history.Draft, error) {
+// fate is what the draft becomes: published when nothing of it is left beside what this
+// publish covers that was not published before and is not in the tree anyway.
+func (r *Recorder) fate(rec *history.Record, src *plan.Source, covers func(path string) bool) (*history.Draft, error) {
 	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(rec.Draft.By), thisRecord)}
 	brought := r.broughtBy(rec.Draft.By)
 	last := map[string]*tree.Entry{} // of two sections of one path the second says what it becomes
 	for _, s := range src.Sections {
-		if !plan.Within(s.Path, paths) && !brought[s.Path] {
+		if !covers(s.Path) && !brought[s.Path] {
 			last[s.Path] = s.New
 		}
 	}
@@ -166,7 +172,7 @@ func (r *Recorder) fate(rec *history.Record, src *plan.Source, paths []string) (
 		if err != nil {
 			has = nil //nolint:nilerr // another kind of thing than the draft has is there
 		}
-		if (has == nil) != (want == nil) || has != nil && !has.Same(*want) {
+		if !sameEntry(has, want) {
 			d.State = history.DraftPartly
 			break
 		}
@@ -373,6 +379,26 @@ func (r *Recorder) broughtBy(ids []string) map[string]bool {
 		}
 	}
 	return paths
+}
+
+// applied is the publish that an apply of one draft is; false where it is of other records.
+func (r *Recorder) applied(o MoveOptions) (p PublishOptions, is bool) {
+	if o.From != "" || len(o.Refs) != 1 {
+		return p, false
+	}
+	ids, err := r.resolve(r.history, o.Refs[0])
+	if err != nil || len(ids) != 1 {
+		return p, false
+	}
+	rec, err := r.history.Get(ids[0])
+	if err != nil || rec.Isolated == "" {
+		return p, false
+	}
+	p = PublishOptions{Ref: rec.ID, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, DryRun: o.DryRun, Yes: o.Yes}
+	if o.Confirm != nil {
+		p.Confirm = func(p *plan.Plan) (bool, error) { return o.Confirm(p, nil) }
+	}
+	return p, true
 }
 
 // refuseDraft keeps revert and apply from a draft, of which nothing is in the tree.

@@ -38,8 +38,12 @@ func (r *Recorder) Revert(ctx context.Context, o MoveOptions) (*MoveResult, erro
 	return r.moveRecords(ctx, o, plan.Back)
 }
 
-// Apply brings records' changes again, or those of a record in another copy.
+// Apply brings records' changes again, or those of a record in another copy. Of a draft it
+// is its publish.
 func (r *Recorder) Apply(ctx context.Context, o MoveOptions) (*MoveResult, error) {
+	if p, is := r.applied(o); is {
+		return r.Publish(ctx, p)
+	}
 	return r.moveRecords(ctx, o, plan.Forth)
 }
 
@@ -507,7 +511,7 @@ func (r *Recorder) nameLater(t *selection, items []plan.Item) {
 		}
 	}
 	list, err := r.history.List(history.ListOptions{Limit: laterLimit, Keep: func(rec *history.Record) bool {
-		return history.Compare(rec, oldest) > 0 && !mine[rec.ID] && rec.Status != history.StatusReverted && rec.Status != history.StatusUndone && !rec.DiffSHA256.IsZero()
+		return history.Compare(rec, oldest) > 0 && !mine[rec.ID] && rec.Isolated == "" && rec.Status != history.StatusReverted && rec.Status != history.StatusUndone && !rec.DiffSHA256.IsZero()
 	}})
 	if err != nil {
 		return
@@ -668,6 +672,11 @@ func (r *Recorder) ignoredNow(ctx context.Context) func(path string, dir bool) (
 
 // partialError refuses a record that does not hold a whole tree.
 func partialError(h *history.History, rec *history.Record) error {
+	if rec.Isolated != "" {
+		e := refuseDraft(rec, plan.Forth)
+		return &project.Error{Kind: project.Refused, State: project.Unchanged, Advice: project.HintOf(e),
+			Msg: fmt.Sprintf("isolated run %s is no state of the tree: it holds only the paths that it changed", rec.ID)}
+	}
 	near := ""
 	list, err := h.List(history.ListOptions{Limit: 1, Keep: func(o *history.Record) bool {
 		return history.Compare(o, rec) < 0 && o.Reason != history.Revert && o.Reason != history.Apply && o.Status != history.StatusOpen

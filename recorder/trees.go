@@ -38,6 +38,8 @@ func (b *sliceWriter) Write(p []byte) (int, error) {
 
 func oldSide(c tree.Change) *tree.Entry { return c.Old }
 
+func newSide(c tree.Change) *tree.Entry { return c.New }
+
 // twin is the newest record when its run directory may hold the manifest.json of the
 // same tree, and that file's hash; "" otherwise.
 func (r *Recorder) twin(id tree.Hash) (string, tree.Hash) {
