@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+
+	"decree/project"
 )
 
 // OpenLogs is a directory of the store: logs of what open records name beside themselves,
 // one line after the other. Several runs of a process share one, so that each writes only
 // what has changed since the one before.
-const OpenLogs = "own"
+const OpenLogs = project.OwnLogs
 
 // OpenLog says which part of a log is an open record's own: the first bytes.
 type OpenLog struct {

@@ -22,13 +22,24 @@ const OutboxDir = "outbox"
 // flushed, and renamed without overwriting. A name that is taken is an error with
 // fs.ErrExist in its chain.
 //
-// It takes no lock, so that it works beside and inside a run. If the process dies before
+// It takes no lock but that of acts, so that it works beside and inside a run. If the process dies before
 // the move, the hidden file is removed when the next message is chosen. That may also
 // happen while it is being built: then it is built again.
 func (p *Project) Drop(to, name string, data []byte) error {
+	if first, _, _ := strings.Cut(to, "/"); first != inboxDir {
+		return p.DropNoting(func(...Act) error { return nil }, to, name, data)
+	}
+	return p.Act(func(note func(...Act) error) error { return p.DropNoting(note, to, name, data) })
+}
+
+// inboxDir is the directory of .decree with the messages.
+const inboxDir = "inbox"
+
+// DropNoting is Drop as a part of an act.
+func (p *Project) DropNoting(note func(...Act) error, to, name string, data []byte) error {
 	const most = 100 // commands, one after the other, each of which got in between
 	for n := 1; ; n++ {
-		err := p.drop(to, name, data)
+		err := p.drop(note, to, name, data)
 		if !errors.Is(err, fs.ErrNotExist) || n == most {
 			return err
 		}
@@ -39,14 +50,28 @@ func (p *Project) Drop(to, name string, data []byte) error {
 	}
 }
 
-func (p *Project) drop(to, name string, data []byte) error {
+func (p *Project) drop(note func(...Act) error, to, name string, data []byte) error {
 	dir, err := p.makeBelow(to)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	draft := fmt.Sprintf("%smessage-%016x", InboxDraft, rand.Uint64())
-	if err := WriteNew(dir, name, draft, data, 0o644); err != nil {
+	how := disk.Replacement{Perm: 0o644, Flush: true, Temp: fmt.Sprintf("%smessage-%016x", InboxDraft, rand.Uint64())}
+	how.Place = func(draft string, _ disk.Dir, name string) error {
+		st, err := dir.Stat(draft)
+		if err == nil {
+			err = note(Act{Path: []byte(to + "/" + name), New: true, Mode: st.Mode, Ino: st.Ino, Data: data})
+		}
+		if err != nil {
+			return err
+		}
+		return dir.RenameNew(draft, dir, name)
+	}
+	err = disk.Replace(dir, name, how, func(f disk.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	return p.Decree.Sync()
@@ -57,7 +82,7 @@ func (p *Project) drop(to, name string, data []byte) error {
 func (p *Project) makeBelow(to string) (disk.Dir, error) {
 	first, rest, deeper := strings.Cut(to, "/")
 	perm := PrivateDir
-	if first == "inbox" {
+	if first == inboxDir {
 		perm = 0o755
 	}
 	dir, err := p.OwnDirAs(p.Decree, first, perm)

@@ -42,7 +42,10 @@ func TestDropUnderFaults(t *testing.T) {
 			decree, err := d.OpenRoot(filepath.Join(root, dirName))
 			if err == nil {
 				p.Decree = decree
-				err = p.drop("inbox", "new.md", []byte(whole))
+				p.Store, err = d.MkdirAll(filepath.Join(root, "store"), PrivateDir)
+			}
+			if err == nil {
+				err = p.Act(func(note func(...Act) error) error { return p.drop(note, "inbox", "new.md", []byte(whole)) })
 			}
 			got, rerr := os.ReadFile(filepath.Join(root, dirName, "inbox", "new.md"))
 			switch {

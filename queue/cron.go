@@ -298,10 +298,13 @@ func (c *cron) drop(inbox disk.Dir, job string, m *message.Message, file string)
 	if err != nil {
 		return err
 	}
-	if err := put(inbox, cronDraft, file, bytes.NewReader(data), fileMode, inbox.RenameNew); err != nil && !isExist(err) {
-		return err
+	err = c.p.Act(func(note noteActs) error {
+		return put(inbox, cronDraft, file, bytes.NewReader(data), fileMode, noted(note, inboxName, data, inbox.RenameNew))
+	})
+	if isExist(err) {
+		err = nil
 	}
-	return nil
+	return err
 }
 
 func (c *cron) save() error {

@@ -255,10 +255,6 @@ func rewrite(dir disk.Dir, name string, data []byte, old disk.Info, was []byte) 
 	})
 }
 
-func rewriteAs(dir disk.Dir, draft, name string, data []byte, old disk.Info) error {
-	return writeAs(dir, draft, name, data, old, dir.Rename)
-}
-
 // writeAs writes a file with the mode and the time of an old one.
 func writeAs(dir disk.Dir, draft, name string, data []byte, old disk.Info, rename func(string, disk.Dir, string) error) error {
 	return put(dir, draft, name, bytes.NewReader(data), old.Mode&0o777, func(tmp string, to disk.Dir, name string) error {

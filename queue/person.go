@@ -100,7 +100,18 @@ func (w *takenAway) close() {
 
 // take moves a message that waits to dead with a reason. One that has begun in the
 // meantime is put back.
-func take(p *project.Project, host, name string, reason func(as string) string) (*takenAway, error) {
+func take(p *project.Project, host, name string, reason func(as string) string) (w *takenAway, err error) {
+	err = p.Act(func(note noteActs) error {
+		w, err = takeNoting(note, p, host, name, reason)
+		return err
+	})
+	return w, err
+}
+
+// noteActs notes what a person's command is about to do.
+type noteActs = func(...project.Act) error
+
+func takeNoting(note noteActs, p *project.Project, host, name string, reason func(as string) string) (*takenAway, error) {
 	if err := refuseUnderWay(p, host, name); err != nil {
 		return nil, err
 	}
@@ -112,7 +123,7 @@ func take(p *project.Project, host, name string, reason func(as string) string) 
 		return nil, err
 	}
 	w := &takenAway{inbox: inbox, name: name}
-	if err = w.toDead(p, reason); err == nil {
+	if err = w.toDead(note, p, reason); err == nil {
 		if err = refuseUnderWay(p, host, name); err != nil {
 			err = errors.Join(err, w.putBack())
 		}
@@ -124,7 +135,7 @@ func take(p *project.Project, host, name string, reason func(as string) string) 
 	return w, nil
 }
 
-func (w *takenAway) toDead(p *project.Project, reason func(as string) string) error {
+func (w *takenAway) toDead(note noteActs, p *project.Project, reason func(as string) string) error {
 	if info, err := w.inbox.Stat(w.name); err != nil || info.Kind != disk.Regular || !isMessage(w.name) {
 		return errors.Join(noMessage(w.name), notMissing(err))
 	}
@@ -136,9 +147,12 @@ func (w *takenAway) toDead(p *project.Project, reason func(as string) string) er
 		if w.as, err = free(w.dead, w.name, reasonEnd); err != nil {
 			return err
 		}
-		if err = p.Drop(inboxName+"/"+deadName, reasonOf(w.as), []byte(reason(w.as))); !isExist(err) {
+		if err = p.DropNoting(note, inboxName+"/"+deadName, reasonOf(w.as), []byte(reason(w.as))); !isExist(err) {
 			break
 		}
+	}
+	if err == nil {
+		err = note(moves(w.inbox, w.name, inboxName, inboxName+"/"+deadName, w.as)...)
 	}
 	if err == nil {
 		err = carry(w.inbox, w.name, w.dead, w.as)
@@ -150,6 +164,20 @@ func (w *takenAway) toDead(p *project.Project, reason func(as string) string) er
 		_ = w.dead.Remove(reasonOf(w.as))
 	}
 	return err
+}
+
+// moves are the acts of a move of a message. One that cannot be read is not made again where
+// the command of a run deletes it.
+func moves(from disk.Dir, name, at, to, as string) []project.Act {
+	acts := []project.Act{{Path: []byte(at + "/" + name), Gone: true}}
+	info, err := from.Stat(name)
+	if err != nil {
+		return acts
+	}
+	if data, err := project.ReadFile(from, name, message.MaxSize); err == nil {
+		acts = append(acts, project.Act{Path: []byte(to + "/" + as), New: true, Mode: info.Mode, Ino: info.Ino, Data: data})
+	}
+	return acts
 }
 
 // putBack undoes toDead. Where another message has the name now, it waits beside it.
@@ -189,7 +217,24 @@ func Edit(p *project.Project, host, where, name string, was, text []byte) error 
 	if err != nil {
 		return err
 	}
-	return rewriteAs(dir, editDraft(), name, text, info)
+	return p.Act(func(note noteActs) error {
+		return writeAs(dir, editDraft(), name, text, info, noted(note, path.Join(inboxName, where), text, dir.Rename))
+	})
+}
+
+// noted is place, which gives a draft with that text its name in a directory at below .decree,
+// after a note of it.
+func noted(note noteActs, at string, text []byte, place func(string, disk.Dir, string) error, also ...project.Act) func(string, disk.Dir, string) error {
+	return func(draft string, dir disk.Dir, name string) error {
+		info, err := dir.Stat(draft)
+		if err == nil {
+			err = note(append(also, project.Act{Path: []byte(at + "/" + name), Mode: info.Mode, Ino: info.Ino, Data: text})...)
+		}
+		if err != nil {
+			return err
+		}
+		return place(draft, dir, name)
+	}
 }
 
 // editDraft begins the name of a text that is not whole yet.
@@ -211,24 +256,31 @@ func unedited(dir disk.Dir, name string, was []byte) (disk.Info, error) {
 // editWaiting has the old text lie in dead until the new one waits in its place, so
 // that no queue begins the old one meanwhile, and a death leaves at least one of them.
 func editWaiting(p *project.Project, host, name string, was, text []byte) error {
-	w, err := take(p, host, name, func(as string) string {
-		return "the command that was editing it ended unexpectedly\n\nqueue it again: " + RetryCommand(as) + "\n"
+	return p.Act(func(note noteActs) error {
+		w, err := takeNoting(note, p, host, name, func(as string) string {
+			return "the command that was editing it ended unexpectedly\n\nqueue it again: " + RetryCommand(as) + "\n"
+		})
+		if project.KindOf(err) == project.NotFound {
+			return ErrEdited
+		}
+		if err != nil {
+			return err
+		}
+		defer w.close()
+		info, err := unedited(w.dead, w.as, was)
+		if err == nil {
+			err = writeAs(w.inbox, editDraft(), name, text, info, noted(note, inboxName, text, w.inbox.RenameNew, goneFromDead(w.as), goneFromDead(reasonOf(w.as))))
+		}
+		if err != nil {
+			return errors.Join(err, w.putBack())
+		}
+		return errors.Join(notMissing(w.dead.Remove(w.as)), notMissing(w.dead.Remove(reasonOf(w.as))), w.dead.Sync())
 	})
-	if project.KindOf(err) == project.NotFound {
-		return ErrEdited
-	}
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	info, err := unedited(w.dead, w.as, was)
-	if err == nil {
-		err = writeAs(w.inbox, editDraft(), name, text, info, w.inbox.RenameNew)
-	}
-	if err != nil {
-		return errors.Join(err, w.putBack())
-	}
-	return errors.Join(w.dead.Remove(w.as), w.dead.Remove(reasonOf(w.as)), w.dead.Sync())
+}
+
+// goneFromDead is the act of taking a file out of dead.
+func goneFromDead(name string) project.Act {
+	return project.Act{Path: []byte(inboxName + "/" + deadName + "/" + name), Gone: true}
 }
 
 // Retry moves a dead message back into the inbox, where its turn comes again
@@ -253,12 +305,21 @@ func Retry(p *project.Project, name string) (as string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if as, err = move(dead, name, inbox, name); err != nil {
+	again := func(note noteActs) error {
+		if as, err = free(inbox, name, ""); err != nil {
+			return err
+		}
+		acts := append(moves(dead, name, inboxName+"/"+deadName, inboxName, as), goneFromDead(reasonOf(name)))
+		if err := note(acts...); err != nil {
+			return err
+		}
+		return carry(dead, name, inbox, as)
+	}
+	for err = p.Act(again); isExist(err); {
+		err = p.Act(again) // somebody else took the name
+	}
+	if err != nil {
 		return "", err
 	}
-	err = dead.Remove(reasonOf(name))
-	if isMissing(err) {
-		err = nil
-	}
-	return as, err
+	return as, errors.Join(inbox.Sync(), notMissing(dead.Remove(reasonOf(name))), dead.Sync())
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"decree/history"
+	"decree/tree"
 )
 
 // mend writes again what the command deleted of .decree: the run's own files,
@@ -32,7 +33,7 @@ func (u *run) mend() error {
 	if err := u.r.bringManifest(u.rec); err != nil {
 		return err
 	}
-	return u.mendOthers()
+	return u.r.project.HoldActs(u.mendOthers)
 }
 
 // mendOthers writes the other records again where .decree/runs is another directory
@@ -68,7 +69,7 @@ func (u *run) mendOthers() error {
 	if housekeeping(missing) {
 		missing = u.r.displaced(missing)
 	}
-	missing = slices.DeleteFunc(missing, func(f ownFile) bool { return f.Path == u.o.Task })
+	missing = slices.DeleteFunc(missing, func(f ownFile) bool { return f.act == 0 && f.Path == u.o.Task })
 	brought, err := u.r.bringOwn(missing)
 	if err != nil {
 		return err
@@ -86,7 +87,13 @@ func (u *run) noteGone(missing []ownFile) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	raw, err := encodeOwn(missing)
+	noted := slices.Clone(missing)
+	for i, f := range noted {
+		if f.act != 0 {
+			noted[i].Hash = tree.Hash{} // the store need not have it
+		}
+	}
+	raw, err := encodeOwn(noted)
 	if err != nil || bytes.Equal(raw, u.opened.Extra[extraDeleted]) {
 		return err
 	}

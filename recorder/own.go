@@ -29,6 +29,9 @@ type ownFile struct {
 	Target string    `json:"target,omitempty"` // of a link
 	Dir    bool      `json:"dir,omitempty"`
 	Ino    uint64    `json:"ino,omitempty"` // 0: noted by an older decree
+
+	act    int64 // where the log of acts has its content, and 1; 0: the store has it
+	beside bool  // another file was put in its place, and it is to lie beside that one
 }
 
 // extraOwn is the place of the user's own files in an open record.
@@ -47,6 +50,7 @@ var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": t
 type ownSet struct {
 	files []ownFile // all but those that are in large; a directory comes before what it holds
 	large []*largeDir
+	acts  *int64 // where the log of acts goes on from there; nil: it is not known
 }
 
 // ownCache is what a process knows of the user's own files from one run to the next.
@@ -114,6 +118,11 @@ func (r *Recorder) ownFiles(x *writing) (own ownSet, err error) {
 	if err := r.lookForLost(x); err != nil {
 		return own, err
 	}
+	acts, err := r.project.BeginActs()
+	if err != nil {
+		return own, err
+	}
+	own.acts = &acts
 	l := &ownLook{r: r, x: x, large: map[string]*largeDir{}}
 	own.files = []ownFile{{Path: ".", Mode: self.Mode, Dir: true, Ino: self.Ino}}
 	err = eachOwn(r.project.Decree, "", l.list, func(dir disk.Dir, name, at string, info disk.Info) error {
@@ -367,6 +376,9 @@ func (r *Recorder) missingOwn(own ownSet) (missing []ownFile, blocked []string, 
 			}
 		}
 	}
+	if files, err = r.asActed(own.acts, files); err != nil {
+		return nil, nil, err
+	}
 	for _, f := range files {
 		if !dirs.has(f) {
 			missing = append(missing, f)
@@ -378,19 +390,23 @@ func (r *Recorder) missingOwn(own ownSet) (missing []ownFile, blocked []string, 
 	return missing, dirs.blocked, err
 }
 
-// housekeeping says whether all that is missing are dead messages, and their directory is
-// still there: people delete these while a daemon works, and they must not come back. A
+// housekeeping says whether all that is missing are dead messages, of which no command was told
+// while the run went on, and their directory is still there: people delete these while a daemon works, and they must not come back. A
 // command that deletes the whole inbox also deletes the message that is being done, which
 // tells the two apart even where something has made the directory again meanwhile.
 func housekeeping(missing []ownFile) bool {
-	return !slices.ContainsFunc(missing, func(f ownFile) bool { return path.Dir(f.Path) != deadMessages })
+	return !slices.ContainsFunc(missing, func(f ownFile) bool { return f.act == 0 && path.Dir(f.Path) != deadMessages })
 }
 
 const deadMessages = "inbox/dead"
 
-// displaced are those of missing in whose place something else is.
+// displaced are those of missing in whose place something else is, and those that a person's
+// command has put there while the run went on.
 func (r *Recorder) displaced(missing []ownFile) []ownFile {
 	return slices.DeleteFunc(missing, func(f ownFile) bool {
+		if f.act != 0 {
+			return false
+		}
 		dir, err := r.openOwn(path.Dir(f.Path))
 		if err != nil {
 			return true
@@ -418,8 +434,8 @@ func (d *ownDirs) close() {
 
 // has says whether the file is there, or nobody can tell.
 func (d *ownDirs) has(f ownFile) bool {
-	if f.Path == "." {
-		return true
+	if f.Path == "." || f.beside {
+		return !f.beside
 	}
 	at := path.Dir(f.Path)
 	if dir := d.large[at]; dir != nil {
@@ -480,22 +496,26 @@ func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error
 		ino  uint64
 		name string
 	}
-	wanted := map[key]ownFile{}
-	for _, f := range missing {
+	wanted := map[key]int{}
+	for i, f := range missing {
 		if top, _, below := strings.Cut(f.Path, "/"); below && f.Ino != 0 {
-			wanted[key{top: top, ino: f.Ino}] = f
-			wanted[key{top: top, name: path.Base(f.Path)}] = f
+			wanted[key{top: top, ino: f.Ino}] = i
+			wanted[key{top: top, name: path.Base(f.Path)}] = i
 		}
 	}
-	moved := map[string]bool{}
+	moved := map[int]bool{}
 	look := func(dir disk.Dir, name, at string, info disk.Info) error {
 		top, _, _ := strings.Cut(at, "/")
 		if strings.HasPrefix(name, ownDraft) {
 			return nil // what a death left of writing one again, and may have its inode
 		}
 		for _, k := range []key{{top: top, ino: info.Ino}, {top: top, name: name}, {top: top, name: numbered.ReplaceAllString(name, "$1")}} {
-			f, ok := wanted[k]
-			if !ok || f.Dir != (info.Kind == disk.Directory) || k.ino == 0 && (info.Kind != disk.Regular || own.has(at)) {
+			i, ok := wanted[k]
+			if !ok {
+				continue
+			}
+			f := missing[i]
+			if f.Dir != (info.Kind == disk.Directory) || k.ino == 0 && (info.Kind != disk.Regular || own.has(at)) {
 				continue
 			}
 			if info.Kind == disk.Regular {
@@ -504,7 +524,7 @@ func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error
 					continue // then it is another one
 				}
 			}
-			moved[f.Path] = true
+			moved[i] = true
 			return nil
 		}
 		return nil
@@ -512,7 +532,13 @@ func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error
 	if err := r.eachOwnOrDone(look); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(missing, func(f ownFile) bool { return moved[f.Path] }), nil
+	var left []ownFile
+	for i, f := range missing {
+		if !moved[i] {
+			left = append(left, f)
+		}
+	}
+	return left, nil
 }
 
 // eachOwnOrDone calls look for the user's own files in .decree, and for the messages that
@@ -700,6 +726,10 @@ func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
 	}
 	defer dir.Close()
 	st, err := dir.Stat(name)
+	for n := 2; err == nil && f.beside; n++ {
+		name = besideName(path.Base(f.Path), n)
+		st, err = dir.Stat(name)
+	}
 	switch {
 	case isMissing(err):
 	case err != nil || !f.displacedBy(st.Kind):
@@ -719,7 +749,7 @@ func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
 	case f.Target != "":
 		return true, errors.Join(makeLink(dir, f.Target, name), dir.Sync())
 	}
-	data, err := r.object(f.Hash)
+	data, err := r.ownContent(f)
 	if err != nil {
 		return true, err
 	}
@@ -731,6 +761,16 @@ func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
 		return false, dir.Remove(ownDraft)
 	}
 	return true, errors.Join(err, dir.Sync())
+}
+
+// besideName is the n-th name of a file beside the one that has its own.
+func besideName(name string, n int) string {
+	end := fmt.Sprintf(".%d%s", n, path.Ext(name))
+	name = strings.TrimSuffix(name, path.Ext(name))
+	if len(name)+len(end) > longestName {
+		name = strings.ToValidUTF8(name[:longestName-len(end)], "")
+	}
+	return name + end
 }
 
 // ownDraft is a file that is being written again: a name made of its own may be too

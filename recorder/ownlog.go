@@ -185,9 +185,12 @@ func (r *Recorder) tidyOwnLogs() error {
 	if err != nil || len(open) > 0 {
 		return err
 	}
+	if err := r.project.EndActs(); err != nil {
+		return err
+	}
 	list, err := dir.List()
 	for _, e := range list {
-		if err == nil && e.Name != r.own.log.File && e.Kind != disk.Directory {
+		if err == nil && e.Name != r.own.log.File && e.Name != project.ActsLog && e.Kind != disk.Directory {
 			if err = dir.Remove(e.Name); isMissing(err) {
 				err = nil
 			}

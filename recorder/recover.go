@@ -383,6 +383,10 @@ func recordsWere(n int) string {
 
 // bringDeleted writes again what a run's command has deleted of .decree.
 func (c *recovery) bringDeleted(o *history.Opened) error {
+	return c.r.project.HoldActs(func() error { return c.bringOthers(o) })
+}
+
+func (c *recovery) bringOthers(o *history.Opened) error {
 	n, err := c.r.bringBack()
 	if err != nil {
 		return err
@@ -398,7 +402,7 @@ func (c *recovery) bringDeleted(o *history.Opened) error {
 	if err := c.r.clearOwn(own); err != nil {
 		return err
 	}
-	missing, _, err := c.r.missingOwn(ownSet{files: own})
+	missing, _, err := c.r.missingOwn(ownSet{files: own, acts: actsOf(o)})
 	if err != nil || len(missing) == 0 {
 		return err
 	}

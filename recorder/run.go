@@ -344,6 +344,9 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 	if u.opened.Extra[extraOwn], err = encodeOwn(u.own.files); err != nil {
 		return err
 	}
+	if u.opened.Extra[extraActs], err = json.Marshal(u.own.acts); err != nil {
+		return err
+	}
 	if u.opened.Log, err = r.logOwn(id, u.own); err != nil {
 		return err
 	}

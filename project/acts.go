@@ -1,0 +1,242 @@
+package project
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"time"
+
+	"decree/disk"
+)
+
+// While the command of a run works, people's own commands send, edit, cancel and retry
+// messages beside it, and the command may then delete the whole inbox. What such a
+// command does is an act, a line of a log in the store, so that the end of the run, or a
+// recovery, knows how the person left each file:
+//
+//	own/             locked (flock) while an act is made, and while files are written again
+//	own/acts.jsonl   there from before a run looks at the files in .decree until no record is
+//	                 open; an act is flushed before it is made
+//
+// An act that fails takes its line back. A death between the two leaves a line whose file is
+// where it was, under its inode.
+
+// OwnLogs is the directory of the store with what is known of the user's own files in .decree.
+const OwnLogs = "own"
+
+// ActsLog is the name of the log of acts in OwnLogs.
+const ActsLog = "acts.jsonl"
+
+// Act is what became of one file below .decree by a person's command.
+type Act struct {
+	Path []byte `json:"path"` // below .decree; in base64, as all bytes of JSON
+	Gone bool   `json:"gone,omitempty"`
+	New  bool   `json:"new,omitempty"` // there was no file of this name
+	Mode uint32 `json:"mode,omitempty"`
+	Ino  uint64 `json:"ino,omitempty"`
+	Data []byte `json:"data,omitempty"`
+}
+
+// Act has do change files below .decree, and note what it is about to do in the log,
+// where there is one. What do has noted is taken back when it fails. On a full disk it
+// goes on without the log: a message can be sent also then.
+func (p *Project) Act(do func(note func(...Act) error) error) error {
+	own, release, err := p.lockActs()
+	if disk.Full(err) {
+		return do(func(...Act) error { return nil })
+	}
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	defer release()
+	log, err := openActs(own)
+	if log == nil {
+		if err != nil {
+			return err
+		}
+		return do(func(...Act) error { return nil }) // no run has looked at the files yet
+	}
+	defer log.Close()
+	before, err := log.Stat()
+	if err != nil {
+		return err
+	}
+	size := before.Size
+	err = do(func(acts ...Act) (err error) {
+		size, err = addActs(log, size, acts)
+		if disk.Full(err) {
+			return log.Truncate(size)
+		}
+		err = errors.Join(err, log.Sync())
+		if err == nil && before.Size == 0 { // so its name may not be durable yet
+			err = errors.Join(own.Sync(), p.Store.Sync())
+		}
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, log.Truncate(before.Size))
+	}
+	return nil
+}
+
+// addActs writes lines at the end of a log, and returns its new size. The first line feed
+// ends what a death has left half-written.
+func addActs(log disk.File, size int64, acts []Act) (int64, error) {
+	text := []byte{'\n'}
+	for _, a := range acts {
+		line, err := json.Marshal(a)
+		if err != nil {
+			return size, err
+		}
+		text = append(append(text, line...), '\n')
+	}
+	n, err := log.WriteAt(text, size)
+	if err != nil {
+		return size, err
+	}
+	return size + int64(n), nil
+}
+
+// BeginActs has acts noted from now on, and returns where in the log they will begin. The
+// caller has the project's lock, and opens a record before it gives it back.
+func (p *Project) BeginActs() (from int64, err error) {
+	own, release, err := p.lockActs()
+	if err != nil {
+		return 0, err
+	}
+	defer own.Close()
+	defer release()
+	log, err := own.OpenWrite(ActsLog, PrivateFile)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	st, err := log.Stat()
+	return st.Size, err
+}
+
+// HoldActs calls do while no act is made.
+func (p *Project) HoldActs(do func() error) error {
+	own, release, err := p.lockActs()
+	if disk.Full(err) {
+		return do()
+	}
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	defer release()
+	return do()
+}
+
+// EndActs removes the log. The caller has the project's lock, and has seen that no record
+// is open.
+func (p *Project) EndActs() error {
+	return p.HoldActs(func() error {
+		own, err := p.Store.OpenDir(OwnLogs)
+		if err == nil {
+			defer own.Close()
+			err = own.Remove(ActsLog)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	})
+}
+
+// EachAct calls each for the acts from a place in the log on, with the place of their line.
+func (s *Site) EachAct(from int64, each func(at int64, a Act)) error {
+	log, err := s.readActs()
+	if log == nil {
+		return err
+	}
+	defer log.Close()
+	if _, err := log.Seek(from, io.SeekStart); err != nil {
+		return err
+	}
+	lines := bufio.NewReaderSize(log, 1<<16)
+	for at := from; ; {
+		line, err := lines.ReadBytes('\n')
+		var a Act
+		if err == nil && json.Unmarshal(line, &a) == nil { // else a death has torn it
+			each(at, a)
+		}
+		at += int64(len(line))
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// ActAt is the act whose line begins at a place in the log.
+func (s *Site) ActAt(at int64) (a Act, err error) {
+	log, err := s.readActs()
+	if err == nil && log == nil {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return a, err
+	}
+	defer log.Close()
+	if _, err = log.Seek(at, io.SeekStart); err != nil {
+		return a, err
+	}
+	line, err := bufio.NewReader(log).ReadBytes('\n')
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(bytes.TrimSpace(line), &a)
+}
+
+// readActs opens the log; nil where there is none.
+func (s *Site) readActs() (disk.File, error) {
+	own, err := s.Store.OpenDir(OwnLogs)
+	var log disk.File
+	if err == nil {
+		defer own.Close()
+		log, err = own.Open(ActsLog)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return log, err
+}
+
+// openActs opens the log for writing; nil where there is none.
+func openActs(own disk.Dir) (disk.File, error) {
+	if _, err := own.Stat(ActsLog); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return nil, err
+	}
+	return own.OpenWrite(ActsLog, PrivateFile)
+}
+
+// lockActs opens the directory of the log, and locks it as long as that takes: each holds
+// it for a few steps.
+func (p *Project) lockActs() (own disk.Dir, release func(), err error) {
+	own, err = MakeDir(p.Store, OwnLogs, PrivateDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		unlock, err := own.TryLock()
+		if err == nil {
+			return own, func() { _ = unlock() }, nil
+		}
+		if !errors.Is(err, disk.ErrLocked) {
+			own.Close()
+			return nil, nil, err
+		}
+		time.Sleep(pause)
+	}
+}
