@@ -107,6 +107,10 @@ type Record struct {
 	// a record is no state of the tree: it has no trees and counts no files.
 	Isolated string
 	Draft    *Draft // nil: there is none
+	// Fence is what kept the command's writes to the root: "landlock", "partly", or "none"
+	// where the kernel had nothing; "": nothing was to. NoNet says that it had no network.
+	Fence string
+	NoNet bool
 
 	Extra []Field // unknown fields, in their order
 
@@ -431,6 +435,10 @@ func (r *Record) readFacts(key string, v *jsonread.Value) bool {
 		r.Isolated = v.Text()
 	case "draft":
 		r.Draft = draftOf(v)
+	case "fence":
+		r.Fence = v.Text()
+	case "no_net":
+		r.NoNet = v.Bool()
 	case "labels": // of --json; they live in labels.json
 	default:
 		return false

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"decree/disk"
+	"decree/runner/userns"
 )
 
 // A Refusal says why a mechanism cannot be used here, and what would help.
@@ -194,47 +195,17 @@ func (p *Place) remember(key string) {
 	})
 }
 
-// AppArmorProfile is the profile that lets the program exe make user namespaces where
-// AppArmor keeps that from those that have none.
-func AppArmorProfile(exe string) string {
-	return `abi <abi/4.0>,
-include <tunables/global>
-
-profile decree "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(exe) + `" flags=(unconfined) {
-  userns,
-  include if exists <local/decree>
-}
-`
-}
-
-// A policy is what of the machine's settings can forbid an overlay.
-type policy struct {
-	appArmor  bool     // unprivileged programs get no mounts in their user namespaces
-	noUserNS  bool     // a distribution's switch is off
-	maxUserNS bool     // none may be made
-	filtered  bool     // a system call filter is on, as in a container
-	mounts    []string // mounted below the root
-}
-
-// explain says why the system has refused an overlay.
-func (m policy) explain(err error) *Refusal {
+// explain says why the system has refused an overlay, where policy is that of the machine
+// and mounts are those below the root.
+func explain(policy userns.Policy, mounts []string, err error) *Refusal {
 	r := &Refusal{Mechanism: Overlay, Err: err}
+	if len(mounts) > 0 {
+		r.Reason, r.Advice = "something is mounted below the root, at "+mounts[0], "unmount it for the run, or say --clone"
+		return r
+	}
+	r.Reason, r.Advice = policy.Reason()
 	switch {
-	case len(m.mounts) > 0:
-		r.Reason = "something is mounted below the root, at " + m.mounts[0]
-		r.Advice = "unmount it for the run, or say --clone"
-	case m.maxUserNS:
-		r.Reason = "no user namespaces may be made: user.max_user_namespaces is 0"
-		r.Advice = "sudo sysctl user.max_user_namespaces=10000"
-	case m.noUserNS:
-		r.Reason = "users may not make user namespaces: kernel.unprivileged_userns_clone is 0"
-		r.Advice = "sudo sysctl kernel.unprivileged_userns_clone=1"
-	case m.appArmor:
-		r.Reason = "AppArmor lets only programs with a profile mount in a user namespace"
-		r.Advice = "install the profile that 'decree doctor' prints"
-	case m.filtered:
-		r.Reason = "a filter of system calls forbids it, as in a container"
-		r.Advice = "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+	case r.Reason != "":
 	case errors.Is(err, errors.ErrUnsupported):
 		r.Reason = "the system has no overlays"
 	default:

@@ -2,7 +2,6 @@ package layer
 
 import (
 	"os"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -10,6 +9,7 @@ import (
 	"decree/disk"
 	"decree/layer/overlay"
 	"decree/runner/gate"
+	"decree/runner/userns"
 )
 
 // unfit refuses what would be mounted and then serve nobody.
@@ -64,22 +64,6 @@ func (p *Place) tryMount(scratch disk.Dir) error {
 
 // Explain says why a mount was refused, also one that was made to work in.
 func (p *Place) Explain(err error) *Refusal {
-	return readPolicy(p.Root.Path()).explain(err)
-}
-
-func readPolicy(root string) policy {
-	has := func(file, want string) bool {
-		b, err := os.ReadFile(file)
-		return err == nil && strings.TrimSpace(string(b)) == want
-	}
-	user := os.Geteuid() != 0
-	status, _ := os.ReadFile("/proc/self/status")
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	return policy{
-		appArmor:  user && has("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
-		noUserNS:  user && has("/proc/sys/kernel/unprivileged_userns_clone", "0"),
-		maxUserNS: has("/proc/sys/user/max_user_namespaces", "0"),
-		filtered:  strings.Contains(string(status), "\nSeccomp:\t2"),
-		mounts:    overlay.Below(mounts, root),
-	}
+	return explain(userns.Read(), overlay.Below(mounts, p.Root.Path()), err)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"decree/disk"
+	"decree/runner/userns"
 )
 
 func (p *Place) unfit() error { return p.Explain(errors.ErrUnsupported) }
@@ -13,4 +14,4 @@ func (p *Place) unfit() error { return p.Explain(errors.ErrUnsupported) }
 func (p *Place) tryMount(disk.Dir) error { return p.Explain(errors.ErrUnsupported) }
 
 // Explain says why a mount was refused.
-func (p *Place) Explain(err error) *Refusal { return policy{}.explain(err) }
+func (p *Place) Explain(err error) *Refusal { return explain(userns.Policy{}, nil, err) }

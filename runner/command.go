@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"decree/layer/overlay"
+	"decree/runner/fence"
 )
 
 // ErrLog is in the chain of Run's error when the log could not be written. The
@@ -22,6 +23,10 @@ type Command struct {
 	// Overlay, if any, is made for the command; Dir and Args[0] are looked for in it. Where
 	// it cannot be made Run's error is an *overlay.Error, and nothing was executed.
 	Overlay *overlay.Mount
+
+	// Fence is set for the command. Where it cannot be Run's error is a *fence.Error, and
+	// nothing was executed.
+	Fence fence.Fence
 
 	// Decree's own streams. A nil Stdin is an empty one, a nil Stdout or Stderr
 	// goes to the log alone.

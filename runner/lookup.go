@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"decree/layer/overlay"
+	"decree/runner/fence"
 )
 
 const (
@@ -151,11 +152,11 @@ func candidates(name, path string) (files []string) {
 }
 
 // startFailure tells a command that cannot be executed from decree's own failure
-// to start anything: out of processes, memory or handles, or no overlay.
+// to start anything: out of processes, memory or handles, or no overlay or fence.
 func (a *attempt) startFailure(err error) (notStarted, failed error) {
 	name := a.c.Args[0]
 	var errno syscall.Errno
-	if refused := (*overlay.Error)(nil); errors.As(err, &refused) || !errors.As(err, &errno) {
+	if errors.As(err, new(*overlay.Error)) || errors.As(err, new(*fence.Error)) || !errors.As(err, &errno) {
 		return nil, err
 	}
 	switch errno {

@@ -32,6 +32,9 @@ const keeping = "keeps"
 // overlayEnv makes it run its arguments in an overlay: the words of a mount, a line each.
 const overlayEnv = "RUNNER_TEST_OVERLAY"
 
+// helpers are what the test binary does when helperEnv names it, with its arguments.
+var helpers = map[string]func(args []string){}
+
 // A report is a Result as the helper process hands it over.
 type report struct {
 	ExitCode    int
@@ -47,6 +50,10 @@ type report struct {
 func TestMain(m *testing.M) {
 	if os.Getenv(helperEnv) == "" {
 		os.Exit(m.Run())
+	}
+	if do := helpers[os.Getenv(helperEnv)]; do != nil {
+		do(os.Args[1:])
+		os.Exit(0)
 	}
 	var starting func(Leader) error
 	if os.Getenv(helperEnv) == dying {

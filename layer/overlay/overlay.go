@@ -14,7 +14,8 @@
 //     of the layer, neither at the end nor when the command asks for it. What has to
 //     outlive a power failure is stored by whoever reads the layer.
 //  3. The working directory is entered again, now through the overlay.
-//  4. All capabilities are given up. A command of root's does not get them back.
+//  4. All capabilities are given up (userns.Drop, by whoever calls Enter). A command of
+//     root's does not get them back.
 //
 // The process keeps its user and group, which are mapped to themselves. On other systems
 // than Linux nothing of this is there: Attr returns errors.ErrUnsupported.

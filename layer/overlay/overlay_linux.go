@@ -1,13 +1,12 @@
 package overlay
 
 import (
-	"errors"
-	"os"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"decree/runner/userns"
 )
 
 // needed are the capabilities, in the new namespace alone, that mounting takes: the
@@ -18,45 +17,8 @@ var needed = []uintptr{
 
 // Attr adds to attr what gives a process its namespaces.
 func (m *Mount) Attr(attr *syscall.SysProcAttr) error {
-	users, err := ids("/proc/self/uid_map", os.Getuid())
-	if err != nil {
-		return err
-	}
-	groups, err := ids("/proc/self/gid_map", os.Getgid())
-	if err != nil {
-		return err
-	}
-	attr.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
-	attr.UidMappings, attr.GidMappings = users, groups
-	attr.GidMappingsEnableSetgroups = os.Getuid() == 0
-	attr.AmbientCaps = needed
-	return nil
-}
-
-// ids maps a plain user's own id to itself, and of root all that this namespace has:
-// whoever lacks the right to a file lacks it in the layer too, but it has an owner.
-func ids(file string, own int) ([]syscall.SysProcIDMap, error) {
-	if os.Getuid() != 0 {
-		return []syscall.SysProcIDMap{{ContainerID: own, HostID: own, Size: 1}}, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	var out []syscall.SysProcIDMap
-	for line := range strings.Lines(string(text)) { // "first-here first-outside how-many"
-		f := strings.Fields(line)
-		if len(f) != 3 {
-			continue
-		}
-		first, err1 := strconv.Atoi(f[0])
-		size, err2 := strconv.Atoi(f[2])
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, err
-		}
-		out = append(out, syscall.SysProcIDMap{ContainerID: first, HostID: first, Size: size})
-	}
-	return out, nil
+	attr.Cloneflags |= unix.CLONE_NEWNS
+	return userns.Attr(attr, needed...)
 }
 
 // Enter makes the mount that words tell of, in a process that Attr gave its namespaces.
@@ -77,7 +39,7 @@ func Enter(words []string) error {
 			return &Error{"enter " + m.Dir, err}
 		}
 	}
-	return drop()
+	return nil
 }
 
 // mount mounts the overlay over the root.
@@ -120,24 +82,6 @@ func (m *Mount) same(root int) error {
 	}
 	if m.Ino != 0 && (st.Ino != m.Ino || uint64(st.Dev) != m.Dev) {
 		return &Error{"find " + m.Root + ", in whose place is another directory", unix.ESTALE}
-	}
-	return nil
-}
-
-// drop gives up every capability of this thread, for good: a program that root executes
-// would get all of its namespace's back otherwise, and could take the mount away.
-func drop() error {
-	const noRoot = 1 | 2 // SECBIT_NOROOT and its lock
-	if err := unix.Prctl(unix.PR_SET_SECUREBITS, noRoot, 0, 0, 0); err != nil {
-		return &Error{"give up capabilities", err}
-	}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return &Error{"give up capabilities", err}
-	}
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	if err := unix.Capset(&head, &none[0]); err != nil {
-		return &Error{"give up capabilities", err}
 	}
 	return nil
 }

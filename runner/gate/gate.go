@@ -12,21 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"decree/layer/overlay"
+	"decree/runner/fence"
+	"decree/runner/userns"
 )
 
 const (
 	// name is the process's own while it waits; its further words are the number of
-	// its handle, two lists, each with its length before it (the words of the mount that
-	// it makes first, if any, and the files to execute, of which the first that is there
-	// counts), and the command's words.
+	// its handle, three lists, each with its length before it (the words of the mount that
+	// it makes first and of the fence that it sets, if any, and the files to execute, of
+	// which the first that is there counts), and the command's words.
 	name   = "decree: waiting to run"
 	stays  = "decree: waiting to run and to watch" // of one that leads a session for the command
 	prefix = "."
 	// exitNot is the status when the command is not executed; nobody looks at it.
 	exitNot = 125
-	// unready is said instead of the first byte when the mount could not be made; the
-	// errno in decimal, a space and the step that failed follow.
-	unready = "!"
+	// noMount and noFence are said instead of the first byte when the mount could not be
+	// made, or the fence not set; the errno in decimal, a space and the step that failed
+	// follow.
+	noMount, noFence = "!", "#"
 	// runs is said by a process that leads, once the command is executed; when that
 	// has ended, its wait status in decimal follows.
 	runs = "+"
@@ -34,16 +37,18 @@ const (
 
 // A plan is what the process that waits was told by its words.
 type plan struct {
-	handle       int
-	mount, files []string
-	args         []string
+	handle              int
+	mount, fence, files []string
+	args                []string
 }
 
 // words is the opposite of planOf.
 func (p plan) words() []string {
-	out := []string{strconv.Itoa(p.handle), strconv.Itoa(len(p.mount))}
-	out = append(append(out, p.mount...), strconv.Itoa(len(p.files)))
-	return append(append(out, p.files...), p.args...)
+	out := []string{strconv.Itoa(p.handle)}
+	for _, list := range [][]string{p.mount, p.fence, p.files} {
+		out = append(append(out, strconv.Itoa(len(list))), list...)
+	}
+	return append(out, p.args...)
 }
 
 func planOf(words []string) (p plan, ok bool) {
@@ -67,7 +72,7 @@ func planOf(words []string) (p plan, ok bool) {
 		words = words[n:]
 		return out
 	}
-	p.handle, p.mount, p.files, p.args = number(), list(), list(), words
+	p.handle, p.mount, p.fence, p.files, p.args = number(), list(), list(), list(), words
 	return p, p.handle > 0 && p.files != nil && len(p.args) > 0
 }
 
@@ -90,11 +95,9 @@ func (p plan) wait() int {
 			env = append(env, e)
 		}
 	}
-	if len(p.mount) > 0 {
-		if err := overlay.Enter(p.mount); err != nil {
-			p.sayUnready(err)
-			return exitNot
-		}
+	if err := p.enter(); err != nil {
+		p.sayUnready(err)
+		return exitNot
 	}
 	if _, err := write(p.handle, []byte{'.'}); err != nil {
 		return exitNot
@@ -119,6 +122,28 @@ func (p plan) wait() int {
 	return 0
 }
 
+// enter makes the mount and sets the fence; Landlock allows no mounts any more.
+func (p plan) enter() error {
+	f, users, err := fence.Parse(p.fence)
+	if err == nil {
+		err = f.Unplug()
+	}
+	if err != nil {
+		return err
+	}
+	if len(p.mount) > 0 {
+		if err := overlay.Enter(p.mount); err != nil {
+			return err
+		}
+	}
+	if len(p.mount) > 0 || users {
+		if err := userns.Drop(); err != nil {
+			return &overlay.Error{Step: "enter the namespace", Err: err}
+		}
+	}
+	return f.Enclose()
+}
+
 // first executes the first of the files that is there, as execvp does.
 func first(files []string, execute func(string) error) error {
 	failed := error(syscall.ENOENT)
@@ -140,13 +165,18 @@ func first(files []string, execute func(string) error) error {
 // say tells the caller why the command was not executed.
 func (p plan) say(err error) { _, _ = write(p.handle, strconv.AppendInt(nil, int64(errnoOf(err)), 10)) }
 
-// sayUnready tells the caller which step of the mount failed.
+// sayUnready tells the caller which step of the mount or the fence failed.
 func (p plan) sayUnready(err error) {
-	step := "mount"
-	if e := (*overlay.Error)(nil); errors.As(err, &e) {
-		step = e.Step
+	what, step := noMount, ""
+	var mount *overlay.Error
+	var kept *fence.Error
+	switch {
+	case errors.As(err, &mount):
+		step = mount.Step
+	case errors.As(err, &kept):
+		what, step = noFence, kept.Step
 	}
-	_, _ = write(p.handle, []byte(unready+strconv.Itoa(int(errnoOf(err)))+" "+step))
+	_, _ = write(p.handle, []byte(what+strconv.Itoa(int(errnoOf(err)))+" "+step))
 }
 
 // errnoOf is the errno of err; an argument with a NUL has none.
@@ -173,6 +203,7 @@ type Command struct {
 	// Mount, if any, is made by the process before it waits; Files and the command's
 	// working directory are then looked for in it.
 	Mount *overlay.Mount
+	Fence fence.Fence // is set before the process waits
 	// Lead, where the system has it, lets the process stay: Attr makes it the leader of a
 	// session, and the command gets a group of its own in that, in the foreground. A group
 	// all of whose parents are in other sessions cannot be stopped by Ctrl-Z. When the
@@ -182,7 +213,8 @@ type Command struct {
 }
 
 // Start starts a process as syscall.StartProcess would start the command. One of Pass
-// and Drop must follow. An *overlay.Error says that its namespaces were refused.
+// and Drop must follow. An *overlay.Error or a *fence.Error says that its namespaces were
+// refused.
 func Start(c Command) (*Process, error) {
 	ends, err := pair()
 	if err != nil {
@@ -220,27 +252,39 @@ func start(own string, c Command, end int) (pid int, err error) {
 	if c.Lead {
 		called = stays
 	}
+	todo.fence = c.Fence.Words()
+	sys := syscall.SysProcAttr{}
+	if c.Attr.Sys != nil {
+		sys = *c.Attr.Sys
+	}
+	if err := c.Fence.Attr(&sys); err != nil {
+		return 0, &fence.Error{Step: ownNetwork, Err: err}
+	}
 	if c.Mount != nil {
-		m, sys := *c.Mount, syscall.SysProcAttr{}
-		if c.Attr.Sys != nil {
-			sys = *c.Attr.Sys
-		}
+		m := *c.Mount
 		if err := m.Attr(&sys); err != nil {
-			return 0, &overlay.Error{Step: "make a user namespace", Err: err}
+			return 0, &overlay.Error{Step: ownUsers, Err: err}
 		}
 		// It may be one that only the layer has.
-		c.Attr.Sys, m.Dir, c.Attr.Dir = &sys, c.Attr.Dir, ""
+		m.Dir, c.Attr.Dir = c.Attr.Dir, ""
 		todo.mount = m.Words()
 	}
+	c.Attr.Sys = &sys
 	pid, _, err = syscall.StartProcess(own, append([]string{called}, todo.words()...), &c.Attr)
-	if err != nil && c.Mount != nil {
-		err = &overlay.Error{Step: "make a user namespace", Err: err}
+	switch {
+	case err == nil:
+	case c.Mount != nil:
+		err = &overlay.Error{Step: ownUsers, Err: err}
+	case c.Fence.NoNet:
+		err = &fence.Error{Step: ownNetwork, Err: err}
 	}
 	return pid, err
 }
 
+const ownUsers, ownNetwork = "make a user namespace", "make a network namespace"
+
 // Ready waits until the process waits, and then, as Drop, ends it. The command is not
-// executed. An *overlay.Error says why the mount could not be made.
+// executed. An *overlay.Error or a *fence.Error says why it could not get ready.
 func (p *Process) Ready() error {
 	b := make([]byte, 1)
 	n, err := read(p.end, b)
@@ -269,17 +313,19 @@ func (p *Process) rest() (said []byte) {
 
 // unreadyError is the error of a process that said it was unready; nil for all else.
 func unreadyError(said []byte) error {
-	text, ok := strings.CutPrefix(string(said), unready)
-	if !ok {
+	if len(said) == 0 || string(said[:1]) != noMount && string(said[:1]) != noFence {
 		return nil
 	}
-	number, step, _ := strings.Cut(text, " ")
+	number, step, _ := strings.Cut(string(said[1:]), " ")
 	errno, _ := strconv.Atoi(number)
+	if string(said[:1]) == noFence {
+		return &fence.Error{Step: step, Err: syscall.Errno(errno)}
+	}
 	return &overlay.Error{Step: step, Err: syscall.Errno(errno)}
 }
 
 // Pass executes the command and returns when it runs. An error is execve's errno, an
-// *overlay.Error if the mount could not be made, or no errno if it did not come to that;
+// *overlay.Error or a *fence.Error if it could not get ready, or no errno if it did not come to that;
 // the process has ended then and is reaped.
 func (p *Process) Pass() error {
 	// What was not told to go on would wait for ever, and so would reading; but one that
