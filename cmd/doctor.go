@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"decree/project"
 	"decree/recorder"
@@ -14,7 +15,7 @@ func (s *session) doctorVerb() verb {
 	return verb{
 		name: "doctor", category: keepCategory, interruptible: true,
 		usage: "check that everything is in its place",
-		about: `Runs small checks, each with the result ok, info, warning or error, and says what to do about those that are not ok. --repair does it: among other things it brings back a deleted .decree/runs from the store.`,
+		about: `Runs small checks, each with the result ok, info, warning or error, and says what to do about those that are not ok. --repair does it: among other things it brings back a deleted .decree/runs from the store. The last of them try whether isolated runs, "run --fence" and "run --no-net" work on this machine, and say what would help where they do not.`,
 		examples: []example{
 			{"decree doctor", "look"},
 			{"decree doctor --repair", "check and repair"},
@@ -75,6 +76,9 @@ func (s *session) tellChecks(checks []recorder.Check) {
 		fmt.Fprintf(s.env.Stdout, "%s  %s: %s\n", p.in(colour, fmt.Sprintf("%-7s", level)), c.Name, oneLine(c.Text))
 		if c.Hint != "" && !c.Fixed {
 			fmt.Fprintf(s.env.Stdout, "         %s %s\n", p.in(cyan, "hint:"), oneLine(c.Hint))
+		}
+		if c.Profile != "" {
+			fmt.Fprintf(s.env.Stdout, "\n%s\n", strings.TrimRight(c.Profile, "\n"))
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"decree/recorder"
 )
 
 // globals are the flags that mean the same wherever they make sense.
@@ -38,6 +40,31 @@ func (t *texts) String() string        { return strings.Join(*t, " ") }
 func textsFlag(dst *texts, usage, name string, aliases ...string) cli.Flag {
 	return &cli.GenericFlag{Name: name, Aliases: aliases, Usage: usage, Value: dst}
 }
+
+// modeFlag is a flag that stands alone or with one word as its value: --fence, --fence=strict.
+type modeFlag struct {
+	cli.GenericFlag
+	word string
+}
+
+// TakesValue says no: the word that follows the flag is none of its.
+func (*modeFlag) TakesValue() bool { return false }
+
+// fenceFlag sets how a run's command is fenced.
+func fenceFlag(dst *fenceMode) cli.Flag {
+	return &modeFlag{word: "strict", GenericFlag: cli.GenericFlag{Name: "fence", Value: dst,
+		Usage: "keep COMMAND from writing anywhere but below the root, in the temporary directory and where fence.write of the config says; strict: refuse where the kernel cannot do all of it"}}
+}
+
+// fenceMode is a recorder.FenceMode on the command line.
+type fenceMode struct{ recorder.FenceMode }
+
+// Set takes "true", which a flag alone means, "false" and "strict".
+func (m *fenceMode) Set(text string) error {
+	m.FenceMode = map[string]recorder.FenceMode{"true": recorder.Fenced, "strict": recorder.FencedStrictly}[text]
+	return nil
+}
+func (m *fenceMode) String() string { return "" }
 
 func intFlag(dst *int, usage, name string, aliases ...string) cli.Flag {
 	return &cli.IntFlag{Name: name, Aliases: aliases, Usage: usage, Destination: dst, Value: *dst}

@@ -228,6 +228,9 @@ func flagHead(f cli.Flag) string {
 	if value, _ := unquoteUsage(f); value != "" {
 		head += " " + value
 	}
+	if m, ok := f.(*modeFlag); ok {
+		head += "[=" + m.word + "]"
+	}
 	return head
 }
 

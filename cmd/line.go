@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -126,7 +127,10 @@ func (l *line) flag(args []string, t flagTable, verb string) (int, error) {
 		name, value, given = name[:1], number, true // -n5; only numbers, or -dry-run were a -d
 	}
 	spec, ok := t.names[name]
-	if !ok || long != (len(name) > 1) || given && !spec.value && value != "true" && value != "false" {
+	if ok && given && spec.word != "" && !slices.Contains([]string{spec.word, "true", "false"}, value) {
+		return 1, usagef("--%s takes no value but %s", spec.name, spec.word).Hintf("see '%s --help'", commandName(verb))
+	}
+	if !ok || long != (len(name) > 1) || given && !spec.value && spec.word == "" && value != "true" && value != "false" {
 		return 1, unknownFlag(verb, word, t.flags)
 	}
 	switch {
@@ -157,6 +161,7 @@ func isFlag(word string) bool { return len(word) > 1 && word[0] == '-' }
 type flagSpec struct {
 	name  string // the first, canonical one
 	value bool   // takes a value
+	word  string // the one that it takes after a "=", if it does
 }
 
 // flagTable finds a flag by any of its names.
@@ -170,6 +175,9 @@ func tableOf(flags []cli.Flag) flagTable {
 	for _, f := range append([]cli.Flag{cli.HelpFlag}, flags...) {
 		d, _ := f.(cli.DocGenerationFlag)
 		spec := flagSpec{name: f.Names()[0], value: d != nil && d.TakesValue()}
+		if m, ok := f.(*modeFlag); ok {
+			spec.word = m.word
+		}
 		for _, name := range f.Names() {
 			t.names[name] = spec
 		}

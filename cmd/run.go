@@ -30,6 +30,8 @@ type runOptions struct {
 	message, idFile       string
 	isolated, inPlace     bool
 	isolation             recorder.IsolatedOptions
+	fence                 fenceMode
+	noNet                 bool
 }
 
 func skipUnreadableFlag(dst *bool) cli.Flag {
@@ -55,12 +57,15 @@ While COMMAND runs, "decree checkpoint", "label", "send" and all that only looks
 
 With --isolated COMMAND sees the same tree, at the same path, but what it writes goes to a private layer: the tree stays as it is, whether COMMAND succeeds or fails, until "decree publish" brings the work in. Until then it is a draft, a record like any other to "diff", "show" and "log". Several isolated runs can go on at once. Of several attempts the last starts in a fresh layer. Without namespaces of its own COMMAND works in a clone of the tree at another path, or not at all. With "isolated: always" in the config every run is isolated but one with --in-place.
 
+With --fence COMMAND can write only below the root, in the temporary directory, and in the places that fence.write of the config names, among them the caches of common tools; it reads what it likes. With --no-net it has no network but a localhost of its own. Both need no privilege, hold for all that COMMAND starts, and keep accidents in, not attackers; set-user-ID programs such as sudo gain nothing under them. "decree doctor" says whether they work here.
+
 With -m NAME there is no COMMAND: one message of .decree/inbox is processed by its routine at once, as "decree process" would do it, with max_attempts from the config. The exit status is the routine's.`,
 		examples: []example{
 			{"decree run -- make generate", "record a build"},
 			{"decree run --keep -d 'try the new linter' -- golangci-lint run --fix", "keep the changes even if it fails"},
 			{"decree run --attempts 3 --timeout 20m -- ./agent.sh", "three tries of at most twenty minutes each"},
 			{"decree run --isolated --name spike -- ./agent.sh", "the tree stays as it is; 'decree publish spike' brings the work in"},
+			{"decree run --isolated --fence --no-net -- ./agent.sh", "and it can neither write elsewhere nor reach the network"},
 			{"decree run -m fix-login", "process the message .decree/inbox/fix-login.md now"},
 			{"decree run --id-file id.txt -- make && decree show \"$(cat id.txt)\"", "a script finds its record again"},
 			{"decree run vim notes.txt", "an interactive program works as without decree"},
@@ -90,6 +95,8 @@ With -m NAME there is no COMMAND: one message of .decree/inbox is processed by i
 			boolFlag(&o.isolation.Auto, "with --isolated: publish if the command succeeds", "auto"),
 			boolFlag(&o.isolation.Clone, "with --isolated: work in a clone of the tree, at another path", "clone"),
 			boolFlag(&o.isolation.Copy, "with --isolated: work in a full copy of the tree, at another path", "copy"),
+			fenceFlag(&o.fence),
+			boolFlag(&o.noNet, "keep COMMAND from the network, but for a localhost of its own; refuse where the system does not let decree", "no-net"),
 			s.eventsFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag(),
 		},
 		action: func(ctx context.Context) error { return s.run(ctx, o) },
@@ -147,7 +154,7 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 		Attempts: o.attempts, Delay: o.delay, Timeout: o.timeout, Grace: o.grace,
 		Keep: o.keep, Label: o.label, Description: o.description,
 		SkipUnreadable: o.skipUnreadable, Full: o.full, Yes: s.global.yes,
-		Signals: signals,
+		Signals: signals, Fence: o.fence.FenceMode, NoNet: o.noNet,
 	}
 	if o.idFile != "" {
 		options.Named = func(id string) error { return writeID(s.absolute(o.idFile), id) }
@@ -187,7 +194,7 @@ func (s *session) runMessage(ctx context.Context, o runOptions, words []string) 
 	switch {
 	case len(words) > 0:
 		return usagef("-m cannot be combined with a COMMAND: unexpected argument %s", quoteWord(words[0])).Hintf("a message is done by its routine")
-	case o.attempts != 1 || o.delay != 0 || o.keep || o.label != "" || o.description != "" || o.idFile != "" || o.skipUnreadable || o.full:
+	case o.attempts != 1 || o.delay != 0 || o.keep || o.label != "" || o.description != "" || o.idFile != "" || o.skipUnreadable || o.full || o.noNet || o.fence.FenceMode != recorder.NoFence:
 		return usagef("-m can be combined only with --timeout and --grace").Hintf("max_attempts in .decree/config.yml says how often a message is tried")
 	}
 	if err := checkTimes(o.timeout, o.grace); err != nil {

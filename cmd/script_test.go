@@ -18,6 +18,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"decree/runner/fence"
 )
 
 // TestMain makes this binary serve as the command decree of the scripts: the
@@ -72,6 +74,11 @@ func scriptParams() testscript.Params {
 				return os.Geteuid() == 0, nil
 			case "overlay":
 				return canOverlay(), nil
+			case "landlock":
+				hold, _ := fence.HoldOf(fence.Kernel())
+				return hold == fence.Whole, nil
+			case "nonet":
+				return exec.Command("unshare", "--user", "--map-root-user", "--net", "true").Run() == nil, nil
 			}
 			return false, fmt.Errorf("no condition %s", name)
 		},

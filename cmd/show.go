@@ -254,6 +254,7 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 	}
 	row("when", "%s (%s)", s.clock(r.Started), s.ago(r.Started))
 	row("took", "%s", took(r))
+	row("limits", "%s", limitsInWords(r))
 	switch {
 	case r.Isolated != "":
 		row("isolated", "%s", isolatedWords(r))
@@ -299,6 +300,20 @@ func isolatedWords(r *history.Record) string {
 		return fmt.Sprintf("%s, %s by %s", words, draftState(d), list(d.By))
 	}
 	return words + ", " + draftState(d)
+}
+
+// limitsInWords are those that a run's command was kept to.
+func limitsInWords(r *history.Record) string {
+	var words []string
+	if text := map[string]string{
+		"landlock": "fenced in", "partly": "fenced in, with a gap", "none": "a fence was asked for, and the kernel had none",
+	}[r.Fence]; text != "" {
+		words = append(words, text)
+	}
+	if r.NoNet {
+		words = append(words, "without a network")
+	}
+	return strings.Join(words, ", ")
 }
 
 // endedText is a run's exit status and attempts.

@@ -191,6 +191,10 @@ func (r *Record) write(w *writer) {
 	w.textIfAny("inside", r.Inside)
 	w.textIfAny("origin", r.Origin)
 	r.isolatedFacts(w)
+	w.textIfAny("fence", r.Fence)
+	if r.NoNet {
+		w.raw("no_net", "true")
+	}
 	for _, f := range r.Extra {
 		w.raw(f.Name, string(f.Raw))
 	}

@@ -38,6 +38,7 @@ type Config struct {
 	Retention    map[string]retention.Policy // by reason
 	MaxStore     int64                       // bytes; 0: no cap
 	Isolated     Isolation                   // isolated.*
+	FenceWrite   []string                    // fence.write; FencePlaces are its paths
 
 	DefaultRoutine string
 	MaxAttempts    int
@@ -208,7 +209,7 @@ func (c *Config) fill(root *yaml.Node) error {
 		switch {
 		case key == "isolated" && v.Kind == yaml.ScalarNode:
 			return c.set("isolated.run", k, v)
-		case key == "capture", key == "log", key == "isolated":
+		case key == "capture", key == "log", key == "isolated", key == "fence":
 			return eachKey(v, key+".", func(key string, k, v *yaml.Node) error { return c.set(key, k, v) })
 		}
 		return c.set(key, k, v)

@@ -84,6 +84,31 @@ func TestConfigOfIsolatedRuns(t *testing.T) {
 	}
 }
 
+// TestFencePlaces: homes and variables are those of the command; what is not set names no place.
+func TestFencePlaces(t *testing.T) {
+	get := func(name string) string {
+		return map[string]string{"HOME": "/home/u", "GOCACHE": "/c", "ODD": "relative"}[name]
+	}
+	for text, want := range map[string][]string{
+		"fence: {write: []}\n": nil,
+		"fence: {write: [/a, ~/b, /a, $GOCACHE, $GOCACHE/x, $NONE, $NONE/x, $ODD/x, /a/~/$b]}\n": {"/a", "/home/u/b", "/c", "/c/x", "/a/~/$b"},
+	} {
+		c, err := ParseConfig("config.yml", []byte(text))
+		require.NoError(t, err, text)
+		assert.Equal(t, want, c.FencePlaces(get), text)
+		c, err = ParseConfig("config.yml", []byte(strings.Replace(text, "[", "[defaults, ", 1)))
+		require.NoError(t, err, text)
+		places := c.FencePlaces(get)
+		for _, place := range append(want, "/dev/null", "/home/u/.cache", "/home/u/.npm", "/c") {
+			assert.Contains(t, places, place)
+		}
+	}
+	assert.Equal(t, defaultWrite, DefaultConfig().FenceWrite)
+	for _, place := range DefaultConfig().FencePlaces(func(string) string { return "" }) {
+		assert.True(t, strings.HasPrefix(place, "/dev/") || place == "/var/tmp", "%s without a home", place)
+	}
+}
+
 func TestConfigMistakes(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -104,6 +129,12 @@ func TestConfigMistakes(t *testing.T) {
 		{"number for a place", "max_depth: 2\nstore: 5\n", 2, "absolute path"},
 		{"relative place", "store: stores\n", 1, "absolute path"},
 		{"twice", "router: a\nrouter: b\n", 2, "twice"},
+		{"fence", "fence: strict\n", 1, "mapping"},
+		{"unknown key of the fence", "fence:\n  writes: []\n", 2, "fence.writes"},
+		{"places", "fence:\n  write: ~/x\n", 2, "a list of paths"},
+		{"relative place to write", "fence:\n  write: [/a,\n    b]\n", 3, "absolute path"},
+		{"home of another", "fence: {write: [~u/x]}\n", 1, "absolute path"},
+		{"variable without a name", "fence: {write: [$/x]}\n", 1, "absolute path"},
 		{"unknown reason", "retention:\n  runs: {last: 1}\n", 2, `"runs"`},
 		{"unknown rule", "retention:\n  run: {lasst: 1}\n", 2, `"lasst"`},
 		{"age", "retention:\n  run: {max_age: 3 fortnights}\n", 2, "not a duration"},

@@ -36,6 +36,8 @@ type Check struct {
 	Text  string // what was found
 	Hint  string // what to do about it
 	Fixed bool   // it was found wrong and mended
+	// Profile is what a file of the system's should hold, as it is; "": there is none.
+	Profile string
 }
 
 const repairHint = "'decree doctor --repair' repairs it"
@@ -97,7 +99,7 @@ type doctor struct {
 
 func (d *doctor) all(ctx context.Context) error {
 	for _, check := range []func(context.Context, bool) error{
-		d.place, d.private, d.standIns, d.waiting, d.records, d.files, d.packs, d.forgotten, d.audit,
+		d.place, d.private, d.standIns, d.waiting, d.records, d.files, d.packs, d.forgotten, d.audit, d.machine,
 	} {
 		if err := check(ctx, d.rec != nil); err != nil || d.blind {
 			return err
@@ -107,7 +109,7 @@ func (d *doctor) all(ctx context.Context) error {
 }
 
 func (d *doctor) add(l Level, name, text, hint string, fixed bool) {
-	d.checks = append(d.checks, Check{l, name, text, hint, fixed})
+	d.checks = append(d.checks, Check{Level: l, Name: name, Text: text, Hint: hint, Fixed: fixed})
 }
 
 func (d *doctor) place(context.Context, bool) error {

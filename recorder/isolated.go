@@ -18,6 +18,7 @@ import (
 	"decree/layer/overlay"
 	"decree/project"
 	"decree/runner"
+	"decree/runner/fence"
 	"decree/tree"
 )
 
@@ -57,6 +58,10 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 	if err := checkDescription(o.Description); err != nil {
 		return nil, notStarted(err)
 	}
+	limits, err := r.limitsOf(o)
+	if err != nil {
+		return nil, err
+	}
 	beginning, begun, end := heedSignals(ctx, o.Signals, nil)
 	defer end()
 	x, err := r.enterFor(beginning, opRecord, inLayer)
@@ -67,7 +72,7 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 		return nil, notStarted(err)
 	}
 	defer x.close()
-	u := &isolatedRun{run: &run{r: r, x: x, o: o}, i: i}
+	u := &isolatedRun{run: &run{r: r, x: x, o: o, limits: limits}, i: i}
 	defer u.close()
 	err = u.begin(beginning)
 	begun()
@@ -134,14 +139,16 @@ func (u *isolatedRun) close() {
 }
 
 // layers opens the place of the layers, which closePlace closes.
-func (r *Recorder) layers() (*layer.Place, error) {
+func (r *Reader) layers() (*layer.Place, error) {
 	dir, err := project.MakeDir(r.project.Store, layersDir, project.PrivateDir)
 	if err != nil {
 		return nil, err
 	}
 	p := &layer.Place{Dir: dir, Root: r.project.Dir, Boot: runner.BootID()}
-	if tmp, err := r.project.Decree.OpenDir("tmp"); err == nil {
-		p.Clocks = append(p.Clocks, tmp)
+	if r.project.Decree != nil {
+		if tmp, err := r.project.Decree.OpenDir("tmp"); err == nil {
+			p.Clocks = append(p.Clocks, tmp)
+		}
 	}
 	return p, nil
 }
@@ -233,7 +240,7 @@ func (u *isolatedRun) choose(ctx context.Context) (layer.Mechanism, error) {
 	asked := u.i.Clone || u.i.Copy
 	var refused *layer.Refusal
 	if !asked {
-		err := u.place.TryOverlay()
+		err := u.r.machine.Overlay(u.place)
 		if err == nil {
 			return layer.Overlay, nil
 		}
@@ -242,7 +249,7 @@ func (u *isolatedRun) choose(ctx context.Context) (layer.Mechanism, error) {
 		}
 	}
 	if !u.i.Copy {
-		if err := u.place.TryClone(); err != nil {
+		if err := u.r.machine.Clone(u.place); err != nil {
 			return "", cannotIsolate(refused, err)
 		}
 	}
@@ -318,6 +325,7 @@ func (u *isolatedRun) open(id string, started time.Time) error {
 		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Actor: r.opt.Actor, Attempts: 1,
 		Inside: u.x.ongoing.inside, Origin: r.origin(), Isolated: how,
 	}
+	u.limits.record(u.rec)
 	if u.i.Name != "" { // a recovery gives it to the draft
 		u.rec.Draft = &history.Draft{Name: u.i.Name, State: history.DraftWaiting}
 	}
@@ -388,6 +396,19 @@ func (u *isolatedRun) dir() string {
 		return u.o.Dir
 	}
 	return filepath.Join(u.layer.Workspace(), filepath.FromSlash(u.rec.Cwd))
+}
+
+// fence is that of a run in place; in a clone the tree is the clone, and what is shared with
+// the root may be written there.
+func (u *isolatedRun) fence() fence.Fence {
+	if u.mount != nil {
+		return u.fenceFor(u.r.project.Root)
+	}
+	trees := []string{u.layer.Workspace()}
+	for _, p := range u.r.project.Config.Isolated.Share {
+		trees = append(trees, filepath.Join(u.r.project.Root, filepath.FromSlash(p)))
+	}
+	return u.fenceFor(trees...)
 }
 
 func (u *isolatedRun) environment(attempt int) []string {

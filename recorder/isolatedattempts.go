@@ -47,7 +47,7 @@ func (u *isolatedRun) attempts(ctx context.Context) error {
 func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, error) {
 	r := u.r
 	res, err := r.execute(ctx, runner.Command{
-		Args: u.o.Args, Dir: u.dir(), Env: u.environment(n), Overlay: u.mount,
+		Args: u.o.Args, Dir: u.dir(), Env: u.environment(n), Overlay: u.mount, Fence: u.fence(),
 		Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
 		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(),
 		Starting: func(l runner.Leader) error {

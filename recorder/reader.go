@@ -54,6 +54,8 @@ type Reader struct {
 	store   *store.Store
 	tree    *worktree.Tree
 
+	machine machine
+
 	mu     sync.Mutex
 	barred string // what was told to be left out of the sizes
 }
@@ -115,7 +117,7 @@ func rootAlone(opt ReaderOptions) (*project.Project, error) {
 
 // newReader takes p, and closes it if it fails.
 func newReader(p *project.Project, opt ReaderOptions) (*Reader, error) {
-	r := &Reader{opt: opt, project: p}
+	r := &Reader{opt: opt, project: p, machine: thisMachine{}}
 	if p.Store == nil {
 		return r, nil
 	}

@@ -34,6 +34,8 @@ type RunOptions struct {
 	Label, Description    string
 	SkipUnreadable, Full  bool
 	Yes                   bool // a first capture of any size
+	Fence                 FenceMode
+	NoNet                 bool // a network of its own, of a loopback alone
 	Signals               <-chan os.Signal
 	Confirm               func(PutBack) Answer // asked when a pseudo-terminal was in use; nil: yes
 
@@ -109,6 +111,7 @@ type run struct {
 	r      *Recorder
 	x      *writing
 	o      RunOptions
+	limits limits
 	opened *history.Opened
 	rec    *history.Record
 	runs   disk.Info            // of .decree/runs, to see whether the command deleted it
@@ -151,6 +154,10 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err e
 	if err := checkDescription(o.Description); err != nil {
 		return nil, notStarted(err)
 	}
+	limits, err := r.limitsOf(o)
+	if err != nil {
+		return nil, err
+	}
 	beginning, begun, end := heedSignals(ctx, o.Signals, nil)
 	defer end()
 	entering := beginning
@@ -165,7 +172,7 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err e
 		return nil, notStarted(err)
 	}
 	defer x.close()
-	u := &run{r: r, x: x, o: o}
+	u := &run{r: r, x: x, o: o, limits: limits}
 	defer u.close()
 	defer func() {
 		if err != nil && !u.begun && o.Named != nil {
@@ -336,6 +343,7 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 		Files: res.Files, Bytes: res.Bytes, Before: res.Tree, ManifestSHA256: manifestSum, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
 		Inside: u.x.ongoing.inside, Origin: r.origin(),
 	}
+	u.limits.record(u.rec)
 	if err := u.found.mark(u.rec); err != nil {
 		return err
 	}
@@ -615,6 +623,7 @@ func (u *run) command(n int) runner.Command {
 	return runner.Command{
 		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
 		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
+		Fence: u.fenceFor(u.r.project.Root),
 		Starting: func(l runner.Leader) error {
 			err := u.noteStarted(l)
 			if err == nil {

@@ -198,13 +198,15 @@ type Check struct {
 	Text  string `json:"text"`
 	Hint  string `json:"hint,omitempty"`
 	Fixed bool   `json:"fixed,omitempty"`
+	// Profile is what a file of the system's should hold.
+	Profile string `json:"profile,omitempty"`
 }
 
 // Checks are doctor's.
 func Checks(list []recorder.Check) []Check {
 	out := make([]Check, len(list))
 	for i, c := range list {
-		out[i] = Check{string(c.Level), c.Name, c.Text, c.Hint, c.Fixed}
+		out[i] = Check{string(c.Level), c.Name, c.Text, c.Hint, c.Fixed, c.Profile}
 	}
 	return out
 }
