@@ -46,14 +46,17 @@ func OpenSightings(root, cacheDir disk.Dir) (*Sightings, error) {
 // Close releases the cache.
 func (s *Sightings) Close() error { return s.cache.close() }
 
-// Look walks what the cache has of the tree until ctx ends or all is seen. before is the
-// moment, in nanoseconds since 1970 by the clock that stamps the tree's files; 0: it is not
-// known, and nothing is. What cannot be looked at is not known; damage of the cache leaves
-// nothing known at all.
+// Look walks what the cache has of the tree until ctx ends or all is seen. Another look for the
+// same moment adds to what is known. before is the moment, in nanoseconds since 1970 by the
+// clock that stamps the tree's files; 0: it is not known, and nothing is. What cannot be looked
+// at is not known; damage of the cache leaves nothing known at all.
 func (s *Sightings) Look(ctx context.Context, before int64) {
 	self, err := s.root.Self()
 	if err != nil || before == 0 || s.cache.root.off == 0 {
 		return
+	}
+	if s.before != before {
+		clear(s.dirs)
 	}
 	s.before, s.dev = before, self.Dev
 	s.steady = s.root.FileSystem().Steady
@@ -89,7 +92,9 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir string, at ref) er
 	if !s.stillOld(d) {
 		return nil
 	}
-	s.dirs[dir] = seen
+	if _, already := s.dirs[dir]; !already { // what was seen first was seen before more edits
+		s.dirs[dir] = seen
+	}
 	for i := range b.count() {
 		if b.kind(i) != kDir {
 			continue

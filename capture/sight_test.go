@@ -74,6 +74,7 @@ func TestSightings(t *testing.T) {
 				s.sh(c.early)
 				sights.Look(t.Context(), before)
 				s.sh(c.late)
+				sights.Look(t.Context(), before) // takes nothing away
 				want := map[string]string{}
 				for p, what := range as {
 					want[p] = what

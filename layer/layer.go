@@ -252,6 +252,11 @@ func (l *Layer) Path() string { return l.dir.Path() }
 // Mechanism is how the layer was made.
 func (l *Layer) Mechanism() Mechanism { return l.facts.Mechanism }
 
+// Settled is the moment, by the clock that stamps the root's files, in nanoseconds since 1970,
+// from which on a change of the root may be younger than the layer; 0 where that clock is not
+// known.
+func (l *Layer) Settled() int64 { return l.facts.Settled }
+
 // Workspace is the absolute path at which the command sees the tree.
 func (l *Layer) Workspace() string {
 	if l.facts.Mechanism == Clone {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"decree/capture"
 	"decree/history"
 	"decree/layer"
 	"decree/layer/overlay"
@@ -49,6 +50,7 @@ type isolatedRun struct {
 	layer  *layer.Layer
 	mount  *overlay.Mount // nil: a clone
 	unlock func() error
+	sights *capture.Sightings
 }
 
 // RunIsolated records a command that works in a layer. An error means that decree itself
@@ -135,6 +137,9 @@ func (u *isolatedRun) close() {
 	if u.place != nil {
 		closePlace(u.place)
 	}
+	if u.sights != nil {
+		_ = u.sights.Close()
+	}
 	u.run.close()
 }
 
@@ -176,6 +181,9 @@ func (u *isolatedRun) begin(ctx context.Context) error {
 		}
 	}
 	if u.place, err = r.layers(); err != nil {
+		return err
+	}
+	if err := u.openSights(); err != nil {
 		return err
 	}
 	if err := u.makeLayer(ctx, id); err != nil {
@@ -481,7 +489,7 @@ func (r *Recorder) draftFiles(ctx context.Context, x *writing, rec *history.Reco
 }
 
 // collectLayer stores what was done in a layer.
-func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer) (*layer.Collected, error) {
+func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer, was basesFrom) (*layer.Collected, error) {
 	exclude, err := r.project.Stores(r.opt.Where)
 	if err != nil {
 		return nil, err
@@ -490,7 +498,7 @@ func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer)
 	if err != nil {
 		return nil, err
 	}
-	o := layer.CollectOptions{Writer: x.w, ChangeOptions: layer.ChangeOptions{Exclude: exclude}}
+	o := layer.CollectOptions{Writer: x.w, ChangeOptions: layer.ChangeOptions{Exclude: exclude, Known: was}}
 	for _, f := range outer {
 		o.Outer = append(o.Outer, layer.OuterRules(f))
 	}
@@ -579,7 +587,7 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 	}
 	found := &layer.Collected{} // the last attempt's layer was to be made
 	if begun && !lost && err == nil {
-		found, err = c.r.collectLayer(ctx, c.x, l)
+		found, err = c.r.collectLayer(ctx, c.x, l, nil)
 	}
 	if l != nil {
 		l.Close()

@@ -46,6 +46,7 @@ func (u *isolatedRun) attempts(ctx context.Context) error {
 // attempt runs the command once, and reads what it has left in the layer.
 func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, error) {
 	r := u.r
+	look, looked := u.lookBeside(ctx)
 	res, err := r.execute(ctx, runner.Command{
 		Args: u.o.Args, Dir: u.dir(), Env: u.environment(n), Overlay: u.mount, Fence: u.fence(),
 		Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
@@ -55,9 +56,13 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 			if err == nil {
 				err = u.free()
 			}
+			if err == nil {
+				look()
+			}
 			return err
 		},
 	})
+	looked()
 	u.begun = u.begun || err == nil && res.NotStarted == nil || res.Duration > 0
 	u.closeLog()
 	if err := u.takeLock(ctx); err != nil {
@@ -75,7 +80,7 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 	u.res.Last, u.res.ExitCode = res, res.ExitCode
 	res.Outside = nil // who sees the layer was ended; others do not see it
 	u.strangers(res)
-	found, err := r.collectLayer(ctx, u.x, u.layer)
+	found, err := r.collectLayer(ctx, u.x, u.layer, u.was)
 	if err != nil {
 		return nil, u.unrecorded(err)
 	}

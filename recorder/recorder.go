@@ -59,6 +59,8 @@ type Recorder struct {
 
 	// execute is runner.Run, but where a test has no processes.
 	execute func(context.Context, runner.Command) (runner.Result, error)
+	// looked is called when the walk beside an isolated run's command has ended; nil but in tests.
+	looked func()
 	// descent says how far above this process the one is that a note names, -1 if this
 	// one does not descend from it.
 	descent func(project.Holder) int

@@ -1,0 +1,50 @@
+package recorder
+
+import (
+	"context"
+	"sync"
+
+	"decree/capture"
+	"decree/tree"
+)
+
+// What somebody edits while an isolated run works is known from before the edit where the run's
+// process has looked there first: beside the command it walks what the stat cache has of the
+// tree, once, and reads nothing. A command that ends sooner ends the walk.
+
+// openSights opens the cache before the layer is made: what it has is older.
+func (u *isolatedRun) openSights() (err error) {
+	u.sights, err = capture.OpenSightings(u.r.project.Dir, u.r.project.Store)
+	return err
+}
+
+// lookBeside gives what begins the walk and what ends it.
+func (u *isolatedRun) lookBeside(ctx context.Context) (begin, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var walk sync.WaitGroup
+	begin = func() {
+		walk.Go(func() {
+			u.sights.Look(ctx, u.layer.Settled())
+			if u.r.looked != nil {
+				u.r.looked()
+			}
+		})
+	}
+	return begin, func() { cancel(); walk.Wait() }
+}
+
+// was says what path was when the run began, if that was seen. The store has its content.
+func (u *isolatedRun) was(path string) (*tree.Entry, bool) {
+	e, known := u.sights.Was(path)
+	if e == nil || e.Type == tree.Dir {
+		return e, known
+	}
+	if e.Type == tree.Symlink { // captures do not store what a link that they know points to
+		_, err := u.x.w.PutBytes([]byte(e.Target))
+		return e, err == nil
+	}
+	return e, u.r.store.Has(e.SHA256)
+}
+
+// basesFrom tells what a path was when a run began; nil knows nothing.
+type basesFrom func(path string) (was *tree.Entry, known bool)
