@@ -157,6 +157,11 @@ func told(c *layer.Change) string {
 const helperEnv = "LAYER_TEST_HELPER"
 
 func TestMain(m *testing.M) {
+	if os.Getenv("DECREE_TEST_INSIDE") != "" {
+		dir, _ := os.Getwd()
+		fmt.Println(layer.Inside(disk.OS, dir))
+		return
+	}
 	base := os.Getenv(helperEnv)
 	if base == "" {
 		os.Exit(m.Run())
@@ -355,4 +360,21 @@ func whole(p *layer.Place, how layer.Mechanism) error {
 		return err
 	}
 	return p.Remove("one")
+}
+
+// TestInside: a command of a layer's run is inside of it, whatever directory it is in, and
+// so is who comes to a clone from outside; nobody else is.
+func TestInside(t *testing.T) {
+	for _, how := range mechanisms {
+		s := newSite(t)
+		sh(t, s.root, "mkdir -p d/tree")
+		l := s.make("one", how)
+		self, err := os.Executable()
+		require.NoError(t, err)
+		got := s.run(l, "for d in . d/tree /; do (cd $d; DECREE_TEST_INSIDE=1 "+self+"); done")
+		assert.Equal(t, "true\ntrue\nfalse\n", got, how)
+		for _, path := range []string{s.root, s.root + "/d/tree", l.Path(), s.base} {
+			assert.False(t, layer.Inside(disk.OS, path), path)
+		}
+	}
 }

@@ -29,6 +29,12 @@ func (p *Place) unfit() error {
 	return nil
 }
 
+// inOverlay says whether path lies in the mount of a layer.
+func inOverlay(path string) bool {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	return err == nil && overlay.Over(mounts, path)
+}
+
 // onOverlay says whether d lies on an overlay; false where that is not known.
 func onOverlay(d disk.Dir) bool {
 	fd, ok := disk.FD(d)

@@ -15,3 +15,5 @@ func (p *Place) tryMount(disk.Dir) error { return p.Explain(errors.ErrUnsupporte
 
 // Explain says why a mount was refused.
 func (p *Place) Explain(err error) *Refusal { return explain(userns.Policy{}, nil, err) }
+
+func inOverlay(string) bool { return false }

@@ -54,9 +54,11 @@ func (out *Collected) Changes() (all []tree.Change, noBase []string) {
 }
 
 // Collect reads and stores what the layer has changed, and what that was before. What was
-// written and is as it was when the run began is left out.
+// written and is as it was when the run began is left out. No process may work in the layer:
+// what the kernel has left of the mount goes, as its owner may not even look into it.
 func (l *Layer) Collect(ctx context.Context, o CollectOptions) (*Collected, error) {
 	out := &Collected{}
+	_ = disk.RemoveTree(l.dir, workName)
 	var err error
 	out.Tally, err = l.Changes(ctx, o.ChangeOptions, func(c *Change) error { return out.add(c, o) })
 	if err != nil {

@@ -52,6 +52,7 @@ func TestCollect(t *testing.T) {
 			return e, ok
 		}}})
 		require.NoError(t, err)
+		assert.NoDirExists(t, l.Path()+"/work", "a plain user may not look into it")
 		link := func(to string) *tree.Entry {
 			return &tree.Entry{SHA256: tree.Sum([]byte(to)), Size: int64(len(to)), Mode: 0o777, Type: tree.Symlink, Target: to}
 		}

@@ -273,7 +273,9 @@ func (l *Layer) Lock() (unlock func() error, err error) { return l.dir.TryLock()
 func (l *Layer) Close() { l.dir.Close() }
 
 // MountName is what the mount of the layer called name is called in the list of mounts.
-func (p *Place) MountName(name string) string { return "decree " + filepath.Join(p.Dir.Path(), name) }
+func (p *Place) MountName(name string) string {
+	return overlay.NamePrefix + filepath.Join(p.Dir.Path(), name)
+}
 
 // Mount is what the command's process mounts; nil for a clone. It makes work anew, of
 // which the kernel would know that another mount had it: nobody may see that any more.

@@ -91,6 +91,11 @@ func (p storeBase) abs(root string) string {
 // openBase makes the base of a new project and returns it with the place that
 // it is at: inTree where the home directory cannot be written.
 func openBase(d disk.Disk, w Where, c Config, root string) (disk.Dir, storeBase, error) {
+	if w.inLayer {
+		pl := storeBase{base: inTree, origin: "the layer"}
+		dir, err := makeBase(d, pl, root)
+		return dir, pl, err
+	}
 	pl, err := w.askedBase(c)
 	if err != nil {
 		return nil, storeBase{}, err

@@ -22,7 +22,7 @@ func (p *Project) claim(w Where) error {
 		if err := p.openDecree(); err != nil {
 			return err
 		}
-		f, err := p.examine(w)
+		f, err := p.examineToWrite(w)
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (p *Project) writeMissing(w Where) error {
 	if err := p.openDecree(); err != nil {
 		return err
 	}
-	f, err := p.examine(w)
+	f, err := p.examineToWrite(w)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (p *Project) begin(w Where) error {
 	if filepath.Clean(pl.base) == filepath.Join(p.Root, filepath.FromSlash(inTree)) {
 		pl.base = inTree // it moves with the root
 	}
-	if pl.base == inTree {
+	if pl.base == inTree && !w.inLayer {
 		p.note("the store is kept in %s, where a command can delete it: choose a safer place with DECREE_STORE before the first record", pl.abs(p.Root))
 	}
 	p.ID, p.base, p.form = newID(), pl.base, form{Version: storeNow}

@@ -16,6 +16,7 @@ type Site struct {
 	StorePath string
 	ID        string
 	Config    Config
+	InLayer   bool // see Where.Layered
 }
 
 // Project is an open project. Its handles stay valid whatever a command does
@@ -70,6 +71,8 @@ func (p *Project) open(w Where, create bool) (err error) {
 		return err
 	}
 	w = w.forOwner(self.UID)
+	w.inLayer = w.Layered != nil && w.Layered(p.Root)
+	p.InLayer = w.inLayer
 	if create {
 		if st, err := p.Dir.Stat(dirName); err == nil {
 			_ = p.loosen(st) // what it cannot do is told by the first step that needs it
@@ -87,7 +90,7 @@ func (p *Project) open(w Where, create bool) (err error) {
 	if create {
 		return p.claim(w)
 	}
-	f, err := p.examine(w)
+	f, err := p.examineToRead(w)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,11 @@ type Where struct {
 	// Behind is the user for whom root acts (sudo), nil if there is none. The store of a
 	// new project in that user's tree goes into that user's home, lest it is root's.
 	Behind *User
+	// Layered says whether a root lies in a layer, as a command of an isolated run sees it.
+	// What is recorded there goes with the layer, and no store outside of it is changed. Nil:
+	// none does.
+	Layered func(root string) bool
+	inLayer bool // what it said
 	// RealPath resolves links in a path; nil means filepath.EvalSymlinks. A disk
 	// that is not the system's needs its own.
 	RealPath func(string) (string, error)

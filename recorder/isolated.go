@@ -56,6 +56,13 @@ type isolatedRun struct {
 // RunIsolated records a command that works in a layer. An error means that decree itself
 // failed or refused; the tree is as it was, whatever the error.
 func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOptions) (*RunResult, error) {
+	if r.project.InLayer {
+		if i.ByConfig { // it is isolated already
+			return r.Run(ctx, o)
+		}
+		return nil, notStarted(&project.Error{Kind: project.Refused, Msg: "a run cannot be isolated here: this is a part of an isolated run, whose layer would have to hold another one",
+			Advice: "run it in place: the tree stays as it is all the same"})
+	}
 	o.Attempts = max(o.Attempts, o.Spent+1, 1)
 	if err := checkDescription(o.Description); err != nil {
 		return nil, notStarted(err)

@@ -9,6 +9,7 @@ import (
 
 	"decree/disk"
 	"decree/history"
+	"decree/layer"
 	"decree/project"
 	"decree/store"
 	"decree/tree"
@@ -34,6 +35,7 @@ func (o ReaderOptions) complete() ReaderOptions {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
+	o.Where.Layered = func(root string) bool { return layer.Inside(o.Disk, root) }
 	clock := o.Clock
 	o.Clock = func() time.Time { return history.Recordable(clock()) }
 	return o

@@ -88,6 +88,26 @@ func Below(mountinfo []byte, root string) (places []string) {
 	return places
 }
 
+// NamePrefix is what the names of all mounts begin with.
+const NamePrefix = "decree "
+
+// Over says whether path lies in one of these mounts, by mountinfo.
+func Over(mountinfo []byte, path string) (is bool) {
+	longest := -1
+	for line := range strings.Lines(string(mountinfo)) {
+		before, after, ok := strings.Cut(line, " - ")
+		f := strings.Fields(before)
+		if !ok || len(f) < 5 {
+			continue
+		}
+		at := strings.TrimSuffix(unescape.Replace(f[4]), "/")
+		if len(at) >= longest && strings.HasPrefix(path+"/", at+"/") { // of several at one place the last is seen
+			longest, is = len(at), strings.HasPrefix(after, "overlay "+escape(NamePrefix))
+		}
+	}
+	return is
+}
+
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#")
 
 // escape writes a name as the kernel lists it.

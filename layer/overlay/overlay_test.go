@@ -28,6 +28,15 @@ func TestBelow(t *testing.T) {
 	assert.Len(t, Below([]byte(mountinfo), "/"), 5, "the root of all, too")
 }
 
+func TestOver(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/home/a b/root": true, "/home/a b/root/x/y": true, "/home/a b/rooted": false, "/home/a b": false, "/": false,
+		"/home/a b/root/in\tner/x": false, "/home/a b/root/in": true,
+	} {
+		assert.Equal(t, want, Over([]byte(mountinfo), path), path)
+	}
+}
+
 func TestWords(t *testing.T) {
 	m := &Mount{Root: "/r", Layer: "/l", Name: "n", Dir: "/d", Dev: 1 << 63, Ino: 7}
 	got, err := parse(m.Words())
