@@ -74,3 +74,30 @@ func TestBaseBesideOthers(t *testing.T) {
 		})
 	}
 }
+
+// TestExchangedInAClone: what changes places in a clone is a change, also where that leaves the
+// change times as they were.
+func TestExchangedInAClone(t *testing.T) {
+	for _, kind := range []string{"xfs", "btrfs"} {
+		t.Run(kind, func(t *testing.T) {
+			if os.Geteuid() != 0 {
+				t.Skip("only root can mount")
+			}
+			s := newSiteAt(t, mounted(t, kind, ""), "root")
+			sh(t, s.root, "mkdir -p a b d/e; echo 1 >a/f; echo 2 >b/f; echo 3 >d/f; echo 4 >d/g; echo 5 >d/e/h")
+			s.settle()
+			l, err := s.place.Make("one", layer.Clone, layer.CloneOptions{})
+			require.NoError(t, err)
+			defer l.Close()
+			at := l.Workspace() + "/"
+			for _, pair := range [][2]string{{"a", "b"}, {"d/f", "d/g"}} {
+				require.NoError(t, unix.Renameat2(unix.AT_FDCWD, at+pair[0], unix.AT_FDCWD, at+pair[1], unix.RENAME_EXCHANGE))
+			}
+			got, _ := s.changes(l, layer.ChangeOptions{})
+			assert.Equal(t, []string{
+				`a/f: file 644 "1\n" -> file 644 "2\n"`, `b/f: file 644 "2\n" -> file 644 "1\n"`,
+				`d/f: file 644 "3\n" -> file 644 "4\n"`, `d/g: file 644 "4\n" -> file 644 "3\n"`,
+			}, got)
+		})
+	}
+}

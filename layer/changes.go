@@ -133,7 +133,7 @@ type level struct {
 	upper disk.Dir // nil: the layer has none
 	seen  *sight   // the root's; its dir is nil if there is none
 	// hidden: what the root has here is not seen through the layer; what the layer lacks is
-	// deleted. kept: nothing was made or deleted in the clone's directory.
+	// deleted. kept: it is the clone's own directory, and nothing was made or deleted in it.
 	hidden, kept bool
 	rules        *ignorefile.Rules
 }

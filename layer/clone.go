@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -118,6 +120,7 @@ func join(dir, name string) string {
 type cloning struct {
 	CloneOptions
 	root  string
+	mu    sync.Mutex // of what follows
 	names *bufio.Writer
 	done  int
 	whole func(from, to string) error // clones a directory with all in it; nil: the system cannot
@@ -155,7 +158,9 @@ func (c *cloning) list(d disk.Dir, path string) error {
 	}
 	for _, e := range list {
 		at := join(path, e.Name)
-		c.note(at)
+		if err := c.note(d, e.Name, at, ""); err != nil {
+			return err
+		}
 		if e.Kind != disk.Directory {
 			continue
 		}
@@ -214,6 +219,11 @@ func (c *cloning) dir(from, to disk.Dir, name, path string, in *disk.Info) error
 	if err := to.Mkdir(name, 0o700); err != nil {
 		return err
 	}
+	if path != "" {
+		if err := c.note(to, name, path, ""); err != nil {
+			return err
+		}
+	}
 	own, err := to.OpenDir(name)
 	if err != nil {
 		return err
@@ -267,7 +277,11 @@ func (c *cloning) files(from, to disk.Dir, path string, list []disk.Entry) (dirs
 			continue
 		}
 		if slices.Contains(c.Share, at) {
-			if err := to.Symlink(filepath.Join(c.root, at), e.Name); err != nil {
+			err := to.Symlink(filepath.Join(c.root, at), e.Name)
+			if err == nil {
+				err = c.note(to, e.Name, at, sharedMark)
+			}
+			if err != nil {
 				return nil, errors.Join(err, group.Wait())
 			}
 			continue
@@ -275,48 +289,63 @@ func (c *cloning) files(from, to disk.Dir, path string, list []disk.Entry) (dirs
 		if c.leaves(at, in) {
 			continue
 		}
-		c.note(at)
 		if in.Kind == disk.Directory {
 			dirs = append(dirs, e.Name)
 			continue
 		}
-		group.Go(func() error { return c.file(from, to, e.Name, at, in) })
+		group.Go(func() error {
+			made, err := c.file(from, to, e.Name, at, in)
+			if made && err == nil {
+				err = c.note(to, e.Name, at, "")
+			}
+			return err
+		})
 	}
 	return dirs, errors.Join(group.Wait(), c.Context.Err())
 }
 
-// note writes a path into names; an error is Flush's.
-func (c *cloning) note(path string) {
-	_, _ = c.names.WriteString(path)
-	_ = c.names.WriteByte(0)
+// sharedMark stands in names before the path of a link to the root's own. No path begins so.
+const sharedMark = "/"
+
+// note writes what was made as name of d into names: its inode, a blank, its path. An error
+// of names is Flush's.
+func (c *cloning) note(d disk.Dir, name, path, mark string) error {
+	in, err := d.Stat(name)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, _ = fmt.Fprintf(c.names, "%d %s%s\x00", in.Ino, mark, path)
 	if c.done++; c.Progress != nil && c.done%1000 == 0 {
 		c.Progress(c.done)
 	}
+	return nil
 }
 
-// file clones a regular file or a link. One that has vanished is not there.
-func (c *cloning) file(from, to disk.Dir, name, path string, in *disk.Info) error {
+// file clones a regular file or a link. One that has vanished is not made.
+func (c *cloning) file(from, to disk.Dir, name, path string, in *disk.Info) (made bool, err error) {
 	if in.Kind == disk.Symlink {
 		target, err := from.Readlink(name)
 		if err != nil {
-			return gone(err)
+			return false, gone(err)
 		}
 		if err := to.Symlink(target, name); err != nil {
-			return err
+			return false, err
 		}
-		return to.SetMtime(name, in.Mtime)
+		return true, to.SetMtime(name, in.Mtime)
 	}
-	err := share(from, to, name)
+	err = share(from, to, name)
 	if errors.Is(err, errors.ErrUnsupported) {
 		if !c.Copy {
-			return fmt.Errorf("%s: its content cannot be shared with the layer, and --copy was not given", tree.Quote(path))
+			return false, fmt.Errorf("%s: its content cannot be shared with the layer, and --copy was not given", tree.Quote(path))
 		}
 		err = copyFile(from, to, name)
 	}
 	if err != nil {
-		return gone(err)
+		return false, gone(err)
 	}
-	return rights(from, to, name, in)
+	return true, rights(from, to, name, in)
 }
 
 func gone(err error) error {
@@ -366,40 +395,59 @@ func copyFile(from, to disk.Dir, name string) error {
 // cloned tells what of a clone the run may have touched.
 type cloned struct {
 	layer *Layer
-	at    int64           // the last moment of the cloning
-	names map[string]bool // nil until it is needed
+	at    int64             // the last moment of the cloning
+	names map[string]uint64 // the inode of each path that was made, with sharedMark before links; nil until it is needed
 }
 
-// touched says whether the run may have changed an entry of the clone.
+// touched says whether the run may have changed an entry of the clone: it was written, or it is
+// not what was made there. What is in a directory that was moved has old change times too, and
+// some file systems leave that of what is moved itself as it was; the change time of the
+// directory where a name was made or taken away is new on all.
 func (c *cloned) touched(l *level, e *entry) (bool, error) {
 	if e.has == nil {
 		e.new = true
 		if e.had == nil || l.kept {
 			return false, nil
 		}
-		return c.was(e.path)
+		ino, err := c.made(e.path)
+		return ino != 0, err
 	}
 	e.new = e.has.Ctime > c.at
+	if !e.new && !l.kept {
+		ino, err := c.made(e.path)
+		if err == nil && ino == 0 {
+			ino, err = c.made(sharedMark + e.path)
+		}
+		if err != nil {
+			return false, err
+		}
+		e.new = ino != e.has.Ino
+	}
 	return e.new || e.has.Kind == disk.Directory, nil
 }
 
-// was says whether path was cloned.
-func (c *cloned) was(path string) (bool, error) {
+// made is the inode of the path as it was cloned, 0 for none.
+func (c *cloned) made(path string) (uint64, error) {
 	if c.names != nil {
 		return c.names[path], nil
 	}
 	f, err := c.layer.dir.Open(namesName)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer f.Close()
 	b, err := io.ReadAll(f)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	c.names = map[string]bool{}
-	for name := range strings.SplitSeq(string(b), "\x00") {
-		c.names[name] = true
+	c.names = map[string]uint64{}
+	for line := range strings.SplitSeq(strings.TrimSuffix(string(b), "\x00"), "\x00") {
+		text, name, _ := strings.Cut(line, " ")
+		ino, err := strconv.ParseUint(text, 10, 64)
+		if err != nil && line != "" {
+			return 0, fmt.Errorf("%s/%s: %q: not what was written there", c.layer.Path(), namesName, line)
+		}
+		c.names[name] = ino
 	}
 	return c.names[path], nil
 }

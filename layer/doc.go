@@ -27,15 +27,16 @@
 //
 // A clone is a copy of the root below the layer, in tree, that shares its blocks with the
 // root where the file system can (btrfs, XFS, APFS); a full copy is made only if the
-// caller says so. It has another path than the root. The file names has the path of each
-// thing that was cloned, each with a NUL behind it.
+// caller says so. It has another path than the root. The file names has the inode and the path
+// of each thing that was cloned (see cloning.note), each with a NUL behind it.
 //
 // # Changes
 //
 // Of an overlay the layer alone is walked: a device 0/0, or an empty file with the
 // attribute user.overlay.whiteout, is a deletion; a directory whose attribute
 // user.overlay.opaque is "y" hides all that the root has below it; all else is there.
-// Of a clone the tree is walked, and what has a change time after the cloning was touched.
+// Of a clone the tree is walked, and what has a change time after the cloning, or another inode
+// than was made at its path, was touched.
 // What was only copied up, and is as it was, is no change. The ignore files of the root
 // are read along the way, and what they leave out, .git and .decree are only counted.
 //

@@ -284,6 +284,25 @@ func TestNoChange(t *testing.T) {
 	}
 }
 
+// TestMovedDirectories: what is in a directory that was moved, or changed places with another,
+// is where it is now, though nothing of it was written.
+func TestMovedDirectories(t *testing.T) {
+	const before = `mkdir -p a/s b/s e f/s g; for d in a a/s b b/s e f f/s; do echo $d >$d/1; echo $d >$d/in-$(basename $d); done`
+	const run = `mv a x; mv b a; mv a/s y; mv e f/e; mv f g/f; mv x/s z; mkdir x/s; mv z/1 x/s/1`
+	for _, how := range mechanisms {
+		t.Run(string(how), func(t *testing.T) {
+			s := newSite(t)
+			sh(t, s.root, before)
+			was := listed(t, s.root)
+			sh(t, s.base, "cp -a root plain; cd plain; "+run)
+			l := s.make("one", how)
+			s.run(l, run)
+			got, _ := s.changes(l, layer.ChangeOptions{})
+			assert.Equal(t, differ(was, listed(t, filepath.Join(s.base, "plain"))), got)
+		})
+	}
+}
+
 // TestHardLinks: one of two names is written; the other one shows it exactly where the
 // mechanism lets it, and the changes say what the run saw.
 func TestHardLinks(t *testing.T) {
