@@ -3,8 +3,10 @@ package history
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -33,9 +35,11 @@ type Closing struct {
 
 // StoreFiles puts the files of a record's run directory into the store, but for
 // run.json and manifest.json, which the store has in forms of its own, and for
-// outboxes: a follow-up that has left one must not come back with the record. A file that is
-// nearly all hole stays where it is, with a note. They are durable after the writer's Flush.
-func (h *History) StoreFiles(w Putter, id string) (map[string]tree.Hash, error) {
+// outboxes: a follow-up that has left one must not come back with the record. What a command
+// has put there stays where it is, with a note, where it is nearly all hole, has more than
+// most bytes (0: any number), or is large and ctx has ended. They are durable after the
+// writer's Flush.
+func (h *History) StoreFiles(ctx context.Context, w Putter, id string, most int64) (map[string]tree.Hash, error) {
 	dir, err := h.OpenRun(id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -44,12 +48,22 @@ func (h *History) StoreFiles(w Putter, id string) (map[string]tree.Hash, error) 
 		return nil, err
 	}
 	defer dir.Close()
-	out := map[string]tree.Hash{}
-	return out, h.storeDir(w, dir, path.Join(".decree/runs", id), "", out)
+	s := &storing{h: h, ctx: ctx, w: w, most: most, at: path.Join(".decree/runs", id), files: map[string]tree.Hash{}}
+	return s.files, s.dir(dir, "")
 }
 
-// storeDir stores what dir has, which is at prefix in the run directory at.
-func (h *History) storeDir(w Putter, dir disk.Dir, at, prefix string, out map[string]tree.Hash) error {
+// storing is a StoreFiles on its way.
+type storing struct {
+	h     *History
+	ctx   context.Context
+	w     Putter
+	most  int64
+	at    string // the run directory, from the root
+	files map[string]tree.Hash
+}
+
+// dir stores what dir has, which is at prefix in the run directory.
+func (s *storing) dir(dir disk.Dir, prefix string) error {
 	list, err := dir.List()
 	if err != nil || strings.Count(prefix, "/") >= maxDepthName {
 		return err
@@ -66,17 +80,11 @@ func (h *History) storeDir(w Putter, dir disk.Dir, at, prefix string, out map[st
 		}
 		switch st.Kind {
 		case disk.Regular:
-			var sum tree.Hash
-			sum, err = storeFile(w, dir, e.Name, st.Size)
-			if errors.Is(err, errHollow) {
-				h.noteHollow(path.Join(at, name))
-				continue
-			}
-			out[name] = sum
+			err = s.file(dir, e.Name, name, st.Size)
 		case disk.Directory:
 			var sub disk.Dir
 			if sub, err = dir.OpenDir(e.Name); err == nil {
-				err = h.storeDir(w, sub, at, name+"/", out)
+				err = s.dir(sub, name+"/")
 				sub.Close()
 			}
 		}
@@ -87,19 +95,39 @@ func (h *History) storeDir(w Putter, dir disk.Dir, at, prefix string, out map[st
 	return nil
 }
 
-func storeFile(w Putter, dir disk.Dir, name string, size int64) (tree.Hash, error) {
-	f, err := openSolid(dir, name)
+// file stores a file, or notes why it is left.
+func (s *storing) file(dir disk.Dir, base, name string, size int64) error {
+	f, err := openSolid(dir, base)
+	if errors.Is(err, errHollow) {
+		s.left(name, "is nearly all a hole")
+		return nil
+	}
 	if err != nil {
-		return tree.Hash{}, err
+		return err
 	}
 	defer f.Close()
-	sum, _, err := w.Put(f, size)
-	return sum, err
+	var from io.Reader = f
+	if size >= hollowFrom && !OwnDiff(name) {
+		if s.most > 0 && size > s.most {
+			s.left(name, "is larger than capture.max_file")
+			return nil
+		}
+		from = disk.Until{Context: s.ctx, Reader: f}
+	}
+	sum, _, err := s.w.Put(from, size)
+	if err != nil && s.ctx.Err() != nil && errors.Is(err, context.Cause(s.ctx)) {
+		s.left(name, "was being stored when a signal stopped that")
+		return nil
+	}
+	if err == nil {
+		s.files[name] = sum
+	}
+	return err
 }
 
-func (h *History) noteHollow(name string) {
-	if h.note != nil {
-		h.note(fmt.Sprintf("%s is nearly all a hole: it was left there, and the store does not have it", tree.Quote(name)))
+func (s *storing) left(name, why string) {
+	if s.h.note != nil {
+		s.h.note(fmt.Sprintf("%s %s: it was left there, and the store does not have it", tree.Quote(path.Join(s.at, name)), why))
 	}
 }
 

@@ -38,7 +38,7 @@ func (w *world) end(o *Opened) Closing {
 	r := *o.Record
 	r.Status, r.ExitCode, r.Ended = StatusSucceeded, new(0), w.clock.Add(time.Second)
 	r.DiffSHA256 = tree.Sum([]byte("the diff"))
-	files, err := w.StoreFiles(w.shelf, r.ID)
+	files, err := w.StoreFiles(w.t.Context(), w.shelf, r.ID, 0)
 	require.NoError(w.t, err)
 	return Closing{Record: &r, Files: files, Audit: Operation{Op: "run", Outcome: "done"}, Effects: o.Effects}
 }

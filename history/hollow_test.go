@@ -1,6 +1,9 @@
 package history
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -33,10 +36,38 @@ func TestHollowFilesOfARun(t *testing.T) {
 
 	var notes []string
 	w.note = func(n string) { notes = append(notes, n) }
-	files, err := w.StoreFiles(w.shelf, id)
+	files, err := w.StoreFiles(t.Context(), w.shelf, id, 0)
 	require.NoError(t, err)
 	assert.Contains(t, files, "attempts/1/changes.diff")
 	assert.NotContains(t, files, "attempts/2/changes.diff")
 	assert.Equal(t, []string{".decree/runs/" + id + "/attempts/2/changes.diff is nearly all a hole: it was left there, and the store does not have it"}, notes)
 	assert.FileExists(t, w.path("runs", id, "attempts/2/changes.diff"))
+}
+
+// TestLargeFilesOfARun: what a command leaves in its run's directory is not read to its end
+// where it is above the limit, or a signal comes; decree's own diff is stored all the same.
+func TestLargeFilesOfARun(t *testing.T) {
+	w := newWorld(t)
+	id := w.begin().Record.ID
+	large := bytes.Repeat([]byte("large\n"), hollowFrom/6+1)
+	for _, name := range []string{"changes.diff", "mine"} {
+		require.NoError(t, w.ReplaceFile(id, name, Bytes(large)))
+	}
+	stopped, stop := context.WithCancelCause(t.Context())
+	stop(errors.New("stopped by SIGINT"))
+	for why, at := range map[string]struct {
+		ctx  context.Context
+		most int64
+	}{"was being stored when a signal stopped that": {stopped, 0}, "is larger than capture.max_file": {t.Context(), hollowFrom}} {
+		var notes []string
+		w.note = func(n string) { notes = append(notes, n) }
+		files, err := w.StoreFiles(at.ctx, w.shelf, id, at.most)
+		require.NoError(t, err)
+		assert.Contains(t, files, "changes.diff")
+		assert.NotContains(t, files, "mine")
+		assert.Equal(t, []string{".decree/runs/" + id + "/mine " + why + ": it was left there, and the store does not have it"}, notes)
+	}
+	files, err := w.StoreFiles(t.Context(), w.shelf, id, 0)
+	require.NoError(t, err)
+	assert.Contains(t, files, "mine")
 }

@@ -491,7 +491,7 @@ func (u *run) movePutBack(ctx context.Context, p *plan.Plan, which string) (*wor
 	if which == "end" {
 		move.Commit = func(*worktree.Outcome) error { return u.endPutBack() }
 	}
-	stop := u.finishing("what the command changed is being put back")
+	_, stop := u.finishing(ctx, "what the command changed is being put back")
 	out, err := u.r.move(ctx, u.x, move)
 	if unmoved(err) && disk.Full(err) && u.makeRoom(err) {
 		out, err = u.r.move(ctx, u.x, move)
@@ -526,7 +526,10 @@ func (u *run) store() (map[string]tree.Hash, error) {
 			return nil, err
 		}
 	}
+	heeding, stop := u.finishing(cmp.Or(u.x.storing, context.Background()), "what the command left in its record's directory is being stored; a second signal leaves there what is large of it")
+	u.x.storing = heeding
 	files, err := u.r.storeFiles(u.x, u.rec)
+	stop()
 	if err != nil {
 		return nil, err
 	}

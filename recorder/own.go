@@ -145,6 +145,9 @@ func (r *Recorder) ownFiles(x *writing) (own ownSet, err error) {
 	if len(l.barred) > 0 {
 		r.note("not stored, as you may not read it: %s; if the command deletes it, it cannot be written again", some(l.barred))
 	}
+	if len(l.above) > 0 {
+		r.note("not stored, as it is larger than capture.max_file: %s; if the command deletes it, it cannot be written again", some(l.above))
+	}
 	for at, d := range r.own.large {
 		if l.large[at] != d {
 			d.watch.Close()
@@ -179,6 +182,7 @@ type ownLook struct {
 	r      *Recorder
 	x      *writing
 	barred []string
+	above  []string // larger than capture.max_file
 	large  map[string]*largeDir // by path
 }
 
@@ -210,6 +214,10 @@ func (l *ownLook) look(dir disk.Dir, name, at string, info disk.Info) (own ownFi
 	case disk.Symlink:
 		own.Target, err = dir.Readlink(name)
 	case disk.Regular:
+		if most := l.r.project.Config.MaxFile; most > 0 && info.Size > most {
+			l.above = append(l.above, ".decree/"+at)
+			return own, false, nil
+		}
 		own.Hash, err = l.r.putOwn(l.x, dir, name, at, info)
 	case disk.Directory:
 		if sub, derr := dir.OpenDir(name); derr == nil {

@@ -123,6 +123,7 @@ type writing struct {
 	w       *store.Writer
 	held    bool // by Hold, which closes it
 	ongoing ongoing
+	storing context.Context                 // of a run's files, once it has ended; nil: it does not end
 	alone   map[string]map[string]tree.Hash // files of run directories that the store alone has, by record and name
 }
 

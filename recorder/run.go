@@ -440,8 +440,9 @@ func heedSignals(ctx context.Context, signals <-chan os.Signal, warn func()) (he
 }
 
 // finishing answers signals until stop is called: what is under way comes to its
-// end, and no further attempt begins after it.
-func (u *run) finishing(what string) (stop func()) {
+// end, and no further attempt begins after it. heeding ends with the second signal.
+func (u *run) finishing(ctx context.Context, what string) (heeding context.Context, stop func()) {
+	heeding, cancel := context.WithCancelCause(ctx)
 	began := time.Now()
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -452,6 +453,9 @@ func (u *run) finishing(what string) (stop func()) {
 				if !ok {
 					return
 				}
+				if u.stopped != nil {
+					cancel(&Interrupted{s})
+				}
 				u.stopped = s
 				u.r.note("finishing, %d s: %s", int(time.Since(began).Seconds()), what)
 			case <-done:
@@ -459,7 +463,7 @@ func (u *run) finishing(what string) (stop func()) {
 			}
 		}
 	}()
-	return func() { close(done); <-ended }
+	return heeding, func() { close(done); <-ended }
 }
 
 // Interrupted is in the chain of an error that a signal caused before the

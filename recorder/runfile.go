@@ -1,6 +1,8 @@
 package recorder
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -100,7 +102,7 @@ func (r *Recorder) unlessKeptOut(id string, err error) error {
 // already. outside.diff is as old as the run: one that the command deleted or changed is
 // written again.
 func (r *Recorder) storeFiles(x *writing, rec *history.Record) (map[string]tree.Hash, error) {
-	files, err := r.history.StoreFiles(x.w, rec.ID)
+	files, err := r.history.StoreFiles(cmp.Or(x.storing, context.Background()), x.w, rec.ID, r.project.Config.MaxFile)
 	if err != nil {
 		return nil, err
 	}

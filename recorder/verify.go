@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	"decree/disk"
 	"decree/history"
 	"decree/manifest"
 	"decree/store"
@@ -368,22 +369,9 @@ func (v *verifier) object(id string, p *history.Part) bool {
 // sumOf hashes what rd gives. A signal, which cancels ctx, ends it at the next block.
 func sumOf(ctx context.Context, rd io.Reader) (sum tree.Hash, err error) {
 	hash := sha256.New()
-	_, err = io.Copy(hash, cancelable{ctx, rd})
+	_, err = io.Copy(hash, disk.Until{Context: ctx, Reader: rd})
 	hash.Sum(sum[:0])
 	return sum, err
-}
-
-// cancelable is a reader that ends with its context.
-type cancelable struct {
-	ctx context.Context
-	rd  io.Reader
-}
-
-func (c cancelable) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.rd.Read(b)
 }
 
 // verifyTree reads every file again and compares the tree with what the last
