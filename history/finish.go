@@ -125,10 +125,14 @@ func (s *storing) file(dir disk.Dir, base, name string, size int64) error {
 	return err
 }
 
+// left tells it once, as the files of a run that is put back are stored twice.
 func (s *storing) left(name, why string) {
-	if s.h.note != nil {
-		s.h.note(fmt.Sprintf("%s %s: it was left there, and the store does not have it", tree.Quote(path.Join(s.at, name)), why))
+	at := path.Join(s.at, name)
+	if s.h.note == nil || slices.Contains(s.h.left, at) {
+		return
 	}
+	s.h.left = append(s.h.left, at)
+	s.h.note(fmt.Sprintf("%s %s: it was left there, and the store does not have it", tree.Quote(at), why))
 }
 
 // End ends a record of any kind: its line, which says what it does to others, is appended

@@ -48,7 +48,8 @@ type History struct {
 
 	mu         sync.Mutex
 	clockNoted bool
-	barred     error // what NoteKeptOut told last, to tell it once; for the writing goroutine alone
+	barred     error    // what NoteKeptOut told last, to tell it once; for the writing goroutine alone
+	left       []string // files of run directories that were not stored, told once; likewise
 	objects    Objects
 	log        *log
 	stale      bool // the log may have lines behind what was read

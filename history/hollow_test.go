@@ -60,7 +60,7 @@ func TestLargeFilesOfARun(t *testing.T) {
 		most int64
 	}{"was being stored when a signal stopped that": {stopped, 0}, "is larger than capture.max_file": {t.Context(), hollowFrom}} {
 		var notes []string
-		w.note = func(n string) { notes = append(notes, n) }
+		w.left, w.note = nil, func(n string) { notes = append(notes, n) }
 		files, err := w.StoreFiles(at.ctx, w.shelf, id, at.most)
 		require.NoError(t, err)
 		assert.Contains(t, files, "changes.diff")

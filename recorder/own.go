@@ -182,7 +182,7 @@ type ownLook struct {
 	r      *Recorder
 	x      *writing
 	barred []string
-	above  []string // larger than capture.max_file
+	above  []string             // larger than capture.max_file
 	large  map[string]*largeDir // by path
 }
 

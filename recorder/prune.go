@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -162,7 +163,7 @@ func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]re
 	}
 	if gone > 0 || capped {
 		if _, err := r.collectUntilThereIsRoom(ctx, x, collectOptions{force: capped}); err != nil {
-			return nil, err
+			return nil, notFreed(len(p.Gone()), capped, err)
 		}
 	}
 	if p.Used, err = r.used(); err != nil {
@@ -170,6 +171,25 @@ func (r *Recorder) prune(ctx context.Context, x *writing, policies map[string]re
 	}
 	p.Freed = max(0, before.Total()-p.Total())
 	return p, nil
+}
+
+// notFreed says what is so when removed records are gone and err kept decree from freeing
+// what they alone needed. No record needs that any more, so it can be freed at any time: by gc,
+// or where packs that are dead in part are to be written anew, by the same prune.
+func notFreed(removed int, capped bool, err error) error {
+	next := "'decree gc' frees the rest"
+	if capped {
+		next = "the same 'decree prune' frees the rest"
+	}
+	before := cmp.Or(project.HintOf(err), "remove the cause")
+	if disk.Full(err) {
+		before = "free some space on the store's disk"
+	}
+	state := "not all that no record needs any more is freed yet"
+	if removed > 0 {
+		state = fmt.Sprintf("%s removed, and %s", recordsWere(removed), state)
+	}
+	return &project.Error{Kind: project.KindOf(err), Err: err, Advice: before + "; then " + next, State: state}
 }
 
 // verdicts decides about the records of the log. Open ones are kept by not being
@@ -395,7 +415,10 @@ func (r *Recorder) retain(ctx context.Context, x *writing, reason history.Reason
 	if err == nil && (due || capped) {
 		err = r.retainNow(ctx, x, capped)
 	}
-	if err != nil {
+	switch {
+	case err != nil && project.StateOf(err) != "":
+		r.note("%v; %s", err, project.HintOf(err))
+	case err != nil:
 		r.note("old records are not removed: %v", err)
 	}
 }
@@ -485,6 +508,8 @@ func (r *Recorder) retainNow(ctx context.Context, x *writing, capped bool) error
 	if err != nil || gone < max(64, live/4) {
 		return err
 	}
-	_, err = r.collect(ctx, x, collectOptions{})
-	return err
+	if _, err = r.collect(ctx, x, collectOptions{}); err != nil {
+		return notFreed(gone, false, err)
+	}
+	return nil
 }
