@@ -350,7 +350,13 @@ func (r *Recorder) withholdAll(ctx context.Context, x *writing, hashes map[tree.
 	for id, files := range concerned {
 		rewritten[id] = map[string]tree.Hash{}
 		for name, file := range files {
-			if rewritten[id][name], err = r.withhold(ctx, x, file, hashes); err != nil {
+			rewritten[id][name], err = r.withhold(ctx, x, file, hashes)
+			if errors.As(err, new(*patch.SyntaxError)) && name != diffFile && name != history.OutsideFile {
+				// An attempt made this of an earlier one's diff: what of it is a secret nobody can say.
+				r.note("%s of %s is no diff any more and names what is to be forgotten: it was emptied", name, id)
+				rewritten[id][name], err = x.w.PutBytes([]byte(patch.VersionLine + "\n"))
+			}
+			if err != nil {
 				return &project.Error{Kind: project.KindOf(err), Msg: fmt.Sprintf("%s of %s", name, id), Err: err}
 			}
 		}

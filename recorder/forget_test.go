@@ -228,3 +228,24 @@ func TestDamagedListOfForgotten(t *testing.T) {
 	b.checkpoint(CheckpointOptions{})
 	with(b, func(r *Recorder) (*Collected, error) { return r.Gc(context.Background()) })
 }
+
+// TestForgetBesideWhatIsNoDiff: what an attempt has made of an earlier one's diff may name the
+// secret and be no diff: it is emptied, since nobody can say what of it holds the secret.
+func TestForgetBesideWhatIsNoDiff(t *testing.T) {
+	b := newBench(t)
+	b.write("conf/.env", secret)
+	b.checkpoint(CheckpointOptions{})
+	sum := tree.Sum([]byte(secret))
+	fact := `# decree: {"path":"conf/.env","op":"create","new":{"mode":"644","size":28,"sha256":"` + sum.String() + `"}}`
+	run := b.run(0, 1, func(o *RunOptions) {
+		o.Attempts = 3
+		o.Args = []string{"/bin/sh", "-c", `echo $DECREE_ATTEMPT >a; at=$DECREE_RUN_DIR/attempts/1/changes.diff
+[ $DECREE_ATTEMPT != 2 ] || { echo '# decree changes 1'; echo '` + fact + `'; cat conf/.env; } >$at; exit 1`}
+	})
+	require.NotEmpty(t, b.holds(secret))
+	b.write("conf/.env", "none\n")
+	b.forget("conf/.env")
+	require.Empty(t, b.holds(secret))
+	b.requireSound()
+	require.Equal(t, "# decree changes 1\n", b.read(".decree/runs/"+run.Record.ID+"/attempts/1/changes.diff"))
+}

@@ -220,9 +220,7 @@ func (l *ownLook) look(dir disk.Dir, name, at string, info disk.Info) (own ownFi
 		}
 		own.Hash, err = l.r.putOwn(l.x, dir, name, at, info)
 	case disk.Directory:
-		if sub, derr := dir.OpenDir(name); derr == nil {
-			sub.Close()
-		} else if errors.Is(derr, fs.ErrPermission) { // it can be made again, what it holds not
+		if derr := tryLooking(dir, name); errors.Is(derr, fs.ErrPermission) { // it can be made again, what it holds not
 			l.barred = append(l.barred, ".decree/"+at)
 		}
 	}
@@ -234,6 +232,20 @@ func (l *ownLook) look(dir disk.Dir, name, at string, info disk.Info) (own ownFi
 		return own, false, nil
 	}
 	return own, err == nil, err
+}
+
+// tryLooking is the error of looking into a directory: one may be listed that may not be
+// searched (mode 600).
+func tryLooking(dir disk.Dir, name string) error {
+	sub, err := dir.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	if _, err = sub.Stat("any"); isMissing(err) {
+		return nil
+	}
+	return err
 }
 
 // ownStamp is what was known of a file when it was stored.

@@ -19,7 +19,7 @@ import (
 // TestRunBesideUnreadableOwnFiles: a message, a routine or a directory in .decree that
 // may not be read stops no run; it is named, and stays.
 func TestRunBesideUnreadableOwnFiles(t *testing.T) {
-	for _, barred := range []string{".decree/inbox/a.md", ".decree/routines"} {
+	for barred, op := range map[string]string{".decree/inbox/a.md": "Open", ".decree/routines": "OpenDir", ".decree/routines/": "Stat"} {
 		t.Run(barred, func(t *testing.T) {
 			b := newBench(t)
 			b.write("a", "a")
@@ -30,7 +30,11 @@ func TestRunBesideUnreadableOwnFiles(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, []byte("mine\n"), 0o644))
 			}
 			b.disk = disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
-				if strings.HasPrefix(st.Op, "Open") && st.Path == filepath.Join(b.root, barred) {
+				at := st.Path
+				if op == "Stat" { // of what is in it
+					at = filepath.Dir(at)
+				}
+				if st.Op == op && at == filepath.Join(b.root, barred) {
 					return disktest.Action{Err: &fs.PathError{Op: "open", Path: st.Path, Err: syscall.EACCES}}
 				}
 				return disktest.Action{}
@@ -44,7 +48,7 @@ func TestRunBesideUnreadableOwnFiles(t *testing.T) {
 					r.Reader.opt.Note = func(note string) { notes = append(notes, note) }
 					return r.Run(context.Background(), RunOptions{Args: []string{"/bin/sh", "-c", script}, Dir: b.root, Env: os.Environ(), Stdin: null})
 				})
-				require.Contains(t, strings.Join(notes, "\n"), "not stored, as you may not read it: "+barred+";")
+				require.Contains(t, strings.Join(notes, "\n"), "not stored, as you may not read it: "+strings.TrimSuffix(barred, "/")+";")
 				require.Equal(t, exit, res.ExitCode, res.Notes)
 				require.Equal(t, []history.Status{history.StatusSucceeded, history.StatusFailed}[exit], res.Record.Status)
 				require.FileExists(t, filepath.Join(b.root, ".decree/inbox/b.md"))
