@@ -602,6 +602,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^Rmdir /tree/\.decree$`, "a question whether the root lets anything go at all; only a plain no counts"},
 	{`^OpenDir STORE/packs$`, "made if it is not there, then opened again"},
 	{`^TryLock STORE$`, "the audit's own lock, beside that of the project, which is held: the line is written all the same"},
+	{`^OpenDir STORE/own$`, "on a full disk acts cannot be noted either, so nothing has to wait for them; other errors are told"},
 	{`^(OpenDir|List|Locked|Stat|Open|FileStat|Read|Remove|Rmdir) STORE/leases`, "who the lock is for once it is given back, and what is left of a lease: the next command removes it"},
 	{`^Remove /tree/\.decree/tmp/[0-9a-f]{16}-gone-[0-9-]+$`, "a directory is tried as a file first, which fails anyway; then it is emptied"},
 	{`^Remove /tree/\.decree/tmp/[0-9a-f]{16}-run-[0-9-]+$`, "the place is cleared before a directory is made there, which fails if it was not"},
