@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"decree/history"
 	"decree/layer"
 )
 
@@ -218,4 +220,61 @@ func recorded(tree map[string]string) map[string]string {
 		}
 	}
 	return out
+}
+
+// TestManyDeletedInALayer: a run deletes very many files, by their directory and one by one.
+func TestManyDeletedInALayer(t *testing.T) {
+	n := 500
+	if os.Getenv("DECREE_LONG") != "" {
+		n = 100_000
+	}
+	b := &isolatedBench{newBench(t), IsolatedOptions{}}
+	b.sh(b.root, fmt.Sprintf(`mkdir -p all some; for d in all some; do (cd $d; seq %d | xargs touch); done; echo keep >some/keep`, n))
+	with(b.bench, func(r *Recorder) (*history.Record, error) {
+		return r.Checkpoint(context.Background(), CheckpointOptions{})
+	})
+	b.diffOf(`rm -rf all; cd some; find . -type f ! -name keep -delete`)
+	b.backAndForth()
+}
+
+// TestMountBelowTheRoot: an overlay would hide what is mounted there, and a copy has it; what is
+// changed in there has no base, for nobody knows that file system's clock.
+func TestMountBelowTheRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount")
+	}
+	b := &isolatedBench{newBench(t), IsolatedOptions{Copy: true}}
+	at := filepath.Join(b.root, "sub")
+	require.NoError(t, os.Mkdir(at, 0o755))
+	if err := syscall.Mount("none", at, "tmpfs", 0, ""); err != nil {
+		t.Skip("no mounts here: ", err)
+	}
+	defer func() { require.NoError(t, syscall.Unmount(at, 0)) }()
+	b.sh(b.root, `echo 1 >sub/in; echo 2 >sub/gone; echo 3 >out`)
+	was := treeNow(t, b.root)
+	r := b.open()
+	_, err := r.RunIsolated(context.Background(), RunOptions{Args: []string{"true"}, Dir: b.root, Env: os.Environ()}, IsolatedOptions{})
+	require.ErrorContains(t, err, "something is mounted below the root, at "+at)
+	require.NoError(t, r.Close())
+	res := b.isolated(`echo more >>sub/in; rm sub/gone; echo new >sub/new; echo more >>out`)
+	require.Equal(t, was, treeNow(t, b.root))
+	require.Equal(t, []string{"sub/gone", "sub/in", "sub/new"}, res.Record.Draft.NoBase)
+	require.Error(t, b.publish())
+	require.NoError(t, b.publish("out"))
+	was["out"] = `file 644 "3\nmore\n"`
+	require.Equal(t, was, treeNow(t, b.root))
+}
+
+// TestRootByALink: a run that is called through a link to the root works in the root's place.
+func TestRootByALink(t *testing.T) {
+	b := &isolatedBench{newBench(t), IsolatedOptions{}}
+	b.sh(b.root, `mkdir d; echo 1 >d/f`)
+	require.NoError(t, os.Symlink("tree", filepath.Join(b.base, "link")))
+	real := b.root
+	b.root = filepath.Join(b.base, "link")
+	b.isolated(`test "$(cat d/f)" = 1; echo 2 >d/f; echo 3 >"$DECREE_ROOT/new"; test -e ../link/new; test -e ../tree/new`)
+	b.root = real
+	require.Equal(t, map[string]string{"d": "drwxr-xr-x", "d/f": `file 644 "1\n"`}, treeNow(t, b.root))
+	require.NoError(t, b.publish())
+	require.Equal(t, map[string]string{"d": "drwxr-xr-x", "d/f": `file 644 "2\n"`, "new": `file 644 "3\n"`}, treeNow(t, b.root))
 }
