@@ -114,6 +114,9 @@ func (s *session) reportForget(f *recorder.Forgetting, dryRun bool) error {
 	}
 	s.tell("%s forgotten, %s freed", count(len(f.Contents), "content"), size(f.Freed))
 	s.say("decree: note: routine.log, failure-context.md and command lines are not searched; hashes and sizes stay in the manifests")
+	if len(f.Layers) > 0 {
+		s.say("decree: note: the layers of isolated runs are not searched, and may have them still: %s; a layer goes with 'decree discard ID', or when its draft is published", list(f.Layers))
+	}
 	for _, p := range f.InTree {
 		s.say("decree: note: %s is still in the tree with one of these contents: ignore or delete it, or the next record stores it again", shownPath(p))
 	}

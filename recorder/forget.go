@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"decree/history"
+	"decree/layer"
 	"decree/patch"
 	"decree/plan"
 	"decree/project"
@@ -37,6 +38,9 @@ type Forgetting struct {
 	// InTree are paths of the present tree that have one of them: the next record
 	// stores it again.
 	InTree []string
+	// Layers are those of isolated runs, by record: they are not searched, and a command may
+	// work in one again.
+	Layers []string
 	Freed  int64
 	// Damaged are packs that stay because parts of them are damaged: they may hold
 	// the contents still.
@@ -99,7 +103,12 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 		r.auditFailure(opForget, "", err)
 		return nil, &project.Error{Kind: project.KindOf(err), Msg: "not forgotten yet", Err: err, Advice: "remove the cause; then the next command that writes finishes it, or 'decree recover'"}
 	}
-	return f, nil
+	err = r.eachLayer(func(_ *layer.Place, name string) error {
+		f.Layers = append(f.Layers, name)
+		return nil
+	})
+	slices.Sort(f.Layers)
+	return f, err
 }
 
 // WouldForget says what Forget would do with these paths. It takes nothing out.

@@ -109,6 +109,7 @@ type Forgetting struct {
 	Records    []string    `json:"records"`
 	Also       []string    `json:"also"`
 	InTree     []string    `json:"in_tree"`
+	Layers     []string    `json:"layers"`
 	FreedBytes int64       `json:"freed_bytes"`
 }
 
@@ -122,7 +123,7 @@ type Forgotten struct {
 // ForgettingOf is the Forgetting of a forget.
 func ForgettingOf(f *recorder.Forgetting, dryRun bool) Forgetting {
 	out := Forgetting{DryRun: dryRun, Contents: []Forgotten{}, Records: append([]string{}, f.Records...),
-		Also: Paths(f.Also), InTree: Paths(f.InTree), FreedBytes: f.Freed}
+		Also: Paths(f.Also), InTree: Paths(f.InTree), Layers: append([]string{}, f.Layers...), FreedBytes: f.Freed}
 	for _, c := range f.Contents {
 		out.Contents = append(out.Contents, Forgotten{Path(c.Path), c.SHA256.String(), c.Size})
 	}
