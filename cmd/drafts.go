@@ -104,10 +104,11 @@ func (s *session) publishVerb() verb {
 		usage: "bring the work of an isolated run into the tree",
 		about: `Brings what an isolated run changed into the tree, all or nothing. Each path must still be as it was when the run began; if any was edited since, nothing is changed and all of them are listed. With --merge, text files that were edited since are merged line by line. With --force they are overwritten; it asks first, and what it overwrites is stored.
 
-DRAFT is a record's id or the NAME of its run; without it the only draft that waits is meant. With PATHs only they, and what is below, are published, and the rest stays a draft. The publish is a record itself, with the tree before it: "decree revert last" takes it back, and the draft waits again.`,
+DRAFT is a record's id or the NAME of its run; without it the only draft that waits is meant. With PATHs only they, and what is below, are published, with -p the hunks that you say yes to, and the rest stays a draft. The publish is a record itself, with the tree before it: "decree revert last" takes it back, and the draft waits again.`,
 		examples: []example{
 			{"decree publish", "the only draft"},
 			{"decree publish try --dry-run", "only show what would be done"},
+			{"decree publish try -p", "hunk by hunk"},
 			{"decree publish try src/", "only what lies below src/"},
 		},
 		exits: []exit{
@@ -117,6 +118,7 @@ DRAFT is a record's id or the NAME of its run; without it the only draft that wa
 			{"5", "a content is not what was recorded; nothing was changed"},
 		},
 		flags: s.writing([]cli.Flag{
+			patchFlag(&o.patch),
 			boolFlag(&o.merge, "merge text files that were edited since, line by line", "merge"),
 			boolFlag(&o.force, "overwrite what was edited since", "force"),
 			boolFlag(&o.dryRun, "show what would be done, change nothing", "dry-run", "n"),
@@ -144,6 +146,9 @@ func (s *session) publish(ctx context.Context, o moveOptions) error {
 	}
 	if ask := s.confirmMove(ctx); ask != nil {
 		opt.Confirm = func(p *plan.Plan) (bool, error) { return ask(p, nil) }
+	}
+	if opt.Choose, err = s.chooser(o.patch); err != nil {
+		return err
 	}
 	result, err := rec.Publish(ctx, opt)
 	if err != nil {

@@ -41,6 +41,8 @@ func (s *session) reportMove(m moveReport) error {
 	case p == nil || p.Empty():
 		if p != nil && slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Kept }) {
 			s.tell("nothing was changed: the remaining files were edited in the same places")
+		} else if p != nil && len(p.Passed) > 0 {
+			s.tell("nothing was changed: nothing was chosen")
 		} else {
 			s.tell("nothing to do: the tree is already in that state")
 		}

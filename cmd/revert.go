@@ -12,7 +12,7 @@ import (
 
 // moveOptions are the flags of revert and apply.
 type moveOptions struct {
-	dryRun, merge, markers, skip, force bool
+	dryRun, merge, markers, skip, force, patch bool
 
 	exclude texts
 	from    string
@@ -52,13 +52,14 @@ func (s *session) revertVerb() verb {
 		usage: "take back what a record changed",
 		about: `Takes back the changes of the records named, and nothing else: only the paths of their changes.diff are touched, and only where they still are what the record left. If any of them was edited since, nothing is changed and all of them are listed. Afterwards every touched file is hashed again and compared.
 
-With --merge, text files that were edited since are merged line by line: your edits stay, the record's lines are taken out. Where both touch the same lines nothing is changed and the files are listed; --markers writes these places into the files between <<<<<<< and >>>>>>>, --skip-conflicts leaves such files alone, --exclude PATH leaves others out. With --force files are set to their state before the record, whatever they hold now; it asks first.
+With --merge, text files that were edited since are merged line by line: your edits stay, the record's lines are taken out. Where both touch the same lines nothing is changed and the files are listed; --markers writes these places into the files between <<<<<<< and >>>>>>>, --skip-conflicts leaves such files alone, --exclude PATH leaves others out. With -p it asks about each hunk. With --force files are set to their state before the record, whatever they hold now; it asks first.
 
 Several records are taken back newest first, all or none. The revert is a record itself: "decree revert last" undoes it.`,
 		examples: []example{
 			{"decree revert last", "take back the newest record"},
 			{"decree revert last --dry-run", "only show what would be done"},
 			{"decree revert 1700 src/", "of the record whose id ends so, take back what lies below src/"},
+			{"decree revert -p last", "take back some of its hunks"},
 			{"decree revert last --merge --exclude go.sum", "keep later edits, and go.sum as it is"},
 			{"decree revert last~2..last", "take back the three newest records, newest first"},
 		},
@@ -71,6 +72,7 @@ Several records are taken back newest first, all or none. The revert is a record
 		flags: s.writing(append(o.mergeFlags(),
 			boolFlag(&o.dryRun, "show what would be done, change nothing", "dry-run", "n"),
 			boolFlag(&o.force, "overwrite what was edited since", "force"),
+			patchFlag(&o.patch),
 		)...),
 		action: func(ctx context.Context) error {
 			return s.moveRecords(ctx, o, "took back", (*recorder.Recorder).Revert)
@@ -83,7 +85,7 @@ func (s *session) applyVerb() verb {
 	return verb{
 		name: "apply", category: takeCategory, args: "REF|A..B|CHAIN... [PATH...]", words: refAndPathWords, most: anyWords, interruptible: true,
 		usage: "bring a record's changes back",
-		about: `Does again what the records named did: the work of a run that was put back, of one that was reverted, or, with --from DIR, of a run in another copy of the tree. Only the paths of their changes.diff are touched, and only where they are as they were before the record; otherwise nothing is changed and all paths in the way are listed. With --merge, text files are merged line by line, as revert does; --markers, --skip-conflicts and --exclude are the same too.
+		about: `Does again what the records named did: the work of a run that was put back, of one that was reverted, or, with --from DIR, of a run in another copy of the tree. Only the paths of their changes.diff are touched, and only where they are as they were before the record; otherwise nothing is changed and all paths in the way are listed. With --merge, text files are merged line by line, as revert does; --markers, --skip-conflicts, --exclude and -p are the same too.
 
 Of a draft it is its publish. Several records are applied oldest first, all or none. It is a record itself: "decree revert last" undoes it.`,
 		examples: []example{
@@ -99,6 +101,7 @@ Of a draft it is its publish. Several records are applied oldest first, all or n
 		},
 		flags: s.writing(append(o.mergeFlags(),
 			boolFlag(&o.dryRun, "show what would be done, change nothing", "dry-run", "n"),
+			patchFlag(&o.patch),
 			stringFlag(&o.from, "the records are those of the copy whose root is `DIR`", "from"),
 		)...),
 		action: func(ctx context.Context) error { return s.moveRecords(ctx, o, "applied", (*recorder.Recorder).Apply) },
@@ -132,9 +135,13 @@ func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, mo
 	if err != nil {
 		return err
 	}
+	choose, err := s.chooser(o.patch)
+	if err != nil {
+		return err
+	}
 	result, err := move(rec, ctx, recorder.MoveOptions{
 		Refs: refs, Paths: paths, Exclude: without, DryRun: o.dryRun, Merge: merging, Force: o.force,
-		Yes: s.global.yes, From: s.absolute(o.from), Confirm: s.confirmMove(ctx),
+		Yes: s.global.yes, From: s.absolute(o.from), Confirm: s.confirmMove(ctx), Choose: choose,
 	})
 	if err != nil {
 		return err

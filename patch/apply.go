@@ -121,3 +121,20 @@ func cutLines(data []byte, n int) (head, rest []byte, ok bool) {
 	}
 	return data[:len(data)-len(rest)], rest, true
 }
+
+// Part returns the content after those of a text section's hunks alone that take says yes
+// to, given the content before it, which must be the entry's. Its entry is the caller's to
+// make.
+func (s *Section) Part(old []byte, take func(i int) bool) ([]byte, error) {
+	if err := s.checkSide(old, s.Old, "before"); err != nil {
+		return nil, err
+	}
+	some := *s
+	some.Hunks = nil
+	for i := range s.Hunks {
+		if take(i) {
+			some.Hunks = append(some.Hunks, s.Hunks[i])
+		}
+	}
+	return some.applyHunks(old, int64(len(old)), false)
+}

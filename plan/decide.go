@@ -23,6 +23,9 @@ type Options struct {
 	Exclude []string
 	// Merge takes edited text files by a three-way merge.
 	Merge Merging
+	// Begun says that the tree has at a path what an earlier part of the same work left there:
+	// the rest is merged with it, whatever Merge says. Nil: nothing is begun.
+	Begun func(path string, now *tree.Entry) bool
 	// Force takes edited paths to the goal whatever they hold.
 	Force bool
 	// Ignored says whether today's rules ignore a path: an edited one of these
@@ -174,7 +177,7 @@ func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur st
 		o.set(t.path, o.forced(t, opt, cur), Forced)
 		return nil
 	}
-	if opt.Merge == Off {
+	if opt.Merge == Off && (opt.Begun == nil || !opt.Begun(t.path, cur.entry)) {
 		o.note(t.path, Edited, describe(cur.entry, want))
 		return nil
 	}

@@ -48,10 +48,11 @@ const (
 	Forced Verdict = "forced" // edited, and overwritten as asked
 	Left   Verdict = "left"   // edited and ignored by today's rules: left alone
 	Kept   Verdict = "kept"   // edited, cannot be merged, and left alone as asked
+	Passed Verdict = "passed" // could be moved, and was not chosen
 )
 
 // leaves says whether nothing is done about the path.
-func (v Verdict) leaves() bool { return v == Left || v == Kept || v == Edited }
+func (v Verdict) leaves() bool { return v == Left || v == Kept || v == Edited || v == Passed }
 
 // Item is the plan for one path. From is its state in the tree, To the wanted
 // one, nil where nothing is.
@@ -74,6 +75,8 @@ type Plan struct {
 	// Standing are the other records, with the number of paths in which their
 	// change stays.
 	Standing []Standing
+	// Passed are the paths of which something was not chosen, in order; see Choose.
+	Passed []string
 	// Warnings are what to know before it is done, in words, for whoever is asked.
 	Warnings []string
 

@@ -57,13 +57,12 @@ func source(t *testing.T, id string, old, new texts) *Source {
 	w := patch.NewWriter(&b, patch.Limits{})
 	paths := map[string]bool{}
 	for p := range old {
-		paths[p] = true
+		paths[strings.TrimSuffix(p, "/")] = true
 	}
 	for p := range new {
-		paths[p] = true
+		paths[strings.TrimSuffix(p, "/")] = true
 	}
-	for _, p := range sorted(paths) {
-		name := strings.TrimSuffix(p, "/")
+	for _, name := range sorted(paths) {
 		c := patch.Change{Path: name}
 		c.Old, _ = old.Look(name)
 		c.New, _ = new.Look(name)

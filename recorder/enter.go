@@ -203,7 +203,7 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer,
 	for _, c := range before {
 		earlier[c.Path] = c
 	}
-	brought := r.broughtBy(was.Draft.By)
+	brought, _ := r.broughtBy(was.Draft.By)
 	touched := found.Touched[:0]
 	for _, t := range found.Touched {
 		c, is := earlier[t.Path]

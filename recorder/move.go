@@ -410,7 +410,12 @@ func addExtra(rec *history.Record, a action) error {
 		}
 	}
 	if len(a.undid) > 0 {
-		return add("undid", a.undid)
+		if err := add("undid", a.undid); err != nil {
+			return err
+		}
+	}
+	if parts := partsOf(a.plan); len(parts) > 0 {
+		return add(extraInPart, parts)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type PublishOptions struct {
 	Exclude            []string // relative to the root: left out, with all below
 	Merge              plan.Merging
 	Force, DryRun, Yes bool
+	Choose             Chooser // nil: everything
 	// Confirm asks before edits are overwritten; nil: there is nobody to ask.
 	Confirm func(p *plan.Plan) (bool, error)
 }
@@ -72,7 +73,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 		return nil, err
 	}
 	res := &MoveResult{Plan: p, Notes: t.notes}
-	if o.DryRun {
+	if o.DryRun || p.Empty() && len(p.Passed) > 0 {
 		return res, nil
 	}
 	if err := r.confirmPublish(p, o); err != nil {
@@ -84,11 +85,14 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 		return nil, err
 	}
 	defer now.Close()
-	fate, err := r.fate(rec, src, o.covers)
+	fate, err := r.fate(rec, src, func(path string) bool { return o.covers(path) && !slices.Contains(p.Passed, path) })
 	if err != nil {
 		return nil, err
 	}
 	if p.Empty() { // the tree has it all already
+		if fate.State != history.DraftPublished {
+			return res, nil
+		}
 		if err := r.history.SetDrafts([]string{rec.ID}, fate.State); err != nil {
 			return nil, err
 		}
@@ -101,13 +105,16 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if err != nil {
 		return nil, err
 	}
+	if fate.State == history.DraftPartly {
+		res.Notes = append(res.Notes, fmt.Sprintf("the rest of draft %s waits", draftName(rec)))
+	}
 	return res, r.dropLayer(rec, fate.State)
 }
 
 // planPublish plans as an apply does, and refuses what is not as the run began with it.
 func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptions) (*plan.Plan, error) {
 	rec := t.records[0]
-	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{Direction: plan.Forth, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx)})
+	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{Direction: plan.Forth, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: r.begun(rec.Draft.By)})
 	if err != nil {
 		return nil, lookError(err)
 	}
@@ -126,6 +133,9 @@ func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptio
 	if items := p.Conflicts(); len(items) > 0 {
 		r.nameLater(t, items)
 		return nil, &ConflictError{Verb: "publish", Subject: fmt.Sprintf("run %s began with", rec.ID), Items: items, Advice: publishAdvice(rec, o)}
+	}
+	if err := r.choose(ctx, p, t, o.Choose); err != nil {
+		return nil, err
 	}
 	stays, err := r.leaveFullDirs(p)
 	for _, dir := range stays {
@@ -160,7 +170,7 @@ func (r *Recorder) confirmPublish(p *plan.Plan, o PublishOptions) error {
 // publish covers that was not published before and is not in the tree anyway.
 func (r *Recorder) fate(rec *history.Record, src *plan.Source, covers func(path string) bool) (*history.Draft, error) {
 	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(rec.Draft.By), thisRecord)}
-	brought := r.broughtBy(rec.Draft.By)
+	brought, _ := r.broughtBy(rec.Draft.By)
 	last := map[string]*tree.Entry{} // of two sections of one path the second says what it becomes
 	for _, s := range src.Sections {
 		if !covers(s.Path) && !brought[s.Path] {
@@ -329,7 +339,9 @@ func (r *Recorder) dropLayer(rec *history.Record, state history.DraftState) erro
 // draftEffects has drafts wait again whose publish is taken back, and be published again
 // where that is taken back in turn.
 func (r *Recorder) draftEffects(a *action) {
-	for _, e := range slices.Clone(a.effects) {
+	now := map[string][]string{} // by draft: what publishes it after this; several may be taken back at once
+	var drafts []*history.Record
+	for _, e := range a.effects {
 		rec, err := r.history.Get(e.ID)
 		if err != nil || rec.Reason != history.Publish || rec.Parent == "" {
 			continue
@@ -338,14 +350,21 @@ func (r *Recorder) draftEffects(a *action) {
 		if err != nil || draft.Draft == nil {
 			continue // it was removed
 		}
-		by := slices.DeleteFunc(slices.Clone(draft.Draft.By), func(id string) bool { return id == rec.ID })
+		by, known := now[draft.ID]
+		if !known {
+			by = slices.Clone(draft.Draft.By)
+			drafts = append(drafts, draft)
+		}
+		by = slices.DeleteFunc(by, func(id string) bool { return id == rec.ID })
 		if e.Status != history.StatusUndone {
 			by = append(by, rec.ID)
 		}
-		if slices.Equal(by, draft.Draft.By) {
-			continue
+		now[draft.ID] = by
+	}
+	for _, draft := range drafts {
+		if by := now[draft.ID]; !slices.Equal(by, draft.Draft.By) {
+			a.effects = append(a.effects, history.StatusEffect{ID: draft.ID, Draft: &history.Draft{State: r.stateBy(draft, by), By: by}})
 		}
-		a.effects = append(a.effects, history.StatusEffect{ID: draft.ID, Draft: &history.Draft{State: r.stateBy(draft, by), By: by}})
 	}
 }
 
@@ -354,7 +373,7 @@ func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftStat
 	if len(by) == 0 {
 		return history.DraftWaiting
 	}
-	brought := r.broughtBy(by)
+	brought, _ := r.broughtBy(by)
 	all, err := r.history.DiffChanges(draft)
 	if err != nil || slices.ContainsFunc(all, func(c tree.Change) bool { return !brought[c.Path] }) {
 		return history.DraftPartly
@@ -362,9 +381,10 @@ func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftStat
 	return history.DraftPublished
 }
 
-// broughtBy are the paths that records changed; one that cannot be read brought none.
-func (r *Recorder) broughtBy(ids []string) map[string]bool {
-	paths := map[string]bool{}
+// broughtBy are the paths that records published, and those that the last of them published a
+// part of, as it left them. A record that cannot be read published none.
+func (r *Recorder) broughtBy(ids []string) (whole map[string]bool, parts map[string]*tree.Entry) {
+	whole, parts = map[string]bool{}, map[string]*tree.Entry{}
 	for _, id := range ids {
 		rec, err := r.history.Get(id)
 		if err != nil {
@@ -374,11 +394,17 @@ func (r *Recorder) broughtBy(ids []string) map[string]bool {
 		if err != nil {
 			continue
 		}
+		inPart := inPartOf(rec)
 		for _, c := range changes {
-			paths[c.Path] = true
+			if slices.Contains(inPart, c.Path) {
+				parts[c.Path] = c.New
+				continue
+			}
+			whole[c.Path] = true
+			delete(parts, c.Path)
 		}
 	}
-	return paths
+	return whole, parts
 }
 
 // applied is the publish that an apply of one draft is; false where it is of other records.
@@ -394,7 +420,7 @@ func (r *Recorder) applied(o MoveOptions) (p PublishOptions, is bool) {
 	if err != nil || rec.Isolated == "" {
 		return p, false
 	}
-	p = PublishOptions{Ref: rec.ID, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, DryRun: o.DryRun, Yes: o.Yes}
+	p = PublishOptions{Ref: rec.ID, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, DryRun: o.DryRun, Yes: o.Yes, Choose: o.Choose}
 	if o.Confirm != nil {
 		p.Confirm = func(p *plan.Plan) (bool, error) { return o.Confirm(p, nil) }
 	}

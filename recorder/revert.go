@@ -28,6 +28,7 @@ type MoveOptions struct {
 	Merge              plan.Merging
 	DryRun, Force, Yes bool
 	From               string // apply: the root of another copy of the tree
+	Choose             Chooser
 	// Confirm asks before edits are overwritten and before records are used that this
 	// store has never seen; foreign are their ids.
 	Confirm func(p *plan.Plan, foreign []string) (bool, error)
@@ -87,7 +88,7 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writing, o MoveOpti
 		return nil, err
 	}
 	defer t.done()
-	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{Direction: d, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx)})
+	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{Direction: d, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: r.begun(t.undoneBy(d))})
 	if err != nil {
 		return nil, lookError(err)
 	}
@@ -95,6 +96,9 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writing, o MoveOpti
 		return nil, err
 	}
 	if err := r.mentions(o.Paths, p); err != nil {
+		return nil, err
+	}
+	if err := r.choose(ctx, p, t, o.Choose); err != nil {
 		return nil, err
 	}
 	stays, err := r.leaveFullDirs(p)

@@ -1,0 +1,82 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+
+	"decree/history"
+	"decree/plan"
+	"decree/tree"
+)
+
+// Chooser asks which pieces of a plan are wanted. Its error ends the move, with nothing
+// changed; nil wants everything.
+type Chooser func(*plan.Piece) (plan.Answer, error)
+
+// choose leaves in a plan what is wanted of it.
+func (r *Reader) choose(ctx context.Context, p *plan.Plan, t *selection, ask Chooser) error {
+	if ask == nil || p.Empty() {
+		return nil
+	}
+	diff, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		w.CloseWithError(r.PlanDiff(ctx, w, p))
+		close(done)
+	}()
+	err := p.Choose(plan.Choice{Diff: diff, Read: r.tree.Read, Ask: ask}, t.sources)
+	_ = diff.Close() // a pipe
+	<-done
+	return err
+}
+
+// extraInPart is in a record that a part of a plan became: the paths that it brought in part.
+const extraInPart = "in_part"
+
+// partsOf are the paths that a plan moves, but not whole, as names in JSON.
+func partsOf(p *plan.Plan) (parts []string) {
+	for _, s := range p.Steps {
+		if slices.Contains(p.Passed, s.Path) {
+			parts = append(parts, tree.Quote(s.Path))
+		}
+	}
+	return parts
+}
+
+// inPartOf are the paths that a record brought in part.
+func inPartOf(rec *history.Record) (paths []string) {
+	for _, f := range rec.Extra {
+		var names []string
+		if f.Name != extraInPart || json.Unmarshal(f.Raw, &names) != nil {
+			continue
+		}
+		for _, name := range names {
+			if path, err := tree.Unquote(name); err == nil {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
+}
+
+// begun says that the tree has at a path what the last of the records left that moved it in
+// part: what is left of that can go on from there.
+func (r *Recorder) begun(ids []string) func(path string, now *tree.Entry) bool {
+	_, parts := r.broughtBy(ids)
+	return func(path string, now *tree.Entry) bool {
+		left, is := parts[path]
+		return is && sameEntry(left, now)
+	}
+}
+
+// undoneBy are the records that took back a part of the selected ones.
+func (t *selection) undoneBy(d plan.Direction) (ids []string) {
+	for _, rec := range t.records {
+		if d == plan.Back && rec.UndoneBy != "" {
+			ids = append(ids, rec.UndoneBy)
+		}
+	}
+	return ids
+}
