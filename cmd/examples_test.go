@@ -19,6 +19,8 @@ func TestExamples(t *testing.T) {
 	ends := map[string]int{ // where it is not 0
 		"decree discard try":                              4,
 		"decree restore last":                             4, // nobody can be asked
+		"decree revert -p last":                           4,
+		"decree publish try -p":                           4,
 		"decree forget .env && echo .env >>.decreeignore": 4,
 	}
 	scene, err := os.ReadFile(filepath.Join("..", "testdata", "examples.sh"))
