@@ -65,40 +65,43 @@ func (p *Project) Act(do func(note func(...Act) error) error) error {
 	if err != nil {
 		return err
 	}
-	size := before.Size
+	end := before.Size
 	err = do(func(acts ...Act) (err error) {
-		size, err = addActs(log, size, acts)
-		if disk.Full(err) {
-			return log.Truncate(size)
-		}
-		err = errors.Join(err, log.Sync())
+		end, err = addActs(log, acts)
 		if err == nil && before.Size == 0 { // so its name may not be durable yet
 			err = errors.Join(own.Sync(), p.Store.Sync())
 		}
+		if disk.Full(err) {
+			err = nil
+		}
 		return err
 	})
-	if err != nil {
-		return errors.Join(err, log.Truncate(before.Size))
+	if err == nil {
+		return nil
 	}
-	return nil
+	if now, serr := log.Stat(); serr != nil || now.Size != end {
+		return err // see actsWait
+	}
+	return errors.Join(err, log.Truncate(before.Size))
 }
 
 // addActs writes lines at the end of a log, and returns its new size. The first line feed
-// ends what a death has left half-written.
-func addActs(log disk.File, size int64, acts []Act) (int64, error) {
+// ends what a death, or a full disk, has left half-written.
+func addActs(log disk.File, acts []Act) (end int64, err error) {
 	text := []byte{'\n'}
 	for _, a := range acts {
 		line, err := json.Marshal(a)
 		if err != nil {
-			return size, err
+			return 0, err
 		}
 		text = append(append(text, line...), '\n')
 	}
-	n, err := log.WriteAt(text, size)
+	now, err := log.Stat()
 	if err != nil {
-		return size, err
+		return 0, err
 	}
-	return size + int64(n), nil
+	n, err := log.WriteAt(text, now.Size)
+	return now.Size + int64(n), errors.Join(err, log.Sync())
 }
 
 // BeginActs has acts noted from now on, and returns where in the log they will begin. The
@@ -221,17 +224,24 @@ func openActs(own disk.Dir) (disk.File, error) {
 	return own.OpenWrite(ActsLog, PrivateFile)
 }
 
-// lockActs opens the directory of the log, and locks it as long as that takes: each holds
-// it for a few steps.
+// actsWait is how long an act is waited for. It has a few steps; a person's command that is
+// stopped in its midst holds up nobody for longer, and what it does is then as if done by hand.
+const actsWait = 2 * time.Second
+
+// lockActs opens the directory of the log, and locks it.
 func (p *Project) lockActs() (own disk.Dir, release func(), err error) {
 	own, err = MakeDir(p.Store, OwnLogs, PrivateDir)
 	if err != nil {
 		return nil, nil, err
 	}
+	begin := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		unlock, err := own.TryLock()
 		if err == nil {
 			return own, func() { _ = unlock() }, nil
+		}
+		if errors.Is(err, disk.ErrLocked) && time.Since(begin) > actsWait {
+			return own, func() {}, nil
 		}
 		if !errors.Is(err, disk.ErrLocked) {
 			own.Close()

@@ -61,6 +61,9 @@ var aPersonsActs = map[string]struct {
 // cancelled one never.
 func TestActsBesideARoutineThatWipesTheInbox(t *testing.T) {
 	stride := 13
+	if testing.Short() {
+		stride = 61
+	}
 	if os.Getenv("DECREE_LONG") != "" {
 		stride = 1
 	}

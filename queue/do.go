@@ -456,15 +456,13 @@ func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
 		return "", err
 	}
 	if found == itself {
-		as, err := move(d.inbox, q.s.Name, d.done, q.s.Name)
-		if err == nil {
-			found, err = q.s.find(d.done, as)
-		}
-		if err != nil || found != absent {
-			return path.Join(doneName, as), err
-		}
-		if err := q.returns(d, d.done, as, q.s.Name); err != nil {
+		t, err := q.takeSame(d, q.s.Name, q.s.identity)
+		if err != nil {
 			return "", err
+		}
+		if t != nil {
+			as, err := t.moveTo(d.done, q.s.Name)
+			return path.Join(doneName, as), err
 		}
 	}
 	if as, err := q.nameIn(d.done); as != "" || err != nil {
@@ -481,40 +479,22 @@ func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
 	return path.Join(doneName, as), putNew(d.done, as, data)
 }
 
-// deadItself sees to it that the file in dead is the message that was called name, and
-// not another one that somebody saved in its place in that moment. rec is of its run; nil:
-// it was not begun, and the error is then errGone.
-func (q *Queue) deadItself(d *dirs, as, name string, rec *history.Record) error {
-	self := q.file
-	if rec != nil {
-		self = q.s.identity
+// takeSame takes a message out of the inbox; nil where its file is another one now, which
+// somebody has just saved and which stays. One that cannot be read has no identity.
+func (q *Queue) takeSame(d *dirs, name string, self identity) (*takenOut, error) {
+	t, err := q.takeOut(d, name)
+	if isMissing(err) {
+		return nil, nil
 	}
-	if self.SHA256 == "" {
-		return nil // it cannot be read
+	if err != nil || self.SHA256 == "" {
+		return t, err
 	}
-	found, err := self.find(d.dead, as)
-	if err != nil || found != absent {
-		return err
+	found, err := self.find(t.dir, name)
+	if found == absent || err != nil {
+		q.list.stale = true
+		return nil, errors.Join(err, t.putBack())
 	}
-	if err := q.returns(d, d.dead, as, name); err != nil {
-		return err
-	}
-	if rec == nil {
-		return cmp.Or(d.dead.Remove(reasonOf(as)), errGone)
-	}
-	data, err := q.ofRecord(rec.ID)
-	if err != nil {
-		return err
-	}
-	return putNew(d.dead, as, data)
-}
-
-// returns puts a file back into the inbox that was moved from there as the message called
-// name, and was another one: somebody had just saved it.
-func (q *Queue) returns(d *dirs, from disk.Dir, as, name string) error {
-	q.list.stale = true
-	_, err := move(from, as, d.inbox, name)
-	return err
+	return t, nil
 }
 
 // nameIn is the name that the message under way has in done or in dead, "" if it is
@@ -552,26 +532,38 @@ func (q *Queue) dead(d *dirs, res *Result, reason string, rec *history.Record) (
 		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\nwhat it changed, put back since: decree diff %s\n", rec.ID, rec.ID, rec.ID)
 	}
 	withAdvice := func(as string) string { return text + "\ntry it again: " + RetryCommand(as) + "\n" }
-	here := rec == nil
-	if rec != nil {
-		var err error
-		if here, err = q.stillInInbox(d); err == nil && !here {
-			content, err = q.ofRecord(rec.ID)
-		}
-		if err != nil {
+	t, err := q.takeForDead(d, res.Name, rec)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		if content, err = q.ofRecord(rec.ID); err != nil {
 			return nil, err
 		}
 	}
-	as, err := moveToDead(d.inbox, d.dead, res.Name, here, withAdvice, mark, content)
-	if err == nil && here {
-		err = q.deadItself(d, as, res.Name, rec)
-	}
+	as, err := moveToDead(t, d.dead, res.Name, withAdvice, mark, content)
 	if err != nil {
 		return nil, err
 	}
 	res.Outcome, res.Reason, res.Record = Dead, reason, rec
 	res.Place = path.Join(deadName, as)
 	return res, q.over(res)
+}
+
+// takeForDead takes a message out of the inbox that goes to dead. rec is of its run, and nil
+// is returned where its routine has deleted it; where it was not begun, that is errGone.
+func (q *Queue) takeForDead(d *dirs, name string, rec *history.Record) (*takenOut, error) {
+	if rec == nil {
+		t, err := q.takeSame(d, name, q.file)
+		if err == nil && t == nil {
+			err = errGone
+		}
+		return t, err
+	}
+	if here, err := q.stillInInbox(d); err != nil || !here {
+		return nil, err
+	}
+	return q.takeSame(d, name, q.s.identity)
 }
 
 // RetryCommand is what a person types to have the dead message called name tried again. It

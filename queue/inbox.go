@@ -163,19 +163,22 @@ func taken(dir disk.Dir, base string, ends ...string) (bool, error) {
 // beside it, and flushes both directories, the new one first: a power loss may leave two
 // names, and never none.
 func move(from disk.Dir, name string, to disk.Dir, wanted string) (string, error) {
+	as, err := carryFree(from, name, to, wanted)
+	if err == nil {
+		err = errors.Join(to.Sync(), from.Sync())
+	}
+	return as, err
+}
+
+// carryFree is carry to the name that is wanted or the first free one beside it.
+func carryFree(from disk.Dir, name string, to disk.Dir, wanted string) (as string, err error) {
 	for {
-		as, err := free(to, wanted, "")
-		if err != nil {
-			return "", err
+		if as, err = free(to, wanted, ""); err == nil {
+			err = carry(from, name, to, as)
 		}
-		err = carry(from, name, to, as)
-		if isExist(err) {
-			continue // somebody else took the name
+		if !isExist(err) { // else somebody else took the name
+			return as, err
 		}
-		if err != nil {
-			return "", err
-		}
-		return as, errors.Join(to.Sync(), from.Sync())
 	}
 }
 
@@ -214,8 +217,14 @@ const (
 func clean(dir disk.Dir, draft string) error {
 	list, err := dir.List()
 	for _, e := range list {
-		if err == nil && strings.HasPrefix(e.Name, draft) {
-			err = dir.Remove(e.Name)
+		if err != nil || !strings.HasPrefix(e.Name, draft) || e.Name == takenDir {
+			continue
+		}
+		if strings.HasPrefix(e.Name, swapDraft) {
+			err = swapBack(dir, e.Name)
+		}
+		if err == nil {
+			err = notMissing(dir.Remove(e.Name))
 		}
 	}
 	return err
@@ -237,22 +246,65 @@ func replace(dir disk.Dir, name string, data []byte, mode uint32) error {
 // is fs.ErrNotExist, errChanged, or errGone while somebody has it open for writing.
 func rewrite(dir disk.Dir, name string, data []byte, old disk.Info, was []byte) error {
 	return writeAs(dir, queueDraft, name, data, old, func(tmp string, _ disk.Dir, name string) error {
-		err := dir.Exchange(tmp, dir, name)
+		swap := swapName(data, was)
+		err := dir.Rename(tmp, dir, swap)
+		if err == nil {
+			err = dir.Exchange(swap, dir, name)
+		}
 		if errors.Is(err, errors.ErrUnsupported) {
-			return dir.Rename(tmp, dir, name)
+			return dir.Rename(swap, dir, name)
 		}
 		if err != nil {
-			return err
+			return errors.Join(err, notMissing(dir.Remove(swap)))
 		}
-		out, err := identify(old, was).find(dir, tmp)
+		out, err := identify(old, was).find(dir, swap)
 		switch {
-		case err == nil && !closed(dir, tmp, old.Mtime):
-			return errors.Join(errGone, dir.Exchange(tmp, dir, name)) // its turn comes when it is saved
-		case err == nil && out != itself:
-			return errors.Join(errChanged, dir.Exchange(tmp, dir, name))
+		case err != nil:
+		case !closed(dir, swap, old.Mtime):
+			err = errGone // its turn comes when it is saved
+		case out != itself:
+			err = errChanged
 		}
-		return errors.Join(err, dir.Remove(tmp))
+		if err != nil {
+			err = errors.Join(err, dir.Exchange(swap, dir, name))
+		}
+		return errors.Join(err, dir.Remove(swap))
 	})
+}
+
+// swapName is what a whole text is called that changes places with the message that held was;
+// after that it is the name of what the message's file held, which may be neither of the two
+// where a person has just saved another one.
+func swapName(data, was []byte) string {
+	return swapDraft + hashOf(data)[:swapDigits] + "-" + hashOf(was)[:swapDigits]
+}
+
+const (
+	swapDraft  = queueDraft + "swap-"
+	swapDigits = 32
+)
+
+// swapBack has a text that a person saved wait again under its name: a death has left it where
+// it came when it changed places with the completed form of an earlier one.
+func swapBack(dir disk.Dir, swap string) error {
+	data, err := project.ReadFile(dir, swap, message.MaxSize)
+	if err != nil && !ofFile(err) {
+		return err
+	}
+	completed, _, _ := strings.Cut(strings.TrimPrefix(swap, swapDraft), "-")
+	if strings.Contains(swap, hashOf(data)[:swapDigits]) {
+		return nil
+	}
+	waiting, err := files(dir)
+	for _, p := range waiting {
+		if now, rerr := project.ReadFile(dir, p.Name, message.MaxSize); rerr == nil && strings.HasPrefix(hashOf(now), completed) {
+			return dir.Exchange(swap, dir, p.Name)
+		}
+	}
+	if err == nil { // saved once more since, or taken away: it waits beside
+		_, err = move(dir, swap, dir, "saved"+suffix)
+	}
+	return err
 }
 
 // writeAs writes a file with the mode and the time of an old one.
@@ -274,25 +326,31 @@ func put(dir disk.Dir, draft, name string, data io.Reader, mode uint32, rename f
 }
 
 // moveToDead puts a reason into dead and the message beside it. The reason comes first:
-// after a death in between the message is still in the inbox and is moved again.
-// here says that it lies in the inbox; otherwise content is what it held. mark is a line
-// that the reason of no other message has.
+// after a death in between the message goes back into the inbox and is moved again.
+// t is the message; nil: its routine has deleted it, and content is what it held. mark is a
+// line that the reason of no other message has.
 //
 // The reason depends on the name that the message gets in dead.
-func moveToDead(inbox, dead disk.Dir, name string, here bool, reason func(as string) string, mark string, content []byte) (string, error) {
+func moveToDead(t *takenOut, dead disk.Dir, name string, reason func(as string) string, mark string, content []byte) (string, error) {
 	as, err := writeReason(dead, name, reason, mark)
-	if err != nil {
-		return "", err
-	}
-	if here {
-		err = carry(inbox, name, dead, as)
-	} else { // its routine has deleted it
+	switch {
+	case err != nil:
+	case t == nil:
 		err = putNew(dead, as, content)
+	default:
+		err = carry(t.dir, t.name, dead, as)
+	}
+	switch {
+	case err != nil && t != nil:
+		err = errors.Join(err, t.putBack())
+	case err == nil && t != nil:
+		t.close()
+		err = errors.Join(dead.Sync(), t.inbox.Sync())
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	return as, errors.Join(dead.Sync(), inbox.Sync())
+	return as, nil
 }
 
 // writeReason writes the reason under a name that is new, or that an earlier try at the

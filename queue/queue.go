@@ -261,6 +261,9 @@ func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
 		}
 		q.cleaned = true
 	}
+	if err := q.takenBack(d); err != nil {
+		return nil, err
+	}
 	if q.s, err = readState(q.project().Store); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +28,11 @@ func TestSavedAtAnyMoment(t *testing.T) {
 				saved := 0
 				for n, reached := 0, true; reached; n++ {
 					var done bool
-					reached, done = savedAt(t, routine, how, n)
+					if reached, done = savedAt(t, routine, how, n, -1); how == "anew" {
+						for later := 1; later < 5; later++ {
+							savedAt(t, routine, how, n, later)
+						}
+					}
 					if done {
 						saved++
 					}
@@ -38,7 +43,8 @@ func TestSavedAtAnyMoment(t *testing.T) {
 	}
 }
 
-func savedAt(t *testing.T, routine, how string, n int) (reached, saved bool) {
+// savedAt saves before step n, and ends decree so many steps later, if it is not below 0.
+func savedAt(t *testing.T, routine, how string, n, later int) (reached, saved bool) {
 	b := newBench(t, map[string]string{
 		".decree/routines/develop.sh": "text=$(tail -n1 \"$message_file\"); echo \"$text\" >>\"$RAN\"; [ \"$text\" = new ] || " + routine + "\n",
 		".decree/inbox/a.md":          "old\n", ".decree/config.yml": "max_attempts: 1\n",
@@ -55,11 +61,14 @@ func savedAt(t *testing.T, routine, how string, n int) (reached, saved bool) {
 			reached = true
 			saved = save(t, file, how)
 		}
-		return disktest.Action{}
+		return disktest.Action{Die: later >= 0 && steps == n+1+later}
 	}), func(q *Queue) error { _, err := b.all(q); return err })
-	require.NoError(t, err)
+	where := fmt.Sprintf("saved %v before step %d, dead %d later: %v", saved, n, later, err)
+	require.True(t, err == nil || later >= 0, where)
+	if slices.Contains(b.ran(), "new") {
+		return reached, saved // it died too late for this
+	}
 	b.process()
-	where := fmt.Sprintf("saved %v before step %d", saved, n)
 	require.Empty(t, b.inbox(), where)
 	times := strings.Count(strings.Join(b.ran(), " "), "new")
 	require.Equal(t, map[bool]int{true: 1, false: 0}[saved], times, where)

@@ -1,0 +1,74 @@
+package project
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"decree/disk"
+
+	"github.com/stretchr/testify/require"
+)
+
+func actsOf(t *testing.T, p *Project, from int64) (out []string) {
+	t.Helper()
+	require.NoError(t, p.EachAct(from, func(at int64, a Act) {
+		again, err := p.ActAt(at)
+		require.NoError(t, err)
+		require.Equal(t, a, again)
+		out = append(out, string(a.Path)+"="+string(a.Data))
+	}))
+	return out
+}
+
+// TestActs: an act is noted from the beginning of a run until its end, also where a death
+// has torn the line before; one that fails is not.
+func TestActs(t *testing.T) {
+	root := t.TempDir()
+	p, err := Open(disk.OS, Where{RootFlag: root, Cwd: root, Home: t.TempDir(), DataHome: t.TempDir()}, true)
+	require.NoError(t, err)
+	defer p.Close()
+	require.NoError(t, p.EnsureDecree())
+	require.NoError(t, p.Drop("inbox", "a.md", []byte("one")))
+	require.Empty(t, actsOf(t, p, 0), "no run has begun")
+	from, err := p.BeginActs()
+	require.NoError(t, err)
+	require.NoError(t, p.Drop("inbox", "b\xff.md", []byte("two\xff")))
+	require.ErrorIs(t, p.Drop("inbox", "a.md", []byte("three")), fs.ErrExist)
+	require.NoError(t, p.Drop("runs/x/"+OutboxDir, "c.md", []byte("four")), "that is not the inbox")
+	log, err := os.OpenFile(filepath.Join(p.StorePath, OwnLogs, ActsLog), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = log.WriteString(`{"path":"aW5`)
+	require.NoError(t, errors.Join(err, log.Close()))
+	next, err := p.BeginActs()
+	require.NoError(t, err)
+	require.NoError(t, p.Drop("inbox", "d.md", []byte("five")))
+	require.Equal(t, []string{"inbox/b\xff.md=two\xff", "inbox/d.md=five"}, actsOf(t, p, from))
+	require.Equal(t, []string{"inbox/d.md=five"}, actsOf(t, p, next))
+	require.NoError(t, p.EndActs())
+	require.Empty(t, actsOf(t, p, 0))
+	require.NoError(t, p.Drop("inbox", "e.md", []byte("six")))
+	require.Empty(t, actsOf(t, p, 0))
+}
+
+// TestStoppedInAnAct: a command that is stopped in the midst of an act holds up no run.
+func TestStoppedInAnAct(t *testing.T) {
+	root := t.TempDir()
+	p, err := Open(disk.OS, Where{RootFlag: root, Cwd: root, Home: t.TempDir(), DataHome: t.TempDir()}, true)
+	require.NoError(t, err)
+	defer p.Close()
+	require.NoError(t, p.EnsureDecree())
+	_, err = p.BeginActs()
+	require.NoError(t, err)
+	require.Error(t, p.Act(func(note func(...Act) error) error {
+		require.NoError(t, note(Act{Path: []byte("inbox/a.md")}))
+		held := false
+		require.NoError(t, p.HoldActs(func() error { held = true; return nil }))
+		require.True(t, held)
+		require.NoError(t, p.Drop("inbox", "b.md", []byte("two")))
+		return fs.ErrExist
+	}))
+	require.Contains(t, actsOf(t, p, 0), "inbox/b.md=two")
+}

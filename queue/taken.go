@@ -1,0 +1,79 @@
+package queue
+
+import (
+	"errors"
+
+	"decree/disk"
+)
+
+// A person may save another text in the file of a message in the very moment in which it is
+// moved away. Its move therefore has two steps: under its name into takenDir, where nobody
+// saves, is it looked at, and only then moved on. What a death leaves there goes back.
+const takenDir = queueDraft + "taken"
+
+// takenOut is a file of the inbox on its way.
+type takenOut struct {
+	inbox, dir disk.Dir
+	name       string
+}
+
+// takeOut takes a file out of the inbox; the caller calls moveTo or putBack. fs.ErrNotExist
+// where there is none of this name any more.
+func (q *Queue) takeOut(d *dirs, name string) (*takenOut, error) {
+	dir, err := q.project().OwnDirAs(d.inbox, takenDir, dirMode)
+	if err != nil {
+		return nil, err
+	}
+	t := &takenOut{inbox: d.inbox, dir: dir, name: name}
+	if err := carry(d.inbox, name, dir, name); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// moveTo moves it on, to the name that is wanted or one beside it, durably: a power loss may
+// leave two names, and never none.
+func (t *takenOut) moveTo(to disk.Dir, wanted string) (as string, err error) {
+	as, err = carryFree(t.dir, t.name, to, wanted)
+	if err == nil {
+		err = errors.Join(to.Sync(), t.inbox.Sync())
+		t.close()
+	}
+	return as, err
+}
+
+// putBack undoes takeOut. Where another file has its name now, it waits beside it.
+func (t *takenOut) putBack() error {
+	_, err := t.moveTo(t.inbox, t.name)
+	return err
+}
+
+func (t *takenOut) close() {
+	t.dir.Close()
+	_ = t.inbox.Rmdir(takenDir) // something else in it is put back when the next message is chosen
+}
+
+// takenBack puts back what an earlier move has left on its way.
+func (q *Queue) takenBack(d *dirs) error {
+	dir, err := d.inbox.OpenDir(takenDir)
+	if isMissing(err) || ofFile(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	list, err := dir.List()
+	for _, e := range list {
+		if err == nil {
+			_, err = move(dir, e.Name, d.inbox, e.Name)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	q.list.stale = true
+	_ = d.inbox.Rmdir(takenDir)
+	return nil
+}
