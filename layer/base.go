@@ -22,6 +22,8 @@ type base struct {
 	before int64  // change times from this on are too young; 0: all are
 	dev    uint64 // the root's: of other file systems the clock is not known
 	moves  bool   // see disk.FileSystem.MoveTimes
+	// setBack is asked behind the look: see Layer.setBack.
+	setBack func() bool
 }
 
 // holds looks whether name in s is still seen (nil: nothing), and has been since before the
@@ -71,7 +73,7 @@ func (b base) stands(s *sight, name string, seen *disk.Info) (bool, error) {
 		old := b.old(&self)
 		ok, stood = old || stood && self.Dev == b.dev, old && b.moves
 	}
-	return ok && err == nil, err
+	return ok && err == nil && !b.setBack(), err
 }
 
 func (b base) old(in *disk.Info) bool { return in.Ctime < b.before && in.Dev == b.dev }

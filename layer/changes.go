@@ -47,6 +47,14 @@ func (c *Change) Settled() (bool, error) { return c.w.baseOf(c.Path).holds(c.l.s
 // run, as far as its change time tells.
 func (c *Change) aged() bool { return c.seen != nil && c.w.baseOf(c.Path).old(c.seen) }
 
+// was is what the path was when the run began, as it is known from elsewhere.
+func (c *Change) was() (*tree.Entry, bool) {
+	if c.w.known == nil || c.w.base.setBack() {
+		return nil, false
+	}
+	return c.w.known(c.Path)
+}
+
 // sameRules says whether the ignore rules for the path are those that the run began with.
 func (c *Change) sameRules() (bool, error) { return c.l.seen.sameRules() }
 
@@ -83,10 +91,13 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 	if err != nil {
 		return w.tally, err
 	}
-	w.base, w.again = base{before: l.facts.Settled, dev: root.Dev, moves: l.place.Root.FileSystem().MoveTimes}, l.again
+	w.base, w.again = base{before: l.facts.Settled, dev: root.Dev, moves: l.place.Root.FileSystem().MoveTimes, setBack: l.setBack}, l.again
 	name := upperName
 	if l.facts.Mechanism == Clone {
 		name, w.cloned = treeName, &cloned{layer: l, at: l.facts.Cloned}
+		if l.setBack() {
+			w.cloned.at = 0 // anything may have been written
+		}
 	}
 	upper, err := l.dir.OpenDir(name)
 	if err != nil {
@@ -500,7 +511,7 @@ func (w *walk) sameRules(s *sight, files []ruleFile) (bool, error) {
 
 // knownRules says whether an ignore file is known to have been what was read.
 func (w *walk) knownRules(f ruleFile) bool {
-	if w.known == nil {
+	if w.known == nil || w.base.setBack() {
 		return false
 	}
 	was, known := w.known(f.path)

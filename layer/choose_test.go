@@ -4,16 +4,19 @@ package layer
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
 	"decree/runner/userns"
+	"decree/tree"
 )
 
 func placeOf(t *testing.T) *Place {
@@ -148,4 +151,47 @@ func TestCloneWhole(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []string{"a/b/f"}, got)
 	}
+}
+
+// TestClockSetBack: what was written since a clock was set back has old change times: nothing
+// in the root has a base then, and of a clone all is compared.
+func TestClockSetBack(t *testing.T) {
+	was := ahead
+	defer func() { ahead = was }()
+	now := int64(1e18)
+	ahead = func() int64 { return now }
+	p := placeOf(t)
+	for _, f := range []string{"f", "g"} {
+		require.NoError(t, os.WriteFile(filepath.Join(p.Root.Path(), f), []byte("1"), 0o644))
+	}
+	first, err := disk.Stamp(p.Dir)
+	require.NoError(t, err)
+	for in := first; in.Ctime <= first.Ctime+2*int64(disk.FineTick); {
+		in, err = disk.Stamp(p.Dir)
+		require.NoError(t, err)
+	}
+	l, err := p.Make("one", Clone, CloneOptions{Copy: true})
+	require.NoError(t, err)
+	l.Close()
+	l, err = p.Open("one")
+	require.NoError(t, err)
+	defer l.Close()
+	require.NoError(t, os.WriteFile(filepath.Join(l.Workspace(), "f"), []byte("2"), 0o644))
+	l.facts.Cloned = 1 << 62 // as if the clock had been later
+	known := ChangeOptions{Known: func(string) (*tree.Entry, bool) { return nil, true }}
+	settled := func() (out []string) {
+		_, err = l.Changes(t.Context(), known, func(c *Change) error {
+			ok, err := c.Settled()
+			_, was := c.was()
+			out = append(out, fmt.Sprint(c.Path, ok, was))
+			return err
+		})
+		require.NoError(t, err)
+		return out
+	}
+	now -= int64(time.Second)
+	assert.Equal(t, []string{"ffalse false"}, settled()[:1])
+	now += int64(2 * time.Second)
+	l.facts.Cloned = 1
+	assert.Equal(t, []string{"ftrue true"}, settled())
 }

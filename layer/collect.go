@@ -88,7 +88,7 @@ func (out *Collected) add(c *Change, o CollectOptions) error {
 		return serr
 	}
 	if !ok || err != nil {
-		if err := t.assume(c, o.Known); err != nil {
+		if err := t.assume(c); err != nil {
 			return err
 		}
 	}
@@ -102,15 +102,12 @@ func (out *Collected) add(c *Change, o CollectOptions) error {
 // assume gives a path that is not settled the base that is known from elsewhere. A file that
 // was written since, and is as it was, has none all the same: the run may have seen what it
 // was in between.
-func (t *Touched) assume(c *Change, known func(string) (*tree.Entry, bool)) error {
+func (t *Touched) assume(c *Change) error {
 	t.NoBase = true
-	if known == nil {
-		return nil
-	}
 	if ok, err := c.sameRules(); !ok || err != nil {
 		return err
 	}
-	was, ok := known(c.Path)
+	was, ok := c.was()
 	if !ok || was != nil && was.Type != tree.Dir && t.Old != nil && t.Old.Same(*was) && !c.aged() {
 		return nil
 	}

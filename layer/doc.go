@@ -50,5 +50,6 @@
 // base.stands). Change.Settled looks, and is asked after the content was read. The ignore files
 // along the way have to be settled too. What somebody has seen before the edit is asked for as
 // ChangeOptions.Known. Of a layer that was entered again, what was touched only then is
-// judged by the moment of that.
+// judged by the moment of that. Where the clock was set back since the layer was made nothing
+// is settled or known, and all of a clone is compared.
 package layer

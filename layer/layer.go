@@ -61,6 +61,8 @@ type facts struct {
 	// Settled: what changed in the root at this time or later is not what the run began
 	// with. 0: nothing is.
 	Settled int64 `json:"settled"`
+	// Ahead is how far the clock was ahead of the one that nobody can set.
+	Ahead int64 `json:"ahead,omitempty"`
 	// Cloned is the last moment of the cloning; what has a later change time was touched.
 	Cloned int64 `json:"cloned,omitempty"`
 }
@@ -89,6 +91,7 @@ func (p *Place) Make(name string, how Mechanism, o CloneOptions) (*Layer, error)
 
 // fill makes what is in the layer; its facts come last.
 func (l *Layer) fill(o CloneOptions) (err error) {
+	l.facts.Ahead = ahead()
 	if l.facts.Settled, err = l.settledBefore(); err != nil {
 		return err
 	}
@@ -141,6 +144,13 @@ func clockOf(d disk.Dir, dev uint64) (int64, error) {
 		return 0, err
 	}
 	return in.Ctime - int64(disk.TickOf(in.Ctime)), nil
+}
+
+// setBack says whether the clock was set back since the layer was made: then change times tell
+// nothing. Of one that was set forward again meanwhile it is not known, nor of one that was set
+// while the system was down.
+func (l *Layer) setBack() bool {
+	return l.facts.Ahead != 0 && ahead() < l.facts.Ahead-int64(disk.FineTick)
 }
 
 // makeUpper makes the upper directory: its owner, mode and ACL are seen as the root's.
