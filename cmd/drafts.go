@@ -99,17 +99,21 @@ func (s *session) drafts(context.Context) error {
 
 func (s *session) publishVerb() verb {
 	var o moveOptions
+	var withGit bool
 	return verb{
 		name: "publish", category: draftCategory, args: "[DRAFT] [PATH...]", words: refAndPathWords, most: anyWords, interruptible: true,
 		usage: "bring the work of an isolated run into the tree",
 		about: `Brings what an isolated run changed into the tree, all or nothing. Each path must still be as it was when the run began; if any was edited since, nothing is changed and all of them are listed. With --merge, text files that were edited since are merged line by line. With --force they are overwritten; it asks first, and what it overwrites is stored.
 
-DRAFT is a record's id or the NAME of its run; without it the only draft that waits is meant. With PATHs only they, and what is below, are published, with -p the hunks that you say yes to, and the rest stays a draft. The publish is a record itself, with the tree before it: "decree revert last" takes it back, and the draft waits again.`,
+DRAFT is a record's id or the NAME of its run; without it the only draft that waits is meant. With PATHs only they, and what is below, are published, with -p the hunks that you say yes to, and the rest stays a draft. The publish is a record itself, with the tree before it: "decree revert last" takes it back, and the draft waits again.
+
+What the run committed stays in the draft's layer. With --with-git it comes along: the objects, and then the branches and tags that the run has moved, and HEAD. If somebody has moved one of these meanwhile nothing is published. A revert takes back the files alone.`,
 		examples: []example{
 			{"decree publish", "the only draft"},
 			{"decree publish try --dry-run", "only show what would be done"},
 			{"decree publish try -p", "hunk by hunk"},
 			{"decree publish try src/", "only what lies below src/"},
+			{"decree publish try --with-git", "with the commits that it made"},
 		},
 		exits: []exit{
 			{"0", "done, or nothing to do"},
@@ -121,13 +125,14 @@ DRAFT is a record's id or the NAME of its run; without it the only draft that wa
 			patchFlag(&o.patch),
 			boolFlag(&o.merge, "merge text files that were edited since, line by line", "merge"),
 			boolFlag(&o.force, "overwrite what was edited since", "force"),
+			boolFlag(&withGit, "publish what the run committed, too", "with-git"),
 			boolFlag(&o.dryRun, "show what would be done, change nothing", "dry-run", "n"),
 		}...),
-		action: func(ctx context.Context) error { return s.publish(ctx, o) },
+		action: func(ctx context.Context) error { return s.publish(ctx, o, withGit) },
 	}
 }
 
-func (s *session) publish(ctx context.Context, o moveOptions) error {
+func (s *session) publish(ctx context.Context, o moveOptions, withGit bool) error {
 	merging, err := o.merging()
 	if err != nil {
 		return err
@@ -136,13 +141,16 @@ func (s *session) publish(ctx context.Context, o moveOptions) error {
 	if err != nil {
 		return err
 	}
-	opt := recorder.PublishOptions{Merge: merging, Force: o.force, DryRun: o.dryRun, Yes: s.global.yes}
+	opt := recorder.PublishOptions{Merge: merging, Force: o.force, DryRun: o.dryRun, Yes: s.global.yes, WithGit: withGit}
 	words := s.line.words
 	if len(words) > 0 && (!s.line.dashed || len(words) > 1) {
 		opt.Ref, words = words[0], words[1:]
 	}
 	if opt.Paths, err = s.inTree(rec.Project().Root, words); err != nil {
 		return err
+	}
+	if withGit && (o.patch || len(opt.Paths) > 0) {
+		return usagef("--with-git cannot be used with -p or PATHs").Hintf("a commit is of the whole tree")
 	}
 	if ask := s.confirmMove(ctx); ask != nil {
 		opt.Confirm = func(p *plan.Plan) (bool, error) { return ask(p, nil) }

@@ -66,6 +66,8 @@ type ChangeOptions struct {
 	// the path was then (nil: it was not there), if that is known from elsewhere. Its content
 	// is stored already. Nil: nothing is.
 	Known func(path string) (was *tree.Entry, known bool)
+
+	git bool // of the root's .git alone, where there are no rules
 }
 
 // OuterRules is an ignore file outside the root.
@@ -86,7 +88,7 @@ type Tally struct {
 // directory before what is in it, else in byte order of the names. visit's error ends the
 // walk and is returned. No process may work in the layer.
 func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change) error) (Tally, error) {
-	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, known: o.Known, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
+	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, known: o.Known, git: o.git, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
 	root, err := l.place.Root.Self()
 	if err != nil {
 		return w.tally, err
@@ -121,7 +123,11 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 		}
 		top.kept = self.Ctime <= w.cloned.at
 	}
-	err = w.level(top)
+	if o.git {
+		err = w.entry(top, ".git")
+	} else {
+		err = w.level(top)
+	}
 	return w.tally, err
 }
 
@@ -134,6 +140,7 @@ type walk struct {
 	cloned  *cloned // of a clone; nil: an overlay
 	exclude []disk.Info
 	known   func(string) (*tree.Entry, bool)
+	git     bool
 	tally   Tally
 	buffers [2][]byte
 }
@@ -257,11 +264,14 @@ func (w *walk) touched(l *level, e *entry) (bool, error) {
 
 // leftOut counts what is in .git, and passes over that, .decree and stores.
 func (w *walk) leftOut(l *level, e *entry) (bool, error) {
+	if w.git {
+		return false, nil
+	}
 	switch e.name {
 	case ".decree":
 		return true, nil
 	case ".git":
-		n, err := w.files(l.upper, e)
+		n, err := w.gitFiles(l, e)
 		w.tally.Git += n
 		return true, err
 	}
@@ -319,6 +329,23 @@ func (w *walk) files(dir disk.Dir, e *entry) (int, error) {
 		return 1, nil
 	}
 	return w.filesIn(dir, e.name)
+}
+
+// gitFiles is files for a .git, but for its index, which git writes anew when it only looks.
+func (w *walk) gitFiles(l *level, e *entry) (int, error) {
+	n, err := w.files(l.upper, e)
+	if n == 0 || err != nil || e.has == nil || e.has.Kind != disk.Directory {
+		return n, err
+	}
+	dir, err := l.upper.OpenDir(e.name)
+	if err != nil {
+		return n, nil //nolint:nilerr // it is only counted
+	}
+	defer dir.Close()
+	if in, _ := look(dir, "index"); in != nil && !in.Whiteout && (w.cloned == nil || in.Ctime > w.cloned.at) {
+		n--
+	}
+	return n, nil
 }
 
 func (w *walk) filesIn(dir disk.Dir, name string) (n int, err error) {
@@ -463,7 +490,7 @@ var ignoreNames = []string{".gitignore", ".decreeignore"}
 
 // enterRules adds the rules of the root's directory.
 func (w *walk) enterRules(l *level) error {
-	if l.seen.dir == nil {
+	if l.seen.dir == nil || w.git {
 		return nil
 	}
 	var files []*ignorefile.File

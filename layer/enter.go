@@ -26,23 +26,17 @@ type again struct {
 // Enter marks the layer, which the caller has locked, and looks what it has already. What
 // Changes then takes for settled goes by that. It is called before the command is executed.
 func (l *Layer) Enter() error {
-	f, err := disk.CreateFile(l.dir, enteredName, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		err = nil
-	}
-	if err != nil {
+	if err := l.mark(enteredName); err != nil {
 		return err
-	}
-	if f != nil {
-		_ = f.Close()
 	}
 	if l.facts.Mechanism == Clone {
 		return nil // the root is not seen through it
 	}
-	a := &again{touched: map[string]bool{}}
-	if a.before, err = l.settledBefore(); err != nil {
+	before, err := l.settledBefore()
+	if err != nil {
 		return err
 	}
+	a := &again{before: before, touched: map[string]bool{}}
 	upper, err := l.dir.OpenDir(upperName)
 	if err != nil {
 		return err
@@ -127,20 +121,10 @@ func (w *walk) baseOf(path string) base {
 }
 
 // Entered says whether the layer was entered, and not left since.
-func (l *Layer) Entered() (bool, error) {
-	_, err := l.dir.Stat(enteredName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
+func (l *Layer) Entered() (bool, error) { return l.marked(enteredName) }
 
 // Leave takes the mark away, when what the command did is recorded.
 func (l *Layer) Leave() error {
 	l.again = nil
-	err := l.dir.Remove(enteredName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return l.unmark(enteredName)
 }

@@ -95,7 +95,7 @@ func (u *isolatedRun) enter(ref string) (err error) {
 }
 
 // layerGone says what can still be done with a draft whose layer is removed.
-func layerGone(rec *history.Record) error {
+func layerGone(rec *history.Record) *project.Error {
 	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("the layer of draft %s is gone, so nothing can work in it", draftName(rec)),
 		Advice: fmt.Sprintf("its work is recorded: 'decree publish %s' brings it into the tree", draftName(rec))}
 }

@@ -23,6 +23,7 @@ type PublishOptions struct {
 	Merge              plan.Merging
 	Force, DryRun, Yes bool
 	Choose             Chooser // nil: everything
+	WithGit            bool    // also what the run committed; there are no Paths then
 	// Confirm asks before edits are overwritten; nil: there is nobody to ask.
 	Confirm func(p *plan.Plan) (bool, error)
 }
@@ -56,7 +57,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if err != nil {
 		return nil, err
 	}
-	free, err := r.holdLayer(rec)
+	l, free, err := r.holdLayer(rec)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +73,18 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if err != nil {
 		return nil, err
 	}
-	res := &MoveResult{Plan: p, Notes: t.notes}
+	g, err := r.planGit(ctx, rec, l, o)
+	if err != nil {
+		return nil, err
+	}
+	res := &MoveResult{Plan: p, Notes: append(t.notes, g.notes...)}
 	if o.DryRun || p.Empty() && len(p.Passed) > 0 {
 		return res, nil
 	}
 	if err := r.confirmPublish(p, o); err != nil {
+		return nil, err
+	}
+	if err := g.begin(ctx); err != nil {
 		return nil, err
 	}
 	cache := newContentCache()
@@ -89,6 +97,9 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if err != nil {
 		return nil, err
 	}
+	if fate.State == history.DraftPublished && g.stays {
+		fate.State = history.DraftPartly
+	}
 	if p.Empty() { // the tree has it all already
 		if fate.State != history.DraftPublished {
 			return res, nil
@@ -96,6 +107,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 		if err := r.history.SetDrafts([]string{rec.ID}, fate.State); err != nil {
 			return nil, err
 		}
+		res.Notes = append(res.Notes, g.end()...)
 		return res, r.dropLayer(rec, fate.State)
 	}
 	res.Record, res.Outcome, err = r.perform(ctx, x, action{
@@ -108,6 +120,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if fate.State == history.DraftPartly {
 		res.Notes = append(res.Notes, fmt.Sprintf("the rest of draft %s waits", draftName(rec)))
 	}
+	res.Notes = append(res.Notes, g.end()...)
 	return res, r.dropLayer(rec, fate.State)
 }
 
@@ -268,7 +281,7 @@ func (r *Recorder) Discard(ctx context.Context, refs []string) ([]*history.Recor
 		if err != nil {
 			return nil, err
 		}
-		free, err := r.holdLayer(rec)
+		_, free, err := r.holdLayer(rec)
 		if err != nil {
 			return nil, err
 		}
@@ -289,26 +302,26 @@ func (r *Recorder) Discard(ctx context.Context, refs []string) ([]*history.Recor
 }
 
 // holdLayer keeps others out of the draft's layer until free is called; there may be none
-// any more.
-func (r *Recorder) holdLayer(rec *history.Record) (free func(), err error) {
+// any more, and l is nil.
+func (r *Recorder) holdLayer(rec *history.Record) (l *layer.Layer, free func(), err error) {
 	place, err := r.layers()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	l, err := place.Open(rec.ID)
+	l, err = place.Open(rec.ID)
 	closePlace(place)
 	if isMissing(err) || errors.Is(err, layer.ErrUnfinished) {
-		return func() {}, nil
+		return nil, func() {}, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	unlock, err := l.Lock()
 	if err != nil {
 		l.Close()
-		return nil, busyLayer(rec, err)
+		return nil, nil, busyLayer(rec, err)
 	}
-	return func() { _ = unlock(); l.Close() }, nil
+	return l, func() { _ = unlock(); l.Close() }, nil
 }
 
 // busyLayer explains why the lock of a draft's layer is not to be had.
@@ -376,6 +389,9 @@ func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftStat
 	brought, _ := r.broughtBy(by)
 	all, err := r.history.DiffChanges(draft)
 	if err != nil || slices.ContainsFunc(all, func(c tree.Change) bool { return !brought[c.Path] }) {
+		return history.DraftPartly
+	}
+	if r.gitStays(draft) {
 		return history.DraftPartly
 	}
 	return history.DraftPublished

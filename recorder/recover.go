@@ -167,6 +167,7 @@ func (c *recovery) tidy(ctx context.Context) error {
 		r.project.TidyLeases,
 		r.tidyOwnLogs,
 		func() error { return c.entered(ctx) },
+		func() error { return c.finishGit(ctx) },
 		func() error { return r.tidyLayers(c.x) },
 		func() error {
 			_, err := r.history.FinishRemove(r.audit(opPrune, "done"))

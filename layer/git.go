@@ -1,0 +1,80 @@
+package layer
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+
+	"decree/disk"
+)
+
+// GitChanges calls visit, as Changes does, for what the layer has otherwise than the root in
+// the root's own .git. No ignore rules apply there.
+func (l *Layer) GitChanges(ctx context.Context, visit func(*Change) error) error {
+	_, err := l.Changes(ctx, ChangeOptions{git: true}, visit)
+	return err
+}
+
+// OpenGit opens the file at path below the .git that the layer has of its own.
+func (l *Layer) OpenGit(name string) (disk.File, error) {
+	top := upperName
+	if l.facts.Mechanism == Clone {
+		top = treeName
+	}
+	dir, err := disk.OpenPath(l.dir, path.Join(top, ".git", path.Dir(name)))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Open(path.Base(name))
+}
+
+// Old says whether what the root has, which was looked at now, was last changed before the
+// layer was made.
+func (l *Layer) Old(in disk.Info) (bool, error) {
+	root, err := l.place.Root.Self()
+	b := base{before: l.facts.Settled, dev: root.Dev}
+	return err == nil && b.before != 0 && b.old(&in), err
+}
+
+// gitName is the file of a publish that brings what is in .git too.
+const gitName = "git"
+
+// MarkGit notes that what the layer has in .git is being published; after a death it has to
+// be finished. It is not flushed: it is of the layer, which a power failure may take as well.
+func (l *Layer) MarkGit() error { return l.mark(gitName) }
+
+// GitMarked says whether MarkGit was called, and UnmarkGit not since.
+func (l *Layer) GitMarked() (bool, error) { return l.marked(gitName) }
+
+// UnmarkGit takes the mark away.
+func (l *Layer) UnmarkGit() error { return l.unmark(gitName) }
+
+// mark makes an empty file in the layer's own directory.
+func (l *Layer) mark(name string) error {
+	f, err := disk.CreateFile(l.dir, name, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func (l *Layer) marked(name string) (bool, error) {
+	_, err := l.dir.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (l *Layer) unmark(name string) error {
+	err := l.dir.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,663 @@
+package recorder
+
+import (
+	"bytes"
+	"cmp"
+	"compress/zlib"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"decree/disk"
+	"decree/history"
+	"decree/layer"
+	"decree/project"
+	"decree/tree"
+)
+
+// What a run commits lies in the .git of its layer: objects, which are only ever added, and
+// refs that name them. A publish with git copies the objects first, and moves the refs last,
+// when the files are in the tree; the layer is marked in between, so that a recovery moves
+// them where the process died. Nothing of .git that could execute something, as its hooks and
+// its config, is brought. No git program is run.
+
+// gitWork is what the layer of a draft has in .git that a publish can bring.
+type gitWork struct {
+	objects map[string]bool   // paths below .git
+	refs    []gitRef          // HEAD too, in byte order of their names
+	logs    map[string][]byte // the logs of refs, by their paths below .git
+	index   []byte            // what git has staged; nil: as it is in the tree
+	left    []string
+}
+
+// gitRef is a ref that the run has moved.
+type gitRef struct {
+	name    string // "HEAD", "refs/heads/main"
+	was, is string // in the tree now, and in the layer; "" for none
+	moved   bool   // it may not be in the tree what it was for the run
+}
+
+const (
+	gitDir    = ".git"
+	mostOfGit = 256 << 20 // bytes of a log, an index or packed-refs
+)
+
+var (
+	gitObject = regexp.MustCompile(`^objects/(?:[0-9a-f]{2}/[0-9a-f]{38}(?:[0-9a-f]{24})?|pack/pack-[0-9a-f]+\.(?:pack|idx|rev|bitmap|mtimes|keep|promisor))$`)
+	gitValue  = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}|ref: refs/[^\s~^:?*\[\\]+)$`)
+	// gitOwn are files that git makes anew, or that say something of what it did last alone.
+	gitOwn = regexp.MustCompile(`^(?:objects/.*|.*\.lock|[A-Z]+_(?:HEAD|MSG)|ORIG_HEAD|gc\.(?:log|pid)|info/refs|COMMIT_EDITMSG)$`)
+)
+
+// gitWorkOf reads what the layer has in the root's .git.
+func (r *Recorder) gitWorkOf(ctx context.Context, l *layer.Layer) (*gitWork, error) {
+	live, err := r.project.Dir.OpenDir(gitDir)
+	if isMissing(err) || errors.Is(err, syscall.ENOTDIR) {
+		return &gitWork{}, nil // what a file names lies elsewhere, and was changed there
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer live.Close()
+	g := &gitReader{live: live, layer: l, work: &gitWork{objects: map[string]bool{}, logs: map[string][]byte{}}, loose: map[string]string{}}
+	if g.packed, g.packedAt, err = readPacked(live); err != nil {
+		return nil, err
+	}
+	g.inLayer = g.packed
+	if err := l.GitChanges(ctx, g.visit); err != nil {
+		return nil, err
+	}
+	if err := g.refs(); err != nil {
+		return nil, err
+	}
+	return g.work, nil
+}
+
+// gitReader reads a layer's .git beside the live one.
+type gitReader struct {
+	live     disk.Dir
+	layer    *layer.Layer
+	work     *gitWork
+	packed   map[string]string // the live packed-refs
+	packedAt *disk.Info        // nil: there are none
+	inLayer  map[string]string // the layer's
+	loose    map[string]string // of the refs whose files the run touched; "" for a deleted one
+}
+
+// visit takes one path of .git that the layer has otherwise.
+func (g *gitReader) visit(c *layer.Change) error {
+	name, in := strings.CutPrefix(c.Path, gitDir+"/")
+	isDir := func(i *disk.Info) bool { return i == nil || i.Kind == disk.Directory }
+	if !in || isDir(c.Before) && isDir(c.After) {
+		return nil
+	}
+	if gitObject.MatchString(name) {
+		if c.Before == nil && c.After.Kind == disk.Regular {
+			g.work.objects[name] = true
+		}
+		return nil
+	}
+	var text []byte
+	if c.After != nil && c.After.Kind == disk.Regular && !gitOwn.MatchString(name) {
+		var err error
+		if text, err = project.ReadFile(c.To(), c.Name(), mostOfGit); err != nil {
+			return fmt.Errorf("%s: %w", c.Path, err)
+		}
+	}
+	switch {
+	case gitOwn.MatchString(name):
+	case name == "packed-refs":
+		g.inLayer = parsePacked(text)
+	case name == "index":
+		return g.indexed(c, text)
+	case name == "HEAD", strings.HasPrefix(name, "refs/"):
+		g.loose[name] = strings.TrimSpace(string(text))
+	case strings.HasPrefix(name, "logs/") && text != nil:
+		g.work.logs[name] = text
+	default:
+		g.work.left = append(g.work.left, name)
+	}
+	return nil
+}
+
+// indexed takes the layer's index, unless the live one has been written since the run began:
+// it may hold what somebody has staged.
+func (g *gitReader) indexed(c *layer.Change, text []byte) error {
+	if text == nil || c.Equal {
+		return nil
+	}
+	if c.Before != nil {
+		if old, err := g.layer.Old(*c.Before); err != nil || !old {
+			g.work.left = append(g.work.left, "index")
+			return err
+		}
+	}
+	g.work.index = text
+	return nil
+}
+
+// refs finds the refs that the run has moved.
+func (g *gitReader) refs() error {
+	names := slices.Collect(maps.Keys(g.loose))
+	for name := range g.packed {
+		if g.inLayer[name] != g.packed[name] {
+			names = append(names, name)
+		}
+	}
+	for name := range g.inLayer {
+		if g.inLayer[name] != g.packed[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if err := g.ref(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ref adds the ref if the layer has another value of it.
+func (g *gitReader) ref(name string) error {
+	was, at, err := readRef(g.live, name)
+	if err != nil {
+		return err
+	}
+	is, touched := g.loose[name]
+	switch {
+	case is == "" && (touched || at == nil):
+		is = g.inLayer[name]
+	case !touched: // its own file, which the layer shows, counts more than the packed ones
+		return nil
+	}
+	if at == nil {
+		was, at = g.packed[name], g.packedAt
+	}
+	if is == was {
+		return nil
+	}
+	if is == "" && name == "HEAD" {
+		return nil // without one there is no repository
+	}
+	if is != "" && !gitValue.MatchString(is) {
+		return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s/%s of the draft names no commit", gitDir, tree.Quote(name))}
+	}
+	ref := gitRef{name: name, was: was, is: is}
+	if was != "" && at != nil {
+		old, err := g.layer.Old(*at)
+		if err != nil {
+			return err
+		}
+		ref.moved = !old && !g.descends(is, was)
+	}
+	g.work.refs = append(g.work.refs, ref)
+	return nil
+}
+
+// descends says whether a commit comes after another one, as far as the objects tell that lie
+// in files of their own, as new ones do.
+func (g *gitReader) descends(from, ancestor string) bool {
+	const most = 10_000
+	seen := map[string]bool{}
+	for next := []string{from}; len(next) > 0 && len(seen) < most; next = next[1:] {
+		if seen[next[0]] {
+			continue
+		}
+		seen[next[0]] = true
+		for _, parent := range g.parents(next[0]) {
+			if parent == ancestor {
+				return true
+			}
+			next = append(next, parent)
+		}
+	}
+	return false
+}
+
+// parents are those of a commit; none where it cannot be read.
+func (g *gitReader) parents(commit string) (out []string) {
+	if len(commit) < 3 || !gitValue.MatchString(commit) {
+		return nil
+	}
+	name := "objects/" + commit[:2] + "/" + commit[2:]
+	f, err := g.layer.OpenGit(name)
+	if isMissing(err) {
+		var p gitPlace
+		if p, err = placeOf(g.live, name, false); err == nil {
+			defer p.close()
+			f, err = p.Open(p.base)
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	z, err := zlib.NewReader(f)
+	if err != nil {
+		return nil
+	}
+	const most = 1 << 16 // the parents stand before the message
+	text, _ := io.ReadAll(io.LimitReader(z, most))
+	header, text, _ := bytes.Cut(text, []byte{0})
+	if !bytes.HasPrefix(header, []byte("commit ")) {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if key == "parent" {
+			out = append(out, value)
+		}
+		if key == "" {
+			break
+		}
+	}
+	return out
+}
+
+// gitPlace is where a file of .git lies.
+type gitPlace struct {
+	disk.Dir
+	base  string
+	close func()
+}
+
+// placeOf opens the directory of a path below a .git; with making, it is made.
+func placeOf(git disk.Dir, name string, making bool) (p gitPlace, err error) {
+	parent, base := path.Split(name)
+	p = gitPlace{git, base, func() {}}
+	for part := range strings.SplitSeq(strings.Trim(parent, "/"), "/") {
+		if part == "" {
+			break
+		}
+		var next disk.Dir
+		if making {
+			next, err = project.MakeDir(p.Dir, part, 0o755)
+		} else {
+			next, err = p.OpenDir(part)
+		}
+		if p.close(); err != nil {
+			return gitPlace{}, err
+		}
+		p.Dir, p.close = next, func() { next.Close() }
+	}
+	return p, nil
+}
+
+// readRef reads a ref's own file, "" and nil for none.
+func readRef(git disk.Dir, name string) (string, *disk.Info, error) {
+	p, err := placeOf(git, name, false)
+	if isMissing(err) || errors.Is(err, syscall.ENOTDIR) {
+		return "", nil, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	defer p.close()
+	st, err := p.Stat(p.base)
+	if isMissing(err) || err == nil && st.Kind != disk.Regular {
+		return "", nil, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	text, err := project.ReadFile(p.Dir, p.base, mostOfGit)
+	return strings.TrimSpace(string(text)), &st, err
+}
+
+func readPacked(dir disk.Dir) (map[string]string, *disk.Info, error) {
+	text, at, err := readRef(dir, "packed-refs")
+	return parsePacked([]byte(text)), at, err
+}
+
+// parsePacked reads packed-refs: a line "HASH NAME" each; others begin with "#" or "^".
+func parsePacked(text []byte) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if hash, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && gitValue.MatchString(hash) {
+			out[name] = hash
+		}
+	}
+	return out
+}
+
+// conflict refuses refs that somebody else may have moved.
+func (g *gitWork) conflict(rec *history.Record) error {
+	var moved []string
+	for _, ref := range g.refs {
+		if ref.moved {
+			moved = append(moved, ref.name)
+		}
+	}
+	if len(moved) == 0 {
+		return nil
+	}
+	return &project.Error{Kind: project.Refused, State: project.Unchanged,
+		Msg:    fmt.Sprintf("in .git somebody else has moved since the run began: %s", some(moved)),
+		Advice: fmt.Sprintf("publish the files alone with 'decree publish %[1]s', or bring the commits onto the new ones in 'decree enter %[1]s'", draftName(rec))}
+}
+
+// names are the refs' names, for people.
+func (g *gitWork) names() string {
+	var names []string
+	for _, ref := range g.refs {
+		names = append(names, ref.name)
+	}
+	return some(names)
+}
+
+// gitPublish is what a publish does with .git.
+type gitPublish struct {
+	r     *Recorder
+	l     *layer.Layer
+	work  *gitWork // nil: nothing is brought
+	stays bool     // the layer has commits that are not brought
+	notes []string
+}
+
+// planGit looks what of .git there is to be published, and refuses where it cannot be.
+func (r *Recorder) planGit(ctx context.Context, rec *history.Record, l *layer.Layer, o PublishOptions) (*gitPublish, error) {
+	p := &gitPublish{r: r, l: l}
+	if rec.Draft.Git == 0 {
+		return p, nil
+	}
+	if l == nil {
+		if o.WithGit {
+			e := layerGone(rec)
+			e.Msg = fmt.Sprintf("the layer of draft %s is gone, and what it had in .git with it", draftName(rec))
+			return nil, e
+		}
+		return p, nil
+	}
+	g, err := r.gitWorkOf(ctx, l)
+	if err != nil && !o.WithGit && ctx.Err() == nil { // that of the files has nothing to do with it
+		p.stays, p.notes = true, []string{fmt.Sprintf("what the run did in .git is not known, and stays in the layer: %v", err)}
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !o.WithGit {
+		if p.stays = len(g.refs) > 0; p.stays {
+			p.notes = append(p.notes, fmt.Sprintf("not published: %s in .git; 'decree publish --with-git %s' brings the commits too", g.names(), draftName(rec)))
+		}
+		return p, nil
+	}
+	if err := g.conflict(rec); err != nil {
+		return nil, err
+	}
+	p.work = g
+	if len(g.refs) > 0 {
+		p.notes = append(p.notes, "in .git too: "+g.names())
+	}
+	if slices.Contains(g.left, "index") {
+		p.notes = append(p.notes, "the index of .git was written since the run began, and is left as it is: 'git reset' makes it that of HEAD")
+	}
+	if left := slices.DeleteFunc(slices.Clone(g.left), func(name string) bool { return name == "index" }); len(left) > 0 {
+		p.notes = append(p.notes, "not published of .git: "+some(left))
+	}
+	return p, nil
+}
+
+// begin brings the objects, and marks the layer.
+func (p *gitPublish) begin(ctx context.Context) error {
+	if p.work == nil {
+		return nil
+	}
+	if err := p.r.bringObjects(ctx, p.l, p.work); err != nil {
+		return &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("the objects of .git: %w", err), State: project.Unchanged}
+	}
+	return p.l.MarkGit()
+}
+
+// end moves the refs; the files are in the tree.
+func (p *gitPublish) end() []string {
+	if p.work == nil {
+		return nil
+	}
+	notes := p.r.bringRefs(p.l, p.work)
+	if err := p.l.UnmarkGit(); err != nil {
+		notes = append(notes, err.Error())
+	}
+	return notes
+}
+
+// gitStays says whether the draft's layer has commits that are in the tree's .git not.
+func (r *Recorder) gitStays(rec *history.Record) bool {
+	if rec.Draft.Git == 0 {
+		return false
+	}
+	l, free, err := r.holdLayer(rec)
+	if err != nil || l == nil {
+		return err != nil
+	}
+	defer free()
+	g, err := r.gitWorkOf(context.Background(), l)
+	return err != nil || len(g.refs) > 0
+}
+
+// bringObjects copies the objects that the tree's .git lacks, durably.
+func (r *Recorder) bringObjects(ctx context.Context, l *layer.Layer, g *gitWork) error {
+	if len(g.objects) == 0 {
+		return nil
+	}
+	live, err := r.project.Dir.OpenDir(gitDir)
+	if err != nil {
+		return err
+	}
+	defer live.Close()
+	for _, indexes := range []bool{false, true} { // git finds a pack by its index
+		err := l.GitChanges(ctx, func(c *layer.Change) error {
+			name := strings.TrimPrefix(c.Path, gitDir+"/")
+			if !g.objects[name] || (path.Ext(name) == ".idx") != indexes {
+				return nil
+			}
+			to, err := placeOf(live, name, true)
+			if err != nil {
+				return err
+			}
+			defer to.close()
+			return copyGitObject(c, to)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyGitObject copies one file, if there is none of the name.
+func copyGitObject(c *layer.Change, to gitPlace) error {
+	if _, err := to.Stat(to.base); !isMissing(err) {
+		return err
+	}
+	from, err := c.To().Open(c.Name())
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return disk.Replace(to.Dir, to.base, disk.Replacement{Perm: 0o444, Flush: true, Temp: "tmp_obj_" + to.base}, func(f disk.File) error {
+		_, err := disk.Copy(f, from)
+		return err
+	})
+}
+
+// bringRefs moves the refs, and what goes with them. What has come in between is told, and
+// left as it is.
+func (r *Recorder) bringRefs(l *layer.Layer, g *gitWork) (notes []string) {
+	live, err := r.project.Dir.OpenDir(gitDir)
+	if err != nil {
+		return nil
+	}
+	defer live.Close()
+	for _, ref := range g.refs {
+		if err := moveRef(live, ref); err != nil {
+			notes = append(notes, fmt.Sprintf("%s of .git is left as it is: %v; in the draft it was %s", ref.name, err, cmp.Or(ref.is, "deleted")))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.logs)) {
+		if err := extendLog(live, name, g.logs[name]); err != nil {
+			notes = append(notes, fmt.Sprintf("%s of .git is left as it is: %v", name, err))
+		}
+	}
+	if g.index != nil {
+		if err := replaceIndex(live, l, g.index); err != nil {
+			notes = append(notes, fmt.Sprintf("the index of .git is left as it is: %v; 'git reset' makes it that of HEAD", err))
+		}
+	}
+	return notes
+}
+
+var errMoved = errors.New("somebody else has just changed it")
+
+// moveRef gives a ref its value, as git does: under a lock of its own.
+func moveRef(live disk.Dir, ref gitRef) error {
+	return locked(live, ref.name, func(p gitPlace, lock disk.File) (bool, error) {
+		now, at, err := readRef(live, ref.name)
+		if err == nil && at == nil {
+			var packed map[string]string
+			packed, _, err = readPacked(live)
+			now = packed[ref.name]
+		}
+		switch {
+		case err != nil || now == ref.is:
+			return false, err
+		case now != ref.was:
+			return false, errMoved
+		case ref.is != "":
+			_, err = io.WriteString(lock, ref.is+"\n")
+			return true, err
+		}
+		if err := unpack(live, ref.name); err != nil {
+			return false, err
+		}
+		if err := p.Remove(p.base); !isMissing(err) {
+			return false, err
+		}
+		return false, nil
+	})
+}
+
+// locked has write fill the lock file of name, which then takes its place if write says so.
+func locked(live disk.Dir, name string, write func(p gitPlace, lock disk.File) (bool, error)) error {
+	p, err := placeOf(live, name, true)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	lock := p.base + ".lock"
+	f, err := disk.CreateFile(p.Dir, lock, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("git is at work on it, or has died (%s)", path.Join(gitDir, name+".lock"))
+	}
+	if err != nil {
+		return err
+	}
+	replace, err := write(p, f)
+	if err == nil && replace {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil || !replace {
+		return errors.Join(err, p.Remove(lock))
+	}
+	if err := p.Rename(lock, p.Dir, p.base); err != nil {
+		return errors.Join(err, p.Remove(lock))
+	}
+	return p.Sync()
+}
+
+// unpack takes a ref out of packed-refs.
+func unpack(live disk.Dir, name string) error {
+	packed, _, err := readPacked(live)
+	if _, is := packed[name]; err != nil || !is {
+		return err
+	}
+	return locked(live, "packed-refs", func(p gitPlace, lock disk.File) (bool, error) {
+		text, err := project.ReadFile(p.Dir, p.base, mostOfGit)
+		if err != nil {
+			return false, err
+		}
+		var out []byte
+		gone := false // what follows with a "^" belongs to it
+		for line := range bytes.Lines(text) {
+			if gone = bytes.HasSuffix(bytes.TrimSpace(line), []byte(" "+name)) || gone && line[0] == '^'; !gone {
+				out = append(out, line...)
+			}
+		}
+		_, err = lock.Write(out)
+		return true, err
+	})
+}
+
+// extendLog writes a ref's log, where the live one is its beginning.
+func extendLog(live disk.Dir, name string, text []byte) error {
+	p, err := placeOf(live, name, true)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	has, err := project.ReadFile(p.Dir, p.base, mostOfGit)
+	if err != nil && !isMissing(err) || !bytes.HasPrefix(text, has) {
+		return err // the other log tells of other moves, and stays
+	}
+	return disk.Replace(p.Dir, p.base, disk.Replacement{Perm: 0o644, Flush: true}, func(f disk.File) error {
+		_, err := f.Write(text)
+		return err
+	})
+}
+
+// replaceIndex writes the index anew, unless somebody has just written it.
+func replaceIndex(live disk.Dir, l *layer.Layer, text []byte) error {
+	return locked(live, "index", func(p gitPlace, lock disk.File) (bool, error) {
+		st, err := p.Stat(p.base)
+		if err == nil {
+			var old bool
+			if old, err = l.Old(st); err == nil && !old {
+				return false, errMoved
+			}
+		}
+		if err != nil && !isMissing(err) {
+			return false, err
+		}
+		_, err = lock.Write(text)
+		return true, err
+	})
+}
+
+// finishGit moves the refs of a publish whose decree died when the files were in the tree.
+func (c *recovery) finishGit(ctx context.Context) error {
+	return c.r.eachLayer(func(place *layer.Place, name string) error {
+		l, err := place.Open(name)
+		if err != nil {
+			return nil //nolint:nilerr // tidyLayers looks at it
+		}
+		defer l.Close()
+		if is, err := l.GitMarked(); err != nil || !is {
+			return err
+		}
+		rec, err := c.r.history.Get(name)
+		if err != nil {
+			return nil //nolint:nilerr // the same
+		}
+		if !rec.Draft.Waits() {
+			g, err := c.r.gitWorkOf(ctx, l)
+			if err != nil {
+				return err
+			}
+			notes := append([]string{fmt.Sprintf("the publish of draft %s was finished in .git: %s", draftName(rec), g.names())}, c.r.bringRefs(l, g)...)
+			c.add(nil, "%s", strings.Join(notes, "; "))
+		}
+		return l.UnmarkGit()
+	})
+}
