@@ -245,7 +245,14 @@ func replace(dir disk.Dir, name string, data []byte, mode uint32) error {
 // replaces or writes to in this moment is left alone: was is what it held, and the error
 // is fs.ErrNotExist, errChanged, or errGone while somebody has it open for writing.
 func rewrite(dir disk.Dir, name string, data []byte, old disk.Info, was []byte) error {
-	return writeAs(dir, queueDraft, name, data, old, func(tmp string, _ disk.Dir, name string) error {
+	return writeAs(dir, queueDraft, name, data, old, swapped(data, old, was))
+}
+
+// swapped gives a draft that holds data its name, by changing places with the file that was
+// old and held was. One that somebody takes away, replaces or writes to in this moment is left
+// alone; the errors are those of rewrite.
+func swapped(data []byte, old disk.Info, was []byte) func(string, disk.Dir, string) error {
+	return func(tmp string, dir disk.Dir, name string) error {
 		swap := swapName(data, was)
 		err := dir.Rename(tmp, dir, swap)
 		if err == nil {
@@ -269,7 +276,7 @@ func rewrite(dir disk.Dir, name string, data []byte, old disk.Info, was []byte) 
 			err = errors.Join(err, dir.Exchange(swap, dir, name))
 		}
 		return errors.Join(err, dir.Remove(swap))
-	})
+	}
 }
 
 // swapName is what a whole text is called that changes places with the message that held was;

@@ -259,6 +259,9 @@ func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
 				return nil, err
 			}
 		}
+		if err := q.cleanSpecs(); err != nil {
+			return nil, err
+		}
 		q.cleaned = true
 	}
 	if err := q.takenBack(d); err != nil {

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"errors"
 	"path"
 	"slices"
 	"strconv"
@@ -60,6 +61,19 @@ func (q *Queue) openSpecs() (disk.Dir, error) {
 	return disk.OpenPath(q.project().Dir, q.specDir())
 }
 
+// cleanSpecs puts right what a dead process has left of writing the list.
+func (q *Queue) cleanSpecs() error {
+	dir, err := q.openSpecs()
+	if err == nil {
+		defer dir.Close()
+		err = clean(dir, queueDraft)
+	}
+	if isMissing(err) || ofFile(err) {
+		return nil
+	}
+	return err
+}
+
 // processed are the names in processed-spec.md: one a line, with or without a
 // list's mark before it, quoted where listed has quoted them.
 func processed(dir disk.Dir) ([]string, error) {
@@ -70,13 +84,16 @@ func processed(dir disk.Dir) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	return namesIn(data), nil
+}
+
+func namesIn(data []byte) (out []string) {
 	for line := range bytes.Lines(data) {
 		if name := ofList(string(line)); name != "" {
 			out = append(out, name)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // ofList is the name in a line of processed-spec.md, "" where there is none.
@@ -101,7 +118,8 @@ func listed(name string) string {
 
 // markSpec appends a spec's name to processed-spec.md, unless it stands there:
 // the file is replaced whole, so that a reader sees it with the line or without.
-// A spec outside of the directory of specs is not in the list's reach.
+// A spec outside of the directory of specs is not in the list's reach. Where somebody has the
+// list open for writing the error is errGone.
 func (q *Queue) markSpec(spec string) error {
 	if path.Dir(spec) != q.specDir() {
 		return nil
@@ -114,22 +132,36 @@ func (q *Queue) markSpec(spec string) error {
 		return err
 	}
 	defer dir.Close()
-	names, err := processed(dir)
-	if err != nil || slices.Contains(names, path.Base(spec)) {
+	for {
+		err := addToList(dir, path.Base(spec))
+		if !errors.Is(err, errChanged) && !isExist(err) && !isMissing(err) {
+			return err
+		}
+		// Somebody has just saved it.
+	}
+}
+
+// addToList adds a name to the list as it is now. It is left alone, and the error is errChanged,
+// fs.ErrExist or fs.ErrNotExist, where somebody has saved it, or taken it away, meanwhile.
+func addToList(dir disk.Dir, name string) error {
+	old, err := dir.Stat(processedFile)
+	isNew := isMissing(err)
+	var was []byte
+	if err == nil {
+		was, err = project.ReadFile(dir, processedFile, maxProcessed)
+	}
+	if err != nil && !isNew || slices.Contains(namesIn(was), name) {
 		return err
 	}
-	data, err := project.ReadFile(dir, processedFile, maxProcessed)
-	if err != nil && !isMissing(err) {
-		return err
-	}
-	mode := uint32(fileMode)
-	if info, err := dir.Stat(processedFile); err == nil {
-		mode = info.Mode & 0o777
-	}
+	data := slices.Clone(was)
 	if len(data) > 0 && data[len(data)-1] != '\n' {
 		data = append(data, '\n')
 	}
-	return project.ReplaceFile(dir, processedFile, append(data, listed(path.Base(spec))+"\n"...), mode, true)
+	data = append(data, listed(name)+"\n"...)
+	if isNew {
+		return putNew(dir, processedFile, data)
+	}
+	return put(dir, queueDraft, processedFile, bytes.NewReader(data), old.Mode&0o777, swapped(data, old, was))
 }
 
 // readSpec is the spec that a message is about, nil if there is none.
@@ -165,7 +197,7 @@ func (q *Queue) specsInReach() ([]string, error) {
 // remembers it, so that the spec is not done again, and the list has it later.
 func (q *Queue) mark(spec string) error {
 	err := q.markSpec(spec)
-	if !ofFile(err) {
+	if !cannotMark(err) {
 		return err
 	}
 	if slices.Contains(q.s.Unmarked, spec) {
@@ -176,11 +208,14 @@ func (q *Queue) mark(spec string) error {
 	return q.s.write(q.project().Store, true)
 }
 
+// cannotMark says whether an error is about the list, which is to be tried again later.
+func cannotMark(err error) bool { return ofFile(err) || errors.Is(err, errGone) }
+
 // markAgain marks what could not be marked before.
 func (q *Queue) markAgain() error {
 	var left []string
 	for _, spec := range q.s.Unmarked {
-		if err := q.markSpec(spec); ofFile(err) {
+		if err := q.markSpec(spec); cannotMark(err) {
 			left = append(left, spec)
 		} else if err != nil {
 			return err
