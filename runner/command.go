@@ -32,6 +32,11 @@ type Command struct {
 	// goes to the log alone.
 	Stdin, Stdout, Stderr *os.File
 
+	// Apart gives the command a session of its own without a terminal, so that one that
+	// asks there fails and does not wait for ever. None of the streams is a terminal then,
+	// and several Runs may go on at once.
+	Apart bool
+
 	// Log receives stdout and stderr in the order they came. Writes are never
 	// concurrent, and there are none after Run has returned.
 	Log io.Writer

@@ -27,7 +27,8 @@ import (
 // group was ended as on a timeout.
 //
 // Run changes the process's handling of PIPE, WINCH, CONT, TSTP and TTOU while
-// it runs, and drives the terminal: no two Runs at a time with terminals.
+// it runs, and drives the terminal: no two Runs at a time but with Command.Apart, which
+// leaves all of that but PIPE alone.
 func Run(ctx context.Context, c Command) (Result, error) {
 	if len(c.Args) == 0 {
 		return Result{}, errors.New("no command given")
@@ -55,19 +56,21 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	signal.Notify(pipes, unix.SIGPIPE)
 	defer signal.Stop(pipes)
 
-	// From before the size is looked at, so that no change of it is missed.
-	winch := make(chan os.Signal, 1)
-	signal.Notify(winch, unix.SIGWINCH)
-	defer signal.Stop(winch)
-	stops := watchStops()
-	defer stops.close()
-
+	a := &attempt{c: c, ctx: ctx}
+	if !c.Apart {
+		// From before the size is looked at, so that no change of it is missed.
+		a.winch = make(chan os.Signal, 1)
+		signal.Notify(a.winch, unix.SIGWINCH)
+		defer signal.Stop(a.winch)
+		a.stops = watchStops()
+		defer a.stops.close()
+	}
 	s, err := connect(c)
 	if err != nil {
 		return Result{}, err
 	}
 	defer s.close()
-	a := &attempt{c: c, ctx: ctx, s: s, winch: winch, stops: stops}
+	a.s = s
 	a.res.PTY, a.res.NoPTY = s.slave != nil, s.noPTY
 	defer a.job.close()
 	return a.run(files, env)
@@ -122,7 +125,7 @@ func (a *attempt) run(files, env []string) (Result, error) {
 		}
 		return a.res, err
 	}
-	if !a.s.session {
+	if !a.s.session && !a.c.Apart {
 		// The command is in the foreground, or may come there; what decree then
 		// writes to the terminal (stty tostop) must not stop it.
 		defer ignore(unix.SIGTTOU)()
@@ -188,7 +191,7 @@ func (a *attempt) start(files, env []string) (notStarted, failed error) {
 		return a.startFailure(err)
 	}
 	a.p = p
-	a.g = group{pgid: pid, since: leader.StartTime, session: a.s.session, tty: a.s.master}
+	a.g = group{pgid: pid, since: leader.StartTime, session: a.s.session || a.c.Apart, tty: a.s.master}
 	if a.c.Overlay != nil {
 		a.g.mount = a.c.Overlay.Name
 	}
@@ -292,7 +295,7 @@ func (a *attempt) ctrlZ() {
 
 // stopped handles a stop of the command by sig.
 func (a *attempt) stopped(sig unix.Signal) {
-	if !stopped(a.g.pgid) || a.job.find(a.s) == nil {
+	if a.c.Apart || !stopped(a.g.pgid) || a.job.find(a.s) == nil {
 		return // it goes on already; or there is no job control that could continue it
 	}
 	wants := sig == unix.SIGTTIN || sig == unix.SIGTTOU

@@ -27,13 +27,14 @@ type streams struct {
 	master, slave *os.File
 	outer         *os.File  // the terminal that the pseudo-terminal stands for
 	session       bool      // the pseudo-terminal is the controlling one
+	apart         bool      // the command has a session without a terminal
 	keys          *terminal // where its keys come from; nil: no keys
 	noPTY         error
 }
 
 // connect makes the streams for c. With an error nothing is left open.
 func connect(c Command) (*streams, error) {
-	s := &streams{own: [3]*os.File{c.Stdin, c.Stdout, c.Stderr}, log: &tee{log: c.Log}, copied: make(chan struct{})}
+	s := &streams{own: [3]*os.File{c.Stdin, c.Stdout, c.Stderr}, log: &tee{log: c.Log}, apart: c.Apart, copied: make(chan struct{})}
 	for i, f := range s.own {
 		s.tty[i] = isTerminal(f)
 	}
@@ -142,6 +143,9 @@ func (s *streams) copyFrom(from, to *os.File, tty bool) {
 // procAttr is how the command is to be started. With front it is the foreground
 // group of the terminal front from its first moment.
 func (s *streams) procAttr(front *os.File) *syscall.SysProcAttr {
+	if s.apart {
+		return &syscall.SysProcAttr{Setsid: true}
+	}
 	if !s.session {
 		attr := &syscall.SysProcAttr{Setpgid: true}
 		if front != nil {
