@@ -91,6 +91,9 @@ func (s *session) drafts(context.Context) error {
 			if r.Draft.State == history.DraftPartly {
 				state += ", published in part"
 			}
+			if r.Judge != nil {
+				state += ", judged " + judgeWord(r.Judge)
+			}
 			t.add(s.shortID(r.ID), nameOf(r), r.Started.In(s.env.Location).Format("2006-01-02 15:04"), state, changesInWords(r.Changes), s.about(r))
 		}
 		return t.write(w)

@@ -37,20 +37,25 @@ type errFound struct{ kind project.Kind }
 func (e errFound) Error() string          { return "found something" }
 func (e errFound) Category() project.Kind { return e.kind }
 
+// runs says whether the command that was asked for runs another one.
+func (s *session) runs() bool { return s.line.verb == "run" || s.line.verb == "race" }
+
 // exitCode is the one place where an error becomes an exit status. All of run's
-// own failures are 125: every other number may be the command's.
+// own failures are 125: every other number may be the command's. Those of race are, too, but
+// for how it was called.
 func (s *session) exitCode(err error) int {
 	if err == nil {
 		return s.code
 	}
-	if s.line.verb == "run" {
+	kind := project.KindOf(err)
+	if s.runs() && (s.line.verb == "run" || kind != project.Usage) {
 		var stopped *recorder.Interrupted // before the command was started
 		if errors.As(err, &stopped) {
 			return stopped.ExitCode()
 		}
 		return runFailed
 	}
-	return int(project.KindOf(err))
+	return int(kind)
 }
 
 // report prints err, if it is one that was not said already, and returns the
@@ -168,7 +173,7 @@ func (s *session) stateOf(err error) string {
 		return project.Unchanged
 	case !errors.As(err, &held) && !errors.As(err, &begin):
 		return ""
-	case s.line.verb == "run":
+	case s.runs():
 		return project.NotStarted
 	}
 	return project.Unchanged

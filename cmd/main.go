@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -56,6 +57,7 @@ type session struct {
 	rec    *recorder.Reader
 	meter  *meter
 	feed   *feed
+	above  io.Writer              // what is said goes there while lines of progress stand below it; nil: to stderr
 	short  func(id string) string // shortens ids for a terminal; nil until it is needed
 	echoed map[string]bool        // the @TIMEs that were
 	labels view.Labels            // by record, filled by allLabels

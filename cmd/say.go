@@ -19,7 +19,11 @@ func (s *session) say(format string, args ...any) {
 		return
 	}
 	s.meter.pause()
-	fmt.Fprintf(s.env.Stderr, format+"\n", args...)
+	var out io.Writer = s.env.Stderr
+	if s.above != nil {
+		out = s.above
+	}
+	fmt.Fprintf(out, format+"\n", args...)
 }
 
 // note is a remark of the layers below, one line.

@@ -18,7 +18,7 @@ import (
 )
 
 // showOptions are show's flags.
-type showOptions struct{ after, stat, manifest, log bool }
+type showOptions struct{ after, stat, manifest, log, judge bool }
 
 func (s *session) showVerb() verb {
 	var o showOptions
@@ -43,6 +43,7 @@ REF:PATH prints the file PATH, seen from the working directory, as it was when t
 			boolFlag(&o.stat, "add a table of what it changed", "stat"),
 			boolFlag(&o.manifest, "print manifest.json", "manifest"),
 			boolFlag(&o.log, "print what its command printed, byte for byte", "log"),
+			boolFlag(&o.judge, "print what the judge of a race printed about it", "judge"),
 		),
 		action: func(ctx context.Context) error { return s.show(ctx, o) },
 	}
@@ -70,7 +71,9 @@ func (s *session) show(ctx context.Context, o showOptions) error {
 	case o.manifest:
 		return s.showManifest(ctx, rec, point)
 	case o.log:
-		return s.showLog(rec, point.Record)
+		return s.showLog(rec, point.Record, "routine.log", "log: it ran no command")
+	case o.judge:
+		return s.showLog(rec, point.Record, history.JudgeLog, "judge: it was no candidate, or nobody judged it")
 	case s.global.json:
 		return s.printRecord(point.Record)
 	}
@@ -87,11 +90,11 @@ func (s *session) show(ctx context.Context, o showOptions) error {
 	})
 }
 
-// showLog prints what a record's command printed.
-func (s *session) showLog(rec *recorder.Reader, r *history.Record) error {
-	log, err := rec.History().OpenFile(r.ID, "routine.log")
+// showLog prints what a record's command printed, or its judge; none says what is missing.
+func (s *session) showLog(rec *recorder.Reader, r *history.Record, name, none string) error {
+	log, err := rec.History().OpenFile(r.ID, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return notFoundf("%s has no log: it ran no command", r.ID)
+		return notFoundf("%s has no %s", r.ID, none)
 	}
 	if err != nil {
 		return err
@@ -251,6 +254,9 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 		row("command", "%s", commandLine(r.Command))
 		row("in", "%s", shownPath(r.Cwd))
 		row("ended", "%s", endedText(r))
+	}
+	if r.Judge != nil {
+		row("judged", "%s, with exit status %d, by: %s", judgeWord(r.Judge), r.Judge.ExitCode, oneLine(r.Judge.Command))
 	}
 	row("when", "%s (%s)", s.clock(r.Started), s.ago(r.Started))
 	row("took", "%s", took(r))

@@ -188,6 +188,10 @@ func (r *Record) isolatedFacts(w *writer) {
 		w.key("draft")
 		w.dst = r.Draft.append(w.dst)
 	}
+	if r.Judge != nil {
+		w.key("judge")
+		w.dst = r.Judge.append(w.dst)
+	}
 }
 
 func (r *Record) writeTrees(w *writer) {

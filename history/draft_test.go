@@ -16,6 +16,7 @@ func TestDraftRecord(t *testing.T) {
 	r := fullRecord()
 	r.Isolated, r.Files, r.Before, r.After = "overlay", 0, tree.Hash{}, tree.Hash{}
 	r.Draft = &Draft{Name: "try", State: DraftPartly, By: []string{r.ID}, NoBase: []string{"a\nb", "c"}, Git: 3}
+	r.Judge = &Judgement{Command: "go test ./...", ExitCode: 1}
 	data := r.JSON(nil)
 	for _, want := range []string{`"files": null`, `"before": null`, `"after": null`, `"isolated": "overlay"`} {
 		assert.Contains(t, string(data), want)
@@ -23,6 +24,7 @@ func TestDraftRecord(t *testing.T) {
 	back, err := ParseRecord(data)
 	require.NoError(t, err)
 	assert.Equal(t, r.Draft, back.Draft)
+	assert.Equal(t, r.Judge, back.Judge)
 	assert.Equal(t, data, back.JSON(nil))
 	assert.True(t, back.Partial())
 	assert.Empty(t, observations(back))

@@ -111,6 +111,7 @@ type Record struct {
 	// where the kernel had nothing; "": nothing was to. NoNet says that it had no network.
 	Fence string
 	NoNet bool
+	Judge *Judgement // nil: nobody judged it
 
 	Extra []Field // unknown fields, in their order
 
@@ -443,6 +444,8 @@ func (r *Record) readFacts(key string, v *jsonread.Value) bool {
 		r.Fence = v.Text()
 	case "no_net":
 		r.NoNet = v.Bool()
+	case "judge":
+		r.Judge = judgementOf(v)
 	case "labels": // of --json; they live in labels.json
 	default:
 		return false

@@ -585,4 +585,4 @@ func (h *History) clearTmp(tmp disk.Dir, name string) error {
 }
 
 // RecordFiles are what decree writes into each record's directory, where it has to.
-var RecordFiles = []string{runJSON, manifestJSON, changesDiff, OutsideFile, "routine.log", failureFile, "attempts"}
+var RecordFiles = []string{runJSON, manifestJSON, changesDiff, OutsideFile, "routine.log", JudgeLog, failureFile, "attempts"}

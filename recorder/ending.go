@@ -17,7 +17,7 @@ type ending struct {
 
 	build   []history.RunFile // the run directory's files; none: it is there
 	effects history.Effects
-	asked   time.Duration // that people took to answer: it does not count
+	asked   time.Duration // that people took to answer, or a judge: it does not count
 	mistake bool          // what was asked for there is not
 }
 
@@ -27,7 +27,7 @@ type ending struct {
 func (r *Recorder) end(e *ending) error {
 	rec := e.Record
 	rec.Ended = r.now(rec.Started)
-	rec.Duration = rec.Ended.Sub(rec.Started) - e.asked
+	rec.Duration = max(0, rec.Ended.Sub(rec.Started)-e.asked)
 	audit := r.auditOf(rec)
 	audit.Mistake = e.mistake
 	err := r.history.End(history.Closing{Record: rec, Files: e.Files, Build: e.build, Effects: e.effects, Audit: audit})

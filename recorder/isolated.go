@@ -51,6 +51,9 @@ type isolatedRun struct {
 	mount  *overlay.Mount // nil: a clone
 	unlock func() error
 	sights *capture.Sightings
+
+	how   layer.Mechanism // that was chosen for a whole race; "": none yet
+	judge judge           // nil: none
 }
 
 // RunIsolated records a command that works in a layer. An error means that decree itself
@@ -118,20 +121,26 @@ func (i IsolatedOptions) orInPlace(err error) error {
 
 // publish is --auto. What keeps the work out of the tree is told, and the draft waits.
 func (u *isolatedRun) publish(ctx context.Context) {
-	now, err := u.r.whatGoesOn()
-	if err == nil && now.inPlace() {
-		err = errors.New("a run that changes the tree itself is under way")
-	}
+	res, err := u.r.publishUnasked(ctx, u.x, u.rec.ID)
 	if err == nil {
-		var res *MoveResult
-		if res, err = u.r.publishIn(ctx, u.x, PublishOptions{Ref: u.rec.ID}); err == nil {
-			u.res.Published = res
-			return
-		}
+		u.res.Published = res
+		return
 	}
 	u.res.ExitCode = 125
 	u.say("not published: %v%s", err, namedIn(err))
 	u.say("the draft waits: 'decree publish %s' tries again", u.rec.ID)
+}
+
+// publishUnasked is a publish that waits for nobody.
+func (r *Recorder) publishUnasked(ctx context.Context, x *writing, id string) (*MoveResult, error) {
+	now, err := r.whatGoesOn()
+	if err == nil && now.inPlace() {
+		err = errors.New("a run that changes the tree itself is under way")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.publishIn(ctx, x, PublishOptions{Ref: id})
 }
 
 func (u *isolatedRun) close() {
@@ -212,6 +221,15 @@ func (r *Recorder) freeName(name string) error {
 	if err := history.CheckLabel(name); err != nil {
 		return err
 	}
+	open, _, err := r.history.ListOpen()
+	if err != nil {
+		return err
+	}
+	for _, o := range open {
+		if d := o.Record.Draft; d != nil && d.Name == name {
+			return &nameTaken{name, o.Record.ID}
+		}
+	}
 	ref, err := r.history.Resolve(name, r.opt.Location)
 	if errors.Is(err, history.ErrNoRecord) {
 		return nil
@@ -223,8 +241,21 @@ func (r *Recorder) freeName(name string) error {
 	if err != nil || rec.Draft != nil && rec.Draft.Name == name && !rec.Draft.Waits() {
 		return err
 	}
-	return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s is the name of record %s", name, rec.ID), Advice: "take another --name"}
+	return &nameTaken{name, rec.ID}
 }
+
+// nameTaken says that a draft cannot have a name.
+type nameTaken struct{ name, id string }
+
+func (e *nameTaken) Error() string {
+	return fmt.Sprintf("%s is the name of record %s", e.name, e.id)
+}
+
+// Category is Refused.
+func (e *nameTaken) Category() project.Kind { return project.Refused }
+
+// Hint is the next step to take.
+func (e *nameTaken) Hint() string { return "take another --name" }
 
 // makeLayer chooses how, makes the layer, and what the command's process will mount.
 func (u *isolatedRun) makeLayer(ctx context.Context, id string) error {
@@ -252,6 +283,9 @@ func (u *isolatedRun) makeLayerBy(ctx context.Context, id string, how layer.Mech
 
 // choose is the overlay where it works, else a clone, which has another path.
 func (u *isolatedRun) choose(ctx context.Context) (layer.Mechanism, error) {
+	if u.how != "" {
+		return u.how, nil
+	}
 	asked := u.i.Clone || u.i.Copy
 	var refused *layer.Refusal
 	if !asked {
@@ -379,8 +413,13 @@ func (u *isolatedRun) neverStarted(err error) error {
 	if u.begun {
 		return u.unrecorded(err)
 	}
+	return notStarted(errors.Join(u.i.orInPlace(err), u.drop()))
+}
+
+// drop removes what was made for a command that is not executed.
+func (u *isolatedRun) drop() error {
 	u.layer.Close()
-	return notStarted(errors.Join(u.i.orInPlace(err), u.r.history.Abandon(u.rec.ID), u.place.Remove(u.rec.ID)))
+	return errors.Join(u.r.history.Abandon(u.rec.ID), u.place.Remove(u.rec.ID))
 }
 
 // cannotMount explains an error that comes from the mount.
@@ -435,8 +474,9 @@ func (u *isolatedRun) environment(attempt int) []string {
 }
 
 // endDraft closes the record of a run in whose layer found was: as a draft, which keeps the
-// layer, or, where nothing was changed, as a record alone. The notes are for who made the run.
-func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place, found *layer.Collected, o *history.Opened, rec *history.Record, mistake bool) (notes []string, changes []tree.Change, err error) {
+// layer, or, where nothing was changed, as a record alone. The judge, if any, comes before that.
+// The notes are for who made the run.
+func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place, found *layer.Collected, o *history.Opened, rec *history.Record, judge judge, mistake bool) (notes []string, changes []tree.Change, err error) {
 	draft := history.Draft{State: history.DraftWaiting, Git: found.Tally.Git}
 	if rec.Draft != nil {
 		draft.Name = rec.Draft.Name
@@ -454,8 +494,14 @@ func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place,
 	if err != nil {
 		return nil, nil, err
 	}
+	end := &ending{Record: rec, Files: files, effects: o.Effects, mistake: mistake}
+	if judge != nil {
+		if end.asked, err = judge(ctx, files); err != nil {
+			return nil, nil, err
+		}
+	}
 	notes = layerNotes(found, draft.NoBase)
-	err = r.end(&ending{Record: rec, Files: files, effects: o.Effects, mistake: mistake})
+	err = r.end(end)
 	if err == nil && rec.Draft == nil {
 		err = place.Remove(rec.ID)
 	}
@@ -580,6 +626,9 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 		return err
 	}
 	defer closePlace(place)
+	if end, ok := endingOf(o); ok {
+		return c.unjudged(place, o, end)
+	}
 	rec := *o.Record
 	l, err := place.Open(rec.ID)
 	lost := isMissing(err) || errors.Is(err, layer.ErrUnfinished)
@@ -604,7 +653,7 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 	}
 	now := c.r.opt.Clock().UTC()
 	rec.Status, rec.Recovered = history.StatusInterrupted, &now
-	notes, changes, err := c.r.endDraft(ctx, c.x, place, found, o, &rec, false)
+	notes, changes, err := c.r.endDraft(ctx, c.x, place, found, o, &rec, nil, false)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 	res, err := r.execute(ctx, runner.Command{
 		Args: u.o.Args, Dir: u.dir(), Env: u.environment(n), Overlay: u.mount, Fence: u.fence(),
 		Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
-		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(),
+		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(), Apart: u.o.Apart,
 		Starting: func(l runner.Leader) error {
 			err := u.noteStarted(l)
 			if err == nil {
@@ -99,7 +99,11 @@ func (u *isolatedRun) conclude(ctx context.Context, found *layer.Collected) erro
 			return u.unrecorded(err)
 		}
 	}
-	notes, changes, err := u.r.endDraft(ctx, u.x, u.place, found, u.opened, u.rec, u.res.Last.NotStarted != nil)
+	judge := u.judge
+	if u.res.Last.NotStarted != nil || u.res.Last.Interrupted != nil {
+		judge = nil
+	}
+	notes, changes, err := u.r.endDraft(ctx, u.x, u.place, found, u.opened, u.rec, judge, u.res.Last.NotStarted != nil)
 	u.sayAll(notes)
 	if err != nil {
 		return u.unrecorded(err)

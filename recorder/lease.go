@@ -250,7 +250,9 @@ func (u *run) takeLock(ctx context.Context) error {
 	unlock, err := u.r.project.Lock(ctx, h, sayWait)
 	var held *project.HeldError
 	if errors.As(err, &held) {
-		u.r.note("run %s waits for the lock to go on: %v", u.rec.ID, held)
+		if held.Holder.PID != os.Getpid() { // else it is another run of this process, which goes on
+			u.r.note("run %s waits for the lock to go on: %v", u.rec.ID, held)
+		}
 		for errors.As(err, &held) {
 			unlock, err = u.r.project.Lock(ctx, h, forever)
 		}

@@ -37,6 +37,7 @@ type RunOptions struct {
 	Fence                 FenceMode
 	NoNet                 bool // a network of its own, of a loopback alone
 	Signals               <-chan os.Signal
+	Apart                 bool                 // the command has no terminal, and others may run beside it; see runner.Command
 	Confirm               func(PutBack) Answer // asked when a pseudo-terminal was in use; nil: yes
 
 	// Named, if not nil, is called with the record's id before the tree is recorded,
@@ -626,7 +627,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 func (u *run) command(n int) runner.Command {
 	return runner.Command{
 		Args: u.o.Args, Dir: u.o.Dir, Env: u.env(n), Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr,
-		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root,
+		Log: u.capped, Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.r.project.Root, Apart: u.o.Apart,
 		Fence: u.fenceFor(u.r.project.Root),
 		Starting: func(l runner.Leader) error {
 			err := u.noteStarted(l)

@@ -1,0 +1,235 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"decree/history"
+	"decree/recorder"
+	"decree/view"
+)
+
+// raceOptions are race's flags.
+type raceOptions struct {
+	candidates, jobs int
+	judge            string
+	timeout, grace   time.Duration
+	description      string
+	isolation        recorder.IsolatedOptions
+}
+
+func (s *session) raceVerb() verb {
+	o := raceOptions{jobs: runtime.GOMAXPROCS(0), grace: 2 * time.Second}
+	return verb{
+		name: "race", category: draftCategory, args: "-n N [--] COMMAND [ARG...]", stops: true, words: commandWords, most: anyWords,
+		missing: usagef("a command is missing").Hintf("for example 'decree race -n 3 -- ./agent.sh'"),
+		usage:   "run a command several times at once, each in a layer of its own, and compare",
+		about: `Runs COMMAND N times as "decree run --isolated" does, on the same tree, at most J at a time: several agents at one task, or one agent that is tried several times. The tree stays as it is. Each candidate works in a layer of its own, knows its number from $DECREE_CANDIDATE, has no terminal, and leaves a draft: NAME.1, NAME.2 and so on.
+
+Nothing that the candidates print reaches the terminal. It goes to their logs: "decree show --log NAME.1" prints what one has printed, and "tail -f .decree/runs/ID/routine.log" follows one that works.
+
+With --judge each candidate is judged once its command has ended: LINE is run by sh in the candidate's layer, with its environment, and exit status 0 means good. What the judge writes is no part of the draft; what it prints is kept ("decree show --judge NAME.1"), and the candidate's record says how it was judged. Without a judge a candidate is good if its command succeeds.
+
+At the end a table tells of each candidate: its exit status, the judgement, how long the command took, how many files and lines it changed, and how many of these files others changed too. "decree diff NAME.1" shows a candidate's work, "decree publish NAME.1" brings it into the tree, "decree publish NAME.2 PATH" a part of it; what you do not want "decree discard" gives up. With --auto the best draft is published at once: a good one, of these the one with the fewest changed lines, of these the first.
+
+A first Ctrl-C ends all commands, and what they have done so far stays as drafts: they get the signal, and --grace later they are killed, or with a second Ctrl-C at once.`,
+		examples: []example{
+			{"decree race -n 3 --judge 'make test' -- ./agent.sh", "three tries; those are good whose tests pass"},
+			{"decree race -n 4 -j 2 --name fix --timeout 20m -- ./agent.sh", "two at a time; the drafts are fix.1 to fix.4"},
+			{"decree race -n 3 --auto --judge 'make check' -- ./agent.sh", "publish the smallest good change"},
+			{"decree race -n 2 -- sh -c './agent.sh model-$DECREE_CANDIDATE'", "something else for each candidate"},
+		},
+		exits: []exit{
+			{"0", "a candidate was judged good, or, without a judge, succeeded"},
+			{"1", "none was"},
+			{"125", "decree itself failed or refused, or --auto could not publish; the message says in which state things are"},
+			{"128+n", "decree got signal n"},
+		},
+		flags: []cli.Flag{
+			intFlag(&o.candidates, "run `N` candidates", "candidates", "n"),
+			intFlag(&o.jobs, "at most `J` of them at a time (default: as many as there are processors)", "jobs", "j"),
+			stringFlag(&o.isolation.Name, "call the drafts `NAME`.1, NAME.2 and so on (default: race, or race2 and so on where that is in use)", "name"),
+			stringFlag(&o.judge, "judge each candidate by the exit status of `LINE`, which sh runs in its layer", "judge"),
+			boolFlag(&o.isolation.Auto, "publish the best", "auto"),
+			durationFlag(&o.timeout, "end a command, and a judge, that takes longer than `D`", "timeout"),
+			durationFlag(&o.grace, "give processes `D` to end before they are killed", "grace"),
+			stringFlag(&o.description, "`TEXT` that says what this is", "description", "d"),
+			boolFlag(&o.isolation.Clone, "work in clones of the tree, at other paths", "clone"),
+			boolFlag(&o.isolation.Copy, "work in full copies of the tree, at other paths", "copy"),
+			s.jsonFlag(), s.eventsFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag(),
+		},
+		action: func(ctx context.Context) error { return s.race(ctx, o) },
+	}
+}
+
+// mostCandidates bounds a slip of the keyboard: each candidate takes memory and disk.
+const mostCandidates = 1000
+
+func (o raceOptions) check() error {
+	switch {
+	case o.candidates == 0:
+		return usagef("-n is missing: how many candidates?").Hintf("for example 'decree race -n 3 -- ./agent.sh'")
+	case o.candidates < 0 || o.candidates > mostCandidates:
+		return usagef("-n %d: not a number of candidates", o.candidates).Hintf("it is 1 to %d", mostCandidates)
+	case o.jobs < 1:
+		return usagef("-j %d: at least one candidate has to work", o.jobs).Hintf("leave it out for as many as there are processors")
+	}
+	return checkTimes(o.timeout, o.grace)
+}
+
+func (s *session) race(ctx context.Context, o raceOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return err
+	}
+	lanes := s.newLanes(o.judge != "")
+	result, err := rec.Race(ctx, recorder.RaceOptions{
+		Run: recorder.RunOptions{
+			Args: s.words(), Dir: s.env.Cwd, Env: s.env.Environ, Timeout: o.timeout, Grace: o.grace,
+			Description: o.description, Yes: s.global.yes, Signals: signals,
+		},
+		Isolated: o.isolation, Candidates: o.candidates, Jobs: o.jobs, Judge: o.judge, Moved: lanes.moved,
+	})
+	lanes.close()
+	if err != nil {
+		return err
+	}
+	s.code = result.ExitCode
+	return s.tellRace(result, o.judge != "")
+}
+
+// tellRace prints how a race ended.
+func (s *session) tellRace(result *recorder.RaceResult, judged bool) error {
+	if s.global.json {
+		labels, err := s.allLabels()
+		if err != nil {
+			return err
+		}
+		return s.printJSON(view.RaceOf(result, judged, labels))
+	}
+	s.meter.stop()
+	if err := s.print(func(w io.Writer) error { return s.writeRace(w, result, judged) }); err != nil {
+		return err
+	}
+	for _, c := range result.Candidates {
+		if c.Err != nil {
+			fmt.Fprintf(s.env.Stderr, "decree race: %s: %v\n", c.Name, oneLine(c.Err.Error()))
+		}
+	}
+	for _, n := range result.Notes {
+		fmt.Fprintf(s.env.Stderr, "decree race: %s\n", oneLine(n))
+	}
+	if result.Published != nil {
+		return s.reportMove(moveReport{result: result.Published, did: "published", what: result.Best.Name})
+	}
+	s.sayNextOfRace(result)
+	return nil
+}
+
+// writeRace is a race's table.
+func (s *session) writeRace(w io.Writer, result *recorder.RaceResult, judged bool) error {
+	p := s.paint(s.env.Stdout)
+	t := s.fits(&table{}, s.env.Stdout)
+	t.add("CANDIDATE", "EXIT", "JUDGE", "TIME", "FILES", "LINES", "SHARED")
+	for _, c := range result.Candidates {
+		if c.Result == nil {
+			t.add(c.Name, "-", "-", "-", "-", "-", "-")
+			continue
+		}
+		n, colour := c.Result.Record.Changes, red
+		if c.Good(judged) {
+			colour = green
+		}
+		t.add(p.in(colour, c.Name), strconv.Itoa(c.Result.ExitCode), judgeWord(c.Result.Record.Judge), span(c.Result.Last.Duration),
+			strconv.Itoa(n.Created+n.Modified+n.Deleted), fmt.Sprintf("+%d -%d", n.AddedLines, n.RemovedLines), strconv.Itoa(len(c.Shared)))
+	}
+	if err := t.write(w); err != nil {
+		return err
+	}
+	return s.writeShared(w, result)
+}
+
+// writeShared names the first paths that several candidates changed.
+func (s *session) writeShared(w io.Writer, result *recorder.RaceResult) error {
+	by := map[string][]string{}
+	var paths []string
+	for _, c := range result.Candidates {
+		for _, path := range c.Shared {
+			if by[path] = append(by[path], c.Name); len(by[path]) == 1 {
+				paths = append(paths, path)
+			}
+		}
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	slices.Sort(paths)
+	t := s.fits(&table{}, s.env.Stdout, 0)
+	for _, path := range paths[:min(len(paths), summaryFiles)] {
+		t.add("  "+shownPath(path), strings.Join(by[path], ", "))
+	}
+	if n := len(paths) - summaryFiles; n > 0 {
+		t.add("  and " + count(n, "path") + " more")
+	}
+	fmt.Fprintln(w, "changed by several:")
+	return t.write(w)
+}
+
+// judgeWord is what a judge said.
+func judgeWord(j *history.Judgement) string {
+	switch {
+	case j == nil:
+		return "-"
+	case j.Good():
+		return "good"
+	}
+	return "bad"
+}
+
+// sayNextOfRace says which commands come next.
+func (s *session) sayNextOfRace(result *recorder.RaceResult) {
+	var drafts []string
+	for _, c := range result.Candidates {
+		if c.Draft() {
+			drafts = append(drafts, c.Name)
+		}
+	}
+	if len(drafts) == 0 || s.global.events {
+		return
+	}
+	one, bring := drafts[0], "bring it into the tree"
+	if best := result.Best; best != nil {
+		one, bring = best.Name, "bring the best into the tree: good, with the fewest changed lines"
+	}
+	next := []example{
+		{"decree diff " + one, "see what it changed"},
+		{"decree show --log " + one, "see what it printed"},
+		{"decree publish " + one, bring},
+		{"decree discard " + strings.Join(drafts, " "), "give up all of them"},
+	}
+	width := 0
+	for _, n := range next[:3] {
+		width = max(width, len(n.line))
+	}
+	p := s.paint(s.env.Stderr)
+	for _, n := range next {
+		s.say("  %s  %s", p.in(cyan, fmt.Sprintf("%-*s", width, n.line)), n.what)
+	}
+}
