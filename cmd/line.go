@@ -248,7 +248,8 @@ func unknownVerb(word string, verbs []verb) error {
 	return e.Hintf("see 'decree --help'; to record a command: 'decree run -- %s'", quoteWord(word))
 }
 
-// nearest is the verb whose name is at most two typing errors away; "" if none is.
+// nearest is the verb whose name is at most two typing errors away, which spare its first
+// letter if there are two of them; "" if none is.
 func nearest(word string, verbs []verb) string {
 	best, fewest := "", 3
 	for _, v := range verbs {
@@ -256,7 +257,7 @@ func nearest(word string, verbs []verb) string {
 			continue
 		}
 		for _, name := range append([]string{v.name}, v.aliases...) {
-			if n := smetrics.WagnerFischer(word, name, 1, 1, 1); n < fewest && n < len(word) {
+			if n := smetrics.WagnerFischer(word, name, 1, 1, 1); n < fewest && n < len(word) && (n < 2 || name[0] == word[0]) {
 				best, fewest = name, n
 			}
 		}
