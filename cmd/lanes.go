@@ -3,9 +3,11 @@ package cmd
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
 
 	"decree/history"
 	"decree/recorder"
@@ -28,7 +30,9 @@ type lane struct {
 
 func (s *session) newLanes(judged bool) *lanes {
 	l := &lanes{s: s, judged: judged, lines: map[int]*lane{}}
-	if s.meter != nil { // which would write between the lines
+	// The meter would write between the lines, and a terminal that does not say how large it
+	// is has room for none.
+	if columns, rows, err := term.GetSize(int(s.env.Stderr.Fd())); s.meter != nil && err == nil && columns > 0 && rows > 0 {
 		l.all = mpb.New(mpb.WithOutput(s.env.Stderr))
 		s.meter, s.above = nil, l.all
 	}
@@ -52,7 +56,7 @@ func (l *lanes) moved(c recorder.Candidate) {
 	}
 	text := l.text(c)
 	if l.all == nil {
-		if c.State != recorder.Judged {
+		if c.State == recorder.Works || c.State == recorder.Ended {
 			l.s.say("decree: %s", text())
 		}
 		return
@@ -75,21 +79,23 @@ func (l *lanes) moved(c recorder.Candidate) {
 // text says how far a candidate has come.
 func (l *lanes) text(c recorder.Candidate) func() string {
 	began := l.s.env.Now()
-	switch c.State {
-	case recorder.Works, recorder.Judged:
-		word := "works"
-		if c.State == recorder.Judged {
-			word = "is judged"
-		}
+	since := func(word string) func() string {
 		return func() string {
-			if l.all == nil {
-				return fmt.Sprintf("%s begins: %s", c.Name, c.ID)
-			}
-			return fmt.Sprintf("%s %s, %s", c.Name, word, roughly(l.s.env.Now().Sub(began)))
+			return fmt.Sprintf("%s %s, %s", c.Name, word, roughly(l.s.env.Now().Sub(began).Truncate(time.Second)))
 		}
 	}
-	text := c.Name + " " + l.outcome(c)
-	return func() string { return text }
+	always := func(text string) func() string { return func() string { return c.Name + " " + text } }
+	switch {
+	case c.State == recorder.Waits:
+		return always("waits")
+	case c.State == recorder.Works && l.all == nil:
+		return always("begins: " + c.ID)
+	case c.State == recorder.Works:
+		return since("works")
+	case c.State == recorder.Judged:
+		return since("is judged")
+	}
+	return always(l.outcome(c))
 }
 
 // outcome is how a candidate ended.
@@ -105,8 +111,11 @@ func (l *lanes) outcome(c recorder.Candidate) string {
 		text = "failed (" + ending(c.Result) + ")"
 	}
 	text += " in " + span(c.Result.Last.Duration)
-	if l.judged {
+	switch {
+	case r.Judge != nil:
 		text += ", judged " + judgeWord(r.Judge)
+	case l.judged:
+		text += ", not judged"
 	}
 	if len(c.Result.Changes) == 0 {
 		return text + "; it changed nothing"

@@ -246,6 +246,9 @@ func (rc *race) run(ctx context.Context) {
 		defer close(heard)
 		rc.heed(done)
 	}()
+	for _, u := range rc.racers {
+		rc.moved(u.c, Waits)
+	}
 	jobs := rc.o.Jobs
 	if jobs < 1 {
 		jobs = len(rc.racers)
@@ -324,6 +327,7 @@ func (rc *race) heed(done <-chan struct{}) {
 			}
 			if rc.signal() == nil {
 				grace = time.After(rc.o.Run.Grace)
+				rc.r.note("all candidates are ended; what is left of them in %s, or at another signal, is killed", rc.o.Run.Grace)
 			}
 			rc.pass(s)
 		case <-grace:

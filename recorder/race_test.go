@@ -119,7 +119,7 @@ func TestRace(t *testing.T) {
 		assert.Equal(t, "judges "+k+"\n", b.fileOf(r, rec.ID, history.JudgeLog))
 		assert.Equal(t, history.Changes{Created: 1, Modified: 1, Deleted: 1, AddedLines: i + 2, RemovedLines: 2}, rec.Changes, "what the judge wrote is not in it")
 		assert.Equal(t, []string{"all", "gone"}, c.Shared)
-		assert.Equal(t, []CandidateState{Works, Judged, Ended}, states[i+1])
+		assert.Equal(t, []CandidateState{Waits, Works, Judged, Ended}, states[i+1])
 	}
 	assert.Equal(t, 2, res.Best.Number)
 	assert.Zero(t, res.ExitCode)
