@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -22,15 +21,13 @@ import (
 
 // raceOptions are race's flags.
 type raceOptions struct {
+	runOptions
 	candidates, jobs int
 	judge            string
-	timeout, grace   time.Duration
-	description      string
-	isolation        recorder.IsolatedOptions
 }
 
 func (s *session) raceVerb() verb {
-	o := raceOptions{jobs: runtime.GOMAXPROCS(0), grace: 2 * time.Second}
+	o := raceOptions{runOptions: usualRun, jobs: runtime.GOMAXPROCS(0)}
 	return verb{
 		name: "race", category: draftCategory, args: "-n N [--] COMMAND [ARG...]", stops: true, words: commandWords, most: anyWords,
 		missing: usagef("a command is missing").Hintf("for example 'decree race -n 3 -- ./agent.sh'"),
@@ -56,19 +53,17 @@ A first Ctrl-C ends all commands, and what they have done so far stays as drafts
 			{"125", "decree itself failed or refused, or --auto could not publish; the message says in which state things are"},
 			{"128+n", "decree got signal n"},
 		},
-		flags: []cli.Flag{
+		flags: slices.Concat([]cli.Flag{
 			intFlag(&o.candidates, "run `N` candidates", "candidates", "n"),
 			intFlag(&o.jobs, "at most `J` of them at a time (default: as many as there are processors)", "jobs", "j"),
 			stringFlag(&o.isolation.Name, "call the drafts `NAME`.1, NAME.2 and so on (default: race, or race2 and so on where that is in use)", "name"),
 			stringFlag(&o.judge, "judge each candidate by the exit status of `LINE`, which sh runs in its layer", "judge"),
 			boolFlag(&o.isolation.Auto, "publish the best", "auto"),
-			durationFlag(&o.timeout, "end a command, and a judge, that takes longer than `D`", "timeout"),
-			durationFlag(&o.grace, "give processes `D` to end before they are killed", "grace"),
+		}, o.tryFlags(), []cli.Flag{
 			stringFlag(&o.description, "`TEXT` that says what this is", "description", "d"),
 			boolFlag(&o.isolation.Clone, "work in clones of the tree, at other paths", "clone"),
 			boolFlag(&o.isolation.Copy, "work in full copies of the tree, at other paths", "copy"),
-			s.jsonFlag(), s.eventsFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag(),
-		},
+		}, o.limitFlags(), s.writing()),
 		action: func(ctx context.Context) error { return s.race(ctx, o) },
 	}
 }
@@ -85,7 +80,7 @@ func (o raceOptions) check() error {
 	case o.jobs < 1:
 		return usagef("-j %d: at least one candidate has to work", o.jobs).Hintf("leave it out for as many as there are processors")
 	}
-	return checkTimes(o.timeout, o.grace)
+	return o.runOptions.check()
 }
 
 func (s *session) race(ctx context.Context, o raceOptions) error {
@@ -102,8 +97,9 @@ func (s *session) race(ctx context.Context, o raceOptions) error {
 	lanes := s.newLanes(o.judge != "")
 	result, err := rec.Race(ctx, recorder.RaceOptions{
 		Run: recorder.RunOptions{
-			Args: s.words(), Dir: s.env.Cwd, Env: s.env.Environ, Timeout: o.timeout, Grace: o.grace,
-			Description: o.description, Yes: s.global.yes, Signals: signals,
+			Args: s.words(), Dir: s.env.Cwd, Env: s.env.Environ, Signals: signals,
+			Attempts: o.attempts, Delay: o.delay, Timeout: o.timeout, Grace: o.grace,
+			Description: o.description, Yes: s.global.yes, Fence: o.fence.FenceMode, NoNet: o.noNet,
 		},
 		Isolated: o.isolation, Candidates: o.candidates, Jobs: o.jobs, Judge: o.judge, Moved: lanes.moved,
 	})

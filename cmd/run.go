@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -42,8 +43,28 @@ func fullFlag(dst *bool) cli.Flag {
 	return boolFlag(dst, "hash every file again instead of trusting unchanged times and sizes", "full")
 }
 
+var usualRun = runOptions{attempts: 1, grace: 2 * time.Second}
+
+// tryFlags say how often and how long a command is tried.
+func (o *runOptions) tryFlags() []cli.Flag {
+	return []cli.Flag{
+		intFlag(&o.attempts, "try up to `N` times in all", "attempts"),
+		durationFlag(&o.delay, "wait `D` (30s, 5m) between attempts", "delay"),
+		durationFlag(&o.timeout, "end an attempt that takes longer than `D`; it counts as failed", "timeout"),
+		durationFlag(&o.grace, "give processes `D` to end before they are killed", "grace"),
+	}
+}
+
+// limitFlags say what a command is kept from.
+func (o *runOptions) limitFlags() []cli.Flag {
+	return []cli.Flag{
+		fenceFlag(&o.fence),
+		boolFlag(&o.noNet, "keep COMMAND from the network, but for a localhost of its own; refuse where the system does not let decree", "no-net"),
+	}
+}
+
 func (s *session) runVerb() verb {
-	o := runOptions{attempts: 1, grace: 2 * time.Second}
+	o := usualRun
 	return verb{
 		name: "run", category: recordCategory, args: "[--] COMMAND [ARG...] | -m NAME", stops: true, words: commandWords, most: anyWords,
 		usage: "record a command; put its changes back if it fails",
@@ -78,11 +99,7 @@ With -m NAME there is no COMMAND: one message of .decree/inbox is processed by i
 			{"126", "the command could not be executed"},
 			{"127", "the command was not found"},
 		},
-		flags: []cli.Flag{
-			intFlag(&o.attempts, "try up to `N` times in all", "attempts"),
-			durationFlag(&o.delay, "wait `D` (30s, 5m) between attempts", "delay"),
-			durationFlag(&o.timeout, "end an attempt that takes longer than `D`; it counts as failed", "timeout"),
-			durationFlag(&o.grace, "give processes `D` to end before they are killed", "grace"),
+		flags: slices.Concat(o.tryFlags(), []cli.Flag{
 			boolFlag(&o.keep, "keep the changes of a failed command", "keep"),
 			stringFlag(&o.label, "give the record the label `L`", "label"),
 			stringFlag(&o.description, "`TEXT` that says what this is", "description", "d"),
@@ -95,10 +112,7 @@ With -m NAME there is no COMMAND: one message of .decree/inbox is processed by i
 			boolFlag(&o.isolation.Auto, "with --isolated: publish if the command succeeds", "auto"),
 			boolFlag(&o.isolation.Clone, "with --isolated: work in a clone of the tree, at another path", "clone"),
 			boolFlag(&o.isolation.Copy, "with --isolated: work in a full copy of the tree, at another path", "copy"),
-			fenceFlag(&o.fence),
-			boolFlag(&o.noNet, "keep COMMAND from the network, but for a localhost of its own; refuse where the system does not let decree", "no-net"),
-			s.eventsFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag(),
-		},
+		}, o.limitFlags(), []cli.Flag{s.eventsFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag()}),
 		action: func(ctx context.Context) error { return s.run(ctx, o) },
 	}
 }

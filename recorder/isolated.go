@@ -63,8 +63,7 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 		if i.ByConfig { // it is isolated already
 			return r.Run(ctx, o)
 		}
-		return nil, notStarted(&project.Error{Kind: project.Refused, Msg: "a run cannot be isolated here: this is a part of an isolated run, whose layer would have to hold another one",
-			Advice: "run it in place: the tree stays as it is all the same"})
+		return nil, notStarted(nestedLayer())
 	}
 	o.Attempts = max(o.Attempts, o.Spent+1, 1)
 	if err := checkDescription(o.Description); err != nil {
@@ -105,6 +104,12 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 		u.publish(ctx)
 	}
 	return &u.res, nil
+}
+
+// nestedLayer refuses a layer in a layer.
+func nestedLayer() error {
+	return &project.Error{Kind: project.Refused, Msg: "a run cannot be isolated here: this is a part of an isolated run, whose layer would have to hold another one",
+		Advice: "run it in place: the tree stays as it is all the same"}
 }
 
 // orInPlace adds the other way out where the config alone wanted a layer and none can be made.

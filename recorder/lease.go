@@ -250,7 +250,7 @@ func (u *run) takeLock(ctx context.Context) error {
 	unlock, err := u.r.project.Lock(ctx, h, sayWait)
 	var held *project.HeldError
 	if errors.As(err, &held) {
-		if held.Holder.PID != os.Getpid() { // else it is another run of this process, which goes on
+		if !u.o.Apart || held.Holder.PID != os.Getpid() { // else it is another candidate
 			u.r.note("run %s waits for the lock to go on: %v", u.rec.ID, held)
 		}
 		for errors.As(err, &held) {

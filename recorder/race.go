@@ -88,6 +88,7 @@ type RaceResult struct {
 type race struct {
 	r      *Recorder
 	o      RaceOptions
+	limits limits
 	res    RaceResult
 	racers []*racer
 
@@ -108,10 +109,17 @@ func (r *Recorder) Race(ctx context.Context, o RaceOptions) (*RaceResult, error)
 	if err := checkDescription(o.Run.Description); err != nil {
 		return nil, notStarted(err)
 	}
-	rc := &race{r: r, o: o}
+	if r.project.InLayer {
+		return nil, notStarted(nestedLayer())
+	}
+	limits, err := r.limitsOf(o.Run)
+	if err != nil {
+		return nil, err
+	}
+	rc := &race{r: r, o: o, limits: limits}
 	beginning, begun, end := heedSignals(ctx, o.Run.Signals, nil)
 	defer end()
-	err := rc.begin(beginning)
+	err = rc.begin(beginning)
 	begun()
 	if err != nil {
 		if errors.As(err, new(*BeginError)) {
@@ -171,9 +179,9 @@ func (rc *race) enter(ctx context.Context, c *Candidate) (_ *racer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.execute, r.descent = rc.r.execute, rc.r.descentOfOthers
+	r.execute, r.machine, r.descent = rc.r.execute, rc.r.machine, rc.r.descentOfOthers
 	u := &racer{c: c, signals: make(chan os.Signal, 2)}
-	u.isolatedRun = &isolatedRun{run: &run{r: r, o: rc.o.Run}, i: rc.o.Isolated}
+	u.isolatedRun = &isolatedRun{run: &run{r: r, o: rc.o.Run, limits: rc.limits}, i: rc.o.Isolated}
 	u.o.Attempts, u.o.Apart, u.o.Signals = max(1, u.o.Attempts), true, u.signals
 	u.o.Stdin, u.o.Stdout, u.o.Stderr, u.o.ID, u.o.Named = nil, nil, nil, "", nil
 	u.o.Env = append(slices.Clone(u.o.Env), "DECREE_CANDIDATE="+strconv.Itoa(c.Number))
