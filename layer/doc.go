@@ -4,12 +4,13 @@
 //
 // # The life of a layer
 //
-//	Choose   which mechanism works here, found out by trying it
-//	Make     the layer's directory, and the moment from which changes of the root count
-//	Mount    what the command's process needs to work in it
-//	Enter    a mark, before another command works in it later; Leave takes it away
-//	Changes  what the layer has otherwise than the root
-//	Remove   all of it
+//	Choose      which mechanism works here, found out by trying it
+//	Make        the layer's directory, and the moment from which changes of the root count
+//	Mount       what the command's process needs to work in it
+//	Enter       a mark, before another command works in it later; Leave takes it away
+//	Changes     what the layer has otherwise than the root
+//	MountAside  for who looks at it and may write, but not into it; LeaveAside removes that
+//	Remove      all of it
 //
 // Lock keeps others out. Processes are not this package's: who sees an overlay is found
 // by the name of its mount (runner.KillMounted), which is the layer's for as long as it

@@ -49,6 +49,7 @@ const (
 	factsName = "layer.json"
 	upperName = "upper"
 	workName  = "work"
+	asideName = "aside"
 	treeName  = "tree"
 	namesName = "names"
 	version   = 1
@@ -98,7 +99,7 @@ func (l *Layer) fill(o CloneOptions) (err error) {
 	if l.facts.Mechanism == Clone {
 		err = l.clone(o)
 	} else {
-		err = l.makeUpper()
+		err = makeUpper(l.dir, l.place.Root)
 	}
 	if err != nil {
 		return err
@@ -153,33 +154,34 @@ func (l *Layer) setBack() bool {
 	return l.facts.Ahead != 0 && ahead() < l.facts.Ahead-int64(disk.FineTick)
 }
 
-// makeUpper makes the upper directory: its owner, mode and ACL are seen as the root's.
-func (l *Layer) makeUpper() error {
-	root, err := l.place.Root.Self()
+// makeUpper makes the upper directory in dir: its owner, mode and ACL are seen as the root's,
+// and are those of like.
+func makeUpper(dir, like disk.Dir) error {
+	self, err := like.Self()
 	if err != nil {
 		return err
 	}
-	if err := l.dir.Mkdir(upperName, 0o700); err != nil {
+	if err := dir.Mkdir(upperName, 0o700); err != nil {
 		return err
 	}
-	up, err := l.dir.Stat(upperName)
+	up, err := dir.Stat(upperName)
 	if err != nil {
 		return err
 	}
-	if up.UID != root.UID || up.GID != root.GID {
-		if err := l.dir.Chown(upperName, root.UID, root.GID); err != nil {
+	if up.UID != self.UID || up.GID != self.GID {
+		if err := dir.Chown(upperName, self.UID, self.GID); err != nil {
 			return err
 		}
 	}
-	made, err := l.dir.OpenDir(upperName)
+	made, err := dir.OpenDir(upperName)
 	if err != nil {
 		return err
 	}
 	defer made.Close()
-	if err := copyAttributes(l.place.Root, made); err != nil {
+	if err := copyAttributes(like, made); err != nil {
 		return err
 	}
-	return l.dir.Chmod(upperName, root.Mode)
+	return dir.Chmod(upperName, self.Mode)
 }
 
 // Open opens the layer called name; ErrUnfinished if it was not made to the end, an error
@@ -299,11 +301,54 @@ func (l *Layer) Mount() (*overlay.Mount, error) {
 	if err := l.dir.Mkdir(workName, 0o700); err != nil {
 		return nil, err
 	}
+	return l.mountOf(l.Path())
+}
+
+// mountOf is a mount whose upper and work are in the directory at path.
+func (l *Layer) mountOf(path string) (*overlay.Mount, error) {
 	root, err := l.place.Root.Self()
 	if err != nil {
 		return nil, err
 	}
 	return &overlay.Mount{
-		Root: l.place.Root.Path(), Layer: l.Path(), Name: l.place.MountName(l.name), Dev: root.Dev, Ino: root.Ino,
+		Root: l.place.Root.Path(), Layer: path, Name: l.place.MountName(l.name), Dev: root.Dev, Ino: root.Ino,
 	}, nil
 }
+
+// MountAside is Mount for who looks at what the layer has: what he writes lies beside it, and
+// goes with LeaveAside. A clone has no such place: nil.
+func (l *Layer) MountAside() (*overlay.Mount, error) {
+	if l.facts.Mechanism == Clone {
+		return nil, nil
+	}
+	if err := l.LeaveAside(); err != nil {
+		return nil, err
+	}
+	if err := l.dir.Mkdir(asideName, 0o700); err != nil {
+		return nil, err
+	}
+	aside, err := l.dir.OpenDir(asideName)
+	if err != nil {
+		return nil, err
+	}
+	defer aside.Close()
+	upper, err := l.dir.OpenDir(upperName)
+	if err != nil {
+		return nil, err
+	}
+	defer upper.Close()
+	if err := makeUpper(aside, upper); err != nil {
+		return nil, err
+	}
+	if err := aside.Mkdir(workName, 0o700); err != nil {
+		return nil, err
+	}
+	m, err := l.mountOf(aside.Path())
+	if err == nil {
+		m.Below = upper.Path()
+	}
+	return m, err
+}
+
+// LeaveAside removes what was written beside the layer. Nobody may see it any more.
+func (l *Layer) LeaveAside() error { return disk.RemoveTree(l.dir, asideName) }

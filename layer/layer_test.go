@@ -22,6 +22,7 @@ import (
 
 	"decree/disk"
 	"decree/layer"
+	"decree/layer/overlay"
 	"decree/runner"
 )
 
@@ -106,6 +107,12 @@ func (s *site) run(l *layer.Layer, script string) string {
 	s.t.Helper()
 	m, err := l.Mount()
 	require.NoError(s.t, err)
+	return s.runIn(l, m, script)
+}
+
+// runIn runs a script with the mount m.
+func (s *site) runIn(l *layer.Layer, m *overlay.Mount, script string) string {
+	s.t.Helper()
 	out, err := os.Create(filepath.Join(s.t.TempDir(), "out"))
 	require.NoError(s.t, err)
 	defer out.Close()
@@ -488,4 +495,28 @@ func TestCloneShares(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 2001, in.ModTime().UTC().Year())
 	require.NoError(t, os.Chmod(filepath.Join(s.root, "b"), 0o755))
+}
+
+// TestMountAside: who looks at a layer sees what its command made of the root, and changes
+// neither.
+func TestMountAside(t *testing.T) {
+	s := newSite(t)
+	sh(t, s.root, "echo r >r; echo gone >gone; mkdir d old; echo d >d/d; echo old >old/old; chmod 700 .")
+	l := s.make("l", layer.Overlay)
+	s.run(l, "echo n >n; echo more >>r; rm gone; rm -r d; mkdir d; echo new >d/new; mv old/old d; chmod 750 .")
+	before, _ := s.changes(l, layer.ChangeOptions{})
+	m, err := l.MountAside()
+	require.NoError(t, err)
+	seen := s.runIn(l, m, `find . | sort | tr '\n' ' '; cat r; stat -c %a .; id -u; rm -r d; echo judged >n; echo >judged; chmod 711 .; ls`)
+	assert.Equal(t, fmt.Sprintf(". ./d ./d/new ./d/old ./n ./old ./r r\nmore\n750\n%d\njudged\nn\nold\nr\n", os.Getuid()), seen)
+	require.NoError(t, l.LeaveAside())
+	assert.NoDirExists(t, filepath.Join(l.Path(), "aside"))
+	after, _ := s.changes(l, layer.ChangeOptions{})
+	assert.Equal(t, before, after)
+	assert.Equal(t, ". ./d ./d/new ./d/old ./n ./old ./r ", s.run(l, `find . | sort | tr '\n' ' '`))
+
+	c := s.make("c", layer.Clone)
+	m, err = c.MountAside()
+	require.NoError(t, err)
+	assert.Nil(t, m)
 }

@@ -50,6 +50,9 @@ func (u *isolatedRun) judgeBy(line string) judge {
 		case err == nil:
 			u.rec.Judge = &history.Judgement{Command: line, ExitCode: res.ExitCode}
 		}
+		if err := u.layer.LeaveAside(); err != nil {
+			return 0, err
+		}
 		files[history.JudgeLog], _, err = store.PutWritten(u.x.w, func(w io.Writer) error { return copyFile(w, log) })
 		if err == nil {
 			err = u.x.w.Flush()
@@ -60,7 +63,7 @@ func (u *isolatedRun) judgeBy(line string) judge {
 
 // executeJudge runs the line in the layer.
 func (u *isolatedRun) executeJudge(ctx context.Context, line string, log disk.File) (runner.Result, error) {
-	mount, err := u.layer.Mount()
+	mount, err := u.layer.MountAside()
 	if err != nil {
 		return runner.Result{}, err
 	}

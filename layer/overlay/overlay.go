@@ -37,6 +37,9 @@ type Mount struct {
 	// Dev and Ino are the root's: what stands in its place by then is not mounted over. Zero:
 	// whatever is there.
 	Dev, Ino uint64
+	// Below is the upper directory of another overlay over the root, which is seen as if that
+	// were mounted, and only read; "": there is none.
+	Below string
 }
 
 // An Error says which step a system refused, and why.
@@ -50,17 +53,17 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Words are what Enter takes.
 func (m *Mount) Words() []string {
-	return []string{m.Root, m.Layer, m.Name, m.Dir, strconv.FormatUint(m.Dev, 10), strconv.FormatUint(m.Ino, 10)}
+	return []string{m.Root, m.Layer, m.Name, m.Dir, strconv.FormatUint(m.Dev, 10), strconv.FormatUint(m.Ino, 10), m.Below}
 }
 
 // parse is the opposite of Words.
 func parse(words []string) (*Mount, error) {
-	if len(words) != 6 {
+	if len(words) != 7 {
 		return nil, fmt.Errorf("%d words for a mount", len(words))
 	}
 	dev, err1 := strconv.ParseUint(words[4], 10, 64)
 	ino, err2 := strconv.ParseUint(words[5], 10, 64)
-	return &Mount{Root: words[0], Layer: words[1], Name: words[2], Dir: words[3], Dev: dev, Ino: ino}, errors.Join(err1, err2)
+	return &Mount{Root: words[0], Layer: words[1], Name: words[2], Dir: words[3], Dev: dev, Ino: ino, Below: words[6]}, errors.Join(err1, err2)
 }
 
 // Within says whether the mount called name is one of those that mountinfo, the text of

@@ -67,7 +67,16 @@ func (m *Mount) mount() error {
 	const kept = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC // the bits of statfs are those of mount
 	at := "/proc/self/fd/" + strconv.Itoa(layer)
 	over := "/proc/self/fd/" + strconv.Itoa(root)
-	options := "lowerdir=" + over + ",upperdir=" + at + "/upper,workdir=" + at + "/work,userxattr,index=off,volatile"
+	lower := over
+	if m.Below != "" {
+		below, err := unix.Open(m.Below, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &Error{"open " + m.Below, err}
+		}
+		defer unix.Close(below)
+		lower = "/proc/self/fd/" + strconv.Itoa(below) + ":" + over
+	}
+	options := "lowerdir=" + lower + ",upperdir=" + at + "/upper,workdir=" + at + "/work,userxattr,index=off,volatile"
 	if err := unix.Mount(m.Name, over, "overlay", uintptr(fs.Flags)&kept, options); err != nil {
 		return &Error{"mount the overlay", err}
 	}

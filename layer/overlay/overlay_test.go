@@ -38,7 +38,7 @@ func TestOver(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
-	m := &Mount{Root: "/r", Layer: "/l", Name: "n", Dir: "/d", Dev: 1 << 63, Ino: 7}
+	m := &Mount{Root: "/r", Layer: "/l", Name: "n", Dir: "/d", Dev: 1 << 63, Ino: 7, Below: "/b"}
 	got, err := parse(m.Words())
 	require.NoError(t, err)
 	assert.Equal(t, m, got)
