@@ -128,7 +128,7 @@ func openCacheFile(req *Request) (disk.File, error) {
 		return req.CacheDir.Open(cacheName)
 	}
 	if st, err := req.CacheDir.Stat(cacheName); err != nil || st.Kind != disk.Regular {
-		return nil, cmp.Or(err, error(disk.ErrNotRegular))
+		return nil, cmp.Or(err, disk.ErrNotRegular)
 	}
 	return req.CacheDir.OpenWrite(cacheName, 0o600)
 }
