@@ -15,10 +15,12 @@ import (
 	"decree/project"
 )
 
+// LabelsFile is the file of the store that has the labels.
+const LabelsFile = "labels.json"
+
 const (
-	labelsFile = "labels.json"
-	maxLabels  = 16 << 20
-	latest     = "latest" // always the newest record
+	maxLabels = 16 << 20
+	latest    = "latest" // always the newest record
 )
 
 // labelsJSON is labels.json.
@@ -55,7 +57,7 @@ func CheckLabel(name string) error {
 
 // Labels returns the labels by name, without latest.
 func (h *History) Labels() (map[string]string, error) {
-	data, err := project.ReadFile(h.p.Store, labelsFile, maxLabels)
+	data, err := project.ReadFile(h.p.Store, LabelsFile, maxLabels)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]string{}, nil
 	}
@@ -64,10 +66,11 @@ func (h *History) Labels() (map[string]string, error) {
 	}
 	var j labelsJSON
 	if err := json.Unmarshal(data, &j); err != nil {
-		return nil, &project.Error{Kind: project.Failed, Msg: labelsFile, Err: err}
+		return nil, &project.Error{Kind: project.Failed, Msg: h.p.Store.Path() + "/" + LabelsFile, Err: err,
+			Advice: "'decree doctor --repair' moves it aside; the labels in it are then lost, and nothing else"}
 	}
 	if j.Version > Version {
-		return nil, &NewerError{labelsFile, j.Version}
+		return nil, &NewerError{LabelsFile, j.Version}
 	}
 	if j.Labels == nil {
 		j.Labels = map[string]string{}
@@ -143,5 +146,5 @@ func (h *History) moveLabels(moves map[string]string) error {
 	if err != nil {
 		return err
 	}
-	return project.ReplaceFile(h.p.Store, labelsFile, append(data, '\n'), project.PrivateFile, true)
+	return project.ReplaceFile(h.p.Store, LabelsFile, append(data, '\n'), project.PrivateFile, true)
 }

@@ -63,7 +63,7 @@ func FuzzLabels(f *testing.F) {
 	w := newWorld(f)
 	rec := w.checkpoint()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		require.NoError(t, os.WriteFile(w.stored(labelsFile), data, 0o600))
+		require.NoError(t, os.WriteFile(w.stored(LabelsFile), data, 0o600))
 		all, err := w.Labels()
 		if err != nil {
 			require.Error(t, w.SetLabel("mine", rec.ID), "a file that is not understood is not overwritten")

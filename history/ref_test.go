@@ -147,7 +147,7 @@ func TestLabels(t *testing.T) {
 	all, err := w.Labels()
 	require.NoError(t, err)
 	assert.Empty(t, all)
-	w.put(w.stored(labelsFile), `{"version":2,"labels":[]}`)
+	w.put(w.stored(LabelsFile), `{"version":2,"labels":[]}`)
 	_, err = w.Labels()
 	require.Error(t, err)
 }

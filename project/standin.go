@@ -168,22 +168,35 @@ func (p *Project) clearStandIn(store disk.Dir, f StandIn) error {
 		defer sub.Close()
 		dir = sub
 	}
-	aside, err := MakeDir(store, asideDir, PrivateDir)
+	now, err := storeAside(store, dir, f.name, path.Join(f.dir, f.name))
 	if err != nil {
 		return err
 	}
-	defer aside.Close()
-	to, err := moveAside(dir, f.name, aside, strings.ReplaceAll(path.Join(f.dir, f.name), "/", "-"))
-	if err != nil {
-		return err
-	}
-	f.Now = filepath.Join(aside.Path(), to)
+	f.Now = now
 	if p.Repair != nil {
 		p.Repair(f)
 	} else {
 		p.note("%s", f)
 	}
 	return nil
+}
+
+// storeAside moves name in dir, which is at in the store, to aside there, and returns where
+// that is.
+func storeAside(store, dir disk.Dir, name, at string) (string, error) {
+	aside, err := MakeDir(store, asideDir, PrivateDir)
+	if err != nil {
+		return "", err
+	}
+	defer aside.Close()
+	to, err := moveAside(dir, name, aside, strings.ReplaceAll(at, "/", "-"))
+	return filepath.Join(aside.Path(), to), err
+}
+
+// StoreAside moves a file of the store that is of no use to aside there, and returns where
+// it is. The caller has the lock.
+func (p *Project) StoreAside(name string) (string, error) {
+	return storeAside(p.Store, p.Store, name, name)
 }
 
 const (

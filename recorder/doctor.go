@@ -99,7 +99,7 @@ type doctor struct {
 
 func (d *doctor) all(ctx context.Context) error {
 	for _, check := range []func(context.Context, bool) error{
-		d.place, d.private, d.standIns, d.waiting, d.records, d.files, d.packs, d.forgotten, d.audit, d.machine,
+		d.place, d.private, d.standIns, d.waiting, d.labels, d.records, d.files, d.packs, d.forgotten, d.audit, d.machine,
 	} {
 		if err := check(ctx, d.rec != nil); err != nil || d.blind {
 			return err
@@ -186,6 +186,24 @@ func (d *doctor) waiting(context.Context, bool) error {
 		return nil
 	}
 	d.add(Warning, "recovery", strings.Join(list, "; "), "'decree recover' finishes it or takes it back, unless its process still runs", false)
+	return nil
+}
+
+// labels looks whether the labels can be read.
+func (d *doctor) labels(_ context.Context, repair bool) error {
+	_, err := d.r.history.Labels()
+	if err == nil || project.HintOf(err) == "" { // of another version, or the disk's
+		return err
+	}
+	text, fixed := err.Error(), false
+	if repair {
+		to, err := d.r.project.StoreAside(history.LabelsFile)
+		if err != nil {
+			return err
+		}
+		text, fixed = text+"; it is now "+to, true
+	}
+	d.add(Error, "labels", text, project.HintOf(err), fixed)
 	return nil
 }
 

@@ -191,3 +191,25 @@ func (b *bench) read(name string) string {
 	require.NoError(b.t, err)
 	return string(data)
 }
+
+// TestDamagedLabels: labels that cannot be read are moved aside by a repair, which says so.
+func TestDamagedLabels(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "a\n")
+	b.checkpoint(CheckpointOptions{Label: "first"})
+	at := filepath.Join(filepath.Dir(filepath.Dir(b.onePack())), "labels.json")
+	require.NoError(t, os.WriteFile(at, []byte("garbage\n"), 0o600))
+	r := b.open()
+	_, err := r.History().Labels()
+	require.ErrorContains(t, err, at)
+	require.Contains(t, project.HintOf(err), "'decree doctor --repair'")
+	checks, err := r.Doctor(context.Background())
+	require.NoError(t, err)
+	require.True(t, hasCheck(checks, Error, at), checks)
+	_, err = r.Repair(context.Background())
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	require.FileExists(t, filepath.Join(filepath.Dir(at), "aside", "labels.json"))
+	require.NoError(t, os.RemoveAll(filepath.Join(filepath.Dir(at), "aside")))
+	b.requireSound()
+}
