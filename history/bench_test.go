@@ -31,7 +31,7 @@ func (w *world) fill(n int) []string {
 		st, err := os.Stat(filepath.Join(dir, runJSON))
 		require.NoError(w.t, err)
 		before := tree.Sum([]byte(r.ID))
-		l := &line{key: recordKey(r), view: view{int64(len(data)), st.ModTime().UnixNano()}, record: r,
+		l := &line{key: recordKey(r), file: fileStat{int64(len(data)), st.ModTime().UnixNano()}, record: r,
 			files: map[string]tree.Hash{"changes.diff": before, "routine.log": before}}
 		text = l.append(text)
 		out = append(out, r.ID)

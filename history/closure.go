@@ -90,7 +90,7 @@ func (h *History) Closure(id string, enter Enter, each func(*Part) error) error 
 // need not answer for them, then the open ones. That a record itself cannot be read is an
 // error.
 func (h *History) Closures(keep func(id string) bool, enter Enter, each func(*Part) error) error {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (h *History) EachEntry(each func(path string, e tree.Entry)) error {
 
 // lines calls each for the lines of the log, oldest first, without their records.
 func (h *History) lines(each func(*line) error) error {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ type oldTree struct {
 // Convert makes the objects of all trees. They are durable after the writer's Flush.
 // progress is called with the records that are done and their number.
 func (h *History) Convert(w Putter, progress func(done, total int)) (*Conversion, error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +81,16 @@ func (h *History) Convert(w Putter, progress func(done, total int)) (*Conversion
 
 // note takes down the trees that a JSON object names in its fields.
 func (c *Conversion) note(b []byte) {
+	for _, t := range oldTrees(b) {
+		if _, known := c.old[t.id]; !known {
+			c.old[t.id] = t
+		}
+	}
+}
+
+// oldTrees are the trees that a JSON object names in its fields, in their order; none where
+// it is no object.
+func oldTrees(b []byte) (list []oldTree) {
 	_ = jsonread.Object(b, func(key string, v *jsonread.Value) error { // a line that is none is kept as it is
 		if key != "tree" && key != "after_tree" || v.Null() {
 			return nil
@@ -98,11 +108,12 @@ func (c *Conversion) note(b []byte) {
 				t.size = f.Int()
 			}
 		})
-		if _, known := c.old[t.id]; !known && v.Err() == nil {
-			c.old[t.id] = t
+		if v.Err() == nil {
+			list = append(list, t)
 		}
 		return nil
 	})
+	return list
 }
 
 func (c *Conversion) row(r row) error {
@@ -135,18 +146,11 @@ func (c *Conversion) undecoded(r row) error {
 		return nil //nolint:nilerr // it is no line
 	}
 	l.raw = bytes.Clone(b[i+len(recordMark)-1 : len(b)-1])
-	at := 0
-	_ = jsonread.Object(append(b[:i:i], '}'), func(key string, v *jsonread.Value) error {
-		if key == "tree" || key == "after_tree" {
-			v.Members(func(key string, f *jsonread.Value) {
-				if key == "id" && at < len(l.trees) {
-					l.trees[at] = hashOf(f)
-					at++
-				}
-			})
+	for i, t := range oldTrees(append(b[:i:i], '}')) {
+		if i < len(l.trees) {
+			l.trees[i] = t.id
 		}
-		return nil
-	})
+	}
 	for i, id := range l.trees {
 		if l.trees[i], err = c.root(id); err != nil {
 			return err
@@ -403,7 +407,7 @@ func (c *Conversion) Replace() error {
 			return err
 		}
 	}
-	l, err := c.h.rows()
+	l, err := c.h.readOn()
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@
 //
 // records.jsonl is only appended to, and no line changes what an earlier one says. What a
 // record is now follows from folding the later lines over its own: a revert's line says
-// that it has undone others, and these lines stay. run.json is a view of that, written
+// that it has undone others, and these lines stay. run.json shows that, written
 // again when it is another, and by a repair.
 //
 // A record's line is one JSON object whose fields stand in this order,

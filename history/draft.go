@@ -103,7 +103,7 @@ const draftMark = `,"draft":{`
 // Drafts are the records of isolated runs that left work, whatever became of it, newest
 // first. Those that cannot be read are left out; the listing names them.
 func (h *History) Drafts() (out []*Record, err error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return nil, err
 	}

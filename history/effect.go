@@ -9,9 +9,9 @@ import (
 	"decree/tree"
 )
 
-// view is what stat says of a run.json when it was written: while it is so, the file
+// fileStat is what stat says of a run.json when it was written: while it is so, the file
 // need not be read. Zero: not known.
-type view struct{ size, mtime int64 }
+type fileStat struct{ size, mtime int64 }
 
 // effect is what an operation changes about a record that stands before it in the log,
 // or the sum of what several change.
@@ -22,7 +22,7 @@ type effect struct {
 	draft    *Draft               // its state and By; nil: as it was
 	work     *work                // what it says of a draft's changes; nil: as it was
 	files    map[string]tree.Hash // those that were written anew
-	view     view                 // zero: as it was
+	file     fileStat             // zero: as it was
 }
 
 // with is the sum of e, which may be nil, and a later one.
@@ -40,8 +40,8 @@ func (e *effect) with(later *effect) *effect {
 	if later.work != nil {
 		sum.work = later.work
 	}
-	if later.view != (view{}) {
-		sum.view = later.view
+	if later.file != (fileStat{}) {
+		sum.file = later.file
 	}
 	if len(later.files) > 0 {
 		sum.files = map[string]tree.Hash{}
@@ -56,8 +56,8 @@ func (e *effect) apply(l *line) error {
 	if e == nil {
 		return nil
 	}
-	if e.view != (view{}) {
-		l.view = e.view
+	if e.file != (fileStat{}) {
+		l.file = e.file
 	}
 	if r := l.record; r != nil {
 		if e.status != "" {
@@ -94,8 +94,8 @@ func (e *effect) append(dst []byte) []byte {
 	if len(e.files) > 0 {
 		w.files("files", e.files)
 	}
-	if e.view != (view{}) {
-		w.view("file", e.view)
+	if e.file != (fileStat{}) {
+		w.file("file", e.file)
 	}
 	return append(w.dst, '}')
 }
@@ -132,7 +132,7 @@ func effectsOf(v *jsonread.Value) (list []*effect) {
 			case "files":
 				e.files = hashesOf(m)
 			case "file":
-				e.view = viewOf(m)
+				e.file = fileStatOf(m)
 			}
 		})
 		for _, id := range []string{e.id, e.undoneBy} {
@@ -145,13 +145,13 @@ func effectsOf(v *jsonread.Value) (list []*effect) {
 	return list
 }
 
-func viewOf(v *jsonread.Value) view {
+func fileStatOf(v *jsonread.Value) fileStat {
 	var n []int64
 	v.Array(func(e *jsonread.Value) { n = append(n, e.Int()) })
 	if len(n) != 2 {
-		return view{}
+		return fileStat{}
 	}
-	return view{n[0], n[1]}
+	return fileStat{n[0], n[1]}
 }
 
 // effect is what the line changes about record id: an empty one that is put there if

@@ -148,7 +148,7 @@ func (h *History) End(c Closing) error {
 	if err != nil {
 		return err
 	}
-	t := &commit{h: h, line: &line{op: opViews}}
+	t := &commit{h: h, line: &line{op: opRunFiles}}
 	defer t.drop()
 	if was != nil {
 		_, err = t.restore(was, true)
@@ -169,7 +169,7 @@ func (h *History) End(c Closing) error {
 
 // begin makes the line of a record that the log does not have.
 func (t *commit) begin(c Closing) error {
-	l, err := t.h.rows()
+	l, err := t.h.readOn()
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (t *commit) build(l *line, files []RunFile) error {
 	if err != nil {
 		return err
 	}
-	t.noteView(l, b.info)
+	t.noteFile(l, b.info)
 	t.prepared = append(t.prepared, b)
 	return nil
 }
@@ -261,7 +261,7 @@ func (t *commit) stage(l *line) error {
 	if err != nil {
 		return err
 	}
-	t.noteView(l, s.info)
+	t.noteFile(l, s.info)
 	t.prepared = append(t.prepared, s)
 	if t.flushes == nil {
 		t.flushes = &errgroup.Group{}
@@ -271,13 +271,13 @@ func (t *commit) stage(l *line) error {
 	return nil
 }
 
-// noteView notes in the line what stat says of the run.json that the record gets.
-func (t *commit) noteView(l *line, info disk.Info) {
-	v := view{info.Size, info.Mtime}
+// noteFile notes in the line what stat says of the run.json that the record gets.
+func (t *commit) noteFile(l *line, info disk.Info) {
+	v := fileStat{info.Size, info.Mtime}
 	if l == t.line {
-		l.view = v
+		l.file = v
 	} else {
-		t.line.effect(l.id()).view = v
+		t.line.effect(l.id()).file = v
 	}
 }
 

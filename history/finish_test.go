@@ -242,7 +242,7 @@ func TestOneLineTellsAll(t *testing.T) {
 
 	// What a removed record has done to others stays, also when its line goes.
 	require.NoError(t, w.Remove([]string{r.ID}))
-	l, err := w.rows()
+	l, err := w.readOn()
 	require.NoError(t, err)
 	require.NoError(t, l.compact(w.p.Store))
 	require.NotContains(t, w.read(w.stored(logFile)), `"reason":"revert"`)

@@ -79,15 +79,15 @@ func (h *History) Refresh() {
 	h.stale = true
 }
 
-// rows returns the log, which is read at first use.
-func (h *History) rows() (*log, error) {
+// readOn returns the log: what of it is new is read where it was not, or may have grown.
+func (h *History) readOn() (*log, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.rowsLocked()
+	return h.readOnLocked()
 }
 
-// rowsLocked is rows for a caller that holds mu.
-func (h *History) rowsLocked() (*log, error) {
+// readOnLocked is readOn for a caller that holds mu.
+func (h *History) readOnLocked() (*log, error) {
 	if h.log == nil || h.stale {
 		l, err := readLog(h.p.Store, h.log)
 		if err != nil {
@@ -100,11 +100,8 @@ func (h *History) rowsLocked() (*log, error) {
 
 // write appends lines to the log, and compacts it where that is due and can be done.
 func (h *History) write(lines ...*line) error {
-	l, err := h.rows()
-	if err == nil && !l.current(h.p.Store) {
-		h.Refresh()
-		l, err = h.rows()
-	}
+	h.CatchUp()
+	l, err := h.readOn()
 	if err != nil {
 		return err
 	}
@@ -115,7 +112,7 @@ func (h *History) write(lines ...*line) error {
 	h.Refresh()
 	// The lines are durable: what goes wrong from here on must not be taken for a
 	// record that was not written.
-	if l, err = h.rows(); err == nil && l.mostlyDead() {
+	if l, err = h.readOn(); err == nil && l.mostlyDead() {
 		err = l.compact(h.p.Store)
 		h.Refresh()
 	}
@@ -202,7 +199,7 @@ func (h *History) runNames(l *log) (*runNames, error) {
 // ids returns the keys of all records: those of the log and the open ones. The
 // key of an open one that cannot be read follows from its id, which has the second of its start.
 func (h *History) ids() ([]key, error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +227,7 @@ func (h *History) unended(l *log) ([]string, error) {
 // open one, sorted: another store's records, as in a copied tree, or anybody's
 // files. They have no place in the order and are found by their whole id alone.
 func (h *History) foreign() ([]string, error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +275,7 @@ func (h *History) openKey(l *log, id string) key {
 // stray reads a record that the log lacks, from the open records first.
 func (h *History) stray(id string) (*Record, error) {
 	if o, err := h.Opened(id); err == nil {
-		if l, err := h.rows(); err == nil {
+		if l, err := h.readOn(); err == nil {
 			l.follow(o.Record)
 		}
 		return o.Record, nil

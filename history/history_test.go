@@ -137,7 +137,7 @@ func (w *world) checkpoint() *Record {
 // setStatus has an operation change a record's status.
 func (w *world) setStatus(id string, s Status, undoneBy string) {
 	w.t.Helper()
-	t := &commit{h: w.History, line: &line{op: opViews}}
+	t := &commit{h: w.History, line: &line{op: opRunFiles}}
 	defer t.drop()
 	require.NoError(w.t, t.change([]StatusEffect{{ID: id, Status: s, UndoneBy: undoneBy}}))
 	require.NoError(w.t, t.write())

@@ -21,7 +21,7 @@ type line struct {
 	gone    bool
 	op      string    // of an operation; "": a record's line
 	effects []*effect // on the records before it
-	view    view      // of the run.json that was written with it
+	file    fileStat  // of the run.json that was written with it
 	left    bool      // of a removed one: its run directory may still be there
 	files   map[string]tree.Hash
 	trees   [2]tree.Hash // of the record: before, after
@@ -31,13 +31,13 @@ type line struct {
 
 // The operations that are no records.
 const (
-	opRewrite = "forget"  // of files: those that held what is forgotten
-	opViews   = "repair"  // run.json files were written again
-	opDraft   = "draft"   // drafts were discarded, or became others as somebody worked in their layers
-	opCompact = "compact" // the log was, without the lines of removed records; what these had changed is here
+	opRewrite  = "forget"  // of files: those that held what is forgotten
+	opRunFiles = "repair"  // run.json files were written again
+	opDraft    = "draft"   // drafts were discarded, or became others as somebody worked in their layers
+	opCompact  = "compact" // the log was, without the lines of removed records; what these had changed is here
 )
 
-var operations = []string{opRewrite, opViews, opDraft, opCompact}
+var operations = []string{opRewrite, opRunFiles, opDraft, opCompact}
 
 func (l *line) id() string { return FormatID(l.key.chain, l.key.seq) }
 
@@ -58,7 +58,7 @@ func (l *line) append(dst []byte) []byte {
 		}
 		return append(w.dst, "}\n"...)
 	}
-	w.view("file", l.view)
+	w.file("file", l.file)
 	if len(l.effects) > 0 {
 		w.effects(l.effects)
 	}
@@ -81,7 +81,7 @@ func (l *line) append(dst []byte) []byte {
 	return append(w.dst, "}\n"...)
 }
 
-func (w *writer) view(name string, v view) {
+func (w *writer) file(name string, v fileStat) {
 	w.key(name)
 	w.dst = strconv.AppendInt(append(w.dst, '['), v.size, 10)
 	w.dst = strconv.AppendInt(append(w.dst, ','), v.mtime, 10)
@@ -128,7 +128,7 @@ func lineKey(b []byte) (k key, gone bool, err error) {
 	if end < 0 || !bytes.HasPrefix(rest[end:], []byte(lineAt)) {
 		return key{}, false, errLine
 	}
-	// A view: the log's bytes stay as long as its keys do, and never change.
+	// Not copied: the log's bytes stay as long as its keys do, and never change.
 	chain, seq, ok := ParseID(unsafe.String(unsafe.SliceData(rest), end))
 	if !ok {
 		return key{}, false, errLine
@@ -205,7 +205,7 @@ func (l *line) members(b []byte) error {
 		case "op":
 			l.op = v.Known(operations...)
 		case "file":
-			l.view = viewOf(v)
+			l.file = fileStatOf(v)
 		case "effects":
 			l.effects = effectsOf(v)
 		case "trees":
@@ -227,7 +227,7 @@ func (l *line) members(b []byte) error {
 
 // changesOthers says whether a record's line has effects, without decoding it.
 func changesOthers(b []byte) bool {
-	const mark = `],"effects":[` // behind the id, the place and the view
+	const mark = `],"effects":[` // behind the id, the place and the run.json
 	return bytes.Contains(b[:min(len(b), 160)], []byte(mark))
 }
 

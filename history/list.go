@@ -95,7 +95,7 @@ type ListOptions struct {
 func (h *History) List(o ListOptions) (out *Listing, err error) {
 	for range 5 {
 		out, err = h.listNow(o)
-		if err != nil || len(out.Damaged)+len(out.Missing)+len(out.Edited)+len(out.Foreign) == 0 || !h.outdated() {
+		if err != nil || len(out.Damaged)+len(out.Missing)+len(out.Edited)+len(out.Foreign) == 0 || !h.CatchUp() {
 			break
 		}
 		// Another process wrote meanwhile: what is amiss may be what it removed or changed.
@@ -104,7 +104,7 @@ func (h *History) List(o ListOptions) (out *Listing, err error) {
 }
 
 func (h *History) listNow(o ListOptions) (*Listing, error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (h *History) inspectRow(runs disk.Dir, r row, there bool, kind disk.Kind) r
 		return runState{state: missing}
 	}
 	if err == nil && st.Kind == disk.Regular {
-		if v, ok := r.runFile(); ok && v == (view{st.Size, st.Mtime}) {
+		if v, ok := r.runFile(); ok && v == (fileStat{st.Size, st.Mtime}) {
 			return runState{}
 		}
 	}
@@ -234,7 +234,7 @@ func lineState(err error) runState {
 
 // Newer are the ids of the records of the log that a newer decree wrote.
 func (h *History) Newer() (map[string]bool, error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return nil, err
 	}
@@ -259,17 +259,17 @@ func (h *History) Newer() (map[string]bool, error) {
 }
 
 // lineFile reads the "file" field that append wrote.
-func lineFile(b []byte) (v view, ok bool) {
+func lineFile(b []byte) (v fileStat, ok bool) {
 	const mark = `,"file":[`
 	i := bytes.Index(b[:min(len(b), 128)], []byte(mark))
 	if i < 0 {
-		return view{}, false
+		return fileStat{}, false
 	}
 	first, rest, ok := bytes.Cut(b[i+len(mark):], []byte(","))
 	second, _, closed := bytes.Cut(rest, []byte("]"))
 	size, sizeErr := strconv.ParseInt(string(first), 10, 64)
 	mtime, mtimeErr := strconv.ParseInt(string(second), 10, 64)
-	return view{size, mtime}, ok && closed && sizeErr == nil && mtimeErr == nil
+	return fileStat{size, mtime}, ok && closed && sizeErr == nil && mtimeErr == nil
 }
 
 // parallel calls f with parts of 0..n, on as many goroutines as pay off.
@@ -431,7 +431,7 @@ func takeStrays(out *[]*Record, strays []*Record, r *Record, want func(*Record) 
 
 // line returns the decoded log line of id, nil if the log has none.
 func (h *History) line(id string) (*line, error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return nil, err
 	}
@@ -440,7 +440,7 @@ func (h *History) line(id string) (*line, error) {
 
 // Recorded says whether the log has the record: its end was acknowledged.
 func (h *History) Recorded(id string) (bool, error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return false, err
 	}

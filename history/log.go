@@ -214,7 +214,7 @@ func (l *log) follow(r *Record) {
 	}
 }
 
-// id is a view of the line, whose bytes never change.
+// id shares the line's bytes, which never change.
 func (r row) id() string {
 	b := r.line[len(linePrefix):]
 	return unsafe.String(unsafe.SliceData(b), chainDigits+1+bytes.IndexByte(b[chainDigits+1:], '"'))
@@ -262,9 +262,9 @@ func (r row) record() (*Record, error) {
 }
 
 // runFile is what stat says of the run.json that was written last.
-func (r row) runFile() (v view, ok bool) {
-	if r.later != nil && r.later.view != (view{}) {
-		return r.later.view, true
+func (r row) runFile() (v fileStat, ok bool) {
+	if r.later != nil && r.later.file != (fileStat{}) {
+		return r.later.file, true
 	}
 	return lineFile(r.line)
 }

@@ -17,15 +17,15 @@ import (
 func TestLineRoundTrip(t *testing.T) {
 	r := fullRecord()
 	r.Command = []string{"make"}
-	l := &line{key: recordKey(r), view: view{7, -5}, trees: [2]tree.Hash{r.Before, r.After},
-		effects: []*effect{{id: "2026112107015800-0", status: StatusUndone, undoneBy: r.ID, view: view{1, 2}}, {id: "2026112107015800-1", files: map[string]tree.Hash{"a": tree.Sum(nil)}}}, files: map[string]tree.Hash{"changes.diff": tree.Sum([]byte("6")), "attempts/1/routine.log": tree.Sum(nil)}, record: r}
+	l := &line{key: recordKey(r), file: fileStat{7, -5}, trees: [2]tree.Hash{r.Before, r.After},
+		effects: []*effect{{id: "2026112107015800-0", status: StatusUndone, undoneBy: r.ID, file: fileStat{1, 2}}, {id: "2026112107015800-1", files: map[string]tree.Hash{"a": tree.Sum(nil)}}}, files: map[string]tree.Hash{"changes.diff": tree.Sum([]byte("6")), "attempts/1/routine.log": tree.Sum(nil)}, record: r}
 	text := strings.TrimSuffix(string(l.append(nil)), "\n")
 	assert.NotContains(t, text, "\n")
 	got, err := parseLine([]byte(text))
 	require.NoError(t, err)
 	assert.Equal(t, l, got)
 	v, ok := lineFile([]byte(text))
-	assert.Equal(t, []any{view{7, -5}, true}, []any{v, ok})
+	assert.Equal(t, []any{fileStat{7, -5}, true}, []any{v, ok})
 	assert.True(t, changesOthers([]byte(text)))
 	head, err := parseHead([]byte(text))
 	require.NoError(t, err)
@@ -173,7 +173,7 @@ func TestClockAheadOnce(t *testing.T) {
 		// A status that is set anew, and a log that is compacted, change no places.
 		w.setStatus(ahead.ID, StatusUndone, last.ID)
 		w.setStatus(first.ID, StatusUndone, last.ID)
-		l, err := w.rows()
+		l, err := w.readOn()
 		require.NoError(t, err)
 		require.NoError(t, l.compact(w.p.Store))
 		w.reopen()
@@ -258,7 +258,7 @@ func FuzzReadLog(f *testing.F) {
 	l := &line{key: recordKey(r), record: r, files: map[string]tree.Hash{"a": {}}}
 	good := l.append(nil)
 	gone := (&line{key: l.key, gone: true}).append(nil)
-	l.effects = []*effect{{id: r.ID, status: StatusFailed, files: map[string]tree.Hash{"a": tree.Sum(nil)}, view: view{1, 2}}}
+	l.effects = []*effect{{id: r.ID, status: StatusFailed, files: map[string]tree.Hash{"a": tree.Sum(nil)}, file: fileStat{1, 2}}}
 	f.Add((&line{op: opRewrite, effects: l.effects}).append(slices.Clip(good)))
 	f.Add(l.append(slices.Clip(good)))
 	for _, s := range [][]byte{nil, good, append(good[:len(good):len(good)], gone...), good[:100], append(good[:100:100], "!\n"...), []byte("\n\n{}\n"), []byte(`{"id":"`)} {
@@ -290,7 +290,7 @@ func TestCompactKeepsUnknownLines(t *testing.T) {
 	w.reopen()
 	_, err := w.needed(nil)
 	require.ErrorContains(t, err, "cannot read")
-	l, err := w.rows()
+	l, err := w.readOn()
 	require.NoError(t, err)
 	require.NoError(t, l.compact(w.p.Store))
 	text := w.read(w.stored(logFile))
@@ -338,7 +338,7 @@ func TestReadOn(t *testing.T) {
 		case i%11 == 5:
 			require.NoError(t, w.Remove([]string{r.ID, all[i/3]}))
 		case i%13 == 6:
-			l, err := w.rows()
+			l, err := w.readOn()
 			require.NoError(t, err)
 			require.NoError(t, l.compact(w.p.Store))
 			w.reopen()
@@ -347,7 +347,7 @@ func TestReadOn(t *testing.T) {
 			other := *r
 			other.Description = "another one"
 			reader.Refresh()
-			_, err := reader.rows()
+			_, err := reader.readOn()
 			require.NoError(t, err)
 			at := strings.LastIndex(text[:len(text)-1], "\n") + 1
 			w.put(w.stored(logFile), text[:at]+string((&line{key: recordKey(&other), record: &other}).append(nil)))
@@ -363,7 +363,7 @@ func TestReadOn(t *testing.T) {
 			all = append(all, all[0])
 		}
 		reader.Refresh()
-		got, err := reader.rows()
+		got, err := reader.readOn()
 		require.NoError(t, err)
 		want, err := readLog(w.p.Store, nil)
 		require.NoError(t, err)

@@ -117,7 +117,7 @@ func (h *History) dropLabels(ids []string) error {
 // records that the log does not know. It returns their ids; audit, if it has an
 // op, is written with them as its detail, unless it stands there already.
 func (h *History) FinishRemove(audit Operation) ([]string, error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil || len(l.gone) == 0 {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (h *History) FinishRemove(audit Operation) ([]string, error) {
 
 // Removed is how many records were removed since Settle, and how many there are.
 func (h *History) Removed() (gone, live int, err error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -150,7 +150,7 @@ func (h *History) Removed() (gone, live int, err error) {
 // Logged returns the records of the log, oldest first, as they stand there. A
 // line that cannot be decoded is left out.
 func (h *History) Logged() ([]*Record, error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (h *History) Logged() ([]*Record, error) {
 // MoreThan says whether the log has more than most records of a reason. It
 // decodes none, and where there are not that many records at all it reads none.
 func (h *History) MoreThan(most int, reason Reason) (bool, error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil || len(l.rows) <= most {
 		return false, err
 	}
@@ -184,7 +184,7 @@ func (h *History) MoreThan(most int, reason Reason) (bool, error) {
 
 // Span is the start of the oldest and of the newest record in the log, in ns.
 func (h *History) Span() (oldest, newest int64, err error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil || len(l.rows) == 0 {
 		return 0, 0, err
 	}
@@ -194,7 +194,7 @@ func (h *History) Span() (oldest, newest int64, err error) {
 // Settle writes down that nothing is left of the records that were removed, after
 // FinishRemove.
 func (h *History) Settle() error {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil || len(l.gone) == 0 {
 		return err
 	}
@@ -228,7 +228,7 @@ func thinnable(name string) bool {
 // at it stops when it has come upon twice as many in a row with nothing to remove: the
 // older ones were thinned before.
 func (h *History) ThinRuns(all bool) error {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return err
 	}

@@ -14,10 +14,6 @@ type Reader struct{ h *History }
 // Reader is h for those who only look.
 func (h *History) Reader() Reader { return Reader{h} }
 
-// CatchUp makes later calls see what other processes have recorded. It costs a look at
-// the log's size where there is nothing new.
-func (h *History) CatchUp() { h.outdated() }
-
 func (r Reader) List(o ListOptions) (*Listing, error) { return r.h.List(o) }
 
 func (r Reader) Get(id string) (*Record, error) { return r.h.Get(id) }

@@ -388,7 +388,7 @@ func (h *History) passedOver(id string) (bool, error) {
 // whose key want takes. It looks at no more run.json files than it must.
 func (h *History) backward(want func(key) bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		l, err := h.rows()
+		l, err := h.readOn()
 		var strays []*Record
 		if err == nil {
 			strays, err = h.openRecords(l, &Listing{})

@@ -25,7 +25,7 @@ type Repaired struct {
 // Repair makes .decree/runs agree with the store: a damaged or outdated run.json
 // is written again, a missing run directory brought back. It deletes nothing.
 func (h *History) Repair() (*Repaired, error) {
-	l, err := h.rows()
+	l, err := h.readOn()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (h *History) Repair() (*Repaired, error) {
 // rows repairs records with one line of the log. From newest on they have a plain
 // manifest.json.
 func (rep *Repaired) rows(h *History, rows []row, states []runState, newest int) error {
-	t := &commit{h: h, line: &line{op: opViews}, quiet: true}
+	t := &commit{h: h, line: &line{op: opRunFiles}, quiet: true}
 	defer t.drop()
 	for i, s := range states {
 		rep.row(t, rows[i], s, i >= newest)
@@ -116,7 +116,7 @@ func (h *History) copyOf(id string) (*line, error) {
 // are. The names of files whose objects are gone are returned. An error that [KeepsOut] has left
 // .decree/runs as it was.
 func (h *History) RestoreRun(id string, plainManifest bool) (lost []string, err error) {
-	t := &commit{h: h, line: &line{op: opViews}, quiet: true}
+	t := &commit{h: h, line: &line{op: opRunFiles}, quiet: true}
 	defer t.drop()
 	l, err := h.copyOf(id)
 	if err == nil {

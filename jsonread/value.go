@@ -18,9 +18,6 @@ type Value struct {
 	fault error
 }
 
-// Of returns the value whose whole text is raw, as encoding/json's RawMessage has it.
-func Of(name string, raw []byte) *Value { return &Value{name: name, raw: raw} }
-
 // Raw returns the value's text, which must be copied to be kept.
 func (v *Value) Raw() []byte { return v.raw }
 

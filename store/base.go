@@ -297,19 +297,6 @@ func writeEntries(w io.Writer, width int, entries iter.Seq2[entry, error]) ([]by
 	return fan, out.Flush()
 }
 
-// create makes a new file of mode 0600 whatever the umask.
-func create(dir disk.Dir, name string) (disk.File, error) {
-	f, err := dir.Create(name, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Chmod(0o600); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 func removeIfThere(dir disk.Dir, name string) error {
 	err := dir.Remove(name)
 	if errors.Is(err, fs.ErrNotExist) {

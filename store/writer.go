@@ -260,7 +260,7 @@ func (w *Writer) nextPack() error {
 		return err
 	}
 	seq := w.s.unused(w.head.pack)
-	f, err := create(w.s.packs, packName(seq))
+	f, err := disk.CreateFile(w.s.packs, packName(seq), 0o600)
 	if err != nil {
 		return err
 	}
