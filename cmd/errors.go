@@ -219,7 +219,7 @@ func (s *session) reportPaths(err error) {
 
 // itemReason is why a path stands in the way, with the later records that changed it.
 func itemReason(item plan.Item) string {
-	reason := oneLine(strings.TrimPrefix(item.Reason, manifestPath(item.Path)+": ")) // which stands before it
+	reason := oneLine(item.Reason)
 	if len(item.Later) == 0 {
 		return reason
 	}

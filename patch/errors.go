@@ -33,11 +33,17 @@ type MismatchError struct {
 }
 
 // Error returns "path: reason", with the line of the content where there is one.
-func (e *MismatchError) Error() string {
+func (e *MismatchError) Error() string { return tree.Quote(e.Path) + ": " + e.Because() }
+
+// About is the path.
+func (e *MismatchError) About() string { return e.Path }
+
+// Because is the reason without the path.
+func (e *MismatchError) Because() string {
 	if e.Line > 0 {
-		return fmt.Sprintf("%s: line %d: %s", tree.Quote(e.Path), e.Line, e.Reason)
+		return fmt.Sprintf("line %d: %s", e.Line, e.Reason)
 	}
-	return tree.Quote(e.Path) + ": " + e.Reason
+	return e.Reason
 }
 
 // OrderError says that a Change does not fit behind those written before it.

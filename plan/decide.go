@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -183,11 +182,11 @@ func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur st
 	}
 	merged, conflicts, err := t.merge(ctx, opt.Direction, cur)
 	if errors.As(err, new(*fs.PathError)) && !errors.Is(err, fs.ErrNotExist) { // the disk's, no conflict
-		return fmt.Errorf("%s: %w", tree.Quote(t.path), err)
+		return tree.At(t.path, err)
 	}
 	reason := describe(cur.entry, want)
 	if err != nil {
-		reason = err.Error()
+		reason = tree.Because(err)
 	}
 	switch {
 	case merged != nil && conflicts == 0:

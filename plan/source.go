@@ -2,7 +2,7 @@ package plan
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"io"
 	"strings"
 
@@ -122,11 +122,11 @@ func (t *transition) goalBytes(light *patch.Section, d Direction, cur Content) (
 
 func (t *transition) stored(goal *tree.Entry) (io.ReadCloser, error) {
 	if t.source.Objects == nil {
-		return nil, fmt.Errorf("%s: its content is not in the diff, and there is no store to read it from", tree.Quote(t.path))
+		return nil, tree.At(t.path, errors.New("its content is not in the diff, and there is no store to read it from"))
 	}
 	r, _, err := t.source.Objects.Open(goal.SHA256)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", tree.Quote(t.path), err)
+		return nil, tree.At(t.path, err)
 	}
 	return r, nil
 }

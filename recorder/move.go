@@ -339,10 +339,7 @@ func contentError(path string, err error) error {
 		return &project.Error{Kind: project.Integrity, Err: err, State: project.Unchanged}
 	}
 	if lostContents(err) {
-		if !strings.HasPrefix(err.Error(), tree.Quote(path)+": ") {
-			err = fmt.Errorf("%s: %w", tree.Quote(path), err)
-		}
-		return &project.Error{Kind: project.Integrity, Err: err, State: project.Unchanged,
+		return &project.Error{Kind: project.Integrity, Err: tree.At(path, err), State: project.Unchanged,
 			Advice: "name the other PATHs to go on without it"}
 	}
 	return err

@@ -324,7 +324,7 @@ func (r *Recorder) verifyContents(ctx context.Context, p *plan.Plan, cache *cont
 			return nil
 		}
 		if err := r.verifyContent(s, cache); err != nil {
-			return fmt.Errorf("%s: %w", tree.Quote(s.Path), err)
+			return tree.At(s.Path, err)
 		}
 		return nil
 	})

@@ -29,6 +29,8 @@ type Problem struct {
 	Record string // its id; "" for what belongs to no record
 	Path   string // of a file in the tree, or of the record; "" for the record as a whole
 	Reason string
+
+	gone bool // the file is not there
 }
 
 // Verify hashes what was recorded again. It finds problems, it mends nothing.
@@ -131,7 +133,7 @@ func (v *verifier) unlessGone(id string, check func() error) (gone bool, err err
 	}
 	gone, goneErr := v.r.history.Gone(id)
 	// A new record's files come right after its line in the log.
-	placed := v.r.history.HasRun(id) && slices.ContainsFunc(v.found[found:], func(p Problem) bool { return p.Reason == errGone.Error() })
+	placed := v.r.history.HasRun(id) && slices.ContainsFunc(v.found[found:], func(p Problem) bool { return p.gone })
 	if goneErr != nil || !gone && !placed {
 		return false, err
 	}
@@ -188,7 +190,7 @@ func (v *verifier) tell() {
 }
 
 func (v *verifier) add(record, path string, err error) {
-	v.found = append(v.found, Problem{record, path, err.Error()})
+	v.found = append(v.found, Problem{record, path, err.Error(), errors.Is(err, errGone)})
 }
 
 // miss adds a content that the store does not have sound: once for a record and
@@ -397,10 +399,10 @@ func (r *Reader) verifyTree(ctx context.Context) ([]Problem, error) {
 	}
 	var out []Problem
 	for _, c := range s.changes {
-		out = append(out, Problem{last.ID, c.Path, change(c)})
+		out = append(out, Problem{Record: last.ID, Path: c.Path, Reason: change(c)})
 	}
 	for _, p := range unreadable(res) {
-		out = append(out, Problem{last.ID, p, "cannot be read"})
+		out = append(out, Problem{Record: last.ID, Path: p, Reason: "cannot be read"})
 	}
 	return out, nil
 }

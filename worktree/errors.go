@@ -15,12 +15,18 @@ type LinkError struct {
 	At   string // the component of it that is a link
 }
 
+// About is the path.
+func (e *LinkError) About() string { return e.Path }
+
 func (e *LinkError) Error() string {
 	return fmt.Sprintf("%s: %s is a symbolic link", tree.Quote(e.Path), tree.Quote(e.At))
 }
 
 // SpecialError is returned for a path that is a socket, a pipe or a device.
 type SpecialError struct{ Path string }
+
+// About is the path.
+func (e *SpecialError) About() string { return e.Path }
 
 func (e *SpecialError) Error() string {
 	return tree.Quote(e.Path) + ": neither file, directory nor symbolic link"
@@ -30,6 +36,9 @@ func (e *SpecialError) Error() string {
 // which Is names, on a file system that folds case or ignores some characters; and for a
 // directory that is a store: then Is is "".
 type ForbiddenError struct{ Path, Is string }
+
+// About is the path.
+func (e *ForbiddenError) About() string { return e.Path }
 
 func (e *ForbiddenError) Error() string { return tree.Quote(e.Path) + ": " + e.reason() }
 
@@ -42,6 +51,9 @@ func (e *ForbiddenError) reason() string {
 
 // PlanError is returned for steps that no tree can take: nothing was changed.
 type PlanError struct{ Path, Reason string }
+
+// About is the path.
+func (e *PlanError) About() string { return e.Path }
 
 func (e *PlanError) Error() string { return tree.Quote(e.Path) + ": " + e.Reason }
 
@@ -72,6 +84,9 @@ type MismatchError struct {
 	Want, Have tree.Hash
 }
 
+// About is the path.
+func (e *MismatchError) About() string { return e.Path }
+
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s: content is %s, should be %s", tree.Quote(e.Path), e.Have, e.Want)
 }
@@ -98,10 +113,11 @@ type Error struct {
 func (e *Error) Unwrap() error { return e.Err }
 
 func (e *Error) Error() string {
-	text := e.Err.Error()
-	if e.Path != "" && !strings.HasPrefix(text, tree.Quote(e.Path)+": ") {
-		text = tree.Quote(e.Path) + ": " + text
+	err := e.Err
+	if e.Path != "" {
+		err = tree.At(e.Path, err)
 	}
+	text := err.Error()
 	switch {
 	case !e.Moved:
 		return text + " (" + e.Phase + "); " + e.LeftIn()
