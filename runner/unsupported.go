@@ -25,3 +25,6 @@ func Lineage() []Ancestor { return nil }
 
 // KillMounted returns errors.ErrUnsupported.
 func KillMounted(string, time.Duration) ([]Process, error) { return nil, errors.ErrUnsupported }
+
+// TryNoNet returns errors.ErrUnsupported.
+func TryNoNet() error { return errors.ErrUnsupported }
