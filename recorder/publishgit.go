@@ -423,7 +423,7 @@ func (p *gitPublish) end() []string {
 	if p.work == nil {
 		return nil
 	}
-	notes := p.r.bringRefs(p.l, p.work)
+	notes := p.r.bringRefs(p.l, p.work, false)
 	if err := p.l.UnmarkGit(); err != nil {
 		notes = append(notes, err.Error())
 	}
@@ -490,28 +490,34 @@ func copyGitObject(c *layer.Change, to gitPlace) error {
 	})
 }
 
+// refMover moves what a publish moves in the tree's .git.
+type refMover struct {
+	live  disk.Dir
+	again bool // a process has died in it
+}
+
 // bringRefs moves the refs, and what goes with them. What has come in between is told, and
 // left as it is.
-func (r *Recorder) bringRefs(l *layer.Layer, g *gitWork) (notes []string) {
+func (r *Recorder) bringRefs(l *layer.Layer, g *gitWork, again bool) (notes []string) {
 	live, err := r.project.Dir.OpenDir(gitDir)
 	if err != nil {
 		return nil
 	}
 	defer live.Close()
-	for _, ref := range g.refs {
-		if err := moveRef(live, ref); err != nil {
-			notes = append(notes, fmt.Sprintf("%s of .git is left as it is: %v; in the draft it was %s", ref.name, err, cmp.Or(ref.is, "deleted")))
+	m := &refMover{live, again}
+	left := func(name string, err error, more string) {
+		if err != nil {
+			notes = append(notes, fmt.Sprintf("%s of .git is left as it is: %v%s", name, err, more))
 		}
+	}
+	for _, ref := range g.refs {
+		left(ref.name, m.moveRef(ref), "; in the draft it was "+cmp.Or(ref.is, "deleted"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.logs)) {
-		if err := extendLog(live, name, g.logs[name]); err != nil {
-			notes = append(notes, fmt.Sprintf("%s of .git is left as it is: %v", name, err))
-		}
+		left(name, extendLog(live, name, g.logs[name]), "")
 	}
 	if g.index != nil {
-		if err := replaceIndex(live, l, g.index); err != nil {
-			notes = append(notes, fmt.Sprintf("the index of .git is left as it is: %v; 'git reset' makes it that of HEAD", err))
-		}
+		left("the index", m.replaceIndex(l, g.index), "; 'git reset' makes it that of HEAD")
 	}
 	return notes
 }
@@ -519,12 +525,16 @@ func (r *Recorder) bringRefs(l *layer.Layer, g *gitWork) (notes []string) {
 var errMoved = errors.New("somebody else has just changed it")
 
 // moveRef gives a ref its value, as git does: under a lock of its own.
-func moveRef(live disk.Dir, ref gitRef) error {
-	return locked(live, ref.name, func(p gitPlace, lock disk.File) (bool, error) {
-		now, at, err := readRef(live, ref.name)
+func (m *refMover) moveRef(ref gitRef) error {
+	text := ""
+	if ref.is != "" {
+		text = ref.is + "\n"
+	}
+	return m.locked(ref.name, []byte(text), func(p gitPlace) (bool, error) {
+		now, at, err := readRef(m.live, ref.name)
 		if err == nil && at == nil {
 			var packed map[string]string
-			packed, _, err = readPacked(live)
+			packed, _, err = readPacked(m.live)
 			now = packed[ref.name]
 		}
 		switch {
@@ -533,10 +543,9 @@ func moveRef(live disk.Dir, ref gitRef) error {
 		case now != ref.was:
 			return false, errMoved
 		case ref.is != "":
-			_, err = io.WriteString(lock, ref.is+"\n")
-			return true, err
+			return true, nil
 		}
-		if err := unpack(live, ref.name); err != nil {
+		if err := m.unpack(ref.name); err != nil {
 			return false, err
 		}
 		if err := p.Remove(p.base); !isMissing(err) {
@@ -546,56 +555,80 @@ func moveRef(live disk.Dir, ref gitRef) error {
 	})
 }
 
-// locked has write fill the lock file of name, which then takes its place if write says so.
-func locked(live disk.Dir, name string, write func(p gitPlace, lock disk.File) (bool, error)) error {
-	p, err := placeOf(live, name, true)
+// locked makes text the lock file of name, which no git passes, and which takes the place of
+// name if check says so. It comes with all its text, so that one that a death has left can
+// be told from git's.
+func (m *refMover) locked(name string, text []byte, check func(p gitPlace) (bool, error)) error {
+	p, err := placeOf(m.live, name, true)
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	lock := p.base + ".lock"
-	f, err := disk.CreateFile(p.Dir, lock, 0o644)
+	err = disk.Replace(p.Dir, lock, disk.Replacement{Perm: 0o644, Flush: true, Temp: p.base + ".decree.lock", Place: p.RenameNew}, func(f disk.File) error {
+		_, err := f.Write(text)
+		return err
+	})
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("git is at work on it, or has died (%s)", path.Join(gitDir, name+".lock"))
+		has, rerr := project.ReadFile(p.Dir, lock, mostOfGit)
+		if err = rerr; err == nil && (!m.again || !bytes.Equal(has, text)) {
+			return fmt.Errorf("git is at work on it, or has died (%s)", path.Join(gitDir, name+".lock"))
+		}
 	}
 	if err != nil {
 		return err
 	}
-	replace, err := write(p, f)
+	replace, err := check(p)
 	if err == nil && replace {
-		err = f.Sync()
+		if err = p.Rename(lock, p.Dir, p.base); err == nil {
+			return p.Sync()
+		}
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil || !replace {
-		return errors.Join(err, p.Remove(lock))
-	}
-	if err := p.Rename(lock, p.Dir, p.base); err != nil {
-		return errors.Join(err, p.Remove(lock))
-	}
-	return p.Sync()
+	return errors.Join(err, p.Remove(lock))
 }
 
 // unpack takes a ref out of packed-refs.
-func unpack(live disk.Dir, name string) error {
-	packed, _, err := readPacked(live)
-	if _, is := packed[name]; err != nil || !is {
+func (m *refMover) unpack(name string) error {
+	text, err := project.ReadFile(m.live, "packed-refs", mostOfGit)
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	return locked(live, "packed-refs", func(p gitPlace, lock disk.File) (bool, error) {
-		text, err := project.ReadFile(p.Dir, p.base, mostOfGit)
-		if err != nil {
-			return false, err
+	var out []byte
+	gone := false // what follows with a "^" belongs to it
+	for line := range bytes.Lines(text) {
+		if gone = bytes.HasSuffix(bytes.TrimSpace(line), []byte(" "+name)) || gone && line[0] == '^'; !gone {
+			out = append(out, line...)
 		}
-		var out []byte
-		gone := false // what follows with a "^" belongs to it
-		for line := range bytes.Lines(text) {
-			if gone = bytes.HasSuffix(bytes.TrimSpace(line), []byte(" "+name)) || gone && line[0] == '^'; !gone {
-				out = append(out, line...)
-			}
+	}
+	if len(out) == len(text) {
+		return nil
+	}
+	return m.locked("packed-refs", out, func(p gitPlace) (bool, error) {
+		now, err := project.ReadFile(p.Dir, p.base, mostOfGit)
+		if err == nil && !bytes.Equal(now, text) {
+			err = errMoved
 		}
-		_, err = lock.Write(out)
+		return true, err
+	})
+}
+
+// replaceIndex writes the index anew, unless somebody has just written it.
+func (m *refMover) replaceIndex(l *layer.Layer, text []byte) error {
+	return m.locked("index", text, func(p gitPlace) (bool, error) {
+		st, err := p.Stat(p.base)
+		if isMissing(err) {
+			return true, nil
+		}
+		old := false
+		if err == nil {
+			old, err = l.Old(st)
+		}
+		if err == nil && !old {
+			err = errMoved
+		}
 		return true, err
 	})
 }
@@ -614,24 +647,6 @@ func extendLog(live disk.Dir, name string, text []byte) error {
 	return disk.Replace(p.Dir, p.base, disk.Replacement{Perm: 0o644, Flush: true}, func(f disk.File) error {
 		_, err := f.Write(text)
 		return err
-	})
-}
-
-// replaceIndex writes the index anew, unless somebody has just written it.
-func replaceIndex(live disk.Dir, l *layer.Layer, text []byte) error {
-	return locked(live, "index", func(p gitPlace, lock disk.File) (bool, error) {
-		st, err := p.Stat(p.base)
-		if err == nil {
-			var old bool
-			if old, err = l.Old(st); err == nil && !old {
-				return false, errMoved
-			}
-		}
-		if err != nil && !isMissing(err) {
-			return false, err
-		}
-		_, err = lock.Write(text)
-		return true, err
 	})
 }
 
@@ -655,7 +670,7 @@ func (c *recovery) finishGit(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			notes := append([]string{fmt.Sprintf("the publish of draft %s was finished in .git: %s", draftName(rec), g.names())}, c.r.bringRefs(l, g)...)
+			notes := append([]string{fmt.Sprintf("the publish of draft %s was finished in .git: %s", draftName(rec), g.names())}, c.r.bringRefs(l, g, true)...)
 			c.add(nil, "%s", strings.Join(notes, "; "))
 		}
 		return l.UnmarkGit()
