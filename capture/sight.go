@@ -2,6 +2,8 @@ package capture
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"sort"
@@ -46,23 +48,38 @@ func OpenSightings(root, cacheDir disk.Dir) (*Sightings, error) {
 // Close releases the cache.
 func (s *Sightings) Close() error { return s.cache.close() }
 
-// Look walks what the cache has of the tree until ctx ends or all is seen. Another look for the
+// Look walks what the cache has of the tree until ctx ends, which is no error, or all is seen. Another look for the
 // same moment adds to what is known. before is the moment, in nanoseconds since 1970 by the
-// clock that stamps the tree's files; 0: it is not known, and nothing is. What cannot be looked
-// at is not known; damage of the cache leaves nothing known at all.
-func (s *Sightings) Look(ctx context.Context, before int64) {
+// clock that stamps the tree's files; 0: it is not known, and nothing is. What has vanished or
+// may not be looked at is not known; damage of the cache leaves nothing known at all. Other
+// errors end the walk.
+func (s *Sightings) Look(ctx context.Context, before int64) error {
 	self, err := s.root.Self()
 	if err != nil || before == 0 || s.cache.root.off == 0 {
-		return
+		return err
 	}
 	if s.before != before {
 		clear(s.dirs)
 	}
 	s.before, s.dev = before, self.Dev
 	s.steady = s.root.FileSystem().Steady
-	if err := s.look(ctx, s.root, "", s.cache.root); err == errDamaged {
+	err = s.look(ctx, s.root, "", s.cache.root)
+	switch {
+	case err == errDamaged:
 		clear(s.dirs)
+		return nil
+	case ctx.Err() != nil:
+		return nil
 	}
+	return err
+}
+
+// unseen is nil for an error that says that one thing cannot be looked at.
+func unseen(err error) error {
+	if absent(err) || disk.OtherKind(err) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
 }
 
 // look sees a directory that has stood at dir since the moment, and all below. Its change
@@ -78,19 +95,19 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir string, at ref) er
 	}
 	self, err := d.Self()
 	if err != nil || !s.old(&self) {
-		return nil //nolint:nilerr // it is not known
+		return unseen(err)
 	}
 	seen := sighted{mode: self.Mode, b: b}
 	if !s.steady || b.flags()&flagOld == 0 || !b.sameListing(&self) {
 		if seen.names, err = namesOf(d); err != nil {
-			return nil //nolint:nilerr // the same
+			return unseen(err)
 		}
 	}
 	if err := s.files(ctx, d, &seen); err != nil {
 		return err
 	}
-	if !s.stillOld(d) {
-		return nil
+	if old, err := s.stillOld(d); !old || err != nil {
+		return err
 	}
 	if _, already := s.dirs[dir]; !already { // what was seen first was seen before more edits
 		s.dirs[dir] = seen
@@ -110,11 +127,11 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir string, at ref) er
 func (s *Sightings) child(ctx context.Context, d disk.Dir, dir string, at ref) error {
 	c, err := d.OpenDir(path.Base(dir))
 	if err != nil {
-		return nil //nolint:nilerr // it is not known
+		return unseen(err)
 	}
 	defer c.Close()
-	if !s.stillOld(d) {
-		return nil
+	if old, err := s.stillOld(d); !old || err != nil {
+		return err
 	}
 	return s.look(ctx, c, dir, at)
 }
@@ -131,6 +148,9 @@ func (s *Sightings) files(ctx context.Context, d disk.Dir, seen *sighted) error 
 			return err
 		}
 		in, err := d.Stat(string(b.name(i)))
+		if unseen(err) != nil {
+			return err
+		}
 		if err != nil || in.Kind != diskKind(kd) || !s.old(&in) || !b.known(i, kd, &in) {
 			seen.missed = append(seen.missed, int32(i))
 		}
@@ -140,9 +160,9 @@ func (s *Sightings) files(ctx context.Context, d disk.Dir, seen *sighted) error 
 
 func (s *Sightings) old(in *disk.Info) bool { return in.Ctime < s.before && in.Dev == s.dev }
 
-func (s *Sightings) stillOld(d disk.Dir) bool {
+func (s *Sightings) stillOld(d disk.Dir) (bool, error) {
 	in, err := d.Self()
-	return err == nil && s.old(&in)
+	return err == nil && s.old(&in), err
 }
 
 func namesOf(d disk.Dir) ([]string, error) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -72,9 +73,9 @@ func TestSightings(t *testing.T) {
 				defer sights.Close()
 				before := s.moment()
 				s.sh(c.early)
-				sights.Look(t.Context(), before)
+				require.NoError(t, sights.Look(t.Context(), before))
 				s.sh(c.late)
-				sights.Look(t.Context(), before) // takes nothing away
+				require.NoError(t, sights.Look(t.Context(), before)) // takes nothing away
 				want := map[string]string{}
 				for p, what := range as {
 					want[p] = what
@@ -124,7 +125,7 @@ func TestSightingsOfNothing(t *testing.T) {
 		sights, err := OpenSightings(s.req.Root, s.req.CacheDir)
 		require.NoError(t, err)
 		defer sights.Close()
-		sights.Look(ctx, before)
+		require.NoError(t, sights.Look(ctx, before))
 		return s.seen(sights, nothing)
 	}
 	before := s.moment()
@@ -136,6 +137,15 @@ func TestSightingsOfNothing(t *testing.T) {
 	end()
 	assert.Equal(t, nothing, look(ended, before))
 	assert.NotEqual(t, nothing, look(t.Context(), before))
+
+	fake := &fakeDisk{refuse: map[string]error{"d/a?": syscall.EIO}}
+	sights, err := OpenSightings(fake.wrap(s.req.Root), s.req.CacheDir)
+	require.NoError(t, err)
+	defer sights.Close()
+	require.ErrorIs(t, sights.Look(t.Context(), before), syscall.EIO)
+	fake.refuse["d/a?"] = syscall.EACCES
+	require.NoError(t, sights.Look(t.Context(), before))
+	assert.Equal(t, map[string]string{"": "dir 755", "d": "dir 755", "d/a": "?", "d/b": "none", "b": "none"}, s.seen(sights, nothing))
 
 	b, err := os.ReadFile(s.cache + "/cache")
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"decree/disk/disktest"
 	"decree/layer"
 	"decree/runner"
+	"decree/tree"
 )
 
 // rounds is how often something is tried by seed.
@@ -375,6 +377,78 @@ func TestInside(t *testing.T) {
 		assert.Equal(t, "true\ntrue\nfalse\n", got, how)
 		for _, path := range []string{s.root, s.root + "/d/tree", l.Path(), s.base} {
 			assert.False(t, layer.Inside(disk.OS, path), path)
+		}
+	}
+}
+
+// TestCollectWhileTheRootChanges: what vanishes between two looks, or is another kind of thing at
+// the second, is looked at again.
+func TestCollectWhileTheRootChanges(t *testing.T) {
+	s := newSite(t)
+	sh(t, s.root, "mkdir d; echo f >d/f; echo g >g; echo x >.gitignore")
+	l := s.make("one", layer.Overlay)
+	s.run(l, "echo run >d/f; rm g")
+	l.Close()
+	old := map[string]*tree.Entry{"d/f": file("f\n"), "g": file("g\n")}
+	for n := 0; ; n++ {
+		fired := false
+		hook := func(step disktest.Step) disktest.Action {
+			if step.N != n {
+				return disktest.Action{}
+			}
+			fired = true
+			return disktest.Action{Err: []error{syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP}[n%3]}
+		}
+		root := disktest.InjectDirs(hook, s.place.Root)[0]
+		again, err := (&layer.Place{Dir: s.place.Dir, Root: root}).Open("one")
+		require.NoError(t, err)
+		got, err := again.Collect(t.Context(), layer.CollectOptions{Writer: stored{}})
+		again.Close()
+		require.NoError(t, err, "step %d", n)
+		for _, touched := range got.Touched {
+			if want, ok := old[touched.Path]; !touched.NoBase {
+				require.True(t, ok, touched.Path)
+				require.Equal(t, want, touched.Old, touched.Path)
+			}
+		}
+		if !fired {
+			require.Len(t, got.Touched, 2)
+			break
+		}
+	}
+}
+
+// TestCloneWhileTheRootChanges: what is gone by the time that it is cloned is not in the clone,
+// and is not counted as deleted by the run.
+func TestCloneWhileTheRootChanges(t *testing.T) {
+	s := newSite(t)
+	sh(t, s.root, "mkdir -p d/e; echo f >d/f; echo g >d/e/g; ln -s f l; echo h >h")
+	s.settle()
+	for n := 0; ; n++ {
+		fired := false
+		hook := func(step disktest.Step) disktest.Action {
+			if step.N != n || step.Op != "OpenDir" && step.Op != "Open" && step.Op != "Readlink" && step.Op != "Stat" {
+				fired = fired || step.N == n
+				return disktest.Action{}
+			}
+			fired = true
+			if step.Op == "OpenDir" && n%2 == 1 {
+				return disktest.Action{Err: syscall.ENOTDIR}
+			}
+			return disktest.Action{Err: fs.ErrNotExist}
+		}
+		p := &layer.Place{Dir: s.place.Dir, Root: disktest.InjectDirs(hook, s.place.Root)[0]}
+		l, err := p.Make("one", layer.Clone, layer.CloneOptions{Copy: true})
+		require.NoError(t, err, "step %d", n)
+		l.Close()
+		whole, err := s.place.Open("one")
+		require.NoError(t, err)
+		got, _ := s.changes(whole, layer.ChangeOptions{})
+		assert.Empty(t, got, "step %d", n)
+		whole.Close()
+		require.NoError(t, s.place.Remove("one"))
+		if !fired {
+			break
 		}
 	}
 }

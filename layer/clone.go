@@ -92,6 +92,9 @@ func (o *CloneOptions) survey(ctx context.Context, d disk.Dir, path string, root
 		case disk.Directory:
 			sub, err := d.OpenDir(e.Name)
 			if err != nil {
+				if gone(err) == nil {
+					continue
+				}
 				return err
 			}
 			err = o.survey(ctx, sub, at, roots, s)
@@ -240,6 +243,9 @@ func (c *cloning) dir(from, to disk.Dir, name, path string, in *disk.Info) error
 	for _, d := range dirs {
 		sub, err := from.OpenDir(d)
 		if err != nil {
+			if gone(err) == nil {
+				continue
+			}
 			return err
 		}
 		sin, err := sub.Self()
@@ -323,7 +329,7 @@ func (c *cloning) note(d disk.Dir, name, path, mark string) error {
 	return nil
 }
 
-// file clones a regular file or a link. One that has vanished is not made.
+// file clones a regular file or a link. What is gone by now is not made.
 func (c *cloning) file(from, to disk.Dir, name, path string, in *disk.Info) (made bool, err error) {
 	if in.Kind == disk.Symlink {
 		target, err := from.Readlink(name)
@@ -348,8 +354,10 @@ func (c *cloning) file(from, to disk.Dir, name, path string, in *disk.Info) (mad
 	return true, rights(from, to, name, in)
 }
 
+// gone is nil for an error that says that somebody has taken away what was listed, or put
+// something else in its place.
 func gone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
 		return nil
 	}
 	return err

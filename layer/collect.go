@@ -56,9 +56,24 @@ func (out *Collected) Changes() (all []tree.Change, noBase []string) {
 // Collect reads and stores what the layer has changed, and what that was before. What was
 // written and is as it was when the run began is left out. No process may work in the layer:
 // what the kernel has left of the mount goes, as its owner may not even look into it.
+//
+// Somebody may move what is in the root out from under the walk, which is then made again.
 func (l *Layer) Collect(ctx context.Context, o CollectOptions) (*Collected, error) {
-	out := &Collected{}
 	_ = disk.RemoveTree(l.dir, workName)
+	for tries := 1; ; tries++ {
+		out, err := l.collect(ctx, o)
+		raced := errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err)
+		if !raced || tries == maxCollects {
+			return out, err
+		}
+	}
+}
+
+// maxCollects is how often a walk is made while the root changes under each.
+const maxCollects = 20
+
+func (l *Layer) collect(ctx context.Context, o CollectOptions) (*Collected, error) {
+	out := &Collected{}
 	var err error
 	out.Tally, err = l.Changes(ctx, o.ChangeOptions, func(c *Change) error { return out.add(c, o) })
 	if err != nil {

@@ -143,6 +143,7 @@ func TestEveryKindBecomesEveryKind(t *testing.T) {
 func (b *isolatedBench) diffOf(script string) {
 	t := b.t
 	was := treeNow(t, b.root)
+	t.Cleanup(func() { unlockTree(filepath.Join(b.base, "plain")) })
 	b.sh(b.base, "cp -a tree plain; cd plain\n"+script)
 	res := b.isolated(script)
 	require.Equal(t, was, treeNow(t, b.root), "the tree is as it was")

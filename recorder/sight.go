@@ -22,15 +22,21 @@ func (u *isolatedRun) openSights() (err error) {
 func (u *isolatedRun) lookBeside(ctx context.Context) (begin, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var walk sync.WaitGroup
+	var err error
 	begin = func() {
 		walk.Go(func() {
-			u.sights.Look(ctx, u.layer.Settled())
+			err = u.sights.Look(ctx, u.layer.Settled())
 			if u.r.looked != nil {
 				u.r.looked()
 			}
 		})
 	}
-	return begin, func() { cancel(); walk.Wait() }
+	return begin, func() {
+		cancel()
+		if walk.Wait(); err != nil {
+			u.say("what is edited beside the command may have no base, as the tree could not be looked at: %v", err)
+		}
+	}
 }
 
 // was says what path was when the run began, if that was seen. The store has its content.
