@@ -78,7 +78,9 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 		u.say("%v", err)
 	}
 	u.res.Last, u.res.ExitCode = res, res.ExitCode
-	res.Outside = nil // who sees the layer was ended; others do not see it
+	if u.mount != nil {
+		res.Outside = nil // who sees the layer was ended; others do not see it
+	}
 	u.strangers(res)
 	found, err := r.collectLayer(ctx, u.x, u.layer, u.was)
 	if err != nil {

@@ -196,8 +196,11 @@ func (c *recovery) add(rec *history.Record, format string, args ...any) {
 // ensureDead refuses to touch a run whose command still lives. One without a leader
 // was never executed.
 func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
-	if _, isolated := o.Extra[extraLayer]; isolated {
-		return c.endIsolated(o)
+	_, isolated := o.Extra[extraLayer]
+	if isolated {
+		if err := c.endIsolated(o); err != nil {
+			return err
+		}
 	}
 	var leader started
 	if ok, err := c.r.history.Leader(o.Record.ID, &leader); err != nil || !ok {
@@ -211,7 +214,7 @@ func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
 	for _, p := range live {
 		names = append(names, fmt.Sprintf("%d (%s)", p.PID, tree.Quote(p.Name)))
 	}
-	if kill {
+	if kill || isolated { // what works in a clone has no mount by which it is found
 		if err := runner.Kill(leader.Leader, 2*time.Second); err != nil {
 			return err
 		}

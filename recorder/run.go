@@ -699,7 +699,11 @@ func (u *run) strangers(res runner.Result) {
 		u.say("could not be ended and may still write: %s", names(res.Survivors))
 	}
 	if len(res.Outside) > 0 {
-		u.say("left the command's process group and are still running in the tree: %s", names(res.Outside))
+		where := "tree"
+		if u.rec.Isolated != "" {
+			where = "clone"
+		}
+		u.say("left the command's process group and are still running in the %s: %s", where, names(res.Outside))
 	}
 	if res.NoPTY != nil {
 		u.say("no pseudo-terminal: %v", res.NoPTY)
