@@ -31,7 +31,7 @@ type isolatedProving struct {
 
 // work is a command whose writes take a while: what it has done is in $BASE/ran, what it
 // leaves at each path is one of what possible says. %[1]d is its number.
-const work = `echo %[1]d >>"$BASE/ran"
+const work = `set -e; echo %[1]d >>"$BASE/ran"
 setsid sleep 600 &
 for i in 1 2 3 4 5 6; do echo work %[1]d >f$i; rm g$i; mkdir n$i; echo work %[1]d >n$i/new; chmod 700 x$i; ln -sf work%[1]d l$i; done
 mv g7 moved; rm -r e; echo work %[1]d >e; mkdir -p skip; echo %[1]d >skip/out
