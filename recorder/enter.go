@@ -278,10 +278,16 @@ func (c *recovery) entered(ctx context.Context) error {
 			return nil
 		}
 		rec, err := c.r.history.Get(name)
+		if diskTrouble(err) {
+			return err
+		}
 		if err != nil || !rec.Draft.Waits() {
 			return nil //nolint:nilerr // tidyLayers looks at it
 		}
 		l, err := place.Open(name)
+		if diskTrouble(err) {
+			return err
+		}
 		if err != nil {
 			return nil //nolint:nilerr // the same
 		}

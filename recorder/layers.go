@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"errors"
+	"io/fs"
 
 	"decree/layer"
 	"decree/project"
@@ -27,6 +28,8 @@ func (r *Recorder) tidyLayers(x *writing) error {
 		}
 		rec, err := r.history.Get(name)
 		switch {
+		case diskTrouble(err):
+			return err
 		case err != nil && project.KindOf(err) != project.NotFound:
 			return nil // what cannot be read may be a draft that waits
 		case err == nil && rec.Draft.Waits() && busy(place, name):
@@ -37,6 +40,12 @@ func (r *Recorder) tidyLayers(x *writing) error {
 		}
 		return place.Remove(name)
 	})
+}
+
+// diskTrouble says whether something could not be looked for, unlike what is not there or is
+// damaged.
+func diskTrouble(err error) bool {
+	return errors.As(err, new(*fs.PathError)) && !isMissing(err) && project.KindOf(err) != project.NotFound
 }
 
 // eachLayer calls do for the name of each layer.

@@ -697,6 +697,11 @@ func (c *recovery) runs() error {
 	if len(list.Records) > 0 && slices.Contains(list.Missing, list.Records[0].ID) {
 		c.rewrite(list.Records[0].ID, true, "record %s was missing from .decree/runs and was written again")
 	}
+	for _, rec := range list.Records {
+		if rec.Draft != nil && slices.Contains(list.Edited, rec.ID) { // a discard or publish that came to an end in the log alone
+			c.rewrite(rec.ID, true, "run.json of draft %s was written again")
+		}
+	}
 	for _, d := range list.Damaged {
 		if known, err := h.Recorded(d.ID); err != nil {
 			return err

@@ -79,6 +79,7 @@ func (s *sweep) mark() string { return filepath.Join(s.base, "ran") }
 func (s *sweep) reset() {
 	s.t.Helper()
 	unlockTree(s.root)
+	unlockTree(filepath.Join(s.base, "store")) // what an overlay's kernel leaves in its work directory
 	for _, part := range []string{"tree", "store"} {
 		to := filepath.Join(s.base, part)
 		list, err := os.ReadDir(to)
@@ -238,7 +239,7 @@ func operations() []operation {
 		}
 		return err
 	}
-	return []operation{
+	return append(isolatedOperations(), []operation{
 		{"checkpoint", one, func(_ *sweep, r *Recorder) error {
 			_, err := r.Checkpoint(ctx, CheckpointOptions{Label: "here"})
 			return err
@@ -317,7 +318,7 @@ func operations() []operation {
 		{"recover a revert before its record", dead(0, "WriteAt records.jsonl"), recoverIt, judgeMoveRecovered},
 		{"recover a put-back", dead(3, "Exchange"), recoverIt, judgeRunRecovered},
 		{"recover a run", dead(3, "Mkdir txn-"), recoverIt, judgeRunRecovered},
-	}
+	}...)
 }
 
 // prepareOld makes records that go and records that stay, whose trees rest on
@@ -526,6 +527,7 @@ func requireSound(t *testing.T, r *Recorder) {
 	for _, name := range listed(t, r.project.Store) {
 		require.Contains(t, inStore, name, "left in the store")
 	}
+	requireOwnLayers(t, r)
 	for _, in := range []struct {
 		dir  disk.Dir
 		name string
@@ -538,6 +540,24 @@ func requireSound(t *testing.T, r *Recorder) {
 		require.Empty(t, listed(t, d), in.name)
 		d.Close()
 	}
+}
+
+// requireOwnLayers holds that each layer is that of a draft that waits.
+func requireOwnLayers(t *testing.T, r *Recorder) {
+	t.Helper()
+	dir, err := r.project.Store.OpenDir(layersDir)
+	if isMissing(err) {
+		return
+	}
+	require.NoError(t, err)
+	defer dir.Close()
+	mine := []string{"works"}
+	waiting, err := r.WaitingDrafts()
+	require.NoError(t, err)
+	for _, rec := range waiting {
+		mine = append(mine, rec.ID)
+	}
+	require.Subset(t, mine, listed(t, dir), "a layer is left")
 }
 
 func listed(t *testing.T, d disk.Dir) (names []string) {
@@ -582,6 +602,11 @@ func (s *sweep) settle(deaths int) {
 var quiet = []struct{ steps, reason string }{
 	{`^(Open|OpenDir|Read|FileStat|Stat|Readlink|Self|List) /tree(/[^.]|$)`, "looked at ahead of its use; what failed is looked at again when it is needed"},
 	{`^Stat /tree/(.*/)?\.(git|decree)$`, "the same, of a root's marks and of directories that are left out"},
+	{`^(OpenSearch|Open|FileStat|Read) /?(layer\.json)?$`, "whether the root is the tree of a clone; only a whole layer.json says so"},
+	{`^(OpenDir|Open|FileStat|Stat|Readlink|List|Read|ReadAttributes|Attributes) STORE/layers/[^/]+/(tree|upper)/`, "the path alone is told: what cannot be read is not recorded"},
+	{`^Remove STORE/layers/`, "a directory is tried as a file first, which fails anyway; then it is emptied"},
+	{` STORE/layers/works(\.new)?$`, "what worked before; without it, it is tried again"},
+	{`^(Mkdir|OpenDir|TryLock|Stat) STORE/own$`, "the log of acts: where the disk is full nobody can write there"},
 	{` STORE/clock-`, "a probe of the file system's clock; where none can be made the system's clock serves"},
 	{`^(Open|Read|FileStat|Stat) /tree/\.decree/project\.json$`, "written again"},
 	{`^Stat /tree/\.decree/\.gitignore$`, "written again when it is missing, else left"},

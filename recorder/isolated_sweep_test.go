@@ -1,0 +1,275 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+	"decree/history"
+	"decree/layer"
+)
+
+// isolatedOperations are the swept ones of isolated runs, in an overlay where this machine
+// makes any, else in a copy.
+func isolatedOperations() []operation {
+	ctx := context.Background()
+	published := func(s *sweep, res *MoveResult, err error) error {
+		if err == nil && res.Outcome != nil {
+			s.said = append(s.said, res.Outcome.Notes...)
+		}
+		return err
+	}
+	discarded := func(s *sweep, r *Recorder) error {
+		_, err := r.Discard(ctx, []string{s.ids[0]})
+		return err
+	}
+	recoverIt := func(s *sweep, r *Recorder) error {
+		done, err := r.Recover(ctx, false)
+		for _, d := range done {
+			s.said = append(s.said, d.What)
+		}
+		return err
+	}
+	return []operation{
+		{"run --isolated", expectWork, func(s *sweep, r *Recorder) error { return s.executeIsolated(r, 0, IsolatedOptions{}) }, judgeIsolated},
+		{"run --isolated --copy", expectWork, func(s *sweep, r *Recorder) error { return s.executeIsolated(r, 3, IsolatedOptions{Copy: true}) }, judgeIsolated},
+		{"run --isolated --auto", expectWork, func(s *sweep, r *Recorder) error { return s.executeIsolated(r, 0, IsolatedOptions{Auto: true}) }, judgeAuto},
+		{"publish", makeDraft, func(s *sweep, r *Recorder) error {
+			res, err := r.Publish(ctx, PublishOptions{Ref: s.ids[0]})
+			return published(s, res, err)
+		}, judgePublish},
+		{"discard", makeDraft, discarded, judgeDiscard},
+		{"recover an isolated run", deadIsolated("WriteAt records.jsonl"), recoverIt, judgeIsolatedRecovered},
+		{"recover a publish", deadPublish("Exchange"), recoverIt, judgePublishRecovered},
+	}
+}
+
+// age returns once what changes now is later than the tree by more than any clock's tick: else
+// nobody could tell an edit made during a run.
+func (s *sweep) age() {
+	probe := filepath.Join(s.base, "probe")
+	var first time.Time
+	for {
+		require.NoError(s.t, os.WriteFile(probe, nil, 0o600))
+		now, err := os.Stat(probe)
+		require.NoError(s.t, err)
+		if first.IsZero() {
+			first = now.ModTime()
+		}
+		if now.ModTime().Sub(first) > 20*time.Millisecond {
+			return
+		}
+	}
+}
+
+// overlays says whether this machine makes any.
+var overlays = sync.OnceValue(func() bool {
+	base, err := os.MkdirTemp("", "overlays-")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(base)
+	var p layer.Place
+	for name, dir := range map[string]*disk.Dir{"root": &p.Root, "layers": &p.Dir} {
+		if err = errors.Join(err, os.Mkdir(filepath.Join(base, name), 0o700)); err == nil {
+			*dir, err = disk.OS.OpenRoot(filepath.Join(base, name))
+		}
+	}
+	return err == nil && p.TryOverlay() == nil
+})
+
+// executeIsolated runs the command in a layer.
+func (s *sweep) executeIsolated(r *Recorder, exit int, i IsolatedOptions) error {
+	null, err := os.Open(os.DevNull)
+	require.NoError(s.t, err)
+	defer null.Close()
+	i.Copy = i.Copy || !overlays()
+	s.age()
+	res, err := r.RunIsolated(context.Background(), RunOptions{
+		Args: []string{os.Args[0]}, Dir: s.root, Stdin: null, Grace: time.Second,
+		Env: append(os.Environ(), fmt.Sprintf("%s=%d", mutateEnv, runSeed), fmt.Sprintf("DECREE_TEST_EXIT=%d", exit), markEnv+"="+s.mark()),
+	}, i)
+	if err != nil {
+		return err
+	}
+	s.said = append(s.said, res.Notes...)
+	if res.ExitCode == 125 {
+		return errors.New(strings.Join(res.Notes, "; "))
+	}
+	return nil
+}
+
+// expectWork makes a record, and finds out what a publish of the isolated run brings.
+func expectWork(s *sweep) {
+	s.ids = append(s.ids, s.run(500, 0, nil).Record.ID)
+	s.before = s.tree()
+	s.save()
+	s.reset()
+	require.NoError(s.t, s.try(disk.OS, func(r *Recorder) error {
+		inOverlay := s.op.name == "run --isolated" || s.op.name == "run --isolated --auto"
+		return s.executeIsolated(r, 0, IsolatedOptions{Copy: !inOverlay, Auto: true})
+	}), s.said)
+	s.work = append(s.work, s.tree())
+	require.NotEqual(s.t, s.before, s.work[0])
+	s.reset()
+}
+
+// makeDraft leaves a draft, in a copy: its files can be saved and brought back.
+func makeDraft(s *sweep) {
+	s.run(500, 0, nil)
+	require.NoError(s.t, s.try(disk.OS, func(r *Recorder) error { return s.executeIsolated(r, 0, IsolatedOptions{Copy: true}) }))
+	waiting := s.waiting()
+	require.Len(s.t, waiting, 1)
+	require.Empty(s.t, waiting[0].Draft.NoBase)
+	s.ids = []string{waiting[0].ID}
+	require.NoError(s.t, os.Remove(s.mark()))
+}
+
+// waiting are the drafts that wait.
+func (s *sweep) waiting() []*history.Record {
+	return with(s.bench, func(r *Recorder) ([]*history.Record, error) { return r.WaitingDrafts() })
+}
+
+// dying has do end at the first step that begins with at.
+func (s *sweep) dying(at string, do func(r *Recorder) error) {
+	fired := false
+	_ = s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if !fired && strings.HasPrefix(st.Op+" "+filepath.Base(st.Path), at) {
+			fired = true
+			return disktest.Action{Die: true}
+		}
+		return disktest.Action{}
+	}), do)
+	require.True(s.t, fired)
+}
+
+// deadIsolated leaves an isolated run whose decree died.
+func deadIsolated(at string) func(*sweep) {
+	return func(s *sweep) {
+		expectWork(s)
+		s.dying(at, func(r *Recorder) error { return s.executeIsolated(r, 0, IsolatedOptions{Copy: true}) })
+	}
+}
+
+// deadPublish leaves a publish whose decree died.
+func deadPublish(at string) func(*sweep) {
+	return func(s *sweep) {
+		makeDraft(s)
+		s.before = s.tree()
+		s.dying(at, func(r *Recorder) error {
+			_, err := r.Publish(context.Background(), PublishOptions{Ref: s.ids[0]})
+			return err
+		})
+	}
+}
+
+// judgeIsolated: the tree is as it was; where the command ran there is a record, and what it
+// did is a draft that can be published and taken back.
+func judgeIsolated(s *sweep, v verdict) {
+	require.Equal(s.t, s.before, v.state, "the tree was changed")
+	if v.ran == 0 {
+		require.Error(s.t, v.err)
+		require.Empty(s.t, v.newest)
+		require.Empty(s.t, s.waiting())
+		return
+	}
+	require.Len(s.t, v.newest, 1, "the command ran and there is no record of it")
+	s.tryDraft(v)
+}
+
+// tryDraft publishes the newest record's draft, takes that back and gives it up.
+func (s *sweep) tryDraft(v verdict) {
+	s.t.Helper()
+	rec := v.newest[0]
+	require.NotNil(s.t, rec.Draft, "what it did is lost")
+	require.True(s.t, rec.Draft.Waits())
+	ctx := context.Background()
+	with(s.bench, func(r *Recorder) (*MoveResult, error) {
+		return r.Publish(ctx, PublishOptions{Ref: rec.ID, Force: len(rec.Draft.NoBase) > 0, Yes: true})
+	})
+	if !s.incomplete(v) {
+		require.Equal(s.t, s.work[0], s.tree(), "its publish")
+	}
+	s.revert("last")
+	require.Equal(s.t, s.before, s.tree(), "the publish's revert")
+	with(s.bench, func(r *Recorder) ([]*history.Record, error) { return r.Discard(ctx, []string{rec.ID}) })
+	s.sound()
+}
+
+// judgeAuto: the tree is all old, and the work a draft; or all new, by a record.
+func judgeAuto(s *sweep, v verdict) {
+	if maps.Equal(s.before, v.state) {
+		if v.err == nil && v.ran > 0 {
+			require.Fail(s.t, "it was not published, and nobody was told")
+		}
+		judgeIsolated(s, v)
+		return
+	}
+	require.Equal(s.t, s.work[0], v.state, "neither old nor new")
+	require.Len(s.t, v.newest, 2)
+	require.Equal(s.t, history.Publish, v.newest[0].Reason)
+	require.Equal(s.t, history.DraftPublished, v.newest[1].Draft.State)
+	s.revert("last")
+	require.Equal(s.t, s.before, s.tree())
+	require.Len(s.t, s.waiting(), 1)
+}
+
+// judgePublish: all old and the draft waits, or all new and it is published.
+func judgePublish(s *sweep, v verdict) {
+	if v.err == nil {
+		require.Equal(s.t, s.after, v.state)
+	}
+	waiting := s.waiting()
+	if maps.Equal(s.before, v.state) {
+		require.Empty(s.t, v.newest, "a record of what was not done")
+		require.Len(s.t, waiting, 1, "the draft is lost")
+		with(s.bench, func(r *Recorder) (*MoveResult, error) {
+			return r.Publish(context.Background(), PublishOptions{Ref: s.ids[0]})
+		})
+		require.Equal(s.t, s.after, s.tree(), "its publish")
+		return
+	}
+	require.Equal(s.t, s.after, v.state, "neither old nor new")
+	require.Len(s.t, v.newest, 1, "moved and not recorded")
+	require.Empty(s.t, waiting)
+	s.revert(v.newest[0].ID)
+	require.Equal(s.t, s.before, s.tree(), "its revert")
+	require.Len(s.t, s.waiting(), 1, "the draft waits again")
+}
+
+// judgePublishRecovered: what cannot be finished is taken back.
+func judgePublishRecovered(s *sweep, v verdict) {
+	v.err = errors.Join(v.err, errors.New("either is right"))
+	judgePublish(s, v)
+}
+
+// judgeIsolatedRecovered: the command ran before the death.
+func judgeIsolatedRecovered(s *sweep, v verdict) {
+	v.ran, v.err = 1, errors.Join(v.err, errors.New("either is right"))
+	judgeIsolated(s, v)
+}
+
+// judgeDiscard: the tree is untouched; the draft waits, or it is given up and its layer gone.
+func judgeDiscard(s *sweep, v verdict) {
+	require.Equal(s.t, s.before, v.state)
+	require.Empty(s.t, v.newest)
+	if waiting := s.waiting(); v.err == nil {
+		require.Empty(s.t, waiting)
+	} else if len(waiting) > 0 {
+		with(s.bench, func(r *Recorder) (*MoveResult, error) {
+			return r.Publish(context.Background(), PublishOptions{Ref: s.ids[0]})
+		})
+		s.revert("last")
+		require.Equal(s.t, s.before, s.tree())
+	}
+}
