@@ -38,13 +38,17 @@ type Touched struct {
 // Collected is all that the layer's run did, in byte order of the paths.
 type Collected struct {
 	Touched []Touched
-	Unread  []string // files of the layer that could not be read; of directories, see Tally
+	Unread  []string // files of the layer that could not be read, or are deleted in it and cannot be read in the root; of directories, see Tally
 	Tally   Tally
 }
 
-// Changes are the changes of all paths, and the paths without a base.
+// Changes are the changes of all paths, and the paths without a base. What the root has by
+// now as the run made it is none.
 func (out *Collected) Changes() (all []tree.Change, noBase []string) {
 	for _, t := range out.Touched {
+		if t.same() {
+			continue
+		}
 		all = append(all, t.Change)
 		if t.NoBase {
 			noBase = append(noBase, t.Path)
@@ -107,11 +111,20 @@ func (out *Collected) add(c *Change, o CollectOptions) error {
 			return err
 		}
 	}
-	if !t.NoBase && (t.Old == nil && t.New == nil || t.Old != nil && t.New != nil && t.Old.Same(*t.New)) {
+	if err != nil && t.New == nil { // nobody can tell what was deleted
+		out.Unread = append(out.Unread, c.Path)
+		return nil
+	}
+	if !t.NoBase && t.same() {
 		return nil
 	}
 	out.Touched = append(out.Touched, t)
 	return nil
+}
+
+// same says whether both sides are.
+func (t *Touched) same() bool {
+	return t.Old == nil && t.New == nil || t.Old != nil && t.New != nil && t.Old.Same(*t.New)
 }
 
 // assume gives a path that is not settled the base that is known from elsewhere. A file that

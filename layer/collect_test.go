@@ -104,9 +104,23 @@ func TestCollectUnread(t *testing.T) {
 		assert.Len(t, got.Touched, 3)
 		return
 	}
-	assert.Equal(t, []string{"n"}, got.Unread)
-	assert.Equal(t, []layer.Touched{
-		{Change: tree.Change{Path: "a", Old: file("a\n"), New: file("run\n")}},
-		{Change: tree.Change{Path: "b"}, NoBase: true},
-	}, got.Touched)
+	assert.Equal(t, []string{"b", "n"}, got.Unread)
+	assert.Equal(t, []layer.Touched{{Change: tree.Change{Path: "a", Old: file("a\n"), New: file("run\n")}}}, got.Touched)
+}
+
+// TestCollectTheSameEdit: what the root has got meanwhile as the run made it is no change, and
+// would be none in the diff.
+func TestCollectTheSameEdit(t *testing.T) {
+	for _, how := range mechanisms {
+		s := newSite(t)
+		sh(t, s.root, "echo a >a; echo b >b; echo c >c")
+		l := s.make("one", how)
+		s.run(l, "echo both >a; rm b; echo run >c")
+		sh(t, s.root, "echo both >a; rm b")
+		got, err := l.Collect(t.Context(), layer.CollectOptions{Writer: stored{}})
+		require.NoError(t, err)
+		all, noBase := got.Changes()
+		assert.Equal(t, []tree.Change{{Path: "c", Old: file("c\n"), New: file("run\n")}}, all, how)
+		assert.Equal(t, []string{"c"}, noBase, "its directory was changed too")
+	}
 }
