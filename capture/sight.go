@@ -69,7 +69,7 @@ func (s *Sightings) Look(ctx context.Context, before int64) error {
 		clear(s.dirs)
 		return nil
 	case ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // it was ended
 	}
 	return err
 }
