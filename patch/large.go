@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"decree/tree"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 )
@@ -254,7 +255,10 @@ func readInto(buf []byte, r io.Reader, n int64) ([]byte, error) {
 	if int64(cap(buf)) < n {
 		buf = make([]byte, n)
 	}
-	_, err := io.ReadFull(r, buf[:n])
+	got, err := io.ReadFull(r, buf[:n])
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%w: it ends after %d of %d bytes", errChanged, got, n)
+	}
 	return buf[:n], err
 }
 

@@ -106,7 +106,10 @@ func (r *Reader) textNow(ctx context.Context, path string) (*blame, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.content = patch.Bytes(data)
+		// Somebody may have written to it since it was looked at.
+		now := *e
+		now.Size, now.SHA256 = int64(len(data)), tree.Sum(data)
+		b.cur, b.content = &now, patch.Bytes(data)
 	}
 	return b, b.begin(ctx, path)
 }

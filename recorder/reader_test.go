@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
+	"decree/disk/disktest"
 	"decree/history"
 	"decree/project"
 )
@@ -119,6 +121,38 @@ func TestReaderBesideRuns(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.GreaterOrEqual(t, looked.Load(), int64(cap(errs)))
+}
+
+// TestBlameOfAFileThatIsWritten: somebody empties or shortens the file between the two readings
+// of a blame, which is then of the one or the other.
+func TestBlameOfAFileThatIsWritten(t *testing.T) {
+	b := newBench(t)
+	b.write("stays", "one\ntwo\n")
+	b.checkpoint(CheckpointOptions{})
+	b.write("stays", "one\nmore\ntwo\n")
+	b.checkpoint(CheckpointOptions{})
+	for _, text := range []string{"", "one\n"} {
+		b.write("stays", "one\nmore\ntwo\n")
+		opened := 0
+		r, err := OpenReader(ReaderOptions{
+			Disk: disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+				if st.Op == "Open" && st.Path == filepath.Join(b.root, "stays") {
+					if opened++; opened == 2 {
+						b.write("stays", text)
+					}
+				}
+				return disktest.Action{}
+			}),
+			Where:    project.Where{RootFlag: b.root, Cwd: b.root, Home: filepath.Join(b.base, "home"), StoreEnv: filepath.Join(b.base, "store")},
+			Location: time.UTC, Clock: time.Now,
+		})
+		require.NoError(t, err)
+		file, err := r.Blame(context.Background(), "stays")
+		require.NoError(t, err)
+		require.Equal(t, 2, opened)
+		require.Equal(t, strings.Count(text, "\n"), file.Lines)
+		require.NoError(t, r.Close())
+	}
 }
 
 func newestOf(t *testing.T, r *Reader) *history.Record {
