@@ -10,7 +10,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -42,8 +41,7 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 	if !resumed {
 		q.s.forget()
 	}
-	since, err := q.begin(d, name, m)
-	if err != nil {
+	if err := q.begin(d, name, m); err != nil {
 		return nil, err
 	}
 	if err := q.stillThere(d); err != nil {
@@ -68,7 +66,7 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 		return nil, err
 	}
 	defer func() { q.list.noteOwnChange(d.inbox, name) }()
-	return q.conclude(d, res, q.list.cameSince(since))
+	return q.conclude(d, res, slices.Clone(q.list.came))
 }
 
 // reopen opens the directories anew, which a run may have deleted.
@@ -333,15 +331,14 @@ func (q *Queue) routine(ctx context.Context, m *message.Message) (string, error)
 	return name, err
 }
 
-// begin makes it durable that the message is under way, and returns since when, by
-// the clock that files are stamped with.
-func (q *Queue) begin(d *dirs, name string, m *message.Message) (since int64, err error) {
+// begin makes it durable that the message is under way, and what is in the inbox beside it.
+func (q *Queue) begin(d *dirs, name string, m *message.Message) error {
 	id, err := q.o.Recorder.FreeID(m.ID)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if err := q.list.look(d.inbox); err != nil {
-		return 0, err
+	if err := q.list.mark(d.inbox); err != nil {
+		return err
 	}
 	s := q.s
 	s.Name, s.identity, s.ID, s.Chain, s.Seq = name, q.file, m.ID, m.Chain, m.Seq
@@ -357,13 +354,7 @@ func (q *Queue) begin(d *dirs, name string, m *message.Message) (since int64, er
 	} else {
 		s.Before = slices.Sorted(maps.Keys(q.list.known))
 	}
-	s.Since = time.Now().Add(-fileTick).UnixNano()
-	if err := s.write(q.project().Store, true); err != nil {
-		return 0, err
-	}
-	info, err := q.project().Store.Stat(stateFile)
-	q.list.mark(info.Mtime)
-	return info.Mtime, err
+	return s.write(q.project().Store, true)
 }
 
 // stillThere gives a message up that was taken away or changed before it was noted as

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"decree/disk"
 	"decree/message"
@@ -34,14 +33,9 @@ func (q *Queue) cameUntilDeath(d *dirs) ([]Pending, error) {
 		before[name] = true
 	}
 	return slices.DeleteFunc(list, func(p Pending) bool {
-		older := p.Ctime < q.s.Since && p.Ctime%coarse != 0
-		return older || before[p.Name] || q.s.Partly && !q.ofChain(p.Name)
+		return before[p.Name] || q.s.Partly && !q.ofChain(p.Name)
 	}), err
 }
-
-// fileTick is more than the clock that local file systems stamp files with is behind
-// this process's clock.
-const fileTick = 20 * time.Millisecond
 
 // adopt gives the follow-ups of a run that succeeded their places in its chain, and
 // returns their names in the order of their turns. Each step can be repeated.

@@ -319,22 +319,3 @@ case $(tail -n1 "$message_file") in one) printf -- '---\nchain: 2026112107015977
 	require.Len(t, b.done(), 1)
 	require.Empty(t, b.inbox())
 }
-
-// TestOverlookedBefore holds that a file that is older than the run did not come
-// since, also if it came while the inbox was being listed.
-func TestOverlookedBefore(t *testing.T) {
-	b := newBench(t, map[string]string{".decree/inbox/2020010101010100-1.md": "sent before\n"})
-	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
-		d, err := q.open()
-		require.NoError(t, err)
-		defer d.close()
-		q.s = &state{Version: 1, Chain: "2020010101010100"}
-		came, err := q.cameUntilDeath(d)
-		require.NoError(t, err)
-		require.Len(t, came, 1, "nothing says that it was there before")
-		q.s.Since = came[0].Ctime + 1
-		came, err = q.cameUntilDeath(d)
-		require.Empty(t, came)
-		return err
-	}))
-}

@@ -32,7 +32,6 @@ const (
 type Pending struct {
 	Name  string
 	Mtime int64 // ns since 1970: when it was written
-	Ctime int64 // ns since 1970: when it came here, at the latest
 	Size  int64
 	Ino   uint64
 }
@@ -104,7 +103,7 @@ func pending(dir disk.Dir, name string) (p Pending, ok bool, err error) {
 	if isMissing(err) || err == nil && info.Kind != disk.Regular {
 		return p, false, nil
 	}
-	return Pending{name, info.Mtime, info.Ctime, info.Size, info.Ino}, err == nil, err
+	return Pending{name, info.Mtime, info.Size, info.Ino}, err == nil, err
 }
 
 // byTurn puts the oldest first.

@@ -189,27 +189,15 @@ func (l *listing) noteOwnChange(dir disk.Dir, name string) {
 	l.stale = l.stale || self.Mtime%coarse == 0
 }
 
-// mark begins a run. since is when, by the clock that files are stamped with. A
-// change of the directory in the same tick of that clock as its last one would not
-// be seen by its time; where looking again is dear, the tick is waited for.
-func (l *listing) mark(since int64) {
-	const tick = 10 * time.Millisecond
+// mark begins a run: all that is there now is known after it, also what was overlooked, and
+// came is what appears from then on. It goes by names and not by times: the clock may be set
+// back while the run's command works.
+func (l *listing) mark(dir disk.Dir) error {
+	l.stale = true
+	if err := l.look(dir); err != nil {
+		return err
+	}
 	l.came = nil
-	if l.stale || since > l.self.Mtime {
-		return
-	}
-	if len(l.known) < dear || l.watch != nil {
-		l.stale = true
-		return
-	}
-	time.Sleep(tick)
-}
-
-// cameSince are the files that appeared since mark, and were changed since then:
-// one that was overlooked before is older.
-func (l *listing) cameSince(since int64) []Pending {
-	if l.self.Mtime%coarse == 0 {
-		return l.came // the names are read each time, and none is overlooked
-	}
-	return slices.DeleteFunc(slices.Clone(l.came), func(p Pending) bool { return p.Ctime < since })
+	l.stale = true // a change in the same tick of the clock would not be seen by its time
+	return nil
 }

@@ -46,9 +46,6 @@ type state struct {
 	// name.
 	Before []string `json:"before,omitempty"`
 	Partly bool     `json:"partly,omitempty"`
-	// Since is when the run began, in ns since 1970: a file that is older was there,
-	// also if it came while the inbox was being listed and is not in Before.
-	Since int64 `json:"since,omitempty"`
 	// Last is the chain done last, Stack its follow-ups, the next one first.
 	Last  string   `json:"last,omitempty"`
 	Stack []string `json:"stack,omitempty"`
