@@ -101,7 +101,7 @@ func (l *lanes) text(c recorder.Candidate) func() string {
 // outcome is how a candidate ended.
 func (l *lanes) outcome(c recorder.Candidate) string {
 	if c.Err != nil {
-		return "is not recorded: " + oneLine(c.Err.Error())
+		return "is not recorded" // the table is followed by why
 	}
 	if c.Result == nil {
 		return "was not begun"

@@ -126,17 +126,26 @@ func (s *session) tellRace(result *recorder.RaceResult, judged bool) error {
 	}
 	for _, c := range result.Candidates {
 		if c.Err != nil {
-			fmt.Fprintf(s.env.Stderr, "decree race: %s: %v\n", c.Name, oneLine(c.Err.Error()))
+			s.mind(c.Name + ": " + c.Err.Error())
 		}
 	}
 	for _, n := range result.Notes {
-		fmt.Fprintf(s.env.Stderr, "decree race: %s\n", oneLine(n))
+		s.mind(n)
 	}
 	if result.Published != nil {
 		return s.reportMove(moveReport{result: result.Published, did: "published", what: result.Best.Name})
 	}
 	s.sayNextOfRace(result)
 	return nil
+}
+
+// mind tells of what went wrong, also to who asked for quiet.
+func (s *session) mind(text string) {
+	if s.global.events {
+		s.say("%s", oneLine(text))
+		return
+	}
+	fmt.Fprintf(s.env.Stderr, "decree race: %s\n", oneLine(text))
 }
 
 // writeRace is a race's table.
@@ -179,7 +188,11 @@ func (s *session) writeShared(w io.Writer, result *recorder.RaceResult) error {
 	slices.Sort(paths)
 	t := s.fits(&table{}, s.env.Stdout, 0)
 	for _, path := range paths[:min(len(paths), summaryFiles)] {
-		t.add("  "+shownPath(path), strings.Join(by[path], ", "))
+		names := strings.Join(by[path], ", ")
+		if n := len(by[path]); n > 2 && n == len(result.Candidates) {
+			names = "all"
+		}
+		t.add("  "+shownPath(path), names)
 	}
 	if n := len(paths) - summaryFiles; n > 0 {
 		t.add("  and " + count(n, "path") + " more")
