@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"decree/capture"
+	"decree/disk"
 	"decree/history"
 	"decree/layer"
 	"decree/layer/overlay"
@@ -445,8 +446,16 @@ func (u *isolatedRun) unrecorded(err error) error {
 	} else {
 		state += "the work lies in " + u.layer.Path()
 	}
-	return &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("what it changed is not recorded: %w", err), State: state,
-		Advice: fmt.Sprintf("once the cause is gone 'decree recover' records run %s", u.rec.ID)}
+	advice := fmt.Sprintf("once the cause is gone 'decree recover' records run %s", u.rec.ID)
+	if disk.Full(err) && u.layer != nil {
+		advice = roomAdvice(u.rec.ID, u.layer.Path())
+	}
+	return &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("what it changed is not recorded: %w", err), State: state, Advice: advice}
+}
+
+// roomAdvice is for a full disk, which may be full of what the run has written into its layer.
+func roomAdvice(id, layer string) string {
+	return fmt.Sprintf("free some space there: what the command wrote lies in %s, and what you delete of it is not recorded; then 'decree recover' records run %s", layer, id)
 }
 
 // dir is where the command works: where decree was called, as seen in the layer.
@@ -652,6 +661,9 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 	}
 	if l != nil {
 		l.Close()
+	}
+	if disk.Full(err) && begun && l != nil {
+		err = &project.Error{Kind: project.KindOf(err), Err: err, Advice: roomAdvice(rec.ID, l.Path())}
 	}
 	if err != nil || !begun {
 		return err
