@@ -68,8 +68,8 @@ func (s *Sightings) Look(ctx context.Context, before int64) error {
 	case err == errDamaged:
 		clear(s.dirs)
 		return nil
-	case ctx.Err() != nil:
-		return nil //nolint:nilerr // it was ended
+	case err == ctx.Err():
+		return nil
 	}
 	return err
 }
