@@ -1,17 +1,19 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"decree/history"
 	"decree/plan"
-	"decree/project"
 	"decree/recorder"
+	"decree/view"
 )
 
 // runIsolated is run --isolated.
@@ -53,11 +55,14 @@ func (s *session) draftsVerb() verb {
 	return verb{
 		name: "drafts", category: draftCategory, words: noWords,
 		usage: "list the drafts that wait to be published",
-		about: `Lists the work of isolated runs ("decree run --isolated") that is neither published nor discarded, newest first: id, name, time, status, command, and what it would change.
+		about: `Lists the work of isolated runs ("decree run --isolated") that is neither published nor discarded, newest first: id, name, age, status, what it would change, how its run was isolated and what its layer takes, command. Then, for each, the paths that somebody has changed since its run began: with them a publish would be refused now.
 
---json prints the whole records, as .decree/runs/<id>/run.json has them; "draft" says what became of each: its "state" is "waiting", or "partly" if only some of its paths are published.`,
+A draft waits until it is published or discarded. Its layer, in which "decree enter" works on, goes before: see isolated.keep and isolated.max_age in "decree help config". A draft can be published without.
+
+--json prints the records, as .decree/runs/<id>/run.json has them, with "conflicts", a list of "path" and "reason", and "layer_bytes", null where the layer is gone; "draft" says what became of each: its "state" is "waiting", or "partly" if only a part of it is published.`,
 		examples: []example{
 			{"decree drafts", "what waits"},
+			{"decree drafts --json", "for programs"},
 		},
 		exits:  []exit{{"0", "listed, even if there was nothing to list"}},
 		flags:  s.reading(),
@@ -65,39 +70,82 @@ func (s *session) draftsVerb() verb {
 	}
 }
 
-func (s *session) drafts(context.Context) error {
+func (s *session) drafts(ctx context.Context) error {
 	rec, err := s.forReading()
 	if err != nil {
 		return err
 	}
-	waiting, err := rec.WaitingDrafts()
+	waiting, err := rec.WaitingDraftsNow(ctx)
 	if err != nil {
 		return err
 	}
 	if s.global.json {
-		if waiting == nil {
-			waiting = []*history.Record{}
+		labels, err := s.allLabels()
+		if err != nil {
+			return err
 		}
-		return s.printJSON(waiting)
+		return s.printJSON(view.WaitingDrafts(waiting, labels))
 	}
 	if len(waiting) == 0 {
 		s.say("no drafts")
 		return nil
 	}
-	return s.print(func(w io.Writer) error {
-		var t table
-		for _, r := range waiting {
-			state := string(r.Status)
-			if r.Draft.State == history.DraftPartly {
-				state += ", published in part"
-			}
-			if r.Judge != nil {
-				state += ", judged " + judgeWord(r.Judge)
-			}
-			t.add(s.shortID(r.ID), nameOf(r), r.Started.In(s.env.Location).Format("2006-01-02 15:04"), state, changesInWords(r.Changes), s.about(r))
+	return s.print(func(w io.Writer) error { return s.writeDrafts(w, waiting) })
+}
+
+// writeDrafts lists drafts, and what stands in the way of each.
+func (s *session) writeDrafts(w io.Writer, waiting []recorder.WaitingDraft) error {
+	t := s.fits(&table{}, s.env.Stdout, 6)
+	for _, d := range waiting {
+		state := string(d.Status)
+		if d.Draft.State == history.DraftPartly {
+			state += ", published in part"
 		}
-		return t.write(w)
-	})
+		if d.Judge != nil {
+			state += ", judged " + judgeWord(d.Judge)
+		}
+		layer := "no layer"
+		if d.Layer >= 0 {
+			layer = d.Isolated + ", " + size(d.Layer)
+		}
+		t.add(s.shortID(d.ID), cmp.Or(d.Draft.Name, "-"), s.ago(d.Started), state, changesInWords(d.Changes), layer, s.about(d.Record))
+	}
+	if err := t.write(w); err != nil {
+		return err
+	}
+	for _, d := range waiting {
+		if err := s.writeInTheWay(w, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostInTheWay is how many paths are listed that keep a draft from being published.
+const mostInTheWay = 10
+
+func (s *session) writeInTheWay(w io.Writer, d recorder.WaitingDraft) error {
+	switch {
+	case d.Unknown != nil:
+		_, err := fmt.Fprintf(w, "\n%s cannot be compared with the tree: %s\n", nameOf(d.Record), oneLine(d.Unknown.Error()))
+		return err
+	case len(d.Conflicts) == 0:
+		return nil
+	}
+	are := "are"
+	if len(d.Conflicts) == 1 {
+		are = "is"
+	}
+	fmt.Fprintf(w, "\n'decree publish %s' would be refused now: %s %s not as its run began with\n", nameOf(d.Record), count(len(d.Conflicts), "path"), are)
+	t := s.fits(&table{}, s.env.Stdout, 0)
+	for _, it := range d.Conflicts[:min(len(d.Conflicts), mostInTheWay)] {
+		t.add("  "+shownPath(it.Path), itemReason(it))
+	}
+	if err := t.write(w); err != nil || len(d.Conflicts) <= mostInTheWay {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "  and %d more\n", len(d.Conflicts)-mostInTheWay)
+	return err
 }
 
 func (s *session) publishVerb() verb {
@@ -145,11 +193,7 @@ func (s *session) publish(ctx context.Context, o moveOptions, withGit bool) erro
 		return err
 	}
 	opt := recorder.PublishOptions{Merge: merging, Force: o.force, DryRun: o.dryRun, Yes: s.global.yes, WithGit: withGit}
-	words := s.line.words
-	if len(words) > 0 && (!s.line.dashed || len(words) > 1) {
-		opt.Ref, words = words[0], words[1:]
-	}
-	if opt.Paths, err = s.inTree(rec.Project().Root, words); err != nil {
+	if opt.Ref, opt.Paths, err = s.publishWords(rec.Reader); err != nil {
 		return err
 	}
 	if withGit && (o.patch || len(opt.Paths) > 0) {
@@ -172,53 +216,21 @@ func (s *session) publish(ctx context.Context, o moveOptions, withGit bool) erro
 	return s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: "published", what: what})
 }
 
-func (s *session) discardVerb() verb {
-	return verb{
-		name: "discard", category: draftCategory, args: "DRAFT...", words: refWords, most: anyWords,
-		missing: usagef("a DRAFT is missing").Hintf("'decree drafts' lists them"),
-		usage:   "give up the work of isolated runs",
-		about:   `Gives up drafts: they can be published no more, and their layers are removed. Their records stay, with their diffs. It asks first; off a terminal it needs --yes.`,
-		examples: []example{
-			{"decree discard try", "give up the draft 'try'"},
-		},
-		exits:  []exit{{"0", "done"}, {"3", "no such draft"}, {"4", "no draft that waits, or not confirmed; nothing was changed"}},
-		flags:  s.writing(),
-		action: s.discard,
+// publishWords takes publish's words apart: the first is a DRAFT if it names a record, else
+// a PATH, as all others are.
+func (s *session) publishWords(rec *recorder.Reader) (ref string, paths []string, err error) {
+	words := s.line.words
+	if len(words) > 0 {
+		is, err := s.isRef(rec, words[0])
+		if err != nil {
+			return "", nil, err
+		}
+		if is {
+			ref, words = words[0], words[1:]
+		}
 	}
-}
-
-func (s *session) discard(ctx context.Context) error {
-	rec, err := s.forChanging(ctx)
-	if err != nil {
-		return err
-	}
-	if err := s.confirmDiscard(); err != nil {
-		return err
-	}
-	gone, err := rec.Discard(ctx, s.line.words)
-	if err != nil {
-		return err
-	}
-	if s.global.json {
-		return s.printJSON(gone)
-	}
-	for _, r := range gone {
-		s.tell("discarded %s; its record stays", nameOf(r))
-	}
-	return nil
-}
-
-func (s *session) confirmDiscard() error {
-	what := count(len(s.line.words), "draft")
-	switch {
-	case s.global.yes:
-		return nil
-	case !s.canAsk():
-		return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "this gives up work that was never published, and there is no terminal to ask on", Advice: "repeat it with --yes"}
-	case s.ask(fmt.Sprintf("give up %s for good? [y/N]", what), 'n') != 'y':
-		return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "not confirmed"}
-	}
-	return nil
+	paths, err = s.inTree(rec.Project().Root, slices.Concat(words, s.line.paths))
+	return ref, paths, err
 }
 
 // about is what a draft's run was: its description, or its command.

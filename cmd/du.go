@@ -74,7 +74,10 @@ func writePlaces(w io.Writer, rec *recorder.Reader, u *recorder.Usage) error {
 	var t table
 	t.add("store", size(u.Store), quoteWord(rec.Project().StorePath))
 	t.add("runs", size(u.Runs), ".decree/runs: diffs, logs, manifests")
-	t.add("total", size(u.Total()))
+	if u.Layers > 0 {
+		t.add("layers", size(u.Layers), "of isolated runs: see 'decree drafts'")
+	}
+	t.add("total", size(u.Total()+u.Layers))
 	if err := t.write(w); err != nil || u.Unneeded < leastUnneeded {
 		return err
 	}

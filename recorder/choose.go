@@ -63,7 +63,7 @@ func inPartOf(rec *history.Record) (paths []string) {
 
 // begun says that the tree has at a path what the last of the records left that moved it in
 // part: what is left of that can go on from there.
-func (r *Recorder) begun(ids []string) func(path string, now *tree.Entry) bool {
+func (r *Reader) begun(ids []string) func(path string, now *tree.Entry) bool {
 	_, parts := r.broughtBy(ids)
 	return func(path string, now *tree.Entry) bool {
 		left, is := parts[path]

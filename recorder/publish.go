@@ -10,6 +10,7 @@ import (
 	"decree/disk"
 	"decree/history"
 	"decree/layer"
+	"decree/patch"
 	"decree/plan"
 	"decree/project"
 	"decree/tree"
@@ -127,21 +128,12 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 // planPublish plans as an apply does, and refuses what is not as the run began with it.
 func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptions) (*plan.Plan, error) {
 	rec := t.records[0]
-	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{Direction: plan.Forth, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: r.begun(rec.Draft.By)})
+	p, err := r.planDraft(ctx, t, o)
 	if err != nil {
 		return nil, lookError(err)
 	}
 	if err := r.mentions(o.Paths, p); err != nil {
 		return nil, err
-	}
-	for i := range p.Items {
-		it := &p.Items[i]
-		if it.Verdict == plan.Done || !baseless(rec.Draft.NoBase, it.Path) {
-			continue
-		}
-		if it.Verdict = plan.Forced; !o.Force {
-			it.Verdict, it.Reason = plan.Edited, "changed while the run worked"
-		}
 	}
 	if items := p.Conflicts(); len(items) > 0 {
 		r.nameLater(t, items)
@@ -156,6 +148,30 @@ func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptio
 	}
 	p.Warnings, _ = stillOpen(p, nil)
 	return p, err
+}
+
+// planDraft is what a publish would do, with what stands in its way.
+func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) (*plan.Plan, error) {
+	draft, src := t.records[0].Draft, t.sources[0]
+	// What is published already is left out, whatever became of it since, but where it is named.
+	brought, _ := r.broughtBy(draft.By)
+	src.Sections = slices.DeleteFunc(src.Sections, func(s *patch.Section) bool { return brought[s.Path] && !slices.Contains(o.Paths, s.Path) })
+	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{
+		Direction: plan.Forth, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: r.begun(draft.By),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Items {
+		it := &p.Items[i]
+		if it.Verdict == plan.Done || !baseless(draft.NoBase, it.Path) {
+			continue
+		}
+		if it.Verdict = plan.Forced; !o.Force {
+			it.Verdict, it.Reason = plan.Edited, "changed while the run worked"
+		}
+	}
+	return p, nil
 }
 
 func baseless(noBase []string, path string) bool { return slices.Contains(noBase, path) }
@@ -267,40 +283,6 @@ func (r *Reader) WaitingDrafts() ([]*history.Record, error) {
 	return slices.DeleteFunc(list, func(rec *history.Record) bool { return !rec.Draft.Waits() }), err
 }
 
-// Discard gives up drafts. Their records stay, their layers go.
-func (r *Recorder) Discard(ctx context.Context, refs []string) ([]*history.Record, error) {
-	x, err := r.enterFor(ctx, "discard", besideRuns)
-	if err != nil {
-		return nil, err
-	}
-	defer x.close()
-	var recs []*history.Record
-	var ids []string
-	for _, ref := range refs {
-		rec, err := r.draft(ref)
-		if err != nil {
-			return nil, err
-		}
-		_, free, err := r.holdLayer(rec)
-		if err != nil {
-			return nil, err
-		}
-		defer free()
-		if !slices.Contains(ids, rec.ID) {
-			recs, ids = append(recs, rec), append(ids, rec.ID)
-		}
-	}
-	if err := r.history.SetDrafts(ids, history.DraftDiscarded); err != nil {
-		return nil, err
-	}
-	for _, rec := range recs {
-		if err := r.dropLayer(rec, history.DraftDiscarded); err != nil {
-			return nil, err
-		}
-	}
-	return recs, nil
-}
-
 // holdLayer keeps others out of the draft's layer until free is called; there may be none
 // any more, and l is nil.
 func (r *Recorder) holdLayer(rec *history.Record) (l *layer.Layer, free func(), err error) {
@@ -399,7 +381,7 @@ func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftStat
 
 // broughtBy are the paths that records published, and those that the last of them published a
 // part of, as it left them. A record that cannot be read published none.
-func (r *Recorder) broughtBy(ids []string) (whole map[string]bool, parts map[string]*tree.Entry) {
+func (r *Reader) broughtBy(ids []string) (whole map[string]bool, parts map[string]*tree.Entry) {
 	whole, parts = map[string]bool{}, map[string]*tree.Entry{}
 	for _, id := range ids {
 		rec, err := r.history.Get(id)

@@ -660,7 +660,7 @@ func undidOf(rec *history.Record) []undid {
 }
 
 // ignoredNow says whether today's rules ignore a path.
-func (r *Recorder) ignoredNow(ctx context.Context) func(path string, dir bool) (bool, error) {
+func (r *Reader) ignoredNow(ctx context.Context) func(path string, dir bool) (bool, error) {
 	return func(path string, dir bool) (bool, error) {
 		req, err := r.request(look{})
 		if err != nil {

@@ -80,13 +80,22 @@ func (r *Recorder) collectUntilThereIsRoom(ctx context.Context, x *writing, o co
 	return more, nil
 }
 
-// storeSize is the sum of the store's files, in bytes, without the reserve.
+// storeSize is the sum of the store's files, in bytes, without the reserve and the layers of
+// isolated runs: no record goes to make room for these.
 func (r *Reader) storeSize() (int64, error) {
 	m := &measure{}
 	defer r.tellBarred(m)
-	total, err := m.below(r.project.Store)
-	if info, serr := r.project.Store.Stat(reserveFile); err == nil && serr == nil {
-		total -= info.Size
+	list, err := m.list(r.project.Store)
+	var total int64
+	for _, e := range list {
+		if e.Name == reserveFile || e.Name == layersDir {
+			continue
+		}
+		n, err := m.entry(r.project.Store, e.Name)
+		if err != nil {
+			return 0, err
+		}
+		total += n
 	}
 	return total, err
 }

@@ -17,6 +17,7 @@ import (
 type Usage struct {
 	Used
 	Packs    int64 // of the store; the rest are the history, the index and caches
+	Layers   int64 // of isolated runs, which are not of the store's bytes
 	Unneeded int64 // of the packs: about what no record needs; gc frees it
 	Records  []RecordUsage
 	Paths    []PathUsage // the largest
@@ -51,7 +52,11 @@ func (r *Reader) Usage() (*Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.usage(&Usage{Used: pruned.Used, Prune: pruned})
+	layers, err := r.layersSize("")
+	if err != nil {
+		return nil, err
+	}
+	return r.usage(&Usage{Used: pruned.Used, Layers: max(0, layers), Prune: pruned})
 }
 
 // Own are the bytes, by record, that no other record needs for sure: see RecordUsage.

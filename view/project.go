@@ -99,7 +99,8 @@ func StatusOf(p *project.Site, st *recorder.Status, labels Labels, inbox Inbox, 
 type Usage struct {
 	Place
 	StoreBytes    int64         `json:"store_bytes"`
-	PacksBytes    int64         `json:"packs_bytes"` // of the store
+	LayersBytes   int64         `json:"layers_bytes"` // of isolated runs, beside them
+	PacksBytes    int64         `json:"packs_bytes"`  // of the store
 	RunsBytes     int64         `json:"runs_bytes"`
 	UnneededBytes int64         `json:"unneeded_bytes"` // of the packs, about
 	Reasons       []ReasonUsage `json:"reasons"`        // the largest first
@@ -175,7 +176,7 @@ func reasonOf(r recorder.RecordUsage) string {
 // UsageOf is the Usage of a project; orphans are of `du --all` alone.
 func UsageOf(p *project.Site, u *recorder.Usage, orphans []recorder.OrphanUsage) Usage {
 	out := Usage{
-		Place: PlaceOf(p), StoreBytes: u.Store, PacksBytes: u.Packs, RunsBytes: u.Runs, UnneededBytes: u.Unneeded,
+		Place: PlaceOf(p), StoreBytes: u.Store, LayersBytes: u.Layers, PacksBytes: u.Packs, RunsBytes: u.Runs, UnneededBytes: u.Unneeded,
 		Reasons: ByReason(u), Records: []RecordUsage{}, Paths: []PathUsage{},
 		Prune: PruneUsage{len(u.Prune.Gone()), u.Prune.Freed},
 	}
