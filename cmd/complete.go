@@ -218,7 +218,7 @@ func (c completer) values(t typed, f cli.Flag, word string) []candidate {
 	case "ROUTINE":
 		return c.routineNames()
 	case "NAME":
-		if t.verb != nil && t.verb.name == "run" {
+		if t.verb != nil && t.verb.name == "run" && slices.Contains(f.Names(), "message") {
 			return c.messageNames("")
 		}
 	case "PATH":
@@ -234,6 +234,9 @@ func (c completer) words(ctx context.Context, t typed, word string) []candidate 
 	before := t.before()
 	switch t.verb.words {
 	case refWords:
+		if t.verb.category == draftCategory {
+			return c.drafts()
+		}
 		if ref, path, ok := strings.Cut(word, ":"); ok && t.verb.name == "show" {
 			return prefixed(ref+":", c.below(path, c.stateOf(ref, path)))
 		}
@@ -274,7 +277,11 @@ var messagesOf = map[string][]string{
 // refsAndPaths are REFs, and the PATHs that the first REF of the line makes sense with:
 // for revert, apply and diff what the record changed, for others also what it held.
 func (c completer) refsAndPaths(ctx context.Context, t typed, word string) (out []candidate) {
-	if !t.dashed {
+	switch {
+	case t.dashed:
+	case t.verb.category == draftCategory:
+		out = c.drafts()
+	default:
 		out = c.refs()
 	}
 	before := t.before()
@@ -290,6 +297,21 @@ func (c completer) refsAndPaths(ctx context.Context, t typed, word string) (out 
 		return append(out, c.paths(word, changed)...)
 	}
 	return append(out, c.below(word, changed)...)
+}
+
+// drafts are those that wait, by their names, or else their ids.
+func (c completer) drafts() (out []candidate) {
+	if c.rec == nil {
+		return nil
+	}
+	waiting, err := c.rec.WaitingDrafts()
+	if err != nil {
+		return nil
+	}
+	for _, r := range waiting {
+		out = append(out, candidate{nameOf(r), clip(view.What(r), 48)})
+	}
+	return out
 }
 
 // refs are what can be completed as a REF.

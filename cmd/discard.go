@@ -64,28 +64,32 @@ func (s *session) discard(ctx context.Context, o discardOptions) error {
 		return err
 	}
 	if s.global.json {
-		if gone == nil {
-			gone = []*history.Record{}
+		records := make([]*history.Record, len(gone))
+		for i, d := range gone {
+			records[i] = d.Record
 		}
-		return s.printJSON(gone)
+		return s.printJSON(records)
 	}
 	if len(gone) == 0 {
 		s.tell("no draft is so: nothing was discarded")
 	}
-	for _, r := range gone {
-		s.tell("discarded %s; its record stays", nameOf(r))
+	for _, d := range gone {
+		s.tell("discarded %s; its record stays", nameOf(d.Record))
+		if lost := d.Lost(); lost != "" {
+			s.note("gone with the layer: " + lost)
+		}
 	}
 	return nil
 }
 
 // confirmDiscard shows what goes, and asks.
-func (s *session) confirmDiscard(recs []*history.Record) (bool, error) {
-	for _, r := range recs {
-		git := ""
-		if n := r.Draft.Git; n > 0 {
-			git = ", and " + count(n, "file") + " in .git that nothing else has"
+func (s *session) confirmDiscard(drafts []recorder.Discarded) (bool, error) {
+	for _, d := range drafts {
+		lost := d.Lost()
+		if lost != "" {
+			lost = "; and " + lost
 		}
-		s.say("  %s  %s, %s  %s%s", nameOf(r), s.ago(r.Started), r.Status, changesInWords(r.Changes), git)
+		s.say("  %s  %s, %s  %s%s", nameOf(d.Record), s.ago(d.Started), d.Status, changesInWords(d.Changes), lost)
 	}
-	return s.ask(fmt.Sprintf("give up %s for good? [y/N]", count(len(recs), "draft")), 'n') == 'y', nil
+	return s.ask(fmt.Sprintf("give up %s for good? [y/N]", count(len(drafts), "draft")), 'n') == 'y', nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"decree/history"
+	"decree/layer"
 	"decree/project"
 )
 
@@ -18,17 +19,23 @@ type DiscardOptions struct {
 	Older  time.Duration // since the run's end; 0: of any age
 	Yes    bool
 	// Confirm asks whether the drafts are to be given up; nil: there is nobody to ask.
-	Confirm func([]*history.Record) (bool, error)
+	Confirm func([]Discarded) (bool, error)
+}
+
+// Discarded is a draft that is given up.
+type Discarded struct {
+	*history.Record
+	Refs []string // of git: branches and tags that its run made or moved, which its layer alone has
 }
 
 // Discard gives up drafts. Their records stay, their layers go.
-func (r *Recorder) Discard(ctx context.Context, o DiscardOptions) ([]*history.Record, error) {
+func (r *Recorder) Discard(ctx context.Context, o DiscardOptions) ([]Discarded, error) {
 	x, err := r.enterFor(ctx, "discard", besideRuns)
 	if err != nil {
 		return nil, err
 	}
 	defer x.close()
-	recs, free, err := r.toDiscard(o)
+	recs, free, err := r.toDiscard(ctx, o)
 	defer free()
 	if err != nil || len(recs) == 0 {
 		return nil, err
@@ -44,7 +51,7 @@ func (r *Recorder) Discard(ctx context.Context, o DiscardOptions) ([]*history.Re
 		return nil, err
 	}
 	for _, rec := range recs {
-		if err := r.dropLayer(rec, history.DraftDiscarded); err != nil {
+		if err := r.dropLayer(rec.Record, history.DraftDiscarded); err != nil {
 			return nil, err
 		}
 	}
@@ -53,7 +60,7 @@ func (r *Recorder) Discard(ctx context.Context, o DiscardOptions) ([]*history.Re
 
 // toDiscard finds the drafts, and holds their layers until free is called. One in whose
 // layer somebody works is refused where it was named, else left out with a note.
-func (r *Recorder) toDiscard(o DiscardOptions) (recs []*history.Record, free func(), err error) {
+func (r *Recorder) toDiscard(ctx context.Context, o DiscardOptions) (recs []Discarded, free func(), err error) {
 	var held []func()
 	free = func() {
 		for _, f := range held {
@@ -80,10 +87,10 @@ func (r *Recorder) toDiscard(o DiscardOptions) (recs []*history.Record, free fun
 		})
 	}
 	for _, rec := range wanted {
-		_, unlock, err := r.holdLayer(rec)
+		l, unlock, err := r.holdLayer(rec)
 		switch {
 		case err == nil:
-			held, recs = append(held, unlock), append(recs, rec)
+			held, recs = append(held, unlock), append(recs, Discarded{rec, r.refsOf(ctx, rec, l)})
 		case len(o.Refs) > 0 || project.KindOf(err) != project.Refused:
 			return nil, free, err
 		default:
@@ -93,15 +100,45 @@ func (r *Recorder) toDiscard(o DiscardOptions) (recs []*history.Record, free fun
 	return recs, free, nil
 }
 
+// refsOf are the branches and tags that a draft's layer alone has; none where that cannot be
+// found out, as for a message only.
+func (r *Recorder) refsOf(ctx context.Context, rec *history.Record, l *layer.Layer) (names []string) {
+	if rec.Draft.Git == 0 || l == nil {
+		return nil
+	}
+	work, err := r.gitWorkOf(ctx, l)
+	if err != nil {
+		return nil
+	}
+	for _, ref := range work.refs {
+		if ref.is != "" && ref.name != "HEAD" {
+			names = append(names, ref.name)
+		}
+	}
+	return names
+}
+
+// Lost says what of a discarded draft no record has; "" for nothing.
+func (d Discarded) Lost() string {
+	if d.Draft.Git == 0 {
+		return ""
+	}
+	text := filesIn(d.Draft.Git) + " in .git that nothing but its layer has"
+	if len(d.Refs) > 0 {
+		text += " (" + some(d.Refs) + ")"
+	}
+	return text
+}
+
 // confirmDiscard asks, as work that was never published goes for good.
-func confirmDiscard(recs []*history.Record, o DiscardOptions) error {
+func confirmDiscard(recs []Discarded, o DiscardOptions) error {
 	if o.Yes {
 		return nil
 	}
 	what := "this gives up work that was never published"
 	for _, rec := range recs {
-		if n := rec.Draft.Git; n > 0 {
-			what += fmt.Sprintf(", with %s in .git that nothing but the layer of draft %s has", filesIn(n), draftName(rec))
+		if lost := rec.Lost(); lost != "" {
+			what += fmt.Sprintf(", draft %s with %s", draftName(rec.Record), lost)
 		}
 	}
 	refused := &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: what + ", and there is no terminal to ask on", Advice: "repeat it with --yes"}

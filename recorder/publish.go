@@ -103,6 +103,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	}
 	if p.Empty() { // the tree has it all already
 		if fate.State != history.DraftPublished {
+			res.Notes = append(res.Notes, g.end()...)
 			return res, nil
 		}
 		if err := r.history.SetDrafts([]string{rec.ID}, fate.State); err != nil {

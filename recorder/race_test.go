@@ -204,7 +204,7 @@ func TestRaceNames(t *testing.T) {
 	b.nothingGoesOn(r)
 
 	// One that is taken only in the middle, by a run that has not ended.
-	_, err = r.Discard(t.Context(), []string{"race.1"})
+	_, err = r.Discard(t.Context(), DiscardOptions{Refs: []string{"race.1"}, Yes: true})
 	require.NoError(t, err)
 	_, err = r.RunIsolated(t.Context(), RunOptions{Args: []string{"sh", "-c", write}, Dir: b.root}, IsolatedOptions{Name: "race2.2"})
 	require.NoError(t, err)
