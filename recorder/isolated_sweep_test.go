@@ -30,7 +30,7 @@ func isolatedOperations() []operation {
 		return err
 	}
 	discarded := func(s *sweep, r *Recorder) error {
-		_, err := r.Discard(ctx, []string{s.ids[0]})
+		_, err := r.Discard(ctx, DiscardOptions{Refs: []string{s.ids[0]}, Yes: true})
 		return err
 	}
 	recoverIt := func(s *sweep, r *Recorder) error {
@@ -202,7 +202,9 @@ func (s *sweep) tryDraft(v verdict) {
 	}
 	s.revert("last")
 	require.Equal(s.t, s.before, s.tree(), "the publish's revert")
-	with(s.bench, func(r *Recorder) ([]*history.Record, error) { return r.Discard(ctx, []string{rec.ID}) })
+	with(s.bench, func(r *Recorder) ([]Discarded, error) {
+		return r.Discard(ctx, DiscardOptions{Refs: []string{rec.ID}, Yes: true})
+	})
 	s.sound()
 }
 
