@@ -162,21 +162,17 @@ func TestRaceStopped(t *testing.T) {
 	up := filepath.Join(b.base, "up")
 	require.NoError(t, syscall.Mkfifo(up, 0o600))
 	signals := make(chan os.Signal, 1)
+	told, err := os.OpenFile(up, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer told.Close()
 	go func() {
-		for range 2 { // each candidate that works opens it once
-			f, err := os.Open(up)
-			if err != nil {
-				break
-			}
-			_, _ = io.ReadAll(f)
-			f.Close()
-		}
+		_, _ = io.ReadFull(told, make([]byte, 2)) // one of each candidate that works
 		signals <- os.Interrupt
 	}()
 	res := b.raced(r, RaceOptions{
 		Candidates: 3, Jobs: 2, Judge: "true", Isolated: IsolatedOptions{Auto: true},
 		Run: RunOptions{Signals: signals, Grace: 50 * time.Millisecond, Env: []string{"UP=" + up}},
-	}, `[ $DECREE_CANDIDATE = 1 ] || trap "" INT; echo w >w; (flock 9; echo up >"$UP") 9<f; while :; do sleep 1000; done`)
+	}, `[ $DECREE_CANDIDATE = 1 ] || trap "" INT; echo w >w; printf u >"$UP"; while :; do sleep 1000; done`)
 	assert.Equal(t, 130, res.ExitCode)
 	assert.Nil(t, res.Published)
 	for _, c := range res.Candidates[:2] {
