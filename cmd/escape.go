@@ -1,6 +1,9 @@
 package cmd
 
-import "decree/view"
+import (
+	"decree/tree"
+	"decree/view"
+)
 
 // What people read is escaped as what programs read is, by view.
 var (
@@ -8,6 +11,6 @@ var (
 	manifestPath = view.Path
 	shownPath    = view.ShownPath
 	shownQuoted  = view.ShownQuoted
-	quoteWord    = view.Word
-	commandLine  = view.CommandLine
+	quoteWord    = tree.ShellWord
+	commandLine  = tree.ShellWords
 )

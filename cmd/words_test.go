@@ -63,7 +63,7 @@ func TestWrap(t *testing.T) {
 func TestQuoteWord(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain": "plain", "a/b.c-d_e": "a/b.c-d_e", "": "''", "two words": "'two words'",
-		"it's": `'it'\''s'`, "a\nb": `"a\nb"`, "käse": "käse", "$HOME": "'$HOME'",
+		"it's": `'it'\''s'`, "a\nb": `$'a\012b'`, "käse": "käse", "$HOME": "'$HOME'",
 	} {
 		assert.Equal(t, want, quoteWord(in))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"decree/message"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // The files of a message in its run's directory.
@@ -59,7 +60,7 @@ func (q *Queue) commandFor(m *message.Message, found *message.Found, p recorder.
 	}
 	switch _, err := look("papermill"); {
 	case q.project().Config.Notebook != "":
-		line := strings.NewReplacer("{input}", quote(in), "{output}", quote(out), "{params}", quote(filepath.Join(p.Dir, paramsFile))).Replace(q.project().Config.Notebook)
+		line := strings.NewReplacer("{input}", tree.ShellWord(in), "{output}", tree.ShellWord(out), "{params}", tree.ShellWord(filepath.Join(p.Dir, paramsFile))).Replace(q.project().Config.Notebook)
 		c.Args = []string{"bash", "-c", line}
 	case err == nil:
 		c.Args = []string{"papermill", "--cwd", p.Root, in, out}
@@ -80,6 +81,3 @@ func (q *Queue) script(found *message.Found, p recorder.Place) string {
 	}
 	return path
 }
-
-// quote is a word for the shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -10,8 +10,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"decree/disk"
 	"decree/history"
@@ -565,25 +563,8 @@ func RetryCommand(name string) string {
 	if strings.HasPrefix(word, "-") {
 		command += "-- "
 	}
-	switch {
-	case strings.Trim(word, plainLetters) == "":
-		return command + word
-	case utf8.ValidString(word) && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return command + quote(word)
-	}
-	command += "$'"
-	for _, b := range []byte(word) {
-		if b < ' ' || b > '~' || b == '\'' || b == '\\' {
-			command += fmt.Sprintf(`\%03o`, b)
-		} else {
-			command += string(rune(b))
-		}
-	}
-	return command + "'"
+	return command + tree.ShellWord(word)
 }
-
-// plainLetters mean nothing to a shell.
-const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,+:@%/="
 
 // ofRecord is the message as the run's record holds it.
 func (q *Queue) ofRecord(id string) ([]byte, error) {

@@ -163,7 +163,7 @@ type stream struct {
 func (s *stream) record(ctx context.Context, rec *history.Record) error {
 	what := rec.Description
 	if what == "" && len(rec.Command) > 0 {
-		what = shellWords(rec.Command)
+		what = tree.ShellWords(rec.Command)
 	}
 	if what == "" {
 		what = string(rec.Reason)

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"decree/capture"
 	"decree/disk"
 	"decree/history"
@@ -556,23 +554,11 @@ func (r *Recorder) actionOf(t *selection, d plan.Direction, p *plan.Plan) action
 	return a
 }
 
-// shellWords is a command as one would type it.
-func shellWords(argv []string) string {
-	words := make([]string, len(argv))
-	for i, w := range argv {
-		words[i] = w
-		if q, err := syntax.Quote(w, syntax.LangBash); err == nil {
-			words[i] = q
-		}
-	}
-	return strings.Join(words, " ")
-}
-
 // title says what a record was, without ids.
 func title(rec *history.Record) string {
 	text := rec.Description
 	if text == "" {
-		text = shellWords(rec.Command)
+		text = tree.ShellWords(rec.Command)
 	}
 	if text == "" {
 		text = noun(rec)

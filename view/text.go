@@ -73,28 +73,6 @@ func ShownQuoted(path string) string {
 	return path
 }
 
-// Word quotes a word as a shell would want it back, if it needs quoting.
-func Word(word string) string {
-	if strings.ContainsFunc(word, Unsafe) || !utf8.ValidString(word) {
-		return ShownPath(word)
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r >= 0x80 || strings.ContainsRune("@%+=:,./_~^-", r))
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// CommandLine is argv as one would type it.
-func CommandLine(argv []string) string {
-	words := make([]string, len(argv))
-	for i, w := range argv {
-		words[i] = Word(w)
-	}
-	return strings.Join(words, " ")
-}
-
 // What says in a line what a record is about: its description, else its command.
 func What(r *history.Record) string {
 	switch {
@@ -102,7 +80,7 @@ func What(r *history.Record) string {
 		first, _, _ := strings.Cut(r.Description, "\n")
 		return OneLine(first)
 	case len(r.Command) > 0:
-		return CommandLine(r.Command)
+		return tree.ShellWords(r.Command)
 	case r.Parent != "":
 		return "of " + r.Parent
 	}
