@@ -99,4 +99,7 @@ func (s *session) entered(result *recorder.RunResult) {
 	for _, n := range result.Notes {
 		s.note(n)
 	}
+	if len(result.Changes) > 0 {
+		s.say("  %s  bring it into the tree", p.in(cyan, "decree publish "+nameOf(rec)))
+	}
 }
