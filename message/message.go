@@ -27,6 +27,7 @@ type Message struct {
 	Cron      string  // five fields; only in .decree/cron
 	CronJob   string  // the job that has fired it
 	CatchUp   bool    // one firing that was missed is made up for
+	Isolated  *bool   // nil: its routine, or else the config, says whether its run is
 	Params    []Param // the other fields, in the file's order
 	Body      []byte  // exactly as in the file; shares the bytes given to Parse
 

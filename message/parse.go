@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,7 +69,7 @@ func (m *Message) set(key string, k, v *yaml.Node) error {
 		"input_file": &m.InputFile, "routine": &m.Routine, "cron": &m.Cron, "cron_job": &m.CronJob,
 	}
 	field, known := texts[key]
-	if !known && key != "seq" && key != "depth" && key != "catch_up" {
+	if !known && !slices.Contains([]string{"seq", "depth", "catch_up", "isolated"}, key) {
 		value, err := paramValue(v)
 		m.Params = append(m.Params, Param{key, value})
 		return err
@@ -98,7 +99,13 @@ func (m *Message) set(key string, k, v *yaml.Node) error {
 			return atLine(v, "type is %q; it can be %s or %s", v.Value, Spec, Task)
 		}
 	case "catch_up":
-		return m.setCatchUp(v)
+		on, err := truth(v, key)
+		m.CatchUp = on != nil && *on
+		return err
+	case "isolated":
+		var err error
+		m.Isolated, err = truth(v, key)
+		return err
 	}
 	return nil
 }
@@ -115,15 +122,27 @@ func setNumber(v *yaml.Node, key string, to *int) error {
 	return nil
 }
 
-func (m *Message) setCatchUp(v *yaml.Node) error {
-	switch strings.ToLower(v.Value) {
-	case "true", "yes":
-		m.CatchUp = true
-	case "false", "no", "":
-	default:
-		return atLine(v, "catch_up is %q; it can be true or false", v.Value)
+// truth is what a field says: nil for nothing.
+func truth(v *yaml.Node, key string) (*bool, error) {
+	on, ok := yesOrNo(v.Value)
+	if !ok && v.Value != "" {
+		return nil, atLine(v, "%s is %q; it can be true or false", key, v.Value)
 	}
-	return nil
+	if v.Value == "" {
+		return nil, nil
+	}
+	return &on, nil
+}
+
+// yesOrNo reads true or false; ok is false for all else.
+func yesOrNo(text string) (on, ok bool) {
+	switch strings.ToLower(text) {
+	case "true", "yes":
+		return true, true
+	case "false", "no":
+		return false, true
+	}
+	return false, false
 }
 
 // refuse puts the line of n to what check says about a value that is there.

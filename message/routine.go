@@ -27,6 +27,7 @@ type Routine struct {
 	Kind        Kind
 	Description string  // the first comment block or markdown cell; lines end in LF, none at the end
 	Params      []Param // the declared ones with their defaults, in order
+	Isolated    *bool   // what its head says of isolated; nil: nothing
 	HeadEnd     int     // the line of a script's first statement that is no assignment; 0: there is none
 }
 
@@ -48,6 +49,9 @@ func ReadRoutine(file string, data []byte) (Routine, error) {
 	}
 	if kind == Script {
 		r.readScript(data)
+		if err := r.readIsolated(comments(data, r.HeadEnd)); err != nil {
+			return r, &Error{Name: file, Reason: err.Error()}
+		}
 		return r, nil
 	}
 	nb, err := parseNotebook(data)
@@ -55,10 +59,44 @@ func ReadRoutine(file string, data []byte) (Routine, error) {
 		return r, &Error{Name: file, Reason: err.Error()}
 	}
 	r.Description = nb.description()
+	if err := r.readIsolated(strings.Split(r.Description, "\n")); err != nil {
+		return r, &Error{Name: file, Reason: err.Error()}
+	}
 	for _, p := range nb.declared() {
 		r.Params = append(r.Params, Param{p.name, p.text()})
 	}
 	return r, nil
+}
+
+// readIsolated finds the line "isolated: true", or false, among the comments of a head, and
+// takes it out of the description. Prose that begins so says nothing.
+func (r *Routine) readIsolated(lines []string) error {
+	for _, line := range lines {
+		word, ok := strings.CutPrefix(strings.TrimSpace(line), "isolated:")
+		word = strings.TrimSpace(word)
+		if !ok || strings.ContainsAny(word, " \t") {
+			continue
+		}
+		on, known := yesOrNo(word)
+		if !known {
+			return fmt.Errorf("isolated is %q; it can be true or false", word)
+		}
+		r.Isolated = &on
+		kept := slices.DeleteFunc(strings.Split(r.Description, "\n"), func(l string) bool { return strings.TrimSpace(l) == strings.TrimSpace(line) })
+		r.Description = strings.TrimSpace(strings.Join(kept, "\n"))
+	}
+	return nil
+}
+
+// Isolates says whether a message's run is isolated: as it says itself, or else its routine,
+// or else usually.
+func Isolates(m *Message, r *Routine, usually bool) bool {
+	for _, says := range []*bool{m.Isolated, r.Isolated} {
+		if says != nil {
+			return *says
+		}
+	}
+	return usually
 }
 
 // routineName takes a file's name apart.

@@ -33,6 +33,21 @@ func (r *Routine) readScript(data []byte) {
 	}
 }
 
+// comments are the texts of the comment lines of a script's head, which ends before line end;
+// 0: nowhere.
+func comments(data []byte, end int) (texts []string) {
+	n := 0
+	for line := range strings.Lines(string(data[:min(len(data), maxHead)])) {
+		if n++; n == end {
+			break
+		}
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "#"); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
 func (r *Routine) readStatement(s *syntax.Stmt, err error) {
 	var at syntax.ParseError
 	if err != nil {
