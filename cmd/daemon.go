@@ -15,22 +15,23 @@ import (
 // daemonOptions are daemon's flags.
 type daemonOptions struct {
 	interval time.Duration
-	routineTimes
+	routineFlags
 }
 
 func (s *session) daemonVerb() verb {
-	o := daemonOptions{interval: 2 * time.Second, routineTimes: routineTimes{grace: 2 * time.Second}}
+	o := daemonOptions{interval: 2 * time.Second, routineFlags: routineFlags{grace: 2 * time.Second, jobs: 1}}
 	return verb{
 		name: "daemon", category: messageCategory,
 		usage: "process messages as they arrive, and fire cron jobs",
 		about: `Does what "decree process" does, but only for the inbox, and keeps doing it: a message is noticed at once where the system reports new files, and after --interval where it does not. A file that is still open for writing is left until it is closed.
 
-The jobs in .decree/cron/*.md are messages with a "cron:" field (minute, hour, day of month, month, day of week, in local time). A job fires once in a minute that matches, by putting a copy of itself into the inbox; one that was missed while no daemon was running fires once with "catch_up: true". Jobs also fire while a message is being processed.
+The jobs in .decree/cron/*.md are messages with a "cron:" field (minute, hour, day of month, month, day of week, in local time). A job fires once in a minute that matches, by putting a copy of itself into the inbox; one that was missed while no daemon was running fires once with "catch_up: true". Jobs also fire while a message is being processed. With --jobs N up to N isolated messages are done at once, as "decree process" does them.
 
-It ends with an error when the root's path no longer leads to the directory that it began with. It goes on when nobody reads its output any more. INT or TERM ends it after the current message; a second one ends the routine, whose message stays in the inbox. A tree has at most one daemon: a second one names the first and ends. It prints a line or two per message; what routines print is in their records' routine.log. .decree/config.yml is read when it starts. With DECREE_POLL set it looks every --interval and uses no file events.`,
+It ends with an error when the root's path no longer leads to the directory that it began with. It goes on when nobody reads its output any more. INT or TERM ends it after the messages that are under way; a second one ends their routines, and they stay in the inbox. A tree has at most one daemon: a second one names the first and ends. It prints a line or two per message; what routines print is in their records' routine.log. .decree/config.yml is read when it starts. With DECREE_POLL set it looks every --interval and uses no file events.`,
 		examples: []example{
 			{"decree daemon", "until Ctrl-C"},
 			{"nohup decree daemon >daemon.log 2>&1 &", "in the background"},
+			{"decree daemon --jobs 4", "up to four isolated messages at once"},
 			{"decree daemon --timeout 1h", "no attempt may take longer than an hour"},
 		},
 		exits: []exit{
@@ -47,7 +48,7 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 	if o.interval <= 0 {
 		return usagef("--interval %s: not a positive duration", o.interval).Hintf("2s is the default")
 	}
-	if err := checkTimes(o.timeout, o.grace); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	ctx, signals, stop := signalled(ctx, 2)
@@ -57,7 +58,7 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)
-	q, done, err := s.openQueue(ctx, queue.Options{Timeout: o.timeout, Grace: o.grace, Signals: signals, Poll: true,
+	q, done, err := s.openQueue(ctx, queue.Options{Timeout: o.timeout, Grace: o.grace, Signals: signals, Jobs: o.jobs, Poll: true,
 		Tell: func(e queue.Event) {
 			if !s.global.json && !s.global.quiet && !s.global.events && !e.Started {
 				s.say("%s", s.stamp())

@@ -39,8 +39,8 @@ func (p *daemonProving) send(name, text string) {
 	require.NoError(p.t, os.Rename(tmp, filepath.Join(p.root, ".decree/inbox", name)))
 }
 
-func (p *daemonProving) start() *exec.Cmd {
-	c := exec.Command(p.bin, "daemon", "--interval", "50ms")
+func (p *daemonProving) start(more ...string) *exec.Cmd {
+	c := exec.Command(p.bin, append([]string{"daemon", "--interval", "50ms"}, more...)...)
 	c.Dir, c.Env = p.root, p.env
 	var err error
 	c.Stderr, err = os.OpenFile(filepath.Join(p.base, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -282,6 +282,156 @@ exit 0
 	}
 	p.must("verify", "--all")
 	t.Logf("%d kills: %d done, %d dead", kills, len(done), len(dead))
+}
+
+// isolates makes all messages of the tree isolated, or skips the test where none can be.
+func (p *daemonProving) isolates() {
+	p.must("checkpoint")
+	code, out := p.decree("run", "--isolated", "--", "true")
+	if code == 125 && strings.Contains(out, "cannot be isolated") {
+		p.t.Skip(out)
+	}
+	require.Zero(p.t, code, out)
+	require.NoError(p.t, os.WriteFile(filepath.Join(p.root, ".decree/config.yml"), []byte("max_attempts: 3\nisolated: {queue: true}\n"), 0o644))
+}
+
+// TestDaemonKilledWithJobs ends a daemon with SIGKILL that has four messages under way, over
+// and over: as TestDaemonKilled, and nothing of a message is in the tree that is not done.
+func TestDaemonKilledWithJobs(t *testing.T) {
+	kills := 10
+	switch {
+	case os.Getenv("DECREE_LONG") != "":
+		kills = 200
+	case testing.Short():
+		kills = 3
+	}
+	kills = int(numberOf(t, "DECREE_KILLS", int64(kills)))
+	rng := rand.New(rand.NewPCG(uint64(numberOf(t, "DECREE_SEED", 1)), 0))
+	p := newDaemonProving(t, rng, `key=$(tail -n1 "$message_file")
+echo "$key" >>"$BASE/ran"
+echo "$key" >>log.txt
+mkdir -p "dir-$key" && echo "$key" >"dir-$key/file"
+case $key in
+*wipes) rm -rf .decree ;;
+[0-9]*follows) [ "$seq" != 0 ] || { echo "after$key" >"$DECREE_OUTBOX/next"; echo "beside$key" >.decree/inbox/beside$key.md; } ;;
+*fails) exit 1 ;;
+esac
+exit 0
+`)
+	require.NoError(t, os.WriteFile(filepath.Join(p.root, "log.txt"), nil, 0o644))
+	p.isolates()
+	var sent []string
+	acknowledged := map[string]int{}
+	check := func() {
+		ran := p.lines(filepath.Join(p.base, "ran"))
+		for key, n := range acknowledged {
+			require.Equal(t, n, times(ran, key), "%s was in done, and is done again\n%s", key, p.said())
+		}
+		for _, key := range p.keysIn("done") {
+			if _, known := acknowledged[key]; !known {
+				acknowledged[key] = times(ran, key)
+			}
+		}
+	}
+	for n := range kills {
+		for _, kind := range []string{"plain", "wipes", "follows", "fails", "other"} {
+			key := fmt.Sprintf("%d%s", n, kind)
+			sent = append(sent, key)
+			p.send(key+".md", key+"\n")
+		}
+		c := p.start("--jobs", "4")
+		timer := time.NewTimer(time.Duration(rng.IntN(500)) * time.Millisecond)
+		<-timer.C
+		require.NoError(t, c.Process.Kill())
+		require.ErrorContains(t, c.Wait(), "killed", p.said())
+		check()
+	}
+	code, out := p.decree("process", "--jobs", "4")
+	require.Contains(t, []int{0, 1}, code, out)
+	check()
+	require.Empty(t, p.messages(""), out)
+	done, dead := p.keysIn("done"), p.keysIn("dead")
+	for _, key := range sent {
+		require.Equal(t, 1, times(done, key)+times(dead, key), "%s is lost, or twice there\n%s", key, p.said())
+		if strings.HasSuffix(key, "follows") {
+			for _, follower := range []string{"after" + key, "beside" + key} {
+				require.Equal(t, times(done, key), times(done, follower)+times(dead, follower), "%s\n%s", follower, p.said())
+			}
+		}
+		require.False(t, strings.HasSuffix(key, "fails") && slices.Contains(done, key))
+	}
+	require.Equal(t, done, p.lines(filepath.Join(p.root, "log.txt")), "the tree has the work of what is done, once\n%s", p.said())
+	for _, key := range done {
+		require.FileExists(t, filepath.Join(p.root, "dir-"+key, "file"))
+	}
+	for _, key := range dead {
+		require.NoDirExists(t, filepath.Join(p.root, "dir-"+key), "of what is dead nothing is there")
+	}
+	p.must("verify", "--all")
+	t.Logf("%d kills: %d done, %d dead", kills, len(done), len(dead))
+}
+
+// keysIn are the last words of the messages in done or dead, sorted.
+func (p *daemonProving) keysIn(where string) (keys []string) {
+	for _, name := range p.messages(where) {
+		data, err := os.ReadFile(filepath.Join(p.root, ".decree/inbox", where, name))
+		require.NoError(p.t, err)
+		keys = append(keys, lastWord(string(data)))
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// TestDaemonWithJobsEnds: the first signal lets what is under way come to its end, the second
+// ends it, and it waits in the inbox; nothing of it is in the tree.
+func TestDaemonWithJobsEnds(t *testing.T) {
+	p := newDaemonProving(t, nil, `echo x >"of-$(tail -n1 "$message_file")"; echo >"$BASE/started"; read line <"$BASE/go"; exit 0`)
+	for _, name := range []string{"started", "go"} {
+		require.NoError(t, syscall.Mkfifo(filepath.Join(p.base, name), 0o600))
+	}
+	p.isolates()
+	started, err := os.OpenFile(filepath.Join(p.base, "started"), os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer started.Close()
+	gone, err := os.OpenFile(filepath.Join(p.base, "go"), os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer gone.Close()
+	begun := func() {
+		_, err := started.Read(make([]byte, 1))
+		require.NoError(t, err)
+	}
+	for _, key := range []string{"a", "b", "c"} {
+		p.send(key+".md", key+"\n")
+	}
+	c := p.start("--jobs", "2")
+	begun()
+	begun()
+	out := p.must("inbox", "--json")
+	require.Equal(t, 2, strings.Count(out, `"running": true`), out)
+	require.Contains(t, p.must("status"), "3 messages waiting, 0 dead; being done: a.md and b.md")
+	code, out := p.decree("inbox", "cancel", "b")
+	require.Equal(t, 4, code, out)
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	_, err = gone.WriteString("\n\n")
+	require.NoError(t, err)
+	require.NoError(t, c.Wait(), p.said())
+	require.Equal(t, []string{"a.md", "b.md"}, p.messages("done"), p.said())
+	require.Equal(t, []string{"c.md"}, p.messages(""))
+
+	p.send("d.md", "d\n")
+	c = p.start("--jobs", "2")
+	begun()
+	begun()
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	for ended := false; !ended; { // the second may come before the first is heard
+		_ = c.Process.Signal(syscall.SIGTERM)
+		ended = !slices.ContainsFunc([]string{"c", "d"}, func(key string) bool {
+			return !strings.Contains(p.said(), key+".md: stopped by")
+		})
+	}
+	require.NoError(t, c.Wait(), p.said())
+	require.Equal(t, []string{"c.md", "d.md"}, p.messages(""), p.said())
+	require.NoFileExists(t, filepath.Join(p.root, "of-c"))
 }
 
 func lastWord(text string) string {

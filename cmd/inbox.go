@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,16 +91,16 @@ func (s *session) listMessages(p *project.Site, where string) error {
 	if err != nil {
 		return err
 	}
-	underWay := ""
+	var underWay []queue.Doing
 	if where == "" {
-		if underWay, _, err = queue.UnderWay(p, s.env.Host); err != nil {
+		if underWay, err = queue.UnderWay(p, s.env.Host); err != nil {
 			return err
 		}
 	}
 	out := make([]view.Waiting, 0, len(files))
 	for _, f := range files {
 		j := waitingOf(p, where, f)
-		j.Running = f.Name == underWay
+		j.Running = slices.ContainsFunc(underWay, func(m queue.Doing) bool { return m.Name == f.Name })
 		out = append(out, j)
 	}
 	if s.global.json {

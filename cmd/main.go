@@ -55,6 +55,8 @@ type session struct {
 	global globals
 	line   line
 	rec    *recorder.Reader
+	writer recorder.Options // that a Recorder was opened with
+	beside bool             // several Recorders are to have runs beside one another
 	meter  *meter
 	feed   *feed
 	above  io.Writer              // what is said goes there while lines of progress stand below it; nil: to stderr

@@ -66,21 +66,35 @@ func (s *session) messageEnded(r *queue.Result) {
 		} else {
 			b.WriteString("it changed nothing")
 		}
+		if r.Published != nil {
+			b.WriteString("; published by record " + r.Published.ID)
+		}
 		if len(r.FollowUps) > 0 {
 			b.WriteString("; follow-ups: " + oneLine(list(r.FollowUps)))
 		}
 	case queue.Dead:
 		b.WriteString(p.in(red, "failed") + messageTook(r) + ": " + deadReason(r.Name, r.Reason))
 		if r.Record != nil {
-			b.WriteString("; what it changed was put back: record " + r.Record.ID)
+			b.WriteString("; " + workLeft(r.Record) + ": record " + r.Record.ID)
 		}
 	default:
-		b.WriteString(oneLine(r.Reason) + "; what it changed was put back, and it is still in the inbox")
+		b.WriteString(oneLine(r.Reason) + "; " + workLeft(r.Record) + ", and it is still in the inbox")
 	}
 	s.say("%s", b.String())
 	if r.Outcome == queue.Dead {
 		s.say("  %s  try it again", queue.RetryCommand(strings.TrimPrefix(r.Place, "dead/")))
 	}
+}
+
+// workLeft says what became of the work of a run that did not succeed.
+func workLeft(rec *history.Record) string {
+	switch {
+	case rec == nil || rec.Isolated == "":
+		return "what it changed was put back"
+	case rec.Draft == nil:
+		return "it changed nothing"
+	}
+	return "what it changed is in a draft"
 }
 
 // deadReason is a dead message's reason without the file's name, which stands before it.

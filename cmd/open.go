@@ -98,7 +98,7 @@ func (s *session) open(ctx context.Context, existing bool) (*recorder.Recorder, 
 	}
 	o := recorder.Options{
 		ReaderOptions: reading, Create: true, Existing: existing, Actor: actor, Wait: s.global.wait,
-		CommandLine: append([]string{"decree"}, s.env.Args...),
+		CommandLine: append([]string{"decree"}, s.env.Args...), Beside: s.beside,
 	}
 	var rec *recorder.Recorder
 	err = s.openAsking(&o.ReaderOptions, func() (err error) {
@@ -108,7 +108,7 @@ func (s *session) open(ctx context.Context, existing bool) (*recorder.Recorder, 
 	if err != nil {
 		return nil, err
 	}
-	s.rec = rec.Reader
+	s.rec, s.writer = rec.Reader, o
 	return rec, nil
 }
 

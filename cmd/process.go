@@ -20,11 +20,11 @@ import (
 // processOptions are process's flags.
 type processOptions struct {
 	limit int
-	routineTimes
+	routineFlags
 }
 
 func (s *session) processVerb() verb {
-	o := processOptions{routineTimes: routineTimes{grace: 2 * time.Second}}
+	o := processOptions{routineFlags: routineFlags{grace: 2 * time.Second, jobs: 1}}
 	return verb{
 		name: "process", category: messageCategory,
 		usage: "process the waiting specs and messages, then end",
@@ -32,10 +32,15 @@ func (s *session) processVerb() verb {
 
 A routine leaves follow-ups by writing files into the directory $DECREE_OUTBOX, under any names, or by "decree send"; they join the chain of its message in natural order of their names, if its run succeeds, and come before older messages. Other commands can run between two messages. If the process dies, the next "process" or "daemon" takes the message up again: its files are put back, and the attempt counts.
 
-What the routines print goes to stdout and stderr (with --json all of it to stderr). INT, TERM or HUP ends the routine, puts its changes back and leaves the message in the inbox.`,
+With "isolated: true" in a message, in a comment at the head of its routine ("# isolated: true"; in a notebook a line of its first cell), or with "isolated.queue" in the config, the routine works in a layer of its own, as "decree run --isolated" does, and success publishes what it did; only then are its follow-ups and what it put into the inbox taken over. An attempt that fails leaves nothing to put back. One whose work cannot be published, because the tree has changed meanwhile, counts as failed; the next one begins with the tree as it is then, and $DECREE_FAILURE_CONTEXT tells it why. After the last one the message is dead, and its draft is left for you. What is deleted of .decree there is gone with the layer. Who takes the message's file out of the inbox meanwhile keeps its work from being published.
+
+--jobs N does up to N isolated messages at once, but of one chain never two. They are published one after the other, in the order in which they began where two are ready, behind an earlier one that makes its last attempt after it could not be published, and not before the end of a run that changes the tree itself. A message that is not isolated waits for the end of the others and is done alone, and those after it wait for it.
+
+What the routines print goes to stdout and stderr (with --json all of it to stderr); with more than one job it is only in their records' routine.log. INT, TERM or HUP ends the routine, puts its changes back and leaves the message in the inbox.`,
 		examples: []example{
 			{"decree process", "everything that is waiting"},
 			{"decree process --limit 1", "the next one"},
+			{"decree process --jobs 4", "four isolated messages at once"},
 			{"decree process --json", "one JSON object on stdout for each message that has ended"},
 		},
 		exits: []exit{
@@ -48,14 +53,25 @@ What the routines print goes to stdout and stderr (with --json all of it to stde
 	}
 }
 
-// routineTimes are the flags of what runs one routine after the other.
-type routineTimes struct{ timeout, grace time.Duration }
+// routineFlags are the flags of what runs routines.
+type routineFlags struct {
+	timeout, grace time.Duration
+	jobs           int
+}
 
-func (t *routineTimes) flags() []cli.Flag {
+func (t *routineFlags) flags() []cli.Flag {
 	return []cli.Flag{
+		intFlag(&t.jobs, "process up to `N` messages at once, if they are isolated", "jobs", "j"),
 		durationFlag(&t.timeout, "end an attempt that takes longer than `D` (30s, 20m); it counts as failed", "timeout"),
 		durationFlag(&t.grace, "give processes `D` to end before they are killed", "grace"),
 	}
+}
+
+func (t *routineFlags) check() error {
+	if t.jobs < 1 {
+		return usagef("--jobs %d: at least one is needed", t.jobs).Hintf("1 is the default")
+	}
+	return checkTimes(t.timeout, t.grace)
 }
 
 // checkTimes refuses durations below zero.
@@ -72,32 +88,30 @@ func (s *session) process(ctx context.Context, o processOptions) error {
 	if o.limit < 0 {
 		return usagef("--limit %d: not a number of messages", o.limit)
 	}
-	if err := checkTimes(o.timeout, o.grace); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	ctx, signals, stop := signalled(ctx, 1) // each signal goes to the routine, and the first ends the taking of messages
 	defer stop()
-	q, done, err := s.openQueue(ctx, queue.Options{Timeout: o.timeout, Grace: o.grace, Signals: signals})
+	q, done, err := s.openQueue(ctx, queue.Options{Timeout: o.timeout, Grace: o.grace, Signals: signals, Jobs: o.jobs})
 	if err != nil {
 		return err
 	}
 	defer done()
 	t := &tally{}
-	wait := s.global.wait
-	for n := 0; o.limit == 0 || n < o.limit; n++ {
-		res, err := q.Next(ctx, wait, queue.Pick{Specs: true})
-		if err != nil {
-			return s.stopped(err)
-		}
-		if res == nil {
-			break
-		}
-		wait = -1 // from now on other commands are let in between, and waited for
+	var interrupted *queue.Result
+	err = q.Work(ctx, queue.WorkOptions{Limit: o.limit, Wait: s.global.wait, Specs: true, Ended: func(res *queue.Result) {
 		t.add(res)
 		if res.Outcome == queue.Interrupted {
-			s.code = res.Run.ExitCode
-			return nil
+			interrupted = res
 		}
+	}})
+	if err != nil {
+		return s.stopped(err)
+	}
+	if interrupted != nil {
+		s.code = interrupted.Run.ExitCode
+		return nil
 	}
 	for _, name := range q.Writing() {
 		s.note(quoteWord(name) + " is still being written, and was left in the inbox")
@@ -152,10 +166,12 @@ func signalled(ctx context.Context, from int) (context.Context, <-chan os.Signal
 // openQueue opens the project's queue with what all its commands have in common.
 // Routines that are not told otherwise have an empty stdin and print on ours.
 func (s *session) openQueue(ctx context.Context, o queue.Options) (*queue.Queue, func(), error) {
+	s.beside = o.Jobs > 1
 	rec, err := s.forWriting(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	o.Another = func() (*recorder.Recorder, error) { return recorder.Open(ctx, s.writer) }
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, nil, err
@@ -166,6 +182,8 @@ func (s *session) openQueue(ctx context.Context, o queue.Options) (*queue.Queue,
 		o.Stdin = null
 	}
 	switch {
+	case o.Jobs > 1 && !o.Poll: // what several print at once is in their logs
+		o.Stdout, o.Stderr = null, null
 	case o.Poll: // a daemon
 		o.Stdout, o.Stderr, o.Poll = null, null, s.env.get("DECREE_POLL") != ""
 	case s.global.json:

@@ -227,6 +227,9 @@ func (s *session) runMessage(ctx context.Context, o runOptions, words []string) 
 		return err
 	case res.Run != nil:
 		s.code = res.Run.ExitCode
+		if s.code == 0 && res.Outcome == queue.Dead { // it could not be published
+			s.code = runFailed
+		}
 	case res.Record != nil && res.Record.ExitCode != nil: // another process had made the run
 		s.code = *res.Record.ExitCode
 	case res.Outcome != queue.Done:

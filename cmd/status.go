@@ -28,10 +28,15 @@ func (s *session) statusVerb() verb {
 }
 
 // inboxOf counts the messages; one that cannot be listed is told by "decree inbox".
-func inboxOf(p *project.Site) view.Inbox {
+func (s *session) inboxOf(p *project.Site) view.Inbox {
 	waiting, _ := queue.Waiting(p, "")
 	dead, _ := queue.Waiting(p, "dead")
-	return view.Inbox{Waiting: len(waiting), Dead: len(dead)}
+	in := view.Inbox{Waiting: len(waiting), Dead: len(dead)}
+	doing, _ := queue.UnderWay(p, s.env.Host)
+	for _, m := range doing {
+		in.Running = append(in.Running, m.Name)
+	}
+	return in
 }
 
 func (s *session) status(ctx context.Context) error {
@@ -52,7 +57,7 @@ func (s *session) status(ctx context.Context) error {
 			s.note(cannotBeTold + st.Lost.Error())
 		}
 		p := rec.Project()
-		return s.printJSON(view.StatusOf(p, st, labels, inboxOf(p), view.DaemonOf(queue.Daemon(p))))
+		return s.printJSON(view.StatusOf(p, st, labels, s.inboxOf(p), view.DaemonOf(queue.Daemon(p))))
 	}
 	return s.print(func(w io.Writer) error { return s.writeStatus(w, rec.Project(), st) })
 }
@@ -131,9 +136,13 @@ func tallyInWords(t recorder.Tally) string {
 // writeQueue says what waits in the inbox, and who does it; nothing where there is
 // neither.
 func (s *session) writeQueue(w io.Writer, p *project.Site) {
-	in, daemon := inboxOf(p), view.DaemonOf(queue.Daemon(p))
-	if in != (view.Inbox{}) {
-		s.field(w, "inbox", fmt.Sprintf("%s waiting, %d dead", count(in.Waiting, "message"), in.Dead))
+	in, daemon := s.inboxOf(p), view.DaemonOf(queue.Daemon(p))
+	if in.Waiting+in.Dead > 0 {
+		text := fmt.Sprintf("%s waiting, %d dead", count(in.Waiting, "message"), in.Dead)
+		if len(in.Running) > 0 {
+			text += "; being done: " + oneLine(list(in.Running))
+		}
+		s.field(w, "inbox", text)
 	}
 	switch {
 	case daemon != nil:

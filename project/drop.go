@@ -17,6 +17,10 @@ const InboxDraft = ".queue-"
 // to follow it.
 const OutboxDir = "outbox"
 
+// LayerInbox is where in a run's directory lies what the routine of an isolated message put
+// into the inbox, until it is taken over.
+const LayerInbox = OutboxDir + "/inbox"
+
 // Drop puts a new message into a directory below .decree (the inbox, or an outbox), which
 // is made if it is missing, whole or not at all: it is built there under a hidden name,
 // flushed, and renamed without overwriting. A name that is taken is an error with

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,9 +27,11 @@ type bench struct {
 	t    testing.TB
 	base string
 	root string
+	mu   sync.Mutex // of what follows, which several jobs use
 	clk  time.Time
 	said []string
 	more func(*Options)
+	jobs int
 }
 
 func newBench(t testing.TB, files map[string]string) *bench {
@@ -68,11 +71,24 @@ func (b *bench) open(d disk.Disk) (*recorder.Recorder, error) {
 			Disk:     d,
 			Where:    project.Where{RootFlag: b.root, Cwd: b.root, Home: filepath.Join(b.base, "home"), StoreEnv: filepath.Join(b.base, "store")},
 			Location: time.UTC,
-			Clock:    func() time.Time { b.clk = b.clk.Add(time.Second); return b.clk },
-			Note:     func(n string) { b.said = append(b.said, n) },
+			Clock:    b.clock,
+			Note:     b.say,
 		},
-		Create: true, Actor: history.Actor{User: "u", Host: "h"},
+		Create: true, Actor: history.Actor{User: "u", Host: "h"}, Beside: b.jobs > 1,
 	})
+}
+
+func (b *bench) clock() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.clk = b.clk.Add(time.Second)
+	return b.clk
+}
+
+func (b *bench) say(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said = append(b.said, text)
 }
 
 // with opens a queue for one process's life.
@@ -86,11 +102,12 @@ func (b *bench) with(d disk.Disk, do func(q *Queue) error) error {
 	require.NoError(b.t, err)
 	defer null.Close()
 	o := Options{
-		Recorder: r, Clock: func() time.Time { return b.clk }, Location: time.UTC, Host: "h", Stdin: null, Stdout: null, Stderr: null,
+		Recorder: r, Jobs: b.jobs, Another: func() (*recorder.Recorder, error) { return b.open(d) },
+		Clock: b.clock, Location: time.UTC, Host: "h", Stdin: null, Stdout: null, Stderr: null,
 		Environ: append(os.Environ(), "RAN="+filepath.Join(b.base, "ran")), Grace: time.Second,
 		Tell: func(e Event) {
 			if e.Note != "" {
-				b.said = append(b.said, e.Note)
+				b.say(e.Note)
 			}
 		},
 	}
@@ -109,6 +126,14 @@ func (b *bench) all(q *Queue) (out []*Result, err error) {
 		}
 		out = append(out, res)
 	}
+}
+
+// work does what waits, several at once.
+func (b *bench) work(d disk.Disk) (out []*Result, err error) {
+	err = b.with(d, func(q *Queue) error {
+		return q.Work(context.Background(), WorkOptions{Specs: true, Ended: func(res *Result) { out = append(out, res) }})
+	})
+	return out, err
 }
 
 // process is the command: everything that waits, on a disk that works.

@@ -3,6 +3,7 @@ package queue
 import (
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ const (
 	outputFile  = "output.ipynb"
 	paramsFile  = "params.json"
 	configFile  = "nbconvert_config.py"
+	contextFile = "failure-context.md" // of an isolated message's later attempts
 )
 
 // nbconvertConfig makes nbconvert keep the executed copy when a cell fails or
@@ -29,10 +31,15 @@ const (
 var nbconvertConfig []byte
 
 // commandFor is what executes a message's routine.
-func (q *Queue) commandFor(m *message.Message, found *message.Found, p recorder.Place) (recorder.Composed, error) {
+func (q *job) commandFor(m *message.Message, found *message.Found, p recorder.Place) (recorder.Composed, error) {
 	args := message.Arguments(found.Routine, m, message.Place{File: filepath.Join(p.Dir, messageFile), Dir: p.Dir})
 	c := recorder.Composed{Files: map[string][]byte{messageFile: q.text}, Dirs: []string{outboxName},
 		Env: []string{"DECREE_OUTBOX=" + filepath.Join(p.Dir, outboxName)}}
+	if q.u.Isolated && q.u.Spent > 0 {
+		text := fmt.Sprintf("# Failed attempts\n\nThis is attempt %d of %d. It begins with the tree as it is now: nothing of the earlier ones is in it.\n\n%s", q.u.Spent+1, q.project().Config.MaxAttempts, q.earlier())
+		c.Files[contextFile] = []byte(text)
+		c.Env = append(c.Env, "DECREE_FAILURE_CONTEXT="+filepath.Join(p.Dir, contextFile))
+	}
 	if found.Kind == message.Script {
 		for _, a := range args {
 			c.Env = append(c.Env, a.Name+"="+a.Value)
@@ -74,7 +81,7 @@ func (q *Queue) commandFor(m *message.Message, found *message.Found, p recorder.
 
 // script is a routine's path as it stands in the record: short where it is the
 // project's own.
-func (q *Queue) script(found *message.Found, p recorder.Place) string {
+func (q *job) script(found *message.Found, p recorder.Place) string {
 	path := filepath.Join(found.Dir.Path(), found.File)
 	if rel, err := filepath.Rel(p.Root, path); err == nil && filepath.IsLocal(rel) {
 		return rel

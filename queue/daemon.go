@@ -51,10 +51,6 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 		return err
 	}
 	defer unlock()
-	var tell sync.Mutex // cron tells beside the messages
-	if told := q.o.Tell; told != nil {
-		q.o.Tell = func(e Event) { tell.Lock(); defer tell.Unlock(); told(e) }
-	}
 	// The directories are there before anybody looks at them.
 	if err := q.prepare(ctx); err != nil {
 		return ended(ctx, err)
@@ -66,33 +62,37 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 	defer stop()
 	group.Go(func() { jobs.serve(within, o.Interval) })
 
-	w := newWatch(q.o.Poll)
+	in := newWatch(q.o.Poll)
+	defer in.close()
+	w := q.newWork(WorkOptions{Wait: -1})
 	defer w.close()
-	idle := false
-	for ctx.Err() == nil {
+	for w.wanted(ctx) {
 		if err := q.sameRoot(); err != nil {
-			return err
+			w.failed = err
+			break
 		}
-		w.on(filepath.Join(q.project().Root, ".decree", inboxName)) // before the look, so that nothing falls in between
-		if idle && !q.anything() {
-			if o.Ready != nil {
+		in.on(filepath.Join(q.project().Root, ".decree", inboxName)) // before the look, so that nothing falls in between
+		switch {
+		case w.full():
+			w.over(<-w.ends)
+		case !w.idle:
+			w.begin(ctx)
+			if w.idle && len(q.Writing()) > 0 {
+				w.await(ctx, nil, min(shortPause, o.Interval))
+			} else if w.idle && q.anything(w.running) {
+				w.await(ctx, nil, o.Interval) // nothing of it can be taken now
+			}
+		case q.anything(w.running):
+			w.idle = false
+		default:
+			if o.Ready != nil && w.running == 0 {
 				o.Ready()
 				o.Ready = nil
 			}
-			w.wait(ctx, o.Interval)
-			continue
-		}
-		res, err := q.Next(ctx, -1, Pick{})
-		if err != nil {
-			return ended(ctx, err)
-		}
-		if idle = res == nil; idle && len(q.writing) > 0 {
-			w.pause(ctx, min(shortPause, o.Interval))
-		} else if idle && q.anything() {
-			w.pause(ctx, o.Interval) // nothing of it can be taken now
+			w.await(ctx, in, o.Interval)
 		}
 	}
-	return nil
+	return ended(ctx, w.finish(ctx))
 }
 
 // sameRoot is an error when the root's path leads elsewhere than when the daemon
@@ -130,9 +130,10 @@ func ended(ctx context.Context, err error) error {
 
 // prepare makes the inbox's directories.
 func (q *Queue) prepare(ctx context.Context) error {
+	j := q.job(q.o.Recorder, nil)
 	for {
-		err := q.hold(ctx, lockPause, false, func() error {
-			d, err := q.open()
+		err := j.hold(ctx, lockPause, false, func() error {
+			d, err := j.open()
 			if err == nil {
 				d.close()
 			}
@@ -148,10 +149,11 @@ func (q *Queue) prepare(ctx context.Context) error {
 	}
 }
 
-// anything says without the lock whether there is a message to look at.
-func (q *Queue) anything() bool {
+// anything says without the lock whether there is a message to look at beside those that
+// are being done.
+func (q *Queue) anything(running int) bool {
 	list, err := Waiting(&q.project().Site, "")
-	return err != nil || len(list) > 0
+	return err != nil || len(list) > running
 }
 
 // alone makes this process the tree's one daemon: by flock on a directory of the
@@ -273,40 +275,26 @@ func (w *watch) on(path string) {
 	}
 }
 
-// wait returns at an event, after d, or when ctx ends.
-func (w *watch) wait(ctx context.Context, d time.Duration) {
+// events are what wakes; nil: nothing does.
+func (w *watch) events() (<-chan fsnotify.Event, <-chan error) {
+	if w == nil || w.w == nil {
+		return nil, nil
+	}
+	return w.w.Events, w.w.Errors
+}
+
+// await returns after d, when ctx ends, when a message has ended, and at an event of in, if
+// one is given.
+func (w *work) await(ctx context.Context, in *watch, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	if w.w == nil {
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		return
-	}
+	events, failures := in.events()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
-	case <-w.w.Events:
-	case <-w.w.Errors: //nolint:errcheck // an overflow, or what polling makes up for
-	}
-}
-
-// pause lets d pass, whatever happens, and drops the events of that time.
-func (w *watch) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	var events chan fsnotify.Event
-	if w.w != nil {
-		events = w.w.Events
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-			return
-		case <-events:
-		}
+	case e := <-w.ends:
+		w.over(e)
+	case <-events:
+	case <-failures: //nolint:errcheck // an overflow, or what polling makes up for
 	}
 }

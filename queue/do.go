@@ -19,8 +19,9 @@ import (
 	"decree/tree"
 )
 
-// do does one message of the inbox. resumed: an earlier run of it was interrupted.
-func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Result, error) {
+// do does one message of the inbox: q.u, of which an earlier run was interrupted, or one that
+// has not begun.
+func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 	res := &Result{Name: name}
 	m, found, err := q.understand(ctx, d, name)
 	for errors.Is(err, errChanged) {
@@ -36,18 +37,22 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 		return nil, err
 	}
 	res.ID, res.Routine = m.ID, m.Routine
-	if !resumed {
-		q.s.forget()
+	isolated := message.Isolates(m, &found.Routine, q.project().Config.Isolated.Queue) && !q.project().InLayer // there it is already
+	if err := q.beside(m, isolated); err != nil {
+		return nil, err
 	}
-	if err := q.begin(d, name, m); err != nil {
+	if err := q.begin(d, name, m, isolated); err != nil {
 		return nil, err
 	}
 	if err := q.stillThere(d); err != nil {
 		return nil, err
 	}
 	q.tell(true, res)
-	run, err := q.run(ctx, m, found)
-	if rerr := q.reopen(d); rerr != nil {
+	if isolated {
+		return q.doIsolated(ctx, d, res, m, found)
+	}
+	res.Run, err = q.run(ctx, m, found)
+	if rerr := q.backAtQueue(d); rerr != nil {
 		return nil, errors.Join(err, rerr)
 	}
 	if errors.As(err, &bad) { // a notebook that takes no parameters as they are
@@ -56,10 +61,7 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 	if err != nil {
 		return nil, err
 	}
-	res.Run, res.Record = run, run.Record
-	for _, note := range run.Notes {
-		q.note("%s: %s", tree.Quote(name), note)
-	}
+	q.ran(res)
 	if err := q.list.look(d.inbox); err != nil {
 		return nil, err
 	}
@@ -67,8 +69,36 @@ func (q *Queue) do(ctx context.Context, d *dirs, name string, resumed bool) (*Re
 	return q.conclude(d, res, slices.Clone(q.list.came))
 }
 
+// ran notes a run that has ended.
+func (q *job) ran(res *Result) {
+	res.Record = res.Run.Record
+	for _, note := range res.Run.Notes {
+		q.note("%s: %s", tree.Quote(res.Name), note)
+	}
+}
+
+// backAtQueue looks again at what others may have changed while the lock was free.
+func (q *job) backAtQueue(d *dirs) error {
+	if err := q.reopen(d); err != nil {
+		return err
+	}
+	return q.reread()
+}
+
+// reread reads the state again; what it says of this job's message the job knows itself.
+func (q *job) reread() error {
+	s, err := readState(q.project().Store)
+	if err != nil {
+		return err
+	}
+	s.UnderWay = slices.DeleteFunc(s.UnderWay, func(u *underWay) bool { return u.Name == q.u.Name && u.Record == q.u.Record })
+	s.UnderWay = append(s.UnderWay, q.u)
+	q.s = s
+	return nil
+}
+
 // reopen opens the directories anew, which a run may have deleted.
-func (q *Queue) reopen(d *dirs) error {
+func (q *job) reopen(d *dirs) error {
 	d.close()
 	reopened, err := q.open()
 	if err != nil {
@@ -80,7 +110,7 @@ func (q *Queue) reopen(d *dirs) error {
 }
 
 // reject puts a message that cannot be understood into dead.
-func (q *Queue) reject(d *dirs, res *Result, bad *message.Error) (*Result, error) {
+func (q *job) reject(d *dirs, res *Result, bad *message.Error) (*Result, error) {
 	if err := q.list.look(d.inbox); err != nil {
 		return nil, err
 	}
@@ -94,7 +124,7 @@ func (q *Queue) reject(d *dirs, res *Result, bad *message.Error) (*Result, error
 }
 
 // conclude gives a message whose run has ended its place.
-func (q *Queue) conclude(d *dirs, res *Result, came []Pending) (*Result, error) {
+func (q *job) conclude(d *dirs, res *Result, came []Pending) (*Result, error) {
 	run := res.Run
 	switch {
 	case run.Record.Status == history.StatusSucceeded:
@@ -120,7 +150,7 @@ func (q *Queue) conclude(d *dirs, res *Result, came []Pending) (*Result, error) 
 
 // staysInInbox has a message whose run was interrupted wait where it was. One that the
 // routine deleted comes from its record.
-func (q *Queue) staysInInbox(d *dirs, res *Result) error {
+func (q *job) staysInInbox(d *dirs, res *Result) error {
 	res.Place = res.Name
 	if here, err := q.stillInInbox(d); here || err != nil {
 		return err
@@ -138,8 +168,8 @@ func (q *Queue) staysInInbox(d *dirs, res *Result) error {
 
 // over forgets the message. A death before this is written changes nothing: recoverMessage
 // then comes to the same end.
-func (q *Queue) over(res *Result) error {
-	q.s.forget()
+func (q *job) over(res *Result) error {
+	q.s.over(q.u)
 	err := q.s.write(q.project().Store, false)
 	q.tell(false, res)
 	return err
@@ -166,7 +196,7 @@ func howItFailed(run *recorder.RunResult) string {
 
 // understand reads a message, completes it and finds its routine. An error with
 // *message.Error in its chain is the message's own.
-func (q *Queue) understand(ctx context.Context, d *dirs, name string) (m *message.Message, _ *message.Found, err error) {
+func (q *job) understand(ctx context.Context, d *dirs, name string) (m *message.Message, _ *message.Found, err error) {
 	q.file = identity{}
 	was, data, err := readChosen(d.inbox, name)
 	if err != nil {
@@ -178,7 +208,7 @@ func (q *Queue) understand(ctx context.Context, d *dirs, name string) (m *messag
 	}
 	def := message.Defaults{MaxDepth: q.maxDepth(), MaxChain: q.project().Config.MaxChain}
 	if _, _, ok := message.NameParts(name, def.MaxDepth); m.Chain == "" && !ok {
-		if def.Chain, err = NewChain(q.o.Recorder); err != nil {
+		if def.Chain, err = NewChain(q.rec); err != nil {
 			return nil, nil, err
 		}
 		defer func() {
@@ -226,7 +256,7 @@ func readChosen(inbox disk.Dir, name string) (info disk.Info, data []byte, err e
 }
 
 // checkParams names the parameters that the routine does not declare.
-func (q *Queue) checkParams(m *message.Message, r *message.Routine) error {
+func (q *job) checkParams(m *message.Message, r *message.Routine) error {
 	names := r.Undeclared(m)
 	if len(names) == 0 {
 		return nil
@@ -249,7 +279,7 @@ var (
 // write writes the completed message back, and notes the identity of its file. A
 // router may have thought for minutes, and a person saved a better text meanwhile:
 // was is the file that held data.
-func (q *Queue) write(d *dirs, name string, was disk.Info, data []byte) error {
+func (q *job) write(d *dirs, name string, was disk.Info, data []byte) error {
 	now, err := d.inbox.Stat(name)
 	switch {
 	case isMissing(err) || err == nil && now != was:
@@ -280,7 +310,7 @@ func (q *Queue) write(d *dirs, name string, was disk.Info, data []byte) error {
 
 // checkInput refuses an input_file that a link leads out of the tree, and a spec
 // that is not there.
-func (q *Queue) checkInput(m *message.Message) error {
+func (q *job) checkInput(m *message.Message) error {
 	if m.InputFile == "" {
 		return nil
 	}
@@ -308,7 +338,7 @@ func (q *Queue) checkInput(m *message.Message) error {
 }
 
 // routine decides on the message's routine.
-func (q *Queue) routine(ctx context.Context, m *message.Message) (string, error) {
+func (q *job) routine(ctx context.Context, m *message.Message) (string, error) {
 	routines := OpenRoutines(&q.project().Site)
 	spec, err := q.readSpec(m)
 	if err != nil {
@@ -330,57 +360,81 @@ func (q *Queue) routine(ctx context.Context, m *message.Message) (string, error)
 }
 
 // begin makes it durable that the message is under way, and what is in the inbox beside it.
-func (q *Queue) begin(d *dirs, name string, m *message.Message) error {
-	id, err := q.o.Recorder.FreeID(m.ID)
-	if err != nil {
-		return err
-	}
+func (q *job) begin(d *dirs, name string, m *message.Message, isolated bool) error {
 	if err := q.list.mark(d.inbox); err != nil {
 		return err
 	}
-	s := q.s
-	s.Name, s.identity, s.ID, s.Chain, s.Seq = name, q.file, m.ID, m.Chain, m.Seq
-	s.Record, s.Attempt, s.Spec, s.Depth = id, s.Spent+1, "", m.Depth
+	if q.u == nil {
+		q.u = &underWay{}
+	}
+	u := q.u
+	u.Name, u.identity, u.ID, u.Chain, u.Seq, u.Depth = name, q.file, m.ID, m.Chain, m.Seq, m.Depth
+	u.Isolated, u.Spec = isolated, ""
 	if m.Type == message.Spec {
-		s.Spec = m.InputFile
+		u.Spec = m.InputFile
 	}
-	if len(s.Stack) > 0 && s.Stack[0] == name {
-		s.Stack = s.Stack[1:]
-	}
-	if s.Partly = len(q.list.known) > maxBefore; s.Partly {
-		s.Before = q.list.before(s.Chain)
+	q.s.Stack = slices.DeleteFunc(q.s.Stack, func(n string) bool { return n == name })
+	if u.Partly = len(q.list.known) > maxBefore; u.Partly {
+		u.Before = q.list.before(u.Chain)
 	} else {
-		s.Before = slices.Sorted(maps.Keys(q.list.known))
+		u.Before = slices.Sorted(maps.Keys(q.list.known))
 	}
-	return s.write(q.project().Store, true)
+	if err := q.beginRun(m.ID); err != nil {
+		return err
+	}
+	q.turn.ended(q.number)
+	q.began++
+	q.number = q.began
+	return nil
+}
+
+// beginRun makes it durable which record the next run of the message has: wanted, if that is
+// free.
+func (q *job) beginRun(wanted string) (err error) {
+	if q.u.Record, err = q.rec.FreeID(wanted); err != nil {
+		return err
+	}
+	q.u.Attempt = q.u.Spent + 1
+	q.s.begun(q.u)
+	return q.s.write(q.project().Store, true)
 }
 
 // stillThere gives a message up that was taken away or changed before it was noted as
 // being under way: see person.go.
-func (q *Queue) stillThere(d *dirs) error {
-	found, err := q.s.find(d.inbox, q.s.Name)
+func (q *job) stillThere(d *dirs) error {
+	found, err := q.u.find(d.inbox, q.u.Name)
 	if err != nil || found == itself {
 		return err
 	}
 	q.list.stale = true
-	q.s.forget()
+	q.s.over(q.u)
 	return cmp.Or(q.s.write(q.project().Store, false), errGone)
 }
 
-// run has the routine do it.
-func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Found) (*recorder.RunResult, error) {
+// run has the routine do it in the tree itself.
+func (q *job) run(ctx context.Context, m *message.Message, found *message.Found) (*recorder.RunResult, error) {
+	o := q.runOptions(m, found)
+	o.Task = inboxName + "/" + q.u.Name
+	return q.rec.Run(ctx, o)
+}
+
+// runOptions are those of the message's next run.
+func (q *job) runOptions(m *message.Message, found *message.Found) recorder.RunOptions {
+	most := q.project().Config.MaxAttempts
 	o := recorder.RunOptions{
-		ID: q.s.Record, Dir: q.project().Root, Description: describe(m),
+		ID: q.u.Record, Dir: q.project().Root, Description: describe(m),
 		Stdin: q.o.Stdin, Stdout: q.o.Stdout, Stderr: q.o.Stderr, Env: q.o.Environ,
-		Attempts: q.project().Config.MaxAttempts, Spent: q.s.Spent, Earlier: q.earlier(),
-		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.o.Signals, Yes: q.o.Yes,
-		Task:    inboxName + "/" + q.s.Name,
+		Attempts: most, Spent: q.u.Spent, Earlier: q.earlier(),
+		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.signals, Yes: q.o.Yes,
 		Compose: func(p recorder.Place) (recorder.Composed, error) { return q.commandFor(m, found, p) },
 		Attempt: func(n int) error {
-			q.s.Attempt = n
-			q.note("%s: attempt %d of %d has failed, and the next one starts%s", tree.Quote(m.Name), n-1, q.project().Config.MaxAttempts, map[bool]string{true: " from a clean tree"}[n == q.project().Config.MaxAttempts])
-			if n == q.project().Config.MaxAttempts {
-				if err := q.setOutboxAside(q.s.Record, n-1); err != nil {
+			if err := q.reread(); err != nil {
+				return err
+			}
+			q.u.Attempt = n
+			q.note("%s: attempt %d of %d has failed, and the next one starts%s", tree.Quote(m.Name), n-1, most, map[bool]string{true: " from a clean tree"}[n == most])
+			if n == most {
+				if err := q.setOutboxAside(q.u.Record, n-1); err != nil {
 					return err
 				}
 			}
@@ -390,7 +444,7 @@ func (q *Queue) run(ctx context.Context, m *message.Message, found *message.Foun
 	if found.Kind == message.Notebook {
 		o.LogCopy = "papermill.log"
 	}
-	return q.o.Recorder.Run(ctx, o)
+	return o
 }
 
 // describe is a run's description: what its message is about, and its file.
@@ -407,29 +461,35 @@ func describe(m *message.Message) string {
 	return strings.TrimSpace(what + " (message " + tree.Quote(m.Name) + ")")
 }
 
-// earlier tells a last attempt of the runs that a death has ended.
-func (q *Queue) earlier() string {
-	if len(q.s.Interrupted) == 0 {
+// earlier tells an attempt of those in earlier records.
+func (q *job) earlier() string {
+	if len(q.u.Earlier) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("## Earlier attempts\n\n%d were made before decree's own process ended unexpectedly. Their records: %s.\n",
-		q.s.Spent, strings.Join(q.s.Interrupted, ", "))
+	var b strings.Builder
+	b.WriteString("## Earlier attempts\n\n")
+	if len(q.u.Reasons) == 0 {
+		fmt.Fprintf(&b, "%d were made before decree's own process ended unexpectedly. Their records: %s.\n", q.u.Spent, strings.Join(q.u.Earlier, ", "))
+	}
+	for _, reason := range q.u.Reasons {
+		b.WriteString("\n" + reason + "\n")
+	}
+	return b.String()
 }
 
 // accept ends a message that is done. Each step can be repeated.
-func (q *Queue) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
-	s := q.s
-	if s.Spec != "" {
-		if err := q.mark(s.Spec); err != nil {
-			return nil, fmt.Errorf("%s is done, but %s cannot be marked so: %w", res.Name, s.Spec, err)
+func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
+	if spec := q.u.Spec; spec != "" {
+		if err := q.mark(spec); err != nil {
+			return nil, fmt.Errorf("%s is done, but %s cannot be marked so: %w", res.Name, spec, err)
 		}
 	}
 	joined, err := q.adopt(d, res.Record.ID, came)
 	if err != nil {
 		return nil, err
 	}
-	s.Last = s.Chain
-	s.Stack = append(joined, s.Stack...)
+	q.s.Last = q.u.Chain
+	q.s.Stack = append(joined, q.s.Stack...)
 	if res.Place, err = q.acknowledge(d, res); err != nil {
 		return nil, err
 	}
@@ -439,18 +499,18 @@ func (q *Queue) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 
 // acknowledge moves the message to done. One that the routine deleted comes from
 // its record. Another file that has its name now is a message of its own and stays.
-func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
-	found, err := q.s.find(d.inbox, q.s.Name)
+func (q *job) acknowledge(d *dirs, res *Result) (string, error) {
+	found, err := q.u.find(d.inbox, q.u.Name)
 	if err != nil {
 		return "", err
 	}
 	if found == itself {
-		t, err := q.takeSame(d, q.s.Name, q.s.identity)
+		t, err := q.takeSame(d, q.u.Name, q.u.identity)
 		if err != nil {
 			return "", err
 		}
 		if t != nil {
-			as, err := t.moveTo(d.done, q.s.Name)
+			as, err := t.moveTo(d.done, q.u.Name)
 			return path.Join(doneName, as), err
 		}
 	}
@@ -461,7 +521,7 @@ func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	as, err := free(d.done, q.s.Name, "")
+	as, err := free(d.done, q.u.Name, "")
 	if err != nil {
 		return "", err
 	}
@@ -470,7 +530,7 @@ func (q *Queue) acknowledge(d *dirs, res *Result) (string, error) {
 
 // takeSame takes a message out of the inbox; nil where its file is another one now, which
 // somebody has just saved and which stays. One that cannot be read has no identity.
-func (q *Queue) takeSame(d *dirs, name string, self identity) (*takenOut, error) {
+func (q *job) takeSame(d *dirs, name string, self identity) (*takenOut, error) {
 	t, err := q.takeOut(d, name)
 	if isMissing(err) {
 		return nil, nil
@@ -488,17 +548,17 @@ func (q *Queue) takeSame(d *dirs, name string, self identity) (*takenOut, error)
 
 // nameIn is the name that the message under way has in done or in dead, "" if it is
 // not there.
-func (q *Queue) nameIn(dir disk.Dir) (string, error) {
+func (q *job) nameIn(dir disk.Dir) (string, error) {
 	list, err := dir.List()
 	if err != nil {
 		return "", err
 	}
-	stem := strings.TrimSuffix(q.s.Name, suffix)
+	stem := strings.TrimSuffix(q.u.Name, suffix)
 	for _, e := range list {
 		if !isMessage(e.Name) || !strings.HasPrefix(e.Name, stem) {
 			continue
 		}
-		if found, err := q.s.find(dir, e.Name); found != absent || err != nil {
+		if found, err := q.u.find(dir, e.Name); found != absent || err != nil {
 			return e.Name, err
 		}
 	}
@@ -507,18 +567,18 @@ func (q *Queue) nameIn(dir disk.Dir) (string, error) {
 
 // stillInInbox says whether the message under way lies in the inbox, to be done again or
 // put aside: as the file that it was, or as one that a recovery has written again.
-func (q *Queue) stillInInbox(d *dirs) (bool, error) {
-	found, err := q.s.find(d.inbox, q.s.Name)
+func (q *job) stillInInbox(d *dirs) (bool, error) {
+	found, err := q.u.find(d.inbox, q.u.Name)
 	return found != absent, err
 }
 
 // dead puts a message aside.
-func (q *Queue) dead(d *dirs, res *Result, reason string, rec *history.Record) (*Result, error) {
+func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*Result, error) {
 	var content []byte
 	text, mark := reason+"\n", ""
 	if rec != nil {
 		mark = "record: " + rec.ID + "\n"
-		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\nwhat it changed, put back since: decree diff %s\n", rec.ID, rec.ID, rec.ID)
+		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\n%s\n", rec.ID, rec.ID, whereItsWorkIs(rec))
 	}
 	withAdvice := func(as string) string { return text + "\ntry it again: " + RetryCommand(as) + "\n" }
 	t, err := q.takeForDead(d, res.Name, rec)
@@ -534,14 +594,14 @@ func (q *Queue) dead(d *dirs, res *Result, reason string, rec *history.Record) (
 	if err != nil {
 		return nil, err
 	}
-	res.Outcome, res.Reason, res.Record = Dead, reason, rec
+	res.Outcome, res.Reason, res.Record = Dead, firstLine(reason), rec
 	res.Place = path.Join(deadName, as)
 	return res, q.over(res)
 }
 
 // takeForDead takes a message out of the inbox that goes to dead. rec is of its run, and nil
 // is returned where its routine has deleted it; where it was not begun, that is errGone.
-func (q *Queue) takeForDead(d *dirs, name string, rec *history.Record) (*takenOut, error) {
+func (q *job) takeForDead(d *dirs, name string, rec *history.Record) (*takenOut, error) {
 	if rec == nil {
 		t, err := q.takeSame(d, name, q.file)
 		if err == nil && t == nil {
@@ -552,7 +612,18 @@ func (q *Queue) takeForDead(d *dirs, name string, rec *history.Record) (*takenOu
 	if here, err := q.stillInInbox(d); err != nil || !here {
 		return nil, err
 	}
-	return q.takeSame(d, name, q.s.identity)
+	return q.takeSame(d, name, q.u.identity)
+}
+
+// whereItsWorkIs says how to look at what the last attempt of a dead message changed.
+func whereItsWorkIs(rec *history.Record) string {
+	switch {
+	case rec.Isolated == "":
+		return "what it changed, put back since: decree diff " + rec.ID
+	case rec.Draft == nil:
+		return "it changed nothing"
+	}
+	return fmt.Sprintf("what it changed, in a draft: decree diff %s\npublish it nevertheless: decree publish %s", rec.ID, rec.ID)
 }
 
 // RetryCommand is what a person types to have the dead message called name tried again. It
@@ -567,8 +638,8 @@ func RetryCommand(name string) string {
 }
 
 // ofRecord is the message as the run's record holds it.
-func (q *Queue) ofRecord(id string) ([]byte, error) {
-	f, err := q.o.Recorder.History().OpenFile(id, messageFile)
+func (q *job) ofRecord(id string) ([]byte, error) {
+	f, err := q.rec.History().OpenFile(id, messageFile)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// Package queue takes the messages of a project one by one and has each done by
-// its routine as a recorded run. A message that is done goes to inbox/done, one
+// Package queue takes the messages of a project, one by one or several isolated ones at
+// once, and has each done by its routine as a recorded run. A message that is done goes to inbox/done, one
 // that cannot be done goes to inbox/dead with its reason; none is lost, and none
 // is done again once it is in done.
 //
@@ -32,6 +32,14 @@
 // of the attempts are made in a new record. A file that is not the one that
 // queue.json means (by inode, times and content) is another message, and one that
 // is gone is not done again.
+//
+// # Several at once
+//
+// The run of an isolated message changes the tree only when it is published, under the lock.
+// So others can begin while its command works: each by a job, with a recorder of its own. Of
+// one chain never two are under way, and what changes the tree itself waits for the end of
+// all others. queue.json has an entry for each: those whose records have a lease are being
+// done, by whatever process; the others were left by dead ones.
 //
 // # Files that appear meanwhile
 //

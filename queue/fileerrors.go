@@ -53,7 +53,7 @@ var errPassed = errors.New("passed over")
 
 // pass leaves a message where it is, for as long as this process lives, because it
 // can neither be done nor moved.
-func (q *Queue) pass(d *dirs, name string, reason error) error {
+func (q *job) pass(d *dirs, name string, reason error) error {
 	info, err := d.inbox.Stat(name)
 	if err != nil {
 		return err

@@ -160,11 +160,11 @@ func TestInboxOnAnotherFileSystem(t *testing.T) {
 func TestStateOfAFullInboxCanBeRead(t *testing.T) {
 	b := newBench(t, nil)
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
-		s := &state{Version: 1, Name: "a.md", Before: slices.Repeat([]string{strings.Repeat("\x01", 252) + ".md"}, 4900)}
+		s := &state{Version: stateVersion, UnderWay: []*underWay{{Name: "a.md", Before: slices.Repeat([]string{strings.Repeat("\x01", 252) + ".md"}, 4900)}}}
 		require.NoError(t, s.write(q.project().Store, true))
 		got, err := readState(q.project().Store)
 		require.NoError(t, err)
-		require.Equal(t, "a.md", got.Name)
+		require.Equal(t, "a.md", got.UnderWay[0].Name)
 		return nil
 	}))
 }

@@ -26,21 +26,38 @@ type followUp struct {
 }
 
 // cameUntilDeath is what came into the inbox since the run of a dead process began.
-func (q *Queue) cameUntilDeath(d *dirs) ([]Pending, error) {
+func (q *job) cameUntilDeath(d *dirs) ([]Pending, error) {
 	list, err := files(d.inbox)
-	before := make(map[string]bool, len(q.s.Before))
-	for _, name := range q.s.Before {
+	before := make(map[string]bool, len(q.u.Before))
+	for _, name := range q.u.Before {
 		before[name] = true
 	}
 	return slices.DeleteFunc(list, func(p Pending) bool {
-		return before[p.Name] || q.s.Partly && !q.ofChain(p.Name)
+		return before[p.Name] || q.u.Partly && !q.ofChain(p.Name)
 	}), err
 }
 
 // adopt gives the follow-ups of a run that succeeded their places in its chain, and
 // returns their names in the order of their turns. Each step can be repeated.
-func (q *Queue) adopt(d *dirs, id string, came []Pending) ([]string, error) {
-	found := q.followUps(d, came)
+func (q *job) adopt(d *dirs, id string, came []Pending) ([]string, error) {
+	found := q.followUps(d.inbox, came)
+	layers, err := q.openTakenOver(id)
+	if err != nil {
+		return nil, err
+	}
+	if layers != nil {
+		defer layers.Close()
+		follow, others, err := q.takenOver(d, layers)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range others {
+			if _, err := move(layers, name, d.inbox, name); err != nil {
+				return nil, err
+			}
+		}
+		found, q.list.stale = append(found, follow...), true
+	}
 	outbox, err := q.openOutbox(id)
 	if err == nil {
 		defer outbox.Close()
@@ -71,19 +88,19 @@ func (q *Queue) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 	return out, nil
 }
 
-// followUps are those of the files that came into the inbox that are of the running
-// chain, and that its routine has written.
-func (q *Queue) followUps(d *dirs, came []Pending) (out []followUp) {
+// followUps are those of the files that came into a directory, the inbox or a layer's, that
+// are of the running chain, and that its routine has written.
+func (q *job) followUps(dir disk.Dir, came []Pending) (out []followUp) {
 	for _, p := range came {
-		if p.Name == q.s.Name {
+		if p.Name == q.u.Name {
 			continue
 		}
 		named := q.ofChain(p.Name)
-		m := q.parsed(d.inbox, p.Name)
+		m := q.parsed(dir, p.Name)
 		switch {
 		case m != nil && sentAs(m):
-		case named, m != nil && m.Chain == q.s.Chain && m.Seq != 0:
-			out = append(out, followUp{d.inbox, p.Name, named})
+		case named, m != nil && m.Chain == q.u.Chain && m.Seq != 0:
+			out = append(out, followUp{dir, p.Name, named})
 		}
 	}
 	return out
@@ -100,7 +117,7 @@ func sentAs(m *message.Message) bool {
 }
 
 // sent are the files in an outbox. Hidden ones and what is no file stay there.
-func (q *Queue) sent(outbox disk.Dir) (out []followUp, err error) {
+func (q *job) sent(outbox disk.Dir) (out []followUp, err error) {
 	list, err := outbox.List()
 	for _, e := range list {
 		if info, err := outbox.Stat(e.Name); err == nil && info.Kind == disk.Regular && e.Name[0] != '.' {
@@ -112,15 +129,15 @@ func (q *Queue) sent(outbox disk.Dir) (out []followUp, err error) {
 
 // ofChain says whether a file is named as one of the running chain. The first of a
 // chain follows none.
-func (q *Queue) ofChain(name string) bool {
-	rest, ok := strings.CutPrefix(name, q.s.Chain+"-")
+func (q *job) ofChain(name string) bool {
+	rest, ok := strings.CutPrefix(name, q.u.Chain+"-")
 	n, isMessage := strings.CutSuffix(rest, suffix)
 	return ok && isMessage && n != "" && len(n) < 10 && strings.Trim(n, "0123456789") == "" && n[0] != '0'
 }
 
 // parsed is a message in the inbox. What cannot be read is nil: its own turn says what
 // is wrong with it.
-func (q *Queue) parsed(dir disk.Dir, name string) *message.Message {
+func (q *job) parsed(dir disk.Dir, name string) *message.Message {
 	data, err := project.ReadFile(dir, name, message.MaxSize)
 	if err != nil {
 		return nil
@@ -135,11 +152,11 @@ func (q *Queue) parsed(dir disk.Dir, name string) *message.Message {
 // join names a file as one of the chain, notes its depth in it, and has it in the
 // inbox. In an outbox it gets its name first: where the inbox is another file
 // system, a death leaves the file under that name in both.
-func (q *Queue) join(d *dirs, f followUp) (string, error) {
-	for n := q.s.Seq + 1; ; n++ {
+func (q *job) join(d *dirs, f followUp) (string, error) {
+	for n := q.u.Seq + 1; ; n++ {
 		as := f.name
 		if !f.named {
-			as = fmt.Sprintf("%s-%d%s", q.s.Chain, n, suffix)
+			as = fmt.Sprintf("%s-%d%s", q.u.Chain, n, suffix)
 			if free, err := q.isFree(d, as); err != nil {
 				return "", err
 			} else if !free {
@@ -175,14 +192,14 @@ func (q *Queue) join(d *dirs, f followUp) (string, error) {
 }
 
 // isFree says whether no message and no record has a name of the chain.
-func (q *Queue) isFree(d *dirs, name string) (bool, error) {
+func (q *job) isFree(d *dirs, name string) (bool, error) {
 	id := strings.TrimSuffix(name, suffix)
 	for _, dir := range []disk.Dir{d.inbox, d.done, d.dead} {
 		if there, err := taken(dir, id, suffix); there || err != nil {
 			return false, err
 		}
 	}
-	recorded, err := q.o.Recorder.History().Recorded(id)
+	recorded, err := q.rec.History().Recorded(id)
 	return !recorded, err
 }
 
@@ -197,7 +214,7 @@ func sameContent(a, b disk.Dir, name string) (bool, error) {
 
 // sign writes into a follow-up of which chain it is and how deep. What cannot be
 // understood stays as it is: its own turn says why.
-func (q *Queue) sign(dir disk.Dir, name string) error {
+func (q *job) sign(dir disk.Dir, name string) error {
 	info, err := dir.Stat(name)
 	if err != nil {
 		return err
@@ -213,10 +230,10 @@ func (q *Queue) sign(dir disk.Dir, name string) error {
 	if err != nil {
 		return nil //nolint:nilerr // see above
 	}
-	fields := []message.Param{{Name: "depth", Value: strconv.Itoa(q.s.Depth + 1)}}
+	fields := []message.Param{{Name: "depth", Value: strconv.Itoa(q.u.Depth + 1)}}
 	if m.Chain != "" { // else its name says both
-		seq := strings.TrimSuffix(strings.TrimPrefix(name, q.s.Chain+"-"), suffix)
-		fields = append(fields, message.Param{Name: "chain", Value: q.s.Chain}, message.Param{Name: "seq", Value: seq})
+		seq := strings.TrimSuffix(strings.TrimPrefix(name, q.u.Chain+"-"), suffix)
+		fields = append(fields, message.Param{Name: "chain", Value: q.u.Chain}, message.Param{Name: "seq", Value: seq})
 	}
 	_, out, err := message.Set(m, fields)
 	if err != nil || bytes.Equal(out, data) {
@@ -230,13 +247,13 @@ func (q *Queue) sign(dir disk.Dir, name string) error {
 
 // withdraw takes the follow-ups of a failed run out of the inbox: they go to its
 // outbox, and so stay with its record.
-func (q *Queue) withdraw(d *dirs, id string, came []Pending) error {
-	found := q.followUps(d, came)
+func (q *job) withdraw(d *dirs, id string, came []Pending) error {
+	found := q.followUps(d.inbox, came)
 	if len(found) == 0 {
 		return nil
 	}
 	q.list.stale = true
-	run, err := q.o.Recorder.History().EnsureRun(id)
+	run, err := q.rec.History().EnsureRun(id)
 	if err != nil {
 		return err
 	}
@@ -258,8 +275,8 @@ func (q *Queue) withdraw(d *dirs, id string, came []Pending) error {
 // outboxName is the directory of a run that is $DECREE_OUTBOX.
 const outboxName = project.OutboxDir
 
-func (q *Queue) openOutbox(id string) (disk.Dir, error) {
-	run, err := q.o.Recorder.History().OpenRun(id)
+func (q *job) openOutbox(id string) (disk.Dir, error) {
+	run, err := q.rec.History().OpenRun(id)
 	if err != nil {
 		return nil, err
 	}
@@ -269,8 +286,8 @@ func (q *Queue) openOutbox(id string) (disk.Dir, error) {
 
 // setOutboxAside has the last attempt, which starts clean, begin with an empty
 // outbox: what the earlier ones left there lies beside it.
-func (q *Queue) setOutboxAside(id string, attempt int) error {
-	run, err := q.o.Recorder.History().EnsureRun(id)
+func (q *job) setOutboxAside(id string, attempt int) error {
+	run, err := q.rec.History().EnsureRun(id)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func TestChangedWhileARouterThinks(t *testing.T) {
 
 // TestNamesInState: bytes that are not UTF-8 survive the state, and a death.
 func TestNamesInState(t *testing.T) {
-	s := &state{Version: 1, Name: "caf\xe9.md", Before: []string{"\xff", `"q"`}, Stack: []string{"\n"}, Spec: "a\xfe", Unmarked: []string{"\xfd"}}
+	s := &state{Version: stateVersion, UnderWay: []*underWay{{Name: "caf\xe9.md", Before: []string{"\xff", `"q"`}, Spec: "a\xfe"}}, Stack: []string{"\n"}, Unmarked: []string{"\xfd"}}
 	b := newBench(t, nil)
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
 		require.NoError(t, s.write(q.project().Store, true))

@@ -18,33 +18,51 @@ import (
 // is still there; a person's command takes the file away and then looks at what is noted.
 // At least one of the two sees the other, and gives way.
 
-// UnderWay is the message that a process on host is doing now, "" for none.
-func UnderWay(p *project.Site, host string) (name string, by project.Holder, err error) {
-	by = p.Holder()
-	if !by.Working(host) {
-		return "", by, nil
-	}
+// Doing is a message that is being done, and by which process.
+type Doing struct {
+	Name   string
+	Holder project.Holder
+}
+
+// UnderWay are the messages that are being done now, by whatever process: those whose runs
+// have a lease, and, of this host, one that whoever has the lock is at.
+func UnderWay(p *project.Site, host string) (list []Doing, err error) {
+	lock := p.Holder() // before the state: it may be noted in between
 	s, err := readState(p.Store)
 	if err != nil {
-		return "", by, err
+		return nil, err
 	}
 	leases, err := p.Leases()
-	for _, l := range leases {
-		if l.ID == s.Record {
-			by = l.Holder // whoever has the lock works beside it
+	for _, u := range s.UnderWay {
+		by := project.Holder{}
+		if lock.Working(host) && (lock.Run == "" || lock.Run == u.Record) {
+			by = lock
+		}
+		for _, l := range leases {
+			if l.ID == u.Record {
+				by = l.Holder // whoever has the lock works beside it
+			}
+		}
+		if by.PID != 0 {
+			list = append(list, Doing{u.Name, by})
 		}
 	}
-	return s.Name, by, err
+	return list, err
 }
 
 // refuseUnderWay is the refusal to touch a message that is being done.
 func refuseUnderWay(p *project.Project, host, name string) error {
-	now, by, err := UnderWay(&p.Site, host)
-	if err != nil || now != name {
+	list, err := UnderWay(&p.Site, host)
+	if err != nil {
 		return err
 	}
-	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is being done by process %d", name, by.PID),
-		Advice: fmt.Sprintf("wait for its end, or end its routine: 'kill -INT %d' puts its changes back and leaves the message in the inbox (a daemon needs the signal twice)", by.PID)}
+	for _, m := range list {
+		if m.Name == name {
+			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is being done by process %d", name, m.Holder.PID),
+				Advice: fmt.Sprintf("wait for its end, or end its routine: 'kill -INT %d' puts its changes back and leaves the message in the inbox (a daemon needs the signal twice)", m.Holder.PID)}
+		}
+	}
+	return nil
 }
 
 // Where finds a message by the name of its file: in the inbox (""), "dead" or "done",

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"decree/disk"
@@ -26,6 +27,10 @@ type Options struct {
 	// Environ is what routines inherit; Stdin, Stdout and Stderr are theirs.
 	Environ               []string
 	Stdin, Stdout, Stderr *os.File
+	// Jobs is how many messages are done at once, if they are isolated; 0: one. Each but the
+	// first needs a recorder of its own, from Another; Recorder's option Beside is then set.
+	Jobs    int
+	Another func() (*recorder.Recorder, error)
 	// Timeout is for an attempt; 0 is none. Grace is as in recorder.RunOptions.
 	Timeout, Grace time.Duration
 	// Yes: a first capture of any size.
@@ -67,15 +72,19 @@ type Result struct {
 	Reason  string // of Dead, in one line
 	Place   string // its file now, below .decree/inbox
 	Record  *history.Record
+	// Published is the record that brought the work of an isolated run into the tree; nil
+	// where there was nothing, or another process did it.
+	Published *history.Record
 	// Run is how its run ended; nil where none was made, or by another process.
 	Run       *recorder.RunResult
 	FollowUps []string // files of its chain that joined the inbox
 }
 
-// Queue takes messages. It is not safe for concurrent use.
+// Queue takes messages. Next and Work are not safe for concurrent use.
 type Queue struct {
 	o Options
-	s *state
+	// turn is taken for all that needs the lock, and guards what follows.
+	turn turns
 	// tried are the specs that this process has had its turn at.
 	tried map[string]bool
 	// passed are the files, with their inodes, that stay where they are: see pass.
@@ -83,11 +92,54 @@ type Queue struct {
 	cleaned, looked bool
 	// list is what is known of the inbox.
 	list listing
-	// text is the completed message under way, file the file that holds it.
-	text []byte
-	file identity
 	// writing are the files that were passed over because they are being written.
 	writing []string
+	// began counts the messages that have begun.
+	began int
+	// published is when the work of one was, last.
+	published time.Time
+}
+
+// job is a queue while it does one message. Several of them share the queue, and have the
+// turn one after the other; a command that works in isolation needs no turn.
+type job struct {
+	*Queue
+	rec     *recorder.Recorder
+	signals <-chan os.Signal
+	working func() // is called when another job may have the turn; nil: nobody asks
+
+	number int  // of its turn
+	turned bool // it has the turn
+	// s is the state while the job has the lock, u what of it is about its message; nil: none
+	// has begun.
+	s *state
+	u *underWay
+	// busy are the messages that were passed over because their chain is under way.
+	busy map[string]bool
+	// text is the completed message, file the file that holds it.
+	text []byte
+	file identity
+}
+
+func (q *Queue) job(rec *recorder.Recorder, signals <-chan os.Signal) *job {
+	return &job{Queue: q, rec: rec, signals: signals, number: beginner, busy: map[string]bool{}}
+}
+
+func (q *job) project() *project.Project { return q.rec.Project() }
+
+// takeTurn and giveTurn may be called again.
+func (q *job) takeTurn() {
+	if !q.turned {
+		q.turn.take(q.number)
+		q.turned = true
+	}
+}
+
+func (q *job) giveTurn() {
+	if q.turned {
+		q.turned = false
+		q.turn.give()
+	}
 }
 
 // Open makes a Queue over a recorder that was opened with Create.
@@ -97,6 +149,10 @@ func Open(o Options) *Queue {
 	}
 	clock := o.Clock
 	o.Clock = func() time.Time { return history.Recordable(clock()) }
+	if told := o.Tell; told != nil { // several messages, and cron, tell at once
+		var mu sync.Mutex
+		o.Tell = func(e Event) { mu.Lock(); defer mu.Unlock(); told(e) }
+	}
 	return &Queue{o: o, tried: map[string]bool{}, passed: map[string]uint64{}}
 }
 
@@ -120,9 +176,13 @@ type Pick struct {
 	Specs bool   // the specs that are not processed come before the inbox
 }
 
-// Writing are the files that the last Next passed over since somebody has them
-// open for writing.
-func (q *Queue) Writing() []string { return q.writing }
+// Writing are the files that the last look for a message passed over since somebody has
+// them open for writing.
+func (q *Queue) Writing() []string {
+	q.turn.take(beginner)
+	defer q.turn.give()
+	return q.writing
+}
 
 // lockPause is how often a wait for the lock looks whether it is still wanted.
 const lockPause = 200 * time.Millisecond
@@ -134,6 +194,12 @@ const lockPause = 200 * time.Millisecond
 // ctx ends the wait for the lock, and not the message. wait is how long to wait
 // for the lock; negative is until ctx ends.
 func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *Result, err error) {
+	return q.job(q.o.Recorder, q.o.Signals).take(ctx, wait, pick)
+}
+
+// take is Next.
+func (q *job) take(ctx context.Context, wait time.Duration, pick Pick) (res *Result, err error) {
+	defer func() { q.turn.ended(q.number) }()
 	begin, told := time.Now(), false
 	for {
 		lockWait := wait
@@ -149,8 +215,8 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *R
 			res, err = q.next(context.WithoutCancel(ctx), pick)
 			return err
 		})
-		var other *project.HeldError
-		if entered || !errors.As(err, &other) {
+		var held *project.HeldError
+		if !errors.As(err, &held) || entered && !held.Holder.Isolated {
 			if err == nil && res != nil && res.Outcome == Dead {
 				q.onDead(context.WithoutCancel(ctx), res) // without the lock: it may send a message
 			}
@@ -162,24 +228,40 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *R
 		if wait >= 0 && time.Since(begin) >= wait {
 			return nil, err
 		}
-		if !told {
+		if !told && held.Holder.PID != os.Getpid() {
 			told = true
-			q.note("waiting: %v", other)
+			q.note("waiting: %v", held)
 		}
+		if held.Holder.Isolated {
+			q.awaitLease(ctx, held.Holder.Run)
+		}
+	}
+}
+
+// awaitLease returns when the isolated run has ended that an in-place one waits for, or ctx.
+func (q *job) awaitLease(ctx context.Context, record string) {
+	for ctx.Err() == nil {
+		leases, err := q.project().Leases()
+		if err != nil || !slices.ContainsFunc(leases, func(l project.Lease) bool { return l.ID == record }) {
+			return
+		}
+		time.Sleep(lockPause)
 	}
 }
 
 // hold is Recorder.Hold, after the end of what still runs of a routine whose decree died.
 // That may die while the lock is waited for, or a part of its routine may have the lock: so
 // a refusal has it looked for again.
-func (q *Queue) hold(ctx context.Context, wait time.Duration, runs bool, do func() error) error {
+func (q *job) hold(ctx context.Context, wait time.Duration, runs bool, do func() error) error {
+	q.takeTurn()
+	defer q.giveTurn()
 	const tries = 10
 	for n := 1; ; n++ {
 		if err := q.endOrphan(ctx); err != nil {
 			return err
 		}
 		entered := false
-		err := q.o.Recorder.Hold(context.WithoutCancel(ctx), wait, runs, func() error { entered = true; return do() })
+		err := q.rec.Hold(context.WithoutCancel(ctx), wait, runs, func() error { entered = true; return do() })
 		if entered || n == tries || project.KindOf(err) != project.Refused || errors.As(err, new(*project.HeldError)) {
 			return err
 		}
@@ -190,22 +272,32 @@ func (q *Queue) hold(ctx context.Context, wait time.Duration, runs bool, do func
 // endOrphan ends what still runs of a routine whose decree died: it is the message
 // under way, and its run is to be taken back. What a person's dead run has left is
 // theirs to end. It looks once.
-func (q *Queue) endOrphan(ctx context.Context) error {
+func (q *job) endOrphan(ctx context.Context) error {
 	if q.looked {
 		return nil
 	}
 	q.looked = true
 	s, err := readState(q.project().Store)
-	if err != nil || s.Record == "" {
+	if err != nil {
 		return err
 	}
-	if _, err := q.o.Recorder.History().Opened(s.Record); err != nil {
-		if isMissing(err) {
-			return nil
+	for _, u := range s.UnderWay {
+		if u.Isolated || u.Record == "" { // what is left of isolated runs ends with every recovery
+			continue
 		}
-		return err
+		if _, err := q.rec.History().Opened(u.Record); isMissing(err) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		return q.endLeft(ctx)
 	}
-	done, err := q.o.Recorder.Recover(context.WithoutCancel(ctx), true)
+	return nil
+}
+
+// endLeft recovers, and ends before what is left of dead processes' commands.
+func (q *job) endLeft(ctx context.Context) error {
+	done, err := q.rec.Recover(context.WithoutCancel(ctx), true)
 	var other *project.HeldError
 	if errors.As(err, &other) {
 		q.looked = false
@@ -230,7 +322,7 @@ func (d *dirs) close() {
 
 // open opens the directories, made where they are missing. A run may delete
 // .decree, so they are opened again after it.
-func (q *Queue) open() (*dirs, error) {
+func (q *job) open() (*dirs, error) {
 	decree := q.project().Decree
 	d := &dirs{}
 	var err error
@@ -247,7 +339,9 @@ func (q *Queue) open() (*dirs, error) {
 }
 
 // next is Next under the lock.
-func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
+func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
+	q.u = nil
+	clear(q.busy)
 	d, err := q.open()
 	if err != nil {
 		return nil, err
@@ -273,45 +367,69 @@ func (q *Queue) next(ctx context.Context, pick Pick) (*Result, error) {
 	if err := q.notInside(); err != nil {
 		return nil, err
 	}
-	res, resume, err := q.recoverMessage(ctx, d)
-	if err != nil || res != nil && (pick.Name == "" || pick.Name == res.Name) {
+	if res, err := q.recoverMessages(ctx, d, pick); err != nil || res != nil {
 		return res, err
 	}
-	if resume != "" && pick.Name != "" && pick.Name != resume {
-		// What it had spent is kept in words only: another message comes first.
-		q.note("%s, which was being processed, is waiting again", resume)
-		q.s.comesFirst(resume)
-		resume = ""
-	}
 	for {
-		name := resume
-		if name == "" {
-			if name, err = q.choose(d, pick); err != nil || name == "" {
-				return nil, err
-			}
+		name := ""
+		if q.u != nil {
+			name = q.u.Name
+		} else if name, err = q.choose(d, pick); err != nil || name == "" {
+			return nil, err
 		}
-		if res, err = q.do(ctx, d, name, resume != ""); !errors.Is(err, errPassed) && !errors.Is(err, errGone) {
+		res, err := q.do(ctx, d, name)
+		switch {
+		case errors.Is(err, errBusy):
+			q.busy[name] = true
+		case !errors.Is(err, errPassed) && !errors.Is(err, errGone):
 			return res, err
 		}
-		resume = ""
+		q.u = nil
 	}
 }
 
-// notInside refuses to take a message where this process is a part of the one under way:
-// that one has not ended, and the next ones come after it.
-func (q *Queue) notInside() error {
+// notInside refuses to take a message where this process is a part of one that is done in
+// place: that one has not ended, and the next ones come after it.
+func (q *job) notInside() error {
 	leases, err := q.project().Leases()
 	for _, l := range leases {
-		if l.ID == q.s.Record {
-			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("this command is a part of message %s, which is being done", tree.Quote(q.s.Name)),
-				Advice: "what waits in the inbox is done after it"}
+		for _, u := range q.s.UnderWay {
+			if u.Record == l.ID && !u.Isolated {
+				return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("this command is a part of message %s, which is being done", tree.Quote(u.Name)),
+					Advice: "what waits in the inbox is done after it"}
+			}
 		}
 	}
 	return err
 }
 
+// beside says whether a message may begin beside those whose runs go on: an isolated one, if
+// none of them is of its chain (errBusy). What changes the tree itself waits for the end of
+// them all (*project.HeldError).
+func (q *job) beside(m *message.Message, isolated bool) error {
+	leases, err := q.project().Leases()
+	if err != nil {
+		return err
+	}
+	for _, l := range leases {
+		for _, u := range q.s.UnderWay {
+			switch {
+			case u == q.u || u.Record != l.ID:
+			case u.Chain == m.Chain:
+				return errBusy
+			case !isolated:
+				return &project.HeldError{Holder: l.Holder}
+			}
+		}
+	}
+	return nil
+}
+
+// errBusy: a message of the same chain is under way.
+var errBusy = errors.New("another message of its chain is being done")
+
 // choose is the file whose turn it is, "" for none.
-func (q *Queue) choose(d *dirs, pick Pick) (string, error) {
+func (q *job) choose(d *dirs, pick Pick) (string, error) {
 	q.writing = nil
 	if err := q.list.look(d.inbox); err != nil {
 		return "", err
@@ -319,16 +437,18 @@ func (q *Queue) choose(d *dirs, pick Pick) (string, error) {
 	if pick.Name != "" {
 		return q.named(d, pick.Name)
 	}
-	for len(q.s.Stack) > 0 {
-		name := q.s.Stack[0]
+	for _, name := range slices.Clone(q.s.Stack) {
 		info, err := d.inbox.Stat(name)
-		if err == nil && info.Kind == disk.Regular && q.complete(d, Pending{Name: name, Mtime: info.Mtime, Ino: info.Ino}) {
-			return name, nil
-		}
 		if err != nil && !isMissing(err) {
 			return "", err
 		}
-		q.s.Stack = q.s.Stack[1:]
+		if err == nil && q.isBusy(name) {
+			continue
+		}
+		if err == nil && info.Kind == disk.Regular && q.complete(d, Pending{Name: name, Mtime: info.Mtime, Ino: info.Ino}) {
+			return name, nil
+		}
+		q.s.Stack = slices.DeleteFunc(q.s.Stack, func(n string) bool { return n == name })
 	}
 	if name, err := q.follower(d); name != "" || err != nil {
 		return name, err
@@ -352,7 +472,7 @@ func (q *Queue) choose(d *dirs, pick Pick) (string, error) {
 }
 
 // named finds the one that is asked for.
-func (q *Queue) named(d *dirs, name string) (string, error) {
+func (q *job) named(d *dirs, name string) (string, error) {
 	info, err := d.inbox.Stat(name)
 	if isMissing(err) || err == nil && (info.Kind != disk.Regular || !isMessage(name)) {
 		return "", &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: fmt.Sprintf("%s: no such message in the inbox", name),
@@ -360,6 +480,9 @@ func (q *Queue) named(d *dirs, name string) (string, error) {
 	}
 	if err != nil {
 		return "", err
+	}
+	if q.isBusy(name) {
+		return "", &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s, or another message of its chain, is being done", tree.Quote(name)), Advice: "wait until that has ended"}
 	}
 	if q.passed[name] == info.Ino {
 		return "", &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s can neither be done nor moved; it is still in the inbox", tree.Quote(name))}
@@ -371,7 +494,7 @@ func (q *Queue) named(d *dirs, name string) (string, error) {
 }
 
 // follower is the first file that is named as one of the chain done last.
-func (q *Queue) follower(d *dirs) (string, error) {
+func (q *job) follower(d *dirs) (string, error) {
 	best := ""
 	for _, name := range q.list.chains[q.s.Last] {
 		if _, _, ok := message.NameParts(name, q.maxDepth()); !ok || best != "" && compareNames(name, best) > 0 {
@@ -392,8 +515,8 @@ func (q *Queue) maxDepth() int { return q.project().Config.MaxDepth }
 
 // complete says whether the file is whole, and remembers one that is not. One that
 // is passed over is not asked.
-func (q *Queue) complete(d *dirs, p Pending) bool {
-	if q.passed[p.Name] == p.Ino {
+func (q *job) complete(d *dirs, p Pending) bool {
+	if q.passed[p.Name] == p.Ino || q.isBusy(p.Name) {
 		return false
 	}
 	if closed(d.inbox, p.Name, p.Mtime) {
@@ -405,8 +528,11 @@ func (q *Queue) complete(d *dirs, p Pending) bool {
 	return false
 }
 
+// isBusy says whether a message is under way, or has to wait for one that is.
+func (q *job) isBusy(name string) bool { return q.busy[name] || q.s.named(name) != nil }
+
 // chooseSpec is the message of the next spec, made if there is none yet.
-func (q *Queue) chooseSpec(d *dirs) (string, error) {
+func (q *job) chooseSpec(d *dirs) (string, error) {
 	specs, err := q.specsInReach()
 	if err != nil {
 		return "", err
@@ -416,10 +542,12 @@ func (q *Queue) chooseSpec(d *dirs) (string, error) {
 			continue
 		}
 		q.tried[spec] = true
-		if name := q.aboutSpecs(d)[spec]; name != "" {
+		if name := q.aboutSpecs(d)[spec]; name != "" && q.isBusy(name) {
+			continue
+		} else if name != "" {
 			return name, nil // made by a process that died, or by a person
 		}
-		chain, err := NewChain(q.o.Recorder)
+		chain, err := NewChain(q.rec)
 		if err != nil {
 			return "", err
 		}
@@ -444,7 +572,7 @@ func (q *Queue) chooseSpec(d *dirs) (string, error) {
 func yamlText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // aboutSpecs are the messages that wait, by the spec that they are about.
-func (q *Queue) aboutSpecs(d *dirs) map[string]string {
+func (q *job) aboutSpecs(d *dirs) map[string]string {
 	out := map[string]string{}
 	for _, p := range q.list.order {
 		data, err := project.ReadFile(d.inbox, p.Name, message.MaxSize)

@@ -4,6 +4,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -164,28 +165,27 @@ func TestARoutineThatDeletesAllOfDecree(t *testing.T) {
 	require.Len(t, b.ran(), 2)
 }
 
-// TestDiedBeforeItWasMoved: the run had succeeded, so the message is not done again.
+// TestDiedBeforeItWasMoved: the run had succeeded, so the message is not done again. The
+// state is as an earlier decree wrote it, which knew one message under way.
 func TestDiedBeforeItWasMoved(t *testing.T) {
 	b := newBench(t, map[string]string{".decree/routines/develop.sh": echoRoutine, ".decree/inbox/a.md": "one\n"})
-	b.process()
-	require.NoError(t, os.Rename(filepath.Join(b.root, ".decree/inbox/done/a.md"), filepath.Join(b.root, ".decree/inbox/a.md")))
-	// As after a death between the record and the move: the state names it still.
+	rec := b.process()[0].Record
+	moved := filepath.Join(b.root, ".decree/inbox/a.md")
+	require.NoError(t, os.Rename(filepath.Join(b.root, ".decree/inbox/done/a.md"), moved))
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
-		store := q.project().Store
-		s, err := readState(store)
-		require.NoError(t, err)
-		info, err := q.project().Dir.OpenDir(".decree")
-		require.NoError(t, err)
-		defer info.Close()
-		inbox, err := info.OpenDir("inbox")
+		inbox, err := disk.OpenPath(q.project().Dir, ".decree/inbox")
 		require.NoError(t, err)
 		defer inbox.Close()
 		st, err := inbox.Stat("a.md")
 		require.NoError(t, err)
-		list, err := q.o.Recorder.History().List(history.ListOptions{Limit: 1})
+		old := fmt.Sprintf(`{"version":1,"name":"a.md","ino":%d,"id":%q,"chain":%q,"seq":0,"record":%q,"attempt":1,"spent":0,"last":"1","stack":["x.md"]}`,
+			st.Ino, rec.ID, rec.Chain, rec.ID)
+		require.NoError(t, os.WriteFile(filepath.Join(q.project().StorePath, stateFile), []byte(old), 0o600))
+		s, err := readState(q.project().Store)
 		require.NoError(t, err)
-		s.Name, s.Ino, s.Record, s.Chain = "a.md", st.Ino, list.Records[0].ID, list.Records[0].Chain
-		return s.write(store, true)
+		require.Equal(t, []string{"x.md"}, s.Stack)
+		require.Equal(t, rec.ID, s.UnderWay[0].Record)
+		return nil
 	}))
 	require.Equal(t, []string{"a.md done"}, names2(b.process()))
 	require.Equal(t, []string{"a.md"}, b.done())

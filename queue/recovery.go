@@ -4,42 +4,72 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"decree/history"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
-// recoverMessage deals with the message that a dead process left under way, after the
-// recorder has recovered its run. A message whose run had ended is ended: res is what
-// became of it. One that is to be done again is returned as resume, the name of its file.
-func (q *Queue) recoverMessage(ctx context.Context, d *dirs) (res *Result, resume string, err error) {
-	s := q.s
-	if s.Name == "" {
-		return nil, "", nil
+// recoverMessages deals with the messages that dead processes left under way, after the
+// recorder has recovered their runs: those without a lease, since who has the lock sees none
+// between its runs. One whose run had ended is ended: res is what became of it. One that is
+// to be done again becomes the job's own. pick is the message that is wanted alone.
+func (q *job) recoverMessages(ctx context.Context, d *dirs, pick Pick) (res *Result, err error) {
+	leases, err := q.project().Leases()
+	if err != nil {
+		return nil, err
 	}
+	for _, u := range slices.Clone(q.s.UnderWay) {
+		if slices.ContainsFunc(leases, func(l project.Lease) bool { return l.ID == u.Record }) {
+			continue
+		}
+		q.u = u
+		res, resume, err := q.recoverMessage(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		wanted := pick.Name == "" || pick.Name == u.Name
+		if wanted && (res != nil || resume) {
+			return res, nil
+		}
+		if resume {
+			q.note("%s, which was being processed, is waiting again", tree.Quote(u.Name))
+		}
+	}
+	q.u = nil
+	return nil, nil
+}
+
+// recoverMessage deals with one of them; resume says that it is to be done again.
+func (q *job) recoverMessage(ctx context.Context, d *dirs) (res *Result, resume bool, err error) {
+	u := q.u
 	var rec *history.Record
-	if s.Record != "" { // else its attempts were counted, and the next was not begun
-		if rec, err = q.o.Recorder.History().Get(s.Record); project.KindOf(err) == project.NotFound || isMissing(err) {
+	if u.Record != "" { // else its attempts were counted, and the next was not begun
+		if rec, err = q.rec.History().Get(u.Record); project.KindOf(err) == project.NotFound || isMissing(err) {
 			rec, err = nil, nil
 		}
 		if err != nil {
-			return nil, "", err
+			return nil, false, err
 		}
 	}
 	here, err := q.stillInInbox(d)
 	if err != nil {
-		return nil, "", err
+		return nil, false, err
 	}
-	res = &Result{Name: s.Name, ID: s.ID, Record: rec}
+	res = &Result{Name: u.Name, ID: u.ID, Record: rec}
 	switch {
 	case rec == nil && here:
-		return nil, s.Name, nil // it had not begun
+		return nil, true, nil // it had not begun
 	case rec == nil:
-		s.forget()
-		return nil, "", nil
+		q.s.over(u)
+		return nil, false, q.s.write(q.project().Store, false)
+	case rec.Isolated != "":
+		return q.recoverIsolated(ctx, d, res)
 	case succeeded(rec):
-		return q.recoverDone(d, res)
+		res, err = q.recoverDone(d, res)
+		return res, false, err
 	}
 	return q.recoverFailed(ctx, d, res, here)
 }
@@ -47,44 +77,62 @@ func (q *Queue) recoverMessage(ctx context.Context, d *dirs) (res *Result, resum
 // recoverFailed takes back the run of the message under way, which did not succeed, and
 // counts its attempts. The message goes to dead, or is to be gone on with; here says
 // whether it still lies in the inbox.
-func (q *Queue) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool) (*Result, string, error) {
-	s, rec := q.s, res.Record
+func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool) (*Result, bool, error) {
+	rec := res.Record
 	if err := q.takeBack(ctx, rec); err != nil {
-		return nil, "", err
+		return nil, false, err
 	}
 	came, err := q.cameUntilDeath(d)
 	if err == nil {
 		err = q.withdraw(d, rec.ID, came)
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, false, err
 	}
-	spent := s.Attempt
-	if rec.Status != history.StatusInterrupted && rec.Status != history.StatusUndone {
-		spent = max(spent, rec.Attempts)
-	}
+	spent := q.spentBy(rec)
 	if !here {
 		res, err := q.recoverDeleted(d, res, spent)
-		return res, "", err
+		return res, false, err
 	}
 	if spent >= q.project().Config.MaxAttempts || final(rec) {
-		reason := failedAfter(spent)
-		if rec.Recovered != nil {
-			reason = fmt.Sprintf("decree's process ended in attempt %d of %d", spent, q.project().Config.MaxAttempts)
-		}
-		res, err = q.dead(d, res, reason, rec)
-		return res, "", err
+		res, err = q.dead(d, res, q.whyDead(rec, spent), rec)
+		return res, false, err
 	}
-	s.Spent, s.Interrupted = spent, append(s.Interrupted, rec.ID)
-	s.Record, s.Attempt = "", 0
-	q.note("%s was under way when decree's process ended: %d of %d attempts are spent", s.Name, spent, q.project().Config.MaxAttempts)
-	return nil, s.Name, s.write(q.project().Store, true)
+	q.note("%s was under way when decree's process ended: %d of %d attempts are spent", q.u.Name, spent, q.project().Config.MaxAttempts)
+	return nil, true, q.spend(rec.ID, spent, "")
+}
+
+// spentBy is how many attempts are spent with the run of a dead process.
+func (q *job) spentBy(rec *history.Record) int {
+	if rec.Status == history.StatusInterrupted || rec.Status == history.StatusUndone {
+		return q.u.Attempt
+	}
+	return max(q.u.Attempt, rec.Attempts)
+}
+
+func (q *job) whyDead(rec *history.Record, spent int) string {
+	if rec.Recovered != nil {
+		return fmt.Sprintf("decree's process ended in attempt %d of %d", spent, q.project().Config.MaxAttempts)
+	}
+	return failedAfter(spent)
+}
+
+// spend makes it durable that attempts are spent, the last of them in a record. reason says
+// why they failed, for the next one; "": nobody knows.
+func (q *job) spend(record string, spent int, reason string) error {
+	u := q.u
+	u.Spent, u.Earlier = spent, append(u.Earlier, record)
+	if reason != "" {
+		u.Reasons = append(u.Reasons, reason)
+	}
+	u.Record, u.Attempt = "", 0
+	return q.s.write(q.project().Store, true)
 }
 
 // recoverDeleted deals with the message under way where it is not in the inbox any more: its
 // routine deleted it before its end was decided, and it goes to dead; or somebody
 // cancelled it.
-func (q *Queue) recoverDeleted(d *dirs, res *Result, spent int) (*Result, error) {
+func (q *job) recoverDeleted(d *dirs, res *Result, spent int) (*Result, error) {
 	rec := res.Record
 	as, err := q.nameIn(d.dead)
 	if err != nil {
@@ -96,15 +144,15 @@ func (q *Queue) recoverDeleted(d *dirs, res *Result, spent int) (*Result, error)
 	if as == "" {
 		q.tellCancelled(rec)
 	}
-	q.s.forget()
+	q.s.over(q.u)
 	return nil, q.s.write(q.project().Store, false)
 }
 
 func failedAfter(attempts int) string { return fmt.Sprintf("failed after %d attempts", attempts) }
 
 // tellCancelled says that the message under way was taken out of the inbox.
-func (q *Queue) tellCancelled(rec *history.Record) {
-	q.note("%s was deleted from the inbox, and is not done again; its text is in .decree/runs/%s/%s", q.s.Name, rec.ID, messageFile)
+func (q *job) tellCancelled(rec *history.Record) {
+	q.note("%s was deleted from the inbox, and is not done again; its text is in .decree/runs/%s/%s", q.u.Name, rec.ID, messageFile)
 }
 
 // succeeded says whether a run succeeded, also one that was undone since.
@@ -119,42 +167,49 @@ func final(rec *history.Record) bool {
 
 // recoverDone ends a message whose run had succeeded. If its file is in done
 // already, what came into the inbox since is no follow-up of it.
-func (q *Queue) recoverDone(d *dirs, res *Result) (*Result, string, error) {
-	found, err := q.s.find(d.inbox, q.s.Name)
-	if err != nil {
-		return nil, "", err
-	}
-	if found != itself {
-		if as, err := q.nameIn(d.done); as != "" || err != nil {
-			q.s.Last = q.s.Chain
-			q.s.forget()
-			return nil, "", err
-		}
+func (q *job) recoverDone(d *dirs, res *Result) (*Result, error) {
+	if moved, err := q.alreadyDone(d); moved || err != nil {
+		return nil, err
 	}
 	came, err := q.cameUntilDeath(d)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	res, err = q.accept(d, res, came)
-	return res, "", err
+	return q.accept(d, res, came)
+}
+
+// alreadyDone says whether the message's file is in done already; then it is not under way
+// any more.
+func (q *job) alreadyDone(d *dirs) (bool, error) {
+	found, err := q.u.find(d.inbox, q.u.Name)
+	if err != nil || found == itself {
+		return false, err
+	}
+	as, err := q.nameIn(d.done)
+	if err != nil || as == "" {
+		return false, err
+	}
+	q.s.Last = q.u.Chain
+	q.s.over(q.u)
+	return true, q.s.write(q.project().Store, false)
 }
 
 // takeBack brings the tree back to what it was before an interrupted run, and
 // before one that could not put itself back.
-func (q *Queue) takeBack(ctx context.Context, rec *history.Record) error {
+func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 	if rec.Status != history.StatusInterrupted && rec.Status != history.StatusFailed {
 		return nil
 	}
-	res, err := q.o.Recorder.Revert(ctx, recorder.MoveOptions{Refs: []string{rec.ID}, Yes: true})
+	res, err := q.rec.Revert(ctx, recorder.MoveOptions{Refs: []string{rec.ID}, Yes: true})
 	var conflict *recorder.ConflictError
 	if errors.As(err, &conflict) {
-		conflict.Advice = fmt.Sprintf("message %s waits for it: take its run back with 'decree revert --merge %s' (or --force), or take the message out of the inbox", q.s.Name, rec.ID)
+		conflict.Advice = fmt.Sprintf("message %s waits for it: take its run back with 'decree revert --merge %s' (or --force), or take the message out of the inbox", q.u.Name, rec.ID)
 	}
 	if err != nil {
 		return err
 	}
 	if res.Record != nil {
-		q.note("run %s of %s was interrupted, and is taken back: record %s", rec.ID, q.s.Name, res.Record.ID)
+		q.note("run %s of %s was interrupted, and is taken back: record %s", rec.ID, q.u.Name, res.Record.ID)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ const (
 
 // specs are the specs that are not processed, in order of name, as paths below
 // the root.
-func (q *Queue) specs() ([]string, error) {
+func (q *job) specs() ([]string, error) {
 	dir, err := q.openSpecs()
 	if isMissing(err) {
 		return nil, nil
@@ -52,9 +52,9 @@ func (q *Queue) specs() ([]string, error) {
 	return out, nil
 }
 
-func (q *Queue) specDir() string { return path.Clean(q.project().Config.SpecDir) }
+func (q *job) specDir() string { return path.Clean(q.project().Config.SpecDir) }
 
-func (q *Queue) openSpecs() (disk.Dir, error) {
+func (q *job) openSpecs() (disk.Dir, error) {
 	if q.specDir() == "." {
 		return q.project().Disk.OpenRoot(q.project().Root)
 	}
@@ -62,7 +62,7 @@ func (q *Queue) openSpecs() (disk.Dir, error) {
 }
 
 // cleanSpecs puts right what a dead process has left of writing the list.
-func (q *Queue) cleanSpecs() error {
+func (q *job) cleanSpecs() error {
 	dir, err := q.openSpecs()
 	if err == nil {
 		defer dir.Close()
@@ -120,7 +120,7 @@ func listed(name string) string {
 // the file is replaced whole, so that a reader sees it with the line or without.
 // A spec outside of the directory of specs is not in the list's reach. Where somebody has the
 // list open for writing the error is errGone.
-func (q *Queue) markSpec(spec string) error {
+func (q *job) markSpec(spec string) error {
 	if path.Dir(spec) != q.specDir() {
 		return nil
 	}
@@ -165,7 +165,7 @@ func addToList(dir disk.Dir, name string) error {
 }
 
 // readSpec is the spec that a message is about, nil if there is none.
-func (q *Queue) readSpec(m *message.Message) (*message.Message, error) {
+func (q *job) readSpec(m *message.Message) (*message.Message, error) {
 	if !strings.HasSuffix(m.InputFile, specEnd) {
 		return nil, nil
 	}
@@ -178,7 +178,7 @@ func (q *Queue) readSpec(m *message.Message) (*message.Message, error) {
 
 // specsInReach are the specs that are not processed. Where the directory or the
 // list of those processed cannot be read, there are none, and this is told once.
-func (q *Queue) specsInReach() ([]string, error) {
+func (q *job) specsInReach() ([]string, error) {
 	if err := q.markAgain(); err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (q *Queue) specsInReach() ([]string, error) {
 
 // mark marks a spec as processed. Where the list cannot be written, the store
 // remembers it, so that the spec is not done again, and the list has it later.
-func (q *Queue) mark(spec string) error {
+func (q *job) mark(spec string) error {
 	err := q.markSpec(spec)
 	if !cannotMark(err) {
 		return err
@@ -212,7 +212,7 @@ func (q *Queue) mark(spec string) error {
 func cannotMark(err error) bool { return ofFile(err) || errors.Is(err, errGone) }
 
 // markAgain marks what could not be marked before.
-func (q *Queue) markAgain() error {
+func (q *job) markAgain() error {
 	var left []string
 	for _, spec := range q.s.Unmarked {
 		if err := q.markSpec(spec); cannotMark(err) {

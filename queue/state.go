@@ -14,38 +14,20 @@ import (
 )
 
 const (
-	stateFile = "queue.json"
-	maxState  = 4 << 20
+	stateFile    = "queue.json"
+	stateVersion = 2
+	maxState     = 4 << 20
 	// maxStack bounds the follow-ups that are remembered in order; those beyond
 	// are found by their names.
 	maxStack  = 1000
 	maxBefore = 1000
 )
 
-// state is queue.json in the store: the message under way, and whose follow-ups
+// state is queue.json in the store: the messages under way, and whose follow-ups
 // come next. Every write is flushed but those that only forget.
 type state struct {
-	Version int `json:"version"`
-	// Name is the file of the message under way, "" when there is none.
-	Name string `json:"name"`
-	identity
-	ID    string `json:"id"`
-	Chain string `json:"chain"`
-	Seq   int    `json:"seq"`
-	Depth int    `json:"depth,omitempty"`
-	Spec  string `json:"spec,omitempty"` // the path of the spec that it is about
-	// Record is of its run, Attempt the attempt that is being made there; Spent
-	// were made by the runs Interrupted before.
-	Record      string   `json:"record"`
-	Attempt     int      `json:"attempt"`
-	Spent       int      `json:"spent"`
-	Interrupted []string `json:"interrupted,omitempty"`
-	// Before is what was in the inbox when the run began: what is not in it came
-	// since. Of a fuller inbox than maxBefore only what is named after the chain is
-	// in it (Partly), and a death then makes nothing a follow-up but what has such a
-	// name.
-	Before []string `json:"before,omitempty"`
-	Partly bool     `json:"partly,omitempty"`
+	Version  int         `json:"version"`
+	UnderWay []*underWay `json:"under_way,omitempty"`
 	// Last is the chain done last, Stack its follow-ups, the next one first.
 	Last  string   `json:"last,omitempty"`
 	Stack []string `json:"stack,omitempty"`
@@ -53,20 +35,64 @@ type state struct {
 	Unmarked []string `json:"unmarked,omitempty"`
 }
 
+// underWay is a message that has begun and not ended.
+type underWay struct {
+	Name string `json:"name"` // of its file
+	identity
+	ID    string `json:"id"`
+	Chain string `json:"chain"`
+	Seq   int    `json:"seq"`
+	Depth int    `json:"depth,omitempty"`
+	Spec  string `json:"spec,omitempty"` // the path of the spec that it is about
+	// Isolated: its run is, so that others can be beside it.
+	Isolated bool `json:"isolated,omitempty"`
+	// Record is of its run, "" between two of them; Attempt the attempt that is being made
+	// there; Spent were made by the runs Earlier before.
+	Record  string   `json:"record"`
+	Attempt int      `json:"attempt"`
+	Spent   int      `json:"spent"`
+	Earlier []string `json:"interrupted,omitempty"`
+	// Reasons say how those of Earlier failed, where decree has seen it.
+	Reasons []string `json:"reasons,omitempty"`
+	// Before is what was in the inbox when the run began: what is not in it came
+	// since. Of a fuller inbox than maxBefore only what is named after the chain is
+	// in it (Partly), and a death then makes nothing a follow-up but what has such a
+	// name.
+	Before []string `json:"before,omitempty"`
+	Partly bool     `json:"partly,omitempty"`
+}
+
 // comesFirst has a message keep its place though it is not under way any more.
 func (s *state) comesFirst(name string) {
 	s.Stack = slices.Insert(slices.DeleteFunc(s.Stack, func(n string) bool { return n == name }), 0, name)
 }
 
-// forget leaves of the state what holds beyond one message.
-func (s *state) forget() {
-	*s = state{Version: 1, Last: s.Last, Stack: s.Stack, Unmarked: s.Unmarked}
+// begun adds a message that begins, or finds the one that goes on.
+func (s *state) begun(u *underWay) {
+	if !slices.Contains(s.UnderWay, u) {
+		s.UnderWay = append(s.UnderWay, u)
+	}
+}
+
+// over takes a message out that is not under way any more.
+func (s *state) over(u *underWay) {
+	s.UnderWay = slices.DeleteFunc(s.UnderWay, func(o *underWay) bool { return o == u })
+}
+
+// named is the message under way whose file is called so; nil: none is.
+func (s *state) named(name string) *underWay {
+	for _, u := range s.UnderWay {
+		if u.Name == name {
+			return u
+		}
+	}
+	return nil
 }
 
 // read reads the state. A damaged one is as good as none: it is replaced whole,
 // so only a failing disk makes one, and the messages themselves are in the inbox.
 func readState(store disk.Dir) (*state, error) {
-	s := &state{Version: 1}
+	s := &state{Version: stateVersion}
 	data, err := project.ReadFile(store, stateFile, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -74,25 +100,46 @@ func readState(store disk.Dir) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(data, s); err != nil {
-		return nil, &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s/%s: %v", store.Path(), stateFile, err),
-			Advice: "it says which message was under way; see 'decree log' for the last run and move the file away"}
+	if err = json.Unmarshal(data, s); err == nil && s.Version == 1 {
+		err = s.fromFirst(data)
 	}
-	if s.Version != 1 {
+	if err != nil {
+		return nil, &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s/%s: %v", store.Path(), stateFile, err),
+			Advice: "it says which messages were under way; see 'decree log' for the last runs and move the file away"}
+	}
+	if s.Version != stateVersion {
 		return nil, fmt.Errorf("%s/%s: version %d is newer than this decree", store.Path(), stateFile, s.Version)
 	}
 	s.eachName(unquoted)
 	return s, nil
 }
 
+// fromFirst takes the message under way from a file of version 1, which knew one at most,
+// beside the rest.
+func (s *state) fromFirst(data []byte) error {
+	s.Version = stateVersion
+	u := &underWay{}
+	if err := json.Unmarshal(data, u); err != nil || u.Name == "" {
+		return err
+	}
+	s.UnderWay = []*underWay{u}
+	return nil
+}
+
 // eachName puts each name of a file through f. On disk they are quoted as in the
 // manifest: JSON holds no bytes that are not UTF-8.
 func (s *state) eachName(f func(string) string) {
-	s.Name, s.Spec = f(s.Name), f(s.Spec)
-	s.Before, s.Stack, s.Unmarked = slices.Clone(s.Before), slices.Clone(s.Stack), slices.Clone(s.Unmarked)
-	for _, list := range [][]string{s.Before, s.Stack, s.Unmarked} {
-		for i, name := range list {
-			list[i] = f(name)
+	lists := []*[]string{&s.Stack, &s.Unmarked}
+	s.UnderWay = slices.Clone(s.UnderWay)
+	for i, u := range s.UnderWay {
+		c := *u
+		c.Name, c.Spec = f(u.Name), f(u.Spec)
+		s.UnderWay[i], lists = &c, append(lists, &c.Before)
+	}
+	for _, list := range lists {
+		*list = slices.Clone(*list)
+		for i, name := range *list {
+			(*list)[i] = f(name)
 		}
 	}
 }
@@ -110,18 +157,27 @@ func (s *state) write(store disk.Dir, flush bool) error {
 	if len(s.Stack) > maxStack {
 		s.Stack = s.Stack[:maxStack]
 	}
-	out := *s
-	out.eachName(tree.Quote)
-	data, err := json.Marshal(&out)
-	if err == nil && (len(s.Before) > maxBefore || len(data) > maxState) { // names can be six times as long there
-		s.Before = slices.DeleteFunc(s.Before, func(name string) bool { return !strings.HasPrefix(name, s.Chain+"-") })
-		s.Partly = true
-		out = *s
-		out.eachName(tree.Quote)
-		data, err = json.Marshal(&out)
+	data, err := s.encode()
+	if err == nil && len(data) > maxState { // names can be six times as long there
+		for _, u := range s.UnderWay {
+			u.shorten()
+		}
+		data, err = s.encode()
 	}
 	if err != nil {
 		return err
 	}
 	return project.ReplaceFile(store, stateFile, append(data, '\n'), project.PrivateFile, flush)
+}
+
+func (s *state) encode() ([]byte, error) {
+	out := *s
+	out.eachName(tree.Quote)
+	return json.Marshal(&out)
+}
+
+// shorten leaves in Before what is named after the chain.
+func (u *underWay) shorten() {
+	u.Before = slices.DeleteFunc(u.Before, func(name string) bool { return !strings.HasPrefix(name, u.Chain+"-") })
+	u.Partly = true
 }

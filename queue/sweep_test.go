@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -50,10 +51,21 @@ func sweptFiles() map[string]string {
 	}
 }
 
-func TestSweep(t *testing.T) {
-	clean := newBench(t, sweptFiles())
+func TestSweep(t *testing.T) { sweep(t, sweptFiles()) }
+
+// TestSweepIsolated is the same with each message in a layer of its own.
+func TestSweepIsolated(t *testing.T) {
+	needsLayers(t)
+	files := sweptFiles()
+	files[".decree/config.yml"] += "isolated: {queue: true}\n"
+	sweep(t, files)
+}
+
+func sweep(t *testing.T, files map[string]string) {
+	clean := newBench(t, files)
+	clean.settle()
 	require.Len(t, clean.process(), 6)
-	judgeSwept(t, clean, nil)
+	judgeSwept(t, clean, files, nil)
 	seed := int64(1)
 	for _, cause := range []error{nil, syscall.ENOSPC} {
 		name := "dies"
@@ -61,7 +73,7 @@ func TestSweep(t *testing.T) {
 			name = "fails"
 		}
 		t.Run(name, func(t *testing.T) {
-			total := sweepOnce(t, 1<<30, cause, seed)
+			total := sweepOnce(t, files, 1<<30, cause, seed)
 			require.Positive(t, total)
 			steps := allSteps(total)
 			if os.Getenv("DECREE_LONG") == "" {
@@ -76,7 +88,7 @@ func TestSweep(t *testing.T) {
 				}
 			}
 			for _, n := range steps {
-				sweepOnce(t, n, cause, int64(n))
+				sweepOnce(t, files, n, cause, int64(n))
 				if t.Failed() {
 					return
 				}
@@ -93,8 +105,9 @@ func allSteps(n int) (out []int) {
 }
 
 // sweepOnce lets writing step n go wrong, and returns how many there were.
-func sweepOnce(t *testing.T, n int, cause error, seed int64) (steps int) {
-	b := newBench(t, sweptFiles())
+func sweepOnce(t *testing.T, files map[string]string, n int, cause error, seed int64) (steps int) {
+	b := newBench(t, files)
+	b.settle()
 	defer os.RemoveAll(b.base)
 	rng := rand.New(rand.NewSource(seed))
 	var hit disktest.Step
@@ -125,8 +138,9 @@ func sweepOnce(t *testing.T, n int, cause error, seed int64) (steps int) {
 			t.Log(what, b.said)
 		}
 	}()
+	b.settle()
 	b.process()
-	judgeSwept(t, b, acknowledged)
+	judgeSwept(t, b, files, acknowledged)
 	return steps
 }
 
@@ -146,7 +160,7 @@ func (b *bench) keysDone() (out []string) {
 	return out
 }
 
-func judgeSwept(t *testing.T, b *bench, acknowledged map[string]int) {
+func judgeSwept(t *testing.T, b *bench, files map[string]string, acknowledged map[string]int) {
 	t.Helper()
 	require.Empty(t, b.inbox(), "lost in the inbox")
 	require.Equal(t, []string{"follow", "last", "spec", "wipes", "with"}, b.keysDone(), "each is done, once")
@@ -165,7 +179,12 @@ func judgeSwept(t *testing.T, b *bench, acknowledged map[string]int) {
 	require.NotContains(t, ran, "never", "the follow-up of a failed run")
 	require.Empty(t, b.list(".decree/tmp"))
 	require.Equal(t, sweptRoutine, b.read(".decree/routines/develop.sh"))
-	require.Equal(t, "max_attempts: 3\n", b.read(".decree/config.yml"))
+	require.Equal(t, files[".decree/config.yml"], b.read(".decree/config.yml"))
+	layers, err := filepath.Glob(filepath.Join(b.base, "store/*/layers/2*"))
+	require.NoError(t, err)
+	for _, l := range layers { // of the drafts of b.md, which failed
+		require.Contains(t, b.read(".decree/inbox/dead/b.error.txt"), filepath.Base(l), "a layer is left over")
+	}
 }
 
 // TestSweepAnotherOfItsName ends the process at each step while a message is done

@@ -19,7 +19,7 @@ type takenOut struct {
 
 // takeOut takes a file out of the inbox; the caller calls moveTo or putBack. fs.ErrNotExist
 // where there is none of this name any more.
-func (q *Queue) takeOut(d *dirs, name string) (*takenOut, error) {
+func (q *job) takeOut(d *dirs, name string) (*takenOut, error) {
 	dir, err := q.project().OwnDirAs(d.inbox, takenDir, dirMode)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (t *takenOut) close() {
 }
 
 // takenBack puts back what an earlier move has left on its way.
-func (q *Queue) takenBack(d *dirs) error {
+func (q *job) takenBack(d *dirs) error {
 	dir, err := d.inbox.OpenDir(takenDir)
 	if isMissing(err) || ofFile(err) {
 		return nil

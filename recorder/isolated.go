@@ -33,6 +33,7 @@ import (
 type IsolatedOptions struct {
 	Name        string // of the draft; "": its id alone
 	Auto        bool   // publish when the command has succeeded
+	AwaitRuns   bool   // return when no run in place is under way, so that the caller can publish
 	Clone, Copy bool   // see layer
 	ByConfig    bool   // nobody asked for it but the config
 }
@@ -98,6 +99,11 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 	if err := u.attempts(ctx); err != nil {
 		return nil, err
 	}
+	if i.AwaitRuns {
+		if err := u.awaitInPlace(ctx); err != nil {
+			return nil, u.unpublished(err)
+		}
+	}
 	r.retain(ctx, x, history.Run)
 	if i.Auto && u.rec.Draft != nil && u.rec.Status == history.StatusSucceeded {
 		_ = u.unlock()
@@ -143,10 +149,55 @@ func (r *Recorder) publishUnasked(ctx context.Context, x *writing, id string) (*
 	if err == nil && now.inPlace() {
 		err = errors.New("a run that changes the tree itself is under way")
 	}
+	if err == nil {
+		err = r.openWriter(ctx, x) // freeing space ends it
+	}
 	if err != nil {
 		return nil, err
 	}
 	return r.publishIn(ctx, x, PublishOptions{Ref: id})
+}
+
+// awaitInPlace gives the lock back until no run in place is under way: what such a run finds
+// changed when it ends counts as its own. The lease stays, so that nobody recovers the run.
+func (u *isolatedRun) awaitInPlace(ctx context.Context) error {
+	for told := false; ; {
+		now, err := u.r.whatGoesOn()
+		if err != nil || !now.inPlace() {
+			return err
+		}
+		if !told {
+			told = true
+			u.r.note("the work of run %s waits for the end of the run that changes the tree itself", u.rec.ID)
+		}
+		if err := u.free(); err != nil {
+			return err
+		}
+		for err == nil && now.inPlace() {
+			select {
+			case sig := <-u.o.Signals:
+				err = &Interrupted{sig}
+			case <-time.After(leasePause):
+				now, err = u.r.whatGoesOn()
+			}
+		}
+		if lerr := u.takeLock(ctx); err == nil {
+			err = lerr
+		}
+		if err == nil {
+			err = u.catchUp(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// unpublished is an error after the run was recorded.
+func (u *isolatedRun) unpublished(err error) error {
+	return &project.Error{Kind: project.KindOf(err), Err: err,
+		State:  fmt.Sprintf("run %s is recorded, and nothing of it is in the tree", u.rec.ID),
+		Advice: fmt.Sprintf("once the cause is gone 'decree publish %s' brings it in", u.rec.ID)}
 }
 
 func (u *isolatedRun) close() {
@@ -211,7 +262,7 @@ func (u *isolatedRun) begin(ctx context.Context) error {
 	if err := u.makeLayer(ctx, id); err != nil {
 		return err
 	}
-	if err := u.open(id, started); err != nil {
+	if err := u.openIn(id, started); err != nil {
 		u.layer.Close()
 		u.layer = nil
 		return errors.Join(err, u.place.Remove(id))
@@ -366,6 +417,18 @@ func refusedLayer(err error) error {
 	return &project.Error{Kind: project.Refused, Msg: "a run cannot be isolated here", Err: err, Advice: refused.Advice}
 }
 
+// openIn opens the record of a command that is composed for the place where it sees the tree.
+func (u *isolatedRun) openIn(id string, started time.Time) error {
+	if u.o.Compose != nil {
+		at := u.r.runPlace(id)
+		at.Root = u.layer.Workspace()
+		if err := u.composeAt(at); err != nil {
+			return err
+		}
+	}
+	return u.open(id, started)
+}
+
 // open takes the lease and opens the record, which says that there is a layer.
 func (u *isolatedRun) open(id string, started time.Time) error {
 	r := u.r
@@ -377,7 +440,7 @@ func (u *isolatedRun) open(id string, started time.Time) error {
 	how := string(u.layer.Mechanism())
 	u.rec = &history.Record{
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
-		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Actor: r.opt.Actor, Attempts: 1,
+		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Actor: r.opt.Actor, Attempts: u.o.Spent + 1,
 		Inside: u.x.ongoing.inside, Origin: r.origin(), Isolated: how,
 	}
 	u.limits.record(u.rec)
@@ -403,7 +466,11 @@ func (u *isolatedRun) open(id string, started time.Time) error {
 	if err := r.history.Begin(u.opened); err != nil {
 		return err
 	}
-	err = r.history.BuildRun(id, []history.RunFile{{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))}})
+	files := u.composedFiles([]history.RunFile{{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))}})
+	err = r.history.BuildRun(id, files)
+	if err == nil {
+		err = u.makeDirs()
+	}
 	if err == nil {
 		err = u.openLog()
 	}
@@ -657,7 +724,9 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 	}
 	found := &layer.Collected{} // the last attempt's layer was to be made
 	if begun && !lost && err == nil {
-		found, err = c.r.collectLayer(ctx, c.x, l, nil)
+		if found, err = c.r.collectLayer(ctx, c.x, l, nil); err == nil {
+			err = c.r.bringWritten(l, rec.ID)
+		}
 	}
 	if l != nil {
 		l.Close()

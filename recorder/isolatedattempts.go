@@ -101,6 +101,9 @@ func (u *isolatedRun) conclude(ctx context.Context, found *layer.Collected) erro
 			return u.unrecorded(err)
 		}
 	}
+	if err := u.r.bringWritten(u.layer, u.rec.ID); err != nil {
+		return u.unrecorded(err)
+	}
 	judge := u.judge
 	if u.res.Last.NotStarted != nil || u.res.Last.Interrupted != nil {
 		judge = nil

@@ -75,9 +75,13 @@ func (r *Recorder) whatGoesOn() (b ongoing, err error) {
 }
 
 // descent finds a process among those that this one descends from, and itself. What the
-// environment says is no proof: it can be set by hand, and outlives the run.
-func descent(host string) func(project.Holder) int {
+// environment says is no proof: it can be set by hand, and outlives the run. beside: its own
+// runs do not count.
+func descent(host string, beside bool) func(project.Holder) int {
 	lineage := runner.Lineage()
+	if beside && len(lineage) > 0 {
+		lineage = lineage[1:]
+	}
 	return func(h project.Holder) int {
 		if h.PID == 0 || h.Host != host || h.Boot != runner.BootID() {
 			return -1
@@ -217,6 +221,9 @@ func (u *run) free() error {
 	}
 	u.freed = true
 	u.x.release()
+	if u.o.Freed != nil {
+		u.o.Freed()
+	}
 	return nil
 }
 
@@ -241,6 +248,9 @@ func (u *run) unlocked(ctx context.Context, do func()) error {
 func (u *run) takeLock(ctx context.Context) error {
 	if u.x.unlock != nil {
 		return nil
+	}
+	if u.o.Back != nil {
+		u.o.Back()
 	}
 	if err := u.r.storeThere(); err != nil {
 		return err // the lock is in it

@@ -51,13 +51,36 @@ func (u *run) compose(id string) error {
 	if u.o.Compose == nil {
 		return nil
 	}
-	c, err := u.o.Compose(u.r.runPlace(id))
+	return u.composeAt(u.r.runPlace(id))
+}
+
+// composeAt is compose for a command that sees the tree at another place.
+func (u *run) composeAt(p Place) error {
+	c, err := u.o.Compose(p)
 	if err != nil {
 		return err
 	}
 	u.o.Args, u.files, u.dirs = c.Args, c.Files, c.Dirs
 	u.o.Env = append(append([]string(nil), u.o.Env...), c.Env...)
 	return nil
+}
+
+// composedFiles adds the composed files to those of a new run directory.
+func (u *run) composedFiles(files []history.RunFile) []history.RunFile {
+	for name, data := range u.files {
+		files = append(files, history.RunFile{Name: name, Write: history.Bytes(data)})
+	}
+	return files
+}
+
+// WasPublished says whether a record has brought the draft rec into the tree, also one that
+// was undone since.
+func (r *Recorder) WasPublished(rec *history.Record) (was bool, err error) {
+	err = r.history.Newest(func(o *history.Record) bool {
+		was = was || o.Reason == history.Publish && o.Parent == rec.ID
+		return !was && (o.Ended.IsZero() || !o.Ended.Before(rec.Started))
+	})
+	return was, err
 }
 
 // makeDirs makes the composed directories.

@@ -42,6 +42,9 @@ type Options struct {
 	// they fail and make none.
 	Existing bool
 	Actor    history.Actor
+	// Beside: other Recorders of this process have runs of their own, which are no part of
+	// one another.
+	Beside bool
 	// Wait is how long to wait for the project's lock.
 	Wait time.Duration
 	// CommandLine is this process's own, for whoever waits for the lock.
@@ -79,7 +82,7 @@ func Open(ctx context.Context, opt Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Recorder{Reader: r, opt: opt, execute: runner.Run, descent: descent(opt.Actor.Host)}
+	out := &Recorder{Reader: r, opt: opt, execute: runner.Run, descent: descent(opt.Actor.Host, opt.Beside)}
 	if err := out.convertFirst(ctx); err != nil {
 		_ = out.Close()
 		return nil, err

@@ -61,6 +61,9 @@ type RunOptions struct {
 	Task string
 	// LogCopy is a second name for routine.log in the run directory.
 	LogCopy string
+	// Freed is called when the lock has been given back while the command works, and Back
+	// before it is taken again; nil: nobody wants to know.
+	Freed, Back func()
 }
 
 // Place is where a run's record lies while its command works.
@@ -498,9 +501,7 @@ func (e *Interrupted) ExitCode() int {
 func (u *run) openRun(manifest history.RunFile) error {
 	h := u.r.history
 	files := u.found.files(u.r, manifest, history.RunFile{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))})
-	for name, data := range u.files {
-		files = append(files, history.RunFile{Name: name, Write: history.Bytes(data)})
-	}
+	files = u.composedFiles(files)
 	err := h.BuildRun(u.rec.ID, files)
 	if err != nil {
 		return err

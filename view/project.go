@@ -49,8 +49,9 @@ type Changed struct {
 
 // Inbox is how many messages wait, and how many were put aside.
 type Inbox struct {
-	Waiting int `json:"waiting"`
-	Dead    int `json:"dead"`
+	Waiting int      `json:"waiting"`
+	Dead    int      `json:"dead"`
+	Running []string `json:"running,omitempty"` // those of Waiting that are being done
 }
 
 // Daemon is the process that works on the inbox.

@@ -43,6 +43,7 @@ type Message struct {
 	ExitCode  *int           `json:"exit_code,omitempty"`
 	Attempts  int            `json:"attempts,omitempty"`
 	Changes   *Changes       `json:"changes,omitempty"`
+	Published string         `json:"published,omitempty"` // the record that brought an isolated run's work into the tree
 	FollowUps []string       `json:"follow_ups,omitempty"`
 }
 
@@ -51,6 +52,9 @@ func MessageOf(r *queue.Result) Message {
 	j := Message{Name: r.Name, ID: r.ID, Routine: r.Routine, Outcome: r.Outcome, Reason: r.Reason, Place: r.Place, FollowUps: r.FollowUps}
 	if rec := r.Record; rec != nil {
 		j.Record, j.Status, j.ExitCode, j.Attempts, j.Changes = rec.ID, rec.Status, rec.ExitCode, rec.Attempts, (*Changes)(&rec.Changes)
+	}
+	if r.Published != nil {
+		j.Published = r.Published.ID
 	}
 	return j
 }
@@ -61,6 +65,7 @@ type Routine struct {
 	Kind        message.Kind `json:"kind"`
 	Path        string       `json:"path"`
 	Description string       `json:"description"`
+	Isolated    *bool        `json:"isolated,omitempty"` // what its head says
 	Parameters  []Parameter  `json:"parameters"`
 	Error       string       `json:"error,omitempty"`
 }
@@ -73,7 +78,7 @@ type Parameter struct {
 
 // RoutineOf is the Routine of a finding.
 func RoutineOf(f message.Found) Routine {
-	j := Routine{Name: f.Name, Kind: f.Kind, Path: filepath.Join(f.Dir.Path(), f.File), Description: f.Description, Parameters: []Parameter{}}
+	j := Routine{Name: f.Name, Kind: f.Kind, Path: filepath.Join(f.Dir.Path(), f.File), Description: f.Description, Isolated: f.Isolated, Parameters: []Parameter{}}
 	for _, p := range f.Params {
 		j.Parameters = append(j.Parameters, Parameter{p.Name, p.Value})
 	}

@@ -1,0 +1,298 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"decree/disk"
+	"decree/history"
+	"decree/message"
+	"decree/project"
+	"decree/recorder"
+	"decree/tree"
+)
+
+// The run of an isolated message changes nothing but its layer. Success publishes it, and only
+// then is taken over what the routine left in its outbox and put into the inbox, which the
+// record has. A failed attempt leaves nothing to put back, and one whose work cannot be
+// published counts as failed: the next one has a record and a layer of its own, which begin
+// with the tree as it is then. The drafts of attempts that were followed by another one are
+// discarded when the message ends; their records stay.
+
+// fileTick is more than the clock that local file systems stamp files with is behind
+// this process's clock.
+const fileTick = 20 * time.Millisecond
+
+// doIsolated has the routine do the message until its work is published or its attempts
+// are spent.
+func (q *job) doIsolated(ctx context.Context, d *dirs, res *Result, m *message.Message, found *message.Found) (*Result, error) {
+	for {
+		run, err := q.runIsolated(ctx, m, found)
+		if rerr := q.backAtQueue(d); rerr != nil {
+			return nil, errors.Join(err, rerr)
+		}
+		var bad *message.Error
+		if errors.As(err, &bad) {
+			return q.reject(d, res, bad)
+		}
+		if err != nil {
+			return nil, err
+		}
+		res.Run = run
+		q.ran(res)
+		if err := q.list.look(d.inbox); err != nil {
+			return nil, err
+		}
+		ended, err := q.settle(ctx, d, res)
+		if ended != nil || err != nil {
+			q.list.noteOwnChange(d.inbox, res.Name)
+			return ended, err
+		}
+		q.list.noteOwnChange(d.inbox, "")
+		if err := q.beginRun(m.ID); err != nil {
+			return nil, err
+		}
+		if err := q.stillThere(d); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// runIsolated has the routine do the message in a layer. While it works others have the turn.
+func (q *job) runIsolated(ctx context.Context, m *message.Message, found *message.Found) (*recorder.RunResult, error) {
+	o := q.runOptions(m, found)
+	o.Freed = func() {
+		q.giveTurn()
+		if q.working != nil {
+			q.working()
+		}
+	}
+	o.Back = q.takeTurn
+	if q.u.Spent > 0 && q.u.Spent == o.Attempts-1 {
+		q.turn.goesFirst(q.number)
+	}
+	// What was published in the tick of the file system's clock in which the run begins would
+	// count as changed by somebody since.
+	time.Sleep(time.Until(q.published.Add(2 * fileTick)))
+	return q.rec.RunIsolated(ctx, o, recorder.IsolatedOptions{AwaitRuns: true})
+}
+
+// settle publishes what a run that has ended did, and gives the message its place. Where
+// another attempt is to be made the result is nil. errGone: somebody has taken the message
+// out of the inbox meanwhile.
+func (q *job) settle(ctx context.Context, d *dirs, res *Result) (*Result, error) {
+	if res.Run != nil && res.Run.Last.Interrupted != nil {
+		return q.interrupted(d, res)
+	}
+	reason := failedAfter(q.u.Attempt)
+	if res.Record.Status == history.StatusSucceeded {
+		conflict, err := q.publish(ctx, d, res)
+		if err != nil {
+			return nil, err
+		}
+		if conflict == nil {
+			return q.acceptIsolated(ctx, d, res)
+		}
+		reason = fmt.Sprintf("the work of attempt %d of %d could not be published: %s", q.u.Attempt, q.project().Config.MaxAttempts, conflictInWords(conflict))
+	} else if res.Run != nil {
+		reason = howItFailed(res.Run)
+	} else if res.Record.Recovered != nil {
+		reason = q.whyDead(res.Record, q.u.Attempt)
+	}
+	if err := q.wanted(d, res); err != nil {
+		return nil, err
+	}
+	return q.attemptFailed(ctx, d, res, reason)
+}
+
+// publish brings the work of the run into the tree, once. conflict is why that cannot be.
+func (q *job) publish(ctx context.Context, d *dirs, res *Result) (conflict, err error) {
+	rec := res.Record
+	switch {
+	case rec.Draft == nil, rec.Draft.State == history.DraftPublished:
+		return nil, nil
+	case rec.Draft.State == history.DraftDiscarded:
+		return errors.New("its draft was discarded"), nil
+	}
+	if was, err := q.rec.WasPublished(rec); was || err != nil {
+		return nil, err
+	}
+	if err := q.wanted(d, res); err != nil {
+		return nil, err
+	}
+	out, err := q.rec.Publish(ctx, recorder.PublishOptions{Ref: rec.ID})
+	if err != nil && project.KindOf(err) == project.Refused {
+		return err, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	res.Published, q.published = out.Record, time.Now()
+	for _, note := range out.Notes {
+		q.note("%s: %s", tree.Quote(res.Name), note)
+	}
+	return nil, nil
+}
+
+// wanted gives the message up, with errGone, where somebody took its file out of the inbox:
+// its routine sees another one.
+func (q *job) wanted(d *dirs, res *Result) error {
+	here, err := q.stillInInbox(d)
+	if here || err != nil {
+		return err
+	}
+	if as, err := q.nameIn(d.dead); err != nil {
+		return err
+	} else if as == "" {
+		q.tellCancelled(res.Record)
+	}
+	q.s.over(q.u)
+	if err := q.s.write(q.project().Store, false); err != nil {
+		return err
+	}
+	return errGone
+}
+
+// interrupted has a message wait whose run a signal has ended. Its draft waits too.
+func (q *job) interrupted(d *dirs, res *Result) (*Result, error) {
+	if err := q.staysInInbox(d, res); err != nil {
+		return nil, err
+	}
+	res.Outcome, res.Reason = Interrupted, "stopped by "+res.Run.Last.Interrupted.String()
+	q.s.comesFirst(res.Place)
+	return res, q.over(res)
+}
+
+// attemptFailed counts the attempt that the record of res made: the message is dead, or
+// another attempt is to be made.
+func (q *job) attemptFailed(ctx context.Context, d *dirs, res *Result, reason string) (*Result, error) {
+	rec, most := res.Record, q.project().Config.MaxAttempts
+	spent := q.spentBy(rec)
+	notStarted := final(rec) || res.Run != nil && res.Run.Last.NotStarted != nil
+	if spent < most && !notStarted {
+		q.note("%s: attempt %d of %d has failed (%s); the next one begins with the tree as it is now", tree.Quote(res.Name), spent, most, firstLine(reason))
+		return nil, q.spend(rec.ID, spent, fmt.Sprintf("Attempt %d, record %s: %s", spent, rec.ID, reason))
+	}
+	if rec.Draft.Waits() {
+		if err := q.discardEarlier(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return q.dead(d, res, reason, rec)
+}
+
+// firstLine is a reason in one line.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// acceptIsolated ends a message whose work is published. Each step can be repeated.
+func (q *job) acceptIsolated(ctx context.Context, d *dirs, res *Result) (*Result, error) {
+	if err := q.discardEarlier(ctx); err != nil {
+		return nil, err
+	}
+	return q.accept(d, res, nil)
+}
+
+// discardEarlier gives up the drafts of the attempts before the last one.
+func (q *job) discardEarlier(ctx context.Context) error {
+	var waiting []string
+	for _, id := range q.u.Earlier {
+		rec, err := q.rec.History().Get(id)
+		if err == nil && rec.Draft.Waits() { // else it was pruned
+			waiting = append(waiting, id)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	_, err := q.rec.Discard(ctx, waiting)
+	return err
+}
+
+// conflictInWords says why work could not be published, with a line a path.
+func conflictInWords(err error) string {
+	text := err.Error()
+	var conflict *recorder.ConflictError
+	if errors.As(err, &conflict) {
+		for _, it := range conflict.Items {
+			text += fmt.Sprintf("\n- %s: %s", tree.Quote(it.Path), it.Reason)
+		}
+	}
+	return text
+}
+
+// recoverIsolated ends or goes on with a message whose isolated run has ended or was
+// recorded by a recovery. Nothing of it is in the tree that was not published.
+func (q *job) recoverIsolated(ctx context.Context, d *dirs, res *Result) (*Result, bool, error) {
+	if moved, err := q.alreadyDone(d); moved || err != nil {
+		return nil, false, err
+	}
+	res, err := q.settle(ctx, d, res)
+	if errors.Is(err, errGone) {
+		return nil, false, nil
+	}
+	return res, res == nil && err == nil, err
+}
+
+// takenOver are the messages that the routine put into the inbox as it saw it, and that are
+// its own: the follow-ups among them, and the others, which are messages like all.
+func (q *job) takenOver(d *dirs, from disk.Dir) (follow []followUp, others []string, err error) {
+	list, err := files(from)
+	if err != nil {
+		return nil, nil, err
+	}
+	var came []Pending
+	for _, p := range list {
+		isNew, err := q.isNew(d, p.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if isNew {
+			came = append(came, p)
+		}
+	}
+	follow = q.followUps(from, came)
+	for _, p := range came {
+		if !slices.ContainsFunc(follow, func(f followUp) bool { return f.name == p.Name }) {
+			others = append(others, p.Name)
+		}
+	}
+	return follow, others, nil
+}
+
+// isNew says whether a message was not there when the run began. Of a full inbox that is
+// known of the chain's own names alone; of the others what lies somewhere is not new.
+func (q *job) isNew(d *dirs, name string) (bool, error) {
+	if name == q.u.Name || slices.Contains(q.u.Before, name) {
+		return false, nil
+	}
+	if !q.u.Partly || q.ofChain(name) {
+		return true, nil
+	}
+	for _, dir := range []disk.Dir{d.inbox, d.done, d.dead} {
+		if there, err := has(dir, name); there || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// openTakenOver opens the directory of a record in which takenOver looks; nil: there is none.
+func (q *job) openTakenOver(id string) (disk.Dir, error) {
+	run, err := q.rec.History().OpenRun(id)
+	var dir disk.Dir
+	if err == nil {
+		defer run.Close()
+		dir, err = disk.OpenPath(run, project.LayerInbox)
+	}
+	if isMissing(err) || ofFile(err) {
+		return nil, nil
+	}
+	return dir, err
+}

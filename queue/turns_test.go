@@ -1,0 +1,49 @@
+//go:build unix
+
+package queue
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTurns: whoever began first ends first where several wait, beginners come last, and who
+// makes his last attempt is waited for.
+func TestTurns(t *testing.T) {
+	var turn turns
+	var order []int // guarded by the turn
+	var group sync.WaitGroup
+	wait := func(number int) {
+		n := turn.count() + 1
+		group.Go(func() {
+			turn.take(number)
+			defer turn.give()
+			order = append(order, number)
+		})
+		for turn.count() < n { //nolint:revive // until it waits
+		}
+	}
+	turn.take(2)
+	turn.goesFirst(2)
+	for _, number := range []int{5, beginner, 1, 4} {
+		wait(number)
+	}
+	turn.give()
+	group.Go(func() {
+		turn.take(2)
+		order = append(order, 2)
+		turn.ended(2)
+		turn.give()
+	})
+	group.Wait()
+	require.Equal(t, 1, order[0])
+	require.Contains(t, [][]int{{1, beginner, 2, 4, 5}, {1, 2, 4, 5, beginner}}, order)
+}
+
+func (t *turns) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting)
+}
