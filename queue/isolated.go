@@ -211,7 +211,7 @@ func (q *job) discardEarlier(ctx context.Context) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	_, err := q.rec.Discard(ctx, waiting)
+	_, err := q.rec.Discard(ctx, recorder.DiscardOptions{Refs: waiting, Yes: true})
 	return err
 }
 
