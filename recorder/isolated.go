@@ -143,8 +143,16 @@ func (u *isolatedRun) publish(ctx context.Context) {
 	u.say("the draft waits: 'decree publish %s' tries again", u.rec.ID)
 }
 
-// publishUnasked is a publish that waits for nobody.
+// publishUnasked is a publish that waits for nobody. A draft that lacks a part of the work,
+// which could not be read, is for a person to judge.
 func (r *Recorder) publishUnasked(ctx context.Context, x *writing, id string) (*MoveResult, error) {
+	rec, err := r.history.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	if len(rec.Unrecorded) > 0 {
+		return nil, fmt.Errorf("the draft lacks a part of what the command did: %s could not be read", some(rec.Unrecorded))
+	}
 	now, err := r.whatGoesOn()
 	if err == nil && now.inPlace() {
 		err = errors.New("a run that changes the tree itself is under way")
