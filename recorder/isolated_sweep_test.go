@@ -103,6 +103,9 @@ func (s *sweep) executeIsolated(r *Recorder, exit int, i IsolatedOptions) error 
 		return err
 	}
 	s.said = append(s.said, res.Notes...)
+	if p := res.Published; p != nil && p.Outcome != nil {
+		s.said = append(s.said, p.Outcome.Notes...)
+	}
 	if res.ExitCode == 125 {
 		return errors.New(strings.Join(res.Notes, "; "))
 	}
