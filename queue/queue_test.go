@@ -18,6 +18,7 @@ import (
 	"decree/disk/disktest"
 	"decree/history"
 	"decree/project"
+	"decree/recorder"
 )
 
 const echoRoutine = `echo "$message_id" >>"$RAN"
@@ -189,6 +190,28 @@ func TestDiedBeforeItWasMoved(t *testing.T) {
 	}))
 	require.Equal(t, []string{"a.md done"}, names2(b.process()))
 	require.Equal(t, []string{"a.md"}, b.done())
+	require.Len(t, b.ran(), 1)
+}
+
+// TestDiedBeforeItsRecordBegan: the id that was noted for its record is another record's by
+// now, which says nothing of the message: it is done.
+func TestDiedBeforeItsRecordBegan(t *testing.T) {
+	b := newBench(t, map[string]string{".decree/routines/develop.sh": echoRoutine, ".decree/inbox/a.md": "one\n"})
+	died := false
+	_ = b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		died = died || strings.Contains(st.Path, "/open/") && st.Write
+		return disktest.Action{Die: died}
+	}), func(q *Queue) error { _, err := b.all(q); return err })
+	require.True(t, died)
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		s, err := readState(q.project().Store)
+		require.NoError(t, err)
+		rec, err := q.o.Recorder.Checkpoint(context.Background(), recorder.CheckpointOptions{})
+		require.NoError(t, err)
+		s.UnderWay[0].Record = rec.ID
+		return s.write(q.project().Store, true)
+	}))
+	require.Equal(t, []string{"a.md done"}, names2(b.process()))
 	require.Len(t, b.ran(), 1)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"decree/history"
 	"decree/project"
@@ -53,6 +54,9 @@ func (q *job) recoverMessage(ctx context.Context, d *dirs) (res *Result, resume 
 		if err != nil {
 			return nil, false, err
 		}
+		if rec != nil && !isOf(rec, u.Name) {
+			rec = nil
+		}
 	}
 	here, err := q.stillInInbox(d)
 	if err != nil {
@@ -72,6 +76,13 @@ func (q *job) recoverMessage(ctx context.Context, d *dirs) (res *Result, resume 
 		return res, false, err
 	}
 	return q.recoverFailed(ctx, d, res, here)
+}
+
+// isOf says whether a record is of a run of the message called name. Where decree died before
+// the record that it had noted was begun, another one may have got its id since.
+func isOf(rec *history.Record, name string) bool {
+	earlier := "message " + tree.Quote(name) // as the first versions of decree described it
+	return rec.Reason == history.Run && (strings.HasSuffix(rec.Description, ofMessage(name)) || rec.Description == earlier)
 }
 
 // recoverFailed takes back the run of the message under way, which did not succeed, and
