@@ -130,7 +130,7 @@ func (c *cron) load(inbox, jobs disk.Dir) error {
 			return fmt.Errorf("%s: %w", cronFile, err)
 		}
 	}
-	if err := clean(inbox, cronDraft); err != nil {
+	if err := clean(inbox, begins(cronDraft), c.p.PutAside); err != nil {
 		return err
 	}
 	s.Jobs = renamed(s.Jobs, unquoted)

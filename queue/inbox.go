@@ -210,23 +210,48 @@ func carry(from disk.Dir, name string, to disk.Dir, as string) error {
 const (
 	queueDraft = project.InboxDraft
 	cronDraft  = ".cron-"
+	draftEnd   = "draft"
 )
 
-// clean removes what dead processes had begun to write.
-func clean(dir disk.Dir, draft string) error {
+// clean removes what dead processes had begun to write: the files that ours names. What may not
+// be removed stays. aside takes what has such a name and is no file; nil leaves it.
+func clean(dir disk.Dir, ours func(name string) bool, aside func(dir disk.Dir, name string) error) error {
 	list, err := dir.List()
+	if err != nil {
+		return err
+	}
 	for _, e := range list {
-		if err != nil || !strings.HasPrefix(e.Name, draft) || e.Name == takenDir {
+		if !ours(e.Name) {
 			continue
 		}
-		if strings.HasPrefix(e.Name, swapDraft) {
-			err = swapBack(dir, e.Name)
+		info, err := dir.Stat(e.Name)
+		switch {
+		case err != nil:
+		case info.Kind == disk.Regular:
+			err = removeDraft(dir, e.Name)
+		case aside != nil:
+			err = aside(dir, e.Name)
 		}
-		if err == nil {
-			err = notMissing(dir.Remove(e.Name))
+		if err != nil && !isMissing(err) && !ofFile(err) {
+			return err
 		}
 	}
-	return err
+	return nil
+}
+
+// removeDraft removes a draft that a dead process has left, but for what it may hold of a person's.
+func removeDraft(dir disk.Dir, name string) error {
+	if strings.HasPrefix(name, swapDraft) {
+		if err := swapBack(dir, name); err != nil {
+			return err
+		}
+	}
+	return notMissing(dir.Remove(name))
+}
+
+// begins says whether a name begins with that of a draft in .decree, where all such names are decree's.
+func begins(draft string) func(name string) bool {
+	return func(name string) bool { return strings.HasPrefix(name, draft) && name != takenDir }
 }
 
 // putNew writes a file that must not replace another, durably.
@@ -324,7 +349,7 @@ func writeAs(dir disk.Dir, draft, name string, data []byte, old disk.Info, renam
 }
 
 func put(dir disk.Dir, draft, name string, data io.Reader, mode uint32, rename func(string, disk.Dir, string) error) error {
-	how := disk.Replacement{Perm: mode, Flush: true, Temp: draft + "draft", Place: rename}
+	how := disk.Replacement{Perm: mode, Flush: true, Temp: draft + draftEnd, Place: rename}
 	return disk.Replace(dir, name, how, func(f disk.File) error {
 		_, err := io.Copy(f, data)
 		return err

@@ -349,7 +349,7 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 	defer func() { d.close() }()
 	if !q.cleaned {
 		for _, dir := range []disk.Dir{d.inbox, d.done, d.dead} {
-			if err := clean(dir, queueDraft); err != nil {
+			if err := clean(dir, begins(queueDraft), q.project().PutAside); err != nil {
 				return nil, err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,12 +62,18 @@ func (q *job) openSpecs() (disk.Dir, error) {
 	return disk.OpenPath(q.project().Dir, q.specDir())
 }
 
+// listDraft begins the name of the list's draft. The directory of specs is the user's, and
+// may hold any other name.
+const listDraft = "." + processedFile + "-"
+
+var specDrafts = regexp.MustCompile("^(" + regexp.QuoteMeta(listDraft+draftEnd) + "|" + regexp.QuoteMeta(swapDraft) + "[0-9a-f]{32}-[0-9a-f]{32})$")
+
 // cleanSpecs puts right what a dead process has left of writing the list.
 func (q *job) cleanSpecs() error {
 	dir, err := q.openSpecs()
 	if err == nil {
 		defer dir.Close()
-		err = clean(dir, queueDraft)
+		err = clean(dir, specDrafts.MatchString, nil)
 	}
 	if isMissing(err) || ofFile(err) {
 		return nil
@@ -159,9 +166,9 @@ func addToList(dir disk.Dir, name string) error {
 	}
 	data = append(data, listed(name)+"\n"...)
 	if isNew {
-		return putNew(dir, processedFile, data)
+		return put(dir, listDraft, processedFile, bytes.NewReader(data), fileMode, dir.RenameNew)
 	}
-	return put(dir, queueDraft, processedFile, bytes.NewReader(data), old.Mode&0o777, swapped(data, old, was))
+	return put(dir, listDraft, processedFile, bytes.NewReader(data), old.Mode&0o777, swapped(data, old, was))
 }
 
 // readSpec is the spec that a message is about, nil if there is none.

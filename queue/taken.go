@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // A person may save another text in the file of a message in the very moment in which it is
@@ -68,6 +69,12 @@ func (q *job) takenBack(d *dirs) error {
 	for _, e := range list {
 		if err == nil {
 			_, err = move(dir, e.Name, d.inbox, e.Name)
+		}
+		if at := takenDir + "/" + e.Name; ofFile(err) { // such as an immutable one
+			if q.passed[at] == 0 {
+				q.note("%s stays in %s: %v", tree.Quote(e.Name), takenDir, err)
+			}
+			q.passed[at], err = 1, nil
 		}
 	}
 	if err != nil {
