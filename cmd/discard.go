@@ -28,7 +28,7 @@ What a run left in .git, such as commits, is in its layer alone and goes with it
 			{"decree discard --failed --yes", "those whose command failed, or was interrupted"},
 			{"decree discard --older-than 30d --yes", "those whose run ended more than 30 days ago"},
 		},
-		exits: []exit{{"0", "done, or no draft is so"}, {"3", "no such draft"}, {"4", "no draft that waits, somebody works in its layer, or not confirmed; nothing was changed"}},
+		exits: []exit{{"0", "done, or no such draft waits"}, {"3", "no such draft"}, {"4", "no draft that waits, somebody works in its layer, or not confirmed; nothing was changed"}},
 		flags: s.writing(
 			boolFlag(&o.failed, "all drafts whose command did not succeed", "failed"),
 			stringFlag(&o.older, "all drafts whose run ended more than `D` (12h, 3d, 1w) ago", "older-than"),
@@ -71,7 +71,7 @@ func (s *session) discard(ctx context.Context, o discardOptions) error {
 		return s.printJSON(records)
 	}
 	if len(gone) == 0 {
-		s.tell("no draft is so: nothing was discarded")
+		s.tell("no draft that waits is among these; nothing was discarded")
 	}
 	for _, d := range gone {
 		s.tell("discarded %s; its record stays", nameOf(d.Record))

@@ -3,15 +3,16 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"decree/history"
 	"decree/plan"
+	"decree/project"
 	"decree/recorder"
 	"decree/view"
 )
@@ -108,7 +109,7 @@ func (s *session) writeDrafts(w io.Writer, waiting []recorder.WaitingDraft) erro
 		if d.Layer >= 0 {
 			layer = d.Isolated + ", " + size(d.Layer)
 		}
-		t.add(s.shortID(d.ID), cmp.Or(d.Draft.Name, "-"), s.ago(d.Started), state, changesInWords(d.Changes), layer, s.about(d.Record))
+		t.add(s.shortID(d.ID), cmp.Or(d.Draft.Name, "-"), s.ago(d.Started), state, changesInWords(d.Changes), layer, view.What(d.Record))
 	}
 	if err := t.write(w); err != nil {
 		return err
@@ -207,13 +208,22 @@ func (s *session) publish(ctx context.Context, o moveOptions, withGit bool) erro
 	}
 	result, err := rec.Publish(ctx, opt)
 	if err != nil {
-		return err
+		return namesNoDraft(err, opt.Ref, s.line.words)
 	}
 	what := opt.Ref
 	if what == "" && result.Record != nil {
 		what = result.Record.Parent
 	}
 	return s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: "published", what: what})
+}
+
+// namesNoDraft has an error for want of a draft say that the first word, taken for a PATH, is none.
+func namesNoDraft(err error, ref string, words []string) error {
+	var e *project.Error
+	if ref == "" && len(words) > 0 && errors.As(err, &e) && e.Kind == project.NotFound {
+		e.Advice = oneLine(words[0]) + " is no draft: name one, and then the PATHs; 'decree drafts' lists them"
+	}
+	return err
 }
 
 // publishWords takes publish's words apart: the first is a DRAFT if it names a record, else
@@ -231,12 +241,4 @@ func (s *session) publishWords(rec *recorder.Reader) (ref string, paths []string
 	}
 	paths, err = s.inTree(rec.Project().Root, slices.Concat(words, s.line.paths))
 	return ref, paths, err
-}
-
-// about is what a draft's run was: its description, or its command.
-func (s *session) about(r *history.Record) string {
-	if r.Description != "" {
-		return oneLine(r.Description)
-	}
-	return oneLine(strings.Join(r.Command, " "))
 }

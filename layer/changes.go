@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -345,7 +346,56 @@ func (w *walk) gitFiles(l *level, e *entry) (int, error) {
 	if in, _ := look(dir, "index"); in != nil && !in.Whiteout && (w.cloned == nil || in.Ctime > w.cloned.at) {
 		n--
 	}
-	return n, nil
+	return n - w.objectsOfRoot(dir, l.seen.dir, e.name), nil
+}
+
+// objectsOfRoot counts the files in objects that the root has, too. Git gives an object
+// that it needs again a new time, and so copies it into the layer.
+func (w *walk) objectsOfRoot(git, root disk.Dir, name string) (n int) {
+	if root == nil {
+		return 0
+	}
+	has, err := disk.OpenPath(git, "objects")
+	if err != nil {
+		return 0
+	}
+	defer has.Close()
+	had, err := disk.OpenPath(root, path.Join(name, "objects"))
+	if err != nil {
+		return 0
+	}
+	defer had.Close()
+	list, _ := has.List()
+	for _, e := range list {
+		if e.Kind == disk.Directory && len(e.Name) == 2 {
+			n += w.sameFiles(has, had, e.Name)
+		}
+	}
+	return n
+}
+
+// sameFiles counts the counted files of a directory whose name and size are the same in both.
+func (w *walk) sameFiles(has, had disk.Dir, name string) (n int) {
+	a, err := has.OpenDir(name)
+	if err != nil {
+		return 0
+	}
+	defer a.Close()
+	b, err := had.OpenDir(name)
+	if err != nil {
+		return 0
+	}
+	defer b.Close()
+	list, _ := a.List()
+	for _, e := range list {
+		one, _ := look(a, e.Name)
+		other, _ := look(b, e.Name)
+		counted := one != nil && (w.cloned == nil || one.Ctime > w.cloned.at)
+		if counted && other != nil && one.Kind == disk.Regular && other.Kind == disk.Regular && one.Size == other.Size {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *walk) filesIn(dir disk.Dir, name string) (n int, err error) {

@@ -25,7 +25,8 @@ type DiscardOptions struct {
 // Discarded is a draft that is given up.
 type Discarded struct {
 	*history.Record
-	Refs []string // of git: branches and tags that its run made or moved, which its layer alone has
+	Refs  []string // of git: branches and tags that its run made or moved, which its layer alone has
+	layer bool     // it still had one
 }
 
 // Discard gives up drafts. Their records stay, their layers go.
@@ -90,7 +91,7 @@ func (r *Recorder) toDiscard(ctx context.Context, o DiscardOptions) (recs []Disc
 		l, unlock, err := r.holdLayer(rec)
 		switch {
 		case err == nil:
-			held, recs = append(held, unlock), append(recs, Discarded{rec, r.refsOf(ctx, rec, l)})
+			held, recs = append(held, unlock), append(recs, Discarded{rec, r.refsOf(ctx, rec, l), l != nil})
 		case len(o.Refs) > 0 || project.KindOf(err) != project.Refused:
 			return nil, free, err
 		default:
@@ -120,7 +121,7 @@ func (r *Recorder) refsOf(ctx context.Context, rec *history.Record, l *layer.Lay
 
 // Lost says what of a discarded draft no record has; "" for nothing.
 func (d Discarded) Lost() string {
-	if d.Draft.Git == 0 {
+	if d.Draft.Git == 0 || !d.layer {
 		return ""
 	}
 	text := filesIn(d.Draft.Git) + " in .git that nothing but its layer has"
