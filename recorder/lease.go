@@ -129,7 +129,7 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 		if err != nil {
 			return nil, &BeginError{err}
 		}
-		x := &writing{unlock: unlock}
+		x := &writing{unlock: func() { r.dropStaged(); unlock() }}
 		x.ongoing, err = r.whatGoesOn()
 		if err == nil {
 			err = x.ongoing.refuseIsolated()

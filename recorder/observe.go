@@ -87,12 +87,25 @@ func (r *Recorder) stageManifest(res *capture.Result) (sum tree.Hash, err error)
 		return sum, err
 	}
 	defer f.Close()
+	r.staged.Store(true)
 	b, hash := bufio.NewWriterSize(f, 256<<10), sha256.New()
 	if err := cmp.Or(res.WriteManifest(io.MultiWriter(b, hash)), b.Flush()); err != nil {
 		return sum, err
 	}
 	f.StartSync() // its directory will wait for it
 	return tree.Hash(hash.Sum(nil)), nil
+}
+
+// dropStaged removes a manifest.json that came into no run directory, as of what was refused. Once
+// the lock is given back nobody knows that it is decree's own.
+func (r *Recorder) dropStaged() {
+	if !r.staged.Swap(false) {
+		return
+	}
+	if tmp, err := r.project.Decree.OpenDir("tmp"); err == nil {
+		_ = tmp.Remove(r.stagedManifest()) // mostly it has been moved
+		tmp.Close()
+	}
 }
 
 // glance captures the tree for reading only: nothing is written anywhere.

@@ -23,6 +23,7 @@ package recorder
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"decree/history"
@@ -57,8 +58,9 @@ type Options struct {
 type Recorder struct {
 	*Reader
 	opt     Options
-	holding *writing // of Hold
-	own     ownCache // of the user's own files in .decree
+	holding *writing    // of Hold
+	own     ownCache    // of the user's own files in .decree
+	staged  atomic.Bool // a manifest.json was written into .decree/tmp since the lock was taken
 
 	// execute is runner.Run, but where a test has no processes.
 	execute func(context.Context, runner.Command) (runner.Result, error)
