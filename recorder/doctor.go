@@ -424,10 +424,12 @@ func (d *doctor) addDamaged(where string, lost []string, repair, misled, gone bo
 }
 
 // gone says whether something that a record names is not there at all, as when
-// packs were taken away. That is asked of the index alone: what is there was read.
+// packs were taken away. That is asked of the index alone: what is there was read. What
+// only foreign records name, as in a copy of a tree, was never here.
 func (d *doctor) gone() bool {
 	gone := false
-	err := d.r.history.Closures(nil, history.Once(), func(p *history.Part) error {
+	logged := func(string) bool { return true }
+	err := d.r.history.Closures(logged, history.Once(), func(p *history.Part) error {
 		if !gone && !p.Object.IsZero() && !d.r.store.Has(p.Object) {
 			gone = !forgotten(d.r.store.Verify(p.Object))
 		}
