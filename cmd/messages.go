@@ -45,7 +45,7 @@ func (s *session) messageHappened(e queue.Event) {
 	case e.Note != "":
 		s.note(e.Note)
 	case e.Started:
-		s.say("decree: %s: %s (%s) begins", oneLine(r.Name), r.Routine, r.ID)
+		s.say("decree: %s: %s (message %s) begins", oneLine(r.Name), r.Routine, r.ID)
 	case s.global.json:
 		_ = s.printLine(view.MessageOf(r)) // a broken pipe ends the process by itself
 	default:
