@@ -22,6 +22,9 @@ type Refusal struct {
 	Err       error  // the system's; nil where nothing was tried
 }
 
+// OrClone ends the advice of a refused overlay where a clone may do.
+const OrClone = ", or say --clone"
+
 func (r *Refusal) Error() string {
 	if r.Err == nil {
 		return fmt.Sprintf("%s: %s", r.Mechanism, r.Reason)
@@ -200,7 +203,7 @@ func (p *Place) remember(key string) {
 func explain(policy userns.Policy, mounts []string, err error) *Refusal {
 	r := &Refusal{Mechanism: Overlay, Err: err}
 	if len(mounts) > 0 {
-		r.Reason, r.Advice = "something is mounted below the root, at "+mounts[0], "unmount it for the run, or say --clone"
+		r.Reason, r.Advice = "something is mounted below the root, at "+mounts[0], "unmount it for the run"+OrClone
 		return r
 	}
 	r.Reason, r.Advice = policy.Reason()

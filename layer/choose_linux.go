@@ -20,7 +20,7 @@ func (p *Place) unfit() error {
 	}
 	if int(root.UID) != os.Geteuid() || os.Geteuid() != 0 && int(root.GID) != os.Getegid() {
 		return &Refusal{Mechanism: Overlay, Reason: "the root belongs to another user or group, and nobody could write in its overlay",
-			Advice: "run decree as its owner, or say --clone"}
+			Advice: "run decree as its owner" + OrClone}
 	}
 	if onOverlay(p.Dir) {
 		return &Refusal{Mechanism: Overlay, Reason: p.Dir.Path() + " lies on an overlay itself, as in a container",

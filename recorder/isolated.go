@@ -412,7 +412,8 @@ func cannotIsolate(overlay *layer.Refusal, err error) error {
 	e := &project.Error{Kind: project.Refused, Msg: "a run cannot be isolated here", Err: clone, Advice: clone.Advice}
 	if overlay != nil {
 		e.Err = fmt.Errorf("%w; %w", overlay, clone)
-		e.Advice = strings.Join(slices.DeleteFunc([]string{overlay.Advice, clone.Advice}, func(s string) bool { return s == "" }), "; or ")
+		instead := strings.TrimSuffix(overlay.Advice, layer.OrClone) // that would be refused, too
+		e.Advice = strings.Join(slices.DeleteFunc([]string{instead, clone.Advice}, func(s string) bool { return s == "" }), "; or ")
 	}
 	return e
 }
