@@ -24,7 +24,7 @@ func (s *session) enterVerb() verb {
 DRAFT is a record's id or the NAME of its run; without it the only draft that waits is meant. It needs the draft's layer, which goes with time; what the draft has changed can be published without it.`,
 		examples: []example{
 			{"decree enter try", "a shell in the draft 'try'; it ends with 'exit'"},
-			{"decree enter try -- go test ./...", "see whether its tests pass"},
+			{"decree enter try -- make test", "see whether its tests pass"},
 		},
 		exits: []exit{
 			{"n", "the command's own exit status"},
