@@ -53,6 +53,9 @@ const (
 var (
 	gitObject = regexp.MustCompile(`^objects/(?:[0-9a-f]{2}/[0-9a-f]{38}(?:[0-9a-f]{24})?|pack/pack-[0-9a-f]+\.(?:pack|idx|rev|bitmap|mtimes|keep|promisor))$`)
 	gitValue  = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}|ref: refs/[^\s~^:?*\[\\]+)$`)
+	// gitRefName is what git takes for a ref's name, by which it is a file below refs.
+	gitRefName = regexp.MustCompile(`^refs(?:/[^./\x00-\x20\x7f~^:?*\[\\][^/\x00-\x20\x7f~^:?*\[\\]*)+$`)
+	gitNoRef   = regexp.MustCompile(`\.\.|\.lock(?:/|$)`)
 	// gitOwn are files that git makes anew, or that say something of what it did last alone.
 	gitOwn = regexp.MustCompile(`^(?:objects/.*|.*\.lock|[A-Z]+_(?:HEAD|MSG)|ORIG_HEAD|gc\.(?:log|pid)|info/refs|COMMIT_EDITMSG)$`)
 )
@@ -318,11 +321,13 @@ func readPacked(dir disk.Dir) (map[string]string, *disk.Info, error) {
 	return parsePacked([]byte(text)), at, err
 }
 
-// parsePacked reads packed-refs: a line "HASH NAME" each; others begin with "#" or "^".
+// parsePacked reads packed-refs: a line "HASH NAME" each; others begin with "#" or "^". What
+// cannot be the name of a ref is passed over: the command may have written anything there,
+// and a name becomes a path in .git.
 func parsePacked(text []byte) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(string(text)) {
-		if hash, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && gitValue.MatchString(hash) {
+		if hash, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && gitValue.MatchString(hash) && gitRefName.MatchString(name) && !gitNoRef.MatchString(name) {
 			out[name] = hash
 		}
 	}
