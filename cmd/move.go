@@ -43,6 +43,8 @@ func (s *session) reportMove(m moveReport) error {
 			s.tell("nothing was changed: the remaining files were edited in the same places")
 		} else if p != nil && len(p.Passed) > 0 {
 			s.tell("nothing was changed: nothing was chosen")
+		} else if p != nil && slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Left }) {
+			s.tell("nothing was changed")
 		} else {
 			s.tell("nothing to do: the tree is already in that state")
 		}

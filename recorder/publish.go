@@ -94,7 +94,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 		return nil, err
 	}
 	defer now.Close()
-	fate, err := r.fate(rec, src, func(path string) bool { return o.covers(path) && !slices.Contains(p.Passed, path) })
+	fate, err := r.fate(rec, src, o, p)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +165,12 @@ func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) 
 	}
 	for i := range p.Items {
 		it := &p.Items[i]
+		if it.Verdict == plan.Left {
+			if !o.Force {
+				it.Verdict = plan.Edited // nothing is left out of a publish unsaid
+			}
+			continue
+		}
 		if it.Verdict == plan.Done || !baseless(draft.NoBase, it.Path) {
 			continue
 		}
@@ -198,12 +204,21 @@ func (r *Recorder) confirmPublish(p *plan.Plan, o PublishOptions) error {
 
 // fate is what the draft becomes: published when nothing of it is left beside what this
 // publish covers that was not published before and is not in the tree anyway.
-func (r *Recorder) fate(rec *history.Record, src *plan.Source, covers func(path string) bool) (*history.Draft, error) {
+func (r *Recorder) fate(rec *history.Record, src *plan.Source, o PublishOptions, p *plan.Plan) (*history.Draft, error) {
 	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(rec.Draft.By), thisRecord)}
 	brought, _ := r.broughtBy(rec.Draft.By)
+	stays := map[string]bool{}
+	for _, path := range p.Passed {
+		stays[path] = true
+	}
+	for _, it := range p.Items {
+		if it.Verdict == plan.Left || it.Verdict == plan.Kept {
+			stays[it.Path] = true
+		}
+	}
 	last := map[string]*tree.Entry{} // of two sections of one path the second says what it becomes
 	for _, s := range src.Sections {
-		if !covers(s.Path) && !brought[s.Path] {
+		if (stays[s.Path] || !o.covers(s.Path)) && !brought[s.Path] {
 			last[s.Path] = s.New
 		}
 	}
