@@ -68,6 +68,10 @@ type ChangeOptions struct {
 	// is stored already. Nil: nothing is.
 	Known func(path string) (was *tree.Entry, known bool)
 
+	// MaxFile is the size above which a file is told in Tally.Large and not read, unless Known
+	// has one as large. 0: none is too large.
+	MaxFile int64
+
 	git bool // of the root's .git alone, where there are no rules
 }
 
@@ -83,13 +87,14 @@ type Tally struct {
 	Ignored int      // files that ignore rules leave out, the same
 	Special []string // sockets, pipes and devices
 	Unread  []string // directories of the layer that could not be read, and all below
+	Large   []string // files above MaxFile, on either side
 }
 
 // Changes calls visit for each path that the layer has otherwise than the root, a
 // directory before what is in it, else in byte order of the names. visit's error ends the
 // walk and is returned. No process may work in the layer.
 func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change) error) (Tally, error) {
-	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, known: o.Known, git: o.git, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
+	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, known: o.Known, maxFile: o.MaxFile, git: o.git, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
 	root, err := l.place.Root.Self()
 	if err != nil {
 		return w.tally, err
@@ -141,6 +146,7 @@ type walk struct {
 	cloned  *cloned // of a clone; nil: an overlay
 	exclude []disk.Info
 	known   func(string) (*tree.Entry, bool)
+	maxFile int64
 	git     bool
 	tally   Tally
 	buffers [2][]byte
@@ -431,6 +437,9 @@ func (w *walk) tell(l *level, e *entry) error {
 	switch {
 	case e.old == nil && e.after == nil:
 		return nil
+	case w.tooLarge(e):
+		w.tally.Large = append(w.tally.Large, e.path)
+		return nil
 	case e.old == nil || e.after == nil || e.old.Kind != e.after.Kind:
 		if !e.new {
 			return nil // a directory that the run did not touch
@@ -452,6 +461,21 @@ func (w *walk) tell(l *level, e *entry) error {
 		}
 	}
 	return w.visit(c)
+}
+
+// tooLarge says whether a side of the entry is larger than is read unasked.
+func (w *walk) tooLarge(e *entry) bool {
+	large := func(in *disk.Info) bool {
+		return w.maxFile > 0 && in != nil && in.Kind == disk.Regular && in.Size > w.maxFile
+	}
+	if !large(e.old) && !large(e.after) {
+		return false
+	}
+	if w.known == nil {
+		return true
+	}
+	was, known := w.known(e.path)
+	return !known || was == nil || was.Size <= w.maxFile
 }
 
 // equal compares two files, or two links. What cannot be read is not equal.

@@ -57,6 +57,13 @@ func (out *Collected) Changes() (all []tree.Change, noBase []string) {
 	return all, noBase
 }
 
+// Unrecorded are the paths of which it is not known what the run did, in byte order.
+func (out *Collected) Unrecorded() []string {
+	paths := slices.Concat(out.Unread, out.Tally.Unread, out.Tally.Large)
+	slices.Sort(paths)
+	return paths
+}
+
 // Collect reads and stores what the layer has changed, and what that was before. What was
 // written and is as it was when the run began is left out. No process may work in the layer:
 // what the kernel has left of the mount goes, as its owner may not even look into it.

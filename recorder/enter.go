@@ -169,8 +169,7 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, w
 	renewed, draft := *was, *was.Draft
 	renewed.Draft, draft.Git = &draft, found.Tally.Git
 	changes, draft.NoBase = found.Changes()
-	renewed.Unrecorded = slices.Concat(found.Unread, found.Tally.Unread)
-	slices.Sort(renewed.Unrecorded)
+	renewed.Unrecorded = found.Unrecorded()
 	if err := r.stillBy(&draft, before, changes); err != nil {
 		return nil, nil, nil, err
 	}

@@ -151,7 +151,7 @@ func (r *Recorder) publishUnasked(ctx context.Context, x *writing, id string) (*
 		return nil, err
 	}
 	if len(rec.Unrecorded) > 0 {
-		return nil, fmt.Errorf("the draft lacks a part of what the command did: %s could not be read", some(rec.Unrecorded))
+		return nil, fmt.Errorf("the draft lacks a part of what the command did: %s could not be read, or is too large", some(rec.Unrecorded))
 	}
 	now, err := r.whatGoesOn()
 	if err == nil && now.inPlace() {
@@ -572,9 +572,8 @@ func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place,
 		draft.Name = rec.Draft.Name
 	}
 	changes, draft.NoBase = found.Changes()
-	rec.Draft, rec.Unrecorded = nil, slices.Concat(found.Unread, found.Tally.Unread)
-	slices.Sort(rec.Unrecorded)
-	if len(changes) > 0 || found.Tally.Git > 0 {
+	rec.Draft, rec.Unrecorded = nil, found.Unrecorded()
+	if len(changes) > 0 || found.Tally.Git > 0 || len(rec.Unrecorded) > 0 { // what is not recorded is in the layer alone
 		rec.Draft = &draft
 	}
 	if err := x.w.Flush(); err != nil {
@@ -641,7 +640,7 @@ func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer,
 	if err != nil {
 		return nil, err
 	}
-	o := layer.CollectOptions{Writer: x.w, ChangeOptions: layer.ChangeOptions{Exclude: exclude, Known: was}}
+	o := layer.CollectOptions{Writer: x.w, ChangeOptions: layer.ChangeOptions{Exclude: exclude, Known: was, MaxFile: r.project.Config.MaxFile}}
 	for _, f := range outer {
 		o.Outer = append(o.Outer, layer.OuterRules(f))
 	}
@@ -666,6 +665,9 @@ func layerNotes(c *layer.Collected, noBase []string) (notes []string) {
 	}
 	if unread := slices.Concat(c.Unread, c.Tally.Unread); len(unread) > 0 {
 		add("not readable after the command, and not recorded: %s", some(unread))
+	}
+	if len(c.Tally.Large) > 0 {
+		add("larger than capture.max_file, and not recorded: %s", some(c.Tally.Large))
 	}
 	if len(noBase) > 0 {
 		add("edited in the tree while the command worked, so only --force publishes it: %s", some(noBase))
