@@ -156,7 +156,7 @@ func (q *job) staysInInbox(d *dirs, res *Result) error {
 		return err
 	}
 	data, err := q.ofRecord(res.Record.ID)
-	if err != nil {
+	if err != nil || data == nil {
 		return err
 	}
 	if res.Place, err = free(d.inbox, res.Name, ""); err != nil {
@@ -507,7 +507,7 @@ func (q *job) acknowledge(d *dirs, res *Result) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if found == itself {
+	if found == itself || found == copied && q.u.Isolated { // a run beside it had deleted it, and has written it again
 		t, err := q.takeSame(d, q.u.Name, q.u.identity)
 		if err != nil {
 			return "", err
@@ -640,9 +640,16 @@ func RetryCommand(name string) string {
 	return command + tree.ShellWord(word)
 }
 
-// ofRecord is the message as the run's record holds it.
+// ofRecord is the message as the run's record holds it, or as this process knows it where a run
+// beside it has deleted that; a later process has lost it then.
 func (q *job) ofRecord(id string) ([]byte, error) {
 	f, err := q.rec.History().OpenFile(id, messageFile)
+	if isMissing(err) {
+		if q.text == nil {
+			q.note("%s was deleted, and in .decree/runs/%s too: its text is lost", q.u.Name, id)
+		}
+		return q.text, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -241,3 +241,23 @@ func TestIsolatedOnADiskThatWasFull(t *testing.T) {
 	require.Equal(t, "did\n", b.read("log"))
 	require.Equal(t, []string{"a.md"}, b.done())
 }
+
+// TestDeletedBeside has another run delete the file of an isolated message, and what the record
+// of its run has of it, and write the file again, as a run does when it ends: it is done once.
+func TestDeletedBeside(t *testing.T) {
+	needsLayers(t)
+	for _, beside := range []string{
+		"cp .decree/inbox/a.md $RAN.copy; rm -r .decree/inbox; mkdir .decree/inbox; mv $RAN.copy .decree/inbox/a.md",
+		"cp .decree/inbox/a.md $RAN.copy; rm -r .decree/inbox .decree/runs; mkdir .decree/inbox; mv $RAN.copy .decree/inbox/a.md",
+	} {
+		b := newBench(t, isolatedFiles(live+"tail -n1 \"$message_file\" >>\"$RAN\"; echo x >>log; live '"+beside+"'\n", nil))
+		b.answers()
+		require.Len(t, b.process(), 1, beside)
+		require.Empty(t, b.process())
+		require.Equal(t, []string{"go"}, b.ran(), beside)
+		require.Equal(t, "x\n", b.read("log"))
+		require.Empty(t, b.inbox())
+		require.Equal(t, []string{"a.md"}, b.done())
+		require.Equal(t, "go\n", lastLine(b.read(".decree/inbox/done/a.md")))
+	}
+}
