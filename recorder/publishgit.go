@@ -659,6 +659,9 @@ func extendLog(live disk.Dir, name string, text []byte) error {
 func (c *recovery) finishGit(ctx context.Context) error {
 	return c.r.eachLayer(func(place *layer.Place, name string) error {
 		l, err := place.Open(name)
+		if diskTrouble(err) {
+			return err
+		}
 		if err != nil {
 			return nil //nolint:nilerr // tidyLayers looks at it
 		}

@@ -167,7 +167,7 @@ func (x *txn) syncDirs(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			return &stepError{dirs[i], err}
+			return tree.At(dirs[i], err)
 		}
 		defer d.release()
 		return d.Sync()

@@ -63,6 +63,14 @@ type Conflict struct{ Path, Reason string }
 // ConflictError lists all conflicts, in byte order of their paths. Nothing was changed.
 type ConflictError struct{ Conflicts []Conflict }
 
+// About is the path, of one conflict alone.
+func (e *ConflictError) About() string {
+	if len(e.Conflicts) != 1 {
+		return ""
+	}
+	return e.Conflicts[0].Path
+}
+
 func (e *ConflictError) Error() string {
 	var b strings.Builder
 	for i, c := range e.Conflicts {

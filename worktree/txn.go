@@ -246,43 +246,17 @@ func (x *txn) picked(pick func(*step) bool) []*step {
 	return out
 }
 
-// stepError carries the path of the step that failed.
-type stepError struct {
-	path string
-	err  error
-}
-
-func (e *stepError) Error() string { return tree.Quote(e.path) + ": " + e.err.Error() }
-func (e *stepError) Unwrap() error { return e.err }
-
 // at gives err the step's path, unless it names its own.
-func at(s *step, err error) error {
-	if err == nil || pathOf(err) != "" {
-		return err
-	}
-	return &stepError{s.Path, err}
-}
+func at(s *step, err error) error { return tree.At(s.Path, err) }
 
 // pathOf returns the one path that err is about, or "".
 func pathOf(err error) string {
-	var (
-		step      *stepError
-		mismatch  *MismatchError
-		link      *LinkError
-		forbidden *ForbiddenError
-		conflict  *ConflictError
-	)
-	switch {
-	case errors.As(err, &step):
-		return step.path
-	case errors.As(err, &mismatch):
-		return mismatch.Path
-	case errors.As(err, &link):
-		return link.Path
-	case errors.As(err, &forbidden):
-		return forbidden.Path
-	case errors.As(err, &conflict) && len(conflict.Conflicts) == 1:
-		return conflict.Conflicts[0].Path
+	var has interface {
+		error
+		About() string
+	}
+	if errors.As(err, &has) {
+		return has.About()
 	}
 	return ""
 }
