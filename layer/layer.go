@@ -25,6 +25,10 @@ const (
 // ErrUnfinished is returned by Open for a layer that was not made to the end.
 var ErrUnfinished = errors.New("the layer was not made to the end")
 
+// ErrDamaged is returned by Open for a layer that somebody else has changed: what it told is
+// unreadable, or something else is in the place of its directories.
+var ErrDamaged = errors.New("the layer is not as decree made it")
+
 // A Place is where the layers of one root lie. It is safe for concurrent use.
 type Place struct {
 	Dir  disk.Dir // private, outside the root, on the system's disk; its Path is absolute
@@ -184,33 +188,64 @@ func makeUpper(dir, like disk.Dir) error {
 	return dir.Chmod(upperName, self.Mode)
 }
 
-// Open opens the layer called name; ErrUnfinished if it was not made to the end, an error
-// with fs.ErrNotExist in its chain if there is none.
+// Open opens the layer called name; ErrUnfinished if it was not made to the end, ErrDamaged if
+// it is not as it was made, an error with fs.ErrNotExist in its chain if there is none.
 func (p *Place) Open(name string) (*Layer, error) {
 	dir, err := p.Dir.OpenDir(name)
 	if err != nil {
 		return nil, err
 	}
 	l := &Layer{place: p, dir: dir, name: name}
-	if err := l.readFacts(); err != nil {
+	err = l.readFacts()
+	if err == nil {
+		err = l.checkPlaces()
+	}
+	if err != nil {
 		l.Close()
 		return nil, err
 	}
 	return l, nil
 }
 
+// checkPlaces looks whether the directory that has what the command wrote is one.
+func (l *Layer) checkPlaces() error {
+	name := upperName
+	if l.facts.Mechanism == Clone {
+		name = treeName
+	}
+	in, err := l.dir.Stat(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err != nil || in.Kind != disk.Directory {
+		return fmt.Errorf("%s/%s is no directory: %w", l.Path(), name, ErrDamaged)
+	}
+	return nil
+}
+
 func (l *Layer) readFacts() error {
-	f, err := l.dir.Open(factsName)
+	in, err := l.dir.Stat(factsName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", l.Path(), ErrUnfinished)
 	}
 	if err != nil {
 		return err
 	}
+	if in.Kind != disk.Regular {
+		return fmt.Errorf("%s/%s is no file: %w", l.Path(), factsName, ErrDamaged)
+	}
+	f, err := l.dir.Open(factsName)
+	if err != nil {
+		return err
+	}
 	defer f.Close()
 	const most = 1 << 12
-	if err := json.NewDecoder(io.LimitReader(f, most)).Decode(&l.facts); err != nil {
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
 		return fmt.Errorf("%s/%s: %w", l.Path(), factsName, err)
+	}
+	if err := json.Unmarshal(text, &l.facts); err != nil {
+		return fmt.Errorf("%s/%s: %w: %w", l.Path(), factsName, ErrDamaged, err)
 	}
 	if l.facts.Version != version || l.facts.Mechanism != Overlay && l.facts.Mechanism != Clone {
 		return fmt.Errorf("%s/%s: version %d, mechanism %q: made by another version of decree", l.Path(), factsName, l.facts.Version, l.facts.Mechanism)

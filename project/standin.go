@@ -193,10 +193,18 @@ func storeAside(store, dir disk.Dir, name, at string) (string, error) {
 	return filepath.Join(aside.Path(), to), err
 }
 
-// StoreAside moves a file of the store that is of no use to aside there, and returns where
-// it is. The caller has the lock.
-func (p *Project) StoreAside(name string) (string, error) {
-	return storeAside(p.Store, p.Store, name, name)
+// StoreAside moves what is of no use in the store, at a path there, to aside there, and
+// returns where it is. The caller has the lock.
+func (p *Project) StoreAside(at string) (string, error) {
+	dir := p.Store
+	if in, _ := path.Split(at); in != "" {
+		var err error
+		if dir, err = disk.OpenPath(p.Store, path.Clean(in)); err != nil {
+			return "", err
+		}
+		defer dir.Close()
+	}
+	return storeAside(p.Store, dir, path.Base(at), at)
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	"decree/layer"
 	"decree/project"
 	"decree/runner"
+	"decree/tree"
 )
 
 // tidyLayers removes the layers that belong to no draft and to no run: what a death has left
@@ -39,6 +40,35 @@ func (r *Recorder) tidyLayers(x *writing) error {
 			return err
 		}
 		return place.Remove(name)
+	})
+}
+
+// damagedLayers moves layers that somebody has changed from outside, or the command itself,
+// out of the way. What was recorded of their drafts is in the store, as of any.
+func (c *recovery) damagedLayers() error {
+	return c.r.eachLayer(func(place *layer.Place, name string) error {
+		if c.x.ongoing.live(name) {
+			return nil
+		}
+		l, err := place.Open(name)
+		if err == nil {
+			l.Close()
+		}
+		if diskTrouble(err) {
+			return err
+		}
+		if !errors.Is(err, layer.ErrDamaged) {
+			return nil
+		}
+		if err := c.endMounted(place, name, "what still worked in the damaged layer "+name); err != nil {
+			return err
+		}
+		to, moved := c.r.project.StoreAside(layersDir + "/" + name)
+		if moved != nil {
+			return moved
+		}
+		c.add(nil, "a layer was damaged (%v) and is now at %s; what is recorded of its run stays", err, tree.Quote(to))
+		return nil
 	})
 }
 

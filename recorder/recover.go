@@ -134,6 +134,9 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 			return nil, err
 		}
 	}
+	if err := c.damagedLayers(); err != nil {
+		return c.done, c.notBegun(err)
+	}
 	if err := c.transactions(ctx); err != nil {
 		return c.done, err
 	}
