@@ -602,7 +602,7 @@ func (s *sweep) settle(deaths int) {
 var quiet = []struct{ steps, reason string }{
 	{`^(Open|OpenDir|Read|FileStat|Stat|Readlink|Self|List) /tree(/[^.]|$)`, "looked at ahead of its use; what failed is looked at again when it is needed"},
 	{`^Stat /tree/(.*/)?\.(git|decree)$`, "the same, of a root's marks and of directories that are left out"},
-	{`^(OpenSearch|Open|FileStat|Read) /?(layer\.json)?$`, "whether the root is the tree of a clone; only a whole layer.json says so"},
+	{`^(OpenSearch|Open|Stat|FileStat|Read) /?(layer\.json)?$`, "whether the root is the tree of a clone; only a whole layer.json says so"},
 	{`^(OpenDir|Open|FileStat|Stat|Readlink|List|Read|ReadAttributes|Attributes) STORE/layers/[^/]+/(tree|upper)/`, "the path alone is told: what cannot be read is not recorded"},
 	{`^Remove STORE/layers/`, "a directory is tried as a file first, which fails anyway; then it is emptied"},
 	{`^\w+ STORE/layers/[^/]+/work(/|$)`, "what the kernel has left of a mount, in which nobody looks again: it goes with the layer"},
