@@ -35,6 +35,14 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
+// read is what is in a file of the tree.
+func (b *bench) read(name string) string {
+	b.t.Helper()
+	data, err := os.ReadFile(filepath.Join(b.root, name))
+	require.NoError(b.t, err)
+	return string(data)
+}
+
 // unlockTree lets the test's own cleanup delete read-only directories.
 func unlockTree(root string) {
 	for _, p := range pathsOf(root) {

@@ -187,13 +187,6 @@ func TestStandInsOfUnfinishedWork(t *testing.T) {
 	}
 }
 
-func (b *bench) read(name string) string {
-	b.t.Helper()
-	data, err := os.ReadFile(filepath.Join(b.root, name))
-	require.NoError(b.t, err)
-	return string(data)
-}
-
 // TestDamagedLabels: labels that cannot be read are moved aside by a repair, which says so.
 func TestDamagedLabels(t *testing.T) {
 	b := newBench(t)
