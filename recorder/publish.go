@@ -52,40 +52,37 @@ func (r *Recorder) Publish(ctx context.Context, o PublishOptions) (*MoveResult, 
 	return res, err
 }
 
+// A publication is a publish on its way.
+type publication struct {
+	r     *Recorder
+	rec   *history.Record // the draft's
+	t     *selection
+	plan  *plan.Plan
+	git   *gitPublish
+	res   *MoveResult
+	close []func()
+}
+
+func (b *publication) done() {
+	for _, free := range slices.Backward(b.close) {
+		free()
+	}
+}
+
 // publishIn is Publish with the lock; x is nil for a dry run.
 func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) (*MoveResult, error) {
-	rec, err := r.draft(o.Ref)
-	if err != nil {
+	b := &publication{r: r}
+	defer b.done()
+	if err := b.prepare(ctx, o); err != nil {
 		return nil, err
 	}
-	l, free, err := r.holdLayer(rec)
-	if err != nil {
+	if o.DryRun || b.plan.Empty() && len(b.plan.Passed) > 0 {
+		return b.res, nil
+	}
+	if err := r.confirmPublish(b.plan, o); err != nil {
 		return nil, err
 	}
-	defer free()
-	t := &selection{records: []*history.Record{rec}}
-	defer t.done()
-	src, err := t.source(ctx, r.history, rec, r.store)
-	if err != nil {
-		return nil, err
-	}
-	t.sources = []*plan.Source{src}
-	p, err := r.planPublish(ctx, t, o)
-	if err != nil {
-		return nil, err
-	}
-	g, err := r.planGit(ctx, rec, l, o)
-	if err != nil {
-		return nil, err
-	}
-	res := &MoveResult{Plan: p, Notes: append(t.notes, g.notes...)}
-	if o.DryRun || p.Empty() && len(p.Passed) > 0 {
-		return res, nil
-	}
-	if err := r.confirmPublish(p, o); err != nil {
-		return nil, err
-	}
-	if err := g.begin(ctx); err != nil {
+	if err := b.git.begin(ctx); err != nil {
 		return nil, err
 	}
 	cache := newContentCache()
@@ -94,36 +91,72 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 		return nil, err
 	}
 	defer now.Close()
-	fate, err := r.fate(rec, src, o, p)
+	fate, err := r.fate(b.rec, b.t.sources[0], o, b.plan)
 	if err != nil {
 		return nil, err
 	}
-	if fate.State == history.DraftPublished && g.stays {
+	if fate.State == history.DraftPublished && b.git.stays {
 		fate.State = history.DraftPartly
 	}
-	if p.Empty() { // the tree has it all already
-		if fate.State != history.DraftPublished {
-			res.Notes = append(res.Notes, g.end()...)
-			return res, nil
-		}
-		if err := r.history.SetDrafts([]string{rec.ID}, fate.State); err != nil {
-			return nil, err
-		}
-		res.Notes = append(res.Notes, g.end()...)
-		return res, r.dropLayer(rec, fate.State)
+	if b.plan.Empty() {
+		return b.res, b.nothingToMove(fate)
 	}
-	res.Record, res.Outcome, err = r.perform(ctx, x, action{
-		reason: history.Publish, plan: p, parents: []string{rec.ID}, full: full, cache: cache, description: "Publish of " + title(rec),
-		effects: []history.StatusEffect{{ID: rec.ID, Draft: fate}},
+	b.res.Record, b.res.Outcome, err = r.perform(ctx, x, action{
+		reason: history.Publish, plan: b.plan, parents: []string{b.rec.ID}, full: full, cache: cache, description: "Publish of " + title(b.rec),
+		effects: []history.StatusEffect{{ID: b.rec.ID, Draft: fate}},
 	})
 	if err != nil {
 		return nil, err
 	}
 	if fate.State == history.DraftPartly {
-		res.Notes = append(res.Notes, fmt.Sprintf("the rest of draft %s waits", draftName(rec)))
+		b.res.Notes = append(b.res.Notes, fmt.Sprintf("the rest of draft %s waits", draftName(b.rec)))
 	}
-	res.Notes = append(res.Notes, g.end()...)
-	return res, r.dropLayer(rec, fate.State)
+	return b.res, b.end(fate)
+}
+
+// prepare holds the draft's layer and plans; nothing is changed.
+func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error) {
+	if b.rec, err = b.r.draft(o.Ref); err != nil {
+		return err
+	}
+	l, free, err := b.r.holdLayer(b.rec)
+	if err != nil {
+		return err
+	}
+	b.close = append(b.close, free)
+	b.t = &selection{records: []*history.Record{b.rec}}
+	b.close = append(b.close, b.t.done)
+	src, err := b.t.source(ctx, b.r.history, b.rec, b.r.store)
+	if err != nil {
+		return err
+	}
+	b.t.sources = []*plan.Source{src}
+	if b.plan, err = b.r.planPublish(ctx, b.t, o); err != nil {
+		return err
+	}
+	if b.git, err = b.r.planGit(ctx, b.rec, l, o); err != nil {
+		return err
+	}
+	b.res = &MoveResult{Plan: b.plan, Notes: append(b.t.notes, b.git.notes...)}
+	return nil
+}
+
+// nothingToMove ends a publish to a tree that has it all already.
+func (b *publication) nothingToMove(fate *history.Draft) error {
+	if fate.State != history.DraftPublished {
+		b.res.Notes = append(b.res.Notes, b.git.end()...)
+		return nil
+	}
+	if err := b.r.history.SetDrafts([]string{b.rec.ID}, fate.State); err != nil {
+		return err
+	}
+	return b.end(fate)
+}
+
+// end follows the record of a publish: what git has of it, and the layer.
+func (b *publication) end(fate *history.Draft) error {
+	b.res.Notes = append(b.res.Notes, b.git.end()...)
+	return b.r.dropLayer(b.rec, fate.State)
 }
 
 // planPublish plans as an apply does, and refuses what is not as the run began with it.
