@@ -3,9 +3,6 @@ package cmd
 import (
 	"cmp"
 	"context"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -65,9 +62,8 @@ func (s *session) enter(ctx context.Context, grace time.Duration) error {
 			s.say("decree: this shell works in draft %s, at %s; 'exit' leaves it", nameOf(rec), workspace)
 		}
 	}
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
+	signals, stop := commandSignals()
+	defer stop()
 	o.Signals = signals
 	rec, err := s.forChanging(ctx)
 	if err != nil {

@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -87,9 +84,8 @@ func (s *session) race(ctx context.Context, o raceOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
+	signals, stop := commandSignals()
+	defer stop()
 	rec, err := s.forWriting(ctx)
 	if err != nil {
 		return err

@@ -141,6 +141,13 @@ func (o *runOptions) isolate(config project.Isolation) error {
 	return o.check()
 }
 
+// commandSignals are those that a recorded command gets from decree, until stop.
+func commandSignals() (signals chan os.Signal, stop func()) {
+	signals = make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	return signals, func() { signal.Stop(signals) }
+}
+
 func (s *session) run(ctx context.Context, o runOptions) error {
 	command := s.words()
 	if o.message != "" {
@@ -152,9 +159,8 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
+	signals, stop := commandSignals()
+	defer stop()
 	rec, err := s.forWriting(ctx)
 	if err != nil {
 		return err

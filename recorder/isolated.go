@@ -68,10 +68,7 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 		return nil, notStarted(nestedLayer())
 	}
 	o.Attempts = max(o.Attempts, o.Spent+1, 1)
-	if err := checkDescription(o.Description); err != nil {
-		return nil, notStarted(err)
-	}
-	limits, err := r.limitsOf(o)
+	limits, err := r.checkRun(o)
 	if err != nil {
 		return nil, err
 	}

@@ -106,13 +106,10 @@ type racer struct {
 
 // Race runs a command by several candidates. An error means that none of them was begun.
 func (r *Recorder) Race(ctx context.Context, o RaceOptions) (*RaceResult, error) {
-	if err := checkDescription(o.Run.Description); err != nil {
-		return nil, notStarted(err)
-	}
 	if r.project.InLayer {
 		return nil, notStarted(nestedLayer())
 	}
-	limits, err := r.limitsOf(o.Run)
+	limits, err := r.checkRun(o.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -174,12 +171,12 @@ func (rc *race) beginAs(ctx context.Context, name string) error {
 // enter opens a candidate's record, and leaves the lock free.
 func (rc *race) enter(ctx context.Context, c *Candidate) (_ *racer, err error) {
 	opt := rc.r.opt
-	opt.Note = rc.noteOnce
+	opt.Note, opt.Beside = rc.noteOnce, true
 	r, err := Open(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
-	r.execute, r.machine, r.descent = rc.r.execute, rc.r.machine, rc.r.descentOfOthers
+	r.execute, r.machine = rc.r.execute, rc.r.machine
 	u := &racer{c: c, signals: make(chan os.Signal, 2)}
 	u.isolatedRun = &isolatedRun{run: &run{r: r, o: rc.o.Run, limits: rc.limits}, i: rc.o.Isolated}
 	u.o.Attempts, u.o.Apart, u.o.Signals = max(1, u.o.Attempts), true, u.signals
@@ -209,14 +206,6 @@ func (rc *race) enter(ctx context.Context, c *Candidate) (_ *racer, err error) {
 	}
 	c.ID = u.rec.ID
 	return u, u.free()
-}
-
-// descentOfOthers is descent, but that this process is no part of the other runs that it makes.
-func (r *Recorder) descentOfOthers(h project.Holder) int {
-	if h.PID == os.Getpid() && h.Host == r.opt.Actor.Host {
-		return -1
-	}
-	return r.descent(h)
 }
 
 // noteOnce tells what any of the candidates has come upon.

@@ -151,14 +151,19 @@ type run struct {
 	res     RunResult
 }
 
+// checkRun refuses options that no run begins with, and returns what keeps the command in.
+func (r *Recorder) checkRun(o RunOptions) (limits, error) {
+	if err := checkDescription(o.Description); err != nil {
+		return limits{}, notStarted(err)
+	}
+	return r.limitsOf(o)
+}
+
 // Run records a command. An error means that decree itself failed or refused;
 // it says in which state the tree is. The command's own failure is in the result.
 func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err error) {
 	o.Attempts = max(o.Attempts, o.Spent+1, 1)
-	if err := checkDescription(o.Description); err != nil {
-		return nil, notStarted(err)
-	}
-	limits, err := r.limitsOf(o)
+	limits, err := r.checkRun(o)
 	if err != nil {
 		return nil, err
 	}
