@@ -35,7 +35,8 @@ var layers = map[string]string{
 	"recorder":      "capture disk history ignorefile layer layer/overlay manifest patch plan project retention runner runner/fence runner/userns store tree worktree",
 	"queue":         "disk history message project recorder tree",
 	"view":          "capture history message patch plan project queue recorder tree",
-	"cmd":           "disk history message patch plan project queue recorder retention runner tree view worktree",
+	"agent":         "",
+	"cmd":           "agent disk history message patch plan project queue recorder retention runner tree view worktree",
 	"cmd/decree":    "cmd",
 }
 
