@@ -1,0 +1,35 @@
+package agent
+
+import "time"
+
+// hookFields is the shape of the payloads that several agents share.
+var hookFields = fields{
+	session:    []string{"session_id"},
+	turn:       []string{"turn_id", "prompt_id"},
+	model:      []string{"model"},
+	prompt:     []string{"submitted_prompt", "prompt"},
+	directory:  []string{"cwd"},
+	transcript: []string{"transcript_path"},
+	tool:       []string{"tool_name"},
+	toolID:     []string{"tool_use_id"},
+	paths:      []string{"tool_input.file_path", "tool_input.path", "tool_input.notebook_path"},
+}
+
+// Codex edits files by one tool, whose only argument is a patch.
+var codex = adapter{
+	name: "codex",
+	events: map[string]Kind{
+		"SessionStart": Session, "UserPromptSubmit": Prompt, "PreToolUse": ToolBefore, "PostToolUse": ToolAfter,
+		"Stop": TurnEnd, "Interrupt": TurnEnd, "SessionEnd": SessionEnd,
+	},
+	fields: codexFields(),
+	edits:  []string{"apply_patch"},
+	adjust: notAfterCompacting,
+	allows: map[string]time.Duration{"": installed, "Interrupt": 3 * time.Second, "SessionEnd": 3 * time.Second},
+}
+
+func codexFields() fields {
+	f := hookFields
+	f.paths, f.patches = nil, []string{"tool_input.command", "tool_input.input", "tool_input.patch"}
+	return f
+}
