@@ -19,6 +19,8 @@ type adapter struct {
 	// edits are the tools that change the files they name and no other; reads change nothing.
 	// All others may do anything: shells, other programs' tools, what comes with a later version.
 	edits, reads []string
+	// toolByEvent: a tool that the payload does not name is called by the event.
+	toolByEvent bool
 	// adjust mends what the shape alone cannot say. May be nil.
 	adjust func(e *Event, f facts)
 	// allows is how long the agent waits for a hook at most, by event; "" stands for all others.
@@ -34,7 +36,7 @@ type fields struct {
 
 // adapters is the table of all agents, in order of their names.
 var adapters = []*adapter{
-	&codex, &gemini, &qwen,
+	&claude, &cline, &codex, &copilot, &cursor, &gemini, &marvin, &opencode, &pi, &qwen,
 }
 
 func find(name string) *adapter {
@@ -65,6 +67,9 @@ func Read(agentName, eventName string, payload []byte) (Event, error) {
 		e.Prompt = f.get(a.fields.prompt...)
 	case ToolBefore, ToolAfter:
 		e.Tool, e.ToolID = f.get(a.fields.tool...), f.get(a.fields.toolID...)
+		if e.Tool == "" && a.toolByEvent {
+			e.Tool = e.Name
+		}
 		a.classify(&e, f)
 	}
 	if a.adjust != nil {

@@ -22,12 +22,15 @@ type sample struct {
 	payload      []byte
 }
 
-// samples are what the real agents' hooks got on stdin. A payload that was no JSON stands as a string.
+// samples are what the real agents' hooks got on stdin; in testdata/documented is what an agent's
+// documentation or source says that they get. A payload that was no JSON stands as a string.
 func samples(t testing.TB) []sample {
 	files, err := filepath.Glob("testdata/*.jsonl")
 	require.NoError(t, err)
+	documented, err := filepath.Glob("testdata/documented/*.jsonl")
+	require.NoError(t, err)
 	var all []sample
-	for _, file := range files {
+	for _, file := range append(files, documented...) {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
 		name, _, _ := strings.Cut(filepath.Base(file), ".")
@@ -134,6 +137,11 @@ func TestReadBroken(t *testing.T) {
 			`codex    SessionStart         -            session="s"`, ""},
 		{"a request to the model that no prompt begins", "qwen", "UserPromptSubmit", `{"session_id":"s","prompt":""}`,
 			`qwen     UserPromptSubmit     -            session="s"`, ""},
+		{"an error that the agent recovers from", "copilot", "errorOccurred", `{"sessionId":"s","recoverable":true}`,
+			`copilot  errorOccurred        -            session="s"`, ""},
+		{"one that it does not", "copilot", "errorOccurred", `{"sessionId":"s","recoverable":false}`,
+			`copilot  errorOccurred        turn-end     session="s"`, ""},
+		{"a session that ends without a word", "cline", "SessionShutdown", "", `cline    SessionShutdown      session-end `, "nothing was sent"},
 		{"a prompt without words", "qwen", "UserPromptSubmit", `{"session_id":"s","submitted_prompt":""}`,
 			`qwen     UserPromptSubmit     prompt       session="s"`, ""},
 	} {

@@ -1,0 +1,26 @@
+package agent
+
+import "time"
+
+// Cursor is known by its documentation alone. Only events that cannot hold up a tool
+// are used, so that a tool's end is all that comes of it.
+var cursor = adapter{
+	name: "cursor",
+	events: map[string]Kind{
+		"sessionStart": Session, "beforeSubmitPrompt": Prompt, "afterFileEdit": ToolAfter, "afterShellExecution": ToolAfter,
+		"afterMCPExecution": ToolAfter, "stop": TurnEnd, "sessionEnd": SessionEnd,
+	},
+	fields: fields{
+		session:    []string{"conversation_id", "session_id"},
+		turn:       []string{"generation_id"},
+		model:      []string{"model"},
+		prompt:     []string{"prompt"},
+		directory:  []string{"workspace_roots", "cwd"},
+		transcript: []string{"transcript_path"},
+		tool:       []string{"tool_name"},
+		paths:      []string{"file_path", "tool_input.file_path"},
+	},
+	toolByEvent: true,
+	edits:       []string{"afterFileEdit", "Edit", "Write"},
+	allows:      map[string]time.Duration{"": installed},
+}
