@@ -245,8 +245,8 @@ func (s *session) hintFor(err error) string {
 	if hint := limitHint(err); hint != "" {
 		return hint
 	}
-	if s.meant != "" {
-		return s.meant
+	if hint := s.refHint(err); hint != "" {
+		return hint
 	}
 	if hint := project.HintOf(err); hint != "" {
 		return hint
@@ -255,7 +255,7 @@ func (s *session) hintFor(err error) string {
 		return "record something first: 'decree run -- COMMAND', or 'decree checkpoint'"
 	}
 	if disk.Full(err) {
-		return s.roomHint()
+		return s.roomHint(err)
 	}
 	if hint := mountHint(err); hint != "" {
 		return hint
@@ -336,13 +336,13 @@ func (s *session) described(text string) string {
 }
 
 // roomHint is the next step where a disk is full.
-func (s *session) roomHint() string {
+func (s *session) roomHint(full error) string {
 	hint := "free some space there"
 	if s.line.verb != "prune" && s.line.verb != "gc" {
 		hint += ", or run 'decree prune' and 'decree gc', which need none to begin"
 	}
 	if s.rec != nil {
-		if path, n := s.rec.LargestCopy(); n > 0 {
+		if path, n := s.rec.LargestCopy(full); n > 0 {
 			hint += fmt.Sprintf(", or delete %s (%s), which 'decree doctor --repair' writes again", shownPath(path), size(n))
 		}
 	}

@@ -12,7 +12,7 @@ func (s *session) gcVerb() verb {
 		usage: "free the space that no record needs",
 		about: `Frees the space of contents that no record needs any more. A pack of which half or more is unused is rewritten without the unused part; commands that are reading meanwhile are not disturbed. It runs by itself now and then; without it, nothing is lost but space.
 
-On a full disk it works even before interrupted operations are finished, and so does "prune": the store keeps a file of 1 MiB, "reserve", which both delete first and make again at the end. Interrupted operations keep all that they need.`,
+On a full disk it works even before interrupted operations are finished, and so does "prune": the store keeps a file of 1 MiB, "reserve", which both delete first and make again at the end. Half of it is given to what moves the tree and to "recover", where the disk is nearly full. Interrupted operations keep all that they need.`,
 		examples: []example{
 			{"decree gc", "say how much was freed"},
 			{"decree prune --keep-auto 10 && decree gc", "remove records first"},

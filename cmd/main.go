@@ -35,13 +35,13 @@ func Main(env Env) int {
 	startPoller()
 	s := &session{env: env}
 	err := s.main(context.Background())
+	code := s.report(err) // hints look at the records, which are closed next
 	if s.rec != nil {
-		s.meant = s.refHint(err) // it reads the history, which is closed next
-		if cerr := s.rec.Close(); err == nil {
-			err = cerr
+		if cerr := s.rec.Close(); err == nil && cerr != nil {
+			code = s.report(cerr)
 		}
 	}
-	return s.report(err)
+	return code
 }
 
 // startPoller makes the runtime open its two descriptors now. It opens them when first
@@ -63,7 +63,6 @@ type session struct {
 	short  func(id string) string // shortens ids for a terminal; nil until it is needed
 	echoed map[string]bool        // the @TIMEs that were
 	labels view.Labels            // by record, filled by allLabels
-	meant  string                 // the hint for a REF that names nothing; "" for none
 	// code is what to exit with when there is no error: run's child has a say.
 	code int
 }

@@ -67,7 +67,12 @@ type FileSystem struct {
 	// MoveTimes: it changes the change time of whatever is renamed, and of both where two
 	// are exchanged, which XFS does not. So what has an old one has stood where it is.
 	MoveTimes bool
+	// Spent: little can still be written to it, less than Scant bytes.
+	Spent bool
 }
+
+// Scant is so little of a disk that a few files' journals and records may not fit any more.
+const Scant = 16 << 20
 
 // Entry is one name of a directory listing.
 type Entry struct {

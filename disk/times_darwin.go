@@ -8,5 +8,5 @@ func fileSystem(fd int) FileSystem {
 		return FileSystem{ChangeTimes: true}
 	}
 	name := unix.ByteSliceToString(st.Fstypename[:])
-	return FileSystem{ChangeTimes: name != "msdos" && name != "exfat"}
+	return FileSystem{ChangeTimes: name != "msdos" && name != "exfat", Spent: st.Bavail*uint64(st.Bsize) < Scant}
 }

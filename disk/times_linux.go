@@ -10,6 +10,7 @@ func fileSystem(fd int) FileSystem {
 	if unix.Fstatfs(fd, &st) != nil {
 		return out
 	}
+	out.Spent = st.Bavail*uint64(st.Bsize) < Scant
 	switch int64(st.Type) {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC:
 		out.Steady = true

@@ -34,7 +34,11 @@ const fetched = 256
 // What is read stays in cache; without one, only as long as it is needed.
 func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []tree.Change, cache *contentCache) (patch.Stat, error) {
 	cfg := r.project.Config
-	pw := patch.NewWriter(w, patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText})
+	limits := patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText}
+	if r.given { // there is hardly room for what the store has not got yet
+		limits.InlineBinary = 1
+	}
+	pw := patch.NewWriter(w, limits)
 	near := cache
 	for i, c := range changes {
 		if i%fetched == 0 {

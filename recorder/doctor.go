@@ -74,6 +74,7 @@ func (r *Recorder) Repair(ctx context.Context) ([]Check, error) {
 
 // enterForRepair locks and recovers, and counts what was recovered as mended.
 func (r *Recorder) enterForRepair(ctx context.Context, d *doctor) (*writing, error) {
+	r.spareReserve()
 	x, err := r.lock(ctx, besideRuns)
 	if err != nil {
 		return nil, err

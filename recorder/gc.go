@@ -24,11 +24,11 @@ type Collected struct {
 // Gc frees what no record names: packs that are half dead or more, after what
 // lives in them was copied.
 func (r *Recorder) Gc(ctx context.Context) (*Collected, error) {
-	x, leave, err := r.enterForSpace(ctx, opGc)
+	x, err := r.enterForSpace(ctx, opGc)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer x.close()
 	r.thin(true)
 	c, err := r.collectUntilThereIsRoom(ctx, x, collectOptions{})
 	if err != nil {

@@ -129,7 +129,7 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 		if err != nil {
 			return nil, &BeginError{err}
 		}
-		x := &writing{unlock: func() { r.dropStaged(); unlock() }}
+		x := &writing{unlock: r.leaving(unlock)}
 		x.ongoing, err = r.whatGoesOn()
 		if err == nil {
 			err = x.ongoing.refuseIsolated()
@@ -149,6 +149,15 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 			return nil, &BeginError{err}
 		}
 		return x, nil
+	}
+}
+
+// leaving gives the lock back after it has put in order what only its holder may touch.
+func (r *Recorder) leaving(unlock func()) func() {
+	return func() {
+		r.dropStaged()
+		r.remakeReserve()
+		unlock()
 	}
 }
 
@@ -255,6 +264,7 @@ func (u *run) takeLock(ctx context.Context) error {
 	if err := u.r.storeThere(); err != nil {
 		return err // the lock is in it
 	}
+	u.r.spareReserve()
 	ctx, h := context.WithoutCancel(ctx), u.r.holder()
 	h.Run = u.rec.ID
 	unlock, err := u.r.project.Lock(ctx, h, sayWait)
@@ -268,7 +278,7 @@ func (u *run) takeLock(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		u.x.unlock = unlock
+		u.x.unlock = u.r.leaving(unlock)
 	}
 	return err
 }

@@ -49,11 +49,11 @@ func (p *Pruned) Gone() (list []retention.Verdict) {
 // alone named.
 func (r *Recorder) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 	policies, most := r.policies(o)
-	x, leave, err := r.enterForSpace(ctx, opPrune)
+	x, err := r.enterForSpace(ctx, opPrune)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer x.close()
 	if _, err := r.history.FinishRemove(r.audit(opPrune, "done")); err != nil {
 		return nil, err
 	}

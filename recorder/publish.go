@@ -40,7 +40,7 @@ func (r *Recorder) Publish(ctx context.Context, o PublishOptions) (*MoveResult, 
 	if o.DryRun {
 		return r.publishIn(ctx, nil, o)
 	}
-	x, err := r.enterFor(ctx, string(history.Publish), movesFiles)
+	x, err := r.enterToMove(ctx, string(history.Publish))
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,7 @@ type Recorder struct {
 	holding *writing    // of Hold
 	own     ownCache    // of the user's own files in .decree
 	staged  atomic.Bool // a manifest.json was written into .decree/tmp since the lock was taken
+	given   bool        // of the reserve at least a part was given up since the lock was taken
 
 	// execute is runner.Run, but where a test has no processes.
 	execute func(context.Context, runner.Command) (runner.Result, error)
@@ -211,7 +212,9 @@ func (r *Recorder) enter(ctx context.Context, k kind) (*writing, error) {
 		x.close()
 		return nil, err
 	}
-	r.keepReserve()
+	if !r.given {
+		r.keepReserve()
+	}
 	for _, d := range done {
 		r.note("%s", d.What)
 	}

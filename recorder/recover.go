@@ -84,6 +84,7 @@ func (r *Reader) inStore(dir, name string) string {
 // Recover finishes or takes back what a dead process left. With kill, what still
 // runs of a dead process's command is ended first.
 func (r *Recorder) Recover(ctx context.Context, kill bool) ([]Recovered, error) {
+	r.spareReserve()
 	x, err := r.lock(ctx, besideRuns)
 	if err != nil {
 		return nil, err

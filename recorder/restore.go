@@ -35,7 +35,7 @@ func (r *Recorder) Restore(ctx context.Context, o RestoreOptions) (*MoveResult, 
 	var x *writing
 	if !o.DryRun {
 		var err error
-		if x, err = r.enterFor(ctx, "restore", movesFiles); err != nil {
+		if x, err = r.enterToMove(ctx, "restore"); err != nil {
 			return nil, err
 		}
 		defer x.close()

@@ -67,7 +67,7 @@ func (r *Recorder) moveRecords(ctx context.Context, o MoveOptions, d plan.Direct
 	var x *writing
 	if !o.DryRun {
 		var err error
-		if x, err = r.enterFor(ctx, verb(d), movesFiles); err != nil {
+		if x, err = r.enterToMove(ctx, verb(d)); err != nil {
 			return nil, err
 		}
 		defer x.close()

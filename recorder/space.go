@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"decree/disk"
@@ -17,48 +18,93 @@ import (
 
 // On a full disk even what makes room needs some: lines in the log and the audit,
 // the copy of what lives in a pack. So the store keeps a file that is nothing but
-// space, which prune and gc give up before they begin and make again.
+// space, which prune and gc give up before they begin. What moves the tree, or finishes
+// such a move, often frees more than it takes: it is given a part of this file for its
+// journal, its open record and its line. The rest stays for prune and gc, should that
+// part be used up in vain. What was given up is made again when the lock goes.
 const (
 	reserveFile = "reserve"
 	reserveSize = 1 << 20
+	reserveRest = reserveSize / 2 // what a move leaves of it
+	reserveStep = reserveSize / 16
 )
 
-// keepReserve makes the reserve where it is missing or torn. Where there is no room
-// for it, it is tried again by the next command. It says whether there is one.
+// keepReserve makes the reserve as large as it should be, or as there is room for: then
+// the next command tries again. It says whether it is whole.
 func (r *Recorder) keepReserve() bool {
 	dir := r.project.Store
-	if info, err := dir.Stat(reserveFile); err == nil && info.Size == reserveSize || err != nil && !isMissing(err) {
+	info, err := dir.Stat(reserveFile)
+	if err == nil && info.Size == reserveSize || err != nil && !isMissing(err) {
 		return err == nil
 	}
-	r.giveReserve()
+	if err == nil && (info.Kind != disk.Regular || info.Size > reserveSize) {
+		_ = dir.Remove(reserveFile)
+		info.Size = 0
+	}
 	f, err := disk.CreateFile(dir, reserveFile, project.PrivateFile)
+	if errors.Is(err, fs.ErrExist) {
+		f, err = dir.OpenWrite(reserveFile, project.PrivateFile)
+	}
 	if err != nil {
 		return false
 	}
-	space := make([]byte, reserveSize)
-	_, _ = rand.Read(space) // what a file system cannot compress
-	_, err = f.Write(space)
-	if err = errors.Join(err, f.Close()); err != nil {
-		r.giveReserve()
+	space := make([]byte, reserveStep)
+	for at := info.Size / reserveStep * reserveStep; at < reserveSize && err == nil; at += reserveStep {
+		_, _ = rand.Read(space) // what a file system cannot compress
+		if _, err = f.WriteAt(space, at); err != nil {
+			err = errors.Join(err, f.Truncate(at))
+		}
 	}
-	return err == nil
+	return errors.Join(err, f.Close()) == nil
 }
 
-func (r *Recorder) giveReserve() { _ = r.project.Store.Remove(reserveFile) }
+// giveReserve gives the reserve up until the lock goes.
+func (r *Recorder) giveReserve() {
+	r.given = true
+	_ = r.project.Store.Remove(reserveFile)
+}
+
+// spareReserve gives up the part of the reserve that is for moves, where the store's
+// disk is nearly full, until the lock goes.
+func (r *Recorder) spareReserve() {
+	dir := r.project.Store
+	if !dir.FileSystem().Spent {
+		return
+	}
+	r.given = true
+	info, err := dir.Stat(reserveFile)
+	if err != nil || info.Kind != disk.Regular || info.Size <= reserveRest {
+		return
+	}
+	if f, err := dir.OpenWrite(reserveFile, project.PrivateFile); err == nil {
+		_ = f.Truncate(reserveRest)
+		f.Close()
+	}
+}
+
+// remakeReserve makes again what was given up of the reserve. The lock is still held.
+func (r *Recorder) remakeReserve() {
+	if r.given {
+		r.keepReserve()
+		r.given = false
+	}
+}
 
 // enterForSpace is enter for what frees space. It does not recover: that may be what
 // there is no room for. What waits keeps all that it names.
-func (r *Recorder) enterForSpace(ctx context.Context, op string) (x *writing, leave func(), err error) {
+func (r *Recorder) enterForSpace(ctx context.Context, op string) (*writing, error) {
 	r.giveReserve()
-	x, err = r.lock(ctx, besideRuns)
+	x, err := r.lock(ctx, besideRuns)
 	if err != nil {
 		_ = r.history.AuditAside(r.audit(op, err.Error()))
-		return nil, nil, err
 	}
-	return x, func() {
-		r.keepReserve()
-		x.close()
-	}, nil
+	return x, err
+}
+
+// enterToMove is enterFor for what moves the tree.
+func (r *Recorder) enterToMove(ctx context.Context, op string) (*writing, error) {
+	r.spareReserve()
+	return r.enterFor(ctx, op, movesFiles)
 }
 
 // collectUntilThereIsRoom is collect, and where there is no room for the reserve
@@ -258,9 +304,9 @@ func (r *Recorder) namedByJournals(each func(tree.Hash)) error {
 }
 
 // LargestCopy is the largest file of .decree/runs that the store has too, with its
-// size in bytes: where both lie on a full disk it can be done without. A size of 0:
-// there is none.
-func (r *Reader) LargestCopy() (largest string, size int64) {
+// size in bytes: where it lies on the disk that full tells of it can be done without.
+// A size of 0: there is none.
+func (r *Reader) LargestCopy(full error) (largest string, size int64) {
 	if r.project.Store == nil || r.project.Decree == nil {
 		return "", 0
 	}
@@ -269,7 +315,9 @@ func (r *Reader) LargestCopy() (largest string, size int64) {
 		return "", 0
 	}
 	decree, err := r.project.Decree.Self()
-	if err != nil || decree.Dev != in.Dev {
+	var at *fs.PathError
+	ofStore := !errors.As(full, &at) || strings.HasPrefix(at.Path, r.project.StorePath+"/")
+	if err != nil || ofStore && decree.Dev != in.Dev {
 		return "", 0
 	}
 	logged, err := r.history.Logged()

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,7 +103,7 @@ func TestFullDiskCanBeLeft(t *testing.T) {
 		}
 		return disktest.Action{}
 	}), func(r *Recorder) error {
-		return s.execute(r, 3, shell(`seq 200000 >f; rm gone; echo >>"$DECREE_TEST_MARK"; exit 3`))
+		return s.execute(r, 3, shell(`head -c 1200000 /dev/urandom >f; rm gone; echo >>"$DECREE_TEST_MARK"; exit 3`))
 	})
 	require.True(t, filled)
 	require.ErrorIs(t, err, syscall.ENOSPC)
@@ -205,6 +206,116 @@ func TestRecordAfterDiskFilledInMove(t *testing.T) {
 			s.sound()
 		})
 	}
+}
+
+// TestMoveOnFullDisk: on a full disk that has the store, or the tree too, all that moves the
+// tree finds the room for its journal and its record in the reserve, which is whole again
+// once there is room. It does so after a death, too.
+func TestMoveOnFullDisk(t *testing.T) {
+	ctx := context.Background()
+	last := MoveOptions{Refs: []string{"last"}}
+	grows := shell(`head -c 900000 /dev/urandom >big; echo more >>a; rm gone`)
+	for name, c := range map[string]struct {
+		before func(s *sweep, r *Recorder) error // with room
+		op     func(s *sweep, r *Recorder) error // without
+	}{
+		"revert": {
+			func(s *sweep, r *Recorder) error { return s.execute(r, 0, grows) },
+			func(_ *sweep, r *Recorder) error { _, err := r.Revert(ctx, last); return err },
+		},
+		"apply": {
+			func(s *sweep, r *Recorder) error {
+				if err := s.execute(r, 0, grows); err != nil {
+					return err
+				}
+				return s.execute(r, 3, shell(`rm big; exit 3`))
+			},
+			func(_ *sweep, r *Recorder) error { _, err := r.Apply(ctx, last); return err },
+		},
+		"restore": {
+			func(s *sweep, r *Recorder) error { return s.execute(r, 0, grows) },
+			func(_ *sweep, r *Recorder) error {
+				_, err := r.Restore(ctx, RestoreOptions{Ref: "last~1", Yes: true})
+				return err
+			},
+		},
+		"put-back": {
+			func(*sweep, *Recorder) error { return nil },
+			func(s *sweep, r *Recorder) error {
+				fill := fmt.Sprintf("cat /dev/zero >>'%s/ballast'; ", s.base)
+				require.NoError(s.t, os.Truncate(filepath.Join(s.base, "ballast"), 4<<20))
+				return s.execute(r, 3, shell("seq 20000 >f; rm gone; "+fill+"exit 3"))
+			},
+		},
+	} {
+		for _, both := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/tree too=%v", name, both), func(t *testing.T) {
+				s := &sweep{bench: newBench(t), t: t}
+				small := t.TempDir()
+				if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=8m"); err != nil {
+					t.Skip("needs root: ", err)
+				}
+				t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+				s.base = small
+				if both {
+					s.root = filepath.Join(small, "tree")
+					require.NoError(t, os.Mkdir(s.root, 0o755))
+				}
+				s.write("a", "a\n")
+				s.write("gone", "gone\n")
+				s.checkpoint(CheckpointOptions{})
+				require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return c.before(s, r) }))
+				fillDisk(t, small)
+				require.NoError(t, s.try(disk.OS, func(r *Recorder) error { return c.op(s, r) }))
+				fillDisk(t, small)
+				require.NoError(t, s.try(disk.OS, func(r *Recorder) error { _, err := r.Recover(ctx, false); return err }))
+				require.NoError(t, s.try(disk.OS, func(r *Recorder) error { _, err := r.Repair(ctx); return err }))
+				require.NoError(t, os.Remove(filepath.Join(small, "ballast")))
+				s.revert("last")
+				s.sound()
+				info, err := os.Stat(filepath.Join(small, "store", s.storeID(), reserveFile))
+				require.NoError(t, err)
+				require.EqualValues(t, reserveSize, info.Size())
+			})
+		}
+	}
+}
+
+// TestReserveForPrune: what a move has used up of the reserve in vain is not all of it. Prune
+// and gc still begin.
+func TestReserveForPrune(t *testing.T) {
+	ctx := context.Background()
+	s := &sweep{bench: newBench(t), t: t}
+	small := t.TempDir()
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skip("needs root: ", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	s.base = small
+	for i := range 3 {
+		s.write("f", noise(i, 100_000))
+		s.checkpoint(CheckpointOptions{})
+	}
+	fillDisk(t, small)
+	full := false
+	err := s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if strings.Contains(st.Path, "/txn/") && st.Write && !full {
+			full = true
+			fillDisk(t, small) // somebody else is quicker
+			require.NoError(t, os.Rename(filepath.Join(small, "ballast"), filepath.Join(small, "theirs")))
+		}
+		return disktest.Action{}
+	}), func(r *Recorder) error {
+		_, err := r.Restore(ctx, RestoreOptions{Ref: "last~2", Yes: true})
+		return err
+	})
+	require.True(t, full)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.NoError(t, s.try(disk.OS, func(r *Recorder) error {
+		_, err := r.Prune(ctx, PruneOptions{Last: map[string]int{"manual": 1}})
+		return err
+	}))
+	require.Len(t, s.recordIDs(), 1)
 }
 
 // fillDisk leaves no room on the disk of dir.

@@ -1,0 +1,44 @@
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestFullDiskOfTree: the hint of a move without room names the file on the tree's disk
+// that can be done without, and with it gone the move finds room.
+func TestFullDiskOfTree(t *testing.T) {
+	u := newUsers(t)
+	u.dir(0, 0o755, "home")
+	root := u.dir(0, 0o755, "tree")
+	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skip("needs a mount: ", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(root, syscall.MNT_DETACH) })
+	file := filepath.Join(root, "f")
+	require.NoError(t, os.WriteFile(file, []byte("first\n"), 0o644))
+	code, said := u.decree(0, root, nil, "run", "--", "sh", "-c", "head -c 900000 /dev/urandom >big; rm f; >.git")
+	require.Zero(t, code, said)
+	_, _ = u.command(0, root, nil, "run", "--", "true").CombinedOutput()
+	ballast := u.command(0, root, nil)
+	ballast.Path, ballast.Args = "/bin/sh", []string{"sh", "-c", "cat /dev/zero >ballast"}
+	_ = ballast.Run()
+
+	code, said = u.decree(0, root, nil, "revert", "last~1")
+	require.Equal(t, 1, code, said)
+	require.Contains(t, said, "nothing was changed")
+	_, rest, _ := strings.Cut(said, "or delete ")
+	copied, _, found := strings.Cut(rest, " (")
+	require.True(t, found, said)
+	require.NoError(t, os.Remove(copied))
+	code, said = u.decree(0, root, nil, "revert", "last~1")
+	require.Zero(t, code, said)
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "first\n", string(data))
+}
