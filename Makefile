@@ -46,7 +46,7 @@ lint: bin/golangci-lint
 # The race detector needs cgo; what is concurrent is all of these. It sleeps a
 # second at each process's end, and the recorder's tests run themselves as commands.
 race:
-	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -short -race ./capture ./store ./worktree ./history ./project ./runner ./recorder ./queue
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -short -race -timeout 30m ./capture ./store ./worktree ./history ./project ./runner ./recorder ./queue
 
 fuzz:
 	@set -e; for t in $$(grep -Ho '^func Fuzz[A-Za-z]*' */*_test.go | sed 's|/[^/]*_test.go:func |:|'); do \
