@@ -159,6 +159,8 @@ func (s *session) publishVerb() verb {
 
 DRAFT is a record's id or the NAME of its run; without it the only draft that waits is meant. With PATHs only they, and what is below, are published, with -p the hunks that you say yes to, and the rest stays a draft. The publish is a record itself, with the tree before it: "decree revert last" takes it back, and the draft waits again.
 
+With the last of a draft its layer goes. What could not be recorded of the run, such as a file above capture.max_file, is nowhere else: publish names it and asks first, or needs --yes.
+
 What the run committed stays in the draft's layer. With --with-git it comes along: the objects, and then the branches and tags that the run has moved, and HEAD. If somebody has moved one of these meanwhile nothing is published. A revert takes back the files alone.`,
 		examples: []example{
 			{"decree publish", "the only draft"},

@@ -164,6 +164,9 @@ func (s *session) confirmMove(ctx context.Context) func(*plan.Plan, []string) (b
 		if forced > 0 {
 			question = fmt.Sprintf("change %s, and overwrite the edits in %d of them?", pathsIn(p.Changes()), forced)
 		}
+		if p.Empty() {
+			question = "go on? no path is changed"
+		}
 		if len(foreign) > 0 {
 			question = fmt.Sprintf("%s is foreign: it is in .decree/runs, but this store has never seen it; %s", list(foreign), question)
 		}

@@ -124,7 +124,7 @@ func (q *job) publish(ctx context.Context, d *dirs, res *Result) (conflict, err 
 	if err := q.wanted(d, res); err != nil {
 		return nil, err
 	}
-	out, err := q.rec.Publish(ctx, recorder.PublishOptions{Ref: rec.ID})
+	out, err := q.rec.Publish(ctx, recorder.PublishOptions{Ref: rec.ID, Unasked: true})
 	if err != nil && project.KindOf(err) == project.Refused {
 		return err, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"decree/history"
@@ -121,14 +122,24 @@ func (r *Recorder) refsOf(ctx context.Context, rec *history.Record, l *layer.Lay
 
 // Lost says what of a discarded draft no record has; "" for nothing.
 func (d Discarded) Lost() string {
-	if d.Draft.Git == 0 || !d.layer {
+	if !d.layer {
 		return ""
 	}
-	text := filesIn(d.Draft.Git) + " in .git that nothing but its layer has"
-	if len(d.Refs) > 0 {
-		text += " (" + some(d.Refs) + ")"
+	var lost []string
+	if d.Draft.Git > 0 {
+		text := filesIn(d.Draft.Git) + " in .git"
+		if len(d.Refs) > 0 {
+			text += " (" + some(d.Refs) + ")"
+		}
+		lost = append(lost, text)
 	}
-	return text
+	if len(d.Unrecorded) > 0 {
+		lost = append(lost, fmt.Sprintf("what could not be recorded (%s)", some(d.Unrecorded)))
+	}
+	if len(lost) == 0 {
+		return ""
+	}
+	return strings.Join(lost, " and ") + ", which nothing but its layer has"
 }
 
 // confirmDiscard asks, as work that was never published goes for good.

@@ -140,16 +140,8 @@ func (u *isolatedRun) publish(ctx context.Context) {
 	u.say("the draft waits: 'decree publish %s' tries again", u.rec.ID)
 }
 
-// publishUnasked is a publish that waits for nobody. A draft that lacks a part of the work,
-// which could not be read, is for a person to judge.
+// publishUnasked is a publish that waits for nobody.
 func (r *Recorder) publishUnasked(ctx context.Context, x *writing, id string) (*MoveResult, error) {
-	rec, err := r.history.Get(id)
-	if err != nil {
-		return nil, err
-	}
-	if len(rec.Unrecorded) > 0 {
-		return nil, fmt.Errorf("the draft lacks a part of what the command did: %s could not be read, or is too large", some(rec.Unrecorded))
-	}
 	now, err := r.whatGoesOn()
 	if err == nil && now.inPlace() {
 		err = errors.New("a run that changes the tree itself is under way")
@@ -160,7 +152,7 @@ func (r *Recorder) publishUnasked(ctx context.Context, x *writing, id string) (*
 	if err != nil {
 		return nil, err
 	}
-	return r.publishIn(ctx, x, PublishOptions{Ref: id})
+	return r.publishIn(ctx, x, PublishOptions{Ref: id, Unasked: true})
 }
 
 // awaitInPlace gives the lock back until no run in place is under way: what such a run finds

@@ -103,8 +103,8 @@ func (r *Recorder) eachLayer(do func(place *layer.Place, name string) error) err
 }
 
 // keptLayers are the names of the layers that stay for their drafts: those of the newest that
-// wait, while they are young enough, and those with a .git that was changed, which is
-// nowhere else.
+// wait, while they are young enough, and those that alone have a part of the work: a .git
+// that was changed, or what could not be recorded.
 func (r *Recorder) keptLayers() (map[string]bool, error) {
 	drafts, err := r.WaitingDrafts()
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *Recorder) keptLayers() (map[string]bool, error) {
 	config, now := r.project.Config.Isolated, r.opt.Clock()
 	kept := map[string]bool{}
 	for i, rec := range drafts {
-		if rec.Draft.Git > 0 || i < config.Keep && max(0, now.Sub(rec.Ended)) < config.MaxAge {
+		if rec.Draft.Git > 0 || len(rec.Unrecorded) > 0 || i < config.Keep && max(0, now.Sub(rec.Ended)) < config.MaxAge {
 			kept[rec.ID] = true
 		}
 	}

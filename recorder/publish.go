@@ -25,6 +25,9 @@ type PublishOptions struct {
 	Force, DryRun, Yes bool
 	Choose             Chooser // nil: everything
 	WithGit            bool    // also what the run committed; there are no Paths then
+	// Unasked: nobody looks at the draft before, so one that lacks a part of its run's work
+	// is refused.
+	Unasked bool
 	// Confirm asks before edits are overwritten; nil: there is nobody to ask.
 	Confirm func(p *plan.Plan) (bool, error)
 }
@@ -59,6 +62,7 @@ type publication struct {
 	t     *selection
 	plan  *plan.Plan
 	git   *gitPublish
+	fate  *history.Draft // what becomes of the draft
 	res   *MoveResult
 	close []func()
 }
@@ -91,33 +95,30 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 		return nil, err
 	}
 	defer now.Close()
-	fate, err := r.fate(b.rec, b.t.sources[0], o, b.plan)
-	if err != nil {
-		return nil, err
-	}
-	if fate.State == history.DraftPublished && b.git.stays {
-		fate.State = history.DraftPartly
-	}
 	if b.plan.Empty() {
-		return b.res, b.nothingToMove(fate)
+		return b.res, b.nothingToMove()
 	}
 	b.res.Record, b.res.Outcome, err = r.perform(ctx, x, action{
 		reason: history.Publish, plan: b.plan, parents: []string{b.rec.ID}, full: full, cache: cache, description: "Publish of " + title(b.rec),
-		effects: []history.StatusEffect{{ID: b.rec.ID, Draft: fate}},
+		effects: []history.StatusEffect{{ID: b.rec.ID, Draft: b.fate}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if fate.State == history.DraftPartly {
+	if b.fate.State == history.DraftPartly {
 		b.res.Notes = append(b.res.Notes, fmt.Sprintf("the rest of draft %s waits", draftName(b.rec)))
 	}
-	return b.res, b.end(fate)
+	return b.res, b.end()
 }
 
 // prepare holds the draft's layer and plans; nothing is changed.
 func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error) {
 	if b.rec, err = b.r.draft(o.Ref); err != nil {
 		return err
+	}
+	if o.Unasked && len(b.rec.Unrecorded) > 0 {
+		return &project.Error{Kind: project.Refused, State: project.Unchanged,
+			Msg: fmt.Sprintf("the draft lacks a part of what the command did: %s could not be read, or is too large", some(b.rec.Unrecorded))}
 	}
 	l, free, err := b.r.holdLayer(b.rec)
 	if err != nil {
@@ -138,25 +139,35 @@ func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error)
 		return err
 	}
 	b.res = &MoveResult{Plan: b.plan, Notes: append(b.t.notes, b.git.notes...)}
+	b.fate = b.r.fate(b.rec, src, o, b.plan)
+	if b.fate.State == history.DraftPublished && b.git.stays {
+		b.fate.State = history.DraftPartly
+	}
+	if l != nil && b.fate.State == history.DraftPublished && len(b.rec.Unrecorded) > 0 {
+		b.plan.Warnings = append(b.plan.Warnings, fmt.Sprintf("this publish removes the layer of draft %s, the only place that has what could not be recorded (%s)", draftName(b.rec), some(b.rec.Unrecorded)))
+	}
+	if o.DryRun || o.Yes {
+		b.res.Notes = append(b.res.Notes, b.plan.Warnings...)
+	}
 	return nil
 }
 
 // nothingToMove ends a publish to a tree that has it all already.
-func (b *publication) nothingToMove(fate *history.Draft) error {
-	if fate.State != history.DraftPublished {
+func (b *publication) nothingToMove() error {
+	if b.fate.State != history.DraftPublished {
 		b.res.Notes = append(b.res.Notes, b.git.end()...)
 		return nil
 	}
-	if err := b.r.history.SetDrafts([]string{b.rec.ID}, fate.State); err != nil {
+	if err := b.r.history.SetDrafts([]string{b.rec.ID}, b.fate.State); err != nil {
 		return err
 	}
-	return b.end(fate)
+	return b.end()
 }
 
 // end follows the record of a publish: what git has of it, and the layer.
-func (b *publication) end(fate *history.Draft) error {
+func (b *publication) end() error {
 	b.res.Notes = append(b.res.Notes, b.git.end()...)
-	return b.r.dropLayer(b.rec, fate.State)
+	return b.r.dropLayer(b.rec, b.fate.State)
 }
 
 // planPublish plans as an apply does, and refuses what is not as the run began with it.
@@ -237,7 +248,7 @@ func (r *Recorder) confirmPublish(p *plan.Plan, o PublishOptions) error {
 
 // fate is what the draft becomes: published when nothing of it is left beside what this
 // publish covers that was not published before and is not in the tree anyway.
-func (r *Recorder) fate(rec *history.Record, src *plan.Source, o PublishOptions, p *plan.Plan) (*history.Draft, error) {
+func (r *Recorder) fate(rec *history.Record, src *plan.Source, o PublishOptions, p *plan.Plan) *history.Draft {
 	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(rec.Draft.By), thisRecord)}
 	brought, _ := r.broughtBy(rec.Draft.By)
 	stays := map[string]bool{}
@@ -265,7 +276,7 @@ func (r *Recorder) fate(rec *history.Record, src *plan.Source, o PublishOptions,
 			break
 		}
 	}
-	return d, nil
+	return d
 }
 
 // draft finds a draft that waits.
