@@ -36,7 +36,8 @@ var layers = map[string]string{
 	"queue":         "disk history message project recorder tree",
 	"view":          "capture history message patch plan project queue recorder tree",
 	"agent":         "",
-	"cmd":           "agent disk history message patch plan project queue recorder retention runner tree view worktree",
+	"hookfile":      "agent disk project",
+	"cmd":           "agent disk history hookfile message patch plan project queue recorder retention runner tree view worktree",
 	"cmd/decree":    "cmd",
 }
 
@@ -75,10 +76,10 @@ func TestViewOpensNothing(t *testing.T) {
 	}
 }
 
-// TestPureOnesTouchNoFiles holds that patch, tree, ignorefile, retention and message stay free of the
+// TestPureOnesTouchNoFiles holds that patch, tree, ignorefile, retention, message and agent stay free of the
 // file system, so that every byte they decide on comes by argument.
 func TestPureOnesTouchNoFiles(t *testing.T) {
-	for _, name := range []string{"jsonread", "patch", "tree", "ignorefile", "retention", "message"} {
+	for _, name := range []string{"jsonread", "patch", "tree", "ignorefile", "retention", "message", "agent"} {
 		out, err := exec.Command("go", "list", "-f", `{{join .Imports " "}}`, "./"+name).Output()
 		require.NoError(t, err)
 		for _, imp := range strings.Fields(string(out)) {

@@ -25,6 +25,7 @@ type adapter struct {
 	adjust func(e *Event, f facts)
 	// allows is how long the agent waits for a hook at most, by event; "" stands for all others.
 	allows map[string]time.Duration
+	place  placement
 }
 
 // fields names where an agent's payload has what: the first name with a value counts.

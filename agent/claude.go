@@ -17,4 +17,8 @@ var claude = adapter{
 	},
 	adjust: notAfterCompacting,
 	allows: map[string]time.Duration{"": installed, "SessionEnd": 1500 * time.Millisecond},
+	place: placement{
+		home: ".claude", variable: "CLAUDE_CONFIG_DIR", user: "settings.json", project: ".claude/settings.json",
+		entry: timedHook, grouped: true, programs: []string{"claude"}, untried: "its documentation",
+	},
 }

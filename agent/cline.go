@@ -31,4 +31,7 @@ var cline = adapter{
 		"fetch_web_content", "web_fetch", "ask_question", "ask_followup_question", "plan_mode_respond", "attempt_completion",
 	},
 	allows: map[string]time.Duration{"": 8 * time.Second},
+	place: placement{
+		home: ".cline", user: "hooks", project: ".clinerules/hooks", scripts: true, programs: []string{"cline"},
+	},
 }

@@ -1,6 +1,9 @@
 package agent
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // hookFields is the shape of the payloads that several agents share.
 var hookFields = fields{
@@ -26,10 +29,21 @@ var codex = adapter{
 	edits:  []string{"apply_patch"},
 	adjust: notAfterCompacting,
 	allows: map[string]time.Duration{"": installed, "Interrupt": 3 * time.Second, "SessionEnd": 3 * time.Second},
+	place: placement{
+		home: ".codex", variable: "CODEX_HOME", user: "hooks.json", project: ".codex/hooks.json",
+		entry: timedHook, grouped: true, programs: []string{"codex"},
+		asks:        "trust the new hooks once: start codex and type /hooks; until then it skips them without a word",
+		asksProject: "mark the project as trusted in codex too",
+	},
 }
 
 func codexFields() fields {
 	f := hookFields
 	f.paths, f.patches = nil, []string{"tool_input.command", "tool_input.input", "tool_input.patch"}
 	return f
+}
+
+// timedHook is a hook as several agents want it, with its time limit in seconds.
+func timedHook(command string, limit time.Duration) string {
+	return fmt.Sprintf(`{"type": "command", "command": %q, "timeout": %d}`, command, int(limit.Seconds()))
 }

@@ -1,6 +1,9 @@
 package agent
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Copilot's payloads have no event's name and no ids but the session's.
 var copilot = adapter{
@@ -28,4 +31,12 @@ var copilot = adapter{
 		}
 	},
 	allows: map[string]time.Duration{"": installed},
+	place: placement{
+		home: ".copilot", variable: "COPILOT_HOME", user: "hooks/decree.json", project: ".github/hooks/decree.json",
+		entry: func(command string, limit time.Duration) string {
+			return fmt.Sprintf(`{"type": "command", "bash": %q, "timeoutSec": %d}`, command, int(limit.Seconds()))
+		},
+		versioned: true, programs: []string{"copilot"},
+		asksProject: "trust the folder in copilot, and start it in the root",
+	},
 }

@@ -1,6 +1,9 @@
 package agent
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Cursor is known by its documentation alone. Only events that cannot hold up a tool
 // are used, so that a tool's end is all that comes of it.
@@ -23,4 +26,11 @@ var cursor = adapter{
 	toolByEvent: true,
 	edits:       []string{"afterFileEdit", "Edit", "Write"},
 	allows:      map[string]time.Duration{"": installed},
+	place: placement{
+		home: ".cursor", user: "hooks.json", project: ".cursor/hooks.json",
+		entry: func(command string, limit time.Duration) string {
+			return fmt.Sprintf(`{"command": %q, "timeout": %d}`, command, int(limit.Seconds()))
+		},
+		versioned: true, programs: []string{"cursor-agent", "cursor"}, untried: "its documentation",
+	},
 }

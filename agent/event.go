@@ -1,7 +1,7 @@
 // Package agent knows the coding agents that decree can be hooked into: what
-// their hooks send, and where these are installed. It is pure, but for Install:
-// an adapter makes an Event of a hook's name and its bytes. docs/guide-agents.md
-// says which of the agents were tried for real.
+// their hooks send, and which hooks stand in which of their own files. It is pure: an
+// adapter makes an Event of a hook's name and its bytes, a File new bytes of old ones.
+// docs/guide-agents.md says which of the agents were tried for real.
 package agent
 
 // Kind is what an event means, whatever the agent calls it.

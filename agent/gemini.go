@@ -1,6 +1,9 @@
 package agent
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // geminiEdits and geminiReads are the tools of Gemini CLI, and of Qwen Code, which began as a copy of it.
 var (
@@ -22,4 +25,12 @@ var gemini = adapter{
 	edits:  geminiEdits,
 	reads:  geminiReads,
 	allows: map[string]time.Duration{"": installed},
+	place: placement{
+		home: ".gemini", user: "settings.json", project: ".gemini/settings.json",
+		entry: func(command string, limit time.Duration) string {
+			return fmt.Sprintf(`{"type": "command", "name": "decree", "command": %q, "timeout": %d}`, command, limit.Milliseconds())
+		},
+		grouped: true, programs: []string{"gemini"},
+		asksProject: "trust the folder in gemini, and start it there: it reads no settings of a folder above",
+	},
 }

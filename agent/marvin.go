@@ -1,6 +1,12 @@
 package agent
 
-import "time"
+import (
+	_ "embed"
+	"time"
+)
+
+//go:embed plugins/marvin.ts
+var marvinPlugin string
 
 // Marvin is known by its source alone. Its events come from a file of decree's: Marvin's event with
 // the session, the model and the directory. Its turns are requests to the model; one
@@ -23,4 +29,5 @@ var marvin = adapter{
 	edits:  []string{"write", "edit"},
 	reads:  []string{"read", "grep", "find", "glob", "ls"},
 	allows: map[string]time.Duration{"": installed},
+	place:  placement{home: ".config/marvin", user: "hooks/decree.ts", plugin: marvinPlugin, untried: "its source"},
 }

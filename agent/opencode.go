@@ -1,6 +1,12 @@
 package agent
 
-import "time"
+import (
+	_ "embed"
+	"time"
+)
+
+//go:embed plugins/opencode.js
+var opencodePlugin string
 
 // OpenCode's events come from a plugin of decree's: what OpenCode calls it with, and the
 // directory. session.idle follows a session.error too, so that alone ends a turn.
@@ -23,4 +29,8 @@ var opencode = adapter{
 	edits:  []string{"write", "edit", "patch", "apply_patch"},
 	reads:  []string{"read", "glob", "grep", "list", "webfetch", "websearch", "codesearch", "todowrite", "todoread", "question", "skill"},
 	allows: map[string]time.Duration{"": installed},
+	place: placement{
+		home: ".config/opencode", user: "plugin/decree.js", project: ".opencode/plugin/decree.js",
+		plugin: opencodePlugin, programs: []string{"opencode"},
+	},
 }

@@ -1,6 +1,12 @@
 package agent
 
-import "time"
+import (
+	_ "embed"
+	"time"
+)
+
+//go:embed plugins/pi.ts
+var piPlugin string
 
 // Pi's events come from an extension of decree's: pi's event with the session, its file and the directory.
 var pi = adapter{
@@ -22,4 +28,7 @@ var pi = adapter{
 	edits:  []string{"write", "edit"},
 	reads:  []string{"read", "grep", "find", "ls"},
 	allows: map[string]time.Duration{"": installed},
+	place: placement{
+		home: ".pi/agent", variable: "PI_CODING_AGENT_DIR", user: "extensions/decree.ts", project: ".pi/extensions/decree.ts", plugin: piPlugin,
+	},
 }

@@ -21,4 +21,8 @@ var qwen = adapter{
 		}
 	},
 	allows: map[string]time.Duration{"": installed},
+	place: placement{
+		home: ".qwen", user: "settings.json", project: ".qwen/settings.json",
+		entry: timedHook, grouped: true, programs: []string{"qwen"},
+	},
 }

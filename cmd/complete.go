@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"decree/agent"
 	"decree/history"
 	"decree/message"
 	"decree/patch"
@@ -261,6 +262,11 @@ func (c completer) words(ctx context.Context, t typed, word string) []candidate 
 			return bareWords("show", "edit", "cancel", "retry")
 		}
 		return c.messageNames(messagesOf[before[0]]...)
+	case agentWords:
+		if len(before) == 0 {
+			return bareWords("install", "remove")
+		}
+		return bareWords(agent.Names()...)
 	case shellWords:
 		return bareWords("bash", "zsh", "fish")
 	case helpWords:

@@ -62,6 +62,7 @@ const (
 	labelWords
 	routineWords
 	messageWords
+	agentWords
 )
 
 // The categories of `decree --help`, in this order.
@@ -73,9 +74,10 @@ const (
 	keepCategory   = "Keep in order"
 
 	messageCategory = "Messages"
+	agentCategory   = "Coding agents"
 )
 
-var categories = []string{recordCategory, lookCategory, takeCategory, draftCategory, messageCategory, keepCategory}
+var categories = []string{recordCategory, lookCategory, takeCategory, draftCategory, agentCategory, messageCategory, keepCategory}
 
 // verbs are all commands, bound to this session.
 func (s *session) verbs() []verb {
@@ -84,6 +86,7 @@ func (s *session) verbs() []verb {
 		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.findVerb(), s.ignoredVerb(), s.exportVerb(),
 		s.revertVerb(), s.applyVerb(), s.restoreVerb(), s.labelVerb(),
 		s.raceVerb(), s.draftsVerb(), s.publishVerb(), s.enterVerb(), s.discardVerb(),
+		s.agentsVerb(),
 		s.sendVerb(), s.processVerb(), s.daemonVerb(), s.inboxVerb(), s.routinesVerb(),
 		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.duVerb(), s.pruneVerb(), s.gcVerb(), s.forgetVerb(), s.auditVerb(), s.completionVerb(), s.helpVerb(),
 		s.manVerb(), s.completeVerb(),

@@ -1,6 +1,6 @@
 # The scene of the commands' examples: a tree two days old with what they name.
 at() { export SCRIPT_NOW="$1"; }
-mkdir -p ../bin ../tmp/good ~/.zfunc ~/.config/fish/completions src specs .decree/routines .decree/inbox/dead
+mkdir -p ../bin ../tmp/good ~/.zfunc ~/.config/fish/completions ~/.codex src specs .decree/routines .decree/inbox/dead
 stub() { printf '#!/bin/sh\n%s\n' "$2" > "../bin/$1"; chmod +x "../bin/$1"; }
 stub make 'echo generated > generated.txt'
 stub golangci-lint 'echo linted >> src/main.go'

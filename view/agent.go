@@ -1,0 +1,36 @@
+package view
+
+// Agent is a coding agent: whether it is on this machine, and how far decree's hooks are in its files.
+type Agent struct {
+	Agent    string      `json:"agent"`
+	Here     bool        `json:"here"`
+	User     HookedAgent `json:"user"`
+	Project  HookedAgent `json:"project"`
+	LastTurn string      `json:"last_turn,omitempty"` // the newest record of a turn in this tree
+	Untried  string      `json:"untried,omitempty"`   // from what it is known, if no real client was tried
+	Problem  string      `json:"problem,omitempty"`   // why a file of it cannot be read or changed
+}
+
+// HookedAgent says whether the hooks are in an agent's files of one place: "no", "partly" or "yes".
+type HookedAgent struct {
+	Hooked string   `json:"hooked"`
+	Files  []string `json:"files"`
+}
+
+// AgentChange is what agents install or remove did to one agent, or would do.
+type AgentChange struct {
+	Agent   string      `json:"agent"`
+	Changed bool        `json:"changed"`
+	InTree  bool        `json:"in_tree"` // its files are the tree's, not the user's
+	Files   []AgentFile `json:"files"`
+	// Asks are what the user still has to do before the agent runs the hooks.
+	Asks    []string `json:"asks"`
+	Untried string   `json:"untried,omitempty"`
+}
+
+// AgentFile is one of its files, and where the copy of what was there is.
+type AgentFile struct {
+	Path    string `json:"path"`
+	Changed bool   `json:"changed"`
+	Copy    string `json:"copy,omitempty"`
+}
