@@ -190,7 +190,13 @@ func (d *osDir) open(op, name string, flags int, perm uint32) (File, error) {
 		return nil, err
 	}
 	if d.heir != nil {
-		if err := unix.Fchown(fd, d.heir.uid, d.heir.gid); err != nil {
+		// What was there and is not empty stays whose it is: the heir could have moved it there.
+		var st unix.Stat_t
+		err := unix.Fstat(fd, &st)
+		if err == nil && st.Size == 0 {
+			err = unix.Fchown(fd, d.heir.uid, d.heir.gid)
+		}
+		if err != nil {
 			unix.Close(fd)
 			return nil, &fs.PathError{Op: "chown", Path: d.join(name), Err: err}
 		}

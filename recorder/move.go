@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -78,8 +79,29 @@ func (r *Recorder) mover() (*worktree.Tree, disk.Dir, func(), error) {
 		tmp.Close()
 		return nil, nil, nil, err
 	}
-	t := worktree.Open(r.project.Dir, worktree.Options{Tmp: tmp, Store: r.store})
+	only, err := r.believed()
+	if err != nil {
+		tmp.Close()
+		journals.Close()
+		return nil, nil, nil, err
+	}
+	t := worktree.Open(r.project.Dir, worktree.Options{Tmp: tmp, Store: r.store, Only: only})
 	return t, journals, func() { tmp.Close(); journals.Close() }, nil
+}
+
+// believed is whom alone records may name as the owner of a file with set-user-ID, nil
+// for anybody. Where we are root and the records another user's, he could have written
+// root's name into them.
+func (r *Recorder) believed() (*tree.Owner, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, d := range []disk.Dir{r.project.Store, r.project.Decree} {
+		if st, err := d.Self(); err != nil || st.UID != 0 {
+			return &tree.Owner{UID: st.UID, GID: st.GID, Known: true}, err
+		}
+	}
+	return nil, nil
 }
 
 // withoutRights takes set-user-ID and set-group-ID from what the plan brings where

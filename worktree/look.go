@@ -29,6 +29,9 @@ type Options struct {
 	// Workers bounds what is read and moved at once; 0 means by the machine.
 	// With 1 the steps on the disk are the same in every run.
 	Workers int
+	// Only is whom alone set-user-ID and set-group-ID may be given to, whoever the
+	// records name; nil: whomever they name.
+	Only *tree.Owner
 }
 
 // Tree is a user's tree. It is safe for concurrent reading; moves are one at a

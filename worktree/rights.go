@@ -43,11 +43,17 @@ func (t *Tree) Rights(steps []Step) (map[string]string, error) {
 	return taken, nil
 }
 
+// believes says whether a record that names the owner of a file with set-user-ID is believed.
+func (t *Tree) believes(owner tree.Owner) bool { return t.opt.Only == nil || *t.opt.Only == owner }
+
 // withoutRights says why the step cannot have its mode, "" if it can.
 func (t *Tree) withoutRights(s *Step, can map[tree.Owner]bool) (string, error) {
 	owner := s.To.Owner
 	if !owner.Known {
 		return "the record does not say who owned the file", nil
+	}
+	if !t.believes(owner) {
+		return fmt.Sprintf("its owner was %s, says a record that user %d could write", owner, t.opt.Only.UID), nil
 	}
 	if kindOf(s.From, s.To) == chmodFile {
 		h := newHandles(t.root)
