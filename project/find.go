@@ -75,7 +75,20 @@ func (p *Project) examine(w Where) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &finding{bond: compare(p.Disk, m, p.Root, self), base: id.Store, store: store, mem: m}, nil
+	f := &finding{bond: compare(p.Disk, m, p.Root, self), base: id.Store, store: store, mem: m}
+	if f.bond != copied {
+		return f, nil
+	}
+	// Another tree copied over this one brings its project.json, and not its history.
+	own, err := p.search(w, asked, self)
+	if err == nil && own.bond == strangers {
+		return f, nil
+	}
+	f.close()
+	if err == nil {
+		own.why = fmt.Errorf("it is that of %s", m.Root)
+	}
+	return own, err
 }
 
 // agree refuses a place that is asked for while the project has another.
