@@ -69,7 +69,7 @@ func (r *Recorder) takenBack(rec *history.Record) (list []history.StatusEffect, 
 			}
 		}
 	}
-	return list, err
+	return r.withDrafts(list), err
 }
 
 // withoutParts leaves out the records that were made inside others of them: taking those

@@ -391,12 +391,12 @@ func (r *Recorder) dropLayer(rec *history.Record, state history.DraftState) erro
 	return nil
 }
 
-// draftEffects has drafts wait again whose publish is taken back, and be published again
-// where that is taken back in turn.
-func (r *Recorder) draftEffects(a *action) {
+// withDrafts has drafts wait again whose publish the effects take back, and be published
+// again where that is taken back in turn.
+func (r *Recorder) withDrafts(effects []history.StatusEffect) []history.StatusEffect {
 	now := map[string][]string{} // by draft: what publishes it after this; several may be taken back at once
 	var drafts []*history.Record
-	for _, e := range a.effects {
+	for _, e := range effects {
 		rec, err := r.history.Get(e.ID)
 		if err != nil || rec.Reason != history.Publish || rec.Parent == "" {
 			continue
@@ -418,9 +418,10 @@ func (r *Recorder) draftEffects(a *action) {
 	}
 	for _, draft := range drafts {
 		if by := now[draft.ID]; !slices.Equal(by, draft.Draft.By) {
-			a.effects = append(a.effects, history.StatusEffect{ID: draft.ID, Draft: &history.Draft{State: r.stateBy(draft, by), By: by}})
+			effects = append(effects, history.StatusEffect{ID: draft.ID, Draft: &history.Draft{State: r.stateBy(draft, by), By: by}})
 		}
 	}
+	return effects
 }
 
 // stateBy is the state of a draft that the records by have published.

@@ -610,7 +610,7 @@ func (r *Recorder) effects(t *selection, a *action, d plan.Direction, p *plan.Pl
 			a.effect(rec, history.StatusEffect{ID: rec.ID, Status: rec.Status})
 		}
 	}
-	r.draftEffects(a)
+	a.effects = r.withDrafts(a.effects)
 }
 
 // effect adds a change of rec's status, in the place of an earlier one of the same
