@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+
 	"testing"
 	"time"
 
@@ -18,7 +18,7 @@ import (
 )
 
 func sortItems(items []tree.Item) {
-	slices.SortFunc(items, func(a, b tree.Item) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(items, func(a, b tree.Item) int { return a.Path.Compare(b.Path) })
 }
 
 // benchSite makes a tree of n small files, 20 a directory.
@@ -100,7 +100,7 @@ func (s *site) merge(b *testing.B, percent int) {
 			round++
 			for i, it := range all[:r.Files] {
 				if i%100 < percent {
-					if err := os.WriteFile(s.path(it.Path), fmt.Appendf(nil, "// %d\n", round), 0o644); err != nil {
+					if err := os.WriteFile(s.path(string(it.Path)), fmt.Appendf(nil, "// %d\n", round), 0o644); err != nil {
 						b.Fatal(err)
 					}
 				}

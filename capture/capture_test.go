@@ -42,7 +42,7 @@ func paths(t *testing.T, r *Result) (all []string) {
 	items, err := manifest.Collect(r.Entries())
 	require.NoError(t, err)
 	for _, it := range items {
-		all = append(all, it.Path)
+		all = append(all, string(it.Path))
 	}
 	return all
 }
@@ -55,7 +55,7 @@ func changed(r *Result) (all []string) {
 		} else if ch.New == nil {
 			sign = "D "
 		}
-		all = append(all, sign+ch.Path)
+		all = append(all, sign+string(ch.Path))
 	}
 	return all
 }
@@ -188,7 +188,7 @@ func TestWhatIsRecorded(t *testing.T) {
 		for range 2 {
 			r := s.capture()
 			require.Equal(t, []string{"dangling", "link", "src/main.go", "empty", "src", "src/deep"}, paths(t, r))
-			require.Equal(t, []string{"src/pipe"}, r.Special)
+			require.Equal(t, []tree.Path{"src/pipe"}, r.Special)
 			require.NoError(t, r.Commit())
 		}
 		require.NoError(t, os.Rename(s.path("store"), s.path("src/moved")))
@@ -256,14 +256,14 @@ func TestUnreadable(t *testing.T) {
 		_, err := s.try()
 		var unreadable *UnreadableError
 		require.ErrorAs(t, err, &unreadable, at)
-		require.Equal(t, path, unreadable.Path)
+		require.Equal(t, tree.Path(path), unreadable.Path)
 		require.ErrorIs(t, err, eacces)
 		require.Equal(t, path+": permission denied", err.Error())
 	}
 
 	fake.refuse = map[string]error{"a": eacces, "d": eacces, "n": eacces}
 	r := s.capture(func(q *Request) { q.AfterRun = true })
-	require.Equal(t, []string{"a", "d", "n"}, r.Unrecorded)
+	require.Equal(t, []tree.Path{"a", "d", "n"}, r.Unrecorded)
 	require.Equal(t, []string{"A n"}, changed(r), "what was recorded does not look deleted")
 	require.Equal(t, []string{"a", "d/e/y", "d/x", "z", "d", "d/e", "n"}, paths(t, r))
 	require.Equal(t, before.Files, r.Files)
@@ -277,7 +277,7 @@ func TestUnreadable(t *testing.T) {
 	s.write("a", "333")
 	fake.refuse = map[string]error{"a": eacces, "d/e": eacces}
 	r = s.capture(func(q *Request) { q.SkipUnreadable = true })
-	require.Equal(t, []string{"a", "d/e"}, r.Unrecorded)
+	require.Equal(t, []tree.Path{"a", "d/e"}, r.Unrecorded)
 	require.Equal(t, []string{"d/x", "n/new", "z", "d", "d/e", "n"}, paths(t, r))
 	require.NoError(t, r.Commit())
 	fake.refuse = map[string]error{}
@@ -301,7 +301,7 @@ func TestListedButNotSearched(t *testing.T) {
 	_, err := s.try()
 	require.ErrorIs(t, err, eacces)
 	r := s.capture(func(q *Request) { q.AfterRun = true })
-	require.Subset(t, r.Unrecorded, []string{"d/e", "d/new"})
+	require.Subset(t, r.Unrecorded, []tree.Path{"d/e", "d/new"})
 	require.Empty(t, changed(r), "what was recorded does not look deleted")
 	require.NoError(t, r.Commit())
 	r = s.capture(func(q *Request) { q.SkipUnreadable = true })
@@ -344,10 +344,10 @@ func TestChangingFile(t *testing.T) {
 		}
 		var changing *ChangingError
 		require.ErrorAs(t, err, &changing)
-		require.Equal(t, "a", changing.Path)
+		require.Equal(t, tree.Path("a"), changing.Path)
 		left = times
 		r = s.capture(func(q *Request) { q.AfterRun = true })
-		require.Equal(t, []string{"a"}, r.Unrecorded)
+		require.Equal(t, []tree.Path{"a"}, r.Unrecorded)
 		require.Empty(t, paths(t, r))
 	}
 }
@@ -380,7 +380,7 @@ func TestReadError(t *testing.T) {
 	var unreadable *UnreadableError
 	require.ErrorAs(t, err, &unreadable)
 	r := s.capture(func(q *Request) { q.AfterRun = true })
-	require.Equal(t, []string{"a"}, r.Unrecorded)
+	require.Equal(t, []tree.Path{"a"}, r.Unrecorded)
 }
 
 // TestStoreError: no space for the store is never taken for a file that cannot be read.
@@ -483,7 +483,7 @@ func TestUnknownKinds(t *testing.T) {
 	for range 2 {
 		r := s.capture()
 		require.Equal(t, naive(t, s.dir), mustCollect(t, r))
-		require.Equal(t, []string{"p"}, r.Special)
+		require.Equal(t, []tree.Path{"p"}, r.Special)
 		require.NoError(t, r.Commit())
 	}
 }
@@ -589,7 +589,7 @@ func TestMaxFile(t *testing.T) {
 		require.ErrorAs(t, err, &limit)
 		require.Equal(t, []Unread{{Large{"another", 11}, false}, {Large{"small", 11}, true}}, limit.TooLarge)
 		r = s.capture(capped, func(q *Request) { q.AfterRun = true })
-		require.Equal(t, []string{"another", "small"}, r.Unrecorded)
+		require.Equal(t, []tree.Path{"another", "small"}, r.Unrecorded)
 		require.Equal(t, limit.TooLarge, r.TooLarge)
 		require.Empty(t, r.Changes, "what is not read keeps its entry")
 	})

@@ -36,7 +36,7 @@ func TestHoles(t *testing.T) {
 	res := s.capture()
 	for it, err := range res.Entries() {
 		require.NoError(t, err)
-		data, err := os.ReadFile(filepath.Join(s.dir, it.Path))
+		data, err := os.ReadFile(filepath.Join(s.dir, string(it.Path)))
 		require.NoError(t, err)
 		assert.Equal(t, tree.Sum(data), it.Entry.SHA256, it.Path)
 		assert.Equal(t, data, s.store.data[it.Entry.SHA256], it.Path)

@@ -156,7 +156,7 @@ func (errStop) Error() string { return "stopped" }
 func (c *cache) entries(r ref) tree.Seq {
 	return func(yield func(tree.Item, error) bool) {
 		visit := func(path []byte, b block, i int) error {
-			if !yield(tree.Item{Path: string(path), Entry: b.entry(i)}, nil) {
+			if !yield(tree.Item{Path: tree.Path(path), Entry: b.entry(i)}, nil) {
 				return errStop{}
 			}
 			return nil
@@ -175,7 +175,7 @@ func (c *cache) entries(r ref) tree.Seq {
 func (c *cache) writeManifest(w io.Writer, r ref) error {
 	e := manifest.NewEncoder(w, false)
 	// The encoder keeps nothing of a path.
-	text := func(path []byte) string { return unsafe.String(&path[0], len(path)) }
+	text := func(path []byte) tree.Path { return tree.Path(unsafe.String(&path[0], len(path))) }
 	err := c.eachFile(r, func(path []byte, b block, i int) error { return e.File(text(path), b.entry(i)) })
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"decree/disk"
 	"decree/ignorefile"
+	"decree/tree"
 )
 
 // Reason says why a path is left out, or that it is not.
@@ -22,11 +23,11 @@ const (
 
 // Answer says what becomes of one path.
 type Answer struct {
-	Path    string
+	Path    tree.Path
 	Ignored bool
 	Reason  Reason
-	Decided string // the path that Reason is about: Path, or a directory above it
-	Missing bool   // nothing is there now; a path with a slash at its end counts as a directory
+	Decided tree.Path // the path that Reason is about: Path, or a directory above it
+	Missing bool      // nothing is there now; a path with a slash at its end counts as a directory
 
 	// Source is the ignore file, Line its line, Rule the line's text; empty if no rule
 	// decided.
@@ -37,7 +38,7 @@ type Answer struct {
 
 // Explain says for each path, from the root, whether a capture would leave it out and
 // why. The answers come in the order of the paths.
-func Explain(ctx context.Context, req Request, paths []string) ([]Answer, error) {
+func Explain(ctx context.Context, req Request, paths []tree.Path) ([]Answer, error) {
 	req.Writer, req.CacheDir = nil, nil
 	w, err := newWalk(&req, memoryCache())
 	if err != nil {
@@ -58,14 +59,14 @@ func Explain(ctx context.Context, req Request, paths []string) ([]Answer, error)
 }
 
 // explain walks down to the path as a capture would, handle by handle.
-func (w *walk) explain(path string) (Answer, error) {
-	a := Answer{Path: strings.TrimSuffix(path, "/"), Reason: Recorded}
+func (w *walk) explain(path tree.Path) (Answer, error) {
+	a := Answer{Path: tree.Path(strings.TrimSuffix(string(path), "/")), Reason: Recorded}
 	if a.Path == "" || a.Path == "." {
 		return a, nil
 	}
 	d := descent{w: w, a: &a, h: w.req.Root, rules: w.outer.rules}
 	defer d.close()
-	names := strings.Split(a.Path, "/")
+	names := strings.Split(string(a.Path), "/")
 	for i, name := range names {
 		last := i == len(names)-1
 		decided, err := d.decide(name, !last || a.Path != path)
@@ -98,7 +99,7 @@ func (d *descent) close() {
 // the answer says why. asDir: where nothing has the name, it counts as a directory's.
 func (d *descent) decide(name string, asDir bool) (leftOut bool, err error) {
 	a, dir := d.a, d.a.Decided
-	a.Decided = join(dir, name)
+	a.Decided = dir.Join(name)
 	var in disk.Info
 	if !a.Missing {
 		p, err := d.w.rulesOf(d.h, dir)
@@ -160,7 +161,7 @@ func (w *walk) decide(a *Answer, in *disk.Info, isDir, always, store bool, rules
 	case store:
 		a.Reason = Excluded
 	default:
-		v := rules.Match(a.Decided, isDir)
+		v := rules.Match(string(a.Decided), isDir)
 		if v.Rule != nil {
 			a.Source, a.Line, a.Rule = v.Rule.Source(), v.Rule.Line(), v.Rule.Text()
 		}
@@ -178,12 +179,12 @@ func (w *walk) decide(a *Answer, in *disk.Info, isDir, always, store bool, rules
 }
 
 // rulesOf returns the ignore files that count in dir, which h is.
-func (w *walk) rulesOf(h disk.Dir, dir string) (p pair, err error) {
+func (w *walk) rulesOf(h disk.Dir, dir tree.Path) (p pair, err error) {
 	if w.frozen != nil {
 		return w.frozen[dir], nil
 	}
 	for _, name := range []string{gitName, decName} {
-		file, _, err := readRules(h, join(dir, name), name)
+		file, _, err := readRules(h, string(dir.Join(name)), name)
 		if err != nil {
 			return p, err
 		}

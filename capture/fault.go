@@ -19,6 +19,6 @@ func exhausted(err error) bool {
 }
 
 // exhaustion is the error of a walk that the machine could not go on with.
-func exhaustion(path string, err error) error {
+func exhaustion(path tree.Path, err error) error {
 	return fmt.Errorf("%s: %w", tree.Quote(rootName(path)), bare(err))
 }

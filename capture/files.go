@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // readAttempts is how often a file that changes while it is read is read in all.
@@ -159,7 +160,7 @@ func sumOf(f io.Reader, buf []byte) (Hash, int64, error) {
 
 // unreadFile deals with a file that could not be read: an error before a run, else it is
 // listed, and after a run keeps what the cache has of it.
-func (k *worker) unreadFile(n *node, i int, path string, err error) error {
+func (k *worker) unreadFile(n *node, i int, path tree.Path, err error) error {
 	var store storeError
 	if errors.As(err, &store) {
 		return store.error

@@ -221,7 +221,7 @@ func (k *worker) gone(n *node, old block, i int, byRules bool) error {
 		return nil
 	}
 	path := join(n.path, old.name(i))
-	note := func(path string, e tree.Entry) {
+	note := func(path tree.Path, e tree.Entry) {
 		k.changes = append(k.changes, tree.Change{Path: path, Old: &e})
 		if byRules {
 			k.ruleOnly = append(k.ruleOnly, path)
@@ -231,8 +231,8 @@ func (k *worker) gone(n *node, old block, i int, byRules bool) error {
 	if old.kind(i) != kDir {
 		return nil
 	}
-	return k.cache.each(old.child(i), path, func(path []byte, b block, i int) error {
-		note(string(path), b.entry(i))
+	return k.cache.each(old.child(i), string(path), func(path []byte, b block, i int) error {
+		note(tree.Path(path), b.entry(i))
 		return nil
 	})
 }

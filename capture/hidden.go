@@ -1,25 +1,22 @@
 package capture
 
 import (
-	"strings"
 	"unsafe"
 
 	"decree/disk"
 	"decree/ignorefile"
+	"decree/tree"
 )
 
 // hidden counts the recorded files that the tree's own ignore files would leave out. It
 // looks at the rules only if an ignore file is there that is not as it was frozen; one
 // that cannot be read or used counts as none, for the next capture says so.
 func (w *walk) hidden(r *Result) (int, error) {
-	found := gather(w, func(k *worker) []string { return k.found })
-	own := make(map[string]pair, len(found))
+	found := gather(w, func(k *worker) []tree.Path { return k.found })
+	own := make(map[tree.Path]pair, len(found))
 	changed := false
 	for _, path := range found {
-		dir, name := "", path
-		if i := strings.LastIndexByte(path, '/'); i >= 0 {
-			dir, name = path[:i], path[i+1:]
-		}
+		dir, name := path.Parent(), path.Name()
 		file := w.ownRules(dir, path, name)
 		if file == nil {
 			continue
@@ -40,17 +37,17 @@ func (w *walk) hidden(r *Result) (int, error) {
 }
 
 // ownRules reads one ignore file of the tree as it is now, nil if it cannot be.
-func (w *walk) ownRules(dir, path, name string) *ruleFile {
+func (w *walk) ownRules(dir, path tree.Path, name string) *ruleFile {
 	h := w.req.Root
 	if dir != "" {
-		below, err := disk.OpenPath(h, dir)
+		below, err := disk.OpenPath(h, string(dir))
 		if err != nil {
 			return nil
 		}
 		defer below.Close()
 		h = below
 	}
-	file, _, err := readRules(h, path, name)
+	file, _, err := readRules(h, string(path), name)
 	if err != nil {
 		return nil
 	}
@@ -58,7 +55,7 @@ func (w *walk) ownRules(dir, path, name string) *ruleFile {
 }
 
 // countHidden goes through the recorded tree with other rules.
-func (w *walk) countHidden(r *Result, own map[string]pair) (int, error) {
+func (w *walk) countHidden(r *Result, own map[tree.Path]pair) (int, error) {
 	type scope struct {
 		rules *ignorefile.Rules
 		path  int // length of the directory's path
@@ -88,7 +85,7 @@ func (w *walk) countHidden(r *Result, own map[string]pair) (int, error) {
 			return false, err
 		}
 		if kd == kDir {
-			dir := string(path)
+			dir := tree.Path(path)
 			rules, _ := own[dir].enter(rules, 0, dir)
 			scopes = append(scopes, scope{rules, len(path)})
 		}

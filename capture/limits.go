@@ -21,7 +21,7 @@ type Limits struct {
 
 // Large is a file that is named for its size.
 type Large struct {
-	Path string
+	Path tree.Path
 	Size int64
 }
 
@@ -33,7 +33,7 @@ type Unread struct {
 
 // Part is a directory or a file of the tree, with what it holds in all.
 type Part struct {
-	Path  string
+	Path  tree.Path
 	Files int
 	Bytes int64
 }
@@ -140,7 +140,7 @@ func (k *worker) leaveLarge(n *node, i int, size int64) {
 
 func (w *walk) unreadFiles() []Unread {
 	all := gather(w, func(k *worker) []Unread { return k.unread })
-	slices.SortFunc(all, func(a, b Unread) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(all, func(a, b Unread) int { return a.Path.Compare(b.Path) })
 	return all
 }
 
@@ -149,7 +149,7 @@ const mostParts = 5
 
 // biggest returns the parts of the directory at r that hold the most bytes. Where one
 // directory holds nearly all, its own parts tell more.
-func (c *cache) biggest(r ref, path string) ([]Part, error) {
+func (c *cache) biggest(r ref, path tree.Path) ([]Part, error) {
 	for {
 		b, err := c.block(r)
 		if err != nil || b == nil {

@@ -2,15 +2,15 @@ package capture
 
 import (
 	"context"
-	"strings"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // ListOptions says what List lists.
 type ListOptions struct {
-	Prefix  string // this path and what is below it; "": all
-	Ignored bool   // what is left out, instead of what is recorded
+	Prefix  tree.Path // this path and what is below it; "": all
+	Ignored bool      // what is left out, instead of what is recorded
 }
 
 // List calls yield for each path of the tree as a capture would see it, without reading
@@ -18,7 +18,7 @@ type ListOptions struct {
 // all that would not, of which directories stand for everything below them. Paths come
 // in the byte order in which a directory's name ends with a slash. yield's error ends
 // the listing and is returned. Writer and CacheDir of req are not used.
-func List(ctx context.Context, req Request, o ListOptions, yield func(path string, k disk.Kind) error) error {
+func List(ctx context.Context, req Request, o ListOptions, yield func(path tree.Path, k disk.Kind) error) error {
 	req.Writer, req.CacheDir, req.Progress = nil, nil, nil
 	c := memoryCache()
 	w, err := newWalk(&req, c)
@@ -31,14 +31,14 @@ func List(ctx context.Context, req Request, o ListOptions, yield func(path strin
 	}
 	return c.descend(w.root, "", func(path []byte, b block, i int) (bool, error) {
 		kd := b.kind(i)
-		at := string(path)
-		inside := o.Prefix == "" || at == o.Prefix || strings.HasPrefix(at, o.Prefix+"/")
+		at := tree.Path(path)
+		inside := at.Within(o.Prefix)
 		if inside && kd != kNone && kd.tracked() != o.Ignored {
 			if err := yield(at, shown(kd)); err != nil {
 				return false, err
 			}
 		}
-		return inside || strings.HasPrefix(o.Prefix, at+"/"), nil
+		return inside || o.Prefix.Below(at), nil
 	})
 }
 

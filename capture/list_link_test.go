@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // TestListNamesLinks: a listing reads no targets, of whatever the links are called.
@@ -21,9 +22,9 @@ func TestListNamesLinks(t *testing.T) {
 	require.NoError(t, err)
 	defer root.Close()
 	var got []string
-	err = List(context.Background(), Request{Root: root}, ListOptions{}, func(path string, k disk.Kind) error {
+	err = List(context.Background(), Request{Root: root}, ListOptions{}, func(path tree.Path, k disk.Kind) error {
 		require.Equal(t, disk.Symlink, k)
-		got = append(got, path)
+		got = append(got, string(path))
 		return nil
 	})
 	require.NoError(t, err)

@@ -86,7 +86,7 @@ func (k *worker) stored(b block, i int, kd kind) bool {
 
 // differs deals with a record that the cache does not vouch for, given what stat said.
 func (k *worker) differs(n *node, h disk.Dir, i int, in *disk.Info, statErr error) error {
-	path := func() string { return join(n.path, n.present().name(i)) }
+	path := func() tree.Path { return join(n.path, n.present().name(i)) }
 	switch {
 	case absent(statErr):
 		n.change(func(b block) { b.setKind(i, kNone) })

@@ -8,12 +8,13 @@ import (
 
 	"decree/disk"
 	"decree/ignorefile"
+	"decree/tree"
 )
 
 // node is a directory that the walk has met and not yet done with.
 type node struct {
 	parent *node
-	path   string // from the root, "" for the root
+	path   tree.Path // from the root, "" for the root
 	name   string
 	depth  int
 	slot   int // its record in the parent's block
@@ -112,7 +113,7 @@ func (w *walk) reopen(n *node) (disk.Dir, error) {
 	up.refs++
 	from := up.h
 	up.hmu.Unlock()
-	h, err := disk.OpenPath(from, strings.TrimPrefix(n.path[len(up.path):], "/"))
+	h, err := disk.OpenPath(from, strings.TrimPrefix(string(n.path[len(up.path):]), "/"))
 	w.unuse(up)
 	if err != nil {
 		return nil, err

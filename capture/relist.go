@@ -162,21 +162,21 @@ func (k *worker) classify(n *node, h disk.Dir, e *listed) error {
 	if e.kind == disk.Unknown {
 		in, err := h.Stat(e.name)
 		if err != nil && !absent(err) {
-			return &UnreadableError{join(n.path, e.name), bare(err)}
+			return &UnreadableError{n.path.Join(e.name), bare(err)}
 		}
 		e.kind = in.Kind // Unknown if it vanished: kNone
 	}
 	e.as = kindOfListed(e.kind)
 	always, err := isAlways(h, e.name)
 	if err != nil {
-		return &UnreadableError{join(n.path, e.name), bare(err)}
+		return &UnreadableError{n.path.Join(e.name), bare(err)}
 	}
 	if always {
 		e.as = leftOut(e.as)
 		return nil
 	}
 	if len(n.path)+1+len(e.name) >= tree.MaxPath {
-		return &UnreadableError{join(n.path, e.name), errors.New("path too long")}
+		return &UnreadableError{n.path.Join(e.name), errors.New("path too long")}
 	}
 	if n.rules == nil || e.as == kNone {
 		return nil

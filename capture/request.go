@@ -105,21 +105,21 @@ type Result struct {
 	Changes []tree.Change // Base to Tree; nil with a zero Base, all of Entries is new then
 	// RuleOnly are the paths of Changes that joined or left the tree only because the
 	// ignore rules are others than those of Base.
-	RuleOnly []string
+	RuleOnly []tree.Path
 
 	Rules []RuleFile // every ignore file read; under Frozen, those; never nil
 	// Hidden is, under Frozen, how many recorded files the tree's own ignore files
 	// would leave out that the frozen ones do not.
 	Hidden int
 
-	Special []string // sockets, pipes and devices, not recorded
+	Special []tree.Path // sockets, pipes and devices, not recorded
 	// Unrecorded are paths that could not be read or kept changing; a directory stands
 	// for all below it. With AfterRun they have their entries of Base, if any, in the
 	// tree; without, they are missing from it (of a directory, all below).
-	Unrecorded []string
-	TooLarge   []Unread // those of Unrecorded that are larger than Request.MaxFile
-	Large      []Large  // files above LargeFile bytes
-	Late       []string // files that were read and written after Request.Ended
+	Unrecorded []tree.Path
+	TooLarge   []Unread    // those of Unrecorded that are larger than Request.MaxFile
+	Large      []Large     // files above LargeFile bytes
+	Late       []tree.Path // files that were read and written after Request.Ended
 
 	// Read is the number of bytes that were read and hashed.
 	Read int64
@@ -132,7 +132,7 @@ type Result struct {
 
 // UnreadableError is returned before a run for a file or directory that cannot be read.
 type UnreadableError struct {
-	Path string // from the root; "." is the root
+	Path tree.Path // from the root; "." is the root
 	Err  error
 }
 
@@ -145,7 +145,7 @@ func (e *UnreadableError) Hint() string {
 }
 
 // ChangingError is returned before a run for a file that changed each time it was read.
-type ChangingError struct{ Path string }
+type ChangingError struct{ Path tree.Path }
 
 func (e *ChangingError) Error() string {
 	return fmt.Sprintf("%s: kept changing while it was read (%d attempts)", tree.Quote(e.Path), readAttempts)

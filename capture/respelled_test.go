@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk/disktest"
+	"decree/tree"
 )
 
 // TestRespelled: .git and .decree are left out under each spelling that the file system
@@ -31,7 +32,7 @@ func TestRespelled(t *testing.T) {
 			files = 0
 		}
 		require.Equal(t, files, res.Files)
-		answers, err := Explain(context.Background(), Request{Root: root}, []string{".GIT", "sub/.Git/file", ".Gi"})
+		answers, err := Explain(context.Background(), Request{Root: root}, []tree.Path{".GIT", "sub/.Git/file", ".Gi"})
 		require.NoError(t, err)
 		for i, want := range []bool{folds, folds, false} {
 			require.Equal(t, want, answers[i].Ignored, answers[i].Path)

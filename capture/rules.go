@@ -48,11 +48,11 @@ func (f *ruleFile) parsed() *ignorefile.File {
 
 // enter returns the rules in force in dir and their fingerprint, given those of its
 // parent: two walks with one fingerprint at one path have the same rules there.
-func (p pair) enter(parent *ignorefile.Rules, parentPrint uint64, dir string) (*ignorefile.Rules, uint64) {
+func (p pair) enter(parent *ignorefile.Rules, parentPrint uint64, dir tree.Path) (*ignorefile.Rules, uint64) {
 	if p.git == nil && p.dec == nil {
 		return parent, parentPrint
 	}
-	rules := parent.Enter(dir, p.git.parsed(), p.dec.parsed())
+	rules := parent.Enter(string(dir), p.git.parsed(), p.dec.parsed())
 	if rules == parent {
 		return parent, parentPrint
 	}
@@ -71,13 +71,11 @@ func (p pair) enter(parent *ignorefile.Rules, parentPrint uint64, dir string) (*
 }
 
 // frozenRules parses the ignore files of an earlier walk, by directory.
-func frozenRules(req *Request) (map[string]pair, error) {
-	rules := make(map[string]pair, len(req.Frozen))
+func frozenRules(req *Request) (map[tree.Path]pair, error) {
+	rules := make(map[tree.Path]pair, len(req.Frozen))
 	for _, r := range req.Frozen {
-		dir, name := "", r.Path
-		if i := strings.LastIndexByte(r.Path, '/'); i >= 0 {
-			dir, name = r.Path[:i], r.Path[i+1:]
-		}
+		path := tree.Path(r.Path)
+		dir, name := path.Parent(), path.Name()
 		if isOuter(r.Path) {
 			continue
 		}
@@ -248,9 +246,10 @@ func bare(err error) error {
 	return err
 }
 
-func join[T string | []byte](dir string, name T) string {
+// join is [tree.Path.Join] for a name as a block has it, in one allocation.
+func join(dir tree.Path, name []byte) tree.Path {
 	if dir == "" {
-		return string(name)
+		return tree.Path(name)
 	}
-	return dir + "/" + string(name)
+	return dir + "/" + tree.Path(name)
 }

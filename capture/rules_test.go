@@ -14,6 +14,7 @@ import (
 
 	"decree/disk"
 	"decree/ignorefile"
+	"decree/tree"
 )
 
 func frozen(r *Result) func(*Request) {
@@ -71,7 +72,7 @@ func TestRulesChange(t *testing.T) {
 		s.write("new", "1")
 		r := s.capture()
 		require.Equal(t, []string{"M .gitignore", "A a.o", "D b", "D d", "D d/x", "D d/y", "A e", "A e/z", "A new"}, changed(r))
-		require.Equal(t, []string{"a.o", "b", "d", "d/x", "d/y", "e", "e/z"}, r.RuleOnly)
+		require.Equal(t, []tree.Path{"a.o", "b", "d", "d/x", "d/y", "e", "e/z"}, r.RuleOnly)
 	})
 }
 
@@ -103,7 +104,7 @@ func TestFrozenRules(t *testing.T) {
 
 		r = s.capture()
 		require.Equal(t, []string{"A .cache/c", "D a", "D d/e", "D d/e/z", "D d/x", "A new.o"}, changed(r))
-		require.Equal(t, []string{".cache/c", "a", "d/e", "d/e/z", "d/x", "new.o"}, r.RuleOnly)
+		require.Equal(t, []tree.Path{".cache/c", "a", "d/e", "d/e/z", "d/x", "new.o"}, r.RuleOnly)
 
 		r = s.capture(func(q *Request) { q.Frozen = []RuleFile{} })
 		require.Contains(t, changed(r), "A new.o", "no frozen file is no rule")
@@ -165,11 +166,11 @@ func TestNotRuleFiles(t *testing.T) {
 }
 
 func lines(t *testing.T, s *site, o ListOptions) (all []string) {
-	require.NoError(t, List(context.Background(), s.req, o, func(path string, k disk.Kind) error {
+	require.NoError(t, List(context.Background(), s.req, o, func(path tree.Path, k disk.Kind) error {
 		if k == disk.Directory {
 			path += "/"
 		}
-		all = append(all, path)
+		all = append(all, string(path))
 		return nil
 	}))
 	return all
@@ -189,7 +190,7 @@ func TestList(t *testing.T) {
 		assert.Equal(t, []string{".git/", "d/.decree", "d/b.o", "d/out/", "d/pipe"}, lines(t, s, ListOptions{Ignored: true}))
 		assert.Equal(t, []string{"d/.decree", "d/b.o", "d/out/", "d/pipe"}, lines(t, s, ListOptions{Prefix: "d", Ignored: true}))
 		stop := syscall.EPIPE
-		err := List(context.Background(), s.req, ListOptions{}, func(string, disk.Kind) error { return stop })
+		err := List(context.Background(), s.req, ListOptions{}, func(tree.Path, disk.Kind) error { return stop })
 		assert.ErrorIs(t, err, stop)
 		assert.Zero(t, s.store.puts)
 	})
@@ -208,7 +209,7 @@ func TestExplain(t *testing.T) {
 		store, err := s.req.Root.Stat("store")
 		require.NoError(t, err)
 		s.req.Exclude = []disk.Info{store}
-		got, err := Explain(context.Background(), s.req, []string{
+		got, err := Explain(context.Background(), s.req, []tree.Path{
 			"d", "d/keep.o", "d/a.o", "d/x y", "d/out/deep/f", "d/.git/x", "store/f", "no/such.o", "d/out", "out/", "link/a", ".",
 		})
 		require.NoError(t, err)

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path"
+
 	"slices"
 	"sort"
-	"strings"
 
 	"decree/disk"
 	"decree/tree"
@@ -24,7 +23,7 @@ type Sightings struct {
 	steady bool // a directory's times tell of its names
 	dev    uint64
 	before int64
-	dirs   map[string]sighted
+	dirs   map[tree.Path]sighted
 }
 
 // sighted is a directory that stood where it stands, with the same names, since the moment.
@@ -42,7 +41,7 @@ func OpenSightings(root, cacheDir disk.Dir) (*Sightings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sightings{root: root, cache: c, dirs: map[string]sighted{}}, nil
+	return &Sightings{root: root, cache: c, dirs: map[tree.Path]sighted{}}, nil
 }
 
 // Close releases the cache.
@@ -85,7 +84,7 @@ func unseen(err error) error {
 // look sees a directory that has stood at dir since the moment, and all below. Its change
 // time is asked for behind everything that is seen in it: as long as that is from before the
 // moment no name in it was made, taken away or given to something else.
-func (s *Sightings) look(ctx context.Context, d disk.Dir, dir string, at ref) error {
+func (s *Sightings) look(ctx context.Context, d disk.Dir, dir tree.Path, at ref) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -124,8 +123,8 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir string, at ref) er
 }
 
 // child goes into a directory, if it has stood there since the moment.
-func (s *Sightings) child(ctx context.Context, d disk.Dir, dir string, at ref) error {
-	c, err := d.OpenDir(path.Base(dir))
+func (s *Sightings) child(ctx context.Context, d disk.Dir, dir tree.Path, at ref) error {
+	c, err := d.OpenDir(dir.Name())
 	if err != nil {
 		return unseen(err)
 	}
@@ -177,14 +176,11 @@ func namesOf(d disk.Dir) ([]string, error) {
 
 // Was returns what p was at the moment: nil, nothing, or nothing that is recorded. known says
 // whether that is known.
-func (s *Sightings) Was(p string) (was *tree.Entry, known bool) {
+func (s *Sightings) Was(p tree.Path) (was *tree.Entry, known bool) {
 	if at, ok := s.dirs[p]; ok {
 		return &tree.Entry{Type: tree.Dir, Mode: at.mode}, true
 	}
-	dir, name := "", p
-	if i := strings.LastIndexByte(p, '/'); i >= 0 {
-		dir, name = p[:i], p[i+1:]
-	}
+	dir, name := p.Parent(), p.Name()
 	at, ok := s.dirs[dir]
 	if !ok {
 		if dir == "" {

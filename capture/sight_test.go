@@ -41,26 +41,26 @@ func (s *site) sh(script string) {
 // TestSightings: what was edited before the moment, between the moment and the look, and
 // after the look; and what is then known of the moment.
 func TestSightings(t *testing.T) {
-	as := map[string]string{"a": "1", "d": "dir 755", "d/b": "2", "d/e": "dir 755", "d/e/c": "3", "d/l": "link b", "new": "none", "d/new": "none", "d/new/x": "none", "d/e/new": "none", "a/x": "none", "ign": "?", "out/o": "?", "d/ign": "none"}
+	as := map[tree.Path]string{"a": "1", "d": "dir 755", "d/b": "2", "d/e": "dir 755", "d/e/c": "3", "d/l": "link b", "new": "none", "d/new": "none", "d/new/x": "none", "d/e/new": "none", "a/x": "none", "ign": "?", "out/o": "?", "d/ign": "none"}
 	for _, c := range []struct {
 		name, before, early, late string
-		want                      map[string]string // beside as
+		want                      map[tree.Path]string // beside as
 	}{
 		{name: "nothing"},
 		{name: "all of it later", late: `echo x >a; echo x >d/b; mv d/e x; mkdir d/e; echo y >d/e/c; touch d/new; rm d/l; chmod 700 d`},
-		{name: "a file of the cache edited before", before: `echo x >a`, want: map[string]string{"a": "?", "a/x": "?"}},
-		{name: "a file edited during", early: `echo x >a`, want: map[string]string{"a": "?", "a/x": "?"}},
-		{name: "edited before, and back during", before: `cp -p d/b ../b; echo x >d/b`, early: `cp -p ../b d/b`, want: map[string]string{"d/b": "?"}},
-		{name: "replaced before", before: `cp -p d/b d/bb; mv d/bb d/b`, want: map[string]string{"d/b": "?"}},
-		{name: "made before", before: `echo x >d/new`, late: `rm d/new`, want: map[string]string{"d/new": "?", "d/new/x": "?"}},
-		{name: "deleted before", before: `rm d/b`, late: `echo 2 >d/b`, want: map[string]string{"d/b": "none"}},
-		{name: "a directory deleted before", before: `rm -r d/e`, late: `mkdir d/e; echo 3 >d/e/c`, want: map[string]string{"d/e": "none", "d/e/c": "none"}},
-		{name: "a name given during", early: `echo x >d/x`, want: map[string]string{
+		{name: "a file of the cache edited before", before: `echo x >a`, want: map[tree.Path]string{"a": "?", "a/x": "?"}},
+		{name: "a file edited during", early: `echo x >a`, want: map[tree.Path]string{"a": "?", "a/x": "?"}},
+		{name: "edited before, and back during", before: `cp -p d/b ../b; echo x >d/b`, early: `cp -p ../b d/b`, want: map[tree.Path]string{"d/b": "?"}},
+		{name: "replaced before", before: `cp -p d/b d/bb; mv d/bb d/b`, want: map[tree.Path]string{"d/b": "?"}},
+		{name: "made before", before: `echo x >d/new`, late: `rm d/new`, want: map[tree.Path]string{"d/new": "?", "d/new/x": "?"}},
+		{name: "deleted before", before: `rm d/b`, late: `echo 2 >d/b`, want: map[tree.Path]string{"d/b": "none"}},
+		{name: "a directory deleted before", before: `rm -r d/e`, late: `mkdir d/e; echo 3 >d/e/c`, want: map[tree.Path]string{"d/e": "none", "d/e/c": "none"}},
+		{name: "a name given during", early: `echo x >d/x`, want: map[tree.Path]string{
 			"d": "?", "d/b": "?", "d/e": "?", "d/e/c": "?", "d/e/new": "?", "d/l": "?", "d/new": "?", "d/new/x": "?", "d/ign": "?"}},
-		{name: "a directory moved before, and back during", before: `mv d x; cp -a x d`, early: `rm -r d; mv x d`, want: map[string]string{
+		{name: "a directory moved before, and back during", before: `mv d x; cp -a x d`, early: `rm -r d; mv x d`, want: map[tree.Path]string{
 			"a": "?", "d": "?", "d/b": "?", "d/e": "?", "d/e/c": "?", "d/e/new": "?", "d/l": "?", "d/new": "?", "d/new/x": "?", "d/ign": "?", "new": "?", "a/x": "?"}},
-		{name: "a mode before", before: `chmod 700 d/e; chmod 600 a`, late: `chmod 755 d/e`, want: map[string]string{"d/e": "dir 700", "a": "?", "a/x": "?"}},
-		{name: "another kind before", before: `rm a d/b d/l; mkdir a; ln -s x d/b; echo x >d/l`, want: map[string]string{"a": "?", "a/x": "?", "d/b": "?", "d/l": "?"}},
+		{name: "a mode before", before: `chmod 700 d/e; chmod 600 a`, late: `chmod 755 d/e`, want: map[tree.Path]string{"d/e": "dir 700", "a": "?", "a/x": "?"}},
+		{name: "another kind before", before: `rm a d/b d/l; mkdir a; ln -s x d/b; echo x >d/l`, want: map[tree.Path]string{"a": "?", "a/x": "?", "d/b": "?", "d/l": "?"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bothWalks(t, func(t *testing.T, s *site) {
@@ -76,7 +76,7 @@ func TestSightings(t *testing.T) {
 				require.NoError(t, sights.Look(t.Context(), before))
 				s.sh(c.late)
 				require.NoError(t, sights.Look(t.Context(), before)) // takes nothing away
-				want := map[string]string{}
+				want := map[tree.Path]string{}
 				for p, what := range as {
 					want[p] = what
 				}
@@ -90,8 +90,8 @@ func TestSightings(t *testing.T) {
 }
 
 // seen is what is known of paths.
-func (s *site) seen(sights *Sightings, paths map[string]string) map[string]string {
-	out := map[string]string{}
+func (s *site) seen(sights *Sightings, paths map[tree.Path]string) map[tree.Path]string {
+	out := map[tree.Path]string{}
 	for p := range paths {
 		was, known := sights.Was(p)
 		switch {
@@ -120,8 +120,8 @@ func (s *site) seen(sights *Sightings, paths map[string]string) map[string]strin
 func TestSightingsOfNothing(t *testing.T) {
 	s := newSite(t)
 	s.write("d/a", "1")
-	nothing := map[string]string{"": "?", "d": "?", "d/a": "?", "d/b": "?", "b": "?"}
-	look := func(ctx context.Context, before int64) map[string]string {
+	nothing := map[tree.Path]string{"": "?", "d": "?", "d/a": "?", "d/b": "?", "b": "?"}
+	look := func(ctx context.Context, before int64) map[tree.Path]string {
 		sights, err := OpenSightings(s.req.Root, s.req.CacheDir)
 		require.NoError(t, err)
 		defer sights.Close()
@@ -145,7 +145,7 @@ func TestSightingsOfNothing(t *testing.T) {
 	require.ErrorIs(t, sights.Look(t.Context(), before), syscall.EIO)
 	fake.refuse["d/a?"] = syscall.EACCES
 	require.NoError(t, sights.Look(t.Context(), before))
-	assert.Equal(t, map[string]string{"": "dir 755", "d": "dir 755", "d/a": "?", "d/b": "none", "b": "none"}, s.seen(sights, nothing))
+	assert.Equal(t, map[tree.Path]string{"": "dir 755", "d": "dir 755", "d/a": "?", "d/b": "none", "b": "none"}, s.seen(sights, nothing))
 
 	b, err := os.ReadFile(s.cache + "/cache")
 	require.NoError(t, err)

@@ -162,15 +162,15 @@ func naive(t testing.TB, root string) []tree.Item {
 		mode := uint32(st.Sys().(*syscall.Stat_t).Mode) & 0o7777 //nolint:unconvert // 16 bits elsewhere
 		switch {
 		case st.IsDir():
-			dirs = append(dirs, tree.Item{Path: rel, Entry: tree.Entry{Type: tree.Dir, Mode: mode}})
+			dirs = append(dirs, tree.Item{Path: tree.Path(rel), Entry: tree.Entry{Type: tree.Dir, Mode: mode}})
 		case st.Mode()&os.ModeSymlink != 0:
 			target, err := os.Readlink(path)
 			require.NoError(t, err)
-			files = append(files, tree.Item{Path: rel, Entry: manifest.Link(target)})
+			files = append(files, tree.Item{Path: tree.Path(rel), Entry: manifest.Link(target)})
 		case st.Mode().IsRegular():
 			b, err := os.ReadFile(path)
 			require.NoError(t, err)
-			files = append(files, tree.Item{Path: rel, Entry: tree.Entry{SHA256: sha256.Sum256(b), Size: int64(len(b)), Mode: mode}})
+			files = append(files, tree.Item{Path: tree.Path(rel), Entry: tree.Entry{SHA256: sha256.Sum256(b), Size: int64(len(b)), Mode: mode}})
 		}
 		return nil
 	})

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 const (
@@ -171,7 +172,7 @@ func (n *node) modeBefore() bool {
 	return true
 }
 
-func rootName(path string) string {
+func rootName(path tree.Path) tree.Path {
 	if path == "" {
 		return "."
 	}
@@ -297,7 +298,7 @@ func (k *worker) enterRecords(n *node) error {
 // child makes the node of a subdirectory.
 func (k *worker) child(n *node, b block, i int) *node {
 	c := &node{parent: n, path: join(n.path, b.name(i)), depth: n.depth + 1, slot: i}
-	c.name = c.path[len(c.path)-len(b.name(i)):]
+	c.name = c.path.Name()
 	c.pending.Store(1)
 	if j := n.oldRecord(i); j >= 0 {
 		switch n.old.kind(j) {

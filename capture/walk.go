@@ -4,7 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
-	"strings"
+
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +30,7 @@ type walk struct {
 	req    *Request
 	cache  *cache
 	facts  factsWanted
-	frozen map[string]pair // nil: rules come from the tree
+	frozen map[tree.Path]pair // nil: rules come from the tree
 	outer  outer
 	start  threshold
 
@@ -39,7 +39,7 @@ type walk struct {
 	stack  []job
 	busy   int
 	err    error
-	errAt  string
+	errAt  tree.Path
 	ended  bool
 	failed atomic.Bool
 
@@ -75,14 +75,14 @@ type worker struct {
 	devices map[uint64]disk.FileSystem
 
 	changes  []tree.Change
-	ruleOnly []string
+	ruleOnly []tree.Path
 	rules    []RuleFile
-	found    []string // ignore files seen while the rules are frozen
-	special  []string
-	missed   []string
+	found    []tree.Path // ignore files seen while the rules are frozen
+	special  []tree.Path
+	missed   []tree.Path
 	unread   []Unread
 	large    []Large
-	late     []string
+	late     []tree.Path
 }
 
 func newWalk(req *Request, c *cache) (*walk, error) {
@@ -184,7 +184,7 @@ func (w *walk) report() func() {
 
 // fail ends the walk. Of several errors that about the first path is reported, so that
 // the message hangs less on the scheduling.
-func (w *walk) fail(path string, err error) {
+func (w *walk) fail(path tree.Path, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended && w.err == nil {
@@ -276,12 +276,12 @@ func (w *walk) result() (*Result, error) {
 	r := &Result{
 		Files: int(w.rootSum.files), Dirs: int(w.rootSum.dirs), Bytes: w.rootSum.bytes,
 		Read: w.bytes.Load(), Base: w.cache.tree,
-		RuleOnly:   gather(w, func(k *worker) []string { return k.ruleOnly }),
-		Special:    gather(w, func(k *worker) []string { return k.special }),
-		Unrecorded: gather(w, func(k *worker) []string { return k.missed }),
+		RuleOnly:   gather(w, func(k *worker) []tree.Path { return k.ruleOnly }),
+		Special:    gather(w, func(k *worker) []tree.Path { return k.special }),
+		Unrecorded: gather(w, func(k *worker) []tree.Path { return k.missed }),
 		TooLarge:   w.unreadFiles(),
 		Large:      gather(w, func(k *worker) []Large { return k.large }),
-		Late:       gather(w, func(k *worker) []string { return k.late }),
+		Late:       gather(w, func(k *worker) []tree.Path { return k.late }),
 		Rules:      append(gather(w, func(k *worker) []RuleFile { return k.rules }), w.outer.files...),
 		Tree:       w.rootObject, cache: w.cache, root: w.root, owner: w.req.Writer != nil, objects: w.made,
 	}
@@ -301,7 +301,7 @@ func (w *walk) result() (*Result, error) {
 	slices.Sort(r.Special)
 	slices.Sort(r.Unrecorded)
 	slices.Sort(r.Late)
-	slices.SortFunc(r.Large, func(a, b Large) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(r.Large, func(a, b Large) int { return a.Path.Compare(b.Path) })
 	if err := w.cache.flush(); err != nil {
 		return nil, err
 	}
@@ -325,10 +325,10 @@ func (k *worker) ruleset(n *node, h disk.Dir, hasGit, hasDec bool) error {
 	if k.frozen != nil {
 		p = k.frozen[n.path]
 		if hasGit {
-			k.found = append(k.found, join(n.path, gitName))
+			k.found = append(k.found, n.path.Join(gitName))
 		}
 		if hasDec {
-			k.found = append(k.found, join(n.path, decName))
+			k.found = append(k.found, n.path.Join(decName))
 		}
 	} else if hasGit || hasDec {
 		var err error
@@ -349,7 +349,7 @@ func (k *worker) treeRules(n *node, h disk.Dir, hasGit, hasDec bool) (p pair, er
 		if !f.has {
 			continue
 		}
-		path := join(n.path, f.name)
+		path := string(n.path.Join(f.name))
 		file, data, err := readRules(h, path, f.name)
 		if err != nil {
 			return p, err

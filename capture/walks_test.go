@@ -62,7 +62,7 @@ func TestSwappedWhileReading(t *testing.T) {
 		}}
 		r := s.capture(func(q *Request) { q.Writer, q.Workers = w, 1 })
 		require.Equal(t, naive(t, s.dir), mustCollect(t, r))
-		require.Equal(t, []string{"y"}, r.Special)
+		require.Equal(t, []tree.Path{"y"}, r.Special)
 		require.Empty(t, r.Unrecorded)
 		require.False(t, s.store.Has(tree.Sum([]byte("secret"))))
 		require.NoError(t, r.Commit())

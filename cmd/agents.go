@@ -389,7 +389,7 @@ func (s *session) showHookDiff(w io.Writer, changes []hookfile.Change) error {
 	var diff bytes.Buffer
 	pw := patch.NewWriter(&diff, patch.Limits{})
 	for _, c := range changes {
-		p := patch.Change{Path: strings.TrimPrefix(c.Path, "/")}
+		p := patch.Change{Path: tree.Path(strings.TrimPrefix(c.Path, "/"))}
 		if p.Old = fileEntry(c.Old); p.Old != nil {
 			p.OldContent = patch.Bytes(c.Old)
 		}

@@ -78,14 +78,14 @@ func changeWords(created, modified, deleted int, added, removed int64) string {
 
 // renames are the created files that have the content of a deleted one, with its path,
 // and those deleted ones. An empty file is nobody's earlier self.
-func renames(changes []tree.Change) (from map[string]string, moved map[string]bool) {
-	gone := map[tree.Hash][]string{}
+func renames(changes []tree.Change) (from map[tree.Path]tree.Path, moved map[tree.Path]bool) {
+	gone := map[tree.Hash][]tree.Path{}
 	for _, c := range changes {
 		if c.New == nil && c.Old.Type == tree.Regular && c.Old.Size > 0 {
 			gone[c.Old.SHA256] = append(gone[c.Old.SHA256], c.Path)
 		}
 	}
-	from, moved = map[string]string{}, map[string]bool{}
+	from, moved = map[tree.Path]tree.Path{}, map[tree.Path]bool{}
 	for _, c := range changes {
 		if c.Old != nil || c.New == nil || c.New.Type != tree.Regular || len(gone[c.New.SHA256]) == 0 {
 			continue

@@ -12,6 +12,7 @@ import (
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 func patchFlag(dst *bool) cli.Flag {
@@ -33,7 +34,7 @@ func (s *session) chooser(wanted bool) (recorder.Chooser, error) {
 	case !wanted:
 		return nil, nil
 	case s.canAsk():
-		shown := ""
+		var shown tree.Path
 		return func(piece *plan.Piece) (plan.Answer, error) {
 			defer func() { shown = piece.Path }()
 			return s.choosePiece(piece, piece.Path != shown)

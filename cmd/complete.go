@@ -393,7 +393,7 @@ func (c completer) changed(ctx context.Context, ref string) (paths []string, err
 	}
 	err = source.read(func(r io.Reader) error {
 		return eachSection(r, nil, func(sec *patch.Section) error {
-			paths = append(paths, sec.Path)
+			paths = append(paths, string(sec.Path))
 			return nil
 		})
 	})
@@ -428,11 +428,11 @@ func (c completer) stateOf(ref, word string) (paths []string) {
 	if err != nil || !inside {
 		return nil
 	}
-	err = c.rec.Entries(point, dir, func(path string, e tree.Entry) error {
+	err = c.rec.Entries(point, dir, func(path tree.Path, e tree.Entry) error {
 		if e.Type == tree.Dir {
 			path += "/"
 		}
-		paths = append(paths, path)
+		paths = append(paths, string(path))
 		return nil
 	})
 	if err != nil {
@@ -442,7 +442,7 @@ func (c completer) stateOf(ref, word string) (paths []string) {
 }
 
 // dirOf is the directory, below the root, whose entries word could go on with.
-func (c completer) dirOf(word string) (dir string, inside bool) {
+func (c completer) dirOf(word string) (dir tree.Path, inside bool) {
 	head := cmp.Or(word[:strings.LastIndexByte(word, '/')+1], ".")
 	dirs, err := c.inTree(c.rec.Project().Root, []string{head})
 	if err != nil {
@@ -463,7 +463,7 @@ func (c completer) below(word string, paths []string) (out []candidate) {
 	}
 	head := word[:strings.LastIndexByte(word, '/')+1]
 	for _, path := range paths {
-		rest, ok := strings.CutPrefix(path, dir+"/")
+		rest, ok := strings.CutPrefix(path, string(dir)+"/")
 		if dir == "" {
 			rest, ok = path, true
 		}

@@ -205,7 +205,7 @@ func (s *session) diffNames(source *diffSource) error {
 type diffSource struct {
 	// write writes the whole diff, or that of paths where it can be made for them alone.
 	write func(w io.Writer) error
-	paths []string
+	paths []tree.Path
 	note  string // for people, if there is something to say about it
 }
 
@@ -236,7 +236,7 @@ func (d *diffSource) stat() (stat diffstat, err error) {
 }
 
 // has says whether the diff has something at or below one of paths; none: at all.
-func (d *diffSource) has(paths []string) (found bool, err error) {
+func (d *diffSource) has(paths []tree.Path) (found bool, err error) {
 	err = d.read(func(r io.Reader) error {
 		return eachSection(r, paths, func(*patch.Section) error {
 			found = true

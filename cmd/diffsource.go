@@ -36,12 +36,12 @@ func (s *session) diffSource(ctx context.Context, rec *recorder.Reader, o diffOp
 	if err != nil {
 		return nil, err
 	}
-	return source, s.mustBeKnown(rec, words, paths, func(path string) (bool, error) { return source.has([]string{path}) })
+	return source, s.mustBeKnown(rec, words, paths, func(path tree.Path) (bool, error) { return source.has([]tree.Path{path}) })
 }
 
 // editsOf is what was changed by no record: before the one that ref names, or since the
 // newest one where ref is "".
-func (s *session) editsOf(ctx context.Context, rec *recorder.Reader, ref string, paths []string) (*diffSource, error) {
+func (s *session) editsOf(ctx context.Context, rec *recorder.Reader, ref string, paths []tree.Path) (*diffSource, error) {
 	if strings.Contains(ref, "..") {
 		return nil, usagef("%s and --edits cannot be used together", ref).Hintf("--edits takes one REF, or none for what was edited since the newest record")
 	}
@@ -68,7 +68,7 @@ func (s *session) between(ctx context.Context, rec *recorder.Reader, o recorder.
 }
 
 // outsideDiff is a record's outside.diff; nothing where it found nothing.
-func (s *session) outsideDiff(rec *recorder.Reader, r *history.Record, paths []string) *diffSource {
+func (s *session) outsideDiff(rec *recorder.Reader, r *history.Record, paths []tree.Path) *diffSource {
 	found, ok := r.Outside()
 	return &diffSource{paths: paths, write: func(w io.Writer) error {
 		if !ok {
@@ -84,7 +84,7 @@ func (s *session) outsideDiff(rec *recorder.Reader, r *history.Record, paths []s
 }
 
 // diffOf is the diff that ref or A..B means.
-func (s *session) diffOf(ctx context.Context, rec *recorder.Reader, ref string, paths []string, now bool) (*diffSource, error) {
+func (s *session) diffOf(ctx context.Context, rec *recorder.Reader, ref string, paths []tree.Path, now bool) (*diffSource, error) {
 	from, to, ranged := strings.Cut(ref, "..")
 	if ranged && now {
 		return nil, usagef("%s and --now cannot be used together", ref).Hintf("'decree diff A --now' compares the tree before A with the tree as it is now")
@@ -165,7 +165,7 @@ func (s *session) diffWords(rec *recorder.Reader) (ref string, paths []string, e
 }
 
 // recordDiff is a record's changes.diff, whose hash is compared while it is read.
-func (s *session) recordDiff(rec *recorder.Reader, r *history.Record, paths []string) *diffSource {
+func (s *session) recordDiff(rec *recorder.Reader, r *history.Record, paths []tree.Path) *diffSource {
 	return &diffSource{paths: paths, write: func(w io.Writer) error {
 		f, err := rec.History().OpenFile(r.ID, "changes.diff")
 		if errors.Is(err, fs.ErrNotExist) {

@@ -36,7 +36,7 @@ type fileStat struct {
 }
 
 // readStat counts the sections of wanted paths.
-func readStat(diff io.Reader, wanted []string) (diffstat, error) {
+func readStat(diff io.Reader, wanted []tree.Path) (diffstat, error) {
 	stat := diffstat{Files: []fileStat{}}
 	var changes []tree.Change
 	err := eachSection(diff, wanted, func(sec *patch.Section) error {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"decree/patch"
-	"decree/plan"
 	"decree/tree"
+
 	"decree/view"
 )
 
@@ -24,7 +24,7 @@ type diffView struct {
 }
 
 // show writes all sections of diff that wanted lets through.
-func (v diffView) show(diff io.Reader, wanted []string) (sections int, err error) {
+func (v diffView) show(diff io.Reader, wanted []tree.Path) (sections int, err error) {
 	err = eachSection(diff, wanted, func(sec *patch.Section) error {
 		if v.redraw != nil {
 			hunks, err := v.redraw(sec)
@@ -43,7 +43,7 @@ func (v diffView) show(diff io.Reader, wanted []string) (sections int, err error
 }
 
 // eachSection reads a diff and calls visit with each section of a wanted path.
-func eachSection(diff io.Reader, wanted []string, visit func(*patch.Section) error) error {
+func eachSection(diff io.Reader, wanted []tree.Path, visit func(*patch.Section) error) error {
 	r := patch.NewReader(diff)
 	for {
 		sec, err := r.Next()
@@ -53,7 +53,7 @@ func eachSection(diff io.Reader, wanted []string, visit func(*patch.Section) err
 		if err != nil {
 			return err
 		}
-		if !plan.Within(sec.Path, wanted) {
+		if !sec.Path.Within(wanted...) {
 			continue
 		}
 		if err := visit(sec); err != nil {

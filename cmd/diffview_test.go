@@ -24,7 +24,7 @@ func sampleDiff(t *testing.T) []byte {
 	var out bytes.Buffer
 	w := patch.NewWriter(&out, patch.Limits{})
 	write := func(c patch.Change) { require.NoError(t, w.Write(t.Context(), c)) }
-	change := func(path, old, new string) {
+	change := func(path tree.Path, old, new string) {
 		c := patch.Change{Path: path}
 		c.Old, c.OldContent = side(old, 0o644)
 		c.New, c.NewContent = side(new, 0o644)
@@ -78,7 +78,7 @@ func TestDiffView(t *testing.T) {
 
 func TestDiffViewPaths(t *testing.T) {
 	var out bytes.Buffer
-	n, err := diffView{out: &out}.show(bytes.NewReader(sampleDiff(t)), []string{"bin", "run"})
+	n, err := diffView{out: &out}.show(bytes.NewReader(sampleDiff(t)), []tree.Path{"bin", "run"})
 	require.NoError(t, err)
 	assert.Equal(t, 1, n)
 	assert.Equal(t, "modified bin: binary, 4 B -> 6 B\n", out.String())
@@ -86,7 +86,7 @@ func TestDiffViewPaths(t *testing.T) {
 
 func TestDiffViewColours(t *testing.T) {
 	var out bytes.Buffer
-	_, err := diffView{out: &out, paint: true}.show(bytes.NewReader(sampleDiff(t)), []string{"a.txt"})
+	_, err := diffView{out: &out, paint: true}.show(bytes.NewReader(sampleDiff(t)), []tree.Path{"a.txt"})
 	require.NoError(t, err)
 	lines := strings.Split(out.String(), "\n")
 	assert.Equal(t, bold+"diff --git a/a.txt b/a.txt"+reset, lines[0])
@@ -126,12 +126,12 @@ func TestDiffSourceCopy(t *testing.T) {
 	require.NoError(t, source.copy(&out))
 	assert.Equal(t, string(raw), out.String())
 
-	source.paths = []string{"bin", "run.sh"}
+	source.paths = []tree.Path{"bin", "run.sh"}
 	out.Reset()
 	require.NoError(t, source.copy(&out))
 	var names []string
 	require.NoError(t, eachSection(bytes.NewReader(out.Bytes()), nil, func(sec *patch.Section) error {
-		names = append(names, sec.Path)
+		names = append(names, string(sec.Path))
 		assert.Contains(t, string(raw), string(sec.Raw))
 		return nil
 	}))
@@ -140,7 +140,7 @@ func TestDiffSourceCopy(t *testing.T) {
 
 func TestDiffSourceReportsDamage(t *testing.T) {
 	raw := bytes.Replace(sampleDiff(t), []byte("\n-two\n"), []byte("\n-tw\n-o\n"), 1)
-	source := &diffSource{write: writeBytes(raw), paths: []string{"run.sh"}}
+	source := &diffSource{write: writeBytes(raw), paths: []tree.Path{"run.sh"}}
 	var out bytes.Buffer
 	var syntax *patch.SyntaxError
 	require.ErrorAs(t, source.copy(&out), &syntax)

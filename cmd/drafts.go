@@ -14,6 +14,7 @@ import (
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -230,7 +231,7 @@ func namesNoDraft(err error, ref string, words []string) error {
 
 // publishWords takes publish's words apart: the first is a DRAFT if it names a record, else
 // a PATH, as all others are.
-func (s *session) publishWords(rec *recorder.Reader) (ref string, paths []string, err error) {
+func (s *session) publishWords(rec *recorder.Reader) (ref string, paths []tree.Path, err error) {
 	words := s.line.words
 	if len(words) > 0 {
 		is, err := s.isRef(rec, words[0])

@@ -48,16 +48,16 @@ func (s *session) files(ctx context.Context, o filesOptions) error {
 	if err != nil {
 		return err
 	}
-	prefix := ""
+	prefix := tree.Path("")
 	if len(paths) == 1 {
 		prefix = paths[0]
 	}
-	each := func(visit func(path string) error) error {
+	each := func(visit func(path tree.Path) error) error {
 		return rec.Files(ctx, recorder.FilesOptions{Ignored: o.ignored, Prefix: prefix}, visit)
 	}
 	switch {
 	case point.Record != nil:
-		each = func(visit func(path string) error) error { return filesAt(rec, point, prefix, visit) }
+		each = func(visit func(path tree.Path) error) error { return filesAt(rec, point, prefix, visit) }
 	case len(paths) == 1 && !exists(rec.Project().Root, prefix):
 		return notFoundf("%s: no such path", quoteWord(words[0])).Hintf("PATHs are relative to the working directory")
 	}
@@ -90,9 +90,9 @@ func (s *session) filesWords(rec *recorder.Reader, o filesOptions) (point record
 }
 
 // filesAt are the files and links that the tree at a point had at or below prefix.
-func filesAt(rec *recorder.Reader, point recorder.Point, prefix string, visit func(path string) error) error {
+func filesAt(rec *recorder.Reader, point recorder.Point, prefix tree.Path, visit func(path tree.Path) error) error {
 	found := prefix == ""
-	err := rec.Entries(point, prefix, func(path string, e tree.Entry) error {
+	err := rec.Entries(point, prefix, func(path tree.Path, e tree.Entry) error {
 		found = true
 		if e.Type == tree.Dir {
 			return nil
@@ -105,10 +105,10 @@ func filesAt(rec *recorder.Reader, point recorder.Point, prefix string, visit fu
 	return err
 }
 
-func (s *session) printPaths(null bool, each func(visit func(path string) error) error) error {
+func (s *session) printPaths(null bool, each func(visit func(path tree.Path) error) error) error {
 	if s.global.json {
 		found := []string{}
-		err := each(func(path string) error {
+		err := each(func(path tree.Path) error {
 			found = append(found, manifestPath(path))
 			return nil
 		})
@@ -118,10 +118,10 @@ func (s *session) printPaths(null bool, each func(visit func(path string) error)
 		return s.printJSON(found)
 	}
 	return s.print(func(w io.Writer) error {
-		return each(func(path string) error {
+		return each(func(path tree.Path) error {
 			line := shownPath(path) + "\n"
 			if null {
-				line = path + "\x00"
+				line = string(path) + "\x00"
 			}
 			_, err := io.WriteString(w, line)
 			return err

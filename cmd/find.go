@@ -57,11 +57,11 @@ func (s *session) find(ctx context.Context) error {
 
 // noneNamed is the error for a name that no file has or had: with what to do instead if
 // directories have it.
-func noneNamed(name string, dirs []string) error {
+func noneNamed(name string, dirs []tree.Path) error {
 	if len(dirs) > 0 {
 		dir := shownPath(dirs[0])
 		return notFoundf("%s: no file has or had this name, only a directory: %s", quoteWord(name), dir).
-			Hintf("'decree log %s' lists what changed in it, and \"decree find '%s/*'\" its files", quoteWord(dirs[0]), dir)
+			Hintf("'decree log %s' lists what changed in it, and \"decree find '%s/*'\" its files", quoteWord(string(dirs[0])), dir)
 	}
 	e := notFoundf("%s: no such name, neither in the tree nor in any record", quoteWord(name))
 	if strings.ContainsAny(name, "*?[") {
@@ -72,34 +72,34 @@ func noneNamed(name string, dirs []string) error {
 
 // everNamed are the paths of files and links of that name, and of directories that have
 // or had files, both sorted.
-func (s *session) everNamed(ctx context.Context, rec *recorder.Reader, name string) (files, dirs []string, err error) {
+func (s *session) everNamed(ctx context.Context, rec *recorder.Reader, name string) (files, dirs []tree.Path, err error) {
 	name = strings.TrimSuffix(name, "/")
-	fits := func(p string) bool {
-		subject := p
+	fits := func(p tree.Path) bool {
+		subject := string(p)
 		if !strings.Contains(name, "/") {
-			subject = path.Base(p)
+			subject = p.Name()
 		}
 		ok, err := path.Match(name, subject)
 		return err == nil && ok || subject == name
 	}
-	found, above := map[string]bool{}, map[string]bool{}
-	look := func(p string) {
+	found, above := map[tree.Path]bool{}, map[tree.Path]bool{}
+	look := func(p tree.Path) {
 		if fits(p) {
 			found[p] = true
 		}
-		for dir := path.Dir(p); dir != "." && !above[dir]; dir = path.Dir(dir) {
+		for dir := p.Parent(); dir != "" && !above[dir]; dir = dir.Parent() {
 			above[dir] = true
 		}
 	}
-	err = rec.History().EachEntry(func(p string, e tree.Entry) {
+	err = rec.History().EachEntry(func(p tree.Path, e tree.Entry) {
 		if e.Type != tree.Dir {
 			look(p)
 		}
 	})
 	if err == nil {
-		err = rec.Files(ctx, recorder.FilesOptions{}, func(p string) error { look(p); return nil })
+		err = rec.Files(ctx, recorder.FilesOptions{}, func(p tree.Path) error { look(p); return nil })
 	}
-	maps.DeleteFunc(above, func(dir string, _ bool) bool { return !fits(dir) })
+	maps.DeleteFunc(above, func(dir tree.Path, _ bool) bool { return !fits(dir) })
 	return slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(above)), err
 }
 
@@ -109,8 +109,8 @@ type lastMoment struct {
 	fact *patch.Section
 }
 
-func (s *session) lastOf(rec *recorder.Reader, paths []string) (map[string]lastMoment, error) {
-	last := map[string]lastMoment{}
+func (s *session) lastOf(rec *recorder.Reader, paths []tree.Path) (map[tree.Path]lastMoment, error) {
+	last := map[tree.Path]lastMoment{}
 	warnings, err := rec.History().Past(history.PastOptions{Paths: paths}, func(m history.Moment) bool {
 		if m.Record.Isolated != "" && !m.Outside { // it changed nothing in the tree
 			return true
@@ -128,7 +128,7 @@ func (s *session) lastOf(rec *recorder.Reader, paths []string) (map[string]lastM
 	return last, err
 }
 
-func (s *session) printFound(rec *recorder.Reader, paths []string, last map[string]lastMoment) error {
+func (s *session) printFound(rec *recorder.Reader, paths []tree.Path, last map[tree.Path]lastMoment) error {
 	if s.global.json {
 		out := []view.Found{}
 		for _, p := range paths {

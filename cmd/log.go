@@ -11,6 +11,7 @@ import (
 
 	"decree/history"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -73,7 +74,7 @@ func (s *session) log(ctx context.Context, o logOptions) error {
 		return err
 	}
 	if len(paths) == 0 && (o.patch || o.search != "") {
-		paths = []string{""}
+		paths = []tree.Path{""}
 	}
 	if keep, err = s.withoutCut(rec, keep); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 )
 
 // logPaths lists what happened at or below paths: by records, and between them.
-func (s *session) logPaths(rec *recorder.Reader, o logOptions, paths []string, keep func(*history.Record) bool) error {
+func (s *session) logPaths(rec *recorder.Reader, o logOptions, paths []tree.Path, keep func(*history.Record) bool) error {
 	var moments []history.Moment
 	var unread []string // by -S
 	warnings, err := rec.History().Past(history.PastOptions{Paths: paths, Follow: o.follow, Keep: keep}, func(m history.Moment) bool {
@@ -36,7 +36,7 @@ func (s *session) logPaths(rec *recorder.Reader, o logOptions, paths []string, k
 	for _, w := range append(warnings, unread...) {
 		s.note(w)
 	}
-	if err := s.mustBeKnown(rec, s.words(), paths, func(string) (bool, error) { return false, nil }); err != nil {
+	if err := s.mustBeKnown(rec, s.words(), paths, func(tree.Path) (bool, error) { return false, nil }); err != nil {
 		return err
 	}
 	if s.global.json {
@@ -62,7 +62,7 @@ func (s *session) logPaths(rec *recorder.Reader, o logOptions, paths []string, k
 
 // momentDiff is the diff of a moment, of the paths that are its own.
 func (s *session) momentDiff(rec *recorder.Reader, m history.Moment) *diffSource {
-	paths := make([]string, len(m.Facts))
+	paths := make([]tree.Path, len(m.Facts))
 	for i, f := range m.Facts {
 		paths[i] = f.Path
 	}

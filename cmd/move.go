@@ -10,6 +10,7 @@ import (
 
 	"decree/plan"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -107,7 +108,7 @@ func (s *session) left(p *plan.Plan) {
 	}
 }
 
-func (m moveReport) stayed() []string {
+func (m moveReport) stayed() []tree.Path {
 	if m.result.Outcome == nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"decree/history"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // forReading opens the project to look at it: nothing is locked or written.
@@ -168,7 +169,7 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // inTree turns PATHs, which are relative to the working directory, into paths
 // below the root, with slashes; "" is the root itself.
-func (s *session) inTree(root string, paths []string) ([]string, error) {
+func (s *session) inTree(root string, paths []string) ([]tree.Path, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
@@ -176,7 +177,7 @@ func (s *session) inTree(root string, paths []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]string, len(paths))
+	out := make([]tree.Path, len(paths))
 	for i, path := range paths {
 		if out[i], err = below(root, cwd, path); err != nil {
 			return nil, err
@@ -188,7 +189,7 @@ func (s *session) inTree(root string, paths []string) ([]string, error) {
 // below is path, seen from cwd, as a path below root. Its last component may be
 // missing or a link; links in the directories above it lead where they lead, as
 // long as that is inside the root.
-func below(root, cwd, path string) (string, error) {
+func below(root, cwd, path string) (tree.Path, error) {
 	if path == "" {
 		return "", usagef("a PATH is empty").Hintf("'.' means the directory you are in")
 	}
@@ -211,7 +212,7 @@ func below(root, cwd, path string) (string, error) {
 	return "", usagef("%s is outside the root %s", quoteWord(path), quoteWord(root)).Hintf("PATHs are relative to the working directory")
 }
 
-func relative(root, path string) (string, bool) {
+func relative(root, path string) (tree.Path, bool) {
 	rel, err := filepath.Rel(root, path)
 	if err != nil || !filepath.IsLocal(rel) {
 		return "", false
@@ -219,5 +220,5 @@ func relative(root, path string) (string, bool) {
 	if rel == "." {
 		return "", true
 	}
-	return filepath.ToSlash(rel), true
+	return tree.Path(filepath.ToSlash(rel)), true
 }

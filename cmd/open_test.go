@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/project"
+	"decree/tree"
 )
 
 // TestBelow holds how PATHs of the command line become paths of the tree.
@@ -35,7 +36,7 @@ func TestBelow(t *testing.T) {
 	for _, tt := range tests {
 		got, err := below(root, tt.cwd, tt.path)
 		require.NoError(t, err, tt.path)
-		assert.Equal(t, tt.want, got, tt.path)
+		assert.Equal(t, tree.Path(tt.want), got, tt.path)
 	}
 	for _, path := range []string{"", "../x", "..", "/", "sub/../../x"} {
 		_, err := below(root, root, path)

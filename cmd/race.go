@@ -13,6 +13,7 @@ import (
 
 	"decree/history"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -169,8 +170,8 @@ func (s *session) writeRace(w io.Writer, result *recorder.RaceResult, judged boo
 
 // writeShared names the first paths that several candidates changed.
 func (s *session) writeShared(w io.Writer, result *recorder.RaceResult) error {
-	by := map[string][]string{}
-	var paths []string
+	by := map[tree.Path][]string{}
+	var paths []tree.Path
 	for _, c := range result.Candidates {
 		for _, path := range c.Shared {
 			if by[path] = append(by[path], c.Name); len(by[path]) == 1 {

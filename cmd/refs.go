@@ -9,6 +9,7 @@ import (
 
 	"decree/history"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -116,13 +117,13 @@ func (s *session) isPath(rec *recorder.Reader, word string) bool {
 // would be shown of them is nothing, and a mistyped REF among them would not be noticed.
 // words are as they were given, paths the same below the root; here says whether what
 // is to be shown has something at or below a path.
-func (s *session) mustBeKnown(rec *recorder.Reader, words, paths []string, here func(path string) (bool, error)) error {
+func (s *session) mustBeKnown(rec *recorder.Reader, words []string, paths []tree.Path, here func(path tree.Path) (bool, error)) error {
 	for i, path := range paths {
 		if path == "" || exists(rec.Project().Root, path) {
 			continue
 		}
 		found := false
-		_, err := rec.History().Past(history.PastOptions{Paths: []string{path}}, func(history.Moment) bool {
+		_, err := rec.History().Past(history.PastOptions{Paths: []tree.Path{path}}, func(history.Moment) bool {
 			found = true
 			return false
 		})
@@ -152,7 +153,7 @@ func (s *session) mustBeKnown(rec *recorder.Reader, words, paths []string, here 
 // splitRefs takes the words of revert and apply apart: REFs, of which there is
 // at least one, then PATHs as paths below the root. foreign: the REFs are those
 // of another tree, so words cannot be looked up here and PATHs stand behind "--".
-func (s *session) splitRefs(rec *recorder.Reader, foreign bool) (refs, paths []string, err error) {
+func (s *session) splitRefs(rec *recorder.Reader, foreign bool) (refs []string, paths []tree.Path, err error) {
 	words := s.line.words
 	n := len(words)
 	if !foreign && !s.line.dashed {
@@ -173,7 +174,7 @@ func (s *session) splitRefs(rec *recorder.Reader, foreign bool) (refs, paths []s
 }
 
 // exists says whether there is something at a path below the root.
-func exists(root, path string) bool {
-	_, err := os.Lstat(filepath.Join(root, filepath.FromSlash(path)))
+func exists(root string, path tree.Path) bool {
+	_, err := os.Lstat(filepath.Join(root, filepath.FromSlash(string(path))))
 	return err == nil
 }

@@ -180,10 +180,10 @@ func (s *session) showFile(ctx context.Context, rec *recorder.Reader, point reco
 
 // showDir lists a directory as it was; of a draft, which has no state of the directories
 // above what it changed, all that it left below.
-func (s *session) showDir(rec *recorder.Reader, point recorder.Point, dir string) error {
+func (s *session) showDir(rec *recorder.Reader, point recorder.Point, dir tree.Path) error {
 	list := []tree.Item{}
 	deep := point.Record.Isolated != ""
-	err := rec.Entries(point, dir, func(p string, e tree.Entry) error {
+	err := rec.Entries(point, dir, func(p tree.Path, e tree.Entry) error {
 		if name := seenFrom(dir, p); name != "" && (deep || !strings.Contains(name, "/")) {
 			list = append(list, tree.Item{Path: p, Entry: e})
 		}
@@ -192,17 +192,17 @@ func (s *session) showDir(rec *recorder.Reader, point recorder.Point, dir string
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(list, func(a, b tree.Item) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b tree.Item) int { return a.Path.Compare(b.Path) })
 	return s.printBelow(point, dir, list)
 }
 
 // seenFrom is a path as seen from dir; "" is dir itself.
-func seenFrom(dir, path string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(path, dir), "/")
+func seenFrom(dir, path tree.Path) string {
+	return strings.TrimPrefix(strings.TrimPrefix(string(path), string(dir)), "/")
 }
 
 // printBelow lists a directory as it was: mode, size and name of what it held.
-func (s *session) printBelow(point recorder.Point, dir string, list []tree.Item) error {
+func (s *session) printBelow(point recorder.Point, dir tree.Path, list []tree.Item) error {
 	if s.global.json {
 		out := make([]view.File, len(list))
 		for i, it := range list {

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"decree/history"
-	"decree/plan"
-	"decree/recorder"
 	"decree/tree"
+
+	"decree/recorder"
 	"decree/view"
 )
 
@@ -59,7 +59,7 @@ func (s *session) summary(result *recorder.RunResult) {
 // withoutStayed are a run's changes without those that were not put back, since they
 // hold what is not recorded.
 func withoutStayed(result *recorder.RunResult) []tree.Change {
-	var stayed []string
+	var stayed []tree.Path
 	for _, g := range result.Gone {
 		if g.Now != "" {
 			stayed = append(stayed, g.Now)
@@ -68,7 +68,7 @@ func withoutStayed(result *recorder.RunResult) []tree.Change {
 	if len(stayed) == 0 || !result.PutBack {
 		return result.Changes
 	}
-	return slices.DeleteFunc(slices.Clone(result.Changes), func(c tree.Change) bool { return plan.Within(c.Path, stayed) })
+	return slices.DeleteFunc(slices.Clone(result.Changes), func(c tree.Change) bool { return c.Path.Within(stayed...) })
 }
 
 // tellGone says of what is not recorded that it was taken away: in red, and even to

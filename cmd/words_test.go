@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"decree/plan"
 	"decree/project"
 	"decree/view"
 )
@@ -76,15 +75,6 @@ func TestOneLine(t *testing.T) {
 	assert.Equal(t, `a\012hint: b\033[31m\177`, oneLine("a\nhint: b\x1b[31m\x7f"))
 	assert.Equal(t, `\302\233x`, oneLine("\u009bx"))
 	assert.Equal(t, "käse", oneLine("käse"))
-}
-
-func TestWithin(t *testing.T) {
-	assert.True(t, plan.Within("a/b", nil))
-	assert.True(t, plan.Within("a/b", []string{""}))
-	assert.True(t, plan.Within("a/b", []string{"x", "a"}))
-	assert.True(t, plan.Within("a", []string{"a"}))
-	assert.False(t, plan.Within("ab", []string{"a"}))
-	assert.False(t, plan.Within("a", []string{"a/b"}))
 }
 
 func TestChangeWords(t *testing.T) {

@@ -116,7 +116,7 @@ func (h *History) Closures(keep func(id string) bool, enter Enter, each func(*Pa
 // EachEntry calls each for every path of every kept tree with what the tree has there, in
 // no certain order. What a directory has in one tree comes once with its path, however many
 // trees have it there.
-func (h *History) EachEntry(each func(path string, e tree.Entry)) error {
+func (h *History) EachEntry(each func(path tree.Path, e tree.Entry)) error {
 	seen := map[string]bool{}
 	c := &closure{h: h}
 	c.enter = func(dir []byte, object tree.Hash) bool {
@@ -131,7 +131,7 @@ func (h *History) EachEntry(each func(path string, e tree.Entry)) error {
 			if e.Type == tree.Dir {
 				e.SHA256 = tree.Hash{}
 			}
-			each(string(p.Path), e)
+			each(tree.Path(p.Path), e)
 		}
 		return p.Err
 	}

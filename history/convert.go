@@ -271,7 +271,7 @@ func (c *Conversion) changes(t oldTree) (out []tree.Change, err error) {
 			return nil, err
 		}
 	}
-	told := map[string]bool{}
+	told := map[tree.Path]bool{}
 	for it, err := range put {
 		if err != nil {
 			return nil, err

@@ -30,8 +30,8 @@ type Draft struct {
 	State DraftState `json:"state"`
 	By    []string   `json:"by,omitempty"` // the records that published it, oldest first
 	// NoBase are the paths of which it is not known what they were when the run began.
-	NoBase []string `json:"no_base,omitempty"`
-	Git    int      `json:"git,omitempty"` // files of .git directories that the layer alone has
+	NoBase []tree.Path `json:"no_base,omitempty"`
+	Git    int         `json:"git,omitempty"` // files of .git directories that the layer alone has
 }
 
 // Waits says whether there is something left to publish.

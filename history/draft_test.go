@@ -15,7 +15,7 @@ import (
 func TestDraftRecord(t *testing.T) {
 	r := fullRecord()
 	r.Isolated, r.Files, r.Before, r.After = "overlay", 0, tree.Hash{}, tree.Hash{}
-	r.Draft = &Draft{Name: "try", State: DraftPartly, By: []string{r.ID}, NoBase: []string{"a\nb", "c"}, Git: 3}
+	r.Draft = &Draft{Name: "try", State: DraftPartly, By: []string{r.ID}, NoBase: []tree.Path{"a\nb", "c"}, Git: 3}
 	r.Judge = &Judgement{Command: "go test ./...", ExitCode: 1}
 	data := r.JSON(nil)
 	for _, want := range []string{`"files": null`, `"before": null`, `"after": null`, `"isolated": "overlay"`} {
@@ -35,11 +35,11 @@ func TestDraftRecord(t *testing.T) {
 func TestDraftEffect(t *testing.T) {
 	first := &effect{id: "2020010100000000-0", draft: &Draft{State: DraftPartly, By: []string{"2020010100000000-1"}}}
 	second := &effect{id: first.id, draft: &Draft{State: DraftWaiting}}
-	l := &line{record: &Record{ID: first.id, Draft: &Draft{Name: "try", State: DraftWaiting, NoBase: []string{"p"}, Git: 2}}, files: map[string]tree.Hash{}}
+	l := &line{record: &Record{ID: first.id, Draft: &Draft{Name: "try", State: DraftWaiting, NoBase: []tree.Path{"p"}, Git: 2}}, files: map[string]tree.Hash{}}
 	require.NoError(t, first.apply(l))
-	assert.Equal(t, &Draft{Name: "try", State: DraftPartly, By: []string{"2020010100000000-1"}, NoBase: []string{"p"}, Git: 2}, l.record.Draft)
+	assert.Equal(t, &Draft{Name: "try", State: DraftPartly, By: []string{"2020010100000000-1"}, NoBase: []tree.Path{"p"}, Git: 2}, l.record.Draft)
 	require.NoError(t, first.with(second).apply(l))
-	assert.Equal(t, &Draft{Name: "try", State: DraftWaiting, NoBase: []string{"p"}, Git: 2}, l.record.Draft)
+	assert.Equal(t, &Draft{Name: "try", State: DraftWaiting, NoBase: []tree.Path{"p"}, Git: 2}, l.record.Draft)
 
 	var back []*effect
 	text := append(append([]byte(`{"effects":[`), first.append(nil)...), "]}"...)
@@ -64,23 +64,23 @@ func TestRenewDraft(t *testing.T) {
 	}
 	r := w.draft()
 	r.Status, r.Isolated, r.Files, r.Before, r.After = StatusSucceeded, "overlay", 0, tree.Hash{}, tree.Hash{}
-	r.Draft = &Draft{Name: "try", State: DraftPartly, By: []string{"2020010100000000-1"}, NoBase: []string{"x"}}
+	r.Draft = &Draft{Name: "try", State: DraftPartly, By: []string{"2020010100000000-1"}, NoBase: []tree.Path{"x"}}
 	r.DiffSHA256 = diff("a", file("one"))
 	require.NoError(t, w.End(Closing{Record: r, Files: map[string]tree.Hash{diffName: r.DiffSHA256}}))
 
 	renewed := *r
-	renewed.Draft = &Draft{State: DraftWaiting, NoBase: []string{"b"}, Git: 3}
-	renewed.Changes, renewed.Bytes, renewed.Unrecorded = Changes{Created: 7}, 9, []string{"u"}
+	renewed.Draft = &Draft{State: DraftWaiting, NoBase: []tree.Path{"b"}, Git: 3}
+	renewed.Changes, renewed.Bytes, renewed.Unrecorded = Changes{Created: 7}, 9, []tree.Path{"u"}
 	sum := diff("b", file("two"))
 	for range 2 { // as after a death
 		require.NoError(t, w.RenewDraft(&renewed, sum))
 		w.reopen()
 		got, err := w.Get(r.ID)
 		require.NoError(t, err)
-		assert.Equal(t, &Draft{Name: "try", State: DraftWaiting, NoBase: []string{"b"}, Git: 3}, got.Draft)
+		assert.Equal(t, &Draft{Name: "try", State: DraftWaiting, NoBase: []tree.Path{"b"}, Git: 3}, got.Draft)
 		assert.Equal(t, Changes{Created: 7}, got.Changes)
 		assert.Equal(t, sum, got.DiffSHA256)
-		assert.Equal(t, []string{"u"}, got.Unrecorded)
+		assert.Equal(t, []tree.Path{"u"}, got.Unrecorded)
 		assert.Equal(t, string(got.JSON(nil)), w.read(w.path("runs", r.ID, "run.json")))
 		assert.Contains(t, w.read(w.path("runs", r.ID, diffName)), `"path":"b"`)
 		needed, err := w.needed(nil)
@@ -93,5 +93,5 @@ func TestRenewDraft(t *testing.T) {
 	got, err := w.Get(r.ID)
 	require.NoError(t, err)
 	assert.Equal(t, Changes{Created: 7}, got.Changes, "what becomes of it later changes nothing of that")
-	assert.Equal(t, []string{"b"}, got.Draft.NoBase)
+	assert.Equal(t, []tree.Path{"b"}, got.Draft.NoBase)
 }

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"decree/patch"
+	"decree/tree"
 )
 
 const factMark = "# decree: "
@@ -53,7 +53,7 @@ func Facts(r io.Reader, each func(*patch.Section) bool) error {
 
 // Touches says whether record id changed path or something below it, by its
 // changes.diff. A record without one changed nothing.
-func (h *History) Touches(r *Record, path string) (bool, error) {
+func (h *History) Touches(r *Record, path tree.Path) (bool, error) {
 	if r.DiffSHA256.IsZero() {
 		return false, nil
 	}
@@ -64,7 +64,7 @@ func (h *History) Touches(r *Record, path string) (bool, error) {
 	defer f.Close()
 	found := false
 	err = Facts(f, func(f *patch.Section) bool {
-		found = path == "" || f.Path == path || strings.HasPrefix(f.Path, path+"/")
+		found = path == "" || f.Path == path || f.Path.Below(path)
 		return !found
 	})
 	return found, err

@@ -58,7 +58,7 @@ func TestTouches(t *testing.T) {
 	_, err = w.Touches(r, "dir")
 	require.Error(t, err)
 	require.NoError(t, w.ReplaceFile(r.ID, "changes.diff", Bytes([]byte(someDiff))))
-	for path, want := range map[string]bool{"": true, "dir": true, "dir/main.go": true, "dir/main": false, "di": false, "content": false, "caf\xe9": true} {
+	for path, want := range map[tree.Path]bool{"": true, "dir": true, "dir/main.go": true, "dir/main": false, "di": false, "content": false, "caf\xe9": true} {
 		touched, err := w.Touches(r, path)
 		require.NoError(t, err)
 		assert.Equal(t, want, touched, path)

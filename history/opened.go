@@ -129,7 +129,7 @@ func parseOpened(data []byte) (*Opened, error) {
 	for _, r := range j.Rules {
 		path, err := tree.Unquote(r.Path)
 		if err == nil && !project.IsGitExclude(path) {
-			err = tree.CheckPath(path)
+			err = tree.Path(path).Check()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("rule %q: %w", clip(r.Path), err)

@@ -38,7 +38,7 @@ func FuzzOpened(f *testing.F) {
 		}
 		for _, r := range o.Rules {
 			if !project.IsGitExclude(r.Path) { // of these only the recorded bytes are read
-				require.NoError(t, tree.CheckPath(r.Path))
+				require.NoError(t, tree.Path(r.Path).Check())
 			}
 		}
 		_, _, ok := ParseID(o.Record.ID)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"decree/patch"
 	"decree/tree"
@@ -19,13 +18,13 @@ type Moment struct {
 	Facts   []*patch.Section // at or below the path, in byte order of the paths; one at least
 	// From is the path's name before this moment, when it was renamed then and
 	// PastOptions.Follow is set; else "".
-	From string
+	From tree.Path
 }
 
 // PastOptions say whose past is wanted.
 type PastOptions struct {
-	Paths  []string // from the root; "" is all
-	Follow bool     // of one path, through renames that are seen by an equal hash
+	Paths  []tree.Path // from the root; "" is all
+	Follow bool        // of one path, through renames that are seen by an equal hash
 	Keep   func(*Record) bool
 }
 
@@ -88,7 +87,7 @@ func (p *past) of(r *Record) (out []Moment, err error) {
 			out = append(out, m)
 		}
 		if m.From != "" && (d.outside || r.Status != StatusReverted) {
-			p.o.Paths = []string{m.From}
+			p.o.Paths = []tree.Path{m.From}
 		}
 	}
 	return out, nil
@@ -98,9 +97,9 @@ func (p *past) of(r *Record) (out []Moment, err error) {
 var emptyHash = tree.Sum(nil)
 
 // facts are those of a diff that are wanted.
-func (p *past) facts(id, name string) (facts []*patch.Section, from string, err error) {
+func (p *past) facts(id, name string) (facts []*patch.Section, from tree.Path, err error) {
 	err = p.each(id, name, func(f *patch.Section) bool {
-		if within(f.Path, p.o.Paths) {
+		if f.Path.Within(p.o.Paths...) {
 			facts = append(facts, f)
 		}
 		return true
@@ -134,14 +133,4 @@ func (p *past) each(id, name string, each func(*patch.Section) bool) error {
 	}
 	defer f.Close()
 	return Facts(f, each)
-}
-
-// within says whether a path is one of paths, or below one.
-func within(path string, paths []string) bool {
-	for _, p := range paths {
-		if p == "" || path == p || strings.HasPrefix(path, p) && path[len(p)] == '/' {
-			return true
-		}
-	}
-	return false
 }

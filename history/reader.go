@@ -42,7 +42,7 @@ func (r Reader) Past(o PastOptions, each func(Moment) bool) (warnings []string, 
 	return r.h.Past(o, each)
 }
 
-func (r Reader) EachEntry(each func(path string, e tree.Entry)) error { return r.h.EachEntry(each) }
+func (r Reader) EachEntry(each func(path tree.Path, e tree.Entry)) error { return r.h.EachEntry(each) }
 
 func (r Reader) OpenFile(id, name string) (io.ReadCloser, error) { return r.h.OpenFile(id, name) }
 

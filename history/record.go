@@ -89,7 +89,7 @@ type Record struct {
 	Recovered  *time.Time
 	Duration   time.Duration
 	DiffSHA256 tree.Hash
-	Unrecorded []string // raw paths
+	Unrecorded []tree.Path // raw paths
 	Files      int
 	Bytes      int64
 	Changes    Changes
@@ -273,7 +273,7 @@ func (w *writer) texts(name string, v []string) {
 	w.dst = append(w.dst, ']')
 }
 
-func (w *writer) paths(name string, v []string) {
+func (w *writer) paths(name string, v []tree.Path) {
 	quoted := make([]string, len(v))
 	for i, p := range v {
 		quoted[i] = tree.Quote(p)

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"decree/tree"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"decree/tree"
 )
 
 func fullRecord() *Record {
@@ -20,7 +20,7 @@ func fullRecord() *Record {
 		ID: "2026112107015900-0", Chain: "2026112107015900", Reason: Run, Status: StatusUndone, Description: "a <b> & \u2028 \"c\"\n",
 		Command: []string{"make", "generate", "caf\xe9"}, Cwd: "sub/d\xffr", Attempts: 2, ExitCode: new(3),
 		Started: at, Ended: at.Add(1234 * time.Millisecond), Recovered: &at, Duration: 1234 * time.Millisecond,
-		DiffSHA256: tree.Sum([]byte("diff")), Unrecorded: []string{"a\nb", "\xe9"}, Files: 5120, Bytes: 48213377,
+		DiffSHA256: tree.Sum([]byte("diff")), Unrecorded: []tree.Path{"a\nb", "\xe9"}, Files: 5120, Bytes: 48213377,
 		Changes: Changes{2, 9, 1, 120, 33}, Before: tree.Sum([]byte("b")), After: tree.Sum([]byte("a")),
 		Actor: Actor{"u", "h", "coder", "s1", 7}, Parent: "2026112107015800-0", UndoneBy: "2026112107020000-0", Origin: "0123456789abcdef0123456789abcdef",
 		Extra: []Field{{"later", json.RawMessage(`{"x":[1,2.5e3,null,true,"\u00e9"]}`)}},
@@ -86,7 +86,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		r := fullRecord()
 		r.Description, r.Actor.Session, r.Cwd = valid(), valid(), text()
 		r.Command = []string{valid(), valid()}
-		r.Unrecorded = []string{text(), text()}
+		r.Unrecorded = []tree.Path{tree.Path(text()), tree.Path(text())}
 		r.Started = time.Unix(rng.Int64N(1<<32), rng.Int64N(1e9)).UTC()
 		r.Seq = rng.IntN(1000)
 		r.ID = FormatID(r.Chain, r.Seq)

@@ -13,8 +13,8 @@ type work struct {
 	changes    Changes
 	bytes      int64
 	manifest   tree.Hash
-	unrecorded []string
-	noBase     []string
+	unrecorded []tree.Path
+	noBase     []tree.Path
 	git        int
 }
 

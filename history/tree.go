@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 
 	"decree/manifest"
 	"decree/project"
@@ -119,13 +118,13 @@ func (h *History) Apply(w Putter, id tree.Hash, changes []tree.Change) (tree.Has
 // place of what is no directory.
 func (h *History) Overlay(w Putter, id tree.Hash, changes []tree.Change) (tree.Hash, error) {
 	was := make([]tree.Change, 0, len(changes))
-	told := map[string]bool{}
+	told := map[tree.Path]bool{}
 	for _, c := range changes {
 		was = append(was, tree.Change{Path: c.Path, New: c.Old})
 		told[c.Path] = true
 	}
 	for _, c := range changes {
-		for up := path.Dir(c.Path); c.Old != nil && up != "." && !told[up]; up = path.Dir(up) {
+		for up := c.Path.Parent(); c.Old != nil && up != "" && !told[up]; up = up.Parent() {
 			told[up] = true
 			n, err := h.find(id, up)
 			if err != nil {
@@ -210,7 +209,7 @@ func OneSide(changes []tree.Change, side func(tree.Change) *tree.Entry) tree.Seq
 }
 
 // FindEntry returns what a kept tree has at path, nil for nothing.
-func (h *History) FindEntry(id tree.Hash, path string) (*tree.Entry, error) {
+func (h *History) FindEntry(id tree.Hash, path tree.Path) (*tree.Entry, error) {
 	if err := h.kept(id); err != nil {
 		return nil, err
 	}
@@ -225,7 +224,7 @@ func (h *History) FindEntry(id tree.Hash, path string) (*tree.Entry, error) {
 	return &e, nil
 }
 
-func (h *History) find(id tree.Hash, path string) (*tree.Node, error) {
+func (h *History) find(id tree.Hash, path tree.Path) (*tree.Node, error) {
 	if id.IsZero() {
 		return nil, nil
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // model is a tree as a map, which a test changes at random.
-type model map[string]tree.Entry
+type model map[tree.Path]tree.Entry
 
 func (m model) items() []tree.Item {
 	out := []tree.Item{}
@@ -38,7 +38,7 @@ func (m model) items() []tree.Item {
 // change edits, adds, deletes and turns the kind of some paths.
 func (m model) change(rng *rand.Rand, n int) {
 	for range n {
-		path := fmt.Sprintf("p%03d", rng.IntN(300))
+		path := tree.Path(fmt.Sprintf("p%03d", rng.IntN(300)))
 		delete(m, path)
 		switch rng.IntN(5) {
 		case 0: // gone
@@ -98,7 +98,7 @@ func TestTreesOfRecords(t *testing.T) {
 		require.Equal(t, want.String(), b.String())
 	}
 	for n := range 300 {
-		path := fmt.Sprintf("p%03d", n)
+		path := tree.Path(fmt.Sprintf("p%03d", n))
 		got, err := w.FindEntry(records[7].Before, path)
 		require.NoError(t, err)
 		var want *tree.Entry

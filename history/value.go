@@ -19,9 +19,9 @@ func pathOf(v *jsonread.Value) string {
 	return s
 }
 
-func pathsOf(v *jsonread.Value) []string {
-	var out []string
-	v.Array(func(e *jsonread.Value) { out = append(out, pathOf(e)) })
+func pathsOf(v *jsonread.Value) []tree.Path {
+	var out []tree.Path
+	v.Array(func(e *jsonread.Value) { out = append(out, tree.Path(pathOf(e))) })
 	return out
 }
 

@@ -389,7 +389,7 @@ func TestCollectWhileTheRootChanges(t *testing.T) {
 	l := s.make("one", layer.Overlay)
 	s.run(l, "echo run >d/f; rm g")
 	l.Close()
-	old := map[string]*tree.Entry{"d/f": file("f\n"), "g": file("g\n")}
+	old := map[tree.Path]*tree.Entry{"d/f": file("f\n"), "g": file("g\n")}
 	for n := 0; ; n++ {
 		fired := false
 		hook := func(step disktest.Step) disktest.Action {

@@ -41,7 +41,7 @@ func TestBaseBesideOthers(t *testing.T) {
 		`rm y; mv other/d/e/f y`:                     {"y", "z"},
 		`mv d/e x; mv other/d/e d/e`:                 append(slices.Clone(e), "z"),
 	}
-	rules := func(path string) (*tree.Entry, bool) { return nil, strings.HasSuffix(path, "ignore") }
+	rules := func(path tree.Path) (*tree.Entry, bool) { return nil, strings.HasSuffix(string(path), "ignore") }
 	for _, kind := range []string{"", "ext4", "tmpfs", "btrfs", "xfs"} {
 		t.Run(kind, func(t *testing.T) {
 			base := t.TempDir()

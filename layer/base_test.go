@@ -63,7 +63,7 @@ func unsettledFiles(t *testing.T, l *layer.Layer, o layer.ChangeOptions) (out []
 		ok, err := c.Settled()
 		file := func(in *disk.Info) bool { return in == nil || in.Kind != disk.Directory }
 		if !ok && file(c.Before) && file(c.After) {
-			out = append(out, c.Path)
+			out = append(out, string(c.Path))
 		}
 		return err
 	})
@@ -139,9 +139,9 @@ func TestBaseOfEntered(t *testing.T) {
 		_, err := l.Changes(t.Context(), layer.ChangeOptions{}, func(c *layer.Change) error {
 			ok, err := c.Settled()
 			if ok {
-				yes = append(yes, c.Path)
+				yes = append(yes, string(c.Path))
 			} else {
-				no = append(no, c.Path)
+				no = append(no, string(c.Path))
 			}
 			return err
 		})

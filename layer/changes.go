@@ -20,7 +20,7 @@ import (
 // A Change is a path that the layer has otherwise than the root has it now. It is valid
 // until the function that was given it returns.
 type Change struct {
-	Path string
+	Path tree.Path
 	// Before is what the root has, After what the layer has: a regular file, a link or a
 	// directory; nil where there is nothing, or nothing that is recorded.
 	Before, After *disk.Info
@@ -66,7 +66,7 @@ type ChangeOptions struct {
 	// Known is asked for a path where the root does not tell what the run began with: what
 	// the path was then (nil: it was not there), if that is known from elsewhere. Its content
 	// is stored already. Nil: nothing is.
-	Known func(path string) (was *tree.Entry, known bool)
+	Known func(path tree.Path) (was *tree.Entry, known bool)
 
 	// MaxFile is the size above which a file is told in Tally.Large and not read, unless Known
 	// has one as large. 0: none is too large.
@@ -83,11 +83,11 @@ type OuterRules struct {
 
 // A Tally counts what of the layer is no Change.
 type Tally struct {
-	Git     int      // files in a .git, with what was deleted there
-	Ignored int      // files that ignore rules leave out, the same
-	Special []string // sockets, pipes and devices
-	Unread  []string // directories of the layer that could not be read, and all below
-	Large   []string // files above MaxFile, on either side
+	Git     int         // files in a .git, with what was deleted there
+	Ignored int         // files that ignore rules leave out, the same
+	Special []tree.Path // sockets, pipes and devices
+	Unread  []tree.Path // directories of the layer that could not be read, and all below
+	Large   []tree.Path // files above MaxFile, on either side
 }
 
 // Changes calls visit for each path that the layer has otherwise than the root, a
@@ -145,7 +145,7 @@ type walk struct {
 	again   *again  // the layer was entered; nil: it was not
 	cloned  *cloned // of a clone; nil: an overlay
 	exclude []disk.Info
-	known   func(string) (*tree.Entry, bool)
+	known   func(tree.Path) (*tree.Entry, bool)
 	maxFile int64
 	git     bool
 	tally   Tally
@@ -154,7 +154,7 @@ type walk struct {
 
 // A level is a directory of the layer with the root's at the same path.
 type level struct {
-	path  string
+	path  tree.Path
 	upper disk.Dir // nil: the layer has none
 	seen  *sight   // the root's; its dir is nil if there is none
 	// hidden: what the root has here is not seen through the layer; what the layer lacks is
@@ -210,7 +210,8 @@ func (w *walk) names(l *level) ([]string, error) {
 
 // An entry is one name of a level, while it is looked at.
 type entry struct {
-	name, path  string
+	name        string
+	path        tree.Path
 	has, had    *disk.Info // what the layer and the root have, as they are
 	after, old  *disk.Info // the same, where it is recorded
 	opaque, new bool       // the layer's directory hides the root's; it is the run's own
@@ -218,10 +219,7 @@ type entry struct {
 
 // entry looks at one name.
 func (w *walk) entry(l *level, name string) error {
-	e := entry{name: name, path: name}
-	if l.path != "" {
-		e.path = l.path + "/" + name
-	}
+	e := entry{name: name, path: l.path.Join(name)}
 	touched, err := w.touched(l, &e)
 	if err != nil || !touched {
 		return err
@@ -311,7 +309,7 @@ func (w *walk) recorded(l *level, e *entry, in *disk.Info, layers bool) *disk.In
 		return nil
 	}
 	tells := layers || e.has == nil
-	if l.rules.Match(e.path, in.Kind == disk.Directory).Ignored {
+	if l.rules.Match(string(e.path), in.Kind == disk.Directory).Ignored {
 		if tells {
 			n, _ := w.files(l.upper, e)
 			w.tally.Ignored += n
@@ -574,7 +572,7 @@ func (w *walk) enterRules(l *level) error {
 		if err != nil {
 			return err
 		}
-		f := ruleFile{name: name, path: strings.TrimPrefix(l.path+"/"+name, "/"), in: in}
+		f := ruleFile{name: name, path: l.path.Join(name), in: in}
 		if in != nil && in.Kind == disk.Regular { // a link is not followed, as git does not either
 			file, err := f.read(l.seen.dir)
 			if err != nil {
@@ -584,16 +582,17 @@ func (w *walk) enterRules(l *level) error {
 		}
 		seen = append(seen, f)
 	}
-	l.rules = l.rules.Enter(l.path, files...)
+	l.rules = l.rules.Enter(string(l.path), files...)
 	l.seen.ruled = sync.OnceValues(func() (bool, error) { return w.sameRules(l.seen, seen) })
 	return nil
 }
 
 // A ruleFile is an ignore file as it was read, or its place.
 type ruleFile struct {
-	name, path string
-	in         *disk.Info // nil: there is none
-	sum        tree.Hash  // of a regular file
+	name string
+	path tree.Path
+	in   *disk.Info // nil: there is none
+	sum  tree.Hash  // of a regular file
 }
 
 // sameRules says whether the ignore files of s are those that the run began with.
@@ -631,7 +630,7 @@ func (f *ruleFile) read(dir disk.Dir) (*ignorefile.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := ignorefile.Parse(f.path, data)
+	file, err := ignorefile.Parse(string(f.path), data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: this ignore file cannot be used: %w", tree.Quote(f.path), err)
 	}

@@ -147,7 +147,7 @@ func TestCloneWhole(t *testing.T) {
 		assert.Regexp(t, "^[0-9]+ a\x00[0-9]+ a/b\x00[0-9]+ a/b/f\x00$", string(names))
 		require.NoError(t, os.Remove(filepath.Join(l.Workspace(), "a/b/f")))
 		var got []string
-		_, err = l.Changes(t.Context(), ChangeOptions{}, func(c *Change) error { got = append(got, c.Path); return nil })
+		_, err = l.Changes(t.Context(), ChangeOptions{}, func(c *Change) error { got = append(got, string(c.Path)); return nil })
 		require.NoError(t, err)
 		assert.Equal(t, []string{"a/b/f"}, got)
 	}
@@ -178,7 +178,7 @@ func TestClockSetBack(t *testing.T) {
 	defer l.Close()
 	require.NoError(t, os.WriteFile(filepath.Join(l.Workspace(), "f"), []byte("2"), 0o644))
 	l.facts.Cloned = 1 << 62 // as if the clock had been later
-	known := ChangeOptions{Known: func(string) (*tree.Entry, bool) { return nil, true }}
+	known := ChangeOptions{Known: func(tree.Path) (*tree.Entry, bool) { return nil, true }}
 	settled := func() (out []string) {
 		_, err = l.Changes(t.Context(), known, func(c *Change) error {
 			ok, err := c.Settled()

@@ -39,8 +39,8 @@ type Survey struct {
 	Bytes   int64
 	// Absolute are links whose text is a path in the root: in a clone they lead into the root
 	// itself, and what is written through them is written there.
-	Absolute []string
-	Shared   []string // what of CloneOptions.Share is there
+	Absolute []tree.Path
+	Shared   []tree.Path // what of CloneOptions.Share is there
 }
 
 // Survey walks the root and counts.
@@ -57,7 +57,7 @@ func (p *Place) Survey(ctx context.Context, o CloneOptions) (Survey, error) {
 }
 
 // survey counts what is in a directory into s. roots are the paths that lead to the root.
-func (o *CloneOptions) survey(ctx context.Context, d disk.Dir, path string, roots []string, s *Survey) error {
+func (o *CloneOptions) survey(ctx context.Context, d disk.Dir, path tree.Path, roots []string, s *Survey) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (o *CloneOptions) survey(ctx context.Context, d disk.Dir, path string, root
 		return err
 	}
 	for _, e := range list {
-		at := join(path, e.Name)
+		at := path.Join(e.Name)
 		in, err := look(d, e.Name)
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func (o *CloneOptions) survey(ctx context.Context, d disk.Dir, path string, root
 		if in == nil {
 			continue
 		}
-		if slices.Contains(o.Share, at) {
+		if slices.Contains(o.Share, string(at)) {
 			s.Shared = append(s.Shared, at)
 		}
 		if o.leaves(at, in) {
@@ -108,15 +108,8 @@ func (o *CloneOptions) survey(ctx context.Context, d disk.Dir, path string, root
 }
 
 // leaves says whether a clone leaves an entry out, or only links to it.
-func (o *CloneOptions) leaves(path string, in *disk.Info) bool {
-	return in.Kind == disk.Special || slices.Contains(o.Share, path) || slices.ContainsFunc(o.Exclude, in.SameFile)
-}
-
-func join(dir, name string) string {
-	if dir == "" {
-		return name
-	}
-	return dir + "/" + name
+func (o *CloneOptions) leaves(path tree.Path, in *disk.Info) bool {
+	return in.Kind == disk.Special || slices.Contains(o.Share, string(path)) || slices.ContainsFunc(o.Exclude, in.SameFile)
 }
 
 // cloning is the making of a clone.
@@ -151,7 +144,7 @@ func (c *cloning) tree(l *Layer, root *disk.Info) error {
 }
 
 // list notes what a clone of a whole directory has.
-func (c *cloning) list(d disk.Dir, path string) error {
+func (c *cloning) list(d disk.Dir, path tree.Path) error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
@@ -160,7 +153,7 @@ func (c *cloning) list(d disk.Dir, path string) error {
 		return err
 	}
 	for _, e := range list {
-		at := join(path, e.Name)
+		at := path.Join(e.Name)
 		if err := c.note(d, e.Name, at, ""); err != nil {
 			return err
 		}
@@ -218,7 +211,7 @@ func (l *Layer) passTick() (int64, error) {
 }
 
 // dir clones a directory as name of to. Its files are cloned side by side.
-func (c *cloning) dir(from, to disk.Dir, name, path string, in *disk.Info) error {
+func (c *cloning) dir(from, to disk.Dir, name string, path tree.Path, in *disk.Info) error {
 	if err := to.Mkdir(name, 0o700); err != nil {
 		return err
 	}
@@ -250,7 +243,7 @@ func (c *cloning) dir(from, to disk.Dir, name, path string, in *disk.Info) error
 		}
 		sin, err := sub.Self()
 		if err == nil {
-			err = c.dir(sub, own, d, join(path, d), &sin)
+			err = c.dir(sub, own, d, path.Join(d), &sin)
 		}
 		sub.Close()
 		if err != nil {
@@ -267,14 +260,14 @@ func (c *cloning) dir(from, to disk.Dir, name, path string, in *disk.Info) error
 }
 
 // files clones all of a directory's entries but its directories, which it returns.
-func (c *cloning) files(from, to disk.Dir, path string, list []disk.Entry) (dirs []string, err error) {
+func (c *cloning) files(from, to disk.Dir, path tree.Path, list []disk.Entry) (dirs []string, err error) {
 	group, ctx := errgroup.WithContext(c.Context)
 	group.SetLimit(2 * runtime.GOMAXPROCS(0))
 	for _, e := range list {
 		if ctx.Err() != nil {
 			break
 		}
-		at := join(path, e.Name)
+		at := path.Join(e.Name)
 		in, err := look(from, e.Name)
 		if err != nil {
 			return nil, errors.Join(err, group.Wait())
@@ -282,8 +275,8 @@ func (c *cloning) files(from, to disk.Dir, path string, list []disk.Entry) (dirs
 		if in == nil {
 			continue
 		}
-		if slices.Contains(c.Share, at) {
-			err := to.Symlink(filepath.Join(c.root, at), e.Name)
+		if slices.Contains(c.Share, string(at)) {
+			err := to.Symlink(filepath.Join(c.root, string(at)), e.Name)
 			if err == nil {
 				err = c.note(to, e.Name, at, sharedMark)
 			}
@@ -315,7 +308,7 @@ const sharedMark = "/"
 
 // note writes what was made as name of d into names: its inode, a blank, its path. An error
 // of names is Flush's.
-func (c *cloning) note(d disk.Dir, name, path, mark string) error {
+func (c *cloning) note(d disk.Dir, name string, path tree.Path, mark string) error {
 	in, err := d.Stat(name)
 	if err != nil {
 		return err
@@ -330,7 +323,7 @@ func (c *cloning) note(d disk.Dir, name, path, mark string) error {
 }
 
 // file clones a regular file or a link. What is gone by now is not made.
-func (c *cloning) file(from, to disk.Dir, name, path string, in *disk.Info) (made bool, err error) {
+func (c *cloning) file(from, to disk.Dir, name string, path tree.Path, in *disk.Info) (made bool, err error) {
 	if in.Kind == disk.Symlink {
 		target, err := from.Readlink(name)
 		if err != nil {
@@ -403,8 +396,8 @@ func copyFile(from, to disk.Dir, name string) error {
 // cloned tells what of a clone the run may have touched.
 type cloned struct {
 	layer *Layer
-	at    int64             // the last moment of the cloning
-	names map[string]uint64 // the inode of each path that was made, with sharedMark before links; nil until it is needed
+	at    int64                // the last moment of the cloning
+	names map[tree.Path]uint64 // the inode of each path that was made, with sharedMark before links; nil until it is needed
 }
 
 // touched says whether the run may have changed an entry of the clone: it was written, or it is
@@ -435,7 +428,7 @@ func (c *cloned) touched(l *level, e *entry) (bool, error) {
 }
 
 // made is the inode of the path as it was cloned, 0 for none.
-func (c *cloned) made(path string) (uint64, error) {
+func (c *cloned) made(path tree.Path) (uint64, error) {
 	if c.names != nil {
 		return c.names[path], nil
 	}
@@ -448,14 +441,14 @@ func (c *cloned) made(path string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	c.names = map[string]uint64{}
+	c.names = map[tree.Path]uint64{}
 	for line := range strings.SplitSeq(strings.TrimSuffix(string(b), "\x00"), "\x00") {
 		text, name, _ := strings.Cut(line, " ")
 		ino, err := strconv.ParseUint(text, 10, 64)
 		if err != nil && line != "" {
 			return 0, fmt.Errorf("%s/%s: %q: not what was written there", c.layer.Path(), namesName, line)
 		}
-		c.names[name] = ino
+		c.names[tree.Path(name)] = ino
 	}
 	return c.names[path], nil
 }

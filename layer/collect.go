@@ -6,7 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"strings"
+
 	"syscall"
 
 	"decree/disk"
@@ -38,13 +38,13 @@ type Touched struct {
 // Collected is all that the layer's run did, in byte order of the paths.
 type Collected struct {
 	Touched []Touched
-	Unread  []string // files of the layer that could not be read, or are deleted in it and cannot be read in the root; of directories, see Tally
+	Unread  []tree.Path // files of the layer that could not be read, or are deleted in it and cannot be read in the root; of directories, see Tally
 	Tally   Tally
 }
 
 // Changes are the changes of all paths, and the paths without a base. What the root has by
 // now as the run made it is none.
-func (out *Collected) Changes() (all []tree.Change, noBase []string) {
+func (out *Collected) Changes() (all []tree.Change, noBase []tree.Path) {
 	for _, t := range out.Touched {
 		if t.same() {
 			continue
@@ -58,7 +58,7 @@ func (out *Collected) Changes() (all []tree.Change, noBase []string) {
 }
 
 // Unrecorded are the paths of which it is not known what the run did, in byte order.
-func (out *Collected) Unrecorded() []string {
+func (out *Collected) Unrecorded() []tree.Path {
 	paths := slices.Concat(out.Unread, out.Tally.Unread, out.Tally.Large)
 	slices.Sort(paths)
 	return paths
@@ -90,7 +90,7 @@ func (l *Layer) collect(ctx context.Context, o CollectOptions) (*Collected, erro
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(out.Touched, func(a, b Touched) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(out.Touched, func(a, b Touched) int { return a.Path.Compare(b.Path) })
 	slices.Sort(out.Unread)
 	return out, nil
 }

@@ -43,11 +43,11 @@ func TestCollect(t *testing.T) {
 		s.run(l, "echo run >d/a; ln -sf b d/l; echo run >p/e/b; echo run >p/e/c; rm p/e/gone; echo run >p/e/known; echo new >p/e/new; chmod 700 d; : >>p/e/same; touch x; mkdir n; echo n >n/n")
 		sh(t, s.root, "mv p/e p/away; mv p/away p/e; echo user >p/e/c") // all of p/e is doubted now
 		kept := stored{}
-		known := map[string]*tree.Entry{"p/e/known": file("k\n"), "p/e/same": file("same\n"), "p/e/new": nil,
+		known := map[tree.Path]*tree.Entry{"p/e/known": file("k\n"), "p/e/same": file("same\n"), "p/e/new": nil,
 			"p/.gitignore": nil, "p/.decreeignore": nil, "p/e/.gitignore": nil, "p/e/.decreeignore": nil}
 		var asked []string
-		got, err := l.Collect(t.Context(), layer.CollectOptions{Writer: kept, ChangeOptions: layer.ChangeOptions{Known: func(p string) (*tree.Entry, bool) {
-			asked = append(asked, p)
+		got, err := l.Collect(t.Context(), layer.CollectOptions{Writer: kept, ChangeOptions: layer.ChangeOptions{Known: func(p tree.Path) (*tree.Entry, bool) {
+			asked = append(asked, string(p))
 			e, ok := known[p]
 			return e, ok
 		}}})
@@ -104,7 +104,7 @@ func TestCollectUnread(t *testing.T) {
 		assert.Len(t, got.Touched, 3)
 		return
 	}
-	assert.Equal(t, []string{"b", "n"}, got.Unread)
+	assert.Equal(t, []tree.Path{"b", "n"}, got.Unread)
 	assert.Equal(t, []layer.Touched{{Change: tree.Change{Path: "a", Old: file("a\n"), New: file("run\n")}}}, got.Touched)
 }
 
@@ -121,6 +121,6 @@ func TestCollectTheSameEdit(t *testing.T) {
 		require.NoError(t, err)
 		all, noBase := got.Changes()
 		assert.Equal(t, []tree.Change{{Path: "c", Old: file("c\n"), New: file("run\n")}}, all, how)
-		assert.Equal(t, []string{"c"}, noBase, "its directory was changed too")
+		assert.Equal(t, []tree.Path{"c"}, noBase, "its directory was changed too")
 	}
 }

@@ -3,9 +3,9 @@ package layer
 import (
 	"errors"
 	"io/fs"
-	"strings"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // A layer that its run has left can be entered again, for another command. What that one
@@ -19,8 +19,8 @@ const enteredName = "entered"
 
 // again is what is known of a layer as it was entered.
 type again struct {
-	before  int64           // change times from this on are too young; 0: all are
-	touched map[string]bool // the paths that the layer had; true: and all below
+	before  int64              // change times from this on are too young; 0: all are
+	touched map[tree.Path]bool // the paths that the layer had; true: and all below
 }
 
 // Enter marks the layer, which the caller has locked, and looks what it has already. What
@@ -36,7 +36,7 @@ func (l *Layer) Enter() error {
 	if err != nil {
 		return err
 	}
-	a := &again{before: before, touched: map[string]bool{}}
+	a := &again{before: before, touched: map[tree.Path]bool{}}
 	upper, err := l.dir.OpenDir(upperName)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (l *Layer) Enter() error {
 }
 
 // look notes what dir, which is at path, has.
-func (a *again) look(dir disk.Dir, path string) error {
+func (a *again) look(dir disk.Dir, path tree.Path) error {
 	list, err := dir.List()
 	for _, e := range list {
 		if err != nil {
@@ -59,7 +59,7 @@ func (a *again) look(dir disk.Dir, path string) error {
 		if e.Name == ".git" || e.Name == ".decree" {
 			continue // nothing in them is a change
 		}
-		at := strings.TrimPrefix(path+"/"+e.Name, "/")
+		at := path.Join(e.Name)
 		if a.touched[at] = true; e.Kind == disk.Directory {
 			err = a.lookBelow(dir, e.Name, at)
 		}
@@ -68,7 +68,7 @@ func (a *again) look(dir disk.Dir, path string) error {
 }
 
 // lookBelow notes what is in a directory, unless that hides what the root has there.
-func (a *again) lookBelow(dir disk.Dir, name, at string) error {
+func (a *again) lookBelow(dir disk.Dir, name string, at tree.Path) error {
 	hides, err := opaque(dir, name)
 	if hides || err != nil {
 		return err
@@ -99,7 +99,7 @@ func opaque(dir disk.Dir, name string) (bool, error) {
 func isOpaque(x disk.Xattr) bool { return x.Name == "user.overlay.opaque" && string(x.Value) == "y" }
 
 // had says whether the layer had the path, or hid what the root has there.
-func (a *again) had(path string) bool {
+func (a *again) had(path tree.Path) bool {
 	if _, is := a.touched[path]; is {
 		return true
 	}
@@ -112,7 +112,7 @@ func (a *again) had(path string) bool {
 }
 
 // baseOf is what tells of a path whether the root still has what it was to the command.
-func (w *walk) baseOf(path string) base {
+func (w *walk) baseOf(path tree.Path) base {
 	b := w.base
 	if w.again != nil && !w.again.had(path) {
 		b.before = w.again.before

@@ -24,6 +24,7 @@ import (
 	"decree/layer"
 	"decree/layer/overlay"
 	"decree/runner"
+	"decree/tree"
 )
 
 // A site is a root and the place of its layers.
@@ -132,7 +133,7 @@ func (s *site) changes(l *layer.Layer, o layer.ChangeOptions) ([]string, layer.T
 	s.t.Helper()
 	var out []string
 	tally, err := l.Changes(context.Background(), o, func(c *layer.Change) error {
-		line := c.Path + ": " + s.told(c.From(), c.Name(), c.Before) + " -> " + s.told(c.To(), c.Name(), c.After)
+		line := string(c.Path+": ") + s.told(c.From(), c.Name(), c.Before) + " -> " + s.told(c.To(), c.Name(), c.After)
 		ok, err := c.Settled()
 		require.NoError(s.t, err)
 		if !ok {
@@ -167,12 +168,13 @@ func (s *site) told(d disk.Dir, name string, in *disk.Info) string {
 }
 
 // listed is a tree as lines by path, read in the plainest way: what the walk is held against.
-func listed(t testing.TB, root string) map[string]string {
+func listed(t testing.TB, root string) map[tree.Path]string {
 	t.Helper()
-	out := map[string]string{}
+	out := map[tree.Path]string{}
 	require.NoError(t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		require.NoError(t, err)
-		rel, _ := filepath.Rel(root, path)
+		text, _ := filepath.Rel(root, path)
+		rel := tree.Path(text)
 		if rel == "." {
 			return nil
 		}
@@ -196,8 +198,8 @@ func listed(t testing.TB, root string) map[string]string {
 }
 
 // differ are the changes from one tree to another.
-func differ(was, is map[string]string) (out []string) {
-	paths := map[string]bool{}
+func differ(was, is map[tree.Path]string) (out []string) {
+	paths := map[tree.Path]bool{}
 	for p := range was {
 		paths[p] = true
 	}
@@ -215,7 +217,7 @@ func differ(was, is map[string]string) (out []string) {
 		if b == "" {
 			b = "none"
 		}
-		out = append(out, p+": "+a+" -> "+b)
+		out = append(out, string(p+": ")+a+" -> "+b)
 	}
 	sort.Strings(out)
 	return out
@@ -475,7 +477,7 @@ func TestSurvey(t *testing.T) {
 	sh(t, s.root, `mkdir d; echo four >d/f; ln -s "$PWD/d/f" abs; ln -s d/f rel; ln -s "$PWD" d/up; ln -s "${PWD}x" x; mkfifo p`)
 	got, err := s.place.Survey(t.Context(), layer.CloneOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, layer.Survey{Entries: 6, Bytes: 5, Absolute: []string{"abs", "d/up"}}, got)
+	assert.Equal(t, layer.Survey{Entries: 6, Bytes: 5, Absolute: []tree.Path{"abs", "d/up"}}, got)
 }
 
 // TestCloneShares: what is shared is the root's own, and said to be by being a link.

@@ -156,7 +156,7 @@ func TestFullDisk(t *testing.T) {
 		_, err := l.Changes(t.Context(), layer.ChangeOptions{}, func(c *layer.Change) error {
 			ok, err := c.Settled()
 			assert.Equal(t, clocks != nil, ok)
-			got = append(got, c.Path)
+			got = append(got, string(c.Path))
 			return err
 		})
 		require.NoError(t, err)

@@ -14,14 +14,14 @@ import (
 func wide(n int) []tree.Item {
 	var files, dirs []tree.Item
 	for i := range n {
-		d := fmt.Sprintf("src/module%03d/package%05d", i/2000, i/20)
+		d := tree.Path(fmt.Sprintf("src/module%03d/package%05d", i/2000, i/20))
 		if i%2000 == 0 {
-			dirs = append(dirs, dir(fmt.Sprintf("src/module%03d", i/2000), 0o755))
+			dirs = append(dirs, dir(tree.Path(fmt.Sprintf("src/module%03d", i/2000)), 0o755))
 		}
 		if i%20 == 0 {
 			dirs = append(dirs, dir(d, 0o755))
 		}
-		files = append(files, tree.Item{Path: fmt.Sprintf("%s/file_%06d.go", d, i), Entry: tree.Entry{SHA256: tree.Sum([]byte(d)), Size: int64(i), Mode: 0o644}})
+		files = append(files, tree.Item{Path: d.Join(fmt.Sprintf("file_%06d.go", i)), Entry: tree.Entry{SHA256: tree.Sum([]byte(d)), Size: int64(i), Mode: 0o644}})
 	}
 	return append(files, dirs...)
 }

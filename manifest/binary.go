@@ -161,7 +161,7 @@ func (u *unpacker) bytes(dst []byte) {
 }
 
 // item takes the next entry, or a section's end (head endSection).
-func (u *unpacker) item() (path string, e tree.Entry, head byte) {
+func (u *unpacker) item() (path tree.Path, e tree.Entry, head byte) {
 	head = u.byte()
 	if u.err != nil || head == endSection {
 		return "", e, head
@@ -178,7 +178,7 @@ func (u *unpacker) item() (path string, e tree.Entry, head byte) {
 	return path, e, head
 }
 
-func (u *unpacker) key() string {
+func (u *unpacker) key() tree.Path {
 	shared := u.uvarint(tree.MaxPath)
 	rest := u.uvarint(tree.MaxPath)
 	if u.err != nil {
@@ -194,7 +194,7 @@ func (u *unpacker) key() string {
 	if u.err != nil {
 		return ""
 	}
-	path := string(u.name)
+	path := tree.Path(u.name)
 	n, err := u.path.nextChecked(path)
 	if err != nil {
 		u.err = fmt.Errorf("%w: %w", ErrBinary, err)

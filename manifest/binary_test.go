@@ -23,7 +23,7 @@ func (p *packer) reset(files bool) {
 }
 
 // item appends an entry: see unpacker.
-func (p *packer) item(dst []byte, head byte, path string, e *tree.Entry) ([]byte, error) {
+func (p *packer) item(dst []byte, head byte, path tree.Path, e *tree.Entry) ([]byte, error) {
 	shared, err := p.path.next(path)
 	if err != nil {
 		return dst, fmt.Errorf("%s: %w", tree.Quote(path), err)

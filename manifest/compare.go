@@ -3,7 +3,6 @@ package manifest
 import (
 	"fmt"
 	"iter"
-	"strings"
 
 	"decree/tree"
 )
@@ -92,7 +91,7 @@ func order(a, b tree.Item) int {
 		}
 		return 1
 	}
-	return strings.Compare(a.Path, b.Path)
+	return a.Path.Compare(b.Path)
 }
 
 // sections checks that items come in manifest order.

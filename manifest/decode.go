@@ -45,7 +45,7 @@ func NewDecoder(r io.Reader) *Decoder { return &Decoder{t: newTokens(r)} }
 // only their mode), each in byte order. After the last it returns io.EOF, once all of the
 // input has been read and found to be right. Other errors are the reader's, or a
 // *[SyntaxError], which may wrap a *[VersionError], a *[tree.PathError] or [tree.ErrOrder].
-func (d *Decoder) Next() (path string, e tree.Entry, err error) {
+func (d *Decoder) Next() (path tree.Path, e tree.Entry, err error) {
 	if d.err != nil {
 		return "", tree.Entry{}, d.err
 	}
@@ -75,7 +75,7 @@ func (d *Decoder) All() tree.Seq {
 	}
 }
 
-func (d *Decoder) step() (string, tree.Entry, error) {
+func (d *Decoder) step() (tree.Path, tree.Entry, error) {
 	for d.t.err == nil {
 		switch d.section {
 		case atStart:
@@ -180,14 +180,15 @@ func (d *Decoder) finish() error {
 }
 
 // key checks a path as it stands in JSON and returns the raw one.
-func (d *Decoder) key(path string) string {
-	if !plain(path) || path == "" {
-		var err error
-		quoted := path
-		if path, err = tree.Unquote(quoted); err != nil {
-			d.t.failf("path %q: %w", clip(quoted), err)
+func (d *Decoder) key(text string) tree.Path {
+	path := tree.Path(text)
+	if !plain(text) || text == "" {
+		raw, err := tree.Unquote(text)
+		if err != nil {
+			d.t.failf("path %q: %w", clip(text), err)
 			return ""
 		}
+		path = tree.Path(raw)
 	}
 	if _, err := d.path.nextChecked(path); err != nil {
 		d.t.fail(err)
@@ -195,7 +196,7 @@ func (d *Decoder) key(path string) string {
 	return path
 }
 
-func (d *Decoder) file() (string, tree.Entry, bool) {
+func (d *Decoder) file() (tree.Path, tree.Entry, bool) {
 	name, ok := d.t.member()
 	if !ok {
 		d.section = betweenSections
@@ -210,7 +211,7 @@ func (d *Decoder) file() (string, tree.Entry, bool) {
 }
 
 // facts takes the object that describes a file or symlink.
-func (d *Decoder) facts(path string) (e tree.Entry) {
+func (d *Decoder) facts(path tree.Path) (e tree.Entry) {
 	if !d.t.begin() {
 		return e
 	}
@@ -322,7 +323,7 @@ func (f facts) check(e *tree.Entry) string {
 	return ""
 }
 
-func (d *Decoder) dir() (string, tree.Entry, bool) {
+func (d *Decoder) dir() (tree.Path, tree.Entry, bool) {
 	name, ok := d.t.member()
 	if !ok {
 		d.section = afterDirs

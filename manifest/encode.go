@@ -61,7 +61,7 @@ func (e *Encoder) Item(it tree.Item) error {
 // File adds a regular file or symlink. Paths come in byte order, before all
 // directories. It returns an error wrapping [tree.ErrOrder] if they do not, otherwise only
 // the writer's error, then and at each later call. path is not kept.
-func (e *Encoder) File(path string, entry tree.Entry) error {
+func (e *Encoder) File(path tree.Path, entry tree.Entry) error {
 	if e.err != nil {
 		return e.err
 	}
@@ -94,7 +94,7 @@ func (e *Encoder) File(path string, entry tree.Entry) error {
 
 // Dir adds a directory with its mode (07777). Paths come in byte order, after all
 // files; errors are as for File.
-func (e *Encoder) Dir(path string, mode uint32) error {
+func (e *Encoder) Dir(path tree.Path, mode uint32) error {
 	if e.err != nil {
 		return e.err
 	}
@@ -141,7 +141,7 @@ func (e *Encoder) endSection() {
 }
 
 // key checks the order and appends what stands before an entry's facts.
-func (e *Encoder) key(path string) bool {
+func (e *Encoder) key(path tree.Path) bool {
 	if _, err := e.path.next(path); err != nil {
 		_ = e.fail(path, err) // it stays, and every later call returns it
 		return false
@@ -151,7 +151,7 @@ func (e *Encoder) key(path string) bool {
 	}
 	e.any = true
 	e.buf = append(e.buf, "\n    "...)
-	if plain(path) {
+	if plain(string(path)) {
 		e.buf = append(e.buf, '"')
 		e.buf = append(e.buf, path...)
 		e.buf = append(e.buf, '"')
@@ -172,7 +172,7 @@ func plain(s string) bool {
 	return true
 }
 
-func (e *Encoder) fail(path string, err error) error {
+func (e *Encoder) fail(path tree.Path, err error) error {
 	e.err = fmt.Errorf("%s: %w", tree.Quote(path), err)
 	return e.err
 }

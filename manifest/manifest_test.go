@@ -18,12 +18,12 @@ import (
 	"decree/tree"
 )
 
-func file(path, content string, mode uint32) tree.Item {
+func file(path tree.Path, content string, mode uint32) tree.Item {
 	return tree.Item{Path: path, Entry: tree.Entry{SHA256: tree.Sum([]byte(content)), Size: int64(len(content)), Mode: mode}}
 }
 
-func link(path, target string) tree.Item { return tree.Item{Path: path, Entry: Link(target)} }
-func dir(path string, mode uint32) tree.Item {
+func link(path tree.Path, target string) tree.Item { return tree.Item{Path: path, Entry: Link(target)} }
+func dir(path tree.Path, mode uint32) tree.Item {
 	return tree.Item{Path: path, Entry: tree.Entry{Type: tree.Dir, Mode: mode}}
 }
 
@@ -210,11 +210,11 @@ func TestDecoderErrors(t *testing.T) {
 
 // random returns a tree of about n entries in manifest order.
 func random(r *rand.Rand, n int) []tree.Item {
-	parts := []string{"a", "a-", "a.b", "b", "caf\xe9", "\"", "new\n", "é", "\u2028", "\\", "z z"}
-	used := map[string]bool{}
+	parts := []tree.Path{"a", "a-", "a.b", "b", "caf\xe9", "\"", "new\n", "é", "\u2028", "\\", "z z"}
+	used := map[tree.Path]bool{}
 	var files, dirs []tree.Item
-	var grow func(prefix string, depth int)
-	grow = func(prefix string, depth int) {
+	var grow func(prefix tree.Path, depth int)
+	grow = func(prefix tree.Path, depth int) {
 		for _, p := range parts {
 			path := prefix + p
 			if r.IntN(3) > 0 || len(used) > n {
@@ -228,7 +228,7 @@ func random(r *rand.Rand, n int) []tree.Item {
 					grow(path+"/", depth+1)
 				}
 			case 1:
-				files = append(files, link(path, "to "+parts[r.IntN(len(parts))]))
+				files = append(files, link(path, "to "+string(parts[r.IntN(len(parts))])))
 			default:
 				files = append(files, file(path, fmt.Sprint(r.IntN(5)), []uint32{0o644, 0o755, 0o4711, 0}[r.IntN(4)]))
 			}
@@ -276,15 +276,15 @@ func TestRoundTrips(t *testing.T) {
 
 // checkChanges compares with the changes found by looking every path up.
 func checkChanges(t *testing.T, a, b []tree.Item, changes []tree.Change) {
-	state := func(items []tree.Item) map[string]tree.Entry {
-		m := map[string]tree.Entry{}
+	state := func(items []tree.Item) map[tree.Path]tree.Entry {
+		m := map[tree.Path]tree.Entry{}
 		for _, it := range items {
 			m[it.Path] = it.Entry
 		}
 		return m
 	}
 	was, is := state(a), state(b)
-	seen := map[string]bool{}
+	seen := map[tree.Path]bool{}
 	for i, ch := range changes {
 		if i > 0 {
 			require.Less(t, changes[i-1].Path, ch.Path)
@@ -356,7 +356,7 @@ func TestSequencesCanBeLeft(t *testing.T) {
 	} {
 		for it, err := range s {
 			require.NoError(t, err)
-			assert.Equal(t, "a", it.Path, name)
+			assert.Equal(t, tree.Path("a"), it.Path, name)
 			break
 		}
 	}
@@ -365,10 +365,10 @@ func TestSequencesCanBeLeft(t *testing.T) {
 // TestShortCheck holds that the check of only a path's new part is as strict as the whole.
 func TestShortCheck(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	parts := []string{"a", "b", ".", "..", ".git", ".decree", ".x", "", "a\x00", "git", "/"}
-	prev := ""
+	parts := []tree.Path{"a", "b", ".", "..", ".git", ".decree", ".x", "", "a\x00", "git", "/"}
+	prev := tree.Path("")
 	for range 20_000 {
-		var path string
+		var path tree.Path
 		for i := range 1 + r.IntN(4) {
 			if i > 0 {
 				path += "/"
@@ -376,11 +376,11 @@ func TestShortCheck(t *testing.T) {
 			path += parts[r.IntN(len(parts))]
 		}
 		plain := path != "" && path[0] != '/' && plainFrom(path, []byte(prev))
-		ok := tree.CheckPath(path) == nil
+		ok := path.Check() == nil
 		if plain {
 			require.True(t, ok, "%q after %q", path, prev)
 		}
-		if ok && !strings.Contains(path, ".") {
+		if ok && !strings.Contains(string(path), ".") {
 			require.True(t, plain, "%q after %q", path, prev)
 		}
 		if ok {

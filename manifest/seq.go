@@ -45,7 +45,7 @@ type ordered struct {
 var errBelowFile = errors.New("path below a file")
 
 // next takes the next path and returns the length that it shares with the one before.
-func (o *ordered) next(path string) (shared int, err error) {
+func (o *ordered) next(path tree.Path) (shared int, err error) {
 	if !o.any {
 		o.any = true
 		o.prev = append(o.prev[:0], path...)
@@ -66,9 +66,9 @@ func (o *ordered) next(path string) (shared int, err error) {
 
 // nextChecked is next for a path that is not known to be one of a tree; its errors name
 // the path. Only what the path does not share with the one before need be checked.
-func (o *ordered) nextChecked(path string) (shared int, err error) {
+func (o *ordered) nextChecked(path tree.Path) (shared int, err error) {
 	if path == "" || path[0] == '/' || !plainFrom(path, o.prev) {
-		if err := tree.CheckPath(path); err != nil {
+		if err := path.Check(); err != nil {
 			return 0, err
 		}
 	}
@@ -81,11 +81,11 @@ func (o *ordered) nextChecked(path string) (shared int, err error) {
 // plainFrom says that path is certainly one of a tree, given that prev is one or empty:
 // its components behind the directory that both have are not empty, do not begin with a
 // dot, and hold no NUL.
-func plainFrom(path string, prev []byte) bool {
+func plainFrom(path tree.Path, prev []byte) bool {
 	if len(path) >= tree.MaxPath {
 		return false
 	}
-	at := strings.LastIndexByte(path[:common(prev, path)], '/') + 1
+	at := strings.LastIndexByte(string(path[:common(prev, path)]), '/') + 1
 	for start := at; ; at++ {
 		if at == start && (at == len(path) || path[at] == '.') {
 			return false
@@ -107,7 +107,7 @@ func plainFrom(path string, prev []byte) bool {
 
 // below refuses a path below an earlier one. All paths between "a" and "a/b" begin with
 // "a", so the candidates are the earlier paths that the previous one begins with.
-func (o *ordered) below(path string, shared int) error {
+func (o *ordered) below(path tree.Path, shared int) error {
 	for len(o.nested) > 0 && o.nested[len(o.nested)-1] > shared {
 		o.nested = o.nested[:len(o.nested)-1]
 	}
@@ -126,10 +126,10 @@ func (o *ordered) reset(files bool) {
 }
 
 // common returns the length of the longest common prefix.
-func common(a []byte, b string) int {
+func common(a []byte, b tree.Path) int {
 	n := min(len(a), len(b))
 	i := 0
-	for i+8 <= n && string(a[i:i+8]) == b[i:i+8] {
+	for i+8 <= n && tree.Path(a[i:i+8]) == b[i:i+8] {
 		i += 8
 	}
 	for i < n && a[i] == b[i] {

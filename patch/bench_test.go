@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/tree"
 )
 
 // logText returns a log of about size bytes.
@@ -145,7 +147,7 @@ func small(n, percent int) (all []Change, size int64) {
 			continue
 		}
 		old := text(60 + i%50)
-		all = append(all, modify(fmt.Sprintf("dir%03d/file%05d", i/100, i), old, strings.Replace(old, "line 30\n", "changed\n", 1)))
+		all = append(all, modify(tree.Path(fmt.Sprintf("dir%03d/file%05d", i/100, i)), old, strings.Replace(old, "line 30\n", "changed\n", 1)))
 		size += 2 * int64(len(old))
 	}
 	return all, size

@@ -2,8 +2,9 @@ package patch
 
 import (
 	"bytes"
-	"decree/tree"
 	"io"
+
+	"decree/tree"
 )
 
 // Op is what happened to a path.
@@ -61,7 +62,7 @@ func (b Bytes) Open() (io.ReadCloser, error) { return io.NopCloser(bytes.NewRead
 // does. The contents are those of regular files; of symlinks and directories the entries
 // say everything, and the contents are nil.
 type Change struct {
-	Path                   string
+	Path                   tree.Path
 	Old, New               *tree.Entry
 	OldContent, NewContent Content
 }

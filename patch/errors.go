@@ -1,9 +1,10 @@
 package patch
 
 import (
-	"decree/tree"
 	"errors"
 	"fmt"
+
+	"decree/tree"
 )
 
 // ErrStored is what Forward and Reverse return for a section without contents: its bytes
@@ -27,7 +28,7 @@ func (e *SyntaxError) Error() string {
 
 // MismatchError says that a content is not the one a section was made for.
 type MismatchError struct {
-	Path   string
+	Path   tree.Path
 	Line   int // the first differing line of the content, counted from 1; 0: no single line
 	Reason string
 }
@@ -36,7 +37,7 @@ type MismatchError struct {
 func (e *MismatchError) Error() string { return tree.Quote(e.Path) + ": " + e.Because() }
 
 // About is the path.
-func (e *MismatchError) About() string { return e.Path }
+func (e *MismatchError) About() tree.Path { return e.Path }
 
 // Because is the reason without the path.
 func (e *MismatchError) Because() string {
@@ -48,7 +49,7 @@ func (e *MismatchError) Because() string {
 
 // OrderError says that a Change does not fit behind those written before it.
 type OrderError struct {
-	Path   string
+	Path   tree.Path
 	Reason string
 }
 

@@ -18,7 +18,7 @@ func ParseFacts(data []byte) (*Section, error) {
 		switch name {
 		case "path":
 			hasPath = true
-			s.Path = unquoted(v)
+			s.Path = tree.Path(unquoted(v))
 		case "op":
 			s.Op = Op(v.Text())
 		case "old":
@@ -48,7 +48,7 @@ func ParseFacts(data []byte) (*Section, error) {
 
 // checkFacts returns what is wrong with a section's facts, or "".
 func (s *Section) checkFacts() string {
-	if pathErr := new(tree.PathError); errors.As(tree.CheckPath(s.Path), &pathErr) {
+	if pathErr := new(tree.PathError); errors.As(s.Path.Check(), &pathErr) {
 		return pathErr.Reason
 	}
 	switch s.Op {

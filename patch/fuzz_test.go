@@ -34,7 +34,7 @@ func FuzzReader(f *testing.F) {
 			if err != nil {
 				return
 			}
-			require.NoError(t, tree.CheckPath(s.Path))
+			require.NoError(t, s.Path.Check())
 			require.Equal(t, string(diff[s.Offset:s.Offset+s.Size]), string(s.Raw))
 			_, body := cutLine(s.Raw)
 			_, formatted := cutLine(format(s))
@@ -66,8 +66,9 @@ func FuzzRoundTrip(f *testing.F) {
 		f.Add([]byte(pair[0]), []byte(pair[1]), "f")
 	}
 	f.Add([]byte("x\n"), []byte("y\n"), "caf\xe9 \"\n")
-	f.Fuzz(func(t *testing.T, a, b []byte, path string) {
-		if tree.CheckPath(path) != nil || bytes.Equal(a, b) {
+	f.Fuzz(func(t *testing.T, a, b []byte, name string) {
+		path := tree.Path(name)
+		if path.Check() != nil || bytes.Equal(a, b) {
 			return
 		}
 		c := modify(path, string(a), string(b))
@@ -85,7 +86,7 @@ func FuzzRoundTrip(f *testing.F) {
 // Names survive both spellings, and no two paths share one.
 func FuzzQuote(f *testing.F) {
 	for _, p := range fileNames {
-		f.Add(p)
+		f.Add(string(p))
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		raw, err := tree.Unquote(tree.Quote(s))

@@ -1,7 +1,6 @@
 package patch
 
 import (
-	"decree/tree"
 	"flag"
 	"os"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/tree"
 )
 
 var update = flag.Bool("update", false, "write the golden diffs anew")
@@ -27,7 +28,7 @@ type golden struct {
 	archive  []archived // the comment first, with no name
 	fields   map[string]string
 	old, new nodes
-	path     string
+	path     tree.Path
 }
 
 func readGolden(t *testing.T, name string) *golden {
@@ -42,8 +43,9 @@ func readGolden(t *testing.T, name string) *golden {
 	}
 	g.path = "file"
 	if p := g.fields["path"]; p != "" {
-		g.path, err = tree.Unquote(p)
+		p, err = tree.Unquote(p)
 		require.NoError(t, err)
+		g.path = tree.Path(p)
 	}
 	for _, f := range g.archive {
 		switch f.name {

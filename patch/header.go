@@ -9,13 +9,13 @@ import (
 
 // headerName returns prefix+path as the header lines spell it: C-quoted as a whole if
 // anything in it is not plain ASCII, or is a space, '"' or '\'.
-func headerName(prefix, path string) string {
+func headerName(prefix string, path tree.Path) string {
 	for i := range len(path) {
 		if c := path[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '\\' {
-			return string(tree.AppendQuoted(nil, prefix+path))
+			return string(tree.AppendQuoted(nil, prefix+string(path)))
 		}
 	}
-	return prefix + path
+	return prefix + string(path)
 }
 
 // gitMode returns the six octal digits that header lines carry: type and exact mode.

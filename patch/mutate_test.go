@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/tree"
 )
 
 // long reports whether the long forms of the tests are wanted.
@@ -153,7 +155,7 @@ func TestSourcePairs(t *testing.T) {
 		if before == nil {
 			before = data
 		}
-		name := fmt.Sprintf("p%05d.go", i)
+		name := tree.Path(fmt.Sprintf("p%05d.go", i))
 		edited := mutate(rnd, data, bytes.SplitAfter(before, []byte("\n")))
 		old[name], new[name] = regular(string(data), 0o644), regular(string(edited), 0o644)
 		before = data

@@ -1,8 +1,9 @@
 package patch
 
 import (
-	"decree/tree"
 	"strings"
+
+	"decree/tree"
 )
 
 // order holds what the sections so far say about the tree, as far as it bears on the next
@@ -12,14 +13,14 @@ import (
 // Paths come in byte order, so what was seen and can still lie above the next path is a
 // byte prefix of it, and the chain of these is short.
 type order struct {
-	last  string
+	last  tree.Path
 	began bool
 	chain []seen
 }
 
 // seen is one path of the chain. The kinds are those before and after, -1 for "absent".
 type seen struct {
-	path     string
+	path     tree.Path
 	old, new int
 }
 
@@ -41,7 +42,7 @@ func (o *order) add(s *Section) string {
 		return o.second(s)
 	}
 	o.began, o.last = true, s.Path
-	for n := len(o.chain); n > 0 && !strings.HasPrefix(s.Path, o.chain[n-1].path); n-- {
+	for n := len(o.chain); n > 0 && !strings.HasPrefix(string(s.Path), string(o.chain[n-1].path)); n-- {
 		o.chain = o.chain[:n-1]
 	}
 	for _, up := range o.chain {

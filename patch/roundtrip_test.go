@@ -3,13 +3,14 @@ package patch
 import (
 	"bytes"
 	"context"
-	"decree/tree"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/tree"
 )
 
 // file returns the entry of a regular file.
@@ -26,7 +27,7 @@ func link(target string) *tree.Entry {
 func dir(mode uint32) *tree.Entry { return &tree.Entry{Mode: mode, Type: tree.Dir} }
 
 // modify returns the change of a file's content.
-func modify(path, old, new string) Change {
+func modify(path tree.Path, old, new string) Change {
 	return Change{
 		Path: path, Old: file(old, 0o644), New: file(new, 0o644),
 		OldContent: Bytes(old), NewContent: Bytes(new),

@@ -2,10 +2,11 @@ package patch
 
 import (
 	"bytes"
-	"decree/tree"
 	"iter"
 	"strconv"
 	"strings"
+
+	"decree/tree"
 )
 
 // VersionLine is the first line of a diff that has any section, without its '\n'. Behind it
@@ -31,7 +32,7 @@ const base64Line = 57
 // contents in OldData and NewData (empty for an empty side), or, if Stored, nowhere.
 // The slices share memory with Raw and must not be written to.
 type Section struct {
-	Path             string
+	Path             tree.Path
 	Op               Op
 	Old, New         *tree.Entry
 	Binary, Stored   bool

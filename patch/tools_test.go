@@ -3,7 +3,6 @@ package patch
 import (
 	"bytes"
 	"context"
-	"decree/tree"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/tree"
 )
 
 // node is one path of a test tree: its entry, and the bytes of a regular file.
@@ -21,13 +22,13 @@ type node struct {
 	data  string
 }
 
-type nodes map[string]node
+type nodes map[tree.Path]node
 
 func regular(data string, mode uint32) node { return node{file(data, mode), data} }
 
 // changes returns what leads from one tree to another, in the order that a Writer wants.
 func changes(old, new nodes) []Change {
-	paths := map[string]bool{}
+	paths := map[tree.Path]bool{}
 	for p := range old {
 		paths[p] = true
 	}
@@ -39,20 +40,20 @@ func changes(old, new nodes) []Change {
 		o, n := old[p], new[p]
 		all = append(all, Change{p, o.entry, n.entry, Bytes(o.data), Bytes(n.data)})
 	}
-	slices.SortFunc(all, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(all, func(a, b Change) int { return a.Path.Compare(b.Path) })
 	return all
 }
 
 // make writes a tree to disk.
 func (tr nodes) make(t testing.TB, root string) {
 	t.Helper()
-	paths := make([]string, 0, len(tr))
+	paths := make([]tree.Path, 0, len(tr))
 	for p := range tr {
 		paths = append(paths, p)
 	}
 	slices.Sort(paths)
 	for _, p := range paths {
-		n, at := tr[p], filepath.Join(root, p)
+		n, at := tr[p], filepath.Join(root, string(p))
 		require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o755))
 		switch n.entry.Type {
 		case tree.Dir:
@@ -69,9 +70,9 @@ func (tr nodes) make(t testing.TB, root string) {
 // list reads a tree from disk: path to "mode content" or "link target". Directories are
 // left out, and modes are only told apart by their executable bit: the tools make no more
 // of either.
-func list(t testing.TB, root string) map[string]string {
+func list(t testing.TB, root string) map[tree.Path]string {
 	t.Helper()
-	got := map[string]string{}
+	got := map[tree.Path]string{}
 	err := filepath.WalkDir(root, func(at string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -82,11 +83,11 @@ func list(t testing.TB, root string) map[string]string {
 		if info.Mode()&os.ModeSymlink != 0 {
 			target, err := os.Readlink(at)
 			require.NoError(t, err)
-			got[p] = "link " + target
+			got[tree.Path(p)] = "link " + target
 			return nil
 		}
 		data, err := os.ReadFile(at)
-		got[p] = fmt.Sprintf("%v %s", info.Mode()&0o100 != 0, data)
+		got[tree.Path(p)] = fmt.Sprintf("%v %s", info.Mode()&0o100 != 0, data)
 		return err
 	})
 	require.NoError(t, err)
@@ -94,8 +95,8 @@ func list(t testing.TB, root string) map[string]string {
 }
 
 // want is what list should give.
-func (tr nodes) want() map[string]string {
-	m := map[string]string{}
+func (tr nodes) want() map[tree.Path]string {
+	m := map[tree.Path]string{}
 	for p, n := range tr {
 		switch n.entry.Type {
 		case tree.Symlink:
@@ -179,7 +180,7 @@ func text(n int, change ...int) string {
 // Every kind of section that the tools can do, all in one diff.
 func TestToolsEveryKind(t *testing.T) {
 	old, new := nodes{}, nodes{}
-	both := func(p string, o, n node) { old[p], new[p] = o, n }
+	both := func(p tree.Path, o, n node) { old[p], new[p] = o, n }
 	both("a-text.txt", regular(text(30), 0o644), regular(text(30, 3, 20), 0o644))
 	both("b-mode.sh", regular("x\n", 0o644), regular("x\n", 0o755))
 	both("c-both.sh", regular(text(9), 0o755), regular(text(9, 4), 0o644))
@@ -220,10 +221,10 @@ func TestToolsEveryKind(t *testing.T) {
 }
 
 // fileNames is a name of every kind that a path can have.
-var fileNames = []string{
+var fileNames = []tree.Path{
 	"plain", "with space", " lead", "trail ", "tab\there", "new\nline", "cr\rx", `quo"te`, `"begin`, `back\slash`,
 	"caf\u00e9", "caf\xe9", "\u65e5\u672c", "\u2028sep", "esc\x1b[1m", "del\x7f", "a -> b", "a\tb c", "=", "@@", "--- a", "+x", "-x", "#hash",
-	"{brace}", "'single'", "$dollar", "*", "?", "[x]", "~", "&amp;", "<html>", "dev null", "b", "a", "\a\b\v\f", "\x01", strings.Repeat("n", 200),
+	"{brace}", "'single'", "$dollar", "*", "?", "[x]", "~", "&amp;", "<html>", "dev null", "b", "a", "\a\b\v\f", "\x01", tree.Path(strings.Repeat("n", 200)),
 }
 
 func TestToolsKindChanges(t *testing.T) {
@@ -248,7 +249,7 @@ func TestToolsKindChanges(t *testing.T) {
 func TestToolsSkipBinaries(t *testing.T) {
 	old, new := nodes{}, nodes{}
 	for i := range 5 {
-		p := fmt.Sprint("f", i)
+		p := tree.Path(fmt.Sprint("f", i))
 		old[p+"-text"] = regular(text(9), 0o644)
 		new[p+"-text"] = regular(text(9, i), 0o644)
 		new[p+"a-new-text"] = regular("x\n", 0o644)

@@ -2,12 +2,13 @@ package patch
 
 import (
 	"context"
-	"decree/tree"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+
+	"decree/tree"
 )
 
 // Writer writes a diff. It checks each content against its entry's size and SHA-256, so
@@ -58,7 +59,7 @@ func (w *Writer) Close() error {
 func (w *Writer) Stat() Stat { return w.stat }
 
 func (w *Writer) write(ctx context.Context, c Change) error {
-	if err := tree.CheckPath(c.Path); err != nil {
+	if err := c.Path.Check(); err != nil {
 		return err
 	}
 	if c.Old != nil && c.New != nil && c.Old.Type != c.New.Type {

@@ -3,7 +3,6 @@ package patch
 import (
 	"bytes"
 	"context"
-	"decree/tree"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"decree/tree"
 )
 
 func TestWriterNoChange(t *testing.T) {
@@ -270,7 +271,7 @@ func randomTree(rnd *rand.Rand) nodes {
 		if rnd.IntN(3) > 0 {
 			continue
 		}
-		p := fmt.Sprint(i%5, "/", name)
+		p := tree.Path(fmt.Sprint(i%5, "/", name))
 		switch rnd.IntN(5) {
 		case 0:
 			tr[p] = node{link(strings.Repeat("t\xff ", 1+rnd.IntN(3))), ""}

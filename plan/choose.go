@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"decree/patch"
 	"decree/tree"
@@ -16,7 +15,7 @@ import (
 // A Piece of a plan is what can be chosen by itself: a hunk of a file, its mode, or all that
 // happens to a path.
 type Piece struct {
-	Path string
+	Path tree.Path
 	// Sections are the path's in the plan's diff: of a hunk the one section with that hunk
 	// alone, of a mode with none. A path that changes its kind has two.
 	Sections []*patch.Section
@@ -40,7 +39,7 @@ type Choice struct {
 	// Diff is the plan's changes.diff, from the tree as it is to what it would be.
 	Diff io.Reader
 	// Read returns the bytes of a regular file as it is.
-	Read func(path string) (io.ReadCloser, error)
+	Read func(path tree.Path) (io.ReadCloser, error)
 	Ask  func(*Piece) (Answer, error)
 }
 
@@ -49,7 +48,7 @@ type Choice struct {
 // is made in it, and goes with all that is in it, unasked. An error of Ask is returned, and
 // the plan is of no use any more.
 func (p *Plan) Choose(c Choice, sources []*Source) error {
-	ch := &choosing{Choice: c, steps: map[string]*worktree.Step{}, wanted: map[string]bool{}}
+	ch := &choosing{Choice: c, steps: map[tree.Path]*worktree.Step{}, wanted: map[tree.Path]bool{}}
 	for i := range p.Steps {
 		ch.steps[p.Steps[i].Path] = &p.Steps[i]
 	}
@@ -76,10 +75,10 @@ func (p *Plan) Choose(c Choice, sources []*Source) error {
 // choosing is one call of Choose.
 type choosing struct {
 	Choice
-	steps  map[string]*worktree.Step
-	wanted map[string]bool // the steps that stay
-	passed []string        // paths of which something is left out
-	dirs   []string        // that are made or removed with others, in path order
+	steps  map[tree.Path]*worktree.Step
+	wanted map[tree.Path]bool // the steps that stay
+	passed []tree.Path        // paths of which something is left out
+	dirs   []tree.Path        // that are made or removed with others, in path order
 	quit   bool
 }
 
@@ -87,7 +86,7 @@ type choosing struct {
 func (c *choosing) askAll() error {
 	r := patch.NewReader(c.Diff)
 	next, err := r.Next()
-	taken, refused := "", "" // directories whose kind changes, or not, with all below
+	var taken, refused tree.Path // directories whose kind changes, or not, with all below
 	for err == nil {
 		sections := []*patch.Section{next}
 		for next, err = r.Next(); err == nil && next.Path == sections[0].Path; next, err = r.Next() {
@@ -96,9 +95,9 @@ func (c *choosing) askAll() error {
 		path := sections[0].Path
 		switch {
 		case c.steps[path] == nil:
-		case taken != "" && strings.HasPrefix(path, taken):
+		case taken != "" && path.Below(taken):
 			c.wanted[path] = true
-		case refused != "" && strings.HasPrefix(path, refused):
+		case refused != "" && path.Below(refused):
 		case len(sections) == 1 && c.withOthers(sections[0]):
 			c.dirs = append(c.dirs, path)
 		default:
@@ -107,10 +106,10 @@ func (c *choosing) askAll() error {
 			}
 		}
 		if len(sections) == 2 && c.wanted[path] && sections[0].Op == patch.OpRmdir {
-			taken = path + "/"
+			taken = path
 		}
 		if len(sections) == 2 && !c.wanted[path] && sections[1].Op == patch.OpMkdir {
-			refused = path + "/"
+			refused = path
 		}
 	}
 	if errors.Is(err, io.EOF) {
@@ -125,7 +124,7 @@ func (c *choosing) withOthers(sec *patch.Section) bool {
 		return false
 	}
 	for path := range c.steps {
-		if strings.HasPrefix(path, sec.Path+"/") {
+		if path.Below(sec.Path) {
 			return true
 		}
 	}
@@ -138,7 +137,7 @@ func (c *choosing) directories() {
 	for _, dir := range slices.Backward(c.dirs) {
 		some, all := false, true
 		for path, s := range c.steps {
-			if strings.HasPrefix(path, dir+"/") {
+			if path.Below(dir) {
 				some = some || c.wanted[path] && s.To != nil
 				all = all && c.wanted[path]
 			}
@@ -151,7 +150,7 @@ func (c *choosing) directories() {
 }
 
 // path asks about the pieces of one path, and makes its step what was wanted of it.
-func (c *choosing) path(path string, sections []*patch.Section) error {
+func (c *choosing) path(path tree.Path, sections []*patch.Section) error {
 	sec, step := sections[0], c.steps[path]
 	if len(sections) > 1 || sec.Op != patch.OpModify || sec.Binary || sec.Old.Type != tree.Regular {
 		took, err := c.pieces([]*Piece{{Path: path, Sections: sections}})
@@ -251,7 +250,7 @@ func (c *choosing) part(step *worktree.Step, sec *patch.Section, to tree.Entry, 
 
 // recount makes items and figures agree with the steps.
 func (p *Plan) recount() {
-	to := map[string]*tree.Entry{}
+	to := map[tree.Path]*tree.Entry{}
 	for _, s := range p.Steps {
 		to[s.Path] = s.To
 	}

@@ -53,7 +53,7 @@ func chosen(t *testing.T, old, new texts, answers string) (*Plan, []string) {
 	var asked []string
 	err := p.Choose(Choice{Diff: planDiff(t, p, old), Read: old.Read, Ask: func(piece *Piece) (Answer, error) {
 		require.NotEmpty(t, answers, "asked about %s", piece.Path)
-		name := piece.Path
+		name := string(piece.Path)
 		if piece.Hunk > 0 {
 			name = fmt.Sprintf("%s %d/%d", name, piece.Hunk, piece.Hunks)
 		}
@@ -179,7 +179,7 @@ func TestChooseHunks(t *testing.T) {
 		assert.Zero(t, m.Conflicts, "seed %d", seed)
 		assert.Equal(t, new["f"], string(m.Data), "seed %d", seed)
 		// The rest of work that was begun goes on from there, and ends as the whole.
-		rest := turn(t, texts{"f": got}, Options{Direction: Forth, Begun: func(_ string, e *tree.Entry) bool { return e.Same(*file(got)) }}, src)
+		rest := turn(t, texts{"f": got}, Options{Direction: Forth, Begun: func(_ tree.Path, e *tree.Entry) bool { return e.Same(*file(got)) }}, src)
 		assert.Empty(t, rest.Conflicts(), "seed %d", seed)
 		assert.Equal(t, new["f"], after(t, texts{"f": got}, rest)["f"], "seed %d", seed)
 		if got != old && got != new["f"] {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"slices"
 	"sort"
-	"strings"
 
 	"decree/patch"
 	"decree/tree"
@@ -17,26 +16,26 @@ import (
 type Options struct {
 	Direction Direction
 	// Paths, relative to the root, restrict the plan to them and what is below.
-	Paths []string
+	Paths []tree.Path
 	// Exclude leaves paths, and what is below them, out.
-	Exclude []string
+	Exclude []tree.Path
 	// Merge takes edited text files by a three-way merge.
 	Merge Merging
 	// Begun says that the tree has at a path what an earlier part of the same work left there:
 	// the rest is merged with it, whatever Merge says. Nil: nothing is begun.
-	Begun func(path string, now *tree.Entry) bool
+	Begun func(path tree.Path, now *tree.Entry) bool
 	// Force takes edited paths to the goal whatever they hold.
 	Force bool
 	// Ignored says whether today's rules ignore a path: an edited one of these
 	// is left and named.
-	Ignored func(path string, dir bool) (bool, error)
+	Ignored func(path tree.Path, dir bool) (bool, error)
 }
 
 // ForDiffs plans a revert or an apply of sources in the order given: for a revert newest
 // first, for an apply oldest first.
-func ForDiffs(ctx context.Context, tree Looker, sources []*Source, o Options) (*Plan, error) {
-	ov := newOverlay(tree)
-	var paths []string
+func ForDiffs(ctx context.Context, live Looker, sources []*Source, o Options) (*Plan, error) {
+	ov := newOverlay(live)
+	var paths []tree.Path
 	for _, src := range sources {
 		for _, sec := range src.Sections {
 			if o.covers(sec.Path) {
@@ -77,8 +76,8 @@ func ForDiffs(ctx context.Context, tree Looker, sources []*Source, o Options) (*
 }
 
 // covers says whether the plan is about path.
-func (o *Options) covers(path string) bool {
-	return Within(path, o.Paths) && (len(o.Exclude) == 0 || !Within(path, o.Exclude))
+func (o *Options) covers(path tree.Path) bool {
+	return path.Within(o.Paths...) && (len(o.Exclude) == 0 || !path.Within(o.Exclude...))
 }
 
 // standing counts the paths of src in which the record's change is after the plan:
@@ -93,8 +92,8 @@ func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int
 			files++
 		}
 	}
-	var others []string
-	goals := map[string]*tree.Entry{}
+	var others []tree.Path
+	goals := map[tree.Path]*tree.Entry{}
 	for _, t := range src.transitions() {
 		if !opt.covers(t.path) {
 			_, goals[t.path] = t.ends(opt.Direction)
@@ -120,19 +119,6 @@ func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int
 
 // isDir says whether an entry is none, or a directory.
 func isDir(e *tree.Entry) bool { return e == nil || e.Type == tree.Dir }
-
-// Within says whether path is one of paths or below one; no paths means all.
-func Within(path string, paths []string) bool {
-	if len(paths) == 0 {
-		return true
-	}
-	for _, p := range paths {
-		if p == "" || p == path || strings.HasPrefix(path, p) && path[len(p)] == '/' {
-			return true
-		}
-	}
-	return false
-}
 
 // planOne decides what is done to one path.
 func (o *overlay) planOne(ctx context.Context, t *transition, opt Options) error {
@@ -219,7 +205,7 @@ func (o *overlay) forced(t *transition, opt Options, cur state) state {
 // Old: what a failed run's putting back and a restore do. objects has the bytes.
 func ForChanges(ctx context.Context, live Looker, changes []tree.Change, objects Objects, force bool) (*Plan, error) {
 	ov := newOverlay(live)
-	paths := make([]string, len(changes))
+	paths := make([]tree.Path, len(changes))
 	for i, c := range changes {
 		paths[i] = c.Path
 	}

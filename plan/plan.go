@@ -20,7 +20,6 @@ import (
 	"io"
 	"slices"
 	"sort"
-	"strings"
 
 	"decree/tree"
 	"decree/worktree"
@@ -57,7 +56,7 @@ func (v Verdict) leaves() bool { return v == Left || v == Kept || v == Edited ||
 // Item is the plan for one path. From is its state in the tree, To the wanted
 // one, nil where nothing is.
 type Item struct {
-	Path     string
+	Path     tree.Path
 	From, To *tree.Entry
 	Verdict  Verdict
 	Reason   string           // of a conflict: "edited since", "missing", "now a symlink"
@@ -76,7 +75,7 @@ type Plan struct {
 	// change stays.
 	Standing []Standing
 	// Passed are the paths of which something was not chosen, in order; see Choose.
-	Passed []string
+	Passed []tree.Path
 	// Warnings are what to know before it is done, in words, for whoever is asked.
 	Warnings []string
 
@@ -107,11 +106,11 @@ func (p *Plan) Empty() bool { return len(p.Steps) == 0 }
 // Looker is the part of worktree.Tree that a plan needs.
 type Looker interface {
 	// Look returns the state of path now, nil where nothing is.
-	Look(path string) (*tree.Entry, error)
+	Look(path tree.Path) (*tree.Entry, error)
 	// LookAll is Look of many paths at once; the i-th answer is the i-th path's.
-	LookAll(ctx context.Context, paths []string) ([]worktree.Looked, error)
+	LookAll(ctx context.Context, paths []tree.Path) ([]worktree.Looked, error)
 	// Read returns the bytes of the regular file at path.
-	Read(path string) (io.ReadCloser, error)
+	Read(path tree.Path) (io.ReadCloser, error)
 }
 
 // Objects gives stored bytes, for sections that only name a hash.
@@ -131,18 +130,18 @@ type state struct {
 // overlay is the tree as the steps planned so far would leave it.
 type overlay struct {
 	tree    Looker
-	from    map[string]state // as the tree has it
-	now     map[string]state // as planned
-	item    map[string]*Item
-	writing map[string]*worktree.FileID
+	from    map[tree.Path]state // as the tree has it
+	now     map[tree.Path]state // as planned
+	item    map[tree.Path]*Item
+	writing map[tree.Path]*worktree.FileID
 }
 
-func newOverlay(tree Looker) *overlay {
-	return &overlay{tree: tree, from: map[string]state{}, now: map[string]state{}, item: map[string]*Item{}, writing: map[string]*worktree.FileID{}}
+func newOverlay(live Looker) *overlay {
+	return &overlay{tree: live, from: map[tree.Path]state{}, now: map[tree.Path]state{}, item: map[tree.Path]*Item{}, writing: map[tree.Path]*worktree.FileID{}}
 }
 
 // see looks at paths ahead of their use, side by side.
-func (o *overlay) see(ctx context.Context, paths []string) error {
+func (o *overlay) see(ctx context.Context, paths []tree.Path) error {
 	answers, err := o.tree.LookAll(ctx, paths)
 	if err != nil {
 		return err
@@ -156,7 +155,7 @@ func (o *overlay) see(ctx context.Context, paths []string) error {
 	return nil
 }
 
-func (o *overlay) found(path string, entry *tree.Entry) state {
+func (o *overlay) found(path tree.Path, entry *tree.Entry) state {
 	s := state{entry: entry}
 	if entry != nil && entry.Type == tree.Regular {
 		s.content = func() (io.ReadCloser, error) { return o.tree.Read(path) }
@@ -166,7 +165,7 @@ func (o *overlay) found(path string, entry *tree.Entry) state {
 }
 
 // at returns the planned state of path, looking at the tree the first time.
-func (o *overlay) at(path string) (state, error) {
+func (o *overlay) at(path tree.Path) (state, error) {
 	if s, ok := o.now[path]; ok {
 		return s, nil
 	}
@@ -185,7 +184,7 @@ func (o *overlay) at(path string) (state, error) {
 
 // special notes a pipe, socket or device as a conflict, also where edits are to be
 // overwritten: it cannot be stored first.
-func (o *overlay) special(path string, err error) bool {
+func (o *overlay) special(path tree.Path, err error) bool {
 	var special *worktree.SpecialError
 	if !errors.As(err, &special) {
 		return false
@@ -195,13 +194,13 @@ func (o *overlay) special(path string, err error) bool {
 }
 
 // replaced says whether the link at path is planned to make place for a directory.
-func (o *overlay) replaced(path string) bool {
+func (o *overlay) replaced(path tree.Path) bool {
 	now, planned := o.now[path]
 	return planned && now.entry != nil && now.entry.Type == tree.Dir
 }
 
 // set plans path to become s.
-func (o *overlay) set(path string, s state, v Verdict) {
+func (o *overlay) set(path tree.Path, s state, v Verdict) {
 	o.now[path] = s
 	it := o.note(path, v, "")
 	it.To = s.entry
@@ -209,7 +208,7 @@ func (o *overlay) set(path string, s state, v Verdict) {
 
 // note records the verdict on path; a conflict is never softened by a later
 // source, and a move never forgotten for a "done".
-func (o *overlay) note(path string, v Verdict, reason string) *Item {
+func (o *overlay) note(path tree.Path, v Verdict, reason string) *Item {
 	it := o.item[path]
 	if it == nil {
 		it = &Item{Path: path, From: o.from[path].entry, To: o.now[path].entry, Verdict: v, Reason: reason, Writing: o.writing[path]}
@@ -279,12 +278,12 @@ func (o *overlay) finish() (*Plan, error) {
 // Rethink asks about the steps, by a function that may change what some of them
 // come to, and makes the plan agree with the answer. What then changes nothing is
 // no step any more.
-func (p *Plan) Rethink(ask func([]worktree.Step) (map[string]string, error)) (map[string]string, error) {
+func (p *Plan) Rethink(ask func([]worktree.Step) (map[tree.Path]string, error)) (map[tree.Path]string, error) {
 	changed, err := ask(p.Steps)
 	if err != nil || len(changed) == 0 {
 		return nil, err
 	}
-	to := map[string]*tree.Entry{}
+	to := map[tree.Path]*tree.Entry{}
 	for _, s := range p.Steps {
 		to[s.Path] = s.To
 	}
@@ -300,7 +299,7 @@ func (p *Plan) Rethink(ask func([]worktree.Step) (map[string]string, error)) (ma
 // Displaced are the items whose file goes out of the tree while somebody has it
 // open for writing.
 func (p *Plan) Displaced() (out []Item) {
-	moved := map[string]bool{}
+	moved := map[tree.Path]bool{}
 	for _, s := range p.Steps {
 		moved[s.Path] = s.To == nil || s.From == nil || s.To.Type != s.From.Type || s.To.SHA256 != s.From.SHA256
 	}
@@ -330,16 +329,15 @@ func (p *Plan) count(it Item) {
 // parents plans a directory above each path that will exist, where the tree has
 // none any more: it was taken away after the run, and nobody's bytes are there.
 func (o *overlay) parents() error {
-	var want []string
+	var want []tree.Path
 	for path, it := range o.item {
 		if it.To != nil && !it.Verdict.leaves() {
 			want = append(want, path)
 		}
 	}
-	sort.Strings(want)
+	slices.Sort(want)
 	for _, path := range want {
-		for i := strings.LastIndexByte(path, '/'); i > 0; i = strings.LastIndexByte(path[:i], '/') {
-			dir := path[:i]
+		for dir := path.Parent(); dir != ""; dir = dir.Parent() {
 			s, err := o.at(dir)
 			if o.special(dir, err) {
 				break

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +19,7 @@ import (
 )
 
 // texts is a Looker over contents: a name with a slash at its end is a directory.
-type texts map[string]string
+type texts map[tree.Path]string
 
 func file(text string) *tree.Entry {
 	return &tree.Entry{SHA256: tree.Sum([]byte(text)), Size: int64(len(text)), Mode: 0o644}
@@ -25,7 +27,7 @@ func file(text string) *tree.Entry {
 
 const pipe = "\x00a pipe"
 
-func (t texts) Look(path string) (*tree.Entry, error) {
+func (t texts) Look(path tree.Path) (*tree.Entry, error) {
 	if text, ok := t[path]; ok {
 		if text == pipe {
 			return nil, &worktree.SpecialError{Path: path}
@@ -38,7 +40,7 @@ func (t texts) Look(path string) (*tree.Entry, error) {
 	return nil, nil
 }
 
-func (t texts) LookAll(_ context.Context, paths []string) ([]worktree.Looked, error) {
+func (t texts) LookAll(_ context.Context, paths []tree.Path) ([]worktree.Looked, error) {
 	out := make([]worktree.Looked, len(paths))
 	for i, p := range paths {
 		out[i].Entry, out[i].Err = t.Look(p)
@@ -46,7 +48,7 @@ func (t texts) LookAll(_ context.Context, paths []string) ([]worktree.Looked, er
 	return out, nil
 }
 
-func (t texts) Read(path string) (io.ReadCloser, error) {
+func (t texts) Read(path tree.Path) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(t[path])), nil
 }
 
@@ -55,14 +57,14 @@ func source(t *testing.T, id string, old, new texts) *Source {
 	t.Helper()
 	var b bytes.Buffer
 	w := patch.NewWriter(&b, patch.Limits{})
-	paths := map[string]bool{}
+	paths := map[tree.Path]bool{}
 	for p := range old {
-		paths[strings.TrimSuffix(p, "/")] = true
+		paths[tree.Path(strings.TrimSuffix(string(p), "/"))] = true
 	}
 	for p := range new {
-		paths[strings.TrimSuffix(p, "/")] = true
+		paths[tree.Path(strings.TrimSuffix(string(p), "/"))] = true
 	}
-	for _, name := range sorted(paths) {
+	for _, name := range slices.Sorted(maps.Keys(paths)) {
 		c := patch.Change{Path: name}
 		c.Old, _ = old.Look(name)
 		c.New, _ = new.Look(name)
@@ -94,22 +96,9 @@ func (s stored) Open(h tree.Hash) (io.ReadCloser, int64, error) {
 	return nil, 0, errors.New("missing")
 }
 
-func sorted(set map[string]bool) []string {
-	var out []string
-	for p := range set {
-		out = append(out, p)
-	}
-	for i := range out {
-		for j := i; j > 0 && strings.TrimSuffix(out[j], "/") < strings.TrimSuffix(out[j-1], "/"); j-- {
-			out[j], out[j-1] = out[j-1], out[j]
-		}
-	}
-	return out
-}
-
 // verdicts maps the plan's paths to what it makes of them.
-func verdicts(p *Plan) map[string]Verdict {
-	out := map[string]Verdict{}
+func verdicts(p *Plan) map[tree.Path]Verdict {
+	out := map[tree.Path]Verdict{}
 	for _, it := range p.Items {
 		out[it.Path] = it.Verdict
 	}
@@ -123,7 +112,7 @@ func turn(t *testing.T, now texts, o Options, sources ...*Source) *Plan {
 	return p
 }
 
-func content(t *testing.T, p *Plan, path string) string {
+func content(t *testing.T, p *Plan, path tree.Path) string {
 	t.Helper()
 	for _, s := range p.Steps {
 		if s.Path == path {
@@ -145,23 +134,23 @@ func TestTheTreeDecidesWhatIsToBeDone(t *testing.T) {
 	now := texts{"same": "1\n", "back": "2\n", "edit": "mine\n", "new": "n\n"}
 
 	p := turn(t, now, Options{}, src)
-	assert.Equal(t, map[string]Verdict{"same": Done, "back": Move, "edit": Edited, "new": Move, "gone": Move}, verdicts(p))
+	assert.Equal(t, map[tree.Path]Verdict{"same": Done, "back": Move, "edit": Edited, "new": Move, "gone": Move}, verdicts(p))
 	require.Len(t, p.Conflicts(), 1)
 	assert.Equal(t, "edited since", p.Conflicts()[0].Reason)
 	assert.Equal(t, "1\n", content(t, p, "back"))
 	assert.Equal(t, "x\n", content(t, p, "gone"))
 
-	p = turn(t, now, Options{Paths: []string{"back"}}, src)
-	assert.Equal(t, map[string]Verdict{"back": Move}, verdicts(p))
+	p = turn(t, now, Options{Paths: []tree.Path{"back"}}, src)
+	assert.Equal(t, map[tree.Path]Verdict{"back": Move}, verdicts(p))
 	assert.Empty(t, p.Touched, "a part of a record is not the record")
 	assert.Equal(t, 1, p.Modified)
 }
 
 func TestIgnoredEditsAreLeft(t *testing.T) {
 	src := source(t, "r", texts{"a": "1\n"}, texts{"a": "2\n"})
-	o := Options{Ignored: func(string, bool) (bool, error) { return true, nil }}
+	o := Options{Ignored: func(tree.Path, bool) (bool, error) { return true, nil }}
 	p := turn(t, texts{"a": "mine\n"}, o, src)
-	assert.Equal(t, map[string]Verdict{"a": Left}, verdicts(p))
+	assert.Equal(t, map[tree.Path]Verdict{"a": Left}, verdicts(p))
 	assert.True(t, p.Empty())
 }
 
@@ -172,7 +161,7 @@ func TestMergeTakesHunksAndKeepsTheEdit(t *testing.T) {
 	src := source(t, "r", texts{"a": lines("a", "z"), "b": "1\n"}, texts{"a": lines("RUN", "z"), "b": "2\n"})
 	now := texts{"a": lines("RUN", "MINE"), "b": "2\n"}
 	p := turn(t, now, Options{Merge: Refuse}, src)
-	assert.Equal(t, map[string]Verdict{"a": Merged, "b": Move}, verdicts(p))
+	assert.Equal(t, map[tree.Path]Verdict{"a": Merged, "b": Move}, verdicts(p))
 	assert.Equal(t, lines("a", "MINE"), content(t, p, "a"))
 	p = turn(t, texts{"a": lines("a", "MINE"), "b": "1\n"}, Options{Merge: Refuse, Direction: Forth}, src)
 	assert.Equal(t, lines("RUN", "MINE"), content(t, p, "a"))
@@ -195,32 +184,32 @@ func TestWhatIsDoneAboutConflicts(t *testing.T) {
 	assert.Equal(t, "edited since in the same place", p.Conflicts()[0].Reason)
 
 	p = turn(t, now, Options{Merge: Skip}, src)
-	assert.Equal(t, map[string]Verdict{"a": Kept, "b": Move}, verdicts(p))
+	assert.Equal(t, map[tree.Path]Verdict{"a": Kept, "b": Move}, verdicts(p))
 	assert.Equal(t, []Standing{{"r", 1}}, p.Standing)
 	assert.Empty(t, p.Touched)
 
 	p = turn(t, now, Options{Merge: Mark}, src)
-	assert.Equal(t, map[string]Verdict{"a": Marked, "b": Move}, verdicts(p))
+	assert.Equal(t, map[tree.Path]Verdict{"a": Marked, "b": Move}, verdicts(p))
 	assert.Equal(t, "<<<<<<< now\nmine\n=======\n1\n>>>>>>> before r\nk\n", content(t, p, "a"))
 	assert.Equal(t, []string{"r"}, p.Touched)
 
-	p = turn(t, now, Options{Exclude: []string{"a"}}, src)
-	assert.Equal(t, map[string]Verdict{"b": Move}, verdicts(p))
+	p = turn(t, now, Options{Exclude: []tree.Path{"a"}}, src)
+	assert.Equal(t, map[tree.Path]Verdict{"b": Move}, verdicts(p))
 	assert.Equal(t, []Standing{{"r", 1}}, p.Standing)
-	p = turn(t, texts{"a": "1\nk\n", "b": "2\n"}, Options{Exclude: []string{"a"}}, src)
+	p = turn(t, texts{"a": "1\nk\n", "b": "2\n"}, Options{Exclude: []tree.Path{"a"}}, src)
 	assert.Equal(t, []string{"r"}, p.Touched, "what was left out is back already")
 
 	// What one record's change is left in is not changed for an older one.
 	older := source(t, "o", texts{"a": "0\nk\n"}, texts{"a": "1\nk\n"})
 	p = turn(t, now, Options{Merge: Skip}, src, older)
-	assert.Equal(t, map[string]Verdict{"a": Kept, "b": Move}, verdicts(p))
+	assert.Equal(t, map[tree.Path]Verdict{"a": Kept, "b": Move}, verdicts(p))
 	assert.Equal(t, []Standing{{"r", 1}, {"o", 1}}, p.Standing)
 }
 
 func TestForceOverwrites(t *testing.T) {
 	src := source(t, "r", texts{"gone": "x\n"}, texts{"new": "n\n"})
 	p := turn(t, texts{"gone": "mine\n", "new": "mine too\n"}, Options{Force: true}, src)
-	assert.Equal(t, map[string]Verdict{"gone": Forced, "new": Forced}, verdicts(p))
+	assert.Equal(t, map[tree.Path]Verdict{"gone": Forced, "new": Forced}, verdicts(p))
 	assert.Equal(t, "x\n", content(t, p, "gone"))
 }
 
@@ -235,7 +224,7 @@ func TestSourcesArePlannedOnTopOfEachOther(t *testing.T) {
 	assert.Equal(t, []string{"2", "1"}, p.Touched)
 
 	p = turn(t, three, Options{}, first)
-	assert.Equal(t, map[string]Verdict{"a": Edited}, verdicts(p), "under a later run")
+	assert.Equal(t, map[tree.Path]Verdict{"a": Edited}, verdicts(p), "under a later run")
 
 	p = turn(t, one, Options{Direction: Forth}, first, second)
 	assert.Equal(t, "3\n", content(t, p, "a"))
@@ -244,7 +233,7 @@ func TestSourcesArePlannedOnTopOfEachOther(t *testing.T) {
 func TestMissingParentsAreMade(t *testing.T) {
 	src := source(t, "r", texts{"d/e/f": "x\n", "d/": "", "d/e/": ""}, texts{"d/": "", "d/e/": ""})
 	p := turn(t, texts{}, Options{}, src)
-	assert.Equal(t, map[string]Verdict{"d": Move, "d/e": Move, "d/e/f": Move}, verdicts(p))
+	assert.Equal(t, map[tree.Path]Verdict{"d": Move, "d/e": Move, "d/e/f": Move}, verdicts(p))
 
 	p = turn(t, texts{"d": "a file now\n"}, Options{}, src)
 	assert.Equal(t, Edited, verdicts(p)["d"])
@@ -269,7 +258,7 @@ func TestPipesAreNamedWithTheOtherConflicts(t *testing.T) {
 	var names []string
 	p := turn(t, now, Options{}, src)
 	for _, it := range p.Conflicts() {
-		names = append(names, it.Path+": "+it.Reason)
+		names = append(names, string(it.Path)+": "+it.Reason)
 	}
 	assert.Equal(t, []string{"a: now a pipe, socket or device", "b: edited since", "d: now a pipe, socket or device"}, names)
 	assert.Len(t, turn(t, now, Options{Force: true}, src).Conflicts(), 2)
@@ -277,12 +266,4 @@ func TestPipesAreNamedWithTheOtherConflicts(t *testing.T) {
 	p, err := ForChanges(context.Background(), now, []tree.Change{{Path: "a", Old: file("1\n"), New: file("2\n")}}, nil, true)
 	require.NoError(t, err)
 	assert.Len(t, p.Conflicts(), 1)
-}
-
-func TestWithin(t *testing.T) {
-	assert.True(t, Within("a/b", nil))
-	assert.True(t, Within("a/b", []string{"a"}))
-	assert.True(t, Within("a/b", []string{""}))
-	assert.False(t, Within("ab", []string{"a"}))
-	assert.False(t, Within("a", []string{"a/b"}))
 }

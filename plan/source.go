@@ -48,7 +48,7 @@ func (s *Source) reread(sec *patch.Section) (*patch.Section, error) {
 // transition is all that one source says of one path: a change of kind has two
 // sections, one that takes the old away and one that brings the new.
 type transition struct {
-	path     string
+	path     tree.Path
 	old, new *tree.Entry
 	sections []*patch.Section
 	source   *Source

@@ -268,8 +268,8 @@ func (u *run) examine(ctx context.Context, n int) error {
 // that needs it must not be tried.
 func (u *run) unreadable(res *capture.Result) {
 	before := u.opened.Record.Unrecorded
-	isNew := func(p string) bool { return !slices.Contains(before, p) }
-	u.lost = filtered(unreadable(res), isNew)
+	known := func(p tree.Path) bool { return slices.Contains(before, p) }
+	u.lost = slices.DeleteFunc(unreadable(res), known)
 	u.rec.Unrecorded = joined(before, res.Unrecorded)
 	if len(u.lost) > 0 {
 		u.say("not readable after the command, and not recorded: %s", some(u.lost))
@@ -279,11 +279,11 @@ func (u *run) unreadable(res *capture.Result) {
 		case l.Known:
 			u.lost = append(u.lost, l.Path)
 			u.say("%s is now larger than capture.max_file, and its new content is not recorded", tree.Quote(l.Path))
-		case isNew(l.Path):
+		case !known(l.Path):
 			u.say("%s is larger than capture.max_file: it is not recorded, and no revert changes it", tree.Quote(l.Path))
 		}
 	}
-	var special []string
+	var special []tree.Path
 	for _, p := range res.Special {
 		if !slices.Contains(u.special, p) {
 			special = append(special, p)
@@ -293,15 +293,6 @@ func (u *run) unreadable(res *capture.Result) {
 	if len(special) > 0 {
 		u.say("not recorded, neither file, directory nor link: %s", some(special))
 	}
-}
-
-func filtered(paths []string, keep func(string) bool) (out []string) {
-	for _, p := range paths {
-		if keep(p) {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // writeDiff writes changes.diff into the run directory.
@@ -365,7 +356,7 @@ func namedIn(err error) string {
 	if !errors.As(err, &conflict) || len(conflict.Items) == 0 {
 		return ""
 	}
-	paths := make([]string, len(conflict.Items))
+	paths := make([]tree.Path, len(conflict.Items))
 	for i, item := range conflict.Items {
 		paths[i] = item.Path
 	}
@@ -456,7 +447,7 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 
 // planPutBack plans to put back what the command changed, but for the paths stay. notes are
 // what to say of it when it is done.
-func (u *run) planPutBack(ctx context.Context, stay []string) (p *plan.Plan, notes []string, err error) {
+func (u *run) planPutBack(ctx context.Context, stay []tree.Path) (p *plan.Plan, notes []string, err error) {
 	p, err = plan.ForChanges(ctx, u.r.tree, u.asLeft(), u.r.store, false)
 	if err != nil {
 		return nil, nil, err

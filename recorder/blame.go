@@ -68,14 +68,14 @@ func (b *BlamedFile) Each(f func(i int, l Blamed) error) error {
 // back through the file's past by the facts of the diffs, and through renames that
 // are seen by an equal hash. What a revert, apply or restore brought back is the
 // work of what had brought it first.
-func (r *Reader) Blame(ctx context.Context, path string) (*BlamedFile, error) {
+func (r *Reader) Blame(ctx context.Context, path tree.Path) (*BlamedFile, error) {
 	r.catchUp()
 	b, err := r.textNow(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	var moments []history.Moment
-	warnings, err := r.history.Past(history.PastOptions{Paths: []string{path}, Follow: true}, func(m history.Moment) bool {
+	warnings, err := r.history.Past(history.PastOptions{Paths: []tree.Path{path}, Follow: true}, func(m history.Moment) bool {
 		moments = append(moments, m)
 		return true
 	})
@@ -89,7 +89,7 @@ func (r *Reader) Blame(ctx context.Context, path string) (*BlamedFile, error) {
 }
 
 // textNow looks at the file as it is in the tree.
-func (r *Reader) textNow(ctx context.Context, path string) (*blame, error) {
+func (r *Reader) textNow(ctx context.Context, path tree.Path) (*blame, error) {
 	e, err := r.tree.Look(path)
 	switch {
 	case err != nil:
@@ -117,7 +117,7 @@ func (r *Reader) textNow(ctx context.Context, path string) (*blame, error) {
 // liveFile is a patch.Content whose bytes are in the tree.
 type liveFile struct {
 	tree *worktree.Tree
-	path string
+	path tree.Path
 }
 
 // Open opens the file as it is now.
@@ -145,7 +145,7 @@ type blame struct {
 type span struct{ at, now, n int32 }
 
 // begin counts the lines, none of which has a culprit yet.
-func (b *blame) begin(ctx context.Context, path string) error {
+func (b *blame) begin(ctx context.Context, path tree.Path) error {
 	rc, err := b.content.Open()
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (b *blame) begin(ctx context.Context, path string) error {
 }
 
 // back goes through the moments, newest first.
-func (b *blame) back(ctx context.Context, path string, moments []history.Moment) error {
+func (b *blame) back(ctx context.Context, path tree.Path, moments []history.Moment) error {
 	later, first, err := b.sinceNewest(ctx, path)
 	if err != nil {
 		return err
@@ -220,7 +220,7 @@ func (b *blame) back(ctx context.Context, path string, moments []history.Moment)
 // sinceNewest goes back to the state that the newest record left: the lines that it
 // lacks came since, or are the work of a run that has not ended. It returns the
 // newest record, and the oldest: what is older than all was there when it began.
-func (b *blame) sinceNewest(ctx context.Context, path string) (newest, first *history.Record, err error) {
+func (b *blame) sinceNewest(ctx context.Context, path tree.Path) (newest, first *history.Record, err error) {
 	list, err := b.r.history.List(history.ListOptions{Keep: func(rec *history.Record) bool { return rec.Isolated == "" }})
 	if err != nil || len(list.Records) == 0 {
 		return nil, nil, err
@@ -260,7 +260,7 @@ func movedBack(m history.Moment) bool {
 
 // earlier finds the moment before moments[i] at which the file was what it is at
 // the walk's place: j is that of the moment to go on with.
-func (b *blame) earlier(path string, moments []history.Moment, i int) (j int, ok bool) {
+func (b *blame) earlier(path tree.Path, moments []history.Moment, i int) (j int, ok bool) {
 	for j := i + 1; j < len(moments); j++ {
 		old, now := sides(moments[j].Facts, path)
 		if same(now, b.cur.SHA256) {
@@ -277,7 +277,7 @@ func (b *blame) earlier(path string, moments []history.Moment, i int) (j int, ok
 }
 
 // sides are a path's states before and after a moment.
-func sides(facts []*patch.Section, path string) (old, now *tree.Entry) {
+func sides(facts []*patch.Section, path tree.Path) (old, now *tree.Entry) {
 	first := true
 	for _, f := range facts {
 		if f.Path != path {

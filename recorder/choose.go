@@ -46,7 +46,7 @@ func partsOf(p *plan.Plan) (parts []string) {
 }
 
 // inPartOf are the paths that a record brought in part.
-func inPartOf(rec *history.Record) (paths []string) {
+func inPartOf(rec *history.Record) (paths []tree.Path) {
 	for _, f := range rec.Extra {
 		var names []string
 		if f.Name != extraInPart || json.Unmarshal(f.Raw, &names) != nil {
@@ -54,7 +54,7 @@ func inPartOf(rec *history.Record) (paths []string) {
 		}
 		for _, name := range names {
 			if path, err := tree.Unquote(name); err == nil {
-				paths = append(paths, path)
+				paths = append(paths, tree.Path(path))
 			}
 		}
 	}
@@ -63,9 +63,9 @@ func inPartOf(rec *history.Record) (paths []string) {
 
 // begun says that the tree has at a path what the last of the records left that moved it in
 // part: what is left of that can go on from there.
-func (r *Reader) begun(ids []string) func(path string, now *tree.Entry) bool {
+func (r *Reader) begun(ids []string) func(path tree.Path, now *tree.Entry) bool {
 	_, parts := r.broughtBy(ids)
-	return func(path string, now *tree.Entry) bool {
+	return func(path tree.Path, now *tree.Entry) bool {
 		left, is := parts[path]
 		return is && sameEntry(left, now)
 	}

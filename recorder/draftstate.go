@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"decree/history"
-	"decree/plan"
-	"decree/project"
 	"decree/tree"
+
+	"decree/project"
 	"decree/worktree"
 )
 
@@ -27,13 +26,13 @@ func (r *Reader) draftChanges(rec *history.Record) ([]tree.Change, error) {
 			Advice: "wait until it has ended, or, if its process died, 'decree recover' closes it"}
 	}
 	changes, err := r.history.DiffChanges(rec)
-	slices.SortFunc(changes, func(a, b tree.Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(changes, func(a, b tree.Change) int { return a.Path.Compare(b.Path) })
 	return changes, err
 }
 
 // leftByDraft is what an isolated run left at path: nil where it deleted that. A directory
 // with paths that it changed is one, also where it did not change the directory itself.
-func (r *Reader) leftByDraft(rec *history.Record, path string) (*tree.Entry, error) {
+func (r *Reader) leftByDraft(rec *history.Record, path tree.Path) (*tree.Entry, error) {
 	changes, err := r.draftChanges(rec)
 	if err != nil {
 		return nil, err
@@ -43,7 +42,7 @@ func (r *Reader) leftByDraft(rec *history.Record, path string) (*tree.Entry, err
 			return c.New, nil
 		}
 	}
-	if slices.ContainsFunc(changes, func(c tree.Change) bool { return path == "." || plan.Within(c.Path, []string{path}) }) {
+	if slices.ContainsFunc(changes, func(c tree.Change) bool { return path == "." || c.Path.Within(path) }) {
 		return &tree.Entry{Type: tree.Dir}, nil
 	}
 	return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s: isolated run %s did not change it", tree.Quote(path), rec.ID),
@@ -63,7 +62,7 @@ func (r *Reader) betweenDrafts(ctx context.Context, from, to Point) (out []tree.
 	if err != nil {
 		return nil, err
 	}
-	var other func(i int, path string) (e *tree.Entry, known bool, err error)
+	var other func(i int, path tree.Path) (e *tree.Entry, known bool, err error)
 	switch {
 	case from.draft() && to.draft():
 		other, err = r.otherDraft(from.Record)
@@ -94,20 +93,20 @@ func (r *Reader) betweenDrafts(ctx context.Context, from, to Point) (out []tree.
 	return out, nil
 }
 
-func (r *Reader) otherDraft(rec *history.Record) (func(int, string) (*tree.Entry, bool, error), error) {
+func (r *Reader) otherDraft(rec *history.Record) (func(int, tree.Path) (*tree.Entry, bool, error), error) {
 	changes, err := r.draftChanges(rec)
-	left := map[string]*tree.Entry{}
+	left := map[tree.Path]*tree.Entry{}
 	for _, c := range changes {
 		left[c.Path] = c.New
 	}
-	return func(_ int, path string) (*tree.Entry, bool, error) {
+	return func(_ int, path tree.Path) (*tree.Entry, bool, error) {
 		e, known := left[path]
 		return e, known, nil
 	}, err
 }
 
-func (r *Reader) recordedAt(p Point) func(int, string) (*tree.Entry, bool, error) {
-	return func(_ int, path string) (*tree.Entry, bool, error) {
+func (r *Reader) recordedAt(p Point) func(int, tree.Path) (*tree.Entry, bool, error) {
+	return func(_ int, path tree.Path) (*tree.Entry, bool, error) {
 		e, err := r.history.FindEntry(p.tree(), path)
 		return e, true, err
 	}
@@ -115,13 +114,13 @@ func (r *Reader) recordedAt(p Point) func(int, string) (*tree.Entry, bool, error
 
 // nowAt looks at the paths of changes in the tree. A pipe, socket or device is not recorded,
 // and what is behind a link is not in the tree.
-func (r *Reader) nowAt(ctx context.Context, changes []tree.Change) (func(int, string) (*tree.Entry, bool, error), error) {
-	paths := make([]string, len(changes))
+func (r *Reader) nowAt(ctx context.Context, changes []tree.Change) (func(int, tree.Path) (*tree.Entry, bool, error), error) {
+	paths := make([]tree.Path, len(changes))
 	for i, c := range changes {
 		paths[i] = c.Path
 	}
 	found, err := r.tree.LookAll(ctx, paths)
-	return func(i int, _ string) (*tree.Entry, bool, error) {
+	return func(i int, _ tree.Path) (*tree.Entry, bool, error) {
 		err := found[i].Err
 		if errors.As(err, new(*worktree.SpecialError)) || errors.As(err, new(*worktree.LinkError)) {
 			return nil, true, nil

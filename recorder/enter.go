@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+
 	"time"
 
 	"decree/history"
@@ -198,7 +198,7 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer,
 	if err != nil {
 		return nil, err
 	}
-	earlier := map[string]tree.Change{}
+	earlier := map[tree.Path]tree.Change{}
 	for _, c := range before {
 		earlier[c.Path] = c
 	}
@@ -223,13 +223,13 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer,
 			touched = append(touched, layer.Touched{Change: c, NoBase: baseless(was.Draft.NoBase, path)})
 		}
 	}
-	slices.SortFunc(touched, func(a, b layer.Touched) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(touched, func(a, b layer.Touched) int { return a.Path.Compare(b.Path) })
 	found.Touched = touched
 	return found, nil
 }
 
 // has says whether the tree has e at path.
-func (r *Recorder) has(path string, e *tree.Entry) bool {
+func (r *Recorder) has(path tree.Path, e *tree.Entry) bool {
 	now, err := r.tree.Look(path)
 	return err == nil && sameEntry(now, e)
 }
@@ -241,11 +241,11 @@ func sameEntry(a, b *tree.Entry) bool {
 // stillBy takes from those that published a part of the draft the records of which some path
 // is another now: that is still to be published.
 func (r *Recorder) stillBy(d *history.Draft, before, now []tree.Change) error {
-	is := map[string]tree.Change{}
+	is := map[tree.Path]tree.Change{}
 	for _, c := range now {
 		is[c.Path] = c
 	}
-	other := map[string]bool{}
+	other := map[tree.Path]bool{}
 	for _, c := range before {
 		n, there := is[c.Path]
 		other[c.Path] = !there || !sameEntry(n.New, c.New)

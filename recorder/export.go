@@ -3,7 +3,7 @@ package recorder
 import (
 	"archive/tar"
 	"bufio"
-	"cmp"
+
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +23,8 @@ import (
 type Exported struct {
 	Files   int // of a tar; of a stream the contents
 	States  int // of a stream
-	LeftOut []string
-	Plain   []string // of a tar: files that are without their set-user-ID or set-group-ID
+	LeftOut []tree.Path
+	Plain   []tree.Path // of a tar: files that are without their set-user-ID or set-group-ID
 }
 
 // ExportTar writes the tree at a point as a tar archive: in byte order of the
@@ -42,7 +42,7 @@ func (r *Reader) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(items, func(a, b tree.Item) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(items, func(a, b tree.Item) int { return a.Path.Compare(b.Path) })
 	out := &Exported{}
 	tw := tar.NewWriter(w)
 	for _, it := range items {
@@ -79,10 +79,10 @@ func forgotten(err error) bool {
 }
 
 func (r *Reader) tarItem(tw *tar.Writer, it tree.Item, at time.Time, out *Exported) error {
-	h := &tar.Header{Name: it.Path, Mode: int64(it.Entry.Mode), ModTime: at.UTC().Truncate(time.Second)}
+	h := &tar.Header{Name: string(it.Path), Mode: int64(it.Entry.Mode), ModTime: at.UTC().Truncate(time.Second)}
 	switch it.Entry.Type {
 	case tree.Dir:
-		h.Typeflag, h.Name = tar.TypeDir, it.Path+"/"
+		h.Typeflag, h.Name = tar.TypeDir, string(it.Path)+"/"
 		return tw.WriteHeader(h)
 	case tree.Symlink:
 		h.Typeflag, h.Linkname = tar.TypeSymlink, it.Entry.Target
@@ -108,7 +108,7 @@ func (r *Reader) tarItem(tw *tar.Writer, it tree.Item, at time.Time, out *Export
 }
 
 // contentOf gives what is wrong with a stored content its path and kind.
-func contentOf(path string, err error) error {
+func contentOf(path tree.Path, err error) error {
 	var missing *store.MissingError
 	var damaged *store.DamagedError
 	if errors.As(err, &missing) || errors.As(err, &damaged) {
@@ -220,7 +220,7 @@ func (s *stream) to(ctx context.Context, next tree.Hash, rec *history.Record, at
 }
 
 // blob writes a content that the stream does not have yet.
-func (s *stream) blob(path string, e *tree.Entry) error {
+func (s *stream) blob(path tree.Path, e *tree.Entry) error {
 	if s.marks[e.SHA256] != 0 {
 		return nil
 	}
@@ -281,11 +281,12 @@ func (s *stream) put(c tree.Change) {
 }
 
 // streamPath quotes a path where the stream needs it.
-func streamPath(path string) string {
-	if strings.HasPrefix(path, `"`) || strings.Contains(path, "\n") {
-		return tree.Quote(path)
+func streamPath(path tree.Path) string {
+	text := string(path)
+	if strings.HasPrefix(text, `"`) || strings.Contains(text, "\n") {
+		return tree.Quote(text)
 	}
-	return path
+	return text
 }
 
 // streamName takes out what would end a name.

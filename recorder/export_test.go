@@ -50,7 +50,7 @@ func TestExportTar(t *testing.T) {
 	data := b.tar(at)
 	require.Equal(t, data, b.tar(at), "one state, one sequence of bytes")
 
-	want := map[string]tree.Entry{}
+	want := map[tree.Path]tree.Entry{}
 	with(b, func(r *Recorder) (any, error) {
 		seq, err := r.History().Tree(rec.Before)
 		require.NoError(t, err)
@@ -60,14 +60,14 @@ func TestExportTar(t *testing.T) {
 		}
 		return nil, nil
 	})
-	tr, last := tar.NewReader(bytes.NewReader(data)), ""
+	tr, last := tar.NewReader(bytes.NewReader(data)), tree.Path("")
 	for {
 		h, err := tr.Next()
 		if err == io.EOF {
 			break
 		}
 		require.NoError(t, err)
-		name := strings.TrimSuffix(h.Name, "/")
+		name := tree.Path(strings.TrimSuffix(h.Name, "/"))
 		require.Less(t, last, name)
 		last = name
 		e, known := want[name]
@@ -167,7 +167,7 @@ func streamOnce(t *testing.T, seed int64) {
 // requireGitTree compares a commit's files with those of a point.
 func requireGitTree(t *testing.T, r *Recorder, p Point, ref string, git func([]byte, ...string) []byte) {
 	t.Helper()
-	want := map[string]string{}
+	want := map[tree.Path]string{}
 	seq, err := r.entries(p)
 	require.NoError(t, err)
 	for it, err := range seq {
@@ -182,14 +182,14 @@ func requireGitTree(t *testing.T, r *Recorder, p Point, ref string, git func([]b
 			want[it.Path] = "100644 " + it.Entry.SHA256.String()
 		}
 	}
-	have := map[string]string{}
+	have := map[tree.Path]string{}
 	for _, line := range strings.Split(strings.TrimSuffix(string(git(nil, "ls-tree", "-r", "-z", ref)), "\x00"), "\x00") {
 		head, path, ok := strings.Cut(line, "\t")
 		if !ok {
 			continue
 		}
 		f := strings.Fields(head)
-		have[path] = f[0] + " " + tree.Sum(git(nil, "cat-file", "blob", f[2])).String()
+		have[tree.Path(path)] = f[0] + " " + tree.Sum(git(nil, "cat-file", "blob", f[2])).String()
 	}
 	require.Equal(t, want, have, "%s of %s", ref, p.Record.ID)
 }

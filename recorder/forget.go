@@ -14,15 +14,15 @@ import (
 	"decree/history"
 	"decree/layer"
 	"decree/patch"
-	"decree/plan"
+	"decree/tree"
+
 	"decree/project"
 	"decree/store"
-	"decree/tree"
 )
 
 // ForgetOptions are a forget's.
 type ForgetOptions struct {
-	Paths   []string // below the root; "" is refused
+	Paths   []tree.Path // below the root; "" is refused
 	Yes     bool
 	Confirm func(*Forgetting) (bool, error)
 }
@@ -34,10 +34,10 @@ type Forgetting struct {
 	// or applied where that needs one.
 	Records []string
 	// Also are other paths that had one of the contents.
-	Also []string
+	Also []tree.Path
 	// InTree are paths of the present tree that have one of them: the next record
 	// stores it again.
-	InTree []string
+	InTree []tree.Path
 	// Layers are those of isolated runs, by record: they are not searched, and a command may
 	// work in one again.
 	Layers []string
@@ -49,7 +49,7 @@ type Forgetting struct {
 
 // ForgottenContent is a content and the first path that had it.
 type ForgottenContent struct {
-	Path   string
+	Path   tree.Path
 	SHA256 tree.Hash
 	Size   int64
 }
@@ -112,7 +112,7 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 }
 
 // WouldForget says what Forget would do with these paths. It takes nothing out.
-func (r *Reader) WouldForget(paths []string) (*Forgetting, error) {
+func (r *Reader) WouldForget(paths []tree.Path) (*Forgetting, error) {
 	r.catchUp()
 	f, _, err := r.toForget(paths)
 	return f, err
@@ -131,7 +131,7 @@ func askForget(f *Forgetting, confirm func(*Forgetting) (bool, error)) error {
 }
 
 // toForget finds the contents that files within paths had, in any tree or diff.
-func (r *Reader) toForget(paths []string) (*Forgetting, map[tree.Hash]bool, error) {
+func (r *Reader) toForget(paths []tree.Path) (*Forgetting, map[tree.Hash]bool, error) {
 	if slices.Contains(paths, "") {
 		return nil, nil, &project.Error{Kind: project.Usage, Msg: "the root is not a PATH to forget", Advice: "name the files or directories"}
 	}
@@ -156,7 +156,7 @@ func (r *Reader) toForget(paths []string) (*Forgetting, map[tree.Hash]bool, erro
 		f.Contents = append(f.Contents, c)
 	}
 	slices.SortFunc(f.Contents, func(a, b ForgottenContent) int {
-		if d := strings.Compare(a.Path, b.Path); d != 0 {
+		if d := a.Path.Compare(b.Path); d != 0 {
 			return d
 		}
 		return bytes.Compare(a.SHA256[:], b.SHA256[:])
@@ -191,13 +191,13 @@ func (r *Reader) notTheHistorys(contents map[tree.Hash]ForgottenContent) error {
 
 // everHeld finds the contents that files within paths had and that are not gone already,
 // with the first path of each, and which of paths any record knows.
-func (r *Reader) everHeld(paths []string) (first map[tree.Hash]ForgottenContent, known map[string]bool, err error) {
-	first, known = map[tree.Hash]ForgottenContent{}, map[string]bool{}
-	note := func(path string, e tree.Entry) {
+func (r *Reader) everHeld(paths []tree.Path) (first map[tree.Hash]ForgottenContent, known map[tree.Path]bool, err error) {
+	first, known = map[tree.Hash]ForgottenContent{}, map[tree.Path]bool{}
+	note := func(path tree.Path, e tree.Entry) {
 		for _, p := range paths {
-			known[p] = known[p] || plan.Within(path, []string{p})
+			known[p] = known[p] || path.Within(p)
 		}
-		if e.Type != tree.Regular || e.Size == 0 || !plan.Within(path, paths) {
+		if e.Type != tree.Regular || e.Size == 0 || !path.Within(paths...) {
 			return
 		}
 		if c, seen := first[e.SHA256]; !seen || path < c.Path {
@@ -245,10 +245,10 @@ func (r *Reader) everyDiff(each func(id string, file history.RecordFile, f *patc
 }
 
 // alsoHave fills in what else is concerned.
-func (r *Reader) alsoHave(f *Forgetting, hashes map[tree.Hash]bool, paths []string) error {
-	also, records := map[string]bool{}, map[string]bool{}
-	err := r.history.EachEntry(func(path string, e tree.Entry) {
-		if hashes[e.SHA256] && e.Type == tree.Regular && !plan.Within(path, paths) {
+func (r *Reader) alsoHave(f *Forgetting, hashes map[tree.Hash]bool, paths []tree.Path) error {
+	also, records := map[tree.Path]bool{}, map[string]bool{}
+	err := r.history.EachEntry(func(path tree.Path, e tree.Entry) {
+		if hashes[e.SHA256] && e.Type == tree.Regular && !path.Within(paths...) {
 			also[path] = true
 		}
 	})
@@ -274,7 +274,7 @@ func (r *Reader) alsoHave(f *Forgetting, hashes map[tree.Hash]bool, paths []stri
 	return nil
 }
 
-func pathsOfContents(list []ForgottenContent) (paths []string) {
+func pathsOfContents(list []ForgottenContent) (paths []tree.Path) {
 	for _, c := range list {
 		paths = append(paths, c.Path)
 	}

@@ -37,7 +37,7 @@ func secretBench(b *bench) (ids []string) {
 	return ids
 }
 
-func (b *bench) forget(paths ...string) *Forgetting {
+func (b *bench) forget(paths ...tree.Path) *Forgetting {
 	b.t.Helper()
 	return with(b, func(r *Recorder) (*Forgetting, error) {
 		return r.Forget(context.Background(), ForgetOptions{Paths: paths, Yes: true})
@@ -71,17 +71,17 @@ func TestForget(t *testing.T) {
 	state := snapshot(t, b.root)
 
 	would := with(b, func(r *Recorder) (*Forgetting, error) {
-		return r.WouldForget([]string{"conf"})
+		return r.WouldForget([]tree.Path{"conf"})
 	})
 	require.Len(t, would.Contents, 2)
 	require.Equal(t, ids, would.Records)
-	require.Equal(t, []string{"copy"}, would.Also)
+	require.Equal(t, []tree.Path{"copy"}, would.Also)
 	require.NotEmpty(t, b.holds("hunter2"), "a dry run changes nothing")
 
 	r := b.open()
-	_, err := r.Forget(context.Background(), ForgetOptions{Paths: []string{"conf"}})
+	_, err := r.Forget(context.Background(), ForgetOptions{Paths: []tree.Path{"conf"}})
 	require.Equal(t, project.Refused, project.KindOf(err))
-	_, err = r.Forget(context.Background(), ForgetOptions{Paths: []string{"conf", "nothing"}, Yes: true})
+	_, err = r.Forget(context.Background(), ForgetOptions{Paths: []tree.Path{"conf", "nothing"}, Yes: true})
 	require.Equal(t, project.NotFound, project.KindOf(err))
 	require.NoError(t, r.Close())
 	require.NotEmpty(t, b.holds("hunter2"))
@@ -104,7 +104,7 @@ func TestForget(t *testing.T) {
 		require.Equal(t, state, snapshot(t, b.root))
 	}
 	with(b, func(r *Recorder) (*MoveResult, error) {
-		return r.Revert(context.Background(), MoveOptions{Refs: []string{ids[1]}, Paths: []string{"other"}})
+		return r.Revert(context.Background(), MoveOptions{Refs: []string{ids[1]}, Paths: []tree.Path{"other"}})
 	})
 	got, err := os.ReadFile(filepath.Join(b.root, "other"))
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestForgottenAndRecordedAgain(t *testing.T) {
 	b.write("f", "x")
 	b.checkpoint(CheckpointOptions{})
 	did := b.forget(".env")
-	require.Equal(t, []string{".env"}, did.InTree)
+	require.Equal(t, []tree.Path{".env"}, did.InTree)
 	require.Empty(t, b.holds("hunter2"))
 	res := b.run(0, 0, func(o *RunOptions) { o.Args = []string{"/bin/sh", "-c", "echo gone >.env"} })
 	b.revert(res.Record.ID)
@@ -181,9 +181,9 @@ func TestForgetACopyOfTheHistorys(t *testing.T) {
 	b.write("copies/outside.patch", string(outside))
 	b.write("copies/tree", object(rec.Before))
 	b.checkpoint(CheckpointOptions{})
-	for _, path := range []string{"copies/outside.patch", "copies/tree", "copies"} {
+	for _, path := range []tree.Path{"copies/outside.patch", "copies/tree", "copies"} {
 		r := b.open()
-		_, err := r.Forget(context.Background(), ForgetOptions{Paths: []string{path}, Yes: true})
+		_, err := r.Forget(context.Background(), ForgetOptions{Paths: []tree.Path{path}, Yes: true})
 		require.ErrorContains(t, err, "of record "+rec.ID+", which needs them", path)
 		require.Equal(t, project.Refused, project.KindOf(err))
 		require.NoError(t, r.Close())

@@ -61,7 +61,7 @@ func (g *gitBench) sees() (files []string) {
 	for it, err := range res.Entries() {
 		require.NoError(g.t, err)
 		if it.Entry.Type != tree.Dir {
-			files = append(files, it.Path)
+			files = append(files, string(it.Path))
 		}
 	}
 	return files

@@ -10,6 +10,7 @@ import (
 
 	"decree/history"
 	"decree/project"
+	"decree/tree"
 )
 
 // TestHollowDiff: a changes.diff that is a hole of terabytes is refused before anybody
@@ -30,7 +31,7 @@ func TestHollowDiff(t *testing.T) {
 	require.Equal(t, project.Integrity, project.KindOf(err))
 	_, err = at.History().OpenFile(id, diffFile)
 	require.ErrorContains(t, err, "nearly all are a hole")
-	warnings, err := at.History().Past(history.PastOptions{Paths: []string{"a"}}, func(history.Moment) bool { return true })
+	warnings, err := at.History().Past(history.PastOptions{Paths: []tree.Path{"a"}}, func(history.Moment) bool { return true })
 	require.NoError(t, err)
 	require.Len(t, warnings, 1)
 	_, _ = at.Blame(ctx, "a")

@@ -130,8 +130,8 @@ func changedMeanwhile(err error) bool {
 }
 
 // apartIn are the paths whose new sides differ in two differences from the same tree.
-func apartIn(was, now []tree.Change) (paths []string) {
-	sides := map[string]*tree.Entry{}
+func apartIn(was, now []tree.Change) (paths []tree.Path) {
+	sides := map[tree.Path]*tree.Entry{}
 	for _, c := range was {
 		sides[c.Path] = c.New
 	}

@@ -637,7 +637,7 @@ func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer,
 }
 
 // layerNotes say what of the layer is not in the draft, and what stands in a publish's way.
-func layerNotes(c *layer.Collected, noBase []string) (notes []string) {
+func layerNotes(c *layer.Collected, noBase []tree.Path) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	var out []string
 	if n := c.Tally.Git; n > 0 {

@@ -37,7 +37,7 @@ type editor struct {
 // stateAt is the tree from a moment on, until the next one's.
 type stateAt struct {
 	from time.Time // a moment before which the change cannot have come
-	tree map[string]string
+	tree map[tree.Path]string
 }
 
 // step makes one system call's change.
@@ -48,11 +48,12 @@ func (e *editor) step(change func() error) {
 }
 
 // treeNow is a tree as lines by path, without decree's own and without what is ignored.
-func treeNow(t *testing.T, root string) map[string]string {
-	out := map[string]string{}
+func treeNow(t *testing.T, root string) map[tree.Path]string {
+	out := map[tree.Path]string{}
 	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		require.NoError(t, err)
-		rel, _ := filepath.Rel(root, path)
+		text, _ := filepath.Rel(root, path)
+		rel := tree.Path(text)
 		if rel == "." {
 			return nil
 		}
@@ -179,7 +180,7 @@ func (e *editor) work(times int) {
 }
 
 // were are the states of path between two moments. A pipe is nothing to a record.
-func (e *editor) were(path string, from, to time.Time) map[string]bool {
+func (e *editor) were(path tree.Path, from, to time.Time) map[string]bool {
 	out := map[string]bool{}
 	for i, s := range e.states {
 		over := i+1 < len(e.states) && !e.states[i+1].from.After(from)
@@ -283,7 +284,7 @@ func editsWhileIsolated(t *testing.T, seed uint64, seen map[string]int) {
 		return
 	}
 	now := treeNow(t, b.root)
-	noBase := map[string]bool{}
+	noBase := map[tree.Path]bool{}
 	for _, p := range res.Record.Draft.NoBase {
 		noBase[p] = true
 	}
@@ -295,7 +296,7 @@ func editsWhileIsolated(t *testing.T, seed uint64, seen map[string]int) {
 		seen["base"]++
 		require.Contains(t, e.were(c.Path, called, begun), lineOf(t, r, c.Old), "the base of %s", c.Path)
 	}
-	publishEdited(t, b, r, res, now, seen, func(p string) map[string]bool { return e.were(p, called, begun) })
+	publishEdited(t, b, r, res, now, seen, func(p tree.Path) map[string]bool { return e.were(p, called, begun) })
 }
 
 // settled waits until what is done from now on is told from what was done before.
@@ -328,12 +329,12 @@ func lineOf(t *testing.T, r *Recorder, e *tree.Entry) string {
 
 // publishEdited publishes a draft over what the user has left: whole, then what is not refused,
 // then by force, which is taken back.
-func publishEdited(t *testing.T, b *bench, r *Recorder, res *RunResult, user map[string]string, seen map[string]int, were func(string) map[string]bool) {
+func publishEdited(t *testing.T, b *bench, r *Recorder, res *RunResult, user map[tree.Path]string, seen map[string]int, were func(tree.Path) map[string]bool) {
 	ctx := context.Background()
 	id := res.Record.ID
 	_, err := r.Publish(ctx, PublishOptions{Ref: id})
-	left := map[string]*tree.Entry{}
-	var paths []string
+	left := map[tree.Path]*tree.Entry{}
+	var paths []tree.Path
 	for _, c := range res.Changes {
 		left[c.Path] = c.New
 	}
@@ -401,7 +402,7 @@ func publishEdited(t *testing.T, b *bench, r *Recorder, res *RunResult, user map
 	}
 }
 
-func equalTrees(a, b map[string]string) bool {
+func equalTrees(a, b map[tree.Path]string) bool {
 	for _, p := range keysOf(a, b) {
 		if a[p] != b[p] {
 			return false
@@ -410,8 +411,8 @@ func equalTrees(a, b map[string]string) bool {
 	return true
 }
 
-func keysOf(maps ...map[string]string) (keys []string) {
-	seen := map[string]bool{}
+func keysOf(maps ...map[tree.Path]string) (keys []tree.Path) {
+	seen := map[tree.Path]bool{}
 	for _, m := range maps {
 		for k := range m {
 			if !seen[k] {
@@ -473,21 +474,21 @@ func TestEditsAfterTheLook(t *testing.T) {
 		return res, err
 	})
 	require.Zero(t, res.ExitCode)
-	require.Equal(t, []string{"d/back", "d/two"}, res.Record.Draft.NoBase)
+	require.Equal(t, []tree.Path{"d/back", "d/two"}, res.Record.Draft.NoBase)
 	r := b.open()
 	defer r.Close()
 	_, err = r.Publish(context.Background(), PublishOptions{})
 	var conflict *ConflictError
 	require.ErrorAs(t, err, &conflict)
-	var paths []string
+	var paths []tree.Path
 	for _, it := range conflict.Items {
 		paths = append(paths, it.Path)
 	}
-	require.Equal(t, []string{"d/back", "d/gone", "d/merged", "d/two", "e/f"}, paths)
-	_, err = r.Publish(context.Background(), PublishOptions{Merge: plan.Refuse, Paths: []string{"d/merged", "d/moved", "d/to", "d/new", "new", "n"}})
+	require.Equal(t, []tree.Path{"d/back", "d/gone", "d/merged", "d/two", "e/f"}, paths)
+	_, err = r.Publish(context.Background(), PublishOptions{Merge: plan.Refuse, Paths: []tree.Path{"d/merged", "d/moved", "d/to", "d/new", "new", "n"}})
 	require.NoError(t, err)
 	now := treeNow(t, b.root)
 	require.Equal(t, `file 644 "run\n2\n3\n4\nuser\n"`, now["d/merged"])
 	require.Equal(t, `file 644 "n\n"`, now["n/n"])
-	require.NotContains(t, now, "d/moved")
+	require.NotContains(t, now, tree.Path("d/moved"))
 }

@@ -18,6 +18,7 @@ import (
 
 	"decree/history"
 	"decree/layer"
+	"decree/tree"
 )
 
 // isolatedKinds make an entry $p of each kind; there are a file and a directory to link to.
@@ -67,7 +68,7 @@ func (b *isolatedBench) sh(dir, script string) {
 	require.NoError(b.t, err, "%s", out)
 }
 
-func (b *isolatedBench) publish(paths ...string) error {
+func (b *isolatedBench) publish(paths ...tree.Path) error {
 	r := b.open()
 	defer r.Close()
 	_, err := r.Publish(context.Background(), PublishOptions{Paths: paths})
@@ -130,7 +131,7 @@ func TestEveryKindBecomesEveryKind(t *testing.T) {
 		require.Equal(t, was, treeNow(t, b.root))
 		var refused []string
 		for _, it := range conflict.Items {
-			refused = append(refused, it.Path)
+			refused = append(refused, string(it.Path))
 		}
 		require.Equal(t, []string{"fifo-directory", "fifo-dirlink", "fifo-empty", "fifo-executable", "fifo-file", "fifo-filelink", "fifo-opaque"}, refused)
 		b.sh(b.root, "find . -type p -delete")
@@ -213,9 +214,9 @@ func modeOf(t *testing.T, path string) string {
 }
 
 // recorded is what of a tree a record has.
-func recorded(tree map[string]string) map[string]string {
-	out := map[string]string{}
-	for p, what := range tree {
+func recorded(all map[tree.Path]string) map[tree.Path]string {
+	out := map[tree.Path]string{}
+	for p, what := range all {
 		if !strings.HasPrefix(what, "p") {
 			out[p] = what
 		}
@@ -259,7 +260,7 @@ func TestMountBelowTheRoot(t *testing.T) {
 	require.NoError(t, r.Close())
 	res := b.isolated(`echo more >>sub/in; rm sub/gone; echo new >sub/new; echo more >>out`)
 	require.Equal(t, was, treeNow(t, b.root))
-	require.Equal(t, []string{"sub/gone", "sub/in", "sub/new"}, res.Record.Draft.NoBase)
+	require.Equal(t, []tree.Path{"sub/gone", "sub/in", "sub/new"}, res.Record.Draft.NoBase)
 	require.Error(t, b.publish())
 	require.NoError(t, b.publish("out"))
 	was["out"] = `file 644 "3\nmore\n"`
@@ -275,7 +276,7 @@ func TestRootByALink(t *testing.T) {
 	b.root = filepath.Join(b.base, "link")
 	b.isolated(`test "$(cat d/f)" = 1; echo 2 >d/f; echo 3 >"$DECREE_ROOT/new"; test -e ../link/new; test -e ../tree/new`)
 	b.root = real
-	require.Equal(t, map[string]string{"d": "drwxr-xr-x", "d/f": `file 644 "1\n"`}, treeNow(t, b.root))
+	require.Equal(t, map[tree.Path]string{"d": "drwxr-xr-x", "d/f": `file 644 "1\n"`}, treeNow(t, b.root))
 	require.NoError(t, b.publish())
-	require.Equal(t, map[string]string{"d": "drwxr-xr-x", "d/f": `file 644 "2\n"`, "new": `file 644 "3\n"`}, treeNow(t, b.root))
+	require.Equal(t, map[tree.Path]string{"d": "drwxr-xr-x", "d/f": `file 644 "2\n"`, "new": `file 644 "3\n"`}, treeNow(t, b.root))
 }

@@ -16,6 +16,7 @@ import (
 	"decree/history"
 	"decree/project"
 	"decree/runner"
+	"decree/tree"
 )
 
 // commanded is a recorder whose runs execute do, in this process, with the lock free as
@@ -94,7 +95,7 @@ func TestBesideARun(t *testing.T) {
 	require.Len(t, res.Changes, 2)
 	b.write("outside", "after the run\n")
 	last := b.checkpoint(CheckpointOptions{})
-	for id, want := range map[string][]string{res.Record.ID: {"outside"}, middle.ID: nil, last.ID: {"outside"}} {
+	for id, want := range map[string][]tree.Path{res.Record.ID: {"outside"}, middle.ID: nil, last.ID: {"outside"}} {
 		require.Equal(t, want, b.outsidePaths(r, id), id)
 	}
 	ref, err := r.history.Resolve("here", time.UTC)

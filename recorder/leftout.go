@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"path"
+
 	"slices"
 	"strings"
 
@@ -33,9 +33,9 @@ type leftOut struct {
 // Gone is something unrecorded that a failed run's command took away and that is not
 // back in its place.
 type Gone struct {
-	Path string // in the root
-	Now  string // where it is now, "" if it is nowhere in the tree
-	Why  error  // it could not be moved back from there; it does not name Path
+	Path tree.Path // in the root
+	Now  tree.Path // where it is now, "" if it is nowhere in the tree
+	Why  error     // it could not be moved back from there; it does not name Path
 }
 
 // Irreplaceable says whether what made it can hardly make it again: ignored things
@@ -58,17 +58,18 @@ func (r *Recorder) lookLeftOut(ctx context.Context) (out []leftOut, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var paths []tree.Path
 	for _, e := range list {
 		if e.Name != ".decree" && (e.Name == ".git" || len(list) <= maxLeftOut) {
-			names = append(names, e.Name)
+			paths = append(paths, tree.Path(e.Name))
 		}
 	}
-	slices.Sort(names) // .git among the first
-	if names, err = r.onlyIgnored(ctx, names); err != nil {
+	slices.Sort(paths) // .git among the first
+	if paths, err = r.onlyIgnored(ctx, paths); err != nil {
 		return nil, err
 	}
-	for _, name := range names {
+	for _, path := range paths {
+		name := path.Name()
 		info, err := r.project.Dir.Stat(name)
 		if isMissing(err) || err == nil && info.Kind == disk.Special {
 			continue
@@ -85,12 +86,12 @@ func (r *Recorder) lookLeftOut(ctx context.Context) (out []leftOut, err error) {
 	return out, nil
 }
 
-func (r *Recorder) onlyIgnored(ctx context.Context, names []string) (out []string, err error) {
+func (r *Recorder) onlyIgnored(ctx context.Context, paths []tree.Path) (out []tree.Path, err error) {
 	req, err := r.request(look{})
 	if err != nil {
 		return nil, err
 	}
-	answers, err := capture.Explain(ctx, req, names)
+	answers, err := capture.Explain(ctx, req, paths)
 	for _, a := range answers {
 		if a.Ignored {
 			out = append(out, a.Path)
@@ -145,7 +146,7 @@ func (l *leftOut) hasNoName() bool {
 
 // bringLeftOut gives what only got another name its own again, notes what is gone,
 // and returns the paths that must stay as they are, since they hold what was left out.
-func (u *run) bringLeftOut() (stay []string, err error) {
+func (u *run) bringLeftOut() (stay []tree.Path, err error) {
 	u.res.Gone = nil
 	if err := u.r.project.Respell(); err != nil {
 		return nil, err
@@ -159,7 +160,7 @@ func (u *run) bringLeftOut() (stay []string, err error) {
 		if at == "" {
 			_, err := u.r.project.Dir.Stat(l.name)
 			if err != nil || l.name == ".git" { // else it is written anew, as editors and builds do
-				u.res.Gone = append(u.res.Gone, Gone{Path: l.name})
+				u.res.Gone = append(u.res.Gone, Gone{Path: tree.Path(l.name)})
 			}
 			continue
 		}
@@ -185,14 +186,14 @@ func (u *run) bringLeftOut() (stay []string, err error) {
 			continue
 		}
 		stay = append(stay, at)
-		u.res.Gone = append(u.res.Gone, Gone{Path: l.name, Now: at, Why: err})
+		u.res.Gone = append(u.res.Gone, Gone{Path: tree.Path(l.name), Now: at, Why: err})
 	}
 	return stay, nil
 }
 
 // elsewhere are the entries that are not at their names, what lies deepest first, and
 // by their names where at and below a directory they are now.
-func (u *run) elsewhere(top string) (gone []leftOut, places map[string]string, err error) {
+func (u *run) elsewhere(top tree.Path) (gone []leftOut, places map[string]tree.Path, err error) {
 	list, err := u.r.project.Dir.List()
 	if err != nil {
 		return nil, nil, err
@@ -211,7 +212,7 @@ func (u *run) elsewhere(top string) (gone []leftOut, places map[string]string, e
 		}
 	}
 	places, err = u.r.whereIs(gone, top)
-	depth := func(l leftOut) int { return strings.Count(places[l.name], "/") }
+	depth := func(l leftOut) int { return strings.Count(string(places[l.name]), "/") }
 	slices.SortStableFunc(gone, func(a, b leftOut) int { return depth(b) - depth(a) })
 	return gone, places, err
 }
@@ -232,15 +233,15 @@ func (u *run) clearOwn() error {
 	gone, places, err := u.elsewhere(".decree")
 	for _, l := range gone {
 		if at := places[l.name]; err == nil && u.isOwn(at) {
-			err = u.r.project.PutPathAside(at)
+			err = u.r.project.PutPathAside(string(at))
 		}
 	}
 	return err
 }
 
 // isOwn says whether decree itself writes or removes what is at a path below .decree.
-func (u *run) isOwn(at string) bool {
-	rest, below := strings.CutPrefix(at, ".decree/")
+func (u *run) isOwn(at tree.Path) bool {
+	rest, below := strings.CutPrefix(string(at), ".decree/")
 	if !below {
 		return at == ".decree"
 	}
@@ -257,43 +258,43 @@ func (u *run) isOwn(at string) bool {
 }
 
 // bring gives what is at a path in the root its name in the root again.
-func (r *Recorder) bring(at, name string) (moved bool, err error) {
+func (r *Recorder) bring(at tree.Path, name string) (moved bool, err error) {
 	dir := r.project.Dir
-	if path.Dir(at) != "." {
-		if dir, err = openPath(dir, path.Dir(at)); err != nil {
+	if up := at.Parent(); up != "" {
+		if dir, err = disk.OpenPath(dir, string(up)); err != nil {
 			return false, err
 		}
 		defer dir.Close()
 	}
-	return r.tree.Rename(dir, path.Base(at), name)
+	return r.tree.Rename(dir, at.Name(), tree.Path(name))
 }
 
 // respell gives an entry of the root that only has another spelling its own again. As its
 // name counts as taken it goes by way of .decree/tmp, where the next command finds it
 // after a death and puts it aside, named.
-func (r *Recorder) respell(at, name string) (moved bool, err error) {
+func (r *Recorder) respell(at tree.Path, name string) (moved bool, err error) {
 	tmp, err := r.project.Decree.OpenDir("tmp")
 	if err != nil {
 		return false, err
 	}
 	defer tmp.Close()
-	if err := r.project.Dir.RenameNew(at, tmp, name); err != nil {
+	if err := r.project.Dir.RenameNew(at.Name(), tmp, name); err != nil {
 		return false, err
 	}
-	if moved, err = r.tree.Rename(tmp, name, name); !moved {
-		err = errors.Join(err, tmp.RenameNew(name, r.project.Dir, at))
+	if moved, err = r.tree.Rename(tmp, name, tree.Path(name)); !moved {
+		err = errors.Join(err, tmp.RenameNew(name, r.project.Dir, at.Name()))
 	}
 	return moved, err
 }
 
 // whereIs looks at and below a directory of the root for entries that are not at
 // their names. The error is one that may have hidden them.
-func (r *Recorder) whereIs(gone []leftOut, top string) (map[string]string, error) {
-	found := map[string]string{}
+func (r *Recorder) whereIs(gone []leftOut, top tree.Path) (map[string]tree.Path, error) {
+	found := map[string]tree.Path{}
 	gone = slices.DeleteFunc(slices.Clone(gone), func(l leftOut) bool { return l.hasNoName() })
-	dirs := []string{top}
+	dirs := []tree.Path{top}
 	if top != "" {
-		info, err := r.project.Dir.Stat(top)
+		info, err := r.project.Dir.Stat(string(top))
 		if err != nil && !isMissing(err) {
 			return found, err
 		}
@@ -316,10 +317,10 @@ func (r *Recorder) whereIs(gone []leftOut, top string) (map[string]string, error
 }
 
 // lookIn looks at the entries of one directory, and returns its directories.
-func (r *Recorder) lookIn(at string, gone []leftOut, found map[string]string) (below []string, err error) {
+func (r *Recorder) lookIn(at tree.Path, gone []leftOut, found map[string]tree.Path) (below []tree.Path, err error) {
 	dir, err := r.project.Dir, error(nil)
 	if at != "" {
-		if dir, err = openPath(r.project.Dir, at); err != nil {
+		if dir, err = disk.OpenPath(r.project.Dir, string(at)); err != nil {
 			return nil, err
 		}
 		defer dir.Close()
@@ -329,7 +330,7 @@ func (r *Recorder) lookIn(at string, gone []leftOut, found map[string]string) (b
 		return nil, err
 	}
 	for _, e := range list {
-		name := path.Join(at, e.Name)
+		name := at.Join(e.Name)
 		wanted := func(l leftOut) bool { return e.Kind == disk.Unknown || e.Kind == l.info.Kind }
 		if e.Kind != disk.Directory && !slices.ContainsFunc(gone, wanted) {
 			continue
@@ -354,13 +355,13 @@ func (r *Recorder) lookIn(at string, gone []leftOut, found map[string]string) (b
 }
 
 // without drops the changes at and below the paths that stay.
-func without(p *plan.Plan, stay []string) {
+func without(p *plan.Plan, stay []tree.Path) {
 	if len(stay) == 0 {
 		return
 	}
 	kept := p.Steps[:0]
 	for _, s := range p.Steps {
-		if !plan.Within(s.Path, stay) {
+		if !s.Path.Within(stay...) {
 			kept = append(kept, s)
 		}
 	}
@@ -375,7 +376,7 @@ func (u *run) asLeft() []tree.Change {
 	}
 	out := slices.Clone(u.changes)
 	for i, c := range out {
-		if plan.Within(c.Path, u.vacated) {
+		if c.Path.Within(u.vacated...) {
 			out[i].New = nil
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"decree/disk"
 	"decree/disk/disktest"
 	"decree/plan"
+	"decree/tree"
 )
 
 // TestWhatIsLeftOutIsNeverLost lets each step after a command fail, or be the last
@@ -110,7 +111,7 @@ func TestAnotherInodesNumber(t *testing.T) {
 // paths that are in the way.
 func TestConflictNamesItsPaths(t *testing.T) {
 	c := &ConflictError{Subject: "the command left"}
-	for _, p := range []string{"a", "b\n", "c", "d", "e", "f"} {
+	for _, p := range []tree.Path{"a", "b\n", "c", "d", "e", "f"} {
 		c.Items = append(c.Items, plan.Item{Path: p})
 	}
 	require.Equal(t, `: a, "b\n", c, d, e and 1 more`, namedIn(fmt.Errorf("x: %w", c)))

@@ -10,7 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
+
 	"sync/atomic"
 
 	"decree/disk"
@@ -198,7 +198,7 @@ type fullTree struct {
 	id         tree.Hash
 	files      int
 	bytes      int64
-	unrecorded []string
+	unrecorded []tree.Path
 	manifest   history.RunFile
 	sum        tree.Hash // of manifest.json
 	found      *outside  // what had changed since the last record
@@ -323,7 +323,7 @@ func (r *Recorder) storeDisplaced(x *writing, s worktree.Step, cache *contentCac
 	return rc.Close()
 }
 
-func (r *Recorder) storeSide(x *writing, path string, e *tree.Entry, content func() (io.ReadCloser, error)) error {
+func (r *Recorder) storeSide(x *writing, path tree.Path, e *tree.Entry, content func() (io.ReadCloser, error)) error {
 	if e == nil || e.Type != tree.Regular || x.w.Has(e.SHA256) {
 		return nil
 	}
@@ -333,7 +333,7 @@ func (r *Recorder) storeSide(x *writing, path string, e *tree.Entry, content fun
 	return r.storeContent(x, path, e, content, nil)
 }
 
-func (r *Recorder) storeContent(x *writing, path string, e *tree.Entry, content func() (io.ReadCloser, error), cache *contentCache) error {
+func (r *Recorder) storeContent(x *writing, path tree.Path, e *tree.Entry, content func() (io.ReadCloser, error), cache *contentCache) error {
 	rc, err := cache.read(e, content)
 	if err != nil {
 		return contentError(path, err)
@@ -346,7 +346,7 @@ func (r *Recorder) storeContent(x *writing, path string, e *tree.Entry, content 
 	return rightContent(path, e, sum)
 }
 
-func rightContent(path string, e *tree.Entry, sum tree.Hash) error {
+func rightContent(path tree.Path, e *tree.Entry, sum tree.Hash) error {
 	if sum == e.SHA256 {
 		return nil
 	}
@@ -355,7 +355,7 @@ func rightContent(path string, e *tree.Entry, sum tree.Hash) error {
 
 // contentError gives a diff that does not fit its own hashes, and a content that
 // the store has lost, the kind of integrity.
-func contentError(path string, err error) error {
+func contentError(path tree.Path, err error) error {
 	var mismatch *patch.MismatchError
 	if errors.As(err, &mismatch) {
 		return &project.Error{Kind: project.Integrity, Err: err, State: project.Unchanged}
@@ -445,7 +445,7 @@ func (r *Reader) PlanDiff(ctx context.Context, w io.Writer, p *plan.Plan) error 
 	cfg := r.project.Config
 	pw := patch.NewWriter(w, patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText})
 	steps := slices.Clone(p.Steps)
-	slices.SortFunc(steps, func(a, b worktree.Step) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(steps, func(a, b worktree.Step) int { return a.Path.Compare(b.Path) })
 	for _, s := range steps {
 		c := patch.Change{Path: s.Path, Old: s.From, New: s.To, OldContent: r.contentAt(Point{Now: true}, s.Path, s.From)}
 		switch {

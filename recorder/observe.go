@@ -234,12 +234,12 @@ func (r *Recorder) tell(res *capture.Result) {
 }
 
 // unreadable are the paths that could not be read, whatever their size.
-func unreadable(res *capture.Result) []string {
+func unreadable(res *capture.Result) []tree.Path {
 	large := largePaths(res)
-	return slices.DeleteFunc(slices.Clone(res.Unrecorded), func(p string) bool { return slices.Contains(large, p) })
+	return slices.DeleteFunc(slices.Clone(res.Unrecorded), func(p tree.Path) bool { return slices.Contains(large, p) })
 }
 
-func largePaths(res *capture.Result) (paths []string) {
+func largePaths(res *capture.Result) (paths []tree.Path) {
 	for _, l := range res.TooLarge {
 		paths = append(paths, l.Path)
 	}
@@ -247,7 +247,7 @@ func largePaths(res *capture.Result) (paths []string) {
 }
 
 // some lists the first paths of many.
-func some(paths []string) string {
+func some[T ~string](paths []T) string {
 	const most = 5
 	out := ""
 	for i, p := range paths {

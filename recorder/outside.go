@@ -5,14 +5,13 @@ import (
 	"context"
 	"io"
 	"slices"
-	"strings"
 
 	"decree/capture"
 	"decree/history"
 	"decree/patch"
-	"decree/plan"
-	"decree/store"
 	"decree/tree"
+
+	"decree/store"
 )
 
 // What changes between two records is nobody's run: an editor's work, a branch
@@ -180,7 +179,7 @@ func (r *Reader) sinceLast(ctx context.Context, res *capture.Result) (sinceLast,
 // the ignore files in the tree from ignored them, or left it because those of to do; a
 // zero to is the tree as it is now, where such a path must still exist. It says how many.
 func (r *Reader) withoutRuleChanges(ctx context.Context, changes []tree.Change, from, to tree.Hash) ([]tree.Change, int, error) {
-	var joined, gone []string
+	var joined, gone []tree.Path
 	for _, c := range changes {
 		switch {
 		case c.Old == nil:
@@ -189,7 +188,7 @@ func (r *Reader) withoutRuleChanges(ctx context.Context, changes []tree.Change, 
 			gone = append(gone, asRulesSee(c.Path, c.Old))
 		}
 	}
-	drop := map[string]bool{}
+	drop := map[tree.Path]bool{}
 	if len(joined) > 0 {
 		ignored, err := r.ignoredThen(ctx, from, joined)
 		if err != nil {
@@ -212,7 +211,7 @@ func (r *Reader) withoutRuleChanges(ctx context.Context, changes []tree.Change, 
 }
 
 // asRulesSee marks a directory, which rules may be for alone.
-func asRulesSee(path string, e *tree.Entry) string {
+func asRulesSee(path tree.Path, e *tree.Entry) tree.Path {
 	if e.Type == tree.Dir {
 		return path + "/"
 	}
@@ -221,25 +220,25 @@ func asRulesSee(path string, e *tree.Entry) string {
 
 // ignoredAt is ignoredThen for a stored tree, or for the tree as it is now: a path
 // that is not there any more is then not ignored but gone.
-func (r *Reader) ignoredAt(ctx context.Context, tree tree.Hash, paths []string) (map[string]bool, error) {
-	if !tree.IsZero() {
-		return r.ignoredThen(ctx, tree, paths)
+func (r *Reader) ignoredAt(ctx context.Context, of tree.Hash, paths []tree.Path) (map[tree.Path]bool, error) {
+	if !of.IsZero() {
+		return r.ignoredThen(ctx, of, paths)
 	}
 	req, err := r.request(look{unlimited: true})
 	if err != nil {
 		return nil, err
 	}
 	req.Progress = nil
-	out := map[string]bool{}
+	out := map[tree.Path]bool{}
 	answers, err := capture.Explain(ctx, req, paths)
 	for _, a := range answers {
-		out[strings.TrimSuffix(a.Path, "/")] = a.Ignored && !a.Missing
+		out[a.Path] = a.Ignored && !a.Missing
 	}
 	return out, err
 }
 
 // withoutPaths are the changes but for those of paths, which are sorted.
-func withoutPaths(changes []tree.Change, paths []string) []tree.Change {
+func withoutPaths(changes []tree.Change, paths []tree.Path) []tree.Change {
 	if len(paths) == 0 {
 		return changes
 	}
@@ -251,10 +250,10 @@ func withoutPaths(changes []tree.Change, paths []string) []tree.Change {
 
 // readable drops what one of two captures could not read: it is not known whether
 // it changed.
-func readable(changes []tree.Change, unread ...[]string) []tree.Change {
+func readable(changes []tree.Change, unread ...[]tree.Path) []tree.Change {
 	lost := slices.Concat(unread...)
 	if len(lost) == 0 {
 		return changes
 	}
-	return slices.DeleteFunc(slices.Clone(changes), func(c tree.Change) bool { return plan.Within(c.Path, lost) })
+	return slices.DeleteFunc(slices.Clone(changes), func(c tree.Change) bool { return c.Path.Within(lost...) })
 }

@@ -21,7 +21,7 @@ import (
 
 // outsidePaths are the paths of a record's outside.diff, whose hash must be the
 // one in run.json.
-func (b *bench) outsidePaths(r *Recorder, id string) []string {
+func (b *bench) outsidePaths(r *Recorder, id string) []tree.Path {
 	b.t.Helper()
 	rec, err := r.History().Get(id)
 	require.NoError(b.t, err)
@@ -36,7 +36,7 @@ func (b *bench) outsidePaths(r *Recorder, id string) []string {
 	data, err := io.ReadAll(f)
 	require.NoError(b.t, err)
 	require.Equal(b.t, o.SHA256, tree.Sum(data))
-	var paths []string
+	var paths []tree.Path
 	require.NoError(b.t, history.Facts(bytes.NewReader(data), func(f *patch.Section) bool {
 		if len(paths) == 0 || paths[len(paths)-1] != f.Path {
 			paths = append(paths, f.Path)
@@ -47,16 +47,16 @@ func (b *bench) outsidePaths(r *Recorder, id string) []string {
 }
 
 // differing are the paths at which two snapshots differ.
-func differing(a, b map[string]string) []string {
-	var out []string
+func differing(a, b map[string]string) []tree.Path {
+	var out []tree.Path
 	for p, v := range a {
 		if b[p] != v {
-			out = append(out, p)
+			out = append(out, tree.Path(p))
 		}
 	}
 	for p := range b {
 		if _, ok := a[p]; !ok {
-			out = append(out, p)
+			out = append(out, tree.Path(p))
 		}
 	}
 	slices.Sort(out)
@@ -138,7 +138,7 @@ func TestLostOutsideComesBack(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(b.root, ".decree", "runs", id)))
 	with(b, func(r *Recorder) (any, error) { return r.Repair(context.Background()) })
 	r := b.open()
-	require.Equal(t, []string{"f"}, b.outsidePaths(r, id))
+	require.Equal(t, []tree.Path{"f"}, b.outsidePaths(r, id))
 	require.NoError(t, r.Close())
 
 	require.NoError(t, os.WriteFile(file, []byte("three\n"), 0o644))
@@ -152,7 +152,7 @@ func TestLostOutsideComesBack(t *testing.T) {
 	})
 	require.Equal(t, 0, res.ExitCode)
 	r = b.open()
-	require.Equal(t, []string{"f"}, b.outsidePaths(r, res.Record.ID))
+	require.Equal(t, []tree.Path{"f"}, b.outsidePaths(r, res.Record.ID))
 	require.NoError(t, r.Close())
 }
 
@@ -191,9 +191,9 @@ func TestRulesAreNoChange(t *testing.T) {
 		between()
 		gone := check()
 		r := b.open()
-		require.Equal(t, []string{".gitignore"}, b.outsidePaths(r, left))
-		require.Equal(t, []string{".gitignore"}, b.outsidePaths(r, joined))
-		require.Equal(t, []string{"a.o"}, b.outsidePaths(r, gone))
+		require.Equal(t, []tree.Path{".gitignore"}, b.outsidePaths(r, left))
+		require.Equal(t, []tree.Path{".gitignore"}, b.outsidePaths(r, joined))
+		require.Equal(t, []tree.Path{"a.o"}, b.outsidePaths(r, gone))
 		require.NoError(t, r.Close())
 	}
 }

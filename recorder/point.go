@@ -10,9 +10,9 @@ import (
 
 	"decree/history"
 	"decree/patch"
-	"decree/plan"
-	"decree/project"
 	"decree/tree"
+
+	"decree/project"
 )
 
 // Point is a state of the tree: before or after a record, or now.
@@ -98,7 +98,7 @@ func (r *Reader) At(t time.Time) (Point, error) {
 // DiffOptions of a Diff between two points.
 type DiffOptions struct {
 	From, To Point
-	Paths    []string
+	Paths    []tree.Path
 }
 
 // Diff writes the difference between two points as a changes.diff.
@@ -110,7 +110,7 @@ func (r *Reader) Diff(ctx context.Context, w io.Writer, o DiffOptions) (patch.St
 	}
 	kept := changes[:0]
 	for _, c := range changes {
-		if plan.Within(c.Path, o.Paths) {
+		if c.Path.Within(o.Paths...) {
 			kept = append(kept, c)
 		}
 	}
@@ -186,7 +186,7 @@ func (r *Reader) rulesAt(p Point) (rules tree.Hash, err error) {
 }
 
 // contentAt gives a file's bytes: from the tree for now, else from the store.
-func (r *Reader) contentAt(p Point, path string, e *tree.Entry) patch.Content {
+func (r *Reader) contentAt(p Point, path tree.Path, e *tree.Entry) patch.Content {
 	if e == nil || e.Type != tree.Regular {
 		return nil
 	}
@@ -199,13 +199,13 @@ func (r *Reader) contentAt(p Point, path string, e *tree.Entry) patch.Content {
 // inTree is a patch.Content that reads the file as it is now.
 type inTree struct {
 	r    *Reader
-	path string
+	path tree.Path
 }
 
 func (t inTree) Open() (io.ReadCloser, error) { return t.r.tree.Read(t.path) }
 
 // Content gives the bytes of a path at a point: a file's content, a link's target.
-func (r *Reader) Content(_ context.Context, p Point, name string) (io.ReadCloser, tree.Entry, error) {
+func (r *Reader) Content(_ context.Context, p Point, name tree.Path) (io.ReadCloser, tree.Entry, error) {
 	r.catchUp()
 	e, err := r.entryAt(p, name)
 	if err != nil {
@@ -235,14 +235,14 @@ func (r *Reader) Content(_ context.Context, p Point, name string) (io.ReadCloser
 
 // Entries calls each for every path at or below dir of the tree at a point that is not
 // now, in manifest order: files and links, then directories. dir "" is the root.
-func (r *Reader) Entries(p Point, dir string, each func(path string, e tree.Entry) error) error {
+func (r *Reader) Entries(p Point, dir tree.Path, each func(path tree.Path, e tree.Entry) error) error {
 	r.catchUp()
 	seq, err := r.entries(p)
 	if err != nil {
 		return err
 	}
 	for it, err := range seq {
-		if err == nil && plan.Within(it.Path, []string{dir}) {
+		if err == nil && it.Path.Within(dir) {
 			err = each(it.Path, it.Entry)
 		}
 		if err != nil {
@@ -252,8 +252,8 @@ func (r *Reader) Entries(p Point, dir string, each func(path string, e tree.Entr
 	return nil
 }
 
-func (r *Reader) entryAt(p Point, name string) (*tree.Entry, error) {
-	name = path.Clean(name)
+func (r *Reader) entryAt(p Point, name tree.Path) (*tree.Entry, error) {
+	name = tree.Path(path.Clean(string(name)))
 	if p.draft() {
 		return r.leftByDraft(p.Record, name)
 	}

@@ -18,9 +18,9 @@ import (
 
 // PublishOptions are a publish's.
 type PublishOptions struct {
-	Ref                string   // "": the only draft that waits
-	Paths              []string // relative to the root; none: all
-	Exclude            []string // relative to the root: left out, with all below
+	Ref                string      // "": the only draft that waits
+	Paths              []tree.Path // relative to the root; none: all
+	Exclude            []tree.Path // relative to the root: left out, with all below
 	Merge              plan.Merging
 	Force, DryRun, Yes bool
 	Choose             Chooser // nil: everything
@@ -33,8 +33,8 @@ type PublishOptions struct {
 }
 
 // covers says whether path is to be published.
-func (o *PublishOptions) covers(path string) bool {
-	return plan.Within(path, o.Paths) && (len(o.Exclude) == 0 || !plan.Within(path, o.Exclude))
+func (o *PublishOptions) covers(path tree.Path) bool {
+	return path.Within(o.Paths...) && (len(o.Exclude) == 0 || !path.Within(o.Exclude...))
 }
 
 // Publish brings the work of a draft into the tree, as a record. Each path must still be
@@ -225,7 +225,7 @@ func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) 
 	return p, nil
 }
 
-func baseless(noBase []string, path string) bool { return slices.Contains(noBase, path) }
+func baseless(noBase []tree.Path, path tree.Path) bool { return slices.Contains(noBase, path) }
 
 func publishAdvice(rec *history.Record, o PublishOptions) string {
 	if o.Merge == plan.Off {
@@ -251,7 +251,7 @@ func (r *Recorder) confirmPublish(p *plan.Plan, o PublishOptions) error {
 func (r *Recorder) fate(rec *history.Record, src *plan.Source, o PublishOptions, p *plan.Plan) *history.Draft {
 	d := &history.Draft{State: history.DraftPublished, By: append(slices.Clone(rec.Draft.By), thisRecord)}
 	brought, _ := r.broughtBy(rec.Draft.By)
-	stays := map[string]bool{}
+	stays := map[tree.Path]bool{}
 	for _, path := range p.Passed {
 		stays[path] = true
 	}
@@ -260,7 +260,7 @@ func (r *Recorder) fate(rec *history.Record, src *plan.Source, o PublishOptions,
 			stays[it.Path] = true
 		}
 	}
-	last := map[string]*tree.Entry{} // of two sections of one path the second says what it becomes
+	last := map[tree.Path]*tree.Entry{} // of two sections of one path the second says what it becomes
 	for _, s := range src.Sections {
 		if (stays[s.Path] || !o.covers(s.Path)) && !brought[s.Path] {
 			last[s.Path] = s.New
@@ -442,8 +442,8 @@ func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftStat
 
 // broughtBy are the paths that records published, and those that the last of them published a
 // part of, as it left them. A record that cannot be read published none.
-func (r *Reader) broughtBy(ids []string) (whole map[string]bool, parts map[string]*tree.Entry) {
-	whole, parts = map[string]bool{}, map[string]*tree.Entry{}
+func (r *Reader) broughtBy(ids []string) (whole map[tree.Path]bool, parts map[tree.Path]*tree.Entry) {
+	whole, parts = map[tree.Path]bool{}, map[tree.Path]*tree.Entry{}
 	for _, id := range ids {
 		rec, err := r.history.Get(id)
 		if err != nil {

@@ -97,7 +97,7 @@ type gitReader struct {
 
 // visit takes one path of .git that the layer has otherwise.
 func (g *gitReader) visit(c *layer.Change) error {
-	name, in := strings.CutPrefix(c.Path, gitDir+"/")
+	name, in := strings.CutPrefix(string(c.Path), gitDir+"/")
 	isDir := func(i *disk.Info) bool { return i == nil || i.Kind == disk.Directory }
 	if !in || isDir(c.Before) && isDir(c.After) {
 		return nil
@@ -461,7 +461,7 @@ func (r *Recorder) bringObjects(ctx context.Context, l *layer.Layer, g *gitWork)
 	defer live.Close()
 	for _, indexes := range []bool{false, true} { // git finds a pack by its index
 		err := l.GitChanges(ctx, func(c *layer.Change) error {
-			name := strings.TrimPrefix(c.Path, gitDir+"/")
+			name := strings.TrimPrefix(string(c.Path), gitDir+"/")
 			if !g.objects[name] || (path.Ext(name) == ".idx") != indexes {
 				return nil
 			}

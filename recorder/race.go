@@ -57,7 +57,7 @@ type Candidate struct {
 	Result *RunResult // nil: its command was not executed, or Err says why there is no record
 	Err    error
 	// Shared are the paths, directories left out, that others changed too.
-	Shared []string
+	Shared []tree.Path
 }
 
 // Good says whether the candidate was judged good, or, where nobody judges, has succeeded.
@@ -352,8 +352,8 @@ func (rc *race) pass(s os.Signal) {
 
 // compare finds the best candidate, and the paths that several have changed.
 func (rc *race) compare() {
-	changed := map[string]int{}
-	each := func(c *Candidate, do func(path string)) {
+	changed := map[tree.Path]int{}
+	each := func(c *Candidate, do func(path tree.Path)) {
 		if c.Result == nil {
 			return
 		}
@@ -364,14 +364,14 @@ func (rc *race) compare() {
 		}
 	}
 	for _, c := range rc.res.Candidates {
-		each(c, func(path string) { changed[path]++ })
+		each(c, func(path tree.Path) { changed[path]++ })
 	}
 	lines := func(c *Candidate) int {
 		n := c.Result.Record.Changes
 		return n.AddedLines + n.RemovedLines
 	}
 	for _, c := range rc.res.Candidates {
-		each(c, func(path string) {
+		each(c, func(path tree.Path) {
 			if changed[path] > 1 {
 				c.Shared = append(c.Shared, path)
 			}

@@ -22,6 +22,7 @@ import (
 	"decree/layer/overlay"
 	"decree/project"
 	"decree/runner"
+	"decree/tree"
 )
 
 // racing is a recorder with the system's clock, which candidates ask at once.
@@ -118,7 +119,7 @@ func TestRace(t *testing.T) {
 		assert.Equal(t, "works "+k+"\n", b.fileOf(r, rec.ID, "routine.log"))
 		assert.Equal(t, "judges "+k+"\n", b.fileOf(r, rec.ID, history.JudgeLog))
 		assert.Equal(t, history.Changes{Created: 1, Modified: 1, Deleted: 1, AddedLines: i + 2, RemovedLines: 2}, rec.Changes, "what the judge wrote is not in it")
-		assert.Equal(t, []string{"all", "gone"}, c.Shared)
+		assert.Equal(t, []tree.Path{"all", "gone"}, c.Shared)
 		assert.Equal(t, []CandidateState{Waits, Works, Judged, Ended}, states[i+1])
 	}
 	assert.Equal(t, 2, res.Best.Number)

@@ -17,6 +17,7 @@ import (
 	"decree/disk/disktest"
 	"decree/history"
 	"decree/project"
+	"decree/tree"
 )
 
 // reader opens a Reader, whose clock and notes may be used by several goroutines.
@@ -46,7 +47,7 @@ func lookAtAll(r *Reader) error {
 		func() error { _, err := r.History().Resolve("last", time.UTC); return err },
 		func() error { _, err := r.History().LabelsOf(); return err },
 		func() error {
-			_, err := r.History().Past(history.PastOptions{Paths: []string{""}}, func(history.Moment) bool { return true })
+			_, err := r.History().Past(history.PastOptions{Paths: []tree.Path{""}}, func(history.Moment) bool { return true })
 			return err
 		},
 		func() error {

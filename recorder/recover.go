@@ -27,7 +27,7 @@ type Recovered struct {
 	What   string          // in words
 	// Later are the paths changed after the run's output ended: they may be
 	// edits by hand.
-	Later []string
+	Later []tree.Path
 	// Aside is the file that was set aside since it cannot be read: what it told is
 	// in no record.
 	Aside string
@@ -608,7 +608,7 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 
 // whatWasInterrupted says what became of the run id. later are the paths that were changed
 // after its last output.
-func whatWasInterrupted(id string, unrecorded, later []string) string {
+func whatWasInterrupted(id string, unrecorded, later []tree.Path) string {
 	what := fmt.Sprintf("run %s was interrupted, and is recorded; its changes stay, 'decree revert %s' takes them back", id, id)
 	if len(unrecorded) > 0 {
 		what += "; not recorded, because they cannot be read or are too large: " + some(unrecorded)
@@ -620,7 +620,7 @@ func whatWasInterrupted(id string, unrecorded, later []string) string {
 }
 
 // joined are the paths that were not recorded before a run or after it.
-func joined(before, after []string) []string {
+func joined(before []tree.Path, after []tree.Path) []tree.Path {
 	all := slices.Concat(before, after)
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -642,17 +642,17 @@ func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, ch
 }
 
 // changedAfter are the changed files with a later mtime than the run's log.
-func (r *Recorder) changedAfter(id string, changes []tree.Change) []string {
+func (r *Recorder) changedAfter(id string, changes []tree.Change) []tree.Path {
 	end := r.lastOutput(id)
 	if end == 0 {
 		return nil
 	}
-	var out []string
+	var out []tree.Path
 	for _, c := range changes {
 		if c.New == nil || c.New.Type == tree.Dir {
 			continue
 		}
-		if info, err := statPath(r.workspace(), c.Path); err == nil && info.Mtime > end {
+		if info, err := statPath(r.workspace(), string(c.Path)); err == nil && info.Mtime > end {
 			out = append(out, c.Path)
 		}
 	}

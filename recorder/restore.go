@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
+
 	"slices"
-	"strings"
+
 	"sync/atomic"
 
 	"decree/capture"
@@ -24,8 +24,8 @@ import (
 // RestoreOptions are a restore's.
 type RestoreOptions struct {
 	Ref                    string
-	After                  bool     // the state after the record instead of before it
-	Paths                  []string // relative to the root; none: the whole tree
+	After                  bool        // the state after the record instead of before it
+	Paths                  []tree.Path // relative to the root; none: the whole tree
 	KeepExtra, DryRun, Yes bool
 	Confirm                func(to Point, p *plan.Plan) (bool, error)
 }
@@ -186,15 +186,15 @@ func (r *Recorder) toTarget(ctx context.Context, o RestoreOptions, res *capture.
 		return nil, err
 	}
 	kept = changes[:0]
-	var extra []string
+	var extra []tree.Path
 	var inTheWay []plan.Item
-	lastFile := "" // the last path at which a file must take the place of a directory
+	var lastFile tree.Path // the last path at which a file must take the place of a directory
 	for _, c := range changes {
-		if !plan.Within(c.Path, o.Paths) {
+		if !c.Path.Within(o.Paths...) {
 			continue
 		}
 		if c.Old == nil && o.KeepExtra {
-			if lastFile != "" && strings.HasPrefix(c.Path, lastFile+"/") {
+			if lastFile != "" && c.Path.Below(lastFile) {
 				inTheWay = append(inTheWay, plan.Item{Path: c.Path, From: c.New, Verdict: plan.Edited, Reason: "is to be kept, and a file must come where its directory is"})
 			}
 			continue
@@ -242,11 +242,11 @@ func (r *Recorder) apart(rec *history.Record, target tree.Hash, res *capture.Res
 
 // namesSomething refuses PATHs that are neither in the wanted tree nor in the
 // present one.
-func (r *Recorder) namesSomething(paths []string, changes []tree.Change) error {
+func (r *Recorder) namesSomething(paths []tree.Path, changes []tree.Change) error {
 	for _, p := range paths {
 		found := p == ""
 		for _, c := range changes {
-			found = found || plan.Within(c.Path, []string{p})
+			found = found || c.Path.Within(p)
 		}
 		if found {
 			continue
@@ -259,7 +259,7 @@ func (r *Recorder) namesSomething(paths []string, changes []tree.Change) error {
 	return nil
 }
 
-func noSuchPath(path string) error {
+func noSuchPath(path tree.Path) error {
 	return &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: tree.Quote(path) + ": no such path, neither now nor in the record",
 		Advice: "'decree find NAME' lists the records that know a name"}
 }
@@ -284,7 +284,7 @@ func (r *Reader) plainTree(rec *history.Record, id tree.Hash) (tree.Seq, error) 
 
 // ignoredThen says which of paths the rules of a stored tree ignore: files that
 // were there all along, unrecorded, and are nobody's to delete.
-func (r *Reader) ignoredThen(ctx context.Context, target tree.Hash, paths []string) (map[string]bool, error) {
+func (r *Reader) ignoredThen(ctx context.Context, target tree.Hash, paths []tree.Path) (map[tree.Path]bool, error) {
 	req, err := r.request(look{})
 	if err != nil {
 		return nil, err
@@ -298,18 +298,18 @@ func (r *Reader) ignoredThen(ctx context.Context, target tree.Hash, paths []stri
 		if err != nil {
 			return nil, err
 		}
-		base := path.Base(it.Path)
+		base := it.Path.Name()
 		if it.Entry.Type == tree.Regular && (base == ".gitignore" || base == ".decreeignore") {
-			req.Frozen = append(req.Frozen, capture.RuleFile{Path: it.Path, SHA256: it.Entry.SHA256})
+			req.Frozen = append(req.Frozen, capture.RuleFile{Path: string(it.Path), SHA256: it.Entry.SHA256})
 		}
 	}
-	out := map[string]bool{}
+	out := map[tree.Path]bool{}
 	if len(req.Frozen) == 0 {
 		return out, nil
 	}
 	answers, err := capture.Explain(ctx, req, paths)
 	for _, a := range answers {
-		out[strings.TrimSuffix(a.Path, "/")] = a.Ignored
+		out[a.Path] = a.Ignored
 	}
 	return out, err
 }

@@ -20,9 +20,9 @@ import (
 
 // MoveOptions are a revert's or apply's.
 type MoveOptions struct {
-	Refs               []string // REF, A..B, CHAIN
-	Paths              []string // relative to the root
-	Exclude            []string // relative to the root: left out, with all below
+	Refs               []string    // REF, A..B, CHAIN
+	Paths              []tree.Path // relative to the root
+	Exclude            []tree.Path // relative to the root: left out, with all below
 	Merge              plan.Merging
 	DryRun, Force, Yes bool
 	From               string // apply: the root of another copy of the tree
@@ -175,9 +175,9 @@ func ask(p *plan.Plan, question func(*plan.Plan) (bool, error), what string) err
 }
 
 // mentions refuses PATHs that neither the records nor the tree know.
-func (r *Recorder) mentions(paths []string, p *plan.Plan) error {
+func (r *Recorder) mentions(paths []tree.Path, p *plan.Plan) error {
 	for _, path := range paths {
-		found := path == "" || slices.ContainsFunc(p.Items, func(it plan.Item) bool { return plan.Within(it.Path, []string{path}) })
+		found := path == "" || slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Path.Within(path) })
 		if found {
 			continue
 		}
@@ -191,12 +191,12 @@ func (r *Recorder) mentions(paths []string, p *plan.Plan) error {
 
 // leaveFullDirs takes the removals out of a plan that cannot be made: directories
 // with more in them than the plan removes. They stay, and are returned.
-func (r *Recorder) leaveFullDirs(p *plan.Plan) ([]string, error) {
-	going := map[string]bool{}
+func (r *Recorder) leaveFullDirs(p *plan.Plan) ([]tree.Path, error) {
+	going := map[tree.Path]bool{}
 	for _, s := range p.Steps {
 		going[s.Path] = s.To == nil
 	}
-	var stays []string
+	var stays []tree.Path
 	kept := p.Steps[:0]
 	for _, s := range slices.Backward(slices.Clone(p.Steps)) { // children before their parents
 		if s.MayStay {
@@ -222,30 +222,19 @@ func (r *Recorder) leaveFullDirs(p *plan.Plan) ([]string, error) {
 }
 
 // holds says whether the directory has a child that is not going.
-func (r *Recorder) holds(path string, going map[string]bool) (bool, error) {
-	dir, err := openPath(r.project.Dir, path)
+func (r *Recorder) holds(path tree.Path, going map[tree.Path]bool) (bool, error) {
+	dir, err := disk.OpenPath(r.project.Dir, string(path))
 	if err != nil {
 		return false, lookError(err)
 	}
 	defer dir.Close()
 	list, err := dir.List()
 	for _, e := range list {
-		if !going[path+"/"+e.Name] {
+		if !going[path.Join(e.Name)] {
 			return true, nil
 		}
 	}
 	return false, err
-}
-
-// openPath opens a directory below root, by handles.
-func openPath(root disk.Dir, path string) (disk.Dir, error) {
-	name, rest, deeper := strings.Cut(path, "/")
-	d, err := root.OpenDir(name)
-	if err != nil || !deeper {
-		return d, err
-	}
-	defer d.Close()
-	return openPath(d, rest)
 }
 
 // gather reads the diffs that refs name, for a revert newest first.
@@ -647,8 +636,8 @@ func undidOf(rec *history.Record) []undid {
 }
 
 // ignoredNow says whether today's rules ignore a path.
-func (r *Reader) ignoredNow(ctx context.Context) func(path string, dir bool) (bool, error) {
-	return func(path string, dir bool) (bool, error) {
+func (r *Reader) ignoredNow(ctx context.Context) func(path tree.Path, dir bool) (bool, error) {
+	return func(path tree.Path, dir bool) (bool, error) {
 		req, err := r.request(look{})
 		if err != nil {
 			return false, err
@@ -656,7 +645,7 @@ func (r *Reader) ignoredNow(ctx context.Context) func(path string, dir bool) (bo
 		if dir {
 			path += "/"
 		}
-		a, err := capture.Explain(ctx, req, []string{path})
+		a, err := capture.Explain(ctx, req, []tree.Path{path})
 		return err == nil && a[0].Ignored, err
 	}
 }

@@ -122,8 +122,8 @@ type run struct {
 	packs  map[string]disk.Info // the store's, likewise
 	own    ownSet               // the user's own files in .decree
 
-	leftOut []leftOut // what the root holds beside them
-	vacated []string  // where of that something was after the last attempt, and is no more
+	leftOut []leftOut   // what the root holds beside them
+	vacated []tree.Path // where of that something was after the last attempt, and is no more
 
 	before tree.Hash
 	found  *outside        // what had changed since the last record
@@ -143,9 +143,9 @@ type run struct {
 	clean   bool       // the tree was put back for the last attempt, which has not begun
 	tried   []tried
 	changes []tree.Change // of the last attempt, against before
-	lost    []string      // paths that could not be read after it, but were before
+	lost    []tree.Path   // paths that could not be read after it, but were before
 	hidden  int
-	special []string          // told already
+	special []tree.Path       // told already
 	files   map[string][]byte // composed, by name
 	dirs    []string          // composed
 	res     RunResult

@@ -40,7 +40,7 @@ func (u *isolatedRun) lookBeside(ctx context.Context) (begin, end func()) {
 }
 
 // was says what path was when the run began, if that was seen. The store has its content.
-func (u *isolatedRun) was(path string) (*tree.Entry, bool) {
+func (u *isolatedRun) was(path tree.Path) (*tree.Entry, bool) {
 	e, known := u.sights.Was(path)
 	if e == nil || e.Type == tree.Dir {
 		return e, known
@@ -53,4 +53,4 @@ func (u *isolatedRun) was(path string) (*tree.Entry, bool) {
 }
 
 // basesFrom tells what a path was when a run began; nil knows nothing.
-type basesFrom func(path string) (was *tree.Entry, known bool)
+type basesFrom func(path tree.Path) (was *tree.Entry, known bool)

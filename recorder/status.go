@@ -120,19 +120,19 @@ func (r *Reader) changed(ctx context.Context, st *Status) error {
 
 // FilesOptions narrow Files.
 type FilesOptions struct {
-	Prefix  string // a path; "" is the whole tree
-	Ignored bool   // what is left out, instead of what is recorded
+	Prefix  tree.Path // a path; "" is the whole tree
+	Ignored bool      // what is left out, instead of what is recorded
 }
 
 // Files lists the tree's files and links, in byte order of the paths; of what is
 // left out, a directory stands for all below it.
-func (r *Reader) Files(ctx context.Context, o FilesOptions, yield func(path string) error) error {
+func (r *Reader) Files(ctx context.Context, o FilesOptions, yield func(path tree.Path) error) error {
 	req, err := r.request(look{unlimited: true})
 	if err != nil {
 		return err
 	}
 	req.Progress = nil
-	return capture.List(ctx, req, capture.ListOptions{Prefix: o.Prefix, Ignored: o.Ignored}, func(path string, k disk.Kind) error {
+	return capture.List(ctx, req, capture.ListOptions{Prefix: o.Prefix, Ignored: o.Ignored}, func(path tree.Path, k disk.Kind) error {
 		if k == disk.Directory && !o.Ignored {
 			return nil
 		}
@@ -141,7 +141,7 @@ func (r *Reader) Files(ctx context.Context, o FilesOptions, yield func(path stri
 }
 
 // Ignored says of each path whether it is left out, and by which rule.
-func (r *Reader) Ignored(ctx context.Context, paths []string) ([]capture.Answer, error) {
+func (r *Reader) Ignored(ctx context.Context, paths []tree.Path) ([]capture.Answer, error) {
 	req, err := r.request(look{unlimited: true})
 	if err != nil {
 		return nil, err

@@ -311,7 +311,7 @@ func operations() []operation {
 			})
 		}, func(_ *sweep, r *Recorder) error { _, err := r.Gc(ctx); return err }, judgePrune},
 		{"forget", func(s *sweep) { s.ids = secretBench(s.bench) }, func(_ *sweep, r *Recorder) error {
-			_, err := r.Forget(ctx, ForgetOptions{Paths: []string{"conf"}, Yes: true})
+			_, err := r.Forget(ctx, ForgetOptions{Paths: []tree.Path{"conf"}, Yes: true})
 			return err
 		}, judgeForget},
 		{"recover a revert", dead(0, "Exchange"), recoverIt, judgeMoveRecovered},

@@ -38,7 +38,7 @@ func (u RecordUsage) Total() int64 { return u.Store + u.Runs }
 
 // PathUsage is the space of all that was ever recorded of a path.
 type PathUsage struct {
-	Path     string
+	Path     tree.Path
 	Bytes    int64
 	Contents int // other ones, also than those of earlier paths
 }
@@ -74,7 +74,7 @@ func (r *Reader) Own() (map[string]int64, error) {
 }
 
 func (r *Reader) usage(u *Usage) (*Usage, error) {
-	t := &tally{u: u, at: map[string]int{}, owned: map[tree.Hash]owned{}, paths: map[string]*PathUsage{}}
+	t := &tally{u: u, at: map[string]int{}, owned: map[tree.Hash]owned{}, paths: map[tree.Path]*PathUsage{}}
 	if err := t.begin(r); err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ type tally struct {
 	at     map[string]int // of a record in u.Records
 	needed int64          // bytes that records that stay need
 	owned  map[tree.Hash]owned
-	paths  map[string]*PathUsage
+	paths  map[tree.Path]*PathUsage
 }
 
 // owned is a part of a record's file that no other one has named yet.
@@ -158,7 +158,7 @@ func (t *tally) part(p *history.Part) error {
 	t.u.Records[i].Store += brought
 	t.needed += brought
 	if p.Kind == history.InTree && brought > 0 {
-		t.path(string(p.Path), brought)
+		t.path(tree.Path(p.Path), brought)
 	}
 	return p.Err
 }
@@ -168,7 +168,7 @@ func (t *tally) part(p *history.Part) error {
 // many contents that are all small may then be counted short.
 const manyPaths = 1 << 16
 
-func (t *tally) path(path string, bytes int64) {
+func (t *tally) path(path tree.Path, bytes int64) {
 	p := t.paths[path]
 	if p == nil {
 		if len(t.paths) == manyPaths {
@@ -176,7 +176,7 @@ func (t *tally) path(path string, bytes int64) {
 				delete(t.paths, small.Path)
 			}
 		}
-		path = strings.Clone(path) // a view of a whole tree otherwise
+		path = tree.Path(strings.Clone(string(path))) // a view of a whole tree otherwise
 		p = &PathUsage{Path: path}
 		t.paths[path] = p
 	}
@@ -191,7 +191,7 @@ func (t *tally) largest() []PathUsage {
 		list = append(list, *p)
 	}
 	slices.SortFunc(list, func(a, b PathUsage) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), a.Path.Compare(b.Path))
 	})
 	return list
 }

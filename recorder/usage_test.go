@@ -49,7 +49,7 @@ func TestUsage(t *testing.T) {
 		require.LessOrEqual(t, rec.Own, rec.Total())
 		require.Greater(t, rec.Own, int64(0))
 	}
-	require.Equal(t, "sub/changing", u.Paths[0].Path)
+	require.Equal(t, tree.Path("sub/changing"), u.Paths[0].Path)
 	require.Equal(t, 4, u.Paths[0].Contents)
 	require.Equal(t, PathUsage{"steady", u.Paths[1].Bytes, 1}, u.Paths[1])
 }
@@ -80,17 +80,17 @@ func TestUsageOfWhatTwoRecordsHave(t *testing.T) {
 
 // The paths that are counted at a time have a bound, and the largest stay.
 func TestUsageOfManyPaths(t *testing.T) {
-	tally := &tally{u: &Usage{}, at: map[string]int{}, owned: map[tree.Hash]owned{}, paths: map[string]*PathUsage{}}
+	tally := &tally{u: &Usage{}, at: map[string]int{}, owned: map[tree.Hash]owned{}, paths: map[tree.Path]*PathUsage{}}
 	for i := range 3 * manyPaths {
-		tally.path(fmt.Sprintf("small%d", i), 1)
+		tally.path(tree.Path(fmt.Sprint("small", i)), 1)
 		if i%manyPaths == 0 {
-			tally.path(strings.Repeat("large", 1+i/manyPaths), 1000)
+			tally.path(tree.Path(strings.Repeat("large", 1+i/manyPaths)), 1000)
 		}
 		require.LessOrEqual(t, len(tally.paths), manyPaths)
 	}
 	u := tally.end()
 	require.Len(t, u.Paths, UsagePaths)
 	for i := range 3 {
-		require.Equal(t, PathUsage{strings.Repeat("large", 1+i), 1000, 1}, u.Paths[i])
+		require.Equal(t, PathUsage{tree.Path(strings.Repeat("large", 1+i)), 1000, 1}, u.Paths[i])
 	}
 }

@@ -178,7 +178,7 @@ type verifier struct {
 	told   map[[2]string]bool // what lost holds: record and path
 	sound  map[tree.Hash]bool // directories' objects below which all is sound
 
-	forgotten []string // paths of contents that were taken out on purpose
+	forgotten []tree.Path // paths of contents that were taken out on purpose
 }
 
 // tell says what is missing and no damage.
@@ -359,7 +359,7 @@ func (v *verifier) object(id string, p *history.Part) bool {
 	switch {
 	case forgotten(err):
 		if !known {
-			v.forgotten = append(v.forgotten, string(p.Path))
+			v.forgotten = append(v.forgotten, tree.Path(p.Path))
 		}
 	case err != nil:
 		v.miss(id, string(p.Path), err)
@@ -399,10 +399,10 @@ func (r *Reader) verifyTree(ctx context.Context) ([]Problem, error) {
 	}
 	var out []Problem
 	for _, c := range s.changes {
-		out = append(out, Problem{Record: last.ID, Path: c.Path, Reason: change(c)})
+		out = append(out, Problem{Record: last.ID, Path: string(c.Path), Reason: change(c)})
 	}
 	for _, p := range unreadable(res) {
-		out = append(out, Problem{Record: last.ID, Path: p, Reason: "cannot be read"})
+		out = append(out, Problem{Record: last.ID, Path: string(p), Reason: "cannot be read"})
 	}
 	return out, nil
 }

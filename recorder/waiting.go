@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path"
 
+	"decree/disk"
 	"decree/history"
 	"decree/plan"
 )
@@ -58,7 +59,7 @@ func (r *Reader) conflictsOf(ctx context.Context, rec *history.Record) ([]plan.I
 // layersSize is the sum of the files of a record's layer, in bytes, or of all with "" for id;
 // -1 where there is none.
 func (r *Reader) layersSize(id string) (int64, error) {
-	dir, err := openPath(r.project.Store, path.Join(layersDir, id))
+	dir, err := disk.OpenPath(r.project.Store, path.Join(layersDir, id))
 	if isMissing(err) {
 		return -1, nil
 	}

@@ -5,7 +5,7 @@ import "errors"
 // AboutError is an error about a path of the tree. Its text is the path, as [Quote] writes
 // it, and the cause.
 type AboutError struct {
-	Path string
+	Path Path
 	Err  error
 }
 
@@ -14,17 +14,17 @@ func (e *AboutError) Error() string { return Quote(e.Path) + ": " + e.Err.Error(
 func (e *AboutError) Unwrap() error { return e.Err }
 
 // About is the path.
-func (e *AboutError) About() string { return e.Path }
+func (e *AboutError) About() Path { return e.Path }
 
 // Because is the cause without the path.
 func (e *AboutError) Because() string { return e.Err.Error() }
 
 // At gives err the path that it is about, unless it or what it wraps has one, as errors with
 // an About method do: their text begins with it.
-func At(path string, err error) error {
+func At(path Path, err error) error {
 	var has interface {
 		error
-		About() string
+		About() Path
 	}
 	if err == nil || errors.As(err, &has) {
 		return err

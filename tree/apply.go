@@ -13,7 +13,7 @@ import (
 // directory, are an error.
 func Apply(r Reader, sink Sink, root Hash, changes []Change) (Hash, error) {
 	for _, c := range changes {
-		if err := CheckPath(c.Path); err != nil {
+		if err := c.Path.Check(); err != nil {
 			return Hash{}, err
 		}
 	}
@@ -27,13 +27,13 @@ func Apply(r Reader, sink Sink, root Hash, changes []Change) (Hash, error) {
 		return root, nil
 	}
 	changes = slices.Clone(changes)
-	slices.SortFunc(changes, func(a, b Change) int { return ComparePaths(a.Path, b.Path) })
+	slices.SortFunc(changes, func(a, b Change) int { return treeOrder(a.Path, b.Path) })
 	p := applier{r: &r, sink: sink}
 	return p.directory(root, changes, 0)
 }
 
-// ComparePaths orders paths so that what is in a directory comes right behind it.
-func ComparePaths(a, b string) int {
+// treeOrder orders paths so that what is in a directory comes right behind it.
+func treeOrder(a, b Path) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] == b[i] {
@@ -64,10 +64,10 @@ type group struct {
 
 // cutGroup takes the changes of the first name from those that begin behind from.
 func cutGroup(changes []Change, from int) (g group, rest []Change, err error) {
-	g.name, _, _ = strings.Cut(changes[0].Path[from:], "/")
+	g.name, _, _ = strings.Cut(string(changes[0].Path[from:]), "/")
 	end := from + len(g.name)
 	n := 0
-	for n < len(changes) && len(changes[n].Path) >= end && changes[n].Path[from:end] == g.name &&
+	for n < len(changes) && len(changes[n].Path) >= end && string(changes[n].Path[from:end]) == g.name &&
 		(len(changes[n].Path) == end || changes[n].Path[end] == '/') {
 		n++
 	}
@@ -83,10 +83,10 @@ func cutGroup(changes []Change, from int) (g group, rest []Change, err error) {
 }
 
 // directory applies changes below one directory; their paths go on there at from. The
-// depth of its calls is that of the deepest path, which CheckPath bounds.
+// depth of its calls is that of the deepest path, which [Path.Check] bounds.
 func (p *applier) directory(old Hash, changes []Change, from int) (Hash, error) {
-	dir := strings.TrimSuffix(changes[0].Path[:from], "/")
-	c := p.r.open(old, func() string { return dir })
+	dir := changes[0].Path[:max(from-1, 0)]
+	c := p.r.open(old, func() Path { return dir })
 	w := NewWriter(p.sink)
 	for len(changes) > 0 {
 		g, rest, err := cutGroup(changes, from)

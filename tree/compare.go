@@ -7,7 +7,7 @@ var errStop = errors.New("stopped")
 
 // pair is a directory that differs: a zero Hash stands for one that is not there.
 type pair struct {
-	path string
+	path Path
 	a, b Hash
 }
 
@@ -36,7 +36,7 @@ func (c *comparer) directory(r *Reader, p pair) error {
 	if p.a == p.b {
 		return nil
 	}
-	where := func() string { return p.path }
+	where := func() Path { return p.path }
 	x, y := r.open(p.a, where), r.open(p.b, where)
 	for {
 		meet(&x, &y)
@@ -85,7 +85,7 @@ func meet(x, y *cursor) {
 	}
 }
 
-func (c *comparer) differ(dir string, x, y *Node) error {
+func (c *comparer) differ(dir Path, x, y *Node) error {
 	ch := Change{}
 	below := pair{}
 	name := ""
@@ -111,7 +111,7 @@ func (c *comparer) differ(dir string, x, y *Node) error {
 	if tooLong(path) {
 		return &DamagedError{Path: dir, Err: errDeep}
 	}
-	ch.Path = string(path)
+	ch.Path = Path(path)
 	if !same {
 		c.changes = append(c.changes, ch)
 	}

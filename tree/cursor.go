@@ -15,8 +15,8 @@ type Reader struct {
 // opened yet, or on a name, or at the end.
 type cursor struct {
 	r       *Reader
-	path    func() string // of the directory, for errors
-	objects []opened      // those that it is in, the top first
+	path    func() Path // of the directory, for errors
+	objects []opened    // those that it is in, the top first
 	at      position
 	ref     ref  // onObject
 	node    Node // onName
@@ -48,7 +48,7 @@ type opened struct {
 }
 
 // open stands the cursor on the directory's object; the zero Hash is an empty directory.
-func (r *Reader) open(h Hash, path func() string) cursor {
+func (r *Reader) open(h Hash, path func() Path) cursor {
 	c := cursor{r: r, path: path}
 	if !h.IsZero() {
 		c.at, c.ref = onObject, ref{hash: h, level: unknownLevel}

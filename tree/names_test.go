@@ -2,6 +2,7 @@ package tree
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -100,25 +101,49 @@ func TestMode(t *testing.T) {
 	}
 }
 
-func TestCheckPath(t *testing.T) {
-	for _, p := range []string{
+func TestCheck(t *testing.T) {
+	for _, p := range []Path{
 		"a", "a/b", "...", "a/..b", ".gitignore", ".github/x", "a/.gitx", ".decreeignore", "x.git", "a b", "\xff", "-", "~", "a\\..\\b",
-		strings.Repeat("a", MaxPath-1),
+		Path(strings.Repeat("a", MaxPath-1)),
 	} {
-		assert.NoError(t, CheckPath(p), p)
+		assert.NoError(t, p.Check(), p)
 	}
-	for p, reason := range map[string]string{
+	for p, reason := range map[Path]string{
 		"": "empty path", "/": "absolute path", "/a": "absolute path", ".": "path not clean", "./a": "path not clean", "a/": "path not clean",
 		"a//b": "path not clean", "a/.": "path not clean", "..": `".." in path`, "../a": `".." in path`, "a/../b": `".." in path`, "a/..": `".." in path`,
 		"a\x00b": "NUL byte in path", ".git": "path in .git", "a/.git/b": "path in .git", ".decree": "path in .decree", "a/.decree": "path in .decree",
-		strings.Repeat("a", MaxPath): "path too long",
+		Path(strings.Repeat("a", MaxPath)): "path too long",
 	} {
-		err := CheckPath(p)
+		err := p.Check()
 		var pathErr *PathError
 		require.ErrorAs(t, err, &pathErr, p)
 		assert.Equal(t, reason, pathErr.Reason, p)
 		assert.Equal(t, p, pathErr.Path)
 	}
+}
+
+func TestPathParts(t *testing.T) {
+	for p, want := range map[Path][2]string{"": {"", ""}, "a": {"", "a"}, "a/b": {"a", "b"}, "a/b/c\xff": {"a/b", "c\xff"}} {
+		assert.Equal(t, Path(want[0]), p.Parent(), p)
+		assert.Equal(t, want[1], p.Name(), p)
+		assert.Equal(t, p, p.Parent().Join(p.Name()))
+	}
+	assert.Equal(t, Path("a/b/c"), Path("a").Join("b/c"))
+	assert.Equal(t, []string{"a", "b"}, slices.Collect(Path("a/b").Components()))
+}
+
+func TestWithin(t *testing.T) {
+	p := Path("a/b")
+	assert.True(t, p.Within())
+	assert.True(t, p.Within(""))
+	assert.True(t, p.Within("x", "a"))
+	assert.True(t, p.Within("a/b"))
+	assert.False(t, p.Within("b"))
+	assert.False(t, Path("ab").Within("a"))
+	assert.False(t, Path("a").Within("a/b"))
+	assert.False(t, Path("a").Within("A"))
+	assert.True(t, p.Below("a") && p.Below(""))
+	assert.False(t, p.Below(p) || p.Below("a/b/c") || p.Below("a/") || Path("").Below(""))
 }
 
 func TestEntrySame(t *testing.T) {

@@ -5,14 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// Quote returns path as manifest.json and "# decree:" lines hold it: C-quoted as git does
-// it ("caf\351", the quotes included) if it is not valid UTF-8, holds a control character
-// (00-1f, 7f) or begins with '"'; otherwise unchanged. The result is always valid UTF-8.
-func Quote(path string) string {
-	if needsQuote(path) {
-		return string(AppendQuoted(nil, path))
+// Quote returns a path, or other text of any bytes, as manifest.json and "# decree:" lines
+// hold it: C-quoted as git does it ("caf\351", the quotes included) if it is not valid
+// UTF-8, holds a control character (00-1f, 7f) or begins with '"'; otherwise unchanged. The
+// result is always valid UTF-8.
+func Quote[T ~string](text T) string {
+	s := string(text)
+	if needsQuote(s) {
+		return string(AppendQuoted(nil, s))
 	}
-	return path
+	return s
 }
 
 func needsQuote(s string) bool {

@@ -23,13 +23,13 @@ type descent struct {
 func (d *descent) enter(h Hash) error {
 	n := len(d.path)
 	if tooLong(d.path) {
-		err := &DamagedError{Path: string(d.path), Hash: h, Err: errDeep}
+		err := &DamagedError{Path: Path(d.path), Hash: h, Err: errDeep}
 		if d.r.Skip != nil && d.r.Skip(err) {
 			return nil
 		}
 		return err
 	}
-	where := func() string { return string(d.path[:n]) }
+	where := func() Path { return Path(d.path[:n]) }
 	d.levels = append(d.levels, level{cursor: d.r.open(h, where), path: n})
 	return nil
 }
@@ -91,7 +91,7 @@ func (r Reader) Entries(root Hash) Seq {
 		for _, dirs := range []bool{false, true} {
 			d := descent{r: &r}
 			err := d.run(root, func(path []byte, n *Node) bool {
-				return (n.Type == Dir) != dirs || yield(Item{string(path), n.entry()}, nil)
+				return (n.Type == Dir) != dirs || yield(Item{Path(path), n.entry()}, nil)
 			})
 			if err == errStop {
 				return
@@ -106,15 +106,15 @@ func (r Reader) Entries(root Hash) Seq {
 
 // Find returns what the tree has at path, nil for nothing. Of a directory SHA256 is its
 // object's name.
-func (r Reader) Find(root Hash, path string) (*Node, error) {
+func (r Reader) Find(root Hash, path Path) (*Node, error) {
 	at := Node{Entry: Entry{Type: Dir, SHA256: root}}
 	passed := 0
-	for name := range strings.SplitSeq(path, "/") {
+	for name := range path.Components() {
 		if at.Type != Dir {
 			return nil, nil
 		}
-		where := strings.TrimSuffix(path[:passed], "/")
-		c := r.open(at.SHA256, func() string { return where })
+		where := path[:max(passed-1, 0)]
+		c := r.open(at.SHA256, func() Path { return where })
 		if !c.seek(name) {
 			return nil, c.err
 		}
@@ -134,7 +134,7 @@ func (r Reader) Walk(root Hash, enter func(dir []byte, object Hash) bool, visit 
 		return nil
 	}
 	var path []byte
-	levels := []level{{cursor: r.open(root, func() string { return "" })}}
+	levels := []level{{cursor: r.open(root, func() Path { return "" })}}
 	for len(levels) > 0 {
 		l := &levels[len(levels)-1]
 		for l.at == onObject {
@@ -162,13 +162,13 @@ func (r Reader) Walk(root Hash, enter func(dir []byte, object Hash) bool, visit 
 		}
 		at := len(path)
 		if tooLong(path) {
-			err := &DamagedError{Path: string(path), Hash: n.SHA256, Err: errDeep}
+			err := &DamagedError{Path: Path(path), Hash: n.SHA256, Err: errDeep}
 			if r.Skip == nil || !r.Skip(err) {
 				return err
 			}
 			continue
 		}
-		levels = append(levels, level{cursor: r.open(n.SHA256, func() string { return string(path[:at]) }), path: at})
+		levels = append(levels, level{cursor: r.open(n.SHA256, func() Path { return Path(path[:at]) }), path: at})
 	}
 	return nil
 }

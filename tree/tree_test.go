@@ -47,7 +47,7 @@ func file(content string) Entry {
 func dir(mode uint32) Entry { return Entry{Type: Dir, Mode: mode} }
 
 // tree is the naive state of a tree: path -> entry.
-type naive map[string]Entry
+type naive map[Path]Entry
 
 func (t naive) changes() []Change {
 	var out []Change
@@ -108,7 +108,7 @@ func collect(t *testing.T, r Reader, root Hash) (out []Item) {
 // mutate does one thing to a tree, in names that bring the orders of paths and of names
 // into conflict.
 func mutate(r *rand.Rand, t naive) {
-	names := []string{"a", "a-b", "a.b", "a0", "A", "b", "\xff", "b\n", "a-", "c"}
+	names := []Path{"a", "a-b", "a.b", "a0", "A", "b", "\xff", "b\n", "a-", "c"}
 	p := names[r.IntN(len(names))]
 	for r.IntN(3) > 0 {
 		if _, ok := t[p]; !ok {
@@ -119,12 +119,12 @@ func mutate(r *rand.Rand, t naive) {
 		}
 		p += "/" + names[r.IntN(len(names))]
 		if r.IntN(4) == 0 {
-			p += fmt.Sprint(r.IntN(200))
+			p += Path(fmt.Sprint(r.IntN(200)))
 		}
 	}
 	under := func() {
 		for q := range t {
-			if strings.HasPrefix(q, p+"/") {
+			if q.Below(p) {
 				delete(t, q)
 			}
 		}
@@ -193,7 +193,7 @@ func TestTreesAreWhatTheirPathsSay(t *testing.T) {
 func many(n int, name func(i int) string) naive {
 	t := naive{"d": dir(0o755)}
 	for i := range n {
-		t["d/"+name(i)] = file(fmt.Sprint(i))
+		t["d/"+Path(name(i))] = file(fmt.Sprint(i))
 	}
 	return t
 }
@@ -219,9 +219,9 @@ func TestOneChangeAmongMany(t *testing.T) {
 		require.Greater(t, objects, n/30, what)
 		other, old := file("other"), file("77777")
 		for _, c := range []Change{
-			{Path: "d/" + name(77_777), Old: &old, New: &other},
-			{Path: "d/" + name(77_777), Old: &old},
-			{Path: "d/" + name(77_777) + "x", New: &other},
+			{Path: "d/" + Path(name(77_777)), Old: &old, New: &other},
+			{Path: "d/" + Path(name(77_777)), Old: &old},
+			{Path: "d/" + Path(name(77_777)) + "x", New: &other},
 		} {
 			m.len = 0
 			id, err := Apply(read, m, root, []Change{c})
@@ -237,7 +237,7 @@ func TestOneChangeAmongMany(t *testing.T) {
 			require.Equal(t, root, back)
 		}
 		asked := &counting{memory: m}
-		found, err := Reader{From: asked}.Find(root, "d/"+name(123_456))
+		found, err := Reader{From: asked}.Find(root, "d/"+Path(name(123_456)))
 		require.NoError(t, err)
 		require.Equal(t, file("123456"), found.Entry)
 		require.Less(t, asked.got, 8, what)
@@ -268,7 +268,7 @@ func TestHostileNames(t *testing.T) {
 				}
 			}
 			if cuts {
-				all[name] = file("")
+				all[Path(name)] = file("")
 				n++
 			}
 		}
@@ -284,7 +284,7 @@ func TestHostileNames(t *testing.T) {
 
 func TestDepth(t *testing.T) {
 	const depth = 8000
-	path := strings.Repeat("d/", depth-1) + "f"
+	path := Path(strings.Repeat("d/", depth-1) + "f")
 	m := newMemory()
 	root := build(t, m, naive{path: file("bottom")})
 	read := Reader{From: m}
@@ -363,7 +363,7 @@ func TestDamage(t *testing.T) {
 	m.objects[n.SHA256] = []byte("what is this?")
 	d, err := read.Find(root, "d")
 	require.NoError(t, err)
-	c := read.open(d.SHA256, func() string { return "" })
+	c := read.open(d.SHA256, func() Path { return "" })
 	c.expand()
 	for c.ref.level != 0 {
 		c.expand()
@@ -373,12 +373,12 @@ func TestDamage(t *testing.T) {
 	var damaged *DamagedError
 	_, err = read.Find(root, "a/b/f")
 	require.ErrorAs(t, err, &damaged)
-	require.Equal(t, "a/b", damaged.Path)
+	require.Equal(t, Path("a/b"), damaged.Path)
 	require.ErrorContains(t, err, "directory a/b: object ")
-	var named []string
+	var named []Path
 	lenient := Reader{From: m, Skip: func(e *DamagedError) bool { named = append(named, e.Path); return true }}
 	items := collect(t, lenient, root)
-	require.Equal(t, []string{"a/b", "d", "a/b", "d"}, named)
+	require.Equal(t, []Path{"a/b", "d", "a/b", "d"}, named)
 	require.Contains(t, items, Item{"a/g", file("g")})
 	require.Contains(t, items, Item{"d/n499", file("499")})
 	require.NotContains(t, items, Item{"a/b/f", file("f")})

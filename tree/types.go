@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 )
 
 // ErrOrder says that paths do not come in the order they should, or come twice.
@@ -13,7 +12,7 @@ var ErrOrder = errors.New("paths out of order")
 
 // Item is one path of a tree. Of a directory only Type and Mode are set.
 type Item struct {
-	Path  string
+	Path  Path
 	Entry Entry
 }
 
@@ -25,7 +24,7 @@ type Seq = iter.Seq2[Item, error]
 // longer does. A path that changed its kind is one Change. A directory has Type Dir and
 // only its mode.
 type Change struct {
-	Path     string
+	Path     Path
 	Old, New *Entry
 }
 
@@ -33,7 +32,7 @@ type Change struct {
 // changed between file and directory. Two changes that contradict each other are an
 // error wrapping [ErrOrder].
 func Merge(changes []Change) ([]Change, error) {
-	slices.SortStableFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(changes, func(a, b Change) int { return a.Path.Compare(b.Path) })
 	out := changes[:0]
 	for _, ch := range changes {
 		if n := len(out); n > 0 && out[n-1].Path == ch.Path {
@@ -68,8 +67,8 @@ type Sink interface {
 // DamagedError says that the object of a directory, or one that it was cut into, is
 // missing or malformed. Err is the source's error, or what is wrong with the bytes.
 type DamagedError struct {
-	Path string // of the directory; "" is the root
-	Hash Hash   // of the object
+	Path Path // of the directory; "" is the root
+	Hash Hash // of the object
 	Err  error
 }
 

@@ -135,7 +135,7 @@ type File struct {
 }
 
 // FileAt is the File of a path at a point that is not now.
-func FileAt(p recorder.Point, path string, e tree.Entry) File {
+func FileAt(p recorder.Point, path tree.Path, e tree.Entry) File {
 	out := File{
 		Record: p.Record.ID, After: p.After, Path: Path(path),
 		SHA256: e.SHA256.String(), Size: e.Size, Mode: tree.FormatMode(e.Mode),

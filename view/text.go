@@ -50,10 +50,10 @@ func octal(b *strings.Builder, raw string) {
 }
 
 // Path is a path as the manifest has it, for JSON.
-func Path(path string) string { return tree.Quote(path) }
+func Path[T ~string](path T) string { return tree.Quote(path) }
 
 // Paths are paths as the manifest has them; never null.
-func Paths(paths []string) []string {
+func Paths(paths []tree.Path) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
 		out[i] = Path(p)
@@ -63,7 +63,7 @@ func Paths(paths []string) []string {
 
 // ShownPath is a path as people see it: as the manifest has it, and with what is unsafe
 // on a terminal escaped in the same way.
-func ShownPath(path string) string { return ShownQuoted(Path(path)) }
+func ShownPath[T ~string](path T) string { return ShownQuoted(Path(path)) }
 
 // ShownQuoted is ShownPath for a path that the manifest's quotes are around already.
 func ShownQuoted(path string) string {

@@ -73,7 +73,7 @@ func TestPathsAreQuoted(t *testing.T) {
 		"move":   MoveOf(&recorder.MoveResult{Plan: &plan.Plan{Items: []plan.Item{{Path: raw}}}}, true, nil, nil),
 		"status": StatusOf(&project.Site{}, &recorder.Status{Changed: []tree.Change{{Path: raw}}}, nil, Inbox{}, nil),
 		"verify": Problems([]recorder.Problem{{Path: raw}}),
-		"forget": ForgettingOf(&recorder.Forgetting{Also: []string{raw}}, false),
+		"forget": ForgettingOf(&recorder.Forgetting{Also: []tree.Path{raw}}, false),
 	} {
 		require.Contains(t, encoded(t, v), quoted, name)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"decree/tree"
 )
@@ -197,7 +196,7 @@ func sinceWhat(at what) string {
 
 // swapBack exchanges the path with what came out of it.
 func (x *txn) swapBack(s *step) error {
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
 	}
@@ -207,7 +206,7 @@ func (x *txn) swapBack(s *step) error {
 		return err
 	}
 	defer p.close()
-	if err := guard(d, s.Path, nameOf(s.Path)); err != nil {
+	if err := guard(d, s.Path, s.Path.Name()); err != nil {
 		return err
 	}
 	err = x.exchange(s, p, d.Dir, s.To)
@@ -244,7 +243,7 @@ func (x *txn) outBack(s *step) error {
 
 // putBack renames a slot's content to the path, where nothing is.
 func (x *txn) putBack(s *step, slot func(slots) string) error {
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
 	}
@@ -254,10 +253,10 @@ func (x *txn) putBack(s *step, slot func(slots) string) error {
 		return err
 	}
 	defer p.close()
-	if err := guard(d, s.Path, nameOf(s.Path)); err != nil {
+	if err := guard(d, s.Path, s.Path.Name()); err != nil {
 		return err
 	}
-	return p.RenameNew(slot(p), d.Dir, nameOf(s.Path))
+	return p.RenameNew(slot(p), d.Dir, s.Path.Name())
 }
 
 // strangerBack gives another's bytes, which were taken out for the planned
@@ -302,13 +301,13 @@ func (x *txn) giveBackOthers() error {
 
 // rescue renames a slot's content to a name of its own, as near to the path as
 // there is a directory, and flushes that.
-func (x *txn) rescue(s *step, slot func(slots) string) (string, error) {
+func (x *txn) rescue(s *step, slot func(slots) string) (tree.Path, error) {
 	p, err := x.slots(s)
 	if err != nil {
 		return "", err
 	}
 	defer p.close()
-	d, dir, err := x.nearestDir(dirOf(s.Path))
+	d, dir, err := x.nearestDir(s.Path.Parent())
 	if err != nil {
 		return "", err
 	}
@@ -322,7 +321,7 @@ func (x *txn) rescue(s *step, slot func(slots) string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimPrefix(dir+"/"+name, "/"), d.Sync()
+	return dir.Join(name), d.Sync()
 }
 
 // unmakeDir removes the directory that the step made, unless it holds anything by now.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/tree"
 )
 
 // BenchmarkMove is a revert: n files of 3 KB in directories of 50, on the file
@@ -18,10 +20,10 @@ func BenchmarkMove(b *testing.B) {
 		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {
 			was, will := files{}, files{}
 			for i := range n {
-				d := fmt.Sprintf("d%d", i/50)
-				p := fmt.Sprintf("%s/f%d", d, i)
+				d := tree.Path(fmt.Sprintf("d%d", i/50))
+				p := d.Join(fmt.Sprint("f", i))
 				was[d], will[d] = dir(0o755), dir(0o755)
-				was[p], will[p] = file(strings.Repeat("old ", 750)+p), file(strings.Repeat("new ", 750)+p)
+				was[p], will[p] = file(strings.Repeat("old ", 750)+string(p)), file(strings.Repeat("new ", 750)+string(p))
 			}
 			r := newRig(b, was)
 			r.workers = 0
@@ -50,9 +52,9 @@ func BenchmarkMove(b *testing.B) {
 func TestManySteps(t *testing.T) {
 	was, will := files{}, files{}
 	for i := range 20000 {
-		d := fmt.Sprintf("d%d", i/400)
+		d := tree.Path(fmt.Sprintf("d%d", i/400))
 		was[d], will[d] = dir(0o755), dir(0o755)
-		p := fmt.Sprintf("%s/f%d", d, i)
+		p := d.Join(fmt.Sprint("f", i))
 		switch i % 4 {
 		case 0:
 			was[p], will[p] = file("old"), file("new")
@@ -64,7 +66,7 @@ func TestManySteps(t *testing.T) {
 			was[p], will[p] = file("same"), file("same")
 		}
 	}
-	long := ""
+	long := tree.Path("")
 	for range 400 {
 		long += "/d"
 		was[long[1:]], will[long[1:]] = dir(0o755), dir(0o755)
@@ -83,9 +85,9 @@ func TestManySteps(t *testing.T) {
 // takes the directories away with it.
 func TestLongPath(t *testing.T) {
 	was := files{}
-	long := ""
+	long := tree.Path("")
 	for len(long) < 4000-3 {
-		long += "/" + strings.Repeat("d", 79)
+		long += "/" + tree.Path(strings.Repeat("d", 79))
 		was[long[1:]] = dir(0o755)
 	}
 	r := newRig(t, files{})

@@ -117,7 +117,7 @@ func (x *txn) checkEmptied(s *step) (string, error) {
 	}
 	var kept []string
 	for _, e := range list {
-		if c := x.find(s.Path + "/" + e.Name); c == nil || c.To != nil {
+		if c := x.find(s.Path.Join(e.Name)); c == nil || c.To != nil {
 			kept = append(kept, e.Name)
 		}
 	}
@@ -127,8 +127,8 @@ func (x *txn) checkEmptied(s *step) (string, error) {
 	return fmt.Sprintf("the directory holds other files that must stay (%d, such as %s)", len(kept), tree.Quote(slices.Min(kept))), nil
 }
 
-func (x *txn) find(path string) *step {
-	i, ok := slices.BinarySearchFunc(x.steps, path, func(s *step, p string) int { return strings.Compare(s.Path, p) })
+func (x *txn) find(path tree.Path) *step {
+	i, ok := slices.BinarySearchFunc(x.steps, path, func(s *step, p tree.Path) int { return s.Path.Compare(p) })
 	if !ok {
 		return nil
 	}
@@ -137,9 +137,9 @@ func (x *txn) find(path string) *step {
 
 // parent is what the check learns of a directory whose entries will change.
 type parent struct {
-	path   string
+	path   tree.Path
 	info   disk.Info // of the directory, or of the nearest above it that is there
-	at     string    // where that is
+	at     tree.Path // where that is
 	reason string    // why nothing in it can be changed
 	sticky bool      // only a file's owner may take it out
 	loosen bool      // its mode has to be loosened first
@@ -148,10 +148,10 @@ type parent struct {
 // checkParents looks at each directory whose entries will change, once: that it
 // will be there, that it can be written, on which device it is.
 func (x *txn) checkParents(ctx context.Context) error {
-	parents := map[string]*parent{}
+	parents := map[tree.Path]*parent{}
 	var list []*parent
 	for _, s := range x.steps {
-		if dir := dirOf(s.Path); !s.modeOnly() && parents[dir] == nil {
+		if dir := s.Path.Parent(); !s.modeOnly() && parents[dir] == nil {
 			p := &parent{path: dir}
 			parents[dir], list = p, append(list, p)
 		}
@@ -163,7 +163,7 @@ func (x *txn) checkParents(ctx context.Context) error {
 	conflicts := make([]string, len(x.steps))
 	err = each(ctx, x.t.workers(), len(x.steps), func(i int) (err error) {
 		s := x.steps[i]
-		conflicts[i], err = x.checkTarget(s, parents[dirOf(s.Path)])
+		conflicts[i], err = x.checkTarget(s, parents[s.Path.Parent()])
 		return at(s, err)
 	})
 	if err == nil {
@@ -223,16 +223,16 @@ func (x *txn) probeDir(p *parent) error {
 // probe finds what is immutable, or on a file system that is read-only: giving
 // an entry the mode that it has fails there. It is left out where the system
 // could take a bit away from a mode that is only given again.
-func (x *txn) probe(path string, info disk.Info) error {
+func (x *txn) probe(path tree.Path, info disk.Info) error {
 	if info.Kind == disk.Symlink || info.Mode&0o6000 != 0 {
 		return nil
 	}
-	d, err := x.h.dir(dirOf(path))
+	d, err := x.h.dir(path.Parent())
 	if err != nil {
 		return err
 	}
 	defer d.release()
-	return d.Chmod(nameOf(path), info.Mode)
+	return d.Chmod(path.Name(), info.Mode)
 }
 
 func rootCause(err error) string {
@@ -287,7 +287,7 @@ func (x *txn) placeSlots(s *step, p *parent) {
 		if above := x.find(at); above == nil || isDir(above.To) {
 			break
 		}
-		at = dirOf(at)
+		at = at.Parent()
 	}
 	s.inTmp, s.beside = false, at
 }
@@ -304,7 +304,7 @@ func (x *txn) addLoosened(parents []*parent) error {
 			Step: Step{Path: p.path, From: e, To: e}, kind: chmodDir, inTmp: true, was: p.info,
 		})
 	}
-	slices.SortFunc(x.steps, func(a, b *step) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(x.steps, func(a, b *step) int { return a.Path.Compare(b.Path) })
 	return checkTree(x.steps)
 }
 
@@ -336,10 +336,10 @@ func (x *txn) displaced(s *step) (io.ReadCloser, error) {
 	if s.From.Type != tree.Regular {
 		return io.NopCloser(strings.NewReader(s.From.Target)), nil
 	}
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return nil, err
 	}
 	defer d.release()
-	return d.Open(nameOf(s.Path))
+	return d.Open(s.Path.Name())
 }

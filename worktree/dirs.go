@@ -29,10 +29,10 @@ func (x *txn) loosen(ctx context.Context) error {
 	if x.uid == 0 {
 		return nil
 	}
-	busy := map[string]bool{}
+	busy := map[tree.Path]bool{}
 	for _, s := range x.steps {
 		if !s.modeOnly() {
-			busy[dirOf(s.Path)] = true
+			busy[s.Path.Parent()] = true
 		}
 	}
 	pick := func(s *step) bool { return busy[s.Path] && (isDir(s.From) || isDir(s.To)) }
@@ -48,7 +48,7 @@ func (x *txn) loosenOne(s *step) error {
 	if !x.lacksRights(st.Mode) || st.UID != x.uid || !s.ownMode(st.Mode) {
 		return nil
 	}
-	return d.Chmod(nameOf(s.Path), st.Mode|0o700)
+	return d.Chmod(s.Path.Name(), st.Mode|0o700)
 }
 
 // ownMode says whether a directory's mode is one that the transaction found or
@@ -61,7 +61,7 @@ func (s *step) ownMode(mode uint32) bool {
 // statDir returns the parent's handle and the Info of the directory at the
 // step's path; no handle where there is no directory.
 func (x *txn) statDir(s *step) (*handle, disk.Info, error) {
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	var link *LinkError
 	var forbidden *ForbiddenError
 	if errors.Is(err, errNoDir) || errors.As(err, &link) || errors.As(err, &forbidden) {
@@ -70,9 +70,9 @@ func (x *txn) statDir(s *step) (*handle, disk.Info, error) {
 	if err != nil {
 		return nil, disk.Info{}, err
 	}
-	st, err := d.Stat(nameOf(s.Path))
+	st, err := d.Stat(s.Path.Name())
 	if err == nil && st.Kind == disk.Directory {
-		err = guard(d, s.Path, nameOf(s.Path))
+		err = guard(d, s.Path, s.Path.Name())
 		if err == nil {
 			return d, st, nil
 		}
@@ -131,7 +131,7 @@ func (x *txn) setMode(s *step, want wanted) error {
 	}
 	self, err := x.h.dir(s.Path) // before its mode forbids it
 	if errors.Is(err, fs.ErrPermission) && x.lacksRights(st.Mode) && st.UID == x.uid {
-		if err := d.Chmod(nameOf(s.Path), st.Mode|0o700); err != nil {
+		if err := d.Chmod(s.Path.Name(), st.Mode|0o700); err != nil {
 			return err
 		}
 		self, err = x.h.dir(s.Path)
@@ -140,7 +140,7 @@ func (x *txn) setMode(s *step, want wanted) error {
 		return err
 	}
 	defer self.release()
-	if err := d.Chmod(nameOf(s.Path), mode); err != nil {
+	if err := d.Chmod(s.Path.Name(), mode); err != nil {
 		return err
 	}
 	return self.Sync()
@@ -149,10 +149,10 @@ func (x *txn) setMode(s *step, want wanted) error {
 // syncDirs flushes every directory whose entries changed, once, and new ones.
 // The flushes wait together: one commit of the file system serves many.
 func (x *txn) syncDirs(ctx context.Context) error {
-	var dirs []string
+	var dirs []tree.Path
 	for _, s := range x.steps {
 		if !s.modeOnly() {
-			dirs = append(dirs, dirOf(s.Path))
+			dirs = append(dirs, s.Path.Parent())
 		}
 		if s.kind != chmodDir && (isDir(s.To) || isDir(s.From)) {
 			dirs = append(dirs, s.Path)

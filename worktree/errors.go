@@ -11,22 +11,22 @@ import (
 // LinkError is returned for a path with a symbolic link above its last
 // component: what lies behind a link is not the tree's.
 type LinkError struct {
-	Path string // the path that was asked for
-	At   string // the component of it that is a link
+	Path tree.Path // the path that was asked for
+	At   tree.Path // the component of it that is a link
 }
 
 // About is the path.
-func (e *LinkError) About() string { return e.Path }
+func (e *LinkError) About() tree.Path { return e.Path }
 
 func (e *LinkError) Error() string {
 	return fmt.Sprintf("%s: %s is a symbolic link", tree.Quote(e.Path), tree.Quote(e.At))
 }
 
 // SpecialError is returned for a path that is a socket, a pipe or a device.
-type SpecialError struct{ Path string }
+type SpecialError struct{ Path tree.Path }
 
 // About is the path.
-func (e *SpecialError) About() string { return e.Path }
+func (e *SpecialError) About() tree.Path { return e.Path }
 
 func (e *SpecialError) Error() string {
 	return tree.Quote(e.Path) + ": neither file, directory nor symbolic link"
@@ -35,10 +35,13 @@ func (e *SpecialError) Error() string {
 // ForbiddenError is returned for a path that is another spelling of .git or .decree,
 // which Is names, on a file system that folds case or ignores some characters; and for a
 // directory that is a store: then Is is "".
-type ForbiddenError struct{ Path, Is string }
+type ForbiddenError struct {
+	Path tree.Path
+	Is   string
+}
 
 // About is the path.
-func (e *ForbiddenError) About() string { return e.Path }
+func (e *ForbiddenError) About() tree.Path { return e.Path }
 
 func (e *ForbiddenError) Error() string { return tree.Quote(e.Path) + ": " + e.reason() }
 
@@ -50,21 +53,27 @@ func (e *ForbiddenError) reason() string {
 }
 
 // PlanError is returned for steps that no tree can take: nothing was changed.
-type PlanError struct{ Path, Reason string }
+type PlanError struct {
+	Path   tree.Path
+	Reason string
+}
 
 // About is the path.
-func (e *PlanError) About() string { return e.Path }
+func (e *PlanError) About() tree.Path { return e.Path }
 
 func (e *PlanError) Error() string { return tree.Quote(e.Path) + ": " + e.Reason }
 
 // Conflict is a path that is not as the plan has it, or that cannot be moved.
-type Conflict struct{ Path, Reason string }
+type Conflict struct {
+	Path   tree.Path
+	Reason string
+}
 
 // ConflictError lists all conflicts, in byte order of their paths. Nothing was changed.
 type ConflictError struct{ Conflicts []Conflict }
 
 // About is the path, of one conflict alone.
-func (e *ConflictError) About() string {
+func (e *ConflictError) About() tree.Path {
 	if len(e.Conflicts) != 1 {
 		return ""
 	}
@@ -88,24 +97,27 @@ func (e *ConflictError) Error() string {
 
 // MismatchError says that a content is not the one that its hash promised.
 type MismatchError struct {
-	Path       string
+	Path       tree.Path
 	Want, Have tree.Hash
 }
 
 // About is the path.
-func (e *MismatchError) About() string { return e.Path }
+func (e *MismatchError) About() tree.Path { return e.Path }
 
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s: content is %s, should be %s", tree.Quote(e.Path), e.Have, e.Want)
 }
 
 // Left is a path that was not taken back, and why.
-type Left struct{ Path, Reason string }
+type Left struct {
+	Path   tree.Path
+	Reason string
+}
 
 // Error is returned by Move and Recover when a transaction did not come to its end.
 type Error struct {
-	Phase string // check, keep, stage, journal, move, verify
-	Path  string // "" where no single path is the cause
+	Phase string    // check, keep, stage, journal, move, verify
+	Path  tree.Path // "" where no single path is the cause
 	Err   error
 	// Moved says that the tree had been changed when it happened.
 	Moved bool

@@ -96,7 +96,7 @@ func (x *txn) takeOut(s *step) error {
 // shift renames the path into a slot that is empty. If what came is not want,
 // it goes back at once.
 func (x *txn) shift(s *step, want *tree.Entry, slot func(slots) string, holds *what) error {
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (x *txn) shift(s *step, want *tree.Entry, slot func(slots) string, holds *w
 		return err
 	}
 	defer p.close()
-	name := nameOf(s.Path)
+	name := s.Path.Name()
 	if err := guard(d, s.Path, name); err != nil {
 		return err
 	}
@@ -139,13 +139,13 @@ func (x *txn) comeIn(s *step) error {
 	case s.seen.at == nothing:
 		return x.putIn(s)
 	}
-	return &fs.PathError{Op: "rename", Path: s.Path, Err: fs.ErrExist}
+	return &fs.PathError{Op: "rename", Path: string(s.Path), Err: fs.ErrExist}
 }
 
 // swap exchanges the path with its staged content and checks what came out;
 // where the system cannot exchange, it renames away and in.
 func (x *txn) swap(s *step) error {
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (x *txn) swap(s *step) error {
 		return err
 	}
 	defer p.close()
-	if err := guard(d, s.Path, nameOf(s.Path)); err != nil {
+	if err := guard(d, s.Path, s.Path.Name()); err != nil {
 		return err
 	}
 	err = x.exchange(s, p, d.Dir, s.From)
@@ -171,7 +171,7 @@ func (x *txn) swap(s *step) error {
 // exchange swaps the path and the slot for coming in. If what came out is not
 // want, they are swapped back at once: somebody wrote since the check.
 func (x *txn) exchange(s *step, p slots, d disk.Dir, want *tree.Entry) error {
-	name := nameOf(s.Path)
+	name := s.Path.Name()
 	st, err := d.Stat(name)
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (s *step) seeSlot(p slots) error {
 
 // putIn renames the staged content to the path, where nothing is.
 func (x *txn) putIn(s *step) error {
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
 	}
@@ -217,20 +217,20 @@ func (x *txn) putIn(s *step) error {
 		return err
 	}
 	defer p.close()
-	if err := guard(d, s.Path, nameOf(s.Path)); err != nil {
+	if err := guard(d, s.Path, s.Path.Name()); err != nil {
 		return err
 	}
-	if err := p.RenameNew(p.in, d.Dir, nameOf(s.Path)); err != nil {
+	if err := p.RenameNew(p.in, d.Dir, s.Path.Name()); err != nil {
 		return err
 	}
 	s.seen.at, s.seen.in = newState, nothing
 	// Where case is folded, the new name may only now be one of the forbidden.
 	// What we just put there goes at once: later the name would not be touched.
-	err = guard(d, s.Path, nameOf(s.Path))
+	err = guard(d, s.Path, s.Path.Name())
 	if err == nil {
 		return nil
 	}
-	if berr := d.RenameNew(nameOf(s.Path), p.Dir, p.in); berr != nil {
+	if berr := d.RenameNew(s.Path.Name(), p.Dir, p.in); berr != nil {
 		return errors.Join(err, berr)
 	}
 	s.seen.at = nothing
@@ -251,12 +251,12 @@ func (x *txn) makeDir(s *step) error {
 
 // mkdir makes a directory at the step's path with the owner that it should have.
 func (x *txn) mkdir(s *step, mode uint32) error {
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
 	}
 	defer d.release()
-	name := nameOf(s.Path)
+	name := s.Path.Name()
 	if err := d.Mkdir(name, newDirMode); err != nil {
 		if missing, _ := x.sp.missing(x.h, s.Path); missing && errors.Is(err, fs.ErrExist) {
 			return errors.New("the directory holds, under another spelling of its name, files that are not part of this operation")
@@ -291,16 +291,16 @@ func (x *txn) dropDir(s *step) error {
 }
 
 func (x *txn) rmdir(s *step) error {
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
 	}
 	defer d.release()
-	if err := guard(d, s.Path, nameOf(s.Path)); err != nil {
+	if err := guard(d, s.Path, s.Path.Name()); err != nil {
 		return err
 	}
 	x.h.forget(s.Path)
-	return d.Rmdir(nameOf(s.Path))
+	return d.Rmdir(s.Path.Name())
 }
 
 func notEmpty(err error) bool {
@@ -310,12 +310,12 @@ func notEmpty(err error) bool {
 // chmodFile gives the file that is at the path another mode, through a handle,
 // so that it is the file that was checked.
 func (x *txn) chmodFile(s *step, mode uint32) error {
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
 	}
 	defer d.release()
-	name := nameOf(s.Path)
+	name := s.Path.Name()
 	if err := guard(d, s.Path, name); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 const (
@@ -39,7 +40,7 @@ type handles struct {
 	root disk.Dir
 	most int // to be kept open
 	mu   sync.Mutex
-	open map[string]*handle
+	open map[tree.Path]*handle
 	age  list.List // of *handle, the latest in front
 }
 
@@ -47,18 +48,18 @@ type handles struct {
 type handle struct {
 	disk.Dir
 	of   *handles
-	path string
+	path tree.Path
 	refs int
 	elem *list.Element // nil: not in the table, closed by the last release
 }
 
 func newHandles(root disk.Dir) *handles {
-	return &handles{root: root, most: share(maxHandles, 8), open: map[string]*handle{}}
+	return &handles{root: root, most: share(maxHandles, 8), open: map[tree.Path]*handle{}}
 }
 
 // dir returns the directory at path, "" being the root. The error is errNoDir
 // where there is none, *LinkError where a component is a link.
-func (h *handles) dir(path string) (*handle, error) {
+func (h *handles) dir(path tree.Path) (*handle, error) {
 	cur := h.nearest(path)
 	depth, last := depthOf(cur.path), depthOf(path)
 	for len(cur.path) < len(path) {
@@ -67,12 +68,12 @@ func (h *handles) dir(path string) (*handle, error) {
 			start++
 		}
 		end := len(path)
-		if i := strings.IndexByte(path[start:], '/'); i >= 0 {
+		if i := strings.IndexByte(string(path[start:]), '/'); i >= 0 {
 			end = start + i
 		}
-		d, err := openChild(cur.Dir, path, path[:end], path[start:end])
+		d, err := openChild(cur.Dir, path, path[:end])
 		if exhausted(err) && h.spare() {
-			d, err = openChild(cur.Dir, path, path[:end], path[start:end])
+			d, err = openChild(cur.Dir, path, path[:end])
 		}
 		if err != nil {
 			cur.release()
@@ -87,10 +88,10 @@ func (h *handles) dir(path string) (*handle, error) {
 }
 
 // nearest returns the open directory at path or the nearest above it.
-func (h *handles) nearest(path string) *handle {
+func (h *handles) nearest(path tree.Path) *handle {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for at := path; at != ""; at = dirOf(at) {
+	for at := path; at != ""; at = at.Parent() {
 		if d := h.open[at]; d != nil {
 			d.refs++
 			h.age.MoveToFront(d.elem)
@@ -100,7 +101,7 @@ func (h *handles) nearest(path string) *handle {
 	return &handle{Dir: h.root, of: h, refs: 2} // one more than is ever released: never closed
 }
 
-func (h *handles) add(path string, d disk.Dir, keep bool) *handle {
+func (h *handles) add(path tree.Path, d disk.Dir, keep bool) *handle {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if old := h.open[path]; old != nil {
@@ -165,11 +166,11 @@ func (d *handle) release() {
 
 // forget drops the handles at and below path, and other spellings of it: the
 // directory was removed, and another may come in its place.
-func (h *handles) forget(path string) {
+func (h *handles) forget(path tree.Path) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for at, d := range h.open {
-		if len(at) >= len(path) && strings.EqualFold(at[:len(path)], path) && (len(at) == len(path) || at[len(path)] == '/') {
+		if len(at) >= len(path) && strings.EqualFold(string(at[:len(path)]), string(path)) && (len(at) == len(path) || at[len(path)] == '/') {
 			h.drop(d)
 		}
 	}
@@ -183,8 +184,9 @@ func (h *handles) close() {
 	}
 }
 
-// openChild opens the component name, which is at, of the wanted path.
-func openChild(parent disk.Dir, path, at, name string) (disk.Dir, error) {
+// openChild opens at, a directory in parent on the way to the wanted path.
+func openChild(parent disk.Dir, path, at tree.Path) (disk.Dir, error) {
+	name := at.Name()
 	if err := guard(parent, at, name); err != nil {
 		return nil, err
 	}
@@ -224,7 +226,7 @@ func isStore(name string, d disk.Dir) bool {
 
 // guard refuses a name that is another spelling of .git or .decree: one that
 // the file system takes for the same entry.
-func guard(dir disk.Dir, at, name string) error {
+func guard(dir disk.Dir, at tree.Path, name string) error {
 	if !suspicious(name) {
 		return nil
 	}
@@ -262,19 +264,9 @@ func suspicious(name string) bool {
 }
 
 // depthOf returns how many components path has.
-func depthOf(path string) int {
+func depthOf(path tree.Path) int {
 	if path == "" {
 		return 0
 	}
-	return strings.Count(path, "/") + 1
-}
-
-// dirOf returns the directory part of path, "" at the top.
-func dirOf(path string) string {
-	return path[:max(strings.LastIndexByte(path, '/'), 0)]
-}
-
-// nameOf returns the last component of path.
-func nameOf(path string) string {
-	return path[strings.LastIndexByte(path, '/')+1:]
+	return strings.Count(string(path), "/") + 1
 }

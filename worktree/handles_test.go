@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // opens counts the directories that are opened below it.
@@ -40,7 +41,7 @@ func TestDeepPaths(t *testing.T) {
 	opened := 0
 	h := newHandles(opens{root, &opened})
 	defer h.close()
-	path := strings.TrimSuffix(strings.Repeat("d/", levels), "/")
+	path := tree.Path(strings.TrimSuffix(strings.Repeat("d/", levels), "/"))
 	visit := func(n int) {
 		d, err := h.dir(path[:2*n-1])
 		require.NoError(t, err)

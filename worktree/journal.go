@@ -192,7 +192,7 @@ func appendBytes(b []byte, s string) []byte {
 }
 
 func appendStep(b []byte, s *step) []byte {
-	b = appendBytes(b, s.Path)
+	b = appendBytes(b, string(s.Path))
 	var flags byte
 	for i, on := range [...]bool{s.From != nil, s.To != nil, s.MayStay, !s.inTmp} {
 		if on {
@@ -255,7 +255,7 @@ func decodeJournal(data []byte) (*Journal, string) {
 	if count > maxSteps {
 		r.bad("more steps than a transaction can have")
 	}
-	var besides []string
+	var besides []tree.Path
 	for ; count > 0 && r.fault == ""; count-- {
 		s, beside := r.step()
 		if n := len(j.Steps); n > 0 && r.fault == "" && s.Path <= j.Steps[n-1].Path {
@@ -276,7 +276,7 @@ func decodeJournal(data []byte) (*Journal, string) {
 }
 
 // accept checks what the bytes say: a journal is data, not trusted.
-func (j *Journal) accept(besides []string, data []byte) string {
+func (j *Journal) accept(besides []tree.Path, data []byte) string {
 	if err := checkID(j.ID); err != nil {
 		return "damaged: " + err.Error()
 	}
@@ -347,8 +347,8 @@ func (r *journalReader) bad(why string) {
 	r.data = nil
 }
 
-func (r *journalReader) step() (s Step, beside string) {
-	s.Path = r.text()
+func (r *journalReader) step() (s Step, beside tree.Path) {
+	s.Path = tree.Path(r.text())
 	flags := r.byte()
 	if flags&^(flagFrom|flagTo|flagStay|flagBeside) != 0 {
 		r.bad("unknown flags")

@@ -47,7 +47,7 @@ func Open(root disk.Dir, o Options) *Tree { return &Tree{root: root, opt: o} }
 // Look returns the state of path now, nil where nothing is: also where a parent
 // is missing or no directory. It hashes a regular file. The error is *LinkError
 // where a parent is a symbolic link, *SpecialError for a pipe, socket or device.
-func (t *Tree) Look(path string) (*tree.Entry, error) {
+func (t *Tree) Look(path tree.Path) (*tree.Entry, error) {
 	h := newHandles(t.root)
 	defer h.close()
 	s, err := look(h, path, false)
@@ -72,7 +72,7 @@ type FileID struct{ Dev, Ino uint64 }
 // LookAll looks at many paths at once; the i-th answer is the i-th path's. It
 // is fastest with paths in order. Of paths that are the same but for their case each
 // is there only as the directories list it.
-func (t *Tree) LookAll(ctx context.Context, paths []string) ([]Looked, error) {
+func (t *Tree) LookAll(ctx context.Context, paths []tree.Path) ([]Looked, error) {
 	h := newHandles(t.root)
 	defer h.close()
 	out := make([]Looked, len(paths))
@@ -84,7 +84,7 @@ func (t *Tree) LookAll(ctx context.Context, paths []string) ([]Looked, error) {
 	return out, err
 }
 
-func lookSpelled(h *handles, sp respelled, path string) (out Looked) {
+func lookSpelled(h *handles, sp respelled, path tree.Path) (out Looked) {
 	missing, err := sp.missing(h, path)
 	if err != nil || missing {
 		return Looked{Err: err}
@@ -101,24 +101,24 @@ func lookSpelled(h *handles, sp respelled, path string) (out Looked) {
 }
 
 // Read opens the regular file at path.
-func (t *Tree) Read(path string) (io.ReadCloser, error) {
-	if err := tree.CheckPath(path); err != nil {
+func (t *Tree) Read(path tree.Path) (io.ReadCloser, error) {
+	if err := path.Check(); err != nil {
 		return nil, err
 	}
 	h := newHandles(t.root)
 	defer h.close()
-	d, err := h.dir(dirOf(path))
+	d, err := h.dir(path.Parent())
 	if errors.Is(err, errNoDir) {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+		return nil, &fs.PathError{Op: "open", Path: string(path), Err: fs.ErrNotExist}
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer d.release()
-	if err := guard(d, path, nameOf(path)); err != nil {
+	if err := guard(d, path, path.Name()); err != nil {
 		return nil, err
 	}
-	return d.Open(nameOf(path))
+	return d.Open(path.Name())
 }
 
 // state is what is at a path or in a slot.
@@ -141,11 +141,11 @@ func (s state) is(e *tree.Entry) bool {
 
 // look returns the state of path. unlock lets it read a file of our own whose
 // mode forbids it.
-func look(h *handles, path string, unlock bool) (state, error) {
-	if err := tree.CheckPath(path); err != nil {
+func look(h *handles, path tree.Path, unlock bool) (state, error) {
+	if err := path.Check(); err != nil {
 		return state{}, err
 	}
-	d, err := h.dir(dirOf(path))
+	d, err := h.dir(path.Parent())
 	if errors.Is(err, errNoDir) {
 		return state{}, nil
 	}
@@ -157,7 +157,7 @@ func look(h *handles, path string, unlock bool) (state, error) {
 		return state{}, err
 	}
 	defer d.release()
-	name := nameOf(path)
+	name := path.Name()
 	if err := guard(d, path, name); err != nil {
 		return state{}, err
 	}

@@ -47,8 +47,8 @@ func (x *txn) planned(err error) bool {
 }
 
 // nearestDir opens the directory at path, or the nearest above it that is there.
-func (x *txn) nearestDir(path string) (*handle, string, error) {
-	for ; ; path = dirOf(path) {
+func (x *txn) nearestDir(path tree.Path) (*handle, tree.Path, error) {
+	for ; ; path = path.Parent() {
 		d, err := x.h.dir(path)
 		if errors.Is(err, errNoDir) || x.planned(err) {
 			continue
@@ -172,12 +172,12 @@ func (x *txn) relock(s *step, have state) (state, error) {
 	if _, opened := s.closedMode(have); !opened {
 		return have, nil
 	}
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return have, err
 	}
 	defer d.release()
-	return s.relockIn(d.Dir, nameOf(s.Path), have)
+	return s.relockIn(d.Dir, s.Path.Name(), have)
 }
 
 func (s *step) relockIn(d disk.Dir, name string, have state) (state, error) {

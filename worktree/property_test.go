@@ -20,9 +20,9 @@ import (
 
 // randomTree makes a tree of few names, so that two of them often have
 // something of another kind at one path.
-func randomTree(rng *rand.Rand, prefix string, depth int, out files) {
+func randomTree(rng *rand.Rand, prefix tree.Path, depth int, out files) {
 	for _, name := range []string{"a", "a-b", "a.c", "b", "\xff\n"} {
-		path := prefix + name
+		path := prefix + tree.Path(name)
 		switch k := rng.IntN(8); {
 		case k < 2:
 			out[path] = moded([]uint32{0o644, 0o600, 0o755, 0o444, 0o4755}[rng.IntN(5)], strings.Repeat("x", rng.IntN(3)*rng.IntN(2000)))
@@ -181,14 +181,14 @@ func (r *rig) linkFor(path string) {
 		if s.kind == create || s.kind == dirToFile {
 			slot = "s" + fmt.Sprint(s.n)
 		}
-		d, err := newHandles(r.open("tree")).dir(dirOf(s.Path))
+		d, err := newHandles(r.open("tree")).dir(s.Path.Parent())
 		switch {
-		case strings.HasSuffix(path, "/tree/"+s.Path):
+		case strings.HasSuffix(path, string("/tree/"+s.Path)):
 			require.NoError(r.t, err)
-			require.NoError(r.t, d.Link(nameOf(s.Path), stage.Dir, slot))
+			require.NoError(r.t, d.Link(s.Path.Name(), stage.Dir, slot))
 		case strings.HasSuffix(path, "/txn-t1/"+slot):
 			require.NoError(r.t, err)
-			require.NoError(r.t, stage.Link(slot, d.Dir, nameOf(s.Path)))
+			require.NoError(r.t, stage.Link(slot, d.Dir, s.Path.Name()))
 		}
 	}
 }
@@ -197,15 +197,15 @@ func (r *rig) linkFor(path string) {
 // Commit began, the transaction is known as finished until Commit succeeds.
 func TestCommitSeesTheNewTreeAndTheJournal(t *testing.T) {
 	r, _ := newMemRig(t, before)
-	tree, journals, done := r.tree()
+	live, journals, done := r.tree()
 	defer done()
 	failed := errors.New("not written")
 	plan := Plan{ID: "t1", Steps: steps(before, after), Meta: []byte(`{"record":"r"}`), Commit: func(o *Outcome) error {
 		require.Equal(t, after, r.state())
-		require.Contains(t, o.Touched, "edit")
+		require.Contains(t, o.Touched, tree.Path("edit"))
 		return failed
 	}}
-	_, err := tree.Move(context.Background(), plan, r.vault, journals)
+	_, err := live.Move(context.Background(), plan, r.vault, journals)
 	require.ErrorIs(t, err, failed)
 	for range 2 {
 		pending, err := Pending(journals)
@@ -215,10 +215,10 @@ func TestCommitSeesTheNewTreeAndTheJournal(t *testing.T) {
 		require.Equal(t, `{"record":"r"}`, string(pending[0].Meta))
 		pending[0].Commit = func(res Result, o *Outcome) error {
 			require.Equal(t, Finished, res)
-			require.Contains(t, o.Touched, "edit")
+			require.Contains(t, o.Touched, tree.Path("edit"))
 			return failed
 		}
-		_, _, err = tree.Recover(context.Background(), pending[0])
+		_, _, err = live.Recover(context.Background(), pending[0])
 		require.ErrorIs(t, err, failed)
 	}
 	results, _, err := r.recover()
@@ -264,7 +264,7 @@ func TestLook(t *testing.T) {
 	r := newRig(t, files{"f": file("abc"), "d": dir(0o755), "d/l": link(".."), "d/f": file("")})
 	live, _, done := r.tree()
 	defer done()
-	for path, want := range map[string]*tree.Entry{
+	for path, want := range map[tree.Path]*tree.Entry{
 		"f": file("abc").entry(), "d": dir(0o755).entry(), "d/l": link("..").entry(), "d/f": file("").entry(),
 		"no": nil, "no/such": nil, "f/below": nil, "d/f/below/it": nil,
 	} {
@@ -281,7 +281,7 @@ func TestLook(t *testing.T) {
 	require.ErrorContains(t, err, "d/l is a symbolic link")
 	_, err = live.Read("no/such")
 	require.ErrorIs(t, err, os.ErrNotExist)
-	all, err := live.LookAll(context.Background(), []string{"f", "d/l/x", "no"})
+	all, err := live.LookAll(context.Background(), []tree.Path{"f", "d/l/x", "no"})
 	require.NoError(t, err)
 	require.Equal(t, file("abc").entry(), all[0].Entry)
 	require.Error(t, all[1].Err)
@@ -372,7 +372,7 @@ func TestWritesToOtherSpellings(t *testing.T) {
 					t.Run(fmt.Sprint(there, name, at, what), func(t *testing.T) {
 						r := newRig(t, files{"x": dir(0o755), "z": file("z")})
 						if there {
-							for _, own := range []string{".git", "x/.git", "x/.decree"} {
+							for _, own := range []tree.Path{".git", "x/.git", "x/.decree"} {
 								require.NoError(t, os.Mkdir(r.path(own), 0o755))
 								require.NoError(t, os.WriteFile(r.path(own+"/config"), []byte("mine"), 0o600))
 							}
@@ -387,10 +387,10 @@ func TestWritesToOtherSpellings(t *testing.T) {
 						}
 						want := files{"z": file("changed")}
 						if !there && strings.HasPrefix(what, "in") || what == "dir in it" && !there {
-							want[prefix+name] = dir(0o755)
+							want[tree.Path(prefix+name)] = dir(0o755)
 						}
 						for p, n := range to {
-							want[strings.TrimSuffix(prefix+name+"/"+p, "/")] = n
+							want[tree.Path(strings.TrimSuffix(string(prefix+name+"/"+string(p)), "/"))] = n
 						}
 						_, err := r.move(steps(files{"z": file("z")}, want))
 						require.Error(t, err)
@@ -431,7 +431,7 @@ func TestDeathBeforeTheSpellingIsSeen(t *testing.T) {
 		require.NoError(t, err)
 		for _, o := range out {
 			for _, l := range o.Left {
-				require.Equal(t, "x/.GIT", l.Path)
+				require.Equal(t, tree.Path("x/.GIT"), l.Path)
 				left++
 			}
 		}
@@ -473,13 +473,13 @@ func treeText(t *testing.T, top string) string {
 func TestOtherSpellingsOfGit(t *testing.T) {
 	r := newRig(t, files{"x": dir(0o755)})
 	for _, own := range []string{".git", "x/.git"} {
-		require.NoError(t, os.MkdirAll(r.path(own), 0o755))
+		require.NoError(t, os.MkdirAll(r.path(tree.Path(own)), 0o755))
 	}
 	root := r.open("tree")
 	defer root.Close()
-	tree := Open(folding{root}, Options{})
-	for path, is := range map[string]string{".GIT/hooks/x": ".git", ".Git": ".git", "x/.gIt/config": ".git", ".DECREE/tmp": ".decree", "X/.GIT": ".git"} {
-		_, err := tree.Look(path)
+	live := Open(folding{root}, Options{})
+	for path, is := range map[tree.Path]string{".GIT/hooks/x": ".git", ".Git": ".git", "x/.gIt/config": ".git", ".DECREE/tmp": ".decree", "X/.GIT": ".git"} {
+		_, err := live.Look(path)
 		var f *ForbiddenError
 		require.ErrorAs(t, err, &f, path)
 		require.Equal(t, is, f.Is)
@@ -494,21 +494,21 @@ func TestOtherSpellingsOfGit(t *testing.T) {
 
 // TestHandlesAreBounded walks more directories than may be open.
 func TestHandlesAreBounded(t *testing.T) {
-	tree := files{}
+	have := files{}
 	for i := range 3 * maxHandles {
-		tree[fmt.Sprintf("d%d", i)] = dir(0o755)
+		have[tree.Path(fmt.Sprintf("d%d", i))] = dir(0o755)
 	}
-	deep := ""
+	deep := tree.Path("")
 	for range 300 {
 		deep += "/d"
-		tree[deep[1:]] = dir(0o755)
+		have[deep[1:]] = dir(0o755)
 	}
-	r, _ := newMemRig(t, tree)
+	r, _ := newMemRig(t, have)
 	open := 0
 	root := counting{r.open("tree"), &open}
 	h := newHandles(root)
 	for range 2 {
-		for path := range tree {
+		for path := range have {
 			d, err := h.dir(path)
 			require.NoError(t, err)
 			d.release()

@@ -32,7 +32,7 @@ func link(target string) node             { return node{"link", 0o777, target} }
 func dir(mode uint32) node                { return node{"dir", mode, ""} }
 
 // files is a tree; parents come before children by the order of the paths.
-type files map[string]node
+type files map[tree.Path]node
 
 func (f files) with(other files) files {
 	out := maps.Clone(f)
@@ -173,9 +173,9 @@ func (r *rig) build(tree files) {
 	paths := slices.Sorted(maps.Keys(tree))
 	for _, path := range paths {
 		n := tree[path]
-		d, err := newHandles(r.open("tree")).dir(dirOf(path))
+		d, err := newHandles(r.open("tree")).dir(path.Parent())
 		require.NoError(r.t, err, path)
-		name := nameOf(path)
+		name := path.Name()
 		switch n.kind {
 		case "file":
 			f, err := d.Create(name, 0o600)
@@ -195,11 +195,11 @@ func (r *rig) build(tree files) {
 	}
 	for _, path := range slices.Backward(paths) {
 		if n := tree[path]; n.kind == "dir" {
-			d, err := newHandles(r.open("tree")).dir(dirOf(path))
+			d, err := newHandles(r.open("tree")).dir(path.Parent())
 			require.NoError(r.t, err)
-			require.NoError(r.t, d.Chmod(nameOf(path), n.mode))
+			require.NoError(r.t, d.Chmod(path.Name(), n.mode))
 			require.NoError(r.t, d.Sync())
-			c, err := d.OpenDir(nameOf(path))
+			c, err := d.OpenDir(path.Name())
 			if err == nil {
 				require.NoError(r.t, c.Sync())
 				c.Close()
@@ -218,11 +218,11 @@ func (r *rig) state() files {
 	return out
 }
 
-func (r *rig) read(d disk.Dir, prefix string, out files) {
+func (r *rig) read(d disk.Dir, prefix tree.Path, out files) {
 	list, err := d.List()
 	require.NoError(r.t, err)
 	for _, e := range list {
-		path := prefix + e.Name
+		path := prefix + tree.Path(e.Name)
 		if path == ".decree" || path == ".git" {
 			continue
 		}
@@ -301,10 +301,10 @@ func (r *rig) recover() (results []Result, out []*Outcome, err error) {
 	return results, out, t.Tidy(journals)
 }
 
-func (r *rig) path(p string) string { return filepath.Join(r.top, "tree", p) }
+func (r *rig) path(p tree.Path) string { return filepath.Join(r.top, "tree", string(p)) }
 
 // write puts other bytes at a path of the system's disk, as a user would.
-func (r *rig) write(p, data string) {
+func (r *rig) write(p tree.Path, data string) {
 	r.t.Helper()
 	require.NoError(r.t, os.WriteFile(r.path(p), []byte(data), 0o644))
 }

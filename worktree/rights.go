@@ -20,8 +20,8 @@ func ownedBy(e *tree.Entry, st disk.Info) bool {
 // with the wrong person's rights: where the recorded owner is not known or cannot
 // be given, the step's To loses these bits. It returns what it took away, in
 // words, by path. It makes a file in the staging directory and removes it.
-func (t *Tree) Rights(steps []Step) (map[string]string, error) {
-	taken := map[string]string{}
+func (t *Tree) Rights(steps []Step) (map[tree.Path]string, error) {
+	taken := map[tree.Path]string{}
 	can := map[tree.Owner]bool{}
 	for i := range steps {
 		s := &steps[i]

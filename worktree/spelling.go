@@ -3,21 +3,23 @@ package worktree
 import (
 	"errors"
 	"strings"
+
+	"decree/tree"
 )
 
 // respelled are the paths that a plan names in two respelled, up to the component
 // in which these differ: "Src" and "src" where "Src/a" goes and "src/a" comes. A
 // file system that folds case takes them for one; which of them is there only a
 // listing tells.
-type respelled map[string]bool
+type respelled map[tree.Path]bool
 
 // respelledOf finds them among paths in byte order. That two are the same without
 // their case is all that it knows of folding.
-func respelledOf(paths []string) respelled {
+func respelledOf(paths []tree.Path) respelled {
 	var out respelled
-	first := make(map[string]string, len(paths))
+	first := make(map[string]tree.Path, len(paths))
 	for _, path := range paths {
-		folded := strings.ToLower(path)
+		folded := strings.ToLower(string(path))
 		other, ok := first[folded]
 		if !ok {
 			first[folded] = path
@@ -32,7 +34,7 @@ func respelledOf(paths []string) respelled {
 }
 
 // add enters the prefixes of a and b that end in a component that differs.
-func (sp respelled) add(a, b string) {
+func (sp respelled) add(a, b tree.Path) {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {
 		endA, endB := componentEnd(a, i), componentEnd(b, j)
@@ -43,8 +45,8 @@ func (sp respelled) add(a, b string) {
 	}
 }
 
-func componentEnd(path string, from int) int {
-	if i := strings.IndexByte(path[from:], '/'); i >= 0 {
+func componentEnd(path tree.Path, from int) int {
+	if i := strings.IndexByte(string(path[from:]), '/'); i >= 0 {
 		return from + i
 	}
 	return len(path)
@@ -52,7 +54,7 @@ func componentEnd(path string, from int) int {
 
 // missing says whether path, as it is spelled, is not there: what a look finds at
 // it then is another spelling's.
-func (sp respelled) missing(h *handles, path string) (bool, error) {
+func (sp respelled) missing(h *handles, path tree.Path) (bool, error) {
 	for end := 0; len(sp) > 0 && end < len(path); end++ {
 		if end = componentEnd(path, end); !sp[path[:end]] {
 			continue
@@ -66,8 +68,8 @@ func (sp respelled) missing(h *handles, path string) (bool, error) {
 }
 
 // listed says whether the directory above path has just this name.
-func listed(h *handles, path string) (bool, error) {
-	d, err := h.dir(dirOf(path))
+func listed(h *handles, path tree.Path) (bool, error) {
+	d, err := h.dir(path.Parent())
 	var link *LinkError
 	if errors.Is(err, errNoDir) || errors.As(err, &link) {
 		return true, nil // a look at the path says what that means
@@ -78,7 +80,7 @@ func listed(h *handles, path string) (bool, error) {
 	defer d.release()
 	list, err := d.List()
 	for _, e := range list {
-		if e.Name == nameOf(path) {
+		if e.Name == path.Name() {
 			return true, err
 		}
 	}
@@ -87,7 +89,7 @@ func listed(h *handles, path string) (bool, error) {
 
 // markEarly lets what goes under one spelling go before what comes under another.
 func markEarly(steps []*step) respelled {
-	paths := make([]string, len(steps))
+	paths := make([]tree.Path, len(steps))
 	for i, s := range steps {
 		paths[i] = s.Path
 	}

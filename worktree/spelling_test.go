@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk/disktest"
+	"decree/tree"
 )
 
 // Two states of a tree that differ in the case of names, with and without a change
@@ -62,9 +63,9 @@ func TestRenamesOfCaseAlone(t *testing.T) {
 func TestLookAtBothSpellings(t *testing.T) {
 	r, m := newMemRig(t, lowerCase)
 	m.FoldCase = true
-	tree, _, done := r.tree()
+	live, _, done := r.tree()
 	defer done()
-	got, err := tree.LookAll(context.Background(), []string{"README", "Src", "Src/a", "readme", "src", "src/a"})
+	got, err := live.LookAll(context.Background(), []tree.Path{"README", "Src", "Src/a", "readme", "src", "src/a"})
 	require.NoError(t, err)
 	for i, there := range []bool{false, false, false, true, true, true} {
 		require.NoError(t, got[i].Err)

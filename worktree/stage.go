@@ -202,7 +202,7 @@ func (x *txn) content(s *step) (io.ReadCloser, error) {
 }
 
 // fill makes the file name with r's bytes, which must be those that want says.
-func fill(d disk.Dir, name, path string, want *tree.Entry, r io.Reader) (disk.File, error) {
+func fill(d disk.Dir, name string, path tree.Path, want *tree.Entry, r io.Reader) (disk.File, error) {
 	f, err := d.Create(name, 0o600)
 	if err != nil {
 		return nil, err
@@ -343,7 +343,7 @@ func (x *txn) ownerFor(s *step, e *tree.Entry) (*disk.Info, error) {
 	if s.was.Ino != 0 {
 		return &s.was, nil
 	}
-	d, _, err := x.nearestDir(dirOf(s.Path))
+	d, _, err := x.nearestDir(s.Path.Parent())
 	if err != nil {
 		return nil, err
 	}
@@ -362,12 +362,12 @@ func (x *txn) ownerFor(s *step, e *tree.Entry) (*disk.Info, error) {
 
 // giveXattrs gives the slot the attributes and ACLs of the file it replaces.
 func (x *txn) giveXattrs(s *step, p slots) error {
-	d, err := x.h.dir(dirOf(s.Path))
+	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
 	}
 	defer d.release()
-	list, err := d.Xattrs(nameOf(s.Path))
+	list, err := d.Xattrs(s.Path.Name())
 	if refused(err) {
 		x.note(fmt.Sprintf("%s: its extended attributes cannot be read, so they are not kept (%s)", tree.Quote(s.Path), rootCause(err)))
 		return nil
@@ -404,8 +404,8 @@ func (x *txn) noteLinks() {
 }
 
 // besides returns the directories with slots of their own.
-func (x *txn) besides() []string {
-	var out []string
+func (x *txn) besides() []tree.Path {
+	var out []tree.Path
 	for _, s := range x.steps {
 		if !s.inTmp {
 			out = append(out, s.beside)
@@ -449,7 +449,7 @@ func (x *txn) noteBesides() error {
 }
 
 // notedBesides reads what noteBesides wrote; a note that is torn was followed by nothing.
-func (x *txn) notedBesides() ([]string, error) {
+func (x *txn) notedBesides() ([]tree.Path, error) {
 	f, err := x.stage.Open(besideNote)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -467,10 +467,10 @@ func (x *txn) notedBesides() ([]string, error) {
 	if j == nil || j.ID != x.id || json.Unmarshal(j.Meta, &raw) != nil {
 		return nil, nil
 	}
-	var out []string
+	var out []tree.Path
 	for _, d := range raw {
-		if len(d) == 0 || tree.CheckPath(string(d)) == nil {
-			out = append(out, string(d))
+		if dir := tree.Path(d); dir == "" || dir.Check() == nil {
+			out = append(out, dir)
 		}
 	}
 	return out, nil
@@ -537,7 +537,7 @@ func (x *txn) sweep() error {
 }
 
 // sweepBeside removes the slots in dir, durably: the note that names dir goes next.
-func (x *txn) sweepBeside(dir string) error {
+func (x *txn) sweepBeside(dir tree.Path) error {
 	d, err := x.h.dir(dir)
 	if errors.Is(err, errNoDir) {
 		return nil

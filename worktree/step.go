@@ -1,7 +1,6 @@
 package worktree
 
 import (
-	"cmp"
 	"encoding/json"
 	"io"
 	"slices"
@@ -13,7 +12,7 @@ import (
 
 // Step takes one path from a state to another; nil means that nothing is there.
 type Step struct {
-	Path     string
+	Path     tree.Path
 	From, To *tree.Entry
 	// Content gives the bytes of a regular To that differ from From's; where it
 	// is nil they come from the store. It is called before anything is moved,
@@ -41,10 +40,10 @@ type Plan struct {
 
 // Outcome says what a transaction did. All lists are in byte order of paths.
 type Outcome struct {
-	Touched []string // paths that are another than before
-	Stayed  []string // directories that were to be removed and were not empty
-	Notes   []string // what could not be kept: an owner, an attribute, a shared hard link
-	Left    []Left   // Recover only: paths that are neither old nor new, left alone
+	Touched []tree.Path // paths that are another than before
+	Stayed  []tree.Path // directories that were to be removed and were not empty
+	Notes   []string    // what could not be kept: an owner, an attribute, a shared hard link
+	Left    []Left      // Recover only: paths that are neither old nor new, left alone
 }
 
 // kind is what a step does.
@@ -104,7 +103,7 @@ type step struct {
 	// early marks what goes before another spelling of its path comes.
 	early bool
 	// beside is the directory of its slots; only where inTmp is false.
-	beside string
+	beside tree.Path
 	inTmp  bool
 
 	was  disk.Info // as it was checked; zero in a recovery
@@ -144,7 +143,7 @@ func checkID(id string) error {
 		ok = ok && (c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '.')
 	}
 	if !ok {
-		return &PlanError{Path: id, Reason: "not a transaction's id"}
+		return &PlanError{Path: tree.Path(id), Reason: "not a transaction's id"}
 	}
 	return nil
 }
@@ -162,12 +161,12 @@ func prepare(in []Step, journal bool) ([]*step, error) {
 		}
 		out = append(out, &step{Step: s, kind: kindOf(s.From, s.To), inTmp: true})
 	}
-	slices.SortFunc(out, func(a, b *step) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(out, func(a, b *step) int { return a.Path.Compare(b.Path) })
 	return out, checkTree(out)
 }
 
 func checkStep(s *Step, journal bool) error {
-	if err := tree.CheckPath(s.Path); err != nil {
+	if err := s.Path.Check(); err != nil {
 		return err
 	}
 	for _, e := range [...]**tree.Entry{&s.From, &s.To} {
@@ -224,7 +223,7 @@ func checkTree(steps []*step) error {
 		if i > 0 && steps[i-1].Path == s.Path {
 			return &PlanError{s.Path, "named twice"}
 		}
-		for len(chain) > 0 && !strings.HasPrefix(s.Path, chain[len(chain)-1].Path) {
+		for len(chain) > 0 && !strings.HasPrefix(string(s.Path), string(chain[len(chain)-1].Path)) {
 			chain = chain[:len(chain)-1]
 		}
 		for _, above := range chain {

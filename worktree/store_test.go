@@ -5,14 +5,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/tree"
 )
 
 // TestStoresAreNotMoved, also where a record of an earlier version has their files.
 func TestStoresAreNotMoved(t *testing.T) {
-	id := strings.Repeat("0123456789abcdef", 2)
+	id := tree.Path(strings.Repeat("0123456789abcdef", 2))
 	was := files{"base": dir(0o755), "base/" + id: dir(0o700), "base/" + id + "/store.json": file("{}"), "base/" + id + "/index": file("new"), "z": file("z")}
 	r := newRig(t, was)
-	for _, path := range []string{"base/" + id + "/index", "base/" + id + "/more"} {
+	for _, path := range []tree.Path{"base/" + id + "/index", "base/" + id + "/more"} {
 		want := files{"z": file("changed"), path: file("old")}
 		_, err := r.move(steps(files{"z": file("z"), "base/" + id + "/index": file("new")}, want))
 		require.ErrorContains(t, err, "a store of decree")

@@ -19,6 +19,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
+	"decree/tree"
 )
 
 const theirs = "another's work"
@@ -81,8 +82,8 @@ func TestAnotherWritesAtEveryStep(t *testing.T) {
 								}
 								if i++; i-1 == n {
 									fired = true
-									d, err := newHandles(r.open("tree")).dir(dirOf(path))
-									did = err == nil && strange(d.Dir, nameOf(path))
+									d, err := newHandles(r.open("tree")).dir(path.Parent())
+									did = err == nil && strange(d.Dir, path.Name())
 								}
 								return disktest.Action{}
 							}, dirs...)
@@ -129,8 +130,8 @@ func TestAnotherWritesWhileItIsTakenBack(t *testing.T) {
 				case fault:
 					return disktest.Action{Err: errors.New("a fault")}
 				case fault + gap:
-					d, err := newHandles(r.open("tree")).dir(dirOf(path))
-					did = err == nil && strangers[way](d.Dir, nameOf(path))
+					d, err := newHandles(r.open("tree")).dir(path.Parent())
+					did = err == nil && strangers[way](d.Dir, path.Name())
 				}
 				return disktest.Action{}
 			}, dirs...)
@@ -161,8 +162,8 @@ func TestDeathRightAfterAnotherWrote(t *testing.T) {
 							return disktest.Action{}
 						}
 						if i++; i == n {
-							d, err := newHandles(r.open("tree")).dir(dirOf(path))
-							did = err == nil && strangers["a new file over it"](d.Dir, nameOf(path))
+							d, err := newHandles(r.open("tree")).dir(path.Parent())
+							did = err == nil && strangers["a new file over it"](d.Dir, path.Name())
 						}
 						return disktest.Action{Die: i == n+1}
 					}, dirs...)
@@ -172,7 +173,7 @@ func TestDeathRightAfterAnotherWrote(t *testing.T) {
 				results, _, rerr := r.recover()
 				require.NoError(t, rerr)
 				have := r.state()
-				kept := slices.ContainsFunc(slices.Collect(maps.Keys(have)), func(p string) bool { return have[p].data == theirs })
+				kept := slices.ContainsFunc(slices.Collect(maps.Keys(have)), func(p tree.Path) bool { return have[p].data == theirs })
 				require.Equal(t, did, kept, "%s, step %d: %v", path, n, err)
 				r.clean()
 				count[fmt.Sprint(did, results)]++
@@ -219,9 +220,9 @@ func TestTwoFaultsAndTwoWrites(t *testing.T) {
 				case "fault":
 					return disktest.Action{Err: syscall.EIO}
 				case "write":
-					var at []string
+					var at []tree.Path
 					if own := strings.TrimPrefix(s.Path, "/r/tree/"); own != s.Path && !strings.HasPrefix(own, ".decree") {
-						at = append(at, own) // the very path that is about to be changed
+						at = append(at, tree.Path(own)) // the very path that is about to be changed
 					}
 					for _, i := range rng.Perm(len(paths)) {
 						at = append(at, paths[i])
@@ -245,7 +246,7 @@ func TestTwoFaultsAndTwoWrites(t *testing.T) {
 		}
 		count[fmt.Sprint(len(marks), " writes")]++
 		for p := range have {
-			if strings.Contains(p, "decree-kept-") {
+			if strings.Contains(string(p), "decree-kept-") {
 				count["kept beside"]++
 			}
 		}
@@ -258,14 +259,14 @@ func TestTwoFaultsAndTwoWrites(t *testing.T) {
 // strangerAt writes at the first of paths where that can be done and returns the
 // bytes that must not be lost. Where a stranger has written nobody does again: who
 // overwrites those bytes has lost them, not the move.
-func (r *rig) strangerAt(paths []string, way string, n int) string {
+func (r *rig) strangerAt(paths []tree.Path, way string, n int) string {
 	mark := fmt.Sprintf("%s %d", theirs, n)
 	for _, path := range paths {
-		d, err := newHandles(r.open("tree")).dir(dirOf(path))
-		if err != nil || strings.Contains(r.bytesAt(d, nameOf(path)), theirs) || !strangers[way](d.Dir, nameOf(path)) {
+		d, err := newHandles(r.open("tree")).dir(path.Parent())
+		if err != nil || strings.Contains(r.bytesAt(d, path.Name()), theirs) || !strangers[way](d.Dir, path.Name()) {
 			continue
 		}
-		f, err := d.OpenWrite(nameOf(path), 0o644)
+		f, err := d.OpenWrite(path.Name(), 0o644)
 		require.NoError(r.t, err)
 		_, err = f.WriteAt([]byte(mark), 0)
 		require.NoError(r.t, err)
@@ -309,22 +310,22 @@ func TestAnothersDirectoryStays(t *testing.T) {
 	r.clean()
 }
 
-func checkStranger(t *testing.T, r *rig, path string, did, wrote bool, err error) string {
+func checkStranger(t *testing.T, r *rig, path tree.Path, did, wrote bool, err error) string {
 	t.Helper()
 	_, _, rerr := r.recover()
 	require.NoError(t, rerr)
 	r.clean()
 	have := r.state()
 	if did && wrote {
-		kept := slices.ContainsFunc(slices.Collect(maps.Keys(have)), func(p string) bool {
-			return have[p].data == theirs && (p == path || strings.Contains(p, "decree-kept-"))
+		kept := slices.ContainsFunc(slices.Collect(maps.Keys(have)), func(p tree.Path) bool {
+			return have[p].data == theirs && (p == path || strings.Contains(string(p), "decree-kept-"))
 		})
 		require.True(t, kept, "%s: another's bytes are lost; %v", path, err)
 	}
 	from, to := maps.Clone(before), maps.Clone(after)
 	for _, f := range []files{from, to, have} {
 		for p := range f {
-			if did && (p == path || strings.HasPrefix(p, path+"/") || strings.HasPrefix(path, p+"/")) || strings.Contains(p, "decree-kept-") {
+			if did && (p == path || p.Below(path) || path.Below(p)) || strings.Contains(string(p), "decree-kept-") {
 				delete(f, p)
 			}
 		}
@@ -359,7 +360,7 @@ func TestEditBetweenCheckAndMove(t *testing.T) {
 	_, err := r.move(steps(was, will))
 	var e *Error
 	require.ErrorAs(t, err, &e)
-	require.Equal(t, "b", e.Path)
+	require.Equal(t, tree.Path("b"), e.Path)
 	require.True(t, e.RolledBack)
 	require.Equal(t, []Left{{"b", "edited since"}}, e.Left)
 	require.EqualError(t, err, "b: written by another process while it was moved; everything was taken back; left as it is: b: edited since (move)")
@@ -370,7 +371,7 @@ func TestEditBetweenCheckAndMove(t *testing.T) {
 // TestWriterWithAnOpenHandle writes to a file that was already taken out of the tree.
 func TestWriterWithAnOpenHandle(t *testing.T) {
 	was, will := files{"a": file("1"), "b": file("2")}, files{"a": file("x")}
-	for _, path := range []string{"a", "b"} {
+	for _, path := range []tree.Path{"a", "b"} {
 		r := newRig(t, was)
 		f, err := os.OpenFile(r.path(path), os.O_WRONLY|os.O_APPEND, 0)
 		require.NoError(t, err)
@@ -388,7 +389,7 @@ func TestWriterWithAnOpenHandle(t *testing.T) {
 			}, dirs...)
 		}
 		_, err = r.move(steps(was, will))
-		require.ErrorContains(t, err, path+": written by another process while it was moved")
+		require.ErrorContains(t, err, string(path+": written by another process while it was moved"))
 		require.Equal(t, was[path].data+theirs, r.state()[path].data)
 		r.clean()
 	}
@@ -396,7 +397,7 @@ func TestWriterWithAnOpenHandle(t *testing.T) {
 
 // TestRecoveryLeavesLaterEdits dies in the middle, then a user edits.
 func TestRecoveryLeavesLaterEdits(t *testing.T) {
-	for _, path := range []string{"edit", "gone", "keep2", "made", "d/x/1", "f2l"} {
+	for _, path := range []tree.Path{"edit", "gone", "keep2", "made", "d/x/1", "f2l"} {
 		wrote, waited := 0, 0
 		for n := 40; n < 110; n += 3 {
 			fired := false
@@ -404,8 +405,8 @@ func TestRecoveryLeavesLaterEdits(t *testing.T) {
 			r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
 			_, _ = r.move(steps(before, after))
 			r.wrap = nil
-			d, err := newHandles(r.open("tree")).dir(dirOf(path))
-			did := err == nil && strangers["a new file over it"](d.Dir, nameOf(path))
+			d, err := newHandles(r.open("tree")).dir(path.Parent())
+			did := err == nil && strangers["a new file over it"](d.Dir, path.Name())
 			pending, err := Pending(r.open("txn"))
 			require.NoError(t, err)
 			waits := len(pending) == 1 && !pending[0].Settled

@@ -15,6 +15,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
+	"decree/tree"
 )
 
 // before and after hold every kind of step at once.
@@ -266,7 +267,7 @@ func (r *rig) tearDisplaced(how int) (torn int) {
 		for _, slot := range slots {
 			have, err := entryAt(d, slot.Name, true)
 			require.NoError(r.t, err)
-			displaced := slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(path string) bool {
+			displaced := slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(path tree.Path) bool {
 				n, now := before[path], after[path]
 				return n.kind == "file" && n.data != now.data && have.is(n.entry())
 			})
@@ -382,8 +383,8 @@ func TestPowerLoss(t *testing.T) {
 func TestPowerLossWithoutAStore(t *testing.T) {
 	flat := func(f files) files {
 		out := maps.Clone(f)
-		maps.DeleteFunc(out, func(p string, n node) bool {
-			return strings.HasPrefix(p, "d/x") || strings.HasPrefix(p, "d2f")
+		maps.DeleteFunc(out, func(p tree.Path, n node) bool {
+			return strings.HasPrefix(string(p), "d/x") || strings.HasPrefix(string(p), "d2f")
 		})
 		return out
 	}

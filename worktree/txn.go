@@ -250,10 +250,10 @@ func (x *txn) picked(pick func(*step) bool) []*step {
 func at(s *step, err error) error { return tree.At(s.Path, err) }
 
 // pathOf returns the one path that err is about, or "".
-func pathOf(err error) string {
+func pathOf(err error) tree.Path {
 	var has interface {
 		error
-		About() string
+		About() tree.Path
 	}
 	if errors.As(err, &has) {
 		return has.About()

@@ -175,7 +175,7 @@ func TestForeignFilesAreRefusedBeforeAnyMove(t *testing.T) {
 	was := files{"a": file("1"), "mine": file("m"), "shut": dir(0o755), "shut/f": file("2"), "tmp": dir(0o1777), "tmp/f": file("3")}
 	r := newRig(t, was)
 	give(t, r)
-	for _, p := range []string{"shut", "shut/f", "tmp", "tmp/f", "a"} {
+	for _, p := range []tree.Path{"shut", "shut/f", "tmp", "tmp/f", "a"} {
 		require.NoError(t, os.Lchown(r.path(p), 0, 0))
 	}
 	asUser(t, func() {
@@ -356,7 +356,7 @@ func TestDeathWhileAFileIsOpenedForAMoment(t *testing.T) {
 			r.wrap = failAt(n, &fired, anyStep, disktest.Action{Die: true})
 			_, _ = r.move(steps(was, will))
 			r.wrap = nil
-			for _, f := range []string{"closes", "mode", "made"} {
+			for _, f := range []tree.Path{"closes", "mode", "made"} {
 				if st, err := os.Stat(r.path(f)); err == nil && st.Mode().Perm()&^0o400 == os.FileMode(will[f].mode) && st.Mode().Perm() != os.FileMode(will[f].mode) {
 					opened++
 				}
@@ -401,7 +401,7 @@ func TestRights(t *testing.T) {
 	plan := func(id uint32) []Step {
 		return owned(steps(files{"now": moded(0o755, "n")}, files{"now": moded(0o4755, "n"), "back": moded(0o6755, "b"), "plain": file("p")}), id)
 	}
-	rights := func(list []Step) map[string]string {
+	rights := func(list []Step) map[tree.Path]string {
 		tree, _, done := r.tree()
 		defer done()
 		out, err := tree.Rights(list)
@@ -412,7 +412,7 @@ func TestRights(t *testing.T) {
 	asUser(t, func() {
 		require.Empty(t, rights(plan(nobody)))
 		list := plan(0)
-		require.Equal(t, map[string]string{
+		require.Equal(t, map[tree.Path]string{
 			"back": "mode is 755 instead of 6755: it cannot be given to its owner 0:0",
 			"now":  "mode is 755 instead of 4755: its owner is 65534:65534 now, and was 0:0",
 		}, rights(list))
@@ -422,7 +422,7 @@ func TestRights(t *testing.T) {
 		_, err := r.move(list)
 		require.NoError(t, err)
 	})
-	require.Equal(t, map[string]string{"now": "mode is 755 instead of 4755: its owner is 65534:65534 now, and was 0:0"}, rights(plan(0)))
+	require.Equal(t, map[tree.Path]string{"now": "mode is 755 instead of 4755: its owner is 65534:65534 now, and was 0:0"}, rights(plan(0)))
 	list := plan(nobody)
 	for _, s := range list {
 		s.To.Owner = tree.Owner{}
