@@ -32,7 +32,7 @@ var layers = map[string]string{
 	"project":       "disk retention",
 	"history":       "disk jsonread manifest patch project store tree",
 	"plan":          "patch tree worktree",
-	"recorder":      "capture disk history ignorefile layer layer/overlay manifest patch plan project retention runner runner/fence runner/userns store tree worktree",
+	"recorder":      "agent capture disk history ignorefile layer layer/overlay manifest patch plan project retention runner runner/fence runner/userns store tree worktree",
 	"queue":         "disk history message project recorder tree",
 	"view":          "capture history message patch plan project queue recorder tree",
 	"agent":         "",

@@ -211,7 +211,7 @@ func (c completer) values(t typed, f cli.Flag, word string) []candidate {
 		if !strings.Contains(usage, "revert") { // a checkpoint's
 			return bareWords("manual", "auto", "publish")
 		}
-		return bareWords("run", "manual", "auto", "publish", "restore", "revert", "apply", "outside")
+		return bareWords("run", "turn", "manual", "auto", "publish", "restore", "revert", "apply", "outside")
 	case "WHEN":
 		return bareWords("always", "never", "auto")
 	case "L":

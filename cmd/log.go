@@ -48,11 +48,11 @@ With PATHs, only records that changed something at or below them, including crea
 		exits: []exit{{"0", "listed, even if there was nothing to list"}, {"2", "TIME or REASON is not understood"}},
 		flags: s.reading(
 			intFlag(&o.limit, "at most the `N` newest", "limit", "n"),
-			stringFlag(&o.reason, "only records that exist for `REASON`: run, manual, auto, publish, restore, revert, apply; with PATHs also outside", "reason"),
+			stringFlag(&o.reason, "only records that exist for `REASON`: run, turn, manual, auto, publish, restore, revert, apply; with PATHs also outside", "reason"),
 			stringFlag(&o.since, "only records begun at `TIME` or later: 2026-11-20, '2026-11-20 14:30', 14:30, '2h ago', yesterday", "since"),
 			stringFlag(&o.until, "only records begun at `TIME` or earlier", "until"),
 			boolFlag(&o.follow, "with one PATH: follow a file through renames", "follow"),
-			stringFlag(&o.grep, "only records whose description, command or label matches `REGEXP`", "grep"),
+			stringFlag(&o.grep, "only records whose description, prompt, command or label matches `REGEXP`", "grep"),
 			stringFlag(&o.search, "only what changed how often `TEXT` occurs in a file", "search", "S"),
 			boolFlag(&o.patch, "show each one's diff below it", "patch", "p"),
 		),
@@ -163,7 +163,7 @@ func (s *session) logFilter(o logOptions) (func(*history.Record) bool, error) {
 	}
 	reason := history.Reason(o.reason)
 	switch reason {
-	case "", history.Run, history.Manual, history.Auto, history.Publish, history.Restore, history.Revert, history.Apply:
+	case "", history.Run, history.Turn, history.Manual, history.Auto, history.Publish, history.Restore, history.Revert, history.Apply:
 	case view.OutsideReason:
 		if len(s.words()) == 0 {
 			return nil, usagef("--reason outside needs a PATH").Hintf("'decree log --reason outside .' is all of the directory you are in")
@@ -171,7 +171,7 @@ func (s *session) logFilter(o logOptions) (func(*history.Record) bool, error) {
 		reason = "" // logPaths tells them apart
 	default:
 		return nil, usagef("--reason %s: no record has this reason", quoteWord(o.reason)).
-			Hintf("it is run, manual, auto, publish, restore, revert or apply")
+			Hintf("it is run, turn, manual, auto, publish, restore, revert or apply")
 	}
 	return func(r *history.Record) bool {
 		return (reason == "" || r.Reason == reason) && (o.grep == "" || s.speaksOf(r, text)) &&
@@ -179,10 +179,10 @@ func (s *session) logFilter(o logOptions) (func(*history.Record) bool, error) {
 	}, nil
 }
 
-// speaksOf says whether a record's description, command or labels fit text.
+// speaksOf says whether a record's description, prompt, command or labels fit text.
 func (s *session) speaksOf(r *history.Record, text *regexp.Regexp) bool {
 	labels, err := s.labelsOf(r.ID)
-	return text.MatchString(r.Description) || text.MatchString(strings.Join(r.Command, " ")) || err == nil && slices.ContainsFunc(labels, text.MatchString)
+	return text.MatchString(r.Description) || r.Turn != nil && text.MatchString(r.Turn.Prompt) || text.MatchString(strings.Join(r.Command, " ")) || err == nil && slices.ContainsFunc(labels, text.MatchString)
 }
 
 // withoutCut leaves out the records whose manifest.json is cut off, and names them.

@@ -255,6 +255,9 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 		row("in", "%s", shownPath(r.Cwd))
 		row("ended", "%s", endedText(r))
 	}
+	if r.Turn != nil {
+		s.turnRows(row, r.Turn)
+	}
 	if r.Judge != nil {
 		row("judged", "%s, with exit status %d, by: %s", judgeWord(r.Judge), r.Judge.ExitCode, oneLine(r.Judge.Command))
 	}
@@ -336,7 +339,7 @@ func endedText(r *history.Record) string {
 
 func actorText(a history.Actor) string {
 	text := a.User + "@" + a.Host
-	for _, part := range []struct{ name, value string }{{"agent", a.Agent}, {"session", a.Session}} {
+	for _, part := range []struct{ name, value string }{{"agent", a.Agent}, {"model", a.Model}, {"session", a.Session}} {
 		if part.value != "" {
 			text += ", " + part.name + " " + part.value
 		}

@@ -165,7 +165,7 @@ func (s *session) writeChanged(w io.Writer, st *recorder.Status) error {
 	}
 	since, by := "the last record", ", outside any run"
 	if st.Since != nil {
-		since, by = fmt.Sprintf("run %s began, which is still open", st.Since.ID), ""
+		since, by = fmt.Sprintf("%s %s began, which is still open", st.Since.Reason, st.Since.ID), ""
 	}
 	if len(st.Changed) == 0 {
 		_, err := fmt.Fprintf(w, "\nnothing changed since %s\n", since)

@@ -28,6 +28,7 @@ const (
 	Restore Reason = "restore"
 	Revert  Reason = "revert"
 	Apply   Reason = "apply"
+	Turn    Reason = "turn"
 )
 
 // Status is how a record stands.
@@ -55,6 +56,7 @@ type Actor struct {
 	Agent   string // a coding agent's name, or ""
 	Session string
 	Turn    int // 0: none
+	Model   string
 }
 
 // Changes counts what a run changed; a directory counts as created, modified
@@ -112,6 +114,7 @@ type Record struct {
 	Fence string
 	NoNet bool
 	Judge *Judgement // nil: nobody judged it
+	Turn  *TurnFacts // of a turn
 
 	Extra []Field // unknown fields, in their order
 
@@ -196,6 +199,7 @@ func (r *Record) write(w *writer) {
 	if r.NoNet {
 		w.raw("no_net", "true")
 	}
+	r.writeTurn(w)
 	for _, f := range r.Extra {
 		w.raw(f.Name, string(f.Raw))
 	}
@@ -220,6 +224,7 @@ func (a Actor) append(dst []byte) []byte {
 	if a.Turn != 0 {
 		w.number("turn", int64(a.Turn))
 	}
+	w.textIfAny("model", a.Model)
 	return append(w.dst, '}')
 }
 
@@ -376,7 +381,9 @@ func (r *Record) read(key string, v *jsonread.Value) bool {
 	case "seq":
 		r.Seq = int(v.Int())
 	case "reason":
-		r.Reason = Reason(v.Known(project.Reasons...))
+		if r.Reason = Reason(v.Known(project.Reasons...)); r.Reason == Turn {
+			r.Turn = &TurnFacts{}
+		}
 	case "status":
 		r.Status = Status(v.Known(statuses...))
 	case "description":
@@ -448,7 +455,7 @@ func (r *Record) readFacts(key string, v *jsonread.Value) bool {
 		r.Judge = judgementOf(v)
 	case "labels": // of --json; they live in labels.json
 	default:
-		return false
+		return r.readTurn(key, v)
 	}
 	return true
 }

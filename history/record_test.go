@@ -22,7 +22,7 @@ func fullRecord() *Record {
 		Started: at, Ended: at.Add(1234 * time.Millisecond), Recovered: &at, Duration: 1234 * time.Millisecond,
 		DiffSHA256: tree.Sum([]byte("diff")), Unrecorded: []tree.Path{"a\nb", "\xe9"}, Files: 5120, Bytes: 48213377,
 		Changes: Changes{2, 9, 1, 120, 33}, Before: tree.Sum([]byte("b")), After: tree.Sum([]byte("a")),
-		Actor: Actor{"u", "h", "coder", "s1", 7}, Parent: "2026112107015800-0", UndoneBy: "2026112107020000-0", Origin: "0123456789abcdef0123456789abcdef",
+		Actor: Actor{"u", "h", "coder", "s1", 7, "m-1"}, Parent: "2026112107015800-0", UndoneBy: "2026112107020000-0", Origin: "0123456789abcdef0123456789abcdef",
 		Extra: []Field{{"later", json.RawMessage(`{"x":[1,2.5e3,null,true,"\u00e9"]}`)}},
 	}
 }
@@ -51,7 +51,7 @@ func TestRecordLayout(t *testing.T) {
   "changes": {"created": 2, "modified": 9, "deleted": 1, "added_lines": 120, "removed_lines": 33},
   "before": "` + tree.Sum([]byte("b")).String() + `",
   "after": "` + tree.Sum([]byte("a")).String() + `",
-  "actor": {"user": "u", "host": "h", "agent": "coder", "session": "s1", "turn": 7},
+  "actor": {"user": "u", "host": "h", "agent": "coder", "session": "s1", "turn": 7, "model": "m-1"},
   "parent": "2026112107015800-0",
   "undone_by": "2026112107020000-0",
   "origin": "0123456789abcdef0123456789abcdef",

@@ -83,6 +83,8 @@ func actorOf(v *jsonread.Value) (a Actor) {
 			a.Session = m.Text()
 		case "turn":
 			a.Turn = int(m.Int())
+		case "model":
+			a.Model = m.Text()
 		}
 	})
 	return a

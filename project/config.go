@@ -39,6 +39,7 @@ type Config struct {
 	MaxStore     int64                       // bytes; 0: no cap
 	Isolated     Isolation                   // isolated.*
 	FenceWrite   []string                    // fence.write; FencePlaces are its paths
+	Agents       Agents                      // agents.*
 
 	DefaultRoutine string
 	MaxAttempts    int
@@ -52,9 +53,16 @@ type Config struct {
 	SpecDir        string
 }
 
+// Agents is what the config says of the hooks of coding agents.
+type Agents struct {
+	Deadline time.Duration
+	PerTool  bool
+	Prompts  bool
+}
+
 // Reasons are the reasons that a record can have (product.md), in the order of
 // the help text.
-var Reasons = []string{"run", "manual", "auto", "publish", "restore", "revert", "apply"}
+var Reasons = []string{"run", "turn", "manual", "auto", "publish", "restore", "revert", "apply"}
 
 // ConfigError is a mistake in a config, with its line.
 type ConfigError struct {
@@ -209,7 +217,7 @@ func (c *Config) fill(root *yaml.Node) error {
 		switch {
 		case key == "isolated" && v.Kind == yaml.ScalarNode:
 			return c.set("isolated.run", k, v)
-		case key == "capture", key == "log", key == "isolated", key == "fence":
+		case key == "capture", key == "log", key == "isolated", key == "fence", key == "agents":
 			return eachKey(v, key+".", func(key string, k, v *yaml.Node) error { return c.set(key, k, v) })
 		}
 		return c.set(key, k, v)

@@ -20,7 +20,7 @@ func TestDefaultConfig(t *testing.T) {
 	assert.EqualValues(t, 20<<30, c.MaxBytes)
 	assert.EqualValues(t, 1<<20, c.InlineBinary)
 	assert.EqualValues(t, 64<<20, c.InlineText)
-	assert.Equal(t, map[string]retention.Policy{"run": {Last: 500, Daily: 30, Weekly: 52},
+	assert.Equal(t, map[string]retention.Policy{"run": {Last: 500, Daily: 30, Weekly: 52}, "turn": {Last: 100},
 		"manual": {Last: 50, Daily: 30, Weekly: 52}, "auto": {Last: 200, Daily: 30, Weekly: 52}, "publish": {All: true},
 		"restore": {Last: 50}, "revert": {Last: 50}, "apply": {Last: 50}}, c.Retention)
 	assert.Equal(t, []int{3, 10}, []int{c.MaxAttempts, c.MaxDepth})

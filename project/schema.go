@@ -47,6 +47,9 @@ func init() {
 		{"isolated.keep", "number", "10", "Of how many drafts that wait the layer is kept, for \"decree enter\": of the newest. A draft can be published without; one whose .git was changed, or that has what could not be recorded, stays whatever its age.", set(smallFrom0, func(c *Config) *int { return &c.Isolated.Keep })},
 		{"isolated.max_age", "duration", "7d", "How long the layer of a draft that waits is kept; see isolated.keep.", set(age, func(c *Config) *time.Duration { return &c.Isolated.MaxAge })},
 		{"fence.write", "paths", "[" + defaultsWord + "]", "Where the command of \"decree run --fence\" may write beside the root and the temporary directory ($TMPDIR, else /tmp): files and directories with all below them, each an absolute path, ~/... or $NAME/...; those that are not there are passed over. The word " + defaultsWord + " stands for " + strings.Join(defaultWrite, ", ") + ".", set(writePlaces, func(c *Config) *[]string { return &c.FenceWrite })},
+		{"agents.deadline", "duration", "8s", "How long a hook of a coding agent may take, and never more than half of what the agent itself allows. What is not done by then is not recorded.", set(age, func(c *Config) *time.Duration { return &c.Agents.Deadline })},
+		{"agents.per_tool", "true or false", "false", "Whether the tree is recorded after each command that a coding agent ran, so that what each changed can be told apart.", set(truth, func(c *Config) *bool { return &c.Agents.PerTool })},
+		{"agents.prompts", "true or false", "true", "Whether the record of a turn has the first 200 characters of its prompt.", set(truth, func(c *Config) *bool { return &c.Agents.Prompts })},
 		{"default_routine", "text", "develop", "The routine of a message that names none.", set(text, func(c *Config) *string { return &c.DefaultRoutine })},
 		{"max_attempts", "number", "3", "How often a message's routine is tried in all.", set(smallFrom1, func(c *Config) *int { return &c.MaxAttempts })},
 		{"max_retries", "number", "", "Read as max_attempts.", set(smallFrom1, func(c *Config) *int { return &c.MaxAttempts })},
@@ -61,7 +64,7 @@ func init() {
 	}
 }
 
-const defaultRetention = "{run: {last: 500, daily: 30, weekly: 52}, manual: {last: 50, daily: 30, weekly: 52}, auto: {last: 200, daily: 30, weekly: 52}, publish: all, restore: {last: 50}, revert: {last: 50}, apply: {last: 50}}"
+const defaultRetention = "{run: {last: 500, daily: 30, weekly: 52}, turn: {last: 100}, manual: {last: 50, daily: 30, weekly: 52}, auto: {last: 200, daily: 30, weekly: 52}, publish: all, restore: {last: 50}, revert: {last: 50}, apply: {last: 50}}"
 
 // DefaultConfig is the config of a project without one.
 func DefaultConfig() Config {

@@ -7,6 +7,7 @@ import (
 
 	"decree/history"
 	"decree/project"
+	"decree/tree"
 )
 
 // CheckpointOptions are a checkpoint's.
@@ -16,6 +17,10 @@ type CheckpointOptions struct {
 	Label                string
 	SkipUnreadable, Full bool
 	Yes                  bool
+
+	// again says of the newest record and the present tree whether both are recorded
+	// already: then there is no record; nil: never.
+	again func(newest *history.Record, now tree.Hash) bool
 }
 
 // Checkpoint records the tree as it is.
@@ -53,6 +58,11 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 		return nil, &BeginError{err}
 	}
 	r.tell(res)
+	if o.again != nil {
+		if k, err := r.lastKnown(); err != nil || k.newest != nil && o.again(k.newest, res.Tree) {
+			return nil, err
+		}
+	}
 	out, err := r.observeOutside(ctx, x, res, nil)
 	if err != nil {
 		return nil, &BeginError{err}

@@ -31,8 +31,9 @@ const (
 // ongoing are the runs whose commands work while an operation does.
 type ongoing struct {
 	leases []project.Lease // of runs whose commands work, the oldest first
-	inside string          // the nearest of them that this process is part of, "" for none
+	inside string          // the nearest of them, or of turns, that this process is part of, "" for none
 	others []project.Lease // those that it is no part of
+	turns  []*openTurn     // of coding agents, the oldest first
 }
 
 // live says whether the record id has a lease.
@@ -62,16 +63,39 @@ func (r *Recorder) whatGoesOn() (b ongoing, err error) {
 	if b.leases, err = r.project.Leases(); err != nil {
 		return b, err
 	}
-	nearest := -1
 	for _, l := range b.leases {
-		switch far := r.descent(l.Holder); {
-		case far < 0:
+		if r.descent(l.Holder) < 0 {
 			b.others = append(b.others, l)
-		case nearest < 0 || far < nearest:
-			nearest, b.inside = far, l.ID
 		}
 	}
+	b.inside = r.nearest(b)
 	return b, nil
+}
+
+// seeTurns adds the open turns to what goes on. The caller has the lock, so that what
+// stands in the place of the open records is moved away.
+func (b *ongoing) seeTurns(r *Recorder) (err error) {
+	b.turns, err = r.openTurns()
+	b.inside = r.nearest(*b)
+	return err
+}
+
+// nearest is the run, or the turn, whose process is the nearest that this one descends from,
+// "" for none. Of the turns of one process the newest counts.
+func (r *Recorder) nearest(b ongoing) (id string) {
+	nearest := -1
+	near := func(h project.Holder, of string) {
+		if far := r.descent(h); far >= 0 && (nearest < 0 || far < nearest) {
+			nearest, id = far, of
+		}
+	}
+	for _, l := range b.leases {
+		near(l.Holder, l.ID)
+	}
+	for _, t := range slices.Backward(b.turns) {
+		near(t.note.Agent, t.Record.ID)
+	}
+	return id
 }
 
 // descent finds a process among those that this one descends from, and itself. What the
@@ -144,6 +168,9 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 		if err == nil {
 			err = r.prepare(ctx, x)
 		}
+		if err == nil {
+			err = x.ongoing.seeTurns(r)
+		}
 		if err != nil {
 			x.close()
 			return nil, &BeginError{err}
@@ -197,8 +224,8 @@ func (r *Recorder) blocker(b ongoing, k kind, begin time.Time) *project.Lease {
 	return nil
 }
 
-// unfinished are the open records whose processes are gone, those without a lease, and the
-// damaged ones of them. goesOn is nil where the caller does not have the lock.
+// unfinished are the open records whose processes are gone, those without a lease that are
+// no open turn of a coding agent, and the damaged ones of them. goesOn is nil where the caller does not have the lock.
 func (r *Reader) unfinished(goesOn *ongoing) (open []*history.Opened, damaged []history.Damage, err error) {
 	if open, damaged, err = r.history.ListOpen(); err != nil {
 		return nil, nil, err
@@ -209,9 +236,16 @@ func (r *Reader) unfinished(goesOn *ongoing) (open []*history.Opened, damaged []
 	} else if b.leases, err = r.project.Leases(); err != nil { // after the list: a lease is taken before the record is opened
 		return nil, nil, err
 	}
-	open = slices.DeleteFunc(open, func(o *history.Opened) bool { return b.live(o.Record.ID) })
+	open = slices.DeleteFunc(open, func(o *history.Opened) bool {
+		if b.live(o.Record.ID) || o.Record.Reason != history.Turn {
+			return b.live(o.Record.ID)
+		}
+		recorded, rerr := r.history.Recorded(o.Record.ID)
+		err = errors.Join(err, rerr)
+		return !recorded // else its process died between the log's line and the open record's end
+	})
 	damaged = slices.DeleteFunc(damaged, func(d history.Damage) bool { return b.live(d.ID) })
-	return open, damaged, nil
+	return open, damaged, err
 }
 
 // takeLease makes it known that the run's process lives. It is given back by close.

@@ -68,12 +68,12 @@ func (r *Recorder) manifestFile(res *capture.Result) (f history.RunFile, sum tre
 		return f, sum, nil
 	}
 	f.Tmp = r.stagedManifest()
-	sum, err = r.stageManifest(res)
+	sum, err = r.stageManifest(res.WriteManifest)
 	return f, sum, err
 }
 
 // stageManifest writes the manifest into .decree/tmp and returns its hash.
-func (r *Recorder) stageManifest(res *capture.Result) (sum tree.Hash, err error) {
+func (r *Recorder) stageManifest(write func(io.Writer) error) (sum tree.Hash, err error) {
 	tmp, err := r.project.Decree.OpenDir("tmp")
 	if err != nil {
 		return sum, err
@@ -89,7 +89,7 @@ func (r *Recorder) stageManifest(res *capture.Result) (sum tree.Hash, err error)
 	defer f.Close()
 	r.staged.Store(true)
 	b, hash := bufio.NewWriterSize(f, 256<<10), sha256.New()
-	if err := cmp.Or(res.WriteManifest(io.MultiWriter(b, hash)), b.Flush()); err != nil {
+	if err := cmp.Or(write(io.MultiWriter(b, hash)), b.Flush()); err != nil {
 		return sum, err
 	}
 	f.StartSync() // its directory will wait for it

@@ -25,8 +25,11 @@ type outside struct {
 }
 
 // file is outside.diff for the run directory.
-func (o *outside) file(r *Recorder) history.RunFile {
-	f := history.RunFile{Name: history.OutsideFile, Write: history.Bytes(o.data)}
+func (o *outside) file(r *Recorder) history.RunFile { return o.fileOf(r, history.OutsideFile) }
+
+// fileOf is the diff as a file of the run directory.
+func (o *outside) fileOf(r *Recorder, name string) history.RunFile {
+	f := history.RunFile{Name: name, Write: history.Bytes(o.data)}
 	if o.data == nil {
 		f.Write = func(w io.Writer) error { return r.copyObject(w, o.SHA256) }
 	}
@@ -66,10 +69,10 @@ func (o *outside) mark(rec *history.Record) error {
 // what changed, and what it reads stays in cache. A content that the store has lost is no reason to record nothing:
 // then the diff is left out, with a note.
 //
-// What changes while the command of a run works is that run's, whoever looks at it
-// meanwhile, and what had changed before it stands in its own record.
+// What changes while the command of a run works, or in an open turn of a coding agent, is
+// that one's, whoever looks at it meanwhile, and what had changed before it stands in its own record.
 func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.Result, cache *contentCache) (*outside, error) {
-	if x.ongoing.inPlace() {
+	if x.ongoing.inPlace() || len(x.ongoing.turns) > 0 {
 		return nil, nil
 	}
 	s, err := r.sinceLast(ctx, res)

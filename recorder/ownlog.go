@@ -182,7 +182,7 @@ func (r *Recorder) tidyOwnLogs() error {
 	}
 	defer dir.Close()
 	open, _, err := r.history.ListOpen()
-	if err != nil || len(open) > 0 {
+	if err != nil || slices.ContainsFunc(open, func(o *history.Opened) bool { return o.Record.Reason != history.Turn }) {
 		return err
 	}
 	if err := r.project.EndActs(); err != nil {

@@ -223,7 +223,7 @@ func (r *Reader) verdicts(policies map[string]retention.Policy) ([]retention.Ver
 		}
 		list = append(list, retention.Record{
 			ID: rec.ID, Order: int64(i), Reason: string(rec.Reason), Started: rec.Started, Seq: rec.Seq, Needs: needsOf(rec),
-			Labelled: len(labels[rec.ID]) > 0, Newer: newer[rec.ID], Outbox: outbox, Draft: rec.Draft.Waits(), Open: begun[rec.ID] || rec.Status == history.StatusOpen,
+			Labelled: slices.ContainsFunc(labels[rec.ID], func(name string) bool { return !history.OwnLabel(name) }), Newer: newer[rec.ID], Outbox: outbox, Draft: rec.Draft.Waits(), Open: begun[rec.ID] || rec.Status == history.StatusOpen,
 		})
 	}
 	return retention.Decide(list, policies, r.opt.Location), nil

@@ -70,6 +70,8 @@ type Recorder struct {
 	// descent says how far above this process the one is that a note names, -1 if this
 	// one does not descend from it.
 	descent func(project.Holder) int
+	// alive says whether the process of an agent may still work; true if it is not known.
+	alive func(project.Holder) bool
 }
 
 // Open opens the project that the options name. It takes no lock; without
@@ -86,6 +88,7 @@ func Open(ctx context.Context, opt Options) (*Recorder, error) {
 		return nil, err
 	}
 	out := &Recorder{Reader: r, opt: opt, execute: runner.Run, descent: descent(opt.Actor.Host, opt.Beside)}
+	out.alive = func(h project.Holder) bool { return lives(h, opt.Actor.Host) }
 	if err := out.convertFirst(ctx); err != nil {
 		_ = out.Close()
 		return nil, err
@@ -225,10 +228,21 @@ func (r *Recorder) enter(ctx context.Context, k kind) (*writing, error) {
 // held, a run stands in the way, what a dead process left cannot be finished.
 func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, error) {
 	x, err := r.enter(ctx, k)
+	if err == nil && (k == movesFiles || op == opRecord) {
+		over := r.over
+		if k == movesFiles && op != opRecord { // what moves the tree is no agent's work, which is recorded before it
+			over = func(*openTurn) bool { return true }
+		}
+		if err = r.closeTurns(ctx, x, over, nil); err != nil {
+			x.close()
+			err = &BeginError{err}
+		}
+	}
 	if err != nil {
 		_ = r.history.AuditAside(r.audit(op, err.Error()))
+		return nil, err
 	}
-	return x, err
+	return x, nil
 }
 
 // Hold locks once for several operations: what do calls on r works under this

@@ -577,10 +577,10 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	}
 	rec.Unrecorded = joined(rec.Unrecorded, res.Unrecorded)
 	later := r.changedAfter(rec.ID, changes)
-	if err := c.x.w.Flush(); err != nil {
+	if err := r.keep(c.x, res); err != nil {
 		return err
 	}
-	if err := res.Commit(); err != nil {
+	if err := r.closeTurnsIn(ctx, c.x, rec.ID); err != nil {
 		return err
 	}
 	if err := c.clearLog(rec.ID); err != nil {

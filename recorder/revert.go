@@ -547,6 +547,9 @@ func (r *Recorder) actionOf(t *selection, d plan.Direction, p *plan.Plan) action
 // title says what a record was, without ids.
 func title(rec *history.Record) string {
 	text := rec.Description
+	if text == "" && rec.Turn != nil {
+		text = strings.Join(strings.Fields(rec.Turn.Prompt), " ")
+	}
 	if text == "" {
 		text = tree.ShellWords(rec.Command)
 	}

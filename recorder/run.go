@@ -621,6 +621,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 		u.checkStore,
 		func() error { return u.catchUp(ctx) },
 		func() error { return u.examine(ctx, n) },
+		func() error { return u.r.closeTurnsIn(ctx, u.x, u.rec.ID) },
 	} {
 		if err := step(); err != nil {
 			return u.unfinished("what it changed is not recorded", err)

@@ -62,7 +62,7 @@ func (r *Reader) Status(ctx context.Context) (*Status, error) {
 		st.Last = list.Records[0]
 	}
 	for _, o := range st.Open {
-		if o.Reason == history.Run && o.Isolated == "" {
+		if (o.Reason == history.Run || o.Reason == history.Turn && st.Since == nil) && o.Isolated == "" {
 			st.Since = o
 		}
 	}

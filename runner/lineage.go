@@ -2,7 +2,10 @@
 
 package runner
 
-import "os"
+import (
+	"os"
+	"slices"
+)
 
 // maxLineage bounds a walk that another process could make endless by ending meanwhile.
 const maxLineage = 1 << 12
@@ -23,4 +26,25 @@ func Lineage() []Ancestor {
 		pid = parent
 	}
 	return out
+}
+
+// shells are the programs that others have execute a command line for them.
+var shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"}
+
+// Caller is the process on whose behalf this one was started: the nearest one that it
+// descends from that is no shell. False where the system does not tell.
+func Caller() (Ancestor, bool) {
+	lineage := Lineage()
+	for _, a := range lineage[min(1, len(lineage)):] {
+		if a.PID > 1 && !slices.Contains(shells, nameAt(a.PID)) {
+			return a, true
+		}
+	}
+	return Ancestor{}, false
+}
+
+// Lives says whether a process of this boot still runs.
+func Lives(a Ancestor) bool {
+	now, live := startAt(a.PID)
+	return live && (a.StartTime == 0 || now == a.StartTime)
 }

@@ -76,3 +76,22 @@ func BootID() string {
 	}
 	return id
 }
+
+// nameAt is the system's short name for the process pid; "" where it does not tell.
+func nameAt(pid int) string {
+	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil || int(p.Proc.P_pid) != pid {
+		return ""
+	}
+	name, _, _ := bytes.Cut(p.Proc.P_comm[:], []byte{0})
+	return string(name)
+}
+
+// startAt says when the process pid started, and whether it still runs.
+func startAt(pid int) (start uint64, live bool) {
+	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil || int(p.Proc.P_pid) != pid {
+		return 0, false
+	}
+	return started(&p.Proc), p.Proc.P_stat != zombie
+}

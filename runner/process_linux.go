@@ -362,3 +362,22 @@ func heldLink(f *os.File) string {
 	})
 	return link
 }
+
+// nameAt is the system's short name for the process pid; "" where it does not tell.
+func nameAt(pid int) string {
+	r, err := lookAt(pid)
+	if err != nil {
+		return ""
+	}
+	return r.name
+}
+
+// startAt says when the process pid started, and whether it still runs. One that may not
+// be looked at does.
+func startAt(pid int) (start uint64, live bool) {
+	r, err := lookAt(pid)
+	if err != nil {
+		return 0, !errors.Is(err, fs.ErrNotExist)
+	}
+	return r.start, r.live()
+}

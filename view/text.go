@@ -79,6 +79,8 @@ func What(r *history.Record) string {
 	case r.Description != "":
 		first, _, _ := strings.Cut(r.Description, "\n")
 		return OneLine(first)
+	case r.Turn != nil:
+		return OneLine(strings.Join(strings.Fields(r.Turn.Prompt), " "))
 	case len(r.Command) > 0:
 		return tree.ShellWords(r.Command)
 	case r.Parent != "":

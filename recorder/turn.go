@@ -1,0 +1,474 @@
+package recorder
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"decree/agent"
+	"decree/capture"
+	"decree/history"
+	"decree/project"
+	"decree/runner"
+	"decree/tree"
+)
+
+// A turn of a coding agent is a record that is open from the prompt to the answer. Nobody
+// holds a lease for it, and nothing is locked meanwhile: its open record has the tree at the
+// prompt and says which process the agent is, and a recovery leaves it alone. Agents do not
+// always say that they have answered, so that a turn is closed by whatever shows first
+// that it is over: its end event, the next prompt or the end of its session, a command that
+// moves the tree; and, once the agent's process is gone, another session or a checkpoint.
+
+// TurnEvent is an event of a coding agent's session.
+type TurnEvent struct {
+	agent.Event
+	Process project.Holder // the agent's; PID 0: not known
+	// TranscriptSize is that of the transcript now, in bytes.
+	TranscriptSize int64
+}
+
+// extraTurn is the place of a turnNote in an open record.
+const extraTurn = "turn"
+
+// turnNote is what tells an open turn from others, and whether its agent still lives.
+type turnNote struct {
+	Agent  project.Holder `json:"agent"`
+	ID     string         `json:"id,omitempty"` // the agent's own id of the turn
+	Prompt []byte         `json:"prompt"`       // the hash of the whole prompt, which is no object of the store
+	// Files are those of the record's directory that the store has already: outside.diff.
+	Files map[string]tree.Hash `json:"files,omitempty"`
+}
+
+func sumOfPrompt(e TurnEvent) []byte { sum := tree.Sum([]byte(e.Prompt)); return sum[:] }
+
+// openTurn is a turn that is not closed.
+type openTurn struct {
+	*history.Opened
+	note turnNote
+}
+
+// openTurns are the turns that are not closed, oldest first.
+func (r *Reader) openTurns() (list []*openTurn, err error) {
+	open, _, err := r.history.ListOpen()
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range open {
+		if o.Record.Reason != history.Turn {
+			continue
+		}
+		if closed, err := r.history.Recorded(o.Record.ID); err != nil || closed {
+			if err != nil {
+				return nil, err
+			}
+			continue // by a process that died before it removed the open record
+		}
+		t := &openTurn{Opened: o}
+		_ = json.Unmarshal(o.Extra[extraTurn], &t.note) // else nothing is known of its agent
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// lives says whether the process of an agent may still work; host is this machine's name.
+func lives(h project.Holder, host string) bool {
+	switch {
+	case h.PID == 0 || h.Host != host:
+		return true // nothing shows that it does not
+	case h.Boot != runner.BootID():
+		return false
+	}
+	return runner.Lives(runner.Ancestor{PID: h.PID, StartTime: h.Born})
+}
+
+// sameProcess says whether two notes are of one process.
+func sameProcess(a, b project.Holder) bool {
+	return a.PID != 0 && a.PID == b.PID && a.Host == b.Host && a.Boot == b.Boot && a.Born == b.Born
+}
+
+// ofSession says whether an event is of the turn's session. Where one of them does not
+// know its session, the agent's process says it.
+func (t *openTurn) ofSession(e TurnEvent) bool {
+	if s := t.Record.Actor.Session; s != "" && e.Session != "" {
+		return s == clipID(e.Session)
+	}
+	return sameProcess(t.note.Agent, e.Process)
+}
+
+// isOf says whether an event that ends a turn means this one.
+func (t *openTurn) isOf(e TurnEvent) bool {
+	return t.ofSession(e) && (t.note.ID == "" || e.Turn == "" || t.note.ID == clipID(e.Turn))
+}
+
+// begunBy says whether a prompt is the one that the turn began with: the same agent sent
+// it twice, or has the hooks of two agents, or a proxy before it has told it already.
+func (r *Recorder) begunBy(t *openTurn, e TurnEvent) bool {
+	if t.note.ID != "" && e.Turn != "" && t.Record.Actor.Agent == e.Agent {
+		return t.ofSession(e) && t.note.ID == clipID(e.Turn)
+	}
+	if !bytes.Equal(t.note.Prompt, sumOfPrompt(e)) {
+		return false
+	}
+	return sameProcess(t.note.Agent, e.Process) || r.descent(t.note.Agent) >= 0 || t.note.Agent.PID == 0 && t.ofSession(e)
+}
+
+// mostID bounds an id of an agent's, and mostPrompt what is kept of a prompt, in characters.
+const (
+	mostID     = 200
+	mostPrompt = 200
+)
+
+func clipID(id string) string { return firstRunes(id, mostID) }
+
+func firstRunes(text string, most int) string {
+	text = strings.ToValidUTF8(text[:min(len(text), 4*most+4)], "\uFFFD")
+	n := 0
+	for i := range text {
+		if n == most {
+			return text[:i]
+		}
+		n++
+	}
+	return text
+}
+
+// actAs has what is recorded until back is called be of the session of an event.
+func (r *Recorder) actAs(e TurnEvent) (back func()) {
+	usual := r.opt.Actor
+	r.opt.Actor.Agent, r.opt.Actor.Session, r.opt.Actor.Model = clipID(e.Agent), clipID(e.Session), clipID(e.Model)
+	return func() { r.opt.Actor = usual }
+}
+
+// BeginSession records the tree as a session of an agent finds it. It returns nil where
+// that is recorded already: a turn of this session is open, or the newest record is of this
+// session and nothing has changed since.
+func (r *Recorder) BeginSession(ctx context.Context, e TurnEvent) (*history.Record, error) {
+	defer r.actAs(e)()
+	x, err := r.enter(ctx, besideRuns)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	err = r.closeTurns(ctx, x, func(t *openTurn) bool { return !t.ofSession(e) && r.over(t) }, nil)
+	if err != nil || slices.ContainsFunc(x.ongoing.turns, func(t *openTurn) bool { return t.ofSession(e) }) {
+		return nil, err
+	}
+	rec, err := r.checkpoint(ctx, x, CheckpointOptions{Label: history.SessionLabel, SkipUnreadable: true, again: r.repeats(e)}, history.Auto)
+	if rec == nil && err != nil {
+		r.auditFailure(opRecord, "", err)
+	}
+	return rec, err
+}
+
+// repeats says of the newest record and the present tree whether a session's beginning is
+// recorded by it.
+func (r *Recorder) repeats(e TurnEvent) func(newest *history.Record, now tree.Hash) bool {
+	return func(newest *history.Record, now tree.Hash) bool {
+		a := newest.Actor
+		return left(newest) == now && e.Session != "" && a.Session == clipID(e.Session) && a.Agent == clipID(e.Agent)
+	}
+}
+
+// over says whether an open turn is over without anybody's saying so: its agent is gone.
+func (r *Recorder) over(t *openTurn) bool { return !r.alive(t.note.Agent) }
+
+// BeginTurn opens a turn: the tree is recorded as its prompt finds it. A prompt that is
+// told again gives the turn that is open already.
+func (r *Recorder) BeginTurn(ctx context.Context, e TurnEvent) (*history.Record, error) {
+	defer r.actAs(e)()
+	x, err := r.enter(ctx, besideRuns)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	rec, err := r.beginTurn(ctx, x, e)
+	if err != nil {
+		r.auditFailure(opRecord, "", err)
+	}
+	return rec, err
+}
+
+func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*history.Record, error) {
+	for _, t := range x.ongoing.turns {
+		if r.begunBy(t, e) {
+			return t.Record, nil
+		}
+	}
+	res, err := r.observe(ctx, x, look{phase: "recording", skipUnreadable: true})
+	if err != nil {
+		return nil, &BeginError{err}
+	}
+	defer res.Close()
+	err = r.closeTurns(ctx, x, func(t *openTurn) bool { return t.ofSession(e) || r.over(t) }, res)
+	if err != nil {
+		return nil, err
+	}
+	out, err := r.observeOutside(ctx, x, res, nil)
+	if err != nil {
+		return nil, &BeginError{err}
+	}
+	rec, err := r.newTurn(x, e)
+	if err != nil {
+		return nil, &BeginError{err}
+	}
+	rec.Unrecorded, rec.Files, rec.Bytes, rec.Before = res.Unrecorded, res.Files, res.Bytes, res.Tree
+	if err := out.mark(rec); err != nil {
+		return nil, &BeginError{err}
+	}
+	if err := r.keep(x, res); err != nil {
+		return nil, &BeginError{err}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, &BeginError{err}
+	}
+	note := turnNote{Agent: e.Process, ID: clipID(e.Turn), Prompt: sumOfPrompt(e), Files: out.stored(nil)}
+	return rec, r.openTurn(rec, rules(res), note)
+}
+
+// newTurn is the record of a turn that begins now.
+func (r *Recorder) newTurn(x *writing, e TurnEvent) (*history.Record, error) {
+	id, started, err := r.history.NewID()
+	if err != nil {
+		return nil, err
+	}
+	rec := &history.Record{
+		ID: id, Chain: id[:16], Reason: history.Turn, Status: history.StatusOpen, Started: started,
+		Actor: r.opt.Actor, Inside: r.aroundTurn(x.ongoing, e), Origin: r.origin(), Turn: &history.TurnFacts{},
+	}
+	if rec.Actor.Turn, err = r.nextTurn(x.ongoing.turns); err != nil {
+		return nil, err
+	}
+	if e.Transcript != "" {
+		rec.Turn.Transcript = history.Transcript{Path: e.Transcript, Offset: e.TranscriptSize}
+	}
+	if r.project.Config.Agents.Prompts {
+		rec.Turn.Prompt = firstRunes(strings.TrimSpace(e.Prompt), mostPrompt)
+	}
+	if rec.Turn.Prompt == "" {
+		rec.Description = strings.TrimSuffix(fmt.Sprintf("Turn %d of %s", rec.Actor.Turn, oneWord(rec.Actor.Agent)), " of ")
+	}
+	return rec, nil
+}
+
+// oneWord keeps a text that came from outside from breaking a line.
+func oneWord(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// nextTurn is the number of the project's next turn: above those that are open, the newest
+// record's, and all that have a label.
+func (r *Recorder) nextTurn(open []*openTurn) (n int, err error) {
+	for _, t := range open {
+		n = max(n, t.Record.Actor.Turn)
+	}
+	err = r.history.Newest(func(rec *history.Record) bool {
+		if rec.Reason == history.Turn {
+			n = max(n, rec.Actor.Turn)
+		}
+		return false
+	})
+	if err != nil {
+		return 0, err
+	}
+	labels, err := r.history.Labels()
+	for name := range labels {
+		if of, ok := history.TurnOfLabel(name); ok {
+			n = max(n, of)
+		}
+	}
+	return n + 1, err
+}
+
+// aroundTurn is the record that a new turn is inside: the nearest run, or another
+// agent's turn, whose process the hook descends from. Turns of one process are beside
+// each other.
+func (r *Recorder) aroundTurn(b ongoing, e TurnEvent) string {
+	b.turns = slices.DeleteFunc(slices.Clone(b.turns), func(t *openTurn) bool { return sameProcess(t.note.Agent, e.Process) })
+	return r.nearest(b)
+}
+
+// openTurn writes the open record, from which on there is a turn, and its label.
+func (r *Recorder) openTurn(rec *history.Record, rules []history.Rule, note turnNote) error {
+	raw, err := json.Marshal(note)
+	if err != nil {
+		return err
+	}
+	label := history.LabelOfTurn(rec.Actor.Turn)
+	o := &history.Opened{
+		Record: rec, Rules: rules, Extra: map[string]json.RawMessage{extraTurn: raw},
+		Effects: history.Effects{Labels: map[string]string{label: rec.ID}},
+	}
+	if err := r.history.Begin(o); err != nil {
+		return &BeginError{err}
+	}
+	if err := r.history.SetLabel(label, rec.ID); err != nil {
+		r.note("turn %d has no label yet: %v; it gets one when it ends", rec.Actor.Turn, err)
+	}
+	return nil
+}
+
+// EndTurn closes the turn that an event says has ended. It returns nil where there is
+// nothing to record.
+func (r *Recorder) EndTurn(ctx context.Context, e TurnEvent) (*history.Record, error) {
+	defer r.actAs(e)()
+	x, err := r.enter(ctx, besideRuns)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	rec, err := r.endTurn(ctx, x, e)
+	if err != nil {
+		r.auditFailure(opRecord, "", err)
+	}
+	return rec, err
+}
+
+func (r *Recorder) endTurn(ctx context.Context, x *writing, e TurnEvent) (*history.Record, error) {
+	for _, t := range slices.Backward(x.ongoing.turns) {
+		if t.isOf(e) {
+			return t.Record, r.closeTurn(ctx, x, t, history.EndedByEvent, nil)
+		}
+	}
+	if slices.ContainsFunc(x.ongoing.turns, func(t *openTurn) bool { return t.ofSession(e) }) {
+		return nil, nil // the session is at its next turn already
+	}
+	last, err := r.lastTurn(e)
+	if err != nil || last == nil || last.Turn.EndedBy != history.EndedByOther {
+		return nil, err
+	}
+	return r.continueTurn(ctx, x, e, last)
+}
+
+// farBack is how many records are looked through for the last turn of a session.
+const farBack = 200
+
+// lastTurn is the newest turn of an event's session, nil for none.
+func (r *Recorder) lastTurn(e TurnEvent) (last *history.Record, err error) {
+	n := 0
+	err = r.history.Newest(func(rec *history.Record) bool {
+		if rec.Reason == history.Turn && rec.Turn != nil && e.Session != "" && rec.Actor.Session == clipID(e.Session) {
+			last = rec
+		}
+		n++
+		return last == nil && n < farBack
+	})
+	return last, err
+}
+
+// continueTurn records what a turn's agent did after the turn had been closed.
+func (r *Recorder) continueTurn(ctx context.Context, x *writing, e TurnEvent, last *history.Record) (*history.Record, error) {
+	res, err := r.observe(ctx, x, look{phase: "recording", skipUnreadable: true, afterRun: true, unlimited: true})
+	if err != nil {
+		return nil, &BeginError{err}
+	}
+	defer res.Close()
+	since, err := r.sinceLast(ctx, res)
+	if err != nil || len(since.changes) == 0 {
+		return nil, err
+	}
+	rec, err := r.newTurn(x, e)
+	if err != nil {
+		return nil, &BeginError{err}
+	}
+	rec.Before, rec.Turn.Continues = left(since.last), last.ID
+	rec.Files, rec.Bytes, rec.Unrecorded = since.last.Files, since.last.Bytes, res.Unrecorded
+	rec.Turn.Prompt, rec.Description = last.Turn.Prompt, last.Description
+	t := &openTurn{Opened: &history.Opened{Record: rec, Effects: history.Effects{Labels: map[string]string{history.LabelOfTurn(rec.Actor.Turn): rec.ID}}}}
+	return rec, r.recordTurn(ctx, x, t, history.EndedByEvent, res, since.changes)
+}
+
+// closeTurns closes the open turns that are over, the newest first, so that one inside
+// another ends before it. res, unless nil, is the tree as it is now.
+func (r *Recorder) closeTurns(ctx context.Context, x *writing, over func(*openTurn) bool, res *capture.Result) error {
+	open, err := r.openTurns()
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	for _, t := range slices.Backward(open) {
+		if !over(t) {
+			continue
+		}
+		if err := r.closeTurn(ctx, x, t, history.EndedByOther, res); err != nil {
+			return fmt.Errorf("turn %s is not closed: %w", t.Record.ID, err)
+		}
+	}
+	return x.ongoing.seeTurns(r)
+}
+
+// closeTurnsIn closes the turns inside a run whose command has ended.
+func (r *Recorder) closeTurnsIn(ctx context.Context, x *writing, run string) error {
+	return r.closeTurns(ctx, x, func(t *openTurn) bool { return t.Record.Inside == run }, nil)
+}
+
+// closeTurn closes a turn: what has changed since its prompt is recorded as its work.
+func (r *Recorder) closeTurn(ctx context.Context, x *writing, t *openTurn, by history.EndedBy, now *capture.Result) error {
+	if now == nil || len(now.Unrecorded) > 0 || !slices.Equal(t.Rules, rules(now)) {
+		res, err := r.observe(ctx, x, look{phase: "comparing", frozen: frozenRules(t.Opened), afterRun: true, unlimited: true})
+		if err != nil {
+			return err
+		}
+		defer res.Close()
+		now = res
+	}
+	changes, err := r.since(t.Record.Before, now)
+	if err != nil && !lostContents(err) {
+		return err
+	}
+	if err == nil {
+		err = r.recordTurn(ctx, x, t, by, now, changes)
+	}
+	if !lostContents(err) {
+		return err
+	}
+	r.note("turn %s is closed without what the store has lost: %v; 'decree verify %s' names it", t.Record.ID, err, t.Record.ID)
+	rec := *t.Record
+	rec.Status, rec.Turn.EndedBy = history.StatusSucceeded, by
+	return r.end(&ending{Record: &rec, effects: t.Effects, build: []history.RunFile{}})
+}
+
+// recordTurn ends a turn's record with what changed until now.
+func (r *Recorder) recordTurn(ctx context.Context, x *writing, t *openTurn, by history.EndedBy, now *capture.Result, changes []tree.Change) error {
+	rec := t.Record
+	changes = readable(changes, rec.Unrecorded, now.Unrecorded)
+	diff, err := r.storeOutside(ctx, x, changes, nil)
+	if err != nil {
+		return err
+	}
+	if err := r.keep(x, now); err != nil {
+		return err
+	}
+	rec.After, rec.DiffSHA256, rec.Changes = now.Tree, diff.SHA256, diff.Changes
+	rec.Unrecorded = joined(rec.Unrecorded, now.Unrecorded)
+	rec.Status, rec.Turn.EndedBy = history.StatusSucceeded, by
+	manifest, err := r.manifestBefore(rec)
+	if err != nil {
+		return err
+	}
+	end := &ending{Record: rec, Files: map[string]tree.Hash{diffFile: diff.SHA256}, effects: t.Effects}
+	maps.Copy(end.Files, t.note.Files)
+	end.build = []history.RunFile{manifest, diff.fileOf(r, diffFile)}
+	if found, ok := rec.Outside(); ok {
+		end.build = (&outside{Outside: found}).files(r, end.build...)
+	}
+	if err := r.end(end); err != nil {
+		return err
+	}
+	r.retain(ctx, x, history.Turn)
+	return nil
+}
+
+// manifestBefore is the manifest.json of a record for its run directory. Where the newest
+// record has the same one, that is linked to.
+func (r *Recorder) manifestBefore(rec *history.Record) (f history.RunFile, err error) {
+	f = history.RunFile{Name: "manifest.json", Write: func(w io.Writer) error { return r.history.WriteManifest(rec, w) }}
+	if f.LinkFrom, rec.ManifestSHA256 = r.twin(rec.Before); f.LinkFrom != "" {
+		return f, nil
+	}
+	f.Tmp = r.stagedManifest()
+	rec.ManifestSHA256, err = r.stageManifest(f.Write)
+	return f, err
+}

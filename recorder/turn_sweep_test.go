@@ -1,0 +1,76 @@
+package recorder
+
+import (
+	"context"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/agent"
+	"decree/history"
+)
+
+// turnOperations are the swept ones of turns. The agent's process is not known, so that
+// only events close a turn.
+func turnOperations() []operation {
+	ctx := context.Background()
+	e := TurnEvent{Event: agent.Event{Agent: "codex", Session: "s", Prompt: "work"}}
+	begin := func(_ *sweep, r *Recorder) error { _, err := r.BeginTurn(ctx, e); return err }
+	opened := func(s *sweep) {
+		s.ids = append(s.ids, s.run(500, 0, nil).Record.ID)
+		s.edit(8)
+		s.before = s.tree()
+		s.ids = append(s.ids, with(s.bench, func(r *Recorder) (*history.Record, error) { return r.BeginTurn(ctx, e) }).ID)
+		s.edit(9)
+	}
+	next := e
+	next.Prompt = "more"
+	return []operation{
+		{"turn opens", func(s *sweep) { s.run(500, 0, nil); s.edit(8) }, begin, judgeOpening},
+		{"turn closes", opened, func(_ *sweep, r *Recorder) error { _, err := r.EndTurn(ctx, e); return err }, judgeClosing},
+		{"turn closes the one before", opened, func(_ *sweep, r *Recorder) error { _, err := r.BeginTurn(ctx, next); return err }, judgeClosing},
+		{"session begins", func(s *sweep) { s.run(500, 0, nil); s.edit(8) }, func(_ *sweep, r *Recorder) error {
+			_, err := r.BeginSession(ctx, e)
+			return err
+		}, judgeCheckpoint},
+	}
+}
+
+// judgeOpening: the tree is untouched, and there is a turn or none. What follows is its work.
+func judgeOpening(s *sweep, v verdict) {
+	require.Equal(s.t, s.before, v.state)
+	if v.err == nil {
+		require.Len(s.t, v.newest, 1, "acknowledged and lost")
+	}
+	for _, rec := range v.newest {
+		require.Equal(s.t, history.StatusOpen, rec.Status)
+		s.edit(9)
+		with(s.bench, func(r *Recorder) (*history.Record, error) {
+			return r.EndTurn(context.Background(), TurnEvent{Event: agent.Event{Agent: "codex", Session: "s"}})
+		})
+		if s.revert("turn-1"); len(rec.Unrecorded) == 0 {
+			require.Equal(s.t, s.before, s.tree())
+		}
+	}
+}
+
+// judgeClosing: the tree is untouched, the turn is open or closed, and never lost: what was
+// done in it is taken back.
+func judgeClosing(s *sweep, v verdict) {
+	require.Equal(s.t, s.start, v.state)
+	turn := s.ids[1]
+	rec := with(s.bench, func(r *Recorder) (*history.Record, error) { return r.history.Get(turn) })
+	if v.err == nil {
+		require.Equal(s.t, history.StatusSucceeded, rec.Status)
+	}
+	if rec.Status == history.StatusOpen {
+		with(s.bench, func(r *Recorder) (*history.Record, error) {
+			return r.EndTurn(context.Background(), TurnEvent{Event: agent.Event{Agent: "codex", Session: "s"}})
+		})
+	}
+	labels := with(s.bench, func(r *Recorder) (map[string]string, error) { return r.history.Labels() })
+	require.Equal(s.t, turn, labels["turn-1"])
+	rec = with(s.bench, func(r *Recorder) (*history.Record, error) { return r.history.Get(turn) })
+	if s.revert(turn); len(rec.Unrecorded) == 0 {
+		require.Equal(s.t, s.before, s.tree())
+	}
+}
