@@ -17,7 +17,7 @@ func (w *walk) hidden(r *Result) (int, error) {
 	changed := false
 	for _, path := range found {
 		dir, name := path.Parent(), path.Name()
-		file := w.ownRules(dir, path, name)
+		file := w.ownRules(path)
 		if file == nil {
 			continue
 		}
@@ -37,9 +37,9 @@ func (w *walk) hidden(r *Result) (int, error) {
 }
 
 // ownRules reads one ignore file of the tree as it is now, nil if it cannot be.
-func (w *walk) ownRules(dir, path tree.Path, name string) *ruleFile {
+func (w *walk) ownRules(path tree.Path) *ruleFile {
 	h := w.req.Root
-	if dir != "" {
+	if dir := path.Parent(); dir != "" {
 		below, err := disk.OpenPath(h, string(dir))
 		if err != nil {
 			return nil
@@ -47,7 +47,7 @@ func (w *walk) ownRules(dir, path tree.Path, name string) *ruleFile {
 		defer below.Close()
 		h = below
 	}
-	file, _, err := readRules(h, string(path), name)
+	file, _, err := readRules(h, string(path), path.Name())
 	if err != nil {
 		return nil
 	}

@@ -278,11 +278,11 @@ func (r *Recorder) respell(at tree.Path, name string) (moved bool, err error) {
 		return false, err
 	}
 	defer tmp.Close()
-	if err := r.project.Dir.RenameNew(at.Name(), tmp, name); err != nil {
+	if err := r.project.Dir.RenameNew(string(at), tmp, name); err != nil {
 		return false, err
 	}
 	if moved, err = r.tree.Rename(tmp, name, tree.Path(name)); !moved {
-		err = errors.Join(err, tmp.RenameNew(name, r.project.Dir, at.Name()))
+		err = errors.Join(err, tmp.RenameNew(name, r.project.Dir, string(at)))
 	}
 	return moved, err
 }

@@ -620,7 +620,7 @@ func whatWasInterrupted(id string, unrecorded, later []tree.Path) string {
 }
 
 // joined are the paths that were not recorded before a run or after it.
-func joined(before []tree.Path, after []tree.Path) []tree.Path {
+func joined(before, after []tree.Path) []tree.Path {
 	all := slices.Concat(before, after)
 	slices.Sort(all)
 	return slices.Compact(all)

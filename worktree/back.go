@@ -206,7 +206,7 @@ func (x *txn) swapBack(s *step) error {
 		return err
 	}
 	defer p.close()
-	if err := guard(d, s.Path, s.Path.Name()); err != nil {
+	if err := guard(d, s.Path); err != nil {
 		return err
 	}
 	err = x.exchange(s, p, d.Dir, s.To)
@@ -253,7 +253,7 @@ func (x *txn) putBack(s *step, slot func(slots) string) error {
 		return err
 	}
 	defer p.close()
-	if err := guard(d, s.Path, s.Path.Name()); err != nil {
+	if err := guard(d, s.Path); err != nil {
 		return err
 	}
 	return p.RenameNew(slot(p), d.Dir, s.Path.Name())

@@ -72,7 +72,7 @@ func (x *txn) statDir(s *step) (*handle, disk.Info, error) {
 	}
 	st, err := d.Stat(s.Path.Name())
 	if err == nil && st.Kind == disk.Directory {
-		err = guard(d, s.Path, s.Path.Name())
+		err = guard(d, s.Path)
 		if err == nil {
 			return d, st, nil
 		}

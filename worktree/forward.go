@@ -107,7 +107,7 @@ func (x *txn) shift(s *step, want *tree.Entry, slot func(slots) string, holds *w
 	}
 	defer p.close()
 	name := s.Path.Name()
-	if err := guard(d, s.Path, name); err != nil {
+	if err := guard(d, s.Path); err != nil {
 		return err
 	}
 	held := s.seen.at
@@ -155,7 +155,7 @@ func (x *txn) swap(s *step) error {
 		return err
 	}
 	defer p.close()
-	if err := guard(d, s.Path, s.Path.Name()); err != nil {
+	if err := guard(d, s.Path); err != nil {
 		return err
 	}
 	err = x.exchange(s, p, d.Dir, s.From)
@@ -217,7 +217,7 @@ func (x *txn) putIn(s *step) error {
 		return err
 	}
 	defer p.close()
-	if err := guard(d, s.Path, s.Path.Name()); err != nil {
+	if err := guard(d, s.Path); err != nil {
 		return err
 	}
 	if err := p.RenameNew(p.in, d.Dir, s.Path.Name()); err != nil {
@@ -226,7 +226,7 @@ func (x *txn) putIn(s *step) error {
 	s.seen.at, s.seen.in = newState, nothing
 	// Where case is folded, the new name may only now be one of the forbidden.
 	// What we just put there goes at once: later the name would not be touched.
-	err = guard(d, s.Path, s.Path.Name())
+	err = guard(d, s.Path)
 	if err == nil {
 		return nil
 	}
@@ -264,7 +264,7 @@ func (x *txn) mkdir(s *step, mode uint32) error {
 		return err
 	}
 	s.made = true
-	if err := guard(d, s.Path, name); err != nil {
+	if err := guard(d, s.Path); err != nil {
 		return errors.Join(err, d.Rmdir(name))
 	}
 	if _, err := x.giveOwner(s, slots{Dir: d}, name); err != nil {
@@ -296,7 +296,7 @@ func (x *txn) rmdir(s *step) error {
 		return err
 	}
 	defer d.release()
-	if err := guard(d, s.Path, s.Path.Name()); err != nil {
+	if err := guard(d, s.Path); err != nil {
 		return err
 	}
 	x.h.forget(s.Path)
@@ -316,7 +316,7 @@ func (x *txn) chmodFile(s *step, mode uint32) error {
 	}
 	defer d.release()
 	name := s.Path.Name()
-	if err := guard(d, s.Path, name); err != nil {
+	if err := guard(d, s.Path); err != nil {
 		return err
 	}
 	st, err := d.Stat(name)

@@ -187,7 +187,7 @@ func (h *handles) close() {
 // openChild opens at, a directory in parent on the way to the wanted path.
 func openChild(parent disk.Dir, path, at tree.Path) (disk.Dir, error) {
 	name := at.Name()
-	if err := guard(parent, at, name); err != nil {
+	if err := guard(parent, at); err != nil {
 		return nil, err
 	}
 	d, err := parent.OpenDir(name)
@@ -224,9 +224,10 @@ func isStore(name string, d disk.Dir) bool {
 	return err == nil && st.Kind == disk.Regular
 }
 
-// guard refuses a name that is another spelling of .git or .decree: one that
-// the file system takes for the same entry.
-func guard(dir disk.Dir, at tree.Path, name string) error {
+// guard refuses a path in dir whose name is another spelling of .git or .decree: one
+// that the file system takes for the same entry.
+func guard(dir disk.Dir, at tree.Path) error {
+	name := at.Name()
 	if !suspicious(name) {
 		return nil
 	}

@@ -115,7 +115,7 @@ func (t *Tree) Read(path tree.Path) (io.ReadCloser, error) {
 		return nil, err
 	}
 	defer d.release()
-	if err := guard(d, path, path.Name()); err != nil {
+	if err := guard(d, path); err != nil {
 		return nil, err
 	}
 	return d.Open(path.Name())
@@ -158,7 +158,7 @@ func look(h *handles, path tree.Path, unlock bool) (state, error) {
 	}
 	defer d.release()
 	name := path.Name()
-	if err := guard(d, path, name); err != nil {
+	if err := guard(d, path); err != nil {
 		return state{}, err
 	}
 	return entryAt(d, name, unlock)
