@@ -37,7 +37,8 @@ var layers = map[string]string{
 	"view":          "capture history message patch plan project queue recorder tree",
 	"agent":         "",
 	"hookfile":      "agent disk project",
-	"cmd":           "agent disk history hookfile message patch plan project queue recorder retention runner tree view worktree",
+	"mcpserver":     "history patch plan project recorder tree view",
+	"cmd":           "agent disk history hookfile mcpserver message patch plan project queue recorder retention runner tree view worktree",
 	"cmd/decree":    "cmd",
 }
 
