@@ -12,7 +12,6 @@ import (
 
 	"decree/history"
 	"decree/patch"
-	"decree/plan"
 	"decree/recorder"
 	"decree/tree"
 	"decree/view"
@@ -148,7 +147,7 @@ func (s *server) show(ctx context.Context, a arguments) (any, error) {
 }
 
 // fileAt reads at most room bytes of a file.
-func fileAt(ctx context.Context, rec *recorder.Reader, at recorder.Point, path string, room int64) (content, error) {
+func fileAt(ctx context.Context, rec *recorder.Reader, at recorder.Point, path tree.Path, room int64) (content, error) {
 	r, entry, err := rec.Content(ctx, at, path)
 	if entry.Type == tree.Dir || path == "" {
 		return content{}, usagef("%s is a directory", view.ShownPath(path)).Hintf("name files: history with this path says which of them changed")
@@ -222,7 +221,7 @@ func (s *server) diff(ctx context.Context, a arguments) (any, error) {
 }
 
 // diffOf returns what writes the diff that is asked for.
-func (s *server) diffOf(ctx context.Context, rec *recorder.Reader, a arguments, paths []string) (func(io.Writer) error, error) {
+func (s *server) diffOf(ctx context.Context, rec *recorder.Reader, a arguments, paths []tree.Path) (func(io.Writer) error, error) {
 	switch {
 	case len(a.Refs) > 2 || len(a.Refs) > 0 && a.Ref != "":
 		return nil, usagef("a diff is of one ref, or of two refs")
@@ -254,7 +253,7 @@ func (s *server) diffOf(ctx context.Context, rec *recorder.Reader, a arguments, 
 }
 
 // recordDiff writes a record's own diff, or its sections of paths.
-func recordDiff(rec *recorder.Reader, id string, paths []string, w io.Writer) error {
+func recordDiff(rec *recorder.Reader, id string, paths []tree.Path, w io.Writer) error {
 	f, err := rec.History().OpenFile(id, "changes.diff")
 	if err != nil {
 		return err
@@ -273,7 +272,7 @@ func recordDiff(rec *recorder.Reader, id string, paths []string, w io.Writer) er
 		if err != nil {
 			return err
 		}
-		if plan.Within(sec.Path, paths) {
+		if sec.Path.Within(paths...) {
 			if _, err := w.Write(sec.Raw); err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -36,7 +37,7 @@ type performArguments struct {
 // attempt is one try at an operation.
 type attempt struct {
 	planArguments
-	paths  []string // below the root
+	paths  []tree.Path // below the root
 	dryRun bool
 	// ok is asked about a plan, where the operation asks, before anything is changed.
 	ok func(*plan.Plan) (bool, error)
@@ -105,7 +106,7 @@ func (s *server) checkpoint(ctx context.Context, a arguments) (any, error) {
 
 func (s *server) plan(ctx context.Context, a planArguments) (any, error) {
 	var id string
-	out, err := s.with(ctx, a, func(rec *recorder.Recorder, paths []string) (*recorder.MoveResult, error) {
+	out, err := s.with(ctx, a, func(rec *recorder.Recorder, paths []tree.Path) (*recorder.MoveResult, error) {
 		res, seen, err := s.look(ctx, rec, a, paths)
 		if err == nil {
 			id = s.remember(a, seen)
@@ -122,7 +123,7 @@ func (s *server) plan(ctx context.Context, a planArguments) (any, error) {
 }
 
 // with opens the project to do something planned in it, and returns it as the command line shows it.
-func (s *server) with(ctx context.Context, a planArguments, do func(*recorder.Recorder, []string) (*recorder.MoveResult, error), dryRun bool) (_ *view.Move, err error) {
+func (s *server) with(ctx context.Context, a planArguments, do func(*recorder.Recorder, []tree.Path) (*recorder.MoveResult, error), dryRun bool) (_ *view.Move, err error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -154,7 +155,7 @@ func (s *server) with(ctx context.Context, a planArguments, do func(*recorder.Re
 }
 
 // look makes the plan, and says in short what it saw.
-func (s *server) look(ctx context.Context, rec *recorder.Recorder, a planArguments, paths []string) (*recorder.MoveResult, string, error) {
+func (s *server) look(ctx context.Context, rec *recorder.Recorder, a planArguments, paths []tree.Path) (*recorder.MoveResult, string, error) {
 	res, err := operations[a.Operation](ctx, rec, attempt{planArguments: a, paths: paths, dryRun: true})
 	if err != nil {
 		return nil, "", err
@@ -210,7 +211,7 @@ func (s *server) perform(ctx context.Context, a performArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.with(ctx, p.arguments, func(rec *recorder.Recorder, paths []string) (*recorder.MoveResult, error) {
+	return s.with(ctx, p.arguments, func(rec *recorder.Recorder, paths []tree.Path) (*recorder.MoveResult, error) {
 		res, seen, err := s.look(ctx, rec, p.arguments, paths)
 		if err != nil {
 			return nil, err

@@ -25,6 +25,7 @@ import (
 	"decree/history"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -148,8 +149,8 @@ func usagef(format string, args ...any) *project.Error {
 }
 
 // pathsOf are paths as given, below the root, with slashes; "" is the root.
-func pathsOf(root string, given []string) ([]string, error) {
-	var out []string
+func pathsOf(root string, given []string) ([]tree.Path, error) {
+	var out []tree.Path
 	for _, p := range given {
 		if p == "" || strings.ContainsRune(p, 0) {
 			return nil, usagef("a path is empty, or has a NUL").Hintf("'.' means the root of the tree")
@@ -168,7 +169,7 @@ func pathsOf(root string, given []string) ([]string, error) {
 		if p == "." {
 			p = ""
 		}
-		out = append(out, p)
+		out = append(out, tree.Path(p))
 	}
 	return out, nil
 }
