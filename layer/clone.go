@@ -122,20 +122,24 @@ type cloning struct {
 	whole func(from, to string) error // clones a directory with all in it; nil: the system cannot
 }
 
-// tree clones the root, whole where the system can and nothing is left out, else file by
-// file.
-func (c *cloning) tree(l *Layer, root *disk.Info) error {
-	if c.whole == nil || len(c.Share)+len(c.Exclude) > 0 {
-		return c.dir(l.place.Root, l.dir, treeName, "", root)
+// tree clones the directory from as treeName of to: whole where the system can and nothing is
+// left out, else file by file.
+func (c *cloning) tree(from, to disk.Dir) error {
+	self, err := from.Self()
+	if err != nil {
+		return err
 	}
-	err := c.whole(l.place.Root.Path(), filepath.Join(l.Path(), treeName))
+	if c.whole == nil || len(c.Share)+len(c.Exclude) > 0 {
+		return c.dir(from, to, treeName, "", &self)
+	}
+	err = c.whole(from.Path(), filepath.Join(to.Path(), treeName))
 	if errors.Is(err, errors.ErrUnsupported) {
-		return c.dir(l.place.Root, l.dir, treeName, "", root)
+		return c.dir(from, to, treeName, "", &self)
 	}
 	if err != nil {
 		return err
 	}
-	made, err := l.dir.OpenDir(treeName)
+	made, err := to.OpenDir(treeName)
 	if err != nil {
 		return err
 	}
@@ -184,11 +188,7 @@ func (l *Layer) clone(o CloneOptions) error {
 	}
 	defer f.Close()
 	c := &cloning{CloneOptions: o, whole: cloneWhole, root: l.place.Root.Path(), names: bufio.NewWriter(f)}
-	self, err := l.place.Root.Self()
-	if err != nil {
-		return err
-	}
-	if err := c.tree(l, &self); err != nil {
+	if err := c.tree(l.place.Root, l.dir); err != nil {
 		return err
 	}
 	if err := c.names.Flush(); err != nil {

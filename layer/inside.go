@@ -13,7 +13,14 @@ func Inside(d disk.Disk, path string) bool {
 		return true
 	}
 	for ; path != filepath.Dir(path); path = filepath.Dir(path) {
-		if filepath.Base(path) == treeName && holdsFacts(d, filepath.Dir(path)) {
+		if filepath.Base(path) != treeName {
+			continue
+		}
+		of := filepath.Dir(path)
+		if filepath.Base(of) == asideName {
+			of = filepath.Dir(of)
+		}
+		if holdsFacts(d, of) {
 			return true
 		}
 	}

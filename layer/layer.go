@@ -47,6 +47,7 @@ type Layer struct {
 	name  string
 	facts facts
 	again *again // it was entered; nil: it was not
+	aside bool   // MountAside was called, and LeaveAside not since
 }
 
 const (
@@ -304,12 +305,16 @@ func (l *Layer) Mechanism() Mechanism { return l.facts.Mechanism }
 // known.
 func (l *Layer) Settled() int64 { return l.facts.Settled }
 
-// Workspace is the absolute path at which the command sees the tree.
+// Workspace is the absolute path at which the command sees the tree; between MountAside and
+// LeaveAside the one at which it is looked at.
 func (l *Layer) Workspace() string {
-	if l.facts.Mechanism == Clone {
-		return filepath.Join(l.Path(), treeName)
+	switch {
+	case l.facts.Mechanism == Overlay:
+		return l.place.Root.Path()
+	case l.aside:
+		return filepath.Join(l.Path(), asideName, treeName)
 	}
-	return l.place.Root.Path()
+	return filepath.Join(l.Path(), treeName)
 }
 
 // Lock takes the layer's lock, which who works in it holds; disk.ErrLocked when another
@@ -349,41 +354,3 @@ func (l *Layer) mountOf(path string) (*overlay.Mount, error) {
 		Root: l.place.Root.Path(), Layer: path, Name: l.place.MountName(l.name), Dev: root.Dev, Ino: root.Ino,
 	}, nil
 }
-
-// MountAside is Mount for who looks at what the layer has: what he writes lies beside it, and
-// goes with LeaveAside. A clone has no such place: nil.
-func (l *Layer) MountAside() (*overlay.Mount, error) {
-	if l.facts.Mechanism == Clone {
-		return nil, nil
-	}
-	if err := l.LeaveAside(); err != nil {
-		return nil, err
-	}
-	if err := l.dir.Mkdir(asideName, 0o700); err != nil {
-		return nil, err
-	}
-	aside, err := l.dir.OpenDir(asideName)
-	if err != nil {
-		return nil, err
-	}
-	defer aside.Close()
-	upper, err := l.dir.OpenDir(upperName)
-	if err != nil {
-		return nil, err
-	}
-	defer upper.Close()
-	if err := makeUpper(aside, upper); err != nil {
-		return nil, err
-	}
-	if err := aside.Mkdir(workName, 0o700); err != nil {
-		return nil, err
-	}
-	m, err := l.mountOf(aside.Path())
-	if err == nil {
-		m.Below = upper.Path()
-	}
-	return m, err
-}
-
-// LeaveAside removes what was written beside the layer. Nobody may see it any more.
-func (l *Layer) LeaveAside() error { return disk.RemoveTree(l.dir, asideName) }

@@ -63,7 +63,7 @@ func (u *isolatedRun) judgeBy(line string) judge {
 
 // executeJudge runs the line in the layer.
 func (u *isolatedRun) executeJudge(ctx context.Context, line string, log disk.File) (runner.Result, error) {
-	mount, err := u.layer.MountAside()
+	mount, err := u.layer.MountAside(ctx)
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -117,6 +117,13 @@ func (c *recovery) unjudged(place *layer.Place, o *history.Opened, end *ending) 
 	if rec.Draft == nil {
 		c.add(rec, "%s", what)
 		return place.Remove(rec.ID)
+	}
+	if l, err := place.Open(rec.ID); err == nil {
+		err = l.LeaveAside()
+		l.Close()
+		if err != nil {
+			return err
+		}
 	}
 	c.add(rec, "%s, and its work is a draft: 'decree publish %s' brings it into the tree", what, rec.ID)
 	return nil
