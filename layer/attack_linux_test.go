@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,7 +21,9 @@ import (
 	"decree/disk"
 	"decree/disk/disktest"
 	"decree/layer"
+	"decree/layer/overlay"
 	"decree/runner"
+	"decree/runner/gate"
 	"decree/tree"
 )
 
@@ -259,6 +262,38 @@ func TestKilled(t *testing.T) {
 	for _, p := range processesOf(t, s.base) {
 		t.Error("left:", p)
 	}
+}
+
+// TestMountOutlivesItsLayer: a process that is to mount a layer, and whose caller has died, may be
+// held up until that layer is removed and another one is at its path. It does not touch that.
+func TestMountOutlivesItsLayer(t *testing.T) {
+	s := newSite(t)
+	sh(t, s.root, "echo f >f")
+	l := s.make("one", layer.Overlay)
+	m, err := l.Mount()
+	require.NoError(t, err)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer null.Close()
+	runtime.LockOSThread() // who traces is a thread
+	defer runtime.UnlockOSThread()
+	late, err := gate.Start(gate.Command{Args: []string{"none"}, Mount: m, Attr: syscall.ProcAttr{
+		Dir: "/", Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}, Sys: &syscall.SysProcAttr{Ptrace: true},
+	}})
+	require.NoError(t, err)
+	var stopped syscall.WaitStatus
+	_, err = syscall.Wait4(late.PID, &stopped, 0, nil)
+	require.NoError(t, err)
+	require.True(t, stopped.Stopped())
+	l.Close()
+	require.NoError(t, s.place.Remove("one"))
+	l = s.make("one", layer.Overlay)
+	m, err = l.Mount()
+	require.NoError(t, err)
+	require.NoError(t, syscall.PtraceDetach(late.PID))
+	var refused *overlay.Error
+	assert.ErrorAs(t, late.Ready(), &refused)
+	assert.Equal(t, "f\n", s.runIn(l, m, "cat f"))
 }
 
 // processesOf are the processes that name base in their environment or words.

@@ -112,8 +112,8 @@ func TestOverlayRefused(t *testing.T) {
 	m := layered(t)
 	for name, spoil := range map[string]func(*Command){
 		"enter /nowhere: no such file or directory":           func(c *Command) { c.Dir = "/nowhere" },
-		"open /nowhere: no such file or directory":            func(c *Command) { c.Overlay.Layer = "/nowhere" },
-		"mount the overlay: no such file or directory":        func(c *Command) { c.Overlay.Layer = m.Root },
+		"open /nowhere/work: no such file or directory":       func(c *Command) { c.Overlay.Layer = "/nowhere" },
+		"open " + m.Root + "/work: no such file or directory": func(c *Command) { c.Overlay.Layer = m.Root },
 		"open " + m.Root + "/none: no such file or directory": func(c *Command) { c.Overlay.Root += "/none" },
 	} {
 		c, own := shell("echo it ran"), *m

@@ -3,8 +3,8 @@
 // mounts an overlay over the directory's own path. What the command writes there goes to
 // the overlay's upper directory; the directory itself is only read.
 //
-// The caller adds to the process's attributes what makes the namespaces (Attr), and
-// hands it Words; the process itself calls Enter with them, as plain system calls before
+// The caller adds to the process's attributes what makes the namespaces (Attr), opens the
+// layer's work directory for it (Open), and hands it Words; the process itself calls Enter with them, as plain system calls before
 // any of the program's own work, and then executes the command:
 //
 //  1. All mounts become private, so that none of the outside reaches in or goes out.
@@ -32,6 +32,7 @@ import (
 type Mount struct {
 	Root  string // the directory that is seen, and the place of the mount; links are followed
 	Layer string // holds the directories upper, and work, which is empty
+	held  int    // in the process itself: the handle of work that Open has opened
 	Name  string // what the mount is called in the list of mounts; by it processes are found
 	Dir   string // the working directory to enter; "": the one of the caller
 	// Dev and Ino are the root's: what stands in its place by then is not mounted over. Zero:
@@ -51,19 +52,20 @@ type Error struct {
 func (e *Error) Error() string { return e.Step + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Words are what Enter takes.
-func (m *Mount) Words() []string {
-	return []string{m.Root, m.Layer, m.Name, m.Dir, strconv.FormatUint(m.Dev, 10), strconv.FormatUint(m.Ino, 10), m.Below}
+// Words are what Enter takes in a process that has, as its handle held, what Open has opened.
+func (m *Mount) Words(held int) []string {
+	return []string{m.Root, m.Layer, m.Name, m.Dir, strconv.FormatUint(m.Dev, 10), strconv.FormatUint(m.Ino, 10), m.Below, strconv.Itoa(held)}
 }
 
 // parse is the opposite of Words.
 func parse(words []string) (*Mount, error) {
-	if len(words) != 7 {
+	if len(words) != 8 {
 		return nil, fmt.Errorf("%d words for a mount", len(words))
 	}
 	dev, err1 := strconv.ParseUint(words[4], 10, 64)
 	ino, err2 := strconv.ParseUint(words[5], 10, 64)
-	return &Mount{Root: words[0], Layer: words[1], Name: words[2], Dir: words[3], Dev: dev, Ino: ino, Below: words[6]}, errors.Join(err1, err2)
+	held, err3 := strconv.Atoi(words[7])
+	return &Mount{Root: words[0], Layer: words[1], Name: words[2], Dir: words[3], Dev: dev, Ino: ino, Below: words[6], held: held}, errors.Join(err1, err2, err3)
 }
 
 // Within says whether the mount called name is one of those that mountinfo, the text of

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"os"
 	"strconv"
 	"syscall"
 
@@ -19,6 +20,24 @@ var needed = []uintptr{
 func (m *Mount) Attr(attr *syscall.SysProcAttr) error {
 	attr.Cloneflags |= unix.CLONE_NEWNS
 	return userns.Attr(attr, needed...)
+}
+
+// Open opens the layer's work directory for the process, which mounts no other. A process can
+// outlive its caller by some milliseconds, and find another layer at the path by then: the
+// kernel would not mount that again for its own run. As long as a handle is open nothing else gets
+// the number of its file. The mount itself cannot be made with it, since it is of the caller's
+// mount namespace.
+func (m *Mount) Open() (*os.File, error) {
+	fd, err := m.openWork()
+	return os.NewFile(uintptr(fd), m.Layer), err
+}
+
+func (m *Mount) openWork() (fd int, err error) {
+	path := m.Layer + "/work"
+	if fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return -1, &Error{"open " + path, err}
+	}
+	return fd, nil
 }
 
 // Enter makes the mount that words tell of, in a process that Attr gave its namespaces.
@@ -55,17 +74,21 @@ func (m *Mount) mount() error {
 	if err := m.same(root); err != nil {
 		return err
 	}
-	layer, err := unix.Open(m.Layer, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	defer unix.Close(m.held)
+	opened, err := m.openWork()
 	if err != nil {
-		return &Error{"open " + m.Layer, err}
+		return err
 	}
-	defer unix.Close(layer)
+	defer unix.Close(opened)
+	if err := m.sameWork(opened); err != nil {
+		return err
+	}
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(root, &fs); err != nil {
 		return &Error{"look at " + m.Root, err}
 	}
 	const kept = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC // the bits of statfs are those of mount
-	at := "/proc/self/fd/" + strconv.Itoa(layer)
+	work := "/proc/self/fd/" + strconv.Itoa(opened)
 	over := "/proc/self/fd/" + strconv.Itoa(root)
 	lower := over
 	if m.Below != "" {
@@ -76,7 +99,7 @@ func (m *Mount) mount() error {
 		defer unix.Close(below)
 		lower = "/proc/self/fd/" + strconv.Itoa(below) + ":" + over
 	}
-	options := "lowerdir=" + lower + ",upperdir=" + at + "/upper,workdir=" + at + "/work,userxattr,index=off,volatile"
+	options := "lowerdir=" + lower + ",upperdir=" + work + "/../upper,workdir=" + work + ",userxattr,index=off,volatile"
 	if err := unix.Mount(m.Name, over, "overlay", uintptr(fs.Flags)&kept, options); err != nil {
 		return &Error{"mount the overlay", err}
 	}
@@ -91,6 +114,22 @@ func (m *Mount) same(root int) error {
 	}
 	if m.Ino != 0 && (st.Ino != m.Ino || uint64(st.Dev) != m.Dev) {
 		return &Error{"find " + m.Root + ", in whose place is another directory", unix.ESTALE}
+	}
+	return nil
+}
+
+// sameWork refuses a work directory that is not the one that the caller has opened.
+func (m *Mount) sameWork(work int) error {
+	var is, was unix.Stat_t
+	err := unix.Fstat(work, &is)
+	if err == nil {
+		err = unix.Fstat(m.held, &was)
+	}
+	if err == nil && (is.Ino != was.Ino || is.Dev != was.Dev) {
+		err = unix.ESTALE
+	}
+	if err != nil {
+		return &Error{"find " + m.Layer + " as it was made", err}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package overlay
 
 import (
 	"errors"
+	"os"
 	"syscall"
 )
 
@@ -17,3 +18,6 @@ func Enter(words []string) error {
 	}
 	return errors.ErrUnsupported
 }
+
+// Open returns errors.ErrUnsupported.
+func (*Mount) Open() (*os.File, error) { return nil, errors.ErrUnsupported }

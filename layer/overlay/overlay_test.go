@@ -38,8 +38,8 @@ func TestOver(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
-	m := &Mount{Root: "/r", Layer: "/l", Name: "n", Dir: "/d", Dev: 1 << 63, Ino: 7, Below: "/b"}
-	got, err := parse(m.Words())
+	m := &Mount{Root: "/r", Layer: "/l", held: 5, Name: "n", Dir: "/d", Dev: 1 << 63, Ino: 7, Below: "/b"}
+	got, err := parse(m.Words(5))
 	require.NoError(t, err)
 	assert.Equal(t, m, got)
 	_, err = parse(nil)

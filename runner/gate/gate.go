@@ -265,9 +265,15 @@ func start(own string, c Command, end int) (pid int, err error) {
 		if err := m.Attr(&sys); err != nil {
 			return 0, &overlay.Error{Step: ownUsers, Err: err}
 		}
+		work, err := m.Open()
+		if err != nil {
+			return 0, err
+		}
+		defer work.Close()
 		// It may be one that only the layer has.
 		m.Dir, c.Attr.Dir = c.Attr.Dir, ""
-		todo.mount = m.Words()
+		todo.mount = m.Words(len(c.Attr.Files))
+		c.Attr.Files = append(c.Attr.Files, work.Fd())
 	}
 	c.Attr.Sys = &sys
 	pid, _, err = syscall.StartProcess(own, append([]string{called}, todo.words()...), &c.Attr)
