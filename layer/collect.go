@@ -40,6 +40,7 @@ type Collected struct {
 	Touched []Touched
 	Unread  []tree.Path // files of the layer that could not be read, or are deleted in it and cannot be read in the root; of directories, see Tally
 	Tally   Tally
+	NoRoom  bool // Tally.Large are those that the caller's disk has no room for
 }
 
 // Changes are the changes of all paths, and the paths without a base. What the root has by

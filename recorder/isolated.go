@@ -579,6 +579,9 @@ func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place,
 		}
 	}
 	notes = layerNotes(found, draft.NoBase)
+	if found.NoRoom {
+		notes = append(notes, fmt.Sprintf("once there is room 'decree enter %s -- true' records it", rec.ID))
+	}
 	err = r.end(end)
 	if err == nil && rec.Draft == nil {
 		err = place.Remove(rec.ID)
@@ -621,6 +624,11 @@ func (r *Recorder) draftFiles(ctx context.Context, x *writing, rec *history.Reco
 
 // collectLayer stores what was done in a layer.
 func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer, was basesFrom) (*layer.Collected, error) {
+	return r.collectUpTo(ctx, 0, x, l, was)
+}
+
+// collectUpTo is collectLayer for a disk that has no room for files above most bytes; 0: it has.
+func (r *Recorder) collectUpTo(ctx context.Context, most int64, x *writing, l *layer.Layer, was basesFrom) (*layer.Collected, error) {
 	exclude, err := r.project.Stores(r.opt.Where)
 	if err != nil {
 		return nil, err
@@ -633,7 +641,15 @@ func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer,
 	for _, f := range outer {
 		o.Outer = append(o.Outer, layer.OuterRules(f))
 	}
-	return l.Collect(ctx, o)
+	noRoom := most > 0 && (o.MaxFile == 0 || most < o.MaxFile)
+	if noRoom {
+		o.MaxFile = most
+	}
+	found, err := l.Collect(ctx, o)
+	if err == nil {
+		found.NoRoom = noRoom && len(found.Tally.Large) > 0
+	}
+	return found, err
 }
 
 // layerNotes say what of the layer is not in the draft, and what stands in a publish's way.
@@ -655,7 +671,9 @@ func layerNotes(c *layer.Collected, noBase []tree.Path) (notes []string) {
 	if unread := slices.Concat(c.Unread, c.Tally.Unread); len(unread) > 0 {
 		add("not readable after the command, and not recorded: %s", some(unread))
 	}
-	if len(c.Tally.Large) > 0 {
+	if c.NoRoom {
+		add("not recorded, as there is no room for it on the disk, and nowhere but in the layer: %s", some(c.Tally.Large))
+	} else if len(c.Tally.Large) > 0 {
 		add("larger than capture.max_file, and not recorded: %s", some(c.Tally.Large))
 	}
 	if len(noBase) > 0 {
@@ -722,24 +740,21 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 		c.add(nil, "isolated run %s had not begun and was dropped; the tree is as it was", rec.ID)
 		err = errors.Join(c.r.history.Abandon(rec.ID), place.Remove(rec.ID))
 	}
-	found := &layer.Collected{} // the last attempt's layer was to be made
-	if begun && !lost && err == nil {
-		if found, err = c.r.collectLayer(ctx, c.x, l, nil); err == nil {
-			err = c.r.bringWritten(l, rec.ID)
-		}
-	}
-	if l != nil {
-		l.Close()
-	}
-	if disk.Full(err) && begun && l != nil {
-		err = &project.Error{Kind: project.KindOf(err), Err: err, Advice: roomAdvice(rec.ID, l.Path())}
-	}
 	if err != nil || !begun {
+		if l != nil {
+			l.Close()
+		}
 		return err
 	}
 	now := c.r.opt.Clock().UTC()
 	rec.Status, rec.Recovered = history.StatusInterrupted, &now
-	notes, changes, err := c.r.endDraft(ctx, c.x, place, found, o, &rec, nil, false)
+	notes, changes, err := c.recordLayer(ctx, place, l, o, &rec)
+	if l != nil {
+		defer l.Close()
+	}
+	if disk.Full(err) && l != nil {
+		err = &project.Error{Kind: project.KindOf(err), Err: err, Advice: roomAdvice(rec.ID, l.Path())}
+	}
 	if err != nil {
 		return err
 	}
@@ -752,4 +767,39 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 	}
 	c.add(&rec, "%s", what)
 	return nil
+}
+
+// recordLayer ends the record of an interrupted run by what its layer l has; nil: the last
+// attempt's layer was to be made. Where the disk is full, as it may be of what the command wrote, the
+// large files are left out, and then the smaller ones: they stay in the layer, and the
+// record names them. An open record would keep all other commands from working.
+func (c *recovery) recordLayer(ctx context.Context, place *layer.Place, l *layer.Layer, o *history.Opened, rec *history.Record) (notes []string, changes []tree.Change, err error) {
+	draft := rec.Draft
+	for _, most := range []int64{0, 256 << 10, 16 << 10, 1} {
+		rec.Draft = draft
+		notes, changes, err = c.recordUpTo(ctx, most, place, l, o, rec)
+		if !disk.Full(err) || l == nil {
+			break
+		}
+		_ = c.x.w.Close() // what it had is lost
+		c.x.w = nil
+		if werr := c.r.openWriter(ctx, c.x); werr != nil {
+			return nil, nil, errors.Join(err, werr)
+		}
+	}
+	return notes, changes, err
+}
+
+// recordUpTo is recordLayer without the files above most bytes; 0: with all.
+func (c *recovery) recordUpTo(ctx context.Context, most int64, place *layer.Place, l *layer.Layer, o *history.Opened, rec *history.Record) (notes []string, changes []tree.Change, err error) {
+	found := &layer.Collected{}
+	if l != nil {
+		if found, err = c.r.collectUpTo(ctx, most, c.x, l, nil); err == nil {
+			err = c.r.bringWritten(l, rec.ID)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.r.endDraft(ctx, c.x, place, found, o, rec, nil, false)
 }

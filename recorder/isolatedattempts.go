@@ -63,6 +63,7 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 		},
 	})
 	looked()
+	u.res.Last, u.res.ExitCode = res, res.ExitCode
 	u.begun = u.begun || err == nil && res.NotStarted == nil || res.Duration > 0
 	u.closeLog()
 	if err := u.takeLock(ctx); err != nil {
@@ -77,7 +78,6 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 	if err != nil {
 		u.say("%v", err)
 	}
-	u.res.Last, u.res.ExitCode = res, res.ExitCode
 	if u.mount != nil {
 		res.Outside = nil // who sees the layer was ended; others do not see it
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"decree/disk"
 	"decree/history"
 	"decree/project"
 	"decree/tree"
@@ -129,7 +130,6 @@ func (r *Recorder) Race(ctx context.Context, o RaceOptions) (*RaceResult, error)
 	if err := rc.noneBegun(); err != nil {
 		return nil, err
 	}
-	rc.compare()
 	rc.conclude(ctx)
 	return &rc.res, nil
 }
@@ -382,14 +382,37 @@ func (rc *race) compare() {
 	}
 }
 
-// conclude prunes, publishes the best where that was asked for, and says how decree exits.
+// recovered takes a candidate's record from the recovery where its own end found no room on the
+// disk, as others were still writing to it.
+func (rc *race) recovered() {
+	for _, u := range rc.racers {
+		if !disk.Full(u.c.Err) {
+			continue
+		}
+		rec, err := rc.r.history.Get(u.c.ID)
+		if err != nil || rec.Status == history.StatusOpen {
+			continue
+		}
+		if u.res.Changes, err = rc.r.history.DiffChanges(rec); err != nil {
+			continue
+		}
+		u.res.Record, u.c.Result, u.c.Err = rec, &u.res, nil
+	}
+}
+
+// conclude finds the best, prunes, publishes the best where that was asked for, and says how
+// decree exits. What a full disk has kept from being recorded it recovers first: now no
+// candidate fills the disk any more.
 func (rc *race) conclude(ctx context.Context) {
+	rc.r.spareReserve()
+	x, err := rc.r.enterFor(ctx, opRecord, inLayer)
+	rc.recovered()
+	rc.compare()
 	res := &rc.res
 	res.ExitCode = 1
 	if slices.ContainsFunc(res.Candidates, func(c *Candidate) bool { return c.Good(rc.o.Judge != "") }) {
 		res.ExitCode = 0
 	}
-	x, err := rc.r.enterFor(ctx, opRecord, inLayer)
 	if err == nil {
 		defer x.close()
 		rc.r.retain(ctx, x, history.Run)
