@@ -42,6 +42,10 @@ func (r *Reader) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported
 	if err != nil {
 		return nil, err
 	}
+	only, err := r.believed()
+	if err != nil {
+		return nil, err
+	}
 	slices.SortFunc(items, func(a, b tree.Item) int { return a.Path.Compare(b.Path) })
 	out := &Exported{}
 	tw := tar.NewWriter(w)
@@ -49,7 +53,7 @@ func (r *Reader) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		err := r.tarItem(tw, it, stateTime(p), out)
+		err := r.tarItem(tw, it, stateTime(p), only, out)
 		if forgotten(err) {
 			out.LeftOut = append(out.LeftOut, it.Path)
 			continue
@@ -78,7 +82,7 @@ func forgotten(err error) bool {
 	return errors.As(err, &missing) && missing.Forgotten
 }
 
-func (r *Reader) tarItem(tw *tar.Writer, it tree.Item, at time.Time, out *Exported) error {
+func (r *Reader) tarItem(tw *tar.Writer, it tree.Item, at time.Time, only *tree.Owner, out *Exported) error {
 	h := &tar.Header{Name: string(it.Path), Mode: int64(it.Entry.Mode), ModTime: at.UTC().Truncate(time.Second)}
 	switch it.Entry.Type {
 	case tree.Dir:
@@ -94,7 +98,7 @@ func (r *Reader) tarItem(tw *tar.Writer, it tree.Item, at time.Time, out *Export
 	}
 	defer rc.Close()
 	h.Typeflag, h.Size = tar.TypeReg, size
-	if owner := it.Entry.Owner; owner.Known {
+	if owner := it.Entry.Owner; owner.Known && (only == nil || *only == owner) {
 		h.Uid, h.Gid = int(owner.UID), int(owner.GID)
 	} else if it.Entry.Special() {
 		h.Mode &^= tree.SpecialBits // extracted by root it would be root's

@@ -92,11 +92,14 @@ func (r *Recorder) mover() (*worktree.Tree, disk.Dir, func(), error) {
 // believed is whom alone records may name as the owner of a file with set-user-ID, nil
 // for anybody. Where we are root and the records another user's, he could have written
 // root's name into them.
-func (r *Recorder) believed() (*tree.Owner, error) {
+func (r *Reader) believed() (*tree.Owner, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
 	for _, d := range []disk.Dir{r.project.Store, r.project.Decree} {
+		if d == nil {
+			continue // a tree without a .decree is only read
+		}
 		if st, err := d.Self(); err != nil || st.UID != 0 {
 			return &tree.Owner{UID: st.UID, GID: st.GID, Known: true}, err
 		}
