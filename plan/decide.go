@@ -154,7 +154,7 @@ func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur st
 			return err
 		}
 		if ignored {
-			o.note(t.path, Left, describe(cur.entry, want)+", and ignored by today's rules")
+			o.note(t.path, Left, Describe(cur.entry, want)+", and ignored by today's rules")
 			return nil
 		}
 	}
@@ -163,14 +163,14 @@ func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur st
 		return nil
 	}
 	if opt.Merge == Off && (opt.Begun == nil || !opt.Begun(t.path, cur.entry)) {
-		o.note(t.path, Edited, describe(cur.entry, want))
+		o.note(t.path, Edited, Describe(cur.entry, want))
 		return nil
 	}
 	merged, conflicts, err := t.merge(ctx, opt.Direction, cur)
 	if errors.As(err, new(*fs.PathError)) && !errors.Is(err, fs.ErrNotExist) { // the disk's, no conflict
 		return tree.At(t.path, err)
 	}
-	reason := describe(cur.entry, want)
+	reason := Describe(cur.entry, want)
 	if err != nil {
 		reason = tree.Because(err)
 	}
@@ -233,7 +233,7 @@ func ForChanges(ctx context.Context, live Looker, changes []tree.Change, objects
 		case force:
 			ov.set(c.Path, goal, Forced)
 		default:
-			ov.note(c.Path, Edited, describe(cur.entry, c.New))
+			ov.note(c.Path, Edited, Describe(cur.entry, c.New))
 		}
 	}
 	return ov.finish()

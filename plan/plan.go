@@ -230,9 +230,11 @@ func same(a, b *tree.Entry) bool {
 	return a.Same(*b)
 }
 
-// describe says how a path differs from what was expected there.
-func describe(have, want *tree.Entry) string {
+// Describe says how a path differs from what was expected there; "" where it does not.
+func Describe(have, want *tree.Entry) string {
 	switch {
+	case same(have, want):
+		return ""
 	case have == nil:
 		return "missing"
 	case want == nil:

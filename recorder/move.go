@@ -151,7 +151,10 @@ func moveError(err error) error {
 	var mismatch *worktree.MismatchError
 	var link *worktree.LinkError
 	var forbidden *worktree.ForbiddenError
+	var moved *worktree.Error
 	switch {
+	case errors.Is(err, worktree.ErrStranger) && errors.As(err, &moved) && moved.RolledBack:
+		kind = project.Refused
 	case errors.As(err, &mismatch):
 		kind = project.Integrity
 	case errors.As(err, &conflict), errors.As(err, &link), errors.As(err, &forbidden):
@@ -230,14 +233,14 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		return nil, &worktree.Outcome{Notes: notes}, nil
 	}
 	if err := r.storeSteps(ctx, x, a, cache); err != nil {
-		return nil, nil, project.Unmoved(err)
+		return nil, nil, project.Unmoved(r.orEdited(ctx, a, err))
 	}
 	end, err := r.prepareEnding(ctx, x, a, cache, &history.Record{
 		ID: id, Chain: id[:16], Reason: a.reason, Status: history.StatusSucceeded, Description: a.description,
 		Started: started, Actor: r.opt.Actor, Inside: x.ongoing.inside, Origin: r.origin(),
 	})
 	if err != nil {
-		return nil, nil, project.Unmoved(err)
+		return nil, nil, project.Unmoved(r.orEdited(ctx, a, err))
 	}
 	if err := x.w.Flush(); err != nil {
 		return nil, nil, project.Unmoved(err)
@@ -263,6 +266,29 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	out.Notes = append(out.Notes, notes...)
 	r.retain(ctx, x, a.reason)
 	return end.Record, out, nil
+}
+
+// orEdited is err, or its cause: somebody has changed paths since the plan looked at them,
+// so that their contents are not what their hashes say.
+func (r *Recorder) orEdited(ctx context.Context, a action, err error) error {
+	paths := make([]tree.Path, len(a.plan.Steps))
+	for i, s := range a.plan.Steps {
+		paths[i] = s.Path
+	}
+	now, lerr := r.tree.LookAll(ctx, paths)
+	if lerr != nil {
+		return err
+	}
+	refusal := &ConflictError{Verb: string(a.reason), Subject: fmt.Sprintf("was there when this %s began", a.reason), Advice: "run this again"}
+	for i, s := range a.plan.Steps {
+		if reason := plan.Describe(now[i].Entry, s.From); now[i].Err == nil && reason != "" {
+			refusal.Items = append(refusal.Items, plan.Item{Path: s.Path, From: s.From, To: s.To, Verdict: plan.Edited, Reason: reason})
+		}
+	}
+	if len(refusal.Items) == 0 {
+		return err
+	}
+	return refusal
 }
 
 // abandonUnlessMoved drops the open record of a move that left nothing in the

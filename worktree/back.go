@@ -89,7 +89,7 @@ func (x *txn) try(ctx context.Context, pick func(*step) bool, list []*step, work
 		var forbidden *ForbiddenError
 		switch {
 		case err == nil:
-		case errors.Is(err, errStranger):
+		case errors.Is(err, ErrStranger):
 			x.leave(s, "edited since")
 		case errors.Is(err, errNoDir), errors.As(err, &link):
 			x.leave(s, "its directory was replaced by something else")

@@ -127,7 +127,7 @@ func (x *txn) setMode(s *step, want wanted) error {
 		return nil
 	}
 	if !s.ownMode(st.Mode) {
-		return errStranger
+		return ErrStranger
 	}
 	self, err := x.h.dir(s.Path) // before its mode forbids it
 	if errors.Is(err, fs.ErrPermission) && x.lacksRights(st.Mode) && st.UID == x.uid {

@@ -188,7 +188,7 @@ var (
 	// errNoDir says that a path's parent is missing or no directory, so that
 	// nothing is at the path.
 	errNoDir = errors.New("no such directory")
-	// errStranger is the cause of a rollback for another's write.
-	errStranger = errors.New("written by another process while it was moved")
+	// ErrStranger is the cause of a rollback because somebody else wrote meanwhile.
+	ErrStranger = errors.New("written by another process while it was moved")
 	errBusy     = errors.New("it keeps changing while it is read")
 )

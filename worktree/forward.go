@@ -177,7 +177,7 @@ func (x *txn) exchange(s *step, p slots, d disk.Dir, want *tree.Entry) error {
 		return err
 	}
 	if st.Kind == disk.Directory || st.Kind == disk.Special {
-		return errStranger // a directory with content is never moved
+		return ErrStranger // a directory with content is never moved
 	}
 	if err := p.Exchange(p.in, d, name); err != nil {
 		return err
@@ -335,11 +335,11 @@ func (x *txn) chmodFile(s *step, mode uint32) error {
 		return err
 	}
 	if s.was.Ino != 0 && !unwritten(s.was, st) {
-		return errStranger
+		return ErrStranger
 	}
 	for _, e := range [...]*tree.Entry{s.From, s.To} {
 		if mode&tree.SpecialBits != 0 && e.Special() && e.Mode == mode && !ownedBy(e, st) {
-			return errStranger // another's file must not get our rights, nor ours another's
+			return ErrStranger // another's file must not get our rights, nor ours another's
 		}
 	}
 	if err := f.Chmod(mode); err != nil {

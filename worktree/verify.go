@@ -50,11 +50,11 @@ func (x *txn) checkOut(s *step, p slots, name string, want *tree.Entry) error {
 		return err
 	}
 	if !have.is(want) {
-		return errStranger
+		return ErrStranger
 	}
 	if want == s.From {
 		if s.was.Ino != 0 && !unwritten(s.was, have.info) {
-			return errStranger
+			return ErrStranger
 		}
 		s.out = have.info
 	}
@@ -81,7 +81,7 @@ func (x *txn) checkQuiet(s *step) error {
 		return err
 	}
 	if !unwritten(s.out, st) {
-		return errStranger
+		return ErrStranger
 	}
 	return nil
 }
