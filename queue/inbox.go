@@ -251,7 +251,7 @@ func removeDraft(dir disk.Dir, name string) error {
 
 // begins says whether a name begins with that of a draft in .decree, where all such names are decree's.
 func begins(draft string) func(name string) bool {
-	return func(name string) bool { return strings.HasPrefix(name, draft) && name != takenDir }
+	return func(name string) bool { return strings.HasPrefix(name, draft) && !slices.Contains(takenDirs, name) }
 }
 
 // putNew writes a file that must not replace another, durably.
