@@ -255,7 +255,7 @@ exit 0
 	require.Empty(t, p.messages(""), out)
 	// A message that a death took its attempts may be dead though its routine works.
 	var dead []string
-	for _, pattern := range []string{"dead/*.md", "dead/*.md.deleted", "*.md.deleted"} { // the latter: a kill in the midst of rm
+	for _, pattern := range []string{"dead/*.md", "dead/*.md.deleted"} { // the latter: a kill in the midst of rm
 		found, err := filepath.Glob(filepath.Join(p.root, ".decree/inbox", pattern))
 		require.NoError(t, err)
 		for _, path := range found {

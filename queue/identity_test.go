@@ -234,7 +234,8 @@ func (b *bench) diesAfterTheRoutine() disk.Disk {
 }
 
 // TestDeletedAfterADeath: what a person deletes or moves when decree has died does
-// not come back: neither the message that was under way nor one that waited.
+// not come back into the queue: neither the message that was under way nor one that waited.
+// They are found where those are that failed, and can be queued again.
 func TestDeletedAfterADeath(t *testing.T) {
 	b := newBench(t, map[string]string{
 		".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"; echo said; echo work >work.txt` + "\n",
@@ -251,10 +252,13 @@ func TestDeletedAfterADeath(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(b.root, ".decree/routines/old.sh")))
 	require.ElementsMatch(t, []string{"c.md done", "d.md done"}, names2(b.process()))
 	require.ElementsMatch(t, []string{"one", "three", "four"}, b.ran())
-	require.Equal(t, []string{"e.md"}, b.dead())
+	require.Equal(t, []string{"a.error.txt", "a.md", "b.error.txt", "b.md", "e.md"}, b.dead(), "nobody knows who deleted them")
+	require.Contains(t, b.read(".decree/inbox/dead/b.error.txt"), "by its command or by somebody later")
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := Retry(q.project(), "b.md"); return err }))
+	require.Equal(t, []string{"b.md done"}, names2(b.process()))
 	require.NoFileExists(t, filepath.Join(b.root, ".decree/routines/old.sh"))
 	require.Equal(t, "exit\n", b.read(".decree/routines/old.sh.deleted"), "nobody knows who deleted it")
-	require.Contains(t, strings.Join(b.said, "\n"), "a.md was deleted from the inbox, and is not done again")
+	require.Contains(t, strings.Join(b.said, "\n"), "by its command or by somebody later: .decree/inbox/dead/b.md, .decree/inbox/dead/a.md")
 }
 
 // TestDeletedByTheRoutine: what a routine deletes of .decree is written again, file

@@ -338,3 +338,15 @@ func TestDiedBeforeItsRecordHadADirectory(t *testing.T) {
 	require.Equal(t, []string{"a.error.txt", "a.md"}, b.dead())
 	require.Empty(t, b.ran())
 }
+
+// TestDeletedMessageKeepsItsPlace: a message that a routine deletes is written again, and is
+// done when its turn comes.
+func TestDeletedMessageKeepsItsPlace(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"; ! grep -q one "$message_file" || rm .decree/inbox/b.md` + "\n",
+		".decree/inbox/a.md":          "one\n", ".decree/inbox/b.md": "two\n", ".decree/inbox/c.md": "three\n",
+	})
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(context.Background(), 0, Pick{}); return err }))
+	b.process()
+	require.Equal(t, []string{"one", "two", "three"}, b.ran())
+}

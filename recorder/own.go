@@ -28,7 +28,8 @@ type ownFile struct {
 	Hash   tree.Hash `json:"sha256"`
 	Target string    `json:"target,omitempty"` // of a link
 	Dir    bool      `json:"dir,omitempty"`
-	Ino    uint64    `json:"ino,omitempty"` // 0: noted by an older decree
+	Ino    uint64    `json:"ino,omitempty"`   // 0: noted by an older decree
+	Mtime  int64     `json:"mtime,omitempty"` // of a file, in ns since 1970: a message's place in the queue; 0: not known
 
 	act    int64 // where the log of acts has its content, and 1; 0: the store has it
 	beside bool  // another file was put in its place, and it is to lie beside that one
@@ -214,6 +215,7 @@ func (l *ownLook) look(dir disk.Dir, name, at string, info disk.Info) (own ownFi
 	case disk.Symlink:
 		own.Target, err = dir.Readlink(name)
 	case disk.Regular:
+		own.Mtime = info.Mtime
 		if most := l.r.project.Config.MaxFile; most > 0 && info.Size > most {
 			l.above = append(l.above, ".decree/"+at)
 			return own, false, nil
@@ -774,6 +776,9 @@ func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
 		return true, err
 	}
 	err = project.ReplaceFile(dir, ownDraft, data, f.Mode&0o777, true)
+	if err == nil && f.Mtime != 0 {
+		err = dir.SetMtime(ownDraft, f.Mtime)
+	}
 	if err == nil {
 		err = dir.RenameNew(ownDraft, dir, name)
 	}

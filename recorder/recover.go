@@ -419,10 +419,13 @@ func (c *recovery) bringOthers(o *history.Opened) error {
 		missing, unclear = c.r.goneWhileItRan(o, own, missing)
 	}
 	brought, err := c.r.bringOwn(missing)
-	if err == nil {
-		_, err = c.r.bringOwn(aside(unclear))
-	}
 	if err != nil {
+		return err
+	}
+	if unclear, err = c.bringDeadMessages(o, unclear); err != nil {
+		return err
+	}
+	if _, err = c.r.bringOwn(aside(unclear)); err != nil {
 		return err
 	}
 	if names := ownNames(brought); len(names) > 0 {
@@ -432,6 +435,24 @@ func (c *recovery) bringOthers(o *history.Opened) error {
 		c.add(nil, "deleted since run %s began, by its command or by somebody later, and kept as %s", o.Record.ID, some(names))
 	}
 	return nil
+}
+
+// bringDeadMessages is for those of the files that were messages; it returns the others.
+func (c *recovery) bringDeadMessages(o *history.Opened, files []ownFile) (others []ownFile, err error) {
+	var messages []ownFile
+	for _, f := range files {
+		if f.waited() {
+			messages = append(messages, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	cause := fmt.Sprintf("deleted since run %s began, by its command or by somebody later", o.Record.ID)
+	messages, err = c.r.bringDead(messages, cause)
+	if names := ownNames(messages); len(names) > 0 {
+		c.add(nil, "%s: %s; 'decree inbox retry NAME' queues one again", cause, some(names))
+	}
+	return others, err
 }
 
 // close ends the record of a run that is gone, after writing again what its command has
