@@ -19,7 +19,7 @@ func (e *VersionError) Error() string {
 //
 // It takes any JSON spelling, in which the fields come in the order version, partial,
 // files, dirs; unknown fields are passed over. It refuses paths out of order, repeated or
-// below a file, paths that [tree.CheckPath] refuses, repeated or missing fields, and
+// below a file, paths that [tree.Path.Check] refuses, repeated or missing fields, and
 // facts spelled in another way than the Encoder's. That no path is both a file and a
 // directory is not checked; [Compare] finds what contradicts.
 type Decoder struct {

@@ -390,7 +390,7 @@ func TestWritesToOtherSpellings(t *testing.T) {
 							want[tree.Path(prefix+name)] = dir(0o755)
 						}
 						for p, n := range to {
-							want[tree.Path(strings.TrimSuffix(string(prefix+name+"/"+string(p)), "/"))] = n
+							want[tree.Path(strings.TrimSuffix(prefix+name+"/"+string(p), "/"))] = n
 						}
 						_, err := r.move(steps(files{"z": file("z")}, want))
 						require.Error(t, err)
