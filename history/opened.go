@@ -285,12 +285,14 @@ func (h *History) Leader(id string, v any) (bool, error) {
 // Tidy removes what a death has left in the store and in .decree: drafts of
 // files that are replaced, probes of the clock, and leaders whose record is
 // closed; and a file that earlier versions kept. Every writer of these holds the project's lock, as the caller must.
+// The draft of cron.json stays: the daemon writes it without the lock, and removes what a death has left of it.
 func (h *History) Tidy() error {
 	draft := func(names ...string) func(string) bool {
 		return func(name string) bool { return slices.Contains(names, name) }
 	}
 	if err := tidy(h.p.Store, func(name string) bool {
-		return strings.HasSuffix(name, draftSuffix) || strings.HasPrefix(name, "clock-") || name == oldIndex
+		draft := strings.HasSuffix(name, draftSuffix) && name != disk.Draft("cron.json")
+		return draft || strings.HasPrefix(name, "clock-") || name == oldIndex
 	}); err != nil {
 		return err
 	}

@@ -15,3 +15,15 @@ func TestTidyRemovesWhatEarlierVersionsKept(t *testing.T) {
 	assert.NoFileExists(t, w.stored("records.idx"))
 	assert.FileExists(t, w.stored(logFile))
 }
+
+// TestTidyLeavesTheDaemonsDraft: the daemon notes a firing while another process has the lock.
+func TestTidyLeavesTheDaemonsDraft(t *testing.T) {
+	w := newWorld(t)
+	w.checkpoint()
+	for _, name := range []string{"cron.json.new", "labels.json.new"} {
+		w.put(w.stored(name), "{}\n")
+	}
+	require.NoError(t, w.Tidy())
+	assert.FileExists(t, w.stored("cron.json.new"))
+	assert.NoFileExists(t, w.stored("labels.json.new"))
+}
