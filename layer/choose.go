@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
 	"strconv"
@@ -87,15 +88,36 @@ func (p *Place) tryOnce(m Mechanism, unfit func() error, try func(disk.Dir) erro
 	return nil
 }
 
+// scratchMark begins the name of a directory in which something is tried.
+const scratchMark = "probe-"
+
+// inUse says whether a directory of the place is one in which something is being tried.
+func (p *Place) inUse(name string) bool {
+	if !strings.HasPrefix(name, scratchMark) {
+		return false
+	}
+	dir, err := p.Dir.OpenDir(name)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer dir.Close()
+	locked, err := dir.Locked()
+	return err == nil && locked
+}
+
 // inScratch tries something in a directory that is then removed. A death leaves one that is
-// like a layer that was not made to the end.
+// like a layer that was not made to the end. It is locked meanwhile: who only looks, as doctor
+// does, tries beside a process that removes such layers, which then passes it over.
 func (p *Place) inScratch(try func(disk.Dir) error) error {
-	name := "probe-" + strconv.FormatUint(rand.Uint64(), 36)
+	name := scratchMark + strconv.FormatUint(rand.Uint64(), 36)
 	if err := p.Dir.Mkdir(name, 0o700); err != nil {
 		return err
 	}
 	scratch, err := p.Dir.OpenDir(name)
 	if err == nil {
+		if unlock, lerr := scratch.TryLock(); lerr == nil {
+			defer unlock() //nolint:errcheck // nothing was written through it
+		}
 		err = try(scratch)
 		scratch.Close()
 	}

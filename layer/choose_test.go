@@ -33,6 +33,21 @@ func placeOf(t *testing.T) *Place {
 	return p
 }
 
+// TestScratchIsNoLayer: while something is tried, its directory is not among those that a
+// recovery looks at; what a death has left of it is.
+func TestScratchIsNoLayer(t *testing.T) {
+	p := placeOf(t)
+	require.NoError(t, p.Dir.Mkdir(scratchMark+"dead", 0o700))
+	require.NoError(t, p.inScratch(func(disk.Dir) error {
+		names, err := p.Names()
+		assert.Equal(t, []string{scratchMark + "dead"}, names)
+		return err
+	}))
+	names, err := p.Names()
+	require.NoError(t, err)
+	assert.Equal(t, []string{scratchMark + "dead"}, names)
+}
+
 // TestRemembers: a success is remembered for this boot and these devices, and earlier
 // boots are forgotten; a failure is never remembered.
 func TestRemembers(t *testing.T) {

@@ -258,7 +258,7 @@ func (l *Layer) readFacts() error {
 func (p *Place) Names() (names []string, err error) {
 	list, err := p.Dir.List()
 	for _, e := range list {
-		if e.Kind == disk.Directory {
+		if e.Kind == disk.Directory && !p.inUse(e.Name) {
 			names = append(names, e.Name)
 		}
 	}
