@@ -116,6 +116,8 @@ type Record struct {
 	Judge *Judgement // nil: nobody judged it
 	Turn  *TurnFacts // of a turn
 
+	Walked Walked // of an undo or redo
+
 	Extra []Field // unknown fields, in their order
 
 	order int64 // the at of its line in the log where that is not the start, else 0
@@ -200,6 +202,7 @@ func (r *Record) write(w *writer) {
 		w.raw("no_net", "true")
 	}
 	r.writeTurn(w)
+	w.walked(r.Walked)
 	for _, f := range r.Extra {
 		w.raw(f.Name, string(f.Raw))
 	}
@@ -455,7 +458,7 @@ func (r *Record) readFacts(key string, v *jsonread.Value) bool {
 		r.Judge = judgementOf(v)
 	case "labels": // of --json; they live in labels.json
 	default:
-		return r.readTurn(key, v)
+		return r.readTurn(key, v) || r.Walked.read(key, v)
 	}
 	return true
 }
@@ -475,7 +478,7 @@ func (r *Record) check() error {
 	case r.Duration < 0 || r.Files < 0 || r.Bytes < 0:
 		return errors.New("a negative count")
 	}
-	for _, id := range []string{r.Parent, r.UndoneBy, r.Inside} {
+	for _, id := range append(r.Walked.ids(), r.Parent, r.UndoneBy, r.Inside) {
 		if _, _, ok := ParseID(id); id != "" && !ok {
 			return fmt.Errorf("%q is not a record id", clip(id))
 		}
