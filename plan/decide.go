@@ -57,19 +57,34 @@ func ForDiffs(ctx context.Context, live Looker, sources []*Source, o Options) (*
 			}
 		}
 	}
-	p, err := ov.finish()
+	parts := make([]part, len(sources))
+	for i, src := range sources {
+		parts[i] = part{src, o}
+	}
+	return ov.plan(ctx, parts)
+}
+
+// part is a source of a plan, and what is asked of it.
+type part struct {
+	src *Source
+	opt Options
+}
+
+// plan is the plan of what the overlay has, which parts led to.
+func (o *overlay) plan(ctx context.Context, parts []part) (*Plan, error) {
+	p, err := o.finish()
 	if err != nil {
 		return nil, err
 	}
-	for _, src := range sources {
-		n, err := ov.standing(ctx, src, o)
+	for _, part := range parts {
+		n, err := o.standing(ctx, part.src, part.opt)
 		if err != nil {
 			return nil, err
 		}
 		if n > 0 {
-			p.Standing = append(p.Standing, Standing{src.ID, n})
+			p.Standing = append(p.Standing, Standing{part.src.ID, n})
 		} else {
-			p.Touched = append(p.Touched, src.ID)
+			p.Touched = append(p.Touched, part.src.ID)
 		}
 	}
 	return p, nil

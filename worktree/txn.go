@@ -75,8 +75,12 @@ func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.D
 	if err != nil {
 		return nil, err
 	}
-	if len(steps) == 0 {
-		return &Outcome{}, nil
+	if len(steps) == 0 { // as some undos: their record is all that there is to make
+		out := &Outcome{}
+		if plan.Commit != nil {
+			err = plan.Commit(out)
+		}
+		return out, err
 	}
 	x := &txn{
 		t: t, id: plan.ID, meta: plan.Meta, steps: steps, journals: journals,
