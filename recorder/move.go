@@ -30,6 +30,9 @@ type MoveResult struct {
 	Outcome *worktree.Outcome
 	Notes   []string
 	To      Point // of a restore: the state that it goes to
+
+	Walked []history.Link // what an undo took back, or a redo brought again, in this order
+	Passed []Passed       // what it passed over on its way
 }
 
 // ConflictError refuses a move: nothing was changed.
@@ -192,6 +195,7 @@ type action struct {
 	effects     []history.StatusEffect
 	undid       []undid // the statuses as they were, so that this can be undone
 	label       string
+	walked      history.Walked // of an undo or redo
 
 	cache *contentCache // contents that were read already; nil: none
 
@@ -229,7 +233,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err != nil {
 		return nil, nil, project.Unmoved(err)
 	}
-	if a.plan.Empty() {
+	if a.plan.Empty() && !a.walked.Any() {
 		return nil, &worktree.Outcome{Notes: notes}, nil
 	}
 	if err := r.storeSteps(ctx, x, a, cache); err != nil {
@@ -238,6 +242,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	end, err := r.prepareEnding(ctx, x, a, cache, &history.Record{
 		ID: id, Chain: id[:16], Reason: a.reason, Status: history.StatusSucceeded, Description: a.description,
 		Started: started, Actor: r.opt.Actor, Inside: x.ongoing.inside, Origin: r.origin(),
+		Walked: a.walked,
 	})
 	if err != nil {
 		return nil, nil, project.Unmoved(r.orEdited(ctx, a, err))
@@ -256,9 +261,13 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if unrecorded != nil {
 		// The journal says that the tree is new, and the open record how it ends:
 		// both stay for the next command.
-		return nil, nil, &project.Error{Kind: project.Failed, Err: unrecorded,
+		e := &project.Error{Kind: project.Failed, Err: unrecorded,
 			Msg:    fmt.Sprintf("the files are moved, but record %s is not written yet", id),
 			Advice: "once the cause is gone 'decree recover' writes it; then 'decree revert last' undoes it"}
+		if a.plan.Empty() { // there is no journal, so that it may be dropped
+			e.Msg, e.Advice = fmt.Sprintf("no file had to be moved, but record %s is not written yet", id), "once the cause is gone, see 'decree log' whether it is there, or else repeat the command"
+		}
+		return nil, nil, e
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))

@@ -64,17 +64,22 @@ func (t *selection) done() {
 
 // moveRecords takes records back, or brings their changes again.
 func (r *Recorder) moveRecords(ctx context.Context, o MoveOptions, d plan.Direction) (*MoveResult, error) {
-	var x *writing
-	if !o.DryRun {
-		var err error
-		if x, err = r.enterToMove(ctx, verb(d)); err != nil {
-			return nil, err
-		}
-		defer x.close()
+	return r.moving(ctx, verb(d), o.DryRun, func(x *writing) (*MoveResult, error) { return r.moveRecordsLocked(ctx, x, o, d) })
+}
+
+// moving does what moves files under the lock, or, for a dry run, without it.
+func (r *Recorder) moving(ctx context.Context, op string, dry bool, do func(x *writing) (*MoveResult, error)) (*MoveResult, error) {
+	if dry {
+		return do(nil)
 	}
-	res, err := r.moveRecordsLocked(ctx, x, o, d)
-	if err != nil && x != nil {
-		r.auditFailure(verb(d), "", err)
+	x, err := r.enterToMove(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	res, err := do(x)
+	if err != nil {
+		r.auditFailure(op, "", err)
 	}
 	return res, err
 }
@@ -99,11 +104,20 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writing, o MoveOpti
 	if err := r.choose(ctx, p, t, o.Choose); err != nil {
 		return nil, err
 	}
-	stays, err := r.leaveFullDirs(p)
-	if err != nil {
+	res := &MoveResult{Plan: p}
+	if err := r.prepareMove(t, p, d, res); err != nil {
 		return nil, err
 	}
-	res := &MoveResult{Plan: p, Notes: t.notes}
+	return r.carryOut(ctx, x, t, o, res, func(p *plan.Plan) action { return r.actionOf(t, d, p) })
+}
+
+// prepareMove takes out of a plan what cannot be done, and notes what is to be known.
+func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res *MoveResult) error {
+	stays, err := r.leaveFullDirs(p)
+	if err != nil {
+		return err
+	}
+	res.Notes = append(res.Notes, t.notes...)
 	for _, dir := range stays {
 		res.Notes = append(res.Notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later")
 	}
@@ -112,7 +126,7 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writing, o MoveOpti
 			res.Notes = append(res.Notes, fmt.Sprintf("not recorded by %[2]s, and stays as it is: %[1]s", some(rec.Unrecorded), rec.ID))
 		}
 		if rec.DiffSHA256.IsZero() && rec.Reason == history.Run {
-			return nil, &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("what run %s changed could not be written down", rec.ID),
+			return &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("what run %s changed could not be written down", rec.ID),
 				Advice: fmt.Sprintf("'decree restore %s' returns to the tree before it, 'decree restore %s PATH...' path by path", rec.ID, rec.ID)}
 		}
 		if rec.DiffSHA256.IsZero() {
@@ -120,16 +134,28 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writing, o MoveOpti
 		}
 	}
 	p.Warnings, _ = stillOpen(p, nil)
+	return nil
+}
+
+// carryOut makes the plan of res, after a question where one is due, as the record that
+// of describes; a dry run, and a plan that changes nothing, end here.
+func (r *Recorder) carryOut(ctx context.Context, x *writing, t *selection, o MoveOptions, res *MoveResult, of func(*plan.Plan) action) (*MoveResult, error) {
+	p := res.Plan
 	if o.DryRun || o.Yes {
 		res.Notes = append(res.Notes, p.Warnings...)
 	}
-	if p.Empty() || o.DryRun {
+	if o.DryRun {
+		return res, nil
+	}
+	a := of(p)
+	if p.Empty() && !a.walked.Any() {
 		return res, nil
 	}
 	if err := confirm(p, o, t.unknown); err != nil {
 		return nil, err
 	}
-	res.Record, res.Outcome, err = r.perform(ctx, x, r.actionOf(t, d, p))
+	var err error
+	res.Record, res.Outcome, err = r.perform(ctx, x, a)
 	return res, err
 }
 
@@ -503,7 +529,7 @@ func (r *Recorder) nameLater(t *selection, items []plan.Item) {
 		}
 	}
 	list, err := r.history.List(history.ListOptions{Limit: laterLimit, Keep: func(rec *history.Record) bool {
-		return history.Compare(rec, oldest) > 0 && !mine[rec.ID] && rec.Isolated == "" && rec.Status != history.StatusReverted && rec.Status != history.StatusUndone && !rec.DiffSHA256.IsZero()
+		return history.Compare(rec, oldest) > 0 && !mine[rec.ID] && !rec.Walked.Any() && rec.Isolated == "" && rec.Status != history.StatusReverted && rec.Status != history.StatusUndone && !rec.DiffSHA256.IsZero()
 	}})
 	if err != nil {
 		return
@@ -534,10 +560,7 @@ func (r *Recorder) actionOf(t *selection, d plan.Direction, p *plan.Plan) action
 			a.parents = append(a.parents, rec.ID)
 		}
 	}
-	if len(names) > 3 {
-		names = append(names[:2], fmt.Sprintf("%d more", len(names)-2))
-	}
-	a.description = word + strings.Join(names, ", ")
+	a.description = word + someTitles(names)
 	if !t.foreign {
 		r.effects(t, &a, d, p)
 	}
@@ -571,38 +594,43 @@ func title(rec *history.Record) string {
 // thisRecord stands in an effect for the record that is being made.
 const thisRecord = "."
 
-// effects are the statuses that change with the move: a record that is taken
-// back is undone, one that is taken back in part keeps its status and names who did,
-// and what it had undone itself gets its old status again; one that is brought again
-// gets back what it had before it was undone.
+// effects are the statuses that change with the move.
 func (r *Recorder) effects(t *selection, a *action, d plan.Direction, p *plan.Plan) {
 	for _, rec := range t.records {
-		whole := slices.Contains(p.Touched, rec.ID)
-		switch undone := rec.Status == history.StatusUndone; {
-		case rec.DiffSHA256.IsZero():
-		case d == plan.Back && !whole && !undone:
-			a.effect(rec, history.StatusEffect{ID: rec.ID, Status: rec.Status, UndoneBy: thisRecord})
-		case d == plan.Back && whole:
-			if !undone {
-				a.effect(rec, history.StatusEffect{ID: rec.ID, Status: history.StatusUndone})
-			}
-			for _, u := range undidOf(rec) {
-				other, err := r.history.Get(u.ID)
-				switch {
-				case err != nil: // pruned
-				case slices.Contains(p.Touched, u.ID):
-					a.effect(other, history.StatusEffect{ID: u.ID, Status: history.StatusUndone})
-				default:
-					a.effect(other, history.StatusEffect{ID: u.ID, Status: u.Status, UndoneBy: u.UndoneBy})
-				}
-			}
-		case d == plan.Forth && whole && undone:
-			a.effect(rec, history.StatusEffect{ID: rec.ID, Status: r.statusBefore(rec)})
-		case d == plan.Forth && whole && rec.UndoneBy != "":
-			a.effect(rec, history.StatusEffect{ID: rec.ID, Status: rec.Status})
-		}
+		r.effectsOf(rec, a, d, p)
 	}
 	a.effects = r.withDrafts(a.effects)
+}
+
+// effectsOf are those of moving one record: one that is taken back is undone, one that is
+// taken back in part keeps its status and names who did, and what it had undone itself
+// gets its old status again; one that is brought again gets back what it had before it
+// was undone.
+func (r *Recorder) effectsOf(rec *history.Record, a *action, d plan.Direction, p *plan.Plan) {
+	whole := slices.Contains(p.Touched, rec.ID)
+	switch undone := rec.Status == history.StatusUndone; {
+	case rec.DiffSHA256.IsZero():
+	case d == plan.Back && !whole && !undone:
+		a.effect(rec, history.StatusEffect{ID: rec.ID, Status: rec.Status, UndoneBy: thisRecord})
+	case d == plan.Back && whole:
+		if !undone {
+			a.effect(rec, history.StatusEffect{ID: rec.ID, Status: history.StatusUndone})
+		}
+		for _, u := range undidOf(rec) {
+			other, err := r.history.Get(u.ID)
+			switch {
+			case err != nil: // pruned
+			case slices.Contains(p.Touched, u.ID):
+				a.effect(other, history.StatusEffect{ID: u.ID, Status: history.StatusUndone})
+			default:
+				a.effect(other, history.StatusEffect{ID: u.ID, Status: u.Status, UndoneBy: u.UndoneBy})
+			}
+		}
+	case d == plan.Forth && whole && undone:
+		a.effect(rec, history.StatusEffect{ID: rec.ID, Status: r.statusBefore(rec)})
+	case d == plan.Forth && whole && rec.UndoneBy != "":
+		a.effect(rec, history.StatusEffect{ID: rec.ID, Status: rec.Status})
+	}
 }
 
 // effect adds a change of rec's status, in the place of an earlier one of the same

@@ -284,6 +284,15 @@ func operations() []operation {
 		{"apply of three", func(s *sweep) { three(s); s.revert(s.ids...) }, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
 			return r.Apply(ctx, MoveOptions{Refs: []string{s.ids[0], s.ids[1], s.ids[2]}})
 		}), judgeMove},
+		{"undo of three", three, move(func(_ *sweep, r *Recorder) (*MoveResult, error) {
+			return r.Undo(ctx, UndoOptions{N: 3})
+		}), judgeUndo},
+		{"redo", func(s *sweep) { three(s); s.undo(UndoOptions{N: 3}) }, move(func(_ *sweep, r *Recorder) (*MoveResult, error) {
+			return r.Redo(ctx, UndoOptions{N: 3})
+		}), judgeUndo},
+		{"redo of one of three", func(s *sweep) { three(s); s.undo(UndoOptions{N: 3}) }, move(func(_ *sweep, r *Recorder) (*MoveResult, error) {
+			return r.Redo(ctx, UndoOptions{})
+		}), judgeUndo},
 		{"restore", func(s *sweep) { three(s); s.edit(9) }, move(func(s *sweep, r *Recorder) (*MoveResult, error) {
 			return r.Restore(ctx, RestoreOptions{Ref: s.ids[1], Yes: true})
 		}), judgeMove},
@@ -484,6 +493,37 @@ func judgeMove(s *sweep, v verdict) {
 	require.Equal(s.t, s.before, s.tree(), "its revert")
 	s.apply("last~1")
 	require.Equal(s.t, s.after, s.tree())
+}
+
+// judgeUndo is judgeMove, and the chain is where the tree is: undo and redo lead from
+// there to both ends.
+func judgeUndo(s *sweep, v verdict) {
+	moved := !maps.Equal(s.before, v.state)
+	require.Equal(s.t, moved, len(v.newest) == 1, "moved and not recorded, or the other way round")
+	if v.err == nil {
+		require.True(s.t, moved)
+	}
+	if moved {
+		require.Equal(s.t, s.after, v.state, "neither old nor new")
+	}
+	undo, redo := s.chain()
+	require.Len(s.t, append(undo, redo...), 3)
+	there := func(n int, walk func(UndoOptions) *MoveResult) {
+		if n > 0 {
+			walk(UndoOptions{N: n})
+		}
+	}
+	there(len(undo), s.undo)
+	first := s.tree()
+	there(3, s.redo)
+	last := s.tree()
+	for _, state := range []map[string]string{s.before, s.after} {
+		require.Condition(s.t, func() bool {
+			return s.op.name == "redo of one of three" || maps.Equal(state, first) || maps.Equal(state, last)
+		}, "the ends of the chain")
+	}
+	there(len(redo), s.undo)
+	require.Equal(s.t, v.state, s.tree(), "there and back")
 }
 
 // judgeMoveRecovered: what cannot be finished is taken back.

@@ -1,0 +1,385 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"decree/history"
+	"decree/plan"
+	"decree/project"
+	"decree/tree"
+)
+
+// UndoOptions are an undo's or redo's.
+type UndoOptions struct {
+	N     int         // how many records; 0: one
+	Paths []tree.Path // relative to the root; none: all that the records changed
+
+	Merge, Force bool
+	Skip         bool // pass over records that edited paths are in the way of
+	DryRun, Yes  bool
+	// Confirm asks before edits are overwritten; there are no foreign records.
+	Confirm func(p *plan.Plan, foreign []string) (bool, error)
+}
+
+// Passed is a record that an undo or redo passed over, and why.
+type Passed struct {
+	Link history.Link
+	Why  string // "nothing of it is in the tree any more"
+	gone bool   // nothing of it is in the tree, and no record says who took it out
+}
+
+// Undo takes back what the newest records on the chain changed.
+func (r *Recorder) Undo(ctx context.Context, o UndoOptions) (*MoveResult, error) {
+	return r.walk(ctx, o, plan.Back)
+}
+
+// Redo brings again what undos took back, the last one first.
+func (r *Recorder) Redo(ctx context.Context, o UndoOptions) (*MoveResult, error) {
+	return r.walk(ctx, o, plan.Forth)
+}
+
+// chain is what undo and redo have before them, and the records that cannot be read,
+// which may be a part of it.
+func (r *Reader) chain() (*history.Chain, []history.Damage, error) {
+	list, err := r.history.List(history.ListOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.Reverse(list.Records)
+	return history.Fold(list.Records), slices.Concat(list.Damaged, list.Newer), nil
+}
+
+// ListChain is what undo and redo have before them, of paths alone where there are any.
+func (r *Reader) ListChain(paths []tree.Path) (*history.Chain, error) {
+	c, _, err := r.chain()
+	if err != nil {
+		return nil, err
+	}
+	if c.Undo, err = r.linksTo(c.Undo, paths); err != nil {
+		return nil, err
+	}
+	c.Redo, err = r.linksTo(c.Redo, paths)
+	return c, err
+}
+
+// linksTo leaves in links those that are about any of paths. By stays where a link is about
+// nothing else than what was taken back by hand.
+func (r *Reader) linksTo(links []history.Link, paths []tree.Path) (out []history.Link, err error) {
+	for _, l := range links {
+		if l.Record == nil || len(paths) == 0 && !l.InPart() {
+			out = append(out, l)
+			continue
+		}
+		changes, err := r.history.DiffChanges(l.Record)
+		if err != nil {
+			return nil, err
+		}
+		apart := l
+		apart.By = ""
+		for _, one := range []*history.Link{&l, &apart} {
+			if slices.ContainsFunc(changes, func(c tree.Change) bool { return c.Path.Within(paths...) && one.Has(c.Path) }) {
+				if one == &l {
+					l.By = ""
+				}
+				out = append(out, l)
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+func walkVerb(d plan.Direction) string {
+	if d == plan.Back {
+		return "undo"
+	}
+	return "redo"
+}
+
+func (r *Recorder) walk(ctx context.Context, o UndoOptions, d plan.Direction) (*MoveResult, error) {
+	return r.moving(ctx, walkVerb(d), o.DryRun, func(x *writing) (*MoveResult, error) {
+		chain, unread, err := r.chain()
+		if err != nil {
+			return nil, err
+		}
+		links := chain.Undo
+		if d == plan.Forth {
+			links = chain.Redo
+		}
+		w := r.newWalk(o, d, links)
+		defer w.t.done()
+		for len(w.left) > 0 && w.taken < w.n {
+			if err := w.step(ctx); err != nil {
+				return nil, lookError(err)
+			}
+		}
+		if err := w.mayHide(unread); err != nil {
+			return nil, err
+		}
+		return w.finish(ctx, x)
+	})
+}
+
+// undoing is an undo or redo on its way along the chain.
+type undoing struct {
+	r     *Recorder
+	o     UndoOptions
+	d     plan.Direction
+	n     int // how many are to be taken
+	taken int
+	left  []history.Link // the rest of the chain
+	plan  *plan.Walk
+	t     *selection
+	// turned are the records of t that are taken back: of a redo, undos.
+	turned map[string]bool
+	done   []history.Link // what is undone or redone, in this order
+	passed []Passed
+}
+
+func (r *Recorder) newWalk(o UndoOptions, d plan.Direction, links []history.Link) *undoing {
+	w := &undoing{r: r, o: o, d: d, n: max(o.N, 1), left: links, t: &selection{}, turned: map[string]bool{}}
+	merge := plan.Off
+	if o.Merge {
+		merge = plan.Refuse
+	}
+	begun := sync.OnceValue(func() func(tree.Path, *tree.Entry) bool {
+		all := &selection{}
+		for _, l := range links {
+			if l.Record != nil {
+				all.records = append(all.records, l.Record)
+			}
+		}
+		return r.begun(all.undoneBy(d))
+	})
+	w.plan = plan.NewWalk(r.tree, plan.Options{
+		Paths: o.Paths, Merge: merge, Force: o.Force, Ignored: r.ignoredNow(context.Background()),
+		Begun: func(path tree.Path, now *tree.Entry) bool { return begun()(path, now) },
+	})
+	return w
+}
+
+// step takes the next record of the chain, or passes it over.
+func (w *undoing) step(ctx context.Context) error {
+	l := &w.left[0]
+	if slices.ContainsFunc(w.done, func(o history.Link) bool { return o.ID == l.By }) {
+		l.By = "" // it comes back with what is undone before it
+	}
+	if k := w.group(); k > 0 {
+		return w.take(ctx, k, l.Undo, plan.Back, nil)
+	}
+	if l.Record == nil {
+		return &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: fmt.Sprintf("record %s, which %s took back, was removed since", l.ID, l.Undo.ID),
+			Advice: fmt.Sprintf("'decree revert %s' takes back that undo as a whole", l.Undo.ID)}
+	}
+	return w.take(ctx, 1, l.Record, w.d, l.Has)
+}
+
+// group is how many links the undo of the next one took back, if all of them are to be
+// redone: then the undo itself is taken back, which brings exactly what was there before
+// it, edits and all. Otherwise it is 0.
+func (w *undoing) group() int {
+	if w.d == plan.Back || !w.left[0].Whole {
+		return 0
+	}
+	k := len(w.left[0].Undo.Walked.Undoes)
+	if k > w.n-w.taken || k > 1 && len(w.o.Paths) > 0 {
+		return 0
+	}
+	return k
+}
+
+// take puts the change of rec, which the next k links are about, into the plan; has says
+// which of its paths, nil all.
+func (w *undoing) take(ctx context.Context, k int, rec *history.Record, d plan.Direction, has func(tree.Path) bool) error {
+	if rec.DiffSHA256.IsZero() && w.o.Skip {
+		w.pass(k, "what it changed could not be written down", false)
+		return nil
+	}
+	src, err := w.t.source(ctx, w.r.history, rec, plan.Objects(w.r.store))
+	if err != nil {
+		return err
+	}
+	none := len(src.Sections) == 0 // an undo of records whose changes cancel out, or of what is not known
+	outcome := plan.Taken
+	if !none {
+		covered := w.plan.Covers(src)
+		if has != nil {
+			src.Only(has)
+		}
+		switch by := w.left[0].By; {
+		case w.plan.Covers(src):
+		case covered && by != "":
+			w.pass(k, "it was taken back already, by "+by, false)
+			return nil
+		default:
+			w.left = w.left[k:]
+			return nil
+		}
+		if outcome, err = w.plan.Take(ctx, src, d, w.o.Skip); err != nil {
+			return err
+		}
+	}
+	switch outcome {
+	case plan.Barred:
+		w.pass(k, "paths that it changed were edited since", false)
+		return nil
+	case plan.Needless:
+		if w.d == plan.Forth { // it stands again, by whatever hand
+			w.done = append(w.done, w.left[:k]...)
+			w.pass(k, "what it changed is in the tree already", false)
+			return nil
+		}
+		w.pass(k, "nothing of it is in the tree any more", true)
+		return nil
+	}
+	w.done = append(w.done, w.left[:k]...)
+	w.left, w.taken = w.left[k:], w.taken+k
+	w.t.records, w.t.sources = append(w.t.records, rec), append(w.t.sources, src)
+	w.turned[rec.ID] = d == plan.Back
+	return nil
+}
+
+func (w *undoing) pass(k int, why string, gone bool) {
+	for _, l := range w.left[:k] {
+		w.passed = append(w.passed, Passed{l, why, gone})
+	}
+	w.left = w.left[k:]
+}
+
+// mayHide refuses to go past records that cannot be read: they may be what is meant.
+func (w *undoing) mayHide(unread []history.Damage) error {
+	since, word := "", "undone"
+	if len(w.done) > 0 {
+		since = w.done[len(w.done)-1].ID
+	}
+	if w.d == plan.Forth {
+		word = "redone"
+		if len(w.done) > 0 {
+			since = w.done[len(w.done)-1].Undo.ID
+		}
+	}
+	for _, d := range unread {
+		if w.o.Skip || d.ID < since {
+			continue
+		}
+		return &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("record %s cannot be read, and may be what is to be %s", d.ID, word), Err: d.Err,
+			Advice: "'decree doctor --repair' restores what the store has a copy of; --skip goes on without it"}
+	}
+	return nil
+}
+
+// finish makes what is planned, or says why not.
+func (w *undoing) finish(ctx context.Context, x *writing) (*MoveResult, error) {
+	p, err := w.plan.Plan(ctx)
+	if err != nil {
+		return nil, lookError(err)
+	}
+	res := &MoveResult{Plan: p, Walked: w.done, Passed: w.passed}
+	if w.taken == 0 {
+		res.Walked = nil
+		return res, w.r.mentions(w.o.Paths, p)
+	}
+	if w.taken < w.n {
+		return nil, w.tooFew()
+	}
+	if err := w.refuse(p); err != nil {
+		return nil, err
+	}
+	if err := w.r.mentions(w.o.Paths, p); err != nil {
+		return nil, err
+	}
+	if err := w.r.prepareMove(w.t, p, plan.Back, res); err != nil {
+		return nil, err
+	}
+	o := MoveOptions{Yes: w.o.Yes, DryRun: w.o.DryRun, Confirm: w.o.Confirm}
+	return w.r.carryOut(ctx, x, w.t, o, res, w.action)
+}
+
+func (w *undoing) tooFew() error {
+	verb, them := walkVerb(w.d), "them all"
+	msg := fmt.Sprintf("there are only %d records to %s", w.taken, verb)
+	if w.taken == 1 {
+		msg, them = fmt.Sprintf("there is only 1 record to %s", verb), "that"
+	}
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: msg, Advice: fmt.Sprintf("'decree %s %d' %ses %s", verb, w.taken, verb, them)}
+}
+
+// refuse turns conflicts into an error that names later records.
+func (w *undoing) refuse(p *plan.Plan) error {
+	items := p.Conflicts()
+	if len(items) == 0 {
+		return nil
+	}
+	w.r.nameLater(w.t, items)
+	subject := "the records left"
+	if rec := w.t.records[0]; len(w.t.records) == 1 && w.turned[rec.ID] {
+		subject = fmt.Sprintf("%s %s left", noun(rec), rec.ID)
+	} else if len(w.t.records) == 1 {
+		subject = fmt.Sprintf("%s %s began with", noun(rec), rec.ID)
+	}
+	command := "decree " + walkVerb(w.d)
+	if w.n > 1 {
+		command += fmt.Sprintf(" %d", w.n)
+	}
+	look := fmt.Sprintf("see the edits with 'decree diff %s --now'", w.t.records[len(w.t.records)-1].ID)
+	advice := fmt.Sprintf("%s; '%s --merge' keeps them, --force overwrites them, and --skip passes the record over", look, command)
+	if w.o.Merge {
+		advice = fmt.Sprintf("%s; '%s --force' overwrites them, and --skip passes the record over", look, command)
+	}
+	return &ConflictError{Verb: walkVerb(w.d), Subject: subject, Items: items, Advice: advice}
+}
+
+// action describes the walk as a record.
+func (w *undoing) action(p *plan.Plan) action {
+	a := action{reason: history.Revert, plan: p, walked: history.Walked{Paths: w.o.Paths}}
+	word := "Undo of "
+	if w.d == plan.Forth {
+		a.reason, word = history.Apply, "Redo of "
+	}
+	var names []string
+	for _, l := range w.done {
+		names = append(names, LinkTitle(l))
+		if w.d == plan.Back {
+			a.walked.Undoes = append(a.walked.Undoes, l.ID)
+		} else {
+			a.walked.Redoes = append(a.walked.Redoes, history.Redone{ID: l.ID, Undo: l.Undo.ID})
+		}
+	}
+	// With a record passed over whose change stays, others may be missing only because of it.
+	if !slices.ContainsFunc(w.passed, func(p Passed) bool { return !p.gone }) {
+		for _, p := range w.passed {
+			a.walked.Passed = append(a.walked.Passed, p.Link.ID)
+		}
+	}
+	a.description = word + someTitles(names)
+	for _, rec := range w.t.records {
+		a.parents = append(a.parents, rec.ID)
+		d := plan.Forth
+		if w.turned[rec.ID] {
+			d = plan.Back
+		}
+		w.r.effectsOf(rec, &a, d, p)
+	}
+	a.effects = w.r.withDrafts(a.effects)
+	return a
+}
+
+// someTitles names at most three records.
+func someTitles(names []string) string {
+	if len(names) > 3 {
+		names = append(names[:2:2], fmt.Sprintf("%d more", len(names)-2))
+	}
+	return strings.Join(names, ", ")
+}
+
+// LinkTitle says what the record of a link was, or its id where it was removed.
+func LinkTitle(l history.Link) string {
+	if l.Record == nil {
+		return l.ID
+	}
+	return title(l.Record)
+}

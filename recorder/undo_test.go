@@ -1,0 +1,109 @@
+package recorder
+
+import (
+	"context"
+	"math/rand"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/history"
+)
+
+func (b *bench) undo(o UndoOptions) *MoveResult {
+	b.t.Helper()
+	return with(b, func(r *Recorder) (*MoveResult, error) { return r.Undo(context.Background(), o) })
+}
+
+func (b *bench) redo(o UndoOptions) *MoveResult {
+	b.t.Helper()
+	return with(b, func(r *Recorder) (*MoveResult, error) { return r.Redo(context.Background(), o) })
+}
+
+// chain are the ids that undo and redo have before them, the next ones first.
+func (b *bench) chain() (undo, redo []string) {
+	b.t.Helper()
+	c := with(b, func(r *Recorder) (*history.Chain, error) { return r.ListChain(nil) })
+	for _, l := range c.Undo {
+		undo = append(undo, l.ID)
+	}
+	for _, l := range c.Redo {
+		redo = append(redo, l.ID)
+	}
+	return undo, redo
+}
+
+// TestUndoAndRedoWalkThroughAllStates holds undo and redo, of any number at once and in any
+// order, against the list of the states that the tree had: of trees with all that a tree
+// may hold. A new run cuts off what could be redone.
+func TestUndoAndRedoWalkThroughAllStates(t *testing.T) {
+	walked, cut := 0, 0
+	n := seeds(t)
+	for seed := range int64(n) {
+		t.Run(strconv.FormatInt(seed, 10), func(t *testing.T) {
+			b := newBench(t)
+			rnd := rand.New(rand.NewSource(seed))
+			populate(b.root, rnd)
+			states, ids, at := []map[string]string{snapshot(t, b.root)}, []string(nil), 0
+			for step := range 14 {
+				what := rnd.Intn(7)
+				switch {
+				case step < 3 || what == 0:
+					cut += len(ids) - at
+					states, ids = states[:at+1], ids[:at]
+					ids = append(ids, b.run(seed*100+int64(step)+9000, 0, nil).Record.ID)
+					states, at = append(states, snapshot(t, b.root)), at+1
+				case what < 4 && at > 0:
+					k := 1 + rnd.Intn(at)
+					at -= k
+					res := b.undo(UndoOptions{N: k})
+					require.Len(t, res.Record.Walked.Undoes, k)
+					walked += k
+				case at < len(ids):
+					k := 1 + rnd.Intn(len(ids)-at)
+					at += k
+					require.Len(t, b.redo(UndoOptions{N: k}).Record.Walked.Redoes, k)
+					walked += k
+				}
+				require.Equal(t, states[at], snapshot(t, b.root), "after step %d", step)
+				undo, redo := b.chain()
+				slices.Reverse(undo)
+				require.Equal(t, ids[:at], append([]string{}, undo...), "what can be undone after step %d", step)
+				require.Equal(t, ids[at:], append([]string{}, redo...), "what can be redone after step %d", step)
+			}
+		})
+	}
+	if !t.Failed() {
+		require.Greater(t, walked, 6*n)
+		require.Greater(t, cut, n/3)
+	}
+}
+
+// TestUndoOfWhatCancelsOut moves no file and is one step of the chain all the same.
+func TestUndoOfWhatCancelsOut(t *testing.T) {
+	b := newBench(t)
+	require.NoError(t, os.WriteFile(b.root+"/f", []byte("one\n"), 0o644))
+	say := func(text string) {
+		b.run(0, 0, func(o *RunOptions) { o.Args = []string{"/bin/sh", "-c", "echo " + text + " >f"} })
+	}
+	say("two")
+	say("one")
+	res := b.undo(UndoOptions{N: 2})
+	require.True(t, res.Plan.Empty())
+	require.Len(t, res.Record.Walked.Undoes, 2)
+	undo, redo := b.chain()
+	require.Empty(t, undo)
+	require.Len(t, redo, 2)
+	b.redo(UndoOptions{})
+	require.Equal(t, "two\n", b.read("f"))
+	b.redo(UndoOptions{})
+	require.Equal(t, "one\n", b.read("f"))
+	b.undo(UndoOptions{N: 2})
+	b.redo(UndoOptions{N: 2})
+	require.Equal(t, "one\n", b.read("f"))
+	b.undo(UndoOptions{})
+	require.Equal(t, "two\n", b.read("f"))
+}
