@@ -84,7 +84,7 @@ func (s *session) verbs() []verb {
 	return []verb{
 		s.runVerb(), s.checkpointVerb(), s.initVerb(),
 		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.findVerb(), s.ignoredVerb(), s.exportVerb(),
-		s.revertVerb(), s.applyVerb(), s.restoreVerb(), s.labelVerb(),
+		s.undoVerb(), s.redoVerb(), s.revertVerb(), s.applyVerb(), s.restoreVerb(), s.labelVerb(),
 		s.raceVerb(), s.draftsVerb(), s.publishVerb(), s.enterVerb(), s.discardVerb(),
 		s.agentsVerb(), s.mcpVerb(),
 		s.sendVerb(), s.processVerb(), s.daemonVerb(), s.inboxVerb(), s.routinesVerb(),

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"decree/history"
 	"decree/plan"
 	"decree/recorder"
 )
@@ -165,4 +166,65 @@ type Failure struct {
 type FailureAtPath struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
+}
+
+// Walk is what an undo or redo does: a Move, with the records that it takes back or brings
+// again, in this order, and those that it passes over.
+type Walk struct {
+	Move
+	Records []string     `json:"records"`
+	Passed  []PassedOver `json:"passed"`
+}
+
+// PassedOver is a record that an undo or redo passed over, and why.
+type PassedOver struct {
+	Record string `json:"record"`
+	Reason string `json:"reason"`
+}
+
+// WalkOf is the Walk of a result.
+func WalkOf(m *recorder.MoveResult, dryRun bool, notes []string, labels Labels) Walk {
+	out := Walk{Move: MoveOf(m, dryRun, notes, labels), Records: []string{}, Passed: []PassedOver{}}
+	for _, l := range m.Walked {
+		out.Records = append(out.Records, l.ID)
+	}
+	for _, p := range m.Passed {
+		out.Passed = append(out.Passed, PassedOver{p.Link.ID, p.Why})
+	}
+	return out
+}
+
+// Chain is what undo and redo have before them, each the next one first.
+type Chain struct {
+	Undo []Link `json:"undo"`
+	Redo []Link `json:"redo"`
+}
+
+// Link is a record of a chain. Undo is, of one that can be redone, the undo that took it
+// back; By is what took back by hand one that stands in the chain, so that it is passed over;
+// Record is null where it was removed.
+type Link struct {
+	ID     string          `json:"id"`
+	Undo   string          `json:"undo,omitempty"`
+	By     string          `json:"by,omitempty"`
+	Record json.RawMessage `json:"record"`
+}
+
+// ChainOf is the Chain of a history's.
+func ChainOf(c *history.Chain, labels Labels) Chain {
+	links := func(list []history.Link) []Link {
+		out := make([]Link, 0, len(list))
+		for _, l := range list {
+			j := Link{ID: l.ID, By: l.By}
+			if l.Undo != nil {
+				j.Undo = l.Undo.ID
+			}
+			if l.Record != nil {
+				j.Record = Record(l.Record, labels)
+			}
+			out = append(out, j)
+		}
+		return out
+	}
+	return Chain{Undo: links(c.Undo), Redo: links(c.Redo)}
 }
