@@ -143,7 +143,7 @@ func (r *Record) movedTree() bool {
 	case r.Isolated != "" || r.Status == StatusReverted:
 		return false
 	case r.DiffSHA256.IsZero():
-		return r.Reason == Run
+		return r.Reason == Run || r.Reason == Turn
 	}
 	return r.Changes.Created+r.Changes.Modified+r.Changes.Deleted > 0
 }
