@@ -90,7 +90,7 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 	}
 	sent, err := s.drop(rec, o.name, text, fields)
 	if err != nil {
-		return err
+		return rec.BehindFence(err)
 	}
 	s.checkSent(&rec.Project().Site, sent.message)
 	if s.global.json {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -121,4 +122,25 @@ func (u *run) fenceFor(trees ...string) fence.Fence {
 	}
 	f.Write = append(f.Write, u.r.project.Config.FencePlaces(get)...)
 	return f
+}
+
+// BehindFence explains an error that says that the store may not be written, where this process
+// is inside a run whose fence keeps its command from it; other errors stay as they are.
+func (r *Recorder) BehindFence(err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	now, lerr := r.whatGoesOn()
+	for inside := now.inside; lerr == nil && inside != ""; {
+		o, oerr := r.history.Opened(inside)
+		if oerr != nil {
+			break
+		}
+		if f := o.Record.Fence; f != "" && f != string(fence.None) {
+			return &project.Error{Kind: project.Refused, Err: fmt.Errorf("run %s keeps its command behind a fence, and the store, %s, lies outside of it (%w)", inside, r.project.StorePath, fs.ErrPermission),
+				Advice: "call decree outside of that run, or give the run --isolated too: a decree inside has a store in the layer then"}
+		}
+		inside = o.Record.Inside
+	}
+	return err
 }

@@ -151,7 +151,7 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 		}
 		unlock, err := r.project.Lock(ctx, r.holder(), wait-time.Since(begin))
 		if err != nil {
-			return nil, &BeginError{err}
+			return nil, &BeginError{r.BehindFence(err)}
 		}
 		x := &writing{unlock: r.leaving(unlock)}
 		x.ongoing, err = r.whatGoesOn()
