@@ -153,9 +153,15 @@ func (p *Project) tryLock(host string) (own func() error, err error) {
 // that an earlier version, which knows no leases, waits for its end as it always did;
 // and who holds the lease is noted as if it were one.
 func (p *Project) unlock(store disk.Dir, own func() error) {
-	if leases, err := leasesIn(store); err == nil && len(leases) > 0 {
-		_ = writeHolder(store, lockFile, leases[0].Holder, "")
-	} else {
+	leases, err := leasesIn(store)
+	switch {
+	case err == nil && len(leases) > 0:
+		h := leases[0].Holder
+		h.Tmp = p.leftInTmp()
+		_ = writeHolder(store, lockFile, h, "")
+	case len(p.leftInTmp()) > 0:
+		_ = writeHolder(store, lockFile, Holder{Tmp: p.leftInTmp()}, lockInStore)
+	default:
 		_ = store.Remove(lockFile)
 	}
 	p.hasLock = false

@@ -50,3 +50,26 @@ func (p *Project) gatherMarks() ([]string, error) {
 	}
 	return p.marks, err
 }
+
+// leftInTmp are the marks that are still to be noted when the lock is given back, since
+// something in .decree/tmp has them: not every command cleans up after dead processes.
+func (p *Project) leftInTmp() (marks []string) {
+	if p.Decree == nil {
+		return nil
+	}
+	tmp, err := p.Decree.OpenDir("tmp")
+	if err != nil {
+		return nil
+	}
+	defer tmp.Close()
+	list, err := tmp.List()
+	if err != nil {
+		return p.marks
+	}
+	for _, m := range p.marks {
+		if slices.ContainsFunc(list, func(e disk.Entry) bool { return strings.HasPrefix(e.Name, m) }) {
+			marks = append(marks, m)
+		}
+	}
+	return marks
+}
