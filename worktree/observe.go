@@ -80,6 +80,9 @@ func (x *txn) observe(s *step) error {
 		if have, err = x.relock(s, have); err != nil {
 			return err
 		}
+		if have, err = x.withoutTorn(s, have); err != nil {
+			return err
+		}
 		s.seen.at = s.whatAt(have)
 	}
 	if !s.hasNew() && !s.hasOld() {
@@ -116,7 +119,7 @@ func (x *txn) entryInSlot(s *step, d disk.Dir, name string, have state) (state, 
 	}
 	// A rename that was made of a link and an unlink, and stopped between.
 	half := in.entry != nil && have.entry != nil && in.info.SameFile(have.info)
-	if half || x.torn(s, d, name, in) {
+	if half || s.whatIn(in) == other && x.torn(s, d, name, in) {
 		if err := d.Remove(name); err != nil {
 			return in, err
 		}
@@ -125,12 +128,35 @@ func (x *txn) entryInSlot(s *step, d disk.Dir, name string, have state) (state, 
 	return s.relockIn(d, name, in)
 }
 
-// torn says whether a slot has what is left of the old content after the power went before
+// withoutTorn removes from the step's path what torn says of it, unless somebody wrote it
+// since the journal was: that is an edit. have is what is there.
+func (x *txn) withoutTorn(s *step, have state) (state, error) {
+	if s.whatAt(have) != other || !s.hasOld() || have.info.Mtime >= x.began {
+		return have, nil
+	}
+	d, err := x.h.dir(s.Path.Parent())
+	if err != nil {
+		return have, err
+	}
+	defer d.release()
+	name := s.Path.Name()
+	if guard(d, s.Path) != nil || !x.torn(s, d.Dir, name, have) {
+		return have, nil
+	}
+	if err := d.Remove(name); err != nil {
+		return have, err
+	}
+	s.torn = true
+	x.note(tree.Quote(s.Path) + ": its content was torn, as by a power loss; the store has it whole")
+	return state{}, nil
+}
+
+// torn says whether a file is what is left of the old content after the power went before
 // the system had written it: a command need not flush its files. Its end is missing then, or
 // parts of it are zeros. The store has it whole, and in a slot like this nobody's edit is lost.
 func (x *txn) torn(s *step, d disk.Dir, name string, have state) bool {
 	from, in := s.From, have.entry
-	if x.live || x.t.opt.Store == nil || from == nil || from.Type != tree.Regular || s.whatIn(have) != other ||
+	if x.live || x.t.opt.Store == nil || from == nil || from.Type != tree.Regular ||
 		in == nil || in.Type != tree.Regular || in.Size > from.Size || in.SHA256 == from.SHA256 {
 		return false
 	}

@@ -40,6 +40,9 @@ func (t *Tree) Recover(ctx context.Context, j Journal) (Result, *Outcome, error)
 	}
 	x := &txn{t: t, id: j.ID, meta: j.Meta, steps: j.steps, journals: j.dir, h: newHandles(t.root), sp: markEarly(j.steps), ext: j.ext}
 	defer x.close()
+	if st, err := j.dir.Stat(j.ID + j.ext); err == nil {
+		x.began = st.Mtime
+	}
 	result, err := x.recover(ctx)
 	if err != nil {
 		var e *Error
@@ -147,7 +150,7 @@ func (s *step) canFinish() bool {
 	case create:
 		return at == newState || in == newState
 	case replace:
-		return at == newState || in == newState && (at == oldState && out == nothing || at == nothing && out == oldState)
+		return at == newState || in == newState && (at == oldState && out == nothing || at == nothing && (out == oldState || s.torn))
 	case remove:
 		return at == nothing || out == nothing
 	case dirToFile:

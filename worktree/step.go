@@ -110,6 +110,7 @@ type step struct {
 	out  disk.Info // what came out of the tree, as it was then
 	seen seen
 	made bool // its directory is one that this process made
+	torn bool // a power loss had torn its old content, which was removed: the store has it
 	// stayed: the directory's removal was left out.
 	stayed bool
 	// left says why the path is not taken back; foreign, that nothing of ours

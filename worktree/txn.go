@@ -41,6 +41,7 @@ type txn struct {
 	// is called once; with false it only closes its file.
 	unflushed []func(on bool) error
 	live      bool   // the process that began it: it knows what it made
+	began     int64  // in a recovery: when the journal was written, in ns since 1970
 	ext       string // what the journal's name says: extJournal and so on
 
 	mu    sync.Mutex
