@@ -81,6 +81,8 @@ func TestBesideARun(t *testing.T) {
 		require.NotEmpty(t, held.Holder.Run)
 		_, err = o.Revert(ctx, MoveOptions{Refs: []string{"last"}})
 		require.ErrorAs(t, err, &held)
+		_, err = o.Undo(ctx, UndoOptions{})
+		require.ErrorAs(t, err, &held)
 		_, err = o.Restore(ctx, RestoreOptions{Ref: middle.ID, Yes: true})
 		require.ErrorAs(t, err, &held)
 		err = o.Hold(ctx, 0, true, func() error { return nil })

@@ -107,3 +107,39 @@ func TestUndoOfWhatCancelsOut(t *testing.T) {
 	b.undo(UndoOptions{})
 	require.Equal(t, "two\n", b.read("f"))
 }
+
+// TestUndoOfTurns: an undo ends the turn that is open, and takes it back.
+func TestUndoOfTurns(t *testing.T) {
+	a := newAgents(t)
+	a.write("f", "one\n")
+	e := event("s", 7)
+	a.session(e)
+	first := a.prompt(e, "make it two")
+	a.write("f", "two\n")
+	undo := func() *MoveResult {
+		r := a.open()
+		defer r.Close()
+		res, err := r.Undo(context.Background(), UndoOptions{})
+		require.NoError(t, err)
+		return res
+	}
+	res := undo()
+	require.Equal(t, "one\n", a.read("f"))
+	require.Equal(t, "make it two", LinkTitle(res.Walked[0]))
+	require.Equal(t, history.EndedByOther, a.now(first.ID).Turn.EndedBy)
+	require.Equal(t, history.StatusUndone, a.now(first.ID).Status)
+	a.redo(UndoOptions{})
+	require.Equal(t, "two\n", a.read("f"))
+
+	second := a.prompt(e, "make it three")
+	a.write("f", "three\n")
+	a.end(e)
+	ids, _ := a.chain()
+	require.Equal(t, []string{second.ID, first.ID}, ids)
+	res = a.undo(UndoOptions{N: 2})
+	require.Equal(t, "Undo of make it three, make it two", res.Record.Description)
+	require.Equal(t, "one\n", a.read("f"))
+	a.redo(UndoOptions{})
+	require.Equal(t, "two\n", a.read("f"))
+	a.requireSound()
+}
