@@ -8,7 +8,7 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 FUZZTIME ?= 3000x
 export CGO_ENABLED = 0
 
-.PHONY: all peers build install demo test check fmt vet lint race fuzz cross real soak strace long bench bench-base chart growth FORCE docs man clean
+.PHONY: all peers build install demo test check fmt vet lint race fuzz cross real soak strace agents long bench bench-base chart growth FORCE docs man clean
 
 all: build
 
@@ -68,6 +68,21 @@ soak: build
 # strace: system calls that fail, or in which decree dies, a thousand times.
 strace: build
 	DECREE_LONG=1 DECREE_SEED=$(SEED) DECREE_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -run 'TestStrace$$' -v -timeout 90m ./cmd
+
+# agents: real coding agents with decree's hooks, driven by a scripted model on this machine. npm
+# installs them into AGENTS_CACHE once, some 1.2 GB; AGENTS names those that are wanted.
+AGENTS_CACHE ?= $(HOME)/.cache/decree-agents
+AGENTS       ?= codex gemini qwen copilot opencode pi
+AGENT_codex    := @openai/codex@0.169.0
+AGENT_gemini   := @google/gemini-cli@0.61.0
+AGENT_qwen     := @qwen-code/qwen-code@0.24.4
+AGENT_copilot  := @github/copilot@1.0.102
+AGENT_opencode := opencode-ai@1.18.33
+AGENT_pi       := @mariozechner/pi-coding-agent@0.73.1
+agents:
+	@command -v npm >/dev/null || { echo "npm is not here: no real agent was tried"; exit 0; }; set -e; \
+	$(foreach a,$(AGENTS),[ -d "$(AGENTS_CACHE)/$(a)/node_modules" ] || npm install --no-audit --no-fund --loglevel=error --prefix "$(AGENTS_CACHE)/$(a)" $(AGENT_$(a));) \
+	DECREE_AGENTS="$(AGENTS_CACHE)" $(GO) test -count=1 -run 'TestRealAgents$$' -v -timeout 30m ./cmd
 
 # long: the long forms of the differential and property tests.
 long:

@@ -18,7 +18,7 @@ func (s *session) mcpVerb() verb {
 	var allowWrite bool
 	return verb{
 		name: "mcp", category: agentCategory, usage: "serve the records to a program that speaks the Model Context Protocol",
-		about: `Reads requests on stdin and answers on stdout, until stdin ends: a program that speaks the Model Context Protocol starts it, as a rule a coding agent. Its tools are history, show, diff, blame, checkpoint and plan. A plan says what a revert, apply, restore or publish would do to each path, and changes nothing.
+		about: `Reads requests on stdin and answers on stdout, until stdin ends: a program that speaks the Model Context Protocol starts it, as a rule a coding agent. Its tools are history, show, diff, blame, checkpoint and plan. A plan says what an undo, redo, revert, apply, restore or publish would do to each path, and changes nothing.
 
 With --allow-write there is perform too, which does what a plan said: it is refused if one of the plan's paths, or the newest record, is no longer what the plan saw. What it did is a record, as always, and can be taken back.
 

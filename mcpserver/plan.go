@@ -24,10 +24,11 @@ type planned struct {
 }
 
 type planArguments struct {
-	Operation string   `json:"operation" jsonschema:"one of revert, apply, restore, publish"`
+	Operation string   `json:"operation" jsonschema:"one of undo, redo, revert, apply, restore, publish"`
 	Ref       string   `json:"ref,omitempty" jsonschema:"the record; of a publish, the draft"`
 	Refs      []string `json:"refs,omitempty" jsonschema:"several records, of a revert or apply"`
 	Paths     []string `json:"paths,omitempty" jsonschema:"only these, relative to the root of the tree"`
+	Limit     int      `json:"limit,omitempty" jsonschema:"of an undo or redo: how many changes; one unless given"`
 }
 
 type performArguments struct {
@@ -45,6 +46,12 @@ type attempt struct {
 
 // operations are what can be planned.
 var operations = map[string]func(context.Context, *recorder.Recorder, attempt) (*recorder.MoveResult, error){
+	"undo": func(ctx context.Context, rec *recorder.Recorder, a attempt) (*recorder.MoveResult, error) {
+		return rec.Undo(ctx, a.undoOptions())
+	},
+	"redo": func(ctx context.Context, rec *recorder.Recorder, a attempt) (*recorder.MoveResult, error) {
+		return rec.Redo(ctx, a.undoOptions())
+	},
 	"revert": func(ctx context.Context, rec *recorder.Recorder, a attempt) (*recorder.MoveResult, error) {
 		return rec.Revert(ctx, a.moveOptions())
 	},
@@ -69,8 +76,13 @@ func (a attempt) moveOptions() recorder.MoveOptions {
 		Confirm: func(p *plan.Plan, _ []string) (bool, error) { return a.ok(p) }}
 }
 
+func (a attempt) undoOptions() recorder.UndoOptions {
+	return recorder.UndoOptions{N: a.Limit, Paths: a.paths, DryRun: a.dryRun,
+		Confirm: func(p *plan.Plan, _ []string) (bool, error) { return a.ok(p) }}
+}
+
 func planAbout(allowed bool) string {
-	about := `Say what an operation would do to each path, and change nothing: revert (take back what records changed), apply (bring it again), restore (make the tree, or paths, as a record found them), publish (bring a draft's work into the tree). It is refused where files were edited since.`
+	about := `Say what an operation would do to each path, and change nothing: undo (take back the newest change that stands, again and again the one before it), redo (the other way), revert (take back what the records named changed), apply (bring it again), restore (make the tree, or paths, as a record found them), publish (bring a draft's work into the tree). It is refused where files were edited since.`
 	if !allowed {
 		return about + " This server may not perform plans: show the user what it says; they can do it with decree itself, or start the server with --allow-write."
 	}
@@ -78,13 +90,17 @@ func planAbout(allowed bool) string {
 }
 
 func (a planArguments) check() error {
-	known := operations[a.Operation] != nil
+	walks, named := a.Operation == "undo" || a.Operation == "redo", a.Ref != "" || len(a.Refs) > 0
 	switch {
-	case !known:
-		return usagef("operation %q is not known", a.Operation).Hintf("it is one of revert, apply, restore and publish")
+	case operations[a.Operation] == nil:
+		return usagef("operation %q is not known", a.Operation).Hintf("it is one of undo, redo, revert, apply, restore and publish")
+	case walks && named:
+		return usagef("%s takes no ref", a.Operation).Hintf("it takes the newest change; revert is of any record")
+	case a.Limit < 0 || a.Limit > 0 && !walks:
+		return usagef("limit %d: only an undo or redo has one, which is positive", a.Limit)
 	case a.Operation == "restore" && (a.Ref == "" || len(a.Refs) > 0), a.Operation == "publish" && len(a.Refs) > 0:
 		return usagef("a %s is of one ref", a.Operation)
-	case a.Ref == "" && len(a.Refs) == 0 && a.Operation != "publish":
+	case !named && !walks && a.Operation != "publish":
 		return usagef("a ref is missing").Hintf(`"last" is the newest record; history lists them`)
 	}
 	return nil
@@ -116,14 +132,21 @@ func (s *server) plan(ctx context.Context, a planArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		Plan string `json:"plan,omitempty"`
-		view.Move
-	}{id, *out}, nil
+	out.Plan = id
+	return out, nil
+}
+
+// answer is what a plan or its performance says.
+type answer struct {
+	Plan string `json:"plan,omitempty"`
+	view.Move
+	// Records are those that an undo or redo is of, Passed those that it passed over.
+	Records []string          `json:"records,omitempty"`
+	Passed  []view.PassedOver `json:"passed,omitempty"`
 }
 
 // with opens the project to do something planned in it, and returns it as the command line shows it.
-func (s *server) with(ctx context.Context, a planArguments, do func(*recorder.Recorder, []tree.Path) (*recorder.MoveResult, error), dryRun bool) (_ *view.Move, err error) {
+func (s *server) with(ctx context.Context, a planArguments, do func(*recorder.Recorder, []tree.Path) (*recorder.MoveResult, error), dryRun bool) (_ *answer, err error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -150,8 +173,8 @@ func (s *server) with(ctx context.Context, a planArguments, do func(*recorder.Re
 	if res.Outcome != nil {
 		notes = append(notes, res.Outcome.Notes...)
 	}
-	out := view.MoveOf(res, dryRun, notes, names)
-	return &out, nil
+	out := view.WalkOf(res, dryRun, notes, names)
+	return &answer{Move: out.Move, Records: out.Records, Passed: out.Passed}, nil
 }
 
 // look makes the plan, and says in short what it saw.

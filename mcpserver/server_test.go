@@ -276,7 +276,15 @@ func TestPlanAndPerform(t *testing.T) {
 	fault = b.refused("perform", object{"plan": plan["plan"]})
 	assert.Contains(t, fault["message"], "nothing was changed", "a plan is done once")
 
+	// An undo takes the newest change that stands, here the revert, and a redo brings it again.
+	for _, step := range []struct{ operation, left string }{{"undo", "one\ntwo\n"}, {"redo", "one\n2\n"}} {
+		plan = b.call("plan", object{"operation": step.operation})
+		b.call("perform", object{"plan": plan["plan"]})
+		assert.Equal(t, step.left, b.text("a.txt"), step.operation)
+	}
+
 	for _, arguments := range []object{
+		{"operation": "undo", "ref": "last"}, {"operation": "revert", "ref": "last", "limit": 2}, {"operation": "undo", "limit": -1},
 		{"operation": "erase", "ref": "last"}, {"operation": "revert"}, {"operation": "restore"},
 		{"operation": "restore", "ref": "last", "refs": []string{"last"}}, {"operation": "revert", "ref": "last", "paths": []string{".."}},
 	} {
