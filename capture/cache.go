@@ -85,6 +85,7 @@ type cache struct {
 	file    disk.File // nil: blocks are kept in memory
 	data    []byte    // mapped
 	release func() error
+	unload  func() // gives back the memory of data until it is used again
 
 	mu      sync.Mutex
 	added   []byte // blocks behind what is flushed
@@ -139,7 +140,8 @@ func (c *cache) load() bool {
 	if err != nil {
 		return false
 	}
-	c.data, c.release = data, release
+	file := c.file // which may be closed by then
+	c.data, c.release, c.unload = data, release, func() { file.Unload(data) }
 	if len(data) < headSize {
 		return false
 	}

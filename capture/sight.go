@@ -24,7 +24,12 @@ type Sightings struct {
 	dev    uint64
 	before int64
 	dirs   map[tree.Path]sighted
+	loaded int // bytes of the cache that were read since its memory was given back
 }
+
+// mostLoaded is how much of the cache a look has in memory: many runs may work side by side, each
+// for hours, and Was is asked for few paths.
+const mostLoaded = 1 << 20
 
 // sighted is a directory that stood where it stands, with the same names, since the moment.
 type sighted struct {
@@ -63,6 +68,7 @@ func (s *Sightings) Look(ctx context.Context, before int64) error {
 	s.before, s.dev = before, self.Dev
 	s.steady = s.root.FileSystem().Steady
 	err = s.look(ctx, s.root, "", s.cache.root)
+	s.cache.unload()
 	switch {
 	case err == errDamaged:
 		clear(s.dirs)
@@ -91,6 +97,10 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir tree.Path, at ref)
 	b, err := s.cache.block(at)
 	if err != nil || b == nil {
 		return err
+	}
+	if s.loaded += len(b); s.loaded > mostLoaded {
+		s.loaded = 0
+		s.cache.unload()
 	}
 	self, err := d.Self()
 	if err != nil || !s.old(&self) {

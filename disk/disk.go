@@ -186,6 +186,9 @@ type File interface {
 	// Map returns the file's present bytes, mapped where the system can; they
 	// are valid until release and must not be written.
 	Map() (data []byte, release func() error, err error)
+	// Unload gives back the memory of what Map has returned, also after Close. It stays valid:
+	// what is used of it again is read again.
+	Unload(data []byte)
 }
 
 // Full says whether err is that a disk, or the user's part of it, is full.

@@ -201,7 +201,7 @@ func (d *osDir) open(op, name string, flags int, perm uint32) (File, error) {
 			return nil, &fs.PathError{Op: "chown", Path: d.join(name), Err: err}
 		}
 	}
-	return &osFile{os.NewFile(uintptr(fd), d.join(name))}, nil
+	return &osFile{File: os.NewFile(uintptr(fd), d.join(name))}, nil
 }
 
 // Open asks for O_NONBLOCK so that a pipe put in a file's place cannot hang
@@ -228,7 +228,7 @@ func (d *osDir) Open(name string) (File, error) {
 		unix.Close(fd)
 		return nil, &fs.PathError{Op: "open", Path: d.join(name), Err: err}
 	}
-	return &osFile{os.NewFile(uintptr(fd), d.join(name))}, nil
+	return &osFile{File: os.NewFile(uintptr(fd), d.join(name))}, nil
 }
 
 func (d *osDir) OpenDir(name string) (Dir, error) {
@@ -391,7 +391,10 @@ func (d *osDir) Close() error {
 	return err
 }
 
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	mapped bool // what Map has returned; else it is in memory of its own
+}
 
 func (f *osFile) Stat() (Info, error) {
 	var st unix.Stat_t
@@ -424,7 +427,14 @@ func (f *osFile) Map() ([]byte, func() error, error) {
 	if err != nil {
 		return readWhole(f, st.Size)
 	}
+	f.mapped = true
 	return data, func() error { return unix.Munmap(data) }, nil
+}
+
+func (f *osFile) Unload(data []byte) {
+	if f.mapped && len(data) > 0 {
+		_ = unix.Madvise(data, unix.MADV_DONTNEED) // of memory of its own it would be the content
+	}
 }
 
 // readWhole stands in for a mapping where the file system has none.

@@ -162,8 +162,10 @@ func TestMapGivesTheBytes(t *testing.T) {
 		data, release, err := f.Map()
 		require.NoError(t, err)
 		assert.Equal(t, want, string(data))
-		require.NoError(t, release())
 		f.Close()
+		f.Unload(data)
+		assert.Equal(t, want, string(data), "it is read again")
+		require.NoError(t, release())
 	}
 }
 

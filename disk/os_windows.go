@@ -126,6 +126,7 @@ func (f *osFile) Stat() (Info, error)     { return lstat(f.Name()) }
 func (f *osFile) Chmod(mode uint32) error { return refuse("chmod", f.Name()) }
 func (f *osFile) StartSync()              {}
 func (f *osFile) BeingWritten() bool      { return false }
+func (f *osFile) Unload([]byte)           {}
 func (f *osFile) Map() ([]byte, func() error, error) {
 	data, err := os.ReadFile(f.Name())
 	return data, func() error { return nil }, err

@@ -148,6 +148,9 @@ func (f *memFile) Chmod(mode uint32) error {
 	return nil
 }
 
+// Unload does nothing: the copy is memory of its own.
+func (f *memFile) Unload([]byte) {}
+
 // Map returns a copy: the bytes of now.
 func (f *memFile) Map() ([]byte, func() error, error) {
 	f.m.mu.Lock()
