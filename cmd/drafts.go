@@ -217,7 +217,7 @@ func (s *session) publish(ctx context.Context, o moveOptions, withGit bool) erro
 	if what == "" && result.Record != nil {
 		what = result.Record.Parent
 	}
-	return s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: "published", what: what})
+	return s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: "published", what: what, paths: len(opt.Paths) > 0})
 }
 
 // namesNoDraft has an error for want of a draft say that the first word, taken for a PATH, is none.

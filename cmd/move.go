@@ -20,6 +20,7 @@ type moveReport struct {
 	dryRun bool
 	did    string // "took back", "applied", "restored"
 	what   string // the REFs as given
+	paths  bool   // PATHs were given
 	back   bool   // of a revert: what still stands is told
 }
 
@@ -46,6 +47,8 @@ func (s *session) reportMove(m moveReport) error {
 			s.tell("nothing was changed: nothing was chosen")
 		} else if p != nil && slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Left }) {
 			s.tell("nothing was changed")
+		} else if p != nil && len(p.Items) == 0 && m.paths {
+			s.tell("nothing to do: %s changed nothing there", m.what)
 		} else {
 			s.tell("nothing to do: the tree is already in that state")
 		}

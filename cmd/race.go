@@ -230,12 +230,5 @@ func (s *session) sayNextOfRace(result *recorder.RaceResult) {
 		{"decree publish " + one, bring},
 		{"decree discard " + strings.Join(drafts, " "), "give up all of them"},
 	}
-	width := 0
-	for _, n := range next[:3] {
-		width = max(width, len(n.line))
-	}
-	p := s.paint(s.env.Stderr)
-	for _, n := range next {
-		s.say("  %s  %s", p.in(cyan, fmt.Sprintf("%-*s", width, n.line)), n.what)
-	}
+	s.sayNext(next, 0)
 }

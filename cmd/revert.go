@@ -149,5 +149,5 @@ func (s *session) moveRecords(ctx context.Context, o moveOptions, did string, mo
 	if r := result.Record; r != nil && r.Reason == history.Publish {
 		did = "published"
 	}
-	return s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: did, what: list(refs), back: s.line.verb == "revert"})
+	return s.reportMove(moveReport{result: result, dryRun: o.dryRun, did: did, what: list(refs), paths: len(paths) > 0, back: s.line.verb == "revert"})
 }

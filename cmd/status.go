@@ -17,7 +17,7 @@ func (s *session) statusVerb() verb {
 	return verb{
 		name: "status", category: lookCategory,
 		usage: "the root, the store, the last record, and what changed since",
-		about: `Shows where the root and the store are, how large the store and the readable copies of the records in .decree/runs are (their diffs and the logs of what commands printed), how many reverts, applies and restores were made, how many runs failed, and how many other commands failed or were refused, not counting mistyped ones ("decree audit" lists them all), the newest record, a record that was begun and not ended, what is waiting in the inbox and the daemon that processes it, and what changed in the tree since the newest record, outside any run: the next record keeps that as its outside.diff. While a run is open, what changed since it began is shown instead. It writes nothing.`,
+		about: `Shows where the root and the store are, how large the store and the readable copies of the records in .decree/runs are (their diffs and the logs of what commands printed), how many reverts, applies and restores were made, how many runs failed, and how many other commands failed or were refused, not counting mistyped ones ("decree audit" lists them all), the newest record, a record that was begun and not ended, the drafts of isolated runs that wait, what is waiting in the inbox and the daemon that processes it, and what changed in the tree since the newest record, outside any run: the next record keeps that as its outside.diff. While a run is open, what changed since it began is shown instead. It writes nothing.`,
 		examples: []example{
 			{"decree status", "where am I, what did I do"},
 			{"decree status --json", "the same for a program"},
@@ -78,11 +78,27 @@ func (s *session) writeStatus(w io.Writer, p *project.Site, st *recorder.Status)
 	for _, o := range st.Open {
 		s.recordField(w, "open", fmt.Sprintf("%s  begun %s", o.ID, s.ago(o.Started)), o)
 	}
+	s.statusDrafts(w, st.Drafts)
 	s.writeQueue(w, p)
 	if st.Last == nil && st.Since == nil {
 		return nil
 	}
 	return s.writeChanged(w, st)
+}
+
+// statusDrafts names the newest of the drafts that wait; nothing where none does.
+func (s *session) statusDrafts(w io.Writer, drafts []*history.Record) {
+	const most = 3
+	var names []string
+	for _, d := range drafts[:min(len(drafts), most)] {
+		names = append(names, nameOf(d))
+	}
+	if more := len(drafts) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	if len(names) > 0 {
+		s.field(w, "drafts", fmt.Sprintf("%d to publish or discard: %s; 'decree drafts' lists them", len(drafts), oneLine(strings.Join(names, ", "))))
+	}
 }
 
 // field prints a line of status; on a terminal it goes on below its text.

@@ -51,9 +51,7 @@ func (s *session) summary(result *recorder.RunResult) {
 	if hint := shellHint(result); hint != "" {
 		s.say("%s %s", p.in(cyan, "hint:"), hint)
 	}
-	for _, n := range nextCommands(result) {
-		s.say("  %s  %s", p.in(cyan, fmt.Sprintf("%-*s", nextWidth(r.ID), n.line)), n.what)
-	}
+	s.sayNext(nextCommands(result), len("decree revert "+r.ID))
 }
 
 // withoutStayed are a run's changes without those that were not put back, since they
@@ -212,4 +210,14 @@ func nextCommands(result *recorder.RunResult) []example {
 	}
 }
 
-func nextWidth(id string) int { return len("decree revert ") + len(id) }
+// sayNext lists commands with what each is for, in a column behind the longest of the first
+// three, or as if one had that many bytes.
+func (s *session) sayNext(next []example, least int) {
+	for _, n := range next[:min(len(next), 3)] {
+		least = max(least, len(n.line))
+	}
+	p := s.paint(s.env.Stderr)
+	for _, n := range next {
+		s.say("  %s  %s", p.in(cyan, fmt.Sprintf("%-*s", least, n.line)), n.what)
+	}
+}

@@ -395,11 +395,14 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 
 // addSound says that the store is as it should be.
 func (d *doctor) addSound(s store.Stats) {
-	packs := fmt.Sprintf("%d packs", s.Packs)
+	contents, packs := fmt.Sprintf("%d contents", s.Objects), fmt.Sprintf("%d packs", s.Packs)
+	if s.Objects == 1 {
+		contents = "1 content"
+	}
 	if s.Packs == 1 {
 		packs = "1 pack"
 	}
-	d.add(OK, "store", fmt.Sprintf("%d contents in %s, %d bytes, all sound", s.Objects, packs, s.Bytes), "", false)
+	d.add(OK, "store", fmt.Sprintf("%s in %s, %d bytes, all sound", contents, packs, s.Bytes), "", false)
 }
 
 // addDamaged says what is wrong with the store, where it is, and what of it records need

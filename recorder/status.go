@@ -17,6 +17,7 @@ type Status struct {
 	Open            []*history.Record // begun and not ended
 	Changed         []tree.Change     // in the tree since the last record, or since the run in Since began
 	Since           *history.Record   // a run that is open; nil: none
+	Drafts          []*history.Record // that wait, newest first
 	Lost            error             // why Changed cannot be told: the store has lost that state; nil: it can
 	RuleOnly        int               // paths that joined or left by ignore rules alone
 
@@ -48,6 +49,9 @@ func (r *Reader) Status(ctx context.Context) (*Status, error) {
 	}
 	for _, o := range open {
 		st.Open = append(st.Open, o.Record)
+	}
+	if st.Drafts, err = r.WaitingDrafts(); err != nil {
+		return nil, err
 	}
 	list, err := r.history.List(history.ListOptions{Limit: 1, Keep: func(rec *history.Record) bool {
 		return rec.Status != history.StatusOpen && rec.Isolated == ""

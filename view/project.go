@@ -33,6 +33,7 @@ type Status struct {
 	FailedRuns int               `json:"failed_runs"`
 	Last       json.RawMessage   `json:"last"`
 	Open       []json.RawMessage `json:"open"`
+	Drafts     []string          `json:"drafts"`  // ids of those that wait, newest first
 	Changed    []Changed         `json:"changed"` // null: cannot be told
 	Since      string            `json:"since"`   // the record that changed is counted from
 	Inbox      Inbox             `json:"inbox"`
@@ -75,7 +76,7 @@ func StatusOf(p *project.Site, st *recorder.Status, labels Labels, inbox Inbox, 
 		Place:      Place{st.Root, st.StorePath, p.ID},
 		StoreBytes: st.Used.Store, RunsBytes: st.Used.Runs, Restores: st.Restores, RuleOnly: st.RuleOnly,
 		Reverts: st.Reverts, Applies: st.Applies, Failures: st.Failures, FailedRuns: st.FailedRuns,
-		Open: []json.RawMessage{}, Changed: []Changed{}, Inbox: inbox, Daemon: daemon,
+		Open: []json.RawMessage{}, Drafts: []string{}, Changed: []Changed{}, Inbox: inbox, Daemon: daemon,
 	}
 	if since := cmp.Or(st.Since, st.Last); since != nil {
 		out.Since = since.ID
@@ -85,6 +86,9 @@ func StatusOf(p *project.Site, st *recorder.Status, labels Labels, inbox Inbox, 
 	}
 	for _, o := range st.Open {
 		out.Open = append(out.Open, Record(o, labels))
+	}
+	for _, d := range st.Drafts {
+		out.Drafts = append(out.Drafts, d.ID)
 	}
 	if st.Lost != nil {
 		out.Changed = nil
