@@ -316,3 +316,29 @@ func TestRunBesideAMount(t *testing.T) {
 	code, out = u.decree(0, root, nil, "run", "--", "true")
 	assert.Zero(t, code, out)
 }
+
+// TestEnterAsAPlainUser: a draft is made, worked on and published without any privilege, by the
+// user namespaces that the system gives to everybody.
+func TestEnterAsAPlainUser(t *testing.T) {
+	if !canOverlay() {
+		t.Skip("overlays cannot be mounted here")
+	}
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	root := u.dir(ann, 0o755, "tree")
+	said := func(want int, words string, args ...string) {
+		t.Helper()
+		code, out := u.decree(ann, root, nil, args...)
+		assert.Equal(t, want, code, out)
+		assert.Contains(t, out, words)
+	}
+	said(0, "", "checkpoint")
+	said(0, "1 created", "run", "--isolated", "--name", "try", "--", "sh", "-c", "echo one >one; test $(id -u) = 60001")
+	said(7, "one", "enter", "try", "--", "sh", "-c", "cat one; echo two >two; test -w . && ! mount -t tmpfs none . 2>/dev/null && exit 7")
+	assert.NoFileExists(t, filepath.Join(root, "one"))
+	said(0, "two", "diff", "try", "--name-only")
+	u.decree(ann, root, nil, "enter", "try", "--", "sh", "-c", "echo three >three; kill -KILL $PPID; sleep 1000")
+	said(0, "ended what worked in draft try when its decree died", "recover")
+	said(0, "3 created", "publish", "--force", "--yes", "try")
+	assert.FileExists(t, filepath.Join(root, "three"))
+}

@@ -2,6 +2,7 @@ package layer
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 
 	"decree/disk"
@@ -118,6 +119,25 @@ func (w *walk) baseOf(path tree.Path) base {
 		b.before = w.again.before
 	}
 	return b
+}
+
+// NoteEntered puts into the mark what a recovery has to know of the command that works.
+func (l *Layer) NoteEntered(note []byte) error {
+	return disk.Replace(l.dir, enteredName, disk.Replacement{Perm: 0o600}, func(f disk.File) error {
+		_, err := f.Write(note)
+		return err
+	})
+}
+
+// EnteredBy is what NoteEntered has noted; empty where the command was not started.
+func (l *Layer) EnteredBy() ([]byte, error) {
+	f, err := l.dir.Open(enteredName)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	const most = 1 << 12
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 // Entered says whether the layer was entered, and not left since.

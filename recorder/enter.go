@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -107,7 +108,16 @@ func (u *isolatedRun) workAgain(ctx context.Context) error {
 		Args: u.o.Args, Dir: u.dirAgain(), Env: append(u.environment(1), "PWD="+u.dirAgain()), Overlay: u.mount,
 		Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr, Log: io.Discard,
 		Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(),
-		Starting: func(runner.Leader) error { return u.free() },
+		Starting: func(leader runner.Leader) error {
+			note, err := json.Marshal(leader)
+			if err == nil {
+				err = u.layer.NoteEntered(note)
+			}
+			if err == nil {
+				err = u.free()
+			}
+			return err
+		},
 	})
 	started := err == nil && res.NotStarted == nil || res.Duration > 0
 	if lerr := u.takeLock(ctx); lerr != nil {
@@ -299,7 +309,11 @@ func (c *recovery) entered(ctx context.Context) error {
 			return nil //nolint:nilerr // somebody reads it
 		}
 		defer func() { _ = unlock() }()
-		if err := c.endMounted(place, name, "what worked in draft "+draftName(rec)+" when its decree died"); err != nil {
+		what := "what worked in draft " + draftName(rec) + " when its decree died"
+		if err := c.endMounted(place, name, what); err != nil {
+			return err
+		}
+		if err := c.endNoted(l, what); err != nil {
 			return err
 		}
 		renewed, _, _, err := c.r.renewDraft(ctx, c.x, l, rec)
@@ -313,4 +327,20 @@ func (c *recovery) entered(ctx context.Context) error {
 		c.add(renewed, "decree died while a command worked in draft %s; the draft is what its layer has now", draftName(rec))
 		return l.Leave()
 	})
+}
+
+// endNoted ends the command that is noted as working in a layer: one in a clone has no mount by
+// which it is found.
+func (c *recovery) endNoted(l *layer.Layer, what string) error {
+	note, err := l.EnteredBy()
+	var leader runner.Leader
+	if err != nil || json.Unmarshal(note, &leader) != nil {
+		return err // else it was not started
+	}
+	live, err := runner.Alive(leader)
+	if err == nil && len(live) > 0 {
+		err = runner.Kill(leader, 2*time.Second)
+		c.add(nil, "ended %s: %s", what, processNames(live))
+	}
+	return err
 }

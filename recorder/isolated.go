@@ -709,11 +709,7 @@ func (c *recovery) endMounted(place *layer.Place, name, what string) error {
 		err = nil
 	}
 	if len(met) > 0 {
-		var names []string
-		for _, p := range met {
-			names = append(names, fmt.Sprintf("%d (%s)", p.PID, tree.Quote(p.Name)))
-		}
-		c.add(nil, "ended %s: %s", what, strings.Join(names, ", "))
+		c.add(nil, "ended %s: %s", what, processNames(met))
 	}
 	return err
 }

@@ -214,20 +214,25 @@ func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
 	if err != nil || len(live) == 0 {
 		return err
 	}
-	var names []string
-	for _, p := range live {
-		names = append(names, fmt.Sprintf("%d (%s)", p.PID, tree.Quote(p.Name)))
-	}
 	if kill || isolated { // what works in a clone has no mount by which it is found
 		if err := runner.Kill(leader.Leader, 2*time.Second); err != nil {
 			return err
 		}
-		c.add(nil, "ended what run %s had left alive when its decree died: %s", o.Record.ID, strings.Join(names, ", "))
+		c.add(nil, "ended what run %s had left alive when its decree died: %s", o.Record.ID, processNames(live))
 		return nil
 	}
 	return &project.Error{Kind: project.Refused,
-		State: project.Unchanged, Msg: fmt.Sprintf("decree died during run %s, but its command still runs: %s", o.Record.ID, strings.Join(names, ", ")),
+		State: project.Unchanged, Msg: fmt.Sprintf("decree died during run %s, but its command still runs: %s", o.Record.ID, processNames(live)),
 		Advice: "wait until it has ended, or end it with 'decree recover --kill'"}
+}
+
+// processNames names processes, for people.
+func processNames(list []runner.Process) string {
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = fmt.Sprintf("%d (%s)", p.PID, tree.Quote(p.Name))
+	}
+	return strings.Join(names, ", ")
 }
 
 // transactions finishes or takes back every journal, and its owner's record
