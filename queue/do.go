@@ -198,11 +198,11 @@ func howItFailed(run *recorder.RunResult) string {
 // *message.Error in its chain is the message's own.
 func (q *job) understand(ctx context.Context, d *dirs, name string) (m *message.Message, _ *message.Found, err error) {
 	q.file = identity{}
-	was, data, err := readChosen(d.inbox, name)
+	data, err := readChosen(d.inbox, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	q.file = identify(was, data)
+	q.file = identify(data)
 	if m, err = message.Parse(name, data); err != nil {
 		return nil, nil, err
 	}
@@ -239,20 +239,16 @@ func (q *job) understand(ctx context.Context, d *dirs, name string) (m *message.
 		return nil, nil, err
 	}
 	q.text = out
-	return completed, &found, q.write(d, name, was, data)
+	return completed, &found, q.write(d, name, data)
 }
 
 // readChosen reads a message that was in the inbox when it was chosen.
-func readChosen(inbox disk.Dir, name string) (info disk.Info, data []byte, err error) {
-	if info, err = inbox.Stat(name); err == nil {
-		if data, err = project.ReadFile(inbox, name, message.MaxSize); !isMissing(err) {
-			return info, data, unusable(name, "the message", err)
-		}
-	}
+func readChosen(inbox disk.Dir, name string) ([]byte, error) {
+	data, err := project.ReadFile(inbox, name, message.MaxSize)
 	if isMissing(err) {
-		err = errGone
+		return nil, errGone
 	}
-	return info, nil, err
+	return data, unusable(name, "the message", err)
 }
 
 // checkParams names the parameters that the routine does not declare.
@@ -276,35 +272,36 @@ var (
 	errGone    = errors.New("the message is not in the inbox any more")
 )
 
-// write writes the completed message back, and notes the identity of its file. A
-// router may have thought for minutes, and a person saved a better text meanwhile:
-// was is the file that held data.
-func (q *job) write(d *dirs, name string, was disk.Info, data []byte) error {
+// write writes the completed message back, and notes its identity. A router may have
+// thought for minutes, and a person saved a better text than data meanwhile.
+func (q *job) write(d *dirs, name string, data []byte) error {
 	now, err := d.inbox.Stat(name)
-	switch {
-	case isMissing(err) || err == nil && now != was:
+	if isMissing(err) {
 		return errChanged
+	}
+	if err != nil {
+		return err
+	}
+	same, err := q.file.isAt(d.inbox, name)
+	switch {
 	case err != nil:
 		return err
+	case !same:
+		return errChanged
 	case !bytes.Equal(q.text, data):
 		if err := q.list.look(d.inbox); err != nil {
 			return err
 		}
-		if err := rewrite(d.inbox, name, q.text, was, data); ofFile(err) {
+		if err := rewrite(d.inbox, name, q.text, now, data); ofFile(err) {
 			return fmt.Errorf("%w: %w", errFixed, err)
 		} else if isMissing(err) {
 			return errGone
 		} else if err != nil {
 			return err
 		}
-		if now, err = d.inbox.Stat(name); isMissing(err) {
-			return errGone
-		} else if err != nil {
-			return err
-		}
 		q.list.noteOwnChange(d.inbox, "")
 	}
-	q.file = identify(now, q.text)
+	q.file = identify(q.text)
 	return nil
 }
 
@@ -402,8 +399,7 @@ func (q *job) beginRun(wanted string) (err error) {
 // stillThere gives a message up that was taken away or changed before it was noted as
 // being under way: see person.go.
 func (q *job) stillThere(d *dirs) error {
-	found, err := q.u.find(d.inbox, q.u.Name)
-	if err != nil || found == itself {
+	if here, err := q.stillInInbox(d); here || err != nil {
 		return err
 	}
 	q.list.stale = true
@@ -503,11 +499,11 @@ func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 // acknowledge moves the message to done. One that the routine deleted comes from
 // its record. Another file that has its name now is a message of its own and stays.
 func (q *job) acknowledge(d *dirs, res *Result) (string, error) {
-	found, err := q.u.find(d.inbox, q.u.Name)
+	here, err := q.stillInInbox(d)
 	if err != nil {
 		return "", err
 	}
-	if found == itself || found == copied && q.u.Isolated { // a run beside it had deleted it, and has written it again
+	if here {
 		t, err := q.takeSame(d, q.u.Name, q.u.identity)
 		if err != nil {
 			return "", err
@@ -541,8 +537,7 @@ func (q *job) takeSame(d *dirs, name string, self identity) (*takenOut, error) {
 	if err != nil || self.SHA256 == "" {
 		return t, err
 	}
-	found, err := self.find(t.dir, name)
-	if found == absent || err != nil {
+	if same, err := self.isAt(t.dir, name); !same || err != nil {
 		q.list.stale = true
 		return nil, errors.Join(err, t.putBack())
 	}
@@ -561,19 +556,15 @@ func (q *job) nameIn(dir disk.Dir) (string, error) {
 		if !isMessage(e.Name) || !strings.HasPrefix(e.Name, stem) {
 			continue
 		}
-		if found, err := q.u.find(dir, e.Name); found != absent || err != nil {
+		if found, err := q.u.isAt(dir, e.Name); found || err != nil {
 			return e.Name, err
 		}
 	}
 	return "", nil
 }
 
-// stillInInbox says whether the message under way lies in the inbox, to be done again or
-// put aside: as the file that it was, or as one that a recovery has written again.
-func (q *job) stillInInbox(d *dirs) (bool, error) {
-	found, err := q.u.find(d.inbox, q.u.Name)
-	return found != absent, err
-}
+// stillInInbox says whether the message under way lies in the inbox.
+func (q *job) stillInInbox(d *dirs) (bool, error) { return q.u.isAt(d.inbox, q.u.Name) }
 
 // dead puts a message aside.
 func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*Result, error) {

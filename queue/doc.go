@@ -30,7 +30,7 @@
 // it had not begun. Succeeded: step 6 is done again, each part of which can be
 // repeated. Interrupted: the run is taken back, its attempt counts, and the rest
 // of the attempts are made in a new record. A file that is not the one that
-// queue.json means (by inode, times and content) is another message, and one that
+// queue.json means (by its content, which holds its id) is another message, and one that
 // is gone is not done again.
 //
 // # Several at once

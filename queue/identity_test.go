@@ -26,31 +26,60 @@ func onceRoutine(do string) string {
 }
 
 // TestAnotherFileOfItsName: what comes under the name of the message under way is a
-// message of its own, whatever inode it has; what only changes its mode is not.
+// message of its own if it says something else. Whatever became of the file, one with the same
+// bytes, which hold decree's own id of the message, is that message: a routine that touches
+// what lies in the inbox each time would be done for ever.
 func TestAnotherFileOfItsName(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   string
 		want []string
 	}{
-		"deleted and sent again":        {`rm .decree/inbox/a.md; echo new >.decree/inbox/a.md`, []string{"old", "new"}},
-		"sent again with the same text": {`rm .decree/inbox/a.md; cat "$message_file" >.decree/inbox/a.md`, []string{"old", "old"}},
-		"queued again in place":         {`cat "$message_file" >.decree/inbox/a.md`, []string{"old", "old"}},
-		"queued again by a rename":      {`cat "$message_file" >x; mv x .decree/inbox/a.md`, []string{"old", "old"}},
-		"edited in place":               {`echo more >>.decree/inbox/a.md`, []string{"old", "more"}},
-		"another mode":                  {`chmod 600 .decree/inbox/a.md`, []string{"old"}},
-		"another link":                  {`ln .decree/inbox/a.md .decree/inbox/a.bak`, []string{"old"}},
-		"deleted":                       {`rm .decree/inbox/a.md`, []string{"old"}},
-		"all deleted":                   {`rm -rf .decree`, []string{"old"}},
+		"deleted and sent again":           {`rm .decree/inbox/a.md; echo new >.decree/inbox/a.md`, []string{"old", "new"}},
+		"sent again with the same text":    {`rm .decree/inbox/a.md; echo old >.decree/inbox/a.md`, []string{"old", "old"}},
+		"queued again in place":            {`echo old >.decree/inbox/a.md`, []string{"old", "old"}},
+		"queued again by a rename":         {`echo old >x; mv x .decree/inbox/a.md`, []string{"old", "old"}},
+		"queued again beside":              {`cp "$message_file" .decree/inbox/again.md`, []string{"old", "old"}},
+		"edited in place":                  {`echo more >>.decree/inbox/a.md`, []string{"old", "more"}},
+		"another mode":                     {`chmod 600 .decree/inbox/a.md`, []string{"old"}},
+		"another link":                     {`ln .decree/inbox/a.md .decree/inbox/a.bak`, []string{"old"}},
+		"touched":                          {`touch .decree/inbox/*.md`, []string{"old"}},
+		"a copy in its place":              {`cat .decree/inbox/a.md >x; mv x .decree/inbox/a.md`, []string{"old"}},
+		"the same written in place":        {`cat "$message_file" >.decree/inbox/a.md`, []string{"old"}},
+		"a copy of the directory":          {`cp -a .decree x; rm -r .decree; mv x .decree`, []string{"old"}},
+		"a copy of the inbox, with a time": {`cp -r .decree/inbox x; rm -r .decree/inbox; mv x .decree/inbox; touch .decree/inbox/*.md`, []string{"old"}},
+		"deleted":                          {`rm .decree/inbox/a.md`, []string{"old"}},
+		"all deleted":                      {`rm -rf .decree`, []string{"old"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t, map[string]string{".decree/routines/develop.sh": onceRoutine(c.do), ".decree/inbox/a.md": "old\n"})
-			b.process()
-			require.Equal(t, c.want, b.ran())
-			require.Len(t, b.done(), len(c.want))
-			require.Empty(t, b.dead())
-			require.NotContains(t, b.inbox(), "a.md")
-		})
+		for _, end := range []string{"exit 0", "exit 1", "kill -TERM $$"} {
+			t.Run(name+" "+end, func(t *testing.T) {
+				b := newBench(t, map[string]string{
+					".decree/config.yml": "max_attempts: 1\n", ".decree/inbox/a.md": "old\n",
+					".decree/routines/develop.sh": onceRoutine(c.do + "; " + end),
+				})
+				b.process()
+				require.Equal(t, c.want, b.ran())
+				ended := len(b.done())
+				for _, name := range b.dead() {
+					if strings.HasSuffix(name, suffix) {
+						ended++
+					}
+				}
+				require.Equal(t, len(c.want), ended)
+				require.NotContains(t, b.inbox(), "a.md")
+			})
+		}
 	}
+}
+
+// TestTouchedWhileARouterThinks: a router that touches the messages has them done.
+func TestTouchedWhileARouterThinks(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml":          `router: 'touch .decree/inbox/*.md; echo >>"$RAN.asked"; [ $(wc -l <"$RAN.asked") -lt 5 ] || rm .decree/inbox/a.md; echo develop'` + "\n",
+		".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"` + "\n",
+		".decree/inbox/a.md":          "first\n",
+	})
+	b.process()
+	require.Equal(t, []string{"first"}, b.ran())
 }
 
 // TestChangedWhileARouterThinks: the text that was saved meanwhile is the one that

@@ -288,12 +288,12 @@ func swapped(data []byte, old disk.Info, was []byte) func(string, disk.Dir, stri
 		if err != nil {
 			return errors.Join(err, notMissing(dir.Remove(swap)))
 		}
-		out, err := identify(old, was).find(dir, swap)
+		same, err := identify(was).isAt(dir, swap)
 		switch {
 		case err != nil:
 		case !closed(dir, swap, old.Mtime):
 			err = errGone // its turn comes when it is saved
-		case out != itself:
+		case !same:
 			err = errChanged
 		}
 		if err != nil {

@@ -192,8 +192,7 @@ func (q *job) recoverDone(d *dirs, res *Result) (*Result, error) {
 // alreadyDone says whether the message's file is in done already; then it is not under way
 // any more.
 func (q *job) alreadyDone(d *dirs) (bool, error) {
-	found, err := q.u.find(d.inbox, q.u.Name)
-	if err != nil || found == itself {
+	if here, err := q.stillInInbox(d); here || err != nil {
 		return false, err
 	}
 	as, err := q.nameIn(d.done)
