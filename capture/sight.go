@@ -12,11 +12,12 @@ import (
 	"decree/tree"
 )
 
-// Sightings tell what a tree was at a moment in the past, of which somebody who walks it
-// afterwards can still be sure: where nothing has changed since that moment, and the tree is
-// as the cache has it, the cache says what it was. What changes after the look was seen before.
+// Sightings tell what paths of a tree were at a moment in the past. Look walks the tree after that
+// moment. Where the change times say that nothing has changed since the moment, and the tree is as
+// the stat cache has it, the cache knows what was there, and Was says it later, even when the path
+// has been changed after the look.
 //
-// Look and Was must not be called at once. Nothing is written, and no content is read.
+// Look and Was must not be called at the same time. Nothing is written, and no content is read.
 type Sightings struct {
 	root   disk.Dir
 	cache  *cache
@@ -31,7 +32,8 @@ type Sightings struct {
 // for hours, and Was is asked for few paths.
 const mostLoaded = 1 << 20
 
-// sighted is a directory that stood where it stands, with the same names, since the moment.
+// sighted is a directory that was not moved since the moment, and in which no name was made or
+// taken away.
 type sighted struct {
 	mode   uint32
 	b      block
@@ -52,11 +54,11 @@ func OpenSightings(root, cacheDir disk.Dir) (*Sightings, error) {
 // Close releases the cache.
 func (s *Sightings) Close() error { return s.cache.close() }
 
-// Look walks what the cache has of the tree until ctx ends, which is no error, or all is seen. Another look for the
-// same moment adds to what is known. before is the moment, in nanoseconds since 1970 by the
-// clock that stamps the tree's files; 0: it is not known, and nothing is. What has vanished or
-// may not be looked at is not known; damage of the cache leaves nothing known at all. Other
-// errors end the walk.
+// Look walks what the cache has of the tree, until it has seen all of it or ctx ends, which is no
+// error. before is the moment, in nanoseconds since 1970 by the clock that stamps the tree's files;
+// 0 says that the moment is not known, and then nothing is. A second look for the same moment
+// adds to what is known. Of paths that have vanished, or may not be looked at, nothing is known;
+// where the cache is damaged nothing is known of any path. Other errors end the walk.
 func (s *Sightings) Look(ctx context.Context, before int64) error {
 	self, err := s.root.Self()
 	if err != nil || before == 0 || s.cache.root.off == 0 {
@@ -79,7 +81,8 @@ func (s *Sightings) Look(ctx context.Context, before int64) error {
 	return err
 }
 
-// unseen is nil for an error that says that one thing cannot be looked at.
+// unseen is nil for an error that concerns one path alone, which cannot be looked at, and else
+// the error.
 func unseen(err error) error {
 	if absent(err) || disk.OtherKind(err) || errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -87,9 +90,9 @@ func unseen(err error) error {
 	return err
 }
 
-// look sees a directory that has stood at dir since the moment, and all below. Its change
-// time is asked for behind everything that is seen in it: as long as that is from before the
-// moment no name in it was made, taken away or given to something else.
+// look looks at the directory d, which has stood at the path dir since the moment, and at all
+// below. The directory's change time is read after everything in it was looked at: if it is from
+// before the moment even then, no name in it was made, taken away or given to something else.
 func (s *Sightings) look(ctx context.Context, d disk.Dir, dir tree.Path, at ref) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -132,7 +135,8 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir tree.Path, at ref)
 	return nil
 }
 
-// child goes into a directory, if it has stood there since the moment.
+// child looks at a directory in d, unless d has changed since the moment, so that another
+// directory may stand there now.
 func (s *Sightings) child(ctx context.Context, d disk.Dir, dir tree.Path, at ref) error {
 	c, err := d.OpenDir(dir.Name())
 	if err != nil {
@@ -145,7 +149,8 @@ func (s *Sightings) child(ctx context.Context, d disk.Dir, dir tree.Path, at ref
 	return s.look(ctx, c, dir, at)
 }
 
-// files notes which files are not what the cache has.
+// files notes the files that have changed since the moment, or that the cache does not know as
+// they are.
 func (s *Sightings) files(ctx context.Context, d disk.Dir, seen *sighted) error {
 	b := seen.b
 	for i := range b.count() {
@@ -184,8 +189,8 @@ func namesOf(d disk.Dir) ([]string, error) {
 	return names, err
 }
 
-// Was returns what p was at the moment: nil, nothing, or nothing that is recorded. known says
-// whether that is known.
+// Was returns what was at the path p at the moment; nil where nothing was there, or nothing that
+// a capture records. known is false where neither the cache nor the look can tell.
 func (s *Sightings) Was(p tree.Path) (was *tree.Entry, known bool) {
 	if at, ok := s.dirs[p]; ok {
 		return &tree.Entry{Type: tree.Dir, Mode: at.mode}, true
@@ -210,7 +215,7 @@ func (s *Sightings) Was(p tree.Path) (was *tree.Entry, known bool) {
 	return &e, true
 }
 
-// record is the number of the record with a name, -1 for none.
+// record is the number of the cache's record of a name in the directory, -1 if it has none.
 func (s *sighted) record(name string) int {
 	for _, isDir := range []bool{false, true} {
 		i := sort.Search(s.b.count(), func(i int) bool {

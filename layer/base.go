@@ -7,27 +7,28 @@ import (
 	"decree/disk"
 )
 
-// A sight is a directory of the root, or a path where it has none, as the walk has it.
+// A sight is the place in the root that the walk of a layer compares with: a directory, or a
+// path at which the root has no directory.
 type sight struct {
 	up   *sight // nil: this is the root
 	name string // in up
 	dir  disk.Dir
-	// ruled tells whether the ignore files of this directory are what they were when the run
-	// began, as far as that is known. Nil: it has no say, as no rules were read in it.
+	// ruled says whether the ignore files of this directory are known to be what they were when
+	// the run began. Nil: no rules were read in this directory.
 	ruled func() (bool, error)
 }
 
 // A base tells what of the root is still what it was when the run began.
 type base struct {
-	before int64  // change times from this on are too young; 0: all are
-	dev    uint64 // the root's: of other file systems the clock is not known
-	moves  bool   // see disk.FileSystem.MoveTimes
-	// setBack is asked behind the look: see Layer.setBack.
+	before int64  // what has this change time or a later one may have changed since; 0: anything may have
+	dev    uint64 // the root's file system, the only one whose clock is known
+	moves  bool   // what is moved gets a new change time; see disk.FileSystem.MoveTimes
+	// setBack is asked after everything else was looked at; see Layer.setBack.
 	setBack func() bool
 }
 
-// holds looks whether name in s is still seen (nil: nothing), and has been since before the
-// run began, under the ignore rules of then.
+// holds looks whether name in s is still as the walk has seen it (nil: nothing was there), and
+// says whether it has been so since before the run began, under the same ignore rules.
 func (b base) holds(s *sight, name string, seen *disk.Info) (bool, error) {
 	ok, err := b.stands(s, name, seen)
 	if !ok || err != nil {
@@ -46,18 +47,24 @@ func (s *sight) sameRules() (ok bool, err error) {
 	return ok && err == nil, err
 }
 
-// stands is holds, whatever the rules.
+// stands is holds without the question about the ignore rules.
 //
-// What is there has a change time before that, so its content and mode are what they were.
-// It, and each directory above it up to the root, must also have stood where it stands now.
-// A directory's change time before the run says so of all that is in it: no name was made,
-// taken away or given to something else. Where the file system changes the change time of
-// what is renamed, linked or exchanged, a thing's own says it too, and the directory that it
-// is in may have got other names since. A directory of which neither is true may have been
-// put in the place of another, with all that is old in it.
+// Where something is, two things are asked. Its change time must be from before the run: then
+// its content and its mode are what they were. And it must stand where it stood then, which
+// means that neither it nor a directory above it, up to the root, was moved here since. Two kinds
+// of change times tell that:
 //
-// That nothing is there is told by the nearest directory that is: its names are those of
-// then.
+//   - that of the directory that it is in: if it is from before the run, no name in that directory
+//     was made, taken away or given to something else since;
+//   - its own, on file systems that give a new one to whatever is renamed, linked or exchanged: then
+//     the directory that it is in may have got other names since, as long as the same is known
+//     of that directory.
+//
+// A directory of which neither is known may have been put in the place of another one, together
+// with old files in it, so nothing in it has a base.
+//
+// That nothing is there is told by the nearest directory that is there: if its change time is
+// from before the run, its names are those of then.
 func (b base) stands(s *sight, name string, seen *disk.Info) (bool, error) {
 	if b.before == 0 {
 		return false, nil
@@ -78,8 +85,8 @@ func (b base) stands(s *sight, name string, seen *disk.Info) (bool, error) {
 
 func (b base) old(in *disk.Info) bool { return in.Ctime < b.before && in.Dev == b.dev }
 
-// untouched looks whether name is there as it was seen, and old; stood says that it has not
-// been moved since either.
+// untouched looks whether name is still there as it was seen, with a change time from before the
+// run. stood says that this change time also tells that it was not moved since.
 func (b base) untouched(dir disk.Dir, name string, seen *disk.Info) (stood, ok bool, err error) {
 	in, err := look(dir, name)
 	if err != nil || in == nil || seen == nil {
@@ -88,8 +95,8 @@ func (b base) untouched(dir disk.Dir, name string, seen *disk.Info) (stood, ok b
 	return b.moves, *in == *seen && b.old(in), nil
 }
 
-// absentDir looks at what stands where s, which has no directory, would be: nothing, or what
-// is none, for as long.
+// absentDir looks at the place of s, where the root has no directory. There must be nothing, or
+// something else that has stood there since before the run.
 func (b base) absentDir(s *sight) (stood, ok bool, err error) {
 	if s.up == nil {
 		return false, false, nil
@@ -101,7 +108,7 @@ func (b base) absentDir(s *sight) (stood, ok bool, err error) {
 	return b.moves, in.Kind != disk.Directory && b.old(in), nil
 }
 
-// look is Stat, with nil for what is not there; in no directory is nothing.
+// look is Stat, with nil for what is not there. A nil dir has nothing in it.
 func look(dir disk.Dir, name string) (*disk.Info, error) {
 	if dir == nil {
 		return nil, nil

@@ -17,15 +17,16 @@ import (
 	"decree/tree"
 )
 
-// A Change is a path that the layer has otherwise than the root has it now. It is valid
-// until the function that was given it returns.
+// A Change is a path at which the layer has something else than the root has now. It is valid
+// until the function that it was given to returns.
 type Change struct {
 	Path tree.Path
 	// Before is what the root has, After what the layer has: a regular file, a link or a
 	// directory; nil where there is nothing, or nothing that is recorded.
 	Before, After *disk.Info
-	// Equal says that both have the same content and mode: the run may have changed it back,
-	// or somebody else made the same change in the root, which is not settled.
+	// Equal says that both have the same content and mode, although what the root has is not
+	// settled: the run may have changed it and changed it back, or somebody else may have made
+	// the same change in the root.
 	Equal bool
 
 	w    *walk
@@ -44,11 +45,11 @@ func (c *Change) Name() string   { return c.name }
 // after that.
 func (c *Change) Settled() (bool, error) { return c.w.baseOf(c.Path).holds(c.l.seen, c.name, c.seen) }
 
-// aged says whether what the root has was neither written nor moved itself since before the
-// run, as far as its change time tells.
+// aged says whether what the root has was neither written nor moved since the run began, as far
+// as its own change time tells: a directory above it may have been moved all the same.
 func (c *Change) aged() bool { return c.seen != nil && c.w.baseOf(c.Path).old(c.seen) }
 
-// was is what the path was when the run began, as it is known from elsewhere.
+// was is what ChangeOptions.Known says the path was when the run began.
 func (c *Change) was() (*tree.Entry, bool) {
 	if c.w.known == nil || c.w.base.setBack() {
 		return nil, false
@@ -157,8 +158,9 @@ type level struct {
 	path  tree.Path
 	upper disk.Dir // nil: the layer has none
 	seen  *sight   // the root's; its dir is nil if there is none
-	// hidden: what the root has here is not seen through the layer; what the layer lacks is
-	// deleted. kept: it is the clone's own directory, and nothing was made or deleted in it.
+	// hidden: what the root has in this directory is not seen through the layer, so that what the
+	// layer lacks was deleted. kept: it is a directory of a clone in which no name was made or
+	// taken away since it was cloned.
 	hidden, kept bool
 	rules        *ignorefile.Rules
 }
@@ -302,8 +304,9 @@ func isStore(dir disk.Dir, name string) bool {
 	return err == nil && in.Kind == disk.Regular
 }
 
-// recorded is what counts of in: nil for what is ignored or special, which is tallied if
-// it is the layer's, or was the root's and is deleted.
+// recorded is in, or nil where ignore rules leave it out or its kind is not recorded. Such things
+// are counted in the tally where the layer has them, or where they were the root's and the run
+// has deleted them.
 func (w *walk) recorded(l *level, e *entry, in *disk.Info, layers bool) *disk.Info {
 	if in == nil {
 		return nil
@@ -336,7 +339,8 @@ func (w *walk) files(dir disk.Dir, e *entry) (int, error) {
 	return w.filesIn(dir, e.name)
 }
 
-// gitFiles is files for a .git, but for its index, which git writes anew when it only looks.
+// gitFiles is files for a .git, without its index, which git also writes when it only reads, and
+// without the objects that the root has too.
 func (w *walk) gitFiles(l *level, e *entry) (int, error) {
 	n, err := w.files(l.upper, e)
 	if n == 0 || err != nil || e.has == nil || e.has.Kind != disk.Directory {

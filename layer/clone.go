@@ -400,10 +400,11 @@ type cloned struct {
 	names map[tree.Path]uint64 // the inode of each path that was made, with sharedMark before links; nil until it is needed
 }
 
-// touched says whether the run may have changed an entry of the clone: it was written, or it is
-// not what was made there. What is in a directory that was moved has old change times too, and
-// some file systems leave that of what is moved itself as it was; the change time of the
-// directory where a name was made or taken away is new on all.
+// touched says whether the run may have changed an entry of the clone. Either its change time is
+// later than the cloning, or it is not what was cloned to this path, which the inodes tell: a thing
+// in a directory that was moved here keeps its old change time, and on some file systems so
+// does what was moved itself. Where no name of a directory was made or taken away since the
+// cloning, which its change time tells on all file systems, the inodes need not be compared.
 func (c *cloned) touched(l *level, e *entry) (bool, error) {
 	if e.has == nil {
 		e.new = true

@@ -9,13 +9,13 @@ import (
 	"decree/tree"
 )
 
-// A layer that its run has left can be entered again, for another command. What that one
-// touches first it found in the root as it was then, and not as it was for the run: such a
-// path has its base if nothing of it has changed since the layer was entered. What the run
-// had touched, or hidden, the other command sees as the run left it.
+// When its run has ended, another command can work in a layer. A path that the run has not
+// touched this command sees as the root has it by then, and not as it was when the run began:
+// the path has a base if it has not changed in the root since the layer was entered. A path that
+// the run has touched, or hidden, the command sees as the run left it, and its base is the run's.
 
-// enteredName is a file that marks a layer in which a command works again: who finds it
-// with nobody in the layer has to read the layer anew.
+// enteredName is a file that marks a layer in which such a command works. A recovery that finds
+// it, and nobody who works in the layer, has to read the layer anew.
 const enteredName = "entered"
 
 // again is what is known of a layer as it was entered.
@@ -24,8 +24,9 @@ type again struct {
 	touched map[tree.Path]bool // the paths that the layer had; true: and all below
 }
 
-// Enter marks the layer, which the caller has locked, and looks what it has already. What
-// Changes then takes for settled goes by that. It is called before the command is executed.
+// Enter marks the layer, which the caller has locked, and notes which paths it has already, by
+// which Changes later chooses the moment that a base must be older than. It is called before the
+// command is executed.
 func (l *Layer) Enter() error {
 	if err := l.mark(enteredName); err != nil {
 		return err

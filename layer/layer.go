@@ -114,9 +114,9 @@ func (l *Layer) fill(o CloneOptions) (err error) {
 	})
 }
 
-// settledBefore reads the clock of the root's file system. A root that was changed within the
-// last tick, as by the shell that makes a file in it for the output, would leave nothing in it
-// with a base: that tick is waited for.
+// settledBefore reads the clock of the root's file system. If the root was changed within the last
+// tick of that clock, as by a shell that has just made a file in it for the command's output,
+// nothing in the root could have a base; so it waits until the tick is over.
 func (l *Layer) settledBefore() (int64, error) {
 	root, err := l.place.Root.Self()
 	if err != nil {
