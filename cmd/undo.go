@@ -45,7 +45,7 @@ As "decree revert" does, it touches only the paths of the records, and only wher
 
 What was done inside a run belongs to the run. A record that was taken back by hand, with "decree revert", is passed over, which is said; so is one of which nothing is in the tree any more.
 
---list shows what undo and redo have before them and changes nothing: the number is the N that reaches a record.`,
+--list shows what undo and redo have before them and changes nothing: the number is the N that reaches a record, and - stands before one that is passed over.`,
 		examples: []example{
 			{"decree undo", "take back what was done last"},
 			{"decree undo 3", "the last three changes at once"},
@@ -154,7 +154,7 @@ func (s *session) reportWalk(result *recorder.MoveResult, dryRun bool) error {
 	case dryRun:
 		did = "would " + verb
 	}
-	what := "no file differs"
+	what := "no file had to be changed, as what they did cancels out"
 	if !p.Empty() {
 		what = planWords(p)
 	}
@@ -239,7 +239,7 @@ func (s *session) writeChain(w io.Writer, chain *history.Chain, more int) error 
 	}
 	i := 0
 	for _, l := range chain.Undo {
-		step := "-" // it is passed over
+		step := "-" // it is passed over: a revert that was removed from the history took it back
 		if l.By == "" {
 			i++
 			step = fmt.Sprintf("undo %d", i)

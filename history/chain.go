@@ -92,7 +92,7 @@ func (l *Link) InPart() bool {
 	if l.Undo != nil && len(l.marks) == 1 {
 		return len(l.marks[0].paths) > 0
 	}
-	return len(l.marks) > 0 || l.By != ""
+	return len(l.marks) > 0
 }
 
 // gone says that no path of the record stands: since an undo of all of them none was redone.

@@ -226,7 +226,22 @@ func (r *Reader) verdicts(policies map[string]retention.Policy) ([]retention.Ver
 			Labelled: slices.ContainsFunc(labels[rec.ID], func(name string) bool { return !history.OwnLabel(name) }), Newer: newer[rec.ID], Outbox: outbox, Draft: rec.Draft.Waits(), Open: begun[rec.ID] || rec.Status == history.StatusOpen,
 		})
 	}
+	needRedos(list, logged)
 	return retention.Decide(list, policies, r.opt.Location), nil
+}
+
+// needRedos has an undo need the redos of what it took back: without them that would count
+// as undone.
+func needRedos(list []retention.Record, logged []*history.Record) {
+	at := map[string]int{}
+	for i, rec := range logged {
+		at[rec.ID] = i
+		for _, b := range rec.Walked.Redoes {
+			if k, known := at[b.Undo]; known {
+				list[k].Needs = append(list[k].Needs, rec.ID)
+			}
+		}
+	}
 }
 
 // keepsMessages says whether messages lie in the outbox of a run that did not succeed.
@@ -267,6 +282,9 @@ func needsOf(rec *history.Record) []string {
 	}
 	for _, u := range undidOf(rec) {
 		out = append(out, u.ID)
+	}
+	for _, b := range rec.Walked.Redoes { // these need it: see needRedos
+		out = slices.DeleteFunc(out, func(id string) bool { return id == b.Undo })
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

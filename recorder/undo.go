@@ -53,11 +53,20 @@ func (r *Reader) chain() (*history.Chain, []history.Damage, error) {
 	return history.Fold(list.Records), slices.Concat(list.Damaged, list.Newer), nil
 }
 
-// ListChain is what undo and redo have before them, of paths alone where there are any.
+// ListChain is what undo and redo have before them, of paths alone where there are any. What
+// was taken back by a record that stands on the chain too comes back with that one: By is
+// left only where that record was removed.
 func (r *Reader) ListChain(paths []tree.Path) (*history.Chain, error) {
 	c, _, err := r.chain()
 	if err != nil {
 		return nil, err
+	}
+	stands := map[string]bool{}
+	for i := range c.Undo {
+		l := &c.Undo[i]
+		if stands[l.ID] = true; stands[l.By] {
+			l.By = ""
+		}
 	}
 	if c.Undo, err = r.linksTo(c.Undo, paths); err != nil {
 		return nil, err
@@ -66,28 +75,21 @@ func (r *Reader) ListChain(paths []tree.Path) (*history.Chain, error) {
 	return c, err
 }
 
-// linksTo leaves in links those that are about any of paths. By stays where a link is about
-// nothing else than what was taken back by hand.
+// linksTo leaves in links those that are about any of paths.
 func (r *Reader) linksTo(links []history.Link, paths []tree.Path) (out []history.Link, err error) {
 	for _, l := range links {
-		if l.Record == nil || len(paths) == 0 && !l.InPart() {
-			out = append(out, l)
-			continue
-		}
-		changes, err := r.history.DiffChanges(l.Record)
-		if err != nil {
-			return nil, err
-		}
-		apart := l
-		apart.By = ""
-		for _, one := range []*history.Link{&l, &apart} {
-			if slices.ContainsFunc(changes, func(c tree.Change) bool { return c.Path.Within(paths...) && one.Has(c.Path) }) {
-				if one == &l {
-					l.By = ""
-				}
-				out = append(out, l)
-				break
+		about := l.Record == nil || len(paths) == 0 && !l.InPart()
+		if !about {
+			changes, err := r.history.DiffChanges(l.Record)
+			if err != nil {
+				return nil, err
 			}
+			all := l
+			all.By = ""
+			about = slices.ContainsFunc(changes, func(c tree.Change) bool { return c.Path.Within(paths...) && all.Has(c.Path) })
+		}
+		if about {
+			out = append(out, l)
 		}
 	}
 	return out, nil

@@ -143,3 +143,32 @@ func TestUndoOfTurns(t *testing.T) {
 	require.Equal(t, "two\n", a.read("f"))
 	a.requireSound()
 }
+
+// TestPruningLeavesTheChain as it is: a redo stays while its undo does.
+func TestPruningLeavesTheChain(t *testing.T) {
+	b := newBench(t)
+	populate(b.root, rand.New(rand.NewSource(1)))
+	var ids []string
+	for i := range int64(3) {
+		ids = append([]string{b.run(9500+i, 0, nil).Record.ID}, ids...)
+	}
+	b.undo(UndoOptions{N: 3})
+	b.redo(UndoOptions{})
+	b.redo(UndoOptions{N: 2})
+	b.undo(UndoOptions{})
+	b.redo(UndoOptions{})
+	b.checkpoint(CheckpointOptions{})
+	prune := func(reason string) int {
+		p := with(b, func(r *Recorder) (*Pruned, error) {
+			return r.Prune(context.Background(), PruneOptions{Last: map[string]int{reason: 0}})
+		})
+		undo, redo := b.chain()
+		require.Equal(t, ids, undo)
+		require.Empty(t, redo)
+		return len(p.Gone())
+	}
+	require.Zero(t, prune("apply"), "their undos are there")
+	require.Equal(t, 2, prune("revert"))
+	require.Equal(t, 3, prune("apply"))
+	b.requireSound()
+}
