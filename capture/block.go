@@ -98,7 +98,7 @@ const (
 	rFlags = 7  // uint8
 	rMode  = 8  // uint32
 	rAux   = 12 // uint32: of a symlink the offset of its target, of a directory its block's checksum,
-	// of a file with set-user-ID or set-group-ID its owner
+	// of a file that is owned its user
 	rSize   = 16 // int64; of a directory the offset of its block, 0 if it has none
 	rMtime  = 24
 	rCtime  = 32
@@ -107,6 +107,8 @@ const (
 	rPerm   = 56 // uint32: which record the directory's listing has at this place
 	rGroup  = 60 // uint32: the group of such a file
 	trusted = 1  // flag: size, times, inode, device and mode vouch for the hash
+	owned   = 2  // flag: rAux and rGroup are its owner, although it has neither set-user-ID nor set-group-ID
+	asked   = 4  // flag: it was looked at whose the rights of its group are
 )
 
 var (
@@ -165,7 +167,7 @@ func (b block) entry(i int) tree.Entry {
 	}
 	e := tree.Entry{Mode: b.mode(i), Size: b.size(i)}
 	copy(e.SHA256[:], b.hash(i))
-	if e.Special() {
+	if e.Special() || b.rec(i)[rFlags]&owned != 0 {
 		e.Owner = b.owner(i)
 	}
 	return e
@@ -302,15 +304,23 @@ func (b block) setFacts(i int, k kind, in *disk.Info, old bool) {
 	le.PutUint64(r[rCtime:], uint64(in.Ctime))
 	le.PutUint64(r[rIno:], in.Ino)
 	le.PutUint64(r[rDev:], in.Dev)
-	if k != kFile {
-		return
+	if k == kFile {
+		b.setOwner(i, tree.Owner{UID: in.UID, GID: in.GID, Known: in.Mode&tree.SpecialBits != 0})
 	}
-	owner := tree.Owner{}
-	if in.Mode&tree.SpecialBits != 0 {
-		owner = tree.Owner{UID: in.UID, GID: in.GID}
+}
+
+// setOwner records whose file record i is, where that is known.
+func (b block) setOwner(i int, owner tree.Owner) {
+	r := b.rec(i)
+	if !owner.Known {
+		owner = tree.Owner{}
 	}
 	le.PutUint32(r[rAux:], owner.UID)
 	le.PutUint32(r[rGroup:], owner.GID)
+	r[rFlags] = r[rFlags]&trusted | asked
+	if owner.Known {
+		r[rFlags] |= owned
+	}
 }
 
 // setKind makes record i one without facts.
@@ -351,7 +361,8 @@ func (b *block) setTarget(i int, target string) {
 // known says whether the facts of record i are those of in, and vouch for its hash.
 func (b block) known(i int, k kind, in *disk.Info) bool {
 	r := b.rec(i)
-	return r[rFlags]&trusted != 0 && kind(r[rKind]) == k && b.sameFacts(i, k, in)
+	return r[rFlags]&trusted != 0 && kind(r[rKind]) == k && b.sameFacts(i, k, in) &&
+		(k != kFile || in.Mode&disk.GroupBits&^(in.Mode<<3) == 0 || r[rFlags]&asked != 0) // caches of earlier versions did not ask
 }
 
 func (b block) sameFacts(i int, k kind, in *disk.Info) bool {
@@ -360,7 +371,7 @@ func (b block) sameFacts(i int, k kind, in *disk.Info) bool {
 		int64(le.Uint64(r[rMtime:])) == in.Mtime && int64(le.Uint64(r[rCtime:])) == in.Ctime &&
 		le.Uint64(r[rIno:]) == in.Ino && le.Uint64(r[rDev:]) == in.Dev &&
 		(k == kLink || le.Uint32(r[rMode:]) == in.Mode &&
-			(in.Mode&tree.SpecialBits == 0 || le.Uint32(r[rAux:]) == in.UID && le.Uint32(r[rGroup:]) == in.GID))
+			(in.Mode&tree.SpecialBits == 0 || le.Uint32(r[rAux:]) == in.UID && (le.Uint32(r[rGroup:]) == in.GID || le.Uint32(r[rGroup:]) == disk.NoGroup)))
 }
 
 // setListing records the directory itself.

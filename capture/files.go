@@ -64,7 +64,11 @@ func (k *worker) readFile(n *node, h disk.Dir, i int) error {
 		if k.req.Ended != 0 && in.Mtime > k.req.Ended {
 			k.late = append(k.late, join(n.path, b.name(i)))
 		}
-		k.record(n, i, sum, &in, quiet && k.trusts(&in, h))
+		owner, err := ownerOf(h, name, in)
+		if err != nil {
+			return k.unreadFile(n, i, join(n.path, b.name(i)), err)
+		}
+		k.record(n, i, sum, &in, owner, quiet && k.trusts(&in, h))
 		k.notice(n, b, i, in.Size)
 		return nil
 	case absent(err):
@@ -86,15 +90,26 @@ func (k *worker) readFile(n *node, h disk.Dir, i int) error {
 // stays the old one if nothing is new.
 // A file that somebody had open for writing is read again next time: through a mapping
 // it changes, and its times do not.
-func (k *worker) record(n *node, i int, sum Hash, in *disk.Info, old bool) {
+func (k *worker) record(n *node, i int, sum Hash, in *disk.Info, owner tree.Owner, old bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.buf == nil && n.old.kind(i) == kFile && n.old.sameFacts(i, kFile, in) && n.old.trusted(i) == old && Hash(n.old.hash(i)) == sum {
+	if n.buf == nil && n.old.kind(i) == kFile && n.old.sameFacts(i, kFile, in) && n.old.trusted(i) == old && Hash(n.old.hash(i)) == sum &&
+		n.old.entry(i).Owner == owner && n.old.rec(i)[rFlags]&asked != 0 {
 		return
 	}
 	b := n.block()
 	b.setFacts(i, kFile, in, old)
+	b.setOwner(i, owner)
 	copy(b.hash(i), sum[:])
+}
+
+// ownerOf returns what is to be recorded about whose the file is.
+func ownerOf(h disk.Dir, name string, in disk.Info) (tree.Owner, error) {
+	gid, usual, err := disk.GroupOf(h, name, in)
+	if usual && in.Mode&tree.SpecialBits == 0 {
+		return tree.Owner{}, err
+	}
+	return tree.Owner{UID: in.UID, GID: gid, Known: true}, err
 }
 
 // storeError is an error of the store, not of the file that was read.
@@ -199,5 +214,5 @@ func (k *worker) keepOld(n *node, b block, i int) {
 	default:
 		return
 	}
-	b.rec(i)[rFlags] = 0
+	b.rec(i)[rFlags] &^= trusted
 }

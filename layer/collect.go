@@ -181,8 +181,12 @@ func read(w Writer, d disk.Dir, name string, in *disk.Info) (*tree.Entry, error)
 		e.SHA256, err = w.PutBytes([]byte(target))
 		return e, err
 	}
-	if e.Special() {
-		e.Owner = tree.Owner{UID: in.UID, GID: in.GID, Known: true}
+	gid, usual, err := disk.GroupOf(d, name, *in)
+	if e.Special() || !usual {
+		e.Owner = tree.Owner{UID: in.UID, GID: gid, Known: true}
+	}
+	if err != nil {
+		return nil, err
 	}
 	f, err := d.Open(name)
 	if err != nil {

@@ -235,7 +235,7 @@ func (u *unpacker) spelledMode(e *tree.Entry) {
 		return
 	}
 	e.Owner = tree.Owner{UID: uint32(u.uvarint(1<<32 - 1)), GID: uint32(u.uvarint(1<<32 - 1)), Known: true}
-	if !e.Special() {
+	if !e.MayOwn() {
 		u.fail("an owner that is not recorded")
 	}
 }

@@ -309,8 +309,8 @@ func (f facts) check(e *tree.Entry) string {
 		return "sha256, size or mode is missing"
 	case (f&factType != 0) != (f&factTarget != 0):
 		return "type and target are only for a symbolic link, and only together"
-	case e.Owner.Known && !e.Special():
-		return "an owner is only for set-user-ID and set-group-ID files"
+	case e.Owner.Known && !e.MayOwn():
+		return "an owner is only for set-user-ID and set-group-ID files, and those whose group may more than others"
 	case e.Type != tree.Symlink:
 		return ""
 	case e.Target == "":

@@ -82,7 +82,7 @@ func (e *Encoder) File(path tree.Path, entry tree.Entry) error {
 		b = append(b, '}')
 	} else {
 		b = appendMode(b, entry.Mode)
-		if entry.Special() && entry.Owner.Known {
+		if entry.MayOwn() && entry.Owner.Known {
 			b = append(b, `", "owner": "`...)
 			b = append(b, entry.Owner.String()...)
 		}

@@ -136,8 +136,8 @@ func incoherent(e *tree.Entry, mode, sum, size, target bool) string {
 		return "symlink without sha256"
 	case e.Type == tree.Symlink && e.Mode != tree.SymlinkMode:
 		return "mode of a symlink is not 777"
-	case e.Owner.Known && (!sum || !e.Special()):
-		return "an owner is only for set-user-ID and set-group-ID files"
+	case e.Owner.Known && (!sum || !e.MayOwn()):
+		return "an owner is only for set-user-ID and set-group-ID files, and those whose group may more than others"
 	}
 	return ""
 }

@@ -47,7 +47,7 @@ func appendEntry(dst []byte, e *tree.Entry) []byte {
 	dst = append(dst, `,"sha256":"`...)
 	dst = hex.AppendEncode(dst, e.SHA256[:])
 	dst = append(dst, '"')
-	if e.Special() && e.Owner.Known {
+	if e.MayOwn() && e.Owner.Known {
 		dst = append(dst, `,"owner":"`...)
 		dst = append(dst, e.Owner.String()...)
 		dst = append(dst, '"')

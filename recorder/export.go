@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"decree/disk"
 	"decree/history"
 	"decree/manifest"
 	"decree/project"
@@ -98,7 +99,7 @@ func (r *Reader) tarItem(tw *tar.Writer, it tree.Item, at time.Time, only *tree.
 	}
 	defer rc.Close()
 	h.Typeflag, h.Size = tar.TypeReg, size
-	if owner := it.Entry.Owner; owner.Known && (only == nil || *only == owner) {
+	if owner := it.Entry.Owner; it.Entry.Special() && owner.Known && owner.GID != disk.NoGroup && (only == nil || *only == owner) {
 		h.Uid, h.Gid = int(owner.UID), int(owner.GID)
 	} else if it.Entry.Special() {
 		h.Mode &^= tree.SpecialBits // extracted by root it would be root's

@@ -111,9 +111,10 @@ func (r *Reader) believed() (*tree.Owner, error) {
 }
 
 // withoutRights takes set-user-ID and set-group-ID from what the plan brings where
-// they would be another's than recorded, and says so, a line a path.
+// they would be another's than recorded, and what only its group may do where that is lost,
+// and says so, a line a path.
 func (r *Recorder) withoutRights(p *plan.Plan) ([]string, error) {
-	if !slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return s.To.Special() }) {
+	if !slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return s.To.MayOwn() && (s.To.Owner.Known || s.To.Special()) }) {
 		return nil, nil
 	}
 	t, _, done, err := r.mover()

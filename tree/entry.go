@@ -38,7 +38,8 @@ const ModeMask = 0o7777
 // SpecialBits are set-user-ID and set-group-ID.
 const SpecialBits = 0o6000
 
-// Owner is whose a file is. Known is false for files whose owner nobody asked for.
+// Owner is whose a file is. Its GID is 4294967295, which is nobody's, where an access
+// control list says what the group's bits mean. Known is false for files whose owner nobody asked for.
 type Owner struct {
 	UID, GID uint32
 	Known    bool
@@ -64,8 +65,9 @@ func ParseOwner(s string) (o Owner, ok bool) {
 // SHA256 and Size are those of the content; for a symlink, those of the target's text; for
 // a directory, zero. Mode is the permission bits with setuid, setgid and sticky (07777) as
 // Unix numbers them; for a symlink always 0777. Target is the text of a symlink, else "".
-// Owner is that of a file with one of [SpecialBits], else unknown: to give such a mode to
-// another's file, or to our own in the place of another's, would hand out rights.
+// Owner is that of a file with one of [SpecialBits], or whose group may what others may
+// not and is not the usual one, else unknown: to give such a mode to another's file, or to
+// our own in the place of another's, would hand out rights.
 type Entry struct {
 	SHA256 Hash
 	Size   int64
@@ -78,13 +80,24 @@ type Entry struct {
 // Special reports whether e is a file that runs with its owner's or group's rights.
 func (e *Entry) Special() bool { return e != nil && e.Type == Regular && e.Mode&SpecialBits != 0 }
 
+// GroupOnly are the rights, among the group's bits of a file's mode, that others do not have.
+func (e *Entry) GroupOnly() uint32 {
+	if e == nil || e.Type != Regular {
+		return 0
+	}
+	return e.Mode & 0o070 &^ (e.Mode << 3)
+}
+
+// MayOwn reports whether a record may say whose e is.
+func (e *Entry) MayOwn() bool { return e.Special() || e.GroupOnly() != 0 }
+
 // Same reports whether e and o are the same state of a path: type, hash and size are
 // equal, and the mode too, except for symlinks, whose mode is never compared. Owners are
-// compared where both are known: older records have none.
+// compared where both are known, of files with one of [SpecialBits]: older records have none.
 func (e Entry) Same(o Entry) bool {
 	return e.Type == o.Type && e.SHA256 == o.SHA256 && e.Size == o.Size &&
 		(e.Mode == o.Mode || e.Type == Symlink) &&
-		(e.Owner == o.Owner || !e.Owner.Known || !o.Owner.Known)
+		(e.Owner == o.Owner || !e.Owner.Known || !o.Owner.Known || !e.Special())
 }
 
 // FormatMode returns mode as manifest.json and changes.diff write it: the bits of 07777 in

@@ -82,7 +82,7 @@ func appendNode(dst []byte, n *Node) []byte {
 	if head != headLink && mode != defaultMode(n.Type) {
 		head |= headMode
 	}
-	if n.Special() && n.Owner.Known {
+	if n.MayOwn() && n.Owner.Known {
 		head |= headOwner
 	}
 	dst = append(dst, head)
@@ -259,7 +259,7 @@ func (o *object) mode(n *Node, head byte) {
 		return
 	}
 	n.Owner = Owner{UID: uint32(o.uvarint(1<<32 - 1)), GID: uint32(o.uvarint(1<<32 - 1)), Known: true}
-	if !n.Special() {
+	if !n.MayOwn() {
 		o.fail(errMode)
 	}
 }

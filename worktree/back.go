@@ -431,8 +431,11 @@ func (x *txn) refill(s *step, p slots) error {
 		return err
 	}
 	defer f.Close()
-	mode := s.From.Mode
 	kept, err := x.giveOwner(s, p, p.draft)
+	if err != nil {
+		return err
+	}
+	mode, err := x.groupMode(s.From, p, p.draft)
 	if err != nil {
 		return err
 	}

@@ -400,7 +400,7 @@ func (r *journalReader) fileMode() *tree.Entry {
 	if m&ownedMode != 0 {
 		e.Owner = tree.Owner{UID: uint32(r.number()), GID: uint32(r.number()), Known: true}
 	}
-	if m > ownedMode|0o7777 || e.Owner.Known && !e.Special() {
+	if m > ownedMode|0o7777 || e.Owner.Known && !e.MayOwn() {
 		r.bad("impossible mode")
 	}
 	return e

@@ -242,8 +242,12 @@ func hashAt(d disk.Dir, name string, st disk.Info, unlock bool) (state, bool, er
 	steady := before.SameFile(st) && n == after.Size && unwritten(before, after)
 	before.Mode = st.Mode
 	e := &tree.Entry{SHA256: sum, Size: n, Mode: st.Mode}
-	if e.Special() {
-		e.Owner = tree.Owner{UID: st.UID, GID: st.GID, Known: true}
+	gid, usual, err := disk.GroupOf(d, name, st)
+	if e.Special() || !usual {
+		e.Owner = tree.Owner{UID: st.UID, GID: gid, Known: true}
+	}
+	if err != nil {
+		return state{}, false, err
 	}
 	return state{entry: e, info: before, writing: writing}, steady, nil
 }

@@ -18,26 +18,39 @@ func ownedBy(e *tree.Entry, st disk.Info) bool {
 // Rights looks at the steps that bring a file with set-user-ID or set-group-ID. A
 // file that gets such a mode and another owner than the recorded one would run
 // with the wrong person's rights: where the recorded owner is not known or cannot
-// be given, the step's To loses these bits. It returns what it took away, in
+// be given, the step's To loses these bits. It looks at those, too, whose group may
+// more than others: where the recorded group or access control list cannot be given,
+// the step's To loses what the group alone could do. It returns what it took away, in
 // words, by path. It makes a file in the staging directory and removes it.
 func (t *Tree) Rights(steps []Step) (map[tree.Path]string, error) {
 	taken := map[tree.Path]string{}
 	can := map[tree.Owner]bool{}
 	for i := range steps {
 		s := &steps[i]
-		if !s.To.Special() || same(s.From, s.To) && s.From.Owner.Known {
+		if !s.To.MayOwn() || same(s.From, s.To) && s.From.Owner.Known {
 			continue
 		}
-		why, err := t.withoutRights(s, can)
-		if err != nil {
-			return nil, err
+		// Who has lost set-user-ID is asked about his group, too.
+		to, reason := *s.To, ""
+		for _, bits := range [...]uint32{to.Mode & tree.SpecialBits, to.GroupOnly()} {
+			if bits == 0 {
+				continue
+			}
+			why, err := t.withoutRights(&Step{Path: s.Path, From: s.From, To: &to}, can)
+			if err != nil {
+				return nil, err
+			}
+			if why != "" {
+				to.Mode, reason = to.Mode&^bits, why
+			}
 		}
-		if why == "" {
+		if reason == "" {
 			continue
 		}
-		taken[s.Path] = fmt.Sprintf("mode is %o instead of %o: %s", s.To.Mode&^tree.SpecialBits, s.To.Mode, why)
-		to := *s.To
-		to.Mode, to.Owner = to.Mode&^tree.SpecialBits, tree.Owner{}
+		taken[s.Path] = fmt.Sprintf("mode is %o instead of %o: %s", to.Mode, s.To.Mode, reason)
+		if to.GroupOnly() == 0 {
+			to.Owner = tree.Owner{}
+		}
 		s.To = &to
 	}
 	return taken, nil
@@ -49,6 +62,9 @@ func (t *Tree) believes(owner tree.Owner) bool { return t.opt.Only == nil || *t.
 // withoutRights says why the step cannot have its mode, "" if it can.
 func (t *Tree) withoutRights(s *Step, can map[tree.Owner]bool) (string, error) {
 	owner := s.To.Owner
+	if !s.To.Special() {
+		return t.withoutGroup(s, can)
+	}
 	if !owner.Known {
 		return "the record does not say who owned the file", nil
 	}
@@ -76,6 +92,65 @@ func (t *Tree) withoutRights(s *Step, can map[tree.Owner]bool) (string, error) {
 		return fmt.Sprintf("it cannot be given to its owner %s", owner), nil
 	}
 	return "", nil
+}
+
+// withoutGroup says why the step's file cannot have what its group alone may do, ""
+// if it can. Who may do what by an access control list is known of the file that is there.
+func (t *Tree) withoutGroup(s *Step, can map[tree.Owner]bool) (string, error) {
+	owner := s.To.Owner
+	if !owner.Known {
+		return "", nil
+	}
+	if owner.GID == disk.NoGroup {
+		kept, err := t.hasACL(s)
+		if kept || err != nil {
+			return "", err
+		}
+		return "its access control list is lost", nil
+	}
+	tmp, err := t.opt.Tmp.Self()
+	if err != nil {
+		return "", err
+	}
+	able, asked := can[tree.Owner{UID: tmp.UID, GID: owner.GID, Known: true}]
+	if kindOf(s.From, s.To) == chmodFile {
+		h := newHandles(t.root)
+		defer h.close()
+		have, err := look(h, s.Path, false)
+		able, asked = have.info.GID == owner.GID, true
+		if err != nil {
+			return "", err
+		}
+	}
+	if !asked {
+		group := tree.Owner{UID: tmp.UID, GID: owner.GID, Known: true}
+		if able, err = t.canGive(group); err != nil {
+			return "", err
+		}
+		can[group] = able
+	}
+	if !able {
+		return fmt.Sprintf("it cannot be given to its group %d", owner.GID), nil
+	}
+	return "", nil
+}
+
+// hasACL says whether the file that the step replaces has an access control list.
+func (t *Tree) hasACL(s *Step) (bool, error) {
+	if s.From == nil || s.From.Type != tree.Regular {
+		return false, nil
+	}
+	h := newHandles(t.root)
+	defer h.close()
+	d, err := h.dir(s.Path.Parent())
+	if errors.Is(err, errNoDir) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer d.release()
+	return disk.HasACL(d, s.Path.Name())
 }
 
 // canGive tries on an empty file whether it can be given to the owner.

@@ -286,7 +286,39 @@ func (x *txn) dress(s *step, p slots, f disk.File) error {
 			return err
 		}
 	}
-	return f.Chmod(s.To.Mode)
+	mode, err := x.groupMode(s.To, p, p.in)
+	if err == nil && mode != s.To.Mode {
+		err = &ConflictError{[]Conflict{{s.Path, fmt.Sprintf("mode %o cannot be given to a file of another group", s.To.Mode)}}}
+	}
+	if err != nil {
+		return err
+	}
+	return f.Chmod(mode)
+}
+
+// groupMode is e's mode as the named slot may have it: without what e's group alone may
+// do if the file has not come to that group, or not got its access control list.
+func (x *txn) groupMode(e *tree.Entry, p slots, name string) (uint32, error) {
+	if e.GroupOnly() == 0 || !e.Owner.Known {
+		return e.Mode, nil
+	}
+	kept := false
+	if e.Owner.GID == disk.NoGroup {
+		var err error
+		if kept, err = disk.HasACL(p, name); err != nil {
+			return 0, err
+		}
+	} else {
+		have, err := p.Stat(name)
+		if err != nil {
+			return 0, err
+		}
+		kept = have.GID == e.Owner.GID
+	}
+	if !kept {
+		return e.Mode &^ e.GroupOnly(), nil
+	}
+	return e.Mode, nil
 }
 
 // giveOwner gives the slot the recorded owner and group, where there are some,
@@ -340,6 +372,19 @@ func (x *txn) ownerFor(s *step, e *tree.Entry) (*disk.Info, error) {
 	if e.Special() && e.Owner.Known {
 		return &disk.Info{UID: e.Owner.UID, GID: e.Owner.GID}, nil
 	}
+	want, err := x.usualOwner(s)
+	if err == nil && e.GroupOnly() != 0 && e.Owner.Known && e.Owner.GID != disk.NoGroup {
+		group := disk.Info{UID: x.uid, GID: e.Owner.GID}
+		if want != nil {
+			group.UID = want.UID
+		}
+		want = &group
+	}
+	return want, err
+}
+
+// usualOwner is that of what stood at the path, or else of what is made there.
+func (x *txn) usualOwner(s *step) (*disk.Info, error) {
 	if s.was.Ino != 0 {
 		return &s.was, nil
 	}

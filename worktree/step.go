@@ -199,7 +199,7 @@ func plainEntry(e *tree.Entry) (*tree.Entry, string) {
 	switch e.Type {
 	case tree.Regular:
 		plain := &tree.Entry{SHA256: e.SHA256, Size: e.Size, Mode: e.Mode}
-		if plain.Special() {
+		if plain.MayOwn() {
 			plain.Owner = e.Owner
 		}
 		return plain, ""

@@ -429,3 +429,59 @@ func TestRights(t *testing.T) {
 	}
 	require.Len(t, rights(list), 2, "an old record does not know whose they were")
 }
+
+// TestRightsOfGroup: what a file's group alone may do is given to that group, or to
+// nobody; and what an access control list says, to nobody where that list is gone.
+func TestRightsOfGroup(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	r := newRig(t, files{"listed": moded(0o660, "l")})
+	give(t, r)
+	acl := "\x02\x00\x00\x00" + "\x01\x00\x06\x00\xff\xff\xff\xff" + "\x02\x00\x06\x00\xd2\x04\x00\x00" +
+		"\x04\x00\x00\x00\xff\xff\xff\xff" + "\x10\x00\x06\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff"
+	if err := unix.Setxattr(r.path("listed"), disk.ACL, []byte(acl), 0); err != nil {
+		t.Skip("no access control lists: ", err)
+	}
+	have, err := Open(r.open("tree"), Options{}).Look("listed")
+	require.NoError(t, err)
+	require.Equal(t, tree.Owner{UID: nobody, GID: disk.NoGroup, Known: true}, have.Owner)
+	group := func(gid uint32) []Step {
+		list := steps(files{"listed": moded(0o660, "l")}, files{"listed": moded(0o660, "m"), "new": moded(0o640, "n")})
+		for _, s := range list {
+			s.To.Owner = tree.Owner{UID: nobody, GID: gid, Known: true}
+		}
+		return list
+	}
+	rights := func(list []Step) map[tree.Path]string {
+		tree, _, done := r.tree()
+		defer done()
+		out, err := tree.Rights(list)
+		require.NoError(t, err)
+		r.clean()
+		return out
+	}
+	require.Empty(t, rights(group(1234)), "root may give it")
+	list := group(disk.NoGroup)
+	require.Equal(t, map[tree.Path]string{"new": "mode is 600 instead of 640: its access control list is lost"}, rights(list))
+	asUser(t, func() {
+		require.Equal(t, map[tree.Path]string{
+			"listed": "mode is 600 instead of 660: it cannot be given to its group 1234",
+			"new":    "mode is 600 instead of 640: it cannot be given to its group 1234",
+		}, rights(group(1234)))
+		_, err := r.move(group(1234))
+		require.ErrorContains(t, err, "of another group", "a journal or a plan that was not asked about")
+	})
+	_, err = r.move(list)
+	require.NoError(t, err)
+	kept, err := disk.HasACL(r.open("tree"), "listed")
+	require.NoError(t, err)
+	require.True(t, kept)
+	_, err = r.move(steps(files{"new": moded(0o600, "n")}, files{}))
+	require.NoError(t, err)
+	_, err = r.move(group(1234)[1:])
+	require.NoError(t, err)
+	var st unix.Stat_t
+	require.NoError(t, unix.Stat(r.path("new"), &st))
+	require.Equal(t, []uint32{0o640, 1234}, []uint32{st.Mode & 0o7777, st.Gid})
+}

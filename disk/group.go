@@ -1,0 +1,51 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// NoGroup stands for a file's group where its group bits are the mask of an access
+// control list: they say what named users may, and no group has them.
+const NoGroup = 1<<32 - 1
+
+// ACL is the attribute that holds a file's access control list on Linux.
+const ACL = "system.posix_acl_access"
+
+// GroupBits are the rights of a file's group among the bits of its mode; others' stand
+// three bits below.
+const GroupBits = 0o070
+
+// GroupOf returns the group whose members have the group's rights to the file name in d,
+// [NoGroup] if nobody has them as a member of one. usual says that there is nothing to
+// remember about it: others have these rights too, or it is the group that a new file
+// of ours there would get.
+func GroupOf(d Dir, name string, in Info) (gid uint32, usual bool, err error) {
+	if in.Mode&GroupBits&^(in.Mode<<3) == 0 {
+		return in.GID, true, nil
+	}
+	if listed, err := HasACL(d, name); listed || err != nil {
+		return NoGroup, false, err
+	}
+	if os.Geteuid() != 0 {
+		return in.GID, int64(in.GID) == int64(os.Getegid()), nil
+	}
+	self, err := d.Self() // what root makes gets the owner of its directory
+	return in.GID, in.GID == self.GID, err
+}
+
+// HasACL says whether the file name in d has an access control list that its mode does
+// not tell. Where that cannot be asked there is none.
+func HasACL(d Dir, name string) (bool, error) {
+	list, err := d.Xattrs(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
+		return false, nil
+	}
+	for _, x := range list {
+		if x.Name == ACL {
+			return true, nil
+		}
+	}
+	return false, err
+}

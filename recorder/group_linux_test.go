@@ -1,0 +1,46 @@
+package recorder
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"decree/disk"
+)
+
+// TestFailedRunOfListed: a file that one more user may read, deleted by a run that is put
+// back, does not come back for its whole group.
+func TestFailedRunOfListed(t *testing.T) {
+	b := newBench(t)
+	b.write("s", "secret")
+	path := filepath.Join(b.root, "s")
+	require.NoError(t, os.Chmod(path, 0o600))
+	acl := "\x02\x00\x00\x00" + "\x01\x00\x06\x00\xff\xff\xff\xff" + "\x02\x00\x06\x00\xd2\x04\x00\x00" +
+		"\x04\x00\x00\x00\xff\xff\xff\xff" + "\x10\x00\x06\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff"
+	if err := unix.Setxattr(path, disk.ACL, []byte(acl), 0); err != nil {
+		t.Skip("no access control lists: ", err)
+	}
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
+	for _, c := range []struct {
+		command, mode string
+		notes         []string
+	}{
+		{"echo more >>s; exit 1", "-rw-rw----", nil}, // the list is that of the file that is there
+		{"rm s; exit 1", "-rw-------", []string{"s: mode is 600 instead of 660: its access control list is lost"}},
+	} {
+		res := with(b, func(r *Recorder) (*RunResult, error) {
+			return r.Run(context.Background(), RunOptions{Args: []string{"/bin/sh", "-c", c.command}, Dir: b.root, Stdin: null, Env: os.Environ()})
+		})
+		require.Equal(t, c.notes, res.Notes)
+		st, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, c.mode, st.Mode().String(), c.command)
+		require.Equal(t, "secret", b.read("s"))
+	}
+}
