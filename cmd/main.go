@@ -34,6 +34,10 @@ func Main(env Env) int {
 	lazyHeap()
 	startPoller()
 	s := &session{env: env}
+	if isHook(env.Args) {
+		s.hook(env.Args[1:], time.Now())
+		return 0
+	}
 	err := s.main(context.Background())
 	code := s.report(err) // hints look at the records, which are closed next
 	if s.rec != nil {

@@ -382,3 +382,9 @@ func (l *log) writeLive(w io.Writer) error {
 	_, err := w.Write(buf)
 	return err
 }
+
+// HasRecords says whether a project's store has records, without reading them.
+func HasRecords(p *project.Site) bool {
+	st, err := p.Store.Stat(logFile)
+	return err == nil && st.Size > 0
+}

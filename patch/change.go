@@ -65,6 +65,7 @@ type Change struct {
 	Path                   tree.Path
 	Old, New               *tree.Entry
 	OldContent, NewContent Content
+	Shared                 bool // see Section
 }
 
 // Stat counts what a Writer has written. Files and symlinks count, directories do not; a

@@ -29,6 +29,8 @@ func ParseFacts(data []byte) (*Section, error) {
 			s.Binary = v.Bool()
 		case "store":
 			s.Stored = v.Bool()
+		case "shared":
+			s.Shared = v.Bool()
 		}
 		return nil
 	})

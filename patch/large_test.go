@@ -28,7 +28,7 @@ func sectionOf(t testing.TB, old, new []byte, lim Limits) *Section {
 	w := NewWriter(&out, lim)
 	require.NoError(t, w.Write(context.Background(), Change{
 		"f", &tree.Entry{SHA256: tree.Sum(old), Size: int64(len(old)), Mode: 0o644}, &tree.Entry{SHA256: tree.Sum(new), Size: int64(len(new)), Mode: 0o644},
-		Bytes(old), Bytes(new),
+		Bytes(old), Bytes(new), false,
 	}))
 	require.NoError(t, w.Close())
 	stat := w.Stat()
@@ -157,7 +157,7 @@ func TestLargeTextsAreChecked(t *testing.T) {
 		new := tree.Entry{SHA256: tree.Sum(more), Size: int64(len(more)), Mode: 0o644}
 		spoil(&old, &new)
 		w := NewWriter(&strings.Builder{}, Limits{})
-		err := w.Write(context.Background(), Change{"f", &old, &new, Bytes(base), Bytes(more)})
+		err := w.Write(context.Background(), Change{"f", &old, &new, Bytes(base), Bytes(more), false})
 		assert.ErrorIs(t, err, errChanged, name)
 	}
 }

@@ -50,7 +50,7 @@ func TestPeakChild(t *testing.T) {
 	out, err := os.Create(filepath.Join(root, "diff"))
 	require.NoError(t, err)
 	w := NewWriter(out, Limits{})
-	c := Change{"f", &entries[0], &entries[1], onDisk(filepath.Join(root, "old")), onDisk(filepath.Join(root, "new"))}
+	c := Change{"f", &entries[0], &entries[1], onDisk(filepath.Join(root, "old")), onDisk(filepath.Join(root, "new")), false}
 	require.NoError(t, w.Write(context.Background(), c))
 	require.NoError(t, w.Close())
 	require.NoError(t, out.Close())

@@ -36,6 +36,7 @@ type Section struct {
 	Op               Op
 	Old, New         *tree.Entry
 	Binary, Stored   bool
+	Shared           bool // others changed the path in the same time
 	Hunks            []Hunk
 	OldData, NewData []byte
 
@@ -139,6 +140,9 @@ func (s *Section) appendFacts(dst []byte) []byte {
 	}
 	if s.Stored {
 		dst = append(dst, `,"store":true`...)
+	}
+	if s.Shared {
+		dst = append(dst, `,"shared":true`...)
 	}
 	return append(dst, "}\n"...)
 }

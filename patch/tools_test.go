@@ -38,7 +38,7 @@ func changes(old, new nodes) []Change {
 	var all []Change
 	for p := range paths {
 		o, n := old[p], new[p]
-		all = append(all, Change{p, o.entry, n.entry, Bytes(o.data), Bytes(n.data)})
+		all = append(all, Change{p, o.entry, n.entry, Bytes(o.data), Bytes(n.data), false})
 	}
 	slices.SortFunc(all, func(a, b Change) int { return a.Path.Compare(b.Path) })
 	return all

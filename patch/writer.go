@@ -76,7 +76,7 @@ func (w *Writer) write(ctx context.Context, c Change) error {
 
 // section writes the one section of c, whose sides are of one kind.
 func (w *Writer) section(ctx context.Context, c Change) error {
-	s := &Section{Path: c.Path, Op: opOf(c.Old, c.New), Old: c.Old, New: c.New}
+	s := &Section{Path: c.Path, Op: opOf(c.Old, c.New), Old: c.Old, New: c.New, Shared: c.Shared}
 	if s.Op == "" {
 		return nil
 	}

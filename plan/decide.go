@@ -152,11 +152,24 @@ func (o *overlay) planOne(ctx context.Context, t *transition, opt Options) error
 		o.note(t.path, Done, "")
 		return nil
 	case same(cur.entry, want):
-		o.set(t.path, state{goal, t.content(opt.Direction, cur.content)}, Move)
+		next := state{goal, t.content(opt.Direction, cur.content)}
+		switch {
+		case opt.Direction == Forth || !t.shared():
+			o.set(t.path, next, Move)
+		case opt.Force:
+			o.set(t.path, next, Forced)
+		case opt.Merge == Skip:
+			o.note(t.path, Kept, sharedReason)
+		default:
+			o.note(t.path, Edited, sharedReason)
+		}
 		return nil
 	}
 	return o.edited(ctx, t, opt, cur)
 }
+
+// sharedReason is why a path is not taken back that nobody can be said to have changed alone.
+const sharedReason = "others changed it in the same time; only --force takes it back"
 
 // edited decides about a path that is neither what the run left nor what was
 // before it.

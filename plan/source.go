@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"decree/patch"
@@ -65,6 +66,11 @@ func (s *Source) transitions() []transition {
 		out = append(out, transition{path: sec.Path, old: sec.Old, new: sec.New, sections: []*patch.Section{sec}, source: s})
 	}
 	return out
+}
+
+// shared says whether others changed the path in the same time.
+func (t *transition) shared() bool {
+	return slices.ContainsFunc(t.sections, func(s *patch.Section) bool { return s.Shared })
 }
 
 // ends returns the side that must be there and the one that is wanted.

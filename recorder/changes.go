@@ -33,6 +33,11 @@ const fetched = 256
 // never from the tree, so the diff cannot differ from the hashes that it names.
 // What is read stays in cache; without one, only as long as it is needed.
 func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []tree.Change, cache *contentCache) (patch.Stat, error) {
+	return r.writeMarked(ctx, w, changes, nil, cache)
+}
+
+// writeMarked is writeChanges with a mark on the changes of shared.
+func (r *Recorder) writeMarked(ctx context.Context, w io.Writer, changes []tree.Change, shared map[tree.Path]bool, cache *contentCache) (patch.Stat, error) {
 	cfg := r.project.Config
 	limits := patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText}
 	if r.given { // there is hardly room for what the store has not got yet
@@ -49,7 +54,7 @@ func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []tree
 			near.fetch(ctx, r.store, changes[i:min(i+fetched, len(changes))])
 		}
 		err := pw.Write(ctx, patch.Change{
-			Path: c.Path, Old: c.Old, New: c.New, OldContent: r.content(c.Old, near), NewContent: r.content(c.New, near),
+			Path: c.Path, Old: c.Old, New: c.New, OldContent: r.content(c.Old, near), NewContent: r.content(c.New, near), Shared: shared[c.Path],
 		})
 		if err != nil {
 			return patch.Stat{}, err

@@ -34,6 +34,7 @@ type ongoing struct {
 	inside string          // the nearest of them, or of turns, that this process is part of, "" for none
 	others []project.Lease // those that it is no part of
 	turns  []*openTurn     // of coding agents, the oldest first
+	told   []toldLine      // what agents told, while turns are open
 }
 
 // live says whether the record id has a lease.
@@ -75,8 +76,13 @@ func (r *Recorder) whatGoesOn() (b ongoing, err error) {
 // seeTurns adds the open turns to what goes on. The caller has the lock, so that what
 // stands in the place of the open records is moved away.
 func (b *ongoing) seeTurns(r *Recorder) (err error) {
-	b.turns, err = r.openTurns()
-	b.inside = r.nearest(*b)
+	if b.turns, err = r.openTurns(); err != nil {
+		return err
+	}
+	b.inside, b.told = r.nearest(*b), nil
+	if len(b.turns) > 0 {
+		b.told, err = r.readTold()
+	}
 	return err
 }
 

@@ -90,10 +90,16 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.
 }
 
 func (r *Recorder) storeOutside(ctx context.Context, x *writing, changes []tree.Change, cache *contentCache) (*outside, error) {
+	return r.keepDiff(ctx, x, changes, nil, cache)
+}
+
+// keepDiff writes a diff into the store, in which the changes of shared are marked as
+// such; it is durable after the next flush.
+func (r *Recorder) keepDiff(ctx context.Context, x *writing, changes []tree.Change, shared map[tree.Path]bool, cache *contentCache) (*outside, error) {
 	kept := &bounded{left: maxOutside}
 	var stat patch.Stat
 	sum, _, err := store.PutWritten(x.w, func(to io.Writer) (err error) {
-		stat, err = r.writeChanges(ctx, io.MultiWriter(to, kept), changes, cache)
+		stat, err = r.writeMarked(ctx, io.MultiWriter(to, kept), changes, shared, cache)
 		return err
 	})
 	if err != nil {

@@ -229,7 +229,7 @@ func (r *Recorder) enter(ctx context.Context, k kind) (*writing, error) {
 func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, error) {
 	x, err := r.enter(ctx, k)
 	if err == nil && (k == movesFiles || op == opRecord) {
-		over := r.over
+		over := func(t *openTurn) bool { return r.over(x, t) }
 		if k == movesFiles && op != opRecord { // what moves the tree is no agent's work, which is recorded before it
 			over = func(*openTurn) bool { return true }
 		}

@@ -39,8 +39,10 @@ const extraTurn = "turn"
 // turnNote is what tells an open turn from others, and whether its agent still lives.
 type turnNote struct {
 	Agent  project.Holder `json:"agent"`
-	ID     string         `json:"id,omitempty"` // the agent's own id of the turn
-	Prompt []byte         `json:"prompt"`       // the hash of the whole prompt, which is no object of the store
+	ID     string         `json:"id,omitempty"`    // the agent's own id of the turn
+	Prompt []byte         `json:"prompt"`          // the hash of the whole prompt, which is no object of the store
+	From   int64          `json:"from,omitempty"`  // where the log of what agents tell went on
+	After  string         `json:"after,omitempty"` // the newest record before it
 	// Files are those of the record's directory that the store has already: outside.diff.
 	Files map[string]tree.Hash `json:"files,omitempty"`
 }
@@ -155,7 +157,7 @@ func (r *Recorder) BeginSession(ctx context.Context, e TurnEvent) (*history.Reco
 		return nil, err
 	}
 	defer x.close()
-	err = r.closeTurns(ctx, x, func(t *openTurn) bool { return !t.ofSession(e) && r.over(t) }, nil)
+	err = r.closeTurns(ctx, x, func(t *openTurn) bool { return x.ongoing.sessionEnded(t) || !t.ofSession(e) && r.over(x, t) }, nil)
 	if err != nil || slices.ContainsFunc(x.ongoing.turns, func(t *openTurn) bool { return t.ofSession(e) }) {
 		return nil, err
 	}
@@ -175,8 +177,11 @@ func (r *Recorder) repeats(e TurnEvent) func(newest *history.Record, now tree.Ha
 	}
 }
 
-// over says whether an open turn is over without anybody's saying so: its agent is gone.
-func (r *Recorder) over(t *openTurn) bool { return !r.alive(t.note.Agent) }
+// over says whether an open turn is over though no event has closed it: its session has
+// ended, or its agent is gone.
+func (r *Recorder) over(x *writing, t *openTurn) bool {
+	return x.ongoing.sessionEnded(t) || !r.alive(t.note.Agent)
+}
 
 // BeginTurn opens a turn: the tree is recorded as its prompt finds it. A prompt that is
 // told again gives the turn that is open already.
@@ -205,7 +210,7 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 		return nil, &BeginError{err}
 	}
 	defer res.Close()
-	err = r.closeTurns(ctx, x, func(t *openTurn) bool { return t.ofSession(e) || r.over(t) }, res)
+	err = r.closeTurns(ctx, x, func(t *openTurn) bool { return t.ofSession(e) || r.over(x, t) }, res)
 	if err != nil {
 		return nil, err
 	}
@@ -228,6 +233,12 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 		return nil, &BeginError{err}
 	}
 	note := turnNote{Agent: e.Process, ID: clipID(e.Turn), Prompt: sumOfPrompt(e), Files: out.stored(nil)}
+	if k, err := r.lastKnown(); err == nil && k.newest != nil {
+		note.After = k.newest.ID
+	}
+	if note.From, err = r.project.ToldSize(); err != nil {
+		return nil, &BeginError{err}
+	}
 	return rec, r.openTurn(rec, rules(res), note)
 }
 
@@ -343,6 +354,25 @@ func (r *Recorder) endTurn(ctx context.Context, x *writing, e TurnEvent) (*histo
 	return r.continueTurn(ctx, x, e, last)
 }
 
+// AfterTool records the tree as a tool of an open turn has left it. It returns nil where no
+// turn of the session is open.
+func (r *Recorder) AfterTool(ctx context.Context, e TurnEvent) (*history.Record, error) {
+	defer r.actAs(e)()
+	x, err := r.enter(ctx, besideRuns)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	for _, t := range x.ongoing.turns {
+		if t.ofSession(e) {
+			x.ongoing.inside = t.Record.ID
+			what := "After " + oneWord(firstRunes(e.Tool, mostID))
+			return r.checkpoint(ctx, x, CheckpointOptions{Description: what, SkipUnreadable: true}, history.Auto)
+		}
+	}
+	return nil, nil
+}
+
 // farBack is how many records are looked through for the last turn of a session.
 const farBack = 200
 
@@ -377,7 +407,7 @@ func (r *Recorder) continueTurn(ctx context.Context, x *writing, e TurnEvent, la
 	rec.Before, rec.Turn.Continues = left(since.last), last.ID
 	rec.Files, rec.Bytes, rec.Unrecorded = since.last.Files, since.last.Bytes, res.Unrecorded
 	rec.Turn.Prompt, rec.Description = last.Turn.Prompt, last.Description
-	t := &openTurn{Opened: &history.Opened{Record: rec, Effects: history.Effects{Labels: map[string]string{history.LabelOfTurn(rec.Actor.Turn): rec.ID}}}}
+	t := &openTurn{note: turnNote{Agent: e.Process, After: since.last.ID}, Opened: &history.Opened{Record: rec, Effects: history.Effects{Labels: map[string]string{history.LabelOfTurn(rec.Actor.Turn): rec.ID}}}}
 	return rec, r.recordTurn(ctx, x, t, history.EndedByEvent, res, since.changes)
 }
 
@@ -434,7 +464,14 @@ func (r *Recorder) closeTurn(ctx context.Context, x *writing, t *openTurn, by hi
 func (r *Recorder) recordTurn(ctx context.Context, x *writing, t *openTurn, by history.EndedBy, now *capture.Result, changes []tree.Change) error {
 	rec := t.Record
 	changes = readable(changes, rec.Unrecorded, now.Unrecorded)
-	diff, err := r.storeOutside(ctx, x, changes, nil)
+	whose, err := r.attribute(t, changes)
+	if err == nil {
+		err = r.withUsers(ctx, x, t, whose.user)
+	}
+	if err != nil {
+		return err
+	}
+	diff, err := r.keepDiff(ctx, x, whose.turn, whose.shared, nil)
 	if err != nil {
 		return err
 	}

@@ -34,3 +34,8 @@ func Caller() (Ancestor, bool) { return Ancestor{}, false }
 
 // Lives returns true: nothing shows that the process is gone.
 func Lives(Ancestor) bool { return true }
+
+// Background returns errors.ErrUnsupported.
+func Background(string, []string, []string, string) (<-chan error, error) {
+	return nil, errors.ErrUnsupported
+}

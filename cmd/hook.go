@@ -1,0 +1,336 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"decree/agent"
+	"decree/disk"
+	"decree/history"
+	"decree/project"
+	"decree/recorder"
+	"decree/runner"
+	"decree/tree"
+)
+
+func (s *session) hookVerb() verb {
+	return verb{
+		name: "hook", category: agentCategory, args: "AGENT EVENT", most: anyWords,
+		usage: "what a coding agent's hooks call",
+		about: `Takes one event of a coding agent: a session that begins, a prompt, a tool, an answer. The agent's own JSON is read from stdin; 'decree agents install' writes the lines that call this.
+
+It never disturbs the agent: the exit status is 0 whatever happens, nothing is printed on stdout, and what is not done within agents.deadline of the config, or half of what the agent allows, is not recorded. What could not be recorded, and why, is a line in hooks.log in the store, which 'decree status' and 'decree doctor' show. Outside a project (no .decree and no .git up to the file system's root, or the home directory) nothing is recorded.`,
+		examples: []example{
+			{"echo '{\"session_id\": \"s\", \"prompt\": \"tidy up\"}' | decree hook codex UserPromptSubmit", "what Codex does at a prompt"},
+		},
+		exits:  []exit{{"0", "always"}},
+		action: func(context.Context) error { s.hook(s.words(), time.Now()); return nil },
+	}
+}
+
+// isHook says whether a command line is a hook's. It is told apart before anything of it is
+// looked at: also a line that a later agent writes in another way must not fail.
+func isHook(args []string) bool {
+	return len(args) > 0 && args[0] == "hook" && !(len(args) == 2 && (args[1] == "--help" || args[1] == "-h"))
+}
+
+const (
+	// mostPayload is how much of what an agent sends is read, in bytes.
+	mostPayload = 1 << 20
+	// leastHook is how long a hook may work at least: a config cannot forbid all of it.
+	leastHook = 100 * time.Millisecond
+)
+
+// hooked is one call of a hook on its way.
+type hooked struct {
+	s        *session
+	event    agent.Event
+	deadline time.Time
+	where    project.Where
+	project  *project.Project // nil until it is found
+}
+
+// hook takes an event. It returns when all is done, or when the deadline has come: what is still
+// under way then ends with the process, as by a kill.
+func (s *session) hook(words []string, began time.Time) {
+	var name, event string
+	if len(words) > 0 {
+		name = words[0]
+	}
+	if len(words) > 1 {
+		event = words[1]
+	}
+	h := &hooked{s: s, deadline: began.Add(agent.Deadline(name, event))}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				h.failed(fmt.Errorf("decree itself failed: %v", p))
+			}
+		}()
+		ctx, cancel := context.WithDeadline(context.Background(), h.deadline.Add(-lastWords))
+		defer cancel()
+		h.event, _ = agent.Read(name, event, s.payload(h.deadline)) // of what is broken, what can be known is used
+		if err := h.take(ctx); err != nil {
+			h.failed(err)
+		}
+		if h.project != nil {
+			h.project.Close()
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Until(h.deadline)):
+	}
+}
+
+// lastWords is how long before the deadline the work is given up, so that it can be said.
+const lastWords = 50 * time.Millisecond
+
+// payload reads what the agent sends. All of it is taken, lest the agent meets a closed pipe,
+// and the beginning kept; an agent that does not end it is not waited for longer than need be.
+func (s *session) payload(deadline time.Time) []byte {
+	if s.env.Stdin == nil || isTerminal(s.env.Stdin) {
+		return nil
+	}
+	data, all := make(chan []byte, 1), make(chan struct{})
+	go func() {
+		defer close(all)
+		head, _ := io.ReadAll(io.LimitReader(s.env.Stdin, mostPayload))
+		data <- head
+		_, _ = io.Copy(io.Discard, s.env.Stdin)
+	}()
+	wait := time.After(time.Until(deadline) / 4)
+	select {
+	case <-all:
+	case <-wait:
+	}
+	select {
+	case head := <-data:
+		return head
+	default:
+		return nil
+	}
+}
+
+// failed notes why an event is not recorded: in the log of hooks, and in a line on stderr.
+func (h *hooked) failed(err error) {
+	text := strings.Join(strings.Fields(oneLine(err.Error())), " ")
+	if errors.Is(err, context.DeadlineExceeded) {
+		text = "it was not done by the deadline"
+	}
+	what := strings.TrimSpace(h.event.Agent + " " + h.event.Name)
+	if h.project != nil {
+		_ = h.project.NoteHook(h.s.env.Now(), oneLine(what)+": "+text)
+	}
+	_, _ = fmt.Fprintf(h.s.env.Stderr, "decree hook %s: not recorded: %s\n", oneLine(what), text)
+}
+
+// take does what the event asks for.
+func (h *hooked) take(ctx context.Context) error {
+	if h.event.Kind == agent.Unknown {
+		return nil
+	}
+	found, err := h.find()
+	if err != nil || !found {
+		return err
+	}
+	ctx, cancel := context.WithDeadline(ctx, h.deadline.Add(-lastWords))
+	defer cancel()
+	switch h.event.Kind {
+	case agent.ToolBefore, agent.ToolAfter, agent.SessionEnd:
+		return h.told(ctx)
+	}
+	return h.turn(ctx)
+}
+
+// find looks for the root upwards from where the agent works, and opens its project if
+// there is one. False: nothing is to be recorded there.
+func (h *hooked) find() (bool, error) {
+	s := h.s
+	h.where = s.where()
+	h.where.ConfigStore = false
+	if dir := h.event.Directory; filepath.IsAbs(dir) {
+		if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			h.where.Cwd = dir
+		}
+	}
+	root, _, err := project.FindRoot(disk.OS, h.where)
+	if project.KindOf(err) == project.Usage { // the home directory, or /
+		return false, nil
+	}
+	if err != nil || !project.Marked(disk.OS, root) {
+		return false, err
+	}
+	h.where.RootFlag = root
+	p, err := project.Open(disk.OS, h.where, false)
+	if errors.Is(err, project.ErrNoProject) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	h.project = p
+	if d := p.Config.Agents.Deadline; d < time.Until(h.deadline) {
+		h.deadline = time.Now().Add(max(d, leastHook))
+	}
+	return true, nil
+}
+
+// process is the agent's.
+func (h *hooked) process() project.Holder {
+	holder := project.Holder{Host: h.s.env.Host, Boot: runner.BootID(), Start: h.s.env.Now().UTC()}
+	if a, ok := runner.Caller(); ok {
+		holder.PID, holder.Born = a.PID, a.StartTime
+	}
+	return holder
+}
+
+// turn records the beginning of a session, or the beginning or the end of a turn.
+func (h *hooked) turn(ctx context.Context) error {
+	if h.event.Kind != agent.TurnEnd {
+		if ready, err := h.firstCapture(ctx); err != nil || !ready {
+			return err
+		}
+	} else if h.project == nil {
+		return nil
+	}
+	rec, err := h.recorder(ctx)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	e := recorder.TurnEvent{Event: h.event, Process: h.process()}
+	if filepath.IsAbs(e.Transcript) {
+		if st, err := os.Stat(e.Transcript); err == nil && st.Mode().IsRegular() {
+			e.TranscriptSize = st.Size()
+		}
+	}
+	switch h.event.Kind {
+	case agent.Session:
+		_, err = rec.BeginSession(ctx, e)
+	case agent.Prompt:
+		_, err = rec.BeginTurn(ctx, e)
+	case agent.TurnEnd:
+		_, err = rec.EndTurn(ctx, e)
+	}
+	return err
+}
+
+func (h *hooked) recorder(ctx context.Context) (*recorder.Recorder, error) {
+	env := h.s.env
+	return recorder.Open(ctx, recorder.Options{
+		ReaderOptions: recorder.ReaderOptions{
+			Disk: disk.OS, Where: h.where, Clock: env.Now, Location: env.Location, Note: func(string) {},
+		},
+		Create: true, Actor: history.Actor{User: env.User, Host: env.Host}, Wait: time.Until(h.deadline) - lastWords,
+		CommandLine: append([]string{"decree"}, env.Args...),
+	})
+}
+
+// firstCapture sees to it that the tree has been recorded once. That of a large tree takes
+// longer than an agent waits: then it goes on in the background, and this event, whose tree nobody
+// knows any more by then, is not recorded. False: there is nothing left to do.
+func (h *hooked) firstCapture(ctx context.Context) (bool, error) {
+	if h.project != nil && history.HasRecords(&h.project.Site) {
+		return true, nil
+	}
+	s := h.s
+	program, err := os.Executable()
+	if err != nil {
+		return false, err
+	}
+	env := append(slices.DeleteFunc(slices.Clone(s.env.Environ), func(kv string) bool { return strings.HasPrefix(kv, "DECREE_TURN=") }),
+		"DECREE_AGENT="+h.event.Agent, "DECREE_SESSION="+h.event.Session[:min(len(h.event.Session), mostSession)])
+	args := []string{"-C", h.where.RootFlag, "-q", "checkpoint", "--wait", time.Until(h.deadline).String(), "--reason", string(history.Auto), "--label", history.SessionLabel, "--skip-unreadable"}
+	ended, err := runner.Background(program, args, env, h.where.RootFlag)
+	if err != nil {
+		return false, err
+	}
+	select {
+	case err = <-ended:
+		if err != nil {
+			err = fmt.Errorf("the tree is not recorded (%w); 'decree checkpoint' says why", err)
+		}
+	case <-ctx.Done():
+		err = errors.New("the tree is being recorded for the first time, which goes on in the background; turns are recorded once that is done")
+	}
+	if h.project == nil {
+		h.project, _ = project.Open(disk.OS, h.where, false) // for its log
+	}
+	return err == nil && h.event.Kind == agent.Prompt, err
+}
+
+// told notes what a tool has named, or that a session has ended, and records the tree after a
+// command where the config asks for that.
+func (h *hooked) told(ctx context.Context) error {
+	if h.project == nil || h.event.Reads {
+		return nil
+	}
+	e := h.event
+	if e.Kind == agent.ToolBefore {
+		h.awaitPrompt(ctx)
+	}
+	t := project.Told{Agent: e.Agent, Session: e.Session[:min(len(e.Session), mostSession)], Process: h.process(), Tool: firstWord(e.Tool)}
+	if t.End = e.Kind == agent.SessionEnd; !t.End {
+		t.Any = !e.Edits
+		for _, path := range e.Paths {
+			if rel, ok := h.inRoot(path); ok {
+				t.Paths = append(t.Paths, []byte(rel))
+			}
+		}
+	}
+	err := h.project.NoteTold(t)
+	if err != nil || e.Kind != agent.ToolAfter || e.Edits || !h.project.Config.Agents.PerTool {
+		return err
+	}
+	rec, err := h.recorder(ctx)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	_, err = rec.AfterTool(ctx, recorder.TurnEvent{Event: e, Process: t.Process})
+	return err
+}
+
+// mostSession bounds what is noted of a session's id, in bytes. A record has less of it.
+const mostSession = 1 << 10
+
+// firstWord keeps a tool's name short: it comes from outside.
+func firstWord(name string) string {
+	if fields := strings.Fields(name); len(fields) > 0 {
+		return fields[0][:min(len(fields[0]), 100)]
+	}
+	return ""
+}
+
+// awaitPrompt waits, before a tool works, for the capture of its prompt, which some agents do
+// not wait for themselves.
+func (h *hooked) awaitPrompt(ctx context.Context) {
+	const pause = 5 * time.Millisecond
+	for !h.project.HasOpen() && h.project.Holder().Working(h.s.env.Host) && ctx.Err() == nil {
+		time.Sleep(pause)
+	}
+}
+
+// inRoot is a path that a tool named, below the root.
+func (h *hooked) inRoot(path string) (tree.Path, bool) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(h.where.Cwd, path)
+	}
+	rel, ok := relative(h.project.Root, filepath.Clean(path))
+	if !ok {
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			rel, ok = relative(h.project.Root, filepath.Join(dir, filepath.Base(path)))
+		}
+	}
+	return rel, ok && rel != ""
+}

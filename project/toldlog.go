@@ -1,0 +1,180 @@
+package project
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"decree/disk"
+)
+
+// What coding agents tell besides prompts and answers needs no capture: which files a tool
+// has named, that a session has ended. A hook notes it as a line of a log in the store, and
+// whoever next has the project's lock goes by it:
+//
+//	own/told.jsonl   there while a turn is open, beside the log of acts
+//
+// A line is written under the lock of own/ alone, and is not flushed: what a power loss takes of
+// it makes a path nobody's own, which is what it would be without a hook.
+
+// ToldLog is the name of the log in OwnLogs.
+const ToldLog = "told.jsonl"
+
+// mostTold bounds the log, in bytes: what is told beyond is not noted.
+const mostTold = 32 << 20
+
+// Told is one line: an event of an agent's session.
+type Told struct {
+	Agent   string `json:"agent"`
+	Session string `json:"session,omitempty"`
+	Process Holder `json:"process"`
+	// End: the session has ended. Else a tool is about to work or has worked.
+	End  bool   `json:"end,omitempty"`
+	Tool string `json:"tool,omitempty"`
+	// Paths are the files, below the root, that a tool changes and no other; in base64.
+	Paths [][]byte `json:"paths,omitempty"`
+	Any   bool     `json:"any,omitempty"` // the tool may change anything
+}
+
+// NoteTold notes what an agent told. Where no record is open there is nobody whom it concerns, and
+// nothing is noted.
+func (p *Project) NoteTold(t Told) error {
+	if !unfinished(p.Store) {
+		return nil
+	}
+	own, release, err := p.lockActs()
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	defer release()
+	log, err := own.OpenWrite(ToldLog, PrivateFile)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	now, err := log.Stat()
+	if err != nil || now.Size > mostTold {
+		return err
+	}
+	line, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	// The first line feed ends what a death, or a full disk, has left half-written.
+	_, err = log.WriteAt(slices.Concat([]byte{'\n'}, line, []byte{'\n'}), now.Size)
+	return err
+}
+
+// HasOpen says whether a record is open, as far as can be seen without the lock.
+func (s *Site) HasOpen() bool { return unfinished(s.Store) }
+
+// ToldSize is how long the log is: where what is told from now on begins.
+func (s *Site) ToldSize() (int64, error) {
+	log, err := s.readTold()
+	if log == nil {
+		return 0, err
+	}
+	defer log.Close()
+	st, err := log.Stat()
+	return st.Size, err
+}
+
+// EachTold calls each for what was told, with the place of its line in the log. A line that
+// is torn is passed over.
+func (s *Site) EachTold(each func(at int64, t Told)) error {
+	log, err := s.readTold()
+	if log == nil {
+		return err
+	}
+	defer log.Close()
+	lines := bufio.NewReaderSize(log, 1<<16)
+	for at := int64(0); ; {
+		line, err := lines.ReadBytes('\n')
+		var t Told
+		if err == nil && json.Unmarshal(line, &t) == nil {
+			each(at, t)
+		}
+		at += int64(len(line))
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Site) readTold() (disk.File, error) {
+	own, err := s.Store.OpenDir(OwnLogs)
+	var log disk.File
+	if err == nil {
+		defer own.Close()
+		log, err = own.Open(ToldLog)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return log, err
+}
+
+// hooksLog says which events of agents were not recorded, a line each.
+const hooksLog = "hooks.log"
+
+// mostHooks bounds the log, in bytes: of a longer one the last half stays.
+const mostHooks = 64 << 10
+
+// NoteHook adds a line to the log of hooks: what could not be recorded, and why.
+func (p *Project) NoteHook(at time.Time, text string) error {
+	text = at.UTC().Format(time.RFC3339) + " " + strings.Join(strings.Fields(text), " ") + "\n"
+	was, err := ReadFile(p.Store, hooksLog, 2*mostHooks)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(was)+len(text) <= mostHooks {
+		log, err := p.Store.OpenWrite(hooksLog, PrivateFile)
+		if err != nil {
+			return err
+		}
+		defer log.Close()
+		_, err = log.WriteAt([]byte(text), int64(len(was)))
+		return err
+	}
+	half := string(was[len(was)/2:])
+	_, half, _ = strings.Cut(half, "\n")
+	return ReplaceFile(p.Store, hooksLog, []byte(half+text), PrivateFile, false)
+}
+
+// HooksLog are the lines of the log of hooks that lie after a time, oldest first.
+func (s *Site) HooksLog(after time.Time) (lines []string, err error) {
+	data, err := ReadFile(s.Store, hooksLog, 2*mostHooks)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for line := range strings.Lines(string(data)) {
+		when, _, _ := strings.Cut(line, " ")
+		if at, terr := time.Parse(time.RFC3339, when); terr == nil && at.After(after) {
+			lines = append(lines, strings.TrimRight(line, "\n"))
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", hooksLog, err)
+	}
+	return lines, err
+}
+
+// Marked says whether a directory is a project's root: it holds .decree or .git.
+func Marked(d disk.Disk, root string) bool {
+	dir, err := d.OpenRoot(root)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	return holdsDecree(dir) || holdsGit(dir)
+}

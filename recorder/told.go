@@ -1,0 +1,309 @@
+package recorder
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+
+	"decree/history"
+	"decree/patch"
+	"decree/project"
+	"decree/tree"
+)
+
+// Whose change it was. While a turn is open others work in the same tree: another session of
+// an agent, a run, the user. What an agent's tools tell decides path by path: a path that one
+// session's tools alone have named is that session's; one that both have named, or nobody where
+// both ran commands, is shared; and one that nobody has named, where no tool ran that may
+// change anything, is the user's.
+
+// toldLine is a line of the log of what agents told, with its place.
+type toldLine struct {
+	project.Told
+	at int64
+}
+
+func (r *Reader) readTold() (list []toldLine, err error) {
+	err = r.project.EachTold(func(at int64, t project.Told) { list = append(list, toldLine{t, at}) })
+	return list, err
+}
+
+// told says whether a line is of the turn's session.
+func (t *openTurn) told(l toldLine) bool {
+	if s := t.Record.Actor.Session; s != "" && l.Session != "" {
+		return s == clipID(l.Session)
+	}
+	return sameProcess(t.note.Agent, l.Process)
+}
+
+// sessionEnded says whether it was told that the session of a turn has ended since.
+func (b *ongoing) sessionEnded(t *openTurn) bool {
+	return slices.ContainsFunc(b.told, func(l toldLine) bool { return l.End && l.at >= t.note.From && t.told(l) })
+}
+
+// named are paths that were named, and the directories above them.
+type named struct{ paths, above map[tree.Path]bool }
+
+func newNamed() named { return named{map[tree.Path]bool{}, map[tree.Path]bool{}} }
+
+func (n named) add(path tree.Path) {
+	n.paths[path] = true
+	for up := path.Parent(); up != "" && !n.above[up]; up = up.Parent() {
+		n.above[up] = true
+	}
+}
+
+// has says whether a change was named: a directory comes and goes with what is in it.
+func (n named) has(c tree.Change) bool {
+	return n.paths[c.Path] || n.above[c.Path] && ofDirectory(c.Old) && ofDirectory(c.New)
+}
+
+func ofDirectory(e *tree.Entry) bool { return e == nil || e.Type == tree.Dir }
+
+// owners is what is known of who changed what in the time of a turn.
+type owners struct {
+	mine, theirs       named
+	mineAny, theirsAny bool     // tools ran that may have changed anything
+	overlaps           []string // the records of others
+	tools              []string
+}
+
+// owner is whose a change is.
+type owner uint8
+
+const (
+	own owner = iota
+	shared
+	others
+	users
+)
+
+func (o *owners) of(c tree.Change) owner {
+	mine, theirs := o.mine.has(c), o.theirs.has(c)
+	if !mine && !theirs {
+		mine, theirs = o.mineAny, o.theirsAny
+	}
+	switch {
+	case mine && theirs:
+		return shared
+	case mine:
+		return own
+	case theirs:
+		return others
+	}
+	return users
+}
+
+// ownersIn finds out who worked in the tree in the time of a turn, which ends now.
+func (r *Recorder) ownersIn(t *openTurn) (*owners, error) {
+	o := &owners{mine: newNamed(), theirs: newNamed()}
+	told, err := r.readTold()
+	if err != nil {
+		return nil, err
+	}
+	near, err := r.turnsBeside(t, o)
+	if err != nil {
+		return nil, err
+	}
+	tells := map[string]bool{} // the agents whose tools are told of
+	tools := map[string]bool{}
+	for _, l := range told {
+		if tells[l.Agent] = true; l.End || l.at < t.note.From {
+			continue
+		}
+		of, anything := &o.theirs, &o.theirsAny
+		switch {
+		case t.told(l):
+			of, anything = &o.mine, &o.mineAny
+			if l.Tool != "" {
+				tools[l.Tool] = true
+			}
+		case near.inside(l):
+			of, anything = &o.mine, &o.mineAny
+		case near.around(l):
+			continue // this turn's work is a part of theirs, whatever they told
+		}
+		near.heard(l)
+		*anything = *anything || l.Any
+		for _, path := range l.Paths {
+			of.add(tree.Path(path))
+		}
+	}
+	o.tools = slices.Sorted(maps.Keys(tools))
+	if len(tools) == 0 && !tells[t.Record.Actor.Agent] {
+		o.mineAny = true // nothing is ever told of this agent's tools
+	}
+	o.theirsAny = o.theirsAny || near.silent(tells)
+	return o, nil
+}
+
+// beside are the turns that were open for some of the time of one.
+type beside struct {
+	inner, outer, others []*openTurn
+	quiet                map[*openTurn]bool // of others, those of whose tools nothing was told
+}
+
+func anyTold(list []*openTurn, l toldLine) bool {
+	return slices.ContainsFunc(list, func(t *openTurn) bool { return t.told(l) })
+}
+
+func (b *beside) inside(l toldLine) bool { return anyTold(b.inner, l) }
+
+func (b *beside) around(l toldLine) bool { return anyTold(b.outer, l) }
+
+func (b *beside) heard(l toldLine) {
+	maps.DeleteFunc(b.quiet, func(t *openTurn, _ bool) bool { return t.told(l) })
+}
+
+// silent says whether one of the others may have changed anything without telling it: of
+// an agent whose tools are never told of.
+func (b *beside) silent(tells map[string]bool) bool {
+	for t := range b.quiet {
+		if !tells[t.Record.Actor.Agent] {
+			return true
+		}
+	}
+	return false
+}
+
+// turnsBeside finds the turns, and other records that changed the tree, in the time of t. What runs
+// and moves changed, their own diffs name.
+func (r *Recorder) turnsBeside(t *openTurn, o *owners) (*beside, error) {
+	open, err := r.openTurns()
+	if err != nil {
+		return nil, err
+	}
+	b := &beside{quiet: map[*openTurn]bool{}}
+	var closed []*history.Record
+	err = r.history.Newest(func(rec *history.Record) bool {
+		if rec.Status == history.StatusOpen {
+			return true
+		}
+		if rec.ID == t.note.After || rec.Ended.Before(t.Record.Started) {
+			return false
+		}
+		closed = append(closed, rec)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	inside := map[string]string{t.Record.ID: t.Record.Inside}
+	for _, rec := range closed {
+		inside[rec.ID] = rec.Inside
+	}
+	for _, other := range open {
+		inside[other.Record.ID] = other.Record.Inside
+	}
+	for _, rec := range closed {
+		open = append(open, &openTurn{Opened: &history.Opened{Record: rec}})
+	}
+	for _, other := range open {
+		rec := other.Record
+		switch {
+		case rec.ID == t.Record.ID || rec.Isolated != "":
+		case within(inside, rec.ID, t.Record.ID):
+			b.inner = append(b.inner, other)
+		case within(inside, t.Record.ID, rec.ID):
+			b.outer = append(b.outer, other)
+		case rec.Reason == history.Turn:
+			o.overlaps = append(o.overlaps, rec.ID)
+			b.others = append(b.others, other)
+			b.quiet[other] = true
+		case !rec.DiffSHA256.IsZero() && rec.Status != history.StatusReverted:
+			o.overlaps = append(o.overlaps, rec.ID)
+			changes, err := r.history.DiffChanges(rec)
+			if err != nil && !lostContents(err) {
+				return nil, err
+			}
+			for _, c := range changes {
+				o.theirs.add(c.Path)
+			}
+		}
+	}
+	slices.Sort(o.overlaps)
+	return b, nil
+}
+
+// within says whether one record was made inside another, also inside one that was.
+func within(inside map[string]string, id, outer string) bool {
+	for n := 0; inside[id] != "" && n <= len(inside); n++ {
+		if id = inside[id]; id == outer {
+			return true
+		}
+	}
+	return false
+}
+
+// attributed are the changes in the time of a turn, by whose they are. What is another's
+// alone is in none.
+type attributed struct {
+	turn   []tree.Change // in byte order
+	shared map[tree.Path]bool
+	user   []tree.Change
+}
+
+// attribute says whose the changes in the time of a turn are, and writes down in its record who
+// else was at work.
+func (r *Recorder) attribute(t *openTurn, changes []tree.Change) (a attributed, err error) {
+	o, err := r.ownersIn(t)
+	if err != nil {
+		return a, err
+	}
+	t.Record.Turn.Overlaps, t.Record.Turn.Tools = o.overlaps, o.tools
+	a.shared = map[tree.Path]bool{}
+	for _, c := range changes {
+		switch o.of(c) {
+		case users:
+			a.user = append(a.user, c)
+		case shared:
+			a.shared[c.Path] = true
+			a.turn = append(a.turn, c)
+		case own:
+			a.turn = append(a.turn, c)
+		}
+	}
+	return a, nil
+}
+
+// withUsers adds what the user changed in the time of a turn to what it found changed
+// at its prompt.
+func (r *Recorder) withUsers(ctx context.Context, x *writing, t *openTurn, user []tree.Change) error {
+	if len(user) == 0 {
+		return nil
+	}
+	all := map[tree.Path]tree.Change{}
+	if sum, ok := t.note.Files[history.OutsideFile]; ok {
+		data, err := r.object(sum)
+		if err != nil {
+			return err
+		}
+		err = history.Facts(bytes.NewReader(data), func(s *patch.Section) bool {
+			c, twice := all[s.Path] // of a change of kind the second section says what it becomes
+			if !twice {
+				c = tree.Change{Path: s.Path, Old: s.Old}
+			}
+			c.New = s.New
+			all[s.Path] = c
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, c := range user {
+		if before, both := all[c.Path]; both {
+			c.Old = before.Old
+		}
+		all[c.Path] = c
+	}
+	merged := slices.SortedFunc(maps.Values(all), func(a, b tree.Change) int { return a.Path.Compare(b.Path) })
+	merged = slices.DeleteFunc(merged, func(c tree.Change) bool { return sameEntry(c.Old, c.New) })
+	out, err := r.storeOutside(ctx, x, merged, nil)
+	if err != nil {
+		return err
+	}
+	t.note.Files = out.stored(nil)
+	return out.mark(t.Record)
+}
