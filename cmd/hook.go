@@ -207,7 +207,7 @@ func (h *hooked) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer rec.Close()
+	defer func() { _ = rec.Close() }() // the event is recorded, or why not is told
 	e := recorder.TurnEvent{Event: h.event, Process: h.process()}
 	if filepath.IsAbs(e.Transcript) {
 		if st, err := os.Stat(e.Transcript); err == nil && st.Mode().IsRegular() {
@@ -296,7 +296,7 @@ func (h *hooked) told(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer rec.Close()
+	defer func() { _ = rec.Close() }() // the event is recorded, or why not is told
 	_, err = rec.AfterTool(ctx, recorder.TurnEvent{Event: e, Process: t.Process})
 	return err
 }

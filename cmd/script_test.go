@@ -25,7 +25,20 @@ import (
 // TestMain makes this binary serve as the command decree of the scripts: the
 // real Main, with a clock, a user and a host that the script sets.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"decree": func() { os.Exit(Main(scriptEnv())) }})
+	testscript.Main(m, map[string]func(){"decree": func() { os.Exit(Main(scriptEnv())) }, "agent": agentProcess})
+}
+
+// agentProcess is a coding agent: each of its arguments is a command line, which it runs one after
+// the other, and then it is gone.
+func agentProcess() {
+	for _, line := range os.Args[1:] {
+		c := exec.Command("sh", "-c", line)
+		c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+		if err := c.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 }
 
 // scriptEnv is System with what must not vary between machines.

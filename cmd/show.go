@@ -256,7 +256,7 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 		row("ended", "%s", endedText(r))
 	}
 	if r.Turn != nil {
-		s.turnRows(row, r.Turn)
+		s.turnRows(row, r)
 	}
 	if r.Judge != nil {
 		row("judged", "%s, with exit status %d, by: %s", judgeWord(r.Judge), r.Judge.ExitCode, oneLine(r.Judge.Command))

@@ -79,6 +79,9 @@ func (s *session) writeStatus(w io.Writer, p *project.Site, st *recorder.Status)
 		s.recordField(w, "open", fmt.Sprintf("%s  begun %s", o.ID, s.ago(o.Started)), o)
 	}
 	s.statusDrafts(w, st.Drafts)
+	if len(st.Hooks) > 0 {
+		s.field(w, "hooks", oneLine(recorder.UnrecordedHooks(st.Hooks)))
+	}
 	s.writeQueue(w, p)
 	if st.Last == nil && st.Since == nil {
 		return nil

@@ -151,7 +151,7 @@ func (p *Project) NoteHook(at time.Time, text string) error {
 	return ReplaceFile(p.Store, hooksLog, []byte(half+text), PrivateFile, false)
 }
 
-// HooksLog are the lines of the log of hooks that lie after a time, oldest first.
+// HooksLog are the lines of the log of hooks since a time, to the second, oldest first.
 func (s *Site) HooksLog(after time.Time) (lines []string, err error) {
 	data, err := ReadFile(s.Store, hooksLog, 2*mostHooks)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -159,7 +159,7 @@ func (s *Site) HooksLog(after time.Time) (lines []string, err error) {
 	}
 	for line := range strings.Lines(string(data)) {
 		when, _, _ := strings.Cut(line, " ")
-		if at, terr := time.Parse(time.RFC3339, when); terr == nil && at.After(after) {
+		if at, terr := time.Parse(time.RFC3339, when); terr == nil && !at.Before(after.Truncate(time.Second)) {
 			lines = append(lines, strings.TrimRight(line, "\n"))
 		}
 	}

@@ -18,6 +18,9 @@ type CheckpointOptions struct {
 	SkipUnreadable, Full bool
 	Yes                  bool
 
+	// unasked: nobody is there to be asked or told; what cannot be read, or is too large, is
+	// listed, as after a run.
+	unasked bool
 	// again says of the newest record and the present tree whether both are recorded
 	// already: then there is no record; nil: never.
 	again func(newest *history.Record, now tree.Hash) bool
@@ -49,7 +52,7 @@ func (r *Recorder) checkpoint(ctx context.Context, x *writing, o CheckpointOptio
 	if err != nil {
 		return nil, err
 	}
-	res, err := r.observe(ctx, x, look{phase: "recording", full: o.Full, skipUnreadable: o.SkipUnreadable, unlimited: o.Yes, anyFile: o.Yes})
+	res, err := r.observe(ctx, x, look{phase: "recording", full: o.Full, skipUnreadable: o.SkipUnreadable, afterRun: o.unasked, unlimited: o.Yes, anyFile: o.Yes})
 	if err != nil {
 		return nil, &BeginError{err}
 	}

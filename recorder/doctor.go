@@ -100,7 +100,7 @@ type doctor struct {
 
 func (d *doctor) all(ctx context.Context) error {
 	for _, check := range []func(context.Context, bool) error{
-		d.place, d.private, d.standIns, d.waiting, d.labels, d.records, d.files, d.packs, d.forgotten, d.audit, d.machine,
+		d.place, d.private, d.standIns, d.waiting, d.hooks, d.labels, d.records, d.files, d.packs, d.forgotten, d.audit, d.machine,
 	} {
 		if err := check(ctx, d.rec != nil); err != nil || d.blind {
 			return err
@@ -188,6 +188,15 @@ func (d *doctor) waiting(context.Context, bool) error {
 	}
 	d.add(Warning, "recovery", strings.Join(list, "; "), "'decree recover' finishes it or takes it back, unless its process still runs", false)
 	return nil
+}
+
+// hooks tells what hooks of coding agents could not record.
+func (d *doctor) hooks(context.Context, bool) error {
+	lines, err := d.r.HooksLog()
+	if err == nil && len(lines) > 0 {
+		d.add(Warning, "hooks", UnrecordedHooks(lines), "remove the cause; what the agent does from its next prompt on is recorded", false)
+	}
+	return err
 }
 
 // labels looks whether the labels can be read.

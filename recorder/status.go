@@ -19,6 +19,7 @@ type Status struct {
 	Since           *history.Record   // a run that is open; nil: none
 	Drafts          []*history.Record // that wait, newest first
 	Lost            error             // why Changed cannot be told: the store has lost that state; nil: it can
+	Hooks           []string          // what hooks of agents could not record since the newest turn
 	RuleOnly        int               // paths that joined or left by ignore rules alone
 
 	Tally
@@ -42,6 +43,9 @@ func (r *Reader) Status(ctx context.Context) (*Status, error) {
 	}
 	if err := r.tally(st); err != nil {
 		r.note("the audit cannot be read: %v", err)
+	}
+	if st.Hooks, err = r.HooksLog(); err != nil {
+		r.note("%v", err)
 	}
 	open, _, err := r.history.ListOpen()
 	if err != nil {

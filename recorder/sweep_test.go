@@ -675,6 +675,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^(Create|Open|OpenWrite|Write|FileSync|FileStat|Stat) /tree/\.decree/tmp/[0-9a-f]{16}-manifest\.json$`, "a draft of the manifest; without it the file is written from the store"},
 	{`^(Open|FileStat|Read|Map) STORE/cache$`, "the stat cache: without it every file is hashed"},
 	{`^Rmdir /tree/\.decree$`, "a question whether the root lets anything go at all; only a plain no counts"},
+	{`^List /tree/\.decree/tmp$`, "what a dead process has left there: in doubt all of it stays noted"},
 	{`^OpenDir STORE/packs$`, "made if it is not there, then opened again"},
 	{`^TryLock STORE$`, "the audit's own lock, beside that of the project, which is held: the line is written all the same"},
 	{`^OpenDir STORE/own$`, "on a full disk acts cannot be noted either, so nothing has to wait for them; other errors are told"},

@@ -176,11 +176,13 @@ func (r *Recorder) turnsBeside(t *openTurn, o *owners) (*beside, error) {
 	}
 	b := &beside{quiet: map[*openTurn]bool{}}
 	var closed []*history.Record
+	_, err = r.history.Get(t.note.After)
+	pruned := t.note.After != "" && err != nil
 	err = r.history.Newest(func(rec *history.Record) bool {
 		if rec.Status == history.StatusOpen {
 			return true
 		}
-		if rec.ID == t.note.After || rec.Ended.Before(t.Record.Started) {
+		if rec.ID == t.note.After || pruned && rec.Ended.Before(t.Record.Started) {
 			return false
 		}
 		closed = append(closed, rec)
@@ -203,9 +205,9 @@ func (r *Recorder) turnsBeside(t *openTurn, o *owners) (*beside, error) {
 		rec := other.Record
 		switch {
 		case rec.ID == t.Record.ID || rec.Isolated != "":
-		case within(inside, rec.ID, t.Record.ID):
+		case madeInside(inside, rec.ID, t.Record.ID):
 			b.inner = append(b.inner, other)
-		case within(inside, t.Record.ID, rec.ID):
+		case madeInside(inside, t.Record.ID, rec.ID):
 			b.outer = append(b.outer, other)
 		case rec.Reason == history.Turn:
 			o.overlaps = append(o.overlaps, rec.ID)
@@ -226,8 +228,8 @@ func (r *Recorder) turnsBeside(t *openTurn, o *owners) (*beside, error) {
 	return b, nil
 }
 
-// within says whether one record was made inside another, also inside one that was.
-func within(inside map[string]string, id, outer string) bool {
+// madeInside says whether one record was made inside another, also inside one that was.
+func madeInside(inside map[string]string, id, outer string) bool {
 	for n := 0; inside[id] != "" && n <= len(inside); n++ {
 		if id = inside[id]; id == outer {
 			return true

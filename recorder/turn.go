@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"decree/agent"
 	"decree/capture"
@@ -161,7 +162,7 @@ func (r *Recorder) BeginSession(ctx context.Context, e TurnEvent) (*history.Reco
 	if err != nil || slices.ContainsFunc(x.ongoing.turns, func(t *openTurn) bool { return t.ofSession(e) }) {
 		return nil, err
 	}
-	rec, err := r.checkpoint(ctx, x, CheckpointOptions{Label: history.SessionLabel, SkipUnreadable: true, again: r.repeats(e)}, history.Auto)
+	rec, err := r.checkpoint(ctx, x, CheckpointOptions{Label: history.SessionLabel, unasked: true, again: r.repeats(e)}, history.Auto)
 	if rec == nil && err != nil {
 		r.auditFailure(opRecord, "", err)
 	}
@@ -205,7 +206,7 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 			return t.Record, nil
 		}
 	}
-	res, err := r.observe(ctx, x, look{phase: "recording", skipUnreadable: true})
+	res, err := r.observe(ctx, x, look{phase: "recording", afterRun: true})
 	if err != nil {
 		return nil, &BeginError{err}
 	}
@@ -367,7 +368,7 @@ func (r *Recorder) AfterTool(ctx context.Context, e TurnEvent) (*history.Record,
 		if t.ofSession(e) {
 			x.ongoing.inside = t.Record.ID
 			what := "After " + oneWord(firstRunes(e.Tool, mostID))
-			return r.checkpoint(ctx, x, CheckpointOptions{Description: what, SkipUnreadable: true}, history.Auto)
+			return r.checkpoint(ctx, x, CheckpointOptions{Description: what, unasked: true}, history.Auto)
 		}
 	}
 	return nil, nil
@@ -391,7 +392,7 @@ func (r *Recorder) lastTurn(e TurnEvent) (last *history.Record, err error) {
 
 // continueTurn records what a turn's agent did after the turn had been closed.
 func (r *Recorder) continueTurn(ctx context.Context, x *writing, e TurnEvent, last *history.Record) (*history.Record, error) {
-	res, err := r.observe(ctx, x, look{phase: "recording", skipUnreadable: true, afterRun: true, unlimited: true})
+	res, err := r.observe(ctx, x, look{phase: "recording", afterRun: true, unlimited: true})
 	if err != nil {
 		return nil, &BeginError{err}
 	}
@@ -508,4 +509,31 @@ func (r *Recorder) manifestBefore(rec *history.Record) (f history.RunFile, err e
 	f.Tmp = r.stagedManifest()
 	rec.ManifestSHA256, err = r.stageManifest(f.Write)
 	return f, err
+}
+
+// HooksLog is what hooks of coding agents could not record since the newest turn, a line each.
+func (r *Reader) HooksLog() ([]string, error) {
+	r.catchUp()
+	var after time.Time
+	n := 0
+	err := r.history.Newest(func(rec *history.Record) bool {
+		if rec.Reason == history.Turn {
+			after = rec.Started
+		}
+		n++
+		return after.IsZero() && n < farBack
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.project.HooksLog(after)
+}
+
+// UnrecordedHooks says in a line what a HooksLog, which is not empty, is about.
+func UnrecordedHooks(lines []string) string {
+	what := "1 event of an agent was not recorded: "
+	if len(lines) > 1 {
+		what = fmt.Sprintf("%d events of agents were not recorded, the last: ", len(lines))
+	}
+	return what + lines[len(lines)-1]
 }

@@ -39,6 +39,7 @@ type Status struct {
 	Inbox      Inbox             `json:"inbox"`
 	Daemon     *Daemon           `json:"daemon"` // null: there is none
 	RuleOnly   int               `json:"rule_only"`
+	Hooks      []string          `json:"hooks,omitempty"` // what hooks of agents could not record since the newest turn
 }
 
 // Changed is a path that differs from the newest record.
@@ -74,7 +75,7 @@ func DaemonOf(h project.Holder) *Daemon {
 func StatusOf(p *project.Site, st *recorder.Status, labels Labels, inbox Inbox, daemon *Daemon) Status {
 	out := Status{
 		Place:      Place{st.Root, st.StorePath, p.ID},
-		StoreBytes: st.Used.Store, RunsBytes: st.Used.Runs, Restores: st.Restores, RuleOnly: st.RuleOnly,
+		StoreBytes: st.Used.Store, RunsBytes: st.Used.Runs, Restores: st.Restores, RuleOnly: st.RuleOnly, Hooks: st.Hooks,
 		Reverts: st.Reverts, Applies: st.Applies, Failures: st.Failures, FailedRuns: st.FailedRuns,
 		Open: []json.RawMessage{}, Drafts: []string{}, Changed: []Changed{}, Inbox: inbox, Daemon: daemon,
 	}
