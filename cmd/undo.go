@@ -39,11 +39,11 @@ func (s *session) undoVerb() verb {
 	return verb{
 		name: "undo", category: takeCategory, args: "[N] [PATH...]", words: pathWords, most: anyWords, interruptible: true,
 		usage: "take back the newest change, then the one before it",
-		about: `Takes back the newest record that changed the tree and stands, whatever made it: a run, a publish, an apply, a revert or a restore. Said again it takes back the one before it, and so on; "decree redo" walks the other way. With N it takes back so many at once, all or none, as one record.
+		about: `Takes back the newest record that changed the tree and stands, whatever made it: a run, a turn of a coding agent, a publish, an apply, a revert or a restore. Said again it takes back the one before it, and so on; "decree redo" walks the other way. With N it takes back so many at once, all or none, as one record.
 
 As "decree revert" does, it touches only the paths of the records, and only where they still are what the record left. If any was edited since, nothing is changed and all of them are listed: with --merge text files are merged line by line, with --force the edits are overwritten (it asks first), with --skip such a record is passed over and the one before it is taken. With PATHs only these paths are taken back, of the newest records that changed them.
 
-What was done inside a run belongs to the run. A record that was taken back by hand, with "decree revert", is passed over, which is said; so is one of which nothing is in the tree any more.
+What was done inside a run belongs to the run. A revert by hand is a change like others: it is undone first, and then what it took back. A record of which nothing is in the tree any more is passed over, which is said; so is one that a revert took back which is passed over itself or was removed from the history.
 
 --list shows what undo and redo have before them and changes nothing: the number is the N that reaches a record, and - stands before one that is passed over.`,
 		examples: []example{
