@@ -247,9 +247,10 @@ func (q *job) takenOver(d *dirs, from disk.Dir) (follow []followUp, others []str
 	if err != nil {
 		return nil, nil, err
 	}
+	began := q.whenBegun()
 	var came []Pending
 	for _, p := range list {
-		isNew, err := q.isNew(d, p.Name)
+		isNew, err := q.isNew(d, from, p.Name, began)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -266,14 +267,16 @@ func (q *job) takenOver(d *dirs, from disk.Dir) (follow []followUp, others []str
 	return follow, others, nil
 }
 
-// isNew says whether a message was not there when the run began. Of a full inbox that is
-// known of the chain's own names alone; of the others what lies somewhere is not new.
-func (q *job) isNew(d *dirs, name string) (bool, error) {
+// isNew says whether a message was not there when the run began, nor came from elsewhere while
+// it worked. Of a full inbox that is known of the chain's own names alone; of the others what
+// lies somewhere is not new.
+func (q *job) isNew(d *dirs, from disk.Dir, name string, began int64) (bool, error) {
 	if name == q.u.Name || slices.Contains(q.u.Before, name) {
 		return false, nil
 	}
 	if !q.u.Partly || q.ofChain(name) {
-		return true, nil
+		elsewhere, err := cameBeside(d, from, name, began)
+		return !elsewhere, err
 	}
 	for _, dir := range []disk.Dir{d.inbox, d.done, d.dead} {
 		if there, err := has(dir, name); there || err != nil {

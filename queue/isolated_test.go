@@ -261,3 +261,40 @@ func TestDeletedBeside(t *testing.T) {
 		require.Equal(t, "go\n", lastLine(b.read(".decree/inbox/done/a.md")))
 	}
 }
+
+// TestTouchedBeside has the routine of an isolated message touch or write anew a message that
+// came after it had begun, which its layer sees: that is done once, wherever it is by then. What
+// the routine writes there itself is a message of its own.
+func TestTouchedBeside(t *testing.T) {
+	needsLayers(t)
+	const completed = `---\nid: 1-0\nchain: \"1\"\nseq: 0\ntype: task\n---\nb\n`
+	for name, c := range map[string]struct {
+		came, routine, ended string
+		want                 []string
+	}{
+		"waits":               {`echo b >.decree/inbox/b.md`, `touch b.md`, ``, []string{"go", "b"}},
+		"waits, anew":         {`echo b >.decree/inbox/b.md`, `cat b.md >x && mv x b.md`, ``, []string{"go", "b"}},
+		"done":                {`echo b >.decree/inbox/b.md`, `touch b.md`, `mv .decree/inbox/b.md .decree/inbox/done/`, []string{"go"}},
+		"done, anew":          {`echo b >.decree/inbox/b.md`, `cat b.md >x && mv x b.md`, `mv .decree/inbox/b.md .decree/inbox/done/`, []string{"go"}},
+		"done beside another": {`echo b >.decree/inbox/b.md; echo x >.decree/inbox/done/b.md`, `touch b.md`, `mv .decree/inbox/b.md .decree/inbox/done/b.2.md`, []string{"go"}},
+		"dead":                {`echo b >.decree/inbox/b.md`, `touch b.md`, `mv .decree/inbox/b.md .decree/inbox/dead/`, []string{"go"}},
+		"completed":           {`echo b >.decree/inbox/b.md`, `touch b.md`, `printf -- '` + completed + `' >.decree/inbox/done/b.md; rm .decree/inbox/b.md`, []string{"go"}},
+		"edited":              {`printf -- '` + completed + `' >.decree/inbox/b.md`, `touch b.md`, `echo c >>.decree/inbox/b.md`, []string{"go", "c"}},
+		"its own of the name": {`echo b >.decree/inbox/b.md`, `echo mine >b.md`, ``, []string{"go", "b", "mine"}},
+		"its own, done often": {`true`, `echo old >old.md`, ``, []string{"go", "old"}},
+		"put back from done":  {`true`, `cp done/old.md old.md`, ``, []string{"go", "old"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, isolatedFiles(live+`text=$(tail -n1 "$message_file"); echo "$text" >>"$RAN"; [ "$text" = go ] || exit 0
+live "`+c.came+`"
+(cd .decree/inbox; `+c.routine+`)
+live "`+c.ended+`"
+`, map[string]string{".decree/inbox/done/old.md": "old\n"}))
+			b.answers()
+			b.settle()
+			b.process()
+			require.Equal(t, c.want, b.ran())
+			require.Empty(t, b.inbox())
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package queue
+
+import (
+	"bytes"
+	"math"
+	"strings"
+
+	"decree/disk"
+	"decree/message"
+	"decree/project"
+)
+
+// The layer of an isolated run may show messages that come into the inbox while its routine
+// works. One that the routine touches is in the layer then, as if the routine had written it,
+// and may have been done meanwhile.
+
+// whenBegun is when the run began, by the clock of the inbox's file system (ns since 1970).
+// Where its record has lost that, nothing came since.
+func (q *job) whenBegun() int64 {
+	run, err := q.rec.History().OpenRun(q.u.Record)
+	if err != nil {
+		return math.MaxInt64
+	}
+	defer run.Close()
+	info, err := run.Stat(messageFile)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return info.Mtime
+}
+
+// cameBeside says whether from/name is a message that came from elsewhere: it waits in the
+// inbox, or was put into done or dead since began.
+func cameBeside(d *dirs, from disk.Dir, name string, began int64) (bool, error) {
+	if same, err := sameMessage(from, name, d.inbox, name); same || err != nil {
+		return same, err
+	}
+	for _, dir := range []disk.Dir{d.done, d.dead} {
+		list, err := dir.List()
+		if err != nil {
+			return false, err
+		}
+		for _, e := range list {
+			if !isNumbered(e.Name, name) {
+				continue
+			}
+			if info, err := dir.Stat(e.Name); err != nil || info.Ctime < began {
+				continue
+			}
+			if same, err := sameMessage(from, name, dir, e.Name); same || err != nil {
+				return same, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// isNumbered says whether a file is called name, or as free calls one where that is taken.
+func isNumbered(file, name string) bool {
+	rest, ok := strings.CutPrefix(file, strings.TrimSuffix(name, suffix))
+	number, isMessage := strings.CutSuffix(rest, suffix)
+	return ok && isMessage && (number == "" || number[0] == '.' && strings.Trim(number[1:], "0123456789") == "")
+}
+
+// sameMessage says whether two files are the same message: of the same id, or, where one has
+// none yet, with the same text.
+func sameMessage(a disk.Dir, name string, b disk.Dir, other string) (bool, error) {
+	one, err := project.ReadFile(a, name, message.MaxSize)
+	var two []byte
+	if err == nil {
+		two, err = project.ReadFile(b, other, message.MaxSize)
+	}
+	if isMissing(err) || ofFile(err) {
+		return false, nil
+	}
+	if err != nil || bytes.Equal(one, two) {
+		return err == nil, err
+	}
+	m, err := message.Parse(name, one)
+	n, nerr := message.Parse(other, two)
+	if err != nil || nerr != nil {
+		return false, nil //nolint:nilerr // what cannot be understood has no id
+	}
+	if m.ID != "" && n.ID != "" {
+		return m.ID == n.ID, nil
+	}
+	return bytes.Equal(m.Body, n.Body), nil
+}
