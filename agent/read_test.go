@@ -195,3 +195,27 @@ func FuzzRead(f *testing.F) {
 		assert.Positive(t, Deadline(agentName, eventName))
 	})
 }
+
+// What is made up for an agent is read as it was meant.
+func TestPayload(t *testing.T) {
+	for _, a := range adapters {
+		for event, kind := range a.events {
+			if kind == ToolBefore || kind == ToolAfter {
+				continue
+			}
+			e := Event{Agent: a.name, Kind: kind, Name: event, Session: "s", Directory: "/p q"}
+			if kind == Prompt {
+				e.Prompt = "do \"it\"\x1b\n"
+			}
+			if len(a.fields.turn) > 0 {
+				e.Turn = "7"
+			}
+			got, err := Read(a.name, event, Payload(e))
+			require.NoError(t, err)
+			if a.name == "copilot" && event == "errorOccurred" {
+				continue
+			}
+			assert.Equal(t, e, got, "%s %s", a.name, event)
+		}
+	}
+}

@@ -28,7 +28,7 @@ type agentsOptions struct{ all, user, project, dryRun bool }
 func (s *session) agentsVerb() verb {
 	var o agentsOptions
 	return verb{
-		name: "agents", category: agentCategory, args: "[install|remove [AGENT...]]", words: agentWords, most: anyWords,
+		name: "agents", category: agentCategory, args: "[install|remove [AGENT...] | test AGENT]", words: agentWords, most: anyWords,
 		usage: "record each turn of your coding agents: put decree's hooks into them, or take them out",
 		about: `Lists the coding agents that decree knows: whether each is on this machine, whether decree's hooks are in its own files, and when its last turn was recorded here.
 
@@ -38,14 +38,17 @@ The hooks go into the user's files, for all projects; with --project into files 
 
 "agents remove" takes them out: the file is byte for byte what it was, unless somebody else has changed it since; then only decree's own entries go.
 
+"agents test" runs the lines as they stand in the agent's files with a made-up turn, in a tree and a store of its own, and says whether it was recorded.
+
 Agents: ` + list(agent.Names()) + `. Directories that CODEX_HOME, CLAUDE_CONFIG_DIR, COPILOT_HOME, PI_CODING_AGENT_DIR and XDG_CONFIG_HOME move are found. Any other agent is recorded by 'decree run -- AGENT'.`,
 		examples: []example{
 			{"decree agents", "which are here, and hooked?"},
 			{"decree agents install --dry-run", "show what would be changed"},
 			{"decree agents install codex gemini", "hook these two"},
+			{"decree agents test codex", "does it work?"},
 			{"decree agents remove codex", "and one no longer"},
 		},
-		exits: []exit{{"0", "done, or nothing was to be done"}, {"2", "no such AGENT"}, {"4", "a file was refused and is as it was; others may have been changed, and are named"}},
+		exits: []exit{{"0", "done, or nothing was to be done"}, {"2", "no such AGENT"}, {"4", "a file was refused and is as it was; others may have been changed, and are named; test: not hooked, or nothing was recorded"}},
 		flags: []cli.Flag{
 			boolFlag(&o.all, "every agent that decree knows, here or not", "all"),
 			boolFlag(&o.user, "the user's files, for all projects (the default)", "user"),
@@ -82,8 +85,10 @@ func (s *session) agents(ctx context.Context, o agentsOptions) error {
 		return s.hookAgents(ctx, o, words[1:], hookfile.Install)
 	case "remove":
 		return s.hookAgents(ctx, o, words[1:], hookfile.Remove)
+	case "test":
+		return s.testAgent(ctx, words[1:])
 	}
-	return usagef("agents has no subcommand %s", quoteWord(words[0])).Hintf("'decree agents' lists them; 'decree agents install' and 'decree agents remove' do something")
+	return usagef("agents has no subcommand %s", quoteWord(words[0])).Hintf("'decree agents' lists them; 'decree agents install', remove and test do something")
 }
 
 // agentPlaces says where agents keep what is theirs.

@@ -264,7 +264,7 @@ func (c completer) words(ctx context.Context, t typed, word string) []candidate 
 		return c.messageNames(messagesOf[before[0]]...)
 	case agentWords:
 		if len(before) == 0 {
-			return bareWords("install", "remove")
+			return bareWords("install", "remove", "test")
 		}
 		return bareWords(agent.Names()...)
 	case shellWords:

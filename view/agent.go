@@ -34,3 +34,11 @@ type AgentFile struct {
 	Changed bool   `json:"changed"`
 	Copy    string `json:"copy,omitempty"`
 }
+
+// AgentTest is what became of a made-up turn that was sent through an agent's own files.
+type AgentTest struct {
+	Agent    string   `json:"agent"`
+	Lines    []string `json:"lines"` // that were run, in order
+	Recorded bool     `json:"recorded"`
+	PromptMS int64    `json:"prompt_ms"` // how long the prompt's line took
+}
