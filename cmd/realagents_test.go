@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,7 +96,10 @@ func TestRealAgents(t *testing.T) {
 			if _, err := os.Stat(program); err != nil {
 				t.Skipf("%s is not installed: %v", a.name, err)
 			}
-			realStory(t, a, program)
+			t.Run("story", func(t *testing.T) { realStory(t, a, program) })
+			for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+				t.Run(sig.String(), func(t *testing.T) { realInterrupt(t, a, program, sig) })
+			}
 		})
 	}
 }
@@ -107,7 +111,7 @@ type realBench struct {
 	env  []string
 }
 
-func newRealBench(t *testing.T, a realAgent) *realBench {
+func newRealBench(t *testing.T, a realAgent, script []modelTurn) *realBench {
 	dir := t.TempDir()
 	b := &realBench{T: t, root: filepath.Join(dir, "tree")}
 	home, bin := filepath.Join(dir, "home"), filepath.Join(dir, "bin")
@@ -116,13 +120,12 @@ func newRealBench(t *testing.T, a realAgent) *realBench {
 	}
 	self, err := os.Executable()
 	require.NoError(t, err)
-	require.NoError(t, os.Symlink(self, filepath.Join(bin, "decree")))
+	// No link: a hook starts the program that it is by the name that the system has for it.
+	program, err := os.ReadFile(self)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "decree"), program, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(b.root, "old.txt"), []byte("old\n"), 0o644))
-	url := startModel(t, b.root, []modelTurn{
-		{"I write a file.", []modelCall{{path: "hello.txt", content: "hello\nworld\n"}}},
-		{"", []modelCall{{command: "mkdir -p sub && echo made by shell > sub/shell.txt && rm old.txt"}}},
-		{"All done.", nil},
-	})
+	url := startModel(t, b.root, script)
 	for name, text := range a.files {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(home, name), []byte(strings.ReplaceAll(text, "@URL@", url)), 0o644))
@@ -155,24 +158,17 @@ func (b *realBench) decree(words ...string) string {
 }
 
 func realStory(t *testing.T, a realAgent, program string) {
-	b := newRealBench(t, a)
+	b := newRealBench(t, a, []modelTurn{
+		{"I write a file.", []modelCall{{path: "hello.txt", content: "hello\nworld\n"}}},
+		{"", []modelCall{{command: "mkdir -p sub && echo made by shell > sub/shell.txt && rm old.txt"}}},
+		{"All done.", nil},
+	})
 	b.decree("agents", "install", a.name)
 	b.do(program, a.line[1:]...)
 	require.FileExists(t, filepath.Join(b.root, "sub", "shell.txt"), "the model's script was followed")
 
-	var records []struct {
-		ID, Reason, Status, Prompt string
-		Actor                      struct{ Agent string }
-		Changes                    struct{ Created, Modified, Deleted int }
-	}
-	require.NoError(t, json.Unmarshal([]byte(b.decree("log", "--json")), &records))
-	turns := records[:0]
-	for _, r := range records {
-		if r.Reason == "turn" {
-			turns = append(turns, r)
-		}
-	}
-	require.Len(t, turns, 1, "one prompt, one turn: %+v", records)
+	turns := b.turns()
+	require.Len(t, turns, 1, "one prompt, one turn")
 	turn := turns[0]
 	assert.Equal(t, a.name, turn.Actor.Agent)
 	assert.Contains(t, turn.Prompt, "do it")
@@ -185,4 +181,54 @@ func realStory(t *testing.T, a realAgent, program string) {
 	assert.FileExists(t, filepath.Join(b.root, "old.txt"))
 	b.decree("redo", "--yes")
 	assert.FileExists(t, filepath.Join(b.root, "sub", "shell.txt"))
+}
+
+// recordedTurn is what the tests want to know of a turn's record.
+type recordedTurn struct {
+	ID, Reason, Status, Prompt string
+	Actor                      struct{ Agent string }
+	Changes                    struct{ Created, Modified, Deleted int }
+}
+
+func (b *realBench) turns() (turns []recordedTurn) {
+	b.Helper()
+	require.NoError(b, json.Unmarshal([]byte(b.decree("turns", "--json")), &turns))
+	return turns
+}
+
+// realInterrupt ends the agent in the midst of a shell command: with or without a last
+// event, what it had done by then is a turn, and undo takes it back.
+func realInterrupt(t *testing.T, a realAgent, program string, sig syscall.Signal) {
+	b := newRealBench(t, a, []modelTurn{
+		{"", []modelCall{{path: "hello.txt", content: "hello\n"}}},
+		{"", []modelCall{{command: "echo half > half.txt; rm old.txt; echo begun > ../begun; sleep 60"}}},
+	})
+	begun := filepath.Join(filepath.Dir(b.root), "begun")
+	require.NoError(t, syscall.Mkfifo(begun, 0o600))
+	b.decree("agents", "install", a.name)
+
+	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer stop()
+	c := exec.CommandContext(ctx, program, a.line[1:]...)
+	c.Dir, c.Env, c.SysProcAttr, c.WaitDelay = b.root, b.env, &syscall.SysProcAttr{Setpgid: true}, time.Minute
+	require.NoError(t, c.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	told := make(chan struct{})
+	go func() { _, _ = os.ReadFile(begun); close(told) }()
+	select {
+	case <-told:
+	case err := <-ended:
+		t.Fatalf("%s ended by itself: %v", a.name, err)
+	}
+	require.NoError(t, syscall.Kill(-c.Process.Pid, sig))
+	<-ended
+
+	b.decree("undo", "--yes")
+	assert.NoFileExists(t, filepath.Join(b.root, "hello.txt"))
+	assert.NoFileExists(t, filepath.Join(b.root, "half.txt"))
+	assert.FileExists(t, filepath.Join(b.root, "old.txt"))
+	turns := b.turns()
+	require.Len(t, turns, 1)
+	assert.Equal(t, 2, turns[0].Changes.Created)
 }
