@@ -119,7 +119,7 @@ func (p *Project) openKnown(id *identity) (disk.Dir, *memory, error) {
 	}
 	m, err := readMemory(store)
 	if err == nil && m.ID != id.ID {
-		err = errors.New("it is another project's")
+		err = errAnothers
 	}
 	if err != nil {
 		store.Close()
@@ -154,12 +154,15 @@ func userName(uid uint32) string {
 	return "user " + id
 }
 
+// errAnothers is about a store that stands at this project's place.
+var errAnothers = errors.New("it is another project's")
+
 // lostMemory is advice for a store whose memory of its root is gone. decree does
 // not write it again by itself: nothing else tells the tree from a copy of it.
 func (p *Project) lostMemory(id *identity, err error) string {
 	var newer *Error
 	self, serr := factsOf(p.Dir)
-	if errors.As(err, &newer) || serr != nil {
+	if errors.As(err, &newer) || errors.Is(err, errAnothers) || serr != nil {
 		return ""
 	}
 	b, _ := json.Marshal(newMemory(id.ID, p.Root, self, form{Version: storeNow, Converting: true})) // a conversion of what is converted changes nothing

@@ -105,6 +105,10 @@ func (r *Reader) Waiting() ([]string, error) {
 		out = append(out, fmt.Sprintf("%s %s is open", noun(o.Record), o.Record.ID))
 	}
 	for _, d := range damaged {
+		if errors.As(d.Err, new(*history.NewerError)) {
+			out = append(out, fmt.Sprintf("open record %s is a newer decree's", d.ID))
+			continue
+		}
 		out = append(out, fmt.Sprintf("open record %s is damaged", d.ID))
 	}
 	return out, nil
@@ -117,12 +121,24 @@ type recovery struct {
 	done []Recovered
 }
 
+// newerWaits refuses to recover beside unfinished work that a newer decree wrote.
+func newerWaits(err error) error {
+	return &BeginError{&project.Error{Kind: project.Refused, State: project.Unchanged,
+		Msg: "work that a newer decree has not finished stands here, and is left as it is", Err: err,
+		Advice: "let that decree finish it: 'decree recover' of the newer version"}}
+}
+
 func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recovered, error) {
 	open, damaged, err := r.unfinished(&x.ongoing)
 	if err != nil {
 		return nil, &BeginError{err}
 	}
 	c := &recovery{r: r, x: x}
+	for _, d := range damaged {
+		if errors.As(d.Err, new(*history.NewerError)) {
+			return nil, newerWaits(d.Err)
+		}
+	}
 	for _, d := range damaged {
 		if err := r.history.SetAside(d.ID); err != nil {
 			return nil, err
@@ -246,6 +262,11 @@ func (c *recovery) transactions(ctx context.Context) error {
 	pending, err := worktree.Pending(journals)
 	if err != nil {
 		return c.notBegun(err)
+	}
+	for _, j := range pending {
+		if j.Err != nil && j.Err.Newer {
+			return newerWaits(j.Err)
+		}
 	}
 	for _, j := range pending {
 		j.Commit = func(res worktree.Result, out *worktree.Outcome) error { return c.closeOwner(ctx, j, res, out) }
@@ -518,6 +539,16 @@ func (c *recovery) record(ctx context.Context, o *history.Opened) error {
 		return nil
 	}
 	if o.Record.Reason != history.Run {
+		kept, err := c.r.setAside()
+		if err != nil {
+			return err
+		}
+		journal := c.r.inStore("txn", o.Record.ID+".damaged")
+		if slices.Contains(kept, journal) {
+			c.add(nil, "an interrupted %s may have moved a part of its paths; its journal is damaged, so nothing was finished or taken back. "+
+				"'decree diff --edits' shows what differs from the last record; 'decree restore last' goes back to that", o.Record.Reason)
+			return c.r.history.Abandon(o.Record.ID)
+		}
 		c.add(nil, "an interrupted %s had moved nothing yet and was dropped", o.Record.Reason)
 		return c.r.history.Abandon(o.Record.ID)
 	}

@@ -406,6 +406,9 @@ func ofTheTree(h *history.History, ids []string) ([]string, error) {
 // source reads a record's diff, whose hash must be the one in its run.json.
 func (t *selection) source(ctx context.Context, h *history.History, rec *history.Record, objects plan.Objects) (*plan.Source, error) {
 	want := rec.DiffSHA256
+	if want.IsZero() && rec.Status != history.StatusOpen {
+		return &plan.Source{ID: rec.ID}, nil // what lies in its directory by now is not of this record
+	}
 	// One that says that the run has not ended could not be written when it did.
 	if plain, err := h.ReadRun(rec.ID); err == nil && (plain.Status != history.StatusOpen || rec.Status == history.StatusOpen) {
 		if plain.DiffSHA256 != want && !want.IsZero() {

@@ -51,11 +51,11 @@ func ReadForgotten(dir disk.Dir) (*Forgotten, error) {
 	if err == nil {
 		err = json.Unmarshal(data, out)
 	}
+	if out.Version > 1 { // also where the rest has another form
+		return nil, &VersionError{forgottenName, fmt.Sprint(out.Version)}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", forgottenName, err)
-	}
-	if out.Version > 1 {
-		return nil, &VersionError{forgottenName, fmt.Sprint(out.Version)}
 	}
 	if out.Contents == nil {
 		out.Contents = map[Hash]Forgetting{}

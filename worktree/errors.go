@@ -173,6 +173,7 @@ func (e *Error) LeftIn() string {
 type JournalError struct {
 	ID     string
 	Reason string
+	Newer  bool   // a newer version wrote it: it stays where it is
 	Kept   string // the name it was set aside under; "" while it is where it was
 }
 

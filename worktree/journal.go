@@ -50,6 +50,9 @@ const (
 	flagFrom, flagTo, flagStay, flagBeside = 1, 2, 4, 8
 )
 
+// newerJournal is why a journal of a newer version is not read.
+const newerJournal = "written by a newer decree"
+
 // Journal is a transaction that a process has left.
 type Journal struct {
 	ID    string
@@ -120,7 +123,7 @@ func readJournal(dir disk.Dir, name, id string) (Journal, error) {
 		reason = "it belongs to transaction " + tree.Quote(j.ID)
 	}
 	if reason != "" {
-		return Journal{ID: id, Err: &JournalError{ID: id, Reason: reason}}, nil
+		return Journal{ID: id, Err: &JournalError{ID: id, Reason: reason, Newer: reason == newerJournal}}, nil
 	}
 	return *j, nil
 }
@@ -240,7 +243,7 @@ func decodeJournal(data []byte) (*Journal, string) {
 	case len(data) < len(journalMagic)+sha256.Size || !bytes.HasPrefix(data, []byte(journalAny)):
 		return nil, "not a journal"
 	case !bytes.HasPrefix(data, []byte(journalMagic)):
-		return nil, "written by a newer decree"
+		return nil, newerJournal
 	}
 	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
 	if want := sha256.Sum256(body); !bytes.Equal(want[:], sum) {

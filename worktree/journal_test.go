@@ -104,10 +104,14 @@ func TestDamagedJournalsAreNotActedOn(t *testing.T) {
 			_, _, err = r.recover()
 			var je *JournalError
 			require.ErrorAs(t, err, &je)
-			require.Equal(t, "t1.damaged", je.Kept)
 			require.Equal(t, before, r.state())
 			pending, err = Pending(journals)
 			require.NoError(t, err)
+			if name == "newer" {
+				require.Len(t, pending, 1, "it is that decree's")
+				return
+			}
+			require.Equal(t, "t1.damaged", je.Kept)
 			require.Empty(t, pending)
 		})
 	}

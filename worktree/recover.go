@@ -31,10 +31,13 @@ func (r Result) String() string {
 // interrupted, anywhere and any number of times.
 //
 // A path that is neither in its old state nor in its new one is left alone and
-// named in Outcome.Left. A damaged journal is set aside and never acted on: the
-// error is *JournalError. Another error, an *Error, means that the journal
+// named in Outcome.Left. A damaged journal is set aside and never acted on, one of a
+// newer version left where it is: the error is *JournalError. Another error, an *Error, means that the journal
 // still waits.
 func (t *Tree) Recover(ctx context.Context, j Journal) (Result, *Outcome, error) {
+	if j.Err != nil && j.Err.Newer {
+		return 0, nil, j.Err
+	}
 	if j.Err != nil {
 		return 0, nil, j.setAside()
 	}
