@@ -72,6 +72,7 @@ strace: build
 # agents: real coding agents with decree's hooks, driven by a scripted model on this machine. npm
 # installs them into AGENTS_CACHE once, some 1.2 GB; AGENTS names those that are wanted.
 AGENTS_CACHE ?= $(HOME)/.cache/decree-agents
+empty        :=
 AGENTS       ?= codex gemini qwen copilot opencode pi
 AGENT_codex    := @openai/codex@0.169.0
 AGENT_gemini   := @google/gemini-cli@0.61.0
@@ -82,7 +83,7 @@ AGENT_pi       := @mariozechner/pi-coding-agent@0.73.1
 agents:
 	@command -v npm >/dev/null || { echo "npm is not here: no real agent was tried"; exit 0; }; set -e; \
 	$(foreach a,$(AGENTS),[ -d "$(AGENTS_CACHE)/$(a)/node_modules" ] || npm install --no-audit --no-fund --loglevel=error --prefix "$(AGENTS_CACHE)/$(a)" $(AGENT_$(a));) \
-	DECREE_AGENTS="$(AGENTS_CACHE)" $(GO) test -count=1 -run 'TestRealAgents$$' -v -timeout 30m ./cmd
+	DECREE_AGENTS="$(AGENTS_CACHE)" $(GO) test -count=1 -run 'TestRealAgents$$/^($(subst $(empty) ,|,$(strip $(AGENTS))))$$' -v -timeout 30m ./cmd
 
 # long: the long forms of the differential and property tests.
 long:

@@ -33,7 +33,7 @@ func (s *session) testAgent(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	trial := hookTrial{s: s, agent: names[0], root: filepath.Join(dir, "tree"), store: filepath.Join(dir, "store")}
 	if err := os.MkdirAll(filepath.Join(trial.root, ".git"), 0o755); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (t *hookTrial) recorded() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer rec.Close()
+	defer func() { _ = rec.Close() }()
 	list, err := rec.History().List(history.ListOptions{Keep: func(r *history.Record) bool {
 		return r.Reason == history.Turn && r.Actor.Agent == t.agent && r.Status == history.StatusSucceeded && r.Changes.Created == 1
 	}})
