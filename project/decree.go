@@ -74,7 +74,19 @@ func (p *Project) setDecree(d disk.Dir) {
 // where they are missing, as after a command that deleted them, and opens
 // Decree anew. A .gitignore that is there is left as it is; what else stands in
 // the place of these is moved to .decree/aside.
+//
+// It needs no lock: what another process takes away meanwhile, such as a draft that this one
+// is writing, which passes for one that a death has left, is made again.
 func (p *Project) EnsureDecree() error {
+	const most = 10 // processes, one after the other
+	for n := 1; ; n++ {
+		if err := p.ensureDecree(); !errors.Is(err, fs.ErrNotExist) || n == most {
+			return err
+		}
+	}
+}
+
+func (p *Project) ensureDecree() error {
 	made, err := p.makeDecree()
 	if err != nil {
 		return err

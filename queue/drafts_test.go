@@ -3,6 +3,7 @@
 package queue
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
+	"decree/recorder"
 )
 
 // TestNamesLikeDrafts has files and directories whose names begin as those of the queue's drafts
@@ -62,4 +64,59 @@ func TestStaysTaken(t *testing.T) {
 	require.Equal(t, 2, done)
 	_, err = os.Stat(filepath.Join(b.root, ".decree/inbox/.queue-taken/x.md"))
 	require.NoError(t, err)
+}
+
+// TestDraftsThatAreTidiedAway has another process take what a person's command is writing for
+// what a death has left, before each step with it.
+func TestDraftsThatAreTidiedAway(t *testing.T) {
+	for what, act := range map[string]func(r *recorder.Recorder) error{
+		"send": func(r *recorder.Recorder) error { return r.Project().Drop("inbox", "s.md", []byte("new\n")) },
+		"edit": func(r *recorder.Recorder) error {
+			return Edit(r.Project(), "h", "", "a.md", []byte("a\n"), []byte("new\n"))
+		},
+		"edit dead": func(r *recorder.Recorder) error {
+			return Edit(r.Project(), "h", "dead", "d.md", []byte("d\n"), []byte("new\n"))
+		},
+		"send after a wipe": func(r *recorder.Recorder) error {
+			if err := os.RemoveAll(filepath.Join(r.Project().Root, ".decree")); err != nil {
+				return err
+			}
+			if err := r.Project().EnsureDecree(); err != nil {
+				return err
+			}
+			return r.Project().Drop("inbox", "s.md", []byte("new\n"))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			tidied := 0
+			for n, reached := 1, true; reached; n++ {
+				b := newBench(t, map[string]string{".decree/inbox/a.md": "a\n", ".decree/inbox/dead/d.md": "d\n", ".decree/inbox/dead/d.error.txt": "d\n"})
+				steps := 0
+				began := false
+				r, err := b.open(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+					name := filepath.Base(st.Path)
+					if began && (strings.HasPrefix(name, queueDraft) || name == "project.json.new") {
+						if steps++; steps == n && os.Remove(st.Path) == nil {
+							tidied++
+						}
+					}
+					return disktest.Action{}
+				}))
+				require.NoError(t, err)
+				began = true
+				require.NoError(t, act(r), "step %d", n)
+				require.NoError(t, r.Close())
+				reached = steps >= n
+				found := 0
+				require.NoError(t, filepath.WalkDir(filepath.Join(b.root, ".decree/inbox"), func(path string, d fs.DirEntry, err error) error {
+					if data, rerr := os.ReadFile(path); rerr == nil && string(data) == "new\n" {
+						found++
+					}
+					return err
+				}))
+				require.Equal(t, 1, found)
+			}
+			require.Positive(t, tidied)
+		})
+	}
 }

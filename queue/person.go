@@ -70,7 +70,7 @@ func refuseUnderWay(p *project.Project, host, name string) error {
 func Where(p *project.Site, name string) (string, error) {
 	for _, where := range []string{"", deadName, doneName} {
 		dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
-		if isMissing(err) {
+		if isMissing(err) || disk.OtherKind(err) {
 			continue
 		}
 		if err != nil {
@@ -134,7 +134,7 @@ func takeNoting(note noteActs, p *project.Project, host, name string, reason fun
 		return nil, err
 	}
 	inbox, err := disk.OpenPath(p.Dir, ".decree/"+inboxName)
-	if isMissing(err) {
+	if isMissing(err) || disk.OtherKind(err) {
 		return nil, noMessage(name)
 	}
 	if err != nil {
@@ -215,7 +215,7 @@ func notMissing(err error) error {
 }
 
 // ErrEdited says that a message is not any more what it was when its editing began.
-var ErrEdited = errors.New("it was changed or taken away meanwhile")
+var ErrEdited error = &project.Error{Kind: project.Refused, Msg: "it was changed or taken away meanwhile"}
 
 // Edit puts a new text in the place of a message that waits ("") or is dead; was is
 // the text that was edited. Its place among those that wait stays.
@@ -236,7 +236,7 @@ func Edit(p *project.Project, host, where, name string, was, text []byte) error 
 		return err
 	}
 	return p.Act(func(note noteActs) error {
-		return writeAs(dir, editDraft(), name, text, info, noted(note, path.Join(inboxName, where), text, dir.Rename))
+		return writeEdited(dir, name, text, info, noted(note, path.Join(inboxName, where), text, dir.Rename))
 	})
 }
 
@@ -255,8 +255,17 @@ func noted(note noteActs, at string, text []byte, place func(string, disk.Dir, s
 	}
 }
 
-// editDraft begins the name of a text that is not whole yet.
-func editDraft() string { return fmt.Sprintf("%sedit-%d-", queueDraft, os.Getpid()) }
+// writeEdited is writeAs without the lock. A queue that begins may take the draft for one that
+// a death has left: then it is written again.
+func writeEdited(dir disk.Dir, name string, text []byte, old disk.Info, place func(string, disk.Dir, string) error) error {
+	const most = 10 // queues, one after the other
+	for n := 1; ; n++ {
+		err := writeAs(dir, fmt.Sprintf("%sedit-%d-", queueDraft, os.Getpid()), name, text, old, place)
+		if !isMissing(err) || n == most {
+			return err
+		}
+	}
+}
 
 // unedited looks at a message that must be as it was.
 func unedited(dir disk.Dir, name string, was []byte) (disk.Info, error) {
@@ -287,7 +296,7 @@ func editWaiting(p *project.Project, host, name string, was, text []byte) error 
 		defer w.close()
 		info, err := unedited(w.dead, w.as, was)
 		if err == nil {
-			err = writeAs(w.inbox, editDraft(), name, text, info, noted(note, inboxName, text, w.inbox.RenameNew, goneFromDead(w.as), goneFromDead(reasonOf(w.as))))
+			err = writeEdited(w.inbox, name, text, info, noted(note, inboxName, text, w.inbox.RenameNew, goneFromDead(w.as), goneFromDead(reasonOf(w.as))))
 		}
 		if err != nil {
 			return errors.Join(err, w.putBack())
