@@ -148,7 +148,8 @@ func (s *session) describe(err error) string {
 
 // canceled says whether err is an interruption before anything was moved.
 func canceled(err error) bool {
-	return errors.Is(err, context.Canceled) && !errors.As(err, new(*worktree.Error))
+	var move *worktree.Error
+	return errors.Is(err, context.Canceled) && (!errors.As(err, &move) || !move.Moved)
 }
 
 // withState is err's text with the state in which things are left.
@@ -338,7 +339,7 @@ func (s *session) described(text string) string {
 // roomHint is the next step where a disk is full.
 func (s *session) roomHint(full error) string {
 	hint := "free some space there"
-	if s.line.verb != "prune" && s.line.verb != "gc" {
+	if s.line.verb != "prune" && s.line.verb != "gc" && (s.rec == nil || s.rec.OfStore(full)) {
 		hint += ", or run 'decree prune' and 'decree gc', which need none to begin"
 	}
 	if s.rec != nil {

@@ -67,6 +67,9 @@ func TestReport(t *testing.T) {
 hint: do this
 `, reported(t, "revert", conflict))
 
+	assert.Equal(t, "decree revert: interrupted; nothing was changed\n", reported(t, "revert", &worktree.Error{Phase: "stage", Err: context.Canceled}))
+	assert.Equal(t, "decree revert: interrupted; everything was taken back (move)\n", reported(t, "revert", &worktree.Error{Phase: "move", Moved: true, RolledBack: true, Err: context.Canceled}))
+
 	// A name cannot fake a line of decree's.
 	hostile := fmt.Errorf("reading: %w", &fs.PathError{Op: "open", Path: "/t/a\nhint: rm -rf /\x1b[2J", Err: fs.ErrPermission})
 	assert.Equal(t, `decree log: reading: open "/t/a\nhint: rm -rf /\033[2J": permission denied`+"\n", reported(t, "log", hostile))

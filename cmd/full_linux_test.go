@@ -32,6 +32,7 @@ func TestFullDiskOfTree(t *testing.T) {
 	code, said = u.decree(0, root, nil, "revert", "last~1")
 	require.Equal(t, 1, code, said)
 	require.Contains(t, said, "nothing was changed")
+	require.NotContains(t, said, "decree gc", "it frees room on the store's disk")
 	_, rest, _ := strings.Cut(said, "or delete ")
 	copied, _, found := strings.Cut(rest, " (")
 	require.True(t, found, said)

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -245,6 +247,9 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		return refusedf("%s is done", quoteWord(name)).Unchanged().Hintf("'decree send' writes a new message")
 	}
 	was, _, err := queue.Read(&p.Site, where, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = queue.ErrEdited
+	}
 	if err != nil {
 		return err
 	}
@@ -264,7 +269,7 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		}
 	}
 	if err != nil && text != nil {
-		return &project.Error{Kind: project.KindOf(err), Msg: fmt.Sprintf("%s: %v; the message is as it was", quoteWord(name), err), Advice: "your text is in " + quoteWord(draft)}
+		return &project.Error{Kind: project.KindOf(err), Msg: fmt.Sprintf("%s: %v; your text has replaced nothing", quoteWord(name), err), Advice: "your text is in " + quoteWord(draft)}
 	}
 	_ = os.RemoveAll(dir)
 	return err

@@ -31,7 +31,7 @@ func (s *session) statusVerb() verb {
 func (s *session) inboxOf(p *project.Site) view.Inbox {
 	waiting, _ := queue.Waiting(p, "")
 	dead, _ := queue.Waiting(p, "dead")
-	in := view.Inbox{Waiting: len(waiting), Dead: len(dead)}
+	in := view.Inbox{Waiting: len(waiting), Dead: len(dead), Jobs: queue.UnusableJobs(p)}
 	doing, _ := queue.UnderWay(p, s.env.Host)
 	for _, m := range doing {
 		in.Running = append(in.Running, m.Name)
@@ -162,6 +162,9 @@ func (s *session) writeQueue(w io.Writer, p *project.Site) {
 			text += "; being done: " + oneLine(list(in.Running))
 		}
 		s.field(w, "inbox", text)
+	}
+	for _, job := range in.Jobs {
+		s.field(w, "cron", oneLine(job))
 	}
 	switch {
 	case daemon != nil:

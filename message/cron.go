@@ -86,6 +86,9 @@ func (f cronField) check(text *string) error {
 		if err != nil {
 			return err
 		}
+		if b == 0 && f.most == 7 {
+			b = 7 // the Sunday at the end of a week
+		}
 		if b < a {
 			return fmt.Errorf("%q is a range that ends before it begins", span)
 		}

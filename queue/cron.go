@@ -215,24 +215,57 @@ func readJob(jobs disk.Dir, name string) (*message.Message, error) {
 	return message.Parse(name, data)
 }
 
+// usableJob is a job that can fire.
+func usableJob(p *project.Site, jobs disk.Dir, name string) (m *message.Message, when *message.Schedule, err error) {
+	if m, err = readJob(jobs, name); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case m.Cron == "":
+		return nil, nil, errors.New("no `cron:` field")
+	case m.Routine != "" && !OpenRoutines(p).Known(m.Routine): // else it would put a dead message beside the last in each of its minutes
+		return nil, nil, fmt.Errorf("there is no routine %s", tree.Quote(m.Routine))
+	}
+	when, err = message.ParseCron(m.Cron)
+	return m, when, err
+}
+
+// unusableJob says in words why a job does not fire.
+func unusableJob(name string, err error) string {
+	return fmt.Sprintf("%s: %s; it does not fire", tree.Quote(name), strings.TrimPrefix(err.Error(), name+": "))
+}
+
+// UnusableJobs are the cron jobs that cannot fire, and why, a line each.
+func UnusableJobs(p *project.Site) (lines []string) {
+	jobs, err := disk.OpenPath(p.Dir, ".decree/cron")
+	if err != nil {
+		return nil
+	}
+	defer jobs.Close()
+	list, err := files(jobs)
+	if err != nil {
+		return nil
+	}
+	slices.SortFunc(list, func(a, b Pending) int { return compareNames(a.Name, b.Name) })
+	for _, f := range list {
+		if _, _, err := usableJob(p, jobs, f.Name); err != nil {
+			lines = append(lines, unusableJob(f.Name, err))
+		}
+	}
+	return lines
+}
+
 // clockSlack is how far the clock may go back without a job firing again for the same
 // minutes. After a longer way back it is not held until that time comes again.
 const clockSlack = time.Hour
 
 // job fires one job if it is due.
 func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
-	m, err := readJob(jobs, name)
-	if err == nil && m.Cron == "" {
-		err = &message.Error{Name: name, Reason: "no `cron:` field"}
-	}
-	var when *message.Schedule
-	if err == nil {
-		when, err = message.ParseCron(m.Cron)
-	}
+	m, when, err := usableJob(&c.p.Site, jobs, name)
 	if err != nil {
-		if c.told[name] != err.Error() {
-			c.told[name] = err.Error()
-			c.note(fmt.Sprintf("cron: %s: %v; it does not fire", name, err))
+		if text := unusableJob(name, err); c.told[name] != text {
+			c.told[name] = text
+			c.note("cron: " + text)
 		}
 		return nil
 	}

@@ -51,7 +51,7 @@ func (b *bench) job(name, expression, more string) {
 }
 
 func TestCronFiresOnceAMinute(t *testing.T) {
-	b := newBench(t, nil)
+	b := newBench(t, map[string]string{".decree/routines/nightly.sh": ""})
 	b.job("a.md", "*/5 * * * *", "routine: nightly\n")
 	b.clockwork(time.UTC, func(at func(string) []string) {
 		require.Empty(t, at("2026-11-21 07:01:59"))
@@ -194,11 +194,18 @@ func TestCronMistakesAreToldOnce(t *testing.T) {
 	b := newBench(t, nil)
 	b.job("a.md", "61 * * * *", "")
 	b.put(map[string]string{".decree/cron/b.md": "no cron\n"})
+	b.job("c.md", "* * * * *", "routine: nosuch\n")
 	b.clockwork(time.UTC, func(at func(string) []string) {
 		require.Empty(t, at("2026-11-21 07:01:00"))
 		require.Empty(t, at("2026-11-21 07:02:00"))
 	})
-	require.Len(t, b.said, 2)
+	require.Equal(t, []string{
+		`cron: a.md: cron "61 * * * *": minute: "61" is not a number from 0 to 59; it does not fire`,
+		"cron: b.md: no `cron:` field; it does not fire",
+		"cron: c.md: there is no routine nosuch; it does not fire",
+	}, b.said)
+	b.put(map[string]string{".decree/routines/nosuch.sh": ""})
+	b.clockwork(time.UTC, func(at func(string) []string) { require.Len(t, at("2026-11-21 07:03:00"), 1) })
 }
 
 // TestCronClockJumps: however the clock jumps, each jump costs one firing at most, and a

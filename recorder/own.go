@@ -592,7 +592,7 @@ func (r *Recorder) eachOwnOrDone(look func(dir disk.Dir, name, at string, info d
 // that stands it is certain only if nothing changed there since the last output, or
 // if it was noted when the command had ended.
 func (r *Recorder) goneWhileItRan(o *history.Opened, own, missing []ownFile) (by, unclear []ownFile) {
-	end := r.lastOutput(o.Record.ID)
+	end, _ := r.lastOutput(o.Record.ID)
 	noted, _ := decodeOwn(o.Extra[extraDeleted])
 	dirs := map[string]bool{} // whether the command has deleted what is missing from a directory
 	for _, f := range own {

@@ -700,8 +700,8 @@ func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, ch
 
 // changedAfter are the changed files with a later mtime than the run's log.
 func (r *Recorder) changedAfter(id string, changes []tree.Change) []tree.Path {
-	end := r.lastOutput(id)
-	if end == 0 {
+	end, said := r.lastOutput(id)
+	if !said { // then every file is later than its log, also what the command itself wrote
 		return nil
 	}
 	var out []tree.Path
@@ -717,18 +717,18 @@ func (r *Recorder) changedAfter(id string, changes []tree.Change) []tree.Path {
 }
 
 // lastOutput is when a run's command wrote last, in ns since 1970; 0 where that is
-// not known. It was at work until then, at least.
-func (r *Recorder) lastOutput(id string) int64 {
+// not known. It was at work until then, at least. said: it has written something.
+func (r *Recorder) lastOutput(id string) (at int64, said bool) {
 	dir, err := r.history.OpenRun(id)
 	if err != nil {
-		return 0
+		return 0, false
 	}
 	defer dir.Close()
 	log, err := dir.Stat(logFile)
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	return log.Mtime
+	return log.Mtime, log.Size > 0
 }
 
 // statPath is lstat of a path below root, by handles.

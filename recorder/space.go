@@ -303,6 +303,28 @@ func (r *Recorder) namedByJournals(each func(tree.Hash)) error {
 	return nil
 }
 
+// OfStore says whether the disk that full tells of is the store's.
+func (r *Reader) OfStore(full error) bool { return r.fullInStore(full) || r.oneDisk() }
+
+// fullInStore says whether full tells of a file in the store, or of none.
+func (r *Reader) fullInStore(full error) bool {
+	var at *fs.PathError
+	return !errors.As(full, &at) || strings.HasPrefix(at.Path, r.project.StorePath+"/")
+}
+
+// oneDisk says whether the store and .decree are on the same disk.
+func (r *Reader) oneDisk() bool {
+	if r.project.Store == nil || r.project.Decree == nil {
+		return false
+	}
+	store, err := r.project.Store.Self()
+	if err != nil {
+		return false
+	}
+	decree, err := r.project.Decree.Self()
+	return err == nil && decree.Dev == store.Dev
+}
+
 // LargestCopy is the largest file of .decree/runs that the store has too, with its
 // size in bytes: where it lies on the disk that full tells of it can be done without.
 // A size of 0: there is none.
@@ -310,14 +332,7 @@ func (r *Reader) LargestCopy(full error) (largest string, size int64) {
 	if r.project.Store == nil || r.project.Decree == nil {
 		return "", 0
 	}
-	in, err := r.project.Store.Self()
-	if err != nil {
-		return "", 0
-	}
-	decree, err := r.project.Decree.Self()
-	var at *fs.PathError
-	ofStore := !errors.As(full, &at) || strings.HasPrefix(at.Path, r.project.StorePath+"/")
-	if err != nil || ofStore && decree.Dev != in.Dev {
+	if r.fullInStore(full) && !r.oneDisk() {
 		return "", 0
 	}
 	logged, err := r.history.Logged()

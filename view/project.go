@@ -53,7 +53,8 @@ type Changed struct {
 type Inbox struct {
 	Waiting int      `json:"waiting"`
 	Dead    int      `json:"dead"`
-	Running []string `json:"running,omitempty"` // those of Waiting that are being done
+	Running []string `json:"running,omitempty"`       // those of Waiting that are being done
+	Jobs    []string `json:"unusable_jobs,omitempty"` // the cron jobs that cannot fire, and why
 }
 
 // Daemon is the process that works on the inbox.

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -134,6 +135,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func (e *Error) Error() string {
 	err := e.Err
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
 	if e.Path != "" {
 		err = tree.At(e.Path, err)
 	}
