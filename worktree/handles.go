@@ -17,10 +17,11 @@ const (
 	maxHandles = 128
 	// keepAbove is how many directories right above a wanted one are kept open
 	// with it; a path of two thousand components must not fill the table.
-	keepAbove = 8
+	keepAbove = 16
 	// keepEvery is which of the others are kept: of a deep path every so many, so
-	// that to go on somewhere else in it no more than these have to be opened.
-	keepEvery = 64
+	// that to go on somewhere else in it no more than these have to be opened. Those
+	// of the longest path that there can be fit into the table.
+	keepEvery = 128
 )
 
 // share is the part of the files that this process may have open that one use of
@@ -51,6 +52,8 @@ type handle struct {
 	path tree.Path
 	refs int
 	elem *list.Element // nil: not in the table, closed by the last release
+	// above is the nearest directory above it that was kept when this one was opened.
+	above *handle
 }
 
 func newHandles(root disk.Dir) *handles {
@@ -60,57 +63,91 @@ func newHandles(root disk.Dir) *handles {
 // dir returns the directory at path, "" being the root. The error is errNoDir
 // where there is none, *LinkError where a component is a link.
 func (h *handles) dir(path tree.Path) (*handle, error) {
-	cur := h.nearest(path)
-	depth, last := depthOf(cur.path), depthOf(path)
-	for len(cur.path) < len(path) {
+	d, err := h.reach(path)
+	if err != nil {
+		d.release()
+		return nil, err
+	}
+	return d, nil
+}
+
+// reach is dir, but that with an error it returns the directory above what the
+// error is about.
+func (h *handles) reach(path tree.Path) (*handle, error) {
+	last := depthOf(path)
+	cur := h.nearest(path, last)
+	for depth := depthOf(cur.path) + 1; len(cur.path) < len(path); depth++ {
 		start := len(cur.path)
 		if start > 0 {
 			start++
 		}
-		end := len(path)
-		if i := strings.IndexByte(string(path[start:]), '/'); i >= 0 {
-			end = start + i
-		}
-		d, err := openChild(cur.Dir, path, path[:end])
+		at := path[:componentEnd(path, start)]
+		d, err := openChild(cur.Dir, path, at)
 		if exhausted(err) && h.spare() {
-			d, err = openChild(cur.Dir, path, path[:end])
+			d, err = openChild(cur.Dir, path, at)
 		}
 		if err != nil {
-			cur.release()
-			return nil, err
+			return cur, err
 		}
-		depth++
-		next := h.add(path[:end], d, last-depth <= keepAbove || depth%keepEvery == 0)
+		next := h.add(cur, at, d, last-depth <= keepAbove || depth%keepEvery == 0)
 		cur.release()
 		cur = next
 	}
 	return cur, nil
 }
 
-// nearest returns the open directory at path or the nearest above it.
-func (h *handles) nearest(path tree.Path) *handle {
+// nearest returns the open directory at path, which has depth components, or the
+// nearest above it. Of a path that is deeper than directories are open it is these
+// that are asked.
+func (h *handles) nearest(path tree.Path, depth int) *handle {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for at := path; at != ""; at = at.Parent() {
-		if d := h.open[at]; d != nil {
-			d.refs++
-			h.age.MoveToFront(d.elem)
-			return d
+	found := h.open[path]
+	if depth <= len(h.open) {
+		for at := path; at != "" && found == nil; at = at.Parent() {
+			found = h.open[at]
+		}
+	} else if found == nil {
+		for at, d := range h.open {
+			if (found == nil || len(at) > len(found.path)) && path.Below(at) {
+				found = d
+			}
 		}
 	}
-	return &handle{Dir: h.root, of: h, refs: 2} // one more than is ever released: never closed
+	if found == nil {
+		return &handle{Dir: h.root, of: h, refs: 2} // one more than is ever released: never closed
+	}
+	found.refs++
+	if found.path != path { // what is to be opened lies below all of these
+		for above := found.above; above != nil; above = above.above {
+			h.used(above)
+		}
+	}
+	h.used(found)
+	return found
 }
 
-func (h *handles) add(path tree.Path, d disk.Dir, keep bool) *handle {
+// used makes d the last that is closed when the table is full.
+func (h *handles) used(d *handle) {
+	if d.elem != nil {
+		h.age.MoveToFront(d.elem)
+	}
+}
+
+// add enters d, the directory at path, which was opened in above.
+func (h *handles) add(above *handle, path tree.Path, d disk.Dir, keep bool) *handle {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if old := h.open[path]; old != nil {
 		d.Close()
 		old.refs++
-		h.age.MoveToFront(old.elem)
+		h.used(old)
 		return old
 	}
-	n := &handle{Dir: d, of: h, path: path, refs: 1}
+	n := &handle{Dir: d, of: h, path: path, refs: 1, above: above}
+	if above.elem == nil { // closed soon
+		n.above = above.above
+	}
 	if !keep {
 		return n
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
+	"decree/disk/disktest"
 	"decree/tree"
 )
 
@@ -54,4 +55,54 @@ func TestDeepPaths(t *testing.T) {
 		visit(n)
 	}
 	assert.Less(t, opened, 12*levels)
+}
+
+// TestDeepMoves brings a tree of nested directories, takes it away, and does both again
+// by a recovery from a death half way: the steps on the disk are a few dozen for each
+// level, however many there are.
+func TestDeepMoves(t *testing.T) {
+	const levels, most = 600, 100
+	nested := func(levels int) files {
+		out := files{}
+		at := tree.Path("d")
+		for range levels {
+			out[at], out[at+"/f"] = dir(0o755), file("content")
+			at += "/d"
+		}
+		return out
+	}
+	// count makes a move, or ends it half way and recovers, and counts the steps.
+	count := func(from, to files, die int) (n int) {
+		r, _ := newMemRig(t, from)
+		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+			return disktest.InjectDirs(func(disktest.Step) disktest.Action {
+				n++
+				return disktest.Action{Die: n == die}
+			}, dirs...)
+		}
+		_, err := r.move(steps(from, to))
+		if die > 0 {
+			require.Error(t, err)
+			r.vault.crash()
+			n, die = 0, 0
+			_, _, err = r.recover()
+		}
+		require.NoError(t, err)
+		r.wrap = nil
+		require.NotEmpty(t, oldOrNew(r, from, to))
+		return n
+	}
+	for _, way := range []struct {
+		name string
+		move func(levels, die int) int
+	}{
+		{"come", func(levels, die int) int { return count(files{}, nested(levels), die) }},
+		{"go", func(levels, die int) int { return count(nested(levels), files{}, die) }},
+	} {
+		whole := way.move(levels, 0)
+		assert.Less(t, whole, most*levels, "%s", way.name)
+		for _, part := range []int{3, 6, 8} {
+			assert.Less(t, way.move(levels, whole*part/10), most*levels, "%s, recovered after %d tenths", way.name, part)
+		}
+	}
 }

@@ -48,19 +48,23 @@ func (x *txn) planned(err error) bool {
 
 // nearestDir opens the directory at path, or the nearest above it that is there.
 func (x *txn) nearestDir(path tree.Path) (*handle, tree.Path, error) {
-	for ; ; path = path.Parent() {
-		d, err := x.h.dir(path)
+	for {
+		d, err := x.h.reach(path)
 		if errors.Is(err, errNoDir) || x.planned(err) {
-			continue
+			err = nil
 		}
+		missing := false
 		if err == nil {
-			var missing bool
-			if missing, err = x.sp.missing(x.h, path); err == nil && missing {
-				d.release()
-				continue
-			}
+			missing, err = x.sp.missing(x.h, d.path)
 		}
-		return d, path, err
+		if err == nil && !missing {
+			return d, d.path, nil
+		}
+		d.release()
+		if err != nil {
+			return nil, path, err
+		}
+		path = d.path.Parent()
 	}
 }
 

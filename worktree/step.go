@@ -227,14 +227,15 @@ func checkTree(steps []*step) error {
 		for len(chain) > 0 && !strings.HasPrefix(string(s.Path), string(chain[len(chain)-1].Path)) {
 			chain = chain[:len(chain)-1]
 		}
-		for _, above := range chain {
+		for _, above := range slices.Backward(chain) {
 			if s.Path[len(above.Path)] != '/' {
 				continue
 			}
 			if s.From != nil && !isDir(above.From) || s.To != nil && !isDir(above.To) {
 				return &PlanError{s.Path, tree.Quote(above.Path) + " above it is not a directory"}
 			}
-			s.under = s.under || above.kind == dirToFile
+			s.under = above.under || above.kind == dirToFile
+			break // what stands above that one was looked at with it
 		}
 		chain = append(chain, s)
 	}
