@@ -29,16 +29,16 @@ const (
 
 // Info is what lstat says of an entry. Times are in nanoseconds since 1970.
 type Info struct {
-	Kind         Kind
+	Kind Kind
+	// Whiteout says of a Special that it is the device 0/0, which an overlay has in the
+	// place of a name that was deleted.
+	Whiteout     bool
 	Mode         uint32 // permission bits with setuid, setgid and sticky (07777)
 	Size         int64
 	Mtime, Ctime int64
 	Dev, Ino     uint64
 	Nlink        uint64
 	UID, GID     uint32
-	// Whiteout says of a Special that it is the device 0/0, which an overlay has in the
-	// place of a name that was deleted.
-	Whiteout bool
 }
 
 // SameFile says whether both are the same file by device and inode.

@@ -63,7 +63,10 @@ func (x *txn) checkFrom(s *step) (string, error) {
 	if err != nil {
 		return refusal(err)
 	}
-	s.was = have.info
+	if have.info.Ino != 0 {
+		info := have.info
+		s.was = &info
+	}
 	switch {
 	case have.is(s.From):
 		return "", nil
@@ -261,14 +264,16 @@ func (x *txn) checkTarget(s *step, p *parent) (string, error) {
 		}
 		x.placeSlots(s, p)
 	}
-	mine := x.uid == 0 || x.uid == s.was.UID
-	if s.modeOnly() && !mine {
-		return "its mode cannot be changed: it belongs to another user", nil
-	}
-	if s.From == nil || !mine {
+	if s.From == nil {
 		return "", nil
 	}
-	err := x.probe(s.Path, s.was)
+	if x.uid != 0 && x.uid != s.was.UID {
+		if s.modeOnly() {
+			return "its mode cannot be changed: it belongs to another user", nil
+		}
+		return "", nil
+	}
+	err := x.probe(s.Path, *s.was)
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EROFS) {
 		return "cannot be changed: " + rootCause(err), nil
 	}
@@ -289,7 +294,7 @@ func (x *txn) placeSlots(s *step, p *parent) {
 		}
 		at = at.Parent()
 	}
-	s.inTmp, s.beside = false, at
+	s.beside = &at
 }
 
 // addLoosened adds a step for each directory that must be made writable and has
@@ -301,7 +306,7 @@ func (x *txn) addLoosened(parents []*parent) error {
 		}
 		e := &tree.Entry{Type: tree.Dir, Mode: p.info.Mode}
 		x.steps = append(x.steps, &step{
-			Step: Step{Path: p.path, From: e, To: e}, kind: chmodDir, inTmp: true, was: p.info,
+			Step: Step{Path: p.path, From: e, To: e}, kind: chmodDir, was: &p.info,
 		})
 	}
 	slices.SortFunc(x.steps, func(a, b *step) int { return a.Path.Compare(b.Path) })

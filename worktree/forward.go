@@ -323,7 +323,7 @@ func (x *txn) chmodFile(s *step, mode uint32) error {
 	if err != nil {
 		return err
 	}
-	if st.Mode == mode && s.was.Ino == 0 {
+	if st.Mode == mode && s.was == nil {
 		return nil
 	}
 	f, err := openRead(d, name, st, true)
@@ -334,7 +334,7 @@ func (x *txn) chmodFile(s *step, mode uint32) error {
 	if st, err = f.Stat(); err != nil {
 		return err
 	}
-	if s.was.Ino != 0 && !unwritten(s.was, st) {
+	if s.was != nil && !unwritten(*s.was, st) {
 		return ErrStranger
 	}
 	for _, e := range [...]*tree.Entry{s.From, s.To} {

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -114,11 +115,15 @@ func readJournal(dir disk.Dir, name, id string) (Journal, error) {
 		return Journal{}, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxJournal+1))
+	st, err := f.Stat()
 	if err != nil {
 		return Journal{}, err
 	}
-	j, reason := decodeJournal(data)
+	data := bytes.NewBuffer(make([]byte, 0, min(max(st.Size, 0), maxJournal)+bytes.MinRead))
+	if _, err := data.ReadFrom(io.LimitReader(f, maxJournal+1)); err != nil {
+		return Journal{}, err
+	}
+	j, reason := decodeJournal(data.Bytes())
 	if reason == "" && j.ID != id {
 		reason = "it belongs to transaction " + tree.Quote(j.ID)
 	}
@@ -130,16 +135,15 @@ func readJournal(dir disk.Dir, name, id string) (Journal, error) {
 
 // draftJournal writes the journal, to be flushed with all that it needs.
 func (x *txn) draftJournal(context.Context) error {
-	data := encodeJournal(x.id, x.meta, x.steps)
-	if len(data) > maxJournal || len(x.steps) > maxSteps {
-		return fmt.Errorf("%d paths are more than one transaction can hold", len(x.steps))
+	if len(x.steps) > maxSteps {
+		return errTooMany(len(x.steps))
 	}
 	f, err := x.journals.Create(x.id+extNew, 0o600)
 	if err != nil {
 		return err
 	}
 	x.ext = extNew
-	if _, err := f.Write(data); err != nil {
+	if err := writeJournal(f, x.id, x.meta, x.steps); err != nil {
 		f.Close()
 		return err
 	}
@@ -178,16 +182,47 @@ func (x *txn) mark(ext string) error {
 	return x.journals.Sync()
 }
 
-func encodeJournal(id string, meta []byte, steps []*step) []byte {
-	b := []byte(journalMagic)
-	b = appendBytes(b, id)
-	b = appendBytes(b, string(meta))
-	b = binary.AppendUvarint(b, uint64(len(steps)))
-	for _, s := range steps {
-		b = appendStep(b, s)
+func errTooMany(steps int) error {
+	return fmt.Errorf("%d paths are more than one transaction can hold", steps)
+}
+
+// writeJournal writes a journal to w, piece by piece: that of many steps is never
+// whole in memory.
+func writeJournal(w io.Writer, id string, meta []byte, steps []*step) error {
+	sum, left := sha256.New(), maxJournal-sha256.Size
+	out := bufio.NewWriterSize(w, 64<<10)
+	part := []byte(journalMagic)
+	part = appendBytes(part, id)
+	part = appendBytes(part, string(meta))
+	part = binary.AppendUvarint(part, uint64(len(steps)))
+	for i := 0; ; i++ {
+		if left -= len(part); left < 0 {
+			return errTooMany(len(steps))
+		}
+		sum.Write(part)
+		if _, err := out.Write(part); err != nil {
+			return err
+		}
+		if i == len(steps) {
+			break
+		}
+		part = appendStep(part[:0], steps[i])
 	}
-	sum := sha256.Sum256(b)
-	return append(b, sum[:]...)
+	if _, err := out.Write(sum.Sum(nil)); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// expecting is a writer that fails unless what is written is what it holds.
+type expecting struct{ rest []byte }
+
+func (e *expecting) Write(p []byte) (int, error) {
+	if !bytes.HasPrefix(e.rest, p) {
+		return 0, errors.New("other bytes")
+	}
+	e.rest = e.rest[len(p):]
+	return len(p), nil
 }
 
 func appendBytes(b []byte, s string) []byte {
@@ -197,7 +232,7 @@ func appendBytes(b []byte, s string) []byte {
 func appendStep(b []byte, s *step) []byte {
 	b = appendBytes(b, string(s.Path))
 	var flags byte
-	for i, on := range [...]bool{s.From != nil, s.To != nil, s.MayStay, !s.inTmp} {
+	for i, on := range [...]bool{s.From != nil, s.To != nil, s.MayStay, s.beside != nil} {
 		if on {
 			flags |= 1 << i
 		}
@@ -208,8 +243,8 @@ func appendStep(b []byte, s *step) []byte {
 			b = appendEntry(b, e)
 		}
 	}
-	if !s.inTmp {
-		b = binary.AppendUvarint(b, uint64(len(s.beside)))
+	if s.beside != nil {
+		b = binary.AppendUvarint(b, uint64(len(*s.beside)))
 	}
 	return b
 }
@@ -258,7 +293,7 @@ func decodeJournal(data []byte) (*Journal, string) {
 	if count > maxSteps {
 		r.bad("more steps than a transaction can have")
 	}
-	var besides []tree.Path
+	var besides []*tree.Path
 	for ; count > 0 && r.fault == ""; count-- {
 		s, beside := r.step()
 		if n := len(j.Steps); n > 0 && r.fault == "" && s.Path <= j.Steps[n-1].Path {
@@ -279,7 +314,7 @@ func decodeJournal(data []byte) (*Journal, string) {
 }
 
 // accept checks what the bytes say: a journal is data, not trusted.
-func (j *Journal) accept(besides []tree.Path, data []byte) string {
+func (j *Journal) accept(besides []*tree.Path, data []byte) string {
 	if err := checkID(j.ID); err != nil {
 		return "damaged: " + err.Error()
 	}
@@ -294,19 +329,15 @@ func (j *Journal) accept(besides []tree.Path, data []byte) string {
 		return "damaged: a step that changes nothing"
 	}
 	for i, s := range steps {
-		if besides[i] != noBeside {
-			s.inTmp, s.beside = false, besides[i]
-		}
+		s.beside = besides[i]
 	}
-	if !bytes.Equal(encodeJournal(j.ID, j.Meta, steps), data) {
+	same := &expecting{data}
+	if err := writeJournal(same, j.ID, j.Meta, steps); err != nil || len(same.rest) > 0 {
 		return "damaged: not in canonical form"
 	}
 	j.steps = steps
 	return ""
 }
-
-// noBeside stands for slots in the staging directory; no directory is called so.
-const noBeside = "/"
 
 // journalReader reads the parts of a body; after the first fault all are empty.
 type journalReader struct {
@@ -350,7 +381,7 @@ func (r *journalReader) bad(why string) {
 	r.data = nil
 }
 
-func (r *journalReader) step() (s Step, beside tree.Path) {
+func (r *journalReader) step() (s Step, beside *tree.Path) {
 	s.Path = tree.Path(r.text())
 	flags := r.byte()
 	if flags&^(flagFrom|flagTo|flagStay|flagBeside) != 0 {
@@ -364,14 +395,15 @@ func (r *journalReader) step() (s Step, beside tree.Path) {
 	}
 	s.MayStay = flags&flagStay != 0
 	if flags&flagBeside == 0 {
-		return s, noBeside
+		return s, nil
 	}
 	n := r.number()
 	if n >= uint64(len(s.Path)) || n > 0 && s.Path[n] != '/' {
 		r.bad("slots that are not in a directory above the path")
-		return s, noBeside
+		return s, nil
 	}
-	return s, s.Path[:n]
+	dir := s.Path[:n]
+	return s, &dir
 }
 
 func (r *journalReader) entry() *tree.Entry {

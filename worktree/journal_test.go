@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -10,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk/disktest"
+	"decree/tree"
 )
 
 func journalOf(t testing.TB, from, to files) []byte {
 	list, err := prepare(steps(from, to), false)
 	require.NoError(t, err)
-	list[1].inTmp, list[1].beside = false, ""
+	list[1].beside = new(tree.Path)
 	return encodeJournal("2026112107015900-0", json.RawMessage(`{"for":"tests"}`), list)
 }
 
@@ -154,4 +156,13 @@ func FuzzJournal(f *testing.F) {
 			}
 		}
 	})
+}
+
+// encodeJournal is a journal's bytes.
+func encodeJournal(id string, meta []byte, steps []*step) []byte {
+	var b bytes.Buffer
+	if err := writeJournal(&b, id, meta, steps); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"decree/disk"
@@ -76,7 +77,7 @@ func (t *Tree) LookAll(ctx context.Context, paths []tree.Path) ([]Looked, error)
 	h := newHandles(t.root)
 	defer h.close()
 	out := make([]Looked, len(paths))
-	sp := respelledOf(paths)
+	sp := respelledOf(slices.Values(paths))
 	err := each(ctx, t.workers(), len(paths), func(i int) error {
 		out[i] = lookSpelled(h, sp, paths[i])
 		return nil

@@ -2,6 +2,9 @@ package worktree
 
 import (
 	"errors"
+	"hash/maphash"
+	"iter"
+	"slices"
 	"strings"
 
 	"decree/tree"
@@ -15,11 +18,18 @@ type respelled map[tree.Path]bool
 
 // respelledOf finds them among paths in byte order. That two are the same without
 // their case is all that it knows of folding.
-func respelledOf(paths []tree.Path) respelled {
+func respelledOf(paths iter.Seq[tree.Path]) respelled {
+	alike := likely(paths)
+	if len(alike) == 0 {
+		return nil
+	}
 	var out respelled
-	first := make(map[string]tree.Path, len(paths))
-	for _, path := range paths {
+	first := map[string]tree.Path{}
+	for path := range paths {
 		folded := strings.ToLower(string(path))
+		if !alike[maphash.String(foldSeed, folded)] {
+			continue
+		}
 		other, ok := first[folded]
 		if !ok {
 			first[folded] = path
@@ -31,6 +41,25 @@ func respelledOf(paths []tree.Path) respelled {
 		out.add(path, other)
 	}
 	return out
+}
+
+var foldSeed = maphash.MakeSeed()
+
+// likely returns the hashes that several of the paths have without their case: so
+// little is kept of each, since mostly no two are the same.
+func likely(paths iter.Seq[tree.Path]) map[uint64]bool {
+	var sums []uint64
+	for path := range paths {
+		sums = append(sums, maphash.String(foldSeed, strings.ToLower(string(path))))
+	}
+	slices.Sort(sums)
+	alike := map[uint64]bool{}
+	for i := 1; i < len(sums); i++ {
+		if sums[i] == sums[i-1] {
+			alike[sums[i]] = true
+		}
+	}
+	return alike
 }
 
 // add enters the prefixes of a and b that end in a component that differs.
@@ -89,13 +118,18 @@ func listed(h *handles, path tree.Path) (bool, error) {
 
 // markEarly lets what goes under one spelling go before what comes under another.
 func markEarly(steps []*step) respelled {
-	paths := make([]tree.Path, len(steps))
-	for i, s := range steps {
-		paths[i] = s.Path
+	sp := respelledOf(func(yield func(tree.Path) bool) {
+		for _, s := range steps {
+			if !yield(s.Path) {
+				return
+			}
+		}
+	})
+	if len(sp) == 0 {
+		return nil
 	}
-	sp := respelledOf(paths)
 	for _, s := range steps {
-		for end := 0; len(sp) > 0 && end < len(s.Path); end++ {
+		for end := 0; end < len(s.Path); end++ {
 			end = componentEnd(s.Path, end)
 			s.early = s.early || s.To == nil && sp[s.Path[:end]]
 		}

@@ -37,11 +37,11 @@ type slots struct {
 }
 
 func (x *txn) slots(s *step) (slots, error) {
-	n := strconv.Itoa(s.n)
-	if s.inTmp {
+	n := strconv.Itoa(int(s.n))
+	if s.beside == nil {
 		return slots{x.stage, "s" + n, "d" + n, "r" + n, func() {}}, nil
 	}
-	d, err := x.h.dir(s.beside)
+	d, err := x.h.dir(*s.beside)
 	if err != nil {
 		return slots{}, err
 	}
@@ -385,8 +385,8 @@ func (x *txn) ownerFor(s *step, e *tree.Entry) (*disk.Info, error) {
 
 // usualOwner is that of what stood at the path, or else of what is made there.
 func (x *txn) usualOwner(s *step) (*disk.Info, error) {
-	if s.was.Ino != 0 {
-		return &s.was, nil
+	if s.was != nil {
+		return s.was, nil
 	}
 	d, _, err := x.nearestDir(s.Path.Parent())
 	if err != nil {
@@ -442,7 +442,7 @@ func (x *txn) giveXattrs(s *step, p slots) error {
 // of its own.
 func (x *txn) noteLinks() {
 	for _, s := range x.steps {
-		if s.kind == replace && s.From.Type == tree.Regular && s.was.Nlink > 1 {
+		if s.kind == replace && s.From.Type == tree.Regular && s.was != nil && s.was.Nlink > 1 {
 			x.note(fmt.Sprintf("%s: no longer hard-linked to its other names (it had %d)", tree.Quote(s.Path), s.was.Nlink))
 		}
 	}
@@ -452,8 +452,8 @@ func (x *txn) noteLinks() {
 func (x *txn) besides() []tree.Path {
 	var out []tree.Path
 	for _, s := range x.steps {
-		if !s.inTmp {
-			out = append(out, s.beside)
+		if s.beside != nil {
+			out = append(out, *s.beside)
 		}
 	}
 	slices.Sort(out)
@@ -479,7 +479,7 @@ func (x *txn) noteBesides() error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(encodeJournal(x.id, meta, nil))
+	err = writeJournal(f, x.id, meta, nil)
 	if err == nil {
 		err = f.Sync()
 	}

@@ -93,29 +93,28 @@ func same(a, b *tree.Entry) bool {
 
 func isDir(e *tree.Entry) bool { return e != nil && e.Type == tree.Dir }
 
-// step is a Step on its way.
+// step is a Step on its way. There is one for each path that changes, all at once:
+// what few of them have is behind a pointer.
 type step struct {
 	Step
-	n    int // its slots' number
+	was *disk.Info // what was checked; nil where nothing was, and in a recovery
+	out *disk.Info // what came out of the tree, as it was then
+	// beside is the directory of its slots; nil: they are in the staging directory.
+	beside *tree.Path
+	// left says why the path is not taken back; foreign, that nothing of ours
+	// is there: another changed it before we did.
+	left string
+
+	n    int32 // its slots' number
 	kind kind
 	// under marks what goes away because a file comes in the place of a directory above.
 	under bool
 	// early marks what goes before another spelling of its path comes.
-	early bool
-	// beside is the directory of its slots; only where inTmp is false.
-	beside tree.Path
-	inTmp  bool
-
-	was  disk.Info // as it was checked; zero in a recovery
-	out  disk.Info // what came out of the tree, as it was then
-	seen seen
-	made bool // its directory is one that this process made
-	torn bool // a power loss had torn its old content, which was removed: the store has it
-	// stayed: the directory's removal was left out.
-	stayed bool
-	// left says why the path is not taken back; foreign, that nothing of ours
-	// is there: another changed it before we did.
-	left    string
+	early   bool
+	seen    seen
+	made    bool // its directory is one that this process made
+	torn    bool // a power loss had torn its old content, which was removed: the store has it
+	stayed  bool // the directory's removal was left out
 	foreign bool
 }
 
@@ -160,7 +159,7 @@ func prepare(in []Step, journal bool) ([]*step, error) {
 		if same(s.From, s.To) && !(journal && isDir(s.From)) {
 			continue
 		}
-		out = append(out, &step{Step: s, kind: kindOf(s.From, s.To), inTmp: true})
+		out = append(out, &step{Step: s, kind: kindOf(s.From, s.To)})
 	}
 	slices.SortFunc(out, func(a, b *step) int { return a.Path.Compare(b.Path) })
 	return out, checkTree(out)
@@ -188,31 +187,42 @@ func checkStep(s *Step, journal bool) error {
 	return nil
 }
 
-// plainEntry returns e with nothing in it that its type does not have.
+// plainEntry returns e with nothing in it that its type does not have; mostly e itself.
 func plainEntry(e *tree.Entry) (*tree.Entry, string) {
 	if e == nil {
 		return nil, ""
 	}
+	plain, reason := withoutOthers(e)
+	if reason != "" {
+		return nil, reason
+	}
+	if plain == *e {
+		return e, ""
+	}
+	return &plain, ""
+}
+
+func withoutOthers(e *tree.Entry) (plain tree.Entry, reason string) {
 	if e.Mode&^0o7777 != 0 || e.Size < 0 {
-		return nil, "impossible mode or size"
+		return plain, "impossible mode or size"
 	}
 	switch e.Type {
 	case tree.Regular:
-		plain := &tree.Entry{SHA256: e.SHA256, Size: e.Size, Mode: e.Mode}
+		plain = tree.Entry{SHA256: e.SHA256, Size: e.Size, Mode: e.Mode}
 		if plain.MayOwn() {
 			plain.Owner = e.Owner
 		}
 		return plain, ""
 	case tree.Dir:
-		return &tree.Entry{Type: tree.Dir, Mode: e.Mode}, ""
+		return tree.Entry{Type: tree.Dir, Mode: e.Mode}, ""
 	case tree.Symlink:
 		link := linkEntry(e.Target)
 		if e.Target == "" || strings.IndexByte(e.Target, 0) >= 0 || link.SHA256 != e.SHA256 || link.Size != e.Size {
-			return nil, "symbolic link whose target does not match its hash"
+			return plain, "symbolic link whose target does not match its hash"
 		}
-		return link, ""
+		return *link, ""
 	}
-	return nil, "unknown type"
+	return plain, "unknown type"
 }
 
 // checkTree refuses sorted steps that name a path twice, or have something at a
@@ -220,7 +230,7 @@ func plainEntry(e *tree.Entry) (*tree.Entry, string) {
 func checkTree(steps []*step) error {
 	var chain []*step // those whose path is a byte prefix of the present one
 	for i, s := range steps {
-		s.n = i
+		s.n = int32(i) // at most maxSteps
 		if i > 0 && steps[i-1].Path == s.Path {
 			return &PlanError{s.Path, "named twice"}
 		}

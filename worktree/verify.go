@@ -53,10 +53,13 @@ func (x *txn) checkOut(s *step, p slots, name string, want *tree.Entry) error {
 		return ErrStranger
 	}
 	if want == s.From {
-		if s.was.Ino != 0 && !unwritten(s.was, have.info) {
+		if s.was != nil && !unwritten(*s.was, have.info) {
 			return ErrStranger
 		}
-		s.out = have.info
+		s.out = s.was // what came out is as that was
+		if s.out == nil {
+			s.out = &have.info
+		}
 	}
 	return nil
 }
@@ -64,7 +67,7 @@ func (x *txn) checkOut(s *step, p slots, name string, want *tree.Entry) error {
 // checkQuiet says whether nobody wrote, through a handle opened before, to what
 // was taken out.
 func (x *txn) checkQuiet(s *step) error {
-	if s.out.Kind != disk.Regular {
+	if s.out == nil || s.out.Kind != disk.Regular {
 		return nil
 	}
 	p, err := x.slots(s)
@@ -80,7 +83,7 @@ func (x *txn) checkQuiet(s *step) error {
 	if err != nil {
 		return err
 	}
-	if !unwritten(s.out, st) {
+	if !unwritten(*s.out, st) {
 		return ErrStranger
 	}
 	return nil
