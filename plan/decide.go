@@ -230,8 +230,9 @@ func (o *overlay) forced(t *transition, opt Options, cur state) state {
 }
 
 // ForChanges plans that the tree goes from the states in changes' New to those in their
-// Old: what a failed run's putting back and a restore do. objects has the bytes.
-func ForChanges(ctx context.Context, live Looker, changes []tree.Change, objects Objects, force bool) (*Plan, error) {
+// Old: what a failed run's putting back and a restore do. The bytes are in the store, so
+// that no step has a Content.
+func ForChanges(ctx context.Context, live Looker, changes []tree.Change, force bool) (*Plan, error) {
 	ov := newOverlay(live)
 	paths := make([]tree.Path, len(changes))
 	for i, c := range changes {
@@ -249,10 +250,6 @@ func ForChanges(ctx context.Context, live Looker, changes []tree.Change, objects
 			return nil, err
 		}
 		goal := state{entry: c.Old}
-		if c.Old != nil && c.Old.Type == tree.Regular {
-			h := c.Old.SHA256
-			goal.content = func() (io.ReadCloser, error) { r, _, err := objects.Open(h); return r, err }
-		}
 		switch {
 		case same(cur.entry, c.Old):
 			ov.note(c.Path, Done, "")

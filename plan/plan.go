@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sort"
 
 	"decree/tree"
 	"decree/worktree"
@@ -63,6 +62,9 @@ type Item struct {
 	Writing  *worktree.FileID // somebody has the file that is there now open for writing
 	Later    []string         // ids of later records that changed the path, filled by the owner
 }
+
+// moves says whether something is done about the path.
+func (it *Item) moves() bool { return !it.Verdict.leaves() && !same(it.From, it.To) }
 
 // Plan is what will be done. Steps are in byte order of their paths.
 type Plan struct {
@@ -130,14 +132,14 @@ type state struct {
 // overlay is the tree as the steps planned so far would leave it.
 type overlay struct {
 	tree    Looker
-	from    map[tree.Path]state // as the tree has it
-	now     map[tree.Path]state // as planned
+	from    map[tree.Path]*tree.Entry // as the tree has it
+	now     map[tree.Path]state       // as planned
 	item    map[tree.Path]*Item
-	writing map[tree.Path]*worktree.FileID
+	writing map[tree.Path]*worktree.FileID // of the few that somebody writes to
 }
 
 func newOverlay(live Looker) *overlay {
-	return &overlay{tree: live, from: map[tree.Path]state{}, now: map[tree.Path]state{}, item: map[tree.Path]*Item{}, writing: map[tree.Path]*worktree.FileID{}}
+	return &overlay{tree: live, from: map[tree.Path]*tree.Entry{}, now: map[tree.Path]state{}, item: map[tree.Path]*Item{}, writing: map[tree.Path]*worktree.FileID{}}
 }
 
 // see looks at paths ahead of their use, side by side.
@@ -149,7 +151,9 @@ func (o *overlay) see(ctx context.Context, paths []tree.Path) error {
 	for i, a := range answers {
 		if a.Err == nil {
 			o.found(paths[i], a.Entry)
-			o.writing[paths[i]] = a.Writing
+			if a.Writing != nil {
+				o.writing[paths[i]] = a.Writing
+			}
 		} // at looks again, and returns the error
 	}
 	return nil
@@ -160,7 +164,7 @@ func (o *overlay) found(path tree.Path, entry *tree.Entry) state {
 	if entry != nil && entry.Type == tree.Regular {
 		s.content = func() (io.ReadCloser, error) { return o.tree.Read(path) }
 	}
-	o.from[path], o.now[path] = s, s
+	o.from[path], o.now[path] = entry, s
 	return s
 }
 
@@ -211,7 +215,7 @@ func (o *overlay) set(path tree.Path, s state, v Verdict) {
 func (o *overlay) note(path tree.Path, v Verdict, reason string) *Item {
 	it := o.item[path]
 	if it == nil {
-		it = &Item{Path: path, From: o.from[path].entry, To: o.now[path].entry, Verdict: v, Reason: reason, Writing: o.writing[path]}
+		it = &Item{Path: path, From: o.from[path], To: o.now[path].entry, Verdict: v, Reason: reason, Writing: o.writing[path]}
 		o.item[path] = it
 		return it
 	}
@@ -255,16 +259,21 @@ func (o *overlay) finish() (*Plan, error) {
 	if err := o.parents(); err != nil {
 		return nil, err
 	}
-	p := &Plan{}
+	p := &Plan{Items: make([]Item, 0, len(o.item))} // of many paths both lists are large: none is grown
+	steps := 0
 	for _, it := range o.item {
 		if it.Verdict == Move && same(it.From, it.To) {
 			it.Verdict = Done
 		}
+		if it.moves() {
+			steps++
+		}
 		p.Items = append(p.Items, *it)
 	}
-	sort.Slice(p.Items, func(i, j int) bool { return p.Items[i].Path < p.Items[j].Path })
+	slices.SortFunc(p.Items, func(a, b Item) int { return a.Path.Compare(b.Path) })
+	p.Steps = make([]worktree.Step, 0, steps)
 	for _, it := range p.Items {
-		if it.Verdict.leaves() || same(it.From, it.To) {
+		if !it.moves() {
 			continue
 		}
 		p.Steps = append(p.Steps, worktree.Step{
@@ -333,7 +342,8 @@ func (p *Plan) count(it Item) {
 func (o *overlay) parents() error {
 	var want []tree.Path
 	for path, it := range o.item {
-		if it.To != nil && !it.Verdict.leaves() {
+		above := o.now[path.Parent()].entry
+		if it.To != nil && !it.Verdict.leaves() && (above == nil || above.Type != tree.Dir) {
 			want = append(want, path)
 		}
 	}

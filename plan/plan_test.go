@@ -263,7 +263,7 @@ func TestPipesAreNamedWithTheOtherConflicts(t *testing.T) {
 	assert.Equal(t, []string{"a: now a pipe, socket or device", "b: edited since", "d: now a pipe, socket or device"}, names)
 	assert.Len(t, turn(t, now, Options{Force: true}, src).Conflicts(), 2)
 
-	p, err := ForChanges(context.Background(), now, []tree.Change{{Path: "a", Old: file("1\n"), New: file("2\n")}}, nil, true)
+	p, err := ForChanges(context.Background(), now, []tree.Change{{Path: "a", Old: file("1\n"), New: file("2\n")}}, true)
 	require.NoError(t, err)
 	assert.Len(t, p.Conflicts(), 1)
 }

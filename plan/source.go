@@ -1,11 +1,13 @@
 package plan
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"decree/patch"
 	"decree/tree"
@@ -40,10 +42,17 @@ func ReadSource(id string, diff io.ReaderAt, size int64, objects Objects) (*Sour
 	}
 }
 
+// rereads are the buffers through which sections are read again: each file of a large
+// diff has one.
+var rereads = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
+
 // reread reads a section again, with its hunks and payloads.
 func (s *Source) reread(sec *patch.Section) (*patch.Section, error) {
 	body := io.NewSectionReader(s.diff, sec.Offset, sec.Size)
-	return patch.NewReader(io.MultiReader(strings.NewReader("# decree changes 1\n"), body)).Next()
+	b := rereads.Get().(*bufio.Reader) // patch.NewReader makes none of its own then
+	defer rereads.Put(b)
+	b.Reset(io.MultiReader(strings.NewReader("# decree changes 1\n"), body))
+	return patch.NewReader(b).Next()
 }
 
 // transition is all that one source says of one path: a change of kind has two

@@ -448,7 +448,7 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 // planPutBack plans to put back what the command changed, but for the paths stay. notes are
 // what to say of it when it is done.
 func (u *run) planPutBack(ctx context.Context, stay []tree.Path) (p *plan.Plan, notes []string, err error) {
-	p, err = plan.ForChanges(ctx, u.r.tree, u.asLeft(), u.r.store, false)
+	p, err = plan.ForChanges(ctx, u.r.tree, u.asLeft(), false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -463,6 +463,7 @@ func (u *run) planPutBack(ctx context.Context, stay []tree.Path) (p *plan.Plan, 
 	}
 	u.sayAll(open)
 	notes, err = u.r.withoutRights(p)
+	p.Items = nil // they are of no more use, and each path has one
 	return p, notes, err
 }
 

@@ -3,6 +3,7 @@ package recorder
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"runtime"
 	"sync"
@@ -13,8 +14,12 @@ import (
 	"decree/worktree"
 )
 
-// maxCached bounds the contents that an action keeps in memory, in bytes.
-const maxCached = 16 << 20
+// maxCached bounds the contents that an action keeps in memory, in bytes; each takes
+// perCached beside its own.
+const (
+	maxCached = 16 << 20
+	perCached = 128
+)
 
 // contentCache keeps contents that an action has computed or read, so that the diff and
 // the staging need not decode them out of the store. What does not fit into maxCached
@@ -38,24 +43,24 @@ func (c *contentCache) get(sum tree.Hash) ([]byte, bool) {
 	return data, ok
 }
 
-// reserve takes room for n bytes, if there is so much.
+// reserve takes room for a content of n bytes, if there is so much.
 func (c *contentCache) reserve(n int64) bool {
 	if c == nil {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n > c.left {
+	if n > c.left-perCached {
 		return false
 	}
-	c.left -= n
+	c.left -= n + perCached
 	return true
 }
 
 func (c *contentCache) giveBack(n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.left += n
+	c.left += n + perCached
 }
 
 // keep holds data in the room that was reserved for n bytes.
@@ -75,10 +80,12 @@ func (c *contentCache) read(e *tree.Entry, content func() (io.ReadCloser, error)
 		return rc, err
 	}
 	defer rc.Close()
-	data, err := io.ReadAll(io.LimitReader(rc, e.Size+1))
-	if err != nil {
+	data := make([]byte, e.Size+1) // one more: what is longer must not pass for it
+	n, err := io.ReadFull(rc, data)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	data = data[:n]
 	// Whoever reads it compares the hash: bytes that are not e's go no further.
 	c.keep(e.SHA256, data, e.Size)
 	return io.NopCloser(bytes.NewReader(data)), nil
@@ -130,20 +137,18 @@ func (c *contentCache) load(objects opener, e *tree.Entry) {
 	c.keep(e.SHA256, data, e.Size)
 }
 
-// steps are the plan's, with contents from memory where they are cached; the
-// others come from the store, which has them all by now.
-func (c *contentCache) steps(steps []worktree.Step) []worktree.Step {
-	out := make([]worktree.Step, len(steps))
-	for i, s := range steps {
+// serve has the steps' contents come from memory where they are cached; the others
+// come from the store, which has them all by now.
+func (c *contentCache) serve(steps []worktree.Step) {
+	for i := range steps {
+		s := &steps[i]
 		s.Content = nil
 		if s.To != nil && s.To.Type == tree.Regular {
 			if data, ok := c.get(s.To.SHA256); ok {
 				s.Content = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 			}
 		}
-		out[i] = s
 	}
-	return out
 }
 
 // inParallel calls do for 0 to n-1 on as many goroutines as there are processors

@@ -254,8 +254,9 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err := r.openAction(x, a, end); err != nil {
 		return nil, nil, project.Unmoved(err)
 	}
+	cache.serve(a.plan.Steps) // lets go of the diffs, which need not be in memory while files are moved
 	var unrecorded error
-	out, err := r.move(ctx, x, worktree.Plan{ID: id, Steps: cache.steps(a.plan.Steps), Commit: func(*worktree.Outcome) error {
+	out, err := r.move(ctx, x, worktree.Plan{ID: id, Steps: a.plan.Steps, Commit: func(*worktree.Outcome) error {
 		unrecorded = r.end(end)
 		return unrecorded
 	}})
@@ -367,7 +368,7 @@ func (r *Recorder) storeSide(x *writing, path tree.Path, e *tree.Entry, content 
 		return nil
 	}
 	if content == nil {
-		return &project.Error{Kind: project.Integrity, Msg: tree.Quote(path) + ": its content is neither in the diff nor in the store"}
+		content = stored{r.store, e.SHA256}.Open // which says what is wrong with it there
 	}
 	return r.storeContent(x, path, e, content, nil)
 }

@@ -85,7 +85,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.ForChanges(ctx, r.tree, changes, r.store, true)
+	p, err := plan.ForChanges(ctx, r.tree, changes, true)
 	if err != nil {
 		return nil, &BeginError{lookError(err)}
 	}

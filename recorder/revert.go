@@ -154,6 +154,7 @@ func (r *Recorder) carryOut(ctx context.Context, x *writing, t *selection, o Mov
 	if err := confirm(p, o, t.unknown); err != nil {
 		return nil, err
 	}
+	t.sources = nil // what is still needed of them the plan's steps hold
 	var err error
 	res.Record, res.Outcome, err = r.perform(ctx, x, a)
 	return res, err

@@ -456,6 +456,12 @@ func (w *Writer) Flush() error {
 		return w.fail(err)
 	}
 	clear(w.rows)
+	select {
+	case l := <-w.large: // what comes next, the moving of files, may need the memory
+		*l = largeBuffer{}
+		w.large <- l
+	default:
+	}
 	return nil
 }
 
