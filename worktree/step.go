@@ -196,10 +196,11 @@ func plainEntry(e *tree.Entry) (*tree.Entry, string) {
 	if reason != "" {
 		return nil, reason
 	}
-	if plain == *e {
-		return e, ""
+	if plain != *e {
+		e = &tree.Entry{}
+		*e = plain
 	}
-	return &plain, ""
+	return e, ""
 }
 
 func withoutOthers(e *tree.Entry) (plain tree.Entry, reason string) {
