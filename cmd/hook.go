@@ -250,7 +250,7 @@ func (h *hooked) firstCapture(ctx context.Context) (bool, error) {
 	}
 	env := append(slices.DeleteFunc(slices.Clone(s.env.Environ), func(kv string) bool { return strings.HasPrefix(kv, "DECREE_TURN=") }),
 		"DECREE_AGENT="+h.event.Agent, "DECREE_SESSION="+h.event.Session[:min(len(h.event.Session), mostSession)])
-	args := []string{"-C", h.where.RootFlag, "-q", "checkpoint", "--wait", time.Until(h.deadline).String(), "--reason", string(history.Auto), "--label", history.SessionLabel, "--skip-unreadable"}
+	args := []string{"-C", h.where.RootFlag, "-q", "checkpoint", "--wait", "5m", "--reason", string(history.Auto), "--label", history.SessionLabel, "--skip-unreadable"}
 	ended, err := runner.Background(program, args, env, h.where.RootFlag)
 	if err != nil {
 		return false, err
