@@ -93,6 +93,9 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 		return rec.BehindFence(err)
 	}
 	s.checkSent(&rec.Project().Site, sent.message)
+	if s.staysInLayer() {
+		s.note("this is an isolated run: " + sent.Name + " is in the inbox of its layer, and a publish does not bring it into the project's; send it again after the run")
+	}
 	if s.global.json {
 		err = s.printJSON(sent)
 	} else {
@@ -102,6 +105,12 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 		return &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s is in the inbox, but its name was not printed: %v", quoteWord(sent.Name), err), Advice: "do not send it again"}
 	}
 	return nil
+}
+
+// staysInLayer says whether this is called by the command of an isolated run. What the routine of
+// an isolated message sends is brought out, and it has an outbox.
+func (s *session) staysInLayer() bool {
+	return s.env.get("DECREE_ISOLATED") != "" && s.env.get("DECREE_OUTBOX") == ""
 }
 
 // fields are the flags' fields of the front matter.
