@@ -35,10 +35,11 @@ var layers = map[string]string{
 	"recorder":      "agent capture disk history ignorefile layer layer/overlay manifest patch plan project retention runner runner/fence runner/userns store tree worktree",
 	"queue":         "disk history message project recorder tree",
 	"view":          "capture history message patch plan project queue recorder tree",
+	"acp":           "agent",
 	"agent":         "",
 	"hookfile":      "agent disk project",
 	"mcpserver":     "history patch plan project recorder tree view",
-	"cmd":           "agent disk history hookfile mcpserver message patch plan project queue recorder retention runner tree view worktree",
+	"cmd":           "acp agent disk history hookfile mcpserver message patch plan project queue recorder retention runner tree view worktree",
 	"cmd/decree":    "cmd",
 }
 
@@ -77,10 +78,10 @@ func TestViewOpensNothing(t *testing.T) {
 	}
 }
 
-// TestPureOnesTouchNoFiles holds that patch, tree, ignorefile, retention, message and agent stay free of the
+// TestPureOnesTouchNoFiles holds that patch, tree, ignorefile, retention, message, agent and acp stay free of the
 // file system, so that every byte they decide on comes by argument.
 func TestPureOnesTouchNoFiles(t *testing.T) {
-	for _, name := range []string{"jsonread", "patch", "tree", "ignorefile", "retention", "message", "agent"} {
+	for _, name := range []string{"jsonread", "patch", "tree", "ignorefile", "retention", "message", "agent", "acp"} {
 		out, err := exec.Command("go", "list", "-f", `{{join .Imports " "}}`, "./"+name).Output()
 		require.NoError(t, err)
 		for _, imp := range strings.Fields(string(out)) {

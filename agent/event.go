@@ -38,4 +38,6 @@ type Event struct {
 	Paths []string
 	Edits bool // a tool that changes the files it names and no other
 	Reads bool // a tool that changes nothing
+	// Stop is why the agent stopped, as it calls it ("end_turn", "cancelled"); of few agents.
+	Stop string
 }

@@ -48,9 +48,11 @@ const (
 	leastHook = 100 * time.Millisecond
 )
 
-// hooked is one call of a hook on its way.
+// hooked is one event of an agent on its way to be recorded.
 type hooked struct {
 	s        *session
+	tell     func(what, why string) // says what is not recorded
+	proxied  *project.Holder        // the agent's process, where the event was read along; nil: a hook has called
 	event    agent.Event
 	deadline time.Time
 	where    project.Where
@@ -67,28 +69,39 @@ func (s *session) hook(words []string, began time.Time) {
 	if len(words) > 1 {
 		event = words[1]
 	}
-	h := &hooked{s: s, deadline: began.Add(agent.Deadline(name, event))}
+	tell := func(what, why string) {
+		_, _ = fmt.Fprintf(s.env.Stderr, "decree hook %s: not recorded: %s\n", what, why)
+	}
+	h := &hooked{s: s, tell: tell, deadline: began.Add(agent.Deadline(name, event))}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				h.failed(fmt.Errorf("decree itself failed: %v", p))
-			}
-		}()
-		ctx, cancel := context.WithDeadline(context.Background(), h.deadline.Add(-lastWords))
-		defer cancel()
-		h.event, _ = agent.Read(name, event, s.payload(h.deadline)) // of what is broken, what can be known is used
-		if err := h.take(ctx); err != nil {
-			h.failed(err)
-		}
-		if h.project != nil {
-			h.project.Close()
-		}
+		h.record(func() agent.Event {
+			e, _ := agent.Read(name, event, s.payload(h.deadline)) // of what is broken, what can be known is used
+			return e
+		})
 	}()
 	select {
 	case <-done:
 	case <-time.After(time.Until(h.deadline)):
+	}
+}
+
+// record records the event that read returns, or says why it does not.
+func (h *hooked) record(read func() agent.Event) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.failed(fmt.Errorf("decree itself failed: %v", p))
+		}
+	}()
+	ctx, cancel := context.WithDeadline(context.Background(), h.deadline.Add(-lastWords))
+	defer cancel()
+	h.event = read()
+	if err := h.take(ctx); err != nil {
+		h.failed(err)
+	}
+	if h.project != nil {
+		h.project.Close()
 	}
 }
 
@@ -121,7 +134,7 @@ func (s *session) payload(deadline time.Time) []byte {
 	}
 }
 
-// failed notes why an event is not recorded: in the log of hooks, and in a line on stderr.
+// failed notes why an event is not recorded: in the log of hooks, and in what tell says.
 func (h *hooked) failed(err error) {
 	text := strings.Join(strings.Fields(oneLine(err.Error())), " ")
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -131,7 +144,7 @@ func (h *hooked) failed(err error) {
 	if h.project != nil {
 		_ = h.project.NoteHook(h.s.env.Now(), oneLine(what)+": "+text)
 	}
-	_, _ = fmt.Fprintf(h.s.env.Stderr, "decree hook %s: not recorded: %s\n", oneLine(what), text)
+	h.tell(oneLine(what), text)
 }
 
 // take does what the event asks for.
@@ -145,8 +158,8 @@ func (h *hooked) take(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithDeadline(ctx, h.deadline.Add(-lastWords))
 	defer cancel()
-	switch h.event.Kind {
-	case agent.ToolBefore, agent.ToolAfter, agent.SessionEnd:
+	switch kind := h.event.Kind; {
+	case kind == agent.ToolBefore, kind == agent.ToolAfter, kind == agent.SessionEnd && h.proxied == nil:
 		return h.told(ctx)
 	}
 	return h.turn(ctx)
@@ -187,16 +200,21 @@ func (h *hooked) find() (bool, error) {
 
 // process is the agent's.
 func (h *hooked) process() project.Holder {
-	holder := project.Holder{Host: h.s.env.Host, Boot: runner.BootID(), Start: h.s.env.Now().UTC()}
-	if a, ok := runner.Caller(); ok {
-		holder.PID, holder.Born = a.PID, a.StartTime
+	if h.proxied != nil {
+		return *h.proxied
 	}
-	return holder
+	a, _ := runner.Caller()
+	return h.s.holder(a)
+}
+
+// holder is a process on this machine.
+func (s *session) holder(a runner.Ancestor) project.Holder {
+	return project.Holder{Host: s.env.Host, Boot: runner.BootID(), Start: s.env.Now().UTC(), PID: a.PID, Born: a.StartTime}
 }
 
 // turn records the beginning of a session, or the beginning or the end of a turn.
 func (h *hooked) turn(ctx context.Context) error {
-	if h.event.Kind != agent.TurnEnd {
+	if ends := h.event.Kind == agent.TurnEnd || h.event.Kind == agent.SessionEnd; !ends {
 		if ready, err := h.firstCapture(ctx); err != nil || !ready {
 			return err
 		}
@@ -208,7 +226,7 @@ func (h *hooked) turn(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = rec.Close() }() // the event is recorded, or why not is told
-	e := recorder.TurnEvent{Event: h.event, Process: h.process()}
+	e := recorder.TurnEvent{Event: h.event, Process: h.process(), Proxied: h.proxied != nil}
 	if filepath.IsAbs(e.Transcript) {
 		if st, err := os.Stat(e.Transcript); err == nil && st.Mode().IsRegular() {
 			e.TranscriptSize = st.Size()
@@ -219,7 +237,7 @@ func (h *hooked) turn(ctx context.Context) error {
 		_, err = rec.BeginSession(ctx, e)
 	case agent.Prompt:
 		_, err = rec.BeginTurn(ctx, e)
-	case agent.TurnEnd:
+	case agent.TurnEnd, agent.SessionEnd:
 		_, err = rec.EndTurn(ctx, e)
 	}
 	return err
@@ -276,7 +294,7 @@ func (h *hooked) told(ctx context.Context) error {
 		return nil
 	}
 	e := h.event
-	if e.Kind == agent.ToolBefore {
+	if e.Kind == agent.ToolBefore && h.proxied == nil { // else its prompt was waited for
 		h.awaitPrompt(ctx)
 	}
 	t := project.Told{Agent: e.Agent, Session: e.Session[:min(len(e.Session), mostSession)], Process: h.process(), Tool: firstWord(e.Tool)}

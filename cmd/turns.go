@@ -101,6 +101,8 @@ func turnState(r *history.Record) string {
 	switch {
 	case r.Status == history.StatusSucceeded && r.Turn.EndedBy == history.EndedByOther:
 		return "ended without a word"
+	case r.Status == history.StatusSucceeded && r.Turn.Stop != "" && r.Turn.Stop != "end_turn":
+		return "stopped: " + clip(oneLine(r.Turn.Stop), 20)
 	case r.Status == history.StatusSucceeded:
 		return "answered"
 	}
@@ -117,6 +119,7 @@ func (s *session) turnRows(row func(name, format string, args ...any), r *histor
 	t := r.Turn
 	row("prompt", "%s", promptOf(r))
 	row("ended", "%s", endedInWords(t.EndedBy))
+	row("stop reason", "%s", oneLine(t.Stop))
 	row("continues", "%s", t.Continues)
 	if t.Transcript.Path != "" {
 		row("transcript", "%s, from byte %d", shownPath(t.Transcript.Path), t.Transcript.Offset)

@@ -86,7 +86,7 @@ func (s *session) verbs() []verb {
 		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.findVerb(), s.ignoredVerb(), s.exportVerb(),
 		s.undoVerb(), s.redoVerb(), s.revertVerb(), s.applyVerb(), s.restoreVerb(), s.labelVerb(),
 		s.raceVerb(), s.draftsVerb(), s.publishVerb(), s.enterVerb(), s.discardVerb(),
-		s.agentsVerb(), s.turnsVerb(), s.hookVerb(), s.mcpVerb(),
+		s.agentsVerb(), s.turnsVerb(), s.hookVerb(), s.mcpVerb(), s.acpVerb(),
 		s.sendVerb(), s.processVerb(), s.daemonVerb(), s.inboxVerb(), s.routinesVerb(),
 		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.duVerb(), s.pruneVerb(), s.gcVerb(), s.forgetVerb(), s.auditVerb(), s.completionVerb(), s.helpVerb(),
 		s.manVerb(), s.completeVerb(),

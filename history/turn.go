@@ -22,6 +22,7 @@ var endedBys = []string{string(EndedByEvent), string(EndedByOther)}
 type TurnFacts struct {
 	Prompt     string // its first characters; "" where the config leaves it out
 	EndedBy    EndedBy
+	Stop       string // why the agent stopped, as it calls it; "" where it does not say
 	Continues  string // the turn whose end event came when it was closed already
 	Transcript Transcript
 	// Overlaps are the records of others that changed the tree while the turn was open.
@@ -43,6 +44,7 @@ func (r *Record) writeTurn(w *writer) {
 	}
 	w.textIfAny("prompt", t.Prompt)
 	w.textIfAny("ended_by", string(t.EndedBy))
+	w.textIfAny("stop_reason", t.Stop)
 	w.textIfAny("continues", t.Continues)
 	if t.Transcript.Path != "" {
 		w.key("transcript")
@@ -62,7 +64,7 @@ func (r *Record) writeTurn(w *writer) {
 // readTurn takes the field key of a turn into r; false: it is none.
 func (r *Record) readTurn(key string, v *jsonread.Value) bool {
 	switch key {
-	case "prompt", "ended_by", "continues", "transcript", "overlaps", "tools":
+	case "prompt", "ended_by", "stop_reason", "continues", "transcript", "overlaps", "tools":
 	default:
 		return false
 	}
@@ -74,6 +76,8 @@ func (r *Record) readTurn(key string, v *jsonread.Value) bool {
 		t.Prompt = v.Text()
 	case "ended_by":
 		t.EndedBy = EndedBy(v.Known(endedBys...))
+	case "stop_reason":
+		t.Stop = v.Text()
 	case "continues":
 		t.Continues = idOf(v)
 	case "transcript":

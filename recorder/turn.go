@@ -30,6 +30,8 @@ import (
 type TurnEvent struct {
 	agent.Event
 	Process project.Holder // the agent's; PID 0: not known
+	// Proxied: it was read along between an editor and the agent, before the agent has it.
+	Proxied bool
 	// TranscriptSize is that of the transcript now, in bytes.
 	TranscriptSize int64
 }
@@ -39,11 +41,13 @@ const extraTurn = "turn"
 
 // turnNote is what tells an open turn from others, and whether its agent still lives.
 type turnNote struct {
-	Agent  project.Holder `json:"agent"`
-	ID     string         `json:"id,omitempty"`    // the agent's own id of the turn
-	Prompt []byte         `json:"prompt"`          // the hash of the whole prompt, which is no object of the store
-	From   int64          `json:"from,omitempty"`  // where the log of what agents tell went on
-	After  string         `json:"after,omitempty"` // the newest record before it
+	Agent project.Holder `json:"agent"`
+	// Proxied: what the agent's own hooks tell of a prompt in it is told already.
+	Proxied bool   `json:"proxied,omitempty"`
+	ID      string `json:"id,omitempty"`    // the agent's own id of the turn
+	Prompt  []byte `json:"prompt"`          // the hash of the whole prompt, which is no object of the store
+	From    int64  `json:"from,omitempty"`  // where the log of what agents tell went on
+	After   string `json:"after,omitempty"` // the newest record before it
 	// Files are those of the record's directory that the store has already: outside.diff.
 	Files map[string]tree.Hash `json:"files,omitempty"`
 }
@@ -112,6 +116,9 @@ func (t *openTurn) isOf(e TurnEvent) bool {
 // begunBy says whether a prompt is the one that the turn began with: the same agent sent
 // it twice, or has the hooks of two agents, or a proxy before it has told it already.
 func (r *Recorder) begunBy(t *openTurn, e TurnEvent) bool {
+	if t.note.Proxied && !e.Proxied && r.descent(t.note.Agent) >= 0 && (sameProcess(t.note.Agent, e.Process) || t.ofSession(e)) {
+		return true // in other words than the editor's, perhaps
+	}
 	if t.note.ID != "" && e.Turn != "" && t.Record.Actor.Agent == e.Agent {
 		return t.ofSession(e) && t.note.ID == clipID(e.Turn)
 	}
@@ -233,7 +240,7 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 	if err := ctx.Err(); err != nil {
 		return nil, &BeginError{err}
 	}
-	note := turnNote{Agent: e.Process, ID: clipID(e.Turn), Prompt: sumOfPrompt(e), Files: out.stored(nil)}
+	note := turnNote{Agent: e.Process, Proxied: e.Proxied, ID: clipID(e.Turn), Prompt: sumOfPrompt(e), Files: out.stored(nil)}
 	if k, err := r.lastKnown(); err == nil && k.newest != nil {
 		note.After = k.newest.ID
 	}
@@ -323,7 +330,8 @@ func (r *Recorder) openTurn(rec *history.Record, rules []history.Rule, note turn
 	return nil
 }
 
-// EndTurn closes the turn that an event says has ended. It returns nil where there is
+// EndTurn closes the turn that an event says has ended: one of kind SessionEnd says that
+// the agent is gone without having answered. It returns nil where there is
 // nothing to record.
 func (r *Recorder) EndTurn(ctx context.Context, e TurnEvent) (*history.Record, error) {
 	defer r.actAs(e)()
@@ -340,9 +348,14 @@ func (r *Recorder) EndTurn(ctx context.Context, e TurnEvent) (*history.Record, e
 }
 
 func (r *Recorder) endTurn(ctx context.Context, x *writing, e TurnEvent) (*history.Record, error) {
+	by := history.EndedByEvent
+	if e.Kind == agent.SessionEnd {
+		by = history.EndedByOther
+	}
 	for _, t := range slices.Backward(x.ongoing.turns) {
 		if t.isOf(e) {
-			return t.Record, r.closeTurn(ctx, x, t, history.EndedByEvent, nil)
+			t.Record.Turn.Stop = clipID(e.Stop)
+			return t.Record, r.closeTurn(ctx, x, t, by, nil)
 		}
 	}
 	if slices.ContainsFunc(x.ongoing.turns, func(t *openTurn) bool { return t.ofSession(e) }) {

@@ -43,6 +43,12 @@ func Caller() (Ancestor, bool) {
 	return Ancestor{}, false
 }
 
+// ProcessAt is the process of a number, as of now.
+func ProcessAt(pid int) Ancestor {
+	start, _ := startAt(pid)
+	return Ancestor{PID: pid, StartTime: start}
+}
+
 // Lives says whether a process of this boot still runs.
 func Lives(a Ancestor) bool {
 	now, live := startAt(a.PID)

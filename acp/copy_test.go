@@ -1,0 +1,100 @@
+package acp_test
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/acp"
+)
+
+// pieces reads a text in pieces of random lengths.
+type pieces struct {
+	rest   []byte
+	random *rand.Rand
+}
+
+func (p *pieces) Read(buf []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(buf[:min(len(buf), 1+p.random.IntN(2*len(p.rest)))], p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+func FuzzCopy(f *testing.F) {
+	f.Add([]byte("{\"id\":1,\"method\":\"session/prompt\",\"params\":{\"sessionId\":\"s\"}}\n{\"id\":1,\"result\":{}}\n"), uint64(1))
+	f.Add([]byte("no JSON\r\n\n\n[[[[\x00\xff\n\"cut off"), uint64(2))
+	f.Add([]byte(`{"method":"session/update","params":{"sessionId":["s"],"update":{"content":{},"locations":[7]}}}`+"\n"), uint64(3))
+	f.Add(bytes.Repeat([]byte("x"), acp.MostLine+1), uint64(4))
+	f.Fuzz(func(t *testing.T, text []byte, seed uint64) {
+		talk := acp.New("a")
+		for _, read := range []func([]byte){func(l []byte) { talk.FromEditor(l) }, func(l []byte) { talk.FromAgent(l) }} {
+			var out, lines bytes.Buffer
+			heard := func(line []byte) {
+				lines.Write(append(line, '\n'))
+				// The other side has no whole message before it is heard.
+				require.True(t, bytes.Equal(out.Bytes(), text[:out.Len()]))
+				require.Less(t, out.Len(), lines.Len())
+				read(line)
+			}
+			require.NoError(t, acp.Copy(&out, &pieces{text, rand.New(rand.NewPCG(seed, 0))}, heard))
+			require.True(t, bytes.Equal(text, out.Bytes()))
+			if len(text) <= acp.MostLine {
+				require.Equal(t, string(text[:bytes.LastIndexByte(text, '\n')+1]), lines.String())
+			}
+		}
+		talk.Ended()
+	})
+}
+
+// TestCopyHoldsBackOnlyALinesEnd holds that bytes go on as they come, and the last piece of a
+// line not before it was heard.
+func TestCopyHoldsBackOnlyALinesEnd(t *testing.T) {
+	from, toCopy := io.Pipe()
+	var out strings.Builder
+	var at []string
+	done := make(chan error, 1)
+	written := make(chan string)
+	go func() {
+		done <- acp.Copy(writer(func(p []byte) { out.Write(p); written <- string(p) }), from, func(line []byte) {
+			at = append(at, out.String()+"|"+string(line))
+		})
+	}()
+	for _, piece := range []string{"ab", "c", "d\n", "e\nf"} {
+		_, err := toCopy.Write([]byte(piece))
+		require.NoError(t, err)
+		for sent := ""; sent != piece; {
+			sent += <-written
+		}
+	}
+	require.NoError(t, toCopy.Close())
+	require.NoError(t, <-done)
+	require.Equal(t, []string{"abc|abcd", "abcd\n|e"}, at)
+}
+
+type writer func(p []byte)
+
+func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
+
+func TestLongLinesPassUnread(t *testing.T) {
+	text := strings.Repeat("x", acp.MostLine) + "\n" + strings.Repeat("y", acp.MostLine+1) + "\nz\n"
+	var out strings.Builder
+	var lengths []int
+	require.NoError(t, acp.Copy(&out, strings.NewReader(text), func(line []byte) { lengths = append(lengths, len(line)) }))
+	require.True(t, out.String() == text)
+	require.Equal(t, []int{acp.MostLine, 1}, lengths)
+}
+
+func TestCopyReturnsTheStreamsErrors(t *testing.T) {
+	require.ErrorIs(t, acp.Copy(io.Discard, iotest.ErrReader(io.ErrNoProgress), nil), io.ErrNoProgress)
+	reader, w := io.Pipe()
+	reader.Close()
+	require.ErrorIs(t, acp.Copy(w, strings.NewReader("x"), nil), io.ErrClosedPipe)
+}
