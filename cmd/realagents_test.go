@@ -26,6 +26,7 @@ type realAgent struct {
 	files map[string]string
 	env   []string
 	line  []string // the program, its flags, and the prompt
+	acp   []string // what has it speak the Agent Client Protocol; nil: it was not tried
 }
 
 var realAgents = []realAgent{
@@ -55,6 +56,7 @@ stream_max_retries = 0
 		files: map[string]string{".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "telemetry": {"enabled": false}, "privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}}`},
 		env:   []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=@URL@", "GEMINI_CLI_NO_RELAUNCH=true"},
 		line:  []string{"gemini", "--skip-trust", "--yolo", "-m", "gemini-2.5-pro", "-p", "do it"},
+		acp:   []string{"--acp", "--skip-trust", "--yolo", "-m", "gemini-2.5-pro"},
 	},
 	{
 		name:  "qwen",
@@ -95,6 +97,9 @@ func TestRealAgents(t *testing.T) {
 			program := filepath.Join(installed, a.name, "node_modules", ".bin", a.line[0])
 			if _, err := os.Stat(program); err != nil {
 				t.Skipf("%s is not installed: %v", a.name, err)
+			}
+			if a.acp != nil {
+				t.Run("acp", func(t *testing.T) { realACP(t, a, program) })
 			}
 			t.Run("story", func(t *testing.T) { realStory(t, a, program) })
 			for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
