@@ -143,7 +143,7 @@ func (c *Conversation) answered(m message) []agent.Event {
 		s := c.session(id)
 		s.prompts--
 		events := c.unfinished(id)
-		e := c.event(agent.TurnEnd, a.method, id)
+		e := c.event(agent.TurnEnd, "stopReason", id)
 		if e.Stop = result.StopReason; m.Error != nil {
 			e.Stop = "error"
 		}

@@ -82,6 +82,7 @@ stream_max_retries = 0
  "permission": {"edit": "allow", "bash": "allow", "external_directory": "allow"}}`},
 		env:  []string{"npm_config_fetch_retries=0", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
 		line: []string{"opencode", "run", "do it"},
+		acp:  []string{"acp"},
 	},
 }
 
