@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 
@@ -44,7 +45,7 @@ func (p *Project) ownTmp() error {
 	own, oerr := p.Decree.Self()
 	st, serr := p.Decree.Stat(name)
 	if oerr != nil || serr != nil || st.UID == own.UID {
-		return errors.Join(err, oerr, serr)
+		return cmp.Or(err, oerr, serr)
 	}
 	if err == nil {
 		err = tryWriting(tmp)
