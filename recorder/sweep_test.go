@@ -672,10 +672,11 @@ var quiet = []struct{ steps, reason string }{
 	{`^ReadAt STORE/packs/`, "an object that cannot be compared is stored again"},
 	{`^(Link|Stat) /tree/\.decree/runs/.*routine\.log$`, "another name for the log, or a copy in its place"},
 	{`^(Link|FileSync|Rename) /tree/\.decree/(runs|tmp)/.*manifest\.json`, "a hard link that saves space, or the copy in its place"},
-	{`^(Create|Open|OpenWrite|Write|FileSync|FileStat|Stat) /tree/\.decree/tmp/[0-9a-f]{16}-manifest\.json$`, "a draft of the manifest; without it the file is written from the store"},
+	{`^(Create|Open|OpenWrite|Write|FileSync|FileStat|Stat|Remove) /tree/\.decree/tmp/[0-9a-f]{16}-manifest\.json$`, "a draft of the manifest; without it the file is written from the store; what stays of it is noted, and the next command removes it"},
 	{`^(Open|FileStat|Read|Map) STORE/cache$`, "the stat cache: without it every file is hashed"},
 	{`^Rmdir /tree/\.decree$`, "a question whether the root lets anything go at all; only a plain no counts"},
 	{`^List /tree/\.decree/tmp$`, "what a dead process has left there: in doubt all of it stays noted"},
+	{`^Stat STORE/txn/[0-9-]+\.journal$`, "when it was written: where that is not known, no file passes for one that a power loss has torn"},
 	{`^OpenDir STORE/packs$`, "made if it is not there, then opened again"},
 	{`^TryLock STORE$`, "the audit's own lock, beside that of the project, which is held: the line is written all the same"},
 	{`^OpenDir STORE/own$`, "on a full disk acts cannot be noted either, so nothing has to wait for them; other errors are told"},
@@ -728,7 +729,7 @@ func (s *sweep) once(n int, cause error) (fired bool) {
 			s.t.Log(what, s.said)
 		}
 	}()
-	if cause != nil && !isQuiet(hit.Op+" "+name) {
+	if cause != nil && !isQuiet(hit.Op+" "+name) && !s.above(hit.Path) && (hit.Write || !errors.Is(cause, syscall.ENOSPC)) { // nothing is too full to be read
 		require.True(s.t, told, "nobody was told: %s", what)
 		require.True(s.t, s.names(hit, cause, err), "the cause or its path was not told: %s", what)
 	}
@@ -749,6 +750,13 @@ func (s *sweep) once(n int, cause error) (fired bool) {
 	s.op.judge(s, v)
 	s.goOn()
 	return true
+}
+
+// above says whether a path is one at which a project around this one is looked for, to be
+// named: where nothing can be seen, nothing is named.
+func (s *sweep) above(path string) bool {
+	dir := strings.TrimSuffix(strings.TrimSuffix(path, "/.decree"), "/")
+	return strings.HasPrefix(s.base+"/", dir+"/")
 }
 
 // words holds the operation's error against what happened: in which state it says
