@@ -58,11 +58,13 @@ func TestLockOfADyingProcess(t *testing.T) {
 	require.NoError(t, gone.Run())
 	unlock, err := p.Lock(context.Background(), Holder{PID: gone.Process.Pid, Host: "here"}, 0)
 	require.NoError(t, err)
-	time.AfterFunc(50*time.Millisecond, unlock)
+	given := make(chan struct{})
+	time.AfterFunc(50*time.Millisecond, func() { unlock(); close(given) })
 
-	unlock, err = q.Lock(context.Background(), Holder{PID: os.Getpid(), Host: "here"}, 0)
+	again, err := q.Lock(context.Background(), Holder{PID: os.Getpid(), Host: "here"}, 0)
 	require.NoError(t, err)
-	unlock()
+	again()
+	<-given // before p is closed
 }
 
 // rootLock takes the root's own lock, as earlier versions did.
