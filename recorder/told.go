@@ -175,19 +175,7 @@ func (r *Recorder) turnsBeside(t *openTurn, o *owners) (*beside, error) {
 		return nil, err
 	}
 	b := &beside{quiet: map[*openTurn]bool{}}
-	var closed []*history.Record
-	_, err = r.history.Get(t.note.After)
-	pruned := t.note.After != "" && err != nil
-	err = r.history.Newest(func(rec *history.Record) bool {
-		if rec.Status == history.StatusOpen {
-			return true
-		}
-		if rec.ID == t.note.After || pruned && rec.Ended.Before(t.Record.Started) {
-			return false
-		}
-		closed = append(closed, rec)
-		return true
-	})
+	closed, err := r.closedSince(t)
 	if err != nil {
 		return nil, err
 	}
@@ -226,6 +214,23 @@ func (r *Recorder) turnsBeside(t *openTurn, o *owners) (*beside, error) {
 	}
 	slices.Sort(o.overlaps)
 	return b, nil
+}
+
+// closedSince are the records that ended while a turn was open, newest first.
+func (r *Recorder) closedSince(t *openTurn) (closed []*history.Record, err error) {
+	_, err = r.history.Get(t.note.After)
+	pruned := t.note.After != "" && err != nil
+	err = r.history.Newest(func(rec *history.Record) bool {
+		if rec.Status == history.StatusOpen {
+			return true
+		}
+		if rec.ID == t.note.After || pruned && rec.Ended.Before(t.Record.Started) {
+			return false
+		}
+		closed = append(closed, rec)
+		return true
+	})
+	return closed, err
 }
 
 // madeInside says whether one record was made inside another, also inside one that was.
