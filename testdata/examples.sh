@@ -6,6 +6,8 @@ stub make 'echo generated > generated.txt'
 stub golangci-lint 'echo linted >> src/main.go'
 stub vim 'echo "$@" > edited.txt'
 stub git 'case $1 in log) echo "a message";; fast-import) cat > /dev/null;; *) exit 9;; esac'
+stub gemini 'cat >/dev/null'
+stub npx 'cat >/dev/null'
 PATH=$PWD/../bin:$PATH
 echo 'package main' > src/main.go
 echo 'package main' > main.go
