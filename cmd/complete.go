@@ -392,7 +392,7 @@ func (c completer) changed(ctx context.Context, ref string) (paths []string, err
 		return nil, err
 	}
 	err = source.read(func(r io.Reader) error {
-		return eachSection(r, nil, func(sec *patch.Section) error {
+		return patch.EachSection(r, nil, func(sec *patch.Section) error {
 			paths = append(paths, string(sec.Path))
 			return nil
 		})

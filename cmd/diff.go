@@ -176,7 +176,7 @@ func (s *session) diffStat(source *diffSource) error {
 func (s *session) diffNames(source *diffSource) error {
 	names := []string{}
 	err := source.read(func(r io.Reader) error {
-		return eachSection(r, source.paths, func(sec *patch.Section) error {
+		return patch.EachSection(r, source.paths, func(sec *patch.Section) error {
 			name := manifestPath(sec.Path)
 			// A path that changed its kind has two sections.
 			if n := len(names); n == 0 || names[n-1] != name {
@@ -238,7 +238,7 @@ func (d *diffSource) stat() (stat diffstat, err error) {
 // has says whether the diff has something at or below one of paths; none: at all.
 func (d *diffSource) has(paths []tree.Path) (found bool, err error) {
 	err = d.read(func(r io.Reader) error {
-		return eachSection(r, paths, func(*patch.Section) error {
+		return patch.EachSection(r, paths, func(*patch.Section) error {
 			found = true
 			return errEnough
 		})
@@ -259,7 +259,7 @@ func (d *diffSource) copy(w io.Writer) error {
 	}
 	begun := false
 	return d.read(func(r io.Reader) error {
-		return eachSection(r, d.paths, func(sec *patch.Section) error {
+		return patch.EachSection(r, d.paths, func(sec *patch.Section) error {
 			if !begun {
 				begun = true
 				if _, err := io.WriteString(w, diffVersion); err != nil {

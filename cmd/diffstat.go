@@ -39,7 +39,7 @@ type fileStat struct {
 func readStat(diff io.Reader, wanted []tree.Path) (diffstat, error) {
 	stat := diffstat{Files: []fileStat{}}
 	var changes []tree.Change
-	err := eachSection(diff, wanted, func(sec *patch.Section) error {
+	err := patch.EachSection(diff, wanted, func(sec *patch.Section) error {
 		stat.add(sec)
 		changes = append(changes, tree.Change{Path: sec.Path, Old: sec.Old, New: sec.New})
 		return nil

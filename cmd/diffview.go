@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -25,7 +24,7 @@ type diffView struct {
 
 // show writes all sections of diff that wanted lets through.
 func (v diffView) show(diff io.Reader, wanted []tree.Path) (sections int, err error) {
-	err = eachSection(diff, wanted, func(sec *patch.Section) error {
+	err = patch.EachSection(diff, wanted, func(sec *patch.Section) error {
 		if v.redraw != nil {
 			hunks, err := v.redraw(sec)
 			if err != nil {
@@ -40,26 +39,6 @@ func (v diffView) show(diff io.Reader, wanted []tree.Path) (sections int, err er
 		return v.section(sec)
 	})
 	return sections, err
-}
-
-// eachSection reads a diff and calls visit with each section of a wanted path.
-func eachSection(diff io.Reader, wanted []tree.Path, visit func(*patch.Section) error) error {
-	r := patch.NewReader(diff)
-	for {
-		sec, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if !sec.Path.Within(wanted...) {
-			continue
-		}
-		if err := visit(sec); err != nil {
-			return err
-		}
-	}
 }
 
 func (v diffView) section(sec *patch.Section) error {

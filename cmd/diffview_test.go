@@ -130,7 +130,7 @@ func TestDiffSourceCopy(t *testing.T) {
 	out.Reset()
 	require.NoError(t, source.copy(&out))
 	var names []string
-	require.NoError(t, eachSection(bytes.NewReader(out.Bytes()), nil, func(sec *patch.Section) error {
+	require.NoError(t, patch.EachSection(bytes.NewReader(out.Bytes()), nil, func(sec *patch.Section) error {
 		names = append(names, string(sec.Path))
 		assert.Contains(t, string(raw), string(sec.Raw))
 		return nil

@@ -158,8 +158,8 @@ func (h *hooked) take(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithDeadline(ctx, h.deadline.Add(-lastWords))
 	defer cancel()
-	switch kind := h.event.Kind; {
-	case kind == agent.ToolBefore, kind == agent.ToolAfter, kind == agent.SessionEnd && h.proxied == nil:
+	kind := h.event.Kind
+	if kind == agent.ToolBefore || kind == agent.ToolAfter || kind == agent.SessionEnd && h.proxied == nil {
 		return h.told(ctx)
 	}
 	return h.turn(ctx)

@@ -77,7 +77,7 @@ func (s *session) momentDiff(rec *recorder.Reader, m history.Moment) *diffSource
 func (s *session) changesText(rec *recorder.Reader, m history.Moment, text []byte) (found bool, err error) {
 	source := s.momentDiff(rec, m)
 	err = source.read(func(r io.Reader) error {
-		return eachSection(r, source.paths, func(sec *patch.Section) error {
+		return patch.EachSection(r, source.paths, func(sec *patch.Section) error {
 			n := 0
 			for i := range sec.Hunks {
 				for line := range sec.Hunks[i].Lines() {

@@ -32,12 +32,7 @@ func (s *session) reportMove(m moveReport) error {
 		}
 		return s.printJSON(view.MoveOf(m.result, m.dryRun, m.notes(), labels))
 	}
-	for _, n := range m.notes() {
-		s.note(n)
-	}
-	for _, dir := range m.stayed() {
-		s.say("decree: note: %s is kept: it holds ignored files or files made later", shownPath(dir))
-	}
+	m.sayNotes(s)
 	p := m.result.Plan
 	switch {
 	case p == nil || p.Empty():
@@ -71,6 +66,16 @@ func (s *session) reportMove(m moveReport) error {
 		s.tell("this is record %s; 'decree revert last' undoes it", m.result.Record.ID)
 	}
 	return nil
+}
+
+// sayNotes says what people should know of the move besides what it did.
+func (m moveReport) sayNotes(s *session) {
+	for _, n := range m.notes() {
+		s.note(n)
+	}
+	for _, dir := range m.stayed() {
+		s.say("decree: note: %s is kept: it holds ignored files or files made later", shownPath(dir))
+	}
 }
 
 // tellStanding says what of the records is still in the tree.

@@ -135,12 +135,7 @@ func (s *session) reportWalk(result *recorder.MoveResult, dryRun bool) error {
 	for _, p := range result.Passed {
 		s.note(fmt.Sprintf("%s is passed over: %s", linkWords(p.Link), p.Why))
 	}
-	for _, n := range m.notes() {
-		s.note(n)
-	}
-	for _, dir := range m.stayed() {
-		s.say("decree: note: %s is kept: it holds ignored files or files made later", shownPath(dir))
-	}
+	m.sayNotes(s)
 	verb, did, next := "undo", "undid", "redo"
 	if s.line.verb == "redo" {
 		verb, did, next = "redo", "redid", "undo"
@@ -158,16 +153,9 @@ func (s *session) reportWalk(result *recorder.MoveResult, dryRun bool) error {
 	if !p.Empty() {
 		what = planWords(p)
 	}
-	if len(result.Walked) == 1 {
-		s.tell("%s %s: %s", did, linkWords(result.Walked[0]), what)
-	} else {
-		s.tell("%s %s: %s", did, count(len(result.Walked), "record"), what)
-		for _, l := range result.Walked {
-			s.tell("  %s", linkWords(l))
-		}
-		if dryRun && !p.Empty() {
-			s.tell("all in all this would change %s:", pathsIn(p.Changes()))
-		}
+	s.tellWalked(result.Walked, did, what)
+	if dryRun && len(result.Walked) > 1 && !p.Empty() {
+		s.tell("all in all this would change %s:", pathsIn(p.Changes()))
 	}
 	s.left(p)
 	if dryRun && !s.global.quiet {
@@ -180,6 +168,18 @@ func (s *session) reportWalk(result *recorder.MoveResult, dryRun bool) error {
 		s.tell("this is record %s; 'decree %s' is the way back", result.Record.ID, next)
 	}
 	return nil
+}
+
+// tellWalked says which records were undone or redone, and what that did.
+func (s *session) tellWalked(walked []history.Link, did, what string) {
+	if len(walked) == 1 {
+		s.tell("%s %s: %s", did, linkWords(walked[0]), what)
+		return
+	}
+	s.tell("%s %s: %s", did, count(len(walked), "record"), what)
+	for _, l := range walked {
+		s.tell("  %s", linkWords(l))
+	}
 }
 
 // linkWords name a record of the chain and say what it was: "run 2026112107015900-0 (make

@@ -263,21 +263,10 @@ func recordDiff(rec *recorder.Reader, id string, paths []tree.Path, w io.Writer)
 		_, err := io.Copy(w, f)
 		return err
 	}
-	r := patch.NewReader(f)
-	for {
-		sec, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if sec.Path.Within(paths...) {
-			if _, err := w.Write(sec.Raw); err != nil {
-				return err
-			}
-		}
-	}
+	return patch.EachSection(f, paths, func(sec *patch.Section) error {
+		_, err := w.Write(sec.Raw)
+		return err
+	})
 }
 
 // window keeps what is written behind the first skip bytes, until an answer is full.

@@ -55,6 +55,26 @@ func (r *Reader) Next() (*Section, error) {
 	return s, nil
 }
 
+// EachSection reads a diff and calls visit with each section of a wanted path.
+func EachSection(diff io.Reader, wanted []tree.Path, visit func(*Section) error) error {
+	r := NewReader(diff)
+	for {
+		sec, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !sec.Path.Within(wanted...) {
+			continue
+		}
+		if err := visit(sec); err != nil {
+			return err
+		}
+	}
+}
+
 // errEnd is the end of the diff at the end of a line. It is not io.EOF itself, so that an
 // error of the source that wraps one cannot be taken for it: half a diff would look whole.
 var errEnd = errors.New("end of the diff")

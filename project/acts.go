@@ -154,34 +154,12 @@ func (p *Project) EndActs() error {
 
 // EachAct calls each for the acts from a place in the log on, with the place of their line.
 func (s *Site) EachAct(from int64, each func(at int64, a Act)) error {
-	log, err := s.readActs()
-	if log == nil {
-		return err
-	}
-	defer log.Close()
-	if _, err := log.Seek(from, io.SeekStart); err != nil {
-		return err
-	}
-	lines := bufio.NewReaderSize(log, 1<<16)
-	for at := from; ; {
-		line, err := lines.ReadBytes('\n')
-		var a Act
-		if err == nil && json.Unmarshal(line, &a) == nil { // else a death has torn it
-			each(at, a)
-		}
-		at += int64(len(line))
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return eachLine(s, ActsLog, from, each)
 }
 
 // ActAt is the act whose line begins at a place in the log.
 func (s *Site) ActAt(at int64) (a Act, err error) {
-	log, err := s.readActs()
+	log, err := s.readOwnLog(ActsLog)
 	if err == nil && log == nil {
 		err = fs.ErrNotExist
 	}
@@ -197,20 +175,6 @@ func (s *Site) ActAt(at int64) (a Act, err error) {
 		return a, err
 	}
 	return a, json.Unmarshal(bytes.TrimSpace(line), &a)
-}
-
-// readActs opens the log; nil where there is none.
-func (s *Site) readActs() (disk.File, error) {
-	own, err := s.Store.OpenDir(OwnLogs)
-	var log disk.File
-	if err == nil {
-		defer own.Close()
-		log, err = own.Open(ActsLog)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return log, err
 }
 
 // openActs opens the log for writing; nil where there is none.

@@ -1,11 +1,9 @@
 package project
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -77,7 +75,7 @@ func (s *Site) HasOpen() bool { return unfinished(s.Store) }
 
 // ToldSize is how long the log is: where what is told from now on begins.
 func (s *Site) ToldSize() (int64, error) {
-	log, err := s.readTold()
+	log, err := s.readOwnLog(ToldLog)
 	if log == nil {
 		return 0, err
 	}
@@ -89,39 +87,7 @@ func (s *Site) ToldSize() (int64, error) {
 // EachTold calls each for what was told, with the place of its line in the log. A line that
 // is torn is passed over.
 func (s *Site) EachTold(each func(at int64, t Told)) error {
-	log, err := s.readTold()
-	if log == nil {
-		return err
-	}
-	defer log.Close()
-	lines := bufio.NewReaderSize(log, 1<<16)
-	for at := int64(0); ; {
-		line, err := lines.ReadBytes('\n')
-		var t Told
-		if err == nil && json.Unmarshal(line, &t) == nil {
-			each(at, t)
-		}
-		at += int64(len(line))
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func (s *Site) readTold() (disk.File, error) {
-	own, err := s.Store.OpenDir(OwnLogs)
-	var log disk.File
-	if err == nil {
-		defer own.Close()
-		log, err = own.Open(ToldLog)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return log, err
+	return eachLine(s, ToldLog, 0, each)
 }
 
 // hooksLog says which events of agents were not recorded, a line each.

@@ -508,9 +508,15 @@ type opening func() (io.ReadCloser, error)
 func (o opening) Open() (io.ReadCloser, error) { return o() }
 
 // storeDiff writes the diff straight into the store.
-func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []tree.Change, cache *contentCache) (sum tree.Hash, stat patch.Stat, err error) {
+func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []tree.Change, cache *contentCache) (tree.Hash, patch.Stat, error) {
+	return r.storeMarked(ctx, x, changes, nil, cache, io.Discard)
+}
+
+// storeMarked does what storeDiff does for changes of which those of shared are marked as
+// such, and writes the diff to copied too.
+func (r *Recorder) storeMarked(ctx context.Context, x *writing, changes []tree.Change, shared map[tree.Path]bool, cache *contentCache, copied io.Writer) (sum tree.Hash, stat patch.Stat, err error) {
 	sum, _, err = store.PutWritten(x.w, func(to io.Writer) (err error) {
-		stat, err = r.writeChanges(ctx, to, changes, cache)
+		stat, err = r.writeMarked(ctx, io.MultiWriter(to, copied), changes, shared, cache)
 		return err
 	})
 	return sum, stat, err

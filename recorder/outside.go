@@ -8,10 +8,7 @@ import (
 
 	"decree/capture"
 	"decree/history"
-	"decree/patch"
 	"decree/tree"
-
-	"decree/store"
 )
 
 // What changes between two records is nobody's run: an editor's work, a branch
@@ -78,7 +75,7 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.
 	s, err := r.sinceLast(ctx, res)
 	if err == nil && len(s.changes) > 0 {
 		var o *outside
-		if o, err = r.storeOutside(ctx, x, s.changes, cache); err == nil {
+		if o, err = r.keepDiff(ctx, x, s.changes, nil, cache); err == nil {
 			return o, nil
 		}
 	}
@@ -89,19 +86,11 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.
 	return nil, err
 }
 
-func (r *Recorder) storeOutside(ctx context.Context, x *writing, changes []tree.Change, cache *contentCache) (*outside, error) {
-	return r.keepDiff(ctx, x, changes, nil, cache)
-}
-
 // keepDiff writes a diff into the store, in which the changes of shared are marked as
 // such; it is durable after the next flush.
 func (r *Recorder) keepDiff(ctx context.Context, x *writing, changes []tree.Change, shared map[tree.Path]bool, cache *contentCache) (*outside, error) {
 	kept := &bounded{left: maxOutside}
-	var stat patch.Stat
-	sum, _, err := store.PutWritten(x.w, func(to io.Writer) (err error) {
-		stat, err = r.writeMarked(ctx, io.MultiWriter(to, kept), changes, shared, cache)
-		return err
-	})
+	sum, stat, err := r.storeMarked(ctx, x, changes, shared, cache, kept)
 	if err != nil {
 		return nil, err
 	}

@@ -30,12 +30,7 @@ func (r *Reader) readTold() (list []toldLine, err error) {
 }
 
 // told says whether a line is of the turn's session.
-func (t *openTurn) told(l toldLine) bool {
-	if s := t.Record.Actor.Session; s != "" && l.Session != "" {
-		return s == clipID(l.Session)
-	}
-	return sameProcess(t.note.Agent, l.Process)
-}
+func (t *openTurn) told(l toldLine) bool { return t.from(l.Session, l.Process) }
 
 // sessionEnded says whether it was told that the session of a turn has ended since.
 func (b *ongoing) sessionEnded(t *openTurn) bool {
@@ -179,17 +174,15 @@ func (r *Recorder) turnsBeside(t *openTurn, o *owners) (*beside, error) {
 	if err != nil {
 		return nil, err
 	}
-	inside := map[string]string{t.Record.ID: t.Record.Inside}
+	all := open
 	for _, rec := range closed {
-		inside[rec.ID] = rec.Inside
+		all = append(all, &openTurn{Opened: &history.Opened{Record: rec}})
 	}
-	for _, other := range open {
+	inside := map[string]string{t.Record.ID: t.Record.Inside}
+	for _, other := range all {
 		inside[other.Record.ID] = other.Record.Inside
 	}
-	for _, rec := range closed {
-		open = append(open, &openTurn{Opened: &history.Opened{Record: rec}})
-	}
-	for _, other := range open {
+	for _, other := range all {
 		rec := other.Record
 		switch {
 		case rec.ID == t.Record.ID || rec.Isolated != "":
@@ -307,7 +300,7 @@ func (r *Recorder) withUsers(ctx context.Context, x *writing, t *openTurn, user 
 	}
 	merged := slices.SortedFunc(maps.Values(all), func(a, b tree.Change) int { return a.Path.Compare(b.Path) })
 	merged = slices.DeleteFunc(merged, func(c tree.Change) bool { return sameEntry(c.Old, c.New) })
-	out, err := r.storeOutside(ctx, x, merged, nil)
+	out, err := r.keepDiff(ctx, x, merged, nil, nil)
 	if err != nil {
 		return err
 	}

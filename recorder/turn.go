@@ -99,13 +99,16 @@ func sameProcess(a, b project.Holder) bool {
 	return a.PID != 0 && a.PID == b.PID && a.Host == b.Host && a.Boot == b.Boot && a.Born == b.Born
 }
 
-// ofSession says whether an event is of the turn's session. Where one of them does not
-// know its session, the agent's process says it.
-func (t *openTurn) ofSession(e TurnEvent) bool {
-	if s := t.Record.Actor.Session; s != "" && e.Session != "" {
-		return s == clipID(e.Session)
+// ofSession says whether an event is of the turn's session.
+func (t *openTurn) ofSession(e TurnEvent) bool { return t.from(e.Session, e.Process) }
+
+// from says whether what a process of an agent told in a session is of the turn's session.
+// Where one of them does not know its session, the agent's process says it.
+func (t *openTurn) from(session string, process project.Holder) bool {
+	if s := t.Record.Actor.Session; s != "" && session != "" {
+		return s == clipID(session)
 	}
-	return sameProcess(t.note.Agent, e.Process)
+	return sameProcess(t.note.Agent, process)
 }
 
 // isOf says whether an event that ends a turn means this one.
@@ -155,6 +158,22 @@ func (r *Recorder) actAs(e TurnEvent) (back func()) {
 	return func() { r.opt.Actor = usual }
 }
 
+// recordEvent has do record what an event is about, in the name of its agent, with the lock
+// taken.
+func (r *Recorder) recordEvent(ctx context.Context, e TurnEvent, do func(context.Context, *writing, TurnEvent) (*history.Record, error)) (*history.Record, error) {
+	defer r.actAs(e)()
+	x, err := r.enter(ctx, besideRuns)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	rec, err := do(ctx, x, e)
+	if err != nil {
+		r.auditFailure(opRecord, "", err)
+	}
+	return rec, err
+}
+
 // BeginSession records the tree as a session of an agent finds it. It returns nil where
 // that is recorded already: a turn of this session is open, or the newest record is of this
 // session and nothing has changed since.
@@ -194,17 +213,7 @@ func (r *Recorder) over(x *writing, t *openTurn) bool {
 // BeginTurn opens a turn: the tree is recorded as its prompt finds it. A prompt that is
 // told again gives the turn that is open already.
 func (r *Recorder) BeginTurn(ctx context.Context, e TurnEvent) (*history.Record, error) {
-	defer r.actAs(e)()
-	x, err := r.enter(ctx, besideRuns)
-	if err != nil {
-		return nil, err
-	}
-	defer x.close()
-	rec, err := r.beginTurn(ctx, x, e)
-	if err != nil {
-		r.auditFailure(opRecord, "", err)
-	}
-	return rec, err
+	return r.recordEvent(ctx, e, r.beginTurn)
 }
 
 func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*history.Record, error) {
@@ -334,17 +343,7 @@ func (r *Recorder) openTurn(rec *history.Record, rules []history.Rule, note turn
 // the agent is gone without having answered. It returns nil where there is
 // nothing to record.
 func (r *Recorder) EndTurn(ctx context.Context, e TurnEvent) (*history.Record, error) {
-	defer r.actAs(e)()
-	x, err := r.enter(ctx, besideRuns)
-	if err != nil {
-		return nil, err
-	}
-	defer x.close()
-	rec, err := r.endTurn(ctx, x, e)
-	if err != nil {
-		r.auditFailure(opRecord, "", err)
-	}
-	return rec, err
+	return r.recordEvent(ctx, e, r.endTurn)
 }
 
 func (r *Recorder) endTurn(ctx context.Context, x *writing, e TurnEvent) (*history.Record, error) {
