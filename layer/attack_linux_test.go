@@ -248,7 +248,7 @@ func TestKilled(t *testing.T) {
 		names, err := s.place.Names()
 		require.NoError(t, err)
 		for _, name := range names {
-			ended, err := runner.KillMounted(s.place.MountName(name), 0)
+			ended, err := runner.KillMounted(s.place.MountName(name), nil, 0)
 			require.NoError(t, err)
 			met += len(ended)
 			require.NoError(t, s.place.Remove(name))

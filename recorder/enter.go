@@ -310,7 +310,7 @@ func (c *recovery) entered(ctx context.Context) error {
 		}
 		defer func() { _ = unlock() }()
 		what := "what worked in draft " + draftName(rec) + " when its decree died"
-		if err := c.endMounted(place, name, what); err != nil {
+		if err := c.endMounted(place.MountName(name), what); err != nil {
 			return err
 		}
 		if err := c.endNoted(l, what); err != nil {
@@ -337,10 +337,7 @@ func (c *recovery) endNoted(l *layer.Layer, what string) error {
 	if err != nil || json.Unmarshal(note, &leader) != nil {
 		return err // else it was not started
 	}
-	live, err := runner.Alive(leader)
-	if err == nil && len(live) > 0 {
-		err = runner.Kill(leader, 2*time.Second)
-		c.add(nil, "ended %s: %s", what, processNames(live))
-	}
+	left, err := c.endGroup(leader, what)
+	c.addLeft(what, left)
 	return err
 }

@@ -697,21 +697,7 @@ func (c *recovery) endIsolated(o *history.Opened) error {
 		return err
 	}
 	defer closePlace(place)
-	return c.endMounted(place, o.Record.ID, fmt.Sprintf("what isolated run %s had left alive when its decree died", o.Record.ID))
-}
-
-// endMounted ends the processes that see the mount of the layer called name; what says in
-// words which they are.
-func (c *recovery) endMounted(place *layer.Place, name, what string) error {
-	const grace = 2 * time.Second
-	met, err := runner.KillMounted(place.MountName(name), grace)
-	if errors.Is(err, errors.ErrUnsupported) {
-		err = nil
-	}
-	if len(met) > 0 {
-		c.add(nil, "ended %s: %s", what, processNames(met))
-	}
-	return err
+	return c.endMounted(place.MountName(o.Record.ID), fmt.Sprintf("what isolated run %s had left alive when its decree died", o.Record.ID))
 }
 
 // interruptedIsolated records what lies in the layer of a run whose process is gone.

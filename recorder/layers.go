@@ -36,8 +36,13 @@ func (r *Recorder) tidyLayers(x *writing) error {
 		case err == nil && rec.Draft.Waits() && busy(place, name):
 			return nil
 		}
-		if _, err := runner.KillMounted(place.MountName(name), 0); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		only, err := r.mayEnd()
+		if err != nil {
 			return err
+		}
+		_, err = runner.KillMounted(place.MountName(name), only, 0)
+		if left, err := foreign(err); len(left) > 0 || err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return err // another user's process sees the layer: it stays
 		}
 		return place.Remove(name)
 	})
@@ -60,7 +65,7 @@ func (c *recovery) damagedLayers() error {
 		if !errors.Is(err, layer.ErrDamaged) {
 			return nil
 		}
-		if err := c.endMounted(place, name, "what still worked in the damaged layer "+name); err != nil {
+		if err := c.endMounted(place.MountName(name), "what still worked in the damaged layer "+name); err != nil {
 			return err
 		}
 		to, moved := c.r.project.StoreAside(layersDir + "/" + name)

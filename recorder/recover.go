@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"decree/disk"
 	"decree/history"
@@ -226,16 +225,24 @@ func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
 	if ok, err := c.r.history.Leader(o.Record.ID, &leader); err != nil || !ok {
 		return err
 	}
+	what := fmt.Sprintf("what run %s had left alive when its decree died", o.Record.ID)
+	if isolated { // what works in a clone has no mount by which it is found
+		left, err := c.endGroup(leader.Leader, what)
+		c.addLeft(what, left)
+		return err
+	}
+	if kill {
+		left, err := c.endGroup(leader.Leader, what)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		return &project.Error{Kind: project.Refused,
+			State: project.Unchanged, Msg: fmt.Sprintf("of run %s, whose decree died, the store names processes that belong to another user than the store, and they were left alone: %s", o.Record.ID, processNames(left)),
+			Advice: "wait until they have ended, or end them yourself if they are that run's, and run 'decree recover' again"}
+	}
 	live, err := runner.Alive(leader.Leader)
 	if err != nil || len(live) == 0 {
 		return err
-	}
-	if kill || isolated { // what works in a clone has no mount by which it is found
-		if err := runner.Kill(leader.Leader, 2*time.Second); err != nil {
-			return err
-		}
-		c.add(nil, "ended what run %s had left alive when its decree died: %s", o.Record.ID, processNames(live))
-		return nil
 	}
 	return &project.Error{Kind: project.Refused,
 		State: project.Unchanged, Msg: fmt.Sprintf("decree died during run %s, but its command still runs: %s", o.Record.ID, processNames(live)),

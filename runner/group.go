@@ -28,11 +28,22 @@ type group struct {
 	session bool
 	tty     *os.File // the session's pseudo-terminal
 	mount   string   // the overlay's name; "": none
+	only    *uint32  // the user whose processes belong to it; nil: anybody's
 }
 
 // members lists those who live, by pid. Others reports whether there may be processes
 // that left the group.
 func (g group) members() (list []Process, others bool, err error) {
+	list, others, err = g.anybody()
+	if g.only == nil {
+		return list, others, err
+	}
+	own := slices.DeleteFunc(slices.Clone(list), func(p Process) bool { return !ownedBy(p.PID, *g.only) })
+	return own, others || len(own) < len(list), err
+}
+
+// anybody is members, whoever they belong to.
+func (g group) anybody() (list []Process, others bool, err error) {
 	if g.pgid != 0 {
 		list, others, err = members(g.pgid, g.since)
 		if err != nil || !others {
@@ -51,6 +62,13 @@ func (g group) members() (list []Process, others bool, err error) {
 // signal sends each of sigs to the whole group. Members that may not be signalled
 // are passed over.
 func (g group) signal(sigs ...unix.Signal) {
+	if g.only != nil {
+		list, _, _ := g.members()
+		for _, p := range list {
+			signalOwned(p.PID, *g.only, sigs)
+		}
+		return
+	}
 	var to []int
 	switch {
 	case g.pgid == 0:
@@ -158,9 +176,21 @@ func Alive(l Leader) ([]Process, error) {
 	return list, err
 }
 
+// A ForeignError is what was left alone because it belongs to another user than the one
+// whose processes alone may be ended.
+type ForeignError struct {
+	Owner     uint32    // whose processes may be ended
+	Processes []Process // the others, by pid
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("not ended, as they are not user %d's: %s", e.Owner, names(e.Processes))
+}
+
 // Kill ends what Alive lists: TERM, up to grace, KILL. It returns nil when all are
-// gone, and an error that names those who are not.
-func Kill(l Leader, grace time.Duration) error {
+// gone, and an error that names those who are not. With only it ends that user's
+// processes, and a *ForeignError names the others.
+func Kill(l Leader, only *uint32, grace time.Duration) error {
 	alive, err := Alive(l)
 	if err != nil || len(alive) == 0 {
 		return err
@@ -171,15 +201,15 @@ func Kill(l Leader, grace time.Duration) error {
 			return fmt.Errorf("group %d: this process belongs to it", l.PGID)
 		}
 	}
-	g := group{pgid: l.PGID, since: l.StartTime, session: true}
+	g := group{pgid: l.PGID, since: l.StartTime, session: true, only: only}
 	_, err = g.finish(grace, fmt.Sprintf("group %d", l.PGID))
 	return err
 }
 
 // KillMounted ends all processes that see the overlay called name, as Kill does, whoever
 // started them; it returns whom it met. An overlay is gone with the last who sees it.
-func KillMounted(name string, grace time.Duration) ([]Process, error) {
-	return group{mount: name}.finish(grace, "overlay "+name)
+func KillMounted(name string, only *uint32, grace time.Duration) ([]Process, error) {
+	return group{mount: name, only: only}.finish(grace, "overlay "+name)
 }
 
 // finish ends the group; what names it in the error for those who still live.
@@ -190,6 +220,12 @@ func (g group) finish(grace time.Duration, what string) ([]Process, error) {
 	})
 	if err == nil && len(e.left) > 0 {
 		err = fmt.Errorf("%s: still alive: %s", what, names(e.left))
+	}
+	if err == nil && g.only != nil {
+		var rest []Process
+		if rest, _, err = g.anybody(); len(rest) > 0 {
+			err = &ForeignError{Owner: *g.only, Processes: rest}
+		}
 	}
 	return e.met, err
 }

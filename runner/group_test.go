@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -39,19 +40,19 @@ func TestAliveAndKill(t *testing.T) {
 	assert.NotEmpty(t, alive[1].Name)
 	done := make(chan error)
 	go func() { done <- cmd.Wait() }()
-	require.NoError(t, Kill(l, 10*time.Second))
+	require.NoError(t, Kill(l, nil, 10*time.Second))
 	require.Error(t, <-done)
 	alive, err = Alive(l)
 	require.NoError(t, err)
 	assert.Empty(t, alive)
-	require.NoError(t, Kill(l, 0), "a group that is gone")
+	require.NoError(t, Kill(l, nil, 0), "a group that is gone")
 }
 
 func TestKillWithoutGrace(t *testing.T) {
 	cmd, l := start(t, "trap '' TERM; echo ready; while :; do sleep 1000; done")
 	done := make(chan error)
 	go func() { done <- cmd.Wait() }()
-	require.NoError(t, Kill(l, time.Millisecond))
+	require.NoError(t, Kill(l, nil, time.Millisecond))
 	require.ErrorContains(t, <-done, "killed")
 }
 
@@ -62,7 +63,7 @@ func TestLeaderGoneMembersAlive(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, alive, 1)
 	assert.NotEqual(t, l.PID, alive[0].PID)
-	require.NoError(t, Kill(l, 10*time.Second))
+	require.NoError(t, Kill(l, nil, 10*time.Second))
 }
 
 func TestZombiesDoNotCount(t *testing.T) {
@@ -73,7 +74,7 @@ func TestZombiesDoNotCount(t *testing.T) {
 	alive, err := Alive(l)
 	require.NoError(t, err)
 	assert.Empty(t, alive)
-	require.NoError(t, Kill(l, time.Hour))
+	require.NoError(t, Kill(l, nil, time.Hour))
 }
 
 func TestGuards(t *testing.T) {
@@ -83,7 +84,7 @@ func TestGuards(t *testing.T) {
 		alive, err := Alive(l)
 		require.NoError(t, err, what)
 		assert.Empty(t, alive, what)
-		require.NoError(t, Kill(l, 0), what)
+		require.NoError(t, Kill(l, nil, 0), what)
 	}
 	if BootID() != "" {
 		other := l
@@ -105,13 +106,30 @@ func TestGuards(t *testing.T) {
 	for _, pgid := range []int{1, 0, -1, -5} {
 		_, err := Alive(Leader{PID: pgid, PGID: pgid})
 		require.ErrorIs(t, err, errGroup)
-		require.ErrorIs(t, Kill(Leader{PID: pgid, PGID: pgid}, 0), errGroup)
+		require.ErrorIs(t, Kill(Leader{PID: pgid, PGID: pgid}, nil, 0), errGroup)
 	}
 	own := Leader{PID: syscall.Getpgrp(), PGID: syscall.Getpgrp()}
-	require.Error(t, Kill(own, 0), "would end this process")
+	require.Error(t, Kill(own, nil, 0), "would end this process")
 }
 
 func TestNames(t *testing.T) {
 	assert.Equal(t, "sh (12), sleep (13)", names([]Process{{12, "sh"}, {13, "sleep"}}))
 	assert.Empty(t, names(nil))
+}
+
+func TestKillOnlyOf(t *testing.T) {
+	cmd, l := start(t, "echo ready; exec sleep 1000")
+	own := uint32(os.Getuid())
+	other := own + 1
+	var foreign *ForeignError
+	require.ErrorAs(t, Kill(l, &other, time.Minute), &foreign)
+	require.Len(t, foreign.Processes, 1)
+	assert.Equal(t, l.PID, foreign.Processes[0].PID)
+	alive, err := Alive(l)
+	require.NoError(t, err)
+	assert.Len(t, alive, 1, "another's process is left alone")
+	done := make(chan error)
+	go func() { done <- cmd.Wait() }()
+	require.NoError(t, Kill(l, &own, time.Minute))
+	require.Error(t, <-done)
 }

@@ -169,10 +169,10 @@ func TestKillMounted(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Process.Kill())
 	_ = c.Wait()
-	met, err := KillMounted(m.Name, time.Second)
+	met, err := KillMounted(m.Name, nil, time.Second)
 	require.NoError(t, err)
 	assert.Len(t, met, 1)
-	again, err := KillMounted(m.Name, time.Second)
+	again, err := KillMounted(m.Name, nil, time.Second)
 	require.NoError(t, err)
 	assert.Empty(t, again)
 }

@@ -18,13 +18,23 @@ func BootID() string { return "" }
 func Alive(Leader) ([]Process, error) { return nil, errors.ErrUnsupported }
 
 // Kill returns errors.ErrUnsupported.
-func Kill(Leader, time.Duration) error { return errors.ErrUnsupported }
+func Kill(Leader, *uint32, time.Duration) error { return errors.ErrUnsupported }
+
+// A ForeignError is never returned.
+type ForeignError struct {
+	Owner     uint32
+	Processes []Process
+}
+
+func (*ForeignError) Error() string { return "" }
 
 // Lineage returns nil.
 func Lineage() []Ancestor { return nil }
 
 // KillMounted returns errors.ErrUnsupported.
-func KillMounted(string, time.Duration) ([]Process, error) { return nil, errors.ErrUnsupported }
+func KillMounted(string, *uint32, time.Duration) ([]Process, error) {
+	return nil, errors.ErrUnsupported
+}
 
 // TryNoNet returns errors.ErrUnsupported.
 func TryNoNet() error { return errors.ErrUnsupported }
