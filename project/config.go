@@ -40,6 +40,9 @@ type Config struct {
 	Isolated     Isolation                   // isolated.*
 	FenceWrite   []string                    // fence.write; FencePlaces are its paths
 	Agents       Agents                      // agents.*
+	Backup       Backup                      // backup.*
+
+	lines map[string]int // at which a config has given a key
 
 	DefaultRoutine string
 	MaxAttempts    int
@@ -217,7 +220,7 @@ func (c *Config) fill(root *yaml.Node) error {
 		switch {
 		case key == "isolated" && v.Kind == yaml.ScalarNode:
 			return c.set("isolated.run", k, v)
-		case key == "capture", key == "log", key == "isolated", key == "fence", key == "agents":
+		case key == "capture", key == "log", key == "isolated", key == "fence", key == "agents", key == "backup":
 			return eachKey(v, key+".", func(key string, k, v *yaml.Node) error { return c.set(key, k, v) })
 		}
 		return c.set(key, k, v)
@@ -226,9 +229,14 @@ func (c *Config) fill(root *yaml.Node) error {
 
 func (c *Config) set(key string, k, v *yaml.Node) error {
 	for i := range schema {
-		if schema[i].Name == key {
-			return schema[i].set(c, v)
+		if schema[i].Name != key {
+			continue
 		}
+		if c.lines == nil {
+			c.lines = map[string]int{}
+		}
+		c.lines[key] = k.Line
+		return schema[i].set(c, v)
 	}
 	return atLine(k, "unknown key %q", key)
 }

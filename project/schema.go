@@ -62,6 +62,7 @@ func init() {
 		{"routine_source", "text", "", "A directory of shared routines, searched after .decree/routines.", set(text, func(c *Config) *string { return &c.RoutineSource })},
 		{"spec_dir", "text", "specs", "The directory that holds *.spec.md.", set(text, func(c *Config) *string { return &c.SpecDir })},
 	}
+	schema = append(schema, backupKeys()...)
 }
 
 const defaultRetention = "{run: {last: 500, daily: 30, weekly: 52}, turn: {last: 100}, manual: {last: 50, daily: 30, weekly: 52}, auto: {last: 200, daily: 30, weekly: 52}, publish: all, restore: {last: 50}, revert: {last: 50}, apply: {last: 50}}"

@@ -1,0 +1,228 @@
+package backup
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"decree/backup/target"
+	"decree/tree"
+)
+
+// Version is the version of manifest.json and of the marker that this package writes.
+const Version = 1
+
+// MaxManifest is the largest manifest.json that is read or written, in bytes.
+const MaxManifest = 64 << 20
+
+// The names below a project's directory in a target.
+const (
+	MarkerFile   = "decree-backup.json"
+	ManifestFile = "manifest.json"
+	ProofsFile   = "proofs.jsonl"
+	KeyFile      = "key.age"
+	currentDir   = "current"
+	archivesDir  = "archives"
+	packsDir     = "packs"
+)
+
+// Marker is decree-backup.json: whose directory this is.
+type Marker struct {
+	Version  int       `json:"version"`
+	Project  string    `json:"project"`  // 32 hex digits
+	Manifest tree.Hash `json:"manifest"` // of manifest.json as a reader gets it; may be that of the one before
+}
+
+// Manifest is manifest.json. The one in the directory of a project is of the newest generation,
+// and alone says which others there are; the one in a zip is of that zip's generation.
+type Manifest struct {
+	Version   int                   `json:"version"`
+	Timestamp time.Time             `json:"timestamp"` // UTC, whole seconds
+	Decree    string                `json:"decree_version"`
+	Name      string                `json:"name"`
+	Project   string                `json:"project"`
+	Host      string                `json:"host"`
+	Root      string                `json:"root"`
+	From      *string               `json:"from"` // the project that this one was restored from
+	Counts    Counts                `json:"counts"`
+	Tree      tree.Hash             `json:"tree"`
+	Files     map[string]File       `json:"files"`
+	Packs     map[tree.Hash]int64   `json:"packs"` // that this generation needs, with their lengths
+	Others    map[string]Generation `json:"generations"`
+	Condemned map[tree.Hash]string  `json:"condemned"` // RFC 3339: since when no generation names the pack
+}
+
+// Counts are a generation's figures.
+type Counts struct {
+	Records     int      `json:"records"`
+	Contents    int      `json:"contents"`
+	Bytes       int64    `json:"bytes"` // of all contents, as they are when they are read
+	NewBytes    int64    `json:"new_bytes"`
+	ConfigFiles int      `json:"config_files"`
+	Messages    int      `json:"messages"` // that are pending
+	Plugins     []string `json:"plugins"`
+}
+
+// File is one file of a generation.
+type File struct {
+	SHA256 tree.Hash `json:"sha256"`
+	Size   int64     `json:"size"`
+}
+
+// Generation is what the newest manifest.json knows of another one, which has a zip.
+type Generation struct {
+	SHA256    tree.Hash   `json:"sha256"` // of the zip
+	Packs     []tree.Hash `json:"packs"`
+	Timestamp time.Time   `json:"timestamp"`
+	Host      string      `json:"host"`
+	Records   int         `json:"records"`
+	Bytes     int64       `json:"bytes"`
+	NewBytes  int64       `json:"new_bytes"`
+}
+
+// Proof is a line of proofs.jsonl.
+type Proof struct {
+	At         time.Time `json:"at"`
+	Generation string    `json:"generation"`
+	Host       string    `json:"host"`
+	Whole      bool      `json:"whole"`
+	Files      int       `json:"files"` // that were restored and had their hashes
+	Of         int       `json:"of"`
+	Bytes      int64     `json:"bytes"`
+	Duration   int64     `json:"duration_ms"`
+	OK         bool      `json:"ok"`
+	Problems   []string  `json:"problems,omitempty"`
+	Damaged    []string  `json:"damaged,omitempty"` // packs that are to be sent again
+}
+
+// timeForm is how a generation is called: its time in UTC.
+const timeForm = "2006-01-02T150405Z"
+
+// preRestore begins the names of what restores have replaced.
+const preRestore = "pre-restore-"
+
+// NameOf is the name of the generation of a time.
+func NameOf(t time.Time) string { return t.UTC().Format(timeForm) }
+
+// TimeOf is the inverse of NameOf, also for pre-restore ones; not ok for any other name.
+func TimeOf(name string) (t time.Time, ok bool) {
+	t, err := time.Parse(timeForm, strings.TrimPrefix(name, preRestore))
+	return t, err == nil
+}
+
+// Generation is the name of m's own.
+func (m *Manifest) Generation() string { return NameOf(m.Timestamp) }
+
+// IsPreRestore says whether a generation is what a restore has replaced.
+func IsPreRestore(name string) bool { return strings.HasPrefix(name, preRestore) }
+
+// FormatError says what is wrong with a manifest, a marker or a zip that was read.
+type FormatError struct{ What, Reason string }
+
+func (e *FormatError) Error() string { return e.What + ": " + e.Reason }
+
+// Encode returns m as the bytes of manifest.json.
+func (m *Manifest) Encode() ([]byte, error) {
+	b, err := json.MarshalIndent(m, "", " ")
+	if err == nil && len(b) >= MaxManifest {
+		err = &FormatError{ManifestFile, fmt.Sprintf("larger than %d MiB", MaxManifest>>20)}
+	}
+	return append(b, '\n'), err
+}
+
+// ParseManifest reads a manifest.json and refuses what no writer of this version has written:
+// paths that leave the directory, sizes below zero, names of generations that are none.
+func ParseManifest(data []byte) (*Manifest, error) {
+	m := &Manifest{}
+	if len(data) > MaxManifest {
+		return nil, &FormatError{ManifestFile, fmt.Sprintf("larger than %d MiB", MaxManifest>>20)}
+	}
+	var v struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, &FormatError{ManifestFile, "malformed: " + err.Error()}
+	}
+	if v.Version > Version {
+		return nil, &FormatError{ManifestFile, fmt.Sprintf("format version %d is newer than the newest that this decree can read (%d)", v.Version, Version)}
+	}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, &FormatError{ManifestFile, "malformed: " + err.Error()}
+	}
+	if err := m.check(); err != nil {
+		return nil, &FormatError{ManifestFile, err.Error()}
+	}
+	return m, nil
+}
+
+func (m *Manifest) check() error {
+	switch {
+	case m.Version < 1:
+		return errors.New("no version")
+	case m.Timestamp.IsZero() || !m.Timestamp.Equal(m.Timestamp.Truncate(time.Second)):
+		return errors.New("no timestamp in whole seconds")
+	case !IsProject(m.Project):
+		return errors.New("project is not 32 hex digits")
+	case m.From != nil && !IsProject(*m.From):
+		return errors.New("from is not 32 hex digits")
+	}
+	for name, f := range m.Files {
+		if err := checkFile(name); err != nil {
+			return err
+		}
+		if f.Size < 0 || f.SHA256.IsZero() {
+			return fmt.Errorf("%q: no size or hash", name)
+		}
+	}
+	for h, size := range m.Packs {
+		if size <= 0 || h.IsZero() {
+			return fmt.Errorf("pack %s: no length or hash", h)
+		}
+	}
+	for name := range m.Others {
+		if _, ok := TimeOf(name); !ok {
+			return fmt.Errorf("%q is no generation's name", name)
+		}
+	}
+	return nil
+}
+
+// checkFile refuses a name that cannot be a file's of a generation.
+func checkFile(name string) error {
+	if err := target.CheckName(name); err != nil {
+		return err
+	}
+	if path.Clean(name) != name || slices.Contains(strings.Split(name, "/"), "..") {
+		return fmt.Errorf("%q: not a clean relative path", name)
+	}
+	return nil
+}
+
+// IsProject says whether s can be a project's id.
+func IsProject(s string) bool {
+	return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// Encode returns the bytes of decree-backup.json.
+func (m Marker) Encode() []byte {
+	b, _ := json.Marshal(m) // there is nothing in it that cannot be
+	return append(b, '\n')
+}
+
+// ParseMarker reads a decree-backup.json.
+func ParseMarker(data []byte) (m Marker, err error) {
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, &FormatError{MarkerFile, "malformed: " + err.Error()}
+	}
+	switch {
+	case m.Version > Version:
+		return m, &FormatError{MarkerFile, fmt.Sprintf("format version %d is newer than the newest that this decree can read (%d)", m.Version, Version)}
+	case m.Version < 1 || !IsProject(m.Project):
+		return m, &FormatError{MarkerFile, "not a marker of decree's"}
+	}
+	return m, nil
+}

@@ -1,0 +1,491 @@
+package target
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"decree/disk"
+	"decree/tree"
+)
+
+const (
+	privateDir  = 0o700
+	privateFile = 0o600
+)
+
+// Directory is a target in the file system. Links below it are never followed.
+type Directory struct {
+	disk disk.Disk
+	name string
+	dir  disk.Dir
+}
+
+// OpenDirectory opens the directory at path, absolute. With create a missing one is made, private;
+// without, and where something on the way is missing that create may not make up for, it is ErrGone.
+func OpenDirectory(d disk.Disk, path string, create bool) (*Directory, error) {
+	dir, err := d.OpenRoot(path)
+	if errors.Is(err, fs.ErrNotExist) && create {
+		dir, err = d.MkdirAll(path, privateDir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w: there is no such directory", path, ErrGone)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Directory{d, path, dir}, nil
+}
+
+func (t *Directory) String() string { return t.name }
+
+// Close releases the directory.
+func (t *Directory) Close() error { return t.dir.Close() }
+
+// Place is where the directory is.
+func (t *Directory) Place() (path string, dev, ino uint64, err error) {
+	self, err := t.dir.Self()
+	return t.dir.Path(), self.Dev, self.Ino, err
+}
+
+// parent opens the directory that name lies in, and returns the last component. With create
+// what is missing is made, each name flushed.
+func (t *Directory) parent(name string, create bool) (disk.Dir, string, error) {
+	if err := CheckName(name); err != nil {
+		return nil, "", err
+	}
+	dir, err := t.open(path.Dir(name), create)
+	return dir, path.Base(name), err
+}
+
+// open opens a directory below the target's; "." and "" are the target's own.
+func (t *Directory) open(name string, create bool) (disk.Dir, error) {
+	at := t.dir
+	if name == "." || name == "" {
+		return t.disk.OpenRoot(t.name)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		next, err := at.OpenDir(part)
+		if create && errors.Is(err, fs.ErrNotExist) {
+			next, err = makeDir(at, part)
+		}
+		if at != t.dir {
+			at.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+		at = next
+	}
+	return at, nil
+}
+
+func makeDir(in disk.Dir, name string) (disk.Dir, error) {
+	if err := in.Mkdir(name, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if err := in.Chmod(name, privateDir); err != nil {
+		return nil, err
+	}
+	if err := in.Sync(); err != nil {
+		return nil, err
+	}
+	return in.OpenDir(name)
+}
+
+// List walks what lies below the last directory that prefix names whole.
+func (t *Directory) List(ctx context.Context, prefix string, each func(Object) error) error {
+	at := strings.TrimSuffix(prefix[:strings.LastIndexByte(prefix, '/')+1], "/")
+	dir, err := t.open(at, false)
+	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return list(ctx, dir, at, prefix, each)
+}
+
+func list(ctx context.Context, dir disk.Dir, at, prefix string, each func(Object) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	entries, err := dir.List()
+	if err != nil {
+		return err
+	}
+	infos := make(map[string]disk.Info, len(entries))
+	var names []string // a directory's with the '/' that its names go on with, so that all come in byte order
+	for _, e := range entries {
+		st, err := dir.Stat(e.Name)
+		if errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(e.Name, Unfinished) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		key := e.Name
+		if st.Kind == disk.Directory {
+			key += "/"
+		} else if st.Kind != disk.Regular {
+			continue
+		}
+		infos[key] = st
+		names = append(names, key)
+	}
+	slices.Sort(names)
+	for _, key := range names {
+		full := path.Join(at, key)
+		if err := listOne(ctx, dir, key, full, prefix, infos[key], each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func listOne(ctx context.Context, dir disk.Dir, key, full, prefix string, st disk.Info, each func(Object) error) error {
+	name, below := strings.CutSuffix(key, "/")
+	switch {
+	case below && (strings.HasPrefix(full+"/", prefix) || strings.HasPrefix(prefix, full+"/")):
+		sub, err := dir.OpenDir(name)
+		if err != nil {
+			return err
+		}
+		defer sub.Close()
+		return list(ctx, sub, full, prefix, each)
+	case !below && strings.HasPrefix(full, prefix):
+		return each(Object{full, st.Size, time.Unix(0, st.Mtime).UTC()})
+	}
+	return nil
+}
+
+// Open opens a file.
+func (t *Directory) Open(_ context.Context, name string, offset, length int64) (io.ReadCloser, int64, error) {
+	dir, base, err := t.parent(name, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer dir.Close()
+	f, err := dir.Open(base)
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err == nil && offset > 0 {
+		_, err = f.Seek(offset, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	if length < 0 {
+		return f, st.Size, nil
+	}
+	return &limited{io.LimitReader(f, length), f}, st.Size, nil
+}
+
+type limited struct {
+	io.Reader
+	io.Closer
+}
+
+// Create begins a file.
+func (t *Directory) Create(_ context.Context, near string) (Upload, error) {
+	dir, _, err := t.parent(near, true)
+	if err != nil {
+		return nil, err
+	}
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never returns an error
+	u := &fileUpload{t: t, dir: dir, at: path.Dir(near), temp: Unfinished + hex.EncodeToString(random[:])}
+	if u.File, err = disk.CreateFile(dir, u.temp, privateFile); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return u, nil
+}
+
+// fileUpload is a file that has no name of its own yet.
+type fileUpload struct {
+	disk.File // nil once it has ended
+	t         *Directory
+	dir       disk.Dir
+	at, temp  string
+}
+
+func (u *fileUpload) Commit(_ context.Context, name string) error {
+	err := CheckName(name)
+	if err == nil && path.Dir(name) != u.at {
+		err = &NameError{name, "not beside the name that it was begun for"}
+	}
+	if err == nil {
+		err = u.Sync()
+	}
+	if cerr := u.File.Close(); err == nil {
+		err = cerr
+	}
+	u.File = nil
+	if err == nil {
+		err = u.dir.RenameNew(u.temp, u.dir, path.Base(name))
+	}
+	if err != nil {
+		_ = u.dir.Remove(u.temp)
+	} else {
+		err = u.dir.Sync()
+	}
+	u.dir.Close()
+	return err
+}
+
+func (u *fileUpload) Abort() error {
+	if u.File == nil {
+		return nil
+	}
+	u.File.Close()
+	u.File = nil
+	defer u.dir.Close()
+	return u.dir.Remove(u.temp)
+}
+
+// Read reads a file.
+func (t *Directory) Read(ctx context.Context, name string, limit int64) ([]byte, Version, error) {
+	r, size, err := t.Open(ctx, name, 0, -1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	defer r.Close()
+	if size > limit {
+		return nil, "", fmt.Errorf("%s: larger than %d bytes", name, limit)
+	}
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s: larger than %d bytes", name, limit)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return data, versionOf(data), nil
+}
+
+func versionOf(data []byte) Version { return Version(tree.Sum(data).String()) }
+
+// Swap replaces a file while it holds a lock on its directory, which all who use Swap take.
+func (t *Directory) Swap(ctx context.Context, name string, data []byte, was Version) (Version, error) {
+	dir, base, err := t.parent(name, true)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	unlock, err := lockFor(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = unlock() }()
+	_, now, err := t.Read(ctx, name, 1<<40)
+	if err != nil {
+		return "", err
+	}
+	want := versionOf(data)
+	if now == want {
+		return want, nil
+	}
+	if now != was {
+		return "", fmt.Errorf("%s: %w", name, ErrConflict)
+	}
+	err = disk.Replace(dir, base, disk.Replacement{Perm: privateFile, Flush: true, Temp: Unfinished + base}, func(f disk.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+	return want, err
+}
+
+// lockFor takes the lock of a directory that is held for moments only, unless this process
+// has it already by Lock.
+func lockFor(ctx context.Context, dir disk.Dir) (unlock func() error, err error) {
+	for {
+		unlock, err = dir.TryLock()
+		if !errors.Is(err, disk.ErrLocked) {
+			return unlock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// Lock locks the directory of unfinished uploads that prefix has for that.
+func (t *Directory) Lock(_ context.Context, prefix string) (func() error, error) {
+	dir, err := t.open(path.Join(prefix, lockName), true)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := dir.TryLock()
+	if err != nil {
+		dir.Close()
+		if errors.Is(err, disk.ErrLocked) {
+			err = fmt.Errorf("%s: %w", t.name, ErrLocked)
+		}
+		return nil, err
+	}
+	return func() error { return errors.Join(unlock(), dir.Close()) }, nil
+}
+
+// lockName is the directory that is locked. Like all that is unfinished it is in no list.
+const lockName = Unfinished + "lock"
+
+// Delete removes a file.
+func (t *Directory) Delete(_ context.Context, name string) error {
+	dir, base, err := t.parent(name, false)
+	if err == nil {
+		defer dir.Close()
+		err = dir.Remove(base)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Tidy removes unfinished files. The caller has the lock of prefix, so that nobody works on them.
+func (t *Directory) Tidy(ctx context.Context, prefix string) error {
+	dir, err := t.open(strings.TrimSuffix(prefix, "/"), false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return tidy(ctx, dir)
+}
+
+func tidy(ctx context.Context, dir disk.Dir) error {
+	entries, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		st, err := dir.Stat(e.Name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && e.Name == lockName:
+			continue
+		case err != nil:
+			return err
+		case strings.HasPrefix(e.Name, Unfinished):
+			err = disk.RemoveTree(dir, e.Name)
+		case st.Kind == disk.Directory:
+			var sub disk.Dir
+			if sub, err = dir.OpenDir(e.Name); err == nil {
+				err = tidy(ctx, sub)
+				sub.Close()
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Clear removes a directory.
+func (t *Directory) Clear(_ context.Context, name string) error {
+	dir, base, err := t.parent(name, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return disk.RemoveTree(dir, base)
+}
+
+// Write writes a file without flushing it.
+func (t *Directory) Write(_ context.Context, name string, r io.Reader) error {
+	dir, base, err := t.parent(name, true)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	f, err := disk.CreateFile(dir, base, privateFile)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// Link makes a hard link.
+func (t *Directory) Link(_ context.Context, old, name string) error {
+	from, was, err := t.parent(old, false)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, base, err := t.parent(name, true)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	return from.Link(was, to, base)
+}
+
+// Exchange exchanges two directories, or renames the first where the second is missing.
+func (t *Directory) Exchange(_ context.Context, name, with string) error {
+	from, a, err := t.parent(name, false)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, b, err := t.parent(with, true)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	err = from.RenameNew(a, to, b)
+	if errors.Is(err, fs.ErrExist) {
+		err = from.Exchange(a, to, b)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = t.turn(from, a, to, b)
+	}
+	if err == nil {
+		err = to.Sync()
+	}
+	return err
+}
+
+// turn exchanges by three renames where the system cannot do it in one.
+func (t *Directory) turn(from disk.Dir, a string, to disk.Dir, b string) error {
+	away := Unfinished + b
+	if err := disk.RemoveTree(to, away); err != nil {
+		return err
+	}
+	if err := to.RenameNew(b, to, away); err != nil {
+		return err
+	}
+	if err := from.RenameNew(a, to, b); err != nil {
+		return err
+	}
+	return to.RenameNew(away, from, a)
+}
