@@ -145,7 +145,7 @@ func (r *Record) movedTree() bool {
 	case r.DiffSHA256.IsZero():
 		return r.Reason == Run || r.Reason == Turn
 	}
-	return r.Changes.Created+r.Changes.Modified+r.Changes.Deleted > 0
+	return r.DiffSHA256 != tree.EmptySum // Changes does not count directories
 }
 
 // walk notes what an undo or redo did.

@@ -53,7 +53,7 @@ func TestChainLeavesOutWhatIsNoChangeOfTheTree(t *testing.T) {
 	var c chainRig
 	a := c.change()
 	c.add(Manual, func(r *Record) { r.DiffSHA256, r.Changes = tree.Hash{}, Changes{} })
-	c.add(Run, func(r *Record) { r.Changes = Changes{} })
+	c.add(Run, func(r *Record) { r.DiffSHA256, r.Changes = tree.EmptySum, Changes{} })
 	c.add(Run, func(r *Record) { r.Status = StatusReverted })
 	c.add(Run, func(r *Record) { r.Isolated = "overlay" })
 	c.add(Run, func(r *Record) { r.Status = StatusOpen })
