@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"time"
@@ -22,7 +23,8 @@ import (
 //	                 open; an act is flushed before it is made
 //
 // An act that fails takes its line back. A death between the two leaves a line whose file is
-// where it was, under its inode.
+// where it was, under its inode. No act begins without the lock, so that the lines of one are
+// never among those of another.
 
 // OwnLogs is the directory of the store with what is known of the user's own files in .decree.
 const OwnLogs = "own"
@@ -42,16 +44,20 @@ type Act struct {
 
 // Act has do change files below .decree, and note what it is about to do in the log,
 // where there is one. What do has noted is taken back when it fails. On a full disk it
-// goes on without the log: a message can be sent also then.
+// goes on without the log: a message can be sent also then. While another act is made it
+// waits, and after actsWait it refuses.
 func (p *Project) Act(do func(note func(...Act) error) error) error {
 	own, release, err := p.lockActs()
-	if disk.Full(err) {
+	if disk.Full(err) { // without its directory no run has looked at the files
 		return do(func(...Act) error { return nil })
+	}
+	if errors.Is(err, disk.ErrLocked) {
+		return &Error{Kind: Refused, State: Unchanged, Msg: fmt.Sprintf("another decree command has been changing the messages for %v", actsWait),
+			Advice: "repeat it when that has ended; if it was stopped, continue it with 'fg' or 'kill -CONT', or end it"}
 	}
 	if err != nil {
 		return err
 	}
-	defer own.Close()
 	defer release()
 	log, err := openActs(own)
 	if log == nil {
@@ -80,7 +86,7 @@ func (p *Project) Act(do func(note func(...Act) error) error) error {
 		return nil
 	}
 	if now, serr := log.Stat(); serr != nil || now.Size != end {
-		return err // see actsWait
+		return err // another program has written there
 	}
 	return errors.Join(err, log.Truncate(before.Size))
 }
@@ -107,11 +113,10 @@ func addActs(log disk.File, acts []Act) (end int64, err error) {
 // BeginActs has acts noted from now on, and returns where in the log they will begin. The
 // caller has the project's lock, and opens a record before it gives it back.
 func (p *Project) BeginActs() (from int64, err error) {
-	own, release, err := p.lockActs()
+	own, release, err := p.lockActsOrGoOn()
 	if err != nil {
 		return 0, err
 	}
-	defer own.Close()
 	defer release()
 	log, err := own.OpenWrite(ActsLog, PrivateFile)
 	if err != nil {
@@ -122,16 +127,15 @@ func (p *Project) BeginActs() (from int64, err error) {
 	return st.Size, err
 }
 
-// HoldActs calls do while no act is made.
+// HoldActs calls do while no act is made, but for one that has been going on for actsWait.
 func (p *Project) HoldActs(do func() error) error {
-	own, release, err := p.lockActs()
+	_, release, err := p.lockActsOrGoOn()
 	if disk.Full(err) {
 		return do()
 	}
 	if err != nil {
 		return err
 	}
-	defer own.Close()
 	defer release()
 	return do()
 }
@@ -188,11 +192,12 @@ func openActs(own disk.Dir) (disk.File, error) {
 	return own.OpenWrite(ActsLog, PrivateFile)
 }
 
-// actsWait is how long an act is waited for. It has a few steps; a person's command that is
-// stopped in its midst holds up nobody for longer, and what it does is then as if done by hand.
+// actsWait is how long an act is waited for. It has a few steps. A person's command that is
+// stopped in its midst holds up other acts until it ends, and a run for no longer than this.
 const actsWait = 2 * time.Second
 
-// lockActs opens the directory of the log, and locks it.
+// lockActs opens the directory of the log, and locks it, until release is called. The error
+// is disk.ErrLocked where an act has been going on for actsWait.
 func (p *Project) lockActs() (own disk.Dir, release func(), err error) {
 	own, err = MakeDir(p.Store, OwnLogs, PrivateDir)
 	if err != nil {
@@ -202,15 +207,22 @@ func (p *Project) lockActs() (own disk.Dir, release func(), err error) {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		unlock, err := own.TryLock()
 		if err == nil {
-			return own, func() { _ = unlock() }, nil
+			return own, func() { _ = unlock(); own.Close() }, nil
 		}
-		if errors.Is(err, disk.ErrLocked) && time.Since(begin) > actsWait {
-			return own, func() {}, nil
-		}
-		if !errors.Is(err, disk.ErrLocked) {
+		if !errors.Is(err, disk.ErrLocked) || time.Since(begin) > actsWait {
 			own.Close()
 			return nil, nil, err
 		}
 		time.Sleep(pause)
 	}
+}
+
+// lockActsOrGoOn is lockActs for a run, which no command of a person may hold up.
+func (p *Project) lockActsOrGoOn() (own disk.Dir, release func(), err error) {
+	own, release, err = p.lockActs()
+	if errors.Is(err, disk.ErrLocked) {
+		own, err = p.Store.OpenDir(OwnLogs)
+		release = func() { own.Close() }
+	}
+	return own, release, err
 }

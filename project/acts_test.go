@@ -53,22 +53,33 @@ func TestActs(t *testing.T) {
 	require.Empty(t, actsOf(t, p, 0))
 }
 
-// TestStoppedInAnAct: a command that is stopped in the midst of an act holds up no run.
+// TestStoppedInAnAct: a command that is stopped in the midst of an act holds up no run, and
+// another act does not begin beside it, so that the lines of one are never among another's.
 func TestStoppedInAnAct(t *testing.T) {
 	root := t.TempDir()
 	p, err := Open(disk.OS, Where{RootFlag: root, Cwd: root, Home: t.TempDir(), DataHome: t.TempDir()}, true)
 	require.NoError(t, err)
 	defer p.Close()
 	require.NoError(t, p.EnsureDecree())
-	_, err = p.BeginActs()
+	from, err := p.BeginActs()
 	require.NoError(t, err)
-	require.Error(t, p.Act(func(note func(...Act) error) error {
+	require.ErrorIs(t, p.Act(func(note func(...Act) error) error {
 		require.NoError(t, note(Act{Path: []byte("inbox/a.md")}))
 		held := false
 		require.NoError(t, p.HoldActs(func() error { held = true; return nil }))
 		require.True(t, held)
-		require.NoError(t, p.Drop("inbox", "b.md", []byte("two")))
+		later, err := p.BeginActs()
+		require.NoError(t, err)
+		require.Greater(t, later, from)
+		err = p.Drop("inbox", "b.md", []byte("two"))
+		require.Equal(t, Refused, KindOf(err), "%v", err)
+		require.ErrorContains(t, err, Unchanged)
+		require.Contains(t, HintOf(err), "kill -CONT")
+		_, err = os.Stat(filepath.Join(root, ".decree/inbox/b.md"))
+		require.ErrorIs(t, err, fs.ErrNotExist)
 		return fs.ErrExist
-	}))
-	require.Contains(t, actsOf(t, p, 0), "inbox/b.md=two")
+	}), fs.ErrExist)
+	require.Empty(t, actsOf(t, p, from), "what failed has taken its line back")
+	require.NoError(t, p.Drop("inbox", "b.md", []byte("two")), "the lock is free again")
+	require.Equal(t, []string{"inbox/b.md=two"}, actsOf(t, p, from))
 }

@@ -579,12 +579,20 @@ func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*R
 	if err != nil {
 		return nil, err
 	}
+	as := ""
 	if t == nil {
-		if content, err = q.ofRecord(rec.ID); err != nil {
+		if as, err = q.nameIn(d.dead); err == nil && as == "" {
+			content, err = q.ofRecord(rec.ID)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	as, err := moveToDead(t, d.dead, res.Name, withAdvice, mark, content)
+	if as != "" { // its routine, or a person, has moved it there
+		err = replace(d.dead, reasonOf(as), []byte(withAdvice(as)), fileMode)
+	} else {
+		as, err = moveToDead(t, d.dead, res.Name, withAdvice, mark, content)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package recorder
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
 
 	"decree/history"
 	"decree/project"
@@ -33,8 +34,15 @@ func (r *Recorder) asActed(from *int64, files []ownFile) (out []ownFile, err err
 	for _, f := range files {
 		now[f.Path] = f
 	}
+	var last project.Act
 	err = r.project.EachAct(*from, func(at int64, a project.Act) {
 		name := string(a.Path)
+		if a.New && last.Gone { // a move, of which a death may have left an earlier try
+			maps.DeleteFunc(now, func(_ string, f ownFile) bool {
+				return f.act != 0 && f.Ino == a.Ino && f.Hash == sha256.Sum256(a.Data)
+			})
+		}
+		last = a
 		if was, there := now[name]; there && a.New {
 			was.beside = true
 			displaced = append(displaced, was)
