@@ -62,14 +62,43 @@ func (r *Recorder) liveParts(id string) (live []string, err error) {
 func (r *Recorder) takenBack(rec *history.Record) (list []history.StatusEffect, err error) {
 	inner, err := r.partOf(rec)
 	for _, o := range inner {
-		switch o.Status {
-		case history.StatusSucceeded, history.StatusFailed, history.StatusInterrupted:
-			if !o.DiffSHA256.IsZero() && o.Isolated == "" { // a checkpoint is no change, a draft none of the tree
-				list = append(list, history.StatusEffect{ID: o.ID, Status: history.StatusUndone, UndoneBy: rec.ID})
-			}
+		if standsInTree(o) {
+			list = append(list, history.StatusEffect{ID: o.ID, Status: history.StatusUndone, UndoneBy: rec.ID})
 		}
 	}
 	return r.withDrafts(list), err
+}
+
+// standsInTree says whether a record has changed the tree, and was not undone. A checkpoint
+// is no change, a draft none of the tree.
+func standsInTree(rec *history.Record) bool {
+	switch rec.Status {
+	case history.StatusSucceeded, history.StatusFailed, history.StatusInterrupted:
+		return !rec.DiffSHA256.IsZero() && rec.Isolated == ""
+	}
+	return false
+}
+
+// partsUndone adds to an action that takes rec back that it undoes what was made inside it.
+// Statuses are a help to the reader: a history that cannot be read holds up no move.
+func (r *Recorder) partsUndone(rec *history.Record, a *action) {
+	inner, _ := r.partOf(rec)
+	for _, o := range inner {
+		if standsInTree(o) {
+			a.effect(o, history.StatusEffect{ID: o.ID, Status: history.StatusUndone})
+		}
+	}
+}
+
+// partsAgain adds to an action that brings rec again that what was made inside it, and undone
+// by the record called by, stands.
+func (r *Recorder) partsAgain(rec *history.Record, by string, a *action) {
+	inner, _ := r.partOf(rec)
+	for _, o := range inner {
+		if o.Status == history.StatusUndone && o.UndoneBy == by {
+			a.effect(o, history.StatusEffect{ID: o.ID, Status: r.statusBefore(o)})
+		}
+	}
 }
 
 // withoutParts leaves out the records that were made inside others of them: taking those

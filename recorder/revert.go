@@ -609,7 +609,7 @@ func (r *Recorder) effects(t *selection, a *action, d plan.Direction, p *plan.Pl
 // effectsOf are those of moving one record: one that is taken back is undone, one that is
 // taken back in part keeps its status and names who did, and what it had undone itself
 // gets its old status again; one that is brought again gets back what it had before it
-// was undone.
+// was undone. What was made inside it goes with it.
 func (r *Recorder) effectsOf(rec *history.Record, a *action, d plan.Direction, p *plan.Plan) {
 	whole := slices.Contains(p.Touched, rec.ID)
 	switch undone := rec.Status == history.StatusUndone; {
@@ -619,6 +619,7 @@ func (r *Recorder) effectsOf(rec *history.Record, a *action, d plan.Direction, p
 	case d == plan.Back && whole:
 		if !undone {
 			a.effect(rec, history.StatusEffect{ID: rec.ID, Status: history.StatusUndone})
+			r.partsUndone(rec, a)
 		}
 		for _, u := range undidOf(rec) {
 			other, err := r.history.Get(u.ID)
@@ -632,6 +633,9 @@ func (r *Recorder) effectsOf(rec *history.Record, a *action, d plan.Direction, p
 		}
 	case d == plan.Forth && whole && undone:
 		a.effect(rec, history.StatusEffect{ID: rec.ID, Status: r.statusBefore(rec)})
+		r.partsAgain(rec, rec.UndoneBy, a)
+	case d == plan.Forth && whole && rec.Status == history.StatusReverted && rec.Attempts == 1: // with more, an earlier one's may be meant
+		r.partsAgain(rec, rec.ID, a)
 	case d == plan.Forth && whole && rec.UndoneBy != "":
 		a.effect(rec, history.StatusEffect{ID: rec.ID, Status: rec.Status})
 	}
