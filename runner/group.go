@@ -31,9 +31,30 @@ type group struct {
 	only    *uint32  // the user whose processes belong to it; nil: anybody's
 }
 
+// emptyLooks is how many looks in a row that meet nobody prove that nobody lives, where
+// processes are born all the time. Each one more catches one more generation of processes
+// that fork and end within a single look.
+const emptyLooks = 4
+
 // members lists those who live, by pid. Others reports whether there may be processes
 // that left the group.
+//
+// A look is not one moment: a process that forks and ends meanwhile leaves a child behind
+// that the look misses. So a look that meets nobody counts at once only if the system
+// started nothing meanwhile.
 func (g group) members() (list []Process, others bool, err error) {
+	for range emptyLooks {
+		before := newestTask()
+		list, others, err = g.look()
+		if err != nil || len(list) > 0 || newestTask() == before {
+			break
+		}
+	}
+	return list, others, err
+}
+
+// look lists those who live, as members does, but may miss who is born during it.
+func (g group) look() (list []Process, others bool, err error) {
 	list, others, err = g.anybody()
 	if g.only == nil {
 		return list, others, err
@@ -172,7 +193,7 @@ func Alive(l Leader) ([]Process, error) {
 	if gone, err := reused(l); gone || err != nil {
 		return nil, err
 	}
-	list, _, err := members(l.PGID, l.StartTime)
+	list, _, err := group{pgid: l.PGID, since: l.StartTime}.members()
 	return list, err
 }
 

@@ -191,6 +191,16 @@ func members(pgid int, since uint64) (list []Process, others bool, err error) {
 	return list, others, err
 }
 
+// newestTask is the number of the process or thread that was started last (proc_loadavg(5),
+// the last field); "" where the system does not tell.
+func newestTask() string {
+	b, err := readProc("/proc/loadavg", 1, 256)
+	if err != nil {
+		return ""
+	}
+	return string(b[bytes.LastIndexByte(b, ' ')+1:])
+}
+
 // infoReads bounds what is read of a process's mounts; each read gives a few of them.
 const infoReads = 1 << 12
 
