@@ -290,10 +290,13 @@ func (h *hooked) firstCapture(ctx context.Context) (bool, error) {
 // told notes what a tool has named, or that a session has ended, and records the tree after a
 // command where the config asks for that.
 func (h *hooked) told(ctx context.Context) error {
-	if h.project == nil || h.event.Reads {
+	if h.project == nil {
 		return nil
 	}
 	e := h.event
+	if e.Reads { // that this agent tells of its tools is all that is of use
+		return h.project.NoteTold(project.Told{Agent: e.Agent, Session: e.Session[:min(len(e.Session), mostSession)], Process: h.process()})
+	}
 	if e.Kind == agent.ToolBefore && h.proxied == nil { // else its prompt was waited for
 		h.awaitPrompt(ctx)
 	}

@@ -101,10 +101,13 @@ func (r *Recorder) ownersIn(t *openTurn) (*owners, error) {
 	if err != nil {
 		return nil, err
 	}
-	tells := map[string]bool{} // the agents whose tools are told of
+	tells, err := r.tellTools(told)
+	if err != nil {
+		return nil, err
+	}
 	tools := map[string]bool{}
 	for _, l := range told {
-		if tells[l.Agent] = true; l.End || l.at < t.note.From {
+		if l.End || l.at < t.note.From {
 			continue
 		}
 		of, anything := &o.theirs, &o.theirsAny
@@ -131,6 +134,23 @@ func (r *Recorder) ownersIn(t *openTurn) (*owners, error) {
 	}
 	o.theirsAny = o.theirsAny || near.silent(tells)
 	return o, nil
+}
+
+// tellTools are the agents whose tools are told of: now, or in one of the last turns.
+func (r *Reader) tellTools(told []toldLine) (map[string]bool, error) {
+	tells := map[string]bool{}
+	for _, l := range told {
+		tells[l.Agent] = true
+	}
+	n := 0
+	err := r.history.Newest(func(rec *history.Record) bool {
+		if rec.Turn != nil && len(rec.Turn.Tools) > 0 {
+			tells[rec.Actor.Agent] = true
+		}
+		n++
+		return n < farBack
+	})
+	return tells, err
 }
 
 // beside are the turns that were open for some of the time of one.

@@ -141,6 +141,25 @@ func TestWhatNobodyNamed(t *testing.T) {
 	}
 }
 
+// An answer for which no tool was needed changed nothing: what the user edits meanwhile is the user's, once
+// it is known that the agent tells of its tools.
+func TestAnswerWithoutTools(t *testing.T) {
+	a := newAgents(t)
+	e := event("s", 7)
+	a.write("f", "one\n")
+	work := a.prompt(e, "work")
+	a.tool(e, "edit", "mine")
+	a.write("mine", "made\n")
+	a.end(e)
+	answer := a.prompt(e, "what is this?")
+	a.write("f", "two\n")
+	a.end(e)
+	require.Equal(t, []tree.Path{"mine"}, a.changed(work.ID))
+	require.Empty(t, a.changed(answer.ID))
+	require.Equal(t, []tree.Path{"f"}, a.found(answer.ID))
+	a.requireSound()
+}
+
 // What the user changed before a prompt and again in its turn is told once.
 func TestUsersChanges(t *testing.T) {
 	a := newAgents(t)
