@@ -6,7 +6,8 @@ import (
 )
 
 // Cursor is known by its documentation alone. Only events that cannot hold up a tool
-// are used, so that a tool's end is all that comes of it.
+// are used, so that a tool's end is all that comes of it. It takes a hook that prints no JSON for one
+// that has failed, and some of its versions then refuse what was asked for.
 var cursor = adapter{
 	name: "cursor",
 	events: map[string]Kind{
@@ -30,6 +31,12 @@ var cursor = adapter{
 		home: ".cursor", user: "hooks.json", project: ".cursor/hooks.json",
 		entry: func(command string, limit time.Duration) string {
 			return fmt.Sprintf(`{"command": %q, "timeout": %d}`, command, int(limit.Seconds()))
+		},
+		answer: func(event string) string {
+			if event == "beforeSubmitPrompt" {
+				return `{"continue": true}`
+			}
+			return "{}"
 		},
 		versioned: true, programs: []string{"cursor-agent", "cursor"}, untried: "its documentation",
 	},

@@ -30,6 +30,8 @@ type placement struct {
 	// entry makes the JSON object of one hook, for a file that has all hooks; limit is what the agent is
 	// asked to wait.
 	entry func(command string, limit time.Duration) string
+	// answer is what the agent has to read on the hook's stdout before it goes on; nil: nothing.
+	answer func(event string) string
 	// grouped: an event's hooks stand in groups: [{"hooks": [ENTRY]}].
 	grouped bool
 	// versioned: the file says "version": 1 beside the hooks.
@@ -152,9 +154,14 @@ func Events(name string, kind Kind) []string {
 
 // command is the line that an agent executes. It never changes: Codex asks its user again for each
 // line that has another hash. Without decree it succeeds, as some agents deny a tool
-// whose hook fails.
-func command(agentName, event string) string {
-	return "decree hook " + agentName + " " + event + " || :"
+// whose hook fails. An answer is printed by the line, so that it comes without decree too, and
+// `decree hook` prints nothing for any agent.
+func (a *adapter) command(event string) string {
+	line := "decree hook " + a.name + " " + event + " || :"
+	if a.place.answer != nil {
+		line += "; echo '" + a.place.answer(event) + "'"
+	}
+	return line
 }
 
 // limit is how long the agent is asked to wait for a hook, in whole seconds.
@@ -235,7 +242,7 @@ func (f File) Hooked(old []byte) (Hooked, error) {
 // Command returns the line that the hook of an event runs, as the file with these bytes
 // has it: where the agent runs code, the one that the code stands for. "" if it has none.
 func (f File) Command(old []byte, event string) string {
-	line := command(f.agent.name, event)
+	line := f.agent.command(event)
 	if f.own() != nil {
 		if mark.ours(old) && (f.event == "" || f.event == event) {
 			return line
@@ -256,7 +263,7 @@ func (f File) own() []byte {
 		return []byte(f.agent.place.plugin)
 	case f.agent.place.scripts:
 		return fmt.Appendf(nil, "#!/bin/sh\n# %s; '%s' takes it away.\n%s\n",
-			string(mark), "decree agents remove "+f.agent.name, command(f.agent.name, f.event))
+			string(mark), "decree agents remove "+f.agent.name, f.agent.command(f.event))
 	}
 	return nil
 }
@@ -276,7 +283,7 @@ func (m marker) ours(file []byte) bool {
 
 // entryText is an event's hook as JSON on one line.
 func (a *adapter) entryText(event string) string {
-	text := a.place.entry(command(a.name, event), a.limit(event))
+	text := a.place.entry(a.command(event), a.limit(event))
 	if a.place.grouped {
 		text = `{"hooks": [` + text + `]}`
 	}

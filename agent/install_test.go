@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,6 +92,25 @@ func TestCommandIsFrozen(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "decree hook codex Stop || :", file(t, "codex").Command(new, "Stop"))
 	assert.Contains(t, string(new), `"command": "decree hook codex Interrupt || :", "timeout": 3}`)
+}
+
+// Cursor takes a hook that prints no JSON for one that has failed: its lines print some, also where decree is gone.
+func TestCursorIsAnswered(t *testing.T) {
+	f := file(t, "cursor")
+	new, err := f.With(nil)
+	require.NoError(t, err)
+	for event := range cursor.events {
+		c := exec.Command("/bin/sh", "-c", f.Command(new, event))
+		c.Env = []string{"PATH=/nowhere"}
+		said, err := c.Output()
+		require.NoError(t, err)
+		var answer struct{ Continue *bool }
+		require.NoError(t, json.Unmarshal(said, &answer), "%s: %q", event, said)
+		if event == "beforeSubmitPrompt" {
+			require.NotNil(t, answer.Continue)
+			assert.True(t, *answer.Continue)
+		}
+	}
 }
 
 var merges = []struct{ about, old, with, without string }{

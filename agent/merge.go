@@ -83,7 +83,7 @@ func (d *document) installEvent(a *adapter, hooks container, event string) error
 		return fmt.Errorf("%q in its hooks is no list", event)
 	}
 	lines := d.lineOfHooks(a, *list, event)
-	if slices.Contains(lines, command(a.name, event)) {
+	if slices.Contains(lines, a.command(event)) {
 		return nil
 	}
 	d.dropFrom(a, *list, event)
