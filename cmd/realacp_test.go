@@ -5,36 +5,32 @@ package cmd
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// realACP drives a real client as an editor does, through decree acp and with its hooks beside:
+// storyACP drives a real client as an editor does, through decree acp and with its hooks beside:
 // each prompt is one turn, also one that is cancelled in the midst of a command, and no byte is another.
-func realACP(t *testing.T, a realAgent, program string) {
-	b := newRealBench(t, a, []modelTurn{
-		{"I write a file.", []modelCall{{path: "hello.txt", content: "hello\nworld\n"}}},
-		{"", []modelCall{{command: "mkdir -p sub && echo made by shell > sub/shell.txt && rm old.txt"}}},
-		{"All done.", nil},
-		{"", []modelCall{{command: "echo half > half.txt; sleep 60"}}},
-	})
-	b.decree("agents", "install", a.name)
+func storyACP(t *testing.T, a realAgent) {
+	if a.acp == nil {
+		t.Skip("it does not speak the Agent Client Protocol by itself")
+	}
+	b := newRealBench(t, a, modelScript{"", []modelTurn{
+		{text: "I write a file.", calls: []modelCall{{path: "hello.txt", content: "hello\nworld\n"}}},
+		{calls: []modelCall{{command: "mkdir -p sub && echo made by shell > sub/shell.txt && rm old.txt"}}},
+		{text: "All done."},
+		{calls: []modelCall{{command: "echo half > half.txt; sleep 60"}}},
+	}})
 	// What the agent gets and gives is kept on its side of decree.
-	tap := fmt.Sprintf("tee %[1]s/got | \"$0\" \"$@\" | tee %[1]s/given", filepath.Dir(b.root))
-	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer stop()
-	c := exec.CommandContext(ctx, filepath.Join(filepath.Dir(b.root), "bin", "decree"),
-		append([]string{"acp", "--name", a.name, "--", "sh", "-c", tap, program}, a.acp...)...)
-	c.Dir, c.Env, c.WaitDelay = b.root, b.env, time.Minute
+	tap := fmt.Sprintf("tee %[1]s/got | \"$0\" \"$@\" | tee %[1]s/given", b.dir)
+	c := b.command(filepath.Join(b.dir, "bin", "decree"),
+		append([]string{"acp", "--name", a.name, "--", "sh", "-c", tap, a.line[0]}, a.acp...)...)
 	var said bytes.Buffer
 	c.Stderr = &said
 	e := &editor{T: t}
@@ -65,7 +61,7 @@ func realACP(t *testing.T, a realAgent, program string) {
 
 	assert.NotContains(t, said.String(), "not recorded")
 	for name, want := range map[string]*bytes.Buffer{"got": &e.sent, "given": &e.got} {
-		assert.Equal(t, want.String(), b.do("cat", filepath.Join(filepath.Dir(b.root), name)), name)
+		assert.Equal(t, want.String(), b.do("cat", filepath.Join(b.dir, name)), name)
 	}
 	turns := b.turns()
 	require.Len(t, turns, 2, "one prompt, one turn")

@@ -6,9 +6,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,76 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// realAgent is how a real client is run without a person and with the scripted model. Its package is below
-// $DECREE_AGENTS/NAME, where `make agents` installs it.
-type realAgent struct {
-	name string
-	// files are what it needs below the home; @URL@ in them is the model's.
-	files map[string]string
-	env   []string
-	line  []string // the program, its flags, and the prompt
-	acp   []string // what has it speak the Agent Client Protocol; nil: it was not tried
-}
-
-var realAgents = []realAgent{
-	{
-		name: "codex",
-		files: map[string]string{".codex/config.toml": `model = "gpt-5.5"
-model_provider = "fake"
-approval_policy = "never"
-sandbox_mode = "danger-full-access"
-check_for_update_on_startup = false
-[analytics]
-enabled = false
-[features]
-apps = false
-plugins = false
-[model_providers.fake]
-name = "fake"
-base_url = "@URL@/v1"
-wire_api = "responses"
-request_max_retries = 0
-stream_max_retries = 0
-`},
-		line: []string{"codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "do it"},
-	},
-	{
-		name:  "gemini",
-		files: map[string]string{".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "telemetry": {"enabled": false}, "privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}}`},
-		env:   []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=@URL@", "GEMINI_CLI_NO_RELAUNCH=true"},
-		line:  []string{"gemini", "--skip-trust", "--yolo", "-m", "gemini-2.5-pro", "-p", "do it"},
-		acp:   []string{"--acp", "--skip-trust", "--yolo", "-m", "gemini-2.5-pro"},
-	},
-	{
-		name:  "qwen",
-		files: map[string]string{".qwen/settings.json": `{"security": {"auth": {"selectedType": "openai"}}, "telemetry": {"enabled": false}, "privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}}`},
-		env:   []string{"OPENAI_API_KEY=fake", "OPENAI_BASE_URL=@URL@/v1", "OPENAI_MODEL=fake"},
-		line:  []string{"qwen", "--yolo", "-p", "do it"},
-	},
-	{
-		name: "copilot",
-		env:  []string{"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false", "COPILOT_PROVIDER_BASE_URL=@URL@/v1", "COPILOT_PROVIDER_API_KEY=fake", "COPILOT_MODEL=fake"},
-		line: []string{"copilot", "--no-color", "--allow-all-tools", "--allow-all-paths", "-p", "do it"},
-	},
-	{
-		name:  "pi",
-		files: map[string]string{".pi/agent/models.json": `{"providers": {"fake": {"baseUrl": "@URL@/v1", "api": "openai-completions", "apiKey": "fake", "models": [{"id": "fake"}]}}}`},
-		env:   []string{"PI_OFFLINE=1", "PI_TELEMETRY=0"},
-		line:  []string{"pi", "--offline", "--provider", "fake", "--model", "fake", "-p", "do it"},
-	},
-	{
-		name: "opencode",
-		files: map[string]string{".config/opencode/opencode.json": `{"model": "fake/fake", "small_model": "fake/fake", "autoupdate": false, "share": "disabled", "enabled_providers": ["fake"],
- "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": {"baseURL": "@URL@/v1", "apiKey": "fake"}, "models": {"fake": {"name": "fake", "tool_call": true, "limit": {"context": 200000, "output": 8000}}}}},
- "permission": {"edit": "allow", "bash": "allow", "external_directory": "allow"}}`},
-		env:  []string{"npm_config_fetch_retries=0", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
-		line: []string{"opencode", "run", "do it"},
-		acp:  []string{"acp"},
-	},
-}
-
-// TestRealAgents drives real clients, hooked by `decree agents install`: what one prompt
-// made them do, by tool and by shell, is one record, which undo takes back.
+// TestRealAgents drives real clients, hooked by `decree agents install`, through the stories of
+// a person's hour: whatever happens in it, decree's commands say and undo what the agent did.
 func TestRealAgents(t *testing.T) {
 	installed := os.Getenv("DECREE_AGENTS")
 	if installed == "" {
@@ -95,33 +30,37 @@ func TestRealAgents(t *testing.T) {
 	}
 	for _, a := range realAgents {
 		t.Run(a.name, func(t *testing.T) {
-			program := filepath.Join(installed, a.name, "node_modules", ".bin", a.line[0])
-			if _, err := os.Stat(program); err != nil {
+			t.Parallel()
+			a.line[0] = filepath.Join(installed, a.name, "node_modules", ".bin", a.line[0])
+			if _, err := os.Stat(a.line[0]); err != nil {
 				t.Skipf("%s is not installed: %v", a.name, err)
 			}
-			if a.acp != nil {
-				t.Run("acp", func(t *testing.T) { realACP(t, a, program) })
-			}
-			t.Run("story", func(t *testing.T) { realStory(t, a, program) })
-			for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
-				t.Run(sig.String(), func(t *testing.T) { realInterrupt(t, a, program, sig) })
+			for _, story := range realStories {
+				t.Run(story.name, func(t *testing.T) {
+					if why := a.cannot[story.name]; why != "" {
+						t.Skip(why)
+					}
+					story.tell(t, a)
+				})
 			}
 		})
 	}
 }
 
-// realBench is a machine of a test's own: a home, a tree, decree in $PATH.
+// realBench is a machine of a test's own: a home, a tree with a file old.txt, decree in $PATH, and in the client.
 type realBench struct {
 	*testing.T
-	root string
-	env  []string
+	agent           realAgent
+	dir, root, home string
+	model           *scriptedModel
+	env             []string
 }
 
-func newRealBench(t *testing.T, a realAgent, script []modelTurn) *realBench {
+func newRealBench(t *testing.T, a realAgent, scripts ...modelScript) *realBench {
 	dir := t.TempDir()
-	b := &realBench{T: t, root: filepath.Join(dir, "tree")}
-	home, bin := filepath.Join(dir, "home"), filepath.Join(dir, "bin")
-	for _, d := range []string{filepath.Join(b.root, ".git"), home, bin, filepath.Join(dir, "tmp")} {
+	b := &realBench{T: t, agent: a, dir: dir, root: filepath.Join(dir, "tree"), home: filepath.Join(dir, "home")}
+	bin := filepath.Join(dir, "bin")
+	for _, d := range []string{filepath.Join(b.root, ".git"), b.home, bin, filepath.Join(dir, "tmp")} {
 		require.NoError(t, os.MkdirAll(d, 0o755))
 	}
 	self, err := os.Executable()
@@ -131,27 +70,75 @@ func newRealBench(t *testing.T, a realAgent, script []modelTurn) *realBench {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "decree"), program, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(b.root, "old.txt"), []byte("old\n"), 0o644))
-	url := startModel(t, b.root, script)
-	for name, text := range a.files {
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(home, name), []byte(strings.ReplaceAll(text, "@URL@", url)), 0o644))
-	}
+	b.model = startModel(t, b.root, scripts)
+	b.configure("")
 	// Nothing is to call home: what does not go to this machine meets a closed port.
-	b.env = []string{"HOME=" + home, "TMPDIR=" + filepath.Join(dir, "tmp"), "PATH=" + bin + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1",
+	b.env = []string{"HOME=" + b.home, "TMPDIR=" + filepath.Join(dir, "tmp"), "PATH=" + bin + ":" + pathWithoutDecree(), "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1",
 		"DO_NOT_TRACK=1", "HTTPS_PROXY=http://127.0.0.1:9", "HTTP_PROXY=http://127.0.0.1:9", "NO_PROXY=127.0.0.1"}
 	for _, e := range a.env {
-		b.env = append(b.env, strings.ReplaceAll(e, "@URL@", url))
+		b.env = append(b.env, b.filled(e))
 	}
+	t.Cleanup(b.killRest)
+	if a.setup != nil {
+		words := []string{}
+		for _, w := range a.setup[1:] {
+			words = append(words, b.filled(w))
+		}
+		b.do(a.line[0], words...)
+	}
+	b.decree("agents", "install", a.name)
 	return b
+}
+
+// pathWithoutDecree is $PATH but for where another decree is.
+func pathWithoutDecree() string {
+	dirs := slices.DeleteFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "decree"))
+		return err == nil
+	})
+	return strings.Join(dirs, ":")
+}
+
+func (b *realBench) filled(text string) string {
+	return strings.ReplaceAll(text, "@URL@", b.model.url)
+}
+
+// configure writes the client's files, with what makes decree a server of it, unless "".
+func (b *realBench) configure(mcp string) {
+	for name, text := range b.agent.files {
+		if text = strings.ReplaceAll(b.filled(text), "@MCP@", mcp); text == "" {
+			continue
+		}
+		require.NoError(b, os.MkdirAll(filepath.Dir(filepath.Join(b.home, name)), 0o755))
+		require.NoError(b, os.WriteFile(filepath.Join(b.home, name), []byte(text), 0o644))
+	}
+}
+
+// killRest ends what a client has left behind, as Cline does: it is known by the home.
+func (b *realBench) killRest() {
+	all, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range all {
+		if env, err := os.ReadFile(file); err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00HOME="+b.home+"\x00")) {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+}
+
+// command is a program in the tree, in a process group of its own.
+func (b *realBench) command(program string, words ...string) *exec.Cmd {
+	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
+	b.Cleanup(stop)
+	c := exec.CommandContext(ctx, program, words...)
+	c.Dir, c.Env, c.SysProcAttr, c.WaitDelay = b.root, b.env, &syscall.SysProcAttr{Setpgid: true}, 5*time.Second
+	return c
 }
 
 // do runs a program in the tree, and returns its stdout.
 func (b *realBench) do(program string, words ...string) string {
 	b.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer stop()
-	c := exec.CommandContext(ctx, program, words...)
-	c.Dir, c.Env = b.root, b.env
+	c := b.command(program, words...)
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said
 	require.NoError(b, c.Run(), "%s %q\n%s\n%s", program, words, &out, &said)
@@ -160,81 +147,124 @@ func (b *realBench) do(program string, words ...string) string {
 
 func (b *realBench) decree(words ...string) string {
 	b.Helper()
-	return b.do(filepath.Join(filepath.Dir(b.root), "bin", "decree"), words...)
+	return b.do(filepath.Join(b.dir, "bin", "decree"), words...)
 }
 
-func realStory(t *testing.T, a realAgent, program string) {
-	b := newRealBench(t, a, []modelTurn{
-		{"I write a file.", []modelCall{{path: "hello.txt", content: "hello\nworld\n"}}},
-		{"", []modelCall{{command: "mkdir -p sub && echo made by shell > sub/shell.txt && rm old.txt"}}},
-		{"All done.", nil},
-	})
-	b.decree("agents", "install", a.name)
-	b.do(program, a.line[1:]...)
-	require.FileExists(t, filepath.Join(b.root, "sub", "shell.txt"), "the model's script was followed")
+// refused is what decree prints where it refuses: its exit status is 4.
+func (b *realBench) refused(words ...string) string {
+	b.Helper()
+	out, err := b.command(filepath.Join(b.dir, "bin", "decree"), words...).CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(b, err, &exit, "%s", out)
+	require.Equal(b, 4, exit.ExitCode(), "%s", out)
+	return string(out)
+}
 
-	turns := b.turns()
-	require.Len(t, turns, 1, "one prompt, one turn")
-	turn := turns[0]
-	assert.Equal(t, a.name, turn.Actor.Agent)
-	assert.Contains(t, turn.Prompt, "do it")
-	assert.Equal(t, 2, turn.Changes.Created)
-	assert.Equal(t, 1, turn.Changes.Deleted, "also what the shell deleted")
+// client is the client at a prompt, not started yet.
+func (b *realBench) client(prompt string) *exec.Cmd {
+	return b.command(b.agent.line[0], append(b.agent.line[1:len(b.agent.line):len(b.agent.line)], prompt)...)
+}
 
-	b.decree("undo", "--yes")
-	assert.NoFileExists(t, filepath.Join(b.root, "hello.txt"))
-	assert.NoFileExists(t, filepath.Join(b.root, "sub"))
-	assert.FileExists(t, filepath.Join(b.root, "old.txt"))
-	b.decree("redo", "--yes")
-	assert.FileExists(t, filepath.Join(b.root, "sub", "shell.txt"))
+// prompt has the client do what the model's script has for a prompt, to its answer, and returns what it printed.
+func (b *realBench) prompt(prompt string) string {
+	b.Helper()
+	out, err := b.client(prompt).CombinedOutput()
+	require.NoError(b, err, "%s", out)
+	return string(out)
+}
+
+// resumed goes on with a session.
+func (b *realBench) resumed(session, prompt string) {
+	b.Helper()
+	var words []string
+	for _, w := range b.agent.resume[1:] {
+		words = append(words, strings.ReplaceAll(w, sessionID, session))
+	}
+	out, err := b.command(b.agent.line[0], append(words, prompt)...).CombinedOutput()
+	require.NoError(b, err, "%s", out)
+}
+
+// files are the tree's, with what is in them.
+func (b *realBench) files() map[string]string {
+	all := map[string]string{}
+	require.NoError(b, filepath.WalkDir(b.root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(b.root, path)
+		switch {
+		case name == ".git" || name == ".decree":
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		all[name] = string(text)
+		return err
+	}))
+	return all
 }
 
 // recordedTurn is what the tests want to know of a turn's record.
 type recordedTurn struct {
-	ID, Reason, Status, Prompt string
-	Actor                      struct{ Agent string }
-	Changes                    struct{ Created, Modified, Deleted int }
+	ID, Status, Prompt, Continues string
+	EndedBy                       string `json:"ended_by"`
+	Overlaps                      []string
+	Actor                         struct{ Agent, Session string }
+	Changes                       struct{ Created, Modified, Deleted int }
 }
 
+// turns are all, newest first.
 func (b *realBench) turns() (turns []recordedTurn) {
 	b.Helper()
 	require.NoError(b, json.Unmarshal([]byte(b.decree("turns", "--json")), &turns))
 	return turns
 }
 
-// realInterrupt ends the agent in the midst of a shell command: with or without a last
-// event, what it had done by then is a turn, and undo takes it back.
-func realInterrupt(t *testing.T, a realAgent, program string, sig syscall.Signal) {
-	b := newRealBench(t, a, []modelTurn{
-		{"", []modelCall{{path: "hello.txt", content: "hello\n"}}},
-		{"", []modelCall{{command: "echo half > half.txt; rm old.txt; echo begun > ../begun; sleep 60"}}},
-	})
-	begun := filepath.Join(filepath.Dir(b.root), "begun")
-	require.NoError(t, syscall.Mkfifo(begun, 0o600))
-	b.decree("agents", "install", a.name)
+// turn is the only one, of this client.
+func (b *realBench) turn() recordedTurn {
+	b.Helper()
+	turns := b.turns()
+	require.Len(b, turns, 1, "one prompt, one turn")
+	assert.Equal(b, b.agent.name, turns[0].Actor.Agent)
+	return turns[0]
+}
 
-	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer stop()
-	c := exec.CommandContext(ctx, program, a.line[1:]...)
-	c.Dir, c.Env, c.SysProcAttr, c.WaitDelay = b.root, b.env, &syscall.SysProcAttr{Setpgid: true}, time.Minute
-	require.NoError(t, c.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
+// started is a client that works.
+type started struct {
+	*exec.Cmd
+	said  bytes.Buffer
+	ended chan error
+}
+
+func (b *realBench) start(prompt string) *started {
+	s := &started{Cmd: b.client(prompt), ended: make(chan error, 1)}
+	s.Stdout, s.Stderr = &s.said, &s.said
+	require.NoError(b, s.Start())
+	go func() { s.ended <- s.Wait() }()
+	return s
+}
+
+// signal is sent to the client and all that it has started, as a terminal does; it is waited for.
+func (b *realBench) signal(s *started, sig syscall.Signal) {
+	_ = syscall.Kill(-s.Process.Pid, sig)
+	<-s.ended
+}
+
+// pipe is a named pipe beside the tree. A command of the script that opens the other end waits.
+func (b *realBench) pipe(name string) string {
+	require.NoError(b, syscall.Mkfifo(filepath.Join(b.dir, name), 0o600))
+	return filepath.Join(b.dir, name)
+}
+
+// told waits until a command of the script has written into a pipe.
+func (b *realBench) told(s *started, pipe string) {
+	b.Helper()
 	told := make(chan struct{})
-	go func() { _, _ = os.ReadFile(begun); close(told) }()
+	go func() { _, _ = os.ReadFile(pipe); close(told) }()
 	select {
 	case <-told:
-	case err := <-ended:
-		t.Fatalf("%s ended by itself: %v", a.name, err)
+	case err := <-s.ended:
+		b.Fatalf("%s ended by itself: %v\n%s", b.agent.name, err, &s.said)
 	}
-	require.NoError(t, syscall.Kill(-c.Process.Pid, sig))
-	<-ended
-
-	b.decree("undo", "--yes")
-	assert.NoFileExists(t, filepath.Join(b.root, "hello.txt"))
-	assert.NoFileExists(t, filepath.Join(b.root, "half.txt"))
-	assert.FileExists(t, filepath.Join(b.root, "old.txt"))
-	turns := b.turns()
-	require.Len(t, turns, 1)
-	assert.Equal(t, 2, turns[0].Changes.Created)
 }

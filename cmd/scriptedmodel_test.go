@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,22 +17,41 @@ import (
 )
 
 // A scripted model answers the requests of real agents, by three of the protocols that they
-// speak: each request that declares tools takes the next answer of the script; after the last one it is "done".
+// speak: each request that declares tools takes the next answer of its prompt's script; after the last one it is "done".
 type scriptedModel struct {
-	root  string // where the agent works
-	mu    sync.Mutex
-	turns []modelTurn
-	calls int
+	t       *testing.T
+	root    string // where the agent works
+	url     string
+	mu      sync.Mutex
+	scripts []modelScript
+	calls   int
+	failed  chan struct{} // has an element for each answer that was an error
+}
+
+// modelScript is what the model answers to one prompt; "" is any. Where a conversation has several, the last one counts.
+type modelScript struct {
+	prompt string
+	turns  []modelTurn
 }
 
 // modelTurn is one answer: words, and tools to call. Without calls it ends the agent's turn.
 type modelTurn struct {
 	text  string
 	calls []modelCall
+	// status is that of an answer that is an error; as the last of a script it stays.
+	status int
+	// before is called before the answer. May be nil.
+	before func()
 }
 
-// modelCall writes a file or runs a command, by whatever tool the agent declares for that.
-type modelCall struct{ path, content, command string }
+// modelCall writes a file, edits one (old is replaced by content), runs a command, by whatever tool the agent declares
+// for that, or calls a tool of decree's MCP server.
+type modelCall struct {
+	path, old, content, command string
+	tool                        string
+	// arguments are those of the tool; conversation is all that the agent has sent.
+	arguments func(conversation []byte) map[string]any
+}
 
 // declaredTool is one that a request offers.
 type declaredTool struct {
@@ -42,40 +62,49 @@ type declaredTool struct {
 // toolCall is a call in the agent's words.
 type toolCall struct {
 	id, name, kind string
+	namespace      string // of a tool that is not declared
 	arguments      map[string]any
 	patch          string // instead of arguments, of a kind that takes text
 }
 
-func startModel(t *testing.T, root string, turns []modelTurn) (url string) {
-	m := &scriptedModel{root: root, turns: turns}
+func startModel(t *testing.T, root string, scripts []modelScript) *scriptedModel {
+	m := &scriptedModel{t: t, root: root, scripts: scripts, failed: make(chan struct{}, 1000)}
 	server := httptest.NewServer(m)
-	t.Cleanup(server.Close)
-	return server.URL
+	t.Cleanup(server.CloseClientConnections)
+	m.url = server.URL
+	return m
 }
 
 func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var request map[string]any
 	data, _ := io.ReadAll(r.Body)
 	_ = json.Unmarshal(data, &request)
-	tools := declaredTools(data)
-	switch path := r.URL.Path; {
-	case strings.HasSuffix(path, "/responses"):
-		events(w, responseEvents(m.answer(tools)))
-	case strings.HasSuffix(path, "/chat/completions"):
-		text, calls := m.answer(tools)
-		if request["stream"] != true {
-			reply(w, map[string]any{"id": "c", "object": "chat.completion", "choices": []any{map[string]any{"index": 0, "message": chatMessage(text, calls), "finish_reason": chatEnd(calls)}}})
-			return
-		}
-		events(w, chatEvents(text, calls))
-	case strings.HasSuffix(path, ":streamGenerateContent"):
-		events(w, []modelEvent{{"", geminiAnswer(m.answer(tools))}})
-	case strings.HasSuffix(path, ":generateContent"):
-		reply(w, geminiAnswer(m.answer(tools)))
+	path := r.URL.Path
+	switch {
 	case strings.HasSuffix(path, ":countTokens"):
 		reply(w, map[string]any{"totalTokens": 100})
+		return
 	case strings.HasSuffix(path, "/models"):
 		reply(w, map[string]any{"object": "list", "data": []any{map[string]any{"id": "fake", "object": "model"}}, "models": []any{}})
+		return
+	}
+	text, calls, status := m.answer(data)
+	switch {
+	case status != 0:
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, jsonOf(map[string]any{"error": map[string]any{"message": "scripted error", "type": "server_error", "code": status}}))
+		m.failed <- struct{}{}
+	case strings.HasSuffix(path, "/responses"):
+		events(w, responseEvents(text, calls))
+	case strings.HasSuffix(path, "/chat/completions") && request["stream"] != true:
+		reply(w, map[string]any{"id": "c", "object": "chat.completion", "choices": []any{map[string]any{"index": 0, "message": chatMessage(text, calls), "finish_reason": chatEnd(calls)}}})
+	case strings.HasSuffix(path, "/chat/completions"):
+		events(w, chatEvents(text, calls))
+	case strings.HasSuffix(path, ":streamGenerateContent"):
+		events(w, []modelEvent{{"", geminiAnswer(text, calls)}})
+	case strings.HasSuffix(path, ":generateContent"):
+		reply(w, geminiAnswer(text, calls))
 	default:
 		http.NotFound(w, r)
 	}
@@ -116,44 +145,83 @@ func declaredTools(body []byte) (out []declaredTool) {
 	return out
 }
 
-// answer takes the next turn of the script; a request for a title declares no tools and takes none.
-func (m *scriptedModel) answer(tools []declaredTool) (string, []toolCall) {
+// answer takes the next turn of the request's script; a request for a title declares no tools and takes none.
+func (m *scriptedModel) answer(body []byte) (text string, calls []toolCall, status int) {
+	tools := declaredTools(body)
+	if len(tools) == 0 {
+		return "done", nil, 0
+	}
+	turn := m.next(body)
+	if turn.before != nil {
+		turn.before()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(tools) == 0 || len(m.turns) == 0 {
-		return "done", nil
-	}
-	turn := m.turns[0]
-	m.turns = m.turns[1:]
-	var calls []toolCall
 	for _, c := range turn.calls {
 		m.calls++
-		call := m.inAgentsWords(c, tools)
+		call := m.inAgentsWords(c, tools, body)
 		call.id = fmt.Sprintf("call_%04d", m.calls)
 		calls = append(calls, call)
 	}
-	return turn.text, calls
+	return turn.text, calls, turn.status
 }
 
-var toolNames = map[bool][]string{
-	true:  {"exec_command", "shell_command", "shell", "bash", "run_shell_command"},
-	false: {"write_file", "write", "create", "apply_patch"},
-}
-
-func (m *scriptedModel) inAgentsWords(c modelCall, tools []declaredTool) toolCall {
-	path := filepath.Join(m.root, c.path)
-	words := map[string]any{
-		"file_path": path, "filePath": path, "path": path, "content": c.content, "file_text": c.content,
-		"cmd": c.command, "command": c.command, "description": "scripted",
+func (m *scriptedModel) next(body []byte) modelTurn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var script *modelScript
+	at := -1
+	for i, s := range m.scripts {
+		if last := bytes.LastIndex(body, []byte(s.prompt)); last > at {
+			script, at = &m.scripts[i], last
+		}
 	}
-	for _, name := range toolNames[c.command != ""] {
+	if script == nil || len(script.turns) == 0 {
+		return modelTurn{text: "done"}
+	}
+	turn := script.turns[0]
+	if turn.status == 0 || len(script.turns) > 1 {
+		script.turns = script.turns[1:]
+	}
+	return turn
+}
+
+// The names that agents give to the tool that writes a file, edits one, runs a command.
+var (
+	writers = []string{"write_file", "write", "create", "apply_patch", "editor"}
+	editors = []string{"replace", "edit", "edit_file", "apply_patch", "editor"}
+	shells  = []string{"exec_command", "shell_command", "shell", "bash", "run_shell_command", "run_commands"}
+)
+
+func (m *scriptedModel) inAgentsWords(c modelCall, tools []declaredTool, conversation []byte) toolCall {
+	if c.tool != "" {
+		return mcpCall(c, tools, conversation)
+	}
+	names, path := writers, filepath.Join(m.root, c.path)
+	words := map[string]any{
+		"file_path": path, "filePath": path, "path": path, "content": c.content, "file_text": c.content, "new_text": c.content,
+		"cmd": c.command, "command": c.command, "commands": []string{c.command}, "description": "scripted", "instruction": "scripted",
+	}
+	switch {
+	case c.command != "":
+		names = shells
+	case c.old != "":
+		names = editors
+		for word, value := range map[string]string{"old": c.old, "new": c.content} {
+			for _, as := range []string{"_string", "String", "_str", "Text", "_text"} {
+				words[word+as] = value
+			}
+		}
+		words["edits"] = []any{map[string]any{"oldText": c.old, "newText": c.content}}
+	}
+	for _, name := range names {
 		i := slices.IndexFunc(tools, func(t declaredTool) bool { return t.name == name })
 		if i < 0 {
 			continue
 		}
 		call := toolCall{name: name, kind: tools[i].kind, arguments: map[string]any{}}
 		if call.kind == "custom" {
-			call.patch = "*** Begin Patch\n*** Add File: " + path + "\n+" + strings.ReplaceAll(strings.TrimSuffix(c.content, "\n"), "\n", "\n+") + "\n*** End Patch\n"
+			call.patch = patchOf(c, path)
 		}
 		for property := range tools[i].properties {
 			if value, known := words[property]; known {
@@ -162,7 +230,32 @@ func (m *scriptedModel) inAgentsWords(c modelCall, tools []declaredTool) toolCal
 		}
 		return call
 	}
+	m.t.Errorf("the agent declares none of %q: %+v", names, tools)
 	return toolCall{name: "none", kind: "function"}
+}
+
+// mcpCall calls a tool of decree's by the name that the agent has given it. Codex does not
+// declare those of servers to models that it knows.
+func mcpCall(c modelCall, tools []declaredTool, conversation []byte) toolCall {
+	call := toolCall{name: c.tool, kind: "function", namespace: "mcp__decree", arguments: c.arguments(conversation)}
+	for _, t := range tools {
+		if strings.Contains(t.name, "decree") && strings.HasSuffix(t.name, c.tool) {
+			call.name, call.namespace = t.name, ""
+		}
+	}
+	return call
+}
+
+// patchOf is a call as the text of a patch.
+func patchOf(c modelCall, path string) string {
+	lines := func(mark, text string) string {
+		return mark + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+mark) + "\n"
+	}
+	body := "*** Add File: " + path + "\n" + lines("+", c.content)
+	if c.old != "" {
+		body = "*** Update File: " + path + "\n@@\n" + lines("-", c.old) + lines("+", c.content)
+	}
+	return "*** Begin Patch\n" + body + "*** End Patch\n"
 }
 
 func jsonOf(v any) string {
@@ -250,6 +343,9 @@ func responseEvents(text string, calls []toolCall) []modelEvent {
 		item := map[string]any{"id": "it_" + c.id, "call_id": c.id, "name": c.name, "status": "completed", "type": "function_call", "arguments": jsonOf(c.arguments)}
 		if c.kind == "custom" {
 			item = map[string]any{"id": "it_" + c.id, "call_id": c.id, "name": c.name, "status": "completed", "type": "custom_tool_call", "input": c.patch}
+		}
+		if c.namespace != "" {
+			item["namespace"] = c.namespace
 		}
 		items = append(items, item)
 	}
