@@ -33,7 +33,7 @@ var layers = map[string]string{
 	"history":                  "disk jsonread manifest patch project store tree",
 	"plan":                     "patch tree worktree",
 	"recorder":                 "agent capture disk history ignorefile layer layer/overlay manifest patch plan project retention runner runner/fence runner/userns store tree worktree",
-	"backup":                   "backup/target disk history project recorder store tree",
+	"backup":                   "backup/target disk history project recorder runner store tree",
 	"backup/target":            "disk tree",
 	"queue":                    "disk history message project recorder tree",
 	"backup/target/targettest": "backup/target",
