@@ -234,22 +234,31 @@ func (s *server) perform(ctx context.Context, a performArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.with(ctx, p.arguments, func(rec *recorder.Recorder, paths []tree.Path) (*recorder.MoveResult, error) {
-		res, seen, err := s.look(ctx, rec, p.arguments, paths)
-		if err != nil {
-			return nil, err
-		}
-		if seen != p.seen {
-			return nil, errStale()
-		}
-		// What is asked about under the lock must be the same plan still. Nothing is forced, so
-		// a file that is edited in between is refused by the operation itself.
-		want := sawOf(res.Plan)
-		return operations[p.arguments.Operation](ctx, rec, attempt{planArguments: p.arguments, paths: paths, ok: func(now *plan.Plan) (bool, error) {
-			if sawOf(now) != want {
-				return false, errStale()
-			}
-			return true, nil
-		}})
+	return s.with(ctx, p.arguments, func(rec *recorder.Recorder, paths []tree.Path) (res *recorder.MoveResult, err error) {
+		err = rec.Hold(ctx, rec.Wait(), true, func() error {
+			res, err = s.performHeld(ctx, rec, p, paths)
+			return err
+		})
+		return res, err
 	}, false)
+}
+
+// performHeld performs a plan under the lock, if the tree and the records are what it saw.
+func (s *server) performHeld(ctx context.Context, rec *recorder.Recorder, p planned, paths []tree.Path) (*recorder.MoveResult, error) {
+	res, seen, err := s.look(ctx, rec, p.arguments, paths)
+	if err != nil {
+		return nil, err
+	}
+	if seen != p.seen {
+		return nil, errStale()
+	}
+	// What is asked about must be the same plan still. Nothing is forced, so a file that is
+	// edited in between is refused by the operation itself.
+	want := sawOf(res.Plan)
+	return operations[p.arguments.Operation](ctx, rec, attempt{planArguments: p.arguments, paths: paths, ok: func(now *plan.Plan) (bool, error) {
+		if sawOf(now) != want {
+			return false, errStale()
+		}
+		return true, nil
+	}})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
+	"decree/disk/disktest"
 	"decree/history"
 	"decree/project"
 	"decree/recorder"
@@ -27,11 +28,12 @@ type bench struct {
 	root   string
 	clock  time.Time
 	client *mcp.ClientSession
+	disk   disk.Disk
 }
 
 func (b *bench) options() recorder.ReaderOptions {
 	return recorder.ReaderOptions{
-		Disk:  disk.OS,
+		Disk:  b.disk,
 		Where: project.Where{RootFlag: b.root, Cwd: b.root, Home: b.root + "-home", StoreEnv: b.root + "-store"},
 		Clock: func() time.Time { b.clock = b.clock.Add(time.Second); return b.clock }, Location: time.UTC,
 	}
@@ -42,7 +44,7 @@ func (b *bench) open(ctx context.Context, create bool) (*recorder.Recorder, erro
 }
 
 func newBench(t *testing.T, allowWrite bool) *bench {
-	b := &bench{T: t, root: filepath.Join(t.TempDir(), "tree"), clock: time.Date(2026, 11, 21, 7, 1, 59, 0, time.UTC)}
+	b := &bench{T: t, root: filepath.Join(t.TempDir(), "tree"), clock: time.Date(2026, 11, 21, 7, 1, 59, 0, time.UTC), disk: disk.OS}
 	require.NoError(t, os.Mkdir(b.root, 0o755))
 	server, done := New(Options{
 		Read: func() (*recorder.Reader, error) { return recorder.OpenReader(b.options()) }, Change: b.open, AllowWrite: allowWrite, Version: "test",
@@ -304,4 +306,26 @@ func TestPerformSeesAnEditSince(t *testing.T) {
 	assert.Contains(t, b.refused("perform", object{"plan": plan["plan"]})["hint"], "call plan again")
 	assert.Equal(t, "other\n", b.text("a.txt"))
 	assert.Equal(t, "edited since the plan\n", b.text("b.txt"))
+}
+
+// What another process records just before the lock is taken is newer than what the plan saw.
+func TestRecordedJustBeforeAPerform(t *testing.T) {
+	b := newBench(t, true)
+	b.scene()
+	plan := b.call("plan", object{"operation": "revert", "ref": "last"})
+	recorded := false
+	b.disk = disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if st.Op == "TryLock" && !recorded {
+			recorded, b.disk = true, disk.OS
+			other, err := b.open(context.Background(), false)
+			require.NoError(t, err)
+			defer other.Close()
+			_, err = other.Checkpoint(context.Background(), recorder.CheckpointOptions{})
+			require.NoError(t, err)
+		}
+		return disktest.Action{}
+	})
+	assert.Contains(t, b.refused("perform", object{"plan": plan["plan"]})["hint"], "call plan again")
+	require.True(t, recorded)
+	assert.Equal(t, "one\ntwo\n", b.text("a.txt"))
 }

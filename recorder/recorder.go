@@ -245,6 +245,9 @@ func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, e
 	return x, nil
 }
 
+// Wait is how long an operation waits for the lock.
+func (r *Recorder) Wait() time.Duration { return r.opt.Wait }
+
 // Hold locks once for several operations: what do calls on r works under this
 // lock, so that nothing of another process comes in between. What a dead process
 // left is finished or taken back before do begins. wait is how long to wait for
