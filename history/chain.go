@@ -87,6 +87,36 @@ func takenBy(marks []mark, path tree.Path) (undo string) {
 	return undo
 }
 
+// Taken says what of the record, which changed paths, undos hold after one more step of the
+// chain about only (none: all of its paths): the last undo that holds a part, "" for none, and
+// whether undos hold all of it. The step is an undo called by, or, of what can be brought
+// again, a redo.
+func (l *Link) Taken(paths []tree.Path, by string, only []tree.Path) (last string, whole bool) {
+	step := mark{undo: by, paths: only}
+	if l.Undo != nil {
+		step = mark{undo: l.Undo.ID, back: true, paths: only}
+	}
+	marks := append(slices.Clip(l.marks), step)
+	whole = true
+	at := -1
+	for _, path := range paths {
+		owner := takenBy(marks, path)
+		whole = whole && owner != ""
+		at = max(at, slices.IndexFunc(marks, func(m mark) bool { return !m.back && m.undo == owner }))
+	}
+	if at >= 0 {
+		last = marks[at].undo
+	}
+	return last, whole && at >= 0
+}
+
+// TakenByHand says whether the record was taken back, wholly or in part, by another record than
+// an undo.
+func (l *Link) TakenByHand() bool {
+	by := l.Record.UndoneBy
+	return by != "" && !slices.ContainsFunc(l.marks, func(m mark) bool { return m.undo == by })
+}
+
 // InPart says that not all paths of the record may be what the link is about.
 func (l *Link) InPart() bool {
 	if l.Undo != nil && len(l.marks) == 1 {

@@ -638,6 +638,7 @@ func (r *Recorder) effectsOf(rec *history.Record, a *action, d plan.Direction, p
 		r.partsAgain(rec, rec.ID, a)
 	case d == plan.Forth && whole && rec.UndoneBy != "":
 		a.effect(rec, history.StatusEffect{ID: rec.ID, Status: rec.Status})
+		r.partsAgain(rec, rec.UndoneBy, a)
 	}
 }
 

@@ -366,8 +366,37 @@ func (w *undoing) action(p *plan.Plan) action {
 		}
 		w.r.effectsOf(rec, &a, d, p)
 	}
+	for i := range w.done {
+		w.walkedStatus(&w.done[i], &a)
+	}
 	a.effects = w.r.withDrafts(a.effects)
 	return a
+}
+
+// walkedStatus adds to a walk what the status of a record on the chain is after it: it is undone
+// while undos hold all of it. What a revert by hand made of it is that one's to say.
+func (w *undoing) walkedStatus(l *history.Link, a *action) {
+	rec := l.Record
+	if rec == nil || rec.DiffSHA256.IsZero() || l.TakenByHand() {
+		return
+	}
+	changes, err := w.r.history.DiffChanges(rec)
+	if err != nil {
+		return // it was read for the plan: the statuses are a help to the reader
+	}
+	var paths []tree.Path
+	for _, c := range changes {
+		paths = append(paths, c.Path)
+	}
+	e := history.StatusEffect{ID: rec.ID, Status: rec.Status}
+	by, whole := l.Taken(paths, thisRecord, w.o.Paths)
+	switch e.UndoneBy = by; {
+	case whole:
+		e.Status = history.StatusUndone
+	case rec.Status == history.StatusUndone:
+		e.Status = w.r.statusBefore(rec)
+	}
+	a.effect(rec, e)
 }
 
 // someTitles names at most three records.

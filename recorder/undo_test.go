@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"fmt"
 	"math/rand"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/history"
+	"decree/tree"
 )
 
 func (b *bench) undo(o UndoOptions) *MoveResult {
@@ -171,4 +173,64 @@ func TestPruningLeavesTheChain(t *testing.T) {
 	require.Equal(t, 2, prune("revert"))
 	require.Equal(t, 3, prune("apply"))
 	b.requireSound()
+}
+
+// TestStatusOfWhatIsUndoneInPart undoes and redoes a run path by path, in any order: it is
+// undone while nothing of it stands, it has its own status while anything does, and it names the
+// last undo that holds a part of it and that was not redone.
+func TestStatusOfWhatIsUndoneInPart(t *testing.T) {
+	moved := map[string]int{}
+	for seed := range int64(seeds(t)) {
+		b := newBench(t)
+		rnd := rand.New(rand.NewSource(seed))
+		id := b.run(0, 0, func(o *RunOptions) { o.Args = []string{"/bin/sh", "-c", "echo 1 >a; echo 1 >b; echo 1 >c"} }).Record.ID
+		holds := map[tree.Path]string{} // by path: the undo that has it
+		for range 12 {
+			o := UndoOptions{}
+			what, walk := "undo", b.undo
+			if rnd.Intn(2) == 0 {
+				what, walk = "redo", b.redo
+			}
+			all, before := []tree.Path{"a", "b", "c"}, map[tree.Path]bool{}
+			for _, p := range all {
+				before[p] = b.exists(string(p))
+				if rnd.Intn(2) == 0 && before[p] == (what == "undo") && (what == "undo" || len(o.Paths) == 0) { // else it is no such path
+					o.Paths = append(o.Paths, p)
+				}
+			}
+			res := walk(o)
+			if res.Record == nil {
+				continue
+			}
+			moved[what]++
+			standing := 0
+			for _, p := range all {
+				switch now := b.exists(string(p)); {
+				case now:
+					standing++
+					delete(holds, p)
+				case before[p]:
+					holds[p] = res.Record.ID
+				}
+			}
+			last := ""
+			for _, by := range holds {
+				last = max(last, by)
+			}
+			rec := with(b, func(r *Recorder) (*history.Record, error) { return r.History().Get(id) })
+			where := fmt.Sprintf("seed %d, after %s of %v: %v", seed, what, o.Paths, holds)
+			require.Equal(t, last, rec.UndoneBy, where)
+			if standing > 0 {
+				require.Equal(t, history.StatusSucceeded, rec.Status, where)
+			} else {
+				require.Equal(t, history.StatusUndone, rec.Status, where)
+			}
+		}
+	}
+	require.Positive(t, min(moved["undo"], moved["redo"]))
+}
+
+func (b *bench) exists(name string) bool {
+	_, err := os.Lstat(b.root + "/" + name)
+	return err == nil
 }
