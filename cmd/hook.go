@@ -203,7 +203,7 @@ func (h *hooked) process() project.Holder {
 	if h.proxied != nil {
 		return *h.proxied
 	}
-	a, _ := runner.Caller()
+	a, _ := runner.Caller("decree " + strings.Join(h.s.env.Args, " "))
 	return h.s.holder(a)
 }
 

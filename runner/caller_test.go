@@ -5,6 +5,7 @@ package runner
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,20 +13,34 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCaller has a shell start this program again: who started the shell is its caller.
+// TestCaller has a shell start this program again, one that is known and one that is not: who
+// started the shell is its caller.
 func TestCaller(t *testing.T) {
+	line := filepath.Base(os.Args[0]) + " -test.run=TestCaller$ -test.v=false -test.short=true" // as no person calls this test
 	if os.Getenv("TEST_CALLER") != "" {
-		caller, ok := Caller()
+		caller, ok := Caller(line)
 		require.True(t, ok)
 		_, err := os.Stdout.WriteString("caller=" + strconv.Itoa(caller.PID) + "\n")
 		require.NoError(t, err)
 		return
 	}
-	c := exec.Command("sh", "-c", `"$0" -test.run=TestCaller$ || :`, os.Args[0])
-	c.Env = append(os.Environ(), "TEST_CALLER=1")
+	sh, err := exec.LookPath("sh")
+	require.NoError(t, err)
+	unknown := filepath.Join(t.TempDir(), "xonsh")
+	require.NoError(t, os.Symlink(sh, unknown))
+	for _, shell := range []string{sh, unknown} {
+		c := exec.Command(shell, "-c", line+" || :")
+		c.Env = append(os.Environ(), "TEST_CALLER=1", "PATH="+filepath.Dir(os.Args[0])+":"+os.Getenv("PATH"))
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), "caller="+strconv.Itoa(os.Getpid())+"\n", shell)
+	}
+	// What only speaks of the line is a caller like others.
+	c := exec.Command(unknown, "-c", ": ; "+line+" || :")
+	c.Env = append(os.Environ(), "TEST_CALLER=1", "PATH="+filepath.Dir(os.Args[0])+":"+os.Getenv("PATH"))
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "caller="+strconv.Itoa(os.Getpid())+"\n")
+	require.Contains(t, string(out), "caller="+strconv.Itoa(c.Process.Pid)+"\n")
 }
 
 // TestLives tells a process from one that has ended, and from a later one of its number.

@@ -5,6 +5,7 @@ package runner
 import (
 	"os"
 	"slices"
+	"strings"
 )
 
 // maxLineage bounds a walk that another process could make endless by ending meanwhile.
@@ -31,16 +32,24 @@ func Lineage() []Ancestor {
 // shells are the programs that others have execute a command line for them.
 var shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"}
 
-// Caller is the process on whose behalf this one was started: the nearest one that it
-// descends from that is no shell. False where the system does not tell.
-func Caller() (Ancestor, bool) {
+// Caller is the process on whose behalf this one was started with a line: the nearest one
+// that it descends from that is no shell, and has no such line to execute itself, as a shell that
+// is not known, or a program that limits the time, does. False where the system does not tell.
+func Caller(line string) (Ancestor, bool) {
 	lineage := Lineage()
 	for _, a := range lineage[min(1, len(lineage)):] {
-		if a.PID > 1 && !slices.Contains(shells, nameAt(a.PID)) {
+		if a.PID > 1 && !slices.Contains(shells, nameAt(a.PID)) && !executes(a.PID, line) {
 			return a, true
 		}
 	}
 	return Ancestor{}, false
+}
+
+// executes says whether a process was started to execute a line: one of its arguments begins
+// with it, or some are its words.
+func executes(pid int, line string) bool {
+	words := argumentsAt(pid)
+	return strings.Contains(words, "\x00"+line) || strings.Contains(words, "\x00"+strings.ReplaceAll(line, " ", "\x00")+"\x00")
 }
 
 // ProcessAt is the process of a number, as of now.

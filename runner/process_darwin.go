@@ -90,6 +90,16 @@ func nameAt(pid int) string {
 	return string(name)
 }
 
+// argumentsAt are those of the process pid, each with a NUL behind it, and what the system
+// has beside them; "" where it does not tell.
+func argumentsAt(pid int) string {
+	words, err := unix.SysctlRaw("kern.procargs2", pid)
+	if err != nil {
+		return ""
+	}
+	return string(words)
+}
+
 // startAt says when the process pid started, and whether it still runs.
 func startAt(pid int) (start uint64, live bool) {
 	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)

@@ -382,6 +382,15 @@ func nameAt(pid int) string {
 	return r.name
 }
 
+// argumentsAt are those of the process pid, each with a NUL behind it; "" where it does not tell.
+func argumentsAt(pid int) string {
+	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	return string(words)
+}
+
 // startAt says when the process pid started, and whether it still runs. One that may not
 // be looked at does.
 func startAt(pid int) (start uint64, live bool) {

@@ -40,7 +40,7 @@ func KillMounted(string, *uint32, time.Duration) ([]Process, error) {
 func TryNoNet() error { return errors.ErrUnsupported }
 
 // Caller is not known.
-func Caller() (Ancestor, bool) { return Ancestor{}, false }
+func Caller(string) (Ancestor, bool) { return Ancestor{}, false }
 
 // ProcessAt has no start time.
 func ProcessAt(pid int) Ancestor { return Ancestor{PID: pid} }
