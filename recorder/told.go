@@ -229,15 +229,16 @@ func (r *Recorder) turnsBeside(t *openTurn, o *owners) (*beside, error) {
 	return b, nil
 }
 
-// closedSince are the records that ended while a turn was open, newest first.
+// closedSince are the records that ended while a turn was open, newest first. Where the newest
+// one could not be read at the prompt, or was pruned since, times tell which.
 func (r *Recorder) closedSince(t *openTurn) (closed []*history.Record, err error) {
 	_, err = r.history.Get(t.note.After)
-	pruned := t.note.After != "" && err != nil
+	unknown := err != nil
 	err = r.history.Newest(func(rec *history.Record) bool {
 		if rec.Status == history.StatusOpen {
 			return true
 		}
-		if rec.ID == t.note.After || pruned && rec.Ended.Before(t.Record.Started) {
+		if rec.ID == t.note.After || unknown && rec.Ended.Before(t.Record.Started) {
 			return false
 		}
 		closed = append(closed, rec)

@@ -250,8 +250,12 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 		return nil, &BeginError{err}
 	}
 	note := turnNote{Agent: e.Process, Proxied: e.Proxied, ID: clipID(e.Turn), Prompt: sumOfPrompt(e), Files: out.stored(nil)}
-	if k, err := r.lastKnown(); err == nil && k.newest != nil {
-		note.After = k.newest.ID
+	last, err := r.lastKnown()
+	if err != nil {
+		return nil, &BeginError{err} // else all that ever ended would count as having worked beside it
+	}
+	if last.newest != nil {
+		note.After = last.newest.ID
 	}
 	if note.From, err = r.project.ToldSize(); err != nil {
 		return nil, &BeginError{err}

@@ -2,10 +2,16 @@ package recorder
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"decree/agent"
+	"decree/disk"
+	"decree/disk/disktest"
 	"decree/history"
 )
 
@@ -72,5 +78,30 @@ func judgeClosing(s *sweep, v verdict) {
 	rec = with(s.bench, func(r *Recorder) (*history.Record, error) { return r.history.Get(turn) })
 	if s.revert(turn); len(rec.Unrecorded) == 0 {
 		require.Equal(s.t, s.before, s.tree())
+	}
+}
+
+// TestTurnOpensWhereRecordsCannotBeRead: what had ended before a prompt did not work beside its
+// turn, also where the disk hid that at the prompt.
+func TestTurnOpensWhereRecordsCannotBeRead(t *testing.T) {
+	list := operations()
+	op := list[slices.IndexFunc(list, func(op operation) bool { return op.name == "turn opens" })]
+	s := begin(t, op, 1)
+	s.reset()
+	i, captured, steps := 0, false, []int(nil)
+	require.NoError(t, s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		captured = captured || st.Write && strings.HasSuffix(st.Path, "/cache")
+		if captured && !st.Write && (strings.Contains(st.Path, "/open") || strings.Contains(st.Path, "/.decree/runs")) {
+			steps = append(steps, i)
+		}
+		i++
+		return disktest.Action{}
+	}), func(r *Recorder) error { return op.do(s, r) }))
+	require.NotEmpty(t, steps)
+	for i, n := range steps {
+		if testing.Short() && i%4 > 0 {
+			continue
+		}
+		require.True(t, s.once(n, syscall.EIO))
 	}
 }
