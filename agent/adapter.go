@@ -23,6 +23,8 @@ type adapter struct {
 	toolByEvent bool
 	// adjust mends what the shape alone cannot say. May be nil.
 	adjust func(e *Event, f facts)
+	// unawaited: it goes on with its work beside the hook of a prompt.
+	unawaited bool
 	// allows is how long the agent waits for a hook at most, by event; "" stands for all others.
 	allows map[string]time.Duration
 	place  placement
@@ -111,6 +113,12 @@ func patchPaths(text string) []string {
 		}
 	}
 	return paths
+}
+
+// Awaits says whether an agent waits for the hook of a prompt before it goes to work.
+func Awaits(agentName string) bool {
+	a := find(agentName)
+	return a == nil || !a.unawaited
 }
 
 // Deadline returns how long decree may work for an event: half of what the agent

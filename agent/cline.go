@@ -30,7 +30,8 @@ var cline = adapter{
 		"read_files", "read_file", "list_files", "search_files", "search_codebase", "list_code_definition_names",
 		"fetch_web_content", "web_fetch", "ask_question", "ask_followup_question", "plan_mode_respond", "attempt_completion",
 	},
-	allows: map[string]time.Duration{"": 8 * time.Second},
+	unawaited: true,
+	allows:    map[string]time.Duration{"": 8 * time.Second},
 	place: placement{
 		home: ".cline", user: "hooks", project: ".clinerules/hooks", scripts: true, programs: []string{"cline"},
 	},

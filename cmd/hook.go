@@ -184,15 +184,18 @@ func (h *hooked) find() (bool, error) {
 		return false, err
 	}
 	h.where.RootFlag = root
+	var config project.Config
 	p, err := project.Open(disk.OS, h.where, false)
-	if errors.Is(err, project.ErrNoProject) {
-		return true, nil
+	switch {
+	case err == nil:
+		h.project, config = p, p.Config
+	case errors.Is(err, project.ErrNoProject):
+		config, err = project.ConfigOf(disk.OS, root)
 	}
 	if err != nil {
 		return false, err
 	}
-	h.project = p
-	if d := p.Config.Agents.Deadline; d < time.Until(h.deadline) {
+	if d := config.Agents.Deadline; d < time.Until(h.deadline) {
 		h.deadline = time.Now().Add(max(d, leastHook))
 	}
 	return true, nil
@@ -290,15 +293,15 @@ func (h *hooked) firstCapture(ctx context.Context) (bool, error) {
 // told notes what a tool has named, or that a session has ended, and records the tree after a
 // command where the config asks for that.
 func (h *hooked) told(ctx context.Context) error {
+	e := h.event
+	if e.Kind == agent.ToolBefore && !e.Reads && h.proxied == nil { // else its prompt was waited for
+		h.awaitPrompt(ctx)
+	}
 	if h.project == nil {
 		return nil
 	}
-	e := h.event
 	if e.Reads { // that this agent tells of its tools is all that is of use
 		return h.project.NoteTold(project.Told{Agent: e.Agent, Session: e.Session[:min(len(e.Session), mostSession)], Process: h.process()})
-	}
-	if e.Kind == agent.ToolBefore && h.proxied == nil { // else its prompt was waited for
-		h.awaitPrompt(ctx)
 	}
 	t := project.Told{Agent: e.Agent, Session: e.Session[:min(len(e.Session), mostSession)], Process: h.process(), Tool: firstWord(e.Tool)}
 	if t.End = e.Kind == agent.SessionEnd; !t.End {
@@ -333,12 +336,30 @@ func firstWord(name string) string {
 	return ""
 }
 
+// forPrompt is how long a tool of an agent that does not wait for its prompt's hook waits for
+// that one to be at work.
+const forPrompt = 500 * time.Millisecond
+
 // awaitPrompt waits, before a tool works, for the capture of its prompt, which some agents do
-// not wait for themselves.
+// not wait for themselves. The first one of a tree makes the project.
 func (h *hooked) awaitPrompt(ctx context.Context) {
 	const pause = 5 * time.Millisecond
-	for !h.project.HasOpen() && h.project.Holder().Working(h.s.env.Host) && ctx.Err() == nil {
-		time.Sleep(pause)
+	var patience time.Duration
+	if !agent.Awaits(h.event.Agent) {
+		patience = forPrompt
+	}
+	for until := time.Now().Add(patience); ctx.Err() == nil; time.Sleep(pause) {
+		if h.project == nil {
+			h.project, _ = project.Open(disk.OS, h.where, false) // it is on its way, perhaps
+		}
+		switch p := h.project; {
+		case p != nil && p.HasOpen():
+			return
+		case p != nil && p.Holder().Working(h.s.env.Host):
+			until = time.Now().Add(patience)
+		case time.Now().After(until):
+			return
+		}
 	}
 }
 

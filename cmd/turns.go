@@ -50,10 +50,23 @@ func (s *session) turns(of string) error {
 		return s.printRecords(turns)
 	}
 	if len(turns) == 0 {
-		s.say("no turns: 'decree agents install' has them recorded")
-		return nil
+		return s.sayNoTurns(rec)
 	}
 	return s.page(func(w io.Writer) error { return s.writeTurns(w, turns) })
+}
+
+// sayNoTurns says from when on turns are recorded: the tree has to be, before.
+func (s *session) sayNoTurns(rec *recorder.Reader) error {
+	listing, err := rec.History().List(history.ListOptions{Keep: func(r *history.Record) bool { return r.Status != history.StatusOpen }})
+	if err != nil {
+		return err
+	}
+	if n := len(listing.Records); n > 0 {
+		s.say("no turns: the tree is recorded since %s, and turns from then on where 'decree agents install' was said", s.clock(listing.Records[n-1].Ended))
+		return nil
+	}
+	s.say("no turns: 'decree agents install' has them recorded")
+	return nil
 }
 
 // sayHooks tells which events could not be recorded since the newest turn.

@@ -62,6 +62,20 @@ func Open(d disk.Disk, w Where, create bool) (*Project, error) {
 	return p, nil
 }
 
+// ConfigOf is the config of the tree at root, also where no project has begun.
+func ConfigOf(d disk.Disk, root string) (Config, error) {
+	p := &Project{Site: Site{Disk: d, Root: root, Config: DefaultConfig()}}
+	defer p.Close()
+	var err error
+	if p.Dir, err = d.OpenRoot(root); err == nil {
+		err = p.openDecree()
+	}
+	if err == nil {
+		err = p.readConfig(false)
+	}
+	return p.Config, err
+}
+
 func (p *Project) open(w Where, create bool) (err error) {
 	if p.Dir, err = p.Disk.OpenRoot(p.Root); err != nil {
 		return err
