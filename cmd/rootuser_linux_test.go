@@ -81,3 +81,69 @@ func TestRootEndsOnlyTheOwners(t *testing.T) {
 	code, said = u.decree(0, root, asRoot, "recover", "--kill")
 	assert.Zero(t, code, said)
 }
+
+// TestRootWritesOnlyTheOwners: root appends to nothing that the owner of a store has put in the place
+// of what decree keeps there: root's own file, a hard link, a link, a pipe.
+func TestRootWritesOnlyTheOwners(t *testing.T) {
+	u := newUsers(t)
+	home := u.dir(ann, 0o700, "home")
+	root := u.dir(ann, 0o755, "tree")
+	asRoot := []string{"HOME=" + u.dir(0, 0o700, "roothome")}
+	code, said := u.decree(ann, root, nil, "run", "--", "sh", "-c", "echo one >f")
+	require.Zero(t, code, said)
+	store := storeOf(t, filepath.Join(home, ".local/share/decree"))
+	const secret = "root's own\n"
+	plants := map[string]func(at string) error{
+		"file of root's": func(at string) error { return os.WriteFile(at, []byte(secret), 0o600) },
+		"hard link": func(at string) error {
+			if err := os.WriteFile(at+".root", []byte(secret), 0o600); err != nil {
+				return err
+			}
+			return os.Link(at+".root", at)
+		},
+		"link": func(at string) error {
+			if err := os.WriteFile(at+".root", []byte(secret), 0o600); err != nil {
+				return err
+			}
+			return os.Symlink(at+".root", at)
+		},
+		"pipe": func(at string) error { return syscall.Mkfifo(at, 0o600) },
+	}
+	packs, err := filepath.Glob(filepath.Join(store, "packs/*.pack"))
+	require.NoError(t, err)
+	require.NotEmpty(t, packs)
+	for _, name := range []string{"audit.jsonl", "records.jsonl", "cache", "index.log", "reserve", "own/acts.jsonl", "packs/" + filepath.Base(packs[0])} {
+		for what, plant := range plants {
+			at := filepath.Join(store, name)
+			require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o700))
+			_ = os.Rename(at, at+".away")
+			require.NoError(t, plant(at))
+			for _, args := range [][]string{{"run", "--", "sh", "-c", "echo more >>f"}, {"checkpoint"}, {"prune", "--yes"}, {"hook", "claude"}} {
+				c := u.command(0, root, asRoot, args...)
+				c.Stdin = strings.NewReader(`{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","cwd":"` + root + `"}`)
+				done := make(chan []byte, 1)
+				go func() { out, _ := c.CombinedOutput(); done <- out }()
+				out := string(<-done)
+				assert.NotContains(t, out, "panic", "%s, %s: %s", name, what, out)
+			}
+			for _, kept := range []string{at, at + ".root", filepath.Join(store, "aside", strings.ReplaceAll(name, "/", "-"))} {
+				st, err := os.Lstat(kept)
+				if err != nil || !st.Mode().IsRegular() {
+					continue
+				}
+				data, err := os.ReadFile(kept)
+				require.NoError(t, err)
+				if strings.HasPrefix(string(data), secret[:4]) {
+					assert.Equal(t, secret, string(data), "%s, %s, %s: was written to", name, what, kept)
+					assert.Zero(t, st.Sys().(*syscall.Stat_t).Uid, "%s, %s, %s: was given away", name, what, kept)
+				}
+			}
+			require.NoError(t, os.RemoveAll(at+".root"))
+			require.NoError(t, os.RemoveAll(filepath.Join(store, "aside")))
+			require.NoError(t, os.RemoveAll(at))
+			_ = os.Rename(at+".away", at)
+		}
+	}
+	code, said = u.decree(ann, root, nil, "verify", "--all")
+	assert.Zero(t, code, said)
+}

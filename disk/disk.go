@@ -91,6 +91,10 @@ var (
 	ErrLocked = errors.New("locked")
 	// ErrNotRegular is returned by Open for what is no regular file and no link.
 	ErrNotRegular = errors.New("not a regular file")
+	// ErrOwner is returned by OpenWrite for a file of another user than its directory's.
+	ErrOwner = errors.New("it belongs to another user than its directory")
+	// ErrReplaced says that a name has come to another file meanwhile.
+	ErrReplaced = errors.New("it was replaced by another process meanwhile")
 	// ErrName refuses a name that is not one plain component.
 	ErrName = errors.New("not a plain name")
 )
@@ -126,7 +130,10 @@ type Dir interface {
 	OpenDir(name string) (Dir, error)
 	// Create makes a new file, open for reading and writing; it fails if the name exists.
 	Create(name string, perm uint32) (File, error)
-	// OpenWrite opens an existing or new file for reading and writing at any offset.
+	// OpenWrite opens an existing or new file for reading and writing at any offset. An
+	// existing one must be a regular file (ErrNotRegular, ELOOP for a link; a pipe never
+	// blocks) and belong to the directory's owner (ErrOwner). One that has other names, hard
+	// links, becomes a file of its own first: what is written must reach no file but this.
 	OpenWrite(name string, perm uint32) (File, error)
 	Mkdir(name string, perm uint32) error
 	// Remove unlinks a file or link.
@@ -143,10 +150,12 @@ type Dir interface {
 	Link(old string, to Dir, new string) error
 	Symlink(target, name string) error
 	Readlink(name string) (string, error)
-	// Chmod changes a child's mode (07777), not through a link.
-	Chmod(name string, mode uint32) error
-	// Chown changes a child's owner and group, of a link itself.
-	Chown(name string, uid, gid uint32) error
+	// Chmod changes the mode (07777) of the child that is, and of no link: ErrReplaced, and
+	// nothing, where its name has come to something else.
+	Chmod(name string, is Info, mode uint32) error
+	// Chown changes the owner and group of the child that is, a link or an empty directory:
+	// ErrReplaced, and nothing, where its name has come to something else. A file has its own Chown.
+	Chown(name string, is Info, uid, gid uint32) error
 	// SetMtime sets when a child was written last (ns since 1970), of a link itself.
 	SetMtime(name string, mtime int64) error
 	// Xattrs lists the extended attributes of a child; nil where unsupported.
@@ -179,6 +188,8 @@ type File interface {
 	// It promises nothing: what has only been started is as good as not flushed.
 	StartSync()
 	Chmod(mode uint32) error
+	// Chown changes the owner and group.
+	Chown(uid, gid uint32) error
 	// BeingWritten says whether anybody has the file open for writing, or mapped so:
 	// what is read then may be another's half work, and later writes may leave no
 	// trace in its times. False where the system does not tell.

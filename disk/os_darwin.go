@@ -30,6 +30,25 @@ func unsupported(err error) error {
 	return err
 }
 
-func chmodAt(dirfd int, name string, mode uint32) error {
+// chmodAt has no handle for a file that cannot be read: it looks at the name first.
+func chmodAt(dirfd int, name string, is Info, mode uint32) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if now := infoOf(&st); !now.SameFile(is) || now.Kind != is.Kind {
+		return ErrReplaced
+	}
 	return unix.Fchmodat(dirfd, name, mode, unix.AT_SYMLINK_NOFOLLOW)
 }
+
+// openItself opens a directory, so that it can be listed, or a link itself.
+func openItself(dirfd int, name string, kind Kind) (int, error) {
+	how := unix.O_SYMLINK
+	if kind == Directory {
+		how = unix.O_DIRECTORY | unix.O_NOFOLLOW
+	}
+	return unix.Openat(dirfd, name, unix.O_RDONLY|unix.O_NONBLOCK|how|unix.O_CLOEXEC, 0)
+}
+
+func chownItself(fd, uid, gid int) error { return unix.Fchown(fd, uid, gid) }

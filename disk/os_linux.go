@@ -38,14 +38,10 @@ func unsupported(err error) error {
 // errNoProc says what a step needs that a bare chroot or container has not.
 var errNoProc = fmt.Errorf("this needs /proc, which is not mounted (%w)", errors.ErrUnsupported)
 
-// chmodAt asks for fchmodat2 (Linux 6.6), which does not follow links. Where the
-// system has it not, or a container's filter refuses what it does not know, it
-// goes through a handle and /proc; O_PATH serves also for modes without read.
-func chmodAt(dirfd int, name string, mode uint32) error {
-	first := unix.Fchmodat(dirfd, name, mode, unix.AT_SYMLINK_NOFOLLOW)
-	if !errors.Is(unsupported(first), errors.ErrUnsupported) && !errors.Is(first, unix.EPERM) {
-		return first
-	}
+// chmodAt works through a handle: O_PATH serves also for modes without read. It asks for
+// fchmodat2 (Linux 6.6); where the system has it not, or a container's filter refuses what it
+// does not know, it goes through /proc.
+func chmodAt(dirfd int, name string, is Info, mode uint32) error {
 	fd, err := unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -55,8 +51,16 @@ func chmodAt(dirfd int, name string, mode uint32) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+	now := infoOf(&st)
+	switch {
+	case !now.SameFile(is) || now.Kind != is.Kind:
+		return ErrReplaced
+	case now.Kind == Symlink:
 		return unix.ELOOP
+	}
+	first := unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH)
+	if !errors.Is(unsupported(first), errors.ErrUnsupported) && !errors.Is(first, unix.EPERM) {
+		return first
 	}
 	err = unix.Chmod(procPath(fd), mode)
 	if !errors.Is(err, unix.ENOENT) {
@@ -67,6 +71,17 @@ func chmodAt(dirfd int, name string, mode uint32) error {
 	}
 	return errNoProc
 }
+
+// openItself opens a directory, so that it can be listed, or a link itself.
+func openItself(dirfd int, name string, kind Kind) (int, error) {
+	how := unix.O_PATH
+	if kind == Directory {
+		how = unix.O_RDONLY | unix.O_DIRECTORY
+	}
+	return unix.Openat(dirfd, name, how|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
+func chownItself(fd, uid, gid int) error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH) }
 
 // procPath names an open file. That there is no such path can only mean that
 // there is no /proc.

@@ -3,6 +3,7 @@
 package disk
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -54,7 +55,7 @@ type osDir struct {
 }
 
 // owner is a user and a group.
-type owner struct{ uid, gid int }
+type owner struct{ uid, gid uint32 }
 
 // ForItsOwner makes what root makes through d, and through the directories opened from
 // it, belong to d's owner: a command under sudo must not leave files among a user's own
@@ -66,7 +67,7 @@ func ForItsOwner(d Dir) error {
 	}
 	self, err := o.Self()
 	if err == nil && self.UID != 0 {
-		o.heir = &owner{int(self.UID), int(self.GID)}
+		o.heir = &owner{self.UID, self.GID}
 	}
 	return err
 }
@@ -180,36 +181,12 @@ func kindOfMode(m fs.FileMode) Kind {
 	return Special
 }
 
-func (d *osDir) open(op, name string, flags int, perm uint32) (File, error) {
+// openFile opens a child with more flags, as a file that check, if there is one, lets pass. O_NONBLOCK is
+// for a pipe put in a file's place, which must not hang decree.
+func (d *osDir) openFile(op, name string, flags int, perm uint32, check func(*unix.Stat_t) error) (*osFile, error) {
 	var fd int
 	err := d.do(op, name, func() (err error) {
-		fd, err = unix.Openat(d.f, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if d.heir != nil {
-		// What was there and is not empty stays whose it is: the heir could have moved it there.
-		var st unix.Stat_t
-		err := unix.Fstat(fd, &st)
-		if err == nil && st.Size == 0 {
-			err = unix.Fchown(fd, d.heir.uid, d.heir.gid)
-		}
-		if err != nil {
-			unix.Close(fd)
-			return nil, &fs.PathError{Op: "chown", Path: d.join(name), Err: err}
-		}
-	}
-	return &osFile{File: os.NewFile(uintptr(fd), d.join(name))}, nil
-}
-
-// Open asks for O_NONBLOCK so that a pipe put in a file's place cannot hang
-// decree, and refuses what is no regular file.
-func (d *osDir) Open(name string) (File, error) {
-	var fd int
-	err := d.do("open", name, func() (err error) {
-		fd, err = unix.Openat(d.f, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err = unix.Openat(d.f, name, flags|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
 		return err
 	})
 	if err != nil {
@@ -220,15 +197,26 @@ func (d *osDir) Open(name string) (File, error) {
 	if err == nil && kindOf(uint32(st.Mode)) != Regular {
 		err = ErrNotRegular
 	}
+	if err == nil && check != nil {
+		err = check(&st)
+	}
 	if err == nil {
 		// Regular files ignore it, but os.NewFile would hand such a descriptor to the poller.
 		err = unix.SetNonblock(fd, false)
 	}
 	if err != nil {
 		unix.Close(fd)
-		return nil, &fs.PathError{Op: "open", Path: d.join(name), Err: err}
+		return nil, &fs.PathError{Op: op, Path: d.join(name), Err: err}
 	}
 	return &osFile{File: os.NewFile(uintptr(fd), d.join(name))}, nil
+}
+
+func (d *osDir) Open(name string) (File, error) {
+	f, err := d.openFile("open", name, unix.O_RDONLY, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 func (d *osDir) OpenDir(name string) (Dir, error) {
@@ -244,19 +232,97 @@ func (d *osDir) OpenDir(name string) (Dir, error) {
 }
 
 func (d *osDir) Create(name string, perm uint32) (File, error) {
-	return d.open("create", name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, perm)
+	f, err := d.openFile("create", name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, perm, nil)
+	if err != nil {
+		return nil, err
+	}
+	if d.heir != nil {
+		if err := f.Chown(d.heir.uid, d.heir.gid); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	return f, nil
 }
 
+// OpenWrite does not open and make in one step: only of what it has made itself it is
+// known that it may be given away.
 func (d *osDir) OpenWrite(name string, perm uint32) (File, error) {
-	return d.open("open", name, unix.O_RDWR|unix.O_CREAT, perm)
+	for try := 0; ; try++ {
+		f, err := d.openFile("open", name, unix.O_RDWR, 0, d.ours)
+		if err == nil {
+			return d.alone(f, name)
+		}
+		if errors.Is(err, ErrOwner) && d.leftover(name) {
+			err = d.Remove(name)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		made, err := d.Create(name, perm)
+		const tries = 3
+		if !errors.Is(err, fs.ErrExist) || try == tries {
+			return made, err
+		}
+	}
+}
+
+// leftover says whether the file name is one that root made for the heir, and died before it
+// was given away.
+func (d *osDir) leftover(name string) bool {
+	st, err := d.Stat(name)
+	return err == nil && d.heir != nil && st.UID == 0 && st.Size == 0 && st.Nlink == 1
+}
+
+// alone returns f, opened as name, or where f has other names a copy in its place.
+func (d *osDir) alone(f *osFile, name string) (File, error) {
+	st, err := f.Stat()
+	if err == nil && st.Nlink <= 1 {
+		return f, nil
+	}
+	defer f.Close()
+	if err == nil {
+		err = Replace(d, name, Replacement{Perm: st.Mode, Flush: true}, func(to File) error {
+			_, err := Copy(to, f)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	own, err := d.openFile("open", name, unix.O_RDWR, 0, d.ours)
+	if err != nil {
+		return nil, err
+	}
+	return own, nil
+}
+
+// ours refuses a file that is not the directory's owner's.
+func (d *osDir) ours(st *unix.Stat_t) error {
+	self, err := d.Self()
+	if err != nil {
+		return err
+	}
+	owner := self.UID
+	if d.heir != nil {
+		owner = d.heir.uid
+	}
+	if st.Uid != owner {
+		return ErrOwner
+	}
+	return nil
 }
 
 func (d *osDir) Mkdir(name string, perm uint32) error {
 	err := d.do("mkdir", name, func() error { return unix.Mkdirat(d.f, name, perm) })
-	if err == nil && d.heir != nil {
-		err = d.Chown(name, uint32(d.heir.uid), uint32(d.heir.gid))
+	if err != nil || d.heir == nil {
+		return err
 	}
-	return err
+	st, err := d.Stat(name)
+	if err != nil {
+		return err
+	}
+	return d.Chown(name, st, d.heir.uid, d.heir.gid)
 }
 
 func (d *osDir) Remove(name string) error {
@@ -313,13 +379,36 @@ func (d *osDir) Readlink(name string) (string, error) {
 	}
 }
 
-func (d *osDir) Chmod(name string, mode uint32) error {
-	return d.do("chmod", name, func() error { return chmodAt(d.f, name, mode) })
+func (d *osDir) Chmod(name string, is Info, mode uint32) error {
+	return d.do("chmod", name, func() error { return chmodAt(d.f, name, is, mode) })
 }
 
-func (d *osDir) Chown(name string, uid, gid uint32) error {
+// Chown looks at the handle through which it works. A directory that holds something was
+// not made just now, and is nothing that root may give away.
+func (d *osDir) Chown(name string, is Info, uid, gid uint32) error {
 	return d.do("chown", name, func() error {
-		return unix.Fchownat(d.f, name, int(uid), int(gid), unix.AT_SYMLINK_NOFOLLOW)
+		if is.Kind != Directory && is.Kind != Symlink {
+			return ErrReplaced
+		}
+		fd, err := openItself(d.f, name, is.Kind)
+		if err != nil {
+			return err
+		}
+		f := os.NewFile(uintptr(fd), d.join(name))
+		defer f.Close()
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if now := infoOf(&st); !now.SameFile(is) || now.Kind != is.Kind {
+			return ErrReplaced
+		}
+		if is.Kind == Directory && os.Geteuid() == 0 {
+			if _, err := f.Readdirnames(1); !errors.Is(err, io.EOF) {
+				return cmp.Or(err, error(unix.ENOTEMPTY))
+			}
+		}
+		return chownItself(fd, int(uid), int(gid))
 	})
 }
 
@@ -407,6 +496,13 @@ func (f *osFile) Stat() (Info, error) {
 func (f *osFile) Chmod(mode uint32) error {
 	if err := unix.Fchmod(int(f.Fd()), mode); err != nil {
 		return &fs.PathError{Op: "chmod", Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+func (f *osFile) Chown(uid, gid uint32) error {
+	if err := unix.Fchown(int(f.Fd()), int(uid), int(gid)); err != nil {
+		return &fs.PathError{Op: "chown", Path: f.Name(), Err: err}
 	}
 	return nil
 }

@@ -49,7 +49,9 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	assert.Error(t, err)
 	_, err = d.OpenDir("dir")
 	assert.Error(t, err)
-	assert.Error(t, d.Chmod("file", 0o777))
+	is, err := d.Stat("file")
+	require.NoError(t, err)
+	assert.Error(t, d.Chmod("file", is, 0o777))
 	require.NoError(t, d.SetXattr("file", Xattr{"user.x", []byte("y")}), "links carry none")
 
 	info, err := d.Stat("file")
@@ -128,9 +130,11 @@ func TestExchangeSwapsBoth(t *testing.T) {
 func TestModesWithoutReadStillChange(t *testing.T) {
 	d, _ := open(t)
 	write(t, d, "a", "A")
-	require.NoError(t, d.Chmod("a", 0))
-	require.NoError(t, d.Chmod("a", 0o4755))
 	info, err := d.Stat("a")
+	require.NoError(t, err)
+	require.NoError(t, d.Chmod("a", info, 0))
+	require.NoError(t, d.Chmod("a", info, 0o4755))
+	info, err = d.Stat("a")
 	require.NoError(t, err)
 	assert.Equal(t, uint32(0o4755), info.Mode)
 }
@@ -194,6 +198,6 @@ func TestSearchHandle(t *testing.T) {
 	info, err := s.Stat("a")
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, info.Size)
-	require.NoError(t, s.Chmod("a", 0o600))
+	require.NoError(t, s.Chmod("a", info, 0o600))
 	assert.ErrorIs(t, s.Sync(), fs.ErrPermission)
 }

@@ -109,8 +109,8 @@ func (d *osDir) RenameNew(old string, _ Dir, _ string) error { return d.no("rena
 func (d *osDir) Exchange(a string, _ Dir, _ string) error    { return d.no("exchange", a) }
 func (d *osDir) Link(old string, _ Dir, _ string) error      { return d.no("link", old) }
 func (d *osDir) Symlink(_, n string) error                   { return d.no("symlink", n) }
-func (d *osDir) Chmod(n string, _ uint32) error              { return d.no("chmod", n) }
-func (d *osDir) Chown(n string, _, _ uint32) error           { return d.no("chown", n) }
+func (d *osDir) Chmod(n string, _ Info, _ uint32) error      { return d.no("chmod", n) }
+func (d *osDir) Chown(n string, _ Info, _, _ uint32) error   { return d.no("chown", n) }
 func (d *osDir) SetMtime(n string, _ int64) error            { return d.no("utimes", n) }
 func (d *osDir) Xattrs(string) ([]Xattr, error)              { return nil, nil }
 func (d *osDir) SetXattr(n string, _ Xattr) error            { return d.no("setxattr", n) }
@@ -123,6 +123,8 @@ func (d *osDir) Close() error                                { return nil }
 type osFile struct{ *os.File }
 
 func (f *osFile) Stat() (Info, error)     { return lstat(f.Name()) }
+func (f *osFile) Chown(_, _ uint32) error { return errors.ErrUnsupported }
+
 func (f *osFile) Chmod(mode uint32) error { return refuse("chmod", f.Name()) }
 func (f *osFile) StartSync()              {}
 func (f *osFile) BeingWritten() bool      { return false }

@@ -40,7 +40,9 @@ func withoutProc(t *testing.T, dir string) {
 	require.NoError(t, unix.Unmount("/proc", unix.MNT_DETACH))
 	d, err := OS.OpenRoot(dir)
 	require.NoError(t, err)
-	err = d.Chmod("f", 0o600)
+	is, err := d.Stat("f")
+	require.NoError(t, err)
+	err = d.Chmod("f", is, 0o600)
 	if errors.Is(err, errNoProc) { // a system without fchmodat2
 		require.NoError(t, os.Chmod(filepath.Join(dir, "f"), 0o600))
 	} else {

@@ -20,7 +20,7 @@ func RemoveTree(d Dir, name string) error {
 		return err
 	}
 	if st.Mode&0o700 != 0o700 {
-		if err := d.Chmod(name, st.Mode|0o700); err != nil {
+		if err := d.Chmod(name, st, st.Mode|0o700); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"io/fs"
+	"syscall"
 )
 
 // Replacement says how Replace puts a file in its place.
@@ -68,7 +69,7 @@ func CreateFile(d Dir, name string, perm uint32) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := setRights(d, name, f, perm); err != nil {
+	if err := setRights(d, f, perm); err != nil {
 		f.Close()
 		_ = d.Remove(name)
 		return nil, err
@@ -77,7 +78,7 @@ func CreateFile(d Dir, name string, perm uint32) (File, error) {
 }
 
 // setRights gives a new file its mode, and under sudo its owner.
-func setRights(d Dir, name string, f File, perm uint32) error {
+func setRights(d Dir, f File, perm uint32) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err
@@ -87,18 +88,35 @@ func setRights(d Dir, name string, f File, perm uint32) error {
 			return err
 		}
 	}
-	return Inherit(d, name, st)
+	to, err := heirOf(d, st)
+	if to == nil {
+		return err
+	}
+	return f.Chown(to.UID, to.GID)
 }
 
-// Inherit gives what root made in a user's directory to that user: a command
-// under sudo must not leave files there that its owner cannot read. st is of what was made.
-func Inherit(d Dir, name string, st Info) error {
+// heirOf is the owner of d, where root has made in a user's directory what st is of: a command
+// under sudo must not leave files there that its owner cannot read. Else it is nil.
+func heirOf(d Dir, st Info) (*Info, error) {
 	if st.UID != 0 {
-		return nil
+		return nil, nil
 	}
 	self, err := d.Self()
 	if err != nil || self.UID == 0 {
+		return nil, err
+	}
+	return &self, nil
+}
+
+// Inherit gives a link or a directory that root made in a user's directory to that user. st
+// is of what was made. A directory that holds something by now was not.
+func Inherit(d Dir, name string, st Info) error {
+	to, err := heirOf(d, st)
+	if to == nil {
 		return err
 	}
-	return d.Chown(name, self.UID, self.GID)
+	if err = d.Chown(name, st, to.UID, to.GID); errors.Is(err, syscall.ENOTEMPTY) {
+		return nil
+	}
+	return err
 }

@@ -86,7 +86,7 @@ func (h *History) removeRun(runs disk.Dir, id string) error {
 	case st.Kind != disk.Directory:
 		return h.p.PutAside(runs, id)
 	case st.Mode&0o700 != 0o700: // one that may not be written cannot be moved either
-		if err := runs.Chmod(id, st.Mode|0o700); err != nil {
+		if err := runs.Chmod(id, st, st.Mode|0o700); err != nil {
 			return err
 		}
 	}

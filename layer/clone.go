@@ -253,7 +253,11 @@ func (c *cloning) dir(from, to disk.Dir, name string, path tree.Path, in *disk.I
 	if err := copyAttributes(from, own); err != nil {
 		return err
 	}
-	if err := to.Chmod(name, in.Mode); err != nil {
+	made, err := to.Stat(name)
+	if err == nil {
+		err = to.Chmod(name, made, in.Mode)
+	}
+	if err != nil {
 		return err
 	}
 	return to.SetMtime(name, in.Mtime)
@@ -366,7 +370,11 @@ func rights(from, to disk.Dir, name string, in *disk.Info) error {
 	for _, x := range xattrs {
 		_ = to.SetXattr(name, x) // some are the system's alone
 	}
-	if err := to.Chmod(name, in.Mode); err != nil {
+	made, err := to.Stat(name)
+	if err == nil {
+		err = to.Chmod(name, made, in.Mode)
+	}
+	if err != nil {
 		return err
 	}
 	return to.SetMtime(name, in.Mtime)

@@ -174,7 +174,7 @@ func makeUpper(dir, like disk.Dir) error {
 		return err
 	}
 	if up.UID != self.UID || up.GID != self.GID {
-		if err := dir.Chown(upperName, self.UID, self.GID); err != nil {
+		if err := dir.Chown(upperName, up, self.UID, self.GID); err != nil {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func makeUpper(dir, like disk.Dir) error {
 	if err := copyAttributes(like, made); err != nil {
 		return err
 	}
-	return dir.Chmod(upperName, self.Mode)
+	return dir.Chmod(upperName, up, self.Mode)
 }
 
 // Open opens the layer called name; ErrUnfinished if it was not made to the end, ErrDamaged if

@@ -62,7 +62,7 @@ func (p *Project) PutPathAside(at string) error {
 func moveAside(dir disk.Dir, name string, aside disk.Dir, plain string) (to string, err error) {
 	st, err := dir.Stat(name)
 	if err == nil && st.Kind == disk.Directory && st.Mode&0o700 != 0o700 {
-		err = dir.Chmod(name, st.Mode|0o700) // one that may not be written cannot be moved either
+		err = dir.Chmod(name, st, st.Mode|0o700) // one that may not be written cannot be moved either
 	}
 	if err != nil {
 		return "", err

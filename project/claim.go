@@ -202,5 +202,5 @@ func (p *Project) tighten() error {
 		return err
 	}
 	defer base.Close()
-	return base.Chmod(p.ID, PrivateDir)
+	return base.Chmod(p.ID, self, PrivateDir)
 }

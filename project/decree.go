@@ -134,7 +134,7 @@ func (p *Project) loosen(st disk.Info) error {
 	if st.Kind != disk.Directory || st.Mode&0o700 == 0o700 {
 		return nil
 	}
-	return p.Dir.Chmod(dirName, st.Mode|0o700)
+	return p.Dir.Chmod(dirName, st, st.Mode|0o700)
 }
 
 // newDecree makes .decree, or takes the one that a death left on its way.

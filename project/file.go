@@ -58,7 +58,7 @@ func MakeDir(d disk.Dir, name string, perm uint32) (disk.Dir, error) {
 	}
 	// A umask may have taken bits away that decree itself needs.
 	if st.Kind == disk.Directory && st.Mode&0o777 != perm {
-		if err := d.Chmod(name, perm); err != nil {
+		if err := d.Chmod(name, st, perm); err != nil {
 			return nil, err
 		}
 	}

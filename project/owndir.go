@@ -24,7 +24,7 @@ func (p *Project) OwnDirAs(dir disk.Dir, name string, perm uint32) (disk.Dir, er
 	case err == nil && st.Kind != disk.Directory:
 		err = p.PutAside(dir, name)
 	case err == nil && st.Mode&0o700 != 0o700:
-		err = dir.Chmod(name, st.Mode|0o700)
+		err = dir.Chmod(name, st, st.Mode|0o700)
 	}
 	if err != nil {
 		return nil, err

@@ -112,7 +112,11 @@ func (p *Project) likeBefore(mode uint32) error {
 		return err
 	}
 	defer parent.Close()
-	if err := parent.Chmod(name, mode); err != nil {
+	is, err := parent.Stat(name)
+	if err == nil {
+		err = parent.Chmod(name, is, mode)
+	}
+	if err != nil {
 		return err
 	}
 	// Who may not read a directory cannot flush it. If the entry is lost then, so is

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -58,6 +59,8 @@ type StandIn struct {
 	Kind disk.Kind // what is there instead
 	Lost string    // what is lost with it; "" for what decree makes anew
 	Now  string    // where it was moved to; "" for nowhere
+	// Alien: it is a file, and of another user than the store.
+	Alien bool
 
 	dir  string // packsDir, or "" for the store's directory
 	name string
@@ -65,7 +68,11 @@ type StandIn struct {
 
 // String says what is where.
 func (s StandIn) String() string {
-	text := fmt.Sprintf("%s is %s, and decree's own %s has to be there", s.Path, kindWords[s.Kind], fileOrDir[s.is().kind])
+	what := kindWords[s.Kind]
+	if s.Alien {
+		what = "another user's than the store"
+	}
+	text := fmt.Sprintf("%s is %s, and decree's own %s has to be there", s.Path, what, fileOrDir[s.is().kind])
 	if s.Now != "" {
 		text = fmt.Sprintf("%s was in the place of decree's own files and is now %s", s.Path, s.Now)
 	}
@@ -96,7 +103,11 @@ func (s *Site) StandIns() (found []StandIn, err error) {
 	isDraft := func(name string) bool {
 		return strings.HasSuffix(name, disk.Draft("")) || name == "index.tmp"
 	}
-	if found, err = standIns(s.Store, "", list, func(name string) bool {
+	alien, err := s.aliens()
+	if err != nil {
+		return nil, err
+	}
+	if found, err = standIns(s.Store, "", list, alien, func(name string) bool {
 		_, known := inStoreDir[name]
 		return known || isDraft(name)
 	}); err != nil {
@@ -113,24 +124,36 @@ func (s *Site) StandIns() (found []StandIn, err error) {
 	if list, err = packs.List(); err != nil {
 		return nil, err
 	}
-	inPacks, err := standIns(packs, packsDir, list, func(name string) bool { return strings.HasSuffix(name, ".pack") })
+	inPacks, err := standIns(packs, packsDir, list, alien, func(name string) bool { return strings.HasSuffix(name, ".pack") })
 	return append(found, inPacks...), err
 }
 
-func standIns(dir disk.Dir, at string, list []disk.Entry, own func(name string) bool) (found []StandIn, err error) {
+// aliens says of files whether they are not the store's owner's. Only as root in another
+// user's store we could write to such a file; an empty one we left unfinished.
+func (s *Site) aliens() (func(disk.Info) bool, error) {
+	self, err := s.Store.Self()
+	if err != nil || os.Geteuid() != 0 || self.UID == 0 {
+		return nil, err
+	}
+	return func(st disk.Info) bool {
+		return st.Kind == disk.Regular && st.UID != self.UID && (st.UID != 0 || st.Size > 0 || st.Nlink > 1)
+	}, nil
+}
+
+func standIns(dir disk.Dir, at string, list []disk.Entry, alien func(disk.Info) bool, own func(name string) bool) (found []StandIn, err error) {
 	for _, e := range list {
 		if !own(e.Name) {
 			continue
 		}
-		if e.Kind == disk.Unknown {
+		f := StandIn{Path: filepath.Join(dir.Path(), e.Name), Kind: e.Kind, dir: at, name: e.Name}
+		if e.Kind == disk.Unknown || alien != nil {
 			st, err := dir.Stat(e.Name)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, err
 			}
-			e.Kind = st.Kind
+			f.Kind, f.Alien = st.Kind, err == nil && alien != nil && alien(st)
 		}
-		f := StandIn{Path: filepath.Join(dir.Path(), e.Name), Kind: e.Kind, dir: at, name: e.Name}
-		if is := f.is(); e.Kind != disk.Unknown && e.Kind != is.kind {
+		if is := f.is(); f.Kind != disk.Unknown && (f.Kind != is.kind || f.Alien) {
 			f.Lost = is.lost
 			found = append(found, f)
 		}
@@ -146,9 +169,13 @@ func (p *Project) clearStore() error {
 		return err
 	}
 	if i := slices.IndexFunc(found, func(f StandIn) bool { return f.Lost != "" }); i >= 0 && p.Repair == nil {
+		first := "if it was moved away, or there is a copy of it, put it back"
+		if found[i].Alien {
+			first = "if it is the store's own, give it to the store's owner"
+		}
 		return &Error{Kind: Refused, Msg: found[i].String(),
-			Advice: fmt.Sprintf("if it was moved away, or there is a copy of it, put it back; else 'decree doctor --repair' moves what is there to %s and goes on without %s",
-				filepath.Join(p.Store.Path(), asideDir), found[i].Lost)}
+			Advice: fmt.Sprintf("%s; else 'decree doctor --repair' moves what is there to %s and goes on without %s",
+				first, filepath.Join(p.Store.Path(), asideDir), found[i].Lost)}
 	}
 	for _, f := range found {
 		if err := p.clearStandIn(p.Store, f); err != nil {

@@ -362,7 +362,7 @@ func (r *Recorder) clearOne(f ownFile) error {
 	case f.Dir && st.Kind != disk.Directory, !f.Dir && st.Kind != disk.Regular:
 		return r.project.PutAside(dir, name)
 	case f.Dir && st.Mode&0o700 != f.Mode&0o700:
-		return dir.Chmod(name, st.Mode|f.Mode&0o700)
+		return dir.Chmod(name, st, st.Mode|f.Mode&0o700)
 	}
 	return nil
 }
@@ -708,7 +708,10 @@ func (r *Recorder) bringOwn(files []ownFile) (brought []ownFile, err error) {
 	for _, f := range slices.Backward(made) {
 		dir, name, err := r.ownDir(f.Path)
 		if err == nil {
-			err = dir.Chmod(name, f.Mode&0o777)
+			var is disk.Info
+			if is, err = dir.Stat(name); err == nil {
+				err = dir.Chmod(name, is, f.Mode&0o777)
+			}
 			dir.Close()
 		}
 		if err != nil {
@@ -815,5 +818,5 @@ func makeLink(dir disk.Dir, target, name string) error {
 	if err != nil || st.UID == self.UID {
 		return err
 	}
-	return dir.Chown(name, self.UID, self.GID)
+	return dir.Chown(name, st, self.UID, self.GID)
 }

@@ -111,8 +111,14 @@ func appendLog(dir disk.Dir, end int64, gen generation, rows []coverage, count i
 // openLog opens the log for writing, made with mode 0600 where there is none.
 func openLog(dir disk.Dir) (disk.File, error) {
 	f, err := disk.CreateFile(dir, logName, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return dir.OpenWrite(logName, 0o600)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	f, err = dir.OpenWrite(logName, 0o600)
+	if errors.Is(err, disk.ErrOwner) { // it is made anew from the packs
+		if err = dir.Remove(logName); err == nil {
+			return disk.CreateFile(dir, logName, 0o600)
+		}
 	}
 	return f, err
 }

@@ -134,7 +134,11 @@ func (s *Store) makePacks() error {
 		if err := s.dir.Mkdir(packsName, 0o700); err != nil {
 			return err
 		}
-		if err := s.dir.Chmod(packsName, 0o700); err != nil {
+		made, err := s.dir.Stat(packsName)
+		if err == nil {
+			err = s.dir.Chmod(packsName, made, 0o700)
+		}
+		if err != nil {
 			return err
 		}
 		if d, err = s.dir.OpenDir(packsName); err != nil {

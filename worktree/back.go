@@ -407,7 +407,7 @@ func (x *txn) restage(s *step) error {
 	}
 	if s.From.Type == tree.Symlink {
 		if err = p.Symlink(s.From.Target, p.draft); err == nil {
-			_, err = x.giveOwner(s, p, p.draft)
+			_, err = x.giveOwner(s, p, p.draft, nil)
 		}
 	} else {
 		err = x.refill(s, p)
@@ -431,7 +431,7 @@ func (x *txn) refill(s *step, p slots) error {
 		return err
 	}
 	defer f.Close()
-	kept, err := x.giveOwner(s, p, p.draft)
+	kept, err := x.giveOwner(s, p, p.draft, f)
 	if err != nil {
 		return err
 	}

@@ -235,7 +235,7 @@ func (x *txn) probe(path tree.Path, info disk.Info) error {
 		return err
 	}
 	defer d.release()
-	return d.Chmod(path.Name(), info.Mode)
+	return d.Chmod(path.Name(), info, info.Mode)
 }
 
 func rootCause(err error) string {

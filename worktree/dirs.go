@@ -48,7 +48,7 @@ func (x *txn) loosenOne(s *step) error {
 	if !x.lacksRights(st.Mode) || st.UID != x.uid || !s.ownMode(st.Mode) {
 		return nil
 	}
-	return d.Chmod(s.Path.Name(), st.Mode|0o700)
+	return d.Chmod(s.Path.Name(), st, st.Mode|0o700)
 }
 
 // ownMode says whether a directory's mode is one that the transaction found or
@@ -131,7 +131,7 @@ func (x *txn) setMode(s *step, want wanted) error {
 	}
 	self, err := x.h.dir(s.Path) // before its mode forbids it
 	if errors.Is(err, fs.ErrPermission) && x.lacksRights(st.Mode) && st.UID == x.uid {
-		if err := d.Chmod(s.Path.Name(), st.Mode|0o700); err != nil {
+		if err := d.Chmod(s.Path.Name(), st, st.Mode|0o700); err != nil {
 			return err
 		}
 		self, err = x.h.dir(s.Path)
@@ -140,7 +140,7 @@ func (x *txn) setMode(s *step, want wanted) error {
 		return err
 	}
 	defer self.release()
-	if err := d.Chmod(s.Path.Name(), mode); err != nil {
+	if err := d.Chmod(s.Path.Name(), st, mode); err != nil {
 		return err
 	}
 	return self.Sync()

@@ -267,10 +267,14 @@ func (x *txn) mkdir(s *step, mode uint32) error {
 	if err := guard(d, s.Path); err != nil {
 		return errors.Join(err, d.Rmdir(name))
 	}
-	if _, err := x.giveOwner(s, slots{Dir: d}, name); err != nil {
+	is, err := d.Stat(name)
+	if err != nil {
 		return err
 	}
-	return d.Chmod(name, mode|0o700)
+	if _, err := x.giveOwner(s, slots{Dir: d}, name, nil); err != nil {
+		return err
+	}
+	return d.Chmod(name, is, mode|0o700)
 }
 
 // dropDir removes an empty directory; one that is not empty may stay if the

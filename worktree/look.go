@@ -260,11 +260,11 @@ func openRead(d disk.Dir, name string, st disk.Info, unlock bool) (disk.File, er
 	if err == nil || !unlock || st.Mode&0o400 != 0 || !errors.Is(err, fs.ErrPermission) {
 		return f, err
 	}
-	if cerr := d.Chmod(name, st.Mode|0o400); cerr != nil {
+	if cerr := d.Chmod(name, st, st.Mode|0o400); cerr != nil {
 		return nil, err
 	}
 	f, err = d.Open(name)
-	if cerr := d.Chmod(name, st.Mode); cerr != nil && err == nil {
+	if cerr := d.Chmod(name, st, st.Mode); cerr != nil && err == nil {
 		f.Close()
 		return nil, cerr
 	}

@@ -218,7 +218,7 @@ func (s *step) relockIn(d disk.Dir, name string, have state) (state, error) {
 	entry := *have.entry
 	entry.Mode = mode
 	have.entry = &entry
-	return have, d.Chmod(name, mode)
+	return have, d.Chmod(name, have.info, mode)
 }
 
 // closedMode returns the mode that a file of the step has when nobody is just

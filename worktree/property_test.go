@@ -314,10 +314,16 @@ func (d folding) Mkdir(name string, perm uint32) error     { return d.Dir.Mkdir(
 func (d folding) Remove(name string) error                 { return d.Dir.Remove(fold(name)) }
 func (d folding) Rmdir(name string) error                  { return d.Dir.Rmdir(fold(name)) }
 func (d folding) Readlink(name string) (string, error)     { return d.Dir.Readlink(fold(name)) }
-func (d folding) Chmod(name string, mode uint32) error     { return d.Dir.Chmod(fold(name), mode) }
-func (d folding) Chown(name string, uid, gid uint32) error { return d.Dir.Chown(fold(name), uid, gid) }
 func (d folding) Symlink(target, name string) error        { return d.Dir.Symlink(target, fold(name)) }
 func (d folding) Xattrs(name string) ([]disk.Xattr, error) { return d.Dir.Xattrs(fold(name)) }
+
+func (d folding) Chmod(name string, is disk.Info, mode uint32) error {
+	return d.Dir.Chmod(fold(name), is, mode)
+}
+
+func (d folding) Chown(name string, is disk.Info, uid, gid uint32) error {
+	return d.Dir.Chown(fold(name), is, uid, gid)
+}
 
 func (d folding) Create(name string, perm uint32) (disk.File, error) {
 	return d.Dir.Create(fold(name), perm)

@@ -197,7 +197,9 @@ func (r *rig) build(tree files) {
 		if n := tree[path]; n.kind == "dir" {
 			d, err := newHandles(r.open("tree")).dir(path.Parent())
 			require.NoError(r.t, err)
-			require.NoError(r.t, d.Chmod(path.Name(), n.mode))
+			is, err := d.Stat(path.Name())
+			require.NoError(r.t, err)
+			require.NoError(r.t, d.Chmod(path.Name(), is, n.mode))
 			require.NoError(r.t, d.Sync())
 			c, err := d.OpenDir(path.Name())
 			if err == nil {

@@ -161,14 +161,13 @@ func (t *Tree) canGive(owner tree.Owner) (bool, error) {
 		return false, err
 	}
 	st, err := f.Stat()
-	err = errors.Join(err, f.Close())
 	able := err == nil
 	if able && (st.UID != owner.UID || st.GID != owner.GID) {
-		err = tmp.Chown(probe, owner.UID, owner.GID)
+		err = f.Chown(owner.UID, owner.GID)
 		able = err == nil
 		if refused(err) {
 			err = nil
 		}
 	}
-	return able, errors.Join(err, tmp.Remove(probe))
+	return able, errors.Join(err, f.Close(), tmp.Remove(probe))
 }

@@ -167,7 +167,7 @@ func (x *txn) stageOne(s *step) (disk.File, error) {
 		if err := p.Symlink(s.To.Target, p.in); err != nil {
 			return nil, err
 		}
-		_, err := x.giveOwner(s, p, p.in)
+		_, err := x.giveOwner(s, p, p.in, nil)
 		return nil, err
 	}
 	r, err := x.content(s)
@@ -274,7 +274,7 @@ func allZero(p []byte) bool {
 // dress gives the staged file its owner, attributes and mode, in this order:
 // a new owner takes away set-user-ID and capabilities, an ACL changes the mode.
 func (x *txn) dress(s *step, p slots, f disk.File) error {
-	kept, err := x.giveOwner(s, p, p.in)
+	kept, err := x.giveOwner(s, p, p.in, f)
 	if err != nil {
 		return err
 	}
@@ -324,8 +324,8 @@ func (x *txn) groupMode(e *tree.Entry, p slots, name string) (uint32, error) {
 // giveOwner gives the slot the recorded owner and group, where there are some,
 // else those of what stood at the path; where nothing stood there and we are root, those of the directory, so that work
 // under sudo leaves no root's files in a user's tree. It reports whether they
-// are as they should be.
-func (x *txn) giveOwner(s *step, p slots, name string) (bool, error) {
+// are as they should be. A file is f, which no other can take the place of; a link or a directory has none.
+func (x *txn) giveOwner(s *step, p slots, name string, f disk.File) (bool, error) {
 	e := s.To
 	if name == p.draft {
 		e = s.From
@@ -334,17 +334,17 @@ func (x *txn) giveOwner(s *step, p slots, name string) (bool, error) {
 		return false, nil // a journal can be written by whoever can write a record
 	}
 	want, err := x.ownerFor(s, e)
-	if err != nil {
-		return false, err
+	if err != nil || want == nil {
+		return err == nil, err
 	}
-	have, err := p.Stat(name)
-	if err != nil || want == nil || have.UID == want.UID && have.GID == want.GID {
+	have, chown, err := ownerOf(p, name, f)
+	if err != nil || have.UID == want.UID && have.GID == want.GID {
 		return true, err
 	}
-	err = p.Chown(name, want.UID, want.GID)
+	err = chown(want.UID, want.GID)
 	if errors.Is(err, fs.ErrPermission) && have.GID != want.GID {
 		// The group alone may be ours to give.
-		if gerr := p.Chown(name, have.UID, want.GID); gerr == nil && have.UID == want.UID {
+		if gerr := chown(have.UID, want.GID); gerr == nil && have.UID == want.UID {
 			return true, nil
 		}
 	}
@@ -358,6 +358,17 @@ func (x *txn) giveOwner(s *step, p slots, name string) (bool, error) {
 		x.note(fmt.Sprintf("%s: its owner %d:%d could not be kept", tree.Quote(s.Path), want.UID, want.GID))
 	}
 	return false, nil
+}
+
+// ownerOf is what f is, or else the link or directory name in d, and what changes the
+// owner of just that.
+func ownerOf(d disk.Dir, name string, f disk.File) (is disk.Info, chown func(uid, gid uint32) error, err error) {
+	if f != nil {
+		is, err = f.Stat()
+		return is, f.Chown, err
+	}
+	is, err = d.Stat(name)
+	return is, func(uid, gid uint32) error { return d.Chown(name, is, uid, gid) }, err
 }
 
 // refused says whether the system does not let us, or cannot, give a file what

@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -484,4 +485,51 @@ func TestRightsOfGroup(t *testing.T) {
 	var st unix.Stat_t
 	require.NoError(t, unix.Stat(r.path("new"), &st))
 	require.Equal(t, []uint32{0o640, 1234}, []uint32{st.Mode & 0o7777, st.Gid})
+}
+
+// TestSwappedBeforeItIsGivenAway: whoever owns the tree can rename a file of root's that lies there over
+// any other, at any moment of a move by root; it must not become that user's.
+func TestSwappedBeforeItIsGivenAway(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	was := files{"a": moded(0o755, "1"), "l": link("x"), "gone": file("g")}
+	will := files{"a": moded(0o755, "2"), "l": link("y"), "d": dir(0o755), "d/new": file("n"), "d/l": link("z")}
+	owners := 0
+	for n := 0; ; n++ {
+		r := newRig(t, was)
+		give(t, r)
+		require.NoError(t, os.Chown(r.path(".decree/tmp"), nobody, nobody))
+		var secret *os.File
+		i := 0
+		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+			return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+				if !strings.HasSuffix(s.Op, "Chown") && s.Op != "Chmod" && s.Op != "FileChmod" {
+					return disktest.Action{}
+				}
+				if i++; i-1 == n {
+					require.NoError(t, os.WriteFile(r.path("secret"), []byte("root's"), 0o600))
+					var err error
+					secret, err = os.Open(r.path("secret"))
+					require.NoError(t, err)
+					t.Cleanup(func() { secret.Close() })
+					_ = os.Remove(s.Path)
+					require.NoError(t, os.Rename(r.path("secret"), s.Path), s.Op)
+				}
+				if strings.HasSuffix(s.Op, "Chown") {
+					owners++
+				}
+				return disktest.Action{}
+			}, dirs...)
+		}
+		_, _ = r.move(steps(was, will))
+		if secret == nil {
+			break
+		}
+		st, err := secret.Stat()
+		require.NoError(t, err)
+		require.Zero(t, st.Sys().(*syscall.Stat_t).Uid, "step %d", n)
+		require.Equal(t, fs.FileMode(0o600), st.Mode(), "step %d", n)
+	}
+	require.Greater(t, owners, 10)
 }

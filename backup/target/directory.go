@@ -92,7 +92,11 @@ func makeDir(in disk.Dir, name string) (disk.Dir, error) {
 	if err := in.Mkdir(name, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	if err := in.Chmod(name, privateDir); err != nil {
+	is, err := in.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Chmod(name, is, privateDir); err != nil {
 		return nil, err
 	}
 	if err := in.Sync(); err != nil {

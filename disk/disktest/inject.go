@@ -222,12 +222,12 @@ func (d *dir) Symlink(target, name string) error {
 	return d.c.done("Symlink", d.at(name), func() error { return d.Dir.Symlink(target, name) })
 }
 
-func (d *dir) Chmod(name string, mode uint32) error {
-	return d.c.done("Chmod", d.at(name), func() error { return d.Dir.Chmod(name, mode) })
+func (d *dir) Chmod(name string, is disk.Info, mode uint32) error {
+	return d.c.done("Chmod", d.at(name), func() error { return d.Dir.Chmod(name, is, mode) })
 }
 
-func (d *dir) Chown(name string, uid, gid uint32) error {
-	return d.c.done("Chown", d.at(name), func() error { return d.Dir.Chown(name, uid, gid) })
+func (d *dir) Chown(name string, is disk.Info, uid, gid uint32) error {
+	return d.c.done("Chown", d.at(name), func() error { return d.Dir.Chown(name, is, uid, gid) })
 }
 
 func (d *dir) SetMtime(name string, mtime int64) error {
@@ -271,6 +271,10 @@ func (f *file) Sync() error { return f.c.done("FileSync", f.path, f.File.Sync) }
 
 func (f *file) Chmod(mode uint32) error {
 	return f.c.done("FileChmod", f.path, func() error { return f.File.Chmod(mode) })
+}
+
+func (f *file) Chown(uid, gid uint32) error {
+	return f.c.done("FileChown", f.path, func() error { return f.File.Chown(uid, gid) })
 }
 
 func (f *file) Map() (data []byte, release func() error, err error) {

@@ -110,7 +110,10 @@ func random(d, to disk.Dir, pick int, a, b string) string {
 	case 10:
 		text, err = d.Readlink(a)
 	case 11:
-		err = d.Chmod(a, 0o640)
+		var st disk.Info
+		if st, err = d.Stat(a); err == nil {
+			err = d.Chmod(a, st, 0o640)
+		}
 	case 12:
 		var st disk.Info
 		if st, err = d.Stat(a); st.Kind == disk.Regular {
@@ -195,7 +198,9 @@ func TestWhatIsNotFlushedMayBeLost(t *testing.T) {
 	assert.Equal(t, map[string]bool{"twenty|b": true, "b|twenty": true}, outcomes(t, m, "a", "b"), "an exchange is atomic")
 	require.NoError(t, d.Remove("a"))
 	assert.Equal(t, map[string]bool{"twenty|b": true, "b|twenty": true, "absent|twenty": true}, outcomes(t, m, "a", "b"), "in their order")
-	require.NoError(t, d.Chmod("b", 0o600))
+	b, err := d.Stat("b")
+	require.NoError(t, err)
+	require.NoError(t, d.Chmod("b", b, 0o600))
 	modes := map[uint32]bool{}
 	for _, c := range crashes(t, m) {
 		if st, err := c.Stat("b"); err == nil && st.Size == 6 {

@@ -151,6 +151,11 @@ func (d *memDir) OpenWrite(name string, perm uint32) (f disk.File, err error) {
 			return syscall.ELOOP
 		case n.kind == disk.Directory:
 			return syscall.EISDIR
+		case n.names > 1:
+			own := d.m.inode(disk.Regular, n.now.mode)
+			own.now.data, own.now.uid, own.now.gid = slices.Clone(n.now.data), n.now.uid, n.now.gid
+			d.m.set(change{{d.n, name, own}})
+			n = own
 		}
 		f = &memFile{m: d.m, n: n, path: d.path + "/" + name, write: true}
 		return nil
@@ -293,8 +298,11 @@ func (d *memDir) Readlink(name string) (target string, err error) {
 	return target, err
 }
 
-func (d *memDir) Chmod(name string, mode uint32) error {
+func (d *memDir) Chmod(name string, is disk.Info, mode uint32) error {
 	return d.on("chmod", name, func(n *inode) error {
+		if n.ino != is.Ino || n.kind != is.Kind {
+			return disk.ErrReplaced
+		}
 		if n.kind == disk.Symlink {
 			return syscall.ELOOP
 		}
@@ -303,12 +311,12 @@ func (d *memDir) Chmod(name string, mode uint32) error {
 	})
 }
 
-func (d *memDir) Chown(name string, uid, gid uint32) error {
+func (d *memDir) Chown(name string, is disk.Info, uid, gid uint32) error {
 	return d.on("chown", name, func(n *inode) error {
-		n.now.uid, n.now.gid, n.ctime = uid, gid, d.m.tick()
-		if n.kind == disk.Regular {
-			n.now.mode &^= 0o6000
+		if n.ino != is.Ino || n.kind != is.Kind || n.kind == disk.Regular {
+			return disk.ErrReplaced
 		}
+		n.now.uid, n.now.gid, n.ctime = uid, gid, d.m.tick()
 		return nil
 	})
 }

@@ -148,6 +148,14 @@ func (f *memFile) Chmod(mode uint32) error {
 	return nil
 }
 
+func (f *memFile) Chown(uid, gid uint32) error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	f.n.now.uid, f.n.now.gid, f.n.ctime = uid, gid, f.m.tick()
+	f.n.now.mode &^= 0o6000
+	return nil
+}
+
 // Unload does nothing: the copy is memory of its own.
 func (f *memFile) Unload([]byte) {}
 
