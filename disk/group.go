@@ -13,6 +13,10 @@ const NoGroup = 1<<32 - 1
 // ACL is the attribute that holds a file's access control list on Linux.
 const ACL = "system.posix_acl_access"
 
+// Capability is the attribute that gives a program rights of root's on Linux. The system takes it
+// away when the file is written to.
+const Capability = "security.capability"
+
 // GroupBits are the rights of a file's group among the bits of its mode; others' stand
 // three bits below.
 const GroupBits = 0o070

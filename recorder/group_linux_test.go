@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -42,5 +43,51 @@ func TestFailedRunOfListed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.mode, st.Mode().String(), c.command)
 		require.Equal(t, "secret", b.read("s"))
+	}
+}
+
+// TestRunThatSetsAList: what a list allows that a run has set goes with the run, whether it changed
+// the content too or not, and stays where the run stays.
+func TestRunThatSetsAList(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	const list = "02000000" + "01000600ffffffff" + "02000600d2040000" + "04000000ffffffff" + "10000600ffffffff" + "20000000ffffffff"
+	const setList = `python3 -c 'import os; os.setxattr("s", "system.posix_acl_access", bytes.fromhex("` + list + `"))'`
+	b := newBench(t)
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
+	for _, mode := range []os.FileMode{0o600, 0o640, 0o644} {
+		for _, change := range []string{"", "echo more >>s; "} {
+			b.write("s", "secret")
+			path := filepath.Join(b.root, "s")
+			require.NoError(t, os.Chmod(path, mode))
+			run := func(end string) *RunResult {
+				return with(b, func(r *Recorder) (*RunResult, error) {
+					return r.Run(context.Background(), RunOptions{Args: []string{"/bin/sh", "-c", change + setList + "; exit " + end}, Dir: b.root, Stdin: null, Env: os.Environ()})
+				})
+			}
+			check := func() {
+				t.Helper()
+				st, err := os.Stat(path)
+				require.NoError(t, err)
+				require.Equal(t, mode, st.Mode())
+				_, err = unix.Getxattr(path, disk.ACL, nil)
+				require.ErrorIs(t, err, unix.ENODATA, "%s%o", change, mode)
+				require.Equal(t, "secret", b.read("s"))
+			}
+			res := run("0")
+			if _, err := unix.Getxattr(path, disk.ACL, nil); err != nil {
+				t.Skip("no access control lists: ", err)
+			}
+			with(b, func(r *Recorder) (*MoveResult, error) {
+				return r.Revert(context.Background(), MoveOptions{Refs: []string{res.Record.ID}})
+			})
+			check()
+			res = run("1")
+			require.Equal(t, []string{"s: its access control list, which came later, is gone"}, res.Notes)
+			check()
+		}
 	}
 }

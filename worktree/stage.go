@@ -194,6 +194,13 @@ func (x *txn) content(s *step) (io.ReadCloser, error) {
 		return s.Content()
 	case s.To.Size == 0:
 		return io.NopCloser(strings.NewReader("")), nil
+	case s.From != nil && s.From.SHA256 == s.To.SHA256 && s.From.Size == s.To.Size: // see losesList
+		d, err := x.h.dir(s.Path.Parent())
+		if err != nil {
+			return nil, err
+		}
+		defer d.release()
+		return d.Open(s.Path.Name())
 	case x.t.opt.Store == nil:
 		return nil, errors.New("no content given")
 	}
@@ -303,7 +310,7 @@ func (x *txn) groupMode(e *tree.Entry, p slots, name string) (uint32, error) {
 		return e.Mode, nil
 	}
 	kept := false
-	if e.Owner.GID == disk.NoGroup {
+	if hasList(e) {
 		var err error
 		if kept, err = disk.HasACL(p, name); err != nil {
 			return 0, err
@@ -436,6 +443,14 @@ func (x *txn) giveXattrs(s *step, p slots) error {
 		return err
 	}
 	for _, a := range list {
+		if a.Name == disk.ACL && losesList(s.From, s.To) {
+			x.note(tree.Quote(s.Path) + ": its access control list, which came later, is gone")
+			continue
+		}
+		if a.Name == disk.Capability {
+			x.note(tree.Quote(s.Path) + ": its file capabilities were another content's, and are gone")
+			continue
+		}
 		if slices.ContainsFunc(have, func(b disk.Xattr) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) }) {
 			continue
 		}

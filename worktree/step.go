@@ -78,11 +78,19 @@ func kindOf(from, to *tree.Entry) kind {
 	case isDir(to):
 		return fileToDir
 	case from.Type == tree.Regular && to.Type == tree.Regular && from.SHA256 == to.SHA256 && from.Size == to.Size &&
-		(from.Owner == to.Owner || !from.Owner.Known || !to.Owner.Known):
+		!losesList(from, to) && (from.Owner == to.Owner || !from.Owner.Known || !to.Owner.Known):
 		return chmodFile
 	}
 	return replace
 }
+
+// losesList says whether a file with an access control list is to be one without: the list
+// came since then, and what it allows was not allowed. The file is replaced by another one,
+// so that it has its list again when it is taken back.
+func losesList(from, to *tree.Entry) bool { return hasList(from) && !hasList(to) }
+
+// hasList says whether an access control list is known to say what the bits of a file's group mean.
+func hasList(e *tree.Entry) bool { return e != nil && e.Owner.Known && e.Owner.GID == disk.NoGroup }
 
 func same(a, b *tree.Entry) bool {
 	if a == nil || b == nil {
