@@ -533,3 +533,23 @@ func TestSwappedBeforeItIsGivenAway(t *testing.T) {
 	}
 	require.Greater(t, owners, 10)
 }
+
+// TestCapabilitiesStayBehind: file capabilities were given to a content, and no other gets them.
+func TestCapabilitiesStayBehind(t *testing.T) {
+	was, will := files{"a": moded(0o755, "trusted")}, files{"a": moded(0o755, "another's")}
+	r := newRig(t, was)
+	root := r.open("tree")
+	defer root.Close()
+	// CAP_NET_BIND_SERVICE, permitted and effective, in the kernel's form of version 2.
+	value := []byte("\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+	if err := root.SetXattr("a", disk.Xattr{Name: disk.Capability, Value: value}); err != nil {
+		t.Skip("no file capabilities here: ", err)
+	}
+	out, err := r.move(steps(was, will))
+	require.NoError(t, err)
+	require.Equal(t, []string{"a: its file capabilities were another content's, and are gone"}, out.Notes)
+	list, err := root.Xattrs("a")
+	require.NoError(t, err)
+	require.Empty(t, list)
+	require.Equal(t, will, r.state())
+}
