@@ -1,0 +1,477 @@
+package target
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"filippo.io/age"
+)
+
+// An encrypted target is around any other. Each project's directory there has a key of its own (projectkey.go);
+// everything in it but the marker and key.age is an age file to this key, so that key.age, age itself and an
+// identity are enough to read them without decree. Names stay as they are, but for those of packs, which
+// are hashes of what they hold (sealedname.go). There is no current/: nobody could read it.
+
+// Sealed is a target whose contents may need a key to be read.
+type Sealed interface {
+	// Readable is nil where all contents of a project's directory can be read, else it says why not
+	// and what to do: ErrNoIdentity, ErrWrongKey, ErrNoKey.
+	Readable(ctx context.Context, project string) error
+}
+
+// What an age file to one X25519 recipient looks like: a header that is always as long, 16 bytes, and then
+// chunks of 64 KiB with 16 bytes more each. One without content has one chunk.
+const (
+	ageIntro   = "age-encryption.org/v1\n"
+	headLength = 168 + 16
+	chunkSize  = 64 << 10
+	chunkExtra = 16
+)
+
+// IsEncrypted says whether what begins so was encrypted.
+func IsEncrypted(data []byte) bool { return bytes.HasPrefix(data, []byte(ageIntro)) }
+
+func sealedSize(plain int64) int64 {
+	chunks := max(1, (plain+chunkSize-1)/chunkSize)
+	return headLength + plain + chunks*chunkExtra
+}
+
+func plainSize(sealed int64) int64 {
+	body := sealed - headLength
+	chunks := (body + chunkSize + chunkExtra - 1) / (chunkSize + chunkExtra)
+	return max(0, body-chunks*chunkExtra)
+}
+
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+type encrypted struct {
+	inner      Target
+	keys       Keys
+	recipients []age.Recipient
+
+	mu       sync.Mutex // of projects and of what is in them
+	projects map[string]*projectKey
+
+	filesMu sync.Mutex
+	files   map[string][]byte // by their shares: the keys of the files that this process has written
+	heads   map[string]*head
+}
+
+// Encrypted is a target around another one, which it closes. What is in directories that are not
+// encrypted it leaves as it is.
+func Encrypted(inner Target, keys Keys) (Target, error) {
+	recipients, err := parseRecipients(keys)
+	if err != nil {
+		return nil, err
+	}
+	if keys.Memory == nil {
+		keys.Memory = &fleeting{}
+	}
+	e := &encrypted{inner: inner, keys: keys, recipients: recipients, projects: map[string]*projectKey{}, files: map[string][]byte{}, heads: map[string]*head{}}
+	locker, locks := inner.(Locker)
+	placed, lies := inner.(Placed)
+	shelf, shows := inner.(Shelf)
+	switch shows = shows && keys.Recipients == ""; {
+	case locks && lies && shows:
+		return struct {
+			*encrypted
+			Locker
+			Placed
+			Shelf
+		}{e, locker, placed, plainShelf{e, shelf}}, nil
+	case shows:
+		return struct {
+			*encrypted
+			Shelf
+		}{e, plainShelf{e, shelf}}, nil
+	case locks && lies:
+		return struct {
+			*encrypted
+			Locker
+			Placed
+		}{e, locker, placed}, nil
+	}
+	return e, nil
+}
+
+// plainShelf keeps plain files out of directories that are encrypted.
+type plainShelf struct {
+	e *encrypted
+	Shelf
+}
+
+func (s plainShelf) Write(ctx context.Context, name string, r io.Reader) error {
+	k, err := s.e.keyOf(ctx, name, false)
+	if err == nil && k != nil {
+		err = fmt.Errorf("%s: the backups there are encrypted: set backup.encrypt to those who may read them", s.e)
+	}
+	if err != nil {
+		return err
+	}
+	return s.Shelf.Write(ctx, name, r)
+}
+
+// fleeting is a memory that ends with the process.
+type fleeting struct{ data []byte }
+
+func (f *fleeting) Load() ([]byte, error)  { return f.data, nil }
+func (f *fleeting) Save(data []byte) error { f.data = data; return nil }
+
+func (e *encrypted) String() string { return e.inner.String() }
+func (e *encrypted) Close() error   { return e.inner.Close() }
+
+// keyOf is the key that a content is encrypted with; nil for what is not.
+func (e *encrypted) keyOf(ctx context.Context, name string, write bool) (*projectKey, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	project, rest, _ := strings.Cut(name, "/")
+	if rest == markerFile || rest == keyFile || rest == "" {
+		return nil, nil
+	}
+	return e.key(ctx, project, write)
+}
+
+// Readable says whether there is an identity that opens the project's key.
+func (e *encrypted) Readable(ctx context.Context, project string) error {
+	k, err := e.key(ctx, project, false)
+	if err != nil || k == nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unlock(k)
+}
+
+// List gives names and sizes as they were before they were encrypted.
+func (e *encrypted) List(ctx context.Context, prefix string, each func(Object) error) error {
+	dir := prefix[:strings.LastIndexByte(prefix, '/')+1]
+	if path.Base(dir) != packsDir {
+		dir = prefix
+	}
+	var list []Object
+	err := e.inner.List(ctx, dir, func(o Object) error {
+		if project, rest, _ := strings.Cut(o.Name, "/"); rest == keyFile && project != "" {
+			return nil // it is no content of the caller's
+		}
+		k, err := e.keyOf(ctx, o.Name, false)
+		if err != nil && !errors.Is(err, ErrNoKey) && !errors.Is(err, ErrWrongKey) {
+			return err
+		}
+		if err == nil && k != nil {
+			o.Size = plainSize(o.Size)
+			if k.names != nil {
+				o.Name = k.openName(o.Name)
+			}
+		}
+		if strings.HasPrefix(o.Name, prefix) {
+			list = append(list, o)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(list, func(a, b Object) int { return strings.Compare(a.Name, b.Name) })
+	for _, o := range list {
+		if err := each(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named is the key of a content and the name that the target has for it.
+func (e *encrypted) named(ctx context.Context, name string, write bool) (*projectKey, string, error) {
+	k, err := e.keyOf(ctx, name, write)
+	if err != nil || k == nil {
+		return nil, name, err
+	}
+	if k.names == nil {
+		return nil, "", k.locked
+	}
+	return k, k.sealName(name), nil
+}
+
+// Open reads and decrypts. What has been changed or cut off is found at the chunk of 64 KiB that it is in.
+func (e *encrypted) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, int64, error) {
+	k, sealed, err := e.named(ctx, name, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	if k == nil {
+		return e.inner.Open(ctx, name, offset, length)
+	}
+	if offset > 0 || length >= 0 {
+		return e.openRange(ctx, k, sealed, offset, length)
+	}
+	r, size, err := e.inner.Open(ctx, sealed, 0, -1)
+	if err != nil {
+		return nil, 0, err
+	}
+	plain, err := e.decrypt(k, r)
+	if err != nil {
+		r.Close()
+		return nil, 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return &limited{plain, r}, plainSize(size), nil
+}
+
+// decrypt reads an age file.
+func (e *encrypted) decrypt(k *projectKey, r io.Reader) (io.Reader, error) {
+	start := make([]byte, headLength)
+	if _, err := io.ReadFull(r, start); err != nil {
+		return nil, fmt.Errorf("not a whole encrypted file: %w", err)
+	}
+	identity, err := e.identityFor(k, start)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := age.Decrypt(io.MultiReader(bytes.NewReader(start), r), identity)
+	var mismatch *age.NoIdentityMatchError
+	if errors.As(err, &mismatch) {
+		err = fmt.Errorf("%w: it was encrypted with another key than that of %s, or is damaged", ErrWrongKey, keyFile)
+	}
+	return plain, err
+}
+
+// identityFor is what opens the file that begins with start: its own key, if this machine has it, or
+// else that of the project.
+func (e *encrypted) identityFor(k *projectKey, start []byte) (age.Identity, error) {
+	const intro = ageIntro + "-> X25519 "
+	if !bytes.HasPrefix(start, []byte(intro)) {
+		return nil, errors.New("it was not encrypted by decree")
+	}
+	share, _, _ := strings.Cut(string(start[len(intro):]), "\n")
+	key, err := e.fileKey(k, share)
+	if err != nil {
+		return nil, err
+	}
+	if key != nil {
+		return age.NewInjectedFileKeyIdentity(key), nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.unlock(k); err != nil {
+		return nil, err
+	}
+	return k.identity, nil
+}
+
+// fileKey is a file's own key; nil where it is not known.
+func (e *encrypted) fileKey(k *projectKey, share string) ([]byte, error) {
+	e.filesMu.Lock()
+	defer e.filesMu.Unlock()
+	if key := e.files[share]; key != nil {
+		return key, nil
+	}
+	m, err := e.load()
+	if err != nil {
+		return nil, err
+	}
+	if r := m.of(k.file); r != nil {
+		for _, list := range r.Files {
+			for _, f := range list {
+				e.files[f.Share] = f.Key
+			}
+		}
+	}
+	return e.files[share], nil
+}
+
+// sealing is an age file that is being written.
+type sealing struct {
+	io.WriteCloser
+	fileKey
+}
+
+// tapped is a recipient that keeps the key of the file.
+type tapped struct {
+	age.Recipient
+	to *fileKey
+}
+
+func (t tapped) Wrap(key []byte) ([]*age.Stanza, error) {
+	stanzas, err := t.Recipient.Wrap(key)
+	if err == nil {
+		t.to.Share, t.to.Key = stanzas[0].Args[0], bytes.Clone(key)
+	}
+	return stanzas, err
+}
+
+func (e *encrypted) seal(k *projectKey, w io.Writer) (*sealing, error) {
+	s := &sealing{}
+	var err error
+	s.WriteCloser, err = age.Encrypt(w, tapped{k.recipient, &s.fileKey})
+	return s, err
+}
+
+// keep remembers the key of a file that is about to get its name. This machine reads some of them again
+// without an identity: manifest.json, proofs.jsonl and the indexes of packs always, the others until a
+// manifest.json has them.
+func (e *encrypted) keep(k *projectKey, name string, f fileKey) error {
+	e.filesMu.Lock()
+	defer e.filesMu.Unlock()
+	e.files[f.Share] = f.Key
+	return e.change(func(m *memory) bool {
+		r := m.of(k.file)
+		if r == nil {
+			return false // with an identity, and nothing was ever remembered
+		}
+		r.Files[name] = append(r.Files[name], f)
+		return true
+	})
+}
+
+// settle forgets what is no longer needed, once name has been acknowledged with the last of its keys.
+func (e *encrypted) settle(k *projectKey, name string) error {
+	e.filesMu.Lock()
+	defer e.filesMu.Unlock()
+	return e.change(func(m *memory) bool {
+		r := m.of(k.file)
+		if r == nil {
+			return false
+		}
+		if n := len(r.Files[name]); n > 1 {
+			r.Files[name] = r.Files[name][n-1:]
+		}
+		for other := range r.Files {
+			ext := path.Ext(other)
+			if path.Base(name) == manifestFile && ext != ".idx" && ext != ".json" && ext != ".jsonl" {
+				delete(r.Files, other)
+			}
+		}
+		return true
+	})
+}
+
+// Read reads and decrypts.
+func (e *encrypted) Read(ctx context.Context, name string, limit int64) ([]byte, Version, error) {
+	k, sealed, err := e.named(ctx, name, false)
+	if err != nil {
+		return nil, "", err
+	}
+	if k == nil {
+		return e.inner.Read(ctx, name, limit)
+	}
+	data, version, err := e.inner.Read(ctx, sealed, sealedSize(limit))
+	if err != nil || data == nil {
+		return nil, version, err
+	}
+	r, err := e.decrypt(k, bytes.NewReader(data))
+	if err == nil {
+		data, err = io.ReadAll(r)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", name, err)
+	}
+	return data, version, nil
+}
+
+// Swap encrypts and replaces. The same content is never encrypted to the same bytes, so whether it is
+// there already is looked at here.
+func (e *encrypted) Swap(ctx context.Context, name string, data []byte, was Version) (Version, error) {
+	k, sealed, err := e.named(ctx, name, true)
+	if err != nil {
+		return "", err
+	}
+	if k == nil {
+		return e.inner.Swap(ctx, name, data, was)
+	}
+	var out bytes.Buffer
+	w, err := e.seal(k, &out)
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err == nil {
+		err = e.keep(k, name, w.fileKey)
+	}
+	if err != nil {
+		return "", err
+	}
+	version, err := e.inner.Swap(ctx, sealed, out.Bytes(), was)
+	if errors.Is(err, ErrConflict) {
+		if there, now, rerr := e.Read(ctx, name, int64(len(data))); rerr == nil && now != "" && bytes.Equal(there, data) {
+			return now, nil
+		}
+	}
+	if err == nil {
+		_ = e.settle(k, name) // what is remembered for too long does no harm
+	}
+	return version, err
+}
+
+// Create begins an encrypted content.
+func (e *encrypted) Create(ctx context.Context, near string) (Upload, error) {
+	k, sealed, err := e.named(ctx, near, true)
+	if err != nil {
+		return nil, err
+	}
+	to, err := e.inner.Create(ctx, sealed)
+	if err != nil || k == nil {
+		return to, err
+	}
+	w, err := e.seal(k, to)
+	if err != nil {
+		return nil, errors.Join(err, to.Abort())
+	}
+	return &sealedUpload{w, e, k, to}, nil
+}
+
+type sealedUpload struct {
+	*sealing
+	e  *encrypted
+	k  *projectKey
+	to Upload
+}
+
+func (u *sealedUpload) Commit(ctx context.Context, name string) error {
+	err := CheckName(name)
+	if err == nil {
+		err = u.sealing.Close()
+	}
+	if err == nil {
+		err = u.e.keep(u.k, name, u.fileKey)
+	}
+	if err != nil {
+		return errors.Join(err, u.to.Abort())
+	}
+	return u.to.Commit(ctx, u.k.sealName(name))
+}
+
+func (u *sealedUpload) Abort() error { return u.to.Abort() }
+
+// Delete removes a name, and the key that this machine remembers of it.
+func (e *encrypted) Delete(ctx context.Context, name string) error {
+	k, sealed, err := e.named(ctx, name, false)
+	if err != nil {
+		return err
+	}
+	if err := e.inner.Delete(ctx, sealed); err != nil || k == nil {
+		return err
+	}
+	e.filesMu.Lock()
+	defer e.filesMu.Unlock()
+	delete(e.heads, sealed)
+	return e.change(func(m *memory) bool {
+		r := m.of(k.file)
+		if r == nil || r.Files[name] == nil {
+			return false
+		}
+		delete(r.Files, name)
+		return true
+	})
+}
+
+func (e *encrypted) Tidy(ctx context.Context, prefix string) error { return e.inner.Tidy(ctx, prefix) }

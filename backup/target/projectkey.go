@@ -1,0 +1,415 @@
+package target
+
+import (
+	"bytes"
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+)
+
+// Keys are what encrypted backups are written and read with.
+type Keys struct {
+	Recipients string // of age, with spaces between them, or ByPassphrase; "": nothing is encrypted anew
+	Identity   string // the path of a file with age identities; "": none
+	Passphrase string
+	Memory     Memory // what this machine remembers; nil: as long as the process lives
+}
+
+// ByPassphrase stands in the place of recipients.
+const ByPassphrase = "passphrase"
+
+// Memory is a small private content of this machine's.
+type Memory interface {
+	Load() ([]byte, error) // nothing where there is none yet
+	Save(data []byte) error
+}
+
+// The categories of errors about keys.
+var (
+	// ErrNoIdentity: what is to be read is encrypted, and what opens it was not given.
+	ErrNoIdentity = errors.New("these backups are encrypted")
+	// ErrWrongKey: what was given does not open it.
+	ErrWrongKey = errors.New("the key does not fit")
+	// ErrNoKey: key.age is missing, without which nothing can be read.
+	ErrNoKey = errors.New(keyFile + " is missing")
+)
+
+const (
+	keyFile      = "key.age"
+	maxKeyFile   = 1 << 20
+	markerFile   = "decree-backup.json"
+	manifestFile = "manifest.json"
+	packsDir     = "packs"
+)
+
+// projectKey is the key of one project's directory: a pair of age's, of which the secret part lies
+// in key.age, encrypted to the recipients. Who has once made it or opened it remembers the public part
+// and the key of the names, which is all that writing needs.
+type projectKey struct {
+	file      []byte // key.age
+	recipient *age.X25519Recipient
+	names     []byte
+	written   bool                // key.age is there, and for the recipients of now
+	identity  *age.X25519Identity // nil until it was needed
+	locked    error               // why it cannot be had
+}
+
+// remembered is what the memory has of one project's key.
+type remembered struct {
+	Place     string               `json:"place"` // the target and the project's directory there
+	KeyFile   []byte               `json:"key_age"`
+	To        string               `json:"to"` // whom key.age is encrypted to; "": not known
+	Recipient string               `json:"recipient"`
+	Names     []byte               `json:"names"`
+	Files     map[string][]fileKey `json:"files"` // of what this machine has written and must read to write on
+}
+
+// fileKey is what opens one file: age makes a new one for each. Share is how its header tells it from others.
+type fileKey struct {
+	Share string `json:"share"`
+	Key   []byte `json:"key"`
+}
+
+type memory struct {
+	Version int           `json:"version"`
+	Keys    []*remembered `json:"keys"`
+}
+
+// of is what is remembered of a key.age.
+func (m *memory) of(file []byte) *remembered {
+	for _, r := range m.Keys {
+		if bytes.Equal(r.KeyFile, file) {
+			return r
+		}
+	}
+	return nil
+}
+
+// at are the keys of a place. It has several where disks take turns there.
+func (m *memory) at(place string) (list []*remembered) {
+	for _, r := range m.Keys {
+		if r.Place == place {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (e *encrypted) load() (*memory, error) {
+	data, err := e.keys.Memory.Load()
+	m := &memory{Version: 1}
+	if err == nil && len(data) > 0 {
+		err = json.Unmarshal(data, m)
+	}
+	return m, err
+}
+
+// change changes what is remembered. It is called before what that is needed for is acknowledged,
+// so that a death leaves too much of it and never too little. False of change is that nothing has changed.
+func (e *encrypted) change(change func(*memory) bool) error {
+	m, err := e.load()
+	if err != nil || !change(m) {
+		return err
+	}
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return e.keys.Memory.Save(data)
+}
+
+// remember writes down what is known of a key; was is the key.age that it had.
+func (e *encrypted) remember(project string, k *projectKey, was []byte, to string) error {
+	return e.change(func(m *memory) bool {
+		r := m.of(was)
+		if r == nil {
+			r = &remembered{Files: map[string][]fileKey{}}
+			m.Keys = append(m.Keys, r)
+		}
+		r.Place, r.KeyFile, r.Recipient, r.Names, r.To = e.place(project), k.file, k.recipient.String(), k.names, to
+		return true
+	})
+}
+
+// key finds the key of a project's directory; nil where that is not encrypted. To write, a directory that
+// is empty gets one if there are recipients, and key.age is brought up to date.
+func (e *encrypted) key(ctx context.Context, project string, write bool) (*projectKey, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if k := e.projects[project]; k != nil && (k.written || !write) {
+		return k, nil
+	}
+	file, version, err := e.inner.Read(ctx, path.Join(project, keyFile), maxKeyFile)
+	if err != nil {
+		return nil, err
+	}
+	m, err := e.load()
+	if err != nil {
+		return nil, err
+	}
+	if file == nil {
+		file, err = e.missing(ctx, project, write, m.at(e.place(project)))
+		if err != nil || file == nil && (!write || e.keys.Recipients == "") {
+			return nil, err
+		}
+	}
+	var k *projectKey
+	if file == nil {
+		k, err = e.newKey(ctx, project)
+	} else {
+		k, err = e.openKey(project, file, m)
+		if err == nil && write {
+			err = e.updateKey(ctx, project, k, version, m.of(file))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.projects[project] = k
+	return k, nil
+}
+
+func (e *encrypted) place(project string) string { return e.inner.String() + " " + project }
+
+// missing says what a directory without key.age is: empty or not encrypted, which is no key.age
+// and no error; else the key.age that this machine remembers.
+func (e *encrypted) missing(ctx context.Context, project string, write bool, known []*remembered) ([]byte, error) {
+	name := path.Join(project, manifestFile)
+	r, _, err := e.inner.Open(ctx, name, 0, int64(len(ageIntro)))
+	if isMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	intro, err := io.ReadAll(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case IsEncrypted(intro) && len(known) == 1:
+		return known[0].KeyFile, nil
+	case IsEncrypted(intro):
+		return nil, fmt.Errorf("%s: %w: nothing there can be read until it is put back from a copy", path.Join(e.inner.String(), project), ErrNoKey)
+	case write && e.keys.Recipients != "":
+		return nil, fmt.Errorf("%s: the backups there are not encrypted, and backup.encrypt is set: give backup.name another name, or take them away", path.Join(e.inner.String(), project))
+	}
+	return nil, nil
+}
+
+// newKey makes the key of an empty directory.
+func (e *encrypted) newKey(ctx context.Context, project string) (*projectKey, error) {
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		return nil, err
+	}
+	k := &projectKey{identity: identity, recipient: identity.Recipient(), names: namesKey(identity), written: true}
+	if k.file, err = e.wrap(identity); err != nil {
+		return nil, err
+	}
+	if err := e.remember(project, k, nil, e.keys.Recipients); err != nil {
+		return nil, err
+	}
+	_, err = e.inner.Swap(ctx, path.Join(project, keyFile), k.file, "")
+	if errors.Is(err, ErrConflict) { // the other's key counts
+		err = errors.Join(err, e.change(func(m *memory) bool {
+			m.Keys = slices.DeleteFunc(m.Keys, func(r *remembered) bool { return bytes.Equal(r.KeyFile, k.file) })
+			return true
+		}))
+	}
+	if !e.opens() {
+		k.identity, k.locked = nil, e.lacks(k.file)
+	}
+	return k, err
+}
+
+// wrap encrypts the secret part of a key for those who may read.
+func (e *encrypted) wrap(identity *age.X25519Identity) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := age.Encrypt(&out, e.recipients...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(w, identity.String()+"\n"); err != nil {
+		return nil, err
+	}
+	err = w.Close() // which writes the last chunk
+	return out.Bytes(), err
+}
+
+// openKey is the key that lies in a key.age. Its secret part is opened only where it must be: that
+// takes a second by a passphrase.
+func (e *encrypted) openKey(project string, file []byte, m *memory) (*projectKey, error) {
+	k := &projectKey{file: file}
+	if r := m.of(file); r != nil {
+		recipient, err := age.ParseX25519Recipient(r.Recipient)
+		k.recipient, k.names = recipient, r.Names
+		return k, err
+	}
+	if e.unlock(k) == nil {
+		others := m.at(e.place(project))
+		same := slices.ContainsFunc(others, func(r *remembered) bool { return r.Recipient == k.recipient.String() })
+		if len(others) > 0 && !same {
+			return nil, fmt.Errorf("%s: %w: this machine has written there with another key, so somebody has replaced %s", path.Join(e.inner.String(), project), ErrWrongKey, keyFile)
+		}
+	}
+	return k, nil // k.locked says why it cannot be opened, to whom it concerns
+}
+
+// updateKey sees to it that key.age is there and is for those who may read now.
+func (e *encrypted) updateKey(ctx context.Context, project string, k *projectKey, was Version, known *remembered) error {
+	if k.recipient == nil {
+		return k.locked
+	}
+	to, file := e.keys.Recipients, k.file
+	if to == "" && known != nil {
+		to = known.To
+	}
+	same := known != nil && known.To == to || to == ""
+	if !same {
+		if err := e.unlock(k); err != nil {
+			return fmt.Errorf("backup.encrypt was changed, so %s must be encrypted anew: %w", keyFile, err)
+		}
+		var err error
+		if k.file, err = e.wrap(k.identity); err != nil {
+			return err
+		}
+	}
+	if err := e.remember(project, k, file, to); err != nil {
+		return err
+	}
+	if !same || was == "" {
+		if _, err := e.inner.Swap(ctx, path.Join(project, keyFile), k.file, was); err != nil {
+			return err
+		}
+	}
+	k.written = true
+	return nil
+}
+
+// unlock opens the secret part of a key, once.
+func (e *encrypted) unlock(k *projectKey) error {
+	if k.identity != nil || k.locked != nil {
+		return k.locked
+	}
+	k.locked = func() error {
+		identities, err := e.identities(k.file)
+		if err != nil {
+			return err
+		}
+		r, err := age.Decrypt(bytes.NewReader(k.file), identities...)
+		var mismatch *age.NoIdentityMatchError
+		if errors.As(err, &mismatch) {
+			return fmt.Errorf("%w: %s does not open %s", ErrWrongKey, e.given(k.file), keyFile)
+		}
+		var text []byte
+		if err == nil {
+			text, err = io.ReadAll(io.LimitReader(r, maxKeyFile))
+		}
+		if err == nil {
+			k.identity, err = age.ParseX25519Identity(strings.TrimSpace(string(text)))
+		}
+		if err != nil {
+			return fmt.Errorf("%s is damaged: %w", keyFile, err)
+		}
+		k.recipient, k.names = k.identity.Recipient(), namesKey(k.identity)
+		return nil
+	}()
+	return k.locked
+}
+
+// byPassphrase says whether a key.age is opened by a passphrase.
+func byPassphrase(file []byte) bool { return bytes.HasPrefix(file, []byte(ageIntro+"-> scrypt ")) }
+
+func (e *encrypted) identities(file []byte) ([]age.Identity, error) {
+	switch {
+	case byPassphrase(file) && e.keys.Passphrase != "":
+		id, err := age.NewScryptIdentity(e.keys.Passphrase)
+		return []age.Identity{id}, err
+	case byPassphrase(file) || e.keys.Identity == "":
+		return nil, e.lacks(file)
+	}
+	data, err := os.ReadFile(e.keys.Identity)
+	if err != nil {
+		return nil, fmt.Errorf("backup.identity: %w", err)
+	}
+	list, err := age.ParseIdentities(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("backup.identity: %s: %w", e.keys.Identity, err)
+	}
+	return list, nil
+}
+
+// lacks says what must be given to open a key.age.
+func (e *encrypted) lacks(file []byte) error {
+	if byPassphrase(file) {
+		return fmt.Errorf("%w: to read them, set DECREE_BACKUP_PASSPHRASE to their passphrase", ErrNoIdentity)
+	}
+	return fmt.Errorf("%w: to read them, set backup.identity to the file with an age identity that opens them", ErrNoIdentity)
+}
+
+// given is what key.age was to be opened with.
+func (e *encrypted) given(file []byte) string {
+	if byPassphrase(file) {
+		return "the passphrase in DECREE_BACKUP_PASSPHRASE"
+	}
+	return "the identity in " + e.keys.Identity
+}
+
+// opens says whether anything was given that opens keys.
+func (e *encrypted) opens() bool {
+	if e.keys.Recipients == ByPassphrase {
+		return e.keys.Passphrase != ""
+	}
+	return e.keys.Identity != ""
+}
+
+// scryptWork is the work of a passphrase, as a power of two; 0: age's own.
+var scryptWork = 0
+
+// parseRecipients reads what backup.encrypt says.
+func parseRecipients(k Keys) ([]age.Recipient, error) {
+	if k.Recipients == "" {
+		return nil, nil
+	}
+	if k.Recipients == ByPassphrase {
+		if k.Passphrase == "" {
+			return nil, nil // needed only for the first backup
+		}
+		r, err := age.NewScryptRecipient(k.Passphrase)
+		if err == nil && scryptWork > 0 {
+			r.SetWorkFactor(scryptWork)
+		}
+		return []age.Recipient{r}, err
+	}
+	fields := strings.Fields(k.Recipients)
+	for _, f := range fields {
+		if strings.HasPrefix(strings.ToUpper(f), "AGE-SECRET-KEY-") {
+			return nil, errors.New("backup.encrypt: this is an identity, which opens backups and must be kept secret; what belongs here is its recipient, age1..., as 'age-keygen -y' prints it")
+		}
+	}
+	list, err := age.ParseRecipients(strings.NewReader(strings.Join(fields, "\n")))
+	if err != nil {
+		return nil, fmt.Errorf("backup.encrypt: must be age recipients (age1...) with spaces between them, or %q: %w", ByPassphrase, err)
+	}
+	return list, nil
+}
+
+// namesKey is the key of the names of packs.
+func namesKey(identity *age.X25519Identity) []byte {
+	key, err := hkdf.Key(sha256.New, []byte(identity.String()), nil, "decree names of packs", 64)
+	if err != nil {
+		panic(err) // only for lengths that are too large
+	}
+	return key
+}
