@@ -4,7 +4,7 @@ import "strings"
 
 // resumes are the commands that go on with a conversation, by agent; the session's id follows.
 var resumes = map[string][]string{
-	"claude": {"claude", "--resume"}, "codex": {"codex", "resume"}, "copilot": {"copilot", "--resume"}, "cursor": {"cursor-agent", "--resume"},
+	"claude": {"claude", "--resume"}, "cline": {"cline", "--id"}, "codex": {"codex", "resume"}, "copilot": {"copilot", "--resume"}, "cursor": {"cursor-agent", "--resume"},
 	"gemini": {"gemini", "--resume"}, "opencode": {"opencode", "--session"}, "pi": {"pi", "--session"}, "qwen": {"qwen", "--resume"},
 }
 

@@ -15,7 +15,9 @@ type realAgent struct {
 	line  []string // the program and its flags; the prompt follows
 	// resume are the words, instead of those, that go on with a conversation; @SESSION@ in them is its id.
 	resume []string
-	acp    []string // what has it speak the Agent Client Protocol; nil: it was not tried
+	// secretive: its hooks do not say what the prompt is.
+	secretive bool
+	acp       []string // what has it speak the Agent Client Protocol; nil: it was not tried
 	// cannot has the stories that it cannot be in, and why.
 	cannot map[string]string
 }
@@ -66,6 +68,7 @@ args = ["mcp", "--allow-write"]
 		env:    []string{"OPENAI_API_KEY=fake", "OPENAI_BASE_URL=@URL@/v1", "OPENAI_MODEL=fake"},
 		line:   []string{"qwen", "--yolo", "-p"},
 		resume: []string{"qwen", "--resume", sessionID, "--yolo", "-p"},
+		acp:    []string{"--acp", "--yolo"},
 	},
 	{
 		name:   "copilot",
@@ -74,6 +77,7 @@ args = ["mcp", "--allow-write"]
 		env:    []string{"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false", "COPILOT_PROVIDER_BASE_URL=@URL@/v1", "COPILOT_PROVIDER_API_KEY=fake", "COPILOT_MODEL=fake"},
 		line:   []string{"copilot", "--no-color", "--allow-all-tools", "--allow-all-paths", "-p"},
 		resume: []string{"copilot", "--no-color", "--allow-all-tools", "--allow-all-paths", "--resume=" + sessionID, "-p"},
+		acp:    []string{"--acp", "--allow-all-tools", "--allow-all-paths"},
 		cannot: map[string]string{"resume after SIGKILL": "it knows no session that was killed"},
 	},
 	{
@@ -95,12 +99,14 @@ args = ["mcp", "--allow-write"]
 		acp:    []string{"acp"},
 	},
 	{
-		name:   "cline",
-		files:  map[string]string{".cline/data/settings/cline_mcp_settings.json": "@MCP@"},
-		mcp:    `{"mcpServers": {"decree": {"command": "decree", "args": ["mcp", "--allow-write"], "disabled": false}}}`,
-		env:    []string{"CLINE_TELEMETRY_DISABLED=1", "CLINE_NO_AUTO_UPDATE=1"},
-		setup:  []string{"cline", "auth", "-p", "openai-compatible", "-k", "fake", "-m", "fake", "-b", "@URL@/v1"},
-		line:   []string{"cline", "--timeout", "120"},
-		resume: []string{"cline", "--timeout", "120", "--id", sessionID},
+		name:      "cline",
+		files:     map[string]string{".cline/data/settings/cline_mcp_settings.json": "@MCP@"},
+		mcp:       `{"mcpServers": {"decree": {"command": "decree", "args": ["mcp", "--allow-write"], "disabled": false}}}`,
+		env:       []string{"CLINE_TELEMETRY_DISABLED=1", "CLINE_NO_AUTO_UPDATE=1"},
+		setup:     []string{"cline", "auth", "-p", "openai-compatible", "-k", "fake", "-m", "fake", "-b", "@URL@/v1"},
+		line:      []string{"cline", "--timeout", "120"},
+		resume:    []string{"cline", "--timeout", "120", "--id", sessionID},
+		secretive: true,
+		cannot:    map[string]string{"acp": "it wants its user to log in", "resume": "it goes on with a session in a terminal alone", "resume after SIGKILL": "it goes on with a session in a terminal alone"},
 	},
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -63,13 +64,15 @@ func storyTools(t *testing.T, a realAgent) {
 	require.Equal(t, map[string]string{"hello.txt": "hello\nall\n", "sub/shell.txt": "made by shell\n"}, b.files(), "the model's script was followed")
 
 	turn := b.turn()
-	assert.Contains(t, turn.Prompt, "do it")
 	assert.Equal(t, "event", turn.EndedBy)
 	assert.Equal(t, 2, turn.Changes.Created)
 	assert.Equal(t, 1, turn.Changes.Deleted, "also what the shell deleted")
-	assert.Regexp(t, `turn-1 .*answered .*do it`, b.decree("turns"))
-	shown := b.decree("show", "turn-1")
-	assert.Regexp(t, `(?m)^ *prompt .*do it`, shown)
+	said, shown := b.decree("turns"), b.decree("show", "turn-1")
+	assert.Regexp(t, `turn-1 .*answered`, said)
+	if !a.secretive {
+		assert.Regexp(t, `turn-1 .*do it`, said)
+		assert.Regexp(t, `(?m)^ *prompt .*do it`, shown)
+	}
 	assert.Regexp(t, `(?m)^ *resume .*`+turn.Actor.Session, shown)
 	b.walked(before)
 }
@@ -218,17 +221,20 @@ func storyTwo(t *testing.T, a realAgent) {
 	both := b.turns()
 	require.Len(t, both, 2)
 	assert.NotEqual(t, both[0].Actor.Session, both[1].Actor.Session)
-	of := map[string]recordedTurn{both[0].Prompt: both[0], both[1].Prompt: both[1]}
-	require.Contains(t, of, "work on alpha")
-	id := of["work on alpha"].ID
-	assert.Equal(t, []string{of["work on beta"].ID}, of["work on alpha"].Overlaps)
-	assert.Equal(t, []string{id}, of["work on beta"].Overlaps)
-	assert.Contains(t, b.refused("revert", "--yes", id), "a-shell.txt")
+	if !strings.HasPrefix(b.decree("diff", "--name-only", both[0].ID), "a-shell.txt\na.txt\n") {
+		slices.Reverse(both)
+	}
+	ofAlpha, ofBeta := both[0], both[1]
+	assert.Equal(t, "a-shell.txt\na.txt\nb-shell.txt\n", b.decree("diff", "--name-only", ofAlpha.ID))
+	assert.Equal(t, "a-shell.txt\nb-shell.txt\nb.txt\n", b.decree("diff", "--name-only", ofBeta.ID))
+	assert.Equal(t, []string{ofBeta.ID}, ofAlpha.Overlaps)
+	assert.Equal(t, []string{ofAlpha.ID}, ofBeta.Overlaps)
+	assert.Contains(t, b.refused("revert", "--yes", ofAlpha.ID), "a-shell.txt")
 	assert.Equal(t, after, b.files(), "a refused operation changed nothing")
-	b.decree("revert", "--yes", "--exclude", "a-shell.txt", "--exclude", "b-shell.txt", id)
+	b.decree("revert", "--yes", "--exclude", "a-shell.txt", "--exclude", "b-shell.txt", ofAlpha.ID)
 	delete(after, "a.txt")
 	assert.Equal(t, after, b.files(), "the other's stay")
-	b.decree("revert", "--yes", "--force", of["work on beta"].ID)
+	b.decree("revert", "--yes", "--force", ofBeta.ID)
 	assert.Equal(t, before, b.files())
 }
 
@@ -260,7 +266,7 @@ func storyLarge(t *testing.T, a realAgent) {
 	require.FileExists(t, filepath.Join(b.root, "made-first.txt"))
 	out, err := b.command(filepath.Join(b.dir, "bin", "decree"), "turns").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	if strings.Contains(string(out), "the first task") {
+	if strings.Contains(string(out), "turn-1") {
 		t.Log("the first capture was done within the hook's deadline")
 	} else {
 		t.Log("the first capture went on in the background")
@@ -268,7 +274,7 @@ func storyLarge(t *testing.T, a realAgent) {
 	}
 	b.decree("checkpoint", "--wait", "5m")
 	b.prompt("the second task")
-	assert.Regexp(t, `turn-\d .*answered .*the second task +1 path \+1`, b.decree("turns"))
+	assert.Regexp(t, `turn-\d .*answered .* 1 path \+1`, b.decree("turns"))
 	b.decree("undo", "--yes")
 	assert.NoFileExists(t, filepath.Join(b.root, "made-second.txt"))
 	assert.FileExists(t, filepath.Join(b.root, "made-first.txt"))
@@ -345,7 +351,7 @@ func storyMCP(t *testing.T, a realAgent) {
 		{calls: []modelCall{{tool: "history", arguments: func([]byte) map[string]any { return map[string]any{} }}}},
 		{calls: []modelCall{{tool: "plan", arguments: with("operation", "undo")}}},
 		{calls: []modelCall{{tool: "perform", arguments: func(conversation []byte) map[string]any {
-			assert.Contains(t, string(conversation), "the first task", "the history says the prompt")
+			assert.Contains(t, string(conversation), "turn-1", "the history says it")
 			id := regexp.MustCompile(planned).FindSubmatch(conversation)
 			if !assert.NotNil(t, id, "%s", conversation) {
 				return nil
@@ -364,7 +370,6 @@ func storyMCP(t *testing.T, a realAgent) {
 
 	turns := b.turns()
 	require.Len(t, turns, 2)
-	assert.Equal(t, "take that back", turns[0].Prompt)
 	assert.Regexp(t, `turn-1 .*undone`, b.decree("turns"))
 	b.decree("redo", "--yes")
 	assert.Equal(t, after, b.files(), "the agent's undo is one like all others")
