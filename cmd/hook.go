@@ -1,7 +1,9 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -109,7 +111,8 @@ func (h *hooked) record(read func() agent.Event) {
 const lastWords = 50 * time.Millisecond
 
 // payload reads what the agent sends. All of it is taken, lest the agent meets a closed pipe,
-// and the beginning kept; an agent that does not end it is not waited for longer than need be.
+// and the beginning kept; an agent that does not end it is not waited for longer than need be, and what
+// it has sent counts where that is whole.
 func (s *session) payload(deadline time.Time) []byte {
 	if s.env.Stdin == nil || isTerminal(s.env.Stdin) {
 		return nil
@@ -117,19 +120,24 @@ func (s *session) payload(deadline time.Time) []byte {
 	data, all := make(chan []byte, 1), make(chan struct{})
 	go func() {
 		defer close(all)
-		head, _ := io.ReadAll(io.LimitReader(s.env.Stdin, mostPayload))
-		data <- head
+		var head bytes.Buffer
+		in := io.LimitReader(s.env.Stdin, mostPayload)
+		if json.NewDecoder(io.TeeReader(in, &head)).Decode(new(json.RawMessage)) != nil { // broken, or cut off
+			_, _ = io.Copy(&head, in)
+		}
+		data <- head.Bytes()
 		_, _ = io.Copy(io.Discard, s.env.Stdin)
 	}()
-	wait := time.After(time.Until(deadline) / 4)
-	select {
-	case <-all:
-	case <-wait:
-	}
+	quarter := time.Until(deadline) / 4
+	rest, most := time.After(quarter), time.After(2*quarter)
 	select {
 	case head := <-data:
+		select {
+		case <-all:
+		case <-rest:
+		}
 		return head
-	default:
+	case <-most:
 		return nil
 	}
 }

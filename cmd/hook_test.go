@@ -94,3 +94,27 @@ func TestHookWhoseInputDoesNotEnd(t *testing.T) {
 	env.Stdin, env.Stdout, env.Stderr = in, null, null
 	require.Zero(t, Main(env))
 }
+
+// What an agent has sent whole counts, also where it leaves its end of the pipe open.
+func TestHookWhoseInputStaysOpen(t *testing.T) {
+	env := hookBench(t)
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	defer out.Close()
+	_, err = out.WriteString(`{"sessionContext": {"rootSessionId": "s"}, "workspaceRoots": ["` + env.Cwd + `"]}`)
+	require.NoError(t, err)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer null.Close()
+	env.Args = []string{"hook", "cline", "TaskStart"} // which has to be done within 4 s
+	env.Stdin, env.Stdout, env.Stderr = in, null, null
+	require.Zero(t, Main(env))
+
+	r, err := recorder.OpenReader(recorder.ReaderOptions{Disk: disk.OS, Where: project.Where{RootFlag: env.Cwd, Cwd: env.Cwd, DataHome: filepath.Join(filepath.Dir(env.Cwd), "data")}, Clock: time.Now, Location: time.UTC})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.Close()) }()
+	list, err := r.History().List(history.ListOptions{Keep: func(r *history.Record) bool { return r.Reason == history.Turn }})
+	require.NoError(t, err)
+	require.Len(t, list.Records, 1)
+	require.Equal(t, "s", list.Records[0].Actor.Session)
+}
