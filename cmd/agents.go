@@ -30,7 +30,7 @@ func (s *session) agentsVerb() verb {
 	return verb{
 		name: "agents", category: agentCategory, args: "[install|remove [AGENT...] | test AGENT]", words: agentWords, most: anyWords,
 		usage: "record each turn of your coding agents: put decree's hooks into them, or take them out",
-		about: `Lists the coding agents that decree knows: whether each is on this machine, whether decree's hooks are in its own files, and when its last turn was recorded here.
+		about: `Lists the coding agents that decree knows: whether each is on this machine, whether decree's hooks are in its own files, when one of them called last, in any tree, when "agents test" last tried them, and the last turn that was recorded in this tree. A hook that never calls may have to be allowed in the agent.
 
 "agents install" puts the hooks in: from then on each prompt, and all that the agent does until it answers, is a record, which 'decree turns' lists and 'decree undo' takes back. Without AGENT it does so for all that are here. It shows what it changes, keeps all else in the file as it is, comments too, and a copy beside it, NAME.before-decree; said again it changes nothing. A file that is a link, read-only or not understood is refused and stays as it is. It says what an agent still asks of you.
 
@@ -163,6 +163,8 @@ func (s *session) listAgents() error {
 		if rec := last[a.Name]; rec != nil {
 			v.LastTurn = rec.ID
 		}
+		heard := hookfile.ReadHeard(disk.OS, s.where().Base(), a.Name)
+		v.LastEvent, v.LastProof = (*view.AgentEvent)(heard.Event), (*view.AgentProof)(heard.Proof)
 		all = append(all, v)
 	}
 	if s.global.json {
@@ -175,13 +177,19 @@ func (s *session) listAgents() error {
 				s.note(v.Agent + ": " + v.Problem)
 			}
 		}
-		t.add("AGENT", "HERE", "HOOKED", "LAST TURN IN THIS TREE")
+		t.add("AGENT", "HERE", "HOOKED", "LAST EVENT", "LAST PROOF", "LAST TURN IN THIS TREE")
 		for _, v := range all {
-			turn := ""
+			event, proof, turn := "", "", ""
+			if v.LastEvent != nil {
+				event = v.LastEvent.Kind + ", " + s.ago(v.LastEvent.At)
+			}
+			if v.LastProof != nil {
+				proof = map[bool]string{true: "recorded", false: "failed"}[v.LastProof.Recorded] + ", " + s.ago(v.LastProof.At)
+			}
 			if rec := last[v.Agent]; rec != nil {
 				turn = s.shortID(rec.ID) + ", " + s.ago(rec.Started)
 			}
-			t.add(v.Agent, yesNo(v.Here), hookedWords(v), turn)
+			t.add(v.Agent, yesNo(v.Here), hookedWords(v), oneLine(event), proof, turn)
 		}
 		return t.write(w)
 	})

@@ -55,6 +55,13 @@ func (s *session) testAgent(ctx context.Context, names []string) error {
 	if out.Recorded, err = trial.recorded(); err != nil {
 		return err
 	}
+	proof := hookfile.Proof{At: s.env.Now().UTC(), Recorded: out.Recorded}
+	if base := s.where().Base(); base != "" {
+		err = hookfile.NoteHeard(disk.OS, base, names[0], true, func(known *hookfile.Heard) { known.Proof = &proof })
+	}
+	if err != nil {
+		s.note("that it was tried is not noted: " + s.describe(err))
+	}
 	return s.tellTest(out, trial.said.String())
 }
 

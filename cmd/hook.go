@@ -16,6 +16,7 @@ import (
 	"decree/agent"
 	"decree/disk"
 	"decree/history"
+	"decree/hookfile"
 	"decree/project"
 	"decree/recorder"
 	"decree/runner"
@@ -161,6 +162,7 @@ func (h *hooked) take(ctx context.Context) error {
 		return nil
 	}
 	found, err := h.find()
+	h.heard()
 	if err != nil || !found {
 		return err
 	}
@@ -171,6 +173,17 @@ func (h *hooked) take(ctx context.Context) error {
 		return h.told(ctx)
 	}
 	return h.turn(ctx)
+}
+
+// heard notes for 'decree agents' that the agent's hooks call: the user may still have to
+// allow them, and only this shows that.
+func (h *hooked) heard() {
+	base := h.s.where().Base()
+	if h.proxied != nil || base == "" {
+		return
+	}
+	e := hookfile.HeardEvent{Name: h.event.Name, Kind: string(h.event.Kind), At: h.s.env.Now().UTC(), Root: h.where.RootFlag}
+	_ = hookfile.NoteHeard(disk.OS, base, h.event.Agent, false, func(known *hookfile.Heard) { known.Event = &e }) // nothing depends on it
 }
 
 // find looks for the root upwards from where the agent works, and opens its project if

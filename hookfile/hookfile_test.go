@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -252,4 +253,22 @@ func TestAtOnce(t *testing.T) {
 	_, err = Remove(ctx, disk.OS, f, false)
 	require.NoError(t, err)
 	assert.Equal(t, edited, read(t, path), "the other's edit stands")
+}
+
+// TestHeard: what is known of an agent is put together from events and trials, and what cannot be
+// read says nothing.
+func TestHeard(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "decree")
+	at := time.Date(2026, 11, 22, 7, 0, 0, 0, time.UTC)
+	event := func(h *Heard) { h.Event = &HeardEvent{Name: "Stop", Kind: "turn-end", At: at, Root: "/tree"} }
+	require.Error(t, NoteHeard(disk.OS, base, "codex", false, event))
+	require.Equal(t, Heard{}, ReadHeard(disk.OS, base, "codex"))
+	require.NoError(t, NoteHeard(disk.OS, base, "codex", true, func(h *Heard) { h.Proof = &Proof{at, true} }))
+	require.NoError(t, NoteHeard(disk.OS, base, "codex", false, event))
+	h := ReadHeard(disk.OS, base, "codex")
+	require.Equal(t, &Proof{at, true}, h.Proof)
+	require.Equal(t, "Stop", h.Event.Name)
+	require.Equal(t, Heard{}, ReadHeard(disk.OS, base, "gemini"))
+	require.NoError(t, os.WriteFile(filepath.Join(base, "agents", "codex.json"), []byte("{"), 0o600))
+	require.Equal(t, Heard{}, ReadHeard(disk.OS, base, "codex"))
 }

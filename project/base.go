@@ -71,6 +71,19 @@ func inHome(home string) storeBase {
 	return storeBase{base: filepath.Join(home, ".local", "share", "decree"), origin: "the home directory", home: home}
 }
 
+// Base is where stores are made unless a tree's config says otherwise; "" where that is in the
+// tree itself, or not known.
+func (w Where) Base() string {
+	p, err := w.askedBase(Config{})
+	if err == nil && !p.asked {
+		p = w.defaultBases()[0]
+	}
+	if err != nil || p.base == inTree {
+		return ""
+	}
+	return p.base
+}
+
 // forOwner is w for a tree of owner's: of the user for whom root acts nothing counts in
 // the tree of another.
 func (w Where) forOwner(owner uint32) Where {

@@ -1,5 +1,7 @@
 package view
 
+import "time"
+
 // Agent is a coding agent: whether it is on this machine, and how far decree's hooks are in its files.
 type Agent struct {
 	Agent    string      `json:"agent"`
@@ -7,8 +9,26 @@ type Agent struct {
 	User     HookedAgent `json:"user"`
 	Project  HookedAgent `json:"project"`
 	LastTurn string      `json:"last_turn,omitempty"` // the newest record of a turn in this tree
-	Untried  string      `json:"untried,omitempty"`   // from what it is known, if no real client was tried
-	Problem  string      `json:"problem,omitempty"`   // why a file of it cannot be read or changed
+	// LastEvent is what one of its hooks has called with last, in any tree, and LastProof the last
+	// 'decree agents test'.
+	LastEvent *AgentEvent `json:"last_event,omitempty"`
+	LastProof *AgentProof `json:"last_proof,omitempty"`
+	Untried   string      `json:"untried,omitempty"` // from what it is known, if no real client was tried
+	Problem   string      `json:"problem,omitempty"` // why a file of it cannot be read or changed
+}
+
+// AgentEvent is an event of an agent: its own name for it, and what that means ("prompt").
+type AgentEvent struct {
+	Name string    `json:"name"`
+	Kind string    `json:"kind"`
+	At   time.Time `json:"at"`
+	Root string    `json:"root,omitempty"` // the tree it was in; "" where nothing is recorded
+}
+
+// AgentProof is a trial of an agent's hooks.
+type AgentProof struct {
+	At       time.Time `json:"at"`
+	Recorded bool      `json:"recorded"`
 }
 
 // HookedAgent says whether the hooks are in an agent's files of one place: "no", "partly" or "yes".
