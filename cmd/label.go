@@ -12,7 +12,7 @@ func (s *session) labelVerb() verb {
 	return verb{
 		name: "label", category: keepCategory, args: "[NAME [REF]]", words: labelWords, most: 2,
 		usage: "list, set, move or delete labels",
-		about: `A label is a name for a record that can be used as a REF. Without words all labels are listed; with only NAME it says which record has that label; with NAME and REF the label is set or moved there; --delete removes it. "latest" is the newest record and needs no setting. A name is 1 to 64 letters, digits, ".", "_" and "-", and may not look like an id or a time; agents' hooks use "session" and "turn-7".`,
+		about: `A label is a name for a record that can be used as a REF. Without words all labels are listed; with only NAME it says which record has that label; with NAME and REF the label is set or moved there; --delete removes it. "latest" is the newest record, also an open turn of an agent, and needs no setting. A name is 1 to 64 letters, digits, ".", "_" and "-", and may not look like an id or a time; agents' hooks use "session" and "turn-7".`,
 		examples: []example{
 			{"decree label", "all labels"},
 			{"decree label good last", "call the newest record 'good'"},

@@ -49,7 +49,9 @@ func (h *History) Resolve(ref string, loc *time.Location) (Ref, error) {
 		return Ref{}, refError(ref, "a REF cannot be empty", "'decree log' lists the records")
 	case ref[0] == '@':
 		return h.resolveTime(ref[1:], loc)
-	case ref == "last" || ref == latest:
+	case ref == latest:
+		return h.resolveLatest()
+	case ref == "last":
 		return h.resolveLast(ref, 0)
 	case strings.HasPrefix(ref, "last~"):
 		n, err := strconv.Atoi(ref[len("last~"):])
@@ -337,6 +339,25 @@ func edits(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// resolveLatest finds the newest record, which may be a turn that is open.
+func (h *History) resolveLatest() (Ref, error) {
+	last, err := h.resolveLast(latest, 0)
+	open, _, lerr := h.ListOpen()
+	if lerr != nil {
+		return Ref{}, lerr
+	}
+	for _, o := range open { // oldest first
+		closed, cerr := h.Recorded(o.Record.ID)
+		if cerr != nil {
+			return Ref{}, cerr
+		}
+		if o.Record.Reason == Turn && !closed && (err != nil || o.Record.ID > last.ID) {
+			last, err = Ref{ID: o.Record.ID}, nil
+		}
+	}
+	return last, err
 }
 
 // resolveLast finds the n-th newest ended record that can be read.
