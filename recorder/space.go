@@ -68,18 +68,27 @@ func (r *Recorder) giveReserve() {
 // disk is nearly full, until the lock goes.
 func (r *Recorder) spareReserve() {
 	dir := r.project.Store
-	if !dir.FileSystem().Spent {
-		return
-	}
-	r.given = true
 	info, err := dir.Stat(reserveFile)
 	if err != nil || info.Kind != disk.Regular || info.Size <= reserveRest {
+		r.given = r.given || dir.FileSystem().Spent
 		return
 	}
-	if f, err := dir.OpenWrite(reserveFile, project.PrivateFile); err == nil {
-		_ = f.Truncate(reserveRest)
-		f.Close()
+	f, err := dir.OpenWrite(reserveFile, project.PrivateFile)
+	if err != nil {
+		return
 	}
+	defer f.Close()
+	if dir.FileSystem().Spent || atQuota(f, info.Size) {
+		r.given = true
+		_ = f.Truncate(reserveRest)
+	}
+}
+
+// atQuota says whether there is no room for what a move may need behind the end of the reserve.
+// A quota shows nowhere else ahead: its disk has room, for others.
+func atQuota(reserve disk.File, size int64) bool {
+	_, err := reserve.WriteAt(make([]byte, reserveSize-reserveRest), size)
+	return disk.Full(errors.Join(err, reserve.Truncate(size)))
 }
 
 // remakeReserve makes again what was given up of the reserve. The lock is still held.

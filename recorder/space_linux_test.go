@@ -373,3 +373,37 @@ func TestMountInDecree(t *testing.T) {
 		})
 	}
 }
+
+// TestReserveAtAQuota: a quota, which no look at the disk tells of ahead, is used up; what moves
+// the tree then finds room in the reserve, of which the rest is made again when there is room.
+func TestReserveAtAQuota(t *testing.T) {
+	s := &sweep{bench: newBench(t), t: t}
+	s.write("f", "one\n")
+	s.run(0, 0, func(o *RunOptions) { o.Args = []string{"/bin/sh", "-c", "echo two >f"} })
+	r := s.open()
+	reserve := filepath.Join(r.Project().StorePath, reserveFile)
+	require.NoError(t, r.Close())
+	store := filepath.Dir(reserve)
+	size := func() int64 {
+		info, err := os.Stat(reserve)
+		require.NoError(t, err)
+		return info.Size()
+	}
+	require.Equal(t, int64(reserveSize), size())
+	refused := 0
+	quota := disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if strings.HasPrefix(st.Op, "Write") && strings.HasPrefix(st.Path, store) && size() >= reserveSize {
+			refused++
+			return disktest.Action{Err: syscall.EDQUOT}
+		}
+		return disktest.Action{}
+	})
+	require.NoError(t, s.try(quota, func(r *Recorder) error {
+		_, err := r.Revert(context.Background(), MoveOptions{Refs: []string{"last"}, Yes: true})
+		return err
+	}))
+	require.Positive(t, refused)
+	require.Equal(t, "one\n", s.read("f"))
+	s.checkpoint(CheckpointOptions{})
+	require.Equal(t, int64(reserveSize), size(), "made again")
+}
