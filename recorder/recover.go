@@ -752,20 +752,20 @@ func statPath(root disk.Dir, path string) (disk.Info, error) {
 	return statPath(sub, rest)
 }
 
-// runs writes damaged run directories again from the store's copies, and the
-// newest record's, which a death between its line in the log and its rename leaves
-// out. Others that are missing a person has deleted. One that cannot be
-// written is named and stands in nobody's way: the store's copy counts.
+// runs writes damaged run directories again from the store's copies, and those of the
+// newest record and of what was recorded beside it, which a death or an error between the
+// line in the log and the rename leaves out. Others that are missing a person has deleted.
+// One that cannot be written is named and stands in nobody's way: the store's copy counts.
 func (c *recovery) runs() error {
 	h := c.r.history
 	list, err := h.List(history.ListOptions{Limit: history.PlainManifests, Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
 	if err != nil {
 		return err
 	}
-	if len(list.Records) > 0 && slices.Contains(list.Missing, list.Records[0].ID) {
-		c.rewrite(list.Records[0].ID, true, "record %s was missing from .decree/runs and was written again")
-	}
 	for _, rec := range list.Records {
+		if !rec.Ended.Before(list.Records[0].Started) && slices.Contains(list.Missing, rec.ID) {
+			c.rewrite(rec.ID, true, "record %s was missing from .decree/runs and was written again")
+		}
 		if rec.Draft != nil && slices.Contains(list.Edited, rec.ID) { // a discard or publish that came to an end in the log alone
 			c.rewrite(rec.ID, true, "run.json of draft %s was written again")
 		}
