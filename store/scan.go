@@ -120,13 +120,21 @@ func (s *Store) headers(ctx context.Context, seq uint32, each func(*found)) (o o
 	if err != nil {
 		return o, err
 	}
-	o.size, o.sound = st.Size, true
-	if o.id, _, err = readPackHead(f, packName(seq)); err != nil {
+	id, _, err := readPackHead(f, packName(seq))
+	if err != nil {
 		return o, err
 	}
-	w := window{r: f, size: st.Size, buf: make([]byte, 64<<10)}
+	o, err = outlineOf(ctx, f, st.Size, each)
+	o.id = id
+	return o, err
+}
+
+// outlineOf is headers for a pack that is open, whose identity is not asked for.
+func outlineOf(ctx context.Context, f io.ReaderAt, size int64, each func(*found)) (o outline, err error) {
+	o.size, o.sound = size, true
+	w := window{r: f, size: size, buf: make([]byte, 64<<10)}
 	var b found
-	for off := int64(packStart); off < st.Size; {
+	for off := int64(packStart); off < size; {
 		if err := ctx.Err(); err != nil {
 			return o, err
 		}

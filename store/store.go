@@ -42,6 +42,7 @@ type Store struct {
 	proven  bool            // the index's rows were compared with the packs
 	scanned bool            // what the index does not cover is in recent
 	doubted bool            // the index was found wrong: recent is all there is
+	held    bool            // it stays what it was when it was opened: see OpenHeld
 	stamp   stamp
 	version uint64 // counts what load and doubt changed
 	w       *Writer
@@ -287,8 +288,8 @@ func (s *Store) refresh(since uint64) (bool, error) {
 	if s.version != since {
 		return true, nil
 	}
-	if s.w != nil {
-		return false, nil // nobody else writes
+	if s.w != nil || s.held {
+		return false, nil // nobody else writes, or what they write is not looked at
 	}
 	now, err := s.look()
 	if err != nil || s.packs != nil && now == s.stamp {

@@ -1,0 +1,379 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"math"
+
+	"decree/disk"
+)
+
+// What a store's objects are copied to are packs like its own, but written in one go: a stream
+// that needs no seeking, and, for those who look for an object without reading all of it, the
+// headers of the blocks in their order, which say where each of them lies.
+
+// PackSink takes the packs that CopyPacks makes.
+type PackSink struct {
+	Size int64 // a pack ends when it has reached this; 0: 32 MiB
+	// Begin is where the next pack goes. End is told that it is whole, and the headers of its
+	// blocks, which are the sink's.
+	Begin func() (io.Writer, error)
+	End   func(headers []byte) error
+}
+
+// OpenHeld opens a store as it is now and stays for this Store: it has all packs open, so that
+// what another process compacts away meanwhile is read to the end, and looks at no later index.
+func OpenHeld(dir disk.Dir) (*Store, error) {
+	for try := 0; ; try++ {
+		s, err := Open(dir, Options{})
+		if err != nil {
+			return nil, err
+		}
+		if err = s.hold(); err == nil {
+			return s, nil
+		}
+		if err = errors.Join(err, s.Close()); !errors.Is(err, fs.ErrNotExist) || try == 5 {
+			return nil, err
+		}
+	}
+}
+
+func (s *Store) hold() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.complete(); err != nil {
+		return err
+	}
+	s.files.limit, s.held = math.MaxInt, true
+	for _, seq := range sortedKeys(s.present) {
+		var known *coverage
+		if c, ok := s.covered[seq]; ok {
+			known = &c
+		}
+		if err := s.files.add(s.packs, seq, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Parts adds the chunks that the contents in want are made of, which are objects too.
+func (s *Store) Parts(want map[Hash]struct{}) error {
+	return s.upToDate(func() error {
+		entries, err := s.snapshot()
+		if err != nil {
+			return err
+		}
+		for e, err := range entries {
+			if err != nil {
+				return err
+			}
+			if _, ok := want[e.hash]; !ok || !e.list {
+				continue
+			}
+			chunks, err := s.chunksOf(e.hash)
+			if err != nil {
+				return err
+			}
+			for _, h := range chunks {
+				want[h] = struct{}{}
+			}
+		}
+		return nil
+	})
+}
+
+// CopyPacks copies objects, and takes each out of left: blocks of which all are wanted as they
+// are, of others what is wanted. s is one of OpenHeld. The error is the sink's, the disk's, or that an object is missing or damaged.
+func (s *Store) CopyPacks(ctx context.Context, left map[Hash]struct{}, sink PackSink) error {
+	if sink.Size <= 0 {
+		sink.Size = 32 << 20
+	}
+	c := &packCopy{s: s, left: left, sink: sink, coder: newCoder(s.o.BlockSize)}
+	err := c.all(ctx)
+	if err == nil {
+		err = c.spill()
+	}
+	if err == nil {
+		err = c.end()
+	}
+	for h := range left {
+		if err == nil {
+			err = s.missing(h)
+		}
+	}
+	return err
+}
+
+// packCopy is a CopyPacks in work.
+type packCopy struct {
+	s     *Store
+	left  map[Hash]struct{}
+	sink  PackSink
+	coder *coder
+
+	to      io.Writer // nil between packs
+	off     int64     // in the pack
+	headers []byte
+
+	buf     []byte
+	raw     []byte // wanted objects of mixed blocks
+	members []member
+}
+
+func (c *packCopy) all(ctx context.Context) error {
+	for _, seq := range sortedKeys(c.s.files.open) {
+		if err := c.pack(ctx, seq, c.s.files.open[seq]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *packCopy) pack(ctx context.Context, seq uint32, f disk.File) error {
+	if len(c.left) == 0 {
+		return nil
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	var failed error
+	_, err = outlineOf(ctx, f, st.Size, func(b *found) {
+		if failed == nil {
+			failed = c.block(f, seq, b)
+		}
+	})
+	return errors.Join(failed, err)
+}
+
+// block copies what is wanted of a block.
+func (c *packCopy) block(f disk.File, seq uint32, b *found) error {
+	n := 0
+	for i := range b.members {
+		if c.wanted(&b.members[i], place{seq, uint32(b.off), uint16(i)}) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	c.buf = grown(c.buf, int(b.head.length()))
+	if _, err := f.ReadAt(c.buf, b.off); err != nil {
+		return err
+	}
+	payload := c.buf[b.head.header:]
+	if crc32.Checksum(payload, castagnoli) != b.head.payloadSum {
+		return &DamagedError{Pack: packName(seq), Offset: b.off, Err: errPayload}
+	}
+	if n == len(b.members) {
+		return c.write(c.buf, nil, b.head, b.members)
+	}
+	return c.gather(payload, seq, b)
+}
+
+// wanted says whether an object is to be copied from this place.
+func (c *packCopy) wanted(m *member, at place) bool {
+	if _, ok := c.left[m.hash]; !ok {
+		return false
+	}
+	c.s.mu.RLock()
+	defer c.s.mu.RUnlock()
+	e, ok, err := c.s.get(&m.hash)
+	return err == nil && ok && e.place == at
+}
+
+// gather keeps the wanted objects of a mixed block for a block of their own kind.
+func (c *packCopy) gather(payload []byte, seq uint32, b *found) error {
+	raw := rawBuffer(int(b.head.raw))
+	defer freeRaw(raw)
+	if expand(raw, payload, b.head.method) != nil {
+		return &DamagedError{Pack: packName(seq), Offset: b.off, Err: errRawSize}
+	}
+	rest := raw
+	for i := range b.members {
+		m := b.members[i]
+		data := rest[:m.length]
+		rest = rest[m.length:]
+		if !c.wanted(&m, place{seq, uint32(b.off), uint16(i)}) {
+			continue
+		}
+		if len(c.raw) > 0 && len(c.raw)+len(data) > c.s.o.BlockSize || len(c.members) == maxEntries {
+			if err := c.spill(); err != nil {
+				return err
+			}
+		}
+		c.raw, c.members = append(c.raw, data...), append(c.members, m)
+		delete(c.left, m.hash)
+	}
+	return nil
+}
+
+func (c *packCopy) spill() error {
+	if len(c.members) == 0 {
+		return nil
+	}
+	head, payload := c.coder.encode(c.raw, c.members)
+	err := c.write(c.coder.out, payload, head, c.members)
+	c.raw, c.members = c.raw[:0], c.members[:0]
+	return err
+}
+
+// write appends a block: its header and, but for what is in payload, the payload.
+func (c *packCopy) write(block, payload []byte, head blockHead, members []member) error {
+	if c.to != nil && c.off+head.length() > c.sink.Size {
+		if err := c.end(); err != nil {
+			return err
+		}
+	}
+	if c.to == nil {
+		var err error
+		if c.to, err = c.sink.Begin(); err != nil {
+			return err
+		}
+		start := newPackHeader()
+		if _, err := c.to.Write(start[:]); err != nil {
+			return err
+		}
+		c.off, c.headers = packStart, nil
+	}
+	head.flushed = 0
+	sealHeader(block[:head.header], c.off, head)
+	c.headers = append(c.headers, block[:head.header]...)
+	if _, err := c.to.Write(block); err != nil {
+		return err
+	}
+	if len(payload) > 0 {
+		if _, err := c.to.Write(payload); err != nil {
+			return err
+		}
+	}
+	c.off += head.length()
+	for i := range members {
+		delete(c.left, members[i].hash)
+	}
+	return nil
+}
+
+func (c *packCopy) end() error {
+	if c.to == nil {
+		return nil
+	}
+	c.to = nil
+	return c.sink.End(c.headers)
+}
+
+// Packed is an object of a pack that is known by its headers.
+type Packed struct {
+	Hash
+	Size          int64 // of the content
+	List          bool  // it is kept as chunks
+	Block, Length int64 // where its block lies in the pack
+}
+
+// ReadHeaders calls each for the objects that the headers of a pack's blocks name, in their order.
+func ReadHeaders(headers []byte, each func(Packed)) error {
+	off := int64(packStart)
+	var members []member
+	for len(headers) > 0 {
+		head, err := readHead(headers)
+		if err == nil && int64(head.header) > int64(len(headers)) {
+			err = errShort
+		}
+		if err == nil {
+			members, err = readMembers(members[:0], headers[:head.header], off, &head)
+		}
+		if err != nil {
+			return &DamagedError{Offset: off, Err: err}
+		}
+		for i := range members {
+			m := &members[i]
+			each(Packed{m.hash, m.size, m.list, off, head.length()})
+		}
+		headers = headers[head.header:]
+		off += head.length()
+	}
+	return nil
+}
+
+// Headers returns the headers of a pack's blocks, read from the pack itself. A pack
+// that has anything else in it is damaged.
+func Headers(ctx context.Context, pack io.ReaderAt, size int64) ([]byte, error) {
+	w := window{r: pack, size: size, buf: make([]byte, 64<<10)}
+	var out []byte
+	var b found
+	for off := int64(packStart); off < size; off += b.head.length() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := w.header(off, &b); err != nil {
+			return nil, &DamagedError{Offset: off, Err: err}
+		}
+		header, err := w.at(off, int(b.head.header))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, header...)
+	}
+	return out, nil
+}
+
+// FromBlock returns an object's bytes from its block, checked: those of a content against its
+// hash, those of a list by the block's checksum.
+func FromBlock(block []byte, p Packed) ([]byte, error) {
+	w := window{r: shifted{bytes.NewReader(block), p.Block}, size: p.Block + int64(len(block)), buf: make([]byte, len(block))}
+	var b found
+	if err := w.block(p.Block, &b); err != nil {
+		return nil, &DamagedError{Hash: p.Hash, Offset: p.Block, Err: err}
+	}
+	raw := make([]byte, b.head.raw)
+	if err := expand(raw, block[b.head.header:][:b.head.stored], b.head.method); err != nil {
+		return nil, &DamagedError{Hash: p.Hash, Offset: p.Block, Err: err}
+	}
+	rest := raw
+	for i := range b.members {
+		m := &b.members[i]
+		data := rest[:m.length]
+		rest = rest[m.length:]
+		if m.hash != p.Hash || m.list != p.List {
+			continue
+		}
+		if !m.list && Hash(sha256.Sum256(data)) != m.hash {
+			return nil, &DamagedError{Hash: p.Hash, Offset: p.Block, Err: errHash}
+		}
+		return data, nil
+	}
+	return nil, &DamagedError{Hash: p.Hash, Offset: p.Block, Err: errEntry}
+}
+
+// shifted reads what lies at an offset of a pack.
+type shifted struct {
+	r  io.ReaderAt
+	at int64
+}
+
+func (s shifted) ReadAt(b []byte, off int64) (int, error) { return s.r.ReadAt(b, off-s.at) }
+
+// Chunks calls each for the chunks that the bytes of a list name, in their order, with the length
+// that they have in the content of this size: a multiple of the chunk's own where it comes several times in a row.
+func Chunks(list []byte, size int64, each func(h Hash, length int64) error) error {
+	if err := checkList(list, size); err != nil {
+		return err
+	}
+	for i := range len(list) / pieceLen {
+		p := pieceAt(list, i)
+		if err := each(p.hash, int64(p.length)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PackFile is the path, in a store's directory, of the pack of a number from 1 on: where packs
+// that CopyPacks has made are put to be a store.
+func PackFile(n int) (dir, name string) { return packsName, packName(uint32(n)) }
