@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"decree/backup/target"
+	"decree/project"
 	"decree/tree"
 )
 
@@ -50,10 +52,12 @@ type Manifest struct {
 	From      *string               `json:"from"` // the project that this one was restored from
 	Counts    Counts                `json:"counts"`
 	Tree      tree.Hash             `json:"tree"`
-	Files     map[string]File       `json:"files"`
+	Files     map[FileName]File     `json:"files"`
 	Packs     map[tree.Hash]int64   `json:"packs"` // that this generation needs, with their lengths
 	Others    map[string]Generation `json:"generations"`
 	Condemned map[tree.Hash]string  `json:"condemned"` // RFC 3339: since when no generation names the pack
+	// Missing are contents that the records name and the project's store had lost before.
+	Missing []tree.Hash `json:"missing,omitempty"`
 }
 
 // Counts are a generation's figures.
@@ -62,6 +66,7 @@ type Counts struct {
 	Contents    int      `json:"contents"`
 	Bytes       int64    `json:"bytes"` // of all contents, as they are when they are read
 	NewBytes    int64    `json:"new_bytes"`
+	TreeBytes   int64    `json:"tree_bytes"` // of the tree's files, each as often as it is there
 	ConfigFiles int      `json:"config_files"`
 	Messages    int      `json:"messages"` // that are pending
 	Plugins     []string `json:"plugins"`
@@ -71,6 +76,20 @@ type Counts struct {
 type File struct {
 	SHA256 tree.Hash `json:"sha256"`
 	Size   int64     `json:"size"`
+	Mode   string    `json:"mode,omitempty"` // in octal; "" is 600
+}
+
+// FileName is the path of a file in a generation: raw bytes, in JSON as tree.Quote writes them.
+type FileName string
+
+// MarshalText is the name in JSON.
+func (n FileName) MarshalText() ([]byte, error) { return []byte(tree.Quote(string(n))), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (n *FileName) UnmarshalText(text []byte) error {
+	s, err := tree.Unquote(string(text))
+	*n = FileName(s)
+	return err
 }
 
 // Generation is what the newest manifest.json knows of another one, which has a zip.
@@ -171,11 +190,14 @@ func (m *Manifest) check() error {
 		return errors.New("from is not 32 hex digits")
 	}
 	for name, f := range m.Files {
-		if err := checkFile(name); err != nil {
+		if err := checkFile(string(name)); err != nil {
 			return err
 		}
 		if f.Size < 0 || f.SHA256.IsZero() {
 			return fmt.Errorf("%q: no size or hash", name)
+		}
+		if _, err := f.mode(); err != nil {
+			return fmt.Errorf("%q: %w", name, err)
 		}
 	}
 	for h, size := range m.Packs {
@@ -189,6 +211,18 @@ func (m *Manifest) check() error {
 		}
 	}
 	return nil
+}
+
+// mode is the file's permission bits.
+func (f File) mode() (uint32, error) {
+	if f.Mode == "" {
+		return project.PrivateFile, nil
+	}
+	n, err := strconv.ParseUint(f.Mode, 8, 32)
+	if err != nil || n > 0o777 {
+		return 0, fmt.Errorf("mode %q is not permission bits in octal", f.Mode)
+	}
+	return uint32(n), nil
 }
 
 // checkFile refuses a name that cannot be a file's of a generation.
@@ -226,3 +260,7 @@ func ParseMarker(data []byte) (m Marker, err error) {
 	}
 	return m, nil
 }
+
+const day = 24 * time.Hour
+
+func parseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }

@@ -88,7 +88,7 @@ func (s *session) verbs() []verb {
 		s.raceVerb(), s.draftsVerb(), s.publishVerb(), s.enterVerb(), s.discardVerb(),
 		s.agentsVerb(), s.turnsVerb(), s.hookVerb(), s.mcpVerb(), s.acpVerb(),
 		s.sendVerb(), s.processVerb(), s.daemonVerb(), s.inboxVerb(), s.routinesVerb(),
-		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.duVerb(), s.pruneVerb(), s.gcVerb(), s.forgetVerb(), s.auditVerb(), s.completionVerb(), s.helpVerb(),
+		s.recoverVerb(), s.verifyVerb(), s.doctorVerb(), s.duVerb(), s.pruneVerb(), s.gcVerb(), s.forgetVerb(), s.auditVerb(), s.backupVerb(), s.completionVerb(), s.helpVerb(),
 		s.manVerb(), s.completeVerb(),
 	}
 }

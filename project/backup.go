@@ -1,6 +1,7 @@
 package project
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-git/gcfg/v2"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -237,3 +239,57 @@ func (c *Config) BackupTo(home string) string {
 	}
 	return to
 }
+
+// BackupName is how the project's directory in a target is called: backup.name, else the last
+// part of the URL of the repository's origin, else the name of the root's directory.
+func (p *Site) BackupName(w Where) string {
+	if p.Config.Backup.Name != "" {
+		return p.Config.Backup.Name
+	}
+	origin, _ := gitFiles{p.Disk, w}.origin(p.Root) // a config that cannot be read names nothing
+	origin = strings.TrimRight(origin, "/")
+	origin = strings.TrimSuffix(origin[strings.LastIndexAny(origin, "/:\\")+1:], ".git")
+	for _, name := range []string{origin, filepath.Base(p.Root)} {
+		if name = backupNameOf(name); name != "" {
+			return name
+		}
+	}
+	return "project"
+}
+
+// backupNameOf makes a name that targets take of any text; "" where nothing is left.
+func backupNameOf(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if strings.ContainsRune("._-", r) || r < 0x80 && (r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			return r
+		}
+		return '-'
+	}, s)
+	s = strings.Trim(s[:min(len(s), 120)], ".-")
+	if !backupNameForm.MatchString(s) {
+		return ""
+	}
+	return s
+}
+
+// origin is the URL of the repository's remote of that name, as its config has it.
+func (g gitFiles) origin(root string) (url string, err error) {
+	_, common, err := g.repository(root)
+	if err != nil || common == "" {
+		return "", err
+	}
+	data, err := g.read(filepath.Join(common, "config"), maxGitFile)
+	if err != nil || data == nil {
+		return "", err
+	}
+	err = gcfg.ReadWithCallback(bytes.NewReader(data), func(section, sub, key, value string, _ bool) error {
+		if strings.EqualFold(section, "remote") && sub == "origin" && strings.EqualFold(key, "url") {
+			url = value
+		}
+		return nil
+	})
+	return url, err
+}
+
+// From is the id of the project whose history a restore has put here, "" for none.
+func (p *Project) From() string { return p.form.From }

@@ -45,6 +45,8 @@ type form struct {
 	Converting bool `json:"converting,omitempty"`
 	// Machine is the id of the machine, 32 random hex digits; "" before it is asked for.
 	Machine string `json:"machine,omitempty"`
+	// From is the id of the project whose history a restore has put here.
+	From string `json:"from,omitempty"`
 }
 
 // rootFacts are what a store remembers of its root, as they are now.

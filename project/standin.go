@@ -50,6 +50,7 @@ var inStoreDir = map[string]kept{
 	"queue.json":     {disk.Regular, "which message is under way"},
 	"records.jsonl":  {disk.Regular, "the list of all records"},
 	"reserve":        {disk.Regular, ""},
+	swapDir:          {disk.Directory, "what is needed to finish a restore that was interrupted"},
 	"txn":            {disk.Directory, "what is needed to finish moves that were interrupted"},
 }
 

@@ -33,3 +33,10 @@ func (r *Recorder) auditOf(rec *history.Record) history.Operation {
 	}
 	return r.audit(string(rec.Reason), "done")
 }
+
+// Audit writes down an operation that works on no record, such as a backup.
+func (r *Recorder) Audit(op, detail string) error {
+	o := r.audit(op, "done")
+	o.Detail = detail
+	return r.history.AuditAside(o)
+}

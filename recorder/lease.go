@@ -160,7 +160,9 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 			return nil, &BeginError{r.BehindFence(err)}
 		}
 		x := &writing{unlock: r.leaving(unlock)}
-		x.ongoing, err = r.whatGoesOn()
+		if err = r.finishSwap(); err == nil {
+			x.ongoing, err = r.whatGoesOn()
+		}
 		if err == nil {
 			err = x.ongoing.refuseIsolated()
 		}

@@ -36,8 +36,9 @@ type look struct {
 	ended          int64 // when the command did
 	full           bool
 	skipUnreadable bool
-	unlimited      bool // a tree of any size
-	anyFile        bool // files of any size: the user said yes
+	unlimited      bool        // a tree of any size
+	anyFile        bool        // files of any size: the user said yes
+	apart          []disk.Info // directories that are no part of the tree
 }
 
 // observe captures the tree into the store. The caller closes the result.
@@ -130,7 +131,7 @@ func (r *Reader) request(l look) (capture.Request, error) {
 		return capture.Request{}, err
 	}
 	req := capture.Request{
-		Root: r.workspace().Dir, Store: r.store, Exclude: exclude,
+		Root: r.workspace().Dir, Store: r.store, Exclude: append(exclude, l.apart...),
 		Full: l.full, SkipUnreadable: l.skipUnreadable, AfterRun: l.afterRun, Ended: l.ended, RuleData: r.ruleData,
 		Progress: func(files int, bytes int64) {
 			r.progress(Progress{Phase: l.phase, Done: int64(files), Bytes: bytes})

@@ -1,0 +1,284 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"decree/backup/target"
+	"decree/project"
+	"decree/tree"
+)
+
+// List is what stands there, newest first, with what the rotation would keep.
+func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Listed, error) {
+	out := []Listed{}
+	if p.Manifest == nil {
+		return out, nil
+	}
+	there := map[string]int64{}
+	err := p.Target.List(ctx, p.Name+"/", func(o target.Object) error {
+		there[o.Name] = o.Size
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var dated []Dated
+	for _, name := range p.Generations() {
+		at, _ := TimeOf(name)
+		dated = append(dated, Dated{name, at})
+	}
+	proofs, err := p.Proofs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	unsound := map[tree.Hash]bool{}
+	if n := len(proofs); n > 0 {
+		for _, name := range proofs[n-1].Damaged {
+			if h, err := tree.ParseHash(name); err == nil {
+				unsound[h] = true
+			}
+		}
+	}
+	for _, v := range Rotate(dated, keep) {
+		l := p.listed(v.Name, there, unsound)
+		l.KeptBy = append([]string{}, v.KeptBy...)
+		out = append([]Listed{l}, out...)
+	}
+	return out, nil
+}
+
+// listed is one generation. It is provable as far as a look can tell: all its packs are there, as
+// long as they were, and its zip is, if it has one; and no proof has found one of them damaged.
+func (p *Place) listed(name string, there map[string]int64, unsound map[tree.Hash]bool) Listed {
+	l := Listed{Generation: name, Provable: true}
+	packs := p.Manifest.Packs
+	g, zipped := p.Manifest.Others[name]
+	if name == p.Manifest.Generation() {
+		c := p.Manifest.Counts
+		l.Timestamp, l.Host, l.Bytes, l.NewBytes, l.Records = p.Manifest.Timestamp, p.Manifest.Host, c.Bytes, c.NewBytes, c.Records
+	} else {
+		l.Timestamp, l.Host, l.Bytes, l.NewBytes, l.Records = g.Timestamp, g.Host, g.Bytes, g.NewBytes, g.Records
+		packs = map[tree.Hash]int64{}
+		for _, h := range g.Packs {
+			packs[h] = p.Manifest.Packs[h]
+		}
+	}
+	if _, ok := there[p.archiveName(name)]; zipped && !ok {
+		l.Provable = false
+	}
+	for h, size := range packs {
+		got, ok := there[p.packName(h)]
+		if !ok || size > 0 && got != size || unsound[h] {
+			l.Provable = false
+		}
+	}
+	return l
+}
+
+func (p *Place) archiveName(generation string) string {
+	return p.At(archivesDir, generation+".zip")
+}
+
+// Status is what stands there and how safe it is. store is the project's, whose disk the target's is
+// compared with.
+func (p *Place) Status(ctx context.Context, site *project.Site, keep project.BackupRetention) (*Status, error) {
+	s := &Status{Target: p.Target.String(), Name: p.Name, NextToGo: []string{}, Problems: []string{}, SameDisk: SameDisk(p.Target, site)}
+	list, err := p.List(ctx, keep)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range list {
+		if i == 0 {
+			s.Last = &list[0]
+		}
+		if len(l.KeptBy) == 0 {
+			s.NextToGo = append(s.NextToGo, l.Generation)
+		}
+		if !l.Provable && i == 0 {
+			s.Problems = append(s.Problems, fmt.Sprintf("the newest backup, %s, cannot be restored as it is: a pack is missing or damaged; the next backup sends it again", l.Generation))
+		}
+	}
+	s.Generations = len(list)
+	proofs, err := p.Proofs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(proofs); n > 0 {
+		last := proofs[n-1]
+		s.Proof = &ProofStatus{At: last.At, Generation: last.Generation, Files: last.Files, OK: last.OK}
+	}
+	err = p.Target.List(ctx, p.Name+"/", func(o target.Object) error {
+		s.Bytes += o.Size
+		return nil
+	})
+	return s, err
+}
+
+// SameDisk says whether a target is on the disk that the project's store is on: it goes with it.
+func SameDisk(t target.Target, p *project.Site) bool {
+	placed, ok := t.(target.Placed)
+	if !ok {
+		return false
+	}
+	_, dev, _, err := placed.Place()
+	self, serr := p.Store.Self()
+	return err == nil && serr == nil && dev == self.Dev
+}
+
+// InTree says whether a target is a directory below the root that .decree has: what deletes what
+// no record has, such as 'git clean -xfd', deletes it too.
+func InTree(t target.Target, root string) bool {
+	placed, ok := t.(target.Placed)
+	if !ok {
+		return false
+	}
+	at, _, _, err := placed.Place()
+	return err == nil && strings.HasPrefix(at+"/", path.Clean(root)+"/")
+}
+
+// Prune is what a rotation has removed.
+type Prune struct {
+	Removed []string // generations
+	Packs   int      // that were removed
+	Freed   int64
+}
+
+// Rotate removes the generations that no rule keeps, and packs that were condemned a day ago. dry only
+// says what would go.
+func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry bool) (*Prune, error) {
+	place, unlock, err := o.openPlace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	out := &Prune{Removed: []string{}}
+	if place.Manifest == nil {
+		return out, nil
+	}
+	list, err := place.List(ctx, keep)
+	if err != nil {
+		return nil, err
+	}
+	readable := true
+	for _, l := range list {
+		if len(l.KeptBy) == 0 {
+			out.Removed = append(out.Removed, l.Generation)
+		}
+		readable = readable && l.Provable
+	}
+	if dry {
+		return out, nil
+	}
+	return out, place.prune(ctx, o, out, readable)
+}
+
+// prune commits first that the generations are gone, and since when no generation names a pack; then
+// it deletes. While an archive cannot be read no pack goes.
+func (p *Place) prune(ctx context.Context, o Options, out *Prune, readable bool) error {
+	known := p.packs()
+	if err := p.strays(ctx, known); err != nil {
+		return err
+	}
+	m := *p.Manifest
+	m.Others, m.Condemned = map[string]Generation{}, map[tree.Hash]string{}
+	for name, g := range p.Manifest.Others {
+		m.Others[name] = g
+	}
+	for _, name := range out.Removed {
+		delete(m.Others, name)
+	}
+	for h, since := range p.Manifest.Condemned {
+		m.Condemned[h] = since
+	}
+	m.condemn(known, o.Now())
+	var going []tree.Hash
+	for h, since := range m.Condemned {
+		// It was listed as condemned already by the commit before this one, a day ago.
+		if before := p.Manifest.Condemned[h]; readable && before == since && olderThanADay(since, o) {
+			going = append(going, h)
+		}
+	}
+	if len(out.Removed) == 0 && len(going) == 0 && len(m.Condemned) == len(p.Manifest.Condemned) {
+		return nil
+	}
+	if err := p.commit(ctx, &m); err != nil {
+		return err
+	}
+	for _, name := range out.Removed {
+		if err := p.remove(ctx, out, p.archiveName(name)); err != nil {
+			return err
+		}
+	}
+	return p.removePacks(ctx, out, going, m)
+}
+
+// removePacks deletes packs and then says that they are gone.
+func (p *Place) removePacks(ctx context.Context, out *Prune, going []tree.Hash, m Manifest) error {
+	if len(going) == 0 {
+		return nil
+	}
+	left := map[tree.Hash]string{}
+	for h, since := range m.Condemned {
+		left[h] = since
+	}
+	for _, h := range going {
+		if err := p.remove(ctx, out, p.packName(h)); err != nil {
+			return err
+		}
+		if err := p.remove(ctx, out, p.indexName(h)); err != nil {
+			return err
+		}
+		delete(left, h)
+		out.Packs++
+	}
+	m.Condemned = left
+	return p.commit(ctx, &m)
+}
+
+func (p *Place) remove(ctx context.Context, out *Prune, name string) error {
+	r, size, err := p.Target.Open(ctx, name, 0, 0)
+	if isMissing(err) {
+		return nil
+	}
+	if err == nil {
+		r.Close()
+		out.Freed += size
+	}
+	return p.Target.Delete(ctx, name)
+}
+
+// strays adds the packs that no manifest has ever named: those of a backup that died, or was refused.
+func (p *Place) strays(ctx context.Context, known map[tree.Hash]int64) error {
+	return p.Target.List(ctx, p.At(packsDir)+"/", func(o target.Object) error {
+		name, ok := strings.CutSuffix(path.Base(o.Name), ".pack")
+		if h, err := tree.ParseHash(name); ok && err == nil {
+			if _, named := known[h]; !named {
+				known[h] = o.Size
+			}
+		}
+		return nil
+	})
+}
+
+func olderThanADay(since string, o Options) bool {
+	t, err := parseTime(since)
+	return err == nil && o.Now().Sub(t) >= day
+}
+
+// Explain gives errors of targets a kind and a next step.
+func Explain(err error) error {
+	var known *project.Error
+	switch {
+	case err == nil || errors.As(err, &known):
+		return err
+	case errors.Is(err, target.ErrGone):
+		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged, Advice: "mount the disk, or see that the machine can be reached; 'decree backup config' says where the target comes from"}
+	case errors.As(err, new(*FormatError)):
+		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged}
+	}
+	return err
+}

@@ -1,0 +1,317 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"decree/backup/target"
+	"decree/disk"
+	"decree/project"
+	"decree/tree"
+)
+
+// RestoreOptions are those of a restore, beside Options, whose Target takes what is replaced.
+type RestoreOptions struct {
+	Source *Source
+	// Fresh: there is nothing here yet that could be lost.
+	Fresh bool
+	// Aside is where what is replaced goes if Options.Target does not take it; nil: nowhere else.
+	Aside func() (target.Target, error)
+}
+
+// Restored is what a restore has done.
+type Restored struct {
+	Manifest *Manifest
+	Before   string   // where what was here before is kept: a path or a name in a target; "" for nothing
+	Foreign  bool     // it is the generation of another host or root: what waits in it is held
+	Skipped  []string // messages that were not queued again, since they are done or dead here
+}
+
+// storeNames are what a store has of its records and contents. All else in it is this machine's own.
+var storeNames = []string{"packs", "index", "index.log", "cache", "cap.json", "records.jsonl", "labels.json", "audit.jsonl", "forgotten.json", "own", "queue.json", HeldFile}
+
+// HeldFile in a store says that messages, cron jobs and schedules came from elsewhere and wait until
+// a person lets them go.
+const HeldFile = "held.json"
+
+// Held is what HeldFile has.
+type Held struct {
+	Version int    `json:"version"`
+	From    string `json:"from"` // the project that it came from
+	Host    string `json:"host"`
+	Root    string `json:"root"`
+}
+
+// Restore replaces all that the project has by a generation: proven first, and what is here
+// kept first. An error leaves everything as it was, but where it says otherwise.
+func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error) {
+	p, m := o.Recorder.Project(), r.Source.Manifest
+	out := &Restored{Manifest: m, Foreign: m.Host != o.Host || m.Root != p.Root || m.Project != p.ID}
+	prepare := func() error {
+		if r.Fresh {
+			return nil
+		}
+		var err error
+		out.Before, err = o.keepBefore(ctx, r.Aside)
+		return err
+	}
+	build := func(s *project.Swap) (store, decree []string, from string, err error) {
+		staged, err := Stage(ctx, r.Source, s.Store, p.Site, func(done, total int64) { o.Progress("reading", done, total) })
+		if err != nil {
+			return nil, nil, "", err
+		}
+		defer staged.Close()
+		b := &restoring{o: o, out: out, staged: staged}
+		if decree, err = b.decree(s.Decree); err != nil {
+			return nil, nil, "", err
+		}
+		if out.Foreign {
+			if err := b.hold(s.Store); err != nil {
+				return nil, nil, "", err
+			}
+		}
+		if m.Project != p.ID {
+			from = m.Project
+		}
+		return storeNames, decree, from, nil
+	}
+	return out, o.Recorder.Swap(ctx, fmt.Sprintf("%s of %s, from %s:%s", m.Generation(), m.Project, m.Host, m.Root), prepare, build)
+}
+
+// restoring is a restore that builds the new state.
+type restoring struct {
+	o      Options
+	out    *Restored
+	staged *Staged
+}
+
+// hold writes that what waits in the generation waits on.
+func (b *restoring) hold(store disk.Dir) error {
+	m := b.out.Manifest
+	data, err := json.Marshal(Held{Version, m.Project, m.Host, m.Root})
+	if err != nil {
+		return err
+	}
+	return project.ReplaceFile(store, HeldFile, append(data, '\n'), project.PrivateFile, true)
+}
+
+// decree writes what people have in .decree, durably, and returns the names that are replaced.
+func (b *restoring) decree(to disk.Dir) (names []string, err error) {
+	names = []string{"runs"}
+	live := b.o.Recorder.Project().Decree
+	list, err := live.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		if !slices.Contains(ownNames, e.Name) {
+			names = append(names, e.Name)
+		}
+	}
+	for _, name := range sortedFiles(b.staged.Manifest) {
+		top, _, _ := strings.Cut(string(name), "/")
+		if name == ManifestFile || slices.Contains(ownNames, top) || slices.Contains([]string{"records", "store", "specs", "plugins"}, top) {
+			continue
+		}
+		if isMessage(string(name)) {
+			done, err := b.isDone(live, to, path.Base(string(name)))
+			if err != nil {
+				return nil, err
+			}
+			if done {
+				continue
+			}
+		}
+		if err := b.file(to, string(name)); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names, top) {
+			names = append(names, top)
+		}
+	}
+	return names, nil
+}
+
+// file writes one file.
+func (b *restoring) file(to disk.Dir, name string) error {
+	f := b.staged.Manifest.Files[FileName(name)]
+	mode, err := f.mode()
+	if err != nil {
+		return err
+	}
+	return into(to, name, func(dir disk.Dir, base string) error {
+		return disk.Replace(dir, base, disk.Replacement{Perm: mode, Flush: true}, func(out disk.File) error { return b.staged.write(out, name) })
+	})
+}
+
+// into opens the directory of a name below a directory, making it, and flushes what it made.
+func into(to disk.Dir, name string, do func(dir disk.Dir, base string) error) error {
+	first, rest, below := strings.Cut(name, "/")
+	if !below {
+		return do(to, first)
+	}
+	dir, err := project.MakeDir(to, first, 0o755)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := to.Sync(); err != nil {
+		return err
+	}
+	return into(dir, rest, do)
+}
+
+// isDone says whether the live inbox has a message as done or dead: then that is kept.
+func (b *restoring) isDone(live, to disk.Dir, name string) (bool, error) {
+	for _, state := range []string{"inbox/done", "inbox/dead"} {
+		dir, err := disk.OpenPath(live, state)
+		if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		data, err := project.ReadFile(dir, name, 64<<20)
+		dir.Close()
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		b.out.Skipped = append(b.out.Skipped, name)
+		return true, into(to, state+"/"+name, func(dir disk.Dir, base string) error {
+			return project.ReplaceFile(dir, base, data, project.PrivateFile, true)
+		})
+	}
+	return false, nil
+}
+
+// keepBefore keeps what is here as an archive that needs nothing else, in the target, else aside.
+func (o Options) keepBefore(ctx context.Context, aside func() (target.Target, error)) (string, error) {
+	where, err := o.keepIn(ctx)
+	if err == nil || aside == nil || ctx.Err() != nil {
+		return where, err
+	}
+	o.Tell(fmt.Sprintf("%s does not take what is here before the restore: %v", o.Target, err))
+	t, aerr := aside()
+	if aerr != nil {
+		return "", errors.Join(err, aerr)
+	}
+	defer t.Close()
+	o.Target = t
+	return o.keepIn(ctx)
+}
+
+func (o Options) keepIn(ctx context.Context) (string, error) {
+	place, unlock, err := o.openPlace(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	mk := &making{o: o, place: place, files: map[FileName]File{}}
+	if err := mk.tidy(ctx); err != nil {
+		return "", err
+	}
+	if err := mk.observe(ctx); err != nil {
+		return "", err
+	}
+	defer mk.snapshot.Close()
+	if err := mk.describe(); err != nil {
+		return "", err
+	}
+	mk.m.Timestamp = o.Now().UTC().Truncate(time.Second)
+	mk.m.Timestamp = mk.freeTime(ctx)
+	name := preRestore + mk.m.Generation()
+	g, err := mk.wholeZip(ctx, place.archiveName(name))
+	if err != nil {
+		return "", err
+	}
+	if place.Manifest != nil {
+		m := *place.Manifest
+		m.Others = map[string]Generation{name: g}
+		for other, g := range place.Manifest.Others {
+			m.Others[other] = g
+		}
+		if err := place.commit(ctx, &m); err != nil {
+			return "", err
+		}
+	} else if err := place.claim(ctx, o.Recorder.Project().ID); err != nil {
+		return "", err
+	}
+	return o.Target.String() + "/" + place.archiveName(name), nil
+}
+
+// claim writes the marker of a place that has no generation yet.
+func (p *Place) claim(ctx context.Context, id string) error {
+	_, version, err := p.Target.Read(ctx, p.At(MarkerFile), 1<<20)
+	if err != nil || version != "" {
+		return err
+	}
+	_, err = p.Target.Swap(ctx, p.At(MarkerFile), Marker{Version: Version, Project: id}.Encode(), "")
+	return err
+}
+
+// freeTime is now, or the next second that no archive has.
+func (mk *making) freeTime(ctx context.Context) (t time.Time) {
+	for t = mk.m.Timestamp; ; t = t.Add(time.Second) {
+		r, _, err := mk.o.Target.Open(ctx, mk.place.archiveName(preRestore+NameOf(t)), 0, 0)
+		if err != nil {
+			return t
+		}
+		r.Close()
+	}
+}
+
+// wholeZip writes the snapshot as a zip that needs nothing else, reads it back and proves it.
+func (mk *making) wholeZip(ctx context.Context, name string) (g Generation, err error) {
+	m := mk.m
+	g = Generation{Packs: []tree.Hash{}, Timestamp: m.Timestamp, Host: m.Host, Records: m.Counts.Records, Bytes: m.Counts.Bytes}
+	u, err := mk.o.Target.Create(ctx, name)
+	if err != nil {
+		return g, err
+	}
+	defer u.Abort() //nolint:errcheck // after Commit it does nothing
+	sum := sha256.New()
+	n := &counter{w: io.MultiWriter(u, sum)}
+	if err := WriteZip(ctx, n, m, mk.snapshot.Store, objectsOf{mk.snapshot.Store}, mk.snapshot.Needs); err != nil {
+		return g, err
+	}
+	if err := u.Commit(ctx, name); err != nil {
+		return g, err
+	}
+	g.SHA256, g.NewBytes = tree.Hash(sum.Sum(nil)), n.n
+	if err := verify(ctx, mk.o.Target, name, g.SHA256, n.n); err != nil {
+		return g, damaged(err, "%s: what was written there is read back otherwise", mk.o.Target)
+	}
+	z, err := openZip(&ranges{ctx, mk.o.Target, name}, n.n)
+	if err == nil {
+		_, err = z.manifest()
+	}
+	return g, err
+}
+
+// objectsOf are a store's objects as a tree.Source.
+type objectsOf struct {
+	s interface {
+		Open(tree.Hash) (io.ReadCloser, int64, error)
+	}
+}
+
+func (o objectsOf) Get(h tree.Hash) ([]byte, error) {
+	r, _, err := o.s.Open(h)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(io.LimitReader(r, int64(tree.MaxObject)))
+}

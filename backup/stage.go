@@ -1,0 +1,528 @@
+package backup
+
+import (
+	"archive/zip"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"decree/disk"
+	"decree/history"
+	"decree/project"
+	"decree/recorder"
+	"decree/store"
+	"decree/tree"
+)
+
+// Source is where a generation is read from: a target, or a zip that needs nothing else.
+type Source struct {
+	Manifest *Manifest
+	// fill puts the generation's contents into a store's directory, each proven as what it is.
+	fill func(ctx context.Context, dir disk.Dir, progress func(done, total int64)) error
+}
+
+// Generation opens one of the place's generations: its manifest is the acknowledged one, or that of its zip,
+// whose hash the acknowledged one has.
+func (p *Place) Generation(ctx context.Context, name string) (*Source, error) {
+	m := p.Manifest
+	if name != m.Generation() {
+		var err error
+		if m, err = p.zippedManifest(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return &Source{m, func(ctx context.Context, dir disk.Dir, progress func(int64, int64)) error {
+		return p.fetch(ctx, m, dir, progress)
+	}}, nil
+}
+
+// zippedManifest is the manifest of a generation that has a zip, which is compared with its hash.
+func (p *Place) zippedManifest(ctx context.Context, name string) (*Manifest, error) {
+	g := p.Manifest.Others[name]
+	at := p.archiveName(name)
+	_, size, err := p.Target.Open(ctx, at, 0, 0)
+	if err == nil {
+		err = verify(ctx, p.Target, at, g.SHA256, size)
+	}
+	if err != nil {
+		return nil, damaged(err, "generation %s is damaged", name)
+	}
+	z, err := openZip(&ranges{ctx, p.Target, at}, size)
+	if err != nil {
+		return nil, damaged(err, "generation %s is damaged", name)
+	}
+	m, err := z.manifest()
+	if err == nil && (m.Project != p.Manifest.Project || name != m.Generation() && !IsPreRestore(name)) {
+		err = &FormatError{at, "it is another generation's"}
+	}
+	if err != nil {
+		return nil, damaged(err, "generation %s is damaged", name)
+	}
+	return m, nil
+}
+
+// fetch copies a generation's packs into a store's directory.
+func (p *Place) fetch(ctx context.Context, m *Manifest, dir disk.Dir, progress func(done, total int64)) error {
+	if len(m.Packs) == 0 && m.Counts.Contents > 0 { // what a restore has replaced
+		return p.fetchZip(ctx, m, dir)
+	}
+	total, done := int64(0), int64(0)
+	for _, size := range m.Packs {
+		total += size
+	}
+	n := 0
+	for _, h := range sortedPacks(m) {
+		n++
+		in, name := store.PackFile(n)
+		packs, err := project.MakeDir(dir, in, project.PrivateDir)
+		if err != nil {
+			return err
+		}
+		err = disk.Replace(packs, name, disk.Replacement{Perm: project.PrivateFile, Flush: true}, func(f disk.File) error {
+			err := copyVerified(ctx, p.Target, f, p.packName(h), h, m.Packs[h])
+			return damagedUnlessDisk(err, "generation %s is damaged", m.Generation())
+		})
+		packs.Close()
+		if err != nil {
+			return err
+		}
+		done += m.Packs[h]
+		progress(done, total)
+	}
+	return nil
+}
+
+// damagedUnlessDisk makes an error of kind Integrity of one that says that bytes are wrong or missing.
+func damagedUnlessDisk(err error, format string, args ...any) error {
+	if lost(err) {
+		return damaged(err, format, args...)
+	}
+	return err
+}
+
+func (p *Place) fetchZip(ctx context.Context, m *Manifest, dir disk.Dir) error {
+	for _, name := range []string{preRestore + m.Generation(), m.Generation()} {
+		g, ok := p.Manifest.Others[name]
+		if !ok {
+			continue
+		}
+		at := p.archiveName(name)
+		_, size, err := p.Target.Open(ctx, at, 0, 0)
+		if err == nil {
+			err = verify(ctx, p.Target, at, g.SHA256, size)
+		}
+		if err != nil {
+			return damagedUnlessDisk(err, "generation %s is damaged", name)
+		}
+		z, err := openZip(&ranges{ctx, p.Target, at}, size)
+		if err != nil {
+			return err
+		}
+		return z.fill(ctx, m, dir)
+	}
+	return damaged(errors.New("its zip is missing"), "generation %s", m.Generation())
+}
+
+func sortedPacks(m *Manifest) []tree.Hash {
+	out := make([]tree.Hash, 0, len(m.Packs))
+	for h := range m.Packs {
+		out = append(out, h)
+	}
+	slices.SortFunc(out, compareHash)
+	return out
+}
+
+// Staged is a generation in a directory of its own, as the store that a restore makes of it: proven whole.
+type Staged struct {
+	Manifest *Manifest
+	Store    *store.Store
+	History  *history.History
+	Needs    map[tree.Hash]struct{}
+	dir      disk.Dir
+}
+
+// Close lets go of it; its files stay.
+func (s *Staged) Close() error { return s.Store.Close() }
+
+// Stage reads a generation into an empty directory and proves it: every pack or content by its
+// hash, every file that the manifest lists by hash and size, every content that its records and its tree
+// consist of by being there. The error is of kind Integrity for what is damaged.
+func Stage(ctx context.Context, src *Source, dir disk.Dir, site project.Site, progress func(done, total int64)) (s *Staged, err error) {
+	if err := src.fill(ctx, dir, progress); err != nil {
+		return nil, err
+	}
+	s = &Staged{Manifest: src.Manifest, dir: dir, Needs: map[tree.Hash]struct{}{}}
+	if s.Store, err = store.Open(dir, store.Options{}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.Store.Close()
+		}
+	}()
+	if err = s.index(ctx); err != nil {
+		return nil, err
+	}
+	if err = s.files(); err != nil {
+		return nil, err
+	}
+	if err = s.logs(); err != nil {
+		return nil, err
+	}
+	site.Store = dir
+	s.History = history.Open(&project.Project{Site: site}, history.Options{Objects: s.Store})
+	return s, s.prove()
+}
+
+// index makes the store's index of its packs, durably.
+func (s *Staged) index(ctx context.Context) error {
+	w, err := s.Store.Writer(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	return w.Flush()
+}
+
+// files compares the files with their hashes.
+func (s *Staged) files() error {
+	for name, f := range s.Manifest.Files {
+		r, size, err := s.Store.Open(f.SHA256)
+		if err == nil {
+			_, err = io.Copy(io.Discard, r)
+			r.Close()
+		}
+		if err == nil && size != f.Size {
+			err = errSize
+		}
+		if err != nil {
+			return damaged(err, "generation %s is damaged: %s", s.Manifest.Generation(), tree.Quote(string(name)))
+		}
+	}
+	return nil
+}
+
+// logs writes the store's own files, durably.
+func (s *Staged) logs() error {
+	for _, l := range []struct{ name, part string }{{"records.jsonl", logPart}, {"audit.jsonl", auditPart}, {"labels.json", storePart + "labels.json"}, {"forgotten.json", storePart + "forgotten.json"}} {
+		var parts []string
+		for name := range s.Manifest.Files {
+			if rest, ok := strings.CutPrefix(string(name), l.part); ok && !strings.Contains(rest, "/") {
+				parts = append(parts, string(name))
+			}
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		slices.Sort(parts)
+		err := disk.Replace(s.dir, l.name, disk.Replacement{Perm: project.PrivateFile, Flush: true}, func(f disk.File) error {
+			for _, name := range parts {
+				if err := s.write(f, name); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a file's content.
+func (s *Staged) write(w io.Writer, name string) error {
+	r, _, err := s.Store.Open(s.Manifest.Files[FileName(name)].SHA256)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = io.Copy(w, r)
+	return err
+}
+
+// prove sees that all is there that the records and the tree name.
+func (s *Staged) prove() error {
+	if err := recorder.ClosureOf(s.History, s.Store, s.Manifest.Tree, s.Needs); err != nil {
+		return damaged(err, "generation %s is damaged", s.Manifest.Generation())
+	}
+	list, err := store.ReadForgotten(s.dir)
+	if err != nil {
+		return err
+	}
+	without := map[tree.Hash]bool{}
+	for _, h := range s.Manifest.Missing {
+		without[h] = true
+	}
+	lost := 0
+	for h := range s.Needs {
+		if s.Store.Has(h) {
+			continue
+		}
+		delete(s.Needs, h)
+		if _, ok := list.Contents[h]; !ok && !without[h] {
+			lost++
+		}
+	}
+	if lost > 0 {
+		return damaged(fmt.Errorf("of %d contents %d are missing", s.Manifest.Counts.Contents, lost), "generation %s is damaged", s.Manifest.Generation())
+	}
+	return nil
+}
+
+// zipped is a zip whose list of names was looked through.
+type zipped struct {
+	*zip.Reader
+	files map[string]*zip.File
+}
+
+// openZip refuses what no writer of ours has written: names that leave the directory, twice the same, links
+// and other things that are no files, more bytes than the archive can hold.
+func openZip(r io.ReaderAt, size int64) (*zipped, error) {
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, &FormatError{"the archive", err.Error()}
+	}
+	out := &zipped{z, map[string]*zip.File{}}
+	packed := uint64(0)
+	for _, f := range z.File {
+		packed += f.CompressedSize64
+		if err := out.take(f); err != nil {
+			return nil, &FormatError{"the archive", err.Error()}
+		}
+	}
+	if packed > uint64(size) {
+		return nil, &FormatError{"the archive", "its files overlap: it says that it holds more bytes than it has"}
+	}
+	return out, nil
+}
+
+func (z *zipped) take(f *zip.File) error {
+	switch {
+	case strings.HasSuffix(f.Name, "/") && f.UncompressedSize64 == 0:
+		return checkFile(strings.TrimSuffix(f.Name, "/"))
+	case !f.Mode().IsRegular():
+		return fmt.Errorf("%q is no regular file", f.Name)
+	case f.Method != zip.Deflate && f.Method != zip.Store:
+		return fmt.Errorf("%q: unknown compression %d", f.Name, f.Method)
+	case strings.Contains(f.Name, `\`):
+		return fmt.Errorf("%q: a backslash", f.Name)
+	case f.UncompressedSize64 > 1100*f.CompressedSize64+1<<16:
+		return fmt.Errorf("%q: no compression makes so little of so much", f.Name)
+	}
+	if _, twice := z.files[f.Name]; twice {
+		return fmt.Errorf("%q comes twice", f.Name)
+	}
+	z.files[f.Name] = f
+	return checkFile(f.Name)
+}
+
+// manifest reads the manifest of the zip's generation.
+func (z *zipped) manifest() (*Manifest, error) {
+	f := z.files[ManifestFile]
+	if f == nil {
+		return nil, &FormatError{"the archive", "no " + ManifestFile + " in it"}
+	}
+	if f.UncompressedSize64 > MaxManifest {
+		return nil, &FormatError{ManifestFile, fmt.Sprintf("larger than %d MiB", MaxManifest>>20)}
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, &FormatError{ManifestFile, err.Error()}
+	}
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(r, MaxManifest+1))
+	if err != nil {
+		return nil, &FormatError{ManifestFile, err.Error()}
+	}
+	return ParseManifest(data)
+}
+
+// The parts of a zip that needs nothing else.
+const (
+	treePart     = "tree/"
+	contentsPart = "contents/"
+)
+
+// fill puts all contents of a zip that needs nothing else into a store.
+func (z *zipped) fill(ctx context.Context, m *Manifest, dir disk.Dir) error {
+	limit := m.Counts.Bytes + m.Counts.TreeBytes
+	for _, f := range m.Files {
+		limit += f.Size
+	}
+	total := int64(0)
+	for name, f := range z.files {
+		if total += int64(f.UncompressedSize64); name == ManifestFile {
+			total -= int64(f.UncompressedSize64)
+		}
+	}
+	if total < 0 || total > limit+1<<20 {
+		return &FormatError{"the archive", fmt.Sprintf("it holds %d bytes, and its manifest knows of %d", total, limit)}
+	}
+	s, err := store.Open(dir, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	w, err := s.Writer(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for name, f := range z.files {
+		if name == ManifestFile {
+			continue
+		}
+		if err := z.putFile(w, m, name, f); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+func (z *zipped) putFile(w *store.Writer, m *Manifest, name string, f *zip.File) error {
+	var want tree.Hash
+	switch hex, named := strings.CutPrefix(name, contentsPart); {
+	case named:
+		var err error
+		if want, err = tree.ParseHash(hex); err != nil {
+			return &FormatError{"the archive", fmt.Sprintf("%q is not named by a hash", name)}
+		}
+	case strings.HasPrefix(name, treePart):
+	default:
+		file, ok := m.Files[FileName(name)]
+		if !ok {
+			return &FormatError{"the archive", fmt.Sprintf("%q is not listed in its manifest", name)}
+		}
+		want = file.SHA256
+	}
+	r, err := f.Open()
+	if err != nil {
+		return &FormatError{"the archive", name + ": " + err.Error()}
+	}
+	defer r.Close()
+	got, n, err := w.Put(io.LimitReader(r, int64(f.UncompressedSize64)+1), int64(f.UncompressedSize64))
+	if errors.Is(err, zip.ErrChecksum) || errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return damaged(err, "the archive: %s", tree.Quote(name))
+	}
+	if err == nil && (!want.IsZero() && got != want || n != int64(f.UncompressedSize64)) {
+		return damaged(errHash, "the archive: %s", tree.Quote(name))
+	}
+	return err
+}
+
+// FromZip opens a zip that needs nothing else.
+func FromZip(f io.ReaderAt, size int64) (*Source, error) {
+	z, err := openZip(f, size)
+	if err != nil {
+		return nil, err
+	}
+	m, err := z.manifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Packs) > 0 {
+		return nil, &project.Error{Kind: project.Failed, State: project.Unchanged, Msg: "the archive needs the packs of its target",
+			Advice: "restore it by its name, with --from its target; 'decree backup export' makes one that needs nothing else"}
+	}
+	return &Source{m, func(ctx context.Context, dir disk.Dir, _ func(int64, int64)) error { return z.fill(ctx, m, dir) }}, nil
+}
+
+// whole is what writes a zip that needs nothing else.
+type whole struct {
+	z     *zip.Writer
+	m     *Manifest
+	store *store.Store
+	done  map[tree.Hash]bool
+}
+
+// WriteZip writes a generation as one zip that needs nothing else: manifest.json, its files, the files of the tree
+// below tree/, and below contents/ what else its records consist of, each named by its hash. Links are in
+// the directories' objects alone.
+func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, objects tree.Source, needs map[tree.Hash]struct{}) error {
+	own := *m
+	own.Packs, own.Others, own.Condemned = map[tree.Hash]int64{}, map[string]Generation{}, map[tree.Hash]string{}
+	w := &whole{zip.NewWriter(out), &own, s, map[tree.Hash]bool{}}
+	if err := writeManifest(w.z, &own); err != nil {
+		return err
+	}
+	for _, name := range sortedFiles(m) {
+		if err := w.add(ctx, string(name), m.Files[name].SHA256); err != nil {
+			return err
+		}
+	}
+	items, missing := tree.Reader{From: objects}.Entries(m.Tree), map[tree.Hash]bool{}
+	for _, h := range m.Missing {
+		missing[h] = true
+	}
+	for it, err := range items {
+		if err != nil {
+			return err
+		}
+		name := path.Join(treePart, string(it.Path))
+		if it.Entry.Type != tree.Regular || missing[it.Entry.SHA256] || !plainName(name) {
+			continue
+		}
+		if err := w.add(ctx, name, it.Entry.SHA256); err != nil {
+			return err
+		}
+	}
+	rest := maps.Clone(needs)
+	for _, f := range m.Files {
+		rest[f.SHA256] = struct{}{}
+	}
+	for h := range rest {
+		if w.done[h] {
+			continue
+		}
+		if err := w.add(ctx, contentsPart+h.String(), h); err != nil {
+			return err
+		}
+	}
+	return w.z.Close()
+}
+
+// plainName says whether a name can stand in a zip as it is: the content of another one is below contents/.
+func plainName(name string) bool {
+	return tree.Quote(name) == name && !strings.Contains(name, `\`)
+}
+
+func sortedFiles(m *Manifest) []FileName {
+	out := make([]FileName, 0, len(m.Files))
+	for name := range m.Files {
+		out = append(out, name)
+	}
+	slices.SortFunc(out, func(a, b FileName) int { return cmp.Compare(a, b) })
+	return out
+}
+
+func (w *whole) add(ctx context.Context, name string, h tree.Hash) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !plainName(name) {
+		return nil
+	}
+	r, _, err := w.store.Open(h)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	to, err := createIn(w.z, w.m, name)
+	if err == nil {
+		_, err = io.Copy(to, r)
+	}
+	w.done[h] = true
+	return err
+}
+
+// WriteZip writes the generation as one zip that needs nothing else.
+func (s *Staged) WriteZip(ctx context.Context, w io.Writer) error {
+	return WriteZip(ctx, w, s.Manifest, s.Store, s.History.Directories(), s.Needs)
+}

@@ -1,0 +1,317 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"decree/backup"
+	"decree/backup/target"
+	"decree/disk"
+	"decree/project"
+	"decree/recorder"
+)
+
+// backupOptions are backup's flags.
+type backupOptions struct {
+	to, from, name, into     string
+	tree, runPlugins, dryRun bool
+}
+
+func (s *session) backupVerb() verb {
+	var o backupOptions
+	return verb{
+		name: "backup", category: keepCategory, args: "[status|config|list|restore|drill|export|prune]", most: anyWords, interruptible: true,
+		usage: "keep all that decree knows somewhere else, proven, and bring it back",
+		about: `Makes a backup: a generation of all that decree knows of the project, the records with every content that they name, the config, routines, messages, and the present state of the tree, in a directory that backup.to in .decree/config.yml names, or --to. A generation costs what the ones before do not have. Until it is acknowledged the one before is whole, whatever happens.
+
+"backup status" says how the last backup and the last proof stand, "backup list" which generations there are, "backup config" which settings are in force and where each comes from, -1 being for ever.
+
+"backup restore" replaces the store, .decree/runs, config, routines and inbox by those of a generation, the newest unless it is named: by its name or any unique part of it, "current", or the path of a FILE.zip. It is read whole and proven first, and what is here is kept as pre-restore-TIME.zip. The files of the tree are left alone, unless --tree is given, which makes a record that 'decree revert last' takes back. With --into DIR, an empty directory, tree and history are made there: so a project comes to another machine.
+
+"backup export GENERATION FILE.zip" writes one zip that needs nothing else. "backup prune" removes what the retention no longer keeps.`,
+		examples: []example{
+			{"decree backup --to /mnt/usb/backup", "to a second disk, this time"},
+			{"decree backup status", "is it safe?"},
+			{"decree backup restore --dry-run", "read and prove the newest, change nothing"},
+			{"decree backup restore --from /mnt/usb/backup --into ~/work/tool", "on a new machine"},
+			{"decree backup export current tool.zip", "one file to hand on"},
+		},
+		exits: []exit{{"1", "it failed, or what was read is malformed; the backup before stands"}, {"3", "no such generation"}, {"4", "refused; nothing was changed"}, {"5", "a generation is damaged; nothing was changed"}},
+		flags: append([]cli.Flag{
+			stringFlag(&o.to, "the target is `TARGET`, this time", "to"),
+			stringFlag(&o.from, "restore: read from `TARGET`", "from"),
+			stringFlag(&o.name, "restore: the project is called `NAME` there", "name"),
+			stringFlag(&o.into, "restore: make tree and history in `DIR`, which is empty", "into"),
+			boolFlag(&o.tree, "restore: the files of the tree too", "tree"),
+			boolFlag(&o.runPlugins, "restore: run the plugins' restore commands", "run-plugins"),
+			boolFlag(&o.dryRun, "restore, prune: change nothing, say what would be done", "dry-run", "n"),
+		}, s.jsonFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag()),
+		action: func(ctx context.Context) error { return backup.Explain(s.backup(ctx, o)) },
+	}
+}
+
+func (s *session) backup(ctx context.Context, o backupOptions) error {
+	if err := s.backupClock(); err != nil {
+		return err
+	}
+	words := s.words()
+	if len(words) == 0 {
+		return s.makeBackup(ctx, o)
+	}
+	most := map[string]int{"restore": 1, "export": 2}
+	if do := map[string]func(context.Context, backupOptions, []string) error{
+		"status": s.backupStatus, "config": s.backupConfig, "list": s.listBackups, "prune": s.pruneBackups,
+		"restore": s.restoreBackup, "export": s.exportBackup,
+	}[words[0]]; do != nil {
+		if n := most[words[0]]; len(words)-1 > n {
+			return usagef("backup %s takes no %s", words[0], quoteWord(words[n+1]))
+		}
+		return do(ctx, o, words[1:])
+	}
+	return usagef("backup has no subcommand %s", quoteWord(words[0])).Hintf("'decree backup' makes one; status, config, list, restore, export and prune look at them and use them")
+}
+
+// backupClock sets the clock to DECREE_NOW, which tests use.
+func (s *session) backupClock() error {
+	text := s.env.get("DECREE_NOW")
+	if text == "" {
+		return nil
+	}
+	now, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return usagef("DECREE_NOW=%s: not a time", oneLine(text)).Hintf("write it like 2026-11-20T14:30:00Z, or unset it")
+	}
+	s.env.Now = func() time.Time { return now }
+	return nil
+}
+
+// openTarget opens the target that --to or the config names.
+func (s *session) openTarget(ctx context.Context, to string, p *project.Site, create bool) (target.Target, error) {
+	o := backup.OpenOptions{To: to, Home: s.env.get("HOME"), Cwd: s.env.Cwd, Disk: disk.OS, Create: create, Getenv: s.env.get}
+	if p != nil {
+		o.Root = p.Root
+		if to == "" {
+			o.To = p.Config.Backup.To
+		}
+	}
+	return backup.Open(ctx, o)
+}
+
+// backupOf puts together what works on the backups of a project.
+func (s *session) backupOf(rec *recorder.Recorder, t target.Target) backup.Options {
+	return backup.Options{
+		Recorder: rec, Target: t, Where: s.where(), Version: Version(), Host: s.env.Host, Now: s.env.Now, Yes: s.global.yes, Tell: s.note,
+		Progress: func(phase string, done, total int64) {
+			s.meter.update(recorder.Progress{Phase: phase, Done: done, Total: total})
+		},
+	}
+}
+
+func (s *session) makeBackup(ctx context.Context, o backupOptions) error {
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := s.openTarget(ctx, o.to, &rec.Project().Site, true)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	made, err := backup.Make(ctx, s.backupOf(rec, t))
+	if err != nil {
+		return err
+	}
+	s.meter.stop()
+	if s.global.json {
+		list, err := made.Place.List(ctx, rec.Project().Config.Backup.Retention)
+		if err != nil {
+			return err
+		}
+		return s.printJSON(list[0])
+	}
+	c := made.Manifest.Counts
+	s.say("decree: backup %s to %s: %s, %s of contents; %s sent", made.Manifest.Generation(), quoteWord(t.String()), count(c.Records, "record"), size(c.Bytes), size(made.NewBytes))
+	switch {
+	case backup.InTree(t, rec.Project().Root):
+		s.note("it is inside the tree, where 'git clean -xfd' deletes it and a broken disk takes both: name another disk with backup.to in .decree/config.yml, or --to")
+	case backup.SameDisk(t, &rec.Project().Site):
+		s.note("it is on the same disk as the store: a broken disk takes both")
+	}
+	if made.Missing > 0 {
+		return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s that records name were missing from the store, and are not in the backup", count(made.Missing, "content")),
+			State: "all else is", Advice: "'decree verify --all' names them"}
+	}
+	return nil
+}
+
+// placeOf is the project's directory in the target, for looking.
+func (s *session) placeOf(ctx context.Context, o backupOptions) (*recorder.Reader, *backup.Place, func(), error) {
+	rec, err := s.forLooking()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if !rec.HasProject() { // nothing of it is anywhere
+		return rec, nil, nil, fmt.Errorf("%s: %w", rec.Project().Root, target.ErrGone)
+	}
+	t, err := s.openTarget(ctx, o.to, rec.Project(), false)
+	if err != nil {
+		return rec, nil, nil, err
+	}
+	place, err := backup.Find(ctx, t, rec.Project().BackupName(s.where()), rec.Project().ID)
+	if err != nil {
+		t.Close()
+		return rec, nil, nil, err
+	}
+	return rec, place, func() { t.Close() }, nil
+}
+
+func (s *session) listBackups(ctx context.Context, o backupOptions, _ []string) error {
+	rec, place, done, err := s.placeOf(ctx, o)
+	out := []backup.Listed{}
+	if err == nil {
+		defer done()
+		out, err = place.List(ctx, rec.Project().Config.Backup.Retention)
+	} else if s.noBackupYet(rec, o, err) {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		return s.printJSON(out)
+	}
+	if len(out) == 0 {
+		s.say("decree: there is no backup yet; 'decree backup' makes one")
+		return nil
+	}
+	return s.print(func(w io.Writer) error {
+		t := s.fits(&table{}, s.env.Stdout)
+		for _, l := range out {
+			kept := strings.Join(l.KeptBy, ", ")
+			if kept == "" {
+				kept = "the next prune removes it"
+			}
+			if !l.Provable {
+				kept += "; cannot be restored: a part of it is missing or damaged"
+			}
+			t.add(l.Generation, s.ago(l.Timestamp), l.Host, count(l.Records, "record"), size(l.Bytes), size(l.NewBytes)+" new", kept)
+		}
+		return t.write(w)
+	})
+}
+
+// noBackupYet says whether an error is that the default target, which the first backup makes, is not
+// there.
+func (s *session) noBackupYet(rec *recorder.Reader, o backupOptions, err error) bool {
+	return rec != nil && isGone(err) && (!rec.HasProject() || o.to == "" && rec.Project().Config.Backup.To == "")
+}
+
+func (s *session) backupStatus(ctx context.Context, o backupOptions, _ []string) error {
+	rec, place, done, err := s.placeOf(ctx, o)
+	status := &backup.Status{NextToGo: []string{}, Problems: []string{}}
+	switch {
+	case err == nil:
+		defer done()
+		if status, err = place.Status(ctx, rec.Project(), rec.Project().Config.Backup.Retention); err != nil {
+			return err
+		}
+	case s.noBackupYet(rec, o, err):
+		status.Target, status.Name, status.SameDisk = rec.Project().Config.BackupTo(""), rec.Project().BackupName(s.where()), true
+	default:
+		return err
+	}
+	if s.global.json {
+		return s.printJSON(status)
+	}
+	return s.print(func(w io.Writer) error { return s.writeBackupStatus(w, status) })
+}
+
+func (s *session) writeBackupStatus(w io.Writer, st *backup.Status) error {
+	t := &table{}
+	if st.Proof == nil {
+		t.add("proof", "nothing was proven yet")
+	} else {
+		t.add("proof", fmt.Sprintf("%s of %s, %s", count(st.Proof.Files, "file"), st.Proof.Generation, s.ago(st.Proof.At)))
+	}
+	if st.Last == nil {
+		t.add("last", "there is no backup yet; 'decree backup' makes one")
+	} else {
+		t.add("last", fmt.Sprintf("%s, %s", st.Last.Generation, s.ago(st.Last.Timestamp)))
+	}
+	disk := ""
+	if st.SameDisk {
+		disk = ", on the same disk as the store: a broken disk takes both"
+	}
+	t.add("target", quoteWord(st.Target)+disk)
+	t.add("name", st.Name)
+	t.add("holds", fmt.Sprintf("%s, %s", count(st.Generations, "generation"), size(st.Bytes)))
+	if len(st.NextToGo) > 0 {
+		t.add("next to go", list(st.NextToGo))
+	}
+	for _, p := range st.Problems {
+		t.add("problem", p)
+	}
+	return t.write(w)
+}
+
+func (s *session) backupConfig(_ context.Context, o backupOptions, _ []string) error {
+	rec, err := s.openReader(true)
+	if err != nil {
+		return err
+	}
+	out := backup.Settings(&rec.Project().Config, rec.Project().BackupName(s.where()), s.env.get("HOME"))
+	if o.to != "" {
+		out[0] = backup.Setting{Key: "to", Value: o.to, From: "--to"}
+	}
+	if s.global.json {
+		return s.printJSON(out)
+	}
+	return s.print(func(w io.Writer) error {
+		t := &table{}
+		for _, l := range out {
+			t.add(l.Key, l.Words(), l.From)
+		}
+		return t.write(w)
+	})
+}
+
+func (s *session) pruneBackups(ctx context.Context, o backupOptions, _ []string) error {
+	rec, err := s.forChanging(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := s.openTarget(ctx, o.to, &rec.Project().Site, false)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	out, err := s.backupOf(rec, t).Rotate(ctx, rec.Project().Config.Backup.Retention, o.dryRun)
+	if err != nil {
+		return err
+	}
+	if s.global.json {
+		return s.printJSON(out)
+	}
+	would := ""
+	if o.dryRun {
+		would = "would be "
+	}
+	switch {
+	case len(out.Removed) > 0:
+		s.tell("%s%s removed: %s", would, count(len(out.Removed), "generation"), list(out.Removed))
+	default:
+		s.tell("every generation is kept")
+	}
+	if out.Freed > 0 {
+		s.tell("%s freed", size(out.Freed))
+	}
+	return nil
+}
+
+// isGone says whether a target is not there.
+func isGone(err error) bool { return backup.IsGone(err) }

@@ -1,0 +1,339 @@
+package project
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"decree/disk"
+)
+
+// A swap replaces what a project has, in its store and in .decree, by what was built beside it:
+// all of it or nothing, whenever the process dies. It lies in the store:
+//
+//	swap/store/     what comes into the store
+//	swap/old/       what was there
+//	swap/journal    {"version":1,"store":{"new":[names],"gone":[names]},"decree":{...},"tmp":"<name>"}: from here on it is finished
+//
+// and what comes into .decree lies in .decree/tmp/<tmp>/new, since the two may be on different
+// disks. For each name what is there is moved to old, and then the new is moved in: that the new
+// is not where it was built any more says that this was done.
+const (
+	swapDir     = "swap"
+	swapJournal = "journal"
+	swapNew     = "store"
+	swapOld     = "old"
+)
+
+// Swap is a replacement that is being built. The caller has the project's lock.
+type Swap struct {
+	p      *Project
+	dir    disk.Dir // swap
+	Store  disk.Dir // what comes into the store is built in it
+	Decree disk.Dir // what comes into .decree
+	tmp    string
+}
+
+// swapPlan is the journal.
+type swapPlan struct {
+	Version int       `json:"version"`
+	Store   swapNames `json:"store"`
+	Decree  swapNames `json:"decree"`
+	Tmp     string    `json:"tmp"` // of the directory in .decree/tmp
+	// From is the project whose history it is, if that is not this one.
+	From string `json:"from,omitempty"`
+}
+
+// swapNames are names in one directory: those that get a new content, and those that get none.
+type swapNames struct {
+	New  []string `json:"new"`
+	Gone []string `json:"gone"`
+}
+
+func swapNamesOf(fresh disk.Dir, names []string) (out swapNames, err error) {
+	for _, name := range names {
+		there, err := has(fresh, name)
+		switch {
+		case err != nil:
+			return out, err
+		case there:
+			out.New = append(out.New, name)
+		default:
+			out.Gone = append(out.Gone, name)
+		}
+	}
+	return out, nil
+}
+
+// BeginSwap makes the places where the new is built. What an earlier one that was never
+// decided has left is removed.
+func (p *Project) BeginSwap() (*Swap, error) {
+	if err := disk.RemoveTree(p.Store, swapDir); err != nil {
+		return nil, err
+	}
+	s := &Swap{p: p, tmp: p.TmpName("swap")}
+	tmp, err := p.OwnDir(p.Decree, "tmp")
+	if err != nil {
+		return nil, err
+	}
+	defer tmp.Close()
+	if err = disk.RemoveTree(tmp, s.tmp); err == nil {
+		s.dir, err = MakeDir(p.Store, swapDir, PrivateDir)
+	}
+	if err == nil {
+		s.Store, err = MakeDir(s.dir, swapNew, PrivateDir)
+	}
+	var in disk.Dir
+	if err == nil {
+		in, err = MakeDir(tmp, s.tmp, PrivateDir)
+	}
+	if err == nil {
+		defer in.Close()
+		s.Decree, err = MakeDir(in, "new", PrivateDir)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close lets go of the directories; what was built stays for Commit's journal, or is removed by the
+// next command.
+func (s *Swap) Close() {
+	for _, d := range []disk.Dir{s.dir, s.Store, s.Decree} {
+		if d != nil {
+			d.Close()
+		}
+	}
+}
+
+// Drop removes what was built. Nothing was changed.
+func (s *Swap) Drop() error {
+	s.Close()
+	return s.p.dropSwap(s.tmp)
+}
+
+// Decide writes the journal for names in the store and in .decree, whose new content, all that was
+// built, is durable: those without one are taken away. From then on FinishSwap does the rest, now or in
+// a later process. from is the project whose history this is, if it is not this one's own.
+func (s *Swap) Decide(store, decree []string, from string) error {
+	plan := swapPlan{Version: 1, Tmp: s.tmp, From: from}
+	var err error
+	if plan.Store, err = swapNamesOf(s.Store, store); err != nil {
+		return err
+	}
+	if plan.Decree, err = swapNamesOf(s.Decree, decree); err != nil {
+		return err
+	}
+	for _, d := range []disk.Dir{s.Store, s.Decree, s.dir, s.p.Store, s.p.Decree} {
+		if err := d.Sync(); err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(plan)
+	if err == nil {
+		err = ReplaceFile(s.dir, swapJournal, append(data, '\n'), PrivateFile, true)
+	}
+	return err
+}
+
+// Swapping says whether a swap was decided and is not finished.
+func (s *Site) Swapping() bool {
+	if s.Store == nil {
+		return false
+	}
+	dir, err := s.Store.OpenDir(swapDir)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	_, err = dir.Stat(swapJournal)
+	return err == nil
+}
+
+// FinishSwap does the rest of a swap that was decided, and removes one that was not. then is called when
+// all is in its place and may be called again after a death. finished says that there was one. The
+// caller has the project's lock.
+func (p *Project) FinishSwap(then func() error) (finished bool, err error) {
+	dir, err := p.Store.OpenDir(swapDir)
+	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	data, err := ReadFile(dir, swapJournal, maxIdentity)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, p.dropSwap("")
+	}
+	if err != nil {
+		return false, err
+	}
+	var plan swapPlan
+	if err := json.Unmarshal(data, &plan); err != nil || plan.Version != 1 {
+		return false, &Error{Kind: Refused, Msg: path.Join(p.StorePath, swapDir, swapJournal) + ": a restore that a newer decree has begun, or a damaged one", Err: err,
+			Advice: "let the decree finish it that has begun it"}
+	}
+	if err := p.swapIn(dir, plan); err != nil {
+		return false, err
+	}
+	if plan.From != "" && plan.From != p.form.From {
+		p.form.From = plan.From
+		if err := p.remember(); err != nil {
+			return false, err
+		}
+	}
+	if then != nil {
+		if err := then(); err != nil {
+			return false, err
+		}
+	}
+	return true, p.endSwap(dir, plan)
+}
+
+// swapIn moves everything to its place.
+func (p *Project) swapIn(dir disk.Dir, plan swapPlan) error {
+	fresh, err := MakeDir(dir, swapNew, PrivateDir)
+	if err != nil {
+		return err
+	}
+	defer fresh.Close()
+	old, err := MakeDir(dir, swapOld, PrivateDir)
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	if err := moveAll(fresh, p.Store, old, plan.Store); err != nil {
+		return err
+	}
+	return p.swapDecree(plan)
+}
+
+func moveAll(fresh, to, old disk.Dir, names swapNames) error {
+	for _, name := range names.New {
+		if err := moveIn(fresh, to, old, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range names.Gone {
+		if err := moveAway(to, old, name); err != nil {
+			return err
+		}
+	}
+	for _, d := range []disk.Dir{to, fresh, old} {
+		if err := d.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Project) swapDecree(plan swapPlan) error {
+	if err := p.EnsureDecree(); err != nil {
+		return err
+	}
+	tmp, err := p.OwnDir(p.Decree, "tmp")
+	if err != nil {
+		return err
+	}
+	defer tmp.Close()
+	in, err := MakeDir(tmp, plan.Tmp, PrivateDir)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	fresh, err := MakeDir(in, "new", PrivateDir)
+	if err != nil {
+		return err
+	}
+	defer fresh.Close()
+	old, err := MakeDir(in, swapOld, PrivateDir)
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	return moveAll(fresh, p.Decree, old, plan.Decree)
+}
+
+// moveIn puts the new content of a name into its place: as long as it is not there yet,
+// whatever is there is what was there before.
+func moveIn(fresh, to, old disk.Dir, name string) error {
+	if there, err := has(fresh, name); err != nil || !there {
+		return err
+	}
+	if err := moveOut(to, old, name); err != nil {
+		return err
+	}
+	return fresh.RenameNew(name, to, name)
+}
+
+// moveAway takes away a name that has no new content, once.
+func moveAway(to, old disk.Dir, name string) error {
+	if done, err := has(old, name); err != nil || done {
+		return err
+	}
+	return moveOut(to, old, name)
+}
+
+// moveOut moves what is in a name's place to old, if anything is.
+func moveOut(to, old disk.Dir, name string) error {
+	there, err := has(to, name)
+	if err != nil || !there {
+		return err
+	}
+	taken, err := has(old, name) // something was made there since, as by a daemon that saw nothing
+	if err != nil {
+		return err
+	}
+	if taken {
+		return to.RenameNew(name, old, name+aliasOf(old, name))
+	}
+	return to.RenameNew(name, old, name)
+}
+
+func has(d disk.Dir, name string) (bool, error) {
+	_, err := d.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// aliasOf is what is added to a name that old has already.
+func aliasOf(old disk.Dir, name string) string {
+	for more := ".1"; ; more += "1" {
+		if _, err := old.Stat(name + more); err != nil {
+			return more
+		}
+	}
+}
+
+// endSwap removes the journal, which is the end of it, and then what was there before.
+func (p *Project) endSwap(dir disk.Dir, plan swapPlan) error {
+	if err := dir.Remove(swapJournal); err != nil {
+		return err
+	}
+	if err := dir.Sync(); err != nil {
+		return err
+	}
+	return p.dropSwap(plan.Tmp)
+}
+
+// dropSwap removes what a swap has built or put aside. tmp is "" where it is not known: then
+// .decree/tmp is cleaned like after any dead process.
+func (p *Project) dropSwap(tmp string) error {
+	if tmp != "" && p.Decree != nil && !strings.Contains(tmp, "/") {
+		if dir, err := p.Decree.OpenDir("tmp"); err == nil {
+			err = disk.RemoveTree(dir, tmp)
+			dir.Close()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return disk.RemoveTree(p.Store, swapDir)
+}
