@@ -35,10 +35,11 @@ func (s *session) backupVerb() verb {
 
 "backup export GENERATION FILE.zip" writes one zip that needs nothing else. "backup prune" removes what the retention no longer keeps.`,
 		examples: []example{
-			{"decree backup --to /mnt/usb/backup", "to a second disk, this time"},
+			{"decree backup", "to where backup.to says"},
+			{"decree backup --to ~/backups", "somewhere else, this time"},
 			{"decree backup status", "is it safe?"},
 			{"decree backup restore --dry-run", "read and prove the newest, change nothing"},
-			{"decree backup restore --from /mnt/usb/backup --into ~/work/tool", "on a new machine"},
+			{"decree backup restore --from ~/backups --into ~/work/tool", "tree and history on a new machine"},
 			{"decree backup export current tool.zip", "one file to hand on"},
 		},
 		exits: []exit{{"1", "it failed, or what was read is malformed; the backup before stands"}, {"3", "no such generation"}, {"4", "refused; nothing was changed"}, {"5", "a generation is damaged; nothing was changed"}},

@@ -268,7 +268,7 @@ func (s *session) inScratch(ctx context.Context, src *backupSource, do func(*bac
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(path)
+	defer func() { _ = os.RemoveAll(path) }()
 	dir, err := disk.OS.OpenRoot(path)
 	if err != nil {
 		return err
