@@ -233,7 +233,7 @@ func (f File) Hooked(old []byte) (Hooked, error) {
 		return FullyHooked, nil
 	}
 	without, err := f.stripped(old)
-	if err != nil || bytes.Equal(without, old) {
+	if err != nil || bytes.Equal(without, old) || len(bytes.TrimSpace(old)) == 0 {
 		return NotHooked, err
 	}
 	return PartlyHooked, nil

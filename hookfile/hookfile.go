@@ -227,13 +227,32 @@ func (p *place) plan(f agent.File, edit func(*place, []byte) ([]byte, error)) (c
 	if !c.Changes() {
 		return c, nil
 	}
-	if old != nil && info.Mode&0o200 == 0 {
-		return c, p.refusal("the file is read-only").Hintf("'chmod u+w' allows it")
+	if err := p.replaceable(old, info); err != nil {
+		return c, err
 	}
-	if hooked, err := f.Hooked(old); err == nil && hooked == agent.NotHooked && len(old) > 0 {
+	if hooked, err := f.Hooked(old); err == nil && hooked == agent.NotHooked && old != nil {
 		c.Copy = p.path + copySuffix
 	}
 	return c, nil
+}
+
+// replaceable refuses a file that is not the same any more when another takes its place.
+func (p *place) replaceable(old []byte, info disk.Info) error {
+	if old == nil {
+		return nil
+	}
+	dir, err := p.dir.Self()
+	switch {
+	case err != nil:
+		return project.Unmoved(err)
+	case info.Mode&0o200 == 0:
+		return p.refusal("the file is read-only").Hintf("'chmod u+w' allows it")
+	case info.UID != dir.UID:
+		return p.refusal("the file belongs to another user than its directory").Hintf("'chown' makes it the directory's owner's")
+	case info.Nlink > 1:
+		return p.refusal("the file has other names too (hard links)").Hintf("replace it by a file of its own to have hooks in it, or put them there yourself")
+	}
+	return nil
 }
 
 // read returns the bytes of a file of the directory, nil if there is none.
@@ -296,7 +315,11 @@ func (p *place) make(f agent.File, c Change) error {
 		perm = info.Mode
 	}
 	if c.Copy != "" {
-		if err := disk.Replace(p.dir, p.name+copySuffix, disk.Replacement{Perm: perm, Flush: true}, contents(c.Old)); err != nil {
+		if err := p.keepFormerCopy(c.Old); err != nil {
+			return project.Unmoved(err)
+		}
+		how := disk.Replacement{Perm: perm, Flush: true, Place: p.dir.RenameNew}
+		if err := disk.Replace(p.dir, p.name+copySuffix, how, contents(c.Old)); err != nil {
 			return project.Unmoved(err)
 		}
 	}
@@ -319,6 +342,24 @@ func (p *place) make(f agent.File, c Change) error {
 		return p.failed(err)
 	}
 	return p.forgetCopy(f, c)
+}
+
+// keepFormerCopy gives whatever has the name of the copy another one, with a number behind it:
+// it may be somebody's own. One with these bytes may be written anew.
+func (p *place) keepFormerCopy(text []byte) error {
+	name := p.name + copySuffix
+	if former, _, err := p.read(name); err == nil && bytes.Equal(former, text) {
+		return p.removeCopy()
+	}
+	for n := 1; ; n++ {
+		err := p.dir.RenameNew(name, p.dir, fmt.Sprintf("%s-%d", name, n))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
 }
 
 func (p *place) failed(err error) error {
@@ -344,7 +385,8 @@ func (p *place) same(old []byte) error {
 	return err
 }
 
-// drop removes a file that is nothing but decree's, and its copy.
+// drop removes a file that is nothing but decree's. There was none before, so that whatever
+// has the name of a copy is somebody else's.
 func (p *place) drop(c Change) error {
 	if err := p.same(c.Old); err != nil {
 		return p.failed(err)
@@ -352,7 +394,7 @@ func (p *place) drop(c Change) error {
 	if err := p.dir.Remove(p.name); err != nil {
 		return project.Unmoved(err)
 	}
-	return errors.Join(p.removeCopy(), p.dir.Sync())
+	return project.Unmoved(p.dir.Sync())
 }
 
 // forgetCopy removes the copy when the file has no hooks any more.

@@ -3,6 +3,7 @@ package hookfile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,6 +100,29 @@ func TestRemoveAfterAnEdit(t *testing.T) {
 	assert.Equal(t, []string{".gemini", ".gemini/settings.json"}, names(t, home))
 }
 
+// A file that has the name of the copy already is somebody's own, and stays.
+func TestNameOfTheCopyIsTaken(t *testing.T) {
+	home, ctx := t.TempDir(), context.Background()
+	f, path := fileOf(t, "gemini", home), filepath.Join(home, ".gemini/settings.json")
+	for n, was := range []string{settings, "  \n", ""} {
+		write(t, path, was, 0o644)
+		write(t, path+copySuffix, "mine", 0o600)
+		_, err := Install(ctx, disk.OS, f, false)
+		require.NoError(t, err)
+		_, err = Remove(ctx, disk.OS, f, false)
+		require.NoError(t, err)
+		assert.Equal(t, was, read(t, path))
+		assert.Equal(t, "mine", read(t, fmt.Sprintf("%s%s-%d", path, copySuffix, n+1)))
+	}
+	require.NoError(t, os.RemoveAll(home+"/.gemini"))
+	write(t, path+copySuffix, "mine", 0o600)
+	_, err := Install(ctx, disk.OS, f, false)
+	require.NoError(t, err)
+	_, err = Remove(ctx, disk.OS, f, false)
+	require.NoError(t, err)
+	assert.Equal(t, []string{".gemini", ".gemini/settings.json.before-decree"}, names(t, home))
+}
+
 // Where there was nothing, nothing is left but the agent's own directory.
 func TestNothingThereBefore(t *testing.T) {
 	for _, name := range agent.Names() {
@@ -127,6 +151,10 @@ func TestRefused(t *testing.T) {
 		about, want string
 		make        func(t *testing.T, path string)
 	}{
+		{"two names", "the file has other names too (hard links)", func(t *testing.T, path string) {
+			write(t, path, "{}", 0o644)
+			require.NoError(t, os.Link(path, path+".b"))
+		}},
 		{"broken", "malformed JSON: line 1, column 2", func(t *testing.T, path string) { write(t, path, "{", 0o644) }},
 		{"a link", "the file is a link", func(t *testing.T, path string) {
 			write(t, path+".real", settings, 0o644)
