@@ -159,7 +159,11 @@ func (b block) target(i int) []byte {
 func (b block) entry(i int) tree.Entry {
 	switch b.kind(i) {
 	case kDir:
-		return tree.Entry{Type: tree.Dir, Mode: b.mode(i)}
+		e := tree.Entry{Type: tree.Dir, Mode: b.mode(i)}
+		if r := b.rec(i); r[rFlags]&owned != 0 {
+			e.Owner = tree.Owner{UID: le.Uint32(r[rIno:]), GID: le.Uint32(r[rGroup:]), Known: true}
+		}
+		return e
 	case kLink:
 		e := tree.Entry{Type: tree.Symlink, Mode: 0o777, Size: b.size(i), Target: string(b.target(i))}
 		copy(e.SHA256[:], b.hash(i))
@@ -332,10 +336,16 @@ func (b block) setKind(i int, k kind) {
 	clear(b.hash(i))
 }
 
-func (b block) setDir(i int, mode uint32, c ref, object Hash) {
+func (b block) setDir(i int, mode uint32, owner tree.Owner, c ref, object Hash) {
 	b.setKind(i, kDir)
 	copy(b.hash(i), object[:])
 	r := b.rec(i)
+	r[rFlags] = asked
+	if owner.Known {
+		r[rFlags] |= owned
+		le.PutUint32(r[rIno:], owner.UID)
+		le.PutUint32(r[rGroup:], owner.GID)
+	}
 	le.PutUint32(r[rMode:], mode)
 	le.PutUint32(r[rAux:], c.sum)
 	le.PutUint64(r[rSize:], uint64(c.off))

@@ -378,7 +378,7 @@ func copyBlocks(from *cache, r ref, to *cache) (ref, error) {
 			return at, nil
 		}
 		up := &frames[len(frames)-1]
-		up.b.setDir(up.i, up.b.mode(up.i), at, Hash(up.b.hash(up.i)))
+		up.b.setDir(up.i, up.b.mode(up.i), up.b.entry(up.i).Owner, at, Hash(up.b.hash(up.i)))
 		up.i++
 	}
 }

@@ -180,7 +180,7 @@ func (c *cache) writeManifest(w io.Writer, r ref) error {
 	if err != nil {
 		return err
 	}
-	err = c.eachDir(r, func(path []byte, b block, i int) error { return e.Dir(text(path), b.mode(i)) })
+	err = c.eachDir(r, func(path []byte, b block, i int) error { return e.Dir(text(path), b.entry(i)) })
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"decree/disk"
 	"decree/tree"
 )
 
@@ -56,24 +57,53 @@ func (k *worker) finish(n *node) error {
 	if err != nil {
 		return err
 	}
+	owner, err := k.dirOwner(n)
+	if err != nil {
+		return err
+	}
 	n.old, n.buf, n.oldOf, n.kinds, n.targets = nil, nil, nil, nil, nil
 	if n.parent == nil {
 		k.root, k.rootSum, k.rootObject = at, total, object
 		return nil
 	}
-	n.parent.tell(n.slot, n.info.Mode, at, object, total)
+	n.parent.tell(n.slot, n.info.Mode, owner, at, object, total)
 	return nil
 }
 
+// dirOwner returns what is to be recorded about whose the node's directory is. What stood with
+// its old record stands for as long as its times do.
+func (k *worker) dirOwner(n *node) (tree.Owner, error) {
+	e := tree.Entry{Type: tree.Dir, Mode: n.info.Mode}
+	if n.parent == nil || !e.MayOwn() {
+		return tree.Owner{}, nil
+	}
+	if i := n.parent.oldRecord(n.slot); i >= 0 && n.parent.old.kind(i) == kDir && n.parent.old.rec(i)[rFlags]&asked != 0 &&
+		(n.info.Ino == 0 || n.old != nil && n.old.flags()&flagOld != 0 && n.old.sameListing(&n.info) && n.parent.old.mode(i) == n.info.Mode) {
+		return n.parent.old.entry(i).Owner, nil
+	}
+	if n.info.Ino == 0 {
+		return tree.Owner{}, nil // it cannot be looked at
+	}
+	h, done, err := k.use(n.parent)
+	if absent(err) || disk.OtherKind(err) {
+		return tree.Owner{}, nil // the directory above is gone
+	}
+	if err != nil {
+		return tree.Owner{}, err
+	}
+	defer done()
+	return ownerOf(h, n.name, n.info)
+}
+
 // tell enters a finished directory in its parent.
-func (n *node) tell(slot int, mode uint32, at ref, object Hash, total sums) {
+func (n *node) tell(slot int, mode uint32, owner tree.Owner, at ref, object Hash, total sums) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.below.add(total)
-	if n.buf == nil && n.old.kind(slot) == kDir && n.old.child(slot) == at && n.old.mode(slot) == mode && Hash(n.old.hash(slot)) == object {
+	if n.buf == nil && n.old.kind(slot) == kDir && n.old.child(slot) == at && n.old.mode(slot) == mode && n.old.entry(slot).Owner == owner && Hash(n.old.hash(slot)) == object {
 		return
 	}
-	n.block().setDir(slot, mode, at, object)
+	n.block().setDir(slot, mode, owner, at, object)
 }
 
 // complete brings the block into its final form.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"decree/tree"
 )
@@ -310,7 +311,7 @@ func (f facts) check(e *tree.Entry) string {
 	case (f&factType != 0) != (f&factTarget != 0):
 		return "type and target are only for a symbolic link, and only together"
 	case e.Owner.Known && !e.MayOwn():
-		return "an owner is only for set-user-ID and set-group-ID files, and those whose group may more than others"
+		return "an owner is only for what has set-user-ID or set-group-ID, or whose group may more than others"
 	case e.Type != tree.Symlink:
 		return ""
 	case e.Target == "":
@@ -337,10 +338,17 @@ func (d *Decoder) dir() (tree.Path, tree.Entry, bool) {
 	if d.t.err != nil {
 		return "", tree.Entry{}, false
 	}
-	mode, ok := tree.ParseMode(text)
-	if !ok {
+	e := tree.Entry{Type: tree.Dir}
+	mode, owner, owned := strings.Cut(text, " ")
+	ok = true
+	if owned {
+		e.Owner, ok = tree.ParseOwner(owner)
+	}
+	var isMode bool
+	e.Mode, isMode = tree.ParseMode(mode)
+	if !ok || !isMode || owned && !e.MayOwn() {
 		d.t.failf("%q is not a valid mode", clip(text))
 		return "", tree.Entry{}, false
 	}
-	return path, tree.Entry{Type: tree.Dir, Mode: mode}, true
+	return path, e, true
 }

@@ -53,7 +53,7 @@ func Encode(w io.Writer, s tree.Seq, partial bool) error {
 // Item adds it with File or Dir.
 func (e *Encoder) Item(it tree.Item) error {
 	if it.Entry.Type == tree.Dir {
-		return e.Dir(it.Path, it.Entry.Mode)
+		return e.Dir(it.Path, it.Entry)
 	}
 	return e.File(it.Path, it.Entry)
 }
@@ -92,9 +92,9 @@ func (e *Encoder) File(path tree.Path, entry tree.Entry) error {
 	return e.flush(flushSize)
 }
 
-// Dir adds a directory with its mode (07777). Paths come in byte order, after all
+// Dir adds a directory with its mode (07777), behind which stands its owner where that is recorded: "2775 0:50". Paths come in byte order, after all
 // files; errors are as for File.
-func (e *Encoder) Dir(path tree.Path, mode uint32) error {
+func (e *Encoder) Dir(path tree.Path, entry tree.Entry) error {
 	if e.err != nil {
 		return e.err
 	}
@@ -103,7 +103,10 @@ func (e *Encoder) Dir(path tree.Path, mode uint32) error {
 		return e.err
 	}
 	e.buf = append(e.buf, '"')
-	e.buf = appendMode(e.buf, mode)
+	e.buf = appendMode(e.buf, entry.Mode)
+	if entry.MayOwn() && entry.Owner.Known {
+		e.buf = append(append(e.buf, ' '), entry.Owner.String()...)
+	}
 	e.buf = append(e.buf, '"')
 	return e.flush(flushSize)
 }

@@ -388,3 +388,27 @@ func TestShortCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestDirectoryOwners: behind the mode of a directory stands whose it is, where that is recorded.
+func TestDirectoryOwners(t *testing.T) {
+	shared := dir("shared", 0o2775)
+	shared.Entry.Owner = tree.Owner{UID: 7, GID: 50, Known: true}
+	got := encode(t, false, shared)
+	require.Contains(t, got, "\n    \"shared\": \"2775 7:50\"\n")
+	items := 0
+	for it, err := range NewDecoder(strings.NewReader(got)).All() {
+		require.NoError(t, err)
+		require.Equal(t, shared, it)
+		items++
+	}
+	require.Equal(t, 1, items)
+	for _, bad := range []string{"755 7:50", "2775 ", "2775  7:50", "2775 7", "2775 7:50 ", " 2775"} {
+		var err error
+		for _, err = range NewDecoder(strings.NewReader(strings.Replace(got, "2775 7:50", bad, 1))).All() {
+			if err != nil {
+				break
+			}
+		}
+		require.ErrorContains(t, err, "is not a valid mode", bad)
+	}
+}

@@ -75,7 +75,7 @@ func unquoted(v *jsonread.Value) string {
 	return raw
 }
 
-// entryOf reads one side's facts. A directory's has a mode alone.
+// entryOf reads one side's facts. A directory's has a mode, and its owner where that is recorded.
 func entryOf(v *jsonread.Value) *tree.Entry {
 	if v.Null() {
 		v.Expected("an object")
@@ -115,11 +115,11 @@ func entryOf(v *jsonread.Value) *tree.Entry {
 			}
 		}
 	})
-	if reason := incoherent(e, mode, sum, size, target); reason != "" {
-		v.Fail(errors.New(reason))
-	}
 	if !sum && e.Type == tree.Regular {
 		e.Type = tree.Dir
+	}
+	if reason := incoherent(e, mode, sum, size, target); reason != "" {
+		v.Fail(errors.New(reason))
 	}
 	return e
 }
@@ -138,8 +138,8 @@ func incoherent(e *tree.Entry, mode, sum, size, target bool) string {
 		return "symlink without sha256"
 	case e.Type == tree.Symlink && e.Mode != tree.SymlinkMode:
 		return "mode of a symlink is not 777"
-	case e.Owner.Known && (!sum || !e.MayOwn()):
-		return "an owner is only for set-user-ID and set-group-ID files, and those whose group may more than others"
+	case e.Owner.Known && !e.MayOwn():
+		return "an owner is only for what has set-user-ID or set-group-ID, or whose group may more than others"
 	}
 	return ""
 }

@@ -32,6 +32,7 @@ func gitMode(e *tree.Entry) string {
 //	{"mode":"777","size":9,"sha256":"...","type":"symlink","target":"bin/tool2"}
 //	{"mode":"4755","size":21,"sha256":"...","owner":"0:0"}
 //	{"mode":"755"}                                   a directory
+//	{"mode":"2775","owner":"0:50"}                   another one
 func appendEntry(dst []byte, e *tree.Entry) []byte {
 	mode := e.Mode
 	if e.Type == tree.Symlink {
@@ -39,14 +40,14 @@ func appendEntry(dst []byte, e *tree.Entry) []byte {
 	}
 	dst = append(dst, `{"mode":"`...)
 	dst = append(dst, tree.FormatMode(mode)...)
-	if e.Type == tree.Dir {
-		return append(dst, `"}`...)
-	}
-	dst = append(dst, `","size":`...)
-	dst = strconv.AppendInt(dst, e.Size, 10)
-	dst = append(dst, `,"sha256":"`...)
-	dst = hex.AppendEncode(dst, e.SHA256[:])
 	dst = append(dst, '"')
+	if e.Type != tree.Dir {
+		dst = append(dst, `,"size":`...)
+		dst = strconv.AppendInt(dst, e.Size, 10)
+		dst = append(dst, `,"sha256":"`...)
+		dst = hex.AppendEncode(dst, e.SHA256[:])
+		dst = append(dst, '"')
+	}
 	if e.MayOwn() && e.Owner.Known {
 		dst = append(dst, `,"owner":"`...)
 		dst = append(dst, e.Owner.String()...)

@@ -2,9 +2,11 @@ package recorder
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -90,4 +92,49 @@ func TestRunThatSetsAList(t *testing.T) {
 			check()
 		}
 	}
+}
+
+// TestFailedRunOfGroupsDirectory: a directory whose group gives rights, or is given on, comes back with
+// that group, and what lies in it too; where the group cannot be given, without these bits.
+func TestFailedRunOfGroupsDirectory(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	b := newBench(t)
+	b.write("shared/sub/f", "text")
+	b.write("team/f", "text")
+	at := func(p string) string { return filepath.Join(b.root, p) }
+	for _, p := range []string{"shared", "shared/sub", "shared/sub/f", "team", "team/f"} {
+		require.NoError(t, os.Chown(at(p), 0, 4321))
+	}
+	require.NoError(t, os.Chmod(at("shared"), 0o2775|os.ModeSetgid))
+	require.NoError(t, os.Chmod(at("shared/sub"), 0o770|os.ModeSetgid))
+	require.NoError(t, os.Chmod(at("shared/sub/f"), 0o660))
+	require.NoError(t, os.Chmod(at("team"), 0o770))
+	see := func() (out []string) {
+		for _, p := range []string{"shared", "shared/sub", "shared/sub/f", "team", "team/f"} {
+			st, err := os.Stat(at(p))
+			require.NoError(t, err)
+			out = append(out, fmt.Sprint(p, " ", st.Mode(), " ", st.Sys().(*syscall.Stat_t).Gid))
+		}
+		return out
+	}
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
+	was := see()
+	for _, command := range []string{"rm -r shared team; exit 1", "rm -r shared; echo x >shared; exit 1", "chmod 700 shared team; exit 1"} {
+		res := with(b, func(r *Recorder) (*RunResult, error) {
+			return r.Run(context.Background(), RunOptions{Args: []string{"/bin/sh", "-c", command}, Dir: b.root, Stdin: null, Env: os.Environ()})
+		})
+		require.Empty(t, res.Notes)
+		require.Equal(t, was, see(), command)
+	}
+	res := with(b, func(r *Recorder) (*RunResult, error) {
+		return r.Run(context.Background(), RunOptions{Args: []string{"/bin/sh", "-c", "chgrp 0 shared team; chmod 755 shared team; exit 1"}, Dir: b.root, Stdin: null, Env: os.Environ()})
+	})
+	require.Equal(t, []string{
+		"shared: mode is 755 instead of 2775: it cannot be given to its group 4321",
+		"team: mode is 700 instead of 770: it cannot be given to its group 4321",
+	}, res.Notes)
 }

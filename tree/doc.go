@@ -17,10 +17,10 @@
 //	name        any bytes but '/' and NUL; not ".", "..", ".git" or ".decree"
 //	uvarint     if 4 is set, the mode: the bits of 07777. A file's is else 644, a
 //	            directory's 755, and that is never spelled out; a symlink has none
-//	2 uvarint   if 8 is set, user and group: those of a file with set-user-ID or
+//	2 uvarint   if 8 is set, user and group: those of what has set-user-ID or
 //	            set-group-ID, or whose group may what others may not and is not the
 //	            usual one, where they are known. Group 4294967295, which is nobody's,
-//	            says that the file has an access control list
+//	            says that it has an access control list
 //
 // and then, for a file, a uvarint with its size and the 32 bytes of its content's SHA-256;
 // for a symlink, a uvarint with the length of its target, 1 to 65536, and the target; for

@@ -65,7 +65,7 @@ func ParseOwner(s string) (o Owner, ok bool) {
 // SHA256 and Size are those of the content; for a symlink, those of the target's text; for
 // a directory, zero. Mode is the permission bits with setuid, setgid and sticky (07777) as
 // Unix numbers them; for a symlink always 0777. Target is the text of a symlink, else "".
-// Owner is that of a file with one of [SpecialBits], or whose group may what others may
+// Owner is that of a file or directory with one of [SpecialBits], or whose group may what others may
 // not and is not the usual one, else unknown: to give such a mode to another's file, or to
 // our own in the place of another's, would hand out rights.
 type Entry struct {
@@ -80,16 +80,19 @@ type Entry struct {
 // Special reports whether e is a file that runs with its owner's or group's rights.
 func (e *Entry) Special() bool { return e != nil && e.Type == Regular && e.Mode&SpecialBits != 0 }
 
-// GroupOnly are the rights, among the group's bits of a file's mode, that others do not have.
+// GroupOnly are the rights, among the group's bits of the mode of a file or a directory, that others do not have.
 func (e *Entry) GroupOnly() uint32 {
-	if e == nil || e.Type != Regular {
+	if e == nil || e.Type == Symlink {
 		return 0
 	}
 	return e.Mode & 0o070 &^ (e.Mode << 3)
 }
 
 // MayOwn reports whether a record may say whose e is.
-func (e *Entry) MayOwn() bool { return e.Special() || e.GroupOnly() != 0 }
+func (e *Entry) MayOwn() bool { return e.Special() || e.GivesGroup() || e.GroupOnly() != 0 }
+
+// GivesGroup reports whether e is a directory whose group is that of what is made in it.
+func (e *Entry) GivesGroup() bool { return e != nil && e.Type == Dir && e.Mode&SpecialBits != 0 }
 
 // Same reports whether e and o are the same state of a path: type, hash and size are
 // equal, and the mode too, except for symlinks, whose mode is never compared. Owners are

@@ -140,7 +140,11 @@ func mutate(r *rand.Rand, t naive) {
 		if t[p].Type != Dir {
 			delete(t, p)
 		}
-		t[p] = dir([]uint32{0o755, 0o700, 0}[r.IntN(3)])
+		e := dir([]uint32{0o755, 0o700, 0, 0o2775}[r.IntN(4)])
+		if e.MayOwn() {
+			e.Owner = Owner{UID: 7, GID: 50, Known: true}
+		}
+		t[p] = e
 	case 3:
 		under()
 		e := file(fmt.Sprint(r.IntN(99)))

@@ -351,7 +351,7 @@ func (x *txn) oldBack(s *step) error {
 	if !s.hasOld() { // a directory
 		switch s.seen.at {
 		case nothing:
-			if err := x.mkdir(s, s.From.Mode); err != nil {
+			if err := x.mkdir(s, s.From); err != nil {
 				return err
 			}
 			s.seen.at = oldState
@@ -407,7 +407,7 @@ func (x *txn) restage(s *step) error {
 	}
 	if s.From.Type == tree.Symlink {
 		if err = p.Symlink(s.From.Target, p.draft); err == nil {
-			_, err = x.giveOwner(s, p, p.draft, nil)
+			_, err = x.giveOwner(s, s.From, p, p.draft, nil)
 		}
 	} else {
 		err = x.refill(s, p)
@@ -431,7 +431,7 @@ func (x *txn) refill(s *step, p slots) error {
 		return err
 	}
 	defer f.Close()
-	kept, err := x.giveOwner(s, p, p.draft, f)
+	kept, err := x.giveOwner(s, s.From, p, p.draft, f)
 	if err != nil {
 		return err
 	}

@@ -123,6 +123,11 @@ func (x *txn) setMode(s *step, want wanted) error {
 		return err // the verification finds what is missing
 	}
 	defer d.release()
+	if e := want(s); isDir(e) && s.kind != chmodDir {
+		if mode, err = x.groupMode(e, slots{Dir: d}, s.Path.Name()); err != nil {
+			return err
+		}
+	}
 	if st.Mode == mode {
 		return nil
 	}

@@ -242,7 +242,7 @@ func (x *txn) makeDir(s *step) error {
 	if s.seen.at == newState {
 		return nil
 	}
-	if err := x.mkdir(s, s.To.Mode); err != nil {
+	if err := x.mkdir(s, s.To); err != nil {
 		return err
 	}
 	s.seen.at = newState
@@ -250,7 +250,7 @@ func (x *txn) makeDir(s *step) error {
 }
 
 // mkdir makes a directory at the step's path with the owner that it should have.
-func (x *txn) mkdir(s *step, mode uint32) error {
+func (x *txn) mkdir(s *step, e *tree.Entry) error {
 	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
@@ -271,7 +271,12 @@ func (x *txn) mkdir(s *step, mode uint32) error {
 	if err != nil {
 		return err
 	}
-	if _, err := x.giveOwner(s, slots{Dir: d}, name, nil); err != nil {
+	at := slots{Dir: d}
+	if _, err := x.giveOwner(s, e, at, name, nil); err != nil {
+		return err
+	}
+	mode, err := x.groupMode(e, at, name)
+	if err != nil {
 		return err
 	}
 	return d.Chmod(name, is, mode|0o700)

@@ -254,8 +254,6 @@ func appendEntry(b []byte, e *tree.Entry) []byte {
 	switch e.Type {
 	case tree.Symlink:
 		return appendBytes(b, e.Target)
-	case tree.Dir:
-		return binary.AppendUvarint(b, uint64(e.Mode))
 	}
 	if e.Owner.Known {
 		b = binary.AppendUvarint(b, uint64(e.Mode|ownedMode))
@@ -263,6 +261,9 @@ func appendEntry(b []byte, e *tree.Entry) []byte {
 		b = binary.AppendUvarint(b, uint64(e.Owner.GID))
 	} else {
 		b = binary.AppendUvarint(b, uint64(e.Mode))
+	}
+	if e.Type == tree.Dir {
+		return b
 	}
 	b = binary.AppendUvarint(b, uint64(e.Size))
 	return append(b, e.SHA256[:]...)
@@ -411,9 +412,9 @@ func (r *journalReader) entry() *tree.Entry {
 	case tree.Symlink:
 		return linkEntry(r.text())
 	case tree.Dir:
-		return &tree.Entry{Type: tree.Dir, Mode: r.mode()}
+		return r.ownedMode(tree.Dir)
 	case tree.Regular:
-		e := r.fileMode()
+		e := r.ownedMode(tree.Regular)
 		size := r.number()
 		if int64(size) < 0 {
 			r.bad("impossible size")
@@ -429,9 +430,9 @@ func (r *journalReader) entry() *tree.Entry {
 // ownedMode is beside the bits of a mode where the owner follows.
 const ownedMode = 0o10000
 
-func (r *journalReader) fileMode() *tree.Entry {
+func (r *journalReader) ownedMode(t tree.Type) *tree.Entry {
 	m := r.number()
-	e := &tree.Entry{Mode: uint32(m &^ ownedMode)}
+	e := &tree.Entry{Type: t, Mode: uint32(m &^ ownedMode)}
 	if m&ownedMode != 0 {
 		e.Owner = tree.Owner{UID: uint32(r.number()), GID: uint32(r.number()), Known: true}
 	}

@@ -48,7 +48,7 @@ func (t *Tree) Rights(steps []Step) (map[tree.Path]string, error) {
 			continue
 		}
 		taken[s.Path] = fmt.Sprintf("mode is %o instead of %o: %s", to.Mode, s.To.Mode, reason)
-		if to.GroupOnly() == 0 {
+		if !to.MayOwn() {
 			to.Owner = tree.Owner{}
 		}
 		s.To = &to
@@ -113,7 +113,7 @@ func (t *Tree) withoutGroup(s *Step, can map[tree.Owner]bool) (string, error) {
 		return "", err
 	}
 	able, asked := can[tree.Owner{UID: tmp.UID, GID: owner.GID, Known: true}]
-	if kindOf(s.From, s.To) == chmodFile {
+	if kind := kindOf(s.From, s.To); kind == chmodFile || kind == chmodDir {
 		h := newHandles(t.root)
 		defer h.close()
 		have, err := look(h, s.Path, false)
@@ -137,7 +137,7 @@ func (t *Tree) withoutGroup(s *Step, can map[tree.Owner]bool) (string, error) {
 
 // hasACL says whether the file that the step replaces has an access control list.
 func (t *Tree) hasACL(s *Step) (bool, error) {
-	if s.From == nil || s.From.Type != tree.Regular {
+	if s.From == nil || s.From.Type != s.To.Type {
 		return false, nil
 	}
 	h := newHandles(t.root)

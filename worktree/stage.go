@@ -167,7 +167,7 @@ func (x *txn) stageOne(s *step) (disk.File, error) {
 		if err := p.Symlink(s.To.Target, p.in); err != nil {
 			return nil, err
 		}
-		_, err := x.giveOwner(s, p, p.in, nil)
+		_, err := x.giveOwner(s, s.To, p, p.in, nil)
 		return nil, err
 	}
 	r, err := x.content(s)
@@ -281,7 +281,7 @@ func allZero(p []byte) bool {
 // dress gives the staged file its owner, attributes and mode, in this order:
 // a new owner takes away set-user-ID and capabilities, an ACL changes the mode.
 func (x *txn) dress(s *step, p slots, f disk.File) error {
-	kept, err := x.giveOwner(s, p, p.in, f)
+	kept, err := x.giveOwner(s, s.To, p, p.in, f)
 	if err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (x *txn) dress(s *step, p slots, f disk.File) error {
 // groupMode is e's mode as the named slot may have it: without what e's group alone may
 // do if the file has not come to that group, or not got its access control list.
 func (x *txn) groupMode(e *tree.Entry, p slots, name string) (uint32, error) {
-	if e.GroupOnly() == 0 || !e.Owner.Known {
+	if e.GroupOnly() == 0 && !e.GivesGroup() || !e.Owner.Known {
 		return e.Mode, nil
 	}
 	kept := false
@@ -322,21 +322,21 @@ func (x *txn) groupMode(e *tree.Entry, p slots, name string) (uint32, error) {
 		}
 		kept = have.GID == e.Owner.GID
 	}
+	mode := e.Mode
 	if !kept {
-		return e.Mode &^ e.GroupOnly(), nil
+		mode &^= e.GroupOnly()
 	}
-	return e.Mode, nil
+	if !kept && e.GivesGroup() {
+		mode &^= tree.SpecialBits
+	}
+	return mode, nil
 }
 
-// giveOwner gives the slot the recorded owner and group, where there are some,
+// giveOwner gives the slot, which is to be e, the recorded owner and group, where there are some,
 // else those of what stood at the path; where nothing stood there and we are root, those of the directory, so that work
 // under sudo leaves no root's files in a user's tree. It reports whether they
 // are as they should be. A file is f, which no other can take the place of; a link or a directory has none.
-func (x *txn) giveOwner(s *step, p slots, name string, f disk.File) (bool, error) {
-	e := s.To
-	if name == p.draft {
-		e = s.From
-	}
+func (x *txn) giveOwner(s *step, e *tree.Entry, p slots, name string, f disk.File) (bool, error) {
 	if e.Special() && e.Owner.Known && !x.t.believes(e.Owner) {
 		return false, nil // a journal can be written by whoever can write a record
 	}
@@ -361,7 +361,7 @@ func (x *txn) giveOwner(s *step, p slots, name string, f disk.File) (bool, error
 	if !refused(err) {
 		return false, err
 	}
-	if s.From != nil && !s.To.Special() {
+	if s.From != nil && s.To != nil && !s.To.Special() {
 		x.note(fmt.Sprintf("%s: its owner %d:%d could not be kept", tree.Quote(s.Path), want.UID, want.GID))
 	}
 	return false, nil
@@ -391,7 +391,7 @@ func (x *txn) ownerFor(s *step, e *tree.Entry) (*disk.Info, error) {
 		return &disk.Info{UID: e.Owner.UID, GID: e.Owner.GID}, nil
 	}
 	want, err := x.usualOwner(s)
-	if err == nil && e.GroupOnly() != 0 && e.Owner.Known && e.Owner.GID != disk.NoGroup {
+	if err == nil && e.MayOwn() && e.Owner.Known && !hasList(e) {
 		group := disk.Info{UID: x.uid, GID: e.Owner.GID}
 		if want != nil {
 			group.UID = want.UID
@@ -405,6 +405,13 @@ func (x *txn) ownerFor(s *step, e *tree.Entry) (*disk.Info, error) {
 func (x *txn) usualOwner(s *step) (*disk.Info, error) {
 	if s.was != nil {
 		return s.was, nil
+	}
+	if up := x.newDir(s.Path.Parent()); up != nil {
+		want, err := x.ownerFor(up, up.To)
+		if x.uid == 0 || want == nil || up.To.GivesGroup() {
+			return want, err
+		}
+		return nil, err
 	}
 	d, _, err := x.nearestDir(s.Path.Parent())
 	if err != nil {
@@ -421,6 +428,15 @@ func (x *txn) usualOwner(s *step) (*disk.Info, error) {
 		return &disk.Info{UID: x.uid, GID: st.GID}, nil
 	}
 	return nil, nil
+}
+
+// newDir returns the step that makes the directory at path, nil if none does.
+func (x *txn) newDir(path tree.Path) *step {
+	i, found := slices.BinarySearchFunc(x.steps, path, func(s *step, p tree.Path) int { return s.Path.Compare(p) })
+	if !found || !isDir(x.steps[i].To) || isDir(x.steps[i].From) {
+		return nil
+	}
+	return x.steps[i]
 }
 
 // giveXattrs gives the slot the attributes and ACLs of the file it replaces.

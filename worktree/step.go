@@ -223,7 +223,11 @@ func withoutOthers(e *tree.Entry) (plain tree.Entry, reason string) {
 		}
 		return plain, ""
 	case tree.Dir:
-		return tree.Entry{Type: tree.Dir, Mode: e.Mode}, ""
+		plain = tree.Entry{Type: tree.Dir, Mode: e.Mode}
+		if plain.MayOwn() {
+			plain.Owner = e.Owner
+		}
+		return plain, ""
 	case tree.Symlink:
 		link := linkEntry(e.Target)
 		if e.Target == "" || strings.IndexByte(e.Target, 0) >= 0 || link.SHA256 != e.SHA256 || link.Size != e.Size {
