@@ -711,12 +711,14 @@ func (r *Recorder) changedAfter(id string, changes []tree.Change) []tree.Path {
 	if !said { // then every file is later than its log, also what the command itself wrote
 		return nil
 	}
+	dirs := worktree.Open(r.workspace(), worktree.Options{}).Dirs()
+	defer dirs.Close()
 	var out []tree.Path
 	for _, c := range changes {
 		if c.New == nil || c.New.Type == tree.Dir {
 			continue
 		}
-		if info, err := statPath(r.workspace(), string(c.Path)); err == nil && info.Mtime > end {
+		if info, err := dirs.Stat(c.Path); err == nil && info.Mtime > end {
 			out = append(out, c.Path)
 		}
 	}

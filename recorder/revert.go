@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"decree/capture"
-	"decree/disk"
 	"decree/history"
 	"decree/plan"
 	"decree/project"
 	"decree/store"
 	"decree/tree"
+	"decree/worktree"
 )
 
 // MoveOptions are a revert's or apply's.
@@ -224,10 +224,11 @@ func (r *Recorder) leaveFullDirs(p *plan.Plan) ([]tree.Path, error) {
 		going[s.Path] = s.To == nil
 	}
 	var stays []tree.Path
-	kept := p.Steps[:0]
-	for _, s := range slices.Backward(slices.Clone(p.Steps)) { // children before their parents
+	dirs := r.tree.Dirs()
+	defer dirs.Close()
+	for _, s := range slices.Backward(p.Steps) { // children before their parents
 		if s.MayStay {
-			full, err := r.holds(s.Path, going)
+			full, err := holds(dirs, s.Path, going)
 			if err != nil {
 				return nil, err
 			}
@@ -237,31 +238,20 @@ func (r *Recorder) leaveFullDirs(p *plan.Plan) ([]tree.Path, error) {
 			}
 		}
 	}
-	for _, s := range p.Steps {
-		if s.MayStay && !going[s.Path] {
-			continue
-		}
-		kept = append(kept, s)
-	}
-	p.Steps = kept
+	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return s.MayStay && !going[s.Path] })
 	slices.Sort(stays)
 	return stays, nil
 }
 
 // holds says whether the directory has a child that is not going.
-func (r *Recorder) holds(path tree.Path, going map[tree.Path]bool) (bool, error) {
-	dir, err := disk.OpenPath(r.project.Dir, string(path))
-	if err != nil {
-		return false, lookError(err)
-	}
-	defer dir.Close()
-	list, err := dir.List()
+func holds(dirs worktree.Dirs, path tree.Path, going map[tree.Path]bool) (bool, error) {
+	list, err := dirs.List(path)
 	for _, e := range list {
 		if !going[path.Join(e.Name)] {
 			return true, nil
 		}
 	}
-	return false, err
+	return false, lookError(err)
 }
 
 // gather reads the diffs that refs name, for a revert newest first.

@@ -101,6 +101,47 @@ func lookSpelled(h *handles, sp respelled, path tree.Path) (out Looked) {
 	return out
 }
 
+// Dirs looks into many directories of a tree, of which it keeps some open: the time for paths
+// that are next to each other is in proportion to their number, however deep they are. It is
+// safe for concurrent use.
+type Dirs struct{ h *handles }
+
+// Dirs is to be closed.
+func (t *Tree) Dirs() Dirs { return Dirs{newHandles(t.root)} }
+
+// Close closes what is open.
+func (d Dirs) Close() { d.h.close() }
+
+// Stat is lstat of path. The errors are those of Look, and fs.ErrNotExist.
+func (d Dirs) Stat(path tree.Path) (info disk.Info, err error) {
+	err = d.in(path.Parent(), func(dir disk.Dir) error {
+		info, err = dir.Stat(path.Name())
+		return err
+	})
+	return info, err
+}
+
+// List lists the directory at path.
+func (d Dirs) List(path tree.Path) (list []disk.Entry, err error) {
+	err = d.in(path, func(dir disk.Dir) error {
+		list, err = dir.List()
+		return err
+	})
+	return list, err
+}
+
+func (d Dirs) in(path tree.Path, do func(disk.Dir) error) error {
+	dir, err := d.h.dir(path)
+	if errors.Is(err, errNoDir) {
+		return &fs.PathError{Op: "open", Path: string(path), Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.release()
+	return do(dir)
+}
+
 // Read opens the regular file at path.
 func (t *Tree) Read(path tree.Path) (io.ReadCloser, error) {
 	if err := path.Check(); err != nil {
