@@ -326,7 +326,7 @@ func (h *hooked) told(ctx context.Context) error {
 	}
 	t := project.Told{Agent: e.Agent, Session: e.Session[:min(len(e.Session), mostSession)], Process: h.process(), Tool: firstWord(e.Tool)}
 	if t.End = e.Kind == agent.SessionEnd; !t.End {
-		t.Any = !e.Edits
+		t.Any, t.After = !e.Edits, e.Kind == agent.ToolAfter
 		for _, path := range e.Paths {
 			if rel, ok := h.inRoot(path); ok {
 				t.Paths = append(t.Paths, []byte(rel))

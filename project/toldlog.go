@@ -33,8 +33,9 @@ type Told struct {
 	Session string `json:"session,omitempty"`
 	Process Holder `json:"process"`
 	// End: the session has ended. Else a tool is about to work or has worked.
-	End  bool   `json:"end,omitempty"`
-	Tool string `json:"tool,omitempty"`
+	End   bool   `json:"end,omitempty"`
+	Tool  string `json:"tool,omitempty"`
+	After bool   `json:"after,omitempty"` // it has worked
 	// Paths are the files, below the root, that a tool changes and no other; in base64.
 	Paths [][]byte `json:"paths,omitempty"`
 	Any   bool     `json:"any,omitempty"` // the tool may change anything

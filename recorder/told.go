@@ -106,10 +106,7 @@ func (r *Recorder) ownersIn(t *openTurn) (*owners, error) {
 		return nil, err
 	}
 	tools := map[string]bool{}
-	for _, l := range told {
-		if l.End || l.at < t.note.From {
-			continue
-		}
+	for _, l := range near.during(t, told) {
 		of, anything := &o.theirs, &o.theirsAny
 		switch {
 		case t.told(l):
@@ -151,6 +148,31 @@ func (r *Reader) tellTools(told []toldLine) (map[string]bool, error) {
 		return n < farBack
 	})
 	return tells, err
+}
+
+// during are the lines about tools that worked in the time of a turn: those since its prompt, and
+// those of others whose tools were at work at it.
+func (b *beside) during(t *openTurn, told []toldLine) (list []toldLine) {
+	var atWork []toldLine
+	for _, l := range told {
+		switch {
+		case l.End:
+		case l.at >= t.note.From:
+			list = append(list, l)
+		case l.After:
+			if i := slices.IndexFunc(atWork, l.sameTool); i >= 0 {
+				atWork = slices.Delete(atWork, i, i+1)
+			}
+		case anyTold(b.others, l):
+			atWork = append(atWork, l)
+		}
+	}
+	return append(atWork, list...)
+}
+
+// sameTool says whether two lines can be the beginning and the end of a tool's work.
+func (l toldLine) sameTool(o toldLine) bool {
+	return l.Session == o.Session && sameProcess(l.Process, o.Process) && l.Tool == o.Tool && slices.EqualFunc(l.Paths, o.Paths, bytes.Equal)
 }
 
 // beside are the turns that were open for some of the time of one.
