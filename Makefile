@@ -142,6 +142,11 @@ growth: build
 isolated: build
 	GROWTH_TREE='$(TREE)' $(GO) test -count=1 -tags growth -run TestIsolatedBars -v -timeout 60m ./cmd
 
+# The server that the tests of S3 start; without it they build it themselves, or are skipped when -short.
+bin/versitygw: tools/s3/go.mod
+	@mkdir -p bin
+	cd tools/s3 && $(GO) build -o ../../bin/versitygw github.com/versity/versitygw/cmd/versitygw
+
 bin/nfpm: tools/dist/go.mod
 	@mkdir -p bin
 	cd tools/dist && $(GO) build -o ../../bin/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm

@@ -48,11 +48,13 @@ func (o Options) open(_ context.Context, d disk.Disk) (Target, error) {
 		}
 		return OpenDirectory(d, o.To, o.Create)
 	}
-	_, err := url.Parse(o.To)
+	u, err := url.Parse(o.To)
 	if err != nil {
 		return nil, fmt.Errorf("this is not a URL of a target: %w", unquoted(err))
 	}
 	switch scheme {
+	case "s3":
+		return openS3(d, u, o)
 	default:
 		return nil, fmt.Errorf("%s: targets are directories, s3:// and sftp://", scheme)
 	}

@@ -1,0 +1,482 @@
+package target
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"decree/disk"
+)
+
+// objects is a target in a bucket of S3's, or of another server that speaks like it.
+type objects struct {
+	core           *minio.Core
+	bucket, prefix string // the prefix is "" or ends with '/'
+	disk           disk.Disk
+	scratch        string
+}
+
+const metaUpload = "Decree-Upload" // which upload has written an object
+
+// openS3 reads s3://BUCKET/PREFIX?endpoint=URL&region=R. Without an endpoint it is Amazon's.
+func openS3(d disk.Disk, u *url.URL, o Options) (*objects, error) {
+	query := u.Query()
+	for key := range query {
+		if key != "endpoint" && key != "region" {
+			return nil, fmt.Errorf("%s: there is no %q; there are endpoint and region", o.name(u), key)
+		}
+	}
+	if u.User != nil {
+		return nil, fmt.Errorf("%s: credentials do not belong into the URL: %s", o.name(u), whereCredentials)
+	}
+	prefix := strings.Trim(u.Path, "/")
+	if prefix != "" {
+		if err := CheckName(prefix); err != nil {
+			return nil, fmt.Errorf("%s: the prefix: %w", o.name(u), err)
+		}
+		prefix += "/"
+	}
+	host, secure, lookup := "s3.amazonaws.com", true, minio.BucketLookupAuto
+	if at := cmp.Or(query.Get("endpoint"), o.Getenv("AWS_ENDPOINT_URL_S3"), o.Getenv("AWS_ENDPOINT_URL")); at != "" {
+		endpoint, err := url.Parse(at)
+		if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" || strings.Trim(endpoint.Path, "/") != "" {
+			return nil, fmt.Errorf("%s: the endpoint must be like https://s3.example.org or http://localhost:9000", o.name(u))
+		}
+		host, secure, lookup = endpoint.Host, endpoint.Scheme == "https", minio.BucketLookupPath
+	}
+	creds, err := o.credentials()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.name(u), err)
+	}
+	transport, err := minio.DefaultTransport(secure)
+	if err != nil {
+		return nil, err
+	}
+	transport.DialContext = patientDialer
+	core, err := minio.NewCore(host, &minio.Options{Creds: creds, Secure: secure, BucketLookup: lookup, MaxRetries: 1,
+		Region:    cmp.Or(query.Get("region"), o.Getenv("AWS_REGION"), o.Getenv("AWS_DEFAULT_REGION")),
+		Transport: &slowTransport{transport, newLine(o.Bandwidth)}})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.name(u), err)
+	}
+	return &objects{core: core, bucket: u.Host, prefix: prefix, disk: d, scratch: o.Scratch}, nil
+}
+
+// name is how a target is called in messages: without what may be secret.
+func (o Options) name(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+const whereCredentials = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write them into ~/.aws/credentials"
+
+// credentials are those of the usual variables, else of the profile in the usual file.
+func (o Options) credentials() (*credentials.Credentials, error) {
+	id, key := o.Getenv("AWS_ACCESS_KEY_ID"), o.Getenv("AWS_SECRET_ACCESS_KEY")
+	if id != "" && key != "" {
+		return credentials.NewStaticV4(id, key, o.Getenv("AWS_SESSION_TOKEN")), nil
+	}
+	if id != "" || key != "" {
+		return nil, errors.New("only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set")
+	}
+	file := o.Getenv("AWS_SHARED_CREDENTIALS_FILE")
+	if file == "" && o.Home != "" {
+		file = filepath.Join(o.Home, ".aws", "credentials")
+	}
+	profile := cmp.Or(o.Getenv("AWS_PROFILE"), "default")
+	if file == "" {
+		return nil, errors.New("there are no credentials: " + whereCredentials)
+	}
+	c := credentials.NewFileAWSCredentials(file, profile)
+	if _, err := c.GetWithContext(nil); errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("there are no credentials: " + whereCredentials)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s, profile %s: %w", file, profile, err)
+	}
+	return c, nil
+}
+
+// patience is how long a connection may carry nothing while something is waited for.
+const patience = 2 * time.Minute
+
+func patientDialer(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := (&net.Dialer{Timeout: 30 * time.Second}).DialContext(ctx, network, addr)
+	return &patientConn{c}, err
+}
+
+// patientConn ends a read or write that has waited for too long.
+type patientConn struct{ net.Conn }
+
+func (c *patientConn) Read(b []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+func (c *patientConn) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// slowTransport keeps bodies to a bandwidth.
+type slowTransport struct {
+	http.RoundTripper
+	line line
+}
+
+func (t *slowTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.line.up == nil {
+		return t.RoundTripper.RoundTrip(r)
+	}
+	ctx := r.Context()
+	if r.Body != nil && r.Body != http.NoBody {
+		r = r.Clone(ctx)
+		r.Body = &slowed{r.Body, ctx, t.line.up}
+	}
+	resp, err := t.RoundTripper.RoundTrip(r) //nolint:bodyclose // it is the caller's
+	if err == nil {
+		resp.Body = &slowed{resp.Body, ctx, t.line.down}
+	}
+	return resp, err
+}
+
+func (s *objects) String() string {
+	return strings.TrimSuffix("s3://"+s.bucket+"/"+s.prefix, "/")
+}
+
+// Close has nothing to do: connections that idle end by themselves.
+func (s *objects) Close() error { return nil }
+
+func (s *objects) key(name string) (string, error) { return s.prefix + name, CheckName(name) }
+
+// passes says whether an error of a request may be gone a moment later.
+func passes(err error) bool {
+	var answer minio.ErrorResponse
+	if errors.As(err, &answer) {
+		switch answer.StatusCode {
+		case http.StatusConflict, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return true
+		}
+		return answer.Code == "SlowDown" || answer.Code == "RequestTimeout"
+	}
+	return cut(err)
+}
+
+// cut says whether an error is the connection's, and not for good.
+func cut(err error) bool {
+	var dns *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var unknown x509.UnknownAuthorityError
+	if errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &certificate) || errors.As(err, &unknown) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	var e *url.Error
+	var n net.Error
+	return errors.As(err, &e) || errors.As(err, &n) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// say gives an error its category and, where the server's words would not tell, words.
+func (s *objects) say(name string, err error) error {
+	var answer minio.ErrorResponse
+	known := errors.As(err, &answer)
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+		return err
+	case answer.Code == "NoSuchBucket":
+		return fmt.Errorf("%w: there is no bucket %q", ErrGone, s.bucket)
+	case answer.Code == "InvalidAccessKeyId" || answer.Code == "SignatureDoesNotMatch":
+		return fmt.Errorf("%w: the server does not take these credentials (%s): %s", fs.ErrPermission, answer.Code, answer.Message)
+	case missingObject(err):
+		return fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	case answer.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("%s: %w: the server does not allow this to these credentials (%s)", name, fs.ErrPermission, answer.Message)
+	case answer.StatusCode == http.StatusInsufficientStorage || answer.Code == "QuotaExceeded" || answer.Code == "XMinioStorageFull":
+		return fmt.Errorf("%s: %w: %s", name, syscall.ENOSPC, answer.Message)
+	case known && !passes(err):
+		return fmt.Errorf("%s: the server says: %s (%s)", name, answer.Message, answer.Code)
+	}
+	var dns *net.DNSError
+	if passes(err) || errors.As(err, &dns) {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// missingObject says that there is no such object. That status alone may mean that there is no such user.
+func missingObject(err error) bool {
+	var answer minio.ErrorResponse
+	return errors.As(err, &answer) && answer.Code == "NoSuchKey"
+}
+
+func is(err error, status int) bool {
+	var answer minio.ErrorResponse
+	return errors.As(err, &answer) && answer.StatusCode == status
+}
+
+// List asks for a thousand names at a time, and goes on where it was when one of the answers is lost.
+func (s *objects) List(ctx context.Context, prefix string, each func(Object) error) error {
+	last := ""
+	var stop error
+	err := retry(ctx, passes, func() error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		for o := range s.core.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true, StartAfter: last}) {
+			if o.Err != nil {
+				return o.Err
+			}
+			last = o.Key
+			name := strings.TrimPrefix(o.Key, s.prefix)
+			if CheckName(name) != nil {
+				continue // nothing of ours
+			}
+			if stop = each(Object{name, o.Size, o.LastModified.UTC()}); stop != nil {
+				return nil
+			}
+		}
+		return ctx.Err()
+	})
+	if stop != nil {
+		return stop
+	}
+	return s.say(prefix, err)
+}
+
+// Open reads an object. When the connection is cut it goes on with another one, as long as the object
+// is the same.
+func (s *objects) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, int64, error) {
+	if _, err := s.key(name); err != nil {
+		return nil, 0, err
+	}
+	r := &objectReader{s: s, ctx: ctx, name: name, at: offset, end: -1}
+	if length >= 0 {
+		r.end = offset + length
+	}
+	size, err := r.open()
+	if is(err, http.StatusRequestedRangeNotSatisfiable) || err == nil && length == 0 {
+		info, serr := s.stat(ctx, name)
+		return io.NopCloser(bytes.NewReader(nil)), info.Size, s.say(name, serr)
+	}
+	if err != nil {
+		return nil, 0, s.say(name, err)
+	}
+	if r.end < 0 || r.end > size {
+		r.end = size
+	}
+	return r, size, nil
+}
+
+func (s *objects) stat(ctx context.Context, name string) (info minio.ObjectInfo, err error) {
+	err = retry(ctx, passes, func() (err error) {
+		info, err = s.core.StatObject(ctx, s.bucket, s.prefix+name, minio.StatObjectOptions{})
+		return err
+	})
+	return info, err
+}
+
+// objectReader reads an object from at to end.
+type objectReader struct {
+	s       *objects
+	ctx     context.Context
+	name    string
+	at, end int64
+	etag    string // of the object when it was opened first
+	body    io.ReadCloser
+	lost    int // how often the connection was cut since bytes have come
+}
+
+// open asks for what is left, and returns the size of the whole.
+func (r *objectReader) open() (size int64, err error) {
+	var opts minio.GetObjectOptions
+	if r.etag != "" {
+		if err := opts.SetMatchETag(r.etag); err != nil {
+			return 0, err
+		}
+	}
+	if r.end > r.at {
+		err = opts.SetRange(r.at, r.end-1)
+	} else if r.at > 0 {
+		err = opts.SetRange(r.at, 0)
+	}
+	if err != nil {
+		return 0, err
+	}
+	var info minio.ObjectInfo
+	var header http.Header
+	err = retry(r.ctx, passes, func() (err error) {
+		r.body, info, header, err = r.s.core.GetObject(r.ctx, r.s.bucket, r.s.prefix+r.name, opts)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	r.etag, size = info.ETag, info.Size
+	if _, whole, ok := strings.Cut(header.Get("Content-Range"), "/"); ok {
+		_, err = fmt.Sscan(whole, &size)
+	}
+	return size, err
+}
+
+func (r *objectReader) Read(b []byte) (int, error) {
+	for {
+		if r.at >= r.end {
+			return 0, io.EOF
+		}
+		n, err := r.body.Read(b[:min(int64(len(b)), r.end-r.at)])
+		r.at += int64(n)
+		if n > 0 {
+			r.lost = 0
+			return n, nil
+		}
+		if err == nil {
+			continue
+		}
+		if r.lost++; r.lost > tries || r.ctx.Err() != nil {
+			return 0, r.s.say(r.name, errors.Join(io.ErrUnexpectedEOF, err))
+		}
+		r.body.Close()
+		if _, err := r.open(); err != nil {
+			return 0, r.s.say(r.name, err)
+		}
+	}
+}
+
+func (r *objectReader) Close() error { return r.body.Close() }
+
+// Read reads a small object.
+func (s *objects) Read(ctx context.Context, name string, limit int64) ([]byte, Version, error) {
+	r, size, err := s.Open(ctx, name, 0, -1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	defer r.Close()
+	if size > limit {
+		return nil, "", fmt.Errorf("%s: larger than %d bytes", name, limit)
+	}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, "", err
+	}
+	body, ok := r.(*objectReader)
+	if !ok {
+		info, err := s.stat(ctx, name)
+		return data, Version(info.ETag), s.say(name, err)
+	}
+	return data, Version(body.etag), nil
+}
+
+// Swap is one put, on condition that the object is the one that was read, or that there is none. A refusal
+// may be of our own: the answer to an earlier try may have been lost. So then the object is looked at.
+func (s *objects) Swap(ctx context.Context, name string, data []byte, was Version) (Version, error) {
+	key, err := s.key(name)
+	if err != nil {
+		return "", err
+	}
+	var opts minio.PutObjectOptions
+	if was == "" {
+		opts.SetMatchETagExcept("*")
+	} else {
+		opts.SetMatchETag(string(was))
+	}
+	info, err := s.put(ctx, key, bytes.NewReader(data), int64(len(data)), sum(data), opts)
+	if err == nil {
+		return Version(info.ETag), nil
+	}
+	if is(err, http.StatusPreconditionFailed) || is(err, http.StatusConflict) || missingObject(err) && was != "" {
+		there, now, rerr := s.Read(ctx, name, int64(max(len(data), 1)<<1)+1<<20)
+		switch {
+		case rerr != nil:
+			return "", errors.Join(s.say(name, err), rerr)
+		case now != "" && bytes.Equal(there, data):
+			return now, nil
+		case now != was || is(err, http.StatusPreconditionFailed):
+			return "", fmt.Errorf("%s: %w", name, ErrConflict)
+		}
+	}
+	return "", s.say(name, err)
+}
+
+// put sends an object in one request, again where it makes sense. sha256 is in hexadecimal digits.
+func (s *objects) put(ctx context.Context, key string, data io.ReaderAt, size int64, sha256 string, opts minio.PutObjectOptions) (info minio.UploadInfo, err error) {
+	err = retry(ctx, passes, func() (err error) {
+		info, err = s.core.PutObject(ctx, s.bucket, key, io.NewSectionReader(data, 0, size), size, "", sha256, opts)
+		return err
+	})
+	return info, err
+}
+
+// Delete removes an object. The server does not say whether there was one.
+func (s *objects) Delete(ctx context.Context, name string) error {
+	key, err := s.key(name)
+	if err != nil {
+		return err
+	}
+	err = retry(ctx, passes, func() error {
+		return s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{})
+	})
+	if err = s.say(name, err); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// abandoned is how old an upload in parts is that nobody works on any more.
+const abandoned = 24 * time.Hour
+
+// Tidy ends uploads in parts that were begun a day ago: nobody can tell whether a younger one is still
+// at work, on another machine.
+func (s *objects) Tidy(ctx context.Context, prefix string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for u := range s.core.ListIncompleteUploads(ctx, s.bucket, s.prefix+prefix, true) {
+		if is(u.Err, http.StatusNotImplemented) || is(u.Err, http.StatusForbidden) {
+			return nil // what is left there costs space and nothing else
+		}
+		if u.Err != nil {
+			return s.say(prefix, u.Err)
+		}
+		if time.Since(u.Initiated) < abandoned {
+			continue
+		}
+		if err := s.core.AbortMultipartUpload(ctx, s.bucket, u.Key, u.UploadID); err != nil && !is(err, http.StatusNotFound) {
+			return s.say(prefix, err)
+		}
+	}
+	return nil
+}
+
+// Create begins an object. S3 must know its name and length first, so what is written waits in a file
+// without a name on this machine.
+func (s *objects) Create(_ context.Context, near string) (Upload, error) {
+	if _, err := s.key(near); err != nil {
+		return nil, err
+	}
+	f, err := newSpool(s.disk, s.scratch)
+	if err != nil {
+		return nil, err
+	}
+	return &objectUpload{s: s, id: rand.Text(), spool: f}, nil
+}

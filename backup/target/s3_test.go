@@ -1,0 +1,484 @@
+package target_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/backup/target"
+	"decree/backup/target/targettest"
+	"decree/disk"
+)
+
+const (
+	accessKey = "tester"
+	secretKey = "not-much-of-a-secret"
+)
+
+// gateway is the path of versitygw: of bin/, as 'make bin/versitygw' builds it, or else built now,
+// which takes minutes once.
+var gateway = sync.OnceValues(func() (string, error) {
+	at, err := filepath.Abs("../../bin/versitygw")
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(at); err == nil {
+		return at, nil
+	}
+	if testing.Short() {
+		return "", fmt.Errorf("there is no bin/versitygw: 'make bin/versitygw' builds it")
+	}
+	cmd := exec.Command("go", "build", "-o", at, "github.com/versity/versitygw/cmd/versitygw")
+	cmd.Dir = "../../tools/s3"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("versitygw cannot be built: %w\n%s", err, out)
+	}
+	return at, nil
+})
+
+// server starts versitygw over a directory that has a bucket called "bucket", and returns its address.
+func server(t *testing.T) (at, dir string) {
+	t.Helper()
+	target.Impatient()
+	bin, err := gateway()
+	if err != nil {
+		t.Skip(err)
+	}
+	dir = t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "bucket"), 0o700))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	at = l.Addr().String()
+	require.NoError(t, l.Close())
+	var out bytes.Buffer
+	cmd := exec.Command(bin, "--access", accessKey, "--secret", secretKey, "--port", at, "--quiet", "posix", "--sidecar", t.TempDir(), dir)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	for {
+		c, err := net.Dial("tcp", at)
+		if err == nil {
+			c.Close()
+			return at, dir
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Skipf("versitygw does not run here: %v\n%s", err, out.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func environment(pairs ...string) func(string) string {
+	return func(key string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == key {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+func openS3(t *testing.T, at, place string) target.Target {
+	t.Helper()
+	tg, err := target.Open(t.Context(), disk.OS, target.Options{
+		To:      "s3://" + place + "?endpoint=http://" + at,
+		Getenv:  environment("AWS_ACCESS_KEY_ID", accessKey, "AWS_SECRET_ACCESS_KEY", secretKey),
+		Scratch: t.TempDir(),
+	})
+	require.NoError(t, err)
+	return tg
+}
+
+func TestABucketIsATarget(t *testing.T) {
+	at, _ := server(t)
+	n := 0
+	targettest.Run(t, func(t *testing.T) target.Target {
+		n++
+		return openS3(t, at, fmt.Sprintf("bucket/some/prefix%d", n))
+	})
+}
+
+func TestABucketIsATargetInParts(t *testing.T) {
+	was := target.SetPartSize(5 << 20)
+	t.Cleanup(func() { target.SetPartSize(was) })
+	at, _ := server(t)
+	n := 0
+	targettest.Run(t, func(t *testing.T) target.Target {
+		n++
+		return openS3(t, at, fmt.Sprintf("bucket/%d", n))
+	})
+	tg := openS3(t, at, "bucket/again")
+	large := strings.Repeat("x", 11<<20)
+	write(t, tg, "p/a", large)
+	u, err := tg.Create(t.Context(), "p/a")
+	require.NoError(t, err)
+	_, err = io.WriteString(u, large)
+	require.NoError(t, err)
+	require.ErrorIs(t, u.Commit(t.Context(), "p/a"), fs.ErrExist)
+}
+
+func TestAnEncryptedBucketIsATarget(t *testing.T) {
+	at, _ := server(t)
+	identity, recipient := pair(t)
+	n := 0
+	targettest.Run(t, func(t *testing.T) target.Target {
+		n++
+		e, err := target.Encrypted(openS3(t, at, fmt.Sprintf("bucket/%d", n)), target.Keys{Recipients: recipient, Identity: identity})
+		require.NoError(t, err)
+		return e
+	})
+}
+
+// faulty stands before a server. fault is asked for each request.
+type faulty struct {
+	fault func(r *http.Request) fault
+	hits  atomic.Int64
+}
+
+type fault int
+
+const (
+	none fault = iota
+	cutBefore
+	cutAfter // the request is done, its answer is lost
+	cutInside
+	conflict
+	unavailable
+	slowDown
+)
+
+func (f *faulty) start(t *testing.T, at string) string {
+	t.Helper()
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: at})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		what := f.fault(r)
+		if what != none {
+			f.hits.Add(1)
+		}
+		switch what {
+		case cutBefore:
+			hijack(w)
+		case cutAfter:
+			proxy.ServeHTTP(httptest.NewRecorder(), r)
+			hijack(w)
+		case cutInside:
+			rec := httptest.NewRecorder()
+			proxy.ServeHTTP(rec, r)
+			for k, v := range rec.Header() {
+				w.Header()[k] = v
+			}
+			w.WriteHeader(rec.Code)
+			_, _ = w.Write(rec.Body.Bytes()[:rec.Body.Len()/2])
+			_ = http.NewResponseController(w).Flush()
+			hijack(w)
+		case conflict:
+			answer(w, http.StatusConflict, "ConditionalRequestConflict")
+		case unavailable:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case slowDown:
+			answer(w, http.StatusServiceUnavailable, "SlowDown")
+		default:
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().String()
+}
+
+func answer(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>try again</Message></Error>", code)
+}
+
+func hijack(w http.ResponseWriter) {
+	c, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_ = c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+}
+
+var allFaults = []fault{cutBefore, cutAfter, cutInside, conflict, unavailable, slowDown}
+
+// TestEachFaultOnceAtEachRequest has each request of a little backup fail once, in each way, the location
+// request too.
+func TestEachFaultOnceAtEachRequest(t *testing.T) {
+	at, _ := server(t)
+	for i, what := range allFaults {
+		seen := map[string]bool{}
+		var mu sync.Mutex
+		f := &faulty{fault: func(r *http.Request) fault {
+			mu.Lock()
+			defer mu.Unlock()
+			key := r.Method + r.URL.String() + r.Header.Get("Range") + r.Header.Get("If-Match")
+			if seen[key] || what == cutInside && r.Method != http.MethodGet {
+				return none
+			}
+			seen[key] = true
+			return what
+		}}
+		tg := openS3(t, f.start(t, at), fmt.Sprintf("bucket/f%d", i))
+		backupAndReadBack(t, tg)
+		require.Greater(t, f.hits.Load(), int64(3), "fault %d", what)
+	}
+}
+
+func backupAndReadBack(t *testing.T, tg target.Target) {
+	t.Helper()
+	large := strings.Repeat("0123456789abcdef", 100_000)
+	write(t, tg, "p/packs/a.pack", large)
+	first, err := tg.Swap(t.Context(), "p/manifest.json", []byte("one"), "")
+	require.NoError(t, err)
+	second, err := tg.Swap(t.Context(), "p/manifest.json", []byte("two"), first)
+	require.NoError(t, err)
+	data, now, err := tg.Read(t.Context(), "p/manifest.json", 100)
+	require.NoError(t, err)
+	require.Equal(t, "two", string(data))
+	require.Equal(t, second, now)
+	got, err := read(t, tg, "p/packs/a.pack")
+	require.NoError(t, err)
+	require.Equal(t, large, got)
+	got, err = part(t.Context(), tg, "p/packs/a.pack", 7, 1000)
+	require.NoError(t, err)
+	require.Equal(t, large[7:1007], got)
+	require.Equal(t, []string{"p/manifest.json", "p/packs/a.pack"}, names(t, tg, ""))
+	require.NoError(t, tg.Delete(t.Context(), "p/packs/a.pack"))
+	require.Equal(t, []string{"p/manifest.json"}, names(t, tg, ""))
+}
+
+// TestFaultsAtRandom has a fifth of all requests fail, in all ways; what is acknowledged stands.
+func TestFaultsAtRandom(t *testing.T) {
+	was := target.SetPartSize(5 << 20)
+	t.Cleanup(func() { target.SetPartSize(was) })
+	at, _ := server(t)
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var mu sync.Mutex
+		f := &faulty{fault: func(r *http.Request) fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if random.IntN(5) > 0 {
+				return none
+			}
+			return allFaults[random.IntN(len(allFaults))]
+		}}
+		proxied, direct := openS3(t, f.start(t, at), fmt.Sprintf("bucket/r%d", seed)), openS3(t, at, fmt.Sprintf("bucket/r%d", seed))
+		var version target.Version
+		acknowledged := ""
+		for n := range 12 {
+			data := fmt.Sprintf("generation %d", n)
+			v, err := proxied.Swap(t.Context(), "p/manifest.json", []byte(data), version)
+			if err == nil {
+				version, acknowledged = v, data
+			}
+			there, now, rerr := direct.Read(t.Context(), "p/manifest.json", 100)
+			require.NoError(t, rerr)
+			if err == nil {
+				require.Equal(t, acknowledged, string(there))
+				require.Equal(t, version, now)
+			} else {
+				version = now // as the next backup reads it
+			}
+		}
+		large := strings.Repeat("0123456789abcdef", 700_000)
+		u, err := proxied.Create(t.Context(), "p/packs/b.pack")
+		require.NoError(t, err)
+		_, err = io.WriteString(u, large)
+		require.NoError(t, err)
+		if u.Commit(t.Context(), "p/packs/b.pack") == nil {
+			got, err := read(t, direct, "p/packs/b.pack")
+			require.NoError(t, err)
+			require.Equal(t, large, got)
+		}
+	}
+}
+
+func TestAnotherMachineWasFaster(t *testing.T) {
+	at, _ := server(t)
+	one, two := openS3(t, at, "bucket/x"), openS3(t, at, "bucket/x")
+	version, err := one.Swap(t.Context(), "p/m", []byte("one"), "")
+	require.NoError(t, err)
+	_, err = two.Swap(t.Context(), "p/m", []byte("two"), "")
+	require.ErrorIs(t, err, target.ErrConflict)
+	_, err = two.Swap(t.Context(), "p/m", []byte("two"), version)
+	require.NoError(t, err)
+	_, err = one.Swap(t.Context(), "p/m", []byte("three"), version)
+	require.ErrorIs(t, err, target.ErrConflict)
+	require.NoError(t, one.Delete(t.Context(), "p/m"))
+	_, err = one.Swap(t.Context(), "p/m", []byte("three"), version)
+	require.ErrorIs(t, err, target.ErrConflict, "it is gone")
+}
+
+func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
+	at, dir := server(t)
+	attempt := func(t *testing.T, o target.Options) error {
+		o.Scratch = t.TempDir()
+		tg, err := target.Open(t.Context(), disk.OS, o)
+		if err != nil {
+			return err
+		}
+		defer tg.Close()
+		_, _, err = tg.Read(t.Context(), "p/manifest.json", 100)
+		if err == nil {
+			_, err = tg.Swap(t.Context(), "p/manifest.json", []byte("x"), "")
+		}
+		return err
+	}
+	good := environment("AWS_ACCESS_KEY_ID", accessKey, "AWS_SECRET_ACCESS_KEY", secretKey)
+	file := filepath.Join(t.TempDir(), "credentials")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "[other]\naws_access_key_id = %s\naws_secret_access_key = %s\n", accessKey, secretKey), 0o600))
+	endpoint := "?endpoint=http://" + at
+	for name, c := range map[string]struct {
+		o    target.Options
+		want string
+	}{
+		"credentials from a file": {target.Options{To: "s3://bucket/1" + endpoint, Getenv: environment("AWS_SHARED_CREDENTIALS_FILE", file, "AWS_PROFILE", "other")}, ""},
+		"a region":                {target.Options{To: "s3://bucket/2" + endpoint + "&region=us-east-1", Getenv: good}, ""},
+		"an endpoint of the environment": {target.Options{To: "s3://bucket/3", Getenv: environment("AWS_ENDPOINT_URL", "http://"+at,
+			"AWS_ACCESS_KEY_ID", accessKey, "AWS_SECRET_ACCESS_KEY", secretKey)}, ""},
+		"no bucket":        {target.Options{To: "s3://missing/1" + endpoint, Getenv: good}, `there is no bucket "missing"`},
+		"no credentials":   {target.Options{To: "s3://bucket" + endpoint, Home: t.TempDir()}, "there are no credentials: set AWS_ACCESS_KEY_ID"},
+		"half of them":     {target.Options{To: "s3://bucket" + endpoint, Getenv: environment("AWS_ACCESS_KEY_ID", "x")}, "only one of AWS_ACCESS_KEY_ID"},
+		"a wrong key":      {target.Options{To: "s3://bucket" + endpoint, Getenv: environment("AWS_ACCESS_KEY_ID", "nobody", "AWS_SECRET_ACCESS_KEY", "x")}, "No user exists"},
+		"a wrong secret":   {target.Options{To: "s3://bucket" + endpoint, Getenv: environment("AWS_ACCESS_KEY_ID", accessKey, "AWS_SECRET_ACCESS_KEY", "x")}, "does not take these credentials"},
+		"no such host":     {target.Options{To: "s3://bucket?endpoint=http://nowhere.invalid", Getenv: good}, "cannot be reached"},
+		"nobody listens":   {target.Options{To: "s3://bucket?endpoint=http://127.0.0.1:1", Getenv: good}, "cannot be reached"},
+		"an odd endpoint":  {target.Options{To: "s3://bucket?endpoint=localhost:9000", Getenv: good}, "the endpoint must be like"},
+		"an unknown word":  {target.Options{To: "s3://bucket?regoin=x", Getenv: good}, `there is no "regoin"`},
+		"a secret in it":   {target.Options{To: "s3://me:hunter2@bucket/x" + endpoint, Getenv: good}, "credentials do not belong into the URL"},
+		"another protocol": {target.Options{To: "ftp://bucket", Getenv: good}, "targets are directories, s3:// and sftp://"},
+		"a hostile prefix": {target.Options{To: "s3://bucket/a/../../b" + endpoint, Getenv: good}, "not a clean relative name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := attempt(t, c.o)
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "hunter2")
+		})
+	}
+	_, err := os.Stat(filepath.Join(dir, "bucket", "1", "p", "manifest.json"))
+	require.NoError(t, err, "the prefix is a prefix")
+}
+
+func TestAFullOrReadOnlyBucket(t *testing.T) {
+	at, _ := server(t)
+	for code, want := range map[string]struct {
+		status int
+		want   error
+	}{
+		"XMinioStorageFull": {http.StatusInsufficientStorage, nil},
+		"AccessDenied":      {http.StatusForbidden, fs.ErrPermission},
+	} {
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPut {
+				answer(w, want.status, code)
+				return
+			}
+			httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: at}).ServeHTTP(w, r)
+		}))
+		t.Cleanup(front.Close)
+		tg := openS3(t, front.Listener.Addr().String(), "bucket")
+		_, err := tg.Swap(t.Context(), "p/manifest.json", []byte("x"), "")
+		require.Error(t, err)
+		u, cerr := tg.Create(t.Context(), "p/packs/a")
+		require.NoError(t, cerr)
+		cerr = u.Commit(t.Context(), "p/packs/a")
+		for _, err := range []error{err, cerr} {
+			if want.want == nil {
+				require.True(t, disk.Full(err), err)
+			} else {
+				require.ErrorIs(t, err, want.want)
+			}
+		}
+	}
+}
+
+// TestAServerThatGoesAway ends in ErrGone after all tries, and leaves what was acknowledged.
+func TestAServerThatGoesAway(t *testing.T) {
+	at, _ := server(t)
+	var gone atomic.Bool
+	f := &faulty{fault: func(*http.Request) fault {
+		if gone.Load() {
+			return unavailable
+		}
+		return none
+	}}
+	tg := openS3(t, f.start(t, at), "bucket/g")
+	version, err := tg.Swap(t.Context(), "p/m", []byte("one"), "")
+	require.NoError(t, err)
+	gone.Store(true)
+	_, err = tg.Swap(t.Context(), "p/m", []byte("two"), version)
+	require.ErrorIs(t, err, target.ErrGone)
+	require.EqualValues(t, target.Tries, f.hits.Load())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = tg.Swap(ctx, "p/m", []byte("two"), version)
+	require.ErrorIs(t, err, context.Canceled)
+	gone.Store(false)
+	data, _, err := tg.Read(t.Context(), "p/m", 100)
+	require.NoError(t, err)
+	require.Equal(t, "one", string(data))
+}
+
+func TestManyForeignObjectsUnderThePrefix(t *testing.T) {
+	at, dir := server(t)
+	count := 50_000
+	if testing.Short() {
+		count = 3_000
+	}
+	foreign := filepath.Join(dir, "bucket", "p", "photos")
+	require.NoError(t, os.MkdirAll(foreign, 0o700))
+	for n := range count {
+		require.NoError(t, os.WriteFile(filepath.Join(foreign, fmt.Sprintf("%06d.jpg", n)), nil, 0o600))
+	}
+	fails := 0
+	f := &faulty{fault: func(r *http.Request) fault {
+		if fails++; fails%10 == 3 {
+			return cutBefore
+		}
+		return none
+	}}
+	tg := openS3(t, f.start(t, at), "bucket")
+	write(t, tg, "p/packs/a", "x")
+	require.Equal(t, []string{"p/packs/a"}, names(t, tg, "p/packs/"))
+	require.Len(t, names(t, tg, "p/"), count+1, "each once, although the line was cut between")
+	require.NoError(t, tg.Tidy(t.Context(), "p"))
+	list, err := os.ReadDir(foreign)
+	require.NoError(t, err)
+	require.Len(t, list, count)
+}
+
+func TestABandwidthIsKeptAndChangesNothing(t *testing.T) {
+	at, _ := server(t)
+	tg, err := target.Open(t.Context(), disk.OS, target.Options{To: "s3://bucket/slow?endpoint=http://" + at, Scratch: t.TempDir(),
+		Getenv: environment("AWS_ACCESS_KEY_ID", accessKey, "AWS_SECRET_ACCESS_KEY", secretKey), Bandwidth: 16 << 20})
+	require.NoError(t, err)
+	backupAndReadBack(t, tg)
+}
