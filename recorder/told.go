@@ -126,8 +126,8 @@ func (r *Recorder) ownersIn(t *openTurn) (*owners, error) {
 		}
 	}
 	o.tools = slices.Sorted(maps.Keys(tools))
-	if len(tools) == 0 && !tells[t.Record.Actor.Agent] {
-		o.mineAny = true // nothing is ever told of this agent's tools
+	if len(tools) == 0 && (!tells[t.Record.Actor.Agent] || t.Record.Turn.Continues != "") {
+		o.mineAny = true // nothing is ever told of this agent's tools, or nothing was noted of it since its turn was closed
 	}
 	o.theirsAny = o.theirsAny || near.silent(tells)
 	return o, nil
