@@ -68,7 +68,7 @@ args = ["mcp", "--allow-write"]
 		env:    []string{"OPENAI_API_KEY=fake", "OPENAI_BASE_URL=@URL@/v1", "OPENAI_MODEL=fake"},
 		line:   []string{"qwen", "--yolo", "-p"},
 		resume: []string{"qwen", "--resume", sessionID, "--yolo", "-p"},
-		acp:    []string{"--acp", "--yolo"},
+		cannot: map[string]string{"acp": "it says of a prompt that was cancelled that it has answered"},
 	},
 	{
 		name:   "copilot",
