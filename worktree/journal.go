@@ -442,14 +442,6 @@ func (r *journalReader) ownedMode(t tree.Type) *tree.Entry {
 	return e
 }
 
-func (r *journalReader) mode() uint32 {
-	m := r.number()
-	if m > 0o7777 {
-		r.bad("impossible mode")
-	}
-	return uint32(m) & 0o7777
-}
-
 // Tidy removes what a process left that died before its journal was written:
 // nothing was moved then. What belongs to a journal, also a damaged one, stays.
 func (t *Tree) Tidy(journals disk.Dir) error {
