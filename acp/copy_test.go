@@ -28,11 +28,14 @@ func (p *pieces) Read(buf []byte) (int, error) {
 	return n, nil
 }
 
+// mostLine is the longest line that is read along here.
+const mostLine = 1 << 16
+
 func FuzzCopy(f *testing.F) {
 	f.Add([]byte("{\"id\":1,\"method\":\"session/prompt\",\"params\":{\"sessionId\":\"s\"}}\n{\"id\":1,\"result\":{}}\n"), uint64(1))
 	f.Add([]byte("no JSON\r\n\n\n[[[[\x00\xff\n\"cut off"), uint64(2))
 	f.Add([]byte(`{"method":"session/update","params":{"sessionId":["s"],"update":{"content":{},"locations":[7]}}}`+"\n"), uint64(3))
-	f.Add(bytes.Repeat([]byte("x"), acp.MostLine+1), uint64(4))
+	f.Add(bytes.Repeat([]byte("x"), mostLine+1), uint64(4))
 	f.Fuzz(func(t *testing.T, text []byte, seed uint64) {
 		talk := acp.New("a")
 		for _, read := range []func([]byte){func(l []byte) { talk.FromEditor(l) }, func(l []byte) { talk.FromAgent(l) }} {
@@ -44,9 +47,9 @@ func FuzzCopy(f *testing.F) {
 				require.Less(t, out.Len(), lines.Len())
 				read(line)
 			}
-			require.NoError(t, acp.Copy(&out, &pieces{text, rand.New(rand.NewPCG(seed, 0))}, heard))
+			require.NoError(t, acp.Copy(&out, &pieces{text, rand.New(rand.NewPCG(seed, 0))}, mostLine, heard))
 			require.True(t, bytes.Equal(text, out.Bytes()))
-			if len(text) <= acp.MostLine {
+			if len(text) <= mostLine {
 				require.Equal(t, string(text[:bytes.LastIndexByte(text, '\n')+1]), lines.String())
 			}
 		}
@@ -63,7 +66,7 @@ func TestCopyHoldsBackOnlyALinesEnd(t *testing.T) {
 	done := make(chan error, 1)
 	written := make(chan string)
 	go func() {
-		done <- acp.Copy(writer(func(p []byte) { out.Write(p); written <- string(p) }), from, func(line []byte) {
+		done <- acp.Copy(writer(func(p []byte) { out.Write(p); written <- string(p) }), from, mostLine, func(line []byte) {
 			at = append(at, out.String()+"|"+string(line))
 		})
 	}()
@@ -84,17 +87,17 @@ type writer func(p []byte)
 func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
 func TestLongLinesPassUnread(t *testing.T) {
-	text := strings.Repeat("x", acp.MostLine) + "\n" + strings.Repeat("y", acp.MostLine+1) + "\nz\n"
+	text := strings.Repeat("x", mostLine) + "\n" + strings.Repeat("y", mostLine+1) + "\nz\n"
 	var out strings.Builder
 	var lengths []int
-	require.NoError(t, acp.Copy(&out, strings.NewReader(text), func(line []byte) { lengths = append(lengths, len(line)) }))
+	require.NoError(t, acp.Copy(&out, strings.NewReader(text), mostLine, func(line []byte) { lengths = append(lengths, len(line)) }))
 	require.True(t, out.String() == text)
-	require.Equal(t, []int{acp.MostLine, 1}, lengths)
+	require.Equal(t, []int{mostLine, 1}, lengths)
 }
 
 func TestCopyReturnsTheStreamsErrors(t *testing.T) {
-	require.ErrorIs(t, acp.Copy(io.Discard, iotest.ErrReader(io.ErrNoProgress), nil), io.ErrNoProgress)
+	require.ErrorIs(t, acp.Copy(io.Discard, iotest.ErrReader(io.ErrNoProgress), mostLine, nil), io.ErrNoProgress)
 	reader, w := io.Pipe()
 	reader.Close()
-	require.ErrorIs(t, acp.Copy(w, strings.NewReader("x"), nil), io.ErrClosedPipe)
+	require.ErrorIs(t, acp.Copy(w, strings.NewReader("x"), mostLine, nil), io.ErrClosedPipe)
 }
