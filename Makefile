@@ -137,6 +137,12 @@ RECORDS ?= 10000
 growth: build
 	GROWTH_TREE='$(TREE)' GROWTH_RUNS=$(RUNS) GROWTH_RECORDS=$(RECORDS) $(GO) test -count=1 -tags growth -run TestGrowth -v -timeout 60m ./cmd
 
+# turns-bench: TURN_EVENTS events of a coding agent's hooks in a copy of TREE: what the first and the last cost.
+.PHONY: turns-bench
+TURN_EVENTS ?= 10000
+turns-bench: build
+	GROWTH_TREE='$(TREE)' TURN_EVENTS=$(TURN_EVENTS) $(GO) test -count=1 -tags growth -run TestTurnsBars -v -timeout 60m ./cmd
+
 # isolated: what isolated runs over a copy of TREE cost, beside runs in place, a git worktree and a copy.
 .PHONY: isolated
 isolated: build
