@@ -3,7 +3,6 @@ package backup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"strings"
 
@@ -35,12 +34,10 @@ func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Liste
 	if err != nil {
 		return nil, err
 	}
-	unsound := map[tree.Hash]bool{}
+	unsound := map[string]bool{}
 	if n := len(proofs); n > 0 {
 		for _, name := range proofs[n-1].Damaged {
-			if h, err := tree.ParseHash(name); err == nil {
-				unsound[h] = true
-			}
+			unsound[name] = true
 		}
 	}
 	for _, v := range Rotate(dated, keep) {
@@ -53,8 +50,8 @@ func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Liste
 
 // listed is one generation. It is provable as far as a look can tell: all its packs are there, as
 // long as they were, and its zip is, if it has one; and no proof has found one of them damaged.
-func (p *Place) listed(name string, there map[string]int64, unsound map[tree.Hash]bool) Listed {
-	l := Listed{Generation: name, Provable: true}
+func (p *Place) listed(name string, there map[string]int64, unsound map[string]bool) Listed {
+	l := Listed{Generation: name, Provable: !unsound[name]}
 	packs := p.Manifest.Packs
 	g, zipped := p.Manifest.Others[name]
 	if name == p.Manifest.Generation() {
@@ -72,7 +69,7 @@ func (p *Place) listed(name string, there map[string]int64, unsound map[tree.Has
 	}
 	for h, size := range packs {
 		got, ok := there[p.packName(h)]
-		if !ok || size > 0 && got != size || unsound[h] {
+		if !ok || size > 0 && got != size || unsound[h.String()] {
 			l.Provable = false
 		}
 	}
@@ -81,41 +78,6 @@ func (p *Place) listed(name string, there map[string]int64, unsound map[tree.Has
 
 func (p *Place) archiveName(generation string) string {
 	return p.At(archivesDir, generation+".zip")
-}
-
-// Status is what stands there and how safe it is. store is the project's, whose disk the target's is
-// compared with.
-func (p *Place) Status(ctx context.Context, site *project.Site, keep project.BackupRetention) (*Status, error) {
-	s := &Status{Target: p.Target.String(), Name: p.Name, NextToGo: []string{}, Problems: []string{}, SameDisk: SameDisk(p.Target, site)}
-	list, err := p.List(ctx, keep)
-	if err != nil {
-		return nil, err
-	}
-	for i, l := range list {
-		if i == 0 {
-			s.Last = &list[0]
-		}
-		if len(l.KeptBy) == 0 {
-			s.NextToGo = append(s.NextToGo, l.Generation)
-		}
-		if !l.Provable && i == 0 {
-			s.Problems = append(s.Problems, fmt.Sprintf("the newest backup, %s, cannot be restored as it is: a pack is missing or damaged; the next backup sends it again", l.Generation))
-		}
-	}
-	s.Generations = len(list)
-	proofs, err := p.Proofs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if n := len(proofs); n > 0 {
-		last := proofs[n-1]
-		s.Proof = &ProofStatus{At: last.At, Generation: last.Generation, Files: last.Files, OK: last.OK}
-	}
-	err = p.Target.List(ctx, p.Name+"/", func(o target.Object) error {
-		s.Bytes += o.Size
-		return nil
-	})
-	return s, err
 }
 
 // SameDisk says whether a target is on the disk that the project's store is on: it goes with it.
@@ -142,9 +104,11 @@ func InTree(t target.Target, root string) bool {
 
 // Prune is what a rotation has removed.
 type Prune struct {
-	Removed []string // generations
-	Packs   int      // that were removed
-	Freed   int64
+	Removed []string `json:"removed"` // generations
+	Packs   int      `json:"packs"`   // that were removed
+	Freed   int64    `json:"freed"`   // bytes
+	// Held is why what no rule keeps may not be removed now, and was not.
+	Held string `json:"held,omitempty"`
 }
 
 // Rotate removes the generations that no rule keeps, and packs that were condemned a day ago. dry only
@@ -170,10 +134,26 @@ func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry b
 		}
 		readable = readable && l.Provable
 	}
+	p := o.Recorder.Project()
+	var proof *Proof
+	if known, ok := ReadMemory(p.Store).Targets[o.Target.String()]; ok {
+		proof = known.Proof
+	}
+	held := place.Standstill(proof, p.Config.Backup.Warn, o.Now())
+	if len(out.Removed) > 0 {
+		out.Held = held
+	}
 	if dry {
 		return out, nil
 	}
-	return out, place.prune(ctx, o, out, readable)
+	if held != "" {
+		out.Removed = []string{}
+		return out, nil
+	}
+	if err := place.prune(ctx, o, out, readable); err != nil {
+		return out, err
+	}
+	return out, Remember(p.Store, o.Target.String(), func(r *Remembered) { r.Manifest = place.sum })
 }
 
 // prune commits first that the generations are gone, and since when no generation names a pack; then

@@ -115,7 +115,9 @@ type Proof struct {
 	Duration   int64     `json:"duration_ms"`
 	OK         bool      `json:"ok"`
 	Problems   []string  `json:"problems,omitempty"`
-	Damaged    []string  `json:"damaged,omitempty"` // packs that are to be sent again
+	// Damaged are packs that are to be sent again, and generations whose zip cannot be read.
+	Damaged []string `json:"damaged,omitempty"`
+	Next    string   `json:"next,omitempty"` // the record with which the next sample begins
 }
 
 // timeForm is how a generation is called: its time in UTC.

@@ -26,6 +26,17 @@ type Remembered struct {
 	Timestamp  time.Time `json:"timestamp"`
 	Manifest   tree.Hash `json:"manifest"`
 	Proof      *Proof    `json:"proof,omitempty"` // the newest
+	Whole      time.Time `json:"whole,omitzero"`  // when the whole was proven, or found damaged, last
+	// Problems are what went wrong in the last backup although it was made: plugins, the ping.
+	Problems []string `json:"problems,omitempty"`
+	// Failed is why no backup was made when that was tried last, since the newest one; nil: it was.
+	Failed *Failure `json:"failed,omitempty"`
+}
+
+// Failure is a backup that was not made.
+type Failure struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
 }
 
 // ReadMemory reads it; a missing one, or one that cannot be read, is empty.

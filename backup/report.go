@@ -25,6 +25,8 @@ type Status struct {
 	Bytes       int64        `json:"bytes"` // that the target holds of this project
 	NextToGo    []string     `json:"next_to_go"`
 	Problems    []string     `json:"problems"`
+	// Lost are older generations of which a part is missing or damaged. No backup can mend them.
+	Lost []string `json:"unprovable,omitempty"`
 }
 
 // ProofStatus is the newest proof.
@@ -32,7 +34,10 @@ type ProofStatus struct {
 	At         time.Time `json:"at"`
 	Generation string    `json:"generation"`
 	Files      int       `json:"files"`
+	Of         int       `json:"of"`
+	Whole      bool      `json:"whole"`
 	OK         bool      `json:"ok"`
+	Text       string    `json:"text"` // for people
 }
 
 // Setting is a line of `backup config`: what is in force, and where it comes from.

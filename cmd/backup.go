@@ -19,7 +19,9 @@ import (
 // backupOptions are backup's flags.
 type backupOptions struct {
 	to, from, name, into     string
+	ping                     string
 	tree, runPlugins, dryRun bool
+	whole                    bool
 }
 
 func (s *session) backupVerb() verb {
@@ -27,22 +29,23 @@ func (s *session) backupVerb() verb {
 	return verb{
 		name: "backup", category: keepCategory, args: "[status|config|list|restore|drill|export|prune]", most: anyWords, interruptible: true,
 		usage: "keep all that decree knows somewhere else, proven, and bring it back",
-		about: `Makes a backup: a generation of all that decree knows of the project, the records with every content that they name, the config, routines, messages, and the present state of the tree, in a directory that backup.to in .decree/config.yml names, or --to. A generation costs what the ones before do not have. Until it is acknowledged the one before is whole, whatever happens.
+		about: `Makes a backup: a generation of all that decree knows of the project, the records with every content that they name, the config, routines, messages, and the present state of the tree, in a directory that backup.to in .decree/config.yml names, or --to. A generation costs what the ones before do not have. Until it is acknowledged the one before is whole, whatever happens. First the commands of backup.plugins run, whose files are in it; in the end a sample of it is restored to scratch and compared by hash, what the retention does not keep is removed, and the URL of backup.ping or --ping is fetched if all of that succeeded.
 
-"backup status" says how the last backup and the last proof stand, "backup list" which generations there are, "backup config" which settings are in force and where each comes from, -1 being for ever.
+"backup drill" restores a sample of the newest generation, another one each time, or with --whole all of it; so does a backup when the last whole proof is older than backup.drill. A proof that fails is told by every command until one succeeds. "backup status" says how the last proof and the last backup stand and what is wrong, "backup list" which generations there are, "backup config" which settings are in force and where each comes from, -1 being for ever.
 
 "backup restore" replaces the store, .decree/runs, config, routines and inbox by those of a generation, the newest unless it is named: by its name or any unique part of it, "current", or the path of a FILE.zip. It is read whole and proven first, and what is here is kept as pre-restore-TIME.zip. The files of the tree are left alone, unless --tree is given, which makes a record that 'decree revert last' takes back. With --into DIR, an empty directory, tree and history are made there: so a project comes to another machine.
 
-"backup export GENERATION FILE.zip" writes one zip that needs nothing else. "backup prune" removes what the retention no longer keeps.`,
+"backup export GENERATION FILE.zip" writes one zip that needs nothing else. "backup prune" removes what the retention no longer keeps, but nothing while the newest backup or proof is older than backup.warn, or a generation lies in the future.`,
 		examples: []example{
 			{"decree backup", "to where backup.to says"},
 			{"decree backup --to ~/backups", "somewhere else, this time"},
 			{"decree backup status", "is it safe?"},
+			{"decree backup drill --whole", "prove that all of it can be restored"},
 			{"decree backup restore --dry-run", "read and prove the newest, change nothing"},
 			{"decree backup restore --from ~/backups --into ~/work/tool", "tree and history on a new machine"},
 			{"decree backup export current tool.zip", "one file to hand on"},
 		},
-		exits: []exit{{"1", "it failed, or what was read is malformed; the backup before stands"}, {"3", "no such generation"}, {"4", "refused; nothing was changed"}, {"5", "a generation is damaged; nothing was changed"}},
+		exits: []exit{{"1", "it failed, or a plugin did, or what was read is malformed; the backup before stands"}, {"3", "no such generation"}, {"4", "refused; nothing was changed"}, {"5", "a generation is damaged, or a proof failed; nothing was changed"}},
 		flags: append([]cli.Flag{
 			stringFlag(&o.to, "the target is `TARGET`, this time", "to"),
 			stringFlag(&o.from, "restore: read from `TARGET`", "from"),
@@ -50,6 +53,8 @@ func (s *session) backupVerb() verb {
 			stringFlag(&o.into, "restore: make tree and history in `DIR`, which is empty", "into"),
 			boolFlag(&o.tree, "restore: the files of the tree too", "tree"),
 			boolFlag(&o.runPlugins, "restore: run the plugins' restore commands", "run-plugins"),
+			boolFlag(&o.whole, "drill: all of the newest generation, not a sample", "whole"),
+			stringFlag(&o.ping, "fetch `URL` after success, this time", "ping"),
 			boolFlag(&o.dryRun, "restore, prune: change nothing, say what would be done", "dry-run", "n"),
 		}, s.jsonFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag()),
 		action: func(ctx context.Context) error { return backup.Explain(s.backup(ctx, o)) },
@@ -67,14 +72,14 @@ func (s *session) backup(ctx context.Context, o backupOptions) error {
 	most := map[string]int{"restore": 1, "export": 2}
 	if do := map[string]func(context.Context, backupOptions, []string) error{
 		"status": s.backupStatus, "config": s.backupConfig, "list": s.listBackups, "prune": s.pruneBackups,
-		"restore": s.restoreBackup, "export": s.exportBackup,
+		"restore": s.restoreBackup, "export": s.exportBackup, "drill": s.drillBackup,
 	}[words[0]]; do != nil {
 		if n := most[words[0]]; len(words)-1 > n {
 			return usagef("backup %s takes no %s", words[0], quoteWord(words[n+1]))
 		}
 		return do(ctx, o, words[1:])
 	}
-	return usagef("backup has no subcommand %s", quoteWord(words[0])).Hintf("'decree backup' makes one; status, config, list, restore, export and prune look at them and use them")
+	return usagef("backup has no subcommand %s", quoteWord(words[0])).Hintf("'decree backup' makes one; status, config, list, restore, drill, export and prune look at them and use them")
 }
 
 // backupClock sets the clock to DECREE_NOW, which tests use.
@@ -111,43 +116,6 @@ func (s *session) backupOf(rec *recorder.Recorder, t target.Target) backup.Optio
 			s.meter.update(recorder.Progress{Phase: phase, Done: done, Total: total})
 		},
 	}
-}
-
-func (s *session) makeBackup(ctx context.Context, o backupOptions) error {
-	rec, err := s.forWriting(ctx)
-	if err != nil {
-		return err
-	}
-	t, err := s.openTarget(ctx, o.to, &rec.Project().Site, true)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	made, err := backup.Make(ctx, s.backupOf(rec, t))
-	if err != nil {
-		return err
-	}
-	s.meter.stop()
-	if s.global.json {
-		list, err := made.Place.List(ctx, rec.Project().Config.Backup.Retention)
-		if err != nil {
-			return err
-		}
-		return s.printJSON(list[0])
-	}
-	c := made.Manifest.Counts
-	s.say("decree: backup %s to %s: %s, %s of contents; %s sent", made.Manifest.Generation(), quoteWord(t.String()), count(c.Records, "record"), size(c.Bytes), size(made.NewBytes))
-	switch {
-	case backup.InTree(t, rec.Project().Root):
-		s.note("it is inside the tree, where 'git clean -xfd' deletes it and a broken disk takes both: name another disk with backup.to in .decree/config.yml, or --to")
-	case backup.SameDisk(t, &rec.Project().Site):
-		s.note("it is on the same disk as the store: a broken disk takes both")
-	}
-	if made.Missing > 0 {
-		return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s that records name were missing from the store, and are not in the backup", count(made.Missing, "content")),
-			State: "all else is", Advice: "'decree verify --all' names them"}
-	}
-	return nil
 }
 
 // placeOf is the project's directory in the target, for looking.
@@ -212,54 +180,6 @@ func (s *session) noBackupYet(rec *recorder.Reader, o backupOptions, err error) 
 	return rec != nil && isGone(err) && (!rec.HasProject() || o.to == "" && rec.Project().Config.Backup.To == "")
 }
 
-func (s *session) backupStatus(ctx context.Context, o backupOptions, _ []string) error {
-	rec, place, done, err := s.placeOf(ctx, o)
-	status := &backup.Status{NextToGo: []string{}, Problems: []string{}}
-	switch {
-	case err == nil:
-		defer done()
-		if status, err = place.Status(ctx, rec.Project(), rec.Project().Config.Backup.Retention); err != nil {
-			return err
-		}
-	case s.noBackupYet(rec, o, err):
-		status.Target, status.Name, status.SameDisk = rec.Project().Config.BackupTo(""), rec.Project().BackupName(s.where()), true
-	default:
-		return err
-	}
-	if s.global.json {
-		return s.printJSON(status)
-	}
-	return s.print(func(w io.Writer) error { return s.writeBackupStatus(w, status) })
-}
-
-func (s *session) writeBackupStatus(w io.Writer, st *backup.Status) error {
-	t := &table{}
-	if st.Proof == nil {
-		t.add("proof", "nothing was proven yet")
-	} else {
-		t.add("proof", fmt.Sprintf("%s of %s, %s", count(st.Proof.Files, "file"), st.Proof.Generation, s.ago(st.Proof.At)))
-	}
-	if st.Last == nil {
-		t.add("last", "there is no backup yet; 'decree backup' makes one")
-	} else {
-		t.add("last", fmt.Sprintf("%s, %s", st.Last.Generation, s.ago(st.Last.Timestamp)))
-	}
-	disk := ""
-	if st.SameDisk {
-		disk = ", on the same disk as the store: a broken disk takes both"
-	}
-	t.add("target", quoteWord(st.Target)+disk)
-	t.add("name", st.Name)
-	t.add("holds", fmt.Sprintf("%s, %s", count(st.Generations, "generation"), size(st.Bytes)))
-	if len(st.NextToGo) > 0 {
-		t.add("next to go", list(st.NextToGo))
-	}
-	for _, p := range st.Problems {
-		t.add("problem", p)
-	}
-	return t.write(w)
-}
-
 func (s *session) backupConfig(_ context.Context, o backupOptions, _ []string) error {
 	rec, err := s.openReader(true)
 	if err != nil {
@@ -295,21 +215,28 @@ func (s *session) pruneBackups(ctx context.Context, o backupOptions, _ []string)
 	if err != nil {
 		return err
 	}
+	if out.Held != "" && !o.dryRun {
+		return &project.Error{Kind: project.Refused, Msg: "nothing is removed now: " + out.Held, State: project.Unchanged,
+			Advice: "in an outage, or with a clock that lies, the rules would take good generations; make a backup first: 'decree backup'"}
+	}
 	if s.global.json {
 		return s.printJSON(out)
 	}
-	would := ""
+	done := "was removed"
 	if o.dryRun {
-		would = "would be "
+		done = "would be removed"
 	}
 	switch {
 	case len(out.Removed) > 0:
-		s.tell("%s%s removed: %s", would, count(len(out.Removed), "generation"), list(out.Removed))
+		s.tell("%s %s: %s", count(len(out.Removed), "generation"), done, list(out.Removed))
 	default:
 		s.tell("every generation is kept")
 	}
 	if out.Freed > 0 {
 		s.tell("%s freed", size(out.Freed))
+	}
+	if out.Held != "" {
+		s.note("nothing is removed now: " + out.Held)
 	}
 	return nil
 }

@@ -228,7 +228,7 @@ func isNear(name, other string) bool {
 // elsewhere are the names that other programs have for what decree's commands do.
 var elsewhere = map[string]string{
 	"rollback": "revert last", "reset": "restore REF",
-	"save": "checkpoint", "snapshot": "checkpoint", "commit": "checkpoint", "backup": "checkpoint", "stash": "checkpoint",
+	"save": "checkpoint", "snapshot": "checkpoint", "commit": "checkpoint", "stash": "checkpoint",
 	"ls": "files", "list": "log", "records": "log", "cat": "show REF:PATH", "checkout": "restore REF PATH", "switch": "restore REF",
 	"tag": "label", "bookmark": "label", "annotate": "blame", "exec": "run -- COMMAND", "start": "run -- COMMAND",
 	"clean": "prune", "fsck": "verify --all", "check": "doctor", "repair": "doctor --repair", "st": "status",

@@ -56,6 +56,9 @@ func (s *session) openReader(bare bool) (*recorder.Reader, error) {
 		s.rec, err = recorder.OpenReader(o)
 		return err
 	})
+	if err == nil {
+		s.alarm(s.rec.Project())
+	}
 	return s.rec, err
 }
 
@@ -110,6 +113,7 @@ func (s *session) open(ctx context.Context, existing bool) (*recorder.Recorder, 
 		return nil, err
 	}
 	s.rec, s.writer = rec.Reader, o
+	s.alarm(&rec.Project().Site)
 	return rec, nil
 }
 

@@ -231,6 +231,9 @@ func (c *Config) From(key string) string {
 	return "default"
 }
 
+// WantsBackups says whether the config names a place or a time for backups.
+func (c *Config) WantsBackups() bool { return c.Backup.To != "" || c.Backup.Schedule != "" }
+
 // BackupTo is the place of backups in force, with ~/ replaced by the home directory.
 func (c *Config) BackupTo(home string) string {
 	to := cmp.Or(c.Backup.To, DefaultBackupTo)

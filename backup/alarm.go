@@ -1,0 +1,112 @@
+package backup
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"decree/disk"
+	"decree/project"
+)
+
+// Newest is what is remembered of the target that has the newest generation, or where the last try
+// failed before there was one; nil where nothing is.
+func (m Memory) Newest() *Remembered {
+	var out *Remembered
+	for _, r := range m.Targets {
+		if out == nil || r.Timestamp.After(out.Timestamp) || r.Timestamp.Equal(out.Timestamp) && r.Failed != nil {
+			out = &r
+		}
+	}
+	return out
+}
+
+// Alarm is what every command says, in one line, of backups that are not as they should be; "" where they
+// are, or nobody wants any. It asks the store alone.
+func Alarm(store disk.Dir, c *project.Config, now time.Time) string {
+	r := ReadMemory(store).Newest()
+	if r == nil || r.Generation == "" {
+		switch {
+		case !c.WantsBackups() && r == nil:
+			return ""
+		case r != nil && r.Failed != nil:
+			return fmt.Sprintf("there is no backup, and the last try %s failed: %s", ago(r.Failed.At, now), r.Failed.Reason)
+		}
+		return "there is no backup yet: 'decree backup' makes the first"
+	}
+	const more = "; 'decree backup status' says more"
+	switch problems := r.problems(c.Backup, now); {
+	case len(problems) == 0:
+		return ""
+	default:
+		return problems[0] + more
+	}
+}
+
+// problems says what is wrong with what is remembered of a target, what matters most first.
+func (r *Remembered) problems(b project.Backup, now time.Time) (out []string) {
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if r.Proof != nil && !r.Proof.OK {
+		add("the newest proof of the backup failed: %s", r.Proof)
+	}
+	if r.Failed != nil {
+		add("the last try to make a backup, %s, failed: %s", ago(r.Failed.At, now), r.Failed.Reason)
+	}
+	switch {
+	case r.Timestamp.IsZero():
+	case now.Sub(r.Timestamp) > b.Warn:
+		add("the newest backup is %s", old(r.Timestamp, now))
+	case r.Timestamp.Sub(now) > time.Hour:
+		add("the newest backup lies in the future: this machine's clock was set back, and nothing is removed until then")
+	}
+	switch {
+	case r.Timestamp.IsZero():
+	case r.Proof == nil:
+		add("nothing of the backup was proven yet: 'decree backup drill' does it")
+	case r.Proof.OK && now.Sub(r.Proof.At) > b.Drill:
+		add("the newest proof is %s", old(r.Proof.At, now))
+	}
+	return append(out, r.Problems...)
+}
+
+func old(t, now time.Time) string { return humanize.RelTime(t, now, "old", "from now") }
+
+func ago(t, now time.Time) string { return humanize.RelTime(t, now, "ago", "from now") }
+
+// Standstill says why nothing may be pruned now; "" where it may. In an outage, or with a clock that lies,
+// good generations must not be eaten by the rules.
+func (p *Place) Standstill(proof *Proof, warn time.Duration, now time.Time) string {
+	for _, name := range p.Generations() {
+		if at, ok := TimeOf(name); ok && at.After(now.Add(time.Minute)) { // two backups within a second have different times
+			return fmt.Sprintf("generation %s lies in the future", name)
+		}
+	}
+	switch newest := p.Manifest.Timestamp; {
+	case now.Sub(newest) > warn:
+		return "the newest backup is " + old(newest, now)
+	case proof == nil:
+		return "nothing was proven yet"
+	case !proof.OK:
+		return "the newest proof failed"
+	case now.Sub(proof.At) > warn:
+		return "the newest proof is " + old(proof.At, now)
+	case proof.At.After(now.Add(time.Hour)):
+		return "the newest proof lies in the future"
+	}
+	return ""
+}
+
+// RememberFailure keeps that no backup could be made, until one is.
+func RememberFailure(store disk.Dir, target string, now time.Time, err error) error {
+	return Remember(store, target, func(r *Remembered) {
+		r.Failed = &Failure{now.UTC(), strings.ReplaceAll(err.Error(), "\n", "; ")}
+	})
+}
+
+// wholeDue says whether the whole is to be proven again.
+func (r Remembered) wholeDue(b project.Backup, now time.Time) bool {
+	return now.Sub(r.Whole) > cmp.Or(b.Drill, 30*day) || r.Proof != nil && !r.Proof.OK
+}

@@ -1,0 +1,456 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"decree/backup/target"
+	"decree/disk"
+	"decree/history"
+	"decree/project"
+	"decree/store"
+	"decree/tree"
+)
+
+// What a sample has at least, if the generation has so much: records, and of each of their trees so many
+// files, or so many bytes.
+const (
+	sampleRecords = 3
+	sampleFiles   = 20
+	sampleBytes   = 10 << 20
+)
+
+// scratchDir is where a drill restores to, in the store. A drill that died leaves it to the next one.
+const scratchDir = "drill"
+
+// drill is a restore to scratch that is compared by hash.
+type drill struct {
+	o       Options
+	place   *Place
+	m       *Manifest
+	c       *contents
+	scratch disk.Dir
+	proof   Proof
+	seen    map[tree.Hash]bool // contents that were restored, or could not be
+}
+
+// Drill restores a sample of the newest generation to scratch, or all of it, and compares each file with
+// its hash. The sample goes on where the one before ended; after a proof that failed it is the whole.
+// What it finds is a line of proofs.jsonl and of the audit, and the store remembers it. A proof that fails is no
+// error: its OK is false. An error is that there was nothing to prove, or that the target could not be read.
+func Drill(ctx context.Context, o Options, whole bool) (*Proof, error) {
+	place, unlock, err := o.openPlace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if place.Manifest == nil {
+		return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup of this project, so there is nothing to prove", o.Target), Advice: "'decree backup' makes the first"}
+	}
+	d := &drill{o: o, place: place, m: place.Manifest, seen: map[tree.Hash]bool{}}
+	list, err := place.Proofs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began, from := o.Now(), ""
+	if n := len(list); n > 0 {
+		from = list[n-1].Next
+		whole = whole || !list[n-1].OK
+	}
+	d.proof = Proof{At: began.UTC(), Generation: d.m.Generation(), Host: o.Host, Whole: whole}
+	if err := d.run(ctx, from); err != nil {
+		return nil, err
+	}
+	if n := len(list); n > 0 {
+		d.carry(ctx, list[n-1].Damaged)
+	}
+	d.proof.Duration = o.Now().Sub(began).Milliseconds()
+	d.proof.OK = len(d.proof.Problems) == 0
+	return &d.proof, d.note(ctx)
+}
+
+// run restores to scratch.
+func (d *drill) run(ctx context.Context, from string) (err error) {
+	s := d.o.Recorder.Project().Store
+	if err := disk.RemoveTree(s, scratchDir); err != nil {
+		return err
+	}
+	if d.scratch, err = project.MakeDir(s, scratchDir, project.PrivateDir); err != nil {
+		return err
+	}
+	defer func() {
+		d.scratch.Close()
+		if rerr := disk.RemoveTree(s, scratchDir); err == nil {
+			err = rerr
+		}
+	}()
+	d.stale()
+	d.c, err = d.place.packContents(ctx, d.m.Packs, func(pack tree.Hash, err error) { d.damagedPack(pack, err) })
+	if err != nil {
+		return err
+	}
+	if d.proof.Whole {
+		return d.all(ctx)
+	}
+	return d.sample(ctx, from)
+}
+
+// stale sees that what stands there is what was acknowledged last, or newer.
+func (d *drill) stale() {
+	known := ReadMemory(d.o.Recorder.Project().Store).Targets[d.o.Target.String()]
+	switch {
+	case d.m.Timestamp.Before(known.Timestamp):
+		d.problem("%s is of %s, but a newer generation, %s, was acknowledged: somebody has put an old state there", ManifestFile, d.m.Generation(), known.Generation)
+	case d.m.Timestamp.Equal(known.Timestamp) && !known.Manifest.IsZero() && known.Manifest != d.place.sum:
+		d.problem("%s is not the one that was written there", ManifestFile)
+	}
+}
+
+func (d *drill) problem(format string, args ...any) {
+	d.proof.Problems = append(d.proof.Problems, fmt.Sprintf(format, args...))
+}
+
+// damagedPack notes a pack that is to be sent again.
+func (d *drill) damagedPack(pack tree.Hash, err error) {
+	name := pack.String()
+	if !slices.Contains(d.proof.Damaged, name) {
+		d.proof.Damaged = append(d.proof.Damaged, name)
+		d.problem("%v", err)
+	}
+}
+
+// sample restores parts of some records' trees, and what is to be read of these records, beginning with
+// the record called from, or the first that comes after it.
+func (d *drill) sample(ctx context.Context, from string) error {
+	names := sortedFiles(d.m)
+	ids := recordIDs(names)
+	at, _ := slices.BinarySearch(ids, from)
+	for i := range min(sampleRecords, len(ids)) {
+		id := ids[(at+i)%len(ids)]
+		d.proof.Next = ids[(at+i+1)%len(ids)]
+		if err := d.record(ctx, id, names); err != nil {
+			return err
+		}
+	}
+	if err := d.tree(ctx, d.m.Tree); err != nil {
+		return err
+	}
+	// What belongs to no record is config, messages, routines, and what plugins have written.
+	least := d.proof.Of + sampleFiles
+	start := seed(d.proof.Generation, "") % max(1, len(names))
+	for i := range names {
+		name := names[(start+i)%len(names)]
+		if d.proof.Of >= least || d.proof.Bytes > 2*sampleBytes {
+			break
+		}
+		if !strings.HasPrefix(string(name), recordsPart) {
+			if err := d.file(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// recordIDs are the records that have files among names, in order.
+func recordIDs(names []FileName) (ids []string) {
+	for _, name := range names {
+		rest, ok := strings.CutPrefix(string(name), recordsPart)
+		id, _, below := strings.Cut(rest, "/")
+		if ok && below && (len(ids) == 0 || ids[len(ids)-1] != id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// record restores the files of a record, and a part of its trees.
+func (d *drill) record(ctx context.Context, id string, names []FileName) error {
+	prefix := FileName(recordsPart + id + "/")
+	at, _ := slices.BinarySearch(names, prefix)
+	for ; at < len(names) && strings.HasPrefix(string(names[at]), string(prefix)); at++ {
+		if err := d.file(ctx, names[at]); err != nil {
+			return err
+		}
+	}
+	var b bytes.Buffer
+	if d.c.Write(ctx, &b, d.m.Files[prefix+"run.json"].SHA256) != nil {
+		return ctx.Err() // that it cannot be read was noted
+	}
+	rec, err := history.ParseRecord(b.Bytes())
+	if err != nil {
+		d.problem("%srun.json: %v", prefix, err)
+		return nil
+	}
+	for _, object := range []tree.Hash{rec.Before, rec.After} {
+		if err := d.tree(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errEnough = errors.New("enough for a sample")
+
+// tree restores files of a tree: first those of some directories, which the generation's name chooses, then of
+// others, until they are enough.
+func (d *drill) tree(ctx context.Context, root tree.Hash) error {
+	if root.IsZero() || slices.Contains(d.m.Missing, root) {
+		return nil
+	}
+	files, size := d.proof.Of+sampleFiles, d.proof.Bytes+sampleBytes
+	for _, some := range []bool{true, false} {
+		r := tree.Reader{From: objects{ctx, d.c}}
+		err := r.Walk(root, func(dir []byte, _ tree.Hash) bool {
+			return len(dir) == 0 || !some || seed(d.proof.Generation, string(dir))%2 == 0
+		}, func(path []byte, n *tree.Node) error {
+			if n.Type != tree.Regular || some && seed(d.proof.Generation, string(path))%2 == 0 {
+				return nil
+			}
+			if err := d.content(ctx, tree.Quote(string(path)), n.SHA256, n.Size); err != nil {
+				return err
+			}
+			if d.proof.Of >= files || d.proof.Bytes >= size {
+				return errEnough
+			}
+			return nil
+		})
+		switch {
+		case errors.Is(err, errEnough):
+			return nil
+		case err != nil && !unreadable(err):
+			return err
+		case err != nil:
+			d.broken(fmt.Sprintf("tree %s", root), root, err)
+			return nil
+		}
+	}
+	return nil
+}
+
+// seed is a number that a generation's name and a path always lead to.
+func seed(generation, path string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(generation + "\x00" + path)) // never an error
+	return int(h.Sum32() >> 1)
+}
+
+// objects are the directories' objects of a target.
+type objects struct {
+	ctx context.Context
+	c   *contents
+}
+
+func (o objects) Get(h tree.Hash) ([]byte, error) {
+	var b bytes.Buffer
+	err := o.c.Write(o.ctx, &b, h)
+	return b.Bytes(), err
+}
+
+func (d *drill) file(ctx context.Context, name FileName) error {
+	f := d.m.Files[name]
+	return d.content(ctx, tree.Quote(string(name)), f.SHA256, f.Size)
+}
+
+// content restores a content to a file in scratch and reads that again.
+func (d *drill) content(ctx context.Context, name string, h tree.Hash, size int64) error {
+	if d.seen[h] || slices.Contains(d.m.Missing, h) {
+		return nil
+	}
+	d.seen[h] = true
+	d.proof.Of++
+	err := d.restored(ctx, h, size)
+	switch {
+	case err == nil:
+		d.proof.Files++
+		d.proof.Bytes += size
+	case !unreadable(err):
+		return err
+	default:
+		d.broken(name, h, err)
+	}
+	return nil
+}
+
+const scratchFile = "file"
+
+func (d *drill) restored(ctx context.Context, h tree.Hash, size int64) error {
+	f, err := disk.CreateFile(d.scratch, scratchFile, project.PrivateFile)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.scratch.Remove(scratchFile) }() // scratch is removed as a whole
+	defer f.Close()
+	if err := d.c.Write(ctx, f, h); err != nil {
+		return err
+	}
+	return sameBytes(ctx, f, h, size)
+}
+
+// broken notes what could not be restored, and the pack that is to blame.
+func (d *drill) broken(name string, h tree.Hash, err error) {
+	pack, known := d.c.at[h]
+	if !known {
+		if len(d.proof.Damaged) == 0 || len(d.proof.Problems) < mostProblems {
+			d.problem("%s: %s is in no pack that can be read", name, h)
+		}
+		return
+	}
+	d.damagedPack(pack.pack, fmt.Errorf("%s: %w", name, err))
+}
+
+// mostProblems bounds what a proof lists.
+const mostProblems = 20
+
+// unreadable says whether an error is that what the target has is not what it should be.
+func unreadable(err error) bool {
+	return errors.As(err, new(*store.DamagedError)) || errors.As(err, new(*store.MissingError)) || errors.As(err, new(*tree.DamagedError)) ||
+		isDamage(err)
+}
+
+// all restores the generation whole, as a restore would: a store made of its packs, with all its contents.
+func (d *drill) all(ctx context.Context) error {
+	d.archives(ctx)
+	for _, pack := range slices.SortedFunc(maps.Keys(d.m.Packs), compareHash) {
+		name := d.place.packName(pack)
+		if err := verify(ctx, d.place.Target, name, pack, d.m.Packs[pack]); err != nil {
+			if !isDamage(err) {
+				return err
+			}
+			d.damagedPack(pack, err)
+		}
+	}
+	d.proof.Of = d.m.Counts.Contents
+	if len(d.proof.Damaged) > 0 {
+		d.proof.Files = min(d.proof.Of, d.sound())
+		return nil
+	}
+	src, err := d.place.Generation(ctx, d.m.Generation())
+	if err != nil {
+		return err
+	}
+	staged, err := Stage(ctx, src, d.scratch, d.o.Recorder.Project().Site, func(done, total int64) { d.o.Progress("proving", done, total) })
+	if err != nil {
+		if project.KindOf(err) != project.Integrity {
+			return err
+		}
+		d.problem("%v", err)
+		return nil
+	}
+	defer staged.Close()
+	d.proof.Of = len(staged.Needs)
+	for h := range staged.Needs {
+		if err := d.proven(ctx, staged.Store, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// proven reads one content of the store that was made.
+func (d *drill) proven(ctx context.Context, s *store.Store, h tree.Hash) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	size, _ := s.Size(h)
+	if err := s.Verify(h); err != nil {
+		if !unreadable(err) {
+			return err
+		}
+		d.broken(h.String(), h, err)
+		return nil
+	}
+	d.proof.Files++
+	d.proof.Bytes += size
+	return nil
+}
+
+// sound counts the contents that lie in packs which are whole.
+func (d *drill) sound() (n int) {
+	for _, w := range d.c.at {
+		if !slices.Contains(d.proof.Damaged, w.pack.String()) {
+			n++
+		}
+	}
+	return n
+}
+
+// archives notes the zips of older generations that are damaged. They are not what this proof is about,
+// and nothing can mend them: they are named as not to be restored.
+func (d *drill) archives(ctx context.Context) {
+	for _, name := range slices.Sorted(maps.Keys(d.m.Others)) {
+		at := d.place.archiveName(name)
+		r, size, err := d.place.Target.Open(ctx, at, 0, 0)
+		if err == nil {
+			r.Close()
+			err = verify(ctx, d.place.Target, at, d.m.Others[name].SHA256, size)
+		}
+		if isDamage(err) {
+			d.proof.Damaged = append(d.proof.Damaged, name)
+			d.o.Tell(fmt.Sprintf("generation %s cannot be restored any more: its zip is missing or damaged", name))
+		}
+	}
+}
+
+// carry goes on naming what earlier proofs have found damaged, as long as a generation names it and it
+// is not sound by now: the newest generation may have been mended, older ones are not.
+func (d *drill) carry(ctx context.Context, before []string) {
+	packs := d.place.packs()
+	for _, name := range before {
+		if slices.Contains(d.proof.Damaged, name) {
+			continue
+		}
+		if g, ok := d.m.Others[name]; ok {
+			if _, err := d.place.zippedManifest(ctx, name); err != nil && g.SHA256 != (tree.Hash{}) {
+				d.proof.Damaged = append(d.proof.Damaged, name)
+			}
+			continue
+		}
+		h, err := tree.ParseHash(name)
+		if err != nil {
+			continue
+		}
+		if _, named := packs[h]; !named {
+			continue
+		}
+		size := packs[h]
+		if size == 0 {
+			r, n, err := d.place.Target.Open(ctx, d.place.packName(h), 0, 0)
+			if size = n; err == nil {
+				r.Close()
+			}
+		}
+		if verify(ctx, d.place.Target, d.place.packName(h), h, size) != nil {
+			d.proof.Damaged = append(d.proof.Damaged, name)
+		}
+	}
+}
+
+// note writes down what was found: in the store first, so that it is known whatever becomes of the target.
+func (d *drill) note(ctx context.Context) error {
+	p := d.o.Recorder.Project()
+	err := Remember(p.Store, d.o.Target.String(), func(r *Remembered) {
+		proof := d.proof
+		r.Proof = &proof
+		if proof.Whole {
+			r.Whole = proof.At
+		}
+	})
+	if err == nil {
+		err = d.o.Recorder.Audit("drill", d.proof.String())
+	}
+	if aerr := d.place.AddProof(ctx, d.proof); err == nil && aerr != nil {
+		err = fmt.Errorf("%s: %w", ProofsFile, aerr)
+		if errors.Is(aerr, target.ErrConflict) || !d.proof.OK {
+			d.o.Tell(err.Error()) // what the proof has found is more
+			err = nil
+		}
+	}
+	return err
+}

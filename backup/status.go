@@ -1,0 +1,103 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"decree/backup/target"
+	"decree/project"
+)
+
+// Status is what stands there and how safe it is. site is the project's.
+func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (*Status, error) {
+	s := &Status{Target: p.Target.String(), Name: p.Name, NextToGo: []string{}, Problems: []string{}, SameDisk: SameDisk(p.Target, site)}
+	list, err := p.List(ctx, site.Config.Backup.Retention)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range list {
+		if i == 0 {
+			s.Last = &list[0]
+		}
+		if len(l.KeptBy) == 0 {
+			s.NextToGo = append(s.NextToGo, l.Generation)
+		}
+		if !l.Provable && i > 0 {
+			s.Lost = append(s.Lost, l.Generation)
+		}
+	}
+	s.Generations = len(list)
+	proofs, err := p.Proofs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := p.known(site)
+	if n := len(proofs); n > 0 && (known.Proof == nil || proofs[n-1].At.After(known.Proof.At)) {
+		known.Proof = &proofs[n-1]
+	}
+	err = p.Target.List(ctx, p.Name+"/", func(o target.Object) error {
+		s.Bytes += o.Size
+		return nil
+	})
+	s.judge(known, site, now)
+	if s.Last != nil && !s.Last.Provable {
+		s.problem("the newest backup, %s, cannot be restored as it is: a part of it is missing or damaged; 'decree backup' sends it again", s.Last.Generation)
+	}
+	if InTree(p.Target, site.Root) {
+		s.problem("the backups lie inside the tree: 'git clean -xfd' deletes them; name another disk with backup.to in .decree/config.yml")
+	}
+	if s.Last != nil && len(s.NextToGo) > 0 {
+		if held := p.Standstill(known.Proof, site.Config.Backup.Warn, now); held != "" {
+			s.problem("nothing is removed: %s", held)
+		}
+	}
+	return s, err
+}
+
+// known is what the store remembers of the target, as far as that is about what stands there now.
+func (p *Place) known(site *project.Site) (r Remembered) {
+	if site.Store != nil {
+		r = ReadMemory(site.Store).Targets[p.Target.String()]
+	}
+	if p.Manifest != nil {
+		r.Timestamp = p.Manifest.Timestamp
+	}
+	return r
+}
+
+// Unreached is the status of a target that cannot be read now, from what the store remembers of it; why is
+// nil where there never was anything.
+func Unreached(site *project.Site, target, name string, why error, now time.Time) *Status {
+	s := &Status{Target: target, Name: name, NextToGo: []string{}, Problems: []string{}}
+	var known Remembered
+	if site.Store != nil {
+		known = ReadMemory(site.Store).Targets[target]
+	}
+	if known.Generation != "" {
+		s.Last = &Listed{Generation: known.Generation, Timestamp: known.Timestamp, KeptBy: []string{}}
+	}
+	if why != nil {
+		s.problem("%v", why)
+	}
+	s.judge(known, site, now)
+	return s
+}
+
+func (s *Status) problem(format string, args ...any) {
+	s.Problems = append(s.Problems, fmt.Sprintf(format, args...))
+}
+
+// judge takes over the newest proof, and lists what is wrong.
+func (s *Status) judge(known Remembered, site *project.Site, now time.Time) {
+	if p := known.Proof; p != nil {
+		s.Proof = &ProofStatus{At: p.At, Generation: p.Generation, Files: p.Files, Of: p.Of, Whole: p.Whole, OK: p.OK, Text: p.Result()}
+	}
+	if s.Last == nil {
+		s.problem("there is no backup yet: 'decree backup' makes the first")
+	}
+	s.Problems = append(s.Problems, known.problems(site.Config.Backup, now)...)
+	if s.SameDisk {
+		s.problem("same disk: the backups are on the disk that the store is on, and are lost with it")
+	}
+}

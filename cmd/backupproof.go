@@ -1,0 +1,138 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"decree/backup"
+	"decree/project"
+)
+
+// alarm says that backups are not as they should be: one line, once, from what the store knows. "decree
+// backup" itself says more.
+func (s *session) alarm(p *project.Site) {
+	if s.alarmed || p == nil || p.Store == nil || s.line.verb == "backup" || s.line.verb == "__complete" {
+		return
+	}
+	s.alarmed = true
+	if text := backup.Alarm(p.Store, &p.Config, s.env.Now()); text != "" {
+		s.say("decree: backup: %s", oneLine(text))
+	}
+}
+
+// makeBackup makes a generation with all that belongs to it, and says what came of each part.
+func (s *session) makeBackup(ctx context.Context, o backupOptions) error {
+	rec, err := s.forWriting(ctx)
+	if err != nil {
+		return err
+	}
+	p := rec.Project()
+	t, err := s.openTarget(ctx, o.to, &p.Site, true)
+	if err != nil {
+		to := cmp.Or(o.to, p.Config.BackupTo(s.env.get("HOME")))
+		if rerr := backup.RememberFailure(p.Store, to, s.env.Now(), err); rerr != nil {
+			s.note(rerr.Error())
+		}
+		return err
+	}
+	defer t.Close()
+	out, err := backup.Run(ctx, s.backupOf(rec, t), backup.RunOptions{Environ: s.env.Environ, Ping: cmp.Or(o.ping, p.Config.Backup.Ping), Prove: true})
+	if err != nil {
+		return err
+	}
+	s.meter.stop()
+	if s.global.json {
+		list, err := out.Place.List(ctx, p.Config.Backup.Retention)
+		if err == nil {
+			err = s.printJSON(list[0])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	c := out.Manifest.Counts
+	s.say("decree: backup %s to %s: %s, %s of contents; %s sent", out.Manifest.Generation(), quoteWord(t.String()), count(c.Records, "record"), size(c.Bytes), size(out.NewBytes))
+	if out.Proof != nil {
+		s.sayProof(out.Proof)
+	}
+	s.sayPruned(out.Pruned)
+	switch {
+	case backup.InTree(t, p.Root):
+		s.note("it is inside the tree, where 'git clean -xfd' deletes it and a broken disk takes both: name another disk with backup.to in .decree/config.yml, or --to")
+	case backup.SameDisk(t, &p.Site):
+		s.note("it is on the same disk as the store: a broken disk takes both")
+	}
+	return s.backupOutcome(out)
+}
+
+// sayPruned tells of a rotation where there is something to tell.
+func (s *session) sayPruned(p *backup.Prune) {
+	switch {
+	case p == nil:
+	case len(p.Removed) > 0:
+		s.say("decree: removed %s, which no rule of backup.retention keeps: %s", count(len(p.Removed), "generation"), list(p.Removed))
+	case p.Held != "":
+		s.say("decree: nothing was removed: %s", p.Held)
+	}
+}
+
+// backupOutcome is the error of a backup that was made, but not as it should be: what matters most.
+func (s *session) backupOutcome(out *backup.Outcome) error {
+	for _, failed := range out.Failed {
+		s.note(failed)
+	}
+	switch {
+	case out.Proof != nil && !out.Proof.OK:
+		return proofFailed(out.Proof)
+	case out.Missing > 0:
+		return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s that records name were missing from the store, and are not in the backup", count(out.Missing, "content")),
+			State: "all else is", Advice: "'decree verify --all' names them"}
+	case len(out.Failed) > 0:
+		return &project.Error{Kind: project.Failed, Msg: out.Failed[0], State: "the backup was made, with all else", Advice: "mend it and run 'decree backup' again; until then 'decree backup status' says so"}
+	}
+	return nil
+}
+
+// proofFailed is the error of a proof that failed.
+func proofFailed(p *backup.Proof) error {
+	return &project.Error{Kind: project.Integrity, Msg: "the proof of " + p.Generation + " failed", State: "the project itself is as it was",
+		Advice: "'decree backup' sends again what is damaged, from here, and proves the whole; where that fails too, the disk or the line may be broken"}
+}
+
+// sayProof tells what a proof has found.
+func (s *session) sayProof(p *backup.Proof) {
+	s.say("decree: proof: %s", p.Result())
+	for _, problem := range p.Problems {
+		s.say("  %s", oneLine(problem))
+	}
+}
+
+// drillBackup restores to scratch and says what came of it.
+func (s *session) drillBackup(ctx context.Context, o backupOptions, _ []string) error {
+	rec, err := s.forChanging(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := s.openTarget(ctx, o.to, &rec.Project().Site, false)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	proof, err := backup.Drill(ctx, s.backupOf(rec, t), o.whole)
+	if err != nil {
+		return err
+	}
+	s.meter.stop()
+	if s.global.json {
+		if err := s.printJSON(proof); err != nil {
+			return err
+		}
+	} else {
+		s.sayProof(proof)
+	}
+	if !proof.OK {
+		return proofFailed(proof)
+	}
+	return nil
+}
