@@ -201,18 +201,25 @@ func storyContinued(t *testing.T, a realAgent) {
 // Two sessions at once in one tree: what only one has named is its own, and stays when the other is
 // taken back. What their commands did may be of both, and needs --force.
 func storyTwo(t *testing.T, a realAgent) {
-	meet := make(chan struct{})
+	asked, meet := make(chan struct{}), make(chan struct{})
 	alpha, beta := func() { meet <- struct{}{} }, func() { <-meet }
-	turns := func(name string, meets func()) []modelTurn {
+	turns := func(name string, first, meets func()) []modelTurn {
 		return []modelTurn{
-			{before: meets, calls: []modelCall{{path: name + ".txt", content: name + "\n"}}},
+			{before: first, calls: []modelCall{{path: name + ".txt", content: name + "\n"}}},
 			{calls: []modelCall{{command: "echo " + name + " > " + name + "-shell.txt"}}},
 			{before: meets, text: "All done."},
 		}
 	}
-	b := newRealBench(t, a, modelScript{"work on alpha", turns("a", alpha)}, modelScript{"work on beta", turns("b", beta)})
+	b := newRealBench(t, a, modelScript{"work on alpha", turns("a", func() { close(asked); alpha() }, alpha)},
+		modelScript{"work on beta", turns("b", beta, beta)})
 	before := b.files()
-	first, second := b.start("work on alpha"), b.start("work on beta")
+	first := b.start("work on alpha")
+	select {
+	case <-asked: // two that start at once may be in each other's way
+	case err := <-first.ended:
+		t.Fatalf("%s ended by itself: %v\n%s", a.name, err, &first.said)
+	}
+	second := b.start("work on beta")
 	require.NoError(t, <-first.ended, "%s", &first.said)
 	require.NoError(t, <-second.ended, "%s", &second.said)
 	after := b.files()
