@@ -6,7 +6,10 @@ import "time"
 func QuickPassphrases() { scryptWork = 10 }
 
 // Impatient makes the pauses before another try short.
-func Impatient() { firstPause, lastPause = time.Millisecond, 4*time.Millisecond }
+func Impatient() {
+	firstPause, lastPause = time.Millisecond, 4*time.Millisecond
+	lookAgain, helpAfter = time.Millisecond, 500*time.Millisecond
+}
 
 // PartSize is what larger objects are sent in parts of.
 func SetPartSize(n int64) (was int64) { was, partSize = partSize, n; return was }

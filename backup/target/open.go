@@ -25,11 +25,11 @@ type Options struct {
 
 // Open opens the target that o says. What it can do beside that (Locker, Shelf, Placed, Sealed) it has
 // as an interface. A remote one is not asked for anything yet.
-func Open(ctx context.Context, d disk.Disk, o Options) (Target, error) {
+func Open(_ context.Context, d disk.Disk, o Options) (Target, error) {
 	if o.Getenv == nil {
 		o.Getenv = func(string) string { return "" }
 	}
-	t, err := o.open(ctx, d)
+	t, err := o.open(d)
 	if err != nil || o.Keys.Recipients == "" && o.Keys.Identity == "" && o.Keys.Passphrase == "" {
 		return t, err
 	}
@@ -40,7 +40,7 @@ func Open(ctx context.Context, d disk.Disk, o Options) (Target, error) {
 	return e, nil
 }
 
-func (o Options) open(_ context.Context, d disk.Disk) (Target, error) {
+func (o Options) open(d disk.Disk) (Target, error) {
 	scheme, _, remote := strings.Cut(o.To, "://")
 	if !remote {
 		if !filepath.IsAbs(o.To) {
@@ -55,6 +55,8 @@ func (o Options) open(_ context.Context, d disk.Disk) (Target, error) {
 	switch scheme {
 	case "s3":
 		return openS3(d, u, o)
+	case "sftp":
+		return openSFTP(u, o)
 	default:
 		return nil, fmt.Errorf("%s: targets are directories, s3:// and sftp://", scheme)
 	}
