@@ -161,9 +161,10 @@ func Stage(ctx context.Context, src *Source, dir disk.Dir, site project.Site, pr
 	if s.Store, err = store.Open(dir, store.Options{}); err != nil {
 		return nil, err
 	}
+	objects := s.Store
 	defer func() {
 		if err != nil {
-			s.Store.Close()
+			objects.Close()
 		}
 	}()
 	if err = s.index(ctx); err != nil {

@@ -30,9 +30,10 @@ const (
 // Swap is a replacement that is being built. The caller has the project's lock.
 type Swap struct {
 	p      *Project
-	dir    disk.Dir // swap
-	Store  disk.Dir // what comes into the store is built in it
-	Decree disk.Dir // what comes into .decree
+	dir    disk.Dir    // swap
+	Store  disk.Dir    // what comes into the store is built in it
+	Decree disk.Dir    // what comes into .decree
+	above  [2]disk.Dir // the directories that Decree lies in, below .decree
 	tmp    string
 }
 
@@ -78,20 +79,18 @@ func (p *Project) BeginSwap() (*Swap, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer tmp.Close()
+	s.above[0] = tmp
 	if err = disk.RemoveTree(tmp, s.tmp); err == nil {
 		s.dir, err = MakeDir(p.Store, swapDir, PrivateDir)
 	}
 	if err == nil {
 		s.Store, err = MakeDir(s.dir, swapNew, PrivateDir)
 	}
-	var in disk.Dir
 	if err == nil {
-		in, err = MakeDir(tmp, s.tmp, PrivateDir)
+		s.above[1], err = MakeDir(tmp, s.tmp, PrivateDir)
 	}
 	if err == nil {
-		defer in.Close()
-		s.Decree, err = MakeDir(in, "new", PrivateDir)
+		s.Decree, err = MakeDir(s.above[1], "new", PrivateDir)
 	}
 	if err != nil {
 		s.Close()
@@ -103,7 +102,7 @@ func (p *Project) BeginSwap() (*Swap, error) {
 // Close lets go of the directories; what was built stays for Commit's journal, or is removed by the
 // next command.
 func (s *Swap) Close() {
-	for _, d := range []disk.Dir{s.dir, s.Store, s.Decree} {
+	for _, d := range []disk.Dir{s.dir, s.Store, s.Decree, s.above[0], s.above[1]} {
 		if d != nil {
 			d.Close()
 		}
@@ -128,7 +127,7 @@ func (s *Swap) Decide(store, decree []string, from string) error {
 	if plan.Decree, err = swapNamesOf(s.Decree, decree); err != nil {
 		return err
 	}
-	for _, d := range []disk.Dir{s.Store, s.Decree, s.dir, s.p.Store, s.p.Decree} {
+	for _, d := range []disk.Dir{s.Store, s.Decree, s.above[0], s.above[1], s.dir, s.p.Store, s.p.Decree} {
 		if err := d.Sync(); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"decree/disk"
@@ -104,19 +105,22 @@ func (s *Snapshot) gather(r *Recorder) (err error) {
 }
 
 // ClosureOf adds to needs all objects that the records of a history and the tree now consist of.
-// An object that cannot be read is in it, and what it would have named is not.
+// An object that is missing or damaged is in it, and what it would have named is not.
 func ClosureOf(h *history.History, objects *store.Store, now tree.Hash, needs map[tree.Hash]struct{}) error {
 	once := history.Once()
 	err := h.Closures(func(string) bool { return true }, once, func(p *history.Part) error {
 		if !p.Object.IsZero() {
 			needs[p.Object] = struct{}{}
 		}
+		if p.Err != nil && !isLost(p.Err) {
+			return p.Err // what it would name is not known
+		}
 		return nil
 	})
 	if err != nil || now.IsZero() {
 		return err
 	}
-	reader := tree.Reader{From: h.Directories(), Skip: func(*tree.DamagedError) bool { return true }}
+	reader := tree.Reader{From: h.Directories(), Skip: func(e *tree.DamagedError) bool { return isLost(e) }}
 	return reader.Walk(now, func(dir []byte, object tree.Hash) bool {
 		needs[object] = struct{}{}
 		return once(dir, object)
@@ -146,4 +150,9 @@ func (s *Snapshot) sortOut(r *Recorder) error {
 		}
 	}
 	return nil
+}
+
+// isLost says whether an error is that the store does not have an object, or not as it was.
+func isLost(err error) bool {
+	return errors.As(err, new(*store.MissingError)) || errors.As(err, new(*store.DamagedError)) || errors.Is(err, history.ErrNotKept)
 }
