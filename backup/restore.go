@@ -37,19 +37,7 @@ type Restored struct {
 }
 
 // storeNames are what a store has of its records and contents. All else in it is this machine's own.
-var storeNames = []string{"packs", "index", "index.log", "cache", "cap.json", "records.jsonl", "labels.json", "audit.jsonl", "forgotten.json", "own", "queue.json", HeldFile}
-
-// HeldFile in a store says that messages, cron jobs and schedules came from elsewhere and wait until
-// a person lets them go.
-const HeldFile = "held.json"
-
-// Held is what HeldFile has.
-type Held struct {
-	Version int    `json:"version"`
-	From    string `json:"from"` // the project that it came from
-	Host    string `json:"host"`
-	Root    string `json:"root"`
-}
+var storeNames = []string{"packs", "index", "index.log", "cache", "cap.json", "records.jsonl", "labels.json", "audit.jsonl", "forgotten.json", "own", "queue.json", project.HeldFile}
 
 // Restore replaces all that the project has by a generation: proven first, and what is here
 // kept first. An error leaves everything as it was, but where it says otherwise.
@@ -97,11 +85,11 @@ type restoring struct {
 // hold writes that what waits in the generation waits on.
 func (b *restoring) hold(store disk.Dir) error {
 	m := b.out.Manifest
-	data, err := json.Marshal(Held{Version, m.Project, m.Host, m.Root})
+	data, err := json.Marshal(project.Held{Version: Version, From: m.Project, Host: m.Host, Root: m.Root})
 	if err != nil {
 		return err
 	}
-	return project.ReplaceFile(store, HeldFile, append(data, '\n'), project.PrivateFile, true)
+	return project.ReplaceFile(store, project.HeldFile, append(data, '\n'), project.PrivateFile, true)
 }
 
 // decree writes what people have in .decree, durably, and returns the names that are replaced.

@@ -392,7 +392,7 @@ func (z *zipped) putFile(w *store.Writer, m *Manifest, name string, f *zip.File)
 	switch hex, named := strings.CutPrefix(name, contentsPart); {
 	case named:
 		var err error
-		if want, err = tree.ParseHash(hex); err != nil {
+		if want, err = tree.ParseHash(hex); err != nil || want.IsZero() {
 			return &FormatError{"the archive", fmt.Sprintf("%q is not named by a hash", name)}
 		}
 	case strings.HasPrefix(name, treePart):

@@ -138,7 +138,7 @@ func (w *world) generations(what string) map[string]string {
 			for h := range staged.Needs {
 				require.NoError(w.t, staged.Store.Verify(h), "%s: %s", what, name)
 			}
-			out[name] = fmt.Sprint(staged.Manifest.Tree, staged.Manifest.Counts.Records)
+			out[name] = keyOf(staged.Manifest)
 			staged.Close()
 			dir.Close()
 		}
@@ -328,4 +328,14 @@ func keysOf(m map[string]string) func(func(string) bool) {
 			}
 		}
 	}
+}
+
+// keyOf tells one generation from another.
+func keyOf(m *Manifest) string { return fmt.Sprint(m.Tree, m.Counts.Records) }
+
+func listNames(t *testing.T, o Options, names *[]string) error {
+	return o.Target.List(t.Context(), "tree/", func(o target.Object) error {
+		*names = append(*names, o.Name)
+		return nil
+	})
 }

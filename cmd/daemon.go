@@ -15,6 +15,7 @@ import (
 // daemonOptions are daemon's flags.
 type daemonOptions struct {
 	interval time.Duration
+	resume   bool
 	routineFlags
 }
 
@@ -37,9 +38,10 @@ It ends with an error when the root's path no longer leads to the directory that
 		exits: []exit{
 			{"0", "ended by a signal"},
 			{"1", "decree itself failed (such as on a full disk); the message says what state things are in"},
-			{"4", "another daemon is running on this tree"},
+			{"4", "another daemon is running on this tree, or what waits came with a backup of another place"},
 		},
-		flags:  s.writing(append([]cli.Flag{durationFlag(&o.interval, "look at the inbox and the cron jobs at least every `D`", "interval")}, o.flags()...)...),
+		flags:  s.writing(append([]cli.Flag{durationFlag(&o.interval, "look at the inbox and the cron jobs at least every `D`", "interval"),
+			boolFlag(&o.resume, "let go the messages, cron jobs and schedules that came with a backup of another place", "resume")}, o.flags()...)...),
 		action: func(ctx context.Context) error { return s.daemon(ctx, o) },
 	}
 }
@@ -58,6 +60,16 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)
+	if o.resume {
+		rec, err := s.forWriting(ctx)
+		if err == nil {
+			err = rec.Project().Resume()
+		}
+		if err != nil {
+			return err
+		}
+		_ = rec.Close()
+	}
 	q, done, err := s.openQueue(ctx, queue.Options{Timeout: o.timeout, Grace: o.grace, Signals: signals, Jobs: o.jobs, Poll: true,
 		Tell: func(e queue.Event) {
 			if !s.global.json && !s.global.quiet && !s.global.events && !e.Started {

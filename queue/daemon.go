@@ -40,6 +40,9 @@ type ServeOptions struct {
 // looks by itself, so it works where there are none (a network's file system, no
 // watch left), and after the inbox was deleted and made again.
 func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
+	if err := q.project().HeldBack(); err != nil {
+		return err
+	}
 	unlock, err := q.alone(o)
 	if disk.OtherKind(err) { // whoever has the project's lock moves it away
 		if err := q.prepare(ctx); err != nil {

@@ -212,7 +212,9 @@ func (q *job) take(ctx context.Context, wait time.Duration, pick Pick) (res *Res
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			res, err = q.next(context.WithoutCancel(ctx), pick)
+			if err = q.project().HeldBack(); err == nil {
+				res, err = q.next(context.WithoutCancel(ctx), pick)
+			}
 			return err
 		})
 		var held *project.HeldError

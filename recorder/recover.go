@@ -100,6 +100,9 @@ func (r *Reader) Waiting() ([]string, error) {
 		return nil, err
 	}
 	var out []string
+	if r.project.Swapping() {
+		out = append(out, "a restore of a backup is not finished")
+	}
 	for _, o := range open {
 		out = append(out, fmt.Sprintf("%s %s is open", noun(o.Record), o.Record.ID))
 	}

@@ -1,0 +1,47 @@
+package project
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// HeldFile in a store says that the messages, cron jobs and schedules of the project came from
+// elsewhere, by a restore, and wait until a person lets them go: nothing runs by being restored.
+const HeldFile = "held.json"
+
+// Held is what HeldFile has.
+type Held struct {
+	Version int    `json:"version"`
+	From    string `json:"from"` // the project that it came from
+	Host    string `json:"host"`
+	Root    string `json:"root"`
+}
+
+// HeldBack refuses to do what came from elsewhere; nil where nothing has to wait.
+func (s *Site) HeldBack() error {
+	data, err := ReadFile(s.Store, HeldFile, maxIdentity)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var h Held
+	if err == nil {
+		err = json.Unmarshal(data, &h)
+	}
+	return &Error{Kind: Refused, State: "they were left as they are", Err: err,
+		Msg:    fmt.Sprintf("the messages and cron jobs here came with a backup of %s:%s and wait", h.Host, h.Root),
+		Advice: "look at them with 'decree inbox'; 'decree daemon --resume' lets them go"}
+}
+
+// Resume lets go what HeldBack refuses.
+func (s *Site) Resume() error {
+	err := s.Store.Remove(HeldFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = s.Store.Sync()
+	}
+	return err
+}
