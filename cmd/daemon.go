@@ -40,7 +40,7 @@ It ends with an error when the root's path no longer leads to the directory that
 			{"1", "decree itself failed (such as on a full disk); the message says what state things are in"},
 			{"4", "another daemon is running on this tree, or what waits came with a backup of another place"},
 		},
-		flags:  s.writing(append([]cli.Flag{durationFlag(&o.interval, "look at the inbox and the cron jobs at least every `D`", "interval"),
+		flags: s.writing(append([]cli.Flag{durationFlag(&o.interval, "look at the inbox and the cron jobs at least every `D`", "interval"),
 			boolFlag(&o.resume, "let go the messages, cron jobs and schedules that came with a backup of another place", "resume")}, o.flags()...)...),
 		action: func(ctx context.Context) error { return s.daemon(ctx, o) },
 	}
