@@ -28,6 +28,8 @@ func (s *session) daemonVerb() verb {
 
 The jobs in .decree/cron/*.md are messages with a "cron:" field (minute, hour, day of month, month, day of week, in local time). A job fires once in a minute that matches, by putting a copy of itself into the inbox; one that was missed while no daemon was running fires once with "catch_up: true". Jobs also fire while a message is being processed. With --jobs N up to N isolated messages are done at once, as "decree process" does them.
 
+With backup.schedule in the config it also makes the backups, by "decree backup" in a process of its own; one that was missed while no daemon was running is made at once.
+
 It ends with an error when the root's path no longer leads to the directory that it began with. It goes on when nobody reads its output any more. INT or TERM ends it after the messages that are under way; a second one ends their routines, and they stay in the inbox. A tree has at most one daemon: a second one names the first and ends. It prints a line or two per message; what routines print is in their records' routine.log. .decree/config.yml is read when it starts. With DECREE_POLL set it looks every --interval and uses no file events.`,
 		examples: []example{
 			{"decree daemon", "until Ctrl-C"},
@@ -81,9 +83,14 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 		return err
 	}
 	defer done()
+	beside, err := s.schedule(s.rec.Project(), o.interval)
+	if err != nil {
+		return err
+	}
 	err = q.Serve(ctx, queue.ServeOptions{
 		Interval: o.interval, CommandLine: append([]string{"decree"}, s.env.Args...),
-		Ready: func() { s.say("decree: daemon: the inbox is empty; messages are processed as they arrive") },
+		Beside: beside,
+		Ready:  func() { s.say("decree: daemon: the inbox is empty; messages are processed as they arrive") },
 	})
 	if err == nil {
 		s.say("decree: daemon ended; nothing is under way")

@@ -30,6 +30,8 @@ type ServeOptions struct {
 	CommandLine []string      // of this process, for the message to a second one
 	// Ready is called once the inbox was looked at and found empty first.
 	Ready func()
+	// Beside, if any, is called once this is the tree's one daemon, and goes on until ctx ends.
+	Beside func(ctx context.Context)
 }
 
 // Serve does messages as they come, until ctx ends; the message under way is
@@ -64,6 +66,9 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 	within, stop := context.WithCancel(ctx)
 	defer stop()
 	group.Go(func() { jobs.serve(within, o.Interval) })
+	if o.Beside != nil {
+		group.Go(func() { o.Beside(within) })
+	}
 
 	in := newWatch(q.o.Poll)
 	defer in.close()
