@@ -210,7 +210,7 @@ func sameBase(d disk.Disk, a, b string) bool {
 
 // Stores are the directories that hold stores and must never be part of a tree, by
 // device and inode: the project's own, and whole bases, its own and those of other
-// projects of this user. A base that contains the root is not among them.
+// projects of this user, and where backups go. One that contains the root is not among them.
 func (p *Project) Stores(w Where) ([]disk.Info, error) {
 	var out []disk.Info
 	root, err := p.Dir.Self()
@@ -229,6 +229,9 @@ func (p *Project) Stores(w Where) ([]disk.Info, error) {
 		}
 		out = append(out, self)
 		bases = append(bases, storeBase{base: p.base})
+	}
+	if to := p.Config.BackupTo(w.Home); filepath.IsAbs(to) { // copies of the tree, and no part of it
+		bases = append(bases, storeBase{base: to})
 	}
 	for _, pl := range bases {
 		self, err := p.baseApart(w, pl)
