@@ -107,7 +107,7 @@ func (d *drill) stale() {
 	switch {
 	case d.m.Timestamp.Before(known.Timestamp):
 		d.problem("%s is of %s, but a newer generation, %s, was acknowledged: somebody has put an old state there", ManifestFile, d.m.Generation(), known.Generation)
-	case d.m.Timestamp.Equal(known.Timestamp) && !known.Manifest.IsZero() && known.Manifest != d.place.sum:
+	case d.m.Timestamp.Equal(known.Timestamp) && !known.Manifest.IsZero() && known.Manifest != d.place.sum && !d.place.marked():
 		d.problem("%s is not the one that was written there", ManifestFile)
 	}
 }

@@ -121,6 +121,7 @@ func (p *Place) mark(ctx context.Context) error {
 	data, version, err := p.Target.Read(ctx, p.At(MarkerFile), 1<<20)
 	if err == nil {
 		if has, perr := ParseMarker(data); perr == nil && has == want {
+			p.Marker = &want
 			return nil
 		}
 		_, err = p.Target.Swap(ctx, p.At(MarkerFile), want.Encode(), version)
@@ -131,6 +132,10 @@ func (p *Place) mark(ctx context.Context) error {
 	p.Marker = &want
 	return err
 }
+
+// marked says whether the marker names the manifest that was read. After a death between the two
+// it does not.
+func (p *Place) marked() bool { return p.Marker != nil && p.Marker.Manifest == p.sum }
 
 // Projects lists the names of the directories that have a marker.
 func Projects(ctx context.Context, t target.Target) (names []string, err error) {

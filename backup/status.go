@@ -17,13 +17,13 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 		return nil, err
 	}
 	for i, l := range list {
-		if i == 0 {
-			s.Last = &list[0]
+		if s.Last == nil && !IsPreRestore(l.Generation) {
+			s.Last = &list[i]
 		}
 		if len(l.KeptBy) == 0 {
 			s.NextToGo = append(s.NextToGo, l.Generation)
 		}
-		if !l.Provable && i > 0 {
+		if !l.Provable && s.Last != &list[i] {
 			s.Lost = append(s.Lost, l.Generation)
 		}
 	}
