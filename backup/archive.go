@@ -18,7 +18,7 @@ import (
 
 // zipGeneration writes the zip of a generation into archives/ and reads it back: its manifest.json, and its
 // files that are not large but those of the records, which the packs have.
-func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c *contents) (g Generation, err error) {
+func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Generation, err error) {
 	g = Generation{Packs: slices.SortedFunc(maps.Keys(m.Packs), compareHash), Timestamp: m.Timestamp, Host: m.Host,
 		Records: m.Counts.Records, Bytes: m.Counts.Bytes, NewBytes: m.Counts.NewBytes}
 	name := p.At(archivesDir, m.Generation()+".zip")
@@ -76,7 +76,7 @@ func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c *contents) (g 
 }
 
 // small is a file's content: from the packs, else from current/, if it is that one there.
-func (p *Place) small(ctx context.Context, c *contents, name string, f File) ([]byte, error) {
+func (p *Place) small(ctx context.Context, c writer, name string, f File) ([]byte, error) {
 	var b bytes.Buffer
 	err := c.Write(ctx, &b, f.SHA256)
 	if !lost(err) {

@@ -53,6 +53,9 @@ func Drill(ctx context.Context, o Options, whole bool) (*Proof, error) {
 	if place.Manifest == nil {
 		return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup of this project, so there is nothing to prove", o.Target), Advice: "'decree backup' makes the first"}
 	}
+	if err := Unreadable(ctx, o.Target, place.Name); err != nil {
+		return nil, err
+	}
 	d := &drill{o: o, place: place, m: place.Manifest, seen: map[tree.Hash]bool{}}
 	list, err := place.Proofs(ctx)
 	if err != nil {

@@ -123,6 +123,9 @@ func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry b
 	if place.Manifest == nil {
 		return out, nil
 	}
+	if err := Unreadable(ctx, o.Target, place.Name); err != nil {
+		return nil, err
+	}
 	list, err := place.List(ctx, keep)
 	if err != nil {
 		return nil, err
@@ -257,6 +260,8 @@ func Explain(err error) error {
 		return err
 	case errors.Is(err, target.ErrGone):
 		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged, Advice: "mount the disk, or see that the machine can be reached; 'decree backup config' says where the target comes from"}
+	case aboutKey(err):
+		return &project.Error{Kind: project.Refused, Err: err, State: project.Unchanged}
 	case errors.As(err, new(*FormatError)):
 		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged}
 	}

@@ -366,7 +366,7 @@ func (mk *making) archive(ctx context.Context) error {
 	if shelf {
 		return nil
 	}
-	g, err := mk.place.zipGeneration(ctx, mk.m, mk.known)
+	g, err := mk.place.zipGeneration(ctx, mk.m, fromStore{mk.snapshot.Store})
 	if err == nil {
 		mk.m.Others[mk.m.Generation()] = g
 		return nil

@@ -162,6 +162,9 @@ func ParseManifest(data []byte) (*Manifest, error) {
 	if len(data) > MaxManifest {
 		return nil, &FormatError{ManifestFile, fmt.Sprintf("larger than %d MiB", MaxManifest>>20)}
 	}
+	if target.IsEncrypted(data) {
+		return nil, &FormatError{ManifestFile, "it is encrypted: set backup.identity or DECREE_BACKUP_IDENTITY to the file with an age identity that opens it, or DECREE_BACKUP_PASSPHRASE"}
+	}
 	var v struct {
 		Version int `json:"version"`
 	}

@@ -1,7 +1,9 @@
 package backup
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 
@@ -18,24 +20,48 @@ type OpenOptions struct {
 	Cwd    string // to which a path of --to is relative
 	Disk   disk.Disk
 	Create bool // make a directory that is missing
-	// Getenv is the environment, for what remote targets take from there.
-	Getenv func(string) string
+	// Getenv is the environment, for what remote and encrypted targets take from there.
+	Getenv    func(string) string
+	Config    project.Backup
+	Store     disk.Dir // of the project; nil where there is none
+	StorePath string
+	Bandwidth int64 // bytes a second; 0: no limit
 }
 
-// Open opens a target.
-func Open(_ context.Context, o OpenOptions) (target.Target, error) {
-	if scheme, _, remote := strings.Cut(o.To, "://"); remote {
-		return nil, &project.Error{Kind: project.Usage, Msg: o.To + ": there is no target of the kind " + scheme + "://", Advice: "name a directory"}
+// Open opens a target. Where the config has no identity, DECREE_BACKUP_IDENTITY may name its file, as on a
+// machine that has no config yet.
+func Open(ctx context.Context, o OpenOptions) (target.Target, error) {
+	keys := target.Keys{Recipients: o.Config.Encrypt, Identity: o.fromHome(o.Config.Identity)}
+	if o.Getenv != nil {
+		keys.Passphrase = o.Getenv("DECREE_BACKUP_PASSPHRASE")
+		keys.Identity = cmp.Or(keys.Identity, o.Getenv("DECREE_BACKUP_IDENTITY"))
 	}
-	at := o.To
-	if rest, ok := strings.CutPrefix(at, "~/"); ok && o.Home != "" {
-		at = filepath.Join(o.Home, rest)
+	if o.Store != nil {
+		keys.Memory = keyMemory{o.Store}
 	}
+	t, err := target.Open(ctx, o.Disk, target.Options{To: o.place(), Create: o.Create, Keys: keys, Getenv: o.Getenv, Home: o.Home, Scratch: o.StorePath, Bandwidth: o.Bandwidth})
+	if err != nil && strings.Contains(o.To, "://") && !errors.Is(err, target.ErrGone) {
+		err = &project.Error{Kind: project.Usage, Err: err, Advice: "'decree help config' has the forms of backup.to"}
+	}
+	return t, err
+}
+
+// place is the target's absolute path, or its URL.
+func (o OpenOptions) place() string {
+	at := o.fromHome(o.To)
 	switch {
+	case strings.Contains(at, "://"):
 	case at == "" || at == project.DefaultBackupTo:
 		at = filepath.Join(o.Root, filepath.FromSlash(project.DefaultBackupTo))
 	case !filepath.IsAbs(at):
 		at = filepath.Join(o.Cwd, at)
 	}
-	return target.OpenDirectory(o.Disk, at, o.Create)
+	return at
+}
+
+func (o OpenOptions) fromHome(at string) string {
+	if rest, ok := strings.CutPrefix(at, "~/"); ok && o.Home != "" {
+		return filepath.Join(o.Home, rest)
+	}
+	return at
 }

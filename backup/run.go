@@ -67,13 +67,16 @@ func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 	if err := Remember(p.Store, o.Target.String(), func(m *Remembered) { m.Problems, m.Failed = out.Failed, nil }); err != nil {
 		return nil, err
 	}
-	if r.Prove {
+	sealed := Unreadable(ctx, o.Target, out.Place.Name)
+	if r.Prove && sealed == nil {
 		whole := ReadMemory(p.Store).Targets[o.Target.String()].wholeDue(b, o.Now())
 		if out.Proof, err = Drill(ctx, o, whole); err != nil {
 			out.Failed = append(out.Failed, "the proof could not be made: "+err.Error())
 		}
 	}
-	o.rotate(ctx, out)
+	if sealed == nil {
+		o.rotate(ctx, out)
+	}
 	if r.Ping != "" && len(out.Failed) == 0 && (out.Proof == nil || out.Proof.OK) && out.Missing == 0 {
 		if err := fetch(ctx, r.Ping); err != nil {
 			o.Tell("the ping: " + err.Error())

@@ -44,6 +44,9 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 	if s.Last != nil && !s.Last.Provable {
 		s.problem("the newest backup, %s, cannot be restored as it is: a part of it is missing or damaged; 'decree backup' sends it again", s.Last.Generation)
 	}
+	if why := Unreadable(ctx, p.Target, p.Name); why != nil {
+		s.problem("nothing is proven and nothing is removed: %v", why)
+	}
 	if InTree(p.Target, site.Root) {
 		s.problem("the backups lie inside the tree: 'git clean -xfd' deletes them; name another disk with backup.to in .decree/config.yml")
 	}

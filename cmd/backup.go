@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"decree/backup"
@@ -19,7 +21,7 @@ import (
 // backupOptions are backup's flags.
 type backupOptions struct {
 	to, from, name, into     string
-	ping                     string
+	ping, bandwidth          string
 	tree, runPlugins, dryRun bool
 	whole                    bool
 }
@@ -34,6 +36,8 @@ func (s *session) backupVerb() verb {
 "backup drill" restores a sample of the newest generation, another one each time, or with --whole all of it; so does a backup when the last whole proof is older than backup.drill. A proof that fails is told by every command until one succeeds. "backup status" says how the last proof and the last backup stand and what is wrong, "backup list" which generations there are, "backup config" which settings are in force and where each comes from, -1 being for ever.
 
 "backup restore" replaces the store, .decree/runs, config, routines and inbox by those of a generation, the newest unless it is named: by its name or any unique part of it, "current", or the path of a FILE.zip. It is read whole and proven first, and what is here is kept as pre-restore-TIME.zip. The files of the tree are left alone, unless --tree is given, which makes a record that 'decree revert last' takes back. With --into DIR, an empty directory, tree and history are made there: so a project comes to another machine.
+
+With backup.encrypt all but a marker is encrypted to age recipients; what reads, a drill, a rotation and a restore, needs backup.identity, or DECREE_BACKUP_IDENTITY naming such a file where there is no config yet, or DECREE_BACKUP_PASSPHRASE. The credentials of s3:// are those of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or of ~/.aws/credentials; sftp:// uses the keys of the ssh agent and of ~/.ssh, and knows hosts by ~/.ssh/known_hosts.
 
 "backup export GENERATION FILE.zip" writes one zip that needs nothing else. "backup prune" removes what the retention no longer keeps, but nothing while the newest backup or proof is older than backup.warn, or a generation lies in the future.`,
 		examples: []example{
@@ -55,6 +59,7 @@ func (s *session) backupVerb() verb {
 			boolFlag(&o.runPlugins, "restore: run the plugins' restore commands", "run-plugins"),
 			boolFlag(&o.whole, "drill: all of the newest generation, not a sample", "whole"),
 			stringFlag(&o.ping, "fetch `URL` after success, this time", "ping"),
+			stringFlag(&o.bandwidth, "a target on another machine gets and gives at most `SIZE` a second, such as 2MB", "bandwidth"),
 			boolFlag(&o.dryRun, "restore, prune: change nothing, say what would be done", "dry-run", "n"),
 		}, s.jsonFlag(), s.yesFlag(), s.waitFlag(), s.rootFlag(), s.quietFlag()),
 		action: func(ctx context.Context) error { return backup.Explain(s.backup(ctx, o)) },
@@ -64,6 +69,13 @@ func (s *session) backupVerb() verb {
 func (s *session) backup(ctx context.Context, o backupOptions) error {
 	if err := s.backupClock(); err != nil {
 		return err
+	}
+	if o.bandwidth != "" {
+		n, err := humanize.ParseBytes(o.bandwidth)
+		if err != nil || n == 0 || n > math.MaxInt64 {
+			return usagef("--bandwidth %s is not a size", oneLine(o.bandwidth)).Hintf("write it like 500kB or 2MB")
+		}
+		s.bandwidth = int64(n)
 	}
 	words := s.words()
 	if len(words) == 0 {
@@ -98,9 +110,10 @@ func (s *session) backupClock() error {
 
 // openTarget opens the target that --to or the config names.
 func (s *session) openTarget(ctx context.Context, to string, p *project.Site, create bool) (target.Target, error) {
-	o := backup.OpenOptions{To: to, Home: s.env.get("HOME"), Cwd: s.env.Cwd, Disk: disk.OS, Create: create, Getenv: s.env.get}
+	o := backup.OpenOptions{To: to, Home: s.env.get("HOME"), Cwd: s.env.Cwd, Disk: disk.OS, Create: create, Getenv: s.env.get, Bandwidth: s.bandwidth}
 	if p != nil {
 		o.Root = p.Root
+		o.Config, o.Store, o.StorePath = p.Config.Backup, p.Store, p.StorePath
 		if to == "" {
 			o.To = p.Config.Backup.To
 		}

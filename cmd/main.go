@@ -55,19 +55,20 @@ func startPoller() { time.AfterFunc(time.Hour, func() {}).Stop() }
 // session is one call of the program. It is not safe for concurrent use, but
 // for what say.go and meter.go guard themselves.
 type session struct {
-	env     Env
-	global  globals
-	line    line
-	rec     *recorder.Reader
-	writer  recorder.Options // that a Recorder was opened with
-	beside  bool             // several Recorders are to have runs beside one another
-	meter   *meter
-	feed    *feed
-	above   io.Writer              // what is said goes there while lines of progress stand below it; nil: to stderr
-	short   func(id string) string // shortens ids for a terminal; nil until it is needed
-	echoed  map[string]bool        // the @TIMEs that were
-	alarmed bool                   // what is wrong with backups was said
-	labels  view.Labels            // by record, filled by allLabels
+	env       Env
+	global    globals
+	line      line
+	rec       *recorder.Reader
+	writer    recorder.Options // that a Recorder was opened with
+	beside    bool             // several Recorders are to have runs beside one another
+	meter     *meter
+	feed      *feed
+	above     io.Writer              // what is said goes there while lines of progress stand below it; nil: to stderr
+	short     func(id string) string // shortens ids for a terminal; nil until it is needed
+	echoed    map[string]bool        // the @TIMEs that were
+	bandwidth int64                  // of --bandwidth, in bytes a second; 0: no limit
+	alarmed   bool                   // what is wrong with backups was said
+	labels    view.Labels            // by record, filled by allLabels
 	// code is what to exit with when there is no error: run's child has a say.
 	code int
 }

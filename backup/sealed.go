@@ -1,0 +1,69 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+
+	"decree/backup/target"
+	"decree/disk"
+	"decree/project"
+	"decree/store"
+	"decree/tree"
+)
+
+// keysFile is what the store remembers of the keys of encrypted backups: what writing on needs, and
+// nothing that opens what was written before.
+const keysFile = "backup-keys.json"
+
+// maxKeys bounds it, in bytes.
+const maxKeys = 64 << 20
+
+// keyMemory is a target.Memory in the store.
+type keyMemory struct{ store disk.Dir }
+
+func (k keyMemory) Load() ([]byte, error) {
+	data, err := project.ReadFile(k.store, keysFile, maxKeys)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+func (k keyMemory) Save(data []byte) error {
+	return project.ReplaceFile(k.store, keysFile, data, project.PrivateFile, true)
+}
+
+// Unreadable says why the backups called name cannot be read here, as encrypted ones without what opens
+// them; nil: they can. Then there is no proof of them and no rotation.
+func Unreadable(ctx context.Context, t target.Target, name string) error {
+	s, ok := t.(target.Sealed)
+	if !ok {
+		return nil
+	}
+	return s.Readable(ctx, name)
+}
+
+// aboutKey says whether an error is that contents cannot be opened by what was given.
+func aboutKey(err error) bool {
+	return errors.Is(err, target.ErrNoIdentity) || errors.Is(err, target.ErrWrongKey) || errors.Is(err, target.ErrNoKey)
+}
+
+// writer has contents by their hashes.
+type writer interface {
+	Write(ctx context.Context, w io.Writer, h tree.Hash) error
+}
+
+// fromStore has the contents of a generation that is being made, before anything was sent.
+type fromStore struct{ *store.Store }
+
+func (s fromStore) Write(_ context.Context, w io.Writer, h tree.Hash) error {
+	r, _, err := s.Open(h)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = io.Copy(w, r)
+	return err
+}
