@@ -28,6 +28,7 @@ import (
 // objects is a target in a bucket of S3's, or of another server that speaks like it.
 type objects struct {
 	core           *minio.Core
+	name           string // the URL, as it was given: there is nothing secret in it
 	bucket, prefix string // the prefix is "" or ends with '/'
 	disk           disk.Disk
 	scratch        string
@@ -76,7 +77,7 @@ func openS3(d disk.Disk, u *url.URL, o Options) (*objects, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name(u), err)
 	}
-	return &objects{core: core, bucket: u.Host, prefix: prefix, disk: d, scratch: o.Scratch}, nil
+	return &objects{core: core, name: o.To, bucket: u.Host, prefix: prefix, disk: d, scratch: o.Scratch}, nil
 }
 
 // name is how a target is called in messages: without what may be secret.
@@ -159,9 +160,7 @@ func (t *slowTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func (s *objects) String() string {
-	return strings.TrimSuffix("s3://"+s.bucket+"/"+s.prefix, "/")
-}
+func (s *objects) String() string { return s.name }
 
 // Close has nothing to do: connections that idle end by themselves.
 func (s *objects) Close() error { return nil }

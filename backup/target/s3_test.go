@@ -109,6 +109,7 @@ func openS3(t *testing.T, at, place string) target.Target {
 		Scratch: t.TempDir(),
 	})
 	require.NoError(t, err)
+	require.Equal(t, "s3://"+place+"?endpoint=http://"+at, tg.String(), "by this the store remembers it")
 	return tg
 }
 

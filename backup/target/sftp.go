@@ -27,7 +27,7 @@ import (
 // cannot flush a directory's names. Links below the directory are not followed.
 type remoteDirectory struct {
 	login  *login
-	name   string // the URL
+	name   string // the URL, as it was given: there is nothing secret in it
 	root   string
 	create bool
 
@@ -53,8 +53,7 @@ func openSFTP(u *url.URL, o Options) (*remoteDirectory, error) {
 	if u.Path == "" || u.Path == "/" {
 		return nil, fmt.Errorf("%s: there is no path in it; it must be like sftp://user@host/path", o.name(u))
 	}
-	shown := url.URL{Scheme: u.Scheme, User: url.User(l.user), Host: u.Host, Path: u.Path}
-	return &remoteDirectory{login: l, name: shown.String(), root: root, create: o.Create}, nil
+	return &remoteDirectory{login: l, name: o.To, root: root, create: o.Create}, nil
 }
 
 func (t *remoteDirectory) String() string { return t.name }

@@ -205,6 +205,7 @@ func (h *sshHost) open(t *testing.T, at string) target.Target {
 	t.Helper()
 	tg, err := target.Open(t.Context(), disk.OS, h.options(t, at))
 	require.NoError(t, err)
+	require.Equal(t, h.options(t, at).To, tg.String(), "by this the store remembers it")
 	t.Cleanup(func() { tg.Close() })
 	return tg
 }
