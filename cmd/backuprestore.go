@@ -173,6 +173,7 @@ func (s *session) restoreHere(ctx context.Context, o backupOptions, word string)
 	if err != nil {
 		return err
 	}
+	live := rec.Project().Config.Backup.Plugins
 	out, err := s.restoreInto(ctx, o, rec, src, site == nil)
 	if err != nil {
 		if site == nil {
@@ -181,9 +182,16 @@ func (s *session) restoreHere(ctx context.Context, o backupOptions, word string)
 		return err
 	}
 	s.tellRestored(src, out)
-	if !o.tree && !empty {
-		return nil
+	if o.tree || empty {
+		if err := s.restoreTree(ctx, rec, src, out); err != nil {
+			return err
+		}
 	}
+	return s.restorePlugins(ctx, o, rec, live, site == nil, out.Manifest)
+}
+
+// restoreTree makes the tree that of the generation.
+func (s *session) restoreTree(ctx context.Context, rec *recorder.Recorder, src *backupSource, out *backup.Restored) error {
 	moved, err := rec.RestoreState(ctx, out.Manifest.Tree, "the backup of "+src.name)
 	if err != nil {
 		return err

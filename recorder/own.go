@@ -44,7 +44,7 @@ const extraDeleted = "deleted"
 const doneMessages = "inbox/done"
 
 // notOwn is what decree makes itself in .decree.
-var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true, "aside": true, "backup": true,
+var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true, "aside": true, "backup": true, "restored": true,
 	doneMessages: true} // each message that was done is in its run's directory
 
 // ownSet are the user's own files in .decree as they were when a run began.
