@@ -157,7 +157,7 @@ func moveError(err error) error {
 	var forbidden *worktree.ForbiddenError
 	var moved *worktree.Error
 	switch {
-	case errors.Is(err, worktree.ErrStranger) && errors.As(err, &moved) && moved.RolledBack:
+	case (errors.Is(err, worktree.ErrStranger) || errors.Is(err, disk.ErrReplaced)) && errors.As(err, &moved) && moved.RolledBack:
 		kind = project.Refused
 	case errors.As(err, &mismatch):
 		kind = project.Integrity

@@ -88,6 +88,9 @@ func (x *txn) checkFrom(s *step) (string, error) {
 
 // refusal turns an error that the path itself is the reason of into a conflict.
 func refusal(err error) (string, error) {
+	if err == nil {
+		return "", nil
+	}
 	var link *LinkError
 	var forbidden *ForbiddenError
 	switch {
@@ -97,6 +100,10 @@ func refusal(err error) (string, error) {
 		return forbidden.reason(), nil
 	case errors.Is(err, errBusy):
 		return errBusy.Error(), nil
+	case errors.Is(err, disk.ErrReplaced):
+		return disk.ErrReplaced.Error(), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return "missing", nil
 	case errors.Is(err, fs.ErrPermission):
 		return "permission denied", nil
 	}
@@ -197,7 +204,7 @@ func (x *txn) checkParent(p *parent) error {
 		err := x.probeDir(p)
 		if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EROFS) {
 			p.reason = "its directory cannot be changed: " + rootCause(err)
-		} else if err != nil {
+		} else if p.reason, err = refusal(err); err != nil {
 			return err
 		}
 	}
@@ -277,7 +284,7 @@ func (x *txn) checkTarget(s *step, p *parent) (string, error) {
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EROFS) {
 		return "cannot be changed: " + rootCause(err), nil
 	}
-	return "", err
+	return refusal(err)
 }
 
 // placeSlots decides where the step's slots lie: in the staging directory if a
