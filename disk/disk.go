@@ -107,7 +107,8 @@ type Disk interface {
 	// that the user can pass and not read, as other users' homes often are. Such a
 	// handle cannot be listed, locked or flushed.
 	OpenSearch(path string) (Dir, error)
-	// MkdirAll makes path and its missing parents with perm (before umask) and opens it.
+	// MkdirAll makes path and its missing parents with perm (before umask) and opens it. What
+	// root makes in a directory of another user's is that user's.
 	MkdirAll(path string, perm uint32) (Dir, error)
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -40,7 +41,21 @@ func openRoot(path string, how int) (Dir, error) {
 }
 
 func (d osDisk) MkdirAll(path string, perm uint32) (Dir, error) {
-	if err := os.MkdirAll(path, fs.FileMode(perm)); err != nil {
+	dir, err := d.OpenRoot(path)
+	above := filepath.Dir(path)
+	if !errors.Is(err, fs.ErrNotExist) || path == above {
+		return dir, err
+	}
+	parent, err := d.MkdirAll(above, perm)
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	if err := ForItsOwner(parent); err != nil {
+		return nil, err
+	}
+	name := filepath.Base(path)
+	if err := parent.Mkdir(name, perm); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return d.OpenRoot(path)

@@ -147,3 +147,20 @@ func TestSwappedBeforeItIsGivenAway(t *testing.T) {
 		assert.Zero(t, ownerAt(t, made))
 	})
 }
+
+// TestMkdirAllForItsOwner: what root makes below a user's directory is that user's, at every level.
+func TestMkdirAllForItsOwner(t *testing.T) {
+	d, _ := usersDir(t)
+	path := filepath.Join(d.Path(), "one", "two", "three")
+	for range 2 {
+		made, err := OS.MkdirAll(path, 0o755)
+		require.NoError(t, err)
+		require.NoError(t, made.Close())
+	}
+	for dir := path; dir != d.Path(); dir = filepath.Dir(dir) {
+		assert.Equal(t, somebody, ownerAt(t, dir), dir)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(d.Path(), "file"), nil, 0o600))
+	_, err := OS.MkdirAll(filepath.Join(d.Path(), "file", "below"), 0o755)
+	assert.ErrorIs(t, err, syscall.ENOTDIR)
+}
