@@ -118,10 +118,12 @@ func (h *History) Apply(w Putter, id tree.Hash, changes []tree.Change) (tree.Has
 // place of what is no directory.
 func (h *History) Overlay(w Putter, id tree.Hash, changes []tree.Change) (tree.Hash, error) {
 	was := make([]tree.Change, 0, len(changes))
-	told := map[tree.Path]bool{}
+	told := map[tree.Path]bool{} // what may be above others alone: a file is above none
 	for _, c := range changes {
 		was = append(was, tree.Change{Path: c.Path, New: c.Old})
-		told[c.Path] = true
+		if c.Old != nil && c.Old.Type == tree.Dir {
+			told[c.Path] = true
+		}
 	}
 	for _, c := range changes {
 		for up := c.Path.Parent(); c.Old != nil && up != "" && !told[up]; up = up.Parent() {

@@ -272,7 +272,7 @@ func (p *Plan) recount() {
 func (p *Plan) restand(sources []*Source) {
 	for _, src := range sources {
 		n := 0
-		for _, t := range src.transitions() {
+		for t := range src.transitions() {
 			if slices.Contains(p.Passed, t.path) {
 				n++
 			}

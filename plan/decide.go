@@ -48,7 +48,7 @@ func ForDiffs(ctx context.Context, live Looker, sources []*Source, o Options) (*
 		return nil, err
 	}
 	for _, src := range sources {
-		for _, t := range src.transitions() {
+		for t := range src.transitions() {
 			if !o.covers(t.path) {
 				continue
 			}
@@ -109,7 +109,7 @@ func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int
 	}
 	var others []tree.Path
 	goals := map[tree.Path]*tree.Entry{}
-	for _, t := range src.transitions() {
+	for t := range src.transitions() {
 		if !opt.covers(t.path) {
 			_, goals[t.path] = t.ends(opt.Direction)
 			others = append(others, t.path)
@@ -223,10 +223,11 @@ func (o *overlay) forced(t *transition, opt Options, cur state) state {
 	if goal == nil || goal.Type != tree.Regular {
 		return state{entry: goal}
 	}
-	if sec := t.bearer(opt.Direction); sec.Binary && !sec.Stored || sec.Op == patch.OpCreate || sec.Op == patch.OpDelete {
+	if sec := t.bearer(opt.Direction); sec.binary && !sec.stored || sec.op == patch.OpCreate || sec.op == patch.OpDelete {
 		return state{goal, t.content(opt.Direction, nil)}
 	}
-	return state{goal, func() (io.ReadCloser, error) { return t.stored(goal) }}
+	src, path := t.source, t.path
+	return state{goal, func() (io.ReadCloser, error) { return src.stored(path, goal) }}
 }
 
 // ForChanges plans that the tree goes from the states in changes' New to those in their

@@ -33,14 +33,14 @@ const (
 func (t *transition) merge(ctx context.Context, d Direction, cur state) (merged *state, conflicts int, err error) {
 	sec := t.bearer(d)
 	want, goal := t.ends(d)
-	if len(t.sections) != 1 || sec.Op != patch.OpModify || sec.Binary || sec.Old.Type != tree.Regular ||
+	if len(t.sections) != 1 || sec.op != patch.OpModify || sec.binary || sec.Old.Type != tree.Regular ||
 		cur.entry == nil || cur.entry.Type != tree.Regular {
 		return nil, 0, nil
 	}
 	if max(cur.entry.Size, want.Size, goal.Size) > maxMerge {
 		return nil, 0, fmt.Errorf("edited since, and is too large to be merged (above %d MiB)", maxMerge>>20)
 	}
-	ours, err := readAll(cur.content, sec.Op)
+	ours, err := readAll(cur.content, sec.op)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -89,25 +89,25 @@ func (t *transition) name(d Direction) string {
 
 // sides are what the record left and what is to come: one of them is stored, the
 // other follows from the diff.
-func (t *transition) sides(sec *patch.Section, d Direction) (base, theirs []byte, err error) {
+func (t *transition) sides(sec *Section, d Direction) (base, theirs []byte, err error) {
 	want, goal := t.ends(d)
 	other := Forth
 	if d == Forth {
 		other = Back
 	}
 	if base, err = t.bytesOf(want); err == nil {
-		theirs, err = t.goalBytes(sec, d, contentOf(base))
+		theirs, err = t.source.goalBytes(sec, d, contentOf(base))
 		return base, theirs, err
 	}
 	if theirs, gerr := t.bytesOf(goal); gerr == nil {
-		base, err = t.goalBytes(sec, other, contentOf(theirs))
+		base, err = t.source.goalBytes(sec, other, contentOf(theirs))
 		return base, theirs, err
 	}
 	return nil, nil, fmt.Errorf("edited since, and its earlier content is no longer stored (%w)", err)
 }
 
 func (t *transition) bytesOf(e *tree.Entry) ([]byte, error) {
-	rc, err := t.stored(e)
+	rc, err := t.source.stored(t.path, e)
 	if err != nil {
 		return nil, err
 	}

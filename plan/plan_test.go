@@ -243,7 +243,8 @@ func TestAHunkThatDoesNotFitIsAnError(t *testing.T) {
 	src := source(t, "r", texts{"a": "1\nx\n"}, texts{"a": "2\nx\n"})
 	p := turn(t, texts{"a": "2\nx\n"}, Options{}, src)
 	lie := texts{"a": "2\ny\n"} // read after it was looked at
-	p.Steps[0].Content = src.transitions()[0].content(Back, func() (io.ReadCloser, error) { return lie.Read("a") })
+	first := slices.Collect(src.transitions())[0]
+	p.Steps[0].Content = first.content(Back, func() (io.ReadCloser, error) { return lie.Read("a") })
 	_, err := p.Steps[0].Content()
 	var mismatch *patch.MismatchError
 	assert.True(t, errors.As(err, &mismatch), "%v", err)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -19,9 +20,21 @@ import (
 // that a diff larger than memory can be planned.
 type Source struct {
 	ID       string
-	Sections []*patch.Section // without hunks and payloads
+	Sections []Section
 	Objects  Objects
 	diff     io.ReaderAt
+}
+
+// Section is what a source keeps of a section of its diff: of very many paths these are the
+// most of what a plan holds. Old and New are nil where nothing is.
+type Section struct {
+	Path         tree.Path
+	Old, New     *tree.Entry
+	offset, size int64 // where it stands in the diff, in bytes
+	op           patch.Op
+	binary       bool
+	stored       bool // its contents are not in the diff
+	Shared       bool // others changed the path in the same time
 }
 
 // ReadSource reads a changes.diff of size bytes to its end. A malformed one is
@@ -37,8 +50,7 @@ func ReadSource(id string, diff io.ReaderAt, size int64, objects Objects) (*Sour
 		if err != nil {
 			return nil, err
 		}
-		s.Hunks, s.OldData, s.NewData, s.Raw = nil, nil, nil, nil
-		src.Sections = append(src.Sections, s)
+		src.Sections = append(src.Sections, Section{s.Path, s.Old, s.New, s.Offset, s.Size, s.Op, s.Binary, s.Stored, s.Shared})
 	}
 }
 
@@ -47,8 +59,8 @@ func ReadSource(id string, diff io.ReaderAt, size int64, objects Objects) (*Sour
 var rereads = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
 
 // reread reads a section again, with its hunks and payloads.
-func (s *Source) reread(sec *patch.Section) (*patch.Section, error) {
-	body := io.NewSectionReader(s.diff, sec.Offset, sec.Size)
+func (s *Source) reread(sec *Section) (*patch.Section, error) {
+	body := io.NewSectionReader(s.diff, sec.offset, sec.size)
 	b := rereads.Get().(*bufio.Reader) // patch.NewReader makes none of its own then
 	defer rereads.Put(b)
 	b.Reset(io.MultiReader(strings.NewReader("# decree changes 1\n"), body))
@@ -60,26 +72,31 @@ func (s *Source) reread(sec *patch.Section) (*patch.Section, error) {
 type transition struct {
 	path     tree.Path
 	old, new *tree.Entry
-	sections []*patch.Section
+	sections []Section
 	source   *Source
 }
 
-func (s *Source) transitions() []transition {
-	var out []transition
-	for _, sec := range s.Sections {
-		if n := len(out); n > 0 && out[n-1].path == sec.Path {
-			t := &out[n-1]
-			t.new, t.sections = sec.New, append(t.sections, sec)
-			continue
+// transitions are made as they are asked for: a list of them would be another copy of the
+// whole diff's facts.
+func (s *Source) transitions() iter.Seq[transition] {
+	return func(yield func(transition) bool) {
+		for rest := s.Sections; len(rest) > 0; {
+			n := 1
+			for n < len(rest) && rest[n].Path == rest[0].Path {
+				n++
+			}
+			t := transition{rest[0].Path, rest[0].Old, rest[n-1].New, rest[:n], s}
+			if !yield(t) {
+				return
+			}
+			rest = rest[n:]
 		}
-		out = append(out, transition{path: sec.Path, old: sec.Old, new: sec.New, sections: []*patch.Section{sec}, source: s})
 	}
-	return out
 }
 
 // shared says whether others changed the path in the same time.
 func (t *transition) shared() bool {
-	return slices.ContainsFunc(t.sections, func(s *patch.Section) bool { return s.Shared })
+	return slices.ContainsFunc(t.sections, func(s Section) bool { return s.Shared })
 }
 
 // ends returns the side that must be there and the one that is wanted.
@@ -97,15 +114,15 @@ func (t *transition) content(d Direction, cur Content) Content {
 	if goal == nil || goal.Type != tree.Regular {
 		return nil
 	}
-	sec := t.bearer(d)
+	src, sec := t.source, t.bearer(d) // what the functions hold is there for each path
 	switch {
-	case sec.Op == patch.OpMode:
+	case sec.op == patch.OpMode:
 		return cur
-	case sec.Stored:
-		return func() (io.ReadCloser, error) { return t.stored(goal) }
+	case sec.stored:
+		return func() (io.ReadCloser, error) { return src.stored(sec.Path, goal) }
 	}
 	return func() (io.ReadCloser, error) {
-		data, err := t.goalBytes(sec, d, cur)
+		data, err := src.goalBytes(sec, d, cur)
 		if err != nil {
 			return nil, err
 		}
@@ -114,8 +131,8 @@ func (t *transition) content(d Direction, cur Content) Content {
 }
 
 // goalBytes computes the goal's bytes from what the section holds.
-func (t *transition) goalBytes(light *patch.Section, d Direction, cur Content) ([]byte, error) {
-	sec, err := t.source.reread(light)
+func (s *Source) goalBytes(light *Section, d Direction, cur Content) ([]byte, error) {
+	sec, err := s.reread(light)
 	if err != nil {
 		return nil, err
 	}
@@ -135,24 +152,25 @@ func (t *transition) goalBytes(light *patch.Section, d Direction, cur Content) (
 	return sec.Forward(have)
 }
 
-func (t *transition) stored(goal *tree.Entry) (io.ReadCloser, error) {
-	if t.source.Objects == nil {
-		return nil, tree.At(t.path, errors.New("its content is not in the diff, and there is no store to read it from"))
+// stored opens the content of e, which the path has on one of its sides.
+func (s *Source) stored(path tree.Path, e *tree.Entry) (io.ReadCloser, error) {
+	if s.Objects == nil {
+		return nil, tree.At(path, errors.New("its content is not in the diff, and there is no store to read it from"))
 	}
-	r, _, err := t.source.Objects.Open(goal.SHA256)
+	r, _, err := s.Objects.Open(e.SHA256)
 	if err != nil {
-		return nil, tree.At(t.path, err)
+		return nil, tree.At(path, err)
 	}
 	return r, nil
 }
 
 // bearer is the section that holds the goal's content: the deletion when going
 // back over a change of kind, the creation when going forth.
-func (t *transition) bearer(d Direction) *patch.Section {
+func (t *transition) bearer(d Direction) *Section {
 	if d == Back {
-		return t.sections[0]
+		return &t.sections[0]
 	}
-	return t.sections[len(t.sections)-1]
+	return &t.sections[len(t.sections)-1]
 }
 
 // readAll returns the present bytes that a hunk applies to; a section that

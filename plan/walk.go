@@ -3,10 +3,10 @@ package plan
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 
-	"decree/patch"
 	"decree/tree"
 	"decree/worktree"
 )
@@ -41,8 +41,7 @@ func NewWalk(live Looker, o Options) *Walk { return &Walk{o: newOverlay(live), o
 func (w *Walk) Take(ctx context.Context, src *Source, d Direction, skip bool) (Outcome, error) {
 	opt := w.opt
 	opt.Direction = d
-	covered := opt.covered(src)
-	if err := w.o.see(ctx, w.o.unseen(covered)); err != nil {
+	if err := w.o.see(ctx, w.o.unseen(opt.covered(src))); err != nil {
 		return Taken, err
 	}
 	var before planned
@@ -50,10 +49,10 @@ func (w *Walk) Take(ctx context.Context, src *Source, d Direction, skip bool) (O
 		before = w.o.save()
 	}
 	needless := true
-	for i := range covered {
-		path := covered[i].path
+	for t := range opt.covered(src) {
+		path := t.path
 		was := w.o.now[path].entry
-		err := w.o.planOne(ctx, &covered[i], opt)
+		err := w.o.planOne(ctx, &t, opt)
 		if skip && errors.As(err, new(*worktree.LinkError)) {
 			w.o.load(before)
 			return Barred, nil
@@ -82,19 +81,27 @@ func (w *Walk) Take(ctx context.Context, src *Source, d Direction, skip bool) (O
 }
 
 // Covers says whether the plan would be about any path of src.
-func (w *Walk) Covers(src *Source) bool { return len(w.opt.covered(src)) > 0 }
+func (w *Walk) Covers(src *Source) bool {
+	return slices.ContainsFunc(src.Sections, func(s Section) bool { return w.opt.covers(s.Path) })
+}
 
 // Plan is the plan of all sources that were taken.
 func (w *Walk) Plan(ctx context.Context) (*Plan, error) { return w.o.plan(ctx, w.parts) }
 
 // covered are the transitions of src that the plan is about.
-func (o *Options) covered(src *Source) []transition {
-	return slices.DeleteFunc(src.transitions(), func(t transition) bool { return !o.covers(t.path) })
+func (o *Options) covered(src *Source) iter.Seq[transition] {
+	return func(yield func(transition) bool) {
+		for t := range src.transitions() {
+			if o.covers(t.path) && !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 // unseen are the paths of list that were not looked at yet.
-func (o *overlay) unseen(list []transition) (paths []tree.Path) {
-	for _, t := range list {
+func (o *overlay) unseen(list iter.Seq[transition]) (paths []tree.Path) {
+	for t := range list {
 		if _, seen := o.now[t.path]; !seen {
 			paths = append(paths, t.path)
 		}
@@ -134,5 +141,5 @@ func (o *overlay) load(p planned) {
 
 // Only leaves in the source the paths that has says yes to.
 func (s *Source) Only(has func(path tree.Path) bool) {
-	s.Sections = slices.DeleteFunc(s.Sections, func(sec *patch.Section) bool { return !has(sec.Path) })
+	s.Sections = slices.DeleteFunc(s.Sections, func(sec Section) bool { return !has(sec.Path) })
 }

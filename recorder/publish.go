@@ -10,7 +10,6 @@ import (
 	"decree/disk"
 	"decree/history"
 	"decree/layer"
-	"decree/patch"
 	"decree/plan"
 	"decree/project"
 	"decree/tree"
@@ -200,7 +199,7 @@ func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) 
 	draft, src := t.records[0].Draft, t.sources[0]
 	// What is published already is left out, whatever became of it since, but where it is named.
 	brought, _ := r.broughtBy(draft.By)
-	src.Sections = slices.DeleteFunc(src.Sections, func(s *patch.Section) bool { return brought[s.Path] && !slices.Contains(o.Paths, s.Path) })
+	src.Only(func(path tree.Path) bool { return !brought[path] || slices.Contains(o.Paths, path) })
 	p, err := plan.ForDiffs(ctx, r.tree, t.sources, plan.Options{
 		Direction: plan.Forth, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, Ignored: r.ignoredNow(ctx), Begun: r.begun(draft.By),
 	})
