@@ -28,6 +28,9 @@ type kept struct {
 
 const packsDir = "packs"
 
+// QueueFile in the store says which messages are under way, and under which records.
+const QueueFile = "queue.json"
+
 // inStoreDir is what is in the store's directory. [memoryFile] is not in it: without
 // that nobody knows that it is a store.
 var inStoreDir = map[string]kept{
@@ -47,7 +50,7 @@ var inStoreDir = map[string]kept{
 	"open":           {disk.Directory, "what is needed to record runs that were interrupted"},
 	"own":            {disk.Directory, ""},
 	packsDir:         {disk.Directory, "the contents of all records"},
-	"queue.json":     {disk.Regular, "which message is under way"},
+	QueueFile:        {disk.Regular, "which message is under way"},
 	"records.jsonl":  {disk.Regular, "the list of all records"},
 	"reserve":        {disk.Regular, ""},
 	swapDir:          {disk.Directory, "what is needed to finish a restore that was interrupted"},

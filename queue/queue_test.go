@@ -193,6 +193,29 @@ func TestDiedBeforeItWasMoved(t *testing.T) {
 	require.Len(t, b.ran(), 1)
 }
 
+// TestPrunedBeforeItWasMoved: the run had succeeded, and its record is not pruned while the
+// message counts as under way, with what it left in its outbox.
+func TestPrunedBeforeItWasMoved(t *testing.T) {
+	b := newBench(t, map[string]string{".decree/routines/develop.sh": echoRoutine + `case "$message_id" in *-0) echo next >"$DECREE_OUTBOX/next.md";; esac` + "\n", ".decree/inbox/a.md": "one\n"})
+	died := false
+	_ = b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		died = died || st.Write && strings.Contains(st.Path, takenDirs[0])
+		return disktest.Action{Die: died}
+	}), func(q *Queue) error { _, err := b.all(q); return err })
+	require.True(t, died)
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		for range 2 {
+			_, err := q.o.Recorder.Checkpoint(context.Background(), recorder.CheckpointOptions{})
+			require.NoError(t, err)
+		}
+		_, err := q.o.Recorder.Prune(context.Background(), recorder.PruneOptions{Last: map[string]int{"run": 0, "manual": 0}})
+		return err
+	}))
+	require.Len(t, b.process(), 2, "the message, and its follow-up")
+	require.Len(t, b.ran(), 2)
+	require.Len(t, b.done(), 2)
+}
+
 // TestDiedBeforeItsRecordBegan: the id that was noted for its record is another record's by
 // now, which says nothing of the message: it is done.
 func TestDiedBeforeItsRecordBegan(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	stateFile    = "queue.json"
+	stateFile    = project.QueueFile
 	stateVersion = 2
 	maxState     = 4 << 20
 	// maxStack bounds the follow-ups that are remembered in order; those beyond
@@ -46,7 +46,7 @@ type underWay struct {
 	Spec  string `json:"spec,omitempty"` // the path of the spec that it is about
 	// Isolated: its run is, so that others can be beside it.
 	Isolated bool `json:"isolated,omitempty"`
-	// Record is of its run, "" between two of them; Attempt the attempt that is being made
+	// Record is of its run, "" between two of them, and retention keeps it; Attempt the attempt that is being made
 	// there; Spent were made by the runs Earlier before.
 	Record  string   `json:"record"`
 	Attempt int      `json:"attempt"`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -211,6 +212,10 @@ func (r *Reader) verdicts(policies map[string]retention.Policy) ([]retention.Ver
 	if err != nil {
 		return nil, err
 	}
+	underWay, err := r.underWay()
+	if err != nil {
+		return nil, err
+	}
 	begun := map[string]bool{}
 	for _, o := range open {
 		begun[o.Record.ID] = true
@@ -223,7 +228,7 @@ func (r *Reader) verdicts(policies map[string]retention.Policy) ([]retention.Ver
 		}
 		list = append(list, retention.Record{
 			ID: rec.ID, Order: int64(i), Reason: string(rec.Reason), Started: rec.Started, Seq: rec.Seq, Needs: needsOf(rec),
-			Labelled: slices.ContainsFunc(labels[rec.ID], func(name string) bool { return !history.OwnLabel(name) }), Newer: newer[rec.ID], Outbox: outbox, Draft: rec.Draft.Waits(), Open: begun[rec.ID] || rec.Status == history.StatusOpen,
+			Labelled: slices.ContainsFunc(labels[rec.ID], func(name string) bool { return !history.OwnLabel(name) }), Newer: newer[rec.ID], Outbox: outbox, UnderWay: underWay[rec.ID], Draft: rec.Draft.Waits(), Open: begun[rec.ID] || rec.Status == history.StatusOpen,
 		})
 	}
 	needRedos(list, logged)
@@ -243,6 +248,34 @@ func needRedos(list []retention.Record, logged []*history.Record) {
 		}
 	}
 }
+
+// underWay are the records of the messages that the queue has begun and not ended: without
+// its record a message whose run succeeded would be done again. A queue.json that cannot be
+// understood names none; the queue refuses it.
+func (r *Reader) underWay() (map[string]bool, error) {
+	data, err := project.ReadFile(r.project.Store, project.QueueFile, maxQueueFile)
+	if isMissing(err) || disk.OtherKind(err) || errors.Is(err, project.ErrTooLarge) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	type message struct{ Record string }
+	var s struct {
+		message            // of version 1, which knew one
+		UnderWay []message `json:"under_way"`
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, nil //nolint:nilerr // see above
+	}
+	ids := map[string]bool{s.Record: true}
+	for _, m := range s.UnderWay {
+		ids[m.Record] = true
+	}
+	return ids, nil
+}
+
+const maxQueueFile = 4 << 20
 
 // keepsMessages says whether messages lie in the outbox of a run that did not succeed.
 // They are in no other place: a person may still want them.

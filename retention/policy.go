@@ -27,6 +27,7 @@ type Record struct {
 	Labelled bool
 	Newer    bool     // a newer decree wrote it: this one cannot know what it holds
 	Draft    bool     // work of an isolated run that waits to be published
+	UnderWay bool     // of a message that the queue has not ended: its record says how far it came
 	Outbox   bool     // it did not succeed, and messages lie in its outbox
 	Needs    []string // the records without which it cannot be undone
 }
@@ -86,6 +87,7 @@ func (d *decision) fix() {
 			{v.Labelled, "labelled"},
 			{v.Newer, "written by a newer decree"},
 			{v.Draft, "a draft that waits"},
+			{v.UnderWay, "its message is not in done or dead yet"},
 			{v.Outbox, "messages in its outbox"},
 			{!newest[""], "the newest record"},
 			{!newest[v.Reason] && (v.Reason == "publish" || v.Reason == "restore"), "the newest " + v.Reason},

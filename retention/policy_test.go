@@ -63,16 +63,17 @@ func TestWhatIsAlwaysKept(t *testing.T) {
 		at("restore1", "restore", 7, nil),
 		at("open", "run", 8, func(r *Record) { r.Open = true }),
 		at("outbox", "run", 8, func(r *Record) { r.Outbox = true; r.Seq = 1 }),
+		at("message", "run", 8, func(r *Record) { r.UnderWay = true; r.Seq = 2 }),
 		at("plain", "run", 9, nil),
 		at("newest", "run", 10, nil),
 		at("future", "of another version", 0, nil),
 	}, none, time.UTC)
-	require.Equal(t, []string{"future", "labelled", "target", "revert", "publish1", "restore1", "open", "outbox", "newest"}, kept(list))
+	require.Equal(t, []string{"future", "labelled", "target", "revert", "publish1", "restore1", "open", "outbox", "message", "newest"}, kept(list))
 	require.Equal(t, []string{"needed to undo revert"}, why(list, "target"))
 	require.Equal(t, []string{"none of run are kept"}, why(list, "plain"))
 
 	Shrink(list, "cap", func() bool { return true }, func(string) {})
-	require.Equal(t, []string{"labelled", "target", "revert", "publish1", "restore1", "open", "outbox", "newest"}, kept(list), "a cap takes none of them")
+	require.Equal(t, []string{"labelled", "target", "revert", "publish1", "restore1", "open", "outbox", "message", "newest"}, kept(list), "a cap takes none of them")
 }
 
 // TestAgesCountFromTheNewest: a project that rested for a year loses nothing by it.
