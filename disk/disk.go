@@ -161,7 +161,9 @@ type Dir interface {
 	SetMtime(name string, mtime int64) error
 	// Xattrs lists the extended attributes of a child; nil where unsupported.
 	Xattrs(name string) ([]Xattr, error)
-	SetXattr(name string, x Xattr) error
+	// SetXattr gives the child that is an attribute, and a link none: ErrReplaced, and
+	// nothing, where its name has come to something else.
+	SetXattr(name string, is Info, x Xattr) error
 	// Sync flushes the directory's entries.
 	Sync() error
 	// TryLock takes an exclusive advisory lock on the directory itself (flock),

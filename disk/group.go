@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -52,4 +53,24 @@ func HasACL(d Dir, name string) (bool, error) {
 		}
 	}
 	return false, err
+}
+
+// DropACL takes the access control list, if there is one, from the child that is, which gets
+// the permissions of mode at the same moment. It says whether there was one.
+func DropACL(d Dir, name string, is Info, mode uint32) (bool, error) {
+	listed, err := HasACL(d, name)
+	if !listed || err != nil {
+		return false, err
+	}
+	// A list that says no more than a mode does is no list to the system.
+	list := binary.LittleEndian.AppendUint32(nil, 2) // its version
+	for _, e := range [...]struct {
+		tag  uint16 // the owner, the group, others
+		bits uint32
+	}{{1, mode >> 6}, {4, mode >> 3}, {32, mode}} {
+		list = binary.LittleEndian.AppendUint16(list, e.tag)
+		list = binary.LittleEndian.AppendUint16(list, uint16(e.bits&7))
+		list = binary.LittleEndian.AppendUint32(list, 1<<32-1)
+	}
+	return true, d.SetXattr(name, is, Xattr{Name: ACL, Value: list})
 }

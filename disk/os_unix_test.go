@@ -52,7 +52,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	is, err := d.Stat("file")
 	require.NoError(t, err)
 	assert.Error(t, d.Chmod("file", is, 0o777))
-	require.NoError(t, d.SetXattr("file", Xattr{"user.x", []byte("y")}), "links carry none")
+	require.NoError(t, d.SetXattr("file", is, Xattr{"user.x", []byte("y")}), "links carry none")
 
 	info, err := d.Stat("file")
 	require.NoError(t, err)

@@ -113,7 +113,7 @@ func (d *osDir) Chmod(n string, _ Info, _ uint32) error      { return d.no("chmo
 func (d *osDir) Chown(n string, _ Info, _, _ uint32) error   { return d.no("chown", n) }
 func (d *osDir) SetMtime(n string, _ int64) error            { return d.no("utimes", n) }
 func (d *osDir) Xattrs(string) ([]Xattr, error)              { return nil, nil }
-func (d *osDir) SetXattr(n string, _ Xattr) error            { return d.no("setxattr", n) }
+func (d *osDir) SetXattr(n string, _ Info, _ Xattr) error    { return d.no("setxattr", n) }
 func (d *osDir) FileSystem() FileSystem                      { return FileSystem{ChangeTimes: true} }
 func (d *osDir) Sync() error                                 { return refuse("sync", d.path) }
 func (d *osDir) TryLock() (unlock func() error, err error)   { return nil, refuse("lock", d.path) }

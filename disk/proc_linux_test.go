@@ -51,7 +51,7 @@ func withoutProc(t *testing.T, dir string) {
 	_, err = d.Xattrs("f")
 	require.ErrorIs(t, err, errNoProc)
 	require.NotErrorIs(t, err, os.ErrNotExist)
-	require.ErrorIs(t, d.SetXattr("f", Xattr{Name: "user.x", Value: []byte("1")}), errNoProc)
+	require.ErrorIs(t, d.SetXattr("f", is, Xattr{Name: "user.x", Value: []byte("1")}), errNoProc)
 	_, err = d.Xattrs("missing")
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

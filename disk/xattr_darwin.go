@@ -15,9 +15,18 @@ func (d *osDir) Xattrs(name string) (out []Xattr, err error) {
 	return out, err
 }
 
-func (d *osDir) SetXattr(name string, x Xattr) error {
+func (d *osDir) SetXattr(name string, is Info, x Xattr) error {
 	return d.do("setxattr", name, func() error {
-		return d.withFD(name, func(fd int) error { return unix.Fsetxattr(fd, x.Name, x.Value, 0) })
+		return d.withFD(name, func(fd int) error {
+			var st unix.Stat_t
+			if err := unix.Fstat(fd, &st); err != nil {
+				return err
+			}
+			if now := infoOf(&st); !now.SameFile(is) || now.Kind != is.Kind {
+				return ErrReplaced
+			}
+			return unix.Fsetxattr(fd, x.Name, x.Value, 0)
+		})
 	})
 }
 

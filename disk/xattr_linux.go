@@ -10,7 +10,7 @@ import (
 // file's place is not followed and a file without read permission serves too.
 func (d *osDir) Xattrs(name string) (out []Xattr, err error) {
 	err = d.do("listxattr", name, func() error {
-		return withPath(d.f, name, func(path string) (err error) {
+		return withPath(d.f, name, nil, func(path string) (err error) {
 			out, err = readXattrs(
 				func(b []byte) (int, error) { return unix.Listxattr(path, b) },
 				func(name string, b []byte) (int, error) { return unix.Getxattr(path, name, b) })
@@ -20,13 +20,14 @@ func (d *osDir) Xattrs(name string) (out []Xattr, err error) {
 	return out, err
 }
 
-func (d *osDir) SetXattr(name string, x Xattr) error {
+func (d *osDir) SetXattr(name string, is Info, x Xattr) error {
 	return d.do("setxattr", name, func() error {
-		return withPath(d.f, name, func(path string) error { return unix.Setxattr(path, x.Name, x.Value, 0) })
+		return withPath(d.f, name, &is, func(path string) error { return unix.Setxattr(path, x.Name, x.Value, 0) })
 	})
 }
 
-func withPath(dirfd int, name string, use func(path string) error) error {
+// withPath gives use a path of the child name, which must be the one that is, if that is given.
+func withPath(dirfd int, name string, is *Info, use func(path string) error) error {
 	fd, err := unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -35,6 +36,9 @@ func withPath(dirfd int, name string, use func(path string) error) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
+	}
+	if now := infoOf(&st); is != nil && (!now.SameFile(*is) || now.Kind != is.Kind) {
+		return ErrReplaced
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		return nil // links carry none that matter

@@ -367,14 +367,14 @@ func rights(from, to disk.Dir, name string, in *disk.Info) error {
 	if err != nil {
 		return gone(err)
 	}
-	for _, x := range xattrs {
-		_ = to.SetXattr(name, x) // some are the system's alone
-	}
 	made, err := to.Stat(name)
-	if err == nil {
-		err = to.Chmod(name, made, in.Mode)
-	}
 	if err != nil {
+		return err
+	}
+	for _, x := range xattrs {
+		_ = to.SetXattr(name, made, x) // some are the system's alone
+	}
+	if err := to.Chmod(name, made, in.Mode); err != nil {
 		return err
 	}
 	return to.SetMtime(name, in.Mtime)

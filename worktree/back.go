@@ -126,7 +126,7 @@ func (x *txn) modeBack(s *step) error {
 	}
 	switch s.seen.at {
 	case newState:
-		return x.chmodFile(s, s.From.Mode)
+		return x.chmodFile(s, s.From)
 	case nothing:
 		x.leaveForeign(s, "missing")
 	case other:
@@ -442,7 +442,7 @@ func (x *txn) refill(s *step, p slots) error {
 	if !kept || !s.From.Owner.Known {
 		mode &^= tree.SpecialBits
 	}
-	if err := f.Chmod(mode); err != nil {
+	if err := unlistAndChmod(s.From, p, p.draft, f, mode); err != nil {
 		return err
 	}
 	return f.Sync()

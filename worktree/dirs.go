@@ -145,6 +145,11 @@ func (x *txn) setMode(s *step, want wanted) error {
 		return err
 	}
 	defer self.release()
+	if e := want(s); s.kind == chmodDir {
+		if err := x.unlistOld(s, e, d, st); err != nil {
+			return err
+		}
+	}
 	if err := d.Chmod(s.Path.Name(), st, mode); err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (x *txn) moves(ctx context.Context) error {
 			return x.upward(ctx, func(s *step) bool { return s.kind == rmdir && !s.under && !s.early }, x.dropDir)
 		},
 		func() error {
-			return x.each(ctx, func(s *step) bool { return s.kind == chmodFile }, func(s *step) error { return x.chmodFile(s, s.To.Mode) })
+			return x.each(ctx, func(s *step) bool { return s.kind == chmodFile }, func(s *step) error { return x.chmodFile(s, s.To) })
 		},
 		func() error { return x.dirModes(ctx, wantTo) },
 	} {
@@ -279,6 +279,9 @@ func (x *txn) mkdir(s *step, e *tree.Entry) error {
 	if err != nil {
 		return err
 	}
+	if _, err := unlist(e, d, name, is, mode|0o700); err != nil {
+		return err
+	}
 	return d.Chmod(name, is, mode|0o700)
 }
 
@@ -316,9 +319,32 @@ func notEmpty(err error) bool {
 	return errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist)
 }
 
+// unlist takes the access control list from the child that is, which gets the mode at the
+// same moment, if e is known to have none. It says whether there was one.
+func unlist(e *tree.Entry, d disk.Dir, name string, is disk.Info, mode uint32) (bool, error) {
+	if !unlisted(e) {
+		return false, nil
+	}
+	return disk.DropACL(d, name, is, mode)
+}
+
+// unlistOld does it where the step changes the mode alone, and says that the list is gone.
+func (x *txn) unlistOld(s *step, e *tree.Entry, d disk.Dir, is disk.Info) error {
+	had, err := unlist(e, d, s.Path.Name(), is, e.Mode)
+	if had && err == nil {
+		x.noteList(s)
+	}
+	return err
+}
+
+func (x *txn) noteList(s *step) {
+	x.note(tree.Quote(s.Path) + ": its access control list, which came later, is gone")
+}
+
 // chmodFile gives the file that is at the path another mode, through a handle,
 // so that it is the file that was checked.
-func (x *txn) chmodFile(s *step, mode uint32) error {
+func (x *txn) chmodFile(s *step, want *tree.Entry) error {
+	mode := want.Mode
 	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
@@ -350,6 +376,9 @@ func (x *txn) chmodFile(s *step, mode uint32) error {
 		if mode&tree.SpecialBits != 0 && e.Special() && e.Mode == mode && !ownedBy(e, st) {
 			return ErrStranger // another's file must not get our rights, nor ours another's
 		}
+	}
+	if err := x.unlistOld(s, want, d, st); err != nil {
+		return err
 	}
 	if err := f.Chmod(mode); err != nil {
 		return err

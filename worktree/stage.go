@@ -289,7 +289,7 @@ func (x *txn) dress(s *step, p slots, f disk.File) error {
 		return &ConflictError{[]Conflict{{s.Path, fmt.Sprintf("mode %o cannot be given to a file of another owner", s.To.Mode)}}}
 	}
 	if s.From != nil && s.From.Type == tree.Regular {
-		if err := x.giveXattrs(s, p); err != nil {
+		if err := x.giveXattrs(s, p, f); err != nil {
 			return err
 		}
 	}
@@ -299,6 +299,21 @@ func (x *txn) dress(s *step, p slots, f disk.File) error {
 	}
 	if err != nil {
 		return err
+	}
+	return unlistAndChmod(s.To, p, p.in, f, mode)
+}
+
+// unlistAndChmod gives the new file f its mode, and takes from it the access control list that
+// it may have from the default list of the directory where it was made.
+func unlistAndChmod(e *tree.Entry, p slots, name string, f disk.File, mode uint32) error {
+	if unlisted(e) {
+		is, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if _, err := disk.DropACL(p, name, is, mode); err != nil {
+			return err
+		}
 	}
 	return f.Chmod(mode)
 }
@@ -440,7 +455,7 @@ func (x *txn) newDir(path tree.Path) *step {
 }
 
 // giveXattrs gives the slot the attributes and ACLs of the file it replaces.
-func (x *txn) giveXattrs(s *step, p slots) error {
+func (x *txn) giveXattrs(s *step, p slots, f disk.File) error {
 	d, err := x.h.dir(s.Path.Parent())
 	if err != nil {
 		return err
@@ -458,9 +473,13 @@ func (x *txn) giveXattrs(s *step, p slots) error {
 	if err != nil {
 		return err
 	}
+	is, err := f.Stat()
+	if err != nil {
+		return err
+	}
 	for _, a := range list {
-		if a.Name == disk.ACL && losesList(s.From, s.To) {
-			x.note(tree.Quote(s.Path) + ": its access control list, which came later, is gone")
+		if a.Name == disk.ACL && (losesList(s.From, s.To) || unlisted(s.To)) {
+			x.noteList(s)
 			continue
 		}
 		if a.Name == disk.Capability {
@@ -470,7 +489,7 @@ func (x *txn) giveXattrs(s *step, p slots) error {
 		if slices.ContainsFunc(have, func(b disk.Xattr) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) }) {
 			continue
 		}
-		if err := p.SetXattr(p.in, a); err != nil {
+		if err := p.SetXattr(p.in, is, a); err != nil {
 			if !refused(err) {
 				return err
 			}

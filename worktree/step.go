@@ -89,6 +89,9 @@ func kindOf(from, to *tree.Entry) kind {
 // so that it has its list again when it is taken back.
 func losesList(from, to *tree.Entry) bool { return hasList(from) && !hasList(to) }
 
+// unlisted says whether e is known to have had no access control list, since its group may more than others.
+func unlisted(e *tree.Entry) bool { return e.GroupOnly() != 0 && !hasList(e) }
+
 // hasList says whether an access control list is known to say what the bits of a file's group mean.
 func hasList(e *tree.Entry) bool { return e != nil && e.Owner.Known && e.Owner.GID == disk.NoGroup }
 

@@ -271,15 +271,23 @@ func TestAttributesAndLists(t *testing.T) {
 	r := newRig(t, files{"a": file("1"), "b": file("2")})
 	root := r.open("tree")
 	defer root.Close()
-	if err := root.SetXattr("a", disk.Xattr{Name: "user.note", Value: []byte("keep\x00me")}); err != nil {
+	stat := func(name string) disk.Info {
+		is, err := root.Stat(name)
+		require.NoError(t, err)
+		return is
+	}
+	if err := root.SetXattr("a", stat("a"), disk.Xattr{Name: "user.note", Value: []byte("keep\x00me")}); err != nil {
 		t.Skip("no attributes here: ", err)
 	}
 	// user:bin:rw, in the kernel's form; its mask is the mode's group bits.
 	acl := "\x02\x00\x00\x00\x01\x00\x06\x00\xff\xff\xff\xff\x02\x00\x06\x00\x02\x00\x00\x00\x04\x00\x04\x00\xff\xff\xff\xff\x10\x00\x06\x00\xff\xff\xff\xff\x20\x00\x04\x00\xff\xff\xff\xff"
-	hasACL := root.SetXattr("b", disk.Xattr{Name: "system.posix_acl_access", Value: []byte(acl)}) == nil
-	st, err := root.Stat("b")
-	require.NoError(t, err)
-	out, err := r.move(steps(files{"a": file("1"), "b": moded(st.Mode, "2")}, files{"a": moded(0o640, "x"), "b": moded(st.Mode, "y")}))
+	hasACL := root.SetXattr("b", stat("b"), disk.Xattr{Name: "system.posix_acl_access", Value: []byte(acl)}) == nil
+	mode := stat("b").Mode
+	list := steps(files{"a": file("1"), "b": moded(mode, "2")}, files{"a": moded(0o640, "x"), "b": moded(mode, "y")})
+	if hasACL {
+		list[1].To.Owner = tree.Owner{GID: disk.NoGroup, Known: true}
+	}
+	out, err := r.move(list)
 	require.NoError(t, err)
 	require.Empty(t, out.Notes)
 	got, err := root.Xattrs("a")
@@ -495,16 +503,22 @@ func TestSwappedBeforeItIsGivenAway(t *testing.T) {
 	}
 	was := files{"a": moded(0o755, "1"), "l": link("x"), "gone": file("g")}
 	will := files{"a": moded(0o755, "2"), "l": link("y"), "d": dir(0o755), "d/new": file("n"), "d/l": link("z")}
+	// user:nobody:rw, which the new file gets from the old one.
+	list := "\x02\x00\x00\x00\x01\x00\x07\x00\xff\xff\xff\xff\x02\x00\x06\x00\xfe\xff\x00\x00" +
+		"\x04\x00\x05\x00\xff\xff\xff\xff\x10\x00\x05\x00\xff\xff\xff\xff\x20\x00\x05\x00\xff\xff\xff\xff"
 	owners := 0
 	for n := 0; ; n++ {
 		r := newRig(t, was)
 		give(t, r)
+		if err := unix.Setxattr(r.path("a"), disk.ACL, []byte(list), 0); err != nil {
+			t.Log("no access control lists: ", err)
+		}
 		require.NoError(t, os.Chown(r.path(".decree/tmp"), nobody, nobody))
 		var secret *os.File
 		i := 0
 		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
 			return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
-				if !strings.HasSuffix(s.Op, "Chown") && s.Op != "Chmod" && s.Op != "FileChmod" {
+				if !strings.HasSuffix(s.Op, "Chown") && s.Op != "Chmod" && s.Op != "FileChmod" && s.Op != "SetXattr" {
 					return disktest.Action{}
 				}
 				if i++; i-1 == n {
@@ -542,7 +556,9 @@ func TestCapabilitiesStayBehind(t *testing.T) {
 	defer root.Close()
 	// CAP_NET_BIND_SERVICE, permitted and effective, in the kernel's form of version 2.
 	value := []byte("\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
-	if err := root.SetXattr("a", disk.Xattr{Name: disk.Capability, Value: value}); err != nil {
+	is, err := root.Stat("a")
+	require.NoError(t, err)
+	if err := root.SetXattr("a", is, disk.Xattr{Name: disk.Capability, Value: value}); err != nil {
 		t.Skip("no file capabilities here: ", err)
 	}
 	out, err := r.move(steps(was, will))

@@ -234,8 +234,8 @@ func (d *dir) SetMtime(name string, mtime int64) error {
 	return d.c.done("SetMtime", d.at(name), func() error { return d.Dir.SetMtime(name, mtime) })
 }
 
-func (d *dir) SetXattr(name string, x disk.Xattr) error {
-	return d.c.done("SetXattr", d.at(name), func() error { return d.Dir.SetXattr(name, x) })
+func (d *dir) SetXattr(name string, is disk.Info, x disk.Xattr) error {
+	return d.c.done("SetXattr", d.at(name), func() error { return d.Dir.SetXattr(name, is, x) })
 }
 
 func (d *dir) Sync() error { return d.c.done("Sync", d.Path(), d.Dir.Sync) }

@@ -338,8 +338,11 @@ func (d *memDir) Xattrs(name string) (out []disk.Xattr, err error) {
 	return out, err
 }
 
-func (d *memDir) SetXattr(name string, x disk.Xattr) error {
+func (d *memDir) SetXattr(name string, is disk.Info, x disk.Xattr) error {
 	return d.on("setxattr", name, func(n *inode) error {
+		if n.ino != is.Ino || n.kind != is.Kind {
+			return disk.ErrReplaced
+		}
 		if n.now.xattrs == nil {
 			n.now.xattrs = map[string][]byte{}
 		}
