@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -75,6 +76,10 @@ func (p *Project) examine(w Where) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.mayFollow(w, asked, id, store); err != nil {
+		store.Close()
+		return nil, err
+	}
 	f := &finding{bond: compare(p.Disk, m, p.Root, self), base: id.Store, store: store, mem: m}
 	if f.bond != copied {
 		return f, nil
@@ -89,6 +94,34 @@ func (p *Project) examine(w Where) (*finding, error) {
 		own.why = fmt.Errorf("it is that of %s", m.Root)
 	}
 	return own, err
+}
+
+// mayFollow refuses a store of somebody who owns neither the root nor this process, if only
+// project.json names it: whoever brought that file into the tree would read in the store what is
+// recorded, and his unfinished work there would be finished in the tree. A user's own bases, and what
+// the environment asks for, are no such place.
+func (p *Project) mayFollow(w Where, asked storeBase, id *identity, store disk.Dir) error {
+	uid := os.Geteuid()
+	if uid < 0 || asked.asked && !asked.config {
+		return nil
+	}
+	for _, own := range w.defaultBases() {
+		if own.base != inTree && sameBase(p.Disk, own.base, id.Store) {
+			return nil
+		}
+	}
+	has, err := store.Self()
+	if err != nil {
+		return err
+	}
+	root, err := p.Dir.Self()
+	if err != nil || int64(has.UID) == int64(uid) || has.UID == root.UID {
+		return err
+	}
+	file := filepath.Join(p.Root, dirName, identityFile)
+	return &Error{Kind: Refused,
+		Msg:    fmt.Sprintf("%s: the store that %s names belongs to %s, and neither to you nor to the owner of %s", store.Path(), file, userName(has.UID), p.Root),
+		Advice: fmt.Sprintf("if you trust its owner, name the directory above it with DECREE_STORE; if %s came with somebody else's tree, remove it", file)}
 }
 
 // agree refuses a place that is asked for while the project has another.
