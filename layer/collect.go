@@ -106,6 +106,10 @@ func (out *Collected) add(c *Change, o CollectOptions) error {
 		return err
 	}
 	t := Touched{Change: tree.Change{Path: c.Path, New: after}}
+	writing, err := beingWritten(c.From(), c.Name(), c.Before)
+	if err != nil && !unreadable(err) {
+		return err
+	}
 	t.Old, err = read(o.Writer, c.From(), c.Name(), c.Before)
 	if err != nil && !unreadable(err) {
 		return err
@@ -114,7 +118,7 @@ func (out *Collected) add(c *Change, o CollectOptions) error {
 	if serr != nil {
 		return serr
 	}
-	if !ok || err != nil {
+	if !ok || writing || err != nil {
 		if err := t.assume(c); err != nil {
 			return err
 		}
@@ -160,6 +164,20 @@ func unreadable(err error) bool {
 		}
 	}
 	return false
+}
+
+// beingWritten says whether somebody has the file name open for writing, or mapped so: a mapping
+// that was first written to before the run can have changed it since, at its old change time.
+func beingWritten(d disk.Dir, name string, in *disk.Info) (bool, error) {
+	if in == nil || in.Kind != disk.Regular {
+		return false, nil
+	}
+	f, err := d.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return f.BeingWritten(), nil
 }
 
 // read stores what in says name is, and returns its facts; nil for nothing.

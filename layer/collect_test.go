@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -88,6 +90,34 @@ type full struct{ stored }
 var errFull = errors.New("no space left on device")
 
 func (full) PutFile(io.Reader, int64) (tree.Hash, int64, error) { return tree.Hash{}, 0, errFull }
+
+// TestCollectBeingWritten: what a mapping writes that was first written to before the run leaves no
+// new change time, so what somebody has mapped is no base.
+func TestCollectBeingWritten(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells who has a file open")
+	}
+	for _, how := range mechanisms {
+		s := newSite(t)
+		sh(t, s.root, "echo a >a; echo b >b")
+		f, err := os.OpenFile(s.root+"/a", os.O_RDWR, 0)
+		require.NoError(t, err)
+		mapped, err := syscall.Mmap(int(f.Fd()), 0, 2, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		mapped[0] = 'a'
+		l := s.make("one", how)
+		s.run(l, "echo run >a; echo run >b")
+		mapped[0] = 'u'
+		got, err := l.Collect(t.Context(), layer.CollectOptions{Writer: stored{}})
+		require.NoError(t, err)
+		require.Equal(t, []layer.Touched{
+			{Change: tree.Change{Path: "a", Old: file("u\n"), New: file("run\n")}, NoBase: true},
+			{Change: tree.Change{Path: "b", Old: file("b\n"), New: file("run\n")}},
+		}, got.Touched, how)
+		require.NoError(t, syscall.Munmap(mapped))
+	}
+}
 
 // TestCollectUnread: what cannot be read of the layer is told, and never taken for nothing;
 // the store's own trouble is an error.
