@@ -193,6 +193,9 @@ func makeUpper(dir, like disk.Dir) error {
 // it is not as it was made, an error with fs.ErrNotExist in its chain if there is none.
 func (p *Place) Open(name string) (*Layer, error) {
 	dir, err := p.Dir.OpenDir(name)
+	if disk.OtherKind(err) {
+		return nil, fmt.Errorf("%s is no directory: %w", filepath.Join(p.Dir.Path(), name), ErrDamaged)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -254,11 +257,13 @@ func (l *Layer) readFacts() error {
 	return nil
 }
 
-// Names lists the layers in no order, and what dead processes left: Open refuses that.
+// Names lists the layers in no order, and what dead processes left or somebody put in a layer's
+// place: Open refuses that.
 func (p *Place) Names() (names []string, err error) {
 	list, err := p.Dir.List()
 	for _, e := range list {
-		if e.Kind == disk.Directory && !p.inUse(e.Name) {
+		asLayer := e.Kind == disk.Directory || '0' <= e.Name[0] && e.Name[0] <= '9' // runs' ids; decree's other files have none
+		if asLayer && !p.inUse(e.Name) {
 			names = append(names, e.Name)
 		}
 	}
@@ -271,6 +276,9 @@ func (p *Place) Remove(name string) error {
 	dir, err := p.Dir.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if disk.OtherKind(err) { // somebody put it in the layer's place
+		return p.Dir.Remove(name)
 	}
 	if err != nil {
 		return err

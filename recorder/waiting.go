@@ -60,7 +60,7 @@ func (r *Reader) conflictsOf(ctx context.Context, rec *history.Record) ([]plan.I
 // -1 where there is none.
 func (r *Reader) layersSize(id string) (int64, error) {
 	dir, err := disk.OpenPath(r.project.Store, path.Join(layersDir, id))
-	if isMissing(err) {
+	if isMissing(err) || disk.OtherKind(err) {
 		return -1, nil
 	}
 	if err != nil {
