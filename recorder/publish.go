@@ -465,24 +465,28 @@ func (r *Reader) broughtBy(ids []string) (whole map[tree.Path]bool, parts map[tr
 	return whole, parts
 }
 
-// applied is the publish that an apply of one draft is; false where it is of other records.
-func (r *Recorder) applied(o MoveOptions) (p PublishOptions, is bool) {
+// applied is the publish that an apply of one draft is; false where it is of other records, or
+// of none: what is to be said of that, the apply says.
+func (r *Recorder) applied(o MoveOptions) (p PublishOptions, is bool, err error) {
 	if o.From != "" || len(o.Refs) != 1 {
-		return p, false
+		return p, false, nil
 	}
 	ids, err := r.resolve(r.history, o.Refs[0])
-	if err != nil || len(ids) != 1 {
-		return p, false
+	var rec *history.Record
+	if err == nil && len(ids) == 1 {
+		rec, err = r.history.Get(ids[0])
 	}
-	rec, err := r.history.Get(ids[0])
-	if err != nil || rec.Isolated == "" {
-		return p, false
+	if kind := project.KindOf(err); kind == project.NotFound || kind == project.Usage {
+		err = nil
+	}
+	if err != nil || rec == nil || rec.Isolated == "" {
+		return p, false, err
 	}
 	p = PublishOptions{Ref: rec.ID, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, DryRun: o.DryRun, Yes: o.Yes, Choose: o.Choose}
 	if o.Confirm != nil {
 		p.Confirm = func(p *plan.Plan) (bool, error) { return o.Confirm(p, nil) }
 	}
-	return p, true
+	return p, true, nil
 }
 
 // refuseDraft keeps revert and apply from a draft, of which nothing is in the tree.

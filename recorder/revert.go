@@ -40,7 +40,9 @@ func (r *Recorder) Revert(ctx context.Context, o MoveOptions) (*MoveResult, erro
 // Apply brings records' changes again, or those of a record in another copy. Of a draft it
 // is its publish.
 func (r *Recorder) Apply(ctx context.Context, o MoveOptions) (*MoveResult, error) {
-	if p, is := r.applied(o); is {
+	if p, is, err := r.applied(o); err != nil {
+		return nil, err
+	} else if is {
 		return r.Publish(ctx, p)
 	}
 	return r.moveRecords(ctx, o, plan.Forth)

@@ -909,13 +909,23 @@ func TestSweep(t *testing.T) {
 // TestRecoveryWithoutOpenRecords: a recovery that cannot read the open records just now
 // says so, and does not take what they hold for lost.
 func TestRecoveryWithoutOpenRecords(t *testing.T) {
+	eachReadFails(t, "recover a revert", func(path string) bool { return strings.Contains(path, "/open") })
+}
+
+// TestApplyWithoutTheLog: an apply whose record cannot be looked up just now says so.
+func TestApplyWithoutTheLog(t *testing.T) {
+	eachReadFails(t, "apply", func(path string) bool { return filepath.Base(path) == "records.jsonl" })
+}
+
+// eachReadFails does an operation with one fault at each step that reads from the paths of which.
+func eachReadFails(t *testing.T, name string, which func(path string) bool) {
 	list := operations()
-	op := list[slices.IndexFunc(list, func(op operation) bool { return op.name == "recover a revert" })]
+	op := list[slices.IndexFunc(list, func(op operation) bool { return op.name == name })]
 	s := begin(t, op, 1)
 	s.reset()
 	i, steps := 0, []int(nil)
 	require.NoError(t, s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
-		if !st.Write && strings.Contains(st.Path, "/open") {
+		if !st.Write && which(st.Path) {
 			steps = append(steps, i)
 		}
 		i++
