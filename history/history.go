@@ -170,9 +170,17 @@ type runNames struct {
 	others []string
 }
 
-// at says whether there is something of row i's name, and of what kind.
-func (n *runNames) at(i int) (there bool, kind disk.Kind) {
-	return n.there[i], n.kinds[i]
+// at says whether there is something of the name of r, row i, and of what kind. A nil n has not
+// listed the directory, which then is asked.
+func (n *runNames) at(i int, r row, runs disk.Dir) (there bool, kind disk.Kind) {
+	if n != nil {
+		return n.there[i], n.kinds[i]
+	}
+	st, err := runs.Stat(r.id())
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist), disk.Unknown
+	}
+	return true, st.Kind
 }
 
 func (h *History) runNames(l *log) (*runNames, error) {

@@ -89,6 +89,8 @@ func some(names []string) string {
 type ListOptions struct {
 	Limit int                // at most that many, the newest; 0: all
 	Keep  func(*Record) bool // nil: all; it must be safe for concurrent use
+	// Known leaves out what is Foreign, so that a short list of a long history need not look for it.
+	Known bool
 }
 
 // List returns the records: those of the log and the open ones.
@@ -108,13 +110,15 @@ func (h *History) listNow(o ListOptions) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := h.runNames(l)
-	if err != nil {
-		return nil, err
-	}
 	late := &Listing{}
-	if late.Foreign, err = h.foreignOf(names); err != nil {
-		return nil, err
+	var names *runNames
+	if !o.Known {
+		if names, err = h.runNames(l); err != nil {
+			return nil, err
+		}
+		if late.Foreign, err = h.foreignOf(names); err != nil {
+			return nil, err
+		}
 	}
 	strays, err := h.openRecords(l, late)
 	if err != nil {
@@ -165,7 +169,7 @@ func (h *History) inspect(l *log, names *runNames) ([]runState, error) {
 	defer runs.Close()
 	parallel(len(l.rows), func(from, to int) {
 		for i := from; i < to; i++ {
-			there, kind := names.at(i)
+			there, kind := names.at(i, l.rows[i], runs)
 			states[i] = h.inspectRow(runs, l.rows[i], there, kind)
 		}
 	})
@@ -181,16 +185,23 @@ func (h *History) inspectRow(runs disk.Dir, r row, there bool, kind disk.Kind) r
 	if kind != disk.Directory && kind != disk.Unknown {
 		return h.compareRun(r) // a link, which stat would follow: opening it says so
 	}
-	st, err := statRun(runs, r.id())
-	if errors.Is(err, fs.ErrNotExist) {
+	switch same, err := r.asWritten(runs); {
+	case errors.Is(err, fs.ErrNotExist):
 		return runState{state: missing}
-	}
-	if err == nil && st.Kind == disk.Regular {
-		if v, ok := r.runFile(); ok && v == (fileStat{st.Size, st.Mtime}) {
-			return runState{}
-		}
+	case err == nil && same:
+		return runState{}
 	}
 	return h.compareRun(r)
+}
+
+// asWritten says whether the row's run.json has the size and mtime that it was written with.
+func (r row) asWritten(runs disk.Dir) (bool, error) {
+	st, err := statRun(runs, r.id())
+	if err != nil || st.Kind != disk.Regular {
+		return false, err
+	}
+	v, ok := r.runFile()
+	return ok && v == (fileStat{st.Size, st.Mtime}), nil
 }
 
 func (h *History) compareRun(r row) runState {
@@ -350,7 +361,7 @@ func (k *looker) look(from, to int) []looked {
 func (k *looker) row(i int, r row) (l looked) {
 	l.state = missing
 	if k.runs != nil {
-		there, kind := k.names.at(i)
+		there, kind := k.names.at(i, r, k.runs)
 		l.runState = k.h.inspectRow(k.runs, r, there, kind)
 	}
 	if l.state == damaged || l.state == newer || l.state == unparsed {
@@ -466,14 +477,37 @@ func (h *History) Get(id string) (*Record, error) {
 }
 
 // refuseNewer looks whether run.json was written by a newer decree: then the
-// store's copy is not the record any more.
+// store's copy is not the record any more. One that is as it was written with the line was not.
 func (h *History) refuseNewer(id string) error {
+	if h.runAsWritten(id) {
+		return nil
+	}
 	_, _, err := h.readRun(id)
 	var newer *NewerError
 	if errors.As(err, &newer) {
 		return newer
 	}
 	return nil // damage of another kind is the listing's to name
+}
+
+// runAsWritten says whether the run.json of a record of the log has the size and mtime that it
+// was written with.
+func (h *History) runAsWritten(id string) bool {
+	l, err := h.readOn()
+	if err != nil {
+		return false
+	}
+	i, known := l.where(id)
+	if !known {
+		return false
+	}
+	runs, err := h.runsIfAny()
+	if runs == nil || err != nil {
+		return false
+	}
+	defer runs.Close()
+	same, err := l.rows[i].asWritten(runs)
+	return err == nil && same
 }
 
 // Newest calls each for the records that can be read, open ones too, newest

@@ -763,7 +763,7 @@ func statPath(root disk.Dir, path string) (disk.Info, error) {
 // One that cannot be written is named and stands in nobody's way: the store's copy counts.
 func (c *recovery) runs() error {
 	h := c.r.history
-	list, err := h.List(history.ListOptions{Limit: history.PlainManifests, Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
+	list, err := h.List(history.ListOptions{Limit: history.PlainManifests, Known: true, Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
 	if err != nil {
 		return err
 	}

@@ -101,10 +101,6 @@ func (r *Recorder) ownersIn(t *openTurn) (*owners, error) {
 	if err != nil {
 		return nil, err
 	}
-	tells, err := r.tellTools(told)
-	if err != nil {
-		return nil, err
-	}
 	tools := map[string]bool{}
 	for _, l := range near.during(t, told) {
 		of, anything := &o.theirs, &o.theirsAny
@@ -126,26 +122,31 @@ func (r *Recorder) ownersIn(t *openTurn) (*owners, error) {
 		}
 	}
 	o.tools = slices.Sorted(maps.Keys(tools))
-	if len(tools) == 0 && (!tells[t.Record.Actor.Agent] || t.Record.Turn.Continues != "") {
-		o.mineAny = true // nothing is ever told of this agent's tools, or nothing was noted of it since its turn was closed
+	if len(tools) == 0 {
+		tells, err := r.tellsTools(t.Record.Actor.Agent, told)
+		if err != nil {
+			return nil, err
+		}
+		if !tells || t.Record.Turn.Continues != "" {
+			o.mineAny = true // nothing is ever told of this agent's tools, or nothing was noted of it since its turn was closed
+		}
 	}
-	o.theirsAny = o.theirsAny || near.silent(tells)
-	return o, nil
+	if !o.theirsAny {
+		o.theirsAny, err = r.anySilent(near, told)
+	}
+	return o, err
 }
 
-// tellTools are the agents whose tools are told of: now, or in one of the last turns.
-func (r *Reader) tellTools(told []toldLine) (map[string]bool, error) {
-	tells := map[string]bool{}
-	for _, l := range told {
-		tells[l.Agent] = true
+// tellsTools says whether the tools of an agent are told of: now, or in one of the last turns.
+func (r *Reader) tellsTools(agent string, told []toldLine) (tells bool, err error) {
+	if slices.ContainsFunc(told, func(l toldLine) bool { return l.Agent == agent }) {
+		return true, nil
 	}
 	n := 0
-	err := r.history.Newest(func(rec *history.Record) bool {
-		if rec.Turn != nil && len(rec.Turn.Tools) > 0 {
-			tells[rec.Actor.Agent] = true
-		}
+	err = r.history.Newest(func(rec *history.Record) bool {
+		tells = rec.Turn != nil && rec.Actor.Agent == agent && len(rec.Turn.Tools) > 0
 		n++
-		return n < farBack
+		return !tells && n < farBack
 	})
 	return tells, err
 }
@@ -193,15 +194,15 @@ func (b *beside) heard(l toldLine) {
 	maps.DeleteFunc(b.quiet, func(t *openTurn, _ bool) bool { return t.told(l) })
 }
 
-// silent says whether one of the others may have changed anything without telling it: of
+// anySilent says whether one of the others may have changed anything without telling it: of
 // an agent whose tools are never told of.
-func (b *beside) silent(tells map[string]bool) bool {
+func (r *Reader) anySilent(b *beside, told []toldLine) (bool, error) {
 	for t := range b.quiet {
-		if !tells[t.Record.Actor.Agent] {
-			return true
+		if tells, err := r.tellsTools(t.Record.Actor.Agent, told); err != nil || !tells {
+			return err == nil, err
 		}
 	}
-	return false
+	return false, nil
 }
 
 // turnsBeside finds the turns, and other records that changed the tree, in the time of t. What runs
