@@ -64,8 +64,9 @@ func (c *Conversation) event(kind agent.Kind, name, id string) agent.Event {
 	return agent.Event{Agent: c.agent, Kind: kind, Name: name, Session: id, Model: s.model, Directory: s.directory}
 }
 
-// FromEditor returns what a line of the editor's tells: of kind Prompt.
-func (c *Conversation) FromEditor(line []byte) []agent.Event {
+// FromEditor returns what a line of the editor's tells: of kind Prompt. cut is how many bytes the
+// line lacks, as of Copy.
+func (c *Conversation) FromEditor(line []byte, cut int64) []agent.Event {
 	m := read[message](line)
 	p := read[params](m.Params)
 	c.mu.Lock()
@@ -84,7 +85,9 @@ func (c *Conversation) FromEditor(line []byte) []agent.Event {
 		c.asked[key(m.ID)] = asked{m.Method, p}
 		c.session(p.SessionID).prompts++
 		e := c.event(agent.Prompt, m.Method, p.SessionID)
-		e.Prompt = textOf(p.Prompt)
+		if e.Prompt = textOf(p.Prompt); cut > 0 {
+			e.PromptSize = int64(len(e.Prompt)) + cut
+		}
 		return []agent.Event{e}
 	}
 	return nil

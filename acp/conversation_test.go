@@ -21,7 +21,7 @@ func told(t *testing.T, lines string) string {
 		var events []agent.Event
 		switch line[0] {
 		case '>':
-			events = talk.FromEditor([]byte(line[1:]))
+			events = talk.FromEditor([]byte(line[1:]), 0)
 		case '<':
 			events = talk.FromAgent([]byte(line[1:]))
 		case '.':

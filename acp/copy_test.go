@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -38,9 +39,9 @@ func FuzzCopy(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("x"), mostLine+1), uint64(4))
 	f.Fuzz(func(t *testing.T, text []byte, seed uint64) {
 		talk := acp.New("a")
-		for _, read := range []func([]byte){func(l []byte) { talk.FromEditor(l) }, func(l []byte) { talk.FromAgent(l) }} {
+		for _, read := range []func([]byte){func(l []byte) { talk.FromEditor(l, 0) }, func(l []byte) { talk.FromAgent(l) }} {
 			var out, lines bytes.Buffer
-			heard := func(line []byte) {
+			heard := func(line []byte, _ int64) {
 				lines.Write(append(line, '\n'))
 				// The other side has no whole message before it is heard.
 				require.True(t, bytes.Equal(out.Bytes(), text[:out.Len()]))
@@ -66,7 +67,7 @@ func TestCopyHoldsBackOnlyALinesEnd(t *testing.T) {
 	done := make(chan error, 1)
 	written := make(chan string)
 	go func() {
-		done <- acp.Copy(writer(func(p []byte) { out.Write(p); written <- string(p) }), from, mostLine, func(line []byte) {
+		done <- acp.Copy(writer(func(p []byte) { out.Write(p); written <- string(p) }), from, mostLine, func(line []byte, _ int64) {
 			at = append(at, out.String()+"|"+string(line))
 		})
 	}()
@@ -90,9 +91,44 @@ func TestLongLinesPassUnread(t *testing.T) {
 	text := strings.Repeat("x", mostLine) + "\n" + strings.Repeat("y", mostLine+1) + "\nz\n"
 	var out strings.Builder
 	var lengths []int
-	require.NoError(t, acp.Copy(&out, strings.NewReader(text), mostLine, func(line []byte) { lengths = append(lengths, len(line)) }))
+	require.NoError(t, acp.Copy(&out, strings.NewReader(text), mostLine, func(line []byte, _ int64) { lengths = append(lengths, len(line)) }))
 	require.True(t, out.String() == text)
 	require.Equal(t, []int{mostLine, 1}, lengths)
+}
+
+// TestLongStringsAreNotHeld: of a long string in a line only its beginning is held, cut between
+// characters and escapes, and the line is JSON all the same, however it comes in pieces.
+func TestLongStringsAreNotHeld(t *testing.T) {
+	const most = 64 << 10 // bytes of a string that are held
+	for _, c := range []struct{ unit, kept string }{
+		{"x", strings.Repeat("x", most)},
+		{`\"`, strings.Repeat(`"`, most/2)},
+		{`\u0041`, strings.Repeat("A", most/6+1)},
+		{`\\`, strings.Repeat(`\`, most/2)},
+	} {
+		line := `{"a":["short \"","` + strings.Repeat(c.unit, 2*most) + `"],"b":"behind"}`
+		text := line + "\n{}\n"
+		for seed := range uint64(4) {
+			var out bytes.Buffer
+			var lines []string
+			var left []int64
+			require.NoError(t, acp.Copy(&out, &pieces{[]byte(text), rand.New(rand.NewPCG(seed, 0))}, 2*most, func(line []byte, cut int64) {
+				lines, left = append(lines, string(line)), append(left, cut)
+			}))
+			require.True(t, out.String() == text)
+			require.Len(t, lines, 2)
+			var got struct {
+				A []string
+				B string
+			}
+			require.NoError(t, json.Unmarshal([]byte(lines[0]), &got))
+			require.Equal(t, "behind", got.B)
+			require.Equal(t, `short "`, got.A[0])
+			require.True(t, got.A[1] == c.kept, "%d bytes", len(got.A[1]))
+			require.Equal(t, []int64{int64(len(line) - len(lines[0])), 0}, left)
+			require.Equal(t, "{}", lines[1])
+		}
+	}
 }
 
 func TestCopyReturnsTheStreamsErrors(t *testing.T) {

@@ -27,7 +27,8 @@ type Event struct {
 	Session    string // the agent's id of the session
 	Turn       string // the agent's id of the turn, of few agents
 	Model      string
-	Prompt     string // the whole prompt
+	Prompt     string // the whole prompt, or what was read of it
+	PromptSize int64  // how long it was, in bytes, with all that was sent with it, where not all was read
 	Directory  string // where the agent works, absolute; empty: the hook's own
 	Transcript string // the file that the agent writes the conversation to
 	Tool       string // the tool's name as the agent calls it

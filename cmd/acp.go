@@ -27,7 +27,7 @@ func (s *session) acpVerb() verb {
 	return verb{
 		name: "acp", category: agentCategory, args: "[--] AGENT [ARG...]", stops: true, words: commandWords, most: anyWords,
 		usage: "record the turns of an agent that an editor drives by the Agent Client Protocol",
-		about: `Stands between an editor and an agent that speaks the Agent Client Protocol on its stdin and stdout: put it in front of the agent's command line in the editor's settings. AGENT is started as it is, and every byte goes through as it came, both ways; what decree does not understand, or a line above 128 MiB, passes unread.
+		about: `Stands between an editor and an agent that speaks the Agent Client Protocol on its stdin and stdout: put it in front of the agent's command line in the editor's settings. AGENT is started as it is, and every byte goes through as it came, both ways; what decree does not understand, or a line of more than 16 MiB without its long texts, passes unread.
 
 Prompts, tool calls and the reasons to stop are read along and recorded as turns, as hooks do it: see 'decree turns'. A prompt is handed on once the tree is recorded, and an answer once the turn is, but not later than agents.deadline of the config says. An agent that has decree's hooks too is recorded once.
 
@@ -138,14 +138,14 @@ func (p *proxy) stand(c *exec.Cmd, signals <-chan os.Signal, toAgent io.WriteClo
 		}
 	}()
 	go func() {
-		_ = acp.Copy(toAgent, p.s.env.Stdin, acp.MostLine, func(line []byte) { p.heard(p.talk.FromEditor(line)) })
+		_ = acp.Copy(toAgent, p.s.env.Stdin, acp.MostLine, func(line []byte, cut int64) { p.heard(p.talk.FromEditor(line, cut)) })
 		toAgent.Close() // what the agent does not read any more, nobody can write
 	}()
 	var gone atomic.Bool
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
-		_ = acp.Copy(p.s.env.Stdout, untilSilent{fromAgent, &gone}, acp.MostLine, func(line []byte) { p.heard(p.talk.FromAgent(line)) })
+		_ = acp.Copy(p.s.env.Stdout, untilSilent{fromAgent, &gone}, acp.MostLine, func(line []byte, _ int64) { p.heard(p.talk.FromAgent(line)) })
 		fromAgent.Close() // what the editor does not read any more, nobody can write
 	}()
 	_ = c.Wait() // its state says how it has ended
