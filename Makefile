@@ -69,6 +69,11 @@ soak: build
 strace: build
 	DECREE_LONG=1 DECREE_SEED=$(SEED) DECREE_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -run 'TestStrace$$' -v -timeout 90m ./cmd
 
+# hook-kills: 800 hooks of coding agents, most of which are killed, on a file system in memory where TMPDIR is one.
+.PHONY: hook-kills
+hook-kills: build
+	DECREE_LONG=1 DECREE_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -run 'TestKilledHooks$$' -v -timeout 60m ./cmd
+
 # agents: real coding agents with decree's hooks, driven by a scripted model on this machine through the
 # stories of a person's hour. npm installs them into AGENTS_CACHE once, some 1.6 GB; AGENTS names
 # those that are wanted. DECREE_LARGE is a tree for the first capture of a large one.

@@ -80,7 +80,11 @@ func (s *session) hook(words []string, began time.Time) {
 	go func() {
 		defer close(done)
 		h.record(func() agent.Event {
-			e, _ := agent.Read(name, event, s.payload(h.deadline)) // of what is broken, what can be known is used
+			payload, rest := s.payload(h.deadline)
+			e, _ := agent.Read(name, event, payload)                           // of what is broken, what can be known is used
+			if len(payload) == mostPayload && len(e.Prompt) > len(payload)/2 { // it is the prompt that was cut off
+				e.PromptSize = int64(len(e.Prompt)) + rest
+			}
 			return e
 		})
 	}()
@@ -112,35 +116,34 @@ func (h *hooked) record(read func() agent.Event) {
 const lastWords = 50 * time.Millisecond
 
 // payload reads what the agent sends. All of it is taken, lest the agent meets a closed pipe,
-// and the beginning kept; an agent that does not end it is not waited for longer than need be, and what
-// it has sent counts where that is whole.
-func (s *session) payload(deadline time.Time) []byte {
+// and the beginning kept; rest is how many bytes came behind it. An agent that does not end it is not
+// waited for longer than need be, and what it has sent counts where that is whole.
+func (s *session) payload(deadline time.Time) (head []byte, rest int64) {
 	if s.env.Stdin == nil || isTerminal(s.env.Stdin) {
-		return nil
+		return nil, 0
 	}
-	data, all := make(chan []byte, 1), make(chan struct{})
+	data, behind := make(chan []byte, 1), make(chan int64, 1)
 	go func() {
-		defer close(all)
 		var head bytes.Buffer
 		in := io.LimitReader(s.env.Stdin, mostPayload)
 		if json.NewDecoder(io.TeeReader(in, &head)).Decode(new(json.RawMessage)) != nil { // broken, or cut off
 			_, _ = io.Copy(&head, in)
 		}
 		data <- head.Bytes()
-		_, _ = io.Copy(io.Discard, s.env.Stdin)
+		n, _ := io.Copy(io.Discard, s.env.Stdin)
+		behind <- n
 	}()
 	quarter := time.Until(deadline) / 4
-	rest, most := time.After(quarter), time.After(2*quarter)
+	patience, most := time.After(quarter), time.After(2*quarter)
 	select {
-	case head := <-data:
+	case head = <-data:
 		select {
-		case <-all:
-		case <-rest:
+		case rest = <-behind:
+		case <-patience:
 		}
-		return head
 	case <-most:
-		return nil
 	}
+	return head, rest
 }
 
 // failed notes why an event is not recorded: in the log of hooks, and in what tell says.
@@ -210,6 +213,8 @@ func (h *hooked) find() (bool, error) {
 	switch {
 	case err == nil:
 		h.project, config = p, p.Config
+	case errors.As(err, new(*project.ConfigError)):
+		h.openForLog()
 	case errors.Is(err, project.ErrNoProject):
 		config, err = project.ConfigOf(disk.OS, root)
 	}
@@ -220,6 +225,13 @@ func (h *hooked) find() (bool, error) {
 		h.deadline = time.Now().Add(max(d, leastHook))
 	}
 	return true, nil
+}
+
+// openForLog opens the project for its log alone, where its config cannot be read.
+func (h *hooked) openForLog() {
+	where := h.where
+	where.NoConfig = true
+	h.project, _ = project.Open(disk.OS, where, false) // else the agent's stderr has it
 }
 
 // process is the agent's.

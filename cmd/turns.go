@@ -131,6 +131,9 @@ func promptOf(r *history.Record) string {
 func (s *session) turnRows(row func(name, format string, args ...any), r *history.Record) {
 	t := r.Turn
 	row("prompt", "%s", promptOf(r))
+	if t.PromptSize > 0 {
+		row("", "(the beginning of %d bytes)", t.PromptSize)
+	}
 	row("ended", "%s", endedInWords(t.EndedBy))
 	row("stop reason", "%s", oneLine(t.Stop))
 	row("continues", "%s", t.Continues)

@@ -21,6 +21,7 @@ var endedBys = []string{string(EndedByEvent), string(EndedByOther)}
 // TurnFacts is what run.json says of a turn beside what it says of every record.
 type TurnFacts struct {
 	Prompt     string // its first characters; "" where the config leaves it out
+	PromptSize int64  // bytes of the whole prompt, at least; 0: Prompt is all of it
 	EndedBy    EndedBy
 	Stop       string // why the agent stopped, as it calls it; "" where it does not say
 	Continues  string // the turn whose end event came when it was closed already
@@ -43,6 +44,9 @@ func (r *Record) writeTurn(w *writer) {
 		return
 	}
 	w.textIfAny("prompt", t.Prompt)
+	if t.PromptSize > 0 {
+		w.number("prompt_bytes", t.PromptSize)
+	}
 	w.textIfAny("ended_by", string(t.EndedBy))
 	w.textIfAny("stop_reason", t.Stop)
 	w.textIfAny("continues", t.Continues)
@@ -64,7 +68,7 @@ func (r *Record) writeTurn(w *writer) {
 // readTurn takes the field key of a turn into r; false: it is none.
 func (r *Record) readTurn(key string, v *jsonread.Value) bool {
 	switch key {
-	case "prompt", "ended_by", "stop_reason", "continues", "transcript", "overlaps", "tools":
+	case "prompt", "prompt_bytes", "ended_by", "stop_reason", "continues", "transcript", "overlaps", "tools":
 	default:
 		return false
 	}
@@ -74,6 +78,8 @@ func (r *Record) readTurn(key string, v *jsonread.Value) bool {
 	switch t := r.Turn; key {
 	case "prompt":
 		t.Prompt = v.Text()
+	case "prompt_bytes":
+		t.PromptSize = v.Int()
 	case "ended_by":
 		t.EndedBy = EndedBy(v.Known(endedBys...))
 	case "stop_reason":

@@ -98,7 +98,6 @@ func (e *ConfigError) Hint() string {
 // cannot be read is a person's all the same: reading goes on with the defaults, and
 // writing is refused, lest retention removes what the file says is to be kept.
 func (p *Project) readConfig(create bool) (err error) {
-	p.Config = DefaultConfig()
 	if p.Decree == nil {
 		return nil
 	}

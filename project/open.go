@@ -98,8 +98,11 @@ func (p *Project) open(w Where, create bool) (err error) {
 	if err := p.refuseLink(); err != nil {
 		return err
 	}
-	if err := p.readConfig(create); err != nil {
-		return err
+	p.Config = DefaultConfig()
+	if !w.NoConfig {
+		if err := p.readConfig(create); err != nil {
+			return err
+		}
 	}
 	if create {
 		return p.claim(w)

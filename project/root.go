@@ -26,6 +26,8 @@ type Where struct {
 	// ConfigStore lets the config place a new project's store where it likes: the user
 	// has agreed. The config may have come with a tree that others made.
 	ConfigStore bool
+	// NoConfig leaves config.yml unread: the defaults hold.
+	NoConfig bool
 	// Behind is the user for whom root acts (sudo), nil if there is none. The store of a
 	// new project in that user's tree goes into that user's home, lest it is root's.
 	Behind *User

@@ -139,6 +139,16 @@ const (
 
 func clipID(id string) string { return firstRunes(id, mostID) }
 
+// clipPrompt is what is kept of a prompt, and how long it was, in bytes, if that is not all of it.
+func clipPrompt(e agent.Event) (kept string, size int64) {
+	text := strings.TrimSpace(e.Prompt)
+	kept = firstRunes(text, mostPrompt)
+	if kept != firstRunes(text, mostPrompt+1) {
+		size = max(e.PromptSize, int64(len(e.Prompt)))
+	}
+	return kept, size
+}
+
 func firstRunes(text string, most int) string {
 	text = strings.ToValidUTF8(text[:min(len(text), 4*most+4)], "\uFFFD")
 	n := 0
@@ -280,7 +290,7 @@ func (r *Recorder) newTurn(x *writing, e TurnEvent) (*history.Record, error) {
 		rec.Turn.Transcript = history.Transcript{Path: e.Transcript, Offset: e.TranscriptSize}
 	}
 	if r.project.Config.Agents.Prompts {
-		rec.Turn.Prompt = firstRunes(strings.TrimSpace(e.Prompt), mostPrompt)
+		rec.Turn.Prompt, rec.Turn.PromptSize = clipPrompt(e.Event)
 	}
 	if rec.Turn.Prompt == "" {
 		rec.Description = strings.TrimSuffix(fmt.Sprintf("Turn %d of %s", rec.Actor.Turn, oneWord(rec.Actor.Agent)), " of ")
@@ -423,7 +433,7 @@ func (r *Recorder) continueTurn(ctx context.Context, x *writing, e TurnEvent, la
 	}
 	rec.Before, rec.Turn.Continues = left(since.last), last.ID
 	rec.Files, rec.Bytes, rec.Unrecorded = since.last.Files, since.last.Bytes, res.Unrecorded
-	rec.Turn.Prompt, rec.Description = last.Turn.Prompt, last.Description
+	rec.Turn.Prompt, rec.Turn.PromptSize, rec.Description = last.Turn.Prompt, last.Turn.PromptSize, last.Description
 	t := &openTurn{note: turnNote{Agent: e.Process, After: since.last.ID}, Opened: &history.Opened{Record: rec, Effects: history.Effects{Labels: map[string]string{history.LabelOfTurn(rec.Actor.Turn): rec.ID}}}}
 	return rec, r.recordTurn(ctx, x, t, history.EndedByEvent, res, since.changes)
 }
