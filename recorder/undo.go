@@ -283,7 +283,7 @@ func (w *undoing) finish(ctx context.Context, x *writing) (*MoveResult, error) {
 	res := &MoveResult{Plan: p, Walked: w.done, Passed: w.passed}
 	if w.taken == 0 {
 		res.Walked = nil
-		return res, w.r.mentions(w.o.Paths, p)
+		return res, w.mentions(p)
 	}
 	if w.taken < w.n {
 		return nil, w.tooFew()
@@ -291,7 +291,7 @@ func (w *undoing) finish(ctx context.Context, x *writing) (*MoveResult, error) {
 	if err := w.refuse(p); err != nil {
 		return nil, err
 	}
-	if err := w.r.mentions(w.o.Paths, p); err != nil {
+	if err := w.mentions(p); err != nil {
 		return nil, err
 	}
 	if err := w.r.prepareMove(w.t, p, plan.Back, res); err != nil {
@@ -299,6 +299,40 @@ func (w *undoing) finish(ctx context.Context, x *writing) (*MoveResult, error) {
 	}
 	o := MoveOptions{Yes: w.o.Yes, DryRun: w.o.DryRun, Confirm: w.o.Confirm}
 	return w.r.carryOut(ctx, x, w.t, o, res, w.action)
+}
+
+// mentions refuses PATHs that nothing of what is planned is about, and that are not there: the
+// error says which record further down the chain has them.
+func (w *undoing) mentions(p *plan.Plan) error {
+	for _, path := range w.o.Paths {
+		err := w.r.mentions([]tree.Path{path}, p)
+		if err == nil {
+			continue
+		}
+		links, lerr := w.r.linksTo(w.left, w.o.Paths)
+		if lerr != nil {
+			return lerr
+		}
+		for i, l := range links {
+			if one, lerr := w.r.linksTo(links[i:i+1], []tree.Path{path}); lerr != nil || len(one) == 0 || l.Record == nil {
+				continue
+			}
+			return w.further(path, l, w.taken+i+1)
+		}
+		return err
+	}
+	return nil
+}
+
+// further refuses a path that only the n-th record on the way has, which is l.
+func (w *undoing) further(path tree.Path, l history.Link, n int) error {
+	holds := "record " + l.ID + " changed it"
+	if w.d == plan.Forth {
+		holds = "undo " + l.Undo.ID + " took it back"
+	}
+	verb := walkVerb(w.d)
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is not part of the %s that comes next: %s", tree.Quote(path), verb, holds),
+		Advice: fmt.Sprintf("'decree %[1]s %[2]d' with the same paths does all of it as one step; 'decree %[1]s' with this path alone leaves the others", verb, n)}
 }
 
 func (w *undoing) tooFew() error {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/history"
+	"decree/project"
 	"decree/tree"
 )
 
@@ -233,4 +234,45 @@ func TestStatusOfWhatIsUndoneInPart(t *testing.T) {
 func (b *bench) exists(name string) bool {
 	_, err := os.Lstat(b.root + "/" + name)
 	return err == nil
+}
+
+// TestWalkOfPathsOfSeveral: of paths that different records or undos have, the error names
+// the one that has the path which is missing, and the number that it names does it.
+func TestWalkOfPathsOfSeveral(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t)
+	b.write("a", "one\n")
+	b.write("c", "one\n")
+	first := b.run(0, 0, shell("rm a")).Record.ID
+	b.run(0, 0, shell("rm c"))
+	both := UndoOptions{Paths: []tree.Path{"a", "c"}}
+	refused := func(words string, walk func(*Recorder, context.Context, UndoOptions) (*MoveResult, error)) {
+		t.Helper()
+		r := b.open()
+		defer r.Close()
+		_, err := walk(r, ctx, both)
+		require.ErrorContains(t, err, words)
+		require.Equal(t, project.Refused, project.KindOf(err))
+	}
+	refused("a is not part of the undo that comes next: record "+first+" changed it", (*Recorder).Undo)
+	require.NoFileExists(t, b.root+"/c")
+	both.N = 2
+	b.undo(both)
+	require.FileExists(t, b.root+"/a")
+	require.FileExists(t, b.root+"/c")
+
+	b.run(0, 0, shell("echo two >x; echo two >y"))
+	of := b.undo(UndoOptions{Paths: []tree.Path{"x"}}).Record.ID
+	b.undo(UndoOptions{Paths: []tree.Path{"y"}})
+	both = UndoOptions{Paths: []tree.Path{"x", "y"}}
+	refused("x is not part of the redo that comes next: undo "+of+" took it back", (*Recorder).Redo)
+	both.N = 2
+	b.redo(both)
+	require.FileExists(t, b.root+"/x")
+	require.FileExists(t, b.root+"/y")
+	both.N, both.Paths = 1, []tree.Path{"x", "nowhere"}
+	refusedNowhere := b.open()
+	defer refusedNowhere.Close()
+	_, err := refusedNowhere.Undo(ctx, both)
+	require.Equal(t, project.NotFound, project.KindOf(err))
 }
