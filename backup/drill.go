@@ -320,39 +320,51 @@ func unreadable(err error) bool {
 // all restores the generation whole, as a restore would: a store made of its packs, with all its contents.
 func (d *drill) all(ctx context.Context) error {
 	d.archives(ctx)
-	for _, pack := range slices.SortedFunc(maps.Keys(d.m.Packs), compareHash) {
-		name := d.place.packName(pack)
-		if err := verify(ctx, d.place.Target, name, pack, d.m.Packs[pack]); err != nil {
-			if !isDamage(err) {
-				return err
-			}
-			d.damagedPack(pack, err)
-		}
-	}
 	d.proof.Of = d.m.Counts.Contents
-	if len(d.proof.Damaged) > 0 {
-		d.proof.Files = min(d.proof.Of, d.sound())
-		return nil
-	}
 	src, err := d.place.Generation(ctx, d.m.Generation())
 	if err != nil {
 		return err
 	}
 	staged, err := Stage(ctx, src, d.scratch, d.o.Recorder.Project().Site, func(done, total int64) { d.o.Progress("proving", done, total) })
+	if project.KindOf(err) == project.Integrity {
+		return d.blame(ctx, err)
+	}
 	if err != nil {
-		if project.KindOf(err) != project.Integrity {
-			return err
-		}
-		d.problem("%v", err)
-		return nil
+		return err
 	}
 	defer staged.Close()
 	d.proof.Of = len(staged.Needs)
-	for h := range staged.Needs {
+	list, err := staged.Store.InOrder(maps.Keys(staged.Needs))
+	if err != nil {
+		return err
+	}
+	for _, h := range list {
 		if err := d.proven(ctx, staged.Store, h); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// blame finds the packs because of which the generation could not be restored.
+func (d *drill) blame(ctx context.Context, reason error) error {
+	found := false
+	for _, pack := range sortedPacks(d.m) {
+		err := verify(ctx, d.place.Target, d.place.packName(pack), pack, d.m.Packs[pack])
+		if err == nil {
+			continue
+		}
+		if !isDamage(err) {
+			return err
+		}
+		found = true
+		d.damagedPack(pack, err)
+	}
+	if !found {
+		d.problem("%v", reason)
+		return nil
+	}
+	d.proof.Files = min(d.proof.Of, d.sound())
 	return nil
 }
 

@@ -193,20 +193,36 @@ func (s *Staged) index(ctx context.Context) error {
 
 // files compares the files with their hashes.
 func (s *Staged) files() error {
+	names := map[tree.Hash][]FileName{}
 	for name, f := range s.Manifest.Files {
-		r, size, err := s.Store.Open(f.SHA256)
-		if err == nil {
-			_, err = io.Copy(io.Discard, r)
-			r.Close()
-		}
-		if err == nil && size != f.Size {
-			err = errSize
-		}
-		if err != nil {
-			return damaged(err, "generation %s is damaged: %s", s.Manifest.Generation(), tree.Quote(string(name)))
+		names[f.SHA256] = append(names[f.SHA256], name)
+	}
+	list, err := s.Store.InOrder(maps.Keys(names))
+	if err != nil {
+		return err
+	}
+	for _, h := range list {
+		size, err := s.length(h)
+		for _, name := range names[h] {
+			if err == nil && size != s.Manifest.Files[name].Size {
+				err = errSize
+			}
+			if err != nil {
+				return damaged(err, "generation %s is damaged: %s", s.Manifest.Generation(), tree.Quote(string(name)))
+			}
 		}
 	}
 	return nil
+}
+
+// length reads a content to its end and returns its length.
+func (s *Staged) length(h tree.Hash) (int64, error) {
+	r, _, err := s.Store.Open(h)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	return io.Copy(io.Discard, r)
 }
 
 // logs writes the store's own files, durably.
