@@ -67,7 +67,8 @@ type proxy struct {
 	talk    *acp.Conversation
 	process project.Holder // the agent's
 	events  chan *waiting
-	told    atomic.Bool // that something is not recorded
+	after   func(time.Duration) <-chan time.Time // time.After
+	told    atomic.Bool                          // that something is not recorded
 }
 
 // waiting is an event on its way to the one goroutine that records.
@@ -108,7 +109,7 @@ func (s *session) acp(name string, command []string) error {
 	}
 	p := &proxy{
 		s: s, name: name, talk: acp.New(name), process: s.holder(runner.ProcessAt(c.Process.Pid)),
-		events: make(chan *waiting, mostWaiting),
+		events: make(chan *waiting, mostWaiting), after: time.After,
 	}
 	go p.work()
 	s.code = p.stand(c, signals, toAgent, fromAgent)
@@ -197,7 +198,7 @@ func (p *proxy) queue(e agent.Event) (done chan struct{}) {
 func (p *proxy) await(done <-chan struct{}) {
 	select {
 	case <-done:
-	case <-time.After(mostForTurn):
+	case <-p.after(mostForTurn):
 		p.unrecorded(oneLine(p.name), "it was not done by the deadline")
 	}
 }
