@@ -4,6 +4,7 @@ package queue
 
 import (
 	"bufio"
+	"context"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"decree/disk"
 	"decree/disk/disktest"
 	"decree/history"
+	"decree/recorder"
 )
 
 // needsLayers skips a test where no run can be isolated.
@@ -297,4 +299,33 @@ live "`+c.ended+`"
 			require.Empty(t, b.inbox())
 		})
 	}
+}
+
+// TestPublishTakenBackAndPruned: what somebody has taken back before the queue saw that it was
+// published is not published again, though the record of the publish could be pruned.
+func TestPublishTakenBackAndPruned(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, isolatedFiles(echoRoutine+"echo made >made\n", nil))
+	died := false
+	_ = b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		died = died || st.Write && strings.Contains(st.Path, takenDirs[0])
+		return disktest.Action{Die: died}
+	}), func(q *Queue) error { _, err := b.all(q); return err })
+	require.True(t, died)
+	require.FileExists(t, filepath.Join(b.root, "made"))
+	ctx := context.Background()
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		r := q.o.Recorder
+		_, err := r.Revert(ctx, recorder.MoveOptions{Refs: []string{"last"}, Yes: true})
+		require.NoError(t, err)
+		for range 2 {
+			_, err = r.Checkpoint(ctx, recorder.CheckpointOptions{Reason: string(history.Publish)})
+			require.NoError(t, err)
+		}
+		_, err = r.Prune(ctx, recorder.PruneOptions{Last: map[string]int{"run": 0, "publish": 0, "revert": 0}})
+		return err
+	}))
+	require.Equal(t, []string{"a.md done"}, names2(b.process()))
+	require.NoFileExists(t, filepath.Join(b.root, "made"))
+	require.Len(t, b.ran(), 1)
 }

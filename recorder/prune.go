@@ -228,7 +228,7 @@ func (r *Reader) verdicts(policies map[string]retention.Policy) ([]retention.Ver
 		}
 		list = append(list, retention.Record{
 			ID: rec.ID, Order: int64(i), Reason: string(rec.Reason), Started: rec.Started, Seq: rec.Seq, Needs: needsOf(rec),
-			Labelled: slices.ContainsFunc(labels[rec.ID], func(name string) bool { return !history.OwnLabel(name) }), Newer: newer[rec.ID], Outbox: outbox, UnderWay: underWay[rec.ID], Draft: rec.Draft.Waits(), Open: begun[rec.ID] || rec.Status == history.StatusOpen,
+			Labelled: slices.ContainsFunc(labels[rec.ID], func(name string) bool { return !history.OwnLabel(name) }), Newer: newer[rec.ID], Outbox: outbox, UnderWay: underWay[rec.ID] || rec.Reason == history.Publish && underWay[rec.Parent], Draft: rec.Draft.Waits(), Open: begun[rec.ID] || rec.Status == history.StatusOpen,
 		})
 	}
 	needRedos(list, logged)
@@ -250,7 +250,8 @@ func needRedos(list []retention.Record, logged []*history.Record) {
 }
 
 // underWay are the records of the messages that the queue has begun and not ended: without
-// its record a message whose run succeeded would be done again. A queue.json that cannot be
+// its record a message whose run succeeded would be done again, and without that of its
+// publish work that somebody has taken back since would be published again. A queue.json that cannot be
 // understood names none; the queue refuses it.
 func (r *Reader) underWay() (map[string]bool, error) {
 	data, err := project.ReadFile(r.project.Store, project.QueueFile, maxQueueFile)
@@ -272,6 +273,7 @@ func (r *Reader) underWay() (map[string]bool, error) {
 	for _, m := range s.UnderWay {
 		ids[m.Record] = true
 	}
+	delete(ids, "") // between two runs of a message
 	return ids, nil
 }
 
