@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
+	"decree/backup"
+	"decree/disk"
 	"decree/recorder"
 	"decree/view"
 )
@@ -17,7 +21,7 @@ func (s *session) forgetVerb() verb {
 		usage:   "take a file's contents out of every record and the store",
 		about: `For a secret that got in. Every content that a file at PATH, or below it, ever had is taken out of the store and out of the diffs of all records, along with every other copy that has the same hash. It does not come back.
 
-What it does not do: manifests and diffs keep the path, the size and the hash (which is enough to check a guess); what a command printed (routine.log, failure-context.md), command lines and descriptions are not searched; the tree is not touched, so ignore the file (.decreeignore) or delete it, or the next record stores it again; backups of the store are for you to find. The diffs of the records it names no longer hold these contents: a revert, apply or restore that needs one is refused (exit code 5); the other paths can still be done ("-- PATH..."). "verify" reports what was forgotten and does not count it as damage.
+What it does not do: manifests and diffs keep the path, the size and the hash (which is enough to check a guess); what a command printed (routine.log, failure-context.md), command lines and descriptions are not searched; the tree is not touched, so ignore the file (.decreeignore) or delete it, or the next record stores it again; backups stay as they are: those that this store remembers are named, without asking the targets. The diffs of the records it names no longer hold these contents: a revert, apply or restore that needs one is refused (exit code 5); the other paths can still be done ("-- PATH..."). "verify" reports what was forgotten and does not count it as damage.
 
 It asks first; without a terminal it needs --yes.`,
 		examples: []example{
@@ -55,7 +59,11 @@ func (s *session) forget(ctx context.Context, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	return s.reportForget(f, false)
+	err = s.reportForget(f, false)
+	if err == nil && len(f.Contents) > 0 && !s.global.json {
+		s.nameBackups(rec.Project().Store)
+	}
+	return err
 }
 
 func (s *session) wouldForget() error {
@@ -121,4 +129,15 @@ func (s *session) reportForget(f *recorder.Forgetting, dryRun bool) error {
 		s.say("decree: note: %s is still in the tree with one of these contents: ignore or delete it, or the next record stores it again", shownPath(p))
 	}
 	return nil
+}
+
+// nameBackups says which backups may still hold what was forgotten, as far as the store remembers them:
+// a target is not asked, since it may be far away or locked by a key.
+func (s *session) nameBackups(store disk.Dir) {
+	targets := backup.ReadMemory(store).Targets
+	for _, at := range slices.Sorted(maps.Keys(targets)) {
+		if newest := targets[at].Generation; newest != "" {
+			s.say("decree: note: %s is not changed: its generations up to %s may still hold these contents, and later ones share their packs; to be rid of them make a backup to an empty target and delete %s", quoteWord(at), newest, quoteWord(at))
+		}
+	}
 }
