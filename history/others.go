@@ -11,6 +11,7 @@ import (
 
 	"decree/disk"
 	"decree/project"
+	"decree/store"
 	"decree/tree"
 )
 
@@ -105,6 +106,10 @@ func sumOf(dir disk.Dir, name string) (sum tree.Hash, err error) {
 // putOthersAside puts aside what is not a record's own in the directories of records that
 // are about to be removed. What may not be read or moved is noted, and goes with them.
 func (h *History) putOthersAside(ids []string) error {
+	forgetting, err := h.forgetting()
+	if err != nil {
+		return err
+	}
 	for _, id := range ids {
 		l, err := h.line(id)
 		if err != nil {
@@ -114,7 +119,7 @@ func (h *History) putOthersAside(ids []string) error {
 		if l == nil || err != nil {
 			continue // removeRun tells it
 		}
-		err = h.othersAside(dir, "", l.files)
+		err = h.othersAside(dir, "", ownFiles{l.files, forgetting})
 		dir.Close()
 		if errors.Is(err, fs.ErrPermission) && h.note != nil {
 			h.note(fmt.Sprintf("what else lies in the directory of record %s could not be moved to .decree/aside: %v", id, err))
@@ -125,8 +130,24 @@ func (h *History) putOthersAside(ids []string) error {
 	return nil
 }
 
+// forgetting says whether a forget is not done yet. A diff may then still be what it was before, which
+// holds what is to be forgotten: no copy of it may stay.
+func (h *History) forgetting() (bool, error) {
+	list, err := store.ReadForgotten(h.p.Store)
+	if errors.As(err, new(*fs.PathError)) {
+		return false, err
+	}
+	return err != nil || len(list.Pending) > 0, nil // a list that cannot be read may have some
+}
+
+// ownFiles are the files of a record, and whether a forget may not have written all of them anew yet.
+type ownFiles struct {
+	sums       map[string]tree.Hash
+	forgetting bool
+}
+
 // othersAside does it for a directory below a record's, at prefix ("attempts/1/").
-func (h *History) othersAside(dir disk.Dir, prefix string, files map[string]tree.Hash) error {
+func (h *History) othersAside(dir disk.Dir, prefix string, files ownFiles) error {
 	list, err := dir.List()
 	for _, e := range list {
 		own, oerr := h.ofRecord(dir, e.Name, prefix, files)
@@ -140,7 +161,7 @@ func (h *History) othersAside(dir disk.Dir, prefix string, files map[string]tree
 
 // ofRecord says whether an entry of a record's directory is one of its files, or a
 // directory of which what is not is put aside.
-func (h *History) ofRecord(dir disk.Dir, name, prefix string, files map[string]tree.Hash) (bool, error) {
+func (h *History) ofRecord(dir disk.Dir, name, prefix string, files ownFiles) (bool, error) {
 	st, err := dir.Stat(name)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist), unlessBarred(err)
@@ -156,17 +177,17 @@ func (h *History) ofRecord(dir disk.Dir, name, prefix string, files map[string]t
 			return false, unlessBarred(err)
 		}
 		defer sub.Close()
-		if prefix == "" && name != "attempts" && !holds(files, at+"/") {
+		if prefix == "" && name != "attempts" && !holds(files.sums, at+"/") {
 			list, err := sub.List()
 			return len(list) == 0, err
 		}
 		return true, h.othersAside(sub, at, files)
 	case disk.Regular:
-		if at == runJSON || at == manifestJSON {
+		want, known := files.sums[at]
+		if at == runJSON || at == manifestJSON || known && files.forgetting {
 			own, err := likeOwn(dir, name)
 			return own, unlessBarred(err)
 		}
-		want, known := files[at]
 		if !known {
 			return false, nil
 		}
