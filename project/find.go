@@ -76,7 +76,7 @@ func (p *Project) examine(w Where) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.mayFollow(w, asked, id, store); err != nil {
+	if err := p.mayFollow(w, asked, id.Store, store); err != nil {
 		store.Close()
 		return nil, err
 	}
@@ -97,16 +97,16 @@ func (p *Project) examine(w Where) (*finding, error) {
 }
 
 // mayFollow refuses a store of somebody who owns neither the root nor this process, if only
-// project.json names it: whoever brought that file into the tree would read in the store what is
+// project.json or the config names its base: whoever brought that file into the tree would read in the store what is
 // recorded, and his unfinished work there would be finished in the tree. A user's own bases, and what
 // the environment asks for, are no such place.
-func (p *Project) mayFollow(w Where, asked storeBase, id *identity, store disk.Dir) error {
+func (p *Project) mayFollow(w Where, asked storeBase, base string, store disk.Dir) error {
 	uid := os.Geteuid()
 	if uid < 0 || asked.asked && !asked.config {
 		return nil
 	}
 	for _, own := range w.defaultBases() {
-		if own.base != inTree && sameBase(p.Disk, own.base, id.Store) {
+		if own.base != inTree && sameBase(p.Disk, own.base, base) {
 			return nil
 		}
 	}
@@ -119,6 +119,9 @@ func (p *Project) mayFollow(w Where, asked storeBase, id *identity, store disk.D
 		return err
 	}
 	file := filepath.Join(p.Root, dirName, identityFile)
+	if asked.asked && base == asked.base {
+		file = filepath.Join(p.Root, dirName, configFile)
+	}
 	return &Error{Kind: Refused,
 		Msg:    fmt.Sprintf("%s: the store that %s names belongs to %s, and neither to you nor to the owner of %s", store.Path(), file, userName(has.UID), p.Root),
 		Advice: fmt.Sprintf("if you trust its owner, name the directory above it with DECREE_STORE; if %s came with somebody else's tree, remove it", file)}
@@ -226,7 +229,11 @@ func (p *Project) search(w Where, asked storeBase, self rootFacts) (*finding, er
 		if f == nil {
 			continue
 		}
-		if err := p.agree(asked, pl); err != nil {
+		err = p.agree(asked, pl)
+		if err == nil {
+			err = p.mayFollow(w, asked, pl.base, f.store)
+		}
+		if err != nil {
 			f.store.Close()
 			return nil, err
 		}
