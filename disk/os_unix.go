@@ -41,24 +41,38 @@ func openRoot(path string, how int) (Dir, error) {
 }
 
 func (d osDisk) MkdirAll(path string, perm uint32) (Dir, error) {
-	dir, err := d.OpenRoot(path)
-	above := filepath.Dir(path)
-	if !errors.Is(err, fs.ErrNotExist) || path == above {
-		return dir, err
-	}
-	parent, err := d.MkdirAll(above, perm)
-	if err != nil {
-		return nil, err
-	}
-	defer parent.Close()
-	if err := ForItsOwner(parent); err != nil {
-		return nil, err
-	}
-	name := filepath.Base(path)
-	if err := parent.Mkdir(name, perm); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := d.makeAll(path, perm); err != nil {
 		return nil, err
 	}
 	return d.OpenRoot(path)
+}
+
+// makeAll makes a directory and those above it that are missing. Those that are there need not be
+// readable.
+func (d osDisk) makeAll(path string, perm uint32) error {
+	dir, err := d.OpenSearch(path)
+	if err == nil {
+		return dir.Close()
+	}
+	above := filepath.Dir(path)
+	if !errors.Is(err, fs.ErrNotExist) || path == above {
+		return err
+	}
+	if err := d.makeAll(above, perm); err != nil {
+		return err
+	}
+	parent, err := d.OpenSearch(above)
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	if err := ForItsOwner(parent); err != nil {
+		return err
+	}
+	if err := parent.Mkdir(filepath.Base(path), perm); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 type osDir struct {
