@@ -134,10 +134,13 @@ func (h *History) putOthersAside(ids []string) error {
 // holds what is to be forgotten: no copy of it may stay.
 func (h *History) forgetting() (bool, error) {
 	list, err := store.ReadForgotten(h.p.Store)
-	if errors.As(err, new(*fs.PathError)) {
+	switch {
+	case errors.As(err, new(*fs.PathError)):
 		return false, err
+	case err != nil:
+		return true, nil //nolint:nilerr // a list that makes no sense, which doctor tells, may have some
 	}
-	return err != nil || len(list.Pending) > 0, nil // a list that cannot be read may have some
+	return len(list.Pending) > 0, nil
 }
 
 // ownFiles are the files of a record, and whether a forget may not have written all of them anew yet.
