@@ -45,13 +45,7 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 	if err := q.project().HeldBack(); err != nil {
 		return err
 	}
-	unlock, err := q.alone(o)
-	if disk.OtherKind(err) { // whoever has the project's lock moves it away
-		if err := q.prepare(ctx); err != nil {
-			return ended(ctx, err)
-		}
-		unlock, err = q.alone(o)
-	}
+	unlock, err := q.aloneAnyway(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -101,6 +95,19 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 		}
 	}
 	return ended(ctx, w.finish(ctx))
+}
+
+// aloneAnyway is alone, also where something else is in the lock's place: whoever has the project's
+// lock moves that away.
+func (q *Queue) aloneAnyway(ctx context.Context, o ServeOptions) (unlock func(), err error) {
+	unlock, err = q.alone(o)
+	if !disk.OtherKind(err) {
+		return unlock, err
+	}
+	if err := q.prepare(ctx); err != nil {
+		return nil, ended(ctx, err)
+	}
+	return q.alone(o)
 }
 
 // sameRoot is an error when the root's path leads elsewhere than when the daemon

@@ -270,13 +270,7 @@ func (t *Directory) Read(ctx context.Context, name string, limit int64) ([]byte,
 		return nil, "", err
 	}
 	defer r.Close()
-	if size > limit {
-		return nil, "", fmt.Errorf("%s: larger than %d bytes", name, limit)
-	}
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s: larger than %d bytes", name, limit)
-	}
+	data, err := readSmall(r, size, name, limit)
 	if err != nil {
 		return nil, "", err
 	}

@@ -372,10 +372,7 @@ func (s *objects) Read(ctx context.Context, name string, limit int64) ([]byte, V
 		return nil, "", err
 	}
 	defer r.Close()
-	if size > limit {
-		return nil, "", fmt.Errorf("%s: larger than %d bytes", name, limit)
-	}
-	data, err := io.ReadAll(r)
+	data, err := readSmall(r, size, name, limit)
 	if err != nil {
 		return nil, "", err
 	}

@@ -448,10 +448,7 @@ func (t *remoteDirectory) read(c *sftp.Client, name string, limit int64) ([]byte
 		return nil, "", err
 	}
 	defer r.Close()
-	if size > limit {
-		return nil, "", fmt.Errorf("%s: larger than %d bytes", name, limit)
-	}
-	data, err := io.ReadAll(r)
+	data, err := readSmall(r, size, name, limit)
 	if err == nil && int64(len(data)) != size {
 		err = io.ErrUnexpectedEOF
 	}

@@ -107,6 +107,18 @@ var (
 	ErrLocked = errors.New("another process is writing there")
 )
 
+// readSmall reads what Open gave, whole; more than limit bytes are an error.
+func readSmall(r io.Reader, size int64, name string, limit int64) ([]byte, error) {
+	if size > limit {
+		return nil, fmt.Errorf("%s: larger than %d bytes", name, limit)
+	}
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit { // it has grown meanwhile
+		err = fmt.Errorf("%s: larger than %d bytes", name, limit)
+	}
+	return data, err
+}
+
 // NameError refuses a name.
 type NameError struct{ Name, Reason string }
 
