@@ -41,12 +41,12 @@ bin/golangci-lint: tools/go.mod
 	cd tools && $(GO) build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 lint: bin/golangci-lint
-	bin/golangci-lint run --timeout 10m ./...
+	bin/golangci-lint run --allow-parallel-runners --timeout 10m ./...
 
 # The race detector needs cgo; what is concurrent is all of these. It sleeps a
 # second at each process's end, and the recorder's tests run themselves as commands.
 race:
-	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -short -race -timeout 30m ./capture ./store ./worktree ./history ./project ./runner ./recorder ./queue
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -short -race -timeout 60m ./capture ./store ./worktree ./history ./project ./runner ./recorder ./queue
 
 fuzz:
 	@set -e; for t in $$(grep -Ho '^func Fuzz[A-Za-z]*' */*_test.go | sed 's|/[^/]*_test.go:func |:|'); do \
@@ -59,6 +59,12 @@ cross:
 # layers, compared by hash.
 real: build
 	$(GO) test -count=1 -tags real -run TestReal -v -timeout 20m ./cmd
+
+# lexers: the definitions of languages that page colours, as the library has them.
+.PHONY: lexers
+lexers:
+	@set -e; from=$$($(GO) list -m -f '{{.Dir}}' github.com/alecthomas/chroma/v2); for f in page/lexers/*.xml; do \
+		install -m 644 "$$from/lexers/embedded/$${f##*/}" "$$f"; done; install -m 644 "$$from/COPYING" page/lexers/COPYING
 
 # soak: a thousand deaths by SIGKILL on a tree of 2,000 files; SEED sets which.
 SEED ?= 1
@@ -73,6 +79,11 @@ strace: build
 .PHONY: hook-kills
 hook-kills: build
 	DECREE_LONG=1 DECREE_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -run 'TestKilledHooks$$' -v -timeout 60m ./cmd
+
+# backup-kills: 300 deaths and 300 commands whose requests fail, of backups, drills, prunes and restores on every kind of target.
+.PHONY: backup-kills
+backup-kills: build bin/versitygw
+	DECREE_LONG=1 DECREE_SEED=$(SEED) DECREE_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -run 'TestBackupsUnderKills$$' -v -timeout 90m ./cmd
 
 # agents: real coding agents with decree's hooks, driven by a scripted model on this machine through the
 # stories of a person's hour. npm installs them into AGENTS_CACHE once, some 1.6 GB; AGENTS names
@@ -92,6 +103,27 @@ agents:
 	$(foreach a,$(AGENTS),[ -d "$(AGENTS_CACHE)/$(a)/node_modules" ] || npm install --no-audit --no-fund --fetch-retries=1 --loglevel=error --prefix "$(AGENTS_CACHE)/$(a)" $(AGENT_$(a)) || \
 		{ rm -rf "$(AGENTS_CACHE)/$(a)"; echo "npm cannot install $(a): it is not tried"; };) \
 	DECREE_AGENTS="$(AGENTS_CACHE)" $(GO) test -count=1 -run 'TestRealAgents$$/^($(subst $(empty) ,|,$(strip $(AGENTS))))$$' -v -timeout 60m ./cmd
+
+# browser: the pages of 'decree serve' in Debian's chromium, by mouse and by keyboard, with and without
+# script; pictures of them are in bin/screenshots. Without chromium, or without npm, which fetches axe-core, that is
+# said and left out.
+AXE     := axe-core-4.14.1
+AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
+.PHONY: browser
+bin/$(AXE).js:
+	@mkdir -p bin; command -v npm >/dev/null || { echo "npm is not here: axe-core looks at no page"; exit 0; }; \
+	cd bin && npm pack --silent --fetch-retries=1 axe-core@$(AXE:axe-core-%=%) >/dev/null && echo "$(AXE_SUM)  $(AXE).tgz" | sha256sum -c --quiet && \
+	tar -xzf $(AXE).tgz --to-stdout package/axe.min.js > $(AXE).js.new && mv $(AXE).js.new $(AXE).js; rm -f $(AXE).tgz
+browser: build bin/$(AXE).js
+	rm -rf bin/screenshots
+	cd tools/browser && $(GO) vet . && DECREE_BIN=$(CURDIR)/$(BIN) DECREE_AXE=$$(ls $(CURDIR)/bin/$(AXE).js) DECREE_SCREENSHOTS=$(CURDIR)/bin/screenshots \
+		$(GO) test -count=1 -parallel 2 -timeout 15m .
+
+# pictures: those of the README, in docs/pictures, of both faces on the demo; it needs chromium, tmux, aha and pngquant.
+.PHONY: pictures
+pictures: build
+	cd tools/browser && DECREE_BIN=$(CURDIR)/$(BIN) DECREE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run 'TestPictures$$' .
+	cd docs/pictures && pngquant --force --strip --ext .png 64 *.png
 
 # long: the long forms of the differential and property tests.
 long:
@@ -147,6 +179,19 @@ growth: build
 TURN_EVENTS ?= 10000
 turns-bench: build
 	GROWTH_TREE='$(TREE)' TURN_EVENTS=$(TURN_EVENTS) $(GO) test -count=1 -tags growth -run TestTurnsBars -v -timeout 60m ./cmd
+
+# backup-bench: what backups of a copy of TREE cost, beside cp and restic (apt-get install restic), and after RUNS runs.
+.PHONY: backup-bench
+backup-bench: build
+	GROWTH_TREE='$(TREE)' GROWTH_RUNS=$(RUNS) $(GO) test -count=1 -tags growth -run TestBackupBars -v -timeout 120m ./cmd
+
+# faces-bench: what the pages of serve and the screen of ui cost at scale, as the tables of docs/performance.md; some 15
+# minutes and 12 GB in SCRATCH, FACES names what is measured.
+.PHONY: faces-bench
+FACES   ?= history,files,text,binary,million
+SCRATCH ?= $(or $(TMPDIR),/tmp)
+faces-bench: build
+	cd tools && $(GO) run ./facesbench -decree $(CURDIR)/$(BIN) -dir '$(SCRATCH)' -only $(FACES)
 
 # isolated: what isolated runs over a copy of TREE cost, beside runs in place, a git worktree and a copy.
 .PHONY: isolated

@@ -17,6 +17,9 @@ import (
 func (m Memory) Newest() *Remembered {
 	var out *Remembered
 	for _, r := range m.Targets {
+		if r.Generation == "" && r.Failed == nil { // it has what restores have replaced
+			continue
+		}
 		if out == nil || r.Timestamp.After(out.Timestamp) || r.Timestamp.Equal(out.Timestamp) && r.Failed != nil {
 			out = &r
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"decree/backup/target"
 	"decree/store"
 	"decree/tree"
 )
@@ -19,8 +20,7 @@ import (
 // zipGeneration writes the zip of a generation into archives/ and reads it back: its manifest.json, and its
 // files that are not large but those of the records, which the packs have.
 func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Generation, err error) {
-	g = Generation{Packs: slices.SortedFunc(maps.Keys(m.Packs), compareHash), Timestamp: m.Timestamp, Host: m.Host,
-		Records: m.Counts.Records, Bytes: m.Counts.Bytes, NewBytes: m.Counts.NewBytes}
+	g = m.generation()
 	name := p.At(archivesDir, m.Generation()+".zip")
 	u, err := p.Target.Create(ctx, name)
 	if err != nil {
@@ -59,8 +59,15 @@ func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Gen
 	g.SHA256 = tree.Hash(sum.Sum(nil))
 	if err := u.Commit(ctx, name); errors.Is(err, fs.ErrExist) {
 		// A backup that died before it was acknowledged has written it: the same, if it was whole.
-		if verify(ctx, p.Target, name, g.SHA256, n.n) == nil {
+		err := verify(ctx, p.Target, name, g.SHA256, n.n)
+		if err == nil {
 			return g, nil
+		}
+		if _, alone := p.Target.(target.Locker); !alone {
+			if isDamage(err) {
+				err = errTaken
+			}
+			return g, err
 		}
 		if err := p.Target.Delete(ctx, name); err != nil {
 			return g, err
@@ -74,6 +81,9 @@ func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Gen
 	}
 	return g, nil
 }
+
+// errTaken is that another backup, which may be acknowledged by now, has written an archive of that time.
+var errTaken = errors.New("another backup has written an archive of that time")
 
 // small is a file's content: from the packs, else from current/, if it is that one there.
 func (p *Place) small(ctx context.Context, c writer, name string, f File) ([]byte, error) {
@@ -91,7 +101,7 @@ func (p *Place) small(ctx context.Context, c writer, name string, f File) ([]byt
 
 // lost says whether an error is that bytes are missing or not what they were.
 func lost(err error) bool {
-	return err != nil && (isMissing(err) || errors.Is(err, errSize) || errors.Is(err, errHash) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+	return err != nil && (isMissing(err) || errors.Is(err, errSize) || errors.Is(err, errHash) || errors.Is(err, target.ErrDamaged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.As(err, new(*store.MissingError)) || errors.As(err, new(*store.DamagedError)))
 }
 
@@ -108,9 +118,7 @@ func (c *counter) Write(b []byte) (int, error) {
 
 // writeManifest writes a generation's own manifest, which says nothing of others.
 func writeManifest(z *zip.Writer, m *Manifest) error {
-	own := *m
-	own.Others, own.Condemned = map[string]Generation{}, map[tree.Hash]string{}
-	data, err := own.Encode()
+	data, err := m.own().Encode()
 	if err != nil {
 		return err
 	}

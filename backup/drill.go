@@ -26,9 +26,6 @@ const (
 	sampleBytes   = 10 << 20
 )
 
-// scratchDir is where a drill restores to, in the store. A drill that died leaves it to the next one.
-const scratchDir = "drill"
-
 // drill is a restore to scratch that is compared by hash.
 type drill struct {
 	o       Options
@@ -80,39 +77,50 @@ func Drill(ctx context.Context, o Options, whole bool) (*Proof, error) {
 
 // run restores to scratch.
 func (d *drill) run(ctx context.Context, from string) (err error) {
-	s := d.o.Recorder.Project().Store
-	if err := disk.RemoveTree(s, scratchDir); err != nil {
+	scratch, remove, err := newScratch(d.o.Recorder.Project().Store)
+	if err != nil {
 		return err
 	}
-	if d.scratch, err = project.MakeDir(s, scratchDir, project.PrivateDir); err != nil {
-		return err
-	}
+	d.scratch = scratch
 	defer func() {
-		d.scratch.Close()
-		if rerr := disk.RemoveTree(s, scratchDir); err == nil {
+		if rerr := remove(); err == nil {
 			err = rerr
 		}
 	}()
-	d.stale()
-	d.c, err = d.place.packContents(ctx, d.m.Packs, func(pack tree.Hash, err error) { d.damagedPack(pack, err) })
-	if err != nil {
+	if err = d.stale(ctx); err != nil {
+		return err
+	}
+	if err = d.shown(ctx); err != nil {
 		return err
 	}
 	if d.proof.Whole {
 		return d.all(ctx)
 	}
+	if err = d.look(ctx); err != nil {
+		return err
+	}
 	return d.sample(ctx, from)
 }
 
+// look finds out where the contents lie.
+func (d *drill) look(ctx context.Context) (err error) {
+	d.c, err = d.place.packContents(ctx, d.m.Packs, new(store.Numbers), d.damagedPack)
+	return err
+}
+
 // stale sees that what stands there is what was acknowledged last, or newer.
-func (d *drill) stale() {
-	known := ReadMemory(d.o.Recorder.Project().Store).Targets[d.o.Target.String()]
-	switch {
-	case d.m.Timestamp.Before(known.Timestamp):
-		d.problem("%s is of %s, but a newer generation, %s, was acknowledged: somebody has put an old state there", ManifestFile, d.m.Generation(), known.Generation)
-	case d.m.Timestamp.Equal(known.Timestamp) && !known.Manifest.IsZero() && known.Manifest != d.place.sum && !d.place.marked():
+func (d *drill) stale(ctx context.Context) error {
+	site := &d.o.Recorder.Project().Site
+	switch older := d.place.Older(site); {
+	case older != "":
+		d.problem("%s", older)
+	case ReadMemory(site.Store).Targets[d.o.Target.String()].Manifest != d.place.sum:
+		if ok, err := d.place.agreed(ctx); err != nil || ok {
+			return err
+		}
 		d.problem("%s is not the one that was written there", ManifestFile)
 	}
+	return nil
 }
 
 func (d *drill) problem(format string, args ...any) {
@@ -298,14 +306,14 @@ func (d *drill) restored(ctx context.Context, h tree.Hash, size int64) error {
 
 // broken notes what could not be restored, and the pack that is to blame.
 func (d *drill) broken(name string, h tree.Hash, err error) {
-	pack, known := d.c.at[h]
+	pack, known := d.c.pack(h)
 	if !known {
 		if len(d.proof.Damaged) == 0 || len(d.proof.Problems) < mostProblems {
 			d.problem("%s: %s is in no pack that can be read", name, h)
 		}
 		return
 	}
-	d.damagedPack(pack.pack, fmt.Errorf("%s: %w", name, err))
+	d.damagedPack(pack, fmt.Errorf("%s: %w", name, err))
 }
 
 // mostProblems bounds what a proof lists.
@@ -317,15 +325,12 @@ func unreadable(err error) bool {
 		isDamage(err)
 }
 
-// all restores the generation whole, as a restore would: a store made of its packs, with all its contents.
+// all restores the generation whole, as a restore would: a store made of its packs, with all its contents. That it
+// outlives a power failure is not asked of it.
 func (d *drill) all(ctx context.Context) error {
 	d.archives(ctx)
 	d.proof.Of = d.m.Counts.Contents
-	src, err := d.place.Generation(ctx, d.m.Generation())
-	if err != nil {
-		return err
-	}
-	staged, err := Stage(ctx, src, d.scratch, d.o.Recorder.Project().Site, func(done, total int64) { d.o.Progress("proving", done, total) })
+	staged, err := Stage(ctx, d.place.source(d.m, true), d.scratch, d.o.Recorder.Project().Site, func(done, total int64) { d.o.Progress("proving", done, total) })
 	if project.KindOf(err) == project.Integrity {
 		return d.blame(ctx, err)
 	}
@@ -333,14 +338,28 @@ func (d *drill) all(ctx context.Context) error {
 		return err
 	}
 	defer staged.Close()
-	d.proof.Of = len(staged.Needs)
-	list, err := staged.Store.InOrder(maps.Keys(staged.Needs))
+	problems, err := staged.Store.Check(ctx)
 	if err != nil {
 		return err
 	}
-	for _, h := range list {
-		if err := d.proven(ctx, staged.Store, h); err != nil {
-			return err
+	packs, lost := map[string]tree.Hash{}, map[tree.Hash]bool{}
+	for i, pack := range sortedPacks(d.m) {
+		_, name := store.PackFile(i + 1)
+		packs[name] = pack
+	}
+	for _, p := range problems {
+		lost[p.Hash] = true
+		if pack, ok := packs[p.Pack]; ok {
+			d.damagedPack(pack, p)
+		} else {
+			d.problem("%v", p)
+		}
+	}
+	d.proof.Of = staged.Needs.Len()
+	for h := range staged.Needs.All() {
+		if size, ok := staged.Store.Size(h); ok && !lost[h] {
+			d.proof.Files++
+			d.proof.Bytes += size
 		}
 	}
 	return nil
@@ -348,6 +367,9 @@ func (d *drill) all(ctx context.Context) error {
 
 // blame finds the packs because of which the generation could not be restored.
 func (d *drill) blame(ctx context.Context, reason error) error {
+	if err := d.look(ctx); err != nil {
+		return err
+	}
 	found := false
 	for _, pack := range sortedPacks(d.m) {
 		err := verify(ctx, d.place.Target, d.place.packName(pack), pack, d.m.Packs[pack])
@@ -368,28 +390,10 @@ func (d *drill) blame(ctx context.Context, reason error) error {
 	return nil
 }
 
-// proven reads one content of the store that was made.
-func (d *drill) proven(ctx context.Context, s *store.Store, h tree.Hash) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	size, _ := s.Size(h)
-	if err := s.Verify(h); err != nil {
-		if !unreadable(err) {
-			return err
-		}
-		d.broken(h.String(), h, err)
-		return nil
-	}
-	d.proof.Files++
-	d.proof.Bytes += size
-	return nil
-}
-
 // sound counts the contents that lie in packs which are whole.
 func (d *drill) sound() (n int) {
-	for _, w := range d.c.at {
-		if !slices.Contains(d.proof.Damaged, w.pack.String()) {
+	for _, b := range d.c.at.All() {
+		if !slices.Contains(d.proof.Damaged, d.c.blocks[b-1].pack.String()) {
 			n++
 		}
 	}
@@ -400,12 +404,7 @@ func (d *drill) sound() (n int) {
 // and nothing can mend them: they are named as not to be restored.
 func (d *drill) archives(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(d.m.Others)) {
-		at := d.place.archiveName(name)
-		r, size, err := d.place.Target.Open(ctx, at, 0, 0)
-		if err == nil {
-			r.Close()
-			err = verify(ctx, d.place.Target, at, d.m.Others[name].SHA256, size)
-		}
+		_, err := d.place.sound(ctx, name)
 		if isDamage(err) {
 			d.proof.Damaged = append(d.proof.Damaged, name)
 			d.o.Tell(fmt.Sprintf("generation %s cannot be restored any more: its zip is missing or damaged", name))

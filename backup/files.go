@@ -39,7 +39,7 @@ const (
 const pieceSize = 256 << 10
 
 // ownNames are what decree keeps in .decree itself, or makes anew.
-var ownNames = []string{".gitignore", "project.json", "runs", "tmp", "store", "aside", "backup", restoredDir}
+var ownNames = []string{".gitignore", "project.json", "runs", "tmp", "store", "aside", "backup", restoredDir, project.IntoFile}
 
 // putter stores a content.
 type putter func(r io.Reader, size int64) (tree.Hash, int64, error)

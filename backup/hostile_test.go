@@ -220,7 +220,7 @@ func TestDamageIsNamed(t *testing.T) {
 					if err == nil {
 						err = stageIn(t, w.m, src, func(s *Staged) error {
 							require.Equal(t, is, keyOf(s.Manifest), "%s %s", name, way)
-							for h := range s.Needs {
+							for h := range s.Needs.All() {
 								require.NoError(t, s.Store.Verify(h))
 							}
 							return nil

@@ -14,7 +14,7 @@ import (
 // List is what stands there, newest first, with what the rotation would keep.
 func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Listed, error) {
 	out := []Listed{}
-	if p.Manifest == nil {
+	if p.Manifest == nil && len(p.replaced) == 0 {
 		return out, nil
 	}
 	there := map[string]int64{}
@@ -52,19 +52,19 @@ func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Liste
 // long as they were, and its zip is, if it has one; and no proof has found one of them damaged.
 func (p *Place) listed(name string, there map[string]int64, unsound map[string]bool) Listed {
 	l := Listed{Generation: name, Provable: !unsound[name]}
-	packs := p.Manifest.Packs
-	g, zipped := p.Manifest.Others[name]
-	if name == p.Manifest.Generation() {
+	packs := map[tree.Hash]int64{}
+	g, zipped := p.zips()[name]
+	if p.Manifest != nil && name == p.Manifest.Generation() {
+		packs = p.Manifest.Packs
 		c := p.Manifest.Counts
 		l.Timestamp, l.Host, l.Bytes, l.NewBytes, l.Records = p.Manifest.Timestamp, p.Manifest.Host, c.Bytes, c.NewBytes, c.Records
 	} else {
 		l.Timestamp, l.Host, l.Bytes, l.NewBytes, l.Records = g.Timestamp, g.Host, g.Bytes, g.NewBytes, g.Records
-		packs = map[tree.Hash]int64{}
 		for _, h := range g.Packs {
 			packs[h] = p.Manifest.Packs[h]
 		}
 	}
-	if _, ok := there[p.archiveName(name)]; zipped && !ok {
+	if _, ok := there[p.archiveName(name)]; zipped && !ok || g.Damaged {
 		l.Provable = false
 	}
 	for h, size := range packs {
@@ -142,7 +142,13 @@ func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry b
 	if known, ok := ReadMemory(p.Store).Targets[o.Target.String()]; ok {
 		proof = known.Proof
 	}
-	held := place.Standstill(proof, p.Config.Backup.Warn, o.Now())
+	held := MarkerFile + " does not say that " + ManifestFile + " is what was written there; the next backup mends that"
+	if place.marked() {
+		held = place.Standstill(proof, p.Config.Backup.Warn, o.Now())
+	}
+	if older := place.Older(&p.Site); older != "" {
+		held = older
+	}
 	if len(out.Removed) > 0 {
 		out.Held = held
 	}
@@ -156,7 +162,7 @@ func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry b
 	if err := place.prune(ctx, o, out, readable); err != nil {
 		return out, err
 	}
-	return out, Remember(p.Store, o.Target.String(), func(r *Remembered) { r.Manifest = place.sum })
+	return out, Remember(p.Store, o.Target.String(), func(r *Remembered) { r.Manifest, r.Generations = place.sum, place.Generations() })
 }
 
 // prune commits first that the generations are gone, and since when no generation names a pack; then
@@ -256,12 +262,16 @@ func olderThanADay(since string, o Options) bool {
 func Explain(err error) error {
 	var known *project.Error
 	switch {
+	case target.AboutKey(err) && errors.As(err, &known):
+		own := *known // of what was under way then, and the kind is that of the key's error in all commands
+		own.Kind = project.Refused
+		return &own
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.Is(err, target.ErrGone):
 		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged, Advice: "mount the disk, or see that the machine can be reached; 'decree backup config' says where the target comes from"}
-	case aboutKey(err):
-		return &project.Error{Kind: project.Refused, Err: err, State: project.Unchanged}
+	case target.AboutKey(err):
+		return keyRefused(err)
 	case errors.As(err, new(*FormatError)):
 		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged}
 	}

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,12 @@ type Made struct {
 	Place    *Place
 	Manifest *Manifest
 	NewBytes int64 // of the packs that were sent
-	Missing  int   // contents that records name and the store has lost
+	// Missing are the contents that the store has lost, or has damaged: what they are, where a record names them.
+	Missing []string
+	// Unread are the records, and lines, of the log that could not be read and are not in the generation.
+	Unread []history.Damage
+	// Older is that the target was older than what had been acknowledged there, and what came of that; "" where it was not.
+	Older string
 }
 
 // making is a backup under way.
@@ -53,6 +59,7 @@ type making struct {
 	files    map[FileName]File
 	plugins  []string
 	known    *contents
+	unsound  []string // what the newest proof has found damaged
 	m        *Manifest
 	sent     int64
 }
@@ -64,6 +71,10 @@ func Make(ctx context.Context, o Options) (*Made, error) {
 		return nil, err
 	}
 	defer unlock()
+	older, err := place.takeUp(ctx, &o.Recorder.Project().Site)
+	if err != nil {
+		return nil, err
+	}
 	mk := &making{o: o, place: place, files: map[FileName]File{}}
 	if err := mk.tidy(ctx); err != nil {
 		return nil, err
@@ -80,14 +91,25 @@ func Make(ctx context.Context, o Options) (*Made, error) {
 			return nil, err
 		}
 	}
-	return &Made{Place: place, Manifest: mk.m, NewBytes: mk.sent, Missing: len(mk.m.Missing)}, nil
+	missing, err := mk.missing()
+	if err != nil {
+		return nil, err
+	}
+	return &Made{Place: place, Manifest: mk.m, NewBytes: mk.sent, Missing: missing, Unread: mk.snapshot.Unread, Older: older}, nil
 }
 
 // openPlace finds the project's directory and makes sure that nobody else writes there, where
 // the target can.
 func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 	p := o.Recorder.Project()
-	place, err := Find(ctx, o.Target, p.BackupName(o.Where), p.ID)
+	find := func() (*Place, error) {
+		place, err := FindOwn(ctx, o.Target, &p.Site, o.Where, o.Host)
+		if err == nil {
+			err = place.missing(p.Store)
+		}
+		return place, err
+	}
+	place, err := find() // before anything is made there, the lock too
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,27 +123,43 @@ func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 			return nil, nil, err
 		}
 		unlock = func() { _ = release() }
-		if err := place.Read(ctx); err != nil { // it may have changed until the lock was ours
+		now, err := find() // it may have changed until the lock was ours
+		if err == nil && now.Name != place.Name {
+			err = refused("run 'decree backup' again", "%s: another machine or command was faster", o.Target)
+		}
+		if err != nil {
 			unlock()
 			return nil, nil, err
 		}
+		place = now
 	}
-	if err := o.recognise(place); err != nil {
-		unlock()
-		return nil, nil, err
+	place.noted(&p.Site)
+	if place.Apart != "" {
+		o.Tell(place.Apart)
 	}
 	return place, unlock, nil
 }
 
-// recognise refuses a target that has had generations and has none now: its disk is not mounted, or
-// somebody has taken them away.
-func (o Options) recognise(place *Place) error {
-	known, ok := ReadMemory(o.Recorder.Project().Store).Targets[o.Target.String()]
-	if !ok || known.Generation == "" || place.Marker != nil && place.Manifest != nil {
+// missing refuses a target that has had generations and has none now.
+func (p *Place) missing(store disk.Dir) error {
+	if p.Marker != nil && p.Manifest != nil || p.other != nil {
 		return nil
 	}
-	return refused("mount the disk that belongs there; or, if it was emptied on purpose, remove "+path.Join(o.Recorder.Project().StorePath, memoryFile),
-		"%s held backups of this project, the newest of %s, and has none now: another disk may be missing from its place", o.Target, known.Generation)
+	return Missing(store, p.Target.String())
+}
+
+// Missing is the error of a target that has no generations, if the store remembers that it has had some: its disk is not
+// mounted, or somebody has taken them away.
+func Missing(store disk.Dir, target string) error {
+	if store == nil {
+		return nil
+	}
+	known := ReadMemory(store).Targets[target]
+	if known.Generation == "" {
+		return nil
+	}
+	return refused("mount the disk that belongs there; or, if it was emptied on purpose, remove "+path.Join(store.Path(), memoryFile),
+		"%s held backups of this project, the newest of %s, and has none now: another disk may be missing from its place", target, known.Generation)
 }
 
 // tidy removes what backups that died have left.
@@ -130,13 +168,7 @@ func (mk *making) tidy(ctx context.Context) error {
 	if mk.place.Manifest == nil && mk.place.Marker == nil {
 		return nil
 	}
-	if err := t.Tidy(ctx, at); err != nil {
-		return err
-	}
-	if s, ok := t.(target.Shelf); ok {
-		return s.Clear(ctx, mk.place.At(currentDir+newSuffix))
-	}
-	return nil
+	return t.Tidy(ctx, at)
 }
 
 const newSuffix = ".new"
@@ -173,51 +205,80 @@ func (o Options) apart(place *Place) (out []disk.Info) {
 		return nil
 	}
 	root := o.Recorder.Project().Root
-	for _, dir := range []string{at, path.Join(at, place.Name)} {
-		if dir == root || strings.HasPrefix(root, dir+"/") {
-			continue // it contains the tree
+	dir := path.Join(at, place.Name) // what lies beside it may be the tree's
+	if dir == root || strings.HasPrefix(root, dir+"/") {
+		return nil // it contains the tree
+	}
+	if d, err := o.Recorder.Project().Disk.OpenRoot(dir); err == nil {
+		if self, err := d.Self(); err == nil {
+			out = append(out, self)
 		}
-		if d, err := o.Recorder.Project().Disk.OpenRoot(dir); err == nil {
-			if self, err := d.Self(); err == nil {
-				out = append(out, self)
-			}
-			d.Close()
-		}
+		d.Close()
 	}
 	return out
 }
 
 // begin puts the manifest together as far as it is known before anything is sent.
 func (mk *making) begin(ctx context.Context) error {
-	if err := mk.describe(); err != nil {
+	if err := mk.describe(ctx); err != nil {
+		return err
+	}
+	if err := mk.adopt(ctx); err != nil {
 		return err
 	}
 	return mk.look(ctx)
 }
 
 // describe puts the manifest together.
-func (mk *making) describe() error {
+func (mk *making) describe(ctx context.Context) (err error) {
 	p, s := mk.o.Recorder.Project(), mk.snapshot
-	mk.m = &Manifest{Version: Version, Timestamp: mk.o.Now().UTC().Truncate(time.Second), Decree: mk.o.Version, Name: mk.place.Name,
+	mk.m = &Manifest{Version: Version, Timestamp: mk.time(), Decree: mk.o.Version, Name: mk.place.Name,
 		Project: p.ID, Host: mk.o.Host, Root: p.Root, Tree: s.Tree, Files: mk.files, Packs: map[tree.Hash]int64{},
-		Others: map[string]Generation{}, Condemned: map[tree.Hash]string{}, Missing: slices.SortedFunc(slices.Values(s.Missing), compareHash)}
+		Others: map[string]Generation{}, Condemned: map[tree.Hash]string{}}
 	if from := p.From(); from != "" {
 		mk.m.From = &from
 	}
 	if prev := mk.place.Manifest; prev != nil {
-		if least := prev.Timestamp.Add(time.Second); mk.m.Timestamp.Before(least) {
-			mk.m.Timestamp = least
+		if mk.m.Others, err = mk.place.others(ctx); err != nil {
+			return err
 		}
-		maps.Copy(mk.m.Others, prev.Others)
 		maps.Copy(mk.m.Condemned, prev.Condemned)
 	}
 	if err := mk.recordFiles(); err != nil {
 		return err
 	}
+	mk.count()
+	mk.tellOlder()
+	return nil
+}
+
+// tellOlder says that the generation before has records that are newer than all that are here: they were pruned, or an older state is here, as
+// after a restore or where the log was cut between two lines, which nothing else would show.
+func (mk *making) tellOlder() {
+	prev, records := mk.place.Manifest, mk.snapshot.Records
+	if prev == nil || len(records) == 0 {
+		return
+	}
+	newest := slices.MaxFunc(records, func(a, b *history.Record) int { return strings.Compare(a.ID, b.ID) }).ID
+	var newer []string
+	for _, id := range recordIDs(sortedFiles(prev)) {
+		if id > newest {
+			newer = append(newer, id)
+		}
+	}
+	if n := len(newer); n > 0 {
+		mk.o.Tell(fmt.Sprintf("generation %s has records that are newer than the newest one here, %s (%d, the newest is %s): if nobody has pruned them or restored an older state, the log was cut: '%s'",
+			prev.Generation(), newest, n, newer[n-1], "decree backup restore "+prev.Generation()))
+	}
+}
+
+// count counts what the generation has, and lists what it has not.
+func (mk *making) count() {
+	s := mk.snapshot
+	mk.m.Missing = slices.SortedFunc(slices.Values(s.Missing), compareHash)
+	mk.m.Counts = Counts{TreeBytes: s.TreeBytes, Records: len(s.Records), Contents: s.Needs.Len(), Plugins: append([]string{}, mk.plugins...)}
 	c := &mk.m.Counts
-	c.TreeBytes = s.TreeBytes
-	c.Records, c.Contents, c.Plugins = len(s.Records), len(s.Needs), append([]string{}, mk.plugins...)
-	for h := range s.Needs {
+	for h := range s.Needs.All() {
 		size, _ := s.Store.Size(h)
 		c.Bytes += size
 	}
@@ -229,7 +290,56 @@ func (mk *making) describe() error {
 			c.Messages++
 		}
 	}
-	return nil
+}
+
+// lose goes on without contents that the store has damaged.
+func (mk *making) lose(lost []tree.Hash) {
+	if len(lost) == 0 {
+		return
+	}
+	mk.snapshot.Lose(lost)
+	for name, f := range mk.files {
+		if mk.snapshot.Needs.Get(f.SHA256) == 0 && slices.Contains(mk.snapshot.Missing, f.SHA256) {
+			delete(mk.files, name)
+		}
+	}
+	mk.count()
+}
+
+// missing says what of the records, or of the present state, is not in the generation.
+func (mk *making) missing() (out []string, err error) {
+	users, err := mk.snapshot.Users(mk.o.Recorder.History())
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range mk.m.Missing {
+		user, ok := users[h]
+		if !ok {
+			user = "content " + h.String()
+		}
+		out = append(out, user)
+	}
+	return out, nil
+}
+
+// time is now, or the second after all generations that stand there, or of which the store knows that they
+// stood there: whatever the clock says, a generation comes after those that were made before it.
+func (mk *making) time() time.Time {
+	now := mk.o.Now().UTC().Truncate(time.Second)
+	newest := ReadMemory(mk.o.Recorder.Project().Store).Targets[mk.o.Target.String()].Timestamp
+	for _, name := range mk.place.Generations() {
+		if at, ok := TimeOf(name); ok && at.After(newest) {
+			newest = at
+		}
+	}
+	if newest.Before(now) {
+		return now
+	}
+	if newest.Sub(now) > time.Minute { // else it is two backups within a second
+		mk.o.Tell(fmt.Sprintf("this machine's clock says %s, and the newest generation is of %s: the clock was set back, so what is kept now is called %s",
+			NameOf(now), NameOf(newest), NameOf(newest.Add(time.Second))))
+	}
+	return newest.UTC().Add(time.Second)
 }
 
 func compareHash(a, b tree.Hash) int { return strings.Compare(string(a[:]), string(b[:])) }
@@ -243,7 +353,7 @@ func (mk *making) recordFiles() error {
 			return err
 		}
 		for _, f := range list {
-			if size, ok := mk.snapshot.Store.Size(f.SHA256); ok {
+			if size, ok := mk.snapshot.Store.Size(f.SHA256); ok && !slices.Contains(mk.snapshot.Missing, f.SHA256) {
 				mk.files[FileName(recordsPart+rec.ID+"/"+f.Name)] = File{SHA256: f.SHA256, Size: size}
 			}
 		}
@@ -260,13 +370,14 @@ func (mk *making) look(ctx context.Context) error {
 		return err
 	}
 	if n := len(proofs); n > 0 {
-		for _, name := range proofs[n-1].Damaged {
+		mk.unsound = proofs[n-1].Damaged
+		for _, name := range mk.unsound {
 			if h, err := tree.ParseHash(name); err == nil {
 				delete(packs, h)
 			}
 		}
 	}
-	mk.known, err = mk.place.packContents(ctx, packs, func(pack tree.Hash, err error) {
+	mk.known, err = mk.place.packContents(ctx, packs, mk.snapshot.Store.Numbers(), func(pack tree.Hash, err error) {
 		mk.o.Tell(fmt.Sprintf("%s: %v; what is needed of it is sent again", mk.o.Target, err))
 	})
 	return err
@@ -292,17 +403,17 @@ func (p *Place) packs() map[tree.Hash]int64 {
 
 // send sends the packs that the target lacks.
 func (mk *making) send(ctx context.Context) error {
-	needs := maps.Clone(mk.snapshot.Needs)
+	needs := mk.snapshot.Needs.Clone()
 	if err := mk.snapshot.Store.Parts(needs); err != nil {
-		return err
+		return mk.notMade(err)
 	}
-	left := map[tree.Hash]struct{}{}
-	for h := range needs {
-		if _, ok := mk.known.at[h]; !ok {
-			left[h] = struct{}{}
+	left := mk.snapshot.Store.Numbers()
+	for h := range needs.All() {
+		if mk.known.at.Get(h) == 0 {
+			left.Set(h, 1)
 		}
 	}
-	u := &upload{ctx: ctx, p: mk.place, packs: map[tree.Hash]int64{}, said: func(n int64) {
+	u := &upload{ctx: ctx, p: mk.place, have: mk.known.have, packs: map[tree.Hash]int64{}, said: func(n int64) {
 		mk.sent += n
 		mk.o.Progress("sending", mk.sent, 0)
 	}}
@@ -313,19 +424,33 @@ func (mk *making) send(ctx context.Context) error {
 		}
 		return mk.known.headers(tree.Hash(u.sum.Sum(nil)), headers)
 	}})
+	if err == nil {
+		err = u.ending.Wait()
+	}
 	if err != nil {
 		return mk.notMade(err)
+	}
+	for h := range mk.snapshot.Needs.All() { // what is kept as chunks that cannot be told
+		if needs.Get(h) == 0 {
+			left.Set(h, 1)
+		}
+	}
+	if left.Len() > 0 {
+		mk.lose(mk.snapshot.Store.Without(mk.snapshot.Needs, left))
 	}
 	mk.m.Counts.NewBytes = mk.sent
 	return mk.choose(needs, u.packs)
 }
 
 // choose lists the packs that the generation needs.
-func (mk *making) choose(needs map[tree.Hash]struct{}, sent map[tree.Hash]int64) error {
+func (mk *making) choose(needs *store.Numbers, sent map[tree.Hash]int64) error {
 	lengths := mk.known.lengths
 	maps.Copy(lengths, sent)
-	for h := range needs {
-		pack := mk.known.at[h].pack
+	for h := range needs.All() {
+		pack, ok := mk.known.pack(h)
+		if !ok {
+			continue // the store has lost it
+		}
 		mk.m.Packs[pack] = lengths[pack]
 		delete(mk.m.Condemned, pack)
 	}
@@ -356,43 +481,72 @@ func (mk *making) archive(ctx context.Context) error {
 	_, shelf := mk.o.Target.(target.Shelf)
 	if prev != nil {
 		if _, done := mk.m.Others[prev.Generation()]; !done {
+			sound, err := mk.place.agreed(ctx) // before there is a zip that says the same
+			if err != nil {
+				return mk.notMade(err)
+			}
 			g, err := mk.place.zipGeneration(ctx, prev, mk.known)
 			if err != nil {
 				return mk.notMade(err)
 			}
+			g.Damaged = !sound
 			mk.m.Others[prev.Generation()] = g
 		}
 	}
 	if shelf {
 		return nil
 	}
-	g, err := mk.place.zipGeneration(ctx, mk.m, fromStore{mk.snapshot.Store})
-	if err == nil {
-		mk.m.Others[mk.m.Generation()] = g
-		return nil
+	for {
+		g, err := mk.place.zipGeneration(ctx, mk.m, fromStore{mk.snapshot.Store})
+		switch {
+		case err == nil:
+			mk.m.Others[mk.m.Generation()] = g
+			return nil
+		case !errors.Is(err, errTaken):
+			return mk.notMade(err)
+		}
+		mk.m.Timestamp = mk.m.Timestamp.Add(time.Second)
 	}
-	return mk.notMade(err)
 }
 
 // plainSize is the length of a file, in bytes, up to which current/ and the zips have it.
 const plainSize = 1 << 20
 
-// show makes current/. What is the same as in the one before is a hard link to it.
+// show makes current/. Where nobody can be kept from writing there at once, two backups may take each other's files away: then
+// it stays as it is, of which readers take what has the right hash, until the next one.
 func (mk *making) show(ctx context.Context) error {
 	s, ok := mk.o.Target.(target.Shelf)
 	if !ok {
 		return nil
 	}
+	err := mk.renew(ctx, s)
+	if err == nil {
+		return nil
+	}
+	if _, alone := mk.o.Target.(target.Locker); alone || ctx.Err() != nil || errors.Is(err, target.ErrGone) || disk.Full(err) {
+		return mk.notMade(err)
+	}
+	mk.o.Tell(fmt.Sprintf("%s was not renewed, as when another backup is at work there: %v", mk.place.At(currentDir), err))
+	return nil
+}
+
+// renew builds current/ beside the old one and exchanges the two. What is the same as in the one before is a hard
+// link to it.
+func (mk *making) renew(ctx context.Context, s target.Shelf) error {
 	fresh, now := mk.place.At(currentDir+newSuffix), mk.place.At(currentDir)
 	if err := s.Clear(ctx, fresh); err != nil {
-		return mk.notMade(err)
+		return err
+	}
+	from := now
+	if !mk.keepsShown(ctx) {
+		from = ""
 	}
 	for name, f := range mk.m.Files {
 		if f.Size > plainSize {
 			continue
 		}
-		if err := mk.showFile(ctx, s, path.Join(now, string(name)), path.Join(fresh, string(name)), name, f); err != nil {
-			return mk.notMade(err)
+		if err := mk.showFile(ctx, s, from, path.Join(fresh, string(name)), name, f); err != nil {
+			return err
 		}
 	}
 	data, err := mk.m.Encode()
@@ -402,25 +556,38 @@ func (mk *making) show(ctx context.Context) error {
 	if err == nil {
 		err = s.Exchange(ctx, fresh, now)
 	}
-	if err != nil {
-		return mk.notMade(err)
-	}
-	return nil
+	return err
 }
 
-func (mk *making) showFile(ctx context.Context, s target.Shelf, now, fresh string, name FileName, f File) error {
+// keepsShown says whether what is in current/ may be taken over: it is the generation's before, and the newest proof has
+// not found it changed.
+func (mk *making) keepsShown(ctx context.Context) bool {
+	prev := mk.place.Manifest
+	if prev == nil || slices.Contains(mk.unsound, currentDir) {
+		return false
+	}
+	m, err := mk.place.shown(ctx)
+	return err == nil && m.Timestamp.Equal(prev.Timestamp) && maps.Equal(m.Files, prev.Files)
+}
+
+// showFile writes a file of current/, or links it to the same one in from, the current/ of before, if that is not "".
+func (mk *making) showFile(ctx context.Context, s target.Shelf, from, fresh string, name FileName, f File) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if prev := mk.place.Manifest; prev != nil && prev.Files[name] == f && s.Link(ctx, now, fresh) == nil {
+	if prev := mk.place.Manifest; from != "" && prev.Files[name] == f && s.Link(ctx, path.Join(from, string(name)), fresh) == nil {
 		return nil
 	}
-	r, _, err := mk.snapshot.Store.Open(f.SHA256)
+	var data bytes.Buffer // it is small
+	err := fromStore{mk.snapshot.Store}.Write(ctx, &data, f.SHA256)
+	if lost(err) { // the target has had it
+		data.Reset()
+		err = mk.known.Write(ctx, &data, f.SHA256)
+	}
 	if err != nil {
 		return err
 	}
-	defer r.Close()
-	return s.Write(ctx, fresh, r)
+	return s.Write(ctx, fresh, &data)
 }
 
 // acknowledge makes the generation the newest, and writes that down.
@@ -431,7 +598,9 @@ func (mk *making) acknowledge(ctx context.Context) error {
 	}
 	p := mk.o.Recorder.Project()
 	err := Remember(p.Store, mk.o.Target.String(), func(r *Remembered) {
-		r.Name, r.Generation, r.Timestamp, r.Manifest = mk.place.Name, mk.m.Generation(), mk.m.Timestamp, mk.place.sum
+		*r = r.at(mk.place.Name)
+		r.Generation, r.Timestamp, r.Manifest = mk.m.Generation(), mk.m.Timestamp, mk.place.sum
+		r.Generations = mk.place.Generations()
 	})
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ const MaxManifest = 64 << 20
 
 // The names below a project's directory in a target.
 const (
-	MarkerFile   = "decree-backup.json"
+	MarkerFile   = project.BackupMarker
 	ManifestFile = "manifest.json"
 	ProofsFile   = "proofs.jsonl"
 	KeyFile      = "key.age"
@@ -58,6 +58,9 @@ type Manifest struct {
 	Condemned map[tree.Hash]string  `json:"condemned"` // RFC 3339: since when no generation names the pack
 	// Missing are contents that the records name and the project's store had lost before.
 	Missing []tree.Hash `json:"missing,omitempty"`
+	// Previous is the hash of the manifest.json that this one has replaced, which the marker names until it is
+	// written anew; zero for the first. nil: an earlier decree has written it.
+	Previous *tree.Hash `json:"previous,omitempty"`
 }
 
 // Counts are a generation's figures.
@@ -101,6 +104,8 @@ type Generation struct {
 	Records   int         `json:"records"`
 	Bytes     int64       `json:"bytes"`
 	NewBytes  int64       `json:"new_bytes"`
+	// Damaged: its zip was made of a manifest.json that was not what had been written there.
+	Damaged bool `json:"damaged,omitempty"`
 }
 
 // Proof is a line of proofs.jsonl.
@@ -146,6 +151,15 @@ type FormatError struct{ What, Reason string }
 
 func (e *FormatError) Error() string { return e.What + ": " + e.Reason }
 
+// newerError is that of what a newer decree has written.
+type newerError struct{ *FormatError }
+
+func newer(what string, version int) error {
+	return &newerError{&FormatError{what, fmt.Sprintf("format version %d is newer than the newest that this decree can read (%d)", version, Version)}}
+}
+
+func (e *newerError) Unwrap() error { return e.FormatError }
+
 // Encode returns m as the bytes of manifest.json.
 func (m *Manifest) Encode() ([]byte, error) {
 	b, err := json.MarshalIndent(m, "", " ")
@@ -163,7 +177,7 @@ func ParseManifest(data []byte) (*Manifest, error) {
 		return nil, &FormatError{ManifestFile, fmt.Sprintf("larger than %d MiB", MaxManifest>>20)}
 	}
 	if target.IsEncrypted(data) {
-		return nil, &FormatError{ManifestFile, "it is encrypted: set backup.identity or DECREE_BACKUP_IDENTITY to the file with an age identity that opens it, or DECREE_BACKUP_PASSPHRASE"}
+		return nil, target.Lacks(nil)
 	}
 	var v struct {
 		Version int `json:"version"`
@@ -172,7 +186,7 @@ func ParseManifest(data []byte) (*Manifest, error) {
 		return nil, &FormatError{ManifestFile, "malformed: " + err.Error()}
 	}
 	if v.Version > Version {
-		return nil, &FormatError{ManifestFile, fmt.Sprintf("format version %d is newer than the newest that this decree can read (%d)", v.Version, Version)}
+		return nil, newer(ManifestFile, v.Version)
 	}
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, &FormatError{ManifestFile, "malformed: " + err.Error()}
@@ -259,7 +273,7 @@ func ParseMarker(data []byte) (m Marker, err error) {
 	}
 	switch {
 	case m.Version > Version:
-		return m, &FormatError{MarkerFile, fmt.Sprintf("format version %d is newer than the newest that this decree can read (%d)", m.Version, Version)}
+		return m, newer(MarkerFile, m.Version)
 	case m.Version < 1 || !IsProject(m.Project):
 		return m, &FormatError{MarkerFile, "not a marker of decree's"}
 	}

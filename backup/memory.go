@@ -2,6 +2,7 @@ package backup
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"decree/disk"
@@ -11,7 +12,10 @@ import (
 
 // memoryFile is what the store remembers of its backups, so that nobody has to ask a target for it:
 // also that a target that lacks them now has had some.
-const memoryFile = "backup.json"
+const memoryFile = project.BackupsFile
+
+// memoryLock is a directory that is locked while the file is changed.
+const memoryLock = "backup"
 
 // Memory is what a project remembers of its backups, by target.
 type Memory struct {
@@ -21,12 +25,17 @@ type Memory struct {
 
 // Remembered is what is known of one target.
 type Remembered struct {
-	Name       string    `json:"name"`
-	Generation string    `json:"generation"` // the newest that was acknowledged
-	Timestamp  time.Time `json:"timestamp"`
-	Manifest   tree.Hash `json:"manifest"`
-	Proof      *Proof    `json:"proof,omitempty"` // the newest
-	Whole      time.Time `json:"whole,omitzero"`  // when the whole was proven, or found damaged, last
+	Name       string `json:"name"`
+	Generation string `json:"generation"` // the newest that was acknowledged
+	// Generations are all that stood there when this machine looked last, oldest first, what restores have
+	// replaced too.
+	Generations []string  `json:"generations,omitempty"`
+	Timestamp   time.Time `json:"timestamp"`
+	Manifest    tree.Hash `json:"manifest"`
+	// Written are the hashes of the last manifest.json's that were written, or were about to be, when a death came.
+	Written []tree.Hash `json:"written,omitempty"`
+	Proof   *Proof      `json:"proof,omitempty"` // the newest
+	Whole   time.Time   `json:"whole,omitzero"`  // when the whole was proven, or found damaged, last
 	// Problems are what went wrong in the last backup although it was made: plugins, the ping.
 	Problems []string `json:"problems,omitempty"`
 	// Failed is why no backup was made when that was tried last, since the newest one; nil: it was.
@@ -49,8 +58,31 @@ func ReadMemory(store disk.Dir) Memory {
 	return m
 }
 
+// Standing are the generations that a target has as far as the store remembers it.
+func (r Remembered) Standing() []string {
+	if len(r.Generations) == 0 && r.Generation != "" { // an earlier decree has written it
+		return []string{r.Generation}
+	}
+	return r.Generations
+}
+
 // Remember changes what is remembered of one target.
+// Several commands may do so at once.
 func Remember(store disk.Dir, target string, change func(*Remembered)) error {
+	dir, err := project.MakeDir(store, memoryLock, project.PrivateDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	unlock, err := dir.TryLock()
+	for errors.Is(err, disk.ErrLocked) { // for moments, by a process that lives
+		time.Sleep(time.Millisecond)
+		unlock, err = dir.TryLock()
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unlock() }()
 	m := ReadMemory(store)
 	r := m.Targets[target]
 	change(&r)

@@ -39,7 +39,14 @@ func Open(ctx context.Context, o OpenOptions) (target.Target, error) {
 	if o.Store != nil {
 		keys.Memory = keyMemory{o.Store}
 	}
-	t, err := target.Open(ctx, o.Disk, target.Options{To: o.place(), Create: o.Create, Keys: keys, Getenv: o.Getenv, Home: o.Home, Scratch: o.StorePath, Bandwidth: o.Bandwidth})
+	gone := Missing(o.Store, o.place()) // then what is missing is not made
+	t, err := target.Open(ctx, o.Disk, target.Options{To: o.place(), Create: o.Create && gone == nil, Keys: keys, Getenv: o.Getenv, Home: o.Home, Scratch: o.StorePath, Bandwidth: o.Bandwidth})
+	if o.Create && gone != nil && errors.Is(err, target.ErrGone) && !strings.Contains(o.To, "://") {
+		return nil, gone
+	}
+	if errors.Is(err, target.ErrNoCredentials) {
+		return nil, &project.Error{Kind: project.Refused, Err: err, State: project.Unchanged, Advice: "a daemon and cron need them in their own environment, or in the file"}
+	}
 	if err != nil && strings.Contains(o.To, "://") && !errors.Is(err, target.ErrGone) {
 		err = &project.Error{Kind: project.Usage, Err: err, Advice: "'decree help config' has the forms of backup.to"}
 	}

@@ -10,6 +10,8 @@ import (
 	"io"
 	"io/fs"
 
+	"golang.org/x/sync/errgroup"
+
 	"decree/backup/target"
 	"decree/store"
 	"decree/tree"
@@ -21,37 +23,38 @@ const maxHeaders = 256 << 20
 func (p *Place) packName(h tree.Hash) string  { return p.At(packsDir, h.String()+".pack") }
 func (p *Place) indexName(h tree.Hash) string { return p.At(packsDir, h.String()+".idx") }
 
-// where says which pack has an object, and where in it.
-type where struct {
-	pack tree.Hash
-	store.Packed
+// block is where the objects of a pack's block lie.
+type block struct {
+	pack        tree.Hash
+	off, length int64
 }
 
 // contents are the objects of packs in a target.
 type contents struct {
 	p       *Place
-	at      map[tree.Hash]where
+	at      *store.Numbers // the number of an object's block, from 1 on
+	blocks  []block
 	lengths map[tree.Hash]int64 // of the packs
+	have    map[string]int64    // the names that the target has among packs, and how long they are
 }
 
 // packContents reads the headers of packs. One whose pack or headers are missing or damaged is passed to
-// bad and its objects are not known, unless they are in another one too.
-func (p *Place) packContents(ctx context.Context, packs map[tree.Hash]int64, bad func(tree.Hash, error)) (*contents, error) {
-	c := &contents{p, map[tree.Hash]where{}, map[tree.Hash]int64{}}
-	have := map[string]int64{}
+// bad and its objects are not known, unless they are in another one too. What is known goes into at, which is empty.
+func (p *Place) packContents(ctx context.Context, packs map[tree.Hash]int64, at *store.Numbers, bad func(tree.Hash, error)) (*contents, error) {
+	c := &contents{p: p, at: at, lengths: map[tree.Hash]int64{}, have: map[string]int64{}}
 	err := p.Target.List(ctx, p.At(packsDir)+"/", func(o target.Object) error {
-		have[o.Name] = o.Size
+		c.have[o.Name] = o.Size
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	for pack, size := range packs {
-		if got, ok := have[p.packName(pack)]; !ok || size > 0 && got != size {
+		if got, ok := c.have[p.packName(pack)]; !ok || size > 0 && got != size {
 			bad(pack, fmt.Errorf("pack %s: %w", pack, missingOr(ok)))
 			continue
 		}
-		c.lengths[pack] = have[p.packName(pack)]
+		c.lengths[pack] = c.have[p.packName(pack)]
 		if err := c.add(ctx, pack, c.lengths[pack]); err != nil {
 			if ctx.Err() != nil || errors.Is(err, target.ErrGone) {
 				return nil, err
@@ -86,18 +89,28 @@ func (c *contents) add(ctx context.Context, pack tree.Hash, size int64) error {
 	return err
 }
 
+// headers takes the objects of a pack by the headers of its blocks, all of them or none.
 func (c *contents) headers(pack tree.Hash, headers []byte) error {
-	var list []where
-	err := store.ReadHeaders(headers, func(o store.Packed) { list = append(list, where{pack, o}) })
-	if err != nil {
+	if err := store.ReadHeaders(headers, func(store.Packed) {}); err != nil {
 		return fmt.Errorf("pack %s: %w", pack, err)
 	}
-	for _, w := range list {
-		if _, ok := c.at[w.Hash]; !ok {
-			c.at[w.Hash] = w
+	return store.ReadHeaders(headers, func(o store.Packed) {
+		if b := (block{pack, o.Block, o.Length}); len(c.blocks) == 0 || c.blocks[len(c.blocks)-1] != b {
+			c.blocks = append(c.blocks, b)
 		}
+		if c.at.Get(o.Hash) == 0 {
+			c.at.Set(o.Hash, uint32(len(c.blocks)))
+		}
+	})
+}
+
+// pack is the pack that has an object; not ok: none has.
+func (c *contents) pack(h tree.Hash) (pack tree.Hash, ok bool) {
+	n := c.at.Get(h)
+	if n == 0 {
+		return pack, false
 	}
-	return nil
+	return c.blocks[n-1].pack, true
 }
 
 // ranges reads a content of a target at offsets.
@@ -122,19 +135,20 @@ func (r *ranges) ReadAt(b []byte, off int64) (int, error) {
 
 // object returns the bytes of one object that is not large.
 func (c *contents) object(ctx context.Context, h tree.Hash) ([]byte, store.Packed, error) {
-	w, ok := c.at[h]
-	if !ok {
-		return nil, w.Packed, &store.MissingError{Hash: h}
+	n := c.at.Get(h)
+	if n == 0 {
+		return nil, store.Packed{}, &store.MissingError{Hash: h}
 	}
-	block := make([]byte, w.Length)
-	if _, err := (&ranges{ctx, c.p.Target, c.p.packName(w.pack)}).ReadAt(block, w.Block); err != nil {
-		return nil, w.Packed, fmt.Errorf("pack %s: %w", w.pack, err)
+	b := c.blocks[n-1]
+	bytes := make([]byte, b.length)
+	if _, err := (&ranges{ctx, c.p.Target, c.p.packName(b.pack)}).ReadAt(bytes, b.off); err != nil {
+		return nil, store.Packed{}, fmt.Errorf("pack %s: %w", b.pack, err)
 	}
-	data, err := store.FromBlock(block, w.Packed)
+	data, o, err := store.FromBlock(bytes, b.off, h)
 	if err != nil {
-		err = fmt.Errorf("pack %s: %w", w.pack, err)
+		err = fmt.Errorf("pack %s: %w", b.pack, err)
 	}
-	return data, w.Packed, err
+	return data, o, err
 }
 
 // Write writes a content to w, checked against its hash.
@@ -167,15 +181,19 @@ func (c *contents) Write(ctx context.Context, w io.Writer, h tree.Hash) error {
 
 var errHash = errors.New("not the content of that hash")
 
-// upload sends packs.
+// upload sends packs. While one is sent the one before it is flushed and read back.
 type upload struct {
 	ctx   context.Context
 	p     *Place
+	have  map[string]int64 // what the target had among packs before
 	said  func(bytes int64)
 	to    target.Upload
 	sum   hash.Hash
 	n     int64
 	packs map[tree.Hash]int64 // that were sent
+	// ending is the one before, of which no name is there yet or which was not read back. Until it was waited for
+	// packs is its own.
+	ending errgroup.Group
 }
 
 // Write sends on and counts.
@@ -197,37 +215,66 @@ func (u *upload) begin() (io.Writer, error) {
 	return u, err
 }
 
-// end gives a pack its name and reads it back; then its headers follow.
+// end has a pack finished beside the next one. Its error comes with that, or of ending.
 func (u *upload) end(headers []byte) error {
-	sum := tree.Hash(u.sum.Sum(nil))
-	name := u.p.packName(sum)
-	if err := u.commit(name); err != nil {
+	to, sum, n := u.to, tree.Hash(u.sum.Sum(nil)), u.n
+	u.to = nil
+	if err := u.ending.Wait(); err != nil {
+		_ = to.Abort()
 		return err
 	}
-	if err := verify(u.ctx, u.p.Target, name, sum, u.n); err != nil {
+	u.ending.Go(func() error {
+		defer to.Abort() //nolint:errcheck // after Commit it does nothing
+		return u.finish(to, sum, n, headers)
+	})
+	return nil
+}
+
+// finish gives a pack its name and reads it back; then its headers follow.
+func (u *upload) finish(to target.Upload, sum tree.Hash, n int64, headers []byte) error {
+	name := u.p.packName(sum)
+	if err := u.clear(name, sum, n); err != nil {
+		return err
+	}
+	if err := to.Commit(u.ctx, name); err != nil && !errors.Is(err, fs.ErrExist) { // by its name it is what it must be, which is looked at next
+		return err
+	}
+	if err := verify(u.ctx, u.p.Target, name, sum, n); err != nil {
+		if !isDamage(err) {
+			return err // it may have been there before, and be another generation's
+		}
 		_ = u.p.Target.Delete(u.ctx, name)
 		return damaged(err, "%s: what was written there is read back otherwise", u.p.Target)
 	}
 	if err := put(u.ctx, u.p.Target, u.p.indexName(sum), bytes.NewReader(headers)); err != nil {
 		return err
 	}
-	u.packs[sum] = u.n
+	u.packs[sum] = n
 	return nil
 }
 
-func (u *upload) commit(name string) error {
-	err := u.to.Commit(u.ctx, name)
-	u.to = nil
-	if errors.Is(err, fs.ErrExist) {
-		err = nil // by its name it is what it must be, which is looked at next
+// clear makes room where something of a pack's name is not its bytes, or cannot be read here to see that: a
+// damaged one that is sent again, or one that an encrypting writer left which died.
+func (u *upload) clear(name string, sum tree.Hash, n int64) error {
+	if _, there := u.have[name]; !there {
+		return nil
 	}
-	return err
+	err := verify(u.ctx, u.p.Target, name, sum, n)
+	switch {
+	case err == nil:
+		return nil
+	case !isDamage(err) && !target.AboutKey(err): // of the line or the disk, say: another generation may need it
+		return err
+	}
+	return u.p.Target.Delete(u.ctx, name)
 }
 
+// abort leaves nothing of a pack that was begun, and nobody at work.
 func (u *upload) abort() {
 	if u.to != nil {
 		_ = u.to.Abort()
 	}
+	_ = u.ending.Wait()
 }
 
 // put writes a new content; one that is there is replaced.

@@ -22,8 +22,18 @@ type Place struct {
 	Name     string
 	Marker   *Marker   // nil: there is none
 	Manifest *Manifest // nil: no generation was acknowledged
-	sum      tree.Hash // of manifest.json
-	version  target.Version
+	// replaced are the zips of what restores have replaced, where no manifest.json lists them. They need nothing else
+	// and have no hash here: their contents have.
+	replaced map[string]Generation
+	// badMarker is that the marker cannot be read, and the next commit writes it anew; nil: it can.
+	badMarker error
+	sum       tree.Hash // of manifest.json
+	version   target.Version
+	// Apart says that another copy of the project goes on in the directory that it had, and where its own backups go;
+	// "": none does. other is that directory.
+	Apart string
+	other *Place
+	note  func(sum tree.Hash) error // is called before a manifest.json of that hash is written; nil: nobody
 }
 
 // At is the name in the target of something in the project's directory.
@@ -34,13 +44,21 @@ func refused(advice, format string, args ...any) error {
 	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf(format, args...), Advice: advice}
 }
 
+// damaged is an error of kind project.Integrity, unless what is missing is the key.
 func damaged(err error, format string, args ...any) error {
+	if target.AboutKey(err) {
+		return keyRefused(err)
+	}
 	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf(format, args...), Err: err}
 }
 
 // Find finds the project's directory: called name, or name-2 and so on where others have that name.
 // Where it has none, the one returned has neither marker nor manifest and a name that is free.
 func Find(ctx context.Context, t target.Target, name, id string) (*Place, error) {
+	return find(ctx, t, name, func(p *Place) bool { return p.whose() == id })
+}
+
+func find(ctx context.Context, t target.Target, name string, own func(*Place) bool) (*Place, error) {
 	for n := 1; ; n++ {
 		p := &Place{Target: t, Name: name}
 		if n > 1 {
@@ -49,14 +67,7 @@ func Find(ctx context.Context, t target.Target, name, id string) (*Place, error)
 		if err := p.Read(ctx); err != nil {
 			return nil, err
 		}
-		whose := ""
-		switch {
-		case p.Marker != nil:
-			whose = p.Marker.Project
-		case p.Manifest != nil:
-			whose = p.Manifest.Project
-		}
-		if whose == "" || whose == id {
+		if p.whose() == "" || own(p) {
 			return p, nil
 		}
 		if n == 1000 {
@@ -71,26 +82,48 @@ func (p *Place) Read(ctx context.Context) error {
 	if err != nil {
 		return p.about(MarkerFile, err)
 	}
-	if p.Marker = nil; data != nil {
+	if p.Marker, p.badMarker = nil, nil; data != nil {
 		m, err := ParseMarker(data)
-		if err != nil {
-			return damaged(err, "%s/%s", p.Target, p.Name)
+		if p.Marker = &m; err != nil {
+			p.badMarker = p.broken(err, "if "+ManifestFile+" beside it is sound, remove it")
 		}
-		p.Marker = &m
 	}
 	data, version, err := p.Target.Read(ctx, p.At(ManifestFile), MaxManifest)
+	if errors.Is(err, target.ErrDamaged) {
+		return p.broken(err, "the generations themselves may be sound: put the "+ManifestFile+" of the newest zip in "+p.At(archivesDir)+" in its place, encrypted as this one was")
+	}
 	if err != nil {
 		return p.about(ManifestFile, err)
 	}
-	p.Manifest, p.version = nil, version
-	if data == nil {
-		return nil
+	p.Manifest, p.version, p.sum, p.replaced = nil, version, tree.Hash{}, nil
+	if p.badMarker != nil && (data == nil || p.Marker.Version > Version) {
+		return p.badMarker
 	}
-	if p.Manifest, err = ParseManifest(data); err != nil {
-		return damaged(err, "%s/%s", p.Target, p.Name)
+	if data == nil {
+		return p.readReplaced(ctx)
+	}
+	if p.Manifest, err = ParseManifest(data); errors.Is(err, target.ErrNoIdentity) {
+		key, _, _ := p.Target.Read(ctx, p.At(KeyFile), 1<<20) // it says what would open them
+		return p.about(ManifestFile, target.Lacks(key))
+	} else if err != nil {
+		if _, shelf := p.Target.(target.Shelf); shelf {
+			return p.broken(err, "the generations themselves may be sound: put a copy of "+p.At(currentDir, ManifestFile)+" in its place, which says the same")
+		}
+		return p.broken(err, "the generations themselves may be sound: put the "+ManifestFile+" of the newest zip in "+p.At(archivesDir)+" in its place")
+	}
+	if p.badMarker != nil { // as where it is lost, the generation's own manifest has to say the same
+		p.Marker = &Marker{Version: Version, Project: p.Manifest.Project}
 	}
 	p.sum = tree.Sum(data)
 	return nil
+}
+
+// broken is the error of a marker or a manifest.json that cannot be read as one.
+func (p *Place) broken(err error, advice string) error {
+	if errors.As(err, new(*newerError)) {
+		return refused("use the decree that made these backups, or a newer one", "%s/%s: %v", p.Target, p.Name, err)
+	}
+	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s/%s", p.Target, p.Name), Err: err, State: project.Unchanged, Advice: advice}
 }
 
 func (p *Place) about(name string, err error) error {
@@ -99,7 +132,12 @@ func (p *Place) about(name string, err error) error {
 
 // commit replaces manifest.json, which is the moment at which it counts, and then the marker.
 func (p *Place) commit(ctx context.Context, m *Manifest) error {
+	previous := p.sum
+	m.Previous = &previous
 	data, err := m.Encode()
+	if err == nil && p.note != nil {
+		err = p.note(tree.Sum(data))
+	}
 	if err != nil {
 		return err
 	}
@@ -133,14 +171,20 @@ func (p *Place) mark(ctx context.Context) error {
 	return err
 }
 
-// marked says whether the marker names the manifest that was read. After a death between the two
-// it does not.
-func (p *Place) marked() bool { return p.Marker != nil && p.Marker.Manifest == p.sum }
-
 // Projects lists the names of the directories that have a marker.
-func Projects(ctx context.Context, t target.Target) (names []string, err error) {
+func Projects(ctx context.Context, t target.Target) ([]string, error) {
+	return directoriesWith(ctx, t, MarkerFile)
+}
+
+// unmarkedProjects are the names of the directories that have a manifest.json, for a message.
+func unmarkedProjects(ctx context.Context, t target.Target) []string {
+	names, _ := directoriesWith(ctx, t, ManifestFile)
+	return names
+}
+
+func directoriesWith(ctx context.Context, t target.Target, file string) (names []string, err error) {
 	err = t.List(ctx, "", func(o target.Object) error {
-		if dir, ok := strings.CutSuffix(o.Name, "/"+MarkerFile); ok && !strings.Contains(dir, "/") {
+		if dir, ok := strings.CutSuffix(o.Name, "/"+file); ok && !strings.Contains(dir, "/") {
 			names = append(names, dir)
 		}
 		return nil
@@ -158,6 +202,10 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 		}
 		switch len(names) {
 		case 0:
+			if names := unmarkedProjects(ctx, t); len(names) > 0 {
+				return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's that %s marks, but a %s in %s", t, MarkerFile, ManifestFile, strings.Join(names, ", ")),
+					Advice: "if that is a backup, name it: --name " + names[0]}
+			}
 			return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's", t), Advice: "name another target with --from"}
 		case 1:
 			name = names[0]
@@ -169,7 +217,7 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 	if err := p.Read(ctx); err != nil {
 		return nil, err
 	}
-	if p.Manifest == nil {
+	if p.Manifest == nil && len(p.replaced) == 0 {
 		return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup called %s", t, name), Advice: "'decree backup list --to " + t.String() + "' lists what it has"}
 	}
 	return p, nil
@@ -177,12 +225,11 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 
 // Generations are the names of all generations, oldest first; the newest is the manifest's own.
 func (p *Place) Generations() (names []string) {
-	if p.Manifest == nil {
-		return nil
+	if p.Manifest != nil {
+		names = []string{p.Manifest.Generation()}
 	}
-	names = []string{p.Manifest.Generation()}
-	for name := range p.Manifest.Others {
-		if name != names[0] {
+	for name := range p.zips() {
+		if p.Manifest == nil || name != names[0] {
 			names = append(names, name)
 		}
 	}
@@ -197,7 +244,8 @@ func (p *Place) Generations() (names []string) {
 	return names
 }
 
-// Resolve finds the one generation whose name has ref as a part; "" and "current" are the newest.
+// Resolve finds the one generation whose name has ref as a part; "" and "current" are the newest. What restores have
+// replaced is meant only by what no other name has: a date is that of a backup.
 func (p *Place) Resolve(ref string) (string, error) {
 	ref = strings.TrimSuffix(ref, ".zip")
 	names := p.Generations()
@@ -205,6 +253,9 @@ func (p *Place) Resolve(ref string) (string, error) {
 		return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup of this project", p.Target), Advice: "'decree backup' makes the first"}
 	}
 	if ref == "" || ref == currentDir {
+		if p.Manifest == nil {
+			return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup of this project, but what restores have replaced: %s", p.Target, strings.Join(names, ", ")), Advice: "name one of these"}
+		}
 		return p.Manifest.Generation(), nil
 	}
 	var found []string
@@ -215,6 +266,9 @@ func (p *Place) Resolve(ref string) (string, error) {
 		if strings.Contains(name, ref) {
 			found = append(found, name)
 		}
+	}
+	if made := slices.DeleteFunc(slices.Clone(found), IsPreRestore); len(made) > 0 {
+		found = made
 	}
 	switch len(found) {
 	case 1:

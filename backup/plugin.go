@@ -46,6 +46,24 @@ func RunPlugins(ctx context.Context, root string, env []string, plugins []projec
 	return failed, nil
 }
 
+// runPlugins is RunPlugins for the project's own plugins. Root runs none that another user could have written.
+func runPlugins(ctx context.Context, p *project.Project, env []string) (failed []*PluginError, err error) {
+	plugins := p.Config.Backup.Plugins
+	other, err := p.ConfigOfAnother()
+	if other == "" || err != nil {
+		if err == nil {
+			failed, err = RunPlugins(ctx, p.Root, env, plugins)
+		}
+		return failed, err
+	}
+	for _, plugin := range plugins {
+		if plugin.Command != "" {
+			failed = append(failed, &PluginError{plugin.Name, fmt.Sprintf("its command was not run: %s could have written it, and root would run it; make the backup as that user, or let root alone write the tree's directory, .decree and config.yml", other)})
+		}
+	}
+	return failed, nil
+}
+
 // RunPluginRestore runs a plugin's restore command in root, as RunPlugins does. The plugin's files of
 // the generation are in files, an absolute path: DECREE_PLUGIN_FILES.
 func RunPluginRestore(ctx context.Context, root, files string, env []string, p project.Plugin) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"decree/backup/target"
 	"decree/disk"
 	"decree/tree"
 )
@@ -33,13 +34,17 @@ func (p Proof) Result() string {
 	if t, ok := TimeOf(p.Generation); ok {
 		when = t.UTC().Format("2006-01-02T15:04Z")
 	}
-	return fmt.Sprintf("restored %s of %s files of %s in %.1f s", humanize.Comma(int64(p.Files)), humanize.Comma(int64(p.Of)), when,
+	text := fmt.Sprintf("restored %s of %s files of %s in %.1f s", humanize.Comma(int64(p.Files)), humanize.Comma(int64(p.Of)), when,
 		(time.Duration(p.Duration) * time.Millisecond).Seconds())
+	if !p.Whole {
+		text += ", a sample"
+	}
+	return text
 }
 
 // isDamage says whether an error of reading is that bytes are missing or are others.
 func isDamage(err error) bool {
-	return err != nil && (isMissing(err) || errors.Is(err, errSize) || errors.Is(err, errHash) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+	return err != nil && (isMissing(err) || errors.Is(err, errSize) || errors.Is(err, errHash) || errors.Is(err, target.ErrDamaged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, disk.ErrNotRegular) || disk.OtherKind(err))
 }
 

@@ -25,6 +25,8 @@ type Status struct {
 	Bytes       int64        `json:"bytes"` // that the target holds of this project
 	NextToGo    []string     `json:"next_to_go"`
 	Problems    []string     `json:"problems"`
+	// Aside are what restores have replaced and .decree/backup has, where that is not the target.
+	Aside []string `json:"aside,omitempty"`
 	// Lost are older generations of which a part is missing or damaged. No backup can mend them.
 	Lost []string `json:"unprovable,omitempty"`
 }

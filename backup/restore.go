@@ -206,6 +206,10 @@ func (o Options) keepIn(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer unlock()
+	older, err := place.takeUp(ctx, &o.Recorder.Project().Site)
+	if err != nil {
+		return "", err
+	}
 	mk := &making{o: o, place: place, files: map[FileName]File{}}
 	if err := mk.tidy(ctx); err != nil {
 		return "", err
@@ -214,10 +218,21 @@ func (o Options) keepIn(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer mk.snapshot.Close()
-	if err := mk.describe(); err != nil {
+	if err := mk.describe(ctx); err != nil {
 		return "", err
 	}
-	mk.m.Timestamp = o.Now().UTC().Truncate(time.Second)
+	lost, err := mk.snapshot.Store.Lost(ctx, mk.snapshot.Needs)
+	if err != nil {
+		return "", err
+	}
+	mk.lose(lost)
+	missing, err := mk.missing()
+	if err != nil {
+		return "", err
+	}
+	for _, text := range (&Made{Missing: missing, Unread: mk.snapshot.Unread}).lost() {
+		o.Tell(text)
+	}
 	mk.m.Timestamp = mk.freeTime(ctx)
 	name := preRestore + mk.m.Generation()
 	g, err := mk.wholeZip(ctx, place.archiveName(name))
@@ -236,7 +251,13 @@ func (o Options) keepIn(ctx context.Context) (string, error) {
 	} else if err := place.claim(ctx, o.Recorder.Project().ID); err != nil {
 		return "", err
 	}
-	return o.Target.String() + "/" + place.archiveName(name), nil
+	return o.Target.String() + "/" + place.archiveName(name), Remember(o.Recorder.Project().Store, o.Target.String(), func(r *Remembered) {
+		*r = r.at(place.Name)
+		r.Manifest = place.sum
+		if older == "" { // else the next backup still has to say what is gone
+			r.Generations = place.Generations()
+		}
+	})
 }
 
 // claim writes the marker of a place that has no generation yet.
@@ -249,7 +270,7 @@ func (p *Place) claim(ctx context.Context, id string) error {
 	return err
 }
 
-// freeTime is now, or the next second that no archive has.
+// freeTime is the generation's time, or the next second that no archive has, listed or not.
 func (mk *making) freeTime(ctx context.Context) (t time.Time) {
 	for t = mk.m.Timestamp; ; t = t.Add(time.Second) {
 		r, _, err := mk.o.Target.Open(ctx, mk.place.archiveName(preRestore+NameOf(t)), 0, 0)

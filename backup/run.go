@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"time"
 
+	"decree/backup/target"
 	"decree/disk"
 	"decree/project"
 )
@@ -26,6 +28,7 @@ type RunOptions struct {
 type Outcome struct {
 	*Made
 	Failed []string // what did not work although a generation was made, plugins above all: a sentence each
+	Lost   []string // what the store has lost, and the generation does not have: a sentence each
 	Proof  *Proof   // nil: nothing was proven
 	Pruned *Prune   // nil: that failed
 }
@@ -50,7 +53,8 @@ func Run(ctx context.Context, o Options, r RunOptions) (*Outcome, error) {
 func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 	p := o.Recorder.Project()
 	b, out := p.Config.Backup, &Outcome{}
-	failed, err := RunPlugins(ctx, p.Root, r.Environ, b.Plugins)
+	var told []string // what is no failure, and is to be told until the next backup
+	failed, err := runPlugins(ctx, p, r.Environ)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +68,14 @@ func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 	for _, f := range failed {
 		out.Failed = append(out.Failed, f.Error())
 	}
-	if err := Remember(p.Store, o.Target.String(), func(m *Remembered) { m.Problems, m.Failed = out.Failed, nil }); err != nil {
+	out.Lost = out.Made.lost()
+	if out.Older != "" {
+		told = append(told, out.Older)
+	}
+	if out.Place.Apart != "" {
+		told = append(told, out.Place.Apart)
+	}
+	if err := Remember(p.Store, o.Target.String(), func(m *Remembered) { m.Problems, m.Failed = slices.Concat(told, out.Lost, out.Failed), nil }); err != nil {
 		return nil, err
 	}
 	sealed := Unreadable(ctx, o.Target, out.Place.Name)
@@ -74,15 +85,38 @@ func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 			out.Failed = append(out.Failed, "the proof could not be made: "+err.Error())
 		}
 	}
-	if sealed == nil {
+	if r.Prove && sealed != nil && !errors.Is(sealed, target.ErrNoIdentity) { // what was given does not open it
+		out.Failed = append(out.Failed, "the proof could not be made: "+sealed.Error())
+	}
+	if sealed == nil && out.Older == "" {
 		o.rotate(ctx, out)
 	}
-	if r.Ping != "" && len(out.Failed) == 0 && (out.Proof == nil || out.Proof.OK) && out.Missing == 0 {
+	if r.Ping != "" && len(out.Failed) == 0 && (out.Proof == nil || out.Proof.OK) && len(out.Lost) == 0 && out.Older == "" {
 		if err := fetch(ctx, r.Ping); err != nil {
 			o.Tell("the ping: " + err.Error())
 		}
 	}
 	return out, nil
+}
+
+// lost says what records name, or held, and the store has lost.
+func (m *Made) lost() (out []string) {
+	const most = 10
+	for i, d := range m.Unread {
+		if i == most {
+			out = append(out, fmt.Sprintf("not in the backup: %d more records whose lines cannot be read", len(m.Unread)-most))
+			break
+		}
+		out = append(out, "not in the backup: "+d.Err.Error())
+	}
+	for i, user := range m.Missing {
+		if i == most {
+			out = append(out, fmt.Sprintf("not in the backup: %d more contents, which are missing from the store or damaged there", len(m.Missing)-most))
+			break
+		}
+		out = append(out, "not in the backup: "+user+", which is missing from the store or damaged there")
+	}
+	return out
 }
 
 // pluginFiles puts the plugins' files into the generation, and returns who did all that it is for.

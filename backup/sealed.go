@@ -15,7 +15,7 @@ import (
 
 // keysFile is what the store remembers of the keys of encrypted backups: what writing on needs, and
 // nothing that opens what was written before.
-const keysFile = "backup-keys.json"
+const keysFile = project.BackupKeysFile
 
 // maxKeys bounds it, in bytes.
 const maxKeys = 64 << 20
@@ -45,9 +45,9 @@ func Unreadable(ctx context.Context, t target.Target, name string) error {
 	return s.Readable(ctx, name)
 }
 
-// aboutKey says whether an error is that contents cannot be opened by what was given.
-func aboutKey(err error) bool {
-	return errors.Is(err, target.ErrNoIdentity) || errors.Is(err, target.ErrWrongKey) || errors.Is(err, target.ErrNoKey)
+// keyRefused is an error of what opens backups: the same kind in every command, whatever it was that could not be read.
+func keyRefused(err error) error {
+	return &project.Error{Kind: project.Refused, Err: err, State: project.Unchanged}
 }
 
 // writer has contents by their hashes.

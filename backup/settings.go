@@ -29,7 +29,7 @@ func Settings(c *project.Config, name, home string) []Setting {
 	for _, p := range b.Plugins {
 		plugins = append(plugins, plugin{p.Name, p.Command, p.Include, ageOf(p.Timeout), p.Restore})
 	}
-	out := []Setting{{"to", c.BackupTo(home), c.From("backup.to")}, {"name", name, nameFrom}}
+	out := []Setting{{"to", target.Shown(c.BackupTo(home)), c.From("backup.to")}, {"name", name, nameFrom}}
 	for _, l := range []struct {
 		key   string
 		value int

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"decree/backup/target"
 	"decree/disk"
 	"decree/history"
 	"decree/project"
@@ -25,31 +26,35 @@ type Source struct {
 	Manifest *Manifest
 	// fill puts the generation's contents into a store's directory, each proven as what it is.
 	fill func(ctx context.Context, dir disk.Dir, progress func(done, total int64)) error
+	// scratch: what is made of it is looked at and removed, and need not be durable.
+	scratch bool
 }
 
 // Generation opens one of the place's generations: its manifest is the acknowledged one, or that of its zip,
 // whose hash the acknowledged one has.
 func (p *Place) Generation(ctx context.Context, name string) (*Source, error) {
 	m := p.Manifest
-	if name != m.Generation() {
+	if m == nil || name != m.Generation() {
 		var err error
 		if m, err = p.zippedManifest(ctx, name); err != nil {
 			return nil, err
 		}
+	} else if ok, err := p.agreed(ctx); err != nil || !ok {
+		return nil, cmp.Or(err, p.disagreed())
 	}
+	return p.source(m, false), nil
+}
+
+func (p *Place) source(m *Manifest, scratch bool) *Source {
 	return &Source{m, func(ctx context.Context, dir disk.Dir, progress func(int64, int64)) error {
-		return p.fetch(ctx, m, dir, progress)
-	}}, nil
+		return p.fetch(ctx, m, dir, !scratch, progress)
+	}, scratch}
 }
 
 // zippedManifest is the manifest of a generation that has a zip, which is compared with its hash.
 func (p *Place) zippedManifest(ctx context.Context, name string) (*Manifest, error) {
-	g := p.Manifest.Others[name]
 	at := p.archiveName(name)
-	_, size, err := p.Target.Open(ctx, at, 0, 0)
-	if err == nil {
-		err = verify(ctx, p.Target, at, g.SHA256, size)
-	}
+	size, err := p.sound(ctx, name)
 	if err != nil {
 		return nil, damaged(err, "generation %s is damaged", name)
 	}
@@ -58,7 +63,7 @@ func (p *Place) zippedManifest(ctx context.Context, name string) (*Manifest, err
 		return nil, damaged(err, "generation %s is damaged", name)
 	}
 	m, err := z.manifest()
-	if err == nil && (m.Project != p.Manifest.Project || name != m.Generation() && !IsPreRestore(name)) {
+	if err == nil && (m.Project != p.project() || name != m.Generation() && !IsPreRestore(name)) {
 		err = &FormatError{at, "it is another generation's"}
 	}
 	if err != nil {
@@ -67,8 +72,35 @@ func (p *Place) zippedManifest(ctx context.Context, name string) (*Manifest, err
 	return m, nil
 }
 
+// sound compares a generation's zip with its hash, where that is known, and returns its length.
+func (p *Place) sound(ctx context.Context, name string) (int64, error) {
+	at, g := p.archiveName(name), p.zips()[name]
+	if g.Damaged {
+		return 0, errManifest
+	}
+	r, size, err := p.Target.Open(ctx, at, 0, 0)
+	if err != nil {
+		return 0, err
+	}
+	r.Close()
+	if !g.SHA256.IsZero() {
+		err = verify(ctx, p.Target, at, g.SHA256, size)
+	}
+	return size, err
+}
+
+var errManifest = fmt.Errorf("its zip was made of a damaged %s: %w", ManifestFile, errHash)
+
+// project is the id of the project that the place is of.
+func (p *Place) project() string {
+	if p.Manifest == nil {
+		return p.Marker.Project
+	}
+	return p.Manifest.Project
+}
+
 // fetch copies a generation's packs into a store's directory.
-func (p *Place) fetch(ctx context.Context, m *Manifest, dir disk.Dir, progress func(done, total int64)) error {
+func (p *Place) fetch(ctx context.Context, m *Manifest, dir disk.Dir, flush bool, progress func(done, total int64)) error {
 	if len(m.Packs) == 0 && m.Counts.Contents > 0 { // what a restore has replaced
 		return p.fetchZip(ctx, m, dir)
 	}
@@ -84,7 +116,7 @@ func (p *Place) fetch(ctx context.Context, m *Manifest, dir disk.Dir, progress f
 		if err != nil {
 			return err
 		}
-		err = disk.Replace(packs, name, disk.Replacement{Perm: project.PrivateFile, Flush: true}, func(f disk.File) error {
+		err = disk.Replace(packs, name, disk.Replacement{Perm: project.PrivateFile, Flush: flush}, func(f disk.File) error {
 			err := copyVerified(ctx, p.Target, f, p.packName(h), h, m.Packs[h])
 			return damagedUnlessDisk(err, "generation %s is damaged", m.Generation())
 		})
@@ -100,7 +132,7 @@ func (p *Place) fetch(ctx context.Context, m *Manifest, dir disk.Dir, progress f
 
 // damagedUnlessDisk makes an error of kind Integrity of one that says that bytes are wrong or missing.
 func damagedUnlessDisk(err error, format string, args ...any) error {
-	if lost(err) {
+	if lost(err) || target.AboutKey(err) {
 		return damaged(err, format, args...)
 	}
 	return err
@@ -108,19 +140,14 @@ func damagedUnlessDisk(err error, format string, args ...any) error {
 
 func (p *Place) fetchZip(ctx context.Context, m *Manifest, dir disk.Dir) error {
 	for _, name := range []string{preRestore + m.Generation(), m.Generation()} {
-		g, ok := p.Manifest.Others[name]
-		if !ok {
+		if _, ok := p.zips()[name]; !ok {
 			continue
 		}
-		at := p.archiveName(name)
-		_, size, err := p.Target.Open(ctx, at, 0, 0)
-		if err == nil {
-			err = verify(ctx, p.Target, at, g.SHA256, size)
-		}
+		size, err := p.sound(ctx, name)
 		if err != nil {
 			return damagedUnlessDisk(err, "generation %s is damaged", name)
 		}
-		z, err := openZip(&ranges{ctx, p.Target, at}, size)
+		z, err := openZip(&ranges{ctx, p.Target, p.archiveName(name)}, size)
 		if err != nil {
 			return err
 		}
@@ -143,7 +170,7 @@ type Staged struct {
 	Manifest *Manifest
 	Store    *store.Store
 	History  *history.History
-	Needs    map[tree.Hash]struct{}
+	Needs    *store.Numbers
 	dir      disk.Dir
 }
 
@@ -157,7 +184,7 @@ func Stage(ctx context.Context, src *Source, dir disk.Dir, site project.Site, pr
 	if err := src.fill(ctx, dir, progress); err != nil {
 		return nil, err
 	}
-	s = &Staged{Manifest: src.Manifest, dir: dir, Needs: map[tree.Hash]struct{}{}}
+	s = &Staged{Manifest: src.Manifest, dir: dir}
 	if s.Store, err = store.Open(dir, store.Options{}); err != nil {
 		return nil, err
 	}
@@ -167,13 +194,15 @@ func Stage(ctx context.Context, src *Source, dir disk.Dir, site project.Site, pr
 			objects.Close()
 		}
 	}()
-	if err = s.index(ctx); err != nil {
-		return nil, err
+	if !src.scratch {
+		if err = s.index(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err = s.files(); err != nil {
 		return nil, err
 	}
-	if err = s.logs(); err != nil {
+	if err = s.logs(!src.scratch); err != nil {
 		return nil, err
 	}
 	site.Store = dir
@@ -225,8 +254,8 @@ func (s *Staged) length(h tree.Hash) (int64, error) {
 	return io.Copy(io.Discard, r)
 }
 
-// logs writes the store's own files, durably.
-func (s *Staged) logs() error {
+// logs writes the store's own files.
+func (s *Staged) logs(flush bool) error {
 	for _, l := range []struct{ name, part string }{{"records.jsonl", logPart}, {"audit.jsonl", auditPart}, {"labels.json", storePart + "labels.json"}, {"forgotten.json", storePart + "forgotten.json"}} {
 		var parts []string
 		for name := range s.Manifest.Files {
@@ -238,7 +267,7 @@ func (s *Staged) logs() error {
 			continue
 		}
 		slices.Sort(parts)
-		err := disk.Replace(s.dir, l.name, disk.Replacement{Perm: project.PrivateFile, Flush: true}, func(f disk.File) error {
+		err := disk.Replace(s.dir, l.name, disk.Replacement{Perm: project.PrivateFile, Flush: flush}, func(f disk.File) error {
 			for _, name := range parts {
 				if err := s.write(f, name); err != nil {
 					return err
@@ -266,7 +295,8 @@ func (s *Staged) write(w io.Writer, name string) error {
 
 // prove sees that all is there that the records and the tree name.
 func (s *Staged) prove() error {
-	if err := recorder.ClosureOf(s.History, s.Store, s.Manifest.Tree, s.Needs); err != nil {
+	s.Needs = s.Store.Numbers()
+	if err := recorder.ClosureOf(s.History, s.Manifest.Tree, s.Needs, func(tree.Hash, error) {}); err != nil {
 		return damaged(err, "generation %s is damaged", s.Manifest.Generation())
 	}
 	list, err := store.ReadForgotten(s.dir)
@@ -278,11 +308,11 @@ func (s *Staged) prove() error {
 		without[h] = true
 	}
 	lost := 0
-	for h := range s.Needs {
+	for h := range s.Needs.All() {
 		if s.Store.Has(h) {
 			continue
 		}
-		delete(s.Needs, h)
+		s.Needs.Set(h, 0)
 		if _, ok := list.Contents[h]; !ok && !without[h] {
 			lost++
 		}
@@ -448,7 +478,7 @@ func FromZip(f io.ReaderAt, size int64) (*Source, error) {
 		return nil, &project.Error{Kind: project.Failed, State: project.Unchanged, Msg: "the archive needs the packs of its target",
 			Advice: "restore it by its name, with --from its target; 'decree backup export' makes one that needs nothing else"}
 	}
-	return &Source{m, func(ctx context.Context, dir disk.Dir, _ func(int64, int64)) error { return z.fill(ctx, m, dir) }}, nil
+	return &Source{Manifest: m, fill: func(ctx context.Context, dir disk.Dir, _ func(int64, int64)) error { return z.fill(ctx, m, dir) }}, nil
 }
 
 // whole is what writes a zip that needs nothing else.
@@ -462,11 +492,11 @@ type whole struct {
 // WriteZip writes a generation as one zip that needs nothing else: manifest.json, its files, the files of the tree
 // below tree/, and below contents/ what else its records consist of, each named by its hash. Links are in
 // the directories' objects alone.
-func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, objects tree.Source, needs map[tree.Hash]struct{}) error {
-	own := *m
-	own.Packs, own.Others, own.Condemned = map[tree.Hash]int64{}, map[string]Generation{}, map[tree.Hash]string{}
-	w := &whole{zip.NewWriter(out), &own, s, map[tree.Hash]bool{}}
-	if err := writeManifest(w.z, &own); err != nil {
+func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, objects tree.Source, needs *store.Numbers) error {
+	own := m.own()
+	own.Packs = map[tree.Hash]int64{}
+	w := &whole{zip.NewWriter(out), own, s, map[tree.Hash]bool{}}
+	if err := writeManifest(w.z, own); err != nil {
 		return err
 	}
 	for _, name := range sortedFiles(m) {
@@ -474,11 +504,12 @@ func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, o
 			return err
 		}
 	}
-	items, missing := tree.Reader{From: objects}.Entries(m.Tree), map[tree.Hash]bool{}
+	missing := map[tree.Hash]bool{}
 	for _, h := range m.Missing {
 		missing[h] = true
 	}
-	for it, err := range items {
+	r := tree.Reader{From: objects, Skip: func(e *tree.DamagedError) bool { return missing[e.Hash] }}
+	for it, err := range r.Entries(m.Tree) {
 		if err != nil {
 			return err
 		}
@@ -490,11 +521,11 @@ func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, o
 			return err
 		}
 	}
-	rest := maps.Clone(needs)
+	rest := needs.Clone()
 	for _, f := range m.Files {
-		rest[f.SHA256] = struct{}{}
+		rest.Set(f.SHA256, 1)
 	}
-	for h := range rest {
+	for h := range rest.All() {
 		if w.done[h] {
 			continue
 		}

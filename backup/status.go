@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"decree/backup/target"
@@ -41,11 +42,23 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 		return nil
 	})
 	s.judge(known, site, now)
+	if p.badMarker != nil {
+		s.problem("%v; the next backup writes it anew", p.badMarker)
+	}
+	if older := p.Older(site); older != "" {
+		s.problem("%s", older)
+	}
+	if p.Apart != "" {
+		s.problem("%s", p.Apart)
+	}
+	if known.Proof != nil && slices.Contains(known.Proof.Damaged, currentDir) {
+		s.problem("%s was changed by somebody, or is an older one; the next backup makes it anew", p.At(currentDir))
+	}
 	if s.Last != nil && !s.Last.Provable {
 		s.problem("the newest backup, %s, cannot be restored as it is: a part of it is missing or damaged; 'decree backup' sends it again", s.Last.Generation)
 	}
 	if why := Unreadable(ctx, p.Target, p.Name); why != nil {
-		s.problem("nothing is proven and nothing is removed: %v", why)
+		s.problem("nothing is proven and nothing is removed: %v: %s", why, project.HintOf(why))
 	}
 	if InTree(p.Target, site.Root) {
 		s.problem("the backups lie inside the tree: 'git clean -xfd' deletes them; name another disk with backup.to in .decree/config.yml")

@@ -135,7 +135,7 @@ func (w *world) generations(what string) map[string]string {
 			staged, err := Stage(context.Background(), src, dir, project.Site{Disk: w.m, Store: dir}, func(int64, int64) {})
 			require.NoError(w.t, err, "%s: %s", what, name)
 			w.clk = w.clk.Add(time.Second)
-			for h := range staged.Needs {
+			for h := range staged.Needs.All() {
 				require.NoError(w.t, staged.Store.Verify(h), "%s: %s", what, name)
 			}
 			out[name] = keyOf(staged.Manifest)

@@ -139,7 +139,7 @@ func TestFold(t *testing.T) {
 		require.NoError(t, err)
 		largest = max(largest, st.Size())
 		if i > 0 {
-			require.Equal(t, []string{"M f7"}, changed(r))
+			require.Equal(t, []string{"M f7"}, s.changed(r))
 		}
 	}
 	live := int64(3000 * (recordSize + hashSize + 6))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,8 +48,19 @@ func paths(t *testing.T, r *Result) (all []string) {
 	return all
 }
 
-func changed(r *Result) (all []string) {
-	for _, ch := range r.Changes {
+// changes is what leads from the tree that the cache knew to the captured one.
+func (s *site) changes(r *Result) []tree.Change {
+	s.t.Helper()
+	if r.Base.IsZero() {
+		return nil
+	}
+	changes, err := tree.Reader{From: r.Objects(s.store)}.Compare(r.Base, r.Tree)
+	require.NoError(s.t, err)
+	return changes
+}
+
+func (s *site) changed(r *Result) (all []string) {
+	for _, ch := range s.changes(r) {
 		sign := "M "
 		if ch.Old == nil {
 			sign = "A "
@@ -74,7 +86,7 @@ func TestRacyRule(t *testing.T) {
 		require.Equal(t, 1, s.store.puts)
 		r := s.capture()
 		require.Equal(t, 2, s.store.puts, "an untrusted file is read again")
-		require.Empty(t, r.Changes)
+		require.Empty(t, s.changes(r))
 		s.req.start = always
 		require.NoError(t, s.capture().Commit())
 		require.Equal(t, 3, s.store.puts, "and once more, and then it is trusted")
@@ -83,6 +95,22 @@ func TestRacyRule(t *testing.T) {
 		s.capture(func(q *Request) { q.Full = true })
 		require.Equal(t, 4, s.store.puts)
 	})
+}
+
+// TestALargeFileIsReadOnce: the facts of a large file that was just written vouch for it, since its reading begins later.
+func TestALargeFileIsReadOnce(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	s.write("large", "1")
+	require.NoError(t, os.Truncate(s.path("large"), worthWaiting))
+	s.req.start = never
+	require.NoError(t, s.capture().Commit())
+	require.Equal(t, 2, s.store.puts)
+	s.capture()
+	require.Equal(t, 3, s.store.puts, "only the small one is read again")
+	require.NoError(t, os.Chtimes(s.path("large"), time.Now(), time.Now().Add(-time.Hour)))
+	s.capture()
+	require.Equal(t, 5, s.store.puts, "what was touched since is")
 }
 
 // TestHiddenEdit changes a file behind unchanged facts: only the racy rule finds it.
@@ -100,7 +128,7 @@ func TestHiddenEdit(t *testing.T) {
 		require.NoError(t, s.capture(func(q *Request) { q.Full = true; q.start = &threshold{near: c.limit, far: c.limit} }).Commit())
 		s.write("a", "2")
 		r := s.capture(func(q *Request) { q.start = &threshold{near: when + 5, far: when + 5} })
-		assert.Equal(t, c.found, len(r.Changes) == 1, "limit %d", c.limit)
+		assert.Equal(t, c.found, len(s.changes(r)) == 1, "limit %d", c.limit)
 	}
 }
 
@@ -114,7 +142,7 @@ func TestWithoutChangeTimes(t *testing.T) {
 		s.write("a", "1")
 		require.NoError(t, s.capture().Commit())
 		s.write("a", "2")
-		assert.Equal(t, fat, len(s.capture().Changes) == 1)
+		assert.Equal(t, fat, len(s.changes(s.capture())) == 1)
 	}
 }
 
@@ -193,10 +221,10 @@ func TestWhatIsRecorded(t *testing.T) {
 		}
 		require.NoError(t, os.Rename(s.path("store"), s.path("src/moved")))
 		r := s.capture()
-		require.Empty(t, r.Changes, "the store is left out wherever it lies")
+		require.Empty(t, s.changes(r), "the store is left out wherever it lies")
 		s.write("store/new", "x")
 		r = s.capture()
-		require.Equal(t, []string{"A store", "A store/new"}, changed(r))
+		require.Equal(t, []string{"A store", "A store/new"}, s.changed(r))
 	})
 }
 
@@ -214,9 +242,9 @@ func TestReplaced(t *testing.T) {
 		require.NoError(t, os.Rename(s.path("d"), s.path("old")))
 		require.NoError(t, os.Symlink(outside, s.path("d")))
 		r := s.capture()
-		require.Equal(t, []string{"M d", "D d/f", "D d/g", "A old", "A old/f", "A old/g"}, changed(r))
-		require.Equal(t, tree.Dir, r.Changes[0].Old.Type)
-		require.Equal(t, tree.Symlink, r.Changes[0].New.Type)
+		require.Equal(t, []string{"M d", "D d/f", "D d/g", "A old", "A old/f", "A old/g"}, s.changed(r))
+		require.Equal(t, tree.Dir, s.changes(r)[0].Old.Type)
+		require.Equal(t, tree.Symlink, s.changes(r)[0].New.Type)
 		require.NoError(t, r.Commit())
 
 		require.NoError(t, os.Remove(s.path("d")))
@@ -224,7 +252,7 @@ func TestReplaced(t *testing.T) {
 		require.NoError(t, os.Remove(s.path("e")))
 		s.write("e/below", "1")
 		r = s.capture()
-		require.Equal(t, []string{"M d", "A d/f", "A d/g", "M e", "A e/below", "D old", "D old/f", "D old/g"}, changed(r))
+		require.Equal(t, []string{"M d", "A d/f", "A d/g", "M e", "A e/below", "D old", "D old/f", "D old/g"}, s.changed(r))
 		require.NoError(t, r.Commit())
 
 		s.write("d2/f", "2")
@@ -232,7 +260,7 @@ func TestReplaced(t *testing.T) {
 		require.NoError(t, os.RemoveAll(s.path("d")))
 		require.NoError(t, os.Rename(s.path("d2"), s.path("d")))
 		r = s.capture()
-		require.Equal(t, []string{"M d/f"}, changed(r))
+		require.Equal(t, []string{"M d/f"}, s.changed(r))
 	})
 }
 
@@ -264,14 +292,14 @@ func TestUnreadable(t *testing.T) {
 	fake.refuse = map[string]error{"a": eacces, "d": eacces, "n": eacces}
 	r := s.capture(func(q *Request) { q.AfterRun = true })
 	require.Equal(t, []tree.Path{"a", "d", "n"}, r.Unrecorded)
-	require.Equal(t, []string{"A n"}, changed(r), "what was recorded does not look deleted")
+	require.Equal(t, []string{"A n"}, s.changed(r), "what was recorded does not look deleted")
 	require.Equal(t, []string{"a", "d/e/y", "d/x", "z", "d", "d/e", "n"}, paths(t, r))
 	require.Equal(t, before.Files, r.Files)
 	require.NoError(t, r.Commit())
 
 	fake.refuse = map[string]error{}
 	r = s.capture()
-	require.Equal(t, []string{"M a", "M d/x", "A n/new"}, changed(r), "found out once it can be read")
+	require.Equal(t, []string{"M a", "M d/x", "A n/new"}, s.changed(r), "found out once it can be read")
 	require.NoError(t, r.Commit())
 
 	s.write("a", "333")
@@ -282,7 +310,7 @@ func TestUnreadable(t *testing.T) {
 	require.NoError(t, r.Commit())
 	fake.refuse = map[string]error{}
 	r = s.capture()
-	require.Equal(t, []string{"A a", "A d/e/y"}, changed(r), "what was missed is found by the next")
+	require.Equal(t, []string{"A a", "A d/e/y"}, s.changed(r), "what was missed is found by the next")
 }
 
 // TestListedButNotSearched is a directory with its mode 0644: its names can be read, and
@@ -302,13 +330,13 @@ func TestListedButNotSearched(t *testing.T) {
 	require.ErrorIs(t, err, eacces)
 	r := s.capture(func(q *Request) { q.AfterRun = true })
 	require.Subset(t, r.Unrecorded, []tree.Path{"d/e", "d/new"})
-	require.Empty(t, changed(r), "what was recorded does not look deleted")
+	require.Empty(t, s.changed(r), "what was recorded does not look deleted")
 	require.NoError(t, r.Commit())
 	r = s.capture(func(q *Request) { q.SkipUnreadable = true })
 	require.Equal(t, []string{"d"}, paths(t, r))
 	require.NoError(t, r.Commit())
 	fake.refuse = map[string]error{}
-	require.Equal(t, []string{"A d/e", "A d/e/y", "A d/new", "A d/new/z", "A d/x"}, changed(s.capture()), "found out once it can be read")
+	require.Equal(t, []string{"A d/e", "A d/e/y", "A d/new", "A d/new/z", "A d/x"}, s.changed(s.capture()), "found out once it can be read")
 }
 
 func TestRunsOutOfDescriptors(t *testing.T) {
@@ -434,7 +462,7 @@ func TestVanishing(t *testing.T) {
 	require.NoError(t, r.Commit())
 	fake.listed = nil
 	s.write("a", "1")
-	require.Equal(t, []string{"A a"}, changed(s.capture()))
+	require.Equal(t, []string{"A a"}, s.changed(s.capture()))
 }
 
 // TestReplacedInBetween makes a directory a file and the other way round between the
@@ -462,7 +490,7 @@ func TestReplacedInBetween(t *testing.T) {
 		require.NoError(t, r.Commit())
 		fake.listed = nil
 		r = s.capture()
-		require.Empty(t, r.Changes)
+		require.Empty(t, s.changes(r))
 		require.Equal(t, naive(t, s.dir), mustCollect(t, r))
 	}
 }
@@ -527,10 +555,10 @@ func TestUnlistedDirectories(t *testing.T) {
 		s.tick()
 		require.NoError(t, step.do())
 		r := s.capture()
-		require.Equal(t, step.want, changed(r))
+		require.Equal(t, step.want, s.changed(r))
 		require.NoError(t, r.Commit())
 		r = s.capture()
-		require.Empty(t, r.Changes)
+		require.Empty(t, s.changes(r))
 		require.NoError(t, r.Commit())
 	}
 }
@@ -591,7 +619,7 @@ func TestMaxFile(t *testing.T) {
 		r = s.capture(capped, func(q *Request) { q.AfterRun = true })
 		require.Equal(t, []tree.Path{"another", "small"}, r.Unrecorded)
 		require.Equal(t, limit.TooLarge, r.TooLarge)
-		require.Empty(t, r.Changes, "what is not read keeps its entry")
+		require.Empty(t, s.changes(r), "what is not read keeps its entry")
 	})
 }
 
@@ -620,7 +648,7 @@ func TestWideDirectory(t *testing.T) {
 		s.write("f1500", "changed")
 		require.NoError(t, os.Remove(s.path("f2500")))
 		r = s.capture()
-		require.Equal(t, []string{"M f1500", "D f2500"}, changed(r))
+		require.Equal(t, []string{"M f1500", "D f2500"}, s.changed(r))
 	})
 }
 
@@ -686,7 +714,7 @@ func TestReadOnlyWritesNothing(t *testing.T) {
 	require.NoError(t, err)
 	s.write("b", "1")
 	r := s.capture(func(q *Request) { q.Writer = nil })
-	require.Equal(t, []string{"A b"}, changed(r))
+	require.Equal(t, []string{"A b"}, s.changed(r))
 	require.Error(t, r.Commit())
 	after, err := os.ReadFile(filepath.Join(s.cache, cacheName))
 	require.NoError(t, err)

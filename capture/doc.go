@@ -1,6 +1,5 @@
 // Package capture finds out what a tree is: it walks it, compares every file with the
-// stat cache, reads and stores what is new, and gives the tree as a manifest, with what
-// changed since the capture before.
+// stat cache, reads and stores what is new, and gives the tree as a manifest.
 //
 // # What is recorded
 //

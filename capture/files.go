@@ -53,7 +53,7 @@ func (k *worker) readEach(n *node, which []int32) error {
 func (k *worker) readFile(n *node, h disk.Dir, i int) error {
 	b := n.present()
 	name := string(b.name(i))
-	sum, in, quiet, err := k.hashFile(n, i, h, name)
+	sum, in, old, err := k.hashFile(n, i, h, name)
 	switch {
 	case err == errTooLarge:
 		k.leaveLarge(n, i, in.Size)
@@ -68,7 +68,7 @@ func (k *worker) readFile(n *node, h disk.Dir, i int) error {
 		if err != nil {
 			return k.unreadFile(n, i, join(n.path, b.name(i)), err)
 		}
-		k.record(n, i, sum, &in, owner, quiet && k.trusts(&in, h))
+		k.record(n, i, sum, &in, owner, old)
 		k.notice(n, b, i, in.Size)
 		return nil
 	case absent(err):
@@ -118,9 +118,9 @@ type storeError struct{ error }
 func (e storeError) Unwrap() error { return e.error }
 
 // hashFile reads a file until it stays the same while it is read, and stores it. The
-// facts are those of the descriptor that was read; quiet says that nobody had it open
-// for writing when the reading began.
-func (k *worker) hashFile(n *node, i int, h disk.Dir, name string) (sum Hash, in disk.Info, quiet bool, err error) {
+// facts are those of the descriptor that was read; old says that they vouch for it: they are
+// old enough, and nobody had it open for writing when the reading began.
+func (k *worker) hashFile(n *node, i int, h disk.Dir, name string) (sum Hash, in disk.Info, old bool, err error) {
 	for range readAttempts {
 		f, st, err := openFile(h, name)
 		if err != nil {
@@ -131,11 +131,11 @@ func (k *worker) hashFile(n *node, i int, h disk.Dir, name string) (sum Hash, in
 			f.Close()
 			return sum, in, false, errTooLarge
 		}
-		quiet = !f.BeingWritten()
+		old = !f.BeingWritten() && k.startOf(&in).trusts(&in) && k.device(in.Dev, h).ChangeTimes
 		sum, same, err := k.hashOnce(f, &in, h)
 		f.Close()
 		if err != nil || same {
-			return sum, in, quiet, err
+			return sum, in, old, err
 		}
 	}
 	return sum, in, false, errChanging

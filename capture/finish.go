@@ -169,8 +169,8 @@ func (b block) sorted() block {
 	return s
 }
 
-// compare notes what changed between the node's old block and the new one, nil for none.
-// Without a base nothing is noted: all is new.
+// compare notes what joined or left by the rules between the node's old block and the new
+// one, nil for none. What else changed is found by comparing the trees.
 func (k *worker) compare(n *node, now block) error {
 	if k.cache.root.off == 0 {
 		return nil
@@ -193,16 +193,12 @@ func (k *worker) compare(n *node, now block) error {
 		default:
 			c = compareNames(old.name(i), old.kind(i).isDir(), now.name(j), now.kind(j).isDir())
 		}
-		var err error
-		if c < 0 {
-			err = k.gone(n, old, i, false)
-		} else if c > 0 {
+		if c > 0 {
 			k.came(n, now, j, n.joined)
-		} else {
-			err = k.both(n, old, i, now, j)
-		}
-		if err != nil {
-			return err
+		} else if c == 0 {
+			if err := k.both(n, old, i, now, j); err != nil {
+				return err
+			}
 		}
 		if c <= 0 {
 			i++
@@ -218,51 +214,33 @@ func (k *worker) compare(n *node, now block) error {
 func (k *worker) both(n *node, old block, i int, now block, j int) error {
 	was, is := old.kind(i), now.kind(j)
 	switch {
-	case !was.tracked() && !is.tracked():
-	case !was.tracked():
+	case was.tracked() == is.tracked():
+	case is.tracked():
 		k.came(n, now, j, n.joined || was == kIgnored || was == kIgnoredDir)
-	case !is.tracked():
-		return k.gone(n, old, i, is == kIgnored || is == kIgnoredDir)
 	default:
-		a, b := old.entry(i), now.entry(j)
-		if !a.Same(b) {
-			k.changes = append(k.changes, tree.Change{Path: join(n.path, now.name(j)), Old: &a, New: &b})
+		if is == kIgnored || is == kIgnoredDir {
+			return k.gone(n, old, i)
 		}
 	}
 	return nil
 }
 
-// came notes a path that is new; what is below it notes itself.
+// came notes a path that is new by the rules; what is below it notes itself.
 func (k *worker) came(n *node, now block, j int, byRules bool) {
-	if !now.kind(j).tracked() {
-		return
-	}
-	e := now.entry(j)
-	path := join(n.path, now.name(j))
-	k.changes = append(k.changes, tree.Change{Path: path, New: &e})
-	if byRules {
-		k.ruleOnly = append(k.ruleOnly, path)
+	if byRules && now.kind(j).tracked() {
+		k.ruleOnly = append(k.ruleOnly, join(n.path, now.name(j)))
 	}
 }
 
-// gone notes a path that is no longer there, with all below it.
-func (k *worker) gone(n *node, old block, i int, byRules bool) error {
-	if !old.kind(i).tracked() {
-		return nil
-	}
+// gone notes a path that the rules have taken away, with all below it.
+func (k *worker) gone(n *node, old block, i int) error {
 	path := join(n.path, old.name(i))
-	note := func(path tree.Path, e tree.Entry) {
-		k.changes = append(k.changes, tree.Change{Path: path, Old: &e})
-		if byRules {
-			k.ruleOnly = append(k.ruleOnly, path)
-		}
-	}
-	note(path, old.entry(i))
+	k.ruleOnly = append(k.ruleOnly, path)
 	if old.kind(i) != kDir {
 		return nil
 	}
 	return k.cache.each(old.child(i), string(path), func(path []byte, b block, i int) error {
-		note(tree.Path(path), b.entry(i))
+		k.ruleOnly = append(k.ruleOnly, tree.Path(path))
 		return nil
 	})
 }

@@ -53,6 +53,20 @@ func startOf(req *Request) threshold {
 	return t
 }
 
+// worthWaiting is the size of a file from which reading it again costs more than to wait.
+const worthWaiting = 64 << 20
+
+// startOf is the start of the reading of one file. That of a large one that was just written begins two ticks
+// later, so that its facts vouch for it: else it would be read by each look at the tree until the next capture.
+func (k *worker) startOf(in *disk.Info) *threshold {
+	if in.Size < worthWaiting || k.req.Writer == nil || k.start.trusts(in) {
+		return &k.start
+	}
+	time.Sleep(2 * disk.FineTick) // the clock that stamps files may be behind by part of a tick
+	start := startOf(k.req)
+	return &start
+}
+
 // probeDirs returns where decree may make a file: beside the cache, and its own
 // directory in the tree.
 func probeDirs(req *Request) (dirs []disk.Dir) {

@@ -95,8 +95,8 @@ func TestRandomTrees(t *testing.T) {
 				if step > 0 {
 					want, err := manifest.Compare(manifest.Of(before...), manifest.Of(after...))
 					require.NoError(t, err)
-					require.Equal(t, len(want), len(res.Changes))
-					require.Equal(t, want, res.Changes)
+					require.Equal(t, len(want), len(s.changes(res)))
+					require.Equal(t, want, s.changes(res))
 				}
 				checkTotals(t, res, after)
 				readOnly := s.capture(func(q *Request) { q.Writer = nil })

@@ -101,10 +101,9 @@ type Result struct {
 	Dirs  int   // without the root
 	Bytes int64 // sum of the sizes of regular files and symlinks
 
-	Base    Hash          // the tree that Changes starts from; zero: no cache was there
-	Changes []tree.Change // Base to Tree; nil with a zero Base, all of Entries is new then
-	// RuleOnly are the paths of Changes that joined or left the tree only because the
-	// ignore rules are others than those of Base.
+	Base Hash // the tree that the cache knew; zero: there was none
+	// RuleOnly are the paths that joined or left the tree since Base only because the ignore
+	// rules are others than those of Base.
 	RuleOnly []tree.Path
 
 	Rules []RuleFile // every ignore file read; under Frozen, those; never nil

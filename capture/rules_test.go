@@ -55,7 +55,7 @@ func TestIgnoreRules(t *testing.T) {
 			require.NoError(t, r.Commit())
 		}
 		s.write("b.o", "1")
-		require.Empty(t, s.capture().Changes)
+		require.Empty(t, s.changes(s.capture()))
 	})
 }
 
@@ -71,7 +71,7 @@ func TestRulesChange(t *testing.T) {
 		require.NoError(t, os.Remove(s.path("d/y")))
 		s.write("new", "1")
 		r := s.capture()
-		require.Equal(t, []string{"M .gitignore", "A a.o", "D b", "D d", "D d/x", "D d/y", "A e", "A e/z", "A new"}, changed(r))
+		require.Equal(t, []string{"M .gitignore", "A a.o", "D b", "D d", "D d/x", "D d/y", "A e", "A e/z", "A new"}, s.changed(r))
 		require.Equal(t, []tree.Path{"a.o", "b", "d", "d/x", "d/y", "e", "e/z"}, r.RuleOnly)
 	})
 }
@@ -87,7 +87,7 @@ func TestFrozenRules(t *testing.T) {
 		require.NoError(t, before.Commit())
 
 		r := s.capture(frozen(before))
-		require.Empty(t, r.Changes)
+		require.Empty(t, s.changes(r))
 		require.Zero(t, r.Hidden)
 		require.Equal(t, before.Rules, r.Rules)
 
@@ -96,18 +96,18 @@ func TestFrozenRules(t *testing.T) {
 		s.write("new.o", "1")
 		require.NoError(t, os.Remove(s.path(".cache/.gitignore")))
 		r = s.capture(frozen(before))
-		require.Equal(t, []string{"M .gitignore", "A d/.decreeignore"}, changed(r),
+		require.Equal(t, []string{"M .gitignore", "A d/.decreeignore"}, s.changed(r),
 			"neither hidden by new rules, nor shown by their lack")
 		require.Equal(t, 3, r.Hidden)
 		require.Equal(t, before.Rules, r.Rules)
 		require.NoError(t, r.Commit())
 
 		r = s.capture()
-		require.Equal(t, []string{"A .cache/c", "D a", "D d/e", "D d/e/z", "D d/x", "A new.o"}, changed(r))
+		require.Equal(t, []string{"A .cache/c", "D a", "D d/e", "D d/e/z", "D d/x", "A new.o"}, s.changed(r))
 		require.Equal(t, []tree.Path{".cache/c", "a", "d/e", "d/e/z", "d/x", "new.o"}, r.RuleOnly)
 
 		r = s.capture(func(q *Request) { q.Frozen = []RuleFile{} })
-		require.Contains(t, changed(r), "A new.o", "no frozen file is no rule")
+		require.Contains(t, s.changed(r), "A new.o", "no frozen file is no rule")
 	})
 }
 
@@ -119,7 +119,7 @@ func TestFrozenReadsNone(t *testing.T) {
 		require.NoError(t, before.Commit())
 		s.write(".gitignore", strings.Repeat("x", ignorefile.MaxLine+1))
 		r := s.capture(frozen(before), func(q *Request) { q.AfterRun = true })
-		require.Equal(t, []string{"A .gitignore"}, changed(r))
+		require.Equal(t, []string{"A .gitignore"}, s.changed(r))
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"decree/disk"
-	"decree/manifest"
 	"decree/tree"
 )
 
@@ -74,7 +73,6 @@ type worker struct {
 
 	devices map[uint64]disk.FileSystem
 
-	changes  []tree.Change
 	ruleOnly []tree.Path
 	rules    []RuleFile
 	found    []tree.Path // ignore files seen while the rules are frozen
@@ -285,10 +283,6 @@ func (w *walk) result() (*Result, error) {
 		Rules:      append(gather(w, func(k *worker) []RuleFile { return k.rules }), w.outer.files...),
 		Tree:       w.rootObject, cache: w.cache, root: w.root, owner: w.req.Writer != nil, objects: w.made,
 	}
-	var err error
-	if r.Changes, err = manifest.Merge(gather(w, func(k *worker) []tree.Change { return k.changes })); err != nil {
-		return nil, errDamaged // only a false cache has a path twice
-	}
 	if w.req.Frozen != nil {
 		r.Rules = slices.Clone(w.req.Frozen)
 	}
@@ -306,11 +300,13 @@ func (w *walk) result() (*Result, error) {
 		return nil, err
 	}
 	if r.Base.IsZero() {
-		r.Changes, r.RuleOnly = nil, nil // an earlier version's cache has no tree to start from
+		r.RuleOnly = nil // an earlier version's cache has no tree to start from
 	}
-	if w.frozen != nil {
-		r.Hidden, err = w.hidden(r)
+	if w.frozen == nil {
+		return r, nil
 	}
+	var err error
+	r.Hidden, err = w.hidden(r)
 	return r, err
 }
 

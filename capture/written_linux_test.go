@@ -32,7 +32,7 @@ func TestWrittenThroughAMapping(t *testing.T) {
 		require.Equal(t, was.ModTime(), now.ModTime(), "the system must not tell, else this tests nothing")
 		r := s.capture()
 		require.NoError(t, r.Commit())
-		require.Len(t, r.Changes, 1)
+		require.Len(t, s.changes(r), 1)
 		require.Equal(t, 3, s.store.puts, "b is not read")
 		require.NoError(t, unix.Munmap(data))
 		require.NoError(t, s.capture().Commit())

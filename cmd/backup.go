@@ -1,10 +1,12 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,12 +146,12 @@ func (s *session) placeOf(ctx context.Context, o backupOptions) (*recorder.Reade
 	if err != nil {
 		return rec, nil, nil, err
 	}
-	place, err := backup.Find(ctx, t, rec.Project().BackupName(s.where()), rec.Project().ID)
+	place, err := backup.FindOwn(ctx, t, rec.Project(), s.where(), s.env.Host)
 	if err != nil {
 		t.Close()
 		return rec, nil, nil, err
 	}
-	return rec, place, func() { t.Close() }, nil
+	return rec, place.ToRead(), func() { t.Close() }, nil
 }
 
 func (s *session) listBackups(ctx context.Context, o backupOptions, _ []string) error {
@@ -157,12 +159,24 @@ func (s *session) listBackups(ctx context.Context, o backupOptions, _ []string) 
 	out := []backup.Listed{}
 	if err == nil {
 		defer done()
+		if older := place.Older(rec.Project()); older != "" {
+			s.note(older)
+		}
+		if place.Apart != "" {
+			s.note(place.Apart)
+		}
+		if why := backup.Unreadable(ctx, place.Target, place.Name); why != nil {
+			s.note(fmt.Sprintf("nothing of these was proven from here: %v: %s", why, project.HintOf(why)))
+		}
 		out, err = place.List(ctx, rec.Project().Config.Backup.Retention)
 	} else if s.noBackupYet(rec, o, err) {
 		err = nil
 	}
 	if err != nil {
 		return err
+	}
+	if names := s.aside(ctx, o, rec); len(names) > 0 {
+		s.note(fmt.Sprintf("what restores have replaced and the target did not take is in %s: %s; 'decree backup list --to %[1]s' lists it", project.DefaultBackupTo, list(names)))
 	}
 	if s.global.json {
 		return s.printJSON(out)
@@ -187,6 +201,28 @@ func (s *session) listBackups(ctx context.Context, o backupOptions, _ []string) 
 	})
 }
 
+// aside are what restores have replaced and the default target has, which takes it where the target does not; none where that is the target.
+func (s *session) aside(ctx context.Context, o backupOptions, rec *recorder.Reader) (names []string) {
+	if !rec.HasProject() {
+		return nil
+	}
+	p := rec.Project()
+	o.to = cmp.Or(o.to, p.Config.Backup.To)
+	if o.to == "" || o.to == project.DefaultBackupTo {
+		return nil
+	}
+	t, err := s.openTarget(ctx, project.DefaultBackupTo, p, false)
+	if err != nil {
+		return nil // it is not there
+	}
+	defer t.Close()
+	place, err := backup.FindOwn(ctx, t, p, s.where(), s.env.Host)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(place.Generations(), func(name string) bool { return !backup.IsPreRestore(name) })
+}
+
 // noBackupYet says whether an error is that the default target, which the first backup makes, is not
 // there.
 func (s *session) noBackupYet(rec *recorder.Reader, o backupOptions, err error) bool {
@@ -200,7 +236,7 @@ func (s *session) backupConfig(_ context.Context, o backupOptions, _ []string) e
 	}
 	out := backup.Settings(&rec.Project().Config, rec.Project().BackupName(s.where()), s.env.get("HOME"))
 	if o.to != "" {
-		out[0] = backup.Setting{Key: "to", Value: o.to, From: "--to"}
+		out[0] = backup.Setting{Key: "to", Value: target.Shown(o.to), From: "--to"}
 	}
 	if s.global.json {
 		return s.printJSON(out)

@@ -159,6 +159,11 @@ func (d *damaged) restores(ref string, sound bool) bool {
 	other.env = append(append([]string{}, d.env...), "XDG_DATA_HOME="+d.at("elsewhere"))
 	code, out := other.decree("backup", "restore", ref, "--from", d.at("target"), "--into", ".", "--yes")
 	d.log += "\n" + fmt.Sprintf("restore %s: exit %d: %s", ref, code, out)
+	if code == 5 && strings.Contains(out, "the backup lacks ") {
+		d.found["the store had lost it: the rest was restored"]++
+		d.partly(restoredGeneration.FindString(out), other.look(), out)
+		return true
+	}
 	if code != 0 {
 		d.named(code, out)
 		d.found["by a restore"]++
@@ -179,6 +184,24 @@ func (d *damaged) restores(ref string, sound bool) bool {
 	}
 	d.found["nothing: it was restored"]++
 	return true
+}
+
+var lostPath = regexp.MustCompile(`(?m)^  (\S+)$`)
+
+// partly compares a tree that was restored but for what out names.
+func (d *damaged) partly(name string, have state, out string) {
+	d.t.Helper()
+	if strings.Contains(out, "\n  and ") {
+		return // it does not name all
+	}
+	want := maps.Clone(d.want[name])
+	for _, m := range lostPath.FindAllStringSubmatch(out, -1) {
+		maps.DeleteFunc(want, func(path, _ string) bool {
+			_, there := have[path]
+			return !there && (path == m[1] || strings.HasPrefix(path, m[1]+"/"))
+		})
+	}
+	d.same(want, have, "the tree of "+name+" but for what is named\n"+d.log)
 }
 
 // damage changes one thing below dir: one file, or two, or what an older state of it had.

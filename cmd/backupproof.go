@@ -3,9 +3,10 @@ package cmd
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"slices"
 
 	"decree/backup"
+	"decree/backup/target"
 	"decree/project"
 )
 
@@ -16,6 +17,7 @@ func (s *session) alarm(p *project.Site) {
 		return
 	}
 	s.alarmed = true
+	s.sayArriving(p.Root)
 	if text := backup.Alarm(p.Store, &p.Config, s.env.Now()); text != "" {
 		s.say("decree: backup: %s", oneLine(text))
 	}
@@ -30,7 +32,7 @@ func (s *session) makeBackup(ctx context.Context, o backupOptions) error {
 	p := rec.Project()
 	t, err := s.openTarget(ctx, o.to, &p.Site, true)
 	if err != nil {
-		to := cmp.Or(o.to, p.Config.BackupTo(s.env.get("HOME")))
+		to := target.Shown(cmp.Or(o.to, p.Config.BackupTo(s.env.get("HOME"))))
 		if rerr := backup.RememberFailure(p.Store, to, s.env.Now(), err); rerr != nil {
 			s.note(rerr.Error())
 		}
@@ -79,15 +81,18 @@ func (s *session) sayPruned(p *backup.Prune) {
 
 // backupOutcome is the error of a backup that was made, but not as it should be: what matters most.
 func (s *session) backupOutcome(out *backup.Outcome) error {
-	for _, failed := range out.Failed {
-		s.note(failed)
+	for _, text := range slices.Concat(out.Lost, out.Failed) {
+		s.note(text)
 	}
 	switch {
 	case out.Proof != nil && !out.Proof.OK:
 		return proofFailed(out.Proof)
-	case out.Missing > 0:
-		return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s that records name were missing from the store, and are not in the backup", count(out.Missing, "content")),
-			State: "all else is", Advice: "'decree verify --all' names them"}
+	case out.Older != "":
+		return &project.Error{Kind: project.Integrity, Msg: out.Older, State: "this backup was made, and nothing was removed",
+			Advice: "see to what has changed the target, a tool that copies it perhaps; 'decree backup drill --whole' proves what is there"}
+	case len(out.Lost) > 0:
+		return &project.Error{Kind: project.Integrity, Msg: "the store is damaged, and what it has lost is not in the backup",
+			State: "all else is", Advice: "'decree doctor --repair' mends what can be mended; 'decree verify --all' names what is lost; 'decree backup list' lists older generations, which may have it"}
 	case len(out.Failed) > 0:
 		return &project.Error{Kind: project.Failed, Msg: out.Failed[0], State: "the backup was made, with all else", Advice: "mend it and run 'decree backup' again; until then 'decree backup status' says so"}
 	}

@@ -22,6 +22,8 @@ import (
 type backupSource struct {
 	source *backup.Source
 	name   string // for messages
+	from   string // the target, or the path of the zip
+	place  string // of the project in the target; "" for a zip
 	close  func()
 }
 
@@ -65,18 +67,24 @@ func (s *session) zipSource(word string) (*backupSource, error) {
 		f.Close()
 		return nil, err
 	}
-	return &backupSource{src, word, func() { f.Close() }}, nil
+	return &backupSource{src, word, path, "", func() { f.Close() }}, nil
 }
 
 func (s *session) inTarget(ctx context.Context, o backupOptions, p *project.Site, t target.Target, word string) (*backupSource, error) {
 	var place *backup.Place
 	var err error
 	if o.name == "" && p != nil && p.ID != "" {
-		if place, err = backup.Find(ctx, t, p.BackupName(s.where()), p.ID); err != nil {
+		if place, err = backup.FindOwn(ctx, t, p, s.where(), s.env.Host); err != nil {
+			return nil, err
+		}
+		place = place.ToRead()
+	}
+	if place != nil && len(place.Generations()) == 0 {
+		if err := backup.Missing(p.Store, t.String()); err != nil {
 			return nil, err
 		}
 	}
-	if place == nil || place.Manifest == nil {
+	if place == nil || len(place.Generations()) == 0 {
 		if place, err = backup.One(ctx, t, o.name); err != nil {
 			return nil, err
 		}
@@ -89,7 +97,7 @@ func (s *session) inTarget(ctx context.Context, o backupOptions, p *project.Site
 	if err != nil {
 		return nil, err
 	}
-	return &backupSource{src, name, func() { t.Close() }}, nil
+	return &backupSource{src, name, t.String(), place.Name, func() { t.Close() }}, nil
 }
 
 // siteIfAny is the project that is here, nil if there is none.
@@ -127,7 +135,7 @@ func (s *session) restoreBackup(ctx context.Context, o backupOptions, words []st
 	return s.restoreHere(ctx, o, word)
 }
 
-// emptyRoot makes DIR of --into, which must be empty, the root.
+// emptyRoot makes DIR of --into the root. It must be empty, or have a restore into it that was not finished.
 func (s *session) emptyRoot(into string) (made bool, err error) {
 	if s.global.root != "" {
 		return false, usagef("--into and --root cannot be used together").Hintf("choose one")
@@ -136,15 +144,22 @@ func (s *session) emptyRoot(into string) (made bool, err error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(s.env.Cwd, path)
 	}
-	list, err := os.ReadDir(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		made, err = true, os.MkdirAll(path, 0o755)
-	case err == nil && len(list) > 0:
-		err = refusedf("%s is not empty; nothing was changed", quoteWord(into)).Hintf("name a new directory, or go there and leave --into out")
+	if err := s.notDecreesOwn(path); err != nil {
+		return false, err
 	}
 	s.global.root = path
-	return made, err
+	if _, err = os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return true, os.MkdirAll(path, 0o755)
+	}
+	begun, err := project.ReadInto(disk.OS, path)
+	if err != nil || begun != nil {
+		return false, err
+	}
+	others, err := project.BesideInto(disk.OS, path, false)
+	if err == nil && len(others) > 0 {
+		err = refusedf("%s is not empty; nothing was changed", quoteWord(into)).Hintf("name a new directory; or, to replace the files that are there too, go there and say -y --tree in place of --into")
+	}
+	return false, err
 }
 
 func (s *session) restoreHere(ctx context.Context, o backupOptions, word string) error {
@@ -152,75 +167,172 @@ func (s *session) restoreHere(ctx context.Context, o backupOptions, word string)
 	if err != nil {
 		return err
 	}
-	src, err := s.source(ctx, o, site, word)
+	root, err := s.rootOf()
+	if err == nil && site == nil && o.into == "" {
+		err = s.notDecreesOwn(root)
+	}
 	if err != nil {
 		return err
 	}
-	defer src.close()
-	if o.dryRun {
-		return s.tryRestore(ctx, src)
-	}
-	if site != nil && !s.global.yes {
-		if !s.canAsk() {
-			return refusedf("a restore replaces the records, config, routines and messages of this project; nothing was changed").Hintf("say --yes; what is here is kept as an archive first, and 'decree backup restore --dry-run' only reads and proves")
-		}
-		if s.ask(fmt.Sprintf("replace the records, config, routines and messages of this project by those of %s? [y/N]", src.name), 'n') != 'y' {
-			return refusedf("not confirmed; nothing was changed")
-		}
-	}
-	empty := site == nil && s.emptyTree()
-	rec, err := s.forWriting(ctx)
-	if err != nil {
-		return err
-	}
-	live := rec.Project().Config.Backup.Plugins
-	out, err := s.restoreInto(ctx, o, rec, src, site == nil)
-	if err != nil {
-		if site == nil {
-			s.undoProject(rec, empty)
-		}
-		return err
-	}
-	s.tellRestored(src, out)
-	if o.tree || empty {
-		if err := s.restoreTree(ctx, rec, src, out); err != nil {
+	r := &restore{session: s, o: o, root: root, fresh: site == nil}
+	if !o.dryRun {
+		if r.begun, err = s.arriving(ctx, root, site); err != nil {
 			return err
 		}
 	}
-	return s.restorePlugins(ctx, o, rec, live, site == nil, out.Manifest)
-}
-
-// restoreTree makes the tree that of the generation.
-func (s *session) restoreTree(ctx context.Context, rec *recorder.Recorder, src *backupSource, out *backup.Restored) error {
-	moved, err := rec.RestoreState(ctx, out.Manifest.Tree, "the backup of "+src.name)
-	if err != nil {
+	if r.begun != nil {
+		word = r.begun.goOn(&r.o, word)
+		r.fresh = !r.begun.swapped
+	}
+	if r.src, err = s.source(ctx, r.o, site, word); err != nil {
 		return err
 	}
-	if moved.Record != nil {
-		s.say("decree: the tree is that of the backup: record %s; 'decree revert last' takes that back", moved.Record.ID)
+	defer r.src.close()
+	if o.dryRun {
+		return s.tryRestore(ctx, r.src)
+	}
+	if r.begun == nil && site != nil {
+		if err := s.mayReplace(r.src); err != nil {
+			return err
+		}
+	}
+	return r.all(ctx)
+}
+
+// mayReplace asks whether a restore may replace what the project has.
+func (s *session) mayReplace(src *backupSource) error {
+	switch {
+	case s.global.yes:
+	case !s.canAsk():
+		return refusedf("a restore replaces the records, config, routines and messages of this project; nothing was changed").Hintf("say --yes; what is here is kept as an archive first, and 'decree backup restore --dry-run' only reads and proves")
+	case s.ask(fmt.Sprintf("replace the records, config, routines and messages of this project by those of %s? [y/N]", src.name), 'n') != 'y':
+		return refusedf("not confirmed; nothing was changed")
 	}
 	return nil
 }
 
-// emptyTree says whether the root has nothing in it.
-func (s *session) emptyTree() bool {
-	root, _, err := project.FindRoot(disk.OS, s.where())
-	if err != nil {
-		return false
-	}
-	list, err := os.ReadDir(root)
-	return err == nil && len(list) == 0
+// restore is a restore that the user wants.
+type restore struct {
+	*session
+	o     backupOptions
+	root  string
+	src   *backupSource
+	begun *arrival // nil: none was begun before
+	fresh bool     // there is nothing here that could be lost
+	empty bool     // the tree comes too, into a root that has nothing else in it
+	rec   *recorder.Recorder
 }
 
-// undoProject removes the project that was made for a restore which failed.
-func (s *session) undoProject(rec *recorder.Recorder, empty bool) {
-	p := rec.Project()
-	if p.Swapping() {
-		return // it was decided on, and the next command finishes it
+// all does it, from the first change on.
+func (r *restore) all(ctx context.Context) (err error) {
+	if r.begun != nil {
+		r.rec, r.empty = r.begun.rec, true
+		if err := r.begun.sameAs(r.src); err != nil {
+			return err
+		}
+	} else if r.fresh {
+		others, err := project.BesideInto(disk.OS, r.root, false)
+		if err != nil {
+			return err
+		}
+		r.empty = len(others) == 0
 	}
-	_ = os.RemoveAll(p.StorePath)
-	if empty {
-		_ = os.RemoveAll(filepath.Join(p.Root, ".decree"))
+	if r.empty && r.fresh {
+		if err := project.BeginInto(disk.OS, r.root, intoOf(r.src)); err != nil {
+			return project.Unmoved(err)
+		}
+	}
+	if r.rec == nil {
+		if r.rec, err = r.forWriting(ctx); err != nil {
+			r.undo()
+			return err
+		}
+	}
+	if err := r.rec.RefuseSwapInRun(); err != nil { // before a target is made
+		if r.fresh {
+			r.undo()
+		}
+		return err
+	}
+	live := r.rec.Project().Config.Backup.Plugins
+	other, err := r.rec.Project().ConfigOfAnother() // before its files are root's
+	if err != nil {
+		return err
+	}
+	m, err := r.records(ctx)
+	if err != nil {
+		return err
+	}
+	lost, err := r.files(ctx, m)
+	if err != nil {
+		return err
+	}
+	err = r.restorePlugins(ctx, r.o, r.rec, live, r.fresh || r.begun != nil, other != "", m)
+	if r.empty && (err == nil || errors.As(err, new(*backup.PluginError))) {
+		if eerr := r.rec.Project().EndInto(); eerr != nil {
+			return project.LeftIn(eerr, "all is restored", "'decree backup restore' there ends the restore")
+		}
+	}
+	return cmp.Or(err, lost)
+}
+
+// records replaces what the project has, unless a restore that was begun here has done that.
+func (r *restore) records(ctx context.Context) (*backup.Manifest, error) {
+	if r.begun != nil && r.begun.swapped {
+		r.note("the records of " + r.src.name + " are here already: the restore that was begun goes on with the tree")
+		return r.src.source.Manifest, nil
+	}
+	out, err := r.restoreInto(ctx, r.o, r.rec, r.src, r.fresh)
+	if err != nil {
+		if r.fresh {
+			r.undo()
+		}
+		return nil, err
+	}
+	r.tellRestored(r.src, out)
+	return out.Manifest, nil
+}
+
+// files restores the tree, where that is wanted. What the generation lacks of it is lost, and all else is there.
+func (r *restore) files(ctx context.Context, m *backup.Manifest) (lost, err error) {
+	switch {
+	case r.empty:
+		out, err := r.rec.Fill(ctx, m.Tree)
+		if err != nil {
+			return nil, notThere(err)
+		}
+		for _, note := range out.Notes {
+			r.note(note)
+		}
+		if lost = lostFromTree(out.Lost, "all else is restored"); lost == nil {
+			r.say("decree: the tree is that of the backup")
+		}
+	case r.o.tree:
+		out, err := r.rec.RestoreState(ctx, m.Tree, "the backup of "+r.src.name)
+		if err != nil {
+			return nil, project.LeftIn(err, "the records are restored, and the tree is as it was", cmp.Or(project.HintOf(err), "mend what stands in the way and repeat the restore"))
+		}
+		lost = lostFromTree(out.Lost, "they are as they were, and all else is restored")
+		if out.Record != nil {
+			r.say("decree: the tree is that of the backup: record %s; 'decree revert last' takes that back", out.Record.ID)
+		}
+	}
+	return lost, nil
+}
+
+// undo removes the project that was made for a restore which failed. What lies in .decree goes last, so that a death leaves what the
+// next restore takes up.
+func (r *restore) undo() {
+	if r.rec != nil {
+		p := r.rec.Project()
+		if p.Swapping() {
+			return // it was decided on, and the next command finishes it
+		}
+		_ = p.Forsake()
+		_ = os.RemoveAll(p.StorePath)
+	}
+	if r.empty {
+		_ = os.RemoveAll(filepath.Join(r.root, ".decree"))
 	}
 }
 

@@ -7,33 +7,17 @@ import (
 	"io"
 
 	"decree/backup"
+	"decree/backup/target"
 	"decree/message"
 	"decree/project"
 	"decree/queue"
 )
 
 func (s *session) backupStatus(ctx context.Context, o backupOptions, _ []string) error {
-	rec, place, done, err := s.placeOf(ctx, o)
-	if rec == nil {
+	status, found, err := s.statusOfBackups(ctx, o)
+	if status == nil {
 		return err
 	}
-	p := rec.Project()
-	var status *backup.Status
-	var found error // what makes the exit status
-	if err == nil {
-		defer done()
-		status, err = place.Status(ctx, p, s.env.Now())
-	}
-	if err != nil {
-		if s.noBackupYet(rec, o, err) {
-			err = nil
-		} else {
-			found = errFound{project.KindOf(err)}
-		}
-		to := cmp.Or(o.to, p.Config.BackupTo(s.env.get("HOME")))
-		status = backup.Unreached(p, to, p.BackupName(s.where()), err, s.env.Now())
-	}
-	status.Problems = append(status.Problems, scheduleProblems(p)...)
 	if s.global.json {
 		err = s.printJSON(status)
 	} else {
@@ -43,6 +27,32 @@ func (s *session) backupStatus(ctx context.Context, o backupOptions, _ []string)
 		found = errFound{project.Integrity}
 	}
 	return cmp.Or(err, found)
+}
+
+// statusOfBackups is how the backups are. What keeps that from being known is found, which makes
+// the exit status, unless there is no backup yet; without a status there is the error alone.
+func (s *session) statusOfBackups(ctx context.Context, o backupOptions) (status *backup.Status, found, err error) {
+	rec, place, done, err := s.placeOf(ctx, o)
+	if rec == nil {
+		return nil, nil, err
+	}
+	p := rec.Project()
+	if err == nil {
+		defer done()
+		status, err = place.Status(ctx, p, s.env.Now())
+	}
+	if err != nil {
+		if s.noBackupYet(rec, o, err) {
+			err = nil
+		} else {
+			found = errFound{project.KindOf(backup.Explain(err))}
+		}
+		to := target.Shown(cmp.Or(o.to, p.Config.BackupTo(s.env.get("HOME"))))
+		status = backup.Unreached(p, to, p.BackupName(s.where()), err, s.env.Now())
+	}
+	status.Aside = s.aside(ctx, o, rec)
+	status.Problems = append(status.Problems, scheduleProblems(p)...)
+	return status, found, nil
 }
 
 // scheduleProblems says why nothing will make the backups that the config has a time for.
@@ -89,6 +99,9 @@ func (s *session) writeBackupStatus(w io.Writer, st *backup.Status) error {
 	}
 	if len(st.NextToGo) > 0 {
 		t.add("next to go", list(st.NextToGo))
+	}
+	if len(st.Aside) > 0 {
+		t.add("aside", fmt.Sprintf("what restores have replaced, in %s: %s", project.DefaultBackupTo, list(st.Aside)))
 	}
 	if len(st.Lost) > 0 {
 		t.add("lost", "older generations of which a part is missing or damaged: "+list(st.Lost))

@@ -1,9 +1,6 @@
 package cmd
 
 import (
-	"fmt"
-	"strings"
-
 	"decree/tree"
 	"decree/view"
 )
@@ -53,27 +50,6 @@ func pathsIn(changes []tree.Change) string {
 	default:
 		return count(files, "path") + " and " + count(dirs, "directory")
 	}
-}
-
-// changeWords is "2 created, 9 modified, 1 deleted; +120 -33 lines".
-func changeWords(created, modified, deleted int, added, removed int64) string {
-	var parts []string
-	for _, c := range []struct {
-		n    int
-		word string
-	}{{created, "created"}, {modified, "modified"}, {deleted, "deleted"}} {
-		if c.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.word))
-		}
-	}
-	text := strings.Join(parts, ", ")
-	if text == "" {
-		text = "no file changed"
-	}
-	if added > 0 || removed > 0 {
-		text += fmt.Sprintf("; +%d -%d lines", added, removed)
-	}
-	return text
 }
 
 // renames are the created files that have the content of a deleted one, with its path,

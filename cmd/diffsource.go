@@ -3,7 +3,6 @@ package cmd
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -69,18 +68,23 @@ func (s *session) between(ctx context.Context, rec *recorder.Reader, o recorder.
 
 // outsideDiff is a record's outside.diff; nothing where it found nothing.
 func (s *session) outsideDiff(rec *recorder.Reader, r *history.Record, paths []tree.Path) *diffSource {
-	found, ok := r.Outside()
 	return &diffSource{paths: paths, write: func(w io.Writer) error {
-		if !ok {
+		if _, ok := r.Outside(); !ok {
 			return nil
 		}
-		f, err := rec.History().OpenFile(r.ID, history.OutsideFile)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		return copyChecked(w, f, r.ID, history.OutsideFile, found.SHA256)
+		return copyDiff(w, rec, r, history.OutsideFile)
 	}}
+}
+
+// copyDiff copies a diff of a record, which is compared with the recorded hash.
+func copyDiff(w io.Writer, rec *recorder.Reader, r *history.Record, name string) error {
+	f, err := rec.OpenDiff(r, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
 }
 
 // diffOf is the diff that ref or A..B means.
@@ -164,22 +168,14 @@ func (s *session) diffWords(rec *recorder.Reader) (ref string, paths []string, e
 	return strings.Join(words[:refs], ".."), append(words[refs:len(words):len(words)], s.line.paths...), nil
 }
 
-// recordDiff is a record's changes.diff, whose hash is compared while it is read.
+// recordDiff is a record's changes.diff.
 func (s *session) recordDiff(rec *recorder.Reader, r *history.Record, paths []tree.Path) *diffSource {
 	return &diffSource{paths: paths, write: func(w io.Writer) error {
-		f, err := rec.History().OpenFile(r.ID, "changes.diff")
+		err := copyDiff(w, rec, r, "changes.diff")
 		if errors.Is(err, fs.ErrNotExist) {
 			return s.noDiff(r)
 		}
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		// As revert does, it goes by the run.json that lies beside it.
-		if plain, err := rec.History().ReadRun(r.ID); err == nil {
-			r = plain
-		}
-		return copyChecked(w, f, r.ID, "changes.diff", r.DiffSHA256)
+		return err
 	}}
 }
 
@@ -195,19 +191,4 @@ func (s *session) noDiff(r *history.Record) error {
 	}
 	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("the changes.diff of %s is missing", r.ID),
 		Advice: "'decree doctor --repair' brings it back from the store"}
-}
-
-// copyChecked copies a diff of the record id and compares its hash with the recorded one.
-// What is damaged has been copied when it is found out; the error says so in time
-// for whoever acts on the result.
-func copyChecked(w io.Writer, diff io.Reader, id, name string, want tree.Hash) error {
-	sum := sha256.New()
-	if _, err := io.Copy(w, io.TeeReader(diff, sum)); err != nil {
-		return err
-	}
-	if want.IsZero() || tree.Hash(sum.Sum(nil)) == want {
-		return nil
-	}
-	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf(".decree/runs/%s/%s: not what was recorded", id, name),
-		Advice: "'decree doctor --repair' writes it again from the store"}
 }

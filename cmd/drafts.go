@@ -104,7 +104,7 @@ func (s *session) writeDrafts(w io.Writer, waiting []recorder.WaitingDraft) erro
 			state += ", published in part"
 		}
 		if d.Judge != nil {
-			state += ", judged " + judgeWord(d.Judge)
+			state += ", judged " + view.Judged(d.Record)
 		}
 		layer := "no layer"
 		if d.Layer >= 0 {
@@ -210,6 +210,12 @@ func (s *session) publish(ctx context.Context, o moveOptions, withGit bool) erro
 		return err
 	}
 	result, err := rec.Publish(ctx, opt)
+	if opt.Ref == "" && len(s.line.words) > 0 && project.KindOf(err) == project.NotFound { // it may have recorded the draft that the word names
+		if opt.Ref, opt.Paths, err = s.publishWords(rec.Reader); err != nil {
+			return err
+		}
+		result, err = rec.Publish(ctx, opt)
+	}
 	if err != nil {
 		return namesNoDraft(err, opt.Ref, s.line.words)
 	}

@@ -38,14 +38,19 @@ func TestExamples(t *testing.T) {
 			if strings.HasPrefix(e.line, "nohup") {
 				continue // the one before does the same in the foreground
 			}
-			if end, ok := ends[e.line]; ok {
+			if strings.HasPrefix(e.line, "decree ui") && !strings.Contains(e.line, "--plain") {
+				continue // needs a terminal: see TestScreen
+			}
+			if serves(e.line) {
+				fmt.Fprintf(&b, "exec bash ../serving.sh ../%d.sh\n", i)
+			} else if end, ok := ends[e.line]; ok {
 				fmt.Fprintf(&b, "code %d bash -o pipefail ../%d.sh\n", end, i)
 			} else {
 				fmt.Fprintf(&b, "exec bash -o pipefail ../%d.sh\n", i)
 			}
 			fmt.Fprint(&b, "exec sh -e ../again.sh\n")
 		}
-		fmt.Fprintf(&b, "-- scene.sh --\n%s-- again.sh --\n%s", scene, again)
+		fmt.Fprintf(&b, "-- scene.sh --\n%s-- again.sh --\n%s-- serving.sh --\n%s", scene, again, serving)
 		for i, e := range v.examples {
 			fmt.Fprintf(&b, "-- %d.sh --\nPATH=$PWD/../bin:$PATH\n%s\n", i, strings.ReplaceAll(e.line, "/tmp/", "../tmp/"))
 		}
@@ -62,4 +67,16 @@ const again = `
 decree label good >/dev/null 2>&1 || decree -q label good last~3
 decree -q send "Do it."
 decree publish try --dry-run >/dev/null 2>&1 || decree -q run --isolated --copy --name try -- sh -c 'mkdir -p src; date +%N >src/tried'
+`
+
+// serves says whether a line goes on until somebody ends it.
+func serves(line string) bool { return strings.HasPrefix(line, "decree serve") }
+
+// serving ends what serves, once it has said where.
+const serving = `
+rm -f ../address # that of the example before
+bash -c 'exec $(tail -n 1 "$1")' - "$1" >../address &
+until grep -qs token= ../address; do kill -0 $!; done
+kill -TERM $!
+wait $!
 `

@@ -123,6 +123,9 @@ func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exporte
 	for _, path := range done.Plain {
 		s.note(shownPath(path) + ": exported without set-user-ID and set-group-ID, because the record does not say who owned it")
 	}
+	for _, path := range done.Closed {
+		s.note(shownPath(path) + ": exported without its group's rights, which came from an access control list")
+	}
 	return nil
 }
 

@@ -21,7 +21,7 @@ func (s *session) forgetVerb() verb {
 		usage:   "take a file's contents out of every record and the store",
 		about: `For a secret that got in. Every content that a file at PATH, or below it, ever had is taken out of the store and out of the diffs of all records, along with every other copy that has the same hash. It does not come back.
 
-What it does not do: manifests and diffs keep the path, the size and the hash (which is enough to check a guess); what a command printed (routine.log, failure-context.md), command lines and descriptions are not searched; the tree is not touched, so ignore the file (.decreeignore) or delete it, or the next record stores it again; backups stay as they are: those that this store remembers are named, without asking the targets. The diffs of the records it names no longer hold these contents: a revert, apply or restore that needs one is refused (exit code 5); the other paths can still be done ("-- PATH..."). "verify" reports what was forgotten and does not count it as damage.
+What it does not do: manifests and diffs keep the path, the size and the hash (which is enough to check a guess); what a command printed (routine.log, failure-context.md), command lines and descriptions are not searched; the tree is not touched, so ignore the file (.decreeignore) or delete it, or the next record stores it again; backups stay as they are: their generations that this store remembers are named ("backups" with --json), without asking the targets. The diffs of the records it names no longer hold these contents: a revert, apply or restore that needs one is refused (exit code 5); the other paths can still be done ("-- PATH..."). "verify" reports what was forgotten and does not count it as damage.
 
 It asks first; without a terminal it needs --yes.`,
 		examples: []example{
@@ -59,11 +59,7 @@ func (s *session) forget(ctx context.Context, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	err = s.reportForget(f, false)
-	if err == nil && len(f.Contents) > 0 && !s.global.json {
-		s.nameBackups(rec.Project().Store)
-	}
-	return err
+	return s.reportForget(f, rec.Project().Store, false)
 }
 
 func (s *session) wouldForget() error {
@@ -79,7 +75,7 @@ func (s *session) wouldForget() error {
 	if err != nil {
 		return err
 	}
-	return s.reportForget(f, true)
+	return s.reportForget(f, rec.Project().Store, true)
 }
 
 func (s *session) confirmForget(f *recorder.Forgetting) (bool, error) {
@@ -103,9 +99,15 @@ func writeForgetting(w io.Writer, f *recorder.Forgetting) error {
 	return nil
 }
 
-func (s *session) reportForget(f *recorder.Forgetting, dryRun bool) error {
+func (s *session) reportForget(f *recorder.Forgetting, store disk.Dir, dryRun bool) error {
+	backups := []view.Backups{}
+	if len(f.Contents) > 0 {
+		backups = backupsWith(store)
+	}
 	if s.global.json {
-		return s.printJSON(view.ForgettingOf(f, dryRun))
+		out := view.ForgettingOf(f, dryRun)
+		out.Backups = backups
+		return s.printJSON(out)
 	}
 	if len(f.Contents) == 0 {
 		s.tell("nothing to forget: the store has no content of it")
@@ -128,16 +130,25 @@ func (s *session) reportForget(f *recorder.Forgetting, dryRun bool) error {
 	for _, p := range f.InTree {
 		s.say("decree: note: %s is still in the tree with one of these contents: ignore or delete it, or the next record stores it again", shownPath(p))
 	}
+	s.nameBackups(backups)
 	return nil
 }
 
-// nameBackups says which backups may still hold what was forgotten, as far as the store remembers them:
-// a target is not asked, since it may be far away or locked by a key.
-func (s *session) nameBackups(store disk.Dir) {
+// backupsWith are the backups that may hold what is forgotten, as far as the store remembers them: a
+// target is not asked, since it may be far away or locked by a key.
+func backupsWith(store disk.Dir) []view.Backups {
+	out := []view.Backups{}
 	targets := backup.ReadMemory(store).Targets
 	for _, at := range slices.Sorted(maps.Keys(targets)) {
-		if newest := targets[at].Generation; newest != "" {
-			s.say("decree: note: %s is not changed: its generations up to %s may still hold these contents, and later ones share their packs; to be rid of them make a backup to an empty target and delete %s", quoteWord(at), newest, quoteWord(at))
+		if standing := targets[at].Standing(); len(standing) > 0 {
+			out = append(out, view.Backups{Target: at, Generations: standing})
 		}
+	}
+	return out
+}
+
+func (s *session) nameBackups(backups []view.Backups) {
+	for _, b := range backups {
+		s.say("decree: note: %s is not changed: %s there may still hold these contents, and later generations share their packs; to be rid of them make a backup to an empty target and delete %s", quoteWord(b.Target), list(b.Generations), quoteWord(b.Target))
 	}
 }

@@ -30,6 +30,16 @@ func lazyHeap() {
 	})
 }
 
+// servedHeap is heapLimit of a command that stays for days, beside what the person works with.
+const servedHeap = 96 << 20
+
+// limitServedHeap sets the limit of such a command; GOMEMLIMIT has precedence.
+func limitServedHeap() {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(servedHeap)
+	}
+}
+
 // limitHeap sets the limit, lower where the control group allows less: what the command
 // that is being recorded takes is counted there, too. GOMEMLIMIT has precedence.
 func limitHeap() {

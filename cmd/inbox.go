@@ -88,15 +88,16 @@ func (s *session) inbox(ctx context.Context, o inboxOptions) error {
 	return s.listMessages(rec.Project(), where)
 }
 
-func (s *session) listMessages(p *project.Site, where string) error {
+// messages are those of the inbox (""), or of its directory "dead" or "done".
+func (s *session) messages(p *project.Site, where string) ([]view.Waiting, error) {
 	files, err := queue.Waiting(p, where)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var underWay []queue.Doing
 	if where == "" {
 		if underWay, err = queue.UnderWay(p, s.env.Host); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	out := make([]view.Waiting, 0, len(files))
@@ -104,6 +105,14 @@ func (s *session) listMessages(p *project.Site, where string) error {
 		j := waitingOf(p, where, f)
 		j.Running = slices.ContainsFunc(underWay, func(m queue.Doing) bool { return m.Name == f.Name })
 		out = append(out, j)
+	}
+	return out, nil
+}
+
+func (s *session) listMessages(p *project.Site, where string) error {
+	out, err := s.messages(p, where)
+	if err != nil {
+		return err
 	}
 	if s.global.json {
 		return s.printJSON(out)
@@ -253,11 +262,13 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "decree-edit-")
+	dir, err := p.OwnDir(p.Store, editsDir)
 	if err != nil {
 		return err
 	}
-	draft := filepath.Join(dir, "message.md")
+	defer dir.Close()
+	file := strings.TrimSuffix(filepath.Base(name), ".md") + ".md"
+	draft := filepath.Join(p.StorePath, editsDir, file)
 	text, err := s.edited(ctx, draft, was)
 	switch {
 	case err != nil:
@@ -269,15 +280,24 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		}
 	}
 	if err != nil && text != nil {
-		return &project.Error{Kind: project.KindOf(err), Msg: fmt.Sprintf("%s: %v; your text has replaced nothing", quoteWord(name), err), Advice: "your text is in " + quoteWord(draft)}
+		return &project.Error{Kind: project.KindOf(err), Msg: fmt.Sprintf("%s: %v; your text has replaced nothing", quoteWord(name), err), Advice: "your text is in " + quoteWord(draft) + "; the next edit goes on with it"}
 	}
-	_ = os.RemoveAll(dir)
-	return err
+	if ctx.Err() != nil {
+		return err // what is in the draft is for the next edit
+	}
+	return errors.Join(err, dir.Remove(file))
 }
 
-// edited writes a draft, has it edited, and returns it; nil where that failed.
+// editsDir is where drafts of edited messages lie in the store: where one is left, since decree died beside the editor or the
+// text was refused, the next edit of the message goes on with it.
+const editsDir = "edits"
+
+// edited has a draft edited that begins as text, unless there is one, and returns it; nil where that failed.
 func (s *session) edited(ctx context.Context, draft string, text []byte) ([]byte, error) {
-	if err := os.WriteFile(draft, text, 0o600); err != nil {
+	left, err := os.ReadFile(draft)
+	if err == nil && !bytes.Equal(left, text) {
+		s.say("decree: this goes on with what an earlier edit has left; leave the editor with an error (:cq in vi) to give that up")
+	} else if err := os.WriteFile(draft, text, 0o600); err != nil {
 		return nil, err
 	}
 	editor := cmp.Or(s.env.get("VISUAL"), s.env.get("EDITOR"), "vi")

@@ -11,6 +11,7 @@ import (
 
 	"decree/history"
 	"decree/recorder"
+	"decree/view"
 )
 
 // lanes show how the candidates of a race come along: on a terminal each has a line that
@@ -113,7 +114,7 @@ func (l *lanes) outcome(c recorder.Candidate) string {
 	text += " in " + span(c.Result.Last.Duration)
 	switch {
 	case r.Judge != nil:
-		text += ", judged " + judgeWord(r.Judge)
+		text += ", judged " + view.Judged(r)
 	case l.judged:
 		text += ", not judged"
 	}

@@ -232,7 +232,7 @@ var elsewhere = map[string]string{
 	"ls": "files", "list": "log", "records": "log", "cat": "show REF:PATH", "checkout": "restore REF PATH", "switch": "restore REF",
 	"tag": "label", "bookmark": "label", "annotate": "blame", "exec": "run -- COMMAND", "start": "run -- COMMAND",
 	"clean": "prune", "fsck": "verify --all", "check": "doctor", "repair": "doctor --repair", "st": "status",
-	"changes": "diff", "queue": "inbox", "push": "send", "work": "process", "serve": "daemon",
+	"changes": "diff", "queue": "inbox", "push": "send", "work": "process",
 	"add": "checkpoint",
 }
 

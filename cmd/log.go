@@ -11,6 +11,7 @@ import (
 
 	"decree/history"
 	"decree/recorder"
+	"decree/timeline"
 	"decree/tree"
 	"decree/view"
 )
@@ -270,7 +271,7 @@ func (s *session) writeRows(w io.Writer, rows []logRow) error {
 			text = "[" + list(labels) + "] "
 		}
 		labelled = append(labelled, text)
-		lines = append(lines, []string{s.shortID(r.ID), s.ago(r.Started), string(r.Reason), p.in(statusColour(r.Status), statusWords(r)), view.What(r), row.changes})
+		lines = append(lines, []string{s.shortID(r.ID), s.ago(r.Started), string(r.Reason), p.in(toneColours[timeline.ToneOf(r)], statusWords(r)), view.What(r), row.changes})
 	}
 	shown, what := s.logColumns(lines)
 	var t table

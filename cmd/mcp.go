@@ -60,12 +60,19 @@ func (s *session) quietly() recorder.ReaderOptions {
 func (s *session) readForServer() (*recorder.Reader, error) { return recorder.OpenReader(s.quietly()) }
 
 func (s *session) changeForServer(ctx context.Context, create bool) (*recorder.Recorder, error) {
+	return s.changeTelling(ctx, create, nil)
+}
+
+// changeTelling is changeForServer for a server that tells what happens meanwhile.
+func (s *session) changeTelling(ctx context.Context, create bool, happens func(recorder.Event)) (*recorder.Recorder, error) {
 	actor, err := s.actor()
 	if err != nil {
 		return nil, err
 	}
+	reading := s.quietly()
+	reading.Events = happens
 	return recorder.Open(ctx, recorder.Options{
-		ReaderOptions: s.quietly(), Create: true, Existing: !create, Actor: actor, Wait: 10 * time.Second,
+		ReaderOptions: reading, Create: true, Existing: !create, Actor: actor, Wait: 10 * time.Second,
 		CommandLine: append([]string{"decree"}, s.env.Args...),
 	})
 }

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -58,6 +59,8 @@ func (s *session) openReader(bare bool) (*recorder.Reader, error) {
 	})
 	if err == nil {
 		s.alarm(s.rec.Project())
+	} else if root, rerr := s.rootOf(); rerr == nil && errors.Is(err, project.ErrNoProject) && s.line.verb != "backup" {
+		s.sayArriving(root)
 	}
 	return s.rec, err
 }

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"decree/history"
 	"decree/recorder"
 	"decree/tree"
 	"decree/view"
@@ -159,7 +159,7 @@ func (s *session) writeRace(w io.Writer, result *recorder.RaceResult, judged boo
 		if c.Good(judged) {
 			colour = green
 		}
-		t.add(p.in(colour, c.Name), strconv.Itoa(c.Result.ExitCode), judgeWord(c.Result.Record.Judge), span(c.Result.Last.Duration),
+		t.add(p.in(colour, c.Name), strconv.Itoa(c.Result.ExitCode), cmp.Or(view.Judged(c.Result.Record), "-"), span(c.Result.Last.Duration),
 			strconv.Itoa(n.Created+n.Modified+n.Deleted), fmt.Sprintf("+%d -%d", n.AddedLines, n.RemovedLines), strconv.Itoa(len(c.Shared)))
 	}
 	if err := t.write(w); err != nil {
@@ -196,17 +196,6 @@ func (s *session) writeShared(w io.Writer, result *recorder.RaceResult) error {
 	}
 	fmt.Fprintln(w, "changed by several:")
 	return t.write(w)
-}
-
-// judgeWord is what a judge said.
-func judgeWord(j *history.Judgement) string {
-	switch {
-	case j == nil:
-		return "-"
-	case j.Good():
-		return "good"
-	}
-	return "bad"
 }
 
 // sayNextOfRace says which commands come next.

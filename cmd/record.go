@@ -3,9 +3,9 @@ package cmd
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"decree/history"
+	"decree/timeline"
 	"decree/tree"
 	"decree/view"
 )
@@ -62,57 +62,8 @@ func changesOf(r *history.Record) string {
 // directoriesAlone is what changed where no file did.
 const directoriesAlone = "directories only"
 
-// isCheckpoint says whether a record is one without a command or a move.
-func isCheckpoint(r *history.Record) bool {
-	return r.Reason == history.Manual || r.Reason == history.Auto || r.Reason == history.Publish && r.DiffSHA256.IsZero()
-}
-
-// changesInWords is a record's changes as a summary has them.
-func changesInWords(c history.Changes) string {
-	return changeWords(c.Created, c.Modified, c.Deleted, int64(c.AddedLines), int64(c.RemovedLines))
-}
-
-// statusColour is how a status looks.
-func statusColour(status history.Status) string {
-	switch status {
-	case history.StatusSucceeded:
-		return green
-	case history.StatusFailed, history.StatusInterrupted:
-		return red
-	case history.StatusReverted, history.StatusUndone, history.StatusOpen:
-		return yellow
-	}
-	return plain
-}
-
-// statusWords says in few words what became of a record and of its changes.
-func statusWords(r *history.Record) string {
-	nothing := r.DiffSHA256 == tree.Sum(nil)
-	switch {
-	case r.Draft != nil:
-		return string(r.Status) + ", " + draftState(r.Draft)
-	case r.UndoneBy != "" && r.Status != history.StatusUndone:
-		return "partly undone"
-	case (r.Status == history.StatusFailed || r.Status == history.StatusReverted) && nothing:
-		return "failed"
-	case r.Status == history.StatusFailed:
-		return "failed, kept"
-	case r.Status == history.StatusReverted:
-		return "failed, put back"
-	}
-	return string(r.Status)
-}
-
-// draftState says in few words what has become of a draft.
-func draftState(d *history.Draft) string {
-	switch d.State {
-	case history.DraftWaiting:
-		return "a draft"
-	case history.DraftPartly:
-		return "published in part"
-	}
-	return string(d.State)
-}
+// toneColours are how a status looks.
+var toneColours = map[timeline.Tone]string{timeline.Good: green, timeline.Bad: red, timeline.Waiting: yellow, timeline.Neutral: plain}
 
 // statusInWords is statusWords with who undid it.
 func statusInWords(r *history.Record) string {
@@ -121,12 +72,4 @@ func statusInWords(r *history.Record) string {
 		words += " by " + r.UndoneBy
 	}
 	return words
-}
-
-// took is how long a record took, "" if it is not known.
-func took(r *history.Record) string {
-	if r.Duration <= 0 {
-		return ""
-	}
-	return span(r.Duration.Round(time.Millisecond))
 }

@@ -96,7 +96,7 @@ func scriptParams() testscript.Params {
 			return false, fmt.Errorf("no condition %s", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"treehash": treehash, "like": like, "code": code, "mode": mode, "raw": rawNames, "tty": tty,
+			"treehash": treehash, "like": like, "code": code, "mode": mode, "raw": rawNames, "tty": tty, "screen": onScreen,
 		},
 	}
 }
@@ -127,7 +127,12 @@ func treehash(ts *testscript.TestScript, neg bool, args []string) {
 		dir = ts.MkAbs(args[2])
 	}
 	place := filepath.Join(ts.Getenv("WORK"), "treehash-"+args[1])
-	now := map[string]string{"": describeTree(ts, dir, false), ".times": describeTree(ts, dir, true)}
+	now := map[string]string{}
+	for suffix, times := range map[string]bool{"": false, ".times": true} {
+		text, err := describeTree(dir, times)
+		ts.Check(err)
+		now[suffix] = text
+	}
 	for suffix, text := range now {
 		if args[0] == "save" {
 			ts.Check(os.WriteFile(place+suffix, []byte(text), 0o644))
@@ -147,7 +152,7 @@ func treehash(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func describeTree(ts *testscript.TestScript, dir string, times bool) string {
+func describeTree(dir string, times bool) (string, error) {
 	var b strings.Builder
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -185,8 +190,7 @@ func describeTree(ts *testscript.TestScript, dir string, times bool) string {
 		b.WriteByte('\n')
 		return nil
 	})
-	ts.Check(err)
-	return b.String()
+	return b.String(), err
 }
 
 // Measured times, and the directory the script runs in, are not the same twice.

@@ -259,7 +259,7 @@ func (s *session) writeRecord(w io.Writer, r *history.Record) error {
 		s.turnRows(row, r)
 	}
 	if r.Judge != nil {
-		row("judged", "%s, with exit status %d, by: %s", judgeWord(r.Judge), r.Judge.ExitCode, oneLine(r.Judge.Command))
+		row("judged", "%s, with exit status %d, by: %s", view.Judged(r), r.Judge.ExitCode, oneLine(r.Judge.Command))
 	}
 	row("when", "%s (%s)", s.clock(r.Started), s.ago(r.Started))
 	row("took", "%s", took(r))

@@ -186,6 +186,12 @@ func (s *session) writeChanged(w io.Writer, st *recorder.Status) error {
 		fmt.Fprintf(w, "%s entered or left the tree only because ignore rules changed\n", count(st.RuleOnly, "path"))
 	}
 	since, by := "the last record", ", outside any run"
+	for _, o := range st.Open {
+		switch o.Reason {
+		case history.Revert, history.Apply, history.Restore, history.Publish: // it moves files, or its process died while it did
+			by = fmt.Sprintf(", by %s %s, which is still open, or outside any run", o.Reason, o.ID)
+		}
+	}
 	if st.Since != nil {
 		since, by = fmt.Sprintf("%s %s began, which is still open", st.Since.Reason, st.Since.ID), ""
 	}

@@ -9,6 +9,7 @@ import (
 	"decree/agent"
 	"decree/history"
 	"decree/recorder"
+	"decree/timeline"
 	"decree/tree"
 )
 
@@ -100,7 +101,7 @@ func (s *session) writeTurns(w io.Writer, turns []*history.Record) error {
 		fmt.Fprintf(w, "%s\n", oneLine(strings.TrimSpace(k.agent+" "+k.session)))
 		var t table
 		for _, r := range bySession[k] {
-			t.add("", fmt.Sprintf("turn-%d", r.Actor.Turn), s.ago(r.Started), took(r), p.in(statusColour(r.Status), turnState(r)), clip(promptOf(r), 48), changesOf(r))
+			t.add("", fmt.Sprintf("turn-%d", r.Actor.Turn), s.ago(r.Started), took(r), p.in(toneColours[timeline.ToneOf(r)], turnState(r)), clip(promptOf(r), 48), changesOf(r))
 		}
 		if err := t.write(w); err != nil {
 			return err

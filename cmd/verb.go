@@ -83,7 +83,7 @@ var categories = []string{recordCategory, lookCategory, takeCategory, draftCateg
 func (s *session) verbs() []verb {
 	return []verb{
 		s.runVerb(), s.checkpointVerb(), s.initVerb(),
-		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.findVerb(), s.ignoredVerb(), s.exportVerb(),
+		s.logVerb(), s.showVerb(), s.diffVerb(), s.blameVerb(), s.uiVerb(), s.statusVerb(), s.atVerb(), s.filesVerb(), s.findVerb(), s.ignoredVerb(), s.exportVerb(), s.reportVerb(), s.serveVerb(),
 		s.undoVerb(), s.redoVerb(), s.revertVerb(), s.applyVerb(), s.restoreVerb(), s.labelVerb(),
 		s.raceVerb(), s.draftsVerb(), s.publishVerb(), s.enterVerb(), s.discardVerb(),
 		s.agentsVerb(), s.turnsVerb(), s.hookVerb(), s.mcpVerb(), s.acpVerb(),

@@ -6,29 +6,23 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"decree/view"
 )
 
-// count is "1 file", "3 files", "1,204 files".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	plural := noun + "s"
-	if strings.HasSuffix(noun, "y") {
-		plural = strings.TrimSuffix(noun, "y") + "ies"
-	} else if strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "ch") {
-		plural = noun + "es"
-	}
-	return humanize.Comma(int64(n)) + " " + plural
-}
-
-// size is a byte count for people: "1.5 MiB".
-func size(n int64) string {
-	if n < 0 {
-		n = 0
-	}
-	return humanize.IBytes(uint64(n))
-}
+// The words that all faces have in common are view's.
+var (
+	count          = view.Count
+	size           = view.Size
+	span           = view.Span
+	list           = view.List
+	isCheckpoint   = view.IsCheckpoint
+	changeWords    = view.ChangeWords
+	changesInWords = view.ChangesInWords
+	statusWords    = view.StatusWords
+	draftState     = view.DraftState
+	took           = view.Took
+)
 
 // ago is how long t lies back: "3 minutes ago". The future, which only a clock
 // that was set back can make, is named as such.
@@ -47,37 +41,12 @@ func (s *session) clock(t time.Time) string {
 	return t.In(s.env.Location).Format("2006-01-02 15:04:05 -07:00")
 }
 
-// span is a duration for people: "1.2 s", "3m 20s".
-func span(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%dm %02ds", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%dh %02dm", int(d.Hours()), int(d.Minutes())%60)
-}
-
 // roughly is a span without fractions of seconds: "3 s".
 func roughly(d time.Duration) string {
 	if d >= time.Second && d < time.Minute {
 		return fmt.Sprintf("%d s", int(d.Seconds()))
 	}
 	return span(d)
-}
-
-// list is "a", "a and b", "a, b and c".
-func list(words []string) string {
-	switch len(words) {
-	case 0:
-		return ""
-	case 1:
-		return words[0]
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // wrap breaks text into lines of at most so many columns and puts indent before

@@ -113,6 +113,27 @@ func (h *History) Closures(keep func(id string) bool, enter Enter, each func(*Pa
 	return h.unlogged(enter, each)
 }
 
+// ReadableClosures is Closures for the records of the log whose lines can be read: Unread names the others.
+func (h *History) ReadableClosures(enter Enter, each func(*Part) error) error {
+	l, err := h.readOn()
+	if err != nil {
+		return err
+	}
+	for _, r := range l.rows {
+		e, err := r.head()
+		if errors.As(err, new(*LineError)) {
+			continue
+		}
+		if err == nil {
+			err = (&closure{h: h, id: r.id(), enter: enter, each: each}).logged(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // EachEntry calls each for every path of every kept tree with what the tree has there, in
 // no certain order. What a directory has in one tree comes once with its path, however many
 // trees have it there.

@@ -44,7 +44,7 @@ func (l *Listing) Warnings() []string {
 	add(damageNames(l.Damaged), "left out, damaged: %s; 'decree doctor --repair' restores what the store has a copy of")
 	add(damageNames(l.Newer), "left out, written by a newer decree: %s")
 	if l.Unknown > 0 {
-		out = append(out, fmt.Sprintf("left out: %s of %s that this decree cannot read; a newer decree may have written them, and they are kept", countedLines(l.Unknown), logFile))
+		out = append(out, "left out: "+unknownLines(l.Unknown))
 	}
 	if n := len(l.Missing); n > 0 {
 		out = append(out, fmt.Sprintf("%s missing from .decree/runs: %s; 'decree doctor --repair' brings them back", records(n), some(l.Missing)))
@@ -58,6 +58,10 @@ func records(n int) string {
 		return "1 record is"
 	}
 	return fmt.Sprintf("%d records are", n)
+}
+
+func unknownLines(n int) string {
+	return fmt.Sprintf("%s of %s that this decree cannot read; a newer decree may have written them, and they are kept", countedLines(n), logFile)
 }
 
 func countedLines(n int) string {

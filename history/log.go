@@ -25,7 +25,8 @@ type log struct {
 	rows    []row          // the records that are not gone, in order
 	byID    map[string]int // index into rows
 	gone    []row          // removed records whose run directories may still be there
-	damaged int            // lines that cannot be decoded
+	damaged int            // lines that nobody has written so; those that a death cut off do not count
+	cut     *key           // of the record before the first line that a death cut off; nil: none was
 	unknown [][]byte       // whole JSON objects of a form that is not known: they are kept
 	size    int64          // of the file
 	dead    int64          // bytes of lines that do not count any more
@@ -112,6 +113,7 @@ func (l *log) scan(data []byte) {
 		end := bytes.IndexByte(data, '\n')
 		if end < 0 {
 			l.torn = true
+			l.cutOff()
 			break
 		}
 		l.last = data[:end]
@@ -164,8 +166,26 @@ func (l *log) take(b []byte) {
 		l.unknown = append(l.unknown, b)
 		return
 	}
-	l.damaged++
+	if bytes.HasSuffix(b, []byte(tornMark)) {
+		l.cutOff()
+	} else {
+		l.damaged++
+	}
 	l.dead += int64(len(b)) + 1
+}
+
+// tornMark ends a line that has no end, as a death leaves it.
+const tornMark = "!"
+
+// cutOff notes where a line without an end comes.
+func (l *log) cutOff() {
+	if l.cut != nil {
+		return
+	}
+	l.cut = &key{}
+	if n := len(l.rows); n > 0 {
+		*l.cut = l.rows[n-1].key
+	}
 }
 
 // change notes with the records before it what an operation says of them.
@@ -310,7 +330,7 @@ func (l *log) current(store disk.Dir) bool {
 func (l *log) appendLines(store disk.Dir, lines []*line) error {
 	var buf []byte
 	if l.torn {
-		buf = append(buf, "!\n"...)
+		buf = append(buf, tornMark+"\n"...)
 	}
 	for _, e := range lines {
 		buf = e.append(buf)

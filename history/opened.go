@@ -285,14 +285,14 @@ func (h *History) Leader(id string, v any) (bool, error) {
 // Tidy removes what a death has left in the store and in .decree: drafts of
 // files that are replaced, probes of the clock, and leaders whose record is
 // closed; and a file that earlier versions kept. Every writer of these holds the project's lock, as the caller must.
-// The draft of cron.json stays: the daemon writes it without the lock, and removes what a death has left of it.
+// Drafts of what is written without the lock stay, and are removed by who writes there next.
 func (h *History) Tidy() error {
 	draft := func(names ...string) func(string) bool {
 		return func(name string) bool { return slices.Contains(names, name) }
 	}
 	if err := tidy(h.p.Store, func(name string) bool {
-		draft := strings.HasSuffix(name, draftSuffix) && name != disk.Draft("cron.json")
-		return draft || strings.HasPrefix(name, "clock-") || name == oldIndex
+		draft, ok := strings.CutSuffix(name, draftSuffix)
+		return ok && !slices.Contains(unlocked, draft) || strings.HasPrefix(name, "clock-") || name == oldIndex
 	}); err != nil {
 		return err
 	}
@@ -318,6 +318,9 @@ func (h *History) Tidy() error {
 		return leader && !slices.Contains(open, id) || strings.HasSuffix(name, draftSuffix)
 	})
 }
+
+// unlocked are what is written without the project's lock: by the daemon, and by backups, which take long.
+var unlocked = []string{"cron.json", project.BackupsFile, project.BackupKeysFile}
 
 // oldIndex is where earlier versions kept the places of the log's lines.
 const oldIndex = "records.idx"

@@ -16,14 +16,16 @@ func TestTidyRemovesWhatEarlierVersionsKept(t *testing.T) {
 	assert.FileExists(t, w.stored(logFile))
 }
 
-// TestTidyLeavesTheDaemonsDraft: the daemon notes a firing while another process has the lock.
+// TestTidyLeavesTheDaemonsDraft: the daemon notes a firing, and a backup what it has written, while another process has the lock.
 func TestTidyLeavesTheDaemonsDraft(t *testing.T) {
 	w := newWorld(t)
 	w.checkpoint()
-	for _, name := range []string{"cron.json.new", "labels.json.new"} {
+	for _, name := range []string{"cron.json.new", "backup.json.new", "backup-keys.json.new", "labels.json.new"} {
 		w.put(w.stored(name), "{}\n")
 	}
 	require.NoError(t, w.Tidy())
-	assert.FileExists(t, w.stored("cron.json.new"))
+	for _, name := range []string{"cron.json.new", "backup.json.new", "backup-keys.json.new"} {
+		assert.FileExists(t, w.stored(name))
+	}
 	assert.NoFileExists(t, w.stored("labels.json.new"))
 }

@@ -125,9 +125,13 @@ func (h *History) FinishRemove(audit Operation) ([]string, error) {
 	if err != nil || len(names.others) == 0 {
 		return nil, err
 	}
+	open, err := h.openNames()
+	if err != nil {
+		return nil, err
+	}
 	var left []string
 	for _, r := range l.gone {
-		if slices.Contains(names.others, r.id()) {
+		if slices.Contains(names.others, r.id()) && !slices.Contains(open, r.id()) { // its id may be that of a record that has begun since
 			left = append(left, r.id())
 		}
 	}

@@ -36,6 +36,8 @@ func (r Reader) Foreign(id string) (bool, error) { return r.h.Foreign(id) }
 
 func (r Reader) Opened(id string) (*Opened, error) { return r.h.Opened(id) }
 
+func (r Reader) ListOpen() ([]*Opened, []Damage, error) { return r.h.ListOpen() }
+
 func (r Reader) CutManifests() ([]Damage, error) { return r.h.CutManifests() }
 
 func (r Reader) Past(o PastOptions, each func(Moment) bool) (warnings []string, err error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 
 	"decree/manifest"
 	"decree/project"
@@ -100,6 +101,23 @@ func (h *History) CompareIn(objects tree.Source, from, to tree.Hash) ([]tree.Cha
 	}
 	changes, err := tree.Reader{From: objects}.Compare(from, to)
 	return changes, treeError(to, err)
+}
+
+// ChangesIn is CompareIn of changes that are too many to be held: one after the other. It
+// can be read more than once.
+func (h *History) ChangesIn(objects tree.Source, from, to tree.Hash) (iter.Seq2[tree.Change, error], error) {
+	if !from.IsZero() {
+		if err := h.kept(from); err != nil {
+			return nil, err
+		}
+	}
+	return func(yield func(tree.Change, error) bool) {
+		for ch, err := range (tree.Reader{From: objects}).Changes(from, to) {
+			if !yield(ch, treeError(to, err)) {
+				return
+			}
+		}
+	}, nil
 }
 
 // sink puts directories' objects.

@@ -31,7 +31,7 @@ type page struct {
 }
 
 func (s *server) history(_ context.Context, a arguments) (any, error) {
-	rec, err := s.read()
+	rec, err := s.reader.Get()
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ type content struct {
 }
 
 func (s *server) show(ctx context.Context, a arguments) (any, error) {
-	rec, err := s.read()
+	rec, err := s.reader.Get()
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func whole(data []byte) []byte {
 }
 
 func (s *server) diff(ctx context.Context, a arguments) (any, error) {
-	rec, err := s.read()
+	rec, err := s.reader.Get()
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +290,7 @@ func (w *window) Write(p []byte) (int, error) {
 }
 
 func (s *server) blame(ctx context.Context, a arguments) (any, error) {
-	rec, err := s.read()
+	rec, err := s.reader.Get()
 	if err != nil {
 		return nil, err
 	}

@@ -11,18 +11,14 @@ package mcpserver
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"path"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"decree/history"
+	"decree/planner"
 	"decree/project"
 	"decree/recorder"
 	"decree/tree"
@@ -49,13 +45,8 @@ const instructions = `decree records the tree that you work in: each run of a co
 type server struct {
 	Options
 
-	// changing is held by the call that has the project open to change it.
-	changing sync.Mutex
-
-	mu     sync.Mutex
-	reader *recorder.Reader
-	plans  map[string]planned
-	order  []string // the ids of plans, oldest first
+	planner *planner.Planner
+	reader  *recorder.KeptReader
 }
 
 // arguments are those of all tools; each takes some of them.
@@ -70,7 +61,7 @@ type arguments struct {
 
 // New returns a server that is to be run. Close it when it has ended.
 func New(o Options) (s *mcp.Server, done func() error) {
-	srv := &server{Options: o, plans: map[string]planned{}}
+	srv := &server{Options: o, planner: planner.New(planner.Options{Change: o.Change}), reader: recorder.KeepReader(o.Read)}
 	s = mcp.NewServer(&mcp.Implementation{Name: "decree", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
@@ -89,7 +80,7 @@ func New(o Options) (s *mcp.Server, done func() error) {
 		add(s, "perform", "Do what a plan said. Refused if one of its paths, or the newest record, is no longer what the plan saw. It is a record itself, which can be taken back.",
 			&mcp.ToolAnnotations{DestructiveHint: &destructive, OpenWorldHint: new(bool)}, srv.perform)
 	}
-	return s, srv.close
+	return s, srv.reader.Close
 }
 
 // add registers a tool. Errors of it are answers, with the next step where there is one.
@@ -97,7 +88,7 @@ func add[In any](s *mcp.Server, name, about string, a *mcp.ToolAnnotations, do f
 	mcp.AddTool(s, &mcp.Tool{Name: name, Description: about, Annotations: a}, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		out, err := do(ctx, in)
 		if err != nil {
-			out = map[string]any{"error": failureOf(name, err)}
+			out = map[string]any{"error": view.FailureOf(name, err)}
 		}
 		var text bytes.Buffer
 		if eerr := view.Encode(&text, out); eerr != nil {
@@ -105,43 +96,6 @@ func add[In any](s *mcp.Server, name, about string, a *mcp.ToolAnnotations, do f
 		}
 		return &mcp.CallToolResult{IsError: err != nil, Content: []mcp.Content{&mcp.TextContent{Text: text.String()}}}, nil, nil
 	})
-}
-
-func failureOf(tool string, err error) view.Failure {
-	out := view.Failure{
-		Command: tool, Message: err.Error(), ExitCode: int(project.KindOf(err)), Hint: project.HintOf(err), State: project.StateOf(err),
-		Paths: []view.FailureAtPath{},
-	}
-	var conflict *recorder.ConflictError
-	if errors.As(err, &conflict) {
-		for _, it := range conflict.Items {
-			out.Paths = append(out.Paths, view.FailureAtPath{Path: view.Path(it.Path), Reason: it.Reason})
-		}
-	}
-	return out
-}
-
-func (s *server) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.reader == nil {
-		return nil
-	}
-	return s.reader.Close()
-}
-
-// read returns the project to look at.
-func (s *server) read() (*recorder.Reader, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.reader != nil {
-		return s.reader, nil
-	}
-	rec, err := s.Read()
-	if err == nil {
-		s.reader = rec
-	}
-	return rec, err
 }
 
 func usagef(format string, args ...any) *project.Error {
@@ -201,19 +155,4 @@ func offset(cursor string) (int64, error) {
 func labels(rec *recorder.Reader) (view.Labels, error) {
 	found, err := rec.History().LabelsOf()
 	return view.Labels(found), err
-}
-
-// newest is the newest record's id; "" if there is none.
-func newest(h history.Reader) (string, error) {
-	list, err := h.List(history.ListOptions{Limit: 1})
-	if err != nil || len(list.Records) == 0 {
-		return "", err
-	}
-	return list.Records[0].ID, nil
-}
-
-// short is a name for what data says.
-func short(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8])
 }

@@ -48,7 +48,7 @@ type Choice struct {
 // is made in it, and goes with all that is in it, unasked. An error of Ask is returned, and
 // the plan is of no use any more.
 func (p *Plan) Choose(c Choice, sources []*Source) error {
-	ch := &choosing{Choice: c, steps: map[tree.Path]*worktree.Step{}, wanted: map[tree.Path]bool{}}
+	ch := &choosing{Choice: c, ordered: p.Steps, steps: map[tree.Path]*worktree.Step{}, wanted: map[tree.Path]bool{}}
 	for i := range p.Steps {
 		ch.steps[p.Steps[i].Path] = &p.Steps[i]
 	}
@@ -75,11 +75,12 @@ func (p *Plan) Choose(c Choice, sources []*Source) error {
 // choosing is one call of Choose.
 type choosing struct {
 	Choice
-	steps  map[tree.Path]*worktree.Step
-	wanted map[tree.Path]bool // the steps that stay
-	passed []tree.Path        // paths of which something is left out
-	dirs   []tree.Path        // that are made or removed with others, in path order
-	quit   bool
+	ordered []worktree.Step // by path
+	steps   map[tree.Path]*worktree.Step
+	wanted  map[tree.Path]bool // the steps that stay
+	passed  []tree.Path        // paths of which something is left out
+	dirs    []tree.Path        // that are made or removed with others, in path order
+	quit    bool
 }
 
 // askAll asks about the paths in order.
@@ -87,7 +88,7 @@ func (c *choosing) askAll() error {
 	r := patch.NewReader(c.Diff)
 	next, err := r.Next()
 	var taken, refused tree.Path // directories whose kind changes, or not, with all below
-	for err == nil {
+	for err == nil && !(c.quit && !mayHold(taken, next.Path)) {
 		sections := []*patch.Section{next}
 		for next, err = r.Next(); err == nil && next.Path == sections[0].Path; next, err = r.Next() {
 			sections = append(sections, next)
@@ -118,17 +119,24 @@ func (c *choosing) askAll() error {
 	return err
 }
 
+// mayHold says whether path, or one after it in the order, may be below the directory that is taken.
+func mayHold(taken, path tree.Path) bool { return taken != "" && path < taken+"0" } // '0' follows '/'
+
+// below are the steps of what is in a directory.
+func (c *choosing) below(dir tree.Path) []worktree.Step {
+	at := func(path tree.Path) int {
+		i, _ := slices.BinarySearchFunc(c.ordered, path, func(s worktree.Step, p tree.Path) int { return s.Path.Compare(p) })
+		return i
+	}
+	return c.ordered[at(dir+"/"):at(dir+"0")]
+}
+
 // withOthers says whether a directory is made for, or removed with, what is in it.
 func (c *choosing) withOthers(sec *patch.Section) bool {
 	if sec.Op != patch.OpMkdir && sec.Op != patch.OpRmdir {
 		return false
 	}
-	for path := range c.steps {
-		if path.Below(sec.Path) {
-			return true
-		}
-	}
-	return false
+	return len(c.below(sec.Path)) > 0
 }
 
 // directories decides about those that were not asked for: a new one comes where something
@@ -136,11 +144,9 @@ func (c *choosing) withOthers(sec *patch.Section) bool {
 func (c *choosing) directories() {
 	for _, dir := range slices.Backward(c.dirs) {
 		some, all := false, true
-		for path, s := range c.steps {
-			if path.Below(dir) {
-				some = some || c.wanted[path] && s.To != nil
-				all = all && c.wanted[path]
-			}
+		for _, s := range c.below(dir) {
+			some = some || c.wanted[s.Path] && s.To != nil
+			all = all && c.wanted[s.Path]
 		}
 		c.wanted[dir] = some
 		if c.steps[dir].To == nil {
@@ -248,6 +254,12 @@ func (c *choosing) part(step *worktree.Step, sec *patch.Section, to tree.Entry, 
 	return nil
 }
 
+// passed says whether something of a path was not chosen.
+func (p *Plan) passed(path tree.Path) bool {
+	_, is := slices.BinarySearch(p.Passed, path)
+	return is
+}
+
 // recount makes items and figures agree with the steps.
 func (p *Plan) recount() {
 	to := map[tree.Path]*tree.Entry{}
@@ -262,7 +274,7 @@ func (p *Plan) recount() {
 		case moves:
 			it.To = goal
 			p.count(*it)
-		case slices.Contains(p.Passed, it.Path):
+		case p.passed(it.Path):
 			it.To, it.Verdict = it.From, Passed
 		}
 	}
@@ -273,7 +285,7 @@ func (p *Plan) restand(sources []*Source) {
 	for _, src := range sources {
 		n := 0
 		for t := range src.transitions() {
-			if slices.Contains(p.Passed, t.path) {
+			if p.passed(t.path) {
 				n++
 			}
 		}

@@ -225,3 +225,27 @@ func TestChooseError(t *testing.T) {
 	stop := errors.New("enough")
 	assert.ErrorIs(t, p.Choose(Choice{Diff: planDiff(t, p, now), Read: now.Read, Ask: func(*Piece) (Answer, error) { return No, stop }}, nil), stop)
 }
+
+// TestQuitReadsNoMore: of what nobody wants any more the diff is not even made.
+func TestQuitReadsNoMore(t *testing.T) {
+	now, new := texts{}, texts{}
+	for i := range 100 {
+		now[tree.Path(fmt.Sprintf("f%03d", i))], new[tree.Path(fmt.Sprintf("f%03d", i))] = "a\n", "b\n"
+	}
+	src := source(t, "r", now, new)
+	p := turn(t, now, Options{Direction: Forth}, src)
+	diff := planDiff(t, p, now)
+	all, left := diff.Len(), errors.New("read on")
+	answers := "yq"
+	require.NoError(t, p.Choose(Choice{Diff: io.MultiReader(io.LimitReader(diff, int64(all/2)), failing{left}), Read: now.Read, Ask: func(*Piece) (Answer, error) {
+		a := Answer(answers[0])
+		answers = answers[1:]
+		return a, nil
+	}}, []*Source{src}))
+	assert.Len(t, p.Steps, 1)
+	assert.Len(t, p.Passed, 99)
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -3,6 +3,7 @@ package project
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
@@ -89,11 +90,11 @@ func CheckBackupTo(s string) error {
 	case remote && (scheme == "s3" || scheme == "sftp"):
 		u, err := url.Parse(s)
 		if err != nil || u.Host == "" {
-			return fmt.Errorf("%q is not such a URL: s3://bucket/prefix?endpoint=URL&region=R, sftp://user@host/path", s)
+			return errors.New("this is not such a URL: s3://bucket/prefix?endpoint=URL&region=R, sftp://user@host/path")
 		}
 		return nil
 	case remote:
-		return fmt.Errorf("%q: there are directories, s3:// and sftp://", s)
+		return fmt.Errorf("%q: there are directories, s3:// and sftp://", scheme+"://")
 	case s != "" && s != DefaultBackupTo && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/"):
 		return fmt.Errorf("%q is neither an absolute path, ~/..., an s3:// nor an sftp:// URL", s)
 	}

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -233,6 +234,9 @@ func (p *Project) Stores(w Where) ([]disk.Info, error) {
 	if to := p.Config.BackupTo(w.Home); filepath.IsAbs(to) { // copies of the tree, and no part of it
 		bases = append(bases, storeBase{base: to})
 	}
+	for _, at := range p.backupsInTree() {
+		bases = append(bases, storeBase{base: at})
+	}
 	for _, pl := range bases {
 		self, err := p.baseApart(w, pl)
 		if err != nil {
@@ -244,6 +248,46 @@ func (p *Project) Stores(w Where) ([]disk.Info, error) {
 	}
 	return out, nil
 }
+
+// BackupsFile is what the store remembers of its backups: {"targets":{"<target>":{"name":"<directory in it>",...}}}.
+const BackupsFile = "backup.json"
+
+// BackupKeysFile is what the store remembers of the keys of encrypted backups.
+const BackupKeysFile = "backup-keys.json"
+
+// backupsInTree are the project's own directories in targets below the root, such as one that --to has
+// named once: package backup has marked them.
+func (p *Project) backupsInTree() (out []string) {
+	if p.Store == nil {
+		return nil
+	}
+	var m struct {
+		Targets map[string]struct {
+			Name string `json:"name"`
+		} `json:"targets"`
+	}
+	data, err := ReadFile(p.Store, BackupsFile, 1<<20)
+	if err != nil || json.Unmarshal(data, &m) != nil {
+		return nil
+	}
+	for target, r := range m.Targets {
+		at := filepath.Join(target, r.Name)
+		rel, err := filepath.Rel(p.Root, at)
+		if err != nil || !filepath.IsLocal(rel) || !filepath.IsAbs(target) || !IsBackupName(r.Name) {
+			continue
+		}
+		if dir, err := p.Disk.OpenSearch(at); err == nil {
+			if _, err := dir.Stat(BackupMarker); err == nil {
+				out = append(out, at)
+			}
+			dir.Close()
+		}
+	}
+	return out
+}
+
+// BackupMarker is in each directory of a target that is a project's.
+const BackupMarker = "decree-backup.json"
 
 // baseApart is the base's directory, if it is there and does not contain the root.
 func (p *Project) baseApart(w Where, pl storeBase) (self disk.Info, err error) {

@@ -38,6 +38,7 @@ type Config struct {
 	Retention    map[string]retention.Policy // by reason
 	MaxStore     int64                       // bytes; 0: no cap
 	Isolated     Isolation                   // isolated.*
+	DraftsBlock  bool                        // drafts.block
 	FenceWrite   []string                    // fence.write; FencePlaces are its paths
 	Agents       Agents                      // agents.*
 	Backup       Backup                      // backup.*
@@ -219,7 +220,7 @@ func (c *Config) fill(root *yaml.Node) error {
 		switch {
 		case key == "isolated" && v.Kind == yaml.ScalarNode:
 			return c.set("isolated.run", k, v)
-		case key == "capture", key == "log", key == "isolated", key == "fence", key == "agents", key == "backup":
+		case key == "capture", key == "log", key == "isolated", key == "drafts", key == "fence", key == "agents", key == "backup":
 			return eachKey(v, key+".", func(key string, k, v *yaml.Node) error { return c.set(key, k, v) })
 		}
 		return c.set(key, k, v)

@@ -84,6 +84,23 @@ func TestConfigOfIsolatedRuns(t *testing.T) {
 	}
 }
 
+// TestEveryKeyIsRead: what the help lists can be said, also below a word.
+func TestEveryKeyIsRead(t *testing.T) {
+	for _, key := range schema {
+		text := strings.Replace(key.Name, ".", ": {", 1) + ": nonsense"
+		if strings.Contains(key.Name, ".") {
+			text += "}"
+		}
+		if _, err := ParseConfig("config.yml", []byte(text+"\n")); err != nil {
+			assert.NotContains(t, err.Error(), "unknown key", text)
+		}
+	}
+	c, err := ParseConfig("config.yml", []byte("drafts: {block: false}\n"))
+	require.NoError(t, err)
+	assert.False(t, c.DraftsBlock)
+	assert.True(t, DefaultConfig().DraftsBlock)
+}
+
 // TestFencePlaces: homes and variables are those of the command; what is not set names no place.
 func TestFencePlaces(t *testing.T) {
 	get := func(name string) string {

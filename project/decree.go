@@ -154,7 +154,7 @@ func (p *Project) newDecree() (disk.Info, error) {
 
 func (p *Project) fillDecree() error {
 	if _, err := p.Decree.Stat(".gitignore"); errors.Is(err, fs.ErrNotExist) {
-		if err := ReplaceFile(p.Decree, ".gitignore", []byte(gitignore), 0o644, false); err != nil {
+		if err := ReplaceFile(p.Decree, ".gitignore", []byte(gitignore), 0o644, true); err != nil {
 			return err
 		}
 	}

@@ -43,9 +43,15 @@ const inboxDir = "inbox"
 func (p *Project) DropNoting(note func(...Act) error, to, name string, data []byte) error {
 	const most = 100 // commands, one after the other, each of which got in between
 	for n := 1; ; n++ {
-		err := p.drop(note, to, name, data)
+		noted := false
+		err := p.drop(func(acts ...Act) error { noted = true; return note(acts...) }, to, name, data)
 		if !errors.Is(err, fs.ErrNotExist) || n == most {
 			return err
+		}
+		if noted { // else the next try would pass for another file of this name
+			if err := note(Act{Path: []byte(to + "/" + name), Gone: true}); err != nil {
+				return err
+			}
 		}
 		// Inside a run all of .decree may have been deleted.
 		if err := p.EnsureDecree(); err != nil {

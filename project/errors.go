@@ -133,6 +133,18 @@ func Unmoved(err error) error {
 	return &Error{Kind: KindOf(err), Err: err, State: Unchanged}
 }
 
+// LeftIn is err with another state in which things are left than the one that it says itself: of a part of an operation
+// that knows nothing of the rest.
+func LeftIn(err error, state, advice string) error {
+	e := &Error{Kind: KindOf(err), Err: err}
+	if inner := (*Error)(nil); errors.As(err, &inner) {
+		own := *inner
+		e = &own
+	}
+	e.State, e.Advice = state, advice
+	return e
+}
+
 // Asks says whether the user's yes, in answer to a question or as --yes, lets the
 // operation go on that err refuses.
 func Asks(err error) bool {

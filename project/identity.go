@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 const (
@@ -24,14 +25,14 @@ const (
 type identity struct {
 	Version int    `json:"version"`
 	ID      string `json:"id"`
-	Store   string `json:"store"` // the base: absolute, or inTree
+	Store   string `json:"store"` // the base: absolute, or inTree; any bytes
 }
 
 // memory is store.json: which root a store belongs to.
 type memory struct {
 	form
 	ID   string `json:"id"`
-	Root string `json:"root"`
+	Root string `json:"root"` // any bytes
 	Dev  uint64 `json:"dev"`
 	Ino  uint64 `json:"ino"`
 	Born int64  `json:"born,omitempty"` // when the root was made, in nanoseconds since 1970
@@ -47,6 +48,42 @@ type form struct {
 	Machine string `json:"machine,omitempty"`
 	// From is the id of the project whose history a restore has put here.
 	From string `json:"from,omitempty"`
+}
+
+// A path may be any bytes, and JSON holds text alone: both files have it quoted where it is none.
+
+func (i identity) MarshalJSON() ([]byte, error) {
+	type plain identity
+	i.Store = tree.Quote(i.Store)
+	return json.Marshal(plain(i))
+}
+
+func (i *identity) UnmarshalJSON(data []byte) error {
+	type plain identity
+	err := json.Unmarshal(data, (*plain)(i))
+	i.Store = unquoted(i.Store)
+	return err
+}
+
+func (m memory) MarshalJSON() ([]byte, error) {
+	type plain memory
+	m.Root = tree.Quote(m.Root)
+	return json.Marshal(plain(m))
+}
+
+func (m *memory) UnmarshalJSON(data []byte) error {
+	type plain memory
+	err := json.Unmarshal(data, (*plain)(m))
+	m.Root = unquoted(m.Root)
+	return err
+}
+
+// unquoted is the path that a file has as text. One with a newline or the like was not quoted before.
+func unquoted(text string) string {
+	if raw, err := tree.Unquote(text); err == nil {
+		return raw
+	}
+	return text
 }
 
 // rootFacts are what a store remembers of its root, as they are now.

@@ -39,6 +39,7 @@ var inStoreDir = map[string]kept{
 	"cap.json":       {disk.Regular, ""},
 	"cron.json":      {disk.Regular, "when each cron job fired last"},
 	"daemon":         {disk.Directory, ""},
+	"edits":          {disk.Directory, ""},
 	"forgotten.json": {disk.Regular, "what was forgotten"},
 	"index":          {disk.Regular, ""},
 	"index.log":      {disk.Regular, ""},

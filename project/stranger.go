@@ -2,6 +2,8 @@ package project
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -65,4 +67,35 @@ func namedDecree(pid string) bool {
 	}
 	own, err := os.ReadFile("/proc/self/comm")
 	return string(name) == "decree\n" || err == nil && bytes.Equal(name, own)
+}
+
+// ConfigOfAnother names who could have written the config while root is at work: the owner of the root,
+// of .decree or of the config itself, or whoever else may write there. It is "" where that is root alone, and for
+// anybody but root.
+func (p *Project) ConfigOfAnother() (string, error) {
+	if os.Geteuid() != 0 {
+		return "", nil
+	}
+	of := func(in disk.Info, err error) (string, error) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return "", nil
+		case err != nil:
+			return "", err
+		case in.UID != 0:
+			return userName(in.UID), nil
+		case in.Mode&0o002 != 0:
+			return "everybody", nil
+		case in.Mode&0o020 != 0 && in.GID != 0:
+			return "group " + strconv.FormatUint(uint64(in.GID), 10), nil
+		}
+		return "", nil
+	}
+	if name, err := of(p.Dir.Self()); name != "" || err != nil || p.Decree == nil {
+		return name, err
+	}
+	if name, err := of(p.Decree.Self()); name != "" || err != nil {
+		return name, err
+	}
+	return of(p.Decree.Stat(configFile))
 }

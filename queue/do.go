@@ -170,7 +170,7 @@ func (q *job) staysInInbox(d *dirs, res *Result) error {
 // then comes to the same end.
 func (q *job) over(res *Result) error {
 	q.s.over(q.u)
-	err := q.s.write(q.project().Store, false)
+	err := q.s.write(q.project().Store)
 	q.tell(false, res)
 	return err
 }
@@ -393,7 +393,7 @@ func (q *job) beginRun(wanted string) (err error) {
 	}
 	q.u.Attempt = q.u.Spent + 1
 	q.s.begun(q.u)
-	return q.s.write(q.project().Store, true)
+	return q.s.write(q.project().Store)
 }
 
 // stillThere gives a message up that was taken away or changed before it was noted as
@@ -404,7 +404,7 @@ func (q *job) stillThere(d *dirs) error {
 	}
 	q.list.stale = true
 	q.s.over(q.u)
-	return cmp.Or(q.s.write(q.project().Store, false), errGone)
+	return cmp.Or(q.s.write(q.project().Store), errGone)
 }
 
 // run has the routine do it in the tree itself.
@@ -434,7 +434,7 @@ func (q *job) runOptions(m *message.Message, found *message.Found) recorder.RunO
 					return err
 				}
 			}
-			return q.s.write(q.project().Store, true)
+			return q.s.write(q.project().Store)
 		},
 	}
 	if found.Kind == message.Notebook {

@@ -161,7 +161,7 @@ func TestStateOfAFullInboxCanBeRead(t *testing.T) {
 	b := newBench(t, nil)
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
 		s := &state{Version: stateVersion, UnderWay: []*underWay{{Name: "a.md", Before: slices.Repeat([]string{strings.Repeat("\x01", 252) + ".md"}, 4900)}}}
-		require.NoError(t, s.write(q.project().Store, true))
+		require.NoError(t, s.write(q.project().Store))
 		got, err := readState(q.project().Store)
 		require.NoError(t, err)
 		require.Equal(t, "a.md", got.UnderWay[0].Name)

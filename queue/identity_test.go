@@ -99,7 +99,7 @@ func TestNamesInState(t *testing.T) {
 	s := &state{Version: stateVersion, UnderWay: []*underWay{{Name: "caf\xe9.md", Before: []string{"\xff", `"q"`}, Spec: "a\xfe"}}, Stack: []string{"\n"}, Unmarked: []string{"\xfd"}}
 	b := newBench(t, nil)
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
-		require.NoError(t, s.write(q.project().Store, true))
+		require.NoError(t, s.write(q.project().Store))
 		got, err := readState(q.project().Store)
 		require.Equal(t, s, got)
 		return err

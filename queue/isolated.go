@@ -151,7 +151,7 @@ func (q *job) wanted(d *dirs, res *Result) error {
 		q.tellCancelled(res.Record)
 	}
 	q.s.over(q.u)
-	if err := q.s.write(q.project().Store, false); err != nil {
+	if err := q.s.write(q.project().Store); err != nil {
 		return err
 	}
 	return errGone

@@ -218,7 +218,8 @@ func (q *job) take(ctx context.Context, wait time.Duration, pick Pick) (res *Res
 			return err
 		})
 		var held *project.HeldError
-		if !errors.As(err, &held) || entered && !held.Holder.Isolated {
+		alive := new(*recorder.AliveError) // what a person's dead run has left may end at any moment
+		if !errors.As(err, alive) && (!errors.As(err, &held) || entered && !held.Holder.Isolated) {
 			if err == nil && res != nil && res.Outcome == Dead {
 				q.onDead(context.WithoutCancel(ctx), res) // without the lock: it may send a message
 			}
@@ -230,11 +231,14 @@ func (q *job) take(ctx context.Context, wait time.Duration, pick Pick) (res *Res
 		if wait >= 0 && time.Since(begin) >= wait {
 			return nil, err
 		}
-		if !told && held.Holder.PID != os.Getpid() {
+		if !told && (held == nil || held.Holder.PID != os.Getpid()) {
 			told = true
-			q.note("waiting: %v", held)
+			q.note("waiting: %v", err)
 		}
-		if held.Holder.Isolated {
+		switch {
+		case held == nil:
+			time.Sleep(lockPause)
+		case held.Holder.Isolated:
 			q.awaitLease(ctx, held.Holder.Run)
 		}
 	}

@@ -232,7 +232,7 @@ func TestDiedBeforeItsRecordBegan(t *testing.T) {
 		rec, err := q.o.Recorder.Checkpoint(context.Background(), recorder.CheckpointOptions{})
 		require.NoError(t, err)
 		s.UnderWay[0].Record = rec.ID
-		return s.write(q.project().Store, true)
+		return s.write(q.project().Store)
 	}))
 	require.Equal(t, []string{"a.md done"}, names2(b.process()))
 	require.Len(t, b.ran(), 1)

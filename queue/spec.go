@@ -212,7 +212,7 @@ func (q *job) mark(spec string) error {
 	}
 	q.note("%s is done, and not yet marked in %s: %v; decree remembers it", spec, processedFile, err)
 	q.s.Unmarked = append(q.s.Unmarked, spec)
-	return q.s.write(q.project().Store, true)
+	return q.s.write(q.project().Store)
 }
 
 // cannotMark says whether an error is about the list, which is to be tried again later.
@@ -232,5 +232,5 @@ func (q *job) markAgain() error {
 		return nil
 	}
 	q.s.Unmarked = left
-	return q.s.write(q.project().Store, true)
+	return q.s.write(q.project().Store)
 }

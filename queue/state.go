@@ -24,7 +24,8 @@ const (
 )
 
 // state is queue.json in the store: the messages under way, and whose follow-ups
-// come next. Every write is flushed but those that only forget.
+// come next. Every write is flushed, also those that only forget: what is not may be an empty
+// file after a power loss.
 type state struct {
 	Version  int         `json:"version"`
 	UnderWay []*underWay `json:"under_way,omitempty"`
@@ -153,7 +154,7 @@ func unquoted(text string) string {
 	return text
 }
 
-func (s *state) write(store disk.Dir, flush bool) error {
+func (s *state) write(store disk.Dir) error {
 	if len(s.Stack) > maxStack {
 		s.Stack = s.Stack[:maxStack]
 	}
@@ -167,7 +168,7 @@ func (s *state) write(store disk.Dir, flush bool) error {
 	if err != nil {
 		return err
 	}
-	return project.ReplaceFile(store, stateFile, append(data, '\n'), project.PrivateFile, flush)
+	return project.ReplaceFile(store, stateFile, append(data, '\n'), project.PrivateFile, true)
 }
 
 func (s *state) encode() ([]byte, error) {

@@ -150,14 +150,14 @@ func attemptFile(n int, name string) string { return fmt.Sprintf("attempts/%d/%s
 
 // nameLog gives the log another name in the run's directory. It is one file with
 // two names, and a copy where the file system has no hard links, the name is taken
-// by an earlier try, or the command has done something to the first name. A log that
-// cannot be flushed is an error, whatever becomes of a copy.
+// by an earlier try, or the command has done something to the first name. A log or a
+// directory that cannot be flushed is an error, whatever becomes of a copy.
 func (u *run) nameLog(name string) error {
 	if err := u.log.Sync(); err != nil {
 		return err
 	}
-	if err := u.linkLog(name); err == nil {
-		return nil
+	if linked, err := u.linkLog(name); linked {
+		return err
 	}
 	return u.writeFile(name, func(w io.Writer) error { return copyFile(w, u.log) })
 }
@@ -174,18 +174,18 @@ func (u *run) writeFile(name string, write func(io.Writer) error) error {
 	return u.r.writeFile(u.x, u.rec.ID, name, write)
 }
 
-func (u *run) linkLog(name string) error {
+func (u *run) linkLog(name string) (linked bool, err error) {
 	run, err := u.r.history.EnsureRun(u.rec.ID)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer run.Close()
 	ours, err := u.log.Stat()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if st, err := run.Stat(logFile); err != nil || !st.SameFile(ours) {
-		return cmp.Or(err, fs.ErrNotExist)
+		return false, cmp.Or(err, fs.ErrNotExist)
 	}
 	to := run
 	for _, part := range strings.Split(path.Dir(name), "/") {
@@ -194,15 +194,15 @@ func (u *run) linkLog(name string) error {
 		}
 		next, err := project.MakeDir(to, part, project.PrivateDir)
 		if err != nil {
-			return err
+			return false, err
 		}
 		defer next.Close()
 		to = next
 	}
 	if err := run.Link(logFile, to, path.Base(name)); err != nil {
-		return err
+		return false, err
 	}
-	return to.Sync()
+	return true, to.Sync()
 }
 
 func copyFile(w io.Writer, f disk.File) error {
@@ -343,6 +343,9 @@ func (u *run) giveUp(ctx context.Context) error {
 		if advice := project.RightsAdvice(err); advice != "" {
 			u.say("%s; then 'decree revert %s' puts back", advice, u.rec.ID)
 		}
+		if advice := strandedAdvice(err); advice != "" {
+			u.say("%s; then 'decree revert %s' puts back the rest", advice, u.rec.ID)
+		}
 		if lostContents(err) {
 			u.say("'decree revert %s PATH...' takes back path by path what the store still has", u.rec.ID)
 		}
@@ -452,7 +455,7 @@ func (u *run) planPutBack(ctx context.Context, stay []tree.Path) (p *plan.Plan, 
 	if err != nil {
 		return nil, nil, err
 	}
-	without(p, stay)
+	withoutStaying(p, stay)
 	if c := p.Conflicts(); len(c) > 0 {
 		return nil, nil, &ConflictError{Verb: "run", Subject: "the command left", Items: c}
 	}
@@ -540,6 +543,9 @@ func (u *run) finish() error {
 	}
 	files, err := u.store()
 	if err != nil {
+		return err
+	}
+	if err := u.flushWork(); err != nil {
 		return err
 	}
 	if u.hidden > 0 {

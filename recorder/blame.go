@@ -90,6 +90,10 @@ func (r *Reader) Blame(ctx context.Context, path tree.Path) (*BlamedFile, error)
 
 // textNow looks at the file as it is in the tree.
 func (r *Reader) textNow(ctx context.Context, path tree.Path) (*blame, error) {
+	// Look reads the whole of a file, so one that is no text is refused by its beginning.
+	if err := refuseBinary(liveFile{r.tree, path}, path); err != nil {
+		return nil, err
+	}
 	e, err := r.tree.Look(path)
 	switch {
 	case err != nil:
@@ -123,6 +127,29 @@ type liveFile struct {
 // Open opens the file as it is now.
 func (c liveFile) Open() (io.ReadCloser, error) { return c.tree.Read(c.path) }
 
+// blameBuffer is how much of a file is looked at together.
+const blameBuffer = 256 << 10
+
+// refuseBinary looks at the beginning of a file; what cannot be read is left to who reads all of it.
+func refuseBinary(c patch.Content, path tree.Path) error {
+	rc, err := c.Open()
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	defer rc.Close()
+	begins := make([]byte, blameBuffer)
+	n, _ := io.ReadFull(rc, begins)
+	if bytes.IndexByte(begins[:n], 0) >= 0 {
+		return notText(path)
+	}
+	return nil
+}
+
+func notText(path tree.Path) error {
+	return &project.Error{Kind: project.Failed, Msg: tree.Quote(path) + ": not a text file, so it has no lines",
+		Advice: "'decree log PATH' lists what changed it"}
+}
+
 func readAll(c patch.Content) ([]byte, error) {
 	rc, err := c.Open()
 	if err != nil {
@@ -151,12 +178,11 @@ func (b *blame) begin(ctx context.Context, path tree.Path) error {
 		return err
 	}
 	defer rc.Close()
-	buf, ended := make([]byte, 256<<10), true
+	buf, ended := make([]byte, blameBuffer), true
 	for {
 		n, err := rc.Read(buf)
 		if bytes.IndexByte(buf[:n], 0) >= 0 {
-			return &project.Error{Kind: project.Failed, Msg: tree.Quote(path) + ": not a text file, so it has no lines",
-				Advice: "'decree log PATH' lists what changed it"}
+			return notText(path)
 		}
 		b.out.Lines += bytes.Count(buf[:n], []byte{'\n'})
 		if n > 0 {

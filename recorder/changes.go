@@ -1,8 +1,10 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"io"
+	"iter"
 
 	"decree/history"
 	"decree/patch"
@@ -33,35 +35,102 @@ const fetched = 256
 // never from the tree, so the diff cannot differ from the hashes that it names.
 // What is read stays in cache; without one, only as long as it is needed.
 func (r *Recorder) writeChanges(ctx context.Context, w io.Writer, changes []tree.Change, cache *contentCache) (patch.Stat, error) {
-	return r.writeMarked(ctx, w, changes, nil, cache)
+	return r.writeEach(ctx, w, held(changes), nil, cache)
 }
 
-// writeMarked is writeChanges with a mark on the changes of shared.
-func (r *Recorder) writeMarked(ctx context.Context, w io.Writer, changes []tree.Change, shared map[tree.Path]bool, cache *contentCache) (patch.Stat, error) {
+// changeSeq is what changed, one after the other in byte order of the paths. An error ends
+// it; it can be read more than once.
+type changeSeq = iter.Seq2[tree.Change, error]
+
+// held are changes that are in memory.
+func held(changes []tree.Change) changeSeq {
+	return func(yield func(tree.Change, error) bool) {
+		for _, c := range changes {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// collected are changes, brought into memory.
+func collected(changes changeSeq) (list []tree.Change, err error) {
+	for c, err := range changes {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// anyOf says whether there is any change.
+func anyOf(changes changeSeq) (bool, error) {
+	for _, err := range changes {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// without leaves out the changes of some paths.
+func without(changes changeSeq, drop func(tree.Path) bool) changeSeq {
+	return func(yield func(tree.Change, error) bool) {
+		for c, err := range changes {
+			if (err != nil || !drop(c.Path)) && !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+// writeEach is writeChanges of changes that need not be held, with a mark on those of shared.
+func (r *Recorder) writeEach(ctx context.Context, w io.Writer, changes changeSeq, shared map[tree.Path]bool, cache *contentCache) (patch.Stat, error) {
+	pw := r.patchWriter(w)
+	some := make([]tree.Change, 0, fetched)
+	done := int64(0)
+	flush := func() error {
+		r.progress(Progress{Phase: "comparing", Done: done})
+		err := r.writeSome(ctx, pw, some, shared, cache)
+		done, some = done+int64(len(some)), some[:0]
+		return err
+	}
+	for c, err := range changes {
+		if some = append(some, c); err == nil && len(some) == fetched {
+			err = flush()
+		}
+		if err != nil {
+			return patch.Stat{}, err
+		}
+	}
+	err := cmp.Or(flush(), pw.Close())
+	return pw.Stat(), err
+}
+
+func (r *Recorder) patchWriter(w io.Writer) *patch.Writer {
 	cfg := r.project.Config
 	limits := patch.Limits{InlineBinary: cfg.InlineBinary, InlineText: cfg.InlineText}
 	if r.given { // there is hardly room for what the store has not got yet
 		limits.InlineBinary = 1
 	}
-	pw := patch.NewWriter(w, limits)
-	near := cache
-	for i, c := range changes {
-		if i%fetched == 0 {
-			r.progress(Progress{Phase: "comparing", Done: int64(i), Total: int64(len(changes))})
-			if cache == nil {
-				near = newContentCache()
-			}
-			near.fetch(ctx, r.store, changes[i:min(i+fetched, len(changes))])
-		}
+	return patch.NewWriter(w, limits)
+}
+
+// writeSome writes the next changes, of which so many contents are in memory at once. Without
+// a cache they are let go of then.
+func (r *Recorder) writeSome(ctx context.Context, pw *patch.Writer, changes []tree.Change, shared map[tree.Path]bool, cache *contentCache) error {
+	if cache == nil {
+		cache = newContentCache()
+	}
+	cache.fetch(ctx, r.store, changes)
+	for _, c := range changes {
 		err := pw.Write(ctx, patch.Change{
-			Path: c.Path, Old: c.Old, New: c.New, OldContent: r.content(c.Old, near), NewContent: r.content(c.New, near), Shared: shared[c.Path],
+			Path: c.Path, Old: c.Old, New: c.New, OldContent: r.content(c.Old, cache), NewContent: r.content(c.New, cache), Shared: shared[c.Path],
 		})
 		if err != nil {
-			return patch.Stat{}, err
+			return err
 		}
 	}
-	err := pw.Close()
-	return pw.Stat(), err
+	return nil
 }
 
 func (r *Recorder) content(e *tree.Entry, cache *contentCache) patch.Content {

@@ -38,7 +38,7 @@ const extraInPart = "in_part"
 // partsOf are the paths that a plan moves, but not whole, as names in JSON.
 func partsOf(p *plan.Plan) (parts []string) {
 	for _, s := range p.Steps {
-		if slices.Contains(p.Passed, s.Path) {
+		if _, is := slices.BinarySearch(p.Passed, s.Path); is {
 			parts = append(parts, tree.Quote(s.Path))
 		}
 	}

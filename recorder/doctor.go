@@ -50,6 +50,18 @@ func (r *Reader) Doctor(ctx context.Context) ([]Check, error) {
 	return d.checks, err
 }
 
+// CheckUp is Doctor as a page can show it each time that it is looked at: contents that are more than a moment's reading
+// are not read, which is said.
+func (r *Reader) CheckUp(ctx context.Context) ([]Check, error) {
+	r.catchUp()
+	d := &doctor{r: r, most: momentsReading}
+	err := d.all(ctx)
+	return d.checks, err
+}
+
+// momentsReading is how many bytes of packs are read in some tenths of a second.
+const momentsReading = 32 << 20
+
 // Repair is Doctor, and mends what can be mended without deleting anything that holds
 // a user's bytes.
 func (r *Recorder) Repair(ctx context.Context) ([]Check, error) {
@@ -95,7 +107,8 @@ type doctor struct {
 	rec    *Recorder // of a repair; nil: nothing is mended
 	x      *writing  // of a repair
 	checks []Check
-	blind  bool // the store cannot be looked at any further
+	blind  bool  // the store cannot be looked at any further
+	most   int64 // bytes of packs that are read; 0: all
 }
 
 func (d *doctor) all(ctx context.Context) error {
@@ -223,6 +236,13 @@ func (d *doctor) records(_ context.Context, repair bool) error {
 	if err != nil {
 		return err
 	}
+	broken, err := d.r.history.Broken()
+	if err != nil {
+		return err
+	}
+	if broken != nil { // there is no copy to write again
+		d.add(Error, "records", broken.Error(), "an older backup may have them: 'decree backup list'", false)
+	}
 	warnings := list.Warnings()
 	if n := len(list.Foreign); n > 0 {
 		d.add(Info, "records", fmt.Sprintf("%d in .decree/runs are foreign (this store has never seen them): %s", n, some(list.Foreign)),
@@ -230,7 +250,9 @@ func (d *doctor) records(_ context.Context, repair bool) error {
 	}
 	d.clock(list.Records)
 	if len(warnings) == 0 {
-		d.add(OK, "records", fmt.Sprintf("%d, all readable", len(list.Records)), "", false)
+		if broken == nil {
+			d.add(OK, "records", fmt.Sprintf("%d, all readable", len(list.Records)), "", false)
+		}
 		return nil
 	}
 	level := Warning
@@ -368,6 +390,10 @@ func (d *doctor) packs(ctx context.Context, repair bool) error {
 	stats, err := d.r.store.Stats()
 	if err != nil {
 		d.add(Error, "store", err.Error(), "'decree verify --all' says which records it concerns", false)
+		return nil
+	}
+	if d.most > 0 && stats.Bytes > d.most {
+		d.add(Info, "store", fmt.Sprintf("%d contents in %d packs, %d bytes, which were not read", stats.Objects, stats.Packs, stats.Bytes), "'decree doctor' reads them", false)
 		return nil
 	}
 	problems, err := d.r.store.Check(ctx)

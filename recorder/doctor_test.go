@@ -34,6 +34,25 @@ func (b *bench) onePack() string {
 	return packs[0]
 }
 
+// TestACheckUpReadsLittle: contents that are more than a check-up reads are not read, and that is said; what is damaged
+// in a small store is found.
+func TestACheckUpReadsLittle(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "text\n")
+	b.checkpoint(CheckpointOptions{})
+	b.damageStore()
+	r := b.open()
+	of := func(most int64) Check {
+		d := &doctor{r: r.Reader, most: most}
+		require.NoError(t, d.packs(t.Context(), false))
+		return d.checks[0]
+	}
+	require.Equal(t, Error, of(0).Level)
+	require.Equal(t, Error, of(momentsReading).Level)
+	require.Equal(t, Info, of(1).Level)
+	require.Contains(t, of(1).Text, "which were not read")
+}
+
 // TestDisplacedBytesAreReallyStored: the store has lost what its index still names,
 // and the tree holds the last copy of what a revert displaces.
 func TestDisplacedBytesAreReallyStored(t *testing.T) {

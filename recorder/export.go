@@ -26,12 +26,14 @@ type Exported struct {
 	States  int // of a stream
 	LeftOut []tree.Path
 	Plain   []tree.Path // of a tar: files that are without their set-user-ID or set-group-ID
+	Closed  []tree.Path // of a tar: what is without the rights that an access control list gave
 }
 
 // ExportTar writes the tree at a point as a tar archive: in byte order of the
 // paths, owners 0 but for files with set-user-ID or set-group-ID, and the time of
 // the state as everything's mtime, to the second, so that one state is one sequence
-// of bytes. Of such a file whose owner is not recorded these bits are left out. Files whose content was
+// of bytes. Of such a file whose owner is not recorded these bits are left out, and where there was an access
+// control list, which a tar does not have, what its mask shows as the group's rights. Files whose content was
 // forgotten are left out and named.
 func (r *Reader) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported, error) {
 	r.catchUp()
@@ -85,6 +87,10 @@ func forgotten(err error) bool {
 
 func (r *Reader) tarItem(tw *tar.Writer, it tree.Item, at time.Time, only *tree.Owner, out *Exported) error {
 	h := &tar.Header{Name: string(it.Path), Mode: int64(it.Entry.Mode), ModTime: at.UTC().Truncate(time.Second)}
+	if owner := it.Entry.Owner; owner.Known && owner.GID == disk.NoGroup && it.Entry.GroupOnly() != 0 {
+		h.Mode &^= int64(it.Entry.GroupOnly())
+		out.Closed = append(out.Closed, it.Path)
+	}
 	switch it.Entry.Type {
 	case tree.Dir:
 		h.Typeflag, h.Name = tar.TypeDir, string(it.Path)+"/"

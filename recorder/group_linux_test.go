@@ -1,8 +1,11 @@
 package recorder
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"decree/disk"
+	"decree/tree"
 )
+
+// oneMoreUser is the access control list of a file that its owner and user 1234 may read and write.
+const oneMoreUser = "\x02\x00\x00\x00" + "\x01\x00\x06\x00\xff\xff\xff\xff" + "\x02\x00\x06\x00\xd2\x04\x00\x00" +
+	"\x04\x00\x00\x00\xff\xff\xff\xff" + "\x10\x00\x06\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff"
 
 // TestFailedRunOfListed: a file that one more user may read, deleted by a run that is put
 // back, does not come back for its whole group.
@@ -22,9 +30,7 @@ func TestFailedRunOfListed(t *testing.T) {
 	b.write("s", "secret")
 	path := filepath.Join(b.root, "s")
 	require.NoError(t, os.Chmod(path, 0o600))
-	acl := "\x02\x00\x00\x00" + "\x01\x00\x06\x00\xff\xff\xff\xff" + "\x02\x00\x06\x00\xd2\x04\x00\x00" +
-		"\x04\x00\x00\x00\xff\xff\xff\xff" + "\x10\x00\x06\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff"
-	if err := unix.Setxattr(path, disk.ACL, []byte(acl), 0); err != nil {
+	if err := unix.Setxattr(path, disk.ACL, []byte(oneMoreUser), 0); err != nil {
 		t.Skip("no access control lists: ", err)
 	}
 	null, err := os.Open(os.DevNull)
@@ -46,6 +52,34 @@ func TestFailedRunOfListed(t *testing.T) {
 		require.Equal(t, c.mode, st.Mode().String(), c.command)
 		require.Equal(t, "secret", b.read("s"))
 	}
+}
+
+// TestExportOfListed: in an archive, which has no list, the group does not get what the mask shows.
+func TestExportOfListed(t *testing.T) {
+	b := newBench(t)
+	b.write("s", "secret")
+	b.write("shared", "for the group")
+	require.NoError(t, os.Chmod(filepath.Join(b.root, "s"), 0o600))
+	require.NoError(t, os.Chmod(filepath.Join(b.root, "shared"), 0o660))
+	if err := unix.Setxattr(filepath.Join(b.root, "s"), disk.ACL, []byte(oneMoreUser), 0); err != nil {
+		t.Skip("no access control lists: ", err)
+	}
+	id := b.checkpoint(CheckpointOptions{}).ID
+	var buf bytes.Buffer
+	done := with(b, func(r *Recorder) (*Exported, error) {
+		return r.ExportTar(context.Background(), &buf, Point{Record: record(t, r, id)})
+	})
+	require.Equal(t, []tree.Path{"s"}, done.Closed)
+	modes := map[string]int64{}
+	for r := tar.NewReader(&buf); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		modes[h.Name] = h.Mode
+	}
+	require.Equal(t, map[string]int64{"s": 0o600, "shared": 0o660}, modes)
 }
 
 // TestRunThatSetsAList: what a list allows that a run has set goes with the run, whether it changed

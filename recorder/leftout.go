@@ -354,8 +354,8 @@ func (r *Recorder) lookIn(at tree.Path, gone []leftOut, found map[string]tree.Pa
 	return below, nil
 }
 
-// without drops the changes at and below the paths that stay.
-func without(p *plan.Plan, stay []tree.Path) {
+// withoutStaying drops the changes at and below the paths that stay.
+func withoutStaying(p *plan.Plan, stay []tree.Path) {
 	if len(stay) == 0 {
 		return
 	}

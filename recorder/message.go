@@ -74,11 +74,11 @@ func (u *run) composedFiles(files []history.RunFile) []history.RunFile {
 }
 
 // WasPublished says whether a record has brought the draft rec into the tree, also one that
-// was undone since.
+// was undone since. What is older than rec is of another record that had its id before.
 func (r *Recorder) WasPublished(rec *history.Record) (was bool, err error) {
 	err = r.history.Newest(func(o *history.Record) bool {
 		was = was || o.Reason == history.Publish && o.Parent == rec.ID
-		return !was && (o.Ended.IsZero() || !o.Ended.Before(rec.Started))
+		return !was && o.ID != rec.ID
 	})
 	return was, err
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"sync/atomic"
+	"syscall"
 
 	"decree/disk"
 	"decree/history"
@@ -29,7 +30,8 @@ type MoveResult struct {
 	Plan    *plan.Plan
 	Outcome *worktree.Outcome
 	Notes   []string
-	To      Point // of a restore: the state that it goes to
+	Lost    []tree.Path // what the store lacks of a backup's tree
+	To      Point       // of a restore: the state that it goes to
 
 	Walked []history.Link // what an undo took back, or a redo brought again, in this order
 	Passed []Passed       // what it passed over on its way
@@ -173,7 +175,20 @@ func moveAdvice(err error) string {
 	if errors.As(err, &moved) && moved.Moved && !moved.RolledBack {
 		return "once the cause is gone 'decree recover' finishes it or takes it back"
 	}
+	if advice := strandedAdvice(err); advice != "" {
+		return advice + "; then repeat the command"
+	}
 	return ""
+}
+
+// strandedAdvice tells what to do about files that lie where they cannot be renamed away
+// from, as in a subvolume that a command made; "" for any other error.
+func strandedAdvice(err error) string {
+	var moved *worktree.Error
+	if !errors.Is(err, syscall.EXDEV) || !errors.As(err, &moved) {
+		return ""
+	}
+	return fmt.Sprintf("%s is on a file system or in a subvolume that came since, and cannot be renamed out of it: unmount it, or delete it ('btrfs subvolume delete')", tree.Quote(moved.Path))
 }
 
 // lookError gives a refusal to look at a path its kind.
@@ -509,14 +524,14 @@ func (o opening) Open() (io.ReadCloser, error) { return o() }
 
 // storeDiff writes the diff straight into the store.
 func (r *Recorder) storeDiff(ctx context.Context, x *writing, changes []tree.Change, cache *contentCache) (tree.Hash, patch.Stat, error) {
-	return r.storeMarked(ctx, x, changes, nil, cache, io.Discard)
+	return r.storeMarked(ctx, x, held(changes), nil, cache, io.Discard)
 }
 
 // storeMarked does what storeDiff does for changes of which those of shared are marked as
 // such, and writes the diff to copied too.
-func (r *Recorder) storeMarked(ctx context.Context, x *writing, changes []tree.Change, shared map[tree.Path]bool, cache *contentCache, copied io.Writer) (sum tree.Hash, stat patch.Stat, err error) {
+func (r *Recorder) storeMarked(ctx context.Context, x *writing, changes changeSeq, shared map[tree.Path]bool, cache *contentCache, copied io.Writer) (sum tree.Hash, stat patch.Stat, err error) {
 	sum, _, err = store.PutWritten(x.w, func(to io.Writer) (err error) {
-		stat, err = r.writeMarked(ctx, io.MultiWriter(to, copied), changes, shared, cache)
+		stat, err = r.writeEach(ctx, io.MultiWriter(to, copied), changes, shared, cache)
 		return err
 	})
 	return sum, stat, err

@@ -265,8 +265,10 @@ func some[T ~string](paths []T) string {
 
 // since is the difference from the tree with id from to the captured one.
 func (r *Reader) since(from tree.Hash, res *capture.Result) ([]tree.Change, error) {
-	if res.Base == from && !from.IsZero() {
-		return res.Changes, nil
-	}
 	return r.history.CompareIn(res.Objects(r.history.Directories()), from, res.Tree)
+}
+
+// each is since of changes that may be too many to be held.
+func (r *Reader) each(from tree.Hash, res *capture.Result) (changeSeq, error) {
+	return r.history.ChangesIn(res.Objects(r.history.Directories()), from, res.Tree)
 }

@@ -73,7 +73,11 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.
 		return nil, nil
 	}
 	s, err := r.sinceLast(ctx, res)
-	if err == nil && len(s.changes) > 0 {
+	var found bool
+	if err == nil {
+		found, err = anyOf(s.changes)
+	}
+	if found && err == nil {
 		var o *outside
 		if o, err = r.keepDiff(ctx, x, s.changes, nil, cache); err == nil {
 			return o, nil
@@ -88,7 +92,7 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.
 
 // keepDiff writes a diff into the store, in which the changes of shared are marked as
 // such; it is durable after the next flush.
-func (r *Recorder) keepDiff(ctx context.Context, x *writing, changes []tree.Change, shared map[tree.Path]bool, cache *contentCache) (*outside, error) {
+func (r *Recorder) keepDiff(ctx context.Context, x *writing, changes changeSeq, shared map[tree.Path]bool, cache *contentCache) (*outside, error) {
 	kept := &bounded{left: maxOutside}
 	sum, stat, err := r.storeMarked(ctx, x, changes, shared, cache, kept)
 	if err != nil {
@@ -122,7 +126,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 // sinceLast is what changed since the last known state.
 type sinceLast struct {
 	last     *history.Record // whose end that state is; nil: nothing is known yet
-	changes  []tree.Change
+	changes  changeSeq
 	ruleOnly int // paths that joined or left by ignore rules alone; they are no changes
 }
 
@@ -146,7 +150,7 @@ func (r *Reader) lastKnown() (k lastKnown, err error) {
 // sinceLast compares a captured tree with the last known state.
 func (r *Reader) sinceLast(ctx context.Context, res *capture.Result) (sinceLast, error) {
 	k, err := r.lastKnown()
-	s := sinceLast{last: k.newest}
+	s := sinceLast{last: k.newest, changes: held(nil)}
 	if err != nil || k.newest == nil {
 		return s, err
 	}
@@ -154,7 +158,7 @@ func (r *Reader) sinceLast(ctx context.Context, res *capture.Result) (sinceLast,
 	if res.Tree == k.base {
 		return s, nil
 	}
-	if s.changes, err = r.since(k.base, res); err != nil {
+	if s.changes, err = r.each(k.base, res); err != nil {
 		return s, err
 	}
 	if res.Base == k.base || !res.Base.IsZero() && (res.Base == k.newest.Before || res.Base == k.newest.After) {
@@ -163,7 +167,11 @@ func (r *Reader) sinceLast(ctx context.Context, res *capture.Result) (sinceLast,
 	} else {
 		rules, err := r.rulesAt(Point{Record: k.newest})
 		if err == nil && !rules.IsZero() {
-			s.changes, s.ruleOnly, err = r.withoutRuleChanges(ctx, s.changes, rules, tree.Hash{})
+			var list []tree.Change
+			if list, err = collected(s.changes); err == nil {
+				list, s.ruleOnly, err = r.withoutRuleChanges(ctx, list, rules, tree.Hash{})
+				s.changes = held(list)
+			}
 		}
 		if err != nil {
 			return s, err
@@ -236,22 +244,16 @@ func (r *Reader) ignoredAt(ctx context.Context, of tree.Hash, paths []tree.Path)
 }
 
 // withoutPaths are the changes but for those of paths, which are sorted.
-func withoutPaths(changes []tree.Change, paths []tree.Path) []tree.Change {
-	if len(paths) == 0 {
-		return changes
-	}
-	return slices.DeleteFunc(slices.Clone(changes), func(c tree.Change) bool {
-		_, found := slices.BinarySearch(paths, c.Path)
+func withoutPaths(changes changeSeq, paths []tree.Path) changeSeq {
+	return without(changes, func(path tree.Path) bool {
+		_, found := slices.BinarySearch(paths, path)
 		return found
 	})
 }
 
 // readable drops what one of two captures could not read: it is not known whether
 // it changed.
-func readable(changes []tree.Change, unread ...[]tree.Path) []tree.Change {
+func readable(changes changeSeq, unread ...[]tree.Path) changeSeq {
 	lost := slices.Concat(unread...)
-	if len(lost) == 0 {
-		return changes
-	}
-	return slices.DeleteFunc(slices.Clone(changes), func(c tree.Change) bool { return c.Path.Within(lost...) })
+	return without(changes, func(path tree.Path) bool { return len(lost) > 0 && path.Within(lost...) })
 }

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
@@ -37,7 +38,7 @@ func (r *Recorder) asActed(from *int64, files []ownFile) (out []ownFile, err err
 	var last project.Act
 	err = r.project.EachAct(*from, func(at int64, a project.Act) {
 		name := string(a.Path)
-		if a.New && last.Gone { // a move, of which a death may have left an earlier try
+		if a.New && last.Gone && !bytes.Equal(a.Path, last.Path) { // a move, of which a death may have left an earlier try
 			maps.DeleteFunc(now, func(_ string, f ownFile) bool {
 				return f.act != 0 && f.Ino == a.Ino && f.Hash == sha256.Sum256(a.Data)
 			})

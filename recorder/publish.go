@@ -29,6 +29,7 @@ type PublishOptions struct {
 	Unasked bool
 	// Confirm asks before edits are overwritten; nil: there is nobody to ask.
 	Confirm func(p *plan.Plan) (bool, error)
+	Show    func(*plan.Plan) error // as that of a revert
 }
 
 // covers says whether path is to be published.
@@ -79,7 +80,10 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if err := b.prepare(ctx, o); err != nil {
 		return nil, err
 	}
-	if o.DryRun || b.plan.Empty() && len(b.plan.Passed) > 0 {
+	if o.DryRun {
+		return b.res, show(o.Show, b.plan)
+	}
+	if b.plan.Empty() && len(b.plan.Passed) > 0 {
 		return b.res, nil
 	}
 	if err := r.confirmPublish(b.plan, o); err != nil {
@@ -482,7 +486,7 @@ func (r *Recorder) applied(o MoveOptions) (p PublishOptions, is bool, err error)
 	if err != nil || rec == nil || rec.Isolated == "" {
 		return p, false, err
 	}
-	p = PublishOptions{Ref: rec.ID, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, DryRun: o.DryRun, Yes: o.Yes, Choose: o.Choose}
+	p = PublishOptions{Ref: rec.ID, Paths: o.Paths, Exclude: o.Exclude, Merge: o.Merge, Force: o.Force, DryRun: o.DryRun, Yes: o.Yes, Choose: o.Choose, Show: o.Show}
 	if o.Confirm != nil {
 		p.Confirm = func(p *plan.Plan) (bool, error) { return o.Confirm(p, nil) }
 	}

@@ -153,6 +153,9 @@ func (r *Reader) Project() *project.Site { return &r.project.Site }
 // HasProject says whether there is a project, and not the root alone.
 func (r *Reader) HasProject() bool { return r.history != nil }
 
+// Now is the clock's time, in the zone in which people are shown times.
+func (r *Reader) Now() time.Time { return r.opt.Clock().In(r.opt.Location) }
+
 // History is the project's records as they are now.
 func (r *Reader) History() history.Reader {
 	r.catchUp()

@@ -138,7 +138,7 @@ func TestBlameOfAFileThatIsWritten(t *testing.T) {
 		r, err := OpenReader(ReaderOptions{
 			Disk: disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
 				if st.Op == "Open" && st.Path == filepath.Join(b.root, "stays") {
-					if opened++; opened == 2 {
+					if opened++; opened == 3 { // its beginning was looked at, and its hash made
 						b.write("stays", text)
 					}
 				}
@@ -150,10 +150,34 @@ func TestBlameOfAFileThatIsWritten(t *testing.T) {
 		require.NoError(t, err)
 		file, err := r.Blame(context.Background(), "stays")
 		require.NoError(t, err)
-		require.Equal(t, 2, opened)
+		require.Equal(t, 3, opened)
 		require.Equal(t, strings.Count(text, "\n"), file.Lines)
 		require.NoError(t, r.Close())
 	}
+}
+
+// TestBlameOfALargeBinary holds that a file that is no text is refused by its beginning: nothing reads the rest.
+func TestBlameOfALargeBinary(t *testing.T) {
+	b := newBench(t)
+	b.write("large", "")
+	b.checkpoint(CheckpointOptions{})
+	require.NoError(t, os.Truncate(filepath.Join(b.root, "large"), 1<<30))
+	opened := 0
+	r, err := OpenReader(ReaderOptions{
+		Disk: disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			if st.Op == "Open" && st.Path == filepath.Join(b.root, "large") {
+				opened++
+			}
+			return disktest.Action{}
+		}),
+		Where:    project.Where{RootFlag: b.root, Cwd: b.root, Home: filepath.Join(b.base, "home"), StoreEnv: filepath.Join(b.base, "store")},
+		Location: time.UTC, Clock: time.Now,
+	})
+	require.NoError(t, err)
+	defer r.Close()
+	_, err = r.Blame(context.Background(), "large")
+	require.ErrorContains(t, err, "not a text file")
+	require.Equal(t, 1, opened)
 }
 
 func newestOf(t *testing.T, r *Reader) *history.Record {

@@ -247,10 +247,16 @@ func (c *recovery) ensureDead(o *history.Opened, kill bool) error {
 	if err != nil || len(live) == 0 {
 		return err
 	}
-	return &project.Error{Kind: project.Refused,
+	return &AliveError{&project.Error{Kind: project.Refused,
 		State: project.Unchanged, Msg: fmt.Sprintf("decree died during run %s, but its command still runs: %s", o.Record.ID, processNames(live)),
-		Advice: "wait until it has ended, or end it with 'decree recover --kill'"}
+		Advice: "wait until it has ended, or end it with 'decree recover --kill'"}}
 }
+
+// AliveError is the refusal to record a run whose decree died as long as its command works.
+type AliveError struct{ refusal *project.Error }
+
+func (e *AliveError) Error() string { return e.refusal.Error() }
+func (e *AliveError) Unwrap() error { return e.refusal }
 
 // processNames names processes, for people.
 func processNames(list []runner.Process) string {
@@ -634,16 +640,19 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	}
 	defer res.Close()
 	rec := *o.Record
-	changes, err := r.since(rec.Before, res)
-	if err != nil {
-		return err
-	}
-	if end, ok := endingOf(o); ok && len(changes) == 0 && len(res.Unrecorded) == 0 {
+	if end, ok := endingOf(o); ok && res.Tree == rec.Before && len(res.Unrecorded) == 0 {
 		// It was put back for its last attempt, which has not changed anything.
 		return errors.Join(res.Commit(), c.putBack(o, end))
 	}
 	rec.Unrecorded = joined(rec.Unrecorded, res.Unrecorded)
-	later := r.changedAfter(rec.ID, changes)
+	changes, err := r.each(rec.Before, res)
+	if err != nil {
+		return err
+	}
+	later, err := r.changedAfter(rec.ID, changes)
+	if err != nil {
+		return err
+	}
 	if err := r.keep(c.x, res); err != nil {
 		return err
 	}
@@ -655,6 +664,9 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	}
 	c.x.keepAlone(rec.ID, aloneOf(o))
 	if err := c.writeInterrupted(ctx, &rec, changes); err != nil {
+		return err
+	}
+	if err := r.flushLog(rec.ID); err != nil {
 		return err
 	}
 	files, err := r.storeFiles(c.x, &rec)
@@ -693,11 +705,11 @@ func joined(before, after []tree.Path) []tree.Path {
 	return slices.Compact(all)
 }
 
-func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, changes []tree.Change) error {
+func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, changes changeSeq) error {
 	hash := sha256.New()
 	err := c.r.writeFile(c.x, rec.ID, diffFile, func(w io.Writer) error {
 		hash.Reset()
-		stat, err := c.r.writeChanges(ctx, io.MultiWriter(w, hash), changes, nil)
+		stat, err := c.r.writeEach(ctx, io.MultiWriter(w, hash), changes, nil, nil)
 		rec.Changes = counts(stat)
 		return err
 	})
@@ -709,15 +721,17 @@ func (c *recovery) writeInterrupted(ctx context.Context, rec *history.Record, ch
 }
 
 // changedAfter are the changed files with a later mtime than the run's log.
-func (r *Recorder) changedAfter(id string, changes []tree.Change) []tree.Path {
+func (r *Recorder) changedAfter(id string, changes changeSeq) (out []tree.Path, err error) {
 	end, said := r.lastOutput(id)
 	if !said { // then every file is later than its log, also what the command itself wrote
-		return nil
+		return nil, nil
 	}
 	dirs := worktree.Open(r.workspace(), worktree.Options{}).Dirs()
 	defer dirs.Close()
-	var out []tree.Path
-	for _, c := range changes {
+	for c, err := range changes {
+		if err != nil {
+			return nil, err
+		}
 		if c.New == nil || c.New.Type == tree.Dir {
 			continue
 		}
@@ -725,7 +739,7 @@ func (r *Recorder) changedAfter(id string, changes []tree.Change) []tree.Path {
 			out = append(out, c.Path)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // lastOutput is when a run's command wrote last, in ns since 1970; 0 where that is

@@ -28,6 +28,7 @@ type RestoreOptions struct {
 	Paths                  []tree.Path // relative to the root; none: the whole tree
 	KeepExtra, DryRun, Yes bool
 	Confirm                func(to Point, p *plan.Plan) (bool, error)
+	Show                   func(*plan.Plan) error // as that of a revert
 }
 
 // Restore makes the tree, or some paths of it, equal to what a record observed.
@@ -107,7 +108,7 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 		out.Notes = append(out.Notes, p.Warnings...)
 	}
 	if o.DryRun {
-		return out, nil
+		return out, show(o.Show, p)
 	}
 	if err := confirmRestore(o, to, p); err != nil {
 		return nil, err

@@ -30,6 +30,9 @@ type MoveOptions struct {
 	// Confirm asks before edits are overwritten and before records are used that this
 	// store has never seen; foreign are their ids.
 	Confirm func(p *plan.Plan, foreign []string) (bool, error)
+	// Show is given the plan of a dry run, while what it brings can be read, as PlanDiff does;
+	// nil: nobody looks.
+	Show func(*plan.Plan) error
 }
 
 // Revert takes records back.
@@ -147,7 +150,10 @@ func (r *Recorder) carryOut(ctx context.Context, x *writing, t *selection, o Mov
 		res.Notes = append(res.Notes, p.Warnings...)
 	}
 	if o.DryRun {
-		return res, nil
+		if len(t.unknown) > 0 {
+			res.Notes = append(res.Notes, some(t.unknown)+" is foreign: this store has never seen it")
+		}
+		return res, show(o.Show, p)
 	}
 	a := of(p)
 	if p.Empty() && !a.walked.Any() {
@@ -160,6 +166,13 @@ func (r *Recorder) carryOut(ctx context.Context, x *writing, t *selection, o Mov
 	var err error
 	res.Record, res.Outcome, err = r.perform(ctx, x, a)
 	return res, err
+}
+
+func show(to func(*plan.Plan) error, p *plan.Plan) error {
+	if to == nil {
+		return nil
+	}
+	return to(p)
 }
 
 func verb(d plan.Direction) string {

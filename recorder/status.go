@@ -118,11 +118,13 @@ func (r *Reader) changed(ctx context.Context, st *Status) error {
 		return err
 	}
 	s, err := r.sinceLast(ctx, res)
-	if lostContents(err) {
-		st.Lost = err
-		return nil
+	if err == nil {
+		st.RuleOnly = s.ruleOnly
+		st.Changed, err = collected(s.changes)
 	}
-	st.Changed, st.RuleOnly = s.changes, s.ruleOnly
+	if lostContents(err) {
+		st.Lost, err = err, nil
+	}
 	return err
 }
 

@@ -2,11 +2,13 @@ package recorder
 
 import (
 	"context"
+	"slices"
 
 	"decree/history"
 	"decree/plan"
 	"decree/project"
 	"decree/tree"
+	"decree/worktree"
 )
 
 // finishSwap does the rest of a replacement of the whole project that a dead process has decided on.
@@ -35,13 +37,19 @@ func (r *Recorder) swapped() error {
 
 // Swap replaces all that the project has by what build makes in the swap's directories. prepare
 // is called before that, without the lock on the store's contents being given back. An error of
-// either leaves everything as it was.
+// either leaves everything as it was. While a command works in a run it is refused: what that run has recorded
+// when it began, and needs to be put back, would be gone.
 func (r *Recorder) Swap(ctx context.Context, detail string, prepare func() error, build func(s *project.Swap) (store, decree []string, from string, err error)) error {
 	x, err := r.enterToMove(ctx, opSwap)
 	if err != nil {
 		return err
 	}
 	defer x.close()
+	if l := x.ongoing.leases; len(l) > 0 {
+		err := swapInRun(l[0].ID)
+		r.auditFailure(opSwap, "", err)
+		return err
+	}
 	x.held, r.holding = true, x
 	err = prepare()
 	x.held, r.holding = false, nil
@@ -78,8 +86,77 @@ func (r *Recorder) Swap(ctx context.Context, detail string, prepare func() error
 
 const opSwap = "restore-backup"
 
+func swapInRun(id string) *project.Error {
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "run " + id + " is going on, and needs the records that a restore would replace",
+		Advice: "repeat it when the run has ended, or restore into another directory with --into"}
+}
+
+// RefuseSwapInRun is the refusal of Swap as far as it can be told without the lock.
+func (r *Recorder) RefuseSwapInRun() error {
+	b, err := r.whatGoesOn()
+	if err == nil && len(b.leases) > len(b.others) {
+		err = swapInRun(b.leases[0].ID)
+	}
+	return err
+}
+
+// Fill makes an empty tree equal to one that the store has, by its id. Nothing is replaced by that and the
+// history is as the tree's was, so it makes no record, which would hold the whole tree twice more as
+// differences. What the store lacks of it is left out, and is Lost in the result. A death leaves a tree that the
+// next command finishes or empties again; what is there already as it should be stays.
+func (r *Recorder) Fill(ctx context.Context, id tree.Hash) (*MoveResult, error) {
+	x, err := r.enterToMove(ctx, "restore")
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	out := &MoveResult{}
+	var changes []tree.Change
+	entries := tree.Reader{From: r.history.Directories(), Skip: func(e *tree.DamagedError) bool { return out.lacks(r, e.Path, e.Hash) }}
+	for it, err := range entries.Entries(id) {
+		if err != nil {
+			return nil, contentError(it.Path, err)
+		}
+		if it.Entry.Type != tree.Regular || !out.lacks(r, it.Path, it.Entry.SHA256) {
+			changes = append(changes, tree.Change{Path: it.Path, Old: &it.Entry})
+		}
+	}
+	slices.Sort(out.Lost)
+	out.Lost = slices.Compact(out.Lost) // Entries asks for the objects of directories twice
+	p, err := plan.ForChanges(ctx, r.tree, changes, false)
+	if err != nil {
+		return nil, &BeginError{lookError(err)}
+	}
+	if c := p.Conflicts(); len(c) > 0 {
+		return nil, &ConflictError{Verb: "restore", Subject: "should be an empty directory", Items: c}
+	}
+	if out.Notes, err = r.withoutRights(p); err != nil {
+		return nil, project.Unmoved(err)
+	}
+	txn, _, err := r.history.NewID()
+	if err != nil {
+		return nil, project.Unmoved(err)
+	}
+	moved, err := r.move(ctx, x, worktree.Plan{ID: txn, Steps: p.Steps})
+	if err != nil {
+		return nil, err
+	}
+	out.Notes = append(out.Notes, moved.Notes...)
+	return out, nil
+}
+
+// lacks says whether the store does not have what a tree has at a path, and notes that.
+func (m *MoveResult) lacks(r *Recorder, at tree.Path, h tree.Hash) bool {
+	if r.store.Has(h) {
+		return false
+	}
+	m.Lost = append(m.Lost, at)
+	return true
+}
+
 // RestoreState makes the tree equal to one that the store has, by its id: a record that can be taken
-// back like any restore. what says in words which state it is.
+// back like any restore. what says in words which state it is. Files whose contents the store lacks are left as
+// they are, and are Lost in the result.
 func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string) (*MoveResult, error) {
 	x, err := r.enterToMove(ctx, "restore")
 	if err != nil {
@@ -96,6 +173,10 @@ func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string) 
 	if err != nil {
 		return nil, err
 	}
+	out := &MoveResult{}
+	changes = slices.DeleteFunc(changes, func(c tree.Change) bool {
+		return c.Old != nil && c.Old.Type == tree.Regular && out.lacks(r, c.Path, c.Old.SHA256)
+	})
 	p, err := plan.ForChanges(ctx, r.tree, changes, true)
 	if err != nil {
 		return nil, &BeginError{lookError(err)}
@@ -103,7 +184,7 @@ func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string) 
 	if c := p.Conflicts(); len(c) > 0 {
 		return nil, &ConflictError{Verb: "restore", Subject: "can be restored", Items: c}
 	}
-	out := &MoveResult{Plan: p}
+	out.Plan = p
 	if p.Empty() {
 		return out, nil
 	}

@@ -344,7 +344,7 @@ func (r *Recorder) withUsers(ctx context.Context, x *writing, t *openTurn, user 
 	}
 	merged := slices.SortedFunc(maps.Values(all), func(a, b tree.Change) int { return a.Path.Compare(b.Path) })
 	merged = slices.DeleteFunc(merged, func(c tree.Change) bool { return sameEntry(c.Old, c.New) })
-	out, err := r.keepDiff(ctx, x, merged, nil, nil)
+	out, err := r.keepDiff(ctx, x, held(merged), nil, nil)
 	if err != nil {
 		return err
 	}

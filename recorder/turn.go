@@ -424,7 +424,11 @@ func (r *Recorder) continueTurn(ctx context.Context, x *writing, e TurnEvent, la
 	}
 	defer res.Close()
 	since, err := r.sinceLast(ctx, res)
-	if err != nil || len(since.changes) == 0 {
+	if err != nil {
+		return nil, err
+	}
+	changes, err := collected(since.changes)
+	if err != nil || len(changes) == 0 {
 		return nil, err
 	}
 	rec, err := r.newTurn(x, e)
@@ -435,7 +439,7 @@ func (r *Recorder) continueTurn(ctx context.Context, x *writing, e TurnEvent, la
 	rec.Files, rec.Bytes, rec.Unrecorded = since.last.Files, since.last.Bytes, res.Unrecorded
 	rec.Turn.Prompt, rec.Turn.PromptSize, rec.Description = last.Turn.Prompt, last.Turn.PromptSize, last.Description
 	t := &openTurn{note: turnNote{Agent: e.Process, After: since.last.ID}, Opened: &history.Opened{Record: rec, Effects: history.Effects{Labels: map[string]string{history.LabelOfTurn(rec.Actor.Turn): rec.ID}}}}
-	return rec, r.recordTurn(ctx, x, t, history.EndedByEvent, res, since.changes)
+	return rec, r.recordTurn(ctx, x, t, history.EndedByEvent, res, changes)
 }
 
 // closeTurns closes the open turns that are over, the newest first, so that one inside
@@ -490,7 +494,10 @@ func (r *Recorder) closeTurn(ctx context.Context, x *writing, t *openTurn, by hi
 // recordTurn ends a turn's record with what changed until now.
 func (r *Recorder) recordTurn(ctx context.Context, x *writing, t *openTurn, by history.EndedBy, now *capture.Result, changes []tree.Change) error {
 	rec := t.Record
-	changes = readable(changes, rec.Unrecorded, now.Unrecorded)
+	changes, err := collected(readable(held(changes), rec.Unrecorded, now.Unrecorded))
+	if err != nil {
+		return err
+	}
 	whose, err := r.attribute(t, changes)
 	if err == nil {
 		err = r.withUsers(ctx, x, t, whose.user)
@@ -498,7 +505,7 @@ func (r *Recorder) recordTurn(ctx context.Context, x *writing, t *openTurn, by h
 	if err != nil {
 		return err
 	}
-	diff, err := r.keepDiff(ctx, x, whose.turn, whose.shared, nil)
+	diff, err := r.keepDiff(ctx, x, held(whose.turn), whose.shared, nil)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ type UndoOptions struct {
 	DryRun, Yes  bool
 	// Confirm asks before edits are overwritten; there are no foreign records.
 	Confirm func(p *plan.Plan, foreign []string) (bool, error)
+	Show    func(*plan.Plan) error // as that of a revert
 }
 
 // Passed is a record that an undo or redo passed over, and why.
@@ -297,7 +298,7 @@ func (w *undoing) finish(ctx context.Context, x *writing) (*MoveResult, error) {
 	if err := w.r.prepareMove(w.t, p, plan.Back, res); err != nil {
 		return nil, err
 	}
-	o := MoveOptions{Yes: w.o.Yes, DryRun: w.o.DryRun, Confirm: w.o.Confirm}
+	o := MoveOptions{Yes: w.o.Yes, DryRun: w.o.DryRun, Confirm: w.o.Confirm, Show: w.o.Show}
 	return w.r.carryOut(ctx, x, w.t, o, res, w.action)
 }
 

@@ -95,6 +95,13 @@ func (r *Reader) verifyAll(ctx context.Context) (*verifier, error) {
 	for _, d := range list.Damaged {
 		v.add(d.ID, "run.json", d.Err)
 	}
+	broken, err := r.history.Broken()
+	if err != nil {
+		return v, err
+	}
+	if broken != nil {
+		v.add("", "", broken)
+	}
 	if err := v.know(list.Records); err != nil {
 		return v, err
 	}
@@ -398,7 +405,10 @@ func (r *Reader) verifyTree(ctx context.Context) ([]Problem, error) {
 		return nil, err
 	}
 	var out []Problem
-	for _, c := range s.changes {
+	for c, err := range s.changes {
+		if err != nil {
+			return nil, err
+		}
 		out = append(out, Problem{Record: last.ID, Path: string(c.Path), Reason: change(c)})
 	}
 	for _, p := range unreadable(res) {

@@ -71,6 +71,9 @@ type Leader struct {
 	PGID      int    `json:"pgid"`
 	StartTime uint64 `json:"start_time"` // Linux: clock ticks since boot, field 22 of /proc/PID/stat; macOS: microseconds since 1970; elsewhere 0
 	BootID    string `json:"boot_id"`    // "" where the system has none
+	// Space is the namespace whose numbers PID and PGID are: a container has its own. "" where
+	// the system has none, and of an older decree.
+	Space string `json:"pid_namespace,omitempty"`
 }
 
 // A Process is one that was met when the command had ended.

@@ -181,8 +181,8 @@ func (g group) await(met []Process, limit time.Duration, wait pause) (all, left 
 }
 
 // Alive lists the live members of the group that l led, by pid; zombies do not
-// count. A group of another boot, or one whose number another process has by now,
-// is gone.
+// count. A group of another boot, one whose number another process has by now, and one
+// of a container into which this process does not see, is gone.
 func Alive(l Leader) ([]Process, error) {
 	if l.PGID <= 1 {
 		return nil, fmt.Errorf("group %d: %w", l.PGID, errGroup)
@@ -190,7 +190,8 @@ func Alive(l Leader) ([]Process, error) {
 	if now := BootID(); l.BootID != "" && now != "" && l.BootID != now {
 		return nil, nil
 	}
-	if gone, err := reused(l); gone || err != nil {
+	l, seen := here(l)
+	if gone, err := reused(l); !seen || gone || err != nil {
 		return nil, err
 	}
 	list, _, err := group{pgid: l.PGID, since: l.StartTime}.members()
@@ -215,6 +216,10 @@ func Kill(l Leader, only *uint32, grace time.Duration) error {
 	alive, err := Alive(l)
 	if err != nil || len(alive) == 0 {
 		return err
+	}
+	l, seen := here(l)
+	if !seen {
+		return nil // they have ended since
 	}
 	self := os.Getpid()
 	for _, p := range alive {

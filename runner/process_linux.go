@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -113,7 +114,35 @@ func lookAt(pid int) (row, error) {
 	if err != nil {
 		return row{}, fmt.Errorf("%s: %w", name, err)
 	}
+	r.start -= bootOffset()
 	return r, nil
+}
+
+// bootOffset is by how many ticks the starts that this process reads are later than those that
+// the system counts: in a time namespace the time since boot begins elsewhere, and what is
+// noted of a process has to mean the same one outside and in.
+var bootOffset = sync.OnceValue(func() uint64 {
+	b, err := readProc("/proc/self/timens_offsets", 1, 256)
+	if err != nil { // the kernel has none
+		return 0
+	}
+	return parseOffsets(b)
+})
+
+// ticks is how many of them a second has in /proc.
+const ticks = 100
+
+// parseOffsets reads the text of /proc/PID/timens_offsets, "boottime SECONDS NANOSECONDS" on
+// a line of its own, as ticks. One below 0
+// wraps round, and so does what is taken from it.
+func parseOffsets(b []byte) uint64 {
+	for line := range strings.Lines(string(b)) {
+		var seconds, nanoseconds int64
+		if n, _ := fmt.Sscanf(line, "boottime %d %d", &seconds, &nanoseconds); n == 2 {
+			return uint64(seconds*ticks + nanoseconds/(1e9/ticks)) //nolint:gosec // see above
+		}
+	}
+	return 0
 }
 
 // readProc reads a file of /proc in at most so many reads of size bytes, by plain
@@ -247,11 +276,42 @@ func parentAt(pid int) (parent int, start uint64, ok bool) {
 
 // leaderAt describes the running process pid, the leader of its group.
 func leaderAt(pid int) Leader {
-	l := Leader{PID: pid, PGID: pid, BootID: BootID()}
+	l := Leader{PID: pid, PGID: pid, BootID: BootID(), Space: space("self")}
 	if r, err := lookAt(pid); err == nil {
 		l.StartTime = r.start
 	}
 	return l
+}
+
+// space is the process's namespace of pids, "" where the system does not tell.
+func space(pid string) string {
+	link, _ := os.Readlink("/proc/" + pid + "/ns/pid")
+	return link
+}
+
+// here is a leader with its numbers as this process sees them, those of a container from
+// outside of it too. ok is false where none of its group is seen, as from another container.
+func here(l Leader) (_ Leader, ok bool) {
+	if l.Space == "" || l.Space == space("self") {
+		return l, true
+	}
+	rows, _ := processes(l.StartTime)
+	for _, r := range rows {
+		if space(strconv.Itoa(r.pid)) == l.Space && groupInside(r.pid) == l.PGID {
+			l.PID, l.PGID = r.pgrp, r.pgrp
+			return l, true
+		}
+	}
+	return l, false
+}
+
+// groupInside is a process's group as its own namespace numbers it; 0: not known.
+func groupInside(pid int) int {
+	b, _ := readProc(procFile(pid, "status"), 4, 4096)
+	_, rest, _ := bytes.Cut(b, []byte("\nNSpgid:"))
+	line, _, _ := bytes.Cut(rest, []byte{'\n'})
+	n, _ := number(line[bytes.LastIndexByte(line, '\t')+1:])
+	return int(n)
 }
 
 // stopped reports whether pid is stopped by a signal now.

@@ -165,18 +165,25 @@ func bucketSum(k, from, to uint32, lines []byte) uint32 {
 
 // get looks h up. The error is errIndex when the place where it would be is damaged.
 func (b *base) get(h *Hash) (entry, bool, error) {
-	if b == nil || b.count == 0 {
-		return entry{}, false, nil
-	}
-	lines, err := b.bucket(bucketOf(h, b.bits))
-	if err != nil {
+	i, ok, err := b.place(h)
+	if !ok || err != nil {
 		return entry{}, false, err
 	}
-	i, ok := find(lines, h, b.bits)
-	if !ok {
-		return entry{}, false, nil
+	return readEntry(b.entries[i*entryLen:]), true, nil
+}
+
+// place returns which of the entries is h's.
+func (b *base) place(h *Hash) (int, bool, error) {
+	if b == nil || b.count == 0 {
+		return 0, false, nil
 	}
-	return readEntry(lines[i*entryLen:]), true, nil
+	k := bucketOf(h, b.bits)
+	lines, err := b.bucket(k)
+	if err != nil {
+		return 0, false, err
+	}
+	i, ok := find(lines, h, b.bits)
+	return int(binary.LittleEndian.Uint32(b.starts[4*k:])) + i, ok, nil
 }
 
 // find looks for h in a bucket's lines. Hashes are spread evenly, so that the bits

@@ -1,10 +1,16 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Problem is a finding of Check or Rebuild.
@@ -57,13 +63,19 @@ func (s scan) problems(pack string) (list []Problem) {
 // errIndexed says that the index and a pack disagree; Rebuild mends it.
 var errIndexed = errors.New("not in the pack where the index has it")
 
-// checking is a Check in work.
+// checking is a Check in work. Blocks are decoded side by side: what they lead to is behind mu.
 type checking struct {
-	s       *Store
-	blocks  map[place]int // sound blocks and how many objects the index has in them
-	buf     []byte
-	lists   []Hash
-	problem func(Problem)
+	s        *Store
+	mu       sync.Mutex
+	blocks   map[place]int // sound blocks and how many objects the index has in them
+	lists    []Hash
+	problems []Problem
+}
+
+func (c *checking) problem(list ...Problem) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.problems = append(c.problems, list...)
 }
 
 // Check reads everything and compares each object with its hash. It returns
@@ -92,10 +104,10 @@ func (s *Store) Check(ctx context.Context) (problems []Problem, err error) {
 	return problems, err
 }
 
-func (s *Store) check(ctx context.Context) (problems []Problem, err error) {
-	c := &checking{s: s, blocks: map[place]int{}, problem: func(p Problem) { problems = append(problems, p) }}
+func (s *Store) check(ctx context.Context) ([]Problem, error) {
+	c := &checking{s: s, blocks: map[place]int{}}
 	s.mu.Lock()
-	err = s.complete()
+	err := s.complete()
 	packs := sortedKeys(s.present)
 	s.mu.Unlock()
 	if err != nil {
@@ -103,22 +115,23 @@ func (s *Store) check(ctx context.Context) (problems []Problem, err error) {
 	}
 	for i, seq := range packs {
 		if err := c.pack(ctx, seq, i < len(packs)-1); err != nil {
-			return problems, err
+			return c.problems, err
 		}
 	}
 	entries, err := s.snapshot()
 	if err != nil {
-		return problems, err
+		return c.problems, err
 	}
 	for e, err := range entries {
 		if err != nil {
-			return problems, err
+			return c.problems, err
 		}
 		if err := c.indexed(e); err != nil {
 			c.problem(Problem{Pack: packName(e.pack), Offset: int64(e.off), Hash: e.hash, Err: err})
 		}
 	}
-	return problems, c.large(ctx)
+	err = c.large(ctx)
+	return c.problems, err
 }
 
 // indexed says what is wrong with the place where the index has e. A wound whose
@@ -163,17 +176,19 @@ func (c *checking) pack(ctx context.Context, seq uint32, full bool) error {
 	if full {
 		durable = st.Size
 	}
-	var inner error
+	before := len(c.problems)
+	var side errgroup.Group
+	side.SetLimit(runtime.GOMAXPROCS(0))
 	res, err := scanPack(ctx, f, packStart, st.Size, durable, func(b *found) error {
-		inner = c.block(f, seq, b)
-		return inner
+		own := found{b.off, b.head, slices.Clone(b.members)}
+		side.Go(func() error { return c.block(f, seq, &own) })
+		return nil
 	})
-	if err != nil {
+	if err = cmp.Or(side.Wait(), err); err != nil {
 		return err
 	}
-	for _, p := range res.problems(name) {
-		c.problem(p)
-	}
+	c.problem(res.problems(name)...)
+	slices.SortStableFunc(c.problems[before:], func(a, b Problem) int { return cmp.Compare(a.Offset, b.Offset) })
 	if res.end < st.Size {
 		c.problem(Problem{Pack: name, Offset: res.end, Length: st.Size - res.end, Torn: true, Err: errShort})
 	}
@@ -182,33 +197,29 @@ func (c *checking) pack(ctx context.Context, seq uint32, full bool) error {
 
 // block compares each object of a sound block with its hash.
 func (c *checking) block(f readerAt, seq uint32, b *found) error {
-	at := place{seq, uint32(b.off), 0}
-	c.buf = grown(c.buf, int(b.head.length()))
-	if _, err := f.ReadAt(c.buf, b.off); err != nil {
+	stored := rawBuffer(int(b.head.length()))
+	defer freeRaw(stored)
+	if _, err := f.ReadAt(stored, b.off); err != nil {
 		return err
 	}
 	raw := rawBuffer(int(b.head.raw))
 	defer freeRaw(raw)
 	p := Problem{Pack: packName(seq), Offset: b.off, Length: b.head.length()}
-	if err := expand(raw, c.buf[b.head.header:], b.head.method); err != nil {
-		p.Err = err
+	if p.Err = expand(raw, stored[b.head.header:], b.head.method); p.Err != nil {
 		for _, m := range b.members {
 			p.Hash = m.hash
 			c.problem(p)
 		}
 		return nil
 	}
-	rest := raw
+	var lists []Hash
+	indexed, rest := 0, raw
 	for i := range b.members {
 		m := &b.members[i]
-		data := rest[:m.length]
+		p.Hash, p.Err = m.hash, m.wrong(rest[:m.length])
 		rest = rest[m.length:]
-		p.Hash, p.Err = m.hash, nil
 		if m.list {
-			p.Err = checkList(data, m.size)
-			c.lists = append(c.lists, m.hash)
-		} else if sha256.Sum256(data) != m.hash {
-			p.Err = errHash
+			lists = append(lists, m.hash)
 		}
 		if p.Err != nil {
 			c.problem(p)
@@ -220,12 +231,24 @@ func (c *checking) block(f readerAt, seq uint32, b *found) error {
 		case err != nil || !ok:
 			p.Err = errUnindexed
 			c.problem(p)
-		case e.pack == seq && e.off == at.off && int(e.pos) == i && e.list == m.list && e.size == m.size:
-			c.blocks[at]++
+		case e.pack == seq && int64(e.off) == b.off && int(e.pos) == i && e.list == m.list && e.size == m.size:
+			indexed++
 		}
 	}
-	if _, there := c.blocks[at]; !there {
-		c.blocks[at] = 0
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.blocks[place{seq, uint32(b.off), 0}] = indexed
+	c.lists = append(c.lists, lists...)
+	return nil
+}
+
+// wrong says what is wrong with an object's bytes.
+func (m *member) wrong(data []byte) error {
+	switch {
+	case m.list:
+		return checkList(data, m.size)
+	case sha256.Sum256(data) != m.hash:
+		return errHash
 	}
 	return nil
 }

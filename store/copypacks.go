@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"slices"
+	"syscall"
 
 	"decree/disk"
 )
@@ -62,8 +64,9 @@ func (s *Store) hold() error {
 	return nil
 }
 
-// Parts adds the chunks that the contents in want are made of, which are objects too.
-func (s *Store) Parts(want map[Hash]struct{}) error {
+// Parts adds the chunks that the contents in want are made of, which are objects too. A content of
+// which that cannot be read, since the store has lost it, is taken out of want.
+func (s *Store) Parts(want *Numbers) error {
 	return s.upToDate(func() error {
 		entries, err := s.snapshot()
 		if err != nil {
@@ -73,24 +76,34 @@ func (s *Store) Parts(want map[Hash]struct{}) error {
 			if err != nil {
 				return err
 			}
-			if _, ok := want[e.hash]; !ok || !e.list {
+			if !e.list || want.Get(e.hash) == 0 {
 				continue
 			}
 			chunks, err := s.chunksOf(e.hash)
+			if isLost(err) {
+				want.Set(e.hash, 0)
+				continue
+			}
 			if err != nil {
 				return err
 			}
 			for _, h := range chunks {
-				want[h] = struct{}{}
+				want.Set(h, 1)
 			}
 		}
 		return nil
 	})
 }
 
+// isLost says whether an error is that an object is missing or damaged.
+func isLost(err error) bool {
+	return errors.As(err, new(*MissingError)) || errors.As(err, new(*DamagedError))
+}
+
 // CopyPacks copies objects, and takes each out of left: blocks of which all are wanted as they
-// are, of others what is wanted. s is one of OpenHeld. The error is the sink's, the disk's, or that an object is missing or damaged.
-func (s *Store) CopyPacks(ctx context.Context, left map[Hash]struct{}, sink PackSink) error {
+// are, of others what is wanted. s is one of OpenHeld. What stays in left is missing or damaged. The error
+// is the sink's or the disk's.
+func (s *Store) CopyPacks(ctx context.Context, left *Numbers, sink PackSink) error {
 	if sink.Size <= 0 {
 		sink.Size = 32 << 20
 	}
@@ -102,18 +115,52 @@ func (s *Store) CopyPacks(ctx context.Context, left map[Hash]struct{}, sink Pack
 	if err == nil {
 		err = c.end()
 	}
-	for h := range left {
-		if err == nil {
-			err = s.missing(h)
+	return err
+}
+
+// Lost returns which of the contents in want are missing or damaged, or have a part that is. s is one of OpenHeld,
+// and all of want is read.
+func (s *Store) Lost(ctx context.Context, want *Numbers) ([]Hash, error) {
+	left := want.Clone()
+	err := s.Parts(left)
+	if err != nil {
+		return nil, err
+	}
+	nowhere := PackSink{Begin: func() (io.Writer, error) { return io.Discard, nil }, End: func([]byte) error { return nil }}
+	if err := s.CopyPacks(ctx, left, nowhere); err != nil {
+		return nil, err
+	}
+	return s.Without(want, left), nil
+}
+
+// Without returns which of the contents in want cannot be had without the objects in lost.
+func (s *Store) Without(want, lost *Numbers) (out []Hash) {
+	for h := range want.All() {
+		gone := lost.Get(h) != 0
+		if !gone {
+			gone = s.misses(h, lost)
+		}
+		if gone {
+			out = append(out, h)
 		}
 	}
-	return err
+	return out
+}
+
+// misses says whether a content is kept as chunks of which one is lost, or which cannot be told.
+func (s *Store) misses(h Hash, lost *Numbers) bool {
+	e, ok, err := s.find(&h)
+	if err != nil || !ok || !e.list {
+		return err != nil || !ok
+	}
+	chunks, err := s.chunksOf(h)
+	return err != nil || slices.ContainsFunc(chunks, func(c Hash) bool { return lost.Get(c) != 0 })
 }
 
 // packCopy is a CopyPacks in work.
 type packCopy struct {
 	s     *Store
-	left  map[Hash]struct{}
+	left  *Numbers
 	sink  PackSink
 	coder *coder
 
@@ -136,7 +183,7 @@ func (c *packCopy) all(ctx context.Context) error {
 }
 
 func (c *packCopy) pack(ctx context.Context, seq uint32, f disk.File) error {
-	if len(c.left) == 0 {
+	if c.left.Len() == 0 {
 		return nil
 	}
 	st, err := f.Stat()
@@ -149,6 +196,9 @@ func (c *packCopy) pack(ctx context.Context, seq uint32, f disk.File) error {
 			failed = c.block(f, seq, b)
 		}
 	})
+	if errors.Is(err, syscall.EIO) {
+		err = nil // as where it is damaged; what has failed may be the sink's
+	}
 	return errors.Join(failed, err)
 }
 
@@ -164,12 +214,14 @@ func (c *packCopy) block(f disk.File, seq uint32, b *found) error {
 		return nil
 	}
 	c.buf = grown(c.buf, int(b.head.length()))
-	if _, err := f.ReadAt(c.buf, b.off); err != nil {
+	if _, err := f.ReadAt(c.buf, b.off); errors.Is(err, syscall.EIO) {
+		return nil // as where it is damaged: its objects stay in left
+	} else if err != nil {
 		return err
 	}
 	payload := c.buf[b.head.header:]
 	if crc32.Checksum(payload, castagnoli) != b.head.payloadSum {
-		return &DamagedError{Pack: packName(seq), Offset: b.off, Err: errPayload}
+		return nil // its objects stay in left
 	}
 	if n == len(b.members) {
 		return c.write(c.buf, nil, b.head, b.members)
@@ -179,7 +231,7 @@ func (c *packCopy) block(f disk.File, seq uint32, b *found) error {
 
 // wanted says whether an object is to be copied from this place.
 func (c *packCopy) wanted(m *member, at place) bool {
-	if _, ok := c.left[m.hash]; !ok {
+	if c.left.Get(m.hash) == 0 {
 		return false
 	}
 	c.s.mu.RLock()
@@ -193,7 +245,7 @@ func (c *packCopy) gather(payload []byte, seq uint32, b *found) error {
 	raw := rawBuffer(int(b.head.raw))
 	defer freeRaw(raw)
 	if expand(raw, payload, b.head.method) != nil {
-		return &DamagedError{Pack: packName(seq), Offset: b.off, Err: errRawSize}
+		return nil
 	}
 	rest := raw
 	for i := range b.members {
@@ -209,7 +261,7 @@ func (c *packCopy) gather(payload []byte, seq uint32, b *found) error {
 			}
 		}
 		c.raw, c.members = append(c.raw, data...), append(c.members, m)
-		delete(c.left, m.hash)
+		c.left.Set(m.hash, 0)
 	}
 	return nil
 }
@@ -255,7 +307,7 @@ func (c *packCopy) write(block, payload []byte, head blockHead, members []member
 	}
 	c.off += head.length()
 	for i := range members {
-		delete(c.left, members[i].hash)
+		c.left.Set(members[i].hash, 0)
 	}
 	return nil
 }
@@ -323,32 +375,35 @@ func Headers(ctx context.Context, pack io.ReaderAt, size int64) ([]byte, error) 
 	return out, nil
 }
 
-// FromBlock returns an object's bytes from its block, checked: those of a content against its
-// hash, those of a list by the block's checksum.
-func FromBlock(block []byte, p Packed) ([]byte, error) {
-	w := window{r: shifted{bytes.NewReader(block), p.Block}, size: p.Block + int64(len(block)), buf: make([]byte, len(block))}
+// FromBlock returns an object's bytes from its block, which lies at an offset of a pack, checked: those of a content
+// against its hash, those of a list by the block's checksum.
+func FromBlock(block []byte, off int64, h Hash) ([]byte, Packed, error) {
+	damaged := func(err error) ([]byte, Packed, error) {
+		return nil, Packed{}, &DamagedError{Hash: h, Offset: off, Err: err}
+	}
+	w := window{r: shifted{bytes.NewReader(block), off}, size: off + int64(len(block)), buf: make([]byte, len(block))}
 	var b found
-	if err := w.block(p.Block, &b); err != nil {
-		return nil, &DamagedError{Hash: p.Hash, Offset: p.Block, Err: err}
+	if err := w.block(off, &b); err != nil {
+		return damaged(err)
 	}
 	raw := make([]byte, b.head.raw)
 	if err := expand(raw, block[b.head.header:][:b.head.stored], b.head.method); err != nil {
-		return nil, &DamagedError{Hash: p.Hash, Offset: p.Block, Err: err}
+		return damaged(err)
 	}
 	rest := raw
 	for i := range b.members {
 		m := &b.members[i]
 		data := rest[:m.length]
 		rest = rest[m.length:]
-		if m.hash != p.Hash || m.list != p.List {
+		if m.hash != h {
 			continue
 		}
 		if !m.list && Hash(sha256.Sum256(data)) != m.hash {
-			return nil, &DamagedError{Hash: p.Hash, Offset: p.Block, Err: errHash}
+			return damaged(errHash)
 		}
-		return data, nil
+		return data, Packed{m.hash, m.size, m.list, off, b.head.length()}, nil
 	}
-	return nil, &DamagedError{Hash: p.Hash, Offset: p.Block, Err: errEntry}
+	return damaged(errEntry)
 }
 
 // shifted reads what lies at an offset of a pack.

@@ -16,16 +16,24 @@ const tablePage = 1024
 func (t *table) at(i int) *entry { return &t.pages[i/tablePage][i%tablePage] }
 
 func (t *table) get(h *Hash) *entry {
+	if i := t.number(h); i >= 0 {
+		return t.at(i)
+	}
+	return nil
+}
+
+// number returns which entry is h's; -1: none.
+func (t *table) number(h *Hash) int {
 	if t.n == 0 {
-		return nil
+		return -1
 	}
 	mask := len(t.slots) - 1
 	for i := slotOf(h) & mask; t.slots[i] != 0; i = (i + 1) & mask {
-		if e := t.at(int(t.slots[i]) - 1); e.hash == *h {
-			return e
+		if at := int(t.slots[i]) - 1; at < t.n && t.at(at).hash == *h { // a copy may share slots with one that has grown
+			return at
 		}
 	}
-	return nil
+	return -1
 }
 
 // slotOf takes the hash's own bits: they are as good as any hash function's. A

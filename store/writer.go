@@ -406,6 +406,11 @@ func (w *Writer) Put(r io.Reader, sizeHint int64) (Hash, int64, error) {
 	return w.put(input{r: r, size: sizeHint})
 }
 
+// PutAnew is Put, which stores what the store has otherwise than its hash says once more.
+func (w *Writer) PutAnew(r io.Reader, sizeHint int64) (Hash, int64, error) {
+	return w.put(input{r: r, size: sizeHint, anew: true})
+}
+
 // PutFile is Put for a regular file at its beginning, whose size was just seen.
 // A read that ends exactly there and short is taken for the file's end, which
 // saves the call that would say so. The length returned is that of what was read,

@@ -41,11 +41,18 @@ func (l *level) due(more bool) (n Node, ok bool) {
 		return n, false
 	}
 	n = l.waiting[top]
-	if rest, inside := strings.CutPrefix(l.node.Name, n.Name); more && inside && rest[0] < '/' {
+	if more && behind(n.Name, l.node.Name) {
 		return n, false
 	}
 	l.waiting = l.waiting[:top]
 	return n, true
+}
+
+// behind says whether what is in the directory dir comes behind a later name beside it:
+// "a/x" behind "a-b".
+func behind(dir, name string) bool {
+	rest, inside := strings.CutPrefix(name, dir)
+	return inside && rest[0] < '/'
 }
 
 // run calls visit for each name with its path, which is valid during the call; a

@@ -2,10 +2,12 @@ package view
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"decree/history"
 	"decree/plan"
+	"decree/project"
 	"decree/recorder"
 )
 
@@ -112,6 +114,14 @@ type Forgetting struct {
 	InTree     []string    `json:"in_tree"`
 	Layers     []string    `json:"layers"`
 	FreedBytes int64       `json:"freed_bytes"`
+	// Backups are those that may hold the contents, as far as the store remembers them.
+	Backups []Backups `json:"backups"`
+}
+
+// Backups are generations in one target.
+type Backups struct {
+	Target      string   `json:"target"`
+	Generations []string `json:"generations"` // by name, oldest first
 }
 
 // Forgotten is a content that goes.
@@ -124,7 +134,7 @@ type Forgotten struct {
 // ForgettingOf is the Forgetting of a forget.
 func ForgettingOf(f *recorder.Forgetting, dryRun bool) Forgetting {
 	out := Forgetting{DryRun: dryRun, Contents: []Forgotten{}, Records: append([]string{}, f.Records...),
-		Also: Paths(f.Also), InTree: Paths(f.InTree), Layers: append([]string{}, f.Layers...), FreedBytes: f.Freed}
+		Also: Paths(f.Also), InTree: Paths(f.InTree), Layers: append([]string{}, f.Layers...), FreedBytes: f.Freed, Backups: []Backups{}}
 	for _, c := range f.Contents {
 		out.Contents = append(out.Contents, Forgotten{Path(c.Path), c.SHA256.String(), c.Size})
 	}
@@ -160,6 +170,21 @@ type Failure struct {
 	Hint     string          `json:"hint"`
 	State    string          `json:"state"` // in which state things are left, as the message says; "" where it does not
 	Paths    []FailureAtPath `json:"paths"`
+}
+
+// FailureOf is the Failure of an error that a command ended with; "" where it was no command.
+func FailureOf(command string, err error) Failure {
+	out := Failure{
+		Command: command, Message: err.Error(), ExitCode: int(project.KindOf(err)), Hint: project.HintOf(err), State: project.StateOf(err),
+		Paths: []FailureAtPath{},
+	}
+	var conflict *recorder.ConflictError
+	if errors.As(err, &conflict) {
+		for _, it := range conflict.Items {
+			out.Paths = append(out.Paths, FailureAtPath{Path: Path(it.Path), Reason: it.Reason})
+		}
+	}
+	return out
 }
 
 // FailureAtPath is a path that stood in the way.

@@ -63,7 +63,7 @@ func (x *txn) checkFrom(s *step) (string, error) {
 	if err != nil {
 		return refusal(err)
 	}
-	if have.info.Ino != 0 {
+	if !have.absent() {
 		info := have.info
 		s.was = &info
 	}

@@ -282,7 +282,16 @@ func (x *txn) mkdir(s *step, e *tree.Entry) error {
 	if _, err := unlist(e, d, name, is, mode|0o700); err != nil {
 		return err
 	}
-	return d.Chmod(name, is, mode|0o700)
+	if err := d.Chmod(name, is, mode|0o700); err != nil {
+		return err
+	}
+	if is, err = d.Stat(name); err != nil {
+		return err
+	}
+	if err := keepsMode(s, mode|0o700, is.Mode); err != nil {
+		return errors.Join(err, d.Rmdir(name))
+	}
+	return nil
 }
 
 // dropDir removes an empty directory; one that is not empty may stay if the

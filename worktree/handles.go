@@ -206,8 +206,9 @@ func (d *handle) release() {
 func (h *handles) forget(path tree.Path) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	gone := disk.Folded(string(path))
 	for at, d := range h.open {
-		if len(at) >= len(path) && strings.EqualFold(string(at[:len(path)]), string(path)) && (len(at) == len(path) || at[len(path)] == '/') {
+		if below, ok := strings.CutPrefix(disk.Folded(string(at)), gone); ok && (below == "" || below[0] == '/') {
 			h.drop(d)
 		}
 	}

@@ -7,17 +7,18 @@ import (
 	"slices"
 	"strings"
 
+	"decree/disk"
 	"decree/tree"
 )
 
 // respelled are the paths that a plan names in two respelled, up to the component
 // in which these differ: "Src" and "src" where "Src/a" goes and "src/a" comes. A
-// file system that folds case takes them for one; which of them is there only a
+// file system that folds names takes them for one; which of them is there only a
 // listing tells.
 type respelled map[tree.Path]bool
 
-// respelledOf finds them among paths in byte order. That two are the same without
-// their case is all that it knows of folding.
+// respelledOf finds them among paths in byte order, those of all file systems: what
+// disk.Folded finds alike.
 func respelledOf(paths iter.Seq[tree.Path]) respelled {
 	alike := likely(paths)
 	if len(alike) == 0 {
@@ -26,7 +27,7 @@ func respelledOf(paths iter.Seq[tree.Path]) respelled {
 	var out respelled
 	first := map[string]tree.Path{}
 	for path := range paths {
-		folded := strings.ToLower(string(path))
+		folded := disk.Folded(string(path))
 		if !alike[maphash.String(foldSeed, folded)] {
 			continue
 		}
@@ -45,12 +46,12 @@ func respelledOf(paths iter.Seq[tree.Path]) respelled {
 
 var foldSeed = maphash.MakeSeed()
 
-// likely returns the hashes that several of the paths have without their case: so
+// likely returns the hashes that several of the paths have when folded: so
 // little is kept of each, since mostly no two are the same.
 func likely(paths iter.Seq[tree.Path]) map[uint64]bool {
 	var sums []uint64
 	for path := range paths {
-		sums = append(sums, maphash.String(foldSeed, strings.ToLower(string(path))))
+		sums = append(sums, maphash.String(foldSeed, disk.Folded(string(path))))
 	}
 	slices.Sort(sums)
 	alike := map[uint64]bool{}

@@ -10,20 +10,22 @@ import (
 	"decree/tree"
 )
 
-// Two states of a tree that differ in the case of names, with and without a change
-// of what the names stand for.
+// Two states of a tree that differ in the case of names, or in how an accent is written, with
+// and without a change of what the names stand for.
 var (
 	lowerCase = files{
 		"readme": file("read me"), "src": dir(0o755), "src/a": file("a"), "src/Sub": dir(0o750), "src/Sub/b": file("b"), "src/old": file("o"),
 		"link": link("readme"), "kind": dir(0o755), "kind/x": file("x"), "keep": file("k"), "edit": file("1"),
+		"caf\u00e9": file("c"), "stra\u00dfe": dir(0o755), "stra\u00dfe/\u017fign": file("s"), "\u00c5ng": file("1"),
 	}
 	upperCase = files{
 		"README": file("read me"), "Src": dir(0o755), "Src/a": file("a"), "Src/sub": dir(0o750), "Src/sub/B": file("other"), "Src/new": file("n"),
 		"LINK": link("readme"), "Kind": file("a file now"), "keep": file("k"), "edit": file("2"),
+		"cafe\u0301": file("c"), "STRASSE": dir(0o755), "STRASSE/sign": file("s"), "\u212bng": file("2"),
 	}
 )
 
-// TestRenamesOfCaseAlone moves there and back where case is folded and where not,
+// TestRenamesOfCaseAlone moves there and back where names are folded and where not,
 // by a plain move, by one with a fault and by one with a death at every step.
 func TestRenamesOfCaseAlone(t *testing.T) {
 	for _, folds := range []bool{true, false} {

@@ -72,13 +72,32 @@ func (x *txn) openStage(isNew bool) error {
 	}
 	x.stage = d
 	st, err := d.Self()
-	x.uid, x.dev = st.UID, st.Dev
+	x.uid, x.dev, x.dirMode = st.UID, st.Dev, st.Mode
 	return err
+}
+
+// checkModes refuses what a file system that gives all directories one mode cannot keep.
+func (x *txn) checkModes() error {
+	if x.dirMode&0o077 == 0 {
+		return nil // as the staging directory was to be made
+	}
+	for _, s := range x.steps {
+		if !isDir(s.To) {
+			continue
+		}
+		if err := keepsMode(s, s.To.Mode, x.dirMode); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stageAll puts every new content into its slot, checked. The last batch and
 // the directories are left to be flushed, together with the journal.
 func (x *txn) stageAll(ctx context.Context) error {
+	if err := x.checkModes(); err != nil {
+		return err
+	}
 	if err := x.noteBesides(); err != nil {
 		return err
 	}
@@ -300,7 +319,23 @@ func (x *txn) dress(s *step, p slots, f disk.File) error {
 	if err != nil {
 		return err
 	}
-	return unlistAndChmod(s.To, p, p.in, f, mode)
+	if err := unlistAndChmod(s.To, p, p.in, f, mode); err != nil {
+		return err
+	}
+	is, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return keepsMode(s, mode, is.Mode)
+}
+
+// keepsMode refuses where a file system did as if it gave a mode, and has kept its own: what then
+// came into the tree would not be known for ours.
+func keepsMode(s *step, want, have uint32) error {
+	if have == want {
+		return nil
+	}
+	return &ConflictError{[]Conflict{{s.Path, fmt.Sprintf("mode %o cannot be given here: the file system makes it %o", want, have)}}}
 }
 
 // unlistAndChmod gives the new file f its mode, and takes from it the access control list that

@@ -36,6 +36,7 @@ type txn struct {
 	staged   bool     // it is ours
 	uid      uint32   // whose the staging directory is: ours
 	dev      uint64   // its device
+	dirMode  uint32   // the mode that it got
 	beside   bool     // all slots beside their targets
 	// unflushed is what has to be durable before the journal gets its name; each
 	// is called once; with false it only closes its file.

@@ -56,26 +56,34 @@ func (t *Directory) Place() (path string, dev, ino uint64, err error) {
 	return t.dir.Path(), self.Dev, self.Ino, err
 }
 
-// parent opens the directory that name lies in, and returns the last component. With create
-// what is missing is made, each name flushed.
-func (t *Directory) parent(name string, create bool) (disk.Dir, string, error) {
+// absent says what becomes of a directory that is missing on the way to a name.
+type absent int
+
+const (
+	isError   absent = iota
+	isMade           // for what need not be durable
+	isFlushed        // it is made, and its name flushed
+)
+
+// parent opens the directory that name lies in, and returns the last component.
+func (t *Directory) parent(name string, missing absent) (disk.Dir, string, error) {
 	if err := CheckName(name); err != nil {
 		return nil, "", err
 	}
-	dir, err := t.open(path.Dir(name), create)
+	dir, err := t.open(path.Dir(name), missing)
 	return dir, path.Base(name), err
 }
 
 // open opens a directory below the target's; "." and "" are the target's own.
-func (t *Directory) open(name string, create bool) (disk.Dir, error) {
+func (t *Directory) open(name string, missing absent) (disk.Dir, error) {
 	at := t.dir
 	if name == "." || name == "" {
 		return t.disk.OpenRoot(t.name)
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		next, err := at.OpenDir(part)
-		if create && errors.Is(err, fs.ErrNotExist) {
-			next, err = makeDir(at, part)
+		if missing != isError && errors.Is(err, fs.ErrNotExist) {
+			next, err = makeDir(at, part, missing == isFlushed)
 		}
 		if at != t.dir {
 			at.Close()
@@ -88,7 +96,7 @@ func (t *Directory) open(name string, create bool) (disk.Dir, error) {
 	return at, nil
 }
 
-func makeDir(in disk.Dir, name string) (disk.Dir, error) {
+func makeDir(in disk.Dir, name string, flush bool) (disk.Dir, error) {
 	if err := in.Mkdir(name, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
@@ -99,8 +107,10 @@ func makeDir(in disk.Dir, name string) (disk.Dir, error) {
 	if err := in.Chmod(name, is, privateDir); err != nil {
 		return nil, err
 	}
-	if err := in.Sync(); err != nil {
-		return nil, err
+	if flush {
+		if err := in.Sync(); err != nil {
+			return nil, err
+		}
 	}
 	return in.OpenDir(name)
 }
@@ -108,7 +118,7 @@ func makeDir(in disk.Dir, name string) (disk.Dir, error) {
 // List walks what lies below the last directory that prefix names whole.
 func (t *Directory) List(ctx context.Context, prefix string, each func(Object) error) error {
 	at := strings.TrimSuffix(prefix[:strings.LastIndexByte(prefix, '/')+1], "/")
-	dir, err := t.open(at, false)
+	dir, err := t.open(at, isError)
 	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
 		return nil
 	}
@@ -174,7 +184,7 @@ func listOne(ctx context.Context, dir disk.Dir, key, full, prefix string, st dis
 
 // Open opens a file.
 func (t *Directory) Open(_ context.Context, name string, offset, length int64) (io.ReadCloser, int64, error) {
-	dir, base, err := t.parent(name, false)
+	dir, base, err := t.parent(name, isError)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -204,7 +214,7 @@ type limited struct {
 
 // Create begins a file.
 func (t *Directory) Create(_ context.Context, near string) (Upload, error) {
-	dir, _, err := t.parent(near, true)
+	dir, _, err := t.parent(near, isFlushed)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +291,7 @@ func versionOf(data []byte) Version { return Version(tree.Sum(data).String()) }
 
 // Swap replaces a file while it holds a lock on its directory, which all who use Swap take.
 func (t *Directory) Swap(ctx context.Context, name string, data []byte, was Version) (Version, error) {
-	dir, base, err := t.parent(name, true)
+	dir, base, err := t.parent(name, isFlushed)
 	if err != nil {
 		return "", err
 	}
@@ -327,7 +337,7 @@ func lockFor(ctx context.Context, dir disk.Dir) (unlock func() error, err error)
 
 // Lock locks the directory of unfinished uploads that prefix has for that.
 func (t *Directory) Lock(_ context.Context, prefix string) (func() error, error) {
-	dir, err := t.open(path.Join(prefix, lockName), true)
+	dir, err := t.open(path.Join(prefix, lockName), isFlushed)
 	if err != nil {
 		return nil, err
 	}
@@ -347,7 +357,7 @@ const lockName = Unfinished + "lock"
 
 // Delete removes a file.
 func (t *Directory) Delete(_ context.Context, name string) error {
-	dir, base, err := t.parent(name, false)
+	dir, base, err := t.parent(name, isError)
 	if err == nil {
 		defer dir.Close()
 		err = dir.Remove(base)
@@ -360,7 +370,7 @@ func (t *Directory) Delete(_ context.Context, name string) error {
 
 // Tidy removes unfinished files. The caller has the lock of prefix, so that nobody works on them.
 func (t *Directory) Tidy(ctx context.Context, prefix string) error {
-	dir, err := t.open(strings.TrimSuffix(prefix, "/"), false)
+	dir, err := t.open(strings.TrimSuffix(prefix, "/"), isError)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -404,7 +414,7 @@ func tidy(ctx context.Context, dir disk.Dir) error {
 
 // Clear removes a directory.
 func (t *Directory) Clear(_ context.Context, name string) error {
-	dir, base, err := t.parent(name, false)
+	dir, base, err := t.parent(name, isError)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -417,7 +427,7 @@ func (t *Directory) Clear(_ context.Context, name string) error {
 
 // Write writes a file without flushing it.
 func (t *Directory) Write(_ context.Context, name string, r io.Reader) error {
-	dir, base, err := t.parent(name, true)
+	dir, base, err := t.parent(name, isMade)
 	if err != nil {
 		return err
 	}
@@ -435,12 +445,12 @@ func (t *Directory) Write(_ context.Context, name string, r io.Reader) error {
 
 // Link makes a hard link.
 func (t *Directory) Link(_ context.Context, old, name string) error {
-	from, was, err := t.parent(old, false)
+	from, was, err := t.parent(old, isError)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, base, err := t.parent(name, true)
+	to, base, err := t.parent(name, isMade)
 	if err != nil {
 		return err
 	}
@@ -450,12 +460,12 @@ func (t *Directory) Link(_ context.Context, old, name string) error {
 
 // Exchange exchanges two directories, or renames the first where the second is missing.
 func (t *Directory) Exchange(_ context.Context, name, with string) error {
-	from, a, err := t.parent(name, false)
+	from, a, err := t.parent(name, isError)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, b, err := t.parent(with, true)
+	to, b, err := t.parent(with, isFlushed)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,9 @@ package target_test
 
 import (
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +12,7 @@ import (
 	"decree/backup/target"
 	"decree/backup/target/targettest"
 	"decree/disk"
+	"decree/disk/disktest"
 )
 
 func TestADirectoryIsATarget(t *testing.T) {
@@ -60,4 +63,24 @@ func TestATargetIsPrivate(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, mode, st.Mode().Perm(), name)
 	}
+}
+
+// What lies on a shelf has a directory for each record: to flush each of them would cost what the history is long.
+func TestAShelfIsNotFlushed(t *testing.T) {
+	flushes := 0
+	d, err := target.OpenDirectory(disktest.Inject(disk.OS, func(s disktest.Step) disktest.Action {
+		if strings.HasSuffix(s.Op, "Sync") {
+			flushes++
+		}
+		return disktest.Action{}
+	}), filepath.Join(t.TempDir(), "to"), true)
+	require.NoError(t, err)
+	defer d.Close()
+	for _, name := range []string{"p/now.new/a/x", "p/now.new/b/c/x"} {
+		require.NoError(t, d.Write(t.Context(), name, strings.NewReader("x")))
+		require.NoError(t, d.Link(t.Context(), name, path.Join("p/now.new/links", name)))
+	}
+	require.Zero(t, flushes)
+	require.NoError(t, d.Exchange(t.Context(), "p/now.new", "p/now"))
+	require.Equal(t, 1, flushes)
 }

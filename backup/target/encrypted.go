@@ -227,20 +227,62 @@ func (e *encrypted) Open(ctx context.Context, name string, offset, length int64)
 
 // decrypt reads an age file.
 func (e *encrypted) decrypt(k *projectKey, r io.Reader) (io.Reader, error) {
+	from := &noting{r: r}
 	start := make([]byte, headLength)
-	if _, err := io.ReadFull(r, start); err != nil {
+	if _, err := io.ReadFull(from, start); err != nil {
 		return nil, fmt.Errorf("not a whole encrypted file: %w", err)
 	}
 	identity, err := e.identityFor(k, start)
 	if err != nil {
 		return nil, err
 	}
-	plain, err := age.Decrypt(io.MultiReader(bytes.NewReader(start), r), identity)
-	var mismatch *age.NoIdentityMatchError
-	if errors.As(err, &mismatch) {
-		err = fmt.Errorf("%w: it was encrypted with another key than that of %s, or is damaged", ErrWrongKey, keyFile)
+	plain, err := age.Decrypt(io.MultiReader(bytes.NewReader(start), from), identity)
+	if err != nil {
+		return nil, notOurs(err, from.err)
 	}
-	return plain, err
+	return &decrypting{plain, func() error { return from.err }}, nil
+}
+
+// ErrDamaged: an encrypted content is not what was written there.
+var ErrDamaged = errors.New("it is not what was written there")
+
+// noting is a reader that keeps its error.
+type noting struct {
+	r   io.Reader
+	err error
+}
+
+func (n *noting) Read(b []byte) (int, error) {
+	got, err := n.r.Read(b)
+	if err != nil && err != io.EOF { //nolint:errorlint // a reader's end is never wrapped
+		n.err = err
+	}
+	return got, err
+}
+
+// decrypting is what age makes of an encrypted content. below is the error of reading that.
+type decrypting struct {
+	io.Reader
+	below func() error
+}
+
+func (d *decrypting) Read(b []byte) (int, error) {
+	n, err := d.Reader.Read(b)
+	if err != nil && err != io.EOF { //nolint:errorlint // a reader's end is never wrapped
+		err = notOurs(err, d.below())
+	}
+	return n, err
+}
+
+// notOurs is an error of age's: ErrDamaged, unless reading what it was to decrypt has failed.
+func notOurs(err, below error) error {
+	if below != nil {
+		return err
+	}
+	if errors.As(err, new(*age.NoIdentityMatchError)) {
+		return fmt.Errorf("%w, or was encrypted with another key than that of %s", ErrDamaged, keyFile)
+	}
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
 // identityFor is what opens the file that begins with start: its own key, if this machine has it, or
@@ -248,7 +290,7 @@ func (e *encrypted) decrypt(k *projectKey, r io.Reader) (io.Reader, error) {
 func (e *encrypted) identityFor(k *projectKey, start []byte) (age.Identity, error) {
 	const intro = ageIntro + "-> X25519 "
 	if !bytes.HasPrefix(start, []byte(intro)) {
-		return nil, errors.New("it was not encrypted by decree")
+		return nil, fmt.Errorf("%w, or was not encrypted by decree", ErrDamaged)
 	}
 	share, _, _ := strings.Cut(string(start[len(intro):]), "\n")
 	key, err := e.fileKey(k, share)
@@ -371,7 +413,7 @@ func (e *encrypted) Read(ctx context.Context, name string, limit int64) ([]byte,
 		data, err = io.ReadAll(r)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: %w", name, err)
+		return nil, "", err // whose name its caller knows
 	}
 	return data, version, nil
 }

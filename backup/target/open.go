@@ -50,7 +50,7 @@ func (o Options) open(d disk.Disk) (Target, error) {
 	}
 	u, err := url.Parse(o.To)
 	if err != nil {
-		return nil, fmt.Errorf("this is not a URL of a target: %w", unquoted(err))
+		return nil, fmt.Errorf("%s: this is not a URL of a target", Shown(o.To)) // what url.Parse says has parts of it
 	}
 	switch scheme {
 	case "s3":
@@ -60,12 +60,4 @@ func (o Options) open(d disk.Disk) (Target, error) {
 	default:
 		return nil, fmt.Errorf("%s: targets are directories, s3:// and sftp://", scheme)
 	}
-}
-
-// unquoted is what url.Parse has to say without the URL, in which there may be a password.
-func unquoted(err error) error {
-	if e, ok := err.(*url.Error); ok { //nolint:errorlint // it is url.Parse's own
-		return e.Err
-	}
-	return err
 }

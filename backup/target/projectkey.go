@@ -42,7 +42,44 @@ var (
 	ErrWrongKey = errors.New("the key does not fit")
 	// ErrNoKey: key.age is missing, without which nothing can be read.
 	ErrNoKey = errors.New(keyFile + " is missing")
+	// ErrDamagedKey: key.age is not what was written there.
+	ErrDamagedKey = errors.New(keyFile + " is damaged")
 )
+
+// KeyError is that backups cannot be read with what was given: an error of one of the categories above, with what to do.
+type KeyError struct {
+	Err  error
+	Next string
+}
+
+func (e *KeyError) Error() string { return e.Err.Error() }
+
+func (e *KeyError) Unwrap() error { return e.Err }
+
+// Hint is what to do.
+func (e *KeyError) Hint() string { return e.Next }
+
+// AboutKey says whether an error is one of these categories.
+func AboutKey(err error) bool {
+	return slices.ContainsFunc([]error{ErrNoIdentity, ErrWrongKey, ErrNoKey, ErrDamagedKey}, func(is error) bool { return errors.Is(err, is) })
+}
+
+// aboutKeyFile is an error of opening a key.age.
+func aboutKeyFile(file []byte, err error) error {
+	next := "set backup.identity, or DECREE_BACKUP_IDENTITY where there is no config yet, to the file with an age identity that opens them"
+	switch {
+	case errors.Is(err, ErrDamagedKey):
+		next = "put a copy of " + keyFile + " in its place: nothing there can be read without it"
+	case byPassphrase(file):
+		next = "set DECREE_BACKUP_PASSPHRASE to their passphrase"
+	}
+	return &KeyError{err, next}
+}
+
+// Lacks is the error of backups with that key.age, nil where it is not known, that are to be read with nothing that opens them.
+func Lacks(file []byte) error {
+	return aboutKeyFile(file, fmt.Errorf("%w, and nothing that opens them was given", ErrNoIdentity))
+}
 
 const (
 	keyFile      = "key.age"
@@ -200,7 +237,7 @@ func (e *encrypted) missing(ctx context.Context, project string, write bool, kno
 	case IsEncrypted(intro) && len(known) == 1:
 		return known[0].KeyFile, nil
 	case IsEncrypted(intro):
-		return nil, fmt.Errorf("%s: %w: nothing there can be read until it is put back from a copy", path.Join(e.inner.String(), project), ErrNoKey)
+		return nil, &KeyError{fmt.Errorf("%s: %w", path.Join(e.inner.String(), project), ErrNoKey), "put a copy of it back: nothing there can be read without it"}
 	case write && e.keys.Recipients != "":
 		return nil, fmt.Errorf("%s: the backups there are not encrypted, and backup.encrypt is set: give backup.name another name, or take them away", path.Join(e.inner.String(), project))
 	}
@@ -228,7 +265,7 @@ func (e *encrypted) newKey(ctx context.Context, project string) (*projectKey, er
 		}))
 	}
 	if !e.opens() {
-		k.identity, k.locked = nil, e.lacks(k.file)
+		k.identity, k.locked = nil, Lacks(k.file)
 	}
 	return k, err
 }
@@ -260,7 +297,8 @@ func (e *encrypted) openKey(project string, file []byte, m *memory) (*projectKey
 		others := m.at(e.place(project))
 		same := slices.ContainsFunc(others, func(r *remembered) bool { return r.Recipient == k.recipient.String() })
 		if len(others) > 0 && !same {
-			return nil, fmt.Errorf("%s: %w: this machine has written there with another key, so somebody has replaced %s", path.Join(e.inner.String(), project), ErrWrongKey, keyFile)
+			return nil, &KeyError{fmt.Errorf("%s: %w: this machine has written there with another key, so somebody has replaced %s", path.Join(e.inner.String(), project), ErrWrongKey, keyFile),
+				"put the " + keyFile + " back that was there, or give backup.name another name"}
 		}
 	}
 	return k, nil // k.locked says why it cannot be opened, to whom it concerns
@@ -310,7 +348,7 @@ func (e *encrypted) unlock(k *projectKey) error {
 		r, err := age.Decrypt(bytes.NewReader(k.file), identities...)
 		var mismatch *age.NoIdentityMatchError
 		if errors.As(err, &mismatch) {
-			return fmt.Errorf("%w: %s does not open %s", ErrWrongKey, e.given(k.file), keyFile)
+			return aboutKeyFile(k.file, fmt.Errorf("%w: %s does not open %s", ErrWrongKey, e.given(k.file), keyFile))
 		}
 		var text []byte
 		if err == nil {
@@ -320,7 +358,7 @@ func (e *encrypted) unlock(k *projectKey) error {
 			k.identity, err = age.ParseX25519Identity(strings.TrimSpace(string(text)))
 		}
 		if err != nil {
-			return fmt.Errorf("%s is damaged: %w", keyFile, err)
+			return aboutKeyFile(k.file, fmt.Errorf("%w: %w", ErrDamagedKey, err))
 		}
 		k.recipient, k.names = k.identity.Recipient(), namesKey(k.identity)
 		return nil
@@ -337,25 +375,17 @@ func (e *encrypted) identities(file []byte) ([]age.Identity, error) {
 		id, err := age.NewScryptIdentity(e.keys.Passphrase)
 		return []age.Identity{id}, err
 	case byPassphrase(file) || e.keys.Identity == "":
-		return nil, e.lacks(file)
+		return nil, Lacks(file)
 	}
 	data, err := os.ReadFile(e.keys.Identity)
 	if err != nil {
-		return nil, fmt.Errorf("backup.identity: %w", err)
+		return nil, aboutKeyFile(file, fmt.Errorf("%w: the file that backup.identity, or DECREE_BACKUP_IDENTITY, names cannot be read: %w", ErrNoIdentity, err))
 	}
 	list, err := age.ParseIdentities(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("backup.identity: %s: %w", e.keys.Identity, err)
+		return nil, aboutKeyFile(file, fmt.Errorf("%w: the file that backup.identity, or DECREE_BACKUP_IDENTITY, names has no age identity: %s: %w", ErrNoIdentity, e.keys.Identity, err))
 	}
 	return list, nil
-}
-
-// lacks says what must be given to open a key.age.
-func (e *encrypted) lacks(file []byte) error {
-	if byPassphrase(file) {
-		return fmt.Errorf("%w: to read them, set DECREE_BACKUP_PASSPHRASE to their passphrase", ErrNoIdentity)
-	}
-	return fmt.Errorf("%w: to read them, set backup.identity to the file with an age identity that opens them", ErrNoIdentity)
 }
 
 // given is what key.age was to be opened with.

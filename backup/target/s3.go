@@ -60,6 +60,9 @@ func openS3(d disk.Disk, u *url.URL, o Options) (*objects, error) {
 		if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" || strings.Trim(endpoint.Path, "/") != "" {
 			return nil, fmt.Errorf("%s: the endpoint must be like https://s3.example.org or http://localhost:9000", o.name(u))
 		}
+		if endpoint.User != nil {
+			return nil, fmt.Errorf("%s: credentials do not belong into the endpoint: %s", o.name(u), whereCredentials)
+		}
 		host, secure, lookup = endpoint.Host, endpoint.Scheme == "https", minio.BucketLookupPath
 	}
 	creds, err := o.credentials()
@@ -87,6 +90,9 @@ func (o Options) name(u *url.URL) string {
 
 const whereCredentials = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write them into ~/.aws/credentials"
 
+// ErrNoCredentials: nothing was given by which the server would know who asks.
+var ErrNoCredentials = errors.New("there are no credentials")
+
 // credentials are those of the usual variables, else of the profile in the usual file.
 func (o Options) credentials() (*credentials.Credentials, error) {
 	id, key := o.Getenv("AWS_ACCESS_KEY_ID"), o.Getenv("AWS_SECRET_ACCESS_KEY")
@@ -94,7 +100,7 @@ func (o Options) credentials() (*credentials.Credentials, error) {
 		return credentials.NewStaticV4(id, key, o.Getenv("AWS_SESSION_TOKEN")), nil
 	}
 	if id != "" || key != "" {
-		return nil, errors.New("only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set")
+		return nil, fmt.Errorf("%w: only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set", ErrNoCredentials)
 	}
 	file := o.Getenv("AWS_SHARED_CREDENTIALS_FILE")
 	if file == "" && o.Home != "" {
@@ -102,13 +108,13 @@ func (o Options) credentials() (*credentials.Credentials, error) {
 	}
 	profile := cmp.Or(o.Getenv("AWS_PROFILE"), "default")
 	if file == "" {
-		return nil, errors.New("there are no credentials: " + whereCredentials)
+		return nil, fmt.Errorf("%w: %s", ErrNoCredentials, whereCredentials)
 	}
 	c := credentials.NewFileAWSCredentials(file, profile)
 	if _, err := c.GetWithContext(nil); errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("there are no credentials: " + whereCredentials)
+		return nil, fmt.Errorf("%w: %s", ErrNoCredentials, whereCredentials)
 	} else if err != nil {
-		return nil, fmt.Errorf("%s, profile %s: %w", file, profile, err)
+		return nil, fmt.Errorf("%w: %s has no usable profile %s, which AWS_PROFILE names: %w", ErrNoCredentials, file, profile, err)
 	}
 	return c, nil
 }
@@ -191,7 +197,12 @@ func cut(err error) bool {
 	}
 	var e *url.Error
 	var n net.Error
-	return errors.As(err, &e) || errors.As(err, &n) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+	if errors.As(err, &n) {
+		if _, bare := n.(syscall.Errno); bare { //nolint:errorlint // it looks like an error of the network's, and is one of a disk
+			n = nil
+		}
+	}
+	return errors.As(err, &e) || n != nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 

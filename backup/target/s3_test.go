@@ -1,25 +1,21 @@
 package target_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,66 +24,11 @@ import (
 	"decree/disk"
 )
 
-const (
-	accessKey = "tester"
-	secretKey = "not-much-of-a-secret"
-)
-
-// gateway is the path of versitygw: of bin/, as 'make bin/versitygw' builds it, or else built now,
-// which takes minutes once.
-var gateway = sync.OnceValues(func() (string, error) {
-	at, err := filepath.Abs("../../bin/versitygw")
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(at); err == nil {
-		return at, nil
-	}
-	if testing.Short() {
-		return "", fmt.Errorf("there is no bin/versitygw: 'make bin/versitygw' builds it")
-	}
-	cmd := exec.Command("go", "build", "-o", at, "github.com/versity/versitygw/cmd/versitygw")
-	cmd.Dir = "../../tools/s3"
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("versitygw cannot be built: %w\n%s", err, out)
-	}
-	return at, nil
-})
-
 // server starts versitygw over a directory that has a bucket called "bucket", and returns its address.
 func server(t *testing.T) (at, dir string) {
 	t.Helper()
 	target.Impatient()
-	bin, err := gateway()
-	if err != nil {
-		t.Skip(err)
-	}
-	dir = t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "bucket"), 0o700))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	at = l.Addr().String()
-	require.NoError(t, l.Close())
-	var out bytes.Buffer
-	cmd := exec.Command(bin, "--access", accessKey, "--secret", secretKey, "--port", at, "--quiet", "posix", "--sidecar", t.TempDir(), dir)
-	cmd.Stdout, cmd.Stderr = &out, &out
-	require.NoError(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
-	for {
-		c, err := net.Dial("tcp", at)
-		if err == nil {
-			c.Close()
-			return at, dir
-		}
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Skipf("versitygw does not run here: %v\n%s", err, out.String())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	return targettest.Gateway(t)
 }
 
 func environment(pairs ...string) func(string) string {
@@ -105,7 +46,7 @@ func openS3(t *testing.T, at, place string) target.Target {
 	t.Helper()
 	tg, err := target.Open(t.Context(), disk.OS, target.Options{
 		To:      "s3://" + place + "?endpoint=http://" + at,
-		Getenv:  environment("AWS_ACCESS_KEY_ID", accessKey, "AWS_SECRET_ACCESS_KEY", secretKey),
+		Getenv:  environment("AWS_ACCESS_KEY_ID", targettest.AccessKey, "AWS_SECRET_ACCESS_KEY", targettest.SecretKey),
 		Scratch: t.TempDir(),
 	})
 	require.NoError(t, err)
@@ -153,98 +94,26 @@ func TestAnEncryptedBucketIsATarget(t *testing.T) {
 	})
 }
 
-// faulty stands before a server. fault is asked for each request.
-type faulty struct {
-	fault func(r *http.Request) fault
-	hits  atomic.Int64
-}
-
-type fault int
-
-const (
-	none fault = iota
-	cutBefore
-	cutAfter // the request is done, its answer is lost
-	cutInside
-	conflict
-	unavailable
-	slowDown
-)
-
-func (f *faulty) start(t *testing.T, at string) string {
-	t.Helper()
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: at})
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		what := f.fault(r)
-		if what != none {
-			f.hits.Add(1)
-		}
-		switch what {
-		case cutBefore:
-			hijack(w)
-		case cutAfter:
-			proxy.ServeHTTP(httptest.NewRecorder(), r)
-			hijack(w)
-		case cutInside:
-			rec := httptest.NewRecorder()
-			proxy.ServeHTTP(rec, r)
-			for k, v := range rec.Header() {
-				w.Header()[k] = v
-			}
-			w.WriteHeader(rec.Code)
-			_, _ = w.Write(rec.Body.Bytes()[:rec.Body.Len()/2])
-			_ = http.NewResponseController(w).Flush()
-			hijack(w)
-		case conflict:
-			answer(w, http.StatusConflict, "ConditionalRequestConflict")
-		case unavailable:
-			w.WriteHeader(http.StatusServiceUnavailable)
-		case slowDown:
-			answer(w, http.StatusServiceUnavailable, "SlowDown")
-		default:
-			proxy.ServeHTTP(w, r)
-		}
-	}))
-	t.Cleanup(srv.Close)
-	return srv.Listener.Addr().String()
-}
-
-func answer(w http.ResponseWriter, status int, code string) {
-	w.Header().Set("Content-Type", "application/xml")
-	w.WriteHeader(status)
-	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>try again</Message></Error>", code)
-}
-
-func hijack(w http.ResponseWriter) {
-	c, _, err := http.NewResponseController(w).Hijack()
-	if err == nil {
-		_ = c.(*net.TCPConn).SetLinger(0)
-		c.Close()
-	}
-}
-
-var allFaults = []fault{cutBefore, cutAfter, cutInside, conflict, unavailable, slowDown}
-
 // TestEachFaultOnceAtEachRequest has each request of a little backup fail once, in each way, the location
 // request too.
 func TestEachFaultOnceAtEachRequest(t *testing.T) {
 	at, _ := server(t)
-	for i, what := range allFaults {
+	for i, what := range targettest.Faults {
 		seen := map[string]bool{}
 		var mu sync.Mutex
-		f := &faulty{fault: func(r *http.Request) fault {
+		f := &targettest.Faulty{Next: func(r *http.Request) targettest.Fault {
 			mu.Lock()
 			defer mu.Unlock()
 			key := r.Method + r.URL.String() + r.Header.Get("Range") + r.Header.Get("If-Match")
-			if seen[key] || what == cutInside && r.Method != http.MethodGet {
-				return none
+			if seen[key] || what == targettest.CutInside && r.Method != http.MethodGet {
+				return targettest.None
 			}
 			seen[key] = true
 			return what
 		}}
-		tg := openS3(t, f.start(t, at), fmt.Sprintf("bucket/f%d", i))
+		tg := openS3(t, f.Start(t, at), fmt.Sprintf("bucket/f%d", i))
 		backupAndReadBack(t, tg)
-		require.Greater(t, f.hits.Load(), int64(3), "fault %d", what)
+		require.Greater(t, f.Hits.Load(), int64(3), "fault %d", what)
 	}
 }
 
@@ -279,15 +148,15 @@ func TestFaultsAtRandom(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		var mu sync.Mutex
-		f := &faulty{fault: func(r *http.Request) fault {
+		f := &targettest.Faulty{Next: func(r *http.Request) targettest.Fault {
 			mu.Lock()
 			defer mu.Unlock()
 			if random.IntN(5) > 0 {
-				return none
+				return targettest.None
 			}
-			return allFaults[random.IntN(len(allFaults))]
+			return targettest.Faults[random.IntN(len(targettest.Faults))]
 		}}
-		proxied, direct := openS3(t, f.start(t, at), fmt.Sprintf("bucket/r%d", seed)), openS3(t, at, fmt.Sprintf("bucket/r%d", seed))
+		proxied, direct := openS3(t, f.Start(t, at), fmt.Sprintf("bucket/r%d", seed)), openS3(t, at, fmt.Sprintf("bucket/r%d", seed))
 		var version target.Version
 		acknowledged := ""
 		for n := range 12 {
@@ -349,9 +218,9 @@ func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
 		}
 		return err
 	}
-	good := environment("AWS_ACCESS_KEY_ID", accessKey, "AWS_SECRET_ACCESS_KEY", secretKey)
+	good := environment("AWS_ACCESS_KEY_ID", targettest.AccessKey, "AWS_SECRET_ACCESS_KEY", targettest.SecretKey)
 	file := filepath.Join(t.TempDir(), "credentials")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "[other]\naws_access_key_id = %s\naws_secret_access_key = %s\n", accessKey, secretKey), 0o600))
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "[other]\naws_access_key_id = %s\naws_secret_access_key = %s\n", targettest.AccessKey, targettest.SecretKey), 0o600))
 	endpoint := "?endpoint=http://" + at
 	for name, c := range map[string]struct {
 		o    target.Options
@@ -360,12 +229,12 @@ func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
 		"credentials from a file": {target.Options{To: "s3://bucket/1" + endpoint, Getenv: environment("AWS_SHARED_CREDENTIALS_FILE", file, "AWS_PROFILE", "other")}, ""},
 		"a region":                {target.Options{To: "s3://bucket/2" + endpoint + "&region=us-east-1", Getenv: good}, ""},
 		"an endpoint of the environment": {target.Options{To: "s3://bucket/3", Getenv: environment("AWS_ENDPOINT_URL", "http://"+at,
-			"AWS_ACCESS_KEY_ID", accessKey, "AWS_SECRET_ACCESS_KEY", secretKey)}, ""},
+			"AWS_ACCESS_KEY_ID", targettest.AccessKey, "AWS_SECRET_ACCESS_KEY", targettest.SecretKey)}, ""},
 		"no bucket":        {target.Options{To: "s3://missing/1" + endpoint, Getenv: good}, `there is no bucket "missing"`},
 		"no credentials":   {target.Options{To: "s3://bucket" + endpoint, Home: t.TempDir()}, "there are no credentials: set AWS_ACCESS_KEY_ID"},
 		"half of them":     {target.Options{To: "s3://bucket" + endpoint, Getenv: environment("AWS_ACCESS_KEY_ID", "x")}, "only one of AWS_ACCESS_KEY_ID"},
 		"a wrong key":      {target.Options{To: "s3://bucket" + endpoint, Getenv: environment("AWS_ACCESS_KEY_ID", "nobody", "AWS_SECRET_ACCESS_KEY", "x")}, "No user exists"},
-		"a wrong secret":   {target.Options{To: "s3://bucket" + endpoint, Getenv: environment("AWS_ACCESS_KEY_ID", accessKey, "AWS_SECRET_ACCESS_KEY", "x")}, "does not take these credentials"},
+		"a wrong secret":   {target.Options{To: "s3://bucket" + endpoint, Getenv: environment("AWS_ACCESS_KEY_ID", targettest.AccessKey, "AWS_SECRET_ACCESS_KEY", "x")}, "does not take these credentials"},
 		"no such host":     {target.Options{To: "s3://bucket?endpoint=http://nowhere.invalid", Getenv: good}, "cannot be reached"},
 		"nobody listens":   {target.Options{To: "s3://bucket?endpoint=http://127.0.0.1:1", Getenv: good}, "cannot be reached"},
 		"an odd endpoint":  {target.Options{To: "s3://bucket?endpoint=localhost:9000", Getenv: good}, "the endpoint must be like"},
@@ -399,7 +268,7 @@ func TestAFullOrReadOnlyBucket(t *testing.T) {
 	} {
 		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPut {
-				answer(w, want.status, code)
+				targettest.Answer(w, want.status, code)
 				return
 			}
 			httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: at}).ServeHTTP(w, r)
@@ -425,19 +294,19 @@ func TestAFullOrReadOnlyBucket(t *testing.T) {
 func TestAServerThatGoesAway(t *testing.T) {
 	at, _ := server(t)
 	var gone atomic.Bool
-	f := &faulty{fault: func(*http.Request) fault {
+	f := &targettest.Faulty{Next: func(*http.Request) targettest.Fault {
 		if gone.Load() {
-			return unavailable
+			return targettest.Unavailable
 		}
-		return none
+		return targettest.None
 	}}
-	tg := openS3(t, f.start(t, at), "bucket/g")
+	tg := openS3(t, f.Start(t, at), "bucket/g")
 	version, err := tg.Swap(t.Context(), "p/m", []byte("one"), "")
 	require.NoError(t, err)
 	gone.Store(true)
 	_, err = tg.Swap(t.Context(), "p/m", []byte("two"), version)
 	require.ErrorIs(t, err, target.ErrGone)
-	require.EqualValues(t, target.Tries, f.hits.Load())
+	require.EqualValues(t, target.Tries, f.Hits.Load())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = tg.Swap(ctx, "p/m", []byte("two"), version)
@@ -460,13 +329,13 @@ func TestManyForeignObjectsUnderThePrefix(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(foreign, fmt.Sprintf("%06d.jpg", n)), nil, 0o600))
 	}
 	fails := 0
-	f := &faulty{fault: func(r *http.Request) fault {
+	f := &targettest.Faulty{Next: func(r *http.Request) targettest.Fault {
 		if fails++; fails%10 == 3 {
-			return cutBefore
+			return targettest.CutBefore
 		}
-		return none
+		return targettest.None
 	}}
-	tg := openS3(t, f.start(t, at), "bucket")
+	tg := openS3(t, f.Start(t, at), "bucket")
 	write(t, tg, "p/packs/a", "x")
 	require.Equal(t, []string{"p/packs/a"}, names(t, tg, "p/packs/"))
 	require.Len(t, names(t, tg, "p/"), count+1, "each once, although the line was cut between")
@@ -479,7 +348,7 @@ func TestManyForeignObjectsUnderThePrefix(t *testing.T) {
 func TestABandwidthIsKeptAndChangesNothing(t *testing.T) {
 	at, _ := server(t)
 	tg, err := target.Open(t.Context(), disk.OS, target.Options{To: "s3://bucket/slow?endpoint=http://" + at, Scratch: t.TempDir(),
-		Getenv: environment("AWS_ACCESS_KEY_ID", accessKey, "AWS_SECRET_ACCESS_KEY", secretKey), Bandwidth: 16 << 20})
+		Getenv: environment("AWS_ACCESS_KEY_ID", targettest.AccessKey, "AWS_SECRET_ACCESS_KEY", targettest.SecretKey), Bandwidth: 16 << 20})
 	require.NoError(t, err)
 	backupAndReadBack(t, tg)
 }

@@ -90,9 +90,9 @@ func (e *encrypted) openRange(ctx context.Context, k *projectKey, sealed string,
 	w := &window{ctx: ctx, inner: e.inner, name: sealed, head: h, end: min(h.size, sealedEnd(offset+length))}
 	plain, _, err := age.DecryptReaderAt(w, h.size, identity)
 	if err != nil {
-		return nil, 0, errors.Join(err, w.Close())
+		return nil, 0, errors.Join(notOurs(err, w.err), w.Close())
 	}
-	return &limited{io.NewSectionReader(plain, offset, length), w}, size, nil
+	return &limited{&decrypting{io.NewSectionReader(plain, offset, length), func() error { return w.err }}, w}, size, nil
 }
 
 // sealedEnd is where the chunk ends that has the last byte before end.
@@ -111,6 +111,7 @@ type window struct {
 	end    int64 // how far the stream will be read
 	stream io.ReadCloser
 	at     int64 // of the stream
+	err    error // of reading it
 }
 
 func (w *window) ReadAt(b []byte, off int64) (int, error) {
@@ -119,6 +120,9 @@ func (w *window) ReadAt(b []byte, off int64) (int, error) {
 		got, err := w.readAt(b[n:], off+int64(n))
 		n += got
 		if err != nil {
+			if err != io.EOF { //nolint:errorlint // it is readAt's own
+				w.err = err
+			}
 			return n, err
 		}
 	}

@@ -104,13 +104,18 @@ func (t *remoteDirectory) drop(c *sftp.Client) {
 	}
 }
 
-// ready sees to it that the server can do what is needed and has the directory.
-func (t *remoteDirectory) ready(c *sftp.Client) error {
+// writes sees to it that the server can do what writing needs.
+func writes(c *sftp.Client) error {
 	for _, needed := range []string{"posix-rename@openssh.com", "hardlink@openssh.com"} {
 		if _, ok := c.HasExtension(needed); !ok {
-			return fmt.Errorf("%w: the server lacks %s, without which no backup can be written there safely", errors.ErrUnsupported, needed)
+			return fmt.Errorf("%w: the server only lets read, or lacks %s, without which no backup can be written there safely", errors.ErrUnsupported, needed)
 		}
 	}
+	return nil
+}
+
+// ready sees to it that the server has the directory.
+func (t *remoteDirectory) ready(c *sftp.Client) error {
 	st, err := c.Stat(t.root)
 	if errors.Is(err, fs.ErrNotExist) && t.create {
 		if err = c.MkdirAll(t.root); err == nil {
@@ -343,6 +348,9 @@ func (t *remoteDirectory) Create(ctx context.Context, near string) (Upload, erro
 
 // begin makes a file that has no name of its own yet.
 func (t *remoteDirectory) begin(c *sftp.Client, near string) (string, *sftp.File, error) {
+	if err := writes(c); err != nil {
+		return "", nil, err
+	}
 	full, err := t.at(c, near, true)
 	if err != nil {
 		return "", nil, err
@@ -402,20 +410,24 @@ func (t *remoteDirectory) finish(c *sftp.Client, f *sftp.File) error {
 	return err
 }
 
-// link gives a file another name, which must be new.
+// link gives a file another name, which must be new. The server does not say why it refuses, so that is looked at; and
+// who had the name may just have given it up.
 func (t *remoteDirectory) link(c *sftp.Client, from, to string) error {
-	err := c.Link(from, to)
-	if err == nil || lost(err) {
-		return err
+	for again := true; ; again = false {
+		err := c.Link(from, to)
+		if err == nil || lost(err) {
+			return err
+		}
+		_, serr := c.Lstat(to)
+		switch {
+		case serr == nil:
+			return fmt.Errorf("%s: %w", to, fs.ErrExist)
+		case lost(serr):
+			return serr
+		case !again:
+			return err
+		}
 	}
-	_, serr := c.Lstat(to)
-	if serr == nil {
-		return fmt.Errorf("%s: %w", to, fs.ErrExist)
-	}
-	if lost(serr) {
-		return serr
-	}
-	return err
 }
 
 func (u *remoteUpload) Abort() error {
@@ -430,10 +442,19 @@ func (u *remoteUpload) Abort() error {
 	return nil
 }
 
-// Read reads a small file.
+// Read reads a small file. A successor whose writer has died is put in its place first.
 func (t *remoteDirectory) Read(ctx context.Context, name string, limit int64) (data []byte, version Version, err error) {
 	err = t.with(ctx, func(c *sftp.Client) (err error) {
-		data, version, err = t.read(c, name, limit)
+		if data, version, err = t.read(c, name, limit); err != nil {
+			return err
+		}
+		settled, err := t.settle(ctx, c, name, version)
+		if err == nil && settled {
+			data, version, err = t.read(c, name, limit)
+		}
+		if err != nil && !lost(err) && ctx.Err() == nil { // who may only read gets what was acknowledged
+			return nil
+		}
 		return err
 	})
 	return data, version, err
@@ -459,8 +480,8 @@ func (t *remoteDirectory) read(c *sftp.Client, name string, limit int64) ([]byte
 }
 
 // Swap replaces a file by a successor: a hard link whose name says which version it follows, so that of two
-// writers one gets it. Then it is moved to its place. Where a writer dies between the two, the next one
-// moves it, after it has waited for it.
+// writers one gets it. Then it is moved to its place. Where a writer dies between the two, the next one who reads
+// the file moves it, after it has waited for it.
 func (t *remoteDirectory) Swap(ctx context.Context, name string, data []byte, was Version) (Version, error) {
 	want := versionOf(data)
 	err := t.with(ctx, func(c *sftp.Client) error {
@@ -507,14 +528,51 @@ var (
 	helpAfter = 20 * time.Second
 )
 
-func (t *remoteDirectory) succeed(ctx context.Context, c *sftp.Client, name, full, temp string, was, want Version) error {
-	next := path.Join(path.Dir(full), Unfinished+path.Base(name)+"-after-"+string(was))
+// successor is the path of what is to follow a version of the file at full.
+func successor(full string, was Version) string {
+	return path.Join(path.Dir(full), Unfinished+path.Base(full)+"-after-"+string(was))
+}
+
+// settle sees to it that what is to follow a version of a content, if there is such a thing, is moved to its place: by its
+// writer, or else, when that has had time enough, by us. It returns whether there was one. The content must have been of
+// that version just now: else what is moved is what came too late.
+func (t *remoteDirectory) settle(ctx context.Context, c *sftp.Client, name string, now Version) (bool, error) {
+	full := path.Join(t.root, name)
+	next := successor(full, now)
 	for waited := time.Duration(0); ; waited += lookAgain {
+		st, err := c.Lstat(next)
+		if isMissing(err) {
+			return waited > 0, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if waited >= helpAfter || time.Since(st.ModTime()) >= helpAfter {
+			_, there, err := t.read(c, name, 1<<40)
+			if err == nil && there == now { // else what is there comes from a writer that came too late
+				err = c.PosixRename(next, full)
+			}
+			if isMissing(err) {
+				err = nil
+			}
+			return err == nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+func (t *remoteDirectory) succeed(ctx context.Context, c *sftp.Client, name, full, temp string, was, want Version) error {
+	next := successor(full, was)
+	for {
 		err := t.link(c, temp, next)
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, fs.ErrExist) && !isMissing(err) {
+		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		ours, err := holds(c, next, want)
@@ -527,22 +585,18 @@ func (t *remoteDirectory) succeed(ctx context.Context, c *sftp.Client, name, ful
 		if done, err := t.follows(c, name, was, want); done || err != nil {
 			return err
 		}
-		if waited >= helpAfter {
-			if err := c.PosixRename(next, full); err != nil && !isMissing(err) {
-				return err
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(lookAgain):
+		if _, err := t.settle(ctx, c, name, was); err != nil {
+			return err
 		}
 	}
-	if done, err := t.follows(c, name, was, want); done || err != nil {
-		return errors.Join(err, c.Remove(next)) // it came too late
+	if done, err := t.follows(c, name, was, want); done || err != nil { // another one has moved ours, or it came too late
+		if rerr := c.Remove(next); !isMissing(rerr) {
+			err = errors.Join(err, rerr)
+		}
+		return err
 	}
 	err := c.PosixRename(next, full)
-	if isMissing(err) { // another one has helped
+	if isMissing(err) { // another one has moved it
 		_, err = t.follows(c, name, was, want)
 	}
 	return err

@@ -2,8 +2,6 @@ package target_test
 
 import (
 	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"io/fs"
@@ -28,39 +26,14 @@ import (
 	"decree/disk"
 )
 
-// sshHost is a server of ssh, and a home whose user may log in there.
-type sshHost struct {
-	addr    string
-	home    string
-	private ed25519.PrivateKey // the user's
-	hostKey ssh.Signer
-}
+// sshHost is a server of ssh that targets are opened on.
+type sshHost struct{ targettest.SSHHost }
 
-func newKey(t *testing.T) (ed25519.PrivateKey, ssh.Signer) {
+// sshd starts OpenSSH's server.
+func sshd(t *testing.T) *sshHost {
 	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	require.NoError(t, err)
-	signer, err := ssh.NewSignerFromKey(private)
-	require.NoError(t, err)
-	return private, signer
-}
-
-func writeKey(t *testing.T, file string, key ed25519.PrivateKey, passphrase string) {
-	t.Helper()
-	block, err := ssh.MarshalPrivateKey(key, "")
-	if passphrase != "" {
-		block, err = ssh.MarshalPrivateKeyWithPassphrase(key, "", []byte(passphrase))
-	}
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
-	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
-}
-
-func (h *sshHost) know(t *testing.T) {
-	t.Helper()
-	file := filepath.Join(h.home, ".ssh", "known_hosts")
-	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
-	require.NoError(t, os.WriteFile(file, []byte(knownhosts.Line([]string{h.addr}, h.hostKey.PublicKey())+"\n"), 0o600))
+	target.Impatient()
+	return &sshHost{*targettest.SSHD(t)}
 }
 
 // library starts the library's own server. breaks says of each connection after how many bytes that it
@@ -68,21 +41,21 @@ func (h *sshHost) know(t *testing.T) {
 func library(t *testing.T, breaks func() int64) *sshHost {
 	t.Helper()
 	target.Impatient()
-	h := &sshHost{home: t.TempDir()}
+	h := &sshHost{targettest.SSHHost{Home: t.TempDir()}}
 	var mine ssh.Signer
-	h.private, mine = newKey(t)
-	_, h.hostKey = newKey(t)
+	h.Private, mine = targettest.NewKey(t)
+	_, h.HostKey = targettest.NewKey(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
-	h.addr = l.Addr().String()
+	h.Addr = l.Addr().String()
 	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		if string(key.Marshal()) != string(mine.PublicKey().Marshal()) {
 			return nil, fmt.Errorf("not this one")
 		}
 		return nil, nil
 	}}
-	config.AddHostKey(h.hostKey)
+	config.AddHostKey(h.HostKey)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -95,8 +68,8 @@ func library(t *testing.T, breaks func() int64) *sshHost {
 			go serve(c, config)
 		}
 	}()
-	writeKey(t, filepath.Join(h.home, ".ssh", "id_ed25519"), h.private, "")
-	h.know(t)
+	targettest.WriteKey(t, filepath.Join(h.Home, ".ssh", "id_ed25519"), h.Private, "")
+	h.Know(t)
 	return h
 }
 
@@ -142,63 +115,11 @@ func serve(c net.Conn, config *ssh.ServerConfig) {
 	}
 }
 
-// sshd starts OpenSSH's server.
-func sshd(t *testing.T) *sshHost {
-	t.Helper()
-	bin, err := exec.LookPath("/usr/sbin/sshd")
-	if err != nil {
-		t.Skip("sshd is not here")
-	}
-	target.Impatient()
-	h := &sshHost{home: t.TempDir()}
-	var mine ssh.Signer
-	h.private, mine = newKey(t)
-	hostKey, signer := newKey(t)
-	h.hostKey = signer
-	writeKey(t, filepath.Join(h.home, ".ssh", "id_ed25519"), h.private, "")
-	dir := t.TempDir()
-	writeKey(t, filepath.Join(dir, "host"), hostKey, "")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "authorized"), ssh.MarshalAuthorizedKey(mine.PublicKey()), 0o600))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	h.addr = l.Addr().String()
-	require.NoError(t, l.Close())
-	host, port, err := net.SplitHostPort(h.addr)
-	require.NoError(t, err)
-	if os.Geteuid() == 0 {
-		_ = os.MkdirAll("/run/sshd", 0o755)
-	}
-	config := fmt.Sprintf("ListenAddress %s\nPort %s\nHostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\nSubsystem sftp internal-sftp\n",
-		host, port, filepath.Join(dir, "host"), filepath.Join(dir, "authorized"))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600))
-	var out strings.Builder
-	cmd := exec.Command(bin, "-D", "-e", "-f", filepath.Join(dir, "config"))
-	cmd.Stderr = &out
-	require.NoError(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
-	h.know(t)
-	for {
-		c, err := net.Dial("tcp", h.addr)
-		if err == nil {
-			c.Close()
-			return h
-		}
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Skipf("sshd does not run here: %v\n%s", err, out.String())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
 func (h *sshHost) options(t *testing.T, at string) target.Options {
 	t.Helper()
 	me, err := user.Current()
 	require.NoError(t, err)
-	return target.Options{To: "sftp://" + me.Username + "@" + h.addr + at, Create: true, Home: h.home}
+	return target.Options{To: "sftp://" + me.Username + "@" + h.Addr + at, Create: true, Home: h.Home}
 }
 
 func (h *sshHost) open(t *testing.T, at string) target.Target {
@@ -263,8 +184,37 @@ func TestCutConnections(t *testing.T) {
 	require.Greater(t, n.Load(), int64(4_000+3*700), "it was connected again and again")
 }
 
-// TestASuccessorOfADeadWriter has another writer finish what one that died had begun.
+// TestASuccessorOfADeadWriter has the next one who reads finish what a writer that died had begun, so that nobody is
+// refused because of it.
 func TestASuccessorOfADeadWriter(t *testing.T) {
+	for name, age := range map[string]time.Duration{"just now": 0, "long ago": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			h := library(t, never)
+			at := filepath.Join(t.TempDir(), "to")
+			tg := h.open(t, at)
+			first, err := tg.Swap(t.Context(), "p/manifest.json", []byte("one"), "")
+			require.NoError(t, err)
+			next := filepath.Join(at, "p", target.Unfinished+"manifest.json-after-"+string(first))
+			require.NoError(t, os.WriteFile(next, []byte("two"), 0o600))
+			then := time.Now().Add(-age)
+			require.NoError(t, os.Chtimes(next, then, then))
+			data, second, err := tg.Read(t.Context(), "p/manifest.json", 100)
+			require.NoError(t, err)
+			require.Equal(t, "two", string(data))
+			require.NoFileExists(t, next)
+			_, err = tg.Swap(t.Context(), "p/manifest.json", []byte("three"), second)
+			require.NoError(t, err)
+			_, err = tg.Swap(t.Context(), "p/manifest.json", []byte("four"), second)
+			require.ErrorIs(t, err, target.ErrConflict)
+			data, _, err = tg.Read(t.Context(), "p/manifest.json", 100)
+			require.NoError(t, err)
+			require.Equal(t, "three", string(data))
+		})
+	}
+}
+
+// TestASuccessorThatCameWhileOneWrites has a writer, which has read before, find the successor of one that died.
+func TestASuccessorThatCameWhileOneWrites(t *testing.T) {
 	h := library(t, never)
 	at := filepath.Join(t.TempDir(), "to")
 	tg := h.open(t, at)
@@ -274,11 +224,60 @@ func TestASuccessorOfADeadWriter(t *testing.T) {
 	require.NoError(t, os.WriteFile(next, []byte("two"), 0o600))
 	_, err = tg.Swap(t.Context(), "p/manifest.json", []byte("three"), first)
 	require.ErrorIs(t, err, target.ErrConflict, "the dead one was faster")
-	data, second, err := tg.Read(t.Context(), "p/manifest.json", 100)
+	require.NoFileExists(t, next)
+	data, _, err := tg.Read(t.Context(), "p/manifest.json", 100)
 	require.NoError(t, err)
 	require.Equal(t, "two", string(data))
-	_, err = tg.Swap(t.Context(), "p/manifest.json", []byte("three"), second)
-	require.NoError(t, err)
+}
+
+// TestADeathAnywhereInASwap has a writer die after any part of the server's answers. The next one reads what was
+// there or what was to come, and is not refused.
+func TestADeathAnywhereInASwap(t *testing.T) {
+	var left atomic.Int64 // bytes that the server may still send; below zero: no limit
+	left.Store(-1)
+	h := library(t, func() int64 {
+		if n := left.Load(); n >= 0 {
+			left.Store(1) // a dead writer does not come back
+			return max(n, 1)
+		}
+		return 0
+	})
+	stride := int64(32)
+	if testing.Short() {
+		stride = 160
+	}
+	between := 0
+	for n := int64(1000); ; n += stride {
+		at := filepath.Join(t.TempDir(), "to")
+		first, err := h.open(t, at).Swap(t.Context(), "p/manifest.json", []byte("one"), "")
+		require.NoError(t, err)
+		left.Store(n)
+		dying, err := target.Open(t.Context(), disk.OS, h.options(t, at))
+		if err == nil {
+			_, err = dying.Swap(t.Context(), "p/manifest.json", []byte("two"), first)
+			dying.Close()
+		}
+		left.Store(-1)
+		if _, serr := os.Stat(filepath.Join(at, "p", target.Unfinished+"manifest.json-after-"+string(first))); serr == nil {
+			between++
+		}
+		next := h.open(t, at)
+		data, now, rerr := next.Read(t.Context(), "p/manifest.json", 100)
+		require.NoError(t, rerr, "after %d bytes", n)
+		require.Contains(t, []string{"one", "two"}, string(data), "after %d bytes", n)
+		if err == nil {
+			require.Equal(t, "two", string(data), "after %d bytes: it was acknowledged", n)
+		}
+		_, rerr = next.Swap(t.Context(), "p/manifest.json", []byte("three"), now)
+		require.NoError(t, rerr, "after %d bytes: the next one is refused", n)
+		require.NoError(t, next.Close())
+		if err == nil {
+			break
+		}
+	}
+	if !testing.Short() {
+		require.NotZero(t, between, "no death came between the link and the rename")
+	}
 }
 
 func TestWhatIsUnfinishedForADayIsTidiedAway(t *testing.T) {
@@ -334,15 +333,15 @@ func TestWhatIsWrongWithAServerIsSaid(t *testing.T) {
 	home := func(t *testing.T, ssh ...string) string {
 		dir := t.TempDir()
 		for _, name := range ssh {
-			data, err := os.ReadFile(filepath.Join(h.home, ".ssh", name))
+			data, err := os.ReadFile(filepath.Join(h.Home, ".ssh", name))
 			require.NoError(t, err)
 			require.NoError(t, os.MkdirAll(filepath.Join(dir, ".ssh"), 0o700))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, ".ssh", name), data, 0o600))
 		}
 		return dir
 	}
-	stranger, _ := newKey(t)
-	_, otherHost := newKey(t)
+	stranger, _ := targettest.NewKey(t)
+	_, otherHost := targettest.NewKey(t)
 	for name, c := range map[string]struct {
 		change func(t *testing.T, o *target.Options)
 		want   string
@@ -359,20 +358,20 @@ func TestWhatIsWrongWithAServerIsSaid(t *testing.T) {
 		"an unknown host": {func(t *testing.T, o *target.Options) { o.Home = home(t, "id_ed25519") }, "is not in ~/.ssh/known_hosts"},
 		"another key": {func(t *testing.T, o *target.Options) {
 			o.Home = home(t, "known_hosts")
-			writeKey(t, filepath.Join(o.Home, ".ssh", "id_ed25519"), stranger, "")
+			targettest.WriteKey(t, filepath.Join(o.Home, ".ssh", "id_ed25519"), stranger, "")
 		}, "it does not take the keys that there are: ~/.ssh/id_ed25519"},
 		"a locked key": {func(t *testing.T, o *target.Options) {
 			o.Home = home(t, "known_hosts")
-			writeKey(t, filepath.Join(o.Home, ".ssh", "id_ed25519"), h.private, "locked")
+			targettest.WriteKey(t, filepath.Join(o.Home, ".ssh", "id_ed25519"), h.Private, "locked")
 		}, "~/.ssh/id_ed25519 has a passphrase"},
 		"another host": {func(t *testing.T, o *target.Options) {
 			o.Home = home(t, "id_ed25519")
-			line := knownhosts.Line([]string{h.addr}, otherHost.PublicKey())
+			line := knownhosts.Line([]string{h.Addr}, otherHost.PublicKey())
 			require.NoError(t, os.WriteFile(filepath.Join(o.Home, ".ssh", "known_hosts"), []byte(line+"\n"), 0o600))
 		}, "somebody is between"},
 		"the agent": {func(t *testing.T, o *target.Options) {
 			o.Home = home(t, "known_hosts")
-			o.Getenv = environment("SSH_AUTH_SOCK", startAgent(t, h.private))
+			o.Getenv = environment("SSH_AUTH_SOCK", startAgent(t, h.Private))
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -419,7 +418,7 @@ func TestAServerThatGoesAwayInTheMiddle(t *testing.T) {
 	front, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { front.Close() })
-	behind := h.addr
+	behind := h.Addr
 	go func() {
 		c, err := front.Accept()
 		if err != nil {
@@ -433,8 +432,8 @@ func TestAServerThatGoesAwayInTheMiddle(t *testing.T) {
 		go func() { _, _ = io.Copy(back, c); back.Close() }()
 		_, _ = io.Copy(c, back)
 	}()
-	h.addr = front.Addr().String()
-	h.know(t)
+	h.Addr = front.Addr().String()
+	h.Know(t)
 	tg := h.open(t, at)
 	u, err := tg.Create(t.Context(), "p/packs/a")
 	require.NoError(t, err)

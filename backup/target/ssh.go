@@ -199,7 +199,7 @@ func (l *login) keys() *keyring {
 
 // String says which keys there were, for who was not let in.
 func (k *keyring) String() string {
-	said := "there is no ssh key: start an ssh agent that has one, or make one with ssh-keygen"
+	said := "there is no ssh key: SSH_AUTH_SOCK names no agent that has one, and ~/.ssh has no id_ed25519, id_ecdsa or id_rsa; start an agent and run ssh-add, or make a key with ssh-keygen"
 	if len(k.tried) > 0 {
 		said = "it does not take the keys that there are: " + strings.Join(k.tried, ", ")
 	}

@@ -29,8 +29,12 @@ import (
 type Mem struct {
 	// NoExchange makes Exchange answer errors.ErrUnsupported, NoLinks Link.
 	NoExchange, NoLinks bool
-	// FoldCase makes names that differ in case only the same one, as on macOS.
+	// FoldCase makes names that differ in case only, or in how an accent is written, the same one, as on macOS.
 	FoldCase bool
+	// NoModes makes every mode 777, whatever was asked for, as exFAT and NTFS do.
+	NoModes bool
+	// NoInodes makes every inode number 0, as some file systems in user space do.
+	NoInodes bool
 
 	mu      sync.Mutex
 	root    *inode
@@ -351,6 +355,12 @@ func (m *Mem) info(n *inode) disk.Info {
 	}
 	if n.kind == disk.Symlink {
 		st.Size = int64(len(n.target))
+	}
+	if m.NoModes {
+		st.Mode = 0o777
+	}
+	if m.NoInodes {
+		st.Ino = 0
 	}
 	return st
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strings"
 	"syscall"
 
 	"decree/disk"
@@ -43,7 +42,7 @@ func (d *memDir) do(op, name string, call func() error) error {
 func (d *memDir) name(name string) string {
 	if d.m.FoldCase && d.n.entries[name] == nil {
 		for has := range d.n.entries {
-			if strings.EqualFold(has, name) {
+			if disk.Folded(has) == disk.Folded(name) {
 				return has
 			}
 		}
@@ -300,7 +299,7 @@ func (d *memDir) Readlink(name string) (target string, err error) {
 
 func (d *memDir) Chmod(name string, is disk.Info, mode uint32) error {
 	return d.on("chmod", name, func(n *inode) error {
-		if n.ino != is.Ino || n.kind != is.Kind {
+		if d.m.info(n).Ino != is.Ino || n.kind != is.Kind {
 			return disk.ErrReplaced
 		}
 		if n.kind == disk.Symlink {
@@ -313,7 +312,7 @@ func (d *memDir) Chmod(name string, is disk.Info, mode uint32) error {
 
 func (d *memDir) Chown(name string, is disk.Info, uid, gid uint32) error {
 	return d.on("chown", name, func(n *inode) error {
-		if n.ino != is.Ino || n.kind != is.Kind || n.kind == disk.Regular {
+		if d.m.info(n).Ino != is.Ino || n.kind != is.Kind || n.kind == disk.Regular {
 			return disk.ErrReplaced
 		}
 		n.now.uid, n.now.gid, n.ctime = uid, gid, d.m.tick()
@@ -340,7 +339,7 @@ func (d *memDir) Xattrs(name string) (out []disk.Xattr, err error) {
 
 func (d *memDir) SetXattr(name string, is disk.Info, x disk.Xattr) error {
 	return d.on("setxattr", name, func(n *inode) error {
-		if n.ino != is.Ino || n.kind != is.Kind {
+		if d.m.info(n).Ino != is.Ino || n.kind != is.Kind {
 			return disk.ErrReplaced
 		}
 		if n.now.xattrs == nil {

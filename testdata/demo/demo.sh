@@ -8,7 +8,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export DECREE_STORE="$work/store" NO_COLOR=1
-cp -R "$here/project" "$work/project"
+cp -R "$here/../../cmd/testdata/demo" "$work/project"
+mv "$work/project/go.mod.txt" "$work/project/go.mod" # of its own name it would keep the directory out of the program
 cd "$work/project"
 
 say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }

@@ -1,0 +1,130 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"decree/backup/target"
+	"decree/project"
+	"decree/tree"
+)
+
+// Older says that what stands in the target is older than what was acknowledged there last, as after somebody has put an
+// old copy back; "" where it is not.
+func (p *Place) Older(site *project.Site) string {
+	if site.Store == nil || p.Manifest == nil {
+		return ""
+	}
+	known := ReadMemory(site.Store).Targets[p.Target.String()]
+	if known.Name != p.Name || !p.Manifest.Timestamp.Before(known.Timestamp) {
+		return ""
+	}
+	return fmt.Sprintf("%s is of %s, but a newer generation, %s, was acknowledged: somebody has put an old state there; 'decree backup' lists again what is there of the newer ones",
+		p.At(ManifestFile), p.Manifest.Generation(), known.Generation)
+}
+
+// takeUp lists again what an older manifest.json, or one that somebody has put there from a zip, does not list and the
+// target still has: the generation in current/, and those whose zips are in archives/, each as its own manifest describes
+// it. It returns what there is to say of that; "" where manifest.json is the one that was acknowledged, or lists all there
+// is. Nothing is written before the next commit.
+func (p *Place) takeUp(ctx context.Context, site *project.Site) (string, error) {
+	text, _, _ := strings.Cut(p.Older(site), "; ")
+	other := p.Manifest != nil && !p.marked()
+	if text == "" && !other {
+		return "", nil
+	}
+	known := ReadMemory(site.Store).Targets[p.Target.String()]
+	before := p.Generations()
+	if m, err := p.shown(ctx); err == nil && m.Project == site.ID && m.Timestamp.After(p.Manifest.Timestamp) && !m.Timestamp.After(known.Timestamp) {
+		p.Manifest = m
+	} else if err != nil && !unusable(err) {
+		return "", err
+	}
+	there, err := p.takeUpZips(ctx, site.ID, known.Generations)
+	if err != nil {
+		return "", err
+	}
+	var lost, found []string
+	for _, name := range known.Standing() {
+		_, zipped := p.Manifest.Others[name]
+		switch newest := name == p.Manifest.Generation(); {
+		case !newest && (!zipped || !there[name]):
+			lost = append(lost, name)
+		case !slices.Contains(before, name):
+			found = append(found, name)
+		}
+	}
+	for name := range p.Manifest.Others {
+		if !there[name] && !slices.Contains(lost, name) { // it was removed since that state
+			delete(p.Manifest.Others, name)
+		}
+	}
+	if text == "" && len(found)+len(lost) > 0 {
+		text = fmt.Sprintf("%s is not what %s says was written there", p.At(ManifestFile), MarkerFile)
+	}
+	if len(found) > 0 {
+		text += "; found there, and listed again: " + strings.Join(found, ", ")
+	}
+	if len(lost) > 0 {
+		text += "; gone: " + strings.Join(lost, ", ")
+	}
+	return text, nil
+}
+
+// takeUpZips lists the archives of the project that are not listed, and returns all that are there. One that cannot be read
+// is left where it is; without the key to read it there is no telling what it needs. Where it is remembered what stood there, an
+// archive that did not is of a backup that died.
+func (p *Place) takeUpZips(ctx context.Context, id string, stood []string) (there map[string]bool, err error) {
+	there = map[string]bool{}
+	err = p.Target.List(ctx, p.At(archivesDir)+"/", func(o target.Object) error {
+		name, ok := strings.CutSuffix(path.Base(o.Name), ".zip")
+		if _, dated := TimeOf(name); ok && dated {
+			there[name] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.Manifest.Others == nil {
+		p.Manifest.Others = map[string]Generation{}
+	}
+	for name := range there {
+		if _, listed := p.Manifest.Others[name]; listed || len(stood) > 0 && !slices.Contains(stood, name) {
+			continue
+		}
+		m, err := p.inZip(ctx, name)
+		if err == nil && m.Project == id {
+			g := m.generation()
+			if g.SHA256, err = p.zipSum(ctx, name); err == nil {
+				p.Manifest.Others[name] = g
+			}
+		}
+		if err != nil && (target.AboutKey(err) || !unusable(err)) {
+			return nil, err
+		}
+	}
+	return there, nil
+}
+
+// generation is what the manifest.json of another generation says of m's.
+func (m *Manifest) generation() Generation {
+	return Generation{Packs: sortedPacks(m), Timestamp: m.Timestamp, Host: m.Host, Records: m.Counts.Records, Bytes: m.Counts.Bytes, NewBytes: m.Counts.NewBytes}
+}
+
+// zipSum is the hash of a generation's zip as it is there.
+func (p *Place) zipSum(ctx context.Context, name string) (tree.Hash, error) {
+	r, _, err := p.Target.Open(ctx, p.archiveName(name), 0, -1)
+	if err != nil {
+		return tree.Hash{}, err
+	}
+	defer r.Close()
+	sum := sha256.New()
+	_, err = io.Copy(sum, &until{ctx, r})
+	return tree.Hash(sum.Sum(nil)), err
+}

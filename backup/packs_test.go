@@ -1,0 +1,90 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+	"github.com/stretchr/testify/require"
+
+	"decree/backup/target"
+	"decree/disk/disktest"
+	"decree/store"
+	"decree/tree"
+)
+
+// sendPack sends a pack with these bytes, as a backup does that has listed what is there.
+func sendPack(t *testing.T, tt target.Target, data []byte) error {
+	p := &Place{Target: tt, Name: "p"}
+	c, err := p.packContents(context.Background(), nil, new(store.Numbers), func(tree.Hash, error) {})
+	require.NoError(t, err)
+	u := &upload{ctx: context.Background(), p: p, have: c.have, said: func(int64) {}, packs: map[tree.Hash]int64{}}
+	defer u.abort()
+	w, err := u.begin()
+	require.NoError(t, err)
+	_, err = w.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, u.end([]byte("headers")))
+	return u.ending.Wait()
+}
+
+// TestAPackTakesThePlaceOfADamagedOne: one with the name of what is sent again is replaced at once.
+func TestAPackTakesThePlaceOfADamagedOne(t *testing.T) {
+	dir, err := target.OpenDirectory(disktest.NewMem(), "/t", true)
+	require.NoError(t, err)
+	data := []byte("the bytes of a pack")
+	name := (&Place{Name: "p"}).packName(tree.Sum(data))
+	for _, there := range []string{"the bytes of a pock", "cut", "", "the bytes of a pack, and more"} {
+		require.NoError(t, put(t.Context(), dir, name, strings.NewReader(there)))
+		require.NoError(t, sendPack(t, dir, data), there)
+		require.NoError(t, verify(t.Context(), dir, name, tree.Sum(data), int64(len(data))))
+	}
+}
+
+// TestAnOrphanOfARecipientsOnlyWriter: a machine that has no identity cannot read the pack of a backup that
+// died, once it has forgotten the key of that; it sends it again.
+func TestAnOrphanOfARecipientsOnlyWriter(t *testing.T) {
+	m := disktest.NewMem()
+	memory, err := m.MkdirAll("/store", 0o700)
+	require.NoError(t, err)
+	id, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
+	open := func() target.Target {
+		dir, err := target.OpenDirectory(m, "/t", true)
+		require.NoError(t, err)
+		e, err := target.Encrypted(dir, target.Keys{Recipients: id.Recipient().String(), Memory: keyMemory{memory}})
+		require.NoError(t, err)
+		return e
+	}
+	data := []byte("the bytes of a pack")
+	require.NoError(t, sendPack(t, open(), data))
+	_, err = open().Swap(t.Context(), "p/"+ManifestFile, []byte("{}"), "") // another backup, which needs other packs
+	require.NoError(t, err)
+	require.ErrorIs(t, verify(t.Context(), open(), (&Place{Name: "p"}).packName(tree.Sum(data)), tree.Sum(data), int64(len(data))), target.ErrNoIdentity)
+	require.NoError(t, sendPack(t, open(), data))
+}
+
+// TestAPackThatFailedEndsTheNext: what is wrong with a pack is found while the next one is sent, which is then not kept.
+func TestAPackThatFailedEndsTheNext(t *testing.T) {
+	m := disktest.NewMem()
+	dir, err := target.OpenDirectory(m, "/t", true)
+	require.NoError(t, err)
+	p := &Place{Target: &failing{Target: dir, now: true}, Name: "p"}
+	u := &upload{ctx: t.Context(), p: p, packs: map[tree.Hash]int64{}, said: func(int64) {}}
+	for _, want := range []error{nil, errLine} {
+		w, err := u.begin()
+		require.NoError(t, err)
+		_, err = fmt.Fprintf(w, "a pack, then %v", want)
+		require.NoError(t, err)
+		require.ErrorIs(t, u.end(nil), want)
+	}
+	u.abort()
+	require.Empty(t, u.packs)
+	packs, err := m.OpenRoot("/t/p/packs")
+	require.NoError(t, err)
+	list, err := packs.List()
+	require.NoError(t, err)
+	require.Len(t, list, 1, "the first one, which may be another generation's, and nothing unfinished")
+}

@@ -1,0 +1,64 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"decree/backup/target"
+	"decree/tree"
+)
+
+// readReplaced finds what restores have replaced, in a place that has no manifest.json: the first backup
+// has not been made there yet.
+func (p *Place) readReplaced(ctx context.Context) error {
+	if p.Marker == nil {
+		return nil
+	}
+	sizes := map[string]int64{}
+	err := p.Target.List(ctx, p.At(archivesDir)+"/", func(o target.Object) error {
+		name, ok := strings.CutSuffix(path.Base(o.Name), ".zip")
+		if _, dated := TimeOf(name); ok && dated && IsPreRestore(name) {
+			sizes[name] = o.Size
+		}
+		return nil
+	})
+	p.replaced = map[string]Generation{}
+	for name, size := range sizes {
+		m, err := p.inZip(ctx, name)
+		switch {
+		case err == nil && m.Project == p.Marker.Project:
+			p.replaced[name] = Generation{Packs: []tree.Hash{}, Timestamp: m.Timestamp, Host: m.Host, Records: m.Counts.Records, Bytes: m.Counts.Bytes, NewBytes: size}
+		case err != nil && !unusable(err):
+			return err
+		}
+	}
+	return err
+}
+
+// zips are the generations that have one.
+func (p *Place) zips() map[string]Generation {
+	if p.Manifest == nil {
+		return p.replaced
+	}
+	return p.Manifest.Others
+}
+
+// adopt takes over what restores have replaced before there was a backup. What cannot be read is left
+// where it is.
+func (mk *making) adopt(ctx context.Context) error {
+	for name, g := range mk.place.replaced {
+		sum, err := mk.place.zipSum(ctx, name)
+		switch {
+		case err == nil:
+			g.SHA256 = sum
+			mk.m.Others[name] = g
+		case !unusable(err):
+			return err
+		default:
+			mk.o.Tell(fmt.Sprintf("%s: %s is damaged, and is not listed any more: %v", mk.o.Target, name, err))
+		}
+	}
+	return nil
+}

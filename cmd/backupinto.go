@@ -1,0 +1,141 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"decree/disk"
+	"decree/project"
+	"decree/recorder"
+	"decree/tree"
+)
+
+// arrival is a restore into a directory that has nothing: tree and history come there, and a death on the way leaves
+// what the same command goes on with. project.Into is what it is known by.
+type arrival struct {
+	rec *recorder.Recorder // nil: nothing was begun there
+	// swapped: the records are there, and may have been added to since; the tree may not be there.
+	swapped bool
+	in      *project.Into
+}
+
+// arriving says how far a restore into the root has come; nil where none is unfinished.
+func (s *session) arriving(ctx context.Context, root string, site *project.Site) (*arrival, error) {
+	in, err := project.ReadInto(disk.OS, root)
+	if in == nil || err != nil {
+		return nil, err
+	}
+	a := &arrival{in: in}
+	if site != nil {
+		if a.rec, err = s.forWriting(ctx); err != nil {
+			return nil, err
+		}
+		if _, err = a.rec.Recover(ctx, false); err != nil {
+			return nil, err
+		}
+		if a.swapped = a.rec.Project().From() == in.Project; a.swapped {
+			return a, nil
+		}
+		if list, err := a.rec.History().Logged(); err != nil || len(list) > 0 {
+			return nil, cmp.Or(err, a.refuse(root, "has records of its own by now"))
+		}
+	}
+	others, err := project.BesideInto(disk.OS, root, true)
+	if err == nil && len(others) > 0 {
+		err = a.refuse(root, "has something else in it by now: "+list(others))
+	}
+	return a, err
+}
+
+func (a *arrival) refuse(root, why string) error {
+	return refusedf("a restore of %s into %s was begun, and the directory %s; nothing was changed", a.in.Generation, quoteWord(root), why).Hintf("move that away and repeat the restore, or name a new directory with --into")
+}
+
+// goOn completes what the command names by what the restore was begun with: all of it where the records are there already, or where
+// the command names nothing.
+func (a *arrival) goOn(o *backupOptions, word string) string {
+	switch {
+	case !a.swapped && (word != "" || o.from != ""):
+		return word
+	case a.in.Name == "":
+		return cmp.Or(word, a.in.From)
+	}
+	o.from, o.name = cmp.Or(o.from, a.in.From), cmp.Or(o.name, a.in.Name)
+	return cmp.Or(word, a.in.Generation)
+}
+
+// sameAs refuses another generation than the one whose records are there already.
+func (a *arrival) sameAs(src *backupSource) error {
+	is := intoOf(src)
+	if !a.swapped || is.Project == a.in.Project && is.Generation == a.in.Generation {
+		return nil
+	}
+	return refusedf("the records of %s were restored here, and its tree is to follow: %s cannot come in their place; nothing was changed", a.in.Generation, is.Generation).
+		Hintf("'decree backup restore' without a name goes on with %s; or name a new directory with --into", a.in.Generation)
+}
+
+// sayArriving says that a restore into the root is not finished.
+func (s *session) sayArriving(root string) {
+	in, err := project.ReadInto(disk.OS, root)
+	switch {
+	case err != nil:
+		s.note(err.Error())
+	case in != nil:
+		s.note(fmt.Sprintf("a restore of %s from %s into %s is not finished: 'decree backup restore' goes on with it there", in.Generation, quoteWord(in.From), quoteWord(root)))
+	}
+}
+
+// notThere is an error after which the records of a generation are there, and its tree is not.
+func notThere(err error) error {
+	return project.LeftIn(err, "the records are restored, and the tree is not there yet", "'decree backup restore' there goes on with the tree, once what stands in the way is mended")
+}
+
+// lostError is that parts of a tree are not in the generation that it came from.
+type lostError struct {
+	why   *project.Error
+	paths []tree.Path
+}
+
+func (e *lostError) Error() string { return e.why.Error() }
+
+func (e *lostError) Unwrap() error { return e.why }
+
+// Details are the paths.
+func (e *lostError) Details() (out [][]string) {
+	const most = 20
+	for i, p := range e.paths {
+		if i == most {
+			return append(out, []string{fmt.Sprintf("and %d more", len(e.paths)-most)})
+		}
+		out = append(out, []string{shownPath(p)})
+	}
+	return out
+}
+
+// lostFromTree is the error of a tree of which a generation lacks paths; nil where it has all. state says what became of them.
+func lostFromTree(paths []tree.Path, state string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	return &lostError{&project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("the backup lacks %s of the tree, which the store had lost when it was made", count(len(paths), "path")),
+		State: state, Advice: "'decree backup list' lists other generations, which may have what is missing"}, paths}
+}
+
+// intoOf is what is written down of a restore into a directory, before anything else is made there.
+func intoOf(src *backupSource) project.Into {
+	m := src.source.Manifest
+	in := project.Into{Project: m.Project, Generation: m.Generation(), From: src.from, Name: src.place}
+	if src.place != "" {
+		in.Generation = src.name // which may be what a restore has replaced
+	}
+	return in
+}
+
+// rootOf is the root of the command, whether or not a project is there.
+func (s *session) rootOf() (string, error) {
+	root, _, err := project.FindRoot(disk.OS, s.where())
+	return strings.TrimSuffix(root, string(filepath.Separator)), err
+}

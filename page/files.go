@@ -1,0 +1,81 @@
+package page
+
+import (
+	"errors"
+	"html/template"
+	"io"
+
+	"decree/patch"
+	"decree/tree"
+	"decree/view"
+)
+
+// File is a path that a diff changes.
+type File struct {
+	Path           tree.Path
+	Op             patch.Op
+	Word           string // "created", "modified", "deleted", "mode"
+	Added, Removed int64  // lines
+	Index          int    // of its section in the diff, from 0
+	Note           string // what changed where it is not lines
+}
+
+// Files reads the sections of a diff and returns at most so many, from the one at begin on; 0: all.
+// list says of how many files it shows a part, which is total. Paths limit it as in Diff.
+// list says of how many files it shows a part. Paths limit it as in Diff.
+func Files(diff io.Reader, paths []tree.Path, begin, most int) (list []File, total int, err error) {
+	s := NewScanner(diff)
+	var file *File
+	for {
+		l, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			return list, total, nil
+		}
+		if err != nil {
+			return list, total, err
+		}
+		switch l.Kind {
+		case SectionLine:
+			file = nil
+			if !l.Section.Path.Within(paths...) {
+				continue
+			}
+			total++
+			if total > begin && (most == 0 || len(list) < most) {
+				sec := l.Section
+				list = append(list, File{Path: sec.Path, Op: sec.Op, Word: view.OpWord(sec.Op), Index: l.Index, Note: sectionNote(sec)})
+				file = &list[len(list)-1]
+			}
+		case Added:
+			if file != nil {
+				file.Added++
+			}
+		case Removed:
+			if file != nil {
+				file.Removed++
+			}
+		}
+	}
+}
+
+// FileList draws files as a list of links to their sections; link gives a file's address,
+// nil: its section on the same page.
+func FileList(list []File, link func(File) string) template.HTML {
+	if link == nil {
+		link = func(f File) string { return "#" + SectionID("", f.Index) }
+	}
+	b := []byte(`<ul class="files">`)
+	for _, f := range list {
+		b = append(b, `<li><span class="op `+f.Word+`">`+f.Word+`</span> <a href="`...)
+		b = append(append(appendAttribute(b, link(f)), `">`...), Path(f.Path)...)
+		b = append(b, "</a> "...)
+		switch {
+		case f.Added+f.Removed > 0:
+			b = appendCounts(b, f.Added, f.Removed)
+		case f.Note != "":
+			b = append(appendText(append(b, "<small>"...), f.Note), "</small>"...)
+		}
+		b = append(b, "</li>\n"...)
+	}
+	return template.HTML(append(b, "</ul>"...))
+}

@@ -1,0 +1,147 @@
+package project
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"decree/disk"
+)
+
+// IntoFile in .decree says that a backup is being restored into a directory that had nothing in it. It is there before
+// anything else is made, and until the tree is there too.
+const IntoFile = "into.json"
+
+// Into is what IntoFile has: which generation comes there, and from where.
+type Into struct {
+	Version    int    `json:"version"`
+	Project    string `json:"project"`    // whose generation it is, as the backup has it
+	Generation string `json:"generation"` // its name
+	From       string `json:"from"`       // the target as its user writes it, or the path of a zip
+	Name       string `json:"name"`       // of the project's directory in the target; "" for a zip
+}
+
+// onTheWay are what a restore into a directory may have made in .decree before it puts anything of the generation there; nothing of
+// it is replaced by what follows, or lost.
+var onTheWay = []string{".gitignore", identityFile, IntoFile, "runs", "tmp", asideDir}
+
+// BeginInto writes IntoFile, and makes .decree for it.
+func BeginInto(d disk.Disk, root string, in Into) error {
+	p := &Project{Site: Site{Disk: d, Root: root}}
+	defer p.Close()
+	var err error
+	if p.Dir, err = d.OpenRoot(root); err != nil {
+		return err
+	}
+	made, err := p.makeDecree()
+	if err == nil {
+		err = p.openDecree()
+	}
+	if err != nil {
+		return err
+	}
+	in.Version = formatNow
+	data, err := json.Marshal(in)
+	if err == nil {
+		err = ReplaceFile(p.Decree, IntoFile, append(data, '\n'), PrivateFile, true)
+	}
+	if err == nil && made {
+		err = p.Dir.Sync()
+	}
+	return err
+}
+
+// ReadInto is what IntoFile in a root's .decree has; nil where no restore into it is unfinished.
+func ReadInto(d disk.Disk, root string) (*Into, error) {
+	dir, err := d.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	decree, err := dir.OpenDir(dirName)
+	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer decree.Close()
+	data, err := ReadFile(decree, IntoFile, maxIdentity)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	in := &Into{}
+	if err == nil {
+		err = json.Unmarshal(data, in)
+	}
+	if err == nil && in.Version != formatNow {
+		err = fmt.Errorf("version %d is not known to this decree", in.Version)
+	}
+	if err != nil {
+		return nil, &Error{Kind: Refused, Msg: filepath.Join(root, dirName, IntoFile), Err: err, State: Unchanged,
+			Advice: "it is of a restore of a backup into this directory; name another directory, or remove this file if the tree is whole"}
+	}
+	return in, nil
+}
+
+// EndInto removes IntoFile, durably: tree and history are there.
+func (p *Project) EndInto() error {
+	err := p.Decree.Remove(IntoFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = p.Decree.Sync()
+	}
+	return err
+}
+
+// BesideInto are the paths below a root of what a restore into it has not made before it put anything of
+// the generation there: without any the root counts as empty, and it is so too where such a restore died before
+// IntoFile was there. begun says that it is.
+func BesideInto(d disk.Disk, root string, begun bool) (paths []string, err error) {
+	dir, err := d.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	list, err := dir.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		if e.Name != dirName {
+			paths = append(paths, e.Name)
+			continue
+		}
+		decree, err := dir.OpenDir(dirName)
+		if err != nil {
+			return nil, err
+		}
+		own, err := decree.List()
+		decree.Close()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range own {
+			if e.Name != disk.Draft(IntoFile) && !(begun && slices.ContainsFunc(onTheWay, func(name string) bool { return e.Name == name || e.Name == disk.Draft(name) })) {
+				paths = append(paths, filepath.Join(dirName, e.Name))
+			}
+		}
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+// Forsake removes project.json of a project whose store is about to be removed: what is left of both
+// is no project's then.
+func (p *Project) Forsake() error {
+	err := p.Decree.Remove(identityFile)
+	if err == nil {
+		err = p.Decree.Sync()
+	}
+	return err
+}

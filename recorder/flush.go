@@ -1,0 +1,137 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"decree/disk"
+	"decree/history"
+	"decree/project"
+	"decree/tree"
+)
+
+// flushWork makes durable what the command of a message has left in the tree and in its outbox,
+// before its record counts: from then on the message is done for good, and what a power loss
+// took of its work would be made again by nobody.
+func (u *run) flushWork() error {
+	if u.o.Task == "" || u.rec.Status != history.StatusSucceeded {
+		return nil
+	}
+	f := flusher{root: u.r.project.Dir}
+	defer f.close()
+	for _, ch := range u.changes {
+		if err := f.change(ch); err != nil {
+			return fmt.Errorf("%s: not flushed: %w", tree.Quote(string(ch.Path)), err)
+		}
+	}
+	if err := f.leave(); err != nil {
+		return fmt.Errorf("%s: not flushed: %w", tree.Quote(string(f.at)), err)
+	}
+	if err := u.flushOutbox(); err != nil {
+		return fmt.Errorf("the outbox of record %s: not flushed: %w", u.rec.ID, err)
+	}
+	return nil
+}
+
+// flusher flushes paths that come in order, each directory once where that can be.
+type flusher struct {
+	root, dir disk.Dir
+	at        tree.Path // dir's
+}
+
+func (f *flusher) change(ch tree.Change) error {
+	if parent := ch.Path.Parent(); f.dir == nil || parent != f.at {
+		if err := f.enter(parent); err != nil || f.dir == nil {
+			return err
+		}
+	}
+	name := ch.Path.Name()
+	switch {
+	case ch.New == nil || ch.New.Type == tree.Symlink:
+		return nil
+	case ch.New.Type == tree.Regular:
+		return flushed(f.dir, name)
+	}
+	sub, err := f.dir.OpenDir(name)
+	if err != nil {
+		return notThere(err)
+	}
+	defer sub.Close()
+	return sub.Sync()
+}
+
+// enter goes on to another directory; dir is nil where that is not there any more.
+func (f *flusher) enter(at tree.Path) (err error) {
+	if err := f.leave(); err != nil {
+		return err
+	}
+	f.at = at
+	if at == "" {
+		f.dir = f.root
+		return nil
+	}
+	dir, err := disk.OpenPath(f.root, string(at))
+	if err != nil {
+		return notThere(err)
+	}
+	f.dir = dir
+	return nil
+}
+
+// leave flushes the names in the directory.
+func (f *flusher) leave() error {
+	if f.dir == nil {
+		return nil
+	}
+	err := f.dir.Sync()
+	f.close()
+	return err
+}
+
+func (f *flusher) close() {
+	if f.dir != nil && f.dir != f.root {
+		f.dir.Close()
+	}
+	f.dir = nil
+}
+
+// flushed flushes a file.
+func flushed(dir disk.Dir, name string) error {
+	file, err := dir.Open(name)
+	if err != nil {
+		return notThere(err)
+	}
+	defer file.Close()
+	return file.Sync()
+}
+
+// notThere is nil for what is no fault of the disk: somebody has changed the path since it was
+// recorded, or it may not be read.
+func notThere(err error) error {
+	if isMissing(err) || disk.OtherKind(err) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+// flushOutbox flushes the follow-ups that the command has left.
+func (u *run) flushOutbox() error {
+	run, err := u.r.history.OpenRun(u.rec.ID)
+	if err != nil {
+		return notThere(err)
+	}
+	defer run.Close()
+	outbox, err := run.OpenDir(project.OutboxDir)
+	if err != nil {
+		return notThere(err)
+	}
+	defer outbox.Close()
+	list, err := outbox.List()
+	for _, e := range list {
+		if err == nil && e.Kind == disk.Regular {
+			err = flushed(outbox, e.Name)
+		}
+	}
+	return errors.Join(err, outbox.Sync())
+}

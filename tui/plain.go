@@ -1,0 +1,633 @@
+package tui
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"decree/planner"
+	"decree/recorder"
+	"decree/timeline"
+	"decree/tree"
+	"decree/view"
+)
+
+// Talk is the timeline as a numbered dialogue: a line for each thing on Stdout, answers from
+// Stdin. It ends with q or with the input.
+func Talk(ctx context.Context, o Options) error {
+	t := &talk{engine: newEngine(o), ctx: ctx, in: bufio.NewScanner(o.Stdin), out: o.Stdout}
+	f, err := timeline.ParseFilter(o.Filter, o.Location, o.Now())
+	if err != nil {
+		return err
+	}
+	t.filter = f
+	if err := t.list(""); err != nil {
+		return err
+	}
+	for t.step("record, or ?", t.atTimeline) {
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil //nolint:nilerr // a signal ended it, which is no failure of its
+	}
+	return t.in.Err()
+}
+
+// talk is a dialogue. ended says that there is no more input, or that q was said.
+type talk struct {
+	*engine
+	ctx    context.Context
+	in     *bufio.Scanner
+	out    io.Writer
+	filter timeline.Filter
+	rows   []timeline.Row
+	next   string
+	ended  bool
+}
+
+func (t *talk) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
+
+// ask reads a line; ok is false when there is none.
+func (t *talk) ask(prompt string) (answer string, ok bool) {
+	fmt.Fprint(t.out, prompt+"> ")
+	if t.ctx.Err() != nil || !t.in.Scan() {
+		t.say("")
+		t.ended = true
+		return "", false
+	}
+	if t.Echo {
+		t.say("%s", clean(t.in.Text()))
+	}
+	return strings.TrimSpace(t.in.Text()), true
+}
+
+// step asks once, and does what is answered; false when that is over.
+func (t *talk) step(prompt string, do func(word, rest string) (more bool, err error)) bool {
+	line, ok := t.ask(prompt)
+	if !ok {
+		return false
+	}
+	word, rest, _ := strings.Cut(line, " ")
+	if word == "q" {
+		t.ended = true
+		return false
+	}
+	more, err := do(word, strings.TrimSpace(rest))
+	if err != nil {
+		t.say("not done: %s", sayError(err))
+		return true
+	}
+	return more && !t.ended
+}
+
+// linesAtOnce is how many rows are listed before more are asked for.
+const linesAtOnce = 20
+
+// list prints the rows that are older than the cursor.
+func (t *talk) list(cursor string) error {
+	t.filter.Now = t.Now()
+	page, err := timeline.List(t.ctx, t.Read, t.filter, cursor, linesAtOnce)
+	if err != nil {
+		return err
+	}
+	for _, n := range page.Notes {
+		t.say("note: %s", clean(n))
+	}
+	if cursor == "" {
+		t.rows = nil
+	}
+	begin := len(t.rows)
+	t.rows, t.next = append(t.rows, page.Rows...), page.Next
+	t.sayRows(t.rows[begin:], begin)
+	switch {
+	case len(t.rows) == 0:
+		t.say("no records")
+	case t.next != "":
+		t.say("m lists older ones")
+	}
+	return nil
+}
+
+func (t *talk) sayRows(rows []timeline.Row, begin int) {
+	for i := range rows {
+		text := rows[i].Label
+		if rows[i].Added+rows[i].Removed > 0 {
+			text += fmt.Sprintf(", +%d -%d lines", rows[i].Added, rows[i].Removed)
+		}
+		if len(rows[i].Labels) > 0 {
+			text += ", labelled " + clean(view.List(rows[i].Labels))
+		}
+		if name := rows[i].Name; name != "" && rows[i].Kind == timeline.Record {
+			text = name + ": " + text
+		}
+		t.say("%d  %s", begin+i+1, text)
+	}
+}
+
+const timelineHelp = `NUMBER      show a record, a session or a race
+m           older records
+f FILTER    only what fits: words, reason:run, path:src/, since:yesterday; f alone: all
+u, U        undo the newest change, redo
+c TEXT      create a checkpoint; TEXT describes it
+h           health: space, runs, times and changes as bars
+enter       list again
+q           end`
+
+func (t *talk) atTimeline(word, rest string) (bool, error) {
+	switch word {
+	case "":
+		return true, t.list("")
+	case "?":
+		t.say("%s", timelineHelp)
+	case "m":
+		if t.next == "" {
+			t.say("there are no older ones")
+			return true, nil
+		}
+		return true, t.list(t.next)
+	case "f":
+		f, err := timeline.ParseFilter(rest, t.Location, t.Now())
+		if err != nil {
+			return true, err
+		}
+		t.filter = f
+		return true, t.list("")
+	case "u":
+		return true, t.plan("undo", nil, nil)
+	case "U":
+		return true, t.plan("redo", nil, nil)
+	case "c":
+		return true, t.newCheckpoint(rest)
+	case "h":
+		return true, t.sayHealth()
+	default:
+		row, err := chosen(t.rows, word)
+		if err != nil {
+			return true, err
+		}
+		t.row(row)
+	}
+	return true, nil
+}
+
+// plainColumns is how wide the bars of a dialogue are.
+const plainColumns = 60
+
+func (t *talk) sayHealth() error {
+	plots, err := t.readPlots()
+	if err != nil {
+		return err
+	}
+	b := barLines{columns: plainColumns, loc: t.Location, bar: "#", title: lipgloss.NewStyle().Render, paint: lipgloss.NewStyle().Render}
+	for _, line := range b.all(plots) {
+		t.say("%s", line)
+	}
+	return nil
+}
+
+var errNumber = errors.New("that is no number of the list, and no command; ? lists the commands")
+
+func chosen(rows []timeline.Row, word string) (*timeline.Row, error) {
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 1 || n > len(rows) {
+		return nil, errNumber
+	}
+	return &rows[n-1], nil
+}
+
+func (t *talk) newCheckpoint(text string) error {
+	barred, err := timeline.Barred(t.Read)
+	if err != nil {
+		return err
+	}
+	if why := barred["checkpoint"]; why != "" {
+		t.say("%s", why)
+		return nil
+	}
+	line := []string{"decree", "checkpoint"}
+	if text != "" {
+		line = append(line, "-d", text)
+	}
+	t.say("Creating a checkpoint records the files as they are now. Nothing is changed.\nthe same, typed: %s", clean(tree.ShellWords(line)))
+	if !t.yes("do it") {
+		return nil
+	}
+	if err := t.checkpoint(t.ctx, text); err != nil {
+		return err
+	}
+	t.say("checkpoint created")
+	return nil
+}
+
+// yes asks for a y; anything else is no.
+func (t *talk) yes(question string) bool {
+	answer, ok := t.ask(question + "? y or n")
+	if ok && strings.EqualFold(answer, "y") {
+		return true
+	}
+	t.say("nothing was changed")
+	return false
+}
+
+// row shows one row, and does what is said about it.
+func (t *talk) row(r *timeline.Row) {
+	t.say("%s", r.Label)
+	t.say("id: %s", r.ID)
+	if len(r.Inner) > 0 {
+		t.sayRows(r.Inner, 0)
+		for t.step("one of them, or ?", func(word, _ string) (bool, error) { return t.atFold(r, word) }) {
+		}
+		return
+	}
+	shown := &shownRecord{talk: t, row: r, marks: marks{}, source: sourceOf(r)}
+	if shown.source.none == "" {
+		shown.doc = shown.source.document(t.Read.History)
+		defer shown.doc.close()
+		if err := shown.doc.index(t.ctx, func() {}); err != nil {
+			t.say("not shown: %s", sayError(err))
+			return
+		}
+		shown.files()
+	} else {
+		t.say("%s", shown.source.none)
+	}
+	for t.step("what to do with it, or ?", shown.at) {
+	}
+}
+
+// foldHelp are the answers about a session or a race.
+var foldHelp = map[timeline.Kind]string{
+	timeline.Session: `NUMBER      show one of its turns: its files, and what can be done with it
+r, a        revert, apply: all of its turns at once
+R           restore the files to before all of them
+enter       back to the list
+q           end`,
+	timeline.Race: `NUMBER      show one of its candidates: its files, and what can be done with it; p there publishes it
+x           discard all candidates that wait
+R           restore the files to before the race
+enter       back to the list
+q           end`,
+}
+
+func (t *talk) atFold(r *timeline.Row, word string) (bool, error) {
+	switch word {
+	case "":
+		return false, nil
+	case "?":
+		t.say("%s", foldHelp[r.Kind])
+		return true, nil
+	}
+	if operation := operations[word]; operation != "" {
+		return true, t.planRow(operation, r, nil, nil)
+	}
+	inner, err := chosen(r.Inner, word)
+	if err != nil {
+		return true, err
+	}
+	t.row(inner)
+	return true, nil
+}
+
+// shownRecord is a record that is talked about.
+type shownRecord struct {
+	*talk
+	row    *timeline.Row
+	source source
+	doc    *document
+	marks  marks
+}
+
+const recordHelp = `d NUMBER    the diff of a file, with its hunks numbered; d alone: of all
+m NUMBER    mark files, or hunks of one: m 1 3, m 2:1,4; m alone: take all marks away
+r, a        revert, apply: all of it, or what is marked
+R           restore the files, or those that are marked, to before it; of a checkpoint, to it
+p, x        publish the draft, or what is marked of it; discard it
+l NAME      label it
+b NUMBER    who brought each line of a file
+enter       back to the list
+q           end`
+
+func (s *shownRecord) files() {
+	_, n, _, _ := s.doc.state()
+	for i := range n {
+		sec := s.doc.section(i)
+		line := fmt.Sprintf("%d  %s  %s", i+1, sec.word, view.ShownPath(sec.path))
+		if sec.added+sec.removed > 0 {
+			line += fmt.Sprintf("  +%d -%d, %s", sec.added, sec.removed, view.Count(sec.hunks, "hunk"))
+		}
+		if sec.note != "" {
+			line += "  " + sec.note
+		}
+		s.say("%s", line)
+	}
+	if !s.source.want.IsZero() && s.doc.sum == s.source.want {
+		s.say("%s, diff verified by hash", view.Count(n, "file"))
+	} else {
+		s.say("the diff is not what was recorded: 'decree doctor --repair' writes it again")
+	}
+}
+
+func (s *shownRecord) at(word, rest string) (bool, error) {
+	if operation := operations[word]; operation != "" {
+		return true, s.planRow(operation, s.row, s.doc, s.marks)
+	}
+	switch word {
+	case "":
+		return false, nil
+	case "?":
+		s.say("%s", recordHelp)
+	case "d":
+		return true, s.diff(rest)
+	case "m":
+		return true, s.mark(rest)
+	case "l":
+		return true, s.setLabel(rest)
+	case "b":
+		return true, s.blame(rest)
+	default:
+		return true, errNumber
+	}
+	return true, nil
+}
+
+// file is the section that a number names.
+func (s *shownRecord) file(word string) (int, error) {
+	if s.doc == nil {
+		return 0, errors.New("it has no files")
+	}
+	_, n, _, _ := s.doc.state()
+	i, err := strconv.Atoi(word)
+	if err != nil || i < 1 || i > n {
+		return 0, fmt.Errorf("%q is no number of a file; there are %d", clean(word), n)
+	}
+	return i - 1, nil
+}
+
+func (s *shownRecord) diff(rest string) error {
+	if s.doc == nil {
+		return errors.New("it has no diff")
+	}
+	rows, n, _, _ := s.doc.state()
+	from := 0
+	if rest != "" {
+		i, err := s.file(rest)
+		if err != nil {
+			return err
+		}
+		if from = s.doc.section(i).row; i+1 < n {
+			rows = s.doc.section(i + 1).row
+		}
+	}
+	return s.sayLines(s.doc, from, rows)
+}
+
+// sayLines prints rows of a diff, each hunk with its number.
+func (t *talk) sayLines(doc *document, from, to int) error {
+	for at := from; at < to; at += windowRows {
+		lines, err := doc.lines(at, min(windowRows, to-at))
+		if err != nil {
+			return err
+		}
+		for _, l := range lines {
+			switch l.kind {
+			case 's':
+				sec := doc.section(l.sec)
+				t.say("%s", strings.TrimSpace(sec.word+" "+view.ShownPath(sec.path)+" "+sec.note))
+			case '@':
+				t.say("hunk %d  %s", l.hunk, clean(l.text))
+			default:
+				t.say("%c%s", l.kind, clean(l.text))
+			}
+		}
+	}
+	return nil
+}
+
+func (s *shownRecord) mark(rest string) error {
+	if rest == "" {
+		clear(s.marks)
+	}
+	for word := range strings.FieldsSeq(rest) {
+		number, hunks, byHunk := strings.Cut(word, ":")
+		i, err := s.file(number)
+		if err != nil {
+			return err
+		}
+		sec := s.doc.section(i)
+		if !byHunk {
+			s.marks[sec.path] = map[int]bool{whole: true}
+			continue
+		}
+		for one := range strings.SplitSeq(hunks, ",") {
+			n, err := strconv.Atoi(one)
+			if err != nil || n < 1 || n > sec.hunks {
+				return fmt.Errorf("%q is no hunk of file %s; there are %d", clean(one), number, sec.hunks)
+			}
+			if !s.marks.has(sec.path, n) {
+				s.marks.toggle(sec.path, n, sec.hunks)
+			}
+		}
+	}
+	s.say("marked: %s", cmp.Or(s.marks.words(), "nothing"))
+	return nil
+}
+
+// words say what is marked.
+func (k marks) words() string {
+	var out []string
+	for _, m := range k.requested() {
+		text := view.ShownPath(m.Path)
+		if len(m.Hunks) > 0 {
+			text += fmt.Sprintf(" (%s of it)", view.Count(len(m.Hunks), "hunk"))
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}
+
+func (s *shownRecord) setLabel(name string) error {
+	if !actable(s.row) || name == "" {
+		return errors.New("a label needs a name, and a record")
+	}
+	s.say("The label '%s' will name record %s.\nthe same, typed: %s", clean(name), s.row.ID, clean(tree.ShellWords([]string{"decree", "label", name, s.row.ID})))
+	if !s.yes("do it") {
+		return nil
+	}
+	if err := s.label(s.ctx, name, s.row.ID); err != nil {
+		return err
+	}
+	s.say("labelled %s", clean(name))
+	return nil
+}
+
+func (s *shownRecord) blame(rest string) error {
+	i, err := s.file(rest)
+	if err != nil {
+		return err
+	}
+	file, err := s.Read.Blame(s.ctx, s.doc.section(i).path)
+	if err != nil {
+		return err
+	}
+	return file.Each(func(i int, l recorder.Blamed) error {
+		s.say("%d  %s: %s", i+1, clean(view.WhatBrought(l.Culprit)), clean(string(l.Text)))
+		return nil
+	})
+}
+
+// planRow plans an operation on a row.
+func (t *talk) planRow(operation string, r *timeline.Row, doc *document, k marks) error {
+	q, why := requestFor(operation, r)
+	if why != "" {
+		t.say("%s", why)
+		return nil
+	}
+	return t.planned(q, func() (*planner.Planned, error) { return t.planMarked(t.ctx, q, doc, k) })
+}
+
+func (t *talk) plan(operation string, doc *document, k marks) error {
+	return t.planRow(operation, nil, doc, k)
+}
+
+// planned shows a plan and, when it is confirmed, performs it.
+func (t *talk) planned(q planner.Request, make func() (*planner.Planned, error)) error {
+	barred, err := timeline.Barred(t.Read)
+	if err != nil {
+		return err
+	}
+	if why := barred[q.Operation]; why != "" {
+		t.say("%s", why)
+		return nil
+	}
+	p, err := make()
+	var conflict *planner.ConflictError
+	if errors.As(err, &conflict) {
+		return t.conflict(q, conflict)
+	}
+	if err != nil {
+		return err
+	}
+	return t.confirm(q, p)
+}
+
+// confirm asks about a plan until it holds or is refused.
+func (t *talk) confirm(q planner.Request, p *planner.Planned) error {
+	for {
+		t.sayPlan(p)
+		if len(p.Drafts) == 0 && len(p.Paths) == 0 || !t.yes("do it") {
+			return nil
+		}
+		done, err := t.plans.Perform(t.ctx, p.ID)
+		var stale *planner.StaleError
+		if errors.As(err, &stale) {
+			t.say("the files or the records changed meanwhile; this is the new plan")
+			p = stale.New
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		t.say("%s", strings.ReplaceAll(didWords(q.Operation, done), " · ", ", "))
+		return nil
+	}
+}
+
+func (t *talk) sayPlan(p *planner.Planned) {
+	t.say("%s", p.Question)
+	for _, step := range p.Paths {
+		line := "  " + step.Change + "  " + view.ShownQuoted(step.Path)
+		if step.Reason != "" {
+			line += "  " + clean(step.Reason)
+		}
+		t.say("%s", line)
+	}
+	for _, n := range p.Notes {
+		t.say("note: %s", clean(n))
+	}
+	t.say("the same, typed: %s", clean(p.Command))
+}
+
+// conflict says what is in the way, and merges hunk by hunk where that is wanted.
+func (t *talk) conflict(q planner.Request, c *planner.ConflictError) error {
+	t.say("%s", clean(c.Error()))
+	for _, it := range c.Items {
+		t.say("  %s", itemLine(it))
+	}
+	if c.Merge == nil {
+		return nil
+	}
+	if !t.yes("merge, hunk by hunk") {
+		return nil
+	}
+	q.Merge, q.Marks = true, nil
+	k, err := t.chooseHunks(c.Merge.ID, q)
+	if err != nil {
+		return err
+	}
+	if q.Marks, q.Of = k.requested(), c.Merge.ID; len(q.Marks) == 0 {
+		t.say("nothing was changed")
+		return nil
+	}
+	p, err := t.plans.Plan(t.ctx, q)
+	if err != nil {
+		return err
+	}
+	return t.confirm(q, p)
+}
+
+// chooseHunks asks about each hunk of a plan.
+func (t *talk) chooseHunks(id string, q planner.Request) (marks, error) {
+	k := marks{}
+	doc := planDocument(t.ctx, func(ctx context.Context, w io.Writer) error { return t.plans.Diff(ctx, w, id) })
+	defer doc.close()
+	if err := doc.index(t.ctx, func() {}); err != nil {
+		return nil, err
+	}
+	_, n, _, _ := doc.state()
+	for i := range n {
+		sec := doc.section(i)
+		if err := t.chooseOf(doc, i, sec, k, q); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+func (t *talk) chooseOf(doc *document, i int, sec section, k marks, q planner.Request) error {
+	end, n, _, _ := doc.state()
+	if i+1 < n {
+		end = doc.section(i + 1).row
+	}
+	begin := sec.row
+	for hunk := min(1, sec.hunks); hunk <= sec.hunks; hunk++ {
+		next := begin + 1
+		for next < end { // up to the head of the next hunk
+			lines, err := doc.lines(next, 1)
+			if err != nil {
+				return err
+			}
+			if len(lines) == 0 || lines[0].kind == '@' && lines[0].hunk > max(hunk, 1) {
+				break
+			}
+			next++
+		}
+		if err := t.sayLines(doc, begin, next); err != nil {
+			return err
+		}
+		answer, ok := t.ask(q.Operation + " this? y or n")
+		if !ok {
+			return nil
+		}
+		if strings.EqualFold(answer, "y") {
+			k.toggle(sec.path, hunk, max(sec.hunks, 1))
+		}
+		begin = next
+	}
+	return nil
+}

@@ -1,0 +1,318 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/dustin/go-humanize"
+
+	"decree/page"
+	"decree/timeline"
+	"decree/tree"
+)
+
+// recordPane is the files and the diff of a row.
+type recordPane struct {
+	key    string // of the row; see key
+	source source
+	diffView
+	inside insideMsg
+	end    context.CancelFunc // of what reads the diff
+}
+
+// diffView is a diff that is scrolled and marked.
+type diffView struct {
+	doc     *document // nil: there is none
+	file    int       // the section that the files' cursor is at
+	fileTop int
+	line    int // the row that the diff's cursor is at
+	lineTop int
+	marks   marks
+	read    bool // the document was read to its end
+	checked bool // and is what was recorded
+	problem string
+
+	colours    page.Colours
+	painted    map[int]string // rows as they are drawn
+	paintedFor int            // columns
+}
+
+// marks are what is chosen of a diff: whole files, or hunks, counted from 1.
+type marks map[tree.Path]map[int]bool
+
+// whole stands, among the hunks of a path, for all of it.
+const whole = 0
+
+func (k marks) has(path tree.Path, hunk int) bool {
+	return k[path][whole] || hunk != whole && k[path][hunk]
+}
+
+// toggle marks a hunk, or the whole of a path, or takes the mark away.
+func (k marks) toggle(path tree.Path, hunk, hunks int) {
+	on := k[path]
+	switch {
+	case hunk == whole && len(on) > 0:
+		delete(k, path)
+		return
+	case hunk == whole || hunks == 1:
+		if on[whole] {
+			delete(k, path)
+		} else {
+			k[path] = map[int]bool{whole: true}
+		}
+		return
+	case on == nil:
+		k[path] = map[int]bool{hunk: true}
+		return
+	case on[whole]: // all but this one
+		delete(on, whole)
+		for n := 1; n <= hunks; n++ {
+			on[n] = n != hunk
+		}
+	default:
+		on[hunk] = !on[hunk]
+	}
+	for n, is := range on {
+		if !is {
+			delete(on, n)
+		}
+	}
+	if len(on) == hunks {
+		k[path] = map[int]bool{whole: true}
+	}
+	if len(on) == 0 {
+		delete(k, path)
+	}
+}
+
+// sign is how much of a path is marked.
+func (k marks) sign(path tree.Path) string {
+	switch on := k[path]; {
+	case len(on) == 0:
+		return "[ ]"
+	case on[whole]:
+		return "[x]"
+	}
+	return "[-]"
+}
+
+func (k marks) paths() []tree.Path {
+	var out []tree.Path
+	for p := range k {
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// opened has the right side show the row at the cursor.
+func (m *model) opened() tea.Cmd {
+	row := m.current()
+	if row == nil {
+		m.closeRecord()
+		return nil
+	}
+	if key := key(row) + " " + row.Status + row.Changed; key == m.record.key {
+		return nil
+	}
+	m.closeRecord()
+	p := &m.record
+	p.key = key(row) + " " + row.Status + row.Changed
+	var ctx context.Context
+	ctx, p.end = context.WithCancel(m.ctx)
+	if len(row.Inner) > 0 {
+		return m.lookInside(ctx, row)
+	}
+	p.source = sourceOf(row)
+	if p.source.none != "" {
+		return nil
+	}
+	p.diffView = diffView{doc: p.source.document(m.history), marks: marks{}}
+	return m.index(ctx, p.doc)
+}
+
+// index reads a document beside the screen.
+func (m *model) index(ctx context.Context, doc *document) tea.Cmd {
+	return func() tea.Msg {
+		err := doc.index(ctx, func() { m.send(loadedMsg{doc}) })
+		if err != nil && errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return loadedMsg{doc}
+	}
+}
+
+// loaded looks at what more is known of the documents on the screen.
+func (m *model) loaded(loadedMsg) {
+	m.record.settle(m.record.source.want)
+	if m.sheet != nil {
+		m.sheet.settle(tree.Hash{})
+	}
+}
+
+func (m *model) closeRecord() {
+	if m.record.end != nil {
+		m.record.end()
+	}
+	if m.record.doc != nil {
+		m.record.doc.close()
+	}
+	m.record = recordPane{}
+}
+
+// settle looks at what became of reading the document.
+func (v *diffView) settle(want tree.Hash) {
+	if v.doc == nil || v.read {
+		return
+	}
+	_, _, all, err := v.doc.state()
+	if !all {
+		return
+	}
+	v.read = true
+	switch {
+	case err != nil:
+		v.problem = sayError(err)
+	case !want.IsZero() && v.doc.sum != want:
+		v.problem = "This diff is not what was recorded: 'decree doctor --repair' writes it again from the store"
+	default:
+		v.checked = !want.IsZero()
+	}
+}
+
+// moveFile moves the cursor of the files; the diff follows.
+func (v *diffView) moveFile(by int) {
+	if v.doc == nil {
+		return
+	}
+	_, n, _, _ := v.doc.state()
+	if n == 0 {
+		return
+	}
+	v.file = max(0, min(v.file+by, n-1))
+	v.line = v.doc.section(v.file).row
+	v.lineTop = v.line
+}
+
+// moveLine moves the cursor of the diff; the files follow.
+func (v *diffView) moveLine(by int) {
+	if v.doc == nil {
+		return
+	}
+	rows, n, _, _ := v.doc.state()
+	if n == 0 {
+		return
+	}
+	v.line = max(0, min(v.line+by, rows-1))
+	v.file = v.doc.sectionAt(v.line)
+}
+
+// path is the file at the cursor; "" for none.
+func (v *diffView) path() tree.Path {
+	if v.doc == nil {
+		return ""
+	}
+	if _, n, _, _ := v.doc.state(); v.file >= n {
+		return ""
+	}
+	return v.doc.section(v.file).path
+}
+
+// mark marks what is at the cursor: in the files the file, in the diff the hunk.
+func (v *diffView) mark(in pane) {
+	path := v.path()
+	if path == "" {
+		return
+	}
+	sec := v.doc.section(v.file)
+	if in == inFiles {
+		v.marks.toggle(path, whole, sec.hunks)
+		return
+	}
+	lines, err := v.doc.lines(v.line, 1)
+	if err != nil || len(lines) == 0 {
+		return
+	}
+	v.marks.toggle(path, lines[0].hunk, sec.hunks)
+}
+
+// markWord is what a mark does at the cursor.
+func (v *diffView) markWord(in pane) string {
+	hunk := whole
+	if in == inDiff && v.doc != nil {
+		if lines, err := v.doc.lines(v.line, 1); err == nil && len(lines) > 0 {
+			hunk = lines[0].hunk
+		}
+	}
+	if on := v.marks[v.path()]; hunk == whole && len(on) > 0 || v.marks.has(v.path(), hunk) {
+		return "unmark"
+	}
+	return "mark"
+}
+
+// markedWords say how much is marked: "2 of 5 files marked".
+func (v *diffView) markedWords() string {
+	text := humanize.Comma(int64(len(v.marks))) + " of " + v.doc.count() + " marked"
+	parts := 0
+	for _, on := range v.marks {
+		if !on[whole] {
+			parts++
+		}
+	}
+	if parts > 0 {
+		text += ", of " + humanize.Comma(int64(parts)) + " some hunks"
+	}
+	return text
+}
+
+// box is what stands before the head of a file, and of each of its hunks where there are several.
+func (v *diffView) box(l diffLine) string {
+	sec := v.doc.section(l.sec)
+	switch {
+	case l.kind == 's':
+		return v.marks.sign(sec.path) + " "
+	case l.kind != '@' || sec.hunks < 2:
+		return ""
+	case v.marks.has(sec.path, l.hunk):
+		return "[x] "
+	}
+	return "[ ] "
+}
+
+// markAll marks all files, or none where some are marked.
+func (v *diffView) markAll() {
+	if v.doc == nil {
+		return
+	}
+	if len(v.marks) > 0 {
+		clear(v.marks)
+		return
+	}
+	_, n, _, _ := v.doc.state()
+	for i := range n {
+		v.marks[v.doc.section(i).path] = map[int]bool{whole: true}
+	}
+}
+
+// nextHunk moves the diff's cursor to the next hunk, or the one before.
+func (v *diffView) nextHunk(by int) {
+	if v.doc == nil {
+		return
+	}
+	rows, _, _, _ := v.doc.state()
+	for at := v.line + by; at >= 0 && at < rows; at += by {
+		lines, err := v.doc.lines(at, 1)
+		if err != nil || len(lines) == 0 {
+			return
+		}
+		if lines[0].kind == '@' {
+			v.moveLine(at - v.line)
+			return
+		}
+	}
+}
+
+// actable says whether the row is a record that can be acted on.
+func actable(r *timeline.Row) bool { return r != nil && r.Record != nil && r.Kind != timeline.Outside }

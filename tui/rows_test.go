@@ -1,0 +1,95 @@
+package tui
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/require"
+
+	"decree/history"
+	"decree/timeline"
+)
+
+// drawn is a row of the timeline as it stands on a screen, without colours.
+func drawn(r timeline.Row, columns int) string {
+	m := &model{styles: newStyles(true)}
+	m.whenColumns = len(shortWhen(r.When))
+	return strings.TrimRight(ansi.Strip(m.rowLine(entry{&r, 0}, false, columns)), " ")
+}
+
+// TestLabelsLeaveTheTitle: what a row is about and how much it changed are read before its labels, which have what room
+// is left.
+func TestLabelsLeaveTheTitle(t *testing.T) {
+	r := timeline.Row{Kind: timeline.Record, Badge: "Run", When: "today 14:02", What: "make generate in all of the directories", Modified: 1200, Added: 5, Removed: 3,
+		Tone: timeline.Good, Labels: []string{"before-the-merge", "second"}, Record: &history.Record{Reason: history.Run}}
+	for columns, want := range map[int]string{
+		30:  "  14:02   Run     make gener…",
+		40:  "  14:02   Run     make generate … 1,200",
+		60:  "  14:02   Run     make generate in all of the … 1,200 +5 -3",
+		78:  "  14:02   Run     make generate in all of th… [before-the…] 1,200 files +5 -3",
+		120: "  14:02   Run     make generate in all of the directories [before-the-merge, second]                  1,200 files +5 -3",
+	} {
+		require.Equal(t, want, drawn(r, columns))
+	}
+	r.Tone, r.Status, r.Labels = timeline.Bad, "failed, put back", nil
+	require.Equal(t, "  14:02   Run     make generat…  failed, p… 1,200 +5 -3", drawn(r, 56), "what became of it is read where its title is cut")
+}
+
+// TestMarksAreCounted: how much is marked is said as it is.
+func TestMarksAreCounted(t *testing.T) {
+	data := diffOf(t, 3, 4)
+	v := &diffView{marks: marks{}, doc: newDocument(func() (io.ReadCloser, error) { return file{bytes.NewReader(data)}, nil })}
+	require.NoError(t, v.doc.index(t.Context(), func() {}))
+	require.Equal(t, "mark", v.markWord(inFiles))
+	v.mark(inFiles)
+	require.Equal(t, 0, v.file, "the cursor stays where it is")
+	require.Equal(t, "unmark", v.markWord(inFiles))
+	v.marks["f0002"] = map[int]bool{2: true}
+	require.Equal(t, "2 of 3 files marked, of 1 some hunks", v.markedWords())
+	v.mark(inFiles)
+	require.Equal(t, "1 of 3 files marked, of 1 some hunks", v.markedWords())
+}
+
+// TestRoomIsShared: what a session holds has all the room that there is, and nobody more than others that need it.
+func TestRoomIsShared(t *testing.T) {
+	lines := func(counts ...int) (out [][]string) {
+		for _, n := range counts {
+			out = append(out, make([]string, n))
+		}
+		return out
+	}
+	require.Equal(t, 6, shared(lines(2, 9, 9), 15))
+	require.Equal(t, 9, shared(lines(2, 9, 9), 20))
+	require.Equal(t, 1, shared(lines(5, 5, 5), 3))
+}
+
+// TestHelpIsReadAtAnySize: each key stands in the help with all that it does, however narrow the screen is.
+func TestHelpIsReadAtAnySize(t *testing.T) {
+	for _, columns := range []int{40, 60, 200} {
+		m := &model{styles: newStyles(true), width: columns, height: 16, help: true}
+		var seen []string
+		for end := ""; m.help; m.helpKey("pgdown") {
+			lines := m.helpLines(columns, 13)
+			for _, l := range lines {
+				require.LessOrEqual(t, ansi.StringWidth(l), columns)
+			}
+			seen = append(seen, lines...)
+			if end == lines[len(lines)-1] {
+				break
+			}
+			end = lines[len(lines)-1]
+		}
+		text := strings.Join(strings.Fields(ansi.Strip(strings.Join(seen, " "))), " ")
+		for _, h := range helpKeys {
+			require.Contains(t, text, h.keys)
+			require.Contains(t, text, h.does[strings.LastIndexByte(h.does, ' '):])
+		}
+	}
+}
+
+func TestFactsAreWrapped(t *testing.T) {
+	require.Equal(t, []string{"a · b", "ccc", "d"}, joined([]string{"a", "b", "ccc", "d"}, " · ", 5))
+}

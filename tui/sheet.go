@@ -1,0 +1,300 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"decree/history"
+	"decree/planner"
+	"decree/timeline"
+	"decree/tree"
+	"decree/view"
+)
+
+// sheet is what is asked about before something is done: what will happen in words, the paths, the
+// diff, and the command line that does the same.
+type sheet struct {
+	diffView
+	title    string
+	question string
+	command  string
+	notes    []string
+
+	request  planner.Request
+	id       string                 // of the plan; "": do is what is done
+	nothing  bool                   // the plan has nothing to do
+	hunks    bool                   // hunks can be marked
+	conflict *planner.ConflictError // the plan was refused
+	do       func(ctx context.Context) (text string, err error)
+	end      context.CancelFunc
+}
+
+type (
+	plannedMsg struct {
+		request planner.Request
+		plan    *planner.Planned
+		err     error
+	}
+	performedMsg struct {
+		request planner.Request
+		done    *planner.Done
+		err     error
+	}
+)
+
+// act begins an operation on the row at the cursor: it is planned, and shown.
+func (m *model) act(operation string) tea.Cmd {
+	if why := m.barred[operation]; why != "" {
+		m.toast, m.bad = why, true
+		return nil
+	}
+	q, why := requestFor(operation, m.current())
+	if why != "" {
+		m.say("%s", why)
+		return nil
+	}
+	doc, chosen := m.record.doc, m.record.marks
+	if operation == "undo" || operation == "redo" || operation == "discard" {
+		doc, chosen = nil, nil
+	}
+	m.working = "planning"
+	return func() tea.Msg {
+		p, err := m.planMarked(m.ctx, q, doc, chosen)
+		return plannedMsg{q, p, err}
+	}
+}
+
+// requestFor is what an operation on a row asks the planner for, or why it cannot be asked for.
+func requestFor(operation string, r *timeline.Row) (q planner.Request, why string) {
+	q.Operation = operation
+	if operation == "undo" || operation == "redo" {
+		return q, ""
+	}
+	if !actable(r) {
+		return q, "Choose a record first: this line is none that can be acted on"
+	}
+	switch operation {
+	case "restore":
+		q.Ref = r.Record.ID
+		if n := len(r.Inner); n > 0 {
+			q.Ref = r.Inner[n-1].ID // the state before all of them
+		}
+	case "publish":
+		if r.Kind == timeline.Race {
+			return q, "Choose one of its candidates first"
+		}
+		if q.Ref = r.ID; r.Record.Draft == nil || !r.Record.Draft.Waits() {
+			return q, "This is no draft that waits"
+		}
+	case "discard":
+		for _, one := range each(r) {
+			if d := one.Record; d != nil && d.Draft != nil && d.Draft.Waits() {
+				q.Refs = append(q.Refs, d.ID)
+			}
+		}
+		if len(q.Refs) == 0 {
+			return q, "This is no draft that waits"
+		}
+	default: // revert and apply
+		if r.Kind == timeline.Race {
+			return q, "Choose one of its candidates first"
+		}
+		for _, one := range each(r) {
+			if one.Kind == timeline.Record && one.Changed != "" && one.Changed != "nothing" && one.Record.Status != history.StatusOpen {
+				q.Refs = append(q.Refs, one.ID)
+			}
+		}
+		if len(q.Refs) == 0 {
+			return q, "It changed nothing that can be taken back or brought again"
+		}
+	}
+	return q, ""
+}
+
+// restoreWords say what a restore of a row restores: a checkpoint is a state, and of anything else it is the one
+// before it.
+func restoreWords(r *timeline.Row) string {
+	if r != nil && r.Kind == timeline.Record && view.IsCheckpoint(r.Record) {
+		return "restore to it"
+	}
+	return "restore to before it"
+}
+
+// each are the rows inside a row, or itself.
+func each(r *timeline.Row) []timeline.Row {
+	if len(r.Inner) > 0 {
+		return r.Inner
+	}
+	return []timeline.Row{*r}
+}
+
+// titles are the operations as a sheet is called.
+var titles = map[string]string{
+	"undo": "Undo", "redo": "Redo", "revert": "Revert", "apply": "Apply", "restore": "Restore", "publish": "Publish", "discard": "Discard",
+}
+
+// planned shows what was planned, or why it was not.
+func (m *model) planned(msg plannedMsg) tea.Cmd {
+	m.working = ""
+	var conflict *planner.ConflictError
+	var stale *planner.StaleError
+	switch {
+	case errors.As(msg.err, &conflict):
+		m.closeSheet()
+		m.sheet = conflictSheet(msg.request, conflict)
+		return nil
+	case errors.As(msg.err, &stale):
+		cmd := m.show(msg.request, stale.New)
+		m.sheet.notes = append([]string{"The files or the records changed meanwhile: this is the new plan."}, m.sheet.notes...)
+		return cmd
+	case msg.err != nil:
+		m.fail(msg.err)
+		return nil
+	}
+	return m.show(msg.request, msg.plan)
+}
+
+// conflictSheet lists what is in the way, and offers to merge where that can be done.
+func conflictSheet(q planner.Request, c *planner.ConflictError) *sheet {
+	s := &sheet{title: titles[q.Operation] + ": conflict", request: q, conflict: c, question: clean(c.Error())}
+	for _, it := range c.Items {
+		s.notes = append(s.notes, itemLine(it))
+	}
+	if c.Merge != nil {
+		s.question += ". It can be merged: what was edited since stays, and you choose hunk by hunk."
+		s.command = c.Merge.Command
+	}
+	return s
+}
+
+// show opens the sheet of a plan.
+func (m *model) show(q planner.Request, p *planner.Planned) tea.Cmd {
+	m.closeSheet()
+	s := &sheet{title: titles[q.Operation], request: q, id: p.ID, question: p.Question, command: p.Command, hunks: choosesHunks(q.Operation)}
+	s.nothing = len(p.Drafts) == 0 && p.Created+p.Modified+p.Deleted == 0 && !moves(p)
+	for _, n := range p.Notes {
+		s.notes = append(s.notes, clean(n))
+	}
+	for _, n := range p.Passed {
+		s.notes = append(s.notes, clean(fmt.Sprintf("passed over: %s (%s)", n.Record, n.Reason)))
+	}
+	ctx, end := context.WithCancel(m.ctx)
+	s.end = end
+	s.diffView = diffView{marks: marks{}, doc: planDocument(ctx, func(ctx context.Context, w io.Writer) error { return m.plans.Diff(ctx, w, p.ID) })}
+	m.sheet = s
+	return m.index(ctx, s.doc)
+}
+
+// moves says whether a plan has something to do: directories are not counted.
+func moves(p *planner.Planned) bool { return len(p.Paths) > 0 }
+
+func (m *model) closeSheet() {
+	if s := m.sheet; s != nil && s.end != nil {
+		s.end()
+		s.doc.close()
+	}
+	m.sheet = nil
+}
+
+// confirm does what the sheet says; what is marked in it is planned first.
+func (m *model) confirm() tea.Cmd {
+	s := m.sheet
+	switch {
+	case m.working != "":
+		return nil
+	case s.conflict != nil && s.conflict.Merge == nil:
+		m.closeSheet()
+		return nil
+	case s.conflict != nil:
+		q := s.request
+		q.Merge, q.Marks, q.Of = true, nil, ""
+		return m.show(q, s.conflict.Merge)
+	case len(s.marks) > 0:
+		q := s.request
+		q.Of = s.id
+		q.Marks = s.marks.requested()
+		m.working = "planning"
+		return func() tea.Msg {
+			p, err := m.plans.Plan(m.ctx, q)
+			return plannedMsg{q, p, err}
+		}
+	case s.nothing:
+		m.closeSheet()
+		return nil
+	case s.do != nil:
+		m.working = "working"
+		return func() tea.Msg {
+			text, err := s.do(m.ctx)
+			return doneMsg{text: text, err: err}
+		}
+	}
+	m.working = "working"
+	return func() tea.Msg {
+		done, err := m.plans.Perform(m.ctx, s.id)
+		return performedMsg{s.request, done, err}
+	}
+}
+
+// requested are marks as a plan takes them.
+func (k marks) requested() (out []planner.Mark) {
+	for _, path := range k.paths() {
+		mark := planner.Mark{Path: path}
+		for n := range k[path] {
+			if n != whole {
+				mark.Hunks = append(mark.Hunks, n)
+			}
+		}
+		out = append(out, mark)
+	}
+	return out
+}
+
+// performed says what was done.
+func (m *model) performed(msg performedMsg) tea.Cmd {
+	m.working = ""
+	var stale *planner.StaleError
+	switch {
+	case errors.As(msg.err, &stale):
+		return m.planned(plannedMsg{msg.request, nil, msg.err})
+	case msg.err != nil:
+		m.closeSheet()
+		m.fail(msg.err)
+		return m.loading("", true)
+	}
+	m.closeSheet()
+	m.record.marks = marks{}
+	m.say("%s", didWords(msg.request.Operation, msg.done))
+	return m.loading("", true)
+}
+
+// did are the operations when they are done.
+var did = map[string]string{
+	"undo": "Undone", "redo": "Redone", "revert": "Reverted", "apply": "Applied", "restore": "Restored", "publish": "Published", "discard": "Discarded",
+}
+
+// didWords is what was done, its proof, and how it is taken back.
+func didWords(operation string, d *planner.Done) string {
+	parts := []string{did[operation]}
+	if d.Proof != "" {
+		parts = append(parts, d.Proof)
+	}
+	switch operation {
+	case "discard":
+	case "undo":
+		parts = append(parts, "U brings it again")
+	default:
+		parts = append(parts, "u takes it back")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// ask opens a sheet for what has no plan of paths.
+func (m *model) ask(title, question string, line []string, do func(context.Context) (string, error)) {
+	m.closeSheet()
+	m.sheet = &sheet{title: title, question: question, command: tree.ShellWords(append([]string{"decree"}, line...)), do: do}
+}

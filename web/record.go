@@ -1,0 +1,390 @@
+package web
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"decree/history"
+	"decree/page"
+	"decree/patch"
+	"decree/plan"
+	"decree/planner"
+	"decree/recorder"
+	"decree/timeline"
+	"decree/tree"
+	"decree/view"
+)
+
+// What one page of a record has at most; the rest is on further ones.
+const (
+	pageFiles   = 200
+	pageLines   = 1500
+	pageLog     = 64 << 10
+	mostRelated = 20
+)
+
+// recordPage is what the page of a record shows of it at once.
+type recordPage struct {
+	Record  *history.Record
+	Badge   string
+	What    string
+	Facts   []page.Fact
+	Labels  []string
+	Barred  map[string]string
+	Moves   bool // it can be reverted and applied
+	Waits   bool // it is a draft
+	Ref     string
+	Race    string
+	Session string
+	Proof   string
+}
+
+// clock is how pages tell times.
+func (s *Server) clock() page.Clock { return page.Clock{Now: s.Now(), Location: s.Location} }
+
+// recordLink is the address of a record's page.
+func (s *Server) recordLink(id string) string { return s.path + "/r/" + url.PathEscape(id) }
+
+// fileLink is the address of a file's page.
+func (s *Server) fileLink(path tree.Path) string { return s.path + "/f/" + urlPath(string(path)) }
+
+// found is the record that an address names. What cannot be read is shown as that, not as an error of
+// the server.
+func (s *Server) found(w http.ResponseWriter, r *http.Request, ref string) (*recorder.Reader, *history.Record) {
+	rec, err := s.reader.Get()
+	if err != nil {
+		s.fail(w, r, err)
+		return nil, nil
+	}
+	at, err := s.Resolve(rec, ref)
+	switch {
+	case err == nil:
+		return rec, at.Record
+	case statusOf(err) == http.StatusInternalServerError:
+		f := view.FailureOf("", err)
+		f.Hint = cmp.Or(f.Hint, "'decree doctor --repair' brings back what the store still has")
+		s.page(w, r, http.StatusOK, "error", s.frame(r, "This record cannot be read", "timeline"), f)
+	default:
+		f := view.FailureOf("", err)
+		if _, _, isID := history.ParseID(ref); isID && statusOf(err) == http.StatusNotFound {
+			f.Hint = "Old records are pruned after each new one, and this one may be among them: 'decree audit' tells what was removed, 'decree help config' how long records stay, and a label keeps one."
+		}
+		s.failed(w, r, statusOf(err), f)
+	}
+	return nil, nil
+}
+
+// record is the page of one record.
+func (s *Server) record(w http.ResponseWriter, r *http.Request) {
+	rec, record := s.found(w, r, r.PathValue("id"))
+	if record == nil {
+		return
+	}
+	labels, err := rec.History().LabelsOf()
+	out := recordPage{Record: record, Badge: timeline.Badge(record), What: cmp.Or(view.What(record), record.ID), Ref: record.ID, Session: record.Actor.Session}
+	if err == nil {
+		out.Labels = labels[record.ID]
+		out.Barred, err = timeline.Barred(rec)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	shown := out.Labels
+	if !s.ReadOnly { // they are in the form that changes them
+		shown = nil
+	}
+	out.Facts = slices.DeleteFunc(page.Facts(record, page.FactOptions{Labels: shown, Clock: s.clock(), Link: s.recordLink}), func(f page.Fact) bool {
+		return f.Name == "About" && f.Value == page.Text(view.OneLine(out.What)) // the heading has it
+	})
+	out.Waits = record.Draft != nil && record.Draft.Waits()
+	out.Moves = record.Isolated == "" && !view.IsCheckpoint(record) && record.Status != history.StatusOpen && record.Reason != history.Manual
+	if record.Draft != nil {
+		out.Race, _, _ = raceOf(record.Draft.Name)
+	}
+	out.Proof = s.proofOf(record)
+	f := s.frame(r, out.Badge+": "+out.What, "")
+	if !s.begin(w, http.StatusOK, "record-begin", f, out) {
+		return
+	}
+	q := r.URL.Query()
+	s.related(w, rec, record)
+	if _, ok := record.Outside(); ok {
+		s.diffPart(w, f, rec, diffPart{record: record, name: history.OutsideFile, id: "outside", title: "Changed outside, before it"}, q)
+	}
+	if !record.DiffSHA256.IsZero() {
+		title := "What it changed"
+		if out.Waits {
+			title = "What it would change"
+		}
+		s.diffPart(w, f, rec, diffPart{record: record, name: "changes.diff", id: "changes", title: title, marks: out.Moves || out.Waits, draft: out.Waits, barred: out.Barred}, q)
+	}
+	s.logPart(w, rec, record, "routine.log", "log", "What it printed", q)
+	if record.Judge != nil {
+		s.logPart(w, rec, record, history.JudgeLog, "judge", "What its judge printed", q)
+	}
+	s.end(w, "end", f, nil)
+}
+
+// proofOf says what of a record was compared or recorded by hash, and when.
+func (s *Server) proofOf(r *history.Record) string {
+	at := timeline.When(r.Ended, s.Now(), s.Location)
+	switch n := r.Changes.Created + r.Changes.Modified + r.Changes.Deleted; {
+	case r.Ended.IsZero():
+		return ""
+	case did[r.Reason] != "" && !view.IsCheckpoint(r):
+		return view.Count(n, "file") + ", verified by hash " + at
+	case r.Status == history.StatusReverted:
+		return view.Count(n, "file") + " put back, verified by hash " + at
+	case r.Files > 0:
+		return view.Count(r.Files, "file") + ", recorded by hash " + at
+	}
+	return ""
+}
+
+// related lists a record's neighbours: what came before, what was made of it or inside it.
+func (s *Server) related(w io.Writer, rec *recorder.Reader, record *history.Record) {
+	h := rec.History()
+	row := func(word string, r *history.Record) {
+		fmt.Fprintf(w, "<li><span class=\"soft\">%s</span> %s <a href=\"%s\">%s</a> %s</li>\n", word, page.Badge(timeline.Badge(r)),
+			attribute(s.recordLink(r.ID)), page.Text(cmp.Or(view.What(r), r.ID)), s.clock().Time(r.Started))
+	}
+	before, err := h.List(history.ListOptions{Limit: 1, Known: true, Keep: func(o *history.Record) bool {
+		return o.Isolated == "" && o.Status != history.StatusOpen && history.Compare(o, record) < 0
+	}})
+	if err != nil {
+		return
+	}
+	children, err := h.List(history.ListOptions{Limit: mostRelated, Known: true, Keep: func(o *history.Record) bool {
+		return o.Parent == record.ID || o.Inside == record.ID || o.Turn != nil && o.Turn.Continues == record.ID
+	}})
+	if err != nil || len(before.Records)+len(children.Records) == 0 {
+		return
+	}
+	fmt.Fprint(w, "<nav class=\"related\" aria-label=\"Related records\"><ul>\n")
+	for _, o := range before.Records {
+		row("before it", o)
+	}
+	for _, o := range children.Records {
+		word := "from it"
+		if o.Inside == record.ID {
+			word = "inside it"
+		}
+		row(word, o)
+	}
+	fmt.Fprint(w, "</ul></nav>\n")
+}
+
+// diffPart is one of a record's diffs on its page.
+type diffPart struct {
+	record          *history.Record
+	name, id, title string
+	marks, draft    bool
+	barred          map[string]string
+}
+
+// open is the diff.
+func (p diffPart) open(rec *recorder.Reader) (io.ReadCloser, error) {
+	return rec.History().OpenFile(p.record.ID, p.name)
+}
+
+// to is the same page with something else of this part.
+func (p diffPart) to(q url.Values, key, value string) string {
+	q = maps.Clone(q)
+	q.Del("done")
+	q.Del("said")
+	q.Set(key, value)
+	return "?" + q.Encode() + "#" + p.id
+}
+
+// diffPart draws a diff: its files, and its lines as far as a page goes.
+func (s *Server) diffPart(w io.Writer, f Frame, rec *recorder.Reader, p diffPart, q url.Values) {
+	heading(w, p.id, p.title)
+	place := page.ParsePlace(q.Get(p.id + "-at"))
+	total, ok := s.diffFiles(w, rec, p, q, place)
+	if !ok {
+		return
+	}
+	split := q.Get("view") == "split"
+	other, word := "split", "Side by side"
+	if split {
+		other, word = "", "One below the other"
+	}
+	fmt.Fprintf(w, "<p class=\"pages\"><a href=\"%s\">%s</a></p>\n", attribute(p.to(q, "view", other)), word)
+	diff, err := p.open(rec)
+	if err != nil {
+		s.say(w, "failure", "It cannot be shown: "+err.Error())
+		return
+	}
+	defer diff.Close()
+	marks := p.marks && !f.ReadOnly
+	if marks {
+		s.end(w, "marks-begin", f, p)
+	}
+	rows := pageLines
+	if total > pageFiles { // of many files the heads are most of a page
+		rows = pageFiles
+	}
+	next, _, err := page.Diff(w, diff, page.DiffOptions{Split: split, Marks: marks, Begin: place, Rows: rows, Name: p.id + "-", Link: s.fileLink})
+	if marks {
+		fmt.Fprint(w, "</form>\n")
+	}
+	if err != nil {
+		s.say(w, "failure", "It is damaged: "+err.Error())
+	}
+	if next != nil {
+		fmt.Fprintf(w, "<nav class=\"pages\" aria-label=\"Pages of the diff\"><a rel=\"next\" href=\"%s\">More of the diff</a></nav>\n", attribute(p.to(q, p.id+"-at", next.String())))
+	}
+}
+
+// diffFiles lists the files of a diff, as far as a page goes, and says how many there are, and whether there are lines to be drawn.
+func (s *Server) diffFiles(w io.Writer, rec *recorder.Reader, p diffPart, q url.Values, place page.Place) (total int, ok bool) {
+	diff, err := p.open(rec)
+	if err != nil {
+		s.say(w, "failure", "It cannot be shown: "+err.Error()+". 'decree doctor --repair' brings back what the store still has.")
+		return 0, false
+	}
+	defer diff.Close()
+	begin, _ := strconv.Atoi(q.Get(p.id + "-files"))
+	begin = max(0, begin)
+	files, total, err := page.Files(diff, nil, begin, pageFiles)
+	if total == 0 && err == nil {
+		s.say(w, "soft", "Nothing.")
+		return 0, false
+	}
+	fmt.Fprint(w, page.FileList(files, func(file page.File) string {
+		if place == (page.Place{}) && file.Index < 40 && total <= 40 {
+			return "#" + page.SectionID(p.id+"-", file.Index)
+		}
+		return p.to(q, p.id+"-at", page.Place{Section: file.Index}.String())
+	}))
+	if end := begin + len(files); end < total {
+		fmt.Fprintf(w, "<p class=\"pages\">%d to %d of %s <a href=\"%s\">More files</a></p>\n", begin+1, end, view.Count(total, "file"), attribute(p.to(q, p.id+"-files", strconv.Itoa(end))))
+	}
+	if err != nil {
+		s.say(w, "failure", "It is damaged: "+err.Error())
+	}
+	return total, err == nil
+}
+
+// ID, Draft and Why are for the template of the form around a diff.
+func (p diffPart) ID() string { return p.record.ID }
+
+// Draft says whether what is marked is published, or else taken back or brought again.
+func (p diffPart) Draft() bool { return p.draft }
+
+// Why says why an operation cannot be done now.
+func (p diffPart) Why(operation string) string { return p.barred[operation] }
+
+// logPart draws what a command printed, as far as a page goes.
+func (s *Server) logPart(w io.Writer, rec *recorder.Reader, record *history.Record, name, id, title string, q url.Values) {
+	log, err := rec.History().OpenFile(record.ID, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	heading(w, id, title)
+	if err != nil {
+		s.say(w, "failure", "It cannot be shown: "+err.Error())
+		return
+	}
+	defer log.Close()
+	from, _ := strconv.ParseInt(q.Get(id), 10, 64)
+	in := bufio.NewReader(log)
+	if _, err := in.Peek(1); errors.Is(err, io.EOF) {
+		s.say(w, "soft", "Nothing.")
+		return
+	}
+	fmt.Fprintf(w, "<pre class=\"log\" tabindex=\"0\" role=\"region\" aria-labelledby=\"%s\">", id)
+	next, err := page.Log(w, in, page.LogOptions{Begin: max(0, from), Bytes: pageLog})
+	fmt.Fprint(w, "</pre>\n")
+	if err != nil {
+		s.say(w, "failure", "It cannot be read further: "+err.Error())
+	}
+	if next > 0 {
+		q := maps.Clone(q)
+		q.Set(id, strconv.FormatInt(next, 10))
+		fmt.Fprintf(w, "<p class=\"pages\"><a href=\"?%s#%s\">More of it</a></p>\n", attribute(q.Encode()), id)
+	}
+}
+
+// ofPlan makes marks in a record's own diff marks of a plan: hunks of the two are the same where they
+// stand at the same lines, which they do unless a file was edited since. Else the plan of the whole
+// is returned, in which can be marked anew.
+func (s *Server) ofPlan(rec *recorder.Reader, q planner.Request) (whole *planner.Planned, err error) {
+	if !q.HasHunks() || q.Of != "" {
+		return nil, nil
+	}
+	plain := q
+	plain.Marks, plain.Paths = nil, nil
+	for _, m := range q.Marks {
+		plain.Paths = append(plain.Paths, m.Path)
+	}
+	at, err := s.Resolve(rec, q.Ref)
+	if err != nil {
+		return nil, err
+	}
+	if whole, err = s.plans.Plan(s.ctx, plain); err != nil {
+		return nil, err
+	}
+	recorded, planned := map[tree.Path][]int{}, map[tree.Path][]int{}
+	diff, err := rec.History().OpenFile(at.Record.ID, "changes.diff")
+	if err != nil {
+		return nil, err
+	}
+	defer diff.Close()
+	err = patch.EachSection(diff, plain.Paths, func(sec *patch.Section) error {
+		for _, h := range sec.Hunks {
+			line := h.OldStart
+			if q.Operation == "revert" {
+				line = h.NewStart
+			}
+			recorded[sec.Path] = append(recorded[sec.Path], line)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.plans.Pieces(s.ctx, whole.ID, func(p *plan.Piece) error {
+		if p.Hunk > 0 && len(p.Sections) == 1 && len(p.Sections[0].Hunks) == 1 {
+			planned[p.Path] = append(planned[p.Path], p.Sections[0].Hunks[0].OldStart)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range q.Marks {
+		if len(m.Hunks) > 0 && !slices.Equal(recorded[m.Path], planned[m.Path]) {
+			return whole, nil
+		}
+	}
+	return nil, nil
+}
+
+// Bad says that the judge of a race found it bad.
+func (p recordPage) Bad() bool { return view.Judged(p.Record) == "bad" }
+
+// Words say what the buttons do with this record, where that is easily mistaken.
+func (p recordPage) Words() string {
+	switch {
+	case p.Waits && p.Bad():
+		return "Its judge found it bad."
+	case p.Waits, p.Record.Isolated != "", p.Record.Status == history.StatusOpen:
+		return ""
+	case p.Record.Reason == history.Restore:
+		return "Restore and Revert lead back to the state before it; Apply restores again."
+	case p.Moves:
+		return "Restore makes all files what they were before it; Revert takes back only what it changed, and Apply does that again."
+	}
+	return "Restore makes all files what they were then."
+}

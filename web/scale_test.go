@@ -1,0 +1,62 @@
+//go:build unix
+
+package web
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/timeline"
+)
+
+// TestFoldedRowsAreBounded holds that a page of many sessions shows few turns of each, and of one many.
+func TestFoldedRowsAreBounded(t *testing.T) {
+	long := timeline.Row{Inner: make([]timeline.Row, 1000)}
+	for _, c := range []struct{ folds, plain, most int }{{0, 50, 80}, {1, 49, 80}, {4, 0, 20}, {50, 0, 1}, {500, 0, 1}} {
+		rows := make([]timeline.Row, c.plain)
+		for range c.folds {
+			rows = append(rows, long)
+		}
+		require.Equal(t, c.most, folded(rows), "%+v", c)
+		for _, r := range rows {
+			shownRow := rowOf(shown{Data: timelinePage{Folded: folded(rows)}}, r)
+			require.LessOrEqual(t, len(shownRow.Row.Inner), c.most)
+			require.Equal(t, len(r.Inner), len(shownRow.Row.Inner)+shownRow.More)
+		}
+	}
+}
+
+// TestBinariesAreCompared: a binary has no lines to show, and yet two states of it are not the same.
+func TestBinariesAreCompared(t *testing.T) {
+	b := serving(t).enter()
+	b.put("a.bin", "a\x00b")
+	b.checkpoint("first")
+	_, text := b.get(b.base("/f/a.bin?a=last&b=now"))
+	require.Contains(t, text, "They are the same")
+	b.put("a.bin", "a\x00c")
+	_, text = b.get(b.base("/f/a.bin?a=last&b=now"))
+	require.Contains(t, text, "binary, ")
+	require.NotContains(t, text, "They are the same")
+}
+
+// TestFilePagesOfWhatIsThere holds that a file's page needs no record of it, and that one that was
+// never there has none.
+func TestFilePagesOfWhatIsThere(t *testing.T) {
+	b := serving(t).enter()
+	b.put("a/b.txt", "a\n")
+	b.checkpoint("first")
+	b.put("a/new.txt", "not yet in a record\n")
+	for place, want := range map[string]int{"a/b.txt": 200, "a": 200, "a/new.txt": 200, "a/none.txt": 404, "none/b.txt": 404, "a/b.txt/c": 404} {
+		status, text := b.get(b.base("/f/" + place))
+		require.Equal(t, want, status, place)
+		if want == 200 {
+			require.Contains(t, text, fmt.Sprintf("<code>%s</code>", place))
+		}
+	}
+	for _, place := range []string{"/sessions/none", "/race/none"} {
+		status, _ := b.get(b.base(place))
+		require.Equal(t, 404, status, place)
+	}
+}
