@@ -50,7 +50,7 @@ func TestSweepSecond(t *testing.T) {
 		for second, then := range keepers {
 			t.Run(first+", then "+second, func(t *testing.T) {
 				op := operation{first, prepareHousekeeping, func(_ *sweep, r *Recorder) error { return do(r) }, judgeUntouched}
-				s := begin(t, op, 1)
+				s := begin(t, op, int64(seedOf(t, 1)))
 				for i, cause := range []error{syscall.EIO, syscall.ENOSPC, nil} {
 					for n, fired := s.rng.Intn(step)*i/2, true; fired; n += step {
 						if fired = s.fault(n, cause); !fired {
