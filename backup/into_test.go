@@ -50,7 +50,7 @@ func (w *world) arrive(d disk.Disk) error {
 	}
 	same := func(p string) (string, error) { return p, nil }
 	r, err := recorder.Open(ctx, recorder.Options{
-		ReaderOptions: recorder.ReaderOptions{Disk: d, Where: project.Where{RootFlag: root, Cwd: root, Home: "/w/home", StoreEnv: "/w/store", RealPath: same}, Location: time.UTC, Clock: w.now},
+		ReaderOptions: recorder.ReaderOptions{Disk: d, Where: project.Where{RootFlag: root, Cwd: root, Home: "/w/home", StoreEnv: "/w/store", RealPath: same, Arriving: true}, Location: time.UTC, Clock: w.now},
 		Create:        true, Actor: history.Actor{User: "u", Host: "h"},
 	})
 	if err != nil {

@@ -22,8 +22,8 @@ type arrival struct {
 	in      *project.Into
 }
 
-// arriving says how far a restore into the root has come; nil where none is unfinished.
-func (s *session) arriving(ctx context.Context, root string, site *project.Site) (*arrival, error) {
+// arrived says how far a restore into the root has come; nil where none is unfinished.
+func (s *session) arrived(ctx context.Context, root string, site *project.Site) (*arrival, error) {
 	in, err := project.ReadInto(disk.OS, root)
 	if in == nil || err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (s *session) arriving(ctx context.Context, root string, site *project.Site)
 }
 
 func (a *arrival) refuse(root, why string) error {
-	return refusedf("a restore of %s into %s was begun, and the directory %s; nothing was changed", a.in.Generation, quoteWord(root), why).Hintf("move that away and repeat the restore, or name a new directory with --into")
+	return refusedf("a restore of %s into %s was begun, and the directory %s; nothing was changed", a.in.Generation, quoteWord(root), why).Hintf("move that away and repeat the restore, or name a new directory with --into; to give it up, remove .decree/%s there", project.IntoFile)
 }
 
 // goOn completes what the command names by what the restore was begun with: all of it where the records are there already, or where
@@ -84,7 +84,8 @@ func (s *session) sayArriving(root string) {
 	case err != nil:
 		s.note(err.Error())
 	case in != nil:
-		s.note(fmt.Sprintf("a restore of %s from %s into %s is not finished: 'decree backup restore' goes on with it there", in.Generation, quoteWord(in.From), quoteWord(root)))
+		why := in.Unfinished(root)
+		s.note(why.Msg + ": " + why.Advice)
 	}
 }
 

@@ -114,6 +114,7 @@ func (s *session) siteIfAny() (*project.Site, error) {
 
 func (s *session) restoreBackup(ctx context.Context, o backupOptions, words []string) error {
 	word := ""
+	s.arriving = true
 	if len(words) > 0 {
 		word = words[0]
 	}
@@ -176,7 +177,7 @@ func (s *session) restoreHere(ctx context.Context, o backupOptions, word string)
 	}
 	r := &restore{session: s, o: o, root: root, fresh: site == nil}
 	if !o.dryRun {
-		if r.begun, err = s.arriving(ctx, root, site); err != nil {
+		if r.begun, err = s.arrived(ctx, root, site); err != nil {
 			return err
 		}
 	}

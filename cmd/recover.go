@@ -28,6 +28,7 @@ If processes of the run are still alive nothing is done, exit code 4; --kill end
 }
 
 func (s *session) recover(ctx context.Context, kill bool) error {
+	s.arriving = true
 	rec, err := s.forChanging(ctx)
 	var found []recorder.Recovered
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // IntoFile in .decree says that a backup is being restored into a directory that had nothing in it. It is there before
@@ -69,6 +70,14 @@ func ReadInto(d disk.Disk, root string) (*Into, error) {
 		return nil, err
 	}
 	defer decree.Close()
+	return readInto(decree, root)
+}
+
+// readInto is ReadInto in an open .decree, or none.
+func readInto(decree disk.Dir, root string) (*Into, error) {
+	if decree == nil {
+		return nil, nil
+	}
 	data, err := ReadFile(decree, IntoFile, maxIdentity)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -95,6 +104,22 @@ func (p *Project) EndInto() error {
 	}
 	if err == nil {
 		err = p.Decree.Sync()
+	}
+	return err
+}
+
+// Unfinished is the error of what writes where the restore is not finished: what it recorded or kept would be of a tree that is
+// not there yet.
+func (in *Into) Unfinished(root string) *Error {
+	return &Error{Kind: Refused, Msg: fmt.Sprintf("a restore of %s from %s into %s is not finished", in.Generation, tree.Quote(in.From), tree.Quote(root)),
+		Advice: fmt.Sprintf("'decree backup restore' goes on with it there; to give it up, remove %s/%s, and what is there by now stays", dirName, IntoFile)}
+}
+
+// refuseArriving refuses to change a project whose restore is not finished.
+func (p *Project) refuseArriving() error {
+	in, err := readInto(p.Decree, p.Root)
+	if in != nil && err == nil {
+		err = in.Unfinished(p.Root)
 	}
 	return err
 }

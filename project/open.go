@@ -98,6 +98,11 @@ func (p *Project) open(w Where, create bool) (err error) {
 	if err := p.refuseLink(); err != nil {
 		return err
 	}
+	if create && !w.Arriving {
+		if err := p.refuseArriving(); err != nil {
+			return err
+		}
+	}
 	p.Config = DefaultConfig()
 	if !w.NoConfig {
 		if err := p.readConfig(create); err != nil {
