@@ -159,8 +159,24 @@ func TestPartsOfADiff(t *testing.T) {
 	require.Equal(t, 2, strings.Count(plain, "<table"))
 	files, total, err := page.Files(bytes.NewReader(diff), nil, 1, 1)
 	require.NoError(t, err)
-	require.Equal(t, 3, total)
+	require.Equal(t, 3, total.All())
+	require.Equal(t, "3 files", total.String())
 	require.Equal(t, []page.File{{Path: "b", Op: patch.OpModify, Word: "modified", Added: 1, Removed: 1, Index: 1}}, files)
+}
+
+// Directories are no files: what a page counts is what the record counts.
+func TestDirectoriesAreCountedApart(t *testing.T) {
+	dir := patch.Change{Path: "d", New: &tree.Entry{Type: tree.Dir, Mode: 0o755}}
+	for want, changes := range map[string][]patch.Change{
+		"1 directory":            {dir},
+		"1 file and 1 directory": {dir, change("d/x", "", "1\n")},
+		"2 files":                {change("a", "", "1\n"), change("d/x", "", "1\n")},
+	} {
+		list, total, err := page.Files(bytes.NewReader(diffOf(t, changes...)), nil, 0, 0)
+		require.NoError(t, err)
+		require.Equal(t, want, total.String())
+		require.Len(t, list, total.All())
+	}
 }
 
 func TestMarks(t *testing.T) {

@@ -80,7 +80,11 @@ func Facts(r *history.Record, o FactOptions) []Fact {
 	f.text("Labels", strings.Join(o.Labels, ", "))
 	f.record("Of", r.Parent)
 	f.record("Inside", r.Inside)
-	f.record("Undone by", r.UndoneBy)
+	undone := "Undone by"
+	if r.Status != history.StatusUndone {
+		undone = "Undone in part by"
+	}
+	f.record(undone, r.UndoneBy)
 	for _, p := range r.Unrecorded {
 		f.add("Unrecorded", Path(p))
 	}

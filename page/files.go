@@ -20,10 +20,18 @@ type File struct {
 	Note           string // what changed where it is not lines
 }
 
+// Total is how many paths a diff changes.
+type Total struct{ Files, Directories int }
+
+// All is the number of both.
+func (t Total) All() int { return t.Files + t.Directories }
+
+// String is "12 files and 3 directories".
+func (t Total) String() string { return view.PathsIn(t.Files, t.Directories) }
+
 // Files reads the sections of a diff and returns at most so many, from the one at begin on; 0: all.
-// list says of how many files it shows a part, which is total. Paths limit it as in Diff.
-// list says of how many files it shows a part. Paths limit it as in Diff.
-func Files(diff io.Reader, paths []tree.Path, begin, most int) (list []File, total int, err error) {
+// The list is a part of total. Paths limit both as in Diff.
+func Files(diff io.Reader, paths []tree.Path, begin, most int) (list []File, total Total, err error) {
 	s := NewScanner(diff)
 	var file *File
 	for {
@@ -40,8 +48,8 @@ func Files(diff io.Reader, paths []tree.Path, begin, most int) (list []File, tot
 			if !l.Section.Path.Within(paths...) {
 				continue
 			}
-			total++
-			if total > begin && (most == 0 || len(list) < most) {
+			total.take(l.Section.Op)
+			if total.All() > begin && (most == 0 || len(list) < most) {
 				sec := l.Section
 				list = append(list, File{Path: sec.Path, Op: sec.Op, Word: view.OpWord(sec.Op), Index: l.Index, Note: sectionNote(sec)})
 				file = &list[len(list)-1]
@@ -55,6 +63,14 @@ func Files(diff io.Reader, paths []tree.Path, begin, most int) (list []File, tot
 				file.Removed++
 			}
 		}
+	}
+}
+
+func (t *Total) take(op patch.Op) {
+	if op == patch.OpMkdir || op == patch.OpRmdir || op == patch.OpDirMode {
+		t.Directories++
+	} else {
+		t.Files++
 	}
 }
 

@@ -158,13 +158,13 @@ func (d *document) changes(s source, id, heading string) {
 	if d.err = err; err != nil {
 		return
 	}
-	if total == 0 {
+	if total.All() == 0 {
 		d.put(`<p class="soft">Nothing differs.</p>` + "\n")
 		return
 	}
 	d.put(page.FileList(list, func(f page.File) string { return "#" + page.SectionID(id, f.Index) }), "\n")
-	if more := total - len(list); more > 0 {
-		d.put(`<p class="soft">and `, page.Text(view.Count(more, "file")), " more, which are below.</p>\n")
+	if more := total.All() - len(list); more > 0 {
+		d.put(`<p class="soft">and `, page.Text(view.Count(more, "path")), " more, which are below.</p>\n")
 	}
 	d.put(h("Changes"))
 	d.err = s.read(func(r io.Reader) error {
@@ -173,7 +173,7 @@ func (d *document) changes(s source, id, heading string) {
 		return err
 	})
 	if d.err == nil {
-		d.put(`<p class="proof">`, page.Text(view.Count(total, "file")+", verified by hash "), d.Clock.Time(d.Clock.Now), page.Text(": "+s.proof), ".</p>\n")
+		d.put(`<p class="proof">`, page.Text(total.String()+", verified by hash "), d.Clock.Time(d.Clock.Now), page.Text(": "+s.proof), ".</p>\n")
 	}
 }
 

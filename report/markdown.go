@@ -108,7 +108,7 @@ func (c *comment) changes(s source, whole string) {
 	if c.err = errors.Join(c.err, err); c.err != nil {
 		return
 	}
-	if total == 0 {
+	if total.All() == 0 {
 		c.line("Nothing differs.")
 		return
 	}
@@ -116,8 +116,8 @@ func (c *comment) changes(s source, whole string) {
 		c.line("- %s %s%s", f.Word, code(view.ShownPath(f.Path)), counted(f))
 	}
 	c.files -= len(list)
-	if more := total - len(list); more > 0 {
-		c.line("- and %s more", view.Count(more, "file"))
+	if more := total.All() - len(list); more > 0 {
+		c.line("- and %s more", view.Count(more, "path"))
 	}
 	begin, cut, err := beginning(s, c.left)
 	if c.err = errors.Join(c.err, err); c.err != nil {
@@ -125,7 +125,7 @@ func (c *comment) changes(s source, whole string) {
 	}
 	c.left -= len(begin)
 	c.line("")
-	c.line("%s, verified by hash %s: %s.", view.Count(total, "file"), c.Clock.Now.In(c.Clock.Location).Format("2006-01-02 15:04 -07:00"), s.proof)
+	c.line("%s, verified by hash %s: %s.", total, c.Clock.Now.In(c.Clock.Location).Format("2006-01-02 15:04 -07:00"), s.proof)
 	c.line("")
 	if begin != "" {
 		fence := strings.Repeat("`", max(3, longestRun(begin)+1))

@@ -5,6 +5,7 @@ import (
 
 	"decree/history"
 	"decree/recorder"
+	"decree/view"
 )
 
 // Barred says of operations that cannot be performed now why not, in words for people;
@@ -48,5 +49,5 @@ func works(rec *recorder.Reader) (string, error) {
 	if dead, err := rec.Waiting(); err != nil || len(dead) > 0 {
 		return "", err
 	}
-	return what(open[i].Record), nil
+	return view.Called(open[i].Record), nil
 }

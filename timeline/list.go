@@ -36,7 +36,7 @@ func List(ctx context.Context, rec *recorder.Reader, f Filter, cursor string, li
 	if err != nil {
 		return nil, err
 	}
-	l := &lister{h: h, f: f, m: maker{now: f.Now, loc: cmp.Or(f.Location, time.UTC), labels: labels}}
+	l := &lister{h: h, f: f, m: maker{now: f.Now, loc: cmp.Or(f.Location, time.UTC), labels: labels, get: h.Get}}
 	if l.older, err = olderThan(h, cursor); err != nil {
 		return nil, err
 	}

@@ -116,11 +116,12 @@ type maker struct {
 	now    time.Time
 	loc    *time.Location
 	labels map[string][]string // by record
+	get    func(id string) (*history.Record, error)
 }
 
 func (m *maker) record(r *history.Record) Row {
 	row := Row{
-		ID: r.ID, Kind: Record, Badge: Badge(r), Time: r.Started, Record: r, What: view.What(r),
+		ID: r.ID, Kind: Record, Badge: Badge(r), Time: r.Started, Record: r, What: view.About(r, m.get),
 		Status: view.OneLine(view.StatusWords(r)), Tone: ToneOf(r), Labels: m.labels[r.ID],
 	}
 	if view.IsCheckpoint(r) {
@@ -189,35 +190,47 @@ func (m *maker) race(name string, inner []Row) Row {
 	newest := inner[0]
 	slices.SortStableFunc(inner, func(a, b Row) int { return cmp.Compare(number(a.Name), number(b.Name)) })
 	row := Row{ID: newest.ID, Kind: Race, Badge: "Race", Time: newest.Time, Record: newest.Record, Inner: inner, Name: view.OneLine(name)}
-	var published []string
-	waits, works := 0, 0
 	for _, r := range inner {
 		row.Labels = append(row.Labels, r.Labels...)
-		switch d := r.Record.Draft; {
-		case r.Record.Status == history.StatusOpen:
-			works++
-		case d != nil && d.Waits():
-			waits++
-		}
-		if d := r.Record.Draft; d != nil && (d.State == history.DraftPublished || d.State == history.DraftPartly) {
-			published = append(published, r.Name)
-		}
 	}
-	switch {
-	case works > 0:
-		row.Status, row.Tone = fmt.Sprintf("%d of %d work", works, len(inner)), Waiting
-	case len(published) > 0:
-		row.Status, row.Tone = strings.Join(published, ", ")+" published", Good
-	case waits > 0:
-		row.Status, row.Tone = "waits for a choice", Waiting
-	default:
-		row.Status = "discarded"
-	}
+	row.Status, row.Tone = raceStatus(inner)
 	row.What = fmt.Sprintf("%s: %s", row.Name, view.Count(len(inner), "candidate"))
 	if what := newest.What; what != "" {
 		row.What += " of " + what
 	}
 	return m.told(row)
+}
+
+// raceStatus says what has become of candidates.
+func raceStatus(inner []Row) (string, Tone) {
+	var parts, waiting []string
+	works := 0
+	for _, r := range inner {
+		switch d := r.Record.Draft; {
+		case r.Record.Status == history.StatusOpen:
+			works++
+		case d == nil:
+		case d.State == history.DraftPublished:
+			parts = append(parts, r.Name+" published")
+		case d.State == history.DraftPartly:
+			parts = append(parts, r.Name+" published in part")
+		case d.Waits():
+			waiting = append(waiting, r.Name)
+		}
+	}
+	switch {
+	case works > 0:
+		return fmt.Sprintf("%d of %d work", works, len(inner)), Waiting
+	case len(parts) == 0 && len(waiting) > 0:
+		return "waits for a choice", Waiting
+	case len(parts) == 0:
+		return "discarded", Neutral
+	case len(waiting) > 2:
+		parts = append(parts, fmt.Sprintf("%d wait", len(waiting)))
+	case len(waiting) > 0:
+		parts = append(parts, view.List(waiting)+" "+map[bool]string{true: "waits", false: "wait"}[len(waiting) == 1])
+	}
+	return strings.Join(parts, ", "), Good
 }
 
 // number is that of a candidate; one without a name comes last.
@@ -248,7 +261,11 @@ func (r *Row) add(inner Row) {
 // told fills what a row says of itself in words.
 func (m *maker) told(r Row) Row {
 	r.When = When(r.Time, m.now, m.loc)
-	parts := []string{r.Badge, r.What, r.When, r.Changed}
+	what := r.What
+	if r.Kind == Record && r.Name != "" { // candidates of a race are about the same
+		what = r.Name + ": " + what
+	}
+	parts := []string{r.Badge, what, r.When, r.Changed}
 	if r.Notable() {
 		parts = append(parts, r.Status)
 	}
@@ -261,6 +278,3 @@ func (m *maker) told(r Row) Row {
 	r.Label = strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 	return r
 }
-
-// what is what a record is about, or its id where it does not say.
-func what(r *history.Record) string { return cmp.Or(view.What(r), r.ID) }

@@ -149,7 +149,7 @@ func TestRowsSayWhatRecordsAre(t *testing.T) {
 	)
 	page := b.list("", "", 50)
 	require.Equal(t, `Run | printf $'\033]52;c;x\007\342\200\256' | succeeded | 3 files
-Restore | of 2026112112020000-0 | succeeded | 3 files
+Restore | of before | succeeded | 3 files
 Run | make generate | failed, put back | 3 files
 Run | make generate | succeeded | 3 files
 Outside | changed outside of any record |  | 4 files
@@ -215,6 +215,30 @@ Race | race: 3 candidates of make generate | race.2 published |
 	require.Equal(t, Waiting, rows[1].Tone)
 }
 
+// TestARaceSaysWhatBecameOfIt: what waits beside a published candidate is told, and a part is no whole.
+func TestARaceSaysWhatBecameOfIt(t *testing.T) {
+	const waits, partly, published, discarded = history.DraftWaiting, history.DraftPartly, history.DraftPublished, history.DraftDiscarded
+	for want, states := range map[string][]history.DraftState{
+		"waits for a choice":                       {waits, discarded},
+		"race.1 published":                         {published, discarded},
+		"race.1 published in part":                 {partly, discarded},
+		"race.1 published, race.2 waits":           {published, waits},
+		"race.1 published in part, 3 wait":         {partly, waits, waits, waits},
+		"race.1 published, race.2 and race.3 wait": {published, waits, waits},
+		"discarded":                                {discarded, discarded},
+	} {
+		b := newBench(t)
+		var records []*history.Record
+		for i, state := range states {
+			records = append(records, candidate(i+1, fmt.Sprint("race.", i+1), state))
+		}
+		b.write(append(records, record(20, history.Publish, func(r *history.Record) { r.Parent = records[0].ID }))...)
+		rows := b.list("", "", 0).Rows
+		require.Equal(t, want, rows[1].Status)
+		require.Equal(t, "of race.1", rows[0].What)
+	}
+}
+
 // TestVerdictsAreHeard: what the judge said of a candidate is in its label, and in none of the race.
 func TestVerdictsAreHeard(t *testing.T) {
 	b := newBench(t)
@@ -226,8 +250,8 @@ func TestVerdictsAreHeard(t *testing.T) {
 	b.write(judged(1, 0), judged(2, 1))
 	race := b.list("", "", 0).Rows[0]
 	require.Equal(t, "Race, race: 2 candidates of make generate, today 12:02, waits for a choice", race.Label)
-	require.Equal(t, "Run, make generate, today 12:01, 3 files, succeeded, a draft, judged good", race.Inner[0].Label)
-	require.Equal(t, "Run, make generate, today 12:02, 3 files, succeeded, a draft, judged bad", race.Inner[1].Label)
+	require.Equal(t, "Run, race.1: make generate, today 12:01, 3 files, succeeded, a draft, judged good", race.Inner[0].Label)
+	require.Equal(t, "Run, race.2: make generate, today 12:02, 3 files, succeeded, a draft, judged bad", race.Inner[1].Label)
 }
 
 // TestPagesPartNothing: whatever the size of the pages, they are the whole list, and what

@@ -9,6 +9,7 @@ import (
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // Step is one path of a plan.
@@ -19,6 +20,7 @@ type Step struct {
 	Verdict plan.Verdict `json:"verdict"`
 	Reason  string       `json:"reason,omitempty"`
 	Later   []string     `json:"later,omitempty"`
+	Dir     bool         `json:"-"` // it is, or was, a directory and nothing else
 }
 
 // Standing says in how many paths a record's change stays.
@@ -57,7 +59,8 @@ func MoveOf(m *recorder.MoveResult, dryRun bool, notes []string, labels Labels) 
 		out.Created, out.Modified, out.Deleted = p.Created, p.Modified, p.Deleted
 		for _, it := range p.Items {
 			word := ChangeWord(it.From, it.To)
-			out.Paths = append(out.Paths, Step{Path(it.Path), word, word, it.Verdict, it.Reason, it.Later})
+			isFile := func(e *tree.Entry) bool { return e != nil && e.Type != tree.Dir }
+			out.Paths = append(out.Paths, Step{Path(it.Path), word, word, it.Verdict, it.Reason, it.Later, !isFile(it.From) && !isFile(it.To)})
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -87,6 +88,25 @@ func What(r *history.Record) string {
 		return "of " + r.Parent
 	}
 	return ""
+}
+
+// Called is what a record is called among others: a draft's name, else what it is about, or its id.
+func Called(r *history.Record) string {
+	if r.Draft != nil && r.Draft.Name != "" {
+		return OneLine(r.Draft.Name)
+	}
+	return cmp.Or(What(r), r.ID)
+}
+
+// About is What, where a record that is about another one, such as a publish, says what that is called instead of its
+// id: "of greet.1". get finds it, unless it was removed.
+func About(r *history.Record, get func(id string) (*history.Record, error)) string {
+	if What(r) == "of "+r.Parent {
+		if of, err := get(r.Parent); err == nil {
+			return "of " + Called(of)
+		}
+	}
+	return What(r)
 }
 
 // OpWord is the word for a section's operation, the same for the same thing in all JSON.

@@ -25,6 +25,18 @@ func Count(n int, noun string) string {
 	return humanize.Comma(int64(n)) + " " + plural
 }
 
+// PathsIn counts what changed: "12 files", "12 files and 3 directories", "1 directory". A link counts as a file, a
+// directory never does, as in a record's changes.
+func PathsIn(files, directories int) string {
+	switch {
+	case directories == 0:
+		return Count(files, "file")
+	case files == 0:
+		return Count(directories, "directory")
+	}
+	return Count(files, "file") + " and " + Count(directories, "directory")
+}
+
 // Size is a byte count for people: "1.5 MiB".
 func Size(n int64) string { return humanize.IBytes(uint64(max(0, n))) }
 

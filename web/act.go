@@ -270,7 +270,17 @@ type planView struct {
 	More    int         // how many there are beside them
 	Nothing bool
 	Marks   bool // files and hunks can be marked in it
-	Refs    []string
+}
+
+// Counted is how many paths it has, in words.
+func (v planView) Counted() string {
+	directories := 0
+	for _, step := range v.Paths {
+		if step.Dir {
+			directories++
+		}
+	}
+	return view.PathsIn(len(v.Paths)-directories, directories)
 }
 
 func (s *Server) planPage(w http.ResponseWriter, r *http.Request, status int, p *shownPlan) {

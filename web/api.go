@@ -198,7 +198,7 @@ func (s *Server) apiFiles(r *http.Request, rec *recorder.Reader) (any, error) {
 		out = append(out, changedFile{view.Path(f.Path), f.Op, f.Word, f.Added, f.Removed})
 	}
 	next := ""
-	if begin+len(list) < total {
+	if begin+len(list) < total.All() {
 		next = strconv.Itoa(begin + len(list))
 	}
 	return items{out, next}, nil

@@ -66,9 +66,9 @@ func (s *Server) card(rec *recorder.Reader, f Frame, r *history.Record) draftCar
 		return c
 	}
 	defer diff.Close()
-	total := 0
+	var total page.Total
 	c.Files, total, _ = page.Files(diff, nil, 0, cardFiles)
-	c.More = total - len(c.Files)
+	c.More = total.All() - len(c.Files)
 	return c
 }
 

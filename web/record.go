@@ -231,7 +231,7 @@ func (s *Server) diffPart(w io.Writer, f Frame, rec *recorder.Reader, p diffPart
 		s.end(w, "marks-begin", f, p)
 	}
 	rows := pageLines
-	if total > pageFiles { // of many files the heads are most of a page
+	if total.All() > pageFiles { // of many files the heads are most of a page
 		rows = pageFiles
 	}
 	next, _, err := page.Diff(w, diff, page.DiffOptions{Split: split, Marks: marks, Begin: place, Rows: rows, Name: p.id + "-", Link: s.fileLink})
@@ -247,28 +247,28 @@ func (s *Server) diffPart(w io.Writer, f Frame, rec *recorder.Reader, p diffPart
 }
 
 // diffFiles lists the files of a diff, as far as a page goes, and says how many there are, and whether there are lines to be drawn.
-func (s *Server) diffFiles(w io.Writer, rec *recorder.Reader, p diffPart, q url.Values, place page.Place) (total int, ok bool) {
+func (s *Server) diffFiles(w io.Writer, rec *recorder.Reader, p diffPart, q url.Values, place page.Place) (total page.Total, ok bool) {
 	diff, err := p.open(rec)
 	if err != nil {
 		s.say(w, "failure", "It cannot be shown: "+err.Error()+". 'decree doctor --repair' brings back what the store still has.")
-		return 0, false
+		return total, false
 	}
 	defer diff.Close()
 	begin, _ := strconv.Atoi(q.Get(p.id + "-files"))
 	begin = max(0, begin)
 	files, total, err := page.Files(diff, nil, begin, pageFiles)
-	if total == 0 && err == nil {
+	if total.All() == 0 && err == nil {
 		s.say(w, "soft", "Nothing.")
-		return 0, false
+		return total, false
 	}
 	fmt.Fprint(w, page.FileList(files, func(file page.File) string {
-		if place == (page.Place{}) && file.Index < 40 && total <= 40 {
+		if place == (page.Place{}) && file.Index < 40 && total.All() <= 40 {
 			return "#" + page.SectionID(p.id+"-", file.Index)
 		}
 		return p.to(q, p.id+"-at", page.Place{Section: file.Index}.String())
 	}))
-	if end := begin + len(files); end < total {
-		fmt.Fprintf(w, "<p class=\"pages\">%d to %d of %s <a href=\"%s\">More files</a></p>\n", begin+1, end, view.Count(total, "file"), attribute(p.to(q, p.id+"-files", strconv.Itoa(end))))
+	if end := begin + len(files); end < total.All() {
+		fmt.Fprintf(w, "<p class=\"pages\">%d to %d of %s <a href=\"%s\">More files</a></p>\n", begin+1, end, page.Text(total.String()), attribute(p.to(q, p.id+"-files", strconv.Itoa(end))))
 	}
 	if err != nil {
 		s.say(w, "failure", "It is damaged: "+err.Error())

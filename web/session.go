@@ -136,9 +136,9 @@ func (s *Server) exchange(rec *recorder.Reader, f Frame, r *history.Record, why 
 		return e
 	}
 	defer diff.Close()
-	total := 0
+	var total page.Total
 	e.Files, total, _ = page.Files(diff, nil, 0, sessionFiles)
-	e.More = total - len(e.Files)
+	e.More = total.All() - len(e.Files)
 	return e
 }
 
