@@ -67,6 +67,9 @@ type FileSystem struct {
 	// MoveTimes: it changes the change time of whatever is renamed, and of both where two
 	// are exchanged, which XFS does not. So what has an old one has stood where it is.
 	MoveTimes bool
+	// ID tells whether directories of different devices are on one file system, as those of the
+	// subvolumes of a btrfs are. "" where the device alone tells.
+	ID string
 	// Spent: little can still be written to it, less than Scant bytes.
 	Spent bool
 }

@@ -21,7 +21,8 @@ type sight struct {
 // A base tells what of the root is still what it was when the run began.
 type base struct {
 	before int64  // what has this change time or a later one may have changed since; 0: anything may have
-	dev    uint64 // the root's file system, the only one whose clock is known
+	dev    uint64 // the root's device; of its file system alone the clock is known
+	fs     string // the root's disk.FileSystem.ID: subvolumes below have other devices
 	moves  bool   // what is moved gets a new change time; see disk.FileSystem.MoveTimes
 	// setBack is asked after everything else was looked at; see Layer.setBack.
 	setBack func() bool
@@ -69,7 +70,7 @@ func (b base) stands(s *sight, name string, seen *disk.Info) (bool, error) {
 	if b.before == 0 {
 		return false, nil
 	}
-	stood, ok, err := b.untouched(s.dir, name, seen)
+	stood, ok, err := b.untouched(s, name, seen)
 	for ; ok && err == nil && s != nil; s = s.up {
 		if s.dir == nil {
 			stood, ok, err = b.absentDir(s)
@@ -77,22 +78,50 @@ func (b base) stands(s *sight, name string, seen *disk.Info) (bool, error) {
 		}
 		var self disk.Info
 		self, err = s.dir.Self()
-		old := b.old(&self)
-		ok, stood = old || stood && self.Dev == b.dev, old && b.moves
+		old := b.old(s.dir, "", &self)
+		ok, stood = old || stood && b.shares(s.dir, "", &self), old && b.tells(s.up, &self)
 	}
 	return ok && err == nil && !b.setBack(), err
 }
 
-func (b base) old(in *disk.Info) bool { return in.Ctime < b.before && in.Dev == b.dev }
+// old says whether in, which is name in dir, or dir itself where that is "", is from before the run.
+func (b base) old(dir disk.Dir, name string, in *disk.Info) bool {
+	return in.Ctime < b.before && b.shares(dir, name, in)
+}
+
+// shares says whether in, as old has it, is on the root's file system.
+func (b base) shares(dir disk.Dir, name string, in *disk.Info) bool {
+	if in.Dev == b.dev || b.fs == "" {
+		return in.Dev == b.dev
+	}
+	self, err := dir.Self()
+	if err == nil && self.Dev != in.Dev && name != "" && in.Kind == disk.Directory { // the top of a subvolume
+		if dir, err = dir.OpenDir(name); err == nil {
+			defer dir.Close()
+			self, err = dir.Self()
+		}
+	}
+	return err == nil && self.Dev == in.Dev && dir.FileSystem().ID == b.fs
+}
+
+// tells says whether the change time of in, which is in up, also tells that it was not moved. That
+// of a subvolume's top does not: a snapshot has the one of what it is of.
+func (b base) tells(up *sight, in *disk.Info) bool {
+	if !b.moves || in.Dev == b.dev {
+		return b.moves
+	}
+	self, err := up.dir.Self()
+	return err == nil && self.Dev == in.Dev
+}
 
 // untouched looks whether name is still there as it was seen, with a change time from before the
 // run. stood says that this change time also tells that it was not moved since.
-func (b base) untouched(dir disk.Dir, name string, seen *disk.Info) (stood, ok bool, err error) {
-	in, err := look(dir, name)
+func (b base) untouched(s *sight, name string, seen *disk.Info) (stood, ok bool, err error) {
+	in, err := look(s.dir, name)
 	if err != nil || in == nil || seen == nil {
 		return false, in == nil && seen == nil, err
 	}
-	return b.moves, *in == *seen && b.old(in), nil
+	return b.tells(s, in), *in == *seen && b.old(s.dir, name, in), nil
 }
 
 // absentDir looks at the place of s, where the root has no directory. There must be nothing, or
@@ -105,7 +134,7 @@ func (b base) absentDir(s *sight) (stood, ok bool, err error) {
 	if err != nil || in == nil {
 		return false, err == nil, err
 	}
-	return b.moves, in.Kind != disk.Directory && b.old(in), nil
+	return b.moves, in.Kind != disk.Directory && b.old(s.up.dir, s.name, in), nil
 }
 
 // look is Stat, with nil for what is not there. A nil dir has nothing in it.

@@ -75,6 +75,36 @@ func TestBaseBesideOthers(t *testing.T) {
 	}
 }
 
+// TestBaseInASubvolume: a subvolume of a btrfs has a device of its own and the clock of the rest.
+// What was put in its place meanwhile, a snapshot with its old times, is no base.
+func TestBaseInASubvolume(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount")
+	}
+	rules := func(path tree.Path) (*tree.Entry, bool) { return nil, strings.HasSuffix(string(path), "ignore") }
+	other, base := mounted(t, "btrfs", ""), mounted(t, "btrfs", "")
+	all := []string{"sub/d/f", "sub/d/new", "sub/gone", "z"} // a name of the top was another's, so also "z"
+	for user, want := range map[string][]string{
+		`true`:                 nil,
+		`echo u >>sub/d/f`:     {"sub/d/f"},
+		`echo u >sub/user`:     nil,
+		`mv sub x; mv x sub`:   all,
+		`mv sub x; mv old sub`: all,
+	} {
+		at, err := os.MkdirTemp(base, "")
+		require.NoError(t, err)
+		s := newSiteAt(t, at, "root")
+		sh(t, s.root, "btrfs -q subvolume create sub; mkdir sub/d; echo f >sub/d/f; echo g >sub/gone; btrfs -q subvolume snapshot sub old")
+		l := s.make("one", layer.Overlay)
+		s.run(l, "echo run >sub/d/f; rm sub/gone; echo n >sub/d/new; echo z >z")
+		sh(t, s.root, user)
+		assert.ElementsMatch(t, want, unsettledFiles(t, l, layer.ChangeOptions{Known: rules}), user)
+		id := s.open(s.root + "/sub").FileSystem().ID
+		assert.Equal(t, s.place.Root.FileSystem().ID, id)
+		assert.NotEqual(t, s.open(other).FileSystem().ID, id)
+	}
+}
+
 // TestExchangedInAClone: what changes places in a clone is a change, also where that leaves the
 // change times as they were.
 func TestExchangedInAClone(t *testing.T) {

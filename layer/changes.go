@@ -47,7 +47,9 @@ func (c *Change) Settled() (bool, error) { return c.w.baseOf(c.Path).holds(c.l.s
 
 // aged says whether what the root has was neither written nor moved since the run began, as far
 // as its own change time tells: a directory above it may have been moved all the same.
-func (c *Change) aged() bool { return c.seen != nil && c.w.baseOf(c.Path).old(c.seen) }
+func (c *Change) aged() bool {
+	return c.seen != nil && c.w.baseOf(c.Path).old(c.From(), c.name, c.seen)
+}
 
 // was is what ChangeOptions.Known says the path was when the run began.
 func (c *Change) was() (*tree.Entry, bool) {
@@ -100,7 +102,8 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 	if err != nil {
 		return w.tally, err
 	}
-	w.base, w.again = base{before: l.facts.Settled, dev: root.Dev, moves: l.place.Root.FileSystem().MoveTimes, setBack: l.setBack}, l.again
+	fs := l.place.Root.FileSystem()
+	w.base, w.again = base{before: l.facts.Settled, dev: root.Dev, fs: fs.ID, moves: fs.MoveTimes, setBack: l.setBack}, l.again
 	name := upperName
 	if l.facts.Mechanism == Clone {
 		name, w.cloned = treeName, &cloned{layer: l, at: l.facts.Cloned}
