@@ -73,6 +73,9 @@ func (h *History) Convert(w Putter, progress func(done, total int)) (*Conversion
 	for _, r := range l.gone {
 		c.lines = append(c.lines, convertedLine{line: &line{key: r.key, gone: true, left: true}})
 	}
+	if len(l.given) > 0 {
+		c.lines = append(c.lines, convertedLine{line: &line{op: opCompact, given: l.given}})
+	}
 	for _, b := range l.unknown {
 		c.lines = append(c.lines, convertedLine{raw: b})
 	}

@@ -37,14 +37,16 @@
 //
 //	{"op":"forget","effects":[...]}     files were written without what is forgotten
 //	{"op":"repair","effects":[...]}     run.json files were written again: their file
-//	{"op":"compact","effects":[...]}    the log was written anew: what lines that went had said
+//	{"op":"compact","given":"<id> <id>...","effects":[...]}    the log was written anew: what lines
+//	                                    that went had said, and the ids of removed records
 //
 // at is the start in ns, or 1 more than the at of the record before where the clock
 // had been set back by then: records stand in the order in which they were made, and
 // their times are what the clock said.
 //
 // file is what stat says of the run.json that was written with the line: while
-// it is so, run.json need not be read. A removed record is {"id":...,"at":...,"gone":true}.
+// it is so, run.json need not be read. A removed record is {"id":...,"at":...,"gone":true}: its
+// id is not given again.
 // Earlier versions wrote a record's line again where its status changed: the last one counts.
 // A line is appended with one write and flushed. A torn last line is no line;
 // the next writer ends it with "!", so that it never becomes one. When most of the file

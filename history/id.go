@@ -81,7 +81,11 @@ func (h *History) NewID() (id string, started time.Time, err error) {
 	if started, err = h.start(ids); err != nil {
 		return "", time.Time{}, err
 	}
-	used := taken(ids)
+	removed, err := h.removedIDs()
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	used := taken(append(ids, removed...))
 	for second := started.Truncate(time.Second); ; second = second.Add(time.Second) {
 		text := second.Format(chainForm)
 		for n := used[text]; n < 100; n++ {
@@ -148,8 +152,12 @@ func (h *History) NextInChain(chain string) (id string, started time.Time, err e
 	if started, err = h.start(ids); err != nil {
 		return "", time.Time{}, err
 	}
+	removed, err := h.removedIDs()
+	if err != nil {
+		return "", time.Time{}, err
+	}
 	next := 0
-	for _, k := range ids {
+	for _, k := range append(ids, removed...) {
 		if k.chain == chain && k.seq >= next {
 			next = k.seq + 1
 		}
@@ -163,8 +171,34 @@ func (h *History) NextInChain(chain string) (id string, started time.Time, err e
 	return "", time.Time{}, fmt.Errorf("chain %s has no ids left", chain)
 }
 
+// removedIDs are the ids of records that were removed. What is still there may name them, as a
+// publish names its draft, so they are not given again. Their place in the order is not known.
+func (h *History) removedIDs() ([]key, error) {
+	l, err := h.readOn()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]key, 0, len(l.given))
+	for _, id := range l.given {
+		if chain, seq, ok := ParseID(id); ok {
+			list = append(list, key{chain: chain, seq: seq})
+		}
+	}
+	return list, nil
+}
+
+// Given says whether id is that of a record of the log, or of one that was removed.
+func (h *History) Given(id string) (bool, error) {
+	l, err := h.readOn()
+	if err != nil {
+		return false, err
+	}
+	_, known := l.where(id)
+	return known || slices.Contains(l.given, id), nil
+}
+
 // taken returns, for each second that has ids, the counter after the highest that
-// is given. An id counts even if its record is damaged: it must not be given twice.
+// is given. An id counts even if its record is damaged or removed: it must not be given twice.
 func taken(ids []key) map[string]int {
 	used := make(map[string]int, len(ids))
 	for _, k := range ids {

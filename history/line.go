@@ -20,6 +20,7 @@ type line struct {
 	key     key
 	gone    bool
 	op      string    // of an operation; "": a record's line
+	given   []string  // of a compaction: ids of records that were removed before
 	effects []*effect // on the records before it
 	file    fileStat  // of the run.json that was written with it
 	left    bool      // of a removed one: its run directory may still be there
@@ -34,7 +35,7 @@ const (
 	opRewrite  = "forget"  // of files: those that held what is forgotten
 	opRunFiles = "repair"  // run.json files were written again
 	opDraft    = "draft"   // drafts were discarded, or became others as somebody worked in their layers
-	opCompact  = "compact" // the log was, without the lines of removed records; what these had changed is here
+	opCompact  = "compact" // the log was, without the lines of removed records; what these had changed is here, and their ids
 )
 
 var operations = []string{opRewrite, opRunFiles, opDraft, opCompact}
@@ -46,6 +47,9 @@ func (l *line) append(dst []byte) []byte {
 	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
 	if l.op != "" {
 		w.text("op", l.op)
+		if len(l.given) > 0 {
+			w.text("given", strings.Join(l.given, " "))
+		}
 		w.effects(l.effects)
 		return append(w.dst, "}\n"...)
 	}
@@ -204,6 +208,8 @@ func (l *line) members(b []byte) error {
 		switch key {
 		case "op":
 			l.op = v.Known(operations...)
+		case "given":
+			l.given = strings.Fields(v.Text())
 		case "file":
 			l.file = fileStatOf(v)
 		case "effects":

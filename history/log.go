@@ -25,6 +25,7 @@ type log struct {
 	rows    []row          // the records that are not gone, in order
 	byID    map[string]int // index into rows
 	gone    []row          // removed records whose run directories may still be there
+	given   []string       // the ids of removed records, also of those in gone, as they were removed
 	damaged int            // lines that nobody has written so; those that a death cut off do not count
 	cut     *key           // of the record before the first line that a death cut off; nil: none was
 	unknown [][]byte       // whole JSON objects of a form that is not known: they are kept
@@ -98,6 +99,7 @@ func (l *log) continued(f disk.File, st disk.Info) (bool, error) {
 func (l *log) clone() *log {
 	c := *l
 	c.rows, c.byID, c.gone, c.unknown = slices.Clone(l.rows), maps.Clone(l.byID), slices.Clone(l.gone), slices.Clone(l.unknown)
+	c.given = slices.Clip(l.given)
 	return &c
 }
 
@@ -159,6 +161,9 @@ func (l *log) take(b []byte) {
 	if bytes.HasPrefix(b, []byte(opPrefix)) {
 		if e, err := parseOp(b); err == nil {
 			l.change(e.effects)
+			if len(e.given) > 0 { // they have those of all lines before
+				l.given = e.given
+			}
 			return
 		}
 	}
@@ -206,8 +211,12 @@ func (l *log) put(r row) {
 		l.dead += int64(len(r.line)) + 1
 	}
 	// What a removed record has left is in its last line.
+	before := len(l.gone)
 	l.gone = slices.DeleteFunc(l.gone, func(o row) bool { return o.key.seq == r.key.seq && o.key.chain == r.key.chain })
 	i, known := l.byID[r.id()]
+	if r.gone && len(l.gone) == before && !(known && l.rows[i].gone) {
+		l.given = append(l.given, r.id())
+	}
 	if !known {
 		l.byID[r.id()] = len(l.rows)
 		l.rows = append(l.rows, r)
@@ -360,6 +369,10 @@ func (l *log) appendLines(store disk.Dir, lines []*line) error {
 	return err
 }
 
+// givenKept is how many ids of removed records a compaction keeps, the last that were
+// removed. Older ones are of a time that only a wrong clock comes to again.
+const givenKept = 10_000
+
 // mostlyDead says whether more than half of the file would go with compact.
 func (l *log) mostlyDead() bool { return l.size > compactMin && l.dead > l.size/2 }
 
@@ -390,13 +403,13 @@ func (l *log) writeLive(w io.Writer) error {
 	for _, b := range l.unknown {
 		buf = append(append(buf, b...), '\n')
 	}
-	rest := &line{op: opCompact}
+	rest := &line{op: opCompact, given: l.given[max(0, len(l.given)-givenKept):]}
 	for _, r := range l.rows {
 		if r.later != nil {
 			rest.effects = append(rest.effects, r.later)
 		}
 	}
-	if len(rest.effects) > 0 {
+	if len(rest.effects) > 0 || len(rest.given) > 0 {
 		buf = rest.append(buf)
 	}
 	_, err := w.Write(buf)

@@ -253,6 +253,65 @@ func TestIDsOfDamagedAndOpenRecordsAreNotGivenAgain(t *testing.T) {
 	}
 }
 
+// TestIDsOfRemovedRecordsAreNotGivenAgain: what stays and names a removed record (a publish its
+// draft, an undo what it took back) would be taken for one about the next of that id.
+func TestIDsOfRemovedRecordsAreNotGivenAgain(t *testing.T) {
+	w := newWorld(t)
+	w.checkpoint()
+	var removed []string
+	for i, forget := range []func(l *log){
+		func(*log) {},
+		func(*log) { require.NoError(t, w.Settle()) },
+		func(l *log) { require.NoError(t, l.compact(w.p.Store)) },
+		func(l *log) { require.NoError(t, l.compact(w.p.Store)) }, // what was said before stays
+	} {
+		r := w.checkpoint()
+		for _, id := range removed {
+			require.NotEqual(t, id, r.ID, "step %d", i)
+		}
+		require.NoError(t, w.Remove([]string{r.ID}))
+		removed = append(removed, r.ID)
+		l, err := w.readOn()
+		require.NoError(t, err)
+		forget(l)
+		w.reopen()
+		for _, id := range removed {
+			given, err := w.Given(id)
+			require.NoError(t, err)
+			assert.True(t, given, "step %d: %s", i, id)
+			chain, seq, _ := ParseID(id)
+			next, _, err := w.NextInChain(chain)
+			require.NoError(t, err)
+			assert.Equal(t, FormatID(chain, seq+1), next, "step %d", i)
+		}
+	}
+	id, _, err := w.NewID()
+	require.NoError(t, err)
+	assert.NotContains(t, removed, id)
+}
+
+// TestCompactBoundsGivenIDs: a log does not grow for ever by the ids of what was removed.
+func TestCompactBoundsGivenIDs(t *testing.T) {
+	w := newWorld(t)
+	text := []byte{}
+	for i := range givenKept + 3 {
+		gone := &line{key: key{at: 1, chain: fmt.Sprintf("%016d", i)}, gone: true}
+		text = gone.append(text)
+	}
+	w.put(w.stored(logFile), string(text))
+	for range 2 {
+		l, err := w.readOn()
+		require.NoError(t, err)
+		require.NoError(t, l.compact(w.p.Store))
+		w.reopen()
+		for i, want := range map[int]bool{2: false, 3: true, givenKept + 2: true} {
+			given, err := w.Given(fmt.Sprintf("%016d-0", i))
+			require.NoError(t, err)
+			assert.Equal(t, want, given, "%d", i)
+		}
+	}
+}
+
 func FuzzReadLog(f *testing.F) {
 	r := fullRecord()
 	l := &line{key: recordKey(r), record: r, files: map[string]tree.Hash{"a": {}}}
@@ -374,7 +433,7 @@ func TestReadOn(t *testing.T) {
 // told is what a log says, as text.
 func told(l *log) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, l.size, l.dead, l.damaged, len(l.unknown), l.torn, l.ino, len(l.byID))
+	fmt.Fprintln(&b, l.size, l.dead, l.damaged, len(l.unknown), l.torn, l.ino, len(l.byID), l.given)
 	for i, r := range slices.Concat(l.rows, l.gone) {
 		fmt.Fprintln(&b, i, l.byID[r.id()], r.key, r.gone, r.later, string(r.line))
 	}

@@ -3,7 +3,6 @@ package history
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -68,8 +67,11 @@ func (h *History) cutOff(l *log) (lost []string, err error) {
 		return nil, nil
 	}
 	known := map[string]bool{}
-	for _, r := range slices.Concat(l.gone, l.rows) {
+	for _, r := range l.rows {
 		known[r.id()] = true
+	}
+	for _, id := range l.given {
+		known[id] = true
 	}
 	_, err = h.ReadAudit(func(o *Operation) error {
 		if _, _, ok := ParseID(o.Record); ok && !o.Mistake && o.Time.UnixNano() >= l.cut.at && !known[o.Record] {

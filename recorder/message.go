@@ -36,8 +36,8 @@ func (r *Reader) freeID(id string) (bool, error) {
 	if _, err := r.history.Opened(id); !isMissing(err) {
 		return false, err
 	}
-	known, err := r.history.Recorded(id)
-	return !known, err
+	given, err := r.history.Given(id)
+	return !given, err
 }
 
 // runPlace says where the files of the record of this id lie.
