@@ -48,7 +48,7 @@ type Choice struct {
 // is made in it, and goes with all that is in it, unasked. An error of Ask is returned, and
 // the plan is of no use any more.
 func (p *Plan) Choose(c Choice, sources []*Source) error {
-	ch := &choosing{Choice: c, ordered: p.Steps, steps: map[tree.Path]*worktree.Step{}, wanted: map[tree.Path]bool{}}
+	ch := &choosing{Choice: c, ordered: p.Steps, steps: map[tree.Path]*worktree.Step{}, wanted: map[tree.Path]bool{}, clean: map[tree.Path]bool{}}
 	for i := range p.Steps {
 		ch.steps[p.Steps[i].Path] = &p.Steps[i]
 	}
@@ -68,6 +68,11 @@ func (p *Plan) Choose(c Choice, sources []*Source) error {
 	slices.Sort(ch.passed)
 	p.Passed = slices.Compact(ch.passed)
 	p.recount()
+	for i := range p.Items {
+		if it := &p.Items[i]; it.Verdict == Marked && ch.clean[it.Path] {
+			it.Verdict, it.Reason = Merged, ""
+		}
+	}
 	p.restand(sources)
 	return nil
 }
@@ -79,6 +84,7 @@ type choosing struct {
 	steps   map[tree.Path]*worktree.Step
 	wanted  map[tree.Path]bool // the steps that stay
 	passed  []tree.Path        // paths of which something is left out
+	clean   map[tree.Path]bool // paths of which no piece is taken that marks a conflict
 	dirs    []tree.Path        // that are made or removed with others, in path order
 	quit    bool
 }
@@ -244,6 +250,12 @@ func (c *choosing) part(step *worktree.Step, sec *patch.Section, to tree.Entry, 
 	if err != nil {
 		return err
 	}
+	c.clean[step.Path] = true
+	for i := range sec.Hunks {
+		if took[i] && marksConflict(&sec.Hunks[i]) {
+			delete(c.clean, step.Path)
+		}
+	}
 	data, err := sec.Part(old, func(i int) bool { return took[i] })
 	if err != nil {
 		return err
@@ -252,6 +264,16 @@ func (c *choosing) part(step *worktree.Step, sec *patch.Section, to tree.Entry, 
 	step.To = &to
 	step.Content = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 	return nil
+}
+
+// marksConflict says whether a hunk brings the first of the lines that mark a conflict.
+func marksConflict(h *patch.Hunk) bool {
+	for line := range h.Lines() {
+		if line.Kind == '+' && bytes.HasPrefix(line.Text, []byte("<<<<<<< ")) {
+			return true
+		}
+	}
+	return false
 }
 
 // passed says whether something of a path was not chosen.

@@ -210,8 +210,8 @@ func (o *overlay) set(path tree.Path, s state, v Verdict) {
 	it.To = s.entry
 }
 
-// note records the verdict on path; a conflict is never softened by a later
-// source, and a move never forgotten for a "done".
+// note records the verdict on path; a conflict is never softened by a later source, one that is marked in the file
+// stays so, and a move is never forgotten for a "done".
 func (o *overlay) note(path tree.Path, v Verdict, reason string) *Item {
 	it := o.item[path]
 	if it == nil {
@@ -219,7 +219,7 @@ func (o *overlay) note(path tree.Path, v Verdict, reason string) *Item {
 		o.item[path] = it
 		return it
 	}
-	if it.Verdict == Edited || v == Done {
+	if it.Verdict == Edited || v == Done || it.Verdict == Marked && v == Merged {
 		return it
 	}
 	it.Verdict, it.Reason = v, reason

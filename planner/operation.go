@@ -24,9 +24,14 @@ type Request struct {
 	Refs      []string    // several records, of a revert, apply or discard
 	Paths     []tree.Path // only these, and what is below them; none: all
 	Marks     []Mark      // only these, of what the plan is about; none: all
-	// Of is the plan in whose pieces the marks were made, which says what else is asked for: its paths, and how it
-	// merges. "": it is not checked whether that still holds.
-	Of    string
+	// Of is the plan in whose pieces the marks were made, which says what else is asked for: its paths, and what becomes of
+	// edits. "": it is not checked whether that still holds.
+	Of string
+	// OfRecord says that the hunks of the marks are counted in the record's own diff, not in that of a plan.
+	OfRecord bool
+	// Exclude are paths that are left as they are, with all below them: those that were in the way.
+	Exclude []tree.Path
+
 	After bool // of a restore: the state when the record ended, not when it began
 	Limit int  // of an undo or redo: how many changes; 0: one
 	Force bool // overwrite what was edited since
@@ -144,9 +149,31 @@ func (q Request) merges() (out []Request) {
 
 // whole is the request without its marks.
 func (q Request) whole() Request {
-	q.Marks, q.Of = nil, ""
+	q.Marks, q.Of, q.OfRecord = nil, "", false
 	return q
 }
+
+// forced is the request by which what is in the way is overwritten; false where there is none.
+func (q Request) forced() (Request, bool) {
+	q.Of, q.Merge, q.Markers = "", false, false
+	forces := !q.Force && (q.walks() || q.chooses())
+	q.Force = true
+	return q, forces && q.lasts()
+}
+
+// others is the request about all but what is in the way; false where nothing can be left out.
+func (q Request) others(inTheWay []plan.Item) (Request, bool) {
+	marked := len(q.Marks) > 0
+	q.Of = ""
+	for _, it := range inTheWay {
+		q.Exclude = append(slices.Clip(q.Exclude), it.Path)
+		q.Marks = slices.DeleteFunc(slices.Clone(q.Marks), func(m Mark) bool { return m.Path == it.Path })
+	}
+	return q, q.chooses() && q.lasts() && len(q.Exclude) <= maxAnswers && marked == (len(q.Marks) > 0)
+}
+
+// lasts says whether the marks mean the same in another plan: those of a plan's hunks do not.
+func (q Request) lasts() bool { return q.OfRecord || !q.HasHunks() }
 
 func (q Request) check() error {
 	named := len(q.refs()) > 0
@@ -162,6 +189,10 @@ func (q Request) check() error {
 		return usagef("a %s is of one ref", q.Operation)
 	case !named && !q.walks() && q.Operation != publish:
 		return usagef("a ref is missing").Hintf(`"last" is the newest record; history lists them`)
+	case len(q.Exclude) > 0 && !q.chooses():
+		return usagef("%s leaves no paths out", article(q.Operation))
+	case q.OfRecord && (len(q.refs()) != 1 || q.Of != ""):
+		return usagef("marks of a record's own diff are of one ref, and of no plan")
 	case q.Operation == discard && (len(q.Paths) > 0 || len(q.Marks) > 0):
 		return usagef("a discard is of whole drafts")
 	case q.After && q.Operation != restore:
@@ -213,7 +244,7 @@ func look(ctx context.Context, rec *recorder.Recorder, q Request, show func(p *p
 	}
 	s := &sight{}
 	marks := newMarking(q.Marks)
-	a := attempt{Request: q.withPaths(), dryRun: true, choose: marks.chooser(q), show: func(p *plan.Plan) error {
+	a := attempt{Request: q.withPaths(), exclude: slices.Clip(q.Exclude), dryRun: true, choose: marks.chooser(q), show: func(p *plan.Plan) error {
 		s.seen = last + " " + sawOf(p)
 		if show == nil {
 			return nil

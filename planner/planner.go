@@ -115,8 +115,15 @@ func (e *StaleError) Hint() string { return "call plan again, and look at what i
 // ConflictError is a conflict, with the plan that merges, where one can be made.
 type ConflictError struct {
 	*recorder.ConflictError
-	Merge *Planned // nil: edits and the record's change cannot both stay
+	Merge   *Planned // nil: edits and the record's change cannot both stay
+	Request Request  // what was refused
 }
+
+// Forced is the request by which what is in the way is overwritten; false where that cannot be asked for.
+func (e *ConflictError) Forced() (Request, bool) { return e.Request.forced() }
+
+// Others is the request about all but what is in the way; false where that cannot be asked for.
+func (e *ConflictError) Others() (Request, bool) { return e.Request.others(e.Items) }
 
 func (e *ConflictError) Unwrap() error { return e.ConflictError }
 
@@ -143,12 +150,16 @@ func (p *Planner) Plan(ctx context.Context, q Request) (out *Planned, err error)
 	if err := q.check(); err != nil {
 		return nil, err
 	}
+	if q.OfRecord && q.HasHunks() {
+		return p.ofRecord(ctx, q)
+	}
 	if q.Of != "" {
 		of, err := p.recall(q.Of)
 		if err != nil {
 			return nil, err
 		}
-		q.Paths, q.Merge, q.Markers = of.request.Paths, of.request.Merge, of.request.Markers
+		q.Paths, q.Exclude, q.Force = of.request.Paths, of.request.Exclude, of.request.Force
+		q.Merge, q.Markers = of.request.Merge, of.request.Markers
 	}
 	err = p.open(ctx, false, func(rec *recorder.Recorder) (err error) {
 		if err := p.ofPlan(ctx, rec, q); err != nil {
@@ -199,7 +210,7 @@ func (p *Planner) planWith(ctx context.Context, rec *recorder.Recorder, q Reques
 
 // conflict is the error of a request that is refused, with the plan that merges.
 func (p *Planner) conflict(ctx context.Context, rec *recorder.Recorder, q Request, refusal *recorder.ConflictError) error {
-	out := &ConflictError{ConflictError: refusal}
+	out := &ConflictError{ConflictError: refusal, Request: q}
 	for _, q := range q.merges() {
 		s, err := look(ctx, rec, q, nil)
 		if err != nil {
@@ -354,7 +365,7 @@ func (p *Planner) Pieces(ctx context.Context, id string, each func(*plan.Piece) 
 				return err
 			}
 		}
-		_, err := operations[q.Operation](ctx, rec, attempt{Request: q, dryRun: true, choose: func(piece *plan.Piece) (plan.Answer, error) {
+		_, err := operations[q.Operation](ctx, rec, attempt{Request: q, exclude: q.Exclude, dryRun: true, choose: func(piece *plan.Piece) (plan.Answer, error) {
 			return plan.Yes, each(piece)
 		}})
 		return err

@@ -538,3 +538,80 @@ func TestBarred(t *testing.T) {
 	assert.Empty(t, p.Barred)
 	b.perform(p.ID)
 }
+
+// What is marked in a record's own diff stays what is merged, overwritten or gone on with where the file was edited since.
+func TestMarksOfARecordInAConflict(t *testing.T) {
+	b := newBench(t)
+	b.put("f", lines(1, 40))
+	b.put("g", "g\n")
+	b.checkpoint("first")
+	id := b.run("sed -e s/^3$/three/ -e s/^20$/twenty/ -e s/^37$/last/ f > t; mv t f; echo changed > g", false)
+	left := b.state()["f"]
+	edited := "edit\nedit\n" + strings.Replace(strings.TrimPrefix(left, "-rw-r--r-- "), "last", "mine", 1)
+	b.put("f", edited)
+	q := Request{Operation: revert, Refs: []string{id}, Marks: []Mark{{Path: "f", Hunks: []int{2}}}, OfRecord: true}
+	_, err := b.Plan(t.Context(), q)
+	var conflict *ConflictError
+	require.ErrorAs(t, err, &conflict)
+	require.NotNil(t, conflict.Merge, "the third hunk is in the way of the merge, and is not marked")
+	assert.Contains(t, conflict.Merge.Question, "only what is marked: f (hunk 2)")
+	assert.NotContains(t, conflict.Merge.Question, "<<<<<<<")
+	b.perform(conflict.Merge.ID)
+	assert.Equal(t, "-rw-r--r-- "+strings.Replace(edited, "twenty", "20", 1), b.state()["f"])
+	b.perform(b.plan(Request{Operation: undo}).ID)
+
+	forced, ok := conflict.Forced()
+	require.True(t, ok)
+	b.perform(b.plan(forced).ID)
+	assert.Equal(t, "-rw-r--r-- "+strings.Replace(edited, "twenty", "20", 1), b.state()["f"], "what was edited elsewhere is not marked")
+	b.perform(b.plan(Request{Operation: undo}).ID)
+
+	_, ok = conflict.Others()
+	assert.False(t, ok, "nothing else is marked")
+	_, err = b.Plan(t.Context(), Request{Operation: revert, Ref: id})
+	require.ErrorAs(t, err, &conflict)
+	others, ok := conflict.Others()
+	require.True(t, ok)
+	p := b.plan(others)
+	assert.Equal(t, "decree revert --exclude f "+id, p.Command)
+	assert.Contains(t, p.Question, " changed, without f. 1 file changes.")
+	b.perform(p.ID)
+	assert.Equal(t, "-rw-r--r-- g\n", b.state()["g"])
+	assert.Equal(t, "-rw-r--r-- "+edited, b.state()["f"])
+}
+
+// What is marked and what is not cannot be told apart where the lines between them are gone.
+func TestMarksThatBecameOne(t *testing.T) {
+	b := newBench(t)
+	b.put("f", lines(1, 30))
+	b.checkpoint("first")
+	id := b.run("sed -e s/^3$/three/ -e s/^20$/twenty/ f > t; mv t f", false)
+	b.put("f", "1\n2\nthree\ntwenty\n"+lines(21, 30))
+	q := Request{Operation: revert, Ref: id, Marks: []Mark{{Path: "f", Hunks: []int{2}}}, OfRecord: true, Merge: true, Markers: true}
+	_, err := b.Plan(t.Context(), q)
+	assert.ErrorContains(t, err, "what is marked of f and what is not are one hunk in the files as they are")
+}
+
+// A draft's hunks are found in the tree by what its run began with.
+func TestMarksOfADraft(t *testing.T) {
+	b := newBench(t)
+	b.put("f", lines(1, 40))
+	b.checkpoint("first")
+	id := b.run("sed -e s/^3$/three/ -e s/^20$/twenty/ -e s/^37$/last/ f > t; mv t f", true)
+	edited := "edit\n" + lines(1, 40)
+	b.put("f", edited)
+	_, err := b.Plan(t.Context(), Request{Operation: publish, Ref: id, Marks: []Mark{{Path: "f", Hunks: []int{2}}}, OfRecord: true})
+	var conflict *ConflictError
+	require.ErrorAs(t, err, &conflict)
+	require.NotNil(t, conflict.Merge)
+	b.perform(conflict.Merge.ID)
+	assert.Equal(t, "-rw-r--r-- "+strings.Replace(edited, "\n20\n", "\ntwenty\n", 1), b.state()["f"])
+}
+
+func lines(from, to int) string {
+	var b strings.Builder
+	for i := from; i <= to; i++ {
+		fmt.Fprintln(&b, i)
+	}
+	return b.String()
+}

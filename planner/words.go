@@ -58,7 +58,11 @@ func (w words) question() string {
 	case w.nothing():
 		return strings.Join(sentences, " ")
 	case w.request.Force:
-		sentences = append(sentences, "Edits that were made since are overwritten.")
+		where := "."
+		if w.request.HasHunks() {
+			where = " there."
+		}
+		sentences = append(sentences, "Edits that were made since are overwritten"+where)
 	case w.request.Merge:
 		sentences = append(sentences, "Edits that were made since stay, merged with it.")
 		sentences = append(sentences, w.markerWords()...)
@@ -84,16 +88,19 @@ func (w words) markerWords() []string {
 func (w words) nothing() bool { return w.result.Plan == nil || w.result.Plan.Empty() }
 
 // parts says which paths it is about, where that is not all.
-func (w words) parts() string {
+func (w words) parts() (text string) {
 	switch paths, marks := w.request.Paths, w.request.Marks; {
 	case w.request.chooses() && len(marks) > 0:
-		return ", only what is marked: " + some(marks, markWords)
+		text = ", only what is marked: " + some(marks, markWords)
 	case len(marks) > 0:
-		return ", only " + some(marks, markWords)
+		text = ", only " + some(marks, markWords)
 	case len(paths) > 0 && !slices.Contains(paths, ""):
-		return ", only " + some(paths, view.ShownPath)
+		text = ", only " + some(paths, view.ShownPath)
 	}
-	return ""
+	if without := w.request.Exclude; len(without) > 0 {
+		text += ", without " + some(without, view.ShownPath)
+	}
+	return text
 }
 
 func markWords(m Mark) string {

@@ -370,9 +370,9 @@ func (m *model) sheetKey(name string) tea.Cmd {
 	switch name {
 	case "y", "enter":
 		return m.confirm()
-	case "m":
+	case "m", "o", "f":
 		if s.conflict != nil {
-			return m.confirm()
+			return m.wayOut(name)
 		}
 	case "esc", "n", "q":
 		if m.working == "" {

@@ -159,9 +159,9 @@ func (t *talk) atTimeline(word, rest string) (bool, error) {
 		t.filter = f
 		return true, t.list("")
 	case "u":
-		return true, t.plan("undo", nil, nil)
+		return true, t.planRow("undo", nil, nil)
 	case "U":
-		return true, t.plan("redo", nil, nil)
+		return true, t.planRow("redo", nil, nil)
 	case "c":
 		return true, t.newCheckpoint(rest)
 	case "h":
@@ -284,7 +284,7 @@ func (t *talk) atFold(r *timeline.Row, word string) (bool, error) {
 		return true, nil
 	}
 	if operation := operations[word]; operation != "" {
-		return true, t.planRow(operation, r, nil, nil)
+		return true, t.planRow(operation, r, nil)
 	}
 	inner, err := chosen(r.Inner, word)
 	if err != nil {
@@ -335,7 +335,7 @@ func (s *shownRecord) files() {
 
 func (s *shownRecord) at(word, rest string) (bool, error) {
 	if operation := operations[word]; operation != "" {
-		return true, s.planRow(operation, s.row, s.doc, s.marks)
+		return true, s.planRow(operation, s.row, s.marks)
 	}
 	switch word {
 	case "":
@@ -482,42 +482,38 @@ func (s *shownRecord) blame(rest string) error {
 }
 
 // planRow plans an operation on a row.
-func (t *talk) planRow(operation string, r *timeline.Row, doc *document, k marks) error {
+func (t *talk) planRow(operation string, r *timeline.Row, k marks) error {
 	q, why := requestFor(operation, r)
 	if why != "" {
 		t.say("%s", why)
 		return nil
 	}
-	return t.planned(q, func() (*planner.Planned, error) { return t.planMarked(t.ctx, q, doc, k) })
-}
-
-func (t *talk) plan(operation string, doc *document, k marks) error {
-	return t.planRow(operation, nil, doc, k)
+	return t.planned(operation, func() (*planner.Planned, error) { return t.planMarked(t.ctx, q, k) })
 }
 
 // planned shows a plan and, when it is confirmed, performs it.
-func (t *talk) planned(q planner.Request, make func() (*planner.Planned, error)) error {
+func (t *talk) planned(operation string, make func() (*planner.Planned, error)) error {
 	barred, err := timeline.Barred(t.Read)
 	if err != nil {
 		return err
 	}
-	if why := barred[q.Operation]; why != "" {
+	if why := barred[operation]; why != "" {
 		t.say("%s", why)
 		return nil
 	}
 	p, err := make()
 	var conflict *planner.ConflictError
 	if errors.As(err, &conflict) {
-		return t.conflict(q, conflict)
+		return t.conflict(conflict)
 	}
 	if err != nil {
 		return err
 	}
-	return t.confirm(q, p)
+	return t.confirm(p)
 }
 
 // confirm asks about a plan until it holds or is refused.
-func (t *talk) confirm(q planner.Request, p *planner.Planned) error {
+func (t *talk) confirm(p *planner.Planned) error {
 	for {
 		t.sayPlan(p)
 		if len(p.Drafts) == 0 && len(p.Paths) == 0 || !t.yes("do it") {
@@ -533,7 +529,7 @@ func (t *talk) confirm(q planner.Request, p *planner.Planned) error {
 		if err != nil {
 			return err
 		}
-		t.say("%s", strings.ReplaceAll(didWords(q.Operation, done), " · ", ", "))
+		t.say("%s", strings.ReplaceAll(didWords(p.Request.Operation, done), " · ", ", "))
 		return nil
 	}
 }
@@ -553,24 +549,52 @@ func (t *talk) sayPlan(p *planner.Planned) {
 	t.say("the same, typed: %s", clean(p.Command))
 }
 
-// conflict says what is in the way, and merges hunk by hunk where that is wanted.
-func (t *talk) conflict(q planner.Request, c *planner.ConflictError) error {
+// conflict says what is in the way, and asks what is to be done about it.
+func (t *talk) conflict(c *planner.ConflictError) error {
 	t.say("%s", clean(c.Error()))
 	for _, it := range c.Items {
 		t.say("  %s", itemLine(it))
 	}
-	if c.Merge == nil {
+	ways := waysOut(c)
+	if len(ways) == 0 {
 		return nil
 	}
-	if !t.yes("merge, hunk by hunk") {
-		return nil
+	for _, w := range ways {
+		t.say("%s", w.words)
 	}
-	q.Merge, q.Marks = true, nil
-	k, err := t.chooseHunks(c.Merge.ID, q)
+	answer, _ := t.ask(wayKeys(ways) + ", or enter to leave it")
+	for _, w := range ways {
+		switch {
+		case answer != w.key:
+		case w.merge == nil:
+			return t.planned(w.request.Operation, func() (*planner.Planned, error) { return t.plans.Plan(t.ctx, w.request) })
+		case len(w.merge.Request.Marks) > 0:
+			return t.confirm(w.merge)
+		default:
+			return t.merge(w.merge)
+		}
+	}
+	t.say("nothing was changed")
+	return nil
+}
+
+// wayKeys are the keys of ways, in words.
+func wayKeys(ways []way) string {
+	keys := make([]string, len(ways))
+	for i, w := range ways {
+		keys[i] = w.key
+	}
+	return strings.Join(keys, ", ")
+}
+
+// merge asks about each hunk of a merge, and does what is wanted of it.
+func (t *talk) merge(whole *planner.Planned) error {
+	k, err := t.chooseHunks(whole.ID, whole.Request.Operation)
 	if err != nil {
 		return err
 	}
-	if q.Marks, q.Of = k.requested(), c.Merge.ID; len(q.Marks) == 0 {
+	q := whole.Request
+	if q.Marks, q.Of = k.requested(), whole.ID; len(q.Marks) == 0 {
 		t.say("nothing was changed")
 		return nil
 	}
@@ -578,11 +602,11 @@ func (t *talk) conflict(q planner.Request, c *planner.ConflictError) error {
 	if err != nil {
 		return err
 	}
-	return t.confirm(q, p)
+	return t.confirm(p)
 }
 
 // chooseHunks asks about each hunk of a plan.
-func (t *talk) chooseHunks(id string, q planner.Request) (marks, error) {
+func (t *talk) chooseHunks(id, operation string) (marks, error) {
 	k := marks{}
 	doc := planDocument(t.ctx, func(ctx context.Context, w io.Writer) error { return t.plans.Diff(ctx, w, id) })
 	defer doc.close()
@@ -592,14 +616,14 @@ func (t *talk) chooseHunks(id string, q planner.Request) (marks, error) {
 	_, n, _, _ := doc.state()
 	for i := range n {
 		sec := doc.section(i)
-		if err := t.chooseOf(doc, i, sec, k, q); err != nil {
+		if err := t.chooseOf(doc, i, sec, k, operation); err != nil {
 			return nil, err
 		}
 	}
 	return k, nil
 }
 
-func (t *talk) chooseOf(doc *document, i int, sec section, k marks, q planner.Request) error {
+func (t *talk) chooseOf(doc *document, i int, sec section, k marks, operation string) error {
 	end, n, _, _ := doc.state()
 	if i+1 < n {
 		end = doc.section(i + 1).row
@@ -620,7 +644,7 @@ func (t *talk) chooseOf(doc *document, i int, sec section, k marks, q planner.Re
 		if err := t.sayLines(doc, begin, next); err != nil {
 			return err
 		}
-		answer, ok := t.ask(q.Operation + " this? y or n")
+		answer, ok := t.ask(operation + " this? y or n")
 		if !ok {
 			return nil
 		}

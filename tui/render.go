@@ -154,12 +154,16 @@ var always = []hint{{"?", "help", ""}, {"q", "quit", ""}}
 
 func (s *sheet) hints() []hint {
 	switch {
-	case s.conflict != nil && s.conflict.Merge != nil:
-		return []hint{{"m", "merge hunk by hunk", ""}, {"Y", "copy command", ""}, {"esc", "leave it", ""}}
-	case s.conflict != nil, s.nothing:
+	case s.conflict != nil:
+		var out []hint
+		for _, w := range waysOut(s.conflict) {
+			out = append(out, hint{w.key, w.does, ""})
+		}
+		return append(out, hint{"esc", "leave it", ""}, hint{"Y", "copy command", ""})
+	case s.nothing:
 		return []hint{{"esc", "back", ""}}
 	case len(s.marks) > 0:
-		return []hint{{"enter", "plan what is marked alone", ""}, {"space", "mark", ""}, {"esc", "leave it", ""}}
+		return []hint{{"y", "plan what is marked alone", ""}, {"space", "mark", ""}, {"esc", "leave it", ""}}
 	case s.hunks:
 		return []hint{{"y", "do it", ""}, {"esc", "leave it", ""}, {"space", "choose hunks", ""}, {"j k", "scroll", ""}, {"Y", "copy command", ""}}
 	}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"decree/history"
+	"decree/plan"
 	"decree/planner"
 	"decree/timeline"
 	"decree/tree"
@@ -58,13 +60,22 @@ func (m *model) act(operation string) tea.Cmd {
 		m.say("%s", why)
 		return nil
 	}
-	doc, chosen := m.record.doc, m.record.marks
+	chosen := m.record.marks
 	if operation == "undo" || operation == "redo" || operation == "discard" {
-		doc, chosen = nil, nil
+		chosen = nil
 	}
 	m.working = "planning"
 	return func() tea.Msg {
-		p, err := m.planMarked(m.ctx, q, doc, chosen)
+		p, err := m.planMarked(m.ctx, q, chosen)
+		return plannedMsg{q, p, err}
+	}
+}
+
+// plan plans a request, beside the screen.
+func (m *model) plan(q planner.Request) tea.Cmd {
+	m.working = "planning"
+	return func() tea.Msg {
+		p, err := m.plans.Plan(m.ctx, q)
 		return plannedMsg{q, p, err}
 	}
 }
@@ -149,33 +160,64 @@ func (m *model) planned(msg plannedMsg) tea.Cmd {
 		m.sheet = conflictSheet(msg.request, conflict)
 		return nil
 	case errors.As(msg.err, &stale):
-		cmd := m.show(msg.request, stale.New)
+		cmd := m.show(stale.New)
 		m.sheet.notes = append([]string{"The files or the records changed meanwhile: this is the new plan."}, m.sheet.notes...)
 		return cmd
 	case msg.err != nil:
 		m.fail(msg.err)
 		return nil
 	}
-	return m.show(msg.request, msg.plan)
+	return m.show(msg.plan)
 }
 
-// conflictSheet lists what is in the way, and offers to merge where that can be done.
+// conflictSheet lists what is in the way, and offers what can be done about it.
 func conflictSheet(q planner.Request, c *planner.ConflictError) *sheet {
-	s := &sheet{title: titles[q.Operation] + ": conflict", request: q, conflict: c, question: clean(c.Error())}
+	s := &sheet{title: titles[q.Operation] + ": conflict", request: q, conflict: c, question: clean(c.Error()) + "."}
 	for _, it := range c.Items {
 		s.notes = append(s.notes, itemLine(it))
 	}
 	if c.Merge != nil {
-		s.question += ". It can be merged: what was edited since stays, and you choose hunk by hunk."
 		s.command = c.Merge.Command
+	}
+	for _, w := range waysOut(c) {
+		s.question += " " + w.words
 	}
 	return s
 }
 
+// way is one way out of a conflict.
+type way struct {
+	key, does, words string
+	merge            *planner.Planned // of a merge the plan that there is
+	request          planner.Request  // of another one what is to be planned
+}
+
+// waysOut are what can be done about a conflict, what touches least first.
+func waysOut(c *planner.ConflictError) (out []way) {
+	if c.Merge != nil {
+		w := way{key: "m", does: "merge hunk by hunk", words: "m merges: what was edited since stays, and you choose hunk by hunk.", merge: c.Merge}
+		if len(c.Merge.Request.Marks) > 0 {
+			w.does, w.words = "merge what is marked", "m merges what is marked: what was edited since stays."
+		}
+		out = append(out, w)
+	}
+	if q, ok := c.Others(); ok {
+		out = append(out, way{key: "o", does: "the others alone", words: "o leaves what is in the way as it is, and goes on with the others.", request: q})
+	}
+	if q, ok := c.Forced(); ok {
+		w := way{key: "f", does: "overwrite the edits", words: "f overwrites what was edited since, which is kept and can be brought back.", request: q}
+		if q.HasHunks() {
+			w.words = "f overwrites what was edited since in the hunks that are marked; it is kept and can be brought back."
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
 // show opens the sheet of a plan.
-func (m *model) show(q planner.Request, p *planner.Planned) tea.Cmd {
+func (m *model) show(p *planner.Planned) tea.Cmd {
 	m.closeSheet()
-	s := &sheet{title: titles[q.Operation], request: q, id: p.ID, question: p.Question, command: p.Command, hunks: choosesHunks(q.Operation)}
+	s := &sheet{title: titles[p.Request.Operation], request: p.Request, id: p.ID, question: p.Question, command: p.Command, hunks: choosesHunks(p.Request.Operation) && len(p.Request.Marks) == 0}
 	s.nothing = len(p.Drafts) == 0 && p.Created+p.Modified+p.Deleted == 0 && !moves(p)
 	for _, n := range p.Notes {
 		s.notes = append(s.notes, clean(n))
@@ -207,22 +249,12 @@ func (m *model) confirm() tea.Cmd {
 	switch {
 	case m.working != "":
 		return nil
-	case s.conflict != nil && s.conflict.Merge == nil:
-		m.closeSheet()
-		return nil
 	case s.conflict != nil:
-		q := s.request
-		q.Merge, q.Marks, q.Of = true, nil, ""
-		return m.show(q, s.conflict.Merge)
+		return nil
 	case len(s.marks) > 0:
 		q := s.request
-		q.Of = s.id
-		q.Marks = s.marks.requested()
-		m.working = "planning"
-		return func() tea.Msg {
-			p, err := m.plans.Plan(m.ctx, q)
-			return plannedMsg{q, p, err}
-		}
+		q.Of, q.Marks = s.id, s.marks.requested()
+		return m.plan(q)
 	case s.nothing:
 		m.closeSheet()
 		return nil
@@ -240,6 +272,20 @@ func (m *model) confirm() tea.Cmd {
 	}
 }
 
+// wayOut goes the way out of a conflict that a key stands for.
+func (m *model) wayOut(name string) tea.Cmd {
+	for _, w := range waysOut(m.sheet.conflict) {
+		switch {
+		case w.key != name || m.working != "":
+		case w.merge != nil:
+			return m.show(w.merge)
+		default:
+			return m.plan(w.request)
+		}
+	}
+	return nil
+}
+
 // requested are marks as a plan takes them.
 func (k marks) requested() (out []planner.Mark) {
 	for _, path := range k.paths() {
@@ -249,6 +295,7 @@ func (k marks) requested() (out []planner.Mark) {
 				mark.Hunks = append(mark.Hunks, n)
 			}
 		}
+		slices.Sort(mark.Hunks)
 		out = append(out, mark)
 	}
 	return out
@@ -280,6 +327,13 @@ var did = map[string]string{
 // didWords is what was done, its proof, and how it is taken back.
 func didWords(operation string, d *planner.Done) string {
 	parts := []string{did[operation]}
+	if marked := markedPaths(d); len(marked) > 0 {
+		what := "conflicts are marked in " + view.List(marked)
+		if len(marked) == len(d.Paths) {
+			parts[0] = "Not " + strings.ToLower(did[operation]) + " yet"
+		}
+		parts = append(parts, what+": choose there, between <<<<<<< and >>>>>>>")
+	}
 	if d.Proof != "" {
 		parts = append(parts, d.Proof)
 	}
@@ -291,6 +345,16 @@ func didWords(operation string, d *planner.Done) string {
 		parts = append(parts, "u takes it back")
 	}
 	return strings.Join(parts, " · ")
+}
+
+// markedPaths are the paths in which conflicts were marked.
+func markedPaths(d *planner.Done) (out []string) {
+	for _, step := range d.Paths {
+		if step.Verdict == plan.Marked {
+			out = append(out, view.ShownQuoted(step.Path))
+		}
+	}
+	return out
 }
 
 // ask opens a sheet for what has no plan of paths.
