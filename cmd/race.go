@@ -159,7 +159,7 @@ func (s *session) writeRace(w io.Writer, result *recorder.RaceResult, judged boo
 		if c.Good(judged) {
 			colour = green
 		}
-		t.add(p.in(colour, c.Name), strconv.Itoa(c.Result.ExitCode), cmp.Or(view.Judged(c.Result.Record), "-"), cmp.Or(took(c.Result.Record), "-"),
+		t.add(p.in(colour, c.Name), strconv.Itoa(c.Result.ExitCode), cmp.Or(view.Judged(c.Result.Record), "-"), cmp.Or(took(c.Result.Record), span(c.Result.Last.Duration)),
 			strconv.Itoa(n.Created+n.Modified+n.Deleted), fmt.Sprintf("+%d -%d", n.AddedLines, n.RemovedLines), strconv.Itoa(len(c.Shared)))
 	}
 	if err := t.write(w); err != nil {

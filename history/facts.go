@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"decree/patch"
 	"decree/tree"
@@ -16,12 +17,17 @@ const factMark = "# decree: "
 // maxFact bounds a fact's line: two targets and a path, all octal-quoted.
 const maxFact = 1 << 20
 
+// factReaders are kept: a look at the past of a path reads a diff a record, most of them short.
+var factReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
+
 // Facts calls each for the sections of a changes.diff in their order, without their lines,
 // until it returns false. It reads the "# decree:" lines alone, which no content can look
 // like: every line of a hunk begins with ' ', '+', '-' or '\'. It is for histories of a
 // path; to revert, package patch reads the diff with its lines.
 func Facts(r io.Reader, each func(*patch.Section) bool) error {
-	in := bufio.NewReaderSize(r, 64<<10)
+	in, _ := factReaders.Get().(*bufio.Reader)
+	in.Reset(r)
+	defer factReaders.Put(in)
 	for n := 1; ; n++ {
 		b, err := in.ReadSlice('\n')
 		isFact := bytes.HasPrefix(b, []byte(factMark))

@@ -95,6 +95,11 @@ type ListOptions struct {
 	Keep  func(*Record) bool // nil: all; it must be safe for concurrent use
 	// Known leaves out what is Foreign, so that a short list of a long history need not look for it.
 	Known bool
+	// Of has a list of few not cost what the whole history does: only records whose line in the log has one of the marks
+	// are looked at, and nothing is told of others. Keep decides all the same; an open record has no line. None: all.
+	Of []Mark
+	// Before leaves out that record and what came after it; nil: none.
+	Before *Record
 }
 
 // List returns the records: those of the log and the open ones.
@@ -136,7 +141,7 @@ func (h *History) listNow(o ListOptions) (*Listing, error) {
 		defer runs.Close()
 	}
 	out := &Listing{Foreign: late.Foreign, Unknown: len(l.unknown)}
-	out.gather(&looker{h: h, l: l, names: names, runs: runs, keep: o.Keep}, o.Limit, strays)
+	out.gather(&looker{h: h, l: l, names: names, runs: runs, keep: o.keeps(), of: o.Of}, l.before(o.Before), o.Limit, strays)
 	out.Damaged = append(out.Damaged, late.Damaged...)
 	out.Newer = append(out.Newer, late.Newer...)
 	return out, nil
@@ -341,6 +346,7 @@ type looker struct {
 	names *runNames
 	runs  disk.Dir // nil: there is no .decree/runs
 	keep  func(*Record) bool
+	of    []Mark
 }
 
 func (k *looker) want(r *Record) bool { return k.keep == nil || k.keep(r) }
@@ -363,6 +369,9 @@ func (k *looker) look(from, to int) []looked {
 }
 
 func (k *looker) row(i int, r row) (l looked) {
+	if len(k.of) > 0 && !slices.ContainsFunc(k.of, func(m Mark) bool { return bytes.Contains(r.line, m) }) {
+		return l
+	}
 	l.state = missing
 	if k.runs != nil {
 		there, kind := k.names.at(i, r, k.runs)
@@ -381,10 +390,9 @@ func (k *looker) row(i int, r row) (l looked) {
 	return l
 }
 
-// gather merges rows with the stray records, newest first, until there are
+// gather merges the first rows, so many as all says, with the stray records, newest first, until there are
 // limit (0: no limit). A short list need not look at a long history.
-func (out *Listing) gather(k *looker, limit int, strays []*Record) {
-	all := len(k.l.rows)
+func (out *Listing) gather(k *looker, all, limit int, strays []*Record) {
 	step := max(all, 1)
 	if limit > 0 {
 		step = max(64, limit)

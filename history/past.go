@@ -30,31 +30,66 @@ type PastOptions struct {
 
 // Past calls each for what changed at or below paths, newest first, until it
 // returns false. It goes by the facts of changes.diff and outside.diff; warnings
-// say, a line each, which records could not be looked at. A record that does not
+// say, a line each, which records could not be looked at, as far as it came. A record that does not
 // pass Keep is not looked at, unless a rename must be followed.
 func (h *History) Past(o PastOptions, each func(Moment) bool) (warnings []string, err error) {
-	list, err := h.List(ListOptions{})
-	if err != nil {
-		return nil, err
-	}
 	p := &past{h: h, o: o}
-	warnings = list.Warnings()
-	for _, r := range list.Records {
-		kept := o.Keep == nil || o.Keep(r)
-		if !kept && !o.Follow {
-			continue
-		}
-		moments, err := p.of(r)
+	// The history is listed part by part: who has enough of it need not wait for the whole.
+	list, amiss := ListOptions{Limit: pastPart}, &Listing{}
+	var unread []string
+	for goesOn := true; goesOn; {
+		part, err := h.List(list)
 		if err != nil {
-			warnings = append(warnings, fmt.Sprintf("record %s is left out: what it changed cannot be read (%v)", r.ID, err))
+			return nil, err
 		}
-		for _, m := range moments {
-			if kept && !each(m) {
-				return warnings, nil
+		amiss.alsoOlder(part)
+		for _, r := range part.Records {
+			more, err := p.record(r, each)
+			if err != nil {
+				unread = append(unread, fmt.Sprintf("record %s is left out: what it changed cannot be read (%v)", r.ID, err))
 			}
+			if !more {
+				return append(amiss.Warnings(), unread...), nil
+			}
+			list.Before = r
+		}
+		goesOn = len(part.Records) == list.Limit
+		list.Limit, list.Known = 2*list.Limit, true
+	}
+	return append(amiss.Warnings(), unread...), nil
+}
+
+// pastPart is how many records the first part of a listed history has.
+const pastPart = 128
+
+// record calls each for the moments of a record. It says whether the walk goes on, and, also where it does, why some
+// of what the record changed cannot be read.
+func (p *past) record(r *Record, each func(Moment) bool) (more bool, err error) {
+	kept := p.o.Keep == nil || p.o.Keep(r)
+	if !kept && !p.o.Follow {
+		return true, nil
+	}
+	moments, err := p.of(r)
+	for _, m := range moments {
+		if kept && !each(m) {
+			return false, err
 		}
 	}
-	return warnings, nil
+	return true, err
+}
+
+// alsoOlder adds what is amiss with older records to what is with newer ones.
+func (l *Listing) alsoOlder(o *Listing) {
+	l.Damaged, l.Newer = append(withoutThese(o.Damaged, l.Damaged), l.Damaged...), append(withoutThese(o.Newer, l.Newer), l.Newer...)
+	l.Missing, l.Edited = append(o.Missing, l.Missing...), append(o.Edited, l.Edited...)
+	l.Unknown = o.Unknown
+}
+
+// withoutThese leaves out what was told before: an open record that cannot be read is amiss in every part.
+func withoutThese(list, told []Damage) []Damage {
+	return slices.DeleteFunc(list, func(d Damage) bool {
+		return slices.ContainsFunc(told, func(o Damage) bool { return o.ID == d.ID })
+	})
 }
 
 // past is one walk back.

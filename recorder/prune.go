@@ -81,9 +81,23 @@ func (r *Reader) policies(o PruneOptions) (map[string]retention.Policy, int64) {
 
 // WouldPrune says what Prune would do. It asks nothing and removes nothing.
 func (r *Reader) WouldPrune(o PruneOptions) (*Pruned, error) {
+	p, _, err := r.wouldPrune(o)
+	return p, err
+}
+
+// wouldPrune is WouldPrune, with the sizes of the directories in .decree/runs.
+func (r *Reader) wouldPrune(o PruneOptions) (p *Pruned, runs map[string]int64, err error) {
 	r.catchUp()
+	if runs, err = r.runSizes(); err != nil {
+		return nil, nil, err
+	}
+	p, err = r.decided(o, runs)
+	return p, runs, err
+}
+
+func (r *Reader) decided(o PruneOptions, runs map[string]int64) (*Pruned, error) {
 	policies, most := r.policies(o)
-	used, err := r.used()
+	used, err := r.usedWith(runs)
 	if err != nil {
 		return nil, err
 	}

@@ -165,11 +165,17 @@ type Used struct {
 func (u Used) Total() int64 { return u.Store + u.Runs }
 
 func (r *Reader) used() (u Used, err error) {
-	if u.Store, err = r.storeSize(); err != nil {
+	sizes, err := r.runSizes()
+	if err != nil {
 		return u, err
 	}
-	sizes, err := r.runSizes()
-	for _, n := range sizes {
+	return r.usedWith(sizes)
+}
+
+// usedWith is used where the sizes of the directories in .decree/runs are known.
+func (r *Reader) usedWith(runs map[string]int64) (u Used, err error) {
+	u.Store, err = r.storeSize()
+	for _, n := range runs {
 		u.Runs += n
 	}
 	return u, err

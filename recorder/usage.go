@@ -48,7 +48,7 @@ const UsagePaths = 20
 
 // Usage reads the history once; the tree it does not look at.
 func (r *Reader) Usage() (*Usage, error) {
-	pruned, err := r.WouldPrune(PruneOptions{})
+	pruned, runs, err := r.wouldPrune(PruneOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -56,13 +56,17 @@ func (r *Reader) Usage() (*Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.usage(&Usage{Used: pruned.Used, Layers: max(0, layers), Prune: pruned})
+	return r.usage(&Usage{Used: pruned.Used, Layers: max(0, layers), Prune: pruned}, runs)
 }
 
 // Own are the bytes, by record, that no other record needs for sure: see RecordUsage.
 func (r *Reader) Own() (map[string]int64, error) {
 	r.catchUp()
-	u, err := r.usage(&Usage{})
+	runs, err := r.runSizes()
+	if err != nil {
+		return nil, err
+	}
+	u, err := r.usage(&Usage{}, runs)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +77,9 @@ func (r *Reader) Own() (map[string]int64, error) {
 	return own, nil
 }
 
-func (r *Reader) usage(u *Usage) (*Usage, error) {
+func (r *Reader) usage(u *Usage, runs map[string]int64) (*Usage, error) {
 	t := &tally{u: u, at: map[string]int{}, owned: map[tree.Hash]owned{}, paths: map[tree.Path]*PathUsage{}}
-	if err := t.begin(r); err != nil {
+	if err := t.begin(r, runs); err != nil {
 		return nil, err
 	}
 	if err := r.history.Closures(nil, history.Once(), t.part); err != nil {
@@ -100,7 +104,7 @@ type owned struct {
 	bytes  int64
 }
 
-func (t *tally) begin(r *Reader) error {
+func (t *tally) begin(r *Reader, runs map[string]int64) error {
 	packs, err := r.store.Stats()
 	if err != nil {
 		return err
@@ -123,12 +127,11 @@ func (t *tally) begin(r *Reader) error {
 	for _, o := range open {
 		t.u.Records[t.record(o.Record.ID)].Record = o.Record
 	}
-	runs, err := r.runSizes()
 	for id, n := range runs {
 		u := &t.u.Records[t.record(id)]
 		u.Runs, u.Own = n, n
 	}
-	return err
+	return nil
 }
 
 // record is the record's place in Records.

@@ -8,12 +8,12 @@ import (
 // Shares are the bytes of the packs that each object takes: of a compressed block
 // the part that its length is of the whole.
 type Shares struct {
-	own   map[uint64]int64 // by short: there is one for each object of the store
-	parts map[Hash][]Hash  // of contents that are kept as chunks
+	own   map[uint32]uint32 // by short: there is one for each object of the store
+	parts map[Hash][]Hash   // of contents that are kept as chunks
 }
 
 // short is enough of a hash where two that are taken for one only spoil an estimate.
-func short(h *Hash) uint64 { return binary.LittleEndian.Uint64(h[:]) }
+func short(h *Hash) uint32 { return binary.LittleEndian.Uint32(h[:]) }
 
 // Shares reads the headers of all blocks, and the lists of chunks.
 func (s *Store) Shares() (sh *Shares, err error) {
@@ -25,7 +25,7 @@ func (s *Store) Shares() (sh *Shares, err error) {
 }
 
 func (s *Store) shares() (*Shares, error) {
-	sh := &Shares{own: map[uint64]int64{}, parts: map[Hash][]Hash{}}
+	sh := &Shares{own: map[uint32]uint32{}, parts: map[Hash][]Hash{}}
 	s.mu.Lock()
 	err := s.complete()
 	packs := sortedKeys(s.present)
@@ -65,7 +65,7 @@ func (sh *Shares) block(b *found) {
 		if b.head.raw > 0 {
 			n = b.head.length() * int64(m.length) / int64(b.head.raw)
 		}
-		sh.own[short(&m.hash)] = max(sh.own[short(&m.hash)], n)
+		sh.own[short(&m.hash)] = max(sh.own[short(&m.hash)], uint32(n)) //nolint:gosec // a part of a block, whose length is one
 	}
 }
 
@@ -91,10 +91,10 @@ func (s *Store) chunksOf(h Hash) ([]Hash, error) {
 // that each takes. Chunks may be those of other contents too.
 func (sh *Shares) Each(h Hash, f func(part Hash, bytes int64)) {
 	if n, ok := sh.own[short(&h)]; ok {
-		f(h, n)
+		f(h, int64(n))
 	}
 	for _, part := range sh.parts[h] {
-		f(part, sh.own[short(&part)])
+		f(part, int64(sh.own[short(&part)]))
 	}
 }
 

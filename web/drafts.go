@@ -112,7 +112,7 @@ func (s *Server) race(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := r.PathValue("name")
-	of := history.ListOptions{Known: true, Limit: 1, Keep: func(o *history.Record) bool {
+	of := history.ListOptions{Known: true, Limit: 1, Of: []history.Mark{history.InRace(name)}, Keep: func(o *history.Record) bool {
 		if o.Draft == nil {
 			return false
 		}

@@ -28,6 +28,10 @@ const (
 	blameLines  = 500
 )
 
+// patientRecords is after how many records the head of a file's page goes out, whether one has changed the file or
+// not: in a longer history whoever asks for a path that never was reads on the page that there is none.
+var patientRecords = 100
+
 // pathOf is the path of a tree that an address has; it cannot lead out of the tree, nor to what decree
 // and git keep there.
 func pathOf(given string) (tree.Path, error) {
@@ -95,14 +99,18 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	if isThere(rec, at) && !begin() {
 		return
 	}
+	there := begun
 	moments, next, err := s.past(rec, f, at, q.Get("before"), begin)
-	if err == nil && !begun {
-		err = s.mustExist(r, rec, at)
+	var never error
+	if err == nil && !there && len(moments) == 0 {
+		never = s.mustExist(r, rec, at)
 	}
 	switch {
-	case err != nil && !begun:
-		s.fail(w, r, err)
+	case (err != nil || never != nil) && !begun:
+		s.fail(w, r, cmp.Or(err, never))
 		return
+	case never != nil:
+		s.say(w, "failure", never.Error())
 	case err != nil:
 		s.say(w, "failure", "Its past cannot be shown: "+err.Error())
 	case !begin():
@@ -157,17 +165,22 @@ func (s *Server) mustExist(r *http.Request, rec *recorder.Reader, at tree.Path) 
 	return &project.Error{Kind: project.NotFound, Msg: view.ShownPath(at) + ": no record has changed it, and there is no such file"}
 }
 
-// past are the newest moments of a path before a record, and the cursor of older ones. At each it calls
-// goesOn, which may end the look.
+// past are the newest moments of a path before a record, and the cursor of older ones. At each, and after the first
+// records, it calls goesOn, which may end the look.
 func (s *Server) past(rec *recorder.Reader, f Frame, at tree.Path, before string, goesOn func() bool) (list []moment, next string, err error) {
-	o := history.PastOptions{Paths: []tree.Path{at}, Follow: true}
+	var from *history.Record
 	if before != "" {
-		last, err := rec.History().Get(before)
-		if err != nil {
+		if from, err = rec.History().Get(before); err != nil {
 			return nil, "", err
 		}
-		o.Keep = func(r *history.Record) bool { return history.Compare(r, last) < 0 }
 	}
+	seen := 0
+	o := history.PastOptions{Paths: []tree.Path{at}, Follow: true, Keep: func(r *history.Record) bool {
+		if seen++; seen == patientRecords {
+			goesOn() // where it cannot, the first moment ends the look
+		}
+		return from == nil || history.Compare(r, from) < 0
+	}}
 	last := ""
 	_, err = rec.History().Past(o, func(m history.Moment) bool {
 		if !goesOn() {

@@ -158,13 +158,13 @@ func (s *Server) related(w io.Writer, rec *recorder.Reader, record *history.Reco
 		fmt.Fprintf(w, "<li><span class=\"soft\">%s</span> %s <a href=\"%s\">%s</a> %s</li>\n", word, page.Badge(timeline.Badge(r)),
 			attribute(s.recordLink(r.ID)), page.Text(cmp.Or(view.What(r), r.ID)), s.clock().Time(r.Started))
 	}
-	before, err := h.List(history.ListOptions{Limit: 1, Known: true, Keep: func(o *history.Record) bool {
-		return o.Isolated == "" && o.Status != history.StatusOpen && history.Compare(o, record) < 0
+	before, err := h.List(history.ListOptions{Limit: 1, Known: true, Before: record, Keep: func(o *history.Record) bool {
+		return o.Isolated == "" && o.Status != history.StatusOpen
 	}})
 	if err != nil {
 		return
 	}
-	children, err := h.List(history.ListOptions{Limit: mostRelated, Known: true, Keep: func(o *history.Record) bool {
+	children, err := h.List(history.ListOptions{Limit: mostRelated, Known: true, Of: []history.Mark{history.Naming(record.ID)}, Keep: func(o *history.Record) bool {
 		return o.Parent == record.ID || o.Inside == record.ID || o.Turn != nil && o.Turn.Continues == record.ID
 	}})
 	if err != nil || len(before.Records)+len(children.Records) == 0 {

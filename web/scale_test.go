@@ -4,6 +4,8 @@ package web
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,4 +61,28 @@ func TestFilePagesOfWhatIsThere(t *testing.T) {
 		status, _ := b.get(b.base(place))
 		require.Equal(t, 404, status, place)
 	}
+}
+
+// TestALongHistoryKeepsNobodyWaiting: after some records the head of a page has gone out, and what was not found is said on it.
+func TestALongHistoryKeepsNobodyWaiting(t *testing.T) {
+	defer func(was int) { patientRecords = was }(patientRecords)
+	patientRecords = 3
+	b := serving(t).enter()
+	b.put("gone.txt", "a\n")
+	b.checkpoint("first")
+	require.NoError(t, os.Remove(filepath.Join(b.root, "gone.txt")))
+	b.checkpoint("second")
+	status, _ := b.get(b.base("/f/none.txt"))
+	require.Equal(t, 404, status)
+	for i := range 3 {
+		b.put("a.txt", fmt.Sprint(i))
+		b.checkpoint("more")
+	}
+	status, text := b.get(b.base("/f/none.txt"))
+	require.Equal(t, 200, status)
+	require.Contains(t, text, "none.txt: no record has changed it, and there is no such file")
+	status, text = b.get(b.base("/f/gone.txt"))
+	require.Equal(t, 200, status)
+	require.Contains(t, text, "deleted")
+	require.NotContains(t, text, "no such file")
 }

@@ -42,7 +42,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	}
 	id := r.PathValue("id")
 	// The newest of it says that there is one: the head of the page goes out, and then all records are looked at.
-	newest, err := rec.History().List(history.ListOptions{Known: true, Limit: 1, Keep: func(o *history.Record) bool { return o.Actor.Session == id }})
+	newest, err := rec.History().List(history.ListOptions{Known: true, Limit: 1, Of: []history.Mark{history.Naming(id)}, Keep: func(o *history.Record) bool { return o.Actor.Session == id }})
 	if err == nil && len(newest.Records) == 0 {
 		err = &project.Error{Kind: project.NotFound, Msg: "there is no session " + view.OneLine(id)}
 	}
@@ -79,6 +79,9 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	}{older, talk})
 }
 
+// moves mark the records that moved files.
+var moves = []history.Mark{history.Naming(string(history.Restore)), history.Naming(string(history.Revert)), history.Naming(string(history.Apply)), history.Naming(string(history.Publish))}
+
 // sessionOf are the records of a session, newest first, with those that moved files in its course.
 func sessionOf(rec *recorder.Reader, id, before string) ([]*history.Record, error) {
 	var last *history.Record
@@ -88,14 +91,14 @@ func sessionOf(rec *recorder.Reader, id, before string) ([]*history.Record, erro
 			return nil, err
 		}
 	}
-	of, err := rec.History().List(history.ListOptions{Known: true, Limit: sessionTurns + 1, Keep: func(r *history.Record) bool {
-		return r.Actor.Session == id && (last == nil || history.Compare(r, last) < 0)
+	of, err := rec.History().List(history.ListOptions{Known: true, Limit: sessionTurns + 1, Of: []history.Mark{history.Naming(id)}, Before: last, Keep: func(r *history.Record) bool {
+		return r.Actor.Session == id
 	}})
 	if err != nil || len(of.Records) == 0 {
 		return nil, err
 	}
 	oldest, newest := of.Records[len(of.Records)-1], of.Records[0]
-	moved, err := rec.History().List(history.ListOptions{Known: true, Limit: 4 * sessionTurns, Keep: func(r *history.Record) bool {
+	moved, err := rec.History().List(history.ListOptions{Known: true, Limit: 4 * sessionTurns, Of: moves, Keep: func(r *history.Record) bool {
 		return r.Actor.Session != id && did[r.Reason] != "" && !view.IsCheckpoint(r) && history.Compare(r, oldest) > 0 && (last == nil || history.Compare(r, newest) < 0)
 	}})
 	if err != nil {
