@@ -19,9 +19,9 @@ type Numbers struct {
 
 // Numbers returns an empty one.
 func (s *Store) Numbers() *Numbers {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	t := &Numbers{base: s.base, recent: s.recent}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &Numbers{base: s.base, recent: s.recent.freeze()}
 	t.known = make([]uint32, t.front()+t.recent.n)
 	return t
 }

@@ -62,3 +62,30 @@ func TestNumbersAreAMap(t *testing.T) {
 		require.Equal(t, want, maps.Collect(copy.All()), name)
 	}
 }
+
+// TestFrozenTableStays: what is added to a table and changed in it after it was frozen is not in the copy, whatever pages
+// they share, and is in the table.
+func TestFrozenTableStays(t *testing.T) {
+	at := func(i, pack int) entry {
+		return entry{hash: Hash{8: byte(i), 9: byte(i >> 8), 20: byte(i >> 16)}, place: place{pack: uint32(pack)}}
+	}
+	var now table
+	for i := range 2*tablePage + 7 {
+		now.add(at(i, 1))
+	}
+	was := now.freeze()
+	for i := range 3 * tablePage {
+		now.put(at(i, 2))
+	}
+	require.Equal(t, 2*tablePage+7, was.n)
+	for i := range was.n {
+		require.Equal(t, at(i, 1), *was.at(i))
+		h := at(i, 0).hash
+		require.Equal(t, i, was.number(&h))
+	}
+	for i := range 3 * tablePage {
+		require.Equal(t, at(i, 2), *now.at(i))
+	}
+	later := at(2*tablePage+100, 0).hash
+	require.Equal(t, -1, was.number(&later))
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"maps"
 )
 
 // Object is one object of the store.
@@ -39,13 +40,7 @@ func (s *Store) snapshot() (iter.Seq2[entry, error], error) {
 	if err := s.complete(); err != nil {
 		return nil, err
 	}
-	frozen := &Store{base: s.base, present: map[uint32]bool{}}
-	for seq := range s.present {
-		frozen.present[seq] = true
-	}
-	for i := range s.recent.n {
-		frozen.recent.add(*s.recent.at(i))
-	}
+	frozen := &Store{base: s.base, present: maps.Clone(s.present), recent: s.recent.freeze()}
 	return frozen.merged(s.base), nil
 }
 

@@ -1,6 +1,9 @@
 package store
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // table is a set of entries by hash that grows by pages, so that a capture of
 // many files leaves no outgrown copies behind. It is not safe for concurrent use.
@@ -8,11 +11,13 @@ type table struct {
 	slots []uint32 // number of the entry plus 1; 0 is free
 	pages []*[tablePage]entry
 	n     int
+	// frozen says of the pages, as far as it goes, which a frozen copy reads too.
+	frozen []bool
 }
 
 const tablePage = 1024
 
-// at returns the i-th entry in the order of adding. It stays valid while the table grows.
+// at returns the i-th entry in the order of adding, to be read. It stays valid while the table grows.
 func (t *table) at(i int) *entry { return &t.pages[i/tablePage][i%tablePage] }
 
 func (t *table) get(h *Hash) *entry {
@@ -59,11 +64,27 @@ func (t *table) add(e entry) int {
 
 // put adds e or replaces the entry of the same hash.
 func (t *table) put(e entry) {
-	if old := t.get(&e.hash); old != nil {
-		*old = e
+	if i := t.number(&e.hash); i >= 0 {
+		*t.change(i) = e
 		return
 	}
 	t.add(e)
+}
+
+// change returns the i-th entry to be changed in what is not its hash.
+func (t *table) change(i int) *entry {
+	if p := i / tablePage; p < len(t.frozen) && t.frozen[p] {
+		page := *t.pages[p]
+		t.pages[p], t.frozen[p] = &page, false
+	}
+	return t.at(i)
+}
+
+// freeze returns a copy that stays as it is whatever becomes of t, and takes next to no memory beside it. Nothing can be
+// added to it.
+func (t *table) freeze() table {
+	t.frozen = slices.Repeat([]bool{true}, len(t.pages))
+	return table{slots: t.slots, pages: slices.Clone(t.pages), n: t.n}
 }
 
 func (t *table) insert(h *Hash, v uint32) {

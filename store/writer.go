@@ -344,8 +344,8 @@ func (s *Store) assignPlaces(members []member, seq, off uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range members {
-		if e := s.recent.get(&members[i].hash); e != nil && e.pack == pending {
-			e.place = place{seq, off, uint16(i)}
+		if n := s.recent.number(&members[i].hash); n >= 0 && s.recent.at(n).pack == pending {
+			s.recent.change(n).place = place{seq, off, uint16(i)}
 		}
 	}
 }
