@@ -41,6 +41,9 @@ const pieceSize = 256 << 10
 // ownNames are what decree keeps in .decree itself, or makes anew.
 var ownNames = []string{".gitignore", "project.json", "runs", "tmp", "store", "aside", "backup", restoredDir, project.IntoFile}
 
+// IsOwnName says whether a name in .decree is of what decree keeps there itself.
+func IsOwnName(name string) bool { return slices.Contains(ownNames, name) }
+
 // putter stores a content.
 type putter func(r io.Reader, size int64) (tree.Hash, int64, error)
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"decree/backup"
@@ -165,6 +166,9 @@ func (s *session) emptyRoot(into string) (made bool, err error) {
 
 func (s *session) restoreHere(ctx context.Context, o backupOptions, word string) error {
 	site, err := s.siteIfAny()
+	if lost := (*project.StoreMissing)(nil); errors.As(err, &lost) {
+		return s.restoreLost(ctx, o, word, lost)
+	}
 	if err != nil {
 		return err
 	}
@@ -219,7 +223,9 @@ type restore struct {
 	root  string
 	src   *backupSource
 	begun *arrival // nil: none was begun before
-	fresh bool     // there is nothing here that could be lost
+	fresh bool     // no project is here
+	holds bool     // without a project, .decree has something of its user's, such as a config
+	anew  bool     // the store was missing and is made anew
 	empty bool     // the tree comes too, into a root that has nothing else in it
 	rec   *recorder.Recorder
 }
@@ -237,6 +243,7 @@ func (r *restore) all(ctx context.Context) (err error) {
 			return err
 		}
 		r.empty = len(others) == 0
+		r.holds = slices.ContainsFunc(others, isUsers)
 	}
 	if r.empty && r.fresh {
 		if err := project.BeginInto(disk.OS, r.root, intoOf(r.src)); err != nil {
@@ -250,9 +257,7 @@ func (r *restore) all(ctx context.Context) (err error) {
 		}
 	}
 	if err := r.rec.RefuseSwapInRun(); err != nil { // before a target is made
-		if r.fresh {
-			r.undo()
-		}
+		r.undo()
 		return err
 	}
 	live := r.rec.Project().Config.Backup.Plugins
@@ -283,11 +288,9 @@ func (r *restore) records(ctx context.Context) (*backup.Manifest, error) {
 		r.note("the records of " + r.src.name + " are here already: the restore that was begun goes on with the tree")
 		return r.src.source.Manifest, nil
 	}
-	out, err := r.restoreInto(ctx, r.o, r.rec, r.src, r.fresh)
+	out, err := r.restoreInto(ctx, r.o, r.rec, r.src, r.fresh && !r.holds)
 	if err != nil {
-		if r.fresh {
-			r.undo()
-		}
+		r.undo()
 		return nil, err
 	}
 	r.tellRestored(r.src, out)
@@ -321,15 +324,26 @@ func (r *restore) files(ctx context.Context, m *backup.Manifest) (lost, err erro
 	return lost, nil
 }
 
-// undo removes the project that was made for a restore which failed. What lies in .decree goes last, so that a death leaves what the
-// next restore takes up.
+// isUsers says whether a path is of what people have in .decree.
+func isUsers(path string) bool {
+	dir, name := filepath.Split(path)
+	return dir == ".decree/" && !backup.IsOwnName(name)
+}
+
+// undo removes the project, or the store, that was made for a restore which failed. What lies in .decree goes last, so that a death leaves
+// what the next restore takes up.
 func (r *restore) undo() {
+	if !r.fresh && !r.anew {
+		return
+	}
 	if r.rec != nil {
 		p := r.rec.Project()
 		if p.Swapping() {
 			return // it was decided on, and the next command finishes it
 		}
-		_ = p.Forsake()
+		if r.fresh {
+			_ = p.Forsake()
+		}
 		_ = os.RemoveAll(p.StorePath)
 	}
 	if r.empty {

@@ -68,6 +68,7 @@ type session struct {
 	echoed    map[string]bool        // the @TIMEs that were
 	bandwidth int64                  // of --bandwidth, in bytes a second; 0: no limit
 	alarmed   bool                   // what is wrong with backups was said
+	anew      bool                   // a store that is missing is made anew, for a restore
 	arriving  bool                   // a restore of a backup that is not finished is no obstacle
 	labels    view.Labels            // by record, filled by allLabels
 	// code is what to exit with when there is no error: run's child has a say.

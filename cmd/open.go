@@ -147,7 +147,7 @@ func (s *session) where() project.Where {
 		RootFlag: s.global.root, Cwd: s.env.Cwd, Home: s.env.get("HOME"),
 		StoreEnv: s.env.get("DECREE_STORE"), DataHome: s.env.get("XDG_DATA_HOME"),
 		ConfigHome:  s.env.get("XDG_CONFIG_HOME"),
-		ConfigStore: s.global.yes, Behind: s.env.behind(), Arriving: s.arriving,
+		ConfigStore: s.global.yes, Behind: s.env.behind(), Arriving: s.arriving, Anew: s.anew,
 	}
 }
 

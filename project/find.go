@@ -72,7 +72,7 @@ func (p *Project) examine(w Where) (*finding, error) {
 	if err := p.agree(asked, storeBase{base: id.Store}); err != nil {
 		return nil, err
 	}
-	store, m, err := p.openKnown(id)
+	store, m, err := p.openKnown(w, asked, id)
 	if err != nil {
 		return nil, err
 	}
@@ -138,13 +138,15 @@ func (p *Project) agree(asked, has storeBase) error {
 }
 
 // openKnown opens the store that project.json names.
-func (p *Project) openKnown(id *identity) (disk.Dir, *memory, error) {
+func (p *Project) openKnown(w Where, asked storeBase, id *identity) (disk.Dir, *memory, error) {
 	base := storeBase{base: id.Store}.abs(p.Root)
 	path := filepath.Join(base, id.ID)
 	store, err := p.openStore(base, id.ID)
+	if errors.Is(err, fs.ErrNotExist) && w.Anew {
+		store, err = p.makeAnew(w, asked, id)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, &Error{Kind: Failed, Msg: path + ": this project's store is missing",
-			Advice: fmt.Sprintf("bring it back there; or, to begin a new history without it, remove %s", filepath.Join(p.Root, dirName, identityFile))}
+		return nil, nil, p.storeMissing(id)
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, nil, &Error{Kind: Failed, Msg: fmt.Sprintf("%s: this project's store belongs to %s, and you may not read it", path, ownerOf(p.Disk, path)), Err: reason(err),
@@ -161,6 +163,10 @@ func (p *Project) openKnown(id *identity) (disk.Dir, *memory, error) {
 		store.Close()
 		return nil, nil, &Error{Kind: Refused, Msg: path + ": not this project's store", Err: err,
 			Advice: fmt.Sprintf("if %s came with somebody else's tree, remove it%s", filepath.Join(p.Root, dirName, identityFile), p.lostMemory(id, err))}
+	}
+	if m.Awaits && !w.Anew {
+		store.Close()
+		return nil, nil, p.storeMissing(id)
 	}
 	return store, m, nil
 }

@@ -46,6 +46,8 @@ type form struct {
 	Converting bool `json:"converting,omitempty"`
 	// Machine is the id of the machine, 32 random hex digits; "" before it is asked for.
 	Machine string `json:"machine,omitempty"`
+	// Awaits: the store was made anew for a restore, which is not finished. Until then it counts as missing.
+	Awaits bool `json:"awaits,omitempty"`
 	// From is the id of the project whose history a restore has put here.
 	From string `json:"from,omitempty"`
 }

@@ -14,7 +14,7 @@ func (p *Project) examineLayer() (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, m, err := p.openKnown(id)
+	store, m, err := p.openKnown(Where{}, storeBase{}, id)
 	if err != nil {
 		return nil, nil //nolint:nilerr // a command has deleted it
 	}

@@ -31,6 +31,8 @@ type Where struct {
 	// Arriving is of what goes on with a restore into the root that is not finished, or recovers: all else that
 	// changes the project is refused until then.
 	Arriving bool
+	// Anew is of a restore that makes the store anew which project.json names and which is missing.
+	Anew bool
 	// Behind is the user for whom root acts (sudo), nil if there is none. The store of a
 	// new project in that user's tree goes into that user's home, lest it is root's.
 	Behind *User

@@ -180,8 +180,8 @@ func (p *Project) FinishSwap(then func() error) (finished bool, err error) {
 	if err := p.swapIn(dir, plan); err != nil {
 		return false, err
 	}
-	if plan.From != "" && plan.From != p.form.From {
-		p.form.From = plan.From
+	if p.form.Awaits || plan.From != "" && plan.From != p.form.From {
+		p.form.From, p.form.Awaits = plan.From, false
 		if err := p.remember(); err != nil {
 			return false, err
 		}
