@@ -72,7 +72,11 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 		}
 		return storeNames, decree, from, nil
 	}
-	return out, o.Recorder.Swap(ctx, fmt.Sprintf("%s of %s, from %s:%s", m.Generation(), m.Project, m.Host, m.Root), prepare, build)
+	err := o.Recorder.Swap(ctx, fmt.Sprintf("%s of %s, from %s:%s", m.Generation(), m.Project, m.Host, m.Root), build, prepare)
+	if err != nil && out.Before != "" {
+		o.Tell("what is here is kept in " + out.Before + " all the same")
+	}
+	return out, err
 }
 
 // restoring is a restore that builds the new state.

@@ -35,11 +35,10 @@ func (r *Recorder) swapped() error {
 	return err
 }
 
-// Swap replaces all that the project has by what build makes in the swap's directories. prepare
-// is called before that, without the lock on the store's contents being given back. An error of
-// either leaves everything as it was. While a command works in a run it is refused: what that run has recorded
-// when it began, and needs to be put back, would be gone.
-func (r *Recorder) Swap(ctx context.Context, detail string, prepare func() error, build func(s *project.Swap) (store, decree []string, from string, err error)) error {
+// Swap replaces all that the project has by what build makes in the swap's directories. Once that is built, prepare is
+// called, which keeps what is here. An error of either leaves everything as it was. While a command works in a run it is
+// refused: what that run has recorded when it began, and needs to be put back, would be gone.
+func (r *Recorder) Swap(ctx context.Context, detail string, build func(s *project.Swap) (store, decree []string, from string, err error), prepare func() error) error {
 	x, err := r.enterToMove(ctx, opSwap)
 	if err != nil {
 		return err
@@ -50,21 +49,20 @@ func (r *Recorder) Swap(ctx context.Context, detail string, prepare func() error
 		r.auditFailure(opSwap, "", err)
 		return err
 	}
-	x.held, r.holding = true, x
-	err = prepare()
-	x.held, r.holding = false, nil
-	if err != nil {
-		return err
-	}
-	if x.w != nil { // what follows replaces the packs that it writes to
-		x.w.Close()
-		x.w = nil
-	}
 	s, err := r.project.BeginSwap()
 	if err != nil {
 		return project.Unmoved(err)
 	}
 	store, decree, from, err := build(s)
+	if err == nil {
+		x.held, r.holding = true, x
+		err = prepare()
+		x.held, r.holding = false, nil
+	}
+	if x.w != nil { // what follows replaces the packs that it writes to
+		x.w.Close()
+		x.w = nil
+	}
 	if err == nil {
 		err = s.Decide(store, decree, from)
 	}
