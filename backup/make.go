@@ -105,7 +105,7 @@ func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 	find := func() (*Place, error) {
 		place, err := FindOwn(ctx, o.Target, &p.Site, o.Where, o.Host)
 		if err == nil {
-			err = place.missing(p.Store)
+			err = place.missing(&p.Site)
 		}
 		return place, err
 	}
@@ -140,12 +140,20 @@ func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 	return place, unlock, nil
 }
 
-// missing refuses a target that has had generations and has none now.
-func (p *Place) missing(store disk.Dir) error {
-	if p.Marker != nil && p.Manifest != nil || p.other != nil {
+// Gone is the refusal of a target that has had generations of the project and has none now.
+func (p *Place) Gone(site *project.Site) error {
+	if p.Manifest != nil || p.other != nil {
 		return nil
 	}
-	return Missing(store, p.Target.String())
+	return Missing(site.Store, p.Target.String())
+}
+
+// missing is Gone for who writes there, to whom a marker that is lost says the same.
+func (p *Place) missing(site *project.Site) error {
+	if p.Marker == nil && p.other == nil {
+		return Missing(site.Store, p.Target.String())
+	}
+	return p.Gone(site)
 }
 
 // Missing is the error of a target that has no generations, if the store remembers that it has had some: its disk is not

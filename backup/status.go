@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"decree/backup/target"
@@ -17,10 +18,8 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
+	s.Last = Newest(list)
 	for i, l := range list {
-		if s.Last == nil && !IsPreRestore(l.Generation) {
-			s.Last = &list[i]
-		}
 		if len(l.KeptBy) == 0 {
 			s.NextToGo = append(s.NextToGo, l.Generation)
 		}
@@ -41,6 +40,11 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 		s.Bytes += o.Size
 		return nil
 	})
+	gone := p.Gone(site)
+	if gone != nil { // what stood there is what there is to say of the newest
+		s.Last = known.last()
+		s.problem("%s: %s", strings.TrimSuffix(gone.Error(), "; "+project.Unchanged), project.HintOf(gone))
+	}
 	s.judge(known, site, now)
 	if p.badMarker != nil {
 		s.problem("%v; the next backup writes it anew", p.badMarker)
@@ -54,7 +58,7 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 	if known.Proof != nil && slices.Contains(known.Proof.Damaged, currentDir) {
 		s.problem("%s was changed by somebody, or is an older one; the next backup makes it anew", p.At(currentDir))
 	}
-	if s.Last != nil && !s.Last.Provable {
+	if s.Last != nil && !s.Last.Provable && gone == nil {
 		s.problem("the newest backup, %s, cannot be restored as it is: a part of it is missing or damaged; 'decree backup' sends it again", s.Last.Generation)
 	}
 	if why := Unreadable(ctx, p.Target, p.Name); why != nil {
@@ -90,14 +94,30 @@ func Unreached(site *project.Site, target, name string, why error, now time.Time
 	if site.Store != nil {
 		known = ReadMemory(site.Store).Targets[target]
 	}
-	if known.Generation != "" {
-		s.Last = &Listed{Generation: known.Generation, Timestamp: known.Timestamp, KeptBy: []string{}}
-	}
+	s.Last = known.last()
 	if why != nil {
 		s.problem("%v", why)
 	}
 	s.judge(known, site, now)
 	return s
+}
+
+// last is the newest generation as far as it is remembered; nil where none is.
+func (r Remembered) last() *Listed {
+	if r.Generation == "" {
+		return nil
+	}
+	return &Listed{Generation: r.Generation, Timestamp: r.Timestamp, KeptBy: []string{}}
+}
+
+// Newest is the newest generation of a list, without what restores have replaced; nil where there is none.
+func Newest(list []Listed) *Listed {
+	for i, l := range list {
+		if !IsPreRestore(l.Generation) {
+			return &list[i]
+		}
+	}
+	return nil
 }
 
 func (s *Status) problem(format string, args ...any) {

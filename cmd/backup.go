@@ -168,7 +168,9 @@ func (s *session) listBackups(ctx context.Context, o backupOptions, _ []string) 
 		if why := backup.Unreadable(ctx, place.Target, place.Name); why != nil {
 			s.note(fmt.Sprintf("nothing of these was proven from here: %v: %s", why, project.HintOf(why)))
 		}
-		out, err = place.List(ctx, rec.Project().Config.Backup.Retention)
+		if err = place.Gone(rec.Project()); err == nil {
+			out, err = place.List(ctx, rec.Project().Config.Backup.Retention)
+		}
 	} else if s.noBackupYet(rec, o, err) {
 		err = nil
 	}
@@ -178,13 +180,22 @@ func (s *session) listBackups(ctx context.Context, o backupOptions, _ []string) 
 	if names := s.aside(ctx, o, rec); len(names) > 0 {
 		s.note(fmt.Sprintf("what restores have replaced and the target did not take is in %s: %s; 'decree backup list --to %[1]s' lists it", project.DefaultBackupTo, list(names)))
 	}
+	var found error
+	if newest := backup.Newest(out); newest != nil && !newest.Provable {
+		found = errFound{project.Integrity}
+	}
 	if s.global.json {
-		return s.printJSON(out)
+		return cmp.Or(s.printJSON(out), found)
 	}
 	if len(out) == 0 {
 		s.say("decree: there is no backup yet; 'decree backup' makes one")
 		return nil
 	}
+	return cmp.Or(s.printBackups(out), found)
+}
+
+// printBackups prints generations as a table.
+func (s *session) printBackups(out []backup.Listed) error {
 	return s.print(func(w io.Writer) error {
 		t := s.fits(&table{}, s.env.Stdout)
 		for _, l := range out {

@@ -40,6 +40,11 @@ func (s *session) statusOfBackups(ctx context.Context, o backupOptions) (status 
 	if err == nil {
 		defer done()
 		status, err = place.Status(ctx, p, s.env.Now())
+		if gone := place.Gone(p); gone != nil {
+			found = errFound{project.KindOf(gone)}
+		} else if status != nil && status.Last != nil && !status.Last.Provable {
+			found = errFound{project.Integrity}
+		}
 	}
 	if err != nil {
 		if s.noBackupYet(rec, o, err) {
