@@ -39,8 +39,8 @@ func Open(ctx context.Context, o OpenOptions) (target.Target, error) {
 	if o.Store != nil {
 		keys.Memory = keyMemory{o.Store}
 	}
-	gone := Missing(o.Store, o.place()) // then what is missing is not made
-	t, err := target.Open(ctx, o.Disk, target.Options{To: o.place(), Create: o.Create && gone == nil, Keys: keys, Getenv: o.Getenv, Home: o.Home, Scratch: o.StorePath, Bandwidth: o.Bandwidth})
+	gone := Missing(o.Store, o.Place()) // then what is missing is not made
+	t, err := target.Open(ctx, o.Disk, target.Options{To: o.Place(), Create: o.Create && gone == nil, Keys: keys, Getenv: o.Getenv, Home: o.Home, Scratch: o.StorePath, Bandwidth: o.Bandwidth})
 	if o.Create && gone != nil && errors.Is(err, target.ErrGone) && !strings.Contains(o.To, "://") {
 		return nil, gone
 	}
@@ -53,8 +53,8 @@ func Open(ctx context.Context, o OpenOptions) (target.Target, error) {
 	return t, err
 }
 
-// place is the target's absolute path, or its URL.
-func (o OpenOptions) place() string {
+// Place is the target's absolute path, or its URL.
+func (o OpenOptions) Place() string {
 	at := o.fromHome(o.To)
 	switch {
 	case strings.Contains(at, "://"):

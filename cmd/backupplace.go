@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"decree/backup"
 	"decree/disk"
 	"decree/project"
 )
@@ -22,6 +23,23 @@ func (s *session) notDecreesOwn(path string) error {
 		return nil
 	}
 	return refusedf("%s is inside %s, where %s; nothing was changed", quoteWord(path), quoteWord(around), what).Hintf("name a directory outside of it")
+}
+
+// notInStores refuses a target that is a directory of stores, or lies in one: what is not a store's own does not belong there, and both
+// are lost together.
+func (s *session) notInStores(o backup.OpenOptions) error {
+	at := o.Place()
+	if !o.Create || !filepath.IsAbs(at) {
+		return nil
+	}
+	real, err := realAbove(at)
+	if err != nil {
+		return nil //nolint:nilerr // opening it says why
+	}
+	if stores := project.StoresAround(disk.OS, s.where(), real); stores != "" {
+		return refusedf("%s is in %s, where decree keeps its stores; nothing was changed", quoteWord(at), quoteWord(stores)).Hintf("name a directory outside of it, best on another disk")
+	}
+	return nil
 }
 
 // realAbove is path without links in what exists of it.
