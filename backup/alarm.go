@@ -75,9 +75,18 @@ func (r *Remembered) problems(b project.Backup, now time.Time) (out []string) {
 	return append(out, r.Problems...)
 }
 
-func old(t, now time.Time) string { return humanize.RelTime(t, now, "old", "from now") }
+func old(t, now time.Time) string { return RelativeTime(t, now, "old") }
 
-func ago(t, now time.Time) string { return humanize.RelTime(t, now, "ago", "from now") }
+func ago(t, now time.Time) string { return RelativeTime(t, now, "ago") }
+
+// RelativeTime says how far a time is in the past, as in "3 days ago", or in the future. What is less than a minute ahead
+// is now: records and generations of one second have times of their own.
+func RelativeTime(t, now time.Time, past string) string {
+	if t.After(now) && t.Sub(now) < time.Minute {
+		t = now
+	}
+	return humanize.RelTime(t, now, past, "from now")
+}
 
 // Standstill says why nothing may be pruned now; "" where it may. In an outage, or with a clock that lies,
 // good generations must not be eaten by the rules.

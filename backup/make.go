@@ -475,9 +475,12 @@ func (mk *making) notMade(err error) error {
 	if errors.As(err, &e) && e.State != "" {
 		return err
 	}
-	advice := "run 'decree backup' again; what was sent already and is not needed is removed by the next one"
-	if disk.Full(err) {
-		advice = "free some space there, or make 'backup.retention' smaller and run 'decree backup prune'"
+	advice := "mend that, and run 'decree backup' again, which uses or removes what was sent already"
+	switch {
+	case disk.Full(err):
+		advice = "free some space on that disk, or name another target with backup.to; 'decree backup prune' frees little at once: contents that no generation names any more go a day later"
+	case project.HintOf(err) != "":
+		advice = project.HintOf(err)
 	}
 	return &project.Error{Kind: project.KindOf(err), Msg: mk.o.Target.String(), Err: err, State: state, Advice: advice}
 }

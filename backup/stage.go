@@ -323,6 +323,20 @@ func (s *Staged) prove() error {
 	return nil
 }
 
+// TreeFiles is how many files and links the generation's tree has, as far as it is there.
+func (s *Staged) TreeFiles() (n int, err error) {
+	r := tree.Reader{From: objectsOf{s.Store}, Skip: func(*tree.DamagedError) bool { return true }}
+	for it, err := range r.Entries(s.Manifest.Tree) {
+		if err != nil {
+			return 0, err
+		}
+		if it.Entry.Type != tree.Dir {
+			n++
+		}
+	}
+	return n, nil
+}
+
 // zipped is a zip whose list of names was looked through.
 type zipped struct {
 	*zip.Reader

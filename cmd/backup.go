@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -80,6 +81,11 @@ func (s *session) backup(ctx context.Context, o backupOptions) error {
 		s.bandwidth = int64(n)
 	}
 	words := s.words()
+	if len(words) == 0 || slices.Contains([]string{"restore", "prune", "drill"}, words[0]) {
+		if err := s.configIsFile(o); err != nil {
+			return err
+		}
+	}
 	if len(words) == 0 {
 		return s.makeBackup(ctx, o)
 	}
@@ -94,6 +100,17 @@ func (s *session) backup(ctx context.Context, o backupOptions) error {
 		return do(ctx, o, words[1:])
 	}
 	return usagef("backup has no subcommand %s", quoteWord(words[0])).Hintf("'decree backup' makes one; status, config, list, restore, drill, export and prune look at them and use them")
+}
+
+// configIsFile refuses to work on backups where config.yml is a link, which is not followed: other commands put it aside, and
+// backups would go to another place than it says, without a key, and by other rules.
+func (s *session) configIsFile(o backupOptions) error {
+	root, err := s.rootOf()
+	if err != nil || o.into != "" || o.dryRun || !project.ConfigLinked(disk.OS, root) {
+		return nil //nolint:nilerr // the command itself says it
+	}
+	return refusedf("%s is no regular file and is not read, so it is not known where backups belong; nothing was changed", quoteWord(filepath.Join(root, ".decree", "config.yml"))).
+		Hintf("put the file itself there in place of the link; what it leads to may be changed by others")
 }
 
 // backupClock sets the clock to DECREE_NOW, which tests use.
@@ -119,6 +136,9 @@ func (s *session) openTarget(ctx context.Context, to string, p *project.Site, cr
 		if to == "" {
 			o.To = p.Config.Backup.To
 		}
+	}
+	if err := s.notInStores(o); err != nil {
+		return nil, err
 	}
 	return backup.Open(ctx, o)
 }
@@ -282,9 +302,12 @@ func (s *session) pruneBackups(ctx context.Context, o backupOptions, _ []string)
 	if s.global.json {
 		return s.printJSON(out)
 	}
-	done := "was removed"
-	if o.dryRun {
+	done := "were removed"
+	switch {
+	case o.dryRun:
 		done = "would be removed"
+	case len(out.Removed) == 1:
+		done = "was removed"
 	}
 	switch {
 	case len(out.Removed) > 0:

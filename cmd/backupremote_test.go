@@ -130,7 +130,7 @@ func TestAFarTargetThatIsFull(t *testing.T) {
 		}
 		f.must("run", "--", "sh", f.script(0))
 		f.refusedThere(1, "no space left on device")
-		f.refusedThere(1, "stands as it was, and no new one was made\nhint: free some space there, or make 'backup.retention' smaller and run 'decree backup prune'")
+		f.refusedThere(1, "stands as it was, and no new one was made\nhint: free some space on that disk, or name another target with backup.to; 'decree backup prune' frees little at once")
 		f.faults.Store(0)
 		_ = os.Remove(filepath.Join(f.files, "foreign"))
 		f.backup()

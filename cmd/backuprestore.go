@@ -392,7 +392,11 @@ func (s *session) tryRestore(ctx context.Context, src *backupSource) error {
 		if s.global.json {
 			return s.printJSON(staged.Manifest.Counts)
 		}
-		s.tell("%s can be restored: %s, %s, %s of contents, each proven by its hash; nothing was changed", src.name, count(c.Records, "record"), count(len(staged.Manifest.Files), "file"), size(c.Bytes))
+		files, err := staged.TreeFiles()
+		if err != nil {
+			return err
+		}
+		s.tell("%s can be restored: %s, a tree of %s, %s of contents, each proven by its hash; nothing was changed", src.name, count(c.Records, "record"), count(files, "file"), size(c.Bytes))
 		return nil
 	})
 }

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
-
+	"decree/backup"
 	"decree/view"
 )
 
@@ -30,7 +29,7 @@ func (s *session) ago(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return humanize.RelTime(t, s.env.Now(), "ago", "from now")
+	return backup.RelativeTime(t, s.env.Now(), "ago")
 }
 
 // clock is t in the user's zone, to the second.

@@ -125,6 +125,23 @@ func (p *Project) readConfig(create bool) (err error) {
 	return nil
 }
 
+// ConfigLinked says whether something else than a file is in the place of the config of the tree at root, such as a link,
+// which is never followed.
+func ConfigLinked(d disk.Disk, root string) bool {
+	dir, err := d.OpenRoot(root)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	decree, err := dir.OpenDir(dirName)
+	if err != nil {
+		return false
+	}
+	defer decree.Close()
+	st, err := decree.Stat(configFile)
+	return err == nil && st.Kind != disk.Regular
+}
+
 // clearConfig puts aside what is no regular file in the place of config.yml.
 func (p *Project) clearConfig() error {
 	st, err := p.Decree.Stat(configFile)

@@ -42,6 +42,8 @@ var (
 	ErrWrongKey = errors.New("the key does not fit")
 	// ErrNoKey: key.age is missing, without which nothing can be read.
 	ErrNoKey = errors.New(keyFile + " is missing")
+	// ErrNoPassphrase: what is to be written is to be encrypted by a passphrase, and there is none.
+	ErrNoPassphrase = errors.New("backup.encrypt is passphrase, and DECREE_BACKUP_PASSPHRASE is not set")
 	// ErrDamagedKey: key.age is not what was written there.
 	ErrDamagedKey = errors.New(keyFile + " is damaged")
 )
@@ -61,7 +63,7 @@ func (e *KeyError) Hint() string { return e.Next }
 
 // AboutKey says whether an error is one of these categories.
 func AboutKey(err error) bool {
-	return slices.ContainsFunc([]error{ErrNoIdentity, ErrWrongKey, ErrNoKey, ErrDamagedKey}, func(is error) bool { return errors.Is(err, is) })
+	return slices.ContainsFunc([]error{ErrNoIdentity, ErrWrongKey, ErrNoKey, ErrNoPassphrase, ErrDamagedKey}, func(is error) bool { return errors.Is(err, is) })
 }
 
 // aboutKeyFile is an error of opening a key.age.
@@ -272,6 +274,9 @@ func (e *encrypted) newKey(ctx context.Context, project string) (*projectKey, er
 
 // wrap encrypts the secret part of a key for those who may read.
 func (e *encrypted) wrap(identity *age.X25519Identity) ([]byte, error) {
+	if len(e.recipients) == 0 {
+		return nil, &KeyError{ErrNoPassphrase, "set it, here and where a daemon or cron makes backups, or name age recipients with backup.encrypt"}
+	}
 	var out bytes.Buffer
 	w, err := age.Encrypt(&out, e.recipients...)
 	if err != nil {
