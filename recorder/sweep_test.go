@@ -335,7 +335,7 @@ func operations() []operation {
 func prepareOld(s *sweep) {
 	for i := range int64(6) {
 		s.ids = append(s.ids, s.run(500+i, 0, nil).Record.ID)
-		s.write("large", noise(int(i), 60_000))
+		s.write("a large one", noise(int(i), 60_000))
 		s.ids = append(s.ids, s.checkpoint(CheckpointOptions{Reason: "auto"}).ID)
 	}
 }
@@ -351,7 +351,7 @@ func judgePrune(s *sweep, v verdict) {
 	}
 	require.GreaterOrEqual(s.t, len(left), len(s.stay))
 	first := left[0]
-	s.write("large", "now")
+	s.write("a large one", "now")
 	with(s.bench, func(r *Recorder) (*MoveResult, error) {
 		return r.Restore(context.Background(), RestoreOptions{Ref: first, Yes: true})
 	})
