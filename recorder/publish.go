@@ -102,7 +102,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 		return b.res, b.nothingToMove()
 	}
 	b.res.Record, b.res.Outcome, err = r.perform(ctx, x, action{
-		reason: history.Publish, plan: b.plan, parents: []string{b.rec.ID}, full: full, cache: cache, description: "Publish of " + title(b.rec),
+		reason: history.Publish, plan: b.plan, parents: []string{b.rec.ID}, full: full, cache: cache, description: "Publish of " + draftTitle(b.rec),
 		effects: []history.StatusEffect{{ID: b.rec.ID, Draft: b.fate}},
 	})
 	if err != nil {
@@ -507,4 +507,12 @@ func refuseDraft(rec *history.Record, d plan.Direction) error {
 		e.Msg, e.Advice = fmt.Sprintf("isolated run %s changed nothing", rec.ID), ""
 	}
 	return e
+}
+
+// draftTitle is a draft's name and title: the candidates of a race are about the same.
+func draftTitle(rec *history.Record) string {
+	if rec.Draft == nil || rec.Draft.Name == "" {
+		return title(rec)
+	}
+	return rec.Draft.Name + ": " + title(rec)
 }

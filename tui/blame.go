@@ -17,6 +17,7 @@ type blamePane struct {
 	file   *recorder.BlamedFile
 	cursor int
 	top    int
+	left   int    // the columns of long lines that are scrolled out of sight
 	here   string // what brought the line at the cursor
 
 	begun int
@@ -56,6 +57,7 @@ func (m *model) blame(msg blameMsg) {
 func (m *model) blameKey(name string) tea.Cmd {
 	b := m.blamed
 	b.cursor = max(0, min(b.cursor+m.stepOf(name), b.file.Lines-1))
+	b.left = max(0, min(b.left+asideOf(name), longestRow))
 	switch name {
 	case "esc", "q", "b", "left":
 		m.blamed = nil

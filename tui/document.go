@@ -31,8 +31,8 @@ type document struct {
 	sections []section
 	places   []place
 	rows     int
-	dirs     bool // some sections are of directories
-	whole    bool // all of it was read, or err says why not
+	dirs     map[tree.Path]bool // the sections that are of directories
+	whole    bool               // all of it was read, or err says why not
 	err      error
 	sum      tree.Hash // of its bytes, when it is whole
 
@@ -84,7 +84,7 @@ const (
 
 // newDocument is a document of what open gives; it is read by index.
 func newDocument(open func() (io.ReadCloser, error)) *document {
-	return &document{open: open}
+	return &document{open: open, dirs: map[tree.Path]bool{}}
 }
 
 // index reads the diff once. grown is called now and then, when there is more to show.
@@ -142,7 +142,9 @@ func (d *document) add(before scanState, line diffLine, facts []byte) error {
 		if err != nil {
 			return err
 		}
-		d.dirs = d.dirs || sec.Op == patch.OpMkdir || sec.Op == patch.OpRmdir || sec.Op == patch.OpDirMode
+		if sec.Op == patch.OpMkdir || sec.Op == patch.OpRmdir || sec.Op == patch.OpDirMode {
+			d.dirs[sec.Path] = true
+		}
 		d.sections = append(d.sections, section{path: sec.Path, word: view.OpWord(sec.Op), note: noteOf(sec), row: d.rows})
 	case '@':
 		d.sections[line.sec].hunks++
@@ -186,14 +188,21 @@ func (d *document) state() (rows, sections int, whole bool, err error) {
 	return d.rows, len(d.sections), d.whole, d.err
 }
 
-// count is how many sections there are, in words.
-func (d *document) count() string {
+// counts are how many files and directories it changes; a path that becomes a file or a directory is both.
+func (d *document) counts() (files, directories int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.dirs {
-		return view.Count(len(d.sections), "path")
-	}
-	return view.Count(len(d.sections), "file")
+	return len(d.sections) - len(d.dirs), len(d.dirs)
+}
+
+// count is that in words.
+func (d *document) count() string { return view.PathsIn(d.counts()) }
+
+// isDir says whether a section of a path is about a directory.
+func (d *document) isDir(path tree.Path) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dirs[path]
 }
 
 func (d *document) section(i int) section {

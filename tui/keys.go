@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"decree/history"
 	"decree/timeline"
 	"decree/tree"
 )
@@ -45,6 +46,10 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 func (m *model) moveKey(name string) (tea.Cmd, bool) {
 	if by := m.stepOf(name); by != 0 {
 		return m.move(by), true
+	}
+	if by := asideOf(name); by != 0 {
+		m.record.moveAside(by)
+		return nil, true
 	}
 	switch name {
 	case "tab":
@@ -146,7 +151,8 @@ func (m *model) leave() tea.Cmd {
 	case m.foldHere():
 		return m.opened()
 	case l.typed != "":
-		return m.filterBy("")
+		cmd, _ := m.filterBy("") // which is understood
+		return cmd
 	}
 	return nil
 }
@@ -171,13 +177,12 @@ func (m *model) foldHere() bool {
 	return true
 }
 
-func (m *model) filterBy(text string) tea.Cmd {
+func (m *model) filterBy(text string) (tea.Cmd, error) {
 	if err := m.setFilter(text); err != nil {
-		m.fail(err)
-		return nil
+		return nil, err
 	}
 	m.list.rows, m.list.next, m.list.cursor, m.list.top = nil, "", 0, 0
-	return m.loading("", true)
+	return m.loading("", true), nil
 }
 
 // operations are the keys that plan one.
@@ -242,8 +247,8 @@ func (v *diffView) markDirectory() {
 	}
 }
 
-// prompt has a line typed at the bottom.
-func (m *model) prompt(label, text string, take func(string) tea.Cmd) tea.Cmd {
+// prompt has a line typed at the bottom. What take refuses stays there, to be mended.
+func (m *model) prompt(label, text string, take func(string) (tea.Cmd, error)) tea.Cmd {
 	m.input.Prompt = label + " "
 	m.input.SetValue(text)
 	m.input.CursorEnd()
@@ -259,10 +264,14 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 	if k, ok := msg.(tea.KeyPressMsg); ok {
 		switch k.String() {
 		case "enter":
-			take := m.typing
+			cmd, err := m.typing(strings.TrimSpace(m.input.Value()))
+			if err != nil {
+				m.fail(err)
+				return nil
+			}
 			m.typing = nil
 			m.input.Blur()
-			return take(strings.TrimSpace(m.input.Value()))
+			return cmd
 		case "esc":
 			m.typing = nil
 			m.input.Blur()
@@ -279,7 +288,7 @@ func (m *model) checkpointKey() tea.Cmd {
 		m.toast, m.bad = why, true
 		return nil
 	}
-	return m.prompt("Description (may be empty):", "", func(text string) tea.Cmd {
+	return m.prompt("Description (may be empty):", "", func(text string) (tea.Cmd, error) {
 		line := []string{"checkpoint"}
 		if text != "" {
 			line = append(line, "-d", text)
@@ -287,7 +296,7 @@ func (m *model) checkpointKey() tea.Cmd {
 		m.ask("Checkpoint", "Creating a checkpoint records the files as they are now. Nothing is changed.", line, func(ctx context.Context) (string, error) {
 			return "Checkpoint created", m.checkpoint(ctx, text)
 		})
-		return nil
+		return nil, nil
 	})
 }
 
@@ -298,15 +307,18 @@ func (m *model) labelKey() tea.Cmd {
 		return nil
 	}
 	id := row.ID
-	return m.prompt("Label:", "", func(name string) tea.Cmd {
+	return m.prompt("Label:", "", func(name string) (tea.Cmd, error) {
 		if name == "" {
-			return nil
+			return nil, nil
+		}
+		if err := history.CheckLabel(name); err != nil {
+			return nil, err
 		}
 		m.ask("Label", fmt.Sprintf("The label '%s' will name record %s, whatever it named before. A record with a label is not pruned.", clean(name), id), []string{"label", name, id},
 			func(ctx context.Context) (string, error) {
 				return "Labelled " + clean(name), m.label(ctx, name, id)
 			})
-		return nil
+		return nil, nil
 	})
 }
 
@@ -367,6 +379,7 @@ func (m *model) sheetKey(name string) tea.Cmd {
 		s.moveLine(by)
 		return nil
 	}
+	s.moveAside(asideOf(name))
 	switch name {
 	case "y", "enter":
 		return m.confirm()

@@ -53,8 +53,9 @@ type model struct {
 
 	helpTop int // the first line of it that is shown
 
-	input  textinput.Model
-	typing func(text string) tea.Cmd // takes what is typed; nil: nothing is typed
+	input textinput.Model
+	// typing takes what is typed, or says what is wrong with it; nil: nothing is typed.
+	typing func(text string) (tea.Cmd, error)
 
 	barred  map[string]string
 	toast   string // said at the bottom until the next key
@@ -82,8 +83,9 @@ type list struct {
 
 // entry is a line of the timeline: a row, or one inside it.
 type entry struct {
-	row   *timeline.Row
-	depth int
+	row    *timeline.Row
+	depth  int
+	ofRace bool // it is a candidate of the race that it is in
 }
 
 // entries are the lines of the timeline.
@@ -91,10 +93,10 @@ func (l *list) entries() []entry {
 	out := make([]entry, 0, len(l.rows))
 	for i := range l.rows {
 		r := &l.rows[i]
-		out = append(out, entry{r, 0})
+		out = append(out, entry{row: r})
 		if l.open[key(r)] {
 			for k := range r.Inner {
-				out = append(out, entry{&r.Inner[k], 1})
+				out = append(out, entry{&r.Inner[k], 1, r.Kind == timeline.Race})
 			}
 		}
 	}

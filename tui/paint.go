@@ -12,8 +12,8 @@ import (
 // paint draws rows of a diff. What is added and what is removed are coloured as the texts that they
 // are of: those of a hunk's side follow each other.
 func (m *model) paint(v *diffView, lines []diffLine, from int) []string {
-	if v.painted == nil || len(v.painted) > mostPainted || v.paintedFor != m.width {
-		v.painted, v.paintedFor = map[int]string{}, m.width
+	if columns := m.width + v.left; v.painted == nil || len(v.painted) > mostPainted || v.paintedFor != columns {
+		v.painted, v.paintedFor = map[int]string{}, columns
 	}
 	missing := false
 	for i := range lines {
@@ -30,6 +30,18 @@ func (m *model) paint(v *diffView, lines []diffLine, from int) []string {
 		out[i] = v.painted[from+i]
 	}
 	return out
+}
+
+// scrolledAside is a painted row without the columns that are out of sight; the sign of its line stays.
+func scrolledAside(painted string, kind byte, left int) string {
+	if left == 0 {
+		return painted
+	}
+	sign := 0
+	if kind != 's' && kind != '@' {
+		sign = 1
+	}
+	return ansi.Cut(painted, 0, sign) + ansi.TruncateLeft(ansi.TruncateLeft(painted, sign, ""), left, "…")
 }
 
 // mostPainted is how many rows are kept as they were painted.
@@ -79,21 +91,21 @@ func (m *model) paintLine(v *diffView, l diffLine, tokens []page.Token) string {
 	case '\\':
 		return s.dim.Render("\\ the file ends without a newline")
 	case '+':
-		return s.added.Render("+") + m.coloured(l.text, tokens, s.addedGround.Render)
+		return s.added.Render("+") + m.coloured(l.text, tokens, s.addedGround.Render, v.paintedFor)
 	case '-':
-		return s.removed.Render("-") + m.coloured(l.text, tokens, s.removedGround.Render)
+		return s.removed.Render("-") + m.coloured(l.text, tokens, s.removedGround.Render, v.paintedFor)
 	}
-	return " " + m.coloured(l.text, tokens, nil)
+	return " " + m.coloured(l.text, tokens, nil, v.paintedFor)
 }
 
 // coloured is a line with its tokens' colours, or all of it as plain has it. It is cut before it
-// is painted: a line is no longer than a screen.
-func (m *model) coloured(text string, tokens []page.Token, plain func(...string) string) string {
+// is painted: a line is no longer than a screen, and what is out of sight before it.
+func (m *model) coloured(text string, tokens []page.Token, plain func(...string) string, columns int) string {
 	if plain == nil {
 		plain = func(texts ...string) string { return strings.Join(texts, "") }
 	}
 	if len(tokens) == 0 {
-		return plain(ansi.Truncate(clean(text), m.width, "…"))
+		return plain(ansi.Truncate(clean(text), columns, "…"))
 	}
 	var b strings.Builder
 	for _, t := range tokens {

@@ -12,6 +12,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"decree/history"
 	"decree/planner"
 	"decree/recorder"
 	"decree/timeline"
@@ -48,6 +49,7 @@ type talk struct {
 	filter timeline.Filter
 	rows   []timeline.Row
 	next   string
+	done   int // how often something was done
 	ended  bool
 }
 
@@ -123,9 +125,6 @@ func (t *talk) sayRows(rows []timeline.Row, begin int) {
 		if len(rows[i].Labels) > 0 {
 			text += ", labelled " + clean(view.List(rows[i].Labels))
 		}
-		if name := rows[i].Name; name != "" && rows[i].Kind == timeline.Record {
-			text = name + ": " + text
-		}
 		t.say("%d  %s", begin+i+1, text)
 	}
 }
@@ -171,7 +170,7 @@ func (t *talk) atTimeline(word, rest string) (bool, error) {
 		if err != nil {
 			return true, err
 		}
-		t.row(row)
+		t.row(t.fresh(row))
 	}
 	return true, nil
 }
@@ -241,7 +240,14 @@ func (t *talk) row(r *timeline.Row) {
 	t.say("id: %s", r.ID)
 	if len(r.Inner) > 0 {
 		t.sayRows(r.Inner, 0)
-		for t.step("one of them, or ?", func(word, _ string) (bool, error) { return t.atFold(r, word) }) {
+		for t.step("one of them, or ?", func(word, _ string) (more bool, err error) {
+			done := t.done
+			if more, err = t.atFold(r, word); t.done > done { // what is inside is something else now
+				r = t.fresh(r)
+				t.sayRows(r.Inner, 0)
+			}
+			return more, err
+		}) {
 		}
 		return
 	}
@@ -261,18 +267,65 @@ func (t *talk) row(r *timeline.Row) {
 	}
 }
 
+// fresh is a row as it is now; the row itself where it is not found any more.
+func (t *talk) fresh(r *timeline.Row) *timeline.Row {
+	t.filter.Now = t.Now()
+	page, err := timeline.List(t.ctx, t.Read, t.filter, "", len(t.rows)+linesAtOnce)
+	if err != nil {
+		return r // what is wrong is said by what is done with it
+	}
+	for i := range page.Rows {
+		if key(&page.Rows[i]) == key(r) {
+			return &page.Rows[i]
+		}
+		for k := range page.Rows[i].Inner {
+			if in := &page.Rows[i].Inner[k]; key(in) == key(r) {
+				return in
+			}
+		}
+	}
+	return r
+}
+
+// helpLine is an answer that can be given; operation is what has to be possible for it, "" for nothing.
+type helpLine struct{ answer, operation, does string }
+
+// sayHelp prints the answers that can be given about a row.
+func (t *talk) sayHelp(lines []helpLine, r *timeline.Row) error {
+	barred, err := timeline.Barred(t.Read)
+	if err != nil {
+		return err
+	}
+	for _, l := range lines {
+		if l.operation != "" {
+			if _, why := requestFor(l.operation, r); why != "" {
+				continue
+			}
+			if why := barred[l.operation]; why != "" {
+				l.does = "not now: " + why
+			}
+		}
+		t.say("%-11s %s", l.answer, l.does)
+	}
+	return nil
+}
+
 // foldHelp are the answers about a session or a race.
-var foldHelp = map[timeline.Kind]string{
-	timeline.Session: `NUMBER      show one of its turns: its files, and what can be done with it
-r, a        revert, apply: all of its turns at once
-R           restore the files to before all of them
-enter       back to the list
-q           end`,
-	timeline.Race: `NUMBER      show one of its candidates: its files, and what can be done with it; p there publishes it
-x           discard all candidates that wait
-R           restore the files to before the race
-enter       back to the list
-q           end`,
+func foldHelp(r *timeline.Row) []helpLine {
+	lines := []helpLine{
+		{"NUMBER", "", "show one of its turns: its files, and what can be done with it"},
+		{"r", "revert", "revert all of its turns at once"},
+		{"a", "apply", "apply all of its turns again"},
+		{"R", "restore", "restore the files to before all of them"},
+	}
+	if r.Kind == timeline.Race {
+		lines = []helpLine{
+			{"NUMBER", "", "show one of its candidates: its files, and what can be done with it; p there publishes it"},
+			{"x", "discard", discardWords(r) + ": all that wait"},
+			{"R", "restore", "restore the files to before the race"},
+		}
+	}
+	return append(lines, helpLine{"enter", "", "back to the list"}, helpLine{"q", "", "end"})
 }
 
 func (t *talk) atFold(r *timeline.Row, word string) (bool, error) {
@@ -280,8 +333,7 @@ func (t *talk) atFold(r *timeline.Row, word string) (bool, error) {
 	case "":
 		return false, nil
 	case "?":
-		t.say("%s", foldHelp[r.Kind])
-		return true, nil
+		return true, t.sayHelp(foldHelp(r), r)
 	}
 	if operation := operations[word]; operation != "" {
 		return true, t.planRow(operation, r, nil)
@@ -303,15 +355,19 @@ type shownRecord struct {
 	marks  marks
 }
 
-const recordHelp = `d NUMBER    the diff of a file, with its hunks numbered; d alone: of all
-m NUMBER    mark files, or hunks of one: m 1 3, m 2:1,4; m alone: take all marks away
-r, a        revert, apply: all of it, or what is marked
-R           restore the files, or those that are marked, to before it; of a checkpoint, to it
-p, x        publish the draft, or what is marked of it; discard it
-l NAME      label it
-b NUMBER    who brought each line of a file
-enter       back to the list
-q           end`
+var recordHelp = []helpLine{
+	{"d NUMBER", "", "the diff of a file, with its hunks numbered; d alone: of all"},
+	{"m NUMBER", "", "mark files, or hunks of one: m 1 3-5, m 2:1,4, m src/ for all below src; m alone: take all marks away"},
+	{"r", "revert", "revert: take back all of it, or what is marked"},
+	{"a", "apply", "apply: bring again all of it, or what is marked"},
+	{"R", "restore", "restore the files, or those that are marked, to before it; of a checkpoint, to it"},
+	{"p", "publish", "publish the draft, or what is marked of it"},
+	{"x", "discard", "discard the draft"},
+	{"l NAME", "", "label it"},
+	{"b NUMBER", "", "who brought each line of a file"},
+	{"enter", "", "back to the list"},
+	{"q", "", "end"},
+}
 
 func (s *shownRecord) files() {
 	_, n, _, _ := s.doc.state()
@@ -327,7 +383,7 @@ func (s *shownRecord) files() {
 		s.say("%s", line)
 	}
 	if !s.source.want.IsZero() && s.doc.sum == s.source.want {
-		s.say("%s, diff verified by hash", view.Count(n, "file"))
+		s.say("%s, diff verified by hash", s.doc.count())
 	} else {
 		s.say("the diff is not what was recorded: 'decree doctor --repair' writes it again")
 	}
@@ -335,13 +391,18 @@ func (s *shownRecord) files() {
 
 func (s *shownRecord) at(word, rest string) (bool, error) {
 	if operation := operations[word]; operation != "" {
-		return true, s.planRow(operation, s.row, s.marks)
+		done := s.done
+		err := s.planRow(operation, s.row, s.marks)
+		if s.done > done {
+			s.row = s.fresh(s.row)
+		}
+		return true, err
 	}
 	switch word {
 	case "":
 		return false, nil
 	case "?":
-		s.say("%s", recordHelp)
+		return true, s.sayHelp(recordHelp, s.row)
 	case "d":
 		return true, s.diff(rest)
 	case "m":
@@ -350,10 +411,8 @@ func (s *shownRecord) at(word, rest string) (bool, error) {
 		return true, s.setLabel(rest)
 	case "b":
 		return true, s.blame(rest)
-	default:
-		return true, errNumber
 	}
-	return true, nil
+	return true, errNumber
 }
 
 // file is the section that a number names.
@@ -414,28 +473,79 @@ func (s *shownRecord) mark(rest string) error {
 		clear(s.marks)
 	}
 	for word := range strings.FieldsSeq(rest) {
-		number, hunks, byHunk := strings.Cut(word, ":")
-		i, err := s.file(number)
-		if err != nil {
+		if err := s.markWord(word); err != nil {
 			return err
-		}
-		sec := s.doc.section(i)
-		if !byHunk {
-			s.marks[sec.path] = map[int]bool{whole: true}
-			continue
-		}
-		for one := range strings.SplitSeq(hunks, ",") {
-			n, err := strconv.Atoi(one)
-			if err != nil || n < 1 || n > sec.hunks {
-				return fmt.Errorf("%q is no hunk of file %s; there are %d", clean(one), number, sec.hunks)
-			}
-			if !s.marks.has(sec.path, n) {
-				s.marks.toggle(sec.path, n, sec.hunks)
-			}
 		}
 	}
 	s.say("marked: %s", cmp.Or(s.marks.words(), "nothing"))
 	return nil
+}
+
+// markWord marks what a word means: files by number, "3" or "3-5", hunks of one, "2:1,4", or a directory, "src/".
+func (s *shownRecord) markWord(word string) error {
+	if s.doc == nil {
+		return errors.New("it has no files")
+	}
+	_, n, _, _ := s.doc.state()
+	if dir, is := strings.CutSuffix(word, "/"); is {
+		return s.markBelow(tree.Path(dir), n)
+	}
+	number, hunks, byHunk := strings.Cut(word, ":")
+	files, ok := numbers(number, n)
+	if !ok || byHunk && len(files) > 1 {
+		return fmt.Errorf("%q is no number of a file; there are %d", clean(number), n)
+	}
+	if !byHunk {
+		for _, i := range files {
+			s.marks[s.doc.section(i-1).path] = map[int]bool{whole: true}
+		}
+		return nil
+	}
+	sec := s.doc.section(files[0] - 1)
+	for one := range strings.SplitSeq(hunks, ",") {
+		list, ok := numbers(one, sec.hunks)
+		if !ok {
+			return fmt.Errorf("%q is no hunk of file %s; there are %d", clean(one), number, sec.hunks)
+		}
+		for _, h := range list {
+			if !s.marks.has(sec.path, h) {
+				s.marks.toggle(sec.path, h, sec.hunks)
+			}
+		}
+	}
+	return nil
+}
+
+// markBelow marks a directory and all files below it.
+func (s *shownRecord) markBelow(dir tree.Path, n int) error {
+	found := false
+	for i := range n {
+		if path := s.doc.section(i).path; path.Within(dir) {
+			found = true
+			s.marks[path] = map[int]bool{whole: true}
+		}
+	}
+	if !found {
+		return fmt.Errorf("it has nothing below %s", view.ShownPath(dir))
+	}
+	return nil
+}
+
+// numbers reads "3" or "3-5", of 1 to n.
+func numbers(text string, n int) (out []int, ok bool) {
+	first, last, isRange := strings.Cut(text, "-")
+	from, err := strconv.Atoi(first)
+	to := from
+	if err == nil && isRange {
+		to, err = strconv.Atoi(last)
+	}
+	if err != nil || from < 1 || to > n || from > to {
+		return nil, false
+	}
+	for i := from; i <= to; i++ {
+		out = append(out, i)
+	}
+	return out, true
 }
 
 // words say what is marked.
@@ -454,6 +564,9 @@ func (k marks) words() string {
 func (s *shownRecord) setLabel(name string) error {
 	if !actable(s.row) || name == "" {
 		return errors.New("a label needs a name, and a record")
+	}
+	if err := history.CheckLabel(name); err != nil {
+		return err
 	}
 	s.say("The label '%s' will name record %s.\nthe same, typed: %s", clean(name), s.row.ID, clean(tree.ShellWords([]string{"decree", "label", name, s.row.ID})))
 	if !s.yes("do it") {
@@ -529,7 +642,8 @@ func (t *talk) confirm(p *planner.Planned) error {
 		if err != nil {
 			return err
 		}
-		t.say("%s", strings.ReplaceAll(didWords(p.Request.Operation, done), " · ", ", "))
+		t.done++
+		t.say("%s", strings.ReplaceAll(t.didWords(p.Request, done), " · ", ", "))
 		return nil
 	}
 }

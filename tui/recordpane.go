@@ -11,6 +11,7 @@ import (
 	"decree/page"
 	"decree/timeline"
 	"decree/tree"
+	"decree/view"
 )
 
 // recordPane is the files and the diff of a row.
@@ -29,6 +30,7 @@ type diffView struct {
 	fileTop int
 	line    int // the row that the diff's cursor is at
 	lineTop int
+	left    int // the columns of long lines that are scrolled out of sight
 	marks   marks
 	read    bool // the document was read to its end
 	checked bool // and is what was recorded
@@ -36,7 +38,7 @@ type diffView struct {
 
 	colours    page.Colours
 	painted    map[int]string // rows as they are drawn
-	paintedFor int            // columns
+	paintedFor int            // columns, with those out of sight
 }
 
 // marks are what is chosen of a diff: whole files, or hunks, counted from 1.
@@ -209,6 +211,17 @@ func (v *diffView) moveLine(by int) {
 	v.file = v.doc.sectionAt(v.line)
 }
 
+// aside is how many columns a key scrolls long lines.
+const aside = 20
+
+// asideOf is how far a key goes sideways; 0: it is none that does.
+func asideOf(name string) int {
+	return map[string]int{">": aside, "shift+right": aside, "<": -aside, "shift+left": -aside}[name]
+}
+
+// moveAside scrolls long lines.
+func (v *diffView) moveAside(by int) { v.left = max(0, min(v.left+by, longestRow)) }
+
 // path is the file at the cursor; "" for none.
 func (v *diffView) path() tree.Path {
 	if v.doc == nil {
@@ -254,13 +267,24 @@ func (v *diffView) markWord(in pane) string {
 
 // markedWords say how much is marked: "2 of 5 files marked".
 func (v *diffView) markedWords() string {
-	text := humanize.Comma(int64(len(v.marks))) + " of " + v.doc.count() + " marked"
-	parts := 0
-	for _, on := range v.marks {
+	parts, dirs := 0, 0
+	for path, on := range v.marks {
 		if !on[whole] {
 			parts++
 		}
+		if v.doc.isDir(path) {
+			dirs++
+		}
 	}
+	allFiles, allDirs := v.doc.counts()
+	var of []string
+	if len(v.marks) > dirs {
+		of = append(of, humanize.Comma(int64(len(v.marks)-dirs))+" of "+view.Count(allFiles, "file"))
+	}
+	if dirs > 0 {
+		of = append(of, humanize.Comma(int64(dirs))+" of "+view.Count(allDirs, "directory"))
+	}
+	text := view.List(of) + " marked"
 	if parts > 0 {
 		text += ", of " + humanize.Comma(int64(parts)) + " some hunks"
 	}

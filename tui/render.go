@@ -1,8 +1,10 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -137,16 +139,31 @@ func (m *model) hints() []hint {
 	case m.sheet != nil:
 		return m.sheet.hints()
 	case m.blamed != nil:
-		return []hint{{"j k", "move", ""}, {"Y", "copy command", ""}, {"esc", "back", ""}}
+		return []hint{{"j k < >", "move", ""}, {"Y", "copy command", ""}, {"esc", "back", ""}}
 	case m.health != nil:
 		return []hint{{"j k", "scroll", ""}, {"Y", "copy command", ""}, {"esc", "back", ""}}
 	case m.focus == inTimeline:
-		return []hint{{"enter", "open", ""}, {"/", "filter", ""}, {"u", "undo", "undo"}, {"r", "revert", "revert"}, {"R", restoreWords(m.current()), "restore"}, {"p", "publish", "publish"},
-			{"c", "checkpoint", "checkpoint"}, {"a", "apply", "apply"}, {"x", "discard", ""}, {"l", "label", ""}, {"U", "redo", "redo"}, {"h", "health", ""}}
+		return m.possible([]hint{{"enter", "open", ""}, {"/", "filter", ""}, {"u", "undo", "undo"}, {"r", "revert", "revert"}, {"R", restoreWords(m.current()), "restore"},
+			{"p", "publish", "publish"}, {"x", discardWords(m.target("discard")), "discard"}, {"c", "checkpoint", "checkpoint"}, {"a", "apply", "apply"}, {"l", "label", ""},
+			{"U", "redo", "redo"}, {"h", "health", ""}})
 	}
-	return []hint{{"space", m.record.markWord(m.focus), ""}, {"r", "revert", "revert"}, {"p", "publish", "publish"}, {"esc", "back", ""}, {"R", restoreWords(m.current()), "restore"},
-		{"*", map[bool]string{true: "unmark all", false: "mark all"}[len(m.record.marks) > 0], ""}, {"tab", "next pane", ""}, {"b", "blame", ""}, {"o", "edit", ""}, {"a", "apply", "apply"},
-		{"d", "mark directory", ""}, {"n", "next hunk", ""}, {"Y", "copy command", ""}}
+	hints := []hint{{"space", m.record.markWord(m.focus), ""}, {"r", "revert", "revert"}, {"p", "publish", "publish"}, {"esc", "back", ""}, {"R", restoreWords(m.current()), "restore"}}
+	if m.focus == inDiff {
+		hints = append(hints, hint{"< >", "sideways", ""}, hint{"n", "next hunk", ""})
+	}
+	return m.possible(append(hints, []hint{{"*", map[bool]string{true: "unmark all", false: "mark all"}[len(m.record.marks) > 0], ""}, {"tab", "next pane", ""}, {"b", "blame", ""},
+		{"o", "edit", ""}, {"a", "apply", "apply"}, {"d", "mark directory", ""}, {"Y", "copy command", ""}}...))
+}
+
+// possible are the hints without those of operations that the row at the cursor has nothing for.
+func (m *model) possible(hints []hint) []hint {
+	return slices.DeleteFunc(hints, func(h hint) bool {
+		if h.operation == "" || h.operation == "checkpoint" {
+			return false
+		}
+		_, why := requestFor(h.operation, m.target(h.operation))
+		return why != ""
+	})
 }
 
 // always are the keys of every place without a question, at the right end of the line.
@@ -163,16 +180,19 @@ func (s *sheet) hints() []hint {
 	case s.nothing:
 		return []hint{{"esc", "back", ""}}
 	case len(s.marks) > 0:
-		return []hint{{"y", "plan what is marked alone", ""}, {"space", "mark", ""}, {"esc", "leave it", ""}}
+		return []hint{{"y, enter", "plan what is marked alone", ""}, {"space", "mark", ""}, {"esc", "leave it", ""}}
 	case s.hunks:
-		return []hint{{"y", "do it", ""}, {"esc", "leave it", ""}, {"space", "choose hunks", ""}, {"j k", "scroll", ""}, {"Y", "copy command", ""}}
+		return []hint{{"y, enter", "do it", ""}, {"esc", "leave it", ""}, {"space", "choose hunks", ""}, {"j k < >", "scroll", ""}, {"Y", "copy command", ""}}
 	}
-	return []hint{{"y", "do it", ""}, {"esc", "leave it", ""}, {"j k", "scroll", ""}, {"Y", "copy command", ""}}
+	return []hint{{"y, enter", "do it", ""}, {"esc", "leave it", ""}, {"j k < >", "scroll", ""}, {"Y", "copy command", ""}}
 }
 
 // keyLine has the keys of this place, as many as there is room for.
 func (m *model) keyLine() string {
 	s := &m.styles
+	if m.typing != nil && m.toast != "" {
+		return fit(" "+s.bannerBad.Render(m.toast), m.width)
+	}
 	var end string
 	if m.typing == nil && !m.help && m.sheet == nil {
 		end = s.keys(always[0]) + s.keys(always[1])
@@ -257,7 +277,11 @@ func (m *model) rowLine(e entry, here bool, columns int) string {
 	badge := s.badge[r.Badge].Render(fmt.Sprintf("%-*s", badgeColumns, r.Badge))
 	room := columns - ansi.StringWidth(head+fold+right) - badgeColumns - 2
 	what, tail := m.rowWords(e)
-	tail = ansi.Truncate(tail, max(room/2, room-ansi.StringWidth(what)), "…")
+	least := room / 2
+	if e.ofRace {
+		least = 0 // what was said of a candidate tells it from the others
+	}
+	tail = ansi.Truncate(tail, max(least, room-ansi.StringWidth(what)), "…")
 	if labels := rowLabels(r, room-ansi.StringWidth(tail)-leastTitle); labels != "" {
 		tail += " " + s.mark.Render(labels)
 	}
@@ -293,10 +317,12 @@ func (m *model) rowWords(e entry) (what, tail string) {
 		tail = "  " + s.tone(r.Tone).Render(r.Status)
 	}
 	switch {
+	case e.ofRace && r.Judged != "":
+		return cmp.Or(r.Name, r.What) + "  " + s.verdict(r.Judged), tail
+	case e.ofRace:
+		return cmp.Or(r.Name, r.What), tail
 	case r.Name == "" || r.Kind != timeline.Record:
 		return r.What, tail
-	case e.depth > 0 && r.Judged != "":
-		return r.Name, "  " + s.verdict(r.Judged) + tail
 	}
 	return r.Name + ": " + r.What, tail
 }
@@ -372,7 +398,11 @@ func indented(lines []string) []string {
 // factLines say what a row is.
 func (m *model) factLines(r *timeline.Row, columns int) []string {
 	s := &m.styles
-	out := wrapped(s.badge[r.Badge].Bold(true).Render(r.Badge)+"  "+s.strong.Render(r.What), columns-2)
+	what := r.What
+	if r.Name != "" && r.Kind == timeline.Record {
+		what = r.Name + ": " + what
+	}
+	out := wrapped(s.badge[r.Badge].Bold(true).Render(r.Badge)+"  "+s.strong.Render(what), columns-2)
 	if most := max(1, m.height/10); len(out) > most {
 		out = append(out[:most-1], fit(strings.Join(out[most-1:], " "), columns-2))
 	}
@@ -498,7 +528,7 @@ func (m *model) diffLines(v *diffView, x, columns, rows, y int, focused bool) []
 			}
 			return nil
 		}})
-		line := m.gutter(v, lines[i], focused && at == v.line) + boxes(lines[i]) + painted
+		line := m.gutter(v, lines[i], focused && at == v.line) + boxes(lines[i]) + scrolledAside(painted, lines[i].kind, v.left)
 		if focused && at == v.line {
 			line = m.styles.selected.Render(fit(ansi.Strip(line), columns))
 		}
@@ -567,7 +597,7 @@ func (m *model) blameLines(columns, rows int) []string {
 		if b.top+i == b.cursor {
 			cursor = "▸ "
 		}
-		line := cursor + s.dim.Render(fit(l.when, 13)+fit(l.what, what)) + fmt.Sprintf(" %5d ", b.top+i+1) + l.text
+		line := cursor + s.dim.Render(fit(l.when, 13)+fit(l.what, what)) + fmt.Sprintf(" %5d ", b.top+i+1) + scrolledAside(l.text, '@', b.left)
 		out = append(out, line)
 	}
 	if b.cursor-b.top < len(lines) && b.cursor >= b.top {

@@ -17,7 +17,7 @@ import (
 func drawn(r timeline.Row, columns int) string {
 	m := &model{styles: newStyles(true)}
 	m.whenColumns = len(shortWhen(r.When))
-	return strings.TrimRight(ansi.Strip(m.rowLine(entry{&r, 0}, false, columns)), " ")
+	return strings.TrimRight(ansi.Strip(m.rowLine(entry{row: &r}, false, columns)), " ")
 }
 
 // TestLabelsLeaveTheTitle: what a row is about and how much it changed are read before its labels, which have what room
@@ -92,4 +92,30 @@ func TestHelpIsReadAtAnySize(t *testing.T) {
 
 func TestFactsAreWrapped(t *testing.T) {
 	require.Equal(t, []string{"a · b", "ccc", "d"}, joined([]string{"a", "b", "ccc", "d"}, " · ", 5))
+}
+
+// TestCandidatesAreToldApart: at 100 columns, of which the timeline has 50, each candidate has its name and its verdict.
+func TestCandidatesAreToldApart(t *testing.T) {
+	m := &model{styles: newStyles(true), whenColumns: len("07:01")}
+	row := func(name, judged string) string {
+		r := timeline.Row{Kind: timeline.Record, Badge: "Run", When: "today 07:01", Name: name, What: "sh -c 'make generate' in all of the directories", Created: 2, Added: 2,
+			Judged: judged, Status: "succeeded, a draft", Tone: timeline.Waiting}
+		return strings.TrimRight(ansi.Strip(m.rowLine(entry{&r, 1, true}, false, 50)), " ")
+	}
+	require.Equal(t, "  07:01     Run     fix.1  judged good  … 2 +2 -0", row("fix.1", "good"))
+	require.Equal(t, "  07:01     Run     fix.2  judged bad  s… 2 +2 -0", row("fix.2", "bad"))
+	require.Equal(t, "  07:01     Run     fix.3  succeeded, a … 2 +2 -0", row("fix.3", ""))
+}
+
+// TestLongLinesScroll: what is scrolled out of sight leaves the sign of its line and its colours.
+func TestLongLinesScroll(t *testing.T) {
+	painted := "\x1b[1m+\x1b[m" + "\x1b[31m0123456789abcdefghij\x1b[m"
+	require.Equal(t, painted, scrolledAside(painted, '+', 0))
+	require.Equal(t, "+…56789abcdefghij", ansi.Strip(scrolledAside(painted, '+', 5)))
+	require.Equal(t, "…456789abcdefghij", ansi.Strip(scrolledAside(painted, '@', 5)))
+	v := diffView{}
+	v.moveAside(asideOf("<"))
+	require.Zero(t, v.left)
+	v.moveAside(asideOf(">"))
+	require.Equal(t, aside, v.left)
 }

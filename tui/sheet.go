@@ -55,7 +55,7 @@ func (m *model) act(operation string) tea.Cmd {
 		m.toast, m.bad = why, true
 		return nil
 	}
-	q, why := requestFor(operation, m.current())
+	q, why := requestFor(operation, m.target(operation))
 	if why != "" {
 		m.say("%s", why)
 		return nil
@@ -69,6 +69,29 @@ func (m *model) act(operation string) tea.Cmd {
 		p, err := m.planMarked(m.ctx, q, chosen)
 		return plannedMsg{q, p, err}
 	}
+}
+
+// target is the row that an operation is about: beside a published candidate it is the race whose others are discarded.
+func (m *model) target(operation string) *timeline.Row {
+	row := m.current()
+	if operation != "discard" || row == nil || !published(row) {
+		return row
+	}
+	if race := m.raceOf(row.ID); race != nil {
+		return race
+	}
+	return row
+}
+
+// raceOf is the race that a record is a candidate of; nil where it is of none.
+func (m *model) raceOf(id string) *timeline.Row {
+	i := slices.IndexFunc(m.list.rows, func(r timeline.Row) bool {
+		return r.Kind == timeline.Race && slices.ContainsFunc(r.Inner, func(in timeline.Row) bool { return in.ID == id })
+	})
+	if i < 0 {
+		return nil
+	}
+	return &m.list.rows[i]
 }
 
 // plan plans a request, beside the screen.
@@ -134,6 +157,19 @@ func restoreWords(r *timeline.Row) string {
 		return "restore to it"
 	}
 	return "restore to before it"
+}
+
+// discardWords say what a discard of a row gives up.
+func discardWords(r *timeline.Row) string {
+	if r != nil && r.Kind == timeline.Race && slices.ContainsFunc(r.Inner, func(in timeline.Row) bool { return published(&in) }) {
+		return "discard the others"
+	}
+	return "discard"
+}
+
+// published says whether a row is a draft that was, as a whole.
+func published(r *timeline.Row) bool {
+	return r.Record != nil && r.Record.Draft != nil && r.Record.Draft.State == history.DraftPublished
 }
 
 // each are the rows inside a row, or itself.
@@ -315,7 +351,13 @@ func (m *model) performed(msg performedMsg) tea.Cmd {
 	}
 	m.closeSheet()
 	m.record.marks = marks{}
-	m.say("%s", didWords(msg.request.Operation, msg.done))
+	text := m.didWords(msg.request, msg.done)
+	if race := m.raceOf(msg.request.Ref); race != nil && msg.request.Operation == "publish" {
+		if q, _ := requestFor("discard", race); len(slices.DeleteFunc(q.Refs, func(id string) bool { return id == msg.request.Ref })) > 0 {
+			text += " · x discards the others"
+		}
+	}
+	m.say("%s", text)
 	return m.loading("", true)
 }
 
@@ -325,8 +367,14 @@ var did = map[string]string{
 }
 
 // didWords is what was done, its proof, and how it is taken back.
-func didWords(operation string, d *planner.Done) string {
+func (e *engine) didWords(q planner.Request, d *planner.Done) string {
+	operation := q.Operation
 	parts := []string{did[operation]}
+	if operation == "publish" {
+		if r, err := e.Read.History().Get(q.Ref); err == nil && r.Draft != nil && r.Draft.Name != "" {
+			parts[0] += " " + view.OneLine(r.Draft.Name)
+		}
+	}
 	if marked := markedPaths(d); len(marked) > 0 {
 		what := "conflicts are marked in " + view.List(marked)
 		if len(marked) == len(d.Paths) {
