@@ -307,7 +307,7 @@ func (r *Recorder) namedByJournals(each func(tree.Hash)) error {
 		if j.Err != nil {
 			return j.Err
 		}
-		for _, s := range j.Steps {
+		for s := range j.Steps() {
 			for _, e := range []*tree.Entry{s.From, s.To} {
 				if e != nil {
 					each(e.SHA256)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"decree/tree"
 )
@@ -14,22 +15,23 @@ import (
 // carry the reason. An error means that a disk refused: what could not be done
 // can be tried again.
 func (x *txn) takeBack(ctx context.Context) error {
-	for _, s := range x.steps {
+	for s := range x.steps.allFacts() {
 		s.stayed, s.left, s.foreign = false, "", false
 	}
 	workers := x.t.workers()
 	var errs []error
-	run := func(pick func(*step) bool, list []*step, workers int, do func(*step) error) {
-		errs = append(errs, x.try(ctx, pick, list, workers, do))
+	run := func(pick func(*facts) bool, workers int, do func(*step) error) {
+		errs = append(errs, x.try(ctx, x.unsettled(pick), workers, do))
 	}
-	up := reversed(x.steps)
 	errs = append(errs, x.loosen(ctx))
-	run((*step).modeOnly, x.steps, workers, x.modeBack)
-	run(func(s *step) bool { return !s.modeOnly() }, x.steps, workers, x.observe)
-	run((*step).hasNew, x.steps, workers, x.newBack)
-	run((*step).makesDir, up, 1, x.unmakeDir)
-	run((*step).hadOther, x.steps, 1, x.oldBack)
-	run(all, x.steps, workers, func(s *step) error {
+	run((*facts).modeOnly, workers, x.modeBack)
+	run(func(s *facts) bool { return !s.modeOnly() }, workers, x.observe)
+	run((*facts).hasNew, workers, x.newBack)
+	made := x.unsettled((*facts).makesDir)
+	slices.Reverse(made) // children before parents
+	errs = append(errs, x.try(ctx, made, 1, x.unmakeDir))
+	run((*facts).hadOther, 1, x.oldBack)
+	run((*facts).ofDir, workers, func(s *step) error {
 		if mode, ok := s.mode(wantFrom); ok && !x.hides(mode) {
 			return x.setMode(s, wantFrom)
 		}
@@ -38,7 +40,7 @@ func (x *txn) takeBack(ctx context.Context) error {
 	errs = append(errs, x.giveBackOthers(), x.syncDirs(ctx))
 	h := newHandles(x.t.root)
 	defer h.close()
-	run(all, x.steps, workers, func(s *step) error { return x.proveBack(h, s) })
+	run(all, workers, func(s *step) error { return x.proveBack(h, s) })
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -58,32 +60,23 @@ func (x *txn) proveBack(h *handles, s *step) error {
 	return nil
 }
 
-func reversed(in []*step) []*step {
-	out := make([]*step, len(in))
-	for i, s := range in {
-		out[len(in)-1-i] = s
-	}
-	return out
+// unsettled are the picked steps that are not left yet.
+func (x *txn) unsettled(pick func(*facts) bool) []int32 {
+	return x.steps.picked(func(s *facts) bool { return s.left == "" && pick(s) })
 }
 
 // hadOther says whether something of another kind, or nothing, comes back to
 // the path, which has to wait for the directory above it.
-func (s *step) hadOther() bool {
+func (s *facts) hadOther() bool {
 	return s.kind == remove || s.kind == fileToDir || s.kind == rmdir || s.kind == dirToFile
 }
 
-// try calls do for all picked steps that are not left yet. A step that fails
-// is left, and the others are done all the same.
-func (x *txn) try(ctx context.Context, pick func(*step) bool, list []*step, workers int, do func(*step) error) error {
-	var todo []*step
-	for _, s := range list {
-		if s.left == "" && pick(s) {
-			todo = append(todo, s)
-		}
-	}
+// try calls do for all the steps. A step that fails is left, and the others are done
+// all the same.
+func (x *txn) try(ctx context.Context, todo []int32, workers int, do func(*step) error) error {
 	errs := make([]error, len(todo))
 	err := each(ctx, workers, len(todo), func(i int) error {
-		s := todo[i]
+		s := x.steps.at(int(todo[i]))
 		err := do(s)
 		var link *LinkError
 		var forbidden *ForbiddenError
@@ -288,7 +281,8 @@ func (x *txn) strangerBack(s *step, slot func(slots) string, holds *what) error 
 // The slots are removed next, unread.
 func (x *txn) giveBackOthers() error {
 	var errs []error
-	for _, s := range x.steps {
+	for _, n := range x.steps.picked(func(s *facts) bool { return s.seen.in == other || s.seen.out == other }) {
+		s := x.steps.at(int(n))
 		if s.seen.in == other {
 			errs = append(errs, at(s, x.strangerBack(s, func(p slots) string { return p.in }, &s.seen.in)))
 		}

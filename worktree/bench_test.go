@@ -74,9 +74,8 @@ func TestManySteps(t *testing.T) {
 	was[long[1:]+"/f"], will[long[1:]+"/f"] = file("deep"), file("deeper")
 	r, _ := newMemRig(t, was)
 	r.workers = 0
-	out, err := r.move(steps(was, will))
+	_, err := r.move(steps(was, will))
 	require.NoError(t, err)
-	require.Len(t, out.Touched, 15001)
 	require.Equal(t, will, r.state())
 	r.clean()
 }

@@ -19,10 +19,10 @@ import (
 // whose mode has to be loosened meanwhile. It is the phase that lists all
 // conflicts, so errors that a path answers for are conflicts too.
 func (x *txn) check(ctx context.Context) error {
-	conflicts := make([]string, len(x.steps))
-	err := each(ctx, x.t.workers(), len(x.steps), func(i int) (err error) {
-		conflicts[i], err = x.checkFrom(x.steps[i])
-		return at(x.steps[i], err)
+	conflicts := make([]string, x.steps.n)
+	err := x.each(ctx, all, func(s *step) (err error) {
+		conflicts[s.n], err = x.checkFrom(s)
+		return err
 	})
 	if err != nil {
 		return err
@@ -30,10 +30,12 @@ func (x *txn) check(ctx context.Context) error {
 	if err := x.conflicts(conflicts); err != nil {
 		return err
 	}
-	for i, s := range x.steps {
-		if conflicts[i], err = x.checkEmptied(s); err != nil {
-			return at(s, err)
-		}
+	err = x.downward(ctx, (*facts).ofDir, func(s *step) (err error) {
+		conflicts[s.n], err = x.checkEmptied(s)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if err := x.conflicts(conflicts); err != nil {
 		return err
@@ -48,7 +50,7 @@ func (x *txn) conflicts(reasons []string) error {
 	var list []Conflict
 	for i, reason := range reasons {
 		if reason != "" {
-			list = append(list, Conflict{x.steps[i].Path, reason})
+			list = append(list, Conflict{x.steps.at(i).Path, reason})
 		}
 	}
 	if list == nil {
@@ -127,7 +129,7 @@ func (x *txn) checkEmptied(s *step) (string, error) {
 	}
 	var kept []string
 	for _, e := range list {
-		if c := x.find(s.Path.Join(e.Name)); c == nil || c.To != nil {
+		if c := x.steps.find(s.Path.Join(e.Name)); c == nil || c.To != nil {
 			kept = append(kept, e.Name)
 		}
 	}
@@ -135,14 +137,6 @@ func (x *txn) checkEmptied(s *step) (string, error) {
 		return "", nil
 	}
 	return fmt.Sprintf("the directory holds other files that must stay (%d, such as %s)", len(kept), tree.Quote(slices.Min(kept))), nil
-}
-
-func (x *txn) find(path tree.Path) *step {
-	i, ok := slices.BinarySearchFunc(x.steps, path, func(s *step, p tree.Path) int { return s.Path.Compare(p) })
-	if !ok {
-		return nil
-	}
-	return x.steps[i]
 }
 
 // parent is what the check learns of a directory whose entries will change.
@@ -160,7 +154,7 @@ type parent struct {
 func (x *txn) checkParents(ctx context.Context) error {
 	parents := map[tree.Path]*parent{}
 	var list []*parent
-	for _, s := range x.steps {
+	for s := range x.steps.all() {
 		if dir := s.Path.Parent(); !s.modeOnly() && parents[dir] == nil {
 			p := &parent{path: dir}
 			parents[dir], list = p, append(list, p)
@@ -170,11 +164,10 @@ func (x *txn) checkParents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conflicts := make([]string, len(x.steps))
-	err = each(ctx, x.t.workers(), len(x.steps), func(i int) (err error) {
-		s := x.steps[i]
-		conflicts[i], err = x.checkTarget(s, parents[s.Path.Parent()])
-		return at(s, err)
+	conflicts := make([]string, x.steps.n)
+	err = x.each(ctx, all, func(s *step) (err error) {
+		conflicts[s.n], err = x.checkTarget(s, parents[s.Path.Parent()])
+		return err
 	})
 	if err == nil {
 		err = x.conflicts(conflicts)
@@ -259,7 +252,7 @@ func rootCause(err error) string {
 func (x *txn) checkTarget(s *step, p *parent) (string, error) {
 	if p != nil {
 		if s.To != nil && p.at != p.path {
-			if above := x.find(p.path); above == nil || !isDir(above.To) {
+			if above := x.steps.find(p.path); above == nil || !isDir(above.To) {
 				return "its directory is missing", nil
 			}
 		}
@@ -296,37 +289,58 @@ func (x *txn) placeSlots(s *step, p *parent) {
 	}
 	at := p.at
 	for at != "" {
-		if above := x.find(at); above == nil || isDir(above.To) {
+		if above := x.steps.find(at); above == nil || isDir(above.To) {
 			break
 		}
 		at = at.Parent()
 	}
-	s.beside = &at
+	s.beside = x.dirOfSlots(at)
+}
+
+// dirOfSlots is the one that all steps with their slots in dir have.
+func (x *txn) dirOfSlots(dir tree.Path) *tree.Path {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.slotDirs == nil {
+		x.slotDirs = map[tree.Path]*tree.Path{}
+	}
+	if x.slotDirs[dir] == nil {
+		x.slotDirs[dir] = &dir
+	}
+	return x.slotDirs[dir]
 }
 
 // addLoosened adds a step for each directory that must be made writable and has
 // no step of its own, so that the journal knows its mode.
 func (x *txn) addLoosened(parents []*parent) error {
+	var more []Step
 	for _, p := range parents {
-		if !p.loosen || x.find(p.path) != nil || p.path == "" {
+		if !p.loosen || x.steps.find(p.path) != nil || p.path == "" {
 			continue
 		}
 		e := &tree.Entry{Type: tree.Dir, Mode: p.info.Mode}
-		x.steps = append(x.steps, &step{
-			Step: Step{Path: p.path, From: e, To: e}, kind: chmodDir, was: &p.info,
-		})
+		more = append(more, Step{Path: p.path, From: e, To: e})
 	}
-	slices.SortFunc(x.steps, func(a, b *step) int { return a.Path.Compare(b.Path) })
+	if len(more) == 0 {
+		return nil
+	}
+	slices.SortFunc(more, func(a, b Step) int { return a.Path.Compare(b.Path) })
+	x.steps = x.steps.with(more)
+	for _, p := range parents {
+		if s := x.steps.find(p.path); s != nil && s.was == nil && s.opened() {
+			s.was = &p.info
+		}
+	}
 	return checkTree(x.steps)
 }
 
 // keepOld sees to it that what will be displaced is stored whole, and stores it where
 // it is not, to be flushed.
 func (x *txn) keepOld(ctx context.Context) error {
-	if err := x.each(ctx, (*step).hasOld, x.keepOne); err != nil {
+	if err := x.each(ctx, (*facts).hasOld, x.keepOne); err != nil {
 		return err
 	}
-	if len(x.picked((*step).hasOld)) > 0 {
+	if len(x.steps.picked((*facts).hasOld)) > 0 {
 		x.unflushed = append(x.unflushed, func(on bool) error { return when(on, x.keep.Flush) })
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"decree/disk"
@@ -30,13 +31,17 @@ func (x *txn) loosen(ctx context.Context) error {
 		return nil
 	}
 	busy := map[tree.Path]bool{}
-	for _, s := range x.steps {
+	for s := range x.steps.all() {
 		if !s.modeOnly() {
 			busy[s.Path.Parent()] = true
 		}
 	}
-	pick := func(s *step) bool { return busy[s.Path] && (isDir(s.From) || isDir(s.To)) }
-	return x.downward(ctx, pick, x.loosenOne)
+	return x.downward(ctx, (*facts).ofDir, func(s *step) error {
+		if !busy[s.Path] {
+			return nil
+		}
+		return x.loosenOne(s)
+	})
 }
 
 func (x *txn) loosenOne(s *step) error {
@@ -102,18 +107,22 @@ func (s *step) mode(want wanted) (uint32, bool) {
 // dirModes gives directories their modes, but for those that we could then not
 // look into: these have to wait for the verification.
 func (x *txn) dirModes(ctx context.Context, want wanted) error {
-	return x.each(ctx, func(s *step) bool {
-		mode, ok := s.mode(want)
-		return ok && !x.hides(mode)
-	}, func(s *step) error { return x.setMode(s, want) })
+	return x.each(ctx, (*facts).ofDir, func(s *step) error {
+		if mode, ok := s.mode(want); !ok || x.hides(mode) {
+			return nil
+		}
+		return x.setMode(s, want)
+	})
 }
 
 // lockDirs gives the others theirs, children before parents.
 func (x *txn) lockDirs(ctx context.Context, want wanted) error {
-	return x.upward(ctx, func(s *step) bool {
-		mode, ok := s.mode(want)
-		return ok && x.hides(mode)
-	}, func(s *step) error { return x.setMode(s, want) })
+	return x.upward(ctx, (*facts).ofDir, func(s *step) error {
+		if mode, ok := s.mode(want); !ok || !x.hides(mode) {
+			return nil
+		}
+		return x.setMode(s, want)
+	})
 }
 
 func (x *txn) setMode(s *step, want wanted) error {
@@ -159,17 +168,16 @@ func (x *txn) setMode(s *step, want wanted) error {
 // syncDirs flushes every directory whose entries changed, once, and new ones.
 // The flushes wait together: one commit of the file system serves many.
 func (x *txn) syncDirs(ctx context.Context) error {
-	var dirs []tree.Path
-	for _, s := range x.steps {
+	changed := map[tree.Path]bool{}
+	for s := range x.steps.all() {
 		if !s.modeOnly() {
-			dirs = append(dirs, s.Path.Parent())
+			changed[s.Path.Parent()] = true
 		}
-		if s.kind != chmodDir && (isDir(s.To) || isDir(s.From)) {
-			dirs = append(dirs, s.Path)
+		if s.kind != chmodDir && s.ofDir() {
+			changed[s.Path] = true
 		}
 	}
-	slices.Sort(dirs)
-	dirs = slices.Compact(dirs)
+	dirs := slices.Sorted(maps.Keys(changed))
 	return each(ctx, x.flushers(), len(dirs), func(i int) error {
 		d, err := x.h.dir(dirs[i])
 		var link *LinkError

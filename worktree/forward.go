@@ -12,9 +12,9 @@ import (
 
 // moveAll makes all moves of a checked and staged transaction, flushes and verifies.
 func (x *txn) moveAll(ctx context.Context) error {
-	for _, s := range x.steps {
+	for s := range x.steps.allFacts() {
 		s.seen = seen{at: oldState}
-		if s.From == nil {
+		if s.kind == create || s.kind == mkdir {
 			s.seen.at = nothing
 		}
 		if s.hasNew() {
@@ -36,7 +36,7 @@ func (x *txn) forward(ctx context.Context) error {
 		err = x.verify(ctx, wantTo)
 	}
 	if err == nil {
-		err = x.each(ctx, (*step).hasOld, x.checkQuiet)
+		err = x.each(ctx, (*facts).hasOld, x.checkQuiet)
 	}
 	if err == nil {
 		err = x.lockDirs(ctx, wantTo)
@@ -51,20 +51,20 @@ func (x *txn) forward(ctx context.Context) error {
 // way of another kind goes first, children before their directory; directories
 // come before what is put into them; the rest of the deletes come last.
 func (x *txn) moves(ctx context.Context) error {
-	away := func(s *step) bool { return s.under || s.early || s.kind == dirToFile || s.kind == fileToDir }
+	away := func(s *facts) bool { return s.under || s.early || s.kind == dirToFile || s.kind == fileToDir }
 	for _, part := range [...]func() error{
 		func() error { return x.loosen(ctx) },
 		func() error { return x.upward(ctx, away, x.goAway) },
-		func() error { return x.downward(ctx, (*step).makesDir, x.makeDir) },
-		func() error { return x.each(ctx, (*step).hasNew, x.comeIn) },
+		func() error { return x.downward(ctx, (*facts).makesDir, x.makeDir) },
+		func() error { return x.each(ctx, (*facts).hasNew, x.comeIn) },
 		func() error {
-			return x.each(ctx, func(s *step) bool { return s.kind == remove && !s.under && !s.early }, x.takeOut)
+			return x.each(ctx, func(s *facts) bool { return s.kind == remove && !s.under && !s.early }, x.takeOut)
 		},
 		func() error {
-			return x.upward(ctx, func(s *step) bool { return s.kind == rmdir && !s.under && !s.early }, x.dropDir)
+			return x.upward(ctx, func(s *facts) bool { return s.kind == rmdir && !s.under && !s.early }, x.dropDir)
 		},
 		func() error {
-			return x.each(ctx, func(s *step) bool { return s.kind == chmodFile }, func(s *step) error { return x.chmodFile(s, s.To) })
+			return x.each(ctx, func(s *facts) bool { return s.kind == chmodFile }, func(s *step) error { return x.chmodFile(s, s.To) })
 		},
 		func() error { return x.dirModes(ctx, wantTo) },
 	} {
@@ -75,7 +75,7 @@ func (x *txn) moves(ctx context.Context) error {
 	return nil
 }
 
-func (s *step) makesDir() bool { return s.kind == mkdir || s.kind == fileToDir }
+func (s *facts) makesDir() bool { return s.kind == mkdir || s.kind == fileToDir }
 
 // goAway takes what stands in the place of another kind out of the tree.
 func (x *txn) goAway(s *step) error {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 	"syscall"
@@ -56,9 +57,8 @@ const newerJournal = "written by a newer decree"
 
 // Journal is a transaction that a process has left.
 type Journal struct {
-	ID    string
-	Meta  json.RawMessage
-	Steps []Step // without Content; From equal to To: a directory that was made writable meanwhile
+	ID   string
+	Meta json.RawMessage
 	// Settled: it was finished or taken back, only its owner has to be told.
 	Settled bool
 	// Commit may be set before Recover, which calls it with the result while the
@@ -70,7 +70,22 @@ type Journal struct {
 
 	dir   disk.Dir
 	ext   string
-	steps []*step
+	steps *stepList
+}
+
+// Steps are without Content, in byte order of their paths. From equal to To is a directory
+// that was made writable meanwhile.
+func (j *Journal) Steps() iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		if j.steps == nil {
+			return
+		}
+		for s := range j.steps.all() {
+			if !yield(s.Step) {
+				return
+			}
+		}
+	}
 }
 
 func splitExt(name string) (id, ext string) {
@@ -119,11 +134,10 @@ func readJournal(dir disk.Dir, name, id string) (Journal, error) {
 	if err != nil {
 		return Journal{}, err
 	}
-	data := bytes.NewBuffer(make([]byte, 0, min(max(st.Size, 0), maxJournal)+bytes.MinRead))
-	if _, err := data.ReadFrom(io.LimitReader(f, maxJournal+1)); err != nil {
+	j, reason, err := decodeJournal(f, st.Size)
+	if err != nil {
 		return Journal{}, err
 	}
-	j, reason := decodeJournal(data.Bytes())
 	if reason == "" && j.ID != id {
 		reason = "it belongs to transaction " + tree.Quote(j.ID)
 	}
@@ -135,8 +149,8 @@ func readJournal(dir disk.Dir, name, id string) (Journal, error) {
 
 // draftJournal writes the journal, to be flushed with all that it needs.
 func (x *txn) draftJournal(context.Context) error {
-	if len(x.steps) > maxSteps {
-		return errTooMany(len(x.steps))
+	if x.steps.n > maxSteps {
+		return errTooMany(x.steps.n)
 	}
 	f, err := x.journals.Create(x.id+extNew, 0o600)
 	if err != nil {
@@ -188,25 +202,11 @@ func errTooMany(steps int) error {
 
 // writeJournal writes a journal to w, piece by piece: that of many steps is never
 // whole in memory.
-func writeJournal(w io.Writer, id string, meta []byte, steps []*step) error {
-	sum, left := sha256.New(), maxJournal-sha256.Size
+func writeJournal(w io.Writer, id string, meta []byte, steps *stepList) error {
 	out := bufio.NewWriterSize(w, 64<<10)
-	part := []byte(journalMagic)
-	part = appendBytes(part, id)
-	part = appendBytes(part, string(meta))
-	part = binary.AppendUvarint(part, uint64(len(steps)))
-	for i := 0; ; i++ {
-		if left -= len(part); left < 0 {
-			return errTooMany(len(steps))
-		}
-		sum.Write(part)
-		if _, err := out.Write(part); err != nil {
-			return err
-		}
-		if i == len(steps) {
-			break
-		}
-		part = appendStep(part[:0], steps[i])
+	sum := sha256.New()
+	if err := writeBody(io.MultiWriter(sum, out), id, meta, steps); err != nil {
+		return err
 	}
 	if _, err := out.Write(sum.Sum(nil)); err != nil {
 		return err
@@ -214,15 +214,30 @@ func writeJournal(w io.Writer, id string, meta []byte, steps []*step) error {
 	return out.Flush()
 }
 
-// expecting is a writer that fails unless what is written is what it holds.
-type expecting struct{ rest []byte }
-
-func (e *expecting) Write(p []byte) (int, error) {
-	if !bytes.HasPrefix(e.rest, p) {
-		return 0, errors.New("other bytes")
+// writeBody writes a journal but for its checksum.
+func writeBody(w io.Writer, id string, meta []byte, steps *stepList) error {
+	left := maxJournal - sha256.Size
+	part := []byte(journalMagic)
+	part = appendBytes(part, id)
+	part = appendBytes(part, string(meta))
+	part = binary.AppendUvarint(part, uint64(steps.n))
+	write := func() error {
+		if left -= len(part); left < 0 {
+			return errTooMany(steps.n)
+		}
+		_, err := w.Write(part)
+		return err
 	}
-	e.rest = e.rest[len(p):]
-	return len(p), nil
+	if err := write(); err != nil {
+		return err
+	}
+	for s := range steps.all() {
+		part = appendStep(part[:0], s)
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func appendBytes(b []byte, s string) []byte {
@@ -231,8 +246,16 @@ func appendBytes(b []byte, s string) []byte {
 
 func appendStep(b []byte, s *step) []byte {
 	b = appendBytes(b, string(s.Path))
+	b = appendStates(b, &s.Step, s.beside != nil)
+	if s.beside != nil {
+		b = binary.AppendUvarint(b, uint64(len(*s.beside)))
+	}
+	return b
+}
+
+func appendStates(b []byte, s *Step, beside bool) []byte {
 	var flags byte
-	for i, on := range [...]bool{s.From != nil, s.To != nil, s.MayStay, s.beside != nil} {
+	for i, on := range [...]bool{s.From != nil, s.To != nil, s.MayStay, beside} {
 		if on {
 			flags |= 1 << i
 		}
@@ -242,9 +265,6 @@ func appendStep(b []byte, s *step) []byte {
 		if e != nil {
 			b = appendEntry(b, e)
 		}
-	}
-	if s.beside != nil {
-		b = binary.AppendUvarint(b, uint64(len(*s.beside)))
 	}
 	return b
 }
@@ -269,24 +289,58 @@ func appendEntry(b []byte, e *tree.Entry) []byte {
 	return append(b, e.SHA256[:]...)
 }
 
-// decodeJournal returns the journal in data, or why there is none. Memory is
-// bounded by len(data) and maxSteps: counts are believed only as far as bytes
-// follow them, and paths that do not rise end the reading.
-func decodeJournal(data []byte) (*Journal, string) {
+// decodeJournal returns the journal in f, or why there is none; an error is the disk's.
+// It reads f twice, once for its checksum, and holds of it what a stepList does. Memory is
+// bounded by size and maxSteps: counts are believed only as far as bytes follow them, and
+// paths that do not rise end the reading.
+func decodeJournal(f io.ReaderAt, size int64) (j *Journal, reason string, err error) {
+	if size > maxJournal {
+		return nil, "too long", nil
+	}
+	body := size - sha256.Size
+	magic := make([]byte, len(journalMagic))
+	if body < int64(len(magic)) {
+		return nil, "not a journal", nil
+	}
+	if _, err := io.ReadFull(io.NewSectionReader(f, 0, body), magic); err != nil {
+		return nil, "", err
+	}
 	switch {
-	case len(data) > maxJournal:
-		return nil, "too long"
-	case len(data) < len(journalMagic)+sha256.Size || !bytes.HasPrefix(data, []byte(journalAny)):
-		return nil, "not a journal"
-	case !bytes.HasPrefix(data, []byte(journalMagic)):
-		return nil, newerJournal
+	case !bytes.HasPrefix(magic, []byte(journalAny)):
+		return nil, "not a journal", nil
+	case string(magic) != journalMagic:
+		return nil, newerJournal, nil
 	}
-	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
-	if want := sha256.Sum256(body); !bytes.Equal(want[:], sum) {
-		return nil, "damaged: its checksum is wrong"
+	var want, have tree.Hash
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, body)); err != nil {
+		return nil, "", err
 	}
-	r := &journalReader{data: body[len(journalMagic):]}
-	j := &Journal{ID: r.text(), Meta: json.RawMessage(r.text())}
+	sum.Sum(have[:0])
+	if _, err := io.ReadFull(io.NewSectionReader(f, body, sha256.Size), want[:]); err != nil {
+		return nil, "", err
+	}
+	if want != have {
+		return nil, "damaged: its checksum is wrong", nil
+	}
+	from := int64(len(magic))
+	r := &journalReader{src: io.NewSectionReader(f, from, body-from), left: body - from}
+	j = r.journal()
+	switch {
+	case r.err != nil:
+		return nil, "", r.err
+	case r.fault == "":
+		r.fault = j.accept(want)
+	}
+	if r.fault != "" {
+		return nil, "damaged: " + r.fault, nil
+	}
+	return j, "", nil
+}
+
+// journal reads a journal to the end.
+func (r *journalReader) journal() *Journal {
+	j := &Journal{ID: r.text(), Meta: json.RawMessage(r.text()), steps: &stepList{}}
 	if len(j.Meta) == 0 {
 		j.Meta = nil
 	}
@@ -294,59 +348,85 @@ func decodeJournal(data []byte) (*Journal, string) {
 	if count > maxSteps {
 		r.bad("more steps than a transaction can have")
 	}
-	var besides []*tree.Path
+	besides := map[tree.Path]*tree.Path{}
 	for ; count > 0 && r.fault == ""; count-- {
 		s, beside := r.step()
-		if n := len(j.Steps); n > 0 && r.fault == "" && s.Path <= j.Steps[n-1].Path {
+		if r.fault == "" && j.steps.n > 0 && s.Path <= j.steps.last {
 			r.bad("its paths are out of order, or one is named twice")
 		}
-		j.Steps, besides = append(j.Steps, s), append(besides, beside)
+		if r.fault == "" {
+			r.check(checkStep(&s, true))
+		}
+		if r.fault == "" && same(s.From, s.To) && !isDir(s.From) {
+			r.bad("a step that changes nothing")
+		}
+		if r.fault != "" {
+			break
+		}
+		f := j.steps.add(&s)
+		if beside == nil {
+			continue
+		}
+		if besides[*beside] == nil {
+			besides[*beside] = beside
+		}
+		f.beside = besides[*beside]
 	}
-	if r.fault == "" && len(r.data) > 0 {
+	if r.fault == "" && (len(r.data) > 0 || r.left > 0) {
 		r.fault = "bytes after its last step"
 	}
-	if r.fault != "" {
-		return nil, "damaged: " + r.fault
-	}
-	if reason := j.accept(besides, data); reason != "" {
-		return nil, reason
-	}
-	return j, ""
+	return j
 }
 
-// accept checks what the bytes say: a journal is data, not trusted.
-func (j *Journal) accept(besides []*tree.Path, data []byte) string {
+func (r *journalReader) check(err error) {
+	if err != nil {
+		r.bad(err.Error())
+	}
+}
+
+// accept checks what the bytes say: a journal is data, not trusted. sum is its checksum.
+func (j *Journal) accept(sum tree.Hash) string {
 	if err := checkID(j.ID); err != nil {
-		return "damaged: " + err.Error()
+		return err.Error()
 	}
 	if j.Meta != nil && !json.Valid(j.Meta) {
-		return "damaged: its metadata is not JSON"
+		return "its metadata is not JSON"
 	}
-	steps, err := prepare(j.Steps, true)
-	if err != nil {
-		return "damaged: " + err.Error()
+	if err := checkTree(j.steps); err != nil {
+		return err.Error()
 	}
-	if len(steps) != len(j.Steps) {
-		return "damaged: a step that changes nothing"
+	again := sha256.New()
+	if err := writeBody(again, j.ID, j.Meta, j.steps); err != nil || tree.Hash(again.Sum(nil)) != sum {
+		return "not in canonical form"
 	}
-	for i, s := range steps {
-		s.beside = besides[i]
-	}
-	same := &expecting{data}
-	if err := writeJournal(same, j.ID, j.Meta, steps); err != nil || len(same.rest) > 0 {
-		return "damaged: not in canonical form"
-	}
-	j.steps = steps
 	return ""
 }
 
 // journalReader reads the parts of a body; after the first fault all are empty.
 type journalReader struct {
-	data  []byte
+	data  []byte    // what was read of src and not taken yet; without a src it is all
+	src   io.Reader // what is left there is read when it is needed
+	left  int64     // so much
 	fault string
+	err   error // the disk's, which is a fault too
+}
+
+// need reads on until there are n bytes, or all that are left.
+func (r *journalReader) need(n uint64) {
+	if uint64(len(r.data)) >= n || r.left == 0 || n > uint64(len(r.data))+uint64(r.left) {
+		return
+	}
+	more := make([]byte, max(int64(n)-int64(len(r.data)), min(r.left, 64<<10)))
+	if _, err := io.ReadFull(r.src, more); err != nil {
+		r.err = err
+		r.bad(err.Error())
+		return
+	}
+	r.data, r.left = append(slices.Clip(r.data), more...), r.left-int64(len(more))
 }
 
 func (r *journalReader) number() uint64 {
+	r.need(min(binary.MaxVarintLen64, uint64(len(r.data))+uint64(r.left)))
 	n, size := binary.Uvarint(r.data)
 	if size <= 0 {
 		r.bad("a number is truncated")
@@ -357,6 +437,7 @@ func (r *journalReader) number() uint64 {
 }
 
 func (r *journalReader) bytes(n uint64) []byte {
+	r.need(n)
 	if n > uint64(len(r.data)) {
 		r.bad("it ends too early")
 		return nil
@@ -379,22 +460,12 @@ func (r *journalReader) bad(why string) {
 	if r.fault == "" {
 		r.fault = why
 	}
-	r.data = nil
+	r.data, r.left = nil, 0
 }
 
 func (r *journalReader) step() (s Step, beside *tree.Path) {
 	s.Path = tree.Path(r.text())
-	flags := r.byte()
-	if flags&^(flagFrom|flagTo|flagStay|flagBeside) != 0 {
-		r.bad("unknown flags")
-	}
-	if flags&flagFrom != 0 {
-		s.From = r.entry()
-	}
-	if flags&flagTo != 0 {
-		s.To = r.entry()
-	}
-	s.MayStay = flags&flagStay != 0
+	flags := r.states(&s)
 	if flags&flagBeside == 0 {
 		return s, nil
 	}
@@ -405,6 +476,22 @@ func (r *journalReader) step() (s Step, beside *tree.Path) {
 	}
 	dir := s.Path[:n]
 	return s, &dir
+}
+
+// states reads what the step goes from and to.
+func (r *journalReader) states(s *Step) (flags byte) {
+	flags = r.byte()
+	if flags&^(flagFrom|flagTo|flagStay|flagBeside) != 0 {
+		r.bad("unknown flags")
+	}
+	if flags&flagFrom != 0 {
+		s.From = r.entry()
+	}
+	if flags&flagTo != 0 {
+		s.To = r.entry()
+	}
+	s.MayStay = flags&flagStay != 0
+	return flags
 }
 
 func (r *journalReader) entry() *tree.Entry {
@@ -476,7 +563,7 @@ func (t *Tree) Tidy(journals disk.Dir) error {
 		if err != nil || st.Kind != disk.Directory {
 			continue // not ours: whoever empties the directory removes it
 		}
-		x := &txn{t: t, id: id, journals: journals, h: newHandles(t.root)}
+		x := &txn{t: t, id: id, steps: &stepList{}, journals: journals, h: newHandles(t.root)}
 		err = x.sweep()
 		x.close()
 		foreign := errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrPermission) && st.UID != own.UID

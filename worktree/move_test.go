@@ -38,13 +38,10 @@ func TestEveryKindToEveryKind(t *testing.T) {
 			t.Run(from+" to "+to, func(t *testing.T) {
 				r := newRig(t, beside.with(kinds[from]))
 				times := mtimes(t, r)
-				out, err := r.move(steps(kinds[from], kinds[to]))
+				_, err := r.move(steps(kinds[from], kinds[to]))
 				require.NoError(t, err)
 				require.Equal(t, beside.with(kinds[to]), r.state())
 				r.clean()
-				if from == to {
-					require.Empty(t, out.Touched)
-				}
 				for path, was := range times {
 					require.Equal(t, was, mtimes(t, r)[path], path)
 				}
@@ -162,7 +159,6 @@ func TestDirectoriesThatMayStay(t *testing.T) {
 	out, err := r.move(plan)
 	require.NoError(t, err)
 	require.Equal(t, []tree.Path{"d", "d/e"}, out.Stayed)
-	require.Equal(t, []tree.Path{"d/e/f", "d/g"}, out.Touched)
 	require.Equal(t, files{"d": dir(0o500), "d/e": dir(0o755), "d/e/__pycache__": dir(0o755)}, r.state())
 	r.clean()
 }

@@ -42,7 +42,7 @@ func (x *txn) planned(err error) bool {
 	if !errors.As(err, &link) {
 		return false
 	}
-	above := x.find(link.At)
+	above := x.steps.find(link.At)
 	return above != nil && (isLink(above.From) || isLink(above.To))
 }
 
@@ -279,7 +279,7 @@ func (s *step) whatIn(have state) what {
 
 func (x *txn) observeAll(ctx context.Context) error { return x.each(ctx, all, x.observe) }
 
-func all(*step) bool { return true }
+func all(*facts) bool { return true }
 
 // newDirMode is the mode of a new directory until the end.
 const newDirMode = 0o700

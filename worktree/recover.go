@@ -56,9 +56,6 @@ func (t *Tree) Recover(ctx context.Context, j Journal) (Result, *Outcome, error)
 	}
 	_ = x.emptySlots() // all is settled and stored: the owner may need the room. clean names what stays.
 	out := x.outcome()
-	if result == RolledBack {
-		out.Touched = nil
-	}
 	if j.Commit != nil {
 		if err := j.Commit(result, out); err != nil {
 			return result, out, err
@@ -113,7 +110,7 @@ func (x *txn) recover(ctx context.Context) (Result, error) {
 // emptyOfOthers gives back what is somebody's in the slots of a settled
 // transaction: they are removed next, and only what is a step's own may be.
 func (x *txn) emptyOfOthers(ctx context.Context) error {
-	if err := x.each(ctx, func(s *step) bool { return s.hasNew() || s.hasOld() }, x.observe); err != nil {
+	if err := x.each(ctx, func(s *facts) bool { return s.hasNew() || s.hasOld() }, x.observe); err != nil {
 		return err
 	}
 	return x.giveBackOthers()
@@ -128,7 +125,7 @@ func (x *txn) finish(ctx context.Context) (bool, error) {
 	if err := x.observeAll(ctx); err != nil {
 		return false, err
 	}
-	for _, s := range x.steps {
+	for s := range x.steps.allFacts() {
 		if !s.canFinish() {
 			return false, nil
 		}
@@ -144,7 +141,7 @@ func (x *txn) finish(ctx context.Context) (bool, error) {
 }
 
 // canFinish says whether the step is done, or all that it still needs is there.
-func (s *step) canFinish() bool {
+func (s *facts) canFinish() bool {
 	at, in, out := s.seen.at, s.seen.in, s.seen.out
 	if at == other || in == other || out == other {
 		return false

@@ -118,9 +118,9 @@ func listed(h *handles, path tree.Path) (bool, error) {
 }
 
 // markEarly lets what goes under one spelling go before what comes under another.
-func markEarly(steps []*step) respelled {
+func markEarly(steps *stepList) respelled {
 	sp := respelledOf(func(yield func(tree.Path) bool) {
-		for _, s := range steps {
+		for s := range steps.all() {
 			if !yield(s.Path) {
 				return
 			}
@@ -129,7 +129,7 @@ func markEarly(steps []*step) respelled {
 	if len(sp) == 0 {
 		return nil
 	}
-	for _, s := range steps {
+	for s := range steps.all() {
 		for end := 0; end < len(s.Path); end++ {
 			end = componentEnd(s.Path, end)
 			s.early = s.early || s.To == nil && sp[s.Path[:end]]

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,7 +82,8 @@ func (x *txn) checkModes() error {
 	if x.dirMode&0o077 == 0 {
 		return nil // as the staging directory was to be made
 	}
-	for _, s := range x.steps {
+	for _, n := range x.steps.picked((*facts).ofDir) {
+		s := x.steps.at(int(n))
 		if !isDir(s.To) {
 			continue
 		}
@@ -101,7 +103,7 @@ func (x *txn) stageAll(ctx context.Context) error {
 	if err := x.noteBesides(); err != nil {
 		return err
 	}
-	for batch := range slices.Chunk(x.picked((*step).hasNew), share(stageBatch, 4)) {
+	for batch := range slices.Chunk(x.steps.picked((*facts).hasNew), share(stageBatch, 4)) {
 		if err := x.flush(ctx); err != nil {
 			return err
 		}
@@ -134,16 +136,17 @@ func when(on bool, do func() error) error {
 }
 
 // stageSome writes a batch and leaves its files open, to be flushed.
-func (x *txn) stageSome(ctx context.Context, batch []*step) error {
+func (x *txn) stageSome(ctx context.Context, batch []int32) error {
 	files := make([]disk.File, len(batch))
 	err := each(ctx, x.t.workers(), len(batch), func(i int) (err error) {
-		files[i], err = x.stageOne(batch[i])
-		return at(batch[i], err)
+		s := x.steps.at(int(batch[i]))
+		files[i], err = x.stageOne(s)
+		return at(s, err)
 	})
 	for i, f := range files {
 		if f != nil {
 			x.unflushed = append(x.unflushed, func(on bool) error {
-				return at(batch[i], errors.Join(when(on, f.Sync), f.Close()))
+				return x.atNumber(batch[i], errors.Join(when(on, f.Sync), f.Close()))
 			})
 		}
 	}
@@ -482,11 +485,11 @@ func (x *txn) usualOwner(s *step) (*disk.Info, error) {
 
 // newDir returns the step that makes the directory at path, nil if none does.
 func (x *txn) newDir(path tree.Path) *step {
-	i, found := slices.BinarySearchFunc(x.steps, path, func(s *step, p tree.Path) int { return s.Path.Compare(p) })
-	if !found || !isDir(x.steps[i].To) || isDir(x.steps[i].From) {
+	s := x.steps.find(path)
+	if s == nil || !s.makesDir() {
 		return nil
 	}
-	return x.steps[i]
+	return s
 }
 
 // giveXattrs gives the slot the attributes and ACLs of the file it replaces.
@@ -537,7 +540,9 @@ func (x *txn) giveXattrs(s *step, p slots, f disk.File) error {
 // noteLinks names the files that other names share: the new content is a file
 // of its own.
 func (x *txn) noteLinks() {
-	for _, s := range x.steps {
+	shared := func(s *facts) bool { return s.kind == replace && s.was != nil && s.was.Nlink > 1 }
+	for _, n := range x.steps.picked(shared) {
+		s := x.steps.at(int(n))
 		if s.kind == replace && s.From.Type == tree.Regular && s.was != nil && s.was.Nlink > 1 {
 			x.note(fmt.Sprintf("%s: no longer hard-linked to its other names (it had %d)", tree.Quote(s.Path), s.was.Nlink))
 		}
@@ -546,14 +551,13 @@ func (x *txn) noteLinks() {
 
 // besides returns the directories with slots of their own.
 func (x *txn) besides() []tree.Path {
-	var out []tree.Path
-	for _, s := range x.steps {
+	dirs := map[tree.Path]bool{}
+	for s := range x.steps.allFacts() {
 		if s.beside != nil {
-			out = append(out, *s.beside)
+			dirs[*s.beside] = true
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return slices.Sorted(maps.Keys(dirs))
 }
 
 // noteBesides writes down where slots will lie beside their targets, so that
@@ -575,7 +579,7 @@ func (x *txn) noteBesides() error {
 	if err != nil {
 		return err
 	}
-	err = writeJournal(f, x.id, meta, nil)
+	err = writeJournal(f, x.id, meta, &stepList{})
 	if err == nil {
 		err = f.Sync()
 	}
@@ -599,11 +603,14 @@ func (x *txn) notedBesides() ([]tree.Path, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxJournal))
+	st, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	j, _ := decodeJournal(data)
+	j, _, err := decodeJournal(f, st.Size)
+	if err != nil {
+		return nil, err
+	}
 	var raw [][]byte
 	if j == nil || j.ID != x.id || json.Unmarshal(j.Meta, &raw) != nil {
 		return nil, nil

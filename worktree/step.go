@@ -40,10 +40,9 @@ type Plan struct {
 
 // Outcome says what a transaction did. All lists are in byte order of paths.
 type Outcome struct {
-	Touched []tree.Path // paths that are another than before
-	Stayed  []tree.Path // directories that were to be removed and were not empty
-	Notes   []string    // what could not be kept: an owner, an attribute, a shared hard link
-	Left    []Left      // Recover only: paths that are neither old nor new, left alone
+	Stayed []tree.Path // directories that were to be removed and were not empty
+	Notes  []string    // what could not be kept: an owner, an attribute, a shared hard link
+	Left   []Left      // Recover only: paths that are neither old nor new, left alone
 }
 
 // kind is what a step does.
@@ -104,10 +103,14 @@ func same(a, b *tree.Entry) bool {
 
 func isDir(e *tree.Entry) bool { return e != nil && e.Type == tree.Dir }
 
-// step is a Step on its way. There is one for each path that changes, all at once:
-// what few of them have is behind a pointer.
+// step is a Step on its way.
 type step struct {
 	Step
+	*facts
+}
+
+// facts is what a transaction knows of a step. What few of them have is behind a pointer.
+type facts struct {
 	was *disk.Info // what was checked; nil where nothing was, and in a recovery
 	out *disk.Info // what came out of the tree, as it was then
 	// beside is the directory of its slots; nil: they are in the staging directory.
@@ -130,17 +133,22 @@ type step struct {
 }
 
 // hasNew says whether the step's new content comes from a slot.
-func (s *step) hasNew() bool { return s.kind == create || s.kind == replace || s.kind == dirToFile }
+func (s *facts) hasNew() bool { return s.kind == create || s.kind == replace || s.kind == dirToFile }
 
 // hasOld says whether the step takes a file or link out of the tree.
-func (s *step) hasOld() bool { return s.kind == remove || s.kind == replace || s.kind == fileToDir }
+func (s *facts) hasOld() bool { return s.kind == remove || s.kind == replace || s.kind == fileToDir }
 
 // mayStay says whether the directory's removal can be left out: not where a file
 // comes in the place of one above it.
 func (s *step) mayStay() bool { return s.MayStay && !s.under }
 
+// ofDir says whether a directory is there before the step or after it.
+func (s *facts) ofDir() bool {
+	return s.kind == mkdir || s.kind == rmdir || s.kind == dirToFile || s.kind == fileToDir || s.kind == chmodDir
+}
+
 // modeOnly says whether the step changes no directory's entries.
-func (s *step) modeOnly() bool { return s.kind == chmodFile || s.kind == chmodDir }
+func (s *facts) modeOnly() bool { return s.kind == chmodFile || s.kind == chmodDir }
 
 // opened says whether the step stands only for a directory whose mode is
 // loosened while its entries are changed.
@@ -159,20 +167,23 @@ func checkID(id string) error {
 	return nil
 }
 
-// prepare sorts steps and refuses those that no tree can take. A plan's steps
-// that change nothing are dropped; a journal's stand for loosened directories.
-func prepare(in []Step, journal bool) ([]*step, error) {
-	out := make([]*step, 0, len(in))
+// prepare sorts a plan's steps and refuses those that no tree can take. Those that
+// change nothing are dropped.
+func prepare(in []Step) (*stepList, error) {
+	byPath := func(a, b Step) int { return a.Path.Compare(b.Path) }
+	if !slices.IsSortedFunc(in, byPath) {
+		in = slices.Clone(in)
+		slices.SortFunc(in, byPath)
+	}
+	out := &stepList{}
 	for _, s := range in {
-		if err := checkStep(&s, journal); err != nil {
+		if err := checkStep(&s, false); err != nil {
 			return nil, err
 		}
-		if same(s.From, s.To) && !(journal && isDir(s.From)) {
-			continue
+		if !same(s.From, s.To) {
+			out.add(&s)
 		}
-		out = append(out, &step{Step: s, kind: kindOf(s.From, s.To)})
 	}
-	slices.SortFunc(out, func(a, b *step) int { return a.Path.Compare(b.Path) })
 	return out, checkTree(out)
 }
 
@@ -242,16 +253,15 @@ func withoutOthers(e *tree.Entry) (plain tree.Entry, reason string) {
 }
 
 // checkTree refuses sorted steps that name a path twice, or have something at a
-// path while what is above it is no directory. It numbers them.
-func checkTree(steps []*step) error {
+// path while what is above it is no directory.
+func checkTree(steps *stepList) error {
 	var chain []*step // those whose path is a byte prefix of the present one
-	for i, s := range steps {
-		s.n = int32(i) // at most maxSteps
-		if i > 0 && steps[i-1].Path == s.Path {
-			return &PlanError{s.Path, "named twice"}
-		}
+	for s := range steps.all() {
 		for len(chain) > 0 && !strings.HasPrefix(string(s.Path), string(chain[len(chain)-1].Path)) {
 			chain = chain[:len(chain)-1]
+		}
+		if len(chain) > 0 && chain[len(chain)-1].Path == s.Path {
+			return &PlanError{s.Path, "named twice"}
 		}
 		for _, above := range slices.Backward(chain) {
 			if s.Path[len(above.Path)] != '/' {

@@ -27,7 +27,7 @@ type txn struct {
 	t        *Tree
 	id       string
 	meta     json.RawMessage
-	steps    []*step
+	steps    *stepList
 	journals disk.Dir
 	keep     Keeper
 	h        *handles
@@ -45,8 +45,9 @@ type txn struct {
 	began     int64  // in a recovery: when the journal was written, in ns since 1970
 	ext       string // what the journal's name says: extJournal and so on
 
-	mu    sync.Mutex
-	notes []string
+	mu       sync.Mutex
+	notes    []string
+	slotDirs map[tree.Path]*tree.Path // the directories of slots beside their targets
 }
 
 // Move makes every step of plan, or none. keep sees to it that what will be
@@ -73,11 +74,11 @@ func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.D
 	if t.opt.Tmp == nil {
 		return nil, errors.New("no directory for staging")
 	}
-	steps, err := prepare(plan.Steps, false)
+	steps, err := prepare(plan.Steps)
 	if err != nil {
 		return nil, err
 	}
-	if len(steps) == 0 { // as some undos: their record is all that there is to make
+	if steps.n == 0 { // as some undos: their record is all that there is to make
 		out := &Outcome{}
 		if plan.Commit != nil {
 			err = plan.Commit(out)
@@ -155,7 +156,7 @@ func (x *txn) undo(ctx context.Context, cause error) error {
 	}
 	// Without the mark a later recovery may finish instead: also whole.
 	if err = x.takeBack(context.WithoutCancel(ctx)); err == nil {
-		e.RolledBack = !slices.ContainsFunc(x.steps, func(s *step) bool { return s.left != "" && !s.foreign })
+		e.RolledBack = len(x.steps.picked(func(s *facts) bool { return s.left != "" && !s.foreign })) == 0
 		if err = x.mark(extUndone); err == nil {
 			err = x.clean()
 		}
@@ -169,23 +170,17 @@ func (x *txn) undo(ctx context.Context, cause error) error {
 
 func (x *txn) outcome() *Outcome {
 	out := &Outcome{Notes: x.notes, Left: x.leftOver()}
-	for _, s := range x.steps {
-		switch {
-		case s.stayed:
-			out.Stayed = append(out.Stayed, s.Path)
-		case !s.opened():
-			out.Touched = append(out.Touched, s.Path)
-		}
+	for _, n := range x.steps.picked(func(s *facts) bool { return s.stayed }) {
+		out.Stayed = append(out.Stayed, x.steps.at(int(n)).Path)
 	}
 	slices.Sort(out.Notes)
 	return out
 }
 
 func (x *txn) leftOver() (out []Left) {
-	for _, s := range x.steps {
-		if s.left != "" {
-			out = append(out, Left{s.Path, s.left})
-		}
+	for _, n := range x.steps.picked(func(s *facts) bool { return s.left != "" }) {
+		s := x.steps.at(int(n))
+		out = append(out, Left{s.Path, s.left})
 	}
 	return out
 }
@@ -204,30 +199,29 @@ func (x *txn) close() {
 }
 
 // each calls do for those steps that pick wants, several at once.
-func (x *txn) each(ctx context.Context, pick func(*step) bool, do func(*step) error) error {
-	list := x.picked(pick)
-	return each(ctx, x.t.workers(), len(list), func(i int) error { return at(list[i], do(list[i])) })
+func (x *txn) each(ctx context.Context, pick func(*facts) bool, do func(*step) error) error {
+	list := x.steps.picked(pick)
+	return each(ctx, x.t.workers(), len(list), func(i int) error {
+		s := x.steps.at(int(list[i]))
+		return at(s, do(s))
+	})
 }
 
 // upward calls do for the picked steps one by one, children before parents.
-func (x *txn) upward(ctx context.Context, pick func(*step) bool, do func(*step) error) error {
-	for _, s := range slices.Backward(x.steps) {
-		if !pick(s) {
-			continue
-		}
-		if err := cmpErr(ctx.Err(), at(s, do(s))); err != nil {
-			return err
-		}
-	}
-	return nil
+func (x *txn) upward(ctx context.Context, pick func(*facts) bool, do func(*step) error) error {
+	list := x.steps.picked(pick)
+	slices.Reverse(list)
+	return x.inTurn(ctx, list, do)
 }
 
 // downward calls do for the picked steps one by one, parents before children.
-func (x *txn) downward(ctx context.Context, pick func(*step) bool, do func(*step) error) error {
-	for _, s := range x.steps {
-		if !pick(s) {
-			continue
-		}
+func (x *txn) downward(ctx context.Context, pick func(*facts) bool, do func(*step) error) error {
+	return x.inTurn(ctx, x.steps.picked(pick), do)
+}
+
+func (x *txn) inTurn(ctx context.Context, list []int32, do func(*step) error) error {
+	for _, n := range list {
+		s := x.steps.at(int(n))
 		if err := cmpErr(ctx.Err(), at(s, do(s))); err != nil {
 			return err
 		}
@@ -242,14 +236,12 @@ func cmpErr(a, b error) error {
 	return b
 }
 
-func (x *txn) picked(pick func(*step) bool) []*step {
-	var out []*step
-	for _, s := range x.steps {
-		if pick(s) {
-			out = append(out, s)
-		}
+// atNumber gives err the path of the step with the number n.
+func (x *txn) atNumber(n int32, err error) error {
+	if err == nil {
+		return nil
 	}
-	return out
+	return at(x.steps.at(int(n)), err)
 }
 
 // at gives err the step's path, unless it names its own.

@@ -12,7 +12,7 @@ import (
 func (x *txn) verify(ctx context.Context, want wanted) error {
 	h := newHandles(x.t.root)
 	defer h.close()
-	return x.each(ctx, func(s *step) bool { return s.left == "" }, func(s *step) error {
+	return x.each(ctx, func(s *facts) bool { return s.left == "" }, func(s *step) error {
 		have, err := x.look(h, s, true)
 		if err != nil {
 			return err
@@ -58,7 +58,8 @@ func (x *txn) checkOut(s *step, p slots, name string, want *tree.Entry) error {
 		}
 		s.out = s.was // what came out is as that was
 		if s.out == nil {
-			s.out = &have.info
+			info := have.info
+			s.out = &info
 		}
 	}
 	return nil
