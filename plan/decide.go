@@ -10,6 +10,7 @@ import (
 
 	"decree/patch"
 	"decree/tree"
+	"decree/worktree"
 )
 
 // Options of a revert or apply.
@@ -231,38 +232,112 @@ func (o *overlay) forced(t *transition, opt Options, cur state) state {
 }
 
 // ForChanges plans that the tree goes from the states in changes' New to those in their
-// Old: what a failed run's putting back and a restore do. The bytes are in the store, so
-// that no step has a Content.
+// Old: what a failed run's putting back and a restore do. They are in byte order of their
+// paths, each of which there is once. The bytes are in the store, so that no step has a
+// Content. Without force the plan has no Items but those that forbid it, and those that
+// somebody writes to.
 func ForChanges(ctx context.Context, live Looker, changes []tree.Change, force bool) (*Plan, error) {
-	ov := newOverlay(live)
 	paths := make([]tree.Path, len(changes))
 	for i, c := range changes {
 		paths[i] = c.Path
 	}
-	if err := ov.see(ctx, paths); err != nil {
+	answers, err := live.LookAll(ctx, paths)
+	if err != nil {
 		return nil, err
 	}
-	for _, c := range changes {
-		cur, err := ov.at(c.Path)
-		if ov.special(c.Path, err) {
+	t := &taking{o: newOverlay(live), force: force, above: map[tree.Path]tree.Path{}}
+	t.plan.Steps = make([]worktree.Step, 0, len(changes)) // a list of very many is not grown
+	for i, c := range changes {
+		a := answers[i]
+		if t.plain(c, a) {
 			continue
 		}
-		if err != nil {
+		if a.Err == nil {
+			t.o.saw(c.Path, a)
+		}
+		if err := t.one(c); err != nil {
 			return nil, err
 		}
-		goal := state{entry: c.Old}
-		switch {
-		case same(cur.entry, c.Old):
-			ov.note(c.Path, Done, "")
-		case same(cur.entry, c.New):
-			ov.set(c.Path, goal, Move)
-		case force:
-			ov.set(c.Path, goal, Forced)
-		default:
-			ov.note(c.Path, Edited, Describe(cur.entry, c.New))
+	}
+	return t.finish()
+}
+
+// taking is one plan for changes. Of very many changes most are plain: each is a step, whatever
+// becomes of the others, and only the rest, and all directories, are in the overlay.
+type taking struct {
+	o     *overlay
+	force bool
+	plan  Plan
+	// above are the directories that plain steps need, each with the path of one of them.
+	above map[tree.Path]tree.Path
+}
+
+// plain plans a change between files, links and nothing of a path that is as it was left, and says
+// whether it was one.
+func (t *taking) plain(c tree.Change, a worktree.Looked) bool {
+	dir := func(e *tree.Entry) bool { return e != nil && e.Type == tree.Dir }
+	if a.Err != nil || dir(c.Old) || dir(c.New) || same(a.Entry, c.Old) || !same(a.Entry, c.New) {
+		return false
+	}
+	from := a.Entry
+	if from != nil && *from == *c.New {
+		from = c.New // which is held anyway
+	}
+	if dir := c.Path.Parent(); c.Old != nil && t.above[dir] == "" {
+		t.above[dir] = c.Path
+	}
+	it := Item{Path: c.Path, From: from, To: c.Old, Verdict: Move, Writing: a.Writing}
+	if t.force || a.Writing != nil {
+		t.plan.Items = append(t.plan.Items, it)
+	}
+	t.plan.Steps = append(t.plan.Steps, worktree.Step{Path: it.Path, From: it.From, To: it.To})
+	t.plan.count(it)
+	return true
+}
+
+// one plans any other change.
+func (t *taking) one(c tree.Change) error {
+	cur, err := t.o.at(c.Path)
+	if t.o.special(c.Path, err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	goal := state{entry: c.Old}
+	switch {
+	case same(cur.entry, c.Old):
+		t.o.note(c.Path, Done, "")
+	case same(cur.entry, c.New):
+		t.o.set(c.Path, goal, Move)
+	case t.force:
+		t.o.set(c.Path, goal, Forced)
+	default:
+		t.o.note(c.Path, Edited, Describe(cur.entry, c.New))
+	}
+	return nil
+}
+
+// finish puts the plain steps and the others together.
+func (t *taking) finish() (*Plan, error) {
+	for dir, path := range t.above {
+		if above := t.o.now[dir].entry; dir != "" && (above == nil || above.Type != tree.Dir) {
+			if err := t.o.makeAbove(path); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return ov.finish()
+	others, err := t.o.finish()
+	if err != nil {
+		return nil, err
+	}
+	p := &t.plan
+	p.Items = slices.Concat(p.Items, others.Items)
+	slices.SortFunc(p.Items, func(a, b Item) int { return a.Path.Compare(b.Path) })
+	p.Steps = append(p.Steps, others.Steps...)
+	slices.SortFunc(p.Steps, func(a, b worktree.Step) int { return a.Path.Compare(b.Path) })
+	p.Created, p.Modified, p.Deleted = p.Created+others.Created, p.Modified+others.Modified, p.Deleted+others.Deleted
+	return p, nil
 }
 
 // Changes are the plan's steps as changes of the tree, in path order.

@@ -150,13 +150,18 @@ func (o *overlay) see(ctx context.Context, paths []tree.Path) error {
 	}
 	for i, a := range answers {
 		if a.Err == nil {
-			o.found(paths[i], a.Entry)
-			if a.Writing != nil {
-				o.writing[paths[i]] = a.Writing
-			}
+			o.saw(paths[i], a)
 		} // at looks again, and returns the error
 	}
 	return nil
+}
+
+// saw enters what the tree has at path.
+func (o *overlay) saw(path tree.Path, a worktree.Looked) {
+	o.found(path, a.Entry)
+	if a.Writing != nil {
+		o.writing[path] = a.Writing
+	}
 }
 
 func (o *overlay) found(path tree.Path, entry *tree.Entry) state {
@@ -310,6 +315,9 @@ func (p *Plan) Rethink(ask func([]worktree.Step) (map[tree.Path]string, error)) 
 // Displaced are the items whose file goes out of the tree while somebody has it
 // open for writing.
 func (p *Plan) Displaced() (out []Item) {
+	if !slices.ContainsFunc(p.Items, func(it Item) bool { return it.Writing != nil }) {
+		return nil
+	}
 	moved := map[tree.Path]bool{}
 	for _, s := range p.Steps {
 		moved[s.Path] = s.To == nil || s.From == nil || s.To.Type != s.From.Type || s.To.SHA256 != s.From.SHA256
@@ -349,23 +357,31 @@ func (o *overlay) parents() error {
 	}
 	slices.Sort(want)
 	for _, path := range want {
-		for dir := path.Parent(); dir != ""; dir = dir.Parent() {
-			s, err := o.at(dir)
-			if o.special(dir, err) {
-				break
-			}
-			if err != nil {
-				return err
-			}
-			if s.entry != nil && s.entry.Type == tree.Dir {
-				break
-			}
-			if s.entry != nil {
-				o.note(dir, Edited, "a "+s.entry.Type.String()+" is where a directory has to be")
-				break
-			}
-			o.set(dir, state{entry: &tree.Entry{Type: tree.Dir, Mode: 0o755}}, Move)
+		if err := o.makeAbove(path); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// makeAbove plans the directories above path that are missing.
+func (o *overlay) makeAbove(path tree.Path) error {
+	for dir := path.Parent(); dir != ""; dir = dir.Parent() {
+		s, err := o.at(dir)
+		if o.special(dir, err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if s.entry != nil && s.entry.Type == tree.Dir {
+			return nil
+		}
+		if s.entry != nil {
+			o.note(dir, Edited, "a "+s.entry.Type.String()+" is where a directory has to be")
+			return nil
+		}
+		o.set(dir, state{entry: &tree.Entry{Type: tree.Dir, Mode: 0o755}}, Move)
 	}
 	return nil
 }
