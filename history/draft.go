@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"slices"
 
 	"decree/jsonread"
@@ -159,23 +160,49 @@ func (h *History) SetDrafts(ids []string, state DraftState) error {
 
 // DiffChanges are the changes that a record's changes.diff tells of, in its order.
 func (h *History) DiffChanges(r *Record) (out []tree.Change, err error) {
-	if r.DiffSHA256.IsZero() {
-		return nil, nil
-	}
-	f, err := h.OpenFile(r.ID, diffName)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	err = Facts(f, func(s *patch.Section) bool {
-		if n := len(out); n > 0 && out[n-1].Path == s.Path { // a change of kind has two sections
-			out[n-1].New = s.New
-			return true
+	for c, err := range h.DiffEach(r) {
+		if err != nil {
+			return nil, err
 		}
-		out = append(out, tree.Change{Path: s.Path, Old: s.Old, New: s.New})
-		return true
-	})
-	return out, err
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// DiffEach is DiffChanges of changes that are too many to be held: one after the other. It can
+// be read more than once.
+func (h *History) DiffEach(r *Record) iter.Seq2[tree.Change, error] {
+	return func(yield func(tree.Change, error) bool) {
+		if r.DiffSHA256.IsZero() {
+			return
+		}
+		f, err := h.OpenFile(r.ID, diffName)
+		if err != nil {
+			yield(tree.Change{}, err)
+			return
+		}
+		defer f.Close()
+		var c tree.Change // the last one, which a section may follow: a change of kind has two
+		more := true
+		err = Facts(f, func(s *patch.Section) bool {
+			if c.Path == s.Path {
+				c.New = s.New
+				return true
+			}
+			if c.Path != "" {
+				more = yield(c, nil)
+			}
+			c = tree.Change{Path: s.Path, Old: s.Old, New: s.New}
+			return more
+		})
+		switch {
+		case !more:
+		case err != nil:
+			yield(tree.Change{}, err)
+		case c.Path != "":
+			yield(c, nil)
+		}
+	}
 }
 
 // isolatedFacts writes what run.json says of an isolated run.

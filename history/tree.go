@@ -198,24 +198,26 @@ func (h *History) writeTree(id tree.Hash, w io.Writer) error {
 }
 
 func (h *History) writePartial(r *Record, w io.Writer, side func(tree.Change) *tree.Entry) error {
-	var changes []tree.Change
-	var err error
-	if r.Isolated != "" {
-		changes, err = h.DiffChanges(r)
-	} else {
-		changes, err = h.Compare(r.Before, r.After)
-	}
-	if err != nil {
-		return err
+	changes := h.DiffEach(r)
+	if r.Isolated == "" {
+		var err error
+		if changes, err = h.ChangesIn(directories{h}, r.Before, r.After); err != nil {
+			return err
+		}
 	}
 	return manifest.Encode(w, OneSide(changes, side), true)
 }
 
-// OneSide is one side of changes as a tree of its own.
-func OneSide(changes []tree.Change, side func(tree.Change) *tree.Entry) tree.Seq {
+// OneSide is one side of changes as a tree of its own. They are read twice: files come
+// before directories.
+func OneSide(changes iter.Seq2[tree.Change, error], side func(tree.Change) *tree.Entry) tree.Seq {
 	return func(yield func(tree.Item, error) bool) {
 		for _, dirs := range []bool{false, true} {
-			for _, c := range changes {
+			for c, err := range changes {
+				if err != nil {
+					yield(tree.Item{}, err)
+					return
+				}
 				entry := side(c)
 				if entry == nil || (entry.Type == tree.Dir) != dirs {
 					continue

@@ -190,11 +190,11 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, w
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	plain, _, bytes, err := partial(changes, oldSide)
+	_, plain, _, bytes, err := partial(changes)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	renewed.DiffSHA256, renewed.Changes, renewed.Bytes, renewed.ManifestSHA256 = sum, counts(stat), bytes, tree.Sum(plain)
+	renewed.DiffSHA256, renewed.Changes, renewed.Bytes, renewed.ManifestSHA256 = sum, counts(stat), bytes, plain
 	if err := x.w.Flush(); err != nil {
 		return nil, nil, nil, err
 	}

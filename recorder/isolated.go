@@ -596,16 +596,16 @@ func (r *Recorder) draftFiles(ctx context.Context, x *writing, rec *history.Reco
 	if err != nil {
 		return nil, err
 	}
-	plain, _, bytes, err := partial(changes, oldSide)
+	plain, manifest, _, bytes, err := partial(changes)
 	if err != nil {
 		return nil, err
 	}
-	rec.DiffSHA256, rec.Changes, rec.Bytes, rec.ManifestSHA256 = sum, counts(stat), bytes, tree.Sum(plain)
+	rec.DiffSHA256, rec.Changes, rec.Bytes, rec.ManifestSHA256 = sum, counts(stat), bytes, manifest
 	if err := x.w.Flush(); err != nil {
 		return nil, err
 	}
 	write := func(w io.Writer) error { return r.copyObject(w, sum) }
-	list := []history.RunFile{{Name: diffFile, Write: write}, {Name: "manifest.json", Write: history.Bytes(plain)}}
+	list := []history.RunFile{{Name: diffFile, Write: write}, plain}
 	if n := rec.Attempts; n > 1 {
 		list = append(list, history.RunFile{Name: attemptFile(n, diffFile), Write: write})
 	}

@@ -140,10 +140,10 @@ func (r *Recorder) move(ctx context.Context, x *writing, p worktree.Plan) (*work
 		return nil, err
 	}
 	defer done()
-	r.progress(Progress{Phase: "moving", Total: int64(len(p.Steps))})
+	r.progress(Progress{Phase: "moving", Total: int64(p.Len())})
 	out, err := t.Move(ctx, p, x.w, journals)
 	if err == nil {
-		r.progress(Progress{Phase: "moving", Done: int64(len(p.Steps)), Total: int64(len(p.Steps))})
+		r.progress(Progress{Phase: "moving", Done: int64(p.Len()), Total: int64(p.Len())})
 	}
 	return out, moveError(err)
 }
@@ -447,12 +447,12 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, cach
 		rec.After, err = r.history.Apply(x.w, rec.Before, changes)
 		return end, err
 	}
-	plain, files, bytes, err := partial(changes, oldSide)
+	plain, sum, files, bytes, err := partial(changes)
 	if err != nil {
 		return nil, err
 	}
-	rec.Files, rec.Bytes, rec.ManifestSHA256 = files, bytes, tree.Sum(plain)
-	end.build = []history.RunFile{{Name: "manifest.json", Write: history.Bytes(plain)}}
+	rec.Files, rec.Bytes, rec.ManifestSHA256 = files, bytes, sum
+	end.build = []history.RunFile{plain}
 	rec.Before, rec.After, err = r.movedTrees(x, changes)
 	return end, err
 }

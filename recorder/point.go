@@ -74,7 +74,7 @@ func (r *Reader) entries(p Point) (tree.Seq, error) {
 		return r.history.Tree(p.tree())
 	}
 	changes, err := r.draftChanges(p.Record)
-	return history.OneSide(changes, newSide), err
+	return history.OneSide(held(changes), newSide), err
 }
 
 // At is the newest known state at or before t: what was observed whole, or that

@@ -1,6 +1,9 @@
 package recorder
 
 import (
+	"crypto/sha256"
+	"io"
+
 	"decree/capture"
 	"decree/history"
 	"decree/manifest"
@@ -16,24 +19,21 @@ func (r *Recorder) keep(x *writing, res *capture.Result) error {
 	return res.Commit()
 }
 
-// partial is the manifest of some paths: what a revert's record holds.
-func partial(changes []tree.Change, side func(tree.Change) *tree.Entry) ([]byte, int, int64, error) {
-	var b sliceWriter
-	files, size := 0, int64(0)
+// partial is the manifest of what some paths were: what a revert's record holds. It is
+// written whenever it is needed, since of very many paths it is long.
+func partial(changes []tree.Change) (f history.RunFile, sum tree.Hash, files int, size int64, err error) {
 	for _, c := range changes {
-		if e := side(c); e != nil && e.Type != tree.Dir {
+		if e := c.Old; e != nil && e.Type != tree.Dir {
 			files, size = files+1, size+e.Size
 		}
 	}
-	err := manifest.Encode(&b, history.OneSide(changes, side), true)
-	return b, files, size, err
-}
-
-type sliceWriter []byte
-
-func (b *sliceWriter) Write(p []byte) (int, error) {
-	*b = append(*b, p...)
-	return len(p), nil
+	f = history.RunFile{Name: "manifest.json", Write: func(w io.Writer) error {
+		return manifest.Encode(w, history.OneSide(held(changes), oldSide), true)
+	}}
+	h := sha256.New()
+	err = f.Write(h)
+	h.Sum(sum[:0])
+	return f, sum, files, size, err
 }
 
 func oldSide(c tree.Change) *tree.Entry { return c.Old }
