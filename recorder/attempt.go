@@ -482,7 +482,14 @@ func (u *run) movePutBack(ctx context.Context, p *plan.Plan, which string) (*wor
 	if err != nil {
 		return nil, err
 	}
-	move := worktree.Plan{ID: u.rec.ID + "-" + which, Steps: p.Steps, Meta: meta}
+	packed, err := worktree.Pack(p.Steps)
+	if err != nil {
+		return nil, moveError(err)
+	}
+	// What changed is in the store, and needs no room while files are moved.
+	p.Steps, u.changes = nil, nil
+	defer u.readChanges()
+	move := worktree.Plan{ID: u.rec.ID + "-" + which, Packed: packed, Meta: meta}
 	if which == "end" {
 		move.Commit = func(*worktree.Outcome) error { return u.endPutBack() }
 	}
@@ -493,6 +500,18 @@ func (u *run) movePutBack(ctx context.Context, p *plan.Plan, which string) (*wor
 	}
 	stop()
 	return out, err
+}
+
+// readChanges brings back what the last attempt changed, for those who are told of it.
+func (u *run) readChanges() {
+	changes, err := u.r.history.Compare(u.before, u.rec.After)
+	if err != nil {
+		u.say("what the command changed cannot be listed: %v", err)
+		return
+	}
+	if u.changes = changes; u.res.Record != nil {
+		u.res.Changes = changes
+	}
 }
 
 // saveEnd makes the open record hold the end as far as it is known, so that a

@@ -30,6 +30,8 @@ type Plan struct {
 	// 64 bytes. It must be new; a record's id serves.
 	ID    string
 	Steps []Step // in any order; those whose From is their To are dropped
+	// Packed, if not nil, are the steps in the place of Steps.
+	Packed *Packed
 	// Meta is kept in the journal for whoever recovers the transaction.
 	Meta json.RawMessage
 	// Commit may be nil. It is called when the tree is new and proven, while the
@@ -165,6 +167,36 @@ func checkID(id string) error {
 		return &PlanError{Path: tree.Path(id), Reason: "not a transaction's id"}
 	}
 	return nil
+}
+
+// Packed are steps in the form in which a transaction has them: of very many they take a
+// fraction of the room. A Plan with them may be moved again.
+type Packed struct{ steps *stepList }
+
+// Pack returns the steps, packed, or the error that Move would give for them.
+func Pack(steps []Step) (*Packed, error) {
+	list, err := prepare(steps)
+	return &Packed{list}, err
+}
+
+// Len is how many steps the plan has.
+func (p *Plan) Len() int {
+	if p.Packed != nil {
+		return p.Packed.steps.n
+	}
+	return len(p.Steps)
+}
+
+// steps are the plan's, of which nothing is known yet.
+func (p *Plan) steps() (*stepList, error) {
+	if p.Packed == nil {
+		return prepare(p.Steps)
+	}
+	list := p.Packed.steps
+	for s := range list.all() {
+		*s.facts = facts{n: s.n, kind: s.kind}
+	}
+	return list, checkTree(list)
 }
 
 // prepare sorts a plan's steps and refuses those that no tree can take. Those that

@@ -74,7 +74,7 @@ func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.D
 	if t.opt.Tmp == nil {
 		return nil, errors.New("no directory for staging")
 	}
-	steps, err := prepare(plan.Steps)
+	steps, err := plan.steps()
 	if err != nil {
 		return nil, err
 	}
