@@ -293,20 +293,24 @@ func sectionNote(sec *patch.Section) string {
 	if side == nil {
 		side = old
 	}
+	kind := "binary, "
+	if sec.Stored { // it may have been a text
+		kind = ""
+	}
 	switch {
 	case side.Type == tree.Dir && (old == nil || new == nil):
 		notes = append(notes, "directory")
 	case side.Type == tree.Symlink:
 		notes = append(notes, "symbolic link")
-	case sec.Binary && old != nil && new != nil:
-		notes = append(notes, "binary, "+view.Size(old.Size)+" → "+view.Size(new.Size))
-	case sec.Binary:
-		notes = append(notes, "binary, "+view.Size(side.Size))
+	case (sec.Binary || sec.Stored) && old != nil && new != nil:
+		notes = append(notes, kind+view.Size(old.Size)+" → "+view.Size(new.Size))
+	case sec.Binary || sec.Stored:
+		notes = append(notes, kind+view.Size(side.Size))
 	case side.Type == tree.Regular && (old == nil || new == nil) && side.Size == 0:
 		notes = append(notes, "empty file")
 	}
 	if sec.Stored {
-		notes = append(notes, "its contents are in the store")
+		notes = append(notes, "its contents are not in the diff: they are large, or were forgotten")
 	}
 	if sec.Shared {
 		notes = append(notes, "others changed it in the same time")

@@ -470,7 +470,7 @@ func (d *doctor) gone() bool {
 	logged := func(string) bool { return true }
 	err := d.r.history.Closures(logged, history.Once(), func(p *history.Part) error {
 		if !gone && !p.Object.IsZero() && !d.r.store.Has(p.Object) {
-			gone = !forgotten(d.r.store.Verify(p.Object))
+			gone = !Forgotten(d.r.store.Verify(p.Object))
 		}
 		return p.Err
 	})

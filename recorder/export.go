@@ -57,7 +57,7 @@ func (r *Reader) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported
 			return out, err
 		}
 		err := r.tarItem(tw, it, stateTime(p), only, out)
-		if forgotten(err) {
+		if Forgotten(err) {
 			out.LeftOut = append(out.LeftOut, it.Path)
 			continue
 		}
@@ -79,8 +79,8 @@ func stateTime(p Point) time.Time {
 	return p.Record.Started
 }
 
-// forgotten says that a content was taken out of the store by a forget.
-func forgotten(err error) bool {
+// Forgotten says that a content was taken out of the store by a forget.
+func Forgotten(err error) bool {
 	var missing *store.MissingError
 	return errors.As(err, &missing) && missing.Forgotten
 }
@@ -236,7 +236,7 @@ func (s *stream) blob(path tree.Path, e *tree.Entry) error {
 		return nil
 	}
 	rc, size, err := s.r.store.Open(e.SHA256)
-	if forgotten(err) {
+	if Forgotten(err) {
 		s.out.LeftOut = append(s.out.LeftOut, path)
 		return nil
 	}

@@ -340,7 +340,7 @@ func (r *Recorder) verifyContents(ctx context.Context, p *plan.Plan, cache *cont
 		return nil
 	}
 	return &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: "the store lacks what is to be restored", Err: errors.Join(bad...),
-		Advice: "'decree verify --all' lists what is damaged; name other PATHs to restore the rest"}
+		Advice: lostAdvice(errors.Join(bad...)) + "; name other PATHs to restore the rest"}
 }
 
 // verifyContent reads a content that a step needs, and caches it if it is small.
@@ -359,4 +359,12 @@ func (r *Recorder) verifyContent(s worktree.Step, cache *contentCache) error {
 		return err
 	}
 	return rc.Close()
+}
+
+// lostAdvice says what to do about contents that the store lacks.
+func lostAdvice(err error) string {
+	if Forgotten(err) {
+		return "a forget took it out on purpose, and it cannot be brought back"
+	}
+	return "'decree verify --all' lists what is damaged"
 }

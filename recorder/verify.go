@@ -364,7 +364,7 @@ func (v *verifier) object(id string, p *history.Part) bool {
 		v.seen[p.Object] = err
 	}
 	switch {
-	case forgotten(err):
+	case Forgotten(err):
 		if !known {
 			v.forgotten = append(v.forgotten, tree.Path(p.Path))
 		}

@@ -11,6 +11,7 @@ import (
 
 	"decree/history"
 	"decree/page"
+	"decree/plan"
 	"decree/planner"
 	"decree/project"
 	"decree/queue"
@@ -155,7 +156,7 @@ func (s *Server) recall(id string) (*shownPlan, error) {
 func requestOf(form url.Values) (planner.Request, error) {
 	q := planner.Request{
 		Operation: form.Get("operation"), Ref: form.Get("ref"), Of: form.Get("of"),
-		After: form.Get("after") != "", Force: form.Get("force") != "",
+		After: form.Get("after") != "", Force: form.Get("force") != "", Refs: form["also"],
 	}
 	for _, escaped := range form["path"] { // a form cannot hold all bytes of a path
 		p, err := url.PathUnescape(escaped)
@@ -342,7 +343,7 @@ func (s *Server) perform(w http.ResponseWriter, r *http.Request) {
 	key, value := "said", "nothing"
 	if id := recordOf(done); id != "" {
 		key, value = "done", id
-		s.proven(id, done.Proof)
+		s.proven(id, done)
 	} else if len(done.Drafts) > 0 {
 		value = "discarded"
 	}
@@ -358,14 +359,29 @@ func recordOf(d *planner.Done) string {
 	return r.ID
 }
 
-// proven remembers what was compared when a record was made, for its banner.
-func (s *Server) proven(id, proof string) {
+// proof is what was compared when a record was made, and in how many files conflicts were marked or not.
+type proof struct {
+	words         string
+	marked, moved int
+}
+
+// proven remembers it for the record's banner.
+func (s *Server) proven(id string, done *planner.Done) {
+	p := proof{words: done.Proof}
+	for _, step := range done.Paths {
+		switch step.Verdict {
+		case plan.Marked:
+			p.marked++
+		case plan.Move, plan.Merged:
+			p.moved++
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.proofs) > mostShown {
 		clear(s.proofs)
 	}
-	s.proofs[id] = proof
+	s.proofs[id] = p
 }
 
 // retry has a dead message wait again.

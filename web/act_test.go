@@ -17,9 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/backup"
+	"decree/history"
 	"decree/page"
+	"decree/planner"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -189,6 +192,44 @@ func TestConflictsOfferMarkers(t *testing.T) {
 	require.Equal(t, http.StatusOK, res.StatusCode, text)
 	require.Regexp(t, `(?s)<<<<<<< now\nmine\n=======\nTWO\n>>>>>>> .*\none 25\n`, b.text("a.txt"))
 	require.NoFileExists(t, filepath.Join(b.root, "c.txt"), "it was not marked")
+	require.Contains(t, text, "<strong>Conflicts written</strong>", "nothing was reverted")
+	require.Contains(t, text, "Both sides are in 1 file,")
+}
+
+// What was forgotten is no fault of the server's: a page says it, and that it does not come back.
+func TestWhatWasForgotten(t *testing.T) {
+	b := serving(t, withRest).enter()
+	first, _, restore := b.edited()
+	b.record(func(ctx context.Context, rec *recorder.Recorder) error {
+		_, err := rec.Forget(ctx, recorder.ForgetOptions{Paths: []tree.Path{"c.txt"}, Yes: true})
+		return err
+	})
+	res, text := b.post("/plan", url.Values{"operation": {"restore"}, "ref": {restore}, "from": {"/"}})
+	require.Equal(t, http.StatusConflict, res.StatusCode, text)
+	require.Contains(t, text, "its content was forgotten; nothing was changed")
+	require.Contains(t, text, "it cannot be brought back")
+	_, text = b.get(b.base("/r/" + restore))
+	require.Contains(t, text, "they are large, or were forgotten")
+	require.NotContains(t, text, "in the store")
+	_, text = b.get(b.base("/f/c.txt"))
+	require.NotContains(t, text, "Where its lines come from", "it has none now")
+	require.Contains(t, text, "It is not in the tree now")
+	_ = first
+}
+
+// Several drafts are given up at once.
+func TestDiscardOfSeveralIsOneRequest(t *testing.T) {
+	q, err := requestOf(url.Values{"operation": {"discard"}, "also": {"a", "b"}})
+	require.NoError(t, err)
+	require.Equal(t, planner.Request{Operation: "discard", Refs: []string{"a", "b"}}, q)
+	draft := func(name string, state history.DraftState, by ...string) draftCard {
+		return draftCard{Name: name, Waits: state == history.DraftWaiting, Record: &history.Record{Draft: &history.Draft{Name: name, State: state, By: by}}}
+	}
+	none := raceCards{Cards: []draftCard{draft("r.1", history.DraftWaiting), draft("r.2", history.DraftWaiting)}}
+	require.Empty(t, none.Others(), "nothing was chosen yet")
+	chosen := raceCards{Cards: []draftCard{draft("r.1", history.DraftWaiting), draft("r.2", history.DraftPublished, "x"), draft("r.3", history.DraftDiscarded), draft("r.4", history.DraftWaiting)}}
+	require.Equal(t, []string{"r.1", "r.4"}, []string{chosen.Others()[0].Name, chosen.Others()[1].Name})
+	require.Len(t, chosen.Others(), 2)
 }
 
 // What is edited between a plan and its click, and is in the way then, may be merged, too.

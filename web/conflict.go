@@ -15,6 +15,7 @@ type conflict struct {
 	Path, Reason string
 	Edits        string // what was edited since; "": it is not known of which record
 	Change       string // what the record changed
+	By           string // the candidate of the same race whose publish changed it; "": it is not known who did
 }
 
 // conflicts are paths that are in the way of something.

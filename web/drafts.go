@@ -153,6 +153,25 @@ type raceCards struct {
 	Compare bool // their diffs are shown
 }
 
+// Others are the candidates that wait beside one that was published, which one gives up at once.
+func (r raceCards) Others() (waiting []draftCard) {
+	published := false
+	for _, c := range r.Cards {
+		if c.taken() {
+			published = true
+		} else if c.Waits {
+			waiting = append(waiting, c)
+		}
+	}
+	if !published {
+		return nil
+	}
+	return waiting
+}
+
+// taken says whether the draft was published, be it in part.
+func (c draftCard) taken() bool { return c.Record.Draft != nil && len(c.Record.Draft.By) > 0 }
+
 // candidates are the cards of a race, by number.
 func (s *Server) candidates(ctx context.Context, rec *recorder.Reader, f Frame, of history.ListOptions) ([]draftCard, error) {
 	list, err := rec.History().List(of)
@@ -179,6 +198,21 @@ func (s *Server) candidates(ctx context.Context, rec *recorder.Reader, f Frame, 
 			by[file.Path]++
 		}
 		cards = append(cards, c)
+	}
+	published := map[string]string{}
+	for _, c := range cards {
+		for _, file := range c.Files {
+			if c.taken() {
+				published[view.ShownPath(file.Path)] = view.OneLine(c.Name)
+			}
+		}
+	}
+	for i := range cards {
+		for k, it := range cards[i].Conflicts.List {
+			if by := published[it.Path]; by != cards[i].Name {
+				cards[i].Conflicts.List[k].By = by
+			}
+		}
 	}
 	slices.SortStableFunc(cards, func(a, b draftCard) int {
 		_, x, _ := raceOf(a.Name)

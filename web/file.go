@@ -46,7 +46,7 @@ func pathOf(given string) (tree.Path, error) {
 type filePage struct {
 	Path   string // raw
 	Shown  string
-	Now    string // what is there now
+	There  bool // it is in the tree now
 	Barred map[string]string
 	From   string // the states that are compared
 	To     string
@@ -90,13 +90,14 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := s.frame(r, out.Shown, "")
+	out.There = isThere(rec, at)
 	begun := false
 	begin := func() bool {
 		begun = begun || s.begin(w, http.StatusOK, "file-begin", f, out)
 		return begun
 	}
 	// The head of the page goes out as soon as the path is known: it is in the tree, or else a record changed it.
-	if isThere(rec, at) && !begin() {
+	if out.There && !begin() {
 		return
 	}
 	there := begun
@@ -191,7 +192,7 @@ func (s *Server) past(rec *recorder.Reader, f Frame, at tree.Path, before string
 			return false
 		}
 		last = m.Record.ID
-		row := moment{Frame: f, Record: m.Record, Badge: timeline.Badge(m.Record), What: cmp.Or(view.What(m.Record), m.Record.ID), Outside: m.Outside, Path: string(at),
+		row := moment{Frame: f, Record: m.Record, Badge: timeline.Badge(m.Record), What: s.titleOf(rec, m.Record), Outside: m.Outside, Path: string(at),
 			When: timeline.When(m.Record.Started, s.Now(), s.Location), Change: view.OpWord(m.Facts[0].Op)}
 		if m.Outside {
 			row.Badge, row.What = "Outside", "changed outside of any record"

@@ -83,6 +83,15 @@ func (s *Server) found(w http.ResponseWriter, r *http.Request, ref string) (*rec
 	return nil, nil
 }
 
+// titleOf is what a page is called that is of a record: a candidate's has its name, too.
+func (s *Server) titleOf(rec *recorder.Reader, r *history.Record) string {
+	what := cmp.Or(view.About(r, rec.History().Get), r.ID)
+	if r.Draft != nil && r.Draft.Name != "" {
+		return view.Called(r) + ": " + what
+	}
+	return what
+}
+
 // record is the page of one record.
 func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	rec, record := s.found(w, r, r.PathValue("id"))
@@ -90,7 +99,7 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	labels, err := rec.History().LabelsOf()
-	out := recordPage{Record: record, Badge: timeline.Badge(record), What: cmp.Or(view.What(record), record.ID), Ref: record.ID, Session: record.Actor.Session}
+	out := recordPage{Record: record, Badge: timeline.Badge(record), What: s.titleOf(rec, record), Ref: record.ID, Session: record.Actor.Session}
 	if err == nil {
 		out.Labels = labels[record.ID]
 		out.Barred, err = timeline.Barred(rec)
@@ -104,7 +113,7 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 		shown = nil
 	}
 	out.Facts = slices.DeleteFunc(page.Facts(record, page.FactOptions{Labels: shown, Clock: s.clock(), Link: s.recordLink}), func(f page.Fact) bool {
-		return f.Name == "About" && f.Value == page.Text(view.OneLine(out.What)) // the heading has it
+		return f.Name == "About" && f.Value == page.Text(view.What(record)) // the heading has it
 	})
 	out.Waits = record.Draft != nil && record.Draft.Waits()
 	out.Moves = record.Isolated == "" && !view.IsCheckpoint(record) && record.Status != history.StatusOpen && record.Reason != history.Manual
@@ -156,7 +165,7 @@ func (s *Server) related(w io.Writer, rec *recorder.Reader, record *history.Reco
 	h := rec.History()
 	row := func(word string, r *history.Record) {
 		fmt.Fprintf(w, "<li><span class=\"soft\">%s</span> %s <a href=\"%s\">%s</a> %s</li>\n", word, page.Badge(timeline.Badge(r)),
-			attribute(s.recordLink(r.ID)), page.Text(cmp.Or(view.What(r), r.ID)), s.clock().Time(r.Started))
+			attribute(s.recordLink(r.ID)), page.Text(s.titleOf(rec, r)), s.clock().Time(r.Started))
 	}
 	before, err := h.List(history.ListOptions{Limit: 1, Known: true, Before: record, Keep: func(o *history.Record) bool {
 		return o.Isolated == "" && o.Status != history.StatusOpen

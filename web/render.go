@@ -147,7 +147,7 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, status int, f vi
 
 // titles say for people what a status says for programs.
 var titles = map[int]string{
-	http.StatusBadRequest: "It is not clear what is wanted", http.StatusNotFound: "There is no such thing", http.StatusConflict: "It cannot be done now",
+	http.StatusBadRequest: "It is not clear what is wanted", http.StatusNotFound: "There is no such thing", http.StatusConflict: "It cannot be done",
 	http.StatusGone: "The tree is gone", http.StatusInternalServerError: "It did not work",
 }
 
@@ -158,7 +158,7 @@ func statusOf(err error) int {
 		return http.StatusGone
 	case errors.Is(err, history.ErrNoRecord), errors.Is(err, fs.ErrNotExist):
 		return http.StatusNotFound
-	case errors.As(err, new(*recorder.ConflictError)):
+	case errors.As(err, new(*recorder.ConflictError)), recorder.Forgotten(err):
 		return http.StatusConflict
 	}
 	switch project.KindOf(err) {

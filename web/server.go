@@ -88,7 +88,7 @@ type Server struct {
 	mu     sync.Mutex
 	shown  map[string]*shownPlan // by their ids
 	order  []string              // of these, the oldest first
-	proofs map[string]string     // what was compared, by the records that were made
+	proofs map[string]proof      // what was compared, by the records that were made
 
 	ended chan struct{} // is closed when the server begins to end
 	ctx   context.Context
@@ -111,7 +111,7 @@ func New(o Options) *Server {
 	s := &Server{
 		Options: o, path: "/" + rand.Text(), token: rand.Text() + rand.Text(), cookie: rand.Text() + rand.Text(), form: rand.Text(),
 		mux: http.NewServeMux(), ended: make(chan struct{}), ctx: context.Background(),
-		reader: recorder.KeepReader(o.Read), shown: map[string]*shownPlan{}, proofs: map[string]string{},
+		reader: recorder.KeepReader(o.Read), shown: map[string]*shownPlan{}, proofs: map[string]proof{},
 	}
 	s.Patience = cmp.Or(s.Patience, writeTime)
 	s.plans = planner.New(planner.Options{Change: s.change, Barred: timeline.Barred})

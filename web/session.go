@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -123,7 +122,7 @@ func sessionOf(rec *recorder.Reader, id, before string) ([]*history.Record, erro
 }
 
 func (s *Server) exchange(rec *recorder.Reader, f Frame, r *history.Record, why string) exchange {
-	e := exchange{Frame: f, Record: r, Badge: timeline.Badge(r), What: cmp.Or(view.What(r), r.ID), When: timeline.When(r.Started, s.Now(), s.Location), Why: why}
+	e := exchange{Frame: f, Record: r, Badge: timeline.Badge(r), What: s.titleOf(rec, r), When: timeline.When(r.Started, s.Now(), s.Location), Why: why}
 	if r.Turn != nil {
 		e.Turn, e.Prompt = true, r.Turn.Prompt
 		e.State = map[bool]string{true: "goes on", false: ""}[r.Status == history.StatusOpen]

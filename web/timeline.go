@@ -98,6 +98,7 @@ type banner struct {
 	ID   string // of its record; "": there is none
 	// Proof says what was compared.
 	Proof string
+	Rest  string // what is left to do
 	// Undo and Ref are the operation that takes it back; "" where nothing was changed.
 	Undo, Ref string
 }
@@ -117,11 +118,18 @@ func (s *Server) bannerOf(h history.Reader, id string) *banner {
 	if err != nil || did[r.Reason] == "" {
 		return nil
 	}
-	b := &banner{Did: did[r.Reason], What: view.What(r), ID: r.ID}
+	b := &banner{Did: did[r.Reason], What: view.About(r, h.Get), ID: r.ID}
 	s.mu.Lock()
-	b.Proof = s.proofs[id]
+	was := s.proofs[id]
 	s.mu.Unlock()
-	if r.Walked.Undoes != nil {
+	b.Proof = was.words
+	if was.marked > 0 {
+		b.Did, b.Rest = "Conflicts written", "Both sides are in "+view.Count(was.marked, "file")+", between <<<<<<< and >>>>>>>, for you to choose from."
+		if was.moved > 0 {
+			b.Did = did[r.Reason] + ", with conflicts"
+		}
+	}
+	if r.Walked.Undoes != nil && was.marked == 0 {
 		b.Did = "Undone"
 	}
 	if view.IsCheckpoint(r) || r.Status == history.StatusUndone {

@@ -141,6 +141,11 @@ func applyAndRevertHunk(b *tab, root string) {
 
 	b.visit("/r/" + id)
 	b.use("box", "hunk 1 of main.go")
+	if b.script {
+		b.until("count of what is marked", func() bool {
+			return b.try(`/^1 of [0-9]+ marked, 1 hunk$/.test(document.querySelector("[data-marks]").textContent)`)
+		})
+	}
 	b.use("button", "^Revert what is marked$")
 	b.sees("only what is marked: main.go (hunk 1)")
 	b.confirm("Revert")
@@ -211,6 +216,12 @@ func publishCandidate(b *tab, root string) {
 	b.confirm("Publish")
 	b.sees("Published")
 	require.Contains(b, b.file(root, "docs/usage.md"), "See also wc(1).")
+	b.visit("/race/greet")
+	b.sees("greet.1, which was published, changed it, too")
+	b.use("button", "^Discard the others$")
+	b.sees("Discarding gives up drafts 'greet.2', 'greet.3'")
+	b.sees("What is given up")
+	b.use("link", "^Cancel$")
 }
 
 func publishAndDiscard(b *tab, root string) {
@@ -336,7 +347,7 @@ func mergeWithEdits(b *tab, root string) {
 	b.sees("between <<<<<<< and >>>>>>>")
 	b.forgive("409")
 	b.confirm("Merge")
-	b.banner("Reverted")
+	b.banner("Conflicts written")
 	require.Contains(b, b.file(root, "notes.txt"), "<<<<<<< now\nline 2, by hand\n=======\nline 2\n>>>>>>>")
 	b.undo()
 }

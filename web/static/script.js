@@ -156,10 +156,23 @@
   addEventListener("pageshow", listen);
   listen();
 
-  // A file that is marked is marked with all of its hunks.
+  // A file that is marked is marked with all of its hunks, a directory with all below it. How much is marked is said.
   document.addEventListener("change", (event) => {
-    if (event.target.name !== "mark" || event.target.hasAttribute("data-hunk")) return;
-    for (const box of all("input[data-hunk]", event.target.closest(".file") || make("div"))) box.checked = event.target.checked;
+    const box = event.target;
+    if (box.name !== "mark" || !box.form) return;
+    const boxes = all("input[name=mark]", box.form);
+    const path = (b) => b.value.slice(b.value.indexOf(":") + 1);
+    if (!box.hasAttribute("data-hunk")) {
+      for (const b of boxes) if (path(b) === path(box) || path(b).startsWith(path(box) + "%2F")) b.checked = box.checked;
+    } else if (!box.checked) {
+      for (const b of boxes) if (!b.hasAttribute("data-hunk") && (path(b) === path(box) || path(box).startsWith(path(b) + "%2F"))) b.checked = false;
+    }
+    const count = box.form.querySelector("[data-marks]");
+    if (!count) return;
+    const paths = (some) => new Set(some.map(path)).size;
+    const marked = paths(boxes.filter((b) => b.checked)), hunks = boxes.filter((b) => b.checked && b.hasAttribute("data-hunk")).length;
+    count.textContent = marked === 0 ? "Mark files and hunks below." : `${marked} of ${paths(boxes)} marked, ${hunks} ${hunks === 1 ? "hunk" : "hunks"}`;
+    say(count.textContent);
   });
 
   // Keys. Letters are none while somebody writes.
