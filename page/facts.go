@@ -161,7 +161,11 @@ func (f *facts) states(r *history.Record) {
 		f.text("Outside", Changes(found.Changes)+", between the record before and this one, by no record")
 	}
 	if r.Isolated == "" && r.Files > 0 {
-		f.text("Tree", view.Count(r.Files, "file")+", "+view.Size(r.Bytes))
+		name := "Tree before"
+		if view.IsCheckpoint(r) {
+			name = "Tree"
+		}
+		f.text(name, view.Count(r.Files, "file")+", "+view.Size(r.Bytes))
 	}
 }
 

@@ -136,3 +136,15 @@ func TestChanges(t *testing.T) {
 		require.Equal(t, want, page.Changes(c))
 	}
 }
+
+// The files of a record's tree are those that it began with; a checkpoint is a tree.
+func TestTreeIsWhatARecordBeganWith(t *testing.T) {
+	names := func(reason history.Reason) (out []string) {
+		for _, f := range page.Facts(&history.Record{ID: "2026112107015900-0", Reason: reason, Files: 10}, page.FactOptions{}) {
+			out = append(out, f.Name)
+		}
+		return out
+	}
+	require.Contains(t, names(history.Run), "Tree before")
+	require.Contains(t, names(history.Manual), "Tree")
+}
