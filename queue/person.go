@@ -231,22 +231,22 @@ func Edit(p *project.Project, host, where, name string, was, text []byte) error 
 		return err
 	}
 	defer dir.Close()
-	info, err := unedited(dir, name, was)
-	if err != nil {
-		return err
-	}
 	return p.Act(func(note noteActs) error {
-		return writeEdited(dir, name, text, info, noted(note, path.Join(inboxName, where), text, dir.Rename))
+		info, err := unedited(dir, name, was)
+		if err == nil {
+			err = writeEdited(dir, name, text, info, noted(note, path.Join(inboxName, where), text, dir.Rename))
+		}
+		return err
 	})
 }
 
 // noted is place, which gives a draft with that text its name in a directory at below .decree,
 // after a note of it.
-func noted(note noteActs, at string, text []byte, place func(string, disk.Dir, string) error, also ...project.Act) func(string, disk.Dir, string) error {
+func noted(note noteActs, at string, text []byte, place func(string, disk.Dir, string) error) func(string, disk.Dir, string) error {
 	return func(draft string, dir disk.Dir, name string) error {
 		info, err := dir.Stat(draft)
 		if err == nil {
-			err = note(append(also, project.Act{Path: []byte(at + "/" + name), Mode: info.Mode, Ino: info.Ino, Data: text})...)
+			err = note(project.Act{Path: []byte(at + "/" + name), Mode: info.Mode, Ino: info.Ino, Data: text})
 		}
 		if err != nil {
 			return err
@@ -280,8 +280,8 @@ func unedited(dir disk.Dir, name string, was []byte) (disk.Info, error) {
 	return info, err
 }
 
-// editWaiting has the old text lie in dead until the new one waits in its place, so
-// that no queue begins the old one meanwhile, and a death leaves at least one of them.
+// editWaiting has the message lie in dead while it gets its new text, so that no queue begins
+// the old one meanwhile, and a death leaves one of them.
 func editWaiting(p *project.Project, host, name string, was, text []byte) error {
 	return p.Act(func(note noteActs) error {
 		w, err := takeNoting(note, p, host, name, func(as string) string {
@@ -296,13 +296,32 @@ func editWaiting(p *project.Project, host, name string, was, text []byte) error 
 		defer w.close()
 		info, err := unedited(w.dead, w.as, was)
 		if err == nil {
-			err = writeEdited(w.inbox, name, text, info, noted(note, inboxName, text, w.inbox.RenameNew, goneFromDead(w.as), goneFromDead(reasonOf(w.as))))
+			err = w.backEdited(note, text, info)
 		}
 		if err != nil {
 			return errors.Join(err, w.putBack())
 		}
-		return errors.Join(notMissing(w.dead.Remove(w.as)), notMissing(w.dead.Remove(reasonOf(w.as))), w.dead.Sync())
+		return errors.Join(w.inbox.Sync(), notMissing(w.dead.Remove(reasonOf(w.as))), w.dead.Sync())
 	})
+}
+
+// backEdited gives the message that was taken away its new text where it lies, and then moves it
+// back: at each moment it is in one place. Where it cannot be moved it has its old text again.
+func (w *takenAway) backEdited(note noteActs, text []byte, old disk.Info) error {
+	was, err := project.ReadFile(w.dead, w.as, message.MaxSize)
+	if err == nil {
+		err = writeEdited(w.dead, w.as, text, old, noted(note, inboxName+"/"+deadName, text, w.dead.Rename))
+	}
+	if err != nil {
+		return err
+	}
+	if err = note(append(moves(w.dead, w.as, inboxName+"/"+deadName, inboxName, w.name), goneFromDead(reasonOf(w.as)))...); err == nil {
+		err = carry(w.dead, w.as, w.inbox, w.name)
+	}
+	if err != nil {
+		err = errors.Join(err, writeEdited(w.dead, w.as, was, old, w.dead.Rename))
+	}
+	return err
 }
 
 // goneFromDead is the act of taking a file out of dead.
