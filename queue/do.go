@@ -20,13 +20,14 @@ import (
 )
 
 // do does one message of the inbox: q.u, of which an earlier run was interrupted, or one that
-// has not begun.
+// has not begun. ctx ends the question which routine it is for, and not the message.
 func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 	res := &Result{Name: name}
 	m, found, err := q.understand(ctx, d, name)
 	for errors.Is(err, errChanged) {
 		m, found, err = q.understand(ctx, d, name)
 	}
+	ctx = context.WithoutCancel(ctx)
 	var bad *message.Error
 	switch {
 	case errors.As(err, &bad):
@@ -350,6 +351,9 @@ func (q *job) routine(ctx context.Context, m *message.Message) (string, error) {
 		choice.Router = func() (string, error) { return q.askRouter(ctx, command, routines, m, spec) }
 	}
 	name, routerErr, err := message.ChooseRoutine(m, choice)
+	if routerErr != nil && ctx.Err() != nil {
+		return "", ctx.Err()
+	}
 	if routerErr != nil {
 		q.note("%s: the router chose no routine: %v", m.Name, routerErr)
 	}

@@ -213,7 +213,7 @@ func (q *job) take(ctx context.Context, wait time.Duration, pick Pick) (res *Res
 				return ctx.Err()
 			}
 			if err = q.project().HeldBack(); err == nil {
-				res, err = q.next(context.WithoutCancel(ctx), pick)
+				res, err = q.next(ctx, pick)
 			}
 			return err
 		})
@@ -221,7 +221,7 @@ func (q *job) take(ctx context.Context, wait time.Duration, pick Pick) (res *Res
 		alive := new(*recorder.AliveError) // what a person's dead run has left may end at any moment
 		if !errors.As(err, alive) && (!errors.As(err, &held) || entered && !held.Holder.Isolated) {
 			if err == nil && res != nil && res.Outcome == Dead {
-				q.onDead(context.WithoutCancel(ctx), res) // without the lock: it may send a message
+				q.onDead(ctx, res) // without the lock: it may send a message
 			}
 			return res, err
 		}
@@ -344,7 +344,7 @@ func (q *job) open() (*dirs, error) {
 	return d, nil
 }
 
-// next is Next under the lock.
+// next is Next under the lock. Once a message has begun ctx does not end it.
 func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 	q.u = nil
 	clear(q.busy)
@@ -373,7 +373,7 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 	if err := q.notInside(); err != nil {
 		return nil, err
 	}
-	if res, err := q.recoverMessages(ctx, d, pick); err != nil || res != nil {
+	if res, err := q.recoverMessages(context.WithoutCancel(ctx), d, pick); err != nil || res != nil {
 		return res, err
 	}
 	for {

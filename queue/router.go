@@ -17,8 +17,11 @@ import (
 
 const (
 	shellTime = 2 * time.Minute
+	lateTime  = 5 * time.Second // of what begins when decree was told to end
 	maxAnswer = 64 << 10
 )
+
+var errToldToEnd = errors.New("ended, as decree was told to end")
 
 // askRouter runs the router's command line in the root with the prompt on stdin;
 // its first line is the answer.
@@ -27,13 +30,13 @@ func (q *Queue) askRouter(ctx context.Context, command string, routines *Routine
 	if err != nil {
 		return "", err
 	}
-	return q.shell(ctx, command, prompt, nil)
+	return q.shell(ctx, shellTime, command, prompt, nil)
 }
 
 // shell runs a command line of the config in the root and returns what it printed, at
-// most maxAnswer bytes. Its error ends with its last line on stderr.
-func (q *Queue) shell(ctx context.Context, command string, stdin []byte, env []string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, shellTime, fmt.Errorf("no answer in %s", shellTime))
+// most maxAnswer bytes. Its error ends with its last line on stderr. It ends with ctx.
+func (q *Queue) shell(asked context.Context, limit time.Duration, command string, stdin []byte, env []string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(asked, limit, fmt.Errorf("no answer in %s", limit))
 	defer cancel()
 	c := exec.CommandContext(ctx, "bash", "-c", command)
 	c.Dir, c.Env, c.Stdin = q.project().Root, slices.Concat(q.o.Environ, env), bytes.NewReader(stdin)
@@ -43,6 +46,9 @@ func (q *Queue) shell(ctx context.Context, command string, stdin []byte, env []s
 	ownGroup(c)
 	c.WaitDelay = time.Second
 	if err := c.Run(); err != nil {
+		if asked.Err() != nil {
+			return "", errToldToEnd
+		}
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
@@ -66,7 +72,11 @@ func (q *Queue) onDead(ctx context.Context, res *Result) {
 	if res.Record != nil {
 		env[3] += res.Record.ID
 	}
-	if _, err := q.shell(ctx, command, nil, env); err != nil {
+	limit := shellTime
+	if ctx.Err() != nil { // it is told nevertheless
+		ctx, limit = context.WithoutCancel(ctx), lateTime
+	}
+	if _, err := q.shell(ctx, limit, command, nil, env); err != nil {
 		q.note("on_dead, for %s: %v", tree.Quote(res.Name), err)
 	}
 }
