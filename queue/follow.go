@@ -52,6 +52,9 @@ func (q *job) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 			return nil, err
 		}
 		for _, name := range others {
+			if err := notDead(d, layers, name); err != nil {
+				return nil, err
+			}
 			if _, err := move(layers, name, d.inbox, name); err != nil {
 				return nil, err
 			}

@@ -148,13 +148,27 @@ func (q *job) wanted(d *dirs, res *Result) error {
 	if as, err := q.nameIn(d.dead); err != nil {
 		return err
 	} else if as == "" {
-		q.tellCancelled(res.Record)
+		if err := q.tellUnwanted(d, res.Record); err != nil {
+			return err
+		}
 	}
 	q.s.over(q.u)
 	if err := q.s.write(q.project().Store); err != nil {
 		return err
 	}
 	return errGone
+}
+
+// tellUnwanted says that the message under way was deleted, or has another text now.
+func (q *job) tellUnwanted(d *dirs, rec *history.Record) error {
+	there, err := has(d.inbox, q.u.Name)
+	if !there {
+		q.tellCancelled(rec)
+		return err
+	}
+	q.note("%s was changed in the inbox while it was done, and is done as it is now; what its earlier text did is not in the tree: record %s, text .decree/runs/%s/%s",
+		tree.Quote(q.u.Name), rec.ID, rec.ID, messageFile)
+	return err
 }
 
 // interrupted has a message wait whose run a signal has ended. Its draft waits too.
@@ -298,4 +312,30 @@ func (q *job) openTakenOver(id string) (disk.Dir, error) {
 		return nil, nil
 	}
 	return dir, err
+}
+
+// notDead takes the messages that from/name is, queued again by a routine in its layer, out of dead, where
+// the layer's own move has left them. The record has the text until the message waits.
+func notDead(d *dirs, from disk.Dir, name string) error {
+	self, err := from.Stat(name)
+	if err != nil {
+		return notMissing(err)
+	}
+	list, err := files(d.dead)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if p.Size != self.Size && !isNumbered(p.Name, name) {
+			continue
+		}
+		same, err := sameMessage(from, name, d.dead, p.Name)
+		if err == nil && same {
+			err = errors.Join(notMissing(d.dead.Remove(p.Name)), notMissing(d.dead.Remove(reasonOf(p.Name))), d.dead.Sync())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

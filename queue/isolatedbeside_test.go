@@ -1,0 +1,41 @@
+//go:build unix
+
+package queue
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLayerRetries: the routine of an isolated message that moves a dead one into the inbox, under its name or
+// another one, queues it again, and it is not dead any more.
+func TestLayerRetries(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, isolatedFiles("text=$(tail -n1 \"$message_file\"); echo \"$text\" >>\"$RAN\"\n"+
+		"[ \"$text\" = go ] || exit 0\ncd .decree/inbox && mv dead/old.md . && mv dead/other.md again.md && mv dead/edited.md . && echo edited >>edited.md\n",
+		map[string]string{
+			".decree/inbox/dead/old.md": deadText, ".decree/inbox/dead/old.error.txt": "why\n",
+			".decree/inbox/dead/other.md":  strings.ReplaceAll(strings.Replace(deadText, "old", "other", 1), "0100", "0101"),
+			".decree/inbox/dead/edited.md": strings.ReplaceAll(deadText, "0100", "0102"), ".decree/inbox/dead/stays.md": strings.ReplaceAll(deadText, "0100", "0103"),
+		}))
+	b.process()
+	require.ElementsMatch(t, []string{"go", "old", "other", "edited"}, b.ran(), strings.Join(b.said, "\n"))
+	require.Equal(t, []string{"stays.md"}, b.dead())
+	require.Len(t, b.done(), 4)
+}
+
+// TestSavedBesideItsIsolatedRun: a message that a person saves while its isolated run works is told of as
+// changed, and the text that was saved is done.
+func TestSavedBesideItsIsolatedRun(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, isolatedFiles(live+"text=$(tail -n1 \"$message_file\"); echo \"$text\" >>\"$RAN\"; echo \"$text\" >>log\n[ \"$text\" = more ] || live 'echo more >>.decree/inbox/a.md'\n", nil))
+	b.answers()
+	b.process()
+	said := strings.Join(b.said, "\n")
+	require.NotContains(t, said, "deleted from the inbox")
+	require.Contains(t, said, "a.md was changed in the inbox while it was done, and is done as it is now; what its earlier text did is not in the tree: record ")
+	require.Equal(t, "more\n", b.read("log"))
+	require.Equal(t, []string{"a.md"}, b.done())
+}
