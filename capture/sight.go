@@ -51,6 +51,9 @@ func OpenSightings(root, cacheDir disk.Dir) (*Sightings, error) {
 	return &Sightings{root: root, cache: c, dirs: map[tree.Path]sighted{}}, nil
 }
 
+// Blind says whether the cache knows nothing of the tree, so that no look will.
+func (s *Sightings) Blind() bool { return s.cache.root.off == 0 }
+
 // Close releases the cache.
 func (s *Sightings) Close() error { return s.cache.close() }
 
@@ -61,7 +64,7 @@ func (s *Sightings) Close() error { return s.cache.close() }
 // where the cache is damaged nothing is known of any path. Other errors end the walk.
 func (s *Sightings) Look(ctx context.Context, before int64) error {
 	self, err := s.root.Self()
-	if err != nil || before == 0 || s.cache.root.off == 0 {
+	if err != nil || before == 0 || s.Blind() {
 		return err
 	}
 	if s.before != before {

@@ -78,7 +78,7 @@ func (q *job) runIsolated(ctx context.Context, m *message.Message, found *messag
 	// What was published in the tick of the file system's clock in which the run begins would
 	// count as changed by somebody since.
 	time.Sleep(time.Until(q.published.Add(2 * fileTick)))
-	return q.rec.RunIsolated(ctx, o, recorder.IsolatedOptions{AwaitRuns: true})
+	return q.rec.RunIsolated(ctx, o, recorder.IsolatedOptions{AwaitRuns: true, Known: q.o.Jobs > 1})
 }
 
 // settle publishes what a run that has ended did, and gives the message its place. Where

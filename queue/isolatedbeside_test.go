@@ -39,3 +39,24 @@ func TestSavedBesideItsIsolatedRun(t *testing.T) {
 	require.Equal(t, "more\n", b.read("log"))
 	require.Equal(t, []string{"a.md"}, b.done())
 }
+
+// TestJobsInANewProject: where nothing was recorded yet, the work of messages that are done beside each other
+// does not count as somebody's edits.
+func TestJobsInANewProject(t *testing.T) {
+	needsLayers(t)
+	files := isolatedFiles(atWork+"case $text in [12]) works ;; esac\necho $text >sub/$text\n", map[string]string{
+		".decree/config.yml": "isolated: {queue: true}\nmax_attempts: 1\n", ".decree/inbox/a.md": "1\n", ".decree/inbox/b.md": "2\n", "sub/f": "f\n"})
+	b := newBench(t, files)
+	b.settle()
+	b.jobs = 2
+	await, let := b.meet()
+	done := make(chan error)
+	go func() { _, err := b.work(disk.OS); done <- err }()
+	await()
+	await()
+	let()
+	let()
+	require.NoError(t, <-done)
+	require.Empty(t, b.dead(), strings.Join(b.said, "\n"))
+	require.Equal(t, "12", strings.TrimSpace(b.read("sub/1"))+strings.TrimSpace(b.read("sub/2")))
+}

@@ -36,6 +36,7 @@ type IsolatedOptions struct {
 	AwaitRuns   bool   // return when no run in place is under way, so that the caller can publish
 	Clone, Copy bool   // see layer
 	ByConfig    bool   // nobody asked for it but the config
+	Known       bool   // others will publish beside it: where nothing is known of the tree, that is captured before
 }
 
 const (
@@ -253,7 +254,7 @@ func (u *isolatedRun) begin(ctx context.Context) error {
 	if u.place, err = r.layers(); err != nil {
 		return err
 	}
-	if err := u.openSights(); err != nil {
+	if err := u.openSights(ctx); err != nil {
 		return err
 	}
 	if err := u.makeLayer(ctx, id); err != nil {

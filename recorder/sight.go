@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"decree/capture"
@@ -12,8 +13,21 @@ import (
 // process has looked there first: beside the command it walks what the stat cache has of the
 // tree, once, and reads nothing. A command that ends sooner ends the walk.
 
-// openSights opens the cache before the layer is made: what it has is older.
-func (u *isolatedRun) openSights() (err error) {
+// openSights opens the cache before the layer is made: what it has is older. A publish beside the
+// run changes directories, and what stood in these is known from the cache alone.
+func (u *isolatedRun) openSights(ctx context.Context) (err error) {
+	u.sights, err = capture.OpenSightings(u.r.project.Dir, u.r.project.Store)
+	if err != nil || !u.i.Known || !u.sights.Blind() {
+		return err
+	}
+	res, err := u.r.observe(ctx, u.x, look{phase: "recording", unlimited: true, skipUnreadable: true})
+	if err == nil {
+		err = errors.Join(u.r.keep(u.x, res), res.Close())
+	}
+	if err != nil {
+		return ctx.Err() // what cannot be captured keeps no isolated run from working
+	}
+	_ = u.sights.Close()
 	u.sights, err = capture.OpenSightings(u.r.project.Dir, u.r.project.Store)
 	return err
 }
