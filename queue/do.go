@@ -458,11 +458,8 @@ func describe(m *message.Message) string {
 	case what == "" && m.InputFile != "":
 		what = tree.Quote(m.InputFile)
 	}
-	return strings.TrimSpace(what + " " + ofMessage(m.Name))
+	return strings.TrimSpace(what + " " + recorder.OfMessage(m.Name))
 }
-
-// ofMessage ends the description of each run of the message called name.
-func ofMessage(name string) string { return "(message " + tree.Quote(name) + ")" }
 
 // earlier tells an attempt of those in earlier records.
 func (q *job) earlier() string {

@@ -3,10 +3,17 @@
 package queue
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/project"
+	"decree/recorder"
 )
 
 // TestLayerRetries: the routine of an isolated message that moves a dead one into the inbox, under its name or
@@ -59,4 +66,38 @@ func TestJobsInANewProject(t *testing.T) {
 	require.NoError(t, <-done)
 	require.Empty(t, b.dead(), strings.Join(b.said, "\n"))
 	require.Equal(t, "12", strings.TrimSpace(b.read("sub/1"))+strings.TrimSpace(b.read("sub/2")))
+}
+
+// TestDraftOfAWaitingMessage: the work of a message that will be done again is not published beside that; once
+// the message is cancelled it can be.
+func TestDraftOfAWaitingMessage(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, isolatedFiles("echo did >>log; echo did >>\"$RAN\"; read line <\"$RAN.never\"\n", nil))
+	b.settle()
+	require.NoError(t, syscall.Mkfifo(filepath.Join(b.base, "ran.never"), 0o600))
+	signals := make(chan os.Signal, 1)
+	b.more = func(o *Options) { o.Signals = signals }
+	go func() {
+		for len(b.ran()) == 0 && t.Context().Err() == nil {
+		}
+		signals <- syscall.SIGINT
+	}()
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		res, err := q.Next(t.Context(), 0, Pick{})
+		require.NoError(t, err)
+		require.Equal(t, Interrupted, res.Outcome)
+		publish := func() error {
+			_, err := q.o.Recorder.Publish(t.Context(), recorder.PublishOptions{Ref: res.Record.ID, Yes: true})
+			return err
+		}
+		err = publish()
+		require.Equal(t, project.Refused, project.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "message a.md waits, and will be done again from the beginning")
+		require.Contains(t, project.HintOf(err), "decree inbox cancel a")
+		require.Empty(t, b.read("log"))
+		_, err = Cancel(q.project(), "h", "a.md", "its draft is wanted")
+		require.NoError(t, err)
+		return publish()
+	}))
+	require.Equal(t, "did\n", b.read("log"))
 }

@@ -82,7 +82,7 @@ func (q *job) recoverMessage(ctx context.Context, d *dirs) (res *Result, resume 
 // the record that it had noted was begun, another one may have got its id since.
 func isOf(rec *history.Record, name string) bool {
 	earlier := "message " + tree.Quote(name) // as the first versions of decree described it
-	return rec.Reason == history.Run && (strings.HasSuffix(rec.Description, ofMessage(name)) || rec.Description == earlier)
+	return rec.Reason == history.Run && (strings.HasSuffix(rec.Description, recorder.OfMessage(name)) || rec.Description == earlier)
 }
 
 // recoverFailed takes back the run of the message under way, which did not succeed, and

@@ -745,7 +745,13 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 		return err
 	}
 	what := fmt.Sprintf("isolated run %s was interrupted, and is recorded; the tree is as it was", rec.ID)
-	if len(changes) > 0 {
+	name, err := c.r.waitingMessage(&rec)
+	switch {
+	case err != nil:
+		return err
+	case name != "" && len(changes) > 0:
+		what += fmt.Sprintf(", and message %s goes on with 'decree process' or the daemon; what the run did is a draft: 'decree diff %s' shows it", tree.Quote(name), rec.ID)
+	case len(changes) > 0:
 		what += fmt.Sprintf(", and its work is a draft: 'decree publish %s' brings it into the tree", rec.ID)
 	}
 	if len(notes) > 0 {

@@ -1,11 +1,17 @@
 package recorder
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"decree/disk"
 	"decree/history"
 	"decree/project"
+	"decree/tree"
 )
 
 // newID is the id and start of a record that begins now; wanted is given where
@@ -71,6 +77,67 @@ func (u *run) composedFiles(files []history.RunFile) []history.RunFile {
 		files = append(files, history.RunFile{Name: name, Write: history.Bytes(data)})
 	}
 	return files
+}
+
+// OfMessage ends the description of each run of the message called name.
+func OfMessage(name string) string { return aboutMessage + tree.Quote(name) + ")" }
+
+const (
+	aboutMessage = "(message "
+	maxMessage   = 16 << 20 // as in the queue
+)
+
+// waitingMessage is the message that an isolated run was to do and that waits in the inbox with the text that
+// the run had; "" where there is none. It will be done again, but where the queue is about to publish the run's work itself.
+func (r *Reader) waitingMessage(rec *history.Record) (name string, err error) {
+	at := strings.LastIndex(rec.Description, aboutMessage)
+	if at < 0 {
+		return "", nil
+	}
+	name, err = tree.Unquote(strings.TrimSuffix(rec.Description[at+len(aboutMessage):], ")"))
+	if err != nil || !strings.HasSuffix(name, ".md") || strings.Contains(name, "/") {
+		return "", nil //nolint:nilerr // it is no message's
+	}
+	if rec.Status == history.StatusSucceeded {
+		if queued, err := r.underWay(); err != nil || queued[rec.ID] {
+			return "", err
+		}
+	}
+	had, err := r.smallFile(".decree/runs/"+rec.ID, "message.md")
+	if err != nil || had == nil {
+		return "", err
+	}
+	waits, err := r.smallFile(".decree/inbox", name)
+	if err != nil || !bytes.Equal(had, waits) {
+		return "", err
+	}
+	return name, nil
+}
+
+// smallFile is the content of a file in a directory below the root; nil where there is none that can be read.
+func (r *Reader) smallFile(dir, name string) ([]byte, error) {
+	d, err := disk.OpenPath(r.project.Dir, dir)
+	var data []byte
+	if err == nil {
+		defer d.Close()
+		data, err = project.ReadFile(d, name, maxMessage)
+	}
+	if isMissing(err) || disk.OtherKind(err) || barredFile(err) || errors.Is(err, project.ErrTooLarge) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// refuseWaiting refuses a publish beside which a message would do the draft's work once more.
+func (r *Reader) refuseWaiting(rec *history.Record) error {
+	name, err := r.waitingMessage(rec)
+	if err != nil || name == "" {
+		return err
+	}
+	return &project.Error{Kind: project.Refused, State: project.Unchanged,
+		Msg: fmt.Sprintf("message %s waits, and will be done again from the beginning: with draft %s its work would be in the tree twice", tree.Quote(name), draftName(rec)),
+		Advice: fmt.Sprintf("'decree process' goes on with it; for the draft instead: 'decree inbox cancel %s', then 'decree publish %s'",
+			tree.ShellWord(strings.TrimSuffix(name, ".md")), rec.ID)}
 }
 
 // WasPublished says whether a record has brought the draft rec into the tree, also one that

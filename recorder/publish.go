@@ -123,6 +123,11 @@ func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error)
 		return &project.Error{Kind: project.Refused, State: project.Unchanged,
 			Msg: fmt.Sprintf("the draft lacks a part of what the command did: %s could not be read, or is too large", some(b.rec.Unrecorded))}
 	}
+	if !o.Unasked {
+		if err := b.r.refuseWaiting(b.rec); err != nil {
+			return err
+		}
+	}
 	l, free, err := b.r.holdLayer(b.rec)
 	if err != nil {
 		return err
