@@ -63,7 +63,11 @@ func (s *session) reportMove(m moveReport) error {
 	s.left(p)
 	m.tellStanding(s)
 	if m.result.Record != nil {
-		s.tell("this is record %s; 'decree revert last' undoes it", m.result.Record.ID)
+		ref := "last"
+		if m.result.InTurn { // what is last then is the turn
+			ref = m.result.Record.ID
+		}
+		s.tell("this is record %s; 'decree revert %s' undoes it", m.result.Record.ID, ref)
 	}
 	return nil
 }

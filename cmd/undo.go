@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"decree/history"
+	"decree/plan"
 	"decree/recorder"
 	"decree/view"
 )
@@ -164,6 +166,9 @@ func (s *session) reportWalk(result *recorder.MoveResult, dryRun bool) error {
 	if result.Record != nil {
 		if n := len(result.Walked); n > 1 {
 			next += " " + strconv.Itoa(n)
+		}
+		if verb == "redo" && slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Forced }) {
+			next = "revert " + result.Record.ID // undo knows nothing of the edits that were overwritten
 		}
 		s.tell("this is record %s; 'decree %s' is the way back", result.Record.ID, next)
 	}
