@@ -72,7 +72,7 @@ func (s *session) export(ctx context.Context, o exportOptions) error {
 	} else if point.After && r.After.IsZero() {
 		return notFoundf("%s has no state after it", point.Record.ID).Hintf("without --after, the state before it is meant")
 	}
-	return s.exportTo(o.tar, func(w io.Writer) (*recorder.Exported, error) { return rec.ExportTar(ctx, w, point) })
+	return s.exportTo(ctx, o.tar, func(w io.Writer) (*recorder.Exported, error) { return rec.ExportTar(ctx, w, point) })
 }
 
 // exportStream writes all records, or those from A to B.
@@ -97,11 +97,11 @@ func (s *session) exportStream(ctx context.Context, rec *recorder.Reader, words 
 			return usagef("%s: the first record is newer than the second", quoteWord(words[0])).Hintf("A..B goes from the older to the newer")
 		}
 	}
-	return s.exportTo("-", func(w io.Writer) (*recorder.Exported, error) { return rec.ExportStream(ctx, w, from, to) })
+	return s.exportTo(ctx, "-", func(w io.Writer) (*recorder.Exported, error) { return rec.ExportStream(ctx, w, from, to) })
 }
 
 // exportTo writes to a file or stdout. A file comes into being whole or not at all.
-func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exported, error)) error {
+func (s *session) exportTo(ctx context.Context, name string, write func(io.Writer) (*recorder.Exported, error)) error {
 	var done *recorder.Exported
 	fill := func(w io.Writer) (err error) {
 		done, err = write(w)
@@ -111,10 +111,10 @@ func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exporte
 		if isTerminal(s.env.Stdout) {
 			return refusedf("stdout is a terminal").Hintf("name a file, or pipe it into a program")
 		}
-		if err := s.print(fill); err != nil {
+		if err := s.printOn(&leaving{ctx, s.env.Stdout}, fill); err != nil {
 			return err
 		}
-	} else if err := s.replaceFile(name, fill); err != nil {
+	} else if err := s.replaceFile(ctx, name, fill); err != nil {
 		return err
 	}
 	for _, path := range done.LeftOut {
@@ -131,7 +131,7 @@ func (s *session) exportTo(name string, write func(io.Writer) (*recorder.Exporte
 
 // replaceFile writes a file beside its place, flushes it and moves it there. What a
 // link points to is replaced, not the link; a device or pipe is written to as it is.
-func (s *session) replaceFile(name string, fill func(io.Writer) error) (err error) {
+func (s *session) replaceFile(ctx context.Context, name string, fill func(io.Writer) error) (err error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(s.env.Cwd, name)
 	}
@@ -140,7 +140,7 @@ func (s *session) replaceFile(name string, fill func(io.Writer) error) (err erro
 	}
 	there, err := os.Stat(name)
 	if err == nil && !there.Mode().IsRegular() {
-		return s.writeInto(name, fill)
+		return s.writeInto(ctx, name, fill)
 	}
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid())), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -169,10 +169,40 @@ func (s *session) replaceFile(name string, fill func(io.Writer) error) (err erro
 	return os.Rename(f.Name(), name)
 }
 
-func (s *session) writeInto(name string, fill func(io.Writer) error) error {
-	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+func (s *session) writeInto(ctx context.Context, name string, fill func(io.Writer) error) error {
+	f, err := unlessDone(ctx, func() (*os.File, error) { return os.OpenFile(name, os.O_WRONLY, 0) })
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.printOn(f, fill), f.Close())
+	return errors.Join(s.printOn(&leaving{ctx, f}, fill), f.Close())
+}
+
+// leaving is a Writer that is left in the middle of a write when ctx ends: nobody may be reading at
+// the other end of the pipe. Then it must not be used any more.
+type leaving struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (l *leaving) Write(b []byte) (int, error) {
+	return unlessDone(l.ctx, func() (int, error) { return l.w.Write(b) })
+}
+
+// unlessDone is what do returns, or the error of ctx when that ends first: then do goes on by itself.
+func unlessDone[T any](ctx context.Context, do func() (T, error)) (v T, err error) {
+	type result struct {
+		v   T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := do()
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.v, r.err
+	case <-ctx.Done():
+		return v, ctx.Err()
+	}
 }

@@ -81,7 +81,7 @@ func (s *session) writeReport(ctx context.Context, o reportOptions) error {
 	if o.out == "-" {
 		return s.print(fill)
 	}
-	if err := s.replaceFile(o.out, fill); err != nil {
+	if err := s.replaceFile(ctx, o.out, fill); err != nil {
 		return err
 	}
 	s.say("wrote %s", quoteWord(o.out))

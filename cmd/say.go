@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"os"
 
 	"decree/view"
 )
@@ -48,7 +47,7 @@ func (s *session) printJSON(v any) error {
 // print runs fill on a buffered stdout.
 func (s *session) print(fill func(w io.Writer) error) error { return s.printOn(s.env.Stdout, fill) }
 
-func (s *session) printOn(out *os.File, fill func(w io.Writer) error) error {
+func (s *session) printOn(out io.Writer, fill func(w io.Writer) error) error {
 	s.meter.pause()
 	w := bufio.NewWriterSize(out, 64<<10)
 	err := fill(w)
