@@ -34,6 +34,7 @@ type Restored struct {
 	Before   string   // where what was here before is kept: a path or a name in a target; "" for nothing
 	Foreign  bool     // it is the generation of another host or root: what waits in it is held
 	Skipped  []string // messages that were not queued again, since they are done or dead here
+	Gone     []string // messages that were here, in whatever state, and are not in the generation; Before has them
 }
 
 // storeNames are what a store has of its records and contents. All else in it is this machine's own.
@@ -109,6 +110,9 @@ func (b *restoring) decree(to disk.Dir) (names []string, err error) {
 			names = append(names, e.Name)
 		}
 	}
+	if b.out.Gone, err = b.newer(live); err != nil {
+		return nil, err
+	}
 	for _, name := range sortedFiles(b.staged.Manifest) {
 		top, _, _ := strings.Cut(string(name), "/")
 		if name == ManifestFile || slices.Contains(ownNames, top) || slices.Contains([]string{"records", "store", "specs", "plugins"}, top) {
@@ -131,6 +135,37 @@ func (b *restoring) decree(to disk.Dir) (names []string, err error) {
 		}
 	}
 	return names, nil
+}
+
+// newer are the live messages that no name of the generation stands for, as paths below the inbox.
+func (b *restoring) newer(live disk.Dir) (gone []string, err error) {
+	has := map[string]bool{}
+	for name := range b.staged.Manifest.Files {
+		if strings.HasPrefix(string(name), "inbox/") {
+			has[path.Base(string(name))] = true
+		}
+	}
+	for _, state := range []string{"", "done", "dead"} {
+		dir, err := disk.OpenPath(live, path.Join("inbox", state))
+		if isMissing(err) || disk.OtherKind(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list, err := dir.List()
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list {
+			if strings.HasSuffix(e.Name, ".md") && !has[e.Name] {
+				gone = append(gone, path.Join(state, e.Name))
+			}
+		}
+	}
+	slices.Sort(gone)
+	return gone, nil
 }
 
 // file writes one file.

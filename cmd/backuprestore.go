@@ -379,9 +379,23 @@ func (s *session) tellRestored(src *backupSource, out *backup.Restored) {
 	for _, name := range out.Skipped {
 		s.note("message " + name + " is not queued again: it is done or dead here")
 	}
+	if n := len(out.Gone); n > 0 {
+		names := make([]string, n)
+		for i, name := range out.Gone {
+			names[i] = shownPath(name)
+		}
+		s.note(fmt.Sprintf("%s gone from .decree/inbox, as %s has none of that name: %s; in %s", messagesAre(n), src.name, list(names), quoteWord(out.Before)))
+	}
 	if out.Foreign {
 		s.note(fmt.Sprintf("it is from %s:%s; its messages, cron jobs and schedules wait until 'decree daemon --resume'", out.Manifest.Host, out.Manifest.Root))
 	}
+}
+
+func messagesAre(n int) string {
+	if n == 1 {
+		return "1 message is"
+	}
+	return fmt.Sprintf("%d messages are", n)
 }
 
 // tryRestore reads and proves a generation, and changes nothing.
