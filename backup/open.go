@@ -40,7 +40,7 @@ func Open(ctx context.Context, o OpenOptions) (target.Target, error) {
 		keys.Memory = keyMemory{o.Store}
 	}
 	gone := Missing(o.Store, o.Place()) // then what is missing is not made
-	t, err := target.Open(ctx, o.Disk, target.Options{To: o.Place(), Create: o.Create && gone == nil, Keys: keys, Getenv: o.Getenv, Home: o.Home, Scratch: o.StorePath, Bandwidth: o.Bandwidth})
+	t, err := target.Open(ctx, o.Disk, target.Options{To: o.Place(), Create: o.Create && gone == nil, ForOwner: o.inTree(), Keys: keys, Getenv: o.Getenv, Home: o.Home, Scratch: o.StorePath, Bandwidth: o.Bandwidth})
 	if o.Create && gone != nil && errors.Is(err, target.ErrGone) && !strings.Contains(o.To, "://") {
 		return nil, gone
 	}
@@ -64,6 +64,11 @@ func (o OpenOptions) Place() string {
 		at = filepath.Join(o.Cwd, at)
 	}
 	return at
+}
+
+// inTree says whether the target is the directory in the tree that backups without a configured one go to.
+func (o OpenOptions) inTree() bool {
+	return o.Root != "" && o.Place() == filepath.Join(o.Root, filepath.FromSlash(project.DefaultBackupTo))
 }
 
 func (o OpenOptions) fromHome(at string) string {

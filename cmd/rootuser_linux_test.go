@@ -147,3 +147,27 @@ func TestRootWritesOnlyTheOwners(t *testing.T) {
 	code, said = u.decree(ann, root, nil, "verify", "--all")
 	assert.Zero(t, code, said)
 }
+
+// TestRootsBackupIsTheOwners: the first backup in a user's tree may be one under sudo, as from root's
+// cron: the user reads it, and makes the next one.
+func TestRootsBackupIsTheOwners(t *testing.T) {
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	root := u.dir(ann, 0o755, "tree")
+	asRoot := []string{"HOME=" + u.dir(0, 0o700, "roothome")}
+	code, said := u.decree(ann, root, nil, "checkpoint")
+	require.Zero(t, code, said)
+	code, said = u.decree(0, root, asRoot, "backup")
+	require.Zero(t, code, said)
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, ".decree/backup"), func(path string, e os.DirEntry, err error) error {
+		require.NoError(t, err)
+		st, err := os.Lstat(path)
+		require.NoError(t, err)
+		assert.Equal(t, uint32(ann), st.Sys().(*syscall.Stat_t).Uid, path)
+		return nil
+	}))
+	for _, words := range [][]string{{"backup", "list"}, {"backup"}, {"backup", "drill", "--whole"}} {
+		code, said = u.decree(ann, root, nil, words...)
+		assert.Zero(t, code, "%v: %s", words, said)
+	}
+}

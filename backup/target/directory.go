@@ -27,6 +27,7 @@ type Directory struct {
 	disk disk.Disk
 	name string
 	dir  disk.Dir
+	heir bool // see Options.ForOwner
 }
 
 // OpenDirectory opens the directory at path, absolute. With create a missing one is made, private;
@@ -42,7 +43,16 @@ func OpenDirectory(d disk.Disk, path string, create bool) (*Directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Directory{d, path, dir}, nil
+	return &Directory{disk: d, name: path, dir: dir}, nil
+}
+
+func openDirectory(d disk.Disk, o Options) (Target, error) {
+	t, err := OpenDirectory(d, o.To, o.Create)
+	if err != nil || !o.ForOwner {
+		return t, err
+	}
+	t.heir = true
+	return t, disk.ForItsOwner(t.dir)
 }
 
 func (t *Directory) String() string { return t.name }
@@ -78,7 +88,11 @@ func (t *Directory) parent(name string, missing absent) (disk.Dir, string, error
 func (t *Directory) open(name string, missing absent) (disk.Dir, error) {
 	at := t.dir
 	if name == "." || name == "" {
-		return t.disk.OpenRoot(t.name)
+		dir, err := t.disk.OpenRoot(t.name)
+		if err == nil && t.heir {
+			err = disk.ForItsOwner(dir)
+		}
+		return dir, err
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		next, err := at.OpenDir(part)

@@ -15,7 +15,9 @@ import (
 type Options struct {
 	To     string // an absolute path, s3://BUCKET/PREFIX?endpoint=URL&region=R, or sftp://USER@HOST/PATH
 	Create bool   // make a directory that is missing
-	Keys   Keys
+	// ForOwner: what root makes in a directory of another user belongs to that user.
+	ForOwner bool
+	Keys     Keys
 	// Getenv is the environment, of which the usual variables of S3 and ssh are read; nil: none of them is set.
 	Getenv    func(string) string
 	Home      string // of the user: ~/.aws and ~/.ssh lie there
@@ -46,7 +48,7 @@ func (o Options) open(d disk.Disk) (Target, error) {
 		if !filepath.IsAbs(o.To) {
 			return nil, fmt.Errorf("%q is not an absolute path", o.To)
 		}
-		return OpenDirectory(d, o.To, o.Create)
+		return openDirectory(d, o)
 	}
 	u, err := url.Parse(o.To)
 	if err != nil {
