@@ -191,6 +191,9 @@ func (o *overlay) at(path tree.Path) (state, error) {
 	return o.found(path, entry), nil
 }
 
+// NowSpecial is the reason of a path at which no record knows what is there.
+const NowSpecial = "now a pipe, socket or device"
+
 // special notes a pipe, socket or device as a conflict, also where edits are to be
 // overwritten: it cannot be stored first.
 func (o *overlay) special(path tree.Path, err error) bool {
@@ -198,7 +201,7 @@ func (o *overlay) special(path tree.Path, err error) bool {
 	if !errors.As(err, &special) {
 		return false
 	}
-	o.note(path, Edited, "now a pipe, socket or device")
+	o.note(path, Edited, NowSpecial)
 	return true
 }
 

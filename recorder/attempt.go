@@ -353,6 +353,20 @@ func (u *run) giveUp(ctx context.Context) error {
 	return nil
 }
 
+// barred says what stands in the way of a put-back. A pipe that the command made in the place of a
+// file is no edit of somebody's: the record has the file as deleted.
+func (u *run) barred(items []plan.Item) error {
+	conflict := &ConflictError{Verb: "run", Subject: "the command left", Items: items}
+	if slices.ContainsFunc(items, func(it plan.Item) bool { return it.Reason != plan.NowSpecial }) {
+		return conflict
+	}
+	what := "a pipe, socket or device stands"
+	if len(items) > 1 {
+		what = "pipes, sockets or devices stand"
+	}
+	return fmt.Errorf("%s where there were files%s; decree removes none; move them away, then 'decree revert %s' puts back", what, namedIn(conflict), u.rec.ID)
+}
+
 // namedIn are the first paths of a conflict, for a line of words.
 func namedIn(err error) string {
 	var conflict *ConflictError
@@ -457,7 +471,7 @@ func (u *run) planPutBack(ctx context.Context, stay []tree.Path) (p *plan.Plan, 
 	}
 	withoutStaying(p, stay)
 	if c := p.Conflicts(); len(c) > 0 {
-		return nil, nil, &ConflictError{Verb: "run", Subject: "the command left", Items: c}
+		return nil, nil, u.barred(c)
 	}
 	open, others := stillOpen(p, u.res.Last.Outside)
 	if others {
