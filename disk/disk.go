@@ -13,6 +13,7 @@ package disk
 import (
 	"errors"
 	"io"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -72,6 +73,18 @@ type FileSystem struct {
 	ID string
 	// Spent: little can still be written to it, less than Scant bytes.
 	Spent bool
+}
+
+// unflushed is the path of the first directory that could not be flushed in this process.
+var unflushed atomic.Pointer[string]
+
+// Unflushed is the path of a directory whose file system cannot flush any, "" if this process met none:
+// what was renamed there last may be as before after a power failure.
+func Unflushed() string {
+	if path := unflushed.Load(); path != nil {
+		return *path
+	}
+	return ""
 }
 
 // Scant is so little of a disk that a few files' journals and records may not fit any more.

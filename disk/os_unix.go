@@ -448,6 +448,8 @@ func (d *osDir) SetMtime(name string, mtime int64) error {
 	})
 }
 
+// Sync goes on where the file system has no way to flush a directory, as some in user space and over a
+// network have none: then nothing better can be done there. Unflushed tells.
 func (d *osDir) Sync() error {
 	if d.search {
 		return &fs.PathError{Op: "sync", Path: d.path, Err: unix.EACCES}
@@ -455,6 +457,10 @@ func (d *osDir) Sync() error {
 	for {
 		err := syncFD(d.f)
 		if err == nil {
+			return nil
+		}
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+			unflushed.CompareAndSwap(nil, &d.path)
 			return nil
 		}
 		if !errors.Is(err, unix.EINTR) {

@@ -69,6 +69,32 @@ func TestOpenRefusesAPipeWithoutHanging(t *testing.T) {
 	assert.ErrorContains(t, err, filepath.Join(path, "pipe"))
 }
 
+// readOnly is a directory of a file system that is mounted read-only.
+type readOnly struct{ Dir }
+
+func (d readOnly) Remove(name string) error {
+	return &fs.PathError{Op: "remove", Path: name, Err: unix.EROFS}
+}
+
+// TestRemoveTreeReadOnly: what is not there need not be removed, and what is there is told about.
+func TestRemoveTreeReadOnly(t *testing.T) {
+	d, path := open(t)
+	require.NoError(t, os.WriteFile(filepath.Join(path, "there"), nil, 0o600))
+	require.NoError(t, RemoveTree(readOnly{d}, "missing"))
+	require.ErrorIs(t, RemoveTree(readOnly{d}, "there"), unix.EROFS)
+}
+
+// TestUnflushed: a file system that cannot flush directories, as /proc, is no reason to refuse to work.
+func TestUnflushed(t *testing.T) {
+	d, err := OS.OpenRoot("/proc/self")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer d.Close()
+	require.NoError(t, d.Sync())
+	assert.Equal(t, d.Path(), Unflushed())
+}
+
 func TestErrorsNameTheWholePath(t *testing.T) {
 	d, path := open(t)
 	_, err := d.Open("missing")

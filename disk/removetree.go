@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"io/fs"
+	"syscall"
 )
 
 // RemoveTree removes name from d with all that is below, following no link. A directory
@@ -13,6 +14,9 @@ func RemoveTree(d Dir, name string) error {
 		return nil
 	}
 	st, serr := d.Stat(name)
+	if errors.Is(err, syscall.EROFS) && errors.Is(serr, fs.ErrNotExist) {
+		return nil // a file system that cannot be written to says so before it looks
+	}
 	if serr != nil {
 		return errors.Join(err, serr)
 	}

@@ -215,6 +215,9 @@ func (r *Recorder) introduce(res *capture.Result) error {
 	}
 	r.note("new project at %s: %s %s, %s; store %s%s", tree.Quote(r.project.Root), humanize.Comma(int64(res.Files)), files,
 		humanize.IBytes(uint64(res.Bytes)), tree.Quote(r.project.StorePath), around)
+	if at := disk.Unflushed(); at != "" {
+		r.note("the file system of %s cannot flush directories: what was renamed there just before a power failure may be as it was before", tree.Quote(at))
+	}
 	return nil
 }
 
