@@ -271,6 +271,7 @@ func (u *run) unreadable(res *capture.Result) {
 	known := func(p tree.Path) bool { return slices.Contains(before, p) }
 	u.lost = slices.DeleteFunc(unreadable(res), known)
 	u.rec.Unrecorded = joined(before, res.Unrecorded)
+	u.tellVanished(before)
 	if len(u.lost) > 0 {
 		u.say("not readable after the command, and not recorded: %s", some(u.lost))
 	}
@@ -292,6 +293,21 @@ func (u *run) unreadable(res *capture.Result) {
 	u.special = append(u.special, special...)
 	if len(special) > 0 {
 		u.say("not recorded, neither file, directory nor link: %s", some(special))
+	}
+}
+
+// tellVanished names what no record has, since it could not be read or was too large before the
+// command, and what is not there any more: no change shows it, and no revert brings it back.
+func (u *run) tellVanished(before []tree.Path) {
+	var gone []tree.Path
+	for _, p := range before {
+		if _, err := statPath(u.r.project.Dir, string(p)); isMissing(err) && !slices.Contains(u.vanished, p) {
+			gone = append(gone, p)
+		}
+	}
+	u.vanished = append(u.vanished, gone...)
+	if len(gone) > 0 {
+		u.say("gone since the command ran, and in no record, as it was not read before: %s; no revert brings it back", some(gone))
 	}
 }
 
