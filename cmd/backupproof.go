@@ -29,6 +29,7 @@ func (s *session) makeBackup(ctx context.Context, o backupOptions) error {
 	if err != nil {
 		return err
 	}
+	s.clearScratch()
 	p := rec.Project()
 	t, err := s.openTarget(ctx, o.to, &p.Site, true)
 	if err != nil {

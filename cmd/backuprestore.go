@@ -417,16 +417,11 @@ func (s *session) tryRestore(ctx context.Context, src *backupSource) error {
 
 // inScratch stages a generation in a temporary directory.
 func (s *session) inScratch(ctx context.Context, src *backupSource, do func(*backup.Staged) error) error {
-	path, err := os.MkdirTemp(s.env.get("TMPDIR"), "decree-backup-")
+	path, dir, remove, err := s.backupScratch()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(path) }()
-	dir, err := disk.OS.OpenRoot(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
+	defer remove()
 	staged, err := backup.Stage(ctx, src.source, dir, project.Site{Disk: disk.OS, Root: path, Dir: dir, StorePath: path, ID: src.source.Manifest.Project},
 		func(done, total int64) { s.meter.update(recorder.Progress{Phase: "reading", Done: done, Total: total}) })
 	if err != nil {
