@@ -46,19 +46,27 @@ func RunPlugins(ctx context.Context, root string, env []string, plugins []projec
 	return failed, nil
 }
 
-// runPlugins is RunPlugins for the project's own plugins. Root runs none that another user could have written.
+// runPlugins is RunPlugins for the project's own plugins. None is run that came with a restore from elsewhere and was not let go
+// yet; root runs none that another user could have written.
 func runPlugins(ctx context.Context, p *project.Project, env []string) (failed []*PluginError, err error) {
 	plugins := p.Config.Backup.Plugins
 	other, err := p.ConfigOfAnother()
-	if other == "" || err != nil {
-		if err == nil {
-			failed, err = RunPlugins(ctx, p.Root, env, plugins)
-		}
-		return failed, err
+	if err != nil {
+		return nil, err
+	}
+	reason := ""
+	if other != "" {
+		reason = fmt.Sprintf("%s could have written it, and root would run it; make the backup as that user, or let root alone write the tree's directory, .decree and config.yml", other)
+	}
+	if p.HeldBack() != nil {
+		reason = "it came with a backup from elsewhere, like the messages and cron jobs; look at .decree/config.yml, then 'decree daemon --resume' lets it go"
+	}
+	if reason == "" {
+		return RunPlugins(ctx, p.Root, env, plugins)
 	}
 	for _, plugin := range plugins {
 		if plugin.Command != "" {
-			failed = append(failed, &PluginError{plugin.Name, fmt.Sprintf("its command was not run: %s could have written it, and root would run it; make the backup as that user, or let root alone write the tree's directory, .decree and config.yml", other)})
+			failed = append(failed, &PluginError{plugin.Name, "its command was not run: " + reason})
 		}
 	}
 	return failed, nil
