@@ -56,7 +56,7 @@ func (r Remembered) at(name string) Remembered {
 }
 
 // FindOwn finds a project's directory: where this machine has written before, although the tree has another
-// name by now, unless the config gives one; else as Find does. A directory in which another copy of the project
+// name by now, unless the config gives one; else as find does. A directory in which another copy of the project
 // goes on is passed over.
 func FindOwn(ctx context.Context, t target.Target, p *project.Site, w project.Where, host string) (*Place, error) {
 	remembered := func() Memory {

@@ -20,7 +20,7 @@ func exported(t *testing.T) (*world, []byte) {
 	w := newWorld(t)
 	var out bytes.Buffer
 	require.NoError(t, w.with(func(o Options) error {
-		place, err := Find(t.Context(), o.Target, "tree", o.Recorder.Project().ID)
+		place, err := findOf(t.Context(), o.Target, "tree", o.Recorder.Project().ID)
 		require.NoError(t, err)
 		src, err := place.Generation(t.Context(), place.Manifest.Generation())
 		require.NoError(t, err)
@@ -210,7 +210,7 @@ func TestDamageIsNamed(t *testing.T) {
 				require.NoError(t, project.ReplaceFile(dir, file, data, 0o600, true))
 			}
 			require.NoError(t, w.with(func(o Options) error {
-				place, err := Find(t.Context(), o.Target, "tree", o.Recorder.Project().ID)
+				place, err := findOf(t.Context(), o.Target, "tree", o.Recorder.Project().ID)
 				if err != nil || place.Manifest == nil {
 					require.True(t, err == nil || project.KindOf(err) == project.Integrity, "%s %s: %v", name, way, err)
 					return nil

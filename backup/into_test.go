@@ -40,7 +40,7 @@ func (w *world) arrive(d disk.Disk) error {
 	}
 	defer done()
 	theirs := o.Recorder.Project().ID
-	place, err := Find(ctx, o.Target, "tree", theirs)
+	place, err := findOf(ctx, o.Target, "tree", theirs)
 	if err != nil {
 		return err
 	}

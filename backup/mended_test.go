@@ -58,7 +58,7 @@ func TestCurrentIsNamedAndMadeAnew(t *testing.T) {
 				require.Contains(t, text, "tree/current is not what generation ")
 				require.Contains(t, text, c.said+"; no restore depends on it, and the next backup makes it anew")
 				require.NoError(t, w.with(func(o Options) error {
-					place, err := Find(t.Context(), o.Target, "tree", o.Recorder.Project().ID)
+					place, err := findOf(t.Context(), o.Target, "tree", o.Recorder.Project().ID)
 					require.NoError(t, err)
 					st, err := place.Status(t.Context(), &o.Recorder.Project().Site, o.Now())
 					require.NoError(t, err)

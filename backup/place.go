@@ -52,12 +52,8 @@ func damaged(err error, format string, args ...any) error {
 	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Find finds the project's directory: called name, or name-2 and so on where others have that name.
+// find finds the project's directory, which own knows: called name, or name-2 and so on where others have that name.
 // Where it has none, the one returned has neither marker nor manifest and a name that is free.
-func Find(ctx context.Context, t target.Target, name, id string) (*Place, error) {
-	return find(ctx, t, name, func(p *Place) bool { return p.whose() == id })
-}
-
 func find(ctx context.Context, t target.Target, name string, own func(*Place) bool) (*Place, error) {
 	for n := 1; ; n++ {
 		p := &Place{Target: t, Name: name}

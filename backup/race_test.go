@@ -80,7 +80,7 @@ func (f *failing) Open(ctx context.Context, name string, offset, length int64) (
 func TestAPackThatCannotBeReadBackStays(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.with(func(o Options) error {
-		place, err := Find(t.Context(), o.Target, "tree", o.Recorder.Project().ID)
+		place, err := findOf(t.Context(), o.Target, "tree", o.Recorder.Project().ID)
 		require.NoError(t, err)
 		for h, size := range place.Manifest.Packs {
 			r, _, err := o.Target.Open(t.Context(), place.packName(h), 0, -1)

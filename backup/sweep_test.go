@@ -124,7 +124,7 @@ func (w *world) copy() *world {
 func (w *world) generations(what string) map[string]string {
 	out := map[string]string{}
 	require.NoError(w.t, w.with(func(o Options) error {
-		place, err := Find(context.Background(), o.Target, "tree", o.Recorder.Project().ID)
+		place, err := findOf(context.Background(), o.Target, "tree", o.Recorder.Project().ID)
 		require.NoError(w.t, err, what)
 		require.NotNil(w.t, place.Manifest, what)
 		for i, name := range place.Generations() {
@@ -289,7 +289,7 @@ func TestARestoreIsAllOrNothing(t *testing.T) {
 			return err
 		}
 		defer done()
-		place, err := Find(t.Context(), o.Target, "tree", o.Recorder.Project().ID)
+		place, err := findOf(t.Context(), o.Target, "tree", o.Recorder.Project().ID)
 		if err != nil {
 			return err
 		}
