@@ -454,8 +454,15 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, cach
 	}
 	rec.Files, rec.Bytes, rec.ManifestSHA256 = files, bytes, sum
 	end.build = []history.RunFile{plain}
-	rec.Before, rec.After, err = r.movedTrees(x, changes)
-	return end, err
+	if rec.Before, rec.After, err = r.movedTrees(x, changes); err != nil {
+		return nil, err
+	}
+	found, err := r.outsideAtPaths(ctx, x, rec.Before, cache)
+	if err != nil {
+		return nil, err
+	}
+	end.Files = found.stored(end.Files)
+	return end, found.mark(rec)
 }
 
 // movedTrees are the trees before and after a move that looked at its own paths alone:

@@ -90,6 +90,30 @@ func (r *Recorder) observeOutside(ctx context.Context, x *writing, res *capture.
 	return nil, err
 }
 
+// outsideAtPaths is observeOutside of a move that looks at its own paths alone, which before has as they are: what was edited
+// there would be found by no later record, since these compare with what the move left.
+func (r *Recorder) outsideAtPaths(ctx context.Context, x *writing, before tree.Hash, cache *contentCache) (*outside, error) {
+	if x.ongoing.inPlace() || len(x.ongoing.turns) > 0 {
+		return nil, nil
+	}
+	k, err := r.lastKnown()
+	if err != nil || k.newest == nil || k.base == before {
+		return nil, err
+	}
+	changes, err := r.history.Compare(k.base, before)
+	if err == nil && len(changes) > 0 {
+		var o *outside
+		if o, err = r.keepDiff(ctx, x, held(changes), nil, cache); err == nil {
+			return o, nil
+		}
+	}
+	if lostContents(err) {
+		r.note("what changed since the last record is not written down: %v", err)
+		return nil, nil
+	}
+	return nil, err
+}
+
 // keepDiff writes a diff into the store, in which the changes of shared are marked as
 // such; it is durable after the next flush.
 func (r *Recorder) keepDiff(ctx context.Context, x *writing, changes changeSeq, shared map[tree.Path]bool, cache *contentCache) (*outside, error) {

@@ -197,3 +197,30 @@ func TestRulesAreNoChange(t *testing.T) {
 		require.NoError(t, r.Close())
 	}
 }
+
+// TestAMoveKeepsTheEditsAtItsPaths: what was edited where a revert merges stands in its own record, as no later one finds it;
+// an edit elsewhere is the next one's.
+func TestAMoveKeepsTheEditsAtItsPaths(t *testing.T) {
+	b := newBench(t)
+	b.write("f", "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+	b.write("g", "g\n")
+	checkpoint := func() string {
+		return with(b, func(r *Recorder) (*history.Record, error) {
+			return r.Checkpoint(context.Background(), CheckpointOptions{})
+		}).ID
+	}
+	checkpoint()
+	with(b, func(r *Recorder) (*RunResult, error) {
+		return r.Run(context.Background(), RunOptions{Args: []string{"sh", "-c", "sed -e s/2/two/ f >t; mv t f"}, Dir: b.root, Env: os.Environ()})
+	})
+	b.write("f", "1\ntwo\n3\n4\n5\n6\n7\neight\n9\n")
+	b.write("g", "edited\n")
+	id := with(b, func(r *Recorder) (*MoveResult, error) {
+		return r.Revert(context.Background(), MoveOptions{Refs: []string{"last"}, Merge: plan.Refuse, Yes: true})
+	}).Record.ID
+	next := checkpoint()
+	r := b.open()
+	defer r.Close()
+	require.Equal(t, []tree.Path{"f"}, b.outsidePaths(r, id))
+	require.Equal(t, []tree.Path{"g"}, b.outsidePaths(r, next))
+}
