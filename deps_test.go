@@ -43,7 +43,7 @@ var layers = map[string]string{
 	"acp":                      "agent",
 	"agent":                    "",
 	"hookfile":                 "agent disk project",
-	"planner":                  "history plan project recorder tree view",
+	"planner":                  "history patch plan project recorder tree view",
 	"mcpserver":                "history patch planner project recorder tree view",
 	"page":                     "history patch recorder timeline tree view",
 	"report":                   "history page project recorder timeline tree view",
