@@ -26,6 +26,9 @@ func (s *session) runIsolated(ctx context.Context, rec *recorder.Recorder, o rec
 	}
 	s.code = result.ExitCode
 	s.summary(result)
+	if err := s.passOn(rec, o, result.Record, result.ExitCode == 0); err != nil {
+		return err
+	}
 	if p := result.Published; p != nil {
 		return s.reportMove(moveReport{result: p, did: "published", what: nameOf(result.Record)})
 	}

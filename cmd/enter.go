@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -45,7 +46,8 @@ func (s *session) enter(ctx context.Context, grace time.Duration) error {
 	}
 	o := recorder.EnterOptions{
 		Args: s.line.paths, Dir: s.env.Cwd, Grace: grace,
-		Stdin: s.env.Stdin, Stdout: s.env.Stdout, Stderr: s.env.Stderr, Env: s.env.Environ,
+		Stdin: s.env.Stdin, Stdout: s.env.Stdout, Stderr: s.env.Stderr,
+		Env: append(slices.Clip(s.env.Environ), "DECREE_OUTBOX="), // nothing brings out of the layer what is sent in it
 	}
 	switch words := s.line.words; {
 	case len(words) > 1:

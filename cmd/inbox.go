@@ -226,6 +226,10 @@ func (s *session) cancel(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
+	if rec.Project().InLayer {
+		return refusedf("this is a part of an isolated run, which can cancel no message of the project").Unchanged().
+			Hintf("have it cancelled outside of the run: 'decree inbox cancel %s'", words[0])
+	}
 	for _, w := range words {
 		reason := fmt.Sprintf("cancelled by %s at %s", s.env.User, s.stamp())
 		as, err := queue.Cancel(rec.Project(), s.env.Host, messageName(w), reason)

@@ -92,19 +92,28 @@ func (s *session) race(ctx context.Context, o raceOptions) error {
 		return err
 	}
 	lanes := s.newLanes(o.judge != "")
+	run := recorder.RunOptions{
+		Args: s.words(), Dir: s.env.Cwd, Env: s.env.Environ, Signals: signals,
+		Attempts: o.attempts, Delay: o.delay, Timeout: o.timeout, Grace: o.grace,
+		Description: o.description, Yes: s.global.yes, Fence: o.fence.FenceMode, NoNet: o.noNet,
+	}
+	s.giveOutbox(rec, &run)
 	result, err := rec.Race(ctx, recorder.RaceOptions{
-		Run: recorder.RunOptions{
-			Args: s.words(), Dir: s.env.Cwd, Env: s.env.Environ, Signals: signals,
-			Attempts: o.attempts, Delay: o.delay, Timeout: o.timeout, Grace: o.grace,
-			Description: o.description, Yes: s.global.yes, Fence: o.fence.FenceMode, NoNet: o.noNet,
-		},
-		Isolated: o.isolation, Candidates: o.candidates, Jobs: o.jobs, Judge: o.judge, Moved: lanes.moved,
+		Run: run, Isolated: o.isolation, Candidates: o.candidates, Jobs: o.jobs, Judge: o.judge, Moved: lanes.moved,
 	})
 	lanes.close()
 	if err != nil {
 		return err
 	}
 	s.code = result.ExitCode
+	for _, c := range result.Candidates {
+		if c.Result == nil {
+			continue
+		}
+		if err := s.passOn(rec, run, c.Result.Record, result.Published != nil && c == result.Best); err != nil {
+			return err
+		}
+	}
 	return s.tellRace(result, o.judge != "")
 }
 

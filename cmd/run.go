@@ -176,6 +176,7 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 		SkipUnreadable: o.skipUnreadable, Full: o.full, Yes: s.global.yes,
 		Signals: signals, Fence: o.fence.FenceMode, NoNet: o.noNet,
 	}
+	s.giveOutbox(rec, &options)
 	if o.idFile != "" {
 		options.Named = func(id string) error { return writeID(s.absolute(o.idFile), id) }
 	}
@@ -195,7 +196,7 @@ func (s *session) run(ctx context.Context, o runOptions) error {
 	}
 	s.code = result.ExitCode
 	s.summary(result)
-	return nil
+	return s.passOn(rec, options, result.Record, result.ExitCode == 0)
 }
 
 // writeID writes the id of a run that begins; of one that does not, no file is left.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -51,7 +50,7 @@ func (s *session) sendVerb() verb {
 
 The message is there whole or not at all, and replaces no other. send does not wait: it works even while another decree is working on this tree.
 
-Inside a routine the message is a follow-up: it joins the chain of the message that is being done, and counts only if that succeeds. Outside it begins a chain of its own, unless its fields or its name <chain>-<seq> say otherwise.`,
+Inside a routine the message is a follow-up: it joins the chain of the message that is being done, and counts only if that succeeds; in a "decree run" inside the routine also that run has to. Outside it begins a chain of its own, unless its fields or its name <chain>-<seq> say otherwise.`,
 		examples: []example{
 			{"decree send 'Give the parser a test for empty input.'", "for the default routine"},
 			{"decree send -r review -v target_branch=next 'Look at the last change.'", "with a routine and a parameter"},
@@ -73,6 +72,7 @@ Inside a routine the message is a follow-up: it joins the chain of the message t
 type sentMessage struct {
 	view.Sent
 	message *message.Message
+	stays   bool // in the inbox of a layer, where no queue sees it
 }
 
 func (s *session) send(ctx context.Context, o sendOptions) error {
@@ -93,7 +93,7 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 		return rec.BehindFence(err)
 	}
 	s.checkSent(&rec.Project().Site, sent.message)
-	if s.staysInLayer() {
+	if sent.stays {
 		s.note("this is an isolated run: " + sent.Name + " is in the inbox of its layer, and a publish does not bring it into the project's; send it again after the run")
 	}
 	if s.global.json {
@@ -105,12 +105,6 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 		return &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s is in the inbox, but its name was not printed: %v", quoteWord(sent.Name), err), Advice: "do not send it again"}
 	}
 	return nil
-}
-
-// staysInLayer says whether this is called by the command of an isolated run. What the routine of
-// an isolated message sends is brought out, and it has an outbox.
-func (s *session) staysInLayer() bool {
-	return s.env.get("DECREE_ISOLATED") != "" && s.env.get("DECREE_OUTBOX") == ""
 }
 
 // fields are the flags' fields of the front matter.
@@ -162,49 +156,47 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 			return sentMessage{}, err
 		}
 	}
-	to, inside := s.sendTo(rec)
+	box, _ := queue.FindOutbox(rec, s.env.get("DECREE_OUTBOX"))
+	to, drop := inboxOf(p)
+	if box != nil {
+		to, drop = box.Path(), box.Drop
+	}
+	stays := p.InLayer && box == nil
 	for {
 		chain, err := queue.NewChain(rec)
 		if err != nil {
 			return sentMessage{}, err
 		}
 		file := cmp.Or(name, chain+"-0.md")
-		if name == "" && inside {
+		if name == "" && box != nil {
 			file = "follow-up-" + chain + ".md"
 		}
 		m, data, err := written(file, text, fields)
-		if err == nil && !inside {
+		if err == nil && box == nil && !stays { // the ids that a layer gives are those of others, too
 			m, data, err = message.Complete(m, message.Defaults{Chain: chain, MaxDepth: p.Config.MaxDepth, MaxChain: p.Config.MaxChain})
 		}
 		if err != nil {
 			queue.ReturnChain(p, chain)
 			return sentMessage{}, usagef("%s", err).Hintf("see 'decree send --help'; nothing was sent")
 		}
-		err = p.Drop(to, file, data)
+		err = drop(file, data)
 		if err != nil || m.Chain != chain {
 			queue.ReturnChain(p, chain)
 		}
 		switch {
 		case err == nil:
-			return sentMessage{view.Sent{Name: strings.TrimSuffix(file, ".md"), ID: m.ID, Path: filepath.Join(p.Root, ".decree", to, file)}, m}, nil
+			return sentMessage{view.Sent{Name: strings.TrimSuffix(file, ".md"), ID: m.ID, Path: filepath.Join(to, file)}, m, stays}, nil
 		case !errors.Is(err, fs.ErrExist):
 			return sentMessage{}, fmt.Errorf("%w; nothing was sent", err)
 		case name != "":
-			return sentMessage{}, refusedf("the %s has a message %s; nothing was sent", path.Base(to), quoteWord(name)).Hintf("choose another name, or leave it out")
+			return sentMessage{}, refusedf("the %s has a message %s; nothing was sent", filepath.Base(to), quoteWord(name)).Hintf("choose another name, or leave it out")
 		}
 	}
 }
 
-// sendTo is the directory below .decree that a message goes to: inside a routine it is the
-// outbox of the run.
-func (s *session) sendTo(rec *recorder.Recorder) (to string, inside bool) {
-	run := s.env.get("DECREE_RUN_ID")
-	if s.env.get("DECREE_OUTBOX") != "" {
-		if _, err := rec.History().Opened(run); err == nil {
-			return "runs/" + run + "/" + project.OutboxDir, true
-		}
-	}
-	return "inbox", false
+// inboxOf is the inbox of a project, and how a message is put into it.
+func inboxOf(p *project.Project) (path string, drop func(name string, data []byte) error) {
+	return filepath.Join(p.Root, ".decree", "inbox"), func(name string, data []byte) error { return p.Drop("inbox", name, data) }
 }
 
 // written is a message of a text that may have a front matter, with fields.

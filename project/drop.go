@@ -66,6 +66,18 @@ func (p *Project) drop(note func(...Act) error, to, name string, data []byte) er
 		return err
 	}
 	defer dir.Close()
+	if err := dropInto(dir, note, to, name, data); err != nil {
+		return err
+	}
+	return p.Decree.Sync()
+}
+
+// DropInto is Drop for a directory that is open and is no inbox.
+func DropInto(dir disk.Dir, name string, data []byte) error {
+	return dropInto(dir, func(...Act) error { return nil }, "", name, data)
+}
+
+func dropInto(dir disk.Dir, note func(...Act) error, to, name string, data []byte) error {
 	how := disk.Replacement{Perm: 0o644, Flush: true, Temp: fmt.Sprintf("%smessage-%016x", InboxDraft, rand.Uint64())}
 	how.Place = func(draft string, _ disk.Dir, name string) error {
 		st, err := dir.Stat(draft)
@@ -77,14 +89,10 @@ func (p *Project) drop(note func(...Act) error, to, name string, data []byte) er
 		}
 		return dir.RenameNew(draft, dir, name)
 	}
-	err = disk.Replace(dir, name, how, func(f disk.File) error {
+	return disk.Replace(dir, name, how, func(f disk.File) error {
 		_, err := f.Write(data)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return p.Decree.Sync()
 }
 
 // makeBelow opens a directory below .decree and makes what is missing of its path;

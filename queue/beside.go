@@ -3,6 +3,7 @@ package queue
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 
 	"decree/disk"
@@ -63,7 +64,7 @@ func isNumbered(file, name string) bool {
 }
 
 // sameMessage says whether two files are the same message: of the same id, or, where one has
-// none yet, with the same text.
+// none yet, with the same text and fields.
 func sameMessage(a disk.Dir, name string, b disk.Dir, other string) (bool, error) {
 	one, err := project.ReadFile(a, name, message.MaxSize)
 	var two []byte
@@ -84,5 +85,15 @@ func sameMessage(a disk.Dir, name string, b disk.Dir, other string) (bool, error
 	if m.ID != "" && n.ID != "" {
 		return m.ID == n.ID, nil
 	}
-	return bytes.Equal(m.Body, n.Body), nil
+	return sameButCompleted(m, n), nil
+}
+
+// sameButCompleted says whether two messages say the same, but for what decree itself writes into
+// one that it completes.
+func sameButCompleted(m, n *message.Message) bool {
+	either := func(a, b string) bool { return a == b || a == "" || b == "" }
+	return bytes.Equal(m.Body, n.Body) && slices.Equal(m.Params, n.Params) && m.InputFile == n.InputFile && m.CronJob == n.CronJob &&
+		(m.Isolated == nil) == (n.Isolated == nil) && (m.Isolated == nil || *m.Isolated == *n.Isolated) &&
+		either(m.Chain, n.Chain) && either(m.Type, n.Type) && either(m.Routine, n.Routine) &&
+		(m.Seq == n.Seq || m.Seq < 0 || n.Seq < 0) && (m.Depth == n.Depth || m.Depth == 0 || n.Depth == 0)
 }

@@ -33,8 +33,7 @@ var nbconvertConfig []byte
 // commandFor is what executes a message's routine.
 func (q *job) commandFor(m *message.Message, found *message.Found, p recorder.Place) (recorder.Composed, error) {
 	args := message.Arguments(found.Routine, m, message.Place{File: filepath.Join(p.Dir, messageFile), Dir: p.Dir})
-	c := recorder.Composed{Files: map[string][]byte{messageFile: q.text}, Dirs: []string{outboxName},
-		Env: []string{"DECREE_OUTBOX=" + filepath.Join(p.Dir, outboxName)}}
+	c := recorder.Composed{Files: map[string][]byte{messageFile: q.text}}
 	if q.u.Isolated && q.u.Spent > 0 {
 		text := fmt.Sprintf("# Failed attempts\n\nThis is attempt %d of %d. It begins with the tree as it is now: nothing of the earlier ones is in it.\n\n%s", q.u.Spent+1, q.project().Config.MaxAttempts, q.earlier())
 		c.Files[contextFile] = []byte(text)

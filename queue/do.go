@@ -422,7 +422,7 @@ func (q *job) run(ctx context.Context, m *message.Message, found *message.Found)
 func (q *job) runOptions(m *message.Message, found *message.Found) recorder.RunOptions {
 	most := q.project().Config.MaxAttempts
 	o := recorder.RunOptions{
-		ID: q.u.Record, Dir: q.project().Root, Description: describe(m),
+		ID: q.u.Record, Dir: q.project().Root, Description: describe(m), Outbox: true,
 		Stdin: q.o.Stdin, Stdout: q.o.Stdout, Stderr: q.o.Stderr, Env: q.o.Environ,
 		Attempts: most, Spent: q.u.Spent, Earlier: q.earlier(),
 		Timeout: q.o.Timeout, Grace: q.o.Grace, Signals: q.signals, Yes: q.o.Yes,
@@ -433,10 +433,8 @@ func (q *job) runOptions(m *message.Message, found *message.Found) recorder.RunO
 			}
 			q.u.Attempt = n
 			q.note("%s: attempt %d of %d has failed, and the next one starts%s", tree.Quote(m.Name), n-1, most, map[bool]string{true: " from a clean tree"}[n == most])
-			if n == most {
-				if err := q.setOutboxAside(q.u.Record, n-1); err != nil {
-					return err
-				}
+			if err := q.setOutboxAside(q.u.Record, n-1); err != nil {
+				return err
 			}
 			return q.s.write(q.project().Store)
 		},

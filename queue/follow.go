@@ -61,7 +61,7 @@ func (q *job) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 		}
 		found, q.list.stale = append(found, follow...), true
 	}
-	outbox, err := q.openOutbox(id)
+	outbox, err := openOutbox(q.rec, id)
 	if err == nil {
 		defer outbox.Close()
 		var sent []followUp
@@ -119,13 +119,11 @@ func sentAs(m *message.Message) bool {
 	return m.Seq >= 0 && m.Type != "" && m.ID == m.Chain+"-"+strconv.Itoa(m.Seq)
 }
 
-// sent are the files in an outbox. Hidden ones and what is no file stay there.
+// sent are the follow-ups in an outbox.
 func (q *job) sent(outbox disk.Dir) (out []followUp, err error) {
-	list, err := outbox.List()
-	for _, e := range list {
-		if info, err := outbox.Stat(e.Name); err == nil && info.Kind == disk.Regular && e.Name[0] != '.' {
-			out = append(out, followUp{outbox, e.Name, q.ofChain(e.Name)})
-		}
+	names, err := messagesIn(outbox)
+	for _, name := range names {
+		out = append(out, followUp{outbox, name, q.ofChain(name)})
 	}
 	return out, err
 }
@@ -275,20 +273,8 @@ func (q *job) withdraw(d *dirs, id string, came []Pending) error {
 	return nil
 }
 
-// outboxName is the directory of a run that is $DECREE_OUTBOX.
-const outboxName = project.OutboxDir
-
-func (q *job) openOutbox(id string) (disk.Dir, error) {
-	run, err := q.rec.History().OpenRun(id)
-	if err != nil {
-		return nil, err
-	}
-	defer run.Close()
-	return run.OpenDir(outboxName)
-}
-
-// setOutboxAside has the last attempt, which starts clean, begin with an empty
-// outbox: what the earlier ones left there lies beside it.
+// setOutboxAside has an attempt begin with an empty outbox: what the attempt before it, which
+// has failed, left there lies beside it.
 func (q *job) setOutboxAside(id string, attempt int) error {
 	run, err := q.rec.History().EnsureRun(id)
 	if err != nil {

@@ -81,7 +81,7 @@ echo "of $DECREE_ATTEMPT" >"$DECREE_OUTBOX/$DECREE_ATTEMPT.md"; [ $DECREE_ATTEMP
 	})
 	res := b.process()
 	require.Equal(t, []string{"go", "go", "go", "of 3"}, b.ran())
-	require.FileExists(t, filepath.Join(b.root, ".decree/runs", res[0].Record.ID, "outbox.2/1.md"))
+	require.FileExists(t, filepath.Join(b.root, ".decree/runs", res[0].Record.ID, "outbox.1/1.md"))
 }
 
 // TestDepthAcrossADeath: a follow-up is joined once, wherever decree dies, and its

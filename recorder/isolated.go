@@ -468,7 +468,7 @@ func (u *isolatedRun) open(id string, started time.Time) error {
 	files := u.composedFiles([]history.RunFile{{Name: "run.json", Write: history.Bytes(u.rec.JSON(nil))}})
 	err = r.history.BuildRun(id, files)
 	if err == nil {
-		err = u.makeDirs()
+		err = u.makeOutbox()
 	}
 	if err == nil {
 		err = u.openLog()

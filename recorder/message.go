@@ -66,7 +66,7 @@ func (u *run) composeAt(p Place) error {
 	if err != nil {
 		return err
 	}
-	u.o.Args, u.files, u.dirs = c.Args, c.Files, c.Dirs
+	u.o.Args, u.files = c.Args, c.Files
 	u.o.Env = append(append([]string(nil), u.o.Env...), c.Env...)
 	return nil
 }
@@ -150,9 +150,9 @@ func (r *Recorder) WasPublished(rec *history.Record) (was bool, err error) {
 	return was, err
 }
 
-// makeDirs makes the composed directories.
-func (u *run) makeDirs() error {
-	if len(u.dirs) == 0 {
+// makeOutbox makes the command's outbox.
+func (u *run) makeOutbox() error {
+	if !u.o.Outbox {
 		return nil
 	}
 	run, err := u.r.history.OpenRun(u.rec.ID)
@@ -160,14 +160,11 @@ func (u *run) makeDirs() error {
 		return err
 	}
 	defer run.Close()
-	for _, name := range u.dirs {
-		dir, err := project.MakeDir(run, name, project.PrivateDir)
-		if err != nil {
-			return err
-		}
-		dir.Close()
+	dir, err := project.MakeDir(run, project.OutboxDir, project.PrivateDir)
+	if err != nil {
+		return err
 	}
-	return nil
+	return dir.Close()
 }
 
 // announce says that an attempt begins, and tells a last one that is the first

@@ -59,6 +59,9 @@ type RunOptions struct {
 	// Task is the path below .decree of the message that the command does. Whoever
 	// gives it sees to it when the command deletes it; only a recovery writes it again.
 	Task string
+	// Outbox has the record's directory begin with an empty project.OutboxDir, whose path the
+	// command gets as DECREE_OUTBOX.
+	Outbox bool
 	// LogCopy is a second name for routine.log in the run directory.
 	LogCopy string
 	// Freed is called when the lock has been given back while the command works, and Back
@@ -77,7 +80,6 @@ type Place struct {
 type Composed struct {
 	Args, Env []string
 	Files     map[string][]byte
-	Dirs      []string // empty ones, likewise
 }
 
 // PutBack is what a failed run on a terminal asks about.
@@ -148,7 +150,6 @@ type run struct {
 	special  []tree.Path       // told already
 	vanished []tree.Path       // told already: unrecorded before, and gone
 	files    map[string][]byte // composed, by name
-	dirs     []string          // composed
 	res      RunResult
 }
 
@@ -512,7 +513,7 @@ func (u *run) openRun(manifest history.RunFile) error {
 	if err != nil {
 		return err
 	}
-	if err := u.makeDirs(); err != nil {
+	if err := u.makeOutbox(); err != nil {
 		return err
 	}
 	if u.runs, err = u.r.project.Decree.Stat("runs"); err != nil {
@@ -724,6 +725,9 @@ func (u *run) env(n int) []string {
 	out := append(append([]string(nil), u.o.Env...),
 		"DECREE_RUN_ID="+u.rec.ID, "DECREE_RUN_DIR="+dir, "DECREE_ROOT="+u.r.project.Root,
 		fmt.Sprintf("DECREE_ATTEMPT=%d", n), fmt.Sprintf("DECREE_ATTEMPTS=%d", u.o.Attempts))
+	if u.o.Outbox {
+		out = append(out, "DECREE_OUTBOX="+filepath.Join(dir, project.OutboxDir))
+	}
 	if n > 1 && n == u.o.Attempts {
 		out = append(out, "DECREE_FAILURE_CONTEXT="+filepath.Join(dir, failureFile))
 	}

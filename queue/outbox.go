@@ -1,0 +1,158 @@
+package queue
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"decree/disk"
+	"decree/history"
+	"decree/project"
+	"decree/recorder"
+)
+
+// What a routine sends lies in the outbox of its run until that has succeeded. A run that the
+// routine makes itself has an outbox of its own, for the same reason: what is sent in it is
+// passed on to the one around it when it has succeeded. So $DECREE_OUTBOX names the nearest one,
+// and says alone to which message it belongs what a command sends: ids are given anew by the
+// store of each project and of each layer.
+
+// Outbox is that of a run that a command is a part of.
+type Outbox struct {
+	rec      *recorder.Recorder
+	id, path string
+	apart    bool // the command sees the tree in a clone, and the outbox at another place
+}
+
+// FindOutbox is the outbox at path. It is nil where that belongs to no run of rec's tree that
+// is under way; ours says whether it belongs to one of that tree, under way or over.
+func FindOutbox(rec *recorder.Recorder, path string) (box *Outbox, ours bool) {
+	p, run := rec.Project(), filepath.Dir(path)
+	b := &Outbox{rec: rec, id: filepath.Base(run), path: path}
+	if _, _, ok := history.ParseID(b.id); !ok || filepath.Base(path) != outboxName {
+		return nil, false
+	}
+	b.apart = p.InLayer && isCloneOf(p.Root, b.id)
+	if !b.apart && run != filepath.Join(p.Root, ".decree", "runs", b.id) {
+		return nil, false
+	}
+	if _, err := rec.History().Opened(b.id); err != nil && !p.InLayer { // a layer shows nobody but its own run
+		return nil, true
+	}
+	return b, true
+}
+
+// isCloneOf says whether root is the clone in which the command of the run id works. That of its
+// last attempt lies one directory deeper.
+func isCloneOf(root, id string) bool {
+	of := filepath.Dir(root)
+	return filepath.Base(of) == id || filepath.Base(filepath.Dir(of)) == id
+}
+
+// Path is where it lies.
+func (b *Outbox) Path() string { return b.path }
+
+// Drop puts a new message into it, as project.Drop does.
+func (b *Outbox) Drop(name string, data []byte) error {
+	dir, err := b.open()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return project.DropInto(dir, name, data)
+}
+
+// open opens it. It is made if the command has deleted it.
+func (b *Outbox) open() (disk.Dir, error) {
+	p := b.rec.Project()
+	if b.apart {
+		return p.Disk.OpenRoot(b.path)
+	}
+	run, err := b.rec.History().EnsureRun(b.id)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	return p.OwnDir(run, outboxName)
+}
+
+// TakeFrom passes on what lies in the outbox of the run id, which has succeeded.
+func (b *Outbox) TakeFrom(id string) error {
+	names, err := Unsent(b.rec, id)
+	if len(names) == 0 || err != nil {
+		return err
+	}
+	from, err := openOutbox(b.rec, id)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := b.open()
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	for _, name := range names {
+		if strings.Contains(name, "/") {
+			continue // it was put into the inbox of a layer, and never sent
+		}
+		if _, err := move(from, name, to, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unsent are the messages in the outbox of the run id, in natural order, and what else of a
+// layer's inbox lies there.
+func Unsent(rec *recorder.Recorder, id string) (names []string, err error) {
+	outbox, err := openOutbox(rec, id)
+	if isMissing(err) || ofFile(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer outbox.Close()
+	list, err := messagesIn(outbox)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, naturally)
+	inbox, err := outbox.OpenDir(filepath.Base(project.LayerInbox))
+	if isMissing(err) || ofFile(err) {
+		return list, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer inbox.Close()
+	of, err := messagesIn(inbox)
+	for _, name := range of {
+		list = append(list, filepath.Base(project.LayerInbox)+"/"+name)
+	}
+	return list, err
+}
+
+// messagesIn are the files in an outbox. Hidden ones and what is no file stay there.
+func messagesIn(outbox disk.Dir) (names []string, err error) {
+	list, err := outbox.List()
+	for _, e := range list {
+		if info, serr := outbox.Stat(e.Name); serr == nil && info.Kind == disk.Regular && e.Name[0] != '.' {
+			names = append(names, e.Name)
+		}
+	}
+	return names, err
+}
+
+// outboxName is the directory of a run that is $DECREE_OUTBOX.
+const outboxName = project.OutboxDir
+
+func openOutbox(rec *recorder.Recorder, id string) (disk.Dir, error) {
+	run, err := rec.History().OpenRun(id)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	return run.OpenDir(outboxName)
+}
