@@ -271,7 +271,7 @@ func (d *drill) file(ctx context.Context, name FileName) error {
 
 // content restores a content to a file in scratch and reads that again.
 func (d *drill) content(ctx context.Context, name string, h tree.Hash, size int64) error {
-	if d.seen[h] || slices.Contains(d.m.Missing, h) {
+	if d.seen[h] || slices.Contains(d.m.Missing, h) || slices.Contains(d.m.Forgotten, h) {
 		return nil
 	}
 	d.seen[h] = true

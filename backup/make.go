@@ -284,6 +284,7 @@ func (mk *making) tellOlder() {
 func (mk *making) count() {
 	s := mk.snapshot
 	mk.m.Missing = slices.SortedFunc(slices.Values(s.Missing), compareHash)
+	mk.m.Forgotten = slices.SortedFunc(slices.Values(s.Forgotten), compareHash)
 	mk.m.Counts = Counts{TreeBytes: s.TreeBytes, Records: len(s.Records), Contents: s.Needs.Len(), Plugins: append([]string{}, mk.plugins...)}
 	c := &mk.m.Counts
 	for h := range s.Needs.All() {

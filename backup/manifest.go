@@ -58,6 +58,9 @@ type Manifest struct {
 	Condemned map[tree.Hash]string  `json:"condemned"` // RFC 3339: since when no generation names the pack
 	// Missing are contents that the records name and the project's store had lost before.
 	Missing []tree.Hash `json:"missing,omitempty"`
+	// Forgotten are contents that the records name and that were forgotten before: packs of earlier generations may
+	// have them yet, and a restore takes them out.
+	Forgotten []tree.Hash `json:"forgotten,omitempty"`
 	// Previous is the hash of the manifest.json that this one has replaced, which the marker names until it is
 	// written anew; zero for the first. nil: an earlier decree has written it.
 	Previous *tree.Hash `json:"previous,omitempty"`

@@ -205,6 +205,11 @@ func Stage(ctx context.Context, src *Source, dir disk.Dir, site project.Site, pr
 	if err = s.logs(!src.scratch); err != nil {
 		return nil, err
 	}
+	if !src.scratch {
+		if err = s.forget(ctx); err != nil {
+			return nil, err
+		}
+	}
 	site.Store = dir
 	s.History = history.Open(&project.Project{Site: site}, history.Options{Objects: s.Store})
 	return s, s.prove()
@@ -218,6 +223,19 @@ func (s *Staged) index(ctx context.Context) error {
 	}
 	defer w.Close()
 	return w.Flush()
+}
+
+// forget takes out what had been forgotten when the generation was made and packs of earlier ones, which it shares, have yet.
+func (s *Staged) forget(ctx context.Context) error {
+	if !slices.ContainsFunc(s.Manifest.Forgotten, s.Store.Has) {
+		return nil
+	}
+	gone := map[tree.Hash]bool{}
+	for _, h := range s.Manifest.Forgotten {
+		gone[h] = true
+	}
+	_, err := s.Store.Compact(ctx, func(h tree.Hash) bool { return !gone[h] }, store.CompactOptions{Force: true})
+	return err
 }
 
 // files compares the files with their hashes.
@@ -306,6 +324,9 @@ func (s *Staged) prove() error {
 	without := map[tree.Hash]bool{}
 	for _, h := range s.Manifest.Missing {
 		without[h] = true
+	}
+	for _, h := range s.Manifest.Forgotten {
+		s.Needs.Set(h, 0)
 	}
 	lost := 0
 	for h := range s.Needs.All() {
@@ -519,7 +540,7 @@ func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, o
 		}
 	}
 	missing := map[tree.Hash]bool{}
-	for _, h := range m.Missing {
+	for _, h := range slices.Concat(m.Missing, m.Forgotten) {
 		missing[h] = true
 	}
 	r := tree.Reader{From: objects, Skip: func(e *tree.DamagedError) bool { return missing[e.Hash] }}
