@@ -205,6 +205,18 @@ func (d *document) isDir(path tree.Path) bool {
 	return d.dirs[path]
 }
 
+// within are the paths of the sections that are of a path or of what lies below it.
+func (d *document) within(path tree.Path) (out []tree.Path) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.sections {
+		if d.sections[i].path.Within(path) {
+			out = append(out, d.sections[i].path)
+		}
+	}
+	return out
+}
+
 func (d *document) section(i int) section {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -88,25 +88,59 @@ func TestADiffIsNotHeld(t *testing.T) {
 }
 
 func TestMarks(t *testing.T) {
-	k := marks{}
-	k.toggle("a", 2, 3)
+	k, doc := marks{}, newDocument(nil)
+	k.toggle(doc, "a", 2, 3)
 	require.Equal(t, "[-]", k.sign("a"))
-	k.toggle("a", 1, 3)
-	k.toggle("a", 3, 3)
+	k.toggle(doc, "a", 1, 3)
+	k.toggle(doc, "a", 3, 3)
 	require.Equal(t, "[x]", k.sign("a"), "all hunks are the whole")
-	k.toggle("a", 2, 3)
-	require.Equal(t, []int{1, 3}, sorted(k.requested()[0].Hunks))
-	k.toggle("a", whole, 3)
+	k.toggle(doc, "a", 2, 3)
+	require.Equal(t, []int{1, 3}, k.requested()[0].Hunks)
+	k.toggle(doc, "a", whole, 3)
 	require.Empty(t, k)
-	k.toggle("b", 1, 1)
+	k.toggle(doc, "b", 1, 1)
 	require.Empty(t, k.requested()[0].Hunks, "the only hunk is the whole")
 }
 
-func sorted(n []int) []int {
-	if len(n) == 2 && n[0] > n[1] {
-		n[0], n[1] = n[1], n[0]
+// TestADirectoryIsMarkedWithAllBelowIt: a plan takes all that is below a marked directory, so no box below it is empty.
+func TestADirectoryIsMarkedWithAllBelowIt(t *testing.T) {
+	doc := newDocument(nil)
+	for _, path := range []tree.Path{"new", "new/a", "new/b", "new/in", "new/in/c", "newer"} {
+		doc.sections = append(doc.sections, section{path: path, hunks: 2})
 	}
-	return n
+	doc.dirs["new"], doc.dirs["new/in"] = true, true
+	v := &diffView{marks: marks{}, doc: doc}
+	boxes := func() (out string) {
+		for _, sec := range doc.sections {
+			out += v.marks.sign(sec.path)
+		}
+		return out
+	}
+	v.mark(inFiles) // the directory
+	require.Equal(t, "[x][x][x][x][x][ ]", boxes())
+	v.file = 2
+	v.mark(inFiles)
+	require.Equal(t, "[ ][x][ ][x][x][ ]", boxes(), "a directory of which a file is left out is not marked")
+	require.Equal(t, "new/a, new/in, new/in/c", v.marks.words())
+	v.file = 0
+	v.mark(inFiles)
+	v.marks.toggle(doc, "new/in/c", 1, 2)
+	require.Equal(t, "[ ][x][x][ ][-][ ]", boxes(), "nor one of which a hunk is left out")
+	v.mark(inFiles)
+	v.file = 4
+	v.markDirectory()
+	require.Equal(t, "[ ][x][x][ ][ ][ ]", boxes())
+
+	v.file = 0
+	v.mark(inFiles)
+	doc.sections = append(doc.sections, section{path: "new/late"})
+	require.Equal(t, "[x][x][x][x][x][ ][x]", boxes(), "what is read later is marked, too")
+	v.marks.toggle(doc, "new/late", whole, 0)
+	require.Equal(t, "[ ][x][x][x][x][ ][ ]", boxes())
+	v.file = 0
+	v.mark(inFiles)
+	v.mark(inFiles)
+	require.Empty(t, v.marks)
 }
 
 // TestCleanLetsNothingThrough: no byte that a terminal obeys is left of a line.

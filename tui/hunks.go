@@ -6,9 +6,11 @@ import (
 	"decree/planner"
 )
 
-// planMarked plans with what is marked in a record's diff.
+// planMarked plans with what is marked in a record's diff, where the operation is about that record.
 func (e *engine) planMarked(ctx context.Context, q planner.Request, chosen marks) (*planner.Planned, error) {
-	q.Marks = chosen.requested()
+	if q.Operation != "undo" && q.Operation != "redo" && q.Operation != "discard" {
+		q.Marks = chosen.requested()
+	}
 	q.OfRecord = choosesHunks(q.Operation) && q.HasHunks()
 	if !choosesHunks(q.Operation) {
 		for i := range q.Marks {

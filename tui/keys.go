@@ -235,15 +235,14 @@ func (v *diffView) markDirectory() {
 	if at == "" {
 		return
 	}
-	dir := at.Parent()
-	_, n, _, _ := v.doc.state()
-	on := v.marks[at] == nil
-	for i := range n {
-		if p := v.doc.section(i).path; p.Within(dir) {
-			if delete(v.marks, p); on {
-				v.marks[p] = map[int]bool{whole: true}
-			}
+	on := len(v.marks.of(at)) == 0
+	for _, p := range v.doc.within(at.Parent()) {
+		if delete(v.marks, p); on {
+			v.marks[p] = map[int]bool{whole: true}
 		}
+	}
+	if !on {
+		v.marks.notAbove(at)
 	}
 }
 

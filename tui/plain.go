@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -395,6 +396,7 @@ func (s *shownRecord) at(word, rest string) (bool, error) {
 		err := s.planRow(operation, s.row, s.marks)
 		if s.done > done {
 			s.row = s.fresh(s.row)
+			clear(s.marks)
 		}
 		return true, err
 	}
@@ -468,27 +470,32 @@ func (t *talk) sayLines(doc *document, from, to int) error {
 	return nil
 }
 
+// mark marks what the words mean, or nothing where one of them means nothing.
 func (s *shownRecord) mark(rest string) error {
-	if rest == "" {
-		clear(s.marks)
+	marked := marks{}
+	if rest != "" {
+		for path, on := range s.marks {
+			marked[path] = maps.Clone(on)
+		}
 	}
 	for word := range strings.FieldsSeq(rest) {
-		if err := s.markWord(word); err != nil {
+		if err := s.markWord(marked, word); err != nil {
 			return err
 		}
 	}
+	s.marks = marked
 	s.say("marked: %s", cmp.Or(s.marks.words(), "nothing"))
 	return nil
 }
 
 // markWord marks what a word means: files by number, "3" or "3-5", hunks of one, "2:1,4", or a directory, "src/".
-func (s *shownRecord) markWord(word string) error {
+func (s *shownRecord) markWord(k marks, word string) error {
 	if s.doc == nil {
 		return errors.New("it has no files")
 	}
 	_, n, _, _ := s.doc.state()
 	if dir, is := strings.CutSuffix(word, "/"); is {
-		return s.markBelow(tree.Path(dir), n)
+		return s.markBelow(k, tree.Path(dir))
 	}
 	number, hunks, byHunk := strings.Cut(word, ":")
 	files, ok := numbers(number, n)
@@ -497,7 +504,7 @@ func (s *shownRecord) markWord(word string) error {
 	}
 	if !byHunk {
 		for _, i := range files {
-			s.marks[s.doc.section(i-1).path] = map[int]bool{whole: true}
+			k.set(s.doc, s.doc.section(i-1).path, true)
 		}
 		return nil
 	}
@@ -508,8 +515,8 @@ func (s *shownRecord) markWord(word string) error {
 			return fmt.Errorf("%q is no hunk of file %s; there are %d", clean(one), number, sec.hunks)
 		}
 		for _, h := range list {
-			if !s.marks.has(sec.path, h) {
-				s.marks.toggle(sec.path, h, sec.hunks)
+			if !k.has(sec.path, h) {
+				k.toggle(s.doc, sec.path, h, sec.hunks)
 			}
 		}
 	}
@@ -517,16 +524,13 @@ func (s *shownRecord) markWord(word string) error {
 }
 
 // markBelow marks a directory and all files below it.
-func (s *shownRecord) markBelow(dir tree.Path, n int) error {
-	found := false
-	for i := range n {
-		if path := s.doc.section(i).path; path.Within(dir) {
-			found = true
-			s.marks[path] = map[int]bool{whole: true}
-		}
-	}
-	if !found {
+func (s *shownRecord) markBelow(k marks, dir tree.Path) error {
+	paths := s.doc.within(dir)
+	if len(paths) == 0 {
 		return fmt.Errorf("it has nothing below %s", view.ShownPath(dir))
+	}
+	for _, path := range paths {
+		k[path] = map[int]bool{whole: true}
 	}
 	return nil
 }
@@ -762,8 +766,8 @@ func (t *talk) chooseOf(doc *document, i int, sec section, k marks, operation st
 		if !ok {
 			return nil
 		}
-		if strings.EqualFold(answer, "y") {
-			k.toggle(sec.path, hunk, max(sec.hunks, 1))
+		if strings.EqualFold(answer, "y") != k.has(sec.path, hunk) {
+			k.toggle(doc, sec.path, hunk, max(sec.hunks, 1))
 		}
 		begin = next
 	}

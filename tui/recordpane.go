@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"errors"
-	"slices"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/dustin/go-humanize"
@@ -39,74 +38,6 @@ type diffView struct {
 	colours    page.Colours
 	painted    map[int]string // rows as they are drawn
 	paintedFor int            // columns, with those out of sight
-}
-
-// marks are what is chosen of a diff: whole files, or hunks, counted from 1.
-type marks map[tree.Path]map[int]bool
-
-// whole stands, among the hunks of a path, for all of it.
-const whole = 0
-
-func (k marks) has(path tree.Path, hunk int) bool {
-	return k[path][whole] || hunk != whole && k[path][hunk]
-}
-
-// toggle marks a hunk, or the whole of a path, or takes the mark away.
-func (k marks) toggle(path tree.Path, hunk, hunks int) {
-	on := k[path]
-	switch {
-	case hunk == whole && len(on) > 0:
-		delete(k, path)
-		return
-	case hunk == whole || hunks == 1:
-		if on[whole] {
-			delete(k, path)
-		} else {
-			k[path] = map[int]bool{whole: true}
-		}
-		return
-	case on == nil:
-		k[path] = map[int]bool{hunk: true}
-		return
-	case on[whole]: // all but this one
-		delete(on, whole)
-		for n := 1; n <= hunks; n++ {
-			on[n] = n != hunk
-		}
-	default:
-		on[hunk] = !on[hunk]
-	}
-	for n, is := range on {
-		if !is {
-			delete(on, n)
-		}
-	}
-	if len(on) == hunks {
-		k[path] = map[int]bool{whole: true}
-	}
-	if len(on) == 0 {
-		delete(k, path)
-	}
-}
-
-// sign is how much of a path is marked.
-func (k marks) sign(path tree.Path) string {
-	switch on := k[path]; {
-	case len(on) == 0:
-		return "[ ]"
-	case on[whole]:
-		return "[x]"
-	}
-	return "[-]"
-}
-
-func (k marks) paths() []tree.Path {
-	var out []tree.Path
-	for p := range k {
-		out = append(out, p)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // opened has the right side show the row at the cursor.
@@ -241,14 +172,14 @@ func (v *diffView) mark(in pane) {
 	}
 	sec := v.doc.section(v.file)
 	if in == inFiles {
-		v.marks.toggle(path, whole, sec.hunks)
+		v.marks.toggle(v.doc, path, whole, sec.hunks)
 		return
 	}
 	lines, err := v.doc.lines(v.line, 1)
 	if err != nil || len(lines) == 0 {
 		return
 	}
-	v.marks.toggle(path, lines[0].hunk, sec.hunks)
+	v.marks.toggle(v.doc, path, lines[0].hunk, sec.hunks)
 }
 
 // markWord is what a mark does at the cursor.
@@ -259,7 +190,7 @@ func (v *diffView) markWord(in pane) string {
 			hunk = lines[0].hunk
 		}
 	}
-	if on := v.marks[v.path()]; hunk == whole && len(on) > 0 || v.marks.has(v.path(), hunk) {
+	if on := v.marks.of(v.path()); hunk == whole && len(on) > 0 || v.marks.has(v.path(), hunk) {
 		return "unmark"
 	}
 	return "mark"

@@ -148,6 +148,9 @@ func (m *model) hints() []hint {
 			{"U", "redo", "redo"}, {"h", "health", ""}})
 	}
 	hints := []hint{{"space", m.record.markWord(m.focus), ""}, {"r", "revert", "revert"}, {"p", "publish", "publish"}, {"esc", "back", ""}, {"R", restoreWords(m.current()), "restore"}}
+	if row := m.current(); row != nil && published(row) {
+		hints = slices.Insert(hints, 3, hint{"x", discardWords(m.target("discard")), "discard"})
+	}
 	if m.focus == inDiff {
 		hints = append(hints, hint{"< >", "sideways", ""}, hint{"n", "next hunk", ""})
 	}
@@ -470,7 +473,7 @@ func (m *model) fileLine(sec section, here bool, columns int) string {
 		cursor = "▸ "
 	}
 	left := cursor + p.marks.sign(sec.path) + " " + fileLetter(sec.word) + " " + view.ShownPath(sec.path)
-	if len(p.marks[sec.path]) > 0 {
+	if len(p.marks.of(sec.path)) > 0 {
 		left = s.mark.Render(left)
 	}
 	if sec.note != "" {

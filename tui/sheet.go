@@ -61,9 +61,6 @@ func (m *model) act(operation string) tea.Cmd {
 		return nil
 	}
 	chosen := m.record.marks
-	if operation == "undo" || operation == "redo" || operation == "discard" {
-		chosen = nil
-	}
 	m.working = "planning"
 	return func() tea.Msg {
 		p, err := m.planMarked(m.ctx, q, chosen)
@@ -320,21 +317,6 @@ func (m *model) wayOut(name string) tea.Cmd {
 		}
 	}
 	return nil
-}
-
-// requested are marks as a plan takes them.
-func (k marks) requested() (out []planner.Mark) {
-	for _, path := range k.paths() {
-		mark := planner.Mark{Path: path}
-		for n := range k[path] {
-			if n != whole {
-				mark.Hunks = append(mark.Hunks, n)
-			}
-		}
-		slices.Sort(mark.Hunks)
-		out = append(out, mark)
-	}
-	return out
 }
 
 // performed says what was done.

@@ -124,6 +124,7 @@ type shownPlan struct {
 	Stale     bool // it took the place of one that was no longer so
 	Merge     bool // it took the place of one that was in conflict
 	Anew      bool // what was marked is to be marked again, in this one
+	Asked     planner.Request
 	Conflicts conflicts
 }
 
@@ -172,6 +173,7 @@ func requestOf(form url.Values) (planner.Request, error) {
 	if len(q.Marks) == 0 {
 		q.Of = ""
 	}
+	q.OfRecord = q.Of == "" && q.HasHunks()
 	if form.Has("marked") && len(q.Marks) == 0 {
 		return q, &project.Error{Kind: project.Usage, Msg: "nothing is marked", Advice: "mark files or hunks first"}
 	}
@@ -215,14 +217,9 @@ func (s *Server) plan(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) planned(w http.ResponseWriter, r *http.Request, q planner.Request, p *shownPlan) {
-	rec, err := s.reader.Get()
-	if err == nil {
-		p.Planned, err = s.ofPlan(rec, q)
-		p.Anew = p.Planned != nil
-	}
-	if err == nil && p.Planned == nil {
-		p.Planned, err = s.plans.Plan(s.ctx, q)
-	}
+	var err error
+	p.Asked = q
+	p.Planned, err = s.plans.Plan(s.ctx, q)
 	var refused *planner.ConflictError
 	var stale *planner.StaleError
 	switch {
@@ -232,15 +229,16 @@ func (s *Server) planned(w http.ResponseWriter, r *http.Request, q planner.Reque
 			s.page(w, r, http.StatusConflict, "conflict", s.frameOf("Conflict", ""), refusal{view.FailureOf("serve", err), p})
 			return
 		}
-		p.Anew = q.HasHunks()
+		p.Anew = q.HasHunks() && len(p.Request.Marks) == 0
 	case errors.As(err, &stale):
 		p.Planned, p.Stale = stale.New, true
+		p.Anew = len(q.Marks) > 0 && len(p.Request.Marks) == 0
 	case err != nil:
 		s.fail(w, r, err)
 		return
 	}
 	s.remember(p)
-	if p.Stale || p.Merge || p.Anew {
+	if p.Stale || p.Merge {
 		s.planPage(w, r, http.StatusConflict, p)
 		return
 	}
@@ -318,8 +316,12 @@ func (s *Server) planDiff(ctx context.Context, w io.Writer, id string, marks boo
 	}
 }
 
-// perform does what a plan said, if it still holds.
+// perform does what a plan said, if it still holds. What is marked on its page is planned first.
 func (s *Server) perform(w http.ResponseWriter, r *http.Request) {
+	if r.PostForm.Has("mark") {
+		s.plan(w, r)
+		return
+	}
 	p, err := s.recall(r.PostForm.Get("plan"))
 	if err != nil {
 		s.fail(w, r, err)
@@ -327,14 +329,18 @@ func (s *Server) perform(w http.ResponseWriter, r *http.Request) {
 	}
 	done, err := s.plans.PerformOnce(s.ctx, p.ID)
 	var stale *planner.StaleError
-	switch fresh := (&shownPlan{From: p.From, Row: p.Row}); {
+	switch fresh := (&shownPlan{From: p.From, Row: p.Row, Asked: p.Asked}); {
 	case errors.As(err, &stale):
 		fresh.Planned, fresh.Stale = stale.New, true
 		s.remember(fresh)
 		s.planPage(w, r, http.StatusConflict, fresh)
 		return
 	case errors.As(err, new(*recorder.ConflictError)): // what was edited since the plan may be merged
-		s.planned(w, r, p.Request, fresh)
+		again := p.Asked
+		if again.Of != "" { // which holds no longer
+			again = p.Request
+		}
+		s.planned(w, r, again, fresh)
 		return
 	case err != nil:
 		s.fail(w, r, err)

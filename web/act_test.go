@@ -167,15 +167,41 @@ func TestConflictsOfferAMerge(t *testing.T) {
 		require.Regexp(t, `(?s)id="compared".*TWENTY`, compared)
 		require.NotRegexp(t, `(?s)id="compared".*mine`, compared)
 		if of.Has("mark") {
-			require.Contains(t, text, "mark again below")
+			require.NotContains(t, text, "mark again below", "the marks are kept")
 			require.NotContains(t, text, "c.txt", "the merge is about no more than was marked")
-			continue
 		}
 		res, _ = b.post("/perform", url.Values{"plan": {b.planOf(text)}})
 		require.Equal(t, http.StatusOK, res.StatusCode)
+		require.Contains(t, b.text("a.txt"), "TWO\n")
 		require.Contains(t, b.text("a.txt"), "mine\n")
-		require.Contains(t, b.text("a.txt"), "TWENTY\n")
+		require.Equal(t, !of.Has("mark"), strings.Contains(b.text("a.txt"), "TWENTY\n"), "of what was marked alone")
 	}
+}
+
+// What is marked on the page of a plan is what its button does, shown first. Where the plan holds no longer and the marks
+// with it, there is no button for all of it.
+func TestTheButtonsOfAPlanAreOfItsMarks(t *testing.T) {
+	b := serving(t, withRest).enter()
+	_, _, restore := b.edited()
+	_, text := b.post("/plan", url.Values{"operation": {"revert"}, "ref": {restore}, "from": {"/"}})
+	require.Regexp(t, `<button[^>]* data-key="y" [^>]*>Revert</button>`, text)
+	marked := url.Values{"operation": {"revert"}, "ref": {restore}, "from": {"/"}, "of": {b.planOf(text)}, "plan": {b.planOf(text)},
+		"marked": {"yes"}, "mark": {page.Mark("a.txt", 2)}}
+	before := b.records()
+	res, text := b.post("/perform", marked)
+	require.Equal(t, http.StatusOK, res.StatusCode, text)
+	require.Contains(t, text, "only what is marked: a.txt (hunk 2)")
+	require.Equal(t, before, b.records(), "it is shown first")
+
+	_, text = b.post("/plan", url.Values{"operation": {"revert"}, "ref": {restore}, "from": {"/"}})
+	b.checkpoint("meanwhile")
+	b.put("d.txt", "d\n")
+	b.checkpoint("and again")
+	res, text = b.post("/plan", marked)
+	require.Equal(t, http.StatusConflict, res.StatusCode, text)
+	require.Contains(t, text, "mark again below")
+	require.NotContains(t, text, ">Revert</button>")
+	require.Regexp(t, `<button[^>]* data-key="y"[^>]*>Only what is marked</button>`, text)
 }
 
 // Where both sides changed the same lines, a revert writes both between markers, of what is marked in the plan alone.

@@ -15,9 +15,6 @@ import (
 
 	"decree/history"
 	"decree/page"
-	"decree/patch"
-	"decree/plan"
-	"decree/planner"
 	"decree/recorder"
 	"decree/timeline"
 	"decree/tree"
@@ -323,61 +320,6 @@ func (s *Server) logPart(w io.Writer, rec *recorder.Reader, record *history.Reco
 		q.Set(id, strconv.FormatInt(next, 10))
 		fmt.Fprintf(w, "<p class=\"pages\"><a href=\"?%s#%s\">More of it</a></p>\n", attribute(q.Encode()), id)
 	}
-}
-
-// ofPlan makes marks in a record's own diff marks of a plan: hunks of the two are the same where they
-// stand at the same lines, which they do unless a file was edited since. Else the plan of the whole
-// is returned, in which can be marked anew.
-func (s *Server) ofPlan(rec *recorder.Reader, q planner.Request) (whole *planner.Planned, err error) {
-	if !q.HasHunks() || q.Of != "" {
-		return nil, nil
-	}
-	plain := q
-	plain.Marks, plain.Paths = nil, nil
-	for _, m := range q.Marks {
-		plain.Paths = append(plain.Paths, m.Path)
-	}
-	at, err := s.Resolve(rec, q.Ref)
-	if err != nil {
-		return nil, err
-	}
-	if whole, err = s.plans.Plan(s.ctx, plain); err != nil {
-		return nil, err
-	}
-	recorded, planned := map[tree.Path][]int{}, map[tree.Path][]int{}
-	diff, err := rec.History().OpenFile(at.Record.ID, "changes.diff")
-	if err != nil {
-		return nil, err
-	}
-	defer diff.Close()
-	err = patch.EachSection(diff, plain.Paths, func(sec *patch.Section) error {
-		for _, h := range sec.Hunks {
-			line := h.OldStart
-			if q.Operation == "revert" {
-				line = h.NewStart
-			}
-			recorded[sec.Path] = append(recorded[sec.Path], line)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = s.plans.Pieces(s.ctx, whole.ID, func(p *plan.Piece) error {
-		if p.Hunk > 0 && len(p.Sections) == 1 && len(p.Sections[0].Hunks) == 1 {
-			planned[p.Path] = append(planned[p.Path], p.Sections[0].Hunks[0].OldStart)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range q.Marks {
-		if len(m.Hunks) > 0 && !slices.Equal(recorded[m.Path], planned[m.Path]) {
-			return whole, nil
-		}
-	}
-	return nil, nil
 }
 
 // Bad says that the judge of a race found it bad.

@@ -14,11 +14,11 @@
   const say = (text) => { if (live) live.textContent = text; };
 
   // Requests, whose answers are pages.
-  const send = (form, submitter) => new Promise((done, failed) => {
+  const send = (form, submitter, address) => new Promise((done, failed) => {
     const data = new URLSearchParams(new FormData(form));
     if (submitter && submitter.name) data.append(submitter.name, submitter.value);
     const x = new XMLHttpRequest();
-    x.open("POST", form.getAttribute("action"));
+    x.open("POST", address);
     x.responseType = "document";
     x.onload = () => done(x);
     x.onerror = () => failed(new Error("the server does not answer: is 'decree serve' still running?"));
@@ -80,10 +80,12 @@
   // Forms that ask for a plan, and the one that has it performed.
   document.addEventListener("submit", async (event) => {
     const form = event.target;
-    const asks = form.matches("[data-dialogue]"), performs = form.matches("[data-perform]") && form.closest("dialog");
-    if (!asks && !performs) return;
-    event.preventDefault();
     const button = event.submitter;
+    if (!form.matches("[data-dialogue]")) return;
+    // What is marked in a plan is planned, and shown, before it is done.
+    const performs = button && button.hasAttribute("data-perform") && !form.querySelector("input[name=mark]:checked"), asks = !performs;
+    if (performs && !form.closest("dialog")) return;
+    event.preventDefault();
     if (asks && !form.closest("dialog")) {
       opener = button || document.activeElement;
       const at = opener.closest && opener.closest("[id^=r-]");
@@ -93,7 +95,7 @@
     if (button) button.disabled = true;
     say(performs ? "Working" : "Planning");
     try {
-      const x = await send(form, button);
+      const x = await send(form, button, performs ? button.getAttribute("formaction") : form.getAttribute("action"));
       if (performs && x.status < 400) {
         say("Done");
         const here = location.href.split("#")[0];
@@ -164,7 +166,8 @@
     const path = (b) => b.value.slice(b.value.indexOf(":") + 1);
     if (!box.hasAttribute("data-hunk")) {
       for (const b of boxes) if (path(b) === path(box) || path(b).startsWith(path(box) + "%2F")) b.checked = box.checked;
-    } else if (!box.checked) {
+    }
+    if (!box.checked) { // nor is what it is a part of: a plan takes all of that
       for (const b of boxes) if (!b.hasAttribute("data-hunk") && (path(b) === path(box) || path(box).startsWith(path(b) + "%2F"))) b.checked = false;
     }
     const count = box.form.querySelector("[data-marks]");
