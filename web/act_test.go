@@ -193,7 +193,7 @@ func TestTheButtonsOfAPlanAreOfItsMarks(t *testing.T) {
 	require.Contains(t, text, "only what is marked: a.txt (hunk 2)")
 	require.Equal(t, before, b.records(), "it is shown first")
 
-	_, text = b.post("/plan", url.Values{"operation": {"revert"}, "ref": {restore}, "from": {"/"}})
+	b.post("/plan", url.Values{"operation": {"revert"}, "ref": {restore}, "from": {"/"}})
 	b.checkpoint("meanwhile")
 	b.put("d.txt", "d\n")
 	b.checkpoint("and again")

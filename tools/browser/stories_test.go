@@ -36,6 +36,7 @@ func TestStories(t *testing.T) {
 				{"a plan that is stale", stalePlan},
 				{"refuse a plan", refusePlan},
 				{"merge with what was edited since", mergeWithEdits},
+				{"mark a directory, but not all of it", markDirectory},
 				{"see what arrives", seeNews},
 			} {
 				t.Run(story.name, func(t *testing.T) { story.tell(s.open(t, h), root) })
@@ -300,6 +301,36 @@ func refusePlan(b *tab, root string) {
 		return b.try(`!document.querySelector('dialog[open]') && document.querySelector('ol.timeline')`)
 	})
 	require.Equal(b, before, b.file(root, "words/stop.go"))
+}
+
+// markDirectory marks a directory without one of its files, and what is marked in a plan is what its button does.
+func markDirectory(b *tab, root string) {
+	if !b.script { // without it boxes do not turn each other on and off
+		return
+	}
+	decree(b.T, b.home, root, "run", "--", "sh", "-c", "mkdir box && echo a > box/a && echo b > box/b")
+	b.visit("/")
+	id := b.recordAbout("mkdir box")
+	b.visit("/r/" + id)
+	b.use("box", "^all of box$")
+	b.use("box", "^all of box/b$")
+	b.use("button", "^Revert what is marked$")
+	b.sees("only what is marked: box/a.")
+	b.confirm("Revert")
+	b.sees("Reverted")
+	require.Equal(b, "(nothing)", b.file(root, "box/a"))
+	require.Equal(b, "b\n", b.file(root, "box/b"), "its box was empty")
+
+	b.visit("/r/" + id)
+	b.use("button", "^Revert$")
+	b.sees("The same as a command: ")
+	b.use("box", "^all of box/b$")
+	b.use("button", "^Revert$")
+	b.sees("only what is marked: box/b.")
+	require.Equal(b, "b\n", b.file(root, "box/b"), "it is shown first")
+	b.confirm("Revert")
+	b.sees("Reverted")
+	require.Equal(b, "(nothing)", b.file(root, "box/b"))
 }
 
 func mergeWithEdits(b *tab, root string) {
