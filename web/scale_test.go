@@ -84,5 +84,5 @@ func TestALongHistoryKeepsNobodyWaiting(t *testing.T) {
 	status, text = b.get(b.base("/f/gone.txt"))
 	require.Equal(t, 200, status)
 	require.Contains(t, text, "deleted")
-	require.NotContains(t, text, "no such file")
+	require.NotContains(t, text, "no record has changed it")
 }
