@@ -638,6 +638,10 @@ func (t *talk) confirm(p *planner.Planned) error {
 		}
 		done, err := t.plans.Perform(t.ctx, p.ID)
 		var stale *planner.StaleError
+		if errors.As(err, &stale) && len(p.Request.Marks) > 0 {
+			t.say("%s", marksAreStale)
+			return nil
+		}
 		if errors.As(err, &stale) {
 			t.say("the files or the records changed meanwhile; this is the new plan")
 			p = stale.New

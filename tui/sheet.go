@@ -192,6 +192,10 @@ func (m *model) planned(msg plannedMsg) tea.Cmd {
 		m.closeSheet()
 		m.sheet = conflictSheet(msg.request, conflict)
 		return nil
+	case errors.As(msg.err, &stale) && len(msg.request.Marks) > 0: // the new plan would be about more than was marked
+		m.closeSheet()
+		m.say("%s", marksAreStale)
+		return m.loading("", true)
 	case errors.As(msg.err, &stale):
 		cmd := m.show(stale.New)
 		m.sheet.notes = append([]string{"The files or the records changed meanwhile: this is the new plan."}, m.sheet.notes...)
@@ -202,6 +206,9 @@ func (m *model) planned(msg plannedMsg) tea.Cmd {
 	}
 	return m.show(msg.plan)
 }
+
+// marksAreStale is said where a plan of marks is no longer what would be done.
+const marksAreStale = "The files or the records changed meanwhile; nothing was done. Look again at what is marked, and repeat it."
 
 // conflictSheet lists what is in the way, and offers what can be done about it.
 func conflictSheet(q planner.Request, c *planner.ConflictError) *sheet {
