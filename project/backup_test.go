@@ -1,10 +1,19 @@
 package project
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
 )
 
 func TestBackupConfig(t *testing.T) {
@@ -48,4 +57,43 @@ func TestBackupConfigIsStrict(t *testing.T) {
 		_, err := ParseConfig("config.yml", []byte(text))
 		require.ErrorContains(t, err, says, text)
 	}
+}
+
+// TestTargetsThatCannotBeRead: a target in the tree is no part of it. Where it cannot be learned just now
+// which there are, that is an error; a file that is damaged costs nobody anything else.
+func TestTargetsThatCannotBeRead(t *testing.T) {
+	home, work := ground(t)
+	at := filepath.Join(work, "safe/app")
+	mkdirs(t, at)
+	require.NoError(t, os.WriteFile(filepath.Join(at, BackupMarker), nil, 0o600))
+	where := Where{Cwd: work, Home: home}
+	file := filepath.Join(open(t, where, true).StorePath, BackupsFile)
+	stores := func(failing string) (int, error) {
+		p, err := Open(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			if failing != "" && strings.HasSuffix(st.Path, failing) {
+				return disktest.Action{Err: &fs.PathError{Op: st.Op, Path: st.Path, Err: syscall.EIO}}
+			}
+			return disktest.Action{}
+		}), where, false)
+		require.NoError(t, err)
+		defer p.Close()
+		list, err := p.Stores(where)
+		return len(list), err
+	}
+	none, err := stores("")
+	require.NoError(t, err)
+
+	require.NoError(t, os.WriteFile(file, []byte(`{"targets":{`+strconv.Quote(filepath.Join(work, "safe"))+`:{"name":"app"}}}`), 0o600))
+	n, err := stores("")
+	require.NoError(t, err)
+	require.Equal(t, none+1, n)
+	for _, failing := range []string{BackupsFile, "/safe/app", BackupMarker} {
+		_, err := stores(failing)
+		require.ErrorIs(t, err, syscall.EIO, failing)
+	}
+	require.NoError(t, os.Remove(file))
+	require.NoError(t, os.Mkdir(file, 0o700))
+	n, err = stores("")
+	require.NoError(t, err)
+	require.Equal(t, none, n)
 }

@@ -234,7 +234,11 @@ func (p *Project) Stores(w Where) ([]disk.Info, error) {
 	if to := p.Config.BackupTo(w.Home); filepath.IsAbs(to) { // copies of the tree, and no part of it
 		bases = append(bases, storeBase{base: to})
 	}
-	for _, at := range p.backupsInTree() {
+	inTree, err := p.backupsInTree()
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range inTree {
 		bases = append(bases, storeBase{base: at})
 	}
 	for _, pl := range bases {
@@ -256,19 +260,26 @@ const BackupsFile = "backup.json"
 const BackupKeysFile = "backup-keys.json"
 
 // backupsInTree are the project's own directories in targets below the root, such as one that --to has
-// named once: package backup has marked them.
-func (p *Project) backupsInTree() (out []string) {
+// named once: package backup has marked them. What is no such file any more tells of none, as the commands
+// of the backup say; one that cannot be read just now is an error, else the targets would be recorded.
+func (p *Project) backupsInTree() (out []string, err error) {
 	if p.Store == nil {
-		return nil
+		return nil, nil
+	}
+	data, err := ReadFile(p.Store, BackupsFile, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrTooLarge) || errors.Is(err, disk.ErrNotRegular) || disk.OtherKind(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	var m struct {
 		Targets map[string]struct {
 			Name string `json:"name"`
 		} `json:"targets"`
 	}
-	data, err := ReadFile(p.Store, BackupsFile, 1<<20)
-	if err != nil || json.Unmarshal(data, &m) != nil {
-		return nil
+	if json.Unmarshal(data, &m) != nil {
+		return nil, nil
 	}
 	for target, r := range m.Targets {
 		at := filepath.Join(target, r.Name)
@@ -276,14 +287,26 @@ func (p *Project) backupsInTree() (out []string) {
 		if err != nil || !filepath.IsLocal(rel) || !filepath.IsAbs(target) || !IsBackupName(r.Name) {
 			continue
 		}
-		if dir, err := p.Disk.OpenSearch(at); err == nil {
-			if _, err := dir.Stat(BackupMarker); err == nil {
-				out = append(out, at)
-			}
-			dir.Close()
+		marked, err := p.isMarked(at)
+		if err != nil {
+			return nil, err
+		}
+		if marked {
+			out = append(out, at)
 		}
 	}
-	return out
+	return out, nil
+}
+
+// isMarked says whether the directory at has the marker of a backup.
+func (p *Project) isMarked(at string) (bool, error) {
+	dir, err := p.Disk.OpenSearch(at)
+	if err != nil {
+		return false, unlessAbsent(err)
+	}
+	defer dir.Close()
+	_, err = dir.Stat(BackupMarker)
+	return err == nil, unlessAbsent(err)
 }
 
 // BackupMarker is in each directory of a target that is a project's.
