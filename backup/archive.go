@@ -101,8 +101,7 @@ func (p *Place) small(ctx context.Context, c writer, name string, f File) ([]byt
 
 // lost says whether an error is that bytes are missing or not what they were.
 func lost(err error) bool {
-	return err != nil && (isMissing(err) || errors.Is(err, errSize) || errors.Is(err, errHash) || errors.Is(err, target.ErrDamaged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
-		errors.As(err, new(*store.MissingError)) || errors.As(err, new(*store.DamagedError)))
+	return otherBytes(err) || store.IsLost(err)
 }
 
 type counter struct {

@@ -321,7 +321,7 @@ const mostProblems = 20
 
 // unreadable says whether an error is that what the target has is not what it should be.
 func unreadable(err error) bool {
-	return errors.As(err, new(*store.DamagedError)) || errors.As(err, new(*store.MissingError)) || errors.As(err, new(*tree.DamagedError)) ||
+	return store.IsLost(err) || errors.As(err, new(*tree.DamagedError)) ||
 		isDamage(err)
 }
 

@@ -74,11 +74,7 @@ func Remember(store disk.Dir, target string, change func(*Remembered)) error {
 		return err
 	}
 	defer dir.Close()
-	unlock, err := dir.TryLock()
-	for errors.Is(err, disk.ErrLocked) { // for moments, by a process that lives
-		time.Sleep(time.Millisecond)
-		unlock, err = dir.TryLock()
-	}
+	unlock, err := awaitLock(dir)
 	if err != nil {
 		return err
 	}
@@ -92,4 +88,14 @@ func Remember(store disk.Dir, target string, change func(*Remembered)) error {
 		return err
 	}
 	return project.ReplaceFile(store, memoryFile, append(data, '\n'), project.PrivateFile, true)
+}
+
+// awaitLock locks a directory that others lock for moments alone.
+func awaitLock(dir disk.Dir) (unlock func() error, err error) {
+	unlock, err = dir.TryLock()
+	for errors.Is(err, disk.ErrLocked) {
+		time.Sleep(time.Millisecond)
+		unlock, err = dir.TryLock()
+	}
+	return unlock, err
 }

@@ -44,8 +44,12 @@ func (p Proof) Result() string {
 
 // isDamage says whether an error of reading is that bytes are missing or are others.
 func isDamage(err error) bool {
-	return err != nil && (isMissing(err) || errors.Is(err, errSize) || errors.Is(err, errHash) || errors.Is(err, target.ErrDamaged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
-		errors.Is(err, disk.ErrNotRegular) || disk.OtherKind(err))
+	return otherBytes(err) || err != nil && (errors.Is(err, disk.ErrNotRegular) || disk.OtherKind(err))
+}
+
+// otherBytes says whether an error is that a file is missing, or is not the one that is meant.
+func otherBytes(err error) bool {
+	return err != nil && (isMissing(err) || errors.Is(err, errSize) || errors.Is(err, errHash) || errors.Is(err, target.ErrDamaged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF))
 }
 
 // sameBytes reads a file from its beginning and compares it with its hash and length.

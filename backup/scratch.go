@@ -3,7 +3,6 @@ package backup
 import (
 	"crypto/rand"
 	"errors"
-	"time"
 
 	"decree/disk"
 	"decree/project"
@@ -18,11 +17,7 @@ func newScratch(store disk.Dir) (dir disk.Dir, remove func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	unlock, err := all.TryLock()
-	for errors.Is(err, disk.ErrLocked) { // by a drill that does what follows, too
-		time.Sleep(time.Millisecond)
-		unlock, err = all.TryLock()
-	}
+	unlock, err := awaitLock(all)
 	if err == nil {
 		defer func() { _ = unlock() }()
 		err = clearScratch(all)

@@ -348,30 +348,6 @@ func copyDiff(rec *recorder.Recorder, w io.Writer, id string) error {
 	return err
 }
 
-// Pieces calls each with what can be marked in the plan, in order, as -p would ask about it:
-// files, modes and hunks. An error of it ends the listing.
-func (p *Planner) Pieces(ctx context.Context, id string, each func(*plan.Piece) error) error {
-	of, err := p.recall(id)
-	if err != nil {
-		return err
-	}
-	if !of.request.chooses() {
-		return usagef("of %s paths can be chosen, but no hunks", article(of.request.Operation))
-	}
-	return p.open(ctx, false, func(rec *recorder.Recorder) error {
-		q := of.request.whole()
-		if len(of.request.Marks) == 0 {
-			if _, err := p.still(ctx, rec, of, nil); err != nil {
-				return err
-			}
-		}
-		_, err := operations[q.Operation](ctx, rec, attempt{Request: q, exclude: q.Exclude, dryRun: true, choose: func(piece *plan.Piece) (plan.Answer, error) {
-			return plan.Yes, each(piece)
-		}})
-		return err
-	})
-}
-
 // still is the plan as it would be made now, if that is what it was; show is given it then.
 func (p *Planner) still(ctx context.Context, rec *recorder.Recorder, of *remembered, show func(*plan.Plan) error) (*sight, error) {
 	s, err := look(ctx, rec, of.request, func(now *plan.Plan, seen string) error {

@@ -144,10 +144,34 @@ func (b *bench) diff(id string) string {
 	return out.String()
 }
 
+// piecesOf calls each with what can be marked in the plan, in order, as -p would ask about it:
+// files, modes and hunks. An error of it ends the listing.
+func (p *Planner) piecesOf(ctx context.Context, id string, each func(*plan.Piece) error) error {
+	of, err := p.recall(id)
+	if err != nil {
+		return err
+	}
+	if !of.request.chooses() {
+		return usagef("of %s paths can be chosen, but no hunks", article(of.request.Operation))
+	}
+	return p.open(ctx, false, func(rec *recorder.Recorder) error {
+		q := of.request.whole()
+		if len(of.request.Marks) == 0 {
+			if _, err := p.still(ctx, rec, of, nil); err != nil {
+				return err
+			}
+		}
+		_, err := operations[q.Operation](ctx, rec, attempt{Request: q, exclude: q.Exclude, dryRun: true, choose: func(piece *plan.Piece) (plan.Answer, error) {
+			return plan.Yes, each(piece)
+		}})
+		return err
+	})
+}
+
 // pieces are what can be marked: "a 1/2".
 func (b *bench) pieces(id string) (out []string) {
 	b.Helper()
-	require.NoError(b, b.Pieces(b.Context(), id, func(p *plan.Piece) error {
+	require.NoError(b, b.piecesOf(b.Context(), id, func(p *plan.Piece) error {
 		out = append(out, fmt.Sprintf("%s %d/%d", p.Path, p.Hunk, p.Hunks))
 		return nil
 	}))

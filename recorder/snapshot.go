@@ -214,5 +214,5 @@ func (s *Snapshot) sortOut(r *Recorder) error {
 
 // isLost says whether an error is that the store does not have an object, or not as it was, or that its disk cannot read it.
 func isLost(err error) bool {
-	return errors.Is(err, syscall.EIO) || errors.As(err, new(*store.MissingError)) || errors.As(err, new(*store.DamagedError)) || errors.Is(err, history.ErrNotKept)
+	return errors.Is(err, syscall.EIO) || store.IsLost(err) || errors.Is(err, history.ErrNotKept)
 }

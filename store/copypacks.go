@@ -80,7 +80,7 @@ func (s *Store) Parts(want *Numbers) error {
 				continue
 			}
 			chunks, err := s.chunksOf(e.hash)
-			if isLost(err) {
+			if IsLost(err) {
 				want.Set(e.hash, 0)
 				continue
 			}
@@ -95,8 +95,8 @@ func (s *Store) Parts(want *Numbers) error {
 	})
 }
 
-// isLost says whether an error is that an object is missing or damaged.
-func isLost(err error) bool {
+// IsLost says whether an error is that an object is missing or damaged.
+func IsLost(err error) bool {
 	return errors.As(err, new(*MissingError)) || errors.As(err, new(*DamagedError))
 }
 
