@@ -2,9 +2,11 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"decree/backup/target"
@@ -22,29 +24,99 @@ func (p *Place) marked() bool {
 	return marked == p.sum || p.Manifest.Previous != nil && *p.Manifest.Previous == marked
 }
 
-// agreed says whether what manifest.json says of its generation is what was written there: it is marked, or
-// where the marker is lost the generation's own manifest, in current/ or in its zip, says the same.
-func (p *Place) agreed(ctx context.Context) (bool, error) {
-	if p.marked() {
-		return true, nil
+var errNoManifest = &FormatError{ManifestFile, "it is missing"}
+
+// confirm says which manifest is the true one where manifest.json is not what the marker says was written there, or where why says that it
+// cannot be read: a generation keeps a copy of its own, in current/ or, on a target that has none, in its zip. That of the newest one there
+// takes the place of manifest.json, unless it is older than that or says the same of its generation. What the next backup
+// commits is made of it.
+func (p *Place) confirm(ctx context.Context, why error) error {
+	if errors.As(why, new(*newerError)) {
+		return p.broken(why, "")
 	}
-	want, err := p.Manifest.own().Encode()
+	m, from, err := p.copied(ctx)
+	switch {
+	case err != nil && (why != nil || !target.AboutKey(err)):
+		return cmp.Or(p.keyMissing(why, err), err)
+	case m == nil && why != nil:
+		return p.broken(why, fmt.Sprintf("no generation there has a copy of it that can be read, in %s or %s: put all of %s back from a copy",
+			p.At(currentDir), p.At(archivesDir), p.At()))
+	case m == nil || p.Manifest != nil && m.Timestamp.Before(p.Manifest.Timestamp):
+		return nil
+	}
+	if p.Manifest != nil && sameOwn(p.Manifest, m) {
+		for name := range p.Manifest.Others { // a zip stays what it was
+			if g, ok := m.Others[name]; ok {
+				p.Manifest.Others[name] = g
+			}
+		}
+		p.agreed = true
+		return nil
+	}
+	if p.Manifest != nil {
+		p.had, why = p.Generations(), &FormatError{ManifestFile, "it is not what " + MarkerFile + " says was written there"}
+	}
+	p.Damage = fmt.Sprintf("%s/%s is damaged: %v; %s of generation %s is read in its place", p.Target, p.Name, why, from, m.Generation())
+	p.Manifest, p.sum, p.agreed = m, tree.Hash{}, true
+	if p.Marker != nil {
+		p.Marker.Project = m.Project
+	}
+	there, err := p.listZips(ctx, m.Project, nil, false)
+	maps.DeleteFunc(m.Others, func(name string, _ Generation) bool { return !there[name] }) // they were rotated since
+	return err
+}
+
+// keyMissing is the error of a manifest.json that cannot be read, and of copies that cannot for want of a key; nil where it is none.
+func (p *Place) keyMissing(why, err error) error {
+	if why == nil || !target.AboutKey(err) {
+		return nil
+	}
+	return p.broken(fmt.Errorf("%w, and the copies of it cannot be read here: %s", why, err.Error()), project.HintOf(err)+"; then a copy of it is read")
+}
+
+// copied is the copy that the newest generation there has of its own manifest, and where that lies; nil where there is none.
+func (p *Place) copied(ctx context.Context) (m *Manifest, from string, err error) {
+	m, err = p.shown(ctx)
+	if err != nil && !unusable(err) {
+		return nil, "", err
+	}
+	if err != nil || !p.mayBe(m) {
+		m = nil
+	}
+	there, err := p.archives(ctx)
 	if err != nil {
-		return false, err
+		return nil, "", err
 	}
-	for _, read := range []func(context.Context) (*Manifest, error){p.shown, p.zipped} {
-		m, err := read(ctx)
-		if err != nil && !unusable(err) {
-			return false, err
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(there)), IsPreRestore)
+	slices.Reverse(names)
+	for _, name := range names {
+		if m != nil && name <= m.Generation() {
+			break
 		}
-		if err != nil {
-			continue
+		z, err := p.inZip(ctx, name)
+		if err == nil && p.mayBe(z) && z.Generation() == name {
+			return z, "that in " + p.archiveName(name), nil
 		}
-		if has, err := m.own().Encode(); err == nil && bytes.Equal(has, want) {
-			return true, nil
+		if err != nil && (target.AboutKey(err) || !unusable(err)) {
+			return nil, "", err
 		}
 	}
-	return false, nil
+	return m, p.At(currentDir, ManifestFile), nil
+}
+
+// mayBe says whether a manifest may be one of the place: it is of the project that the place is of, if that is known.
+func (p *Place) mayBe(m *Manifest) bool {
+	return p.Marker == nil || p.Marker.Project == "" || m.Project == p.Marker.Project
+}
+
+// sameOwn says whether two manifests say the same of their own generations.
+func sameOwn(a, b *Manifest) bool {
+	has, err := a.own().Encode()
+	if err != nil {
+		return false
+	}
+	want, err := b.own().Encode()
+	return err == nil && bytes.Equal(has, want)
 }
 
 // unusable says whether an error is that a copy of a manifest is not there, or of no use here.
@@ -69,11 +141,6 @@ func (p *Place) shown(ctx context.Context) (*Manifest, error) {
 	return ParseManifest(data)
 }
 
-// zipped is the manifest in the newest generation's zip.
-func (p *Place) zipped(ctx context.Context) (*Manifest, error) {
-	return p.inZip(ctx, p.Manifest.Generation())
-}
-
 // inZip is the manifest in a generation's zip, whose own checksums alone are looked at.
 func (p *Place) inZip(ctx context.Context, generation string) (*Manifest, error) {
 	at := p.archiveName(generation)
@@ -92,7 +159,7 @@ func (p *Place) inZip(ctx context.Context, generation string) (*Manifest, error)
 // disagreed is the error of a manifest.json that is not agreed.
 func (p *Place) disagreed() error {
 	return &project.Error{Kind: project.Integrity, State: project.Unchanged,
-		Msg: fmt.Sprintf("%s/%s is damaged: it is not what %s says was written there, and no other copy says the same of generation %s",
+		Msg: fmt.Sprintf("%s/%s is damaged: it is not what %s says was written there, and no copy of it says the same of generation %s",
 			p.Target, p.At(ManifestFile), MarkerFile, p.Manifest.Generation()),
 		Advice: fmt.Sprintf("'decree backup' in the project itself writes it anew; without the project name an older generation, or put a copy of %s in its place, if that is sound",
 			p.At(currentDir, ManifestFile))}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"decree/backup/target"
+	"decree/disk"
 	"decree/project"
 	"decree/tree"
 )
@@ -36,52 +38,130 @@ func (w *world) newest() (err error) {
 	})
 }
 
-// TestAFlippedManifestIsRefused: what manifest.json says counts only where the marker, or else the
-// generation's own manifest, says that this was written there.
-func TestAFlippedManifestIsRefused(t *testing.T) {
+// TestAManifestThatIsNotWhatWasWritten: where manifest.json is missing, malformed or changed, the generation's own copy of it says what
+// stands there, to readers too that know nothing of the project; a proof fails, nothing is removed, and the next backup writes it anew.
+func TestAManifestThatIsNotWhatWasWritten(t *testing.T) {
 	const at = "target/tree/"
 	replaced := func(old, now string) func(string) string {
 		return func(s string) string { return strings.Replace(s, old, now, 1) }
 	}
-	otherHash := func(s string) string {
-		i := strings.Index(s, `"manifest":"`) + 12
-		return s[:i] + "00000000" + s[i+8:]
-	}
+	shelf := func(t target.Target) target.Target { return t }
 	w := newWorld(t)
-	require.NoError(t, w.copy().newest())
+	before := w.generations("before")
+	require.Len(t, before, 2)
 	for name, change := range map[string]func(string) string{
 		"the name of a file": replaced(`"config.yml"`, `"config.yml2"`),
 		"of a message":       replaced(`"inbox/m1.md"`, `"inbox/m9.md"`),
 		"the root":           replaced(`/w/tree"`, `/w/trea"`),
 		"a mode":             replaced(`"mode": "644"`, `"mode": "666"`),
+		"a time":             replaced(`"timestamp": "2026`, `"timestamp": "2025`),
+		"no JSON":            func(string) string { return "{" },
+		"missing":            nil,
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := w.copy()
-			w.t = t
-			w.rewrite(at+ManifestFile, change)
-			err := w.newest()
-			require.ErrorContains(t, err, "tree/manifest.json is damaged: it is not what decree-backup.json says was written there")
-			require.Equal(t, project.Integrity, project.KindOf(err))
-			require.Contains(t, project.HintOf(err), "'decree backup' in the project itself writes it anew")
-			require.NoError(t, w.with(func(o Options) error {
-				proof, err := Drill(t.Context(), o, false)
-				require.NoError(t, err)
-				require.False(t, proof.OK)
-				out, err := o.Rotate(t.Context(), project.BackupRetention{}, false)
-				require.NoError(t, err)
-				require.Empty(t, out.Removed)
-				require.Equal(t, "decree-backup.json does not say that manifest.json is what was written there; the next backup mends that", out.Held)
-				_, err = Make(t.Context(), o)
-				return err
-			}))
-			require.NoError(t, w.newest(), "another backup mends it")
-		})
+		for kind, open := range map[string]func(target.Target) target.Target{"a shelf": shelf, "no current": func(t target.Target) target.Target { return &flat{Target: t} }} {
+			if kind == "no current" && name != "missing" && name != "a mode" {
+				continue
+			}
+			t.Run(name+", "+kind, func(t *testing.T) {
+				w := w.copy()
+				w.t = t
+				with := func(do func(o Options)) {
+					require.NoError(t, w.with(func(o Options) error {
+						o.Target = open(o.Target)
+						do(o)
+						return nil
+					}))
+				}
+				with(func(o Options) { _, err := Make(t.Context(), o); require.NoError(t, err) })
+				had := w.generations("before the damage")
+				w.spoil(at+ManifestFile, change)
+				w.flushAll()
+				is := w.generations("read from the copy")
+				require.Equal(t, had, is, "no generation is lost for readers")
+				with(func(o Options) {
+					place, err := One(t.Context(), o.Target, "tree")
+					require.NoError(t, err)
+					require.Contains(t, place.Damage, "tree is damaged: manifest.json: ")
+					st, err := place.Status(t.Context(), &o.Recorder.Project().Site, o.Now())
+					require.NoError(t, err)
+					require.Contains(t, strings.Join(st.Problems, "\n"), "is read in its place; the next backup writes it anew")
+					proof, err := Drill(t.Context(), o, false)
+					require.NoError(t, err)
+					require.False(t, proof.OK)
+					out, err := o.Rotate(t.Context(), project.BackupRetention{}, false)
+					require.NoError(t, err)
+					require.Empty(t, out.Removed)
+					require.Equal(t, place.Damage, out.Held)
+					made, err := Make(t.Context(), o)
+					require.NoError(t, err)
+					require.Contains(t, made.Older, place.Damage)
+					require.NotContains(t, made.Older, "gone")
+				})
+				now := w.generations("after another backup")
+				require.Len(t, now, len(had)+1)
+				for name, key := range had {
+					require.Equal(t, key, now[name], name)
+				}
+				with(func(o Options) {
+					made, err := Make(t.Context(), o)
+					require.NoError(t, err)
+					require.Empty(t, made.Older, "it was said once")
+					proof, err := Drill(t.Context(), o, true)
+					require.NoError(t, err)
+					require.True(t, proof.OK, proof.String())
+					require.Empty(t, proof.Damaged)
+				})
+			})
+		}
 	}
-	// The marker is lost, or an older one: the generation's own manifest has the same.
-	w.rewrite(at+MarkerFile, otherHash)
-	require.NoError(t, w.copy().newest())
-	w.rewrite(at+ManifestFile, replaced(`"config.yml"`, `"config.yml2"`))
-	require.Error(t, w.copy().newest())
+}
+
+// spoil rewrites a file, or removes it where change is nil.
+func (w *world) spoil(name string, change func(string) string) {
+	if change != nil {
+		w.rewrite(name, change)
+		return
+	}
+	dir, err := w.m.OpenRoot(path.Join("/w", path.Dir(name)))
+	require.NoError(w.t, err)
+	defer dir.Close()
+	require.NoError(w.t, dir.Remove(path.Base(name)))
+}
+
+func (w *world) flushAll() {
+	root, err := w.m.OpenRoot("/")
+	require.NoError(w.t, err)
+	flush(w.t, root)
+	root.Close()
+}
+
+// TestAManifestWithoutACopyIsRefused: where nothing else says the same, what manifest.json says of the newest generation does not count.
+func TestAManifestWithoutACopyIsRefused(t *testing.T) {
+	const at = "target/tree/"
+	changed := func(s string) string { return strings.Replace(s, `"config.yml"`, `"config.yml2"`, 1) }
+	w := newWorld(t)
+	w.rewrite(at+MarkerFile, func(s string) string {
+		i := strings.Index(s, `"manifest":"`) + 12
+		return s[:i] + "00000000" + s[i+8:]
+	})
+	require.NoError(t, w.copy().newest(), "the marker is an older one, and the generation's own manifest says the same")
+	w.rewrite(at+"current/"+ManifestFile, func(string) string { return "{" })
+	w.rewrite(at+ManifestFile, changed)
+	err := w.newest()
+	require.ErrorContains(t, err, "tree/manifest.json is damaged: it is not what decree-backup.json says was written there")
+	require.Equal(t, project.Integrity, project.KindOf(err))
+	w = newWorld(t)
+	w.spoil(at+ManifestFile, nil)
+	for _, dir := range []string{"current", "archives"} {
+		root, err := w.m.OpenRoot("/w/target/tree")
+		require.NoError(t, err)
+		require.NoError(t, disk.RemoveTree(root, dir))
+		root.Close()
+	}
+	err = w.newest()
+	require.ErrorContains(t, err, "/w/target/tree: manifest.json: it is missing")
+	require.Equal(t, project.Integrity, project.KindOf(err))
+	require.Contains(t, project.HintOf(err), "no generation there has a copy of it that can be read")
 }
 
 // TestAFlippedListOfPacksLosesNone: a pack that an older generation needs is not condemned because manifest.json does not

@@ -87,9 +87,7 @@ func (d *drill) run(ctx context.Context, from string) (err error) {
 			err = rerr
 		}
 	}()
-	if err = d.stale(ctx); err != nil {
-		return err
-	}
+	d.stale()
 	if err = d.shown(ctx); err != nil {
 		return err
 	}
@@ -109,18 +107,15 @@ func (d *drill) look(ctx context.Context) (err error) {
 }
 
 // stale sees that what stands there is what was acknowledged last, or newer.
-func (d *drill) stale(ctx context.Context) error {
-	site := &d.o.Recorder.Project().Site
-	switch older := d.place.Older(site); {
+func (d *drill) stale() {
+	switch older := d.place.Older(&d.o.Recorder.Project().Site); {
+	case d.place.Damage != "":
+		d.problem("%s", d.place.Damage)
 	case older != "":
 		d.problem("%s", older)
-	case ReadMemory(site.Store).Targets[d.o.Target.String()].Manifest != d.place.sum:
-		if ok, err := d.place.agreed(ctx); err != nil || ok {
-			return err
-		}
+	case !d.place.agreed:
 		d.problem("%s is not the one that was written there", ManifestFile)
 	}
-	return nil
 }
 
 func (d *drill) problem(format string, args ...any) {

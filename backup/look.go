@@ -149,6 +149,9 @@ func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry b
 	if older := place.Older(&p.Site); older != "" {
 		held = older
 	}
+	if place.Damage != "" {
+		held = place.Damage
+	}
 	if len(out.Removed) > 0 {
 		out.Held = held
 	}

@@ -493,15 +493,11 @@ func (mk *making) archive(ctx context.Context) error {
 	_, shelf := mk.o.Target.(target.Shelf)
 	if prev != nil {
 		if _, done := mk.m.Others[prev.Generation()]; !done {
-			sound, err := mk.place.agreed(ctx) // before there is a zip that says the same
-			if err != nil {
-				return mk.notMade(err)
-			}
 			g, err := mk.place.zipGeneration(ctx, prev, mk.known)
 			if err != nil {
 				return mk.notMade(err)
 			}
-			g.Damaged = !sound
+			g.Damaged = !mk.place.agreed
 			mk.m.Others[prev.Generation()] = g
 		}
 	}

@@ -40,12 +40,15 @@ func (p *Place) takeUp(ctx context.Context, site *project.Site) (string, error) 
 	}
 	known := ReadMemory(site.Store).Targets[p.Target.String()]
 	before := p.Generations()
+	if p.Damage != "" {
+		text, before = p.Damage, p.had
+	}
 	if m, err := p.shown(ctx); err == nil && m.Project == site.ID && m.Timestamp.After(p.Manifest.Timestamp) && !m.Timestamp.After(known.Timestamp) {
 		p.Manifest = m
 	} else if err != nil && !unusable(err) {
 		return "", err
 	}
-	there, err := p.takeUpZips(ctx, site.ID, known.Generations)
+	there, err := p.listZips(ctx, site.ID, known.Generations, true)
 	if err != nil {
 		return "", err
 	}
@@ -76,32 +79,45 @@ func (p *Place) takeUp(ctx context.Context, site *project.Site) (string, error) 
 	return text, nil
 }
 
-// takeUpZips lists the archives of the project that are not listed, and returns all that are there. One that cannot be read
-// is left where it is; without the key to read it there is no telling what it needs. Where it is remembered what stood there, an
-// archive that did not is of a backup that died.
-func (p *Place) takeUpZips(ctx context.Context, id string, stood []string) (there map[string]bool, err error) {
-	there = map[string]bool{}
-	err = p.Target.List(ctx, p.At(archivesDir)+"/", func(o target.Object) error {
+// archives are the names of the zips that are there.
+func (p *Place) archives(ctx context.Context) (map[string]bool, error) {
+	there := map[string]bool{}
+	err := p.Target.List(ctx, p.At(archivesDir)+"/", func(o target.Object) error {
 		name, ok := strings.CutSuffix(path.Base(o.Name), ".zip")
 		if _, dated := TimeOf(name); ok && dated {
 			there[name] = true
 		}
 		return nil
 	})
-	if err != nil {
+	return there, err
+}
+
+// listZips lists the archives of the project that are not listed, and returns all that are there. One that cannot be read
+// is left where it is; without the key to read it there is no telling what it needs. Where it is remembered what stood there, an
+// archive that did not is of a backup that died. sums: with their hashes, which takes to read them whole.
+func (p *Place) listZips(ctx context.Context, id string, stood []string, sums bool) (there map[string]bool, err error) {
+	if there, err = p.archives(ctx); err != nil {
 		return nil, err
 	}
 	if p.Manifest.Others == nil {
 		p.Manifest.Others = map[string]Generation{}
 	}
 	for name := range there {
-		if _, listed := p.Manifest.Others[name]; listed || len(stood) > 0 && !slices.Contains(stood, name) {
+		g, listed := p.Manifest.Others[name]
+		if listed && (!sums || !g.SHA256.IsZero()) {
+			continue
+		}
+		delete(p.Manifest.Others, name)
+		if len(stood) > 0 && !slices.Contains(stood, name) {
 			continue
 		}
 		m, err := p.inZip(ctx, name)
 		if err == nil && m.Project == id {
 			g := m.generation()
-			if g.SHA256, err = p.zipSum(ctx, name); err == nil {
+			if sums {
+				g.SHA256, err = p.zipSum(ctx, name)
+			}
+			if err == nil {
 				p.Manifest.Others[name] = g
 			}
 		}

@@ -36,7 +36,7 @@ func TestAnOlderManifestTakesNoGeneration(t *testing.T) {
 	require.NoError(t, err)
 	flush(t, root)
 
-	back := func(gone []string, kept []string) {
+	back := func(told string, gone []string, kept []string) {
 		w := w.copy()
 		for _, name := range gone {
 			dir, err := w.m.OpenRoot(path.Join("/w/target/tree", path.Dir(name)))
@@ -47,10 +47,10 @@ func TestAnOlderManifestTakesNoGeneration(t *testing.T) {
 		require.NoError(t, w.with(func(o Options) error {
 			proof, err := Drill(t.Context(), o, false)
 			require.NoError(t, err)
-			require.Contains(t, proof.String(), "somebody has put an old state there")
+			require.Contains(t, proof.String(), told)
 			pruned, err := o.Rotate(t.Context(), project.BackupRetention{Last: 1}, false)
 			require.NoError(t, err)
-			require.Contains(t, pruned.Held, "somebody has put an old state there")
+			require.Contains(t, pruned.Held, told)
 			out, err := Run(t.Context(), o, RunOptions{Prove: true, Ping: "http://127.0.0.1:1"})
 			require.NoError(t, err)
 			require.True(t, out.Proof.OK, out.Proof.String())
@@ -75,15 +75,16 @@ func TestAnOlderManifestTakesNoGeneration(t *testing.T) {
 			return nil
 		}))
 	}
-	back(nil, names[2:])
-	back([]string{"current"}, names[2:3])
-	back([]string{"current", "archives/" + names[2] + ".zip"}, nil)
+	back("tree/current/manifest.json of generation "+names[3]+" is read in its place", nil, names[2:])
+	back("that in tree/archives/"+names[2]+".zip of generation "+names[2]+" is read in its place", []string{"current"}, names[2:3])
+	back("somebody has put an old state there", []string{"current", "archives/" + names[2] + ".zip"}, nil)
 }
 
 // TestAGenerationOfADamagedManifestIsNamed: a generation that was archived as a flipped manifest.json described it is listed as one that cannot
 // be restored, and a drill of the whole names it.
 func TestAGenerationOfADamagedManifestIsNamed(t *testing.T) {
 	w := newWorld(t)
+	w.rewrite("target/tree/current/manifest.json", func(string) string { return "{}" })
 	w.rewrite("target/tree/manifest.json", func(s string) string { return strings.Replace(s, `"config.yml"`, `"config.yml2"`, 1) })
 	require.NoError(t, w.with(func(o Options) error {
 		out, err := Make(t.Context(), o)
@@ -127,7 +128,7 @@ func TestAManifestOfAZipListsTheOthersAgain(t *testing.T) {
 	bucket(func(o Options) error {
 		place, err := One(t.Context(), o.Target, "tree")
 		require.NoError(t, err)
-		m, err := place.zipped(t.Context())
+		m, err := place.inZip(t.Context(), place.Manifest.Generation())
 		require.NoError(t, err)
 		data, err := m.Encode()
 		require.NoError(t, err)

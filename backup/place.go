@@ -33,7 +33,13 @@ type Place struct {
 	// "": none does. other is that directory.
 	Apart string
 	other *Place
-	note  func(sum tree.Hash) error // is called before a manifest.json of that hash is written; nil: nobody
+	// agreed says that the manifest is what was written there: the marker says so, or a copy of it does.
+	agreed bool
+	// Damage says what is wrong with manifest.json, in whose place a copy is taken, and how that ends; "": nothing is. had are the
+	// generations that it listed.
+	Damage string
+	had    []string
+	note   func(sum tree.Hash) error // is called before a manifest.json of that hash is written; nil: nobody
 }
 
 // At is the name in the target of something in the project's directory.
@@ -85,32 +91,39 @@ func (p *Place) Read(ctx context.Context) error {
 		}
 	}
 	data, version, err := p.Target.Read(ctx, p.At(ManifestFile), MaxManifest)
-	if errors.Is(err, target.ErrDamaged) {
-		return p.broken(err, "the generations themselves may be sound: put the "+ManifestFile+" of the newest zip in "+p.At(archivesDir)+" in its place, encrypted as this one was")
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, target.ErrDamaged) {
 		return p.about(ManifestFile, err)
 	}
-	p.Manifest, p.version, p.sum, p.replaced = nil, version, tree.Hash{}, nil
-	if p.badMarker != nil && (data == nil || p.Marker.Version > Version) {
+	p.Manifest, p.version, p.sum, p.replaced, p.agreed, p.Damage, p.had = nil, version, tree.Hash{}, nil, false, "", nil
+	switch missing := data == nil && err == nil; {
+	case p.badMarker != nil && (missing || p.Marker.Version > Version):
 		return p.badMarker
-	}
-	if data == nil {
+	case missing && (p.Marker == nil || p.Marker.Manifest.IsZero()):
 		return p.readReplaced(ctx)
+	case missing:
+		err = errNoManifest
+	case errors.Is(err, target.ErrDamaged):
+		err = fmt.Errorf("%s: %w", ManifestFile, err)
+	case err == nil:
+		p.Manifest, err = ParseManifest(data)
 	}
-	if p.Manifest, err = ParseManifest(data); errors.Is(err, target.ErrNoIdentity) {
+	if errors.Is(err, target.ErrNoIdentity) {
 		key, _, _ := p.Target.Read(ctx, p.At(KeyFile), 1<<20) // it says what would open them
 		return p.about(ManifestFile, target.Lacks(key))
-	} else if err != nil {
-		if _, shelf := p.Target.(target.Shelf); shelf {
-			return p.broken(err, "the generations themselves may be sound: put a copy of "+p.At(currentDir, ManifestFile)+" in its place, which says the same")
-		}
-		return p.broken(err, "the generations themselves may be sound: put the "+ManifestFile+" of the newest zip in "+p.At(archivesDir)+" in its place")
+	}
+	if err == nil {
+		p.sum = tree.Sum(data)
 	}
 	if p.badMarker != nil { // as where it is lost, the generation's own manifest has to say the same
-		p.Marker = &Marker{Version: Version, Project: p.Manifest.Project}
+		p.Marker = &Marker{Version: Version}
+		if p.Manifest != nil {
+			p.Marker.Project = p.Manifest.Project
+		}
 	}
-	p.sum = tree.Sum(data)
+	if err != nil || !p.marked() {
+		return p.confirm(ctx, err)
+	}
+	p.agreed = true
 	return nil
 }
 
@@ -145,7 +158,7 @@ func (p *Place) commit(ctx context.Context, m *Manifest) error {
 	if err != nil {
 		return p.about(ManifestFile, err)
 	}
-	p.Manifest, p.version, p.sum = m, version, tree.Sum(data)
+	p.Manifest, p.version, p.sum, p.agreed, p.Damage, p.had = m, version, tree.Sum(data), true, "", nil
 	return p.mark(ctx)
 }
 

@@ -45,6 +45,14 @@ func Unreadable(ctx context.Context, t target.Target, name string) error {
 	return s.Readable(ctx, name)
 }
 
+// spoiledKey says what is wrong with the key.age of the backups called name, without which only this machine reads them; nil: nothing is.
+func spoiledKey(ctx context.Context, t target.Target, name string) error {
+	if s, ok := t.(target.Sealed); ok {
+		return s.Spoiled(ctx, name)
+	}
+	return nil
+}
+
 // keyRefused is an error of what opens backups: the same kind in every command, whatever it was that could not be read.
 func keyRefused(err error) error {
 	return &project.Error{Kind: project.Refused, Err: err, State: project.Unchanged}

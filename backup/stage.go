@@ -39,8 +39,8 @@ func (p *Place) Generation(ctx context.Context, name string) (*Source, error) {
 		if m, err = p.zippedManifest(ctx, name); err != nil {
 			return nil, err
 		}
-	} else if ok, err := p.agreed(ctx); err != nil || !ok {
-		return nil, cmp.Or(err, p.disagreed())
+	} else if !p.agreed {
+		return nil, p.disagreed()
 	}
 	return p.source(m, false), nil
 }

@@ -49,6 +49,9 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 	if p.badMarker != nil {
 		s.problem("%v; the next backup writes it anew", p.badMarker)
 	}
+	if p.Damage != "" {
+		s.problem("%s; the next backup writes it anew", p.Damage)
+	}
 	if older := p.Older(site); older != "" {
 		s.problem("%s", older)
 	}
@@ -63,6 +66,9 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 	}
 	if why := Unreadable(ctx, p.Target, p.Name); why != nil {
 		s.problem("nothing is proven and nothing is removed: %v: %s", why, project.HintOf(why))
+	}
+	if why := spoiledKey(ctx, p.Target, p.Name); why != nil {
+		s.problem("%v; only this machine can read the backups, by its own copy of it, which the next backup or drill puts back", why)
 	}
 	if InTree(p.Target, site.Root) {
 		s.problem("the backups lie inside the tree: 'git clean -xfd' deletes them; name another disk with backup.to in .decree/config.yml")

@@ -179,6 +179,7 @@ func (s *session) listBackups(ctx context.Context, o backupOptions, _ []string) 
 	out := []backup.Listed{}
 	if err == nil {
 		defer done()
+		s.sayDamage(place)
 		if older := place.Older(rec.Project()); older != "" {
 			s.note(older)
 		}
@@ -201,7 +202,7 @@ func (s *session) listBackups(ctx context.Context, o backupOptions, _ []string) 
 		s.note(fmt.Sprintf("what restores have replaced and the target did not take is in %s: %s; 'decree backup list --to %[1]s' lists it", project.DefaultBackupTo, list(names)))
 	}
 	var found error
-	if newest := backup.Newest(out); newest != nil && !newest.Provable {
+	if newest := backup.Newest(out); newest != nil && !newest.Provable || place != nil && place.Damage != "" {
 		found = errFound{project.Integrity}
 	}
 	if s.global.json {
@@ -212,6 +213,13 @@ func (s *session) listBackups(ctx context.Context, o backupOptions, _ []string) 
 		return nil
 	}
 	return cmp.Or(s.printBackups(out), found)
+}
+
+// sayDamage says that a copy is read in the place of manifest.json.
+func (s *session) sayDamage(place *backup.Place) {
+	if place.Damage != "" {
+		s.note(place.Damage + "; 'decree backup' in the project itself writes it anew")
+	}
 }
 
 // printBackups prints generations as a table.

@@ -90,6 +90,7 @@ func (s *session) inTarget(ctx context.Context, o backupOptions, p *project.Site
 			return nil, err
 		}
 	}
+	s.sayDamage(place)
 	name, err := place.Resolve(word)
 	if err != nil {
 		return nil, err

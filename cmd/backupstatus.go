@@ -42,7 +42,7 @@ func (s *session) statusOfBackups(ctx context.Context, o backupOptions) (status 
 		status, err = place.Status(ctx, p, s.env.Now())
 		if gone := place.Gone(p); gone != nil {
 			found = errFound{project.KindOf(gone)}
-		} else if status != nil && status.Last != nil && !status.Last.Provable {
+		} else if status != nil && status.Last != nil && !status.Last.Provable || place.Damage != "" {
 			found = errFound{project.Integrity}
 		}
 	}

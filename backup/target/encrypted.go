@@ -25,6 +25,9 @@ type Sealed interface {
 	// Readable is nil where all contents of a project's directory can be read, else it says why not
 	// and what to do: ErrNoIdentity, ErrWrongKey, ErrNoKey.
 	Readable(ctx context.Context, project string) error
+	// Spoiled is what is wrong with the key.age of a project's directory, which others need, although this machine reads by a copy of
+	// its own; what it writes next puts that back. nil: nothing is.
+	Spoiled(ctx context.Context, project string) error
 }
 
 // What an age file to one X25519 recipient looks like: a header that is always as long, 16 bytes, and then
@@ -151,6 +154,15 @@ func (e *encrypted) Readable(ctx context.Context, project string) error {
 	return e.unlock(k)
 }
 
+// Spoiled says what is wrong with key.age.
+func (e *encrypted) Spoiled(ctx context.Context, project string) error {
+	k, err := e.key(ctx, project, false)
+	if err != nil || k == nil {
+		return nil //nolint:nilerr // Readable says that
+	}
+	return k.spoiled
+}
+
 // List gives names and sizes as they were before they were encrypted.
 func (e *encrypted) List(ctx context.Context, prefix string, each func(Object) error) error {
 	dir := prefix[:strings.LastIndexByte(prefix, '/')+1]
@@ -230,7 +242,7 @@ func (e *encrypted) decrypt(k *projectKey, r io.Reader) (io.Reader, error) {
 	from := &noting{r: r}
 	start := make([]byte, headLength)
 	if _, err := io.ReadFull(from, start); err != nil {
-		return nil, fmt.Errorf("not a whole encrypted file: %w", err)
+		return nil, notOurs(fmt.Errorf("not a whole encrypted file: %w", err), from.err)
 	}
 	identity, err := e.identityFor(k, start)
 	if err != nil {
@@ -413,7 +425,7 @@ func (e *encrypted) Read(ctx context.Context, name string, limit int64) ([]byte,
 		data, err = io.ReadAll(r)
 	}
 	if err != nil {
-		return nil, "", err // whose name its caller knows
+		return nil, version, err // whose name its caller knows
 	}
 	return data, version, nil
 }

@@ -248,6 +248,76 @@ func TestAMissingKeyFileIsSaidOrPutBack(t *testing.T) {
 	require.Equal(t, secret, got)
 }
 
+// TestADamagedKeyFileIsPutBack: this machine reads and writes on by its own copy, which it puts back; others are told what to do.
+func TestADamagedKeyFileIsPutBack(t *testing.T) {
+	identity, recipient := pair(t)
+	flip := func(data []byte, at int) []byte {
+		data = bytes.Clone(data)
+		data[at] ^= 1
+		return data
+	}
+	for name, spoil := range map[string]func(was []byte) []byte{
+		"no age file":     func([]byte) []byte { return []byte("g") },
+		"cut":             func(was []byte) []byte { return was[:len(was)-7] },
+		"a flipped end":   func(was []byte) []byte { return flip(was, len(was)-5) },
+		"a flipped share": func(was []byte) []byte { return flip(was, len("age-encryption.org/v1\n-> X25519 ")+5) },
+		"the key's bytes": func(was []byte) []byte { return flip(was, len("age-encryption.org/v1\n-> X25519 ")+43+1+10) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, memory := filepath.Join(t.TempDir(), "to"), &remembering{}
+			keys := target.Keys{Recipients: recipient, Identity: identity, Memory: memory}
+			generation(t, encryptedAt(t, at, keys))
+			file := filepath.Join(at, "p/key.age")
+			was, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(file, spoil(was), 0o600))
+
+			_, err = read(t, encryptedAt(t, at, target.Keys{Identity: identity}), packName)
+			require.True(t, target.AboutKey(err), "%v", err)
+			own := encryptedAt(t, at, keys)
+			got, err := read(t, own, packName)
+			require.NoError(t, err)
+			require.Equal(t, secret, got)
+			require.NoError(t, own.(target.Sealed).Readable(t.Context(), "p"))
+			require.Error(t, own.(target.Sealed).Spoiled(t.Context(), "p"))
+			swap(t, own, "p/proofs.jsonl", "{}")
+			require.NoError(t, own.(target.Sealed).Spoiled(t.Context(), "p"))
+			now, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, was, now)
+		})
+	}
+	at, memory := filepath.Join(t.TempDir(), "to"), &remembering{}
+	keys := target.Keys{Recipients: recipient, Memory: memory}
+	generation(t, encryptedAt(t, at, keys))
+	file := filepath.Join(at, "p/key.age")
+	was, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, []byte("g"), 0o600))
+	_, _, err = encryptedAt(t, at, target.Keys{Recipients: recipient}).Read(t.Context(), "p/manifest.json", 1<<20)
+	require.ErrorIs(t, err, target.ErrDamagedKey, "without an identity, too")
+	swap(t, encryptedAt(t, at, keys), "p/manifest.json", "{}")
+	now, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, was, now, "what only writes puts it back, too")
+}
+
+// TestACutContentIsDamage: what was cut before its first byte is damage, and has the version that what replaces it has to name.
+func TestACutContentIsDamage(t *testing.T) {
+	identity, recipient := pair(t)
+	at := filepath.Join(t.TempDir(), "to")
+	tg := encryptedAt(t, at, target.Keys{Recipients: recipient, Identity: identity})
+	generation(t, tg)
+	file := filepath.Join(at, "p/manifest.json")
+	for _, size := range []int64{0, 1, 40, 170, 190} {
+		require.NoError(t, os.Truncate(file, size))
+		_, version, err := tg.Read(t.Context(), "p/manifest.json", 1<<20)
+		require.ErrorIs(t, err, target.ErrDamaged, "cut at %d", size)
+		_, err = tg.Swap(t.Context(), "p/manifest.json", []byte("{} and more"), version)
+		require.NoError(t, err)
+	}
+}
+
 func TestANewRecipientCanReadWhatOldOnesCould(t *testing.T) {
 	identity, recipient := pair(t)
 	identity2, recipient2 := pair(t)

@@ -71,12 +71,15 @@ func aboutKeyFile(file []byte, err error) error {
 	next := "set backup.identity, or DECREE_BACKUP_IDENTITY where there is no config yet, to the file with an age identity that opens them"
 	switch {
 	case errors.Is(err, ErrDamagedKey):
-		next = "put a copy of " + keyFile + " in its place: nothing there can be read without it"
+		next = lostKeyNext
 	case byPassphrase(file):
 		next = "set DECREE_BACKUP_PASSPHRASE to their passphrase"
 	}
 	return &KeyError{err, next}
 }
+
+// lostKeyNext is what to do about a key.age that is lost.
+const lostKeyNext = "nothing there can be read without it: 'decree backup' or a drill in the project itself puts it back, whose store has a copy; else put a copy in its place"
 
 // Lacks is the error of backups with that key.age, nil where it is not known, that are to be read with nothing that opens them.
 func Lacks(file []byte) error {
@@ -101,6 +104,7 @@ type projectKey struct {
 	written   bool                // key.age is there, and for the recipients of now
 	identity  *age.X25519Identity // nil until it was needed
 	locked    error               // why it cannot be had
+	spoiled   error               // what is wrong with the key.age there, in whose place this machine's copy is taken
 }
 
 // remembered is what the memory has of one project's key.
@@ -207,8 +211,11 @@ func (e *encrypted) key(ctx context.Context, project string, write bool) (*proje
 		k, err = e.newKey(ctx, project)
 	} else {
 		k, err = e.openKey(project, file, m)
+		if err == nil && version == "" {
+			k.spoiled = ErrNoKey
+		}
 		if err == nil && write {
-			err = e.updateKey(ctx, project, k, version, m.of(file))
+			err = e.updateKey(ctx, project, k, version, m.of(k.file))
 		}
 	}
 	if err != nil {
@@ -239,7 +246,7 @@ func (e *encrypted) missing(ctx context.Context, project string, write bool, kno
 	case IsEncrypted(intro) && len(known) == 1:
 		return known[0].KeyFile, nil
 	case IsEncrypted(intro):
-		return nil, &KeyError{fmt.Errorf("%s: %w", path.Join(e.inner.String(), project), ErrNoKey), "put a copy of it back: nothing there can be read without it"}
+		return nil, &KeyError{fmt.Errorf("%s: %w", path.Join(e.inner.String(), project), ErrNoKey), lostKeyNext}
 	case write && e.keys.Recipients != "":
 		return nil, fmt.Errorf("%s: the backups there are not encrypted, and backup.encrypt is set: give backup.name another name, or take them away", path.Join(e.inner.String(), project))
 	}
@@ -306,7 +313,25 @@ func (e *encrypted) openKey(project string, file []byte, m *memory) (*projectKey
 				"put the " + keyFile + " back that was there, or give backup.name another name"}
 		}
 	}
+	if own := e.ownCopy(project, k.locked, m); own != nil {
+		return own, nil
+	}
 	return k, nil // k.locked says why it cannot be opened, to whom it concerns
+}
+
+// ownCopy is the key in the key.age that this machine remembers of a place, where why says that the one there is damaged, or is opened
+// by nothing that opens this one; nil where there is none, or several.
+func (e *encrypted) ownCopy(project string, why error, m *memory) *projectKey {
+	known := m.at(e.place(project))
+	if len(known) != 1 || !errors.Is(why, ErrDamagedKey) && !errors.Is(why, ErrWrongKey) {
+		return nil
+	}
+	own, err := e.openKey(project, known[0].KeyFile, m)
+	if err != nil || errors.Is(why, ErrWrongKey) && e.unlock(own) != nil {
+		return nil
+	}
+	own.spoiled = why
+	return own
 }
 
 // updateKey sees to it that key.age is there and is for those who may read now.
@@ -331,12 +356,12 @@ func (e *encrypted) updateKey(ctx context.Context, project string, k *projectKey
 	if err := e.remember(project, k, file, to); err != nil {
 		return err
 	}
-	if !same || was == "" {
+	if !same || k.spoiled != nil {
 		if _, err := e.inner.Swap(ctx, path.Join(project, keyFile), k.file, was); err != nil {
 			return err
 		}
 	}
-	k.written = true
+	k.written, k.spoiled = true, nil
 	return nil
 }
 
@@ -346,6 +371,9 @@ func (e *encrypted) unlock(k *projectKey) error {
 		return k.locked
 	}
 	k.locked = func() error {
+		if !IsEncrypted(k.file) {
+			return aboutKeyFile(k.file, fmt.Errorf("%w: it was not encrypted by age", ErrDamagedKey))
+		}
 		identities, err := e.identities(k.file)
 		if err != nil {
 			return err

@@ -48,7 +48,7 @@ type Target interface {
 	// Create begins a new content, which will have a name beside near, in the same directory.
 	Create(ctx context.Context, near string) (Upload, error)
 	// Read returns a small content and its version: no bytes and "" where there is none.
-	// One above limit is an error.
+	// One above limit is an error. With ErrDamaged the version is that of what is there.
 	Read(ctx context.Context, name string, limit int64) ([]byte, Version, error)
 	// Swap replaces a small content, if it is still of the version was ("": there is none),
 	// and returns the new one. Otherwise it is ErrConflict, unless the content there is data
