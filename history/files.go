@@ -17,13 +17,21 @@ type RecordFile struct {
 // RecordFiles are the files that the store keeps of a record, in byte order of
 // their names; none for a record that is in .decree/runs alone.
 func (h *History) RecordFiles(id string) ([]RecordFile, error) {
-	l, err := h.line(id)
-	if err != nil || l == nil {
+	l, err := h.readOn()
+	if err != nil {
+		return nil, err
+	}
+	i, known := l.where(id)
+	if !known {
+		return nil, nil
+	}
+	head, err := l.rows[i].head()
+	if err != nil {
 		return nil, err
 	}
 	var out []RecordFile
-	for _, name := range slices.Sorted(maps.Keys(l.files)) {
-		out = append(out, RecordFile{name, l.files[name]})
+	for _, name := range slices.Sorted(maps.Keys(head.files)) {
+		out = append(out, RecordFile{name, head.files[name]})
 	}
 	return out, nil
 }

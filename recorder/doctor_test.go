@@ -53,6 +53,37 @@ func TestACheckUpReadsLittle(t *testing.T) {
 	require.Contains(t, of(1).Text, "which were not read")
 }
 
+// TestACheckUpHashesRecentFiles: the files of old records are not hashed, and that is said.
+func TestACheckUpHashesRecentFiles(t *testing.T) {
+	b := newBench(t)
+	var first string
+	for i := range 3 {
+		res := b.run(0, 0, func(o *RunOptions) { o.Args = []string{"/bin/sh", "-c", fmt.Sprintf("echo %d >a", i)} })
+		if i == 0 {
+			first = res.Record.ID
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(b.root, ".decree/runs", first, "changes.diff"), []byte("another\n"), 0o600))
+	r := b.open()
+	of := func(recent int) (texts []string) {
+		d := &doctor{r: r.Reader, recent: recent}
+		require.NoError(t, d.files(t.Context(), false))
+		for _, c := range d.checks {
+			texts = append(texts, string(c.Level)+" "+c.Text)
+		}
+		return texts
+	}
+	for _, recent := range []int{0, 3} {
+		found := of(recent)
+		require.Len(t, found, 2)
+		require.Contains(t, found[0], "error changes.diff of "+first)
+	}
+	found := of(2)
+	require.Len(t, found, 2)
+	require.Contains(t, found[0], "match their hashes")
+	require.Equal(t, "info those of the 1 oldest records were not read", found[1])
+}
+
 // TestDisplacedBytesAreReallyStored: the store has lost what its index still names,
 // and the tree holds the last copy of what a revert displaces.
 func TestDisplacedBytesAreReallyStored(t *testing.T) {

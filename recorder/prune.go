@@ -85,24 +85,38 @@ func (r *Reader) WouldPrune(o PruneOptions) (*Pruned, error) {
 	return p, err
 }
 
-// wouldPrune is WouldPrune, with the sizes of the directories in .decree/runs.
-func (r *Reader) wouldPrune(o PruneOptions) (p *Pruned, runs map[string]int64, err error) {
-	r.catchUp()
-	if runs, err = r.runSizes(); err != nil {
-		return nil, nil, err
-	}
-	p, err = r.decided(o, runs)
-	return p, runs, err
+// survey is what is read once of a history, whose reading takes a while where it is long.
+type survey struct {
+	runs   map[string]int64  // the sizes of the directories in .decree/runs
+	logged []*history.Record // the oldest first
 }
 
-func (r *Reader) decided(o PruneOptions, runs map[string]int64) (*Pruned, error) {
+func (r *Reader) survey() (s survey, err error) {
+	r.catchUp()
+	if s.runs, err = r.runSizes(); err == nil {
+		s.logged, err = r.history.Logged()
+	}
+	return s, err
+}
+
+// wouldPrune is WouldPrune, with what was read for it.
+func (r *Reader) wouldPrune(o PruneOptions) (*Pruned, survey, error) {
+	s, err := r.survey()
+	if err != nil {
+		return nil, s, err
+	}
+	p, err := r.decided(o, s)
+	return p, s, err
+}
+
+func (r *Reader) decided(o PruneOptions, s survey) (*Pruned, error) {
 	policies, most := r.policies(o)
-	used, err := r.usedWith(runs)
+	used, err := r.usedWith(s.runs)
 	if err != nil {
 		return nil, err
 	}
 	p := &Pruned{Used: used, Fits: true}
-	if p.Verdicts, err = r.verdicts(policies); err != nil {
+	if p.Verdicts, err = r.verdictsOn(s.logged, policies); err != nil {
 		return nil, err
 	}
 	if most > 0 && used.Total() > most {
@@ -214,6 +228,10 @@ func (r *Reader) verdicts(policies map[string]retention.Policy) ([]retention.Ver
 	if err != nil {
 		return nil, err
 	}
+	return r.verdictsOn(logged, policies)
+}
+
+func (r *Reader) verdictsOn(logged []*history.Record, policies map[string]retention.Policy) ([]retention.Verdict, error) {
 	labels, err := r.history.LabelsOf()
 	if err != nil {
 		return nil, err

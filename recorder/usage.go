@@ -48,7 +48,7 @@ const UsagePaths = 20
 
 // Usage reads the history once; the tree it does not look at.
 func (r *Reader) Usage() (*Usage, error) {
-	pruned, runs, err := r.wouldPrune(PruneOptions{})
+	pruned, s, err := r.wouldPrune(PruneOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -56,17 +56,16 @@ func (r *Reader) Usage() (*Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.usage(&Usage{Used: pruned.Used, Layers: max(0, layers), Prune: pruned}, runs)
+	return r.usage(&Usage{Used: pruned.Used, Layers: max(0, layers), Prune: pruned}, s)
 }
 
 // Own are the bytes, by record, that no other record needs for sure: see RecordUsage.
 func (r *Reader) Own() (map[string]int64, error) {
-	r.catchUp()
-	runs, err := r.runSizes()
+	s, err := r.survey()
 	if err != nil {
 		return nil, err
 	}
-	u, err := r.usage(&Usage{}, runs)
+	u, err := r.usage(&Usage{}, s)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +76,9 @@ func (r *Reader) Own() (map[string]int64, error) {
 	return own, nil
 }
 
-func (r *Reader) usage(u *Usage, runs map[string]int64) (*Usage, error) {
+func (r *Reader) usage(u *Usage, s survey) (*Usage, error) {
 	t := &tally{u: u, at: map[string]int{}, owned: map[tree.Hash]owned{}, paths: map[tree.Path]*PathUsage{}}
-	if err := t.begin(r, runs); err != nil {
+	if err := t.begin(r, s); err != nil {
 		return nil, err
 	}
 	if err := r.history.Closures(nil, history.Once(), t.part); err != nil {
@@ -104,7 +103,7 @@ type owned struct {
 	bytes  int64
 }
 
-func (t *tally) begin(r *Reader, runs map[string]int64) error {
+func (t *tally) begin(r *Reader, s survey) error {
 	packs, err := r.store.Stats()
 	if err != nil {
 		return err
@@ -113,11 +112,7 @@ func (t *tally) begin(r *Reader, runs map[string]int64) error {
 	if t.shares, err = r.store.Shares(); err != nil {
 		return err
 	}
-	logged, err := r.history.Logged()
-	if err != nil {
-		return err
-	}
-	for _, rec := range logged {
+	for _, rec := range s.logged {
 		t.u.Records[t.record(rec.ID)].Record = rec
 	}
 	open, _, err := r.history.ListOpen()
@@ -127,7 +122,7 @@ func (t *tally) begin(r *Reader, runs map[string]int64) error {
 	for _, o := range open {
 		t.u.Records[t.record(o.Record.ID)].Record = o.Record
 	}
-	for id, n := range runs {
+	for id, n := range s.runs {
 		u := &t.u.Records[t.record(id)]
 		u.Runs, u.Own = n, n
 	}
@@ -169,7 +164,7 @@ func (t *tally) part(p *history.Part) error {
 // manyPaths bounds the paths that are counted at a time, so that the memory does not
 // grow with the tree. Where there are more, the smaller half is forgotten: a path of
 // many contents that are all small may then be counted short.
-const manyPaths = 1 << 16
+const manyPaths = 1 << 14
 
 func (t *tally) path(path tree.Path, bytes int64) {
 	p := t.paths[path]

@@ -45,7 +45,11 @@ type base struct {
 	entries []byte
 	checked []atomic.Uint64 // a bit for each bucket found sound
 	release func() error
+	unload  func(from, to int) // gives back the memory of bytes of the file
 }
+
+// unloaded is after how many bytes of a look over all entries the memory of these is given back.
+const unloaded = 1 << 20
 
 func appendRow(dst []byte, c coverage) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, c.pack)
@@ -89,6 +93,7 @@ func openBase(dir disk.Dir) (*base, error) {
 		return nil, errors.Join(err, release())
 	}
 	b.release = release
+	b.unload = func(from, to int) { f.Unload(data[from:to]) }
 	return b, nil
 }
 
@@ -135,6 +140,9 @@ func baseSum(head []byte) uint32 {
 func bucketOf(h *Hash, width int) uint32 {
 	return uint32(uint64(binary.BigEndian.Uint32(h[:])) >> (32 - width))
 }
+
+// front is how much of the file is before the entries.
+func (b *base) front() int { return baseHead + len(b.rows)*rowLen + len(b.starts) + len(b.sums) }
 
 // bucket returns the entries of a bucket, or errIndex when they are not what was written.
 func (b *base) bucket(k uint32) ([]byte, error) {
@@ -212,17 +220,23 @@ func find(lines []byte, h *Hash, width int) (int, bool) {
 	return 0, false
 }
 
-// all yields the entries in order of their hashes; it stops with errIndex at a damaged bucket.
+// all yields the entries in order of their hashes; it stops with errIndex at a damaged bucket. What was looked at is not
+// kept in memory: of a million objects it is 50 MB, which a process that stays would have from then on.
 func (b *base) all() iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		if b == nil {
 			return
 		}
+		at, kept := b.front(), 0 // what of the file was looked at, and from where on it is in memory
 		for k := range uint32(1) << b.bits {
 			lines, err := b.bucket(k)
 			if err != nil {
 				yield(entry{}, err)
 				return
+			}
+			if at += len(lines); b.unload != nil && at-kept > 2*unloaded {
+				b.unload(kept, kept+unloaded)
+				kept += unloaded
 			}
 			for i := 0; i < len(lines); i += entryLen {
 				if !yield(readEntry(lines[i:]), nil) {

@@ -10,7 +10,13 @@ import (
 type Shares struct {
 	own   map[uint32]uint32 // by short: there is one for each object of the store
 	parts map[Hash][]Hash   // of contents that are kept as chunks
+	spare func()            // gives back the memory of what was read of the index
+	taken int
 }
+
+// spareAfter is after how many takes that is done: who takes the objects of a tree reads its directories, which are
+// anywhere in the index, and each look maps what is around it.
+const spareAfter = 1 << 11
 
 // short is enough of a hash where two that are taken for one only spoil an estimate.
 func short(h *Hash) uint32 { return binary.LittleEndian.Uint32(h[:]) }
@@ -25,7 +31,7 @@ func (s *Store) Shares() (sh *Shares, err error) {
 }
 
 func (s *Store) shares() (*Shares, error) {
-	sh := &Shares{own: map[uint32]uint32{}, parts: map[Hash][]Hash{}}
+	sh := &Shares{own: map[uint32]uint32{}, parts: map[Hash][]Hash{}, spare: s.spareIndex}
 	s.mu.Lock()
 	err := s.complete()
 	packs := sortedKeys(s.present)
@@ -54,6 +60,15 @@ func (s *Store) shares() (*Shares, error) {
 		}
 	}
 	return sh, nil
+}
+
+// spareIndex gives back the memory of the index until it is used again.
+func (s *Store) spareIndex() {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.base != nil && s.base.unload != nil {
+		s.base.unload(0, s.base.front()+len(s.base.entries))
+	}
 }
 
 // block takes the objects of a block.
@@ -101,6 +116,9 @@ func (sh *Shares) Each(h Hash, f func(part Hash, bytes int64)) {
 // Take is Each for one who counts what comes first: the bytes of a part that was
 // taken before are 0. Not for concurrent use, nor for Each afterwards.
 func (sh *Shares) Take(h Hash, f func(part Hash, bytes int64)) {
+	if sh.taken++; sh.taken%spareAfter == 0 {
+		sh.spare()
+	}
 	sh.Each(h, func(part Hash, n int64) {
 		if n > 0 {
 			sh.own[short(&part)] = 0
