@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"fmt"
 	"slices"
 
 	"decree/history"
@@ -22,8 +23,9 @@ func Barred(rec *recorder.Reader) (map[string]string, error) {
 		return nil, err
 	}
 	if len(drafts) > 0 && rec.Project().Config.DraftsBlock {
-		out["restore"] = "Discard or publish your draft to restore"
-		out["checkpoint"] = "Discard or publish your draft to create a checkpoint"
+		which := ": " + whichWait(drafts)
+		out["restore"] = "Discard or publish your draft to restore" + which
+		out["checkpoint"] = "Discard or publish your draft to create a checkpoint" + which
 	}
 	run, err := works(rec)
 	if err != nil || run == "" {
@@ -33,6 +35,21 @@ func Barred(rec *recorder.Reader) (map[string]string, error) {
 		out[verb] = "Wait until the run has ended that works here: " + run
 	}
 	return out, nil
+}
+
+// mostWaiting is how many of the drafts that wait are named.
+const mostWaiting = 3
+
+// whichWait names the drafts that wait: "race.1 and race.2 wait".
+func whichWait(drafts []*history.Record) string {
+	var names []string
+	for _, d := range drafts[:min(len(drafts), mostWaiting)] {
+		names = append(names, view.Called(d))
+	}
+	if more := len(drafts) - mostWaiting; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return view.List(names) + map[bool]string{true: " waits", false: " wait"}[len(drafts) == 1]
 }
 
 // works is what the run in place is about that is under way; "" for none. One whose process is

@@ -361,7 +361,15 @@ func TestBarred(t *testing.T) {
 	b.write(candidate(1, "try", history.DraftWaiting))
 	barred, err := Barred(b.reader())
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"restore": "Discard or publish your draft to restore", "checkpoint": "Discard or publish your draft to create a checkpoint"}, barred)
+	require.Equal(t, map[string]string{"restore": "Discard or publish your draft to restore: try waits", "checkpoint": "Discard or publish your draft to create a checkpoint: try waits"}, barred)
+	var more []*history.Record
+	for n := range 4 {
+		more = append(more, candidate(n+2, fmt.Sprint("race.", n+1), history.DraftWaiting))
+	}
+	b.write(more...)
+	barred, err = Barred(b.reader())
+	require.NoError(t, err)
+	require.Equal(t, "Discard or publish your draft to restore: race.4, race.3, race.2 and 1 more wait", barred["restore"])
 	require.NoError(t, os.WriteFile(filepath.Join(b.root, ".decree/config.yml"), []byte("drafts.block: false\n"), 0o644))
 	barred, err = Barred(b.reader())
 	require.NoError(t, err)
