@@ -125,6 +125,37 @@ func (e *ConflictError) Forced() (Request, bool) { return e.Request.forced() }
 // Others is the request about all but what is in the way; false where that cannot be asked for.
 func (e *ConflictError) Others() (Request, bool) { return e.Request.others(e.Items) }
 
+// Way is one way out of a conflict, as both faces offer it.
+type Way struct {
+	Key     string   // of the keyboard
+	Does    string   // on a button: "overwrite the edits"
+	Words   string   // what it does, after its key or its button
+	Merge   *Planned // of a merge the plan that there is
+	Request Request  // of another one what is to be planned
+}
+
+// Ways are what can be done about the conflict, what touches least first.
+func (e *ConflictError) Ways() (out []Way) {
+	if e.Merge != nil {
+		w := Way{Key: "m", Does: "merge hunk by hunk", Words: "merges: what was edited since stays, and you choose hunk by hunk.", Merge: e.Merge}
+		if len(e.Merge.Request.Marks) > 0 {
+			w.Does, w.Words = "merge what is marked", "merges what is marked: what was edited since stays."
+		}
+		out = append(out, w)
+	}
+	if q, ok := e.Others(); ok {
+		out = append(out, Way{Key: "o", Does: "the others alone", Words: "leaves what is in the way as it is, and goes on with the others.", Request: q})
+	}
+	if q, ok := e.Forced(); ok {
+		w := Way{Key: "f", Does: "overwrite the edits", Words: "overwrites what was edited since, which is kept and can be brought back.", Request: q}
+		if q.HasHunks() {
+			w.Words = "overwrites what was edited since in the hunks that are marked; it is kept and can be brought back."
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
 func (e *ConflictError) Unwrap() error { return e.ConflictError }
 
 // Use opens the project for do, while no other call of the planner changes anything.

@@ -71,7 +71,7 @@ type diffLine struct {
 	kind byte // 's' a title, '@' a hunk's head, ' ', '+', '-', '\\'
 	sec  int
 	hunk int    // counted from 1; 0 in a title
-	text string // without its sign, and cut to longestRow
+	text string // without its sign; of more than longestRow bytes it says how many are not shown
 }
 
 const (
@@ -342,11 +342,16 @@ func (s *lineScanner) next() (line diffLine, facts []byte, err error) {
 			s.hunk, s.inHunk = s.hunk+1, true
 			return diffLine{kind: '@', sec: s.sec, hunk: s.hunk, text: string(text)}, nil, err
 		case s.inHunk && (kind == ' ' || kind == '+' || kind == '-' || kind == '\\'):
+			begin := s.at
 			text, err := s.take(longestRow)
 			if err != nil {
 				return line, nil, err
 			}
-			return diffLine{kind: kind, sec: s.sec, hunk: s.hunk, text: string(text[1:])}, nil, nil
+			shown := string(text[1:])
+			if left := s.at - begin - int64(len(text)); left > 1 { // but for the end of the line
+				shown += " … and " + view.Size(left-1) + " of this line that are not shown"
+			}
+			return diffLine{kind: kind, sec: s.sec, hunk: s.hunk, text: shown}, nil, nil
 		}
 		if _, err := s.take(0); err != nil {
 			return line, nil, err

@@ -131,6 +131,13 @@ func TestADirectoryIsMarkedWithAllBelowIt(t *testing.T) {
 	v.markDirectory()
 	require.Equal(t, "[ ][x][x][ ][ ][ ]", boxes())
 
+	v.marks = marks{}
+	v.file = 3
+	v.markDirectory()
+	require.Equal(t, "[ ][ ][ ][x][x][ ]", boxes(), "on its own row a directory is what is meant, not the one above")
+	v.markDirectory()
+	require.Empty(t, v.marks)
+
 	v.file = 0
 	v.mark(inFiles)
 	doc.sections = append(doc.sections, section{path: "new/late"})

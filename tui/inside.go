@@ -6,6 +6,7 @@ import (
 	"io"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"decree/timeline"
 	"decree/view"
@@ -111,7 +112,7 @@ func (m *model) innerHead(r, in *timeline.Row, columns int) []string {
 func (m *model) innerFiles(in *timeline.Row, columns int) (out []string) {
 	files := m.record.inside[in.ID]
 	for _, f := range files[:min(len(files), m.height)] {
-		out = append(out, ends("     "+fileLetter(f.word)+" "+view.ShownPath(f.path), m.fileCounts(f), columns))
+		out = append(out, ends("     "+fileLetter(f.word)+" "+endOf(view.ShownPath(f.path), columns-7-ansi.StringWidth(m.fileCounts(f))), m.fileCounts(f), columns))
 	}
 	return append(out, "")
 }

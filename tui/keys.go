@@ -201,10 +201,8 @@ func (m *model) actKey(name string) tea.Cmd {
 		return m.prompt("/", m.list.typed, m.filterBy)
 	case "space":
 		m.mark()
-	case "*":
-		m.record.markAll()
-	case "d":
-		m.record.markDirectory()
+	case "*", "d":
+		m.markMany(name)
 	case "c":
 		return m.checkpointKey()
 	case "l":
@@ -226,17 +224,35 @@ func (m *model) mark() {
 		m.say("Mark files or hunks: enter goes to them")
 		return
 	}
+	if m.record.noMarks {
+		m.say("%s", outsideMarks)
+	}
 	m.record.mark(m.focus)
 }
 
-// markDirectory marks all files below the directory of the one at the cursor.
+// markMany marks all files, or those of the directory at the cursor.
+func (m *model) markMany(name string) {
+	switch {
+	case m.record.noMarks:
+		m.say("%s", outsideMarks)
+	case name == "*":
+		m.record.markAll()
+	default:
+		m.record.markDirectory()
+	}
+}
+
+// markDirectory marks the directory at the cursor with all below it, or the one that the file there is in.
 func (v *diffView) markDirectory() {
 	at := v.path()
 	if at == "" {
 		return
 	}
-	on := len(v.marks.of(at)) == 0
-	for _, p := range v.doc.within(at.Parent()) {
+	on, dir := len(v.marks.of(at)) == 0, at
+	if !v.doc.isDir(at) {
+		dir = at.Parent()
+	}
+	for _, p := range v.doc.within(dir) {
 		if delete(v.marks, p); on {
 			v.marks[p] = map[int]bool{whole: true}
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -358,7 +359,7 @@ type shownRecord struct {
 
 var recordHelp = []helpLine{
 	{"d NUMBER", "", "the diff of a file, with its hunks numbered; d alone: of all"},
-	{"m NUMBER", "", "mark files, or hunks of one: m 1 3-5, m 2:1,4, m src/ for all below src; m alone: take all marks away"},
+	{"m NUMBER", "", "mark files, or hunks of one: m 1 3-5, m 2:1,4, m src/ for all below src, m \"my dir/\" where it has a space; m alone: take all marks away"},
 	{"r", "revert", "revert: take back all of it, or what is marked"},
 	{"a", "apply", "apply: bring again all of it, or what is marked"},
 	{"R", "restore", "restore the files, or those that are marked, to before it; of a checkpoint, to it"},
@@ -368,6 +369,13 @@ var recordHelp = []helpLine{
 	{"b NUMBER", "", "who brought each line of a file"},
 	{"enter", "", "back to the list"},
 	{"q", "", "end"},
+}
+
+// help are the answers about the record: what was changed outside of any has nothing to mark or to label.
+func (s *shownRecord) help() []helpLine {
+	return slices.DeleteFunc(slices.Clone(recordHelp), func(l helpLine) bool {
+		return !actable(s.row) && (l.answer == "m NUMBER" || l.answer == "l NAME")
+	})
 }
 
 func (s *shownRecord) files() {
@@ -404,7 +412,7 @@ func (s *shownRecord) at(word, rest string) (bool, error) {
 	case "":
 		return false, nil
 	case "?":
-		return true, s.sayHelp(recordHelp, s.row)
+		return true, s.sayHelp(s.help(), s.row)
 	case "d":
 		return true, s.diff(rest)
 	case "m":
@@ -478,7 +486,7 @@ func (s *shownRecord) mark(rest string) error {
 			marked[path] = maps.Clone(on)
 		}
 	}
-	for word := range strings.FieldsSeq(rest) {
+	for _, word := range s.markWords(rest) {
 		if err := s.markWord(marked, word); err != nil {
 			return err
 		}
@@ -488,12 +496,55 @@ func (s *shownRecord) mark(rest string) error {
 	return nil
 }
 
-// markWord marks what a word means: files by number, "3" or "3-5", hunks of one, "2:1,4", or a directory, "src/".
+// markWords parts what is said into words. A path with a space stands in quotes, as the list of files shows one that
+// needs them, or is all that is said.
+func (s *shownRecord) markWords(rest string) (words []string) {
+	if dir, is := strings.CutSuffix(rest, "/"); is && s.doc != nil && len(s.doc.within(tree.Path(dir))) > 0 {
+		return []string{rest}
+	}
+	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
+		end := strings.IndexByte(rest, ' ')
+		if rest[0] == '"' {
+			end = closing(rest)
+		}
+		if end < 0 {
+			end = len(rest)
+		}
+		words, rest = append(words, rest[:end]), rest[end:]
+	}
+	return words
+}
+
+// closing is where a quoted text that begins here has ended; -1: it does not end.
+func closing(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// markWord marks what a word means: files by number, "3" or "3-5", hunks of one, "2:1,4", or a directory, "src/", or a path
+// in quotes.
 func (s *shownRecord) markWord(k marks, word string) error {
-	if s.doc == nil {
+	switch {
+	case s.doc == nil:
 		return errors.New("it has no files")
+	case !actable(s.row):
+		return errors.New(outsideMarks)
 	}
 	_, n, _, _ := s.doc.state()
+	if word[0] == '"' {
+		raw, ok := tree.ParseQuoted(word)
+		if !ok {
+			return fmt.Errorf("%s is no path in quotes", clean(word))
+		}
+		return s.markBelow(k, tree.Path(strings.TrimSuffix(raw, "/")))
+	}
 	if dir, is := strings.CutSuffix(word, "/"); is {
 		return s.markBelow(k, tree.Path(dir))
 	}
@@ -677,23 +728,23 @@ func (t *talk) conflict(c *planner.ConflictError) error {
 	for _, it := range c.Items {
 		t.say("  %s", itemLine(it))
 	}
-	ways := waysOut(c)
+	ways := c.Ways()
 	if len(ways) == 0 {
 		return nil
 	}
 	for _, w := range ways {
-		t.say("%s", w.words)
+		t.say("%s %s", w.Key, w.Words)
 	}
 	answer, _ := t.ask(wayKeys(ways) + ", or enter to leave it")
 	for _, w := range ways {
 		switch {
-		case answer != w.key:
-		case w.merge == nil:
-			return t.planned(w.request.Operation, func() (*planner.Planned, error) { return t.plans.Plan(t.ctx, w.request) })
-		case len(w.merge.Request.Marks) > 0:
-			return t.confirm(w.merge)
+		case answer != w.Key:
+		case w.Merge == nil:
+			return t.planned(w.Request.Operation, func() (*planner.Planned, error) { return t.plans.Plan(t.ctx, w.Request) })
+		case len(w.Merge.Request.Marks) > 0:
+			return t.confirm(w.Merge)
 		default:
-			return t.merge(w.merge)
+			return t.merge(w.Merge)
 		}
 	}
 	t.say("nothing was changed")
@@ -701,10 +752,10 @@ func (t *talk) conflict(c *planner.ConflictError) error {
 }
 
 // wayKeys are the keys of ways, in words.
-func wayKeys(ways []way) string {
+func wayKeys(ways []planner.Way) string {
 	keys := make([]string, len(ways))
 	for i, w := range ways {
-		keys[i] = w.key
+		keys[i] = w.Key
 	}
 	return strings.Join(keys, ", ")
 }

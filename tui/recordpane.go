@@ -31,6 +31,7 @@ type diffView struct {
 	lineTop int
 	left    int // the columns of long lines that are scrolled out of sight
 	marks   marks
+	noMarks bool // what it shows is only looked at
 	read    bool // the document was read to its end
 	checked bool // and is what was recorded
 	problem string
@@ -62,7 +63,7 @@ func (m *model) opened() tea.Cmd {
 	if p.source.none != "" {
 		return nil
 	}
-	p.diffView = diffView{doc: p.source.document(m.history), marks: marks{}}
+	p.diffView = diffView{doc: p.source.document(m.history), marks: marks{}, noMarks: !actable(row)}
 	return m.index(ctx, p.doc)
 }
 
@@ -164,10 +165,13 @@ func (v *diffView) path() tree.Path {
 	return v.doc.section(v.file).path
 }
 
+// outsideMarks is said where somebody would mark what was changed outside of any record.
+const outsideMarks = "What was changed outside of any record is only shown: there is nothing here that a mark could be for"
+
 // mark marks what is at the cursor: in the files the file, in the diff the hunk.
 func (v *diffView) mark(in pane) {
 	path := v.path()
-	if path == "" {
+	if path == "" || v.noMarks {
 		return
 	}
 	sec := v.doc.section(v.file)
@@ -226,6 +230,8 @@ func (v *diffView) markedWords() string {
 func (v *diffView) box(l diffLine) string {
 	sec := v.doc.section(l.sec)
 	switch {
+	case v.noMarks:
+		return ""
 	case l.kind == 's':
 		return v.marks.sign(sec.path) + " "
 	case l.kind != '@' || sec.hunks < 2:
@@ -238,7 +244,7 @@ func (v *diffView) box(l diffLine) string {
 
 // markAll marks all files, or none where some are marked.
 func (v *diffView) markAll() {
-	if v.doc == nil {
+	if v.doc == nil || v.noMarks {
 		return
 	}
 	if len(v.marks) > 0 {

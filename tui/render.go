@@ -35,7 +35,8 @@ func (m *model) screen() string {
 	if m.width < leastColumns || m.height < leastRows {
 		return fit("decree: make the window larger", m.width)
 	}
-	body := m.height - 3
+	status := m.saidLines()
+	body := m.height - 2 - max(1, len(status))
 	var lines []string
 	switch {
 	case m.help:
@@ -63,7 +64,10 @@ func (m *model) screen() string {
 			out = append(out, "")
 		}
 	}
-	return strings.Join(append(out, m.statusLine(), m.keyLine()), "\n")
+	if len(status) == 0 {
+		status = []string{m.statusLine()}
+	}
+	return strings.Join(append(append(out, status...), m.keyLine()), "\n")
 }
 
 // leftColumns is how wide the timeline is beside a record: what has the keys has the room.
@@ -100,7 +104,33 @@ func (m *model) headLine() string {
 	return ends(left, right, m.width)
 }
 
-// statusLine says what is going on, or what was done.
+// mostSaid is how many lines what is said takes at most.
+const mostSaid = 4
+
+// saidLines are what was done, or why something cannot be, in as many lines as a narrow screen needs for it; none
+// where nothing is said.
+func (m *model) saidLines() (out []string) {
+	text, style := m.toast, m.styles.banner
+	switch {
+	case m.typing != nil || m.working != "":
+		return nil
+	case m.bad:
+		style = m.styles.bannerBad
+	}
+	if text == "" {
+		return nil
+	}
+	lines := wrapped(text, m.width-2)
+	if len(lines) > mostSaid {
+		lines = append(lines[:mostSaid-1], strings.Join(lines[mostSaid-1:], " "))
+	}
+	for _, line := range lines {
+		out = append(out, fit(" "+style.Render(fit(line, min(m.width-2, ansi.StringWidth(line)))), m.width))
+	}
+	return out
+}
+
+// statusLine says what is going on.
 func (m *model) statusLine() string {
 	s := &m.styles
 	switch {
@@ -108,10 +138,6 @@ func (m *model) statusLine() string {
 		return fit(m.input.View(), m.width)
 	case m.working != "":
 		return fit(" "+s.waiting.Render(clean(m.working)+" …"), m.width)
-	case m.toast != "" && m.bad:
-		return fit(" "+s.bannerBad.Render(m.toast), m.width)
-	case m.toast != "":
-		return fit(" "+s.banner.Render(m.toast), m.width)
 	case m.blamed != nil:
 		return fit(" "+s.banner.Render(m.blamed.here), m.width)
 	case m.sheet != nil || m.help || m.health != nil:
@@ -147,15 +173,27 @@ func (m *model) hints() []hint {
 			{"p", "publish", "publish"}, {"x", discardWords(m.target("discard")), "discard"}, {"c", "checkpoint", "checkpoint"}, {"a", "apply", "apply"}, {"l", "label", ""},
 			{"U", "redo", "redo"}, {"h", "health", ""}})
 	}
-	hints := []hint{{"space", m.record.markWord(m.focus), ""}, {"r", "revert", "revert"}, {"p", "publish", "publish"}, {"esc", "back", ""}, {"R", restoreWords(m.current()), "restore"}}
-	if row := m.current(); row != nil && published(row) {
-		hints = slices.Insert(hints, 3, hint{"x", discardWords(m.target("discard")), "discard"})
+	hints := []hint{{"esc", "back", ""}}
+	if !m.record.noMarks {
+		hints = m.markHints()
 	}
 	if m.focus == inDiff {
 		hints = append(hints, hint{"< >", "sideways", ""}, hint{"n", "next hunk", ""})
 	}
+	if m.record.noMarks {
+		return append(hints, hint{"tab", "next pane", ""}, hint{"b", "blame", ""}, hint{"o", "edit", ""}, hint{"Y", "copy command", ""})
+	}
 	return m.possible(append(hints, []hint{{"*", map[bool]string{true: "unmark all", false: "mark all"}[len(m.record.marks) > 0], ""}, {"tab", "next pane", ""}, {"b", "blame", ""},
 		{"o", "edit", ""}, {"a", "apply", "apply"}, {"d", "mark directory", ""}, {"Y", "copy command", ""}}...))
+}
+
+// markHints are the keys of what can be marked, and done with that.
+func (m *model) markHints() []hint {
+	hints := []hint{{"space", m.record.markWord(m.focus), ""}, {"r", "revert", "revert"}, {"p", "publish", "publish"}, {"esc", "back", ""}, {"R", restoreWords(m.current()), "restore"}}
+	if row := m.current(); row != nil && published(row) {
+		hints = slices.Insert(hints, 3, hint{"x", discardWords(m.target("discard")), "discard"})
+	}
+	return hints
 }
 
 // possible are the hints without those of operations that the row at the cursor has nothing for.
@@ -176,8 +214,8 @@ func (s *sheet) hints() []hint {
 	switch {
 	case s.conflict != nil:
 		var out []hint
-		for _, w := range waysOut(s.conflict) {
-			out = append(out, hint{w.key, w.does, ""})
+		for _, w := range s.conflict.Ways() {
+			out = append(out, hint{w.Key, w.Does, ""})
 		}
 		return append(out, hint{"esc", "leave it", ""}, hint{"Y", "copy command", ""})
 	case s.nothing:
@@ -472,14 +510,20 @@ func (m *model) fileLine(sec section, here bool, columns int) string {
 	if here && m.focus != inTimeline {
 		cursor = "▸ "
 	}
-	left := cursor + p.marks.sign(sec.path) + " " + fileLetter(sec.word) + " " + view.ShownPath(sec.path)
+	sign := p.marks.sign(sec.path) + " "
+	if p.noMarks {
+		sign = "  "
+	}
+	counts := m.fileCounts(sec)
+	left := cursor + sign + fileLetter(sec.word) + " "
+	left += endOf(view.ShownPath(sec.path), columns-ansi.StringWidth(left+counts))
 	if len(p.marks.of(sec.path)) > 0 {
 		left = s.mark.Render(left)
 	}
 	if sec.note != "" {
 		left += "  " + s.dim.Render(sec.note)
 	}
-	line := ends(left, m.fileCounts(sec), columns)
+	line := ends(left, counts, columns)
 	if here && m.focus == inFiles {
 		return s.selected.Render(ansi.Strip(line))
 	}
@@ -564,7 +608,9 @@ func (m *model) sheetLines(columns, rows int) []string {
 	if len(s.notes) > 0 {
 		out = append(out, "")
 		for _, n := range s.notes[:min(len(s.notes), max(3, rows/3))] {
-			out = append(out, "   "+n)
+			for _, line := range wrapped(n, columns-4) {
+				out = append(out, "   "+line)
+			}
 		}
 		if more := len(s.notes) - max(3, rows/3); more > 0 {
 			out = append(out, fmt.Sprintf("   and %d more", more))

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/history"
+	"decree/patch"
 	"decree/timeline"
+	"decree/tree"
 )
 
 // drawn is a row of the timeline as it stands on a screen, without colours.
@@ -118,4 +120,72 @@ func TestLongLinesScroll(t *testing.T) {
 	require.Zero(t, v.left)
 	v.moveAside(asideOf(">"))
 	require.Equal(t, aside, v.left)
+}
+
+// TestOutsideHasNoBoxes: what was changed outside of any record has no box and no key that needs one.
+func TestOutsideHasNoBoxes(t *testing.T) {
+	data := diffOf(t, 3, 700)
+	row := timeline.Row{Kind: timeline.Outside, ID: "1", Badge: "Outside", Record: &history.Record{}}
+	m := &model{styles: newStyles(true), width: 60, height: 20, focus: inFiles}
+	m.list.rows = []timeline.Row{row}
+	open := func(noMarks bool) {
+		m.record.diffView = diffView{marks: marks{}, noMarks: noMarks, doc: newDocument(func() (io.ReadCloser, error) { return file{bytes.NewReader(data)}, nil })}
+		require.NoError(t, m.record.doc.index(t.Context(), func() {}))
+	}
+	shown := func() string { return ansi.Strip(strings.Join(m.recordLines(0, 60, 18), "\n") + "\n" + m.keyLine()) }
+	open(false)
+	require.Contains(t, shown(), "[ ] A f0000")
+	open(!actable(&row))
+	text := shown()
+	require.Contains(t, text, "A f0000")
+	require.NotContains(t, text, "[ ]")
+	require.NotContains(t, text, "mark")
+	for _, key := range []string{"space", "*", "d"} {
+		m.toast = ""
+		m.actKey(key)
+		require.Equal(t, outsideMarks, m.toast)
+		require.Empty(t, m.record.marks)
+	}
+}
+
+// TestWhatIsSaidIsReadAt60Columns: what is said at the bottom takes the lines that it needs, and of a long path the end
+// is read.
+func TestWhatIsSaidIsReadAt60Columns(t *testing.T) {
+	m := &model{styles: newStyles(true), width: 60, height: 20}
+	m.say("%s", outsideMarks)
+	said := m.saidLines()
+	require.Equal(t, outsideMarks, strings.Join(strings.Fields(ansi.Strip(strings.Join(said, " "))), " "))
+	m.say("%s", strings.Repeat("word ", 200))
+	said = append(said, m.saidLines()...)
+	require.Len(t, m.saidLines(), mostSaid)
+	for _, line := range said {
+		require.Equal(t, 60, ansi.StringWidth(line))
+	}
+	m.say("")
+	require.Empty(t, m.saidLines())
+
+	require.Equal(t, "…s/component/button_test.go", endOf("a/very/deep/directory/of/packages/component/button_test.go", 27))
+	require.Equal(t, "a/b.go", endOf("a/b.go", 27))
+}
+
+// TestALongLineSaysWhatIsLeftOut: where a line has more than is shown, that is said, and how much.
+func TestALongLineSaysWhatIsLeftOut(t *testing.T) {
+	for n, want := range map[int]string{
+		longestRow - 1:    "",
+		longestRow:        " … and 1 B of this line that are not shown",
+		longestRow + 2047: " … and 2.0 KiB of this line that are not shown",
+	} {
+		text := patch.Bytes(strings.Repeat("x", n) + "\nshort\n")
+		e := tree.Entry{Type: tree.Regular, Mode: 0o644, Size: int64(len(text)), SHA256: tree.Sum(text)}
+		var out bytes.Buffer
+		w := patch.NewWriter(&out, patch.Limits{InlineText: 1 << 20, InlineBinary: 1 << 20})
+		require.NoError(t, w.Write(t.Context(), patch.Change{Path: "long", New: &e, NewContent: text}))
+		require.NoError(t, w.Close())
+		d := newDocument(func() (io.ReadCloser, error) { return file{bytes.NewReader(out.Bytes())}, nil })
+		require.NoError(t, d.index(t.Context(), func() {}))
+		lines, err := d.lines(2, 2)
+		require.NoError(t, err)
+		require.Equal(t, strings.Repeat("x", min(n, longestRow-1))+want, lines[0].text)
+		require.Equal(t, "short", lines[1].text)
+	}
 }

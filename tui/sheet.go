@@ -219,39 +219,10 @@ func conflictSheet(q planner.Request, c *planner.ConflictError) *sheet {
 	if c.Merge != nil {
 		s.command = c.Merge.Command
 	}
-	for _, w := range waysOut(c) {
-		s.question += " " + w.words
+	for _, w := range c.Ways() {
+		s.question += " " + w.Key + " " + w.Words
 	}
 	return s
-}
-
-// way is one way out of a conflict.
-type way struct {
-	key, does, words string
-	merge            *planner.Planned // of a merge the plan that there is
-	request          planner.Request  // of another one what is to be planned
-}
-
-// waysOut are what can be done about a conflict, what touches least first.
-func waysOut(c *planner.ConflictError) (out []way) {
-	if c.Merge != nil {
-		w := way{key: "m", does: "merge hunk by hunk", words: "m merges: what was edited since stays, and you choose hunk by hunk.", merge: c.Merge}
-		if len(c.Merge.Request.Marks) > 0 {
-			w.does, w.words = "merge what is marked", "m merges what is marked: what was edited since stays."
-		}
-		out = append(out, w)
-	}
-	if q, ok := c.Others(); ok {
-		out = append(out, way{key: "o", does: "the others alone", words: "o leaves what is in the way as it is, and goes on with the others.", request: q})
-	}
-	if q, ok := c.Forced(); ok {
-		w := way{key: "f", does: "overwrite the edits", words: "f overwrites what was edited since, which is kept and can be brought back.", request: q}
-		if q.HasHunks() {
-			w.words = "f overwrites what was edited since in the hunks that are marked; it is kept and can be brought back."
-		}
-		out = append(out, w)
-	}
-	return out
 }
 
 // show opens the sheet of a plan.
@@ -314,13 +285,13 @@ func (m *model) confirm() tea.Cmd {
 
 // wayOut goes the way out of a conflict that a key stands for.
 func (m *model) wayOut(name string) tea.Cmd {
-	for _, w := range waysOut(m.sheet.conflict) {
+	for _, w := range m.sheet.conflict.Ways() {
 		switch {
-		case w.key != name || m.working != "":
-		case w.merge != nil:
-			return m.show(w.merge)
+		case w.Key != name || m.working != "":
+		case w.Merge != nil:
+			return m.show(w.Merge)
 		default:
-			return m.plan(w.request)
+			return m.plan(w.Request)
 		}
 	}
 	return nil

@@ -46,6 +46,14 @@ func fit(text string, columns int) string {
 	return text
 }
 
+// endOf is a path in so many columns: of a long one its end is read, which tells it from others.
+func endOf(path string, columns int) string {
+	if over := ansi.StringWidth(path) - max(columns, 8); over > 0 {
+		return ansi.TruncateLeft(path, over+1, "…")
+	}
+	return path
+}
+
 // ends has left stand at the beginning of a line and right at its end; where there is not enough room
 // left is cut.
 func ends(left, right string, columns int) string {
