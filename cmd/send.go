@@ -180,7 +180,7 @@ func (s *session) drop(rec *recorder.Recorder, name string, text []byte, fields 
 			return sentMessage{}, usagef("%s", err).Hintf("see 'decree send --help'; nothing was sent")
 		}
 		err = drop(file, data)
-		if err != nil || m.Chain != chain {
+		if taken := errors.Is(err, fs.ErrExist); !taken && (err != nil || m.Chain != chain) { // a name that is taken would be tried again
 			queue.ReturnChain(p, chain)
 		}
 		switch {

@@ -52,7 +52,7 @@ func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 	if isolated {
 		return q.doIsolated(ctx, d, res, m, found)
 	}
-	res.Run, err = q.run(ctx, m, found)
+	res.Run, err = q.run(ctx, d, m, found)
 	if rerr := q.backAtQueue(d); rerr != nil {
 		return nil, errors.Join(err, rerr)
 	}
@@ -135,7 +135,7 @@ func (q *job) conclude(d *dirs, res *Result, came []Pending) (*Result, error) {
 			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, strings.Join(run.Notes, "; ")),
 			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on", run.Record.ID)}
 	}
-	if err := q.withdraw(d, run.Record.ID, came); err != nil {
+	if err := q.withdraw(d, run.Record.ID, outboxName, came); err != nil {
 		return nil, err
 	}
 	if run.Last.Interrupted != nil {
@@ -412,14 +412,14 @@ func (q *job) stillThere(d *dirs) error {
 }
 
 // run has the routine do it in the tree itself.
-func (q *job) run(ctx context.Context, m *message.Message, found *message.Found) (*recorder.RunResult, error) {
-	o := q.runOptions(m, found)
+func (q *job) run(ctx context.Context, d *dirs, m *message.Message, found *message.Found) (*recorder.RunResult, error) {
+	o := q.runOptions(d, m, found)
 	o.Task = inboxName + "/" + q.u.Name
 	return q.rec.Run(ctx, o)
 }
 
 // runOptions are those of the message's next run.
-func (q *job) runOptions(m *message.Message, found *message.Found) recorder.RunOptions {
+func (q *job) runOptions(d *dirs, m *message.Message, found *message.Found) recorder.RunOptions {
 	most := q.project().Config.MaxAttempts
 	o := recorder.RunOptions{
 		ID: q.u.Record, Dir: q.project().Root, Description: describe(m), Outbox: true,
@@ -433,10 +433,13 @@ func (q *job) runOptions(m *message.Message, found *message.Found) recorder.RunO
 			}
 			q.u.Attempt = n
 			q.note("%s: attempt %d of %d has failed, and the next one starts%s", tree.Quote(m.Name), n-1, most, map[bool]string{true: " from a clean tree"}[n == most])
-			if err := q.setOutboxAside(q.u.Record, n-1); err != nil {
+			if err := q.withdrawAttempt(d, n-1); err != nil {
 				return err
 			}
 			return q.s.write(q.project().Store)
+		},
+		FollowsUp: func(inbox disk.Dir, name string) bool {
+			return len(q.followUps(inbox, []Pending{{Name: name}})) > 0
 		},
 	}
 	if found.Kind == message.Notebook {

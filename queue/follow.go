@@ -11,6 +11,7 @@ import (
 	"decree/disk"
 	"decree/message"
 	"decree/project"
+	"decree/recorder"
 	"decree/tree"
 )
 
@@ -246,9 +247,9 @@ func (q *job) sign(dir disk.Dir, name string) error {
 	return nil
 }
 
-// withdraw takes the follow-ups of a failed run out of the inbox: they go to its
-// outbox, and so stay with its record.
-func (q *job) withdraw(d *dirs, id string, came []Pending) error {
+// withdraw takes the follow-ups of a failed attempt out of the inbox: they go to the run's
+// outbox, and so stay with its record; as is what that is called then.
+func (q *job) withdraw(d *dirs, id, as string, came []Pending) error {
 	found := q.followUps(d.inbox, came)
 	if len(found) == 0 {
 		return nil
@@ -268,31 +269,25 @@ func (q *job) withdraw(d *dirs, id string, came []Pending) error {
 		if _, err := move(d.inbox, f.name, outbox, f.name); err != nil {
 			return err
 		}
-		q.note("%s was written by run %s, which failed; it is now in .decree/runs/%s/%s", tree.Quote(f.name), id, id, outboxName)
+		q.list.forget(f.name)
+		q.note("%s was written by run %s, which failed; it is now in .decree/runs/%s/%s", tree.Quote(f.name), id, id, as)
 	}
 	return nil
 }
 
-// setOutboxAside has an attempt begin with an empty outbox: what the attempt before it, which
-// has failed, left there lies beside it.
-func (q *job) setOutboxAside(id string, attempt int) error {
-	run, err := q.rec.History().EnsureRun(id)
-	if err != nil {
+// withdrawAttempt takes back what the attempt n of a run in the tree itself has put into the inbox; of
+// one in a layer the recorder does it.
+func (q *job) withdrawAttempt(d *dirs, n int) error {
+	if q.u.Isolated {
+		return nil
+	}
+	if err := q.reopen(d); err != nil {
 		return err
 	}
-	defer run.Close()
-	err = run.RenameNew(outboxName, run, fmt.Sprintf("%s.%d", outboxName, attempt))
-	if isExist(err) { // the routine's own
-		err = q.project().PutAside(run, outboxName)
-	}
-	if err != nil && !isMissing(err) {
+	if err := q.list.look(d.inbox); err != nil {
 		return err
 	}
-	outbox, err := q.project().OwnDir(run, outboxName)
-	if err != nil {
-		return err
-	}
-	return outbox.Close()
+	return q.withdraw(d, q.u.Record, recorder.OutboxOf(n), slices.Clone(q.list.came))
 }
 
 // naturally orders names as people do: a2 before a10.

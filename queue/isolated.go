@@ -31,7 +31,7 @@ const fileTick = 20 * time.Millisecond
 // are spent.
 func (q *job) doIsolated(ctx context.Context, d *dirs, res *Result, m *message.Message, found *message.Found) (*Result, error) {
 	for {
-		run, err := q.runIsolated(ctx, m, found)
+		run, err := q.runIsolated(ctx, d, m, found)
 		if rerr := q.backAtQueue(d); rerr != nil {
 			return nil, errors.Join(err, rerr)
 		}
@@ -63,8 +63,8 @@ func (q *job) doIsolated(ctx context.Context, d *dirs, res *Result, m *message.M
 }
 
 // runIsolated has the routine do the message in a layer. While it works others have the turn.
-func (q *job) runIsolated(ctx context.Context, m *message.Message, found *message.Found) (*recorder.RunResult, error) {
-	o := q.runOptions(m, found)
+func (q *job) runIsolated(ctx context.Context, d *dirs, m *message.Message, found *message.Found) (*recorder.RunResult, error) {
+	o := q.runOptions(d, m, found)
 	o.Freed = func() {
 		q.giveTurn()
 		if q.working != nil {

@@ -189,6 +189,12 @@ func (l *listing) noteOwnChange(dir disk.Dir, name string) {
 	l.stale = l.stale || self.Mtime%coarse == 0
 }
 
+// forget has a file that this process has taken away be new if it comes again.
+func (l *listing) forget(name string) {
+	delete(l.known, name)
+	l.came = slices.DeleteFunc(l.came, func(p Pending) bool { return p.Name == name })
+}
+
 // mark begins a run: all that is there now is known after it, also what was overlooked, and
 // came is what appears from then on. It goes by names and not by times: the clock may be set
 // back while the run's command works.

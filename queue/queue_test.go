@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,18 +71,39 @@ func TestMaxChain(t *testing.T) {
 	require.Contains(t, res[4].Reason, "the chain is full")
 }
 
-// TestAttemptsShareNoOutbox: what failed attempts left is no follow-up of the last one,
-// which starts clean, and stays with the record.
-func TestAttemptsShareNoOutbox(t *testing.T) {
-	b := newBench(t, map[string]string{
-		".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"; [ $seq = 0 ] || exit 0
-echo "of $DECREE_ATTEMPT" >"$DECREE_OUTBOX/$DECREE_ATTEMPT.md"; [ $DECREE_ATTEMPT = 3 ]
-`,
-		".decree/inbox/a.md": "go\n",
-	})
-	res := b.process()
-	require.Equal(t, []string{"go", "go", "go", "of 3"}, b.ran())
-	require.FileExists(t, filepath.Join(b.root, ".decree/runs", res[0].Record.ID, "outbox.1/1.md"))
+// TestAttemptsShareNoFollowUps: what a failed attempt sent, by its outbox or by hand, is no follow-up
+// of the one that succeeds, though that may see its changes, and stays with the record. A message
+// of no chain stays in the inbox like a person's.
+func TestAttemptsShareNoFollowUps(t *testing.T) {
+	const routine = `text=$(tail -n1 "$message_file"); echo "$text" >>"$RAN"; [ "$text" = go ] || exit 0
+n=$DECREE_ATTEMPT
+echo sent-$n >"$DECREE_OUTBOX/n.md"; echo only-$n >"$DECREE_OUTBOX/$n.md"
+echo named-$n >.decree/inbox/$chain-7.md
+printf -- '---\nchain: %s\n---\nchained-%s\n' "$chain" $n >.decree/inbox/b$n.md
+echo mine-$n >>.decree/inbox/mine.md
+[ $n = GOOD ]
+`
+	for _, good := range []string{"2", "3"} {
+		for _, isolated := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/isolated=%v", good, isolated), func(t *testing.T) {
+				if isolated {
+					needsLayers(t)
+				}
+				b := newBench(t, map[string]string{
+					".decree/routines/develop.sh": strings.ReplaceAll(routine, "GOOD", good),
+					".decree/config.yml":          fmt.Sprintf("max_attempts: 3\nisolated: {queue: %v}\n", isolated),
+					".decree/inbox/a.md":          "go\n",
+				})
+				res := b.process()
+				want := append(slices.Repeat([]string{"go"}, res[0].Record.Attempts), "sent-"+good, "only-"+good, "named-"+good, "chained-"+good, "mine-"+good)
+				require.ElementsMatch(t, want, b.ran())
+				require.Empty(t, b.inbox())
+				kept := ".decree/runs/" + res[0].Record.ID + "/outbox.1/"
+				require.Equal(t, "sent-1\n", b.read(kept+"n.md"))
+				require.Equal(t, "only-1\n", b.read(kept+"1.md"))
+			})
+		}
+	}
 }
 
 // TestDepthAcrossADeath: a follow-up is joined once, wherever decree dies, and its

@@ -95,7 +95,7 @@ func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool
 	}
 	came, err := q.cameUntilDeath(d)
 	if err == nil {
-		err = q.withdraw(d, rec.ID, came)
+		err = q.withdraw(d, rec.ID, outboxName, came)
 	}
 	if err != nil {
 		return nil, false, err

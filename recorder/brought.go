@@ -22,28 +22,52 @@ import (
 // bringWritten copies it, before the record ends. What is there already stays as it is, so
 // that it can be done again after a death.
 func (r *Recorder) bringWritten(l *layer.Layer, id string) error {
+	at := ".decree/runs/" + id
+	return r.bringFrom(l, id, nil, []brought{{at, ""}, {at + "/" + project.OutboxDir, project.OutboxDir}, {inbox, project.LayerInbox}})
+}
+
+// withdrawSent moves what an attempt has sent, which has failed, out of the layer, so that it is not
+// sent beside what the next one sends.
+func (u *isolatedRun) withdrawSent() error {
+	if !u.o.Outbox {
+		return nil
+	}
+	at := ".decree/runs/" + u.rec.ID + "/" + project.OutboxDir
+	goes := func(from string, dir disk.Dir, name string) bool {
+		return from == at || u.o.FollowsUp != nil && u.o.FollowsUp(dir, name)
+	}
+	return u.r.bringFrom(u.layer, u.rec.ID, goes, []brought{{at, project.OutboxDir}, {inbox, project.LayerInbox}})
+}
+
+// brought is a directory below the root, as it is in a layer, and where in the run's directory its files come.
+type brought struct{ from, to string }
+
+const inbox = ".decree/inbox"
+
+// bringFrom copies the files in some directories of a layer; those that go then leave it, nil: none does.
+func (r *Recorder) bringFrom(l *layer.Layer, id string, goes func(from string, dir disk.Dir, name string) bool, list []brought) error {
 	run, err := r.history.EnsureRun(id)
 	if err != nil {
 		return r.unlessKeptOut(id, err)
 	}
 	defer run.Close()
-	at := ".decree/runs/" + id
-	for _, d := range []struct{ from, to string }{
-		{at, ""}, {at + "/" + project.OutboxDir, project.OutboxDir}, {".decree/inbox", project.LayerInbox},
-	} {
-		if d.from == ".decree/inbox" {
+	for _, d := range list {
+		if d.from == inbox {
 			if _, err := run.Stat(project.OutboxDir); err != nil {
 				break // it is no message's run
 			}
 		}
 		err := l.Written(d.from, func(from disk.Dir, e disk.Entry) error {
-			if e.Name[0] == '.' || d.to == project.LayerInbox && !strings.HasSuffix(e.Name, ".md") {
+			if e.Name[0] == '.' || d.from == inbox && !strings.HasSuffix(e.Name, ".md") {
 				return nil
 			}
 			err := r.bringFile(from, e.Name, run, d.to)
 			if barredFile(err) {
 				r.note("%s of run %s cannot be read (%v), and goes with its layer", tree.Quote(path.Join(d.from, e.Name)), id, err)
 				err = nil
+			}
+			if err == nil && goes != nil && goes(d.from, from, e.Name) {
+				err = from.Remove(e.Name)
 			}
 			return err
 		})

@@ -37,6 +37,9 @@ func (u *isolatedRun) attempts(ctx context.Context) error {
 		if stopped {
 			return u.conclude(ctx, found)
 		}
+		if err := u.withdrawSent(); err != nil {
+			return u.unrecorded(err)
+		}
 		if err := u.prepareNext(ctx, n); err != nil {
 			return u.unrecorded(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
@@ -177,13 +178,47 @@ func (u *run) announce(n int) error {
 			return u.unfinished(failureFile+" is not written", err)
 		}
 	}
-	if first || u.o.Attempt == nil {
+	if first {
 		return nil
 	}
-	if err := u.o.Attempt(n); err != nil {
-		return u.unfinished("the next attempt is not counted", err)
+	if u.o.Attempt != nil {
+		if err := u.o.Attempt(n); err != nil {
+			return u.unfinished("the next attempt is not counted", err)
+		}
+	}
+	if err := u.setOutboxAside(n - 1); err != nil {
+		return u.unfinished("what the attempt before sent is not put aside", err)
 	}
 	return nil
+}
+
+// OutboxOf is what the outbox of a run's attempt n, which has failed, is called in the record's directory once
+// another attempt has begun.
+func OutboxOf(n int) string { return fmt.Sprintf("%s.%d", project.OutboxDir, n) }
+
+// setOutboxAside has an attempt begin with an empty outbox: what the attempt before it, which
+// has failed, left there lies beside it.
+func (u *run) setOutboxAside(attempt int) error {
+	if !u.o.Outbox {
+		return nil
+	}
+	run, err := u.r.history.EnsureRun(u.rec.ID)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	err = run.RenameNew(project.OutboxDir, run, OutboxOf(attempt))
+	if errors.Is(err, fs.ErrExist) { // the command's own
+		err = u.r.project.PutAside(run, project.OutboxDir)
+	}
+	if err != nil && !isMissing(err) {
+		return err
+	}
+	outbox, err := u.r.project.OwnDir(run, project.OutboxDir)
+	if err != nil {
+		return err
+	}
+	return outbox.Close()
 }
 
 // mendFiles writes the composed files again that the command deleted, and the

@@ -62,6 +62,9 @@ type RunOptions struct {
 	// Outbox has the record's directory begin with an empty project.OutboxDir, whose path the
 	// command gets as DECREE_OUTBOX.
 	Outbox bool
+	// FollowsUp says whether a message that the command has put into the inbox of its layer is to
+	// succeed or fail with the attempt, as what is in its outbox; nil: none is.
+	FollowsUp func(inbox disk.Dir, name string) bool
 	// LogCopy is a second name for routine.log in the run directory.
 	LogCopy string
 	// Freed is called when the lock has been given back while the command works, and Back
