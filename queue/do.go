@@ -485,6 +485,9 @@ func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 			return nil, fmt.Errorf("%s is done, but %s cannot be marked so: %w", res.Name, spec, err)
 		}
 	}
+	if err := passOnInner(q.rec, res.Record); err != nil {
+		return nil, err
+	}
 	joined, err := q.adopt(d, res.Record.ID, came)
 	if err != nil {
 		return nil, err

@@ -275,8 +275,8 @@ func (q *job) withdraw(d *dirs, id, as string, came []Pending) error {
 	return nil
 }
 
-// withdrawAttempt takes back what the attempt n of a run in the tree itself has put into the inbox; of
-// one in a layer the recorder does it.
+// withdrawAttempt takes back what the attempt n of a run in the tree itself has put into the inbox, or sent in runs inside
+// of it; of one in a layer the recorder does it.
 func (q *job) withdrawAttempt(d *dirs, n int) error {
 	if q.u.Isolated {
 		return nil
@@ -284,7 +284,14 @@ func (q *job) withdrawAttempt(d *dirs, n int) error {
 	if err := q.reopen(d); err != nil {
 		return err
 	}
-	if err := q.list.look(d.inbox); err != nil {
+	opened, err := q.rec.History().Opened(q.u.Record)
+	if err == nil {
+		err = passOnInner(q.rec, opened.Record)
+	}
+	if err == nil {
+		err = q.list.look(d.inbox)
+	}
+	if err != nil {
 		return err
 	}
 	return q.withdraw(d, q.u.Record, recorder.OutboxOf(n), slices.Clone(q.list.came))

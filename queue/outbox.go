@@ -103,6 +103,28 @@ func (b *Outbox) TakeFrom(id string) error {
 	return nil
 }
 
+// passOnInner brings what runs inside the run rec have sent into its outbox, where their process died
+// before it did that, or a candidate of a race was published by another. A run that failed, or was taken back, or is
+// inside of such a one, sends nothing; what one in a layer did has to be published, since only one of a race's may be.
+func passOnInner(rec *recorder.Recorder, of *history.Record) error {
+	parts, err := rec.Parts(of)
+	if err != nil {
+		return err
+	}
+	box, good := &Outbox{rec: rec, id: of.ID}, []string{of.ID}
+	for _, part := range parts {
+		counts := part.Isolated == "" || part.Draft != nil && part.Draft.State == history.DraftPublished
+		if part.Reason != history.Run || part.Status != history.StatusSucceeded || !counts || !slices.Contains(good, part.Inside) {
+			continue
+		}
+		good = append(good, part.ID)
+		if err := box.TakeFrom(part.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Unsent are the messages in the outbox of the run id, in natural order, and what else of a
 // layer's inbox lies there.
 func Unsent(rec *recorder.Recorder, id string) (names []string, err error) {

@@ -35,6 +35,13 @@ func (r *Recorder) partOf(rec *history.Record) (inner []*history.Record, err err
 	return inner, err
 }
 
+// Parts are the records inside the run rec, also inside those, each after the one that it is inside of.
+func (r *Recorder) Parts(rec *history.Record) ([]*history.Record, error) {
+	inner, err := r.partOf(rec)
+	slices.Reverse(inner)
+	return inner, err
+}
+
 // liveParts are the runs inside the run id, also inside those, whose commands work.
 func (r *Recorder) liveParts(id string) (live []string, err error) {
 	leases, err := r.project.Leases()
