@@ -182,6 +182,12 @@ type Dir interface {
 	SetXattr(name string, is Info, x Xattr) error
 	// Sync flushes the directory's entries.
 	Sync() error
+	// SyncAll returns what flushes all that was written, before it is called, to
+	// the file system that the directory is on: contents and entries, ours and
+	// others'. It is nil where the system has nothing of the kind that is known to
+	// wait for the medium and to tell of every failure; then each file and each
+	// directory takes its own Sync.
+	SyncAll() func() error
 	// TryLock takes an exclusive advisory lock on the directory itself (flock),
 	// which no command inside it can delete. ErrLocked when it is held.
 	TryLock() (unlock func() error, err error)

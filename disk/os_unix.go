@@ -469,6 +469,23 @@ func (d *osDir) Sync() error {
 	}
 }
 
+func (d *osDir) SyncAll() func() error {
+	if !syncsAll(d.f) {
+		return nil
+	}
+	return func() error {
+		for {
+			err := syncAll(d.f)
+			if err == nil {
+				return nil
+			}
+			if !errors.Is(err, unix.EINTR) {
+				return &fs.PathError{Op: "sync", Path: d.path, Err: err}
+			}
+		}
+	}
+}
+
 // TryLock locks through a descriptor of its own, so that the lock lives and
 // dies with the returned function and excludes other handles of this process too.
 func (d *osDir) TryLock() (func() error, error) {

@@ -116,6 +116,7 @@ func (d *osDir) Xattrs(string) ([]Xattr, error)              { return nil, nil }
 func (d *osDir) SetXattr(n string, _ Info, _ Xattr) error    { return d.no("setxattr", n) }
 func (d *osDir) FileSystem() FileSystem                      { return FileSystem{ChangeTimes: true} }
 func (d *osDir) Sync() error                                 { return refuse("sync", d.path) }
+func (d *osDir) SyncAll() func() error                       { return nil }
 func (d *osDir) TryLock() (unlock func() error, err error)   { return nil, refuse("lock", d.path) }
 func (d *osDir) Locked() (bool, error)                       { return false, refuse("lock", d.path) }
 func (d *osDir) Close() error                                { return nil }

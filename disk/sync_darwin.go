@@ -12,3 +12,7 @@ func syncFD(fd int) error {
 }
 
 func startSync(int) {}
+
+func syncsAll(int) bool { return false }
+
+func syncAll(int) error { return unix.ENOTSUP }

@@ -1,9 +1,66 @@
 package disk
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
 
 func syncFD(fd int) error { return unix.Fsync(fd) }
 
 // startSync hands the file's dirty pages to the device. sync_file_range(2) neither
 // waits for them nor writes the inode: by itself it makes nothing durable.
 func startSync(fd int) { _ = unix.SyncFileRange(fd, 0, 0, unix.SYNC_FILE_RANGE_WRITE) }
+
+func syncAll(fd int) error { return unix.Syncfs(fd) }
+
+// syncsAll says whether syncfs(2) can stand in for fsync(2) of each file. Two
+// things must hold. The file system's own sync waits until data and metadata are
+// on the medium: ext4 commits its journal, or writes all buffers where it has
+// none, xfs forces its log, btrfs commits its transaction, f2fs writes a
+// checkpoint, and all flush the device's cache. Others may leave it out: FUSE
+// does not tell its server, network file systems differ. And it must tell of
+// pages that could not be written, which it does since Linux 5.8, where a
+// descriptor remembers the file system's errors from its opening on.
+func syncsAll(fd int) bool {
+	var st unix.Statfs_t
+	if unix.Fstatfs(fd, &st) != nil {
+		return false
+	}
+	switch int64(st.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+		return tellsAll()
+	}
+	return false
+}
+
+// tellsAll says whether the kernel is 5.8 or newer.
+var tellsAll = sync.OnceValue(func() bool {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	major, minor, err := release(unix.ByteSliceToString(name.Release[:]))
+	return err == nil && (major > 5 || major == 5 && minor >= 8)
+})
+
+// release reads the numbers that "6.1.0-18-amd64" begins with.
+func release(s string) (major, minor int, err error) {
+	number := func() (n int) {
+		i := 0
+		for ; i < len(s) && s[i] >= '0' && s[i] <= '9' && i < 6; i++ {
+			n = 10*n + int(s[i]-'0')
+		}
+		if i == 0 {
+			err = errors.New("no release of Linux")
+		}
+		s = s[i:]
+		return n
+	}
+	major = number()
+	if s != "" && s[0] == '.' {
+		s = s[1:]
+	}
+	return major, number(), err
+}

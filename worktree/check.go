@@ -250,6 +250,9 @@ func rootCause(err error) string {
 
 // checkTarget says why the step cannot be made, "" if nothing speaks against it.
 func (x *txn) checkTarget(s *step, p *parent) (string, error) {
+	if p == nil && s.was.Dev != x.dev || p != nil && p.info.Dev != x.dev {
+		x.elsewhere.Store(true)
+	}
 	if p != nil {
 		if s.To != nil && p.at != p.path {
 			if above := x.steps.find(p.path); above == nil || !isDir(above.To) {

@@ -168,6 +168,9 @@ func (x *txn) setMode(s *step, want wanted) error {
 // syncDirs flushes every directory whose entries changed, once, and new ones.
 // The flushes wait together: one commit of the file system serves many.
 func (x *txn) syncDirs(ctx context.Context) error {
+	if x.flushAll != nil {
+		return x.flushAll() // with the modes of files
+	}
 	changed := map[tree.Path]bool{}
 	for s := range x.steps.all() {
 		if !s.modeOnly() {

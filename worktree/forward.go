@@ -392,5 +392,5 @@ func (x *txn) chmodFile(s *step, want *tree.Entry) error {
 	if err := f.Chmod(mode); err != nil {
 		return err
 	}
-	return f.Sync()
+	return when(x.flushAll == nil, f.Sync) // else with the directories
 }

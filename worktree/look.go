@@ -40,6 +40,7 @@ type Options struct {
 type Tree struct {
 	root disk.Dir
 	opt  Options
+	many int // tests: instead of manySteps
 }
 
 // Open returns the tree below root, which stays the caller's to close.

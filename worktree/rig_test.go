@@ -144,6 +144,7 @@ type rig struct {
 	// wrap, when set, stands between the package and the disk's directories.
 	wrap    func(dirs ...disk.Dir) []disk.Dir
 	workers int
+	many    int // of the Tree
 }
 
 // newRig is a rig in a directory of the system's.
@@ -276,6 +277,7 @@ func (r *rig) tree() (t *Tree, journals disk.Dir, done func()) {
 		use = r.wrap(dirs...)
 	}
 	t = Open(use[0], Options{Tmp: use[1], Store: r.vault, Workers: r.workers})
+	t.many = r.many
 	return t, use[2], done
 }
 

@@ -27,7 +27,32 @@ const (
 	stageBatch = 128
 	// flushers is how many flushes wait at once.
 	flushers = 32
+	// manySteps is from how many steps on the file system is flushed whole, twice
+	// for a transaction, instead of each file and directory. Below, what others
+	// have written and not flushed would cost more than the flushes.
+	manySteps = 4096
 )
+
+// flushWhole returns what flushes all that the transaction does on the tree's file
+// system, or nil where each file and directory is to be flushed.
+//
+// Either way what was written is on the medium before the journal names it, and
+// what was moved before the journal says done. With flushes of each it is fsync(2)
+// that says so: the files' writing was started as they were staged, and the flushes
+// wait side by side, so that a journaling file system commits a few times for all;
+// it would be as true without. A whole flush needs the file system's word that it
+// covers data and names (see [disk.Dir.SyncAll]), and all that is touched on it. A
+// recovery, which has not looked at all of that, flushes each.
+func (x *txn) flushWhole() func() error {
+	many := manySteps
+	if x.t.many > 0 {
+		many = x.t.many
+	}
+	if x.steps.n < many || x.beside || x.elsewhere.Load() {
+		return nil
+	}
+	return x.stage.SyncAll()
+}
 
 // slots is where the slots of a step lie.
 type slots struct {
@@ -103,6 +128,7 @@ func (x *txn) stageAll(ctx context.Context) error {
 	if err := x.noteBesides(); err != nil {
 		return err
 	}
+	x.flushAll = x.flushWhole()
 	for batch := range slices.Chunk(x.steps.picked((*facts).hasNew), share(stageBatch, 4)) {
 		if err := x.flush(ctx); err != nil {
 			return err
@@ -112,6 +138,10 @@ func (x *txn) stageAll(ctx context.Context) error {
 		}
 	}
 	x.noteLinks()
+	if x.flushAll != nil {
+		x.unflushed = append(x.unflushed, func(on bool) error { return when(on, x.flushAll) })
+		return nil
+	}
 	for _, dir := range x.besides() {
 		d, err := x.h.dir(dir)
 		if err != nil {
@@ -135,7 +165,8 @@ func when(on bool, do func() error) error {
 	return do()
 }
 
-// stageSome writes a batch and leaves its files open, to be flushed.
+// stageSome writes a batch and leaves its files open, to be flushed, unless they
+// will be with all others.
 func (x *txn) stageSome(ctx context.Context, batch []int32) error {
 	files := make([]disk.File, len(batch))
 	err := each(ctx, x.t.workers(), len(batch), func(i int) (err error) {
@@ -144,7 +175,9 @@ func (x *txn) stageSome(ctx context.Context, batch []int32) error {
 		return at(s, err)
 	})
 	for i, f := range files {
-		if f != nil {
+		if f != nil && x.flushAll != nil {
+			err = errors.Join(err, x.atNumber(batch[i], f.Close()))
+		} else if f != nil {
 			x.unflushed = append(x.unflushed, func(on bool) error {
 				return x.atNumber(batch[i], errors.Join(when(on, f.Sync), f.Close()))
 			})
@@ -205,7 +238,9 @@ func (x *txn) stageOne(s *step) (disk.File, error) {
 		f.Close()
 		return nil, err
 	}
-	f.StartSync()
+	if x.flushAll == nil {
+		f.StartSync()
+	}
 	return f, nil
 }
 

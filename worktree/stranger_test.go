@@ -200,7 +200,7 @@ func TestTwoFaultsAndTwoWrites(t *testing.T) {
 	for try := range tries {
 		var marks []string
 		r, m := newMemRig(t, before)
-		m.NoExchange = rng.IntN(3) == 0
+		m.NoExchange, m.NoSyncAll = rng.IntN(3) == 0, rng.IntN(2) == 0
 		at := 40 + rng.IntN(90)
 		does := map[int]string{}
 		order := []string{"write", "fault", "fault", "write"}

@@ -41,11 +41,12 @@ var long = os.Getenv("DECREE_LONG") != ""
 
 // memRig is a rig on a disk in memory.
 func memRig(t testing.TB, m *disktest.Mem, v *vault) *rig {
-	return &rig{t: t, d: m, top: "/r", vault: v, workers: 1}
+	return &rig{t: t, d: m, top: "/r", vault: v, workers: 1, many: 1}
 }
 
 func newMemRig(t testing.TB, tree files) (*rig, *disktest.Mem) {
 	m := disktest.NewMem()
+	m.NoSyncAll = true
 	r := memRig(t, m, newVault())
 	r.init(tree)
 	for _, p := range []string{"", "tree", "tree/.decree", "tree/.decree/tmp", "txn"} {
@@ -96,9 +97,9 @@ func oldOrNew(r *rig, from, to files) string {
 
 // disks are what the disk in memory can and cannot do.
 var disks = []struct {
-	name       string
-	noExchange bool
-}{{"plain", false}, {"no exchange", true}}
+	name                 string
+	noExchange, flushAll bool
+}{{"plain", false, false}, {"no exchange", true, false}, {"flushed whole", false, true}}
 
 func TestErrorAtEveryStep(t *testing.T) {
 	for _, kind := range disks {
@@ -108,7 +109,7 @@ func TestErrorAtEveryStep(t *testing.T) {
 				for n := 0; ; n++ {
 					fired := false
 					r, m := newMemRig(t, before)
-					m.NoExchange = kind.noExchange
+					m.NoExchange, m.NoSyncAll = kind.noExchange, !kind.flushAll
 					r.wrap = failAt(n, &fired, anyStep, disktest.Action{Err: cause})
 					out, err := r.move(steps(before, after))
 					r.wrap = nil
@@ -152,7 +153,7 @@ func TestTwoErrors(t *testing.T) {
 	}
 	for range tries {
 		r, m := newMemRig(t, before)
-		m.NoExchange = rng.IntN(3) == 0
+		m.NoExchange, m.NoSyncAll = rng.IntN(3) == 0, rng.IntN(2) == 0
 		first, gap := rng.IntN(700), 1+rng.IntN(150)
 		i := 0
 		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
@@ -190,7 +191,7 @@ func TestDeathAtEveryStep(t *testing.T) {
 			for n := 0; ; n++ {
 				fired := false
 				r, m := newMemRig(t, before)
-				m.NoExchange = kind.noExchange
+				m.NoExchange, m.NoSyncAll = kind.noExchange, !kind.flushAll
 				r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true, Torn: n % 7})
 				_, err := r.move(steps(before, after))
 				r.wrap = nil
@@ -370,7 +371,7 @@ func TestDeathInRecovery(t *testing.T) {
 	count := map[string]int{}
 	for i := range tries {
 		r, m := newMemRig(t, before)
-		m.NoExchange = rng.IntN(3) == 0
+		m.NoExchange, m.NoSyncAll = rng.IntN(3) == 0, rng.IntN(2) == 0
 		lostStaging := i%5 == 0
 		r.dying(rng, 150, func() error { _, err := r.move(steps(before, after)); return err })
 		if lostStaging {
@@ -439,7 +440,7 @@ func (r *rig) loseStaging(rng *rand.Rand) {
 func TestPowerLoss(t *testing.T) {
 	for _, kind := range disks {
 		t.Run(kind.name, func(t *testing.T) {
-			powerLoss(t, before, after, kind.noExchange, false)
+			powerLoss(t, before, after, kind.noExchange, kind.flushAll, false)
 		})
 	}
 }
@@ -455,10 +456,12 @@ func TestPowerLossWithoutAStore(t *testing.T) {
 		})
 		return out
 	}
-	powerLoss(t, flat(before), flat(after), false, true)
+	for _, flushAll := range []bool{false, true} {
+		powerLoss(t, flat(before), flat(after), false, flushAll, true)
+	}
 }
 
-func powerLoss(t *testing.T, from, to files, noExchange, storeless bool) {
+func powerLoss(t *testing.T, from, to files, noExchange, flushAll, storeless bool) {
 	seeds := 12
 	if long {
 		seeds = 500
@@ -466,7 +469,7 @@ func powerLoss(t *testing.T, from, to files, noExchange, storeless bool) {
 	count := map[string]int{}
 	rng := rand.New(rand.NewPCG(5, 6))
 	r, m := newMemRig(t, from)
-	m.NoExchange = noExchange
+	m.NoExchange, m.NoSyncAll = noExchange, !flushAll
 	n := 0
 	lose := func() string {
 		store, losses := r.vault, rng.IntN(3)

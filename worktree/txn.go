@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"decree/disk"
@@ -41,9 +42,11 @@ type txn struct {
 	// unflushed is what has to be durable before the journal gets its name; each
 	// is called once; with false it only closes its file.
 	unflushed []func(on bool) error
-	live      bool   // the process that began it: it knows what it made
-	began     int64  // in a recovery: when the journal was written, in ns since 1970
-	ext       string // what the journal's name says: extJournal and so on
+	flushAll  func() error // flushes the whole file system; nil: each file is flushed
+	elsewhere atomic.Bool  // something of it is on another device than the staging directory
+	live      bool         // the process that began it: it knows what it made
+	began     int64        // in a recovery: when the journal was written, in ns since 1970
+	ext       string       // what the journal's name says: extJournal and so on
 
 	mu       sync.Mutex
 	notes    []string

@@ -340,6 +340,50 @@ func TestAnotherDevice(t *testing.T) {
 	}
 }
 
+// TestFlushedWhole sees that a move of many steps flushes the file system and no file, unless something
+// of it is on another one: a directory that is made there, or a mode that changes.
+func TestFlushedWhole(t *testing.T) {
+	for name, there := range map[string]files{
+		"all on one":                nil,
+		"a directory on another":    {"d/made": dir(0o700)},
+		"a mode changes on another": {"d/f": moded(0o600, "f")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, files{"d": dir(0o755)})
+			r.many = 1
+			if err := unix.Mount("none", r.path("d"), "tmpfs", 0, ""); err != nil {
+				t.Skip("no mount: ", err)
+			}
+			t.Cleanup(func() { _ = unix.Unmount(r.path("d"), unix.MNT_DETACH) })
+			require.NoError(t, os.WriteFile(r.path("d/f"), []byte("f"), 0o644))
+			was := files{"a": file("old"), "d/f": file("f")}
+			require.NoError(t, os.WriteFile(r.path("a"), []byte("old"), 0o644))
+			root, err := disk.OS.OpenRoot(r.path(""))
+			require.NoError(t, err)
+			defer root.Close()
+			if root.SyncAll() == nil {
+				t.Skip("a file system that is not flushed whole")
+			}
+			count := map[string]int{}
+			r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+				return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+					count[s.Op]++
+					return disktest.Action{}
+				}, dirs...)
+			}
+			_, err = r.move(steps(was, was.with(files{"a": file("new"), "b": file("made")}).with(there)))
+			require.NoError(t, err)
+			if there == nil {
+				require.Equal(t, 2, count["SyncAll"], "before the journal, and before it says done")
+				require.Equal(t, 1, count["FileSync"], "the journal")
+				return
+			}
+			require.Zero(t, count["SyncAll"])
+			require.Greater(t, count["FileSync"], 2)
+		})
+	}
+}
+
 // useOtherTmp puts .decree/tmp on a file system in memory.
 func useOtherTmp(t *testing.T, r *rig) {
 	other, err := os.MkdirTemp("/dev/shm", "decree-test-")

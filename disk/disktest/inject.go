@@ -240,6 +240,14 @@ func (d *dir) SetXattr(name string, is disk.Info, x disk.Xattr) error {
 
 func (d *dir) Sync() error { return d.c.done("Sync", d.Path(), d.Dir.Sync) }
 
+func (d *dir) SyncAll() func() error {
+	all := d.Dir.SyncAll()
+	if all == nil {
+		return nil
+	}
+	return func() error { return d.c.done("SyncAll", d.Path(), all) }
+}
+
 // file is an injected file.
 type file struct {
 	disk.File

@@ -22,13 +22,14 @@ import (
 //     one of the directories that it concerns was flushed by Dir.Sync. Such a
 //     change is atomic, also between two directories, as it is on journaling
 //     file systems; those of one entry become durable in their order.
-//
-// StartSync changes nothing, as what was not flushed may have reached the medium anyway.
+//   - all of it, after SyncAll; StartSync changes nothing, as what was not
+//     flushed may have reached the medium anyway
 //
 // It has no permissions: its user is root. It is safe for concurrent use.
 type Mem struct {
-	// NoExchange makes Exchange answer errors.ErrUnsupported, NoLinks Link.
-	NoExchange, NoLinks bool
+	// NoExchange makes Exchange answer errors.ErrUnsupported, NoLinks Link;
+	// NoSyncAll leaves it with no SyncAll.
+	NoExchange, NoLinks, NoSyncAll bool
 	// FoldCase makes names that differ in case only, or in how an accent is written, the same one, as on macOS.
 	FoldCase bool
 	// NoModes makes every mode 777, whatever was asked for, as exFAT and NTFS do.
@@ -174,6 +175,23 @@ func (m *Mem) flush(d *inode) {
 	m.pending = rest
 }
 
+// flushAll makes everything durable that has a name.
+func (m *Mem) flushAll() {
+	for _, c := range m.pending {
+		c.flush()
+	}
+	m.pending = nil
+	todo := []*inode{m.root}
+	for len(todo) > 0 {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		n.durable = n.now.clone()
+		for _, child := range n.entries {
+			todo = append(todo, child)
+		}
+	}
+}
+
 // Crash returns the disk as it could be after a loss of power now: of what was
 // not flushed each change of entries happened or not, and a file's content is
 // the flushed one, the present one, or something between, as rng decides. m
@@ -182,7 +200,7 @@ func (m *Mem) Crash(rng *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &copier{to: NewMem(), rng: rng, done: map[*inode]*inode{}, lost: map[*inode]map[string]*inode{}}
-	c.to.NoExchange, c.to.NoLinks, c.to.FoldCase = m.NoExchange, m.NoLinks, m.FoldCase
+	c.to.NoExchange, c.to.NoLinks, c.to.NoSyncAll, c.to.FoldCase = m.NoExchange, m.NoLinks, m.NoSyncAll, m.FoldCase
 	c.to.clock, c.to.last = m.clock, m.last
 	odds := []float64{0, 0.5, 0.9, 1}[rng.IntN(4)]
 	gone := map[place]bool{}

@@ -210,6 +210,35 @@ func TestWhatIsNotFlushedMayBeLost(t *testing.T) {
 	assert.Equal(t, map[uint32]bool{0o600: true, 0o644: true}, modes)
 }
 
+func TestSyncAll(t *testing.T) {
+	m := NewMem()
+	d, err := m.OpenRoot("/")
+	require.NoError(t, err)
+	require.NoError(t, d.Mkdir("sub", 0o700))
+	sub, err := d.OpenDir("sub")
+	require.NoError(t, err)
+	put(t, sub, "f", "one", false)
+	put(t, d, "gone", "x", true)
+	require.NoError(t, d.Sync())
+	require.NoError(t, d.Remove("gone"))
+	f, err := sub.OpenWrite("f", 0)
+	require.NoError(t, err)
+	f.StartSync()
+	require.Greater(t, len(outcomes(t, m, "gone")), 1, "what has only been started is not flushed")
+	require.NoError(t, sub.SyncAll()())
+	for _, c := range crashes(t, m) {
+		require.Equal(t, "absent", get(t, c, "gone"))
+		sub, err := c.OpenDir("sub")
+		require.NoError(t, err)
+		require.Equal(t, "one", get(t, sub, "f"))
+		st, err := c.Stat("sub")
+		require.NoError(t, err)
+		require.EqualValues(t, 0o700, st.Mode)
+	}
+	m.NoSyncAll = true
+	require.Nil(t, d.SyncAll())
+}
+
 func TestRenameBetweenDirectoriesIsFlushedByEither(t *testing.T) {
 	for _, which := range []string{"from", "to"} {
 		m := NewMem()

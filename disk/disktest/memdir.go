@@ -358,6 +358,18 @@ func (d *memDir) Sync() error {
 	return nil
 }
 
+func (d *memDir) SyncAll() func() error {
+	if d.m.NoSyncAll {
+		return nil
+	}
+	return func() error {
+		d.m.mu.Lock()
+		defer d.m.mu.Unlock()
+		d.m.flushAll()
+		return nil
+	}
+}
+
 func (d *memDir) TryLock() (func() error, error) {
 	d.m.mu.Lock()
 	defer d.m.mu.Unlock()
