@@ -420,7 +420,7 @@ func (x *txn) refill(s *step, p slots) error {
 		return err
 	}
 	defer r.Close()
-	f, err := fill(p, p.draft, s.Path, s.From, r)
+	f, err := fill(p, p.draft, s.Path, s.From, r, true)
 	if err != nil {
 		return err
 	}

@@ -325,24 +325,33 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b 
 // of bytes. It reads no more than one byte beyond limit: what grows is not read
 // for ever.
 func copyHash(w io.Writer, r io.Reader, limit int64) (tree.Hash, int64, error) {
+	sum := sha256.New()
+	n, err := copyBytes(w, r, limit, sum)
+	if err != nil {
+		return tree.Hash{}, n, err
+	}
+	return tree.Hash(sum.Sum(nil)), n, nil
+}
+
+// copyBytes does that, and gives sum what it has read.
+func copyBytes(w io.Writer, r io.Reader, limit int64, sum io.Writer) (n int64, err error) {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
-	sum, n := sha256.New(), int64(0)
 	for n <= limit {
 		k, err := r.Read((*buf)[:min(int64(len(*buf)), limit+1-n)])
-		sum.Write((*buf)[:k])
+		_, _ = sum.Write((*buf)[:k])
 		n += int64(k)
 		if w != nil && k > 0 {
 			if _, werr := w.Write((*buf)[:k]); werr != nil {
-				return tree.Hash{}, n, werr
+				return n, werr
 			}
 		}
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return tree.Hash{}, n, err
+			return n, err
 		}
 	}
-	return tree.Hash(sum.Sum(nil)), n, nil
+	return n, nil
 }

@@ -225,12 +225,12 @@ func (x *txn) stageOne(s *step) (disk.File, error) {
 		_, err := x.giveOwner(s, s.To, p, p.in, nil)
 		return nil, err
 	}
-	r, err := x.content(s)
+	r, proven, err := x.content(s)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	f, err := fill(p, p.in, s.Path, s.To, r)
+	f, err := fill(p, p.in, s.Path, s.To, r, proven)
 	if err != nil {
 		return nil, err
 	}
@@ -244,35 +244,43 @@ func (x *txn) stageOne(s *step) (disk.File, error) {
 	return f, nil
 }
 
-// content opens the bytes of the step's To.
-func (x *txn) content(s *step) (io.ReadCloser, error) {
+// content opens the bytes of the step's To, and says whether its reader proves them.
+func (x *txn) content(s *step) (r io.ReadCloser, proven bool, err error) {
 	switch {
 	case s.Content != nil:
-		return s.Content()
+		r, err = s.Content()
+		return r, false, err
 	case s.To.Size == 0:
-		return io.NopCloser(strings.NewReader("")), nil
+		return io.NopCloser(strings.NewReader("")), false, nil
 	case s.From != nil && s.From.SHA256 == s.To.SHA256 && s.From.Size == s.To.Size: // see losesList
 		d, err := x.h.dir(s.Path.Parent())
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		defer d.release()
-		return d.Open(s.Path.Name())
+		r, err = d.Open(s.Path.Name())
+		return r, false, err
 	case x.t.opt.Store == nil:
-		return nil, errors.New("no content given")
+		return nil, false, errors.New("no content given")
 	}
-	r, _, err := x.t.opt.Store.Open(s.To.SHA256)
-	return r, err
+	r, _, err = x.t.opt.Store.Open(s.To.SHA256)
+	return r, true, err
 }
 
-// fill makes the file name with r's bytes, which must be those that want says.
-func fill(d disk.Dir, name string, path tree.Path, want *tree.Entry, r io.Reader) (disk.File, error) {
+// fill makes the file name with r's bytes, which must be those that want says. Where r proves their
+// hash, as Bytes does, they are not hashed once more.
+func fill(d disk.Dir, name string, path tree.Path, want *tree.Entry, r io.Reader, proven bool) (disk.File, error) {
 	f, err := d.Create(name, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	to := &sparse{file: f}
-	sum, n, err := copyHash(to, r, want.Size)
+	sum, n, err := want.SHA256, int64(0), error(nil)
+	if proven {
+		n, err = copyBytes(to, r, want.Size, io.Discard)
+	} else {
+		sum, n, err = copyHash(to, r, want.Size)
+	}
 	if err == nil {
 		err = to.end(n)
 	}
@@ -494,14 +502,35 @@ func (x *txn) usualOwner(s *step) (*disk.Info, error) {
 	if s.was != nil {
 		return s.was, nil
 	}
-	if up := x.newDir(s.Path.Parent()); up != nil {
+	dir := s.Path.Parent()
+	x.mu.Lock()
+	owner, known := x.owners[dir]
+	x.mu.Unlock()
+	if known {
+		return owner, nil
+	}
+	owner, err := x.ownerIn(dir)
+	if err == nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.owners == nil {
+			x.owners = map[tree.Path]*disk.Info{}
+		}
+		x.owners[dir] = owner
+	}
+	return owner, err
+}
+
+// ownerIn is that of what is made in a directory.
+func (x *txn) ownerIn(dir tree.Path) (*disk.Info, error) {
+	if up := x.newDir(dir); up != nil {
 		want, err := x.ownerFor(up, up.To)
 		if x.uid == 0 || want == nil || up.To.GivesGroup() {
 			return want, err
 		}
 		return nil, err
 	}
-	d, _, err := x.nearestDir(s.Path.Parent())
+	d, _, err := x.nearestDir(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,7 @@ type txn struct {
 	mu       sync.Mutex
 	notes    []string
 	slotDirs map[tree.Path]*tree.Path // the directories of slots beside their targets
+	owners   map[tree.Path]*disk.Info // whose what is made in a directory is to be
 }
 
 // Move makes every step of plan, or none. keep sees to it that what will be
