@@ -135,7 +135,11 @@ func (r *Recorder) Fill(ctx context.Context, id tree.Hash) (*MoveResult, error) 
 	if err != nil {
 		return nil, project.Unmoved(err)
 	}
-	moved, err := r.move(ctx, x, worktree.Plan{ID: txn, Steps: p.Steps})
+	packed, err := worktree.Pack(p.Steps) // a whole tree's: the plan needs no room while files are moved
+	if err != nil {
+		return nil, project.Unmoved(moveError(err))
+	}
+	moved, err := r.move(ctx, x, worktree.Plan{ID: txn, Packed: packed})
 	if err != nil {
 		return nil, err
 	}
