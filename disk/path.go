@@ -2,12 +2,38 @@ package disk
 
 import "strings"
 
+// OpenWritable opens the directory name in dir, after its owner got the rights to look into it
+// and to change it.
+func OpenWritable(dir Dir, name string) (Dir, error) {
+	if err := GiveRights(dir, name, Directory, 0o700); err != nil {
+		return nil, err
+	}
+	return dir.OpenDir(name)
+}
+
+// GiveRights gives the owner of a file or directory, whichever kind says, rights back that a
+// command may have taken away. What is of another kind stays as it is.
+func GiveRights(dir Dir, name string, kind Kind, rights uint32) error {
+	st, err := dir.Stat(name)
+	if err != nil || st.Kind != kind || st.Mode&rights == rights {
+		return err
+	}
+	return dir.Chmod(name, st, st.Mode|rights)
+}
+
 // OpenPath opens the directory at path below root, component by component, following no
 // link. path is not empty; root stays open.
-func OpenPath(root Dir, path string) (Dir, error) {
+func OpenPath(root Dir, path string) (Dir, error) { return openPath(root, path, Dir.OpenDir) }
+
+// OpenPathWritable is OpenPath by OpenWritable.
+func OpenPathWritable(root Dir, path string) (Dir, error) {
+	return openPath(root, path, OpenWritable)
+}
+
+func openPath(root Dir, path string, open func(Dir, string) (Dir, error)) (Dir, error) {
 	dir := root
 	for name := range strings.SplitSeq(path, "/") {
-		next, err := dir.OpenDir(name)
+		next, err := open(dir, name)
 		if dir != root {
 			dir.Close()
 		}

@@ -111,7 +111,7 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 			w.cloned.at = 0 // anything may have been written
 		}
 	}
-	upper, err := l.dir.OpenDir(name)
+	upper, err := disk.OpenWritable(l.dir, name) // the root's mode is no part of a record
 	if err != nil {
 		return w.tally, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"decree/disk"
 	"decree/layer"
 	"decree/tree"
 )
@@ -136,6 +138,32 @@ func TestCollectUnread(t *testing.T) {
 	}
 	assert.Equal(t, []tree.Path{"b", "n"}, got.Unread)
 	assert.Equal(t, []layer.Touched{{Change: tree.Change{Path: "a", Old: file("a\n"), New: file("run\n")}}}, got.Touched)
+}
+
+// TestSealedByTheRun: a run that takes all rights from the root and from .decree is collected.
+func TestSealedByTheRun(t *testing.T) {
+	for _, how := range mechanisms {
+		s := newSite(t)
+		sh(t, s.root, "echo a >a")
+		l := s.make("one", how)
+		s.run(l, "echo n >n; mkdir -p .decree/runs; echo x >.decree/runs/f; chmod 0 .decree/runs .decree .")
+		got, err := l.Collect(t.Context(), layer.CollectOptions{Writer: stored{}})
+		require.NoError(t, err)
+		require.Equal(t, []layer.Touched{{Change: tree.Change{Path: "n", New: file("n\n")}}}, got.Touched)
+		require.NoError(t, l.Written(".decree/runs", func(dir disk.Dir, e disk.Entry) error {
+			require.Equal(t, "f", e.Name)
+			for range 3 {
+				self, err := dir.Self()
+				require.NoError(t, err)
+				require.EqualValues(t, 0o700, self.Mode&0o700, dir.Path())
+				up, err := disk.OS.OpenRoot(filepath.Dir(dir.Path()))
+				require.NoError(t, err)
+				defer up.Close()
+				dir = up
+			}
+			return nil
+		}))
+	}
 }
 
 // TestCollectTheSameEdit: what the root has got meanwhile as the run made it is no change, and

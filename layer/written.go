@@ -18,7 +18,7 @@ func (l *Layer) Written(path string, visit func(dir disk.Dir, in disk.Entry) err
 	if l.facts.Mechanism == Clone {
 		name = treeName
 	}
-	dir, err := disk.OpenPath(l.dir, name+"/"+path)
+	dir, err := disk.OpenPathWritable(l.dir, name+"/"+path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
 		return nil
 	}

@@ -173,7 +173,7 @@ func RightsAdvice(err error) string {
 	if !inside {
 		return ""
 	}
-	return fmt.Sprintf("make %s your own again ('sudo chown -R', 'sudo chattr -R -i')", before+"/"+dirName)
+	return fmt.Sprintf("make %s your own again ('chmod -R u+rwX', 'sudo chown -R', 'sudo chattr -R -i')", before+"/"+dirName)
 }
 
 func unlessMissing(err error) error {

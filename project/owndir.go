@@ -22,14 +22,12 @@ func (p *Project) OwnDirAs(dir disk.Dir, name string, perm uint32) (disk.Dir, er
 	case errors.Is(err, fs.ErrNotExist):
 		return MakeDir(dir, name, perm)
 	case err == nil && st.Kind != disk.Directory:
-		err = p.PutAside(dir, name)
-	case err == nil && st.Mode&0o700 != 0o700:
-		err = dir.Chmod(name, st, st.Mode|0o700)
+		if err := p.PutAside(dir, name); err != nil {
+			return nil, err
+		}
+		return MakeDir(dir, name, perm)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return MakeDir(dir, name, perm)
+	return disk.OpenWritable(dir, name)
 }
 
 // ownTmp makes .decree/tmp one that can be written to. Another user's is exchanged

@@ -141,7 +141,7 @@ func Unsent(rec *recorder.Recorder, id string) (names []string, err error) {
 		return nil, err
 	}
 	slices.SortFunc(list, naturally)
-	inbox, err := outbox.OpenDir(filepath.Base(project.LayerInbox))
+	inbox, err := disk.OpenWritable(outbox, filepath.Base(project.LayerInbox))
 	if isMissing(err) || ofFile(err) {
 		return list, nil
 	}
@@ -176,5 +176,5 @@ func openOutbox(rec *recorder.Recorder, id string) (disk.Dir, error) {
 		return nil, err
 	}
 	defer run.Close()
-	return run.OpenDir(outboxName)
+	return disk.OpenWritable(run, outboxName)
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
 )
 
 // tamperings are what a routine makes of the queue's directories; $away is one outside
@@ -29,6 +32,8 @@ var tamperings = map[string]string{
 	"a directory for the config":  `rm -rf .decree/config.yml; mkdir .decree/config.yml`,
 	"a pipe for the config":       `rm -rf .decree/config.yml; mkfifo .decree/config.yml`,
 	"a pipe for the identity":     `rm -rf .decree/project.json; mkfifo .decree/project.json`,
+	"rights taken from done":      `chmod 555 .decree/inbox/done`,
+	"its own message is sealed":   `case $(tail -n1 "$message_file") in good) chmod 0 .decree/inbox/a.md;; *) chmod 0 .decree/inbox/b.md; esac`,
 	"rights taken from the inbox": `chmod 0 .decree/inbox/done .decree/inbox/dead .decree/inbox .decree/routines`,
 }
 
@@ -46,7 +51,7 @@ func TestRoutineThatTampers(t *testing.T) {
 				".decree/inbox/a.md":          "good\n", ".decree/inbox/b.md": "bad\n", ".decree/inbox/c.md": "calm\n",
 			})
 			t.Cleanup(func() { _ = os.Chmod(filepath.Join(b.root, ".decree/inbox"), 0o700) })
-			require.Equal(t, []string{"a.md done", "b.md dead", "c.md done"}, names2(b.process()))
+			require.Equal(t, []string{"a.md done", "b.md dead", "c.md done"}, names2(b.processAsUser()))
 			require.Equal(t, []string{"good", "bad", "bad", "calm"}, b.ran())
 			require.Equal(t, []string{"b.error.txt", "b.md"}, b.dead())
 			require.Contains(t, b.done(), "c.md")
@@ -62,4 +67,26 @@ func TestRoutineThatTampers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRightsTakenFromTheOutbox: what a routine sends is done, whatever rights it takes away.
+func TestRightsTakenFromTheOutbox(t *testing.T) {
+	for _, mode := range []string{"555 $DECREE_OUTBOX", "0 $DECREE_OUTBOX", "0 $DECREE_RUN_DIR"} {
+		t.Run(mode, func(t *testing.T) {
+			b := newBench(t, map[string]string{
+				".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"\ngrep -q first \"$message_file\" || exit 0\necho follow >\"$DECREE_OUTBOX/x.md\"\nchmod " + mode + "\n",
+				".decree/inbox/a.md":          "first\n",
+			})
+			b.processAsUser()
+			require.Equal(t, []string{"first", "follow"}, b.ran())
+			require.Len(t, b.done(), 2)
+		})
+	}
+}
+
+// processAsUser is process without root's right to pass over modes.
+func (b *bench) processAsUser() (out []*Result) {
+	b.t.Helper()
+	require.NoError(b.t, b.with(disktest.Inject(disk.OS, disktest.Rights), func(q *Queue) (err error) { out, err = b.all(q); return err }))
+	return out
 }

@@ -80,6 +80,9 @@ func (r *Recorder) bringFrom(l *layer.Layer, id string, goes func(from string, d
 
 // bringFile copies one file into a directory of the run's, which is made if it is missing.
 func (r *Recorder) bringFile(from disk.Dir, name string, run disk.Dir, to string) error {
+	if err := disk.GiveRights(from, name, disk.Regular, 0o400); err != nil {
+		return err
+	}
 	f, err := from.Open(name)
 	if err != nil {
 		return err

@@ -574,12 +574,12 @@ func (r *Recorder) eachOwnOrDone(look func(dir disk.Dir, name, at string, info d
 	if err := eachOwn(decree, "", allOf, look); err != nil {
 		return err
 	}
-	done, err := r.openOwn(doneMessages)
+	done, err := disk.OpenPathWritable(decree, doneMessages)
 	if err == nil {
 		err = eachOwn(done, doneMessages+"/", allOf, look)
 		done.Close()
 	}
-	if isMissing(err) {
+	if isMissing(err) || disk.OtherKind(err) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
 	return err

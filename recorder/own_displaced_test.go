@@ -77,6 +77,28 @@ func TestDisplacedOwnFiles(t *testing.T) {
 	}
 }
 
+// TestNothingIsDone: something else in the place of the directory of messages that are done keeps no run
+// from writing again what its command has deleted.
+func TestNothingIsDone(t *testing.T) {
+	for name, script := range map[string]string{"link": "ln -s /", "file": "touch", "pipe": "mkfifo", "sealed": "mkdir -m 0"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.disk = disktest.Inject(disk.OS, disktest.Rights)
+			b.write("a", "a\n")
+			b.checkpoint(CheckpointOptions{})
+			note := filepath.Join(b.root, ".decree/note.txt")
+			require.NoError(t, os.WriteFile(note, []byte("mine\n"), 0o644))
+			null, err := os.Open(os.DevNull)
+			require.NoError(t, err)
+			defer null.Close()
+			with(b, func(r *Recorder) (*RunResult, error) {
+				return r.Run(context.Background(), RunOptions{Args: []string{"/bin/sh", "-c", "mkdir -p .decree/inbox; rm .decree/note.txt; " + script + " .decree/inbox/done; exit 1"}, Dir: b.root, Env: os.Environ(), Stdin: null})
+			})
+			require.FileExists(t, note)
+		})
+	}
+}
+
 // TestDisplacedByAMount: what cannot be moved out of the place of a routine is named,
 // and keeps no record open.
 func TestDisplacedByAMount(t *testing.T) {

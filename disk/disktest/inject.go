@@ -17,8 +17,9 @@ type Step struct {
 	N     int    // from 0, in the order of the steps
 	Op    string // the method: "Rename", "Sync", "Write", ...
 	Path  string
-	Write bool // changes the disk, or flushes it
-	Size  int  // of a Write, in bytes
+	To    string // of a Rename, a RenameNew or a Link: where to
+	Write bool   // changes the disk, or flushes it
+	Size  int    // of a Write, in bytes
 }
 
 // Action is what becomes of a step; the zero Action lets it happen.
@@ -60,13 +61,13 @@ type counter struct {
 
 // step asks the hook about the next step. torn is how much of a write happens
 // although err says that the process died in it.
-func (c *counter) step(op, path string, write bool, size int) (torn int, err error) {
+func (c *counter) step(op, path, to string, write bool, size int) (torn int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dead {
 		return 0, ErrDead
 	}
-	a := c.hook(Step{N: c.n, Op: op, Path: path, Write: write, Size: size})
+	a := c.hook(Step{N: c.n, Op: op, Path: path, To: to, Write: write, Size: size})
 	c.n++
 	if a.Die {
 		c.dead = true
@@ -77,15 +78,18 @@ func (c *counter) step(op, path string, write bool, size int) (torn int, err err
 
 // made makes a step that gives something, unless the hook refuses it.
 func made[T any](c *counter, op, path string, write bool, step func() (T, error)) (out T, err error) {
-	if _, err := c.step(op, path, write, 0); err != nil {
+	if _, err := c.step(op, path, "", write, 0); err != nil {
 		return out, err
 	}
 	return step()
 }
 
 // done makes a step that changes the disk or flushes it.
-func (c *counter) done(op, path string, step func() error) error {
-	if _, err := c.step(op, path, true, 0); err != nil {
+func (c *counter) done(op, path string, step func() error) error { return c.moved(op, path, "", step) }
+
+// moved makes a step that gives a file another name, or one more.
+func (c *counter) moved(op, path, to string, step func() error) error {
+	if _, err := c.step(op, path, to, true, 0); err != nil {
 		return err
 	}
 	return step()
@@ -93,7 +97,7 @@ func (c *counter) done(op, path string, step func() error) error {
 
 // torn makes a write, of which a dying process may write a part.
 func (c *counter) torn(op, path string, p []byte, step func([]byte) (int, error)) (n int, err error) {
-	torn, err := c.step(op, path, true, len(p))
+	torn, err := c.step(op, path, "", true, len(p))
 	if err == nil {
 		return step(p)
 	}
@@ -203,11 +207,11 @@ func (d *dir) Rmdir(name string) error {
 }
 
 func (d *dir) Rename(old string, to disk.Dir, new string) error {
-	return d.c.done("Rename", d.at(old), func() error { return d.Dir.Rename(old, inner(to), new) })
+	return d.c.moved("Rename", d.at(old), to.Path()+"/"+new, func() error { return d.Dir.Rename(old, inner(to), new) })
 }
 
 func (d *dir) RenameNew(old string, to disk.Dir, new string) error {
-	return d.c.done("RenameNew", d.at(old), func() error { return d.Dir.RenameNew(old, inner(to), new) })
+	return d.c.moved("RenameNew", d.at(old), to.Path()+"/"+new, func() error { return d.Dir.RenameNew(old, inner(to), new) })
 }
 
 func (d *dir) Exchange(a string, to disk.Dir, b string) error {
@@ -215,7 +219,7 @@ func (d *dir) Exchange(a string, to disk.Dir, b string) error {
 }
 
 func (d *dir) Link(old string, to disk.Dir, new string) error {
-	return d.c.done("Link", d.at(old), func() error { return d.Dir.Link(old, inner(to), new) })
+	return d.c.moved("Link", d.at(old), to.Path()+"/"+new, func() error { return d.Dir.Link(old, inner(to), new) })
 }
 
 func (d *dir) Symlink(target, name string) error {
@@ -286,7 +290,7 @@ func (f *file) Chown(uid, gid uint32) error {
 }
 
 func (f *file) Map() (data []byte, release func() error, err error) {
-	if _, err := f.c.step("Map", f.path, false, 0); err != nil {
+	if _, err := f.c.step("Map", f.path, "", false, 0); err != nil {
 		return nil, nil, err
 	}
 	return f.File.Map()
