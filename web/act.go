@@ -126,6 +126,7 @@ type shownPlan struct {
 	Anew      bool // what was marked is to be marked again, in this one
 	Asked     planner.Request
 	Conflicts conflicts
+	Ways      []wayOut // of a conflict, beside the merge that the plan is
 }
 
 // mostShown is how many plans are remembered to be shown; a planner remembers as many.
@@ -159,14 +160,13 @@ func requestOf(form url.Values) (planner.Request, error) {
 		Operation: form.Get("operation"), Ref: form.Get("ref"), Of: form.Get("of"),
 		After: form.Get("after") != "", Force: form.Get("force") != "", Refs: form["also"],
 	}
-	for _, escaped := range form["path"] { // a form cannot hold all bytes of a path
-		p, err := url.PathUnescape(escaped)
-		if err != nil {
-			return q, &project.Error{Kind: project.Usage, Msg: err.Error()}
-		}
-		q.Paths = append(q.Paths, tree.Path(p))
-	}
 	var err error
+	if q.Paths, err = pathsOf(form["path"]); err != nil {
+		return q, err
+	}
+	if q.Exclude, err = pathsOf(form["exclude"]); err != nil {
+		return q, err
+	}
 	if q.Marks, err = marksOf(form["mark"]); err != nil {
 		return q, err
 	}
@@ -178,6 +178,49 @@ func requestOf(form url.Values) (planner.Request, error) {
 		return q, &project.Error{Kind: project.Usage, Msg: "nothing is marked", Advice: "mark files or hunks first"}
 	}
 	return q, nil
+}
+
+// pathsOf are paths of a form, which cannot hold all of their bytes.
+func pathsOf(escaped []string) (paths []tree.Path, err error) {
+	for _, text := range escaped {
+		p, err := url.PathUnescape(text)
+		if err != nil {
+			return nil, &project.Error{Kind: project.Usage, Msg: err.Error()}
+		}
+		paths = append(paths, tree.Path(p))
+	}
+	return paths, nil
+}
+
+// formOf is the form from which requestOf has the request.
+func formOf(q planner.Request) url.Values {
+	form := url.Values{"operation": {q.Operation}}
+	for name, value := range map[string]string{"ref": q.Ref, "of": q.Of} {
+		if value != "" {
+			form.Set(name, value)
+		}
+	}
+	for name, on := range map[string]bool{"after": q.After, "force": q.Force} {
+		if on {
+			form.Set(name, "yes")
+		}
+	}
+	form["also"] = q.Refs
+	for _, p := range q.Paths {
+		form.Add("path", url.PathEscape(string(p)))
+	}
+	for _, p := range q.Exclude {
+		form.Add("exclude", url.PathEscape(string(p)))
+	}
+	for _, m := range q.Marks {
+		for _, hunk := range m.Hunks {
+			form.Add("mark", page.Mark(m.Path, hunk))
+		}
+		if len(m.Hunks) == 0 {
+			form.Add("mark", page.Mark(m.Path, 0))
+		}
+	}
+	return form
 }
 
 // marksOf are the values of check boxes; a file that is marked comes with all of its hunks.
@@ -224,7 +267,7 @@ func (s *Server) planned(w http.ResponseWriter, r *http.Request, q planner.Reque
 	var stale *planner.StaleError
 	switch {
 	case errors.As(err, &refused):
-		p.Planned, p.Merge, p.Conflicts = refused.Merge, true, s.inTheWay(q, refused)
+		p.Planned, p.Merge, p.Conflicts, p.Ways = refused.Merge, true, s.inTheWay(q, refused), waysOf(refused)
 		if p.Planned == nil {
 			s.page(w, r, http.StatusConflict, "conflict", s.frameOf("Conflict", ""), refusal{view.FailureOf("serve", err), p})
 			return

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"html"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -529,4 +530,89 @@ func TestSectionsOfTwoDiffs(t *testing.T) {
 	for _, id := range []string{"outside-file-0", "changes-file-0"} {
 		require.Contains(t, text, `href="#`+id+`"`)
 	}
+}
+
+// formOf are the fields of the form with a button.
+func (b *bench) formOf(text, button string) url.Values {
+	b.Helper()
+	out := url.Values{}
+	for _, form := range regexp.MustCompile(`(?s)<form.*?</form>`).FindAllString(text, -1) {
+		if strings.Contains(form, ">"+button+"</button>") {
+			for _, m := range regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`).FindAllStringSubmatch(form, -1) {
+				if m[1] != "form" {
+					out.Add(m[1], html.UnescapeString(m[2]))
+				}
+			}
+			return out
+		}
+	}
+	require.Fail(b, "no form has the button "+button, text)
+	return nil
+}
+
+// Beside a merge a conflict can be left out, with all else done, or be overwritten, as in the terminal: of all, of what is
+// marked, and where nothing can be merged.
+func TestConflictsOfferTheOtherWays(t *testing.T) {
+	for name, of := range map[string]url.Values{
+		"all":    {},
+		"marked": {"marked": {"yes"}, "mark": {page.Mark("a.txt", 1), page.Mark("b.txt", 0)}},
+	} {
+		for _, edit := range []string{"mine\n", ""} { // of a file that is gone nothing can be merged
+			b := serving(t, withRest).enter()
+			_, _, restore := b.edited()
+			of := maps.Clone(of)
+			of.Set("operation", "revert")
+			of.Set("ref", restore)
+			of.Set("from", "/")
+			if edit == "" {
+				require.NoError(t, os.Remove(filepath.Join(b.root, "a.txt")))
+			} else {
+				b.put("a.txt", strings.Replace(lines("one", 30), "one 2\n", edit, 1))
+			}
+			res, text := b.post("/plan", of)
+			require.Equal(t, http.StatusConflict, res.StatusCode, name)
+			require.Contains(t, text, "Leaves what is in the way as it is, and goes on with the others.")
+			require.Contains(t, text, "Overwrites what was edited since")
+			before := b.records()
+
+			res, others := b.post("/plan", b.formOf(text, "The others alone"))
+			require.Equal(t, http.StatusOK, res.StatusCode, others)
+			require.NotContains(t, others, "a.txt</code></li>")
+			require.Equal(t, before, b.records(), "it is shown first")
+			if edit != "" || name == "all" {
+				_, forced := b.post("/plan", b.formOf(text, "Overwrite the edits"))
+				require.Contains(t, forced, "--force")
+				require.Contains(t, forced, "overwritten")
+			}
+			res, _ = b.post("/perform", url.Values{"plan": {b.planOf(others)}})
+			require.Equal(t, http.StatusOK, res.StatusCode)
+			require.NoFileExists(t, filepath.Join(b.root, "b.txt"))
+			if edit != "" {
+				require.Contains(t, b.text("a.txt"), "mine\n", "it was left as it is")
+			}
+		}
+	}
+}
+
+// What is the newest change is undone from its own page, too, and what was undone is brought again from that of the undo.
+func TestTheNewestChangeIsUndoneFromItsPage(t *testing.T) {
+	b := serving(t, withRest).enter()
+	_, second, restore := b.edited()
+	_, text := b.get(b.base("/r/" + second))
+	require.NotContains(t, text, `value="undo"`, "there are newer ones")
+	_, text = b.get(b.base("/r/" + restore))
+	was := b.text("a.txt")
+	_, text = b.post("/plan", b.formOf(text, "Undo"))
+	_, text = b.post("/perform", url.Values{"plan": {b.planOf(text)}})
+	require.Contains(t, text, "<strong>Undone</strong>")
+	require.NotEqual(t, was, b.text("a.txt"))
+	require.Contains(t, text, ">Undo another</button>")
+	undo := regexp.MustCompile(`/r/([0-9-]+)">See the record`).FindStringSubmatch(text)[1]
+	_, text = b.get(b.base("/r/" + restore))
+	require.NotContains(t, text, `value="undo"`)
+	_, text = b.get(b.base("/r/" + undo))
+	_, text = b.post("/plan", b.formOf(text, "Redo"))
+	_, text = b.post("/perform", url.Values{"plan": {b.planOf(text)}})
+	require.Equal(t, was, b.text("a.txt"))
+	require.Contains(t, text, ">Undo</button>")
 }

@@ -1,6 +1,10 @@
 package web
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"decree/plan"
 	"decree/planner"
 	"decree/tree"
@@ -42,6 +46,36 @@ func (s *Server) conflictsOf(operation, ref string, items []plan.Item) (out conf
 	out.More = len(items) - len(shown)
 	return out
 }
+
+// wayOut is a button that goes another way out of a conflict than to merge.
+type wayOut struct {
+	Key, Word, Does string
+	Fields          []field
+}
+
+// field is one of the hidden ones of a form.
+type field struct{ Name, Value string }
+
+// waysOf are the ways beside the merge, whose plan is on the page.
+func waysOf(refused *planner.ConflictError) (out []wayOut) {
+	for _, w := range refused.Ways() {
+		if w.Merge != nil {
+			continue
+		}
+		form := formOf(w.Request)
+		way := wayOut{Key: w.Key, Word: capital(w.Does), Does: capital(w.Words)}
+		for _, name := range slices.Sorted(maps.Keys(form)) {
+			for _, value := range form[name] {
+				way.Fields = append(way.Fields, field{name, value})
+			}
+		}
+		out = append(out, way)
+	}
+	return out
+}
+
+// capital is a text as a sentence begins.
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // inTheWay are the paths for which a request was refused.
 func (s *Server) inTheWay(q planner.Request, refused *planner.ConflictError) conflicts {

@@ -43,6 +43,7 @@ type recordPage struct {
 	Race    string
 	Session string
 	Proof   string
+	Back    string // undo or redo, of the newest change; "" for none
 }
 
 // clock is how pages tell times.
@@ -119,6 +120,9 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	}
 	out.Proof = s.proofOf(record)
 	f := s.frame(r, out.Badge+": "+out.What, "")
+	if f.Banner == nil || f.Banner.Undo == "" { // else the banner has the button
+		out.Back = wayBack(rec.History(), record)
+	}
 	if !s.begin(w, http.StatusOK, "record-begin", f, out) {
 		return
 	}

@@ -220,7 +220,7 @@ type action struct {
 }
 
 func act(f Frame, operation, ref string, why string) action {
-	key := map[string]string{"restore": "R", "revert": "r", "apply": "a", "publish": "p", "discard": "x"}[operation]
+	key := map[string]string{"restore": "R", "revert": "r", "apply": "a", "publish": "p", "discard": "x", "undo": "u", "redo": "U"}[operation]
 	return action{Frame: f, Operation: operation, Ref: ref, Word: verbs[operation], Why: why, Key: key}
 }
 

@@ -103,6 +103,27 @@ type banner struct {
 	Undo, Ref string
 }
 
+// Word is the word on its button.
+func (b *banner) Word() string { return map[bool]string{true: "Redo", false: "Undo"}[b.Undo == "redo"] }
+
+// Key is the key of its button.
+func (b *banner) Key() string { return map[bool]string{true: "U", false: "u"}[b.Undo == "redo"] }
+
+// wayBack is the operation that takes a record back in the chain of changes, of which it is the newest: an undo, and of
+// an undo a redo; "" where it is none.
+func wayBack(h history.Reader, r *history.Record) string {
+	if r.Isolated != "" || r.Inside != "" || r.Status == history.StatusOpen || r.Status == history.StatusUndone || view.IsCheckpoint(r) || r.DiffSHA256.IsZero() {
+		return ""
+	}
+	if last, err := newest(h); err != nil || last != r.ID {
+		return ""
+	}
+	if r.Walked.Undoes != nil {
+		return "redo"
+	}
+	return "undo"
+}
+
 // did are the words for what records have done, by their reason.
 var did = map[history.Reason]string{
 	history.Restore: "Restored", history.Revert: "Reverted", history.Apply: "Applied", history.Publish: "Published",
@@ -135,9 +156,8 @@ func (s *Server) bannerOf(h history.Reader, id string) *banner {
 	if view.IsCheckpoint(r) || r.Status == history.StatusUndone {
 		return b
 	}
-	b.Undo, b.Ref = "revert", r.ID
-	if last, err := newest(h); err == nil && last == r.ID && r.Inside == "" {
-		b.Undo, b.Ref = "undo", ""
+	if b.Undo = wayBack(h, r); b.Undo == "" {
+		b.Undo, b.Ref = "revert", r.ID
 	}
 	b.What = cmp.Or(b.What, r.ID)
 	return b

@@ -162,21 +162,52 @@
   document.addEventListener("change", (event) => {
     const box = event.target;
     if (box.name !== "mark" || !box.form) return;
-    const boxes = all("input[name=mark]", box.form);
-    const path = (b) => b.value.slice(b.value.indexOf(":") + 1);
+    const boxes = boxesOf(box.form);
     if (!box.hasAttribute("data-hunk")) {
       for (const b of boxes) if (path(b) === path(box) || path(b).startsWith(path(box) + "%2F")) b.checked = box.checked;
     }
     if (!box.checked) { // nor is what it is a part of: a plan takes all of that
       for (const b of boxes) if (!b.hasAttribute("data-hunk") && (path(b) === path(box) || path(box).startsWith(path(b) + "%2F"))) b.checked = false;
     }
-    const count = box.form.querySelector("[data-marks]");
+    counted(box.form);
+  });
+  const boxesOf = (form) => all("input[name=mark]", form);
+  const path = (b) => b.value.slice(b.value.indexOf(":") + 1);
+  const counted = (form) => {
+    const count = form.querySelector("[data-marks]"), boxes = boxesOf(form);
     if (!count) return;
     const paths = (some) => new Set(some.map(path)).size;
     const marked = paths(boxes.filter((b) => b.checked)), hunks = boxes.filter((b) => b.checked && b.hasAttribute("data-hunk")).length;
     count.textContent = marked === 0 ? "Mark files and hunks below." : `${marked} of ${paths(boxes)} marked, ${hunks} ${hunks === 1 ? "hunk" : "hunks"}`;
     say(count.textContent);
-  });
+  };
+  // The directory of the file whose box has the focus is marked with all below it, or its marks are taken away.
+  const markDirectory = () => {
+    const box = document.activeElement;
+    if (!box || box.name !== "mark" || !box.form) return false;
+    const on = !box.checked, boxes = boxesOf(box.form), of = path(box);
+    const below = boxes.some((b) => path(b).startsWith(of + "%2F")) ? of : of.slice(0, Math.max(0, of.lastIndexOf("%2F")));
+    const inside = (b) => below === "" || path(b) === below || path(b).startsWith(below + "%2F");
+    for (const b of boxes) if (inside(b)) b.checked = on;
+    box.dispatchEvent(new Event("change", { bubbles: true }));
+    return true;
+  };
+  // The next hunk, or the one before: its box has the focus then.
+  const hunk = (step) => {
+    const list = all("input[data-hunk]", dialogue && dialogue.open ? dialogue : document).filter((e) => e.getClientRects().length > 0);
+    if (list.length === 0) return false;
+    const at = list.indexOf(document.activeElement);
+    const to = list[Math.max(0, Math.min(list.length - 1, at + step))];
+    to.focus();
+    to.scrollIntoView({ block: "center" });
+    return true;
+  };
+  const copy = () => {
+    const command = all(".command", dialogue && dialogue.open ? dialogue : document)[0];
+    if (!command || !navigator.clipboard) return false;
+    navigator.clipboard.writeText(command.textContent).then(() => say("Copied"), () => say("It cannot be copied"));
+    return true;
+  };
 
   // Keys. Letters are none while somebody writes.
   const rows = () => all(".timeline a.cells, .timeline summary, .talk h2 a, .files a, .list tbody a")
@@ -192,7 +223,8 @@
   const help = () => {
     const keys = [["j, k, arrows", "the next row, the one before"], ["g, G", "the first row, the last"], ["Enter", "open it"], ["/", "filter"],
       ["R", "restore"], ["r", "revert, or what of it is marked"], ["a", "apply"], ["p", "publish"], ["x", "discard"], ["c", "create a checkpoint"], ["l", "label"],
-      ["b", "where lines come from"], ["u", "undo what the banner tells of"], ["y", "do what the dialogue says"], ["Esc", "close the dialogue"], ["?", "this list"]];
+      ["b", "where lines come from"], ["u, U", "undo, redo, where the page offers it"], ["n, N", "the next hunk, the one before"], ["d", "mark the directory of the box that has the focus"],
+      ["y", "do what the dialogue says"], ["o, f", "at a conflict: the others alone, overwrite the edits"], ["Y", "copy the command"], ["h", "health"], ["Esc", "close the dialogue"], ["?", "this list"]];
     const list = make("dl", { class: "facts" });
     for (const [k, what] of keys) list.append(make("div", {}, make("dt", {}, make("kbd", {}, k)), make("dd", {}, what)));
     opener = document.activeElement;
@@ -221,7 +253,10 @@
     const steps = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, g: "first", G: "last" };
     if (!modal && event.key in steps && (event.key.length === 1 || rows().includes(document.activeElement))) go(steps[event.key]);
     else if (!modal && event.key === "?") help();
-    else if (!/^[\/cluRrapxby]$/.test(event.key) || !press(event.key)) return;
+    else if (event.key === "n" || event.key === "N") { if (!hunk(event.key === "n" ? 1 : -1)) return; }
+    else if (event.key === "d") { if (!markDirectory()) return; }
+    else if (event.key === "Y") { if (!copy()) return; }
+    else if (!/^[\/cluURrapxbyofh]$/.test(event.key) || !press(event.key)) return;
     event.preventDefault();
   });
 
