@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"decree/project"
 	"decree/recorder"
@@ -53,6 +54,9 @@ func (s *session) verify(ctx context.Context, o verifyOptions) error {
 	}
 	if err := s.printProblems(problems); err != nil {
 		return err
+	}
+	if !s.global.json && slices.ContainsFunc(problems, recorder.Problem.Deleted) {
+		s.note("'decree doctor --repair' writes again what is missing from .decree/runs, from the store")
 	}
 	if len(problems) > 0 {
 		return errFound{project.Integrity}

@@ -579,7 +579,7 @@ func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*R
 		mark = "record: " + rec.ID + "\n"
 		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\n%s\n", rec.ID, rec.ID, whereItsWorkIs(rec))
 	}
-	withAdvice := func(as string) string { return text + "\ntry it again: " + RetryCommand(as) + "\n" }
+	withAdvice := func(as string) string { return text + "\n" + whatNext(rec, as) }
 	t, err := q.takeForDead(d, res.Name, rec)
 	if err != nil {
 		return nil, err
@@ -630,7 +630,15 @@ func whereItsWorkIs(rec *history.Record) string {
 	case rec.Draft == nil:
 		return "it changed nothing"
 	}
-	return fmt.Sprintf("what it changed, in a draft: decree diff %s\npublish it nevertheless: decree publish %s", rec.ID, rec.ID)
+	return "what it changed, in a draft: decree diff " + rec.ID
+}
+
+// whatNext says how to go on with the dead message called as: with its draft published it would do the work twice.
+func whatNext(rec *history.Record, as string) string {
+	if rec == nil || rec.Draft == nil {
+		return "try it again: " + RetryCommand(as) + "\n"
+	}
+	return fmt.Sprintf("either try it again, from the beginning: %s\nor publish it nevertheless, which leaves nothing to retry: decree publish %s\n", RetryCommand(as), rec.ID)
 }
 
 // RetryCommand is what a person types to have the dead message called name tried again. It

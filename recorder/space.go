@@ -305,7 +305,7 @@ func (r *Recorder) namedByJournals(each func(tree.Hash)) error {
 	}
 	for _, j := range list {
 		if j.Err != nil {
-			return j.Err
+			return unreadJournal(j.Err)
 		}
 		for s := range j.Steps() {
 			for _, e := range []*tree.Entry{s.From, s.To} {
@@ -316,6 +316,16 @@ func (r *Recorder) namedByJournals(each func(tree.Hash)) error {
 		}
 	}
 	return nil
+}
+
+// unreadJournal says that nothing is freed beside a transaction of which it is not known what it needs.
+func unreadJournal(err *worktree.JournalError) error {
+	e := &project.Error{Kind: project.Refused, State: project.Unchanged, Err: err,
+		Msg: "nothing was freed, because it is not known what a half-done move needs", Advice: "'decree recover' sets it aside"}
+	if err.Newer {
+		e.Advice = "let the newer decree finish it: 'decree recover' of that version"
+	}
+	return e
 }
 
 // OfStore says whether the disk that full tells of is the store's.

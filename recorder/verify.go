@@ -33,6 +33,9 @@ type Problem struct {
 	gone bool // the file is not there
 }
 
+// Deleted says whether all that is wrong is that the file is not in .decree/runs, where it is a copy.
+func (p Problem) Deleted() bool { return p.gone }
+
 // Verify hashes what was recorded again. It finds problems, it mends nothing.
 func (r *Reader) Verify(ctx context.Context, o VerifyOptions) ([]Problem, error) {
 	r.catchUp()
