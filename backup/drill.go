@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"decree/backup/target"
 	"decree/disk"
 	"decree/history"
 	"decree/project"
@@ -454,12 +454,8 @@ func (d *drill) note(ctx context.Context) error {
 	if err == nil {
 		err = d.o.Recorder.Audit("drill", d.proof.String())
 	}
-	if aerr := d.place.AddProof(ctx, d.proof); err == nil && aerr != nil {
-		err = fmt.Errorf("%s: %w", ProofsFile, aerr)
-		if errors.Is(aerr, target.ErrConflict) || !d.proof.OK {
-			d.o.Tell(err.Error()) // what the proof has found is more
-			err = nil
-		}
+	if aerr := d.place.AddProof(ctx, d.proof); err == nil && aerr != nil { // what the proof has found is more
+		d.o.Tell(fmt.Sprintf("the proof is not written down in %s, as other machines would read it: %v; the store and the audit of this project have it", d.place.At(ProofsFile), aerr))
 	}
-	return err
+	return cmp.Or(err, ctx.Err())
 }

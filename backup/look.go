@@ -271,6 +271,8 @@ func Explain(err error) error {
 		return &own
 	case err == nil || errors.As(err, &known):
 		return err
+	case errors.Is(err, target.ErrNoBucket):
+		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged, Advice: "make the bucket at the server, or mend its name in backup.to: decree makes none"}
 	case errors.Is(err, target.ErrGone):
 		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged, Advice: "mount the disk, or see that the machine can be reached; 'decree backup config' says where the target comes from"}
 	case target.AboutKey(err):

@@ -115,9 +115,9 @@ func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 	}
 	unlock := func() {}
 	if l, ok := o.Target.(target.Locker); ok {
-		release, err := l.Lock(ctx, place.Name)
-		if errors.Is(err, target.ErrLocked) {
-			return nil, nil, refused("wait until it has ended", "%s: another backup of this project is under way", o.Target)
+		release, err := o.lockIn(ctx, l, place.Name)
+		if errors.Is(err, target.ErrLocked) { // it may be of a new project that is called alike
+			return nil, nil, refused("repeat it when that has ended, or wait for it with --wait 5m", "%s/%s: another backup is under way there", o.Target, place.Name)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -125,7 +125,7 @@ func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 		unlock = func() { _ = release() }
 		now, err := find() // it may have changed until the lock was ours
 		if err == nil && now.Name != place.Name {
-			err = refused("run 'decree backup' again", "%s: another machine or command was faster", o.Target)
+			err = refused("run the command again", "%s/%s: another machine, project or command was faster", o.Target, place.Name)
 		}
 		if err != nil {
 			unlock()
@@ -140,6 +140,22 @@ func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 	return place, unlock, nil
 }
 
+// lockIn locks a project's directory in the target, and waits for that as long as the command may.
+func (o Options) lockIn(ctx context.Context, l target.Locker, name string) (func() error, error) {
+	const pause = 20 * time.Millisecond
+	for left := o.Recorder.Wait(); ; left -= pause {
+		release, err := l.Lock(ctx, name)
+		if !errors.Is(err, target.ErrLocked) || left <= 0 {
+			return release, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(min(pause, left)):
+		}
+	}
+}
+
 // Gone is the refusal of a target that has had generations of the project and has none now.
 func (p *Place) Gone(site *project.Site) error {
 	if p.Manifest != nil || p.other != nil {
@@ -150,10 +166,16 @@ func (p *Place) Gone(site *project.Site) error {
 
 // missing is Gone for who writes there, to whom a marker that is lost says the same.
 func (p *Place) missing(site *project.Site) error {
-	if p.Marker == nil && p.other == nil {
-		return Missing(site.Store, p.Target.String())
+	err := Missing(site.Store, p.Target.String())
+	switch {
+	case p.Marker != nil || p.other != nil:
+		return p.Gone(site)
+	case err != nil && p.Manifest != nil && p.Damage == "":
+		line := strings.TrimSpace(string(Marker{Version: Version, Project: p.Manifest.Project, Manifest: p.sum}.Encode()))
+		return refused(fmt.Sprintf("if these are the backups of this project, make %s again, with this line in it: %s", p.At(MarkerFile), line),
+			"%s/%s has backups, but no %s, which says whose they are", p.Target, p.Name, MarkerFile)
 	}
-	return p.Gone(site)
+	return err
 }
 
 // Missing is the error of a target that has no generations, if the store remembers that it has had some: its disk is not

@@ -41,7 +41,7 @@ func Open(ctx context.Context, o OpenOptions) (target.Target, error) {
 	}
 	gone := Missing(o.Store, o.Place()) // then what is missing is not made
 	t, err := target.Open(ctx, o.Disk, target.Options{To: o.Place(), Create: o.Create && gone == nil, ForOwner: o.inTree(), Keys: keys, Getenv: o.Getenv, Home: o.Home, Scratch: o.StorePath, Bandwidth: o.Bandwidth})
-	if o.Create && gone != nil && errors.Is(err, target.ErrGone) && !strings.Contains(o.To, "://") {
+	if gone != nil && errors.Is(err, target.ErrGone) && !strings.Contains(o.To, "://") {
 		return nil, gone
 	}
 	if errors.Is(err, target.ErrNoCredentials) {

@@ -205,6 +205,11 @@ func directoriesWith(ctx context.Context, t target.Target, file string) (names [
 // project yet.
 func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 	if name == "" {
+		if data, _, err := t.Read(ctx, MarkerFile, 1<<20); err == nil && data != nil {
+			dir, base := path.Split(t.String())
+			return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s is the directory of one project in a target, and no target", t),
+				Advice: fmt.Sprintf("name the target, and in it the project: --from %s --name %s", strings.TrimSuffix(dir, "/"), base)}
+		}
 		names, err := Projects(ctx, t)
 		if err != nil {
 			return nil, err

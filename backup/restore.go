@@ -77,7 +77,25 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 	if err != nil && out.Before != "" {
 		o.Tell("what is here is kept in " + out.Before + " all the same")
 	}
+	if err == nil {
+		err = r.Source.remembered(p)
+	}
 	return out, err
+}
+
+// remembered has a store that was lost, and knows of no backup, remember where those of its project are.
+func (s *Source) remembered(p *project.Project) error {
+	if s.place == nil || s.place.Manifest == nil || s.place.Manifest.Project != p.ID {
+		return nil
+	}
+	if last := ReadMemory(p.Store).Newest(); last != nil && last.Generation != "" {
+		return nil
+	}
+	return Remember(p.Store, s.place.Target.String(), func(r *Remembered) {
+		*r = r.at(s.place.Name)
+		r.Generation, r.Timestamp, r.Manifest = s.place.Manifest.Generation(), s.place.Manifest.Timestamp, s.place.sum
+		r.Generations = s.place.Generations()
+	})
 }
 
 // restoring is a restore that builds the new state.

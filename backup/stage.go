@@ -28,6 +28,7 @@ type Source struct {
 	fill func(ctx context.Context, dir disk.Dir, progress func(done, total int64)) error
 	// scratch: what is made of it is looked at and removed, and need not be durable.
 	scratch bool
+	place   *Place // that it is in; nil for a zip
 }
 
 // Generation opens one of the place's generations: its manifest is the acknowledged one, or that of its zip,
@@ -48,7 +49,7 @@ func (p *Place) Generation(ctx context.Context, name string) (*Source, error) {
 func (p *Place) source(m *Manifest, scratch bool) *Source {
 	return &Source{m, func(ctx context.Context, dir disk.Dir, progress func(int64, int64)) error {
 		return p.fetch(ctx, m, dir, !scratch, progress)
-	}, scratch}
+	}, scratch, p}
 }
 
 // zippedManifest is the manifest of a generation that has a zip, which is compared with its hash.
@@ -499,9 +500,19 @@ func (z *zipped) putFile(w *store.Writer, m *Manifest, name string, f *zip.File)
 	return err
 }
 
+// beginsAsZip says whether a file begins as zips do, so that one which cannot be read as one was damaged.
+func beginsAsZip(f io.ReaderAt) bool {
+	var start [4]byte
+	_, err := f.ReadAt(start[:], 0)
+	return err == nil && string(start[:]) == "PK\x03\x04"
+}
+
 // FromZip opens a zip that needs nothing else.
 func FromZip(f io.ReaderAt, size int64) (*Source, error) {
 	z, err := openZip(f, size)
+	if err != nil && beginsAsZip(f) {
+		return nil, &project.Error{Kind: project.Integrity, Err: err, State: project.Unchanged, Advice: "it was cut off or changed: take another copy of it"}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,8 @@ type world struct {
 	t   *testing.T
 	m   *disktest.Mem
 	clk time.Time
+	// wait is how long a command waits for others.
+	wait time.Duration
 }
 
 func (w *world) now() time.Time { w.clk = w.clk.Add(time.Second); return w.clk }
@@ -36,7 +38,7 @@ func (w *world) options(d disk.Disk) (Options, func(), error) {
 	where := project.Where{RootFlag: "/w/tree", Cwd: "/w/tree", Home: "/w/home", StoreEnv: "/w/store", RealPath: same}
 	r, err := recorder.Open(context.Background(), recorder.Options{
 		ReaderOptions: recorder.ReaderOptions{Disk: d, Where: where, Location: time.UTC, Clock: w.now},
-		Create:        true, Actor: history.Actor{User: "u", Host: "h"},
+		Create:        true, Wait: w.wait, Actor: history.Actor{User: "u", Host: "h"},
 	})
 	if err != nil {
 		return Options{}, nil, err

@@ -52,7 +52,7 @@ With backup.encrypt all but a marker is encrypted to age recipients; what reads,
 			{"decree backup restore --from ~/backups --into ~/work/tool", "tree and history on a new machine"},
 			{"decree backup export current tool.zip", "one file to hand on"},
 		},
-		exits: []exit{{"1", "it failed, or a plugin did, or what was read is malformed; the backup before stands"}, {"3", "no such generation"}, {"4", "refused; nothing was changed"}, {"5", "a generation is damaged, or a proof failed; nothing was changed"}},
+		exits: []exit{{"1", "it failed, or a plugin did, or what was read is malformed; the backup before stands"}, {"2", "wrong usage; or the target has several projects, and --name says which"}, {"3", "no such generation"}, {"4", "refused; nothing was changed"}, {"5", "a generation is damaged, or a proof failed; nothing was changed"}},
 		flags: append([]cli.Flag{
 			stringFlag(&o.to, "the target is `TARGET`, this time", "to"),
 			stringFlag(&o.from, "restore: read from `TARGET`", "from"),
@@ -187,7 +187,7 @@ func (s *session) listBackups(ctx context.Context, o backupOptions, _ []string) 
 			s.note(place.Apart)
 		}
 		if why := backup.Unreadable(ctx, place.Target, place.Name); why != nil {
-			s.note(fmt.Sprintf("nothing of these was proven from here: %v: %s", why, project.HintOf(why)))
+			s.note(fmt.Sprintf("these can be neither proven nor restored from here: %v: %s", why, project.HintOf(why)))
 		}
 		if err = place.Gone(rec.Project()); err == nil {
 			out, err = place.List(ctx, rec.Project().Config.Backup.Retention)

@@ -60,6 +60,9 @@ func (s *session) makeBackup(ctx context.Context, o backupOptions) error {
 		s.sayProof(out.Proof)
 	}
 	s.sayPruned(out.Pruned)
+	if err := badSchedule(p.Config.Backup.Schedule); err != nil {
+		s.note(err.Error() + "; no backup is made by itself until that is mended")
+	}
 	switch {
 	case backup.InTree(t, p.Root):
 		s.note("it is inside the tree, where 'git clean -xfd' deletes it and a broken disk takes both: name another disk with backup.to in .decree/config.yml, or --to")

@@ -66,11 +66,22 @@ func scheduleProblems(p *project.Site) []string {
 	if text == "" {
 		return nil
 	}
-	if _, err := message.ParseCron(text); err != nil {
-		return []string{fmt.Sprintf("backup.schedule: %v", err)}
+	if err := badSchedule(text); err != nil {
+		return []string{err.Error()}
 	}
 	if p.Store == nil || queue.Daemon(p).PID == 0 {
 		return []string{"backup.schedule is set, but no daemon is running that would make the backups: start 'decree daemon'"}
+	}
+	return nil
+}
+
+// badSchedule says what is wrong with a backup.schedule; nil: nothing is.
+func badSchedule(text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := message.ParseCron(text); err != nil {
+		return fmt.Errorf("backup.schedule: %w", err)
 	}
 	return nil
 }

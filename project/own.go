@@ -20,7 +20,7 @@ func OwnAround(d disk.Disk, w Where, path string) (around, what string) {
 		if stores := storesAt(d, bases, at); stores != "" {
 			return stores, "decree keeps its stores"
 		}
-		if at != path && isTarget(d, at) {
+		if at != path && at != w.Home && isTarget(d, at) { // in a home it is a copy of a project's backups that somebody keeps
 			return at, "decree keeps backups: a project of that name would have its own there"
 		}
 		if at == filepath.Dir(at) {

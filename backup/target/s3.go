@@ -214,7 +214,7 @@ func (s *objects) say(name string, err error) error {
 	case err == nil || errors.Is(err, context.Canceled):
 		return err
 	case answer.Code == "NoSuchBucket":
-		return fmt.Errorf("%w: there is no bucket %q", ErrGone, s.bucket)
+		return fmt.Errorf("%w: %w %q", ErrGone, ErrNoBucket, s.bucket)
 	case answer.Code == "InvalidAccessKeyId" || answer.Code == "SignatureDoesNotMatch":
 		return fmt.Errorf("%w: the server does not take these credentials (%s): %s", fs.ErrPermission, answer.Code, answer.Message)
 	case missingObject(err):

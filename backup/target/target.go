@@ -103,6 +103,8 @@ var (
 	ErrConflict = errors.New("somebody else has written it meanwhile")
 	// ErrGone: the place is not there or cannot be reached.
 	ErrGone = errors.New("the target cannot be reached")
+	// ErrNoBucket: of a place that is reached, the part that its owner has to make is not there.
+	ErrNoBucket = errors.New("there is no bucket")
 	// ErrLocked: another process has the place.
 	ErrLocked = errors.New("another process is writing there")
 )

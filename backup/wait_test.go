@@ -1,0 +1,52 @@
+package backup
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/backup/target"
+	"decree/project"
+)
+
+// busy is a target whose lock somebody else has, until it was asked for twice.
+type busy struct {
+	target.Target
+	free  func() error
+	asked int
+	once  sync.Once
+}
+
+func (b *busy) Lock(ctx context.Context, prefix string) (func() error, error) {
+	if b.asked++; b.asked > 2 {
+		b.once.Do(func() { _ = b.free() })
+	}
+	return b.Target.(target.Locker).Lock(ctx, prefix)
+}
+
+// TestABackupWaitsForAnother: beside another backup into the same directory one waits as long as it may, and else says what goes on.
+func TestABackupWaitsForAnother(t *testing.T) {
+	w := newWorld(t)
+	with := func(wait time.Duration) (err error) {
+		w.wait = wait
+		return w.with(func(o Options) error {
+			free, err := o.Target.(target.Locker).Lock(t.Context(), "tree")
+			require.NoError(t, err)
+			defer free() //nolint:errcheck // it may be free already
+			o.Target = &busy{Target: o.Target, free: free}
+			_, unlock, err := o.openPlace(t.Context())
+			if err == nil {
+				unlock()
+			}
+			return err
+		})
+	}
+	err := with(0)
+	require.ErrorContains(t, err, "/w/target/tree: another backup is under way there")
+	require.Equal(t, project.Refused, project.KindOf(err))
+	require.Contains(t, project.HintOf(err), "--wait")
+	require.NoError(t, with(time.Hour))
+}
