@@ -40,10 +40,12 @@ func (d *decoded) release() {
 }
 
 // blockCache holds the last few blocks of several objects, since what is asked
-// for together was mostly stored together. Safe for concurrent use.
+// for together was mostly stored together. A capture fills several blocks at a time, and who reads
+// on several processors has as many of each: with four a restore of L decompressed 3.3 GB for 1.4 GB of contents,
+// with twelve 2.4 GB. Safe for concurrent use.
 type blockCache struct {
 	mu   sync.Mutex
-	last [4]*decoded
+	last [12]*decoded
 	next int
 }
 
