@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"io"
+	"sync"
 )
 
 // Keep makes sure that the store holds the content h whole, before what open reads,
@@ -22,7 +23,7 @@ func (w *Writer) Keep(h Hash, size int64, open func() (io.ReadCloser, error)) (H
 	defer r.Close()
 	sum, _, err := w.put(input{r: r, size: size, anew: true})
 	if err == nil && sum == h {
-		w.kept.Store(h, nil)
+		w.kept.add(h)
 	}
 	return sum, err
 }
@@ -34,13 +35,13 @@ func (w *Writer) sound(h Hash) bool {
 	if err != nil || !ok {
 		return false
 	}
-	if _, kept := w.kept.Load(h); kept || !e.list && w.began.covers(e.place) { // chunks may be older than their list
+	if w.kept.has(h) || !e.list && w.began.covers(e.place) { // chunks may be older than their list
 		return true
 	}
 	if w.s.Verify(h) != nil {
 		return false
 	}
-	w.kept.Store(h, nil)
+	w.kept.add(h)
 	return true
 }
 
@@ -82,4 +83,26 @@ func (s *Store) replace(e entry) {
 	}
 	kept.put(e)
 	s.recent, s.logged = kept, logged
+}
+
+// hashSet is a set of hashes, of which there may be very many, for any number of goroutines.
+type hashSet struct {
+	mu  sync.Mutex
+	all map[Hash]struct{}
+}
+
+func (s *hashSet) has(h Hash) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, has := s.all[h]
+	return has
+}
+
+func (s *hashSet) add(h Hash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[Hash]struct{}{}
+	}
+	s.all[h] = struct{}{}
 }

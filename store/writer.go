@@ -49,8 +49,8 @@ type Writer struct {
 	first   bool     // which may be new itself
 	rows    map[uint32]coverage
 
-	began Mark     // where it began to append
-	kept  sync.Map // hashes of contents that Keep found sound
+	began Mark    // where it began to append
+	kept  hashSet // contents that Keep found sound
 }
 
 // Writer opens the store for writing, making it if need be. The caller holds
