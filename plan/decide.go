@@ -78,7 +78,7 @@ func (o *overlay) plan(ctx context.Context, parts []part) (*Plan, error) {
 		return nil, err
 	}
 	for _, part := range parts {
-		n, err := o.standing(ctx, part.src, part.opt)
+		n, err := p.standing(ctx, o.tree, part)
 		if err != nil {
 			return nil, err
 		}
@@ -96,10 +96,10 @@ func (o *Options) covers(path tree.Path) bool {
 	return path.Within(o.Paths...) && (len(o.Exclude) == 0 || !path.Within(o.Exclude...))
 }
 
-// standing counts the paths of src in which the record's change is after the plan:
+// standing counts the paths of a source in which the record's change is after the plan:
 // files and links as everywhere, and directories where there is nothing else. Those that
 // the plan is not about are looked at.
-func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int, err error) {
+func (p *Plan) standing(ctx context.Context, live Looker, of part) (n int, err error) {
 	files, dirs := 0, 0
 	add := func(goal *tree.Entry, now *tree.Entry) {
 		if isDir(goal) && isDir(now) {
@@ -110,15 +110,15 @@ func (o *overlay) standing(ctx context.Context, src *Source, opt Options) (n int
 	}
 	var others []tree.Path
 	goals := map[tree.Path]*tree.Entry{}
-	for t := range src.transitions() {
-		if !opt.covers(t.path) {
-			_, goals[t.path] = t.ends(opt.Direction)
+	for t := range of.src.transitions() {
+		if !of.opt.covers(t.path) {
+			_, goals[t.path] = t.ends(of.opt.Direction)
 			others = append(others, t.path)
-		} else if it := o.item[t.path]; it != nil && it.Verdict == Kept {
-			add(t.ends(opt.Direction))
+		} else if p.verdict(t.path) == Kept {
+			add(t.ends(of.opt.Direction))
 		}
 	}
-	answers, err := o.tree.LookAll(ctx, others)
+	answers, err := live.LookAll(ctx, others)
 	if err != nil {
 		return 0, err
 	}
@@ -146,8 +146,10 @@ func (o *overlay) planOne(ctx context.Context, t *transition, opt Options) error
 		return err
 	}
 	want, goal := t.ends(opt.Direction)
+	o.share(t.path, want)
+	o.share(t.path, goal)
 	switch {
-	case o.item[t.path] != nil && o.item[t.path].Verdict == Kept:
+	case o.verdict(t.path) == Kept:
 		return nil // what a later record has left in it is not to be passed over
 	case same(cur.entry, goal):
 		o.note(t.path, Done, "")
@@ -208,7 +210,7 @@ func (o *overlay) edited(ctx context.Context, t *transition, opt Options, cur st
 		o.set(t.path, *merged, Merged)
 	case merged != nil && opt.Merge == Mark:
 		o.set(t.path, *merged, Marked)
-		o.item[t.path].Reason = conflictWords(conflicts)
+		o.get(t.path).Reason = conflictWords(conflicts)
 	case opt.Merge == Skip:
 		o.note(t.path, Kept, reason)
 	default:
@@ -253,7 +255,7 @@ func ForChanges(ctx context.Context, live Looker, changes []tree.Change, force b
 			continue
 		}
 		if a.Err == nil {
-			t.o.saw(c.Path, a)
+			t.o.found(c.Path, a)
 		}
 		if err := t.one(c); err != nil {
 			return nil, err
@@ -321,7 +323,7 @@ func (t *taking) one(c tree.Change) error {
 // finish puts the plain steps and the others together.
 func (t *taking) finish() (*Plan, error) {
 	for dir, path := range t.above {
-		if above := t.o.now[dir].entry; dir != "" && (above == nil || above.Type != tree.Dir) {
+		if above := t.o.entry(dir); dir != "" && (above == nil || above.Type != tree.Dir) {
 			if err := t.o.makeAbove(path); err != nil {
 				return nil, err
 			}

@@ -61,7 +61,19 @@ type Item struct {
 	Reason   string           // of a conflict: "edited since", "missing", "now a symlink"
 	Writing  *worktree.FileID // somebody has the file that is there now open for writing
 	Later    []string         // ids of later records that changed the path, filled by the owner
+
+	content Content // of a regular To, where it is planned
+	stage   stage
 }
+
+// stage says what is known of a path, of which the plan says something where it has a verdict.
+type stage uint8
+
+const (
+	unseen  stage = iota // it could not be looked at
+	found                // To is From, as the tree has it
+	planned              // To is what it shall be
+)
 
 // moves says whether something is done about the path.
 func (it *Item) moves() bool { return !it.Verdict.leaves() && !same(it.From, it.To) }
@@ -89,6 +101,15 @@ type Plan struct {
 type Standing struct {
 	ID    string
 	Paths int
+}
+
+// verdict is what the plan makes of path, "" where it says nothing of it.
+func (p *Plan) verdict(path tree.Path) Verdict {
+	i, there := slices.BinarySearchFunc(p.Items, path, func(it Item, path tree.Path) int { return it.Path.Compare(path) })
+	if !there {
+		return ""
+	}
+	return p.Items[i].Verdict
 }
 
 // Conflicts are the items that forbid the move.
@@ -129,17 +150,22 @@ type state struct {
 	content Content // of a regular file
 }
 
-// overlay is the tree as the steps planned so far would leave it.
+// overlay is the tree as the steps planned so far would leave it. Of very many paths each
+// has its one item, which the plan has in the end.
 type overlay struct {
-	tree    Looker
-	from    map[tree.Path]*tree.Entry // as the tree has it
-	now     map[tree.Path]state       // as planned
-	item    map[tree.Path]*Item
-	writing map[tree.Path]*worktree.FileID // of the few that somebody writes to
+	tree  Looker
+	items []Item
+	index map[tree.Path]int32 // into items
 }
 
-func newOverlay(live Looker) *overlay {
-	return &overlay{tree: live, from: map[tree.Path]*tree.Entry{}, now: map[tree.Path]state{}, item: map[tree.Path]*Item{}, writing: map[tree.Path]*worktree.FileID{}}
+func newOverlay(live Looker) *overlay { return &overlay{tree: live, index: map[tree.Path]int32{}} }
+
+// grow makes room for n more items, so that a list of very many is not copied as it grows.
+func (o *overlay) grow(n int) {
+	o.items = slices.Grow(o.items, n)
+	if len(o.index) == 0 {
+		o.index = make(map[tree.Path]int32, n)
+	}
 }
 
 // see looks at paths ahead of their use, side by side.
@@ -148,47 +174,97 @@ func (o *overlay) see(ctx context.Context, paths []tree.Path) error {
 	if err != nil {
 		return err
 	}
+	o.grow(len(paths))
 	for i, a := range answers {
 		if a.Err == nil {
-			o.saw(paths[i], a)
+			o.found(paths[i], a)
 		} // at looks again, and returns the error
 	}
 	return nil
 }
 
-// saw enters what the tree has at path.
-func (o *overlay) saw(path tree.Path, a worktree.Looked) {
-	o.found(path, a.Entry)
-	if a.Writing != nil {
-		o.writing[path] = a.Writing
+// get is the item of path, nil where there is none. It is good until another one is added.
+func (o *overlay) get(path tree.Path) *Item {
+	if i, ok := o.index[path]; ok {
+		return &o.items[i]
 	}
+	return nil
 }
 
-func (o *overlay) found(path tree.Path, entry *tree.Entry) state {
-	s := state{entry: entry}
-	if entry != nil && entry.Type == tree.Regular {
-		s.content = func() (io.ReadCloser, error) { return o.tree.Read(path) }
+// add is the item of path, which is made if there is none.
+func (o *overlay) add(path tree.Path) *Item {
+	if it := o.get(path); it != nil {
+		return it
 	}
-	o.from[path], o.now[path] = entry, s
-	return s
+	o.index[path] = int32(len(o.items)) //nolint:gosec // no more than fit into memory
+	o.items = append(o.items, Item{Path: path})
+	return &o.items[len(o.items)-1]
+}
+
+// found enters what the tree has at path.
+func (o *overlay) found(path tree.Path, a worktree.Looked) *Item {
+	it := o.add(path)
+	it.From, it.To, it.Writing, it.stage = a.Entry, a.Entry, a.Writing, found
+	return it
+}
+
+// seen says whether path was looked at.
+func (o *overlay) seen(path tree.Path) bool {
+	it := o.get(path)
+	return it != nil && it.stage != unseen
+}
+
+// entry is what path holds as planned so far, nil where nothing is or nobody has looked.
+func (o *overlay) entry(path tree.Path) *tree.Entry {
+	if it := o.get(path); it != nil {
+		return it.To
+	}
+	return nil
+}
+
+// verdict is what is made of path so far, "" where nothing is.
+func (o *overlay) verdict(path tree.Path) Verdict {
+	if it := o.get(path); it != nil {
+		return it.Verdict
+	}
+	return ""
+}
+
+// share has the item of a path of which nothing is planned yet hold e, which is held anyway, where
+// the tree has the same.
+func (o *overlay) share(path tree.Path, e *tree.Entry) {
+	it := o.get(path)
+	if it.stage == found && it.From != nil && e != nil && *it.From == *e {
+		it.From, it.To = e, e
+	}
 }
 
 // at returns the planned state of path, looking at the tree the first time.
 func (o *overlay) at(path tree.Path) (state, error) {
-	if s, ok := o.now[path]; ok {
-		return s, nil
+	if o.seen(path) {
+		return o.state(o.get(path)), nil
 	}
 	entry, err := o.tree.Look(path)
 	var link *worktree.LinkError
 	if errors.As(err, &link) && o.replaced(link.At) {
 		// The link is in the place of a directory that comes back: what lies
 		// behind it is not the tree's, so nothing is here yet.
-		return o.found(path, nil), nil
+		entry, err = nil, nil
 	}
 	if err != nil {
 		return state{}, err
 	}
-	return o.found(path, entry), nil
+	return o.state(o.found(path, worktree.Looked{Entry: entry})), nil
+}
+
+// state is what an item's path holds as planned so far.
+func (o *overlay) state(it *Item) state {
+	s := state{it.To, it.content}
+	if it.stage == found && it.To != nil && it.To.Type == tree.Regular {
+		path := it.Path
+		s.content = func() (io.ReadCloser, error) { return o.tree.Read(path) }
+	}
+	return s
 }
 
 // NowSpecial is the reason of a path at which no record knows what is there.
@@ -207,27 +283,21 @@ func (o *overlay) special(path tree.Path, err error) bool {
 
 // replaced says whether the link at path is planned to make place for a directory.
 func (o *overlay) replaced(path tree.Path) bool {
-	now, planned := o.now[path]
-	return planned && now.entry != nil && now.entry.Type == tree.Dir
+	now := o.entry(path)
+	return now != nil && now.Type == tree.Dir
 }
 
 // set plans path to become s.
 func (o *overlay) set(path tree.Path, s state, v Verdict) {
-	o.now[path] = s
 	it := o.note(path, v, "")
-	it.To = s.entry
+	it.To, it.content, it.stage = s.entry, s.content, planned
 }
 
 // note records the verdict on path; a conflict is never softened by a later source, one that is marked in the file
 // stays so, and a move is never forgotten for a "done".
 func (o *overlay) note(path tree.Path, v Verdict, reason string) *Item {
-	it := o.item[path]
-	if it == nil {
-		it = &Item{Path: path, From: o.from[path], To: o.now[path].entry, Verdict: v, Reason: reason, Writing: o.writing[path]}
-		o.item[path] = it
-		return it
-	}
-	if it.Verdict == Edited || v == Done || it.Verdict == Marked && v == Merged {
+	it := o.add(path)
+	if it.Verdict != "" && (it.Verdict == Edited || v == Done || it.Verdict == Marked && v == Merged) {
 		return it
 	}
 	it.Verdict, it.Reason = v, reason
@@ -267,29 +337,34 @@ func (o *overlay) finish() (*Plan, error) {
 	if err := o.parents(); err != nil {
 		return nil, err
 	}
-	p := &Plan{Items: make([]Item, 0, len(o.item))} // of many paths both lists are large: none is grown
+	p := &Plan{Items: slices.DeleteFunc(o.items, func(it Item) bool { return it.Verdict == "" })}
+	o.items, o.index = nil, nil
+	byPath := func(a, b Item) int { return a.Path.Compare(b.Path) }
+	if !slices.IsSortedFunc(p.Items, byPath) {
+		slices.SortFunc(p.Items, byPath)
+	}
 	steps := 0
-	for _, it := range o.item {
+	for i := range p.Items {
+		it := &p.Items[i]
 		if it.Verdict == Move && same(it.From, it.To) {
 			it.Verdict = Done
 		}
 		if it.moves() {
 			steps++
 		}
-		p.Items = append(p.Items, *it)
 	}
-	slices.SortFunc(p.Items, func(a, b Item) int { return a.Path.Compare(b.Path) })
 	p.Steps = make([]worktree.Step, 0, steps)
-	for _, it := range p.Items {
+	for i := range p.Items {
+		it := &p.Items[i]
 		if !it.moves() {
 			continue
 		}
 		p.Steps = append(p.Steps, worktree.Step{
-			Path: it.Path, From: it.From, To: it.To, Content: o.now[it.Path].content,
+			Path: it.Path, From: it.From, To: it.To, Content: it.content,
 			// A directory that holds ignored or later files stays.
 			MayStay: it.To == nil && it.From.Type == tree.Dir,
 		})
-		p.count(it)
+		p.count(*it)
 	}
 	return p, nil
 }
@@ -352,10 +427,11 @@ func (p *Plan) count(it Item) {
 // none any more: it was taken away after the run, and nobody's bytes are there.
 func (o *overlay) parents() error {
 	var want []tree.Path
-	for path, it := range o.item {
-		above := o.now[path.Parent()].entry
-		if it.To != nil && !it.Verdict.leaves() && (above == nil || above.Type != tree.Dir) {
-			want = append(want, path)
+	for i := range o.items {
+		it := &o.items[i]
+		above := o.entry(it.Path.Parent())
+		if it.Verdict != "" && it.To != nil && !it.Verdict.leaves() && (above == nil || above.Type != tree.Dir) {
+			want = append(want, it.Path)
 		}
 	}
 	slices.Sort(want)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"maps"
 	"slices"
 
 	"decree/tree"
@@ -44,14 +43,14 @@ func (w *Walk) Take(ctx context.Context, src *Source, d Direction, skip bool) (O
 	if err := w.o.see(ctx, w.o.unseen(opt.covered(src))); err != nil {
 		return Taken, err
 	}
-	var before planned
+	var before []Item
 	if skip {
 		before = w.o.save()
 	}
 	needless := true
 	for t := range opt.covered(src) {
 		path := t.path
-		was := w.o.now[path].entry
+		was := w.o.entry(path)
 		err := w.o.planOne(ctx, &t, opt)
 		if skip && errors.As(err, new(*worktree.LinkError)) {
 			w.o.load(before)
@@ -60,7 +59,7 @@ func (w *Walk) Take(ctx context.Context, src *Source, d Direction, skip bool) (O
 		if err != nil {
 			return Taken, err
 		}
-		needless = needless && w.o.item[path].Verdict != Edited && same(w.o.now[path].entry, was)
+		needless = needless && w.o.verdict(path) != Edited && same(w.o.entry(path), was)
 	}
 	if needless {
 		return Needless, nil
@@ -85,8 +84,12 @@ func (w *Walk) Covers(src *Source) bool {
 	return slices.ContainsFunc(src.Sections, func(s Section) bool { return w.opt.covers(s.Path) })
 }
 
-// Plan is the plan of all sources that were taken.
-func (w *Walk) Plan(ctx context.Context) (*Plan, error) { return w.o.plan(ctx, w.parts) }
+// Plan is the plan of all sources that were taken, which ends the walk.
+func (w *Walk) Plan(ctx context.Context) (*Plan, error) {
+	p, err := w.o.plan(ctx, w.parts)
+	w.parts = nil // the sources of very many paths are large
+	return p, err
+}
 
 // covered are the transitions of src that the plan is about.
 func (o *Options) covered(src *Source) iter.Seq[transition] {
@@ -102,7 +105,7 @@ func (o *Options) covered(src *Source) iter.Seq[transition] {
 // unseen are the paths of list that were not looked at yet.
 func (o *overlay) unseen(list iter.Seq[transition]) (paths []tree.Path) {
 	for t := range list {
-		if _, seen := o.now[t.path]; !seen {
+		if !o.seen(t.path) {
 			paths = append(paths, t.path)
 		}
 	}
@@ -110,33 +113,18 @@ func (o *overlay) unseen(list iter.Seq[transition]) (paths []tree.Path) {
 }
 
 func (o *overlay) barred() bool {
-	for _, it := range o.item {
-		if it.Verdict == Edited {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.items, func(it Item) bool { return it.Verdict == Edited })
 }
 
-// planned is what an overlay has planned at some moment.
-type planned struct {
-	now  map[tree.Path]state
-	item map[tree.Path]Item
-}
+// save is what the overlay has planned at this moment, for load.
+func (o *overlay) save() []Item { return slices.Clone(o.items) }
 
-func (o *overlay) save() planned {
-	p := planned{maps.Clone(o.now), make(map[tree.Path]Item, len(o.item))}
-	for path, it := range o.item {
-		p.item[path] = *it
+// load brings that back.
+func (o *overlay) load(items []Item) {
+	for _, it := range o.items[len(items):] {
+		delete(o.index, it.Path)
 	}
-	return p
-}
-
-func (o *overlay) load(p planned) {
-	o.now, o.item = p.now, make(map[tree.Path]*Item, len(p.item))
-	for path, it := range p.item {
-		o.item[path] = &it
-	}
+	o.items = items
 }
 
 // Only leaves in the source the paths that has says yes to.

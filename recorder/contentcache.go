@@ -151,6 +151,13 @@ func (c *contentCache) serve(steps []worktree.Step) {
 	}
 }
 
+// clear lets go of the contents that no step has.
+func (c *contentCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.data, c.left = nil, maxCached
+}
+
 // inParallel calls do for 0 to n-1 on as many goroutines as there are processors
 // and returns the errors in their order.
 func inParallel(ctx context.Context, n int, do func(i int) error) []error {

@@ -256,6 +256,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err := r.storeSteps(ctx, x, a, cache); err != nil {
 		return nil, nil, project.Unmoved(r.orEdited(ctx, a, err))
 	}
+	a.plan.Stored() // of very many paths the diffs need not be in memory from here on
 	end, err := r.prepareEnding(ctx, x, a, cache, &history.Record{
 		ID: id, Chain: id[:16], Reason: a.reason, Status: history.StatusSucceeded, Description: a.description,
 		Started: started, Actor: r.opt.Actor, Inside: x.ongoing.inside, Origin: r.origin(),
@@ -270,9 +271,16 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 	if err := r.openAction(x, a, end); err != nil {
 		return nil, nil, project.Unmoved(err)
 	}
-	cache.serve(a.plan.Steps) // lets go of the diffs, which need not be in memory while files are moved
+	none := a.plan.Empty()
+	cache.serve(a.plan.Steps)
+	packed, err := a.plan.Pack() // what files are moved by is all that is in memory meanwhile
+	if err != nil {
+		return nil, nil, errors.Join(moveError(err), r.history.Abandon(id))
+	}
+	defer a.plan.Unpack(packed)
+	cache.clear()
 	var unrecorded error
-	out, err := r.move(ctx, x, worktree.Plan{ID: id, Steps: a.plan.Steps, Commit: func(*worktree.Outcome) error {
+	out, err := r.move(ctx, x, worktree.Plan{ID: id, Packed: packed.Packed, Commit: func(*worktree.Outcome) error {
 		unrecorded = r.end(end)
 		return unrecorded
 	}})
@@ -282,7 +290,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		e := &project.Error{Kind: project.Failed, Err: unrecorded,
 			Msg:    fmt.Sprintf("the files are moved, but record %s is not written yet", id),
 			Advice: "once the cause is gone 'decree recover' writes it; then 'decree revert last' undoes it"}
-		if a.plan.Empty() { // there is no journal, so that it may be dropped
+		if none { // there is no journal, so that it may be dropped
 			e.Msg, e.Advice = fmt.Sprintf("no file had to be moved, but record %s is not written yet", id), "once the cause is gone, see 'decree log' whether it is there, or else repeat the command"
 		}
 		return nil, nil, e
@@ -448,12 +456,10 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, cach
 		rec.After, err = r.history.Apply(x.w, rec.Before, changes)
 		return end, err
 	}
-	plain, sum, files, bytes, err := partial(changes)
-	if err != nil {
+	// The manifest is written again when it is needed, from the trees.
+	if _, rec.ManifestSHA256, rec.Files, rec.Bytes, err = partial(changes); err != nil {
 		return nil, err
 	}
-	rec.Files, rec.Bytes, rec.ManifestSHA256 = files, bytes, sum
-	end.build = []history.RunFile{plain}
 	if rec.Before, rec.After, err = r.movedTrees(x, changes); err != nil {
 		return nil, err
 	}

@@ -234,35 +234,36 @@ func (r *Recorder) mentions(paths []tree.Path, p *plan.Plan) error {
 // leaveFullDirs takes the removals out of a plan that cannot be made: directories
 // with more in them than the plan removes. They stay, and are returned.
 func (r *Recorder) leaveFullDirs(p *plan.Plan) ([]tree.Path, error) {
-	going := map[tree.Path]bool{}
-	for _, s := range p.Steps {
-		going[s.Path] = s.To == nil
-	}
 	var stays []tree.Path
+	full := map[tree.Path]bool{}
+	going := func(path tree.Path) bool {
+		i, there := slices.BinarySearchFunc(p.Steps, path, func(s worktree.Step, path tree.Path) int { return s.Path.Compare(path) })
+		return there && p.Steps[i].To == nil && !full[path]
+	}
 	dirs := r.tree.Dirs()
 	defer dirs.Close()
 	for _, s := range slices.Backward(p.Steps) { // children before their parents
 		if s.MayStay {
-			full, err := holds(dirs, s.Path, going)
+			stay, err := holds(dirs, s.Path, going)
 			if err != nil {
 				return nil, err
 			}
-			if full {
-				going[s.Path] = false
+			if stay {
+				full[s.Path] = true
 				stays = append(stays, s.Path)
 			}
 		}
 	}
-	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return s.MayStay && !going[s.Path] })
+	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return s.MayStay && full[s.Path] })
 	slices.Sort(stays)
 	return stays, nil
 }
 
 // holds says whether the directory has a child that is not going.
-func holds(dirs worktree.Dirs, path tree.Path, going map[tree.Path]bool) (bool, error) {
+func holds(dirs worktree.Dirs, path tree.Path, going func(tree.Path) bool) (bool, error) {
 	list, err := dirs.List(path)
 	for _, e := range list {
-		if !going[path.Join(e.Name)] {
+		if !going(path.Join(e.Name)) {
 			return true, nil
 		}
 	}

@@ -3,6 +3,7 @@ package worktree
 import (
 	"encoding/json"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
@@ -179,10 +180,30 @@ func Pack(steps []Step) (*Packed, error) {
 	return &Packed{list}, err
 }
 
+// Len is how many steps there are.
+func (p *Packed) Len() int { return p.steps.n }
+
+// Take gives the steps in byte order of their paths, without their Contents, and lets go of
+// them: Packed is of no use any more.
+func (p *Packed) Take() iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		p.steps.content = nil
+		for b := range p.steps.blocks {
+			r := p.steps.read(b)
+			for range min(blockSteps, p.steps.n-r.n) {
+				if r.next(); !yield(r.step().Step) {
+					return
+				}
+			}
+			p.steps.blocks[b] = nil
+		}
+	}
+}
+
 // Len is how many steps the plan has.
 func (p *Plan) Len() int {
 	if p.Packed != nil {
-		return p.Packed.steps.n
+		return p.Packed.Len()
 	}
 	return len(p.Steps)
 }
