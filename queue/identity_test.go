@@ -287,7 +287,7 @@ func TestDeletedAfterADeath(t *testing.T) {
 	require.Equal(t, []string{"b.md done"}, names2(b.process()))
 	require.NoFileExists(t, filepath.Join(b.root, ".decree/routines/old.sh"))
 	require.Equal(t, "exit\n", b.read(".decree/routines/old.sh.deleted"), "nobody knows who deleted it")
-	require.Contains(t, strings.Join(b.said, "\n"), "by its command or by somebody later: .decree/inbox/dead/b.md, .decree/inbox/dead/a.md")
+	require.Contains(t, strings.Join(b.said, "\n"), "by its command or by somebody later: .decree/inbox/dead/a.md, .decree/inbox/dead/b.md")
 }
 
 // TestDeletedByTheRoutine: what a routine deletes of .decree is written again, file

@@ -669,7 +669,7 @@ func (r *Recorder) unchangedSince(at string, then int64) bool {
 	return err == nil && self.Mtime <= then
 }
 
-// ownNames are the paths of files, below the root; those of directories only if
+// ownNames are the paths of files, below the root, sorted; those of directories only if
 // nothing in them is named.
 func ownNames(files []ownFile) (names []string) {
 	for i, f := range files {
@@ -678,6 +678,7 @@ func ownNames(files []ownFile) (names []string) {
 			names = append(names, ".decree/"+f.Path)
 		}
 	}
+	slices.Sort(names)
 	return names
 }
 

@@ -676,7 +676,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^(Open|FileStat|Read|Map) STORE/cache$`, "the stat cache: without it every file is hashed"},
 	{`^Rmdir /tree/\.decree$`, "a question whether the root lets anything go at all; only a plain no counts"},
 	{`^List /tree/\.decree/tmp$`, "what a dead process has left there: in doubt all of it stays noted"},
-	{`^Stat STORE/txn/[0-9-]+\.journal$`, "when it was written: where that is not known, no file passes for one that a power loss has torn"},
+	{`^Stat STORE/txn/[0-9-]+(-clean|-end)?\.(journal|done)$`, "when it was written: where that is not known, no file passes for one that a power loss has torn"},
 	{`^OpenDir STORE/packs$`, "made if it is not there, then opened again"},
 	{`^TryLock STORE$`, "the audit's own lock, beside that of the project, which is held: the line is written all the same"},
 	{`^OpenDir STORE/own$`, "on a full disk acts cannot be noted either, so nothing has to wait for them; other errors are told"},
