@@ -65,6 +65,9 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 	if o.resume {
 		rec, err := s.forWriting(ctx)
 		if err == nil {
+			err = queue.RefuseInLayer(rec.Project())
+		}
+		if err == nil {
 			err = rec.Project().Resume()
 		}
 		if err != nil {

@@ -226,9 +226,8 @@ func (s *session) cancel(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	if rec.Project().InLayer {
-		return refusedf("this is a part of an isolated run, which can cancel no message of the project").Unchanged().
-			Hintf("have it cancelled outside of the run: 'decree inbox cancel %s'", words[0])
+	if err := queue.RefuseInLayer(rec.Project()); err != nil {
+		return err
 	}
 	for _, w := range words {
 		reason := fmt.Sprintf("cancelled by %s at %s", s.env.User, s.stamp())
@@ -252,6 +251,9 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		return err
 	}
 	p := rec.Project()
+	if err := queue.RefuseInLayer(p); err != nil {
+		return err
+	}
 	where, err := queue.Where(&p.Site, name)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,7 +43,7 @@ type ServeOptions struct {
 // looks by itself, so it works where there are none (a network's file system, no
 // watch left), and after the inbox was deleted and made again.
 func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
-	if err := q.project().HeldBack(); err != nil {
+	if err := cmp.Or(RefuseInLayer(q.project()), q.project().HeldBack()); err != nil {
 		return err
 	}
 	unlock, err := q.aloneAnyway(ctx, o)

@@ -38,7 +38,7 @@ func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 		return nil, err
 	}
 	res.ID, res.Routine = m.ID, m.Routine
-	isolated := message.Isolates(m, &found.Routine, q.project().Config.Isolated.Queue) && !q.project().InLayer // there it is already
+	isolated := message.Isolates(m, &found.Routine, q.project().Config.Isolated.Queue)
 	if err := q.beside(m, isolated); err != nil {
 		return nil, err
 	}

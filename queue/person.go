@@ -332,6 +332,9 @@ func goneFromDead(name string) project.Act {
 // Retry moves a dead message back into the inbox, where its turn comes again
 // with all its attempts. The caller holds the lock.
 func Retry(p *project.Project, name string) (as string, err error) {
+	if err := RefuseInLayer(p); err != nil {
+		return "", err
+	}
 	inbox, err := ownDir(p, p.Decree, inboxName)
 	if err != nil {
 		return "", err

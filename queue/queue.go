@@ -200,6 +200,9 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *R
 // take is Next.
 func (q *job) take(ctx context.Context, wait time.Duration, pick Pick) (res *Result, err error) {
 	defer func() { q.turn.ended(q.number) }()
+	if err := RefuseInLayer(q.project()); err != nil {
+		return nil, err
+	}
 	begin, told := time.Now(), false
 	for {
 		lockWait := wait

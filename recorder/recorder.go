@@ -104,7 +104,7 @@ func openProject(opt Options) (*project.Project, error) {
 		}
 		if p.InLayer && !p.StoreInLayer() {
 			err = &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "this is a part of an isolated run, which can look at the project's records and change none",
-				Advice: "'decree checkpoint' or 'decree run' here begins a history of the layer's own, which goes with it"}
+				Advice: "do that outside of the run; 'decree checkpoint' or 'decree run' here begins a history of the layer's own, which goes with it"}
 		}
 		p.Close()
 		if err != nil {
