@@ -20,6 +20,7 @@ import (
 	"decree/message"
 	"decree/project"
 	"decree/queue"
+	"decree/recorder"
 	"decree/view"
 )
 
@@ -230,14 +231,32 @@ func (s *session) cancel(ctx context.Context, words []string) error {
 		return err
 	}
 	for _, w := range words {
+		if err := s.endMessage(ctx, rec, messageName(w), false); err != nil {
+			return err
+		}
 		reason := fmt.Sprintf("cancelled by %s at %s", s.env.User, s.stamp())
-		as, err := queue.Cancel(rec.Project(), s.env.Host, messageName(w), reason)
+		as, err := queue.Cancel(rec, s.env.Host, messageName(w), reason)
 		if err != nil {
 			return err
 		}
 		s.tell("%s is cancelled; queue it again: %s", quoteWord(strings.TrimSuffix(as, ".md")), queue.RetryCommand(as))
 	}
 	return nil
+}
+
+// endMessage notes the end of a message whose run has ended and whose process died before that was noted: one that
+// is done is neither cancelled nor edited.
+func (s *session) endMessage(ctx context.Context, rec *recorder.Recorder, name string, editing bool) error {
+	q, done, err := s.queueOver(ctx, rec, queue.Options{})
+	if err != nil {
+		return err
+	}
+	defer done()
+	res, err := q.End(ctx, s.global.wait, name, editing)
+	if err == nil && res != nil && res.Outcome == queue.Done {
+		err = queue.DoneError(name, res.Record.ID)
+	}
+	return err
 }
 
 // editMessage opens a copy of a message in the user's editor, and puts it in its place.
@@ -248,6 +267,9 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 	}
 	rec, err := s.forWriting(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.endMessage(ctx, rec, name, true); err != nil {
 		return err
 	}
 	p := rec.Project()
@@ -281,7 +303,7 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 	case bytes.Equal(text, was):
 		s.tell("%s stays as it was", quoteWord(strings.TrimSuffix(name, ".md")))
 	default:
-		if err = queue.Edit(p, s.env.Host, where, name, was, text); err == nil {
+		if err = queue.Edit(rec, s.env.Host, where, name, was, text); err == nil {
 			s.tell("%s is changed", quoteWord(strings.TrimSuffix(name, ".md")))
 		}
 	}

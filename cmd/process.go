@@ -171,6 +171,11 @@ func (s *session) openQueue(ctx context.Context, o queue.Options) (*queue.Queue,
 	if err != nil {
 		return nil, nil, err
 	}
+	return s.queueOver(ctx, rec, o)
+}
+
+// queueOver is openQueue over a recorder that is open.
+func (s *session) queueOver(ctx context.Context, rec *recorder.Recorder, o queue.Options) (*queue.Queue, func(), error) {
 	o.Another = func() (*recorder.Recorder, error) { return recorder.Open(ctx, s.writer) }
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

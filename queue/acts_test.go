@@ -38,14 +38,14 @@ var aPersonsActs = map[string]struct {
 	"send":       {func(r *recorder.Recorder) error { return r.Project().Drop("inbox", "s.md", []byte("sent\n")) }, "cancelled old other sent", "cancelled old other", "dead"},
 	"send again": {func(r *recorder.Recorder) error { return r.Project().Drop("inbox", "o.md", []byte("sent\n")) }, "cancelled old other sent", "cancelled old other", "dead"},
 	"cancel": {func(r *recorder.Recorder) error {
-		_, err := Cancel(r.Project(), "h", "c.md", "not wanted")
+		_, err := Cancel(r, "h", "c.md", "not wanted")
 		return err
 	}, "old other", "cancelled old other", "cancelled"},
 	"edit": {func(r *recorder.Recorder) error {
-		return Edit(r.Project(), "h", "", "e.md", []byte("old\n"), []byte("new\n"))
+		return Edit(r, "h", "", "e.md", []byte("old\n"), []byte("new\n"))
 	}, "cancelled new other", "cancelled old other", "dead"},
 	"edit dead": {func(r *recorder.Recorder) error {
-		return Edit(r.Project(), "h", "dead", "r.md", []byte("dead\n"), []byte("later\n"))
+		return Edit(r, "h", "dead", "r.md", []byte("dead\n"), []byte("later\n"))
 	}, "cancelled old other", "cancelled old other", "later"},
 	"retry": {func(r *recorder.Recorder) error {
 		return r.Hold(context.Background(), 0, false, func() error {

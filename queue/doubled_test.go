@@ -51,7 +51,7 @@ func TestCancelledAgainAfterADeath(t *testing.T) {
 			require.NoError(t, r.Project().DropNoting(note, "inbox/dead", "c.error.txt", []byte("not wanted\n")))
 			return note(moves(inbox, "c.md", "inbox", "inbox/dead", "c.md")...)
 		}))
-		as, err := Cancel(r.Project(), "h", "c.md", "not wanted")
+		as, err := Cancel(r, "h", "c.md", "not wanted")
 		require.NoError(t, err)
 		require.Equal(t, "c.2.md", as)
 	})

@@ -72,10 +72,10 @@ func TestDraftsThatAreTidiedAway(t *testing.T) {
 	for what, act := range map[string]func(r *recorder.Recorder) error{
 		"send": func(r *recorder.Recorder) error { return r.Project().Drop("inbox", "s.md", []byte("new\n")) },
 		"edit": func(r *recorder.Recorder) error {
-			return Edit(r.Project(), "h", "", "a.md", []byte("a\n"), []byte("new\n"))
+			return Edit(r, "h", "", "a.md", []byte("a\n"), []byte("new\n"))
 		},
 		"edit dead": func(r *recorder.Recorder) error {
-			return Edit(r.Project(), "h", "dead", "d.md", []byte("d\n"), []byte("new\n"))
+			return Edit(r, "h", "dead", "d.md", []byte("d\n"), []byte("new\n"))
 		},
 		"send after a wipe": func(r *recorder.Recorder) error {
 			if err := os.RemoveAll(filepath.Join(r.Project().Root, ".decree")); err != nil {

@@ -35,7 +35,7 @@ func TestEditBesideRetry(t *testing.T) {
 	require.NoError(t, err)
 	defer person.Close()
 	armed = true
-	err = Edit(person.Project(), "h", deadName, "a.md", []byte(deadText), []byte(strings.Replace(deadText, "old", "new", 1)))
+	err = Edit(person, "h", deadName, "a.md", []byte(deadText), []byte(strings.Replace(deadText, "old", "new", 1)))
 	require.ErrorIs(t, err, ErrEdited)
 	require.False(t, armed)
 	require.Equal(t, []string{"a.error.txt"}, b.dead())
@@ -60,7 +60,7 @@ func TestEditDies(t *testing.T) {
 		}))
 		require.NoError(t, err)
 		begun = true
-		err = Edit(person.Project(), "h", "", "a.md", []byte(deadText), edited)
+		err = Edit(person, "h", "", "a.md", []byte(deadText), edited)
 		begun = false
 		require.Equal(t, died, err != nil, "step %d: %v", n, err)
 		_ = person.Close()

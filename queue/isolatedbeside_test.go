@@ -95,7 +95,7 @@ func TestDraftOfAWaitingMessage(t *testing.T) {
 		require.ErrorContains(t, err, "message a.md waits, and will be done again from the beginning")
 		require.Contains(t, project.HintOf(err), "decree inbox cancel a")
 		require.Empty(t, b.read("log"))
-		_, err = Cancel(q.project(), "h", "a.md", "its draft is wanted")
+		_, err = Cancel(q.o.Recorder, "h", "a.md", "its draft is wanted")
 		require.NoError(t, err)
 		return publish()
 	}))

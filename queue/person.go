@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"decree/disk"
 	"decree/message"
 	"decree/project"
+	"decree/recorder"
 )
 
 // What a person does to one message takes no lock (but for Retry), so that it works while another
@@ -94,8 +96,12 @@ func noMessage(name string) error {
 }
 
 // Cancel moves a message that waits to dead, with a reason, and returns its name there.
-func Cancel(p *project.Project, host, name, reason string) (as string, err error) {
-	w, err := take(p, host, name, func(as string) string { return reason + "\n\nqueue it again: " + RetryCommand(as) + "\n" })
+func Cancel(rec *recorder.Recorder, host, name, reason string) (as string, err error) {
+	var w *takenAway
+	err = rec.Project().Act(func(note noteActs) (err error) {
+		w, err = takeNoting(note, rec, host, name, false, func(as string) string { return reason + "\n\nqueue it again: " + RetryCommand(as) + "\n" })
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
@@ -116,20 +122,13 @@ func (w *takenAway) close() {
 	w.inbox.Close()
 }
 
-// take moves a message that waits to dead with a reason. One that has begun in the
-// meantime is put back.
-func take(p *project.Project, host, name string, reason func(as string) string) (w *takenAway, err error) {
-	err = p.Act(func(note noteActs) error {
-		w, err = takeNoting(note, p, host, name, reason)
-		return err
-	})
-	return w, err
-}
-
 // noteActs notes what a person's command is about to do.
 type noteActs = func(...project.Act) error
 
-func takeNoting(note noteActs, p *project.Project, host, name string, reason func(as string) string) (*takenAway, error) {
+// takeNoting moves a message that waits to dead with a reason. One that has begun in the
+// meantime is put back.
+func takeNoting(note noteActs, rec *recorder.Recorder, host, name string, editing bool, reason func(as string) string) (*takenAway, error) {
+	p := rec.Project()
 	if err := refuseUnderWay(p, host, name); err != nil {
 		return nil, err
 	}
@@ -141,8 +140,11 @@ func takeNoting(note noteActs, p *project.Project, host, name string, reason fun
 		return nil, err
 	}
 	w := &takenAway{inbox: inbox, name: name}
-	if err = w.toDead(note, p, reason); err == nil {
-		if err = refuseUnderWay(p, host, name); err != nil {
+	if err = refuseEnded(rec, name, inbox, name, editing); err == nil {
+		err = w.toDead(note, p, reason)
+	}
+	if err == nil {
+		if err = cmp.Or(refuseUnderWay(p, host, name), refuseEnded(rec, name, w.dead, w.as, editing)); err != nil {
 			err = errors.Join(err, w.putBack())
 		}
 	}
@@ -219,12 +221,13 @@ var ErrEdited error = &project.Error{Kind: project.Refused, Msg: "it was changed
 
 // Edit puts a new text in the place of a message that waits ("") or is dead; was is
 // the text that was edited. Its place among those that wait stays.
-func Edit(p *project.Project, host, where, name string, was, text []byte) error {
+func Edit(rec *recorder.Recorder, host, where, name string, was, text []byte) error {
+	p := rec.Project()
 	if _, err := message.Parse(name, text); err != nil {
 		return err
 	}
 	if where == "" {
-		return editWaiting(p, host, name, was, text)
+		return editWaiting(rec, host, name, was, text)
 	}
 	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
 	if err != nil {
@@ -282,9 +285,9 @@ func unedited(dir disk.Dir, name string, was []byte) (disk.Info, error) {
 
 // editWaiting has the message lie in dead while it gets its new text, so that no queue begins
 // the old one meanwhile, and a death leaves one of them.
-func editWaiting(p *project.Project, host, name string, was, text []byte) error {
-	return p.Act(func(note noteActs) error {
-		w, err := takeNoting(note, p, host, name, func(as string) string {
+func editWaiting(rec *recorder.Recorder, host, name string, was, text []byte) error {
+	return rec.Project().Act(func(note noteActs) error {
+		w, err := takeNoting(note, rec, host, name, true, func(as string) string {
 			return "the command that was editing it ended unexpectedly\n\nqueue it again: " + RetryCommand(as) + "\n"
 		})
 		if project.KindOf(err) == project.NotFound {

@@ -15,6 +15,7 @@ import (
 	"decree/disk"
 	"decree/disk/disktest"
 	"decree/project"
+	"decree/recorder"
 )
 
 // TestAPersonBesideTheStart lets a person's command begin at each step that leads to a
@@ -26,9 +27,9 @@ func TestAPersonBesideTheStart(t *testing.T) {
 	if os.Getenv("DECREE_LONG") != "" {
 		stride = 1
 	}
-	for what, act := range map[string]func(p *project.Project) error{
-		"cancel": func(p *project.Project) error { _, err := Cancel(p, "h", "a.md", "not wanted"); return err },
-		"edit": func(p *project.Project) error {
+	for what, act := range map[string]func(p *recorder.Recorder) error{
+		"cancel": func(p *recorder.Recorder) error { _, err := Cancel(p, "h", "a.md", "not wanted"); return err },
+		"edit": func(p *recorder.Recorder) error {
 			return Edit(p, "h", "", "a.md", []byte(waitingText), []byte("---\nid: 2020010101010100-0\nchain: 2020010101010100\nseq: 0\ntype: task\nroutine: develop\n---\nnew\n"))
 		},
 	} {
@@ -53,7 +54,7 @@ const waitingText = "---\nid: 2020010101010100-0\nchain: 2020010101010100\nseq: 
 
 // besideTheStart begins act at the queue's step n with the message or what is noted of it, and halts it before its own step m. It
 // says whether there were as many steps.
-func besideTheStart(t *testing.T, what string, act func(*project.Project) error, n, m int, outcomes map[string]int) (reached, halted bool) {
+func besideTheStart(t *testing.T, what string, act func(*recorder.Recorder) error, n, m int, outcomes map[string]int) (reached, halted bool) {
 	b := newBench(t, map[string]string{".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"\n", ".decree/inbox/a.md": map[string]string{"cancel": "old\n", "edit": waitingText}[what]})
 	defer os.RemoveAll(b.base)
 	began, halt, on, ended := false, make(chan bool), make(chan struct{}), make(chan error, 1)
@@ -82,7 +83,7 @@ func besideTheStart(t *testing.T, what string, act func(*project.Project) error,
 		if steps++; steps == n+1 && len(b.ran()) == 0 {
 			reached, began = true, true
 			go func() {
-				err := act(person.Project())
+				err := act(person)
 				close(halt)
 				ended <- err
 			}()

@@ -174,6 +174,7 @@ func (q *Queue) tell(started bool, r *Result) {
 type Pick struct {
 	Name  string // that one; "" the next one
 	Specs bool   // the specs that are not processed come before the inbox
+	Ended bool   // only what is known of Name's end is noted, and nothing is begun
 }
 
 // Writing are the files that the last look for a message passed over since somebody has
@@ -379,7 +380,7 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 	if res, err := q.recoverMessages(context.WithoutCancel(ctx), d, pick); err != nil || res != nil {
 		return res, err
 	}
-	for {
+	for !pick.Ended {
 		name := ""
 		if q.u != nil {
 			name = q.u.Name
@@ -395,6 +396,7 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 		}
 		q.u = nil
 	}
+	return nil, nil
 }
 
 // notInside refuses to take a message where this process is a part of one that is done in

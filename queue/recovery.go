@@ -26,6 +26,9 @@ func (q *job) recoverMessages(ctx context.Context, d *dirs, pick Pick) (res *Res
 		if slices.ContainsFunc(leases, func(l project.Lease) bool { return l.ID == u.Record }) {
 			continue
 		}
+		if pick.Ended && u.Name != pick.Name {
+			continue
+		}
 		q.u = u
 		res, resume, err := q.recoverMessage(ctx, d)
 		if err != nil {
@@ -48,14 +51,8 @@ func (q *job) recoverMessage(ctx context.Context, d *dirs) (res *Result, resume 
 	u := q.u
 	var rec *history.Record
 	if u.Record != "" { // else its attempts were counted, and the next was not begun
-		if rec, err = q.rec.History().Get(u.Record); project.KindOf(err) == project.NotFound || isMissing(err) {
-			rec, err = nil, nil
-		}
-		if err != nil {
+		if rec, err = recordOf(q.rec, u); err != nil {
 			return nil, false, err
-		}
-		if rec != nil && !isOf(rec, u.Name) {
-			rec = nil
 		}
 	}
 	here, err := q.stillInInbox(d)

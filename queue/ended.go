@@ -1,0 +1,120 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"decree/disk"
+	"decree/history"
+	"decree/project"
+	"decree/recorder"
+)
+
+// The line of a run in the history decides what becomes of its message. Where decree died before
+// it had moved the message, that lies in the inbox as if it waited, and the next process ends it:
+// a person's command must not make another one of it meanwhile.
+
+// End notes the end of a message whose run has decided it, as the next process would: before it is cancelled where the run
+// has succeeded, before it is edited also where that has failed. The result is nil where there was nothing to note.
+func (q *Queue) End(ctx context.Context, wait time.Duration, name string, editing bool) (*Result, error) {
+	if refuseUnderWay(q.project(), q.o.Host, name) != nil {
+		return nil, nil // its own process notes it
+	}
+	inbox, err := disk.OpenPath(q.project().Dir, ".decree/"+inboxName)
+	if isMissing(err) || disk.OtherKind(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer inbox.Close()
+	rec, err := decided(q.o.Recorder, name, inbox, name)
+	if rec == nil || err != nil || !editing && !succeeded(rec) {
+		return nil, err
+	}
+	return q.job(q.o.Recorder, q.o.Signals).take(ctx, wait, Pick{Name: name, Ended: true})
+}
+
+// decided is the record that has decided what becomes of the message called name, which lies in dir as as and is not being
+// done; nil: it is to be done, or done again.
+func decided(rec *recorder.Recorder, name string, dir disk.Dir, as string) (*history.Record, error) {
+	s, err := readState(rec.Project().Store)
+	if err != nil {
+		return nil, err
+	}
+	u := s.named(name)
+	if u == nil || u.Record == "" {
+		return nil, nil
+	}
+	if same, err := u.isAt(dir, as); !same || err != nil {
+		return nil, err
+	}
+	of, err := recordOf(rec, u)
+	switch {
+	case of == nil || err != nil || of.Status == history.StatusOpen:
+		return nil, err
+	case of.Isolated == "":
+		if succeeded(of) || of.Recovered == nil {
+			return of, nil
+		}
+		return nil, nil
+	case !succeeded(of):
+		return nil, nil
+	}
+	if brought, err := isBrought(rec, of); !brought || err != nil {
+		return nil, err
+	}
+	return of, nil
+}
+
+// recordOf is the record of the last run of a message under way; nil: it had not begun.
+func recordOf(rec *recorder.Recorder, u *underWay) (*history.Record, error) {
+	of, err := rec.History().Get(u.Record)
+	if project.KindOf(err) == project.NotFound || isMissing(err) || err == nil && !isOf(of, u.Name) {
+		return nil, nil
+	}
+	return of, err
+}
+
+// isBrought says whether the work of an isolated run is in the tree, or a dead process was about to bring
+// it there.
+func isBrought(rec *recorder.Recorder, of *history.Record) (bool, error) {
+	if of.Draft == nil || of.Draft.State == history.DraftPublished {
+		return true, nil
+	}
+	open, _, err := rec.History().ListOpen()
+	if err != nil {
+		return false, err
+	}
+	for _, o := range open {
+		if o.Record.Reason == history.Publish && o.Record.Parent == of.ID {
+			return true, nil
+		}
+	}
+	return rec.WasPublished(of)
+}
+
+// refuseEnded is the refusal to touch a message that a record has decided: what would be done to it comes too late. One
+// that has failed may be cancelled.
+func refuseEnded(rec *recorder.Recorder, name string, dir disk.Dir, as string, editing bool) error {
+	of, err := decided(rec, name, dir, as)
+	if of == nil || err != nil {
+		return err
+	}
+	if succeeded(of) {
+		return DoneError(name, of.ID)
+	}
+	if !editing {
+		return nil
+	}
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s has failed: record %s", name, of.ID),
+		Advice: "'decree process' puts it among the dead, where it can be edited: 'decree inbox --dead'"}
+}
+
+// DoneError is the refusal to cancel or edit a message that the run id has done.
+func DoneError(name, id string) error {
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is done: record %s", strings.TrimSuffix(name, suffix), id),
+		Advice: fmt.Sprintf("'decree revert %s' takes back what it did; 'decree send' writes a new message", id)}
+}
