@@ -133,7 +133,7 @@ func (q *job) conclude(d *dirs, res *Result, came []Pending) (*Result, error) {
 	case run.Record.Status == history.StatusFailed && len(run.Changes) > 0: // decree could not put it back; a routine's own 125 is its failure like any other
 		return nil, &project.Error{Kind: project.Failed,
 			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, strings.Join(run.Notes, "; ")),
-			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on", run.Record.ID)}
+			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on; or give the message up: '%s'", run.Record.ID, cancelCommand(res.Name))}
 	}
 	if err := q.withdraw(d, run.Record.ID, outboxName, came); err != nil {
 		return nil, err
@@ -643,9 +643,14 @@ func whatNext(rec *history.Record, as string) string {
 
 // RetryCommand is what a person types to have the dead message called name tried again. It
 // can be pasted into bash, zsh and ksh, and shown on a terminal, whatever the name is.
-func RetryCommand(name string) string {
+func RetryCommand(name string) string { return inboxCommand("retry", name) }
+
+// cancelCommand is what a person types to give up the message called name, as RetryCommand.
+func cancelCommand(name string) string { return inboxCommand("cancel", name) }
+
+func inboxCommand(verb, name string) string {
 	word := strings.TrimSuffix(name, suffix)
-	command := "decree inbox retry "
+	command := "decree inbox " + verb + " "
 	if strings.HasPrefix(word, "-") {
 		command += "-- "
 	}

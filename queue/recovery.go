@@ -87,7 +87,10 @@ func isOf(rec *history.Record, name string) bool {
 // whether it still lies in the inbox.
 func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool) (*Result, bool, error) {
 	rec := res.Record
-	if err := q.takeBack(ctx, rec); err != nil {
+	err := q.takeBack(ctx, rec)
+	if err != nil && !here && barred(err) {
+		q.tellKept(rec, err)
+	} else if err != nil {
 		return nil, false, err
 	}
 	came, err := q.cameUntilDeath(d)
@@ -210,7 +213,7 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 	res, err := q.rec.Revert(ctx, recorder.MoveOptions{Refs: []string{rec.ID}, Yes: true})
 	var conflict *recorder.ConflictError
 	if errors.As(err, &conflict) {
-		conflict.Advice = fmt.Sprintf("message %s waits for it: take its run back with 'decree revert --merge %s' (or --force), or take the message out of the inbox", q.u.Name, rec.ID)
+		conflict.Advice = fmt.Sprintf("message %s waits for it: %s; or give the message up and leave the tree as it is: '%s'", tree.Quote(q.u.Name), waysBack(rec), cancelCommand(q.u.Name))
 	}
 	if err != nil {
 		return err
@@ -219,4 +222,19 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 		q.note("run %s of %s was interrupted, and is taken back: record %s", rec.ID, q.u.Name, res.Record.ID)
 	}
 	return nil
+}
+
+// barred says whether a run cannot be taken back because of how its paths are now.
+func barred(err error) bool { return errors.As(err, new(*recorder.ConflictError)) || ofFile(err) }
+
+// waysBack says how a person takes back a run at whose paths edits are.
+func waysBack(rec *history.Record) string {
+	return fmt.Sprintf("take its run back with 'decree revert --merge %[1]s', with --markers instead where both changed the same lines, or with --force over your edits", rec.ID)
+}
+
+// tellKept says that the run of the message under way stays in the tree: nobody waits for its
+// end any more, and what bars it is a person's.
+func (q *job) tellKept(rec *history.Record, cause error) {
+	q.note("%s was taken out of the inbox, and what its run %s changed stays: %v%s; 'decree diff %s' shows it; %s",
+		tree.Quote(q.u.Name), rec.ID, cause, recorder.NamedIn(cause), rec.ID, waysBack(rec))
 }

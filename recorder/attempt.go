@@ -355,7 +355,7 @@ func (u *run) giveUp(ctx context.Context) error {
 	}
 	if err != nil {
 		u.res.ExitCode = 125
-		u.say("not put back: %v%s", err, namedIn(err))
+		u.say("not put back: %v%s", err, NamedIn(err))
 		if advice := project.RightsAdvice(err); advice != "" {
 			u.say("%s; then 'decree revert %s' puts back", advice, u.rec.ID)
 		}
@@ -380,11 +380,11 @@ func (u *run) barred(items []plan.Item) error {
 	if len(items) > 1 {
 		what = "pipes, sockets or devices stand"
 	}
-	return fmt.Errorf("%s where there were files%s; decree removes none; move them away, then 'decree revert %s' puts back", what, namedIn(conflict), u.rec.ID)
+	return fmt.Errorf("%s where there were files%s; decree removes none; move them away, then 'decree revert %s' puts back", what, NamedIn(conflict), u.rec.ID)
 }
 
-// namedIn are the first paths of a conflict, for a line of words.
-func namedIn(err error) string {
+// NamedIn are the first paths of a conflict, for a line of words.
+func NamedIn(err error) string {
 	var conflict *ConflictError
 	if !errors.As(err, &conflict) || len(conflict.Items) == 0 {
 		return ""

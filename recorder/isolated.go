@@ -137,7 +137,7 @@ func (u *isolatedRun) publish(ctx context.Context) {
 		return
 	}
 	u.res.ExitCode = 125
-	u.say("not published: %v%s", err, namedIn(err))
+	u.say("not published: %v%s", err, NamedIn(err))
 	u.say("the draft waits: 'decree publish %s' tries again", u.rec.ID)
 }
 

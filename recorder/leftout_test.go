@@ -114,6 +114,6 @@ func TestConflictNamesItsPaths(t *testing.T) {
 	for _, p := range []tree.Path{"a", "b\n", "c", "d", "e", "f"} {
 		c.Items = append(c.Items, plan.Item{Path: p})
 	}
-	require.Equal(t, `: a, "b\n", c, d, e and 1 more`, namedIn(fmt.Errorf("x: %w", c)))
-	require.Empty(t, namedIn(syscall.EIO))
+	require.Equal(t, `: a, "b\n", c, d, e and 1 more`, NamedIn(fmt.Errorf("x: %w", c)))
+	require.Empty(t, NamedIn(syscall.EIO))
 }

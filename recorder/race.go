@@ -431,7 +431,7 @@ func (rc *race) conclude(ctx context.Context) {
 	}
 	if err != nil {
 		res.ExitCode = 125
-		rc.say("%s is not published: %v%s", res.Best.Name, err, namedIn(err))
+		rc.say("%s is not published: %v%s", res.Best.Name, err, NamedIn(err))
 		rc.say("its draft waits: 'decree publish %s' tries again", res.Best.Name)
 	}
 }

@@ -1,0 +1,69 @@
+//go:build unix
+
+package queue
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+)
+
+// killedOnceItRan has decree die at its first step that writes after a routine has worked.
+func (b *bench) killedOnceItRan() {
+	b.t.Helper()
+	require.Error(b.t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		return disktest.Action{Die: st.Write && len(b.ran()) > 0}
+	}), func(q *Queue) error { _, err := b.all(q); return err }))
+}
+
+func (b *bench) recover() {
+	b.t.Helper()
+	require.NoError(b.t, b.person(func(q *Queue) error {
+		_, err := q.o.Recorder.Recover(context.Background(), true)
+		return err
+	}))
+}
+
+// TestGivenUpHoldsNobody: a message whose run cannot be taken back, since a person edited what it changed, holds the
+// queue until it is given up, however that is done; then the edit stays, and the next message is done.
+func TestGivenUpHoldsNobody(t *testing.T) {
+	for name, giveUp := range map[string]func(b *bench) error{
+		"cancelled": func(b *bench) error {
+			return b.person(func(q *Queue) error { _, err := Cancel(q.o.Recorder, "h", "a.md", "not wanted"); return err })
+		},
+		"moved away": func(b *bench) error {
+			return os.Rename(filepath.Join(b.root, ".decree/inbox/a.md"), filepath.Join(b.base, "a.md"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, map[string]string{
+				".decree/config.yml":          "max_attempts: 1\n",
+				".decree/routines/develop.sh": "text=$(tail -n1 \"$message_file\"); echo \"$text\" >>\"$RAN\"; echo \"$text\" >>$text.txt\n",
+				".decree/inbox/a.md":          "one\n", ".decree/inbox/b.md": "two\n", "one.txt": "was\n",
+			})
+			b.killedOnceItRan()
+			b.recover()
+			b.put(map[string]string{"one.txt": "mine\n"})
+			for range 2 {
+				err := b.with(disk.OS, func(q *Queue) error { _, err := b.all(q); return err })
+				require.ErrorContains(t, err, "1 path differs")
+				require.Contains(t, err.(interface{ Hint() string }).Hint(), "'decree inbox cancel a'")
+			}
+			require.NoError(t, giveUp(b))
+			require.Equal(t, []string{"b.md done"}, names2(b.process()))
+			require.Equal(t, []string{"one", "two"}, b.ran())
+			require.Equal(t, "mine\n", b.read("one.txt"))
+			require.Empty(t, b.inbox())
+			said := strings.Join(b.said, "\n")
+			require.Contains(t, said, "what its run 2026112107020100-0 changed stays: 1 path differs from what run 2026112107020100-0 left: one.txt")
+			require.Contains(t, said, "decree revert --merge 2026112107020100-0")
+		})
+	}
+}
