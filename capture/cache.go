@@ -181,7 +181,7 @@ func freshCache(req *Request) (*cache, error) {
 }
 
 // memoryCache is for walks that write nothing.
-func memoryCache() *cache { return &cache{base: headSize, flushed: headSize} }
+func memoryCache() *cache { return &cache{base: headSize, flushed: headSize, unload: func() {}} }
 
 // close releases the file; blocks must no longer be used.
 func (c *cache) close() error {

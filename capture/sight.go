@@ -15,7 +15,8 @@ import (
 // Sightings tell what paths of a tree were at a moment in the past. Look walks the tree after that
 // moment. Where the change times say that nothing has changed since the moment, and the tree is as
 // the stat cache has it, the cache knows what was there, and Was says it later, even when the path
-// has been changed after the look.
+// has been changed after the look. Of a directory that the cache does not know, as one that a publish
+// has made since the last capture, the look notes the names: what is not among them was not there.
 //
 // Look and Was must not be called at the same time. Nothing is written, and no content is read.
 type Sightings struct {
@@ -26,23 +27,35 @@ type Sightings struct {
 	before int64
 	dirs   map[tree.Path]sighted
 	loaded int // bytes of the cache that were read since its memory was given back
+	listed int // about the bytes of memory that the directories take that the cache does not know
 }
 
 // mostLoaded is how much of the cache a look has in memory: many runs may work side by side, each
 // for hours, and Was is asked for few paths.
 const mostLoaded = 1 << 20
 
+// mostListed bounds Sightings.listed: of further directories nothing is known. nameSize is what a
+// name takes beside its bytes.
+const (
+	mostListed = 4 << 20
+	nameSize   = 64
+)
+
+// nothing is what the cache knows of such a directory.
+var nothing = newBlock(0, 0)
+
 // sighted is a directory that was not moved since the moment, and in which no name was made or
 // taken away.
 type sighted struct {
 	mode   uint32
+	alien  bool // the cache does not know it: its names alone are known, and it may be ignored
 	b      block
 	names  []string // sorted; nil: those of b
 	missed []int32  // the records of files that are not as the cache has them, ascending
 }
 
 // OpenSightings opens the cache in cacheDir as it is now. Where there is none that can be
-// used nothing will be known. Call Close at the end.
+// used names alone will be known. Call Close at the end.
 func OpenSightings(root, cacheDir disk.Dir) (*Sightings, error) {
 	c, err := openCache(&Request{Root: root, CacheDir: cacheDir})
 	if err != nil {
@@ -51,20 +64,20 @@ func OpenSightings(root, cacheDir disk.Dir) (*Sightings, error) {
 	return &Sightings{root: root, cache: c, dirs: map[tree.Path]sighted{}}, nil
 }
 
-// Blind says whether the cache knows nothing of the tree, so that no look will.
+// Blind says whether the cache knows nothing of the tree, so that a look tells of names alone.
 func (s *Sightings) Blind() bool { return s.cache.root.off == 0 }
 
 // Close releases the cache.
 func (s *Sightings) Close() error { return s.cache.close() }
 
-// Look walks what the cache has of the tree, until it has seen all of it or ctx ends, which is no
+// Look walks what the cache has of the tree, and some directories that it lacks, until it has seen all of it or ctx ends, which is no
 // error. before is the moment, in nanoseconds since 1970 by the clock that stamps the tree's files;
 // 0 says that the moment is not known, and then nothing is. A second look for the same moment
 // adds to what is known. Of paths that have vanished, or may not be looked at, nothing is known;
 // where the cache is damaged nothing is known of any path. Other errors end the walk.
 func (s *Sightings) Look(ctx context.Context, before int64) error {
 	self, err := s.root.Self()
-	if err != nil || before == 0 || s.Blind() {
+	if err != nil || before == 0 {
 		return err
 	}
 	if s.before != before {
@@ -101,8 +114,12 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir tree.Path, at ref)
 		return err
 	}
 	b, err := s.cache.block(at)
-	if err != nil || b == nil {
+	if err != nil {
 		return err
+	}
+	alien := b == nil
+	if alien {
+		b = nothing
 	}
 	if s.loaded += len(b); s.loaded > mostLoaded {
 		s.loaded = 0
@@ -112,9 +129,10 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir tree.Path, at ref)
 	if err != nil || !s.old(&self) {
 		return unseen(err)
 	}
-	seen := sighted{mode: self.Mode, b: b}
+	seen := sighted{mode: self.Mode, alien: alien, b: b}
+	var others []string
 	if !s.steady || b.flags()&flagOld == 0 || !b.sameListing(&self) {
-		if seen.names, err = namesOf(d); err != nil {
+		if others, err = s.list(d, &seen); err != nil {
 			return unseen(err)
 		}
 	}
@@ -126,6 +144,14 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir tree.Path, at ref)
 	}
 	if _, already := s.dirs[dir]; !already { // what was seen first was seen before more edits
 		s.dirs[dir] = seen
+	}
+	for _, name := range others {
+		if s.listed > mostListed {
+			break
+		}
+		if err := s.child(ctx, d, dir.Join(name), ref{}); err != nil {
+			return err
+		}
 	}
 	for i := range b.count() {
 		if b.kind(i) != kDir {
@@ -182,25 +208,36 @@ func (s *Sightings) stillOld(d disk.Dir) (bool, error) {
 	return err == nil && s.old(&in), err
 }
 
-func namesOf(d disk.Dir) ([]string, error) {
+// list notes the names in a directory, and returns those of the directories there that the cache
+// does not know.
+func (s *Sightings) list(d disk.Dir, seen *sighted) (others []string, err error) {
 	list, err := d.List()
-	names := make([]string, 0, len(list))
+	seen.names = make([]string, 0, len(list))
 	for _, e := range list {
-		names = append(names, e.Name)
+		seen.names = append(seen.names, e.Name)
+		if seen.alien {
+			s.listed += nameSize + len(e.Name)
+		}
+		if (e.Kind == disk.Directory || e.Kind == disk.Unknown) && e.Name != ".git" && e.Name != ".decree" && !seen.knowsDir(e.Name) {
+			others = append(others, e.Name)
+		}
 	}
-	slices.Sort(names)
-	return names, err
+	slices.Sort(seen.names)
+	return others, err
 }
 
 // Was returns what was at the path p at the moment; nil where nothing was there, or nothing that
 // a capture records. known is false where neither the cache nor the look can tell.
 func (s *Sightings) Was(p tree.Path) (was *tree.Entry, known bool) {
-	if at, ok := s.dirs[p]; ok {
+	at, ok := s.dirs[p]
+	switch {
+	case ok && at.alien:
+		return nil, false
+	case ok:
 		return &tree.Entry{Type: tree.Dir, Mode: at.mode}, true
 	}
 	dir, name := p.Parent(), p.Name()
-	at, ok := s.dirs[dir]
-	if !ok {
+	if at, ok = s.dirs[dir]; !ok {
 		if dir == "" {
 			return nil, false
 		}
@@ -229,6 +266,12 @@ func (s *sighted) record(name string) int {
 		}
 	}
 	return -1
+}
+
+// knowsDir says whether the cache has a directory of that name in this one, if only as ignored.
+func (s *sighted) knowsDir(name string) bool {
+	i := s.record(name)
+	return i >= 0 && s.b.kind(i).isDir()
 }
 
 func contains[T string | int32](sorted []T, v T) bool {

@@ -60,7 +60,12 @@ func TestSightings(t *testing.T) {
 		{name: "a directory moved before, and back during", before: `mv d x; cp -a x d`, early: `rm -r d; mv x d`, want: map[tree.Path]string{
 			"a": "?", "d": "?", "d/b": "?", "d/e": "?", "d/e/c": "?", "d/e/new": "?", "d/l": "?", "d/new": "?", "d/new/x": "?", "d/ign": "?", "new": "?", "a/x": "?"}},
 		{name: "a mode before", before: `chmod 700 d/e; chmod 600 a`, late: `chmod 755 d/e`, want: map[tree.Path]string{"d/e": "dir 700", "a": "?", "a/x": "?"}},
-		{name: "another kind before", before: `rm a d/b d/l; mkdir a; ln -s x d/b; echo x >d/l`, want: map[tree.Path]string{"a": "?", "a/x": "?", "d/b": "?", "d/l": "?"}},
+		{name: "another kind before", before: `rm a d/b d/l; mkdir a; ln -s x d/b; echo x >d/l`, want: map[tree.Path]string{"a": "?", "a/x": "none", "d/b": "?", "d/l": "?"}},
+		{name: "directories made before", before: `mkdir -p d/made/deep; echo x >d/made/deep/f`, late: `echo y >d/made/deep/y; rm d/made/deep/f; mkdir d/made/more`, want: map[tree.Path]string{
+			"d/made": "?", "d/made/deep": "?", "d/made/deep/f": "?", "d/made/deep/y": "none", "d/made/more": "none", "d/made/more/x": "none", "d/made/deep/f/x": "?"}},
+		{name: "a name given during in a directory made before", before: `mkdir -p d/made/deep`, early: `echo x >d/made/x`, want: map[tree.Path]string{
+			"d/made": "?", "d/made/x": "?", "d/made/y": "?", "d/made/deep": "?", "d/made/deep/x": "?"}},
+		{name: "a directory made during", early: `mkdir out/made`, want: map[tree.Path]string{"out/made": "?", "out/made/x": "?"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bothWalks(t, func(t *testing.T, s *site) {
@@ -115,8 +120,8 @@ func (s *site) seen(sights *Sightings, paths map[tree.Path]string) map[tree.Path
 	return out
 }
 
-// TestSightingsOfNothing: without a cache, with a damaged one, without a moment, and when it is
-// ended before it begins, nothing is known.
+// TestSightingsOfNothing: with a damaged cache, without a moment, and when it is ended before it
+// begins, nothing is known; without a cache the names alone.
 func TestSightingsOfNothing(t *testing.T) {
 	s := newSite(t)
 	s.write("d/a", "1")
@@ -129,7 +134,7 @@ func TestSightingsOfNothing(t *testing.T) {
 		return s.seen(sights, nothing)
 	}
 	before := s.moment()
-	assert.Equal(t, nothing, look(t.Context(), before))
+	assert.Equal(t, map[tree.Path]string{"": "?", "d": "?", "d/a": "?", "d/b": "none", "b": "none"}, look(t.Context(), before))
 	s.req.start = always
 	require.NoError(t, s.capture().Commit())
 	assert.Equal(t, nothing, look(t.Context(), 0))

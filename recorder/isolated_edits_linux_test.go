@@ -426,7 +426,8 @@ func keysOf(maps ...map[tree.Path]string) (keys []tree.Path) {
 
 // TestEditsAfterTheLook: what is edited after the walk beside the command has seen it has the
 // base that the cache knows: an edit is a conflict that can be merged, a sibling none. Files
-// that were edited since the last record, and then again, have none.
+// that were edited since the last record, and then again, have none. In a directory that was made
+// since the last record a new file beside another new one has one: it was not there.
 func TestEditsAfterTheLook(t *testing.T) {
 	b := newBench(t)
 	write := func(p, text string) {
@@ -441,6 +442,7 @@ func TestEditsAfterTheLook(t *testing.T) {
 		return r.Checkpoint(context.Background(), CheckpointOptions{})
 	})
 	write("d/two", "edited before\n")
+	write("made/deep/f", "1\n")
 	settled(t, b)
 	null, err := os.Open(os.DevNull)
 	require.NoError(t, err)
@@ -460,12 +462,13 @@ func TestEditsAfterTheLook(t *testing.T) {
 			write("d/two", "edited\n")
 			write("d/sibling", "s\n")
 			write("sibling", "s\n")
+			write("made/deep/sibling", "s\n")
 			require.NoError(t, os.Remove(filepath.Join(b.root, "d/gone")))
 			require.NoError(t, os.Rename(filepath.Join(b.root, "e"), filepath.Join(b.root, "away")))
 			return res, err
 		}
 		res, err := r.RunIsolated(context.Background(), RunOptions{
-			Args: []string{"sh", "-euc", `for f in d/*; do sed -i s/1/run/ $f; done; mv d/moved d/to; echo run >d/two; echo n >d/new; echo n >new; mkdir n; echo n >n/n; echo run >e/f`},
+			Args: []string{"sh", "-euc", `for f in d/*; do sed -i s/1/run/ $f; done; mv d/moved d/to; echo run >d/two; echo n >d/new; echo n >new; mkdir n; echo n >n/n; echo n >made/deep/new; echo run >e/f`},
 			Dir:  b.root, Stdin: null, Grace: time.Second, Env: os.Environ(),
 		}, IsolatedOptions{})
 		if errors.As(err, new(*layer.Refusal)) {
@@ -485,7 +488,7 @@ func TestEditsAfterTheLook(t *testing.T) {
 		paths = append(paths, it.Path)
 	}
 	require.Equal(t, []tree.Path{"d/back", "d/gone", "d/merged", "d/two", "e/f"}, paths)
-	_, err = r.Publish(context.Background(), PublishOptions{Merge: plan.Refuse, Paths: []tree.Path{"d/merged", "d/moved", "d/to", "d/new", "new", "n"}})
+	_, err = r.Publish(context.Background(), PublishOptions{Merge: plan.Refuse, Paths: []tree.Path{"d/merged", "d/moved", "d/to", "d/new", "new", "n", "made/deep/new"}})
 	require.NoError(t, err)
 	now := treeNow(t, b.root)
 	require.Equal(t, `file 644 "run\n2\n3\n4\nuser\n"`, now["d/merged"])
