@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ type fired struct {
 	Expression string    `json:"expression"`
 	Last       time.Time `json:"last"` // the minute it fired in last, or was seen first
 	// Pending is the file that the last firing writes into the inbox. It stands
-	// here first: after a death in between, the next daemon writes it.
+	// here first: after a death in between, or where it could not be written, the next look writes it.
 	Pending string `json:"pending,omitempty"`
 }
 
@@ -48,6 +49,7 @@ type cron struct {
 	recorded func(id string) (bool, error)
 	s        *cronState
 	told     map[string]string // job -> the mistake that was told
+	failing  time.Time         // the minute since which each look has failed; zero: the last one has not
 }
 
 func newCron(q *Queue, note func(string)) *cron {
@@ -77,9 +79,22 @@ func (c *cron) serve(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// tick fires what is due in the present minute, and what was missed where the
-// job wants that.
+// tick fires what is due in the present minute, and what was missed where the job wants that, or
+// since looks before this one have failed.
 func (c *cron) tick() error {
+	now := c.clock().In(c.loc)
+	err := c.look(now)
+	switch {
+	case err == nil:
+		c.failing = time.Time{}
+	case c.failing.IsZero():
+		c.failing = now.Truncate(time.Minute)
+	}
+	return err
+}
+
+// look is one look at the jobs.
+func (c *cron) look(now time.Time) error {
 	root, err := c.p.Disk.OpenRoot(c.root)
 	if err != nil {
 		return err
@@ -99,17 +114,16 @@ func (c *cron) tick() error {
 	}
 	defer inbox.Close()
 	if c.s == nil {
-		if err := c.load(inbox, jobs); err != nil {
+		if err := c.load(inbox); err != nil {
 			return err
 		}
 	}
+	errs := []error{c.deliver(inbox, jobs)}
 	list, err := files(jobs)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(list, func(a, b Pending) int { return compareNames(a.Name, b.Name) })
-	now := c.clock().In(c.loc)
-	var errs []error
 	for _, f := range list {
 		if err := c.job(inbox, jobs, f.Name, now); err != nil {
 			errs = append(errs, err)
@@ -118,8 +132,8 @@ func (c *cron) tick() error {
 	return errors.Join(errs...)
 }
 
-// load reads cron.json and writes the message of a firing that a death cut short.
-func (c *cron) load(inbox, jobs disk.Dir) error {
+// load reads cron.json.
+func (c *cron) load(inbox disk.Dir) error {
 	s := &cronState{Version: 1}
 	data, err := project.ReadFile(c.p.Store, cronFile, maxState)
 	if err != nil && !isMissing(err) {
@@ -135,20 +149,27 @@ func (c *cron) load(inbox, jobs disk.Dir) error {
 	}
 	s.Jobs = renamed(s.Jobs, unquoted)
 	c.s = s
-	for name, f := range s.Jobs {
+	return nil
+}
+
+// deliver writes the messages of firings that were cut short, by a death, or since they could not be
+// written. The others of a job wait for that: it has one Pending.
+func (c *cron) deliver(inbox, jobs disk.Dir) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.s.Jobs)) {
+		f := c.s.Jobs[name]
 		if f.Pending == "" {
 			continue
 		}
-		if err := c.resume(inbox, jobs, name, f.Pending); err != nil {
-			c.s = nil // to be loaded again
-			return err
+		err := c.resume(inbox, jobs, name, f.Pending)
+		if err == nil {
+			err = c.delivered(f)
 		}
-		if err := c.delivered(f); err != nil {
-			c.s = nil
-			return err
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", tree.Quote(name), err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // renamed is jobs with each name put through f.
@@ -160,9 +181,9 @@ func renamed(jobs map[string]*fired, f func(string) string) map[string]*fired {
 	return out
 }
 
-// resume writes the message of a firing that a death cut short, unless it was
-// written: then it is in the inbox, or was done, and its record stands even where
-// a person has emptied done.
+// resume writes the message of a firing that was cut short, unless it was written:
+// then it is in the inbox, or was done, and its record stands even where a person has
+// emptied done.
 func (c *cron) resume(inbox, jobs disk.Dir, job, file string) error {
 	there, err := c.exists(inbox, file)
 	if err != nil || there {
@@ -272,6 +293,9 @@ func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 	delete(c.told, name)
 	minute := now.Truncate(time.Minute)
 	f := c.s.Jobs[name]
+	if f != nil && f.Pending != "" {
+		return nil // deliver has told why
+	}
 	if f != nil && f.Last.Sub(minute) > clockSlack {
 		c.note(fmt.Sprintf("cron: %s: it last fired at %s, which is still to come: the clock was set back; it fires again from now on", name, f.Last.In(c.loc).Format("2006-01-02 15:04")))
 		f.Last = minute.Add(-time.Minute)
@@ -287,8 +311,9 @@ func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 	due := when.Due(minute)
 	missed := when.Next(f.Last.In(c.loc))
 	late := !missed.IsZero() && missed.Before(minute)
+	owed := late && !c.failing.IsZero() && !missed.Before(c.failing)
 	switch {
-	case due || late && m.CatchUp:
+	case due || late && m.CatchUp || owed:
 		return c.fire(inbox, m, name, f, minute)
 	case isNew, late:
 		f.Last = minute

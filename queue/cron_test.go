@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -160,6 +161,86 @@ func TestCronDied(t *testing.T) {
 			require.Empty(t, at("2026-11-21 07:01:50"), "step %d: it was there, and may be anywhere since", n)
 		})
 	}
+}
+
+// TestCronCannotWrite: what cannot be written for a while is written by the first look of the same
+// daemon that can, once, and the firings after it come too.
+func TestCronCannotWrite(t *testing.T) {
+	message := func(st disktest.Step) bool { return st.Write && strings.Contains(st.Path, "inbox/") }
+	inbox := func(st disktest.Step) bool { return strings.HasSuffix(st.Path, ".decree/inbox") }
+	state := func(st disktest.Step) bool { return st.Write && strings.Contains(filepath.Base(st.Path), cronFile) }
+	every := func(st disktest.Step) bool { return st.Write }
+	for _, c := range []struct {
+		name   string
+		more   string
+		refuse func(disktest.Step) bool
+		late   []string // what comes with the first look that can
+	}{
+		{"message", "", message, []string{"2026112102300000-0.md"}},
+		{"message, caught up", "catch_up: true\n", message, []string{"2026112102300000-0.md"}},
+		{"inbox", "", inbox, []string{"2026112102330000-0.md"}},
+		{"inbox, caught up", "catch_up: true\n", inbox, []string{"2026112102330000-0.md"}},
+		{"state", "", state, []string{"2026112102330000-0.md"}},
+		{"every step that writes", "", every, []string{"2026112102330000-0.md"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.job("night.md", "30 2 * * *", c.more)
+			full, refused := false, 0
+			err := b.clockworkOn(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+				if !full || !c.refuse(st) {
+					return disktest.Action{}
+				}
+				refused++
+				return disktest.Action{Err: syscall.ENOSPC}
+			}), time.UTC, func(at func(string) []string) {
+				require.Empty(t, at("2026-11-21 02:20:00"))
+				full = true
+				require.Empty(t, at("2026-11-21 02:30:05"))
+				require.NotZero(t, refused)
+				require.Empty(t, at("2026-11-21 02:30:07"))
+				require.Empty(t, at("2026-11-21 02:31:00"))
+				full = false
+				require.Equal(t, c.late, at("2026-11-21 02:33:00"))
+				require.Len(t, at("2026-11-21 02:33:02"), 1)
+				require.Len(t, at("2026-11-21 12:00:00"), 1)
+				full = true
+				require.Len(t, at("2026-11-22 02:30:00"), 1)
+				full = false
+				require.Len(t, at("2026-11-22 02:30:02"), 2)
+			})
+			require.NoError(t, err)
+			b.clockwork(time.UTC, func(at func(string) []string) { require.Len(t, at("2026-11-22 02:40:00"), 2) })
+		})
+	}
+}
+
+// TestCronKeepsWhatWaits: a firing that waits to be written is not lost to the next ones of its job,
+// nor does it keep another job's.
+func TestCronKeepsWhatWaits(t *testing.T) {
+	b := newBench(t, nil)
+	b.job("a.md", "*/2 * * * *", "")
+	b.job("b.md", "* * * * *", "")
+	first := ""
+	require.NoError(t, b.clockworkOn(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if first != "" && strings.HasSuffix(st.To, first) {
+			return disktest.Action{Err: syscall.EACCES}
+		}
+		return disktest.Action{}
+	}), time.UTC, func(at func(string) []string) {
+		first = "2026112107020000-0.md"
+		require.Len(t, at("2026-11-21 07:02:00"), 1)
+		require.Len(t, at("2026-11-21 07:03:00"), 2)
+		require.Len(t, at("2026-11-21 07:04:00"), 3)
+		first = ""
+		require.Len(t, at("2026-11-21 07:06:00"), 6)
+	}))
+	require.Contains(t, b.read(".decree/inbox/2026112107020000-0.md"), "cron_job: a\n")
+	jobs := ""
+	for _, name := range b.inbox() {
+		jobs += b.read(".decree/inbox/" + name)
+	}
+	require.Equal(t, 2, strings.Count(jobs, "cron_job: a\n"))
 }
 
 // TestCronDoneBeforeItWasNoted: its daemon died when the message was in the inbox,
