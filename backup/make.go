@@ -514,7 +514,11 @@ func (mk *making) archive(ctx context.Context) error {
 	prev := mk.place.Manifest
 	_, shelf := mk.o.Target.(target.Shelf)
 	if prev != nil {
-		if _, done := mk.m.Others[prev.Generation()]; !done {
+		done, err := mk.keepsZip(ctx, prev.Generation())
+		if err != nil {
+			return mk.notMade(err)
+		}
+		if !done {
 			g, err := mk.place.zipGeneration(ctx, prev, mk.known)
 			if err != nil {
 				return mk.notMade(err)
@@ -537,6 +541,28 @@ func (mk *making) archive(ctx context.Context) error {
 		}
 		mk.m.Timestamp = mk.m.Timestamp.Add(time.Second)
 	}
+}
+
+// keepsZip says whether the zip of a generation, if there is one already, may stay. One that was changed or lost is taken
+// away, to be made anew; who has no key to read it knows of no damage.
+func (mk *making) keepsZip(ctx context.Context, generation string) (bool, error) {
+	g, made := mk.m.Others[generation]
+	if !made {
+		return false, nil
+	}
+	sum, err := mk.place.zipSum(ctx, generation)
+	if target.AboutKey(err) || err == nil && sum == g.SHA256 {
+		return true, nil
+	}
+	if err != nil && !isDamage(err) {
+		return false, err
+	}
+	name := mk.place.archiveName(generation)
+	mk.o.Tell(fmt.Sprintf("%s/%s was changed, or is missing, and is made anew", mk.o.Target, name))
+	if err := mk.o.Target.Delete(ctx, name); err != nil && !isMissing(err) {
+		return false, err
+	}
+	return false, nil
 }
 
 // plainSize is the length of a file, in bytes, up to which current/ and the zips have it.

@@ -293,9 +293,13 @@ func (p *Place) Resolve(ref string) (string, error) {
 	return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("several generations have %s in their names: %s", ref, strings.Join(found, ", ")), Advice: "give more of the name"}
 }
 
-// proofs reads proofs.jsonl, oldest first; a line that is none is passed over.
+// proofs reads proofs.jsonl, oldest first; a line that is none is passed over, and a whole file that is not what was
+// written there: the next proof begins it anew.
 func (p *Place) proofs(ctx context.Context) (list []Proof, version target.Version, data []byte, err error) {
 	data, version, err = p.Target.Read(ctx, p.At(ProofsFile), MaxManifest)
+	if errors.Is(err, target.ErrDamaged) {
+		return nil, version, nil, nil
+	}
 	if err != nil {
 		return nil, "", nil, p.about(ProofsFile, err)
 	}

@@ -1,0 +1,87 @@
+package backup
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/stretchr/testify/require"
+
+	"decree/backup/target"
+	"decree/disk/disktest"
+)
+
+// TestZipsAreMadeAnew: on a target without current/ the newest generation has its zip at once. Where that was changed or
+// lost, the next backup, after which the zip alone has that generation, makes it anew.
+func TestZipsAreMadeAnew(t *testing.T) {
+	for name, change := range map[string]func(string) string{
+		"lost":     nil,
+		"cut":      func(s string) string { return s[:30] },
+		"replaced": func(string) string { return "mine" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			bucket := func(do func(o Options) error) string {
+				w.clk = w.clk.Add(time.Hour)
+				return w.told(func(o Options) error {
+					o.Target = &flat{Target: o.Target}
+					return do(o)
+				})
+			}
+			make := func(o Options) error { _, err := Make(t.Context(), o); return err }
+			for range 2 {
+				bucket(make)
+			}
+			bucket(func(o Options) error {
+				place, err := One(t.Context(), o.Target, "tree")
+				require.NoError(t, err)
+				zip := place.archiveName(place.Manifest.Generation())
+				if change == nil {
+					return o.Target.Delete(t.Context(), zip)
+				}
+				w.rewrite("target/"+zip, change)
+				return nil
+			})
+			require.Contains(t, bucket(make), "was changed, or is missing, and is made anew")
+			require.NotContains(t, bucket(make), "made anew")
+			bucket(func(o Options) error {
+				place, err := One(t.Context(), o.Target, "tree")
+				require.NoError(t, err)
+				require.Len(t, place.Manifest.Others, 6)
+				for of, g := range place.Manifest.Others {
+					sum, err := place.zipSum(t.Context(), of)
+					require.NoError(t, err, of)
+					require.Equal(t, g.SHA256, sum, of)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestDamagedProofs: an encrypted proofs.jsonl that is not what was written there costs the proofs in it alone.
+func TestDamagedProofs(t *testing.T) {
+	m := disktest.NewMem()
+	memory, err := m.MkdirAll("/store", 0o700)
+	require.NoError(t, err)
+	id, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
+	dir, err := target.OpenDirectory(m, "/t", true)
+	require.NoError(t, err)
+	e, err := target.Encrypted(dir, target.Keys{Recipients: id.Recipient().String(), Memory: keyMemory{memory}})
+	require.NoError(t, err)
+	p := &Place{Target: e, Name: "p"}
+	require.NoError(t, p.AddProof(t.Context(), Proof{At: time.Unix(1, 0), Generation: "a"}))
+	for _, data := range []string{"", "none of age's", "age-encryption.org/v1\n"} {
+		require.NoError(t, dir.Delete(t.Context(), p.At(ProofsFile)))
+		require.NoError(t, put(t.Context(), dir, p.At(ProofsFile), strings.NewReader(data)))
+		list, err := p.Proofs(t.Context())
+		require.NoError(t, err, "%q", data)
+		require.Empty(t, list)
+		require.NoError(t, p.AddProof(t.Context(), Proof{At: time.Unix(2, 0), Generation: "b"}))
+		list, err = p.Proofs(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+	}
+}
