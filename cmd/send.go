@@ -94,7 +94,7 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 	}
 	s.checkSent(&rec.Project().Site, sent.message)
 	if sent.stays {
-		s.note("this is an isolated run: " + sent.Name + " is in the inbox of its layer, and a publish does not bring it into the project's; send it again after the run")
+		s.note("this is an isolated run: " + sent.Name + " is in the inbox of its layer; if a message is done in that, it comes into the project's inbox when the work of the message is published; of another run it stays there: then send it again after the run")
 	}
 	if s.global.json {
 		err = s.printJSON(sent)
