@@ -2,8 +2,10 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"decree/disk"
 	"decree/tree"
@@ -140,7 +142,11 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // Hint tells how to go on.
 func (e *UnreadableError) Hint() string {
-	return "ignore it in .decreeignore, or go on without it: --skip-unreadable"
+	without := "'decree run' and 'decree checkpoint' can go on without it: --skip-unreadable"
+	if errors.Is(e.Err, fs.ErrPermission) {
+		return fmt.Sprintf("let it be read ('chmod u+rX %s'), or ignore it in .decreeignore; %s", tree.ShellWord(string(e.Path)), without)
+	}
+	return "ignore it in .decreeignore; " + without
 }
 
 // ChangingError is returned before a run for a file that changed each time it was read.

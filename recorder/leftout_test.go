@@ -12,9 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"decree/capture"
 	"decree/disk"
 	"decree/disk/disktest"
 	"decree/plan"
+	"decree/project"
 	"decree/tree"
 )
 
@@ -116,4 +118,13 @@ func TestConflictNamesItsPaths(t *testing.T) {
 	}
 	require.Equal(t, `: a, "b\n", c, d, e and 1 more`, NamedIn(fmt.Errorf("x: %w", c)))
 	require.Empty(t, NamedIn(syscall.EIO))
+}
+
+// TestUnreadableHasANextStep: what cannot be read where a run is taken back is named with what helps.
+func TestUnreadableHasANextStep(t *testing.T) {
+	err := lookError(fmt.Errorf("look: %w", &fs.PathError{Op: "open", Path: "/p/a b", Err: syscall.EACCES}))
+	require.Contains(t, project.HintOf(err), `chmod u+rX '/p/a b'`)
+	unread := &capture.UnreadableError{Path: "z", Err: fs.ErrPermission}
+	require.Contains(t, unread.Hint(), "chmod u+rX z")
+	require.NotContains(t, (&capture.UnreadableError{Path: "z", Err: syscall.EIO}).Hint(), "chmod")
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -192,13 +193,18 @@ func strandedAdvice(err error) string {
 	return fmt.Sprintf("%s is on a file system or in a subvolume that came since, and cannot be renamed out of it: unmount it, or delete it ('btrfs subvolume delete')", tree.Quote(moved.Path))
 }
 
-// lookError gives a refusal to look at a path its kind.
+// lookError gives a refusal to look at a path its kind, and what cannot be read its next step.
 func lookError(err error) error {
 	var link *worktree.LinkError
 	var special *worktree.SpecialError
 	var forbidden *worktree.ForbiddenError
 	if errors.As(err, &link) || errors.As(err, &special) || errors.As(err, &forbidden) {
 		return &project.Error{Kind: project.Refused, Err: err, State: project.Unchanged}
+	}
+	var denied *fs.PathError
+	if errors.As(err, &denied) && errors.Is(denied.Err, fs.ErrPermission) && project.RightsAdvice(err) == "" {
+		return &project.Error{Kind: project.KindOf(err), Err: err, State: project.Unchanged,
+			Advice: fmt.Sprintf("let it be read ('chmod u+rX %s') or move it away, then run this again", tree.ShellWord(denied.Path))}
 	}
 	return err
 }
