@@ -60,12 +60,7 @@ func (s *session) messageEnded(r *queue.Result) {
 	fmt.Fprintf(&b, "decree: %s: ", oneLine(r.Name))
 	switch r.Outcome {
 	case queue.Done:
-		b.WriteString("done" + messageTook(r) + "; ")
-		if r.Record != nil && r.Record.Changes != (history.Changes{}) {
-			b.WriteString(changesInWords(r.Record.Changes) + "; record " + r.Record.ID)
-		} else {
-			b.WriteString("it changed nothing")
-		}
+		b.WriteString("done" + messageTook(r) + "; " + workDone(r.Record))
 		if r.Published != nil {
 			b.WriteString("; published by record " + r.Published.ID)
 		}
@@ -84,6 +79,18 @@ func (s *session) messageEnded(r *queue.Result) {
 	if r.Outcome == queue.Dead {
 		s.say("  %s  try it again", queue.RetryCommand(strings.TrimPrefix(r.Place, "dead/")))
 	}
+}
+
+// workDone says what the work of a run that succeeded is.
+func workDone(rec *history.Record) string {
+	switch {
+	case rec == nil:
+	case rec.Changes != (history.Changes{}):
+		return changesInWords(rec.Changes) + "; record " + rec.ID
+	case changesOf(rec) == directoriesAlone:
+		return directoriesAlone + "; record " + rec.ID
+	}
+	return "it changed nothing"
 }
 
 // workLeft says what became of the work of a run that did not succeed.
