@@ -1,6 +1,8 @@
 package project
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -15,7 +17,7 @@ import (
 //
 //	swap/store/     what comes into the store
 //	swap/old/       what was there
-//	swap/journal    {"version":1,"store":{"new":[names],"gone":[names]},"decree":{...},"tmp":"<name>"}: from here on it is finished
+//	swap/journal    {"version":1,"store":{"new":[names],"gone":[names]},"decree":{...},"tmp":"<name>","config":"<sha256>"}: from here on it is finished
 //
 // and what comes into .decree lies in .decree/tmp/<tmp>/new, since the two may be on different
 // disks. For each name what is there is moved to old, and then the new is moved in: that the new
@@ -45,6 +47,8 @@ type swapPlan struct {
 	Tmp     string    `json:"tmp"` // of the directory in .decree/tmp
 	// From is the project whose history it is, if that is not this one.
 	From string `json:"from,omitempty"`
+	// Config is the hash of .decree/config.yml as it was when the swap was decided, in hex; "": there was none.
+	Config string `json:"config,omitempty"`
 }
 
 // swapNames are names in one directory: those that get a new content, and those that get none.
@@ -121,6 +125,9 @@ func (s *Swap) Drop() error {
 func (s *Swap) Decide(store, decree []string, from string) error {
 	plan := swapPlan{Version: 1, Tmp: s.tmp, From: from}
 	var err error
+	if plan.Config, err = configSum(s.p.Decree); err != nil {
+		return err
+	}
 	if plan.Store, err = swapNamesOf(s.Store, store); err != nil {
 		return err
 	}
@@ -178,6 +185,9 @@ func (p *Project) FinishSwap(then func() error) (finished bool, err error) {
 			Advice: "let the decree finish it that has begun it"}
 	}
 	if err := p.swapIn(dir, plan); err != nil {
+		return false, err
+	}
+	if err := p.keepEdited(plan); err != nil {
 		return false, err
 	}
 	if p.form.Awaits || plan.From != "" && plan.From != p.form.From {
@@ -256,6 +266,40 @@ func (p *Project) swapDecree(plan swapPlan) error {
 	}
 	defer old.Close()
 	return moveAll(fresh, p.Decree, old, plan.Decree)
+}
+
+// keepEdited puts the config.yml that was there aside where somebody has changed it since the swap was decided, as
+// after the death of the process that did: of no other file would an edit be nowhere else.
+func (p *Project) keepEdited(plan swapPlan) error {
+	tmp, err := disk.OpenPath(p.Decree, path.Join("tmp", plan.Tmp, swapOld))
+	if err != nil {
+		return unlessMissing(err)
+	}
+	defer tmp.Close()
+	now, err := configSum(tmp)
+	if err != nil || now == "" || now == plan.Config {
+		return err
+	}
+	aside, err := p.openAside()
+	if err != nil {
+		return err
+	}
+	defer aside.Close()
+	to, err := moveAside(tmp, configFile, aside, configFile)
+	if err == nil {
+		p.note("%s/%s was changed while a restore of a backup was not finished; what was written there is now %s/%s/%s", dirName, configFile, dirName, asideDir, to)
+	}
+	return err
+}
+
+// configSum is the hash of the config.yml in dir, in hex; "" where there is none that is a config.
+func configSum(dir disk.Dir) (string, error) {
+	data, err := ReadFile(dir, configFile, maxConfig)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrTooLarge) || errors.Is(err, fs.ErrPermission) || disk.OtherKind(err) {
+		return "", nil
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), err
 }
 
 // moveIn puts the new content of a name into its place: as long as it is not there yet,

@@ -127,6 +127,40 @@ func TestASwapIsAllOrNothing(t *testing.T) {
 	}
 }
 
+// TestAnEditBesideAnUnfinishedSwap: what a person writes into config.yml after the death of a swap that was decided
+// is kept beside the one that the swap brings.
+func TestAnEditBesideAnUnfinishedSwap(t *testing.T) {
+	for _, edited := range []bool{false, true} {
+		root, base := t.TempDir(), t.TempDir()
+		where := Where{RootFlag: root, Cwd: root, StoreEnv: base, RealPath: func(s string) (string, error) { return s, nil }}
+		p, err := Open(disk.OS, where, true)
+		require.NoError(t, err)
+		config := filepath.Join(root, ".decree", "config.yml")
+		write(t, config, "# old")
+		require.Error(t, swapping(t, root, base, func(s disktest.Step) disktest.Action {
+			return disktest.Action{Die: p.Swapping()}
+		}))
+		if edited {
+			write(t, config, "# mine")
+		}
+		unlock, err := p.Lock(t.Context(), Holder{PID: os.Getpid()}, 0)
+		require.NoError(t, err)
+		finished, err := p.FinishSwap(nil)
+		require.NoError(t, err)
+		require.True(t, finished)
+		unlock()
+		require.NoFileExists(t, config)
+		kept, err := os.ReadFile(filepath.Join(root, ".decree/aside/config.yml"))
+		if edited {
+			require.NoError(t, err)
+			require.Equal(t, "# mine", string(kept))
+		} else {
+			require.ErrorIs(t, err, os.ErrNotExist)
+		}
+		p.Close()
+	}
+}
+
 func TestBackupName(t *testing.T) {
 	for _, c := range []struct{ config, git, want string }{
 		{"", "", "my-tree"},

@@ -16,7 +16,7 @@ import (
 func (r *Recorder) finishSwap() error {
 	finished, err := r.project.FinishSwap(r.swapped)
 	if finished {
-		r.note("a restore of a backup that had been interrupted was finished")
+		r.note("a restore of a backup that had been interrupted was finished; the files of the tree are as they were: for those, too, run it again with --tree")
 	}
 	return err
 }
