@@ -67,3 +67,28 @@ func TestGivenUpHoldsNobody(t *testing.T) {
 		})
 	}
 }
+
+// TestGivenUpBesideWhatCannotBeRead: a message whose run cannot be taken back, since a directory that it made cannot be
+// read, is given up like another one; the next one waits until the directory can be read, and no longer for the message.
+func TestGivenUpBesideWhatCannotBeRead(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml":          "max_attempts: 1\n",
+		".decree/routines/develop.sh": "text=$(tail -n1 \"$message_file\"); [ \"$text\" = two ] || { mkdir z; echo 1 >z/f; }; echo \"$text\" >>\"$RAN\"\n",
+		".decree/inbox/a.md":          "one\n", ".decree/inbox/b.md": "two\n",
+	})
+	b.killedOnceItRan()
+	b.recover()
+	z := filepath.Join(b.root, "z")
+	require.NoError(t, os.Chmod(z, 0))
+	defer func() { _ = os.Chmod(z, 0o755) }()
+	asUser := func() error {
+		return b.with(disktest.Inject(disk.OS, disktest.Rights), func(q *Queue) error { _, err := b.all(q); return err })
+	}
+	require.ErrorContains(t, asUser(), "z: permission denied")
+	require.NoError(t, b.person(func(q *Queue) error { _, err := Cancel(q.o.Recorder, "h", "a.md", "not wanted"); return err }))
+	require.ErrorContains(t, asUser(), "z: permission denied")
+	require.Contains(t, strings.Join(b.said, "\n"), "a.md was taken out of the inbox, and what its run")
+	require.NoError(t, os.Chmod(z, 0o755))
+	require.Equal(t, []string{"b.md done"}, names2(b.process()))
+	require.Equal(t, "1\n", b.read("z/f"), "nobody takes it back unasked")
+}
