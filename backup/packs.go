@@ -77,6 +77,9 @@ func missingOr(there bool) error {
 func (c *contents) add(ctx context.Context, pack tree.Hash, size int64) error {
 	headers, err := readAll(ctx, c.p.Target, c.p.indexName(pack), maxHeaders)
 	if err == nil {
+		err = fits(headers, size)
+	}
+	if err == nil {
 		err = c.headers(pack, headers)
 	}
 	if err == nil || ctx.Err() != nil || errors.Is(err, target.ErrGone) {
@@ -87,6 +90,18 @@ func (c *contents) add(ctx context.Context, pack tree.Hash, size int64) error {
 		err = c.headers(pack, headers)
 	}
 	return err
+}
+
+// fits says whether the headers are of a pack as long as this one, which has nothing behind its last block.
+func fits(headers []byte, size int64) error {
+	var end int64
+	if err := store.ReadHeaders(headers, func(o store.Packed) { end = o.Block + o.Length }); err != nil {
+		return err
+	}
+	if end != size {
+		return fmt.Errorf("headers of blocks up to %d of %d: %w", end, size, errSize)
+	}
+	return nil
 }
 
 // headers takes the objects of a pack by the headers of its blocks, all of them or none.

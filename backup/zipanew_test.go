@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 
 	"decree/backup/target"
 	"decree/disk/disktest"
+	"decree/store"
+	"decree/tree"
 )
 
 // TestZipsAreMadeAnew: on a target without current/ the newest generation has its zip at once. Where that was changed or
@@ -84,4 +87,31 @@ func TestDamagedProofs(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 	}
+}
+
+// TestHeadersOfAnotherPack: an index that is another pack's is not believed, and the headers in the pack itself are taken.
+func TestHeadersOfAnotherPack(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.with(func(o Options) error {
+		place, err := One(t.Context(), o.Target, "tree")
+		require.NoError(t, err)
+		var packs []tree.Hash
+		for h := range place.Manifest.Packs {
+			packs = append(packs, h)
+		}
+		require.GreaterOrEqual(t, len(packs), 2)
+		require.NotEqual(t, place.Manifest.Packs[packs[0]], place.Manifest.Packs[packs[1]])
+		name := "target/" + place.indexName(packs[0])
+		other := w.read("target/" + place.indexName(packs[1]))
+		w.rewrite(name, func(string) string { return other })
+		proof, err := Drill(t.Context(), o, false)
+		require.NoError(t, err)
+		require.True(t, proof.OK, proof.Problems)
+		c, err := place.packContents(t.Context(), place.Manifest.Packs, new(store.Numbers), func(pack tree.Hash, err error) { t.Error(pack, err) })
+		require.NoError(t, err)
+		for h := range c.at.All() {
+			require.NoError(t, c.Write(t.Context(), io.Discard, h))
+		}
+		return nil
+	}))
 }

@@ -139,6 +139,17 @@ func TestNothingIsReadableInAnEncryptedTarget(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(at, "p/current"))
 }
 
+// TestTheFirstGenerationIsProvenByWhatOpensIt: the key that a process has just made is none that proves anything.
+func TestTheFirstGenerationIsProvenByWhatOpensIt(t *testing.T) {
+	identity, recipient := pair(t)
+	other, _ := pair(t)
+	for given, want := range map[string]error{identity: nil, other: target.ErrWrongKey, other + "-": fs.ErrNotExist} {
+		first := encryptedAt(t, filepath.Join(t.TempDir(), "to"), target.Keys{Recipients: recipient, Identity: given, Memory: &remembering{}})
+		generation(t, first)
+		require.ErrorIs(t, first.(target.Sealed).Readable(t.Context(), "p"), want)
+	}
+}
+
 func TestRecipientsAreEnoughToWriteOnAndNotToRead(t *testing.T) {
 	identity, recipient := pair(t)
 	at := filepath.Join(t.TempDir(), "to")

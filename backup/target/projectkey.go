@@ -273,9 +273,7 @@ func (e *encrypted) newKey(ctx context.Context, project string) (*projectKey, er
 			return true
 		}))
 	}
-	if !e.opens() {
-		k.identity, k.locked = nil, Lacks(k.file)
-	}
+	k.identity = nil // it is had by what opens key.age alone, so that a proof with it is one for later, too
 	return k, err
 }
 
@@ -427,14 +425,6 @@ func (e *encrypted) given(file []byte) string {
 		return "the passphrase in DECREE_BACKUP_PASSPHRASE"
 	}
 	return "the identity in " + e.keys.Identity
-}
-
-// opens says whether anything was given that opens keys.
-func (e *encrypted) opens() bool {
-	if e.keys.Recipients == ByPassphrase {
-		return e.keys.Passphrase != ""
-	}
-	return e.keys.Identity != ""
 }
 
 // scryptWork is the work of a passphrase, as a power of two; 0: age's own.
