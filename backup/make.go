@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -500,12 +501,20 @@ func (mk *making) notMade(err error) error {
 	}
 	advice := "mend that, and run 'decree backup' again, which uses or removes what was sent already"
 	switch {
+	case disk.Full(err) && mk.inStore(err):
+		advice = "" // that of every command
 	case disk.Full(err):
 		advice = "free some space on that disk, or name another target with backup.to; 'decree backup prune' frees little at once: contents that no generation names any more go a day later"
 	case project.HintOf(err) != "":
 		advice = project.HintOf(err)
 	}
 	return &project.Error{Kind: project.KindOf(err), Msg: mk.o.Target.String(), Err: err, State: state, Advice: advice}
+}
+
+// inStore says whether an error is about a file of the store.
+func (mk *making) inStore(err error) bool {
+	var e *fs.PathError
+	return errors.As(err, &e) && strings.HasPrefix(e.Path, mk.o.Recorder.Project().StorePath+"/")
 }
 
 // archive keeps the generation that was the newest until now as a zip, and on a target without a

@@ -96,7 +96,7 @@ func shell(ctx context.Context, root, command string, timeout time.Duration, env
 	case res.NotStarted != nil:
 		return res.NotStarted.Error()
 	case res.TimedOut:
-		reason = fmt.Sprintf("not done in %s, and ended with all that it had started", timeout)
+		reason = fmt.Sprintf("not done in %s, and ended with its process group", timeout)
 	case res.Signal != "":
 		reason = "ended by " + res.Signal
 	case res.ExitCode != 0:

@@ -57,7 +57,7 @@ func TestAPluginsGrandchildrenEndWithIt(t *testing.T) {
 	failed, err := RunPlugins(t.Context(), root, os.Environ(), []project.Plugin{{Name: "slow", Command: command, Timeout: 500 * time.Millisecond}})
 	require.NoError(t, err)
 	require.Len(t, failed, 1)
-	require.Contains(t, failed[0].Error(), "plugin slow: not done in 500ms, and ended with all that it had started")
+	require.Contains(t, failed[0].Error(), "plugin slow: not done in 500ms, and ended with its process group")
 	data, err := os.ReadFile(filepath.Join(root, "child"))
 	require.NoError(t, err, "the grandchild had begun")
 	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))

@@ -308,7 +308,7 @@ func (e *encrypted) openKey(project string, file []byte, m *memory) (*projectKey
 		same := slices.ContainsFunc(others, func(r *remembered) bool { return r.Recipient == k.recipient.String() })
 		if len(others) > 0 && !same {
 			return nil, &KeyError{fmt.Errorf("%s: %w: this machine has written there with another key, so somebody has replaced %s", path.Join(e.inner.String(), project), ErrWrongKey, keyFile),
-				"put the " + keyFile + " back that was there, or give backup.name another name"}
+				"if these are this machine's own backups, remove " + keyFile + " there: the next backup puts this machine's copy in its place; or give backup.name another name"}
 		}
 	}
 	if own := e.ownCopy(project, k.locked, m); own != nil {
