@@ -41,7 +41,13 @@ func (s *session) sayWaiting(rec *recorder.Reader) {
 }
 
 // forLooking opens the tree, with or without a project.
-func (s *session) forLooking() (*recorder.Reader, error) { return s.openReader(true) }
+func (s *session) forLooking() (*recorder.Reader, error) {
+	rec, err := s.openReader(true)
+	if err == nil && !s.global.quiet && rec.Project().Store != nil {
+		s.sayWaiting(rec)
+	}
+	return rec, err
+}
 
 // openReader opens the project to look at it; bare: also without a project.
 func (s *session) openReader(bare bool) (*recorder.Reader, error) {
