@@ -477,6 +477,9 @@ func (d *osDir) SyncAll() func() error {
 		for {
 			err := syncAll(d.f)
 			if err == nil {
+				err = syncFD(d.f) // which tells, too, that the file system has given up, and flushes the device's cache behind all
+			}
+			if err == nil {
 				return nil
 			}
 			if !errors.Is(err, unix.EINTR) {

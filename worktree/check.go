@@ -250,7 +250,7 @@ func rootCause(err error) string {
 
 // checkTarget says why the step cannot be made, "" if nothing speaks against it.
 func (x *txn) checkTarget(s *step, p *parent) (string, error) {
-	if p == nil && s.was.Dev != x.dev || p != nil && p.info.Dev != x.dev {
+	if s.was != nil && s.was.Dev != x.dev || p != nil && p.info.Dev != x.dev {
 		x.elsewhere.Store(true)
 	}
 	if p != nil {

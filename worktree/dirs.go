@@ -125,6 +125,23 @@ func (x *txn) lockDirs(ctx context.Context, want wanted) error {
 	})
 }
 
+// flushMode flushes a directory that has its mode already: of a process that died, perhaps before it had flushed that.
+// Those with other changes are flushed with these.
+func (x *txn) flushMode(s *step) error {
+	if s.kind != chmodDir || s.was != nil {
+		return nil
+	}
+	self, err := x.h.dir(s.Path)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // its mode forbids it
+	}
+	if err != nil {
+		return err
+	}
+	defer self.release()
+	return self.Sync()
+}
+
 func (x *txn) setMode(s *step, want wanted) error {
 	mode, _ := s.mode(want)
 	d, st, err := x.statDir(s)
@@ -138,7 +155,7 @@ func (x *txn) setMode(s *step, want wanted) error {
 		}
 	}
 	if st.Mode == mode {
-		return nil
+		return x.flushMode(s)
 	}
 	if !s.ownMode(st.Mode) {
 		return ErrStranger

@@ -367,14 +367,18 @@ func (x *txn) chmodFile(s *step, want *tree.Entry) error {
 	if err != nil {
 		return err
 	}
-	if st.Mode == mode && s.was == nil {
+	done := st.Mode == mode && s.was == nil // by a process that died, perhaps before it had flushed that
+	f, err := openRead(d, name, st, true)
+	if done && errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
-	f, err := openRead(d, name, st, true)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if done {
+		return f.Sync()
+	}
 	if st, err = f.Stat(); err != nil {
 		return err
 	}

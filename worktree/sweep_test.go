@@ -445,6 +445,40 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
+// TestPowerLossAfterARecovery ends the process at every writing step of a move; then a recovery settles it, and the power
+// goes: nothing that the dead process has done is only in the memory that is lost with it.
+func TestPowerLossAfterARecovery(t *testing.T) {
+	for _, flushAll := range []bool{false, true} {
+		rng := rand.New(rand.NewPCG(7, 8))
+		for n, fired := 0, true; fired; n++ {
+			r, m := newMemRig(t, before)
+			m.NoSyncAll, fired = !flushAll, false
+			i := 0
+			r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+				return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+					if s.Write {
+						i++
+					}
+					fired = fired || s.Write && i-1 == n
+					return disktest.Action{Die: s.Write && i-1 == n}
+				}, dirs...)
+			}
+			_, _ = r.move(steps(before, after))
+			again := memRig(t, m, r.vault)
+			_, _, err := again.recover()
+			require.NoError(t, err)
+			again.clean()
+			got := oldOrNew(again, before, after)
+			for range 6 {
+				lost := memRig(t, m.Crash(rng), r.vault)
+				_, _, err := lost.recover()
+				require.NoError(t, err)
+				require.Equal(t, got, oldOrNew(lost, before, after), "step %d", n)
+			}
+		}
+	}
+}
+
 // TestPowerLossWithoutAStore does it with nothing but what is staged. (Files in
 // directories that go need the store: the disk in memory may lose a file's
 // removal from a directory and keep the directory's own.)
