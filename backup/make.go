@@ -560,10 +560,10 @@ func (mk *making) keepsZip(ctx context.Context, generation string) (bool, error)
 		return false, nil
 	}
 	sum, err := mk.place.zipSum(ctx, generation)
-	if target.AboutKey(err) || err == nil && sum == g.SHA256 {
+	if g.SHA256.IsZero() || target.AboutKey(err) || err == nil && sum == g.SHA256 {
 		return true, nil
 	}
-	if err != nil && !isDamage(err) {
+	if err != nil && !isMissing(err) && !errors.Is(err, target.ErrDamaged) { // as a line that is cut
 		return false, err
 	}
 	name := mk.place.archiveName(generation)

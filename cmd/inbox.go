@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -231,7 +232,7 @@ func (s *session) cancel(ctx context.Context, words []string) error {
 		return err
 	}
 	for _, w := range words {
-		if err := s.endMessage(ctx, rec, messageName(w), false); err != nil {
+		if _, err := s.endMessage(ctx, rec, messageName(w), false); err != nil {
 			return err
 		}
 		reason := fmt.Sprintf("cancelled by %s at %s", s.env.User, s.stamp())
@@ -245,18 +246,21 @@ func (s *session) cancel(ctx context.Context, words []string) error {
 }
 
 // endMessage notes the end of a message whose run has ended and whose process died before that was noted: one that
-// is done is neither cancelled nor edited.
-func (s *session) endMessage(ctx context.Context, rec *recorder.Recorder, name string, editing bool) error {
+// is done is neither cancelled nor edited. The name is that of its file then.
+func (s *session) endMessage(ctx context.Context, rec *recorder.Recorder, name string, editing bool) (as string, err error) {
 	q, done, err := s.queueOver(ctx, rec, queue.Options{})
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer done()
 	res, err := q.End(ctx, s.global.wait, name, editing)
-	if err == nil && res != nil && res.Outcome == queue.Done {
-		err = queue.DoneError(name, res.Record.ID)
+	switch {
+	case err != nil || res == nil:
+		return name, err
+	case res.Outcome == queue.Done:
+		return "", queue.DoneError(name, res.Record.ID)
 	}
-	return err
+	return path.Base(res.Place), nil
 }
 
 // editMessage opens a copy of a message in the user's editor, and puts it in its place.
@@ -269,7 +273,7 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.endMessage(ctx, rec, name, true); err != nil {
+	if name, err = s.endMessage(ctx, rec, name, true); err != nil {
 		return err
 	}
 	p := rec.Project()

@@ -12,10 +12,10 @@ func OpenWritable(dir Dir, name string) (Dir, error) {
 }
 
 // GiveRights gives the owner of a file or directory, whichever kind says, rights back that a
-// command may have taken away. What is of another kind stays as it is.
+// command may have taken away. What is of another kind stays as it is, and a file with another name, which may lie anywhere.
 func GiveRights(dir Dir, name string, kind Kind, rights uint32) error {
 	st, err := dir.Stat(name)
-	if err != nil || st.Kind != kind || st.Mode&rights == rights {
+	if err != nil || st.Kind != kind || st.Mode&rights == rights || kind == Regular && st.Nlink > 1 {
 		return err
 	}
 	return dir.Chmod(name, st, st.Mode|rights)

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 
 	"decree/disk"
 )
@@ -19,7 +21,7 @@ import (
 //	swap/old/       what was there
 //	swap/journal    {"version":1,"store":{"new":[names],"gone":[names]},"decree":{...},"tmp":"<name>","config":"<sha256>"}: from here on it is finished
 //
-// and what comes into .decree lies in .decree/tmp/<tmp>/new, since the two may be on different
+// and what comes into .decree lies in .decree/tmp/<tmp>/new, beside the file began, since the two may be on different
 // disks. For each name what is there is moved to old, and then the new is moved in: that the new
 // is not where it was built any more says that this was done.
 const (
@@ -27,6 +29,7 @@ const (
 	swapJournal = "journal"
 	swapNew     = "store"
 	swapOld     = "old"
+	swapBegan   = "began" // in .decree/tmp/<tmp>: what was written since is newer
 )
 
 // Swap is a replacement that is being built. The caller has the project's lock.
@@ -37,6 +40,7 @@ type Swap struct {
 	Decree disk.Dir    // what comes into .decree
 	above  [2]disk.Dir // the directories that Decree lies in, below .decree
 	tmp    string
+	config string // the hash of config.yml as it was at the beginning, in hex; "": there was none
 }
 
 // swapPlan is the journal.
@@ -47,7 +51,7 @@ type swapPlan struct {
 	Tmp     string    `json:"tmp"` // of the directory in .decree/tmp
 	// From is the project whose history it is, if that is not this one.
 	From string `json:"from,omitempty"`
-	// Config is the hash of .decree/config.yml as it was when the swap was decided, in hex; "": there was none.
+	// Config is the hash of .decree/config.yml as it was when the swap began, in hex; "": there was none.
 	Config string `json:"config,omitempty"`
 }
 
@@ -96,11 +100,38 @@ func (p *Project) BeginSwap() (*Swap, error) {
 	if err == nil {
 		s.Decree, err = MakeDir(s.above[1], "new", PrivateDir)
 	}
+	if err == nil {
+		err = s.mark()
+	}
+	if err == nil {
+		s.config, err = configSum(p.Decree, configFile)
+	}
 	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// mark makes the file whose change time tells what was written since: a tick of the file system's clock after all that was
+// there before, where it has ticks of some milliseconds.
+func (s *Swap) mark() error {
+	var first int64
+	for range 30 {
+		if err := ReplaceFile(s.above[1], swapBegan, nil, PrivateFile, false); err != nil {
+			return err
+		}
+		st, err := s.above[1].Stat(swapBegan)
+		if err != nil {
+			return err
+		}
+		if first != 0 && st.Ctime > first {
+			break
+		}
+		first = cmp.Or(first, st.Ctime)
+		time.Sleep(time.Millisecond)
+	}
+	return nil
 }
 
 // Close lets go of the directories; what was built stays for Commit's journal, or is removed by the
@@ -123,11 +154,8 @@ func (s *Swap) Drop() error {
 // built, is durable: those without one are taken away. From then on FinishSwap does the rest, now or in
 // a later process. from is the project whose history this is, if it is not this one's own.
 func (s *Swap) Decide(store, decree []string, from string) error {
-	plan := swapPlan{Version: 1, Tmp: s.tmp, From: from}
+	plan := swapPlan{Version: 1, Tmp: s.tmp, From: from, Config: s.config}
 	var err error
-	if plan.Config, err = configSum(s.p.Decree); err != nil {
-		return err
-	}
 	if plan.Store, err = swapNamesOf(s.Store, store); err != nil {
 		return err
 	}
@@ -268,33 +296,121 @@ func (p *Project) swapDecree(plan swapPlan) error {
 	return moveAll(fresh, p.Decree, old, plan.Decree)
 }
 
-// keepEdited puts the config.yml that was there aside where somebody has changed it since the swap was decided, as
-// after the death of the process that did: of no other file would an edit be nowhere else.
+// keepEdited keeps what a person has written since the swap began, as after the death of the process that made it, and
+// what was there otherwise goes: a message waits in the inbox that is there now, anything else lies in .decree/aside.
 func (p *Project) keepEdited(plan swapPlan) error {
-	tmp, err := disk.OpenPath(p.Decree, path.Join("tmp", plan.Tmp, swapOld))
+	in, err := disk.OpenPath(p.Decree, path.Join("tmp", plan.Tmp))
 	if err != nil {
 		return unlessMissing(err)
 	}
-	defer tmp.Close()
-	now, err := configSum(tmp)
-	if err != nil || now == "" || now == plan.Config {
+	defer in.Close()
+	began, err := in.Stat(swapBegan)
+	if err != nil {
+		return unlessMissing(err)
+	}
+	old, err := in.OpenDir(swapOld)
+	if err != nil {
+		return unlessMissing(err)
+	}
+	defer old.Close()
+	list, err := old.List()
+	if err != nil {
 		return err
 	}
+	for _, e := range list {
+		name, _, _ := strings.Cut(e.Name, ".1") // of something that was made there since
+		switch {
+		case name == configFile:
+			err = p.keepConfig(old, e.Name, plan.Config)
+		case name == "runs": // decree's own
+			err = nil
+		default:
+			err = p.keepNewer(old, e.Name, name, began.Ctime)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepConfig keeps a config.yml that is not the one with this hash.
+func (p *Project) keepConfig(old disk.Dir, name, was string) error {
+	now, err := configSum(old, name)
+	if err != nil || now == "" || now == was {
+		return err
+	}
+	return p.keepAside(old, name, configFile)
+}
+
+// keepNewer keeps what was written in a directory, below .decree/at, since then, in ns since 1970. A directory's own move
+// leaves the change times of what it holds.
+func (p *Project) keepNewer(above disk.Dir, name, at string, then int64) error {
+	dir, err := above.OpenDir(name)
+	if err != nil {
+		if disk.OtherKind(err) || errors.Is(err, fs.ErrPermission) {
+			err = nil
+		}
+		return err
+	}
+	defer dir.Close()
+	list, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		st, err := dir.Stat(e.Name)
+		switch {
+		case err != nil:
+		case st.Kind == disk.Directory:
+			err = p.keepNewer(dir, e.Name, at+"/"+e.Name, then)
+		case st.Ctime >= then && at == inboxDir:
+			err = p.keepMessage(dir, e.Name)
+		case st.Ctime >= then:
+			err = p.keepAside(dir, e.Name, at+"/"+e.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepMessage moves a message into the inbox, or aside where that has one of its name.
+func (p *Project) keepMessage(from disk.Dir, name string) error {
+	inbox, err := p.OwnDir(p.Decree, inboxDir)
+	if err != nil {
+		return err
+	}
+	defer inbox.Close()
+	err = from.RenameNew(name, inbox, name)
+	if errors.Is(err, fs.ErrExist) {
+		return p.keepAside(from, name, inboxDir+"/"+name)
+	}
+	if err != nil {
+		return err
+	}
+	p.note("%s/%s/%s was written while a restore of a backup was not finished, and waits there", dirName, inboxDir, name)
+	return inbox.Sync()
+}
+
+// keepAside moves what was at a path below .decree aside.
+func (p *Project) keepAside(from disk.Dir, name, was string) error {
 	aside, err := p.openAside()
 	if err != nil {
 		return err
 	}
 	defer aside.Close()
-	to, err := moveAside(tmp, configFile, aside, configFile)
+	to, err := moveAside(from, name, aside, strings.ReplaceAll(was, "/", "-"))
 	if err == nil {
-		p.note("%s/%s was changed while a restore of a backup was not finished; what was written there is now %s/%s/%s", dirName, configFile, dirName, asideDir, to)
+		p.note("%s/%s was changed while a restore of a backup was not finished; what was written there is now %s/%s/%s", dirName, was, dirName, asideDir, to)
 	}
 	return err
 }
 
-// configSum is the hash of the config.yml in dir, in hex; "" where there is none that is a config.
-func configSum(dir disk.Dir) (string, error) {
-	data, err := ReadFile(dir, configFile, maxConfig)
+// configSum is the hash of a config.yml, in hex; "" where there is none that is a config.
+func configSum(dir disk.Dir, name string) (string, error) {
+	data, err := ReadFile(dir, name, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrTooLarge) || errors.Is(err, fs.ErrPermission) || disk.OtherKind(err) {
 		return "", nil
 	}

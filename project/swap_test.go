@@ -137,11 +137,14 @@ func TestAnEditBesideAnUnfinishedSwap(t *testing.T) {
 		require.NoError(t, err)
 		config := filepath.Join(root, ".decree", "config.yml")
 		write(t, config, "# old")
+		write(t, filepath.Join(root, ".decree/inbox/a.md"), "old")
 		require.Error(t, swapping(t, root, base, func(s disktest.Step) disktest.Action {
 			return disktest.Action{Die: p.Swapping()}
 		}))
 		if edited {
 			write(t, config, "# mine")
+			write(t, filepath.Join(root, ".decree/inbox/mine.md"), "mine")
+			write(t, filepath.Join(root, ".decree/cron/job.md"), "mine")
 		}
 		unlock, err := p.Lock(t.Context(), Holder{PID: os.Getpid()}, 0)
 		require.NoError(t, err)
@@ -154,9 +157,13 @@ func TestAnEditBesideAnUnfinishedSwap(t *testing.T) {
 		if edited {
 			require.NoError(t, err)
 			require.Equal(t, "# mine", string(kept))
+			require.FileExists(t, filepath.Join(root, ".decree/inbox/mine.md"))
+			require.FileExists(t, filepath.Join(root, ".decree/aside/cron-job.md"))
 		} else {
 			require.ErrorIs(t, err, os.ErrNotExist)
 		}
+		require.FileExists(t, filepath.Join(root, ".decree/inbox/b.md"))
+		require.NoFileExists(t, filepath.Join(root, ".decree/inbox/a.md"))
 		p.Close()
 	}
 }

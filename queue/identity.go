@@ -43,6 +43,9 @@ func (i identity) isAt(dir disk.Dir, name string) (bool, error) {
 			return false, nil //nolint:nilerr // another user's, and not the message
 		}
 		data, err = project.ReadFile(dir, name, message.MaxSize)
+		if errors.Is(err, fs.ErrPermission) {
+			return false, nil //nolint:nilerr // the same
+		}
 	}
 	if isMissing(err) || errors.Is(err, project.ErrTooLarge) {
 		return false, nil

@@ -462,10 +462,12 @@ func (r *Recorder) prepareEnding(ctx context.Context, x *writing, a action, cach
 		rec.After, err = r.history.Apply(x.w, rec.Before, changes)
 		return end, err
 	}
-	// The manifest is written again when it is needed, from the trees.
-	if _, rec.ManifestSHA256, rec.Files, rec.Bytes, err = partial(changes); err != nil {
+	plain, sum, files, bytes, err := partial(changes)
+	if err != nil {
 		return nil, err
 	}
+	rec.Files, rec.Bytes, rec.ManifestSHA256 = files, bytes, sum
+	end.build = []history.RunFile{plain}
 	if rec.Before, rec.After, err = r.movedTrees(x, changes); err != nil {
 		return nil, err
 	}
