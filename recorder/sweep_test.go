@@ -661,7 +661,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^(Open|Read|FileStat|Stat) /tree/\.decree/project\.json$`, "written again"},
 	{`^Stat /tree/\.decree/\.gitignore$`, "written again when it is missing, else left"},
 	{`^(Open|OpenDir|Read|FileStat|Stat|List|Self) /tree/\.decree/runs`, "the log's copy counts; what is damaged is written again"},
-	{`^OpenDir /tree/\.decree(/tmp)?$`, "another place for the clock; or what is taken away there when all is done"},
+	{`^(OpenDir|Stat) /tree/\.decree(/tmp)?$`, "another place for the clock; the draft of a manifest, which is written without one; or what is taken away there when all is done"},
 	{`^(Open|OpenDir|Read|FileStat|List) STORE/open`, "who looks for trees does without those of open records; a recovery does not"},
 	{`^(Open|FileStat|Read|Remove|Create|Write|Rename) STORE/lock\.json(\.new)?$`, "it names the holder for a message; the lock is the system's"},
 	{`^Stat STORE/(index|index\.log|records\.jsonl)$|^Self STORE(/packs)?$`, "whether a reading is still the newest: if in doubt it is read again"},
