@@ -141,7 +141,15 @@ func (d *damaged) named(code int, out string) {
 	require.NotContains(d.t, out, "goroutine ", "%s", d.log)
 }
 
-var restoredGeneration = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d{6}Z`)
+var restoredLine = regexp.MustCompile(`(?m)^decree: restored (\d{4}-\d\d-\d\dT\d{6}Z)`)
+
+// restoredGeneration is the one that a restore says it has restored; its notes may name others.
+func restoredGeneration(out string) string {
+	if found := restoredLine.FindStringSubmatch(out); found != nil {
+		return found[1]
+	}
+	return ""
+}
 
 // restores restores a generation to another machine, and says whether that could be done. ref is
 // "current", or else an older one is chosen. sound: all contents of its records must be there, too.
@@ -161,7 +169,7 @@ func (d *damaged) restores(ref string, sound bool) bool {
 	d.log += "\n" + fmt.Sprintf("restore %s: exit %d: %s", ref, code, out)
 	if code == 5 && strings.Contains(out, "the backup lacks ") {
 		d.found["the store had lost it: the rest was restored"]++
-		d.partly(restoredGeneration.FindString(out), other.look(), out)
+		d.partly(restoredGeneration(out), other.look(), out)
 		return true
 	}
 	if code != 0 {
@@ -174,7 +182,7 @@ func (d *damaged) restores(ref string, sound bool) bool {
 		}
 		return false
 	}
-	name := restoredGeneration.FindString(out)
+	name := restoredGeneration(out)
 	want, known := d.want[name]
 	require.True(d.t, known, "which generation was restored?\n%s", d.log)
 	d.same(want, other.look(), "the tree of "+name+"\n"+d.log)

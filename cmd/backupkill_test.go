@@ -288,7 +288,7 @@ func (b *battered) restores(name string) {
 	code, _ = b.call(to, 0, "verify", "--all")
 	require.Zero(b.t, code, "%s", b.log)
 	b.env = was
-	if want := b.want[restoredGeneration.FindString(out)]; want != nil && !strings.Contains(name, "pre-restore") {
+	if want := b.want[restoredGeneration(out)]; want != nil && !strings.Contains(name, "pre-restore") {
 		b.same(want, lookAt(b.t, to), "the tree of "+name+"\n"+b.log)
 	}
 	require.NoError(b.t, os.RemoveAll(to))

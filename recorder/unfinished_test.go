@@ -17,7 +17,7 @@ func TestUnfinishedSaysHowToGoOn(t *testing.T) {
 	u := &run{rec: &history.Record{ID: "2026112107015900-0"}, begun: true}
 	err := u.unfinished("what it changed is not recorded", &fs.PathError{Op: "rename", Path: "/r/.decree/runs/x", Err: syscall.EPERM})
 	require.ErrorContains(t, err, "what it changed is not recorded")
-	require.Equal(t, "make /r/.decree your own again ('sudo chown -R', 'sudo chattr -R -i'); then 'decree recover' records run 2026112107015900-0, and 'decree revert 2026112107015900-0' takes it back", project.HintOf(err))
+	require.Equal(t, "make /r/.decree your own again ('chmod -R u+rwX', 'sudo chown -R', 'sudo chattr -R -i'); then 'decree recover' records run 2026112107015900-0, and 'decree revert 2026112107015900-0' takes it back", project.HintOf(err))
 	for _, other := range []error{syscall.EIO, &fs.PathError{Path: "/r/a", Err: syscall.EPERM}, &fs.PathError{Path: "/r/.decree/a", Err: syscall.EIO}} {
 		require.Contains(t, project.HintOf(u.unfinished("x", other)), "once the cause is gone")
 	}
