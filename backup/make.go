@@ -454,7 +454,7 @@ func (mk *making) send(ctx context.Context) error {
 		if err := u.end(headers); err != nil {
 			return err
 		}
-		return mk.known.headers(tree.Hash(u.sum.Sum(nil)), headers)
+		return mk.known.headers(tree.Hash(u.sum.Sum(nil)), headers, u.n)
 	}})
 	if err == nil {
 		err = u.ending.Wait()

@@ -77,36 +77,27 @@ func missingOr(there bool) error {
 func (c *contents) add(ctx context.Context, pack tree.Hash, size int64) error {
 	headers, err := readAll(ctx, c.p.Target, c.p.indexName(pack), maxHeaders)
 	if err == nil {
-		err = fits(headers, size)
-	}
-	if err == nil {
-		err = c.headers(pack, headers)
+		err = c.headers(pack, headers, size)
 	}
 	if err == nil || ctx.Err() != nil || errors.Is(err, target.ErrGone) {
 		return err
 	}
 	// The headers are in the pack itself too.
 	if headers, err = store.Headers(ctx, &ranges{ctx: ctx, t: c.p.Target, name: c.p.packName(pack)}, size); err == nil {
-		err = c.headers(pack, headers)
+		err = c.headers(pack, headers, size)
 	}
 	return err
 }
 
-// fits says whether the headers are of a pack as long as this one, which has nothing behind its last block.
-func fits(headers []byte, size int64) error {
+// headers takes the objects of a pack of size bytes by the headers of its blocks, all of them or none. Those of
+// a pack of another length are another's: there is nothing behind the last block.
+func (c *contents) headers(pack tree.Hash, headers []byte, size int64) error {
 	var end int64
-	if err := store.ReadHeaders(headers, func(o store.Packed) { end = o.Block + o.Length }); err != nil {
-		return err
+	err := store.ReadHeaders(headers, func(o store.Packed) { end = o.Block + o.Length })
+	if err == nil && end != size {
+		err = fmt.Errorf("headers of blocks up to %d of %d: %w", end, size, errSize)
 	}
-	if end != size {
-		return fmt.Errorf("headers of blocks up to %d of %d: %w", end, size, errSize)
-	}
-	return nil
-}
-
-// headers takes the objects of a pack by the headers of its blocks, all of them or none.
-func (c *contents) headers(pack tree.Hash, headers []byte) error {
-	if err := store.ReadHeaders(headers, func(store.Packed) {}); err != nil {
+	if err != nil {
 		return fmt.Errorf("pack %s: %w", pack, err)
 	}
 	return store.ReadHeaders(headers, func(o store.Packed) {

@@ -46,6 +46,17 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 		s.problem("%s: %s", strings.TrimSuffix(gone.Error(), "; "+project.Unchanged), project.HintOf(gone))
 	}
 	s.judge(known, site, now)
+	p.judgeThere(ctx, s, known, site, gone == nil)
+	if s.Last != nil && len(s.NextToGo) > 0 {
+		if held := p.Standstill(known.Proof, site.Config.Backup.Warn, now); held != "" {
+			s.problem("nothing is removed: %s", held)
+		}
+	}
+	return s, err
+}
+
+// judgeThere adds what is wrong with what stands there; held says that generations do.
+func (p *Place) judgeThere(ctx context.Context, s *Status, known Remembered, site *project.Site, held bool) {
 	if p.badMarker != nil {
 		s.problem("%v; the next backup writes it anew", p.badMarker)
 	}
@@ -61,7 +72,7 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 	if known.Proof != nil && slices.Contains(known.Proof.Damaged, currentDir) {
 		s.problem("%s was changed by somebody, or is an older one; the next backup makes it anew", p.At(currentDir))
 	}
-	if s.Last != nil && !s.Last.Provable && gone == nil {
+	if s.Last != nil && !s.Last.Provable && held {
 		s.problem("the newest backup, %s, cannot be restored as it is: a part of it is missing or damaged; 'decree backup' sends it again", s.Last.Generation)
 	}
 	if why := Unreadable(ctx, p.Target, p.Name); why != nil {
@@ -73,12 +84,6 @@ func (p *Place) Status(ctx context.Context, site *project.Site, now time.Time) (
 	if InTree(p.Target, site.Root) {
 		s.problem("the backups lie inside the tree: 'git clean -xfd' deletes them; name another disk with backup.to in .decree/config.yml")
 	}
-	if s.Last != nil && len(s.NextToGo) > 0 {
-		if held := p.Standstill(known.Proof, site.Config.Backup.Warn, now); held != "" {
-			s.problem("nothing is removed: %s", held)
-		}
-	}
-	return s, err
 }
 
 // known is what the store remembers of the target, as far as that is about what stands there now.

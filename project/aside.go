@@ -24,21 +24,25 @@ const (
 // PutAside moves what stands in decree's way at name in dir, which lies in
 // .decree, to .decree/aside, and notes under which name it is there.
 func (p *Project) PutAside(dir disk.Dir, name string) error {
-	aside, err := p.openAside()
-	if err != nil {
-		return err
-	}
-	defer aside.Close()
 	from := path.Join(dirName, name)
 	if rel, err := filepath.Rel(p.Root, filepath.Join(dir.Path(), name)); err == nil && filepath.IsLocal(rel) {
 		from = filepath.ToSlash(rel)
 	}
-	plain := strings.ReplaceAll(strings.TrimPrefix(from, dirName+"/"), "/", "-")
-	to, err := moveAside(dir, name, aside, plain)
+	to, err := p.toAside(dir, name, strings.TrimPrefix(from, dirName+"/"))
 	if err == nil {
 		p.noteAside(from, to)
 	}
 	return err
+}
+
+// toAside moves name in dir, which was at a path below .decree, to .decree/aside, and returns what it is called there.
+func (p *Project) toAside(dir disk.Dir, name, was string) (to string, err error) {
+	aside, err := p.openAside()
+	if err != nil {
+		return "", err
+	}
+	defer aside.Close()
+	return moveAside(dir, name, aside, strings.ReplaceAll(was, "/", "-"))
 }
 
 // PutPathAside does it with what is at .decree or at a path below it, as .decree is

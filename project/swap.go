@@ -396,12 +396,7 @@ func (p *Project) keepMessage(from disk.Dir, name string) error {
 
 // keepAside moves what was at a path below .decree aside.
 func (p *Project) keepAside(from disk.Dir, name, was string) error {
-	aside, err := p.openAside()
-	if err != nil {
-		return err
-	}
-	defer aside.Close()
-	to, err := moveAside(from, name, aside, strings.ReplaceAll(was, "/", "-"))
+	to, err := p.toAside(from, name, was)
 	if err == nil {
 		p.note("%s/%s was changed while a restore of a backup was not finished; what was written there is now %s/%s/%s", dirName, was, dirName, asideDir, to)
 	}

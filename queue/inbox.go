@@ -421,19 +421,12 @@ func makeDir(d disk.Dir, name string, perm uint32) (disk.Dir, error) {
 // ownDir is makeDir for a directory of the queue's in .decree: what a routine made in
 // its place is put aside, and its owner gets the rights back that the queue needs.
 func ownDir(p *project.Project, d disk.Dir, name string) (disk.Dir, error) {
-	st, err := d.Stat(name)
-	if err == nil && st.Kind != disk.Directory {
-		if err = p.PutAside(d, name); err == nil {
-			err = fs.ErrNotExist
-		}
+	was, serr := d.Stat(name)
+	c, err := p.OwnDirAs(d, name, dirMode)
+	if err != nil || serr == nil && was.Kind == disk.Directory {
+		return c, err
 	}
-	if isMissing(err) {
-		return makeDir(d, name, dirMode)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return disk.OpenWritable(d, name)
+	return c, d.Sync()
 }
 
 func isExist(err error) bool { return errors.Is(err, fs.ErrExist) }
