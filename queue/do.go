@@ -86,13 +86,20 @@ func (q *job) backAtQueue(d *dirs) error {
 	return q.reread()
 }
 
-// reread reads the state again; what it says of this job's message the job knows itself.
+// reread reads the state again; what it says of this job's message the job knows itself, but for what a person has
+// taken back from dead meanwhile.
 func (q *job) reread() error {
 	s, err := readState(q.project().Store)
 	if err != nil {
 		return err
 	}
-	s.UnderWay = slices.DeleteFunc(s.UnderWay, func(u *underWay) bool { return u.Name == q.u.Name && u.Record == q.u.Record })
+	s.UnderWay = slices.DeleteFunc(s.UnderWay, func(u *underWay) bool {
+		own := u.Name == q.u.Name && u.Record == q.u.Record
+		if own {
+			q.u.Before = u.Before
+		}
+		return own
+	})
 	s.UnderWay = append(s.UnderWay, q.u)
 	q.s = s
 	return nil

@@ -96,7 +96,7 @@ func (q *job) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 // are of the running chain, and that its routine has written.
 func (q *job) followUps(dir disk.Dir, came []Pending) (out []followUp) {
 	for _, p := range came {
-		if p.Name == q.u.Name {
+		if p.Name == q.u.Name || slices.Contains(q.u.Before, p.Name) {
 			continue
 		}
 		named := q.ofChain(p.Name)
@@ -250,9 +250,9 @@ func (q *job) sign(dir disk.Dir, name string) error {
 // withdraw takes the follow-ups of a failed attempt out of the inbox: they go to the run's
 // outbox, and so stay with its record; as is what that is called then.
 func (q *job) withdraw(d *dirs, id, as string, came []Pending) error {
-	found := q.followUps(d.inbox, came)
-	if len(found) == 0 {
-		return nil
+	found, err := q.notPutBack(d, q.followUps(d.inbox, came))
+	if len(found) == 0 || err != nil {
+		return err
 	}
 	q.list.stale = true
 	run, err := q.rec.History().EnsureRun(id)
@@ -273,6 +273,26 @@ func (q *job) withdraw(d *dirs, id, as string, came []Pending) error {
 		q.note("%s was written by run %s, which failed; it is now in .decree/runs/%s/%s", tree.Quote(f.name), id, id, as)
 	}
 	return nil
+}
+
+// notPutBack leaves out what somebody has moved back from dead by hand, where its reason has stayed alone: 'decree inbox retry'
+// takes that along, and notes the message in the state (see noFollowUp).
+func (q *job) notPutBack(d *dirs, found []followUp) (left []followUp, err error) {
+	for _, f := range found {
+		reason, err := has(d.dead, reasonOf(f.name))
+		elsewhere := false
+		for _, dir := range []disk.Dir{d.dead, d.done} {
+			there, derr := has(dir, f.name)
+			elsewhere, err = elsewhere || there, errors.Join(err, derr)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !reason || elsewhere {
+			left = append(left, f)
+		}
+	}
+	return left, nil
 }
 
 // withdrawAttempt takes back what the attempt n of a run in the tree itself has put into the inbox, or sent in runs inside

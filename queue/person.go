@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 
 	"decree/disk"
 	"decree/message"
@@ -361,6 +362,9 @@ func Retry(p *project.Project, name string) (as string, err error) {
 		if as, err = free(inbox, name, ""); err != nil {
 			return err
 		}
+		if err := noFollowUp(p, as); err != nil {
+			return err
+		}
 		acts := append(moves(dead, name, inboxName+"/"+deadName, inboxName, as), goneFromDead(reasonOf(name)))
 		if err := note(acts...); err != nil {
 			return err
@@ -374,4 +378,23 @@ func Retry(p *project.Project, name string) (as string, err error) {
 		return "", err
 	}
 	return as, errors.Join(inbox.Sync(), notMissing(dead.Remove(reasonOf(name))), dead.Sync())
+}
+
+// noFollowUp has a file that is about to come into the inbox be none of the runs under way: it counts as one that was
+// there when they began. The caller holds the lock, and so sees what their processes have written last.
+func noFollowUp(p *project.Project, name string) error {
+	s, err := readState(p.Store)
+	if err != nil {
+		return err
+	}
+	isNew := false
+	for _, u := range s.UnderWay {
+		if !slices.Contains(u.Before, name) {
+			u.Before, isNew = append(u.Before, name), true
+		}
+	}
+	if !isNew {
+		return nil
+	}
+	return s.write(p.Store)
 }
