@@ -186,7 +186,16 @@ func (x *txn) setMode(s *step, want wanted) error {
 // The flushes wait together: one commit of the file system serves many.
 func (x *txn) syncDirs(ctx context.Context) error {
 	if x.flushAll != nil {
-		return x.flushAll() // with the modes of files
+		err := x.flushAll() // with the modes of files
+		if err == nil {
+			return nil
+		}
+		// It may be another's error: what is flushed by itself tells of its own. A file system
+		// that could not write its journal fails each of these flushes, too.
+		x.flushAll = nil
+		if serr := x.syncModes(ctx); serr != nil {
+			return errors.Join(err, serr)
+		}
 	}
 	changed := map[tree.Path]bool{}
 	for s := range x.steps.all() {
@@ -200,8 +209,7 @@ func (x *txn) syncDirs(ctx context.Context) error {
 	dirs := slices.Sorted(maps.Keys(changed))
 	return each(ctx, x.flushers(), len(dirs), func(i int) error {
 		d, err := x.h.dir(dirs[i])
-		var link *LinkError
-		if errors.Is(err, errNoDir) || errors.As(err, &link) {
+		if goneDir(err) {
 			return nil
 		}
 		if err != nil {
@@ -211,6 +219,36 @@ func (x *txn) syncDirs(ctx context.Context) error {
 		return d.Sync()
 	})
 }
+
+// syncModes flushes each file of which the mode alone was changed.
+func (x *txn) syncModes(ctx context.Context) error {
+	return x.each(ctx, func(s *facts) bool { return s.kind == chmodFile }, func(s *step) error {
+		d, err := x.h.dir(s.Path.Parent())
+		if goneDir(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer d.release()
+		st, err := d.Stat(s.Path.Name())
+		if errors.Is(err, fs.ErrNotExist) || err == nil && st.Kind != disk.Regular {
+			return nil // the verification finds what is missing
+		}
+		if err != nil {
+			return err
+		}
+		f, err := openRead(d, s.Path.Name(), st, true)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Sync()
+	})
+}
+
+// goneDir says whether err is that a directory is not there any more, or a link in its place.
+func goneDir(err error) bool { return errors.Is(err, errNoDir) || errors.As(err, new(*LinkError)) }
 
 func (x *txn) flushers() int {
 	if x.t.opt.Workers == 1 {

@@ -31,6 +31,8 @@ const (
 	// for a transaction, instead of each file and directory. Below, what others
 	// have written and not flushed would cost more than the flushes.
 	manySteps = 4096
+	// wholeTries is how many whole flushes before the journal are tried.
+	wholeTries = 2
 )
 
 // flushWhole returns what flushes all that the transaction does on the tree's file
@@ -43,16 +45,35 @@ const (
 // it would be as true without. A whole flush needs the file system's word that it
 // covers data and names (see [disk.Dir.SyncAll]), and all that is touched on it. A
 // recovery, which has not looked at all of that, flushes each.
+//
+// A whole flush also tells, once, of what could not be written for others, whenever that
+// was. Whose error it is cannot be known, and what failed of ours need not be told again:
+// all is staged anew, for a second whole flush, and then with a flush of each.
 func (x *txn) flushWhole() func() error {
 	many := manySteps
 	if x.t.many > 0 {
 		many = x.t.many
 	}
-	if x.steps.n < many || x.beside || x.elsewhere.Load() {
+	if x.steps.n < many || x.beside || x.failed == wholeTries || x.elsewhere.Load() {
 		return nil
 	}
-	return x.stage.SyncAll()
+	all := x.stage.SyncAll()
+	if all == nil {
+		return nil
+	}
+	return func() error {
+		if err := all(); err != nil {
+			return &wholeError{err}
+		}
+		return nil
+	}
 }
+
+// wholeError is the error of a whole flush: of ours or of anybody's.
+type wholeError struct{ err error }
+
+func (e *wholeError) Error() string { return e.err.Error() }
+func (e *wholeError) Unwrap() error { return e.err }
 
 // slots is where the slots of a step lie.
 type slots struct {

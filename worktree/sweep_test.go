@@ -580,3 +580,70 @@ func acknowledged(t *testing.T, r *rig, m *disktest.Mem, tree files, rng *rand.R
 		require.Equal(t, want, again.state())
 	}
 }
+
+// TestWholeFlushFails has whole flushes fail, as they do for what another could not write: the move
+// comes to its end, and is durable by what was flushed after that.
+func TestWholeFlushFails(t *testing.T) {
+	for name, fails := range map[string]func(n int) bool{
+		"the first":                         func(n int) bool { return n == 0 },
+		"two":                               func(n int) bool { return n < 2 },
+		"the one after the files are moved": func(n int) bool { return n == 1 },
+		"each":                              func(int) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m := newMemRig(t, before)
+			m.NoSyncAll = false
+			n, failed := 0, 0
+			r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+				return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+					if s.Op != "SyncAll" {
+						return disktest.Action{}
+					}
+					if n++; !fails(n - 1) {
+						return disktest.Action{}
+					}
+					failed++
+					return disktest.Action{Err: syscall.EIO}
+				}, dirs...)
+			}
+			_, err := r.move(steps(before, after))
+			require.NoError(t, err)
+			require.Equal(t, after, r.state())
+			require.NotZero(t, failed)
+			rng := rand.New(rand.NewPCG(9, 10))
+			for range 50 {
+				lost := memRig(t, m.Crash(rng), r.vault)
+				_, _, err := lost.recover()
+				require.NoError(t, err)
+				require.Equal(t, after, lost.state(), "a move that was acknowledged")
+			}
+			r.clean()
+		})
+	}
+}
+
+// TestWholeFlushFailsForOurs has also fail what flushes our own afterwards: that is told, and all is as it was.
+func TestWholeFlushFailsForOurs(t *testing.T) {
+	for _, op := range []string{"FileSync", "Sync"} {
+		r, m := newMemRig(t, before)
+		m.NoSyncAll = false
+		whole := 0
+		r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+			return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+				if s.Op == "SyncAll" {
+					whole++
+				}
+				if s.Op == "SyncAll" || s.Op == op && strings.Contains(s.Path, "tmp/txn-") {
+					return disktest.Action{Err: syscall.EIO}
+				}
+				return disktest.Action{}
+			}, dirs...)
+		}
+		_, err := r.move(steps(before, after))
+		require.ErrorIs(t, err, syscall.EIO, op)
+		require.Equal(t, wholeTries, whole)
+		r.wrap = nil
+		require.Equal(t, before, r.state())
+		r.clean()
+	}
+}

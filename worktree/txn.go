@@ -38,7 +38,7 @@ type txn struct {
 	uid      uint32   // whose the staging directory is: ours
 	dev      uint64   // its device
 	dirMode  uint32   // the mode that it got
-	beside   bool     // all slots beside their targets
+	manner
 	// unflushed is what has to be durable before the journal gets its name; each
 	// is called once; with false it only closes its file.
 	unflushed []func(on bool) error
@@ -62,16 +62,36 @@ type txn struct {
 // plan has it, *MismatchError when a content or a touched path has another hash
 // than promised. After an error with RolledBack the tree is as it was.
 func (t *Tree) Move(ctx context.Context, plan Plan, keep Keeper, journals disk.Dir) (*Outcome, error) {
-	out, err := t.move(ctx, plan, keep, journals, false)
-	var e *Error
-	if errors.Is(err, syscall.EXDEV) && errors.As(err, &e) && e.RolledBack {
-		// A mount that has the device of the tree around it: only a rename can tell.
-		return t.move(ctx, plan, keep, journals, true)
+	var m manner
+	for {
+		out, err := t.move(ctx, plan, keep, journals, m)
+		var e *Error
+		if !errors.As(err, &e) || !e.RolledBack || !m.other(e) {
+			return out, err
+		}
 	}
-	return out, err
 }
 
-func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.Dir, beside bool) (*Outcome, error) {
+// manner is how a transaction is made.
+type manner struct {
+	beside bool // all slots are beside their targets
+	failed int  // whole flushes that have failed; see flushWhole
+}
+
+// other says whether after err another manner may come to the end, and makes m that one.
+func (m *manner) other(err error) bool {
+	switch {
+	case !m.beside && errors.Is(err, syscall.EXDEV):
+		m.beside = true // a mount that has the device of the tree around it: only a rename can tell.
+	case m.failed < wholeTries && errors.As(err, new(*wholeError)):
+		m.failed++
+	default:
+		return false
+	}
+	return true
+}
+
+func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.Dir, how manner) (*Outcome, error) {
 	if err := checkID(plan.ID); err != nil {
 		return nil, err
 	}
@@ -91,7 +111,7 @@ func (t *Tree) move(ctx context.Context, plan Plan, keep Keeper, journals disk.D
 	}
 	x := &txn{
 		t: t, id: plan.ID, meta: plan.Meta, steps: steps, journals: journals,
-		keep: keep, h: newHandles(t.root), sp: markEarly(steps), beside: beside, live: true,
+		keep: keep, h: newHandles(t.root), sp: markEarly(steps), manner: how, live: true,
 	}
 	defer func() { x.close() }()
 	if err := x.prepareAll(ctx); err != nil {
