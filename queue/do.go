@@ -23,10 +23,7 @@ import (
 // has not begun. ctx ends the question which routine it is for, and not the message.
 func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 	res := &Result{Name: name}
-	m, found, err := q.understand(ctx, d, name)
-	for errors.Is(err, errChanged) {
-		m, found, err = q.understand(ctx, d, name)
-	}
+	m, found, err := q.understandAsItIs(ctx, d, name)
 	ctx = context.WithoutCancel(ctx)
 	var bad *message.Error
 	switch {
@@ -200,6 +197,29 @@ func howItFailed(run *recorder.RunResult) string {
 		text += fmt.Sprintf(" in the last of %d attempts", n)
 	}
 	return text
+}
+
+// mostChanges is how often a message may be another one each time when its routine has been found. A person saves it once or
+// twice meanwhile; a router that writes into it does so each time.
+const mostChanges = 10
+
+// understandAsItIs is understand for a message that may be changed meanwhile: it is read again then.
+func (q *job) understandAsItIs(ctx context.Context, d *dirs, name string) (m *message.Message, found *message.Found, err error) {
+	for range mostChanges {
+		if m, found, err = q.understand(ctx, d, name); !errors.Is(err, errChanged) {
+			return m, found, err
+		}
+	}
+	data, err := readChosen(d.inbox, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	q.file = identify(data)
+	reason := fmt.Sprintf("it was changed %d times, each time while its routine was looked for", mostChanges)
+	if q.project().Config.Router != "" {
+		reason += "; the config's router must not write into the messages that wait: " + q.project().Config.Router
+	}
+	return nil, nil, &message.Error{Name: name, Reason: reason}
 }
 
 // understand reads a message, completes it and finds its routine. An error with

@@ -352,3 +352,27 @@ case $(tail -n1 "$message_file") in one) printf -- '---\nchain: 2026112107015977
 	require.Len(t, b.done(), 1)
 	require.Empty(t, b.inbox())
 }
+
+// TestRouterThatWritesIntoTheMessages: each look at its answer finds another message, so each is put aside with that reason;
+// what names its routine is done.
+func TestRouterThatWritesIntoTheMessages(t *testing.T) {
+	for name, router := range map[string]string{
+		"appends": `for m in .decree/inbox/[ab].md; do echo routed >>"$m"; done; echo develop`,
+		"renames": `for m in .decree/inbox/[ab].md; do cp "$m" .decree/x; echo routed >>.decree/x; mv .decree/x "$m"; done; echo develop`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, map[string]string{
+				".decree/config.yml":          "router: '" + router + "'\n",
+				".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"` + "\n",
+				".decree/inbox/a.md":          "first\n", ".decree/inbox/b.md": "second\n",
+				".decree/inbox/d.md": "---\nroutine: develop\n---\nthird\n",
+			})
+			res := b.process()
+			require.Len(t, res, 3)
+			require.Equal(t, []string{"a.md dead", "b.md dead", "d.md done"}, names2(res))
+			require.Contains(t, res[0].Reason, "the config's router must not write into the messages that wait")
+			require.Equal(t, []string{"third"}, b.ran())
+			require.Empty(t, b.inbox())
+		})
+	}
+}
