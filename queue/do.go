@@ -520,12 +520,25 @@ func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 		return nil, err
 	}
 	q.s.Last = q.u.Chain
-	q.s.Stack = append(joined, q.s.Stack...)
+	if err := q.comeNext(joined); err != nil {
+		return nil, err
+	}
 	if res.Place, err = q.acknowledge(d, res); err != nil {
 		return nil, err
 	}
 	res.Outcome, res.FollowUps = Done, joined
 	return res, q.over(res)
+}
+
+// comeNext has follow-ups be the next ones. That is durable before their message moves to done: a process that finds it there
+// looks for none.
+func (q *job) comeNext(joined []string) error {
+	if len(joined) == 0 {
+		return nil
+	}
+	others := slices.DeleteFunc(slices.Clone(q.s.Stack), func(name string) bool { return slices.Contains(joined, name) })
+	q.s.Stack = append(slices.Clone(joined), others...)
+	return q.s.write(q.project().Store)
 }
 
 // acknowledge moves the message to done. One that the routine deleted comes from

@@ -210,7 +210,15 @@ func (q *job) acceptIsolated(ctx context.Context, d *dirs, res *Result) (*Result
 	if err := q.discardEarlier(ctx); err != nil {
 		return nil, err
 	}
-	return q.accept(d, res, nil)
+	var joined []Pending
+	if res.Run == nil { // by a dead process, which may have begun with this
+		came, err := q.cameUntilDeath(d)
+		if err != nil {
+			return nil, err
+		}
+		joined = slices.DeleteFunc(came, func(p Pending) bool { return !q.ofChain(p.Name) })
+	}
+	return q.accept(d, res, joined)
 }
 
 // discardEarlier gives up the drafts of the attempts before the last one.
