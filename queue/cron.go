@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"decree/disk"
@@ -49,13 +51,14 @@ type cron struct {
 	recorded func(id string) (bool, error)
 	s        *cronState
 	told     map[string]string // job -> the mistake that was told
-	failing  time.Time         // the minute since which each look has failed; zero: the last one has not
+	// failing is the minute since which each look at a job has failed; of "" the looks at all of them.
+	failing map[string]time.Time
 }
 
 func newCron(q *Queue, note func(string)) *cron {
 	p := q.project()
 	return &cron{p: p, root: p.Root, clock: q.o.Clock, loc: q.o.Location, note: note,
-		recorded: q.o.Recorder.History().Recorded, told: map[string]string{}}
+		recorded: q.o.Recorder.History().Recorded, told: map[string]string{}, failing: map[string]time.Time{}}
 }
 
 // serve looks every interval until ctx ends. Every error but the first of its
@@ -83,53 +86,72 @@ func (c *cron) serve(ctx context.Context, interval time.Duration) {
 // since looks before this one have failed.
 func (c *cron) tick() error {
 	now := c.clock().In(c.loc)
-	err := c.look(now)
-	switch {
-	case err == nil:
-		c.failing = time.Time{}
-	case c.failing.IsZero():
-		c.failing = now.Truncate(time.Minute)
-	}
-	return err
+	each, err := c.look(now)
+	c.went("", err, now)
+	return errors.Join(append(each, err)...)
 }
 
-// look is one look at the jobs.
-func (c *cron) look(now time.Time) error {
+// went notes how a look at a job went, or at all of them.
+func (c *cron) went(job string, err error, now time.Time) {
+	if err == nil {
+		delete(c.failing, job)
+	} else if c.failing[job].IsZero() {
+		c.failing[job] = cmp.Or(c.failing[""], now.Truncate(time.Minute))
+	}
+}
+
+// owed says whether looks have failed since a minute in which a job was due.
+func (c *cron) owed(job string, minute time.Time) bool {
+	for _, since := range []time.Time{c.failing[""], c.failing[job]} {
+		if !since.IsZero() && !minute.Before(since) {
+			return true
+		}
+	}
+	return false
+}
+
+// look is one look at the jobs. each are the errors of some of them, err is one that is about all.
+func (c *cron) look(now time.Time) (each []error, err error) {
 	root, err := c.p.Disk.OpenRoot(c.root)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer root.Close()
 	jobs, err := disk.OpenPath(root, ".decree/"+cronName)
 	if isMissing(err) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer jobs.Close()
 	inbox, err := disk.OpenPath(root, ".decree/"+inboxName)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer inbox.Close()
 	if c.s == nil {
 		if err := c.load(inbox); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	errs := []error{c.deliver(inbox, jobs)}
+	each = c.deliver(inbox, jobs, now)
 	list, err := files(jobs)
 	if err != nil {
-		return err
+		return each, err
 	}
 	slices.SortFunc(list, func(a, b Pending) int { return compareNames(a.Name, b.Name) })
 	for _, f := range list {
-		if err := c.job(inbox, jobs, f.Name, now); err != nil {
-			errs = append(errs, err)
+		if known := c.s.Jobs[f.Name]; known != nil && known.Pending != "" {
+			continue // deliver has told why
+		}
+		err := c.job(inbox, jobs, f.Name, now)
+		c.went(f.Name, err, now)
+		if err != nil {
+			each = append(each, err)
 		}
 	}
-	return errors.Join(errs...)
+	return each, nil
 }
 
 // load reads cron.json.
@@ -154,8 +176,7 @@ func (c *cron) load(inbox disk.Dir) error {
 
 // deliver writes the messages of firings that were cut short, by a death, or since they could not be
 // written. The others of a job wait for that: it has one Pending.
-func (c *cron) deliver(inbox, jobs disk.Dir) error {
-	var errs []error
+func (c *cron) deliver(inbox, jobs disk.Dir, now time.Time) (errs []error) {
 	for _, name := range slices.Sorted(maps.Keys(c.s.Jobs)) {
 		f := c.s.Jobs[name]
 		if f.Pending == "" {
@@ -166,10 +187,11 @@ func (c *cron) deliver(inbox, jobs disk.Dir) error {
 			err = c.delivered(f)
 		}
 		if err != nil {
+			c.went(name, err, now)
 			errs = append(errs, fmt.Errorf("%s: %w", tree.Quote(name), err))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // renamed is jobs with each name put through f.
@@ -183,7 +205,8 @@ func renamed(jobs map[string]*fired, f func(string) string) map[string]*fired {
 
 // resume writes the message of a firing that was cut short, unless it was written:
 // then it is in the inbox, or was done, and its record stands even where a person has
-// emptied done.
+// emptied done. Of a job that is gone nothing is written; one that cannot be read, or that
+// somebody is just writing, is waited for.
 func (c *cron) resume(inbox, jobs disk.Dir, job, file string) error {
 	there, err := c.exists(inbox, file)
 	if err != nil || there {
@@ -193,8 +216,11 @@ func (c *cron) resume(inbox, jobs disk.Dir, job, file string) error {
 		return err
 	}
 	m, err := readJob(jobs, job)
+	if isMissing(err) {
+		return nil
+	}
 	if err != nil {
-		return nil //nolint:nilerr // the job is gone, or has been made into another
+		return fmt.Errorf("%w; what it fired is written when the job can be read", err)
 	}
 	return c.drop(inbox, job, m, file)
 }
@@ -283,6 +309,10 @@ const clockSlack = time.Hour
 // job fires one job if it is due.
 func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 	m, when, err := usableJob(&c.p.Site, jobs, name)
+	var failed syscall.Errno
+	if errors.As(err, &failed) && !ofFile(err) && !isMissing(err) { // a disk that fails, or no descriptor left: the job may be right
+		return fmt.Errorf("%s: %w", tree.Quote(name), err)
+	}
 	if err != nil {
 		if text := unusableJob(name, err); c.told[name] != text {
 			c.told[name] = text
@@ -293,9 +323,6 @@ func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 	delete(c.told, name)
 	minute := now.Truncate(time.Minute)
 	f := c.s.Jobs[name]
-	if f != nil && f.Pending != "" {
-		return nil // deliver has told why
-	}
 	if f != nil && f.Last.Sub(minute) > clockSlack {
 		c.note(fmt.Sprintf("cron: %s: it last fired at %s, which is still to come: the clock was set back; it fires again from now on", name, f.Last.In(c.loc).Format("2006-01-02 15:04")))
 		f.Last = minute.Add(-time.Minute)
@@ -311,9 +338,8 @@ func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 	due := when.Due(minute)
 	missed := when.Next(f.Last.In(c.loc))
 	late := !missed.IsZero() && missed.Before(minute)
-	owed := late && !c.failing.IsZero() && !missed.Before(c.failing)
 	switch {
-	case due || late && m.CatchUp || owed:
+	case due, late && (m.CatchUp || c.owed(name, missed)):
 		return c.fire(inbox, m, name, f, minute)
 	case isNew, late:
 		f.Last = minute

@@ -362,3 +362,69 @@ func TestManyJobsOfOneMinute(t *testing.T) {
 	require.NotEmpty(t, stores)
 	require.LessOrEqual(t, len(stores), keptChains+1)
 }
+
+// TestCronJobThatCannotBeRead: a firing that waits to be written is written once its job can be read again, whether the file may
+// not be read or is just being saved; that of a job which was deleted is not.
+func TestCronJobThatCannotBeRead(t *testing.T) {
+	for name, job := range map[string]string{"unreadable": "", "half saved": "---\ncron: \"30 2 * * *\"\nroutine: [", "deleted": "gone"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.job("night.md", "30 2 * * *", "")
+			full, barred := false, false
+			err := b.clockworkOn(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+				switch {
+				case full && st.Write && strings.Contains(st.Path, "inbox/"):
+					return disktest.Action{Err: syscall.ENOSPC}
+				case barred && strings.HasSuffix(st.Path, "cron/night.md"):
+					return disktest.Action{Err: syscall.EACCES}
+				}
+				return disktest.Action{}
+			}), time.UTC, func(at func(string) []string) {
+				require.Empty(t, at("2026-11-21 02:20:00"))
+				full = true
+				require.Empty(t, at("2026-11-21 02:30:00"))
+				full = false
+				switch job {
+				case "":
+					barred = true
+				case "gone":
+					require.NoError(t, os.Remove(filepath.Join(b.root, ".decree/cron/night.md")))
+				default:
+					b.put(map[string]string{".decree/cron/night.md": job})
+				}
+				require.Empty(t, at("2026-11-21 02:30:10"))
+				barred = false
+				b.job("night.md", "30 2 * * *", "")
+				want := []string{"2026112102300000-0.md"}
+				if job == "gone" {
+					want = nil
+				}
+				require.Equal(t, want, at("2026-11-21 02:30:20"))
+			})
+			require.NoError(t, err)
+		})
+	}
+}
+
+// TestCronOneJobThatFails: what another job missed while only one's looks failed is missed, as it wants; that one's own comes.
+func TestCronOneJobThatFails(t *testing.T) {
+	b := newBench(t, nil)
+	b.job("a.md", "30 * * * *", "")
+	b.job("b.md", "40 * * * *", "")
+	failing := false
+	require.NoError(t, b.clockworkOn(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if failing && st.Op == "Open" && strings.HasSuffix(st.Path, "cron/a.md") {
+			return disktest.Action{Err: syscall.EIO}
+		}
+		return disktest.Action{}
+	}), time.UTC, func(at func(string) []string) {
+		require.Empty(t, at("2026-11-21 02:20:00"))
+		failing = true
+		require.Empty(t, at("2026-11-21 02:21:00"))
+		require.Empty(t, at("2026-11-21 02:30:00"))
+		require.Empty(t, at("2026-11-21 02:45:00"), "the machine slept")
+		failing = false
+		require.Equal(t, []string{"2026112102460000-0.md"}, at("2026-11-21 02:46:00"))
+	}))
+	require.Contains(t, b.read(".decree/inbox/2026112102460000-0.md"), "cron_job: a\n")
+}
