@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -29,13 +30,13 @@ func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Gen
 	defer u.Abort() //nolint:errcheck // after Commit it does nothing
 	sum := sha256.New()
 	n := &counter{w: io.MultiWriter(u, sum)}
-	z := zip.NewWriter(n)
-	if err := writeManifest(z, m); err != nil {
+	z := newZip(n, m)
+	if err := z.manifest(); err != nil {
 		return g, err
 	}
 	for _, file := range slices.Sorted(maps.Keys(m.Files)) {
 		f := m.Files[file]
-		if f.Size > plainSize || strings.HasPrefix(string(file), recordsPart) || strings.HasPrefix(string(file), storePart) {
+		if f.Size > plainSize || !zippable(file) || strings.HasPrefix(string(file), recordsPart) || strings.HasPrefix(string(file), storePart) {
 			continue
 		}
 		data, err := p.small(ctx, c, string(file), f)
@@ -45,7 +46,7 @@ func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Gen
 		if err != nil {
 			continue // the packs have lost it, and so has that generation
 		}
-		w, err := createIn(z, m, string(file))
+		w, err := z.create(string(file))
 		if err == nil {
 			_, err = w.Write(data)
 		}
@@ -115,22 +116,60 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// writeManifest writes a generation's own manifest, which says nothing of others.
-func writeManifest(z *zip.Writer, m *Manifest) error {
-	data, err := m.own().Encode()
+// zipWriter writes a zip of a generation, all of whose files have the generation's time. It takes no name that a reader refuses.
+type zipWriter struct {
+	*zip.Writer
+	m   *Manifest
+	has map[string]bool
+}
+
+func newZip(w io.Writer, m *Manifest) *zipWriter {
+	return &zipWriter{zip.NewWriter(w), m, map[string]bool{}}
+}
+
+// manifest writes the generation's own manifest, which says nothing of others.
+func (z *zipWriter) manifest() error {
+	data, err := z.m.own().Encode()
 	if err != nil {
 		return err
 	}
-	w, err := createIn(z, m, ManifestFile)
+	w, err := z.create(ManifestFile)
 	if err == nil {
 		_, err = w.Write(data)
 	}
 	return err
 }
 
-// createIn begins a file of a zip, which has the generation's time.
-func createIn(z *zip.Writer, m *Manifest, name string) (io.Writer, error) {
-	h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: m.Timestamp}
+// create begins a file.
+func (z *zipWriter) create(name string) (io.Writer, error) {
+	if err := checkZipName(name, z.has[name]); err != nil {
+		return nil, &FormatError{"the archive", err.Error()}
+	}
+	z.has[name] = true
+	h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: z.m.Timestamp}
 	h.SetMode(0o600)
 	return z.CreateHeader(h)
+}
+
+// checkZipName refuses the name of a file in a zip, which may have one of that name already.
+func checkZipName(name string, has bool) error {
+	switch {
+	case strings.Contains(name, `\`):
+		return fmt.Errorf("%q: a backslash", name)
+	case has:
+		return fmt.Errorf("%q comes twice", name)
+	}
+	return checkFile(name)
+}
+
+// plainName says whether a name can stand in a zip as it is: what is called otherwise is taken by its hash.
+func plainName(name string) bool {
+	return tree.Quote(name) == name && checkZipName(name, false) == nil
+}
+
+// zippable says whether a generation's file can stand in its zip under its name, which there may be that of something
+// else: an earlier decree has written generations with such names.
+func zippable(name FileName) bool {
+	top, _, _ := strings.Cut(string(name), "/")
+	return plainName(string(name)) && !slices.Contains([]string{ManifestFile, "tree", "contents"}, top)
 }

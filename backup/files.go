@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"decree/backup/target"
 	"decree/disk"
 	"decree/history"
 	"decree/project"
@@ -25,6 +26,7 @@ import (
 //	store/labels.json, store/forgotten.json
 //	specs/processed-spec.md
 //	plugins/<plugin>/<path>
+//	aside/<path>                 what is in .decree under a name that a generation or its zips have for something else
 const (
 	recordsPart = "records/"
 	logPart     = "store/records/"
@@ -32,7 +34,32 @@ const (
 	storePart   = "store/"
 	specsPart   = "specs/"
 	pluginsPart = "plugins/"
+	asidePart   = "aside/"
 )
+
+// isTaken says whether a name at the top of a generation, or of its zips, is of something else than what people have in
+// .decree; also where the target's disk does not tell large letters from small ones.
+func isTaken(top string) bool {
+	return slices.ContainsFunc([]string{ManifestFile, "records", "specs", "plugins", "tree", "contents"}, func(name string) bool { return strings.EqualFold(name, top) })
+}
+
+// fileOf is the name in a generation of what is at a path in .decree. People have nothing in .decree/aside that would be in a backup.
+func fileOf(at string) string {
+	if top, _, _ := strings.Cut(at, "/"); isTaken(top) {
+		return asidePart + at
+	}
+	return at
+}
+
+// placeOf is where in .decree a file of a generation belongs; not ok for what is not from there. An earlier decree has
+// written all under their own names.
+func placeOf(name FileName) (at string, ok bool) {
+	if at, aside := strings.CutPrefix(string(name), asidePart); aside {
+		return at, fileOf(at) == string(name)
+	}
+	top, _, _ := strings.Cut(string(name), "/")
+	return string(name), !slices.Contains(ownNames, top) && !slices.Contains([]string{ManifestFile, "records", "specs", "plugins"}, top)
+}
 
 // pieceSize is about how long the pieces of the logs are, in bytes. Both are only appended to: all pieces but the last
 // stay what they are from one generation to the next.
@@ -173,6 +200,10 @@ func (g *gathering) directory(in disk.Dir, at string) error {
 		if at == "" && slices.Contains(ownNames, e.Name) || strings.HasPrefix(e.Name, project.InboxDraft) {
 			continue
 		}
+		if err := target.CheckName(e.Name); err != nil {
+			g.tell(fmt.Sprintf("%s is not in the backup: %v", tree.Quote(path.Join(in.Path(), e.Name)), err))
+			continue
+		}
 		st, err := in.Stat(e.Name)
 		if isMissing(err) {
 			continue
@@ -182,7 +213,7 @@ func (g *gathering) directory(in disk.Dir, at string) error {
 		}
 		name := path.Join(at, e.Name)
 		if st.Kind != disk.Directory {
-			if err := g.file(in, e.Name, name); err != nil {
+			if err := g.file(in, e.Name, fileOf(name)); err != nil {
 				return err
 			}
 			continue

@@ -163,8 +163,11 @@ func newer(what string, version int) error {
 
 func (e *newerError) Unwrap() error { return e.FormatError }
 
-// Encode returns m as the bytes of manifest.json.
+// Encode returns m as the bytes of manifest.json. It refuses what ParseManifest would: nothing counts that nobody can read.
 func (m *Manifest) Encode() ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, &FormatError{ManifestFile, err.Error()}
+	}
 	b, err := json.MarshalIndent(m, "", " ")
 	if err == nil && len(b) >= MaxManifest {
 		err = &FormatError{ManifestFile, fmt.Sprintf("larger than %d MiB", MaxManifest>>20)}

@@ -132,12 +132,12 @@ func (b *restoring) decree(to disk.Dir) (names []string, err error) {
 		return nil, err
 	}
 	for _, name := range sortedFiles(b.staged.Manifest) {
-		top, _, _ := strings.Cut(string(name), "/")
-		if name == ManifestFile || slices.Contains(ownNames, top) || slices.Contains([]string{"records", "store", "specs", "plugins"}, top) {
+		at, ok := placeOf(name)
+		if !ok {
 			continue
 		}
-		if isMessage(string(name)) {
-			done, err := b.isDone(live, to, path.Base(string(name)))
+		if isMessage(at) {
+			done, err := b.isDone(live, to, path.Base(at))
 			if err != nil {
 				return nil, err
 			}
@@ -145,10 +145,10 @@ func (b *restoring) decree(to disk.Dir) (names []string, err error) {
 				continue
 			}
 		}
-		if err := b.file(to, string(name)); err != nil {
+		if err := b.file(to, at, name); err != nil {
 			return nil, err
 		}
-		if !slices.Contains(names, top) {
+		if top, _, _ := strings.Cut(at, "/"); !slices.Contains(names, top) {
 			names = append(names, top)
 		}
 	}
@@ -186,15 +186,15 @@ func (b *restoring) newer(live disk.Dir) (gone []string, err error) {
 	return gone, nil
 }
 
-// file writes one file.
-func (b *restoring) file(to disk.Dir, name string) error {
-	f := b.staged.Manifest.Files[FileName(name)]
+// file writes one file of the generation.
+func (b *restoring) file(to disk.Dir, at string, name FileName) error {
+	f := b.staged.Manifest.Files[name]
 	mode, err := f.mode()
 	if err != nil {
 		return err
 	}
-	return into(to, name, func(dir disk.Dir, base string) error {
-		return disk.Replace(dir, base, disk.Replacement{Perm: mode, Flush: true}, func(out disk.File) error { return b.staged.write(out, name) })
+	return into(to, at, func(dir disk.Dir, base string) error {
+		return disk.Replace(dir, base, disk.Replacement{Perm: mode, Flush: true}, func(out disk.File) error { return b.staged.write(out, string(name)) })
 	})
 }
 

@@ -394,16 +394,12 @@ func (z *zipped) take(f *zip.File) error {
 		return fmt.Errorf("%q is no regular file", f.Name)
 	case f.Method != zip.Deflate && f.Method != zip.Store:
 		return fmt.Errorf("%q: unknown compression %d", f.Name, f.Method)
-	case strings.Contains(f.Name, `\`):
-		return fmt.Errorf("%q: a backslash", f.Name)
 	case f.UncompressedSize64 > 1100*f.CompressedSize64+1<<16:
 		return fmt.Errorf("%q: no compression makes so little of so much", f.Name)
 	}
-	if _, twice := z.files[f.Name]; twice {
-		return fmt.Errorf("%q comes twice", f.Name)
-	}
+	_, has := z.files[f.Name]
 	z.files[f.Name] = f
-	return checkFile(f.Name)
+	return checkZipName(f.Name, has)
 }
 
 // manifest reads the manifest of the zip's generation.
@@ -471,19 +467,18 @@ func (z *zipped) fill(ctx context.Context, m *Manifest, dir disk.Dir) error {
 
 func (z *zipped) putFile(w *store.Writer, m *Manifest, name string, f *zip.File) error {
 	var want tree.Hash
+	file, listed := m.Files[FileName(name)]
 	switch hex, named := strings.CutPrefix(name, contentsPart); {
+	case strings.HasPrefix(name, treePart):
+	case listed:
+		want = file.SHA256
 	case named:
 		var err error
 		if want, err = tree.ParseHash(hex); err != nil || want.IsZero() {
 			return &FormatError{"the archive", fmt.Sprintf("%q is not named by a hash", name)}
 		}
-	case strings.HasPrefix(name, treePart):
 	default:
-		file, ok := m.Files[FileName(name)]
-		if !ok {
-			return &FormatError{"the archive", fmt.Sprintf("%q is not listed in its manifest", name)}
-		}
-		want = file.SHA256
+		return &FormatError{"the archive", fmt.Sprintf("%q is not listed in its manifest", name)}
 	}
 	r, err := f.Open()
 	if err != nil {
@@ -529,8 +524,7 @@ func FromZip(f io.ReaderAt, size int64) (*Source, error) {
 
 // whole is what writes a zip that needs nothing else.
 type whole struct {
-	z     *zip.Writer
-	m     *Manifest
+	z     *zipWriter
 	store *store.Store
 	done  map[tree.Hash]bool
 }
@@ -541,11 +535,14 @@ type whole struct {
 func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, objects tree.Source, needs *store.Numbers) error {
 	own := m.own()
 	own.Packs = map[tree.Hash]int64{}
-	w := &whole{zip.NewWriter(out), own, s, map[tree.Hash]bool{}}
-	if err := writeManifest(w.z, own); err != nil {
+	w := &whole{newZip(out, own), s, map[tree.Hash]bool{}}
+	if err := w.z.manifest(); err != nil {
 		return err
 	}
 	for _, name := range sortedFiles(m) {
+		if !zippable(name) {
+			continue
+		}
 		if err := w.add(ctx, string(name), m.Files[name].SHA256); err != nil {
 			return err
 		}
@@ -582,11 +579,6 @@ func WriteZip(ctx context.Context, out io.Writer, m *Manifest, s *store.Store, o
 	return w.z.Close()
 }
 
-// plainName says whether a name can stand in a zip as it is: the content of another one is below contents/.
-func plainName(name string) bool {
-	return tree.Quote(name) == name && !strings.Contains(name, `\`)
-}
-
 func sortedFiles(m *Manifest) []FileName {
 	out := make([]FileName, 0, len(m.Files))
 	for name := range m.Files {
@@ -600,15 +592,12 @@ func (w *whole) add(ctx context.Context, name string, h tree.Hash) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if !plainName(name) {
-		return nil
-	}
 	r, _, err := w.store.Open(h)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	to, err := createIn(w.z, w.m, name)
+	to, err := w.z.create(name)
 	if err == nil {
 		_, err = io.Copy(to, r)
 	}
