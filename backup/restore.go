@@ -26,6 +26,8 @@ type RestoreOptions struct {
 	Fresh bool
 	// Aside is where what is replaced goes if Options.Target does not take it; nil: nowhere else.
 	Aside func() (target.Target, error)
+	// Then is what is to follow, as project.Swap has it.
+	Then *project.Into
 }
 
 // Restored is what a restore has done.
@@ -54,6 +56,7 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 		return err
 	}
 	build := func(s *project.Swap) (store, decree []string, from string, err error) {
+		s.Then = r.Then
 		staged, err := Stage(ctx, r.Source, s.Store, p.Site, func(done, total int64) { o.Progress("reading", done, total) })
 		if err != nil {
 			return nil, nil, "", err

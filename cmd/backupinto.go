@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -11,10 +12,11 @@ import (
 	"decree/project"
 	"decree/recorder"
 	"decree/tree"
+	"decree/worktree"
 )
 
-// arrival is a restore into a directory that has nothing: tree and history come there, and a death on the way leaves
-// what the same command goes on with. project.Into is what it is known by.
+// arrival is a restore of tree and history that a death, or what stood in the way, has left unfinished, and that the same command goes on
+// with: into a directory that has nothing, or over a project whose records are replaced. project.Into is what it is known by.
 type arrival struct {
 	rec *recorder.Recorder // nil: nothing was begun there
 	// swapped: the records are there, and may have been added to since; the tree may not be there.
@@ -24,19 +26,23 @@ type arrival struct {
 
 // arrived says how far a restore into the root has come; nil where none is unfinished.
 func (s *session) arrived(ctx context.Context, root string, site *project.Site) (*arrival, error) {
+	a := &arrival{}
+	var err error
+	if site != nil && site.Swapping() { // what is to follow is known when that is done
+		if err = a.recover(ctx, s); err != nil {
+			return nil, err
+		}
+	}
 	in, err := project.ReadInto(disk.OS, root)
 	if in == nil || err != nil {
 		return nil, err
 	}
-	a := &arrival{in: in}
+	a.in = in
 	if site != nil {
-		if a.rec, err = s.forWriting(ctx); err != nil {
+		if err = a.recover(ctx, s); err != nil {
 			return nil, err
 		}
-		if _, err = a.rec.Recover(ctx, false); err != nil {
-			return nil, err
-		}
-		if a.swapped = a.rec.Project().From() == in.Project; a.swapped {
+		if a.swapped = in.Over || a.rec.Project().From() == in.Project; a.swapped {
 			return a, nil
 		}
 		if list, err := a.rec.History().Logged(); err != nil || len(list) > 0 {
@@ -50,6 +56,16 @@ func (s *session) arrived(ctx context.Context, root string, site *project.Site) 
 	return a, err
 }
 
+// recover opens the project and does what a dead process left there.
+func (a *arrival) recover(ctx context.Context, s *session) (err error) {
+	if a.rec == nil {
+		if a.rec, err = s.forWriting(ctx); err == nil {
+			_, err = a.rec.Recover(ctx, false)
+		}
+	}
+	return err
+}
+
 func (a *arrival) refuse(root, why string) error {
 	return refusedf("a restore of %s into %s was begun, and the directory %s; nothing was changed", a.in.Generation, quoteWord(root), why).Hintf("move that away and repeat the restore, or name a new directory with --into; to give it up, remove .decree/%s there", project.IntoFile)
 }
@@ -59,6 +75,8 @@ func (a *arrival) refuse(root, why string) error {
 func (a *arrival) goOn(o *backupOptions, word string) string {
 	switch {
 	case !a.swapped && (word != "" || o.from != ""):
+		return word
+	case a.in.Over && (!o.tree || !strings.Contains(a.in.Generation, word)): // it is another restore
 		return word
 	case a.in.Name == "":
 		return cmp.Or(word, a.in.From)
@@ -75,6 +93,43 @@ func (a *arrival) sameAs(src *backupSource) error {
 	}
 	return refusedf("the records of %s were restored here, and its tree is to follow: %s cannot come in their place; nothing was changed", a.in.Generation, is.Generation).
 		Hintf("'decree backup restore' without a name goes on with %s; or name a new directory with --into", a.in.Generation)
+}
+
+// orAnew has a restore over a project begin anew, with the records, unless what it names is the tree that is to follow and is in the store: a gc
+// may have swept that.
+func (r *restore) orAnew() {
+	if r.begun == nil || !r.begun.in.Over {
+		return
+	}
+	is := intoOf(r.src)
+	if !r.o.tree || is.Project != r.begun.in.Project || is.Generation != r.begun.in.Generation || !r.begun.rec.Holds(r.src.source.Manifest.Tree) {
+		r.rec, r.begun = r.begun.rec, nil
+	}
+}
+
+// mayGoOn asks whether the tree may follow the records, over what stands there by now.
+func (s *session) mayGoOn(src *backupSource) error {
+	switch {
+	case s.global.yes:
+	case !s.canAsk():
+		return refusedf("the tree of %s would replace the one that is here; nothing was changed", src.name).Hintf("say --yes; 'decree revert last' takes it back")
+	case s.ask(fmt.Sprintf("replace the tree that is here by that of %s? [y/N]", src.name), 'n') != 'y':
+		return refusedf("not confirmed; nothing was changed")
+	}
+	return nil
+}
+
+// withoutTree is an error after which the records are restored over a project, and its tree is not.
+func (r *restore) withoutTree(err error) error {
+	if moved := (*worktree.Error)(nil); errors.As(err, &moved) && !moved.Moved { // which says that nothing was changed
+		err = &project.Error{Kind: project.KindOf(err), Err: tree.At(moved.Path, moved.Err)}
+	}
+	advice := "mend what stands in the way; 'decree backup restore --tree --yes' then goes on with the tree"
+	left := project.LeftIn(err, "the records are restored, and the tree is as it was", advice)
+	if e := (*project.Error)(nil); r.begun == nil && errors.As(left, &e) && e.Kind == project.Refused {
+		e.Kind = project.Failed // since something was changed
+	}
+	return left
 }
 
 // sayArriving says that a restore into the root is not finished.

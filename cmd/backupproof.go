@@ -13,11 +13,16 @@ import (
 // alarm says that backups are not as they should be: one line, once, from what the store knows. "decree
 // backup" itself says more.
 func (s *session) alarm(p *project.Site) {
-	if s.alarmed || p == nil || p.Store == nil || s.line.verb == "backup" || s.line.verb == "__complete" {
+	if s.alarmed || p == nil || p.Store == nil || s.line.verb == "__complete" {
 		return
 	}
 	s.alarmed = true
-	s.sayArriving(p.Root)
+	if s.line.verb != "backup" || !s.arriving {
+		s.sayArriving(p.Root)
+	}
+	if s.line.verb == "backup" {
+		return
+	}
 	if text := backup.Alarm(p.Store, &p.Config, s.env.Now()); text != "" {
 		s.say("decree: backup: %s", oneLine(text))
 	}

@@ -155,7 +155,7 @@ func (s *session) emptyRoot(into string) (made bool, err error) {
 		return true, os.MkdirAll(path, 0o755)
 	}
 	begun, err := project.ReadInto(disk.OS, path)
-	if err != nil || begun != nil {
+	if err != nil || begun != nil && !begun.Over {
 		return false, err
 	}
 	others, err := project.BesideInto(disk.OS, path, false)
@@ -197,10 +197,15 @@ func (s *session) restoreHere(ctx context.Context, o backupOptions, word string)
 	if o.dryRun {
 		return s.tryRestore(ctx, r.src)
 	}
-	if r.begun == nil && site != nil {
-		if err := s.mayReplace(r.src); err != nil {
-			return err
-		}
+	r.orAnew()
+	switch {
+	case site != nil && r.begun == nil:
+		err = s.mayReplace(r.src)
+	case site != nil && r.begun.in.Over:
+		err = s.mayGoOn(r.src)
+	}
+	if err != nil {
+		return err
 	}
 	return r.all(ctx)
 }
@@ -234,7 +239,7 @@ type restore struct {
 // all does it, from the first change on.
 func (r *restore) all(ctx context.Context) (err error) {
 	if r.begun != nil {
-		r.rec, r.empty = r.begun.rec, true
+		r.rec, r.empty = r.begun.rec, !r.begun.in.Over
 		if err := r.begun.sameAs(r.src); err != nil {
 			return err
 		}
@@ -289,7 +294,13 @@ func (r *restore) records(ctx context.Context) (*backup.Manifest, error) {
 		r.note("the records of " + r.src.name + " are here already: the restore that was begun goes on with the tree")
 		return r.src.source.Manifest, nil
 	}
-	out, err := r.restoreInto(ctx, r.o, r.rec, r.src, r.fresh && !r.holds)
+	var then *project.Into
+	if r.o.tree && !r.empty {
+		in := intoOf(r.src)
+		in.Over = true
+		then = &in
+	}
+	out, err := r.restoreInto(ctx, r.o, r.rec, r.src, r.fresh && !r.holds, then)
 	if err != nil {
 		r.undo()
 		return nil, err
@@ -315,7 +326,10 @@ func (r *restore) files(ctx context.Context, m *backup.Manifest) (lost, err erro
 	case r.o.tree:
 		out, err := r.rec.RestoreState(ctx, m.Tree, "the backup of "+r.src.name)
 		if err != nil {
-			return nil, project.LeftIn(err, "the records are restored, and the tree is as it was", cmp.Or(project.HintOf(err), "mend what stands in the way and repeat the restore"))
+			return nil, r.withoutTree(err)
+		}
+		if err := r.rec.Project().EndInto(); err != nil {
+			return nil, project.LeftIn(err, "records and tree are restored", "'decree backup restore --tree --yes' ends the restore")
 		}
 		lost = lostFromTree(out.Lost, "they are as they were, and all else is restored")
 		if out.Record != nil {
@@ -352,7 +366,7 @@ func (r *restore) undo() {
 	}
 }
 
-func (s *session) restoreInto(ctx context.Context, o backupOptions, rec *recorder.Recorder, src *backupSource, fresh bool) (*backup.Restored, error) {
+func (s *session) restoreInto(ctx context.Context, o backupOptions, rec *recorder.Recorder, src *backupSource, fresh bool, then *project.Into) (*backup.Restored, error) {
 	aside := func() (target.Target, error) {
 		return s.openTarget(ctx, project.DefaultBackupTo, &rec.Project().Site, true)
 	}
@@ -367,7 +381,7 @@ func (s *session) restoreInto(ctx context.Context, o backupOptions, rec *recorde
 		}
 		defer t.Close()
 	}
-	return backup.Restore(ctx, s.backupOf(rec, t), backup.RestoreOptions{Source: src.source, Fresh: fresh, Aside: aside})
+	return backup.Restore(ctx, s.backupOf(rec, t), backup.RestoreOptions{Source: src.source, Fresh: fresh, Aside: aside, Then: then})
 }
 
 func (s *session) tellRestored(src *backupSource, out *backup.Restored) {

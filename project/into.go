@@ -12,8 +12,8 @@ import (
 	"decree/tree"
 )
 
-// IntoFile in .decree says that a backup is being restored into a directory that had nothing in it. It is there before
-// anything else is made, and until the tree is there too.
+// IntoFile in .decree says that a backup is being restored, tree and all, and is not finished. In a directory that had nothing in it
+// it is there before anything else is made; over a project it comes with the records. It is there until the tree is there too.
 const IntoFile = "into.json"
 
 // Into is what IntoFile has: which generation comes there, and from where.
@@ -23,6 +23,8 @@ type Into struct {
 	Generation string `json:"generation"` // its name
 	From       string `json:"from"`       // the target as its user writes it, or the path of a zip
 	Name       string `json:"name"`       // of the project's directory in the target; "" for a zip
+	// Over says that a project was here: its records are replaced, and its tree, of which nothing is yet, is whole.
+	Over bool `json:"over,omitempty"`
 }
 
 // onTheWay are what a restore into a directory may have made in .decree before it puts anything of the generation there; nothing of
@@ -44,15 +46,30 @@ func BeginInto(d disk.Disk, root string, in Into) error {
 	if err != nil {
 		return err
 	}
+	if err = p.writeInto(in); err == nil && made {
+		err = p.Dir.Sync()
+	}
+	return err
+}
+
+func (p *Project) writeInto(in Into) error {
 	in.Version = formatNow
 	data, err := json.Marshal(in)
 	if err == nil {
 		err = ReplaceFile(p.Decree, IntoFile, append(data, '\n'), PrivateFile, true)
 	}
-	if err == nil && made {
-		err = p.Dir.Sync()
-	}
 	return err
+}
+
+// treeFollows notes that a swap over a project is to be followed by its tree, or, with nil, that one before it is not any more.
+func (p *Project) treeFollows(in *Into) error {
+	if in != nil {
+		return p.writeInto(*in)
+	}
+	if was, err := readInto(p.Decree, p.Root); err != nil || was == nil || !was.Over {
+		return nil //nolint:nilerr // what cannot be read is told by who needs it
+	}
+	return p.EndInto()
 }
 
 // ReadInto is what IntoFile in a root's .decree has; nil where no restore into it is unfinished.
@@ -111,14 +128,18 @@ func (p *Project) EndInto() error {
 // Unfinished is the error of what writes where the restore is not finished: what it recorded or kept would be of a tree that is
 // not there yet.
 func (in *Into) Unfinished(root string) *Error {
+	if in.Over {
+		return &Error{Kind: Refused, Msg: fmt.Sprintf("a restore of %s from %s is not finished: the records are restored, and the tree is as it was", in.Generation, tree.Quote(in.From)),
+			Advice: fmt.Sprintf("'decree backup restore --tree --yes' goes on with the tree; to leave that as it is, remove %s/%s", dirName, IntoFile)}
+	}
 	return &Error{Kind: Refused, Msg: fmt.Sprintf("a restore of %s from %s into %s is not finished", in.Generation, tree.Quote(in.From), tree.Quote(root)),
 		Advice: fmt.Sprintf("'decree backup restore' goes on with it there; to give it up, remove %s/%s, and what is there by now stays", dirName, IntoFile)}
 }
 
-// refuseArriving refuses to change a project whose restore is not finished.
+// refuseArriving refuses to change a project whose restore into an empty directory is not finished.
 func (p *Project) refuseArriving() error {
 	in, err := readInto(p.Decree, p.Root)
-	if in != nil && err == nil {
+	if in != nil && err == nil && !in.Over {
 		err = in.Unfinished(p.Root)
 	}
 	return err

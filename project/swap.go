@@ -19,7 +19,8 @@ import (
 //
 //	swap/store/     what comes into the store
 //	swap/old/       what was there
-//	swap/journal    {"version":1,"store":{"new":[names],"gone":[names]},"decree":{...},"tmp":"<name>","config":"<sha256>"}: from here on it is finished
+//	swap/journal    {"version":1,"store":{"new":[names],"gone":[names]},"decree":{...},"tmp":"<name>","config":"<sha256>"}: from here on it is finished;
+//	                with "then" this becomes IntoFile
 //
 // and what comes into .decree lies in .decree/tmp/<tmp>/new, beside the file began, since the two may be on different
 // disks. For each name what is there is moved to old, and then the new is moved in: that the new
@@ -39,6 +40,8 @@ type Swap struct {
 	Store  disk.Dir    // what comes into the store is built in it
 	Decree disk.Dir    // what comes into .decree
 	above  [2]disk.Dir // the directories that Decree lies in, below .decree
+	// Then is what is to be done when all is in its place, and which a death does not make forgotten; nil: nothing.
+	Then   *Into
 	tmp    string
 	config string // the hash of config.yml as it was at the beginning, in hex; "": there was none
 }
@@ -53,6 +56,7 @@ type swapPlan struct {
 	From string `json:"from,omitempty"`
 	// Config is the hash of .decree/config.yml as it was when the swap began, in hex; "": there was none.
 	Config string `json:"config,omitempty"`
+	Then   *Into  `json:"then,omitempty"`
 }
 
 // swapNames are names in one directory: those that get a new content, and those that get none.
@@ -154,7 +158,7 @@ func (s *Swap) Drop() error {
 // built, is durable: those without one are taken away. From then on FinishSwap does the rest, now or in
 // a later process. from is the project whose history this is, if it is not this one's own.
 func (s *Swap) Decide(store, decree []string, from string) error {
-	plan := swapPlan{Version: 1, Tmp: s.tmp, From: from, Config: s.config}
+	plan := swapPlan{Version: 1, Tmp: s.tmp, From: from, Config: s.config, Then: s.Then}
 	var err error
 	if plan.Store, err = swapNamesOf(s.Store, store); err != nil {
 		return err
@@ -223,6 +227,9 @@ func (p *Project) FinishSwap(then func() error) (finished bool, err error) {
 		if err := p.remember(); err != nil {
 			return false, err
 		}
+	}
+	if err := p.treeFollows(plan.Then); err != nil {
+		return false, err
 	}
 	if then != nil {
 		if err := then(); err != nil {

@@ -17,7 +17,8 @@ import (
 func swapState(t *testing.T, p *Project, root string) map[string]string {
 	out := map[string]string{}
 	for _, f := range []string{filepath.Join(p.StorePath, "records.jsonl"), filepath.Join(p.StorePath, "packs", "1"), filepath.Join(p.StorePath, "labels.json"),
-		filepath.Join(root, ".decree", "config.yml"), filepath.Join(root, ".decree", "inbox", "a.md"), filepath.Join(root, ".decree", "inbox", "b.md"), filepath.Join(root, ".decree", "cron", "c.md")} {
+		filepath.Join(root, ".decree", "config.yml"), filepath.Join(root, ".decree", "inbox", "a.md"), filepath.Join(root, ".decree", "inbox", "b.md"), filepath.Join(root, ".decree", "cron", "c.md"),
+		filepath.Join(root, ".decree", IntoFile)} {
 		if data, err := os.ReadFile(f); err == nil {
 			out[filepath.Base(f)] = string(data)
 		}
@@ -27,7 +28,8 @@ func swapState(t *testing.T, p *Project, root string) map[string]string {
 
 var (
 	before = map[string]string{"records.jsonl": "old", "1": "old", "config.yml": "# old", "a.md": "old", "labels.json": "old"}
-	after  = map[string]string{"records.jsonl": "new", "1": "new", "b.md": "new", "c.md": "new"}
+	after  = map[string]string{"records.jsonl": "new", "1": "new", "b.md": "new", "c.md": "new",
+		IntoFile: `{"version":1,"project":"","generation":"g","from":"","name":"","over":true}` + "\n"}
 )
 
 // swapping makes a project with the old state and swaps, with hook before each step of the disk.
@@ -48,6 +50,7 @@ func swapping(t *testing.T, root, base string, hook func(disktest.Step) disktest
 		return err
 	}
 	defer s.Close()
+	s.Then = &Into{Generation: "g", Over: true}
 	for _, f := range []struct {
 		in        disk.Dir
 		dir, name string

@@ -16,9 +16,23 @@ import (
 func (r *Recorder) finishSwap() error {
 	finished, err := r.project.FinishSwap(r.swapped)
 	if finished {
-		r.note("a restore of a backup that had been interrupted was finished; the files of the tree are as they were: for those, too, run it again with --tree")
+		r.note("a restore of a backup that had been interrupted was finished; the files of the tree are as they were")
+		if in, err := project.ReadInto(r.project.Disk, r.project.Root); err == nil && in != nil {
+			why := in.Unfinished(r.project.Root)
+			r.note("%s: %s", why.Msg, why.Advice)
+		}
 	}
 	return err
+}
+
+// Holds says whether the store has all of a tree.
+func (r *Reader) Holds(id tree.Hash) bool {
+	for it, err := range (tree.Reader{From: r.history.Directories()}).Entries(id) {
+		if err != nil || it.Entry.Type == tree.Regular && !r.store.Has(it.Entry.SHA256) {
+			return false
+		}
+	}
+	return true
 }
 
 // swapped sees what a swap has put into the store, and writes .decree/runs from it.
