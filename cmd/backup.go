@@ -137,7 +137,7 @@ func (s *session) openTarget(ctx context.Context, to string, p *project.Site, cr
 			o.To = p.Config.Backup.To
 		}
 	}
-	if err := s.notInStores(o); err != nil {
+	if err := s.apartFromDecree(o); err != nil {
 		return nil, err
 	}
 	return backup.Open(ctx, o)

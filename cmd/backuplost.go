@@ -32,6 +32,9 @@ func (s *session) restoreLost(ctx context.Context, o backupOptions, word string,
 		return refusedf("%s is of project %s at %s:%s, and not of this tree, whose store is missing; nothing was changed", r.src.name, m.Project, m.Host, m.Root).
 			Hintf("restore it as another project's: remove %s, and repeat the restore with --name %s", quoteWord(filepath.Join(root, ".decree", "project.json")), r.src.place)
 	}
+	if err := s.mayRead(r.src); err != nil {
+		return err
+	}
 	if err := s.mayReplace(r.src); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"decree/backup"
 	"decree/disk"
@@ -25,9 +26,9 @@ func (s *session) notDecreesOwn(path string) error {
 	return refusedf("%s is inside %s, where %s; nothing was changed", quoteWord(path), quoteWord(around), what).Hintf("name a directory outside of it")
 }
 
-// notInStores refuses a target that is a directory of stores, or lies in one: what is not a store's own does not belong there, and both
-// are lost together.
-func (s *session) notInStores(o backup.OpenOptions) error {
+// apartFromDecree refuses a target that is a directory of stores, or lies in one or in .decree: what is not decree's own does not belong
+// there, and both are lost together.
+func (s *session) apartFromDecree(o backup.OpenOptions) error {
 	at := o.Place()
 	if !o.Create || !filepath.IsAbs(at) {
 		return nil
@@ -36,10 +37,34 @@ func (s *session) notInStores(o backup.OpenOptions) error {
 	if err != nil {
 		return nil //nolint:nilerr // opening it says why
 	}
+	if inDecree(real) {
+		return refusedf("%s is in .decree, which backups take and a restore replaces; nothing was changed", quoteWord(at)).Hintf("name a directory outside of it, best on another disk")
+	}
 	if stores := project.StoresAround(disk.OS, s.where(), real); stores != "" {
 		return refusedf("%s is in %s, where decree keeps its stores; nothing was changed", quoteWord(at), quoteWord(stores)).Hintf("name a directory outside of it, best on another disk")
 	}
 	return nil
+}
+
+// inDecree says whether a path, which is real, is in .decree, and not where backups go that nobody has given a place.
+func inDecree(path string) bool {
+	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if filepath.Base(at) == ".decree" {
+			return true
+		}
+		if strings.HasSuffix(at, string(filepath.Separator)+filepath.FromSlash(project.DefaultBackupTo)) {
+			return false
+		}
+	}
+	return false
+}
+
+// mayRead refuses to restore from a target that the restore would remove.
+func (s *session) mayRead(src *backupSource) error {
+	if real, err := realAbove(src.from); src.place == "" || err != nil || !inDecree(real) {
+		return nil //nolint:nilerr // no path, but a URL
+	}
+	return refusedf("%s is in .decree, which a restore replaces; nothing was changed", quoteWord(src.from)).Hintf("move it out of .decree, and repeat the command with --from and where it is then")
 }
 
 // realAbove is path without links in what exists of it.

@@ -197,6 +197,9 @@ func (s *session) restoreHere(ctx context.Context, o backupOptions, word string)
 	if o.dryRun {
 		return s.tryRestore(ctx, r.src)
 	}
+	if err := s.mayRead(r.src); err != nil {
+		return err
+	}
 	r.orAnew()
 	switch {
 	case site != nil && r.begun == nil:
