@@ -141,10 +141,10 @@ func (u *isolatedRun) publish(ctx context.Context) {
 	u.say("the draft waits: 'decree publish %s' tries again", u.rec.ID)
 }
 
-// publishUnasked is a publish that waits for nobody.
+// publishUnasked is a publish that waits for nobody. In a run in place it is a part of that, as 'decree publish' is there.
 func (r *Recorder) publishUnasked(ctx context.Context, x *writing, id string) (*MoveResult, error) {
 	now, err := r.whatGoesOn()
-	if err == nil && now.inPlace() {
+	if err == nil && slices.ContainsFunc(now.others, func(l project.Lease) bool { return !l.Holder.Isolated }) {
 		err = errors.New("a run that changes the tree itself is under way")
 	}
 	if err == nil {
