@@ -258,7 +258,9 @@ func (s *session) endMessage(ctx context.Context, rec *recorder.Recorder, name s
 	case err != nil || res == nil:
 		return name, err
 	case res.Outcome == queue.Done:
-		return "", queue.DoneError(name, res.Record.ID)
+		e := queue.DoneError(name, res.Record.ID)
+		e.State = "its decree had died before that was noted, and it now lies in .decree/inbox/" + res.Place
+		return "", e
 	}
 	return path.Base(res.Place), nil
 }

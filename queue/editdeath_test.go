@@ -78,3 +78,43 @@ func TestEditDies(t *testing.T) {
 		_ = os.RemoveAll(b.base)
 	}
 }
+
+// TestMovedOutOfDeadBesideAnEdit moves a message out of dead by hand at each step of an edit of it, there or in the inbox,
+// whose new text lies in dead for an instant: it is done once.
+func TestMovedOutOfDeadBesideAnEdit(t *testing.T) {
+	edited := []byte(strings.Replace(deadText, "old", "new", 1))
+	for _, where := range []string{"", deadName} {
+		moved := 0
+		for n, reached := 0, true; reached; n++ {
+			b := newBench(t, map[string]string{".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"\n",
+				filepath.Join(".decree/inbox", where, "a.md"): deadText})
+			at := filepath.Join(b.root, ".decree/inbox")
+			begun, steps := false, 0
+			person, err := b.open(disktest.Inject(disk.OS, func(disktest.Step) disktest.Action {
+				if steps++; begun && steps == n+1 {
+					if _, err := os.Stat(filepath.Join(at, "a.md")); err != nil && os.Rename(filepath.Join(at, "dead/a.md"), filepath.Join(at, "a.md")) == nil {
+						moved++
+					}
+				}
+				return disktest.Action{}
+			}))
+			require.NoError(t, err)
+			begun, steps = true, 0
+			err = Edit(person, "h", where, "a.md", []byte(deadText), edited)
+			begun, reached = false, steps > n
+			_ = person.Close()
+			what := fmt.Sprintf("%q, step %d: %v\n%s", where, n, err, strings.Join(b.said, "\n"))
+			for _, name := range b.dead() {
+				require.False(t, isMessage(name) && len(b.inbox()) > 0, what)
+			}
+			b.process()
+			if where == "" || len(b.done()) > 0 {
+				require.Len(t, b.ran(), 1, what)
+				require.True(t, err == nil || b.ran()[0] == "old", what)
+				require.True(t, err != nil || b.ran()[0] == "new", what)
+			}
+			_ = os.RemoveAll(b.base)
+		}
+		require.Greater(t, moved, 3)
+	}
+}

@@ -44,6 +44,7 @@ func decided(rec *recorder.Recorder, name string, dir disk.Dir, as string) (*his
 	if err != nil {
 		return nil, err
 	}
+	rec.History().Refresh() // the run may have ended while a person was in the editor
 	u := s.named(name)
 	if u == nil || u.Record == "" {
 		return nil, nil
@@ -104,7 +105,7 @@ func refuseEnded(rec *recorder.Recorder, name string, dir disk.Dir, as string, e
 		return err
 	}
 	if succeeded(of) {
-		return DoneError(name, of.ID)
+		return DoneError(name, of.ID).Unchanged()
 	}
 	if !editing {
 		return nil
@@ -114,7 +115,7 @@ func refuseEnded(rec *recorder.Recorder, name string, dir disk.Dir, as string, e
 }
 
 // DoneError is the refusal to cancel or edit a message that the run id has done.
-func DoneError(name, id string) error {
-	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is done: record %s", strings.TrimSuffix(name, suffix), id),
+func DoneError(name, id string) *project.Error {
+	return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s is done: record %s", strings.TrimSuffix(name, suffix), id),
 		Advice: fmt.Sprintf("'decree revert %s' takes back what it did; 'decree send' writes a new message", id)}
 }

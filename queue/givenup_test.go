@@ -92,3 +92,28 @@ func TestGivenUpBesideWhatCannotBeRead(t *testing.T) {
 	require.Equal(t, []string{"b.md done"}, names2(b.process()))
 	require.Equal(t, "1\n", b.read("z/f"), "nobody takes it back unasked")
 }
+
+// TestEditedBesideWhatCannotBeTakenBack: a message whose run cannot be taken back, and that gets another text, is not said to be
+// taken out of the inbox, nor is what it changed said to be gone.
+func TestEditedBesideWhatCannotBeTakenBack(t *testing.T) {
+	for _, edited := range []bool{false, true} {
+		b := newBench(t, map[string]string{
+			".decree/config.yml":          "max_attempts: 1\n",
+			".decree/routines/develop.sh": "text=$(tail -n1 \"$message_file\"); echo \"$text\" >>\"$RAN\"; echo \"$text\" >>one.txt\n",
+			".decree/inbox/a.md":          "one\n", "one.txt": "was\n",
+		})
+		b.killedOnceItRan()
+		b.recover()
+		if edited {
+			b.put(map[string]string{"one.txt": "mine\n"})
+		}
+		b.message("a.md", "two\n")
+		require.Equal(t, []string{"a.md done"}, names2(b.process()))
+		said := strings.Join(b.said, "\n")
+		require.Contains(t, said, "a.md was changed in the inbox")
+		require.NotContains(t, said, "taken out of the inbox")
+		require.NotContains(t, said, "deleted from the inbox")
+		require.Equal(t, edited, strings.Contains(said, "stays: 1 path differs"))
+		require.Equal(t, !edited, strings.Contains(said, "is not in the tree"))
+	}
+}

@@ -201,11 +201,12 @@ func moves(from disk.Dir, name, at, to, as string) []project.Act {
 	return acts
 }
 
-// putBack undoes toDead. Where another message has the name now, it waits beside it.
+// putBack undoes toDead. Where another message has the name now, it waits beside it; where somebody has moved it out of dead
+// meanwhile, it is where they have put it.
 func (w *takenAway) putBack() error {
 	_, err := move(w.dead, w.as, w.inbox, w.name)
-	if err == nil {
-		err = w.dead.Remove(reasonOf(w.as))
+	if notMissing(err) == nil {
+		err = notMissing(w.dead.Remove(reasonOf(w.as)))
 	}
 	return err
 }
@@ -238,7 +239,7 @@ func Edit(rec *recorder.Recorder, host, where, name string, was, text []byte) er
 	return p.Act(func(note noteActs) error {
 		info, err := unedited(dir, name, was)
 		if err == nil {
-			err = writeEdited(dir, name, text, info, noted(note, path.Join(inboxName, where), text, dir.Rename))
+			err = writeEdited(dir, name, text, info, noted(note, path.Join(inboxName, where), text, inItsPlace(was)))
 		}
 		return err
 	})
@@ -268,6 +269,32 @@ func writeEdited(dir disk.Dir, name string, text []byte, old disk.Info, place fu
 		if !isMissing(err) || n == most {
 			return err
 		}
+	}
+}
+
+// inItsPlace gives a draft the name of a message that held was. Where somebody moves that away in this moment, or saves it, what
+// they did counts: it is not there twice, and the error is ErrEdited.
+func inItsPlace(was []byte) func(string, disk.Dir, string) error {
+	return func(draft string, dir disk.Dir, name string) error {
+		err := dir.Exchange(draft, dir, name)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return dir.Rename(draft, dir, name)
+		}
+		if isMissing(err) {
+			if there, herr := has(dir, name); !there {
+				return errors.Join(ErrEdited, herr)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if same, err := identify(was).isAt(dir, draft); !same || err != nil {
+			if there, herr := has(dir, draft); !there { // a queue that begins takes it for what a death has left
+				return errors.Join(err, herr)
+			}
+			return errors.Join(ErrEdited, err, dir.Exchange(draft, dir, name))
+		}
+		return notMissing(dir.Remove(draft))
 	}
 }
 
@@ -314,16 +341,16 @@ func editWaiting(rec *recorder.Recorder, host, name string, was, text []byte) er
 func (w *takenAway) backEdited(note noteActs, text []byte, old disk.Info) error {
 	was, err := project.ReadFile(w.dead, w.as, message.MaxSize)
 	if err == nil {
-		err = writeEdited(w.dead, w.as, text, old, noted(note, inboxName+"/"+deadName, text, w.dead.Rename))
+		err = writeEdited(w.dead, w.as, text, old, noted(note, inboxName+"/"+deadName, text, inItsPlace(was)))
 	}
 	if err != nil {
 		return err
 	}
 	if err = note(append(moves(w.dead, w.as, inboxName+"/"+deadName, inboxName, w.name), goneFromDead(reasonOf(w.as)))...); err == nil {
-		err = carry(w.dead, w.as, w.inbox, w.name)
+		err = notMissing(carry(w.dead, w.as, w.inbox, w.name)) // else somebody has just moved the new text
 	}
 	if err != nil {
-		err = errors.Join(err, writeEdited(w.dead, w.as, was, old, w.dead.Rename))
+		err = errors.Join(err, writeEdited(w.dead, w.as, was, old, inItsPlace(text)))
 	}
 	return err
 }

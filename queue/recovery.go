@@ -88,9 +88,11 @@ func isOf(rec *history.Record, name string) bool {
 func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool) (*Result, bool, error) {
 	rec := res.Record
 	err := q.takeBack(ctx, rec)
-	if err != nil && !here && barred(err) {
-		q.tellKept(rec, err)
-	} else if err != nil {
+	kept := err != nil && !here && barred(err)
+	if kept {
+		err = q.tellKept(d, rec, err)
+	}
+	if err != nil {
 		return nil, false, err
 	}
 	came, err := q.cameUntilDeath(d)
@@ -102,7 +104,7 @@ func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool
 	}
 	spent := q.spentBy(rec)
 	if !here {
-		res, err := q.recoverDeleted(d, res, spent)
+		res, err := q.recoverDeleted(d, res, spent, kept)
 		return res, false, err
 	}
 	if spent >= q.project().Config.MaxAttempts || final(rec) {
@@ -142,8 +144,8 @@ func (q *job) spend(record string, spent int, reason string) error {
 
 // recoverDeleted deals with the message under way where it is not in the inbox any more: its
 // routine deleted it before its end was decided, and it goes to dead; or somebody
-// cancelled it.
-func (q *job) recoverDeleted(d *dirs, res *Result, spent int) (*Result, error) {
+// cancelled it, or gave it another text. kept: what it changed stays in the tree, and that was told.
+func (q *job) recoverDeleted(d *dirs, res *Result, spent int, kept bool) (*Result, error) {
 	rec := res.Record
 	as, err := q.nameIn(d.dead)
 	if err != nil {
@@ -152,8 +154,10 @@ func (q *job) recoverDeleted(d *dirs, res *Result, spent int) (*Result, error) {
 	if as == "" && rec.Recovered == nil {
 		return q.dead(d, res, failedAfter(spent), rec)
 	}
-	if as == "" {
-		q.tellCancelled(rec)
+	if as == "" && !kept {
+		if err := q.tellUnwanted(d, rec); err != nil {
+			return nil, err
+		}
 	}
 	q.s.over(q.u)
 	return nil, q.s.write(q.project().Store)
@@ -234,7 +238,13 @@ func waysBack(rec *history.Record) string {
 
 // tellKept says that the run of the message under way stays in the tree: nobody waits for its
 // end any more, and what bars it is a person's.
-func (q *job) tellKept(rec *history.Record, cause error) {
-	q.note("%s was taken out of the inbox, and what its run %s changed stays: %v%s; 'decree diff %s' shows it; %s",
-		tree.Quote(q.u.Name), rec.ID, cause, recorder.NamedIn(cause), rec.ID, waysBack(rec))
+func (q *job) tellKept(d *dirs, rec *history.Record, cause error) error {
+	what, next := "was taken out of the inbox", ""
+	edited, err := has(d.inbox, q.u.Name)
+	if edited {
+		what, next = "was changed in the inbox", "; it is done as it is now"
+	}
+	q.note("%s %s, and what its run %s changed stays: %v%s; 'decree diff %s' shows it; %s; the text that it had is in .decree/runs/%s/%s%s",
+		tree.Quote(q.u.Name), what, rec.ID, cause, recorder.NamedIn(cause), rec.ID, waysBack(rec), rec.ID, messageFile, next)
+	return err
 }
