@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"decree/backup/target"
 	"decree/project"
@@ -37,11 +38,13 @@ func (p *Place) confirm(ctx context.Context, why error) error {
 	m, from, err := p.copied(ctx)
 	switch {
 	case err != nil && (why != nil || !target.AboutKey(err)):
-		return cmp.Or(p.keyMissing(why, err), err)
+		return cmp.Or(p.keyMissing(why, err), p.noCopy(err))
 	case m == nil && why != nil:
 		return p.broken(why, fmt.Sprintf("no generation there has a copy of it that can be read, in %s or %s: put all of %s back from a copy",
 			p.At(currentDir), p.At(archivesDir), p.At()))
 	case m == nil || p.Manifest != nil && m.Timestamp.Before(p.Manifest.Timestamp):
+		return nil
+	case p.Manifest != nil && p.unmarked() && !sameOwn(p.Manifest, m): // no marker says which of the two was changed
 		return nil
 	}
 	if p.Manifest != nil && sameOwn(p.Manifest, m) {
@@ -57,6 +60,9 @@ func (p *Place) confirm(ctx context.Context, why error) error {
 		p.had, why = p.Generations(), &FormatError{ManifestFile, "it is not what " + MarkerFile + " says was written there"}
 	}
 	p.Damage = fmt.Sprintf("%s/%s is damaged: %v; %s of generation %s is read in its place", p.Target, p.Name, why, from, m.Generation())
+	if len(p.passed) > 0 {
+		p.Damage += ", since there is none that can be read of the newer " + strings.Join(p.passed, ", ")
+	}
 	p.Manifest, p.sum, p.agreed = m, tree.Hash{}, true
 	if p.Marker != nil {
 		p.Marker.Project = m.Project
@@ -64,6 +70,18 @@ func (p *Place) confirm(ctx context.Context, why error) error {
 	there, err := p.listZips(ctx, m.Project, nil, false)
 	maps.DeleteFunc(m.Others, func(name string, _ Generation) bool { return !there[name] }) // they were rotated since
 	return err
+}
+
+// unmarked says whether no marker tells what was written in manifest.json.
+func (p *Place) unmarked() bool { return p.Marker == nil || p.Marker.Manifest.IsZero() }
+
+// noCopy is the error of a copy of a manifest that could not be read, for other reasons than what it is: an older one may not take its place.
+func (p *Place) noCopy(err error) error {
+	if errors.Is(err, target.ErrGone) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s/%s is damaged, and a copy of it cannot be read", p.Target, p.At(ManifestFile)), Err: err, State: project.Unchanged,
+		Advice: fmt.Sprintf("repeat it when the disk or the line is mended; where that cannot be, move what is named there out of %s, and an older generation's copy is read", p.At())}
 }
 
 // keyMissing is the error of a manifest.json that cannot be read, and of copies that cannot for want of a key; nil where it is none.
@@ -87,6 +105,7 @@ func (p *Place) copied(ctx context.Context) (m *Manifest, from string, err error
 	if err != nil {
 		return nil, "", err
 	}
+	p.passed = nil
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(there)), IsPreRestore)
 	slices.Reverse(names)
 	for _, name := range names {
@@ -99,6 +118,9 @@ func (p *Place) copied(ctx context.Context) (m *Manifest, from string, err error
 		}
 		if err != nil && (target.AboutKey(err) || !unusable(err)) {
 			return nil, "", err
+		}
+		if err != nil {
+			p.passed = append(p.passed, name)
 		}
 	}
 	return m, p.At(currentDir, ManifestFile), nil
@@ -158,6 +180,11 @@ func (p *Place) inZip(ctx context.Context, generation string) (*Manifest, error)
 
 // disagreed is the error of a manifest.json that is not agreed.
 func (p *Place) disagreed() error {
+	if p.unmarked() {
+		return &project.Error{Kind: project.Integrity, State: project.Unchanged,
+			Msg:    fmt.Sprintf("%s/%s: there is no %s that says what was written, and %s there says something else of generation %s", p.Target, p.At(ManifestFile), MarkerFile, p.At(currentDir, ManifestFile), p.Manifest.Generation()),
+			Advice: "compare the two, and put the sound one in the place of both; or name an older generation"}
+	}
 	return &project.Error{Kind: project.Integrity, State: project.Unchanged,
 		Msg: fmt.Sprintf("%s/%s is damaged: it is not what %s says was written there, and no copy of it says the same of generation %s",
 			p.Target, p.At(ManifestFile), MarkerFile, p.Manifest.Generation()),

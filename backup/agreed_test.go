@@ -2,8 +2,10 @@ package backup
 
 import (
 	"context"
+	"io"
 	"path"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -195,4 +197,131 @@ func (w *world) read(name string) string {
 	data, err := project.ReadFile(dir, path.Base(name), MaxManifest)
 	require.NoError(w.t, err)
 	return string(data)
+}
+
+// TestMarkerAndManifestLost: where both are lost, or cut, at once, the copies say what stands there: to readers at once, to who writes when the marker
+// that the refusal gives is made again. No words of an empty target.
+func TestMarkerAndManifestLost(t *testing.T) {
+	const at = "target/tree/"
+	cut := func(s string) string { return s[:len(s)/2] }
+	w := newWorld(t)
+	had := w.generations("before")
+	for name, c := range map[string]struct{ marker, manifest func(string) string }{
+		"both lost":                 {nil, nil},
+		"marker lost, manifest cut": {nil, cut},
+		"marker cut, manifest lost": {cut, nil},
+		"both cut":                  {cut, cut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := w.copy()
+			w.t = t
+			w.spoil(at+MarkerFile, c.marker)
+			w.spoil(at+ManifestFile, c.manifest)
+			w.flushAll()
+			require.Equal(t, had, w.generations("read from the copies"))
+			make := func() error {
+				return w.with(func(o Options) error { _, err := Make(t.Context(), o); return err })
+			}
+			if c.marker == nil {
+				err := make()
+				require.ErrorContains(t, err, "/w/target/tree has backups, but no decree-backup.json, which says whose they are")
+				_, line, _ := strings.Cut(project.HintOf(err), "with this line in it: ")
+				dir, derr := w.m.OpenRoot("/w/target/tree")
+				require.NoError(t, derr)
+				defer dir.Close()
+				require.NoError(t, project.ReplaceFile(dir, MarkerFile, []byte(line+"\n"), 0o600, true))
+			}
+			require.NoError(t, make())
+			now := w.generations("after another backup")
+			require.Len(t, now, len(had)+1)
+			for name, key := range had {
+				require.Equal(t, key, now[name], name)
+			}
+		})
+	}
+}
+
+// TestACopyDoesNotWinWithoutAMarker: of a sound manifest.json and a flipped copy of it, or the other way round, none is taken without a marker that
+// says which was written.
+func TestACopyDoesNotWinWithoutAMarker(t *testing.T) {
+	const at = "target/tree/"
+	for _, name := range []string{"current/" + ManifestFile, ManifestFile} {
+		w := newWorld(t)
+		w.spoil(at+MarkerFile, nil)
+		require.NoError(t, w.newest(), "both say the same")
+		w.rewrite(at+name, func(s string) string { return strings.Replace(s, `"config.yml"`, `"config.yml2"`, 1) })
+		err := w.newest()
+		require.ErrorContains(t, err, "there is no decree-backup.json that says what was written")
+		require.Equal(t, project.Integrity, project.KindOf(err))
+	}
+}
+
+// brokenReads is a target of which what is read from a name fails, but for the first bytes.
+type brokenReads struct {
+	target.Target
+	at  string
+	err error
+}
+
+func (b *brokenReads) Open(ctx context.Context, name string, off, n int64) (io.ReadCloser, int64, error) {
+	if strings.Contains(name, b.at) && n != 0 {
+		return nil, 0, b.err
+	}
+	return b.Target.Open(ctx, name, off, n)
+}
+
+// TestAnOlderCopyIsNotTakenSilently: where manifest.json is damaged, and the newest generation's zip cannot be read just now, that is the error; where it is damaged
+// too it is named, and an older generation is restored by its name alone.
+func TestAnOlderCopyIsNotTakenSilently(t *testing.T) {
+	const at = "target/tree/"
+	w := newWorld(t)
+	require.NoError(t, w.with(func(o Options) error {
+		_, err := Make(t.Context(), Options{Recorder: o.Recorder, Target: &flat{Target: o.Target}, Where: o.Where, Version: o.Version, Host: o.Host, Now: o.Now, Tell: o.Tell, Progress: o.Progress})
+		return err
+	}))
+	var names []string
+	require.NoError(t, w.with(func(o Options) error {
+		place, err := One(t.Context(), o.Target, "tree")
+		require.NoError(t, err)
+		names = place.Generations()
+		return nil
+	}))
+	newest, older := names[len(names)-1], names[len(names)-2]
+	w.spoil(at+ManifestFile, func(string) string { return "{" })
+	require.NoError(t, w.with(func(o Options) error {
+		_, err := One(t.Context(), &brokenReads{&flat{Target: o.Target}, "archives/" + newest, syscall.EIO}, "tree")
+		require.ErrorIs(t, err, syscall.EIO)
+		require.Equal(t, project.Failed, project.KindOf(err))
+		require.Contains(t, project.HintOf(err), "repeat it")
+		return nil
+	}))
+	w.rewrite(at+"archives/"+newest+".zip", func(s string) string { return s[:len(s)/2] })
+	require.NoError(t, w.with(func(o Options) error {
+		place, err := One(t.Context(), &flat{Target: o.Target}, "tree")
+		require.NoError(t, err)
+		require.Contains(t, place.Damage, "since there is none that can be read of the newer "+newest)
+		_, err = place.Resolve("")
+		require.ErrorContains(t, err, "and so is the newest generation there, "+newest)
+		require.Equal(t, project.Integrity, project.KindOf(err))
+		require.Contains(t, project.HintOf(err), older)
+		name, err := place.Resolve(older)
+		require.NoError(t, err)
+		require.Equal(t, older, name)
+		return nil
+	}))
+}
+
+// TestAReadErrorOfAZipIsNoDamage: a generation whose zip cannot be read just now is not called damaged.
+func TestAReadErrorOfAZipIsNoDamage(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.with(func(o Options) error {
+		place, err := One(t.Context(), o.Target, "tree")
+		require.NoError(t, err)
+		name := place.Generations()[0]
+		place.Target = &brokenReads{o.Target, "archives/", syscall.EIO}
+		_, err = place.Generation(t.Context(), name)
+		require.ErrorIs(t, err, syscall.EIO)
+		require.Equal(t, project.Failed, project.KindOf(err))
+		return nil
+	}))
 }

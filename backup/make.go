@@ -87,7 +87,7 @@ func Make(ctx context.Context, o Options) (*Made, error) {
 	if err := mk.begin(ctx); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{mk.send, mk.archive, mk.show, mk.acknowledge} {
+	for _, step := range []func(context.Context) error{mk.send, mk.claim, mk.archive, mk.show, mk.acknowledge} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 		unlock = func() { _ = release() }
 		now, err := find() // it may have changed until the lock was ours
 		if err == nil && now.Name != place.Name {
-			err = refused("run the command again", "%s/%s: another machine, project or command was faster", o.Target, place.Name)
+			err = faster(o.Target, place.Name)
 		}
 		if err != nil {
 			unlock()
@@ -139,6 +139,11 @@ func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 		o.Tell(place.Apart)
 	}
 	return place, unlock, nil
+}
+
+// faster is the refusal of who finds that somebody else has written in a project's directory just then.
+func faster(t target.Target, name string) error {
+	return refused("run the command again", "%s/%s: another machine, project or command was faster", t, name)
 }
 
 // lockIn locks a project's directory in the target, and waits for that as long as the command may.
@@ -171,8 +176,12 @@ func (p *Place) missing(site *project.Site) error {
 	switch {
 	case p.Marker != nil || p.other != nil:
 		return p.Gone(site)
-	case err != nil && p.Manifest != nil && p.Damage == "":
-		line := strings.TrimSpace(string(Marker{Version: Version, Project: p.Manifest.Project, Manifest: p.sum}.Encode()))
+	case err != nil && p.Manifest != nil:
+		sum := p.sum
+		if own, err := p.Manifest.own().Encode(); sum.IsZero() && err == nil { // manifest.json is lost too: then a copy of it is read
+			sum = tree.Sum(own)
+		}
+		line := strings.TrimSpace(string(Marker{Version: Version, Project: p.Manifest.Project, Manifest: sum}.Encode()))
 		return refused(fmt.Sprintf("if these are the backups of this project, make %s again, with this line in it: %s", p.At(MarkerFile), line),
 			"%s/%s has backups, but no %s, which says whose they are", p.Target, p.Name, MarkerFile)
 	}
@@ -515,6 +524,15 @@ func (mk *making) notMade(err error) error {
 func (mk *making) inStore(err error) bool {
 	var e *fs.PathError
 	return errors.As(err, &e) && strings.HasPrefix(e.Path, mk.o.Recorder.Project().StorePath+"/")
+}
+
+// claim makes the marker of a place that has none: a generation's own manifest.json that has none beside it tells then that both were lost, not that the
+// first backup has died.
+func (mk *making) claim(ctx context.Context) error {
+	if mk.place.Manifest != nil || mk.place.Marker != nil {
+		return nil
+	}
+	return mk.place.claim(ctx, mk.m.Project)
 }
 
 // archive keeps the generation that was the newest until now as a zip, and on a target without a

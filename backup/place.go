@@ -39,6 +39,7 @@ type Place struct {
 	// generations that it listed.
 	Damage string
 	had    []string
+	passed []string                  // newer generations, of whose zips that copy could not be read
 	note   func(sum tree.Hash) error // is called before a manifest.json of that hash is written; nil: nobody
 }
 
@@ -94,11 +95,16 @@ func (p *Place) Read(ctx context.Context) error {
 	if err != nil && !errors.Is(err, target.ErrDamaged) {
 		return p.about(ManifestFile, err)
 	}
-	p.Manifest, p.version, p.sum, p.replaced, p.agreed, p.Damage, p.had = nil, version, tree.Hash{}, nil, false, "", nil
+	p.Manifest, p.version, p.sum, p.replaced, p.agreed, p.Damage, p.had, p.passed = nil, version, tree.Hash{}, nil, false, "", nil, nil
 	switch missing := data == nil && err == nil; {
-	case p.badMarker != nil && (missing || p.Marker.Version > Version):
+	case p.badMarker != nil && p.Marker.Version > Version:
 		return p.badMarker
-	case missing && (p.Marker == nil || p.Marker.Manifest.IsZero()):
+	case missing && p.Marker == nil:
+		if has, _, err := p.copied(ctx); has == nil && len(p.passed) == 0 && err == nil {
+			return nil // nothing is there, or nothing of ours
+		}
+		err = errNoManifest // the marker is made before anything else: both are lost
+	case missing && p.badMarker == nil && p.Marker.Manifest.IsZero():
 		return p.readReplaced(ctx)
 	case missing:
 		err = errNoManifest
@@ -158,7 +164,7 @@ func (p *Place) commit(ctx context.Context, m *Manifest) error {
 	if err != nil {
 		return p.about(ManifestFile, err)
 	}
-	p.Manifest, p.version, p.sum, p.agreed, p.Damage, p.had = m, version, tree.Sum(data), true, "", nil
+	p.Manifest, p.version, p.sum, p.agreed, p.Damage, p.had, p.passed = m, version, tree.Sum(data), true, "", nil, nil
 	return p.mark(ctx)
 }
 
@@ -181,24 +187,29 @@ func (p *Place) mark(ctx context.Context) error {
 }
 
 // Projects lists the names of the directories that have a marker.
-func Projects(ctx context.Context, t target.Target) ([]string, error) {
-	return directoriesWith(ctx, t, MarkerFile)
-}
-
-// unmarkedProjects are the names of the directories that have a manifest.json, for a message.
-func unmarkedProjects(ctx context.Context, t target.Target) []string {
-	names, _ := directoriesWith(ctx, t, ManifestFile)
-	return names
-}
-
-func directoriesWith(ctx context.Context, t target.Target, file string) (names []string, err error) {
+func Projects(ctx context.Context, t target.Target) (names []string, err error) {
 	err = t.List(ctx, "", func(o target.Object) error {
-		if dir, ok := strings.CutSuffix(o.Name, "/"+file); ok && !strings.Contains(dir, "/") {
+		if dir, ok := strings.CutSuffix(o.Name, "/"+MarkerFile); ok && !strings.Contains(dir, "/") {
 			names = append(names, dir)
 		}
 		return nil
 	})
 	return names, err
+}
+
+// unmarkedProjects are the names of the directories that have a manifest.json, or a generation's copy of it, for a message.
+func unmarkedProjects(ctx context.Context, t target.Target) (names []string) {
+	_ = t.List(ctx, "", func(o target.Object) error {
+		dir, rest, _ := strings.Cut(o.Name, "/")
+		zip, archived := strings.CutPrefix(rest, archivesDir+"/")
+		_, dated := TimeOf(strings.TrimSuffix(zip, ".zip"))
+		if rest == ManifestFile || rest == currentDir+"/"+ManifestFile || archived && dated {
+			names = append(names, dir)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // One is the directory called name, or the only one that the target has; for who has no
@@ -217,7 +228,7 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 		switch len(names) {
 		case 0:
 			if names := unmarkedProjects(ctx, t); len(names) > 0 {
-				return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's that %s marks, but a %s in %s", t, MarkerFile, ManifestFile, strings.Join(names, ", ")),
+				return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's that %s marks, but what may be some in %s", t, MarkerFile, strings.Join(names, ", ")),
 					Advice: "if that is a backup, name it: --name " + names[0]}
 			}
 			return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's", t), Advice: "name another target with --from"}
@@ -269,6 +280,10 @@ func (p *Place) Resolve(ref string) (string, error) {
 	if ref == "" || ref == currentDir {
 		if p.Manifest == nil {
 			return "", &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup of this project, but what restores have replaced: %s", p.Target, strings.Join(names, ", ")), Advice: "name one of these"}
+		}
+		if len(p.passed) > 0 {
+			return "", &project.Error{Kind: project.Integrity, State: project.Unchanged, Msg: fmt.Sprintf("%s/%s: %s is damaged, and so is the newest generation there, %s", p.Target, p.Name, ManifestFile, p.passed[0]),
+				Advice: "name an older one: " + p.Manifest.Generation()}
 		}
 		return p.Manifest.Generation(), nil
 	}

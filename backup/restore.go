@@ -322,11 +322,15 @@ func (o Options) keepIn(ctx context.Context) (string, error) {
 
 // claim writes the marker of a place that has no generation yet.
 func (p *Place) claim(ctx context.Context, id string) error {
-	_, version, err := p.Target.Read(ctx, p.At(MarkerFile), 1<<20)
-	if err != nil || version != "" {
-		return err
+	data, version, err := p.Target.Read(ctx, p.At(MarkerFile), 1<<20)
+	if err == nil && version == "" {
+		_, err = p.Target.Swap(ctx, p.At(MarkerFile), Marker{Version: Version, Project: id}.Encode(), "")
+	} else if has, perr := ParseMarker(data); err == nil && perr == nil && has.Project != id {
+		err = target.ErrConflict
 	}
-	_, err = p.Target.Swap(ctx, p.At(MarkerFile), Marker{Version: Version, Project: id}.Encode(), "")
+	if errors.Is(err, target.ErrConflict) {
+		return faster(p.Target, p.Name)
+	}
 	return err
 }
 

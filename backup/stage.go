@@ -57,20 +57,29 @@ func (p *Place) zippedManifest(ctx context.Context, name string) (*Manifest, err
 	at := p.archiveName(name)
 	size, err := p.sound(ctx, name)
 	if err != nil {
-		return nil, damaged(err, "generation %s is damaged", name)
+		return nil, unread(err, name)
 	}
 	z, err := openZip(&ranges{ctx, p.Target, at}, size)
 	if err != nil {
-		return nil, damaged(err, "generation %s is damaged", name)
+		return nil, unread(err, name)
 	}
 	m, err := z.manifest()
 	if err == nil && (m.Project != p.project() || name != m.Generation() && !IsPreRestore(name)) {
 		err = &FormatError{at, "it is another generation's"}
 	}
 	if err != nil {
-		return nil, damaged(err, "generation %s is damaged", name)
+		return nil, unread(err, name)
 	}
 	return m, nil
+}
+
+// unread is the error of a generation whose zip is damaged, or cannot be read now.
+func unread(err error, name string) error {
+	if unusable(err) {
+		return damaged(err, "generation %s is damaged", name)
+	}
+	return &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("generation %s cannot be read", name), Err: err, State: project.Unchanged,
+		Advice: "repeat it when the disk or the line is mended"}
 }
 
 // sound compares a generation's zip with its hash, where that is known, and returns its length.
@@ -363,16 +372,40 @@ func (s *Staged) TreeFiles() (n int, err error) {
 type zipped struct {
 	*zip.Reader
 	files map[string]*zip.File
+	from  *noting
+}
+
+// noting reads, and remembers the error because of which what is read is not known: package zip tells some of them as a malformed archive.
+type noting struct {
+	io.ReaderAt
+	err error
+}
+
+func (n *noting) ReadAt(b []byte, off int64) (int, error) {
+	done, err := n.ReaderAt.ReadAt(b, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		n.err = err
+	}
+	return done, err
+}
+
+// malformed is the error of what is wrong in a zip, unless it could not be read.
+func (n *noting) malformed(what string, err error) error {
+	if n.err != nil {
+		return fmt.Errorf("%s: %w", what, n.err)
+	}
+	return &FormatError{what, err.Error()}
 }
 
 // openZip refuses what no writer of ours has written: names that leave the directory, twice the same, links
 // and other things that are no files, more bytes than the archive can hold.
 func openZip(r io.ReaderAt, size int64) (*zipped, error) {
-	z, err := zip.NewReader(r, size)
+	from := &noting{ReaderAt: r}
+	z, err := zip.NewReader(from, size)
 	if err != nil {
-		return nil, &FormatError{"the archive", err.Error()}
+		return nil, from.malformed("the archive", err)
 	}
-	out := &zipped{z, map[string]*zip.File{}}
+	out := &zipped{z, map[string]*zip.File{}, from}
 	packed := uint64(0)
 	for _, f := range z.File {
 		packed += f.CompressedSize64
@@ -413,12 +446,12 @@ func (z *zipped) manifest() (*Manifest, error) {
 	}
 	r, err := f.Open()
 	if err != nil {
-		return nil, &FormatError{ManifestFile, err.Error()}
+		return nil, z.from.malformed(ManifestFile, err)
 	}
 	defer r.Close()
 	data, err := io.ReadAll(io.LimitReader(r, MaxManifest+1))
 	if err != nil {
-		return nil, &FormatError{ManifestFile, err.Error()}
+		return nil, z.from.malformed(ManifestFile, err)
 	}
 	return ParseManifest(data)
 }
@@ -482,7 +515,7 @@ func (z *zipped) putFile(w *store.Writer, m *Manifest, name string, f *zip.File)
 	}
 	r, err := f.Open()
 	if err != nil {
-		return &FormatError{"the archive", name + ": " + err.Error()}
+		return z.from.malformed("the archive", fmt.Errorf("%s: %w", name, err))
 	}
 	defer r.Close()
 	got, n, err := w.Put(io.LimitReader(r, int64(f.UncompressedSize64)+1), int64(f.UncompressedSize64))
@@ -505,7 +538,7 @@ func beginsAsZip(f io.ReaderAt) bool {
 // FromZip opens a zip that needs nothing else.
 func FromZip(f io.ReaderAt, size int64) (*Source, error) {
 	z, err := openZip(f, size)
-	if err != nil && beginsAsZip(f) {
+	if errors.As(err, new(*FormatError)) && beginsAsZip(f) {
 		return nil, &project.Error{Kind: project.Integrity, Err: err, State: project.Unchanged, Advice: "it was cut off or changed: take another copy of it"}
 	}
 	if err != nil {
