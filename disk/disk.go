@@ -173,8 +173,9 @@ type Dir interface {
 	// Chown changes the owner and group of the child that is, a link or an empty directory:
 	// ErrReplaced, and nothing, where its name has come to something else. A file has its own Chown.
 	Chown(name string, is Info, uid, gid uint32) error
-	// SetMtime sets when a child was written last (ns since 1970), of a link itself.
-	SetMtime(name string, mtime int64) error
+	// SetMtime sets when the child that is was written last (ns since 1970), of a link itself:
+	// ErrReplaced, and nothing, where its name has come to something else.
+	SetMtime(name string, is Info, mtime int64) error
 	// Xattrs lists the extended attributes of a child; nil where unsupported.
 	Xattrs(name string) ([]Xattr, error)
 	// SetXattr gives the child that is an attribute, and a link none: ErrReplaced, and

@@ -32,6 +32,21 @@ func unsupported(err error) error {
 
 // chmodAt has no handle for a file that cannot be read: it looks at the name first.
 func chmodAt(dirfd int, name string, is Info, mode uint32) error {
+	if err := stillIs(dirfd, name, is); err != nil {
+		return err
+	}
+	return unix.Fchmodat(dirfd, name, mode, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// timesAt looks at the name first as well: through a handle the system takes no nanoseconds.
+func timesAt(dirfd int, name string, is Info, times []unix.Timespec) error {
+	if err := stillIs(dirfd, name, is); err != nil {
+		return err
+	}
+	return unix.UtimesNanoAt(dirfd, name, times, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+func stillIs(dirfd int, name string, is Info) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
@@ -39,7 +54,7 @@ func chmodAt(dirfd int, name string, is Info, mode uint32) error {
 	if now := infoOf(&st); !now.SameFile(is) || now.Kind != is.Kind {
 		return ErrReplaced
 	}
-	return unix.Fchmodat(dirfd, name, mode, unix.AT_SYMLINK_NOFOLLOW)
+	return nil
 }
 
 // openItself opens a directory, so that it can be listed, or a link itself.

@@ -72,6 +72,30 @@ func chmodAt(dirfd int, name string, is Info, mode uint32) error {
 	return errNoProc
 }
 
+// timesAt works through a handle as chmodAt does, of a link too; through /proc before Linux 5.8.
+func timesAt(dirfd int, name string, is Info, times []unix.Timespec) error {
+	fd, err := unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if now := infoOf(&st); !now.SameFile(is) || now.Kind != is.Kind {
+		return ErrReplaced
+	}
+	err = unix.UtimesNanoAt(fd, "", times, unix.AT_EMPTY_PATH)
+	if !errors.Is(unsupported(err), errors.ErrUnsupported) {
+		return err
+	}
+	if err = unix.UtimesNanoAt(unix.AT_FDCWD, procPath(fd), times, 0); errors.Is(err, unix.ENOENT) {
+		return errNoProc
+	}
+	return err
+}
+
 // openItself opens a directory, so that it can be listed, or a link itself.
 func openItself(dirfd int, name string, kind Kind) (int, error) {
 	how := unix.O_PATH

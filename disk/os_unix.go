@@ -441,11 +441,9 @@ func (d *osDir) Chown(name string, is Info, uid, gid uint32) error {
 	})
 }
 
-func (d *osDir) SetMtime(name string, mtime int64) error {
-	return d.do("utimensat", name, func() error {
-		at := unix.NsecToTimespec(mtime)
-		return unix.UtimesNanoAt(d.f, name, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)
-	})
+func (d *osDir) SetMtime(name string, is Info, mtime int64) error {
+	at := unix.NsecToTimespec(mtime)
+	return d.do("utimensat", name, func() error { return timesAt(d.f, name, is, []unix.Timespec{at, at}) })
 }
 
 // Sync goes on where the file system has no way to flush a directory, as some in user space and over a

@@ -111,7 +111,7 @@ func (d *osDir) Link(old string, _ Dir, _ string) error      { return d.no("link
 func (d *osDir) Symlink(_, n string) error                   { return d.no("symlink", n) }
 func (d *osDir) Chmod(n string, _ Info, _ uint32) error      { return d.no("chmod", n) }
 func (d *osDir) Chown(n string, _ Info, _, _ uint32) error   { return d.no("chown", n) }
-func (d *osDir) SetMtime(n string, _ int64) error            { return d.no("utimes", n) }
+func (d *osDir) SetMtime(n string, _ Info, _ int64) error    { return d.no("utimes", n) }
 func (d *osDir) Xattrs(string) ([]Xattr, error)              { return nil, nil }
 func (d *osDir) SetXattr(n string, _ Info, _ Xattr) error    { return d.no("setxattr", n) }
 func (d *osDir) FileSystem() FileSystem                      { return FileSystem{ChangeTimes: true} }

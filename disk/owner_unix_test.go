@@ -148,6 +148,39 @@ func TestSwappedBeforeItIsGivenAway(t *testing.T) {
 	})
 }
 
+// TestSwappedBeforeItsTime: what takes the place of what was just made keeps its own time, also by another name.
+func TestSwappedBeforeItsTime(t *testing.T) {
+	top := t.TempDir()
+	d, err := OS.OpenRoot(top)
+	require.NoError(t, err)
+	defer d.Close()
+	for kind, make := range map[string]func(string) error{
+		"file":      func(at string) error { return os.WriteFile(at, nil, 0o600) },
+		"link":      func(at string) error { return os.Symlink("elsewhere", at) },
+		"directory": func(at string) error { return os.Mkdir(at, 0o700) },
+	} {
+		at := filepath.Join(top, kind)
+		require.NoError(t, make(at))
+		was, err := d.Stat(kind)
+		require.NoError(t, err)
+		require.NoError(t, d.SetMtime(kind, was, 5e9+7))
+		now, err := d.Stat(kind)
+		require.NoError(t, err)
+		require.EqualValues(t, 5e9+7, now.Mtime, kind)
+		require.NoError(t, os.Rename(at, at+" before"))
+		require.NoError(t, os.WriteFile(at+" foreign", nil, 0o600))
+		require.NoError(t, os.Link(at+" foreign", at))
+		was, err = d.Stat(kind)
+		require.NoError(t, err)
+		require.ErrorIs(t, d.SetMtime(kind, now, 5e9+7), ErrReplaced)
+		now, err = d.Stat(kind)
+		require.NoError(t, err)
+		require.Equal(t, was.Mtime, now.Mtime, kind)
+	}
+	_, err = os.Lstat(filepath.Join(top, "elsewhere"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
 // TestMkdirAllForItsOwner: what root makes below a user's directory is that user's, at every level.
 func TestMkdirAllForItsOwner(t *testing.T) {
 	d, _ := usersDir(t)

@@ -260,7 +260,7 @@ func (c *cloning) dir(from, to disk.Dir, name string, path tree.Path, in *disk.I
 	if err != nil {
 		return err
 	}
-	return to.SetMtime(name, in.Mtime)
+	return to.SetMtime(name, made, in.Mtime)
 }
 
 // files clones all of a directory's entries but its directories, which it returns.
@@ -336,7 +336,11 @@ func (c *cloning) file(from, to disk.Dir, name string, path tree.Path, in *disk.
 		if err := to.Symlink(target, name); err != nil {
 			return false, err
 		}
-		return true, to.SetMtime(name, in.Mtime)
+		is, err := to.Stat(name)
+		if err != nil {
+			return false, err
+		}
+		return true, to.SetMtime(name, is, in.Mtime)
 	}
 	err = share(from, to, name)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -377,7 +381,7 @@ func rights(from, to disk.Dir, name string, in *disk.Info) error {
 	if err := to.Chmod(name, made, in.Mode); err != nil {
 		return err
 	}
-	return to.SetMtime(name, in.Mtime)
+	return to.SetMtime(name, made, in.Mtime)
 }
 
 // copyFile copies a content in full; the system does it itself where it can.

@@ -340,20 +340,31 @@ func swapBack(dir disk.Dir, swap string) error {
 
 // writeAs writes a file with the mode and the time of an old one.
 func writeAs(dir disk.Dir, draft, name string, data []byte, old disk.Info, rename func(string, disk.Dir, string) error) error {
-	return put(dir, draft, name, bytes.NewReader(data), old.Mode&0o777, func(tmp string, to disk.Dir, name string) error {
-		if err := dir.SetMtime(tmp, old.Mtime); err != nil {
+	var is disk.Info
+	how := putting(draft, old.Mode&0o777, func(tmp string, to disk.Dir, name string) error {
+		if err := dir.SetMtime(tmp, is, old.Mtime); err != nil {
 			return err
 		}
 		return rename(tmp, to, name)
 	})
+	return disk.Replace(dir, name, how, func(f disk.File) (err error) {
+		if _, err = f.Write(data); err == nil {
+			is, err = f.Stat()
+		}
+		return err
+	})
 }
 
 func put(dir disk.Dir, draft, name string, data io.Reader, mode uint32, rename func(string, disk.Dir, string) error) error {
-	how := disk.Replacement{Perm: mode, Flush: true, Temp: draft + draftEnd, Place: rename}
-	return disk.Replace(dir, name, how, func(f disk.File) error {
+	return disk.Replace(dir, name, putting(draft, mode, rename), func(f disk.File) error {
 		_, err := io.Copy(f, data)
 		return err
 	})
+}
+
+// putting is how a file is put where rename has it, by way of a draft.
+func putting(draft string, mode uint32, rename func(string, disk.Dir, string) error) disk.Replacement {
+	return disk.Replacement{Perm: mode, Flush: true, Temp: draft + draftEnd, Place: rename}
 }
 
 // moveToDead puts a reason into dead and the message beside it. The reason comes first:

@@ -779,10 +779,7 @@ func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	err = project.ReplaceFile(dir, ownDraft, data, f.Mode&0o777, true)
-	if err == nil && f.Mtime != 0 {
-		err = dir.SetMtime(ownDraft, f.Mtime)
-	}
+	err = writeOwnDraft(dir, data, f)
 	if err == nil {
 		err = dir.RenameNew(ownDraft, dir, name)
 	}
@@ -790,6 +787,21 @@ func (r *Recorder) bringOne(f ownFile) (missing bool, err error) {
 		return false, dir.Remove(ownDraft)
 	}
 	return true, errors.Join(err, dir.Sync())
+}
+
+// writeOwnDraft writes what is to be f, with its mode and time.
+func writeOwnDraft(dir disk.Dir, data []byte, f ownFile) error {
+	var is disk.Info
+	err := disk.Replace(dir, ownDraft, disk.Replacement{Perm: f.Mode & 0o777, Flush: true}, func(to disk.File) (err error) {
+		if _, err = to.Write(data); err == nil {
+			is, err = to.Stat()
+		}
+		return err
+	})
+	if err != nil || f.Mtime == 0 {
+		return err
+	}
+	return dir.SetMtime(ownDraft, is, f.Mtime)
 }
 
 // besideName is the n-th name of a file beside the one that has its own.

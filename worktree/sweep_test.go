@@ -337,7 +337,7 @@ func (r *rig) tearInPlace(how int, edited bool) (torn int) {
 			torn++
 			r.tear(d.Dir, path.Name(), how, have)
 			if !edited {
-				require.NoError(r.t, d.SetMtime(path.Name(), have.info.Mtime))
+				require.NoError(r.t, d.SetMtime(path.Name(), have.info, have.info.Mtime))
 			}
 		}
 		d.release()

@@ -234,8 +234,8 @@ func (d *dir) Chown(name string, is disk.Info, uid, gid uint32) error {
 	return d.c.done("Chown", d.at(name), func() error { return d.Dir.Chown(name, is, uid, gid) })
 }
 
-func (d *dir) SetMtime(name string, mtime int64) error {
-	return d.c.done("SetMtime", d.at(name), func() error { return d.Dir.SetMtime(name, mtime) })
+func (d *dir) SetMtime(name string, is disk.Info, mtime int64) error {
+	return d.c.done("SetMtime", d.at(name), func() error { return d.Dir.SetMtime(name, is, mtime) })
 }
 
 func (d *dir) SetXattr(name string, is disk.Info, x disk.Xattr) error {

@@ -320,8 +320,11 @@ func (d *memDir) Chown(name string, is disk.Info, uid, gid uint32) error {
 	})
 }
 
-func (d *memDir) SetMtime(name string, mtime int64) error {
+func (d *memDir) SetMtime(name string, is disk.Info, mtime int64) error {
 	return d.on("utimensat", name, func(n *inode) error {
+		if d.m.info(n).Ino != is.Ino || n.kind != is.Kind {
+			return disk.ErrReplaced
+		}
 		n.mtime, n.ctime = mtime, d.m.tick()
 		return nil
 	})
