@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"decree/backup/target"
@@ -168,8 +169,8 @@ func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry b
 	return out, Remember(p.Store, o.Target.String(), func(r *Remembered) { r.Manifest, r.Generations = place.sum, place.Generations() })
 }
 
-// prune commits first that the generations are gone, and since when no generation names a pack; then
-// it deletes. While an archive cannot be read no pack goes.
+// prune commits first that the generations are gone, since when no generation names a pack, and which packs go now, of which a backup
+// elsewhere takes nothing from then on; then it deletes. While an archive cannot be read no pack goes.
 func (p *Place) prune(ctx context.Context, o Options, out *Prune, readable bool) error {
 	known := p.packs()
 	if err := p.strays(ctx, known); err != nil {
@@ -186,6 +187,7 @@ func (p *Place) prune(ctx context.Context, o Options, out *Prune, readable bool)
 	for h, since := range p.Manifest.Condemned {
 		m.Condemned[h] = since
 	}
+	m.Going = slices.Clone(p.Manifest.Going)
 	m.condemn(known, o.Now())
 	var going []tree.Hash
 	for h, since := range m.Condemned {
@@ -197,6 +199,7 @@ func (p *Place) prune(ctx context.Context, o Options, out *Prune, readable bool)
 	if len(out.Removed) == 0 && len(going) == 0 && len(m.Condemned) == len(p.Manifest.Condemned) {
 		return nil
 	}
+	m.Going = slices.Compact(slices.SortedFunc(slices.Values(append(m.Going, going...)), compareHash))
 	if err := p.commit(ctx, &m); err != nil {
 		return err
 	}
@@ -228,6 +231,7 @@ func (p *Place) removePacks(ctx context.Context, out *Prune, going []tree.Hash, 
 		out.Packs++
 	}
 	m.Condemned = left
+	m.Going = slices.DeleteFunc(slices.Clone(m.Going), func(h tree.Hash) bool { return left[h] == "" })
 	return p.commit(ctx, &m)
 }
 

@@ -283,6 +283,7 @@ func (mk *making) describe(ctx context.Context) (err error) {
 			return err
 		}
 		maps.Copy(mk.m.Condemned, prev.Condemned)
+		mk.m.Going = slices.Clone(prev.Going)
 	}
 	if err := mk.recordFiles(); err != nil {
 		return err
@@ -403,9 +404,12 @@ func (mk *making) recordFiles() error {
 }
 
 // look finds out what the target has already. A pack that cannot be read, or that a proof has found
-// damaged, counts as not there: what the generation needs of it is sent again.
+// damaged, or that is going, counts as not there: what the generation needs of it is sent again.
 func (mk *making) look(ctx context.Context) error {
 	packs := mk.place.packs()
+	for _, h := range mk.m.Going {
+		delete(packs, h)
+	}
 	proofs, err := mk.place.Proofs(ctx)
 	if err != nil {
 		return err
@@ -711,6 +715,7 @@ func (m *Manifest) condemn(known map[tree.Hash]int64, now time.Time) {
 			m.Condemned[h] = now.UTC().Format(time.RFC3339)
 		}
 	}
+	m.Going = slices.DeleteFunc(m.Going, func(h tree.Hash) bool { return m.Condemned[h] == "" })
 }
 
 var _ history.Objects = (*store.Store)(nil)

@@ -56,6 +56,8 @@ type Manifest struct {
 	Packs     map[tree.Hash]int64   `json:"packs"` // that this generation needs, with their lengths
 	Others    map[string]Generation `json:"generations"`
 	Condemned map[tree.Hash]string  `json:"condemned"` // RFC 3339: since when no generation names the pack
+	// Going are condemned packs that somebody may be deleting: what a generation needs of them is sent again.
+	Going []tree.Hash `json:"going,omitempty"`
 	// Missing are contents that the records name and the project's store had lost before.
 	Missing []tree.Hash `json:"missing,omitempty"`
 	// Forgotten are contents that the records name and that were forgotten before: packs of earlier generations may
