@@ -28,3 +28,13 @@ func (s *Store) InOrder(contents iter.Seq[Hash]) ([]Hash, error) {
 	}
 	return out, nil
 }
+
+// Place is where a content lies: of a smaller place than another it comes before that one in the packs, and
+// those of one block have the same. What the store lacks has the place 0.
+func (s *Store) Place(h Hash) uint64 {
+	e, ok, err := s.find(&h)
+	if !ok || err != nil {
+		return 0
+	}
+	return uint64(e.pack)<<32 | uint64(e.off)
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"testing"
@@ -29,4 +30,13 @@ func TestInOrderEachBlockComesOnce(t *testing.T) {
 	}
 	require.Greater(t, len(seen), 5)
 	require.ElementsMatch(t, slices.Collect(maps.Keys(have)), list)
+}
+
+func TestPlaceIsTheOrderOfThePacks(t *testing.T) {
+	s := openStore(t, openDir(t), Options{PackSize: 64 << 10, BlockSize: 2 << 10})
+	list, err := s.InOrder(maps.Keys(contents(t, s, 60)))
+	require.NoError(t, err)
+	require.True(t, slices.IsSortedFunc(list, func(a, b Hash) int { return cmp.Compare(s.Place(a), s.Place(b)) }))
+	require.NotZero(t, s.Place(list[0]))
+	require.Zero(t, s.Place(Hash{1}))
 }

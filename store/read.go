@@ -153,13 +153,15 @@ func (s *Store) block(e entry) (*decoded, error) {
 	if e.pack == pending {
 		return nil, errPending
 	}
-	if d := s.cache.get(e.place); d != nil {
+	kept, done := s.cache.get(e.place)
+	if d := kept; d != nil {
 		if err := d.holds(e); err != nil {
 			d.release()
 			return nil, err
 		}
 		return d, nil
 	}
+	defer done()
 	s.mu.RLock()
 	dir := s.packs
 	var known *coverage

@@ -20,10 +20,12 @@ import (
 // conflicts, so errors that a path answers for are conflicts too.
 func (x *txn) check(ctx context.Context) error {
 	conflicts := make([]string, x.steps.n)
+	looked := x.h.onlyLook()
 	err := x.each(ctx, all, func(s *step) (err error) {
 		conflicts[s.n], err = x.checkFrom(s)
 		return err
 	})
+	looked()
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,9 @@ type handles struct {
 	mu   sync.Mutex
 	open map[tree.Path]*handle
 	age  list.List // of *handle, the latest in front
+	// missing is, while looks is set, the path where no directory was found last: what is below it is not asked for.
+	missing tree.Path
+	looks   bool
 }
 
 // handle is an open directory, held until release.
@@ -76,6 +79,9 @@ func (h *handles) dir(path tree.Path) (*handle, error) {
 func (h *handles) reach(path tree.Path) (*handle, error) {
 	last := depthOf(path)
 	cur := h.nearest(path, last)
+	if h.lacks(path) {
+		return cur, errNoDir
+	}
 	for depth := depthOf(cur.path) + 1; len(cur.path) < len(path); depth++ {
 		start := len(cur.path)
 		if start > 0 {
@@ -87,6 +93,7 @@ func (h *handles) reach(path tree.Path) (*handle, error) {
 			d, err = openChild(cur.Dir, path, at)
 		}
 		if err != nil {
+			h.note(at, err)
 			return cur, err
 		}
 		next := h.add(cur, at, d, last-depth <= keepAbove || depth%keepEvery == 0)
@@ -94,6 +101,36 @@ func (h *handles) reach(path tree.Path) (*handle, error) {
 		cur = next
 	}
 	return cur, nil
+}
+
+// onlyLook says that until its result is called nothing is made through the handles: a directory
+// that is missing then need not be asked for by each path below it, as of a tree that is to be filled. Who makes one
+// meanwhile is found when the transaction makes its own.
+func (h *handles) onlyLook() (looked func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.looks = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.looks, h.missing = false, ""
+	}
+}
+
+// lacks says whether path is known to be no directory.
+func (h *handles) lacks(path tree.Path) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.missing != "" && path.Within(h.missing)
+}
+
+// note remembers that there is no directory at a path.
+func (h *handles) note(at tree.Path, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.looks && errors.Is(err, errNoDir) {
+		h.missing = at
+	}
 }
 
 // nearest returns the open directory at path, which has depth components, or the

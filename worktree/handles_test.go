@@ -1,6 +1,11 @@
 package worktree
 
 import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +27,69 @@ func (c opens) OpenDir(name string) (disk.Dir, error) {
 	*c.opened++
 	d, err := c.Dir.OpenDir(name)
 	return opens{d, c.opened}, err
+}
+
+// TestAMissingDirectoryIsAskedForOnce: of a tree that is to be filled nothing is there yet, and a look at each of its
+// paths asks for the directory above them all once. What is made later is found.
+func TestAMissingDirectoryIsAskedForOnce(t *testing.T) {
+	root, err := disk.OS.OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	defer root.Close()
+	var paths []tree.Path
+	for i := range 200 {
+		paths = append(paths, tree.Path(fmt.Sprintf("a/b%02d/c", i)))
+	}
+	opened := 0
+	tr := Open(opens{root, &opened}, Options{Workers: 1})
+	look := func() (there int) {
+		list, err := tr.LookAll(t.Context(), append(paths, "z"))
+		require.NoError(t, err)
+		for _, l := range list {
+			require.NoError(t, l.Err)
+			if l.Entry != nil {
+				there++
+			}
+		}
+		return there
+	}
+	assert.Zero(t, look())
+	assert.Equal(t, 1, opened)
+	require.NoError(t, os.MkdirAll(filepath.Join(root.Path(), "a/b07/c"), 0o700))
+	assert.Equal(t, 1, look())
+	h := newHandles(root)
+	defer h.close()
+	looked := h.onlyLook()
+	_, err = h.dir("a/new/below")
+	require.ErrorIs(t, err, errNoDir)
+	looked()
+	above, err := h.dir("a")
+	require.NoError(t, err)
+	defer above.release()
+	require.NoError(t, above.Mkdir("new", 0o700))
+	d, err := h.dir("a/new")
+	require.NoError(t, err)
+	d.release()
+}
+
+// TestStagedInTheOrderOfTheStore: contents that the store gives are asked for as they lie in it.
+func TestStagedInTheOrderOfTheStore(t *testing.T) {
+	want := files{}
+	for i := range 300 {
+		want[tree.Path(fmt.Sprintf("f%03d", i))] = file(fmt.Sprint("content ", i))
+	}
+	r := newRig(t, nil)
+	plan := steps(files{}, want)
+	for i := range plan {
+		_, _, err := r.vault.Put(strings.NewReader(want[plan[i].Path].data), -1)
+		require.NoError(t, err)
+		plan[i].Content = nil
+	}
+	require.NoError(t, r.vault.Flush())
+	_, err := r.move(plan)
+	require.NoError(t, err)
+	require.Equal(t, want, r.state())
+	require.Len(t, r.vault.opened, len(want))
+	require.True(t, slices.IsSortedFunc(r.vault.opened, func(a, b tree.Hash) int { return cmp.Compare(r.vault.Place(a), r.vault.Place(b)) }))
 }
 
 // TestDeepPaths goes up a path of 1,000 levels and down again: the directories that

@@ -18,6 +18,8 @@ type Bytes interface {
 	// Open returns the content and its size; the reader checks the hash at the end.
 	Open(h tree.Hash) (io.ReadCloser, int64, error)
 	Has(h tree.Hash) bool
+	// Place orders contents by where they lie: they are read fastest in that order.
+	Place(h tree.Hash) uint64
 }
 
 // Options of a Tree.
@@ -77,6 +79,7 @@ type FileID struct{ Dev, Ino uint64 }
 func (t *Tree) LookAll(ctx context.Context, paths []tree.Path) ([]Looked, error) {
 	h := newHandles(t.root)
 	defer h.close()
+	defer h.onlyLook()()
 	out := make([]Looked, len(paths))
 	sp := respelledOf(slices.Values(paths))
 	err := each(ctx, t.workers(), len(paths), func(i int) error {
@@ -183,7 +186,7 @@ func (s state) is(e *tree.Entry) bool {
 }
 
 // look returns the state of path. unlock lets it read a file of our own whose
-// mode forbids it.
+// mode forbids it, as a transaction does that is under way, which does not ask who else writes.
 func look(h *handles, path tree.Path, unlock bool) (state, error) {
 	if err := path.Check(); err != nil {
 		return state{}, err
@@ -269,7 +272,7 @@ func hashAt(d disk.Dir, name string, st disk.Info, unlock bool) (state, bool, er
 		return state{}, false, err
 	}
 	defer f.Close()
-	writing := f.BeingWritten()
+	writing := !unlock && f.BeingWritten()
 	before, err := f.Stat()
 	if err != nil {
 		return state{}, false, err

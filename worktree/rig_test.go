@@ -3,6 +3,7 @@ package worktree
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"maps"
@@ -78,6 +79,7 @@ type vault struct {
 	objects map[tree.Hash][]byte
 	pending map[tree.Hash][]byte
 	fail    error // of Put and Flush
+	opened  []tree.Hash
 }
 
 func newVault() *vault {
@@ -125,10 +127,14 @@ func (v *vault) Has(h tree.Hash) bool {
 	return ok
 }
 
+// Place is another order than that of any paths.
+func (v *vault) Place(h tree.Hash) uint64 { return binary.BigEndian.Uint64(h[:]) }
+
 func (v *vault) Open(h tree.Hash) (io.ReadCloser, int64, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	data, ok := v.objects[h]
+	v.opened = append(v.opened, h)
 	if !ok {
 		return nil, 0, fmt.Errorf("object %s: missing", h)
 	}

@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -150,7 +151,7 @@ func (x *txn) stageAll(ctx context.Context) error {
 		return err
 	}
 	x.flushAll = x.flushWhole()
-	for batch := range slices.Chunk(x.steps.picked((*facts).hasNew), share(stageBatch, 4)) {
+	for batch := range slices.Chunk(x.inOrder(x.steps.picked((*facts).hasNew)), share(stageBatch, 4)) {
 		if err := x.flush(ctx); err != nil {
 			return err
 		}
@@ -177,6 +178,30 @@ func (x *txn) stageAll(ctx context.Context) error {
 		func(on bool) error { return when(on, x.stage.Sync) },
 		func(on bool) error { return when(on, x.t.opt.Tmp.Sync) })
 	return nil
+}
+
+// inOrder sorts the numbers of steps by where their contents lie in the store, so that each block of it is
+// decompressed once. By path, what the contents of neighbours lie among is read again and again.
+func (x *txn) inOrder(steps []int32) []int32 {
+	if x.t.opt.Store == nil {
+		return steps
+	}
+	type placed struct {
+		at uint64
+		n  int32
+	}
+	list := make([]placed, len(steps))
+	for i, n := range steps {
+		list[i].n = n
+		if to := x.steps.at(int(n)).To; to.Type == tree.Regular {
+			list[i].at = x.t.opt.Store.Place(to.SHA256)
+		}
+	}
+	slices.SortFunc(list, func(a, b placed) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.n, b.n)) })
+	for i := range list {
+		steps[i] = list[i].n
+	}
+	return steps
 }
 
 func when(on bool, do func() error) error {
