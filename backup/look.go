@@ -277,6 +277,11 @@ func Explain(err error) error {
 		return err
 	case errors.Is(err, target.ErrNoBucket):
 		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged, Advice: "make the bucket at the server, or mend its name in backup.to: decree makes none"}
+	case errors.Is(err, target.ErrCredentials):
+		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged,
+			Advice: "mend AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment, or ~/.aws/credentials; a daemon and cron have an environment of their own"}
+	case errors.Is(err, target.ErrRegion):
+		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged, Advice: "name the bucket's region in the URL of backup.to (&region=R), or in AWS_REGION"}
 	case errors.Is(err, target.ErrGone):
 		return &project.Error{Kind: project.Failed, Err: err, State: project.Unchanged, Advice: "mount the disk, or see that the machine can be reached; 'decree backup config' says where the target comes from"}
 	case target.AboutKey(err):

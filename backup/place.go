@@ -142,6 +142,9 @@ func (p *Place) broken(err error, advice string) error {
 }
 
 func (p *Place) about(name string, err error) error {
+	if strings.HasPrefix(err.Error(), p.At(name)+": ") { // as the target says it
+		return fmt.Errorf("%s: %w", p.Target, err)
+	}
 	return fmt.Errorf("%s: %s: %w", p.Target, p.At(name), err)
 }
 
@@ -223,7 +226,7 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 		}
 		names, err := Projects(ctx, t)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", t, err)
 		}
 		switch len(names) {
 		case 0:
@@ -243,7 +246,7 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 		return nil, err
 	}
 	if p.Manifest == nil && len(p.replaced) == 0 {
-		return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup called %s", t, name), Advice: "'decree backup list --to " + t.String() + "' lists what it has"}
+		return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backup called %s", t, name), Advice: "'decree backup list --to " + tree.ShellWord(t.String()) + "' lists what it has"}
 	}
 	return p, nil
 }

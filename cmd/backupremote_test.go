@@ -53,6 +53,40 @@ func farTargets(t *testing.T, do func(t *testing.T, f *far)) {
 	})
 }
 
+// TestMistakesAboutABucket: each error says what is wrong, that nothing was changed, and what to do.
+func TestMistakesAboutABucket(t *testing.T) {
+	at, _ := targettest.Gateway(t)
+	b := newBattered(t, rand.New(rand.NewPCG(1, 13)))
+	b.grow(3)
+	b.must("checkpoint", "--yes")
+	endpoint := "?endpoint=http://" + at
+	for name, c := range map[string]struct {
+		to, id, secret string
+		says           []string
+	}{
+		"a wrong secret": {"s3://bucket/x" + endpoint, targettest.AccessKey, "wrong", []string{"does not take these credentials", "hint: mend AWS_ACCESS_KEY_ID"}},
+		"a wrong key":    {"s3://bucket/x" + endpoint, "nobody", targettest.SecretKey, []string{"does not take these credentials", "hint: mend AWS_ACCESS_KEY_ID"}},
+		"no credentials": {"s3://bucket/x" + endpoint, "", "", []string{"there are no credentials", "set AWS_ACCESS_KEY_ID"}},
+		"another region": {"s3://bucket/x" + endpoint + "&region=eu-9", targettest.AccessKey, targettest.SecretKey, []string{"another region", "hint: name the bucket's region"}},
+		"a wrong bucket": {"s3://nobucket/x" + endpoint, targettest.AccessKey, targettest.SecretKey, []string{`there is no bucket "nobucket"`, "hint: make the bucket"}},
+		"nobody listens": {"s3://bucket/x?endpoint=http://127.0.0.1:1", targettest.AccessKey, targettest.SecretKey, []string{"cannot be reached", "hint: mount the disk, or see that the machine can be reached"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.t = t
+			was := b.env
+			defer func() { b.env = was }()
+			b.env = append(append([]string{}, b.env...), "AWS_ACCESS_KEY_ID="+c.id, "AWS_SECRET_ACCESS_KEY="+c.secret)
+			code, out := b.call(b.root, 0, "backup", "--to", c.to)
+			require.Positive(t, code)
+			for _, want := range append(c.says, "nothing was changed") {
+				require.Contains(t, out, want)
+			}
+			require.Equal(t, 1, strings.Count(out, "s3://"), "one error: %s", out)
+			require.LessOrEqual(t, strings.Count(out, "decree-backup.json"), 2, out)
+		})
+	}
+}
+
 // serve has the target served by an sshd, to which the config is changed.
 func (f *far) serve(options ...string) {
 	f.t.Helper()

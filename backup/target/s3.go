@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -46,6 +47,9 @@ func openS3(d disk.Disk, u *url.URL, o Options) (*objects, error) {
 	}
 	if u.User != nil {
 		return nil, fmt.Errorf("%s: credentials do not belong into the URL: %s", o.name(u), whereCredentials)
+	}
+	if u.Host == "" {
+		return nil, fmt.Errorf("%s: it names no bucket: s3://BUCKET/PREFIX", o.name(u))
 	}
 	prefix := strings.Trim(u.Path, "/")
 	if prefix != "" {
@@ -92,6 +96,23 @@ const whereCredentials = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or wr
 
 // ErrNoCredentials: nothing was given by which the server would know who asks.
 var ErrNoCredentials = errors.New("there are no credentials")
+
+// ErrCredentials: something was given, and the server does not know it.
+var ErrCredentials = errors.New("the server does not take these credentials")
+
+// credentialCodes are what servers say of them; the last is versitygw's.
+var credentialCodes = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "InvalidSecurity", "XAdminUserNotFound"}
+
+// ErrRegion: the bucket is in another region than the requests say.
+var ErrRegion = errors.New("the bucket is in another region")
+
+func otherRegion(answer minio.ErrorResponse) bool {
+	switch answer.Code {
+	case "AuthorizationHeaderMalformed", "InvalidRegion", "PermanentRedirect", "IllegalLocationConstraintException":
+		return answer.Region != "" || strings.Contains(answer.Message, "region") || answer.Code == "PermanentRedirect"
+	}
+	return false
+}
 
 // credentials are those of the usual variables, else of the profile in the usual file.
 func (o Options) credentials() (*credentials.Credentials, error) {
@@ -215,8 +236,10 @@ func (s *objects) say(name string, err error) error {
 		return err
 	case answer.Code == "NoSuchBucket":
 		return fmt.Errorf("%w: %w %q", ErrGone, ErrNoBucket, s.bucket)
-	case answer.Code == "InvalidAccessKeyId" || answer.Code == "SignatureDoesNotMatch":
-		return fmt.Errorf("%w: the server does not take these credentials (%s): %s", fs.ErrPermission, answer.Code, answer.Message)
+	case slices.Contains(credentialCodes, answer.Code):
+		return fmt.Errorf("%w: %w (%s): %s", fs.ErrPermission, ErrCredentials, answer.Code, answer.Message)
+	case otherRegion(answer):
+		return fmt.Errorf("%w: %s (%s)", ErrRegion, answer.Message, answer.Code)
 	case missingObject(err):
 		return fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	case answer.StatusCode == http.StatusForbidden:
