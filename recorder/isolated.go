@@ -143,42 +143,69 @@ func (u *isolatedRun) publish(ctx context.Context) {
 
 // publishUnasked is a publish that waits for nobody. In a run in place it is a part of that, as 'decree publish' is there.
 func (r *Recorder) publishUnasked(ctx context.Context, x *writing, id string) (*MoveResult, error) {
-	now, err := r.whatGoesOn()
-	if err == nil && slices.ContainsFunc(now.others, func(l project.Lease) bool { return !l.Holder.Isolated }) {
-		err = errors.New("a run that changes the tree itself is under way")
-	}
-	if err == nil {
-		err = r.openWriter(ctx, x) // freeing space ends it
-	}
-	if err != nil {
+	if err := r.noneInPlace(ctx, x); err != nil {
 		return nil, err
 	}
 	return r.publishIn(ctx, x, PublishOptions{Ref: id, Unasked: true})
 }
 
-// awaitInPlace gives the lock back until no run in place is under way: what such a run finds
-// changed when it ends counts as its own. The lease stays, so that nobody recovers the run.
+// errInPlace refuses a publish beside a run in place: what such a run finds changed when it ends counts as its own.
+var errInPlace = errors.New("a run that changes the tree itself is under way")
+
+// noneInPlace makes sure, before a publish, that nobody else's change of the tree is under way: the error is errInPlace, or
+// *AliveError where a dead run's command still works. Whoever died beside this process, while the lock was
+// free, was not there to be recovered when it was taken first, and what is published before would count as
+// his.
+func (r *Recorder) noneInPlace(ctx context.Context, x *writing) error {
+	began := x.ongoing // it does not have this process's own lease, of which nothing is a part
+	defer func() { x.ongoing = began }()
+	now, err := r.whatGoesOn()
+	if err == nil && now.othersInPlace() {
+		return errInPlace
+	}
+	if err == nil {
+		err = now.seeTurns(r)
+	}
+	if err == nil {
+		err = r.openWriter(ctx, x) // freeing space ends it
+	}
+	if err != nil {
+		return err
+	}
+	open, damaged, err := r.unfinished(&now)
+	if len(open)+len(damaged) == 0 || err != nil {
+		return err
+	}
+	x.ongoing = now
+	done, err := r.recover(ctx, x, false)
+	for _, d := range done {
+		r.note("%s", d.What)
+	}
+	return err
+}
+
+// aliveLook is how often a publish that waits for a dead run's command takes the lock to look again.
+const aliveLook = 500 * time.Millisecond
+
+// awaitInPlace gives the lock back until no run in place is under way, nor what is left of one.
+// The lease stays, so that nobody recovers the run.
 func (u *isolatedRun) awaitInPlace(ctx context.Context) error {
 	for told := false; ; {
-		now, err := u.r.whatGoesOn()
-		if err != nil || !now.inPlace() {
+		err := u.r.noneInPlace(ctx, u.x)
+		pause := leasePause
+		if alive := new(*AliveError); errors.As(err, alive) {
+			pause = aliveLook
+		} else if !errors.Is(err, errInPlace) {
 			return err
 		}
 		if !told {
 			told = true
-			u.r.note("the work of run %s waits for the end of the run that changes the tree itself", u.rec.ID)
+			u.r.note("the work of run %s waits: %v", u.rec.ID, err)
 		}
 		if err := u.free(); err != nil {
 			return err
 		}
-		for err == nil && now.inPlace() {
-			select {
-			case sig := <-u.o.Signals:
-				err = &Interrupted{sig}
-			case <-time.After(leasePause):
-				now, err = u.r.whatGoesOn()
-			}
-		}
+		err = u.untilNoLease(pause)
 		if lerr := u.takeLock(ctx); err == nil {
 			err = lerr
 		}
@@ -186,6 +213,20 @@ func (u *isolatedRun) awaitInPlace(ctx context.Context) error {
 			err = u.catchUp(ctx)
 		}
 		if err != nil {
+			return err
+		}
+	}
+}
+
+// untilNoLease waits at least for one pause, until no run in place has a lease.
+func (u *isolatedRun) untilNoLease(pause time.Duration) error {
+	for {
+		select {
+		case sig := <-u.o.Signals:
+			return &Interrupted{sig}
+		case <-time.After(pause):
+		}
+		if now, err := u.r.whatGoesOn(); err != nil || !now.othersInPlace() {
 			return err
 		}
 	}

@@ -47,6 +47,9 @@ func (b ongoing) inPlace() bool {
 	return slices.ContainsFunc(b.leases, func(l project.Lease) bool { return !l.Holder.Isolated })
 }
 
+// othersInPlace says whether such a command works that this process is no part of.
+func (b ongoing) othersInPlace() bool { return ongoing{leases: b.others}.inPlace() }
+
 // refuseIsolated keeps what an isolated run's command calls out of the project's store:
 // nothing that it records would be of the tree.
 func (b ongoing) refuseIsolated() error {
