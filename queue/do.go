@@ -156,8 +156,8 @@ func (q *job) conclude(d *dirs, res *Result, came []Pending) (*Result, error) {
 // staysInInbox has a message whose run was interrupted wait where it was. One that the
 // routine deleted comes from its record.
 func (q *job) staysInInbox(d *dirs, res *Result) error {
-	res.Place = res.Name
-	if here, err := q.stillInInbox(d); here || err != nil {
+	name, err := q.nowCalled(d)
+	if res.Place = cmp.Or(name, res.Name); name != "" || err != nil {
 		return err
 	}
 	data, err := q.ofRecord(res.Record.ID)
@@ -430,7 +430,7 @@ func (q *job) beginRun(wanted string) (err error) {
 // stillThere gives a message up that was taken away or changed before it was noted as
 // being under way: see person.go.
 func (q *job) stillThere(d *dirs) error {
-	if here, err := q.stillInInbox(d); here || err != nil {
+	if here, err := q.u.isAt(d.inbox, q.u.Name); here || err != nil {
 		return err
 	}
 	q.list.stale = true
@@ -544,17 +544,17 @@ func (q *job) comeNext(joined []string) error {
 // acknowledge moves the message to done. One that the routine deleted comes from
 // its record. Another file that has its name now is a message of its own and stays.
 func (q *job) acknowledge(d *dirs, res *Result) (string, error) {
-	here, err := q.stillInInbox(d)
+	name, err := q.nowCalled(d)
 	if err != nil {
 		return "", err
 	}
-	if here {
-		t, err := q.takeSame(d, q.u.Name, q.u.identity)
+	if name != "" {
+		t, err := q.takeSame(d, name, q.u.identity)
 		if err != nil {
 			return "", err
 		}
 		if t != nil {
-			as, err := t.moveTo(d.done, q.u.Name)
+			as, err := t.moveTo(d.done, name)
 			return path.Join(doneName, as), err
 		}
 	}
@@ -589,6 +589,9 @@ func (q *job) takeSame(d *dirs, name string, self identity) (*takenOut, error) {
 	return t, nil
 }
 
+// keptOfName is how much free leaves at least of a long name.
+const keptOfName = 100
+
 // nameIn is the name that the message under way has in done or in dead, "" if it is
 // not there.
 func (q *job) nameIn(dir disk.Dir) (string, error) {
@@ -597,6 +600,7 @@ func (q *job) nameIn(dir disk.Dir) (string, error) {
 		return "", err
 	}
 	stem := strings.TrimSuffix(q.u.Name, suffix)
+	stem = stem[:min(len(stem), keptOfName)]
 	for _, e := range list {
 		if !isMessage(e.Name) || !strings.HasPrefix(e.Name, stem) {
 			continue
@@ -608,8 +612,25 @@ func (q *job) nameIn(dir disk.Dir) (string, error) {
 	return "", nil
 }
 
-// stillInInbox says whether the message under way lies in the inbox.
-func (q *job) stillInInbox(d *dirs) (bool, error) { return q.u.isAt(d.inbox, q.u.Name) }
+// nowCalled is the name that the message under way has in the inbox; "": it is not there. That is its own, or else another one
+// that came since its run began: somebody has renamed it, or a death while it was moved has left it beside another
+// message that has its name now.
+func (q *job) nowCalled(d *dirs) (string, error) {
+	if here, err := q.u.isAt(d.inbox, q.u.Name); here || err != nil {
+		return q.u.Name, err
+	}
+	list, err := files(d.inbox)
+	for _, p := range list {
+		if slices.Contains(q.u.Before, p.Name) {
+			continue // a copy, which is a message of its own
+		}
+		if same, err := q.u.isAt(d.inbox, p.Name); same || err != nil {
+			q.list.stale = true
+			return p.Name, err
+		}
+	}
+	return "", err
+}
 
 // dead puts a message aside.
 func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*Result, error) {
@@ -624,8 +645,10 @@ func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*R
 	if err != nil {
 		return nil, err
 	}
-	as := ""
-	if t == nil {
+	as, name := "", res.Name
+	if t != nil {
+		name = t.name
+	} else {
 		if as, err = q.nameIn(d.dead); err == nil && as == "" {
 			content, err = q.ofRecord(rec.ID)
 		}
@@ -636,7 +659,7 @@ func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*R
 	if as != "" { // its routine, or a person, has moved it there
 		err = replace(d.dead, reasonOf(as), []byte(withAdvice(as)), fileMode)
 	} else {
-		as, err = moveToDead(t, d.dead, res.Name, withAdvice, mark, content)
+		as, err = moveToDead(t, d.dead, name, withAdvice, mark, content)
 	}
 	if err != nil {
 		return nil, err
@@ -656,7 +679,8 @@ func (q *job) takeForDead(d *dirs, name string, rec *history.Record) (*takenOut,
 		}
 		return t, err
 	}
-	if here, err := q.stillInInbox(d); err != nil || !here {
+	name, err := q.nowCalled(d)
+	if err != nil || name == "" {
 		return nil, err
 	}
 	return q.takeSame(d, name, q.u.identity)

@@ -53,6 +53,10 @@ func (q *job) doIsolated(ctx context.Context, d *dirs, res *Result, m *message.M
 			return ended, err
 		}
 		q.list.noteOwnChange(d.inbox, "")
+		if err := q.follow(d); err != nil {
+			return nil, err
+		}
+		m.Name, res.Name = q.u.Name, q.u.Name
 		if err := q.beginRun(m.ID); err != nil {
 			return nil, err
 		}
@@ -141,8 +145,8 @@ func (q *job) publish(ctx context.Context, d *dirs, res *Result) (conflict, err 
 // wanted gives the message up, with errGone, where somebody took its file out of the inbox:
 // its routine sees another one.
 func (q *job) wanted(d *dirs, res *Result) error {
-	here, err := q.stillInInbox(d)
-	if here || err != nil {
+	name, err := q.nowCalled(d)
+	if name != "" || err != nil {
 		return err
 	}
 	if as, err := q.nameIn(d.dead); err != nil {

@@ -34,6 +34,11 @@ func (q *job) recoverMessages(ctx context.Context, d *dirs, pick Pick) (res *Res
 		if err != nil {
 			return nil, err
 		}
+		if resume {
+			if err := q.follow(d); err != nil {
+				return nil, err
+			}
+		}
 		wanted := pick.Name == "" || pick.Name == u.Name
 		if wanted && (res != nil || resume) {
 			return res, nil
@@ -46,6 +51,16 @@ func (q *job) recoverMessages(ctx context.Context, d *dirs, pick Pick) (res *Res
 	return nil, nil
 }
 
+// follow has the message under way, which has no run now, be called as it lies in the inbox. While it has one its record
+// is found by the name that it began with.
+func (q *job) follow(d *dirs) error {
+	name, err := q.nowCalled(d)
+	if err == nil && name != "" {
+		q.u.Name = name
+	}
+	return err
+}
+
 // recoverMessage deals with one of them; resume says that it is to be done again.
 func (q *job) recoverMessage(ctx context.Context, d *dirs) (res *Result, resume bool, err error) {
 	u := q.u
@@ -55,10 +70,11 @@ func (q *job) recoverMessage(ctx context.Context, d *dirs) (res *Result, resume 
 			return nil, false, err
 		}
 	}
-	here, err := q.stillInInbox(d)
+	name, err := q.nowCalled(d)
 	if err != nil {
 		return nil, false, err
 	}
+	here := name != ""
 	res = &Result{Name: u.Name, ID: u.ID, Record: rec}
 	switch {
 	case rec == nil && here:
@@ -196,7 +212,7 @@ func (q *job) recoverDone(d *dirs, res *Result) (*Result, error) {
 // alreadyDone says whether the message's file is in done already; then it is not under way
 // any more.
 func (q *job) alreadyDone(d *dirs) (bool, error) {
-	if here, err := q.stillInInbox(d); here || err != nil {
+	if name, err := q.nowCalled(d); name != "" || err != nil {
 		return false, err
 	}
 	as, err := q.nameIn(d.done)

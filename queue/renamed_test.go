@@ -1,0 +1,93 @@
+//go:build unix
+
+package queue
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+)
+
+const renames = `tail -n1 "$message_file" >>"$RAN"; echo did >>log; `
+
+// TestRenamedWhileItIsDone: a message that somebody renames while its run goes is the same one: it is done once, and is then
+// in done, or in dead, under its new name.
+func TestRenamedWhileItIsDone(t *testing.T) {
+	for name, routine := range map[string]string{
+		"in place": renames + "mv .decree/inbox/a.md .decree/inbox/b.md\n",
+		"fails":    renames + "mv .decree/inbox/a.md .decree/inbox/b.md; exit 1\n",
+		"isolated": live + renames + "live 'mv .decree/inbox/a.md .decree/inbox/b.md'\n",
+		"tries":    live + renames + "live 'mv .decree/inbox/a.md .decree/inbox/b.md'; exit 1\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := isolatedFiles(routine, map[string]string{".decree/config.yml": "max_attempts: 1\n"})
+			isolated := strings.HasPrefix(routine, "live")
+			if isolated {
+				needsLayers(t)
+				files[".decree/config.yml"] = "isolated: {queue: true}\nmax_attempts: 2\n"
+			}
+			b := newBench(t, files)
+			if isolated {
+				b.answers()
+			}
+			b.process()
+			require.Empty(t, b.inbox())
+			require.NotContains(t, strings.Join(b.said, "\n"), "deleted")
+			switch name {
+			case "fails":
+				require.Equal(t, []string{"go"}, b.ran())
+				require.Equal(t, []string{"b.error.txt", "b.md"}, b.dead())
+			case "tries":
+				require.Equal(t, []string{"go", "go"}, b.ran())
+				require.Equal(t, []string{"b.error.txt", "b.md"}, b.dead())
+			default:
+				require.Equal(t, []string{"go"}, b.ran())
+				require.Equal(t, []string{"b.md"}, b.done())
+				require.Equal(t, "did\n", b.read("log"))
+			}
+		})
+	}
+}
+
+// TestAnotherCameWhileItWasMoved: decree dies while a message whose run has ended is moved away, and another one of its name
+// is written before the next start: each is done once.
+func TestAnotherCameWhileItWasMoved(t *testing.T) {
+	for _, exit := range []string{"0", "1"} {
+		b := newBench(t, map[string]string{".decree/config.yml": "max_attempts: 1\n", ".decree/inbox/a.md": "one\n",
+			".decree/routines/develop.sh": `text=$(tail -n1 "$message_file"); echo "$text" >>"$RAN"; [ "$text" = two ] || exit ` + exit + "\n"})
+		died := false
+		require.Error(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			taken := filepath.Join(b.root, ".decree/inbox", takenDirs[0], "a.md")
+			if _, err := os.Lstat(taken); err == nil {
+				died = died || st.Write
+			}
+			return disktest.Action{Die: died}
+		}), func(q *Queue) error { _, err := b.all(q); return err }))
+		b.message("a.md", "two\n")
+		b.process()
+		require.Equal(t, []string{"one", "two"}, b.ran())
+		require.Empty(t, b.inbox())
+		require.Len(t, append(b.done(), b.dead()...), map[string]int{"0": 2, "1": 3}[exit])
+	}
+}
+
+// TestLongNameInDead: decree dies after the move of a failed message to dead, where its long name has lost its end: it is
+// found there, and has no copy.
+func TestLongNameInDead(t *testing.T) {
+	long := strings.Repeat("n", 250) + ".md"
+	b := newBench(t, map[string]string{".decree/config.yml": "max_attempts: 1\n", ".decree/inbox/" + long: "one\n", ".decree/routines/develop.sh": echoRoutine + "exit 1\n"})
+	died := false
+	require.Error(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		died = died || st.Write && len(b.dead()) == 2
+		return disktest.Action{Die: died}
+	}), func(q *Queue) error { _, err := b.all(q); return err }))
+	b.process()
+	require.Len(t, b.dead(), 2)
+	require.Len(t, b.ran(), 1)
+}
