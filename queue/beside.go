@@ -37,23 +37,31 @@ func cameBeside(d *dirs, from disk.Dir, name string, began int64) (bool, error) 
 		return same, err
 	}
 	for _, dir := range []disk.Dir{d.done, d.dead} {
-		list, err := dir.List()
+		since, err := movedSince(dir, name, began)
 		if err != nil {
 			return false, err
 		}
-		for _, e := range list {
-			if !isNumbered(e.Name, name) {
-				continue
-			}
-			if info, err := dir.Stat(e.Name); err != nil || info.Ctime < began {
-				continue
-			}
-			if same, err := sameMessage(from, name, dir, e.Name); same || err != nil {
+		for _, other := range since {
+			if same, err := sameMessage(from, name, dir, other); same || err != nil {
 				return same, err
 			}
 		}
 	}
 	return false, nil
+}
+
+// movedSince are the files called name, or as free calls them then, that were put into dir since began.
+func movedSince(dir disk.Dir, name string, began int64) (names []string, err error) {
+	list, err := dir.List()
+	for _, e := range list {
+		if !isNumbered(e.Name, name) {
+			continue
+		}
+		if info, serr := dir.Stat(e.Name); serr == nil && info.Ctime >= began {
+			names = append(names, e.Name)
+		}
+	}
+	return names, err
 }
 
 // isNumbered says whether a file is called name, or as free calls one where that is taken.

@@ -129,11 +129,12 @@ func (q *job) publish(ctx context.Context, d *dirs, res *Result) (conflict, err 
 		return nil, err
 	}
 	out, err := q.rec.Publish(ctx, recorder.PublishOptions{Ref: rec.ID, Unasked: true})
-	if err != nil && project.KindOf(err) == project.Refused {
+	if waits := new(*recorder.WaitError); err != nil && project.KindOf(err) == project.Refused && !errors.As(err, waits) {
 		return err, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, &project.Error{Kind: project.KindOf(err), Err: err, Advice: project.HintOf(err),
+			State: fmt.Sprintf("message %s has succeeded, and its work is not in the tree yet; 'decree process' goes on with that", tree.Quote(res.Name))}
 	}
 	res.Published, q.published = out.Record, time.Now()
 	for _, note := range out.Notes {
@@ -227,30 +228,39 @@ func (q *job) acceptIsolated(ctx context.Context, d *dirs, res *Result) (*Result
 
 // discardEarlier gives up the drafts of the attempts before the last one.
 func (q *job) discardEarlier(ctx context.Context) error {
-	var waiting []string
 	for _, id := range q.u.Earlier {
 		rec, err := q.rec.History().Get(id)
-		if err == nil && rec.Draft.Waits() { // else it was pruned
-			waiting = append(waiting, id)
+		if err != nil || !rec.Draft.Waits() {
+			continue //nolint:nilerr // it was pruned
+		}
+		_, err = q.rec.Discard(ctx, recorder.DiscardOptions{Refs: []string{id}, Yes: true})
+		if waits := new(*recorder.WaitError); errors.As(err, waits) {
+			q.note("%s: the draft of an earlier attempt is not discarded: %v", tree.Quote(q.u.Name), err)
+		} else if err != nil {
+			return err
 		}
 	}
-	if len(waiting) == 0 {
-		return nil
-	}
-	_, err := q.rec.Discard(ctx, recorder.DiscardOptions{Refs: waiting, Yes: true})
-	return err
+	return nil
 }
+
+// mostNamed is how many paths a reason names.
+const mostNamed = 50
 
 // conflictInWords says why work could not be published, with a line a path.
 func conflictInWords(err error) string {
-	text := err.Error()
+	var text strings.Builder
+	text.WriteString(err.Error())
 	var conflict *recorder.ConflictError
-	if errors.As(err, &conflict) {
-		for _, it := range conflict.Items {
-			text += fmt.Sprintf("\n- %s: %s", tree.Quote(it.Path), it.Reason)
-		}
+	if !errors.As(err, &conflict) {
+		return text.String()
 	}
-	return text
+	for _, it := range conflict.Items[:min(len(conflict.Items), mostNamed)] {
+		fmt.Fprintf(&text, "\n- %s: %s", tree.Quote(it.Path), it.Reason)
+	}
+	if more := len(conflict.Items) - mostNamed; more > 0 {
+		fmt.Fprintf(&text, "\n- and %d more", more)
+	}
+	return text.String()
 }
 
 // recoverIsolated ends or goes on with a message whose isolated run has ended or was
@@ -295,7 +305,7 @@ func (q *job) takenOver(d *dirs, from disk.Dir) (follow []followUp, others []str
 
 // isNew says whether a message was not there when the run began, nor came from elsewhere while
 // it worked. Of a full inbox that is known of the chain's own names alone; of the others what
-// lies somewhere is not new.
+// has the name of one that waits, or was moved away since, is not new.
 func (q *job) isNew(d *dirs, from disk.Dir, name string, began int64) (bool, error) {
 	if name == q.u.Name || slices.Contains(q.u.Before, name) {
 		return false, nil
@@ -304,8 +314,11 @@ func (q *job) isNew(d *dirs, from disk.Dir, name string, began int64) (bool, err
 		elsewhere, err := cameBeside(d, from, name, began)
 		return !elsewhere, err
 	}
-	for _, dir := range []disk.Dir{d.inbox, d.done, d.dead} {
-		if there, err := has(dir, name); there || err != nil {
+	if there, err := has(d.inbox, name); there || err != nil {
+		return false, err
+	}
+	for _, dir := range []disk.Dir{d.done, d.dead} {
+		if since, err := movedSince(dir, name, began); len(since) > 0 || err != nil {
 			return false, err
 		}
 	}

@@ -177,8 +177,11 @@ func (s *state) encode() ([]byte, error) {
 	return json.Marshal(&out)
 }
 
-// shorten leaves in Before what is named after the chain.
+// shorten leaves in Before what is named after the chain, and of each reason its first line.
 func (u *underWay) shorten() {
+	for i, reason := range u.Reasons {
+		u.Reasons[i] = firstLine(reason)
+	}
 	u.Before = slices.DeleteFunc(u.Before, func(name string) bool { return !strings.HasPrefix(name, u.Chain+"-") })
 	u.Partly = true
 }

@@ -382,7 +382,7 @@ func busyLayer(rec *history.Record, err error) error {
 	if !errors.Is(err, disk.ErrLocked) {
 		return err
 	}
-	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("another process works in draft %s", draftName(rec)), Advice: "wait until it has ended"}
+	return &WaitError{&project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("another process works in draft %s", draftName(rec)), Advice: "wait until it has ended"}}
 }
 
 // dropLayer removes the layer of a draft that is done with. Where that fails the next

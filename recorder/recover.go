@@ -258,6 +258,12 @@ type AliveError struct{ refusal *project.Error }
 func (e *AliveError) Error() string { return e.refusal.Error() }
 func (e *AliveError) Unwrap() error { return e.refusal }
 
+// WaitError is a refusal for what a person, or another process, has to end first. Nothing is wrong with what was to be done.
+type WaitError struct{ refusal *project.Error }
+
+func (e *WaitError) Error() string { return e.refusal.Error() }
+func (e *WaitError) Unwrap() error { return e.refusal }
+
 // processNames names processes, for people.
 func processNames(list []runner.Process) string {
 	names := make([]string, len(list))

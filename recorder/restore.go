@@ -149,13 +149,13 @@ func (r *Recorder) present(ctx context.Context, x *writing, cache *contentCache)
 	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true})
 	var unread *capture.UnreadableError
 	if errors.As(err, &unread) {
-		return nil, nil, &project.Error{Kind: project.KindOf(err), Err: err, State: project.Unchanged,
-			Advice: "what is there now is stored before it is overwritten: let it be read (chmod u+r), or ignore it in .decreeignore"}
+		return nil, nil, &WaitError{&project.Error{Kind: project.KindOf(err), Err: err, State: project.Unchanged,
+			Advice: "what is there now is stored before it is overwritten: let it be read (chmod u+r), or ignore it in .decreeignore"}}
 	}
 	var limit *capture.LimitError
 	if errors.As(err, &limit) {
-		return nil, nil, &project.Error{Kind: project.Refused, Err: limit, State: project.Unchanged,
-			Advice: "what is there now is stored before it is overwritten: move such a file away, ignore it in .decreeignore, or set capture.max_file higher in .decree/config.yml"}
+		return nil, nil, &WaitError{&project.Error{Kind: project.Refused, Err: limit, State: project.Unchanged,
+			Advice: "what is there now is stored before it is overwritten: move such a file away, ignore it in .decreeignore, or set capture.max_file higher in .decree/config.yml"}}
 	}
 	if err != nil {
 		return nil, nil, &BeginError{err}
