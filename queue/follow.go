@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"decree/disk"
 	"decree/message"
@@ -82,7 +83,12 @@ func (q *job) adopt(d *dirs, id string, came []Pending) ([]string, error) {
 	q.list.stale = q.list.stale || len(found) > 0 // there are names that it does not know
 	var out []string
 	for _, f := range found {
-		name, err := q.join(d, f)
+		name, err := q.join(d, &f)
+		if isMissing(err) { // somebody has taken it away meanwhile, whose it is then
+			if there, herr := has(f.dir, f.name); !there && herr == nil {
+				continue
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +160,7 @@ func (q *job) parsed(dir disk.Dir, name string) *message.Message {
 // join names a file as one of the chain, notes its depth in it, and has it in the
 // inbox. In an outbox it gets its name first: where the inbox is another file
 // system, a death leaves the file under that name in both.
-func (q *job) join(d *dirs, f followUp) (string, error) {
+func (q *job) join(d *dirs, f *followUp) (string, error) {
 	for n := q.u.Seq + 1; ; n++ {
 		as := f.name
 		if !f.named {
@@ -169,8 +175,9 @@ func (q *job) join(d *dirs, f followUp) (string, error) {
 			} else if err != nil {
 				return "", err
 			}
+			f.name = as
 		}
-		if err := q.sign(f.dir, as); err != nil {
+		if err := q.signAsItIs(f.dir, as); err != nil {
 			return "", err
 		}
 		if f.dir == d.inbox {
@@ -212,6 +219,41 @@ func sameContent(a, b disk.Dir, name string) (bool, error) {
 	}
 	other, err := project.ReadFile(b, name, message.MaxSize)
 	return bytes.Equal(one, other), err
+}
+
+// signAsItIs is sign for a follow-up that somebody may change meanwhile. One that is still open for writing joins the chain
+// without its depth, and its turn comes when it is closed: the message that it follows has ended. A file that was
+// written a moment ago counts as open where the system does not tell; it is waited for.
+func (q *job) signAsItIs(dir disk.Dir, name string) (err error) {
+	waited := false
+	for range mostChanges {
+		if err = q.sign(dir, name); err == nil || isMissing(err) {
+			return err
+		}
+		if errors.Is(err, errGone) && !waited {
+			waited = true
+			if err := restOfSecond(dir, name); err != nil {
+				return err
+			}
+			continue
+		}
+		if !errors.Is(err, errChanged) {
+			break
+		}
+	}
+	if errors.Is(err, errGone) || errors.Is(err, errChanged) {
+		return nil
+	}
+	return err
+}
+
+// restOfSecond returns when the file was left alone for a second.
+func restOfSecond(dir disk.Dir, name string) error {
+	info, err := dir.Stat(name)
+	if err == nil && !leftAlone(info.Mtime, time.Now()) {
+		time.Sleep(time.Until(time.Unix(0, info.Mtime).Add(time.Second)))
+	}
+	return err
 }
 
 // sign writes into a follow-up of which chain it is and how deep. What cannot be
