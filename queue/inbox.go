@@ -297,7 +297,10 @@ func swapped(data []byte, old disk.Info, was []byte) func(string, disk.Dir, stri
 			err = errChanged
 		}
 		if err != nil {
-			err = errors.Join(err, dir.Exchange(swap, dir, name))
+			if back := dir.Exchange(swap, dir, name); back != nil { // somebody has taken the name away too
+				_, kept := move(dir, swap, dir, name)
+				return errors.Join(err, kept)
+			}
 		}
 		return errors.Join(err, dir.Remove(swap))
 	}
@@ -329,7 +332,14 @@ func swapBack(dir disk.Dir, swap string) error {
 	waiting, err := files(dir)
 	for _, p := range waiting {
 		if now, rerr := project.ReadFile(dir, p.Name, message.MaxSize); rerr == nil && strings.HasPrefix(hashOf(now), completed) {
-			return dir.Exchange(swap, dir, p.Name)
+			if err := dir.Exchange(swap, dir, p.Name); err != nil {
+				return err
+			}
+			if now, err := project.ReadFile(dir, swap, message.MaxSize); err == nil && strings.HasPrefix(hashOf(now), completed) {
+				return nil
+			}
+			_, err := move(dir, swap, dir, p.Name) // saved once more in this moment
+			return err
 		}
 	}
 	if err == nil { // saved once more since, or taken away: it waits beside

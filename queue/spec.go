@@ -131,16 +131,16 @@ func (q *job) markSpec(spec string) error {
 	if path.Dir(spec) != q.specDir() {
 		return nil
 	}
-	dir, err := q.openSpecs()
-	if isMissing(err) {
-		return nil // the routine has deleted it, with the list
-	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
 	for {
-		err := addToList(dir, path.Base(spec))
+		dir, err := q.openSpecs()
+		if isMissing(err) {
+			return nil // the routine, or a person, has deleted it, with the list
+		}
+		if err != nil {
+			return err
+		}
+		err = addToList(dir, path.Base(spec))
+		dir.Close()
 		if !errors.Is(err, errChanged) && !isExist(err) && !isMissing(err) {
 			return err
 		}

@@ -1,0 +1,83 @@
+//go:build unix
+
+package queue
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/disk"
+	"decree/disk/disktest"
+)
+
+// TestSpecsGoneWhileOneIsMarked: the directory of specs is removed while a spec is marked as processed: there is no list any more.
+func TestSpecsGoneWhileOneIsMarked(t *testing.T) {
+	b := newBench(t, map[string]string{"specs/a.spec.md": "a\n"})
+	require.NoError(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if strings.Contains(st.Path, listDraft) {
+			require.NoError(t, os.RemoveAll(filepath.Join(b.root, "specs")))
+		}
+		return disktest.Action{}
+	}), func(q *Queue) error { return q.job(q.o.Recorder, nil).markSpec("specs/a.spec.md") }))
+	require.NoDirExists(t, filepath.Join(b.root, "specs"))
+}
+
+// TestSavedAndMovedAway: a text that a person saves while the message is completed, and whose name he then takes away, stays.
+func TestSavedAndMovedAway(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.md")
+	require.NoError(t, os.WriteFile(path, []byte("was\n"), 0o600))
+	exchanges := 0
+	root, err := disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if st.Op == "Exchange" {
+			switch exchanges++; exchanges {
+			case 1:
+				require.NoError(t, os.WriteFile(path, []byte("saved\n"), 0o600))
+			case 2:
+				require.NoError(t, os.Rename(path, filepath.Join(dir, "moved")))
+			}
+		}
+		return disktest.Action{}
+	}).OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	info, err := root.Stat("a.md")
+	require.NoError(t, err)
+	require.ErrorIs(t, rewrite(root, "a.md", []byte("completed\n"), info, []byte("was\n")), errChanged)
+	require.Equal(t, 2, exchanges)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "saved\n", string(data))
+}
+
+// TestSavedAgainAfterADeath: a text that a person saves while an earlier one is brought back that a death has left stays too.
+func TestSavedAgainAfterADeath(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.md")
+	put := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	put(path, "completed\n")
+	swap := swapName([]byte("completed\n"), []byte("was\n"))
+	put(filepath.Join(dir, swap), "saved\n")
+	root, err := disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if st.Op == "Exchange" {
+			put(path, "again\n")
+		}
+		return disktest.Action{}
+	}).OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	require.NoError(t, removeDraft(root, swap))
+	texts := map[string]bool{}
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range files {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		texts[string(data)] = true
+	}
+	require.Equal(t, map[string]bool{"saved\n": true, "again\n": true}, texts)
+}
