@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -301,7 +302,7 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		return err
 	}
 	defer dir.Close()
-	file := strings.TrimSuffix(filepath.Base(name), ".md") + ".md"
+	file := draftOf(name, was)
 	draft := filepath.Join(p.StorePath, editsDir, file)
 	text, err := s.edited(ctx, draft, was)
 	switch {
@@ -314,7 +315,11 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		}
 	}
 	if err != nil && text != nil {
-		return &project.Error{Kind: project.KindOf(err), Msg: fmt.Sprintf("%s: %v; your text has replaced nothing", quoteWord(name), err), Advice: "your text is in " + quoteWord(draft) + "; the next edit goes on with it"}
+		advice := "your text is in " + quoteWord(draft)
+		if !errors.Is(err, queue.ErrEdited) {
+			advice += "; the next edit goes on with it"
+		}
+		return &project.Error{Kind: project.KindOf(err), Msg: fmt.Sprintf("%s: %v; your text has replaced nothing", quoteWord(name), err), Advice: advice}
 	}
 	if ctx.Err() != nil {
 		return err // what is in the draft is for the next edit
@@ -325,6 +330,13 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 // editsDir is where drafts of edited messages lie in the store: where one is left, since decree died beside the editor or the
 // text was refused, the next edit of the message goes on with it.
 const editsDir = "edits"
+
+// draftOf is the name of the draft of a message that holds was: another message, or another text of it, has another draft.
+func draftOf(name string, was []byte) string {
+	const most = 200 // bytes of the message's name, so that there is room for the rest
+	stem := strings.TrimSuffix(filepath.Base(name), ".md")
+	return fmt.Sprintf("%s-%.8x.md", stem[:min(len(stem), most)], sha256.Sum256(was))
+}
 
 // edited has a draft edited that begins as text, unless there is one, and returns it; nil where that failed.
 func (s *session) edited(ctx context.Context, draft string, text []byte) ([]byte, error) {
@@ -350,6 +362,16 @@ func (s *session) retry(ctx context.Context, words []string) error {
 	rec, err := s.forChanging(ctx)
 	if err != nil {
 		return err
+	}
+	q, done, err := s.queueOver(ctx, rec, queue.Options{})
+	if err != nil {
+		return err
+	}
+	defer done()
+	for _, w := range words {
+		if err := q.EndDead(ctx, s.global.wait, messageName(w)); err != nil {
+			return err
+		}
 	}
 	return rec.Hold(ctx, s.global.wait, false, func() error {
 		for _, w := range words {

@@ -134,6 +134,10 @@ func (s *session) stopped(err error) error {
 	default:
 		return err
 	}
+	if state := project.StateOf(err); state != "" && state != project.NotStarted { // a run has ended, and what follows it has not
+		s.say("decree: %v; 'decree process' goes on with it", err)
+		return nil
+	}
 	s.say("decree: interrupted between two messages; nothing is under way")
 	return nil
 }

@@ -37,6 +37,32 @@ func (q *Queue) End(ctx context.Context, wait time.Duration, name string, editin
 	return q.job(q.o.Recorder, q.o.Signals).take(ctx, wait, Pick{Name: name, Ended: true})
 }
 
+// EndDead notes the end of a message that lies in dead as name, where decree died before it had done so: else, tried again,
+// the message would count as the one that has ended.
+func (q *Queue) EndDead(ctx context.Context, wait time.Duration, name string) error {
+	dead, err := disk.OpenPath(q.project().Dir, ".decree/"+inboxName+"/"+deadName)
+	if isMissing(err) || ofFile(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dead.Close()
+	s, err := readState(q.project().Store)
+	if err != nil {
+		return err
+	}
+	for _, u := range s.UnderWay {
+		if same, err := u.isAt(dead, name); err != nil {
+			return err
+		} else if same && refuseUnderWay(q.project(), q.o.Host, u.Name) == nil {
+			_, err := q.job(q.o.Recorder, q.o.Signals).take(ctx, wait, Pick{Name: u.Name, Ended: true})
+			return err
+		}
+	}
+	return nil
+}
+
 // decided is the record that has decided what becomes of the message called name, which lies in dir as as and is not being
 // done; nil: it is to be done, or done again.
 func decided(rec *recorder.Recorder, name string, dir disk.Dir, as string) (*history.Record, error) {

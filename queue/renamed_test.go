@@ -91,3 +91,25 @@ func TestLongNameInDead(t *testing.T) {
 	require.Len(t, b.dead(), 2)
 	require.Len(t, b.ran(), 1)
 }
+
+// TestRetriedAfterADeath: decree dies after the move of a failed message to dead, and a person has it tried again: it is, with
+// all its attempts.
+func TestRetriedAfterADeath(t *testing.T) {
+	b := newBench(t, map[string]string{".decree/config.yml": "max_attempts: 1\n", ".decree/inbox/a.md": "one\n", ".decree/routines/develop.sh": echoRoutine + "exit 1\n"})
+	died := false
+	require.Error(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		died = died || st.Write && len(b.dead()) == 2
+		return disktest.Action{Die: died}
+	}), func(q *Queue) error { _, err := b.all(q); return err }))
+	b.forgetHolder()
+	require.NoError(t, b.person(func(q *Queue) error {
+		if err := q.EndDead(t.Context(), 0, "a.md"); err != nil {
+			return err
+		}
+		_, err := Retry(q.project(), "a.md")
+		return err
+	}))
+	b.process()
+	require.Len(t, b.ran(), 2)
+	require.Equal(t, []string{"a.error.txt", "a.md"}, b.dead())
+}
