@@ -354,16 +354,17 @@ func (r *objectReader) open() (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	var body io.ReadCloser // nil after an error, when r keeps the one that it had, to be closed
 	var info minio.ObjectInfo
 	var header http.Header
 	err = retry(r.ctx, passes, func() (err error) {
-		r.body, info, header, err = r.s.core.GetObject(r.ctx, r.s.bucket, r.s.prefix+r.name, opts)
+		body, info, header, err = r.s.core.GetObject(r.ctx, r.s.bucket, r.s.prefix+r.name, opts)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	r.etag, size = info.ETag, info.Size
+	r.body, r.etag, size = body, info.ETag, info.Size
 	if _, whole, ok := strings.Cut(header.Get("Content-Range"), "/"); ok {
 		_, err = fmt.Sscan(whole, &size)
 	}

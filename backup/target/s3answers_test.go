@@ -1,0 +1,54 @@
+package target_test
+
+import (
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"decree/backup/target"
+	"decree/backup/target/targettest"
+	"decree/disk"
+)
+
+// answering is a bucket whose server answers as do says.
+func answering(t *testing.T, do http.HandlerFunc) target.Target {
+	t.Helper()
+	target.Impatient()
+	srv := httptest.NewServer(do)
+	t.Cleanup(srv.Close)
+	tg, err := target.Open(t.Context(), disk.OS, target.Options{
+		To:      "s3://bucket?region=us-east-1&endpoint=" + srv.URL,
+		Getenv:  environment("AWS_ACCESS_KEY_ID", targettest.AccessKey, "AWS_SECRET_ACCESS_KEY", targettest.SecretKey),
+		Scratch: t.TempDir(),
+	})
+	require.NoError(t, err)
+	return tg
+}
+
+func head(w http.ResponseWriter, length string) {
+	w.Header().Set("Content-Length", length)
+	w.Header().Set("ETag", `"1"`)
+	w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+}
+
+// TestAnObjectThatIsGoneWhenItsLineIsCut loses the line within a body, and then the object.
+func TestAnObjectThatIsGoneWhenItsLineIsCut(t *testing.T) {
+	asked := 0
+	tg := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked > 1 {
+			targettest.Answer(w, http.StatusNotFound, "NoSuchKey")
+			return
+		}
+		head(w, "100")
+		_, _ = io.WriteString(w, "the beginning") // the server ends the connection after less than it has promised
+	})
+	r, _, err := tg.Open(t.Context(), "p/a", 0, -1)
+	require.NoError(t, err)
+	_, err = io.ReadAll(r)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoError(t, r.Close())
+}
