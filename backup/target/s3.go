@@ -301,14 +301,16 @@ func (s *objects) Open(ctx context.Context, name string, offset, length int64) (
 	if _, err := s.key(name); err != nil {
 		return nil, 0, err
 	}
+	if length == 0 {
+		return s.openNothing(ctx, name)
+	}
 	r := &objectReader{s: s, ctx: ctx, name: name, at: offset, end: -1}
-	if length >= 0 {
+	if length > 0 {
 		r.end = offset + length
 	}
 	size, err := r.open()
-	if is(err, http.StatusRequestedRangeNotSatisfiable) || err == nil && length == 0 {
-		info, serr := s.stat(ctx, name)
-		return io.NopCloser(bytes.NewReader(nil)), info.Size, s.say(name, serr)
+	if is(err, http.StatusRequestedRangeNotSatisfiable) {
+		return s.openNothing(ctx, name)
 	}
 	if err != nil {
 		return nil, 0, s.say(name, err)
@@ -317,6 +319,12 @@ func (s *objects) Open(ctx context.Context, name string, offset, length int64) (
 		r.end = size
 	}
 	return r, size, nil
+}
+
+// openNothing is Open where no byte is read. A range cannot be empty: without one the server would send the whole object.
+func (s *objects) openNothing(ctx context.Context, name string) (io.ReadCloser, int64, error) {
+	info, err := s.stat(ctx, name)
+	return io.NopCloser(bytes.NewReader(nil)), info.Size, s.say(name, err)
 }
 
 func (s *objects) stat(ctx context.Context, name string) (info minio.ObjectInfo, err error) {

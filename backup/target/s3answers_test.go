@@ -52,3 +52,19 @@ func TestAnObjectThatIsGoneWhenItsLineIsCut(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.NoError(t, r.Close())
 }
+
+// TestNothingOfAnObjectIsAskedForItsLengthAlone looks at the length of one, of which no byte is to be read.
+func TestNothingOfAnObjectIsAskedForItsLengthAlone(t *testing.T) {
+	tg := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodHead {
+			t.Errorf("%s asks for the bytes, which nobody would read", r.Method)
+		}
+		head(w, "100")
+	})
+	for _, offset := range []int64{0, 5} {
+		r, size, err := tg.Open(t.Context(), "p/a", offset, 0)
+		require.NoError(t, err)
+		require.EqualValues(t, 100, size)
+		require.NoError(t, r.Close())
+	}
+}
