@@ -486,8 +486,9 @@ func (s *objects) Delete(ctx context.Context, name string) error {
 const abandoned = 24 * time.Hour
 
 // Tidy ends uploads in parts that were begun a day ago: nobody can tell whether a younger one is still
-// at work, on another machine.
+// at work, on another machine. prefix is a directory.
 func (s *objects) Tidy(ctx context.Context, prefix string) error {
+	prefix = strings.TrimSuffix(prefix, "/") + "/"
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for u := range s.core.ListIncompleteUploads(ctx, s.bucket, s.prefix+prefix, true) {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,4 +68,21 @@ func TestNothingOfAnObjectIsAskedForItsLengthAlone(t *testing.T) {
 		require.EqualValues(t, 100, size)
 		require.NoError(t, r.Close())
 	}
+}
+
+// TestUploadsOfANeighbourAreItsOwn has an upload in parts, days old, of a directory whose name only begins alike.
+func TestUploadsOfANeighbourAreItsOwn(t *testing.T) {
+	tg := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		key := "tool-2/packs/a.pack"
+		switch {
+		case r.Method == http.MethodDelete:
+			t.Errorf("%s was ended", r.URL.Path)
+		case strings.HasPrefix(key, r.URL.Query().Get("prefix")):
+			_, _ = io.WriteString(w, `<ListMultipartUploadsResult><Bucket>bucket</Bucket><IsTruncated>false</IsTruncated><Upload><Key>`+key+
+				`</Key><UploadId>1</UploadId><Initiated>2006-01-02T15:04:05.000Z</Initiated></Upload></ListMultipartUploadsResult>`)
+		default:
+			_, _ = io.WriteString(w, `<ListMultipartUploadsResult><Bucket>bucket</Bucket><IsTruncated>false</IsTruncated></ListMultipartUploadsResult>`)
+		}
+	})
+	require.NoError(t, tg.Tidy(t.Context(), "tool"))
 }
