@@ -385,8 +385,9 @@ func (e *encrypted) keep(k *projectKey, name string, f fileKey) error {
 	})
 }
 
-// settle forgets what is no longer needed, once name has been acknowledged with the last of its keys.
-func (e *encrypted) settle(k *projectKey, name string) error {
+// settle forgets what is no longer needed, once name has been acknowledged with the key of that share: the keys before it. One after
+// it is of who replaces name now, or was refused.
+func (e *encrypted) settle(k *projectKey, name, share string) error {
 	e.filesMu.Lock()
 	defer e.filesMu.Unlock()
 	return e.change(func(m *memory) bool {
@@ -394,8 +395,8 @@ func (e *encrypted) settle(k *projectKey, name string) error {
 		if r == nil {
 			return false
 		}
-		if n := len(r.Files[name]); n > 1 {
-			r.Files[name] = r.Files[name][n-1:]
+		if n := slices.IndexFunc(r.Files[name], func(f fileKey) bool { return f.Share == share }); n > 0 {
+			r.Files[name] = r.Files[name][n:]
 		}
 		for other := range r.Files {
 			ext := path.Ext(other)
@@ -461,7 +462,7 @@ func (e *encrypted) Swap(ctx context.Context, name string, data []byte, was Vers
 		}
 	}
 	if err == nil {
-		_ = e.settle(k, name) // what is remembered for too long does no harm
+		_ = e.settle(k, name, w.Share) // what is remembered for too long does no harm
 	}
 	return version, err
 }
