@@ -2,7 +2,10 @@ package target_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,4 +50,46 @@ func TestTheKeyOfWhatWasAcknowledgedIsRemembered(t *testing.T) {
 	data, _, err := encryptedAt(t, at, keys).Read(t.Context(), "p/manifest.json", 100)
 	require.NoError(t, err)
 	require.Equal(t, "the first", string(data))
+}
+
+// dying ends before it replaces a name.
+type dying struct {
+	target.Target
+	name string
+}
+
+func (d dying) Swap(ctx context.Context, name string, data []byte, was target.Version) (target.Version, error) {
+	if name == d.name {
+		return "", errors.New("the machine died")
+	}
+	return d.Target.Swap(ctx, name, data, was)
+}
+
+// TestADeathBeforeKeyFileIsReplaced leaves the key.age of before, whose writers go on without an identity; and where it is lost
+// just then, this machine's copy is put in its place.
+func TestADeathBeforeKeyFileIsReplaced(t *testing.T) {
+	identity, recipient := pair(t)
+	_, other := pair(t)
+	for _, lost := range []bool{false, true} {
+		at, memory := filepath.Join(t.TempDir(), "to"), &remembering{}
+		before := target.Keys{Recipients: recipient, Memory: memory}
+		generation(t, encryptedAt(t, at, before))
+		d, err := target.OpenDirectory(disk.OS, at, false)
+		require.NoError(t, err)
+		both := target.Keys{Recipients: recipient + " " + other, Identity: identity, Memory: memory}
+		dead, err := target.Encrypted(dying{d, "p/key.age"}, both)
+		require.NoError(t, err)
+		_, err = dead.Swap(t.Context(), "p/manifest.json", []byte("dead"), "")
+		require.ErrorContains(t, err, "the machine died")
+
+		if lost {
+			require.NoError(t, os.Remove(filepath.Join(at, "p/key.age")))
+		} else {
+			swap(t, encryptedAt(t, at, before), "p/manifest.json", "of before")
+		}
+		swap(t, encryptedAt(t, at, both), "p/manifest.json", "for both")
+		require.Equal(t, 1, strings.Count(string(memory.data), `"key_age"`), "of one key one file is remembered: %s", memory.data)
+		both.Identity = ""
+		swap(t, encryptedAt(t, at, both), "p/manifest.json", "without an identity")
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -138,10 +139,11 @@ func (m *memory) of(file []byte) *remembered {
 	return nil
 }
 
-// at are the keys of a place. It has several where disks take turns there.
+// at are the keys of a place, each with its last key.age. It has several where disks take turns there.
 func (m *memory) at(place string) (list []*remembered) {
 	for _, r := range m.Keys {
 		if r.Place == place {
+			list = slices.DeleteFunc(list, func(before *remembered) bool { return before.Recipient == r.Recipient })
 			list = append(list, r)
 		}
 	}
@@ -171,16 +173,31 @@ func (e *encrypted) change(change func(*memory) bool) error {
 	return e.keys.Memory.Save(data)
 }
 
-// remember writes down what is known of a key; was is the key.age that it had.
+// remember writes down what is known of a key. Until forget, what is known of was, the key.age that it had, is kept too: a death may
+// leave either of them there.
 func (e *encrypted) remember(project string, k *projectKey, was []byte, to string) error {
 	return e.change(func(m *memory) bool {
-		r := m.of(was)
+		r := m.of(k.file)
 		if r == nil {
 			r = &remembered{Files: map[string][]fileKey{}}
+			if before := m.of(was); before != nil {
+				maps.Copy(r.Files, before.Files)
+			}
 			m.Keys = append(m.Keys, r)
 		}
 		r.Place, r.KeyFile, r.Recipient, r.Names, r.To = e.place(project), k.file, k.recipient.String(), k.names, to
 		return true
+	})
+}
+
+// forget drops what a key had for its key.age before the one that is there now.
+func (e *encrypted) forget(project string, k *projectKey) error {
+	return e.change(func(m *memory) bool {
+		n := len(m.Keys)
+		m.Keys = slices.DeleteFunc(m.Keys, func(r *remembered) bool {
+			return r.Place == e.place(project) && r.Recipient == k.recipient.String() && !bytes.Equal(r.KeyFile, k.file)
+		})
+		return len(m.Keys) < n
 	})
 }
 
@@ -360,7 +377,7 @@ func (e *encrypted) updateKey(ctx context.Context, project string, k *projectKey
 		}
 	}
 	k.written, k.spoiled = true, nil
-	return nil
+	return e.forget(project, k)
 }
 
 // unlock opens the secret part of a key, once.
