@@ -70,7 +70,7 @@ func decided(rec *recorder.Recorder, name string, dir disk.Dir, as string) (*his
 	if err != nil {
 		return nil, err
 	}
-	rec.History().Refresh() // the run may have ended while a person was in the editor
+	rec.History().CatchUp() // the run may have ended while a person was in the editor
 	u := s.named(name)
 	if u == nil || u.Record == "" {
 		return nil, nil

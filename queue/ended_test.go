@@ -16,7 +16,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
-	"decree/recorder"
+	"decree/history"
 )
 
 // person does what a person's command does.
@@ -110,21 +110,25 @@ func decidedBefore(t *testing.T, act, routine string, isolated bool, n int, outc
 	return fired
 }
 
-// TestDoneWhileAPersonEdits: the process of an edit has looked at the history before a run has done its message, whose decree then
-// died: the edit is refused, as that of one who looks only then.
+// TestDoneWhileAPersonEdits: the process of an edit has looked at the history before the work of its message's run was published, by
+// a decree that then died: the edit is refused, as that of one who looks only then.
 func TestDoneWhileAPersonEdits(t *testing.T) {
-	b := newBench(t, map[string]string{
-		".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"\n", ".decree/inbox/a.md": waitingText,
-	})
-	require.NoError(t, b.person(func(q *Queue) error {
-		seen, err := q.o.Recorder.Checkpoint(context.Background(), recorder.CheckpointOptions{})
-		require.NoError(t, err)
-		_, err = q.o.Recorder.History().Get(seen.ID)
-		require.NoError(t, err)
+	needsLayers(t)
+	b := newBench(t, isolatedFiles("tail -n1 \"$message_file\" | tee -a \"$RAN\" >log.txt\n", map[string]string{".decree/inbox/a.md": waitingText}))
+	b.settle()
+	until := func(part string) {
 		require.Error(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
-			return disktest.Action{Die: st.Write && len(b.ran()) > 0 && strings.Contains(st.Path, takenDirs[0])}
+			return disktest.Action{Die: st.Write && len(b.ran()) > 0 && strings.Contains(st.Path, part)}
 		}), func(q *Queue) error { _, err := b.all(q); return err }))
 		b.forgetHolder()
+	}
+	until("/txn")
+	require.NoError(t, b.person(func(q *Queue) error {
+		seen, err := q.o.Recorder.History().Get("2020010101010100-0")
+		require.NoError(t, err)
+		require.Equal(t, history.DraftWaiting, seen.Draft.State)
+		until(takenDirs[0])
+		require.Equal(t, "old\n", b.read("log.txt"))
 		err = Edit(q.o.Recorder, "h", "", "a.md", []byte(waitingText), []byte(strings.Replace(waitingText, "old", "new", 1)))
 		require.ErrorContains(t, err, "a is done: record 2020010101010100-0")
 		return nil
