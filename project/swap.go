@@ -30,6 +30,7 @@ const (
 	swapJournal = "journal"
 	swapNew     = "store"
 	swapOld     = "old"
+	maxJournal  = 4 << 20 // bytes: what is decided can be read
 	swapBegan   = "began" // in .decree/tmp/<tmp>: what was written since is newer
 )
 
@@ -172,6 +173,10 @@ func (s *Swap) Decide(store, decree []string, from string) error {
 		}
 	}
 	data, err := json.Marshal(plan)
+	if len(data) >= maxJournal {
+		err = &Error{Kind: Refused, Msg: dirName + " and the backup have too many names at the top for one restore", State: Unchanged,
+			Advice: "put what does not belong there into one directory"}
+	}
 	if err == nil {
 		err = ReplaceFile(s.dir, swapJournal, append(data, '\n'), PrivateFile, true)
 	}
@@ -204,7 +209,7 @@ func (p *Project) FinishSwap(then func() error) (finished bool, err error) {
 		return false, err
 	}
 	defer dir.Close()
-	data, err := ReadFile(dir, swapJournal, maxIdentity)
+	data, err := ReadFile(dir, swapJournal, maxJournal)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, p.dropSwap("")
 	}

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -127,6 +128,36 @@ func TestASwapIsAllOrNothing(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// TestASwapOfManyNames: what was decided is finished, and what is too much for that is refused before anything is decided.
+func TestASwapOfManyNames(t *testing.T) {
+	for n, decides := range map[int]bool{3000: true, 20_000: false} {
+		root, base := t.TempDir(), t.TempDir()
+		where := Where{RootFlag: root, Cwd: root, StoreEnv: base, RealPath: func(s string) (string, error) { return s, nil }}
+		p, err := Open(disk.OS, where, true)
+		require.NoError(t, err)
+		defer p.Close()
+		unlock, err := p.Lock(t.Context(), Holder{PID: os.Getpid()}, 0)
+		require.NoError(t, err)
+		defer unlock()
+		s, err := p.BeginSwap()
+		require.NoError(t, err)
+		defer s.Close()
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("%0240d", i)
+		}
+		err = s.Decide(nil, names, "")
+		require.Equal(t, decides, err == nil)
+		require.Equal(t, decides, p.Swapping())
+		if err != nil {
+			require.Equal(t, Refused, KindOf(err))
+		}
+		finished, err := p.FinishSwap(nil)
+		require.NoError(t, err)
+		require.Equal(t, decides, finished)
 	}
 }
 
