@@ -19,7 +19,7 @@ type decoded struct {
 // ordinary is what a block of several objects takes at most, where a store has blocks of the usual size.
 const ordinary = 512 << 10
 
-// rawPools have *[]byte of the ordinary size, and larger ones: of a large content the buffer
+// rawPools have *[]byte up to the ordinary size, and larger ones: of a large content the buffer
 // must not come to a small block, which is kept in the cache.
 var rawPools [2]sync.Pool
 
@@ -35,7 +35,7 @@ func rawBuffer(n int) []byte {
 	if p, _ := rawPool(n).Get().(*[]byte); p != nil && cap(*p) >= n {
 		return (*p)[:n]
 	}
-	return make([]byte, n, max(n, ordinary))
+	return make([]byte, n, max(n, ordinary/2)) // small blocks, of which twelve are kept, need no more
 }
 
 func freeRaw(b []byte) {
