@@ -30,31 +30,7 @@ func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Gen
 	defer u.Abort() //nolint:errcheck // after Commit it does nothing
 	sum := sha256.New()
 	n := &counter{w: io.MultiWriter(u, sum)}
-	z := newZip(n, m)
-	if err := z.manifest(); err != nil {
-		return g, err
-	}
-	for _, file := range slices.Sorted(maps.Keys(m.Files)) {
-		f := m.Files[file]
-		if f.Size > plainSize || !zippable(file) || strings.HasPrefix(string(file), recordsPart) || strings.HasPrefix(string(file), storePart) {
-			continue
-		}
-		data, err := p.small(ctx, c, string(file), f)
-		if err != nil && !lost(err) {
-			return g, err
-		}
-		if err != nil {
-			continue // the packs have lost it, and so has that generation
-		}
-		w, err := z.create(string(file))
-		if err == nil {
-			_, err = w.Write(data)
-		}
-		if err != nil {
-			return g, err
-		}
-	}
-	if err := z.Close(); err != nil {
+	if err := p.writeZip(ctx, n, m, c); err != nil {
 		return g, err
 	}
 	g.SHA256 = tree.Hash(sum.Sum(nil))
@@ -81,6 +57,58 @@ func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Gen
 		return g, damaged(err, "%s: what was written there is read back otherwise", p.Target)
 	}
 	return g, nil
+}
+
+// zipAnew writes the zip of a generation in the place of one that is missing or was changed: was is what was read of that. There is no moment without
+// one, and what another backup has put there meanwhile stays.
+func (p *Place) zipAnew(ctx context.Context, m *Manifest, c writer, was target.Version) (g Generation, err error) {
+	g = m.generation()
+	var data bytes.Buffer
+	if err := p.writeZip(ctx, &data, m, c); err != nil {
+		return g, err
+	}
+	g.SHA256 = tree.Sum(data.Bytes())
+	name := p.archiveName(m.Generation())
+	_, err = p.Target.Swap(ctx, name, data.Bytes(), was)
+	if errors.Is(err, target.ErrConflict) {
+		err = faster(p.Target, p.Name)
+	}
+	if err != nil {
+		return g, err
+	}
+	if err := verify(ctx, p.Target, name, g.SHA256, int64(data.Len())); err != nil {
+		return g, damaged(err, "%s: what was written there is read back otherwise", p.Target)
+	}
+	return g, nil
+}
+
+// writeZip writes what the zip of a generation has.
+func (p *Place) writeZip(ctx context.Context, to io.Writer, m *Manifest, c writer) error {
+	z := newZip(to, m)
+	if err := z.manifest(); err != nil {
+		return err
+	}
+	for _, file := range slices.Sorted(maps.Keys(m.Files)) {
+		f := m.Files[file]
+		if f.Size > plainSize || !zippable(file) || strings.HasPrefix(string(file), recordsPart) || strings.HasPrefix(string(file), storePart) {
+			continue
+		}
+		data, err := p.small(ctx, c, string(file), f)
+		if err != nil && !lost(err) {
+			return err
+		}
+		if err != nil {
+			continue // the packs have lost it, and so has that generation
+		}
+		w, err := z.create(string(file))
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return z.Close()
 }
 
 // errTaken is that another backup, which may be acknowledged by now, has written an archive of that time.

@@ -54,21 +54,21 @@ func Drill(ctx context.Context, o Options, whole bool) (*Proof, error) {
 		return nil, err
 	}
 	d := &drill{o: o, place: place, m: place.Manifest, seen: map[tree.Hash]bool{}}
-	list, err := place.Proofs(ctx)
+	newest, err := o.newestProof(ctx, place)
 	if err != nil {
 		return nil, err
 	}
 	began, from := o.Now(), ""
-	if n := len(list); n > 0 {
-		from = list[n-1].Next
-		whole = whole || !list[n-1].OK
+	if newest != nil {
+		from = newest.Next
+		whole = whole || !newest.OK
 	}
 	d.proof = Proof{At: began.UTC(), Generation: d.m.Generation(), Host: o.Host, Whole: whole}
 	if err := d.run(ctx, from); err != nil {
 		return nil, err
 	}
-	if n := len(list); n > 0 {
-		d.carry(ctx, list[n-1].Damaged)
+	if newest != nil {
+		d.carry(ctx, newest.Damaged)
 	}
 	d.proof.Duration = o.Now().Sub(began).Milliseconds()
 	d.proof.OK = len(d.proof.Problems) == 0

@@ -410,12 +410,12 @@ func (mk *making) look(ctx context.Context) error {
 	for _, h := range mk.m.Going {
 		delete(packs, h)
 	}
-	proofs, err := mk.place.Proofs(ctx)
+	newest, err := mk.o.newestProof(ctx, mk.place)
 	if err != nil {
 		return err
 	}
-	if n := len(proofs); n > 0 {
-		mk.unsound = proofs[n-1].Damaged
+	if newest != nil {
+		mk.unsound = newest.Damaged
 		for _, name := range mk.unsound {
 			if h, err := tree.ParseHash(name); err == nil {
 				delete(packs, h)
@@ -545,15 +545,20 @@ func (mk *making) archive(ctx context.Context) error {
 	prev := mk.place.Manifest
 	_, shelf := mk.o.Target.(target.Shelf)
 	if prev != nil {
-		done, err := mk.keepsZip(ctx, prev.Generation())
+		var g Generation
+		done, was, err := mk.keepsZip(ctx, prev.Generation())
+		_, made := mk.m.Others[prev.Generation()]
+		switch {
+		case err != nil || done:
+		case made:
+			g, err = mk.place.zipAnew(ctx, prev, mk.known, was)
+		default:
+			g, err = mk.place.zipGeneration(ctx, prev, mk.known)
+		}
 		if err != nil {
 			return mk.notMade(err)
 		}
 		if !done {
-			g, err := mk.place.zipGeneration(ctx, prev, mk.known)
-			if err != nil {
-				return mk.notMade(err)
-			}
 			g.Damaged = !mk.place.agreed
 			mk.m.Others[prev.Generation()] = g
 		}
@@ -574,27 +579,34 @@ func (mk *making) archive(ctx context.Context) error {
 	}
 }
 
-// keepsZip says whether the zip of a generation, if there is one already, may stay. One that was changed or lost is taken
-// away, to be made anew; who has no key to read it knows of no damage.
-func (mk *making) keepsZip(ctx context.Context, generation string) (bool, error) {
+// keepsZip says whether the zip of a generation, if there is one already, may stay, and else what was read of it: one that was changed or
+// lost is made anew. Who has no key to read it knows of no damage.
+func (mk *making) keepsZip(ctx context.Context, generation string) (keep bool, was target.Version, err error) {
 	g, made := mk.m.Others[generation]
 	if !made {
-		return false, nil
+		return false, "", nil
 	}
 	sum, err := mk.place.zipSum(ctx, generation)
 	if g.SHA256.IsZero() || target.AboutKey(err) || err == nil && sum == g.SHA256 {
-		return true, nil
+		return true, "", nil
 	}
 	if err != nil && !isMissing(err) && !errors.Is(err, target.ErrDamaged) { // as a line that is cut
-		return false, err
+		return false, "", err
 	}
 	name := mk.place.archiveName(generation)
-	mk.o.Tell(fmt.Sprintf("%s/%s was changed, or is missing, and is made anew", mk.o.Target, name))
-	if err := mk.o.Target.Delete(ctx, name); err != nil && !isMissing(err) {
-		return false, err
+	data, was, err := mk.o.Target.Read(ctx, name, maxZip)
+	if err != nil && !errors.Is(err, target.ErrDamaged) {
+		return false, "", err
 	}
-	return false, nil
+	if err == nil && tree.Sum(data) == g.SHA256 { // another backup has mended it
+		return true, "", nil
+	}
+	mk.o.Tell(fmt.Sprintf("%s/%s was changed, or is missing, and is made anew", mk.o.Target, name))
+	return false, was, nil
 }
+
+// maxZip bounds what is read of a zip that was changed, in bytes.
+const maxZip = 512 << 20
 
 // plainSize is the length of a file, in bytes, up to which current/ and the zips have it.
 const plainSize = 1 << 20

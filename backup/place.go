@@ -336,6 +336,23 @@ func (p *Place) Proofs(ctx context.Context) ([]Proof, error) {
 	return list, err
 }
 
+// newestProof is the newest that the place has, or that this store remembers: proofs.jsonl may have been lost, cut or damaged. nil where there is none.
+func (o Options) newestProof(ctx context.Context, p *Place) (*Proof, error) {
+	list, err := p.Proofs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var newest *Proof
+	if n := len(list); n > 0 {
+		newest = &list[n-1]
+	}
+	known := ReadMemory(o.Recorder.Project().Store).Targets[o.Target.String()]
+	if known.Name == p.Name && known.Proof != nil && (newest == nil || known.Proof.At.After(newest.At)) {
+		newest = known.Proof
+	}
+	return newest, nil
+}
+
 // AddProof appends a line to proofs.jsonl.
 func (p *Place) AddProof(ctx context.Context, proof Proof) error {
 	line, err := json.Marshal(proof)

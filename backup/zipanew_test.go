@@ -1,6 +1,8 @@
 package backup
 
 import (
+	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -15,6 +17,62 @@ import (
 	"decree/tree"
 )
 
+// keeping is a bucket of which no zip may be missing for a moment: another backup may have mended it, and be acknowledged.
+type keeping struct{ *flat }
+
+func (k *keeping) Delete(ctx context.Context, name string) error {
+	if strings.Contains(name, "/"+archivesDir+"/") {
+		return errors.New(name + " must not be deleted")
+	}
+	return k.flat.Delete(ctx, name)
+}
+
+// TestAMendedZipStays: what another backup has put in the place of a changed zip since that was looked at is not replaced.
+func TestAMendedZipStays(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.with(func(o Options) error {
+		place, err := One(t.Context(), o.Target, "tree")
+		require.NoError(t, err)
+		name := place.archiveName(place.Generations()[0])
+		require.NoError(t, put(t.Context(), o.Target, name, strings.NewReader("theirs")))
+		m := *place.Manifest
+		m.Timestamp = place.Manifest.Others[place.Generations()[0]].Timestamp
+		c, err := place.packContents(t.Context(), m.Packs, new(store.Numbers), func(pack tree.Hash, err error) { t.Error(pack, err) })
+		require.NoError(t, err)
+		_, err = place.zipAnew(t.Context(), &m, c, "what was read before")
+		require.ErrorContains(t, err, "was faster")
+		require.Equal(t, "theirs", w.read("target/"+name))
+		return nil
+	}))
+}
+
+// TestADamagedPackIsNotForgotten: the pack that a proof has found damaged is sent again although proofs.jsonl was lost, or cut, since.
+func TestADamagedPackIsNotForgotten(t *testing.T) {
+	for name, change := range map[string]func(string) string{"lost": nil, "damaged": func(string) string { return "}" }} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			drill := func() (proof *Proof) {
+				require.NoError(t, w.with(func(o Options) (err error) {
+					proof, err = Drill(t.Context(), o, true)
+					return err
+				}))
+				return proof
+			}
+			require.NoError(t, w.with(func(o Options) error {
+				place, err := One(t.Context(), o.Target, "tree")
+				require.NoError(t, err)
+				w.rewrite("target/"+place.packName(sortedPacks(place.Manifest)[0]), func(s string) string { return s[:len(s)-1] + string(s[len(s)-1]^1) })
+				return nil
+			}))
+			require.NotEmpty(t, drill().Damaged)
+			w.spoil("target/tree/"+ProofsFile, change)
+			require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), o); return err }))
+			proof := drill()
+			require.True(t, proof.OK, proof.String())
+		})
+	}
+}
+
 // TestZipsAreMadeAnew: on a target without current/ the newest generation has its zip at once. Where that was changed or
 // lost, the next backup, after which the zip alone has that generation, makes it anew.
 func TestZipsAreMadeAnew(t *testing.T) {
@@ -28,7 +86,7 @@ func TestZipsAreMadeAnew(t *testing.T) {
 			bucket := func(do func(o Options) error) string {
 				w.clk = w.clk.Add(time.Hour)
 				return w.told(func(o Options) error {
-					o.Target = &flat{Target: o.Target}
+					o.Target = &keeping{&flat{Target: o.Target}}
 					return do(o)
 				})
 			}
@@ -41,7 +99,7 @@ func TestZipsAreMadeAnew(t *testing.T) {
 				require.NoError(t, err)
 				zip := place.archiveName(place.Manifest.Generation())
 				if change == nil {
-					return o.Target.Delete(t.Context(), zip)
+					return o.Target.(*keeping).flat.Target.Delete(t.Context(), zip)
 				}
 				w.rewrite("target/"+zip, change)
 				return nil
