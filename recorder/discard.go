@@ -28,6 +28,8 @@ type Discarded struct {
 	*history.Record
 	Refs  []string // of git: branches and tags that its run made or moved, which its layer alone has
 	layer bool     // it still had one
+	// unrenewed: a command worked in the layer afterwards, and is not recorded.
+	unrenewed bool
 }
 
 // Discard gives up drafts. Their records stay, their layers go.
@@ -92,7 +94,7 @@ func (r *Recorder) toDiscard(ctx context.Context, o DiscardOptions) (recs []Disc
 		l, unlock, err := r.holdLayer(rec)
 		switch {
 		case err == nil:
-			held, recs = append(held, unlock), append(recs, Discarded{rec, r.refsOf(ctx, rec, l), l != nil})
+			held, recs = append(held, unlock), append(recs, Discarded{rec, r.refsOf(ctx, rec, l), l != nil, unrenewed(l)})
 		case len(o.Refs) > 0 || project.KindOf(err) != project.Refused:
 			return nil, free, err
 		default:
@@ -135,6 +137,9 @@ func (d Discarded) Lost() string {
 	}
 	if len(d.Unrecorded) > 0 {
 		lost = append(lost, fmt.Sprintf("what could not be recorded (%s)", some(d.Unrecorded)))
+	}
+	if d.unrenewed {
+		lost = append(lost, "what 'decree enter' was last used for")
 	}
 	if len(lost) == 0 {
 		return ""

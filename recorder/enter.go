@@ -17,6 +17,7 @@ import (
 	"decree/project"
 	"decree/runner"
 	"decree/tree"
+	"decree/worktree"
 )
 
 // EnterOptions say what works in a draft's layer. Args and the streams are needed.
@@ -208,9 +209,9 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer,
 	if err != nil {
 		return nil, err
 	}
-	earlier := map[tree.Path]tree.Change{}
+	earlier, recorded := map[tree.Path]tree.Change{}, map[tree.Path]bool{}
 	for _, c := range before {
-		earlier[c.Path] = c
+		earlier[c.Path], recorded[c.Path] = c, true
 	}
 	brought, _ := r.broughtBy(was.Draft.By)
 	touched := found.Touched[:0]
@@ -234,13 +235,16 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer,
 		}
 	}
 	slices.SortFunc(touched, func(a, b layer.Touched) int { return a.Path.Compare(b.Path) })
-	found.Touched = touched
+	found.Touched = onOneBase(touched, recorded)
 	return found, nil
 }
 
-// has says whether the tree has e at path.
+// has says whether the tree has e at path. Below a link it has nothing.
 func (r *Recorder) has(path tree.Path, e *tree.Entry) bool {
 	now, err := r.tree.Look(path)
+	if errors.As(err, new(*worktree.LinkError)) {
+		return e == nil
+	}
 	return err == nil && sameEntry(now, e)
 }
 
@@ -318,13 +322,13 @@ func (c *recovery) entered(ctx context.Context) error {
 		}
 		renewed, _, _, err := c.r.renewDraft(ctx, c.x, l, rec)
 		if err != nil && ctx.Err() == nil { // it may be the draft's own trouble, and must not hold up others
-			c.add(nil, "draft %s is as it was before the command whose decree died, since its layer cannot be recorded: %v", draftName(rec), err)
+			c.add(nil, "draft %[1]s is as it was before a command worked in it: what its layer %[2]s has since cannot be recorded: %[3]v; 'decree enter %[1]s' shows it, and nothing but a discard removes it", draftName(rec), l.Path(), err)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		c.add(renewed, "decree died while a command worked in draft %s; the draft is what its layer has now", draftName(rec))
+		c.add(renewed, "a command worked in draft %s and was not recorded then; the draft is what its layer has now", draftName(rec))
 		return l.Leave()
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"decree/history"
 	"decree/layer"
 	"decree/project"
 	"decree/runner"
@@ -33,7 +34,7 @@ func (r *Recorder) tidyLayers(x *writing) error {
 			return err
 		case err != nil && project.KindOf(err) != project.NotFound:
 			return nil // what cannot be read may be a draft that waits
-		case err == nil && rec.Draft.Waits() && busy(place, name):
+		case err == nil && rec.Draft.Waits() && inUse(place, name):
 			return nil
 		}
 		only, err := r.mayEnd()
@@ -125,13 +126,36 @@ func (r *Recorder) keptLayers() (map[string]bool, error) {
 	return kept, nil
 }
 
-// busy says whether somebody works in the layer, or may do so.
-func busy(place *layer.Place, name string) bool {
+// inUse says whether somebody works in the layer, or may do so, or whether what one did who was
+// let in is nowhere else.
+func inUse(place *layer.Place, name string) bool {
 	l, err := place.Open(name)
 	if err != nil {
 		return !isMissing(err) && !errors.Is(err, layer.ErrUnfinished)
 	}
 	defer l.Close()
+	if unrenewed(l) {
+		return true
+	}
 	unlock, err := l.Lock()
 	return err != nil || unlock() != nil
+}
+
+// unrenewed says whether a command has worked in a draft's layer, nil being none, that is not
+// recorded, or may have.
+func unrenewed(l *layer.Layer) bool {
+	if l == nil {
+		return false
+	}
+	is, err := l.Entered()
+	return is || err != nil
+}
+
+// unrenewed is that of the layer of a draft, which it may have no more.
+func (r *Recorder) unrenewed(draft *history.Record) bool {
+	l, free, err := r.holdLayer(draft)
+	if err == nil {
+		defer free()
+	}
+	return err != nil || unrenewed(l)
 }

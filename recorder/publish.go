@@ -151,8 +151,11 @@ func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error)
 	}
 	b.res = &MoveResult{Plan: b.plan, Notes: append(b.t.notes, b.git.notes...)}
 	b.fate = b.r.fate(b.rec, src, o, b.plan)
-	if b.fate.State == history.DraftPublished && b.git.stays {
+	if b.fate.State == history.DraftPublished && (b.git.stays || unrenewed(l)) {
 		b.fate.State = history.DraftPartly
+	}
+	if unrenewed(l) {
+		b.res.Notes = append(b.res.Notes, fmt.Sprintf("what 'decree enter' was last used for in draft %s is not recorded and not published; it stays in %s", draftName(b.rec), l.Path()))
 	}
 	if l != nil && b.fate.State == history.DraftPublished && len(b.rec.Unrecorded) > 0 {
 		b.plan.Warnings = append(b.plan.Warnings, fmt.Sprintf("this publish removes the layer of draft %s, the only place that has what could not be recorded (%s)", draftName(b.rec), some(b.rec.Unrecorded)))
@@ -445,7 +448,7 @@ func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftStat
 	if err != nil || slices.ContainsFunc(all, func(c tree.Change) bool { return !brought[c.Path] }) {
 		return history.DraftPartly
 	}
-	if r.gitStays(draft) {
+	if r.gitStays(draft) || r.unrenewed(draft) {
 		return history.DraftPartly
 	}
 	return history.DraftPublished
