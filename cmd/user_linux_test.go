@@ -194,7 +194,7 @@ func TestFirstRecordUnderSudo(t *testing.T) {
 	code, out = u.decree(ann, closed, nil, "log")
 	assert.Equal(t, 1, code, out)
 	assert.Contains(t, out, "this project's store belongs to root, and you may not read it")
-	assert.Contains(t, out, "hint: work as that user; or, to begin a history of your own, remove "+closed)
+	assert.Contains(t, out, "hint: work as that user; or, to do without it, remove "+closed)
 	code, out = u.decree(ann, closed, nil, "run", "--", "true")
 	assert.Equal(t, 125, code, out)
 	assert.Contains(t, out, "belongs to root")

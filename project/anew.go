@@ -22,7 +22,7 @@ func (e *StoreMissing) Unwrap() error { return e.why }
 func (p *Project) storeMissing(id *identity) error {
 	path := filepath.Join(storeBase{base: id.Store}.abs(p.Root), id.ID)
 	return &StoreMissing{&Error{Kind: Failed, Msg: path + ": this project's store is missing",
-		Advice: fmt.Sprintf("bring it back there; if it is lost, 'decree backup restore --from TARGET' makes it anew from a backup; or, to begin a new history without it, remove %s",
+		Advice: fmt.Sprintf("bring it back there; if it is lost, 'decree backup restore --from TARGET' makes it anew from a backup; or, to do without it, remove %s: a store that remembers this root is then used again, else a new history begins",
 			filepath.Join(p.Root, dirName, identityFile))}, id.ID}
 }
 

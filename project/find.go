@@ -24,6 +24,7 @@ type finding struct {
 	near  *memory // a store that remembers another directory at this path
 	nearB string  // its base
 	why   error   // why project.json was of no use; nil: it was, or there was none
+	other string  // how the history that it names is continued here instead; "": it is of no root that is gone
 }
 
 // hint is advice, with a word on the store of an earlier directory at this path.
@@ -31,8 +32,8 @@ func (f *finding) hint(advice string) string {
 	if f.near == nil {
 		return advice
 	}
-	b, _ := json.Marshal(identity{Version: formatNow, ID: f.near.ID, Store: f.nearB})
-	return fmt.Sprintf("%s; an earlier directory at this path has a history: to continue it, put %s into %s/%s", advice, b, dirName, identityFile)
+	return fmt.Sprintf("%s; an earlier directory at this path has a history: to continue it, %s", advice,
+		continuing(identity{Version: formatNow, ID: f.near.ID, Store: f.nearB}))
 }
 
 func (f *finding) close() {
@@ -81,19 +82,32 @@ func (p *Project) examine(w Where) (*finding, error) {
 		return nil, err
 	}
 	f := &finding{bond: compare(p.Disk, m, p.Root, self), base: id.Store, store: store, mem: m}
-	if f.bond != copied {
+	if f.bond == bonded || f.bond == moved && m.remembers(m.Root, self) {
 		return f, nil
 	}
-	// Another tree copied over this one brings its project.json, and not its history.
+	// Another tree copied over this one brings its project.json, and not its history, whether that
+	// tree is still there or gone.
 	own, err := p.search(w, asked, self)
-	if err == nil && own.bond == strangers {
+	if err == nil && (own.bond == strangers || f.bond == moved && !own.mem.remembers(p.Root, self)) {
+		own.close()
 		return f, nil
 	}
 	f.close()
-	if err == nil {
-		own.why = fmt.Errorf("it is that of %s", m.Root)
+	if err != nil {
+		return nil, err
 	}
-	return own, err
+	own.why = fmt.Errorf("it is that of %s", m.Root)
+	if f.bond == moved {
+		own.why = fmt.Errorf("it is that of %s, which is gone", m.Root)
+		own.other = continuing(*id)
+	}
+	return own, nil
+}
+
+// continuing is how the tree continues the history of a project: what is to stand in its project.json.
+func continuing(id identity) string {
+	b, _ := json.Marshal(id)
+	return fmt.Sprintf("put %s into %s/%s", b, dirName, identityFile)
 }
 
 // mayFollow refuses a store of somebody who owns neither the root nor this process, if only
@@ -150,7 +164,7 @@ func (p *Project) openKnown(w Where, asked storeBase, id *identity) (disk.Dir, *
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, nil, &Error{Kind: Failed, Msg: fmt.Sprintf("%s: this project's store belongs to %s, and you may not read it", path, ownerOf(p.Disk, path)), Err: reason(err),
-			Advice: fmt.Sprintf("work as that user; or, to begin a history of your own, remove %s", filepath.Join(p.Root, dirName, identityFile))}
+			Advice: fmt.Sprintf("work as that user; or, to do without it, remove %s: a store of yours that remembers this root is then used again, else a new history begins", filepath.Join(p.Root, dirName, identityFile))}
 	}
 	if err != nil {
 		return nil, nil, err
@@ -312,7 +326,11 @@ func (p *Project) take(f *finding) {
 	p.StorePath = filepath.Join(storeBase{base: f.base}.abs(p.Root), f.mem.ID)
 	switch {
 	case f.why != nil:
-		p.note("%s/%s is of no use (%v); the store in %s remembers this root and is used", dirName, identityFile, reason(f.why), p.StorePath)
+		what := fmt.Sprintf("%s/%s is of no use (%v); the store in %s remembers this root and is used", dirName, identityFile, reason(f.why), p.StorePath)
+		if f.other != "" {
+			what += fmt.Sprintf("; to continue the other history here instead, move that store out of %s and %s", filepath.Dir(p.StorePath), f.other)
+		}
+		p.note("%s", what)
 	case f.bond == moved:
 		p.note("the project moved here from %s; its history was kept", f.mem.Root)
 	case f.bond == orphaned:

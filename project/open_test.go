@@ -228,6 +228,58 @@ func TestMoveCopyAdopt(t *testing.T) {
 	assert.Equal(t, first.ID, open(t, at(a), true).ID)
 }
 
+// TestIdentityOfGoneRoot: the history of a root that is gone is continued by a tree without one, and is not
+// taken for that of a tree which has one, though its project.json came there.
+func TestIdentityOfGoneRoot(t *testing.T) {
+	home, work := ground(t)
+	gone, mine := filepath.Join(work, "gone"), filepath.Join(work, "mine")
+	mkdirs(t, gone, mine)
+	at := func(root string) Where { return Where{Cwd: root, Home: home} }
+	other, own := open(t, at(gone), true), open(t, at(mine), true)
+	file := filepath.Join(mine, ".decree/project.json")
+	theirs, err := os.ReadFile(filepath.Join(gone, ".decree/project.json"))
+	require.NoError(t, err)
+	// Kept, so that no new directory gets its inode.
+	require.NoError(t, os.Rename(gone, filepath.Join(home, "kept")))
+	write(t, file, string(theirs))
+	remembered, err := os.ReadFile(filepath.Join(other.StorePath, "store.json"))
+	require.NoError(t, err)
+
+	for _, create := range []bool{false, true} {
+		p := open(t, at(mine), create)
+		assert.Equal(t, own.ID, p.ID)
+		require.Len(t, p.Notes, 1)
+		assert.Contains(t, p.Notes[0], "it is that of "+gone+", which is gone")
+		assert.Contains(t, p.Notes[0], "put "+string(theirs[:len(theirs)-1])+" into .decree/project.json")
+	}
+	assert.Empty(t, open(t, at(mine), true).Notes, "project.json is this tree's again")
+	has, err := os.ReadFile(filepath.Join(other.StorePath, "store.json"))
+	require.NoError(t, err)
+	assert.Equal(t, remembered, has, "the other history still belongs to the root that is gone")
+
+	// What the note says leads there, and back again.
+	aside := filepath.Join(home, own.ID)
+	require.NoError(t, os.Rename(own.StorePath, aside))
+	write(t, file, string(theirs))
+	assert.Equal(t, other.ID, open(t, at(mine), true).ID)
+	require.NoError(t, os.Rename(aside, own.StorePath))
+	assert.Equal(t, other.ID, open(t, at(mine), true).ID)
+}
+
+// TestMoveBack: a directory that was moved is the same one, though an earlier store remembers it where it is now.
+func TestMoveBack(t *testing.T) {
+	home, work := ground(t)
+	a, b := filepath.Join(work, "a"), filepath.Join(work, "b")
+	mkdirs(t, a)
+	at := func(root string) Where { return Where{Cwd: root, Home: home} }
+	open(t, at(a), true)
+	require.NoError(t, os.RemoveAll(filepath.Join(a, ".decree")))
+	require.NoError(t, os.Rename(a, b))
+	second := open(t, at(b), true)
+	require.NoError(t, os.Rename(b, a))
+	assert.Equal(t, second.ID, open(t, at(a), true).ID)
+}
+
 func TestForeignIdentityIsNotBelieved(t *testing.T) {
 	home, work := ground(t)
 	mine, theirs := filepath.Join(work, "mine"), filepath.Join(work, "theirs")
