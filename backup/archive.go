@@ -53,8 +53,10 @@ func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Gen
 	} else if err != nil {
 		return g, err
 	}
-	if err := verify(ctx, p.Target, name, g.SHA256, n.n); err != nil {
+	if err := verify(ctx, p.Target, name, g.SHA256, n.n); isDamage(err) || target.AboutKey(err) {
 		return g, damaged(err, "%s: what was written there is read back otherwise", p.Target)
+	} else if err != nil {
+		return g, err
 	}
 	return g, nil
 }

@@ -47,9 +47,13 @@ func isDamage(err error) bool {
 	return otherBytes(err) || err != nil && (errors.Is(err, disk.ErrNotRegular) || disk.OtherKind(err))
 }
 
-// otherBytes says whether an error is that a file is missing, or is not the one that is meant.
+// otherBytes says whether an error is that a file is missing, or is not the one that is meant. Of a line that is cut, or a command that
+// is ended, nothing is known but that the bytes did not come.
 func otherBytes(err error) bool {
-	return err != nil && (isMissing(err) || errors.Is(err, errSize) || errors.Is(err, errHash) || errors.Is(err, target.ErrDamaged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF))
+	if errors.Is(err, target.ErrGone) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	return isMissing(err) || errors.Is(err, errSize) || errors.Is(err, errHash) || errors.Is(err, target.ErrDamaged) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
 // sameBytes reads a file from its beginning and compares it with its hash and length.

@@ -394,7 +394,7 @@ func (r *objectReader) Read(b []byte) (int, error) {
 			continue
 		}
 		if r.lost++; r.lost > tries || r.ctx.Err() != nil {
-			return 0, r.s.say(r.name, errors.Join(io.ErrUnexpectedEOF, err))
+			return 0, r.s.say(r.name, errors.Join(io.ErrUnexpectedEOF, err, r.ctx.Err()))
 		}
 		r.body.Close()
 		if _, err := r.open(); err != nil {
