@@ -194,9 +194,10 @@ func Missing(store disk.Dir, target string) error {
 	if store == nil {
 		return nil
 	}
-	known := ReadMemory(store).Targets[target]
+	memory, err := readMemory(store)
+	known := memory.Targets[target]
 	if known.Generation == "" {
-		return nil
+		return err
 	}
 	return refused("mount the disk that belongs there; or, if it was emptied on purpose, remove "+path.Join(store.Path(), memoryFile),
 		"%s held backups of this project, the newest of %s, and has none now: another disk may be missing from its place", target, known.Generation)

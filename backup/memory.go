@@ -3,6 +3,7 @@ package backup
 import (
 	"encoding/json"
 	"errors"
+	"path"
 	"time"
 
 	"decree/disk"
@@ -50,12 +51,26 @@ type Failure struct {
 
 // ReadMemory reads it; a missing one, or one that cannot be read, is empty.
 func ReadMemory(store disk.Dir) Memory {
+	m, _ := readMemory(store)
+	return m
+}
+
+// readMemory is ReadMemory for who writes, or relies on what is remembered: with an error of reading there may be more than nothing.
+// What is no memory at all has nothing to keep, and is begun anew.
+func readMemory(store disk.Dir) (Memory, error) {
 	m := Memory{Version: Version}
-	data, err := project.ReadFile(store, memoryFile, 1<<20)
-	if err != nil || json.Unmarshal(data, &m) != nil || m.Targets == nil {
+	data, err := project.ReadFile(store, memoryFile, MaxManifest)
+	if isMissing(err) {
+		err = nil
+	}
+	if err != nil {
+		err = &project.Error{Kind: project.Failed, Msg: "what the store remembers of the backups cannot be read", Err: err, State: project.Unchanged,
+			Advice: "mend that; or, if it is lost for good, remove " + path.Join(store.Path(), memoryFile)}
+	}
+	if json.Unmarshal(data, &m) != nil || m.Targets == nil {
 		m = Memory{Version: Version, Targets: map[string]Remembered{}}
 	}
-	return m
+	return m, err
 }
 
 // Standing are the generations that a target has as far as the store remembers it.
@@ -79,7 +94,10 @@ func Remember(store disk.Dir, target string, change func(*Remembered)) error {
 		return err
 	}
 	defer func() { _ = unlock() }()
-	m := ReadMemory(store)
+	m, err := readMemory(store)
+	if err != nil {
+		return err
+	}
 	r := m.Targets[target]
 	change(&r)
 	m.Targets[target] = r
