@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -363,14 +364,45 @@ func (mk *making) wholeZip(ctx context.Context, name string) (g Generation, err 
 		return g, err
 	}
 	g.SHA256, g.NewBytes = tree.Hash(sum.Sum(nil)), n.n
-	if err := verify(ctx, mk.o.Target, name, g.SHA256, n.n); err != nil {
-		return g, damaged(err, "%s: what was written there is read back otherwise", mk.o.Target)
+	if err := mk.proveZip(ctx, name, g.SHA256, n.n); err != nil {
+		_ = mk.o.Target.Delete(ctx, name) // nothing lists it yet
+		return g, err
 	}
-	z, err := openZip(&ranges{ctx, mk.o.Target, name}, n.n)
+	return g, nil
+}
+
+// proveZip reads a zip that needs nothing else back and restores it to scratch, where the rest of it is removed: what replaces
+// live data may count on that only.
+func (mk *making) proveZip(ctx context.Context, name string, sum tree.Hash, size int64) (err error) {
+	site := mk.o.Recorder.Project().Site
+	scratch, remove, err := newScratch(site.Store)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, remove()) }()
+	f, err := disk.CreateFile(scratch, scratchFile, project.PrivateFile)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := copyVerified(ctx, mk.o.Target, f, name, sum, size); err != nil {
+		return damaged(err, "%s: what was written there is read back otherwise", mk.o.Target)
+	}
+	dir, err := project.MakeDir(scratch, "store", project.PrivateDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	src, err := FromZip(f, size)
+	var staged *Staged
 	if err == nil {
-		_, err = z.manifest()
+		src.scratch = true
+		staged, err = Stage(ctx, src, dir, site, func(done, total int64) { mk.o.Progress("proving", done, total) })
 	}
-	return g, err
+	if err != nil {
+		return fmt.Errorf("%s/%s was written, but cannot be restored: %w", mk.o.Target, name, err)
+	}
+	return staged.Close()
 }
 
 // objectsOf are a store's objects as a tree.Source.
