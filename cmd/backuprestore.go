@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -473,7 +474,9 @@ func (s *session) exportBackup(ctx context.Context, o backupOptions, words []str
 		}
 		defer dir.Close()
 		var n int64
-		err = disk.Replace(dir, filepath.Base(path), disk.Replacement{Perm: project.PrivateFile, Flush: true, Place: dir.RenameNew}, func(f disk.File) error {
+		// Its directory is the user's: no name there may be taken that somebody could have given.
+		how := disk.Replacement{Perm: project.PrivateFile, Flush: true, Temp: ".decree-export-" + rand.Text(), Place: dir.RenameNew}
+		err = disk.Replace(dir, filepath.Base(path), how, func(f disk.File) error {
 			if err := staged.WriteZip(ctx, f); err != nil {
 				return err
 			}
