@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,6 +144,36 @@ func TestWithoutChangeTimes(t *testing.T) {
 		require.NoError(t, s.capture().Commit())
 		s.write("a", "2")
 		assert.Equal(t, fat, len(s.changes(s.capture())) == 1)
+	}
+}
+
+// TestChangeTimesAreTried does the same on a file system of which it is not known: one whose change time
+// goes back with the time of the last write has none.
+func TestChangeTimesAreTried(t *testing.T) {
+	for _, mtimeAlone := range []bool{true, false} {
+		s := newSite(t)
+		fake := fakeDisk{fuse: true, stat: func(at string, in *disk.Info) {
+			if mtimeAlone {
+				in.Ctime = in.Mtime
+			}
+			if at == "a" {
+				in.Mtime, in.Ctime, in.Ino = 1, 1, 7
+			}
+		}}
+		s.req.Root = fake.wrap(s.req.Root)
+		tried := s.req
+		tried.CacheDir = fake.wrap(s.req.CacheDir)
+		start := startOf(&tried)
+		assert.Equal(t, !mtimeAlone, start.keeps)
+		left, err := os.ReadDir(s.cache)
+		require.NoError(t, err)
+		assert.Empty(t, left, "the probe is removed")
+		start.near = math.MaxInt64
+		s.req.start = &start
+		s.write("a", "1")
+		require.NoError(t, s.capture().Commit())
+		s.write("a", "2")
+		assert.Equal(t, mtimeAlone, len(s.changes(s.capture())) == 1)
 	}
 }
 

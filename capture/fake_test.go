@@ -20,6 +20,7 @@ type fakeDisk struct {
 	opened  func(path string)
 	reading func(path string) error
 	fat     bool // the file system has no change times of its own
+	fuse    bool // whether it has some is to be tried
 }
 
 func (f *fakeDisk) wrap(d disk.Dir) disk.Dir { return &fakeDir{d, f, ""} }
@@ -30,7 +31,9 @@ func (f *fakeDisk) refused(at string) error {
 	return f.refuse[at]
 }
 
-func (d *fakeDir) FileSystem() disk.FileSystem { return disk.FileSystem{ChangeTimes: !d.f.fat} }
+func (d *fakeDir) FileSystem() disk.FileSystem {
+	return disk.FileSystem{ChangeTimes: !d.f.fat && !d.f.fuse, TryTimes: d.f.fuse}
+}
 
 type fakeDir struct {
 	disk.Dir

@@ -12,6 +12,7 @@ import (
 type threshold struct {
 	dev       uint64
 	near, far int64 // on the file system dev; on others, whose clock and tick are unknown
+	keeps     bool  // dev was tried, and keeps change times
 }
 
 func (t *threshold) trusts(in *disk.Info) bool {
@@ -48,6 +49,9 @@ func startOf(req *Request) threshold {
 		}
 		t.far = min(t.far, in.Mtime-int64(disk.CoarseTick))
 		t.near = in.Mtime - int64(disk.TickOf(in.Mtime))
+		if keeps, err := disk.KeepsTimes(d); err == nil {
+			t.keeps = keeps
+		}
 		return t
 	}
 	return t

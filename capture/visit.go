@@ -248,6 +248,7 @@ func (k *worker) device(dev uint64, h disk.Dir) disk.FileSystem {
 	d, ok := k.devices[dev]
 	if !ok {
 		d = h.FileSystem()
+		d.ChangeTimes = d.ChangeTimes || d.TryTimes && k.start.keeps && dev == k.start.dev
 		k.devices[dev] = d
 	}
 	return d

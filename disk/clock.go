@@ -24,16 +24,44 @@ func TickOf(mtime int64) time.Duration {
 }
 
 // Stamp reads the clock that stamps the files of d: it makes a file there, and removes it.
-func Stamp(d Dir) (Info, error) {
+func Stamp(d Dir) (in Info, err error) {
+	err = withProbe(d, func(_ string, made Info) error { in = made; return nil })
+	return in, err
+}
+
+// KeepsTimes says whether the files of d have change times of their own. Where that must be tried it sets
+// back the time of a file's last write: a change time that goes back with it is none.
+func KeepsTimes(d Dir) (keeps bool, err error) {
+	fs := d.FileSystem()
+	if !fs.TryTimes {
+		return fs.ChangeTimes, nil
+	}
+	err = withProbe(d, func(name string, made Info) error {
+		back := made.Mtime - int64(time.Hour)
+		if err := d.SetMtime(name, made, back); err != nil {
+			return err
+		}
+		in, err := d.Stat(name)
+		keeps = err == nil && in.Mtime < made.Mtime && in.Ctime >= made.Ctime && in.Ctime > back+int64(CoarseTick)
+		return err
+	})
+	return keeps, err
+}
+
+// withProbe makes a file in d, has do look at it, and removes it.
+func withProbe(d Dir, do func(name string, made Info) error) error {
 	name := "clock-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	f, err := d.Create(name, 0o600)
 	if err != nil {
-		return Info{}, err
+		return err
 	}
 	in, err := f.Stat()
 	f.Close()
+	if err == nil {
+		err = do(name, in)
+	}
 	if e := d.Remove(name); err == nil {
 		err = e
 	}
-	return in, err
+	return err
 }

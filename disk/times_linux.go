@@ -25,6 +25,8 @@ func fileSystem(fd int) FileSystem {
 		out.MoveTimes = st.Type != unix.XFS_SUPER_MAGIC && st.Type != unix.F2FS_SUPER_MAGIC // of F2FS it is not known
 	case unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC:
 		out.ChangeTimes = false
+	case unix.FUSE_SUPER_MAGIC:
+		out.ChangeTimes, out.TryTimes = false, true
 	}
 	return out
 }

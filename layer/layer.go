@@ -142,7 +142,10 @@ func (l *Layer) settledBefore() (int64, error) {
 // the clock that stamps the files of d; 0 where d does not tell.
 func clockOf(d disk.Dir, dev uint64) (int64, error) {
 	self, err := d.Self()
-	if err != nil || self.Dev != dev || !d.FileSystem().ChangeTimes {
+	if err != nil || self.Dev != dev {
+		return 0, err
+	}
+	if keeps, err := disk.KeepsTimes(d); err != nil || !keeps {
 		return 0, err
 	}
 	in, err := disk.Stamp(d)

@@ -256,10 +256,6 @@ type ownStamp struct {
 	hash tree.Hash
 }
 
-// ownTick is more than any file system's grain of time, in nanoseconds: a file
-// that changed within it before it was read may have changed after, unseen.
-const ownTick = int64(time.Second)
-
 // putOwn stores a file. In a process that records many runs over a full inbox a
 // file that is as it was is not read again.
 func (r *Recorder) putOwn(x *writing, dir disk.Dir, name, path string, info disk.Info) (tree.Hash, error) {
@@ -267,9 +263,9 @@ func (r *Recorder) putOwn(x *writing, dir disk.Dir, name, path string, info disk
 	if s, ok := c.stamps[path]; ok && s.info == info && x.w.Has(s.hash) {
 		return s.hash, nil
 	}
-	now := time.Now().UnixNano()
+	old := time.Now().UnixNano() - int64(disk.CoarseTick) // what changed since may have changed after the reading, unseen
 	sum, err := putFile(x, dir, name, info.Size)
-	if err == nil && info.Ctime < now-ownTick && info.Mtime < now-ownTick {
+	if err == nil && info.Ctime < old && info.Mtime < old {
 		if c.stamps == nil || len(c.stamps) > maxOwned {
 			c.stamps = map[string]ownStamp{}
 		}
