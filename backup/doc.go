@@ -7,7 +7,7 @@
 //	    current/                 that generation as plain files, where the target is a target.Shelf
 //	    archives/<time>.zip      the others; pre-restore-<time>.zip what a restore has replaced
 //	    packs/<sha256>.pack      contents, in the format of the store's packs (package store)
-//	    packs/<sha256>.idx       the headers of its blocks, in their order
+//	    packs/<sha256>.idx       the headers of its blocks, in their order, and then the 32 bytes of its hash
 //	    proofs.jsonl             what drills have found
 //
 // Every file that manifest.json lists is a content in the packs, and so are trees and contents of

@@ -426,7 +426,13 @@ func (mk *making) look(ctx context.Context) error {
 	mk.known, err = mk.place.packContents(ctx, packs, mk.snapshot.Store.Numbers(), func(pack tree.Hash, err error) {
 		mk.o.Tell(fmt.Sprintf("%s: %v; what is needed of it is sent again", mk.o.Target, err))
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	if err := mk.known.reindex(ctx); err != nil {
+		mk.o.Tell(fmt.Sprintf("%s: %v; the pack itself was read", mk.o.Target, err))
+	}
+	return ctx.Err()
 }
 
 // packs are all that manifest.json names, with their lengths where it says them.

@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -36,6 +37,8 @@ type contents struct {
 	blocks  []block
 	lengths map[tree.Hash]int64 // of the packs
 	have    map[string]int64    // the names that the target has among packs, and how long they are
+	// unindexed are the packs whose index is missing, damaged or another pack's.
+	unindexed []tree.Hash
 }
 
 // packContents reads the headers of packs. One whose pack or headers are missing or damaged is passed to
@@ -74,19 +77,52 @@ func missingOr(there bool) error {
 	return fs.ErrNotExist
 }
 
+// add takes the objects of a pack by its index or, where that is missing, damaged or another pack's, by the pack itself.
 func (c *contents) add(ctx context.Context, pack tree.Hash, size int64) error {
-	headers, err := readAll(ctx, c.p.Target, c.p.indexName(pack), maxHeaders)
+	index, err := readAll(ctx, c.p.Target, c.p.indexName(pack), maxHeaders)
 	if err == nil {
-		err = c.headers(pack, headers, size)
+		headers, ok := bytes.CutSuffix(index, pack[:])
+		if err = errOtherPack; ok {
+			err = c.headers(pack, headers, size)
+		}
 	}
 	if err == nil || ctx.Err() != nil || errors.Is(err, target.ErrGone) {
 		return err
 	}
-	// The headers are in the pack itself too.
-	if headers, err = store.Headers(ctx, &ranges{ctx: ctx, t: c.p.Target, name: c.p.packName(pack)}, size); err == nil {
+	headers, err := c.p.headersInPack(ctx, pack, size)
+	if err == nil {
 		err = c.headers(pack, headers, size)
 	}
+	if err == nil {
+		c.unindexed = append(c.unindexed, pack)
+	}
 	return err
+}
+
+var errOtherPack = errors.New("the index of another pack")
+
+// headersInPack reads the headers of a pack's blocks where they lie.
+func (p *Place) headersInPack(ctx context.Context, pack tree.Hash, size int64) ([]byte, error) {
+	return store.Headers(ctx, &ranges{ctx: ctx, t: p.Target, name: p.packName(pack)}, size)
+}
+
+// putIndex writes the index of a pack: the headers of its blocks and, since all indexes look alike, which pack it is of.
+func (p *Place) putIndex(ctx context.Context, pack tree.Hash, headers []byte) error {
+	return put(ctx, p.Target, p.indexName(pack), bytes.NewReader(slices.Concat(headers, pack[:])))
+}
+
+// reindex makes the indexes anew that were of no use.
+func (c *contents) reindex(ctx context.Context) error {
+	for _, pack := range c.unindexed {
+		headers, err := c.p.headersInPack(ctx, pack, c.lengths[pack])
+		if err == nil {
+			err = c.p.putIndex(ctx, pack, headers)
+		}
+		if err != nil {
+			return fmt.Errorf("the index of pack %s cannot be made anew: %w", pack, err)
+		}
+	}
+	return nil
 }
 
 // headers takes the objects of a pack of size bytes by the headers of its blocks, all of them or none. Those of
@@ -252,7 +288,7 @@ func (u *upload) finish(to target.Upload, sum tree.Hash, n int64, headers []byte
 		_ = u.p.Target.Delete(u.ctx, name)
 		return damaged(err, "%s: what was written there is read back otherwise", u.p.Target)
 	}
-	if err := put(u.ctx, u.p.Target, u.p.indexName(sum), bytes.NewReader(headers)); err != nil {
+	if err := u.p.putIndex(u.ctx, sum, headers); err != nil {
 		return err
 	}
 	u.packs[sum] = n
