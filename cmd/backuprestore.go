@@ -310,6 +310,9 @@ func (r *restore) records(ctx context.Context) (*backup.Manifest, error) {
 		return nil, err
 	}
 	r.tellRestored(r.src, out)
+	if begun := r.rec.Project().Begun; begun != "" {
+		r.note(begun)
+	}
 	return out.Manifest, nil
 }
 

@@ -3,6 +3,7 @@ package project
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -105,11 +106,7 @@ func (p *Project) writeMissing(w Where) error {
 		return err
 	}
 	if f.bond == strangers || f.bond == copied {
-		if f.bond == copied {
-			p.note("%s is a copy of %s; it has its own store and history from now on", p.Root, f.mem.Root)
-		} else if f.near != nil {
-			p.note("%s", f.hint("a new history begins here"))
-		}
+		p.noteBegun(w, f)
 		f.close()
 		return p.begin(w)
 	}
@@ -123,6 +120,27 @@ func (p *Project) writeMissing(w Where) error {
 		return err
 	}
 	return p.tighten()
+}
+
+// noteBegun says how the project that is about to be made is related to one that was here before.
+func (p *Project) noteBegun(w Where, f *finding) {
+	note, begins := "", "a new history begins here"
+	if w.Arriving {
+		begins = "the history here is the backup's"
+	}
+	switch {
+	case f.bond == copied:
+		note = fmt.Sprintf("%s is a copy of %s; it has its own store and history from now on", p.Root, f.mem.Root)
+	case f.near != nil:
+		note = f.hint(begins)
+	default:
+		return
+	}
+	if w.Arriving {
+		p.Begun = note
+	} else {
+		p.note("%s", note)
+	}
 }
 
 // begin makes a new store for this root and then the project.json that names

@@ -28,6 +28,9 @@ type Project struct {
 	// odd place. Once Tell is set, it takes those that come later.
 	Notes []string
 	Tell  func(string)
+	// Begun is the note on the making of this project which a restore of a backup tells when it has succeeded: one that fails takes the
+	// project back. "": there is none.
+	Begun string
 	// Repair, if set, has a command with the lock move away all stand-ins in the store, and
 	// takes what was moved. Without it such a command is refused where something is lost.
 	Repair func(StandIn)
