@@ -199,8 +199,8 @@ func howItFailed(run *recorder.RunResult) string {
 	return text
 }
 
-// mostChanges is how often a message may be another one each time when its routine has been found. A person saves it once or
-// twice meanwhile; a router that writes into it does so each time.
+// mostChanges is how often a message may be another one, or have another name, each time when its routine has been found. A person
+// saves it once or twice meanwhile; a router that writes into it, or renames it, does so each time.
 const mostChanges = 10
 
 // understandAsItIs is understand for a message that may be changed meanwhile: it is read again then.
@@ -209,17 +209,23 @@ func (q *job) understandAsItIs(ctx context.Context, d *dirs, name string) (m *me
 		if m, found, err = q.understand(ctx, d, name); !errors.Is(err, errChanged) {
 			return m, found, err
 		}
+		q.changes++
 	}
 	data, err := readChosen(d.inbox, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	q.file = identify(data)
-	reason := fmt.Sprintf("it was changed %d times, each time while its routine was looked for", mostChanges)
+	return nil, nil, q.changedTooOften(name)
+}
+
+// changedTooOften is why a message is put aside whose routine cannot be found, as it is another one each time.
+func (q *job) changedTooOften(name string) *message.Error {
+	reason := fmt.Sprintf("it was changed or renamed %d times, each time while its routine was looked for", mostChanges)
 	if q.project().Config.Router != "" {
-		reason += "; the config's router must not write into the messages that wait: " + q.project().Config.Router
+		reason += "; the config's router must not write into the messages that wait, nor rename them: " + q.project().Config.Router
 	}
-	return nil, nil, &message.Error{Name: name, Reason: reason}
+	return &message.Error{Name: name, Reason: reason}
 }
 
 // understand reads a message, completes it and finds its routine. An error with
@@ -375,9 +381,17 @@ func (q *job) routine(ctx context.Context, m *message.Message) (string, error) {
 	}
 	choice := message.Choice{Spec: spec, Default: q.project().Config.DefaultRoutine, Known: routines.Known}
 	if command := q.project().Config.Router; command != "" {
-		choice.Router = func() (string, error) { return q.askRouter(ctx, command, routines, m, spec) }
+		choice.Router = func() (string, error) {
+			if q.changes >= mostChanges { // by it, so that it is not asked again
+				return "", q.changedTooOften(m.Name)
+			}
+			return q.askRouter(ctx, command, routines, m, spec)
+		}
 	}
 	name, routerErr, err := message.ChooseRoutine(m, choice)
+	if bad := new(*message.Error); errors.As(routerErr, bad) {
+		return "", *bad
+	}
 	if routerErr != nil && ctx.Err() != nil {
 		return "", ctx.Err()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -371,6 +372,29 @@ func TestRouterThatWritesIntoTheMessages(t *testing.T) {
 			require.Len(t, res, 3)
 			require.Equal(t, []string{"a.md dead", "b.md dead", "d.md done"}, names2(res))
 			require.Contains(t, res[0].Reason, "the config's router must not write into the messages that wait")
+			require.Equal(t, []string{"third"}, b.ran())
+			require.Empty(t, b.inbox())
+		})
+	}
+}
+
+// TestRouterThatRenamesTheMessages: it is bounded as one that writes into them, whether their text stays the same or not; what names
+// its routine is done.
+func TestRouterThatRenamesTheMessages(t *testing.T) {
+	for name, also := range map[string]string{"renames alone": ":", "writes, too": `echo routed >>"$to"`} {
+		t.Run(name, func(t *testing.T) {
+			router := `echo >>"$RAN.asked"; [ $(wc -l <"$RAN.asked") -lt 99 ] || rm -f .decree/inbox/[ab].md
+from=.decree/inbox/a.md; to=.decree/inbox/b.md; [ -e $from ] || { from=$to; to=.decree/inbox/a.md; }; mv $from $to; ` + also + `; echo develop`
+			b := newBench(t, map[string]string{
+				".decree/config.yml":          "router: '" + strings.ReplaceAll(router, "\n", "; ") + "'\n",
+				".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"` + "\n",
+				".decree/inbox/a.md":          "first\n",
+				".decree/inbox/d.md":          "---\nroutine: develop\n---\nthird\n",
+			})
+			res := b.process()
+			require.Len(t, res, 2)
+			dead := res[slices.IndexFunc(res, func(r *Result) bool { return r.Outcome == Dead })]
+			require.Contains(t, dead.Reason, "the config's router must not write into the messages that wait, nor rename them")
 			require.Equal(t, []string{"third"}, b.ran())
 			require.Empty(t, b.inbox())
 		})

@@ -119,6 +119,8 @@ type job struct {
 	// text is the completed message, file the file that holds it.
 	text []byte
 	file identity
+	// changes counts how often a message was another one, or gone, when its routine had been found.
+	changes int
 }
 
 func (q *Queue) job(rec *recorder.Recorder, signals <-chan os.Signal) *job {
