@@ -132,19 +132,17 @@ func (h *History) Apply(w Putter, id tree.Hash, changes []tree.Change) (tree.Has
 }
 
 // Overlay makes the tree that is a kept one but for some paths: the states that changes
-// lead from, whatever the tree has there. A directory that one of them needs takes the
-// place of what is no directory.
+// lead from, whatever the tree has there. A directory in which one of them changes something, or
+// makes it, takes the place of what is no directory.
 func (h *History) Overlay(w Putter, id tree.Hash, changes []tree.Change) (tree.Hash, error) {
 	was := make([]tree.Change, 0, len(changes))
-	told := map[tree.Path]bool{} // what may be above others alone: a file is above none
+	told := map[tree.Path]bool{} // what is above others; whether it is a directory a change of it says best
 	for _, c := range changes {
 		was = append(was, tree.Change{Path: c.Path, New: c.Old})
-		if c.Old != nil && c.Old.Type == tree.Dir {
-			told[c.Path] = true
-		}
+		told[c.Path] = true
 	}
 	for _, c := range changes {
-		for up := c.Path.Parent(); c.Old != nil && up != "" && !told[up]; up = up.Parent() {
+		for up := c.Path.Parent(); up != "" && !told[up]; up = up.Parent() {
 			told[up] = true
 			n, err := h.find(id, up)
 			if err != nil {

@@ -130,6 +130,29 @@ func TestManifestOfARevert(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(b.String(), "sha256"))
 }
 
+// What a move makes in a directory is in one before the move, where the newest record knows
+// something else there; what the move itself replaces by a directory is what it was.
+func TestOverlayOfWhatIsMade(t *testing.T) {
+	w := newWorld(t)
+	id := w.keep(tree.Item{Path: "a", Entry: file("x")}, tree.Item{Path: "b", Entry: tree.Entry{Type: tree.Symlink, Mode: 0o777, Target: "a"}},
+		tree.Item{Path: "c", Entry: file("z")}, tree.Item{Path: "d", Entry: file("z")})
+	dir := tree.Entry{Type: tree.Dir, Mode: 0o755}
+	for _, changes := range [][]tree.Change{
+		{{Path: "a/p/q", New: new(file("made"))}},
+		{{Path: "b/p", New: new(file("made"))}},
+		{{Path: "c", Old: new(file("z")), New: &dir}, {Path: "c/p", New: new(file("made"))}},
+		{{Path: "d", New: &dir}, {Path: "d/p", New: new(file("made"))}},
+	} {
+		before, err := w.Overlay(w.shelf, id, changes)
+		require.NoError(t, err)
+		after, err := w.Apply(w.shelf, before, changes)
+		require.NoError(t, err, changes[0].Path)
+		got, err := w.Compare(before, after)
+		require.NoError(t, err)
+		require.Subset(t, got, changes)
+	}
+}
+
 func TestDamagedTrees(t *testing.T) {
 	w := newWorld(t)
 	id := w.keep(tree.Item{Path: "d/e/f", Entry: file("x")}, tree.Item{Path: "g", Entry: file("x")})
