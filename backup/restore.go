@@ -44,7 +44,8 @@ type Restored struct {
 var storeNames = []string{"packs", "index", "index.log", "cache", "cap.json", "records.jsonl", "labels.json", "audit.jsonl", "forgotten.json", "own", "queue.json", project.HeldFile}
 
 // Restore replaces all that the project has by a generation: proven first, and what is here
-// kept first. An error leaves everything as it was, but where it says otherwise.
+// kept first. An error leaves everything as it was, but where it says otherwise; one that comes with a result is about what
+// follows, when all was replaced.
 func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error) {
 	p, m := o.Recorder.Project(), r.Source.Manifest
 	out := &Restored{Manifest: m, Foreign: m.Host != o.Host || m.Root != p.Root || m.Project != p.ID}
@@ -77,14 +78,14 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 		}
 		return storeNames, decree, from, nil
 	}
-	err := o.Recorder.Swap(ctx, fmt.Sprintf("%s of %s, from %s:%s", m.Generation(), m.Project, m.Host, m.Root), build, prepare)
-	if err != nil && out.Before != "" {
+	done, err := o.Recorder.Swap(ctx, fmt.Sprintf("%s of %s, from %s:%s", m.Generation(), m.Project, m.Host, m.Root), build, prepare)
+	if done {
+		return out, cmp.Or(err, r.Source.remembered(p))
+	}
+	if out.Before != "" {
 		o.Tell("what is here is kept in " + out.Before + " all the same")
 	}
-	if err == nil {
-		err = r.Source.remembered(p)
-	}
-	return out, err
+	return nil, err
 }
 
 // remembered has a store that was lost, and knows of no backup, remember where those of its project are.

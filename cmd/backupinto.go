@@ -132,6 +132,18 @@ func (r *restore) withoutTree(err error) error {
 	return left
 }
 
+// afterRecords is an error behind the replacement of the records, as where it could not be noted: they stay, and into.json has the next restore go
+// on with the tree.
+func (r *restore) afterRecords(err error) error {
+	switch {
+	case r.empty:
+		return notThere(err)
+	case r.o.tree:
+		return r.withoutTree(err)
+	}
+	return project.LeftIn(err, "the records are restored", project.HintOf(err))
+}
+
 // sayArriving says that a restore into the root is not finished.
 func (s *session) sayArriving(root string) {
 	in, err := project.ReadInto(disk.OS, root)

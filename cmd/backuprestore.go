@@ -305,13 +305,16 @@ func (r *restore) records(ctx context.Context) (*backup.Manifest, error) {
 		then = &in
 	}
 	out, err := r.restoreInto(ctx, r.o, r.rec, r.src, r.fresh && !r.holds, then)
-	if err != nil {
+	if out == nil {
 		r.undo()
 		return nil, err
 	}
 	r.tellRestored(r.src, out)
 	if begun := r.rec.Project().Begun; begun != "" {
 		r.note(begun)
+	}
+	if err != nil {
+		return nil, r.afterRecords(err)
 	}
 	return out.Manifest, nil
 }

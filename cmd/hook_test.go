@@ -38,6 +38,11 @@ func hookBench(t testing.TB) Env {
 
 // hookOnce calls the hook and returns what it printed on stdout and stderr.
 func hookOnce(t testing.TB, env Env, payload []byte, args ...string) (code int, stdout, stderr string) {
+	return mainOnce(t, env, payload, append([]string{"hook"}, args...)...)
+}
+
+// mainOnce calls a command in this process and returns what it printed on stdout and stderr.
+func mainOnce(t testing.TB, env Env, input []byte, args ...string) (code int, stdout, stderr string) {
 	dir := t.TempDir()
 	file := func(name string, data []byte) *os.File {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
@@ -46,8 +51,8 @@ func hookOnce(t testing.TB, env Env, payload []byte, args ...string) (code int, 
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
-	env.Args = append([]string{"hook"}, args...)
-	env.Stdin, env.Stdout, env.Stderr = file("in", payload), file("out", nil), file("err", nil)
+	env.Args = args
+	env.Stdin, env.Stdout, env.Stderr = file("in", input), file("out", nil), file("err", nil)
 	code = Main(env)
 	read := func(name string) string {
 		data, err := os.ReadFile(filepath.Join(dir, name))

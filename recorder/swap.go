@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -52,20 +53,21 @@ func (r *Recorder) swapped() error {
 // Swap replaces all that the project has by what build makes in the swap's directories. Once that is built, prepare is
 // called, which keeps what is here. An error of either leaves everything as it was. While a command works in a run it is
 // refused: what that run has recorded when it began, and needs to be put back, would be gone.
-func (r *Recorder) Swap(ctx context.Context, detail string, build func(s *project.Swap) (store, decree []string, from string, err error), prepare func() error) error {
+// done says that all is in its place: then an error is about what follows, and nothing may be taken back for it.
+func (r *Recorder) Swap(ctx context.Context, detail string, build func(s *project.Swap) (store, decree []string, from string, err error), prepare func() error) (done bool, err error) {
 	x, err := r.enterToMove(ctx, opSwap)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer x.close()
 	if l := x.ongoing.leases; len(l) > 0 {
 		err := swapInRun(l[0].ID)
 		r.auditFailure(opSwap, "", err)
-		return err
+		return false, err
 	}
 	s, err := r.project.BeginSwap()
 	if err != nil {
-		return project.Unmoved(err)
+		return false, project.Unmoved(err)
 	}
 	store, decree, from, err := build(s)
 	if err == nil {
@@ -82,18 +84,18 @@ func (r *Recorder) Swap(ctx context.Context, detail string, build func(s *projec
 	}
 	if err != nil && !r.project.Swapping() {
 		_ = s.Drop() // else the next command removes it
-		return project.Unmoved(err)
+		return false, project.Unmoved(err)
 	}
 	s.Close()
 	if err == nil {
-		_, err = r.project.FinishSwap(r.swapped)
+		done, err = r.project.FinishSwap(r.swapped)
 	}
-	if err != nil {
-		return &project.Error{Kind: project.Failed, Msg: "the restore was decided on and is not finished", Err: err, Advice: "free some space or mend what stands in the way; the next command finishes it, and so does 'decree recover'"}
+	if err != nil && (!done || r.project.Swapping()) {
+		return false, &project.Error{Kind: project.Failed, Msg: "the restore was decided on and is not finished", Err: err, Advice: "free some space or mend what stands in the way; the next command finishes it, and so does 'decree recover'"}
 	}
 	o := r.audit(opSwap, "done")
 	o.Detail = detail
-	return r.history.Audit(o)
+	return true, cmp.Or(err, r.history.Audit(o))
 }
 
 const opSwap = "restore-backup"
