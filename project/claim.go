@@ -27,6 +27,10 @@ func (p *Project) claim(w Where) error {
 		if err != nil {
 			return err
 		}
+		if err := p.refuseLink(w, f.store); err != nil {
+			f.close()
+			return err
+		}
 		if f.bond == bonded && !p.stale(f) {
 			p.take(f)
 			return p.tighten()

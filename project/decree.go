@@ -3,36 +3,30 @@ package project
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // gitignore keeps a user's `git status` as it was: all in .decree but what a
 // person writes there.
 const gitignore = "# written by decree: what it makes is nobody's to commit\n/*\n!/config.yml\n!/routines/\n!/cron/\n"
 
-// openDecree opens .decree if it is there and a directory; a link in its place is
-// refused. After an error the handle is the one from before.
+// openDecree opens .decree if it is there and a directory; nothing else in its place is followed. After an error the
+// handle is the one from before.
 func (p *Project) openDecree() error {
 	st, err := p.Dir.Stat(dirName)
-	if errors.Is(err, fs.ErrNotExist) {
-		p.setDecree(nil)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Kind != disk.Directory {
+		p.setDecree(nil) // refuseLink refuses a link, EnsureDecree puts aside what else is there
 		return nil
 	}
 	if err != nil {
 		return err
-	}
-	switch st.Kind {
-	case disk.Directory:
-	case disk.Symlink:
-		return isLink(filepath.Join(p.Root, dirName))
-	default:
-		p.setDecree(nil) // EnsureDecree puts it aside
-		return nil
 	}
 	decree, err := p.Dir.OpenDir(dirName)
 	if err != nil {
@@ -42,25 +36,44 @@ func (p *Project) openDecree() error {
 	return nil
 }
 
-// refuseLink refuses a link in the place of .decree/runs, which a person may have
-// made on purpose. Another thing there is put aside by the next writing command.
-func (p *Project) refuseLink() error {
-	if p.Decree == nil {
-		return nil
-	}
-	st, err := p.Decree.Stat("runs")
-	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Kind != disk.Symlink {
-		return nil
-	}
-	if err != nil {
+// refuseLink refuses a link in the place of .decree or of .decree/runs, which a person may have made on purpose. Where a
+// run died whose command may have made it, EnsureDecree puts it aside, as at the end of a run and as it does with other
+// things there: refused, the run would not be recorded. store is the one that was found, nil for none.
+func (p *Project) refuseLink(w Where, store disk.Dir) error {
+	link, err := p.linkInPlace()
+	if link == "" || err != nil {
 		return err
 	}
-	return isLink(filepath.Join(p.Root, dirName, "runs"))
+	if store != nil && w.Died != nil {
+		found := Project{Site: p.Site, Decree: p.Decree}
+		found.Store = store
+		if died, err := w.Died(&found); died || err != nil {
+			return err
+		}
+	}
+	return &Error{Kind: Refused, Msg: link + ": is a symbolic link, which decree does not follow",
+		Advice: fmt.Sprintf("'mv %s %s' renames it; then move the directory that it leads to here, if that is decree's own, or let the next command make it anew, with the records from the store",
+			tree.ShellWord(link), tree.ShellWord(link+".link"))}
 }
 
-// isLink refuses a link where a directory of decree's has to be.
-func isLink(path string) error {
-	return &Error{Kind: Refused, Msg: path + ": is a symbolic link, which decree does not follow", Advice: "put a directory in its place"}
+// linkInPlace is the path of the link in the place of .decree or of its runs; "" for none.
+func (p *Project) linkInPlace() (string, error) {
+	for _, at := range []struct {
+		in   disk.Dir
+		name string
+	}{{p.Dir, dirName}, {p.Decree, "runs"}} {
+		if at.in == nil {
+			continue
+		}
+		st, err := at.in.Stat(at.name)
+		if err == nil && st.Kind == disk.Symlink {
+			return filepath.Join(at.in.Path(), at.name), nil
+		}
+		if unlessMissing(err) != nil {
+			return "", err
+		}
+	}
+	return "", nil
 }
 
 func (p *Project) setDecree(d disk.Dir) {

@@ -98,9 +98,6 @@ func (p *Project) open(w Where, create bool) (err error) {
 	if err := p.openDecree(); err != nil {
 		return err
 	}
-	if err := p.refuseLink(); err != nil {
-		return err
-	}
 	if create && !w.Arriving {
 		if err := p.refuseArriving(); err != nil {
 			return err
@@ -117,6 +114,10 @@ func (p *Project) open(w Where, create bool) (err error) {
 	}
 	f, err := p.examineToRead(w)
 	if err != nil {
+		return err
+	}
+	if err := p.refuseLink(w, f.store); err != nil {
+		f.close()
 		return err
 	}
 	switch f.bond {

@@ -41,6 +41,9 @@ type Where struct {
 	// none does.
 	Layered func(root string) bool
 	inLayer bool // what it said
+	// Died says whether a run in place died in a project whose store is open, and is not recorded: its command may have put links
+	// in the place of decree's own directories. Nil: none did.
+	Died func(p *Project) (bool, error)
 	// RealPath resolves links in a path; nil means filepath.EvalSymlinks. A disk
 	// that is not the system's needs its own.
 	RealPath func(string) (string, error)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,9 +37,20 @@ func (o ReaderOptions) complete() ReaderOptions {
 		o.Location = time.Local
 	}
 	o.Where.Layered = func(root string) bool { return layer.Inside(o.Disk, root) }
+	o.Where.Died = runDied
 	clock := o.Clock
 	o.Clock = func() time.Time { return history.Recordable(clock()) }
 	return o
+}
+
+// runDied says whether a run in place died and is not recorded.
+func runDied(p *project.Project) (bool, error) {
+	r := &Reader{project: p, history: history.Open(p, history.Options{})}
+	open, _, err := r.unfinished(nil)
+	return slices.ContainsFunc(open, func(o *history.Opened) bool {
+		_, isolated := o.Extra[extraLayer]
+		return o.Record.Reason == history.Run && !isolated
+	}), err
 }
 
 // Reader looks at one project: its records, the states of its tree, what changed
