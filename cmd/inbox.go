@@ -363,23 +363,31 @@ func (s *session) retry(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	q, done, err := s.queueOver(ctx, rec, queue.Options{})
+	return s.waitAgain(ctx, rec, queue.Options{}, s.global.wait, words, func(as string) {
+		s.tell("%s waits again", quoteWord(strings.TrimSuffix(as, ".md")))
+	})
+}
+
+// waitAgain has dead messages wait again, once their ends are noted that a dead decree had not noted; told takes
+// the name that each has then. wait is how long to wait for the lock.
+func (s *session) waitAgain(ctx context.Context, rec *recorder.Recorder, o queue.Options, wait time.Duration, words []string, told func(as string)) error {
+	q, done, err := s.queueOver(ctx, rec, o)
 	if err != nil {
 		return err
 	}
 	defer done()
 	for _, w := range words {
-		if err := q.EndDead(ctx, s.global.wait, messageName(w)); err != nil {
+		if err := q.EndDead(ctx, wait, messageName(w)); err != nil {
 			return err
 		}
 	}
-	return rec.Hold(ctx, s.global.wait, false, func() error {
+	return rec.Hold(ctx, wait, false, func() error {
 		for _, w := range words {
 			as, err := queue.Retry(rec.Project(), messageName(w))
 			if err != nil {
 				return err
 			}
-			s.tell("%s waits again", quoteWord(strings.TrimSuffix(as, ".md")))
+			told(as)
 		}
 		return nil
 	})

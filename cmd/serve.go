@@ -17,6 +17,7 @@ import (
 
 	"decree/backup"
 	"decree/project"
+	"decree/queue"
 	"decree/recorder"
 	"decree/view"
 	"decree/web"
@@ -79,7 +80,7 @@ func (s *session) serve(ctx context.Context, o serveOptions) (err error) {
 	}
 	server := web.New(web.Options{
 		Read: s.readForServer, Change: s.changeTelling, Resolve: s.pointForServer,
-		Messages: s.messages, Send: s.sendForServer, Backup: s.backupForServer, Now: s.env.Now, Location: s.env.Location,
+		Messages: s.messages, Send: s.sendForServer, Retry: s.retryForServer, Backup: s.backupForServer, Now: s.env.Now, Location: s.env.Location,
 		TLS: certificate, ReadOnly: o.readOnly, Version: Version(),
 	})
 	defer func() { err = errors.Join(err, server.Close()) }()
@@ -110,6 +111,12 @@ func (s *session) sendForServer(rec *recorder.Recorder, name, routine, text stri
 	}
 	sent, err := s.drop(rec, o.name, []byte(strings.TrimSuffix(text, "\n")+"\n"), fields)
 	return sent.Sent, err
+}
+
+// retryForServer has a dead message wait again as 'decree inbox retry' does.
+func (s *session) retryForServer(ctx context.Context, rec *recorder.Recorder, name string) error {
+	quiet := queue.Options{Tell: func(queue.Event) {}}
+	return s.waitAgain(ctx, rec, quiet, rec.Wait(), []string{name}, func(string) {})
 }
 
 // backupForServer says how the backups are. It opens the project by a session of its own: it is called

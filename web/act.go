@@ -14,7 +14,6 @@ import (
 	"decree/plan"
 	"decree/planner"
 	"decree/project"
-	"decree/queue"
 	"decree/recorder"
 	"decree/timeline"
 	"decree/tree"
@@ -436,10 +435,7 @@ func (s *Server) proven(id string, done *planner.Done) {
 // retry has a dead message wait again.
 func (s *Server) retry(w http.ResponseWriter, r *http.Request) {
 	err := s.plans.Use(s.ctx, false, func(rec *recorder.Recorder) error {
-		return rec.Hold(s.ctx, rec.Wait(), false, func() error {
-			_, err := queue.Retry(rec.Project(), r.PostForm.Get("name"))
-			return err
-		})
+		return s.Retry(s.ctx, rec, r.PostForm.Get("name"))
 	})
 	if err != nil {
 		s.fail(w, r, err)

@@ -31,6 +31,7 @@ import (
 func withRest(o *Options) {
 	o.Messages = func(*project.Site, string) ([]view.Waiting, error) { return nil, nil }
 	o.Send = func(*recorder.Recorder, string, string, string) (view.Sent, error) { return view.Sent{}, nil }
+	o.Retry = func(context.Context, *recorder.Recorder, string) error { return nil }
 	o.Backup = func(context.Context) (*backup.Status, error) { return nil, errors.New("no backup is configured") }
 }
 

@@ -55,6 +55,8 @@ type Options struct {
 	Messages func(p *project.Site, where string) ([]view.Waiting, error)
 	// Send writes a message into the inbox; "" is a free name, and the default routine.
 	Send func(rec *recorder.Recorder, name, routine, text string) (view.Sent, error)
+	// Retry has a dead message wait again.
+	Retry func(ctx context.Context, rec *recorder.Recorder, name string) error
 	// Backup says how the project's backups are.
 	Backup   func(ctx context.Context) (*backup.Status, error)
 	Now      func() time.Time
