@@ -113,6 +113,33 @@ func (p *Place) writeZip(ctx context.Context, to io.Writer, m *Manifest, c write
 	return z.Close()
 }
 
+// isZipOf says whether these are the bytes of a sound zip of a generation.
+func isZipOf(data []byte, of *Manifest) bool {
+	z, err := openZip(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return false
+	}
+	if m, err := z.manifest(); err != nil || !sameOwn(m, of) {
+		return false
+	}
+	for name, f := range z.files {
+		if name == ManifestFile {
+			continue
+		}
+		r, err := f.Open()
+		if err != nil {
+			return false
+		}
+		sum := sha256.New()
+		_, err = io.Copy(sum, r)
+		r.Close()
+		if err != nil || tree.Hash(sum.Sum(nil)) != of.Files[FileName(name)].SHA256 {
+			return false
+		}
+	}
+	return true
+}
+
 // errTaken is that another backup, which may be acknowledged by now, has written an archive of that time.
 var errTaken = errors.New("another backup has written an archive of that time")
 

@@ -561,6 +561,9 @@ func (mk *making) archive(ctx context.Context) error {
 			g, err = mk.place.zipAnew(ctx, prev, mk.known, was)
 		default:
 			g, err = mk.place.zipGeneration(ctx, prev, mk.known)
+			if errors.Is(err, errTaken) {
+				g, err = mk.zipLeft(ctx, prev)
+			}
 		}
 		if err != nil {
 			return mk.notMade(err)
@@ -610,6 +613,21 @@ func (mk *making) keepsZip(ctx context.Context, generation string) (keep bool, w
 	}
 	mk.o.Tell(fmt.Sprintf("%s/%s was changed, or is missing, and is made anew", mk.o.Target, name))
 	return false, was, nil
+}
+
+// zipLeft is the zip of a generation that a backup has written which was not acknowledged, with other bytes than this one would have: as of another decree,
+// or since contents were lost then that are back. A sound one is taken, and what is none is replaced.
+func (mk *making) zipLeft(ctx context.Context, m *Manifest) (g Generation, err error) {
+	data, was, err := mk.o.Target.Read(ctx, mk.place.archiveName(m.Generation()), maxZip)
+	if err != nil && !errors.Is(err, target.ErrDamaged) {
+		return g, err
+	}
+	if err == nil && isZipOf(data, m) {
+		g = m.generation()
+		g.SHA256 = tree.Sum(data)
+		return g, nil
+	}
+	return mk.place.zipAnew(ctx, m, mk.known, was)
 }
 
 // maxZip bounds what is read of a zip that was changed, in bytes.

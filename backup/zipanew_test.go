@@ -1,6 +1,8 @@
 package backup
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -172,4 +174,74 @@ func TestHeadersOfAnotherPack(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// shelf is a target with a current/ and no lock, as by sftp.
+type shelf struct {
+	*keeping
+	target.Shelf
+}
+
+// TestAZipThatADeadBackupLeft: the zip of the generation before stands there already, written by a backup that died, with other bytes than today's. A sound
+// one is taken as it is, anything else is replaced; both are read then.
+func TestAZipThatADeadBackupLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		left  func(zip []byte) []byte
+		taken bool
+	}{
+		"packed otherwise": {func(b []byte) []byte { return repacked(t, b, "") }, true},
+		"without a file":   {func(b []byte) []byte { return repacked(t, b, "inbox/m0.md") }, true},
+		"torn":             {func(b []byte) []byte { return b[:len(b)/2] }, false},
+		"with other bytes": {func(b []byte) []byte { return repacked(t, b, "inbox/m0.md", "mine") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var left []byte
+			var newest string
+			require.NoError(t, w.with(func(o Options) error {
+				place, err := One(t.Context(), o.Target, "tree")
+				require.NoError(t, err)
+				var zip bytes.Buffer
+				known, err := place.packContents(t.Context(), place.Manifest.Packs, new(store.Numbers), func(pack tree.Hash, err error) { t.Error(pack, err) })
+				require.NoError(t, err)
+				require.NoError(t, place.writeZip(t.Context(), &zip, place.Manifest, known))
+				newest, left = place.Manifest.Generation(), c.left(zip.Bytes())
+				return put(t.Context(), o.Target, place.archiveName(newest), bytes.NewReader(left))
+			}))
+			require.NoError(t, w.with(func(o Options) error {
+				o.Target = &shelf{&keeping{&flat{Target: o.Target}}, o.Target.(target.Shelf)}
+				made, err := Make(t.Context(), o)
+				require.NoError(t, err)
+				require.Equal(t, c.taken, made.Manifest.Others[newest].SHA256 == tree.Sum(left))
+				return nil
+			}))
+			require.Contains(t, w.generations(name), newest)
+		})
+	}
+}
+
+// repacked is a zip with the same files, not compressed, but for one that is left out, or has another content.
+func repacked(t *testing.T, data []byte, but string, text ...string) []byte {
+	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	var out bytes.Buffer
+	to := zip.NewWriter(&out)
+	for _, f := range z.File {
+		if f.Name == but && len(text) == 0 {
+			continue
+		}
+		w, err := to.CreateHeader(&zip.FileHeader{Name: f.Name, Method: zip.Store})
+		require.NoError(t, err)
+		if f.Name == but {
+			_, err = io.WriteString(w, text[0])
+			require.NoError(t, err)
+			continue
+		}
+		r, err := f.Open()
+		require.NoError(t, err)
+		_, err = io.Copy(w, r)
+		require.NoError(t, err)
+	}
+	require.NoError(t, to.Close())
+	return out.Bytes()
 }
