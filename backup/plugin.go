@@ -2,10 +2,13 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"decree/disk"
 	"decree/project"
 	"decree/runner"
+	"decree/tree"
 )
 
 // pluginGrace is what a plugin's processes are given between TERM and KILL.
@@ -133,70 +137,120 @@ func (l *lastLine) text() string {
 
 // PluginFiles calls each for the files below root that a plugin's patterns match, in byte order of
 // their paths, each once. A directory that a pattern matches stands for all files below it. Links are
-// neither followed nor files; .decree and .git at the top have none. A pattern that matches no file is a
-// *PluginError, which comes after all others were looked at; each's own error ends it.
+// neither followed nor files; .decree and .git at the top have none. What vanishes meanwhile, as beside a database
+// that is at work, is passed over. What cannot be read, or each refuses by a *PluginError, and a pattern that matches no
+// file are one *PluginError, which comes after all others were looked at; any other error of each ends it.
 func PluginFiles(root disk.Dir, p project.Plugin, each func(name string, f disk.File, size int64) error) error {
-	found := map[string]bool{}
+	m := &matching{found: map[string]bool{}}
 	var without []string
 	for _, pattern := range p.Include {
-		before := len(found)
-		matched, err := expand(root, pattern)
-		if err != nil {
-			return err
-		}
-		for _, name := range matched {
-			found[name] = true
-		}
-		if len(found) == before && len(matched) == 0 {
+		if !m.expand(root, pattern) {
 			without = append(without, pattern)
 		}
 	}
-	names := make([]string, 0, len(found))
-	for name := range found {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if err := withFile(root, name, each); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(m.found)) {
+		if err := m.withFile(root, name, each); err != nil {
 			return err
 		}
 	}
 	if len(without) > 0 {
-		return &PluginError{p.Name, fmt.Sprintf("no file matches %s", strings.Join(without, ", "))}
+		m.wrong = append(m.wrong, "no file matches "+strings.Join(without, ", "))
+	}
+	if len(m.wrong) > mostWrong {
+		m.wrong = append(m.wrong[:mostWrong:mostWrong], fmt.Sprintf("%d more", len(m.wrong)-mostWrong))
+	}
+	if len(m.wrong) > 0 {
+		return &PluginError{p.Name, strings.Join(m.wrong, "; ")}
 	}
 	return nil
 }
 
-func withFile(root disk.Dir, name string, each func(string, disk.File, int64) error) error {
+// mostWrong bounds what is said of one plugin's files.
+const mostWrong = 10
+
+// matching are the files that a plugin's patterns match.
+type matching struct {
+	found map[string]bool
+	wrong []string // what could not be taken, and why
+}
+
+// unread notes that something cannot be read, unless it has vanished, or become something else.
+func (m *matching) unread(name string, err error) {
+	if isMissing(err) || disk.OtherKind(err) || errors.Is(err, disk.ErrNotRegular) {
+		return
+	}
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	if text := tree.Quote(name) + " cannot be read: " + err.Error(); !slices.Contains(m.wrong, text) { // as by two patterns
+		m.wrong = append(m.wrong, text)
+	}
+}
+
+// withFile calls each for a file.
+func (m *matching) withFile(root disk.Dir, name string, each func(string, disk.File, int64) error) error {
 	dir := root
 	if parent := path.Dir(name); parent != "." {
 		var err error
 		if dir, err = disk.OpenPath(root, parent); err != nil {
-			return err
+			m.unread(name, err)
+			return nil
 		}
 		defer dir.Close()
 	}
 	f, err := dir.Open(path.Base(name))
 	if err != nil {
-		return err
+		m.unread(name, err)
+		return nil
 	}
-	defer f.Close()
-	st, err := f.Stat()
+	in := &noted{File: f}
+	defer in.Close()
+	st, err := in.Stat()
 	if err != nil {
+		m.unread(name, err)
+		return nil
+	}
+	err = each(name, in, st.Size)
+	var refused *PluginError
+	switch {
+	case in.err != nil:
+		m.unread(name, in.err)
+	case errors.As(err, &refused):
+		m.wrong = append(m.wrong, refused.Reason)
+	default:
 		return err
 	}
-	return each(name, f, st.Size)
+	return nil
 }
 
-// expand returns the regular files below root that a pattern matches, or that lie below a
-// directory that it matches. What vanishes meanwhile is passed over.
-func expand(root disk.Dir, pattern string) ([]string, error) {
-	var out []string
-	var walk func(dir disk.Dir, at string, parts []string) error
-	walk = func(dir disk.Dir, at string, parts []string) error {
+// noted is a file that remembers why it could not be read.
+type noted struct {
+	disk.File
+	err error
+}
+
+func (n *noted) Read(b []byte) (int, error) {
+	done, err := n.File.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		n.err = err
+	}
+	return done, err
+}
+
+// expand finds the regular files below root that a pattern matches, or that lie below a directory that it matches. It says
+// whether something was there.
+func (m *matching) expand(root disk.Dir, pattern string) (some bool) {
+	var walk func(dir disk.Dir, at string, parts []string)
+	unread := func(name string, err error) {
+		some = true // there may be some
+		m.unread(name, err)
+	}
+	walk = func(dir disk.Dir, at string, parts []string) {
 		entries, err := dir.List()
 		if err != nil {
-			return err
+			unread(cmp.Or(at, "."), err)
+			return
 		}
 		for _, e := range entries {
 			name := path.Join(at, e.Name)
@@ -210,37 +264,25 @@ func expand(root disk.Dir, pattern string) ([]string, error) {
 			}
 			st, err := dir.Stat(e.Name)
 			switch {
-			case errors.Is(err, fs.ErrNotExist):
 			case err != nil:
-				return err
+				unread(name, err)
 			case st.Kind == disk.Regular && len(parts) <= 1:
-				out = append(out, name)
+				some, m.found[name] = true, true
 			case st.Kind == disk.Directory:
-				if err := within(dir, e.Name, func(sub disk.Dir) error { return walk(sub, name, parts[min(1, len(parts)):]) }); err != nil {
-					return err
+				sub, err := dir.OpenDir(e.Name)
+				if err != nil {
+					unread(name, err)
+					continue
 				}
+				walk(sub, name, parts[min(1, len(parts)):])
+				sub.Close()
 			}
 		}
-		return nil
 	}
 	var parts []string
 	if pattern != "." { // all of the root
 		parts = strings.Split(pattern, "/")
 	}
-	err := walk(root, "", parts)
-	return out, err
-}
-
-// within opens a directory for as long as do needs it; one that has become something else is
-// passed over.
-func within(dir disk.Dir, name string, do func(disk.Dir) error) error {
-	sub, err := dir.OpenDir(name)
-	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	return do(sub)
+	walk(root, "", parts)
+	return some
 }
