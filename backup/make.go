@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,10 @@ type making struct {
 	unsound  []string // what the newest proof has found damaged
 	m        *Manifest
 	sent     int64
+	unmarked error // the generation counts, and the marker does not say so
 }
 
-// Make makes a generation. Until it is acknowledged the one before is whole.
+// Make makes a generation. Until it is acknowledged the one before is whole. An error that comes with a result is about what follows that.
 func Make(ctx context.Context, o Options) (*Made, error) {
 	place, unlock, err := o.openPlace(ctx)
 	if err != nil {
@@ -87,16 +89,18 @@ func Make(ctx context.Context, o Options) (*Made, error) {
 	if err := mk.begin(ctx); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{mk.send, mk.claim, mk.archive, mk.show, mk.acknowledge} {
+	for _, step := range []func(context.Context) error{mk.send, mk.claim, mk.archive, mk.show, mk.commit} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
 	missing, err := mk.missing()
-	if err != nil {
-		return nil, err
+	made := &Made{Place: place, Manifest: mk.m, NewBytes: mk.sent, Missing: missing, Unread: mk.snapshot.Unread, Older: older}
+	if err = cmp.Or(mk.acknowledged(ctx), err); err != nil {
+		err = project.LeftIn(fmt.Errorf("%s: %w", o.Target, err), "the backup of "+mk.m.Generation()+" was made, but not all that follows it was done",
+			cmp.Or(project.HintOf(err), "mend that, and run 'decree backup' again"))
 	}
-	return &Made{Place: place, Manifest: mk.m, NewBytes: mk.sent, Missing: missing, Unread: mk.snapshot.Unread, Older: older}, nil
+	return made, err
 }
 
 // openPlace finds the project's directory and makes sure that nobody else writes there, where
@@ -714,27 +718,35 @@ func (mk *making) showFile(ctx context.Context, s target.Shelf, from, fresh stri
 	return s.Write(ctx, fresh, &data)
 }
 
-// acknowledge makes the generation the newest, and writes that down.
-func (mk *making) acknowledge(ctx context.Context) error {
+// commit makes the generation the newest. From then on it counts, whether or not the marker could be written.
+func (mk *making) commit(ctx context.Context) error {
 	mk.m.condemn(mk.place.packs(), mk.o.Now())
-	if err := mk.place.commit(ctx, mk.m); err != nil {
-		return mk.notMade(err)
+	err := mk.place.commit(ctx, mk.m)
+	switch {
+	case mk.place.Manifest == mk.m:
+		mk.unmarked = err
+		return nil
+	case errors.Is(err, target.ErrGone): // the answer was lost, or the question
+		return &project.Error{Kind: project.KindOf(err), Err: err, State: "the backup of " + mk.m.Generation() + " may have been made",
+			Advice: "'decree backup list' says whether it was, once the target is there again"}
 	}
+	return mk.notMade(err)
+}
+
+// acknowledged writes down that the generation is the newest.
+func (mk *making) acknowledged(ctx context.Context) error {
 	p := mk.o.Recorder.Project()
 	err := Remember(p.Store, mk.o.Target.String(), func(r *Remembered) {
 		*r = r.at(mk.place.Name)
 		r.Generation, r.Timestamp, r.Manifest = mk.m.Generation(), mk.m.Timestamp, mk.place.sum
-		r.Generations = mk.place.Generations()
+		r.Generations, r.Failed = mk.place.Generations(), nil
 	})
-	if err != nil {
-		return err
-	}
 	if s, ok := mk.o.Target.(target.Shelf); ok {
 		if err := s.Clear(ctx, mk.place.At(currentDir+newSuffix)); err != nil {
 			mk.o.Tell(fmt.Sprintf("%s: what current/ had before could not be removed: %v", mk.o.Target, err))
 		}
 	}
-	return mk.o.Recorder.Audit("backup", fmt.Sprintf("%s to %s, manifest %s", mk.m.Generation(), mk.o.Target, mk.place.sum))
+	return cmp.Or(mk.unmarked, err, mk.o.Recorder.Audit("backup", fmt.Sprintf("%s to %s, manifest %s", mk.m.Generation(), mk.o.Target, mk.place.sum)))
 }
 
 // condemn writes down since when no generation names a pack.

@@ -35,14 +35,14 @@ type Outcome struct {
 
 // Run makes a backup with all that belongs to it: plugins, a generation, its proof, rotation, and the ping,
 // which follows only where all of it succeeded. The error is that no generation was made, which the store
-// remembers.
+// remembers, or that one was, as it says, and could not be written down.
 func Run(ctx context.Context, o Options, r RunOptions) (*Outcome, error) {
 	p := o.Recorder.Project()
 	out, err := o.run(ctx, r)
 	if err == nil {
 		return out, nil
 	}
-	if !errors.Is(err, context.Canceled) {
+	if (out == nil || out.Made == nil) && !errors.Is(err, context.Canceled) {
 		if rerr := RememberFailure(p.Store, o.Target.String(), o.Now(), err); rerr != nil {
 			o.Tell(fmt.Sprintf("that it failed could not be noted: %v", rerr))
 		}
@@ -63,7 +63,7 @@ func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 		return done, err
 	}
 	if out.Made, err = Make(ctx, o); err != nil {
-		return nil, err
+		return out, err
 	}
 	for _, f := range failed {
 		out.Failed = append(out.Failed, f.Error())
