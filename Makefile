@@ -180,10 +180,11 @@ TURN_EVENTS ?= 10000
 turns-bench: build
 	GROWTH_TREE='$(TREE)' TURN_EVENTS=$(TURN_EVENTS) $(GO) test -count=1 -tags growth -run TestTurnsBars -v -timeout 60m ./cmd
 
-# backup-bench: what backups of a copy of TREE cost, beside cp and restic (apt-get install restic), and after RUNS runs.
+# backup-bench: what backups of a copy of TREE cost, beside cp and restic (apt-get install restic) in ROUNDS rounds, and after RUNS runs.
+ROUNDS  ?= 3
 .PHONY: backup-bench
 backup-bench: build
-	GROWTH_TREE='$(TREE)' GROWTH_RUNS=$(RUNS) $(GO) test -count=1 -tags growth -run TestBackupBars -v -timeout 120m ./cmd
+	GROWTH_TREE='$(TREE)' GROWTH_RUNS=$(RUNS) BACKUP_ROUNDS=$(ROUNDS) $(GO) test -count=1 -tags growth -run TestBackupBars -v -timeout 120m ./cmd
 
 # faces-bench: what the pages of serve and the screen of ui cost at scale, as the tables of docs/performance.md; some 15
 # minutes and 12 GB in SCRATCH, FACES names what is measured.
