@@ -347,10 +347,26 @@ func (w *takenAway) backEdited(note noteActs, text []byte, old disk.Info) error 
 		return err
 	}
 	if err = note(append(moves(w.dead, w.as, inboxName+"/"+deadName, inboxName, w.name), goneFromDead(reasonOf(w.as)))...); err == nil {
-		err = notMissing(carry(w.dead, w.as, w.inbox, w.name)) // else somebody has just moved the new text
+		err = w.carryBack(text)
 	}
 	if err != nil {
 		err = errors.Join(err, writeEdited(w.dead, w.as, was, old, inItsPlace(text)))
+	}
+	return err
+}
+
+// carryBack moves the new text from dead to where the message waited. Somebody may just have moved it into the inbox; where it is
+// not there either, a routine or a person has deleted it, and the edit did not happen.
+func (w *takenAway) carryBack(text []byte) error {
+	err := carry(w.dead, w.as, w.inbox, w.name)
+	if !isMissing(err) {
+		return err
+	}
+	waiting, _ := files(w.inbox)
+	for _, p := range waiting {
+		if same, _ := identify(text).isAt(w.inbox, p.Name); same {
+			return nil
+		}
 	}
 	return err
 }
