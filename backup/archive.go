@@ -53,12 +53,16 @@ func (p *Place) zipGeneration(ctx context.Context, m *Manifest, c writer) (g Gen
 	} else if err != nil {
 		return g, err
 	}
-	if err := verify(ctx, p.Target, name, g.SHA256, n.n); isDamage(err) || target.AboutKey(err) {
-		return g, damaged(err, "%s: what was written there is read back otherwise", p.Target)
-	} else if err != nil {
-		return g, err
+	return g, readBack(p.Target, verify(ctx, p.Target, name, g.SHA256, n.n))
+}
+
+// readBack is the error of reading back what was just written into a target: damage where what came is not what was written. A
+// line that was cut, a command that was ended and a full disk here say nothing of the target.
+func readBack(t target.Target, err error) error {
+	if isDamage(err) || target.AboutKey(err) {
+		return damaged(err, "%s: what was written there is read back otherwise", t)
 	}
-	return g, nil
+	return err
 }
 
 // zipAnew writes the zip of a generation in the place of one that is missing or was changed: was is what was read of that. There is no moment without
@@ -78,10 +82,7 @@ func (p *Place) zipAnew(ctx context.Context, m *Manifest, c writer, was target.V
 	if err != nil {
 		return g, err
 	}
-	if err := verify(ctx, p.Target, name, g.SHA256, int64(data.Len())); err != nil {
-		return g, damaged(err, "%s: what was written there is read back otherwise", p.Target)
-	}
-	return g, nil
+	return g, readBack(p.Target, verify(ctx, p.Target, name, g.SHA256, int64(data.Len())))
 }
 
 // writeZip writes what the zip of a generation has.

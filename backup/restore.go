@@ -387,7 +387,7 @@ func (mk *making) proveZip(ctx context.Context, name string, sum tree.Hash, size
 	}
 	defer f.Close()
 	if err := copyVerified(ctx, mk.o.Target, f, name, sum, size); err != nil {
-		return damaged(err, "%s: what was written there is read back otherwise", mk.o.Target)
+		return readBack(mk.o.Target, err)
 	}
 	dir, err := project.MakeDir(scratch, "store", project.PrivateDir)
 	if err != nil {

@@ -76,7 +76,7 @@ func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 		told = append(told, out.Place.Apart)
 	}
 	if err := Remember(p.Store, o.Target.String(), func(m *Remembered) { m.Problems, m.Failed = slices.Concat(told, out.Lost, out.Failed), nil }); err != nil {
-		return nil, err
+		out.Failed = append(out.Failed, "what the next commands are to tell was not noted: "+err.Error())
 	}
 	sealed := Unreadable(ctx, o.Target, out.Place.Name)
 	if r.Prove && sealed == nil {

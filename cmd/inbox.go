@@ -335,7 +335,7 @@ const editsDir = "edits"
 func draftOf(name string, was []byte) string {
 	const most = 200 // bytes of the message's name, so that there is room for the rest
 	stem := strings.TrimSuffix(filepath.Base(name), ".md")
-	return fmt.Sprintf("%s-%.8x.md", stem[:min(len(stem), most)], sha256.Sum256(was))
+	return fmt.Sprintf("%s-%.8x.md", strings.ToValidUTF8(stem[:min(len(stem), most)], ""), sha256.Sum256(was))
 }
 
 // edited has a draft edited that begins as text, unless there is one, and returns it; nil where that failed.
