@@ -607,26 +607,25 @@ func (mk *making) keepsZip(ctx context.Context, generation string) (keep bool, w
 	if err != nil && !isMissing(err) && !errors.Is(err, target.ErrDamaged) { // as a line that is cut
 		return false, "", err
 	}
-	name := mk.place.archiveName(generation)
-	data, was, err := mk.o.Target.Read(ctx, name, maxZip)
-	if err != nil && !errors.Is(err, target.ErrDamaged) {
+	data, was, err := mk.readZip(ctx, generation)
+	if err != nil {
 		return false, "", err
 	}
-	if err == nil && tree.Sum(data) == g.SHA256 { // another backup has mended it
+	if tree.Sum(data) == g.SHA256 { // another backup has mended it
 		return true, "", nil
 	}
-	mk.o.Tell(fmt.Sprintf("%s/%s was changed, or is missing, and is made anew", mk.o.Target, name))
+	mk.o.Tell(fmt.Sprintf("%s/%s was changed, or is missing, and is made anew", mk.o.Target, mk.place.archiveName(generation)))
 	return false, was, nil
 }
 
 // zipLeft is the zip of a generation that a backup has written which was not acknowledged, with other bytes than this one would have: as of another decree,
 // or since contents were lost then that are back. A sound one is taken, and what is none is replaced.
 func (mk *making) zipLeft(ctx context.Context, m *Manifest) (g Generation, err error) {
-	data, was, err := mk.o.Target.Read(ctx, mk.place.archiveName(m.Generation()), maxZip)
-	if err != nil && !errors.Is(err, target.ErrDamaged) {
+	data, was, err := mk.readZip(ctx, m.Generation())
+	if err != nil {
 		return g, err
 	}
-	if err == nil && isZipOf(data, m) {
+	if isZipOf(data, m) {
 		g = m.generation()
 		g.SHA256 = tree.Sum(data)
 		return g, nil
@@ -636,6 +635,15 @@ func (mk *making) zipLeft(ctx context.Context, m *Manifest) (g Generation, err e
 
 // maxZip bounds what is read of a zip that was changed, in bytes.
 const maxZip = 512 << 20
+
+// readZip reads what lies where the zip of a generation is; nothing where that is missing or was damaged.
+func (mk *making) readZip(ctx context.Context, generation string) (data []byte, was target.Version, err error) {
+	data, was, err = mk.o.Target.Read(ctx, mk.place.archiveName(generation), maxZip)
+	if errors.Is(err, target.ErrDamaged) {
+		return nil, was, nil
+	}
+	return data, was, err
+}
 
 // plainSize is the length of a file, in bytes, up to which current/ and the zips have it.
 const plainSize = 1 << 20

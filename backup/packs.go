@@ -37,14 +37,14 @@ type contents struct {
 	blocks  []block
 	lengths map[tree.Hash]int64 // of the packs
 	have    map[string]int64    // the names that the target has among packs, and how long they are
-	// unindexed are the packs whose index is missing, damaged or another pack's.
-	unindexed []tree.Hash
+	// unindexed are the packs whose index is missing, damaged or another pack's, with their headers as they have them themselves.
+	unindexed map[tree.Hash][]byte
 }
 
 // packContents reads the headers of packs. One whose pack or headers are missing or damaged is passed to
 // bad and its objects are not known, unless they are in another one too. What is known goes into at, which is empty.
 func (p *Place) packContents(ctx context.Context, packs map[tree.Hash]int64, at *store.Numbers, bad func(tree.Hash, error)) (*contents, error) {
-	c := &contents{p: p, at: at, lengths: map[tree.Hash]int64{}, have: map[string]int64{}}
+	c := &contents{p: p, at: at, lengths: map[tree.Hash]int64{}, have: map[string]int64{}, unindexed: map[tree.Hash][]byte{}}
 	err := p.Target.List(ctx, p.At(packsDir)+"/", func(o target.Object) error {
 		c.have[o.Name] = o.Size
 		return nil
@@ -89,22 +89,17 @@ func (c *contents) add(ctx context.Context, pack tree.Hash, size int64) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, target.ErrGone) {
 		return err
 	}
-	headers, err := c.p.headersInPack(ctx, pack, size)
+	headers, err := store.Headers(ctx, &ranges{ctx: ctx, t: c.p.Target, name: c.p.packName(pack)}, size)
 	if err == nil {
 		err = c.headers(pack, headers, size)
 	}
 	if err == nil {
-		c.unindexed = append(c.unindexed, pack)
+		c.unindexed[pack] = headers
 	}
 	return err
 }
 
 var errOtherPack = errors.New("the index of another pack")
-
-// headersInPack reads the headers of a pack's blocks where they lie.
-func (p *Place) headersInPack(ctx context.Context, pack tree.Hash, size int64) ([]byte, error) {
-	return store.Headers(ctx, &ranges{ctx: ctx, t: p.Target, name: p.packName(pack)}, size)
-}
 
 // putIndex writes the index of a pack: the headers of its blocks and, since all indexes look alike, which pack it is of.
 func (p *Place) putIndex(ctx context.Context, pack tree.Hash, headers []byte) error {
@@ -113,15 +108,12 @@ func (p *Place) putIndex(ctx context.Context, pack tree.Hash, headers []byte) er
 
 // reindex makes the indexes anew that were of no use.
 func (c *contents) reindex(ctx context.Context) error {
-	for _, pack := range c.unindexed {
-		headers, err := c.p.headersInPack(ctx, pack, c.lengths[pack])
-		if err == nil {
-			err = c.p.putIndex(ctx, pack, headers)
-		}
-		if err != nil {
+	for pack, headers := range c.unindexed {
+		if err := c.p.putIndex(ctx, pack, headers); err != nil {
 			return fmt.Errorf("the index of pack %s cannot be made anew: %w", pack, err)
 		}
 	}
+	c.unindexed = nil
 	return nil
 }
 
