@@ -3,6 +3,8 @@ package backup
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,49 +12,82 @@ import (
 
 	"decree/disk"
 	"decree/project"
+	"decree/tree"
 )
 
-// Newest is what is remembered of the target that has the newest generation, or where the last try
-// failed before there was one; nil where nothing is.
-func (m Memory) Newest() *Remembered {
-	var out *Remembered
-	for _, r := range m.Targets {
-		if r.Generation == "" && r.Failed == nil { // it has what restores have replaced
+// Newest is the target that has the newest generation, or where the last try failed before there was one, and what is
+// remembered of it; nil where nothing is.
+func (m Memory) Newest() (at string, out *Remembered) {
+	for name, r := range m.Targets {
+		if !r.used() {
 			continue
 		}
 		if out == nil || r.Timestamp.After(out.Timestamp) || r.Timestamp.Equal(out.Timestamp) && r.Failed != nil {
-			out = &r
+			at, out = name, &r
 		}
 	}
-	return out
+	return at, out
 }
 
+// used says whether a backup was made there, or tried: else the target has what restores have replaced.
+func (r Remembered) used() bool { return r.Generation != "" || r.Failed != nil }
+
 // Alarm is what every command says, in one line, of backups that are not as they should be; "" where they
-// are, or nobody wants any. It asks the store alone.
-func Alarm(store disk.Dir, c *project.Config, now time.Time) string {
-	r := ReadMemory(store).Newest()
-	if r == nil || r.Generation == "" {
-		switch {
-		case !c.WantsBackups() && r == nil:
-			return ""
-		case r != nil && r.Failed != nil:
-			return fmt.Sprintf("there is no backup, and the last try %s failed: %s", ago(r.Failed.At, now), r.Failed.Reason)
+// are, or nobody wants any. It asks the store alone. The target that the config names, as OpenOptions.Place has it, comes first:
+// what --to has made elsewhere, one time, does not make its backups newer. Then comes a target whose proof failed, and where
+// the config's has never been used the one that has the newest generation.
+func Alarm(store disk.Dir, c *project.Config, configured string, now time.Time) string {
+	m := ReadMemory(store)
+	own := m.Targets[configured]
+	known := c.WantsBackups() && own.used()
+	if known {
+		if text := m.alarm(configured, configured, c, now); text != "" {
+			return text
 		}
-		return "there is no backup yet: 'decree backup' makes the first"
 	}
-	const more = "; 'decree backup status' says more"
-	switch problems := r.problems(c.Backup, now); {
-	case len(problems) == 0:
+	for _, at := range slices.Sorted(maps.Keys(m.Targets)) {
+		if r := m.Targets[at]; r.used() && r.red() {
+			return m.alarm(at, configured, c, now)
+		}
+	}
+	if known {
 		return ""
-	default:
-		return problems[0] + more
 	}
+	at, r := m.Newest()
+	switch {
+	case r != nil:
+		return m.alarm(at, configured, c, now)
+	case !c.WantsBackups():
+		return ""
+	}
+	return "there is no backup yet: 'decree backup' makes the first"
 }
+
+// alarm is that of one target, which was used.
+func (m Memory) alarm(at, configured string, c *project.Config, now time.Time) string {
+	r, in, to := m.Targets[at], "", ""
+	if len(m.Targets) > 1 {
+		in = " in " + tree.ShellWord(at)
+	}
+	if at != configured {
+		to = " --to " + tree.ShellWord(at)
+	}
+	if r.Generation == "" {
+		return fmt.Sprintf("there is no backup%s, and the last try %s failed: %s", in, ago(r.Failed.At, now), r.Failed.Reason)
+	}
+	if problems := r.problems(c.Backup, now); len(problems) > 0 {
+		return fmt.Sprintf("%s; 'decree backup status%s' says more", problems[0], to)
+	}
+	return ""
+}
+
+// red says whether the newest proof failed.
+func (r Remembered) red() bool { return r.Proof != nil && !r.Proof.OK }
 
 // problems says what is wrong with what is remembered of a target, what matters most first.
 func (r *Remembered) problems(b project.Backup, now time.Time) (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if r.Proof != nil && !r.Proof.OK {
+	if r.red() {
 		add("the newest proof of the backup failed: %s", r.Proof)
 	}
 	if r.Failed != nil {
@@ -120,5 +155,5 @@ func RememberFailure(store disk.Dir, target string, now time.Time, err error) er
 
 // wholeDue says whether the whole is to be proven again.
 func (r Remembered) wholeDue(b project.Backup, now time.Time) bool {
-	return now.Sub(r.Whole) > cmp.Or(b.Drill, 30*day) || r.Proof != nil && !r.Proof.OK
+	return now.Sub(r.Whole) > cmp.Or(b.Drill, 30*day) || r.red()
 }

@@ -93,7 +93,7 @@ func (s *Source) remembered(p *project.Project) error {
 	if s.place == nil || s.place.Manifest == nil || s.place.Manifest.Project != p.ID {
 		return nil
 	}
-	if last := ReadMemory(p.Store).Newest(); last != nil && last.Generation != "" {
+	if _, last := ReadMemory(p.Store).Newest(); last != nil && last.Generation != "" {
 		return nil
 	}
 	return Remember(p.Store, s.place.Target.String(), func(r *Remembered) {

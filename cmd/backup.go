@@ -127,8 +127,8 @@ func (s *session) backupClock() error {
 	return nil
 }
 
-// openTarget opens the target that --to or the config names.
-func (s *session) openTarget(ctx context.Context, to string, p *project.Site, create bool) (target.Target, error) {
+// targetOptions are what opens the target that --to or the config names.
+func (s *session) targetOptions(to string, p *project.Site, create bool) backup.OpenOptions {
 	o := backup.OpenOptions{To: to, Home: s.env.get("HOME"), Cwd: s.env.Cwd, Disk: disk.OS, Create: create, Getenv: s.env.get, Bandwidth: s.bandwidth}
 	if p != nil {
 		o.Root = p.Root
@@ -137,10 +137,21 @@ func (s *session) openTarget(ctx context.Context, to string, p *project.Site, cr
 			o.To = p.Config.Backup.To
 		}
 	}
+	return o
+}
+
+// openTarget opens the target that --to or the config names.
+func (s *session) openTarget(ctx context.Context, to string, p *project.Site, create bool) (target.Target, error) {
+	o := s.targetOptions(to, p, create)
 	if err := s.apartFromDecree(o); err != nil {
 		return nil, err
 	}
 	return backup.Open(ctx, o)
+}
+
+// targetName is what the store remembers that target by, also where it cannot be opened.
+func (s *session) targetName(to string, p *project.Site) string {
+	return target.Shown(s.targetOptions(to, p, false).Place())
 }
 
 // backupOf puts together what works on the backups of a project.

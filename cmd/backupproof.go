@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"decree/backup"
-	"decree/backup/target"
 	"decree/project"
 )
 
@@ -23,7 +22,7 @@ func (s *session) alarm(p *project.Site) {
 	if s.line.verb == "backup" {
 		return
 	}
-	if text := backup.Alarm(p.Store, &p.Config, s.env.Now()); text != "" {
+	if text := backup.Alarm(p.Store, &p.Config, s.targetName("", p), s.env.Now()); text != "" {
 		s.say("decree: backup: %s", oneLine(text))
 	}
 }
@@ -38,8 +37,7 @@ func (s *session) makeBackup(ctx context.Context, o backupOptions) error {
 	p := rec.Project()
 	t, err := s.openTarget(ctx, o.to, &p.Site, true)
 	if err != nil {
-		to := target.Shown(cmp.Or(o.to, p.Config.BackupTo(s.env.get("HOME"))))
-		if rerr := backup.RememberFailure(p.Store, to, s.env.Now(), err); rerr != nil {
+		if rerr := backup.RememberFailure(p.Store, s.targetName(o.to, &p.Site), s.env.Now(), err); rerr != nil {
 			s.note(rerr.Error())
 		}
 		return err

@@ -20,16 +20,17 @@ import (
 type schedule struct {
 	times   *message.Schedule
 	project *project.Site
+	target  string           // the config's, as the store remembers it
 	now     func() time.Time // on the user's clock
 	make    func(ctx context.Context) error
 	last    time.Time // the last try of this process; before that, its start
 }
 
-// next is when the next backup is due: the first time after the newest one, or after the last try. One
+// next is when the next backup is due: the first time after the newest one in the config's target, or after the last try. One
 // that was missed, since no daemon was running, is due at once.
 func (c *schedule) next() time.Time {
 	from := c.last
-	if r := backup.ReadMemory(c.project.Store).Newest(); r != nil && !r.Timestamp.IsZero() && c.last.IsZero() {
+	if r := backup.ReadMemory(c.project.Store).Targets[c.target]; c.last.IsZero() {
 		from = r.Timestamp
 	}
 	now := c.now()
@@ -67,7 +68,7 @@ func (s *session) schedule(p *project.Site, interval time.Duration) (func(ctx co
 	if err != nil {
 		return nil, usagef("backup.schedule: %v", err).Hintf("mend it at %s", p.Config.From("backup.schedule"))
 	}
-	c := &schedule{times: times, project: p, now: func() time.Time { return s.env.Now().In(s.env.Location) },
+	c := &schedule{times: times, project: p, target: s.targetName("", p), now: func() time.Time { return s.env.Now().In(s.env.Location) },
 		make: func(ctx context.Context) error { return s.backupProcess(ctx, p.Root) }}
 	return func(ctx context.Context) {
 		c.serve(ctx, interval, func(err error) {

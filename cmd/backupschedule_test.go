@@ -24,7 +24,7 @@ func TestScheduledBackups(t *testing.T) {
 	clock := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var made []string
 	outcome := error(nil)
-	c := &schedule{times: times, project: &project.Site{Store: store}, now: func() time.Time { return clock }}
+	c := &schedule{times: times, project: &project.Site{Store: store}, target: "/disk", now: func() time.Time { return clock }}
 	c.make = func(context.Context) error {
 		made = append(made, clock.Format("01-02 15:04"))
 		if outcome != nil {
@@ -50,6 +50,9 @@ func TestScheduledBackups(t *testing.T) {
 	clock = clock.AddDate(-1, 0, 0)
 	outcome = nil
 	require.Equal(t, []string{"03-17 03:00"}, look(1, 10*time.Minute), "a clock that was set back stops nothing")
+	clock, c.last = clock.AddDate(1, 0, 0), time.Time{}
+	require.NoError(t, backup.Remember(store, "/stick", func(r *backup.Remembered) { r.Generation, r.Timestamp = backup.NameOf(clock), clock }))
+	require.Equal(t, []string{"03-17 12:00", "03-18 03:00"}, look(1, 10*time.Minute), "one that --to has made elsewhere is no backup in the target")
 	require.NoError(t, project.ReplaceFile(store, project.HeldFile, []byte("{}"), 0o600, false))
 	require.Empty(t, look(2, 10*time.Minute), "what came from elsewhere waits")
 }

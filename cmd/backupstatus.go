@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"decree/backup"
-	"decree/backup/target"
 	"decree/message"
 	"decree/project"
 	"decree/queue"
@@ -52,8 +51,7 @@ func (s *session) statusOfBackups(ctx context.Context, o backupOptions) (status 
 		} else {
 			found = errFound{project.KindOf(backup.Explain(err))}
 		}
-		to := target.Shown(cmp.Or(o.to, p.Config.BackupTo(s.env.get("HOME"))))
-		status = backup.Unreached(p, to, p.BackupName(s.where()), err, s.env.Now())
+		status = backup.Unreached(p, s.targetName(o.to, p), p.BackupName(s.where()), err, s.env.Now())
 	}
 	status.Aside = s.aside(ctx, o, rec)
 	status.Problems = append(status.Problems, scheduleProblems(p)...)
