@@ -200,6 +200,24 @@ func Projects(ctx context.Context, t target.Target) (names []string, err error) 
 	return names, err
 }
 
+// Directories are the paths of the projects' directories in a target that lies in this machine's file system, which are no part of any tree
+// that the target lies in.
+func Directories(ctx context.Context, t target.Target) ([]string, error) {
+	placed, ok := t.(target.Placed)
+	if !ok {
+		return nil, nil
+	}
+	names, err := Projects(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	at, _, _, err := placed.Place()
+	for i := range names {
+		names[i] = path.Join(at, names[i])
+	}
+	return names, err
+}
+
 // unmarkedProjects are the names of the directories that have a manifest.json, or a generation's copy of it, for a message.
 func unmarkedProjects(ctx context.Context, t target.Target) (names []string) {
 	_ = t.List(ctx, "", func(o target.Object) error {

@@ -18,14 +18,16 @@ import (
 	"decree/disk"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // backupSource is where a restore or an export reads from.
 type backupSource struct {
 	source *backup.Source
-	name   string // for messages
-	from   string // the target, or the path of the zip
-	place  string // of the project in the target; "" for a zip
+	name   string                                      // for messages
+	from   string                                      // the target, or the path of the zip
+	place  string                                      // of the project in the target; "" for a zip
+	paths  func(ctx context.Context) ([]string, error) // what lies there that is no part of a tree
 	close  func()
 }
 
@@ -45,6 +47,27 @@ func (s *session) source(ctx context.Context, o backupOptions, p *project.Site, 
 		t.Close()
 	}
 	return out, err
+}
+
+// below are the paths in the tree of what is read from, and of what lies beside it in the same target.
+func (s *backupSource) below(ctx context.Context, root string) (out []tree.Path, err error) {
+	paths, err := s.paths(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if root, err = realAbove(root); err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		real, err := realAbove(path)
+		if err != nil {
+			return nil, err
+		}
+		if rel, err := filepath.Rel(root, real); err == nil && rel != "." && filepath.IsLocal(rel) {
+			out = append(out, tree.Path(filepath.ToSlash(rel)))
+		}
+	}
+	return out, nil
 }
 
 // zipSource opens a FILE.zip; nil where there is none of that name.
@@ -69,7 +92,8 @@ func (s *session) zipSource(word string) (*backupSource, error) {
 		f.Close()
 		return nil, err
 	}
-	return &backupSource{src, word, path, "", func() { f.Close() }}, nil
+	itself := func(context.Context) ([]string, error) { return []string{path}, nil }
+	return &backupSource{src, word, path, "", itself, func() { f.Close() }}, nil
 }
 
 func (s *session) inTarget(ctx context.Context, o backupOptions, p *project.Site, t target.Target, word string) (*backupSource, error) {
@@ -100,7 +124,8 @@ func (s *session) inTarget(ctx context.Context, o backupOptions, p *project.Site
 	if err != nil {
 		return nil, err
 	}
-	return &backupSource{src, name, t.String(), place.Name, func() { t.Close() }}, nil
+	paths := func(ctx context.Context) ([]string, error) { return backup.Directories(ctx, t) }
+	return &backupSource{src, name, t.String(), place.Name, paths, func() { t.Close() }}, nil
 }
 
 // siteIfAny is the project that is here, nil if there is none.
@@ -334,7 +359,11 @@ func (r *restore) files(ctx context.Context, m *backup.Manifest) (lost, err erro
 			r.say("decree: the tree is that of the backup")
 		}
 	case r.o.tree:
-		out, err := r.rec.RestoreState(ctx, m.Tree, "the backup of "+r.src.name)
+		apart, err := r.src.below(ctx, r.root)
+		if err != nil {
+			return nil, r.withoutTree(err)
+		}
+		out, err := r.rec.RestoreState(ctx, m.Tree, "the backup of "+r.src.name, apart)
 		if err != nil {
 			return nil, r.withoutTree(err)
 		}

@@ -3,8 +3,11 @@ package recorder
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"slices"
 
+	"decree/disk"
 	"decree/history"
 	"decree/plan"
 	"decree/project"
@@ -174,15 +177,19 @@ func (m *MoveResult) lacks(r *Recorder, at tree.Path, h tree.Hash) bool {
 
 // RestoreState makes the tree equal to one that the store has, by its id: a record that can be taken
 // back like any restore. what says in words which state it is. Files whose contents the store lacks are left as
-// they are, and are Lost in the result.
-func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string) (*MoveResult, error) {
+// they are, and are Lost in the result; what is at or below one of apart, such as the backup that the state comes from, is left alone.
+func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string, apart []tree.Path) (*MoveResult, error) {
 	x, err := r.enterToMove(ctx, "restore")
 	if err != nil {
 		return nil, err
 	}
 	defer x.close()
 	cache := newContentCache()
-	res, full, err := r.present(ctx, x, cache)
+	dirs, err := r.identities(apart)
+	if err != nil {
+		return nil, project.Unmoved(err)
+	}
+	res, full, err := r.present(ctx, x, cache, dirs...)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +200,7 @@ func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string) 
 	}
 	out := &MoveResult{}
 	changes = slices.DeleteFunc(changes, func(c tree.Change) bool {
-		return c.Old != nil && c.Old.Type == tree.Regular && out.lacks(r, c.Path, c.Old.SHA256)
+		return len(apart) > 0 && c.Path.Within(apart...) || c.Old != nil && c.Old.Type == tree.Regular && out.lacks(r, c.Path, c.Old.SHA256)
 	})
 	p, err := plan.ForChanges(ctx, r.tree, changes, true)
 	if err != nil {
@@ -211,4 +218,24 @@ func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string) 
 	}
 	out.Record, out.Outcome, err = r.perform(ctx, x, action{reason: history.Restore, plan: p, full: full, cache: cache, description: "Restore to " + what})
 	return out, err
+}
+
+// identities are those of the directories among paths of the tree.
+func (r *Recorder) identities(paths []tree.Path) (out []disk.Info, err error) {
+	for _, p := range paths {
+		dir, err := disk.OpenPath(r.project.Dir, string(p))
+		if disk.OtherKind(err) || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		self, err := dir.Self()
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, self)
+	}
+	return out, nil
 }
