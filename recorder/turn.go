@@ -169,7 +169,8 @@ func (r *Recorder) actAs(e TurnEvent) (back func()) {
 }
 
 // recordEvent has do record what an event is about, in the name of its agent, with the lock
-// taken.
+// taken. What retention frees then waits until all is recorded: it ends the writer, and takes
+// what no record names yet.
 func (r *Recorder) recordEvent(ctx context.Context, e TurnEvent, do func(context.Context, *writing, TurnEvent) (*history.Record, error)) (*history.Record, error) {
 	defer r.actAs(e)()
 	x, err := r.enter(ctx, besideRuns)
@@ -177,9 +178,13 @@ func (r *Recorder) recordEvent(ctx context.Context, e TurnEvent, do func(context
 		return nil, err
 	}
 	defer x.close()
+	open := len(x.ongoing.turns)
 	rec, err := do(ctx, x, e)
-	if err != nil {
+	switch {
+	case err != nil:
 		r.auditFailure(opRecord, "", err)
+	case rec != nil && (rec.Status != history.StatusOpen || len(x.ongoing.turns) < open): // a turn has ended
+		r.retain(ctx, x, history.Turn)
 	}
 	return rec, err
 }
@@ -525,11 +530,7 @@ func (r *Recorder) recordTurn(ctx context.Context, x *writing, t *openTurn, by h
 	if found, ok := rec.Outside(); ok {
 		end.build = (&outside{Outside: found}).files(r, end.build...)
 	}
-	if err := r.end(end); err != nil {
-		return err
-	}
-	r.retain(ctx, x, history.Turn)
-	return nil
+	return r.end(end)
 }
 
 // manifestBefore is the manifest.json of a record for its run directory. Where the newest

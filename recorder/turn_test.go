@@ -359,6 +359,66 @@ func TestTurnsAndTheStore(t *testing.T) {
 	a.requireSound()
 }
 
+// A turn that something else closes ends in the middle of a command. What goes on then still
+// stores, though the store is above its cap, and all that it relies on stays.
+func TestClosingATurnAboveTheCap(t *testing.T) {
+	mine, ctx := event("s", 7), context.Background()
+	run := func(exit int) func(*agents) {
+		return func(a *agents) {
+			r := a.commanded(func() int {
+				r := a.bench.open() // whose descent finds the run
+				_, err := r.BeginTurn(ctx, event("inner", 9))
+				require.NoError(t, err)
+				require.NoError(t, r.Close())
+				a.write("f", noise(4, 50_000))
+				return exit
+			})
+			defer r.Close()
+			_, err := r.Run(ctx, command(a.bench))
+			require.NoError(t, err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		do   func(a *agents)
+	}{
+		{"its session's next prompt", func(a *agents) { a.prompt(mine, "next") }},
+		{"another session's start", func(a *agents) { a.session(event("o", 8)) }},
+		{"a checkpoint", func(a *agents) { a.checkpoint() }},
+		{"a revert", func(a *agents) { a.revert("earlier") }},
+		{"a run", run(0)},
+		{"a run that fails", run(1)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAgents(t)
+			for _, ballast := range []string{noise(5, 1_000_000), ""} { // what goes
+				a.write("e", ballast)
+				a.bench.checkpoint(CheckpointOptions{Reason: "auto"})
+			}
+			earlier := a.commanded(func() int { a.write("e", "two\n"); return 0 })
+			o := command(a.bench)
+			o.Label = "earlier"
+			_, err := earlier.Run(ctx, o)
+			require.NoError(t, err)
+			require.NoError(t, earlier.Close())
+			a.write(".decree/config.yml", "max_store: 1MiB\n")
+			a.prompt(mine, "work")
+			a.write("f", noise(1, 50_000))
+			a.prompt(event("t", 6), "work beside it")
+			a.write("g", noise(2, 50_000))
+			a.gone[6], a.gone[7] = true, true
+			a.write("h", noise(3, 50_000))
+			c.do(a)
+			with(a.bench, func(r *Recorder) (any, error) {
+				open, err := r.openTurns()
+				require.Less(t, len(open), 2)
+				return nil, err
+			})
+			a.requireSound()
+		})
+	}
+}
+
 // A prompt is kept in its first characters, and no bytes of it break a record.
 func TestWhatIsKeptOfAPrompt(t *testing.T) {
 	a := newAgents(t)
