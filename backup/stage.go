@@ -209,7 +209,7 @@ func Stage(ctx context.Context, src *Source, dir disk.Dir, site project.Site, pr
 			return nil, err
 		}
 	}
-	if err = s.files(); err != nil {
+	if err = s.files(ctx); err != nil {
 		return nil, err
 	}
 	if err = s.logs(!src.scratch); err != nil {
@@ -249,7 +249,7 @@ func (s *Staged) forget(ctx context.Context) error {
 }
 
 // files compares the files with their hashes.
-func (s *Staged) files() error {
+func (s *Staged) files(ctx context.Context) error {
 	names := map[tree.Hash][]FileName{}
 	for name, f := range s.Manifest.Files {
 		names[f.SHA256] = append(names[f.SHA256], name)
@@ -259,6 +259,9 @@ func (s *Staged) files() error {
 		return err
 	}
 	for _, h := range list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		size, err := s.length(h)
 		for _, name := range names[h] {
 			if err == nil && size != s.Manifest.Files[name].Size {

@@ -250,6 +250,9 @@ func ForChanges(ctx context.Context, live Looker, changes []tree.Change, force b
 	t := &taking{o: newOverlay(live), force: force, above: map[tree.Path]tree.Path{}}
 	t.plan.Steps = make([]worktree.Step, 0, len(changes)) // a list of very many is not grown
 	for i, c := range changes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		a := answers[i]
 		if t.plain(c, a) {
 			continue

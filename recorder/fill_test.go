@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -39,6 +40,20 @@ func newEmptied(t *testing.T) (l *lossy, id tree.Hash) {
 
 func fillWith(id tree.Hash) func(*Recorder) error {
 	return func(r *Recorder) error { _, err := r.Fill(ctx(), id); return err }
+}
+
+// TestFillEnds sees that the list of a tree, which may have a million files, ends with the command, and that nothing is there then.
+func TestFillEnds(t *testing.T) {
+	l, id := newEmptied(t)
+	ended, end := context.WithCancel(ctx())
+	end()
+	l.with(func(r *Recorder) error {
+		changes, err := r.allOf(ended, id, &MoveResult{})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Empty(t, changes)
+		return nil
+	})
+	require.Empty(t, l.state())
 }
 
 // TestFill sees that a tree in an empty directory is all there or not at all, whatever step fails or loses

@@ -128,18 +128,10 @@ func (r *Recorder) Fill(ctx context.Context, id tree.Hash) (*MoveResult, error) 
 	}
 	defer x.close()
 	out := &MoveResult{}
-	var changes []tree.Change
-	entries := tree.Reader{From: r.history.Directories(), Skip: func(e *tree.DamagedError) bool { return out.lacks(r, e.Path, e.Hash) }}
-	for it, err := range entries.Entries(id) {
-		if err != nil {
-			return nil, contentError(it.Path, err)
-		}
-		if it.Entry.Type != tree.Regular || !out.lacks(r, it.Path, it.Entry.SHA256) {
-			changes = append(changes, tree.Change{Path: it.Path, Old: &it.Entry})
-		}
+	changes, err := r.allOf(ctx, id, out)
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(out.Lost)
-	out.Lost = slices.Compact(out.Lost) // Entries asks for the objects of directories twice
 	p, err := plan.ForChanges(ctx, r.tree, changes, false)
 	if err != nil {
 		return nil, &BeginError{lookError(err)}
@@ -164,6 +156,25 @@ func (r *Recorder) Fill(ctx context.Context, id tree.Hash) (*MoveResult, error) 
 	}
 	out.Notes = append(out.Notes, moved.Notes...)
 	return out, nil
+}
+
+// allOf is what makes an empty tree that tree, without what the store lacks, which is noted. It may be long: ctx ends it.
+func (r *Recorder) allOf(ctx context.Context, id tree.Hash, out *MoveResult) (changes []tree.Change, err error) {
+	entries := tree.Reader{From: r.history.Directories(), Skip: func(e *tree.DamagedError) bool { return out.lacks(r, e.Path, e.Hash) }}
+	for it, err := range entries.Entries(id) {
+		if err := ctx.Err(); err != nil {
+			return nil, &BeginError{err}
+		}
+		if err != nil {
+			return nil, contentError(it.Path, err)
+		}
+		if it.Entry.Type != tree.Regular || !out.lacks(r, it.Path, it.Entry.SHA256) {
+			changes = append(changes, tree.Change{Path: it.Path, Old: &it.Entry})
+		}
+	}
+	slices.Sort(out.Lost)
+	out.Lost = slices.Compact(out.Lost) // Entries asks for the objects of directories twice
+	return changes, nil
 }
 
 // lacks says whether the store does not have what a tree has at a path, and notes that.
