@@ -147,7 +147,7 @@ var errTaken = errors.New("another backup has written an archive of that time")
 // small is a file's content: from the packs, else from current/, if it is that one there.
 func (p *Place) small(ctx context.Context, c writer, name string, f File) ([]byte, error) {
 	var b bytes.Buffer
-	err := c.Write(ctx, &b, f.SHA256)
+	err := c.Write(ctx, &atMost{&b, f.Size}, f.SHA256)
 	if !lost(err) {
 		return b.Bytes(), err
 	}

@@ -255,7 +255,7 @@ type objects struct {
 
 func (o objects) Get(h tree.Hash) ([]byte, error) {
 	var b bytes.Buffer
-	err := o.c.Write(o.ctx, &b, h)
+	err := o.c.Write(o.ctx, &atMost{&b, int64(tree.MaxObject)}, h)
 	return b.Bytes(), err
 }
 
@@ -293,7 +293,7 @@ func (d *drill) restored(ctx context.Context, h tree.Hash, size int64) error {
 	}
 	defer func() { _ = d.scratch.Remove(scratchFile) }() // scratch is removed as a whole
 	defer f.Close()
-	if err := d.c.Write(ctx, f, h); err != nil {
+	if err := d.c.Write(ctx, &atMost{f, size}, h); err != nil {
 		return err
 	}
 	return sameBytes(ctx, f, h, size)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io/fs"
+	"math"
 	"strings"
 	"testing"
 
@@ -170,6 +171,10 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"a changed file of the tree":  changed(treePart),
 		"a changed log":               changed(logPart),
 		"overlapping files":           overlap,
+		"sizes of files that wrap":    manifest(func(s string) string { return strings.ReplaceAll(s, `"size": `, `"size": 9000000000000000`) }),
+		"counts that wrap": manifest(func(s string) string {
+			return strings.NewReplacer(`"bytes": `, `"bytes": 900000000000000`, `"tree_bytes": `, `"tree_bytes": 900000000000000`).Replace(s)
+		}),
 	} {
 		t.Run(name, func(t *testing.T) { require.Error(t, try(data)) })
 	}
@@ -180,6 +185,30 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 			continue
 		}
 	}
+}
+
+// TestSizesThatWrap has an archive whose entries say that they take up so much of it that the sum is little again, which would let each make any
+// amount of its bytes: it is refused before any is read.
+func TestSizesThatWrap(t *testing.T) {
+	_, good := exported(t)
+	wrapping := func(z *zip.Writer) {
+		for _, name := range []string{"tree/one", "tree/two"} {
+			h := &zip.FileHeader{Name: name, Method: zip.Store, CompressedSize64: 1 << 63, UncompressedSize64: 1000}
+			h.SetMode(0o600)
+			_, err := z.CreateRaw(h)
+			require.NoError(t, err)
+		}
+	}
+	data := edited(t, good, same, wrapping)
+	_, err := FromZip(bytes.NewReader(data), int64(len(data)))
+	require.ErrorContains(t, err, "it says that it holds more bytes than it has")
+
+	m := &Manifest{Counts: Counts{Bytes: math.MaxInt64, TreeBytes: math.MaxInt64}}
+	require.ErrorContains(t, (&zipped{files: map[string]*zip.File{}}).withinManifest(m), "more bytes than any disk has")
+	var out bytes.Buffer
+	_, err = (&atMost{&out, 3}).Write([]byte("four"))
+	require.ErrorIs(t, err, errSize)
+	require.Empty(t, out.Bytes())
 }
 
 // TestDamageIsNamed damages each file of a target in several ways: a generation is restored to its

@@ -216,20 +216,21 @@ func (m *Manifest) check() error {
 	case m.From != nil && !IsProject(*m.From):
 		return errors.New("from is not 32 hex digits")
 	}
+	var files, packs total
 	for name, f := range m.Files {
 		if err := checkFile(string(name)); err != nil {
 			return err
 		}
-		if f.Size < 0 || f.SHA256.IsZero() {
-			return fmt.Errorf("%q: no size or hash", name)
+		if f.Size < 0 || f.SHA256.IsZero() || !files.add(f.Size) {
+			return fmt.Errorf("%q: no size or hash, or more bytes than any disk has", name)
 		}
 		if _, err := f.mode(); err != nil {
 			return fmt.Errorf("%q: %w", name, err)
 		}
 	}
 	for h, size := range m.Packs {
-		if size <= 0 || h.IsZero() {
-			return fmt.Errorf("pack %s: no length or hash", h)
+		if size <= 0 || h.IsZero() || !packs.add(size) {
+			return fmt.Errorf("pack %s: no length or hash, or more bytes than any disk has", h)
 		}
 	}
 	for name := range m.Others {
@@ -238,6 +239,18 @@ func (m *Manifest) check() error {
 		}
 	}
 	return nil
+}
+
+// total is a sum of sizes that somebody else has written, which may be made to wrap: bytes beyond any disk are not added.
+type total int64
+
+func (t *total) add(size int64) bool {
+	const most = 1 << 60
+	if size < 0 || size > most-int64(*t) {
+		return false
+	}
+	*t += total(size)
+	return true
 }
 
 // mode is the file's permission bits.

@@ -215,6 +215,20 @@ func (c *contents) Write(ctx context.Context, w io.Writer, h tree.Hash) error {
 
 var errHash = errors.New("not the content of that hash")
 
+// atMost writes no more than so many bytes: a content that is longer than somebody says is not read on.
+type atMost struct {
+	w    io.Writer
+	left int64
+}
+
+func (a *atMost) Write(b []byte) (int, error) {
+	if int64(len(b)) > a.left {
+		return 0, errSize
+	}
+	a.left -= int64(len(b))
+	return a.w.Write(b)
+}
+
 // upload sends packs. While one is sent the one before it is flushed and read back.
 type upload struct {
 	ctx   context.Context

@@ -262,27 +262,31 @@ func (s *Staged) files(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		size, err := s.length(h)
-		for _, name := range names[h] {
-			if err == nil && size != s.Manifest.Files[name].Size {
-				err = errSize
+		if at, err := s.compare(ctx, h, names[h]); err != nil {
+			if ctx.Err() != nil {
+				return err
 			}
-			if err != nil {
-				return damaged(err, "generation %s is damaged: %s", s.Manifest.Generation(), tree.Quote(string(name)))
-			}
+			return damaged(err, "generation %s is damaged: %s", s.Manifest.Generation(), tree.Quote(string(at)))
 		}
 	}
 	return nil
 }
 
-// length reads a content to its end and returns its length.
-func (s *Staged) length(h tree.Hash) (int64, error) {
-	r, _, err := s.Store.Open(h)
+// compare reads a content to its end; not a byte of one that is not as long as the files that have it should be. at is one of these.
+func (s *Staged) compare(ctx context.Context, h tree.Hash, names []FileName) (at FileName, err error) {
+	at = names[0]
+	r, size, err := s.Store.Open(h)
 	if err != nil {
-		return 0, err
+		return at, err
 	}
 	defer r.Close()
-	return io.Copy(io.Discard, r)
+	for _, at = range names {
+		if size != s.Manifest.Files[at].Size {
+			return at, errSize
+		}
+	}
+	_, err = io.Copy(io.Discard, &until{ctx, r})
+	return at, err
 }
 
 // logs writes the store's own files.
@@ -409,15 +413,15 @@ func openZip(r io.ReaderAt, size int64) (*zipped, error) {
 		return nil, from.malformed("the archive", err)
 	}
 	out := &zipped{z, map[string]*zip.File{}, from}
-	packed := uint64(0)
+	left := uint64(size)
 	for _, f := range z.File {
-		packed += f.CompressedSize64
+		if f.CompressedSize64 > left { // a sum of them could wrap
+			return nil, &FormatError{"the archive", "its files overlap: it says that it holds more bytes than it has"}
+		}
+		left -= f.CompressedSize64
 		if err := out.take(f); err != nil {
 			return nil, &FormatError{"the archive", err.Error()}
 		}
-	}
-	if packed > uint64(size) {
-		return nil, &FormatError{"the archive", "its files overlap: it says that it holds more bytes than it has"}
 	}
 	return out, nil
 }
@@ -467,18 +471,8 @@ const (
 
 // fill puts all contents of a zip that needs nothing else into a store.
 func (z *zipped) fill(ctx context.Context, m *Manifest, dir disk.Dir) error {
-	limit := m.Counts.Bytes + m.Counts.TreeBytes
-	for _, f := range m.Files {
-		limit += f.Size
-	}
-	total := int64(0)
-	for name, f := range z.files {
-		if total += int64(f.UncompressedSize64); name == ManifestFile {
-			total -= int64(f.UncompressedSize64)
-		}
-	}
-	if total < 0 || total > limit+1<<20 {
-		return &FormatError{"the archive", fmt.Sprintf("it holds %d bytes, and its manifest knows of %d", total, limit)}
+	if err := z.withinManifest(m); err != nil {
+		return err
 	}
 	s, err := store.Open(dir, store.Options{})
 	if err != nil {
@@ -494,11 +488,35 @@ func (z *zipped) fill(ctx context.Context, m *Manifest, dir disk.Dir) error {
 		if name == ManifestFile {
 			continue
 		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := z.putFile(w, m, name, f); err != nil {
 			return err
 		}
 	}
 	return w.Flush()
+}
+
+// withinManifest refuses a zip that says it holds more than its manifest knows of.
+func (z *zipped) withinManifest(m *Manifest) error {
+	var limit, held total
+	known := limit.add(m.Counts.Bytes) && limit.add(m.Counts.TreeBytes) && limit.add(1<<20)
+	for _, f := range m.Files {
+		known = known && limit.add(f.Size)
+	}
+	for name, f := range z.files {
+		if name != ManifestFile {
+			known = known && f.UncompressedSize64 <= 1<<60 && held.add(int64(f.UncompressedSize64))
+		}
+	}
+	switch {
+	case !known:
+		return &FormatError{"the archive", "it or its manifest says that it holds more bytes than any disk has"}
+	case held > limit:
+		return &FormatError{"the archive", fmt.Sprintf("it holds %d bytes, and its manifest knows of %d", held, limit)}
+	}
+	return nil
 }
 
 func (z *zipped) putFile(w *store.Writer, m *Manifest, name string, f *zip.File) error {
