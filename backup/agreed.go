@@ -40,8 +40,11 @@ func (p *Place) confirm(ctx context.Context, why error) error {
 	case err != nil && (why != nil || !target.AboutKey(err)):
 		return cmp.Or(p.keyMissing(why, err), p.noCopy(err))
 	case m == nil && why != nil:
-		return p.broken(why, fmt.Sprintf("no generation there has a copy of it that can be read, in %s or %s: put all of %s back from a copy",
-			p.At(currentDir), p.At(archivesDir), p.At()))
+		in := p.At(currentDir) + " or " + p.At(archivesDir)
+		if _, shelf := p.Target.(target.Shelf); !shelf {
+			in = p.spelled(archivesDir)
+		}
+		return p.broken(why, fmt.Sprintf("no generation there has a copy of it that can be read, in %s: put all of %s back from a copy", in, p.spelled()))
 	case m == nil || p.Manifest != nil && m.Timestamp.Before(p.Manifest.Timestamp):
 		return nil
 	case p.Manifest != nil && p.unmarked() && !sameOwn(p.Manifest, m): // no marker says which of the two was changed
@@ -180,16 +183,19 @@ func (p *Place) inZip(ctx context.Context, generation string) (*Manifest, error)
 
 // disagreed is the error of a manifest.json that is not agreed.
 func (p *Place) disagreed() error {
+	at, generation := p.spelled(ManifestFile), p.Manifest.Generation()
+	mine := p.spelled(currentDir, ManifestFile)
+	if _, shelf := p.Target.(target.Shelf); !shelf { // there is no current/: each generation has a zip
+		mine = ManifestFile + " in " + p.spelled(archivesDir, generation+".zip")
+	}
 	if p.unmarked() {
 		return &project.Error{Kind: project.Integrity, State: project.Unchanged,
-			Msg:    fmt.Sprintf("%s/%s: there is no %s that says what was written, and %s there says something else of generation %s", p.Target, p.At(ManifestFile), MarkerFile, p.At(currentDir, ManifestFile), p.Manifest.Generation()),
-			Advice: "compare the two, and put the sound one in the place of both; or name an older generation"}
+			Msg:    fmt.Sprintf("%s: there is no %s that says what was written, and %s says something else of generation %s", at, MarkerFile, mine, generation),
+			Advice: "compare the two, and put the sound one in the place of " + at + "; or name an older generation"}
 	}
 	return &project.Error{Kind: project.Integrity, State: project.Unchanged,
-		Msg: fmt.Sprintf("%s/%s is damaged: it is not what %s says was written there, and no copy of it says the same of generation %s",
-			p.Target, p.At(ManifestFile), MarkerFile, p.Manifest.Generation()),
-		Advice: fmt.Sprintf("'decree backup' in the project itself writes it anew; without the project name an older generation, or put a copy of %s in its place, if that is sound",
-			p.At(currentDir, ManifestFile))}
+		Msg:    fmt.Sprintf("%s is damaged: it is not what %s says was written there, and no copy of it says the same of generation %s", at, MarkerFile, generation),
+		Advice: fmt.Sprintf("'decree backup' in the project itself writes it anew; without the project name an older generation, or put a copy of %s in its place, if that is sound", mine)}
 }
 
 // others are the other generations as the next manifest.json is to name them. Where this one is not what

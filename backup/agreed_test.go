@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -322,6 +323,34 @@ func TestAReadErrorOfAZipIsNoDamage(t *testing.T) {
 		_, err = place.Generation(t.Context(), name)
 		require.ErrorIs(t, err, syscall.EIO)
 		require.Equal(t, project.Failed, project.KindOf(err))
+		return nil
+	}))
+}
+
+// bucket is a target without directories, as an object store is.
+type bucket struct{ target.Target }
+
+func (bucket) String() string { return "s3://keep/all?endpoint=http://host:9000&region=r" }
+
+// TestDisagreedInABucket names the objects of a bucket by their URLs, and no directory that a bucket has not.
+func TestDisagreedInABucket(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.with(func(o Options) error {
+		at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		p := &Place{Target: o.Target, Name: "tree", Manifest: &Manifest{Timestamp: at}}
+		said := p.disagreed()
+		require.ErrorContains(t, said, "/w/target/tree/manifest.json: there is no decree-backup.json that says what was written")
+		require.ErrorContains(t, said, "/w/target/tree/current/manifest.json says something else of generation 2026-03-01T120000Z")
+		p.Target = bucket{o.Target}
+		for _, marker := range []*Marker{nil, {Manifest: tree.Sum([]byte("other"))}} {
+			p.Marker = marker
+			said := p.disagreed()
+			text := said.Error() + project.HintOf(said)
+			require.Contains(t, text, "s3://keep/all/tree/manifest.json")
+			require.Contains(t, text, "manifest.json in s3://keep/all/tree/archives/2026-03-01T120000Z.zip")
+			require.NotContains(t, text, "current")
+			require.NotContains(t, text, "region=r")
+		}
 		return nil
 	}))
 }

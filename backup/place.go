@@ -46,6 +46,16 @@ type Place struct {
 // At is the name in the target of something in the project's directory.
 func (p *Place) At(parts ...string) string { return path.Join(append([]string{p.Name}, parts...)...) }
 
+// spelled is how a message names something of the project's in the target, so that its user finds it with the tools for it: a path in a
+// directory, or in a bucket the object's URL, of which what follows the target's own path is no part.
+func (p *Place) spelled(parts ...string) string {
+	at := p.Target.String()
+	if strings.Contains(at, "://") {
+		at, _, _ = strings.Cut(at, "?")
+	}
+	return strings.TrimSuffix(at, "/") + "/" + p.At(parts...)
+}
+
 // Refused is an error of kind project.Refused.
 func refused(advice, format string, args ...any) error {
 	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf(format, args...), Advice: advice}
