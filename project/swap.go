@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +21,7 @@ import (
 //
 //	swap/store/     what comes into the store
 //	swap/old/       what was there
-//	swap/journal    {"version":1,"store":{"new":[names],"gone":[names]},"decree":{...},"tmp":"<name>","config":"<sha256>"}: from here on it is finished;
+//	swap/journal    {"version":1,"store":{"new":[names],"gone":[names]},"decree":{...},"tmp":"<name>","config":"<sha256>","plain":{"<name>":"<sha256>"}}: from here on it is finished;
 //	                with "then" this becomes IntoFile
 //
 // and what comes into .decree lies in .decree/tmp/<tmp>/new, beside the file began, since the two may be on different
@@ -44,7 +46,8 @@ type Swap struct {
 	// Then is what is to be done when all is in its place, and which a death does not make forgotten; nil: nothing.
 	Then   *Into
 	tmp    string
-	config string // the hash of config.yml as it was at the beginning, in hex; "": there was none
+	config string            // the hash of config.yml as it was at the beginning, in hex; "": there was none
+	plain  map[string]string // the same of the other files at the top of .decree
 }
 
 // swapPlan is the journal.
@@ -57,7 +60,9 @@ type swapPlan struct {
 	From string `json:"from,omitempty"`
 	// Config is the hash of .decree/config.yml as it was when the swap began, in hex; "": there was none.
 	Config string `json:"config,omitempty"`
-	Then   *Into  `json:"then,omitempty"`
+	// Plain are those of the other files at the top of .decree; nil: an earlier decree has begun it.
+	Plain map[string]string `json:"plain"`
+	Then  *Into             `json:"then,omitempty"`
 }
 
 // swapNames are names in one directory: those that get a new content, and those that get none.
@@ -111,6 +116,9 @@ func (p *Project) BeginSwap() (*Swap, error) {
 	if err == nil {
 		s.config, err = configSum(p.Decree, configFile)
 	}
+	if err == nil {
+		s.plain, err = plainSums(p.Decree)
+	}
 	if err != nil {
 		s.Close()
 		return nil, err
@@ -159,7 +167,7 @@ func (s *Swap) Drop() error {
 // built, is durable: those without one are taken away. From then on FinishSwap does the rest, now or in
 // a later process. from is the project whose history this is, if it is not this one's own.
 func (s *Swap) Decide(store, decree []string, from string) error {
-	plan := swapPlan{Version: 1, Tmp: s.tmp, From: from, Config: s.config, Then: s.Then}
+	plan := swapPlan{Version: 1, Tmp: s.tmp, From: from, Config: s.config, Plain: s.plain, Then: s.Then}
 	var err error
 	if plan.Store, err = swapNamesOf(s.Store, store); err != nil {
 		return err
@@ -330,12 +338,17 @@ func (p *Project) keepEdited(plan swapPlan) error {
 		return err
 	}
 	for _, e := range list {
-		name, _, _ := strings.Cut(e.Name, ".1") // of something that was made there since
+		name := plan.nameOf(e.Name)
+		st, err := old.Stat(e.Name)
+		if err != nil {
+			return err
+		}
 		switch {
 		case name == configFile:
 			err = p.keepConfig(old, e.Name, plan.Config)
 		case name == "runs": // decree's own
-			err = nil
+		case st.Kind == disk.Regular:
+			err = p.keepPlain(old, e.Name, name, plan.Plain)
 		default:
 			err = p.keepNewer(old, e.Name, name, began.Ctime)
 		}
@@ -353,6 +366,64 @@ func (p *Project) keepConfig(old disk.Dir, name, was string) error {
 		return err
 	}
 	return p.keepAside(old, name, configFile)
+}
+
+// nameOf is the name that something in old had in .decree: one that was made there since has got more.
+func (s *swapPlan) nameOf(moved string) string {
+	end := strings.LastIndex(moved, ".1")
+	if end < 0 || slices.Contains(s.Decree.New, moved) || slices.Contains(s.Decree.Gone, moved) {
+		return moved
+	}
+	return moved[:end]
+}
+
+// keepPlain keeps another file at the top of .decree that is not as it was. Its own move may have given it a change time: its hash says.
+func (p *Project) keepPlain(old disk.Dir, moved, name string, was map[string]string) error {
+	if was == nil {
+		return nil
+	}
+	now, err := plainSum(old, moved)
+	if err != nil || now == "" || now == was[name] {
+		return err
+	}
+	return p.keepAside(old, moved, name)
+}
+
+// plainSums are the hashes of the files at the top of .decree, in hex, that are not decree's own.
+func plainSums(decree disk.Dir) (map[string]string, error) {
+	list, err := decree.List()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, e := range list {
+		if e.Name == configFile || e.Name == identityFile || e.Name == IntoFile {
+			continue
+		}
+		sum, err := plainSum(decree, e.Name)
+		if err != nil {
+			return nil, err
+		}
+		if sum != "" {
+			out[e.Name] = sum
+		}
+	}
+	return out, nil
+}
+
+// plainSum is the hash of a file, in hex; "" where there is none that can be read.
+func plainSum(dir disk.Dir, name string) (string, error) {
+	f, err := dir.Open(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, disk.ErrNotRegular) || disk.OtherKind(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // keepNewer keeps what was written in a directory, below .decree/at, since then, in ns since 1970. A directory's own move

@@ -70,7 +70,7 @@ func swapping(t *testing.T, root, base string, hook func(disktest.Step) disktest
 			return err
 		}
 	}
-	if err := s.Decide([]string{"records.jsonl", "packs", "labels.json"}, []string{"config.yml", "inbox", "cron"}, ""); err != nil {
+	if err := s.Decide([]string{"records.jsonl", "packs", "labels.json"}, []string{"config.yml", "inbox", "cron", "note.txt", "note.1.txt"}, ""); err != nil {
 		return err
 	}
 	_, err = p.FinishSwap(nil)
@@ -172,6 +172,8 @@ func TestAnEditBesideAnUnfinishedSwap(t *testing.T) {
 		config := filepath.Join(root, ".decree", "config.yml")
 		write(t, config, "# old")
 		write(t, filepath.Join(root, ".decree/inbox/a.md"), "old")
+		write(t, filepath.Join(root, ".decree/note.txt"), "old")
+		write(t, filepath.Join(root, ".decree/note.1.txt"), "old")
 		require.Error(t, swapping(t, root, base, func(s disktest.Step) disktest.Action {
 			return disktest.Action{Die: p.Swapping()}
 		}))
@@ -179,6 +181,7 @@ func TestAnEditBesideAnUnfinishedSwap(t *testing.T) {
 			write(t, config, "# mine")
 			write(t, filepath.Join(root, ".decree/inbox/mine.md"), "mine")
 			write(t, filepath.Join(root, ".decree/cron/job.md"), "mine")
+			write(t, filepath.Join(root, ".decree/note.txt"), "mine")
 		}
 		unlock, err := p.Lock(t.Context(), Holder{PID: os.Getpid()}, 0)
 		require.NoError(t, err)
@@ -187,14 +190,20 @@ func TestAnEditBesideAnUnfinishedSwap(t *testing.T) {
 		require.True(t, finished)
 		unlock()
 		require.NoFileExists(t, config)
+		require.NoFileExists(t, filepath.Join(root, ".decree/note.txt"))
+		require.NoFileExists(t, filepath.Join(root, ".decree/aside/note.1.txt"))
 		kept, err := os.ReadFile(filepath.Join(root, ".decree/aside/config.yml"))
 		if edited {
 			require.NoError(t, err)
 			require.Equal(t, "# mine", string(kept))
+			note, err := os.ReadFile(filepath.Join(root, ".decree/aside/note.txt"))
+			require.NoError(t, err)
+			require.Equal(t, "mine", string(note))
 			require.FileExists(t, filepath.Join(root, ".decree/inbox/mine.md"))
 			require.FileExists(t, filepath.Join(root, ".decree/aside/cron-job.md"))
 		} else {
 			require.ErrorIs(t, err, os.ErrNotExist)
+			require.NoDirExists(t, filepath.Join(root, ".decree/aside"))
 		}
 		require.FileExists(t, filepath.Join(root, ".decree/inbox/b.md"))
 		require.NoFileExists(t, filepath.Join(root, ".decree/inbox/a.md"))
