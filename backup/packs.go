@@ -37,7 +37,7 @@ type contents struct {
 	blocks  []block
 	lengths map[tree.Hash]int64 // of the packs
 	have    map[string]int64    // the names that the target has among packs, and how long they are
-	// unindexed are the packs whose index is missing, damaged or another pack's, with their headers as they have them themselves.
+	// unindexed are the packs whose index is missing, damaged, another pack's, or does not say which pack it is of, with their headers.
 	unindexed map[tree.Hash][]byte
 }
 
@@ -82,8 +82,14 @@ func (c *contents) add(ctx context.Context, pack tree.Hash, size int64) error {
 	index, err := readAll(ctx, c.p.Target, c.p.indexName(pack), maxHeaders)
 	if err == nil {
 		headers, ok := bytes.CutSuffix(index, pack[:])
-		if err = errOtherPack; ok {
+		if !ok { // an earlier decree may have written it
+			err = c.ofPack(ctx, pack, headers)
+		}
+		if err == nil {
 			err = c.headers(pack, headers, size)
+		}
+		if err == nil && !ok {
+			c.unindexed[pack] = headers
 		}
 	}
 	if err == nil || ctx.Err() != nil || errors.Is(err, target.ErrGone) {
@@ -95,6 +101,21 @@ func (c *contents) add(ctx context.Context, pack tree.Hash, size int64) error {
 	}
 	if err == nil {
 		c.unindexed[pack] = headers
+	}
+	return err
+}
+
+// ofPack compares the header of the last block, whose place comes of all before it, with what the pack has there: all indexes look alike that
+// do not say which pack they are of.
+func (c *contents) ofPack(ctx context.Context, pack tree.Hash, headers []byte) error {
+	var last store.Packed
+	if err := store.ReadHeaders(headers, func(o store.Packed) { last = o }); err != nil {
+		return err
+	}
+	there := make([]byte, last.Header)
+	_, err := (&ranges{ctx, c.p.Target, c.p.packName(pack)}).ReadAt(there, last.Block)
+	if err == nil && (last.Header == 0 || !bytes.HasSuffix(headers, there)) {
+		err = errOtherPack
 	}
 	return err
 }

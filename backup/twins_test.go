@@ -1,14 +1,18 @@
 package backup
 
 import (
+	"context"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"decree/backup/target"
 	"decree/disk/disktest"
 	"decree/store"
 	"decree/tree"
@@ -67,8 +71,9 @@ func TestIndexesOfTwins(t *testing.T) {
 		return nil
 	}))
 	for i, content := range []string{one, other} {
-		w.rewrite(first, func(string) string { return ofSecond })
-		w.rewrite(second, func(string) string { return ofFirst })
+		cut := 32 * i // an earlier decree has written indexes without the hash of their pack
+		w.rewrite(first, func(string) string { return ofSecond[:len(ofSecond)-cut] })
+		w.rewrite(second, func(string) string { return ofFirst[:len(ofFirst)-cut] })
 		w.write("tree/a", content)
 		require.NoError(t, w.with(func(o Options) error {
 			_, err := Make(t.Context(), o)
@@ -78,4 +83,55 @@ func TestIndexesOfTwins(t *testing.T) {
 		require.Equal(t, ofFirst, w.read(first))
 		require.Equal(t, ofSecond, w.read(second))
 	}
+}
+
+// asked counts how often bytes of packs are asked for, and how many.
+type asked struct {
+	target.Target
+	packs int
+	bytes int64
+}
+
+func (a *asked) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, int64, error) {
+	if strings.HasSuffix(name, ".pack") {
+		a.packs++
+		a.bytes += length
+	}
+	return a.Target.Open(ctx, name, offset, length)
+}
+
+// TestIndexesOfAnEarlierDecree do not say which pack they are of: each costs one look at its pack, once.
+func TestIndexesOfAnEarlierDecree(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.with(func(o Options) error {
+		place, err := One(t.Context(), o.Target, "tree")
+		require.NoError(t, err)
+		var now []string
+		total := int64(0)
+		for h, size := range place.Manifest.Packs {
+			total += size
+			name := "target/" + place.indexName(h)
+			now = append(now, w.read(name))
+			w.rewrite(name, func(s string) string { return s[:len(s)-len(h)] })
+		}
+		look := func() (*contents, int) {
+			a := &asked{Target: o.Target}
+			place.Target = a
+			c, err := place.packContents(t.Context(), place.Manifest.Packs, new(store.Numbers), func(_ tree.Hash, err error) { require.NoError(t, err) })
+			require.NoError(t, err)
+			require.Less(t, a.bytes, total)
+			return c, a.packs
+		}
+		c, times := look()
+		require.Equal(t, len(now), times)
+		require.Len(t, c.unindexed, len(now))
+		require.NoError(t, c.reindex(t.Context()))
+		for h := range place.Manifest.Packs {
+			require.Contains(t, now, w.read("target/"+place.indexName(h)))
+		}
+		c, times = look()
+		require.Zero(t, times)
+		require.Empty(t, c.unindexed)
+		return nil
+	}))
 }

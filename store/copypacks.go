@@ -326,6 +326,7 @@ type Packed struct {
 	Size          int64 // of the content
 	List          bool  // it is kept as chunks
 	Block, Length int64 // where its block lies in the pack
+	Header        int64 // how long the header of that block is
 }
 
 // ReadHeaders calls each for the objects that the headers of a pack's blocks name, in their order.
@@ -345,7 +346,7 @@ func ReadHeaders(headers []byte, each func(Packed)) error {
 		}
 		for i := range members {
 			m := &members[i]
-			each(Packed{m.hash, m.size, m.list, off, head.length()})
+			each(Packed{m.hash, m.size, m.list, off, head.length(), int64(head.header)})
 		}
 		headers = headers[head.header:]
 		off += head.length()
@@ -401,7 +402,7 @@ func FromBlock(block []byte, off int64, h Hash) ([]byte, Packed, error) {
 		if !m.list && Hash(sha256.Sum256(data)) != m.hash {
 			return damaged(errHash)
 		}
-		return data, Packed{m.hash, m.size, m.list, off, b.head.length()}, nil
+		return data, Packed{m.hash, m.size, m.list, off, b.head.length(), int64(b.head.header)}, nil
 	}
 	return damaged(errEntry)
 }
