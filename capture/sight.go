@@ -18,6 +18,9 @@ import (
 // has been changed after the look. Of a directory that the cache does not know, as one that a publish
 // has made since the last capture, the look notes the names: what is not among them was not there.
 //
+// Where times are too coarse for that, a capture right before the moment tells: Recall has Was say what its
+// cache has. What was changed between the two is not seen.
+//
 // Look and Was must not be called at the same time. Nothing is written, and no content is read.
 type Sightings struct {
 	root   disk.Dir
@@ -26,6 +29,7 @@ type Sightings struct {
 	dev    uint64
 	before int64
 	dirs   map[tree.Path]sighted
+	recall bool
 	loaded int // bytes of the cache that were read since its memory was given back
 	listed int // about the bytes of memory that the directories take that the cache does not know
 }
@@ -67,6 +71,9 @@ func OpenSightings(root, cacheDir disk.Dir) (*Sightings, error) {
 // Blind says whether the cache knows nothing of the tree, so that a look tells of names alone.
 func (s *Sightings) Blind() bool { return s.cache.root.off == 0 }
 
+// Recall says that the cache is of the moment, so that no look is needed.
+func (s *Sightings) Recall() { s.recall = true }
+
 // Close releases the cache.
 func (s *Sightings) Close() error { return s.cache.close() }
 
@@ -77,7 +84,7 @@ func (s *Sightings) Close() error { return s.cache.close() }
 // where the cache is damaged nothing is known of any path. Other errors end the walk.
 func (s *Sightings) Look(ctx context.Context, before int64) error {
 	self, err := s.root.Self()
-	if err != nil || before == 0 {
+	if err != nil || before == 0 || s.recall {
 		return err
 	}
 	if s.before != before {
@@ -229,6 +236,11 @@ func (s *Sightings) list(d disk.Dir, seen *sighted) (others []string, err error)
 // Was returns what was at the path p at the moment; nil where nothing was there, or nothing that
 // a capture records. known is false where neither the cache nor the look can tell.
 func (s *Sightings) Was(p tree.Path) (was *tree.Entry, known bool) {
+	if s.recall {
+		was, known = s.recalled(p)
+		s.cache.unload()
+		return was, known
+	}
 	at, ok := s.dirs[p]
 	switch {
 	case ok && at.alien:
@@ -253,6 +265,30 @@ func (s *Sightings) Was(p tree.Path) (was *tree.Entry, known bool) {
 	}
 	e := at.b.entry(i)
 	return &e, true
+}
+
+// recalled is what the cache has of p.
+func (s *Sightings) recalled(p tree.Path) (was *tree.Entry, known bool) {
+	at, isDir := s.cache.root, true
+	for name := range p.Components() {
+		if !isDir {
+			return nil, true // below what is no directory is nothing
+		}
+		b, err := s.cache.block(at)
+		if b == nil || err != nil {
+			return nil, false
+		}
+		i := (&sighted{b: b}).record(name)
+		if i < 0 {
+			return nil, true
+		}
+		if !b.kind(i).tracked() {
+			return nil, false
+		}
+		e := b.entry(i)
+		was, at, isDir = &e, b.child(i), b.kind(i) == kDir
+	}
+	return was, true
 }
 
 // record is the number of the cache's record of a name in the directory, -1 if it has none.

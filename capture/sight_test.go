@@ -158,3 +158,20 @@ func TestSightingsOfNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(s.cache+"/cache", b, 0o600))
 	assert.Equal(t, nothing, look(t.Context(), before))
 }
+
+// TestRecall: the cache of a capture right before the moment tells by itself, whatever came later.
+func TestRecall(t *testing.T) {
+	bothWalks(t, func(t *testing.T, s *site) {
+		s.sh(`mkdir -p d/e out; printf 1 >a; printf 2 >d/b; printf 3 >d/e/c; ln -s b d/l; printf 'ign\nout/\n' >.gitignore; echo i >ign; echo o >out/o`)
+		require.NoError(t, s.capture().Commit())
+		sights, err := OpenSightings(s.req.Root, s.req.CacheDir)
+		require.NoError(t, err)
+		defer sights.Close()
+		sights.Recall()
+		s.sh(`echo x >a; rm -r d; echo new >new`)
+		require.NoError(t, sights.Look(t.Context(), s.moment()))
+		want := map[tree.Path]string{"a": "1", "d": "dir 755", "d/b": "2", "d/e": "dir 755", "d/e/c": "3", "d/l": "link b", "new": "none", "d/new": "none", "d/new/x": "none", "d/e/new": "none", "a/x": "none",
+			"d/l/x": "none", "ign": "?", "out": "?", "out/o": "?"}
+		assert.Equal(t, want, s.seen(sights, want))
+	})
+}

@@ -20,10 +20,10 @@ type sight struct {
 
 // A base tells what of the root is still what it was when the run began.
 type base struct {
-	before int64  // what has this change time or a later one may have changed since; 0: anything may have
-	dev    uint64 // the root's device; of its file system alone the clock is known
-	fs     string // the root's disk.FileSystem.ID: subvolumes below have other devices
-	moves  bool   // what is moved gets a new change time; see disk.FileSystem.MoveTimes
+	moment
+	dev   uint64 // the root's device; of its file system alone the clock is known
+	fs    string // the root's disk.FileSystem.ID: subvolumes below have other devices
+	moves bool   // what is moved gets a new change time; see disk.FileSystem.MoveTimes
 	// setBack is asked after everything else was looked at; see Layer.setBack.
 	setBack func() bool
 }
@@ -67,7 +67,7 @@ func (s *sight) sameRules() (ok bool, err error) {
 // That nothing is there is told by the nearest directory that is there: if its change time is
 // from before the run, its names are those of then.
 func (b base) stands(s *sight, name string, seen *disk.Info) (bool, error) {
-	if b.before == 0 {
+	if b.Settled == 0 {
 		return false, nil
 	}
 	stood, ok, err := b.untouched(s, name, seen)
@@ -86,7 +86,12 @@ func (b base) stands(s *sight, name string, seen *disk.Info) (bool, error) {
 
 // old says whether in, which is name in dir, or dir itself where that is "", is from before the run.
 func (b base) old(dir disk.Dir, name string, in *disk.Info) bool {
-	return in.Ctime < b.before && b.shares(dir, name, in)
+	return in.Ctime < b.Settled && b.shares(dir, name, in)
+}
+
+// aged says whether in, as old has it, is not known to have been changed since the run began.
+func (b base) aged(dir disk.Dir, name string, in *disk.Info) bool {
+	return b.old(dir, name, in) || in.Ctime <= b.Last && b.shares(dir, name, in)
 }
 
 // shares says whether in, as old has it, is on the root's file system.

@@ -48,7 +48,7 @@ func (c *Change) Settled() (bool, error) { return c.w.baseOf(c.Path).holds(c.l.s
 // aged says whether what the root has was neither written nor moved since the run began, as far
 // as its own change time tells: a directory above it may have been moved all the same.
 func (c *Change) aged() bool {
-	return c.seen != nil && c.w.baseOf(c.Path).old(c.From(), c.name, c.seen)
+	return c.seen != nil && c.w.baseOf(c.Path).aged(c.From(), c.name, c.seen)
 }
 
 // was is what ChangeOptions.Known says the path was when the run began.
@@ -68,7 +68,7 @@ type ChangeOptions struct {
 	Exclude []disk.Info  // directories left out wherever they are met, by device and inode
 	// Known is asked for a path where the root does not tell what the run began with: what
 	// the path was then (nil: it was not there), if that is known from elsewhere. Its content
-	// is stored already. Nil: nothing is.
+	// is stored already. Nil: nothing is. Of a layer that was entered it says what a path was then.
 	Known func(path tree.Path) (was *tree.Entry, known bool)
 
 	// MaxFile is the size above which a file is told in Tally.Large and not read, unless Known
@@ -103,11 +103,14 @@ func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change
 		return w.tally, err
 	}
 	fs := l.place.Root.FileSystem()
-	w.base, w.again = base{before: l.facts.Settled, dev: root.Dev, fs: fs.ID, moves: fs.MoveTimes, setBack: l.setBack}, l.again
+	if l.again != nil && o.Known != nil {
+		w.known = l.again.since(o.Known)
+	}
+	w.base, w.again = base{moment: l.facts.moment, dev: root.Dev, fs: fs.ID, moves: fs.MoveTimes, setBack: l.setBack}, l.again
 	name := upperName
 	if l.facts.Mechanism == Clone {
 		name, w.cloned = treeName, &cloned{layer: l, at: l.facts.Cloned}
-		if l.setBack() {
+		if keeps, err := disk.KeepsTimes(l.dir); l.setBack() || err == nil && !keeps {
 			w.cloned.at = 0 // anything may have been written
 		}
 	}

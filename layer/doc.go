@@ -53,4 +53,7 @@
 // ChangeOptions.Known. Of a layer that was entered again, what was touched only then is
 // judged by the moment of that. Where the clock was set back since the layer was made nothing
 // is settled or known, and all of a clone is compared.
+//
+// Where the clock is too coarse for that, or no change time is kept, Place.Coarse says so: who makes the layer
+// then reads the root before, and gives what was there as Known, and what has the same content as then is the same.
 package layer

@@ -20,7 +20,7 @@ const enteredName = "entered"
 
 // again is what is known of a layer as it was entered.
 type again struct {
-	before  int64              // change times from this on are too young; 0: all are
+	moment
 	touched map[tree.Path]bool // the paths that the layer had; true: and all below
 }
 
@@ -34,11 +34,11 @@ func (l *Layer) Enter() error {
 	if l.facts.Mechanism == Clone {
 		return nil // the root is not seen through it
 	}
-	before, err := l.settledBefore()
+	m, err := l.settled()
 	if err != nil {
 		return err
 	}
-	a := &again{before: before, touched: map[tree.Path]bool{}}
+	a := &again{moment: m, touched: map[tree.Path]bool{}}
 	upper, err := l.dir.OpenDir(upperName)
 	if err != nil {
 		return err
@@ -113,11 +113,22 @@ func (a *again) had(path tree.Path) bool {
 	return false
 }
 
+// since is known, which says what the root had when the layer was entered, for the paths that the
+// command saw so.
+func (a *again) since(known func(tree.Path) (*tree.Entry, bool)) func(tree.Path) (*tree.Entry, bool) {
+	return func(path tree.Path) (*tree.Entry, bool) {
+		if a.had(path) {
+			return nil, false
+		}
+		return known(path)
+	}
+}
+
 // baseOf is what tells of a path whether the root still has what it was to the command.
 func (w *walk) baseOf(path tree.Path) base {
 	b := w.base
 	if w.again != nil && !w.again.had(path) {
-		b.before = w.again.before
+		b.moment = w.again.moment
 	}
 	return b
 }

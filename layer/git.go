@@ -34,8 +34,8 @@ func (l *Layer) OpenGit(name string) (disk.File, error) {
 // layer was made.
 func (l *Layer) Old(in disk.Info) (bool, error) {
 	root, err := l.place.Root.Self()
-	b := base{before: l.facts.Settled, dev: root.Dev}
-	return err == nil && b.before != 0 && b.old(nil, "", &in), err
+	b := base{moment: l.facts.moment, dev: root.Dev}
+	return err == nil && b.Settled != 0 && b.old(nil, "", &in), err
 }
 
 // gitName is the file of a publish that brings what is in .git too.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -64,14 +65,25 @@ const (
 type facts struct {
 	Version   int       `json:"version"`
 	Mechanism Mechanism `json:"mechanism"`
-	// Settled: what changed in the root at this time or later is not what the run began
-	// with. 0: nothing is.
-	Settled int64 `json:"settled"`
+	moment
 	// Ahead is how far the clock was ahead of the one that nobody can set.
 	Ahead int64 `json:"ahead,omitempty"`
 	// Cloned is the last moment of the cloning; what has a later change time was touched.
 	Cloned int64 `json:"cloned,omitempty"`
 }
+
+// A moment is one by the clock that stamps the root's files, as far as their times tell.
+type moment struct {
+	// Settled: what changed in the root at this time or later is not known to be from before the
+	// moment. 0: nothing is.
+	Settled int64 `json:"settled"`
+	// Last: what changed from Settled up to this time may be from before the moment or from after it,
+	// as the clock is too coarse to tell; there contents decide. 0: nothing of that counts as from before.
+	Last int64 `json:"last,omitempty"`
+}
+
+// timeless is the moment of a file system whose times tell nothing.
+var timeless = moment{Last: math.MaxInt64}
 
 // Make makes the layer called name. After an error nothing is left of it where that can
 // be removed. A name that is taken is an error with fs.ErrExist in its chain; a place
@@ -98,7 +110,7 @@ func (p *Place) Make(name string, how Mechanism, o CloneOptions) (*Layer, error)
 // fill makes what is in the layer; its facts come last.
 func (l *Layer) fill(o CloneOptions) (err error) {
 	l.facts.Ahead = ahead()
-	if l.facts.Settled, err = l.settledBefore(); err != nil {
+	if l.facts.moment, err = l.settled(); err != nil {
 		return err
 	}
 	if l.facts.Mechanism == Clone {
@@ -114,45 +126,67 @@ func (l *Layer) fill(o CloneOptions) (err error) {
 	})
 }
 
-// settledBefore reads the clock of the root's file system. If the root was changed within the last
-// tick of that clock, as by a shell that has just made a file in it for the command's output,
-// nothing in the root could have a base; so it waits until the tick is over.
-func (l *Layer) settledBefore() (int64, error) {
-	root, err := l.place.Root.Self()
-	if err != nil {
-		return 0, err
-	}
-	for _, d := range append([]disk.Dir{l.dir}, l.place.Clocks...) {
-		at, err := clockOf(d, root.Dev)
-		for err == nil && at != 0 && root.Ctime >= at && root.Ctime-at <= int64(disk.FineTick) {
-			time.Sleep(time.Duration(root.Ctime + 1 - at))
-			at, err = clockOf(d, root.Dev)
-		}
-		if err != nil && d == l.dir {
-			return 0, err
-		}
-		if err == nil && at != 0 {
-			return at, nil
-		}
-	}
-	return 0, nil
+// Coarse says that the times of the root's file system do not tell what was changed in the seconds before
+// a layer was made from what was changed since: they are whole seconds, or no change time is kept,
+// or the clock is not known. Who makes a layer then has to know from elsewhere what the files are.
+func (p *Place) Coarse() bool {
+	m, err := p.now(p.Dir)
+	return err != nil || m.Last != 0
 }
 
-// clockOf is the time before which a change on the file system dev has come before now, by
-// the clock that stamps the files of d; 0 where d does not tell.
-func clockOf(d disk.Dir, dev uint64) (int64, error) {
+// now reads the clock of the root's file system; a file can be made in own.
+func (p *Place) now(own disk.Dir) (moment, error) {
+	root, err := p.Root.Self()
+	if err != nil {
+		return moment{}, err
+	}
+	for _, d := range append([]disk.Dir{own}, p.Clocks...) {
+		m, err := momentOf(d, root.Dev)
+		if err != nil && d == own {
+			return moment{}, err
+		}
+		if err == nil && m != timeless {
+			return m, nil
+		}
+	}
+	return timeless, nil
+}
+
+// settled is now. If the root was changed within the last tick of a fine clock, as by a shell that has just made a file
+// in it for the command's output, nothing in the root could have a base; so it waits until the tick is over.
+func (l *Layer) settled() (m moment, err error) {
+	root, err := l.place.Root.Self()
+	if err != nil {
+		return m, err
+	}
+	m, err = l.place.now(l.dir)
+	for err == nil && m.Last == 0 && root.Ctime >= m.Settled && root.Ctime-m.Settled <= int64(disk.FineTick) {
+		time.Sleep(time.Duration(root.Ctime + 1 - m.Settled))
+		m, err = l.place.now(l.dir)
+	}
+	return m, err
+}
+
+// momentOf is now, by the clock that stamps the files of d; timeless where that is not the one of
+// the file system dev.
+func momentOf(d disk.Dir, dev uint64) (moment, error) {
 	self, err := d.Self()
 	if err != nil || self.Dev != dev {
-		return 0, err
+		return timeless, err
 	}
 	if keeps, err := disk.KeepsTimes(d); err != nil || !keeps {
-		return 0, err
+		return timeless, err
 	}
 	in, err := disk.Stamp(d)
 	if err != nil {
-		return 0, err
+		return timeless, err
 	}
-	return in.Ctime - int64(disk.TickOf(in.Ctime)), nil
+	tick := disk.TickOf(in.Ctime)
+	m := moment{Settled: in.Ctime - int64(tick)}
+	if tick == disk.CoarseTick {
+		m.Last = in.Ctime
+	}
+	return m, nil
 }
 
 // setBack says whether the clock was set back since the layer was made: then change times tell

@@ -329,3 +329,21 @@ func TestPublishTakenBackAndPruned(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(b.root, "made"))
 	require.Len(t, b.ran(), 1)
 }
+
+// TestIsolatedOnCoarseTimes: messages that change one file one right after the other all end well where no time
+// tells the work of the one before from an edit beside the next.
+func TestIsolatedOnCoarseTimes(t *testing.T) {
+	needsLayers(t)
+	now := time.Now().Truncate(time.Second).UnixNano()
+	for name, d := range map[string]disk.Disk{
+		"a second that does not end": disktest.Stamped(disk.OS, func(int64) int64 { return now }),
+		"no change times":            disktest.Stamped(disk.OS, nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, isolatedFiles("echo done >>log\n", map[string]string{".decree/inbox/b.md": "go\n", ".decree/inbox/c.md": "go\n", "log": ""}))
+			require.NoError(t, b.with(d, func(q *Queue) error { _, err := b.all(q); return err }))
+			require.Equal(t, "done\ndone\ndone\n", b.read("log"))
+			require.Len(t, b.done(), 3)
+		})
+	}
+}

@@ -51,7 +51,7 @@ func (r *Recorder) Enter(ctx context.Context, o EnterOptions) (*RunResult, error
 		Args: o.Args, Dir: o.Dir, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Env: o.Env, Attempts: 1, Grace: o.Grace, Signals: o.Signals,
 	}}}
 	defer u.close()
-	err = u.enter(o.Ref)
+	err = u.enter(beginning, o.Ref)
 	begun()
 	if err != nil {
 		r.auditFailure(opEnter, "", err)
@@ -67,7 +67,7 @@ func (r *Recorder) Enter(ctx context.Context, o EnterOptions) (*RunResult, error
 }
 
 // enter opens and marks the layer of the draft ref, and takes its lock and the lease.
-func (u *isolatedRun) enter(ref string) (err error) {
+func (u *isolatedRun) enter(ctx context.Context, ref string) (err error) {
 	r := u.r
 	if u.rec, err = r.draft(ref); err != nil {
 		return err
@@ -92,6 +92,11 @@ func (u *isolatedRun) enter(ref string) (err error) {
 	h.Run, h.Isolated = u.rec.ID, true
 	if u.release, err = r.project.Lease(u.rec.ID, h); err != nil {
 		return err
+	}
+	if u.mount != nil { // the tree is not seen through a clone
+		if err := u.openSights(ctx); err != nil {
+			return err
+		}
 	}
 	return u.layer.Enter()
 }
@@ -139,7 +144,7 @@ func (u *isolatedRun) workAgain(ctx context.Context) error {
 	}
 	res.Outside = nil
 	u.strangers(res)
-	rec, changes, notes, err := r.renewDraft(ctx, u.x, u.layer, u.rec)
+	rec, changes, notes, err := r.renewDraft(ctx, u.x, u.layer, u.rec, u.was)
 	if err != nil {
 		return u.notRenewed(err)
 	}
@@ -167,13 +172,13 @@ func (u *isolatedRun) notRenewed(err error) error {
 }
 
 // renewDraft has the record was tell what its layer has now. The notes are for who worked
-// in it.
-func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, was *history.Record) (rec *history.Record, changes []tree.Change, notes []string, err error) {
+// in it. seen tells what the tree had as that began.
+func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, was *history.Record, seen basesFrom) (rec *history.Record, changes []tree.Change, notes []string, err error) {
 	before, err := r.history.DiffChanges(was)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	found, err := r.collectAgain(ctx, x, l, was, before)
+	found, err := r.collectAgain(ctx, x, l, was, before, seen)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -204,8 +209,8 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, w
 
 // collectAgain is collectLayer for a layer whose draft has the changes before. What their
 // paths were when the run began is recorded, whatever the tree has by now.
-func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer, was *history.Record, before []tree.Change) (*layer.Collected, error) {
-	found, err := r.collectLayer(ctx, x, l, nil)
+func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer, was *history.Record, before []tree.Change, seen basesFrom) (*layer.Collected, error) {
+	found, err := r.collectLayer(ctx, x, l, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -320,7 +325,7 @@ func (c *recovery) entered(ctx context.Context) error {
 		if err := c.endNoted(l, what); err != nil {
 			return err
 		}
-		renewed, _, _, err := c.r.renewDraft(ctx, c.x, l, rec)
+		renewed, _, _, err := c.r.renewDraft(ctx, c.x, l, rec, nil)
 		if err != nil && ctx.Err() == nil { // it may be the draft's own trouble, and must not hold up others
 			c.add(nil, "draft %[1]s is as it was before a command worked in it: what its layer %[2]s has since cannot be recorded: %[3]v; 'decree enter %[1]s' shows it, and nothing but a discard removes it", draftName(rec), l.Path(), err)
 			return nil

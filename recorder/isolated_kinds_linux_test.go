@@ -90,15 +90,15 @@ func eachMechanism(t *testing.T, test func(t *testing.T, b *isolatedBench)) {
 	}
 }
 
-// mountedDisk is a file system of its own.
-func mountedDisk(t *testing.T, kind string) string {
+// mountedDisk is a file system of its own, made with options.
+func mountedDisk(t *testing.T, kind string, options ...string) string {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount")
 	}
 	image, at := filepath.Join(t.TempDir(), "image"), t.TempDir()
 	require.NoError(t, os.WriteFile(image, nil, 0o600))
 	require.NoError(t, os.Truncate(image, 400<<20))
-	for _, words := range [][]string{{"mkfs." + kind, image}, {"mount", "-o", "loop", image, at}} {
+	for _, words := range [][]string{append(append([]string{"mkfs." + kind}, options...), image), {"mount", "-o", "loop", image, at}} {
 		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
 			t.Skipf("%v: %v: %s", words, err, out)
 		}

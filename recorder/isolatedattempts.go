@@ -171,5 +171,8 @@ func (u *isolatedRun) freshLayer(ctx context.Context) error {
 	if err = errors.Join(err, u.place.Remove(u.rec.ID)); err != nil {
 		return err
 	}
+	if err := u.openSights(ctx); err != nil {
+		return err
+	}
 	return u.makeLayerBy(ctx, u.rec.ID, how)
 }

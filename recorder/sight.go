@@ -14,11 +14,15 @@ import (
 // tree, once, and reads nothing. A command that ends sooner ends the walk.
 
 // openSights opens the cache before the layer is made: what it has is older. A publish beside the
-// run changes directories, and what stood in these is known from the cache alone.
+// run changes directories, and what stood in these is known from the cache alone. Where times are too coarse to tell
+// what was changed before the command from what is changed beside it the tree is captured, and contents decide.
 func (u *isolatedRun) openSights(ctx context.Context) (err error) {
-	u.sights, err = capture.OpenSightings(u.r.project.Dir, u.r.project.Store)
-	if err != nil || !u.i.Known || !u.sights.Blind() {
+	if err := u.reopenSights(); err != nil {
 		return err
+	}
+	coarse := u.place.Coarse()
+	if !coarse && (!u.i.Known || !u.sights.Blind()) {
+		return nil
 	}
 	res, err := u.r.observe(ctx, u.x, look{phase: "recording", unlimited: true, skipUnreadable: true})
 	if err == nil {
@@ -27,7 +31,16 @@ func (u *isolatedRun) openSights(ctx context.Context) (err error) {
 	if err != nil {
 		return ctx.Err() // what cannot be captured keeps no isolated run from working
 	}
-	_ = u.sights.Close()
+	if err = u.reopenSights(); err == nil && coarse {
+		u.sights.Recall()
+	}
+	return err
+}
+
+func (u *isolatedRun) reopenSights() (err error) {
+	if u.sights != nil {
+		_ = u.sights.Close()
+	}
 	u.sights, err = capture.OpenSightings(u.r.project.Dir, u.r.project.Store)
 	return err
 }
@@ -55,6 +68,9 @@ func (u *isolatedRun) lookBeside(ctx context.Context) (begin, end func()) {
 
 // was says what path was when the run began, if that was seen. The store has its content.
 func (u *isolatedRun) was(path tree.Path) (*tree.Entry, bool) {
+	if u.sights == nil {
+		return nil, false
+	}
 	e, known := u.sights.Was(path)
 	if e == nil || e.Type == tree.Dir {
 		return e, known

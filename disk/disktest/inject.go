@@ -52,11 +52,31 @@ func InjectDirs(hook func(Step) Action, dirs ...disk.Dir) []disk.Dir {
 	return out
 }
 
+// Stamped returns d as a disk with another clock: a file's times are what stamp makes of them. Where
+// that is nil no change time is kept but the one of the last write, as on FAT.
+func Stamped(d disk.Disk, stamp func(int64) int64) disk.Disk {
+	see := func(in *disk.Info) { in.Ctime = in.Mtime }
+	if stamp != nil {
+		see = func(in *disk.Info) { in.Mtime, in.Ctime = stamp(in.Mtime), stamp(in.Ctime) }
+	}
+	return &injected{d, &counter{hook: func(Step) Action { return Action{} }, see: see, bare: stamp == nil}}
+}
+
 type counter struct {
 	mu   sync.Mutex
 	n    int
 	dead bool
 	hook func(Step) Action
+	see  func(*disk.Info) // what becomes of a file's facts; nil: nothing
+	bare bool             // the file system keeps no change times
+}
+
+// seen has facts looked at.
+func (c *counter) seen(in disk.Info, err error) (disk.Info, error) {
+	if err == nil && c.see != nil {
+		c.see(&in)
+	}
+	return in, err
 }
 
 // step asks the hook about the next step. torn is how much of a write happens
@@ -153,7 +173,15 @@ func named[T any](d *dir, op, name string, step func(string) (T, error)) (T, err
 	return made(d.c, op, d.at(name), false, func() (T, error) { return step(name) })
 }
 
-func (d *dir) Self() (disk.Info, error) { return made(d.c, "Self", d.Path(), false, d.Dir.Self) }
+func (d *dir) Self() (disk.Info, error) {
+	return d.c.seen(made(d.c, "Self", d.Path(), false, d.Dir.Self))
+}
+
+func (d *dir) FileSystem() disk.FileSystem {
+	fs := d.Dir.FileSystem()
+	fs.ChangeTimes, fs.Steady = fs.ChangeTimes && !d.c.bare, fs.Steady && !d.c.bare
+	return fs
+}
 func (d *dir) Origin() (disk.Origin, error) {
 	return made(d.c, "Origin", d.Path(), false, d.Dir.Origin)
 }
@@ -161,8 +189,10 @@ func (d *dir) List() ([]disk.Entry, error) { return made(d.c, "List", d.Path(), 
 func (d *dir) TryLock() (func() error, error) {
 	return made(d.c, "TryLock", d.Path(), false, d.Dir.TryLock)
 }
-func (d *dir) Locked() (bool, error)               { return made(d.c, "Locked", d.Path(), false, d.Dir.Locked) }
-func (d *dir) Stat(name string) (disk.Info, error) { return named(d, "Stat", name, d.Dir.Stat) }
+func (d *dir) Locked() (bool, error) { return made(d.c, "Locked", d.Path(), false, d.Dir.Locked) }
+func (d *dir) Stat(name string) (disk.Info, error) {
+	return d.c.seen(named(d, "Stat", name, d.Dir.Stat))
+}
 func (d *dir) Readlink(name string) (string, error) {
 	return named(d, "Readlink", name, d.Dir.Readlink)
 }
@@ -273,7 +303,9 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	return f.c.torn("WriteAt", f.path, p, func(p []byte) (int, error) { return f.File.WriteAt(p, off) })
 }
 
-func (f *file) Stat() (disk.Info, error) { return made(f.c, "FileStat", f.path, false, f.File.Stat) }
+func (f *file) Stat() (disk.Info, error) {
+	return f.c.seen(made(f.c, "FileStat", f.path, false, f.File.Stat))
+}
 
 func (f *file) Truncate(size int64) error {
 	return f.c.done("Truncate", f.path, func() error { return f.File.Truncate(size) })
