@@ -196,7 +196,7 @@ func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptio
 	}
 	if items := p.Conflicts(); len(items) > 0 {
 		r.nameLater(t, items)
-		return nil, &ConflictError{Verb: "publish", Subject: fmt.Sprintf("run %s began with", rec.ID), Items: items, Advice: publishAdvice(rec, o)}
+		return nil, &ConflictError{Verb: "publish", Subject: fmt.Sprintf("run %s began with", rec.ID), Items: items, Advice: publishAdvice(rec, o, items)}
 	}
 	if err := r.choose(ctx, p, t, o.Choose); err != nil {
 		return nil, err
@@ -241,7 +241,10 @@ func (r *Reader) planDraft(ctx context.Context, t *selection, o PublishOptions) 
 
 func baseless(noBase []tree.Path, path tree.Path) bool { return slices.Contains(noBase, path) }
 
-func publishAdvice(rec *history.Record, o PublishOptions) string {
+func publishAdvice(rec *history.Record, o PublishOptions, items []plan.Item) string {
+	if o.Force {
+		return inTheWay(items)
+	}
 	if o.Merge == plan.Off {
 		return fmt.Sprintf("see the edits with 'decree diff %[1]s --now', or keep them: 'decree publish --merge %[1]s'", rec.ID)
 	}

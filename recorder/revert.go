@@ -486,12 +486,15 @@ func (r *Recorder) refuse(t *selection, p *plan.Plan, o MoveOptions, d plan.Dire
 			subject = fmt.Sprintf("%s %s began with", noun(t.records[0]), t.records[0].ID)
 		}
 	}
-	return &ConflictError{Verb: verb(d), Subject: subject, Items: items, Advice: conflictAdvice(t, o, d)}
+	return &ConflictError{Verb: verb(d), Subject: subject, Items: items, Advice: conflictAdvice(t, o, d, items)}
 }
 
 // conflictAdvice is the next step that the options have not taken yet. What is no text,
 // or was made or deleted on both sides, cannot be marked.
-func conflictAdvice(t *selection, o MoveOptions, d plan.Direction) string {
+func conflictAdvice(t *selection, o MoveOptions, d plan.Direction, items []plan.Item) string {
+	if o.Force {
+		return inTheWay(items)
+	}
 	ref := t.records[0].ID
 	look := fmt.Sprintf("see the edits with 'decree diff %s --now'", ref)
 	if t.foreign {
@@ -515,6 +518,15 @@ func conflictAdvice(t *selection, o MoveOptions, d plan.Direction) string {
 		return look + ", " + next
 	}
 	return look + "; " + next
+}
+
+// inTheWay is the next step where even --force leaves what is at the paths: it stands where directories have to be.
+func inTheWay(items []plan.Item) string {
+	var paths []tree.Path
+	for _, it := range items {
+		paths = append(paths, it.Path)
+	}
+	return fmt.Sprintf("not even --force removes that: move %s out of the way, and repeat the command", some(paths))
 }
 
 func noun(rec *history.Record) string {
