@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -289,7 +290,7 @@ func mountHint(err error) string {
 // rightsHint is the next step where something in .decree may not be written: a
 // container or another user left it there, or it is immutable.
 func rightsHint(err error) string {
-	if advice := project.SealedAdvice(err); advice != "" {
+	if advice := cmp.Or(project.SealedAdvice(err), project.UnmappedAdvice(err)); advice != "" {
 		return advice + "; then run this again"
 	}
 	advice := project.RightsAdvice(err)

@@ -159,9 +159,21 @@ func Asks(err error) bool {
 // finds neither a project.json nor a store that remembers the root.
 var ErrNoProject = errors.New("no decree project")
 
+// UnmappedAdvice says what helps where err is the kernel's answer to a change of a file whose user or group has no number in the user
+// namespace of its file system, or by such a user; "" for other errors.
+func UnmappedAdvice(err error) string {
+	if !errors.Is(err, syscall.EOVERFLOW) {
+		return ""
+	}
+	return "a user or group has no number in this container or mount: work outside of it, or have it map everybody whose files the tree has"
+}
+
 // RightsAdvice says what gives .decree back to its user where err is that something in
 // it may not be written, as an immutable file; "" for other errors.
 func RightsAdvice(err error) string {
+	if advice := UnmappedAdvice(err); advice != "" {
+		return advice
+	}
 	if advice := SealedAdvice(err); advice != "" {
 		return advice
 	}

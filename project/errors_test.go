@@ -3,6 +3,8 @@ package project
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,4 +31,11 @@ func TestAsks(t *testing.T) {
 	require.True(t, Asks(fmt.Errorf("outer: %w", &Error{Kind: Refused, Asks: true})))
 	require.False(t, Asks(&Error{Kind: Refused, Advice: "or say --yes"}), "a hint is no question")
 	require.False(t, Asks(nil))
+}
+
+// TestUnmapped: the kernel's words for a user without a number say nothing to anybody; the advice does.
+func TestUnmapped(t *testing.T) {
+	err := fmt.Errorf("not put back: %w", &fs.PathError{Op: "rename", Path: "/tree/a", Err: syscall.EOVERFLOW})
+	require.Contains(t, RightsAdvice(err), "has no number in this container or mount: work outside of it")
+	require.Empty(t, UnmappedAdvice(&fs.PathError{Op: "rename", Path: "/tree/a", Err: syscall.EACCES}))
 }
