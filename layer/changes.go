@@ -87,6 +87,7 @@ type OuterRules struct {
 // A Tally counts what of the layer is no Change.
 type Tally struct {
 	Git     int         // files in a .git, with what was deleted there
+	Repos   []tree.Path // each .git that has them
 	Ignored int         // files that ignore rules leave out, the same
 	Special []tree.Path // sockets, pipes and devices
 	Unread  []tree.Path // directories of the layer that could not be read, and all below
@@ -95,7 +96,7 @@ type Tally struct {
 
 // Changes calls visit for each path that the layer has otherwise than the root, a
 // directory before what is in it, else in byte order of the names. visit's error ends the
-// walk and is returned. No process may work in the layer.
+// walk and is returned; nil: only the tally is wanted. No process may work in the layer.
 func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change) error) (Tally, error) {
 	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, known: o.Known, maxFile: o.MaxFile, git: o.git, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
 	root, err := l.place.Root.Self()
@@ -285,7 +286,9 @@ func (w *walk) leftOut(l *level, e *entry) (bool, error) {
 		return true, nil
 	case ".git":
 		n, err := w.gitFiles(l, e)
-		w.tally.Git += n
+		if n > 0 {
+			w.tally.Git, w.tally.Repos = w.tally.Git+n, append(w.tally.Repos, e.path)
+		}
 		return true, err
 	}
 	for _, in := range []*disk.Info{e.has, e.had} {
@@ -443,7 +446,7 @@ func (w *walk) filesIn(dir disk.Dir, name string) (n int, err error) {
 func (w *walk) tell(l *level, e *entry) error {
 	c := &Change{Path: e.path, Before: e.old, After: e.after, w: w, l: l, name: e.name, seen: e.had}
 	switch {
-	case e.old == nil && e.after == nil:
+	case w.visit == nil, e.old == nil && e.after == nil:
 		return nil
 	case w.tooLarge(e):
 		w.tally.Large = append(w.tally.Large, e.path)

@@ -674,18 +674,12 @@ func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer,
 
 // collectUpTo is collectLayer for a disk that has no room for files above most bytes; 0: it has.
 func (r *Recorder) collectUpTo(ctx context.Context, most int64, x *writing, l *layer.Layer, was basesFrom) (*layer.Collected, error) {
-	exclude, err := r.project.Stores(r.opt.Where)
+	changes, err := r.layerOptions()
 	if err != nil {
 		return nil, err
 	}
-	outer, err := r.project.GitExcludes(r.opt.Where)
-	if err != nil {
-		return nil, err
-	}
-	o := layer.CollectOptions{Writer: x.w, ChangeOptions: layer.ChangeOptions{Exclude: exclude, Known: was, MaxFile: r.project.Config.MaxFile}}
-	for _, f := range outer {
-		o.Outer = append(o.Outer, layer.OuterRules(f))
-	}
+	o := layer.CollectOptions{Writer: x.w, ChangeOptions: changes}
+	o.Known = was
 	noRoom := most > 0 && (o.MaxFile == 0 || most < o.MaxFile)
 	if noRoom {
 		o.MaxFile = most
@@ -695,6 +689,19 @@ func (r *Recorder) collectUpTo(ctx context.Context, most int64, x *writing, l *l
 		found.NoRoom = noRoom && len(found.Tally.Large) > 0
 	}
 	return found, err
+}
+
+// layerOptions say what counts as a change of a layer.
+func (r *Recorder) layerOptions() (o layer.ChangeOptions, err error) {
+	o.MaxFile = r.project.Config.MaxFile
+	if o.Exclude, err = r.project.Stores(r.opt.Where); err != nil {
+		return o, err
+	}
+	outer, err := r.project.GitExcludes(r.opt.Where)
+	for _, f := range outer {
+		o.Outer = append(o.Outer, layer.OuterRules(f))
+	}
+	return o, err
 }
 
 // layerNotes say what of the layer is not in the draft, and what stands in a publish's way.

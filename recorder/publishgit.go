@@ -26,8 +26,10 @@ import (
 // What a run commits lies in the .git of its layer: objects, which are only ever added, and
 // refs that name them. A publish with git copies the objects first, and moves the refs last,
 // when the files are in the tree; the layer is marked in between, so that a recovery moves
-// them where the process died. Nothing of .git that could execute something, as its hooks and
-// its config, is brought. No git program is run.
+// them where the process died, and leaves alone what has come to them since. Nothing of .git that
+// could execute something, as its hooks and its config, is brought. What a run did in another
+// repository below the root, or in what is no object and no ref, stays in the layer, and so does
+// the layer. No git program is run.
 
 // gitWork is what the layer of a draft has in .git that a publish can bring.
 type gitWork struct {
@@ -35,7 +37,19 @@ type gitWork struct {
 	refs    []gitRef          // HEAD too, in byte order of their names
 	logs    map[string][]byte // the logs of refs, by their paths below .git
 	index   []byte            // what git has staged; nil: as it is in the tree
-	left    []string
+	left    []string          // what is not brought and can be done without, below .git
+	kept    []string          // what is not brought and is nowhere but in the layer, from the root on
+	shallow bool              // other commits than in the tree have parents that are not there
+}
+
+// stays says whether the run has made something that comes with git alone, or not at all.
+func (g *gitWork) stays() bool { return len(g.refs) > 0 || len(g.kept) > 0 }
+
+// keep notes something that only the layer has.
+func (g *gitWork) keep(what string) {
+	if !slices.Contains(g.kept, what) {
+		g.kept = append(g.kept, what)
+	}
 }
 
 // gitRef is a ref that the run has moved.
@@ -57,20 +71,38 @@ var (
 	gitRefName = regexp.MustCompile(`^refs(?:/[^./\x00-\x20\x7f~^:?*\[\\][^/\x00-\x20\x7f~^:?*\[\\]*)+$`)
 	gitNoRef   = regexp.MustCompile(`\.\.|\.lock(?:/|$)`)
 	// gitOwn are files that git makes anew, or that say something of what it did last alone.
-	gitOwn = regexp.MustCompile(`^(?:objects/.*|.*\.lock|[A-Z]+_(?:HEAD|MSG)|ORIG_HEAD|gc\.(?:log|pid)|info/refs|COMMIT_EDITMSG)$`)
+	gitOwn = regexp.MustCompile(`^(?:objects/.*|.*\.lock|[A-Z]+_(?:HEAD|MSG|EDITMSG)|MERGE_(?:MODE|RR)|AUTO_MERGE|gc\.(?:log|pid)|info/refs)$`)
+	// gitSetting are files that hold no work of a run.
+	gitSetting = regexp.MustCompile(`^(?:(?:hooks|info|branches|logs|rr-cache)/.*|config(?:\.worktree)?|description|index|sharedindex\..*|fsmonitor--daemon.*)$`)
 )
 
-// gitWorkOf reads what the layer has in the root's .git.
+// gitWorkOf reads what the layer has in the root's .git, and names the other repositories that
+// its run has changed.
 func (r *Recorder) gitWorkOf(ctx context.Context, l *layer.Layer) (*gitWork, error) {
-	live, err := r.project.Dir.OpenDir(gitDir)
-	if isMissing(err) || errors.Is(err, syscall.ENOTDIR) {
-		return &gitWork{}, nil // what a file names lies elsewhere, and was changed there
-	}
+	o, err := r.layerOptions()
 	if err != nil {
 		return nil, err
 	}
+	tally, err := l.Changes(ctx, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	work := &gitWork{objects: map[string]bool{}, logs: map[string][]byte{}}
+	live, err := r.project.Dir.OpenDir(gitDir)
+	none := isMissing(err) || errors.Is(err, syscall.ENOTDIR) // what a file names lies elsewhere, and was changed there
+	if err != nil && !none {
+		return nil, err
+	}
+	for _, at := range tally.Repos {
+		if none || at != gitDir {
+			work.keep(string(at))
+		}
+	}
+	if none {
+		return work, nil
+	}
 	defer live.Close()
-	g := &gitReader{live: live, layer: l, work: &gitWork{objects: map[string]bool{}, logs: map[string][]byte{}}, loose: map[string]string{}}
+	g := &gitReader{live: live, layer: l, work: work, loose: map[string]string{}}
 	if g.packed, g.packedAt, err = readPacked(live); err != nil {
 		return nil, err
 	}
@@ -126,9 +158,23 @@ func (g *gitReader) visit(c *layer.Change) error {
 	case strings.HasPrefix(name, "logs/") && text != nil:
 		g.work.logs[name] = text
 	default:
-		g.work.left = append(g.work.left, name)
+		g.other(c, name)
 	}
 	return nil
+}
+
+// other notes what is not brought.
+func (g *gitReader) other(c *layer.Change, name string) {
+	if c.Equal {
+		return
+	}
+	if gitSetting.MatchString(name) {
+		g.work.left = append(g.work.left, name)
+		return
+	}
+	first, _, _ := strings.Cut(name, "/")
+	g.work.keep(path.Join(gitDir, first))
+	g.work.shallow = g.work.shallow || name == "shallow"
 }
 
 // indexed takes the layer's index, unless the live one has been written since the run began:
@@ -283,7 +329,7 @@ func placeOf(git disk.Dir, name string, making bool) (p gitPlace, err error) {
 		}
 		var next disk.Dir
 		if making {
-			next, err = project.MakeDir(p.Dir, part, 0o755)
+			next, err = makeGitDir(p.Dir, part)
 		} else {
 			next, err = p.OpenDir(part)
 		}
@@ -293,6 +339,20 @@ func placeOf(git disk.Dir, name string, making bool) (p gitPlace, err error) {
 		p.Dir, p.close = next, func() { next.Close() }
 	}
 	return p, nil
+}
+
+// makeGitDir is project.MakeDir, durably: no ref may outlive what it names.
+func makeGitDir(dir disk.Dir, name string) (disk.Dir, error) {
+	_, missing := dir.Stat(name)
+	made, err := project.MakeDir(dir, name, 0o755)
+	if err != nil || !isMissing(missing) {
+		return made, err
+	}
+	if err := dir.Sync(); err != nil {
+		made.Close()
+		return nil, err
+	}
+	return made, nil
 }
 
 // readRef reads a ref's own file, "" and nil for none.
@@ -334,8 +394,13 @@ func parsePacked(text []byte) map[string]string {
 	return out
 }
 
-// conflict refuses refs that somebody else may have moved.
+// conflict refuses refs that somebody else may have moved, and commits whose parents would be missing.
 func (g *gitWork) conflict(rec *history.Record) error {
+	if g.shallow {
+		return &project.Error{Kind: project.Refused, State: project.Unchanged,
+			Msg:    "the run has fetched commits without all their parents: .git/shallow of the draft is another one than the tree's",
+			Advice: fmt.Sprintf("publish the files alone with 'decree publish %[1]s', or get the parents first: 'decree enter %[1]s -- git fetch --unshallow'", draftName(rec))}
+	}
 	var moved []string
 	for _, ref := range g.refs {
 		if ref.moved {
@@ -390,12 +455,17 @@ func (r *Recorder) planGit(ctx context.Context, rec *history.Record, l *layer.La
 	if err != nil {
 		return nil, err
 	}
+	if len(g.kept) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("not published, and nowhere but in the layer of draft %[1]s, which stays: %[2]s; 'decree enter %[1]s' shows it", draftName(rec), some(g.kept)))
+	}
 	if !o.WithGit {
-		if p.stays = len(g.refs) > 0; p.stays {
+		p.stays = g.stays()
+		if len(g.refs) > 0 {
 			p.notes = append(p.notes, fmt.Sprintf("not published: %s in .git; 'decree publish --with-git %s' brings the commits too", g.names(), draftName(rec)))
 		}
 		return p, nil
 	}
+	p.stays = len(g.kept) > 0
 	if err := g.conflict(rec); err != nil {
 		return nil, err
 	}
@@ -446,7 +516,7 @@ func (r *Recorder) gitStays(rec *history.Record) bool {
 	}
 	defer free()
 	g, err := r.gitWorkOf(context.Background(), l)
-	return err != nil || len(g.refs) > 0
+	return err != nil || g.stays()
 }
 
 // bringObjects copies the objects that the tree's .git lacks, durably.
