@@ -3,6 +3,7 @@ package layer
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"path"
 
@@ -41,12 +42,29 @@ func (l *Layer) Old(in disk.Info) (bool, error) {
 // gitName is the file of a publish that brings what is in .git too.
 const gitName = "git"
 
-// MarkGit notes that what the layer has in .git is being published; after a death it has to
-// be finished. It is not flushed: it is of the layer, which a power failure may take as well.
-func (l *Layer) MarkGit() error { return l.mark(gitName) }
+// MarkGit notes, durably, what of the layer's .git is being published; after a death it has to be
+// finished by that note.
+func (l *Layer) MarkGit(note []byte) error {
+	return disk.Replace(l.dir, gitName, disk.Replacement{Perm: 0o600, Flush: true}, func(f disk.File) error {
+		_, err := f.Write(note)
+		return err
+	})
+}
 
-// GitMarked says whether MarkGit was called, and UnmarkGit not since.
-func (l *Layer) GitMarked() (bool, error) { return l.marked(gitName) }
+// GitMark is the note if MarkGit was called, and UnmarkGit not since.
+func (l *Layer) GitMark() (note []byte, marked bool, err error) {
+	f, err := l.dir.Open(gitName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	const most = 64 << 20
+	note, err = io.ReadAll(io.LimitReader(f, most))
+	return note, err == nil, err
+}
 
 // UnmarkGit takes the mark away.
 func (l *Layer) UnmarkGit() error { return l.unmark(gitName) }

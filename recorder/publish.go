@@ -89,7 +89,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if err := r.confirmPublish(b.plan, o); err != nil {
 		return nil, err
 	}
-	if err := b.git.begin(ctx); err != nil {
+	if err := b.beginGit(ctx); err != nil {
 		return nil, err
 	}
 	cache := newContentCache()
@@ -169,8 +169,7 @@ func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error)
 // nothingToMove ends a publish to a tree that has it all already.
 func (b *publication) nothingToMove() error {
 	if b.fate.State != history.DraftPublished {
-		b.res.Notes = append(b.res.Notes, b.git.end()...)
-		return nil
+		return b.moveGit()
 	}
 	if err := b.r.history.SetDrafts([]string{b.rec.ID}, b.fate.State); err != nil {
 		return err
@@ -180,8 +179,34 @@ func (b *publication) nothingToMove() error {
 
 // end follows the record of a publish: what git has of it, and the layer.
 func (b *publication) end() error {
-	b.res.Notes = append(b.res.Notes, b.git.end()...)
+	if err := b.moveGit(); err != nil {
+		return err
+	}
 	return b.r.dropLayer(b.rec, b.fate.State)
+}
+
+// beginGit brings what does no harm should the publish not be made.
+func (b *publication) beginGit(ctx context.Context) error {
+	before := len(b.rec.Draft.By)
+	if b.plan.Empty() {
+		before = -1
+	}
+	return b.git.begin(ctx, before)
+}
+
+// moveGit moves the refs. A draft of which one is left is published in part, so that its layer,
+// where the ref is, stays.
+func (b *publication) moveGit() error {
+	notes, whole := b.git.move()
+	b.res.Notes = append(b.res.Notes, notes...)
+	if !whole && b.fate.State == history.DraftPublished {
+		b.fate.State = history.DraftPartly
+		if err := b.r.publishedInPart(b.rec); err != nil {
+			return err
+		}
+		b.res.Notes = append(b.res.Notes, fmt.Sprintf("the layer of draft %s stays", draftName(b.rec)))
+	}
+	return b.git.end()
 }
 
 // planPublish plans as an apply does, and refuses what is not as the run began with it.

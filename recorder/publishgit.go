@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"compress/zlib"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -482,27 +483,35 @@ func (r *Recorder) planGit(ctx context.Context, rec *history.Record, l *layer.La
 	return p, nil
 }
 
-// begin brings the objects, and marks the layer.
-func (p *gitPublish) begin(ctx context.Context) error {
+// begin brings the objects, and marks the layer; before is the mark's.
+func (p *gitPublish) begin(ctx context.Context, before int) error {
 	if p.work == nil {
 		return nil
 	}
 	if err := p.r.bringObjects(ctx, p.l, p.work); err != nil {
 		return &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("the objects of .git: %w", err), State: project.Unchanged}
 	}
-	return p.l.MarkGit()
+	note, err := encodeMark(before, p.work.refs)
+	if err != nil {
+		return err
+	}
+	return p.l.MarkGit(note)
 }
 
-// end moves the refs; the files are in the tree.
-func (p *gitPublish) end() []string {
+// move moves the refs; the files are in the tree. It says whether all are as they are to be.
+func (p *gitPublish) move() (notes []string, whole bool) {
+	if p.work == nil {
+		return nil, true
+	}
+	return p.r.bringRefs(p.l, p.work, false)
+}
+
+// end takes away the mark.
+func (p *gitPublish) end() error {
 	if p.work == nil {
 		return nil
 	}
-	notes := p.r.bringRefs(p.l, p.work, false)
-	if err := p.l.UnmarkGit(); err != nil {
-		notes = append(notes, err.Error())
-	}
-	return notes
+	return p.l.UnmarkGit()
 }
 
 // gitStays says whether the draft's layer has commits that are in the tree's .git not.
@@ -546,7 +555,12 @@ func (r *Recorder) bringObjects(ctx context.Context, l *layer.Layer, g *gitWork)
 			return err
 		}
 	}
-	return nil
+	objects, err := live.OpenDir("objects")
+	if err != nil {
+		return err
+	}
+	defer objects.Close()
+	return objects.Sync() // a directory in it may be one that a dead process made
 }
 
 // copyGitObject copies one file, if there is none of the name.
@@ -567,26 +581,29 @@ func copyGitObject(c *layer.Change, to gitPlace) error {
 
 // refMover moves what a publish moves in the tree's .git.
 type refMover struct {
-	live  disk.Dir
-	again bool // a process has died in it
+	*gitReader      // of the tree's and the layer's commits
+	again      bool // a process has died in it
 }
 
 // bringRefs moves the refs, and what goes with them. What has come in between is told, and
-// left as it is.
-func (r *Recorder) bringRefs(l *layer.Layer, g *gitWork, again bool) (notes []string) {
+// left as it is. whole says that no ref was left.
+func (r *Recorder) bringRefs(l *layer.Layer, g *gitWork, again bool) (notes []string, whole bool) {
 	live, err := r.project.Dir.OpenDir(gitDir)
 	if err != nil {
-		return nil
+		return []string{fmt.Sprintf("no ref was moved in .git: %v", err)}, len(g.refs) == 0
 	}
 	defer live.Close()
-	m := &refMover{live, again}
+	m := &refMover{&gitReader{live: live, layer: l}, again}
 	left := func(name string, err error, more string) {
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("%s of .git is left as it is: %v%s", name, err, more))
 		}
 	}
+	whole = true
 	for _, ref := range g.refs {
-		left(ref.name, m.moveRef(ref), "; in the draft it was "+cmp.Or(ref.is, "deleted"))
+		err := m.moveRef(ref)
+		left(ref.name, err, "; in the draft it was "+cmp.Or(ref.is, "deleted"))
+		whole = whole && err == nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.logs)) {
 		left(name, extendLog(live, name, g.logs[name]), "")
@@ -594,7 +611,7 @@ func (r *Recorder) bringRefs(l *layer.Layer, g *gitWork, again bool) (notes []st
 	if g.index != nil {
 		left("the index", m.replaceIndex(l, g.index), "; 'git reset' makes it that of HEAD")
 	}
-	return notes
+	return notes, whole
 }
 
 var errMoved = errors.New("somebody else has just changed it")
@@ -615,6 +632,8 @@ func (m *refMover) moveRef(ref gitRef) error {
 		switch {
 		case err != nil || now == ref.is:
 			return false, err
+		case now != ref.was && ref.is != "" && m.descends(now, ref.is):
+			return false, nil // it was moved, and somebody has gone on from there
 		case now != ref.was:
 			return false, errMoved
 		case ref.is != "":
@@ -725,7 +744,41 @@ func extendLog(live disk.Dir, name string, text []byte) error {
 	})
 }
 
-// finishGit moves the refs of a publish whose decree died when the files were in the tree.
+// A gitMark is what a layer is marked with while a publish brings what it has in .git: a recovery
+// moves the refs by it, and not by what the tree and the layer have by then.
+type gitMark struct {
+	// Before is how many records had published of the draft before, by which it is known whether the
+	// publish is one; -1: it is none, as there was no file to be moved.
+	Before int       `json:"before"`
+	Refs   []gitMove `json:"refs"`
+}
+
+// A gitMove is a gitRef. A name may be any bytes.
+type gitMove struct {
+	Name []byte `json:"name"`
+	Was  []byte `json:"was"`
+	Is   []byte `json:"is"`
+}
+
+// encodeMark is the mark of a publish of refs.
+func encodeMark(before int, refs []gitRef) ([]byte, error) {
+	m := gitMark{Before: before}
+	for _, ref := range refs {
+		m.Refs = append(m.Refs, gitMove{[]byte(ref.name), []byte(ref.was), []byte(ref.is)})
+	}
+	return json.Marshal(m)
+}
+
+func decodeMark(note []byte) (before int, refs []gitRef, err error) {
+	var m gitMark
+	err = json.Unmarshal(note, &m)
+	for _, ref := range m.Refs {
+		refs = append(refs, gitRef{name: string(ref.Name), was: string(ref.Was), is: string(ref.Is)})
+	}
+	return m.Before, refs, err
+}
+
+// finishGit moves the refs of each publish whose decree died when the files were in the tree.
 func (c *recovery) finishGit(ctx context.Context) error {
 	return c.r.eachLayer(func(place *layer.Place, name string) error {
 		l, err := place.Open(name)
@@ -736,21 +789,53 @@ func (c *recovery) finishGit(ctx context.Context) error {
 			return nil //nolint:nilerr // tidyLayers looks at it
 		}
 		defer l.Close()
-		if is, err := l.GitMarked(); err != nil || !is {
+		note, marked, err := l.GitMark()
+		if err != nil || !marked {
 			return err
 		}
 		rec, err := c.r.history.Get(name)
-		if err != nil {
+		if err != nil || rec.Draft == nil {
 			return nil //nolint:nilerr // the same
 		}
-		if !rec.Draft.Waits() {
-			g, err := c.r.gitWorkOf(ctx, l)
-			if err != nil {
-				return err
-			}
-			notes := append([]string{fmt.Sprintf("the publish of draft %s was finished in .git: %s", draftName(rec), g.names())}, c.r.bringRefs(l, g, true)...)
-			c.add(nil, "%s", strings.Join(notes, "; "))
+		if err := c.finishGitOf(ctx, l, rec, note); err != nil {
+			return err
 		}
 		return l.UnmarkGit()
 	})
+}
+
+// finishGitOf is finishGit for one draft. What cannot be finished stays in its layer.
+func (c *recovery) finishGitOf(ctx context.Context, l *layer.Layer, rec *history.Record, note []byte) error {
+	before, refs, err := decodeMark(note)
+	if rec.Draft.Waits() && (err != nil || before >= 0 && len(rec.Draft.By) <= before) {
+		return nil // the publish was not made
+	}
+	if err != nil {
+		c.add(nil, "the publish of draft %[1]s was not finished in .git, as its mark cannot be read (%[2]v): its layer stays, and 'decree publish --with-git %[1]s' does it", draftName(rec), err)
+		return c.r.publishedInPart(rec)
+	}
+	work, err := c.r.gitWorkOf(ctx, l)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	notes := []string{}
+	if err != nil { // that of the refs has nothing to do with it
+		work, notes = &gitWork{}, []string{fmt.Sprintf("its logs and its index are left as they are: %v", err)}
+	}
+	work.refs = refs
+	moved, whole := c.r.bringRefs(l, work, true)
+	notes = slices.Concat([]string{fmt.Sprintf("the publish of draft %s was finished in .git: %s", draftName(rec), work.names())}, notes, moved)
+	if !whole {
+		notes = append(notes, fmt.Sprintf("the layer of draft %s stays", draftName(rec)))
+	}
+	c.add(nil, "%s", strings.Join(notes, "; "))
+	if whole || rec.Draft.Waits() {
+		return nil
+	}
+	return c.r.publishedInPart(rec)
+}
+
+// publishedInPart has a draft wait whose files are published, and of whose .git something is left.
+func (r *Recorder) publishedInPart(rec *history.Record) error {
+	return r.history.SetDrafts([]string{rec.ID}, history.DraftPartly)
 }

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"decree/disk"
+	"decree/disk/disktest"
 	"decree/history"
 )
 
@@ -85,4 +88,113 @@ func TestPublishGitShallow(t *testing.T) {
 	require.NoError(t, b.publish())
 	require.True(t, b.waits())
 	require.NotEmpty(t, b.layerDir())
+}
+
+// diesBeforeRefs publishes with git, and dies when the record's line is written and no ref moved.
+func (b *isolatedBench) diesBeforeRefs() {
+	b.t.Helper()
+	s := &sweep{bench: b.bench, t: b.t}
+	died := false
+	err := s.try(disktest.Inject(disk.OS, func(s disktest.Step) disktest.Action {
+		died = died || s.Write && strings.HasSuffix(s.Path, "/.git/HEAD.decree.lock")
+		return disktest.Action{Die: died}
+	}), func(r *Recorder) error {
+		_, err := r.Publish(context.Background(), PublishOptions{WithGit: true})
+		return err
+	})
+	require.Error(b.t, err)
+	require.True(b.t, died)
+}
+
+// recovers has a recovery do what is to be done, and returns what it says.
+func (b *isolatedBench) recovers() string {
+	b.t.Helper()
+	var said []string
+	for _, done := range with(b.bench, func(r *Recorder) ([]Recovered, error) { return r.Recover(context.Background(), false) }) {
+		said = append(said, done.What)
+	}
+	return strings.Join(said, "\n")
+}
+
+// TestPublishGitDiesAndAPersonCommits: what has come to a ref since the death is a person's, and
+// stays. What the draft had there stays in its layer.
+func TestPublishGitDiesAndAPersonCommits(t *testing.T) {
+	b := commitBench(t, IsolatedOptions{Copy: true})
+	b.diesBeforeRefs()
+	b.sh(b.root, "git commit -q --allow-empty -m mine; git tag mine; git checkout -q -b theirs; git pack-refs --all")
+	said := b.recovers()
+	assert.Contains(t, said, "HEAD of .git is left as it is")
+	assert.Contains(t, said, "refs/heads/main of .git is left as it is")
+	assert.Equal(t, "mine\nfirst", b.git("log", "--format=%s", "main"))
+	assert.Equal(t, "refs/heads/theirs", b.git("symbolic-ref", "HEAD"))
+	assert.Equal(t, "refs/heads/main\nrefs/heads/new\nrefs/heads/theirs\nrefs/tags/mine\nrefs/tags/v1\nrefs/tags/v2", b.git("for-each-ref", "--format=%(refname)"))
+	assert.Empty(t, b.git("fsck", "--full", "--strict"))
+	require.True(t, b.waits())
+	require.NotEmpty(t, b.layerDir())
+	assert.Empty(t, b.recovers(), "it is said once")
+}
+
+// TestPublishGitDiesAndTheLayerIsDamaged: the mark knows where the refs go, so that what the
+// layer has by now is in no command's way.
+func TestPublishGitDiesAndTheLayerIsDamaged(t *testing.T) {
+	b := commitBench(t, IsolatedOptions{Copy: true})
+	b.diesBeforeRefs()
+	require.NoError(t, os.WriteFile(filepath.Join(b.layerDir(), "tree", ".git", "refs", "heads", "new"), make([]byte, 41), 0o644))
+	b.recovers()
+	assert.Equal(t, "second\nfirst", b.git("log", "--format=%s", "new"))
+	assert.Equal(t, "refs/heads/new", b.git("symbolic-ref", "HEAD"))
+}
+
+// TestPublishGitDiesAndTheMarkIsLost: then nothing is moved, and the draft waits with its layer.
+func TestPublishGitDiesAndTheMarkIsLost(t *testing.T) {
+	b := commitBench(t, IsolatedOptions{Copy: true})
+	b.diesBeforeRefs()
+	require.NoError(t, os.Truncate(filepath.Join(b.layerDir(), "git"), 0))
+	assert.Contains(t, b.recovers(), "publish --with-git")
+	assert.Equal(t, "first", b.git("log", "--format=%s"))
+	require.True(t, b.waits())
+	with(b.bench, func(r *Recorder) (*MoveResult, error) {
+		return r.Publish(context.Background(), PublishOptions{WithGit: true})
+	})
+	assert.Equal(t, "second\nfirst", b.git("log", "--format=%s", "new"))
+	require.Empty(t, b.layerDir())
+}
+
+// TestPublishGitRefInTheWay: the layer of a ref that cannot be moved stays.
+func TestPublishGitRefInTheWay(t *testing.T) {
+	b := commitBench(t, IsolatedOptions{Copy: true})
+	b.sh(b.root, "git branch new/er")
+	res := with(b.bench, func(r *Recorder) (*MoveResult, error) {
+		return r.Publish(context.Background(), PublishOptions{WithGit: true})
+	})
+	assert.Contains(t, strings.Join(res.Notes, "\n"), "refs/heads/new of .git is left as it is")
+	require.True(t, b.waits())
+	require.NotEmpty(t, b.layerDir())
+	b.sh(b.root, "git branch -D -q new/er")
+	with(b.bench, func(r *Recorder) (*MoveResult, error) {
+		return r.Publish(context.Background(), PublishOptions{WithGit: true})
+	})
+	assert.Equal(t, "second\nfirst", b.git("log", "--format=%s", "new"))
+}
+
+// TestPublishGitFlushesDirectories: a ref must not outlive a power failure that takes what it names.
+func TestPublishGitFlushesDirectories(t *testing.T) {
+	b := commitBench(t, IsolatedOptions{Copy: true})
+	made := map[string]bool{}
+	s := &sweep{bench: b.bench, t: t}
+	require.NoError(t, s.try(disktest.Inject(disk.OS, func(s disktest.Step) disktest.Action {
+		dir := filepath.Dir(s.Path)
+		switch {
+		case s.Op == "Mkdir" && strings.HasSuffix(dir, "/.git/objects"):
+			made[dir] = true
+		case s.Op == "Sync":
+			delete(made, s.Path)
+		case strings.HasSuffix(s.Path, "/.git/HEAD.decree.lock"):
+			assert.Empty(t, made, "not flushed when refs are moved")
+		}
+		return disktest.Action{}
+	}), func(r *Recorder) error {
+		_, err := r.Publish(context.Background(), PublishOptions{WithGit: true})
+		return err
+	}))
 }
