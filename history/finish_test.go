@@ -48,7 +48,7 @@ func TestLifeOfARun(t *testing.T) {
 	old := w.checkpoint()
 	o := w.begin()
 	id := o.Record.ID
-	require.NoError(t, w.SetLeader(id, map[string]int{"pgid": 42}))
+	require.NoError(t, w.SetLeader(id, map[string]int{"pgid": 42}, false))
 
 	w.reopen() // another process looks
 	open, bad, err := w.ListOpen()

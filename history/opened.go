@@ -249,9 +249,9 @@ func (h *History) OpenSince() (since store.Mark, err error) {
 
 // SetLeader writes v, which tells a recovery whether the record's command still
 // lives, beside its open record. The command is executed only when this has
-// returned nil, so without it none was. It is not flushed: it says nothing after
+// returned nil, so without it none was. Unless it is flushed that says nothing after
 // a power loss, which no command survives.
-func (h *History) SetLeader(id string, v any) error {
+func (h *History) SetLeader(id string, v any, flush bool) error {
 	dir, err := h.makeOpenDir()
 	if err != nil {
 		return err
@@ -261,7 +261,25 @@ func (h *History) SetLeader(id string, v any) error {
 	if err != nil {
 		return err
 	}
-	return project.ReplaceFile(dir, id+leaderMark, append(data, '\n'), project.PrivateFile, false)
+	return project.ReplaceFile(dir, id+leaderMark, append(data, '\n'), project.PrivateFile, flush)
+}
+
+// HasLeader says whether SetLeader was called for the record, also where a power loss has made
+// what cannot be read of it.
+func (h *History) HasLeader(id string) (bool, error) {
+	dir, err := h.p.Store.OpenDir(openDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	_, err = dir.Stat(id + leaderMark)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Leader reads what SetLeader wrote into v; false when there is nothing, or

@@ -768,8 +768,7 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 	if err != nil && !lost {
 		return err
 	}
-	var leader started
-	begun, err := c.r.history.Leader(rec.ID, &leader)
+	begun, err := c.r.history.HasLeader(rec.ID)
 	if err == nil && !begun {
 		c.add(nil, "isolated run %s had not begun and was dropped; the tree is as it was", rec.ID)
 		err = errors.Join(c.r.history.Abandon(rec.ID), place.Remove(rec.ID))

@@ -23,7 +23,7 @@ func (u *run) noteStarted(l runner.Leader) error {
 	if info.Nlink > 0 {
 		u.started.Log = info.Ino
 	}
-	return u.r.history.SetLeader(u.rec.ID, u.started)
+	return u.setLeader()
 }
 
 // noteOtherLog makes it known that routine.log is written again.
@@ -32,7 +32,14 @@ func (u *run) noteOtherLog() error {
 		return nil
 	}
 	u.started.Log = 0
-	return u.r.history.SetLeader(u.rec.ID, u.started)
+	return u.setLeader()
+}
+
+// setLeader writes what is known of the last attempt. Without it the work of an isolated run
+// would be dropped with its layer, so that it has to outlive a power loss too; what a run in the tree itself
+// has changed is found there.
+func (u *run) setLeader() error {
+	return u.r.history.SetLeader(u.rec.ID, u.started, u.rec.Isolated != "")
 }
 
 // clearLog puts aside a file that the command has moved over its run's routine.log, as an
