@@ -95,6 +95,9 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 	for _, c := range f.Contents {
 		list.Contents[c.SHA256] = store.Forgetting{Path: tree.Quote(c.Path), Time: now}
 	}
+	for _, h := range list.Pending { // an interrupted one has left them, and its recovery waits for runs
+		hashes[h] = true
+	}
 	list.Pending = slices.Collect(maps.Keys(hashes))
 	if err := store.WriteForgotten(r.project.Store, list); err != nil {
 		return nil, err

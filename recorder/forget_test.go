@@ -7,10 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"decree/disk"
+	"decree/disk/disktest"
 	"decree/history"
 	"decree/project"
 	"decree/tree"
@@ -248,4 +252,37 @@ func TestForgetBesideWhatIsNoDiff(t *testing.T) {
 	require.Empty(t, b.holds(secret))
 	b.requireSound()
 	require.Equal(t, "# decree changes 1\n", b.read(".decree/runs/"+run.Record.ID+"/attempts/1/changes.diff"))
+}
+
+// TestForgetBesideOneThatWaits: what an interrupted forget has left is done by the next one too,
+// which runs while the recovery waits for an isolated run.
+func TestForgetBesideOneThatWaits(t *testing.T) {
+	b := newBench(t)
+	b.write("first", "hunter1\n")
+	b.write("second", "hunter2\n")
+	b.run(0, 0, shell("cat first >>third; cat second >>fourth; rm third fourth"))
+	listed := false
+	b.disk = disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		listed = listed || st.Op == "Rename" && strings.HasSuffix(st.To, "forgotten.json")
+		if listed && st.Write && strings.Contains(st.Path, "/packs") {
+			return disktest.Action{Err: syscall.ENOSPC}
+		}
+		return disktest.Action{}
+	})
+	r := b.open()
+	_, err := r.Forget(t.Context(), ForgetOptions{Paths: []tree.Path{"first"}, Yes: true})
+	require.ErrorContains(t, err, "not forgotten yet")
+	require.NoError(t, r.Close())
+	b.disk = nil
+	require.NotEmpty(t, b.holds("hunter1"))
+	r = b.open()
+	release, err := r.project.Lease("2026112107020500-9", project.Holder{Run: "2026112107020500-9", Isolated: true})
+	require.NoError(t, err)
+	b.forget("second")
+	release()
+	require.NoError(t, r.Close())
+	require.Empty(t, b.holds("hunter2"))
+	require.Empty(t, b.holds("hunter1"))
+	b.checkpoint(CheckpointOptions{})
+	b.requireSound()
 }
