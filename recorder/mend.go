@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"slices"
 
@@ -101,7 +102,8 @@ func (u *run) noteGone(missing []ownFile) error {
 }
 
 // bringBack writes again the run directories that are gone, and returns how
-// many there were. Plain manifests come back for the newest records only.
+// many there were. Plain manifests come back for the newest records only. One whose line is damaged
+// has no copy, and is named by the listing.
 func (r *Recorder) bringBack() (n int, err error) {
 	list, err := r.history.List(history.ListOptions{})
 	if err != nil {
@@ -116,7 +118,7 @@ func (r *Recorder) bringBack() (n int, err error) {
 		if err == nil {
 			n++
 		}
-		if err := r.unlessKeptOut(id, err); err != nil {
+		if err := r.unlessKeptOut(id, err); err != nil && !errors.As(err, new(*history.LineError)) {
 			return n, err
 		}
 	}

@@ -679,7 +679,7 @@ func ownNames(files []ownFile) (names []string) {
 }
 
 // bringOwn makes the user's own files in .decree again where they are missing, and
-// returns them. One that another user's rights or a mount keep out is noted.
+// returns them. One that another user's rights or a mount keep out, or that the store has lost, is noted.
 // Directories get their modes last: they may forbid what is made in them.
 func (r *Recorder) bringOwn(files []ownFile) (brought []ownFile, err error) {
 	var made []ownFile
@@ -687,7 +687,7 @@ func (r *Recorder) bringOwn(files []ownFile) (brought []ownFile, err error) {
 	var cause error
 	for _, f := range files {
 		missing, err := r.bringOne(f)
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EBUSY) {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EBUSY) || lostContents(err) {
 			barred, cause = append(barred, ".decree/"+f.Path), err
 			continue
 		}

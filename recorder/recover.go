@@ -366,7 +366,7 @@ func (c *recovery) settlePutBack(_ context.Context, meta putBackMeta, res worktr
 	if recorded, err := c.r.history.Recorded(meta.Run); err != nil || recorded {
 		return err // what is missing of it is written when the open records are closed
 	}
-	return c.putBack(o, end)
+	return c.orAnyway(o, c.putBack(o, end))
 }
 
 // putBack ends a failed run whose tree is back and whose work is in its ending.
@@ -393,7 +393,8 @@ func (c *recovery) putBack(o *history.Opened, end *ending) error {
 }
 
 // bringEnding makes the run directory hold what the ending has stored of it,
-// whatever was deleted or begun anew since, and the ending what else lies there.
+// whatever was deleted or begun anew since, and the ending what else lies there. What the
+// store has lost is noted, and does not come back.
 func (c *recovery) bringEnding(end *ending) error {
 	id := end.Record.ID
 	if err := c.clearLog(id); err != nil {
@@ -408,13 +409,13 @@ func (c *recovery) bringEnding(end *ending) error {
 			continue
 		}
 		err := c.r.unlessKeptOut(id, c.r.history.RewriteFile(id, history.RecordFile{Name: name, SHA256: sum}))
-		if err != nil {
+		if err := c.unlessLost(id, err); err != nil {
 			return err
 		}
 		files[name] = sum
 	}
 	end.Files = files
-	if err := c.r.bringManifest(end.Record); err != nil {
+	if err := c.unlessLost(id, c.r.bringManifest(end.Record)); err != nil {
 		return err
 	}
 	return c.x.w.Flush()
@@ -587,6 +588,15 @@ func lostContents(err error) bool {
 	return errors.As(err, &missing) || errors.As(err, &damaged) || errors.Is(err, history.ErrNotKept)
 }
 
+// unlessLost passes over that the store has lost a content of a record, which is told.
+func (c *recovery) unlessLost(id string, err error) error {
+	if !lostContents(err) {
+		return err
+	}
+	c.add(nil, "record %s is closed without what the store has lost: %v; 'decree verify %s' names it", id, err, id)
+	return nil
+}
+
 // orAnyway closes a record whose contents the store has lost with what is known
 // of it: nothing can bring them back, and an open record that can never be closed
 // would stand in the way of every other command.
@@ -607,8 +617,7 @@ func (c *recovery) orAnyway(o *history.Opened, err error) error {
 	if err != nil {
 		return err
 	}
-	c.add(nil, "record %s is closed without what the store has lost: %v; 'decree verify %s' names it", o.Record.ID, cause, o.Record.ID)
-	return nil
+	return c.unlessLost(o.Record.ID, cause)
 }
 
 // bareEnding is the end of a record as far as its open record tells it.
