@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"decree/history"
@@ -13,8 +14,10 @@ import (
 
 // tidyLayers removes the layers that belong to no draft and to no run: what a death has left
 // before a record was opened, or after a draft was published or discarded. Of the drafts that
-// wait it leaves as many layers, and as long, as the config says.
-func (r *Recorder) tidyLayers(x *writing) error {
+// wait it leaves as many layers, and as long, as the config says. What may be the only copy of
+// some work, since its record cannot be read, is moved aside.
+func (c *recovery) tidyLayers() error {
+	r, x := c.r, c.x
 	var kept map[string]bool
 	return r.eachLayer(func(place *layer.Place, name string) (err error) {
 		if kept == nil {
@@ -36,6 +39,12 @@ func (r *Recorder) tidyLayers(x *writing) error {
 			return nil // what cannot be read may be a draft that waits
 		case err == nil && rec.Draft.Waits() && inUse(place, name):
 			return nil
+		case err == nil && (rec.Status == history.StatusOpen || rec.Draft.Waits()):
+			if recorded, err := r.history.Recorded(name); err != nil {
+				return err
+			} else if !recorded { // its open record or its line was damaged, and run.json is all that tells of it
+				return c.layerAside(place, name, "the layer of isolated run "+name, "the store cannot read its record, so that nothing else may have what it changed")
+			}
 		}
 		only, err := r.mayEnd()
 		if err != nil {
@@ -66,16 +75,21 @@ func (c *recovery) damagedLayers() error {
 		if !errors.Is(err, layer.ErrDamaged) {
 			return nil
 		}
-		if err := c.endMounted(place.MountName(name), "what still worked in the damaged layer "+name); err != nil {
-			return err
-		}
-		to, moved := c.r.project.StoreAside(layersDir + "/" + name)
-		if moved != nil {
-			return moved
-		}
-		c.add(nil, "a layer was damaged (%v) and is now at %s; what is recorded of its run stays", err, tree.Quote(to))
-		return nil
+		return c.layerAside(place, name, fmt.Sprintf("a layer was damaged (%v) and", err), "what is recorded of its run stays")
 	})
+}
+
+// layerAside moves a layer out of the way, where nothing removes it, and says so.
+func (c *recovery) layerAside(place *layer.Place, name, what, why string) error {
+	if err := c.endMounted(place.MountName(name), "what still worked in the layer "+name); err != nil {
+		return err
+	}
+	to, err := c.r.project.StoreAside(layersDir + "/" + name)
+	if err != nil {
+		return err
+	}
+	c.add(nil, "%s is now at %s; %s", what, tree.Quote(to), why)
+	return nil
 }
 
 // diskTrouble says whether something could not be looked for, unlike what is not there or is

@@ -44,7 +44,7 @@ func NotRecovered(done []Recovered) error {
 		return nil
 	}
 	return &project.Error{Kind: project.Failed,
-		Msg:    strings.Join(aside, ", ") + ": cannot be read and was set aside; what its command changed is still in the tree, and in no record",
+		Msg:    strings.Join(aside, ", ") + ": cannot be read and was set aside; what its command changed is still in the tree, or in the layer of an isolated run, and in no record",
 		Advice: asideAdvice}
 }
 
@@ -190,7 +190,7 @@ func (c *recovery) tidy(ctx context.Context) error {
 		r.tidyOwnLogs,
 		func() error { return c.entered(ctx) },
 		func() error { return c.finishGit(ctx) },
-		func() error { return r.tidyLayers(c.x) },
+		c.tidyLayers,
 		func() error {
 			_, err := r.history.FinishRemove(r.audit(opPrune, "done"))
 			return err
