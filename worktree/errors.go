@@ -120,7 +120,8 @@ type Error struct {
 	Phase string    // check, keep, stage, journal, move, verify
 	Path  tree.Path // "" where no single path is the cause
 	Err   error
-	// Moved says that the tree had been changed when it happened.
+	// Moved says that the tree had been changed when it happened, or may be by the next Recover:
+	// the journal could not be removed.
 	Moved bool
 	// RolledBack says that nothing of the transaction is in the tree, either
 	// because it was taken back or because nothing was ever moved.

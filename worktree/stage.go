@@ -736,12 +736,14 @@ func (x *txn) notedBesides() ([]tree.Path, error) {
 
 // abandon removes the journal and all staging of a transaction that has moved
 // nothing. Each is tried whatever becomes of the other: without its staging a
-// journal that stays can only be taken back.
-func (x *txn) abandon() error {
+// journal that stays can mostly be taken back alone. dropped says that none stays:
+// removals need no staging, so that a recovery may finish it.
+func (x *txn) abandon() (dropped bool, err error) {
 	if !x.staged { // what is there, if anything, is not ours
-		return nil
+		return true, nil
 	}
-	return errors.Join(x.dropJournal(), x.sweep())
+	err = x.dropJournal()
+	return err == nil || x.ext != extJournal, errors.Join(err, x.sweep())
 }
 
 // clean removes the slots and the journal of a settled transaction.

@@ -154,10 +154,11 @@ func (x *txn) prepareAll(ctx context.Context) error {
 			continue
 		}
 		x.drop()
-		if cerr := x.abandon(); cerr != nil {
+		dropped, cerr := x.abandon()
+		if cerr != nil {
 			err = errors.Join(err, cerr)
 		}
-		return &Error{Phase: part.phase, Path: pathOf(err), Err: err, RolledBack: true}
+		return &Error{Phase: part.phase, Path: pathOf(err), Err: err, Moved: !dropped, RolledBack: dropped}
 	}
 	return nil
 }
@@ -183,6 +184,8 @@ func (x *txn) undo(ctx context.Context, cause error) error {
 		e.RolledBack = len(x.steps.picked(func(s *facts) bool { return s.left != "" && !s.foreign })) == 0
 		if err = x.mark(extUndone); err == nil {
 			err = x.clean()
+		} else if x.ext == extJournal {
+			e.RolledBack = false // the next recovery may still finish it
 		}
 	}
 	e.Left = x.leftOver()
