@@ -133,9 +133,10 @@ func (x *txn) entryInSlot(s *step, d disk.Dir, name string, have state) (state, 
 }
 
 // withoutTorn removes from the step's path what torn says of it, unless somebody wrote it
-// since the journal was: that is an edit. have is what is there.
+// since the journal was: that is an edit. have is what is there. Where the transaction was
+// finished the old content is not to be there, whole or torn: it is somebody's.
 func (x *txn) withoutTorn(s *step, have state) (state, error) {
-	if s.whatAt(have) != other || !s.hasOld() || have.info.Mtime >= x.began {
+	if s.whatAt(have) != other || !s.hasOld() || have.info.Mtime >= x.began || x.ext == extDone {
 		return have, nil
 	}
 	d, err := x.h.dir(s.Path.Parent())

@@ -108,12 +108,29 @@ func (x *txn) recover(ctx context.Context) (Result, error) {
 }
 
 // emptyOfOthers gives back what is somebody's in the slots of a settled
-// transaction: they are removed next, and only what is a step's own may be.
+// transaction: they are removed next, and only what is a step's own may be. What
+// was torn after it had been put back is made whole.
 func (x *txn) emptyOfOthers(ctx context.Context) error {
 	if err := x.each(ctx, func(s *facts) bool { return s.hasNew() || s.hasOld() }, x.observe); err != nil {
 		return err
 	}
+	if err := x.each(ctx, func(s *facts) bool { return s.torn }, x.remake); err != nil {
+		return err
+	}
 	return x.giveBackOthers()
+}
+
+// remake brings the old content of a settled step from the store, durably.
+func (x *txn) remake(s *step) error {
+	if err := x.fromStore(s); err != nil {
+		return err
+	}
+	d, err := x.h.dir(s.Path.Parent())
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	return d.Sync()
 }
 
 // finish goes forward if that is possible and says whether it came to the end.

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"io"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
+	"decree/tree"
 )
 
 // failing makes the steps that pick wants fail.
@@ -57,4 +59,61 @@ func TestWhatMayBeFinishedIsNotSaidToBeTakenBack(t *testing.T) {
 			r.clean()
 		})
 	}
+}
+
+// settled is a rig whose move was made, or taken back, and whose journal is still there.
+func settled(t *testing.T, back bool) *rig {
+	r, _ := newMemRig(t, before)
+	r.wrap = failing(func(s disktest.Step) bool {
+		return back && takesOut(s) && strings.HasSuffix(s.Path, "/gone") ||
+			s.Op == "Remove" && strings.HasPrefix(s.Path, "/r/txn/")
+	})
+	_, err := r.move(steps(before, after))
+	require.Equal(t, back, err != nil, err)
+	r.wrap = nil
+	pending, err := Pending(r.open("txn"))
+	require.NoError(t, err)
+	require.Len(t, pending, 1)
+	require.True(t, pending[0].Settled)
+	return r
+}
+
+// TestTornAfterItWasTakenBack loses, with the power, what a command had not flushed and a transaction
+// has put back: it is made whole again.
+func TestTornAfterItWasTakenBack(t *testing.T) {
+	for how := range 3 {
+		r := settled(t, true)
+		require.Equal(t, before, r.state())
+		require.Greater(t, r.tearInPlace(how, false), 3)
+		results, out, err := r.recover()
+		require.NoError(t, err)
+		require.Equal(t, []Result{RolledBack}, results)
+		require.Contains(t, strings.Join(out[0].Notes, "\n"), "gone: its content was torn")
+		require.Equal(t, before, r.state())
+		r.clean()
+	}
+}
+
+// TestOlderVersionAfterItWasFinished puts the beginning of an old content, with an old time, where the
+// transaction had taken that away: it is somebody's.
+func TestOlderVersionAfterItWasFinished(t *testing.T) {
+	r := settled(t, false)
+	root := r.open("tree")
+	defer root.Close()
+	for _, name := range []string{"edit", "gone"} {
+		_ = root.Remove(name)
+		f, err := root.Create(name, 0o644)
+		require.NoError(t, err)
+		_, err = io.WriteString(f, before[tree.Path(name)].data[:2])
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		is, err := root.Stat(name)
+		require.NoError(t, err)
+		require.NoError(t, root.SetMtime(name, is, 1))
+	}
+	results, _, err := r.recover()
+	require.NoError(t, err)
+	require.Equal(t, []Result{Finished}, results)
+	require.Equal(t, after.with(files{"edit": file("ol"), "gone": file("go")}), r.state())
+	r.clean()
 }
