@@ -802,6 +802,10 @@ func (x *txn) sweepBeside(dir tree.Path) error {
 	if errors.Is(err, errNoDir) {
 		return nil
 	}
+	if goneDir(err) || errors.As(err, new(*ForbiddenError)) {
+		x.note(fmt.Sprintf("%s: replaced by something else; what %s* was in it stays where that is now", tree.Quote(dir), besidePrefix+x.id+"-"))
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -340,6 +340,36 @@ func TestAnotherDevice(t *testing.T) {
 	}
 }
 
+// TestSlotsBehindALink has somebody put a link in the place of a directory that holds slots, after a death:
+// the transaction is settled all the same, and what stays of it is named.
+func TestSlotsBehindALink(t *testing.T) {
+	was := files{"d": dir(0o755), "d/a": file("1"), "d/b": file("2")}
+	named := 0
+	for n := 0; ; n++ {
+		fired := false
+		r := newRig(t, was)
+		useOtherTmp(t, r)
+		r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
+		_, _ = r.move(steps(was, files{"d": dir(0o755), "d/a": file("one"), "d/b": file("two")}))
+		r.wrap = nil
+		if !fired {
+			break
+		}
+		require.NoError(t, os.Rename(r.path("d"), r.path("e")))
+		require.NoError(t, os.Symlink("e", r.path("d")))
+		_, out, err := r.recover()
+		require.NoError(t, err, "step %d", n)
+		r.clean()
+		slots, err := filepath.Glob(r.path("e/" + besidePrefix + "*"))
+		require.NoError(t, err)
+		if len(out) > 0 && len(slots) > 0 {
+			named++
+			require.Contains(t, strings.Join(out[0].Notes, "\n"), besidePrefix+"t1-", "step %d", n)
+		}
+	}
+	require.Greater(t, named, 3)
+}
+
 // TestFlushedWhole sees that a move of many steps flushes the file system and no file, unless something
 // of it is on another one: a directory that is made there, or a mode that changes.
 func TestFlushedWhole(t *testing.T) {
