@@ -168,7 +168,7 @@ func (x *txn) replaceBack(s *step) error {
 			}
 		}
 		return x.outBack(s)
-	case at == newState && in == nothing, at == nothing && !x.live:
+	case at == newState && in == nothing, at == nothing && (!x.live || s.out != nil):
 		// Whether somebody deleted the old one or its slot was lost cannot be
 		// told; bringing it back loses nobody's bytes.
 		return x.fromStore(s)
@@ -359,7 +359,7 @@ func (x *txn) oldBack(s *step) error {
 		return x.outBack(s)
 	case s.seen.at == oldState:
 		return nil
-	case s.seen.at == nothing && !x.live:
+	case s.seen.at == nothing && (!x.live || s.out != nil): // else another deleted it before we came to it
 		return x.fromStore(s)
 	}
 	x.leaveForeign(s, sinceWhat(s.seen.at))

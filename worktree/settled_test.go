@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"io"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -116,4 +117,41 @@ func TestOlderVersionAfterItWasFinished(t *testing.T) {
 	require.Equal(t, []Result{Finished}, results)
 	require.Equal(t, after.with(files{"edit": file("ol"), "gone": file("go")}), r.state())
 	r.clean()
+}
+
+// TestSlotsAreDeletedMeanwhile deletes what was taken out of the tree, as 'git clean -xfd' does, and has
+// the next path fail: what is missing is not what another has deleted.
+func TestSlotsAreDeletedMeanwhile(t *testing.T) {
+	was := files{"a": file("1"), "b": file("2"), "c": link("3")}
+	for name, remove := range map[string]func(string) error{
+		"the slot alone": func(dir string) error { return os.Remove(dir + "/d0") },
+		"all":            os.RemoveAll,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, was)
+			r.wrap = func(dirs ...disk.Dir) []disk.Dir {
+				return disktest.InjectDirs(func(s disktest.Step) disktest.Action {
+					if !takesOut(s) || !strings.HasSuffix(s.Path, "/c") {
+						return disktest.Action{}
+					}
+					require.NoError(t, remove(r.path(".decree/tmp/txn-t1")))
+					return disktest.Action{Err: syscall.EIO}
+				}, dirs...)
+			}
+			_, err := r.move(steps(was, files{}))
+			r.wrap = nil
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			if e.RolledBack {
+				require.Equal(t, was, r.state(), err)
+			}
+			_, out, err := r.recover()
+			require.NoError(t, err)
+			for _, o := range out {
+				require.Empty(t, o.Left)
+			}
+			require.Equal(t, was, r.state())
+			r.clean()
+		})
+	}
 }
