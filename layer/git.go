@@ -19,11 +19,7 @@ func (l *Layer) GitChanges(ctx context.Context, visit func(*Change) error) error
 
 // OpenGit opens the file at path below the .git that the layer has of its own.
 func (l *Layer) OpenGit(name string) (disk.File, error) {
-	top := upperName
-	if l.facts.Mechanism == Clone {
-		top = treeName
-	}
-	dir, err := disk.OpenPath(l.dir, path.Join(top, ".git", path.Dir(name)))
+	dir, err := disk.OpenPath(l.dir, path.Join(l.top(), ".git", path.Dir(name)))
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,8 @@ type facts struct {
 	Ahead int64 `json:"ahead,omitempty"`
 	// Cloned is the last moment of the cloning; what has a later change time was touched.
 	Cloned int64 `json:"cloned,omitempty"`
+	// Boot names the boot of the system in which the layer was made.
+	Boot string `json:"boot,omitempty"`
 }
 
 // A moment is one by the clock that stamps the root's files, as far as their times tell.
@@ -97,7 +99,7 @@ func (p *Place) Make(name string, how Mechanism, o CloneOptions) (*Layer, error)
 	}
 	dir, err := p.Dir.OpenDir(name)
 	if err == nil {
-		l := &Layer{place: p, dir: dir, name: name, facts: facts{Version: version, Mechanism: how}}
+		l := &Layer{place: p, dir: dir, name: name, facts: facts{Version: version, Mechanism: how, Boot: p.Boot}}
 		if err = l.fill(o); err == nil {
 			return l, nil
 		}
@@ -248,12 +250,28 @@ func (p *Place) Open(name string) (*Layer, error) {
 	return l, nil
 }
 
+// Rebooted says whether the system was started anew since the layer was made. Where it had gone down
+// at once, files of the layer may be torn or missing, however the command flushed them: the
+// kernel passes that on to no disk.
+func (l *Layer) Rebooted() bool {
+	return l.facts.Boot != "" && l.place.Boot != "" && l.facts.Boot != l.place.Boot
+}
+
+// top is the name of the directory that has what the command wrote.
+func (l *Layer) top() string {
+	if l.facts.Mechanism == Clone {
+		return treeName
+	}
+	return upperName
+}
+
+// Top opens the directory that has what the command wrote: of a clone all of it, of an overlay what
+// is another than the root's.
+func (l *Layer) Top() (disk.Dir, error) { return l.dir.OpenDir(l.top()) }
+
 // checkPlaces looks whether the directory that has what the command wrote is one.
 func (l *Layer) checkPlaces() error {
-	name := upperName
-	if l.facts.Mechanism == Clone {
-		name = treeName
-	}
+	name := l.top()
 	in, err := l.dir.Stat(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

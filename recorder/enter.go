@@ -85,6 +85,9 @@ func (u *isolatedRun) enter(ctx context.Context, ref string) (err error) {
 	if u.unlock, err = u.layer.Lock(); err != nil {
 		return busyLayer(u.rec, err)
 	}
+	if err := r.wholeLayer(u.layer, u.rec); err != nil {
+		return err
+	}
 	if u.mount, err = u.layer.Mount(); err != nil {
 		return err
 	}
@@ -105,6 +108,40 @@ func (u *isolatedRun) enter(ctx context.Context, ref string) (err error) {
 func layerGone(rec *history.Record) *project.Error {
 	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("the layer of draft %s is gone, so nothing can work in it", draftName(rec)),
 		Advice: fmt.Sprintf("its work is recorded: 'decree publish %s' brings it into the tree", draftName(rec))}
+}
+
+// wholeLayer refuses a layer that has a file of its draft otherwise than it was recorded, where the
+// machine went down since: what is torn must not be taken for the work. That is in the store as
+// long as the draft tells of it.
+func (r *Recorder) wholeLayer(l *layer.Layer, rec *history.Record) error {
+	if !l.Rebooted() {
+		return nil
+	}
+	changes, err := r.history.DiffChanges(rec)
+	if err != nil {
+		return err
+	}
+	top, err := l.Top()
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	files := worktree.Open(top, worktree.Options{})
+	var torn []tree.Path
+	for _, c := range changes {
+		if c.New == nil || isDir(c.New) {
+			continue
+		}
+		if has, err := files.Look(c.Path); err != nil || has == nil || has.Type != c.New.Type || has.SHA256 != c.New.SHA256 {
+			torn = append(torn, c.Path)
+		}
+	}
+	if len(torn) == 0 {
+		return nil
+	}
+	return &project.Error{Kind: project.Refused, State: project.Unchanged,
+		Msg:    fmt.Sprintf("the machine went down since the layer of draft %s was made, which has otherwise than recorded, or lacks: %s", draftName(rec), some(torn)),
+		Advice: fmt.Sprintf("'decree publish %s' brings what is recorded; what the layer has is in %s", draftName(rec), l.Path())}
 }
 
 // workAgain runs the command and renews the draft.
@@ -324,6 +361,10 @@ func (c *recovery) entered(ctx context.Context) error {
 		}
 		if err := c.endNoted(l, what); err != nil {
 			return err
+		}
+		if err := c.r.wholeLayer(l, rec); err != nil && ctx.Err() == nil {
+			c.add(nil, "draft %s is as it was before a command worked in it: %v; nothing but a discard removes %s", draftName(rec), err, l.Path())
+			return nil
 		}
 		renewed, _, _, err := c.r.renewDraft(ctx, c.x, l, rec, nil)
 		if err != nil && ctx.Err() == nil { // it may be the draft's own trouble, and must not hold up others

@@ -21,7 +21,6 @@ import (
 	"decree/history"
 	"decree/layer"
 	"decree/project"
-	"decree/tree"
 )
 
 // What a run commits lies in the .git of its layer: objects, which are only ever added, and
@@ -151,12 +150,18 @@ func (g *gitReader) visit(c *layer.Change) error {
 	switch {
 	case gitOwn.MatchString(name):
 	case name == "packed-refs":
+		if c.After != nil && !c.Equal && !soundPacked(text) {
+			return gitTorn(name)
+		}
 		g.inLayer = parsePacked(text)
 	case name == "index":
 		return g.indexed(c, text)
 	case name == "HEAD", strings.HasPrefix(name, "refs/"):
 		g.loose[name] = strings.TrimSpace(string(text))
-	case strings.HasPrefix(name, "logs/") && text != nil:
+		if c.After != nil && c.After.Kind != disk.Directory && !c.Equal && !gitValue.MatchString(g.loose[name]) {
+			return gitTorn(name)
+		}
+	case strings.HasPrefix(name, "logs/") && soundLines(text):
 		g.work.logs[name] = text
 	default:
 		g.other(c, name)
@@ -182,6 +187,10 @@ func (g *gitReader) other(c *layer.Change, name string) {
 // it may hold what somebody has staged.
 func (g *gitReader) indexed(c *layer.Change, text []byte) error {
 	if text == nil || c.Equal {
+		return nil
+	}
+	if g.layer.Rebooted() && !soundIndex(text) {
+		g.work.left = append(g.work.left, "index")
 		return nil
 	}
 	if c.Before != nil {
@@ -239,7 +248,7 @@ func (g *gitReader) ref(name string) error {
 		return nil // without one there is no repository
 	}
 	if is != "" && !gitValue.MatchString(is) {
-		return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s/%s of the draft names no commit", gitDir, tree.Quote(name))}
+		return gitTorn(name)
 	}
 	ref := gitRef{name: name, was: was, is: is}
 	if was != "" && at != nil {
@@ -467,6 +476,9 @@ func (r *Recorder) planGit(ctx context.Context, rec *history.Record, l *layer.La
 		return p, nil
 	}
 	p.stays = len(g.kept) > 0
+	if l.Rebooted() {
+		p.notes = append(p.notes, g.spareDeleted()...)
+	}
 	if err := g.conflict(rec); err != nil {
 		return nil, err
 	}
@@ -488,7 +500,11 @@ func (p *gitPublish) begin(ctx context.Context, before int) error {
 	if p.work == nil {
 		return nil
 	}
-	if err := p.r.bringObjects(ctx, p.l, p.work); err != nil {
+	err := p.r.checkReach(p.l, p.work)
+	if err == nil {
+		err = p.r.bringObjects(ctx, p.l, p.work)
+	}
+	if err != nil {
 		return &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("the objects of .git: %w", err), State: project.Unchanged}
 	}
 	note, err := encodeMark(before, p.work.refs)
@@ -549,7 +565,7 @@ func (r *Recorder) bringObjects(ctx context.Context, l *layer.Layer, g *gitWork)
 				return err
 			}
 			defer to.close()
-			return copyGitObject(c, to)
+			return copyGitObject(c, name, to)
 		})
 		if err != nil {
 			return err
@@ -563,8 +579,8 @@ func (r *Recorder) bringObjects(ctx context.Context, l *layer.Layer, g *gitWork)
 	return objects.Sync() // a directory in it may be one that a dead process made
 }
 
-// copyGitObject copies one file, if there is none of the name.
-func copyGitObject(c *layer.Change, to gitPlace) error {
+// copyGitObject copies one file, if there is none of the name, and it is what git wrote.
+func copyGitObject(c *layer.Change, name string, to gitPlace) error {
 	if _, err := to.Stat(to.base); !isMissing(err) {
 		return err
 	}
@@ -573,6 +589,12 @@ func copyGitObject(c *layer.Change, to gitPlace) error {
 		return err
 	}
 	defer from.Close()
+	if err := checkGitObject(name, from); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if _, err := from.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
 	return disk.Replace(to.Dir, to.base, disk.Replacement{Perm: 0o444, Flush: true, Temp: "tmp_obj_" + to.base}, func(f disk.File) error {
 		_, err := disk.Copy(f, from)
 		return err

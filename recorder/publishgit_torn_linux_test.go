@@ -1,0 +1,119 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// otherBoot has the layer be one of another boot.
+func (b *isolatedBench) otherBoot() {
+	b.t.Helper()
+	name := filepath.Join(b.layerDir(), "layer.json")
+	text, err := os.ReadFile(name)
+	require.NoError(b.t, err)
+	var facts map[string]any
+	require.NoError(b.t, json.Unmarshal(text, &facts))
+	facts["boot"] = "another boot"
+	text, err = json.Marshal(facts)
+	require.NoError(b.t, err)
+	require.NoError(b.t, os.WriteFile(name, text, 0o600))
+}
+
+// TestPublishGitTorn: what a power failure has left of a layer's .git comes into no repository, and
+// a ref without a value is not taken for a deleted one.
+func TestPublishGitTorn(t *testing.T) {
+	const object = "$(git rev-parse new | sed 's,^..,.git/objects/&/,')"
+	const blob = "$(git rev-parse new:b | sed 's,^..,.git/objects/&/,')"
+	for name, c := range map[string]struct {
+		tear  string
+		other bool // it is seen by the boot alone
+	}{
+		"an empty object":            {"chmod u+w " + object + "; : >" + object, false},
+		"an object of zeros":         {"chmod u+w " + blob + "; n=$(stat -c %s " + blob + "); head -c $n /dev/zero >" + blob, false},
+		"a missing object":           {"rm " + blob, true},
+		"a cut pack":                 {"git gc -q; chmod u+w .git/objects/pack/*.pack; truncate -s -5 .git/objects/pack/*.pack", false},
+		"a cut index of a pack":      {"git gc -q; chmod u+w .git/objects/pack/*.idx; truncate -s -5 .git/objects/pack/*.idx", false},
+		"an empty ref":               {": >.git/refs/heads/main", false},
+		"a ref of zeros":             {"head -c 41 /dev/zero >.git/refs/heads/main", false},
+		"a ref that is a link":       {"rm .git/refs/heads/main; ln -s new .git/refs/heads/main", false},
+		"empty packed refs":          {": >.git/packed-refs", false},
+		"packed refs that are cut":   {"truncate -s -5 .git/packed-refs", false},
+		"packed refs with zeros":     {"head -c 40 /dev/zero >>.git/packed-refs", false},
+		"an empty HEAD":              {": >.git/HEAD", false},
+		"a missing pack of all else": {"git gc -q; rm -f .git/objects/pack/*", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := commitBench(t, IsolatedOptions{Copy: true})
+			b.sh(filepath.Join(b.layerDir(), "tree"), c.tear)
+			if c.other {
+				b.otherBoot()
+			}
+			before := b.git("for-each-ref")
+			r := b.open()
+			_, err := r.Publish(context.Background(), PublishOptions{WithGit: true})
+			require.NoError(t, r.Close())
+			require.Error(t, err)
+			assert.Equal(t, before, b.git("for-each-ref"))
+			assert.Equal(t, "refs/heads/main", b.git("symbolic-ref", "HEAD"))
+			b.sh(b.root, "git fsck --full --strict 2>&1 | grep -v dangling | (! grep .)")
+			require.True(t, b.waits())
+			require.NoError(t, b.publish(), "the files are in the store")
+			require.True(t, b.waits())
+			require.NotEmpty(t, b.layerDir())
+		})
+	}
+}
+
+// TestPublishGitAfterAnotherBoot: what is sound is brought. A ref that the layer lacks may be one
+// that the machine forgot, and is left alone.
+func TestPublishGitAfterAnotherBoot(t *testing.T) {
+	b := commitBench(t, IsolatedOptions{Copy: true})
+	b.otherBoot()
+	res := with(b.bench, func(r *Recorder) (*MoveResult, error) {
+		return r.Publish(context.Background(), PublishOptions{WithGit: true})
+	})
+	assert.Contains(t, strings.Join(res.Notes, "\n"), "not deleted: refs/heads/old")
+	assert.Equal(t, "second\nfirst", b.git("log", "--format=%s", "new"))
+	assert.Equal(t, "first", b.git("log", "--format=%s", "old"))
+	assert.Empty(t, b.git("fsck", "--full", "--strict"))
+}
+
+// TestEnterAfterAnotherBoot: what a power failure has left of a layer's files is not taken for the
+// draft's work, which is in the store.
+func TestEnterAfterAnotherBoot(t *testing.T) {
+	for name, entered := range map[string]bool{"enter": false, "a recovery": true} {
+		t.Run(name, func(t *testing.T) {
+			b := &isolatedBench{newBench(t), IsolatedOptions{Copy: true}}
+			b.sh(b.root, "echo a >a")
+			b.isolated("echo work >w; ln -s w l; echo b >>a")
+			enter := func() error {
+				null, err := os.Open(os.DevNull)
+				require.NoError(t, err)
+				defer null.Close()
+				r := b.open()
+				_, err = r.Enter(context.Background(), EnterOptions{Args: []string{"true"}, Dir: b.root, Stdin: null, Stdout: null, Stderr: null})
+				require.NoError(t, r.Close())
+				return err
+			}
+			b.otherBoot()
+			require.NoError(t, enter(), "it is whole")
+			b.otherBoot()
+			require.NoError(t, os.Truncate(filepath.Join(b.layerDir(), "tree", "w"), 0))
+			if entered {
+				require.NoError(t, os.WriteFile(filepath.Join(b.layerDir(), "entered"), nil, 0o600))
+				assert.Contains(t, b.recovers(), "the machine went down")
+			} else {
+				require.ErrorContains(t, enter(), "the machine went down")
+			}
+			require.NoError(t, b.publish())
+			assert.Equal(t, "work\n", b.read("w"))
+		})
+	}
+}
