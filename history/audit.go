@@ -246,7 +246,7 @@ func (h *History) auditOnce(o Operation) error {
 	}
 	for b := range bytes.SplitSeq(tail, []byte{'\n'}) {
 		if p, err := parseOperation(b); err == nil && p.Op == o.Op && p.Record == o.Record && p.Outcome == o.Outcome && p.Detail == cut(o.Detail) {
-			return nil
+			return h.flushFile(auditFile)
 		}
 	}
 	return h.Audit(o)

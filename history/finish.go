@@ -148,9 +148,12 @@ func (h *History) End(c Closing) error {
 	if err != nil {
 		return err
 	}
-	t := &commit{h: h, line: &line{op: opRunFiles}}
+	t := &commit{h: h, line: &line{op: opRunFiles}, again: was != nil}
 	defer t.drop()
 	if was != nil {
+		if err := h.flushFile(logFile); err != nil { // the line counts, and is the only one that says so when the open record is gone
+			return err
+		}
 		_, err = t.restore(was, true)
 	} else {
 		err = t.begin(c)
@@ -228,6 +231,7 @@ type commit struct {
 
 	keptOut []Damage // the records whose files something keeps out of .decree/runs
 	quiet   bool     // no note of them
+	again   bool     // the record was ended by a process that died: what is in place may not be flushed
 }
 
 // prepared is what waits in .decree/tmp for its place in a record's run directory:
@@ -295,10 +299,38 @@ func (t *commit) flushed() error {
 // log says.
 func (t *commit) restage(l *line) error {
 	_, data, err := t.h.readRun(l.id())
-	if err == nil && bytes.Equal(data, l.record.JSON(nil)) {
-		return nil
+	if err != nil || !bytes.Equal(data, l.record.JSON(nil)) {
+		return t.stage(l)
 	}
-	return t.stage(l)
+	if t.again {
+		return t.h.flushRun(l.id())
+	}
+	return nil
+}
+
+// flushFile flushes a file of the store to which a process wrote that may have died before it did.
+func (h *History) flushFile(name string) error {
+	f, err := h.p.Store.OpenWrite(name, project.PrivateFile)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return cmp.Or(f.Sync(), h.p.Store.Sync())
+}
+
+// flushRun flushes the names in a record's run directory, and its own.
+func (h *History) flushRun(id string) error {
+	dir, err := h.OpenRun(id)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	runs, err := h.runs()
+	if err != nil {
+		return err
+	}
+	defer runs.Close()
+	return cmp.Or(dir.Sync(), runs.Sync())
 }
 
 // change has the line change the status of other records, where they do not have it

@@ -139,8 +139,8 @@ func (h *History) moveLabels(moves map[string]string) error {
 		}
 		all[name] = id
 	}
-	if maps.Equal(was, all) {
-		return nil
+	if maps.Equal(was, all) { // by a process that may have died before it flushed them
+		return h.p.Store.Sync()
 	}
 	data, err := json.MarshalIndent(labelsJSON{Version, all}, "", "  ")
 	if err != nil {

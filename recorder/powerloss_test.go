@@ -296,7 +296,13 @@ func TestPowerLoss(t *testing.T) {
 			} else {
 				l.with(func(r *Recorder) error { return op.prepare(ids, r) })
 			}
-			powerLossSweep(t, l, strings.HasPrefix(op.name, "run"), func(r *Recorder) error { return op.do(ids, r) })
+			for _, killed := range []bool{false, true} {
+				sweep := *l
+				t.Run(map[bool]string{false: "power", true: "kill, then power"}[killed], func(t *testing.T) {
+					sweep.t = t
+					powerLossSweep(t, &sweep, killed, strings.HasPrefix(op.name, "run"), func(r *Recorder) error { return op.do(ids, r) })
+				})
+			}
 		})
 	}
 }
@@ -312,7 +318,8 @@ func (l *lossy) prepareMerge() {
 	l.write(map[string]string{"text": "FIRST\n" + body + "LAST\n"})
 }
 
-func powerLossSweep(t *testing.T, l *lossy, command bool, do func(*Recorder) error) {
+// powerLossSweep loses the power in the operation, or has its process killed there, and loses the power in the recovery.
+func powerLossSweep(t *testing.T, l *lossy, killed, command bool, do func(*Recorder) error) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	defer func() {
 		if t.Failed() {
@@ -337,14 +344,21 @@ func powerLossSweep(t *testing.T, l *lossy, command bool, do func(*Recorder) err
 			clone()
 			l.ran, l.worked = 0, nil
 			var err error
-			fired, err = l.dying(n, rng, do)
+			die, deaths := l.dying, rng.IntN(3)
+			if killed {
+				die, deaths = l.killed, 1+rng.IntN(2)
+			}
+			fired, err = die(n, rng, do)
 			ran, worked := l.ran, l.worked
-			deaths := rng.IntN(3)
 			l.what = fmt.Sprintf("step %d (%s): %v, then %d deaths", n, l.at, err, deaths)
 			for range deaths {
 				_, _ = l.dying(rng.IntN(120), rng, func(r *Recorder) error { _, err := r.Recover(ctx(), false); return err })
 			}
 			l.with(func(r *Recorder) error { _, err := r.Recover(ctx(), false); return err })
+			if killed { // what a recovery has come to the end with stays
+				l.m = l.m.Crash(rng)
+				l.with(func(r *Recorder) error { _, err := r.Recover(ctx(), false); return err }) // takes away what the loss brought back, as lock.json
+			}
 			l.with(func(r *Recorder) error { requireSound(t, r); return nil })
 			got, fresh := l.state(), len(l.records())-known
 			what := fmt.Sprintf("step %d: %v", n, err)
@@ -408,6 +422,13 @@ func ctx() context.Context { return context.Background() }
 // dying does an operation that dies at its n-th writing step, and then the power
 // is lost; fired says whether it came so far.
 func (l *lossy) dying(n int, rng *rand.Rand, do func(*Recorder) error) (fired bool, err error) {
+	fired, err = l.killed(n, rng, do)
+	l.m = l.m.Crash(rng)
+	return fired, err
+}
+
+// killed does an operation whose process dies at its n-th writing step; what it wrote is still in the system's memory.
+func (l *lossy) killed(n int, rng *rand.Rand, do func(*Recorder) error) (fired bool, err error) {
 	i := 0
 	r, err := l.open(disktest.Inject(l.m, func(st disktest.Step) disktest.Action {
 		if !st.Write {
@@ -424,6 +445,5 @@ func (l *lossy) dying(n int, rng *rand.Rand, do func(*Recorder) error) (fired bo
 		err = do(r)
 		r.Close()
 	}
-	l.m = l.m.Crash(rng)
 	return fired, err
 }
