@@ -29,7 +29,7 @@ func TestWhatWasRestoredStays(t *testing.T) {
 			env.Cwd = filepath.Join(t.TempDir(), "new")
 			require.NoError(t, os.Mkdir(env.Cwd, 0o755))
 			return env
-		}, nil, "the records are restored, and the tree is not there yet", []string{"backup", "restore"}},
+		}, nil, "the records are restored, and the tree is not whole yet", []string{"backup", "restore"}},
 		{"into a directory that has files", func(t *testing.T, env Env) Env {
 			env.Cwd = t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(env.Cwd, "f"), []byte("two\n"), 0o644))

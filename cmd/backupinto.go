@@ -158,7 +158,7 @@ func (s *session) sayArriving(root string) {
 
 // notThere is an error after which the records of a generation are there, and its tree is not.
 func notThere(err error) error {
-	return project.LeftIn(err, "the records are restored, and the tree is not there yet", "'decree backup restore' there goes on with the tree, once what stands in the way is mended")
+	return project.LeftIn(err, "the records are restored, and the tree is not whole yet", "'decree backup restore' there goes on with the tree, once what stands in the way is mended")
 }
 
 // lostError is that parts of a tree are not in the generation that it came from.

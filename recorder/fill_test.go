@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,10 +17,15 @@ import (
 
 // newEmptied is a project with records and nothing in its tree, as a restore into a new directory has
 // it, and the id of a tree that the store has.
-func newEmptied(t *testing.T) (l *lossy, id tree.Hash) {
+func newEmptied(t *testing.T) (*lossy, tree.Hash) {
 	l, ids := newLossy(t)
+	return emptied(t, l, ids[2])
+}
+
+// emptied removes all of a project's tree, and says which one a record has.
+func emptied(t *testing.T, l *lossy, record string) (_ *lossy, id tree.Hash) {
 	l.with(func(r *Recorder) error {
-		rec, err := r.History().Get(ids[2])
+		rec, err := r.History().Get(record)
 		if err == nil {
 			id = rec.After
 		}
@@ -42,15 +48,20 @@ func fillWith(id tree.Hash) func(*Recorder) error {
 	return func(r *Recorder) error { _, err := r.Fill(ctx(), id); return err }
 }
 
+// fillInParts fills by transactions of so many paths.
+func fillInParts(id tree.Hash, part int) func(*Recorder) error {
+	return func(r *Recorder) error { r.fillPart = part; return fillWith(id)(r) }
+}
+
 // TestFillEnds sees that the list of a tree, which may have a million files, ends with the command, and that nothing is there then.
 func TestFillEnds(t *testing.T) {
 	l, id := newEmptied(t)
 	ended, end := context.WithCancel(ctx())
 	end()
 	l.with(func(r *Recorder) error {
-		changes, err := r.allOf(ended, id, &MoveResult{})
-		require.ErrorIs(t, err, context.Canceled)
-		require.Empty(t, changes)
+		f := &filling{Recorder: r, out: &MoveResult{}}
+		require.ErrorIs(t, f.all(ended, id), context.Canceled)
+		require.Empty(t, f.part)
 		return nil
 	})
 	require.Empty(t, l.state())
@@ -58,9 +69,18 @@ func TestFillEnds(t *testing.T) {
 
 // TestFill sees that a tree in an empty directory is all there or not at all, whatever step fails or loses
 // the power, that it is durable once that is said, and that it is no record.
-func TestFill(t *testing.T) {
+func TestFill(t *testing.T) { testFill(t, fillWith) }
+
+// TestFillInParts is TestFill of more paths than one transaction brings: parts of the tree may be there then, which the same call
+// makes the whole.
+func TestFillInParts(t *testing.T) {
+	testFill(t, func(id tree.Hash) func(*Recorder) error { return fillInParts(id, 3) })
+}
+
+func testFill(t *testing.T, fillWith func(tree.Hash) func(*Recorder) error) {
 	l, id := newEmptied(t)
 	whole, known := l.m, len(l.records())
+	inParts := journals(l, fillWith(id)) > 1
 	rng := rand.New(rand.NewPCG(3, 4))
 	clone := func() { l.m = whole.Crash(rng) } // all of it is flushed
 	clone()
@@ -78,6 +98,11 @@ func TestFill(t *testing.T) {
 		l.with(func(r *Recorder) error { _, err := r.Recover(ctx(), false); return err })
 		l.with(func(r *Recorder) error { requireSound(t, r); return nil })
 		got := l.state()
+		if inParts && err != nil {
+			require.Subset(t, after, got, what)
+			l.with(fillWith(id))
+			got = l.state()
+		}
 		if err == nil || len(got) > 0 {
 			require.Equal(t, after, got, what)
 		}
@@ -110,6 +135,58 @@ func TestFill(t *testing.T) {
 		}
 		settled(fmt.Sprintf("a fault at step %d (%s): %v", n, l.at, err), err)
 	}
+}
+
+// journals is how many journals an operation writes, which it then has not done.
+func journals(l *lossy, do func(*Recorder) error) (n int) {
+	before := l.m
+	defer func() { l.m = before }()
+	l.m = before.Crash(rand.New(rand.NewPCG(1, 2))) // all of it is flushed
+	r, err := l.open(disktest.Inject(l.m, func(st disktest.Step) disktest.Action {
+		if strings.HasSuffix(st.To, ".journal") {
+			n++
+		}
+		return disktest.Action{}
+	}))
+	require.NoError(l.t, err)
+	require.NoError(l.t, do(r))
+	require.NoError(l.t, r.Close())
+	return n
+}
+
+// TestFillPartsOfADirectory does not end a part in a directory that may not be looked into once it is made.
+func TestFillPartsOfADirectory(t *testing.T) {
+	for mode, fewer := range map[uint32]int{0o755: 0, 0o500: 0, 0o300: 2, 0o600: 2, 0: 2} { // d/x and d/y come with d
+		l, _ := newLossy(t)
+		paths := len(l.state())
+		d, err := l.root().Stat("d")
+		require.NoError(t, err)
+		require.NoError(t, l.root().Chmod("d", d, mode))
+		var record string
+		l.with(func(r *Recorder) error {
+			rec, err := r.Checkpoint(ctx(), CheckpointOptions{})
+			record = rec.ID
+			return err
+		})
+		l, id := emptied(t, l, record)
+		require.Equal(t, paths-fewer, journals(l, fillInParts(id, 1)), "%o", mode)
+	}
+}
+
+// TestFillNamesAllThatIsInTheWay names what is in the way of any part, and then moves none that comes behind it.
+func TestFillNamesAllThatIsInTheWay(t *testing.T) {
+	l, id := newEmptied(t)
+	l.write(map[string]string{"d/x": "mine\n", "z": "mine too\n"})
+	l.with(func(r *Recorder) error {
+		var conflict *ConflictError
+		require.ErrorAs(t, fillInParts(id, 1)(r), &conflict)
+		require.Len(t, conflict.Items, 2)
+		require.Equal(t, []tree.Path{"d/x", "z"}, []tree.Path{conflict.Items[0].Path, conflict.Items[1].Path})
+		return nil
+	})
+	require.Contains(t, l.state()["d/x"], "mine\n")
+	require.Contains(t, l.state()["z"], "mine too\n")
+	require.NotContains(t, l.state(), "swap", "nothing is moved when it is known that something is in the way")
 }
 
 // TestFillBesideOtherFiles leaves alone what somebody has put there meanwhile.

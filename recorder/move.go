@@ -134,19 +134,25 @@ func (r *Recorder) withoutRights(p *plan.Plan) ([]string, error) {
 	return notes, err
 }
 
-// move makes one transaction. Its errors are given their kind: what is not as
-// it was looked at is a refusal, a hash that does not match is one of integrity.
+// move makes one transaction, which is the whole of an operation.
 func (r *Recorder) move(ctx context.Context, x *writing, p worktree.Plan) (*worktree.Outcome, error) {
+	r.progress(Progress{Phase: "moving", Total: int64(p.Len())})
+	out, err := r.transact(ctx, x, p)
+	if err == nil {
+		r.progress(Progress{Phase: "moving", Done: int64(p.Len()), Total: int64(p.Len())})
+	}
+	return out, err
+}
+
+// transact makes one transaction. Its errors are given their kind: what is not as
+// it was looked at is a refusal, a hash that does not match is one of integrity.
+func (r *Recorder) transact(ctx context.Context, x *writing, p worktree.Plan) (*worktree.Outcome, error) {
 	t, journals, done, err := r.mover()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	r.progress(Progress{Phase: "moving", Total: int64(p.Len())})
 	out, err := t.Move(ctx, p, x.w, journals)
-	if err == nil {
-		r.progress(Progress{Phase: "moving", Done: int64(p.Len()), Total: int64(p.Len())})
-	}
 	return out, moveError(err)
 }
 

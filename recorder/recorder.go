@@ -67,6 +67,8 @@ type Recorder struct {
 	execute func(context.Context, runner.Command) (runner.Result, error)
 	// looked is called when the walk beside an isolated run's command has ended; nil but in tests.
 	looked func()
+	// fillPart, in tests, is what the constant is.
+	fillPart int
 	// descent says how far above this process the one is that a note names, -1 if this
 	// one does not descend from it.
 	descent func(project.Holder) int

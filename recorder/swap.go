@@ -12,7 +12,6 @@ import (
 	"decree/plan"
 	"decree/project"
 	"decree/tree"
-	"decree/worktree"
 )
 
 // finishSwap does the rest of a replacement of the whole project that a dead process has decided on.
@@ -115,75 +114,6 @@ func (r *Recorder) RefuseSwapInRun() error {
 		err = swapInRun(b.leases[0].ID)
 	}
 	return err
-}
-
-// Fill makes an empty tree equal to one that the store has, by its id. Nothing is replaced by that and the
-// history is as the tree's was, so it makes no record, which would hold the whole tree twice more as
-// differences. What the store lacks of it is left out, and is Lost in the result. A death leaves a tree that the
-// next command finishes or empties again; what is there already as it should be stays.
-func (r *Recorder) Fill(ctx context.Context, id tree.Hash) (*MoveResult, error) {
-	x, err := r.enterToMove(ctx, "restore")
-	if err != nil {
-		return nil, err
-	}
-	defer x.close()
-	out := &MoveResult{}
-	changes, err := r.allOf(ctx, id, out)
-	if err != nil {
-		return nil, err
-	}
-	p, err := plan.ForChanges(ctx, r.tree, changes, false)
-	if err != nil {
-		return nil, &BeginError{lookError(err)}
-	}
-	if c := p.Conflicts(); len(c) > 0 {
-		return nil, &ConflictError{Verb: "restore", Subject: "should be an empty directory", Items: c}
-	}
-	if out.Notes, err = r.withoutRights(p); err != nil {
-		return nil, project.Unmoved(err)
-	}
-	txn, _, err := r.history.NewID()
-	if err != nil {
-		return nil, project.Unmoved(err)
-	}
-	packed, err := worktree.Pack(p.Steps) // a whole tree's: the plan needs no room while files are moved
-	if err != nil {
-		return nil, project.Unmoved(moveError(err))
-	}
-	moved, err := r.move(ctx, x, worktree.Plan{ID: txn, Packed: packed})
-	if err != nil {
-		return nil, err
-	}
-	out.Notes = append(out.Notes, moved.Notes...)
-	return out, nil
-}
-
-// allOf is what makes an empty tree that tree, without what the store lacks, which is noted. It may be long: ctx ends it.
-func (r *Recorder) allOf(ctx context.Context, id tree.Hash, out *MoveResult) (changes []tree.Change, err error) {
-	entries := tree.Reader{From: r.history.Directories(), Skip: func(e *tree.DamagedError) bool { return out.lacks(r, e.Path, e.Hash) }}
-	for it, err := range entries.Entries(id) {
-		if err := ctx.Err(); err != nil {
-			return nil, &BeginError{err}
-		}
-		if err != nil {
-			return nil, contentError(it.Path, err)
-		}
-		if it.Entry.Type != tree.Regular || !out.lacks(r, it.Path, it.Entry.SHA256) {
-			changes = append(changes, tree.Change{Path: it.Path, Old: &it.Entry})
-		}
-	}
-	slices.Sort(out.Lost)
-	out.Lost = slices.Compact(out.Lost) // Entries asks for the objects of directories twice
-	return changes, nil
-}
-
-// lacks says whether the store does not have what a tree has at a path, and notes that.
-func (m *MoveResult) lacks(r *Recorder, at tree.Path, h tree.Hash) bool {
-	if r.store.Has(h) {
-		return false
-	}
-	m.Lost = append(m.Lost, at)
-	return true
 }
 
 // RestoreState makes the tree equal to one that the store has, by its id: a record that can be taken

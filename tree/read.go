@@ -111,6 +111,22 @@ func (r Reader) Entries(root Hash) Seq {
 	}
 }
 
+// Downward returns the tree with each directory before what is in it, and nothing else between the two. It reads the
+// objects once; its memory grows with the depth alone.
+func (r Reader) Downward(root Hash) Seq {
+	return func(yield func(Item, error) bool) {
+		err := r.Walk(root, func([]byte, Hash) bool { return true }, func(path []byte, n *Node) error {
+			if !yield(Item{Path(path), n.entry()}, nil) {
+				return errStop
+			}
+			return nil
+		})
+		if err != nil && err != errStop { //nolint:errorlint // our own, as it is
+			yield(Item{}, err)
+		}
+	}
+}
+
 // Find returns what the tree has at path, nil for nothing. Of a directory SHA256 is its
 // object's name.
 func (r Reader) Find(root Hash, path Path) (*Node, error) {

@@ -177,6 +177,7 @@ func TestTreesAreWhatTheirPathsSay(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, build(t, m, next), id, "the way there does not matter")
 			require.Equal(t, next.items(), collect(t, read, id))
+			requireDownward(t, read, id, next)
 			got, err := read.Compare(root, id)
 			require.NoError(t, err)
 			require.Equal(t, want, got)
@@ -192,6 +193,23 @@ func TestTreesAreWhatTheirPathsSay(t *testing.T) {
 			now, root = next, id
 		}
 	}
+}
+
+// requireDownward sees that each directory comes right before all that is in it, and each path once.
+func requireDownward(t *testing.T, read Reader, id Hash, want naive) {
+	t.Helper()
+	got, left := naive{}, map[Path]bool{}
+	var last Path
+	for it, err := range read.Downward(id) {
+		require.NoError(t, err)
+		for dir := last; dir != it.Path.Parent(); dir = dir.Parent() {
+			left[dir] = true
+		}
+		require.False(t, left[it.Path.Parent()], "%q comes when its directory was left", it.Path)
+		require.NotContains(t, got, it.Path)
+		got[it.Path], last = it.Entry, it.Path
+	}
+	require.Equal(t, want, got)
 }
 
 func many(n int, name func(i int) string) naive {
