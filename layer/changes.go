@@ -90,7 +90,7 @@ type Tally struct {
 	Repos   []tree.Path // each .git that has them
 	Ignored int         // files that ignore rules leave out, the same
 	Special []tree.Path // sockets, pipes and devices
-	Unread  []tree.Path // directories of the layer that could not be read, and all below
+	Unread  []tree.Path // directories that could not be read, in the layer or in the root, and all below
 	Large   []tree.Path // files above MaxFile, on either side
 }
 
@@ -174,13 +174,23 @@ type level struct {
 
 // level looks at all names of a directory.
 func (w *walk) level(l *level) error {
-	if err := w.enterRules(l); err != nil {
-		return err
-	}
-	names, err := w.names(l)
+	names, err := w.enter(l)
 	if err != nil {
 		return err
 	}
+	return w.entries(l, names)
+}
+
+// enter reads what all entries of a directory are looked at by, and the names of them.
+func (w *walk) enter(l *level) ([]string, error) {
+	if err := w.enterRules(l); err != nil {
+		return nil, err
+	}
+	return w.names(l)
+}
+
+// entries looks at the names of a directory.
+func (w *walk) entries(l *level, names []string) error {
 	for _, name := range names {
 		if err := w.ctx.Err(); err != nil {
 			return err
@@ -237,10 +247,22 @@ func (w *walk) entry(l *level, name string) error {
 		return err
 	}
 	e.after, e.old = w.recorded(l, &e, e.has, true), w.recorded(l, &e, e.had, false)
-	if err := w.tell(l, &e); err != nil {
+	below, names, err := w.below(l, &e)
+	defer below.close()
+	barred := errors.Is(err, fs.ErrPermission) && !w.untouchedBelow(below)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	return w.below(l, &e)
+	if barred {
+		w.tally.Unread = append(w.tally.Unread, e.path)
+		if !isDir(e.after) {
+			return nil // nobody can tell what was deleted
+		}
+	}
+	if err := w.tell(l, &e); err != nil || barred {
+		return err
+	}
+	return w.entries(below, names)
 }
 
 // touched reads what both sides have, and says whether the run may have changed it.
@@ -419,12 +441,18 @@ func (w *walk) filesIn(dir disk.Dir, name string) (n int, err error) {
 	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
+	var list []disk.Entry
 	d, err := dir.OpenDir(name)
-	if err != nil {
+	if err == nil {
+		defer d.Close()
+		list, err = d.List()
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return 1, nil // something, or nobody would have come here
+	}
+	if err != nil && d == nil {
 		return 0, nil //nolint:nilerr // it is only counted
 	}
-	defer d.Close()
-	list, err := d.List()
 	for _, e := range list {
 		if err != nil {
 			break
@@ -541,33 +569,46 @@ func (w *walk) sameBytes(a, b io.Reader) (bool, error) {
 	}
 }
 
-// below goes on with what is in the entry, on either side.
-func (w *walk) below(l *level, e *entry) (err error) {
-	isDir := func(in *disk.Info) bool { return in != nil && in.Kind == disk.Directory }
-	if !isDir(e.after) && !isDir(e.old) {
-		return nil
-	}
-	next := &level{path: e.path, seen: &sight{up: l.seen, name: e.name}, rules: l.rules}
-	if isDir(e.old) {
-		if next.seen.dir, err = l.seen.dir.OpenDir(e.name); err != nil {
-			return err
-		}
-		defer next.seen.dir.Close()
-	}
+// below opens what the entry is a directory of, on either side, and has no names where it is none.
+func (w *walk) below(l *level, e *entry) (next *level, names []string, err error) {
+	next = &level{path: e.path, seen: &sight{up: l.seen, name: e.name}, rules: l.rules}
 	if isDir(e.after) {
-		next.upper, err = l.upper.OpenDir(e.name)
-		if errors.Is(err, fs.ErrPermission) {
-			w.tally.Unread = append(w.tally.Unread, e.path)
-			return nil
+		if next.upper, err = l.upper.OpenDir(e.name); err != nil {
+			return next, nil, err
 		}
-		if err != nil {
-			return err
-		}
-		defer next.upper.Close()
 		next.kept = !e.new
 	}
 	next.hidden = l.hidden || e.opaque || next.upper == nil
-	return w.level(next)
+	if isDir(e.old) {
+		if next.seen.dir, err = l.seen.dir.OpenDir(e.name); err != nil {
+			return next, nil, err
+		}
+	}
+	if isDir(e.after) || isDir(e.old) {
+		names, err = w.enter(next)
+	}
+	return next, names, err
+}
+
+// untouchedBelow says whether all that is seen in a directory through the layer is the root's own.
+func (w *walk) untouchedBelow(l *level) bool {
+	if w.cloned != nil || l.hidden || l.upper == nil {
+		return false
+	}
+	list, err := l.upper.List()
+	return err == nil && len(list) == 0
+}
+
+func isDir(in *disk.Info) bool { return in != nil && in.Kind == disk.Directory }
+
+// close lets go of the directories of both sides.
+func (l *level) close() {
+	if l.upper != nil {
+		l.upper.Close()
+	}
+	if l.seen.dir != nil {
+		l.seen.dir.Close()
+	}
 }
 
 // The ignore files of a directory, in rising precedence.

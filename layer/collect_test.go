@@ -140,6 +140,68 @@ func TestCollectUnread(t *testing.T) {
 	assert.Equal(t, []layer.Touched{{Change: tree.Change{Path: "a", Old: file("a\n"), New: file("run\n")}}}, got.Touched)
 }
 
+// barredModes are rights with which a directory's owner may not list it, or only that.
+var barredModes = []string{"000", "300", "400", "644"}
+
+// TestCollectBarred: what lies in a directory that its owner may not look into is told, and ends
+// neither the walk nor the next one, whatever the root has there. The layer can be entered and removed.
+func TestCollectBarred(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may look into all")
+	}
+	for _, how := range mechanisms {
+		for _, mode := range barredModes {
+			s := newSite(t)
+			sh(t, s.root, "echo a >a; mkdir -p D/sub E .git/sub ignored; echo d >D/sub/d; echo e >E/e; echo g >.git/sub/g; echo ignored >.gitignore; echo i >ignored/i")
+			l := s.make("one", how)
+			s.run(l, "echo run >a; echo n >D/sub/n; rm -r E; mkdir E N; echo n >E/n; echo n >N/n; echo n >.git/sub/n; echo n >ignored/n; chmod "+mode+" D/sub E N .git/sub .git ignored")
+			for range 2 {
+				got, err := l.Collect(t.Context(), layer.CollectOptions{Writer: stored{}})
+				require.NoError(t, err, "%s %s", how, mode)
+				require.Equal(t, []tree.Path{"D/sub", "E", "N"}, got.Unrecorded(), "%s %s", how, mode)
+				require.Equal(t, []int{1, 1}, []int{got.Tally.Git, got.Tally.Ignored}, "or the layer could go with what is in it")
+				all, _ := got.Changes()
+				require.Len(t, all, 4, "a and three directories' modes: %v", all)
+				require.Equal(t, tree.Change{Path: "a", Old: file("a\n"), New: file("run\n")}, all[3])
+			}
+			require.NoError(t, l.Enter())
+			require.NoError(t, s.place.Remove("one"), "%s %s", how, mode)
+		}
+	}
+}
+
+// TestCollectBarredInTheRoot: what the run did in a directory that may not be looked into in the root, or
+// no more, is told; the rights alone of such a directory are a change as any.
+func TestCollectBarredInTheRoot(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may look into all")
+	}
+	for _, how := range mechanisms {
+		for _, mode := range barredModes {
+			s := newSite(t)
+			sh(t, s.root, "echo a >a; mkdir -p gone rights written; for d in gone rights written; do echo f >$d/f; done")
+			l := s.make("one", how)
+			s.run(l, "echo run >a; rm -r gone; chmod 700 rights; echo run >written/f")
+			sh(t, s.root, "chmod "+mode+" gone rights written")
+			got, err := l.Collect(t.Context(), layer.CollectOptions{Writer: stored{}})
+			require.NoError(t, err, "%s %s", how, mode)
+			sh(t, s.root, "chmod 755 gone rights written") // or nobody could remove it
+			unread := []tree.Path{"gone", "rights", "written"}
+			if how == layer.Overlay {
+				unread = []tree.Path{"gone", "written"}
+			}
+			require.Equal(t, unread, got.Unrecorded(), "%s %s", how, mode)
+			var paths []tree.Path
+			for _, c := range got.Touched {
+				paths = append(paths, c.Path)
+			}
+			require.Contains(t, paths, tree.Path("a"))
+			require.Contains(t, paths, tree.Path("rights"))
+			require.NotContains(t, paths, tree.Path("gone"))
+		}
+	}
+}
+
 // TestSealedByTheRun: a run that takes all rights from the root and from .decree is collected.
 func TestSealedByTheRun(t *testing.T) {
 	for _, how := range mechanisms {

@@ -84,7 +84,11 @@ func (a *again) lookBelow(dir disk.Dir, name string, at tree.Path) error {
 	}
 	defer sub.Close()
 	a.touched[at] = false
-	return a.look(sub, at)
+	err = a.look(sub, at)
+	if errors.Is(err, fs.ErrPermission) { // it may be opened, and not looked into
+		a.touched[at], err = true, nil
+	}
+	return err
 }
 
 // opaque says whether a directory of the layer hides what the root has at its path.

@@ -11,9 +11,13 @@ import (
 )
 
 // GitChanges calls visit, as Changes does, for what the layer has otherwise than the root in
-// the root's own .git. No ignore rules apply there.
+// the root's own .git. No ignore rules apply there, and what cannot be read of it is an error: a
+// repository that lacks a part is none.
 func (l *Layer) GitChanges(ctx context.Context, visit func(*Change) error) error {
-	_, err := l.Changes(ctx, ChangeOptions{git: true}, visit)
+	tally, err := l.Changes(ctx, ChangeOptions{git: true}, visit)
+	if err == nil && len(tally.Unread) > 0 {
+		err = &fs.PathError{Op: "open", Path: string(tally.Unread[0]), Err: fs.ErrPermission}
+	}
 	return err
 }
 
