@@ -830,7 +830,7 @@ func (c *recovery) finishGit(ctx context.Context) error {
 func (c *recovery) finishGitOf(ctx context.Context, l *layer.Layer, rec *history.Record, note []byte) error {
 	before, refs, err := decodeMark(note)
 	if rec.Draft.Waits() && (err != nil || before >= 0 && len(rec.Draft.By) <= before) {
-		return nil // the publish was not made
+		return nil //nolint:nilerr // the publish was not made
 	}
 	if err != nil {
 		c.add(nil, "the publish of draft %[1]s was not finished in .git, as its mark cannot be read (%[2]v): its layer stays, and 'decree publish --with-git %[1]s' does it", draftName(rec), err)
