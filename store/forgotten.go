@@ -63,12 +63,15 @@ func ReadForgotten(dir disk.Dir) (*Forgotten, error) {
 	return out, nil
 }
 
-// WriteForgotten replaces the list, durably.
+// WriteForgotten replaces the list, durably. One that could not be read again is refused.
 func WriteForgotten(dir disk.Dir, l *Forgotten) error {
 	slices.SortFunc(l.Pending, func(a, b Hash) int { return strings.Compare(a.String(), b.String()) })
 	data, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
 		return err
+	}
+	if len(data) > maxForgotten {
+		return fmt.Errorf("%s: with these %d contents it would be larger than %d MiB and could not be read again: forget fewer at once, or shorter paths", forgottenName, len(l.Contents), maxForgotten>>20)
 	}
 	return disk.Replace(dir, forgottenName, disk.Replacement{Perm: 0o600, Flush: true}, func(f disk.File) error {
 		_, err := f.Write(append(data, '\n'))
