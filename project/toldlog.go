@@ -99,6 +99,11 @@ const mostHooks = 64 << 10
 
 // NoteHook adds a line to the log of hooks: what could not be recorded, and why.
 func (p *Project) NoteHook(at time.Time, text string) error {
+	_, release, err := p.lockActsOrGoOn() // hooks that fail together come together
+	if err != nil {
+		return err
+	}
+	defer release()
 	text = at.UTC().Format(time.RFC3339) + " " + strings.Join(strings.Fields(text), " ") + "\n"
 	was, err := ReadFile(p.Store, hooksLog, 2*mostHooks)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
