@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"decree/disk"
 )
@@ -244,7 +245,7 @@ func (p *Project) search(w Where, asked storeBase, self rootFacts) (*finding, er
 	for _, pl := range bases {
 		f, err := p.searchBase(pl, self, none)
 		if err != nil {
-			return nil, &Error{Kind: Failed, Msg: "it is not known whether a store remembers this root", Err: err}
+			return nil, &Error{Kind: KindOf(err), Msg: "it is not known whether a store remembers this root", Err: err}
 		}
 		if f == nil {
 			continue
@@ -289,6 +290,11 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 			continue
 		}
 		m, err := readMemory(store)
+		if newer := m != nil && m.Root == p.Root; err != nil && (newer || diskFails(err)) {
+			store.Close()
+			begun.close()
+			return nil, err
+		}
 		if err != nil || m.ID != e.Name || m.Root != p.Root {
 			store.Close()
 			continue
@@ -306,6 +312,12 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 		}
 	}
 	return begun, nil
+}
+
+// diskFails says whether an error is the disk's, unlike that of a file which is another user's, or
+// no file of ours.
+func diskFails(err error) bool {
+	return errors.As(err, new(syscall.Errno)) && unlessAbsent(err) != nil && !disk.OtherKind(err)
 }
 
 // unfinished says whether the store has an open record: its run's command may

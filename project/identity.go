@@ -195,7 +195,7 @@ func readMemory(dir disk.Dir) (*memory, error) {
 		return nil, &fs.PathError{Op: "read", Path: filepath.Join(dir.Path(), memoryFile), Err: err}
 	}
 	if m.Version > storeNow {
-		return nil, &Error{Kind: Refused, Msg: fmt.Sprintf("%s: format version %d is newer than the newest that this decree can read (%d)", filepath.Join(dir.Path(), memoryFile), m.Version, storeNow)}
+		return &m, &Error{Kind: Refused, Msg: fmt.Sprintf("%s: format version %d is newer than the newest that this decree can read (%d)", filepath.Join(dir.Path(), memoryFile), m.Version, storeNow)}
 	}
 	if m.Version < 1 || !validID(m.ID) || m.Root == "" {
 		return nil, &fs.PathError{Op: "read", Path: filepath.Join(dir.Path(), memoryFile), Err: errors.New("not a store's memory")}
