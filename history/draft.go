@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 
@@ -160,7 +161,17 @@ func (h *History) SetDrafts(ids []string, state DraftState) error {
 
 // DiffChanges are the changes that a record's changes.diff tells of, in its order.
 func (h *History) DiffChanges(r *Record) (out []tree.Change, err error) {
-	for c, err := range h.DiffEach(r) {
+	return collected(h.DiffEach(r))
+}
+
+// StoredChanges is DiffChanges of the store's copy: what somebody has made of the one in
+// .decree/runs does not count.
+func (h *History) StoredChanges(r *Record) ([]tree.Change, error) {
+	return collected(diffEach(r, func() (io.ReadCloser, error) { return h.openObject(r.DiffSHA256) }))
+}
+
+func collected(changes iter.Seq2[tree.Change, error]) (out []tree.Change, err error) {
+	for c, err := range changes {
 		if err != nil {
 			return nil, err
 		}
@@ -172,11 +183,15 @@ func (h *History) DiffChanges(r *Record) (out []tree.Change, err error) {
 // DiffEach is DiffChanges of changes that are too many to be held: one after the other. It can
 // be read more than once.
 func (h *History) DiffEach(r *Record) iter.Seq2[tree.Change, error] {
+	return diffEach(r, func() (io.ReadCloser, error) { return h.OpenFile(r.ID, diffName) })
+}
+
+func diffEach(r *Record, open func() (io.ReadCloser, error)) iter.Seq2[tree.Change, error] {
 	return func(yield func(tree.Change, error) bool) {
 		if r.DiffSHA256.IsZero() {
 			return
 		}
-		f, err := h.OpenFile(r.ID, diffName)
+		f, err := open()
 		if err != nil {
 			yield(tree.Change{}, err)
 			return

@@ -239,7 +239,7 @@ func (r *Recorder) turnsBeside(t *openTurn, o *owners) (*beside, error) {
 			b.quiet[other] = true
 		case !rec.DiffSHA256.IsZero() && rec.Status != history.StatusReverted:
 			o.overlaps = append(o.overlaps, rec.ID)
-			changes, err := r.history.DiffChanges(rec)
+			changes, err := r.history.StoredChanges(rec)
 			if err != nil && !lostContents(err) {
 				return nil, err
 			}
