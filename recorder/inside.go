@@ -23,7 +23,7 @@ func (r *Recorder) partOf(rec *history.Record) (inner []*history.Record, err err
 		if o.ID != rec.ID && o.Inside != "" {
 			since = append(since, o)
 		}
-		return o.Ended.IsZero() || !o.Ended.Before(rec.Started)
+		return o.Inside != "" || o.Ended.IsZero() || !o.Ended.Before(rec.Started) // the clock may have been set back meanwhile
 	})
 	outer := []string{rec.ID}
 	for _, o := range since {
