@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -362,6 +363,41 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Flush())
 	assert.Equal(t, noise(10, 3<<10), content(t, s, h))
+}
+
+// TestFullDiskAtTheIndex: what a Flush has brought into the pack and not into the index, of which it is a part
+// by its log or by a fold, is found by the same Store's next Writer.
+func TestFullDiskAtTheIndex(t *testing.T) {
+	for name, o := range map[string]Options{"log": {}, "fold": {FoldAt: 1}} {
+		t.Run(name, func(t *testing.T) {
+			_, d := memDir(t)
+			full := false
+			s := openStore(t, disktest.InjectDir(d, func(step disktest.Step) disktest.Action {
+				if full && (step.Op == "WriteAt" || step.Op == "Write") && strings.Contains(step.Path, "/index") {
+					return disktest.Action{Err: syscall.ENOSPC}
+				}
+				return disktest.Action{}
+			}), o)
+			put := func(b []byte, want error) {
+				w := openWriter(t, s)
+				_, err := w.PutBytes(b)
+				require.NoError(t, err)
+				require.ErrorIs(t, w.Flush(), want)
+				require.NoError(t, w.Close())
+			}
+			put(noise(1, 10<<10), nil)
+			full = true
+			put(noise(2, 10<<10), syscall.ENOSPC)
+			full = false
+			put(noise(3, 10<<10), nil)
+			for i := range uint64(3) {
+				assert.Equal(t, noise(1+i, 10<<10), content(t, s, sum(noise(1+i, 10<<10))))
+			}
+			problems, err := s.Check(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, problems)
+		})
+	}
 }
 
 // TestEarlyFlush fails the flushes that are made while a pack grows, each in

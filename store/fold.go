@@ -9,7 +9,7 @@ import (
 
 // log makes what was placed since the last time part of the index, rows being
 // the packs that grew. It appends to the log, or folds when that became long
-// or the index is doubted.
+// or the index is doubted. Where that fails a scan finds what was placed.
 func (s *Store) log(rows map[uint32]coverage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -17,10 +17,22 @@ func (s *Store) log(rows map[uint32]coverage) error {
 	if added == 0 && len(rows) == 0 && !s.doubted && !s.refold {
 		return nil
 	}
+	was := maps.Clone(s.covered)
 	maps.Copy(s.covered, rows)
+	var err error
 	if s.doubted || s.refold || s.recent.n > s.foldAt() {
-		return s.fold()
+		err = s.fold()
+	} else {
+		err = s.lengthen(rows, added)
 	}
+	if err != nil && !s.doubted {
+		s.covered = was
+	}
+	return err
+}
+
+// lengthen appends the rows and what was added to recent to the log. mu is held.
+func (s *Store) lengthen(rows map[uint32]coverage, added int) error {
 	var gen generation
 	if s.base != nil {
 		gen = s.base.gen
