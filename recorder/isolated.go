@@ -626,7 +626,7 @@ func (r *Recorder) endDraft(ctx context.Context, x *writing, place *layer.Place,
 	}
 	err = r.end(end)
 	if err == nil && rec.Draft == nil {
-		err = place.Remove(rec.ID)
+		r.removeLayer(place, rec.ID)
 	}
 	return notes, changes, err
 }

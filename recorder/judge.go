@@ -50,9 +50,7 @@ func (u *isolatedRun) judgeBy(line string) judge {
 		case err == nil:
 			u.rec.Judge = &history.Judgement{Command: line, ExitCode: res.ExitCode}
 		}
-		if err := u.layer.LeaveAside(); err != nil {
-			return 0, err
-		}
+		u.r.leaveAside(u.layer)
 		files[history.JudgeLog], _, err = store.PutWritten(u.x.w, func(w io.Writer) error { return copyFile(w, log) })
 		if err == nil {
 			err = u.x.w.Flush()
@@ -117,14 +115,12 @@ func (c *recovery) unjudged(place *layer.Place, o *history.Opened, end *ending) 
 	what := fmt.Sprintf("isolated run %s had ended, and is recorded without a judgement; the tree is as it was", rec.ID)
 	if rec.Draft == nil {
 		c.add(rec, "%s", what)
-		return place.Remove(rec.ID)
+		c.r.removeLayer(place, rec.ID)
+		return nil
 	}
 	if l, err := place.Open(rec.ID); err == nil {
-		err = l.LeaveAside()
+		c.r.leaveAside(l)
 		l.Close()
-		if err != nil {
-			return err
-		}
 	}
 	c.add(rec, "%s, and its work is a draft: 'decree publish %s' brings it into the tree", what, rec.ID)
 	return nil

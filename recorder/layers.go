@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -54,8 +55,30 @@ func (c *recovery) tidyLayers() error {
 		if left, err := foreign(err); len(left) > 0 || err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return err // another user's process sees the layer: it stays
 		}
-		return place.Remove(name)
+		r.removeLayer(place, name)
+		return nil
 	})
+}
+
+// removeLayer removes the layer of a run that needs it no more. Where that fails it stands in nobody's way:
+// the next writing command tries again. In a clone the command may have had others make directories, as a
+// container's root does.
+func (r *Recorder) removeLayer(place *layer.Place, name string) {
+	err := place.Remove(name)
+	if errors.Is(err, fs.ErrPermission) {
+		at := place.Dir.Path() + "/" + name
+		r.note("the layer of run %s is not needed any more, and stays: %v; %s", name, err,
+			cmp.Or(project.SealedAdvice(err), fmt.Sprintf("it may be another user's: 'sudo rm -rf %s' removes it", at)))
+	} else if err != nil {
+		r.note("the layer of run %s is not removed yet: %v", name, err)
+	}
+}
+
+// leaveAside removes what a judge wrote beside the layer. What stays goes with the layer.
+func (r *Recorder) leaveAside(l *layer.Layer) {
+	if err := l.LeaveAside(); err != nil {
+		r.note("what the judge wrote is not removed yet: %v", err)
+	}
 }
 
 // damagedLayers moves layers that somebody has changed from outside, or the command itself,

@@ -416,8 +416,7 @@ func busyLayer(rec *history.Record, err error) error {
 	return &WaitError{&project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("another process works in draft %s", draftName(rec)), Advice: "wait until it has ended"}}
 }
 
-// dropLayer removes the layer of a draft that is done with. Where that fails the next
-// writing command does it.
+// dropLayer removes the layer of a draft that is done with.
 func (r *Recorder) dropLayer(rec *history.Record, state history.DraftState) error {
 	if state == history.DraftPartly || state == history.DraftWaiting {
 		return nil
@@ -427,9 +426,7 @@ func (r *Recorder) dropLayer(rec *history.Record, state history.DraftState) erro
 		return err
 	}
 	defer closePlace(place)
-	if err := place.Remove(rec.ID); err != nil {
-		r.note("the layer of draft %s is not removed yet: %v", rec.ID, err)
-	}
+	r.removeLayer(place, rec.ID)
 	return nil
 }
 

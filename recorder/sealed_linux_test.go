@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,54 @@ func TestSealedByTheCommand(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestLayerThatStays: a layer, or what a judge wrote beside it, that may not be removed, as another user's
+// directory in a copy, is told; the record has been made, and no command is stopped.
+func TestLayerThatStays(t *testing.T) {
+	b := newBench(t)
+	b.write(".gitignore", "target/\n")
+	b.write("a", "a\n")
+	b.checkpoint(CheckpointOptions{})
+	b.chattr("+i", filepath.Join(b.root, ".gitignore"))
+	b.chattr("-i", filepath.Join(b.root, ".gitignore"))
+	var notes []string
+	r := b.open()
+	defer func() { require.NoError(t, r.Close()) }()
+	r.opt.Note = func(s string) { notes = append(notes, s) }
+	r.Reader.opt.Note = r.opt.Note
+	layers := filepath.Join(r.project.StorePath, layersDir)
+	t.Cleanup(func() { _ = exec.Command("chattr", "-R", "-i", layers).Run() })
+	seal := "mkdir -p target; : >target/f; chattr +i target"
+	o := RaceOptions{Candidates: 1, Judge: seal, Isolated: IsolatedOptions{Copy: true}}
+	told := func(what string) {
+		t.Helper()
+		require.NotEmpty(t, notes)
+		require.Contains(t, strings.Join(notes, "\n"), what)
+		require.Contains(t, strings.Join(notes, "\n"), "chattr -R -i "+layers)
+		notes = nil
+		_, err := r.Checkpoint(t.Context(), CheckpointOptions{})
+		require.NoError(t, err)
+	}
+
+	none := b.raced(r, RaceOptions{Candidates: 1, Isolated: o.Isolated}, seal) // nothing that is recorded
+	require.NoError(t, none.Candidates[0].Err)
+	require.Equal(t, history.StatusSucceeded, none.Candidates[0].Result.Record.Status)
+	told("the layer of run " + none.Candidates[0].Result.Record.ID + " is not needed any more, and stays: ")
+
+	judged := b.raced(r, o, "echo b >a")
+	require.NoError(t, judged.Candidates[0].Err)
+	told("what the judge wrote is not removed yet: ")
+	_, err := r.Discard(t.Context(), DiscardOptions{Refs: []string{judged.Candidates[0].Result.Record.ID}, Yes: true})
+	require.NoError(t, err)
+	told("the layer of run " + judged.Candidates[0].Result.Record.ID)
+
+	require.NoError(t, exec.Command("chattr", "-R", "-i", layers).Run())
+	_, err = r.Checkpoint(t.Context(), CheckpointOptions{})
+	require.NoError(t, err)
+	left, err := os.ReadDir(layers)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 // TestSealedByAPerson: what needs .decree is refused and says which attribute it is and what
