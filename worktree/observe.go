@@ -46,11 +46,11 @@ func (x *txn) planned(err error) bool {
 	return above != nil && (isLink(above.From) || isLink(above.To))
 }
 
-// nearestDir opens the directory at path, or the nearest above it that is there.
+// nearestDir opens the directory at path, or the nearest above it that is there and no link leads to.
 func (x *txn) nearestDir(path tree.Path) (*handle, tree.Path, error) {
 	for {
 		d, err := x.h.reach(path)
-		if errors.Is(err, errNoDir) || x.planned(err) {
+		if goneDir(err) {
 			err = nil
 		}
 		missing := false

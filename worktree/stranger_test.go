@@ -535,3 +535,41 @@ func (r *rig) rebuild(tree files) {
 	}
 	r.build(tree)
 }
+
+// TestEditedSlotsAndALink has somebody, after a death, write into what the transaction had staged and taken out, and
+// put a link in the place of a directory of its paths: it is settled all the same, and these bytes are kept in the tree.
+func TestEditedSlotsAndALink(t *testing.T) {
+	was, will := files{"d": dir(0o755), "d/e": dir(0o755), "d/e/a": file("1"), "d/e/b": file("2")}, files{"d": dir(0o755), "d/e": dir(0o755), "d/e/a": file("one")}
+	kept := 0
+	for n := 0; ; n++ {
+		fired := false
+		r := newRig(t, was)
+		r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
+		_, _ = r.move(steps(was, will))
+		r.wrap = nil
+		if !fired {
+			break
+		}
+		pending, err := Pending(r.open("txn"))
+		require.NoError(t, err)
+		slots, err := filepath.Glob(r.path(".decree/tmp/txn-t1/*"))
+		require.NoError(t, err)
+		for _, slot := range slots {
+			require.NoError(t, os.WriteFile(slot, []byte(theirs), 0o644))
+		}
+		require.NoError(t, os.Rename(r.path("d/e"), r.path("elsewhere")))
+		require.NoError(t, os.Symlink("../elsewhere", r.path("d/e")))
+		_, out, err := r.recover()
+		require.NoError(t, err, "step %d", n)
+		r.clean()
+		if len(pending) == 0 || len(slots) == 0 {
+			continue
+		}
+		require.NotEmpty(t, out[0].Left, "step %d", n)
+		found, err := filepath.Glob(r.path("d/decree-kept-t1-*"))
+		require.NoError(t, err)
+		require.Len(t, found, len(slots), "step %d", n)
+		kept += len(found)
+	}
+	require.Greater(t, kept, 3)
+}
