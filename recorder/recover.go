@@ -291,6 +291,9 @@ func (c *recovery) transactions(ctx context.Context) error {
 		}
 	}
 	for _, j := range pending {
+		if err := c.clearStage(j.Stage()); err != nil {
+			return c.notBegun(err)
+		}
 		j.Commit = func(res worktree.Result, out *worktree.Outcome) error { return c.closeOwner(ctx, j, res, out) }
 		_, _, err := t.Recover(ctx, j)
 		var bad *worktree.JournalError
@@ -312,6 +315,23 @@ func (c *recovery) transactions(ctx context.Context) error {
 		return c.notBegun(err)
 	}
 	return nil
+}
+
+// clearStage puts aside what is no directory in the place of a transaction's staging directory in .decree/tmp.
+func (c *recovery) clearStage(name string) error {
+	tmp, err := c.r.project.Decree.OpenDir("tmp")
+	if err != nil {
+		return err
+	}
+	defer tmp.Close()
+	st, err := tmp.Stat(name)
+	if isMissing(err) || err == nil && st.Kind == disk.Directory {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.r.project.PutAside(tmp, name)
 }
 
 // notBegun says of an error that nothing was changed, if nothing was.

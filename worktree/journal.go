@@ -88,6 +88,9 @@ func (j *Journal) Steps() iter.Seq[Step] {
 	}
 }
 
+// Stage is the name of the transaction's staging directory in .decree/tmp.
+func (j *Journal) Stage() string { return stagePrefix + j.ID }
+
 func splitExt(name string) (id, ext string) {
 	i := max(strings.LastIndexByte(name, '.'), 0)
 	return name[:i], name[i:]
