@@ -125,10 +125,11 @@ type Result struct {
 	// Read is the number of bytes that were read and hashed.
 	Read int64
 
-	cache   *cache
-	root    ref
-	owner   bool
-	objects *objects
+	cache     *cache
+	root      ref
+	owner     bool
+	committed bool
+	objects   *objects
 }
 
 // UnreadableError is returned before a run for a file or directory that cannot be read.
@@ -229,8 +230,14 @@ func (r *Result) Commit() error {
 	if !r.owner {
 		return fmt.Errorf("capture: a read-only capture cannot be committed")
 	}
-	return r.cache.commit(r)
+	err := r.cache.commit(r)
+	r.committed = err == nil
+	return err
 }
+
+// Pending says whether another Capture must not write to the same CacheDir yet: this one is
+// neither committed nor closed.
+func (r *Result) Pending() bool { return r.owner && !r.committed && r.cache.file != nil }
 
 // Close releases the cache file.
 func (r *Result) Close() error { return r.cache.close() }

@@ -41,8 +41,15 @@ type look struct {
 	apart          []disk.Info // directories that are no part of the tree
 }
 
-// observe captures the tree into the store. The caller closes the result.
+// errTwoCaptures is a fault of this program: kept, the earlier capture would have the later one's blocks in the stat cache.
+var errTwoCaptures = errors.New("the tree is captured while an earlier capture is neither kept nor closed")
+
+// observe captures the tree into the store. The caller closes the result, and keeps it or closes it before
+// anything captures again.
 func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Result, error) {
+	if x.latest != nil && x.latest.Pending() {
+		return nil, errTwoCaptures
+	}
 	req, err := r.request(l)
 	if err != nil {
 		return nil, err
@@ -51,6 +58,7 @@ func (r *Recorder) observe(ctx context.Context, x *writing, l look) (*capture.Re
 	// may have been lost since.
 	req.Writer, req.CacheDir, req.CheckStore = x.w, r.project.Store, true
 	res, err := capture.Capture(ctx, req)
+	x.latest = res
 	if err == nil {
 		r.progress(Progress{Phase: l.phase, Done: int64(res.Files), Total: int64(res.Files), Bytes: res.Bytes})
 	}

@@ -26,6 +26,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"decree/capture"
 	"decree/history"
 	"decree/project"
 	"decree/runner"
@@ -134,6 +135,7 @@ type writing struct {
 	w       *store.Writer
 	held    bool // by Hold, which closes it
 	ongoing ongoing
+	latest  *capture.Result                 // the last capture
 	storing context.Context                 // of a run's files, once it has ended; nil: it does not end
 	alone   map[string]map[string]tree.Hash // files of run directories that the store alone has, by record and name
 }
@@ -235,7 +237,7 @@ func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, e
 		if k == movesFiles && op != opRecord { // what moves the tree is no agent's work, which is recorded before it
 			over = func(*openTurn) bool { return true }
 		}
-		if err = r.closeTurns(ctx, x, over, nil); err != nil {
+		if err = r.closeTurns(ctx, x, over); err != nil {
 			x.close()
 			err = &BeginError{err}
 		}

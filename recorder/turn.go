@@ -199,7 +199,7 @@ func (r *Recorder) BeginSession(ctx context.Context, e TurnEvent) (*history.Reco
 		return nil, err
 	}
 	defer x.close()
-	err = r.closeTurns(ctx, x, func(t *openTurn) bool { return x.ongoing.sessionEnded(t) || !t.ofSession(e) && r.over(x, t) }, nil)
+	err = r.closeTurns(ctx, x, func(t *openTurn) bool { return x.ongoing.sessionEnded(t) || !t.ofSession(e) && r.over(x, t) })
 	if err != nil || slices.ContainsFunc(x.ongoing.turns, func(t *openTurn) bool { return t.ofSession(e) }) {
 		return nil, err
 	}
@@ -237,15 +237,14 @@ func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*his
 			return t.Record, nil
 		}
 	}
+	if err := r.closeTurns(ctx, x, func(t *openTurn) bool { return t.ofSession(e) || r.over(x, t) }); err != nil {
+		return nil, err
+	}
 	res, err := r.observe(ctx, x, look{phase: "recording", afterRun: true})
 	if err != nil {
 		return nil, &BeginError{err}
 	}
 	defer res.Close()
-	err = r.closeTurns(ctx, x, func(t *openTurn) bool { return t.ofSession(e) || r.over(x, t) }, res)
-	if err != nil {
-		return nil, err
-	}
 	out, err := r.observeOutside(ctx, x, res, nil)
 	if err != nil {
 		return nil, &BeginError{err}
@@ -373,7 +372,7 @@ func (r *Recorder) endTurn(ctx context.Context, x *writing, e TurnEvent) (*histo
 	for _, t := range slices.Backward(x.ongoing.turns) {
 		if t.isOf(e) {
 			t.Record.Turn.Stop = clipID(e.Stop)
-			return t.Record, r.closeTurn(ctx, x, t, by, nil)
+			return t.Record, r.closeTurn(ctx, x, t, by)
 		}
 	}
 	if slices.ContainsFunc(x.ongoing.turns, func(t *openTurn) bool { return t.ofSession(e) }) {
@@ -448,8 +447,8 @@ func (r *Recorder) continueTurn(ctx context.Context, x *writing, e TurnEvent, la
 }
 
 // closeTurns closes the open turns that are over, the newest first, so that one inside
-// another ends before it. res, unless nil, is the tree as it is now.
-func (r *Recorder) closeTurns(ctx context.Context, x *writing, over func(*openTurn) bool, res *capture.Result) error {
+// another ends before it.
+func (r *Recorder) closeTurns(ctx context.Context, x *writing, over func(*openTurn) bool) error {
 	open, err := r.openTurns()
 	if err != nil || len(open) == 0 {
 		return err
@@ -458,7 +457,7 @@ func (r *Recorder) closeTurns(ctx context.Context, x *writing, over func(*openTu
 		if !over(t) {
 			continue
 		}
-		if err := r.closeTurn(ctx, x, t, history.EndedByOther, res); err != nil {
+		if err := r.closeTurn(ctx, x, t, history.EndedByOther); err != nil {
 			return fmt.Errorf("turn %s is not closed: %w", t.Record.ID, err)
 		}
 	}
@@ -467,19 +466,16 @@ func (r *Recorder) closeTurns(ctx context.Context, x *writing, over func(*openTu
 
 // closeTurnsIn closes the turns inside a run whose command has ended.
 func (r *Recorder) closeTurnsIn(ctx context.Context, x *writing, run string) error {
-	return r.closeTurns(ctx, x, func(t *openTurn) bool { return t.Record.Inside == run }, nil)
+	return r.closeTurns(ctx, x, func(t *openTurn) bool { return t.Record.Inside == run })
 }
 
 // closeTurn closes a turn: what has changed since its prompt is recorded as its work.
-func (r *Recorder) closeTurn(ctx context.Context, x *writing, t *openTurn, by history.EndedBy, now *capture.Result) error {
-	if now == nil || len(now.Unrecorded) > 0 || !slices.Equal(t.Rules, rules(now)) {
-		res, err := r.observe(ctx, x, look{phase: "comparing", frozen: frozenRules(t.Opened), afterRun: true, unlimited: true})
-		if err != nil {
-			return err
-		}
-		defer res.Close()
-		now = res
+func (r *Recorder) closeTurn(ctx context.Context, x *writing, t *openTurn, by history.EndedBy) error {
+	now, err := r.observe(ctx, x, look{phase: "comparing", frozen: frozenRules(t.Opened), afterRun: true, unlimited: true})
+	if err != nil {
+		return err
 	}
+	defer now.Close()
 	changes, err := r.since(t.Record.Before, now)
 	if err != nil && !lostContents(err) {
 		return err

@@ -431,3 +431,31 @@ func TestWhatIsKeptOfAPrompt(t *testing.T) {
 	require.Equal(t, tree.Sum(nil), a.now(turn.ID).DiffSHA256)
 	a.requireSound()
 }
+
+// A prompt closes the turn before it, also where that has changed what is ignored: both are recorded, each with its own.
+func TestPromptAfterAnIgnoreFileChanged(t *testing.T) {
+	a := newAgents(t)
+	a.write(".gitignore", "*.o\n")
+	a.write("f", "one\n")
+	mine, other := event("s", 7), event("o", 8)
+	one := a.prompt(mine, "one")
+	beside := a.prompt(other, "beside it")
+	for _, c := range []struct {
+		e    TurnEvent
+		file string
+		open *history.Record
+	}{{mine, "f", one}, {other, "g", beside}} {
+		a.write(".gitignore", a.read(".gitignore")+"*."+c.file+"\n")
+		a.write("ignored."+c.file, "seen by the turn, which began before it was ignored\n")
+		a.write(c.file, "two\n")
+		next := a.prompt(c.e, "next")
+		require.Equal(t, history.StatusOpen, next.Status)
+		require.Equal(t, history.StatusSucceeded, a.now(c.open.ID).Status)
+		require.Subset(t, a.changed(c.open.ID), []tree.Path{".gitignore", tree.Path(c.file), tree.Path("ignored." + c.file)})
+		require.Empty(t, a.found(next.ID))
+		a.write(c.file, "three\n")
+		require.Equal(t, next.ID, a.end(c.e).ID)
+		require.Equal(t, []tree.Path{tree.Path(c.file)}, a.changed(next.ID))
+	}
+	a.requireSound()
+}
