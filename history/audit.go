@@ -28,6 +28,9 @@ const (
 // opTorn is the operation of the line that follows a torn one.
 const opTorn = "torn"
 
+// OpRecover is the operation of a recovery of Record, which has a line of its own where it was recorded.
+const OpRecover = "recover"
+
 // Operation is one line of audit.jsonl:
 //
 //	{"time":"...","op":"revert","record":"<id>","actor":{...},"outcome":"done","detail":"...","mistake":true,"prev":"<sha256>"}

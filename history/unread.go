@@ -61,7 +61,8 @@ func (h *History) Broken() (*BrokenError, error) {
 }
 
 // cutOff are the records that went with an end of the log. What a death cuts off was never acknowledged; a
-// record that was has a line of the audit, which is written after its own.
+// record that was has a line of the audit, which is written after its own. One about a recovery tells nothing:
+// it may be of what had not begun, and was dropped.
 func (h *History) cutOff(l *log) (lost []string, err error) {
 	if l.cut == nil {
 		return nil, nil
@@ -74,7 +75,7 @@ func (h *History) cutOff(l *log) (lost []string, err error) {
 		known[id] = true
 	}
 	_, err = h.ReadAudit(func(o *Operation) error {
-		if _, _, ok := ParseID(o.Record); ok && !o.Mistake && o.Time.UnixNano() >= l.cut.at && !known[o.Record] {
+		if _, _, ok := ParseID(o.Record); ok && o.Op != OpRecover && !o.Mistake && o.Time.UnixNano() >= l.cut.at && !known[o.Record] {
 			known[o.Record] = true
 			lost = append(lost, o.Record)
 		}

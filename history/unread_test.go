@@ -43,7 +43,10 @@ func TestUnread(t *testing.T) {
 			w.put(w.stored(logFile), c.log)
 			w.put(w.stored(auditFile), "")
 			w.reopen()
+			dropped, _, err := w.NewID()
+			require.NoError(t, err)
 			require.NoError(t, w.Audit(Operation{Op: "record", Record: c.audited, Outcome: "done"}))
+			require.NoError(t, w.Audit(Operation{Op: OpRecover, Record: dropped, Outcome: "done"})) // what had not begun was dropped
 			list, err := w.Unread()
 			require.NoError(t, err)
 			assert.Len(t, list, len(c.want))

@@ -206,7 +206,7 @@ func (c *recovery) tidy(ctx context.Context) error {
 }
 
 func (r *Recorder) auditRecovery(id string) error {
-	o := r.audit("recover", "done")
+	o := r.audit(history.OpRecover, "done")
 	o.Record = id
 	return r.history.Audit(o)
 }
