@@ -91,7 +91,8 @@ func (h *History) EnsureRun(id string) (disk.Dir, error) {
 	return d, err
 }
 
-// clearRun puts aside what stands in the place of a record's run directory.
+// clearRun puts aside what stands in the place of a record's run directory, and gives the owner of one that is there
+// the rights that decree needs, which a command may have taken away.
 func (h *History) clearRun(id string) error {
 	runs, err := h.runsIfAny()
 	if runs == nil || err != nil {
@@ -99,11 +100,13 @@ func (h *History) clearRun(id string) error {
 	}
 	defer runs.Close()
 	st, err := runs.Stat(id)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Kind == disk.Directory {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
+	case st.Kind == disk.Directory:
+		return disk.GiveRights(runs, id, disk.Directory, 0o700)
 	}
 	return h.p.PutAside(runs, id)
 }
