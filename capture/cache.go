@@ -95,7 +95,7 @@ type cache struct {
 
 const flushSize = 1 << 20
 
-// openCache opens the committed state. That there is none, or one that cannot be used,
+// openCache opens the committed state. That there is none, or one that cannot be used or opened,
 // is no error.
 func openCache(req *Request) (*cache, error) {
 	if req.CacheDir == nil {
@@ -106,7 +106,7 @@ func openCache(req *Request) (*cache, error) {
 		return nil, err
 	}
 	f, err := openCacheFile(req)
-	if absent(err) || disk.OtherKind(err) {
+	if absent(err) || disk.OtherKind(err) || errors.Is(err, fs.ErrPermission) {
 		return freshCache(req)
 	}
 	if err != nil {

@@ -7,10 +7,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"decree/disk/disktest"
 	"decree/manifest"
 	"decree/tree"
 )
@@ -88,6 +90,34 @@ func TestDamagedCache(t *testing.T) {
 		}
 		mustHold(t, s, bad, tree)
 	}
+}
+
+// TestBarredCache: a cache that its user may not open any more is made anew.
+func TestBarredCache(t *testing.T) {
+	s, data, tree := someTree(t)
+	for _, writing := range []bool{false, true} {
+		r := s.capture(func(q *Request) {
+			q.CacheDir = disktest.InjectDir(q.CacheDir, func(step disktest.Step) disktest.Action {
+				if (step.Op == "Open" || step.Op == "OpenWrite") && filepath.Base(step.Path) == cacheName {
+					return disktest.Action{Err: syscall.EACCES}
+				}
+				return disktest.Action{}
+			})
+			if !writing {
+				q.Writer = nil
+			}
+		})
+		require.Equal(t, tree, r.Tree)
+		require.True(t, r.Base.IsZero())
+		if writing {
+			require.NoError(t, r.Commit())
+		}
+		require.NoError(t, r.Close())
+	}
+	now, err := os.ReadFile(s.cacheFile())
+	require.NoError(t, err)
+	mustHold(t, s, now, tree)
+	require.NotEqual(t, data, now)
 }
 
 // TestOlderSlot: a commit that died while it wrote its slot leaves the one before.

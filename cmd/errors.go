@@ -288,14 +288,17 @@ func mountHint(err error) string {
 }
 
 // rightsHint is the next step where something in .decree may not be written: a
-// container or another user left it there, or it is immutable.
+// container or another user left it there, or it is immutable, or something of the user's own keeps him out.
 func rightsHint(err error) string {
 	if advice := cmp.Or(project.SealedAdvice(err), project.UnmappedAdvice(err)); advice != "" {
 		return advice + "; then run this again"
 	}
 	advice := project.RightsAdvice(err)
 	if advice == "" {
-		return ""
+		if advice = project.ModeAdvice(err); advice != "" {
+			advice += ", and run this again"
+		}
+		return advice
 	}
 	return "it may be another user's, such as a container's, or immutable: " + advice + ", and run this again"
 }

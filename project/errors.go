@@ -4,8 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
+
+	"decree/disk"
 )
 
 // Kind is what an error means for the one who called: it decides the exit
@@ -186,6 +190,38 @@ func RightsAdvice(err error) string {
 		return ""
 	}
 	return fmt.Sprintf("make %s your own again ('chmod -R u+rwX', 'sudo chown -R', 'sudo chattr -R -i')", before+"/"+dirName)
+}
+
+// ModeAdvice says what lets the user in where err is that something of his, or in a directory of his, may not
+// be opened, since the owner's own rights were taken away; "" for other errors.
+func ModeAdvice(err error) string {
+	var pe *fs.PathError
+	if !errors.As(err, &pe) || !errors.Is(pe.Err, syscall.EACCES) || !filepath.IsAbs(pe.Path) {
+		return ""
+	}
+	return modeAdvice(filepath.Clean(pe.Path))
+}
+
+// modeAdvice looks at the directories above first: what is below one that keeps the user out cannot be seen.
+func modeAdvice(at string) string {
+	up := filepath.Dir(at)
+	if up == at {
+		return ""
+	}
+	if advice := modeAdvice(up); advice != "" {
+		return advice
+	}
+	dir, err := disk.OS.OpenSearch(up)
+	if err != nil {
+		return ""
+	}
+	defer dir.Close()
+	in, err := dir.Stat(filepath.Base(at))
+	rights := map[disk.Kind]uint32{disk.Directory: 0o700, disk.Regular: 0o600}[in.Kind]
+	if err != nil || int(in.UID) != os.Geteuid() || in.Mode&rights == rights {
+		return ""
+	}
+	return fmt.Sprintf("it is yours, and its mode, %o, keeps you out: 'chmod u+rwX %s'", in.Mode, at)
 }
 
 func unlessMissing(err error) error {

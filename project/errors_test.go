@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 	"testing"
 
@@ -38,4 +39,19 @@ func TestUnmapped(t *testing.T) {
 	err := fmt.Errorf("not put back: %w", &fs.PathError{Op: "rename", Path: "/tree/a", Err: syscall.EOVERFLOW})
 	require.Contains(t, RightsAdvice(err), "has no number in this container or mount: work outside of it")
 	require.Empty(t, UnmappedAdvice(&fs.PathError{Op: "rename", Path: "/tree/a", Err: syscall.EACCES}))
+}
+
+// TestModeAdvice: what of the user's own keeps him out is named, the directory before what is in it.
+func TestModeAdvice(t *testing.T) {
+	at := t.TempDir()
+	require.NoError(t, os.Mkdir(at+"/d", 0o700))
+	require.NoError(t, os.WriteFile(at+"/d/f", nil, 0o600))
+	denied := &fs.PathError{Op: "open", Path: at + "/d/f", Err: syscall.EACCES}
+	require.Empty(t, ModeAdvice(denied), "its mode is not the cause")
+	require.NoError(t, os.Chmod(at+"/d/f", 0o200))
+	require.Equal(t, "it is yours, and its mode, 200, keeps you out: 'chmod u+rwX "+at+"/d/f'", ModeAdvice(fmt.Errorf("record: %w", denied)))
+	require.NoError(t, os.Chmod(at+"/d", 0))
+	require.Contains(t, ModeAdvice(denied), "its mode, 0, keeps you out: 'chmod u+rwX "+at+"/d'")
+	require.Empty(t, ModeAdvice(&fs.PathError{Op: "open", Path: at + "/d/f", Err: syscall.EIO}))
+	require.NoError(t, os.Chmod(at+"/d", 0o700))
 }
