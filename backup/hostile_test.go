@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io/fs"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -143,15 +144,18 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"no manifest": edited(t, good, func(h *zip.FileHeader, b []byte) []byte {
 			return map[bool][]byte{false: append([]byte{}, b...)}[h.Name == ManifestFile]
 		}),
-		"a manifest that is no JSON":  manifest(func(string) string { return "{" }),
-		"a newer manifest":            manifest(func(s string) string { return strings.Replace(s, `"version": 1`, `"version": 2`, 1) }),
-		"another project's form":      manifest(func(s string) string { return strings.Replace(s, `"project": "`, `"project": "x`, 1) }),
-		"a file outside":              manifest(func(s string) string { return strings.Replace(s, `"config.yml"`, `"../config.yml"`, 1) }),
-		"an absolute file":            manifest(func(s string) string { return strings.Replace(s, `"config.yml"`, `"/config.yml"`, 1) }),
-		"a mode with set-user-ID":     manifest(func(s string) string { return strings.Replace(s, `"mode": "644"`, `"mode": "4755"`, 1) }),
-		"a negative size":             manifest(func(s string) string { return strings.Replace(s, `"size": `, `"size": -`, 1) }),
-		"a wrong size":                manifest(func(s string) string { return strings.Replace(s, `"size": `, `"size": 9`, 1) }),
-		"another tree":                manifest(func(s string) string { return strings.Replace(s, `"tree": "`, `"tree": "00`, 1) }),
+		"a manifest that is no JSON": manifest(func(string) string { return "{" }),
+		"a newer manifest":           manifest(func(s string) string { return strings.Replace(s, `"version": 1`, `"version": 2`, 1) }),
+		"another project's form":     manifest(func(s string) string { return strings.Replace(s, `"project": "`, `"project": "x`, 1) }),
+		"a file outside":             manifest(func(s string) string { return strings.Replace(s, `"config.yml"`, `"../config.yml"`, 1) }),
+		"an absolute file":           manifest(func(s string) string { return strings.Replace(s, `"config.yml"`, `"/config.yml"`, 1) }),
+		"a mode with set-user-ID":    manifest(func(s string) string { return strings.Replace(s, `"mode": "644"`, `"mode": "4755"`, 1) }),
+		"a negative size":            manifest(func(s string) string { return strings.Replace(s, `"size": `, `"size": -`, 1) }),
+		"a wrong size":               manifest(func(s string) string { return strings.Replace(s, `"size": `, `"size": 9`, 1) }),
+		"another tree":               manifest(func(s string) string { return strings.Replace(s, `"tree": "`, `"tree": "00`, 1) }),
+		"no tree": manifest(func(s string) string {
+			return regexp.MustCompile(`"tree": "[0-9a-f]{64}"`).ReplaceAllString(s, `"tree": "`+strings.Repeat("0", 64)+`"`)
+		}),
 		"a file that leaves":          edited(t, good, same, adding("../x", 0o600, []byte("x"))),
 		"an absolute one":             edited(t, good, same, adding("/etc/x", 0o600, []byte("x"))),
 		"one that leaves from within": edited(t, good, same, adding("tree/a/../../x", 0o600, []byte("x"))),

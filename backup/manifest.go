@@ -215,6 +215,8 @@ func (m *Manifest) check() error {
 		return errors.New("project is not 32 hex digits")
 	case m.From != nil && !IsProject(*m.From):
 		return errors.New("from is not 32 hex digits")
+	case m.Tree.IsZero(): // an empty tree has a hash too
+		return errors.New("no tree")
 	}
 	var files, packs total
 	for name, f := range m.Files {
