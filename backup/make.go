@@ -278,7 +278,7 @@ func (mk *making) begin(ctx context.Context) error {
 func (mk *making) describe(ctx context.Context) (err error) {
 	p, s := mk.o.Recorder.Project(), mk.snapshot
 	mk.m = &Manifest{Version: Version, Timestamp: mk.time(), Decree: mk.o.Version, Name: mk.place.Name,
-		Project: p.ID, Host: mk.o.Host, Root: p.Root, Tree: s.Tree, Files: mk.files, Packs: map[tree.Hash]int64{},
+		Project: p.ID, Host: mk.o.Host, Root: tree.Quote(p.Root), Tree: s.Tree, Files: mk.files, Packs: map[tree.Hash]int64{},
 		Others: map[string]Generation{}, Condemned: map[tree.Hash]string{}}
 	if from := p.From(); from != "" {
 		mk.m.From = &from

@@ -48,11 +48,11 @@ type Manifest struct {
 	Name      string                `json:"name"`
 	Project   string                `json:"project"`
 	Host      string                `json:"host"`
-	Root      string                `json:"root"`
+	Root      string                `json:"root"` // as tree.Quote writes it
 	From      *string               `json:"from"` // the project that this one was restored from
 	Counts    Counts                `json:"counts"`
 	Tree      tree.Hash             `json:"tree"`
-	Files     map[FileName]File     `json:"files"`
+	Files     Files                 `json:"files"`
 	Packs     map[tree.Hash]int64   `json:"packs"` // that this generation needs, with their lengths
 	Others    map[string]Generation `json:"generations"`
 	Condemned map[tree.Hash]string  `json:"condemned"` // RFC 3339: since when no generation names the pack
@@ -88,16 +88,18 @@ type File struct {
 }
 
 // FileName is the path of a file in a generation: raw bytes, in JSON as tree.Quote writes them.
-type FileName string
+type FileName = tree.Text
 
-// MarshalText is the name in JSON.
-func (n FileName) MarshalText() ([]byte, error) { return []byte(tree.Quote(string(n))), nil }
+// Files are those of a generation.
+type Files map[FileName]File
 
-// UnmarshalText reads what MarshalText writes.
-func (n *FileName) UnmarshalText(text []byte) error {
-	s, err := tree.Unquote(string(text))
-	*n = FileName(s)
-	return err
+// MarshalJSON writes the names as [tree.Quote] does.
+func (f Files) MarshalJSON() ([]byte, error) {
+	out := make(map[string]File, len(f))
+	for name, file := range f {
+		out[tree.Quote(name)] = file
+	}
+	return json.Marshal(out)
 }
 
 // Generation is what the newest manifest.json knows of another one, which has a zip.

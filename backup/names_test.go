@@ -61,6 +61,7 @@ func colliding(t *testing.T) *world {
 	}))
 	for _, name := range []string{
 		"manifest.json", "records/" + id + "/run.json", "plugins/beads/x", "specs/processed-spec.md", "tree/a", "contents/foo", "Records/x", `cron/a\b`, "records/mine",
+		"routines/a\xffb", "routines/a\xfeb", "a\nb", "top\xff", "top\xfe", `"quoted"`, `"`,
 	} {
 		w.write("tree/.decree/"+name, "of a person: "+name)
 	}

@@ -48,7 +48,7 @@ var storeNames = []string{"packs", "index", "index.log", "cache", "cap.json", "r
 // follows, when all was replaced.
 func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error) {
 	p, m := o.Recorder.Project(), r.Source.Manifest
-	out := &Restored{Manifest: m, Foreign: m.Host != o.Host || m.Root != p.Root || m.Project != p.ID}
+	out := &Restored{Manifest: m, Foreign: m.Host != o.Host || m.Root != tree.Quote(p.Root) || m.Project != p.ID}
 	prepare := func() error {
 		if r.Fresh {
 			return nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // A swap replaces what a project has, in its store and in .decree, by what was built beside it:
@@ -47,7 +48,7 @@ type Swap struct {
 	Then   *Into
 	tmp    string
 	config string            // the hash of config.yml as it was at the beginning, in hex; "": there was none
-	plain  map[string]string // the same of the other files at the top of .decree
+	plain  map[string]string // the same of the other files at the top of .decree, by their quoted names
 }
 
 // swapPlan is the journal.
@@ -61,14 +62,14 @@ type swapPlan struct {
 	// Config is the hash of .decree/config.yml as it was when the swap began, in hex; "": there was none.
 	Config string `json:"config,omitempty"`
 	// Plain are those of the other files at the top of .decree; nil: an earlier decree has begun it.
-	Plain map[string]string `json:"plain"`
+	Plain map[string]string `json:"plain"` // names as tree.Quote writes them
 	Then  *Into             `json:"then,omitempty"`
 }
 
 // swapNames are names in one directory: those that get a new content, and those that get none.
 type swapNames struct {
-	New  []string `json:"new"`
-	Gone []string `json:"gone"`
+	New  []tree.Text `json:"new"`
+	Gone []tree.Text `json:"gone"`
 }
 
 func swapNamesOf(fresh disk.Dir, names []string) (out swapNames, err error) {
@@ -78,9 +79,9 @@ func swapNamesOf(fresh disk.Dir, names []string) (out swapNames, err error) {
 		case err != nil:
 			return out, err
 		case there:
-			out.New = append(out.New, name)
+			out.New = append(out.New, tree.Text(name))
 		default:
-			out.Gone = append(out.Gone, name)
+			out.Gone = append(out.Gone, tree.Text(name))
 		}
 	}
 	return out, nil
@@ -272,12 +273,12 @@ func (p *Project) swapIn(dir disk.Dir, plan swapPlan) error {
 
 func moveAll(fresh, to, old disk.Dir, names swapNames) error {
 	for _, name := range names.New {
-		if err := moveIn(fresh, to, old, name); err != nil {
+		if err := moveIn(fresh, to, old, string(name)); err != nil {
 			return err
 		}
 	}
 	for _, name := range names.Gone {
-		if err := moveAway(to, old, name); err != nil {
+		if err := moveAway(to, old, string(name)); err != nil {
 			return err
 		}
 	}
@@ -371,7 +372,7 @@ func (p *Project) keepConfig(old disk.Dir, name, was string) error {
 // nameOf is the name that something in old had in .decree: one that was made there since has got more.
 func (s *swapPlan) nameOf(moved string) string {
 	end := strings.LastIndex(moved, ".1")
-	if end < 0 || slices.Contains(s.Decree.New, moved) || slices.Contains(s.Decree.Gone, moved) {
+	if end < 0 || slices.Contains(s.Decree.New, tree.Text(moved)) || slices.Contains(s.Decree.Gone, tree.Text(moved)) {
 		return moved
 	}
 	return moved[:end]
@@ -383,7 +384,7 @@ func (p *Project) keepPlain(old disk.Dir, moved, name string, was map[string]str
 		return nil
 	}
 	now, err := plainSum(old, moved)
-	if err != nil || now == "" || now == was[name] {
+	if err != nil || now == "" || now == was[tree.Quote(name)] {
 		return err
 	}
 	return p.keepAside(old, moved, name)
@@ -405,7 +406,7 @@ func plainSums(decree disk.Dir) (map[string]string, error) {
 			return nil, err
 		}
 		if sum != "" {
-			out[e.Name] = sum
+			out[tree.Quote(e.Name)] = sum
 		}
 	}
 	return out, nil

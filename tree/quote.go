@@ -149,3 +149,21 @@ func AppendJSONString(dst []byte, s string) []byte {
 	dst = append(dst, s[from:]...)
 	return append(dst, '"')
 }
+
+// Text is a text of any bytes, in JSON as [Quote] writes it, since JSON has valid UTF-8 alone. The key of a map is
+// written by encoding/json as it is: a map of them needs a MarshalJSON of its own.
+type Text string
+
+// MarshalText is the text in JSON.
+func (t Text) MarshalText() ([]byte, error) { return []byte(Quote(t)), nil }
+
+// UnmarshalText reads what MarshalText writes. What is not quoted correctly is taken as it is, as an earlier decree
+// has written names.
+func (t *Text) UnmarshalText(text []byte) error {
+	s, err := Unquote(string(text))
+	if err != nil {
+		s = string(text)
+	}
+	*t = Text(s)
+	return nil
+}
