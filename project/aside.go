@@ -35,6 +35,13 @@ func (p *Project) PutAside(dir disk.Dir, name string) error {
 	return err
 }
 
+// KeepAside moves name in dir, which lies in .decree, to .decree/aside, and returns where it is then, from
+// the root on: who calls it tells of it.
+func (p *Project) KeepAside(dir disk.Dir, name string) (string, error) {
+	to, err := p.toAside(dir, name, name)
+	return path.Join(dirName, asideDir, to), err
+}
+
 // toAside moves name in dir, which was at a path below .decree, to .decree/aside, and returns what it is called there.
 func (p *Project) toAside(dir disk.Dir, name, was string) (to string, err error) {
 	aside, err := p.openAside()

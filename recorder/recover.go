@@ -308,11 +308,57 @@ func (c *recovery) transactions(ctx context.Context) error {
 			return moveError(err)
 		}
 	}
-	if err := t.Tidy(journals); err != nil {
+	kept, err := t.Tidy(journals, c.unsettled)
+	if err != nil {
 		return c.notBegun(err)
+	}
+	for _, k := range kept {
+		if err := c.keepStage(k); err != nil {
+			return c.notBegun(err)
+		}
 	}
 	if err := c.r.history.CleanTmp(); err != nil {
 		return c.notBegun(err)
+	}
+	return nil
+}
+
+// unsettled says whether the record that a transaction belongs to is open, and no line tells of its end. The id of a
+// put-back is its run's with something behind it.
+func (c *recovery) unsettled(id string) bool {
+	for {
+		if _, err := c.r.history.Opened(id); err == nil {
+			recorded, err := c.r.history.Recorded(id)
+			return err != nil || !recorded
+		}
+		at := strings.LastIndexByte(id, '-')
+		if at < 0 {
+			return false
+		}
+		id = id[:at]
+	}
+}
+
+// keepStage puts aside what a move without a journal has left in .decree/tmp: with another store than the one that it
+// began with, or a journal that is lost, nobody knows what of it is only there.
+func (c *recovery) keepStage(k worktree.Kept) error {
+	tmp, err := c.r.project.Decree.OpenDir("tmp")
+	if err != nil {
+		return err
+	}
+	defer tmp.Close()
+	to, err := c.r.project.KeepAside(tmp, k.Stage)
+	if err != nil {
+		return err
+	}
+	where := "what it took out of the tree, or was to bring there, is kept in " + to
+	if len(k.Beside) > 0 {
+		where += " and as " + some(k.Beside)
+	}
+	c.add(nil, "an interrupted transaction, %s, may have moved a part of its paths, and its journal is not in the store: nothing was finished or taken back; %s. "+
+		"'decree diff --edits' shows what differs from the last record", k.ID, where)
+	if o, err := c.r.history.Opened(k.ID); err == nil && o.Record.Reason != history.Run {
+		return c.r.history.Abandon(k.ID)
 	}
 	return nil
 }

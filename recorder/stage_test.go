@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,8 +20,8 @@ import (
 )
 
 // halfReverted is a tree with a run, and then a person's edits in all its files; the process of a
-// forced revert died after some of these were displaced.
-func halfReverted(t *testing.T) *sweep {
+// forced revert died after some of these were displaced. older gets the store as it was before them, if it is not "".
+func halfReverted(t *testing.T, older string) *sweep {
 	s := &sweep{bench: newBench(t), t: t}
 	for _, name := range halfFiles {
 		s.write(name, "one\n")
@@ -34,6 +35,9 @@ func halfReverted(t *testing.T) *sweep {
 			Args: []string{"/bin/sh", "-c", "for f in a b c d; do echo two >$f; done"}, Dir: s.root, Stdin: null, Env: os.Environ(),
 		})
 	})
+	if older != "" {
+		copyTree(t, filepath.Join(s.base, "store"), older)
+	}
 	for _, name := range halfFiles {
 		s.write(name, personal(name))
 	}
@@ -84,7 +88,7 @@ func TestSomethingElseInTheStagesPlace(t *testing.T) {
 		"a pipe": func(at, _ string) error { return errors.Join(os.RemoveAll(at), syscall.Mkfifo(at, 0o600)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := halfReverted(t)
+			s := halfReverted(t, "")
 			stage := s.stages()[0]
 			require.NoError(t, make(stage, filepath.Join(t.TempDir(), "moved")))
 			was, err := os.Lstat(stage)
@@ -100,4 +104,64 @@ func TestSomethingElseInTheStagesPlace(t *testing.T) {
 			require.Equal(t, "", s.recovered())
 		})
 	}
+}
+
+// TestMoveWithoutItsJournal has the journal of a move that died lost, or the whole store: what was displaced then
+// lies in .decree/tmp alone, or nowhere that a record names. It is kept, and told.
+func TestMoveWithoutItsJournal(t *testing.T) {
+	for name, lose := range map[string]func(s *sweep, older string){
+		"the journal": func(s *sweep, _ string) { s.inJournals(os.Remove) },
+		"its name": func(s *sweep, _ string) {
+			s.inJournals(func(at string) error {
+				return os.Rename(at, filepath.Join(filepath.Dir(at), "2020010100000000-0.journal"))
+			})
+		},
+		"an older store": func(s *sweep, older string) {
+			store := filepath.Join(s.base, "store")
+			require.NoError(t, os.RemoveAll(store))
+			require.NoError(t, os.Mkdir(store, 0o755))
+			copyTree(t, older, store)
+		},
+		"a new store": func(s *sweep, _ string) {
+			require.NoError(t, os.RemoveAll(filepath.Join(s.base, "store")))
+			require.NoError(t, os.Remove(filepath.Join(s.root, ".decree/project.json")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			older := t.TempDir()
+			s := halfReverted(t, older)
+			id := strings.TrimPrefix(filepath.Base(s.stages()[0]), "txn-")
+			lose(s, older)
+			said := s.recovered()
+			require.Contains(t, said, id+", may have moved a part of its paths")
+			require.Contains(t, said, "is kept in .decree/aside/txn-"+id)
+			require.NotContains(t, said, "nothing yet")
+			require.Equal(t, halfFiles, s.texts())
+			require.Empty(t, s.stages())
+			require.Equal(t, "", s.recovered())
+			require.Equal(t, halfFiles, s.texts())
+		})
+	}
+}
+
+func (s *sweep) inJournals(do func(at string) error) {
+	list, err := filepath.Glob(filepath.Join(s.base, "store", "*", "txn", "*.journal"))
+	require.NoError(s.t, err)
+	require.Len(s.t, list, 1)
+	require.NoError(s.t, do(list[0]))
+}
+
+// texts are the files whose personal text is in the tree, or in .decree/aside.
+func (s *sweep) texts() (found []string) {
+	aside, err := filepath.Glob(filepath.Join(s.root, ".decree/aside/txn-*/*"))
+	require.NoError(s.t, err)
+	for _, name := range halfFiles {
+		if slices.ContainsFunc(append(aside, filepath.Join(s.root, name)), func(at string) bool {
+			data, err := os.ReadFile(at)
+			return err == nil && string(data) == personal(name)
+		}) {
+			found = append(found, name)
+		}
+	}
+	return found
 }

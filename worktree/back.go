@@ -306,7 +306,7 @@ func (x *txn) rescue(s *step, slot func(slots) string) (tree.Path, error) {
 		return "", err
 	}
 	defer d.release()
-	name := fmt.Sprintf("decree-kept-%s-%d", x.id, s.n)
+	name := fmt.Sprintf("%s%s-%d", keptPrefix, x.id, s.n)
 	err = p.RenameNew(slot(p), d.Dir, name)
 	if errors.Is(err, fs.ErrExist) { // the step's other slot held a stranger's file too
 		name += "-2"

@@ -532,12 +532,21 @@ func (r *journalReader) ownedMode(t tree.Type) *tree.Entry {
 	return e
 }
 
+// Kept is what lies in .decree/tmp of a transaction that may have moved something, and has no journal.
+type Kept struct {
+	ID, Stage string      // the transaction, and its staging directory in .decree/tmp
+	Beside    []tree.Path // what lay beside the targets, and has these names now
+}
+
 // Tidy removes what a process left that died before its journal was written:
-// nothing was moved then. What belongs to a journal, also a damaged one, stays.
-func (t *Tree) Tidy(journals disk.Dir) error {
+// nothing was moved then. What belongs to a journal, also a damaged one, stays. So does, and is
+// returned, what holds contents of a transaction whose journal is lost or in another store,
+// as moves may have begun and either unsettled says that nobody has told of their end, or the
+// store lacks one of the contents: it may be the only copy.
+func (t *Tree) Tidy(journals disk.Dir, unsettled func(id string) bool) ([]Kept, error) {
 	list, err := journals.List()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	owned := map[string]bool{}
 	var drafts []string
@@ -549,13 +558,27 @@ func (t *Tree) Tidy(journals disk.Dir) error {
 			owned[id] = true
 		}
 	}
+	kept, err := t.tidyStages(journals, owned, unsettled)
+	if err != nil {
+		return kept, err
+	}
+	for _, name := range drafts {
+		if err := journals.Remove(name); err != nil {
+			return kept, err
+		}
+	}
+	return kept, nil
+}
+
+// tidyStages removes the staging directories of transactions that nobody owns, or returns them.
+func (t *Tree) tidyStages(journals disk.Dir, owned map[string]bool, unsettled func(string) bool) (kept []Kept, err error) {
 	staging, err := t.opt.Tmp.List()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	own, err := t.opt.Tmp.Self()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, e := range staging {
 		id, ok := strings.CutPrefix(e.Name, stagePrefix)
@@ -567,17 +590,102 @@ func (t *Tree) Tidy(journals disk.Dir) error {
 			continue // not ours: whoever empties the directory removes it
 		}
 		x := &txn{t: t, id: id, steps: &stepList{}, journals: journals, h: newHandles(t.root)}
-		err = x.sweep()
+		k, err := x.keepMoved(unsettled(id))
+		if err == nil && k == nil {
+			err = x.sweep()
+		}
 		x.close()
 		foreign := errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrPermission) && st.UID != own.UID
 		if err != nil && !foreign { // what else somebody put there is not ours
-			return err
+			return kept, err
+		}
+		if k != nil {
+			kept = append(kept, *k)
 		}
 	}
-	for _, name := range drafts {
-		if err := journals.Remove(name); err != nil {
-			return err
+	return kept, nil
+}
+
+// keepMoved returns what the staging directory holds, nil where nothing of it has to be kept. What
+// lies beside the targets gets names there that are not passed over as a transaction's own.
+func (x *txn) keepMoved(unsettled bool) (*Kept, error) {
+	d, err := x.t.opt.Tmp.OpenDir(stagePrefix + x.id)
+	if err != nil {
+		return nil, err
+	}
+	x.stage = d
+	list, err := d.List()
+	if err != nil || !slices.ContainsFunc(list, func(e disk.Entry) bool { return e.Name == movesNote }) {
+		return nil, err
+	}
+	dirs, err := x.notedBesides()
+	if err != nil {
+		return nil, err
+	}
+	k := &Kept{ID: x.id, Stage: stagePrefix + x.id}
+	keep, err := x.lacking(d, "", unsettled)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		if err := x.keepBeside(dir, k, unsettled || keep); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	if !keep && len(k.Beside) == 0 {
+		return nil, nil
+	}
+	return k, nil
+}
+
+// lacking says whether one of the slots in d, whose names begin with prefix, holds what the store lacks, or with any
+// holds something. What cannot be read is taken for that.
+func (x *txn) lacking(d disk.Dir, prefix string, any bool) (bool, error) {
+	list, err := d.List()
+	if err != nil {
+		return false, err
+	}
+	for _, e := range list {
+		slot, ok := strings.CutPrefix(e.Name, prefix)
+		if !ok || !isSlot(slot) {
+			continue
+		}
+		have, err := entryAt(d, e.Name, true)
+		if any || err != nil || have.entry != nil && have.entry.Type == tree.Regular && (x.t.opt.Store == nil || !x.t.opt.Store.Has(have.entry.SHA256)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// keepBeside renames the slots in dir where they have to be kept.
+func (x *txn) keepBeside(dir tree.Path, k *Kept, any bool) error {
+	d, err := x.h.dir(dir)
+	if goneDir(err) || errors.As(err, new(*ForbiddenError)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.release()
+	keep, err := x.lacking(d.Dir, besidePrefix+x.id+"-", any)
+	if err != nil || !keep {
+		return err
+	}
+	list, err := d.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		slot, ok := strings.CutPrefix(e.Name, besidePrefix+x.id+"-")
+		if !ok || !isSlot(slot) {
+			continue
+		}
+		name := keptPrefix + x.id + "-" + slot
+		if err := d.RenameNew(e.Name, d.Dir, name); err != nil {
+			return err
+		}
+		k.Beside = append(k.Beside, dir.Join(name))
+	}
+	return d.Sync()
 }

@@ -22,7 +22,9 @@ import (
 const (
 	stagePrefix  = "txn-"         // of the staging directory in .decree/tmp
 	besidePrefix = ".decree-txn-" // of a slot beside its target
+	keptPrefix   = "decree-kept-" // of what is somebody's and could not be put back to its place
 	besideNote   = "beside"       // in the staging directory: where slots lie beside their targets
+	movesNote    = "moves"        // there too: the journal has its name, and moves may have begun
 	// stageBatch is how many staged files are open at once: they are written
 	// first and flushed together, so that the flushes share the file system's commits.
 	stageBatch = 128
@@ -734,6 +736,16 @@ func (x *txn) notedBesides() ([]tree.Path, error) {
 	return out, nil
 }
 
+// noteMoves says in the staging directory that moves may follow: where its journal is lost, or belongs to
+// another store, what lies there may be somebody's only copy. It is no more durable than the moves that follow.
+func (x *txn) noteMoves(context.Context) error {
+	f, err := x.stage.Create(movesNote, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // abandon removes the journal and all staging of a transaction that has moved
 // nothing. Each is tried whatever becomes of the other: without its staging a
 // journal that stays can mostly be taken back alone. dropped says that none stays:
@@ -790,8 +802,10 @@ func (x *txn) sweep() error {
 	if err := x.emptySlots(); err != nil {
 		return err
 	}
-	if err := x.stage.Remove(besideNote); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, note := range [...]string{besideNote, movesNote} {
+		if err := x.stage.Remove(note); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return x.t.opt.Tmp.Rmdir(stagePrefix + x.id)
 }

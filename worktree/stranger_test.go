@@ -552,7 +552,7 @@ func TestEditedSlotsAndALink(t *testing.T) {
 		}
 		pending, err := Pending(r.open("txn"))
 		require.NoError(t, err)
-		slots, err := filepath.Glob(r.path(".decree/tmp/txn-t1/*"))
+		slots, err := filepath.Glob(r.path(".decree/tmp/txn-t1/[sd]*"))
 		require.NoError(t, err)
 		for _, slot := range slots {
 			require.NoError(t, os.WriteFile(slot, []byte(theirs), 0o644))

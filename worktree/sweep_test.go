@@ -211,6 +211,7 @@ func TestDeathAtEveryStep(t *testing.T) {
 					require.Empty(t, out[i].Left)
 					require.Equal(t, map[Result]string{Finished: "new", RolledBack: "old"}[res], got)
 				}
+				require.Zero(t, r.kept, "step %d", n)
 				r.clean()
 				_, err = r.move(steps(map[string]files{"old": before, "new": after}[got], files{"keep": file("kept")}))
 				require.NoError(t, err)

@@ -148,6 +148,7 @@ func (x *txn) prepareAll(ctx context.Context) error {
 		{"stage", x.draftJournal},
 		{"stage", x.flush},
 		{"journal", func(context.Context) error { return x.nameJournal() }},
+		{"journal", x.noteMoves},
 	} {
 		err := part.do(ctx)
 		if err == nil {
