@@ -93,7 +93,13 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 	err = q.Serve(ctx, queue.ServeOptions{
 		Interval: o.interval, CommandLine: append([]string{"decree"}, s.env.Args...),
 		Beside: beside,
-		Ready:  func() { s.say("decree: daemon: the inbox is empty; messages are processed as they arrive") },
+		Ready: func(unpublished int) {
+			what := "the inbox is empty"
+			if unpublished > 0 {
+				what = count(unpublished, "message") + " in the inbox, of which the work is not in the tree yet ('decree inbox' says why)"
+			}
+			s.say("decree: daemon: %s; messages are processed as they arrive", what)
+		},
 	})
 	if err == nil {
 		s.say("decree: daemon ended; nothing is under way")

@@ -98,8 +98,12 @@ func (s *session) messages(p *project.Site, where string) ([]view.Waiting, error
 		return nil, err
 	}
 	var underWay []queue.Doing
+	var unpublished map[string]string
 	if where == "" {
-		if underWay, err = queue.UnderWay(p, s.env.Host); err != nil {
+		if underWay, err = queue.UnderWay(p, s.env.Host); err == nil {
+			unpublished, err = queue.Unpublished(p)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -107,6 +111,9 @@ func (s *session) messages(p *project.Site, where string) ([]view.Waiting, error
 	for _, f := range files {
 		j := waitingOf(p, where, f)
 		j.Running = slices.ContainsFunc(underWay, func(m queue.Doing) bool { return m.Name == f.Name })
+		if why := unpublished[f.Name]; why != "" {
+			j.Reason = why
+		}
 		out = append(out, j)
 	}
 	return out, nil

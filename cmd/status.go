@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"decree/history"
@@ -35,6 +37,10 @@ func (s *session) inboxOf(p *project.Site) view.Inbox {
 	doing, _ := queue.UnderWay(p, s.env.Host)
 	for _, m := range doing {
 		in.Running = append(in.Running, m.Name)
+	}
+	unpublished, _ := queue.Unpublished(p)
+	for _, name := range slices.Sorted(maps.Keys(unpublished)) {
+		in.Unpublished = append(in.Unpublished, quoteWord(name)+": "+unpublished[name])
 	}
 	return in
 }
@@ -162,6 +168,9 @@ func (s *session) writeQueue(w io.Writer, p *project.Site) {
 			text += "; being done: " + oneLine(list(in.Running))
 		}
 		s.field(w, "inbox", text)
+	}
+	for _, why := range in.Unpublished {
+		s.field(w, "waits", oneLine(why))
 	}
 	for _, job := range in.Jobs {
 		s.field(w, "cron", oneLine(job))

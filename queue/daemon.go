@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,8 +30,9 @@ const (
 type ServeOptions struct {
 	Interval    time.Duration // of polling, and of looking at the cron jobs
 	CommandLine []string      // of this process, for the message to a second one
-	// Ready is called once the inbox was looked at and found empty first.
-	Ready func()
+	// Ready is called once the inbox was looked at and nothing found first that can be done: nothing but so many messages whose
+	// work could not be published yet.
+	Ready func(unpublished int)
 	// Beside, if any, is called once this is the tree's one daemon, and goes on until ctx ends.
 	Beside func(ctx context.Context)
 }
@@ -85,11 +87,11 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 			} else if w.idle && q.anything(w.running) {
 				w.await(ctx, nil, o.Interval) // nothing of it can be taken now
 			}
-		case q.anything(w.running):
+		case q.anything(w.running), q.triesAgain():
 			w.idle = false
 		default:
 			if o.Ready != nil && w.running == 0 {
-				o.Ready()
+				o.Ready(q.Unpublished())
 				o.Ready = nil
 			}
 			w.await(ctx, in, o.Interval)
@@ -166,9 +168,11 @@ func (q *Queue) prepare(ctx context.Context) error {
 }
 
 // anything says without the lock whether there is a message to look at beside those that
-// are being done.
+// are being done, and those whose work waits to be published.
 func (q *Queue) anything(running int) bool {
 	list, err := Waiting(&q.project().Site, "")
+	waiting := q.unpublishedNames()
+	list = slices.DeleteFunc(list, func(p Pending) bool { return slices.Contains(waiting, p.Name) })
 	return err != nil || len(list) > running
 }
 

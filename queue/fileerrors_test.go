@@ -174,7 +174,7 @@ func TestServeEndsWhenItsRootIsReplaced(t *testing.T) {
 	for _, replace := range []bool{true, false} {
 		b := newBench(t, nil)
 		err := b.with(disk.OS, func(q *Queue) error {
-			return q.Serve(context.Background(), ServeOptions{Interval: 1e7, Ready: func() {
+			return q.Serve(context.Background(), ServeOptions{Interval: 1e7, Ready: func(int) {
 				require.NoError(t, os.Rename(b.root, b.root+".old"))
 				if replace {
 					require.NoError(t, os.CopyFS(b.root, os.DirFS(b.root+".old")))

@@ -48,6 +48,10 @@ func (q *job) doIsolated(ctx context.Context, d *dirs, res *Result, m *message.M
 			return nil, err
 		}
 		ended, err := q.settle(ctx, d, res)
+		if isUnpublished(err) {
+			q.list.noteOwnChange(d.inbox, "")
+			return nil, err
+		}
 		if ended != nil || err != nil {
 			q.list.noteOwnChange(d.inbox, res.Name)
 			return ended, err
@@ -128,8 +132,13 @@ func (q *job) publish(ctx context.Context, d *dirs, res *Result) (conflict, err 
 	if err := q.wanted(d, res); err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	out, err := q.rec.Publish(ctx, recorder.PublishOptions{Ref: rec.ID, Unasked: true})
-	if waits := new(*recorder.WaitError); err != nil && project.KindOf(err) == project.Refused && !errors.As(err, waits) {
+	if waits := new(*recorder.WaitError); errors.As(err, waits) {
+		return nil, q.waitsUnpublished(*waits, began)
+	}
+	q.isPublished()
+	if err != nil && project.KindOf(err) == project.Refused {
 		return err, nil
 	}
 	if err != nil {

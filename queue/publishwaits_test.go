@@ -3,9 +3,13 @@
 package queue
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,25 +19,127 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
+	"decree/history"
 	"decree/plan"
+	"decree/project"
 	"decree/recorder"
 )
 
+// bigFile keeps every publish from being made, since the tree with it cannot be captured.
+func bigFile(more map[string]string) map[string]string {
+	files := isolatedFiles("tail -n1 \"$message_file\" >>\"$RAN\"; tail -n1 \"$message_file\" >>log\n", map[string]string{
+		".decree/config.yml": "isolated: {queue: true}\ncapture: {max_file: 100}\n", "d/big": strings.Repeat("x", 200)})
+	maps.Copy(files, more)
+	return files
+}
+
+// unpublished is what the state says of messages whose work waits.
+func (b *bench) unpublished() (why map[string]string) {
+	b.t.Helper()
+	require.NoError(b.t, b.person(func(q *Queue) (err error) {
+		why, err = Unpublished(&q.project().Site)
+		return err
+	}))
+	return why
+}
+
 // TestPublishWaitsForAPerson: what a person has to put right before anything can be published is no fault of the work: it costs no
-// attempt, and the work is published then.
+// attempt, the message keeps its place, others are done meanwhile that are not of its chain, and the work is published then.
 func TestPublishWaitsForAPerson(t *testing.T) {
 	needsLayers(t)
-	b := newBench(t, isolatedFiles(renames, map[string]string{".decree/config.yml": "isolated: {queue: true}\ncapture: {max_file: 100}\n", "d/big": strings.Repeat("x", 200)}))
-	for range 2 {
-		err := b.with(disk.OS, func(q *Queue) error { _, err := b.all(q); return err })
-		require.ErrorContains(t, err, "message a.md has succeeded, and its work is not in the tree yet")
-		require.Equal(t, []string{"a.md"}, b.inbox())
+	b := newBench(t, bigFile(map[string]string{".decree/inbox/a.md": "---\nchain: 2020010101010100\nseq: 0\n---\ngo\n", ".decree/inbox/b.md": "---\nchain: 2020010101010100\nseq: 1\n---\nnext\n",
+		".decree/inbox/c.md": "---\nroutine: other\n---\nplace\n", ".decree/routines/other.sh": "echo other >>\"$RAN\"\n",
+		".decree/config.yml": "isolated: {queue: true}\ncapture: {max_file: 100}\n"}))
+	b.put(map[string]string{"d/big": ""})
+	b.settle()
+	grown := false
+	b.more = func(o *Options) {
+		tell := o.Tell
+		o.Tell = func(e Event) {
+			if e.Started && !grown {
+				grown = true
+				require.NoError(t, os.WriteFile(filepath.Join(b.root, "d/big"), []byte(strings.Repeat("x", 200)), 0o600))
+			}
+			tell(e)
+		}
 	}
+	for n := range 2 {
+		b.said = nil
+		require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{}); return err }))
+		require.Equal(t, 1, strings.Count(strings.Join(b.said, "\n"), "a.md has succeeded, and its work is not in the tree yet: "), "%d: %v", n, b.said)
+		require.Contains(t, b.unpublished()["a.md"], "d/big")
+		require.Contains(t, b.inbox(), "a.md")
+		require.Contains(t, b.inbox(), "b.md", "it is of the same chain")
+	}
+	err := b.with(disk.OS, func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{Name: "a.md"}); return err })
+	require.ErrorContains(t, err, "message a.md has succeeded, and its work is not in the tree yet", "who asks for it is told")
+	require.Contains(t, project.HintOf(err), "move such a file away")
 	require.NoError(t, os.Remove(filepath.Join(b.root, "d/big")))
 	b.process()
-	require.Equal(t, []string{"go"}, b.ran())
+	require.Equal(t, []string{"go", "next"}, slices.DeleteFunc(b.ran(), func(line string) bool { return line == "other" }))
+	require.Equal(t, []string{"a.md", "b.md", "c.md"}, b.done(), strings.Join(b.said, "\n"))
+	require.Equal(t, "go\nnext\n", b.read("log"))
+	require.Empty(t, b.unpublished())
+}
+
+// TestDaemonGoesOnBesideUnpublishedWork: a daemon notices what comes while the work of a message waits, says so once, fills no audit with
+// its tries, and publishes the work once the cause is gone; a message that is cancelled waits no longer.
+func TestDaemonGoesOnBesideUnpublishedWork(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, bigFile(map[string]string{".decree/inbox/b.md": "gone\n"}))
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	until := func(what func() bool) {
+		for ctx.Err() == nil && !what() {
+		}
+	}
+	ready := make(chan int, 1)
+	var audit []string
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		done := make(chan error, 1)
+		go func() { done <- q.Serve(ctx, ServeOptions{Interval: 1e7, Ready: func(n int) { ready <- n }}) }()
+		require.Equal(t, 2, <-ready)
+		b.message("later.md", "---\nisolated: false\nroutine: other\n---\nlater\n")
+		until(func() bool { return len(b.dead()) == 2 })
+		until(func() bool { // while the daemon has the lock, the message counts as being done by it
+			return nil == b.person(func(q *Queue) error { _, err := Cancel(q.o.Recorder, "h", "b.md", "not wanted"); return err })
+		})
+		require.NoError(t, os.Remove(filepath.Join(b.root, "d/big")))
+		until(func() bool { return len(b.done()) > 0 && len(b.inbox()) == 0 })
+		end()
+		err := <-done
+		_, aerr := q.o.Recorder.History().ReadAudit(func(op *history.Operation) error {
+			audit = append(audit, op.Op+" "+op.Outcome)
+			return nil
+		})
+		return errors.Join(err, aerr)
+	}))
+	require.Equal(t, []string{"go", "gone"}, b.ran())
 	require.Equal(t, []string{"a.md"}, b.done())
-	require.Equal(t, "did\n", b.read("log"))
+	require.Equal(t, []string{"b.error.txt", "b.md", "later.error.txt", "later.md"}, b.dead())
+	require.Equal(t, "go\n", b.read("log"))
+	require.Equal(t, 1, strings.Count(strings.Join(b.said, "\n"), "a.md has succeeded"), strings.Join(b.said, "\n"))
+	require.NotContains(t, strings.Join(audit, "\n"), "max_file")
+	require.Contains(t, strings.Join(audit, "\n"), "done")
+}
+
+// TestBusyDraftWaits: the work of a message in whose draft somebody works is published when that has ended.
+func TestBusyDraftWaits(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, bigFile(nil))
+	b.process()
+	require.NoError(t, os.Remove(filepath.Join(b.root, "d/big")))
+	layers, err := filepath.Glob(filepath.Join(b.base, "store/*/layers/2*"))
+	require.NoError(t, err)
+	require.Len(t, layers, 1)
+	f, err := os.Open(layers[0])
+	require.NoError(t, err)
+	require.NoError(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
+	b.process()
+	require.Contains(t, b.unpublished()["a.md"], "another process works in draft")
+	require.NoError(t, f.Close())
+	require.Equal(t, []string{"a.md done"}, names2(b.process()))
+	require.Equal(t, "go\n", b.read("log"))
 }
 
 // TestEarlierDraftIsLookedAt: a draft of an earlier attempt that somebody looks at when its message ends is left.

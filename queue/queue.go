@@ -90,6 +90,8 @@ type Queue struct {
 	// passed are the files, with their inodes, that stay where they are: see pass.
 	passed          map[string]uint64
 	cleaned, looked bool
+	// unpublished are the messages, by their records, whose work could not be published at the last try.
+	unpublished map[string]*unpublished
 	// list is what is known of the inbox.
 	list listing
 	// writing are the files that were passed over because they are being written.
@@ -155,7 +157,7 @@ func Open(o Options) *Queue {
 		var mu sync.Mutex
 		o.Tell = func(e Event) { mu.Lock(); defer mu.Unlock(); told(e) }
 	}
-	return &Queue{o: o, tried: map[string]bool{}, passed: map[string]uint64{}}
+	return &Queue{o: o, tried: map[string]bool{}, passed: map[string]uint64{}, unpublished: map[string]*unpublished{}}
 }
 
 func (q *Queue) project() *project.Project { return q.o.Recorder.Project() }
@@ -383,6 +385,9 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 		return res, err
 	}
 	for !pick.Ended {
+		if q.u == nil && ctx.Err() != nil {
+			return nil, ctx.Err() // it ended beside the run of a message that this one has left
+		}
 		name := ""
 		if q.u != nil {
 			name = q.u.Name
@@ -393,6 +398,7 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 		switch {
 		case errors.Is(err, errBusy):
 			q.busy[name] = true
+		case isUnpublished(err) && pick.Name == "":
 		case !errors.Is(err, errPassed) && !errors.Is(err, errGone):
 			return res, err
 		}
@@ -417,12 +423,15 @@ func (q *job) notInside() error {
 }
 
 // beside says whether a message may begin beside those whose runs go on: an isolated one, if
-// none of them is of its chain (errBusy). What changes the tree itself waits for the end of
-// them all (*project.HeldError).
+// none of them is of its chain (errBusy), nor one whose work waits to be published. What changes the tree itself waits for
+// the end of them all (*project.HeldError).
 func (q *job) beside(m *message.Message, isolated bool) error {
 	leases, err := q.project().Leases()
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(q.s.UnderWay, func(u *underWay) bool { return u != q.u && u.Unpublished != "" && u.Chain == m.Chain }) {
+		return errBusy
 	}
 	for _, l := range leases {
 		for _, u := range q.s.UnderWay {

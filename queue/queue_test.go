@@ -339,7 +339,7 @@ func TestServe(t *testing.T) {
 			}
 		}
 		require.NoError(t, b.with(disk.OS, func(q *Queue) error {
-			return q.Serve(ctx, ServeOptions{Interval: 1e7, Ready: func() { go b.message("later.md", "third\n") }})
+			return q.Serve(ctx, ServeOptions{Interval: 1e7, Ready: func(int) { go b.message("later.md", "third\n") }})
 		}))
 		require.Equal(t, []string{"first", "second", "third"}, b.ran())
 

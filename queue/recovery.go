@@ -22,6 +22,7 @@ func (q *job) recoverMessages(ctx context.Context, d *dirs, pick Pick) (res *Res
 	if err != nil {
 		return nil, err
 	}
+	q.forgetUnpublished()
 	for _, u := range slices.Clone(q.s.UnderWay) {
 		if slices.ContainsFunc(leases, func(l project.Lease) bool { return l.ID == u.Record }) {
 			continue
@@ -29,8 +30,16 @@ func (q *job) recoverMessages(ctx context.Context, d *dirs, pick Pick) (res *Res
 		if pick.Ended && u.Name != pick.Name {
 			continue
 		}
+		if later, err := q.triesLater(d, u); err != nil {
+			return nil, err
+		} else if later && pick.Name != u.Name {
+			continue
+		}
 		q.u = u
 		res, resume, err := q.recoverMessage(ctx, d)
+		if isUnpublished(err) && pick.Name != u.Name {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -383,15 +383,21 @@ func (u *run) barred(items []plan.Item) error {
 	return fmt.Errorf("%s where there were files%s; decree removes none; move them away, then 'decree revert %s' puts back", what, NamedIn(conflict), u.rec.ID)
 }
 
-// NamedIn are the first paths of a conflict, for a line of words.
+// NamedIn are the first paths of a conflict, or of files that are too large, for a line of words.
 func NamedIn(err error) string {
-	var conflict *ConflictError
-	if !errors.As(err, &conflict) || len(conflict.Items) == 0 {
-		return ""
+	var paths []tree.Path
+	if conflict := new(*ConflictError); errors.As(err, conflict) {
+		for _, item := range (*conflict).Items {
+			paths = append(paths, item.Path)
+		}
 	}
-	paths := make([]tree.Path, len(conflict.Items))
-	for i, item := range conflict.Items {
-		paths[i] = item.Path
+	if limit := new(*capture.LimitError); errors.As(err, limit) {
+		for _, large := range (*limit).TooLarge {
+			paths = append(paths, large.Path)
+		}
+	}
+	if len(paths) == 0 {
+		return ""
 	}
 	return ": " + some(paths)
 }

@@ -18,7 +18,7 @@ type Waiting struct {
 	Routine   string    `json:"routine"`
 	InputFile string    `json:"input_file,omitempty"`
 	Written   time.Time `json:"written"`
-	Reason    string    `json:"reason,omitempty"` // of a dead one, or what is wrong with it
+	Reason    string    `json:"reason,omitempty"` // of a dead one, what is wrong with it, or why its work is not in the tree yet
 	Text      string    `json:"text"`             // its heading, or first line
 	Running   bool      `json:"running"`          // it is being done
 }
