@@ -272,10 +272,23 @@ func rewrite(dir disk.Dir, name string, data []byte, old disk.Info, was []byte) 
 	return writeAs(dir, queueDraft, name, data, old, swapped(data, old, was))
 }
 
-// swapped gives a draft that holds data its name, by changing places with the file that was
-// old and held was. One that somebody takes away, replaces or writes to in this moment is left
-// alone; the errors are those of rewrite.
+// swapped is exchanged with the file that was old; the errors are those of rewrite.
 func swapped(data []byte, old disk.Info, was []byte) func(string, disk.Dir, string) error {
+	return exchanged(data, was, func(dir disk.Dir, swap string, same bool) error {
+		switch {
+		case !closed(dir, swap, old.Mtime):
+			return errGone // its turn comes when it is saved
+		case !same:
+			return errChanged
+		}
+		return nil
+	})
+}
+
+// exchanged gives a draft that holds data its name, by changing places with the file that held was. One that somebody takes away,
+// replaces or writes to in this moment is left alone. judge looks at what has come out, and says whether it is was; with its
+// error that goes back.
+func exchanged(data, was []byte, judge func(dir disk.Dir, swap string, same bool) error) func(string, disk.Dir, string) error {
 	return func(tmp string, dir disk.Dir, name string) error {
 		swap := swapName(data, was)
 		err := dir.Rename(tmp, dir, swap)
@@ -289,12 +302,12 @@ func swapped(data []byte, old disk.Info, was []byte) func(string, disk.Dir, stri
 			return errors.Join(err, notMissing(dir.Remove(swap)))
 		}
 		same, err := identify(was).isAt(dir, swap)
-		switch {
-		case err != nil:
-		case !closed(dir, swap, old.Mtime):
-			err = errGone // its turn comes when it is saved
-		case !same:
-			err = errChanged
+		if there, terr := has(dir, swap); !same && !there && err == nil { // a queue that begins took it for what a death has left
+			other, oerr := isAnother(dir, name, data)
+			return cmp.Or(terr, oerr, judge(dir, swap, !other))
+		}
+		if err == nil {
+			err = judge(dir, swap, same)
 		}
 		if err != nil {
 			if back := dir.Exchange(swap, dir, name); back != nil { // somebody has taken the name away too
@@ -302,8 +315,17 @@ func swapped(data []byte, old disk.Info, was []byte) func(string, disk.Dir, stri
 				return errors.Join(err, kept)
 			}
 		}
-		return errors.Join(err, dir.Remove(swap))
+		return errors.Join(err, notMissing(dir.Remove(swap)))
 	}
+}
+
+// isAnother says whether a file is there that does not hold data.
+func isAnother(dir disk.Dir, name string, data []byte) (bool, error) {
+	same, err := identify(data).isAt(dir, name)
+	if same || err != nil {
+		return false, err
+	}
+	return has(dir, name)
 }
 
 // swapName is what a whole text is called that changes places with the message that held was;

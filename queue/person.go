@@ -239,7 +239,7 @@ func Edit(rec *recorder.Recorder, host, where, name string, was, text []byte) er
 	return p.Act(func(note noteActs) error {
 		info, err := unedited(dir, name, was)
 		if err == nil {
-			err = writeEdited(dir, name, text, info, noted(note, path.Join(inboxName, where), text, inItsPlace(was)))
+			err = writeEdited(dir, name, text, info, noted(note, path.Join(inboxName, where), text, inItsPlace(text, was)))
 		}
 		return err
 	})
@@ -272,29 +272,23 @@ func writeEdited(dir disk.Dir, name string, text []byte, old disk.Info, place fu
 	}
 }
 
-// inItsPlace gives a draft the name of a message that held was. Where somebody moves that away in this moment, or saves it, what
-// they did counts: it is not there twice, and the error is ErrEdited.
-func inItsPlace(was []byte) func(string, disk.Dir, string) error {
-	return func(draft string, dir disk.Dir, name string) error {
-		err := dir.Exchange(draft, dir, name)
-		if errors.Is(err, errors.ErrUnsupported) {
-			return dir.Rename(draft, dir, name)
+// inItsPlace gives a draft that holds text the name of a message that held was. Where somebody moves that away in this moment, or saves
+// it, what they did counts: it is not there twice, and the error is ErrEdited.
+func inItsPlace(text, was []byte) func(string, disk.Dir, string) error {
+	place := exchanged(text, was, func(_ disk.Dir, _ string, same bool) error {
+		if !same {
+			return ErrEdited
 		}
+		return nil
+	})
+	return func(draft string, dir disk.Dir, name string) error {
+		err := place(draft, dir, name)
 		if isMissing(err) {
 			if there, herr := has(dir, name); !there {
 				return errors.Join(ErrEdited, herr)
 			}
 		}
-		if err != nil {
-			return err
-		}
-		if same, err := identify(was).isAt(dir, draft); !same || err != nil {
-			if there, herr := has(dir, draft); !there { // a queue that begins takes it for what a death has left
-				return errors.Join(err, herr)
-			}
-			return errors.Join(ErrEdited, err, dir.Exchange(draft, dir, name))
-		}
-		return notMissing(dir.Remove(draft))
+		return err
 	}
 }
 
@@ -341,7 +335,7 @@ func editWaiting(rec *recorder.Recorder, host, name string, was, text []byte) er
 func (w *takenAway) backEdited(note noteActs, text []byte, old disk.Info) error {
 	was, err := project.ReadFile(w.dead, w.as, message.MaxSize)
 	if err == nil {
-		err = writeEdited(w.dead, w.as, text, old, noted(note, inboxName+"/"+deadName, text, inItsPlace(was)))
+		err = writeEdited(w.dead, w.as, text, old, noted(note, inboxName+"/"+deadName, text, inItsPlace(text, was)))
 	}
 	if err != nil {
 		return err
@@ -350,7 +344,7 @@ func (w *takenAway) backEdited(note noteActs, text []byte, old disk.Info) error 
 		err = w.carryBack(text)
 	}
 	if err != nil {
-		err = errors.Join(err, writeEdited(w.dead, w.as, was, old, inItsPlace(text)))
+		err = errors.Join(err, writeEdited(w.dead, w.as, was, old, inItsPlace(was, text)))
 	}
 	return err
 }

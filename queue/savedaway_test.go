@@ -81,3 +81,43 @@ func TestSavedAgainAfterADeath(t *testing.T) {
 	}
 	require.Equal(t, map[string]bool{"saved\n": true, "again\n": true}, texts)
 }
+
+// TestSavedBesideAnEdit: a text that a person saves while the text of an edit takes its place stays, also where the name is taken away before
+// it can go back there, and where a queue that begins finds it on its way; the edit is refused.
+func TestSavedBesideAnEdit(t *testing.T) {
+	for _, what := range []string{"taken away", "a queue begins"} {
+		t.Run(what, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "a.md")
+			require.NoError(t, os.WriteFile(path, []byte("was\n"), 0o600))
+			plain, err := disk.OS.OpenRoot(dir)
+			require.NoError(t, err)
+			defer plain.Close()
+			exchanges, looked := 0, false
+			root, err := disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+				switch {
+				case st.Op == "Exchange":
+					switch exchanges++; exchanges {
+					case 1:
+						require.NoError(t, os.WriteFile(path, []byte("saved\n"), 0o600))
+					case 2:
+						require.NoError(t, os.Rename(path, filepath.Join(dir, "moved")))
+					}
+				case exchanges == 1 && !looked && what != "taken away":
+					looked = true
+					require.NoError(t, clean(plain, begins(queueDraft), nil))
+				}
+				return disktest.Action{}
+			}).OpenRoot(dir)
+			require.NoError(t, err)
+			defer root.Close()
+			info, err := plain.Stat("a.md")
+			require.NoError(t, err)
+			require.ErrorIs(t, writeEdited(root, "a.md", []byte("edited\n"), info, inItsPlace([]byte("edited\n"), []byte("was\n"))), ErrEdited)
+			require.NoError(t, clean(plain, begins(queueDraft), nil))
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, "saved\n", string(data))
+		})
+	}
+}
