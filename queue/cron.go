@@ -140,6 +140,9 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 	if err != nil {
 		return each, err
 	}
+	if err := c.forgetGone(list, now.Truncate(time.Minute)); err != nil {
+		return each, err
+	}
 	slices.SortFunc(list, func(a, b Pending) int { return compareNames(a.Name, b.Name) })
 	for _, f := range list {
 		if known := c.s.Jobs[f.Name]; known != nil && known.Pending != "" {
@@ -152,6 +155,21 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 		}
 	}
 	return each, nil
+}
+
+// forgetGone forgets the jobs that are not in the list any more: one of such a name that is made later is a new one, and owes nothing. What
+// fired in this minute stays known, so that it does not fire twice.
+func (c *cron) forgetGone(list []Pending, minute time.Time) error {
+	gone := func(job string) bool {
+		return !slices.ContainsFunc(list, func(p Pending) bool { return p.Name == job })
+	}
+	maps.DeleteFunc(c.failing, func(job string, _ time.Time) bool { return job != "" && gone(job) })
+	known := len(c.s.Jobs)
+	maps.DeleteFunc(c.s.Jobs, func(job string, f *fired) bool { return f.Pending == "" && f.Last.Before(minute) && gone(job) })
+	if len(c.s.Jobs) == known {
+		return nil
+	}
+	return c.save()
 }
 
 // load reads cron.json.

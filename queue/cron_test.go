@@ -428,3 +428,35 @@ func TestCronOneJobThatFails(t *testing.T) {
 	}))
 	require.Contains(t, b.read(".decree/inbox/2026112102460000-0.md"), "cron_job: a\n")
 }
+
+// TestCronMadeAgain: a job that is deleted, and made again, is a new one: it owes nothing of what it could not fire, or missed, before.
+func TestCronMadeAgain(t *testing.T) {
+	for _, catchUp := range []string{"", "catch_up: true\n"} {
+		b := newBench(t, nil)
+		path := filepath.Join(b.root, ".decree/cron/a.md")
+		b.job("a.md", "0 * * * *", catchUp)
+		broken := false
+		d := disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			if broken && st.Op == "Open" && strings.HasSuffix(st.Path, "cron/a.md") {
+				return disktest.Action{Err: syscall.EIO}
+			}
+			return disktest.Action{}
+		})
+		require.NoError(t, b.clockworkOn(d, time.UTC, func(at func(string) []string) {
+			require.Empty(t, at("2026-11-21 06:30:00"))
+			broken = true
+			require.Empty(t, at("2026-11-21 06:59:30"))
+			require.Empty(t, at("2026-11-21 07:00:00"))
+			broken = false
+			require.NoError(t, os.Remove(path))
+			require.Empty(t, at("2026-11-21 07:01:00"))
+			b.job("a.md", "0 * * * *", catchUp)
+			require.Empty(t, at("2026-11-21 09:30:00"), "made again at that time")
+			require.Len(t, at("2026-11-21 10:00:00"), 1)
+			require.NoError(t, os.Remove(path))
+			require.Len(t, at("2026-11-21 10:00:20"), 1)
+			b.job("a.md", "0 * * * *", catchUp)
+			require.Len(t, at("2026-11-21 10:00:40"), 1, "once a minute")
+		}))
+	}
+}
