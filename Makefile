@@ -25,7 +25,7 @@ demo: build
 	@sh testdata/demo/demo.sh $(CURDIR)/$(BIN)
 
 test:
-	$(GO) test -timeout 30m ./...
+	$(GO) test -timeout 60m ./...
 
 check: fmt vet lint race fuzz cross
 

@@ -45,3 +45,21 @@ func (w *world) names(at string) (out []string) {
 	}
 	return out
 }
+
+// TestNothingIsReplacedThatWasRecordedMeanwhile: a restore to where nothing was keeps no archive of what is there, so it does not replace
+// what somebody has recorded since.
+func TestNothingIsReplacedThatWasRecordedMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.with(func(o Options) error { _, err := Make(t.Context(), o); return err }))
+	was := w.decreeFiles()
+	require.NoError(t, w.with(func(o Options) error {
+		place, err := One(t.Context(), o.Target, "tree")
+		require.NoError(t, err)
+		src, err := place.Generation(t.Context(), place.Manifest.Generation())
+		require.NoError(t, err)
+		_, err = Restore(t.Context(), o, RestoreOptions{Source: src, Fresh: true})
+		require.ErrorContains(t, err, "something was recorded here while the backup was looked at")
+		return nil
+	}))
+	require.Equal(t, was, w.decreeFiles())
+}

@@ -16,6 +16,7 @@ import (
 
 	"decree/backup/target"
 	"decree/disk"
+	"decree/history"
 	"decree/project"
 	"decree/tree"
 )
@@ -51,7 +52,7 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 	out := &Restored{Manifest: m, Foreign: m.Host != o.Host || m.Root != tree.Quote(p.Root) || m.Project != p.ID}
 	prepare := func() error {
 		if r.Fresh {
-			return nil
+			return unrecorded(o.Recorder.History())
 		}
 		var err error
 		out.Before, err = o.keepBefore(ctx, r.Aside)
@@ -86,6 +87,16 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 		o.Tell("what is here is kept in " + out.Before + " all the same")
 	}
 	return nil, err
+}
+
+// unrecorded refuses to take the place of what somebody has recorded while a backup was looked at that was to come where nothing is.
+func unrecorded(h *history.History) error {
+	list, err := h.List(history.ListOptions{Limit: 1, Known: true})
+	if err == nil && len(list.Records) > 0 {
+		err = &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "something was recorded here while the backup was looked at",
+			Advice: "repeat the restore, which then keeps an archive of what is here"}
+	}
+	return err
 }
 
 // remembered has a store that was lost, and knows of no backup, remember where those of its project are.

@@ -16,6 +16,7 @@ import (
 	"decree/backup"
 	"decree/backup/target"
 	"decree/disk"
+	"decree/history"
 	"decree/project"
 	"decree/recorder"
 	"decree/tree"
@@ -287,12 +288,15 @@ func (r *restore) all(ctx context.Context) (err error) {
 	}
 	if r.rec == nil {
 		if r.rec, err = r.forWriting(ctx); err != nil {
-			r.undo()
+			r.undo(err)
 			return err
+		}
+		if (r.fresh || r.anew) && !r.rec.Project().Made {
+			return refusedf("somebody else has begun to use decree in %s while the backup was looked at; nothing was changed", quoteWord(r.root)).Hintf("repeat the restore, which then keeps an archive of what is here")
 		}
 	}
 	if err := r.rec.RefuseSwapInRun(); err != nil { // before a target is made
-		r.undo()
+		r.undo(err)
 		return err
 	}
 	live := r.rec.Project().Config.Backup.Plugins
@@ -331,7 +335,7 @@ func (r *restore) records(ctx context.Context) (*backup.Manifest, error) {
 	}
 	out, err := r.restoreInto(ctx, r.o, r.rec, r.src, r.fresh && !r.holds, then)
 	if out == nil {
-		r.undo()
+		r.undo(err)
 		return nil, err
 	}
 	r.tellRestored(r.src, out)
@@ -384,25 +388,32 @@ func isUsers(path string) bool {
 	return dir == ".decree/" && !backup.IsOwnName(name)
 }
 
-// undo removes the project, or the store, that was made for a restore which failed. What lies in .decree goes last, so that a death leaves
-// what the next restore takes up.
-func (r *restore) undo() {
-	if !r.fresh && !r.anew {
+// undo removes the project, or the store, that was made for a restore which failed with err, unless somebody else works there or has
+// recorded something since. What lies in .decree goes last, so that a death leaves what the next restore takes up.
+func (r *restore) undo(err error) {
+	if !r.fresh && !r.anew || errors.As(err, new(*project.HeldError)) {
 		return
 	}
 	if r.rec != nil {
 		p := r.rec.Project()
-		if p.Swapping() {
-			return // it was decided on, and the next command finishes it
+		if p.Swapping() || r.used() {
+			return // it was decided on, and the next command finishes it; or it is somebody's
 		}
 		if r.fresh {
 			_ = p.Forsake()
 		}
 		_ = os.RemoveAll(p.StorePath)
 	}
-	if r.empty {
-		_ = os.RemoveAll(filepath.Join(r.root, ".decree"))
+	dir := filepath.Join(r.root, ".decree")
+	if _, err := os.Lstat(filepath.Join(dir, "project.json")); r.empty && errors.Is(err, fs.ErrNotExist) { // else it is not this restore's
+		_ = os.RemoveAll(dir)
 	}
+}
+
+// used says whether somebody has recorded something in the project that was made for the restore, or does so now.
+func (r *restore) used() bool {
+	list, err := r.rec.History().List(history.ListOptions{Limit: 1, Known: true})
+	return err != nil || len(list.Records) > 0
 }
 
 func (s *session) restoreInto(ctx context.Context, o backupOptions, rec *recorder.Recorder, src *backupSource, fresh bool, then *project.Into) (*backup.Restored, error) {

@@ -173,6 +173,7 @@ func (p *Project) begin(w Where) error {
 	if err := base.Sync(); err != nil {
 		return err
 	}
+	p.Made = true
 	return p.EnsureDecree()
 }
 
