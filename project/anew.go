@@ -65,6 +65,5 @@ func (p *Project) makeAnew(w Where, asked storeBase, id *identity) (disk.Dir, er
 	if err != nil {
 		return nil, err
 	}
-	p.Made = true
 	return base.OpenDir(id.ID)
 }

@@ -179,6 +179,7 @@ func (p *Project) openKnown(w Where, asked storeBase, id *identity) (disk.Dir, *
 		return nil, nil, &Error{Kind: Refused, Msg: path + ": not this project's store", Err: err,
 			Advice: fmt.Sprintf("if %s came with somebody else's tree, remove it%s", filepath.Join(p.Root, dirName, identityFile), p.lostMemory(id, err))}
 	}
+	p.Made = m.Awaits
 	if m.Awaits && !w.Anew {
 		store.Close()
 		return nil, nil, p.storeMissing(id)

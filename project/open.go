@@ -31,7 +31,7 @@ type Project struct {
 	// Begun is the note on the making of this project which a restore of a backup tells when it has succeeded: one that fails takes the
 	// project back. "": there is none.
 	Begun string
-	// Made: this process has made the store, which no one else has used before.
+	// Made: nobody has used the store before. This process has made it, or one that died before a restore had filled it.
 	Made bool
 	// Repair, if set, has a command with the lock move away all stand-ins in the store, and
 	// takes what was moved. Without it such a command is refused where something is lost.
