@@ -40,9 +40,9 @@ func (p *Place) confirm(ctx context.Context, why error) error {
 	case err != nil && (why != nil || !target.AboutKey(err)):
 		return cmp.Or(p.keyMissing(why, err), p.noCopy(err))
 	case m == nil && why != nil:
-		in := p.At(currentDir) + " or " + p.At(archivesDir)
-		if _, shelf := p.Target.(target.Shelf); !shelf {
-			in = p.spelled(archivesDir)
+		in := p.spelled(archivesDir)
+		if p.hasCurrent() {
+			in = p.At(currentDir) + " or " + p.At(archivesDir)
 		}
 		return p.broken(why, fmt.Sprintf("no generation there has a copy of it that can be read, in %s: put all of %s back from a copy", in, p.spelled()))
 	case m == nil || p.Manifest != nil && m.Timestamp.Before(p.Manifest.Timestamp):
@@ -181,12 +181,18 @@ func (p *Place) inZip(ctx context.Context, generation string) (*Manifest, error)
 	return z.manifest()
 }
 
+// hasCurrent says whether the target has a current/; in another each generation, also the newest, has a zip.
+func (p *Place) hasCurrent() bool {
+	_, shelf := p.Target.(target.Shelf)
+	return shelf
+}
+
 // disagreed is the error of a manifest.json that is not agreed.
 func (p *Place) disagreed() error {
 	at, generation := p.spelled(ManifestFile), p.Manifest.Generation()
-	mine := p.spelled(currentDir, ManifestFile)
-	if _, shelf := p.Target.(target.Shelf); !shelf { // there is no current/: each generation has a zip
-		mine = ManifestFile + " in " + p.spelled(archivesDir, generation+".zip")
+	mine := ManifestFile + " in " + p.spelled(archivesDir, generation+".zip")
+	if p.hasCurrent() {
+		mine = p.spelled(currentDir, ManifestFile)
 	}
 	if p.unmarked() {
 		return &project.Error{Kind: project.Integrity, State: project.Unchanged,

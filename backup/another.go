@@ -33,7 +33,7 @@ func (m Memory) wrote(p *Place, host, root string) bool {
 	if r := m.Targets[p.Target.String()]; r.Name == p.Name && r.Generation != "" {
 		return !p.Manifest.Timestamp.After(r.Timestamp)
 	}
-	return p.Manifest.Host == host && p.Manifest.Root == tree.Quote(root)
+	return p.Manifest.MadeFrom(host, root)
 }
 
 // noted has each manifest.json that is about to be written to the place remembered first, since a death may

@@ -68,6 +68,11 @@ type Manifest struct {
 	Previous *tree.Hash `json:"previous,omitempty"`
 }
 
+// MadeFrom tells whether the backup was made of this directory of this machine, whichever project was in it then.
+func (m *Manifest) MadeFrom(host, root string) bool {
+	return m.Host == host && m.Root == tree.Quote(root)
+}
+
 // Counts are a generation's figures.
 type Counts struct {
 	Records     int      `json:"records"`

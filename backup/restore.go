@@ -49,7 +49,7 @@ var storeNames = []string{"packs", "index", "index.log", "cache", "cap.json", "r
 // follows, when all was replaced.
 func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error) {
 	p, m := o.Recorder.Project(), r.Source.Manifest
-	out := &Restored{Manifest: m, Foreign: m.Host != o.Host || m.Root != tree.Quote(p.Root) || m.Project != p.ID}
+	out := &Restored{Manifest: m, Foreign: m.Project != p.ID || !m.MadeFrom(o.Host, p.Root)}
 	prepare := func() error {
 		if r.Fresh {
 			return unrecorded(o.Recorder.History())
@@ -91,8 +91,8 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 
 // unrecorded refuses to take the place of what somebody has recorded while a backup was looked at that was to come where nothing is.
 func unrecorded(h *history.History) error {
-	list, err := h.List(history.ListOptions{Limit: 1, Known: true})
-	if err == nil && len(list.Records) > 0 {
+	empty, err := h.Empty()
+	if err == nil && !empty {
 		err = &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "something was recorded here while the backup was looked at",
 			Advice: "repeat the restore, which then keeps an archive of what is here"}
 	}

@@ -6,7 +6,6 @@ import (
 
 	"decree/disk"
 	"decree/project"
-	"decree/tree"
 )
 
 // restoreLost makes the store of a project, which is missing, anew from a backup that was made of this very tree. What is
@@ -29,7 +28,7 @@ func (s *session) restoreLost(ctx context.Context, o backupOptions, word string,
 	if o.dryRun {
 		return s.tryRestore(ctx, r.src)
 	}
-	if m := r.src.source.Manifest; m.Project != lost.ID || m.Host != s.env.Host || m.Root != tree.Quote(root) {
+	if m := r.src.source.Manifest; m.Project != lost.ID || !m.MadeFrom(s.env.Host, root) {
 		return refusedf("%s is of project %s at %s:%s, and not of this tree, whose store is missing; nothing was changed", r.src.name, m.Project, m.Host, m.Root).
 			Hintf("restore it as another project's: remove %s, and repeat the restore with --name %s", quoteWord(filepath.Join(root, ".decree", "project.json")), r.src.place)
 	}

@@ -16,7 +16,6 @@ import (
 	"decree/backup"
 	"decree/backup/target"
 	"decree/disk"
-	"decree/history"
 	"decree/project"
 	"decree/recorder"
 	"decree/tree"
@@ -396,7 +395,7 @@ func (r *restore) undo(err error) {
 	}
 	if r.rec != nil {
 		p := r.rec.Project()
-		if p.Swapping() || r.used() {
+		if empty, err := r.rec.History().Empty(); p.Swapping() || err != nil || !empty {
 			return // it was decided on, and the next command finishes it; or it is somebody's
 		}
 		if r.fresh {
@@ -408,12 +407,6 @@ func (r *restore) undo(err error) {
 	if _, err := os.Lstat(filepath.Join(dir, "project.json")); r.empty && errors.Is(err, fs.ErrNotExist) { // else it is not this restore's
 		_ = os.RemoveAll(dir)
 	}
-}
-
-// used says whether somebody has recorded something in the project that was made for the restore, or does so now.
-func (r *restore) used() bool {
-	list, err := r.rec.History().List(history.ListOptions{Limit: 1, Known: true})
-	return err != nil || len(list.Records) > 0
 }
 
 func (s *session) restoreInto(ctx context.Context, o backupOptions, rec *recorder.Recorder, src *backupSource, fresh bool, then *project.Into) (*backup.Restored, error) {

@@ -102,6 +102,12 @@ type ListOptions struct {
 	Before *Record
 }
 
+// Empty says whether nothing was recorded here yet; what is Foreign does not count.
+func (h *History) Empty() (bool, error) {
+	list, err := h.List(ListOptions{Limit: 1, Known: true})
+	return err == nil && len(list.Records) == 0, err
+}
+
 // List returns the records: those of the log and the open ones.
 func (h *History) List(o ListOptions) (out *Listing, err error) {
 	for range 5 {

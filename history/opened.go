@@ -267,37 +267,34 @@ func (h *History) SetLeader(id string, v any, flush bool) error {
 // HasLeader says whether SetLeader was called for the record, also where a power loss has made
 // what cannot be read of it.
 func (h *History) HasLeader(id string) (bool, error) {
-	dir, err := h.p.Store.OpenDir(openDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer dir.Close()
-	_, err = dir.Stat(id + leaderMark)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	return h.leaderFile(id, func(dir disk.Dir, name string) error {
+		_, err := dir.Stat(name)
+		return err
+	})
 }
 
 // Leader reads what SetLeader wrote into v; false when there is nothing, or
 // what a power loss made of it. An error leaves open whether there is.
 func (h *History) Leader(id string, v any) (bool, error) {
+	var data []byte
+	is, err := h.leaderFile(id, func(dir disk.Dir, name string) (err error) {
+		data, err = project.ReadFile(dir, name, maxRunJSON)
+		return err
+	})
+	return is && json.Unmarshal(data, v) == nil, err
+}
+
+// leaderFile has look look at the file that SetLeader wrote for the record; false when there is none.
+func (h *History) leaderFile(id string, look func(dir disk.Dir, name string) error) (bool, error) {
 	dir, err := h.p.Store.OpenDir(openDir)
+	if err == nil {
+		defer dir.Close()
+		err = look(dir, id+leaderMark)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	defer dir.Close()
-	data, err := project.ReadFile(dir, id+leaderMark, maxRunJSON)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && json.Unmarshal(data, v) == nil, err
+	return err == nil, err
 }
 
 // Tidy removes what a death has left in the store and in .decree: drafts of

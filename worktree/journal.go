@@ -652,7 +652,7 @@ func (x *txn) lacking(d disk.Dir, prefix string, any bool) (bool, error) {
 		}
 		have, err := entryAt(d, e.Name, true)
 		if any || err != nil || have.entry != nil && have.entry.Type == tree.Regular && (x.t.opt.Store == nil || !x.t.opt.Store.Has(have.entry.SHA256)) {
-			return true, nil //nolint:nilerr // as above
+			return true, nil //nolint:nilerr // what cannot be read may be the only copy
 		}
 	}
 	return false, nil
