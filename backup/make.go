@@ -207,13 +207,18 @@ func Missing(store disk.Dir, target string) error {
 		"%s held backups of this project, the newest of %s, and has none now: another disk may be missing from its place", target, known.Generation)
 }
 
-// tidy removes what backups that died have left.
+// tidy removes what backups that died have left. Where that cannot be, it costs space and is no reason to make no backup.
 func (mk *making) tidy(ctx context.Context) error {
 	t, at := mk.o.Target, mk.place.Name
 	if mk.place.Manifest == nil && mk.place.Marker == nil {
 		return nil
 	}
-	return t.Tidy(ctx, at)
+	err := t.Tidy(ctx, at)
+	if err == nil || ctx.Err() != nil || errors.Is(err, target.ErrGone) {
+		return err
+	}
+	mk.o.Tell(fmt.Sprintf("%s: what backups that ended early have left there was not removed, and takes space: %v", t, err))
+	return nil
 }
 
 const newSuffix = ".new"

@@ -15,7 +15,7 @@ import (
 // also that a target that lacks them now has had some.
 const memoryFile = project.BackupsFile
 
-// memoryLock is a directory that is locked while the file is changed.
+// memoryLock is a directory that is locked while the file is changed, or the one of the keys.
 const memoryLock = "backup"
 
 // Memory is what a project remembers of its backups, by target.
@@ -84,6 +84,24 @@ func (r Remembered) Standing() []string {
 // Remember changes what is remembered of one target.
 // Several commands may do so at once.
 func Remember(store disk.Dir, target string, change func(*Remembered)) error {
+	return underMemoryLock(store, func() error {
+		m, err := readMemory(store)
+		if err != nil {
+			return err
+		}
+		r := m.Targets[target]
+		change(&r)
+		m.Targets[target] = r
+		data, err := json.MarshalIndent(m, "", " ")
+		if err != nil {
+			return err
+		}
+		return project.ReplaceFile(store, memoryFile, append(data, '\n'), project.PrivateFile, true)
+	})
+}
+
+// underMemoryLock changes a file of what the store remembers of backups while nobody else does.
+func underMemoryLock(store disk.Dir, change func() error) error {
 	dir, err := project.MakeDir(store, memoryLock, project.PrivateDir)
 	if err != nil {
 		return err
@@ -94,18 +112,7 @@ func Remember(store disk.Dir, target string, change func(*Remembered)) error {
 		return err
 	}
 	defer func() { _ = unlock() }()
-	m, err := readMemory(store)
-	if err != nil {
-		return err
-	}
-	r := m.Targets[target]
-	change(&r)
-	m.Targets[target] = r
-	data, err := json.MarshalIndent(m, "", " ")
-	if err != nil {
-		return err
-	}
-	return project.ReplaceFile(store, memoryFile, append(data, '\n'), project.PrivateFile, true)
+	return change()
 }
 
 // awaitLock locks a directory that others lock for moments alone.

@@ -2,9 +2,11 @@ package backup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
+	"path"
 
 	"decree/backup/target"
 	"decree/disk"
@@ -28,11 +30,26 @@ func (k keyMemory) Load() ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err == nil && len(data) > 0 && !json.Valid(data) {
+		return nil, &project.Error{Kind: project.Failed, Msg: path.Join(k.store.Path(), keysFile) + ", what the store remembers of the keys of encrypted backups, is damaged", State: project.Unchanged,
+			Advice: "remove it: with backup.identity, or DECREE_BACKUP_PASSPHRASE, the next backup writes it anew; without what opens the backups, backups need a new backup.name"}
+	}
 	return data, err
 }
 
-func (k keyMemory) Save(data []byte) error {
-	return project.ReplaceFile(k.store, keysFile, data, project.PrivateFile, true)
+// Change takes the lock of all that the store remembers of backups, since several of them may be under way.
+func (k keyMemory) Change(change func([]byte) ([]byte, error)) error {
+	return underMemoryLock(k.store, func() error {
+		was, err := k.Load()
+		if err != nil {
+			return err
+		}
+		now, err := change(was)
+		if err != nil || now == nil {
+			return err
+		}
+		return project.ReplaceFile(k.store, keysFile, now, project.PrivateFile, true)
+	})
 }
 
 // Unreadable says why the backups called name cannot be read here, as encrypted ones without what opens

@@ -123,10 +123,26 @@ func (s plainShelf) Write(ctx context.Context, name string, r io.Reader) error {
 }
 
 // fleeting is a memory that ends with the process.
-type fleeting struct{ data []byte }
+type fleeting struct {
+	mu   sync.Mutex
+	data []byte
+}
 
-func (f *fleeting) Load() ([]byte, error)  { return f.data, nil }
-func (f *fleeting) Save(data []byte) error { f.data = data; return nil }
+func (f *fleeting) Load() ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.data, nil
+}
+
+func (f *fleeting) Change(change func([]byte) ([]byte, error)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now, err := change(f.data)
+	if err == nil && now != nil {
+		f.data = now
+	}
+	return err
+}
 
 func (e *encrypted) String() string { return e.inner.String() }
 func (e *encrypted) Close() error   { return e.inner.Close() }
@@ -456,6 +472,7 @@ func (e *encrypted) Swap(ctx context.Context, name string, data []byte, was Vers
 		return "", err
 	}
 	version, err := e.inner.Swap(ctx, sealed, out.Bytes(), was)
+	e.forgetHead(sealed)
 	if errors.Is(err, ErrConflict) {
 		if there, now, rerr := e.Read(ctx, name, int64(len(data))); rerr == nil && now != "" && bytes.Equal(there, data) {
 			return now, nil
@@ -516,9 +533,9 @@ func (e *encrypted) Delete(ctx context.Context, name string) error {
 	if err := e.inner.Delete(ctx, sealed); err != nil || k == nil {
 		return err
 	}
+	e.forgetHead(sealed)
 	e.filesMu.Lock()
 	defer e.filesMu.Unlock()
-	delete(e.heads, sealed)
 	return e.change(func(m *memory) bool {
 		r := m.of(k.file)
 		if r == nil || r.Files[name] == nil {

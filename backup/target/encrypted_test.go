@@ -24,8 +24,15 @@ import (
 // remembering is a machine's memory.
 type remembering struct{ data []byte }
 
-func (m *remembering) Load() ([]byte, error)  { return m.data, nil }
-func (m *remembering) Save(data []byte) error { m.data = bytes.Clone(data); return nil }
+func (m *remembering) Load() ([]byte, error) { return m.data, nil }
+
+func (m *remembering) Change(change func([]byte) ([]byte, error)) error {
+	now, err := change(m.data)
+	if err == nil && now != nil {
+		m.data = bytes.Clone(now)
+	}
+	return err
+}
 
 // pair makes an identity: its file, and its recipient.
 func pair(t *testing.T) (file, recipient string) {
@@ -449,6 +456,18 @@ func TestPartsOfEncryptedContents(t *testing.T) {
 				require.Equal(t, string(data[offset:end]), got, "%d: %d+%d", size, offset, length)
 			}
 		}
+	}
+}
+
+// TestPartsOfAContentThatWasReplaced: of what is read now nothing is taken from the one before.
+func TestPartsOfAContentThatWasReplaced(t *testing.T) {
+	_, recipient := pair(t)
+	tg := encryptedAt(t, filepath.Join(t.TempDir(), "to"), target.Keys{Recipients: recipient})
+	for _, data := range []string{"short", strings.Repeat("longer", 30_000), "other"} {
+		swap(t, tg, "p/archives/a.zip", data)
+		got, err := part(t.Context(), tg, "p/archives/a.zip", 1, 4)
+		require.NoError(t, err)
+		require.Equal(t, data[1:5], got)
 	}
 }
 

@@ -93,3 +93,33 @@ func TestADeathBeforeKeyFileIsReplaced(t *testing.T) {
 		swap(t, encryptedAt(t, at, both), "p/manifest.json", "without an identity")
 	}
 }
+
+// TestAKeyWithWhichNothingWasWrittenIsNoOther: the first backup could not write key.age. Later the one of the key that was used instead is
+// lost, and this machine's copy of that takes its place.
+func TestAKeyWithWhichNothingWasWrittenIsNoOther(t *testing.T) {
+	identity, recipient := pair(t)
+	for name, lose := range map[string]func(file string) error{
+		"missing": os.Remove,
+		"damaged": func(file string) error { return os.WriteFile(file, []byte("g"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, keys := filepath.Join(t.TempDir(), "to"), target.Keys{Recipients: recipient, Identity: identity, Memory: &remembering{}}
+			d, err := target.OpenDirectory(disk.OS, at, true)
+			require.NoError(t, err)
+			refused, err := target.Encrypted(dying{d, "p/key.age"}, keys)
+			require.NoError(t, err)
+			_, err = refused.Swap(t.Context(), "p/manifest.json", []byte("refused"), "")
+			require.Error(t, err)
+
+			generation(t, encryptedAt(t, at, keys))
+			file := filepath.Join(at, "p/key.age")
+			was, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, lose(file))
+			swap(t, encryptedAt(t, at, keys), "p/manifest.json", "the next")
+			now, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, was, now)
+		})
+	}
+}

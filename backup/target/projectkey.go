@@ -29,10 +29,12 @@ type Keys struct {
 // ByPassphrase stands in the place of recipients.
 const ByPassphrase = "passphrase"
 
-// Memory is a small private content of this machine's.
+// Memory is a small private content of this machine's. It is safe for concurrent use, also by several processes: backups of one
+// project to several targets have one.
 type Memory interface {
 	Load() ([]byte, error) // nothing where there is none yet
-	Save(data []byte) error
+	// Change replaces the content by what change makes of it, while nobody else does; nil of change leaves it as it is.
+	Change(change func(was []byte) (now []byte, err error)) error
 }
 
 // The categories of errors about keys.
@@ -139,10 +141,11 @@ func (m *memory) of(file []byte) *remembered {
 	return nil
 }
 
-// at are the keys of a place, each with its last key.age. It has several where disks take turns there.
+// at are the keys of a place, each with its last key.age. It has several where disks take turns there. A key with which nothing was
+// written there, as where key.age itself could not be, has acknowledged nothing, and is none of them.
 func (m *memory) at(place string) (list []*remembered) {
 	for _, r := range m.Keys {
-		if r.Place == place {
+		if r.Place == place && len(r.Files) > 0 {
 			list = slices.DeleteFunc(list, func(before *remembered) bool { return before.Recipient == r.Recipient })
 			list = append(list, r)
 		}
@@ -152,25 +155,30 @@ func (m *memory) at(place string) (list []*remembered) {
 
 func (e *encrypted) load() (*memory, error) {
 	data, err := e.keys.Memory.Load()
-	m := &memory{Version: 1}
-	if err == nil && len(data) > 0 {
-		err = json.Unmarshal(data, m)
+	if err != nil {
+		return nil, err
 	}
-	return m, err
+	return parseMemory(data)
+}
+
+func parseMemory(data []byte) (*memory, error) {
+	m := &memory{Version: 1}
+	if len(data) == 0 {
+		return m, nil
+	}
+	return m, json.Unmarshal(data, m)
 }
 
 // change changes what is remembered. It is called before what that is needed for is acknowledged,
 // so that a death leaves too much of it and never too little. False of change is that nothing has changed.
 func (e *encrypted) change(change func(*memory) bool) error {
-	m, err := e.load()
-	if err != nil || !change(m) {
-		return err
-	}
-	data, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return e.keys.Memory.Save(data)
+	return e.keys.Memory.Change(func(was []byte) ([]byte, error) {
+		m, err := parseMemory(was)
+		if err != nil || !change(m) {
+			return nil, err
+		}
+		return json.Marshal(m)
+	})
 }
 
 // remember writes down what is known of a key. Until forget, what is known of was, the key.age that it had, is kept too: a death may

@@ -194,10 +194,26 @@ func (s *objects) Close() error { return nil }
 
 func (s *objects) key(name string) (string, error) { return s.prefix + name, CheckName(name) }
 
+// statusOf are the statuses of errors that a server may find after it has begun to answer with 200, as where it completes an upload: then
+// the body has the code alone.
+var statusOf = map[string]int{
+	"InternalError": http.StatusInternalServerError, "ServiceUnavailable": http.StatusServiceUnavailable, "SlowDown": http.StatusServiceUnavailable,
+	"PreconditionFailed": http.StatusPreconditionFailed, "ConditionalRequestConflict": http.StatusConflict, "OperationAborted": http.StatusConflict,
+	"NoSuchUpload": http.StatusNotFound,
+}
+
+// answerOf is what the server has said is wrong; not ok: the error is not its own.
+func answerOf(err error) (answer minio.ErrorResponse, ok bool) {
+	ok = errors.As(err, &answer)
+	if status := statusOf[answer.Code]; status != 0 && answer.StatusCode < http.StatusMultipleChoices {
+		answer.StatusCode = status
+	}
+	return answer, ok
+}
+
 // passes says whether an error of a request may be gone a moment later.
 func passes(err error) bool {
-	var answer minio.ErrorResponse
-	if errors.As(err, &answer) {
+	if answer, ok := answerOf(err); ok {
 		switch answer.StatusCode {
 		case http.StatusConflict, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -229,8 +245,7 @@ func cut(err error) bool {
 
 // say gives an error its category and, where the server's words would not tell, words.
 func (s *objects) say(name string, err error) error {
-	var answer minio.ErrorResponse
-	known := errors.As(err, &answer)
+	answer, known := answerOf(err)
 	switch {
 	case err == nil || errors.Is(err, context.Canceled):
 		return err
@@ -258,13 +273,13 @@ func (s *objects) say(name string, err error) error {
 
 // missingObject says that there is no such object. That status alone may mean that there is no such user.
 func missingObject(err error) bool {
-	var answer minio.ErrorResponse
-	return errors.As(err, &answer) && answer.Code == "NoSuchKey"
+	answer, ok := answerOf(err)
+	return ok && answer.Code == "NoSuchKey"
 }
 
 func is(err error, status int) bool {
-	var answer minio.ErrorResponse
-	return errors.As(err, &answer) && answer.StatusCode == status
+	answer, ok := answerOf(err)
+	return ok && answer.StatusCode == status
 }
 
 // List asks for a thousand names at a time, and goes on where it was when one of the answers is lost.
@@ -489,23 +504,29 @@ const abandoned = 24 * time.Hour
 // at work, on another machine. prefix is a directory.
 func (s *objects) Tidy(ctx context.Context, prefix string) error {
 	prefix = strings.TrimSuffix(prefix, "/") + "/"
+	err := retry(ctx, passes, func() error { return s.endUploads(ctx, s.prefix+prefix) })
+	if is(err, http.StatusNotImplemented) || is(err, http.StatusForbidden) {
+		return nil // what is left there costs space and nothing else
+	}
+	return s.say(prefix, err)
+}
+
+// endUploads is Tidy, once. After an error it can begin anew: what it has ended is in no list any more.
+func (s *objects) endUploads(ctx context.Context, prefix string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for u := range s.core.ListIncompleteUploads(ctx, s.bucket, s.prefix+prefix, true) {
-		if is(u.Err, http.StatusNotImplemented) || is(u.Err, http.StatusForbidden) {
-			return nil // what is left there costs space and nothing else
-		}
+	for u := range s.core.ListIncompleteUploads(ctx, s.bucket, prefix, true) {
 		if u.Err != nil {
-			return s.say(prefix, u.Err)
+			return u.Err
 		}
 		if time.Since(u.Initiated) < abandoned {
 			continue
 		}
 		if err := s.core.AbortMultipartUpload(ctx, s.bucket, u.Key, u.UploadID); err != nil && !is(err, http.StatusNotFound) {
-			return s.say(prefix, err)
+			return err
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // Create begins an object. S3 must know its name and length first, so what is written waits in a file

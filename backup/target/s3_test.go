@@ -136,6 +136,7 @@ func backupAndReadBack(t *testing.T, tg target.Target) {
 	require.NoError(t, err)
 	require.Equal(t, large[7:1007], got)
 	require.Equal(t, []string{"p/manifest.json", "p/packs/a.pack"}, names(t, tg, ""))
+	require.NoError(t, tg.Tidy(t.Context(), "p"))
 	require.NoError(t, tg.Delete(t.Context(), "p/packs/a.pack"))
 	require.Equal(t, []string{"p/manifest.json"}, names(t, tg, ""))
 }

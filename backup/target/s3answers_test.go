@@ -86,3 +86,34 @@ func TestUploadsOfANeighbourAreItsOwn(t *testing.T) {
 	})
 	require.NoError(t, tg.Tidy(t.Context(), "tool"))
 }
+
+// TestAnErrorInTheBodyOfASuccess has a server find, after it has begun to answer with 200, that it cannot complete an upload now, or that
+// there is an object of that name.
+func TestAnErrorInTheBodyOfASuccess(t *testing.T) {
+	was := target.SetPartSize(1)
+	t.Cleanup(func() { target.SetPartSize(was) })
+	for code, want := range map[string]error{"InternalError": nil, "SlowDown": nil, "PreconditionFailed": fs.ErrExist} {
+		completed := 0
+		tg := answering(t, func(w http.ResponseWriter, r *http.Request) {
+			switch query := r.URL.Query(); {
+			case r.Method == http.MethodHead:
+				head(w, "2")
+			case query.Has("uploads"):
+				_, _ = io.WriteString(w, `<InitiateMultipartUploadResult><Bucket>bucket</Bucket><Key>p/a</Key><UploadId>1</UploadId></InitiateMultipartUploadResult>`)
+			case r.Method == http.MethodPut:
+				w.Header().Set("ETag", `"1"`)
+			case r.Method == http.MethodPost:
+				if completed++; completed == 1 {
+					targettest.Answer(w, http.StatusOK, code)
+					return
+				}
+				_, _ = io.WriteString(w, `<CompleteMultipartUploadResult><Bucket>bucket</Bucket><Key>p/a</Key><ETag>"1"</ETag></CompleteMultipartUploadResult>`)
+			}
+		})
+		u, err := tg.Create(t.Context(), "p/a")
+		require.NoError(t, err)
+		_, err = io.WriteString(u, "xy")
+		require.NoError(t, err)
+		require.ErrorIs(t, u.Commit(t.Context(), "p/a"), want, code)
+	}
+}

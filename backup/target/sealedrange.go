@@ -21,6 +21,13 @@ const keptHeads = 128
 
 func (h *head) lastAt() int64 { return h.size - int64(len(h.last)) }
 
+// forgetHead is for a name that has another content now, or may have.
+func (e *encrypted) forgetHead(sealed string) {
+	e.filesMu.Lock()
+	defer e.filesMu.Unlock()
+	delete(e.heads, sealed)
+}
+
 // headOf reads the beginning and the end of a file, or all of a small one.
 func (e *encrypted) headOf(ctx context.Context, sealed string) (*head, error) {
 	e.filesMu.Lock()
