@@ -3,9 +3,12 @@ package backup
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"path"
+	"slices"
 	"time"
 
+	"decree/backup/target"
 	"decree/disk"
 	"decree/project"
 	"decree/tree"
@@ -70,7 +73,37 @@ func readMemory(store disk.Dir) (Memory, error) {
 	if json.Unmarshal(data, &m) != nil || m.Targets == nil {
 		m = Memory{Version: Version, Targets: map[string]Remembered{}}
 	}
+	m.fold()
 	return m, err
+}
+
+// fold puts together what an earlier decree has remembered of one target by several spellings.
+func (m *Memory) fold() {
+	for _, at := range slices.Sorted(maps.Keys(m.Targets)) {
+		if clean := target.Clean(at); clean != at {
+			r := m.Targets[at]
+			delete(m.Targets, at)
+			if other, ok := m.Targets[clean]; ok {
+				r = r.and(other)
+			}
+			m.Targets[clean] = r
+		}
+	}
+}
+
+// and is what is known of a target of which two things are remembered: what is newer, and all that was written there.
+func (r Remembered) and(other Remembered) Remembered {
+	if r.Timestamp.Before(other.Timestamp) {
+		r, other = other, r
+	}
+	if other.Proof != nil && (r.Proof == nil || other.Proof.At.After(r.Proof.At)) {
+		r.Proof = other.Proof
+	}
+	if other.Whole.After(r.Whole) {
+		r.Whole = other.Whole
+	}
+	r.Written = slices.Concat(other.Written, []tree.Hash{other.Manifest}, r.Written)
+	return r
 }
 
 // Standing are the generations that a target has as far as the store remembers it.
@@ -83,15 +116,15 @@ func (r Remembered) Standing() []string {
 
 // Remember changes what is remembered of one target.
 // Several commands may do so at once.
-func Remember(store disk.Dir, target string, change func(*Remembered)) error {
+func Remember(store disk.Dir, at string, change func(*Remembered)) error {
 	return underMemoryLock(store, func() error {
 		m, err := readMemory(store)
 		if err != nil {
 			return err
 		}
-		r := m.Targets[target]
+		r := m.Targets[at]
 		change(&r)
-		m.Targets[target] = r
+		m.Targets[at] = r
 		data, err := json.MarshalIndent(m, "", " ")
 		if err != nil {
 			return err

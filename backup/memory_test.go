@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk/disktest"
+	"decree/project"
 )
 
 // TestSeveralRememberAtOnce has backups of one project to several targets end at the same moment.
@@ -44,4 +45,23 @@ func TestAMemoryThatCannotBeReadNow(t *testing.T) {
 	require.ErrorIs(t, Remember(broken, "/other", func(*Remembered) {}), syscall.EIO)
 	require.ErrorIs(t, Missing(broken, "/mnt"), syscall.EIO)
 	require.ErrorContains(t, Missing(store, "/mnt"), "held backups of this project")
+}
+
+// TestTwoSpellingsOfATarget are one: what is known by each of them is known of it, as an earlier decree has remembered them apart.
+func TestTwoSpellingsOfATarget(t *testing.T) {
+	store, err := disktest.NewMem().MkdirAll("/store", 0o700)
+	require.NoError(t, err)
+	require.NoError(t, project.ReplaceFile(store, memoryFile, []byte(`{"version":1,"targets":{
+		"/mnt/usb/":{"name":"p","generation":"2026-11-20T030000Z","timestamp":"2026-11-20T03:00:00Z","proof":{"at":"2026-11-20T03:00:01Z","ok":true}},
+		"/mnt/usb":{"name":"p","generation":"2026-11-12T030000Z","timestamp":"2026-11-12T03:00:00Z","proof":{"at":"2026-11-12T03:00:01Z"},"whole":"2026-11-12T03:00:01Z"}}}`), 0o600, true))
+	m := ReadMemory(store)
+	require.Len(t, m.Targets, 1)
+	r := m.Targets["/mnt/usb"]
+	require.Equal(t, "2026-11-20T030000Z", r.Generation)
+	require.True(t, r.Proof.OK)
+	require.False(t, r.Whole.IsZero())
+	at := OpenOptions{To: "/mnt/usb/"}.Place()
+	require.ErrorContains(t, Missing(store, at), "held backups of this project")
+	require.NoError(t, Remember(store, at, func(r *Remembered) { r.Problems = []string{"x"} }))
+	require.Len(t, ReadMemory(store).Targets, 1)
 }

@@ -53,7 +53,7 @@ func Open(ctx context.Context, o OpenOptions) (target.Target, error) {
 	return t, err
 }
 
-// Place is the target's absolute path, or its URL.
+// Place is the target's absolute path, or its URL, in one spelling.
 func (o OpenOptions) Place() string {
 	at := o.fromHome(o.To)
 	switch {
@@ -63,7 +63,7 @@ func (o OpenOptions) Place() string {
 	case !filepath.IsAbs(at):
 		at = filepath.Join(o.Cwd, at)
 	}
-	return at
+	return target.Clean(at)
 }
 
 // inTree says whether the target is the directory in the tree that backups without a configured one go to.

@@ -141,11 +141,17 @@ func (m *memory) of(file []byte) *remembered {
 	return nil
 }
 
+// at is the place, whose target an earlier decree may have spelled otherwise.
+func (r *remembered) at() string {
+	n := max(0, strings.LastIndexByte(r.Place, ' '))
+	return Clean(r.Place[:n]) + r.Place[n:]
+}
+
 // at are the keys of a place, each with its last key.age. It has several where disks take turns there. A key with which nothing was
 // written there, as where key.age itself could not be, has acknowledged nothing, and is none of them.
 func (m *memory) at(place string) (list []*remembered) {
 	for _, r := range m.Keys {
-		if r.Place == place && len(r.Files) > 0 {
+		if r.at() == place && len(r.Files) > 0 {
 			list = slices.DeleteFunc(list, func(before *remembered) bool { return before.Recipient == r.Recipient })
 			list = append(list, r)
 		}
@@ -203,7 +209,7 @@ func (e *encrypted) forget(project string, k *projectKey) error {
 	return e.change(func(m *memory) bool {
 		n := len(m.Keys)
 		m.Keys = slices.DeleteFunc(m.Keys, func(r *remembered) bool {
-			return r.Place == e.place(project) && r.Recipient == k.recipient.String() && !bytes.Equal(r.KeyFile, k.file)
+			return r.at() == e.place(project) && r.Recipient == k.recipient.String() && !bytes.Equal(r.KeyFile, k.file)
 		})
 		return len(m.Keys) < n
 	})

@@ -2,8 +2,29 @@ package target
 
 import (
 	"net/url"
+	"path/filepath"
 	"strings"
 )
+
+// Clean is a target in the one spelling by which it is remembered, however its user has written it: a shell completes a directory with a
+// '/' at its end.
+func Clean(to string) string {
+	scheme, rest, remote := strings.Cut(to, "://")
+	if !remote && filepath.IsAbs(to) {
+		return filepath.Clean(to)
+	}
+	if !remote || scheme != "s3" && scheme != "sftp" {
+		return to
+	}
+	at, query, asks := strings.Cut(rest, "?")
+	if short := strings.TrimRight(at, "/"); scheme == "s3" || strings.Contains(short, "/") { // else it is sftp's root
+		at = short
+	}
+	if asks {
+		at += "?" + query
+	}
+	return scheme + "://" + at
+}
 
 // Shown is a target as messages, configs that are shown and memories have it: as it was given, but without
 // what may be secret and belongs into no URL. Of one that cannot be read it is the scheme alone.

@@ -32,3 +32,22 @@ func TestSecretsOfURLsAreShownNowhere(t *testing.T) {
 		require.NotContains(t, err.Error(), "s3cret", to)
 	}
 }
+
+// TestATargetHasOneSpelling: by it the store remembers what stands there.
+func TestATargetHasOneSpelling(t *testing.T) {
+	for to, clean := range map[string]string{
+		"/mnt/usb":                      "/mnt/usb",
+		"/mnt//usb/./":                  "/mnt/usb",
+		"/":                             "/",
+		"s3://bucket":                   "s3://bucket",
+		"s3://bucket/":                  "s3://bucket",
+		"s3://bucket/p/?endpoint=h://e": "s3://bucket/p?endpoint=h://e",
+		"s3://bucket/p?region=/":        "s3://bucket/p?region=/",
+		"sftp://me@host/":               "sftp://me@host/", // refused
+		"sftp://me@host/~/b/":           "sftp://me@host/~/b",
+		"sftp://me@host//b//":           "sftp://me@host//b",
+		"ftp://host/":                   "ftp://host/",
+	} {
+		require.Equal(t, clean, target.Clean(to))
+	}
+}
