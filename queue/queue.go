@@ -236,6 +236,9 @@ func (q *job) take(ctx context.Context, wait time.Duration, pick Pick) (res *Res
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		if q.number != beginner {
+			wait = -1 // a message has begun, and was taken away: the next one is not to pay for its time
+		}
 		if wait >= 0 && time.Since(begin) >= wait {
 			return nil, err
 		}
@@ -403,6 +406,7 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 			return res, err
 		}
 		q.u = nil
+		q.turn.ended(q.number) // what comes now may have to wait for one that began later
 	}
 	return nil, nil
 }
