@@ -123,6 +123,21 @@ func TestDaemonGoesOnBesideUnpublishedWork(t *testing.T) {
 	require.Contains(t, strings.Join(audit, "\n"), "done")
 }
 
+// TestLimitCountsUnpublished: a message whose work cannot be published yet is one of those that may begin.
+func TestLimitCountsUnpublished(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, bigFile(map[string]string{".decree/inbox/b.md": "second\n", ".decree/inbox/c.md": "third\n"}))
+	var ended []*Result
+	for n := range 2 {
+		require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+			return q.Work(t.Context(), WorkOptions{Limit: 1, Ended: func(res *Result) { ended = append(ended, res) }})
+		}))
+		require.Equal(t, []string{"go", "second", "third"}[:n+1], b.ran(), strings.Join(b.said, "\n"))
+	}
+	require.Empty(t, ended, "none has")
+	require.Len(t, b.unpublished(), 2)
+}
+
 // TestBusyDraftWaits: the work of a message in whose draft somebody works is published when that has ended.
 func TestBusyDraftWaits(t *testing.T) {
 	needsLayers(t)

@@ -54,6 +54,7 @@ const (
 	Done        Outcome = "done"
 	Dead        Outcome = "dead"
 	Interrupted Outcome = "interrupted" // by a signal: it is still in the inbox
+	Waits       Outcome = "waits"       // it has succeeded, and its work could not be published yet: see unpublished.go
 )
 
 // Event is something that happened. Message.Started has only Name, ID and Routine.
@@ -402,6 +403,7 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 		case errors.Is(err, errBusy):
 			q.busy[name] = true
 		case isUnpublished(err) && pick.Name == "":
+			return &Result{Name: q.u.Name, ID: q.u.ID, Outcome: Waits}, nil
 		case !errors.Is(err, errPassed) && !errors.Is(err, errGone):
 			return res, err
 		}

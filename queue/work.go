@@ -16,7 +16,7 @@ type WorkOptions struct {
 	Limit int           // at most so many messages; 0: all
 	Wait  time.Duration // for the lock, until the first message; then it is waited for
 	Specs bool          // the specs that are not processed come before the inbox
-	// Ended is called with each result, one after the other.
+	// Ended is called with each message that has ended, one after the other.
 	Ended func(*Result)
 }
 
@@ -132,7 +132,7 @@ func (w *work) over(e ending) {
 	} else if e.err != nil {
 		w.failed = errors.Join(w.failed, e.err)
 	}
-	if e.res != nil {
+	if e.res != nil && e.res.Outcome != Waits {
 		w.stopped = w.stopped || e.res.Outcome == Interrupted
 		if w.o.Ended != nil {
 			w.o.Ended(e.res)
