@@ -218,6 +218,10 @@ func (s *session) runMessage(ctx context.Context, o runOptions, words []string) 
 	case o.attempts != 1 || o.delay != 0 || o.keep || o.label != "" || o.description != "" || o.idFile != "" || o.skipUnreadable || o.full || o.noNet || o.fence.FenceMode != recorder.NoFence:
 		return usagef("-m can be combined only with --timeout and --grace").Hintf("max_attempts in .decree/config.yml says how often a message is tried")
 	}
+	if o.isolated || o.inPlace || o.isolation != (recorder.IsolatedOptions{}) {
+		return usagef("-m cannot be combined with --isolated, --in-place, --name, --auto, --clone or --copy").Hintf(
+			"'isolated: true' or 'isolated: false' in the message or at the head of its routine says so")
+	}
 	if err := checkTimes(o.timeout, o.grace); err != nil {
 		return err
 	}
