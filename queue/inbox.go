@@ -314,6 +314,10 @@ func exchanged(data, was []byte, judge func(dir disk.Dir, swap string, same bool
 				_, kept := move(dir, swap, dir, name)
 				return errors.Join(err, kept)
 			}
+			if ours, oerr := identify(data).isAt(dir, swap); !ours { // saved once more before that
+				_, kept := move(dir, swap, dir, name)
+				return errors.Join(err, oerr, notMissing(kept))
+			}
 		}
 		return errors.Join(err, notMissing(dir.Remove(swap)))
 	}
@@ -338,6 +342,7 @@ func swapName(data, was []byte) string {
 const (
 	swapDraft  = queueDraft + "swap-"
 	swapDigits = 32
+	swapOut    = "-out"
 )
 
 // swapBack has a text that a person saved wait again under its name: a death has left it where
@@ -357,16 +362,26 @@ func swapBack(dir disk.Dir, swap string) error {
 			if err := dir.Exchange(swap, dir, p.Name); err != nil {
 				return err
 			}
-			if now, err := project.ReadFile(dir, swap, message.MaxSize); err == nil && strings.HasPrefix(hashOf(now), completed) {
-				return nil
-			}
-			_, err := move(dir, swap, dir, p.Name) // saved once more in this moment
-			return err
+			return cameOut(dir, swap, p.Name, completed)
 		}
 	}
 	if err == nil { // saved once more since, or taken away: it waits beside
 		_, err = move(dir, swap, dir, "saved"+suffix)
 	}
+	return err
+}
+
+// cameOut removes what has come out of a message's file, unless that is a person's: saved once more in this moment, or exchanged again by an
+// edit that goes on. It is looked at under a name at which nobody exchanges anything.
+func cameOut(dir disk.Dir, swap, name, completed string) error {
+	out := strings.TrimSuffix(swap, swapOut) + swapOut
+	if err := dir.Rename(swap, dir, out); err != nil {
+		return notMissing(err)
+	}
+	if now, err := project.ReadFile(dir, out, message.MaxSize); err == nil && strings.HasPrefix(hashOf(now), completed) {
+		return notMissing(dir.Remove(out))
+	}
+	_, err := move(dir, out, dir, name)
 	return err
 }
 

@@ -3,6 +3,7 @@
 package queue
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,23 +55,9 @@ func TestSavedAndMovedAway(t *testing.T) {
 	require.Equal(t, "saved\n", string(data))
 }
 
-// TestSavedAgainAfterADeath: a text that a person saves while an earlier one is brought back that a death has left stays too.
-func TestSavedAgainAfterADeath(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a.md")
-	put := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
-	put(path, "completed\n")
-	swap := swapName([]byte("completed\n"), []byte("was\n"))
-	put(filepath.Join(dir, swap), "saved\n")
-	root, err := disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
-		if st.Op == "Exchange" {
-			put(path, "again\n")
-		}
-		return disktest.Action{}
-	}).OpenRoot(dir)
-	require.NoError(t, err)
-	defer root.Close()
-	require.NoError(t, removeDraft(root, swap))
+// textsIn are what the files of a directory hold.
+func textsIn(t *testing.T, dir string) map[string]bool {
+	t.Helper()
 	texts := map[string]bool{}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -79,7 +66,69 @@ func TestSavedAgainAfterADeath(t *testing.T) {
 		require.NoError(t, err)
 		texts[string(data)] = true
 	}
-	require.Equal(t, map[string]bool{"saved\n": true, "again\n": true}, texts)
+	return texts
+}
+
+// TestSavedAgainAfterADeath: a text that a person saves while an earlier one is brought back that a death has left stays too. So does that
+// one where it was no death, and the edit that goes on exchanges it once more.
+func TestSavedAgainAfterADeath(t *testing.T) {
+	for name, what := range map[string]struct {
+		op     string // before which it happens
+		beside func(plain disk.Dir, path, swap string) error
+		want   map[string]bool
+	}{
+		"saved again": {"Exchange", func(_ disk.Dir, path, _ string) error { return os.WriteFile(path, []byte("again\n"), 0o600) }, map[string]bool{"saved\n": true, "again\n": true}},
+		"an edit goes on, and looks": {"Rename", func(plain disk.Dir, _, swap string) error { return plain.Exchange(swap, plain, "a.md") },
+			map[string]bool{"saved\n": true, "completed\n": true}},
+		"an edit goes on": {"Remove", func(plain disk.Dir, _, swap string) error { return notMissing(plain.Exchange(swap, plain, "a.md")) }, map[string]bool{"saved\n": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "a.md")
+			require.NoError(t, os.WriteFile(path, []byte("completed\n"), 0o600))
+			swap := swapName([]byte("completed\n"), []byte("was\n"))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, swap), []byte("saved\n"), 0o600))
+			plain, err := disk.OS.OpenRoot(dir)
+			require.NoError(t, err)
+			defer plain.Close()
+			happened := false
+			root, err := disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+				if st.Op == what.op && !happened {
+					happened = true
+					require.NoError(t, what.beside(plain, path, swap))
+				}
+				return disktest.Action{}
+			}).OpenRoot(dir)
+			require.NoError(t, err)
+			defer root.Close()
+			require.NoError(t, removeDraft(root, swap))
+			require.True(t, happened)
+			require.Equal(t, what.want, textsIn(t, dir))
+		})
+	}
+}
+
+// TestSavedTwiceBesideAnEdit: what a person saves over a text that has just come out, and goes back, stays too.
+func TestSavedTwiceBesideAnEdit(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.md")
+	require.NoError(t, os.WriteFile(path, []byte("was\n"), 0o600))
+	exchanges := 0
+	root, err := disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if st.Op == "Exchange" {
+			exchanges++
+			require.NoError(t, os.WriteFile(path+".new", fmt.Appendf(nil, "saved %d\n", exchanges), 0o600))
+			require.NoError(t, os.Rename(path+".new", path))
+		}
+		return disktest.Action{}
+	}).OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	info, err := root.Stat("a.md")
+	require.NoError(t, err)
+	require.ErrorIs(t, writeEdited(root, "a.md", []byte("edited\n"), info, inItsPlace([]byte("edited\n"), []byte("was\n"))), ErrEdited)
+	require.Equal(t, 2, exchanges)
+	require.Equal(t, map[string]bool{"saved 1\n": true, "saved 2\n": true}, textsIn(t, dir))
 }
 
 // TestSavedBesideAnEdit: a text that a person saves while the text of an edit takes its place stays, also where the name is taken away before

@@ -66,7 +66,7 @@ func (q *job) openSpecs() (disk.Dir, error) {
 // may hold any other name.
 const listDraft = "." + processedFile + "-"
 
-var specDrafts = regexp.MustCompile("^(" + regexp.QuoteMeta(listDraft+draftEnd) + "|" + regexp.QuoteMeta(swapDraft) + "[0-9a-f]{32}-[0-9a-f]{32})$")
+var specDrafts = regexp.MustCompile("^(" + regexp.QuoteMeta(listDraft+draftEnd) + "|" + regexp.QuoteMeta(swapDraft) + "[0-9a-f]{32}-[0-9a-f]{32}(" + swapOut + ")?)$")
 
 // cleanSpecs puts right what a dead process has left of writing the list.
 func (q *job) cleanSpecs() error {
