@@ -119,6 +119,8 @@ type job struct {
 	u *underWay
 	// busy are the messages that were passed over because their chain is under way.
 	busy map[string]bool
+	// spec is the one that the message chosen last is about, "" for one of the inbox.
+	spec string
 	// text is the completed message, file the file that holds it.
 	text []byte
 	file identity
@@ -399,8 +401,12 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 			return nil, err
 		}
 		res, err := q.do(ctx, d, name)
+		busy := errors.Is(err, errBusy)
+		if busy || errors.As(err, new(*project.HeldError)) {
+			delete(q.tried, q.spec) // it has not begun, and comes before the specs after it
+		}
 		switch {
-		case errors.Is(err, errBusy):
+		case busy:
 			q.busy[name] = true
 		case isUnpublished(err) && pick.Name == "":
 			return &Result{Name: q.u.Name, ID: q.u.ID, Outcome: Waits}, nil
@@ -458,7 +464,7 @@ var errBusy = errors.New("another message of its chain is being done")
 
 // choose is the file whose turn it is, "" for none.
 func (q *job) choose(d *dirs, pick Pick) (string, error) {
-	q.writing = nil
+	q.writing, q.spec = nil, ""
 	if err := q.list.look(d.inbox); err != nil {
 		return "", err
 	}
@@ -569,8 +575,12 @@ func (q *job) chooseSpec(d *dirs) (string, error) {
 		if q.tried[spec] {
 			continue
 		}
-		q.tried[spec] = true
-		if name := q.aboutSpecs(d)[spec]; name != "" && q.isBusy(name) {
+		name := q.aboutSpecs(d)[spec]
+		if q.busy[name] {
+			continue
+		}
+		q.tried[spec], q.spec = true, spec
+		if name != "" && q.isBusy(name) {
 			continue
 		} else if name != "" {
 			return name, nil // made by a process that died, or by a person
@@ -587,7 +597,7 @@ func (q *job) chooseSpec(d *dirs) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		name, err := free(d.inbox, chain+"-0"+suffix, "")
+		name, err = free(d.inbox, chain+"-0"+suffix, "")
 		if err != nil {
 			return "", err
 		}
