@@ -295,6 +295,7 @@ func (mk *making) describe(ctx context.Context) (err error) {
 		maps.Copy(mk.m.Condemned, prev.Condemned)
 		mk.m.Going = slices.Clone(prev.Going)
 	}
+	mk.m.Held, _ = p.Held() // one that cannot be read holds back too
 	if err := mk.recordFiles(); err != nil {
 		return err
 	}

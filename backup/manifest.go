@@ -63,6 +63,8 @@ type Manifest struct {
 	// Forgotten are contents that the records name and that were forgotten before: packs of earlier generations may
 	// have them yet, and a restore takes them out.
 	Forgotten []tree.Hash `json:"forgotten,omitempty"`
+	// Held is what had come from elsewhere and was not let go when the generation was made: what waits in it waits on where it is restored.
+	Held *project.Held `json:"held,omitempty"`
 	// Previous is the hash of the manifest.json that this one has replaced, which the marker names until it is
 	// written anew; zero for the first. nil: an earlier decree has written it.
 	Previous *tree.Hash `json:"previous,omitempty"`

@@ -35,10 +35,11 @@ type RestoreOptions struct {
 // Restored is what a restore has done.
 type Restored struct {
 	Manifest *Manifest
-	Before   string   // where what was here before is kept: a path or a name in a target; "" for nothing
-	Foreign  bool     // it is the generation of another host or root: what waits in it is held
-	Skipped  []string // messages that were not queued again, since they are done or dead here
-	Gone     []string // messages that were here, in whatever state, and are not in the generation; Before has them
+	Before   string        // where what was here before is kept: a path or a name in a target; "" for nothing
+	Foreign  bool          // it is the generation of another host or root
+	Held     *project.Held // what waits in it is held, since it is foreign or was held when it was made; nil: it is not
+	Skipped  []string      // messages that were not queued again, since they are done or dead here
+	Gone     []string      // messages that were here, in whatever state, and are not in the generation; Before has them
 }
 
 // storeNames are what a store has of its records and contents. All else in it is this machine's own.
@@ -49,7 +50,10 @@ var storeNames = []string{"packs", "index", "index.log", "cache", "cap.json", "r
 // follows, when all was replaced.
 func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error) {
 	p, m := o.Recorder.Project(), r.Source.Manifest
-	out := &Restored{Manifest: m, Foreign: m.Project != p.ID || !m.MadeFrom(o.Host, p.Root)}
+	out := &Restored{Manifest: m, Foreign: m.Project != p.ID || !m.MadeFrom(o.Host, p.Root), Held: m.Held}
+	if out.Foreign {
+		out.Held = &project.Held{From: m.Project, Host: m.Host, Root: m.Root}
+	}
 	prepare := func() error {
 		if r.Fresh {
 			return unrecorded(o.Recorder.History())
@@ -69,7 +73,7 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 		if decree, err = b.decree(s.Decree); err != nil {
 			return nil, nil, "", err
 		}
-		if out.Foreign {
+		if out.Held != nil {
 			if err := b.hold(s.Store); err != nil {
 				return nil, nil, "", err
 			}
@@ -123,8 +127,9 @@ type restoring struct {
 
 // hold writes that what waits in the generation waits on.
 func (b *restoring) hold(store disk.Dir) error {
-	m := b.out.Manifest
-	data, err := json.Marshal(project.Held{Version: Version, From: m.Project, Host: m.Host, Root: m.Root})
+	held := *b.out.Held
+	held.Version = Version
+	data, err := json.Marshal(held)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,9 @@ import (
 
 // restorePlugins puts the plugins' files of a restored generation into .decree/restored, and has the restore commands
 // of live, the config that was here before, take them up. Where there was none (fresh) the commands are the generation's own:
-// they are printed, and run only with --run-plugins; so are, for root, those of a config that another user could have written (foreign).
-func (s *session) restorePlugins(ctx context.Context, o backupOptions, rec *recorder.Recorder, live []project.Plugin, fresh, foreign bool, m *backup.Manifest) error {
+// they are printed, and run only with --run-plugins; so are those of a config that is distrusted: it came from elsewhere and was not let go, or
+// root would run what another user could have written.
+func (s *session) restorePlugins(ctx context.Context, o backupOptions, rec *recorder.Recorder, live []project.Plugin, fresh, distrusted bool, m *backup.Manifest) error {
 	p := rec.Project()
 	names, err := backup.RestorePluginFiles(p, m)
 	if err != nil {
@@ -46,7 +47,7 @@ func (s *session) restorePlugins(ctx context.Context, o backupOptions, rec *reco
 		switch {
 		case plugin.Restore == "":
 			s.say("decree: what plugin %s had written is in %s", name, quoteWord(at))
-		case (fresh || foreign) && !o.runPlugins:
+		case (fresh || distrusted) && !o.runPlugins:
 			s.say("decree: what plugin %s had written is in %s; its restore command was not run ('--run-plugins' runs it): %s", name, quoteWord(at), oneLine(plugin.Restore))
 		default:
 			if err := backup.RunPluginRestore(ctx, p.Root, at, s.env.Environ, plugin); err != nil {

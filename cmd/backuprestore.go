@@ -303,6 +303,7 @@ func (r *restore) all(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	distrusted := other != "" || r.rec.Project().HeldBack() != nil
 	m, err := r.records(ctx)
 	if err != nil {
 		return err
@@ -311,7 +312,7 @@ func (r *restore) all(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	err = r.restorePlugins(ctx, r.o, r.rec, live, r.fresh || r.begun != nil, other != "", m)
+	err = r.restorePlugins(ctx, r.o, r.rec, live, r.fresh || r.begun != nil, distrusted, m)
 	if r.empty && (err == nil || errors.As(err, new(*backup.PluginError))) {
 		if eerr := r.rec.Project().EndInto(); eerr != nil {
 			return project.LeftIn(eerr, "all is restored", "'decree backup restore' there ends the restore")
@@ -444,8 +445,12 @@ func (s *session) tellRestored(src *backupSource, out *backup.Restored) {
 		}
 		s.note(fmt.Sprintf("%s gone from .decree/inbox, as %s has none of that name: %s; in %s", messagesAre(n), src.name, list(names), quoteWord(out.Before)))
 	}
-	if out.Foreign {
-		s.note(fmt.Sprintf("it is from %s:%s; its messages, cron jobs and schedules wait until 'decree daemon --resume'", out.Manifest.Host, out.Manifest.Root))
+	if h := out.Held; h != nil {
+		why := "it is from"
+		if !out.Foreign {
+			why = "nobody had let go, when it was made, what came from"
+		}
+		s.note(fmt.Sprintf("%s %s:%s; its messages, cron jobs and schedules wait until 'decree daemon --resume'", why, h.Host, h.Root))
 	}
 }
 

@@ -19,15 +19,24 @@ type Held struct {
 	Root    string `json:"root"`
 }
 
-// HeldBack refuses to do what came from elsewhere; nil where nothing has to wait.
-func (s *Site) HeldBack() error {
+// Held is what HeldFile has; nil where nothing has to wait. With an error it waits too, and is not known.
+func (s *Site) Held() (*Held, error) {
 	data, err := ReadFile(s.Store, HeldFile, maxIdentity)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
-	var h Held
+	h := &Held{Version: formatNow}
 	if err == nil {
-		err = json.Unmarshal(data, &h)
+		err = json.Unmarshal(data, h)
+	}
+	return h, err
+}
+
+// HeldBack refuses to do what came from elsewhere; nil where nothing has to wait.
+func (s *Site) HeldBack() error {
+	h, err := s.Held()
+	if h == nil {
+		return nil
 	}
 	return &Error{Kind: Refused, State: "they were left as they are", Err: err,
 		Msg:    fmt.Sprintf("the messages and cron jobs here came with a backup of %s:%s and wait", h.Host, h.Root),
