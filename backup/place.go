@@ -199,27 +199,41 @@ func (p *Place) mark(ctx context.Context) error {
 	return err
 }
 
-// Projects lists the names of the directories that have a marker.
-func Projects(ctx context.Context, t target.Target) (names []string, err error) {
-	err = t.List(ctx, "", func(o target.Object) error {
-		if dir, ok := strings.CutSuffix(o.Name, "/"+MarkerFile); ok && !strings.Contains(dir, "/") {
-			names = append(names, dir)
+// projects are the names of the directories that have a marker, and closed says why one could not be looked into, such as a disk's lost+found.
+func projects(ctx context.Context, t target.Target) (names []string, closed, err error) {
+	top, err := t.Top(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range top {
+		r, _, err := t.Open(ctx, path.Join(name, MarkerFile), 0, 0)
+		switch {
+		case err == nil:
+			r.Close()
+			names = append(names, name)
+		case isMissing(err):
+		case errors.Is(err, target.ErrGone) || ctx.Err() != nil:
+			return nil, nil, err
+		default:
+			closed = err
 		}
-		return nil
-	})
-	return names, err
+	}
+	return names, closed, nil
 }
 
-// Directories are the paths of the projects' directories in a target that lies in this machine's file system, which are no part of any tree
-// that the target lies in.
-func Directories(ctx context.Context, t target.Target) ([]string, error) {
-	placed, ok := t.(target.Placed)
+// Directories are the paths of the place and of the other projects' directories in its target, where that lies in this machine's file system: they are
+// no part of any tree that the target lies in.
+func (p *Place) Directories(ctx context.Context) ([]string, error) {
+	placed, ok := p.Target.(target.Placed)
 	if !ok {
 		return nil, nil
 	}
-	names, err := Projects(ctx, t)
+	names, _, err := projects(ctx, p.Target)
 	if err != nil {
 		return nil, err
+	}
+	if !slices.Contains(names, p.Name) { // its marker is lost
+		names = append(names, p.Name)
 	}
 	at, _, _, err := placed.Place()
 	for i := range names {
@@ -230,17 +244,23 @@ func Directories(ctx context.Context, t target.Target) ([]string, error) {
 
 // unmarkedProjects are the names of the directories that have a manifest.json, or a generation's copy of it, for a message.
 func unmarkedProjects(ctx context.Context, t target.Target) (names []string) {
-	_ = t.List(ctx, "", func(o target.Object) error {
-		dir, rest, _ := strings.Cut(o.Name, "/")
-		zip, archived := strings.CutPrefix(rest, archivesDir+"/")
-		_, dated := TimeOf(strings.TrimSuffix(zip, ".zip"))
-		if rest == ManifestFile || rest == currentDir+"/"+ManifestFile || archived && dated {
+	top, _ := t.Top(ctx)
+	for _, dir := range top {
+		p := &Place{Target: t, Name: dir}
+		there, _ := p.archives(ctx)
+		for _, name := range []string{p.At(ManifestFile), p.At(currentDir, ManifestFile)} {
+			_ = t.List(ctx, name, func(o target.Object) error {
+				if o.Name == name {
+					there[name] = true
+				}
+				return nil
+			})
+		}
+		if len(there) > 0 {
 			names = append(names, dir)
 		}
-		return nil
-	})
-	slices.Sort(names)
-	return slices.Compact(names)
+	}
+	return names
 }
 
 // One is the directory called name, or the only one that the target has; for who has no
@@ -252,7 +272,7 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 			return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s is the directory of one project in a target, and no target", t),
 				Advice: fmt.Sprintf("name the target, and in it the project: --from %s --name %s", strings.TrimSuffix(dir, "/"), base)}
 		}
-		names, err := Projects(ctx, t)
+		names, closed, err := projects(ctx, t)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t, err)
 		}
@@ -262,7 +282,7 @@ func One(ctx context.Context, t target.Target, name string) (*Place, error) {
 				return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's that %s marks, but what may be some in %s", t, MarkerFile, strings.Join(names, ", ")),
 					Advice: "if that is a backup, name it: --name " + names[0]}
 			}
-			return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's", t), Advice: "name another target with --from"}
+			return nil, &project.Error{Kind: project.NotFound, Msg: fmt.Sprintf("%s has no backups of decree's", t), Err: closed, Advice: "name another target with --from"}
 		case 1:
 			name = names[0]
 		default:

@@ -27,6 +27,7 @@ type backupSource struct {
 	name   string                                      // for messages
 	from   string                                      // the target, or the path of the zip
 	place  string                                      // of the project in the target; "" for a zip
+	lies   string                                      // the path of the zip or of the target; "" where that is not in this file system
 	paths  func(ctx context.Context) ([]string, error) // what lies there that is no part of a tree
 	close  func()
 }
@@ -51,23 +52,39 @@ func (s *session) source(ctx context.Context, o backupOptions, p *project.Site, 
 
 // below are the paths in the tree of what is read from, and of what lies beside it in the same target.
 func (s *backupSource) below(ctx context.Context, root string) (out []tree.Path, err error) {
-	paths, err := s.paths(ctx)
-	if err != nil {
-		return nil, err
+	if s.lies == "" {
+		return nil, nil
 	}
 	if root, err = realAbove(root); err != nil {
 		return nil, err
 	}
+	if _, inside, err := relIn(root, s.lies); err != nil || !inside {
+		return nil, err
+	}
+	paths, err := s.paths(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, path := range paths {
-		real, err := realAbove(path)
+		rel, inside, err := relIn(root, path)
 		if err != nil {
 			return nil, err
 		}
-		if rel, err := filepath.Rel(root, real); err == nil && rel != "." && filepath.IsLocal(rel) {
+		if inside && rel != "." {
 			out = append(out, tree.Path(filepath.ToSlash(rel)))
 		}
 	}
 	return out, nil
+}
+
+// relIn is the path from root, which is real, to another one, and whether that is inside.
+func relIn(root, path string) (rel string, inside bool, err error) {
+	real, err := realAbove(path)
+	if err != nil {
+		return "", false, err
+	}
+	rel, err = filepath.Rel(root, real)
+	return rel, err == nil && filepath.IsLocal(rel), nil
 }
 
 // zipSource opens a FILE.zip; nil where there is none of that name.
@@ -93,7 +110,7 @@ func (s *session) zipSource(word string) (*backupSource, error) {
 		return nil, err
 	}
 	itself := func(context.Context) ([]string, error) { return []string{path}, nil }
-	return &backupSource{src, word, path, "", itself, func() { f.Close() }}, nil
+	return &backupSource{source: src, name: word, from: path, lies: path, paths: itself, close: func() { f.Close() }}, nil
 }
 
 func (s *session) inTarget(ctx context.Context, o backupOptions, p *project.Site, t target.Target, word string) (*backupSource, error) {
@@ -124,8 +141,11 @@ func (s *session) inTarget(ctx context.Context, o backupOptions, p *project.Site
 	if err != nil {
 		return nil, err
 	}
-	paths := func(ctx context.Context) ([]string, error) { return backup.Directories(ctx, t) }
-	return &backupSource{src, name, t.String(), place.Name, paths, func() { t.Close() }}, nil
+	out := &backupSource{source: src, name: name, from: t.String(), place: place.Name, paths: place.Directories, close: func() { t.Close() }}
+	if placed, ok := t.(target.Placed); ok {
+		out.lies, _, _, err = placed.Place()
+	}
+	return out, err
 }
 
 // siteIfAny is the project that is here, nil if there is none.
@@ -257,11 +277,12 @@ type restore struct {
 	o     backupOptions
 	root  string
 	src   *backupSource
-	begun *arrival // nil: none was begun before
-	fresh bool     // no project is here
-	holds bool     // without a project, .decree has something of its user's, such as a config
-	anew  bool     // the store was missing and is made anew
-	empty bool     // the tree comes too, into a root that has nothing else in it
+	begun *arrival    // nil: none was begun before
+	fresh bool        // no project is here
+	holds bool        // without a project, .decree has something of its user's, such as a config
+	anew  bool        // the store was missing and is made anew
+	empty bool        // the tree comes too, into a root that has nothing else in it
+	apart []tree.Path // of the backup itself, which the tree's restore leaves alone
 	rec   *recorder.Recorder
 }
 
@@ -279,6 +300,11 @@ func (r *restore) all(ctx context.Context) (err error) {
 		}
 		r.empty = len(others) == 0
 		r.holds = slices.ContainsFunc(others, isUsers)
+	}
+	if r.o.tree && !r.empty { // what the target has to say is said before anything is changed
+		if r.apart, err = r.src.below(ctx, r.root); err != nil {
+			return project.Unmoved(err)
+		}
 	}
 	if r.empty && r.fresh {
 		if err := project.BeginInto(disk.OS, r.root, intoOf(r.src)); err != nil {
@@ -363,11 +389,7 @@ func (r *restore) files(ctx context.Context, m *backup.Manifest) (lost, err erro
 			r.say("decree: the tree is that of the backup")
 		}
 	case r.o.tree:
-		apart, err := r.src.below(ctx, r.root)
-		if err != nil {
-			return nil, r.withoutTree(err)
-		}
-		out, err := r.rec.RestoreState(ctx, m.Tree, "the backup of "+r.src.name, apart)
+		out, err := r.rec.RestoreState(ctx, m.Tree, "the backup of "+r.src.name, r.apart)
 		if err != nil {
 			return nil, r.withoutTree(err)
 		}

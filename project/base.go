@@ -260,7 +260,7 @@ const BackupsFile = "backup.json"
 const BackupKeysFile = "backup-keys.json"
 
 // backupsInTree are the project's own directories in targets below the root, such as one that --to has
-// named once: package backup has marked them. What is no such file any more tells of none, as the commands
+// named once: package backup has marked them, or the marker is lost and the rest is there. What is no such file any more tells of none, as the commands
 // of the backup say; one that cannot be read just now is an error, else the targets would be recorded.
 func (p *Project) backupsInTree() (out []string, err error) {
 	if p.Store == nil {
@@ -287,30 +287,44 @@ func (p *Project) backupsInTree() (out []string, err error) {
 		if err != nil || !filepath.IsLocal(rel) || !filepath.IsAbs(target) || !IsBackupName(r.Name) {
 			continue
 		}
-		marked, err := p.isMarked(at)
+		is, err := p.isBackup(at)
 		if err != nil {
 			return nil, err
 		}
-		if marked {
+		if is {
 			out = append(out, at)
 		}
 	}
 	return out, nil
 }
 
-// isMarked says whether the directory at has the marker of a backup.
-func (p *Project) isMarked(at string) (bool, error) {
+// isBackup says whether the directory at has the marker of a backup, or else what is never without one where nobody has removed it.
+func (p *Project) isBackup(at string) (bool, error) {
 	dir, err := p.Disk.OpenSearch(at)
 	if err != nil {
 		return false, unlessAbsent(err)
 	}
 	defer dir.Close()
 	_, err = dir.Stat(BackupMarker)
-	return err == nil, unlessAbsent(err)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err == nil, unlessAbsent(err)
+	}
+	for _, name := range []string{backupManifest, backupPacks} {
+		if _, err := dir.Stat(name); err != nil {
+			return false, unlessAbsent(err)
+		}
+	}
+	return true, nil
 }
 
 // BackupMarker is in each directory of a target that is a project's.
 const BackupMarker = "decree-backup.json"
+
+// What is beside it.
+const (
+	backupManifest = "manifest.json"
+	backupPacks    = "packs"
+)
 
 // baseApart is the base's directory, if it is there and does not contain the root.
 func (p *Project) baseApart(w Where, pl storeBase) (self disk.Info, err error) {

@@ -129,6 +129,29 @@ func makeDir(in disk.Dir, name string, flush bool) (disk.Dir, error) {
 	return in.OpenDir(name)
 }
 
+// Top lists the directory itself.
+func (t *Directory) Top(context.Context) (names []string, err error) {
+	dir, err := t.open("", isError)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	entries, err := dir.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if CheckName(e.Name) != nil {
+			continue
+		}
+		if st, err := dir.Stat(e.Name); err == nil && st.Kind == disk.Directory { // else it is gone
+			names = append(names, e.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
 // List walks what lies below the last directory that prefix names whole.
 func (t *Directory) List(ctx context.Context, prefix string, each func(Object) error) error {
 	at := strings.TrimSuffix(prefix[:strings.LastIndexByte(prefix, '/')+1], "/")
@@ -148,6 +171,9 @@ func list(ctx context.Context, dir disk.Dir, at, prefix string, each func(Object
 		return err
 	}
 	entries, err := dir.List()
+	if errors.Is(err, fs.ErrNotExist) { // it was removed since it was opened
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -185,6 +211,9 @@ func listOne(ctx context.Context, dir disk.Dir, key, full, prefix string, st dis
 	switch {
 	case below && (strings.HasPrefix(full+"/", prefix) || strings.HasPrefix(prefix, full+"/")):
 		sub, err := dir.OpenDir(name)
+		if errors.Is(err, fs.ErrNotExist) { // another backup, of whichever project, has removed or exchanged it
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -179,6 +179,9 @@ func (e *encrypted) Spoiled(ctx context.Context, project string) error {
 	return k.spoiled
 }
 
+// Top gives them as they are: the projects' names are not encrypted.
+func (e *encrypted) Top(ctx context.Context) ([]string, error) { return e.inner.Top(ctx) }
+
 // List gives names and sizes as they were before they were encrypted.
 func (e *encrypted) List(ctx context.Context, prefix string, each func(Object) error) error {
 	dir := prefix[:strings.LastIndexByte(prefix, '/')+1]

@@ -282,6 +282,27 @@ func is(err error, status int) bool {
 	return ok && answer.StatusCode == status
 }
 
+// Top are what names go on with behind the prefix, up to the next '/'.
+func (s *objects) Top(ctx context.Context) (names []string, err error) {
+	err = retry(ctx, passes, func() error {
+		names = nil
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		for o := range s.core.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix}) {
+			if o.Err != nil {
+				return o.Err
+			}
+			name, below := strings.CutSuffix(strings.TrimPrefix(o.Key, s.prefix), "/")
+			if below && CheckName(name) == nil {
+				names = append(names, name)
+			}
+		}
+		return ctx.Err()
+	})
+	slices.Sort(names)
+	return names, s.say("", err)
+}
+
 // List asks for a thousand names at a time, and goes on where it was when one of the answers is lost.
 func (s *objects) List(ctx context.Context, prefix string, each func(Object) error) error {
 	last := ""

@@ -227,6 +227,22 @@ func (t *remoteDirectory) unknown() {
 	clear(t.known)
 }
 
+// Top lists the directory itself.
+func (t *remoteDirectory) Top(ctx context.Context) (names []string, err error) {
+	var entries []os.FileInfo
+	err = t.with(ctx, func(c *sftp.Client) (err error) {
+		entries, err = c.ReadDirContext(ctx, t.root)
+		return err
+	})
+	for _, e := range entries {
+		if e.IsDir() && CheckName(e.Name()) == nil {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
 // List walks what lies below the last directory that prefix names whole.
 func (t *remoteDirectory) List(ctx context.Context, prefix string, each func(Object) error) error {
 	dir := strings.TrimSuffix(prefix[:strings.LastIndexByte(prefix, '/')+1], "/")

@@ -42,6 +42,8 @@ type Target interface {
 	// List calls each for all names that begin with prefix, in byte order. What is not
 	// committed is in no list. An error of each ends it.
 	List(ctx context.Context, prefix string, each func(Object) error) error
+	// Top are the names of the directories at the top, in byte order, without a look into them: some may be nobody's of ours.
+	Top(ctx context.Context) ([]string, error)
 	// Open reads a content from offset on, at most length bytes, or to its end where length
 	// is negative. size is that of the whole.
 	Open(ctx context.Context, name string, offset, length int64) (r io.ReadCloser, size int64, err error)

@@ -116,6 +116,9 @@ func aborted(t *testing.T, tg target.Target) {
 
 func lists(t *testing.T, tg target.Target) {
 	require.Empty(t, listed(t, tg, "nothing/"))
+	top, err := tg.Top(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, top)
 	for _, name := range []string{"p/packs/b", "p/packs/a", "p/packs-2/c", "p/m.json", "p2/m.json", "x"} {
 		put(t, tg, name, []byte("12345"))
 	}
@@ -126,6 +129,9 @@ func lists(t *testing.T, tg target.Target) {
 		require.EqualValues(t, 5, o.Size)
 		return nil
 	}))
+	top, err = tg.Top(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"p", "p2"}, top)
 	stop := errors.New("enough")
 	require.ErrorIs(t, tg.List(t.Context(), "", func(target.Object) error { return stop }), stop)
 }
