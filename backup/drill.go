@@ -205,14 +205,14 @@ func (d *drill) record(ctx context.Context, id string, names []FileName) error {
 var errEnough = errors.New("enough for a sample")
 
 // tree restores files of a tree: first those of some directories, which the generation's name chooses, then of
-// others, until they are enough.
+// others, until they are enough. What the store had lost when the backup was made is no part of it.
 func (d *drill) tree(ctx context.Context, root tree.Hash) error {
-	if root.IsZero() || slices.Contains(d.m.Missing, root) {
+	if root.IsZero() {
 		return nil
 	}
 	files, size := d.proof.Of+sampleFiles, d.proof.Bytes+sampleBytes
 	for _, some := range []bool{true, false} {
-		r := tree.Reader{From: objects{ctx, d.c}}
+		r := tree.Reader{From: objects{ctx, d.c}, Skip: func(e *tree.DamagedError) bool { return d.lacks(e.Hash) }}
 		err := r.Walk(root, func(dir []byte, _ tree.Hash) bool {
 			return len(dir) == 0 || !some || seed(d.proof.Generation, string(dir))%2 == 0
 		}, func(path []byte, n *tree.Node) error {
@@ -233,11 +233,20 @@ func (d *drill) tree(ctx context.Context, root tree.Hash) error {
 		case err != nil && !unreadable(err):
 			return err
 		case err != nil:
-			d.broken(fmt.Sprintf("tree %s", root), root, err)
+			object := root
+			if told := (*tree.DamagedError)(nil); errors.As(err, &told) {
+				object = told.Hash
+			}
+			d.broken(fmt.Sprintf("tree %s", root), object, err)
 			return nil
 		}
 	}
 	return nil
+}
+
+// lacks says whether the generation was made without a content.
+func (d *drill) lacks(h tree.Hash) bool {
+	return slices.Contains(d.m.Missing, h) || slices.Contains(d.m.Forgotten, h)
 }
 
 // seed is a number that a generation's name and a path always lead to.
@@ -266,7 +275,7 @@ func (d *drill) file(ctx context.Context, name FileName) error {
 
 // content restores a content to a file in scratch and reads that again.
 func (d *drill) content(ctx context.Context, name string, h tree.Hash, size int64) error {
-	if d.seen[h] || slices.Contains(d.m.Missing, h) || slices.Contains(d.m.Forgotten, h) {
+	if d.seen[h] || d.lacks(h) {
 		return nil
 	}
 	d.seen[h] = true
