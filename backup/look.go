@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -68,12 +69,14 @@ func (p *Place) listed(name string, there map[string]int64, unsound map[string]b
 	if _, ok := there[p.archiveName(name)]; zipped && !ok || g.Damaged {
 		l.Provable = false
 	}
+	l.unread = !l.Provable && len(packs) > 0
 	for h, size := range packs {
 		got, ok := there[p.packName(h)]
 		if !ok || size > 0 && got != size || unsound[h.String()] {
 			l.Provable = false
 		}
 	}
+	l.unread = l.unread || !l.Provable && p.Manifest != nil && name == p.Manifest.Generation()
 	return l
 }
 
@@ -110,6 +113,8 @@ type Prune struct {
 	Freed   int64    `json:"freed"`   // bytes
 	// Held is why what no rule keeps may not be removed now, and was not.
 	Held string `json:"held,omitempty"`
+	// Unread is a generation that cannot be read, because of which packs stay that no generation names.
+	Unread string `json:"unread,omitempty"`
 }
 
 // Rotate removes the generations that no rule keeps, and packs that were condemned a day ago. dry only
@@ -131,12 +136,14 @@ func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry b
 	if err != nil {
 		return nil, err
 	}
-	readable := true
+	unread := ""
 	for _, l := range list {
 		if len(l.KeptBy) == 0 {
 			out.Removed = append(out.Removed, l.Generation)
 		}
-		readable = readable && l.Provable
+		if l.unread {
+			unread = l.Generation
+		}
 	}
 	p := o.Recorder.Project()
 	var proof *Proof
@@ -163,17 +170,17 @@ func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry b
 		out.Removed = []string{}
 		return out, nil
 	}
-	if err := place.prune(ctx, o, out, readable); err != nil {
+	if err := place.prune(ctx, o, out, unread); err != nil {
 		return out, err
 	}
 	return out, Remember(p.Store, o.Target.String(), func(r *Remembered) { r.Manifest, r.Generations = place.sum, place.Generations() })
 }
 
 // prune commits first that the generations are gone, since when no generation names a pack, and which packs go now, of which a backup
-// elsewhere takes nothing from then on; then it deletes. While an archive cannot be read no pack goes.
-func (p *Place) prune(ctx context.Context, o Options, out *Prune, readable bool) error {
+// elsewhere takes nothing from then on; then it deletes. While an archive cannot be read, the one called unread, no pack goes.
+func (p *Place) prune(ctx context.Context, o Options, out *Prune, unread string) error {
 	known := p.packs()
-	if err := p.strays(ctx, known); err != nil {
+	if err := cmp.Or(p.strays(ctx, known), p.removeUnlisted(ctx, out)); err != nil {
 		return err
 	}
 	m := *p.Manifest
@@ -192,9 +199,12 @@ func (p *Place) prune(ctx context.Context, o Options, out *Prune, readable bool)
 	var going []tree.Hash
 	for h, since := range m.Condemned {
 		// It was listed as condemned already by the commit before this one, a day ago.
-		if before := p.Manifest.Condemned[h]; readable && before == since && olderThanADay(since, o) {
+		if before := p.Manifest.Condemned[h]; before == since && olderThanADay(since, o) {
 			going = append(going, h)
 		}
+	}
+	if len(going) > 0 && unread != "" {
+		going, out.Unread = nil, unread
 	}
 	if len(out.Removed) == 0 && len(going) == 0 && len(m.Condemned) == len(p.Manifest.Condemned) {
 		return nil
@@ -258,6 +268,32 @@ func (p *Place) strays(ctx context.Context, known map[tree.Hash]int64) error {
 		}
 		return nil
 	})
+}
+
+// removeUnlisted removes the zips of the project that no manifest.json can list any more: those of backups that died, or were refused, and
+// of prunes that died. A backup lists none that is older than the newest generation which it has read.
+func (p *Place) removeUnlisted(ctx context.Context, out *Prune) error {
+	there, err := p.archives(ctx)
+	if err != nil {
+		return err
+	}
+	for name := range there {
+		at, _ := TimeOf(name)
+		if _, listed := p.Manifest.Others[name]; listed || IsPreRestore(name) || p.Manifest.Timestamp.Sub(at) < day {
+			continue
+		}
+		m, err := p.inZip(ctx, name)
+		switch {
+		case err == nil && m.Project == p.Manifest.Project:
+			err = p.remove(ctx, out, p.archiveName(name))
+		case err == nil || unusable(err): // it is nobody's, or somebody else's
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func olderThanADay(since string, o Options) bool {

@@ -273,10 +273,12 @@ func (mk *making) begin(ctx context.Context) error {
 	if err := mk.describe(ctx); err != nil {
 		return err
 	}
-	if err := mk.adopt(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{mk.adopt, mk.drop, mk.look} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	return mk.look(ctx)
+	return nil
 }
 
 // describe puts the manifest together.

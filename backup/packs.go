@@ -312,7 +312,7 @@ func (u *upload) finish(to target.Upload, sum tree.Hash, n int64, headers []byte
 		if !isDamage(err) {
 			return err // it may have been there before, and be another generation's
 		}
-		_ = u.p.Target.Delete(u.ctx, name)
+		_ = u.p.Target.Delete(context.WithoutCancel(u.ctx), name)
 		return damaged(err, "%s: what was written there is read back otherwise", u.p.Target)
 	}
 	if err := u.p.putIndex(u.ctx, sum, headers); err != nil {

@@ -3,7 +3,9 @@ package backup
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"decree/backup/target"
@@ -58,6 +60,24 @@ func (mk *making) adopt(ctx context.Context) error {
 			return err
 		default:
 			mk.o.Tell(fmt.Sprintf("%s: %s is damaged, and is not listed any more: %v", mk.o.Target, name, err))
+		}
+	}
+	return nil
+}
+
+// drop leaves out what restores have replaced and somebody has removed since, which needs nothing of what is there.
+func (mk *making) drop(ctx context.Context) error {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(mk.m.Others)), IsPreRestore) {
+		return nil
+	}
+	there, err := mk.place.archives(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(mk.m.Others)) {
+		if IsPreRestore(name) && len(mk.m.Others[name].Packs) == 0 && !there[name] {
+			delete(mk.m.Others, name)
+			mk.o.Tell(fmt.Sprintf("%s/%s was removed, and is not listed any more", mk.o.Target, mk.place.archiveName(name)))
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ type Listed struct {
 	Records    int       `json:"records"`
 	KeptBy     []string  `json:"kept_by"` // "newest", "last", "daily", "weekly", "monthly", "pre-restore"; none: the next rotation takes it
 	Provable   bool      `json:"provable"`
+	unread     bool      // it has packs, and as far as is known it cannot be read what it needs of them
 }
 
 // Status is what `backup status --json` shows.

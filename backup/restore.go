@@ -382,7 +382,7 @@ func (mk *making) wholeZip(ctx context.Context, name string) (g Generation, err 
 	}
 	g.SHA256, g.NewBytes = tree.Hash(sum.Sum(nil)), n.n
 	if err := mk.proveZip(ctx, name, g.SHA256, n.n); err != nil {
-		_ = mk.o.Target.Delete(ctx, name) // nothing lists it yet
+		_ = mk.o.Target.Delete(context.WithoutCancel(ctx), name) // nothing lists it yet
 		return g, err
 	}
 	return g, nil

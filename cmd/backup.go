@@ -340,6 +340,9 @@ func (s *session) pruneBackups(ctx context.Context, o backupOptions, _ []string)
 	if out.Held != "" {
 		s.note("nothing is removed now: " + out.Held)
 	}
+	if out.Unread != "" {
+		s.note(unreadArchive(out))
+	}
 	return nil
 }
 

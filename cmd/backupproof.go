@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"decree/backup"
@@ -75,8 +76,16 @@ func (s *session) makeBackup(ctx context.Context, o backupOptions) error {
 	return s.backupOutcome(out)
 }
 
+// unreadArchive says why contents stay in a target that no generation needs.
+func unreadArchive(p *backup.Prune) string {
+	return fmt.Sprintf("contents that no generation names any more stay there: generation %s cannot be read, or was made of a damaged manifest.json, and may need them", p.Unread)
+}
+
 // sayPruned tells of a rotation where there is something to tell.
 func (s *session) sayPruned(p *backup.Prune) {
+	if p != nil && p.Unread != "" {
+		s.note(unreadArchive(p))
+	}
 	switch {
 	case p == nil:
 	case len(p.Removed) > 0:
