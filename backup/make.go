@@ -38,6 +38,19 @@ type Options struct {
 	// Extra adds files to the generation, plugins' under "plugins/<name>/", and returns the names of
 	// the plugins that succeeded. It is called under the project's lock; nil: there are none.
 	Extra func(put func(name string, r io.Reader, size int64) error) (plugins []string, err error)
+	held  *heldLock // from one operation on a place to the next; nil: each takes a lock of its own
+}
+
+// heldLock is the lock of a project's directory in a target that is held until all that a backup does there is done.
+type heldLock struct {
+	name    string // "": nobody has taken it yet
+	release func() error
+}
+
+func (l *heldLock) end() {
+	if l.release != nil {
+		_ = l.release()
+	}
 }
 
 // Made is what a backup has made.
@@ -119,7 +132,7 @@ func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 		return nil, nil, err
 	}
 	unlock := func() {}
-	if l, ok := o.Target.(target.Locker); ok {
+	if l, ok := o.Target.(target.Locker); ok && (o.held == nil || o.held.name != place.Name) {
 		release, err := o.lockIn(ctx, l, place.Name)
 		if errors.Is(err, target.ErrLocked) { // it may be of a new project that is called alike
 			return nil, nil, refused("repeat it when that has ended, or wait for it with --wait 5m", "%s/%s: another backup is under way there", o.Target, place.Name)
@@ -137,6 +150,9 @@ func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 			return nil, nil, err
 		}
 		place = now
+		if o.held != nil && o.held.name == "" {
+			o.held.name, o.held.release, unlock = place.Name, release, func() {}
+		}
 	}
 	place.noted(&p.Site)
 	if place.Apart != "" {

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -381,6 +382,9 @@ func (p *Place) proofs(ctx context.Context) (list []Proof, version target.Versio
 // Proofs are the proofs that the place has, oldest first.
 func (p *Place) Proofs(ctx context.Context) ([]Proof, error) {
 	list, _, _, err := p.proofs(ctx)
+	if errors.Is(err, target.ErrTooLarge) { // nobody has written that; the next proof begins it anew
+		return nil, nil
+	}
 	return list, err
 }
 
@@ -401,7 +405,10 @@ func (o Options) newestProof(ctx context.Context, p *Place) (*Proof, error) {
 	return newest, nil
 }
 
-// AddProof appends a line to proofs.jsonl.
+// maxProofs bounds proofs.jsonl as it is written, in bytes: each backup reads it and writes it anew.
+const maxProofs = 1 << 20
+
+// AddProof appends a line to proofs.jsonl, of which it keeps the newest lines.
 func (p *Place) AddProof(ctx context.Context, proof Proof) error {
 	line, err := json.Marshal(proof)
 	if err != nil {
@@ -409,14 +416,26 @@ func (p *Place) AddProof(ctx context.Context, proof Proof) error {
 	}
 	for try := 0; ; try++ {
 		_, version, data, err := p.proofs(ctx)
+		if errors.Is(err, target.ErrTooLarge) {
+			err = p.Target.Delete(ctx, p.At(ProofsFile))
+		}
 		if err != nil {
 			return err
 		}
-		_, err = p.Target.Swap(ctx, p.At(ProofsFile), append(append(data, line...), '\n'), version)
+		_, err = p.Target.Swap(ctx, p.At(ProofsFile), append(append(newestLines(data, maxProofs-len(line)-1), line...), '\n'), version)
 		if !errors.Is(err, target.ErrConflict) || try == 5 {
 			return err
 		}
 	}
+}
+
+// newestLines are the last lines of data that are whole and have no more than most bytes.
+func newestLines(data []byte, most int) []byte {
+	if len(data) <= most {
+		return data
+	}
+	_, rest, _ := bytes.Cut(data[len(data)-max(0, most)-1:], []byte("\n"))
+	return rest
 }
 
 // readAll reads a content of the target that is small.

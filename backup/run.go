@@ -62,6 +62,8 @@ func (o Options) run(ctx context.Context, r RunOptions) (*Outcome, error) {
 		done, failed, err = o.pluginFiles(b.Plugins, failed, put)
 		return done, err
 	}
+	o.held = &heldLock{}
+	defer o.held.end()
 	if out.Made, err = Make(ctx, o); err != nil {
 		return out, err
 	}

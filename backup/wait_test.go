@@ -50,3 +50,33 @@ func TestABackupWaitsForAnother(t *testing.T) {
 	require.Contains(t, project.HintOf(err), "--wait")
 	require.NoError(t, with(time.Hour))
 }
+
+// seized is a directory in which somebody else begins as soon as its lock is given back.
+type seized struct {
+	*target.Directory
+	t *testing.T
+}
+
+func (s seized) Lock(ctx context.Context, prefix string) (func() error, error) {
+	release, err := s.Directory.Lock(ctx, prefix)
+	return func() error {
+		err := release()
+		_, lerr := s.Directory.Lock(ctx, prefix)
+		require.NoError(s.t, lerr)
+		return err
+	}, err
+}
+
+// TestABackupIsOneThing: nobody begins another one there between its generation, its proof and its rotation.
+func TestABackupIsOneThing(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.with(func(o Options) error {
+		o.Target = seized{o.Target.(*target.Directory), t}
+		out, err := Run(t.Context(), o, RunOptions{Prove: true})
+		require.NoError(t, err)
+		require.Empty(t, out.Failed)
+		require.NotNil(t, out.Proof)
+		require.NotNil(t, out.Pruned)
+		return nil
+	}))
+}

@@ -107,6 +107,8 @@ var (
 	ErrGone = errors.New("the target cannot be reached")
 	// ErrNoBucket: of a place that is reached, the part that its owner has to make is not there.
 	ErrNoBucket = errors.New("there is no bucket")
+	// ErrTooLarge: a content that is to be small is not.
+	ErrTooLarge = errors.New("it is too large")
 	// ErrLocked: another process has the place.
 	ErrLocked = errors.New("another process is writing there")
 )
@@ -114,13 +116,17 @@ var (
 // readSmall reads what Open gave, whole; more than limit bytes are an error.
 func readSmall(r io.Reader, size int64, name string, limit int64) ([]byte, error) {
 	if size > limit {
-		return nil, fmt.Errorf("%s: larger than %d bytes", name, limit)
+		return nil, tooLarge(name, limit)
 	}
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit { // it has grown meanwhile
-		err = fmt.Errorf("%s: larger than %d bytes", name, limit)
+		err = tooLarge(name, limit)
 	}
 	return data, err
+}
+
+func tooLarge(name string, limit int64) error {
+	return fmt.Errorf("%s: %w, larger than %d bytes", name, ErrTooLarge, limit)
 }
 
 // NameError refuses a name.
