@@ -2,14 +2,12 @@ package recorder
 
 import (
 	"bytes"
-	"cmp"
 	"compress/zlib"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -161,6 +159,7 @@ func (g *gitReader) visit(c *layer.Change) error {
 		if c.After != nil && c.After.Kind != disk.Directory && !c.Equal && !gitValue.MatchString(g.loose[name]) {
 			return gitTorn(name)
 		}
+	case strings.HasPrefix(name, "logs/") && c.After == nil: // it goes with its ref
 	case strings.HasPrefix(name, "logs/") && soundLines(text):
 		g.work.logs[name] = text
 	default:
@@ -597,171 +596,6 @@ func copyGitObject(c *layer.Change, name string, to gitPlace) error {
 	}
 	return disk.Replace(to.Dir, to.base, disk.Replacement{Perm: 0o444, Flush: true, Temp: "tmp_obj_" + to.base}, func(f disk.File) error {
 		_, err := disk.Copy(f, from)
-		return err
-	})
-}
-
-// refMover moves what a publish moves in the tree's .git.
-type refMover struct {
-	*gitReader      // of the tree's and the layer's commits
-	again      bool // a process has died in it
-}
-
-// bringRefs moves the refs, and what goes with them. What has come in between is told, and
-// left as it is. whole says that no ref was left.
-func (r *Recorder) bringRefs(l *layer.Layer, g *gitWork, again bool) (notes []string, whole bool) {
-	live, err := r.project.Dir.OpenDir(gitDir)
-	if err != nil {
-		return []string{fmt.Sprintf("no ref was moved in .git: %v", err)}, len(g.refs) == 0
-	}
-	defer live.Close()
-	m := &refMover{&gitReader{live: live, layer: l}, again}
-	left := func(name string, err error, more string) {
-		if err != nil {
-			notes = append(notes, fmt.Sprintf("%s of .git is left as it is: %v%s", name, err, more))
-		}
-	}
-	whole = true
-	for _, ref := range g.refs {
-		err := m.moveRef(ref)
-		left(ref.name, err, "; in the draft it was "+cmp.Or(ref.is, "deleted"))
-		whole = whole && err == nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(g.logs)) {
-		left(name, extendLog(live, name, g.logs[name]), "")
-	}
-	if g.index != nil {
-		left("the index", m.replaceIndex(l, g.index), "; 'git reset' makes it that of HEAD")
-	}
-	return notes, whole
-}
-
-var errMoved = errors.New("somebody else has just changed it")
-
-// moveRef gives a ref its value, as git does: under a lock of its own.
-func (m *refMover) moveRef(ref gitRef) error {
-	text := ""
-	if ref.is != "" {
-		text = ref.is + "\n"
-	}
-	return m.locked(ref.name, []byte(text), func(p gitPlace) (bool, error) {
-		now, at, err := readRef(m.live, ref.name)
-		if err == nil && at == nil {
-			var packed map[string]string
-			packed, _, err = readPacked(m.live)
-			now = packed[ref.name]
-		}
-		switch {
-		case err != nil || now == ref.is:
-			return false, err
-		case now != ref.was && ref.is != "" && m.descends(now, ref.is):
-			return false, nil // it was moved, and somebody has gone on from there
-		case now != ref.was:
-			return false, errMoved
-		case ref.is != "":
-			return true, nil
-		}
-		if err := m.unpack(ref.name); err != nil {
-			return false, err
-		}
-		if err := p.Remove(p.base); !isMissing(err) {
-			return false, err
-		}
-		return false, nil
-	})
-}
-
-// locked makes text the lock file of name, which no git passes, and which takes the place of
-// name if check says so. It comes with all its text, so that one that a death has left can
-// be told from git's.
-func (m *refMover) locked(name string, text []byte, check func(p gitPlace) (bool, error)) error {
-	p, err := placeOf(m.live, name, true)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	lock := p.base + ".lock"
-	err = disk.Replace(p.Dir, lock, disk.Replacement{Perm: 0o644, Flush: true, Temp: p.base + ".decree.lock", Place: p.RenameNew}, func(f disk.File) error {
-		_, err := f.Write(text)
-		return err
-	})
-	if errors.Is(err, fs.ErrExist) {
-		has, rerr := project.ReadFile(p.Dir, lock, mostOfGit)
-		if err = rerr; err == nil && (!m.again || !bytes.Equal(has, text)) {
-			return fmt.Errorf("git is at work on it, or has died (%s)", path.Join(gitDir, name+".lock"))
-		}
-	}
-	if err != nil {
-		return err
-	}
-	replace, err := check(p)
-	if err == nil && replace {
-		if err = p.Rename(lock, p.Dir, p.base); err == nil {
-			return p.Sync()
-		}
-	}
-	return errors.Join(err, p.Remove(lock))
-}
-
-// unpack takes a ref out of packed-refs.
-func (m *refMover) unpack(name string) error {
-	text, err := project.ReadFile(m.live, "packed-refs", mostOfGit)
-	if isMissing(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var out []byte
-	gone := false // what follows with a "^" belongs to it
-	for line := range bytes.Lines(text) {
-		if gone = bytes.HasSuffix(bytes.TrimSpace(line), []byte(" "+name)) || gone && line[0] == '^'; !gone {
-			out = append(out, line...)
-		}
-	}
-	if len(out) == len(text) {
-		return nil
-	}
-	return m.locked("packed-refs", out, func(p gitPlace) (bool, error) {
-		now, err := project.ReadFile(p.Dir, p.base, mostOfGit)
-		if err == nil && !bytes.Equal(now, text) {
-			err = errMoved
-		}
-		return true, err
-	})
-}
-
-// replaceIndex writes the index anew, unless somebody has just written it.
-func (m *refMover) replaceIndex(l *layer.Layer, text []byte) error {
-	return m.locked("index", text, func(p gitPlace) (bool, error) {
-		st, err := p.Stat(p.base)
-		if isMissing(err) {
-			return true, nil
-		}
-		old := false
-		if err == nil {
-			old, err = l.Old(st)
-		}
-		if err == nil && !old {
-			err = errMoved
-		}
-		return true, err
-	})
-}
-
-// extendLog writes a ref's log, where the live one is its beginning.
-func extendLog(live disk.Dir, name string, text []byte) error {
-	p, err := placeOf(live, name, true)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	has, err := project.ReadFile(p.Dir, p.base, mostOfGit)
-	if err != nil && !isMissing(err) || !bytes.HasPrefix(text, has) {
-		return err // the other log tells of other moves, and stays
-	}
-	return disk.Replace(p.Dir, p.base, disk.Replacement{Perm: 0o644, Flush: true}, func(f disk.File) error {
-		_, err := f.Write(text)
 		return err
 	})
 }
