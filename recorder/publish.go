@@ -89,7 +89,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if err := r.confirmPublish(b.plan, o); err != nil {
 		return nil, err
 	}
-	if err := b.beginGit(ctx); err != nil {
+	if err := b.git.bring(ctx); err != nil { // which does no harm should the publish not be made
 		return nil, err
 	}
 	cache := newContentCache()
@@ -98,6 +98,9 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 		return nil, err
 	}
 	defer now.Close()
+	if err := b.markGit(); err != nil {
+		return nil, err
+	}
 	if b.plan.Empty() {
 		return b.res, b.nothingToMove()
 	}
@@ -185,13 +188,13 @@ func (b *publication) end() error {
 	return b.r.dropLayer(b.rec, b.fate.State)
 }
 
-// beginGit brings what does no harm should the publish not be made.
-func (b *publication) beginGit(ctx context.Context) error {
+// markGit marks the layer: whatever comes now, a recovery moves the refs once the files are in the tree.
+func (b *publication) markGit() error {
 	before := len(b.rec.Draft.By)
 	if b.plan.Empty() {
 		before = -1
 	}
-	return b.git.begin(ctx, before)
+	return b.git.mark(before)
 }
 
 // moveGit moves the refs. A draft of which one is left is published in part, so that its layer,

@@ -494,8 +494,8 @@ func (r *Recorder) planGit(ctx context.Context, rec *history.Record, l *layer.La
 	return p, nil
 }
 
-// begin brings the objects, and marks the layer; before is the mark's.
-func (p *gitPublish) begin(ctx context.Context, before int) error {
+// bring brings the objects.
+func (p *gitPublish) bring(ctx context.Context) error {
 	if p.work == nil {
 		return nil
 	}
@@ -505,6 +505,14 @@ func (p *gitPublish) begin(ctx context.Context, before int) error {
 	}
 	if err != nil {
 		return &project.Error{Kind: project.KindOf(err), Err: fmt.Errorf("the objects of .git: %w", err), State: project.Unchanged}
+	}
+	return nil
+}
+
+// mark marks the layer; before is the mark's.
+func (p *gitPublish) mark(before int) error {
+	if p.work == nil {
+		return nil
 	}
 	note, err := encodeMark(before, p.work.refs)
 	if err != nil {

@@ -182,3 +182,29 @@ func TestPublishGitFlushesDirectories(t *testing.T) {
 		return err
 	}))
 }
+
+// TestPublishGitRefused: a publish of commits alone that fails while it captures the tree is not
+// finished by the next command.
+func TestPublishGitRefused(t *testing.T) {
+	b := commitBench(t, IsolatedOptions{Copy: true})
+	require.NoError(t, b.publish())
+	ctx, cancel := context.WithCancel(context.Background())
+	brought := false
+	s := &sweep{bench: b.bench, t: t}
+	err := s.try(disktest.Inject(disk.OS, func(s disktest.Step) disktest.Action {
+		brought = brought || s.Write && strings.Contains(s.Path, "/.git/objects/")
+		if brought && s.Path == b.root+"/b" {
+			cancel()
+		}
+		return disktest.Action{}
+	}), func(r *Recorder) error {
+		_, err := r.Publish(ctx, PublishOptions{WithGit: true})
+		return err
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, b.recovers())
+	assert.Equal(t, "first", b.git("log", "--format=%s"))
+	require.True(t, b.waits())
+	b.publishGit()
+	assert.Equal(t, "second\nfirst", b.git("log", "--format=%s", "new"))
+}
