@@ -39,16 +39,31 @@ func (l *Layer) Enter() error {
 		return err
 	}
 	a := &again{moment: m, touched: map[tree.Path]bool{}}
+	if err := a.lookInto(l); err != nil {
+		return err
+	}
+	l.again = a
+	return nil
+}
+
+// Decides returns what says of a path whether the layer alone decides what is seen there: it has the path,
+// as a file, a directory or what stands for a deletion, or hides what the root has.
+func (l *Layer) Decides() (func(path tree.Path) bool, error) {
+	if l.facts.Mechanism == Clone {
+		return func(tree.Path) bool { return true }, nil
+	}
+	a := &again{touched: map[tree.Path]bool{}}
+	return a.had, a.lookInto(l)
+}
+
+// lookInto notes what the layer has.
+func (a *again) lookInto(l *Layer) error {
 	upper, err := l.dir.OpenDir(upperName)
 	if err != nil {
 		return err
 	}
 	defer upper.Close()
-	if err := a.look(upper, ""); err != nil {
-		return err
-	}
-	l.again = a
-	return nil
+	return a.look(upper, "")
 }
 
 // look notes what dir, which is at path, has.

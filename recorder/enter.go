@@ -110,38 +110,55 @@ func layerGone(rec *history.Record) *project.Error {
 		Advice: fmt.Sprintf("its work is recorded: 'decree publish %s' brings it into the tree", draftName(rec))}
 }
 
-// wholeLayer refuses a layer that has a file of its draft otherwise than it was recorded, where the
+// wholeLayer refuses a layer that has something of its draft otherwise than it was recorded, where the
 // machine went down since: what is torn must not be taken for the work. That is in the store as
-// long as the draft tells of it.
+// long as the draft tells of it. What a command has done that was noted in this boot is not torn.
 func (r *Recorder) wholeLayer(l *layer.Layer, rec *history.Record) error {
 	if !l.Rebooted() {
 		return nil
 	}
-	changes, err := r.history.DiffChanges(rec)
-	if err != nil {
+	if by, err := enteredBy(l); err != nil || by.BootID != "" && by.BootID == runner.BootID() {
 		return err
 	}
-	top, err := l.Top()
-	if err != nil {
+	torn, err := r.tornIn(l, rec)
+	if err != nil || len(torn) == 0 {
 		return err
-	}
-	defer top.Close()
-	files := worktree.Open(top, worktree.Options{})
-	var torn []tree.Path
-	for _, c := range changes {
-		if c.New == nil || isDir(c.New) {
-			continue
-		}
-		if has, err := files.Look(c.Path); err != nil || has == nil || has.Type != c.New.Type || has.SHA256 != c.New.SHA256 {
-			torn = append(torn, c.Path)
-		}
-	}
-	if len(torn) == 0 {
-		return nil
 	}
 	return &project.Error{Kind: project.Refused, State: project.Unchanged,
 		Msg:    fmt.Sprintf("the machine went down since the layer of draft %s was made, which has otherwise than recorded, or lacks: %s", draftName(rec), some(torn)),
 		Advice: fmt.Sprintf("'decree publish %s' brings what is recorded; what the layer has is in %s", draftName(rec), l.Path())}
+}
+
+// tornIn are the paths of a draft that who worked in its layer now would see otherwise than recorded.
+func (r *Recorder) tornIn(l *layer.Layer, rec *history.Record) (torn []tree.Path, err error) {
+	changes, err := r.history.DiffChanges(rec)
+	if err != nil {
+		return nil, err
+	}
+	decides, err := l.Decides()
+	if err != nil {
+		return nil, err
+	}
+	top, err := l.Top()
+	if err != nil {
+		return nil, err
+	}
+	defer top.Close()
+	files := worktree.Open(top, worktree.Options{})
+	for _, c := range changes {
+		from := r.tree
+		if decides(c.Path) {
+			from = files
+		}
+		seen, err := from.Look(c.Path)
+		if errors.As(err, new(*worktree.SpecialError)) && from == files {
+			err = nil // a deletion
+		}
+		if err != nil || !sameEntry(seen, c.New) {
+			torn = append(torn, c.Path)
+		}
+	}
+	return torn, nil
 }
 
 // workAgain runs the command and renews the draft.
@@ -382,12 +399,23 @@ func (c *recovery) entered(ctx context.Context) error {
 // endNoted ends the command that is noted as working in a layer: one in a clone has no mount by
 // which it is found.
 func (c *recovery) endNoted(l *layer.Layer, what string) error {
-	note, err := l.EnteredBy()
-	var leader runner.Leader
-	if err != nil || json.Unmarshal(note, &leader) != nil {
+	leader, err := enteredBy(l)
+	if err != nil || leader.PID == 0 {
 		return err // else it was not started
 	}
 	left, err := c.endGroup(leader, what)
 	c.addLeft(what, left)
 	return err
+}
+
+// enteredBy is the command that is noted as working in a layer; none where none was started.
+func enteredBy(l *layer.Layer) (leader runner.Leader, err error) {
+	note, err := l.EnteredBy()
+	if isMissing(err) {
+		return leader, nil
+	}
+	if err != nil || json.Unmarshal(note, &leader) != nil {
+		return runner.Leader{}, err
+	}
+	return leader, nil
 }

@@ -84,36 +84,3 @@ func TestPublishGitAfterAnotherBoot(t *testing.T) {
 	assert.Equal(t, "first", b.git("log", "--format=%s", "old"))
 	assert.Empty(t, b.git("fsck", "--full", "--strict"))
 }
-
-// TestEnterAfterAnotherBoot: what a power failure has left of a layer's files is not taken for the
-// draft's work, which is in the store.
-func TestEnterAfterAnotherBoot(t *testing.T) {
-	for name, entered := range map[string]bool{"enter": false, "a recovery": true} {
-		t.Run(name, func(t *testing.T) {
-			b := &isolatedBench{newBench(t), IsolatedOptions{Copy: true}}
-			b.sh(b.root, "echo a >a")
-			b.isolated("echo work >w; ln -s w l; echo b >>a")
-			enter := func() error {
-				null, err := os.Open(os.DevNull)
-				require.NoError(t, err)
-				defer null.Close()
-				r := b.open()
-				_, err = r.Enter(context.Background(), EnterOptions{Args: []string{"true"}, Dir: b.root, Stdin: null, Stdout: null, Stderr: null})
-				require.NoError(t, r.Close())
-				return err
-			}
-			b.otherBoot()
-			require.NoError(t, enter(), "it is whole")
-			b.otherBoot()
-			require.NoError(t, os.Truncate(filepath.Join(b.layerDir(), "tree", "w"), 0))
-			if entered {
-				require.NoError(t, os.WriteFile(filepath.Join(b.layerDir(), "entered"), nil, 0o600))
-				assert.Contains(t, b.recovers(), "the machine went down")
-			} else {
-				require.ErrorContains(t, enter(), "the machine went down")
-			}
-			require.NoError(t, b.publish())
-			assert.Equal(t, "work\n", b.read("w"))
-		})
-	}
-}
