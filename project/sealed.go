@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // chattr(1) can make what is in .decree immutable or append-only, for root too. Where a
@@ -26,7 +27,7 @@ func SealedAdvice(err error) string {
 	}
 	for _, at := range maybeSealed(pe.Path) {
 		if word := disk.Sealed(at); word != "" {
-			return fmt.Sprintf("%s is %s; 'sudo chattr -R -%s %s' takes that away", at, word, chattrFlags[word], at)
+			return fmt.Sprintf("%s is %s; 'sudo chattr -R -%s %s' takes that away", at, word, chattrFlags[word], tree.ShellWord(at))
 		}
 	}
 	return ""
@@ -52,7 +53,7 @@ func (p *Project) RefuseSealed() error {
 	}
 	for _, at := range []string{p.Decree.Path(), filepath.Join(p.Decree.Path(), "tmp")} {
 		if word := disk.Sealed(at); word == "append-only" {
-			return &Error{Kind: Refused, Msg: fmt.Sprintf("%s is %s", at, word), Advice: fmt.Sprintf("'sudo chattr -R -%s %s' takes that away", chattrFlags[word], at)}
+			return &Error{Kind: Refused, Msg: fmt.Sprintf("%s is %s", at, word), Advice: fmt.Sprintf("'sudo chattr -R -%s %s' takes that away", chattrFlags[word], tree.ShellWord(at))}
 		}
 	}
 	return nil

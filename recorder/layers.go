@@ -68,7 +68,7 @@ func (r *Recorder) removeLayer(place *layer.Place, name string) {
 	if errors.Is(err, fs.ErrPermission) {
 		at := place.Dir.Path() + "/" + name
 		r.note("the layer of run %s is not needed any more, and stays: %v; %s", name, err,
-			cmp.Or(project.SealedAdvice(err), fmt.Sprintf("it may be another user's: 'sudo rm -rf %s' removes it", at)))
+			cmp.Or(project.SealedAdvice(err), fmt.Sprintf("it may be another user's: 'sudo rm -rf %s' removes it", tree.ShellWord(at))))
 	} else if err != nil {
 		r.note("the layer of run %s is not removed yet: %v", name, err)
 	}
