@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // Kind is what an error means for the one who called: it decides the exit
@@ -199,29 +200,41 @@ func ModeAdvice(err error) string {
 	if !errors.As(err, &pe) || !errors.Is(pe.Err, syscall.EACCES) || !filepath.IsAbs(pe.Path) {
 		return ""
 	}
-	return modeAdvice(filepath.Clean(pe.Path))
+	at := filepath.Clean(pe.Path)
+	if advice := modeAdvice(at, map[disk.Kind]uint32{disk.Directory: 0o700, disk.Regular: 0o600}); advice != "" {
+		return advice
+	}
+	if _, err := statAt(at); err == nil && pe.Op == "open" {
+		return "" // what is there may be opened in a directory that may not be written
+	}
+	return modeAdvice(filepath.Dir(at), map[disk.Kind]uint32{disk.Directory: 0o300})
 }
 
-// modeAdvice looks at the directories above first: what is below one that keeps the user out cannot be seen.
-func modeAdvice(at string) string {
+// modeAdvice asks what is at a path for rights, and the directories above for that of passing them: these
+// first, as what is below one that keeps the user out cannot be seen.
+func modeAdvice(at string, rights map[disk.Kind]uint32) string {
 	up := filepath.Dir(at)
 	if up == at {
 		return ""
 	}
-	if advice := modeAdvice(up); advice != "" {
+	if advice := modeAdvice(up, map[disk.Kind]uint32{disk.Directory: 0o100}); advice != "" {
 		return advice
 	}
-	dir, err := disk.OS.OpenSearch(up)
-	if err != nil {
+	in, err := statAt(at)
+	if err != nil || int(in.UID) != os.Geteuid() || in.Mode&rights[in.Kind] == rights[in.Kind] {
 		return ""
+	}
+	return fmt.Sprintf("it is yours, and its mode, %o, keeps you out: 'chmod u+rwX %s'", in.Mode, tree.ShellWord(at))
+}
+
+// statAt is lstat of an absolute path.
+func statAt(at string) (disk.Info, error) {
+	dir, err := disk.OS.OpenSearch(filepath.Dir(at))
+	if err != nil {
+		return disk.Info{}, err
 	}
 	defer dir.Close()
-	in, err := dir.Stat(filepath.Base(at))
-	rights := map[disk.Kind]uint32{disk.Directory: 0o700, disk.Regular: 0o600}[in.Kind]
-	if err != nil || int(in.UID) != os.Geteuid() || in.Mode&rights == rights {
-		return ""
-	}
-	return fmt.Sprintf("it is yours, and its mode, %o, keeps you out: 'chmod u+rwX %s'", in.Mode, at)
+	return dir.Stat(filepath.Base(at))
 }
 
 func unlessMissing(err error) error {

@@ -53,5 +53,20 @@ func TestModeAdvice(t *testing.T) {
 	require.NoError(t, os.Chmod(at+"/d", 0))
 	require.Contains(t, ModeAdvice(denied), "its mode, 0, keeps you out: 'chmod u+rwX "+at+"/d'")
 	require.Empty(t, ModeAdvice(&fs.PathError{Op: "open", Path: at + "/d/f", Err: syscall.EIO}))
+	require.NoError(t, os.Chmod(at+"/d", 0o500))
+	require.NoError(t, os.Chmod(at+"/d/f", 0o600))
+	require.Empty(t, ModeAdvice(denied), "a directory need not be written for a file in it to be opened")
+	require.NoError(t, os.Chmod(at, 0o500))
+	require.Empty(t, ModeAdvice(&fs.PathError{Op: "open", Path: at + "/d/f", Err: syscall.EACCES}), "nor one further up")
+	require.NoError(t, os.Chmod(at, 0o700))
+	require.Contains(t, ModeAdvice(&fs.PathError{Op: "mkdir", Path: at + "/d/n", Err: syscall.EACCES}), "its mode, 500, keeps you out: 'chmod u+rwX "+at+"/d'")
+	require.Contains(t, ModeAdvice(&fs.PathError{Op: "remove", Path: at + "/d/f", Err: syscall.EACCES}), "its mode, 500, keeps you out")
 	require.NoError(t, os.Chmod(at+"/d", 0o700))
+}
+
+// TestModeAdviceIsTyped: a shell takes the hint's path for the one that is meant.
+func TestModeAdviceIsTyped(t *testing.T) {
+	at := t.TempDir() + "/My Data"
+	require.NoError(t, os.WriteFile(at, nil, 0o200))
+	require.Contains(t, ModeAdvice(&fs.PathError{Op: "open", Path: at, Err: syscall.EACCES}), "'chmod u+rwX '"+at+"''")
 }
