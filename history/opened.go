@@ -267,8 +267,8 @@ func (h *History) SetLeader(id string, v any, flush bool) error {
 // HasLeader says whether SetLeader was called for the record, also where a power loss has made
 // what cannot be read of it.
 func (h *History) HasLeader(id string) (bool, error) {
-	return h.leaderFile(id, func(dir disk.Dir, name string) error {
-		_, err := dir.Stat(name)
+	return h.inOpen(func(dir disk.Dir) error {
+		_, err := dir.Stat(id + leaderMark)
 		return err
 	})
 }
@@ -277,19 +277,19 @@ func (h *History) HasLeader(id string) (bool, error) {
 // what a power loss made of it. An error leaves open whether there is.
 func (h *History) Leader(id string, v any) (bool, error) {
 	var data []byte
-	is, err := h.leaderFile(id, func(dir disk.Dir, name string) (err error) {
-		data, err = project.ReadFile(dir, name, maxRunJSON)
+	is, err := h.inOpen(func(dir disk.Dir) (err error) {
+		data, err = project.ReadFile(dir, id+leaderMark, maxRunJSON)
 		return err
 	})
 	return is && json.Unmarshal(data, v) == nil, err
 }
 
-// leaderFile has look look at the file that SetLeader wrote for the record; false when there is none.
-func (h *History) leaderFile(id string, look func(dir disk.Dir, name string) error) (bool, error) {
+// inOpen has look look at a file beside the open records; false when there is none.
+func (h *History) inOpen(look func(dir disk.Dir) error) (bool, error) {
 	dir, err := h.p.Store.OpenDir(openDir)
 	if err == nil {
 		defer dir.Close()
-		err = look(dir, id+leaderMark)
+		err = look(dir)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -395,6 +395,17 @@ func (h *History) removeOpen(id string) error {
 	return dir.Sync()
 }
 
+// damagedSuffix is that of open records that were set aside.
+const damagedSuffix = ".damaged"
+
+// WasSetAside says whether SetAside was called for the record.
+func (h *History) WasSetAside(id string) (bool, error) {
+	return h.inOpen(func(dir disk.Dir) error {
+		_, err := dir.Stat(id + damagedSuffix)
+		return err
+	})
+}
+
 // SetAside renames an open record that cannot be read, so that it is kept but
 // waits no more.
 func (h *History) SetAside(id string) error {
@@ -403,7 +414,7 @@ func (h *History) SetAside(id string) error {
 		return err
 	}
 	defer dir.Close()
-	if err := dir.Rename(id+openSuffix, dir, id+".damaged"); err != nil {
+	if err := dir.Rename(id+openSuffix, dir, id+damagedSuffix); err != nil {
 		return err
 	}
 	return dir.Sync()

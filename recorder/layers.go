@@ -40,12 +40,11 @@ func (c *recovery) tidyLayers() error {
 			return nil // what cannot be read may be a draft that waits
 		case err == nil && rec.Draft.Waits() && inUse(place, name):
 			return nil
-		case err == nil && (rec.Status == history.StatusOpen || rec.Draft.Waits()):
-			if recorded, err := r.history.Recorded(name); err != nil {
-				return err
-			} else if !recorded { // its open record or its line was damaged, and run.json is all that tells of it
-				return c.layerAside(place, name, "the layer of isolated run "+name, "the store cannot read its record, so that nothing else may have what it changed")
-			}
+		}
+		if unknown, err := r.unknownWork(name, rec); err != nil {
+			return err
+		} else if unknown {
+			return c.layerAside(place, name, "the layer of isolated run "+name, "the store cannot read its record, so that nothing else may have what it changed")
 		}
 		only, err := r.mayEnd()
 		if err != nil {
@@ -58,6 +57,17 @@ func (c *recovery) tidyLayers() error {
 		r.removeLayer(place, name)
 		return nil
 	})
+}
+
+// unknownWork says whether a layer that nothing needs may be the only copy of a run's work: the open record of that was
+// damaged, or its line, and run.json is all that tells of it. rec is what tells of the run, nil for nothing.
+func (r *Recorder) unknownWork(name string, rec *history.Record) (bool, error) {
+	aside, err := r.history.WasSetAside(name)
+	if err != nil || rec != nil && rec.Status != history.StatusOpen && !rec.Draft.Waits() || rec == nil && !aside {
+		return false, err
+	}
+	recorded, err := r.history.Recorded(name)
+	return !recorded, err
 }
 
 // removeLayer removes the layer of a run that needs it no more. Where that fails it stands in nobody's way:
