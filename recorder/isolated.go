@@ -801,6 +801,9 @@ func (c *recovery) interruptedIsolated(ctx context.Context, o *history.Opened) e
 	case len(changes) > 0:
 		what += fmt.Sprintf(", and its work is a draft: 'decree publish %s' brings it into the tree", rec.ID)
 	}
+	if l != nil && l.Rebooted() && len(changes) > 0 {
+		what += "; the machine went down since the run began, so that files which it wrote last may be empty or torn: look at them first"
+	}
 	if len(notes) > 0 {
 		what += "; " + strings.Join(notes, "; ")
 	}
