@@ -666,6 +666,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^(Open|FileStat|Read|Remove|Create|Write|Rename) STORE/lock\.json(\.new)?$`, "it names the holder for a message; the lock is the system's"},
 	{`^Stat STORE/(index|index\.log|records\.jsonl)$|^Self STORE(/packs)?$`, "whether a reading is still the newest: if in doubt it is read again"},
 	{`^(Open(Root|Search)?|List) /(store|home|tree/\.(git|decree/store))`, "a place of stores or of git's excludes: one that may not be entered is another's, any other error is told"},
+	{`^(Open|Map|ReadAt) STORE/index(\.log)?$`, "an index that cannot be read is passed over: the packs are asked"},
 	{`^Origin /tree$`, "whether the store's memory of the root is still right: if in doubt it stays"},
 	{`^(OpenRoot /tree|Self /store)$`, "whether the base of the stores is the root itself: if in doubt both are locked"},
 	{` STORE/reserve$`, "space for prune and gc; without it they may find none"},

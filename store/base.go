@@ -71,10 +71,10 @@ func readRow(b []byte) (c coverage) {
 }
 
 // openBase maps the base in dir. It returns nil and no error when there is none
-// or it is not one: the packs are scanned then. Errors are the disk's.
+// or it is not one, or cannot be read: the packs are scanned then. Errors are the disk's.
 func openBase(dir disk.Dir) (*base, error) {
 	f, err := dir.Open(baseName)
-	if absent(err) {
+	if absent(err) || unreadable(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -82,6 +82,9 @@ func openBase(dir disk.Dir) (*base, error) {
 	}
 	defer f.Close()
 	data, release, err := f.Map()
+	if unreadable(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

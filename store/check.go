@@ -199,13 +199,15 @@ func (c *checking) pack(ctx context.Context, seq uint32, full bool) error {
 func (c *checking) block(f readerAt, seq uint32, b *found) error {
 	stored := rawBuffer(int(b.head.length()))
 	defer freeRaw(stored)
-	if _, err := f.ReadAt(stored, b.off); err != nil {
-		return err
-	}
 	raw := rawBuffer(int(b.head.raw))
 	defer freeRaw(raw)
 	p := Problem{Pack: packName(seq), Offset: b.off, Length: b.head.length()}
-	if p.Err = expand(raw, stored[b.head.header:], b.head.method); p.Err != nil {
+	if _, p.Err = f.ReadAt(stored, b.off); p.Err == nil {
+		p.Err = expand(raw, stored[b.head.header:], b.head.method)
+	} else if !unreadable(p.Err) {
+		return p.Err
+	}
+	if p.Err != nil {
 		for _, m := range b.members {
 			p.Hash = m.hash
 			c.problem(p)

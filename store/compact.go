@@ -272,7 +272,9 @@ func (c *compaction) copyBlock(f disk.File, seq uint32, b *found) error {
 		return nil
 	}
 	c.buf = grown(c.buf, int(b.head.length()))
-	if _, err := f.ReadAt(c.buf, b.off); err != nil {
+	if _, err := f.ReadAt(c.buf, b.off); unreadable(err) {
+		return errKeep
+	} else if err != nil {
 		return err
 	}
 	payload := c.buf[b.head.header:]

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"math"
 	"slices"
-	"syscall"
 
 	"decree/disk"
 )
@@ -196,9 +195,6 @@ func (c *packCopy) pack(ctx context.Context, seq uint32, f disk.File) error {
 			failed = c.block(f, seq, b)
 		}
 	})
-	if errors.Is(err, syscall.EIO) {
-		err = nil // as where it is damaged; what has failed may be the sink's
-	}
 	return errors.Join(failed, err)
 }
 
@@ -214,7 +210,7 @@ func (c *packCopy) block(f disk.File, seq uint32, b *found) error {
 		return nil
 	}
 	c.buf = grown(c.buf, int(b.head.length()))
-	if _, err := f.ReadAt(c.buf, b.off); errors.Is(err, syscall.EIO) {
+	if _, err := f.ReadAt(c.buf, b.off); unreadable(err) {
 		return nil // as where it is damaged: its objects stay in left
 	} else if err != nil {
 		return err

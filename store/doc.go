@@ -42,7 +42,8 @@
 // A block that does not hold together is a torn tail if it lies beyond all that was
 // acknowledged: the next Writer cuts it. It is damage if the index log or a later block's
 // "flushed" shows that it was durable once: then it stays, is reported, and the blocks
-// behind it are found by their magic.
+// behind it are found by their magic. A place that the disk cannot read (EIO) is damage too; in what may
+// be a torn tail nobody knows, so nothing is cut there and the next block begins another pack.
 //
 // # Index
 //

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // MissingError says that the store has no object of this hash.
@@ -58,12 +59,17 @@ var (
 	errHeader   = errors.New("header does not match its checksum")
 	errBounds   = errors.New("impossible length in its header")
 	errPayload  = errors.New("payload does not match its checksum")
+	errUnread   = errors.New("payload cannot be read")
 	errRawSize  = errors.New("payload does not decompress to the size in its header")
 	errHash     = errors.New("content does not match its hash")
 	errList     = errors.New("malformed list of chunks")
 	errEntry    = errors.New("not the object that the index has there")
 	errIdentity = errors.New("not the pack that the index knows")
 )
+
+// unreadable says that the disk has bytes and cannot read them: what rots below a file system that
+// has checksums, or on a disk that notices itself, is this error, and no other bytes.
+func unreadable(err error) bool { return errors.Is(err, syscall.EIO) }
 
 // errWriterOpen refuses a second writer, or compaction beside one.
 var errWriterOpen = errors.New("the store has an open writer")

@@ -19,11 +19,11 @@ const (
 
 // readLog gives the log's entries to add and its pack rows to cover, if it
 // belongs to gen. It returns the length up to which the log is sound, 0 if it
-// is no log of that base: what a torn or damaged batch held is found by the
+// is no log of that base or cannot be read: what a torn or damaged batch held is found by the
 // scan of what the sound ones do not cover.
 func readLog(dir disk.Dir, gen generation, cover func(coverage), add func(entry)) (int64, error) {
 	f, err := dir.Open(logName)
-	if absent(err) {
+	if absent(err) || unreadable(err) {
 		return 0, nil
 	}
 	if err != nil {
@@ -31,6 +31,9 @@ func readLog(dir disk.Dir, gen generation, cover func(coverage), add func(entry)
 	}
 	defer f.Close()
 	data, err := readAll(f)
+	if unreadable(err) {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -50,11 +50,14 @@ func newPackHeader() (head [packStart]byte) {
 }
 
 // readPackHead returns the identity that stands at the head of a pack, and
-// whether the magic before it is right. A damaged head is no error: blocks say
-// for themselves what they hold. A newer version is.
+// whether the magic before it is right. A damaged head, or one that the disk cannot read, is
+// no error: blocks say for themselves what they hold. A newer version is.
 func readPackHead(f io.ReaderAt, name string) (id identity, sound bool, err error) {
 	var head [packStart]byte
 	n, err := f.ReadAt(head[:], 0)
+	if unreadable(err) {
+		return id, false, nil
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return id, false, err
 	}

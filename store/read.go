@@ -119,7 +119,7 @@ func (s *Store) mayReadAgain(e entry, err error, known uint64, try int) error {
 		// What was scanned behind the index may have been taken back since.
 		_, err := s.refresh(known)
 		return err
-	case misled(err) || errors.Is(err, errPayload) || errors.Is(err, errRawSize):
+	case misled(err) || errors.Is(err, errPayload) || errors.Is(err, errRawSize) || unreadable(err):
 		return damagedAt(e, err)
 	}
 	return err

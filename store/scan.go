@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 )
 
 // wound is a stretch of a pack that holds no sound block.
@@ -25,6 +27,7 @@ type found struct {
 // scan is what a pack's bytes from one offset on turned out to be.
 type scan struct {
 	end    int64 // where the sound part ends and a torn tail begins; the size if there is none
+	unread bool  // the disk cannot read a part of that tail, so that nobody knows whether it is torn, or the end
 	wounds []wound
 }
 
@@ -97,6 +100,7 @@ func scanPack(ctx context.Context, f io.ReaderAt, from, size, durable int64, vis
 	p.end = size
 	if len(p.open) > 0 {
 		p.end = p.open[0].off
+		p.unread = slices.ContainsFunc(p.open, func(w wound) bool { return unreadable(w.err) })
 	}
 	return p.scan, nil
 }
@@ -160,7 +164,7 @@ func (w *window) wound(off int64, b *found, cause error) (wound, error) {
 		return wound{}, cause
 	}
 	hurt := wound{off: off, err: cause}
-	if errors.Is(cause, errPayload) {
+	if errors.Is(cause, errPayload) || errors.Is(cause, errUnread) {
 		hurt.length = b.head.length()
 		hurt.lost = append(hurt.lost, b.members...)
 		return hurt, nil
@@ -181,14 +185,24 @@ func (w *window) wound(off int64, b *found, cause error) (wound, error) {
 	return hurt, nil
 }
 
-// broken says whether err is about the bytes, not about reading them.
+// broken says whether err is about the bytes of one place, which the disk may have and be unable to read.
 func broken(err error) bool {
+	if unreadable(err) {
+		return true
+	}
 	for _, e := range []error{errMagic, errShort, errHeader, errBounds, errPayload} {
 		if errors.Is(err, e) {
 			return true
 		}
 	}
 	return false
+}
+
+// nextSector is where what follows the sector at off begins: a disk can be unable to read
+// that one alone, or the page of its file system.
+func nextSector(off int64) int64 {
+	const sector = 4 << 10
+	return off/sector*sector + sector
 }
 
 // window reads a pack forward through one buffer.
@@ -200,7 +214,8 @@ type window struct {
 	n    int   // bytes in buf
 }
 
-// at returns n bytes at off, valid until the next call; errShort behind the end.
+// at returns n bytes at off, valid until the next call; errShort behind the end. Where the disk
+// cannot read some of them, what it gave before these is what the buffer holds.
 func (w *window) at(off int64, n int) ([]byte, error) {
 	if off+int64(n) > w.size {
 		return nil, errShort
@@ -212,6 +227,14 @@ func (w *window) at(off int64, n int) ([]byte, error) {
 		want := int(min(int64(len(w.buf)), w.size-off))
 		w.off, w.n = off, 0
 		got, err := w.r.ReadAt(w.buf[:want], off)
+		for got < n && unreadable(err) { // what can be read is not lost with what it was asked for with
+			to := min(int64(want), nextSector(off+int64(got))-off)
+			more, again := w.r.ReadAt(w.buf[got:to], off+int64(got))
+			if got += more; again != nil {
+				err = again
+				break
+			}
+		}
 		w.n = got
 		if got < n {
 			if err == nil || errors.Is(err, io.EOF) {
@@ -252,6 +275,9 @@ func (w *window) block(off int64, b *found) error {
 	sum, at := uint32(0), off+int64(b.head.header)
 	for left := int(b.head.stored); left > 0; {
 		piece, err := w.at(at, min(left, 256<<10))
+		if unreadable(err) {
+			return fmt.Errorf("%w: %w", errUnread, err)
+		}
 		if err != nil {
 			return err
 		}
@@ -265,22 +291,28 @@ func (w *window) block(off int64, b *found) error {
 	return nil
 }
 
-// find returns the offset of the next block magic at or behind off, or the size.
+// find returns the offset of the next block magic at or behind off, or the size. It passes over sectors
+// that cannot be read.
 func (w *window) find(off int64) (int64, error) {
 	const step = 64 << 10
 	for off < w.size {
 		n := int(min(step, w.size-off))
 		piece, err := w.at(off, n)
+		next := off + int64(n-len(blockMagic)+1)
+		if n < step {
+			next = w.size
+		}
+		if unreadable(err) {
+			piece, err = w.buf[:w.n], nil
+			next = nextSector(off + int64(w.n))
+		}
 		if err != nil {
 			return 0, err
 		}
 		if i := bytes.Index(piece, []byte(blockMagic)); i >= 0 {
 			return off + int64(i), nil
 		}
-		if n < step {
-			break
-		}
-		off += int64(n - len(blockMagic) + 1)
+		off = next
 	}
 	return w.size, nil
 }

@@ -392,6 +392,11 @@ func (s *Store) scanTail(ctx context.Context, seq uint32, full bool) (t tail, er
 		return nil
 	})
 	t.length = t.end
+	if err == nil && t.end > packStart {
+		if _, err = f.ReadAt(make([]byte, 1), t.end-1); unreadable(err) {
+			t.unread, err = true, nil // what is written behind it would be written with it
+		}
+	}
 	return t, err
 }
 

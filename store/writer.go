@@ -184,6 +184,10 @@ func (w *Writer) begin() error {
 	last := tail{scan: scan{end: -1}}
 	for _, seq := range s.beyond() {
 		t, err := s.scanTail(w.ctx, seq, seq != present)
+		if err == nil && t.unread { // it may have been durable: it stays, and what is behind it counts
+			t, err = s.scanTail(w.ctx, seq, true)
+			t.unread = true
+		}
 		if err != nil {
 			return err
 		}
@@ -200,7 +204,7 @@ func (w *Writer) begin() error {
 		return nil // no pack yet: the first block makes one
 	}
 	empty := last.end <= packStart
-	if !last.sound && !empty || last.end >= s.o.PackSize {
+	if last.unread || !last.sound && !empty || last.end >= s.o.PackSize {
 		w.head.pack = last.pack // the next block makes a new one behind it
 		return w.syncBefore(last.pack)
 	}

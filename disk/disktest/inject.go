@@ -4,7 +4,9 @@ package disktest
 
 import (
 	"errors"
+	"io/fs"
 	"sync"
+	"syscall"
 
 	"decree/disk"
 )
@@ -19,16 +21,28 @@ type Step struct {
 	Path  string
 	To    string // of a Rename, a RenameNew or a Link: where to
 	Write bool   // changes the disk, or flushes it
-	Size  int    // of a Write, in bytes
+	Size  int    // of a Write or a ReadAt, in bytes
+	Off   int64  // of a ReadAt
 }
 
 // Action is what becomes of a step; the zero Action lets it happen.
 type Action struct {
 	Err error // the step is not made and returns Err
 	// Die ends the process: the step is not made, and it and all later ones
-	// return ErrDead. Of a Write the first Torn bytes are still written.
+	// return ErrDead. Of a Write the first Torn bytes are still written, of a
+	// ReadAt that fails they are still read.
 	Die  bool
 	Torn int
+}
+
+// Unreadable is what becomes of a step on a disk that cannot read the sector around at of a file.
+func Unreadable(s Step, path string, at int64) Action {
+	const sector = 4 << 10
+	from := at / sector * sector
+	if s.Op != "ReadAt" || s.Path != path || s.Off+int64(s.Size) <= from || s.Off >= from+sector {
+		return Action{}
+	}
+	return Action{Err: &fs.PathError{Op: "read", Path: path, Err: syscall.EIO}, Torn: int(max(0, from-s.Off))}
 }
 
 // Inject returns d with hook called before every step but Close and unlock,
@@ -82,16 +96,24 @@ func (c *counter) seen(in disk.Info, err error) (disk.Info, error) {
 // step asks the hook about the next step. torn is how much of a write happens
 // although err says that the process died in it.
 func (c *counter) step(op, path, to string, write bool, size int) (torn int, err error) {
+	return c.take(Step{Op: op, Path: path, To: to, Write: write, Size: size})
+}
+
+func (c *counter) take(s Step) (torn int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dead {
 		return 0, ErrDead
 	}
-	a := c.hook(Step{N: c.n, Op: op, Path: path, To: to, Write: write, Size: size})
+	s.N = c.n
+	a := c.hook(s)
 	c.n++
-	if a.Die {
+	switch {
+	case a.Die:
 		c.dead = true
-		return min(a.Torn, size), ErrDead
+		return min(a.Torn, s.Size), ErrDead
+	case s.Op == "ReadAt" && a.Err != nil:
+		return min(a.Torn, s.Size), a.Err
 	}
 	return 0, a.Err
 }
@@ -293,8 +315,15 @@ func (f *file) Read(p []byte) (int, error) {
 	return made(f.c, "Read", f.path, false, func() (int, error) { return f.File.Read(p) })
 }
 
-func (f *file) ReadAt(p []byte, off int64) (int, error) {
-	return made(f.c, "ReadAt", f.path, false, func() (int, error) { return f.File.ReadAt(p, off) })
+func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
+	torn, err := f.c.take(Step{Op: "ReadAt", Path: f.path, Size: len(p), Off: off})
+	if err == nil {
+		return f.File.ReadAt(p, off)
+	}
+	if torn > 0 {
+		n, _ = f.File.ReadAt(p[:torn], off)
+	}
+	return n, err
 }
 
 func (f *file) Write(p []byte) (int, error) { return f.c.torn("Write", f.path, p, f.File.Write) }
