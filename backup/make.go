@@ -516,7 +516,11 @@ func (mk *making) send(ctx context.Context) error {
 		}
 	}
 	if left.Len() > 0 {
-		mk.lose(mk.snapshot.Store.Without(mk.snapshot.Needs, left))
+		lost, err := mk.snapshot.Store.Without(mk.snapshot.Needs, left)
+		if err != nil {
+			return err
+		}
+		mk.lose(lost)
 	}
 	mk.m.Counts.NewBytes = mk.sent
 	return mk.choose(needs, u.packs)

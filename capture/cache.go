@@ -136,23 +136,23 @@ func openCacheFile(req *Request) (disk.File, error) {
 
 // load finds the newest whole slot; it must be of this root.
 func (c *cache) load() bool {
-	data, release, err := c.file.Map()
-	if err != nil {
+	if c.mapFile() != nil {
 		return false
 	}
-	file := c.file // which may be closed by then
-	c.data, c.release, c.unload = data, release, func() { file.Unload(data) }
+	data := c.data
 	if len(data) < headSize {
 		return false
 	}
 	var s slot
 	found := false
-	for i, at := range []int{0, slotAt} {
-		if t, ok := decodeSlot(data[at:]); ok && (!found || t.seq > s.seq) && t.end <= int64(len(data)) {
-			s, found, c.slot = t, true, 1-i
+	unread := disk.Reading(data, func() {
+		for i, at := range []int{0, slotAt} {
+			if t, ok := decodeSlot(data[at:]); ok && (!found || t.seq > s.seq) && t.end <= int64(len(data)) {
+				s, found, c.slot = t, true, 1-i
+			}
 		}
-	}
-	if !found || s.dev != c.self.Dev || s.ino != c.self.Ino {
+	})
+	if unread != nil || !found || s.dev != c.self.Dev || s.ino != c.self.Ino {
 		return false
 	}
 	c.seq, c.root, c.tree, c.base, c.flushed = s.seq, s.root, s.tree, s.end, s.end
@@ -203,8 +203,20 @@ func (c *cache) close() error {
 	return errors.Join(errs...)
 }
 
-// block returns the block at r, nil for the zero ref.
-func (c *cache) block(r ref) (block, error) {
+// block returns the block at r, nil for the zero ref. One of the file has been read whole when it is returned, against
+// its checksum, so that all of it is in memory then: a copy of each made a warm capture of 90,000 files 6 % slower.
+func (c *cache) block(r ref) (b block, err error) {
+	if r.off >= headSize && r.off < int64(len(c.data)) {
+		if disk.Reading(c.data, func() { b, err = openBlock(c.data[r.off:], r) }) != nil {
+			return nil, errDamaged
+		}
+		return b, err
+	}
+	return c.mapped(r)
+}
+
+// mapped is block for who looks at what it returns within disk.Reading.
+func (c *cache) mapped(r ref) (block, error) {
 	switch {
 	case r.off == 0:
 		return nil, nil
@@ -264,17 +276,26 @@ func (c *cache) flush() error {
 		if err := c.release(); err != nil {
 			return err
 		}
-		c.release, c.data = nil, nil
+		c.release, c.data, c.unload = nil, nil, func() {}
 	}
+	if err := c.mapFile(); err != nil {
+		return err
+	}
+	if int64(len(c.data)) < c.flushed {
+		return io.ErrUnexpectedEOF
+	}
+	c.data = c.data[:c.flushed]
+	return nil
+}
+
+// mapFile maps what the file is now.
+func (c *cache) mapFile() error {
 	data, release, err := c.file.Map()
 	if err != nil {
 		return err
 	}
-	c.data, c.release = data, release
-	if int64(len(data)) < c.flushed {
-		return io.ErrUnexpectedEOF
-	}
-	c.data = data[:c.flushed]
+	file := c.file // which may be closed by then
+	c.data, c.release, c.unload = data, release, func() { file.Unload(data) }
 	return nil
 }
 

@@ -92,7 +92,9 @@ func (s *Sightings) Look(ctx context.Context, before int64) error {
 	}
 	s.before, s.dev = before, self.Dev
 	s.steady = s.root.FileSystem().Steady
-	err = s.look(ctx, s.root, "", s.cache.root)
+	if disk.Reading(s.cache.data, func() { err = s.look(ctx, s.root, "", s.cache.root) }) != nil {
+		err = errDamaged
+	}
 	s.cache.unload()
 	switch {
 	case err == errDamaged:
@@ -120,7 +122,7 @@ func (s *Sightings) look(ctx context.Context, d disk.Dir, dir tree.Path, at ref)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	b, err := s.cache.block(at)
+	b, err := s.cache.mapped(at)
 	if err != nil {
 		return err
 	}
@@ -236,6 +238,13 @@ func (s *Sightings) list(d disk.Dir, seen *sighted) (others []string, err error)
 // Was returns what was at the path p at the moment; nil where nothing was there, or nothing that
 // a capture records. known is false where neither the cache nor the look can tell.
 func (s *Sightings) Was(p tree.Path) (was *tree.Entry, known bool) {
+	if disk.Reading(s.cache.data, func() { was, known = s.was(p) }) != nil {
+		return nil, false
+	}
+	return was, known
+}
+
+func (s *Sightings) was(p tree.Path) (was *tree.Entry, known bool) {
 	if s.recall {
 		was, known = s.recalled(p)
 		s.cache.unload()
@@ -253,7 +262,7 @@ func (s *Sightings) Was(p tree.Path) (was *tree.Entry, known bool) {
 		if dir == "" {
 			return nil, false
 		}
-		up, known := s.Was(dir) // below what is no directory is nothing
+		up, known := s.was(dir) // below what is no directory is nothing
 		return nil, known && (up == nil || up.Type != tree.Dir)
 	}
 	i := at.record(name)
@@ -274,7 +283,7 @@ func (s *Sightings) recalled(p tree.Path) (was *tree.Entry, known bool) {
 		if !isDir {
 			return nil, true // below what is no directory is nothing
 		}
-		b, err := s.cache.block(at)
+		b, err := s.cache.mapped(at)
 		if b == nil || err != nil {
 			return nil, false
 		}

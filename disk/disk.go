@@ -224,7 +224,7 @@ type File interface {
 	// trace in its times. False where the system does not tell.
 	BeingWritten() bool
 	// Map returns the file's present bytes, mapped where the system can; they
-	// are valid until release and must not be written.
+	// are valid until release and must not be written. Only within Reading may they be looked at.
 	Map() (data []byte, release func() error, err error)
 	// Unload gives back the memory of what Map has returned, also after Close. It stays valid:
 	// what is used of it again is read again.

@@ -36,6 +36,7 @@ var errIndex = errors.New("index damaged")
 
 // base is the mapped, sorted part of the index. It is safe for concurrent use.
 type base struct {
+	data    []byte // the whole file
 	gen     generation
 	count   int
 	bits    int
@@ -88,8 +89,8 @@ func openBase(dir disk.Dir) (*base, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := parseBase(data)
-	if err != nil {
+	b := &base{data: data}
+	if err := b.reading(func() (err error) { b, err = parseBase(data); return err }); err != nil {
 		if errors.Is(err, errIndex) {
 			err = nil
 		}
@@ -126,7 +127,7 @@ func parseBase(data []byte) (*base, error) {
 	if baseSum(data[:startsAt]) != le.Uint32(data[60:]) {
 		return nil, errIndex
 	}
-	b := &base{gen: generation(data[16:32]), count: int(count), bits: int(width),
+	b := &base{data: data, gen: generation(data[16:32]), count: int(count), bits: int(width),
 		starts: data[startsAt:sumsAt], sums: data[sumsAt:entriesAt], entries: data[entriesAt:],
 		checked: make([]atomic.Uint64, (buckets+63)/64)}
 	for i := range int(rows) {
@@ -147,7 +148,15 @@ func bucketOf(h *Hash, width int) uint32 {
 // front is how much of the file is before the entries.
 func (b *base) front() int { return baseHead + len(b.rows)*rowLen + len(b.starts) + len(b.sums) }
 
-// bucket returns the entries of a bucket, or errIndex when they are not what was written.
+// reading does what looks at the bytes of the base; errIndex where they cannot be read.
+func (b *base) reading(do func() error) (err error) {
+	if disk.Reading(b.data, func() { err = do() }) != nil {
+		return errIndex
+	}
+	return err
+}
+
+// bucket returns the entries of a bucket, or errIndex when they are not what was written. It is for reading.
 func (b *base) bucket(k uint32) ([]byte, error) {
 	le := binary.LittleEndian
 	from, to := le.Uint32(b.starts[4*k:]), le.Uint32(b.starts[4*k+4:])
@@ -175,26 +184,33 @@ func bucketSum(k, from, to uint32, lines []byte) uint32 {
 }
 
 // get looks h up. The error is errIndex when the place where it would be is damaged.
-func (b *base) get(h *Hash) (entry, bool, error) {
-	i, ok, err := b.place(h)
-	if !ok || err != nil {
-		return entry{}, false, err
-	}
-	return readEntry(b.entries[i*entryLen:]), true, nil
+func (b *base) get(h *Hash) (e entry, ok bool, err error) {
+	_, ok, err = b.look(h, &e)
+	return e, ok, err
 }
 
 // place returns which of the entries is h's.
-func (b *base) place(h *Hash) (int, bool, error) {
+func (b *base) place(h *Hash) (int, bool, error) { return b.look(h, nil) }
+
+// look is place; e, unless it is nil, becomes the entry.
+func (b *base) look(h *Hash, e *entry) (i int, ok bool, err error) {
 	if b == nil || b.count == 0 {
 		return 0, false, nil
 	}
-	k := bucketOf(h, b.bits)
-	lines, err := b.bucket(k)
-	if err != nil {
-		return 0, false, err
-	}
-	i, ok := find(lines, h, b.bits)
-	return int(binary.LittleEndian.Uint32(b.starts[4*k:])) + i, ok, nil
+	err = b.reading(func() error {
+		k := bucketOf(h, b.bits)
+		lines, err := b.bucket(k)
+		if err != nil {
+			return err
+		}
+		i, ok = find(lines, h, b.bits)
+		if ok && e != nil {
+			*e = readEntry(lines[i*entryLen:])
+		}
+		i += int(binary.LittleEndian.Uint32(b.starts[4*k:]))
+		return nil
+	})
+	return i, ok && err == nil, err
 }
 
 // find looks for h in a bucket's lines. Hashes are spread evenly, so that the bits
@@ -231,8 +247,13 @@ func (b *base) all() iter.Seq2[entry, error] {
 			return
 		}
 		at, kept := b.front(), 0 // what of the file was looked at, and from where on it is in memory
+		var lines []byte
 		for k := range uint32(1) << b.bits {
-			lines, err := b.bucket(k)
+			err := b.reading(func() error {
+				there, err := b.bucket(k)
+				lines = append(lines[:0], there...)
+				return err
+			})
 			if err != nil {
 				yield(entry{}, err)
 				return

@@ -66,7 +66,7 @@ func (s *Store) hold() error {
 // Parts adds the chunks that the contents in want are made of, which are objects too. A content of
 // which that cannot be read, since the store has lost it, is taken out of want.
 func (s *Store) Parts(want *Numbers) error {
-	return s.upToDate(func() error {
+	return want.sound(s.upToDate(func() error {
 		entries, err := s.snapshot()
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func (s *Store) Parts(want *Numbers) error {
 			}
 		}
 		return nil
-	})
+	}))
 }
 
 // IsLost says whether an error is that an object is missing or damaged.
@@ -114,7 +114,7 @@ func (s *Store) CopyPacks(ctx context.Context, left *Numbers, sink PackSink) err
 	if err == nil {
 		err = c.end()
 	}
-	return err
+	return left.sound(err)
 }
 
 // Lost returns which of the contents in want are missing or damaged, or have a part that is. s is one of OpenHeld,
@@ -129,11 +129,11 @@ func (s *Store) Lost(ctx context.Context, want *Numbers) ([]Hash, error) {
 	if err := s.CopyPacks(ctx, left, nowhere); err != nil {
 		return nil, err
 	}
-	return s.Without(want, left), nil
+	return s.Without(want, left)
 }
 
 // Without returns which of the contents in want cannot be had without the objects in lost.
-func (s *Store) Without(want, lost *Numbers) (out []Hash) {
+func (s *Store) Without(want, lost *Numbers) (out []Hash, err error) {
 	for h := range want.All() {
 		gone := lost.Get(h) != 0
 		if !gone {
@@ -143,7 +143,7 @@ func (s *Store) Without(want, lost *Numbers) (out []Hash) {
 			out = append(out, h)
 		}
 	}
-	return out
+	return out, want.sound(lost.sound(nil))
 }
 
 // misses says whether a content is kept as chunks of which one is lost, or which cannot be told.

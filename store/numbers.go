@@ -15,6 +15,7 @@ type Numbers struct {
 	known  []uint32 // of the entries of base, and behind them of recent
 	others map[Hash]uint32
 	n      int
+	bad    bool // the index could not be read: what was asked for since may be wrong
 }
 
 // Numbers returns an empty one.
@@ -36,11 +37,21 @@ func (t *Numbers) front() int {
 
 // at returns where the number of h is kept, if that is not among the others.
 func (t *Numbers) at(h *Hash) (int, bool) {
-	if i, ok, err := t.base.place(h); ok && err == nil {
+	i, ok, err := t.base.place(h)
+	if ok && err == nil {
 		return i, true
 	}
-	i := t.recent.number(h)
+	t.bad = t.bad || err != nil
+	i = t.recent.number(h)
 	return t.front() + i, i >= 0
+}
+
+// sound returns err, or else that what t says cannot be believed.
+func (t *Numbers) sound(err error) error {
+	if err == nil && t.bad {
+		return errIndex
+	}
+	return err
 }
 
 // Get returns the number of h; 0: it has none.
@@ -85,7 +96,10 @@ func (t *Numbers) All() iter.Seq2[Hash, uint32] {
 			}
 			var h Hash
 			if i < t.front() {
-				h = Hash(t.base.entries[i*entryLen:][:hashLen])
+				if t.base.reading(func() error { h = Hash(t.base.entries[i*entryLen:]); return nil }) != nil {
+					t.bad = true
+					continue
+				}
 			} else {
 				h = t.recent.at(i - t.front()).hash
 			}
