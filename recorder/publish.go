@@ -104,6 +104,16 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if b.plan.Empty() {
 		return b.res, b.nothingToMove()
 	}
+	// Only now: a try that is refused, which a queue makes again and again, is to end no agent's turn.
+	if closed, err := r.closeAllTurns(ctx, x); err != nil {
+		return nil, err
+	} else if closed {
+		now.Close()
+		if now, full, err = r.present(ctx, x, cache); err != nil {
+			return nil, err
+		}
+		defer now.Close()
+	}
 	b.t.sources = nil // what is still needed of them the plan's steps hold
 	b.res.Record, b.res.Outcome, err = r.perform(ctx, x, action{
 		reason: history.Publish, plan: b.plan, parents: []string{b.rec.ID}, full: full, cache: cache, description: "Publish of " + draftTitle(b.rec),

@@ -234,7 +234,7 @@ func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, e
 	x, err := r.enter(ctx, k)
 	if err == nil && (k == movesFiles || op == opRecord) {
 		over := func(t *openTurn) bool { return r.over(x, t) }
-		if k == movesFiles && op != opRecord { // what moves the tree is no agent's work, which is recorded before it
+		if k == movesFiles && op != opRecord && op != string(history.Publish) { // what moves the tree is no agent's work, which is recorded before it
 			over = func(*openTurn) bool { return true }
 		}
 		if err = r.closeTurns(ctx, x, over); err != nil {

@@ -464,6 +464,18 @@ func (r *Recorder) closeTurns(ctx context.Context, x *writing, over func(*openTu
 	return x.ongoing.seeTurns(r)
 }
 
+// closeAllTurns closes the open turns before what moves the tree and is no agent's work, and says whether there were any.
+func (r *Recorder) closeAllTurns(ctx context.Context, x *writing) (closed bool, err error) {
+	open, err := r.openTurns()
+	if len(open) > 0 && err == nil {
+		err = r.closeTurns(ctx, x, func(*openTurn) bool { return true })
+	}
+	if err != nil {
+		return false, &BeginError{err}
+	}
+	return len(open) > 0, nil
+}
+
 // closeTurnsIn closes the turns inside a run whose command has ended.
 func (r *Recorder) closeTurnsIn(ctx context.Context, x *writing, run string) error {
 	return r.closeTurns(ctx, x, func(t *openTurn) bool { return t.Record.Inside == run })
