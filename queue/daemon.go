@@ -171,7 +171,7 @@ func (q *Queue) prepare(ctx context.Context) error {
 // are being done, and those whose work waits to be published.
 func (q *Queue) anything(running int) bool {
 	list, err := Waiting(&q.project().Site, "")
-	waiting := q.unpublishedNames()
+	waiting := q.waitUnpublished(list)
 	list = slices.DeleteFunc(list, func(p Pending) bool { return slices.Contains(waiting, p.Name) })
 	return err != nil || len(list) > running
 }

@@ -138,6 +138,41 @@ func TestLimitCountsUnpublished(t *testing.T) {
 	require.Len(t, b.unpublished(), 2)
 }
 
+// TestUnpublishedUnderAnotherName: a message whose work waits is the same one under another name, and a text that comes under its name is
+// another one; taken away it waits no longer.
+func TestUnpublishedUnderAnotherName(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, bigFile(nil))
+	at := func(name string) string { return filepath.Join(b.root, ".decree/inbox", name) }
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		look := func() {
+			for _, known := range q.unpublished {
+				known.again = time.Now().Add(time.Hour)
+			}
+			_, err := q.Next(t.Context(), 0, Pick{})
+			require.NoError(t, err)
+		}
+		look()
+		require.False(t, q.anything(0))
+		require.NoError(t, os.Rename(at("a.md"), at("z.md")))
+		look()
+		for _, known := range q.unpublished {
+			require.Greater(t, time.Until(known.again), time.Minute, "it was tried before its time")
+		}
+		require.False(t, q.anything(0))
+		require.NoError(t, os.WriteFile(at("a.md"), []byte("another\n"), 0o600))
+		require.True(t, q.anything(0))
+		require.NoError(t, os.Remove(at("a.md")))
+		require.NoError(t, os.WriteFile(at("z.md"), []byte("another\n"), 0o600))
+		require.True(t, q.anything(0))
+		require.NoError(t, os.Remove(at("z.md")))
+		look()
+		require.Zero(t, q.Unpublished())
+		return nil
+	}))
+	require.Equal(t, []string{"go"}, b.ran())
+}
+
 // TestBusyDraftWaits: the work of a message in whose draft somebody works is published when that has ended.
 func TestBusyDraftWaits(t *testing.T) {
 	needsLayers(t)

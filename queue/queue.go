@@ -384,6 +384,7 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 	if q.s, err = readState(q.project().Store); err != nil {
 		return nil, err
 	}
+	defer q.forgetUnpublished() // those that this look has ended
 	if err := q.notInside(); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"decree/disk"
 	"decree/project"
 	"decree/recorder"
 	"decree/tree"
@@ -25,7 +26,8 @@ func (e *unpublishedError) Unwrap() error { return e.refusal }
 
 // unpublished is what a process knows of such a message.
 type unpublished struct {
-	name   string
+	name string
+	identity
 	reason string // that was told
 	again  time.Time
 }
@@ -39,7 +41,7 @@ func (q *job) waitsUnpublished(cause *recorder.WaitError, began time.Time) error
 	reason := strings.TrimSuffix(cause.Error(), "; "+project.StateOf(cause)) + recorder.NamedIn(cause)
 	known := q.unpublished[u.Record]
 	if known == nil {
-		known = &unpublished{name: u.Name}
+		known = &unpublished{name: u.Name, identity: u.identity}
 		q.unpublished[u.Record] = known
 	}
 	if known.reason != reason {
@@ -73,8 +75,11 @@ func (q *job) triesLater(d *dirs, u *underWay) (bool, error) {
 	if u.Unpublished == "" || known == nil || !time.Now().Before(known.again) {
 		return false, nil
 	}
-	there, err := u.isAt(d.inbox, u.Name) // else somebody has taken it away, and it waits no longer
-	return there, err
+	q.u = u
+	name, err := q.nowCalled(d)
+	q.u = nil
+	known.name, known.identity = name, u.identity
+	return name != "", err // else somebody has taken it away, and it waits no longer
 }
 
 // triesAgain says whether it is time for another try.
@@ -98,18 +103,35 @@ func (q *job) forgetUnpublished() {
 	}
 }
 
-// unpublishedNames are the files of the messages that wait so.
-func (q *Queue) unpublishedNames() (names []string) {
+// waitUnpublished says which of the files in the inbox are messages that wait so. Another one that has the name of one by now is none.
+func (q *Queue) waitUnpublished(list []Pending) (names []string) {
 	q.turn.take(beginner)
 	defer q.turn.give()
+	if len(q.unpublished) == 0 {
+		return nil
+	}
+	inbox, err := disk.OpenPath(q.project().Dir, ".decree/"+inboxName)
+	if err != nil {
+		return nil
+	}
+	defer inbox.Close()
 	for _, known := range q.unpublished {
-		names = append(names, known.name)
+		if !slices.ContainsFunc(list, func(p Pending) bool { return p.Name == known.name }) {
+			continue
+		}
+		if same, err := known.isAt(inbox, known.name); same && err == nil {
+			names = append(names, known.name)
+		}
 	}
 	return names
 }
 
 // Unpublished says how many messages this process has left that have succeeded, and whose work could not be published yet.
-func (q *Queue) Unpublished() int { return len(q.unpublishedNames()) }
+func (q *Queue) Unpublished() int {
+	q.turn.take(beginner)
+	defer q.turn.give()
+	return len(q.unpublished)
+}
 
 // Unpublished says of the messages that have succeeded, and whose work is not in the tree yet, by their names, why it is not.
 func Unpublished(p *project.Site) (map[string]string, error) {
