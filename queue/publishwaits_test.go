@@ -173,6 +173,42 @@ func TestUnpublishedUnderAnotherName(t *testing.T) {
 	require.Equal(t, []string{"go"}, b.ran())
 }
 
+// TestUnpublishedIsTriedAgain: a message whose draft somebody has discarded while its work waited is done again, and nothing says meanwhile that it has
+// succeeded.
+func TestUnpublishedIsTriedAgain(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, bigFile(nil))
+	var p *project.Project
+	var why []map[string]string
+	b.more = func(o *Options) {
+		tell := o.Tell
+		o.Tell = func(e Event) {
+			if e.Started {
+				waiting, err := Unpublished(&p.Site)
+				require.NoError(t, err)
+				why = append(why, waiting)
+			}
+			tell(e)
+		}
+	}
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		p = q.project()
+		_, err := q.Next(t.Context(), 0, Pick{})
+		require.NoError(t, err)
+		for record, known := range q.unpublished {
+			_, err = q.o.Recorder.Discard(t.Context(), recorder.DiscardOptions{Refs: []string{record}, Yes: true})
+			require.NoError(t, err)
+			known.again = time.Time{}
+		}
+		require.NoError(t, os.Remove(filepath.Join(b.root, "d/big")))
+		_, err = q.Next(t.Context(), 0, Pick{})
+		return err
+	}))
+	require.Equal(t, []string{"a.md"}, b.done(), strings.Join(b.said, "\n"))
+	require.Equal(t, []string{"go", "go"}, b.ran())
+	require.Equal(t, []map[string]string{{}, {}}, why)
+}
+
 // TestBusyDraftWaits: the work of a message in whose draft somebody works is published when that has ended.
 func TestBusyDraftWaits(t *testing.T) {
 	needsLayers(t)

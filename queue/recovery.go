@@ -163,7 +163,7 @@ func (q *job) spend(record string, spent int, reason string) error {
 	if reason != "" {
 		u.Reasons = append(u.Reasons, reason)
 	}
-	u.Record, u.Attempt = "", 0
+	u.Record, u.Attempt, u.Unpublished = "", 0, ""
 	return q.s.write(q.project().Store)
 }
 
