@@ -42,8 +42,8 @@ type cronState struct {
 // cron fires the jobs of .decree/cron, beside whatever message is being done: it
 // takes no lock, has handles of its own, and only makes new files.
 type cron struct {
-	p     *project.Project // its paths and its store; the handle of the root may change
-	root  string
+	p     *project.Project // its store; the handle of the root may change
+	site  project.Site     // as it was at the beginning, with a handle of the look's own
 	clock func() time.Time
 	loc   *time.Location
 	note  func(string)
@@ -57,7 +57,7 @@ type cron struct {
 
 func newCron(q *Queue, note func(string)) *cron {
 	p := q.project()
-	return &cron{p: p, root: p.Root, clock: q.o.Clock, loc: q.o.Location, note: note,
+	return &cron{p: p, site: p.Site, clock: q.o.Clock, loc: q.o.Location, note: note,
 		recorded: q.o.Recorder.History().Recorded, told: map[string]string{}, failing: map[string]time.Time{}}
 }
 
@@ -112,11 +112,12 @@ func (c *cron) owed(job string, minute time.Time) bool {
 
 // look is one look at the jobs. each are the errors of some of them, err is one that is about all.
 func (c *cron) look(now time.Time) (each []error, err error) {
-	root, err := c.p.Disk.OpenRoot(c.root)
+	root, err := c.site.Disk.OpenRoot(c.site.Root)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
+	c.site.Dir = root
 	jobs, err := disk.OpenPath(root, ".decree/"+cronName)
 	if isMissing(err) {
 		return nil, nil
@@ -326,7 +327,7 @@ const clockSlack = time.Hour
 
 // job fires one job if it is due.
 func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
-	m, when, err := usableJob(&c.p.Site, jobs, name)
+	m, when, err := usableJob(&c.site, jobs, name)
 	var failed syscall.Errno
 	if errors.As(err, &failed) && !ofFile(err) && !isMissing(err) { // a disk that fails, or no descriptor left: the job may be right
 		return fmt.Errorf("%s: %w", tree.Quote(name), err)

@@ -460,3 +460,21 @@ func TestCronMadeAgain(t *testing.T) {
 		}))
 	}
 }
+
+// TestCronBesideANewRoot: a look at the jobs goes by the root that it has opened, whichever the project is just taking for its own.
+func TestCronBesideANewRoot(t *testing.T) {
+	b := newBench(t, map[string]string{".decree/routines/nightly.sh": ""})
+	b.job("a.md", "* * * * *", "routine: nightly\n")
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		require.NoError(t, q.prepare(t.Context()))
+		c := newCron(q, b.say)
+		other, err := disk.OS.OpenRoot(t.TempDir())
+		require.NoError(t, err)
+		defer other.Close()
+		was := q.project().Dir
+		defer func() { q.project().Dir = was }()
+		q.project().Dir = other
+		return c.tick()
+	}))
+	require.Len(t, b.inbox(), 1, strings.Join(b.said, "\n"))
+}
