@@ -478,3 +478,21 @@ func TestCronBesideANewRoot(t *testing.T) {
 	}))
 	require.Len(t, b.inbox(), 1, strings.Join(b.said, "\n"))
 }
+
+// TestDaemonMakesTheInboxAgain: an inbox that is deleted while a daemon waits is made again, so that cron's messages lie somewhere.
+func TestDaemonMakesTheInboxAgain(t *testing.T) {
+	b := newBench(t, nil)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	inbox := filepath.Join(b.root, ".decree/inbox")
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		ready, done := make(chan int, 1), make(chan error, 1)
+		go func() { done <- q.Serve(ctx, ServeOptions{Interval: 1e7, Ready: func(n int) { ready <- n }}) }()
+		<-ready
+		require.NoError(t, os.RemoveAll(inbox))
+		for _, err := os.Stat(inbox + "/dead"); err != nil && ctx.Err() == nil; _, err = os.Stat(inbox + "/dead") {
+		}
+		end()
+		return <-done
+	}))
+}

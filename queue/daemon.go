@@ -94,10 +94,24 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 				o.Ready(q.Unpublished())
 				o.Ready = nil
 			}
+			if err := q.inboxAgain(ctx, w.running); err != nil {
+				w.failed = ended(ctx, err)
+				break
+			}
 			w.await(ctx, in, o.Interval)
 		}
 	}
 	return ended(ctx, w.finish(ctx))
+}
+
+// inboxAgain makes an inbox that somebody has deleted while nothing is done: what cron fires has to lie somewhere. Beside a message it may be
+// its routine that moves it away and back.
+func (q *Queue) inboxAgain(ctx context.Context, running int) error {
+	_, err := os.Lstat(filepath.Join(q.project().Root, ".decree", inboxName))
+	if running > 0 || !isMissing(err) {
+		return nil
+	}
+	return q.prepare(ctx)
 }
 
 // aloneAnyway is alone, also where something else is in the lock's place: whoever has the project's
