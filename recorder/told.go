@@ -16,7 +16,8 @@ import (
 // an agent, a run, the user. What an agent's tools tell decides path by path: a path that one
 // session's tools alone have named is that session's; one that both have named, or nobody where
 // both ran commands, is shared; and one that nobody has named, where no tool ran that may
-// change anything, is the user's.
+// change anything, is the user's. What a session changed that has no turn, since its prompt was
+// not recorded, counts as the user's, lest no record has it.
 
 // toldLine is a line of the log of what agents told, with its place.
 type toldLine struct {
@@ -35,6 +36,11 @@ func (t *openTurn) told(l toldLine) bool { return t.from(l.Session, l.Process) }
 // sessionEnded says whether it was told that the session of a turn has ended since.
 func (b *ongoing) sessionEnded(t *openTurn) bool {
 	return slices.ContainsFunc(b.told, func(l toldLine) bool { return l.End && l.at >= t.note.From && t.told(l) })
+}
+
+// toolWorked says whether a tool of a turn's session was told of since its prompt.
+func (b *ongoing) toolWorked(t *openTurn) bool {
+	return slices.ContainsFunc(b.told, func(l toldLine) bool { return !l.End && l.at >= t.note.From && t.told(l) })
 }
 
 // named are paths that were named, and the directories above them.
@@ -58,10 +64,24 @@ func ofDirectory(e *tree.Entry) bool { return e == nil || e.Type == tree.Dir }
 
 // owners is what is known of who changed what in the time of a turn.
 type owners struct {
-	mine, theirs       named
-	mineAny, theirsAny bool     // tools ran that may have changed anything
-	overlaps           []string // the records of others
-	tools              []string
+	mine, theirs, recorded work     // recorded is what of theirs has a record
+	overlaps               []string // the records of others
+	tools                  []string
+}
+
+// work is what tools have named; any: some ran that may have changed anything.
+type work struct {
+	named
+	any bool
+}
+
+func newWork() work { return work{named: newNamed()} }
+
+func (w *work) tell(l toldLine) {
+	w.any = w.any || l.Any
+	for _, path := range l.Paths {
+		w.add(tree.Path(path))
+	}
 }
 
 // owner is whose a change is.
@@ -75,16 +95,16 @@ const (
 )
 
 func (o *owners) of(c tree.Change) owner {
-	mine, theirs := o.mine.has(c), o.theirs.has(c)
+	mine, theirs, recorded := o.mine.has(c), o.theirs.has(c), o.recorded.has(c)
 	if !mine && !theirs {
-		mine, theirs = o.mineAny, o.theirsAny
+		mine, theirs, recorded = o.mine.any, o.theirs.any, o.recorded.any
 	}
 	switch {
 	case mine && theirs:
 		return shared
 	case mine:
 		return own
-	case theirs:
+	case recorded:
 		return others
 	}
 	return users
@@ -92,7 +112,7 @@ func (o *owners) of(c tree.Change) owner {
 
 // ownersIn finds out who worked in the tree in the time of a turn, which ends now.
 func (r *Recorder) ownersIn(t *openTurn) (*owners, error) {
-	o := &owners{mine: newNamed(), theirs: newNamed()}
+	o := &owners{mine: newWork(), theirs: newWork(), recorded: newWork()}
 	told, err := r.readTold()
 	if err != nil {
 		return nil, err
@@ -103,22 +123,21 @@ func (r *Recorder) ownersIn(t *openTurn) (*owners, error) {
 	}
 	tools := map[string]bool{}
 	for _, l := range near.during(t, told) {
-		of, anything := &o.theirs, &o.theirsAny
+		near.heard(l)
 		switch {
 		case t.told(l):
-			of, anything = &o.mine, &o.mineAny
+			o.mine.tell(l)
 			if l.Tool != "" {
 				tools[l.Tool] = true
 			}
 		case near.inside(l):
-			of, anything = &o.mine, &o.mineAny
-		case near.around(l):
-			continue // this turn's work is a part of theirs, whatever they told
-		}
-		near.heard(l)
-		*anything = *anything || l.Any
-		for _, path := range l.Paths {
-			of.add(tree.Path(path))
+			o.mine.tell(l)
+		case near.around(l): // this turn's work is a part of theirs, whatever they told
+		case anyTold(near.others, l):
+			o.recorded.tell(l)
+			fallthrough
+		default:
+			o.theirs.tell(l)
 		}
 	}
 	o.tools = slices.Sorted(maps.Keys(tools))
@@ -128,11 +147,12 @@ func (r *Recorder) ownersIn(t *openTurn) (*owners, error) {
 			return nil, err
 		}
 		if !tells || t.Record.Turn.Continues != "" {
-			o.mineAny = true // nothing is ever told of this agent's tools, or nothing was noted of it since its turn was closed
+			o.mine.any = true // nothing is ever told of this agent's tools, or nothing was noted of it since its turn was closed
 		}
 	}
-	if !o.theirsAny {
-		o.theirsAny, err = r.anySilent(near, told)
+	if !o.recorded.any {
+		o.recorded.any, err = r.anySilent(near, told)
+		o.theirs.any = o.theirs.any || o.recorded.any
 	}
 	return o, err
 }
@@ -245,6 +265,7 @@ func (r *Recorder) turnsBeside(t *openTurn, o *owners) (*beside, error) {
 			}
 			for _, c := range changes {
 				o.theirs.add(c.Path)
+				o.recorded.add(c.Path)
 			}
 		}
 	}

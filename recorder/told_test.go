@@ -187,6 +187,37 @@ func TestUsersChanges(t *testing.T) {
 	a.requireSound()
 }
 
+// What a session did that has no turn, since its prompt was not recorded, is in no turn: it was done outside, and
+// shared where the turn's own tools have named it too.
+func TestWorkOfASessionWithoutATurn(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		tell                  func(a *agents, one, two TurnEvent)
+		mine, found, isShared bool
+	}{
+		{"it named the file", func(a *agents, _, two TurnEvent) { a.tool(two, "edit", "f") }, false, true, false},
+		{"it named the file, and the turn ran a command", func(a *agents, one, two TurnEvent) { a.tool(one, "shell"); a.tool(two, "edit", "f") }, false, true, false},
+		{"it ran a command", func(a *agents, one, two TurnEvent) { a.tool(one, "edit", "x"); a.tool(two, "shell") }, false, true, false},
+		{"both named the file", func(a *agents, one, two TurnEvent) { a.tool(one, "edit", "f"); a.tool(two, "edit", "f") }, true, false, true},
+		{"both ran commands", func(a *agents, one, two TurnEvent) { a.tool(one, "shell"); a.tool(two, "shell") }, true, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAgents(t)
+			a.write("f", "one\n")
+			one, two := event("a", 7), event("b", 8)
+			turn := a.prompt(one, "work").ID
+			c.tell(a, one, two)
+			a.write("f", "two\n")
+			require.Equal(t, turn, a.end(one).ID)
+			require.Equal(t, c.mine, slices.Contains(a.changed(turn), "f"))
+			require.Equal(t, c.found, slices.Contains(a.found(turn), "f"))
+			require.Equal(t, c.isShared, slices.Contains(a.sharedIn(turn), "f"))
+			require.Empty(t, a.found(a.checkpoint().ID))
+			a.requireSound()
+		})
+	}
+}
+
 // What a run that is no part of a turn changed in its time is the run's.
 func TestRunBesideATurn(t *testing.T) {
 	a := newAgents(t)

@@ -117,8 +117,9 @@ func (t *openTurn) isOf(e TurnEvent) bool {
 }
 
 // begunBy says whether a prompt is the one that the turn began with: the same agent sent
-// it twice, or has the hooks of two agents, or a proxy before it has told it already.
-func (r *Recorder) begunBy(t *openTurn, e TurnEvent) bool {
+// it twice, or has the hooks of two agents, or a proxy before it has told it already. Of one
+// agent it is another's in another session, and the next one once the turn's tools have worked.
+func (r *Recorder) begunBy(b ongoing, t *openTurn, e TurnEvent) bool {
 	if t.note.Proxied && !e.Proxied && r.descent(t.note.Agent) >= 0 && (sameProcess(t.note.Agent, e.Process) || t.ofSession(e)) {
 		return true // in other words than the editor's, perhaps
 	}
@@ -126,6 +127,9 @@ func (r *Recorder) begunBy(t *openTurn, e TurnEvent) bool {
 		return t.ofSession(e) && t.note.ID == clipID(e.Turn)
 	}
 	if !bytes.Equal(t.note.Prompt, sumOfPrompt(e)) {
+		return false
+	}
+	if t.Record.Actor.Agent == clipID(e.Agent) && (t.Record.Actor.Session != "" && e.Session != "" && !t.ofSession(e) || b.toolWorked(t)) {
 		return false
 	}
 	return sameProcess(t.note.Agent, e.Process) || r.descent(t.note.Agent) >= 0 || t.note.Agent.PID == 0 && t.ofSession(e)
@@ -233,7 +237,7 @@ func (r *Recorder) BeginTurn(ctx context.Context, e TurnEvent) (*history.Record,
 
 func (r *Recorder) beginTurn(ctx context.Context, x *writing, e TurnEvent) (*history.Record, error) {
 	for _, t := range x.ongoing.turns {
-		if r.begunBy(t, e) {
+		if r.begunBy(x.ongoing, t, e) {
 			return t.Record, nil
 		}
 	}

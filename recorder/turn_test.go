@@ -290,6 +290,43 @@ func TestTwoSessions(t *testing.T) {
 	}
 }
 
+// The same words in two sessions of one process are two prompts, and what each does is in its turn.
+func TestSameWordsInTwoSessions(t *testing.T) {
+	a := newAgents(t)
+	a.write("f", "one\n")
+	first, second := event("a", 7), event("b", 7)
+	one := a.prompt(first, "continue")
+	two := a.prompt(second, "continue")
+	require.NotEqual(t, one.ID, two.ID)
+	require.Equal(t, one.ID, a.prompt(first, "continue").ID, "told twice")
+	a.tool(second, "edit", "g")
+	a.write("g", "made\n")
+	require.Equal(t, two.ID, a.end(second).ID)
+	require.Equal(t, one.ID, a.end(first).ID)
+	require.Equal(t, []tree.Path{"g"}, a.changed(two.ID))
+	a.requireSound()
+}
+
+// A prompt in the same words once the turn's tools have worked is the next one: what the agent did for the first was
+// interrupted, and what is edited by hand between the two is nobody's turn.
+func TestSameWordsAfterAnInterrupt(t *testing.T) {
+	a := newAgents(t)
+	a.write("f", "one\n")
+	e := event("s", 7)
+	one := a.prompt(e, "continue")
+	require.Equal(t, one.ID, a.prompt(e, "continue").ID, "told twice")
+	a.tool(e, "shell")
+	a.write("f", "two\n")
+	two := a.prompt(e, "continue")
+	require.NotEqual(t, one.ID, two.ID)
+	require.Equal(t, []tree.Path{"f"}, a.changed(one.ID))
+	other := e // it has the hooks of two agents
+	other.Agent = "claude"
+	a.tool(e, "shell")
+	require.Equal(t, two.ID, a.prompt(other, "continue").ID)
+	a.requireSound()
+}
+
 // A turn inside a run ends with it and goes back with it; a run inside a turn, and
 // another agent's turn, are inside it.
 func TestTurnsAndRuns(t *testing.T) {
