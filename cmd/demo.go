@@ -98,9 +98,12 @@ func (s *session) demoStep(env Env, at time.Time, dir string, step demoStep) err
 }
 
 // writeDemo writes the project that was embedded. Its go.mod has another name there: of its own it
-// would keep the directory out.
+// would keep the directory out. It is a project from the beginning, lest one above it is taken for its root.
 func writeDemo(root string) error {
 	const from = "testdata/demo"
+	if err := os.MkdirAll(filepath.Join(root, ".decree"), 0o755); err != nil {
+		return err
+	}
 	return fs.WalkDir(demoProject, from, func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -13,7 +13,10 @@ import (
 
 // TestDemo: the demo has all that the pages show, and leaves nothing behind.
 func TestDemo(t *testing.T) {
-	tmp := t.TempDir()
+	project := t.TempDir() // its temporary directory is in it
+	tmp := filepath.Join(project, "tmp")
+	require.NoError(t, os.Mkdir(tmp, 0o755))
+	require.NoError(t, os.Mkdir(filepath.Join(project, ".git"), 0o755))
 	c := exec.Command(testBinary(t), "serve", "--demo")
 	c.Dir, c.Env = tmp, append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp)
 	s := serve(t, c)
@@ -30,6 +33,7 @@ func TestDemo(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(tmp, "decree-demo-*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+	require.NoDirExists(t, filepath.Join(project, ".decree"), "the demo is a project of its own, wherever it lies")
 }
 
 // testBinary is this test as the command decree.
