@@ -299,7 +299,7 @@ func sawDrafts(list []recorder.Discarded) string {
 	return short(h)
 }
 
-// sawOf says in short what a plan saw at its paths and makes of them.
+// sawOf says in short what a plan saw at its paths, makes of them, and warns of.
 func sawOf(p *plan.Plan) string {
 	if p == nil {
 		return ""
@@ -307,6 +307,9 @@ func sawOf(p *plan.Plan) string {
 	h := sha256.New()
 	for _, it := range p.Items {
 		fmt.Fprintf(h, "%q %+v %+v %s\n", it.Path, it.From, it.To, it.Verdict)
+	}
+	for _, warning := range p.Warnings {
+		fmt.Fprintf(h, "%q\n", warning)
 	}
 	return short(h)
 }

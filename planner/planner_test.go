@@ -352,6 +352,28 @@ func TestStale(t *testing.T) {
 	assert.Equal(t, project.NotFound, project.KindOf(err), "the newest is another now, which has no such path: %v", err)
 }
 
+// A warning that was not shown makes a plan stale: what a publish gives up with the draft's layer, and what somebody
+// writes to meanwhile.
+func TestStaleByAWarning(t *testing.T) {
+	b := newBench(t)
+	b.put(".decree/config.yml", "capture: {max_file: 10000}\n")
+	b.scene()
+	id := b.run(work, true)
+	p := b.plan(Request{Operation: publish, Ref: id})
+	b.use(func(rec *recorder.Recorder) error {
+		_, err := rec.Enter(t.Context(), recorder.EnterOptions{Ref: id, Dir: b.root, Args: []string{"/bin/sh", "-ec", "head -c 20000 /dev/zero >large"}})
+		return err
+	})
+	start := b.state()
+	var stale *StaleError
+	_, err := b.Perform(t.Context(), p.ID)
+	require.ErrorAs(t, err, &stale)
+	assert.Contains(t, strings.Join(stale.New.Notes, "\n"), "the only place that has what could not be recorded (large)")
+	assert.Equal(t, start, b.state())
+	b.perform(stale.New.ID)
+	assert.NotEqual(t, start, b.state())
+}
+
 // A conflict says so, and has the plan that merges, whose hunks can be marked.
 func TestConflictOffersMerge(t *testing.T) {
 	b := newBench(t)
