@@ -11,6 +11,7 @@ import (
 
 	"decree/disk"
 	"decree/mcpserver"
+	"decree/project"
 	"decree/recorder"
 )
 
@@ -37,6 +38,7 @@ Answers are bounded, with a cursor for more, and have the same JSON objects that
 }
 
 func (s *session) mcp(ctx context.Context, allowWrite bool) error {
+	s.stay()
 	server, done := mcpserver.New(mcpserver.Options{
 		Read: s.readForServer, Change: s.changeForServer, Resolve: s.pointForServer, AllowWrite: allowWrite, Version: Version(),
 	})
@@ -45,6 +47,14 @@ func (s *session) mcp(ctx context.Context, allowWrite bool) error {
 		err = nil
 	}
 	return errors.Join(err, done())
+}
+
+// stay has all that the session opens from now on be of the project that it is in now, whatever becomes of the directory
+// that it was started in.
+func (s *session) stay() {
+	if root, _, err := project.FindRoot(disk.OS, s.where()); err == nil && project.Marked(disk.OS, root) {
+		s.global.root = root
+	}
 }
 
 // keptOpen leaves a stream open for who has it.

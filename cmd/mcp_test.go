@@ -43,3 +43,25 @@ func TestMCP(t *testing.T) {
 	assert.Contains(t, call("plan", map[string]any{"operation": "restore", "ref": "last"}), `"dry_run": true`)
 	require.NoError(t, client.Close(), "it ends with its input, and well")
 }
+
+// A server stays at the tree that it looks at: also when the directory that it was started in is gone, or is a
+// project of its own by now.
+func TestServersStayAtTheirTree(t *testing.T) {
+	env := hookBench(t)
+	root, err := filepath.EvalSymlinks(env.Cwd)
+	require.NoError(t, err)
+	env.Cwd = filepath.Join(root, "gen")
+	require.NoError(t, os.Mkdir(env.Cwd, 0o755))
+	s := &session{env: env}
+	s.stay()
+	changes := func(where string) {
+		rec, err := s.changeForServer(t.Context(), true)
+		require.NoError(t, err)
+		require.Equal(t, root, rec.Project().Root, where)
+		require.NoError(t, rec.Close())
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(env.Cwd, ".git"), 0o755))
+	changes("it is a project of its own by now")
+	require.NoError(t, os.RemoveAll(env.Cwd))
+	changes("it is gone")
+}

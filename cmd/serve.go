@@ -73,6 +73,7 @@ func (s *session) serve(ctx context.Context, o serveOptions) (err error) {
 		}
 		defer done()
 	}
+	s.stay()
 	limitServedHeap()
 	l, err := web.Listen(o.addr, certificate != nil)
 	if err != nil {

@@ -42,6 +42,7 @@ func (s *session) ui(ctx context.Context, plainly bool) error {
 	if !plainly && (!isTerminal(s.env.Stdin) || !isTerminal(s.env.Stdout)) {
 		return usagef("there is no terminal to draw on").Hintf("'decree ui --plain' reads answers from stdin, 'decree log' lists the records")
 	}
+	s.stay()
 	rec, err := s.forReading()
 	if err != nil {
 		return err
