@@ -290,12 +290,35 @@ func (h *hooked) recorder(ctx context.Context) (*recorder.Recorder, error) {
 	})
 }
 
+// awaitOthers waits while another may be recording the tree for the first time, and says whether it is recorded, or else
+// whether the other is still at it.
+func (h *hooked) awaitOthers(ctx context.Context) (recorded, others bool) {
+	const pause = 5 * time.Millisecond
+	for ; h.project != nil; time.Sleep(pause) {
+		if history.HasRecords(&h.project.Site) {
+			return true, false
+		}
+		if by := h.project.Holder(); by.Run != "" || !by.Working(h.s.env.Host) { // that of a run works with the lock free
+			return false, false
+		}
+		if ctx.Err() != nil {
+			return false, true
+		}
+	}
+	return false, false
+}
+
 // firstCapture sees to it that the tree has been recorded once. That of a large tree takes
 // longer than an agent waits: then it goes on in the background, and this event, whose tree nobody
-// knows any more by then, is not recorded. False: there is nothing left to do.
+// knows any more by then, is not recorded. One that is under way already is waited for, and no other
+// is begun. False: there is nothing left to do.
 func (h *hooked) firstCapture(ctx context.Context) (bool, error) {
-	if h.project != nil && history.HasRecords(&h.project.Site) {
+	goesOn := errors.New("the tree is being recorded for the first time, which goes on in the background; turns are recorded once that is done")
+	switch recorded, others := h.awaitOthers(ctx); {
+	case recorded:
 		return true, nil
+	case others:
+		return false, goesOn
 	}
 	s := h.s
 	program, err := os.Executable()
@@ -315,7 +338,7 @@ func (h *hooked) firstCapture(ctx context.Context) (bool, error) {
 			err = fmt.Errorf("the tree is not recorded (%w); 'decree checkpoint' says why", err)
 		}
 	case <-ctx.Done():
-		err = errors.New("the tree is being recorded for the first time, which goes on in the background; turns are recorded once that is done")
+		err = goesOn
 	}
 	if h.project == nil {
 		h.project, _ = project.Open(disk.OS, h.where, false) // for its log
@@ -374,22 +397,20 @@ func firstWord(name string) string {
 const forPrompt = 500 * time.Millisecond
 
 // awaitPrompt waits, before a tool works, for the capture of its prompt, which some agents do
-// not wait for themselves. The first one of a tree makes the project.
+// not wait for themselves. The first one of a tree makes the project. The prompt of an agent that
+// does is recorded by now, or never: whoever else is at work is not waited for.
 func (h *hooked) awaitPrompt(ctx context.Context) {
 	const pause = 5 * time.Millisecond
-	var patience time.Duration
-	if !agent.Awaits(h.event.Agent) {
-		patience = forPrompt
-	}
-	for until := time.Now().Add(patience); ctx.Err() == nil; time.Sleep(pause) {
+	waits := !agent.Awaits(h.event.Agent)
+	for until := time.Now().Add(forPrompt); ctx.Err() == nil; time.Sleep(pause) {
 		if h.project == nil {
 			h.project, _ = project.Open(disk.OS, h.where, false) // it is on its way, perhaps
 		}
 		switch p := h.project; {
-		case p != nil && p.HasOpen():
+		case !waits, p != nil && p.HasOpen():
 			return
 		case p != nil && p.Holder().Working(h.s.env.Host):
-			until = time.Now().Add(patience)
+			until = time.Now().Add(forPrompt)
 		case time.Now().After(until):
 			return
 		}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -10,6 +11,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/agent"
+	"decree/disk"
+	"decree/project"
 )
 
 // startHook calls a hook and does not wait for it. What it prints on stderr is in said.
@@ -57,6 +62,16 @@ func TestFirstCaptureInTheBackground(t *testing.T) {
 	require.Contains(t, said, "goes on in the background")
 	require.Equal(t, 1, strings.Count(said, "\n"))
 	require.Empty(t, p.hook("codex", "PostToolUse", `{"session_id":"s","tool_name":"Bash"}`))
+	captures := func() int {
+		out, err := exec.Command("ps", "-eo", "args").Output()
+		require.NoError(t, err)
+		return strings.Count(string(out), "-C "+p.root+" -q checkpoint")
+	}
+	require.Equal(t, 1, captures())
+	noteHolder(t, name)
+	said = p.hook("codex", "UserPromptSubmit", `{"session_id":"s","prompt":"one more"}`)
+	require.Contains(t, said, "goes on in the background")
+	require.Equal(t, 1, captures(), "it is under way already")
 	_, out := p.decree("turns")
 	require.Contains(t, out, "turns are recorded once that is done")
 	require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_UN))
@@ -73,6 +88,47 @@ func TestFirstCaptureInTheBackground(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(p.root, "f"))
 	require.NoError(t, err)
 	require.Equal(t, "one\n", string(data))
+}
+
+// noteHolder notes that this process holds a lock, as who takes it does.
+func noteHolder(t *testing.T, lock string) {
+	t.Helper()
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	data, err := json.Marshal(project.Holder{PID: os.Getpid(), Host: host})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(lock+".json", data, 0o600))
+}
+
+// askedFor is a context that says it has ended when it is asked the n-th time.
+type askedFor struct {
+	context.Context
+	left int
+}
+
+func (a *askedFor) Err() error {
+	if a.left--; a.left > 0 {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// TestToolsWaitForNoOther: while another holds the lock and no record is open, a tool of an agent that waits for its
+// prompt's hook does not wait for the other; one of an agent that does not, waits.
+func TestToolsWaitForNoOther(t *testing.T) {
+	env := hookBench(t)
+	env.Host, _ = os.Hostname()
+	s := &session{env: env}
+	p, err := project.Open(disk.OS, s.where(), false)
+	require.NoError(t, err)
+	defer p.Close()
+	noteHolder(t, filepath.Join(p.StorePath, "lock"))
+	require.True(t, p.Holder().Working(env.Host))
+	for name, looks := range map[string]int{"codex": 1, "cline": 3} {
+		h, ctx := &hooked{s: s, where: s.where(), project: p, event: agent.Event{Agent: name}}, &askedFor{Context: t.Context(), left: 3}
+		h.awaitPrompt(ctx)
+		require.Equal(t, looks, 3-ctx.left, name)
+	}
 }
 
 // TestDeadlineBeforeTheProject: the config counts also where nothing is recorded yet.
