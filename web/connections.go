@@ -26,7 +26,7 @@ func Listen(address string, certified bool) (net.Listener, error) {
 }
 
 // connections bounds how many there are. Where one is too many, the one goes that has waited longest
-// for the whole of a request, so that who keeps a thousand of them open, or begins requests that he
+// for a request of who may ask, so that who keeps a thousand of them open, or begins requests that he
 // never ends, shuts nobody out.
 type connections struct {
 	mu      sync.Mutex
@@ -41,7 +41,7 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connection{}, conn)
 }
 
-// works says that a request has arrived whole.
+// works says that a request has come from who may ask.
 func (c *connections) works(r *http.Request) {
 	conn, _ := r.Context().Value(connection{}).(net.Conn)
 	c.mu.Lock()

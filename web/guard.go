@@ -39,11 +39,14 @@ func (s *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	} {
 		w.Header().Set(name, value)
 	}
-	s.held.works(r)
 	status, why := s.guard(r)
+	if status == 0 {
+		s.held.works(r)
+	} else { // the connection can be given up for another one: perhaps the body never comes
+		w.Header().Set("Connection", "close")
+	}
 	if status == http.StatusRequestEntityTooLarge {
-		w.Header().Set("Connection", "close") // what is left of the body is not read
-		if r.Header.Get("Expect") == "" {     // who still writes when the connection is closed may miss the answer
+		if r.Header.Get("Expect") == "" { // who still writes when the connection is closed may miss the answer
 			_, _ = io.CopyN(io.Discard, r.Body, 8*maxBody)
 		}
 	}

@@ -4,6 +4,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -455,6 +456,18 @@ func TestManyAndSlowConnections(t *testing.T) {
 	}
 	status, _ := b.get(b.base("/"))
 	require.Equal(t, http.StatusOK, status)
+	for _, path := range []string{"/", b.server.path + "/checkpoint", "/?token=none"} {
+		for _, size := range []int{100_000, 4 << 20} { // a head alone, by one who has no cookie
+			for range maxConnections {
+				c, err := net.Dial("tcp", b.host)
+				require.NoError(t, err)
+				held = append(held, c)
+				_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", path, b.host, size)
+			}
+			status, _ := b.get(b.base("/"))
+			require.Equal(t, http.StatusOK, status, path)
+		}
+	}
 	b.server.held.mu.Lock()
 	require.LessOrEqual(t, len(b.server.held.waiting)+len(b.server.held.working), maxConnections)
 	b.server.held.mu.Unlock()
