@@ -35,6 +35,8 @@ func (p *Place) confirm(ctx context.Context, why error) error {
 	if errors.As(why, new(*newerError)) {
 		return p.broken(why, "")
 	}
+	key, _, _ := p.Target.Read(ctx, p.At(KeyFile), 1<<20)
+	p.sealed = key != nil
 	m, from, err := p.copied(ctx)
 	switch {
 	case err != nil && (why != nil || !target.AboutKey(err)):
@@ -181,10 +183,11 @@ func (p *Place) inZip(ctx context.Context, generation string) (*Manifest, error)
 	return z.manifest()
 }
 
-// hasCurrent says whether the target has a current/; in another each generation, also the newest, has a zip.
+// hasCurrent says whether the target has a current/; in another each generation, also the newest, has a zip. What is encrypted has none, also
+// where nothing is encrypted anew, as on a machine that only restores.
 func (p *Place) hasCurrent() bool {
 	_, shelf := p.Target.(target.Shelf)
-	return shelf
+	return shelf && !p.sealed
 }
 
 // disagreed is the error of a manifest.json that is not agreed.

@@ -34,8 +34,9 @@ func (r Remembered) used() bool { return r.Generation != "" || r.Failed != nil }
 
 // Alarm is what every command says, in one line, of backups that are not as they should be; "" where they
 // are, or nobody wants any. It asks the store alone. The target that the config names, as OpenOptions.Place has it, comes first:
-// what --to has made elsewhere, one time, does not make its backups newer. Then comes a target whose proof failed, and where
-// the config's has never been used the one that has the newest generation.
+// what --to has made elsewhere, one time, does not make its backups newer. Then comes a target whose proof failed, not longer ago than a
+// proof is good for: a stick that was thrown away gets no other one. Where the config's has never been used it is the one that has the
+// newest generation.
 func Alarm(store disk.Dir, c *project.Config, configured string, now time.Time) string {
 	m := ReadMemory(store)
 	own := m.Targets[configured]
@@ -46,7 +47,7 @@ func Alarm(store disk.Dir, c *project.Config, configured string, now time.Time) 
 		}
 	}
 	for _, at := range slices.Sorted(maps.Keys(m.Targets)) {
-		if r := m.Targets[at]; r.used() && r.red() {
+		if r := m.Targets[at]; r.used() && r.red() && (at == configured || now.Sub(r.Proof.At) <= goodFor(c.Backup)) {
 			return m.alarm(at, configured, c, now)
 		}
 	}
@@ -155,5 +156,8 @@ func RememberFailure(store disk.Dir, target string, now time.Time, err error) er
 
 // wholeDue says whether the whole is to be proven again.
 func (r Remembered) wholeDue(b project.Backup, now time.Time) bool {
-	return now.Sub(r.Whole) > cmp.Or(b.Drill, 30*day) || r.red()
+	return now.Sub(r.Whole) > goodFor(b) || r.red()
 }
+
+// goodFor is how old the newest proof may be.
+func goodFor(b project.Backup) time.Duration { return cmp.Or(b.Drill, 30*day) }

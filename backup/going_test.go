@@ -127,6 +127,7 @@ func TestAPruneDuringABackup(t *testing.T) {
 	})
 	require.True(t, pruned)
 	require.ErrorIs(t, err, target.ErrConflict)
+	require.ErrorContains(t, err, "its generation stands, and this one may stand before it", "where nobody can lock a place")
 	w.generations("after the refusal")
 	made, err := w.bucketBackup()
 	require.NoError(t, err)

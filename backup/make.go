@@ -219,7 +219,7 @@ func Missing(store disk.Dir, target string) error {
 	if known.Generation == "" {
 		return err
 	}
-	return refused("mount the disk that belongs there; or, if it was emptied on purpose, remove "+path.Join(store.Path(), memoryFile),
+	return refused("mount the disk that belongs there; or, if it was emptied on purpose, "+giveUp(store, target),
 		"%s held backups of this project, the newest of %s, and has none now: another disk may be missing from its place", target, known.Generation)
 }
 
@@ -559,6 +559,8 @@ func (mk *making) notMade(err error) error {
 		advice = "free some space on that disk, or name another target with backup.to; 'decree backup prune' frees little at once: contents that no generation names any more go a day later"
 	case project.HintOf(err) != "":
 		advice = project.HintOf(err)
+	case strange(err):
+		advice = strangeNext
 	}
 	return &project.Error{Kind: project.KindOf(err), Msg: mk.o.Target.String(), Err: err, State: state, Advice: advice}
 }

@@ -3,6 +3,7 @@ package backup
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -146,6 +147,11 @@ func underMemoryLock(store disk.Dir, change func() error) error {
 	}
 	defer func() { _ = unlock() }()
 	return change()
+}
+
+// giveUp is what to do about a target that is to be remembered no longer. All others are.
+func giveUp(store disk.Dir, target string) string {
+	return fmt.Sprintf("take %q out of \"targets\" in %s", target, path.Join(store.Path(), memoryFile))
 }
 
 // awaitLock locks a directory that others lock for moments alone.

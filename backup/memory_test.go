@@ -45,6 +45,8 @@ func TestAMemoryThatCannotBeReadNow(t *testing.T) {
 	require.ErrorIs(t, Remember(broken, "/other", func(*Remembered) {}), syscall.EIO)
 	require.ErrorIs(t, Missing(broken, "/mnt"), syscall.EIO)
 	require.ErrorContains(t, Missing(store, "/mnt"), "held backups of this project")
+	require.Equal(t, `mount the disk that belongs there; or, if it was emptied on purpose, take "/mnt" out of "targets" in /store/backup.json`, project.HintOf(Missing(store, "/mnt")),
+		"what is known of other targets stays")
 }
 
 // TestTwoSpellingsOfATarget are one: what is known by each of them is known of it, as an earlier decree has remembered them apart.

@@ -41,6 +41,7 @@ type Place struct {
 	Damage string
 	had    []string
 	passed []string                  // newer generations, of whose zips that copy could not be read
+	sealed bool                      // it is encrypted, as far as that was asked
 	note   func(sum tree.Hash) error // is called before a manifest.json of that hash is written; nil: nobody
 }
 
@@ -152,7 +153,11 @@ func (p *Place) broken(err error, advice string) error {
 	return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s/%s", p.Target, p.Name), Err: err, State: project.Unchanged, Advice: advice}
 }
 
+// about is an error of reading one of the place's files.
 func (p *Place) about(name string, err error) error {
+	if strange(err) {
+		return &project.Error{Kind: project.Failed, Msg: p.spelled(name) + " is no regular file, and no link in a target is followed", Err: err, State: project.Unchanged, Advice: strangeNext}
+	}
 	if strings.HasPrefix(err.Error(), p.At(name)+": ") { // as the target says it
 		return fmt.Errorf("%s: %w", p.Target, err)
 	}
@@ -172,8 +177,11 @@ func (p *Place) commit(ctx context.Context, m *Manifest) error {
 	}
 	version, err := p.Target.Swap(ctx, p.At(ManifestFile), data, p.version)
 	if errors.Is(err, target.ErrConflict) {
-		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s: another machine or command was faster", p.Target), Err: err,
-			State: "its generation stands, this one was not made", Advice: "run 'decree backup' again"}
+		state, advice := "its generation stands, this one was not made", "run 'decree backup' again"
+		if _, alone := p.Target.(target.Locker); !alone { // it may have been faster than the answer to us
+			state, advice = "its generation stands, and this one may stand before it", "'decree backup list' says whether it does; else run 'decree backup' again"
+		}
+		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s: another machine or command was faster", p.Target), Err: err, State: state, Advice: advice}
 	}
 	if err != nil {
 		return p.about(ManifestFile, err)

@@ -44,8 +44,16 @@ func (p Proof) Result() string {
 
 // isDamage says whether an error of reading is that bytes are missing or are others.
 func isDamage(err error) bool {
-	return otherBytes(err) || err != nil && (errors.Is(err, disk.ErrNotRegular) || disk.OtherKind(err))
+	return otherBytes(err) || strange(err)
 }
+
+// strange says whether an error is that a link, a directory or the like stands where a file belongs, or a file where a directory does.
+func strange(err error) bool {
+	return err != nil && (errors.Is(err, disk.ErrNotRegular) || disk.OtherKind(err))
+}
+
+// strangeNext is what to do about that.
+const strangeNext = "put what belongs there in the place of what stands there; or, if that is lost, move it away, and the next command says what is missing"
 
 // otherBytes says whether an error is that a file is missing, or is not the one that is meant. Of a line that is cut, or a command that
 // is ended, nothing is known but that the bytes did not come.

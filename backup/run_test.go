@@ -91,6 +91,7 @@ func TestTheAlarmOfSeveralTargets(t *testing.T) {
 		"the config's was never used":            {"/disk", map[string]Remembered{"/stick": made(14, true)}, old + " --to /stick' says more"},
 		"the config's has what was replaced":     {"/disk", map[string]Remembered{"/disk": {Generations: []string{"pre-restore-1"}}, "/stick": made(1, true)}, ""},
 		"the proof of another failed":            {"/disk", map[string]Remembered{"/disk": made(1, true), "/a stick": made(3, false)}, "the newest proof of the backup failed"},
+		"the proof of another failed long ago":   {"/disk", map[string]Remembered{"/disk": made(1, true), "/stick": made(31, false)}, ""},
 		"none is configured, and one is old":     {"", map[string]Remembered{"/disk": made(14, true), "/stick": made(0, true)}, ""},
 		"none is configured, and all are old":    {"", map[string]Remembered{"/disk": made(28, true), "/stick": made(14, true)}, old + " --to /stick' says more"},
 		"none is configured, and a proof failed": {"", map[string]Remembered{"/disk": made(14, false), "/stick": made(0, true)}, "the newest proof of the backup failed"},

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"decree/backup/target"
 	"decree/disk"
 	"decree/project"
+	"decree/tree"
 )
 
 // sealedTo opens an encrypted directory of a project with this store, with recipients alone.
@@ -63,4 +65,26 @@ func TestADamagedMemoryOfKeysSaysTheWayOut(t *testing.T) {
 	_, err = tg.Swap(t.Context(), "p/manifest.json", []byte("{}"), "")
 	require.ErrorContains(t, err, filepath.Join(store.Path(), keysFile))
 	require.True(t, strings.HasPrefix(project.HintOf(err), "remove it: with backup.identity"), "%v", err)
+}
+
+// TestAnEncryptedDirectoryHasNoCurrent also for who reads it alone: what is said of a lost manifest.json names archives, where copies of it
+// are.
+func TestAnEncryptedDirectoryHasNoCurrent(t *testing.T) {
+	id, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	at, file := filepath.Join(dir, "to"), filepath.Join(dir, "identity")
+	require.NoError(t, os.WriteFile(file, []byte(id.String()), 0o600))
+	writes := sealedTo(t, at, id.Recipient().String(), nil)
+	for name, text := range map[string]string{"p/manifest.json": "lost", "p/decree-backup.json": string(Marker{Version: 1, Project: strings.Repeat("a", 32), Manifest: tree.Sum(nil)}.Encode())} {
+		_, err = writes.Swap(t.Context(), name, []byte(text), "")
+		require.NoError(t, err)
+	}
+	reads, err := Open(t.Context(), OpenOptions{To: at, Disk: disk.OS, Config: project.Backup{Identity: file}})
+	require.NoError(t, err)
+	defer reads.Close()
+	_, is := reads.(target.Shelf)
+	require.True(t, is)
+	_, err = One(t.Context(), reads, "p")
+	require.Contains(t, project.HintOf(err), "no generation there has a copy of it that can be read, in "+at+"/p/archives:", "%v", err)
 }

@@ -110,6 +110,9 @@ func Unreached(site *project.Site, target, name string, why error, now time.Time
 		s.problem("%v", why)
 	}
 	s.judge(known, site, now)
+	if why != nil && known.red() {
+		s.problem("where this target was given up, %s: until then commands tell of that proof, for as long as one is good", giveUp(site.Store, target))
+	}
 	return s
 }
 
