@@ -178,6 +178,9 @@ func gitEntries(size int, text []byte) (out []string) {
 	}
 }
 
+// promisor is what the file is called beside a pack of a partial clone.
+const promisor = ".promisor"
+
 // gitReach looks whether all is there that the refs of a layer name, where the machine has gone
 // down since: git has written objects before refs, but not every disk in this order.
 type gitReach struct {
@@ -185,6 +188,8 @@ type gitReach struct {
 	layer *layer.Layer
 	work  *gitWork
 	packs []disk.File // the indexes of packs, of the tree and of the layer
+	// promised: objects that are missing can be had from where the repository was cloned from.
+	promised bool
 }
 
 // checkReach says what is missing of what the refs of a layer name that may be torn.
@@ -202,7 +207,7 @@ func (r *Recorder) checkReach(l *layer.Layer, work *gitWork) error {
 	if alternates, err := reach.inTree("objects/info/alternates"); alternates || err != nil {
 		return err // objects lie in other repositories too
 	}
-	if err := reach.openPacks(); err != nil {
+	if err := reach.openPacks(); err != nil || reach.promised {
 		return err
 	}
 	return reach.walk()
@@ -231,7 +236,8 @@ func (g *gitReach) walk() error {
 	return nil
 }
 
-// links are those of an object that the layer has as a file of its own. One that the tree has,
+// links are those of an object that the layer has as a file of its own, or the tree has from since the layer was
+// made: a publish that died may have brought it before what it names. Another one that the tree has,
 // or a pack, is there with all that it names.
 func (g *gitReach) links(id string) ([]string, error) {
 	name := "objects/" + id[:2] + "/" + id[2:]
@@ -244,8 +250,8 @@ func (g *gitReach) links(id string) ([]string, error) {
 		text, err := readGitObject(id, f, mostOfGit)
 		return gitLinks(id, text), err
 	}
-	if has, err := g.inTree(name); has || err != nil {
-		return nil, err
+	if has, links, err := g.linksInTree(id, name); has || err != nil {
+		return links, err
 	}
 	raw, err := hex.DecodeString(id)
 	if err != nil {
@@ -257,6 +263,35 @@ func (g *gitReach) links(id string) ([]string, error) {
 		}
 	}
 	return nil, errGitMissing
+}
+
+// linksInTree are links where the tree's .git has the object as a file.
+func (g *gitReach) linksInTree(id, name string) (has bool, links []string, err error) {
+	p, err := placeOf(g.live, name, false)
+	if isMissing(err) {
+		return false, nil, nil
+	}
+	if err != nil {
+		return false, nil, err
+	}
+	defer p.close()
+	st, err := p.Stat(p.base)
+	if isMissing(err) {
+		return false, nil, nil
+	}
+	if err != nil {
+		return false, nil, err
+	}
+	if old, err := g.layer.Old(st); old || err != nil {
+		return true, nil, err
+	}
+	f, err := p.Open(p.base)
+	if err != nil {
+		return true, nil, err
+	}
+	defer f.Close()
+	text, err := readGitObject(id, f, mostOfGit)
+	return true, gitLinks(id, text), err
 }
 
 // inTree says whether the tree's .git has a file.
@@ -275,6 +310,7 @@ func (g *gitReach) inTree(name string) (bool, error) {
 // openPacks opens the indexes of all packs.
 func (g *gitReach) openPacks() error {
 	for name := range g.work.objects {
+		g.promised = g.promised || path.Ext(name) == promisor
 		if path.Ext(name) == ".idx" {
 			f, err := g.layer.OpenGit(name)
 			if err != nil {
@@ -293,6 +329,7 @@ func (g *gitReach) openPacks() error {
 	defer dir.Close()
 	list, err := dir.List()
 	for _, e := range list {
+		g.promised = g.promised || path.Ext(e.Name) == promisor
 		if path.Ext(e.Name) != ".idx" {
 			continue
 		}

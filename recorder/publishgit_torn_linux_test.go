@@ -84,3 +84,27 @@ func TestPublishGitAfterAnotherBoot(t *testing.T) {
 	assert.Equal(t, "first", b.git("log", "--format=%s", "old"))
 	assert.Empty(t, b.git("fsck", "--full", "--strict"))
 }
+
+// TestPublishGitTornOnItsWay: an object of the tree that a publish has brought in another boot, and which died before it
+// brought what that names, does not hide that the layer has lost it since.
+func TestPublishGitTornOnItsWay(t *testing.T) {
+	b := commitBench(t, IsolatedOptions{Copy: true})
+	top := filepath.Join(b.layerDir(), "tree")
+	b.sh(top, "o=objects/$(git rev-parse new | sed 's,^..,&/,'); mkdir -p "+b.root+"/.git/$(dirname $o); cp .git/$o "+b.root+"/.git/$o; rm $(git rev-parse new:b | sed 's,^..,.git/objects/&/,')")
+	b.otherBoot()
+	r := b.open()
+	_, err := r.Publish(context.Background(), PublishOptions{WithGit: true})
+	require.NoError(t, r.Close())
+	require.ErrorIs(t, err, errGitMissing)
+	assert.Equal(t, "first", b.git("log", "--format=%s"))
+}
+
+// TestPublishGitPartialClone: an object that a partial clone lacks by right is not missed after another boot.
+func TestPublishGitPartialClone(t *testing.T) {
+	b := commitBench(t, IsolatedOptions{Copy: true})
+	b.sh(filepath.Join(b.layerDir(), "tree"), "rm $(git rev-parse new:b | sed 's,^..,.git/objects/&/,')")
+	b.sh(b.root, "git repack -q -a -d; for p in .git/objects/pack/*.pack; do : >${p%.pack}.promisor; done")
+	b.otherBoot()
+	b.publishGit()
+	assert.Equal(t, "refs/heads/new", b.git("symbolic-ref", "HEAD"))
+}
