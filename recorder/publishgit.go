@@ -108,11 +108,18 @@ func (r *Recorder) gitWorkOf(ctx context.Context, l *layer.Layer) (*gitWork, err
 	if err := l.GitChanges(ctx, g.visit); err != nil {
 		return nil, err
 	}
-	if err := g.refs(); err != nil {
+	err = g.refs()
+	if errors.Is(err, errNoGit) {
+		return &gitWork{kept: append(work.kept, gitDir)}, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	return g.work, nil
 }
+
+// errNoGit is about a layer without a HEAD: its .git is no repository, and what that lacks was not deleted one by one.
+var errNoGit = errors.New("there is no HEAD")
 
 // gitReader reads a layer's .git beside the live one.
 type gitReader struct {
@@ -244,7 +251,7 @@ func (g *gitReader) ref(name string) error {
 		return nil
 	}
 	if is == "" && name == "HEAD" {
-		return nil // without one there is no repository
+		return errNoGit
 	}
 	if is != "" && !gitValue.MatchString(is) {
 		return gitTorn(name)
@@ -428,7 +435,11 @@ func (g *gitWork) conflict(rec *history.Record) error {
 func (g *gitWork) names() string {
 	var names []string
 	for _, ref := range g.refs {
-		names = append(names, ref.name)
+		name := ref.name
+		if ref.is == "" {
+			name += " (deleted)"
+		}
+		names = append(names, name)
 	}
 	return some(names)
 }

@@ -52,6 +52,7 @@ func TestPublishGitKeepsTheLayer(t *testing.T) {
 		"a commit in a nested one":      {repo + "mkdir n; cd n; " + repo, "cd n; echo b >b; git add b; " + commitAs + "x", ": n/.git;"},
 		"a commit in a submodule":       {repo + "mkdir .git/modules; git init -q --separate-git-dir .git/modules/m m; echo 'gitdir: ../.git/modules/m' >m/.git", "cd m; echo b >b; git add b; " + commitAs + "x", ": .git/modules;"},
 		"large files":                   {repo, "echo b >b; mkdir -p .git/lfs/objects; echo x >.git/lfs/objects/x", ": .git/lfs;"},
+		"no repository":                 {repo, "echo b >b; rm -r .git", ": .git;"},
 		"a reftable":                    {repo, "echo b >b; mkdir .git/reftable; echo x >.git/reftable/tables.list", ": .git/reftable;"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,6 +65,7 @@ func TestPublishGitKeepsTheLayer(t *testing.T) {
 					return r.Publish(context.Background(), PublishOptions{WithGit: withGit})
 				})
 				assert.Contains(t, strings.Join(res.Notes, "\n"), c.named)
+				assert.NotContains(t, strings.Join(res.Notes, "\n"), "refs/")
 				require.True(t, b.waits())
 				require.NotEmpty(t, b.layerDir())
 			}
