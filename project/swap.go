@@ -317,8 +317,8 @@ func (p *Project) swapDecree(plan swapPlan) error {
 	return moveAll(fresh, p.Decree, old, plan.Decree)
 }
 
-// keepEdited keeps what a person has written since the swap began, as after the death of the process that made it, and
-// what was there otherwise goes: a message waits in the inbox that is there now, anything else lies in .decree/aside.
+// keepEdited keeps what a person has written since the swap began, as after the death of the process that made it, and what
+// the archive of what was here cannot hold; what was there otherwise goes: a message waits in the inbox that is there now, anything else lies in .decree/aside.
 func (p *Project) keepEdited(plan swapPlan) error {
 	in, err := disk.OpenPath(p.Decree, path.Join("tmp", plan.Tmp))
 	if err != nil {
@@ -345,9 +345,11 @@ func (p *Project) keepEdited(plan swapPlan) error {
 			return err
 		}
 		switch {
+		case name == "runs": // decree's own
+		case st.Kind != disk.Regular && st.Kind != disk.Directory:
+			err = p.keepUnheld(old, e.Name, name)
 		case name == configFile:
 			err = p.keepConfig(old, e.Name, plan.Config)
-		case name == "runs": // decree's own
 		case st.Kind == disk.Regular:
 			err = p.keepPlain(old, e.Name, name, plan.Plain)
 		default:
@@ -427,8 +429,8 @@ func plainSum(dir disk.Dir, name string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// keepNewer keeps what was written in a directory, below .decree/at, since then, in ns since 1970. A directory's own move
-// leaves the change times of what it holds.
+// keepNewer keeps what was written in a directory, below .decree/at, since then, in ns since 1970, and what no archive holds. A
+// directory's own move leaves the change times of what it holds.
 func (p *Project) keepNewer(above disk.Dir, name, at string, then int64) error {
 	dir, err := above.OpenDir(name)
 	if err != nil {
@@ -448,6 +450,8 @@ func (p *Project) keepNewer(above disk.Dir, name, at string, then int64) error {
 		case err != nil:
 		case st.Kind == disk.Directory:
 			err = p.keepNewer(dir, e.Name, at+"/"+e.Name, then)
+		case st.Kind != disk.Regular:
+			err = p.keepUnheld(dir, e.Name, at+"/"+e.Name)
 		case st.Ctime >= then && at == inboxDir:
 			err = p.keepMessage(dir, e.Name)
 		case st.Ctime >= then:
@@ -476,6 +480,15 @@ func (p *Project) keepMessage(from disk.Dir, name string) error {
 	}
 	p.note("%s/%s/%s was written while a restore of a backup was not finished, and waits there", dirName, inboxDir, name)
 	return inbox.Sync()
+}
+
+// keepUnheld moves a link, or whatever else no archive of a backup holds, aside.
+func (p *Project) keepUnheld(from disk.Dir, name, was string) error {
+	to, err := p.toAside(from, name, was)
+	if err == nil {
+		p.note("%s/%s is in no archive, which have files and directories alone; it is now %s/%s/%s", dirName, was, dirName, asideDir, to)
+	}
+	return err
 }
 
 // keepAside moves what was at a path below .decree aside.
