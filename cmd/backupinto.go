@@ -121,15 +121,25 @@ func (s *session) mayGoOn(src *backupSource) error {
 
 // withoutTree is an error after which the records are restored over a project, and its tree is not.
 func (r *restore) withoutTree(err error) error {
-	if moved := (*worktree.Error)(nil); errors.As(err, &moved) && !moved.Moved { // which says that nothing was changed
-		err = &project.Error{Kind: project.KindOf(err), Err: tree.At(moved.Path, moved.Err)}
-	}
 	advice := "mend what stands in the way; 'decree backup restore --tree --yes' then goes on with the tree"
-	left := project.LeftIn(err, "the records are restored, and the tree is as it was", advice)
+	left := leftIn(err, "the records are restored, and the tree is as it was", advice)
 	if e := (*project.Error)(nil); r.begun == nil && errors.As(left, &e) && e.Kind == project.Refused {
 		e.Kind = project.Failed // since something was changed
 	}
 	return left
+}
+
+// leftIn is an error of the tree's restore with the state in which the whole is left: what it says itself, as that nothing was changed, is true of
+// a part.
+func leftIn(err error, state, advice string) error {
+	if moved := (*worktree.Error)(nil); errors.As(err, &moved) && (!moved.Moved || moved.RolledBack && len(moved.Left) == 0) {
+		cause := moved.Err
+		if moved.Path != "" {
+			cause = tree.At(moved.Path, cause)
+		}
+		err = &project.Error{Kind: project.KindOf(err), Err: cause}
+	}
+	return project.LeftIn(err, state, advice)
 }
 
 // afterRecords is an error behind the replacement of the records, as where it could not be noted: they stay, and into.json has the next restore go
@@ -158,7 +168,18 @@ func (s *session) sayArriving(root string) {
 
 // notThere is an error after which the records of a generation are there, and its tree is not.
 func notThere(err error) error {
-	return project.LeftIn(err, "the records are restored, and the tree is not whole yet", "'decree backup restore' there goes on with the tree, once what stands in the way is mended")
+	state := "the records are restored, and the tree is not whole yet"
+	if short := (*recorder.FillError)(nil); errors.As(err, &short) && short.There > 0 {
+		state = fmt.Sprintf("the records are restored, and of the tree %s there so far", pathsAre(short.There))
+	}
+	return leftIn(err, state, "'decree backup restore' there goes on with the tree, once what stands in the way is mended")
+}
+
+func pathsAre(n int) string {
+	if n == 1 {
+		return "1 path is"
+	}
+	return count(n, "path") + " are"
 }
 
 // lostError is that parts of a tree are not in the generation that it came from.

@@ -169,7 +169,7 @@ func (s *session) stateOf(err error) string {
 	var conflict *recorder.ConflictError
 	state := project.StateOf(err)
 	switch {
-	case state != "" && !canceled(err):
+	case state != "":
 		return state
 	case errors.As(err, &conflict), canceled(err):
 		return project.Unchanged

@@ -26,16 +26,27 @@ func (r *Recorder) Fill(ctx context.Context, id tree.Hash) (*MoveResult, error) 
 	}
 	defer x.close()
 	f := &filling{Recorder: r, x: x, out: &MoveResult{}}
-	if err := f.all(ctx, id); err != nil {
-		return nil, err
+	err = f.all(ctx, id)
+	if err == nil && len(f.conflicts) > 0 {
+		err = &ConflictError{Verb: "restore", Subject: "should be an empty directory", Items: f.conflicts}
 	}
-	if len(f.conflicts) > 0 {
-		return nil, &ConflictError{Verb: "restore", Subject: "should be an empty directory", Items: f.conflicts}
+	if err != nil {
+		return nil, &FillError{There: int(f.done), Err: err}
 	}
 	slices.Sort(f.out.Lost)
 	f.out.Lost = slices.Compact(f.out.Lost) // of an object that is in several parts each is asked for
 	return f.out, nil
 }
+
+// FillError is that Fill did not come to its end. What its cause says of the state in which things are left is true of a part.
+type FillError struct {
+	There int // how many paths of the tree are there
+	Err   error
+}
+
+func (e *FillError) Error() string { return e.Err.Error() }
+
+func (e *FillError) Unwrap() error { return e.Err }
 
 // filling is a tree on its way into an empty directory.
 type filling struct {

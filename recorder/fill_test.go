@@ -189,6 +189,19 @@ func TestFillNamesAllThatIsInTheWay(t *testing.T) {
 	require.NotContains(t, l.state(), "swap", "nothing is moved when it is known that something is in the way")
 }
 
+// TestFillSaysWhatIsThere: the parts that are there when a later one fails are counted.
+func TestFillSaysWhatIsThere(t *testing.T) {
+	l, id := newEmptied(t)
+	l.write(map[string]string{"z": "mine\n"})
+	l.with(func(r *Recorder) error {
+		short := &FillError{}
+		require.ErrorAs(t, fillInParts(id, 1)(r), &short)
+		require.Positive(t, short.There)
+		require.EqualValues(t, len(l.state())-1, short.There, "z is not the tree's")
+		return nil
+	})
+}
+
 // TestFillBesideOtherFiles leaves alone what somebody has put there meanwhile.
 func TestFillBesideOtherFiles(t *testing.T) {
 	l, id := newEmptied(t)
