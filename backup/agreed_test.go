@@ -153,6 +153,13 @@ func TestAManifestWithoutACopyIsRefused(t *testing.T) {
 	err := w.newest()
 	require.ErrorContains(t, err, "tree/manifest.json is damaged: it is not what decree-backup.json says was written there")
 	require.Equal(t, project.Integrity, project.KindOf(err))
+	damaged := w.read(at + ManifestFile)
+	require.NoError(t, w.with(func(o Options) error {
+		_, err := o.keepBefore(t.Context(), nil)
+		require.ErrorContains(t, err, "tree/manifest.json is damaged", "what a restore keeps there would have it pass for sound")
+		return nil
+	}))
+	require.Equal(t, damaged, w.read(at+ManifestFile))
 	w = newWorld(t)
 	w.spoil(at+ManifestFile, nil)
 	for _, dir := range []string{"current", "archives"} {

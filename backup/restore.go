@@ -288,6 +288,9 @@ func (o Options) keepIn(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if place.Manifest != nil && !place.agreed { // a commit would have the damage pass for what was written there
+		return "", place.disagreed()
+	}
 	mk := &making{o: o, place: place, files: map[FileName]File{}}
 	if err := mk.tidy(ctx); err != nil {
 		return "", err

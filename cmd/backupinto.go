@@ -79,9 +79,9 @@ func (a *arrival) goOn(o *backupOptions, word string) string {
 	case a.in.Over && (!o.tree || !strings.Contains(a.in.Generation, word)): // it is another restore
 		return word
 	case a.in.Name == "":
-		return cmp.Or(word, a.in.From)
+		return cmp.Or(word, string(a.in.From))
 	}
-	o.from, o.name = cmp.Or(o.from, a.in.From), cmp.Or(o.name, a.in.Name)
+	o.from, o.name = cmp.Or(o.from, string(a.in.From)), cmp.Or(o.name, a.in.Name)
 	return cmp.Or(word, a.in.Generation)
 }
 
@@ -216,7 +216,7 @@ func lostFromTree(paths []tree.Path, state string) error {
 // intoOf is what is written down of a restore into a directory, before anything else is made there.
 func intoOf(src *backupSource) project.Into {
 	m := src.source.Manifest
-	in := project.Into{Project: m.Project, Generation: m.Generation(), From: src.from, Name: src.place}
+	in := project.Into{Project: m.Project, Generation: m.Generation(), From: tree.Text(src.from), Name: src.place}
 	if src.place != "" {
 		in.Generation = src.name // which may be what a restore has replaced
 	}

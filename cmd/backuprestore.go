@@ -418,6 +418,11 @@ func (r *restore) undo(err error) {
 	}
 	if r.rec != nil {
 		p := r.rec.Project()
+		unlock, err := p.Lock(context.Background(), project.Holder{PID: os.Getpid(), Host: r.env.Host, Start: r.env.Now(), Command: []string{"decree", "backup", "restore"}}, 0)
+		if err != nil {
+			return // somebody has waited for this restore, and is at work
+		}
+		defer unlock()
 		if empty, err := r.rec.History().Empty(); p.Swapping() || err != nil || !empty {
 			return // it was decided on, and the next command finishes it; or it is somebody's
 		}

@@ -18,11 +18,11 @@ const IntoFile = "into.json"
 
 // Into is what IntoFile has: which generation comes there, and from where.
 type Into struct {
-	Version    int    `json:"version"`
-	Project    string `json:"project"`    // whose generation it is, as the backup has it
-	Generation string `json:"generation"` // its name
-	From       string `json:"from"`       // the target as its user writes it, or the path of a zip
-	Name       string `json:"name"`       // of the project's directory in the target; "" for a zip
+	Version    int       `json:"version"`
+	Project    string    `json:"project"`    // whose generation it is, as the backup has it
+	Generation string    `json:"generation"` // its name
+	From       tree.Text `json:"from"`       // the target as its user writes it, or the path of a zip
+	Name       string    `json:"name"`       // of the project's directory in the target; "" for a zip
 	// Over says that a project was here: its records are replaced, and its tree, of which nothing is yet, is whole.
 	Over bool `json:"over,omitempty"`
 }

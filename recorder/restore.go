@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 
 	"decree/capture"
-	"decree/disk"
 	"decree/history"
 	"decree/manifest"
 	"decree/plan"
@@ -140,14 +139,14 @@ func confirmRestore(o RestoreOptions, to Point, p *plan.Plan) error {
 	return ask(p, confirm, why)
 }
 
-// present captures the tree as it is, without the directories apart: into the store, or for a dry run (x nil)
+// present captures the tree as it is: into the store, or for a dry run (x nil)
 // only to be compared.
-func (r *Recorder) present(ctx context.Context, x *writing, cache *contentCache, apart ...disk.Info) (*capture.Result, *fullTree, error) {
+func (r *Recorder) present(ctx context.Context, x *writing, cache *contentCache) (*capture.Result, *fullTree, error) {
 	if x == nil {
 		res, err := r.glance(ctx, "comparing")
 		return res, nil, err
 	}
-	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true, apart: apart})
+	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true})
 	var unread *capture.UnreadableError
 	if errors.As(err, &unread) {
 		return nil, nil, &WaitError{&project.Error{Kind: project.KindOf(err), Err: err, State: project.Unchanged,

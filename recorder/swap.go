@@ -3,11 +3,8 @@ package recorder
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
 	"slices"
 
-	"decree/disk"
 	"decree/history"
 	"decree/plan"
 	"decree/project"
@@ -126,11 +123,7 @@ func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string, 
 	}
 	defer x.close()
 	cache := newContentCache()
-	dirs, err := r.identities(apart)
-	if err != nil {
-		return nil, project.Unmoved(err)
-	}
-	res, full, err := r.present(ctx, x, cache, dirs...)
+	res, full, err := r.present(ctx, x, cache)
 	if err != nil {
 		return nil, err
 	}
@@ -159,24 +152,4 @@ func (r *Recorder) RestoreState(ctx context.Context, id tree.Hash, what string, 
 	}
 	out.Record, out.Outcome, err = r.perform(ctx, x, action{reason: history.Restore, plan: p, full: full, cache: cache, description: "Restore to " + what})
 	return out, err
-}
-
-// identities are those of the directories among paths of the tree.
-func (r *Recorder) identities(paths []tree.Path) (out []disk.Info, err error) {
-	for _, p := range paths {
-		dir, err := disk.OpenPath(r.project.Dir, string(p))
-		if disk.OtherKind(err) || errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		self, err := dir.Self()
-		dir.Close()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, self)
-	}
-	return out, nil
 }
