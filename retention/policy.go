@@ -175,10 +175,11 @@ type bucket struct {
 	seen []string
 }
 
-// take is given records newest first.
+// take is given records newest first by their order. By their time one from long ago can come between, where
+// the clock was wrong for a while.
 func (b *bucket) take(t time.Time) (in string, first bool) {
 	in = b.of(t)
-	if len(b.seen) >= b.n || len(b.seen) > 0 && b.seen[len(b.seen)-1] == in {
+	if len(b.seen) >= b.n || slices.Contains(b.seen, in) {
 		return in, false
 	}
 	b.seen = append(b.seen, in)

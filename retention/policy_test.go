@@ -76,6 +76,19 @@ func TestWhatIsAlwaysKept(t *testing.T) {
 	require.Equal(t, []string{"labelled", "target", "revert", "publish1", "restore1", "open", "outbox", "message", "newest"}, kept(list), "a cap takes none of them")
 }
 
+// TestADayCountsOnce: a machine whose clock begins each boot in 2020, until the network tells the time.
+func TestADayCountsOnce(t *testing.T) {
+	var list []Record
+	for day := range 4 {
+		wrong := time.Date(2020, 1, 1, 0, day, 0, 0, time.UTC)
+		right := start.AddDate(0, 0, day)
+		for i, at := range []time.Time{wrong, right} {
+			list = append(list, Record{ID: fmt.Sprintf("%d-%d", day, i), Reason: "run", Started: at, Order: start.AddDate(0, 0, day).Add(time.Duration(i)).UnixNano()})
+		}
+	}
+	require.Equal(t, []string{"0-1", "1-1", "2-1", "3-0", "3-1"}, kept(Decide(list, map[string]Policy{"run": {Daily: 5}}, time.UTC)))
+}
+
 // TestAgesCountFromTheNewest: a project that rested for a year loses nothing by it.
 func TestAgesCountFromTheNewest(t *testing.T) {
 	list := Decide(series("run", 30), map[string]Policy{"run": {MaxAge: 5 * time.Hour}}, time.UTC)
