@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"decree/disk"
 	"decree/project"
@@ -58,7 +59,7 @@ func (h *History) removeRest(ids []string, audit []Operation) error {
 	defer runs.Close()
 	for _, id := range ids {
 		err := h.removeRun(runs, id)
-		if errors.Is(err, fs.ErrPermission) && h.note != nil { // another user's: the others go nevertheless
+		if staysThere(err) && h.note != nil { // another user's, or a mount: the others go nevertheless
 			why := cmp.Or(project.SealedAdvice(err), "it may be another user's")
 			h.note(fmt.Sprintf("record %s is removed, but its directory stays: %v; %s", id, err, why))
 		} else if err != nil {
@@ -67,6 +68,10 @@ func (h *History) removeRest(ids []string, audit []Operation) error {
 	}
 	return runs.Sync()
 }
+
+// staysThere says whether an error is that a run directory cannot be removed as things are. The record is gone by then,
+// and no later command may end with that.
+func staysThere(err error) bool { return KeepsOut(err) || errors.Is(err, syscall.EBUSY) }
 
 // removeRun moves the directory away before it is emptied: half a run
 // directory would look like a damaged record.
