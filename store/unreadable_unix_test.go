@@ -75,3 +75,25 @@ func TestMappedIndexThatCannotBeRead(t *testing.T) {
 		require.ErrorIs(t, err, errIndex)
 	})
 }
+
+// TestPackWithAnotherName: the store was copied with hard links. The pack that is appended to becomes a file of its
+// own, and what is written there is read from that one.
+func TestPackWithAnotherName(t *testing.T) {
+	path := t.TempDir()
+	d, err := disk.OS.OpenRoot(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { d.Close() })
+	s := openStore(t, d, Options{})
+	put := func(b []byte) *Writer {
+		w := openWriter(t, s)
+		_, err := w.PutBytes(b)
+		require.NoError(t, err)
+		require.NoError(t, w.Flush())
+		return w
+	}
+	require.NoError(t, put(noise(1, 100)).Close())
+	require.NoError(t, os.Link(filepath.Join(path, firstPack), filepath.Join(path, "copy")))
+	w := put(noise(2, 1<<20))
+	require.Equal(t, noise(2, 1<<20), content(t, s, sum(noise(2, 1<<20))))
+	require.NoError(t, w.Close())
+}

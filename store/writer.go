@@ -218,9 +218,9 @@ func (w *Writer) resume(t tail, empty bool) error {
 		return err
 	}
 	w.pack, w.head = f, t.coverage
+	w.s.files.drop(t.pack) // where the pack had another name too, it is another file now
 	w.durable = min(t.from, t.end)
 	if empty && !t.sound {
-		w.s.files.drop(t.pack)
 		return w.startPack()
 	}
 	if t.end < t.size {
