@@ -107,7 +107,7 @@ func (s *session) process(ctx context.Context, o processOptions) error {
 		}
 	}})
 	if err != nil {
-		return s.stopped(err)
+		return s.stopped(ctx, err)
 	}
 	if interrupted != nil {
 		s.code = interrupted.Run.ExitCode
@@ -125,10 +125,10 @@ func (s *session) process(ctx context.Context, o processOptions) error {
 }
 
 // stopped is an error of the queue; a signal between two messages is none.
-func (s *session) stopped(err error) error {
+func (s *session) stopped(ctx context.Context, err error) error {
 	var sig *recorder.Interrupted
 	switch {
-	case errors.As(err, &sig):
+	case errors.As(err, &sig), errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &sig):
 		s.code = sig.ExitCode()
 	case errors.Is(err, context.Canceled):
 		s.code = 128 + int(syscall.SIGINT)
@@ -143,9 +143,9 @@ func (s *session) stopped(err error) error {
 	return nil
 }
 
-// signalled ends ctx at the first signal, and hands on the signals from the nth on.
+// signalled ends ctx at the first signal, which is its cause, and hands on the signals from the nth on.
 func signalled(ctx context.Context, from int) (context.Context, <-chan os.Signal, func()) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	in, out := make(chan os.Signal, 8), make(chan os.Signal, 8)
 	signal.Notify(in, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	over := make(chan struct{})
@@ -159,13 +159,13 @@ func signalled(ctx context.Context, from int) (context.Context, <-chan os.Signal
 					default:
 					}
 				}
-				cancel()
+				cancel(&recorder.Interrupted{Signal: sig})
 			case <-over:
 				return
 			}
 		}
 	}()
-	return ctx, out, func() { signal.Stop(in); close(over); cancel() }
+	return ctx, out, func() { signal.Stop(in); close(over); cancel(nil) }
 }
 
 // openQueue opens the project's queue with what all its commands have in common.
