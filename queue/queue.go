@@ -121,6 +121,8 @@ type job struct {
 	busy map[string]bool
 	// spec is the one that the message chosen last is about, "" for one of the inbox.
 	spec string
+	// dying are the messages that this job found to be dead beside the one that it takes.
+	dying []*Result
 	// text is the completed message, file the file that holds it.
 	text []byte
 	file identity
@@ -229,6 +231,10 @@ func (q *job) take(ctx context.Context, wait time.Duration, pick Pick) (res *Res
 			return err
 		})
 		var held *project.HeldError
+		for _, r := range q.dying {
+			q.onDead(ctx, r)
+		}
+		q.dying = nil
 		alive := new(*recorder.AliveError) // what a person's dead run has left may end at any moment
 		if !errors.As(err, alive) && (!errors.As(err, &held) || entered && !held.Holder.Isolated) {
 			if err == nil && res != nil && res.Outcome == Dead {

@@ -52,6 +52,9 @@ func (q *job) recoverMessages(ctx context.Context, d *dirs, pick Pick) (res *Res
 		if wanted && (res != nil || resume) {
 			return res, nil
 		}
+		if res != nil && res.Outcome == Dead {
+			q.dying = append(q.dying, res)
+		}
 		if resume {
 			q.note("%s, which was being processed, is waiting again", tree.Quote(u.Name))
 		}

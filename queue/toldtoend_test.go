@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"decree/disk"
+	"decree/disk/disktest"
 )
 
 // TestRouterOrOnDeadHangs: a command of the config that does not answer is ended when the queue is told to end.
@@ -65,5 +66,20 @@ func TestOnDeadAfterTheEnd(t *testing.T) {
 		}
 	}
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(ctx, 0, Pick{}); return err }))
+	require.Equal(t, []string{"a.md"}, b.ran())
+}
+
+// TestOnDeadBesideAnother: a message that is found to be dead while another one is asked for is told of too.
+func TestOnDeadBesideAnother(t *testing.T) {
+	b := newBench(t, map[string]string{".decree/config.yml": "on_dead: 'echo $DECREE_MESSAGE >>\"$RAN\"'\nmax_attempts: 1\n",
+		".decree/inbox/a.md": "go\n", ".decree/inbox/b.md": "---\nroutine: other\n---\n", ".decree/routines/develop.sh": "exit 1\n", ".decree/routines/other.sh": "true\n"})
+	died := false
+	require.Error(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		died = died || st.Write && strings.Contains(st.Path, takenDirs[0])
+		return disktest.Action{Die: died}
+	}), func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{Name: "a.md"}); return err }))
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{Name: "b.md"}); return err }))
+	require.Equal(t, []string{"a.error.txt", "a.md"}, b.dead())
+	require.Equal(t, []string{"b.md"}, b.done())
 	require.Equal(t, []string{"a.md"}, b.ran())
 }
