@@ -106,6 +106,9 @@ func findSession(rec *recorder.Reader, name string) (*Subject, error) {
 	if err != nil || len(list.Records) == 0 {
 		return nil, err
 	}
+	if exact := slices.DeleteFunc(slices.Clone(list.Records), func(r *history.Record) bool { return r.Actor.Session != name }); len(exact) > 0 {
+		list.Records = exact
+	}
 	id := list.Records[0].Actor.Session
 	for _, r := range list.Records {
 		if r.Actor.Session != id {
