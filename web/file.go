@@ -238,13 +238,11 @@ func (s *Server) comparison(w io.Writer, r *http.Request, rec *recorder.Reader, 
 		s.say(w, "failure", "They cannot be compared: "+err.Error())
 		return
 	}
-	diff, made := io.Pipe()
 	var stat patch.Stat // read when the diff has been read to its end
-	go func() {
-		var err error
-		stat, err = rec.Diff(r.Context(), made, recorder.DiffOptions{From: from, To: to, Paths: []tree.Path{at}})
-		made.CloseWithError(err)
-	}()
+	diff := piped(func(w io.Writer) (err error) {
+		stat, err = rec.Diff(r.Context(), w, recorder.DiffOptions{From: from, To: to, Paths: []tree.Path{at}})
+		return err
+	})
 	defer func() { _ = diff.Close() }() // what makes it ends then
 	next, lines, err := page.Diff(w, diff, page.DiffOptions{Rows: pageLines, Begin: page.ParsePlace(r.URL.Query().Get("at"))})
 	switch {
@@ -257,6 +255,23 @@ func (s *Server) comparison(w io.Writer, r *http.Request, rec *recorder.Reader, 
 		q.Set("at", next.String())
 		fmt.Fprintf(w, "<p class=\"pages\"><a href=\"?%s#compared\">More of it</a></p>\n", attribute(q.Encode()))
 	}
+}
+
+// piped is what write writes; who closes it has write end. A panic of write is an error of what is read: net/http ends a
+// request alone that panics, and this goroutine would end the server.
+func piped(write func(io.Writer) error) *io.PipeReader {
+	out, in := io.Pipe()
+	go func() {
+		var err error
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("decree itself failed: %v", p)
+			}
+			in.CloseWithError(err)
+		}()
+		err = write(in)
+	}()
+	return out
 }
 
 var errEnough = errors.New("the page is full")

@@ -4,6 +4,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -520,3 +521,15 @@ func TestAReaderThatStops(t *testing.T) {
 
 // TestPatience holds what it is where nobody says another.
 func TestPatience(t *testing.T) { require.Equal(t, writeTime, New(Options{}).Patience) }
+
+// TestPiped holds that what fails while it is written, also by a panic, is an error for who reads it.
+func TestPiped(t *testing.T) {
+	for _, write := range []func(io.Writer) error{
+		func(w io.Writer) error { _, _ = io.WriteString(w, "one"); return errors.New("damaged") },
+		func(w io.Writer) error { _, _ = io.WriteString(w, "one"); panic("damaged") },
+	} {
+		text, err := io.ReadAll(piped(write))
+		require.Equal(t, "one", string(text))
+		require.ErrorContains(t, err, "damaged")
+	}
+}
