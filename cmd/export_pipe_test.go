@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,4 +41,18 @@ func TestExportInterrupted(t *testing.T) {
 		assert.Equal(t, 1, c.ProcessState.ExitCode(), to)
 		r.Close()
 	}
+}
+
+// TestExportAfterAKill: what an export that was killed has left beside its place is in no later one's way, also where
+// process numbers repeat.
+func TestExportAfterAKill(t *testing.T) {
+	env := hookBench(t)
+	left := filepath.Join(env.Cwd, fmt.Sprintf(".state.tar.%d", os.Getpid()))
+	require.NoError(t, os.WriteFile(left, []byte("half of it"), 0o600))
+	code, _, said := mainOnce(t, env, nil, "export", "last", "--tar", "state.tar")
+	require.Zero(t, code, said)
+	require.FileExists(t, filepath.Join(env.Cwd, "state.tar"))
+	names, err := filepath.Glob(filepath.Join(env.Cwd, ".state.tar.*"))
+	require.NoError(t, err)
+	require.Equal(t, []string{left}, names)
 }
