@@ -58,6 +58,7 @@ type hooked struct {
 	proxied  *project.Holder        // the agent's process, where the event was read along; nil: a hook has called
 	event    agent.Event
 	deadline time.Time
+	limit    *time.Timer // when hook returns at the latest; nil: nobody waits
 	where    project.Where
 	project  *project.Project // nil until it is found
 }
@@ -76,6 +77,7 @@ func (s *session) hook(words []string, began time.Time) {
 		_, _ = fmt.Fprintf(s.env.Stderr, "decree hook %s: not recorded: %s\n", what, why)
 	}
 	h := &hooked{s: s, tell: tell, deadline: began.Add(agent.Deadline(name, event))}
+	h.limit = time.NewTimer(time.Until(h.deadline))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -90,7 +92,7 @@ func (s *session) hook(words []string, began time.Time) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(time.Until(h.deadline)):
+	case <-h.limit.C:
 	}
 }
 
@@ -223,6 +225,9 @@ func (h *hooked) find() (bool, error) {
 	}
 	if d := config.Agents.Deadline; d < time.Until(h.deadline) {
 		h.deadline = time.Now().Add(max(d, leastHook))
+		if h.limit != nil {
+			h.limit.Reset(time.Until(h.deadline))
+		}
 	}
 	return true, nil
 }

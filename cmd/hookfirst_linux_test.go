@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -129,6 +130,18 @@ func TestToolsWaitForNoOther(t *testing.T) {
 		h.awaitPrompt(ctx)
 		require.Equal(t, looks, 3-ctx.left, name)
 	}
+}
+
+// TestDeadlineOfTheConfig: the config's deadline is also that of what hangs.
+func TestDeadlineOfTheConfig(t *testing.T) {
+	env := hookBench(t)
+	require.NoError(t, os.WriteFile(filepath.Join(env.Cwd, ".decree", "config.yml"), []byte("agents: {deadline: 1s}\n"), 0o644))
+	h := &hooked{s: &session{env: env}, deadline: time.Now().Add(time.Hour), limit: time.NewTimer(time.Hour)}
+	found, err := h.find()
+	require.NoError(t, err)
+	require.True(t, found)
+	defer h.project.Close()
+	<-h.limit.C
 }
 
 // TestDeadlineBeforeTheProject: the config counts also where nothing is recorded yet.
