@@ -51,7 +51,8 @@ func newPackHeader() (head [packStart]byte) {
 
 // readPackHead returns the identity that stands at the head of a pack, and
 // whether the magic before it is right. A damaged head, or one that the disk cannot read, is
-// no error: blocks say for themselves what they hold. A newer version is.
+// no error: blocks say for themselves what they hold. A newer version is. The identity of a head that
+// cannot be read is zero, which is unknown and may be any.
 func readPackHead(f io.ReaderAt, name string) (id identity, sound bool, err error) {
 	var head [packStart]byte
 	n, err := f.ReadAt(head[:], 0)
@@ -143,7 +144,7 @@ func (p *handles) add(dir disk.Dir, seq uint32, known *coverage) error {
 		return err
 	}
 	id, _, err := readPackHead(f, packName(seq))
-	if err == nil && known != nil && known.id != id {
+	if unknown := (identity{}); err == nil && known != nil && known.id != id && known.id != unknown && id != unknown {
 		err = errIdentity
 	}
 	if err != nil {
