@@ -293,11 +293,15 @@ func (o *overlay) set(path tree.Path, s state, v Verdict) {
 	it.To, it.content, it.stage = s.entry, s.content, planned
 }
 
-// note records the verdict on path; a conflict is never softened by a later source, one that is marked in the file
-// stays so, and a move is never forgotten for a "done".
+// byWeight are the verdicts to which several sources may come about one path: the heaviest, here the last, is the plan's.
+// A conflict is never softened by a later source, an edit that is overwritten is asked about though another source
+// moves the path on, and a move is not forgotten because there is nothing more to do.
+var byWeight = []Verdict{Done, Left, Move, Merged, Marked, Forced, Kept, Edited}
+
+// note records the verdict on path, unless it has a heavier one.
 func (o *overlay) note(path tree.Path, v Verdict, reason string) *Item {
 	it := o.add(path)
-	if it.Verdict != "" && (it.Verdict == Edited || v == Done || it.Verdict == Marked && v == Merged) {
+	if slices.Index(byWeight, v) <= slices.Index(byWeight, it.Verdict) {
 		return it
 	}
 	it.Verdict, it.Reason = v, reason
@@ -346,7 +350,7 @@ func (o *overlay) finish() (*Plan, error) {
 	steps := 0
 	for i := range p.Items {
 		it := &p.Items[i]
-		if it.Verdict == Move && same(it.From, it.To) {
+		if (it.Verdict == Move || it.Verdict == Forced) && same(it.From, it.To) {
 			it.Verdict = Done
 		}
 		if it.moves() {

@@ -152,6 +152,13 @@ func TestIgnoredEditsAreLeft(t *testing.T) {
 	p := turn(t, texts{"a": "mine\n"}, o, src)
 	assert.Equal(t, map[tree.Path]Verdict{"a": Left}, verdicts(p))
 	assert.True(t, p.Empty())
+
+	// Of two records the newer one's change goes back to the edit between them, which the older one leaves.
+	older := source(t, "o", texts{"a": "0\n"}, texts{"a": "1\n"})
+	newer := source(t, "n", texts{"a": "mine\n"}, texts{"a": "2\n"})
+	p = turn(t, texts{"a": "2\n"}, o, newer, older)
+	assert.Equal(t, map[tree.Path]Verdict{"a": Move}, verdicts(p))
+	assert.Equal(t, "mine\n", content(t, p, "a"))
 }
 
 func TestMergeTakesHunksAndKeepsTheEdit(t *testing.T) {
@@ -211,6 +218,23 @@ func TestForceOverwrites(t *testing.T) {
 	p := turn(t, texts{"gone": "mine\n", "new": "mine too\n"}, Options{Force: true}, src)
 	assert.Equal(t, map[tree.Path]Verdict{"gone": Forced, "new": Forced}, verdicts(p))
 	assert.Equal(t, "x\n", content(t, p, "gone"))
+
+	// An older record of the path is planned on top of it, and the edit is overwritten as before.
+	older := source(t, "o", texts{"gone": "w\n"}, texts{"gone": "x\n"})
+	p = turn(t, texts{"gone": "mine\n"}, Options{Force: true}, src, older)
+	assert.Equal(t, map[tree.Path]Verdict{"gone": Forced, "new": Done}, verdicts(p))
+	assert.Equal(t, "w\n", content(t, p, "gone"))
+	p = turn(t, texts{"gone": "w\n"}, Options{Force: true}, src, older)
+	assert.Equal(t, map[tree.Path]Verdict{"gone": Done, "new": Done}, verdicts(p), "nothing is overwritten in the end")
+}
+
+// TestAMergeStaysOne: an older record, planned on top of it, finds what it left.
+func TestAMergeStaysOne(t *testing.T) {
+	older := source(t, "o", texts{"a": "0\nb\nc\nd\ne\n"}, texts{"a": "1\nb\nc\nd\ne\n"})
+	newer := source(t, "n", texts{"a": "1\nb\nc\nd\ne\n"}, texts{"a": "2\nb\nc\nd\nE\n"})
+	p := turn(t, texts{"a": "1\nb\nc\nd\nE\n"}, Options{Merge: Refuse}, newer, older)
+	assert.Equal(t, map[tree.Path]Verdict{"a": Merged}, verdicts(p))
+	assert.Equal(t, "0\nb\nc\nd\ne\n", content(t, p, "a"))
 }
 
 // TestSourcesArePlannedOnTopOfEachOther: the second sees the tree as the first
