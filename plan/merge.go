@@ -44,6 +44,9 @@ func (t *transition) merge(ctx context.Context, d Direction, cur state) (merged 
 	if err != nil {
 		return nil, 0, err
 	}
+	if tree.Sum(ours) != cur.entry.SHA256 {
+		return nil, 0, errors.New("edited since, and is being written now")
+	}
 	if bytes.IndexByte(ours, 0) >= 0 {
 		return nil, 0, errors.New("edited since, and is a binary file now")
 	}

@@ -237,6 +237,22 @@ func TestAMergeStaysOne(t *testing.T) {
 	assert.Equal(t, "0\nb\nc\nd\ne\n", content(t, p, "a"))
 }
 
+// torn has other bytes by the time they are read.
+type torn struct{ texts }
+
+func (torn) Read(tree.Path) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("half\n")), nil
+}
+
+func TestWhatIsBeingWrittenIsNotMerged(t *testing.T) {
+	src := source(t, "r", texts{"a": "1\nb\nc\nd\ne\n"}, texts{"a": "2\nb\nc\nd\ne\n"})
+	now := torn{texts{"a": "2\nb\nc\nd\nE\n"}}
+	p, err := ForDiffs(t.Context(), now, []*Source{src}, Options{Merge: Mark})
+	require.NoError(t, err)
+	require.Len(t, p.Conflicts(), 1)
+	assert.Equal(t, "edited since, and is being written now", p.Conflicts()[0].Reason)
+}
+
 // TestSourcesArePlannedOnTopOfEachOther: the second sees the tree as the first
 // would leave it, and a path that ends where it began has no step.
 func TestSourcesArePlannedOnTopOfEachOther(t *testing.T) {
