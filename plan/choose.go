@@ -285,17 +285,17 @@ func (p *Plan) passed(path tree.Path) bool {
 // recount makes items and figures agree with the steps.
 func (p *Plan) recount() {
 	to := map[tree.Path]*tree.Entry{}
+	p.Created, p.Modified, p.Deleted = 0, 0, 0
 	for _, s := range p.Steps {
 		to[s.Path] = s.To
+		p.count(s.From, s.To)
 	}
-	p.Created, p.Modified, p.Deleted = 0, 0, 0
 	for i := range p.Items {
 		it := &p.Items[i]
 		goal, moves := to[it.Path]
 		switch {
 		case moves:
 			it.To = goal
-			p.count(*it)
 		case p.passed(it.Path):
 			it.To, it.Verdict = it.From, Passed
 		}

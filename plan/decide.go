@@ -296,7 +296,7 @@ func (t *taking) plain(c tree.Change, a worktree.Looked) bool {
 		t.plan.Items = append(t.plan.Items, it)
 	}
 	t.plan.Steps = append(t.plan.Steps, worktree.Step{Path: it.Path, From: it.From, To: it.To})
-	t.plan.count(it)
+	t.plan.count(it.From, it.To)
 	return true
 }
 

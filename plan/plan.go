@@ -368,7 +368,7 @@ func (o *overlay) finish() (*Plan, error) {
 			// A directory that holds ignored or later files stays.
 			MayStay: it.To == nil && it.From.Type == tree.Dir,
 		})
-		p.count(*it)
+		p.count(it.From, it.To)
 	}
 	return p, nil
 }
@@ -381,15 +381,7 @@ func (p *Plan) Rethink(ask func([]worktree.Step) (map[tree.Path]string, error)) 
 	if err != nil || len(changed) == 0 {
 		return nil, err
 	}
-	to := map[tree.Path]*tree.Entry{}
-	for _, s := range p.Steps {
-		to[s.Path] = s.To
-	}
-	for i := range p.Items {
-		if it := &p.Items[i]; changed[it.Path] != "" {
-			it.To = to[it.Path]
-		}
-	}
+	p.recount()
 	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return same(s.From, s.To) })
 	return changed, nil
 }
@@ -412,16 +404,17 @@ func (p *Plan) Displaced() (out []Item) {
 	return out
 }
 
-func (p *Plan) count(it Item) {
+func (p *Plan) count(from, to *tree.Entry) {
 	file := func(e *tree.Entry) bool { return e != nil && e.Type != tree.Dir }
 	switch {
-	case file(it.From) && file(it.To) && it.From.Type == it.To.Type:
+	case same(from, to):
+	case file(from) && file(to) && from.Type == to.Type:
 		p.Modified++
 	default:
-		if file(it.From) {
+		if file(from) {
 			p.Deleted++
 		}
-		if file(it.To) {
+		if file(to) {
 			p.Created++
 		}
 	}

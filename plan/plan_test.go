@@ -253,6 +253,23 @@ func TestWhatIsBeingWrittenIsNotMerged(t *testing.T) {
 	assert.Equal(t, "edited since, and is being written now", p.Conflicts()[0].Reason)
 }
 
+// TestRethink: what comes to nothing is not counted any more.
+func TestRethink(t *testing.T) {
+	src := source(t, "r", texts{"a": "1\n", "b": "1\n", "gone": "1\n"}, texts{"a": "2\n", "b": "2\n", "new": "n\n"})
+	p := turn(t, texts{"a": "2\n", "b": "2\n", "new": "n\n"}, Options{}, src)
+	_, err := p.Rethink(func(steps []worktree.Step) (map[tree.Path]string, error) {
+		for i := range steps {
+			if steps[i].Path == "a" {
+				steps[i].To = steps[i].From
+			}
+		}
+		return map[tree.Path]string{"a": "stays"}, nil
+	})
+	require.NoError(t, err)
+	assert.Len(t, p.Steps, 3)
+	assert.Equal(t, []int{1, 1, 1}, []int{p.Created, p.Modified, p.Deleted})
+}
+
 // TestSourcesArePlannedOnTopOfEachOther: the second sees the tree as the first
 // would leave it, and a path that ends where it began has no step.
 func TestSourcesArePlannedOnTopOfEachOther(t *testing.T) {
