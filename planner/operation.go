@@ -327,6 +327,11 @@ func newest(rec *recorder.Recorder) (string, error) {
 
 // performHeld performs a plan under the lock, if the tree and the records are what it saw.
 func performHeld(ctx context.Context, rec *recorder.Recorder, of *remembered) (*sight, error) {
+	if of.request.Operation != discard { // which moves nothing, and ends no turn
+		if err := rec.CloseTurns(ctx, of.request.Operation); err != nil {
+			return nil, err
+		}
+	}
 	s, err := look(ctx, rec, of.request, nil)
 	if err != nil {
 		return nil, err

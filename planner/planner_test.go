@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"decree/agent"
 	"decree/disk"
 	"decree/history"
 	"decree/plan"
@@ -372,6 +373,32 @@ func TestStaleByAWarning(t *testing.T) {
 	assert.Equal(t, start, b.state())
 	b.perform(stale.New.ID)
 	assert.NotEqual(t, start, b.state())
+}
+
+// An agent's turn ends before anything is moved, and its work is the newest change then: what was shown is not
+// what would be done.
+func TestStaleByAnOpenTurn(t *testing.T) {
+	for _, q := range []Request{{Operation: undo}, {Operation: revert, Ref: "last"}} {
+		b := newBench(t)
+		b.scene()
+		b.run("echo of the run > ran", false)
+		b.use(func(rec *recorder.Recorder) error {
+			_, err := rec.BeginTurn(t.Context(), recorder.TurnEvent{Event: agent.Event{Agent: "codex", Session: "s", Prompt: "go on"}})
+			return err
+		})
+		b.put("turn", "half of it\n")
+		before := b.state()
+		p := b.plan(q)
+		assert.Contains(t, strings.Join(p.Notes, "\n"), "its turn ends first")
+		_, err := b.Perform(t.Context(), p.ID)
+		var stale *StaleError
+		require.ErrorAs(t, err, &stale)
+		assert.Equal(t, before, b.state())
+		assert.Empty(t, stale.New.Notes)
+		b.perform(stale.New.ID)
+		delete(before, "turn")
+		assert.Equal(t, before, b.state())
+	}
 }
 
 // A conflict says so, and has the plan that merges, whose hunks can be marked.

@@ -75,7 +75,7 @@ func (r *Recorder) moveRecords(ctx context.Context, o MoveOptions, d plan.Direct
 // moving does what moves files under the lock, or, for a dry run, without it.
 func (r *Recorder) moving(ctx context.Context, op string, dry bool, do func(x *writing) (*MoveResult, error)) (*MoveResult, error) {
 	if dry {
-		return do(nil)
+		return r.before(do(nil))
 	}
 	x, err := r.enterToMove(ctx, op)
 	if err != nil {
@@ -85,6 +85,18 @@ func (r *Recorder) moving(ctx context.Context, op string, dry bool, do func(x *w
 	res, err := do(x)
 	if err != nil {
 		r.auditFailure(op, "", err)
+	}
+	return res, err
+}
+
+// before adds to what a dry run says that what it is about may be another record then.
+func (r *Recorder) before(res *MoveResult, err error) (*MoveResult, error) {
+	if err != nil {
+		return res, err
+	}
+	open, err := r.openTurns()
+	for _, t := range open {
+		res.Notes = append(res.Notes, fmt.Sprintf("an agent is at work in turn %s: its turn ends first, and what it did is then the newest change", t.Record.ID))
 	}
 	return res, err
 }

@@ -480,6 +480,16 @@ func (r *Recorder) closeAllTurns(ctx context.Context, x *writing) (closed bool, 
 	return len(open) > 0, nil
 }
 
+// CloseTurns closes the turns that are open, as what moves the tree does before it looks. Within Hold it has everything
+// planned over what will be there, and over the records that will be the newest.
+func (r *Recorder) CloseTurns(ctx context.Context, op string) error {
+	x, err := r.enterToMove(ctx, op)
+	if err == nil {
+		x.close()
+	}
+	return err
+}
+
 // closeTurnsIn closes the turns inside a run whose command has ended.
 func (r *Recorder) closeTurnsIn(ctx context.Context, x *writing, run string) error {
 	return r.closeTurns(ctx, x, func(t *openTurn) bool { return t.Record.Inside == run })
