@@ -66,7 +66,7 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 		},
 	})
 	looked()
-	u.res.Last, u.res.ExitCode = res, res.ExitCode
+	u.res.Last, u.res.ExitCode, u.stopped = res, res.ExitCode, res.Late
 	u.begun = u.begun || err == nil && res.NotStarted == nil || res.Duration > 0
 	u.closeLog()
 	if err := u.takeLock(ctx); err != nil {

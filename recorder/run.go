@@ -138,7 +138,7 @@ type run struct {
 	freed   bool   // the lock was free for a while: others may have recorded meanwhile
 
 	asked   time.Duration // that people took to answer
-	stopped os.Signal     // came while the tree was put back
+	stopped os.Signal     // came after the command's end: there is no further attempt
 
 	started  started // the last attempt
 	log      disk.File
@@ -615,7 +615,7 @@ func (u *run) attempt(ctx context.Context, n int) error {
 	case err != nil:
 		u.say("%v", err)
 	}
-	u.res.Last, u.res.ExitCode = res, res.ExitCode
+	u.res.Last, u.res.ExitCode, u.stopped = res, res.ExitCode, res.Late
 	u.strangers(res)
 	if err := u.rejoin(); err != nil {
 		return u.unfinished("the root is not found again", err)

@@ -44,7 +44,7 @@ type Command struct {
 	Timeout time.Duration // 0: none
 	Grace   time.Duration // between TERM and KILL; 0: KILL follows at once
 
-	// Signals delivers INT, TERM and HUP sent to decree. The first is forwarded to
+	// Signals delivers INT, TERM, HUP and QUIT sent to decree. The first is forwarded to
 	// the group, a second one kills it.
 	Signals <-chan os.Signal
 
@@ -86,12 +86,13 @@ type Process struct {
 type Result struct {
 	// ExitCode is the command's own; 128+n when signal n ended it; 124 on a
 	// timeout; 126 when it could not be executed, 127 when it was not found;
-	// 128+n when decree itself received signal n.
+	// 128+n when decree itself received signal n meanwhile.
 	ExitCode int
 
 	Signal      string    // the signal that ended the command ("SIGKILL"), or ""
 	TimedOut    bool      //
-	Interrupted os.Signal // the first signal that decree received: the attempt counts as failed
+	Interrupted os.Signal // the first signal that decree received while the command itself was there: the attempt counts as failed
+	Late        os.Signal // else the first one after that, which ends the waiting for its group and its output, and nothing more
 	NotStarted  error     // why the command could not be executed (126, 127)
 
 	Duration   time.Duration // from the start to the end of the command itself

@@ -108,6 +108,7 @@ type attempt struct {
 	killing  <-chan time.Time // runs from TERM to KILL
 	changes  chan change
 	impolite bool // the group was killed: no more grace
+	ended    bool // the command itself has ended
 	gone     bool // the group has ended, and its number may become another's
 }
 
@@ -138,6 +139,7 @@ func (a *attempt) run(files, env []string) (Result, error) {
 	}
 
 	last := a.await()
+	a.ended = true
 	a.res.Duration = time.Since(began)
 	a.timeout, a.killing = nil, nil
 	e, err := a.g.end(a.grace(), a.pause)
@@ -255,18 +257,25 @@ func (a *attempt) interrupt(sig os.Signal, ok bool) {
 		a.signals = nil
 		return
 	}
-	if a.res.Interrupted != nil {
+	if a.signalled() {
 		a.impolite = true
 		if !a.gone {
 			a.g.kill()
 		}
 		return
 	}
-	a.res.Interrupted = sig
+	if a.ended {
+		a.res.Late = sig
+	} else {
+		a.res.Interrupted = sig
+	}
 	if s, ok := sig.(unix.Signal); ok && !a.gone {
 		a.g.signal(s, unix.SIGCONT)
 	}
 }
+
+// signalled says whether decree has received a signal.
+func (a *attempt) signalled() bool { return a.res.Interrupted != nil || a.res.Late != nil }
 
 // resize follows the size of the user's terminal.
 func (a *attempt) resize() {
@@ -359,7 +368,7 @@ func (a *attempt) finishOutput() {
 	a.s.stopCopying()
 	var limit <-chan time.Time
 	for {
-		cut := a.res.TimedOut || a.res.Interrupted != nil || a.ctx.Err() != nil
+		cut := a.res.TimedOut || a.signalled() || a.ctx.Err() != nil
 		if cut && limit == nil {
 			limit = time.After(max(a.c.Grace, 2*drainTime))
 		}
@@ -374,7 +383,7 @@ func (a *attempt) finishOutput() {
 		case <-a.ctxDone:
 			a.ctxDone = nil
 		case sig, ok := <-a.signals:
-			again := a.res.Interrupted != nil
+			again := a.signalled()
 			a.interrupt(sig, ok)
 			if ok && again {
 				return

@@ -312,7 +312,7 @@ func TestInterrupted(t *testing.T) {
 		signals := make(chan os.Signal, 2)
 		ready := notify("still here")
 		go func() { <-ready.there; signals <- unix.SIGHUP; signals <- unix.SIGHUP }()
-		c := shell(`sh -c 'trap "echo still here" TERM; echo ready; while :; do sleep 1000 & wait; done' & read x`)
+		c := shell(`sh -c 'trap "echo still here" TERM; echo ready; while :; do sleep 1000 & wait; done' & read x; exit 3`)
 		in, release, err := os.Pipe()
 		require.NoError(t, err)
 		defer in.Close()
@@ -320,8 +320,9 @@ func TestInterrupted(t *testing.T) {
 		go func() { <-up.there; _ = release.Close() }()
 		c.Stdin, c.Signals, c.Log, c.Grace = in, signals, io.MultiWriter(up, ready), time.Hour
 		res := run(t, c)
-		assert.Equal(t, unix.SIGHUP, res.Interrupted)
-		assert.Equal(t, 129, res.ExitCode)
+		assert.Nil(t, res.Interrupted, "the command itself had ended")
+		assert.Equal(t, unix.SIGHUP, res.Late)
+		assert.Equal(t, 3, res.ExitCode)
 		assert.NotEmpty(t, res.Stragglers)
 		assert.Empty(t, res.Survivors)
 	})
@@ -337,7 +338,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestInterruptedWhileTheReaderIsSlow(t *testing.T) {
-	// Nobody takes what the command left in the pipe; an interrupt gives it up.
+	// Nobody takes what the command left in the pipe; an interrupt gives it up, and the command has succeeded all the same.
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()
@@ -347,9 +348,18 @@ func TestInterruptedWhileTheReaderIsSlow(t *testing.T) {
 	done := notify("done")
 	c.Stdout, c.Log, c.Signals, c.Grace = w, done, signals, 10*time.Millisecond
 	c.Starting = func(got Leader) error { l = got; return nil }
-	go func() { <-done.there; signals <- unix.SIGINT; signals <- unix.SIGINT }()
+	go func() {
+		<-done.there
+		for unix.Kill(l.PID, 0) == nil { // until it has ended, and decree has taken note
+			runtime.Gosched()
+		}
+		signals <- unix.SIGINT
+		signals <- unix.SIGINT
+	}()
 	res := run(t, c)
-	assert.Equal(t, 130, res.ExitCode)
+	assert.Zero(t, res.ExitCode)
+	assert.Nil(t, res.Interrupted)
+	assert.Equal(t, unix.SIGINT, res.Late)
 	alive, err := Alive(l)
 	require.NoError(t, err)
 	assert.Empty(t, alive)
