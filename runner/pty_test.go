@@ -3,12 +3,15 @@
 package runner
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -281,6 +284,33 @@ func TestHangUp(t *testing.T) {
 	r := s.finish()
 	assert.Equal(t, "hangup", r.Interrupted)
 	assert.Equal(t, 129, r.ExitCode)
+}
+
+// TestKilledOnATerminal: where decree dies its terminal goes, and the command is hung up as by any terminal that goes;
+// also one that is stopped.
+func TestKilledOnATerminal(t *testing.T) {
+	for what, stop := range map[string]string{"at work": "", "stopped": "kill -STOP $$; "} {
+		t.Run(what, func(t *testing.T) {
+			if stop != "" && runtime.GOOS != "linux" {
+				t.Skip("the command leads its session, and is not stopped")
+			}
+			path := filepath.Join(t.TempDir(), "hung up")
+			require.NoError(t, unix.Mkfifo(path, 0o600))
+			told, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
+			require.NoError(t, err)
+			defer told.Close()
+			require.NoError(t, told.SetReadDeadline(time.Now().Add(patience)))
+			s := decree(t, [3]*os.File{}, `trap 'echo $$ >"`+path+`"; kill -KILL 0' HUP; echo group $$ ready; `+stop+`sleep 1000 & wait`)
+			s.await("ready", 1)
+			group, err := strconv.Atoi(strings.Fields(s.text())[1])
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = unix.Kill(-group, unix.SIGKILL) })
+			require.NoError(t, s.cmd.Process.Kill())
+			line, err := bufio.NewReader(told).ReadString('\n')
+			require.NoError(t, err, "it goes on without a terminal")
+			assert.Equal(t, strconv.Itoa(group), strings.TrimSpace(line))
+		})
+	}
 }
 
 func TestNotFoundLeavesTheTerminal(t *testing.T) {

@@ -235,8 +235,8 @@ func Start(c Command) (*Process, error) {
 }
 
 func start(own string, c Command, end int) (pid int, err error) {
-	// What this process has inherited the command inherits, under the same numbers:
-	// make's job server, for one.
+	// What this process has inherited the command inherits, under the same numbers: make's job server, for one. It is
+	// all from 3 on up to the first number that is free: what is beyond that may be this process's own.
 	files := append([]uintptr(nil), c.Attr.Files...)
 	for inherited(len(files)) {
 		files = append(files, uintptr(len(files)))

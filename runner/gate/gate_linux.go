@@ -39,6 +39,10 @@ func (p plan) lead(env []string) error {
 		return err
 	}
 	_, _ = write(p.handle, []byte(runs))
+	go func() {
+		_, _ = read(p.handle, make([]byte, 1)) // nothing is said to this process any more: until the caller is gone
+		hangUp(pid)
+	}()
 	for {
 		var status syscall.WaitStatus
 		_, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil)
@@ -46,6 +50,8 @@ func (p plan) lead(env []string) error {
 		case err == syscall.EINTR:
 		case err != nil:
 			return nil //nolint:nilerr // it was executed; how it ended nobody can tell
+		case status.Stopped() && p.left(): // nobody would continue it
+			hangUp(pid)
 		case status.Stopped():
 			_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP) // whoever waits for this process sees it
 		default:
@@ -53,6 +59,19 @@ func (p plan) lead(env []string) error {
 			return nil
 		}
 	}
+}
+
+// left says whether the caller is gone: it has its end of the pair until this process has ended.
+func (p plan) left() bool {
+	n, _, err := syscall.Recvfrom(p.handle, make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	return n == 0 && err == nil
+}
+
+// hangUp tells the command that its terminal is gone. With the caller goes the other side of it, and of that the system
+// tells the leader of the session alone, which is this process.
+func hangUp(group int) {
+	_ = syscall.Kill(-group, syscall.SIGHUP)
+	_ = syscall.Kill(-group, syscall.SIGCONT)
 }
 
 // program is this program's file, also where it was deleted or replaced meanwhile.
