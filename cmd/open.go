@@ -3,11 +3,8 @@ package cmd
 import (
 	"context"
 	"errors"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
-	"syscall"
 
 	"decree/disk"
 	"decree/history"
@@ -169,15 +166,6 @@ func (s *session) actor() (history.Actor, error) {
 		a.Turn = turn
 	}
 	return a, nil
-}
-
-// interruptible is ctx, cancelled by the first INT, TERM or HUP: a writing
-// command then takes back what it has begun. A second signal ends the process,
-// and the next command cleans up.
-func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
 }
 
 // inTree turns PATHs, which are relative to the working directory, into paths

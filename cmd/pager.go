@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
 	"syscall"
 )
@@ -35,8 +34,7 @@ func (s *session) pageOn(out *os.File, fill func(w io.Writer) error) error {
 	s.meter.pause()
 	// Ctrl-C in a pager stops its search, it must not end decree under it.
 	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
-	defer signal.Stop(interrupts)
+	defer heed(interrupts, os.Interrupt)()
 	if err := cmd.Start(); err != nil {
 		return s.printOn(out, fill)
 	}

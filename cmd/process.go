@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -147,7 +146,7 @@ func (s *session) stopped(ctx context.Context, err error) error {
 func signalled(ctx context.Context, from int) (context.Context, <-chan os.Signal, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	in, out := make(chan os.Signal, 8), make(chan os.Signal, 8)
-	signal.Notify(in, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	stop := heed(in, endings...)
 	over := make(chan struct{})
 	go func() {
 		for n := 1; ; n++ {
@@ -165,7 +164,7 @@ func signalled(ctx context.Context, from int) (context.Context, <-chan os.Signal
 			}
 		}
 	}()
-	return ctx, out, func() { signal.Stop(in); close(over); cancel(nil) }
+	return ctx, out, func() { stop(); close(over); cancel(nil) }
 }
 
 // openQueue opens the project's queue with what all its commands have in common.

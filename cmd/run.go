@@ -5,9 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -139,13 +137,6 @@ func (o *runOptions) isolate(config project.Isolation) error {
 		return usagef("--name, --auto, --clone and --copy need --isolated")
 	}
 	return o.check()
-}
-
-// commandSignals are those that a recorded command gets from decree, until stop.
-func commandSignals() (signals chan os.Signal, stop func()) {
-	signals = make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	return signals, func() { signal.Stop(signals) }
 }
 
 func (s *session) run(ctx context.Context, o runOptions) error {

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/term"
 
@@ -84,8 +82,7 @@ func (s *session) ask(question string, fallback byte) byte {
 // After a signal the goroutine that reads is left alone: nobody asks again then.
 func (s *session) readAnswer(prompt string) (string, error) {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	defer signal.Stop(signals)
+	defer heed(signals, endings...)()
 	fd := int(s.env.Stdin.Fd())
 	usual, err := term.MakeRaw(fd)
 	if err != nil {
