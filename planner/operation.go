@@ -327,7 +327,7 @@ func newest(rec *recorder.Recorder) (string, error) {
 
 // performHeld performs a plan under the lock, if the tree and the records are what it saw.
 func performHeld(ctx context.Context, rec *recorder.Recorder, of *remembered) (*sight, error) {
-	if of.request.Operation != discard { // which moves nothing, and ends no turn
+	if q := of.request.Operation; q != publish && q != discard { // which are of drafts, whatever a turn comes to
 		if err := rec.CloseTurns(ctx, of.request.Operation); err != nil {
 			return nil, err
 		}
