@@ -87,11 +87,16 @@ func (r *Recorder) Repair(ctx context.Context) ([]Check, error) {
 	return d.checks, err
 }
 
-// enterForRepair locks and recovers, and counts what was recovered as mended.
+// enterForRepair locks and recovers, and counts what was recovered as mended. Labels that cannot be read would stop the
+// recovery of whatever sets one, so they go aside before it.
 func (r *Recorder) enterForRepair(ctx context.Context, d *doctor) (*writing, error) {
 	r.spareReserve()
 	x, err := r.lock(ctx, besideRuns)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.labels(ctx, true); err != nil {
+		x.close()
 		return nil, err
 	}
 	done, err := r.recover(ctx, x, false)

@@ -7,10 +7,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"decree/disk"
+	"decree/disk/disktest"
 	"decree/history"
 )
 
@@ -149,4 +152,31 @@ func TestRepairTakesTreesFromPlainManifests(t *testing.T) {
 	problems := with(b, func(r *Recorder) ([]Problem, error) { return r.Verify(context.Background(), VerifyOptions{All: true}) })
 	require.Empty(t, problems)
 	with(b, func(r *Recorder) (*Collected, error) { return r.Gc(context.Background()) })
+}
+
+// TestRepairOfLabelsThatARecoverySets: an interrupted run sets a label, and the labels are damaged. A repair moves them
+// aside before it recovers, which needs them.
+func TestRepairOfLabelsThatARecoverySets(t *testing.T) {
+	s := &sweep{bench: newBench(t), t: t}
+	s.write("a", "old\n")
+	s.run(0, 0, shell("echo first >g"))
+	packs := filepath.Dir(s.onePack())
+	labels := filepath.Join(filepath.Dir(packs), history.LabelsFile)
+	err := s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		return disktest.Action{Die: st.Write && s.read("a") == "new\n"}
+	}), func(r *Recorder) error {
+		return s.execute(r, 0, func(o *RunOptions) { shell("echo new >a")(o); o.Label = "done" })
+	})
+	require.Error(t, err)
+	require.NoError(t, os.WriteFile(labels, nil, 0o600))
+
+	err = s.try(disk.OS, func(r *Recorder) error {
+		_, err := r.Recover(t.Context(), false)
+		return err
+	})
+	require.ErrorContains(t, err, history.LabelsFile)
+	checks := with(s.bench, func(r *Recorder) ([]Check, error) { return r.Repair(t.Context()) })
+	require.True(t, slices.ContainsFunc(checks, func(c Check) bool { return c.Name == "labels" && c.Level == Error && c.Fixed }))
+	all := with(s.bench, func(r *Recorder) (map[string]string, error) { return r.history.Labels() })
+	require.Contains(t, all, "done")
 }
