@@ -46,7 +46,7 @@ func (p *Place) confirm(ctx context.Context, why error) error {
 		if p.hasCurrent() {
 			in = p.At(currentDir) + " or " + p.At(archivesDir)
 		}
-		return p.broken(why, fmt.Sprintf("no generation there has a copy of it that can be read, in %s: put all of %s back from a copy; who has none sets another backup.name in .decree/config.yml, and 'decree backup' begins anew under that", in, p.spelled()))
+		return p.broken(why, fmt.Sprintf("no generation there has a copy of it that can be read, in %s: put all of %s back from a copy; who has none begins anew in another target: 'decree backup --to', or backup.to in .decree/config.yml", in, p.spelled()))
 	case m == nil || p.Manifest != nil && m.Timestamp.Before(p.Manifest.Timestamp):
 		return nil
 	case p.Manifest != nil && p.unmarked() && !sameOwn(p.Manifest, m): // no marker says which of the two was changed

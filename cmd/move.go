@@ -63,11 +63,7 @@ func (s *session) reportMove(m moveReport) error {
 	s.left(p)
 	m.tellStanding(s)
 	if m.result.Record != nil {
-		ref := "last"
-		if m.result.InTurn { // what is last then is the turn
-			ref = m.result.Record.ID
-		}
-		s.tell("this is record %s; 'decree revert %s' undoes it", m.result.Record.ID, ref)
+		s.tell("this is record %s; 'decree revert last' undoes it", m.result.Record.ID)
 	}
 	return nil
 }

@@ -33,7 +33,6 @@ type MoveResult struct {
 	Notes   []string
 	Lost    []tree.Path // what the store lacks of a backup's tree
 	To      Point       // of a restore: the state that it goes to
-	InTurn  bool        // a turn is open, which is newer than Record when it ends
 
 	Walked []history.Link // what an undo took back, or a redo brought again, in this order
 	Passed []Passed       // what it passed over on its way

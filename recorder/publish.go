@@ -122,8 +122,6 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if err != nil {
 		return nil, err
 	}
-	turns, err := r.openTurns()
-	b.res.InTurn = err != nil || len(turns) > 0
 	if b.fate.State == history.DraftPartly {
 		b.res.Notes = append(b.res.Notes, fmt.Sprintf("the rest of draft %s waits", draftName(b.rec)))
 	}
