@@ -184,13 +184,37 @@ func parseHead(b []byte) (*line, error) {
 	}
 	if !gone {
 		i := bytes.Index(b, []byte(recordMark))
-		if i < 0 {
+		if i < 0 || beginsAnother(b[i:]) {
 			return nil, errLine
 		}
 		b = append(b[:i:i], '}')
 	}
 	l := &line{key: k, gone: gone}
 	return l, l.members(b)
+}
+
+// beginsAnother says whether another line has become a part of a record's, as by a newline that is another byte now. Only a line
+// begins so: in a JSON string the quotes would be escaped, and no object of a record has a place behind its id.
+func beginsAnother(b []byte) bool {
+	if bytes.Contains(b, []byte(opPrefix)) {
+		return true
+	}
+	for {
+		i := bytes.Index(b, []byte(linePrefix))
+		if i < 0 {
+			return false
+		}
+		if _, _, err := lineKey(b[i:]); err == nil {
+			return true
+		}
+		b = b[i+len(linePrefix):]
+	}
+}
+
+// endsGone says whether a removed record's line is that alone.
+func endsGone(b []byte) bool {
+	_, err := parseHead(b)
+	return err == nil
 }
 
 // parseOp decodes the line of an operation that is no record.

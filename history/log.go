@@ -26,7 +26,7 @@ type log struct {
 	byID    map[string]int // index into rows
 	gone    []row          // removed records whose run directories may still be there
 	given   []string       // the ids of removed records, also of those in gone, as they were removed
-	damaged int            // lines that nobody has written so; those that a death cut off do not count
+	broken  [][]byte       // lines that nobody has written so, which are kept as evidence; not those that a death cut off
 	cut     *key           // of the record before the first line that a death cut off; nil: none was
 	unknown [][]byte       // whole JSON objects of a form that is not known: they are kept
 	size    int64          // of the file
@@ -98,7 +98,8 @@ func (l *log) continued(f disk.File, st disk.Info) (bool, error) {
 // clone is a copy that can take more lines.
 func (l *log) clone() *log {
 	c := *l
-	c.rows, c.byID, c.gone, c.unknown = slices.Clone(l.rows), maps.Clone(l.byID), slices.Clone(l.gone), slices.Clone(l.unknown)
+	c.rows, c.byID, c.gone = slices.Clone(l.rows), maps.Clone(l.byID), slices.Clone(l.gone)
+	c.unknown, c.broken = slices.Clone(l.unknown), slices.Clone(l.broken)
 	c.given = slices.Clip(l.given)
 	return &c
 }
@@ -150,6 +151,10 @@ func (l *log) sortRows() {
 func (l *log) take(b []byte) {
 	k, gone, err := lineKey(b)
 	if err == nil {
+		if gone && !endsGone(b) { // another line has become a part of it
+			l.broken = append(l.broken, b)
+			b = bytes.TrimSuffix((&line{key: k, gone: true, left: true}).append(nil), []byte("\n"))
+		}
 		l.put(row{key: k, line: b, gone: gone})
 		if changesOthers(b) {
 			if e, err := parseHead(b); err == nil { // else it is told when the record is read
@@ -173,10 +178,10 @@ func (l *log) take(b []byte) {
 	}
 	if bytes.HasSuffix(b, []byte(tornMark)) {
 		l.cutOff()
-	} else {
-		l.damaged++
+		l.dead += int64(len(b)) + 1
+	} else if len(b) > 0 {
+		l.broken = append(l.broken, b)
 	}
-	l.dead += int64(len(b)) + 1
 }
 
 // tornMark ends a line that has no end, as a death leaves it.
@@ -222,8 +227,11 @@ func (l *log) put(r row) {
 		l.rows = append(l.rows, r)
 		return
 	}
-	if !l.rows[i].gone {
-		l.dead += int64(len(l.rows[i].line)) + 1
+	if was := l.rows[i].line; !l.rows[i].gone {
+		l.dead += int64(len(was)) + 1
+		if beginsAnother(was[1:]) { // which nobody would see any more
+			l.broken = append(l.broken, was)
+		}
 	}
 	l.rows[i] = r
 }
@@ -322,7 +330,7 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 // Hint is where to look next.
 func (e *LineError) Hint() string {
-	return fmt.Sprintf("its files are in .decree/runs/%s unless they were deleted; no other record is affected", e.ID)
+	return fmt.Sprintf("its files are in .decree/runs/%s unless they were deleted; where 'decree gc' cannot go on beside it 'decree doctor --repair' sets it aside", e.ID)
 }
 
 // current says whether the file is still the one that was read.
@@ -400,7 +408,7 @@ func (l *log) writeLive(w io.Writer) error {
 			buf = buf[:0]
 		}
 	}
-	for _, b := range l.unknown {
+	for _, b := range slices.Concat(l.unknown, l.broken) {
 		buf = append(append(buf, b...), '\n')
 	}
 	rest := &line{op: opCompact, given: l.given[max(0, len(l.given)-givenKept):]}

@@ -255,6 +255,11 @@ func (d *doctor) labels(_ context.Context, repair bool) error {
 
 // records compares .decree/runs with the store.
 func (d *doctor) records(_ context.Context, repair bool) error {
+	if repair {
+		if err := d.linesAside(); err != nil {
+			return err
+		}
+	}
 	list, err := d.list()
 	if err != nil {
 		return err
@@ -264,7 +269,11 @@ func (d *doctor) records(_ context.Context, repair bool) error {
 		return err
 	}
 	if broken != nil { // there is no copy to write again
-		d.add(Error, "records", broken.Error(), "an older backup may have them: 'decree backup list'", false)
+		hint := "an older backup may have them: 'decree backup list'"
+		if broken.Lines > 0 {
+			hint = "'decree doctor --repair' sets the lines aside; " + hint
+		}
+		d.add(Error, "records", broken.Error(), hint, false)
 	}
 	warnings := list.Warnings()
 	if n := len(list.Foreign); n > 0 {
@@ -290,6 +299,22 @@ func (d *doctor) records(_ context.Context, repair bool) error {
 	}
 	d.listed = nil
 	return d.mendRecords(list, level)
+}
+
+// linesAside moves damaged lines of the log aside, beside which nothing could be freed.
+func (d *doctor) linesAside() error {
+	moved, err := d.rec.history.SetLinesAside()
+	if moved == nil || err != nil {
+		return err
+	}
+	d.listed = nil
+	text := fmt.Sprintf("damaged lines of records.jsonl (%d) are now in %s", moved.Lines, moved.Path)
+	if len(moved.Records) > 0 {
+		text += ", among them those of " + some(moved.Records)
+	}
+	text += "; gc keeps what .decree/runs has of their records, and frees what else they alone named"
+	d.add(Error, "records", text, "", true)
+	return nil
 }
 
 // mendRecords writes again what the store has of the records.
