@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"decree/disk"
 )
 
 func TestStateIsAField(t *testing.T) {
@@ -69,4 +72,25 @@ func TestModeAdviceIsTyped(t *testing.T) {
 	at := t.TempDir() + "/My Data"
 	require.NoError(t, os.WriteFile(at, nil, 0o200))
 	require.Contains(t, ModeAdvice(&fs.PathError{Op: "open", Path: at, Err: syscall.EACCES}), "'chmod u+rwX '"+at+"''")
+}
+
+// TestStoreShut: of a store that is there and does not open it is said what keeps the user out, and only of another's that it is another's.
+func TestStoreShut(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "store")
+	p := &Project{Site: Site{Disk: disk.OS, Root: "/tree"}}
+	require.NoError(t, os.Mkdir(at, 0o700))
+	denied := &fs.PathError{Op: "open", Path: at, Err: syscall.EACCES}
+	require.ErrorContains(t, p.storeShut(at, denied), "you may not read it")
+	require.NoError(t, os.Chmod(at, 0o100))
+	var e *Error
+	require.ErrorAs(t, p.storeShut(at, denied), &e)
+	require.NotContains(t, e.Error(), "you may not read it")
+	require.Equal(t, "it is yours, and its mode, 100, keeps you out: 'chmod u+rwX "+at+"'", e.Advice)
+	for _, other := range []error{syscall.ENOTDIR, syscall.ELOOP} {
+		require.ErrorAs(t, p.storeShut(at, &fs.PathError{Op: "open", Path: at, Err: other}), &e)
+		require.Contains(t, e.Msg, "something else is in the place")
+		require.NotEmpty(t, e.Advice)
+	}
+	broken := &fs.PathError{Op: "open", Path: at, Err: syscall.EIO}
+	require.Equal(t, error(broken), p.storeShut(at, broken))
 }

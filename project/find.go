@@ -163,14 +163,14 @@ func (p *Project) openKnown(w Where, asked storeBase, id *identity) (disk.Dir, *
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, p.storeMissing(id)
 	}
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, nil, &Error{Kind: Failed, Msg: fmt.Sprintf("%s: this project's store belongs to %s, and you may not read it", path, ownerOf(p.Disk, path)), Err: reason(err),
-			Advice: fmt.Sprintf("work as that user; or, to do without it, remove %s: a store of yours that remembers this root is then used again, else a new history begins", filepath.Join(p.Root, dirName, identityFile))}
-	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, p.storeShut(path, err)
 	}
 	m, err := readMemory(store)
+	if advice := ModeAdvice(err); advice != "" {
+		store.Close()
+		return nil, nil, &Error{Kind: Failed, Msg: path + ": this project's store cannot be read", Err: err, Advice: advice}
+	}
 	if err == nil && m.ID != id.ID {
 		err = errAnothers
 	}
@@ -185,6 +185,22 @@ func (p *Project) openKnown(w Where, asked storeBase, id *identity) (disk.Dir, *
 		return nil, nil, p.storeMissing(id)
 	}
 	return store, m, nil
+}
+
+// storeShut is the error of a store that is there, at path, and does not open.
+func (p *Project) storeShut(path string, err error) error {
+	if advice := ModeAdvice(err); advice != "" {
+		return &Error{Kind: Failed, Msg: path + ": this project's store cannot be opened", Err: reason(err), Advice: advice}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return &Error{Kind: Failed, Msg: fmt.Sprintf("%s: this project's store belongs to %s, and you may not read it", path, ownerOf(p.Disk, path)), Err: reason(err),
+			Advice: fmt.Sprintf("work as that user; or, to do without it, remove %s: a store of yours that remembers this root is then used again, else a new history begins", filepath.Join(p.Root, dirName, identityFile))}
+	}
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return &Error{Kind: Failed, Msg: path + ": something else is in the place of this project's store, which is a directory and no link to one", Err: reason(err),
+			Advice: "move it away, and put the store back there, if you know where it is; without it the next command says what can be done"}
+	}
+	return err
 }
 
 // ownerOf names the owner of what is at path; where that cannot be looked at, of the
