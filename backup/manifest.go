@@ -24,12 +24,12 @@ const MaxManifest = 64 << 20
 // The names below a project's directory in a target.
 const (
 	MarkerFile   = project.BackupMarker
-	ManifestFile = "manifest.json"
+	ManifestFile = project.BackupManifest
 	ProofsFile   = "proofs.jsonl"
 	KeyFile      = "key.age"
 	currentDir   = "current"
 	archivesDir  = "archives"
-	packsDir     = "packs"
+	packsDir     = project.BackupPacks
 )
 
 // Marker is decree-backup.json: whose directory this is.

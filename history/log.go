@@ -95,6 +95,9 @@ func (l *log) continued(f disk.File, st disk.Info) (bool, error) {
 	return bytes.Equal(end[:len(l.last)], l.last) && end[len(l.last)] == '\n', nil
 }
 
+// asTheyAre are the lines that nobody here understands: whoever writes the log anew keeps them.
+func (l *log) asTheyAre() [][]byte { return slices.Concat(l.unknown, l.broken) }
+
 // clone is a copy that can take more lines.
 func (l *log) clone() *log {
 	c := *l
@@ -408,7 +411,7 @@ func (l *log) writeLive(w io.Writer) error {
 			buf = buf[:0]
 		}
 	}
-	for _, b := range slices.Concat(l.unknown, l.broken) {
+	for _, b := range l.asTheyAre() {
 		buf = append(append(buf, b...), '\n')
 	}
 	rest := &line{op: opCompact, given: l.given[max(0, len(l.given)-givenKept):]}

@@ -267,10 +267,7 @@ func (h *History) SetLeader(id string, v any, flush bool) error {
 // HasLeader says whether SetLeader was called for the record, also where a power loss has made
 // what cannot be read of it.
 func (h *History) HasLeader(id string) (bool, error) {
-	return h.inOpen(func(dir disk.Dir) error {
-		_, err := dir.Stat(id + leaderMark)
-		return err
-	})
+	return h.hasBesideOpen(id + leaderMark)
 }
 
 // Leader reads what SetLeader wrote into v; false when there is nothing, or
@@ -282,6 +279,14 @@ func (h *History) Leader(id string, v any) (bool, error) {
 		return err
 	})
 	return is && json.Unmarshal(data, v) == nil, err
+}
+
+// hasBesideOpen says whether there is a file of that name beside the open records.
+func (h *History) hasBesideOpen(name string) (bool, error) {
+	return h.inOpen(func(dir disk.Dir) error {
+		_, err := dir.Stat(name)
+		return err
+	})
 }
 
 // inOpen has look look at a file beside the open records; false when there is none.
@@ -400,10 +405,7 @@ const damagedSuffix = ".damaged"
 
 // WasSetAside says whether SetAside was called for the record.
 func (h *History) WasSetAside(id string) (bool, error) {
-	return h.inOpen(func(dir disk.Dir) error {
-		_, err := dir.Stat(id + damagedSuffix)
-		return err
-	})
+	return h.hasBesideOpen(id + damagedSuffix)
 }
 
 // SetAside renames an open record that cannot be read, so that it is kept but

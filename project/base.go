@@ -309,7 +309,7 @@ func (p *Project) isBackup(at string) (bool, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err == nil, unlessAbsent(err)
 	}
-	for _, name := range []string{backupManifest, backupPacks} {
+	for _, name := range []string{BackupManifest, BackupPacks} {
 		if _, err := dir.Stat(name); err != nil {
 			return false, unlessAbsent(err)
 		}
@@ -322,8 +322,8 @@ const BackupMarker = "decree-backup.json"
 
 // What is beside it.
 const (
-	backupManifest = "manifest.json"
-	backupPacks    = "packs"
+	BackupManifest = "manifest.json"
+	BackupPacks    = "packs"
 )
 
 // baseApart is the base's directory, if it is there and does not contain the root.

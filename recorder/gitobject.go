@@ -246,9 +246,7 @@ func (g *gitReach) links(id string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer f.Close()
-		text, err := readGitObject(id, f, mostOfGit)
-		return gitLinks(id, text), err
+		return linksIn(id, f)
 	}
 	if has, links, err := g.linksInTree(id, name); has || err != nil {
 		return links, err
@@ -289,9 +287,15 @@ func (g *gitReach) linksInTree(id, name string) (has bool, links []string, err e
 	if err != nil {
 		return true, nil, err
 	}
+	links, err = linksIn(id, f)
+	return true, links, err
+}
+
+// linksIn are the links of the object that f is, which it closes.
+func linksIn(id string, f disk.File) ([]string, error) {
 	defer f.Close()
 	text, err := readGitObject(id, f, mostOfGit)
-	return true, gitLinks(id, text), err
+	return gitLinks(id, text), err
 }
 
 // inTree says whether the tree's .git has a file.

@@ -106,7 +106,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	}
 	// Only now: a try that is refused, which a queue makes again and again, is to end no agent's turn.
 	if closed, err := r.closeAllTurns(ctx, x); err != nil {
-		return nil, err
+		return nil, &BeginError{err}
 	} else if closed {
 		now.Close()
 		if now, full, err = r.present(ctx, x, cache); err != nil {

@@ -233,11 +233,12 @@ func (r *Recorder) enter(ctx context.Context, k kind) (*writing, error) {
 func (r *Recorder) enterFor(ctx context.Context, op string, k kind) (*writing, error) {
 	x, err := r.enter(ctx, k)
 	if err == nil && (k == movesFiles || op == opRecord) {
-		over := func(t *openTurn) bool { return r.over(x, t) }
-		if k == movesFiles && op != opRecord && op != string(history.Publish) { // what moves the tree is no agent's work, which is recorded before it
-			over = func(*openTurn) bool { return true }
+		if k == movesFiles && op != opRecord && op != string(history.Publish) {
+			_, err = r.closeAllTurns(ctx, x)
+		} else {
+			err = r.closeTurns(ctx, x, func(t *openTurn) bool { return r.over(x, t) })
 		}
-		if err = r.closeTurns(ctx, x, over); err != nil {
+		if err != nil {
 			x.close()
 			err = &BeginError{err}
 		}

@@ -468,16 +468,11 @@ func (r *Recorder) closeTurns(ctx context.Context, x *writing, over func(*openTu
 	return x.ongoing.seeTurns(r)
 }
 
-// closeAllTurns closes the open turns before what moves the tree and is no agent's work, and says whether there were any.
+// closeAllTurns closes the open turns before what moves the tree and is no agent's work, which is recorded before it, and says
+// whether there were any.
 func (r *Recorder) closeAllTurns(ctx context.Context, x *writing) (closed bool, err error) {
-	open, err := r.openTurns()
-	if len(open) > 0 && err == nil {
-		err = r.closeTurns(ctx, x, func(*openTurn) bool { return true })
-	}
-	if err != nil {
-		return false, &BeginError{err}
-	}
-	return len(open) > 0, nil
+	err = r.closeTurns(ctx, x, func(*openTurn) bool { closed = true; return true })
+	return closed, err
 }
 
 // CloseTurns closes the turns that are open, as what moves the tree does before it looks. Within Hold it has everything
