@@ -147,7 +147,7 @@ func (c *Conversation) answered(m message) []agent.Event {
 		s.prompts--
 		events := c.unfinished(id)
 		e := c.event(agent.TurnEnd, "stopReason", id)
-		if e.Stop = result.StopReason; m.Error != nil {
+		if e.Stop = result.StopReason; m.failed() {
 			e.Stop = "error"
 		}
 		return append(events, e)
@@ -155,7 +155,7 @@ func (c *Conversation) answered(m message) []agent.Event {
 	if id == "" {
 		id = result.SessionID
 	}
-	if m.Error != nil || id == "" {
+	if m.failed() || id == "" {
 		return nil
 	}
 	s := c.session(id)

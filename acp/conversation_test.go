@@ -64,6 +64,10 @@ func TestWhatAConversationTells(t *testing.T) {
 		{"a session that is refused", `>{"id":1,"method":"session/new","params":{"cwd":"/w"}}
 			<{"id":1,"error":{"code":-32000}}`, ""},
 		{"a model's error", prompted + `<{"id":2,"error":{"code":-32603}}`, "prompt s \"go\"\nturn-end s \"error\"\n"},
+		{"an error that is null is none", `>{"id":1,"method":"session/new","params":{"cwd":"/w"}}
+			<{"id":1,"result":{"sessionId":"s"},"error":null}
+			` + prompted + `<{"id":2,"result":{"stopReason":"end_turn"},"error":null}`,
+			"session s \"/w\"\nprompt s \"/w\" \"go\"\nturn-end s \"/w\" \"end_turn\"\n"},
 		{"cancelled", prompted + `>{"method":"session/cancel","params":{"sessionId":"s"}}
 			<{"id":2,"result":{"stopReason":"cancelled"}}`, "prompt s \"go\"\nturn-end s \"cancelled\"\n"},
 		{"the agent's own requests have numbers of their own", prompted + `<{"id":2,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}

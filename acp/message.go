@@ -15,6 +15,9 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
+// failed says whether an answer is an error: null beside a result is none.
+func (m *message) failed() bool { return m.Error != nil && string(m.Error) != "null" }
+
 // params are those of all methods that are read, and what is read of the answers to them.
 type params struct {
 	SessionID  string     `json:"sessionId"`

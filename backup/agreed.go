@@ -154,7 +154,7 @@ func unusable(err error) bool {
 // own is m without what it knows of other generations.
 func (m *Manifest) own() *Manifest {
 	own := *m
-	own.Previous, own.Going = nil, nil
+	own.Previous, own.Going, own.Lengths = nil, nil, nil
 	own.Others, own.Condemned = map[string]Generation{}, map[tree.Hash]string{}
 	return &own
 }

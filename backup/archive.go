@@ -65,17 +65,59 @@ func readBack(t target.Target, err error) error {
 	return err
 }
 
-// zipAnew writes the zip of a generation in the place of one that is missing or was changed: was is what was read of that. There is no moment without
-// one, and what another backup has put there meanwhile stays.
-func (p *Place) zipAnew(ctx context.Context, m *Manifest, c writer, was target.Version) (g Generation, err error) {
+// maxZip bounds a zip that is held in memory, in bytes.
+var maxZip int64 = 64 << 20
+
+// oldZip is what lies where the zip of a generation is.
+type oldZip struct {
+	data    []byte         // nothing where it is missing or was damaged
+	version target.Version // to replace just that
+	large   bool           // too large to be held: nothing is known of it
+}
+
+// readZip reads what lies where the zip of a generation is.
+func (p *Place) readZip(ctx context.Context, generation string) (old oldZip, err error) {
+	old.data, old.version, err = p.Target.Read(ctx, p.archiveName(generation), maxZip)
+	switch {
+	case errors.Is(err, target.ErrTooLarge):
+		return oldZip{large: true}, nil
+	case errors.Is(err, target.ErrDamaged):
+		return oldZip{version: old.version}, nil
+	}
+	return old, err
+}
+
+// archive reads the zip of a generation.
+func (p *Place) archive(ctx context.Context, generation string, size int64) io.ReaderAt {
+	return &ahead{from: &ranges{ctx, p.Target, p.archiveName(generation)}, size: size}
+}
+
+// isLargeZipOf is isZipOf for one that is not held.
+func (p *Place) isLargeZipOf(ctx context.Context, of *Manifest) (bool, error) {
+	r, size, err := p.Target.Open(ctx, p.archiveName(of.Generation()), 0, 0)
+	if err != nil {
+		return false, err
+	}
+	r.Close()
+	return isZipOf(p.archive(ctx, of.Generation(), size), size, of)
+}
+
+// zipAnew writes the zip of a generation in the place of one that is missing or was changed, the old one. There is no moment without
+// one, and what another backup has put there meanwhile stays; but where one of them is too large to be held, the old one is removed first: no
+// target replaces such a one on a condition, and a death between the two leaves one that is missing, which the next backup makes anew.
+func (p *Place) zipAnew(ctx context.Context, m *Manifest, c writer, old oldZip) (g Generation, err error) {
 	g = m.generation()
+	name := p.archiveName(m.Generation())
 	var data bytes.Buffer
-	if err := p.writeZip(ctx, &data, m, c); err != nil {
+	err = p.writeZip(ctx, &atMost{&data, maxZip}, m, c)
+	if old.large || errors.Is(err, errSize) {
+		return p.zipAnewInParts(ctx, m, c)
+	}
+	if err != nil {
 		return g, err
 	}
 	g.SHA256 = tree.Sum(data.Bytes())
-	name := p.archiveName(m.Generation())
-	_, err = p.Target.Swap(ctx, name, data.Bytes(), was)
+	_, err = p.Target.Swap(ctx, name, data.Bytes(), old.version)
 	if errors.Is(err, target.ErrConflict) {
 		err = faster(p.Target, p.Name)
 	}
@@ -83,6 +125,17 @@ func (p *Place) zipAnew(ctx context.Context, m *Manifest, c writer, was target.V
 		return g, err
 	}
 	return g, readBack(p.Target, verify(ctx, p.Target, name, g.SHA256, int64(data.Len())))
+}
+
+func (p *Place) zipAnewInParts(ctx context.Context, m *Manifest, c writer) (g Generation, err error) {
+	if err := p.Target.Delete(ctx, p.archiveName(m.Generation())); err != nil {
+		return g, err
+	}
+	g, err = p.zipGeneration(ctx, m, c)
+	if errors.Is(err, errTaken) {
+		err = faster(p.Target, p.Name)
+	}
+	return g, err
 }
 
 // writeZip writes what the zip of a generation has.
@@ -114,31 +167,32 @@ func (p *Place) writeZip(ctx context.Context, to io.Writer, m *Manifest, c write
 	return z.Close()
 }
 
-// isZipOf says whether these are the bytes of a sound zip of a generation.
-func isZipOf(data []byte, of *Manifest) bool {
-	z, err := openZip(bytes.NewReader(data), int64(len(data)))
+// isZipOf says whether this is a sound zip of a generation. An error is that it could not be read.
+func isZipOf(r io.ReaderAt, size int64, of *Manifest) (bool, error) {
+	from := &noting{ReaderAt: r}
+	z, err := openZip(from, size)
 	if err != nil {
-		return false
+		return false, from.err
 	}
 	if m, err := z.manifest(); err != nil || !sameOwn(m, of) {
-		return false
+		return false, from.err
 	}
-	for name, f := range z.files {
-		if name == ManifestFile {
+	for _, f := range z.File {
+		if f.Name == ManifestFile {
 			continue
 		}
 		r, err := f.Open()
 		if err != nil {
-			return false
+			return false, from.err
 		}
 		sum := sha256.New()
 		_, err = io.Copy(sum, r)
 		r.Close()
-		if err != nil || tree.Hash(sum.Sum(nil)) != of.Files[FileName(name)].SHA256 {
-			return false
+		if err != nil || tree.Hash(sum.Sum(nil)) != of.Files[FileName(f.Name)].SHA256 {
+			return false, from.err
 		}
 	}
-	return true
+	return true, nil
 }
 
 // errTaken is that another backup, which may be acknowledged by now, has written an archive of that time.

@@ -42,7 +42,7 @@ type drill struct {
 // What it finds is a line of proofs.jsonl and of the audit, and the store remembers it. A proof that fails is no
 // error: its OK is false. An error is that there was nothing to prove, or that the target could not be read.
 func Drill(ctx context.Context, o Options, whole bool) (*Proof, error) {
-	place, unlock, err := o.openPlace(ctx)
+	place, unlock, err := o.openStanding(ctx)
 	if err != nil {
 		return nil, err
 	}

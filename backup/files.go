@@ -189,6 +189,9 @@ func (g *gathering) file(in disk.Dir, name, as string) error {
 	return g.add(as, st.Mode&0o777, f, st.Size)
 }
 
+// draftDirs are where decree builds its messages: what is called like a draft elsewhere is somebody's own.
+var draftDirs = []string{"inbox", "inbox/dead", "inbox/done"}
+
 // directory collects what people have in .decree.
 func (g *gathering) directory(in disk.Dir, at string) error {
 	list, err := in.List()
@@ -197,7 +200,7 @@ func (g *gathering) directory(in disk.Dir, at string) error {
 	}
 	slices.SortFunc(list, func(a, b disk.Entry) int { return strings.Compare(a.Name, b.Name) })
 	for _, e := range list {
-		if at == "" && slices.Contains(ownNames, e.Name) || strings.HasPrefix(e.Name, project.InboxDraft) {
+		if at == "" && slices.Contains(ownNames, e.Name) || slices.Contains(draftDirs, at) && strings.HasPrefix(e.Name, project.InboxDraft) {
 			continue
 		}
 		if err := target.CheckName(e.Name); err != nil {

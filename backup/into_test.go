@@ -30,7 +30,7 @@ func (w *world) arrive(d disk.Disk) error {
 		if others, err := project.BesideInto(d, root, false); err != nil || len(others) > 0 {
 			return fmt.Errorf("%v: %w", others, err)
 		}
-		if err := project.BeginInto(d, root, project.Into{Project: strings.Repeat("a", 32)}); err != nil {
+		if err := project.BeginInto(d, root, project.Into{Project: strings.Repeat("a", 32)}, nil); err != nil {
 			return err
 		}
 	}

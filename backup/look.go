@@ -42,8 +42,9 @@ func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Liste
 			unsound[name] = true
 		}
 	}
+	lengths := p.packs()
 	for _, v := range Rotate(dated, keep) {
-		l := p.listed(v.Name, there, unsound)
+		l := p.listed(v.Name, there, lengths, unsound)
 		l.KeptBy = append([]string{}, v.KeptBy...)
 		out = append([]Listed{l}, out...)
 	}
@@ -52,7 +53,7 @@ func (p *Place) List(ctx context.Context, keep project.BackupRetention) ([]Liste
 
 // listed is one generation. It is provable as far as a look can tell: all its packs are there, as
 // long as they were, and its zip is, if it has one; and no proof has found one of them damaged.
-func (p *Place) listed(name string, there map[string]int64, unsound map[string]bool) Listed {
+func (p *Place) listed(name string, there map[string]int64, lengths map[tree.Hash]int64, unsound map[string]bool) Listed {
 	l := Listed{Generation: name, Provable: !unsound[name]}
 	packs := map[tree.Hash]int64{}
 	g, zipped := p.zips()[name]
@@ -63,7 +64,7 @@ func (p *Place) listed(name string, there map[string]int64, unsound map[string]b
 	} else {
 		l.Timestamp, l.Host, l.Bytes, l.NewBytes, l.Records = g.Timestamp, g.Host, g.Bytes, g.NewBytes, g.Records
 		for _, h := range g.Packs {
-			packs[h] = p.Manifest.Packs[h]
+			packs[h] = lengths[h]
 		}
 	}
 	if _, ok := there[p.archiveName(name)]; zipped && !ok || g.Damaged {
@@ -120,7 +121,7 @@ type Prune struct {
 // Rotate removes the generations that no rule keeps, and packs that were condemned a day ago. dry only
 // says what would go.
 func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry bool) (*Prune, error) {
-	place, unlock, err := o.openPlace(ctx)
+	place, unlock, err := o.openStanding(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +141,7 @@ func (o Options) Rotate(ctx context.Context, keep project.BackupRetention, dry b
 	for _, l := range list {
 		if len(l.KeptBy) == 0 {
 			out.Removed = append(out.Removed, l.Generation)
-		}
-		if l.unread {
+		} else if l.unread {
 			unread = l.Generation
 		}
 	}

@@ -119,6 +119,15 @@ func Make(ctx context.Context, o Options) (*Made, error) {
 // openPlace finds the project's directory and makes sure that nobody else writes there, where
 // the target can.
 func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
+	return o.openPlaceOf(ctx, false)
+}
+
+// openStanding is openPlace for who works on generations: where none stands nothing is made, the lock neither.
+func (o Options) openStanding(ctx context.Context) (*Place, func(), error) {
+	return o.openPlaceOf(ctx, true)
+}
+
+func (o Options) openPlaceOf(ctx context.Context, standing bool) (*Place, func(), error) {
 	p := o.Recorder.Project()
 	find := func() (*Place, error) {
 		place, err := FindOwn(ctx, o.Target, &p.Site, o.Where, o.Host)
@@ -132,6 +141,9 @@ func (o Options) openPlace(ctx context.Context) (*Place, func(), error) {
 		return nil, nil, err
 	}
 	unlock := func() {}
+	if standing && place.Manifest == nil {
+		return place, unlock, nil
+	}
 	if l, ok := o.Target.(target.Locker); ok && (o.held == nil || o.held.name != place.Name) {
 		release, err := o.lockIn(ctx, l, place.Name)
 		if errors.Is(err, target.ErrLocked) { // it may be of a new project that is called alike
@@ -477,6 +489,11 @@ func (p *Place) packs() map[tree.Hash]int64 {
 			out[h] = 0
 		}
 	}
+	for h, size := range p.Manifest.Lengths {
+		if _, named := out[h]; named {
+			out[h] = size
+		}
+	}
 	maps.Copy(out, p.Manifest.Packs)
 	return out
 }
@@ -587,12 +604,12 @@ func (mk *making) archive(ctx context.Context) error {
 	_, shelf := mk.o.Target.(target.Shelf)
 	if prev != nil {
 		var g Generation
-		done, was, err := mk.keepsZip(ctx, prev.Generation())
+		done, old, err := mk.keepsZip(ctx, prev.Generation())
 		_, made := mk.m.Others[prev.Generation()]
 		switch {
 		case err != nil || done:
 		case made:
-			g, err = mk.place.zipAnew(ctx, prev, mk.known, was)
+			g, err = mk.place.zipAnew(ctx, prev, mk.known, old)
 		default:
 			g, err = mk.place.zipGeneration(ctx, prev, mk.known)
 			if errors.Is(err, errTaken) {
@@ -625,54 +642,51 @@ func (mk *making) archive(ctx context.Context) error {
 
 // keepsZip says whether the zip of a generation, if there is one already, may stay, and else what was read of it: one that was changed or
 // lost is made anew. Who has no key to read it knows of no damage.
-func (mk *making) keepsZip(ctx context.Context, generation string) (keep bool, was target.Version, err error) {
+func (mk *making) keepsZip(ctx context.Context, generation string) (keep bool, old oldZip, err error) {
 	g, made := mk.m.Others[generation]
 	if !made {
-		return false, "", nil
+		return false, old, nil
 	}
 	sum, err := mk.place.zipSum(ctx, generation)
 	if g.SHA256.IsZero() || target.AboutKey(err) || err == nil && sum == g.SHA256 {
-		return true, "", nil
+		return true, old, nil
 	}
 	if err != nil && !isMissing(err) && !errors.Is(err, target.ErrDamaged) { // as a line that is cut
-		return false, "", err
+		return false, old, err
 	}
-	data, was, err := mk.readZip(ctx, generation)
+	old, err = mk.place.readZip(ctx, generation)
 	if err != nil {
-		return false, "", err
+		return false, old, err
 	}
-	if tree.Sum(data) == g.SHA256 { // another backup has mended it
-		return true, "", nil
+	if !old.large && tree.Sum(old.data) == g.SHA256 { // another backup has mended it
+		return true, old, nil
 	}
 	mk.o.Tell(fmt.Sprintf("%s/%s was changed, or is missing, and is made anew", mk.o.Target, mk.place.archiveName(generation)))
-	return false, was, nil
+	return false, old, nil
 }
 
 // zipLeft is the zip of a generation that a backup has written which was not acknowledged, with other bytes than this one would have: as of another decree,
 // or since contents were lost then that are back. A sound one is taken, and what is none is replaced.
 func (mk *making) zipLeft(ctx context.Context, m *Manifest) (g Generation, err error) {
-	data, was, err := mk.readZip(ctx, m.Generation())
+	old, err := mk.place.readZip(ctx, m.Generation())
 	if err != nil {
 		return g, err
 	}
-	if isZipOf(data, m) {
-		g = m.generation()
-		g.SHA256 = tree.Sum(data)
-		return g, nil
+	g = m.generation()
+	var sound bool
+	if old.large {
+		sound, err = mk.place.isLargeZipOf(ctx, m)
+		if err == nil && sound {
+			g.SHA256, err = mk.place.zipSum(ctx, m.Generation())
+		}
+	} else {
+		g.SHA256 = tree.Sum(old.data)
+		sound, err = isZipOf(bytes.NewReader(old.data), int64(len(old.data)), m)
 	}
-	return mk.place.zipAnew(ctx, m, mk.known, was)
-}
-
-// maxZip bounds what is read of a zip that was changed, in bytes.
-const maxZip = 512 << 20
-
-// readZip reads what lies where the zip of a generation is; nothing where that is missing or was damaged.
-func (mk *making) readZip(ctx context.Context, generation string) (data []byte, was target.Version, err error) {
-	data, was, err = mk.o.Target.Read(ctx, mk.place.archiveName(generation), maxZip)
-	if errors.Is(err, target.ErrDamaged) {
-		return nil, was, nil
+	if err != nil || sound {
+		return g, err
 	}
-	return data, was, err
+	return mk.place.zipAnew(ctx, m, mk.known, old)
 }
 
 // plainSize is the length of a file, in bytes, up to which current/ and the zips have it.
@@ -758,7 +772,13 @@ func (mk *making) showFile(ctx context.Context, s target.Shelf, from, fresh stri
 
 // commit makes the generation the newest. From then on it counts, whether or not the marker could be written.
 func (mk *making) commit(ctx context.Context) error {
-	mk.m.condemn(mk.place.packs(), mk.o.Now())
+	packs := mk.place.packs()
+	for h, size := range packs {
+		if size == 0 { // an earlier decree did not keep it
+			packs[h] = mk.known.lengths[h]
+		}
+	}
+	mk.m.condemn(packs, mk.o.Now())
 	err := mk.place.commit(ctx, mk.m)
 	switch {
 	case mk.place.Manifest == mk.m:
@@ -787,22 +807,44 @@ func (mk *making) acknowledged(ctx context.Context) error {
 	return cmp.Or(mk.unmarked, err, mk.o.Recorder.Audit("backup", fmt.Sprintf("%s to %s, manifest %s", mk.m.Generation(), mk.o.Target, mk.place.sum)))
 }
 
-// condemn writes down since when no generation names a pack.
+// condemn writes down since when no generation names a pack, and how long those are that other generations need.
 func (m *Manifest) condemn(known map[tree.Hash]int64, now time.Time) {
-	named := maps.Clone(m.Packs)
-	for _, g := range m.Others {
-		for _, h := range g.Packs {
-			named[h] = 0
-		}
-	}
+	named := m.named()
+	lengths := maps.Clone(known)
+	maps.DeleteFunc(lengths, func(h tree.Hash, _ int64) bool { return !named[h] })
+	m.Lengths = nil
+	m.keepLengths(lengths)
 	for h := range known {
-		if _, ok := named[h]; ok {
+		if named[h] {
 			delete(m.Condemned, h)
 		} else if m.Condemned[h] == "" {
 			m.Condemned[h] = now.UTC().Format(time.RFC3339)
 		}
 	}
 	m.Going = slices.DeleteFunc(m.Going, func(h tree.Hash) bool { return m.Condemned[h] == "" })
+}
+
+// named are the packs that a generation names.
+func (m *Manifest) named() map[tree.Hash]bool {
+	out := map[tree.Hash]bool{}
+	for h := range m.Packs {
+		out[h] = true
+	}
+	for _, g := range m.Others {
+		for _, h := range g.Packs {
+			out[h] = true
+		}
+	}
+	return out
+}
+
+// keepLengths writes down how long packs are, where that is known and m does not say it yet.
+func (m *Manifest) keepLengths(packs map[tree.Hash]int64) {
+	out := map[tree.Hash]int64{} // a new one: m may be a copy of a manifest that stays
+	maps.Copy(out, packs)
+	maps.Copy(out, m.Lengths)
+	maps.DeleteFunc(out, func(h tree.Hash, size int64) bool { return size <= 0 || m.Packs[h] > 0 })
+	m.Lengths = out
 }
 
 var _ history.Objects = (*store.Store)(nil)

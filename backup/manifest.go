@@ -26,7 +26,7 @@ const (
 	MarkerFile   = project.BackupMarker
 	ManifestFile = project.BackupManifest
 	ProofsFile   = "proofs.jsonl"
-	KeyFile      = "key.age"
+	KeyFile      = target.KeyFile
 	currentDir   = "current"
 	archivesDir  = "archives"
 	packsDir     = project.BackupPacks
@@ -56,6 +56,8 @@ type Manifest struct {
 	Packs     map[tree.Hash]int64   `json:"packs"` // that this generation needs, with their lengths
 	Others    map[string]Generation `json:"generations"`
 	Condemned map[tree.Hash]string  `json:"condemned"` // RFC 3339: since when no generation names the pack
+	// Lengths are those of the packs that other generations need and this one does not.
+	Lengths map[tree.Hash]int64 `json:"lengths,omitempty"`
 	// Going are condemned packs that somebody may be deleting: what a generation needs of them is sent again.
 	Going []tree.Hash `json:"going,omitempty"`
 	// Missing are contents that the records name and the project's store had lost before.
@@ -242,6 +244,11 @@ func (m *Manifest) check() error {
 	for h, size := range m.Packs {
 		if size <= 0 || h.IsZero() || !packs.add(size) {
 			return fmt.Errorf("pack %s: no length or hash, or more bytes than any disk has", h)
+		}
+	}
+	for h, size := range m.Lengths {
+		if size <= 0 || h.IsZero() {
+			return fmt.Errorf("pack %s: no length or hash", h)
 		}
 	}
 	for name := range m.Others {

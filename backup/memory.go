@@ -24,8 +24,33 @@ const memoryLock = "backup"
 
 // Memory is what a project remembers of its backups, by target.
 type Memory struct {
-	Version int                   `json:"version"`
-	Targets map[string]Remembered `json:"targets"`
+	Version int     `json:"version"`
+	Targets Targets `json:"targets"`
+}
+
+// Targets are what is known of each. Their names need not be valid UTF-8: in JSON they are as [tree.Quote] writes them.
+type Targets map[string]Remembered
+
+// MarshalJSON writes them.
+func (t Targets) MarshalJSON() ([]byte, error) {
+	out := make(map[string]Remembered, len(t))
+	for at, r := range t {
+		out[tree.Quote(at)] = r
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads them.
+func (t *Targets) UnmarshalJSON(data []byte) error {
+	var in map[tree.Text]Remembered
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	*t = make(Targets, len(in))
+	for at, r := range in {
+		(*t)[string(at)] = r
+	}
+	return nil
 }
 
 // Remembered is what is known of one target.
@@ -72,7 +97,7 @@ func readMemory(store disk.Dir) (Memory, error) {
 			Advice: "mend that; or, if it is lost for good, remove " + path.Join(store.Path(), memoryFile)}
 	}
 	if json.Unmarshal(data, &m) != nil || m.Targets == nil {
-		m = Memory{Version: Version, Targets: map[string]Remembered{}}
+		m = Memory{Version: Version, Targets: Targets{}}
 	}
 	m.fold()
 	return m, err
@@ -151,7 +176,7 @@ func underMemoryLock(store disk.Dir, change func() error) error {
 
 // giveUp is what to do about a target that is to be remembered no longer. All others are.
 func giveUp(store disk.Dir, target string) string {
-	return fmt.Sprintf("take %q out of \"targets\" in %s", target, path.Join(store.Path(), memoryFile))
+	return fmt.Sprintf("take %q out of \"targets\" in %s", tree.Quote(target), path.Join(store.Path(), memoryFile))
 }
 
 // awaitLock locks a directory that others lock for moments alone.

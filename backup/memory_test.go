@@ -67,3 +67,19 @@ func TestTwoSpellingsOfATarget(t *testing.T) {
 	require.NoError(t, Remember(store, at, func(r *Remembered) { r.Problems = []string{"x"} }))
 	require.Len(t, ReadMemory(store).Targets, 1)
 }
+
+// TestTargetsOfAnyName: a path need not be valid UTF-8, and each is remembered by itself.
+func TestTargetsOfAnyName(t *testing.T) {
+	store, err := disktest.NewMem().MkdirAll("/store", 0o700)
+	require.NoError(t, err)
+	names := []string{"/mnt/usb", "/mnt/\xff", "/mnt/\xfe", "/mnt/My \"disk\"\n", `/mnt/a\b`}
+	for _, at := range names {
+		require.NoError(t, Remember(store, at, func(r *Remembered) { r.Generation, r.Name = "2026-11-20T030000Z", at[5:6] }))
+	}
+	require.Len(t, ReadMemory(store).Targets, len(names))
+	for _, at := range names {
+		require.ErrorContains(t, Missing(store, at), "held backups of this project", "%q", at)
+	}
+	require.NoError(t, project.ReplaceFile(store, memoryFile, []byte(`{"version":1,"targets":{"/mnt/a\\b":{"generation":"g"}}}`), 0o600, true))
+	require.Contains(t, ReadMemory(store).Targets, `/mnt/a\b`, "as an earlier decree has written it")
+}

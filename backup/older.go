@@ -119,6 +119,7 @@ func (p *Place) listZips(ctx context.Context, id string, stood []string, sums bo
 			}
 			if err == nil {
 				p.Manifest.Others[name] = g
+				p.Manifest.keepLengths(m.Packs)
 			}
 		}
 		if err != nil && (target.AboutKey(err) || !unusable(err)) {

@@ -34,7 +34,7 @@ func Open(ctx context.Context, o OpenOptions) (target.Target, error) {
 	keys := target.Keys{Recipients: o.Config.Encrypt, Identity: o.fromHome(o.Config.Identity)}
 	if o.Getenv != nil {
 		keys.Passphrase = o.Getenv("DECREE_BACKUP_PASSPHRASE")
-		keys.Identity = cmp.Or(keys.Identity, o.Getenv("DECREE_BACKUP_IDENTITY"))
+		keys.Identity = cmp.Or(keys.Identity, o.fromHome(o.Getenv("DECREE_BACKUP_IDENTITY")))
 	}
 	if o.Store != nil {
 		keys.Memory = keyMemory{o.Store}

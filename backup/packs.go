@@ -35,7 +35,7 @@ type contents struct {
 	p       *Place
 	at      *store.Numbers // the number of an object's block, from 1 on
 	blocks  []block
-	lengths map[tree.Hash]int64 // of the packs
+	lengths map[tree.Hash]int64 // of the packs, also of one that has another length than its own index is for
 	have    map[string]int64    // the names that the target has among packs, and how long they are
 	// unindexed are the packs whose index is missing, damaged, another pack's, or does not say which pack it is of, with their headers.
 	unindexed map[tree.Hash][]byte
@@ -57,8 +57,12 @@ func (p *Place) packContents(ctx context.Context, packs map[tree.Hash]int64, at 
 			bad(pack, fmt.Errorf("pack %s: %w", pack, missingOr(ok)))
 			continue
 		}
-		c.lengths[pack] = c.have[p.packName(pack)]
-		if err := c.add(ctx, pack, c.lengths[pack]); err != nil {
+		got := c.have[p.packName(pack)]
+		err := c.add(ctx, pack, got, size > 0)
+		if err == nil {
+			c.lengths[pack] = got
+		}
+		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, target.ErrGone) {
 				return nil, err
 			}
@@ -77,8 +81,9 @@ func missingOr(there bool) error {
 	return fs.ErrNotExist
 }
 
-// add takes the objects of a pack by its index or, where that is missing, damaged or another pack's, by the pack itself.
-func (c *contents) add(ctx context.Context, pack tree.Hash, size int64) error {
+// add takes the objects of a pack by its index or, where that is missing, damaged or another pack's, by the pack itself, which is read whole
+// first where that may be another's bytes: where it is not known how long it was, or its own index is of another length.
+func (c *contents) add(ctx context.Context, pack tree.Hash, size int64, known bool) error {
 	index, err := readAll(ctx, c.p.Target, c.p.indexName(pack), maxHeaders)
 	if err == nil {
 		headers, ok := bytes.CutSuffix(index, pack[:])
@@ -87,6 +92,9 @@ func (c *contents) add(ctx context.Context, pack tree.Hash, size int64) error {
 		}
 		if err == nil {
 			err = c.headers(pack, headers, size)
+			if ok && errors.Is(err, errSize) {
+				known, c.lengths[pack] = false, endOf(headers)
+			}
 		}
 		if err == nil && !ok {
 			c.unindexed[pack] = headers
@@ -94,6 +102,11 @@ func (c *contents) add(ctx context.Context, pack tree.Hash, size int64) error {
 	}
 	if err == nil || ctx.Err() != nil || errors.Is(err, target.ErrGone) {
 		return err
+	}
+	if !known {
+		if err := verify(ctx, c.p.Target, c.p.packName(pack), pack, size); err != nil {
+			return fmt.Errorf("pack %s: %w", pack, err)
+		}
 	}
 	headers, err := store.Headers(ctx, &ranges{ctx: ctx, t: c.p.Target, name: c.p.packName(pack)}, size)
 	if err == nil {
@@ -141,8 +154,8 @@ func (c *contents) reindex(ctx context.Context) error {
 // headers takes the objects of a pack of size bytes by the headers of its blocks, all of them or none. Those of
 // a pack of another length are another's: there is nothing behind the last block.
 func (c *contents) headers(pack tree.Hash, headers []byte, size int64) error {
-	var end int64
-	err := store.ReadHeaders(headers, func(o store.Packed) { end = o.Block + o.Length })
+	end := endOf(headers)
+	err := store.ReadHeaders(headers, func(store.Packed) {})
 	if err == nil && end != size {
 		err = fmt.Errorf("headers of blocks up to %d of %d: %w", end, size, errSize)
 	}
@@ -157,6 +170,12 @@ func (c *contents) headers(pack tree.Hash, headers []byte, size int64) error {
 			c.at.Set(o.Hash, uint32(len(c.blocks)))
 		}
 	})
+}
+
+// endOf is where the last of the blocks ends that headers are of.
+func endOf(headers []byte) (end int64) {
+	_ = store.ReadHeaders(headers, func(o store.Packed) { end = o.Block + o.Length })
+	return end
 }
 
 // pack is the pack that has an object; not ok: none has.
@@ -186,6 +205,35 @@ func (r *ranges) ReadAt(b []byte, off int64) (int, error) {
 		err = io.EOF
 	}
 	return n, err
+}
+
+// ahead reads a content of size bytes, mostly from its beginning to its end, in pieces: of a remote target each range is a request.
+// It belongs to one goroutine.
+type ahead struct {
+	from  *ranges
+	size  int64
+	at    int64
+	piece []byte
+}
+
+const aheadSize = 1 << 20
+
+func (a *ahead) ReadAt(b []byte, off int64) (n int, err error) {
+	for n < len(b) {
+		next := off + int64(n)
+		if next >= a.size {
+			return n, io.EOF
+		}
+		if next < a.at || next >= a.at+int64(len(a.piece)) {
+			a.at, a.piece = next, make([]byte, min(aheadSize, a.size-next))
+			got, err := a.from.ReadAt(a.piece, next)
+			if a.piece = a.piece[:got]; got == 0 {
+				return n, err
+			}
+		}
+		n += copy(b[n:], a.piece[next-a.at:])
+	}
+	return n, nil
 }
 
 // object returns the bytes of one object that is not large.

@@ -1,8 +1,11 @@
 package backup
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -87,4 +90,36 @@ func TestAPackThatFailedEndsTheNext(t *testing.T) {
 	list, err := packs.List()
 	require.NoError(t, err)
 	require.Len(t, list, 1, "the first one, which may be another generation's, and nothing unfinished")
+}
+
+// counting counts the requests of ranges.
+type counting struct {
+	target.Target
+	opened int
+}
+
+func (c *counting) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, int64, error) {
+	c.opened++
+	return c.Target.Open(ctx, name, offset, length)
+}
+
+// TestZipsAreReadInPieces: package zip reads a few KiB at a time, each of which would be a request of a remote target.
+func TestZipsAreReadInPieces(t *testing.T) {
+	dir, err := target.OpenDirectory(disktest.NewMem(), "/t", true)
+	require.NoError(t, err)
+	data := make([]byte, 5*aheadSize/2)
+	for i := range data {
+		data[i] = byte(i * i >> 8)
+	}
+	p := &Place{Target: dir, Name: "p"}
+	require.NoError(t, put(t.Context(), dir, p.archiveName("g"), bytes.NewReader(data)))
+	c := &counting{Target: dir}
+	p.Target = c
+	r := p.archive(t.Context(), "g", int64(len(data)))
+	got, err := io.ReadAll(bufio.NewReaderSize(io.NewSectionReader(r, 0, 1<<40), 4096))
+	require.NoError(t, err)
+	require.Equal(t, data, got)
+	require.Equal(t, 3, c.opened)
+	_, err = r.ReadAt(make([]byte, 1), int64(len(data)))
+	require.ErrorIs(t, err, io.EOF)
 }

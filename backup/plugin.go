@@ -34,7 +34,8 @@ func (e *PluginError) Error() string { return "plugin " + e.Plugin + ": " + e.Re
 
 // RunPlugins runs the plugins' commands by the shell in root, one after the other, with env and
 // DECREE_ROOT. One that fails, or takes longer than it may, is an error in failed, and the next one is
-// run. When a command has ended nothing of its session is left. The error is ctx's.
+// run. When a command has ended nothing of its session is left; who has begun a session of his own is named, where the
+// system tells. The error is ctx's.
 func RunPlugins(ctx context.Context, root string, env []string, plugins []project.Plugin) (failed []*PluginError, err error) {
 	for _, p := range plugins {
 		if p.Command == "" { // it has files, which something else writes
@@ -113,6 +114,9 @@ func shell(ctx context.Context, root, command string, timeout time.Duration, env
 	}
 	if len(res.Survivors) > 0 {
 		reason += fmt.Sprintf("; process %d could not be ended", res.Survivors[0].PID)
+	}
+	for _, left := range res.Outside { // such as a server that the command was to start
+		reason += fmt.Sprintf("; process %d (%s) has left the group and goes on", left.PID, left.Name)
 	}
 	return reason
 }

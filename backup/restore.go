@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +71,7 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 			return nil, nil, "", err
 		}
 		if out.Held != nil {
-			if err := b.hold(s.Store); err != nil {
+			if err := project.Hold(s.Store, *out.Held); err != nil {
 				return nil, nil, "", err
 			}
 		}
@@ -123,17 +120,7 @@ type restoring struct {
 	o      Options
 	out    *Restored
 	staged *Staged
-}
-
-// hold writes that what waits in the generation waits on.
-func (b *restoring) hold(store disk.Dir) error {
-	held := *b.out.Held
-	held.Version = Version
-	data, err := json.Marshal(held)
-	if err != nil {
-		return err
-	}
-	return project.ReplaceFile(store, project.HeldFile, append(data, '\n'), project.PrivateFile, true)
+	kept   []string // the live messages that stay, as paths in .decree
 }
 
 // decree writes what people have in .decree, durably, and returns the names that are replaced.
@@ -149,7 +136,11 @@ func (b *restoring) decree(to disk.Dir) (names []string, err error) {
 			names = append(names, e.Name)
 		}
 	}
-	if b.out.Gone, err = b.newer(live); err != nil {
+	isDone, err := b.keepDone(live, to)
+	if err != nil {
+		return nil, err
+	}
+	if b.out.Gone, err = b.goneFrom(live); err != nil {
 		return nil, err
 	}
 	for _, name := range sortedFiles(b.staged.Manifest) {
@@ -157,14 +148,8 @@ func (b *restoring) decree(to disk.Dir) (names []string, err error) {
 		if !ok {
 			continue
 		}
-		if isMessage(at) {
-			done, err := b.isDone(live, to, path.Base(at))
-			if err != nil {
-				return nil, err
-			}
-			if done {
-				continue
-			}
+		if isDone[at] {
+			continue
 		}
 		if err := b.file(to, at, name); err != nil {
 			return nil, err
@@ -174,37 +159,6 @@ func (b *restoring) decree(to disk.Dir) (names []string, err error) {
 		}
 	}
 	return names, nil
-}
-
-// newer are the live messages that no name of the generation stands for, as paths below the inbox.
-func (b *restoring) newer(live disk.Dir) (gone []string, err error) {
-	has := map[string]bool{}
-	for name := range b.staged.Manifest.Files {
-		if strings.HasPrefix(string(name), "inbox/") {
-			has[path.Base(string(name))] = true
-		}
-	}
-	for _, state := range []string{"", "done", "dead"} {
-		dir, err := disk.OpenPath(live, path.Join("inbox", state))
-		if isMissing(err) || disk.OtherKind(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		list, err := dir.List()
-		dir.Close()
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range list {
-			if strings.HasSuffix(e.Name, ".md") && !has[e.Name] {
-				gone = append(gone, path.Join(state, e.Name))
-			}
-		}
-	}
-	slices.Sort(gone)
-	return gone, nil
 }
 
 // file writes one file of the generation.
@@ -234,32 +188,6 @@ func into(to disk.Dir, name string, do func(dir disk.Dir, base string) error) er
 		return err
 	}
 	return into(dir, rest, do)
-}
-
-// isDone says whether the live inbox has a message as done or dead: then that is kept.
-func (b *restoring) isDone(live, to disk.Dir, name string) (bool, error) {
-	for _, state := range []string{"inbox/done", "inbox/dead"} {
-		dir, err := disk.OpenPath(live, state)
-		if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		data, err := project.ReadFile(dir, name, 64<<20)
-		dir.Close()
-		if isMissing(err) {
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		b.out.Skipped = append(b.out.Skipped, name)
-		return true, into(to, state+"/"+name, func(dir disk.Dir, base string) error {
-			return project.ReplaceFile(dir, base, data, project.PrivateFile, true)
-		})
-	}
-	return false, nil
 }
 
 // keepBefore keeps what is here as an archive that needs nothing else, in the target, else aside.

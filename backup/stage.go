@@ -59,7 +59,7 @@ func (p *Place) zippedManifest(ctx context.Context, name string) (*Manifest, err
 	if err != nil {
 		return nil, unread(err, name)
 	}
-	z, err := openZip(&ranges{ctx, p.Target, at}, size)
+	z, err := openZip(p.archive(ctx, name, size), size)
 	if err != nil {
 		return nil, unread(err, name)
 	}
@@ -157,7 +157,7 @@ func (p *Place) fetchZip(ctx context.Context, m *Manifest, dir disk.Dir) error {
 		if err != nil {
 			return damagedUnlessDisk(err, "generation %s is damaged", name)
 		}
-		z, err := openZip(&ranges{ctx, p.Target, p.archiveName(name)}, size)
+		z, err := openZip(p.archive(ctx, name, size), size)
 		if err != nil {
 			return err
 		}
@@ -484,7 +484,8 @@ func (z *zipped) fill(ctx context.Context, m *Manifest, dir disk.Dir) error {
 		return err
 	}
 	defer w.Close()
-	for name, f := range z.files {
+	for _, f := range z.File { // in the order in which they lie there
+		name := f.Name
 		if name == ManifestFile {
 			continue
 		}

@@ -41,7 +41,7 @@ func TestAMendedZipStays(t *testing.T) {
 		m.Timestamp = place.Manifest.Others[place.Generations()[0]].Timestamp
 		c, err := place.packContents(t.Context(), m.Packs, new(store.Numbers), func(pack tree.Hash, err error) { t.Error(pack, err) })
 		require.NoError(t, err)
-		_, err = place.zipAnew(t.Context(), &m, c, "what was read before")
+		_, err = place.zipAnew(t.Context(), &m, c, oldZip{version: "what was read before"})
 		require.ErrorContains(t, err, "was faster")
 		require.Equal(t, "theirs", w.read("target/"+name))
 		return nil
@@ -244,4 +244,66 @@ func repacked(t *testing.T, data []byte, but string, text ...string) []byte {
 	}
 	require.NoError(t, to.Close())
 	return out.Bytes()
+}
+
+// TestZipsThatAreNotHeld: where the zips, or what somebody has put in the place of one, are too large to be held in memory, they are made anew all the same,
+// and a sound one that a dead backup left is taken.
+func TestZipsThatAreNotHeld(t *testing.T) {
+	smallest := func(t *testing.T, most int64) {
+		was := maxZip
+		maxZip = most
+		t.Cleanup(func() { maxZip = was })
+	}
+	make := func(o Options) error { _, err := Make(t.Context(), o); return err }
+	for name, c := range map[string]struct {
+		most   int64
+		change func(string) string
+	}{
+		"the zip":         {100, func(string) string { return "mine" }},
+		"what is there":   {4000, func(string) string { return strings.Repeat("mine", 2000) }},
+		"both":            {100, func(s string) string { return s + strings.Repeat("mine", 2000) }},
+		"one that is cut": {100, func(s string) string { return s[:len(s)/2] }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			smallest(t, c.most)
+			w := newWorld(t)
+			bucket := func(do func(o Options) error) string {
+				w.clk = w.clk.Add(time.Hour)
+				return w.told(func(o Options) error {
+					o.Target = &flat{Target: o.Target}
+					return do(o)
+				})
+			}
+			bucket(make)
+			var newest string
+			bucket(func(o Options) error {
+				place, err := One(t.Context(), o.Target, "tree")
+				require.NoError(t, err)
+				newest = place.Manifest.Generation()
+				w.rewrite("target/"+place.archiveName(newest), c.change)
+				return nil
+			})
+			require.Contains(t, bucket(make), newest+".zip was changed, or is missing, and is made anew")
+			require.Contains(t, w.generations(name), newest)
+		})
+	}
+	t.Run("left by a dead backup", func(t *testing.T) {
+		smallest(t, 100)
+		w := newWorld(t)
+		require.NoError(t, w.with(func(o Options) error {
+			place, err := One(t.Context(), o.Target, "tree")
+			require.NoError(t, err)
+			known, err := place.packContents(t.Context(), place.Manifest.Packs, new(store.Numbers), func(pack tree.Hash, err error) { t.Error(pack, err) })
+			require.NoError(t, err)
+			var zip bytes.Buffer
+			require.NoError(t, place.writeZip(t.Context(), &zip, place.Manifest, known))
+			newest, left := place.Manifest.Generation(), repacked(t, zip.Bytes(), "")
+			require.NoError(t, put(t.Context(), o.Target, place.archiveName(newest), bytes.NewReader(left)))
+			o.Target = &shelf{&keeping{&flat{Target: o.Target}}, o.Target.(target.Shelf)}
+			made, err := Make(t.Context(), o)
+			require.NoError(t, err)
+			require.Equal(t, tree.Sum(left), made.Manifest.Others[newest].SHA256)
+			return nil
+		}))
+	})
 }

@@ -42,7 +42,7 @@ func (s *session) backupVerb() verb {
 
 With backup.encrypt all but a marker is encrypted to age recipients; what reads, a drill, a rotation and a restore, needs backup.identity, or DECREE_BACKUP_IDENTITY naming such a file where there is no config yet, or DECREE_BACKUP_PASSPHRASE. The credentials of s3:// are those of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or of ~/.aws/credentials; sftp:// uses the keys of the ssh agent and of ~/.ssh, and knows hosts by ~/.ssh/known_hosts.
 
-"backup export GENERATION FILE.zip" writes one zip that needs nothing else. "backup prune" removes what the retention no longer keeps, but nothing while the newest backup or proof is older than backup.warn, or a generation lies in the future.`,
+"backup export GENERATION FILE.zip" writes one zip that needs nothing else; with --json it prints {"generation","file","bytes"}; "backup restore" prints {"generation","counts","before","held","record","notes"} then. "backup prune" removes what the retention no longer keeps, but nothing while the newest backup or proof is older than backup.warn, or a generation lies in the future.`,
 		examples: []example{
 			{"decree backup", "to where backup.to says"},
 			{"decree backup --to ~/backups", "somewhere else, this time"},

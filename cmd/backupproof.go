@@ -34,8 +34,11 @@ func (s *session) makeBackup(ctx context.Context, o backupOptions) error {
 	if err != nil {
 		return err
 	}
-	s.clearScratch()
 	p := rec.Project()
+	if err := backupInLayer(p); err != nil {
+		return err
+	}
+	s.clearScratch()
 	t, err := s.openTarget(ctx, o.to, &p.Site, true)
 	if err != nil {
 		if rerr := backup.RememberFailure(p.Store, s.targetName(o.to, &p.Site), s.env.Now(), err); rerr != nil {
@@ -76,9 +79,18 @@ func (s *session) makeBackup(ctx context.Context, o backupOptions) error {
 	return s.backupOutcome(out)
 }
 
+// backupInLayer refuses to back up, or to replace, what a command of an isolated run sees.
+func backupInLayer(p *project.Project) error {
+	if !p.InLayer {
+		return nil
+	}
+	return refusedf("this command is a part of an isolated run, and what it sees goes with the run; nothing was changed").
+		Hintf("'decree backup' outside of the run backs up and restores the project")
+}
+
 // unreadArchive says why contents stay in a target that no generation needs.
 func unreadArchive(p *backup.Prune) string {
-	return fmt.Sprintf("contents that no generation names any more stay there: generation %s cannot be read, or was made of a damaged manifest.json, and may need them", p.Unread)
+	return fmt.Sprintf("contents that no generation names any more stay there: generation %s cannot be read, or was made of a damaged manifest.json, and may need them; a sound copy of archives/%[1]s.zip put back there frees them", p.Unread)
 }
 
 // sayPruned tells of a rotation where there is something to tell.

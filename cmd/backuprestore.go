@@ -284,6 +284,7 @@ type restore struct {
 	empty bool        // the tree comes too, into a root that has nothing else in it
 	apart []tree.Path // of the backup itself, which the tree's restore leaves alone
 	rec   *recorder.Recorder
+	done  restored
 }
 
 // all does it, from the first change on.
@@ -307,8 +308,8 @@ func (r *restore) all(ctx context.Context) (err error) {
 		}
 	}
 	if r.empty && r.fresh {
-		if err := project.BeginInto(disk.OS, r.root, intoOf(r.src)); err != nil {
-			return project.Unmoved(err)
+		if err := r.beginInto(); err != nil {
+			return err
 		}
 	}
 	if r.rec == nil {
@@ -317,10 +318,17 @@ func (r *restore) all(ctx context.Context) (err error) {
 			return err
 		}
 		if (r.fresh || r.anew) && !r.rec.Project().Made {
+			if err := r.endOwnInto(); err != nil {
+				return project.LeftIn(err, "somebody else has begun to use decree there", "remove .decree/"+project.IntoFile)
+			}
 			return refusedf("somebody else has begun to use decree in %s while the backup was looked at; nothing was changed", quoteWord(r.root)).Hintf("repeat the restore, which then keeps an archive of what is here")
 		}
 	}
-	if err := r.rec.RefuseSwapInRun(); err != nil { // before a target is made
+	err = r.refuseInRun() // before a target is made
+	if err == nil {
+		err = r.holdLost()
+	}
+	if err != nil {
 		r.undo(err)
 		return err
 	}
@@ -344,7 +352,46 @@ func (r *restore) all(ctx context.Context) (err error) {
 			return project.LeftIn(eerr, "all is restored", "'decree backup restore' there ends the restore")
 		}
 	}
-	return cmp.Or(err, lost)
+	return cmp.Or(r.printDone(m, err), err, lost)
+}
+
+// refuseInRun refuses within a run that holds the project, and in the layer of an isolated one.
+func (r *restore) refuseInRun() error {
+	err := r.rec.RefuseSwapInRun()
+	if err == nil && !r.fresh {
+		err = backupInLayer(r.rec.Project())
+	}
+	return err
+}
+
+// holdLost holds what the generation holds where the store that said so is lost.
+func (r *restore) holdLost() error {
+	held := r.src.source.Manifest.Held
+	if !r.anew || held == nil {
+		return nil
+	}
+	return project.Hold(r.rec.Project().Store, *held)
+}
+
+// beginInto notes that the generation comes into a directory that has nothing in it.
+func (r *restore) beginInto() error {
+	var was *project.Into
+	if r.begun != nil {
+		was = r.begun.in
+	}
+	err := project.BeginInto(disk.OS, r.root, intoOf(r.src), was)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, disk.ErrLocked) {
+		return refusedf("another restore into %s has just begun; nothing was changed", quoteWord(r.root)).Hintf("wait for that one, or name a new directory with --into")
+	}
+	return project.Unmoved(err)
+}
+
+// endOwnInto takes back that this restore has begun: what an earlier one has left is another's, that goes on with it.
+func (r *restore) endOwnInto() error {
+	if !r.empty || !r.fresh || r.begun != nil {
+		return nil
+	}
+	return r.rec.Project().EndInto()
 }
 
 // records replaces what the project has, unless a restore that was begun here has done that.
@@ -359,12 +406,12 @@ func (r *restore) records(ctx context.Context) (*backup.Manifest, error) {
 		in.Over = true
 		then = &in
 	}
-	out, err := r.restoreInto(ctx, r.o, r.rec, r.src, r.fresh && !r.holds, then)
+	out, err := r.replace(ctx, then)
 	if out == nil {
 		r.undo(err)
 		return nil, err
 	}
-	r.tellRestored(r.src, out)
+	r.tellRestored(out)
 	if begun := r.rec.Project().Begun; begun != "" {
 		r.note(begun)
 	}
@@ -396,8 +443,12 @@ func (r *restore) files(ctx context.Context, m *backup.Manifest) (lost, err erro
 		if err := r.rec.Project().EndInto(); err != nil {
 			return nil, project.LeftIn(err, "records and tree are restored", "'decree backup restore --tree --yes' ends the restore")
 		}
+		for _, note := range (moveReport{result: out}).notes() {
+			r.note(note)
+		}
 		lost = lostFromTree(out.Lost, "they are as they were, and all else is restored")
 		if out.Record != nil {
+			r.done.Record = out.Record.ID
 			r.say("decree: the tree is that of the backup: record %s; 'decree revert last' takes that back", out.Record.ID)
 		}
 	}
@@ -418,7 +469,7 @@ func (r *restore) undo(err error) {
 	}
 	if r.rec != nil {
 		p := r.rec.Project()
-		unlock, err := p.Lock(context.Background(), project.Holder{PID: os.Getpid(), Host: r.env.Host, Start: r.env.Now(), Command: []string{"decree", "backup", "restore"}}, 0)
+		unlock, err := p.Lock(context.Background(), r.rec.Holder(), 0)
 		if err != nil {
 			return // somebody has waited for this restore, and is at work
 		}
@@ -437,47 +488,52 @@ func (r *restore) undo(err error) {
 	}
 }
 
-func (s *session) restoreInto(ctx context.Context, o backupOptions, rec *recorder.Recorder, src *backupSource, fresh bool, then *project.Into) (*backup.Restored, error) {
+// replace replaces what the project has by the generation. then is what is to follow.
+func (r *restore) replace(ctx context.Context, then *project.Into) (*backup.Restored, error) {
 	aside := func() (target.Target, error) {
-		return s.openTarget(ctx, project.DefaultBackupTo, &rec.Project().Site, true)
+		return r.openTarget(ctx, project.DefaultBackupTo, &r.rec.Project().Site, true)
 	}
+	fresh := r.fresh && !r.holds
 	var t target.Target
 	if !fresh {
 		var err error
-		if t, err = s.openTarget(ctx, o.to, &rec.Project().Site, true); err != nil {
-			s.note(fmt.Sprintf("the target for what is here now cannot be used: %v; it is kept in %s", err, project.DefaultBackupTo))
+		if t, err = r.openTarget(ctx, r.o.to, &r.rec.Project().Site, true); err != nil {
+			r.note(fmt.Sprintf("the target for what is here now cannot be used: %v; it is kept in %s", err, project.DefaultBackupTo))
 			if t, err = aside(); err != nil {
 				return nil, err
 			}
 		}
 		defer t.Close()
 	}
-	return backup.Restore(ctx, s.backupOf(rec, t), backup.RestoreOptions{Source: src.source, Fresh: fresh, Aside: aside, Then: then})
+	o := r.backupOf(r.rec, t)
+	o.Tell = r.note
+	return backup.Restore(ctx, o, backup.RestoreOptions{Source: r.src.source, Fresh: fresh, Aside: aside, Then: then})
 }
 
-func (s *session) tellRestored(src *backupSource, out *backup.Restored) {
-	s.meter.stop()
+func (r *restore) tellRestored(out *backup.Restored) {
+	r.meter.stop()
 	c := out.Manifest.Counts
-	s.say("decree: restored %s: %s, %s of contents, each proven by its hash", src.name, count(c.Records, "record"), size(c.Bytes))
+	r.done.Before = tree.Text(out.Before)
+	r.say("decree: restored %s: %s, %s of contents, each proven by its hash", r.src.name, count(c.Records, "record"), size(c.Bytes))
 	if out.Before != "" {
-		s.say("decree: what was here before is kept in %s", quoteWord(out.Before))
+		r.say("decree: what was here before is kept in %s", quoteWord(out.Before))
 	}
 	for _, name := range out.Skipped {
-		s.note("message " + name + " is not queued again: it is done or dead here")
+		r.note("message " + name + " is not queued again: it is done or dead here")
 	}
 	if n := len(out.Gone); n > 0 {
 		names := make([]string, n)
 		for i, name := range out.Gone {
 			names[i] = shownPath(name)
 		}
-		s.note(fmt.Sprintf("%s gone from .decree/inbox, as %s has none of that name: %s; in %s", messagesAre(n), src.name, list(names), quoteWord(out.Before)))
+		r.note(fmt.Sprintf("%s gone from .decree/inbox, as %s does not have them: %s; in %s", messagesAre(n), r.src.name, list(names), quoteWord(out.Before)))
 	}
 	if h := out.Held; h != nil {
 		why := "it is from"
 		if !out.Foreign {
 			why = "nobody had let go, when it was made, what came from"
 		}
-		s.note(fmt.Sprintf("%s %s:%s; its messages, cron jobs and schedules wait until 'decree daemon --resume'", why, h.Host, h.Root))
+		r.note(fmt.Sprintf("%s %s:%s; its messages, cron jobs and schedules wait until 'decree daemon --resume'", why, h.Host, h.Root))
 	}
 }
 
@@ -521,6 +577,13 @@ func (s *session) inScratch(ctx context.Context, src *backupSource, do func(*bac
 	return do(staged)
 }
 
+// exported is what export --json prints.
+type exported struct {
+	Generation string `json:"generation"`
+	File       string `json:"file"`
+	Bytes      int64  `json:"bytes"`
+}
+
 func (s *session) exportBackup(ctx context.Context, o backupOptions, words []string) error {
 	if len(words) < 2 {
 		return usagef("export needs a GENERATION and a FILE.zip").Hintf("for example 'decree backup export current tool.zip'")
@@ -561,6 +624,9 @@ func (s *session) exportBackup(ctx context.Context, o backupOptions, words []str
 			return err
 		}
 		s.meter.stop()
+		if s.global.json {
+			return s.printJSON(exported{src.name, path, n})
+		}
 		s.tell("exported %s to %s, %s", src.name, quoteWord(words[1]), size(n))
 		return nil
 	})

@@ -18,7 +18,7 @@ import (
 func TestAFailedRestoreLeavesWhoeverIsAtWork(t *testing.T) {
 	root := t.TempDir()
 	where := project.Where{RootFlag: root, Cwd: root, StoreEnv: t.TempDir(), RealPath: func(s string) (string, error) { return s, nil }}
-	rec, err := recorder.Open(t.Context(), recorder.Options{Create: true, ReaderOptions: recorder.ReaderOptions{Disk: disk.OS, Where: where}})
+	rec, err := recorder.Open(t.Context(), recorder.Options{Create: true, ReaderOptions: recorder.ReaderOptions{Disk: disk.OS, Where: where, Clock: time.Now}})
 	require.NoError(t, err)
 	defer rec.Close()
 	other, err := project.Open(disk.OS, where, true)

@@ -476,3 +476,38 @@ echo >"$BASE/started"; exec sleep 600`)
 	require.Equal(t, []string{"a.md"}, p.messages("done"))
 	require.Len(t, p.lines(filepath.Join(p.base, "ran")), 2)
 }
+
+// TestRunMessageEndsWhileItWaits: a signal ends 'run -m' that waits for another's message as it ends every command that waits.
+func TestRunMessageEndsWhileItWaits(t *testing.T) {
+	p := newDaemonProving(t, nil, `echo >"$BASE/started"; exec cat "$BASE/end"`)
+	started, end := filepath.Join(p.base, "started"), filepath.Join(p.base, "end")
+	require.NoError(t, syscall.Mkfifo(started, 0o600))
+	require.NoError(t, syscall.Mkfifo(end, 0o600))
+	p.send("a.md", "one\n")
+	c := p.start()
+	_, err := os.ReadFile(started)
+	require.NoError(t, err)
+	p.send("b.md", "two\n")
+
+	waiting := exec.Command(p.bin, "run", "-m", "b", "--wait", "5m")
+	waiting.Dir, waiting.Env = p.root, p.env
+	out, err := waiting.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, waiting.Start())
+	lines := bufio.NewScanner(out)
+	said := ""
+	for !strings.Contains(said, "waiting") && lines.Scan() {
+		said += lines.Text() + "\n"
+	}
+	require.NoError(t, waiting.Process.Signal(syscall.SIGTERM))
+	for lines.Scan() {
+		said += lines.Text() + "\n"
+	}
+	require.Error(t, waiting.Wait())
+	require.Equal(t, 128+int(syscall.SIGTERM), waiting.ProcessState.ExitCode(), said)
+	require.Contains(t, said, "nothing is under way")
+
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, os.WriteFile(end, nil, 0o600))
+	require.NoError(t, c.Wait())
+}

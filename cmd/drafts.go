@@ -203,6 +203,9 @@ func (s *session) publish(ctx context.Context, o moveOptions, withGit bool) erro
 	if opt.Ref, opt.Paths, err = s.publishWords(rec.Reader); err != nil {
 		return err
 	}
+	if withGit && !o.patch && opt.Ref == "" && len(opt.Paths) == 1 {
+		return &project.Error{Kind: project.NotFound, Msg: "no draft is called " + oneLine(s.line.words[0]), Advice: "'decree drafts' lists them; --with-git takes no PATHs"}
+	}
 	if withGit && (o.patch || len(opt.Paths) > 0) {
 		return usagef("--with-git cannot be used with -p or PATHs").Hintf("a commit is of the whole tree")
 	}

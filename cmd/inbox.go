@@ -19,6 +19,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"decree/disk"
 	"decree/message"
 	"decree/project"
 	"decree/queue"
@@ -166,7 +167,7 @@ func waitingOf(p *project.Site, where string, f queue.Pending) view.Waiting {
 	if err != nil {
 		j.Reason = err.Error()
 	} else {
-		j.ID, j.Type, j.Routine, j.InputFile, j.Text = m.ID, m.Type, m.Routine, m.InputFile, m.Heading()
+		j.ID, j.Type, j.Routine, j.InputFile, j.Text = m.ID, m.Type, m.Routine, manifestPath(m.InputFile), m.Heading()
 	}
 	if reason != "" {
 		j.Reason = reason
@@ -309,6 +310,14 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		return err
 	}
 	defer dir.Close()
+	unlock, err := dir.TryLock()
+	if errors.Is(err, disk.ErrLocked) {
+		return refusedf("another 'decree inbox edit' of this project is open; the message stays as it is").Hintf("end the editor there, then repeat this")
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unlock() }()
 	file := draftOf(name, was)
 	draft := filepath.Join(p.StorePath, editsDir, file)
 	text, err := s.edited(ctx, draft, was)

@@ -35,7 +35,7 @@ With "isolated: true" in a message, in a comment at the head of its routine ("# 
 
 --jobs N does up to N isolated messages at once, but of one chain never two. They are published one after the other, in the order in which they began where two are ready, behind an earlier one that makes its last attempt after it could not be published, and not before the end of a run that changes the tree itself. A message that is not isolated waits for the end of the others and is done alone, and those after it wait for it.
 
-What the routines print goes to stdout and stderr (with --json all of it to stderr); with more than one job it is only in their records' routine.log. INT, TERM or HUP ends the routine, puts its changes back and leaves the message in the inbox.`,
+What the routines print goes to stdout and stderr (with --json all of it to stderr); with more than one job it is only in their records' routine.log. INT, TERM, HUP or QUIT ends the routine, puts its changes back and leaves the message in the inbox.`,
 		examples: []example{
 			{"decree process", "everything that is waiting"},
 			{"decree process --limit 1", "the next one"},

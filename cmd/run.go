@@ -226,7 +226,7 @@ func (s *session) runMessage(ctx context.Context, o runOptions, words []string) 
 	res, err := q.Next(ctx, s.global.wait, queue.Pick{Name: messageName(o.message)})
 	switch {
 	case err != nil:
-		return err
+		return s.stopped(ctx, err)
 	case res.Run != nil:
 		s.code = res.Run.ExitCode
 		if s.code == 0 && res.Outcome == queue.Dead { // it could not be published

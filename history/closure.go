@@ -98,7 +98,7 @@ func (h *History) Closures(keep func(id string) bool, enter Enter, each func(*Pa
 		return &project.Error{Kind: project.Refused, Msg: fmt.Sprintf("%s has lines that this decree cannot read (%d), so it cannot tell which contents are still needed", logFile, n),
 			Advice: "a newer decree may have written them: use that one"}
 	}
-	if n := len(l.broken); n > 0 && keep == nil {
+	if n := l.broken.n; n > 0 && keep == nil {
 		return &project.Error{Kind: project.Integrity, Msg: fmt.Sprintf("%s has damaged lines (%d), so it cannot be told which contents are still needed", logFile, n),
 			Advice: "'decree doctor --repair' sets them aside"}
 	}

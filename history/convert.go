@@ -76,7 +76,7 @@ func (h *History) Convert(w Putter, progress func(done, total int)) (*Conversion
 	if len(l.given) > 0 {
 		c.lines = append(c.lines, convertedLine{line: &line{op: opCompact, given: l.given}})
 	}
-	for _, b := range l.asTheyAre() {
+	for _, b := range l.unknown {
 		c.lines = append(c.lines, convertedLine{raw: b})
 	}
 	return c, c.opened()

@@ -20,35 +20,35 @@ const linesAside = logFile + "-damaged"
 
 // SetLinesAside moves the lines of the log beside which it is not known what records need into a file of their own: those of
 // which nothing can be read, and those of records whose trees and files cannot. What .decree/runs has of such a
-// record is foreign from then on, and what that names is kept. It returns nil where there are none.
-func (h *History) SetLinesAside() (*DamagedLines, error) {
+// record is foreign from then on, and what that names is kept. It returns nil where there are none. Before anything is moved it
+// calls first: from then on nothing in the log tells of these records.
+func (h *History) SetLinesAside(first func(records []string) error) (*DamagedLines, error) {
 	h.CatchUp()
 	l, err := h.readOn()
 	if err != nil {
 		return nil, err
 	}
-	lines, moved := slices.Clone(l.broken), &DamagedLines{}
-	rest := l.clone()
-	rest.broken = nil
+	moved, rest := &DamagedLines{}, l.clone()
+	lines := rest.broken
+	rest.broken = brokenLines{}
 	rest.rows = slices.DeleteFunc(rest.rows, func(r row) bool {
 		_, err := r.head()
 		if !errors.As(err, new(*LineError)) {
 			return false
 		}
-		lines, moved.Records = append(lines, r.line), append(moved.Records, r.id())
+		lines.add(r.at, r.line)
+		moved.Records = append(moved.Records, r.id())
 		rest.given = append(rest.given, r.id()) // it must not be given twice
 		return true
 	})
-	if moved.Lines = len(lines); moved.Lines == 0 {
+	if moved.Lines = lines.n; moved.Lines == 0 {
 		return nil, nil
 	}
+	if err := first(moved.Records); err != nil {
+		return nil, err
+	}
 	err = disk.Replace(h.p.Store, linesAside, disk.Replacement{Perm: project.PrivateFile, Flush: true}, func(f disk.File) error {
-		for _, b := range lines {
-			if _, err := f.Write(append(slices.Clip(b), '\n')); err != nil {
-				return err
-			}
-		}
-		return nil
+		return l.copyParts(h.p.Store, lines.parts, f)
 	})
 	if err == nil {
 		moved.Path, err = h.p.StoreAside(linesAside)

@@ -61,11 +61,14 @@ func (h *History) Labels() (map[string]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]string{}, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, project.ErrTooLarge) {
 		return nil, err
 	}
 	var j labelsJSON
-	if err := json.Unmarshal(data, &j); err != nil {
+	if err == nil {
+		err = json.Unmarshal(data, &j)
+	}
+	if err != nil {
 		return nil, &project.Error{Kind: project.Failed, Msg: h.p.Store.Path() + "/" + LabelsFile, Err: err,
 			Advice: "'decree doctor --repair' moves it aside; the labels in it are then lost, and nothing else"}
 	}

@@ -190,13 +190,26 @@ func parseHead(b []byte) (*line, error) {
 		b = append(b[:i:i], '}')
 	}
 	l := &line{key: k, gone: gone}
-	return l, l.members(b)
+	if err := l.members(b); err != nil {
+		return l, err
+	}
+	if !gone && !namesNeeds(b) {
+		return l, errLine // one bad byte in a name, and what the record needs would not be known
+	}
+	return l, nil
+}
+
+// namesNeeds says whether a record's line has the members that say what the record needs, be there nothing in them. Version 1 wrote "tree" in
+// the place of "trees".
+func namesNeeds(b []byte) bool {
+	trees := bytes.Contains(b, []byte(`,"trees":[`)) || bytes.Contains(b, []byte(`,"tree":`))
+	return trees && bytes.Contains(b, []byte(`,"files":`))
 }
 
 // beginsAnother says whether another line has become a part of a record's, as by a newline that is another byte now. Only a line
-// begins so: in a JSON string the quotes would be escaped, and no object of a record has a place behind its id.
+// begins so: in a JSON string the quotes would be escaped, and no object of a record has a place behind its id, or an operation of the log first.
 func beginsAnother(b []byte) bool {
-	if bytes.Contains(b, []byte(opPrefix)) {
+	if slices.ContainsFunc(operations, func(op string) bool { return bytes.Contains(b, []byte(opPrefix+op+`"`)) }) {
 		return true
 	}
 	for {

@@ -26,13 +26,13 @@ type log struct {
 	byID    map[string]int // index into rows
 	gone    []row          // removed records whose run directories may still be there
 	given   []string       // the ids of removed records, also of those in gone, as they were removed
-	broken  [][]byte       // lines that nobody has written so, which are kept as evidence; not those that a death cut off
+	broken  brokenLines    // those that nobody has written so, which are kept as evidence; not those that a death cut off
 	cut     *key           // of the record before the first line that a death cut off; nil: none was
 	unknown [][]byte       // whole JSON objects of a form that is not known: they are kept
 	size    int64          // of the file
 	dead    int64          // bytes of lines that do not count any more
 	torn    bool           // the last line has no end
-	last    []byte         // the last line that has one
+	last    []byte         // the last line that has one; nil where it is not held
 	ino     uint64
 }
 
@@ -42,6 +42,7 @@ type row struct {
 	key   key
 	gone  bool
 	line  []byte  // without its newline
+	at    int64   // where it begins in the file
 	later *effect // nil: nothing
 }
 
@@ -70,14 +71,10 @@ func readLog(store disk.Dir, was *log) (*log, error) {
 	case more:
 		l = was.clone()
 	}
-	// Not mapped: a mapping would have to outlive every line in use.
-	data := make([]byte, st.Size-l.size)
-	n, err := f.ReadAt(data, l.size)
-	if err != nil && !errors.Is(err, io.EOF) {
+	l.ino = st.Ino
+	if err := l.read(f, st.Size); err != nil {
 		return nil, err
 	}
-	l.ino = st.Ino
-	l.scan(data[:n])
 	return l, nil
 }
 
@@ -95,38 +92,13 @@ func (l *log) continued(f disk.File, st disk.Info) (bool, error) {
 	return bytes.Equal(end[:len(l.last)], l.last) && end[len(l.last)] == '\n', nil
 }
 
-// asTheyAre are the lines that nobody here understands: whoever writes the log anew keeps them.
-func (l *log) asTheyAre() [][]byte { return slices.Concat(l.unknown, l.broken) }
-
 // clone is a copy that can take more lines.
 func (l *log) clone() *log {
 	c := *l
 	c.rows, c.byID, c.gone = slices.Clone(l.rows), maps.Clone(l.byID), slices.Clone(l.gone)
-	c.unknown, c.broken = slices.Clone(l.unknown), slices.Clone(l.broken)
+	c.unknown, c.broken.parts = slices.Clone(l.unknown), slices.Clone(l.broken.parts)
 	c.given = slices.Clip(l.given)
 	return &c
-}
-
-// scan takes the lines of data, which follow those that l has.
-func (l *log) scan(data []byte) {
-	const usual = 1 << 10 // bytes of a line
-	l.size += int64(len(data))
-	if l.byID == nil {
-		l.rows = make([]row, 0, len(data)/usual)
-		l.byID = make(map[string]int, len(data)/usual)
-	}
-	for len(data) > 0 {
-		end := bytes.IndexByte(data, '\n')
-		if end < 0 {
-			l.torn = true
-			l.cutOff()
-			break
-		}
-		l.last = data[:end]
-		l.take(l.last)
-		data = data[end+1:]
-	}
-	l.sortRows()
 }
 
 // sortRows takes the rows of removed records out and puts the rest in order.
@@ -150,15 +122,15 @@ func (l *log) sortRows() {
 	}
 }
 
-// take takes in one line: a record's, an operation's, or one that is kept though it is not understood.
-func (l *log) take(b []byte) {
+// take takes in one line, which begins at at in the file: a record's, an operation's, or one that is kept though it is not understood.
+func (l *log) take(b []byte, at int64) {
 	k, gone, err := lineKey(b)
 	if err == nil {
 		if gone && !endsGone(b) { // another line has become a part of it
-			l.broken = append(l.broken, b)
+			l.broken.add(at, b)
 			b = bytes.TrimSuffix((&line{key: k, gone: true, left: true}).append(nil), []byte("\n"))
 		}
-		l.put(row{key: k, line: b, gone: gone})
+		l.put(row{key: k, line: b, at: at, gone: gone})
 		if changesOthers(b) {
 			if e, err := parseHead(b); err == nil { // else it is told when the record is read
 				l.change(e.effects)
@@ -179,11 +151,16 @@ func (l *log) take(b []byte) {
 		l.unknown = append(l.unknown, b)
 		return
 	}
-	if bytes.HasSuffix(b, []byte(tornMark)) {
+	l.takeDamaged(part{at, int64(len(b)) + 1}, bytes.HasSuffix(b, []byte(tornMark)))
+}
+
+// takeDamaged takes in a line that is none: a death has torn it, or else it is kept.
+func (l *log) takeDamaged(p part, torn bool) {
+	if torn {
 		l.cutOff()
-		l.dead += int64(len(b)) + 1
-	} else if len(b) > 0 {
-		l.broken = append(l.broken, b)
+		l.dead += p.size
+	} else if p.size > 1 { // an empty one is nothing
+		l.broken.addPart(p)
 	}
 }
 
@@ -233,7 +210,7 @@ func (l *log) put(r row) {
 	if was := l.rows[i].line; !l.rows[i].gone {
 		l.dead += int64(len(was)) + 1
 		if beginsAnother(was[1:]) { // which nobody would see any more
-			l.broken = append(l.broken, was)
+			l.broken.add(l.rows[i].at, was)
 		}
 	}
 	l.rows[i] = r
@@ -393,10 +370,15 @@ func (l *log) compact(store disk.Dir) error {
 	return l.rewrite(store, func(f disk.File) error { return l.writeLive(f) })
 }
 
-// rewrite puts a new file in the log's place. A death before the rename leaves the old
-// one as it was.
+// rewrite puts a new file in the log's place, with what write writes and the damaged lines behind it. A death before the
+// rename leaves the old one as it was.
 func (l *log) rewrite(store disk.Dir, write func(disk.File) error) error {
-	return disk.Replace(store, logFile, disk.Replacement{Perm: project.PrivateFile, Flush: true}, write)
+	return disk.Replace(store, logFile, disk.Replacement{Perm: project.PrivateFile, Flush: true}, func(f disk.File) error {
+		if err := write(f); err != nil {
+			return err
+		}
+		return l.copyParts(store, l.broken.parts, f)
+	})
 }
 
 func (l *log) writeLive(w io.Writer) error {
@@ -411,13 +393,17 @@ func (l *log) writeLive(w io.Writer) error {
 			buf = buf[:0]
 		}
 	}
-	for _, b := range l.asTheyAre() {
+	for _, b := range l.unknown {
 		buf = append(append(buf, b...), '\n')
 	}
 	rest := &line{op: opCompact, given: l.given[max(0, len(l.given)-givenKept):]}
 	for _, r := range l.rows {
 		if r.later != nil {
 			rest.effects = append(rest.effects, r.later)
+		}
+		if len(rest.effects) == effectsOfALine {
+			buf = rest.append(buf)
+			rest = &line{op: opCompact}
 		}
 	}
 	if len(rest.effects) > 0 || len(rest.given) > 0 {
@@ -426,6 +412,9 @@ func (l *log) writeLive(w io.Writer) error {
 	_, err := w.Write(buf)
 	return err
 }
+
+// effectsOfALine is how many records a line of a compaction speaks of, so that none comes near to mostLine.
+const effectsOfALine = 10_000
 
 // HasRecords says whether a project's store has records, without reading them.
 func HasRecords(p *project.Site) bool {

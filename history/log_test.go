@@ -324,8 +324,14 @@ func FuzzReadLog(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l := &log{}
-		l.scan(data)
+		l, halves := &log{byID: map[string]int{}}, &log{byID: map[string]int{}}
+		whole, parts := lineScan{log: l}, lineScan{log: halves}
+		whole.feed(data)
+		whole.finish()
+		parts.feed(slices.Clone(data[:len(data)/2]))
+		parts.feed(slices.Clone(data[len(data)/2:]))
+		parts.finish()
+		require.Equal(t, told(l), told(halves))
 		for i, r := range l.rows {
 			if at, ok := l.where(r.id()); !ok || at != i || i > 0 && l.rows[i-1].key.compare(r.key) >= 0 {
 				t.Fatal("index")
@@ -433,7 +439,7 @@ func TestReadOn(t *testing.T) {
 // told is what a log says, as text.
 func told(l *log) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, l.size, l.dead, len(l.broken), len(l.unknown), l.torn, l.ino, len(l.byID), l.given)
+	fmt.Fprintln(&b, l.size, l.dead, l.broken, len(l.unknown), l.torn, l.ino, len(l.byID), l.given)
 	for i, r := range slices.Concat(l.rows, l.gone) {
 		fmt.Fprintln(&b, i, l.byID[r.id()], r.key, r.gone, r.later, string(r.line))
 	}

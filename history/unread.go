@@ -38,7 +38,7 @@ func (h *History) Unread() (list []Damage, err error) {
 	if n := len(l.unknown); n > 0 {
 		list = append(list, Damage{"", errors.New(unknownLines(n))})
 	}
-	broken := &BrokenError{Lines: len(l.broken)}
+	broken := &BrokenError{Lines: l.broken.n}
 	if broken.Records, err = h.cutOff(l); err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func add[In any](s *mcp.Server, name, about string, a *mcp.ToolAnnotations, do f
 	mcp.AddTool(s, &mcp.Tool{Name: name, Description: about, Annotations: a}, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		out, err := do(ctx, in)
 		if err != nil {
-			out = map[string]any{"error": view.FailureOf(name, err)}
+			out = map[string]any{"error": failureOf(name, err)}
 		}
 		var text bytes.Buffer
 		if eerr := view.Encode(&text, out); eerr != nil {
@@ -96,6 +96,20 @@ func add[In any](s *mcp.Server, name, about string, a *mcp.ToolAnnotations, do f
 		}
 		return &mcp.CallToolResult{IsError: err != nil, Content: []mcp.Content{&mcp.TextContent{Text: text.String()}}}, nil, nil
 	})
+}
+
+// failure is an error, with the first of the paths that stood in the way.
+type failure struct {
+	view.Failure
+	part
+}
+
+func failureOf(tool string, err error) failure {
+	out := failure{Failure: view.FailureOf(tool, err)}
+	if more := len(out.Paths) - mostSteps; more > 0 {
+		out.Paths, out.MorePaths = out.Paths[:mostSteps], more
+	}
+	return out
 }
 
 func usagef(format string, args ...any) *project.Error {

@@ -5,6 +5,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -294,6 +295,57 @@ func TestPlanAndPerform(t *testing.T) {
 	}
 	assert.Equal(t, float64(project.NotFound), b.refused("plan", object{"operation": "revert", "ref": "nothing"})["exit_code"])
 	assert.Equal(t, float64(project.NotFound), b.refused("perform", object{"plan": "nothing"})["exit_code"])
+}
+
+// A plan of many paths comes in parts, which together have each once; what is performed, or refused, says how many more there are.
+func TestPlansInParts(t *testing.T) {
+	b := newBench(t, true)
+	b.put("a.txt", "a\n")
+	first := b.call("checkpoint", nil)["id"]
+	const files = 2*mostSteps + 50
+	for i := range files {
+		b.put(fmt.Sprintf("f%03d", i), "x\n")
+	}
+	b.call("checkpoint", nil)
+	plan := b.call("plan", object{"operation": "restore", "ref": first})
+	seen := map[string]int{}
+	for part := plan; ; {
+		require.LessOrEqual(t, len(part["paths"].([]any)), mostSteps)
+		for _, step := range part["paths"].([]any) {
+			seen[step.(object)["path"].(string)]++
+		}
+		require.Equal(t, float64(files), part["deleted"], "the counts are of all")
+		if part["next_cursor"] == nil {
+			require.NotContains(t, part, "more_paths")
+			break
+		}
+		require.Equal(t, float64(files-len(seen)), part["more_paths"])
+		require.Less(t, len(seen), files)
+		part = b.call("plan", object{"plan": plan["plan"], "cursor": part["next_cursor"]})
+		require.Equal(t, plan["plan"], part["plan"])
+	}
+	require.Len(t, seen, files)
+	for name, n := range seen {
+		require.Equal(t, 1, n, name)
+	}
+	for _, arguments := range []object{{"plan": plan["plan"], "operation": "undo"}, {"operation": "undo", "cursor": "1"}, {"plan": plan["plan"], "cursor": "x"}, {}} {
+		assert.Equal(t, float64(project.Usage), b.refused("plan", arguments)["exit_code"], "%v", arguments)
+	}
+
+	done := b.call("perform", object{"plan": plan["plan"]})
+	require.Len(t, done["paths"], mostSteps)
+	require.Equal(t, float64(files-mostSteps), done["more_paths"])
+	require.NotContains(t, done, "next_cursor")
+	assert.Contains(t, b.refused("plan", object{"plan": plan["plan"], "cursor": "100"})["hint"], "call plan again")
+
+	b.call("perform", object{"plan": b.call("plan", object{"operation": "undo"})["plan"]})
+	for i := range files {
+		b.put(fmt.Sprintf("f%03d", i), "edited\n")
+	}
+	b.call("checkpoint", nil)
+	fault := b.refused("plan", object{"operation": "revert", "ref": done["record"].(object)["id"]})
+	require.Len(t, fault["paths"], mostSteps)
+	require.Equal(t, float64(files-mostSteps), fault["more_paths"])
 }
 
 // A restore overwrites whatever differs: what was edited after its plan is not lost.

@@ -175,14 +175,23 @@ func isWord(c byte) bool {
 // CheckInputFile is nil for a path below the root: relative, and nowhere above it.
 // Whether it is there, and no link leads out, is the caller's to see.
 func CheckInputFile(file string) error {
+	if err := below(file); err != nil {
+		return err
+	}
+	if control(file) {
+		return fmt.Errorf("input_file %q holds a control character", file)
+	}
+	return nil
+}
+
+// below is nil for a path that leads nowhere above the root.
+func below(file string) error {
 	clean := path.Clean(file)
 	switch {
 	case file == "" || clean == ".":
 		return fmt.Errorf("input_file %q is not a file", file)
 	case path.IsAbs(file), clean == "..", strings.HasPrefix(clean, "../"):
 		return fmt.Errorf("input_file %q is outside of the root; it is relative to it", file)
-	case control(file):
-		return fmt.Errorf("input_file %q holds a control character", file)
 	}
 	return nil
 }

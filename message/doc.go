@@ -22,7 +22,8 @@
 //
 // Scalars stay text: 0123 is "0123", true is "true", a date is as written, an empty value
 // is "". A list or a mapping as a parameter becomes compact JSON with its scalars as
-// strings; where a known field has one it is an error. Anchors, aliases, merge keys and
+// strings; where a known field has one it is an error. An input_file whose name is no text
+// stands between quotes of its own, as in a manifest: '"specs/a\nb.spec.md"'. Anchors, aliases, merge keys and
 // tags but !!str are refused, as is a key that stands twice.
 //
 // [Complete] fills in what a message leaves open and returns its bytes. It changes the

@@ -22,7 +22,7 @@ type Message struct {
 	Seq       int    // from 0; -1: the front matter has none
 	Depth     int    // 0, and of a follow-up one more than of the message that it follows
 	Type      string // Task or Spec, or what the front matter says
-	InputFile string // relative to the root, slashes
+	InputFile string // relative to the root, slashes; its bytes, which need not be text
 	Routine   string
 	Cron      string  // five fields; only in .decree/cron
 	CronJob   string  // the job that has fired it

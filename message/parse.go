@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"decree/tree"
 )
 
 // The bounds of what is read, in bytes. A field of a front matter fits into an environment.
@@ -93,7 +95,7 @@ func (m *Message) set(key string, k, v *yaml.Node) error {
 	case "routine":
 		return refuse(v, v.Value, CheckRoutineName)
 	case "input_file":
-		return refuse(v, v.Value, CheckInputFile)
+		return m.setInputFile(v)
 	case "type":
 		if v.Value != "" && v.Value != Task && v.Value != Spec {
 			return atLine(v, "type is %q; it can be %s or %s", v.Value, Spec, Task)
@@ -108,6 +110,19 @@ func (m *Message) set(key string, k, v *yaml.Node) error {
 		return err
 	}
 	return nil
+}
+
+// setInputFile takes a path as text, or, where it is none, as manifests write it.
+func (m *Message) setInputFile(v *yaml.Node) error {
+	name, err := tree.Unquote(v.Value)
+	if err != nil || name == v.Value {
+		return refuse(v, v.Value, CheckInputFile)
+	}
+	if strings.ContainsRune(name, 0) {
+		return atLine(v, "input_file holds a NUL byte")
+	}
+	m.InputFile = name
+	return refuse(v, name, below)
 }
 
 func setNumber(v *yaml.Node, key string, to *int) error {

@@ -225,3 +225,30 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestInputFileOfAnyName: a path that is no text stands in the front matter as in a manifest; the message has its bytes.
+func TestInputFileOfAnyName(t *testing.T) {
+	for text, want := range map[string]string{
+		`'"specs/a\nb.spec.md"'`:    "specs/a\nb.spec.md",
+		`'"specs/q\377.spec.md"'`:   "specs/q\xff.spec.md",
+		`'"\"q\".spec.md"'`:         `"q".spec.md`,
+		`'"q".spec.md'`:             `"q".spec.md`, // no such path would be written so
+		`'"plain.spec.md"'`:         `"plain.spec.md"`,
+		`'specs/back\nslash'`:       `specs/back\nslash`,
+		`'specs/"in the midst".md'`: `specs/"in the midst".md`,
+	} {
+		m := parse(t, "---\ninput_file: "+text+"\n---\n")
+		require.Equal(t, want, m.InputFile, text)
+		done, _, err := message.Complete(m, defaults)
+		require.NoError(t, err)
+		require.Equal(t, strings.HasSuffix(want, ".spec.md"), done.Type == message.Spec, text)
+	}
+	for text, reason := range map[string]string{
+		`'"../a\nb"'`: `m.md:2: input_file "../a\nb" is outside of the root; it is relative to it`,
+		`'"/a\nb"'`:   `m.md:2: input_file "/a\nb" is outside of the root; it is relative to it`,
+		`'"a\000b"'`:  `m.md:2: input_file holds a NUL byte`,
+	} {
+		_, err := message.Parse("m.md", []byte("---\ninput_file: "+text+"\n---\n"))
+		require.EqualError(t, err, reason)
+	}
+}

@@ -63,7 +63,8 @@ type remembered struct {
 	request Request
 	seen    string
 	size    int
-	// done is what was performed, nil as long as nothing was, and last the newest record then; changing guards both.
+	// done is what was performed, without its paths, nil as long as nothing was, and last the newest record then;
+	// changing guards both.
 	done *Done
 	last string
 }
@@ -92,6 +93,16 @@ type Done struct {
 	view.Walk
 	Drafts []json.RawMessage `json:"drafts,omitempty"`
 	Proof  string            `json:"proof,omitempty"` // "212 files, verified by hash 14:02"
+	// Moved and Marked are how many of the paths are as was wanted now, and how many have conflicts marked in them.
+	Moved  int `json:"-"`
+	Marked int `json:"-"`
+}
+
+// withoutPaths is what is remembered of it: the paths of a large tree take megabytes.
+func (d *Done) withoutPaths() *Done {
+	out := *d
+	out.Paths = nil
+	return &out
 }
 
 // StaleError refuses what is no longer what its plan saw; nothing was changed.
@@ -272,13 +283,30 @@ func (p *Planner) planned(rec *recorder.Recorder, q Request, s *sight) (*Planned
 	}, nil
 }
 
+// Again is a plan that was made, as long as it still holds: what [Planner.Plan] returned, for who looks at it in parts.
+// It is a *[StaleError] where the plan is another one by now.
+func (p *Planner) Again(ctx context.Context, id string) (out *Planned, err error) {
+	of, err := p.recall(id)
+	if err != nil {
+		return nil, err
+	}
+	err = p.open(ctx, false, func(rec *recorder.Recorder) error {
+		s, err := p.still(ctx, rec, of, nil)
+		if err == nil {
+			out, err = p.planned(rec, of.request, s)
+		}
+		return err
+	})
+	return out, err
+}
+
 // Perform does what the plan said, if it still holds. Its record can be taken back, but for a discard.
 func (p *Planner) Perform(ctx context.Context, id string) (*Done, error) {
 	return p.perform(ctx, id, false)
 }
 
 // PerformOnce is Perform for who may click twice: of what was performed already, and not followed by another record, the
-// answer is the same.
+// answer is the same, but has no paths.
 func (p *Planner) PerformOnce(ctx context.Context, id string) (*Done, error) {
 	return p.perform(ctx, id, true)
 }
@@ -312,7 +340,7 @@ func (p *Planner) perform(ctx context.Context, id string, once bool) (*Done, err
 			return err
 		}
 		if done, err = doneOf(rec, s); err == nil && (s.result.Record != nil || len(s.drafts) > 0) {
-			of.done = done
+			of.done = done.withoutPaths()
 			of.last, err = newest(rec)
 		}
 		return err
@@ -342,6 +370,14 @@ func doneOf(rec *recorder.Recorder, s *sight) (*Done, error) {
 		return nil, err
 	}
 	out := &Done{Walk: walkOf(s.result, false, names), Drafts: draftsOf(s.drafts, names)}
+	for _, step := range out.Paths {
+		switch step.Verdict {
+		case plan.Marked:
+			out.Marked++
+		case plan.Move, plan.Merged:
+			out.Moved++
+		}
+	}
 	if r := s.result.Record; r != nil {
 		out.Proof = fmt.Sprintf("%s, verified by hash %s", view.Count(out.Created+out.Modified+out.Deleted, "file"), r.Ended.In(rec.Now().Location()).Format("15:04"))
 	}

@@ -147,9 +147,13 @@ func (p *Planner) translate(ctx context.Context, rec *recorder.Recorder, q Reque
 // chosen are the hunks of a plan that bring what is marked of a path.
 func chosen(m Mark, recorded [][]lineRange, there map[int][]lineRange) (hunks []int, err error) {
 	var wanted, others []lineRange
+	missing := 0
 	for i, h := range recorded {
 		if slices.Contains(m.Hunks, i+1) {
 			wanted = append(wanted, h...)
+			if !meetsOneOf(there, h) {
+				missing++
+			}
 		} else {
 			others = append(others, h...)
 		}
@@ -163,13 +167,31 @@ func chosen(m Mark, recorded [][]lineRange, there map[int][]lineRange) (hunks []
 			hunks = append(hunks, n)
 		}
 	}
-	if slices.Contains(m.Hunks, 0) && there[0] != nil { // the mode
-		hunks = append(hunks, 0)
+	if slices.Contains(m.Hunks, 0) { // the mode
+		if there[0] != nil {
+			hunks = append(hunks, 0)
+		} else {
+			missing++
+		}
 	}
-	if slices.Sort(hunks); len(hunks) == 0 {
+	slices.Sort(hunks)
+	switch {
+	case len(hunks) == 0:
 		return nil, markError("the marked hunks of %s are not in the files as they are", m.Path)
+	case missing > 0:
+		return nil, markError("not all of the marked hunks of %s are in the files as they are", m.Path)
 	}
 	return hunks, nil
+}
+
+// meetsOneOf says whether any of a plan's hunks has something of a recorded one.
+func meetsOneOf(there map[int][]lineRange, recorded []lineRange) bool {
+	for _, h := range there {
+		if meetAny(h, recorded) {
+			return true
+		}
+	}
+	return false
 }
 
 func markError(format string, path tree.Path) error {

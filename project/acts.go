@@ -174,7 +174,7 @@ func (s *Site) ActAt(at int64) (a Act, err error) {
 	if _, err = log.Seek(at, io.SeekStart); err != nil {
 		return a, err
 	}
-	line, err := bufio.NewReader(log).ReadBytes('\n')
+	line, _, err := readLine(bufio.NewReader(log))
 	if err != nil {
 		return a, err
 	}

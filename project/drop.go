@@ -13,6 +13,9 @@ import (
 // InboxDraft begins the names of the files in the inbox that are not whole yet.
 const InboxDraft = ".queue-"
 
+// wholeDraft follows InboxDraft in the name of a new message that is being built: who builds it tries again.
+const wholeDraft = "message-"
+
 // OutboxDir is the directory of a run where the routine of a message leaves what is
 // to follow it.
 const OutboxDir = "outbox"
@@ -78,7 +81,7 @@ func DropInto(dir disk.Dir, name string, data []byte) error {
 }
 
 func dropInto(dir disk.Dir, note func(...Act) error, to, name string, data []byte) error {
-	how := disk.Replacement{Perm: 0o644, Flush: true, Temp: fmt.Sprintf("%smessage-%016x", InboxDraft, rand.Uint64())}
+	how := disk.Replacement{Perm: 0o644, Flush: true, Temp: fmt.Sprintf("%s%s%016x", InboxDraft, wholeDraft, rand.Uint64())}
 	how.Place = func(draft string, _ disk.Dir, name string) error {
 		st, err := dir.Stat(draft)
 		if err == nil {

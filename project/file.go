@@ -31,15 +31,36 @@ func ReadFile(d disk.Dir, name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	buf := bytes.NewBuffer(make([]byte, 0, min(max(st.Size, 0), limit)+bytes.MinRead))
+	tooLarge := &fs.PathError{Op: "read", Path: filepath.Join(d.Path(), name), Err: fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit)}
+	if st.Size > limit { // before memory is taken for what is not used
+		return nil, tooLarge
+	}
+	buf := bytes.NewBuffer(make([]byte, 0, max(st.Size, 0)+bytes.MinRead))
 	if _, err := buf.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
 		return nil, err
 	}
 	data := buf.Bytes()
-	if int64(len(data)) > limit {
-		return nil, &fs.PathError{Op: "read", Path: filepath.Join(d.Path(), name), Err: fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit)}
+	if int64(len(data)) > limit { // it has grown since
+		return nil, tooLarge
 	}
 	return data, nil
+}
+
+// readEnd returns the last bytes of a file, limit at most; nothing where there is none.
+func readEnd(d disk.Dir, name string, limit int64) ([]byte, error) {
+	f, err := d.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(f, max(0, st.Size-limit), limit))
 }
 
 // MakeDir opens the child directory name and makes it first, with exactly perm,

@@ -240,7 +240,7 @@ func (p *Project) lostMemory(id *identity, err error) string {
 		return ""
 	}
 	b, _ := json.Marshal(newMemory(id.ID, p.Root, self, form{Version: storeNow, Converting: true})) // a conversion of what is converted changes nothing
-	return fmt.Sprintf("; if the store is this tree's and has only lost its %s, put %s there", memoryFile, b)
+	return fmt.Sprintf("; if the store is this tree's and only its %s is lost or damaged, make that file %s", memoryFile, b)
 }
 
 func (p *Project) openStore(base, id string) (disk.Dir, error) {

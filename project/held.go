@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"decree/disk"
 )
 
 // HeldFile in a store says that the messages, cron jobs and schedules of the project came from
@@ -41,6 +43,16 @@ func (s *Site) HeldBack() error {
 	return &Error{Kind: Refused, State: "they were left as they are", Err: err,
 		Msg:    fmt.Sprintf("the messages and cron jobs here came with a backup of %s:%s and wait", h.Host, h.Root),
 		Advice: "look at them with 'decree inbox'; 'decree daemon --resume' lets them go"}
+}
+
+// Hold writes into a store that what waits in its project waits on.
+func Hold(store disk.Dir, h Held) error {
+	h.Version = formatNow
+	data, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	return ReplaceFile(store, HeldFile, append(data, '\n'), PrivateFile, true)
 }
 
 // Resume lets go what HeldBack refuses.

@@ -31,8 +31,21 @@ type Into struct {
 // it is replaced by what follows, or lost.
 var onTheWay = []string{".gitignore", identityFile, IntoFile, "runs", "tmp", asideDir}
 
-// BeginInto writes IntoFile, and makes .decree for it.
-func BeginInto(d disk.Disk, root string, in Into) error {
+// BeginInto writes IntoFile, and makes .decree for it. was is what the restore goes on with; nil: it is a new one, and fs.ErrExist says that
+// another one was faster.
+func BeginInto(d disk.Disk, root string, in Into, was *Into) error {
+	return inDecree(d, root, func(p *Project) error {
+		if was != nil {
+			return p.writeInto(in, p.replaceInto)
+		}
+		return p.writeInto(in, func(data []byte) error {
+			return WriteNew(p.Decree, IntoFile, disk.Draft(IntoFile), data, PrivateFile)
+		})
+	})
+}
+
+// inDecree makes .decree and does something there that only one process at a time does.
+func inDecree(d disk.Disk, root string, do func(p *Project) error) error {
 	p := &Project{Site: Site{Disk: d, Root: root}}
 	defer p.Close()
 	var err error
@@ -46,25 +59,34 @@ func BeginInto(d disk.Disk, root string, in Into) error {
 	if err != nil {
 		return err
 	}
-	if err = p.writeInto(in); err == nil && made {
+	unlock, err := p.Decree.TryLock()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unlock() }()
+	if err = do(p); err == nil && made {
 		err = p.Dir.Sync()
 	}
 	return err
 }
 
-func (p *Project) writeInto(in Into) error {
+func (p *Project) writeInto(in Into, write func(data []byte) error) error {
 	in.Version = formatNow
 	data, err := json.Marshal(in)
 	if err == nil {
-		err = ReplaceFile(p.Decree, IntoFile, append(data, '\n'), PrivateFile, true)
+		err = write(append(data, '\n'))
 	}
 	return err
+}
+
+func (p *Project) replaceInto(data []byte) error {
+	return ReplaceFile(p.Decree, IntoFile, data, PrivateFile, true)
 }
 
 // treeFollows notes that a swap over a project is to be followed by its tree, or, with nil, that one before it is not any more.
 func (p *Project) treeFollows(in *Into) error {
 	if in != nil {
-		return p.writeInto(*in)
+		return p.writeInto(*in, p.replaceInto)
 	}
 	if was, err := readInto(p.Decree, p.Root); err != nil || was == nil || !was.Over {
 		return nil //nolint:nilerr // what cannot be read is told by who needs it

@@ -2,6 +2,7 @@ package project
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -37,17 +38,39 @@ func eachLine[T any](s *Site, name string, from int64, each func(at int64, line 
 	}
 	lines := bufio.NewReaderSize(log, 1<<16)
 	for at := from; ; {
-		data, err := lines.ReadBytes('\n')
+		data, n, err := readLine(lines)
 		var line T
 		if err == nil && json.Unmarshal(data, &line) == nil {
 			each(at, line)
 		}
-		at += int64(len(data))
+		at += n
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// mostLine is more than any line of these logs has: one may hold a message, of at most 16 MiB, in base64.
+const mostLine = 32 << 20
+
+// readLine returns the next line, and how long it is: empty where it is none that decree has written. Such a one takes no memory, as
+// it may be as long as the file.
+func readLine(r *bufio.Reader) (line []byte, n int64, err error) {
+	bad := false
+	for {
+		part, err := r.ReadSlice('\n')
+		n += int64(len(part))
+		bad = bad || n > mostLine || bytes.IndexByte(part, 0) >= 0 // no JSON has a NUL, and a hole in a file is made of them
+		if bad {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, n, err
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package project
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,7 +10,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"decree/disk"
 	"decree/tree"
@@ -26,7 +24,7 @@ import (
 //	                with "then" this becomes IntoFile
 //
 // and what comes into .decree lies in .decree/tmp/<tmp>/new, beside the file began, since the two may be on different
-// disks. For each name what is there is moved to old, and then the new is moved in: that the new
+// disks: the hashes of the files in the directories of .decree, as they were when the swap began. For each name what is there is moved to old, and then the new is moved in: that the new
 // is not where it was built any more says that this was done.
 const (
 	swapDir     = "swap"
@@ -34,7 +32,8 @@ const (
 	swapNew     = "store"
 	swapOld     = "old"
 	maxJournal  = 4 << 20 // bytes: what is decided can be read
-	swapBegan   = "began" // in .decree/tmp/<tmp>: what was written since is newer
+	swapBegan   = "began" // in .decree/tmp/<tmp>: {"<path below .decree>":"<sha256>"}; what is not as it says was written since
+	maxBegan    = 256 << 20
 )
 
 // Swap is a replacement that is being built. The caller has the project's lock.
@@ -112,7 +111,7 @@ func (p *Project) BeginSwap() (*Swap, error) {
 		s.Decree, err = MakeDir(s.above[1], "new", PrivateDir)
 	}
 	if err == nil {
-		err = s.mark()
+		err = s.noteFiles()
 	}
 	if err == nil {
 		s.config, err = configSum(p.Decree, configFile)
@@ -127,23 +126,64 @@ func (p *Project) BeginSwap() (*Swap, error) {
 	return s, nil
 }
 
-// mark makes the file whose change time tells what was written since: a tick of the file system's clock after all that was
-// there before, where it has ticks of some milliseconds.
-func (s *Swap) mark() error {
-	var first int64
-	for range 30 {
-		if err := ReplaceFile(s.above[1], swapBegan, nil, PrivateFile, false); err != nil {
+// noteFiles notes what the directories of .decree hold by their hashes: times would not tell what was written since, where the clock
+// was set back or somebody sets them. The files at the top are in the journal.
+func (s *Swap) noteFiles() error {
+	list, err := s.p.Decree.List()
+	if err != nil {
+		return err
+	}
+	sums := map[string]string{}
+	for _, e := range list {
+		if e.Name == "tmp" || e.Name == "runs" { // decree's own
+			continue
+		}
+		if err := sumsBelow(s.p.Decree, e.Name, e.Name, sums); err != nil {
 			return err
 		}
-		st, err := s.above[1].Stat(swapBegan)
+	}
+	data, err := json.Marshal(sums)
+	if err != nil {
+		return err
+	}
+	return ReplaceFile(s.above[1], swapBegan, data, PrivateFile, true)
+}
+
+// unreadableSum is noted for a file or directory that could not be read when the swap began.
+const unreadableSum = ""
+
+// sumsBelow adds the hashes of the files in a directory to sums, by their quoted paths below .decree.
+func sumsBelow(above disk.Dir, name, at string, sums map[string]string) error {
+	dir, err := above.OpenDir(name)
+	if errors.Is(err, fs.ErrPermission) {
+		sums[tree.Quote(at)], err = unreadableSum, nil
+		return err
+	}
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
+			err = nil
+		}
+		return err
+	}
+	defer dir.Close()
+	list, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		below := at + "/" + e.Name
+		st, err := dir.Stat(e.Name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it was taken away meanwhile
+			err = nil
+		case err == nil && st.Kind == disk.Directory:
+			err = sumsBelow(dir, e.Name, below, sums)
+		case err == nil:
+			sums[tree.Quote(below)], err = plainSum(dir, e.Name)
+		}
 		if err != nil {
 			return err
 		}
-		if first != 0 && st.Ctime > first {
-			break
-		}
-		first = cmp.Or(first, st.Ctime)
-		time.Sleep(time.Millisecond)
 	}
 	return nil
 }
@@ -325,10 +365,12 @@ func (p *Project) keepEdited(plan swapPlan) error {
 		return unlessMissing(err)
 	}
 	defer in.Close()
-	began, err := in.Stat(swapBegan)
-	if err != nil {
+	var began map[string]string // nil: an earlier decree has begun it, so nobody knows what is newer
+	data, err := ReadFile(in, swapBegan, maxBegan)
+	if err != nil && !errors.Is(err, ErrTooLarge) {
 		return unlessMissing(err)
 	}
+	_ = json.Unmarshal(data, &began)
 	old, err := in.OpenDir(swapOld)
 	if err != nil {
 		return unlessMissing(err)
@@ -353,7 +395,7 @@ func (p *Project) keepEdited(plan swapPlan) error {
 		case st.Kind == disk.Regular:
 			err = p.keepPlain(old, e.Name, name, plan.Plain)
 		default:
-			err = p.keepNewer(old, e.Name, name, began.Ctime)
+			err = p.keepNewer(old, e.Name, name, began)
 		}
 		if err != nil {
 			return err
@@ -429,9 +471,10 @@ func plainSum(dir disk.Dir, name string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// keepNewer keeps what was written in a directory, below .decree/at, since then, in ns since 1970, and what no archive holds. A
-// directory's own move leaves the change times of what it holds.
-func (p *Project) keepNewer(above disk.Dir, name, at string, then int64) error {
+// keepNewer keeps what is not as it was in a directory, below .decree/at, by the hashes of noteFiles, and what no archive holds. Where
+// these are not known all is kept aside: a message of before must not come into the inbox that is there now. So it is where the directory
+// could not be read then.
+func (p *Project) keepNewer(above disk.Dir, name, at string, was map[string]string) error {
 	dir, err := above.OpenDir(name)
 	if err != nil {
 		if disk.OtherKind(err) || errors.Is(err, fs.ErrPermission) {
@@ -440,6 +483,9 @@ func (p *Project) keepNewer(above disk.Dir, name, at string, then int64) error {
 		return err
 	}
 	defer dir.Close()
+	if unreadable(was, at) {
+		was = nil
+	}
 	list, err := dir.List()
 	if err != nil {
 		return err
@@ -449,19 +495,45 @@ func (p *Project) keepNewer(above disk.Dir, name, at string, then int64) error {
 		switch {
 		case err != nil:
 		case st.Kind == disk.Directory:
-			err = p.keepNewer(dir, e.Name, at+"/"+e.Name, then)
+			err = p.keepNewer(dir, e.Name, at+"/"+e.Name, was)
 		case st.Kind != disk.Regular:
 			err = p.keepUnheld(dir, e.Name, at+"/"+e.Name)
-		case st.Ctime >= then && at == inboxDir:
-			err = p.keepMessage(dir, e.Name)
-		case st.Ctime >= then:
-			err = p.keepAside(dir, e.Name, at+"/"+e.Name)
+		default:
+			err = p.keepUnlessSame(dir, e.Name, at, was)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// keepUnlessSame keeps a file that is not as it was: a message in the inbox, where that is known for sure, anything else aside.
+func (p *Project) keepUnlessSame(dir disk.Dir, name, at string, was map[string]string) error {
+	if inHand(at + "/" + name) {
+		return p.keepUnheld(dir, name, at+"/"+name)
+	}
+	now, err := plainSum(dir, name)
+	if err != nil || now != "" && now == was[tree.Quote(at+"/"+name)] {
+		return err
+	}
+	if at == inboxDir && now != "" && was != nil && !unreadable(was, at+"/"+name) {
+		return p.keepMessage(dir, name)
+	}
+	return p.keepAside(dir, name, at+"/"+name)
+}
+
+// unreadable says whether what is at a path below .decree could not be read when the hashes were noted.
+func unreadable(was map[string]string, at string) bool {
+	sum, noted := was[tree.Quote(at)]
+	return noted && sum == unreadableSum
+}
+
+// inHand says whether a file below .decree is one of the inbox that a process had in its hands, such as a message on its way out or one that
+// changed places with another. A new message that is not whole yet is none.
+func inHand(at string) bool {
+	name, ok := strings.CutPrefix(at, inboxDir+"/"+InboxDraft)
+	return ok && !strings.HasPrefix(name, wholeDraft)
 }
 
 // keepMessage moves a message into the inbox, or aside where that has one of its name.
@@ -482,11 +554,15 @@ func (p *Project) keepMessage(from disk.Dir, name string) error {
 	return inbox.Sync()
 }
 
-// keepUnheld moves a link, or whatever else no archive of a backup holds, aside.
+// keepUnheld moves a link, a message that a process had in its hands, or whatever else no archive of a backup holds, aside.
 func (p *Project) keepUnheld(from disk.Dir, name, was string) error {
 	to, err := p.toAside(from, name, was)
 	if err == nil {
-		p.note("%s/%s is in no archive, which have files and directories alone; it is now %s/%s/%s", dirName, was, dirName, asideDir, to)
+		have := "files and directories"
+		if inHand(was) {
+			have = "whole messages"
+		}
+		p.note("%s/%s is in no archive, which have %s alone; it is now %s/%s/%s", dirName, was, have, dirName, asideDir, to)
 	}
 	return err
 }

@@ -162,7 +162,7 @@ func TestASwapOfManyNames(t *testing.T) {
 }
 
 // TestAnEditBesideAnUnfinishedSwap: what a person writes into config.yml after the death of a swap that was decided
-// is kept beside the one that the swap brings.
+// is kept beside the one that the swap brings, whatever the times of the files say, as where the clock was set back.
 func TestAnEditBesideAnUnfinishedSwap(t *testing.T) {
 	for _, edited := range []bool{false, true} {
 		root, base := t.TempDir(), t.TempDir()
@@ -172,6 +172,10 @@ func TestAnEditBesideAnUnfinishedSwap(t *testing.T) {
 		config := filepath.Join(root, ".decree", "config.yml")
 		write(t, config, "# old")
 		write(t, filepath.Join(root, ".decree/inbox/a.md"), "old")
+		if edited {
+			write(t, filepath.Join(root, ".decree/inbox/.queue-taken/out.md"), "in the hands of a process that died")
+			write(t, filepath.Join(root, ".decree/inbox/.queue-message-1"), "not whole")
+		}
 		write(t, filepath.Join(root, ".decree/note.txt"), "old")
 		write(t, filepath.Join(root, ".decree/note.1.txt"), "old")
 		require.Error(t, swapping(t, root, base, func(s disktest.Step) disktest.Action {
@@ -182,6 +186,18 @@ func TestAnEditBesideAnUnfinishedSwap(t *testing.T) {
 			write(t, filepath.Join(root, ".decree/inbox/mine.md"), "mine")
 			write(t, filepath.Join(root, ".decree/cron/job.md"), "mine")
 			write(t, filepath.Join(root, ".decree/note.txt"), "mine")
+			began, err := filepath.Glob(filepath.Join(root, ".decree/tmp/*/began"))
+			require.NoError(t, err)
+			require.Len(t, began, 1)
+			require.NoError(t, os.Chmod(began[0], 0o644)) // its change time is later than what was written after it
+		} else {
+			for _, old := range []string{".decree/inbox/a.md", ".decree/tmp/*/old/inbox/a.md"} {
+				found, err := filepath.Glob(filepath.Join(root, old))
+				require.NoError(t, err)
+				for _, at := range found {
+					require.NoError(t, os.Chmod(at, 0o644)) // nothing was written there
+				}
+			}
 		}
 		unlock, err := p.Lock(t.Context(), Holder{PID: os.Getpid()}, 0)
 		require.NoError(t, err)
@@ -201,6 +217,8 @@ func TestAnEditBesideAnUnfinishedSwap(t *testing.T) {
 			require.Equal(t, "mine", string(note))
 			require.FileExists(t, filepath.Join(root, ".decree/inbox/mine.md"))
 			require.FileExists(t, filepath.Join(root, ".decree/aside/cron-job.md"))
+			require.Len(t, globbed(t, filepath.Join(root, ".decree/aside/*out.md")), 1)
+			require.Empty(t, globbed(t, filepath.Join(root, ".decree/aside/*queue-message*")))
 		} else {
 			require.ErrorIs(t, err, os.ErrNotExist)
 			require.NoDirExists(t, filepath.Join(root, ".decree/aside"))
@@ -209,6 +227,13 @@ func TestAnEditBesideAnUnfinishedSwap(t *testing.T) {
 		require.NoFileExists(t, filepath.Join(root, ".decree/inbox/a.md"))
 		p.Close()
 	}
+}
+
+func globbed(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	return found
 }
 
 func TestBackupName(t *testing.T) {

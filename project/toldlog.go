@@ -2,9 +2,7 @@ package project
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -105,8 +103,8 @@ func (p *Project) NoteHook(at time.Time, text string) error {
 	}
 	defer release()
 	text = at.UTC().Format(time.RFC3339) + " " + strings.Join(strings.Fields(text), " ") + "\n"
-	was, err := ReadFile(p.Store, hooksLog, 2*mostHooks)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	was, err := readEnd(p.Store, hooksLog, mostHooks)
+	if err != nil {
 		return err
 	}
 	if len(was)+len(text) <= mostHooks {
@@ -125,10 +123,7 @@ func (p *Project) NoteHook(at time.Time, text string) error {
 
 // HooksLog are the lines of the log of hooks since a time, to the second, oldest first.
 func (s *Site) HooksLog(after time.Time) (lines []string, err error) {
-	data, err := ReadFile(s.Store, hooksLog, 2*mostHooks)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	data, err := readEnd(s.Store, hooksLog, mostHooks)
 	for line := range strings.Lines(string(data)) {
 		when, _, _ := strings.Cut(line, " ")
 		if at, terr := time.Parse(time.RFC3339, when); terr == nil && !at.Before(after.Truncate(time.Second)) {

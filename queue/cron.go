@@ -126,6 +126,9 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 		return nil, err
 	}
 	defer jobs.Close()
+	if c.site.HeldBack() != nil { // after the directory was opened: a restore that replaces it has said so before
+		return nil, nil //nolint:nilerr // Serve says it, once
+	}
 	inbox, err := disk.OpenPath(root, ".decree/"+inboxName)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
+	"decree/project"
 )
 
 // clockwork is a cron over a bench whose time a test sets; each life is a process.
@@ -495,4 +496,40 @@ func TestDaemonMakesTheInboxAgain(t *testing.T) {
 		end()
 		return <-done
 	}))
+}
+
+// hold is what a restore of a foreign generation leaves in the store.
+func (b *bench) hold(q *Queue) {
+	b.t.Helper()
+	require.NoError(b.t, project.ReplaceFile(q.project().Store, project.HeldFile, []byte(`{"version":1,"host":"there","root":"/its/tree"}`), 0o600, false))
+}
+
+// TestCronOfAForeignGeneration: what a restore has brought from elsewhere fires nothing until a person lets it go.
+func TestCronOfAForeignGeneration(t *testing.T) {
+	b := newBench(t, nil)
+	b.clockwork(time.UTC, func(at func(string) []string) {
+		require.Empty(t, at("2026-11-21 07:01:00"))
+		b.job("theirs.md", "* * * * *", "")
+		require.NoError(t, b.with(disk.OS, func(q *Queue) error { b.hold(q); return nil }))
+		require.Empty(t, at("2026-11-21 07:02:00"))
+		require.NoError(t, b.with(disk.OS, func(q *Queue) error { return q.project().Resume() }))
+		require.Equal(t, []string{"2026112107030000-0.md"}, at("2026-11-21 07:03:00"), "and not what was due meanwhile")
+	})
+	require.Empty(t, b.said)
+}
+
+// TestDaemonBesideARestore: a daemon whose project now has what came from elsewhere ends, and says why.
+func TestDaemonBesideARestore(t *testing.T) {
+	b := newBench(t, nil)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	err := b.with(disk.OS, func(q *Queue) error {
+		ready, done := make(chan int, 1), make(chan error, 1)
+		go func() { done <- q.Serve(ctx, ServeOptions{Interval: 1e7, Ready: func(n int) { ready <- n }}) }()
+		<-ready
+		b.hold(q)
+		return <-done
+	})
+	require.Equal(t, project.Refused, project.KindOf(err))
+	require.ErrorContains(t, err, "came with a backup of there:/its/tree")
 }

@@ -53,6 +53,7 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 		return err
 	}
 	defer unlock()
+	q.serving = true
 	// The directories are there before anybody looks at them.
 	if err := q.prepare(ctx); err != nil {
 		return ended(ctx, err)
@@ -72,7 +73,7 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 	w := q.newWork(WorkOptions{Wait: -1})
 	defer w.close()
 	for w.wanted(ctx) {
-		if err := q.sameRoot(); err != nil {
+		if err := cmp.Or(q.sameRoot(), q.project().HeldBack()); err != nil { // a restore may have come beside it
 			w.failed = err
 			break
 		}

@@ -57,7 +57,7 @@ func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 		return q.reject(d, res, bad)
 	}
 	if err != nil {
-		return nil, err
+		return q.notBegun(d, res, err)
 	}
 	q.ran(res)
 	if err := q.list.look(d.inbox); err != nil {
@@ -126,6 +126,29 @@ func (q *job) reject(d *dirs, res *Result, bad *message.Error) (*Result, error) 
 	}
 	q.list.noteOwnChange(d.inbox, res.Name)
 	return out, err
+}
+
+// notBegun is the end of a run that decree itself refused or failed. Where nothing but a person's yes lets it begin, such as beside a file
+// above capture.max_file, a daemon has nobody to ask: it puts the message aside, and goes on.
+func (q *job) notBegun(d *dirs, res *Result, err error) (*Result, error) {
+	if !q.serving || !asks(err) || project.StateOf(err) != project.NotStarted || q.u.Spent > 0 {
+		return nil, err
+	}
+	reason := strings.TrimSuffix(err.Error(), "; "+project.NotStarted) + recorder.NamedIn(err)
+	if hint := project.HintOf(err); hint != "" {
+		reason += "; " + hint
+	}
+	return q.reject(d, res, &message.Error{Name: res.Name, Reason: reason})
+}
+
+// asks says whether any error of err's chain is one that a person's yes ends.
+func asks(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if project.Asks(err) {
+			return true
+		}
+	}
+	return false
 }
 
 // conclude gives a message whose run has ended its place.
@@ -345,14 +368,11 @@ func (q *job) checkInput(m *message.Message) error {
 	if m.InputFile == "" {
 		return nil
 	}
-	if _, err := tree.Unquote(m.InputFile); err == nil && m.InputFile[0] == '"' {
-		return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: a spec's name has to be UTF-8 without control characters; rename it", m.InputFile)}
-	}
 	dir := q.project().Dir
 	if parent := path.Dir(m.InputFile); parent != "." {
 		var err error
 		if dir, err = disk.OpenPath(dir, parent); err != nil && (!isMissing(err) || m.Type == message.Spec) {
-			return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", m.InputFile, err)}
+			return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", tree.Quote(m.InputFile), err)}
 		} else if err != nil {
 			return nil
 		}
@@ -361,9 +381,9 @@ func (q *job) checkInput(m *message.Message) error {
 	info, err := dir.Stat(path.Base(m.InputFile))
 	switch {
 	case err == nil && info.Kind == disk.Symlink:
-		return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s is a link; it may lead out of the tree", m.InputFile)}
+		return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s is a link; it may lead out of the tree", tree.Quote(m.InputFile))}
 	case err != nil && (!isMissing(err) || m.Type == message.Spec):
-		return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", m.InputFile, err)}
+		return &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", tree.Quote(m.InputFile), err)}
 	}
 	return nil
 }
@@ -377,7 +397,7 @@ func (q *job) routine(ctx context.Context, m *message.Message) (string, error) {
 		if errors.As(err, &bad) {
 			return "", err
 		}
-		return "", &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", m.InputFile, err)}
+		return "", &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", tree.Quote(m.InputFile), err)}
 	}
 	choice := message.Choice{Spec: spec, Default: q.project().Config.DefaultRoutine, Known: routines.Known}
 	if command := q.project().Config.Router; command != "" {

@@ -103,17 +103,30 @@ func TestOddNames(t *testing.T) {
 	require.Contains(t, b.read(".decree/inbox/dead/"+dead[0]), "front matter")
 }
 
-// TestOddSpecs: a spec whose name no list can hold is dead, with the reason.
+// TestOddSpecs: a spec is done once whatever its name is, and its routine finds it by that; one that was dead before is done when it
+// is tried again.
 func TestOddSpecs(t *testing.T) {
 	b := newBench(t, map[string]string{
-		".decree/routines/develop.sh": echoRoutine,
-		"specs/a\xff.spec.md":         "one\n", "specs/b\nc.spec.md": "two\n", "specs/d.spec.md": "three\n",
+		".decree/routines/develop.sh": `tail -n1 "$spec_file" >>"$RAN"; cmp "$input_file" "$spec_file"` + "\n",
+		"specs/a\xff.spec.md":         "one\n", "specs/b\nc.spec.md": "---\nroutine: develop\n---\ntwo\n", "specs/d.spec.md": "three\n",
+		".decree/inbox/again.md": "---\ninput_file: '\"specs/b\\nc.spec.md\"'\nid: 2026112107015900-0\nchain: 2026112107015900\nseq: 0\ntype: task\n---\n",
 	})
-	res := b.process()
-	require.Len(t, res, 3)
-	require.Len(t, b.ran(), 1)
-	require.Equal(t, "d.spec.md\n", b.read("specs/processed-spec.md"))
-	require.Contains(t, res[0].Reason, `input_file "specs/a\377.spec.md": a spec's name has to be UTF-8`)
+	for range 2 {
+		b.process()
+		require.Equal(t, []string{"one", "two", "three"}, b.ran())
+	}
+	require.Empty(t, b.dead())
+	require.Len(t, b.done(), 3, "the message that waits is the spec's")
+	require.Equal(t, `"a\377.spec.md"`+"\n"+`"b\nc.spec.md"`+"\nd.spec.md\n", b.read("specs/processed-spec.md"))
+}
+
+// TestOddSpecGone: what is wrong with such a spec is told with its name as it is written elsewhere.
+func TestOddSpecGone(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": echoRoutine,
+		".decree/inbox/a.md":          "---\ninput_file: '\"specs/b\\nc.spec.md\"'\n---\n",
+	})
+	require.Contains(t, b.process()[0].Reason, `input_file "specs/b\nc.spec.md": `)
 }
 
 // TestSpecsOutOfReach: the inbox is done although the specs cannot be looked at.

@@ -366,7 +366,7 @@ func swapBack(dir disk.Dir, swap string) error {
 		}
 	}
 	if err == nil { // saved once more since, or taken away: it waits beside
-		_, err = move(dir, swap, dir, "saved"+suffix)
+		return cameOut(dir, swap, "saved"+suffix, completed)
 	}
 	return err
 }

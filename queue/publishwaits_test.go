@@ -268,6 +268,12 @@ func TestManyConflicts(t *testing.T) {
 	s, err = readState(dir)
 	require.NoError(t, err)
 	require.Equal(t, []string{"first"}, s.UnderWay[0].Reasons)
+	require.NoError(t, project.ReplaceFile(dir, stateFile, make([]byte, maxState+1), project.PrivateFile, false))
+	_, err = readState(dir)
+	var damaged *project.Error
+	require.ErrorAs(t, err, &damaged)
+	require.Equal(t, project.Integrity, damaged.Kind)
+	require.NotEmpty(t, damaged.Advice)
 }
 
 // TestNewBesideAFullInbox: what a routine in a layer puts into a full inbox is new though an older message of its name is done,

@@ -99,6 +99,8 @@ type Queue struct {
 	writing []string
 	// began counts the messages that have begun.
 	began int
+	// serving: this is a daemon, which goes on where a person would be asked.
+	serving bool
 	// published is when the work of one was, last.
 	published time.Time
 }

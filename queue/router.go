@@ -94,7 +94,7 @@ func routerPrompt(routines *Routines, m *message.Message, spec *message.Message)
 	}
 	fmt.Fprintf(&b, "\nTask (%s):\n\n%s\n", m.ID, m.Body)
 	if spec != nil {
-		fmt.Fprintf(&b, "\nSpec %s:\n\n%s\n", m.InputFile, spec.Body)
+		fmt.Fprintf(&b, "\nSpec %s:\n\n%s\n", tree.Quote(m.InputFile), spec.Body)
 	}
 	return b.Bytes(), nil
 }

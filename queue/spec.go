@@ -180,7 +180,7 @@ func (q *job) readSpec(m *message.Message) (*message.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return message.Parse(path.Base(m.InputFile), data)
+	return message.Parse(tree.Quote(path.Base(m.InputFile)), data)
 }
 
 // specsInReach are the specs that are not processed. Where the directory or the

@@ -101,10 +101,13 @@ func readState(store disk.Dir) (*state, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, project.ErrTooLarge) { // nobody has written one that is larger
 		return nil, err
 	}
-	if err = json.Unmarshal(data, s); err == nil && s.Version == 1 {
+	if err == nil {
+		err = json.Unmarshal(data, s)
+	}
+	if err == nil && s.Version == 1 {
 		err = s.fromFirst(data)
 	}
 	if err != nil {

@@ -127,17 +127,24 @@ func (w *work) over(e ending) {
 	if e.res == nil {
 		w.begun--
 	}
-	if w.failed == nil {
-		w.failed = e.err
-	} else if e.err != nil {
-		w.failed = errors.Join(w.failed, e.err)
-	}
+	w.failed = both(w.failed, e.err)
 	if e.res != nil && e.res.Outcome != Waits {
 		w.stopped = w.stopped || e.res.Outcome == Interrupted
 		if w.o.Ended != nil {
 			w.o.Ended(e.res)
 		}
 	}
+}
+
+// both is two errors as one. Beside another the end of a context, which a signal has ended, says nothing.
+func both(a, b error) error {
+	switch {
+	case a == nil || b != nil && errors.Is(a, context.Canceled):
+		return b
+	case b == nil || errors.Is(b, context.Canceled):
+		return a
+	}
+	return errors.Join(a, b)
 }
 
 // finish waits for the ends of those under way. An error that is the end of ctx is ctx's.

@@ -88,7 +88,7 @@ func (r *Recorder) Repair(ctx context.Context) ([]Check, error) {
 }
 
 // enterForRepair locks and recovers, and counts what was recovered as mended. Labels that cannot be read would stop the
-// recovery of whatever sets one, so they go aside before it.
+// recovery of whatever sets one, and a line that cannot that of the open record it belongs to, so they go aside before it.
 func (r *Recorder) enterForRepair(ctx context.Context, d *doctor) (*writing, error) {
 	r.spareReserve()
 	x, err := r.lock(ctx, besideRuns)
@@ -99,8 +99,14 @@ func (r *Recorder) enterForRepair(ctx context.Context, d *doctor) (*writing, err
 		x.close()
 		return nil, err
 	}
-	done, err := r.recover(ctx, x, false)
-	for _, f := range done {
+	c := &recovery{r: r, x: x}
+	err = d.linesAside(c)
+	if err == nil {
+		var done []Recovered
+		done, err = r.recover(ctx, x, false)
+		c.done = append(c.done, done...)
+	}
+	for _, f := range c.done {
 		d.add(Warning, "recovery", f.What, "", true)
 	}
 	if err != nil {
@@ -255,11 +261,6 @@ func (d *doctor) labels(_ context.Context, repair bool) error {
 
 // records compares .decree/runs with the store.
 func (d *doctor) records(_ context.Context, repair bool) error {
-	if repair {
-		if err := d.linesAside(); err != nil {
-			return err
-		}
-	}
 	list, err := d.list()
 	if err != nil {
 		return err
@@ -301,13 +302,13 @@ func (d *doctor) records(_ context.Context, repair bool) error {
 	return d.mendRecords(list, level)
 }
 
-// linesAside moves damaged lines of the log aside, beside which nothing could be freed.
-func (d *doctor) linesAside() error {
-	moved, err := d.rec.history.SetLinesAside()
+// linesAside moves damaged lines of the log aside, beside which nothing could be freed, and before them the layers of which
+// nothing would tell any more.
+func (d *doctor) linesAside(c *recovery) error {
+	moved, err := c.r.history.SetLinesAside(c.untoldLayers)
 	if moved == nil || err != nil {
 		return err
 	}
-	d.listed = nil
 	text := fmt.Sprintf("damaged lines of records.jsonl (%d) are now in %s", moved.Lines, moved.Path)
 	if len(moved.Records) > 0 {
 		text += ", among them those of " + some(moved.Records)

@@ -109,6 +109,10 @@ func (f *filling) partSize() int {
 func (f *filling) move(ctx context.Context) error {
 	changes := f.part
 	f.part = nil
+	notes, err := f.asCanBe(changes)
+	if err != nil {
+		return project.Unmoved(err)
+	}
 	p, err := plan.ForChanges(ctx, f.tree, changes, false)
 	if err != nil {
 		return &BeginError{lookError(err)}
@@ -116,10 +120,6 @@ func (f *filling) move(ctx context.Context) error {
 	f.conflicts = append(f.conflicts, p.Conflicts()...)
 	if len(f.conflicts) > 0 {
 		return nil
-	}
-	notes, err := f.withoutRights(p)
-	if err != nil {
-		return project.Unmoved(err)
 	}
 	txn, _, err := f.history.NewID()
 	if err != nil {
@@ -138,6 +138,20 @@ func (f *filling) move(ctx context.Context) error {
 	f.progress(Progress{Phase: "moving", Done: f.done})
 	f.out.Notes = slices.Concat(f.out.Notes, notes, moved.Notes)
 	return nil
+}
+
+// asCanBe takes from what comes the rights that it cannot have here, and says so, a line a path. That is before anybody looks at what is there:
+// what came before a death, without these rights, is nothing that is in the way.
+func (f *filling) asCanBe(changes []tree.Change) ([]string, error) {
+	steps := make([]worktree.Step, len(changes))
+	for i, c := range changes {
+		steps[i] = worktree.Step{Path: c.Path, To: c.Old}
+	}
+	taken, err := f.takeRights(steps)
+	for i := range steps {
+		changes[i].Old = steps[i].To
+	}
+	return byPath(taken), err
 }
 
 // lacks says whether the store does not have what a tree has at a path, and notes that.

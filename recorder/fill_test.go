@@ -12,6 +12,7 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
+	"decree/project"
 	"decree/tree"
 )
 
@@ -215,4 +216,33 @@ func TestFillBesideOtherFiles(t *testing.T) {
 		return nil
 	})
 	require.Equal(t, before, l.state())
+}
+
+// TestFillOfElsewhere sees that nothing gets set-user-ID of a tree that came with a backup of elsewhere, and that what came so before a death is
+// not in the way of the same restore.
+func TestFillOfElsewhere(t *testing.T) {
+	l, _ := newLossy(t)
+	edit, err := l.root().Stat("edit")
+	require.NoError(t, err)
+	require.NoError(t, l.root().Chmod("edit", edit, 0o4755))
+	var record string
+	l.with(func(r *Recorder) error {
+		rec, err := r.Checkpoint(ctx(), CheckpointOptions{})
+		record = rec.ID
+		return err
+	})
+	l, id := emptied(t, l, record)
+	for range 2 {
+		l.with(func(r *Recorder) error {
+			require.NoError(t, project.Hold(r.Project().Store, project.Held{Host: "elsewhere"}))
+			out, err := r.Fill(ctx(), id)
+			require.NoError(t, err)
+			require.Len(t, out.Notes, 1)
+			require.Contains(t, out.Notes[0], "edit: mode is 755 instead of 4755: ")
+			return nil
+		})
+		st, err := l.root().Stat("edit")
+		require.NoError(t, err)
+		require.EqualValues(t, 0o755, st.Mode)
+	}
 }

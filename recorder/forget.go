@@ -87,7 +87,7 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 	if err := r.nothingUnreadable(); err != nil {
 		return nil, err
 	}
-	list, err := store.ReadForgotten(r.project.Store)
+	list, err := r.forgotten()
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +112,16 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 	})
 	slices.Sort(f.Layers)
 	return f, err
+}
+
+// forgotten is the list of what was forgotten, for who needs it whole: one that makes no sense is not taken for an empty one.
+func (r *Reader) forgotten() (*store.Forgotten, error) {
+	list, err := store.ReadForgotten(r.project.Store)
+	if err == nil || errors.As(err, new(*fs.PathError)) || errors.As(err, new(*store.VersionError)) {
+		return list, err
+	}
+	return nil, &project.Error{Kind: project.Integrity, Msg: "it cannot be told what was forgotten", Err: err, State: project.Unchanged,
+		Advice: fmt.Sprintf("bring forgotten.json in %s back; or, if it is lost for good, move it away: what was forgotten then counts as missing", r.project.StorePath)}
 }
 
 // WouldForget says what Forget would do with these paths. It takes nothing out.

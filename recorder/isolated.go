@@ -498,7 +498,7 @@ func (u *isolatedRun) open(id string, started time.Time) error {
 		}
 		u.opened.Effects.Labels = map[string]string{u.o.Label: id}
 	}
-	h := r.holder()
+	h := r.Holder()
 	h.Run, h.Isolated = id, true
 	if u.release, err = r.project.Lease(id, h); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"decree/history"
 	"decree/layer"
@@ -44,7 +45,7 @@ func (c *recovery) tidyLayers() error {
 		if unknown, err := r.unknownWork(name, rec); err != nil {
 			return err
 		} else if unknown {
-			return c.layerAside(place, name, "the layer of isolated run "+name, "the store cannot read its record, so that nothing else may have what it changed")
+			return c.unknownAside(place, name)
 		}
 		only, err := r.mayEnd()
 		if err != nil {
@@ -60,14 +61,57 @@ func (c *recovery) tidyLayers() error {
 }
 
 // unknownWork says whether a layer that nothing needs may be the only copy of a run's work: the open record of that was
-// damaged, or its line, and run.json is all that tells of it. rec is what tells of the run, nil for nothing.
+// damaged, or its line, and at most run.json tells of it. rec is what tells of the run, nil for nothing.
 func (r *Recorder) unknownWork(name string, rec *history.Record) (bool, error) {
-	aside, err := r.history.WasSetAside(name)
-	if err != nil || rec != nil && rec.Status != history.StatusOpen && !rec.Draft.Waits() || rec == nil && !aside {
-		return false, err
+	if rec == nil {
+		return r.mayHaveLost(name)
+	}
+	if rec.Status != history.StatusOpen && !rec.Draft.Waits() {
+		return false, nil
 	}
 	recorded, err := r.history.Recorded(name)
 	return !recorded, err
+}
+
+// mayHaveLost says whether a run of which nothing tells may have had a record: its open record was set aside, or the log has
+// what cannot be read, and does not say that the record was removed.
+func (r *Recorder) mayHaveLost(name string) (bool, error) {
+	if recorded, err := r.history.Recorded(name); recorded || err != nil {
+		return false, err
+	}
+	if aside, err := r.history.WasSetAside(name); aside || err != nil {
+		return aside, err
+	}
+	if given, err := r.history.Given(name); given || err != nil {
+		return false, err
+	}
+	unread, err := r.history.Unread()
+	return len(unread) > 0, err
+}
+
+// untoldLayers moves the layers aside that belong to one of these records, whose lines go aside, or to none at all.
+func (c *recovery) untoldLayers(records []string) error {
+	return c.r.eachLayer(func(place *layer.Place, name string) error {
+		if c.x.ongoing.live(name) {
+			return nil
+		}
+		if _, err := c.r.history.Opened(name); !isMissing(err) {
+			return nil
+		}
+		is, err := slices.Contains(records, name), error(nil)
+		if !is {
+			is, err = c.r.mayHaveLost(name)
+		}
+		if err != nil || !is {
+			return err
+		}
+		return c.unknownAside(place, name)
+	})
+}
+
+// unknownAside is layerAside for what may be the only copy of a run's work.
+func (c *recovery) unknownAside(place *layer.Place, name string) error {
+	return c.layerAside(place, name, "the layer of isolated run "+name, "the store cannot read its record, so that nothing else may have what it changed")
 }
 
 // removeLayer removes the layer of a run that needs it no more. Where that fails it stands in nobody's way:

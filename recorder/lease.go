@@ -123,8 +123,8 @@ func descent(host string, beside bool) func(project.Holder) int {
 	}
 }
 
-// holder is this process, for whoever waits.
-func (r *Recorder) holder() project.Holder {
+// Holder is this process, for whoever waits.
+func (r *Recorder) Holder() project.Holder {
 	h := project.Holder{PID: os.Getpid(), Host: r.opt.Actor.Host, Start: r.opt.Clock(), Command: r.opt.CommandLine, Boot: runner.BootID()}
 	if self := runner.Lineage(); len(self) > 0 {
 		h.Born = self[0].StartTime
@@ -158,7 +158,7 @@ func (r *Recorder) lock(ctx context.Context, k kind) (*writing, error) {
 		if b.inside != "" || k == inLayer {
 			wait = max(wait, shortWork)
 		}
-		unlock, err := r.project.Lock(ctx, r.holder(), wait-time.Since(begin))
+		unlock, err := r.project.Lock(ctx, r.Holder(), wait-time.Since(begin))
 		if err != nil {
 			return nil, &BeginError{r.BehindFence(err)}
 		}
@@ -261,7 +261,7 @@ func (r *Reader) unfinished(goesOn *ongoing) (open []*history.Opened, damaged []
 
 // takeLease makes it known that the run's process lives. It is given back by close.
 func (u *run) takeLease() (err error) {
-	h := u.r.holder()
+	h := u.r.Holder()
 	h.Run = u.rec.ID
 	u.release, err = u.r.project.Lease(u.rec.ID, h)
 	return err
@@ -310,7 +310,7 @@ func (u *run) takeLock(ctx context.Context) error {
 		return err // the lock is in it
 	}
 	u.r.spareReserve()
-	ctx, h := context.WithoutCancel(ctx), u.r.holder()
+	ctx, h := context.WithoutCancel(ctx), u.r.Holder()
 	h.Run = u.rec.ID
 	unlock, err := u.r.project.Lock(ctx, h, sayWait)
 	var held *project.HeldError

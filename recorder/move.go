@@ -97,8 +97,12 @@ func (r *Recorder) mover() (*worktree.Tree, disk.Dir, func(), error) {
 
 // believed is whom alone records may name as the owner of a file with set-user-ID, nil
 // for anybody. Where we are root and the records another user's, he could have written
-// root's name into them.
+// root's name into them. Records that came with a backup of elsewhere, and which nobody has let go, may have been made
+// by anybody, who could have written anybody's name: then it is the zero Owner, who is nobody.
 func (r *Reader) believed() (*tree.Owner, error) {
+	if r.heldBack() {
+		return &tree.Owner{}, nil
+	}
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
@@ -113,11 +117,20 @@ func (r *Reader) believed() (*tree.Owner, error) {
 	return nil, nil
 }
 
+// heldBack says whether what came with a backup of elsewhere waits until a person lets it go.
+func (r *Reader) heldBack() bool { return r.project.Store != nil && r.project.HeldBack() != nil }
+
 // withoutRights takes set-user-ID and set-group-ID from what the plan brings where
 // they would be another's than recorded, and what only its group may do where that is lost,
 // and says so, a line a path.
 func (r *Recorder) withoutRights(p *plan.Plan) ([]string, error) {
-	if !slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return s.To.MayOwn() && (s.To.Owner.Known || s.To.Special()) }) {
+	taken, err := p.Rethink(r.takeRights)
+	return byPath(taken), err
+}
+
+// takeRights does that to steps, and returns what it took, in words, by path.
+func (r *Recorder) takeRights(steps []worktree.Step) (map[tree.Path]string, error) {
+	if !slices.ContainsFunc(steps, func(s worktree.Step) bool { return s.To.MayOwn() && (s.To.Owner.Known || s.To.Special()) }) {
 		return nil, nil
 	}
 	t, _, done, err := r.mover()
@@ -125,12 +138,14 @@ func (r *Recorder) withoutRights(p *plan.Plan) ([]string, error) {
 		return nil, err
 	}
 	defer done()
-	taken, err := p.Rethink(t.Rights)
-	var notes []string
+	return t.Rights(steps)
+}
+
+func byPath(taken map[tree.Path]string) (notes []string) {
 	for _, path := range slices.Sorted(maps.Keys(taken)) {
 		notes = append(notes, tree.Quote(path)+": "+taken[path])
 	}
-	return notes, err
+	return notes
 }
 
 // move makes one transaction, which is the whole of an operation.

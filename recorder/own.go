@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -503,6 +504,16 @@ func (r *Recorder) openOwn(at string) (disk.Dir, error) {
 	return disk.OpenPath(r.project.Dir, path.Join(".decree", at))
 }
 
+// sumOfFile hashes a file, which may be of any size.
+func sumOfFile(dir disk.Dir, name string) (tree.Hash, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return tree.Hash{}, err
+	}
+	defer f.Close()
+	return sumOf(context.Background(), f)
+}
+
 // withoutMoved leaves out of missing what lies somewhere else below the same
 // directory of .decree: the same inode, with the same content.
 //
@@ -537,8 +548,8 @@ func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error
 				continue
 			}
 			if info.Kind == disk.Regular {
-				data, err := project.ReadFile(dir, name, info.Size)
-				if err != nil || sha256.Sum256(data) != f.Hash {
+				sum, err := sumOfFile(dir, name)
+				if err != nil || sum != f.Hash {
 					continue // then it is another one
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,4 +35,25 @@ func TestADraftIsNotAMove(t *testing.T) {
 		require.Equal(t, moved, len(missing) == 0, name)
 		require.NoError(t, os.Remove(filepath.Join(inbox, name)))
 	}
+}
+
+// TestWhatMayHaveMovedTakesNoMemory: what lies under the name of a missing message is compared with it, however large it is.
+func TestWhatMayHaveMovedTakesNoMemory(t *testing.T) {
+	b := newBench(t)
+	b.run(500, 0, nil)
+	const huge = 128 << 20
+	done := filepath.Join(b.root, ".decree", "inbox", "done")
+	require.NoError(t, os.MkdirAll(done, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(done, "b.md"), nil, 0o644))
+	require.NoError(t, os.Truncate(filepath.Join(done, "b.md"), huge))
+	with(b, func(r *Recorder) (struct{}, error) {
+		missing := []ownFile{{Path: "inbox/b.md", Mode: 0o644, Ino: 1, Hash: sha256.Sum256([]byte("second\n"))}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		left, err := r.withoutMoved(ownSet{}, missing)
+		runtime.ReadMemStats(&after)
+		require.Equal(t, missing, left)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
+		return struct{}{}, err
+	})
 }

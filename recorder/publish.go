@@ -281,10 +281,14 @@ func publishAdvice(rec *history.Record, o PublishOptions, items []plan.Item) str
 	if o.Force {
 		return inTheWay(items)
 	}
-	if o.Merge == plan.Off {
-		return fmt.Sprintf("see the edits with 'decree diff %[1]s --now', or keep them: 'decree publish --merge %[1]s'", rec.ID)
+	look, next := fmt.Sprintf("see the edits with 'decree diff %s --now'", rec.ID), fmt.Sprintf("publish the other PATHs, or overwrite what is there: 'decree publish --force %s'", rec.ID)
+	switch {
+	case o.Merge != plan.Off:
+		return next
+	case slices.ContainsFunc(items, func(it plan.Item) bool { return baseless(rec.Draft.NoBase, it.Path) }):
+		return look + "; " + next // there is nothing to merge with
 	}
-	return fmt.Sprintf("publish the other PATHs, or overwrite what is there: 'decree publish --force %s'", rec.ID)
+	return fmt.Sprintf("%s, or keep them: 'decree publish --merge %s'", look, rec.ID)
 }
 
 func (r *Recorder) confirmPublish(p *plan.Plan, o PublishOptions) error {

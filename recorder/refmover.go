@@ -145,19 +145,20 @@ func (m *refMover) deleteRef(ref gitRef) error {
 	p, err := placeOf(m.live, ref.name, false)
 	switch {
 	case isMissing(err) || errors.Is(err, syscall.ENOTDIR): // it has no file, and nobody holds its lock
-		err = m.unpack(ref.name, ref.was)
+		if err = m.unpack(ref.name, ref.was); err == nil {
+			m.removeLog("logs/" + ref.name)
+		}
 	case err == nil:
 		p.close()
 		err = m.locked(ref.name, nil, func(p gitPlace) (bool, error) { return false, m.deleteLocked(ref, p) })
 	}
 	if err == nil {
 		m.removeEmptied(ref.name)
-		m.removeLog("logs/" + ref.name)
 	}
 	return err
 }
 
-// deleteLocked deletes the ref that lies at p.
+// deleteLocked deletes the ref that lies at p, and its log: somebody may make a ref of this name as soon as its lock is given back.
 func (m *refMover) deleteLocked(ref gitRef, p gitPlace) error {
 	now, err := m.valueOf(ref.name)
 	if err != nil || now == "" {
@@ -169,9 +170,10 @@ func (m *refMover) deleteLocked(ref gitRef, p gitPlace) error {
 	if err := m.unpack(ref.name, ""); err != nil {
 		return err
 	}
-	if err := p.Remove(p.base); !isMissing(err) {
+	if err := p.Remove(p.base); err != nil && !isMissing(err) {
 		return err
 	}
+	m.removeLog("logs/" + ref.name)
 	return nil
 }
 

@@ -194,7 +194,7 @@ func ClosureOf(h *history.History, now tree.Hash, needs *store.Numbers, unread f
 
 // sortOut takes what the store does not have out of what is needed.
 func (s *Snapshot) sortOut(r *Recorder) error {
-	list, err := store.ReadForgotten(r.project.Store)
+	list, err := r.forgotten()
 	if err != nil {
 		return err
 	}

@@ -189,11 +189,18 @@ func TestStandInsOfUnfinishedWork(t *testing.T) {
 
 // TestDamagedLabels: labels that cannot be read are moved aside by a repair, which says so.
 func TestDamagedLabels(t *testing.T) {
+	for name, size := range map[string]int64{"garbage": 8, "larger than any": 20 << 20} {
+		t.Run(name, func(t *testing.T) { damagedLabels(t, size) })
+	}
+}
+
+func damagedLabels(t *testing.T, size int64) {
 	b := newBench(t)
 	b.write("a", "a\n")
 	b.checkpoint(CheckpointOptions{Label: "first"})
 	at := filepath.Join(filepath.Dir(filepath.Dir(b.onePack())), "labels.json")
 	require.NoError(t, os.WriteFile(at, []byte("garbage\n"), 0o600))
+	require.NoError(t, os.Truncate(at, size))
 	r := b.open()
 	_, err := r.History().Labels()
 	require.ErrorContains(t, err, at)

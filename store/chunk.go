@@ -129,11 +129,16 @@ func (w *Writer) putChunked(in *input, prefix []byte, l *largeBuffer) (Hash, int
 	if err != nil {
 		return h, size, err
 	}
-	for _, line := range c.again {
-		copy(c.list[line:], c.list[line-pieceLen:line])
-	}
+	c.nameAgain()
 	m := member{hash: h, list: true, length: uint32(len(c.list)), size: size}
 	return h, size, w.putMember(m, c.list, in.anew)
+}
+
+// nameAgain gives the lines whose chunk is that of the line before them its hash; their lengths are their own.
+func (c *cutting) nameAgain() {
+	for _, line := range c.again {
+		copy(c.list[line:line+hashLen], c.list[line-pieceLen:])
+	}
 }
 
 // hash returns the hash of all that was read.

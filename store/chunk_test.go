@@ -125,17 +125,31 @@ func TestListOfZeros(t *testing.T) {
 	require.NoError(t, w.Close())
 }
 
-// TestLongRepetition enters more of one chunk than a line has room for.
+// TestLongRepetition cuts more of one chunk than a line has room for: 5 GiB of zeros.
 func TestLongRepetition(t *testing.T) {
-	c, seg := &cutting{}, new(segment)
+	seg := &segment{buf: make([]byte, maxChunk)}
+	c := &cutting{jobs: make(chan job, 1)}
 	const times = 5000
-	for i := range times {
-		line, err := c.enter(maxChunk, i > 0)
+	for range times {
+		rest, err := c.cut(seg, seg.buf, true)
 		require.NoError(t, err)
-		c.remember(job{seg, nil, line})
+		require.Empty(t, rest)
 	}
+	require.Len(t, c.jobs, 1)
+	zeros := sum(seg.buf)
+	copy(c.list, zeros[:])
+	c.nameAgain()
 	require.NoError(t, checkList(c.list, times*maxChunk))
-	assert.Len(t, c.list, 3*pieceLen)
+	require.Len(t, c.list, 3*pieceLen)
+	for i := range 3 {
+		assert.Equal(t, zeros, pieceAt(c.list, i).hash)
+	}
+	earlier := slices.Concat(c.list[:pieceLen], c.list[:pieceLen], c.list[:pieceLen]) // as it was written until November 2026
+	list, err := soundList(earlier, times*maxChunk)
+	require.NoError(t, err)
+	require.Equal(t, c.list, list)
+	_, err = soundList(earlier, 2*times*maxChunk)
+	require.Error(t, err)
 }
 
 // TestListWithALineForEachChunk reads the form in which nothing is said to come again.

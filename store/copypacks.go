@@ -51,6 +51,18 @@ func (s *Store) hold() error {
 		return err
 	}
 	s.files.limit, s.held = math.MaxInt, true
+	err := s.openAll()
+	if errors.Is(err, errIdentity) { // the index is of another pack, or this one's head is damaged: its blocks say what they hold
+		s.doubt()
+		if err = s.complete(); err == nil {
+			err = s.openAll()
+		}
+	}
+	return err
+}
+
+// openAll opens all packs that are there. mu is held.
+func (s *Store) openAll() error {
 	for _, seq := range sortedKeys(s.present) {
 		var known *coverage
 		if c, ok := s.covered[seq]; ok {
@@ -414,7 +426,7 @@ func (s shifted) ReadAt(b []byte, off int64) (int, error) { return s.r.ReadAt(b,
 // Chunks calls each for the chunks that the bytes of a list name, in their order, with the length
 // that they have in the content of this size: a multiple of the chunk's own where it comes several times in a row.
 func Chunks(list []byte, size int64, each func(h Hash, length int64) error) error {
-	if err := checkList(list, size); err != nil {
+	if _, err := soundList(list, size); err != nil {
 		return err
 	}
 	for i := range len(list) / pieceLen {

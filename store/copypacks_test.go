@@ -206,3 +206,32 @@ func TestHeadersThatLieAreRefused(t *testing.T) {
 	}
 	require.Error(t, ReadHeaders(to.headers[0][:len(to.headers[0])-1], func(Packed) {}))
 }
+
+// TestHeldBesideADamagedHead: of a pack whose head has another identity than the index has, the blocks say what they hold.
+func TestHeldBesideADamagedHead(t *testing.T) {
+	at := t.TempDir()
+	dir, err := disk.OS.OpenRoot(at)
+	require.NoError(t, err)
+	defer dir.Close()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	w, err := s.Writer(t.Context())
+	require.NoError(t, err)
+	h, err := w.PutBytes([]byte("content"))
+	require.NoError(t, err)
+	require.NoError(t, w.Flush())
+	require.NoError(t, w.Close())
+	require.NoError(t, s.Close())
+	packs, err := filepath.Glob(filepath.Join(at, packsName, "*"+packSuffix))
+	require.NoError(t, err)
+	require.Len(t, packs, 1)
+	data, err := os.ReadFile(packs[0])
+	require.NoError(t, err)
+	data[len(packMagic)] ^= 1
+	require.NoError(t, os.WriteFile(packs[0], data, 0o600))
+
+	held, err := OpenHeld(dir)
+	require.NoError(t, err)
+	defer held.Close()
+	require.NoError(t, held.Verify(h))
+}

@@ -47,7 +47,14 @@ func ReadForgotten(dir disk.Dir) (*Forgotten, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxForgotten))
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if st.Size > maxForgotten+1 { // before memory is taken for it; WriteForgotten ends it with a line feed
+		return nil, fmt.Errorf("%s: damaged: it is larger than %d MiB, which no decree writes", forgottenName, maxForgotten>>20)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxForgotten+1))
 	if err == nil {
 		err = json.Unmarshal(data, out)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -30,38 +31,81 @@ func readLog(dir disk.Dir, gen generation, cover func(coverage), add func(entry)
 		return 0, err
 	}
 	defer f.Close()
-	data, err := readAll(f)
-	if unreadable(err) {
-		return 0, nil
-	}
-	if err != nil {
+	st, err := f.Stat()
+	if err != nil || st.Size < logHead || st.Size > maxLog {
 		return 0, err
 	}
-	if len(data) < logHead || string(data[:16]) != logMagic || generation(data[16:32]) != gen {
+	in := bufio.NewReaderSize(io.NewSectionReader(f, 0, st.Size), readBlock)
+	head := make([]byte, logHead)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return 0, unlessUnreadable(err)
+	}
+	if string(head[:16]) != logMagic || generation(head[16:32]) != gen {
 		return 0, nil
 	}
-	at := logHead
+	at := int64(logHead)
 	for {
-		n := readBatch(data[at:], cover, add)
-		if n == 0 {
-			return int64(at), nil
+		b, err := nextBatch(in, st.Size-at)
+		if err != nil {
+			return at, unlessUnreadable(err)
 		}
-		at += n
+		n := readBatch(b, cover, add)
+		if n == 0 {
+			return at, nil
+		}
+		at += int64(n)
 	}
 }
+
+// readBlock is how much of the log is read at once.
+const readBlock = 64 << 10
+
+// unlessUnreadable is the error of a read, but for one of a place that the disk cannot read, or where the log ends since.
+func unlessUnreadable(err error) error {
+	if unreadable(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+// nextBatch reads the bytes of the next batch of a log that has so many left. What begins like none takes no memory.
+func nextBatch(in *bufio.Reader, left int64) ([]byte, error) {
+	head, err := in.Peek(batchHead)
+	if err != nil || binary.LittleEndian.Uint32(head) != logMark {
+		return nil, err
+	}
+	entries, rows := batchCounts(head)
+	length := batchBody(entries, rows) + 4
+	if length > left {
+		return nil, nil
+	}
+	b := make([]byte, length)
+	_, err = io.ReadFull(in, b)
+	return b, err
+}
+
+// batchHead is the length of a batch's mark and of its numbers of entries and rows.
+const batchHead = 12
+
+func batchCounts(b []byte) (entries, rows int64) {
+	return int64(binary.LittleEndian.Uint32(b[4:])), int64(binary.LittleEndian.Uint32(b[8:]))
+}
+
+// batchBody is the length of a batch without its checksum.
+func batchBody(entries, rows int64) int64 { return batchHead + rows*rowLen + entries*entryLen }
 
 // readBatch returns the batch's length, 0 if it does not hold together.
 func readBatch(b []byte, cover func(coverage), add func(entry)) int {
 	le := binary.LittleEndian
-	if len(b) < 12 || le.Uint32(b) != logMark {
+	if len(b) < batchHead || le.Uint32(b) != logMark {
 		return 0
 	}
-	entries, rows := int64(le.Uint32(b[4:])), int64(le.Uint32(b[8:]))
-	body := 12 + rows*rowLen + entries*entryLen
+	entries, rows := batchCounts(b)
+	body := batchBody(entries, rows)
 	if body+4 > int64(len(b)) || crc32.Checksum(b[:body], castagnoli) != le.Uint32(b[body:]) {
 		return 0
 	}
-	at := b[12:body]
+	at := b[batchHead:body]
 	for ; rows > 0; rows-- {
 		cover(readRow(at))
 		at = at[rowLen:]
@@ -124,23 +168,6 @@ func openLog(dir disk.Dir) (disk.File, error) {
 		}
 	}
 	return f, err
-}
-
-// readAll reads a file of a size that its writer bounds: the log is folded when it is large.
-func readAll(f disk.File) ([]byte, error) {
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if st.Size > maxLog {
-		return nil, nil
-	}
-	data := make([]byte, st.Size)
-	n, err := f.ReadAt(data, 0)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return data[:n], err
 }
 
 // maxLog is more than any writer lets the log grow to; above it the log is not believed.

@@ -27,11 +27,12 @@ func (s *Store) Open(h Hash) (io.ReadCloser, int64, error) {
 		}
 		return &wholeReader{d: d, data: data}, e.size, nil
 	}
-	if err := checkList(data, e.size); err != nil {
+	list, err := soundList(data, e.size)
+	if err != nil {
 		d.release()
 		return nil, 0, damagedAt(e, err)
 	}
-	return &listReader{s: s, e: e, d: d, list: data, sum: sha256.New()}, e.size, nil
+	return &listReader{s: s, e: e, d: d, list: list, sum: sha256.New()}, e.size, nil
 }
 
 // Verify reads the content h to its end. The error is Open's or Read's.

@@ -92,7 +92,7 @@ func (s *Store) chunksOf(h Hash) ([]Hash, error) {
 	}
 	defer d.release()
 	list := d.member(e)
-	if err := checkList(list, e.size); err != nil {
+	if _, err := soundList(list, e.size); err != nil {
 		return nil, damagedAt(e, err)
 	}
 	out := make([]Hash, 0, len(list)/pieceLen)

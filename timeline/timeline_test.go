@@ -71,7 +71,7 @@ func (b *bench) write(records ...*history.Record) {
 		require.NoError(b, err)
 		var flat bytes.Buffer
 		require.NoError(b, json.Compact(&flat, data))
-		fmt.Fprintf(&log, "{\"id\":%q,\"at\":%d,\"file\":[%d,%d],\"files\":{},\"record\":%s}\n", r.ID, r.Started.UnixNano(), len(data), st.ModTime().UnixNano(), flat.Bytes())
+		fmt.Fprintf(&log, "{\"id\":%q,\"at\":%d,\"file\":[%d,%d],\"trees\":[null,null],\"files\":{},\"record\":%s}\n", r.ID, r.Started.UnixNano(), len(data), st.ModTime().UnixNano(), flat.Bytes())
 	}
 	require.NoError(b, os.WriteFile(filepath.Join(b.store, "records.jsonl"), log.Bytes(), 0o600))
 }

@@ -11,7 +11,6 @@ import (
 
 	"decree/history"
 	"decree/page"
-	"decree/plan"
 	"decree/planner"
 	"decree/project"
 	"decree/recorder"
@@ -116,9 +115,11 @@ func (s *Server) back(w http.ResponseWriter, r *http.Request, to, key, value, el
 	http.Redirect(w, r, u.String(), http.StatusSeeOther)
 }
 
-// shownPlan is a plan that somebody looks at, and where he came from.
+// shownPlan is a plan that somebody looks at, and where he came from. Of its paths it has the first.
 type shownPlan struct {
 	*planner.Planned
+	Counted   string // how many paths there are, in words
+	More      int    // how many there are beside those that it has
 	From, Row string
 	Stale     bool // it took the place of one that was no longer so
 	Merge     bool // it took the place of one that was in conflict
@@ -126,6 +127,19 @@ type shownPlan struct {
 	Asked     planner.Request
 	Conflicts conflicts
 	Ways      []wayOut // of a conflict, beside the merge that the plan is
+}
+
+// of has it show a plan, of which it keeps no more than its page has: the paths of a large tree take megabytes.
+func (p *shownPlan) of(made *planner.Planned) {
+	few, directories := *made, 0
+	for _, step := range made.Paths {
+		if step.Dir {
+			directories++
+		}
+	}
+	p.Counted = view.PathsIn(len(made.Paths)-directories, directories)
+	few.Paths = slices.Clone(made.Paths[:min(len(made.Paths), planPaths)])
+	p.Planned, p.More = &few, len(made.Paths)-len(few.Paths)
 }
 
 // mostShown is how many plans are remembered to be shown; a planner remembers as many.
@@ -259,26 +273,26 @@ func (s *Server) plan(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) planned(w http.ResponseWriter, r *http.Request, q planner.Request, p *shownPlan) {
-	var err error
 	p.Asked = q
-	p.Planned, err = s.plans.Plan(s.ctx, q)
+	made, err := s.plans.Plan(s.ctx, q)
 	var refused *planner.ConflictError
 	var stale *planner.StaleError
 	switch {
 	case errors.As(err, &refused):
-		p.Planned, p.Merge, p.Conflicts, p.Ways = refused.Merge, true, s.inTheWay(q, refused), waysOf(refused)
-		if p.Planned == nil {
+		made, p.Merge, p.Conflicts, p.Ways = refused.Merge, true, s.inTheWay(q, refused), waysOf(refused)
+		if made == nil {
 			s.page(w, r, http.StatusConflict, "conflict", s.frameOf("Conflict", ""), refusal{view.FailureOf("serve", err), p})
 			return
 		}
-		p.Anew = q.HasHunks() && len(p.Request.Marks) == 0
+		p.Anew = q.HasHunks() && len(made.Request.Marks) == 0
 	case errors.As(err, &stale):
-		p.Planned, p.Stale = stale.New, true
-		p.Anew = len(q.Marks) > 0 && len(p.Request.Marks) == 0
+		made, p.Stale = stale.New, true
+		p.Anew = len(q.Marks) > 0 && len(made.Request.Marks) == 0
 	case err != nil:
 		s.fail(w, r, err)
 		return
 	}
+	p.of(made)
 	s.remember(p)
 	if p.Stale || p.Merge {
 		s.planPage(w, r, http.StatusConflict, p)
@@ -307,32 +321,12 @@ const (
 type planView struct {
 	*shownPlan
 	Verb    string
-	Shown   []view.Step // the first of its paths
-	More    int         // how many there are beside them
 	Nothing bool
 	Marks   bool // files and hunks can be marked in it
 }
 
-// Counted is how many paths it has, in words.
-func (v planView) Counted() string {
-	directories := 0
-	for _, step := range v.Paths {
-		if step.Dir {
-			directories++
-		}
-	}
-	return view.PathsIn(len(v.Paths)-directories, directories)
-}
-
 func (s *Server) planPage(w http.ResponseWriter, r *http.Request, status int, p *shownPlan) {
 	v := planView{shownPlan: p, Verb: verbs[p.Request.Operation], Nothing: len(p.Paths) == 0 && len(p.Drafts) == 0}
-	for _, step := range p.Paths {
-		if len(v.Shown) == planPaths {
-			v.More = len(p.Paths) - planPaths
-			break
-		}
-		v.Shown = append(v.Shown, step)
-	}
 	v.Marks = len(p.Request.Marks) == 0 && !v.Nothing && slices.Contains([]string{"revert", "apply", "publish"}, p.Request.Operation)
 	f := s.frame(r, v.Verb, "")
 	if !s.begin(w, status, "plan-begin", f, v) {
@@ -372,7 +366,8 @@ func (s *Server) perform(w http.ResponseWriter, r *http.Request) {
 	var stale *planner.StaleError
 	switch fresh := (&shownPlan{From: p.From, Row: p.Row, Asked: p.Asked}); {
 	case errors.As(err, &stale):
-		fresh.Planned, fresh.Stale = stale.New, true
+		fresh.of(stale.New)
+		fresh.Stale = true
 		s.remember(fresh)
 		s.planPage(w, r, http.StatusConflict, fresh)
 		return
@@ -414,15 +409,7 @@ type proof struct {
 
 // proven remembers it for the record's banner.
 func (s *Server) proven(id string, done *planner.Done) {
-	p := proof{words: done.Proof}
-	for _, step := range done.Paths {
-		switch step.Verdict {
-		case plan.Marked:
-			p.marked++
-		case plan.Move, plan.Merged:
-			p.moved++
-		}
-	}
+	p := proof{done.Proof, done.Marked, done.Moved}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.proofs) > mostShown {

@@ -174,3 +174,40 @@ func TestEvents(t *testing.T) {
 	require.Contains(t, next("progress"), "percent")
 	require.NotEmpty(t, next("restored")["to"])
 }
+
+// A page is told of what came after it was made, also before it listened, and of nothing that it has: whoever listened before.
+func TestEventsAfterAPage(t *testing.T) {
+	b := serving(t, withRest).enter()
+	b.put("a.txt", "a\n")
+	first := b.checkpoint("first")
+	events := func(query string) (next func() string, stop func()) {
+		r, err := http.NewRequest(http.MethodGet, b.base("/api/v1/events"+query), nil)
+		require.NoError(t, err)
+		res, err := (&http.Client{Jar: b.client.Jar}).Do(r)
+		require.NoError(t, err)
+		lines := bufio.NewScanner(res.Body)
+		require.True(t, lines.Scan(), "it has begun")
+		return func() string {
+			for lines.Scan() {
+				if data, is := strings.CutPrefix(lines.Text(), "data: "); is {
+					var out struct{ ID string }
+					require.NoError(t, json.Unmarshal([]byte(data), &out))
+					return out.ID
+				}
+			}
+			require.NoError(t, lines.Err())
+			t.Fatal("the stream has ended")
+			return ""
+		}, func() { require.NoError(t, res.Body.Close()) }
+	}
+	_, stop := events("")
+	stop()
+	second := b.checkpoint("second")
+	hasIt, stop := events("?after=" + second)
+	defer stop()
+	third := b.checkpoint("third")
+	require.Equal(t, third, hasIt(), "the page has the second")
+	hasNot, stopToo := events("?after=" + first)
+	defer stopToo()
+	require.Equal(t, []string{second, third}, []string{hasNot(), hasNot()})
+}

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,10 +12,18 @@ import (
 	"decree/view"
 )
 
+// news is told of a record that was made: each listener looks for himself which are new to him.
+const news = "news"
+
 // told is something that happened, as who listens gets it.
 type told struct {
 	name string // record, progress, restored
 	data []byte // a line of JSON
+}
+
+// message is how a listener gets it.
+func (t told) message() []byte {
+	return []byte("event: " + t.name + "\ndata: " + string(t.data) + "\n\n")
 }
 
 // Limits of who listens.
@@ -31,7 +40,6 @@ const (
 type listeners struct {
 	mu    sync.Mutex
 	all   map[chan told]struct{}
-	last  map[string]history.Status // of the newest records that were told
 	phase string
 	at    time.Time
 }
@@ -42,7 +50,7 @@ func (s *Server) happened(e recorder.Event) {
 	case recorder.Progressed:
 		s.listeners.progress(e.Progress, s.Now())
 	case recorder.RecordCreated:
-		s.look()
+		s.listeners.send(told{name: news})
 	default:
 		s.listeners.tell(string(e.Kind), view.Event(e, s.Now()))
 	}
@@ -78,11 +86,15 @@ func (l *listeners) tell(name string, v any) {
 	if v == nil || view.EncodeLine(&b, v) != nil {
 		return
 	}
+	l.send(told{name, bytes.TrimSpace(b.Bytes())})
+}
+
+func (l *listeners) send(what told) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.all {
 		select {
-		case c <- told{name, bytes.TrimSpace(b.Bytes())}:
+		case c <- what:
 		default: // he does not read
 		}
 	}
@@ -112,33 +124,36 @@ func (l *listeners) leave(c chan told) {
 // newestRecords is how many of the newest records are looked at for what is new.
 const newestRecords = 50
 
-// look tells of the records that are new since it looked last, or have ended since.
-func (s *Server) look() {
+// known is what a listener knows of the newest records: nil before he has looked.
+type known map[string]history.Status
+
+// look returns what a listener knows from now on, and the records that he is to be told of, the oldest first: those that are
+// new to him, or have ended. who looks for the first time knows all but what is newer than the record after; "": all.
+func (s *Server) look(was known, after string) (now known, fresh []*history.Record) {
 	rec, err := s.reader.Get()
 	if err != nil {
-		return
+		return was, nil
 	}
 	list, err := rec.History().List(history.ListOptions{Limit: newestRecords, Known: true})
 	if err != nil {
-		return
+		return was, nil
 	}
-	now := make(map[string]history.Status, len(list.Records))
-	var fresh []*history.Record
-	s.listeners.mu.Lock()
+	now = make(known, len(list.Records))
+	newer := was != nil || after != ""
 	for _, r := range list.Records {
 		now[r.ID] = r.Status
-		if was, known := s.listeners.last[r.ID]; s.listeners.last != nil && (!known || was == history.StatusOpen && r.Status != was) {
+		if was == nil && r.ID == after {
+			newer = false
+		}
+		if before, there := was[r.ID]; newer && (!there || before == history.StatusOpen && r.Status != before) {
 			fresh = append(fresh, r)
 		}
 	}
-	s.listeners.last = now
-	s.listeners.mu.Unlock()
-	for i := len(fresh) - 1; i >= 0; i-- {
-		s.listeners.tell("record", view.Event(recorder.Event{Kind: recorder.RecordCreated, Record: fresh[i]}, s.Now()))
-	}
+	slices.Reverse(fresh)
+	return now, fresh
 }
 
-// events streams what happens, until the listener goes or the server ends.
+// events streams what happens, until the listener goes or the server ends. A page asks for what came after its newest record.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	c := s.listeners.join()
 	if c == nil {
@@ -149,8 +164,18 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // there is nothing to be read, for as long as somebody listens
 	w.Header().Set("Content-Type", "text/event-stream")
-	s.look()
-	if _, err := w.Write([]byte(": decree\n\n")); err != nil || control.Flush() != nil {
+	var knows known
+	tell := func() (out []byte) {
+		var fresh []*history.Record
+		for knows, fresh = s.look(knows, r.URL.Query().Get("after")); len(fresh) > 0; fresh = fresh[1:] {
+			var b bytes.Buffer
+			if event := view.Event(recorder.Event{Kind: recorder.RecordCreated, Record: fresh[0]}, s.Now()); event != nil && view.EncodeLine(&b, event) == nil {
+				out = append(out, told{"record", bytes.TrimSpace(b.Bytes())}.message()...)
+			}
+		}
+		return out
+	}
+	if _, err := w.Write(append([]byte(": decree\n\n"), tell()...)); err != nil || control.Flush() != nil {
 		return
 	}
 	ticks := time.NewTicker(lookEvery)
@@ -164,13 +189,16 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case e := <-c:
-			out = []byte("event: " + e.name + "\ndata: " + string(e.data) + "\n\n")
-		case <-ticks.C:
-			s.look()
-			if quiet += lookEvery; quiet < heartbeat {
-				continue
+			if out = e.message(); e.name == news {
+				out = tell()
 			}
-			out = []byte(": still here\n\n")
+		case <-ticks.C:
+			if out = tell(); len(out) == 0 && quiet+lookEvery >= heartbeat {
+				out = []byte(": still here\n\n")
+			}
+		}
+		if quiet += lookEvery; len(out) == 0 {
+			continue
 		}
 		quiet = 0
 		if _, err := w.Write(out); err != nil || control.Flush() != nil {

@@ -188,7 +188,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 var functions = template.FuncMap{
 	"line":   view.OneLine,
 	"path":   func(raw string) string { return view.ShownPath(raw) },
-	"url":    urlPath,
+	"url":    url.PathEscape,
 	"badge":  strings.ToLower,
 	"rowOf":  rowOf,
 	"act":    act,

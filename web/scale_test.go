@@ -3,13 +3,20 @@
 package web
 
 import (
+	"context"
 	"fmt"
+	"html"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"decree/agent"
+	"decree/recorder"
 	"decree/timeline"
 )
 
@@ -85,4 +92,56 @@ func TestALongHistoryKeepsNobodyWaiting(t *testing.T) {
 	require.Equal(t, 200, status)
 	require.Contains(t, text, "deleted")
 	require.NotContains(t, text, "no record has changed it")
+}
+
+// TestPlansAreRememberedAsTheyAreShown holds that of a plan of many paths, and of what became of it, no more is
+// remembered than its page shows.
+func TestPlansAreRememberedAsTheyAreShown(t *testing.T) {
+	b := serving(t, withRest).enter()
+	b.put("a.txt", "a\n")
+	first := b.checkpoint("first")
+	const files = 3 * planPaths
+	for i := range files {
+		b.put(fmt.Sprintf("f%d.txt", i), "x\n")
+	}
+	b.checkpoint("second")
+	_, text := b.post("/plan", url.Values{"operation": {"restore"}, "ref": {first}, "from": {"/"}})
+	require.Contains(t, text, fmt.Sprintf("<summary>%d files</summary>", files))
+	require.Contains(t, text, fmt.Sprintf("and %d more", files-planPaths))
+	id := b.planOf(text)
+	shown, err := b.server.recall(id)
+	require.NoError(t, err)
+	require.Len(t, shown.Paths, planPaths)
+	require.LessOrEqual(t, cap(shown.Paths), 2*planPaths)
+
+	_, text = b.post("/perform", url.Values{"plan": {id}})
+	require.Contains(t, text, fmt.Sprintf("%d files, verified by hash", files))
+	again, err := b.server.plans.PerformOnce(t.Context(), id)
+	require.NoError(t, err)
+	require.Empty(t, again.Paths)
+	require.Equal(t, files, again.Created+again.Deleted)
+	_, text = b.post("/perform", url.Values{"plan": {id}})
+	require.Contains(t, text, fmt.Sprintf("%d files, verified by hash", files), "the second click")
+}
+
+// TestSessionsWithASlash holds that an id that an agent has made up is one part of an address.
+func TestSessionsWithASlash(t *testing.T) {
+	b := serving(t, withRest).enter()
+	b.put("a.txt", "a\n")
+	b.checkpoint("first")
+	b.record(func(ctx context.Context, rec *recorder.Recorder) error {
+		e := recorder.TurnEvent{Event: agent.Event{Agent: "codex", Session: "a/b", Prompt: "go on"}}
+		if _, err := rec.BeginTurn(ctx, e); err != nil {
+			return err
+		}
+		b.put("a.txt", "b\n")
+		_, err := rec.EndTurn(ctx, e)
+		return err
+	})
+	_, text := b.get(b.base("/r/last"))
+	link := regexp.MustCompile(`href="([^"]*/sessions/[^"]*)"`).FindStringSubmatch(text)
+	require.NotNil(t, link, text)
+	status, text := b.get("http://" + b.host + html.UnescapeString(link[1]))
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, text, "go on")
 }

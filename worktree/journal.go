@@ -589,13 +589,8 @@ func (t *Tree) tidyStages(journals disk.Dir, owned map[string]bool, unsettled fu
 		if err != nil || st.Kind != disk.Directory {
 			continue // not ours: whoever empties the directory removes it
 		}
-		x := &txn{t: t, id: id, steps: &stepList{}, journals: journals, h: newHandles(t.root)}
-		k, err := x.keepMoved(unsettled(id))
-		if err == nil && k == nil {
-			err = x.sweep()
-		}
-		x.close()
-		foreign := errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrPermission) && st.UID != own.UID
+		k, err := t.tidyStage(journals, id, unsettled(id))
+		foreign := errors.Is(err, syscall.ENOTEMPTY) || disk.OtherKind(err) || errors.Is(err, fs.ErrPermission) && st.UID != own.UID
 		if err != nil && !foreign { // what else somebody put there is not ours
 			return kept, err
 		}
@@ -604,6 +599,20 @@ func (t *Tree) tidyStages(journals disk.Dir, owned map[string]bool, unsettled fu
 		}
 	}
 	return kept, nil
+}
+
+// tidyStage removes the staging directory of one transaction, or returns it.
+func (t *Tree) tidyStage(journals disk.Dir, id string, unsettled bool) (*Kept, error) {
+	if err := disk.GiveRights(t.opt.Tmp, stagePrefix+id, disk.Directory, 0o700); err != nil {
+		return nil, err
+	}
+	x := &txn{t: t, id: id, steps: &stepList{}, journals: journals, h: newHandles(t.root)}
+	defer x.close()
+	k, err := x.keepMoved(unsettled)
+	if err == nil && k == nil {
+		err = x.sweep()
+	}
+	return k, err
 }
 
 // keepMoved returns what the staging directory holds, nil where nothing of it has to be kept. What
@@ -618,11 +627,14 @@ func (x *txn) keepMoved(unsettled bool) (*Kept, error) {
 	if err != nil || !slices.ContainsFunc(list, func(e disk.Entry) bool { return e.Name == movesNote }) {
 		return nil, err
 	}
+	k := &Kept{ID: x.id, Stage: stagePrefix + x.id}
 	dirs, err := x.notedBesides()
+	if disk.OtherKind(err) {
+		return k, nil // it cannot be told what else belongs to it
+	}
 	if err != nil {
 		return nil, err
 	}
-	k := &Kept{ID: x.id, Stage: stagePrefix + x.id}
 	keep, err := x.lacking(d, "", unsettled)
 	if err != nil {
 		return nil, err

@@ -69,6 +69,9 @@ func (t *Tree) withoutRights(s *Step, can map[tree.Owner]bool) (string, error) {
 		return "the record does not say who owned the file", nil
 	}
 	if !t.believes(owner) {
+		if !t.opt.Only.Known {
+			return fmt.Sprintf("its owner was %s, says a record that came with a backup of elsewhere; where that is trusted, 'chown' and 'chmod u+s' or 'g+s' give it back", owner), nil
+		}
 		return fmt.Sprintf("its owner was %s, says a record that user %d could write", owner, t.opt.Only.UID), nil
 	}
 	if kindOf(s.From, s.To) == chmodFile {

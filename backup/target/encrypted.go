@@ -153,7 +153,7 @@ func (e *encrypted) keyOf(ctx context.Context, name string, write bool) (*projec
 		return nil, err
 	}
 	project, rest, _ := strings.Cut(name, "/")
-	if rest == markerFile || rest == keyFile || rest == "" {
+	if rest == markerFile || rest == KeyFile || rest == "" {
 		return nil, nil
 	}
 	return e.key(ctx, project, write)
@@ -190,7 +190,7 @@ func (e *encrypted) List(ctx context.Context, prefix string, each func(Object) e
 	}
 	var list []Object
 	err := e.inner.List(ctx, dir, func(o Object) error {
-		if project, rest, _ := strings.Cut(o.Name, "/"); rest == keyFile && project != "" {
+		if project, rest, _ := strings.Cut(o.Name, "/"); rest == KeyFile && project != "" {
 			return nil // it is no content of the caller's
 		}
 		k, err := e.keyOf(ctx, o.Name, false)
@@ -311,7 +311,7 @@ func notOurs(err, below error) error {
 		return err
 	}
 	if errors.As(err, new(*age.NoIdentityMatchError)) {
-		return fmt.Errorf("%w, or was encrypted with another key than that of %s", ErrDamaged, keyFile)
+		return fmt.Errorf("%w, or was encrypted with another key than that of %s", ErrDamaged, KeyFile)
 	}
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }

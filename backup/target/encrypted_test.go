@@ -497,3 +497,56 @@ func TestAgeAloneOpensABackup(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(out), "secret-project")
 }
+
+// TestAPlantedKeyFile: a key.age that lies where no backup is, which anybody can make who knows the recipients, is not written with.
+func TestAPlantedKeyFile(t *testing.T) {
+	identity, recipient := pair(t)
+	theirs, at := filepath.Join(t.TempDir(), "to"), filepath.Join(t.TempDir(), "to")
+	generation(t, encryptedAt(t, theirs, target.Keys{Recipients: recipient}))
+	data, err := os.ReadFile(filepath.Join(theirs, "p/key.age"))
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Join(at, "p"), 0o700))
+	file := filepath.Join(at, "p/key.age")
+	require.NoError(t, os.WriteFile(file, data, 0o600))
+	for _, k := range []target.Keys{{Recipients: recipient, Identity: identity, Memory: &remembering{}}, {Recipients: recipient}} {
+		tg := encryptedAt(t, at, k)
+		_, err = tg.Swap(t.Context(), "p/manifest.json", []byte("secret"), "")
+		require.ErrorIs(t, err, target.ErrWrongKey)
+		require.ErrorContains(t, err, "this machine has not made it")
+		require.NoFileExists(t, filepath.Join(at, "p/manifest.json"))
+	}
+	// Beside a generation it is another machine's, which goes on.
+	second := target.Keys{Recipients: recipient, Identity: identity, Memory: &remembering{}}
+	_, was, err := encryptedAt(t, theirs, second).Read(t.Context(), "p/manifest.json", 100)
+	require.NoError(t, err)
+	_, err = encryptedAt(t, theirs, second).Swap(t.Context(), "p/manifest.json", []byte("the second's"), was)
+	require.NoError(t, err)
+
+	require.NoError(t, os.Remove(file))
+	generation(t, encryptedAt(t, at, second))
+}
+
+// TestAReplacedKeyFileWithoutIdentity is told of by who can only write, with the way out.
+func TestAReplacedKeyFileWithoutIdentity(t *testing.T) {
+	_, recipient := pair(t)
+	theirs, at, keys := filepath.Join(t.TempDir(), "to"), filepath.Join(t.TempDir(), "to"), target.Keys{Recipients: recipient, Memory: &remembering{}}
+	generation(t, encryptedAt(t, theirs, target.Keys{Recipients: recipient}))
+	generation(t, encryptedAt(t, at, keys))
+	file := filepath.Join(at, "p/key.age")
+	own, err := os.ReadFile(file)
+	require.NoError(t, err)
+	data, err := os.ReadFile(filepath.Join(theirs, "p/key.age"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, data, 0o600))
+	_, err = encryptedAt(t, at, keys).Swap(t.Context(), "p/proofs.jsonl", []byte("x"), "")
+	require.ErrorIs(t, err, target.ErrNoIdentity)
+	require.ErrorContains(t, err, "not the one that this machine knows")
+	var k *target.KeyError
+	require.ErrorAs(t, err, &k)
+	require.Contains(t, k.Next, "remove it there")
+	require.NoError(t, os.Remove(file))
+	swap(t, encryptedAt(t, at, keys), "p/manifest.json", "goes on")
+	now, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, own, now)
+}

@@ -16,6 +16,9 @@ import (
 	"strings"
 
 	"filippo.io/age"
+
+	"decree/project"
+	"decree/tree"
 )
 
 // Keys are what encrypted backups are written and read with.
@@ -44,11 +47,11 @@ var (
 	// ErrWrongKey: what was given does not open it.
 	ErrWrongKey = errors.New("the key does not fit")
 	// ErrNoKey: key.age is missing, without which nothing can be read.
-	ErrNoKey = errors.New(keyFile + " is missing")
+	ErrNoKey = errors.New(KeyFile + " is missing")
 	// ErrNoPassphrase: what is to be written is to be encrypted by a passphrase, and there is none.
 	ErrNoPassphrase = errors.New("backup.encrypt is passphrase, and DECREE_BACKUP_PASSPHRASE is not set")
 	// ErrDamagedKey: key.age is not what was written there.
-	ErrDamagedKey = errors.New(keyFile + " is damaged")
+	ErrDamagedKey = errors.New(KeyFile + " is damaged")
 )
 
 // KeyError is that backups cannot be read with what was given: an error of one of the categories above, with what to do.
@@ -89,12 +92,14 @@ func Lacks(file []byte) error {
 	return aboutKeyFile(file, fmt.Errorf("%w, and nothing that opens them was given", ErrNoIdentity))
 }
 
+// KeyFile has the key of a project's directory, which is encrypted.
+const KeyFile = "key.age"
+
 const (
-	keyFile      = "key.age"
 	maxKeyFile   = 1 << 20
-	markerFile   = "decree-backup.json"
-	manifestFile = "manifest.json"
-	packsDir     = "packs"
+	markerFile   = project.BackupMarker
+	manifestFile = project.BackupManifest
+	packsDir     = project.BackupPacks
 )
 
 // projectKey is the key of one project's directory: a pair of age's, of which the secret part lies
@@ -112,7 +117,7 @@ type projectKey struct {
 
 // remembered is what the memory has of one project's key.
 type remembered struct {
-	Place     string               `json:"place"` // the target and the project's directory there
+	Place     tree.Text            `json:"place"` // the target and the project's directory there
 	KeyFile   []byte               `json:"key_age"`
 	To        string               `json:"to"` // whom key.age is encrypted to; "": not known
 	Recipient string               `json:"recipient"`
@@ -143,8 +148,9 @@ func (m *memory) of(file []byte) *remembered {
 
 // at is the place, whose target an earlier decree may have spelled otherwise.
 func (r *remembered) at() string {
-	n := max(0, strings.LastIndexByte(r.Place, ' '))
-	return Clean(r.Place[:n]) + r.Place[n:]
+	place := string(r.Place)
+	n := max(0, strings.LastIndexByte(place, ' '))
+	return Clean(place[:n]) + place[n:]
 }
 
 // at are the keys of a place, each with its last key.age. It has several where disks take turns there. A key with which nothing was
@@ -199,7 +205,7 @@ func (e *encrypted) remember(project string, k *projectKey, was []byte, to strin
 			}
 			m.Keys = append(m.Keys, r)
 		}
-		r.Place, r.KeyFile, r.Recipient, r.Names, r.To = e.place(project), k.file, k.recipient.String(), k.names, to
+		r.Place, r.KeyFile, r.Recipient, r.Names, r.To = tree.Text(e.place(project)), k.file, k.recipient.String(), k.names, to
 		return true
 	})
 }
@@ -223,7 +229,7 @@ func (e *encrypted) key(ctx context.Context, project string, write bool) (*proje
 	if k := e.projects[project]; k != nil && (k.written || !write) {
 		return k, nil
 	}
-	file, version, err := e.inner.Read(ctx, path.Join(project, keyFile), maxKeyFile)
+	file, version, err := e.inner.Read(ctx, path.Join(project, KeyFile), maxKeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -238,6 +244,11 @@ func (e *encrypted) key(ctx context.Context, project string, write bool) (*proje
 		}
 	}
 	var k *projectKey
+	if file != nil && write && m.of(file) == nil && len(m.at(e.place(project))) == 0 {
+		if err := e.planted(ctx, project); err != nil {
+			return nil, err
+		}
+	}
 	if file == nil {
 		k, err = e.newKey(ctx, project)
 	} else {
@@ -284,6 +295,20 @@ func (e *encrypted) missing(ctx context.Context, project string, write bool, kno
 	return nil, nil
 }
 
+// planted refuses to write the first generation with a key that this machine has not made: who has put it there could read all of it, and needed
+// the recipients alone for that. Where a generation stands, another machine goes on with its key.
+func (e *encrypted) planted(ctx context.Context, project string) error {
+	r, _, err := e.inner.Open(ctx, path.Join(project, manifestFile), 0, 0)
+	if err == nil {
+		return r.Close()
+	}
+	if !isMissing(err) {
+		return err
+	}
+	return &KeyError{fmt.Errorf("%s: %w: %s is there and no backup, and this machine has not made it: who has put it there could read what is written with it", path.Join(e.inner.String(), project), ErrWrongKey, KeyFile),
+		"if no other machine is making its first backup there just now, remove " + KeyFile + " there: the next backup makes one; or give backup.name another name"}
+}
+
 // newKey makes the key of an empty directory.
 func (e *encrypted) newKey(ctx context.Context, project string) (*projectKey, error) {
 	identity, err := age.GenerateX25519Identity()
@@ -297,7 +322,7 @@ func (e *encrypted) newKey(ctx context.Context, project string) (*projectKey, er
 	if err := e.remember(project, k, nil, e.keys.Recipients); err != nil {
 		return nil, err
 	}
-	_, err = e.inner.Swap(ctx, path.Join(project, keyFile), k.file, "")
+	_, err = e.inner.Swap(ctx, path.Join(project, KeyFile), k.file, "")
 	if errors.Is(err, ErrConflict) { // the other's key counts
 		err = errors.Join(err, e.change(func(m *memory) bool {
 			m.Keys = slices.DeleteFunc(m.Keys, func(r *remembered) bool { return bytes.Equal(r.KeyFile, k.file) })
@@ -338,12 +363,16 @@ func (e *encrypted) openKey(project string, file []byte, m *memory) (*projectKey
 		others := m.at(e.place(project))
 		same := slices.ContainsFunc(others, func(r *remembered) bool { return r.Recipient == k.recipient.String() })
 		if len(others) > 0 && !same {
-			return nil, &KeyError{fmt.Errorf("%s: %w: this machine has written there with another key, so somebody has replaced %s", path.Join(e.inner.String(), project), ErrWrongKey, keyFile),
-				"if these are this machine's own backups, remove " + keyFile + " there: the next backup puts this machine's copy in its place; or give backup.name another name"}
+			return nil, &KeyError{fmt.Errorf("%s: %w: this machine has written there with another key, so somebody has replaced %s", path.Join(e.inner.String(), project), ErrWrongKey, KeyFile),
+				"if these are this machine's own backups, remove " + KeyFile + " there: the next backup puts this machine's copy in its place; or give backup.name another name"}
 		}
 	}
 	if own := e.ownCopy(project, k.locked, m); own != nil {
 		return own, nil
+	}
+	if errors.Is(k.locked, ErrNoIdentity) && len(m.at(e.place(project))) > 0 {
+		k.locked = &KeyError{fmt.Errorf("%w; %s there is not the one that this machine knows", k.locked, KeyFile),
+			"if another machine has changed backup.encrypt, set backup.identity once; else somebody has replaced " + KeyFile + ": remove it there, and the next backup puts this machine's copy in its place"}
 	}
 	return k, nil // k.locked says why it cannot be opened, to whom it concerns
 }
@@ -375,7 +404,7 @@ func (e *encrypted) updateKey(ctx context.Context, project string, k *projectKey
 	same := known != nil && known.To == to || to == ""
 	if !same {
 		if err := e.unlock(k); err != nil {
-			return fmt.Errorf("backup.encrypt was changed, so %s must be encrypted anew: %w", keyFile, err)
+			return fmt.Errorf("backup.encrypt was changed, so %s must be encrypted anew: %w", KeyFile, err)
 		}
 		var err error
 		if k.file, err = e.wrap(k.identity); err != nil {
@@ -386,7 +415,7 @@ func (e *encrypted) updateKey(ctx context.Context, project string, k *projectKey
 		return err
 	}
 	if !same || k.spoiled != nil {
-		if _, err := e.inner.Swap(ctx, path.Join(project, keyFile), k.file, was); err != nil {
+		if _, err := e.inner.Swap(ctx, path.Join(project, KeyFile), k.file, was); err != nil {
 			return err
 		}
 	}
@@ -410,7 +439,7 @@ func (e *encrypted) unlock(k *projectKey) error {
 		r, err := age.Decrypt(bytes.NewReader(k.file), identities...)
 		var mismatch *age.NoIdentityMatchError
 		if errors.As(err, &mismatch) {
-			return aboutKeyFile(k.file, fmt.Errorf("%w: %s does not open %s", ErrWrongKey, e.given(k.file), keyFile))
+			return aboutKeyFile(k.file, fmt.Errorf("%w: %s does not open %s", ErrWrongKey, e.given(k.file), KeyFile))
 		}
 		var text []byte
 		if err == nil {

@@ -84,7 +84,7 @@ func (t *remoteDirectory) connected(ctx context.Context) (*sftp.Client, error) {
 	}
 	client, err := sftp.NewClient(conn, sftp.UseConcurrentWrites(true))
 	if err == nil {
-		err = t.ready(client)
+		err = t.full(client, t.ready(client))
 	}
 	if err != nil {
 		_ = conn.Close()
@@ -164,7 +164,12 @@ func (t *remoteDirectory) full(c *sftp.Client, err error) error {
 	if !errors.As(err, &status) {
 		return err
 	}
-	if vfs, verr := c.StatVFS(t.root); verr == nil && vfs.Bavail*vfs.Frsize < burst {
+	at := t.root
+	vfs, verr := c.StatVFS(at)
+	for ; isMissing(verr) && at != path.Dir(at); vfs, verr = c.StatVFS(at) { // it could not be made
+		at = path.Dir(at)
+	}
+	if verr == nil && (vfs.Bavail*vfs.Frsize < burst || vfs.Files > 0 && vfs.Favail == 0) { // some count no files
 		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
 	}
 	return err
@@ -353,7 +358,7 @@ func (t *remoteDirectory) Create(ctx context.Context, near string) (Upload, erro
 	err := t.with(ctx, func(c *sftp.Client) (err error) {
 		u.c = c
 		u.temp, u.f, err = t.begin(c, near)
-		return err
+		return t.full(c, err)
 	})
 	if err != nil {
 		return nil, err
@@ -374,7 +379,7 @@ func (t *remoteDirectory) begin(c *sftp.Client, near string) (string, *sftp.File
 	temp := path.Join(path.Dir(full), Unfinished+rand.Text())
 	f, err := c.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
-		return "", nil, t.full(c, err)
+		return "", nil, err
 	}
 	if err := f.Chmod(privateFile); err != nil {
 		return "", nil, errors.Join(err, f.Close(), c.Remove(temp))
@@ -500,32 +505,35 @@ func (t *remoteDirectory) read(c *sftp.Client, name string, limit int64) ([]byte
 // the file moves it, after it has waited for it.
 func (t *remoteDirectory) Swap(ctx context.Context, name string, data []byte, was Version) (Version, error) {
 	want := versionOf(data)
-	err := t.with(ctx, func(c *sftp.Client) error {
-		full, err := t.at(c, name, true)
-		if err != nil {
-			return err
-		}
-		if done, err := t.follows(c, name, was, want); done || err != nil {
-			return err
-		}
-		temp, f, err := t.begin(c, name)
-		if err != nil {
-			return err
-		}
-		defer c.Remove(temp) //nolint:errcheck // Tidy does it later
-		_, err = io.Copy(f, bytes.NewReader(data))
-		if ferr := t.finish(c, f); err == nil {
-			err = ferr
-		}
-		if err != nil {
-			return t.full(c, err)
-		}
-		return t.succeed(ctx, c, name, full, temp, was, want)
-	})
+	err := t.with(ctx, func(c *sftp.Client) error { return t.full(c, t.swap(ctx, c, name, data, was)) })
 	if err != nil {
 		return "", err
 	}
 	return want, nil
+}
+
+func (t *remoteDirectory) swap(ctx context.Context, c *sftp.Client, name string, data []byte, was Version) error {
+	want := versionOf(data)
+	full, err := t.at(c, name, true)
+	if err != nil {
+		return err
+	}
+	if done, err := t.follows(c, name, was, want); done || err != nil {
+		return err
+	}
+	temp, f, err := t.begin(c, name)
+	if err != nil {
+		return err
+	}
+	defer c.Remove(temp) //nolint:errcheck // Tidy does it later
+	_, err = io.Copy(f, bytes.NewReader(data))
+	if ferr := t.finish(c, f); err == nil {
+		err = ferr
+	}
+	if err != nil {
+		return err
+	}
+	return t.succeed(ctx, c, name, full, temp, was, want)
 }
 
 // follows says whether the content is already the wanted one. It is an error if it is neither that nor the one of
@@ -612,6 +620,11 @@ func (t *remoteDirectory) succeed(ctx context.Context, c *sftp.Client, name, ful
 		return err
 	}
 	err := c.PosixRename(next, full)
+	if err != nil && !lost(err) && !isMissing(err) { // what was refused must not come later
+		if rerr := c.Remove(next); isMissing(rerr) {
+			err = rerr
+		}
+	}
 	if isMissing(err) { // another one has moved it
 		_, err = t.follows(c, name, was, want)
 	}
@@ -737,10 +750,10 @@ func (t *remoteDirectory) Link(ctx context.Context, old, name string) error {
 			return err
 		}
 		to, err := t.at(c, name, true)
-		if err != nil {
-			return err
+		if err == nil {
+			err = t.link(c, from, to)
 		}
-		return t.link(c, from, to)
+		return t.full(c, err)
 	})
 }
 
@@ -772,8 +785,11 @@ func (t *remoteDirectory) Exchange(ctx context.Context, name, with string) error
 	if err == nil {
 		err = c.Rename(a, b)
 	}
-	if err == nil && had {
+	switch {
+	case had && err == nil:
 		err = c.Rename(away, a)
+	case had && !lost(err):
+		err = errors.Join(err, c.Rename(away, b))
 	}
-	return t.say(err)
+	return t.say(t.full(c, err))
 }

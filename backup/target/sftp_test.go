@@ -40,6 +40,12 @@ func sshd(t *testing.T) *sshHost {
 // has sent it is cut; 0: never.
 func library(t *testing.T, breaks func() int64) *sshHost {
 	t.Helper()
+	return libraryBehind(t, breaks, func(line io.ReadWriteCloser) io.ReadWriteCloser { return line })
+}
+
+// libraryBehind has the server speak by what behind makes of its line.
+func libraryBehind(t *testing.T, breaks func() int64, behind func(io.ReadWriteCloser) io.ReadWriteCloser) *sshHost {
+	t.Helper()
 	target.Impatient()
 	h := &sshHost{targettest.SSHHost{Home: t.TempDir()}}
 	var mine ssh.Signer
@@ -65,7 +71,7 @@ func library(t *testing.T, breaks func() int64) *sshHost {
 			if n := breaks(); n > 0 {
 				c = &breaking{Conn: c, left: n}
 			}
-			go serve(c, config)
+			go serve(c, config, behind)
 		}
 	}()
 	targettest.WriteKey(t, filepath.Join(h.Home, ".ssh", "id_ed25519"), h.Private, "")
@@ -88,7 +94,7 @@ func (b *breaking) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-func serve(c net.Conn, config *ssh.ServerConfig) {
+func serve(c net.Conn, config *ssh.ServerConfig, behind func(io.ReadWriteCloser) io.ReadWriteCloser) {
 	defer c.Close()
 	_, channels, requests, err := ssh.NewServerConn(c, config)
 	if err != nil {
@@ -106,7 +112,7 @@ func serve(c net.Conn, config *ssh.ServerConfig) {
 			}
 		}()
 		go func() {
-			s, err := sftp.NewServer(channel)
+			s, err := sftp.NewServer(behind(channel))
 			if err == nil {
 				_ = s.Serve()
 			}

@@ -142,7 +142,8 @@
   let events = null;
   const listen = () => {
     if (document.hidden || events) return;
-    events = new EventSource(base + "/api/v1/events");
+    const timeline = document.querySelector("[data-newest]"); // what is newer than the page is new, also if it came before this
+    events = new EventSource(base + "/api/v1/events" + (timeline ? "?after=" + encodeURIComponent(timeline.dataset.newest) : ""));
     events.addEventListener("progress", (e) => progress(JSON.parse(e.data)));
     events.addEventListener("record", (e) => {
       seen.add(JSON.parse(e.data).id);

@@ -1,0 +1,23 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestASignalHidesNoError: of two jobs one ended with the signal and the other with an error: that one is told.
+func TestASignalHidesNoError(t *testing.T) {
+	full := errors.New("no space left on device")
+	for _, errs := range [][2]error{{full, context.Canceled}, {context.Canceled, full}} {
+		require.Equal(t, full, both(errs[0], errs[1]))
+	}
+	require.Equal(t, context.Canceled, both(context.Canceled, nil))
+	require.Equal(t, context.Canceled, both(nil, context.Canceled))
+	require.NoError(t, both(nil, nil))
+	other := errors.New("another")
+	require.ErrorIs(t, both(full, other), full)
+	require.ErrorIs(t, both(full, other), other)
+}
