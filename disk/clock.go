@@ -1,7 +1,10 @@
 package disk
 
 import (
+	"errors"
+	"io/fs"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -48,9 +51,14 @@ func KeepsTimes(d Dir) (keeps bool, err error) {
 	return keeps, err
 }
 
-// withProbe makes a file in d, has do look at it, and removes it.
+// IsProbe says whether a file called so is one that withProbe makes; a death leaves it behind, empty.
+func IsProbe(name string) bool { return strings.HasPrefix(name, probePrefix) }
+
+const probePrefix = "clock-"
+
+// withProbe makes a file in d, has do look at it, and removes it. Whoever tidies up in d may have removed it meanwhile.
 func withProbe(d Dir, do func(name string, made Info) error) error {
-	name := "clock-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	name := probePrefix + strconv.FormatInt(time.Now().UnixNano(), 36)
 	f, err := d.Create(name, 0o600)
 	if err != nil {
 		return err
@@ -60,7 +68,7 @@ func withProbe(d Dir, do func(name string, made Info) error) error {
 	if err == nil {
 		err = do(name, in)
 	}
-	if e := d.Remove(name); err == nil {
+	if e := d.Remove(name); err == nil && !errors.Is(e, fs.ErrNotExist) {
 		err = e
 	}
 	return err

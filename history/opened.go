@@ -312,7 +312,7 @@ func (h *History) Tidy() error {
 	}
 	if err := tidy(h.p.Store, func(name string) bool {
 		draft, ok := strings.CutSuffix(name, draftSuffix)
-		return ok && !slices.Contains(unlocked, draft) || strings.HasPrefix(name, "clock-") || name == oldIndex
+		return ok && !slices.Contains(unlocked, draft) || disk.IsProbe(name) || name == oldIndex
 	}); err != nil {
 		return err
 	}
@@ -337,6 +337,19 @@ func (h *History) Tidy() error {
 		id, leader := strings.CutSuffix(name, leaderMark)
 		return leader && !slices.Contains(open, id) || strings.HasSuffix(name, draftSuffix)
 	})
+}
+
+// TidyProbes removes the probes of the clock that a death has left in a directory of the store, if that is there.
+func (h *History) TidyProbes(in string) error {
+	dir, err := h.p.Store.OpenDir(in)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return tidy(dir, disk.IsProbe)
 }
 
 // unlocked are what is written without the project's lock: by the daemon, and by backups, which take long.

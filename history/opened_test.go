@@ -1,6 +1,8 @@
 package history
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,4 +30,18 @@ func TestTidyLeavesTheDaemonsDraft(t *testing.T) {
 		assert.FileExists(t, w.stored(name))
 	}
 	assert.NoFileExists(t, w.stored("labels.json.new"))
+}
+
+func TestTidyProbes(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.TidyProbes("layers"), "there are no layers")
+	layers := filepath.Join(w.p.StorePath, "layers")
+	require.NoError(t, os.MkdirAll(filepath.Join(layers, "clock-2"), 0o700))
+	for _, name := range []string{"clock-1z", "works"} {
+		w.put(filepath.Join(layers, name), "")
+	}
+	require.NoError(t, w.TidyProbes("layers"))
+	assert.NoFileExists(t, filepath.Join(layers, "clock-1z"))
+	assert.FileExists(t, filepath.Join(layers, "works"))
+	assert.DirExists(t, filepath.Join(layers, "clock-2"), "a probe is a file")
 }

@@ -20,6 +20,9 @@ import (
 // some work, since its record cannot be read, is moved aside.
 func (c *recovery) tidyLayers() error {
 	r, x := c.r, c.x
+	if err := r.history.TidyProbes(layersDir); err != nil {
+		return err
+	}
 	var kept map[string]bool
 	return r.eachLayer(func(place *layer.Place, name string) (err error) {
 		if kept == nil {

@@ -670,7 +670,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^Origin /tree$`, "whether the store's memory of the root is still right: if in doubt it stays"},
 	{`^(OpenRoot /tree|Self /store)$`, "whether the base of the stores is the root itself: if in doubt both are locked"},
 	{` STORE/reserve$`, "space for prune and gc; without it they may find none"},
-	{`^ReadAt STORE/packs/`, "an object that cannot be compared is stored again"},
+	{`^(Open|ReadAt) STORE/packs/`, "an object that cannot be compared is stored again"},
 	{`^(Link|Stat) /tree/\.decree/runs/.*routine\.log$`, "another name for the log, or a copy in its place"},
 	{`^(Link|FileSync|Rename) /tree/\.decree/(runs|tmp)/.*manifest\.json`, "a hard link that saves space, or the copy in its place"},
 	{`^(Create|Open|OpenWrite|Write|FileSync|FileStat|Stat|Remove) /tree/\.decree/tmp/[0-9a-f]{16}-manifest\.json$`, "a draft of the manifest; without it the file is written from the store; what stays of it is noted, and the next command removes it"},
