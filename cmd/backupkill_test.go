@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -118,10 +117,8 @@ func (b *battered) gateway() (to, dir string) {
 
 func (b *battered) ssh() string {
 	h := targettest.SSHD(b.t)
-	me, err := user.Current()
-	require.NoError(b.t, err)
 	require.NoError(b.t, os.Rename(filepath.Join(h.Home, ".ssh"), filepath.Join(b.base, "home/.ssh")))
-	return "sftp://" + me.Username + "@" + h.Addr + filepath.Join(b.base, "target")
+	return "sftp://" + targettest.User() + "@" + h.Addr + filepath.Join(b.base, "target")
 }
 
 // begin makes a tree and a first generation.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -91,12 +90,10 @@ func TestMistakesAboutABucket(t *testing.T) {
 func (f *far) serve(options ...string) {
 	f.t.Helper()
 	h := targettest.SSHD(f.t, options...)
-	me, err := user.Current()
-	require.NoError(f.t, err)
 	home := filepath.Join(f.base, "home/.ssh")
 	require.NoError(f.t, os.RemoveAll(home))
 	require.NoError(f.t, os.Rename(filepath.Join(h.Home, ".ssh"), home))
-	f.to = "sftp://" + me.Username + "@" + h.Addr + f.files
+	f.to = "sftp://" + targettest.User() + "@" + h.Addr + f.files
 }
 
 // refusedThere makes a backup that must fail with an exit status and these words, and leaves all that was acknowledged.

@@ -93,14 +93,21 @@ func (s *session) zipSource(word string) (*backupSource, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(s.env.Cwd, path)
 	}
-	f, err := os.Open(path)
+	st, err := os.Stat(path) // before it is opened, since that waits at a pipe and may do more at a device
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	st, err := f.Stat()
+	if !st.Mode().IsRegular() {
+		return nil, &project.Error{Kind: project.Failed, Msg: quoteWord(path) + " is no regular file", State: project.Unchanged, Advice: "name a file that 'decree backup export' has written"}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	st, err = f.Stat()
 	var src *backup.Source
 	if err == nil {
 		src, err = backup.FromZip(f, st.Size())

@@ -117,3 +117,26 @@ func TestAnErrorInTheBodyOfASuccess(t *testing.T) {
 		require.ErrorIs(t, u.Commit(t.Context(), "p/a"), want, code)
 	}
 }
+
+// TestAnObjectThatGoesWhileItIsInTheWay: one of that name is there when it is to be sent, and no longer a moment later. Then it is sent again.
+func TestAnObjectThatGoesWhileItIsInTheWay(t *testing.T) {
+	sent := 0
+	tg := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodHead:
+			w.WriteHeader(http.StatusNotFound)
+		case r.Method == http.MethodPut:
+			if sent++; sent == 1 {
+				targettest.Answer(w, http.StatusPreconditionFailed, "PreconditionFailed")
+				return
+			}
+			w.Header().Set("ETag", `"1"`)
+		}
+	})
+	u, err := tg.Create(t.Context(), "p/a")
+	require.NoError(t, err)
+	_, err = io.WriteString(u, "xy")
+	require.NoError(t, err)
+	require.NoError(t, u.Commit(t.Context(), "p/a"))
+	require.Equal(t, 2, sent)
+}

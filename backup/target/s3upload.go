@@ -86,21 +86,32 @@ func (u *objectUpload) Commit(ctx context.Context, name string) error {
 	if err == nil {
 		opts := minio.PutObjectOptions{ContentType: "application/octet-stream", UserMetadata: map[string]string{metaUpload: u.id}}
 		opts.SetMatchETagExcept("*")
-		if u.size > partSize {
-			err = u.inParts(ctx, key, opts)
-		} else {
-			_, err = u.s.put(ctx, key, u.File, u.size, hex.EncodeToString(u.sum.Sum(nil)), opts)
-		}
-		if is(err, http.StatusPreconditionFailed) {
-			info, serr := u.s.stat(ctx, name)
-			err = serr
-			if serr == nil && info.UserMetadata[metaUpload] != u.id {
-				err = fmt.Errorf("%s: %w", name, fs.ErrExist)
-			}
-		}
+		err = retry(ctx, func(err error) bool { return errors.Is(err, errWent) }, func() error { return u.send(ctx, name, key, opts) })
 		err = u.s.say(name, err)
 	}
 	return errors.Join(err, u.Abort())
+}
+
+// errWent is that an object of that name was in the way, and is not there any more.
+var errWent = errors.New("an object of that name comes and goes")
+
+func (u *objectUpload) send(ctx context.Context, name, key string, opts minio.PutObjectOptions) (err error) {
+	if u.size > partSize {
+		err = u.inParts(ctx, key, opts)
+	} else {
+		_, err = u.s.put(ctx, key, u.File, u.size, hex.EncodeToString(u.sum.Sum(nil)), opts)
+	}
+	if !is(err, http.StatusPreconditionFailed) {
+		return err
+	}
+	info, err := u.s.stat(ctx, name)
+	switch {
+	case missingObject(err):
+		return errWent
+	case err == nil && info.UserMetadata[metaUpload] != u.id:
+		return fs.ErrExist
+	}
+	return err
 }
 
 // Abort gives the file back.

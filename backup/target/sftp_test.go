@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -123,9 +122,7 @@ func serve(c net.Conn, config *ssh.ServerConfig, behind func(io.ReadWriteCloser)
 
 func (h *sshHost) options(t *testing.T, at string) target.Options {
 	t.Helper()
-	me, err := user.Current()
-	require.NoError(t, err)
-	return target.Options{To: "sftp://" + me.Username + "@" + h.Addr + at, Create: true, Home: h.Home}
+	return target.Options{To: "sftp://" + targettest.User() + "@" + h.Addr + at, Create: true, Home: h.Home}
 }
 
 func (h *sshHost) open(t *testing.T, at string) target.Target {

@@ -8,7 +8,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,14 @@ type SSHHost struct {
 	Home    string
 	Private ed25519.PrivateKey // the user's
 	HostKey ssh.Signer
+}
+
+// User is the login name, or the numeric id where the system knows none.
+func User() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
 }
 
 // NewKey is a new pair of keys.
@@ -62,6 +72,9 @@ func SSHD(t *testing.T, sftp ...string) *SSHHost {
 	bin, err := exec.LookPath("/usr/sbin/sshd")
 	if err != nil {
 		t.Skip("sshd is not here")
+	}
+	if _, err := user.LookupId(strconv.Itoa(os.Getuid())); err != nil {
+		t.Skip("sshd lets nobody in whom the system does not know")
 	}
 	h := &SSHHost{Home: t.TempDir()}
 	var mine ssh.Signer
