@@ -155,7 +155,7 @@ func TestAManifestWithoutACopyIsRefused(t *testing.T) {
 	require.Equal(t, project.Integrity, project.KindOf(err))
 	damaged := w.read(at + ManifestFile)
 	require.NoError(t, w.with(func(o Options) error {
-		_, err := o.keepBefore(t.Context(), nil)
+		_, err := o.keepBefore(t.Context(), nil, nil)
 		require.ErrorContains(t, err, "tree/manifest.json is damaged", "what a restore keeps there would have it pass for sound")
 		return nil
 	}))

@@ -39,6 +39,7 @@ type Options struct {
 	// the plugins that succeeded. It is called under the project's lock; nil: there are none.
 	Extra func(put func(name string, r io.Reader, size int64) error) (plugins []string, err error)
 	held  *heldLock // from one operation on a place to the next; nil: each takes a lock of its own
+	under bool      // the project's lock is held, beside which nobody is waited for
 }
 
 // heldLock is the lock of a project's directory in a target that is held until all that a backup does there is done.
@@ -181,7 +182,11 @@ func faster(t target.Target, name string) error {
 // lockIn locks a project's directory in the target, and waits for that as long as the command may.
 func (o Options) lockIn(ctx context.Context, l target.Locker, name string) (func() error, error) {
 	const pause = 20 * time.Millisecond
-	for left := o.Recorder.Wait(); ; left -= pause {
+	left := o.Recorder.Wait()
+	if o.under {
+		left = 0
+	}
+	for ; ; left -= pause {
 		release, err := l.Lock(ctx, name)
 		if !errors.Is(err, target.ErrLocked) || left <= 0 {
 			return release, err

@@ -51,12 +51,18 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 	if out.Foreign {
 		out.Held = &project.Held{From: m.Project, Host: m.Host, Root: m.Root}
 	}
+	o.held = &heldLock{}
+	defer o.held.end()
+	var busy error
+	if _, alone := o.Target.(target.Locker); alone && !r.Fresh {
+		busy = o.hold(ctx)
+	}
 	prepare := func() error {
 		if r.Fresh {
 			return unrecorded(o.Recorder.History())
 		}
 		var err error
-		out.Before, err = o.keepBefore(ctx, r.Aside)
+		out.Before, err = o.keepBefore(ctx, busy, r.Aside)
 		return err
 	}
 	build := func(s *project.Swap) (store, decree []string, from string, err error) {
@@ -190,9 +196,19 @@ func into(to disk.Dir, name string, do func(dir disk.Dir, base string) error) er
 	return into(dir, rest, do)
 }
 
-// keepBefore keeps what is here as an archive that needs nothing else, in the target, else aside.
-func (o Options) keepBefore(ctx context.Context, aside func() (target.Target, error)) (string, error) {
-	where, err := o.keepIn(ctx)
+// hold takes the lock of the project's directory in the target before that of the project, as a backup does: who waits for it the other way
+// round has others wait, and two of them wait for each other.
+func (o Options) hold(ctx context.Context) error {
+	o.Tell = func(string) {} // it is said when the directory is used
+	_, _, err := o.openPlace(ctx)
+	return err
+}
+
+// keepBefore keeps what is here as an archive that needs nothing else, in the target, unless that has failed with err before, else aside.
+func (o Options) keepBefore(ctx context.Context, err error, aside func() (target.Target, error)) (where string, _ error) {
+	if err == nil {
+		where, err = o.keepIn(ctx)
+	}
 	if err == nil || aside == nil || ctx.Err() != nil {
 		return where, err
 	}
@@ -202,11 +218,13 @@ func (o Options) keepBefore(ctx context.Context, aside func() (target.Target, er
 		return "", errors.Join(err, aerr)
 	}
 	defer t.Close()
-	o.Target = t
+	o.Target, o.held = t, nil
 	return o.keepIn(ctx)
 }
 
+// keepIn is called under the project's lock.
 func (o Options) keepIn(ctx context.Context) (string, error) {
+	o.under = true
 	place, unlock, err := o.openPlace(ctx)
 	if err != nil {
 		return "", err

@@ -80,3 +80,46 @@ func TestABackupIsOneThing(t *testing.T) {
 		return nil
 	}))
 }
+
+// locked is a target whose lock somebody else has for ever. Of each who asks for it it notes whether he has the project's lock.
+type locked struct {
+	target.Target
+	o     *Options
+	under []bool
+}
+
+func (l *locked) Lock(ctx context.Context, _ string) (func() error, error) {
+	unlock, err := l.o.Recorder.Project().Lock(ctx, l.o.Recorder.Holder(), 0)
+	if err == nil {
+		unlock()
+	}
+	l.under = append(l.under, err != nil)
+	return nil, target.ErrLocked
+}
+
+// TestARestoreWaitsForItsTargetBeforehand: it waits for a backup that goes on there before it has the project's lock, which that one may need and
+// other commands do; what is here is then kept elsewhere.
+func TestARestoreWaitsForItsTargetBeforehand(t *testing.T) {
+	w := newWorld(t)
+	w.wait = 50 * time.Millisecond
+	place := w.place()
+	require.NoError(t, w.with(func(o Options) error {
+		src, err := place.Generation(t.Context(), place.Generations()[0])
+		require.NoError(t, err)
+		to := &locked{Target: o.Target, o: &o}
+		free := o
+		o.Target = to
+		out, err := Restore(t.Context(), o, RestoreOptions{Source: src, Aside: func() (target.Target, error) {
+			return target.OpenDirectory(w.m, "/w/aside", true)
+		}})
+		require.NoError(t, err)
+		require.Contains(t, out.Before, "/w/aside/tree/archives/pre-restore-")
+		require.Greater(t, len(to.under), 1, "it waits")
+		require.NotContains(t, to.under, true)
+		free.Target = &locked{Target: free.Target, o: &free}
+		_, err = free.keepIn(t.Context())
+		require.ErrorContains(t, err, "another backup is under way there")
+		require.Len(t, free.Target.(*locked).under, 1, "nobody is waited for under the project's lock")
+		return nil
+	}))
+}

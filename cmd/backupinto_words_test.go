@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"decree/backup"
 	"decree/recorder"
 	"decree/worktree"
 )
@@ -32,4 +33,11 @@ func TestATreeThatIsNotWhole(t *testing.T) {
 	}
 	r := &restore{session: s}
 	require.Equal(t, "interrupted; the records are restored, and the tree is as it was", s.describe(r.withoutTree(&recorder.BeginError{Err: context.Canceled})))
+}
+
+// TestWhatFreesPacks: that a generation cannot be read, for which packs stay, comes with all that can be done about it.
+func TestWhatFreesPacks(t *testing.T) {
+	text := unreadArchive(&backup.Prune{Unread: "2026-11-21T070000Z"})
+	require.Contains(t, text, "a sound copy of archives/2026-11-21T070000Z.zip is put back")
+	require.Contains(t, text, "no rule of backup.retention keeps that generation")
 }

@@ -90,7 +90,7 @@ func backupInLayer(p *project.Project) error {
 
 // unreadArchive says why contents stay in a target that no generation needs.
 func unreadArchive(p *backup.Prune) string {
-	return fmt.Sprintf("contents that no generation names any more stay there: generation %s cannot be read, or was made of a damaged manifest.json, and may need them; a sound copy of archives/%[1]s.zip put back there frees them", p.Unread)
+	return fmt.Sprintf("contents that no generation names any more stay there: generation %s cannot be read, or was made of a damaged manifest.json, and may need them; they go once a sound copy of archives/%[1]s.zip is put back there, or no rule of backup.retention keeps that generation any more", p.Unread)
 }
 
 // sayPruned tells of a rotation where there is something to tell.
