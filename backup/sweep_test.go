@@ -175,10 +175,7 @@ func (w *world) strays() (out []string) {
 // eachFault calls do on copies of the world, in which one step of the disk fails, or the process dies
 // there and the disk forgets what was not flushed.
 func eachFault(t *testing.T, base *world, do func(w *world, d disk.Disk) error, check func(w *world, err error, what string)) {
-	stride := 1
-	if testing.Short() {
-		stride = 11
-	}
+	stride := disktest.Stride(5)
 	for _, die := range []bool{true, false} {
 		for n := 0; ; n += stride {
 			w := base.copy()

@@ -52,9 +52,7 @@ func TestBackupsUnderKills(t *testing.T) {
 			continue
 		}
 		t.Run(kind.name, func(t *testing.T) {
-			if os.Getenv("DECREE_LONG") != "" {
-				t.Parallel() // most of the time of a bucket goes by in pauses before another try
-			}
+			t.Parallel() // most of the time of a bucket goes by in pauses before another try
 			b := newBattered(t, rand.New(rand.NewPCG(uint64(seed), 9)))
 			b.begin(kind.open(b), kind.encrypted)
 			ends := int(ends)

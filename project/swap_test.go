@@ -78,10 +78,7 @@ func swapping(t *testing.T, root, base string, hook func(disktest.Step) disktest
 }
 
 func TestASwapIsAllOrNothing(t *testing.T) {
-	step := 1
-	if testing.Short() {
-		step = 5
-	}
+	step := disktest.Stride(3)
 	for _, die := range []bool{true, false} {
 		for n := 0; ; n += step {
 			root, base := t.TempDir(), t.TempDir()

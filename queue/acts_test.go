@@ -60,13 +60,7 @@ var aPersonsActs = map[string]struct {
 // What the person was told holds: a message is done once, with the text that it has, and a
 // cancelled one never.
 func TestActsBesideARoutineThatWipesTheInbox(t *testing.T) {
-	stride := 13
-	if testing.Short() {
-		stride = 61
-	}
-	if os.Getenv("DECREE_LONG") != "" {
-		stride = 1
-	}
+	stride := disktest.Stride(31)
 	for what := range aPersonsActs {
 		for _, end := range []string{"succeeds", "fails", "dies"} {
 			t.Run(what+" "+end, func(t *testing.T) {

@@ -21,10 +21,7 @@ import (
 // that this one has, and decree dies there, or goes on and dies at none. It is nobody's
 // follow-up: it is done once, whatever became of the other.
 func TestSentAtAnyMoment(t *testing.T) {
-	stride := 5
-	if os.Getenv("DECREE_LONG") != "" {
-		stride = 1
-	}
+	stride := disktest.Stride(9)
 	for _, dies := range []bool{false, true} {
 		for _, exit := range []int{0, 3} {
 			sent := 0

@@ -47,7 +47,7 @@ func TestEditBesideRetry(t *testing.T) {
 // is advised for a dead one has it done once.
 func TestEditDies(t *testing.T) {
 	edited := []byte(strings.Replace(deadText, "old", "new", 1))
-	for n, died := 0, true; died; n++ {
+	for n, died := 0, true; died; n += disktest.Stride(3) {
 		died = false
 		b := newBench(t, map[string]string{".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"\n", ".decree/inbox/a.md": deadText})
 		begun, steps := false, 0
@@ -85,7 +85,7 @@ func TestMovedOutOfDeadBesideAnEdit(t *testing.T) {
 	edited := []byte(strings.Replace(deadText, "old", "new", 1))
 	for _, where := range []string{"", deadName} {
 		moved := 0
-		for n, reached := 0, true; reached; n++ {
+		for n, reached := 0, true; reached; n += disktest.Stride(3) {
 			b := newBench(t, map[string]string{".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"\n",
 				filepath.Join(".decree/inbox", where, "a.md"): deadText})
 			at := filepath.Join(b.root, ".decree/inbox")

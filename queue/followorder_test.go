@@ -22,10 +22,7 @@ func TestFollowUpsAfterADeath(t *testing.T) {
 			if isolated {
 				needsLayers(t)
 			}
-			stride := 1
-			if testing.Short() {
-				stride = 23
-			}
+			stride := disktest.Stride(11)
 			for n, fired := 0, true; fired; n += stride {
 				fired = followUpsAfterADeath(t, isolated, n)
 			}

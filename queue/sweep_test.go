@@ -62,6 +62,7 @@ func TestSweepIsolated(t *testing.T) {
 }
 
 func sweep(t *testing.T, files map[string]string) {
+	const tries = 29 // in the usual form of the tests
 	clean := newBench(t, files)
 	clean.settle()
 	require.Len(t, clean.process(), 6)
@@ -75,19 +76,7 @@ func sweep(t *testing.T, files map[string]string) {
 		t.Run(name, func(t *testing.T) {
 			total := sweepOnce(t, files, 1<<30, cause, seed)
 			require.Positive(t, total)
-			steps := allSteps(total)
-			if os.Getenv("DECREE_LONG") == "" {
-				tries := 40
-				if testing.Short() {
-					tries = 6
-				}
-				rng := rand.New(rand.NewSource(seed))
-				steps = nil
-				for range tries {
-					steps = append(steps, rng.Intn(total))
-				}
-			}
-			for _, n := range steps {
+			for n := 0; n < total; n += disktest.Stride(max(1, total/tries)) {
 				sweepOnce(t, files, n, cause, int64(n))
 				if t.Failed() {
 					return
@@ -95,13 +84,6 @@ func sweep(t *testing.T, files map[string]string) {
 			}
 		})
 	}
-}
-
-func allSteps(n int) (out []int) {
-	for i := range n {
-		out = append(out, i)
-	}
-	return out
 }
 
 // sweepOnce lets writing step n go wrong, and returns how many there were.
@@ -197,10 +179,7 @@ func TestSweepAnotherOfItsName(t *testing.T) {
 `,
 		".decree/inbox/a.md": "first\n",
 	}
-	stride := 7
-	if os.Getenv("DECREE_LONG") != "" {
-		stride = 1
-	}
+	stride := disktest.Stride(17)
 	for n, fired := 0, true; fired; n += stride {
 		b := newBench(t, files)
 		steps := 0

@@ -181,10 +181,7 @@ func TestConvertStore(t *testing.T) {
 
 // TestConvertSweep makes each step of a conversion fail, or be the last one.
 func TestConvertSweep(t *testing.T) {
-	every := 1
-	if testing.Short() {
-		every = 5
-	}
+	every := disktest.Stride(3)
 	for _, die := range []bool{true, false} {
 		for at := 0; ; at += every {
 			b := newBench(t)

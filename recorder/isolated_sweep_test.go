@@ -182,8 +182,12 @@ func judgeIsolated(s *sweep, v verdict) {
 	require.Equal(s.t, s.before, v.state, "the tree was changed")
 	if v.ran == 0 {
 		require.Error(s.t, v.err)
-		require.Empty(s.t, v.newest)
 		require.Empty(s.t, s.waiting())
+		for _, rec := range v.newest { // of a death between the note of the command's process and its first instruction
+			require.ErrorIs(s.t, v.err, disktest.ErrDead)
+			require.Equal(s.t, history.StatusInterrupted, rec.Status)
+			require.Nil(s.t, rec.Draft)
+		}
 		return
 	}
 	require.Len(s.t, v.newest, 1, "the command ran and there is no record of it")

@@ -25,13 +25,7 @@ import (
 // decree's own files: they are somewhere in the root, after a recovery too, and where
 // the run said that it was put back without a word of them they are in their places.
 func TestWhatIsLeftOutIsNeverLost(t *testing.T) {
-	step := 5
-	if testing.Short() {
-		step = 29
-	}
-	if os.Getenv("DECREE_LONG") != "" {
-		step = 1
-	}
+	step := disktest.Stride(23)
 	for name, action := range map[string]disktest.Action{"error": {Err: syscall.EIO}, "death": {Die: true}} {
 		sweepLeftOut(t, name, step, action, "mv .git g; mkdir d; mv my.env d/your.env")
 		sweepLeftOut(t, name+" over what is recorded", step, action, "rm a; mv .git a; mv my.env .gitignore")

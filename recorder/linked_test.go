@@ -39,7 +39,7 @@ func replacing(t *testing.T, at, script string) *sweep {
 // TestDeathAfterItsDirectoryWasReplaced: a command replaces .decree or .decree/runs, and decree dies at a step after that: the
 // recovery moves aside what stands there, follows no link, and records the run.
 func TestDeathAfterItsDirectoryWasReplaced(t *testing.T) {
-	step := max(1, stride()/3)
+	step := disktest.Stride(41)
 	for name, script := range inPlaceOf {
 		for _, at := range []string{".decree", ".decree/runs"} {
 			t.Run(name+" for "+at, func(t *testing.T) {

@@ -2,7 +2,6 @@ package recorder
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -61,10 +60,7 @@ func TestPublishGitDies(t *testing.T) {
 		}
 	}
 	t.Log(len(deaths), "deaths among", len(steps), "steps")
-	every := 4
-	if os.Getenv("DECREE_LONG") != "" {
-		every = 1
-	}
+	every := disktest.Stride(6)
 	for i := 0; i < len(deaths); i += every {
 		b := commitBench(t, IsolatedOptions{Copy: true})
 		at := deaths[i]

@@ -76,10 +76,7 @@ func TestRespelled(t *testing.T) {
 // TestRespelledDeath lets each step after the command fail, or be decree's last: what was
 // left out keeps its content, in its place or in one that is named.
 func TestRespelledDeath(t *testing.T) {
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
+	step := disktest.Stride(7)
 	for name, action := range map[string]disktest.Action{"error": {Err: syscall.EIO}, "death": {Die: true}} {
 		t.Run(name, func(t *testing.T) {
 			moved := 0

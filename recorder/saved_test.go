@@ -21,10 +21,7 @@ import (
 // any edit is, or is done with what was saved in it or stored: no hash is said to be wrong.
 func TestSavedWhileMoved(t *testing.T) {
 	ctx := context.Background()
-	step := 1
-	if testing.Short() {
-		step = 9
-	}
+	step := disktest.Stride(7)
 	for name, move := range map[string]func(r *Recorder) error{
 		"revert": func(r *Recorder) error {
 			_, err := r.Revert(ctx, MoveOptions{Refs: []string{"last"}})

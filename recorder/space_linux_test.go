@@ -35,10 +35,7 @@ func (s *sweep) died(at int) bool {
 // of a run that died at any of its steps: the recovery lacks nothing.
 func TestFreeingBesideWhatWaits(t *testing.T) {
 	ctx := context.Background()
-	step, waited := 7, 0
-	if testing.Short() {
-		step = 31
-	}
+	step, waited := disktest.Stride(17), 0
 	for at := 1; ; at += step {
 		s := &sweep{bench: newBench(t), t: t}
 		for _, name := range []string{"a", "gone"} {

@@ -45,7 +45,7 @@ func prepareHousekeeping(s *sweep) {
 // another one follow at once, as a user's next command does: the tree is as it was, what stays in
 // the history is whole, and what says that it is forgotten is nowhere.
 func TestSweepSecond(t *testing.T) {
-	step, faults := stride(), 0
+	step, faults := disktest.Stride(97), 0
 	for first, do := range keepers {
 		for second, then := range keepers {
 			t.Run(first+", then "+second, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"io/fs"
 	"maps"
@@ -33,8 +34,8 @@ import (
 // The sweep makes one step after the other of a whole operation go wrong, on
 // the real file system: as an error, and as the death of the process. After each
 // the project is opened again with a disk that works, and everything must hold
-// that decree promises. By default some steps of each operation are tried;
-// DECREE_LONG=1 tries all of them.
+// that decree promises. By default each kind of step is tried once, in one of the
+// operations that have it; DECREE_LONG=1 tries every step of all of them.
 
 // operation is what is swept.
 type operation struct {
@@ -654,6 +655,8 @@ var quiet = []struct{ steps, reason string }{
 	{`^(OpenDir|Open|FileStat|Stat|Readlink|List|Read|ReadAttributes|Attributes) STORE/layers/[^/]+/(tree|upper)/`, "the path alone is told: what cannot be read is not recorded"},
 	{`^Remove STORE/layers/`, "a directory is tried as a file first, which fails anyway; then it is emptied"},
 	{`^\w+ STORE/layers/[^/]+/work(/|$)`, "what the kernel has left of a mount, in which nobody looks again: it goes with the layer"},
+	{`^\w+ STORE/layers/(clock|probe)-`, "a probe of the clock there, or of what the machine lets an isolated run do: where it cannot be made something else serves"},
+	{`^Stat STORE/layers/[^/]+/entered$`, "whether a command worked in a layer: if in doubt one did, and the layer stays until that can be seen"},
 	{`^Self STORE/layers$`, "whether the clock can be read there; there are other places"},
 	{` STORE/layers/works(\.new)?$`, "what worked before; without it, it is tried again"},
 	{`^(Mkdir|OpenDir|TryLock|Stat) STORE/own$`, "the log of acts: where the disk is full nobody can write there"},
@@ -697,19 +700,21 @@ func isQuiet(step string) bool {
 	return false
 }
 
-// once does the operation with one fault and judges; fired says whether the
+// once does the operation with one fault, at step n, and judges; fired says whether the
 // operation came to that step.
 func (s *sweep) once(n int, cause error) (fired bool) {
 	s.t.Helper()
-	s.reset()
 	i := 0
+	return s.at(func(disktest.Step) bool { i++; return i-1 == n }, cause)
+}
+
+// at does the same at the first step that is; of deaths it asks writing steps alone.
+func (s *sweep) at(is func(disktest.Step) bool, cause error) (fired bool) {
+	s.t.Helper()
+	s.reset()
 	var hit disktest.Step
 	err := s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
-		if cause == nil && !st.Write {
-			return disktest.Action{}
-		}
-		i++
-		if i-1 != n {
+		if fired || cause == nil && !st.Write || !is(st) {
 			return disktest.Action{}
 		}
 		fired, hit = true, st
@@ -724,8 +729,8 @@ func (s *sweep) once(n int, cause error) (fired bool) {
 		return false
 	}
 	told := err != nil || len(s.said) > 0
-	name := strings.ReplaceAll(strings.ReplaceAll(hit.Path, s.base, ""), "/store/"+s.storeID(), "STORE")
-	what := fmt.Sprintf("%s, step %d: %s %s: %v: err %v", s.op.name, n, hit.Op, name, cause, err)
+	name := s.short(hit.Path)
+	what := fmt.Sprintf("%s: %s %s: %v: err %v", s.op.name, hit.Op, name, cause, err)
 	defer func() {
 		if s.t.Failed() {
 			s.t.Log(what, s.said)
@@ -821,6 +826,39 @@ func (s *sweep) names(hit disktest.Step, cause, err error) bool {
 	})
 }
 
+// short is a path without what differs from one sweep to the next.
+func (s *sweep) short(path string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(path, s.base, ""), "/store/"+s.storeID(), "STORE")
+}
+
+var (
+	madeNames = regexp.MustCompile(`(clock|probe)-[a-z0-9]+|[0-9a-f]{16,}|[0-9]+`)
+	treePaths = regexp.MustCompile(`^(/tree|STORE/layers/[^/]+/(?:tree|upper))/(.+)$`)
+)
+
+// kind is a step without its place in the operation and the names that are made up: steps of one
+// kind do the same to the same file, or to some path of the tree.
+func (s *sweep) kind(st disktest.Step) string {
+	name := madeNames.ReplaceAllString(s.short(st.Path), "N")
+	if m := treePaths.FindStringSubmatch(name); m != nil && !strings.HasPrefix(m[2], ".decree") {
+		name = m[1] + "/PATH"
+	}
+	return st.Op + " " + name
+}
+
+// steps is how many steps of each kind the operation has; those that write, or the others too.
+func (s *sweep) steps(writing bool) map[string]int {
+	s.reset()
+	count := map[string]int{}
+	require.NoError(s.t, s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		if st.Write || !writing {
+			count[s.kind(st)]++
+		}
+		return disktest.Action{}
+	}), func(r *Recorder) error { return s.op.do(s, r) }))
+	return count
+}
+
 func (s *sweep) storeID() string {
 	list, err := os.ReadDir(filepath.Join(s.base, "store"))
 	if err != nil || len(list) == 0 {
@@ -875,44 +913,74 @@ func begin(t *testing.T, op operation, seed int64) *sweep {
 	return s
 }
 
-// stride is how many steps lie between two that are tried.
-func stride() int {
-	if os.Getenv("DECREE_LONG") != "" {
-		return 1
-	}
-	if testing.Short() {
-		return 311
-	}
-	return 71
+var faults = map[string][]error{
+	"error": {syscall.EIO, syscall.ENOSPC, syscall.EACCES},
+	"death": {nil},
 }
 
 func TestSweep(t *testing.T) {
-	causes := map[string][]error{
-		"error": {syscall.EIO, syscall.ENOSPC, syscall.EACCES},
-		"death": {nil},
-	}
+	had := map[string]bool{}
 	for _, op := range operations() {
-		for _, kind := range []string{"error", "death"} {
-			t.Run(op.name+"/"+kind, func(t *testing.T) {
+		for _, fault := range []string{"error", "death"} {
+			t.Run(op.name+"/"+fault, func(t *testing.T) {
 				s := begin(t, op, int64(seedOf(t, 1)))
-				step := stride()
-				n, tried, failed := s.rng.Intn(step), 0, 0
-				for fired := true; fired && failed < 5; n += step {
-					ok := t.Run(strconv.Itoa(n), func(t *testing.T) {
-						s.t, s.bench.t = t, t
-						fired = s.once(n, causes[kind][tried%len(causes[kind])])
-					})
-					tried++
-					if !ok {
-						failed++
-						fired = true
-					}
+				if os.Getenv("DECREE_LONG") != "" {
+					s.eachStep(faults[fault])
+				} else {
+					s.eachKind(fault, had)
 				}
-				s.t, s.bench.t = t, t
-				t.Logf("%d faults in %d steps", tried-1, n-step)
 			})
 		}
 	}
+}
+
+// eachStep has one step after the other fail.
+func (s *sweep) eachStep(causes []error) {
+	n, failed := 0, 0
+	for fired := true; fired && failed < 5; n++ {
+		if !s.sub(strconv.Itoa(n), func() { fired = s.once(n, causes[n%len(causes)]) }) {
+			failed++
+			fired = true
+		}
+	}
+	s.t.Logf("%d faults", n-1)
+}
+
+// eachKind has one step fail of each kind that no operation before had, and remembers these. Which of
+// them that is, and how it fails, is the same in each execution of the tests, whatever the machine's speed.
+func (s *sweep) eachKind(fault string, had map[string]bool) {
+	count := s.steps(fault == "death")
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		hash := fnv.New64a()
+		fmt.Fprint(hash, seedOf(s.t, 1), kind)
+		sum := hash.Sum64()
+		if had[fault+kind] || testing.Short() && sum%5 != 0 {
+			continue
+		}
+		had[fault+kind] = true
+		at, causes := int(sum>>8%uint64(count[kind])), faults[fault]
+		s.rng = rand.New(rand.NewSource(int64(sum >> 1)))
+		s.sub(kind, func() {
+			i := 0
+			s.at(func(st disktest.Step) bool {
+				if s.kind(st) != kind {
+					return false
+				}
+				i++
+				return i-1 == at
+			}, causes[sum>>32%uint64(len(causes))])
+		})
+	}
+}
+
+// sub judges as a test of its own.
+func (s *sweep) sub(name string, do func()) bool {
+	t := s.t
+	defer func() { s.t, s.bench.t = t, t }()
+	return t.Run(name, func(t *testing.T) {
+		s.t, s.bench.t = t, t
+		do()
+	})
 }
 
 // TestRecoveryWithoutOpenRecords: a recovery that cannot read the open records just now
