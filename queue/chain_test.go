@@ -61,7 +61,7 @@ func TestSentAtAnyMoment(t *testing.T) {
 				require.Empty(t, b.inbox())
 				os.RemoveAll(b.base)
 			}
-			require.Greater(t, sent, 10)
+			require.Positive(t, sent)
 		}
 	}
 }
