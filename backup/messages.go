@@ -180,6 +180,20 @@ func (b *restoring) has(at string, data []byte) bool {
 	return ok && f.SHA256 == sha256.Sum256(data)
 }
 
+// completedSince says whether a message that waits is that of the generation, completed by a process since.
+func (b *restoring) completedSince(at string, data []byte) bool {
+	var text bytes.Buffer
+	if b.staged.Manifest.Files[FileName(at)].Size > message.MaxSize || b.staged.write(&text, at) != nil {
+		return false
+	}
+	then, err := message.Parse("", text.Bytes())
+	if err != nil {
+		return false
+	}
+	now, err := message.Parse("", data)
+	return err == nil && (then.ID == "" || then.ID == now.ID) && (then.Routine == "" || then.Routine == now.Routine) && bytes.Equal(then.Body, now.Body)
+}
+
 // keepAs brings a message that does not wait into the new state, with the reason that lies beside it, under a name that the
 // generation does not have.
 func (b *restoring) keepAs(live, to disk.Dir, m *doneMessage) error {
@@ -243,7 +257,7 @@ func (b *restoring) goneFrom(live disk.Dir) (gone []string, err error) {
 			has := b.hasAny(at)
 			if has && state == "inbox" {
 				data, err := project.ReadFile(dir, name, message.MaxSize)
-				has = err == nil && b.has(at, data)
+				has = err == nil && (b.has(at, data) || b.completedSince(at, data))
 			}
 			if !has && !slices.Contains(b.kept, at) {
 				gone = append(gone, strings.TrimPrefix(at, "inbox/"))

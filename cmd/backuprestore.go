@@ -17,6 +17,7 @@ import (
 	"decree/backup/target"
 	"decree/disk"
 	"decree/project"
+	"decree/queue"
 	"decree/recorder"
 	"decree/tree"
 )
@@ -413,6 +414,11 @@ func (r *restore) records(ctx context.Context) (*backup.Manifest, error) {
 		in.Over = true
 		then = &in
 	}
+	if !r.fresh {
+		if err := r.endMessages(ctx); err != nil {
+			return nil, err
+		}
+	}
 	out, err := r.replace(ctx, then)
 	if out == nil {
 		r.undo(err)
@@ -496,6 +502,24 @@ func (r *restore) undo(err error) {
 }
 
 // replace replaces what the project has by the generation. then is what is to follow.
+// endMessages has what dead processes left of messages ended or taken back, while the records that tell of it are there: the
+// generation may have these messages as waiting, and they would be done on top of it, or again.
+func (r *restore) endMessages(ctx context.Context) error {
+	q, done, err := r.queueOver(ctx, r.rec, queue.Options{})
+	if err != nil {
+		return project.Unmoved(err)
+	}
+	defer done()
+	left, err := q.EndAll(ctx, r.global.wait)
+	for _, why := range left {
+		r.note(fmt.Sprintf("%v; what its run has changed stays in the tree", why))
+	}
+	if err != nil {
+		r.note(fmt.Sprintf("what dead processes left of messages cannot be found out: %v", err))
+	}
+	return nil
+}
+
 func (r *restore) replace(ctx context.Context, then *project.Into) (*backup.Restored, error) {
 	aside := func() (target.Target, error) {
 		return r.openTarget(ctx, project.DefaultBackupTo, &r.rec.Project().Site, true)

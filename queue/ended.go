@@ -10,6 +10,7 @@ import (
 	"decree/history"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // The line of a run in the history decides what becomes of its message. Where decree died before
@@ -61,6 +62,24 @@ func (q *Queue) EndDead(ctx context.Context, wait time.Duration, name string) er
 		}
 	}
 	return nil
+}
+
+// EndAll deals with each message that a dead process left under way, as the next process would, and begins none: before
+// what is known of them is replaced. Of those that it could not deal with, in the order of their names, it returns why.
+func (q *Queue) EndAll(ctx context.Context, wait time.Duration) (left []error, err error) {
+	s, err := readState(q.project().Store)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range s.UnderWay {
+		if refuseUnderWay(q.project(), q.o.Host, u.Name) != nil {
+			continue // its own process goes on with it
+		}
+		if _, err := q.job(q.o.Recorder, q.o.Signals).take(ctx, wait, Pick{Name: u.Name, Ended: true}); err != nil {
+			left = append(left, fmt.Errorf("message %s: %w", tree.Quote(u.Name), err))
+		}
+	}
+	return left, nil
 }
 
 // decided is the record that has decided what becomes of the message called name, which lies in dir as as and is not being
