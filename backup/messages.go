@@ -5,13 +5,16 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strings"
 
 	"decree/disk"
+	"decree/history"
 	"decree/message"
 	"decree/project"
+	"decree/recorder"
 )
 
 const (
@@ -106,6 +109,10 @@ func (b *restoring) keepDone(live, to disk.Dir) (isDone map[string]bool, err err
 	if err != nil {
 		return nil, err
 	}
+	recorded, err := b.doneRuns()
+	if err != nil {
+		return nil, err
+	}
 	for _, file := range sortedFiles(b.staged.Manifest) {
 		at, states := string(file), doneStates
 		switch {
@@ -120,11 +127,16 @@ func (b *restoring) keepDone(live, to disk.Dir) (isDone map[string]bool, err err
 		if err := b.staged.write(&text, at); err != nil {
 			return nil, err
 		}
-		m := done.find(path.Base(at), idOf(text.Bytes()), states)
-		if m == nil {
+		if m := done.find(path.Base(at), idOf(text.Bytes()), states); m != nil {
+			err = b.keepAs(live, to, m)
+		} else if was, rerr := b.recordedAsDone(live, recorded, at, idOf(text.Bytes())); was != nil || rerr != nil {
+			if err = rerr; err == nil {
+				err = b.keep(to, inDone, path.Base(at), was, nil)
+			}
+		} else {
 			continue
 		}
-		if err := b.keepAs(live, to, m); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		b.out.Skipped = append(b.out.Skipped, path.Base(at))
@@ -214,20 +226,27 @@ func (b *restoring) keepAs(live, to disk.Dir, m *doneMessage) error {
 		return err
 	}
 	b.kept = append(b.kept, at)
-	stem := strings.TrimSuffix(m.name, messageEnd)
+	reason, err := project.ReadFile(from, strings.TrimSuffix(m.name, messageEnd)+reasonEnd, message.MaxSize)
+	if err != nil && !isMissing(err) && !disk.OtherKind(err) {
+		return err
+	}
+	return b.keep(to, m.state, m.name, data, reason)
+}
+
+// keep writes a message that does not wait, and the reason beside it, nil being none, under a name that the generation does
+// not have there.
+func (b *restoring) keep(to disk.Dir, state, name string, data, reason []byte) error {
+	stem := strings.TrimSuffix(name, messageEnd)
 	free := stem
-	for n := 2; b.hasAny(m.state+"/"+free+messageEnd, m.state+"/"+free+reasonEnd); n++ {
+	for n := 2; b.hasAny(state+"/"+free+messageEnd, state+"/"+free+reasonEnd); n++ {
 		free = fmt.Sprintf("%s.%d", stem, n)
 	}
 	files := map[string][]byte{free + messageEnd: data}
-	switch reason, err := project.ReadFile(from, stem+reasonEnd, message.MaxSize); {
-	case err == nil:
+	if reason != nil {
 		files[free+reasonEnd] = reason
-	case !isMissing(err) && !disk.OtherKind(err):
-		return err
 	}
 	for as, data := range files {
-		err := into(to, m.state+"/"+as, func(dir disk.Dir, base string) error {
+		err := into(to, state+"/"+as, func(dir disk.Dir, base string) error {
 			return project.ReplaceFile(dir, base, data, project.PrivateFile, true)
 		})
 		if err != nil {
@@ -235,6 +254,58 @@ func (b *restoring) keepAs(live, to disk.Dir, m *doneMessage) error {
 		}
 	}
 	return nil
+}
+
+// doneRuns are the records of the runs that have done messages, by what the descriptions of these say of the message.
+func (b *restoring) doneRuns() (map[string][]*history.Record, error) {
+	list, err := b.o.Recorder.History().List(history.ListOptions{Known: true, Keep: func(rec *history.Record) bool {
+		return rec.Reason == history.Run && rec.Status == history.StatusSucceeded && (rec.Draft == nil || rec.Draft.State == history.DraftPublished)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]*history.Record{}
+	for _, rec := range list.Records {
+		if of := recorder.MessageOf(rec); of != "" {
+			out[of] = append(out[of], rec)
+		}
+	}
+	return out, nil
+}
+
+// recordedAsDone is the text of the message of the generation at that path as a run of the live records has done it, although
+// done does not have it any more, since a person or a command has emptied that; nil where there is none. One that waits here was
+// queued again.
+func (b *restoring) recordedAsDone(live disk.Dir, runs map[string][]*history.Record, at, id string) ([]byte, error) {
+	of := runs[recorder.OfMessage(path.Base(at))]
+	if id == "" || path.Dir(at) != "inbox" || len(of) == 0 {
+		return nil, nil
+	}
+	if inbox, err := disk.OpenPath(live, "inbox"); err == nil {
+		data, err := project.ReadFile(inbox, path.Base(at), message.MaxSize)
+		inbox.Close()
+		if err == nil && idOf(data) == id {
+			return nil, nil
+		}
+	}
+	for _, rec := range of {
+		f, err := b.o.Recorder.History().OpenFile(rec.ID, recorder.MessageFile)
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(io.LimitReader(f, message.MaxSize+1))
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		if idOf(data) == id {
+			return data, nil
+		}
+	}
+	return nil, nil
 }
 
 // hasAny says whether the generation has a file of .decree with one of these names.

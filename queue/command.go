@@ -15,7 +15,7 @@ import (
 
 // The files of a message in its run's directory.
 const (
-	messageFile = "message.md"
+	messageFile = recorder.MessageFile
 	inputFile   = "input.ipynb"
 	outputFile  = "output.ipynb"
 	paramsFile  = "params.json"

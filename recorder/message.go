@@ -83,6 +83,18 @@ func (u *run) composedFiles(files []history.RunFile) []history.RunFile {
 // OfMessage ends the description of each run of the message called name.
 func OfMessage(name string) string { return aboutMessage + tree.Quote(name) + ")" }
 
+// MessageOf is what OfMessage gave a record; "" where it is of no message.
+func MessageOf(rec *history.Record) string {
+	at := strings.LastIndex(rec.Description, aboutMessage)
+	if at < 0 {
+		return ""
+	}
+	return rec.Description[at:]
+}
+
+// MessageFile is the file of a run's directory that holds the message which it does, as it was completed.
+const MessageFile = "message.md"
+
 const (
 	aboutMessage = "(message "
 	maxMessage   = 16 << 20 // as in the queue
@@ -91,11 +103,11 @@ const (
 // waitingMessage is the message that an isolated run was to do and that waits in the inbox with the text that
 // the run had; "" where there is none. It will be done again, but where the queue is about to publish the run's work itself.
 func (r *Reader) waitingMessage(rec *history.Record) (name string, err error) {
-	at := strings.LastIndex(rec.Description, aboutMessage)
-	if at < 0 {
+	of := MessageOf(rec)
+	if of == "" {
 		return "", nil
 	}
-	name, err = tree.Unquote(strings.TrimSuffix(rec.Description[at+len(aboutMessage):], ")"))
+	name, err = tree.Unquote(strings.TrimSuffix(strings.TrimPrefix(of, aboutMessage), ")"))
 	if err != nil || !strings.HasSuffix(name, ".md") || strings.Contains(name, "/") {
 		return "", nil //nolint:nilerr // it is no message's
 	}
@@ -104,7 +116,7 @@ func (r *Reader) waitingMessage(rec *history.Record) (name string, err error) {
 			return "", err
 		}
 	}
-	had, err := r.smallFile(".decree/runs/"+rec.ID, "message.md")
+	had, err := r.smallFile(".decree/runs/"+rec.ID, MessageFile)
 	if err != nil || had == nil {
 		return "", err
 	}
