@@ -162,10 +162,11 @@ func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error)
 	}
 	b.res = &MoveResult{Plan: b.plan, Notes: append(b.t.notes, b.git.notes...)}
 	b.fate = b.r.fate(b.rec, src, o, b.plan)
-	if b.fate.State == history.DraftPublished && (b.git.stays || unrenewed(l)) {
+	entered := unrenewed(l)
+	if b.fate.State == history.DraftPublished && (b.git.stays || entered) {
 		b.fate.State = history.DraftPartly
 	}
-	if unrenewed(l) {
+	if entered {
 		b.res.Notes = append(b.res.Notes, fmt.Sprintf("what 'decree enter' was last used for in draft %s is not recorded and not published; it stays in %s", draftName(b.rec), l.Path()))
 	}
 	if l != nil && b.fate.State == history.DraftPublished && len(b.rec.Unrecorded) > 0 {
