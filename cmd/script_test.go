@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -25,6 +26,9 @@ import (
 // TestMain makes this binary serve as the command decree of the scripts: the
 // real Main, with a clock, a user and a host that the script sets.
 func TestMain(m *testing.M) {
+	if filepath.Ext(os.Args[0]) == ".test" { // what is started inherits that HUP ends it, although the tests may run under nohup
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	testscript.Main(m, map[string]func(){"decree": func() { os.Exit(Main(scriptEnv())) }, "agent": agentProcess})
 }
 
