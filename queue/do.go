@@ -646,24 +646,11 @@ func (q *job) nameIn(dir disk.Dir) (string, error) {
 	return "", nil
 }
 
-// nowCalled is the name that the message under way has in the inbox; "": it is not there. That is its own, or else another one
-// that came since its run began: somebody has renamed it, or a death while it was moved has left it beside another
-// message that has its name now.
+// nowCalled is calledIn of the message under way.
 func (q *job) nowCalled(d *dirs) (string, error) {
-	if here, err := q.u.isAt(d.inbox, q.u.Name); here || err != nil {
-		return q.u.Name, err
-	}
-	list, err := files(d.inbox)
-	for _, p := range list {
-		if slices.Contains(q.u.Before, p.Name) {
-			continue // a copy, which is a message of its own
-		}
-		if same, err := q.u.isAt(d.inbox, p.Name); same || err != nil {
-			q.list.stale = true
-			return p.Name, err
-		}
-	}
-	return "", err
+	name, err := q.u.calledIn(d.inbox)
+	q.list.stale = q.list.stale || name != "" && name != q.u.Name
+	return name, err
 }
 
 // dead puts a message aside.

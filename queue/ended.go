@@ -31,11 +31,11 @@ func (q *Queue) End(ctx context.Context, wait time.Duration, name string, editin
 		return nil, err
 	}
 	defer inbox.Close()
-	rec, err := decided(q.o.Recorder, name, inbox, name)
+	u, rec, err := decided(q.o.Recorder, name, inbox, name)
 	if rec == nil || err != nil || !editing && !succeeded(rec) {
 		return nil, err
 	}
-	return q.job(q.o.Recorder, q.o.Signals).take(ctx, wait, Pick{Name: name, Ended: true})
+	return q.job(q.o.Recorder, q.o.Signals).take(ctx, wait, Pick{Name: u.Name, Ended: true})
 }
 
 // EndDead notes the end of a message that lies in dead as name, where decree died before it had done so: else, tried again,
@@ -82,21 +82,30 @@ func (q *Queue) EndAll(ctx context.Context, wait time.Duration) (left []error, e
 	return left, nil
 }
 
-// decided is the record that has decided what becomes of the message called name, which lies in dir as as and is not being
-// done; nil: it is to be done, or done again.
-func decided(rec *recorder.Recorder, name string, dir disk.Dir, as string) (*history.Record, error) {
+// decided is the message called name, which lies in dir as as and is not being done, with the record that has decided what becomes
+// of it; nil: it is to be done, or done again.
+func decided(rec *recorder.Recorder, name string, dir disk.Dir, as string) (*underWay, *history.Record, error) {
 	s, err := readState(rec.Project().Store)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	rec.History().CatchUp() // the run may have ended while a person was in the editor
-	u := s.named(name)
-	if u == nil || u.Record == "" {
-		return nil, nil
+	for _, u := range s.UnderWay {
+		if u.Record == "" {
+			continue
+		}
+		if is, err := u.isCalled(name, dir, as); err != nil {
+			return nil, nil, err
+		} else if is {
+			of, err := decidedBy(rec, u)
+			return u, of, err
+		}
 	}
-	if same, err := u.isAt(dir, as); !same || err != nil {
-		return nil, err
-	}
+	return nil, nil, nil
+}
+
+// decidedBy is the record that has decided what becomes of a message under way.
+func decidedBy(rec *recorder.Recorder, u *underWay) (*history.Record, error) {
 	of, err := recordOf(rec, u)
 	switch {
 	case of == nil || err != nil || of.Status == history.StatusOpen:
@@ -145,7 +154,7 @@ func isBrought(rec *recorder.Recorder, of *history.Record) (bool, error) {
 // refuseEnded is the refusal to touch a message that a record has decided: what would be done to it comes too late. One
 // that has failed may be cancelled.
 func refuseEnded(rec *recorder.Recorder, name string, dir disk.Dir, as string, editing bool) error {
-	of, err := decided(rec, name, dir, as)
+	_, of, err := decided(rec, name, dir, as)
 	if of == nil || err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ import (
 
 // Doing is a message that is being done, and by which process.
 type Doing struct {
-	Name   string
+	Name   string // that it has in the inbox now
+	begun  string // that it had as it began
 	Holder project.Holder
 }
 
@@ -36,6 +37,16 @@ func UnderWay(p *project.Site, host string) (list []Doing, err error) {
 		return nil, err
 	}
 	leases, err := p.Leases()
+	if err != nil || len(s.UnderWay) == 0 {
+		return nil, err
+	}
+	inbox, err := disk.OpenPath(p.Dir, ".decree/"+inboxName)
+	if err != nil && !isMissing(err) && !disk.OtherKind(err) {
+		return nil, err
+	}
+	if err == nil {
+		defer inbox.Close()
+	}
 	for _, u := range s.UnderWay {
 		by := project.Holder{}
 		if lock.Working(host) && (lock.Run == "" || lock.Run == u.Record) {
@@ -46,11 +57,18 @@ func UnderWay(p *project.Site, host string) (list []Doing, err error) {
 				by = l.Holder // whoever has the lock works beside it
 			}
 		}
-		if by.PID != 0 {
-			list = append(list, Doing{u.Name, by})
+		if by.PID == 0 {
+			continue
 		}
+		now := ""
+		if inbox != nil {
+			if now, err = u.calledIn(inbox); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, Doing{cmp.Or(now, u.Name), u.Name, by})
 	}
-	return list, err
+	return list, nil
 }
 
 // refuseUnderWay is the refusal to touch a message that is being done.
@@ -60,7 +78,7 @@ func refuseUnderWay(p *project.Project, host, name string) error {
 		return err
 	}
 	for _, m := range list {
-		if m.Name == name {
+		if name == m.Name || name == m.begun {
 			return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf("%s is being done by process %d", name, m.Holder.PID),
 				Advice: fmt.Sprintf("wait for its end, or end its routine: 'kill -INT %d' puts its changes back and leaves the message in the inbox (a daemon needs the signal twice)", m.Holder.PID)}
 		}

@@ -55,6 +55,53 @@ func TestRenamedWhileItIsDone(t *testing.T) {
 	}
 }
 
+// TestRenamedBeforeAPersonsCommand: a message that is being done, or whose run has succeeded and whose decree died, is known
+// under its new name too by who wants to cancel or edit it.
+func TestRenamedBeforeAPersonsCommand(t *testing.T) {
+	refused := func(b *bench, why string) {
+		require.NoError(b.t, b.person(func(q *Queue) error {
+			doing, err := UnderWay(&q.project().Site, "h")
+			require.NoError(b.t, err)
+			for _, m := range doing {
+				require.Equal(b.t, "b.md", m.Name)
+			}
+			_, err = Cancel(q.o.Recorder, "h", "b.md", "not wanted")
+			require.ErrorContains(b.t, err, "b"+why)
+			text := b.read(".decree/inbox/b.md")
+			require.ErrorContains(b.t, Edit(q.o.Recorder, "h", "", "b.md", []byte(text), []byte(text+"more\n")), "b"+why)
+			return nil
+		}))
+		require.Equal(b.t, []string{"b.md"}, b.inbox())
+		require.Empty(b.t, b.dead())
+	}
+	rename := func(b *bench) {
+		inbox := filepath.Join(b.root, ".decree/inbox")
+		require.NoError(b.t, os.Rename(filepath.Join(inbox, "a.md"), filepath.Join(inbox, "b.md")))
+	}
+	b := newBench(t, map[string]string{".decree/inbox/a.md": "one\n", ".decree/routines/develop.sh": atWork + "works\n"})
+	await, let := b.meet()
+	ended := make(chan error)
+	go func() { ended <- b.with(disk.OS, func(q *Queue) error { _, err := b.all(q); return err }) }()
+	require.Equal(t, "one", await())
+	rename(b)
+	refused(b, ".md is being done")
+	let()
+	require.NoError(t, <-ended)
+	require.Equal(t, []string{"b.md"}, b.done())
+	require.Empty(t, b.dead())
+
+	b = newBench(t, map[string]string{".decree/inbox/a.md": "one\n", ".decree/routines/develop.sh": echoRoutine})
+	require.Error(t, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+		return disktest.Action{Die: st.Write && strings.Contains(st.Path, takenDirs[0])}
+	}), func(q *Queue) error { _, err := b.all(q); return err }))
+	b.forgetHolder()
+	rename(b)
+	refused(b, " is done")
+	b.process()
+	require.Equal(t, []string{"b.md"}, b.done())
+	require.Len(t, b.ran(), 1)
+}
+
 // TestAnotherCameWhileItWasMoved: decree dies while a message whose run has ended is moved away, and another one of its name
 // is written before the next start: each is done once.
 func TestAnotherCameWhileItWasMoved(t *testing.T) {

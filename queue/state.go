@@ -66,6 +66,31 @@ type underWay struct {
 	Partly bool     `json:"partly,omitempty"`
 }
 
+// calledIn is the name that the message has in the inbox; "": it is not there. That is its own, or else another one
+// that came since its run began: somebody has renamed it, or a death while it was moved has left it beside another
+// message that has its name now.
+func (u *underWay) calledIn(inbox disk.Dir) (string, error) {
+	if here, err := u.isAt(inbox, u.Name); here || err != nil {
+		return u.Name, err
+	}
+	list, err := files(inbox)
+	for _, p := range list {
+		if here, err := u.isCalled(p.Name, inbox, p.Name); here || err != nil {
+			return p.Name, err
+		}
+	}
+	return "", err
+}
+
+// isCalled says whether the message is the one that is called name, and lies in dir as as. What had another name than it when its run
+// began is a copy, which is a message of its own.
+func (u *underWay) isCalled(name string, dir disk.Dir, as string) (bool, error) {
+	if name != u.Name && slices.Contains(u.Before, name) {
+		return false, nil
+	}
+	return u.isAt(dir, as)
+}
+
 // comesFirst has a message keep its place though it is not under way any more.
 func (s *state) comesFirst(name string) {
 	s.Stack = slices.Insert(slices.DeleteFunc(s.Stack, func(n string) bool { return n == name }), 0, name)

@@ -75,9 +75,7 @@ func (q *job) triesLater(d *dirs, u *underWay) (bool, error) {
 	if u.Unpublished == "" || known == nil || !time.Now().Before(known.again) {
 		return false, nil
 	}
-	q.u = u
-	name, err := q.nowCalled(d)
-	q.u = nil
+	name, err := u.calledIn(d.inbox)
 	known.name, known.identity = name, u.identity
 	return name != "", err // else somebody has taken it away, and it waits no longer
 }
