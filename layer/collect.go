@@ -41,6 +41,8 @@ type Collected struct {
 	Unread  []tree.Path // files of the layer that could not be read, or are deleted in it and cannot be read in the root; of directories, see Tally
 	Tally   Tally
 	NoRoom  bool // Tally.Large are those that the caller's disk has no room for
+	// Unflushed is why what the run has done in .git, which nothing but the layer has, is not durable.
+	Unflushed error
 }
 
 // Changes are the changes of all paths, and the paths without a base. What the root has by
@@ -75,9 +77,13 @@ func (l *Layer) Collect(ctx context.Context, o CollectOptions) (*Collected, erro
 	for tries := 1; ; tries++ {
 		out, err := l.collect(ctx, o)
 		raced := errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err)
-		if !raced || tries == maxCollects {
-			return out, err
+		if raced && tries < maxCollects {
+			continue
 		}
+		if err == nil && out.Tally.Git > 0 {
+			out.Unflushed = l.FlushGit(ctx)
+		}
+		return out, err
 	}
 }
 

@@ -15,8 +15,9 @@
 // Lock keeps others out. Processes are not this package's: who sees an overlay is found
 // by the name of its mount (runner.KillMounted), which is the layer's for as long as it
 // lives. A death at any step leaves a directory that Open refuses, or one that is whole;
-// Remove takes both. Nothing is flushed: after a power failure a layer may be torn, and
-// what of it must outlive that is stored elsewhere.
+// Remove takes both. Nothing is flushed but what a run has done in the root's .git, when
+// Collect has read it: after a power failure all else of a layer may be torn, and what of it
+// must outlive that is stored elsewhere.
 //
 // # Mechanisms
 //

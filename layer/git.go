@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -19,6 +20,52 @@ func (l *Layer) GitChanges(ctx context.Context, visit func(*Change) error) error
 		err = &fs.PathError{Op: "open", Path: string(tally.Unread[0]), Err: fs.ErrPermission}
 	}
 	return err
+}
+
+// FlushGit makes durable what the layer has of its own in the root's .git, and that it is a layer: nothing else has the commits
+// of its run.
+func (l *Layer) FlushGit(ctx context.Context) error {
+	above := map[string]bool{".": true} // the directories of what is flushed
+	err := l.GitChanges(ctx, func(c *Change) error {
+		for dir := path.Dir(string(c.Path)); !above[dir]; dir = path.Dir(dir) {
+			above[dir] = true
+		}
+		switch {
+		case c.After == nil || c.After.Kind == disk.Symlink:
+			return nil
+		case c.After.Kind == disk.Directory:
+			above[string(c.Path)] = true
+			return nil
+		}
+		return flushFile(c.To(), c.Name())
+	})
+	if err != nil {
+		return err
+	}
+	for dir := range above {
+		if err := l.flushDir(path.Join(l.top(), dir)); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(flushFile(l.dir, factsName), l.dir.Sync(), l.place.Dir.Sync())
+}
+
+func (l *Layer) flushDir(at string) error {
+	dir, err := disk.OpenPath(l.dir, at)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+func flushFile(dir disk.Dir, name string) error {
+	f, err := dir.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
 }
 
 // OpenGit opens the file at path below the .git that the layer has of its own.

@@ -20,8 +20,8 @@ import (
 	"decree/tree"
 )
 
-// The overlay of a layer is volatile: whatever git flushes in it, a power failure may leave
-// objects and refs of a layer torn, empty or missing. None of them may come into the tree's
+// The overlay of a layer is volatile: whatever git flushes in it, a power failure before the layer was read may leave
+// objects and refs of it torn, empty or missing. None of them may come into the tree's
 // repository, which was sound.
 
 // errGitTorn is about a file of .git that is not as git wrote it, errGitMissing about one that is not there.

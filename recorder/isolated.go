@@ -717,6 +717,9 @@ func layerNotes(c *layer.Collected, noBase []tree.Path) (notes []string) {
 	if len(out) > 0 {
 		add("not a part of the draft: %s", strings.Join(out, ", "))
 	}
+	if c.Unflushed != nil {
+		add("what it did in .git may be lost if the power fails now: %v", c.Unflushed)
+	}
 	if len(c.Tally.Special) > 0 {
 		add("not recorded, neither file, directory nor link: %s", some(c.Tally.Special))
 	}
