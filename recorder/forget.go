@@ -160,7 +160,8 @@ func (r *Reader) toForget(paths []tree.Path) (*Forgetting, map[tree.Hash]bool, e
 	}
 	for _, p := range paths {
 		if !known[p] {
-			return nil, nil, &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: tree.Quote(p) + ": no record has such a path"}
+			return nil, nil, &project.Error{Kind: project.NotFound, State: project.Unchanged, Msg: tree.Quote(p) + ": no record has such a path",
+				Advice: "what a backup or a command that died has stored of it, and no record needs, goes with 'decree gc'"}
 		}
 	}
 	f, hashes := &Forgetting{}, map[tree.Hash]bool{}
