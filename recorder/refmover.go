@@ -235,7 +235,7 @@ func (m *refMover) locked(name string, text []byte, check func(p gitPlace) (bool
 			return p.Sync()
 		}
 	}
-	return errors.Join(err, p.Remove(lock))
+	return errors.Join(err, p.Remove(lock), p.Sync()) // a lock that comes back with a power failure keeps git from the ref
 }
 
 // unpack takes a ref out of packed-refs, where it must have the value only, unless that is "".
