@@ -275,6 +275,34 @@ func TestMountOutlivesItsLayer(t *testing.T) {
 	l := s.make("one", layer.Overlay)
 	m, err := l.Mount()
 	require.NoError(t, err)
+	err = mountedLate(t, m, func() {
+		l.Close()
+		require.NoError(t, s.place.Remove("one"))
+		l = s.make("one", layer.Overlay)
+		m, err = l.Mount()
+		require.NoError(t, err)
+	})
+	var refused *overlay.Error
+	assert.ErrorAs(t, err, &refused)
+	assert.Equal(t, "f\n", s.runIn(l, m, "cat f"))
+}
+
+// TestLinkInThePlaceOfUpper: a link that somebody puts into the layer in the last moment is not
+// followed: the command would work in the directory that it leads to.
+func TestLinkInThePlaceOfUpper(t *testing.T) {
+	s := newSite(t)
+	l := s.make("one", layer.Overlay)
+	m, err := l.Mount()
+	require.NoError(t, err)
+	err = mountedLate(t, m, func() {
+		sh(t, m.Layer, "mv upper was; mkdir ../elsewhere; ln -s ../elsewhere upper")
+	})
+	var refused *overlay.Error
+	assert.ErrorAs(t, err, &refused)
+}
+
+// mountedLate has a process mount m after do, and returns its error. What it mounts was opened before.
+func mountedLate(t *testing.T, m *overlay.Mount, do func()) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	require.NoError(t, err)
 	defer null.Close()
@@ -288,15 +316,13 @@ func TestMountOutlivesItsLayer(t *testing.T) {
 	_, err = syscall.Wait4(late.PID, &stopped, 0, nil)
 	require.NoError(t, err)
 	require.True(t, stopped.Stopped())
-	l.Close()
-	require.NoError(t, s.place.Remove("one"))
-	l = s.make("one", layer.Overlay)
-	m, err = l.Mount()
-	require.NoError(t, err)
+	do()
 	require.NoError(t, syscall.PtraceDetach(late.PID))
-	var refused *overlay.Error
-	assert.ErrorAs(t, late.Ready(), &refused)
-	assert.Equal(t, "f\n", s.runIn(l, m, "cat f"))
+	err = late.Ready()
+	if err == nil {
+		_ = syscall.Kill(late.PID, syscall.SIGKILL)
+	}
+	return err
 }
 
 // processesOf are the processes that name base in their environment or words.

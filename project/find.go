@@ -111,35 +111,57 @@ func continuing(id identity) string {
 	return fmt.Sprintf("put %s into %s/%s", b, dirName, identityFile)
 }
 
-// mayFollow refuses a store of somebody who owns neither the root nor this process, if only
-// project.json or the config names its base: whoever brought that file into the tree would read in the store what is
-// recorded, and his unfinished work there would be finished in the tree. A user's own bases, and what
-// the environment asks for, are no such place.
+// mayFollow refuses a store of somebody whom this process has no reason to trust, if
+// project.json or the config names it: whoever brought that file into the tree would read in the store what is
+// recorded, and his unfinished work there would be finished in the tree. A store that
+// project.json names in one of the user's own bases is the user's.
 func (p *Project) mayFollow(w Where, asked storeBase, base string, store disk.Dir) error {
-	uid := os.Geteuid()
-	if uid < 0 || asked.asked && !asked.config {
-		return nil
-	}
 	for _, own := range w.defaultBases() {
-		if own.base != inTree && sameBase(p.Disk, own.base, base) {
+		if own.base != inTree && sameBase(p.Disk, own.base, base) && !(asked.asked && !asked.config) {
 			return nil
 		}
 	}
-	has, err := store.Self()
-	if err != nil {
-		return err
-	}
-	root, err := p.Dir.Self()
-	if err != nil || int64(has.UID) == int64(uid) || has.UID == root.UID {
+	owner, trusted, err := p.trusts(asked, store)
+	if err != nil || trusted {
 		return err
 	}
 	file := filepath.Join(p.Root, dirName, identityFile)
-	if asked.asked && base == asked.base {
+	if asked.asked && base == asked.base && asked.config {
 		file = filepath.Join(p.Root, dirName, configFile)
 	}
+	advice := "if you trust its owner, name the directory above it with DECREE_STORE"
+	if asked.asked && !asked.config {
+		advice = fmt.Sprintf("%s is a directory of another owner than this store, so naming it does not say that you trust that one", asked.base)
+	}
 	return &Error{Kind: Refused,
-		Msg:    fmt.Sprintf("%s: the store that %s names belongs to %s, and neither to you nor to the owner of %s", store.Path(), file, userName(has.UID), p.Root),
-		Advice: fmt.Sprintf("if you trust its owner, name the directory above it with DECREE_STORE; if %s came with somebody else's tree, remove it", file)}
+		Msg:    fmt.Sprintf("%s: the store that %s names belongs to %s, and neither to you nor to the owner of %s", store.Path(), file, userName(owner), p.Root),
+		Advice: fmt.Sprintf("%s; if %s came with somebody else's tree, remove it", advice, file)}
+}
+
+// trusts says who owns the store, and whether that is the user of this process, the owner of the
+// root, or of the base that the environment asks for. A base may be shared, with a store of anybody in it.
+func (p *Project) trusts(asked storeBase, store disk.Dir) (owner uint32, trusted bool, err error) {
+	has, err := store.Self()
+	if err != nil {
+		return 0, false, err
+	}
+	if uid := os.Geteuid(); uid < 0 || int64(has.UID) == int64(uid) {
+		return has.UID, true, nil
+	}
+	root, err := p.Dir.Self()
+	if err != nil || has.UID == root.UID {
+		return has.UID, err == nil, err
+	}
+	if !asked.asked || asked.config {
+		return has.UID, false, nil
+	}
+	dir, err := p.Disk.OpenSearch(asked.abs(p.Root))
+	if err != nil {
+		return has.UID, false, err
+	}
+	defer dir.Close()
+	base, err := dir.Self()
+	return has.UID, err == nil && has.UID == base.UID, err
 }
 
 // agree refuses a place that is asked for while the project has another.
@@ -281,8 +303,9 @@ func (p *Project) search(w Where, asked storeBase, self rootFacts) (*finding, er
 }
 
 // searchBase returns nil when no store in the base remembers this root.
-// A base or store that others own is passed over; an error of the disk is one,
-// lest a second history begins beside one that cannot be seen just now.
+// A store that others own is passed over, whatever it says of the root: anybody can make one
+// in a shared base, and would read there what is recorded. One that the config's base holds is left to mayFollow,
+// which says so. An error of the disk is one, lest a second history begins beside one that cannot be seen just now.
 func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*finding, error) {
 	b, err := p.Disk.OpenRoot(pl.abs(p.Root))
 	if err != nil {
@@ -305,6 +328,16 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 				return nil, err
 			}
 			continue
+		}
+		_, trusted, err := p.trusts(pl, store)
+		if err == nil && !trusted && !pl.config {
+			store.Close()
+			continue
+		}
+		if err != nil {
+			store.Close()
+			begun.close()
+			return nil, err
 		}
 		m, err := readMemory(store)
 		if newer := m != nil && m.Root == p.Root; err != nil && (newer || diskFails(err)) {

@@ -83,13 +83,19 @@ func (m *Mount) mount() error {
 	if err := m.sameWork(opened); err != nil {
 		return err
 	}
+	// Held as well, and no link: who may write in the layer's directory could put one there in the last moment,
+	// and root's command would work in the directory that it leads to.
+	upper, err := unix.Openat(opened, "../upper", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &Error{"open " + m.Layer + "/upper", err}
+	}
+	defer unix.Close(upper)
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(root, &fs); err != nil {
 		return &Error{"look at " + m.Root, err}
 	}
 	const kept = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC // the bits of statfs are those of mount
-	work := "/proc/self/fd/" + strconv.Itoa(opened)
-	over := "/proc/self/fd/" + strconv.Itoa(root)
+	over := pathOf(root)
 	lower := over
 	if m.Below != "" {
 		below, err := unix.Open(m.Below, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -97,14 +103,17 @@ func (m *Mount) mount() error {
 			return &Error{"open " + m.Below, err}
 		}
 		defer unix.Close(below)
-		lower = "/proc/self/fd/" + strconv.Itoa(below) + ":" + over
+		lower = pathOf(below) + ":" + over
 	}
-	options := "lowerdir=" + lower + ",upperdir=" + work + "/../upper,workdir=" + work + ",userxattr,index=off,volatile"
+	options := "lowerdir=" + lower + ",upperdir=" + pathOf(upper) + ",workdir=" + pathOf(opened) + ",userxattr,index=off,volatile"
 	if err := unix.Mount(m.Name, over, "overlay", uintptr(fs.Flags)&kept, options); err != nil {
 		return &Error{"mount the overlay", err}
 	}
 	return nil
 }
+
+// pathOf is the path of an open file, which nothing can be put in the place of.
+func pathOf(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // same refuses a directory that is in the place of the root.
 func (m *Mount) same(root int) error {
