@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path"
@@ -310,6 +311,9 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		return err
 	}
 	defer dir.Close()
+	if err := ownDrafts(dir); err != nil {
+		return err
+	}
 	unlock, err := dir.TryLock()
 	if errors.Is(err, disk.ErrLocked) {
 		return refusedf("another 'decree inbox edit' of this project is open; the message stays as it is").Hintf("end the editor there, then repeat this")
@@ -320,7 +324,7 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 	defer func() { _ = unlock() }()
 	file := draftOf(name, was)
 	draft := filepath.Join(p.StorePath, editsDir, file)
-	text, err := s.edited(ctx, draft, was)
+	text, err := s.edited(ctx, dir, file, was)
 	switch {
 	case err != nil:
 	case bytes.Equal(text, was):
@@ -354,21 +358,38 @@ func draftOf(name string, was []byte) string {
 	return fmt.Sprintf("%s-%.8x.md", strings.ToValidUTF8(stem[:min(len(stem), most)], ""), sha256.Sum256(was))
 }
 
-// edited has a draft edited that begins as text, unless there is one, and returns it; nil where that failed.
-func (s *session) edited(ctx context.Context, draft string, text []byte) ([]byte, error) {
-	left, err := os.ReadFile(draft)
-	if err == nil && !bytes.Equal(left, text) {
+// ownDrafts refuses drafts in another user's directory: that user could put a link in the place of one, and the
+// editor would read and write what it leads to with the rights of this process.
+func ownDrafts(dir disk.Dir) error {
+	self, err := dir.Self()
+	if uid := os.Geteuid(); err != nil || uid < 0 || int64(self.UID) == int64(uid) {
+		return err
+	}
+	return refusedf("%s, where drafts of edited messages are kept, belongs to another user, who decides what the editor would open", dir.Path()).Unchanged().
+		Hintf("run this as that user, with 'sudo -u', or edit the message's file yourself")
+}
+
+// edited has the draft called file in dir edited, which begins as text unless there is one, and returns it; nil where that failed.
+func (s *session) edited(ctx context.Context, dir disk.Dir, file string, text []byte) ([]byte, error) {
+	left, err := project.ReadFile(dir, file, math.MaxInt32)
+	switch {
+	case err == nil && !bytes.Equal(left, text):
 		s.say("decree: this goes on with what an earlier edit has left; leave the editor with an error (:cq in vi) to give that up")
-	} else if err := os.WriteFile(draft, text, 0o600); err != nil {
+	case err == nil:
+	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
+	default:
+		if err := project.ReplaceFile(dir, file, text, project.PrivateFile, false); err != nil {
+			return nil, err
+		}
 	}
 	editor := cmp.Or(s.env.get("VISUAL"), s.env.get("EDITOR"), "vi")
-	c := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", draft)
+	c := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", filepath.Join(dir.Path(), file))
 	c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr = s.env.Cwd, s.env.Environ, s.env.Stdin, s.env.Stdout, s.env.Stderr
 	if err := c.Run(); err != nil {
 		return nil, fmt.Errorf("the editor (%s): %w; the message is as it was", editor, err)
 	}
-	return os.ReadFile(draft)
+	return project.ReadFile(dir, file, math.MaxInt32)
 }
 
 func (s *session) retry(ctx context.Context, words []string) error {

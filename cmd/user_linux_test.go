@@ -342,3 +342,37 @@ func TestEnterAsAPlainUser(t *testing.T) {
 	said(0, "3 created", "publish", "--force", "--yes", "try")
 	assert.FileExists(t, filepath.Join(root, "three"))
 }
+
+// TestRootEditsNoMessageOfAnother: in the user's own store that user could put a link in the place of the draft that
+// root's editor opens.
+func TestRootEditsNoMessageOfAnother(t *testing.T) {
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	root := u.dir(ann, 0o755, "tree")
+	secret := filepath.Join(u.base, "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("root's\n"), 0o600))
+	code, out := u.decree(ann, root, nil, "send", "a task")
+	require.Zero(t, code, out)
+	list, err := filepath.Glob(filepath.Join(root, ".decree", "inbox", "*.md"))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	message, name := list[0], filepath.Base(list[0])
+	was, err := os.ReadFile(message)
+	require.NoError(t, err)
+	code, out = u.decree(ann, root, []string{"EDITOR=printf '%s\n'"}, "inbox", "edit", name)
+	require.Zero(t, code, out)
+	draft, _, _ := strings.Cut(out, "\n")
+	require.NoError(t, os.Symlink(secret, draft))
+
+	code, out = u.decree(0, root, []string{"EDITOR=echo mine >>"}, "inbox", "edit", name)
+	assert.Equal(t, 4, code, out)
+	assert.Contains(t, out, "belongs to another user")
+	code, out = u.decree(ann, root, []string{"EDITOR=true"}, "inbox", "edit", name)
+	assert.NotZero(t, code, out)
+	now, err := os.ReadFile(message)
+	require.NoError(t, err)
+	assert.Equal(t, string(was), string(now))
+	now, err = os.ReadFile(secret)
+	require.NoError(t, err)
+	assert.Equal(t, "root's\n", string(now))
+}
