@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -375,4 +376,37 @@ func TestRootEditsNoMessageOfAnother(t *testing.T) {
 	now, err = os.ReadFile(secret)
 	require.NoError(t, err)
 	assert.Equal(t, "root's\n", string(now))
+}
+
+// TestStrangersDecree: in a directory that all can write somebody makes .decree, with a routine that others would execute. Work
+// below it is no part of that project, and the directory itself is none of theirs.
+func TestStrangersDecree(t *testing.T) {
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	shared := u.dir(0, os.ModeSticky|0o777, "shared")
+	theirs := u.dir(bob, 0o777, "shared", ".decree")
+	for _, dir := range []string{"inbox", "inbox/done", "inbox/dead", "routines"} {
+		u.dir(bob, 0o777, "shared", ".decree", dir)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(theirs, "routines", "develop.sh"), []byte("#!/bin/sh\nid -u >"+shared+"/ran\n"), 0o755))
+	message := filepath.Join(theirs, "inbox", "a.md")
+	require.NoError(t, os.WriteFile(message, []byte("a task\n"), 0o644))
+	require.NoError(t, os.Chtimes(message, time.Unix(1e9, 0), time.Unix(1e9, 0))) // a new one counts as being written
+	work := u.dir(ann, 0o755, "shared", "work")
+
+	code, out := u.decree(ann, work, nil, "process")
+	assert.Zero(t, code, out)
+	code, out = u.decree(ann, work, nil, "checkpoint")
+	assert.Zero(t, code, out)
+	assert.DirExists(t, filepath.Join(work, ".decree"))
+	for _, args := range [][]string{{"process"}, {"checkpoint"}, {"status"}} {
+		code, out = u.decree(ann, shared, nil, args...)
+		assert.Equal(t, 4, code, out)
+		assert.Contains(t, out, filepath.Join(shared, ".decree")+" belongs to user 60002, and neither to you nor to the owner of "+shared)
+		assert.Contains(t, out, "hint: if you trust that user, say '--root "+shared+"'")
+	}
+	assert.NoFileExists(t, filepath.Join(shared, "ran"))
+	code, out = u.decree(ann, work, nil, "--root", shared, "process")
+	assert.Zero(t, code, out)
+	assert.FileExists(t, filepath.Join(shared, "ran"), out)
 }

@@ -89,6 +89,7 @@ func (p *Project) open(w Where, create bool) (err error) {
 	if err != nil {
 		return err
 	}
+	named := w
 	w = w.forOwner(self.UID)
 	w.inLayer = w.Layered != nil && w.Layered(p.Root)
 	p.InLayer = w.inLayer
@@ -98,6 +99,9 @@ func (p *Project) open(w Where, create bool) (err error) {
 		}
 	}
 	if err := p.openDecree(); err != nil {
+		return err
+	}
+	if err := p.refuseStranger(named); err != nil {
 		return err
 	}
 	if create && !w.Arriving {

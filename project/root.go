@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -80,7 +81,7 @@ func FindRoot(d disk.Disk, w Where) (root string, explicit bool, err error) {
 		return "", false, err
 	}
 	s := newSearch(d, w)
-	if dir := s.upwards(cwd, func(d disk.Dir) bool { return holdsDecree(d) || holdsGit(d) }); dir != "" {
+	if dir := s.upwards(cwd, func(d disk.Dir) bool { return s.holdsDecree(d) || holdsGit(d) }); dir != "" {
 		return dir, false, nil
 	}
 	if s.barred(cwd) {
@@ -132,6 +133,7 @@ func reason(err error) error {
 // search is one look for the root: the identities of the home directories are taken once.
 type search struct {
 	disk  disk.Disk
+	where Where
 	homes []home
 }
 
@@ -142,7 +144,7 @@ type home struct {
 }
 
 func newSearch(d disk.Disk, w Where) *search {
-	s := &search{disk: d}
+	s := &search{disk: d, where: w}
 	s.bar(w, w.Home)
 	if w.Behind != nil {
 		s.bar(w, w.Behind.Home)
@@ -183,7 +185,8 @@ func (p *Project) Around(w Where) string {
 	if p.Root == filepath.Dir(p.Root) {
 		return ""
 	}
-	return newSearch(p.Disk, w).upwards(filepath.Dir(p.Root), holdsDecree)
+	s := newSearch(p.Disk, w)
+	return s.upwards(filepath.Dir(p.Root), s.holdsDecree)
 }
 
 // found says whether dir can be a root and holds the marker.
@@ -210,11 +213,50 @@ func (s *search) barred(path string) bool {
 	return err == nil && slices.ContainsFunc(s.homes, func(h home) bool { return h.info.Ino != 0 && h.info.SameFile(self) })
 }
 
+// holdsDecree counts no stranger's .decree: in a directory that all can write, as /tmp is, he could make
+// all work below his project.
+func (s *search) holdsDecree(d disk.Dir) bool {
+	decree, err := d.Stat(dirName)
+	if err != nil || !holdsDecree(d) {
+		return false
+	}
+	dir, err := d.Self()
+	return err == nil && !s.where.stranger(decree, dir)
+}
+
 // holdsDecree counts a link too: Open refuses it by name, which is better than
 // recording into another project further up.
 func holdsDecree(d disk.Dir) bool {
 	st, err := d.Stat(dirName)
 	return err == nil && (st.Kind == disk.Directory || st.Kind == disk.Symlink)
+}
+
+// stranger says whether .decree is of a user who is neither that of this process, nor root, nor the owner of the directory dir in which
+// it lies. What such a user has put there would be believed: routines, messages and plugins, which are executed.
+func (w Where) stranger(decree, dir disk.Info) bool {
+	uid := os.Geteuid()
+	return uid >= 0 && decree.UID != 0 && int64(decree.UID) != int64(uid) && decree.UID != dir.UID &&
+		(w.Behind == nil || w.Behind.UID != decree.UID)
+}
+
+// refuseStranger refuses a stranger's .decree, unless the user has named the root. Root, who looks after the trees of others, is
+// asked where something would be executed (ConfigOfAnother).
+func (p *Project) refuseStranger(w Where) error {
+	if p.Decree == nil || w.RootFlag != "" || os.Geteuid() == 0 {
+		return nil
+	}
+	decree, err := p.Decree.Self()
+	if err != nil {
+		return err
+	}
+	dir, err := p.Dir.Self()
+	if err != nil || !w.stranger(decree, dir) {
+		return err
+	}
+	return &Error{Kind: Refused, State: Unchanged,
+		Msg: fmt.Sprintf("%s belongs to %s, and neither to you nor to the owner of %s: what is in it could have decree execute that user's commands as you",
+			filepath.Join(p.Root, dirName), userName(decree.UID), p.Root),
+		Advice: fmt.Sprintf("if you trust that user, say '--root %s'", p.Root)}
 }
 
 func holdsGit(d disk.Dir) bool {
