@@ -410,3 +410,28 @@ func TestStrangersDecree(t *testing.T) {
 	assert.Zero(t, code, out)
 	assert.FileExists(t, filepath.Join(shared, "ran"), out)
 }
+
+// TestRootKeepsNoExcludesForAnother: the user's git config leads root's decree to a file that only root may read; it is not
+// kept in that user's store. What the user may read is.
+func TestRootKeepsNoExcludesForAnother(t *testing.T) {
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	root := u.dir(ann, 0o755, "tree")
+	u.dir(0, 0o700, "closed")
+	for i, name := range []string{"secret", "closed/rules", "rules"} {
+		require.NoError(t, os.WriteFile(filepath.Join(u.base, name), []byte("*.out\n"), []os.FileMode{0o600, 0o644, 0o644}[i]))
+	}
+	u.dir(ann, 0o755, "tree", ".git")
+	u.dir(ann, 0o755, "tree", ".git", "info")
+	for name, kept := range map[string]bool{"secret": false, "closed/rules": false, "rules": true} {
+		file := filepath.Join(u.base, filepath.FromSlash(name))
+		exclude := filepath.Join(root, ".git/info/exclude")
+		_ = os.Remove(exclude)
+		require.NoError(t, os.Symlink(file, exclude))
+		out := filepath.Join(root, "a.out")
+		require.NoError(t, os.WriteFile(out, []byte(name), 0o644))
+		code, said := u.decree(0, root, []string{"SUDO_UID=60001", "SUDO_HOME=" + filepath.Join(u.base, "home")}, "checkpoint")
+		require.Zero(t, code, said)
+		assert.Equal(t, !kept, strings.Contains(said, "git's excludes in "+file+" are left out: user 60001 may not read that file"), said)
+	}
+}

@@ -250,7 +250,7 @@ func (p *Site) BackupName(w Where) string {
 	if p.Config.Backup.Name != "" {
 		return p.Config.Backup.Name
 	}
-	origin, _ := gitFiles{p.Disk, w}.origin(p.Root) // a config that cannot be read names nothing
+	origin, _ := gitFiles{disk: p.Disk, w: w}.origin(p.Root) // a config that cannot be read names nothing
 	origin = strings.TrimRight(origin, "/")
 	origin = strings.TrimSuffix(origin[strings.LastIndexAny(origin, "/:\\")+1:], ".git")
 	for _, name := range []string{origin, filepath.Base(p.Root)} {

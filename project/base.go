@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -156,7 +157,33 @@ func makeBase(d disk.Disk, pl storeBase, root string) (disk.Dir, error) {
 		}
 		h.Close()
 	}
+	if pl.base == inTree {
+		return makeInTree(d, root)
+	}
 	return makePath(d, pl.abs(root))
+}
+
+// makeInTree is makePath of inTree, and follows no link: one may have come with the tree, and would place the store anywhere.
+func makeInTree(d disk.Disk, root string) (disk.Dir, error) {
+	dir, err := d.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	decree, err := MakeDir(dir, dirName, 0o755)
+	if err != nil {
+		return nil, err
+	}
+	defer decree.Close()
+	base, err := MakeDir(decree, path.Base(inTree), PrivateDir)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(decree.Sync(), dir.Sync()); err != nil {
+		base.Close()
+		return nil, err
+	}
+	return base, nil
 }
 
 func noWritableHome(err error) bool {

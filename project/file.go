@@ -27,11 +27,16 @@ func ReadFile(d disk.Dir, name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return readOpen(f, filepath.Join(d.Path(), name), limit)
+}
+
+// readOpen is ReadFile of a file that is open.
+func readOpen(f disk.File, path string, limit int64) ([]byte, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	tooLarge := &fs.PathError{Op: "read", Path: filepath.Join(d.Path(), name), Err: fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit)}
+	tooLarge := &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit)}
 	if st.Size > limit { // before memory is taken for what is not used
 		return nil, tooLarge
 	}

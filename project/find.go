@@ -83,6 +83,12 @@ func (p *Project) examine(w Where) (*finding, error) {
 		return nil, err
 	}
 	f := &finding{bond: compare(p.Disk, m, p.Root, self), base: id.Store, store: store, mem: m}
+	if f.bond == moved && !m.remembers(m.Root, self) {
+		if err := p.mayMove(store, m); err != nil {
+			store.Close()
+			return nil, err
+		}
+	}
 	if f.bond == bonded || f.bond == moved && m.remembers(m.Root, self) {
 		return f, nil
 	}
@@ -136,6 +142,24 @@ func (p *Project) mayFollow(w Where, asked storeBase, base string, store disk.Di
 	return &Error{Kind: Refused,
 		Msg:    fmt.Sprintf("%s: the store that %s names belongs to %s, and neither to you nor to the owner of %s", store.Path(), file, userName(owner), p.Root),
 		Advice: fmt.Sprintf("%s; if %s came with somebody else's tree, remove it", advice, file)}
+}
+
+// mayMove refuses that a history goes on in a tree of another user than the store's, whose directory is not the one that the store
+// remembers: the ids of others are no secret, and with one in his project.json that user would get what the records hold into his .decree/runs.
+func (p *Project) mayMove(store disk.Dir, m *memory) error {
+	has, err := store.Self()
+	if err != nil {
+		return err
+	}
+	root, err := p.Dir.Self()
+	if err != nil || root.UID == has.UID || root.UID == 0 {
+		return err
+	}
+	file := filepath.Join(p.Root, dirName, identityFile)
+	return &Error{Kind: Refused, State: Unchanged,
+		Msg: fmt.Sprintf("%s names the history of %s, which is gone; the store belongs to %s, and %s to %s, who would get to read what was recorded there",
+			file, m.Root, userName(has.UID), p.Root, userName(root.UID)),
+		Advice: fmt.Sprintf("if %s is that tree, make it %s's own (chown); else remove %s", p.Root, userName(has.UID), file)}
 }
 
 // trusts says who owns the store, and whether that is the user of this process, the owner of the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -42,7 +43,7 @@ func (p *Project) GitExcludes(w Where) ([]GitExclude, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := gitFiles{p.Disk, w.forOwner(self.UID)}.excludes(p.Root)
+	list, err := gitFiles{disk: p.Disk, w: w.forOwner(self.UID), owner: self.UID, note: p.note}.excludes(p.Root)
 	if err != nil {
 		return nil, &Error{Kind: Failed, Msg: "git's own excludes", Err: err,
 			Advice: fmt.Sprintf("correct that file, or ignore git's excludes: 'git_excludes: false' below 'capture:' in %s/%s", dirName, configFile)}
@@ -52,8 +53,10 @@ func (p *Project) GitExcludes(w Where) ([]GitExclude, error) {
 
 // gitFiles reads git's files as plain files.
 type gitFiles struct {
-	disk disk.Disk
-	w    Where
+	disk  disk.Disk
+	w     Where
+	owner uint32 // of the root
+	note  func(format string, args ...any)
 }
 
 // read returns a file, nil if there is none; links are followed, as git does.
@@ -75,6 +78,47 @@ func (g gitFiles) read(path string, limit int64) ([]byte, error) {
 		data = []byte{}
 	}
 	return data, err
+}
+
+// readExclude is read for a file that is kept in the store. Root in another user's tree, whose store that user can read,
+// takes none that this user could not read himself: his git config or a link may lead to any file of root's.
+func (g gitFiles) readExclude(path string) ([]byte, error) {
+	if os.Geteuid() != 0 || g.owner == 0 {
+		return g.read(path, maxExclude)
+	}
+	real, err := g.w.real(path)
+	if err != nil {
+		return nil, unlessAbsent(err)
+	}
+	readable := true
+	for up := filepath.Dir(real); readable && up != filepath.Dir(up); up = filepath.Dir(up) {
+		dir, err := g.disk.OpenSearch(up)
+		if err != nil {
+			return nil, unlessAbsent(err)
+		}
+		st, err := dir.Self()
+		dir.Close()
+		readable = err == nil && (st.UID == g.owner || st.Mode&0o001 != 0)
+	}
+	dir, err := g.disk.OpenSearch(filepath.Dir(real))
+	if err != nil {
+		return nil, unlessAbsent(err)
+	}
+	defer dir.Close()
+	f, err := dir.Open(filepath.Base(real))
+	if err != nil {
+		return nil, unlessAbsent(err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !readable || st.UID != g.owner && st.Mode&0o004 == 0 {
+		g.note("git's excludes in %s are left out: %s may not read that file, and could read in the store what root records", real, userName(g.owner))
+		return nil, nil
+	}
+	return readOpen(f, real, maxExclude)
 }
 
 // repository finds the directories of the repository whose worktree root is: its own, and
@@ -128,7 +172,7 @@ func (g gitFiles) excludes(root string) (list []GitExclude, err error) {
 		if f.name == "" {
 			continue
 		}
-		data, err := g.read(f.path, maxExclude)
+		data, err := g.readExclude(f.path)
 		if err != nil {
 			return nil, err
 		}

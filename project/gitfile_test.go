@@ -14,7 +14,7 @@ import (
 func TestLargeGitFile(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(root, ".git"), make([]byte, maxIdentity+1), 0o644))
-	own, common, err := gitFiles{disk.OS, Where{}}.repository(root)
+	own, common, err := gitFiles{disk: disk.OS}.repository(root)
 	require.NoError(t, err)
 	require.Empty(t, own+common)
 }

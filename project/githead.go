@@ -16,13 +16,13 @@ type GitHead struct {
 
 // GitHead reads git's files as plain files, packed-refs and those of worktrees too.
 func (p *Project) GitHead(w Where) (GitHead, error) {
-	h, _, err := gitFiles{p.Disk, w}.head(p.Root)
+	h, _, err := gitFiles{disk: p.Disk, w: w}.head(p.Root)
 	return h, err
 }
 
 // GitMoved says in words how HEAD moved since it was at the given place, "" if it did not.
 func (p *Project) GitMoved(w Where, from GitHead) (string, error) {
-	to, log, err := gitFiles{p.Disk, w}.head(p.Root)
+	to, log, err := gitFiles{disk: p.Disk, w: w}.head(p.Root)
 	if err != nil || to == (GitHead{}) || from == (GitHead{}) || to.branch == from.branch && to.commit == from.commit {
 		return "", err
 	}

@@ -86,7 +86,7 @@ func (p *Project) ConfigOfAnother() (string, error) {
 			return userName(in.UID), nil
 		case in.Mode&0o002 != 0:
 			return "everybody", nil
-		case in.Mode&0o020 != 0 && in.GID != 0:
+		case in.Mode&0o020 != 0: // also where it is root's own: under an access control list these bits are those of any user that it names
 			return "group " + strconv.FormatUint(uint64(in.GID), 10), nil
 		}
 		return "", nil
