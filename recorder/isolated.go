@@ -382,6 +382,9 @@ func (u *isolatedRun) choose(ctx context.Context) (layer.Mechanism, error) {
 	if u.how != "" {
 		return u.how, nil
 	}
+	if st, err := u.r.project.Dir.Stat(".git"); err == nil && st.Kind == disk.Regular {
+		u.r.note("this tree's .git is a file, as in a linked worktree or a submodule: its repository lies elsewhere, and what the command does with git there, such as a commit, is done at once and is no part of the draft")
+	}
 	asked := u.i.Clone || u.i.Copy
 	var refused *layer.Refusal
 	if !asked {
