@@ -110,8 +110,7 @@ func (s *session) showPutBack(w io.Writer, paint paint, id string) error {
 
 // showPlanDiff shows what a plan would change.
 func (s *session) showPlanDiff(ctx context.Context, w io.Writer, paint paint, p *plan.Plan) error {
-	r, pw := io.Pipe()
-	go func() { pw.CloseWithError(s.rec.PlanDiff(ctx, pw, p)) }()
-	_, err := diffView{out: w, paint: paint}.show(r, nil)
-	return errors.Join(err, r.Close())
+	diff := recorder.Piped(func(w io.Writer) error { return s.rec.PlanDiff(ctx, w, p) })
+	_, err := diffView{out: w, paint: paint}.show(diff, nil)
+	return errors.Join(err, diff.Close())
 }

@@ -246,12 +246,11 @@ func moved(ctx context.Context, rec *recorder.Recorder, from recorder.Point, of 
 	for path := range of {
 		paths = append(paths, path)
 	}
-	diff, w := io.Pipe()
-	go func() {
+	diff := recorder.Piped(func(w io.Writer) error {
 		_, err := rec.Diff(ctx, w, recorder.DiffOptions{From: from, To: recorder.Point{Now: true}, Paths: paths})
-		w.CloseWithError(err)
-	}()
-	defer func() { _ = diff.Close() }() // what writes it ends then
+		return err
+	})
+	defer func() { _ = diff.Close() }()
 	return patch.EachSection(diff, paths, func(sec *patch.Section) error {
 		stay := staying(sec.Hunks)
 		for _, hunk := range of[sec.Path] {

@@ -20,16 +20,9 @@ func (r *Reader) choose(ctx context.Context, p *plan.Plan, t *selection, ask Cho
 	if ask == nil || p.Empty() {
 		return nil
 	}
-	diff, w := io.Pipe()
-	done := make(chan struct{})
-	go func() {
-		w.CloseWithError(r.PlanDiff(ctx, w, p))
-		close(done)
-	}()
-	err := p.Choose(plan.Choice{Diff: diff, Read: r.tree.Read, Ask: ask}, t.sources)
-	_ = diff.Close() // a pipe
-	<-done
-	return err
+	diff := Piped(func(w io.Writer) error { return r.PlanDiff(ctx, w, p) })
+	defer func() { _ = diff.Close() }()
+	return p.Choose(plan.Choice{Diff: diff, Read: r.tree.Read, Ask: ask}, t.sources)
 }
 
 // extraInPart is in a record that a part of a plan became: the paths that it brought in part.

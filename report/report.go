@@ -57,12 +57,10 @@ func (o *Options) changesOf(r *history.Record) source {
 // between is the diff between two states.
 func (o *Options) between(ctx context.Context, s *Subject) source {
 	return source{proof: "every content was compared with its SHA-256", open: func() (io.ReadCloser, error) {
-		r, w := io.Pipe()
-		go func() {
+		return recorder.Piped(func(w io.Writer) error {
 			_, err := o.Reader.Diff(ctx, w, recorder.DiffOptions{From: s.From, To: s.To})
-			w.CloseWithError(err)
-		}()
-		return r, nil
+			return err
+		}), nil
 	}}
 }
 

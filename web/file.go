@@ -243,7 +243,7 @@ func (s *Server) comparison(w io.Writer, r *http.Request, rec *recorder.Reader, 
 		stat, err = rec.Diff(r.Context(), w, recorder.DiffOptions{From: from, To: to, Paths: []tree.Path{at}})
 		return err
 	})
-	defer func() { _ = diff.Close() }() // what makes it ends then
+	defer func() { _ = diff.Close() }()
 	next, lines, err := page.Diff(w, diff, page.DiffOptions{Rows: pageLines, Begin: page.ParsePlace(r.URL.Query().Get("at"))})
 	switch {
 	case err != nil:
@@ -257,21 +257,17 @@ func (s *Server) comparison(w io.Writer, r *http.Request, rec *recorder.Reader, 
 	}
 }
 
-// piped is what write writes; who closes it has write end. A panic of write is an error of what is read: net/http ends a
-// request alone that panics, and this goroutine would end the server.
-func piped(write func(io.Writer) error) *io.PipeReader {
-	out, in := io.Pipe()
-	go func() {
-		var err error
+// piped is recorder.Piped, and a panic of write is an error of what is read: net/http ends a request alone that panics,
+// and write's own goroutine would end the server.
+func piped(write func(io.Writer) error) io.ReadCloser {
+	return recorder.Piped(func(w io.Writer) (err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("decree itself failed: %v", p)
 			}
-			in.CloseWithError(err)
 		}()
-		err = write(in)
-	}()
-	return out
+		return write(w)
+	})
 }
 
 var errEnough = errors.New("the page is full")
