@@ -189,6 +189,35 @@ exit 0
 	require.Equal(t, []string{"a interrupted", "a done", "b done", "2 interrupted", "2 done", "c done"}, order)
 }
 
+// TestInterruptedAndDeleted: a message that a signal has ended, and that a person then deletes, is cancelled.
+func TestInterruptedAndDeleted(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"
+[ -p "$RAN.working" ] || exit 0
+echo >"$RAN.working"; exec sleep 60
+`,
+		".decree/inbox/a.md": "first\n", ".decree/inbox/b.md": "second\n",
+	})
+	working := filepath.Join(b.base, "ran.working")
+	require.NoError(t, syscall.Mkfifo(working, 0o600))
+	signals := make(chan os.Signal)
+	b.more = func(o *Options) { o.Signals = signals }
+	go func() {
+		_, _ = os.ReadFile(working)
+		signals <- syscall.SIGTERM
+	}()
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		res, err := q.Next(t.Context(), 0, Pick{})
+		require.NoError(t, err)
+		require.Equal(t, Interrupted, res.Outcome)
+		return nil
+	}))
+	require.NoError(t, os.Remove(working))
+	require.NoError(t, os.Remove(filepath.Join(b.root, ".decree/inbox/a.md")))
+	require.Equal(t, []string{"b.md done"}, names2(b.process()))
+	require.Equal(t, []string{"first", "second"}, b.ran())
+}
+
 // TestInterruptedAfterItDeletedAll: a message that a signal has ended waits again, also
 // if its routine had deleted it.
 func TestInterruptedAfterItDeletedAll(t *testing.T) {

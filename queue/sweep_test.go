@@ -242,6 +242,38 @@ echo ran >>"$RAN"
 	}
 }
 
+// TestDiesAfterAFollowUpThatWipesDecree ends the process at each step after the end of a follow-up whose routine has
+// deleted .decree: its work is in the tree once.
+func TestDiesAfterAFollowUpThatWipesDecree(t *testing.T) {
+	files := map[string]string{
+		".decree/routines/develop.sh": `text=$(tail -n1 "$message_file"); echo "$text" >>log.txt
+[ "$text" = follow ] || { echo follow >".decree/inbox/$chain-1.md"; exit 0; }
+rm -rf .decree; echo wiped; echo ran >>"$RAN"
+`,
+		".decree/inbox/a.md": "first\n",
+	}
+	stride := disktest.Stride(19)
+	for n, fired := 0, true; fired; n += stride {
+		b := newBench(t, files)
+		steps := 0
+		_ = b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			after := st.Write && path.Base(st.Path) != "routine.log" && len(b.ran()) > 0
+			if after {
+				steps++
+			}
+			return disktest.Action{Die: after && steps == n+1}
+		}), func(q *Queue) error { _, err := b.all(q); return err })
+		fired = steps > n
+		for range 2 {
+			b.process()
+			require.Empty(t, b.inbox(), "step %d", n)
+			require.Empty(t, b.dead(), "step %d", n)
+			require.Equal(t, "first\nfollow\n", b.read("log.txt"), "step %d", n)
+		}
+		os.RemoveAll(b.base)
+	}
+}
+
 // TestDiesAfterAFailureThatWipesTheInbox: a message that its routine had deleted before it
 // failed is dead, wherever decree dies.
 func TestDiesAfterAFailureThatWipesTheInbox(t *testing.T) {
