@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"archive/tar"
 	"io"
 	"os"
 	"os/exec"
@@ -112,6 +113,41 @@ func TestParentThatCannotBeRead(t *testing.T) {
 	data, err = os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Equal(t, "second\n", string(data))
+}
+
+// TestSetUserIDOfAnother: a file of another user's that runs with that user's rights, in a directory that both can
+// write, does not come back as one that runs with the rights of whoever has it brought back.
+func TestSetUserIDOfAnother(t *testing.T) {
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	root := u.dir(ann, 0o777, "tree")
+	tool := filepath.Join(root, "tool")
+	brought := func(want int, args ...string) {
+		t.Helper()
+		require.NoError(t, os.RemoveAll(tool))
+		require.NoError(t, os.WriteFile(tool, []byte("tool\n"), 0o755))
+		require.NoError(t, os.Chown(tool, bob, bob))
+		require.NoError(t, os.Chmod(tool, 0o755|os.ModeSetuid))
+		if args[0] != "run" {
+			code, out := u.decree(ann, root, nil, "run", "--label", "gone", "--", "rm", "-f", "tool")
+			require.Zero(t, code, out)
+		}
+		code, out := u.decree(ann, root, nil, args...)
+		assert.Equal(t, want, code, out)
+		assert.Contains(t, out, "tool: mode is 755 instead of 4755: it cannot be given to its owner 60002:60002")
+		st, err := os.Stat(tool)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o755), st.Mode(), args)
+		assert.EqualValues(t, ann, st.Sys().(*syscall.Stat_t).Uid)
+	}
+	brought(3, "run", "--", "sh", "-c", "rm -f tool; exit 3")
+	brought(0, "revert", "last")
+	brought(0, "restore", "--yes", "gone")
+	code, out := u.decree(ann, root, nil, "export", "gone", "--tar", "-")
+	require.Zero(t, code, out)
+	header, err := tar.NewReader(strings.NewReader(out)).Next()
+	require.NoError(t, err)
+	assert.Equal(t, []int64{0o4755, bob, bob}, []int64{header.Mode, int64(header.Uid), int64(header.Gid)})
 }
 
 // TestStrangerHoldsTheRoot: a user who can do no more than read the root holds its lock,
