@@ -43,3 +43,29 @@ func TestFullDiskOfTree(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "first\n", string(data))
 }
+
+// TestFullDiskOfStore: what finds no room for contents names the commands that make some.
+func TestFullDiskOfStore(t *testing.T) {
+	u := newUsers(t)
+	data := u.dir(0, 0o755, "data")
+	root := u.dir(0, 0o755, "tree")
+	if err := syscall.Mount("tmpfs", data, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skip("needs a mount: ", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
+	more := []string{"XDG_DATA_HOME=" + data}
+	code, said := u.decree(0, root, more, "run", "--", "sh", "-c", "echo first >f")
+	require.Zero(t, code, said)
+	ballast := u.command(0, data, nil)
+	ballast.Path, ballast.Args = "/bin/sh", []string{"sh", "-c", "cat /dev/zero >ballast"}
+	_ = ballast.Run()
+	code, said = u.decree(0, root, more, "run", "--", "sh", "-c", "echo >started")
+	require.Equal(t, 125, code, said)
+	require.Contains(t, said, "the command was not started")
+	require.Contains(t, said, "run 'decree prune' and 'decree gc', which need none to begin")
+	require.NoFileExists(t, filepath.Join(root, "started"))
+	for _, verb := range []string{"prune", "gc"} {
+		code, said = u.decree(0, root, more, verb)
+		require.Zero(t, code, said)
+	}
+}
