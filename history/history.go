@@ -280,6 +280,21 @@ func (h *History) openKey(l *log, id string) key {
 	return k
 }
 
+// afterOuter places a record that ends behind the starts of the runs that it was made inside of. They are open, so
+// that the log lacks them, and the clock may have been set back since they began.
+func (h *History) afterOuter(r *Record) {
+	for id := r.Inside; id != ""; {
+		outer, err := h.Opened(id)
+		if err != nil {
+			return // it has ended: the log has it, and whatever follows is behind it
+		}
+		if start := outer.Record.Started.UnixNano(); recordKey(r).at <= start {
+			r.order = start + 1
+		}
+		id = outer.Record.Inside
+	}
+}
+
 // stray reads a record that the log lacks, from the open records first.
 func (h *History) stray(id string) (*Record, error) {
 	if o, err := h.Opened(id); err == nil {

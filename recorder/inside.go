@@ -23,7 +23,9 @@ func (r *Recorder) partOf(rec *history.Record) (inner []*history.Record, err err
 		if o.ID != rec.ID && o.Inside != "" {
 			since = append(since, o)
 		}
-		return o.Inside != "" || o.Ended.IsZero() || !o.Ended.Before(rec.Started) // the clock may have been set back meanwhile
+		// Where the clock was set back meanwhile, the order alone tells what was made since; but records of
+		// earlier versions may have been placed before the run that they were made inside of.
+		return o.Inside != "" || o.Ended.IsZero() || !o.Ended.Before(rec.Started) || !o.Precedes(rec.Started)
 	})
 	outer := []string{rec.ID}
 	for _, o := range since {
