@@ -40,9 +40,9 @@
 //	{"op":"compact","given":"<id> <id>...","effects":[...]}    the log was written anew: what lines
 //	                                    that went had said, and the ids of removed records
 //
-// at is the start in ns, or 1 more than the at of the record before, or than the start of a run that the
-// record was made inside of, where the clock had been set back by then: records stand in the order in
-// which they were made, and their times are what the clock said.
+// at is the start in ns, or 1 more than the at of the record before, or than the start of an open one, where the
+// clock had been set back by then: records stand in the order in which they were made, and
+// their times are what the clock said.
 //
 // file is what stat says of the run.json that was written with the line: while
 // it is so, run.json need not be read. A removed record is {"id":...,"at":...,"gone":true}: its

@@ -177,7 +177,7 @@ func (t *commit) begin(c Closing) error {
 		return err
 	}
 	l.follow(c.Record)
-	t.h.afterOuter(c.Record)
+	t.h.behindOpen(c.Record)
 	t.line = &line{key: recordKey(c.Record), files: c.Files, record: c.Record}
 	return nil
 }

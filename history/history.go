@@ -280,18 +280,18 @@ func (h *History) openKey(l *log, id string) key {
 	return k
 }
 
-// afterOuter places a record that ends behind the starts of the runs that it was made inside of. They are open, so
-// that the log lacks them, and the clock may have been set back since they began.
-func (h *History) afterOuter(r *Record) {
-	for id := r.Inside; id != ""; {
-		outer, err := h.Opened(id)
-		if err != nil {
-			return // it has ended: the log has it, and whatever follows is behind it
+// behindOpen places a record that ends before an open one has begun, as its times say, behind that one's start: the
+// clock was set back, and the log does not have the open one yet.
+func (h *History) behindOpen(r *Record) {
+	ids, _ := h.openNames() // what cannot be read tells nothing
+	for _, id := range ids {
+		o, err := h.Opened(id)
+		if err != nil || id == r.ID || r.Ended.IsZero() || !r.Ended.Before(o.Record.Started) {
+			continue
 		}
-		if start := outer.Record.Started.UnixNano(); recordKey(r).at <= start {
+		if start := o.Record.Started.UnixNano(); recordKey(r).at <= start {
 			r.order = start + 1
 		}
-		id = outer.Record.Inside
 	}
 }
 

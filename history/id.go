@@ -65,10 +65,6 @@ func Compare(a, b *Record) int { return recordKey(a).compare(recordKey(b)) }
 
 func recordKey(r *Record) key { return key{cmp.Or(r.order, r.Started.UnixNano()), r.Chain, r.Seq} }
 
-// Precedes says whether the record's place in the order is before a moment. What was made inside a run does not precede
-// its start, whatever the clock said.
-func (r *Record) Precedes(moment time.Time) bool { return recordKey(r).at < moment.UnixNano() }
-
 // levelled is how far the clock may be behind the newest record's start before it is
 // taken to have been set: up to then a new record starts right after that one.
 const levelled = time.Minute

@@ -549,3 +549,19 @@ func (h *History) Newest(each func(*Record) bool) error {
 	}
 	return nil
 }
+
+// Since calls each for the records that may have been made since rec began, newest first, and for those inside
+// of runs that come among them. A record counts as made before where both its end and its place in the order are: where the
+// clock was set back meanwhile, its times alone say nothing.
+func (h *History) Since(rec *Record, each func(*Record)) error {
+	return h.Newest(func(o *Record) bool {
+		before := !o.Ended.IsZero() && o.Ended.Before(rec.Started) && recordKey(o).at < rec.Started.UnixNano()
+		if before && o.Inside == "" {
+			return false
+		}
+		if o.ID != rec.ID {
+			each(o)
+		}
+		return true
+	})
+}

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"decree/disk"
+	"decree/history"
 	"decree/message"
 	"decree/project"
+	"decree/recorder"
 )
 
 // The layer of an isolated run may show messages that come into the inbox while its routine
@@ -31,37 +33,79 @@ func (q *job) whenBegun() int64 {
 }
 
 // cameBeside says whether from/name is a message that came from elsewhere: it waits in the
-// inbox, or was put into done or dead since began.
-func cameBeside(d *dirs, from disk.Dir, name string, began int64) (bool, error) {
+// inbox, or was put into done or dead since the run began.
+func (q *job) cameBeside(d *dirs, from disk.Dir, name string, began int64) (bool, error) {
 	if same, err := sameMessage(from, name, d.inbox, name); same || err != nil {
 		return same, err
 	}
 	for _, dir := range []disk.Dir{d.done, d.dead} {
-		since, err := movedSince(dir, name, began)
+		since, before, err := movedSince(dir, name, began)
+		for _, other := range slices.Concat(since, before) {
+			if err != nil {
+				break
+			}
+			var same bool
+			same, err = sameMessage(from, name, dir, other)
+			if same && err == nil && (slices.Contains(since, other) || q.ranBeside(dir, other)) {
+				return true, nil
+			}
+		}
 		if err != nil {
 			return false, err
-		}
-		for _, other := range since {
-			if same, err := sameMessage(from, name, dir, other); same || err != nil {
-				return same, err
-			}
 		}
 	}
 	return false, nil
 }
 
-// movedSince are the files called name, or as free calls them then, that were put into dir since began.
-func movedSince(dir disk.Dir, name string, began int64) (names []string, err error) {
+// movedSince are the files called name, or as free calls them then, that were put into dir since began, and those that were
+// there before, as the times of the files tell.
+func movedSince(dir disk.Dir, name string, began int64) (since, before []string, err error) {
 	list, err := dir.List()
 	for _, e := range list {
 		if !isNumbered(e.Name, name) {
 			continue
 		}
 		if info, serr := dir.Stat(e.Name); serr == nil && info.Ctime >= began {
-			names = append(names, e.Name)
+			since = append(since, e.Name)
+		} else if serr == nil {
+			before = append(before, e.Name)
 		}
 	}
-	return names, err
+	return since, before, err
+}
+
+// ranBeside says whether a record tells that the message dir/name was done since the run began, whatever the clock said
+// meanwhile. What cannot be read tells nothing.
+func (q *job) ranBeside(dir disk.Dir, name string) bool {
+	id := idIn(dir, name)
+	rec, err := q.rec.History().Get(q.u.Record)
+	if id == "" || err != nil {
+		return false
+	}
+	ran := false
+	_ = q.rec.History().Since(rec, func(o *history.Record) {
+		if ran || o.Inside != rec.Inside || recorder.MessageOf(o) == "" {
+			return
+		}
+		if run, err := q.rec.History().OpenRun(o.ID); err == nil {
+			defer run.Close()
+			ran = idIn(run, messageFile) == id
+		}
+	})
+	return ran
+}
+
+// idIn is the id of the message dir/name, "" where none can be read.
+func idIn(dir disk.Dir, name string) string {
+	data, err := project.ReadFile(dir, name, message.MaxSize)
+	if err != nil {
+		return ""
+	}
+	m, err := message.Parse(name, data)
+	if err != nil {
+		return ""
+	}
+	return m.ID
 }
 
 // isNumbered says whether a file is called name, or as free calls one where that is taken.

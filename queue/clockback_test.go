@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,4 +66,40 @@ echo more >.decree/inbox/$chain-1.md
 			require.Contains(t, follower, "\ndepth: 1\n")
 		})
 	}
+}
+
+// TestDoneBesideWithTheClockSetBack: a message that came and was done while an isolated one worked is done once, also if
+// the clock was set back after that one had begun, and its routine has touched the other in its layer.
+func TestDoneBesideWithTheClockSetBack(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, isolatedFiles(atWork+`case $text in
+long) works; touch .decree/inbox/b.md; works ;;
+first) echo first >$base/started; read line <$base/first ;;
+b) echo after >"$DECREE_OUTBOX/x" ;;
+after) echo after >$base/started ;;
+esac
+`, map[string]string{".decree/inbox/a.md": "long\n", ".decree/inbox/c.md": "first\n"}))
+	b.known()
+	b.jobs = 2
+	await, let := b.meet()
+	first := filepath.Join(b.base, "first")
+	require.NoError(t, syscall.Mkfifo(first, 0o600))
+	done := make(chan error)
+	go func() { _, err := b.work(disk.OS); done <- err }()
+	require.ElementsMatch(t, []string{"long", "first"}, []string{await(), await()})
+	require.NoError(t, os.WriteFile(filepath.Join(b.root, ".decree/inbox/b.md"), []byte("b\n"), 0o600))
+	found, err := filepath.Glob(filepath.Join(b.root, ".decree/runs/*", messageFile))
+	require.NoError(t, err)
+	later := time.Now().Add(time.Hour)
+	for _, file := range found {
+		require.NoError(t, os.Chtimes(file, later, later))
+	}
+	let()
+	require.Equal(t, "long", await())
+	require.NoError(t, os.WriteFile(first, []byte("\n"), 0))
+	require.Equal(t, "after", await())
+	let()
+	require.NoError(t, <-done)
+	require.ElementsMatch(t, []string{"long", "first", "b", "after"}, b.ran(), strings.Join(b.said, "\n"))
+	require.Empty(t, b.dead())
 }

@@ -320,14 +320,16 @@ func (q *job) isNew(d *dirs, from disk.Dir, name string, began int64) (bool, err
 		return false, nil
 	}
 	if !q.u.Partly || q.ofChain(name) {
-		elsewhere, err := cameBeside(d, from, name, began)
+		elsewhere, err := q.cameBeside(d, from, name, began)
 		return !elsewhere, err
 	}
 	if there, err := has(d.inbox, name); there || err != nil {
 		return false, err
 	}
 	for _, dir := range []disk.Dir{d.done, d.dead} {
-		if since, err := movedSince(dir, name, began); len(since) > 0 || err != nil {
+		since, before, err := movedSince(dir, name, began)
+		ran := func(other string) bool { return q.ranBeside(dir, other) }
+		if len(since) > 0 || err != nil || slices.ContainsFunc(before, ran) {
 			return false, err
 		}
 	}

@@ -19,13 +19,10 @@ import (
 // partOf are the records inside the run rec, also inside those, oldest first.
 func (r *Recorder) partOf(rec *history.Record) (inner []*history.Record, err error) {
 	var since []*history.Record // newest first; what is inside a record has ended before it
-	err = r.history.Newest(func(o *history.Record) bool {
-		if o.ID != rec.ID && o.Inside != "" {
+	err = r.history.Since(rec, func(o *history.Record) {
+		if o.Inside != "" {
 			since = append(since, o)
 		}
-		// Where the clock was set back meanwhile, the order alone tells what was made since; but records of
-		// earlier versions may have been placed before the run that they were made inside of.
-		return o.Inside != "" || o.Ended.IsZero() || !o.Ended.Before(rec.Started) || !o.Precedes(rec.Started)
 	})
 	outer := []string{rec.ID}
 	for _, o := range since {
