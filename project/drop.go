@@ -33,14 +33,14 @@ const LayerInbox = OutboxDir + "/inbox"
 // the move, the hidden file is removed when the next message is chosen. That may also
 // happen while it is being built: then it is built again.
 func (p *Project) Drop(to, name string, data []byte) error {
-	if first, _, _ := strings.Cut(to, "/"); first != inboxDir {
+	if first, _, _ := strings.Cut(to, "/"); first != InboxDir {
 		return p.DropNoting(func(...Act) error { return nil }, to, name, data)
 	}
 	return p.Act(func(note func(...Act) error) error { return p.DropNoting(note, to, name, data) })
 }
 
-// inboxDir is the directory of .decree with the messages.
-const inboxDir = "inbox"
+// InboxDir is the directory of .decree with the messages.
+const InboxDir = "inbox"
 
 // DropNoting is Drop as a part of an act.
 func (p *Project) DropNoting(note func(...Act) error, to, name string, data []byte) error {
@@ -103,7 +103,7 @@ func dropInto(dir disk.Dir, note func(...Act) error, to, name string, data []byt
 func (p *Project) makeBelow(to string) (disk.Dir, error) {
 	first, rest, deeper := strings.Cut(to, "/")
 	perm := PrivateDir
-	if first == inboxDir {
+	if first == InboxDir {
 		perm = 0o755
 	}
 	dir, err := p.OwnDirAs(p.Decree, first, perm)

@@ -517,7 +517,7 @@ func (p *Project) keepUnlessSame(dir disk.Dir, name, at string, was map[string]s
 	if err != nil || now != "" && now == was[tree.Quote(at+"/"+name)] {
 		return err
 	}
-	if at == inboxDir && now != "" && was != nil && !unreadable(was, at+"/"+name) {
+	if at == InboxDir && now != "" && was != nil && !unreadable(was, at+"/"+name) {
 		return p.keepMessage(dir, name)
 	}
 	return p.keepAside(dir, name, at+"/"+name)
@@ -532,25 +532,25 @@ func unreadable(was map[string]string, at string) bool {
 // inHand says whether a file below .decree is one of the inbox that a process had in its hands, such as a message on its way out or one that
 // changed places with another. A new message that is not whole yet is none.
 func inHand(at string) bool {
-	name, ok := strings.CutPrefix(at, inboxDir+"/"+InboxDraft)
+	name, ok := strings.CutPrefix(at, InboxDir+"/"+InboxDraft)
 	return ok && !strings.HasPrefix(name, wholeDraft)
 }
 
 // keepMessage moves a message into the inbox, or aside where that has one of its name.
 func (p *Project) keepMessage(from disk.Dir, name string) error {
-	inbox, err := p.OwnDir(p.Decree, inboxDir)
+	inbox, err := p.OwnDir(p.Decree, InboxDir)
 	if err != nil {
 		return err
 	}
 	defer inbox.Close()
 	err = from.RenameNew(name, inbox, name)
 	if errors.Is(err, fs.ErrExist) {
-		return p.keepAside(from, name, inboxDir+"/"+name)
+		return p.keepAside(from, name, InboxDir+"/"+name)
 	}
 	if err != nil {
 		return err
 	}
-	p.note("%s/%s/%s was written while a restore of a backup was not finished, and waits there", dirName, inboxDir, name)
+	p.note("%s/%s/%s was written while a restore of a backup was not finished, and waits there", dirName, InboxDir, name)
 	return inbox.Sync()
 }
 

@@ -31,6 +31,9 @@ func (u *run) flushWork() error {
 	if err := u.flushOutbox(); err != nil {
 		return fmt.Errorf("the outbox of record %s: not flushed: %w", u.rec.ID, err)
 	}
+	if err := u.flushInbox(); err != nil {
+		return fmt.Errorf(".decree/%s: not flushed: %w", project.InboxDir, err)
+	}
 	return nil
 }
 
@@ -134,4 +137,29 @@ func (u *run) flushOutbox() error {
 		}
 	}
 	return errors.Join(err, outbox.Sync())
+}
+
+// flushInbox flushes the messages that the command has put into the inbox, where the inbox has changed since the run began.
+// After a power loss they would be empty, and be done as such.
+func (u *run) flushInbox() error {
+	inbox, err := u.r.project.Decree.OpenDir(project.InboxDir)
+	if err != nil {
+		return notThere(err)
+	}
+	defer inbox.Close()
+	now, err := inbox.Self()
+	if err != nil || now.SameFile(u.inbox) && now.Ctime == u.inbox.Ctime {
+		return err
+	}
+	list, err := inbox.List()
+	for _, e := range list {
+		if err != nil {
+			return err
+		}
+		st, serr := inbox.Stat(e.Name)
+		if serr == nil && st.Kind == disk.Regular && st.Ctime >= u.inbox.Ctime {
+			err = flushed(inbox, e.Name)
+		}
+	}
+	return errors.Join(err, inbox.Sync())
 }

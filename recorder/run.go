@@ -126,6 +126,7 @@ type run struct {
 	runs   disk.Info            // of .decree/runs, to see whether the command deleted it
 	packs  map[string]disk.Info // the store's, likewise
 	own    ownSet               // the user's own files in .decree
+	inbox  disk.Info            // of .decree/inbox, to see whether the command put something there
 
 	leftOut []leftOut   // what the root holds beside them
 	vacated []tree.Path // where of that something was after the last attempt, and is no more
@@ -331,6 +332,11 @@ func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
 	r.tell(res)
 	if u.own, err = r.ownFiles(u.x); err != nil {
 		return nil, err
+	}
+	if u.o.Task != "" {
+		if u.inbox, err = r.project.Decree.Stat(project.InboxDir); err != nil && !isMissing(err) {
+			return nil, err
+		}
 	}
 	if u.leftOut, err = r.lookLeftOut(ctx); err != nil {
 		return nil, err
