@@ -7,6 +7,8 @@ import (
 
 	"slices"
 	"sort"
+	"strings"
+	"time"
 
 	"decree/disk"
 	"decree/tree"
@@ -275,6 +277,77 @@ func (s *Sightings) was(p tree.Path) (was *tree.Entry, known bool) {
 	e := at.b.entry(i)
 	return &e, true
 }
+
+// Stands says whether what is at the path p now is what was there at the moment before, as the tree is as the cache has it
+// at a time that lies in the future of before. A clock that was ahead has left such times; whatever is changed since gets
+// another one. Directories from before the moment need not be as the cache has them.
+func (s *Sightings) Stands(p tree.Path, before int64) (stands bool) {
+	self, err := s.root.Self()
+	if err != nil || before == 0 || s.recall {
+		return false
+	}
+	s.before, s.dev = before, self.Dev
+	if disk.Reading(s.cache.data, func() { stands = s.stands(s.root, s.cache.root, p) }) != nil {
+		return false
+	}
+	s.cache.unload()
+	return stands
+}
+
+// stands is Stands for what p is in the directory d. The names of d are asked for after what is below: a change
+// meanwhile is seen.
+func (s *Sightings) stands(d disk.Dir, at ref, p tree.Path) bool {
+	b, err := s.cache.mapped(at)
+	if err != nil {
+		return false
+	}
+	if b == nil {
+		b = nothing
+	}
+	name, rest, deeper := strings.Cut(string(p), "/")
+	i := (&sighted{b: b}).record(name)
+	in, err := d.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return false
+	case deeper && in.Kind == disk.Directory:
+		var sub ref
+		if i >= 0 && b.kind(i) == kDir {
+			sub = b.child(i)
+		}
+		c, err := d.OpenDir(name)
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		if !s.stands(c, sub, tree.Path(rest)) {
+			return false
+		}
+	case deeper, s.old(&in): // nothing is below what is no directory
+	default:
+		if i < 0 || !s.ahead(in.Ctime) || !s.isAs(b, i, &in) {
+			return false
+		}
+	}
+	self, err := d.Self()
+	return err == nil && (s.old(&self) || s.ahead(self.Ctime) && b.sameListing(&self))
+}
+
+// isAs says whether in has the facts of the cache's record i.
+func (s *Sightings) isAs(b block, i int, in *disk.Info) bool {
+	switch kd := b.kind(i); kd {
+	case kFile, kLink:
+		return in.Kind == diskKind(kd) && b.sameFacts(i, kd, in)
+	case kDir:
+		c, err := s.cache.mapped(b.child(i))
+		return err == nil && c != nil && in.Kind == disk.Directory && c.sameListing(in) && b.mode(i) == in.Mode
+	}
+	return false
+}
+
+// ahead says whether a time lies so far in the future of the moment that no file system's clock was there.
+func (s *Sightings) ahead(ctime int64) bool { return ctime > s.before+int64(time.Minute) }
 
 // recalled is what the cache has of p.
 func (s *Sightings) recalled(p tree.Path) (was *tree.Entry, known bool) {

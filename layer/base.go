@@ -28,16 +28,6 @@ type base struct {
 	setBack func() bool
 }
 
-// holds looks whether name in s is still as the walk has seen it (nil: nothing was there), and
-// says whether it has been so since before the run began, under the same ignore rules.
-func (b base) holds(s *sight, name string, seen *disk.Info) (bool, error) {
-	ok, err := b.stands(s, name, seen)
-	if !ok || err != nil {
-		return false, err
-	}
-	return s.sameRules()
-}
-
 // sameRules says whether the ignore rules in s are those that the run began with.
 func (s *sight) sameRules() (ok bool, err error) {
 	for ok = true; ok && err == nil && s != nil; s = s.up {
@@ -48,7 +38,8 @@ func (s *sight) sameRules() (ok bool, err error) {
 	return ok && err == nil, err
 }
 
-// stands is holds without the question about the ignore rules.
+// stands looks whether name in s is still as the walk has seen it (nil: nothing was there), and
+// says whether it has been so since before the run began.
 //
 // Where something is, two things are asked. Its change time must be from before the run: then
 // its content and its mode are what they were. And it must stand where it stood then, which
@@ -91,7 +82,7 @@ func (b base) old(dir disk.Dir, name string, in *disk.Info) bool {
 
 // aged says whether in, as old has it, is not known to have been changed since the run began.
 func (b base) aged(dir disk.Dir, name string, in *disk.Info) bool {
-	return b.old(dir, name, in) || in.Ctime <= b.Last && b.shares(dir, name, in)
+	return b.old(dir, name, in) || b.moment == timeless || in.Ctime <= b.Last && b.shares(dir, name, in)
 }
 
 // shares says whether in, as old has it, is on the root's file system.

@@ -43,7 +43,24 @@ func (c *Change) Name() string   { return c.name }
 
 // Settled looks whether Before is what the run began with. Who reads its content asks
 // after that.
-func (c *Change) Settled() (bool, error) { return c.w.baseOf(c.Path).holds(c.l.seen, c.name, c.seen) }
+func (c *Change) Settled() (bool, error) {
+	ok, err := c.w.stands(c.l.seen, c.Path, c.seen)
+	if !ok || err != nil {
+		return false, err
+	}
+	return c.sameRules()
+}
+
+// stands is base.stands, or else what ChangeOptions.Stands says.
+func (w *walk) stands(s *sight, path tree.Path, seen *disk.Info) (bool, error) {
+	ok, err := w.baseOf(path).stands(s, path.Name(), seen)
+	if ok || err != nil || w.asStood == nil || w.again != nil {
+		return ok, err
+	}
+	in, err := look(s.dir, path.Name())
+	same := (in == nil) == (seen == nil) && (in == nil || *in == *seen)
+	return err == nil && same && w.asStood(path) && !w.base.setBack(), err
+}
 
 // aged says whether what the root has was neither written nor moved since the run began, as far
 // as its own change time tells: a directory above it may have been moved all the same.
@@ -70,6 +87,10 @@ type ChangeOptions struct {
 	// the path was then (nil: it was not there), if that is known from elsewhere. Its content
 	// is stored already. Nil: nothing is. Of a layer that was entered it says what a path was then.
 	Known func(path tree.Path) (was *tree.Entry, known bool)
+
+	// Stands is asked for a path whose times do not tell whether it is what the run began with: whether it is known from
+	// elsewhere that it is. Nil: nothing is. Of a layer that was entered it is not asked.
+	Stands func(path tree.Path) bool
 
 	// MaxFile is the size above which a file is told in Tally.Large and not read, unless Known
 	// has one as large. 0: none is too large.
@@ -98,7 +119,7 @@ type Tally struct {
 // directory before what is in it, else in byte order of the names. visit's error ends the
 // walk and is returned; nil: only the tally is wanted. No process may work in the layer.
 func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change) error) (Tally, error) {
-	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, known: o.Known, maxFile: o.MaxFile, git: o.git, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
+	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, known: o.Known, asStood: o.Stands, maxFile: o.MaxFile, git: o.git, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
 	root, err := l.place.Root.Self()
 	if err != nil {
 		return w.tally, err
@@ -154,6 +175,7 @@ type walk struct {
 	cloned  *cloned // of a clone; nil: an overlay
 	exclude []disk.Info
 	known   func(tree.Path) (*tree.Entry, bool)
+	asStood func(tree.Path) bool
 	maxFile int64
 	git     bool
 	tally   Tally
@@ -652,7 +674,7 @@ type ruleFile struct {
 // sameRules says whether the ignore files of s are those that the run began with.
 func (w *walk) sameRules(s *sight, files []ruleFile) (bool, error) {
 	for _, f := range files {
-		ok, err := w.baseOf(f.path).stands(s, f.name, f.in)
+		ok, err := w.stands(s, f.path, f.in)
 		if err != nil {
 			return false, err
 		}

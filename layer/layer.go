@@ -130,7 +130,7 @@ func (l *Layer) fill(o CloneOptions) (err error) {
 
 // Coarse says that the times of the root's file system do not tell what was changed in the seconds before
 // a layer was made from what was changed since: they are whole seconds, or no change time is kept,
-// or the clock is not known. Who makes a layer then has to know from elsewhere what the files are.
+// or the clock is not known, or files have other devices than their directories, as on an overlay over several file systems. Who makes a layer then has to know from elsewhere what the files are.
 func (p *Place) Coarse() bool {
 	m, err := p.now(p.Dir)
 	return err != nil || m.Last != 0
@@ -182,6 +182,9 @@ func momentOf(d disk.Dir, dev uint64) (moment, error) {
 	in, err := disk.Stamp(d)
 	if err != nil {
 		return timeless, err
+	}
+	if in.Dev != dev { // an overlay over several file systems, whose files have devices of their own
+		return timeless, nil
 	}
 	tick := disk.TickOf(in.Ctime)
 	m := moment{Settled: in.Ctime - int64(tick)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -35,6 +36,11 @@ func eachCoarse(t *testing.T, test func(t *testing.T, b *isolatedBench)) {
 		b.disk = disktest.Stamped(disk.OS, nil)
 		test(t, &isolatedBench{b, IsolatedOptions{Copy: true}})
 	})
+	t.Run("an overlay over another file system", func(t *testing.T) {
+		b := newBench(t)
+		b.root = mountedOverlay(t)
+		test(t, &isolatedBench{b, IsolatedOptions{}})
+	})
 	mount := func(name string, how IsolatedOptions, kind string, options ...string) {
 		t.Run(name, func(t *testing.T) {
 			at, b := mountedDisk(t, kind, options...), newBench(t)
@@ -46,6 +52,43 @@ func eachCoarse(t *testing.T, test func(t *testing.T, b *isolatedBench)) {
 	mount("ext4", IsolatedOptions{}, "ext4", "-q", "-F", "-I", "128")
 	mount("ext4 copied", IsolatedOptions{Copy: true}, "ext4", "-q", "-F", "-I", "128")
 	mount("ext3", IsolatedOptions{}, "ext3", "-q", "-F", "-I", "128")
+}
+
+// mountedOverlay is an overlay whose lower directory, with the file below in it, is on another file system than its upper one.
+func mountedOverlay(t *testing.T) string {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount")
+	}
+	lower, upper, at := t.TempDir(), t.TempDir(), t.TempDir()
+	mount := func(at string, args ...string) {
+		if out, err := exec.Command("mount", append(args, at)...).CombinedOutput(); err != nil {
+			t.Skipf("mount %v: %v: %s", args, err, out)
+		}
+		t.Cleanup(func() { require.NoError(t, exec.Command("umount", at).Run()) })
+	}
+	mount(lower, "-t", "tmpfs", "lower")
+	mount(upper, "-t", "tmpfs", "upper")
+	for _, dir := range []string{filepath.Join(lower, "low"), filepath.Join(upper, "up"), filepath.Join(upper, "work")} {
+		require.NoError(t, os.Mkdir(dir, 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(lower, "low/below"), []byte("1\n"), 0o644))
+	mount(at, "-t", "overlay", "overlay", "-o", "lowerdir="+lower+",upperdir="+upper+"/up,workdir="+upper+"/work")
+	return at
+}
+
+// TestIsolatedOnAnOverlay: a file of an overlay's lower directory, which is another file system than the upper one, has a base.
+func TestIsolatedOnAnOverlay(t *testing.T) {
+	b := &isolatedBench{newBench(t), IsolatedOptions{}}
+	b.root = mountedOverlay(t)
+	for n := range 2 {
+		res := b.atOnce(`echo x >>low/below`, nil)
+		require.Empty(t, res.Record.Draft.NoBase, n)
+		require.NoError(t, b.publish())
+	}
+	require.Equal(t, "1\nx\nx\n", b.read("low/below"))
+	b.atOnce(`echo x >>low/below`, func() { b.sh(b.root, `echo mine >low/below`) })
+	require.ErrorAs(t, b.publish(), new(*ConflictError))
+	require.Equal(t, "mine\n", b.read("low/below"))
 }
 
 // atOnce runs a script in a layer, at once after whatever was done to the tree; beside is called after it, before the layer is read.
@@ -170,4 +213,30 @@ func TestEnterOnCoarseTimes(t *testing.T) {
 		require.Equal(t, "1\n2\nagain\n", b.read("b"))
 		require.Equal(t, "again\n", b.read("d/in"))
 	})
+}
+
+// TestIsolatedWithTimesInTheFuture: what was saved while the clock was ahead has a base all the same once the tree was recorded since;
+// what is edited beside the run has none.
+func TestIsolatedWithTimesInTheFuture(t *testing.T) {
+	b, right := &isolatedBench{newBench(t), IsolatedOptions{}}, int64(0)
+	b.disk = disktest.Stamped(disk.OS, func(at int64) int64 {
+		if at < right {
+			return at + int64(365*24*time.Hour)
+		}
+		return at
+	})
+	b.sh(b.root, `mkdir sub; echo 1 >f; echo 1 >late; echo 1 >moved; echo 1 >sub/g; echo 1 >sub/gone; echo 'ign' >.gitignore; ln -s f link`)
+	in, err := os.Stat(filepath.Join(b.root, "link"))
+	require.NoError(t, err)
+	for right = in.ModTime().UnixNano() + 4*int64(disk.FineTick); time.Now().UnixNano() < right+2*int64(disk.FineTick); { // the clock goes on
+	}
+	script := `echo x >>f; echo x >>sub/g; rm sub/gone; echo x >sub/n; ln -sf sub link; echo x >>late; chmod 700 sub; echo i >ign; mkdir d; echo x >d/new`
+	require.NotEmpty(t, b.atOnce(script, nil).Record.Draft.NoBase, "nothing was recorded yet")
+	with(b.bench, func(r *Recorder) (any, error) { return r.Discard(t.Context(), DiscardOptions{Yes: true}) })
+	b.checkpoint(CheckpointOptions{})
+	res := b.atOnce(script, func() { b.sh(b.root, `echo mine >late`) })
+	require.Equal(t, []tree.Path{"late"}, res.Record.Draft.NoBase)
+	require.NoError(t, b.publish("f", "sub/g", "sub/gone", "sub/n", "link", "sub", "d"))
+	require.Equal(t, "1\nx\n", b.read("f"))
+	require.Equal(t, "mine\n", b.read("late"))
 }

@@ -264,7 +264,7 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, w
 // collectAgain is collectLayer for a layer whose draft has the changes before. What their
 // paths were when the run began is recorded, whatever the tree has by now.
 func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer, was *history.Record, before []tree.Change, seen basesFrom) (*layer.Collected, error) {
-	found, err := r.collectLayer(ctx, x, l, seen)
+	found, err := r.collectLayer(ctx, x, l, seen, nil)
 	if err != nil {
 		return nil, err
 	}

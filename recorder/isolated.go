@@ -671,18 +671,18 @@ func (r *Recorder) draftFiles(ctx context.Context, x *writing, rec *history.Reco
 }
 
 // collectLayer stores what was done in a layer.
-func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer, was basesFrom) (*layer.Collected, error) {
-	return r.collectUpTo(ctx, 0, x, l, was)
+func (r *Recorder) collectLayer(ctx context.Context, x *writing, l *layer.Layer, was basesFrom, stands standsFrom) (*layer.Collected, error) {
+	return r.collectUpTo(ctx, 0, x, l, was, stands)
 }
 
 // collectUpTo is collectLayer for a disk that has no room for files above most bytes; 0: it has.
-func (r *Recorder) collectUpTo(ctx context.Context, most int64, x *writing, l *layer.Layer, was basesFrom) (*layer.Collected, error) {
+func (r *Recorder) collectUpTo(ctx context.Context, most int64, x *writing, l *layer.Layer, was basesFrom, stands standsFrom) (*layer.Collected, error) {
 	changes, err := r.layerOptions()
 	if err != nil {
 		return nil, err
 	}
 	o := layer.CollectOptions{Writer: x.w, ChangeOptions: changes}
-	o.Known = was
+	o.Known, o.Stands = was, stands
 	noRoom := most > 0 && (o.MaxFile == 0 || most < o.MaxFile)
 	if noRoom {
 		o.MaxFile = most
@@ -842,7 +842,7 @@ func (c *recovery) recordLayer(ctx context.Context, place *layer.Place, l *layer
 func (c *recovery) recordUpTo(ctx context.Context, most int64, place *layer.Place, l *layer.Layer, o *history.Opened, rec *history.Record) (notes []string, changes []tree.Change, err error) {
 	found := &layer.Collected{}
 	if l != nil {
-		if found, err = c.r.collectUpTo(ctx, most, c.x, l, nil); err == nil {
+		if found, err = c.r.collectUpTo(ctx, most, c.x, l, nil, nil); err == nil {
 			err = c.r.bringWritten(l, rec.ID)
 		}
 	}

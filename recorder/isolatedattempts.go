@@ -85,7 +85,7 @@ func (u *isolatedRun) attempt(ctx context.Context, n int) (*layer.Collected, err
 		res.Outside = nil // who sees the layer was ended; others do not see it
 	}
 	u.strangers(res)
-	found, err := r.collectLayer(ctx, u.x, u.layer, u.was)
+	found, err := r.collectLayer(ctx, u.x, u.layer, u.was, u.stands)
 	if err != nil {
 		return nil, u.unrecorded(err)
 	}

@@ -82,5 +82,13 @@ func (u *isolatedRun) was(path tree.Path) (*tree.Entry, bool) {
 	return e, u.r.store.Has(e.SHA256)
 }
 
+// stands says whether path is known to be as it was when the run began, though its times lie in the future.
+func (u *isolatedRun) stands(path tree.Path) bool {
+	return u.sights != nil && u.sights.Stands(path, u.layer.Settled())
+}
+
+// standsFrom tells what is as it was when a run began; nil knows nothing.
+type standsFrom func(path tree.Path) bool
+
 // basesFrom tells what a path was when a run began; nil knows nothing.
 type basesFrom func(path tree.Path) (was *tree.Entry, known bool)
