@@ -122,7 +122,7 @@ func (s *session) exportTo(ctx context.Context, name string, write func(io.Write
 		s.note(shownPath(path) + ": left out, its content was forgotten")
 	}
 	for _, path := range done.Plain {
-		s.note(shownPath(path) + ": exported without set-user-ID and set-group-ID, because the record does not say who owned it")
+		s.note(shownPath(path) + ": exported without set-user-ID and set-group-ID, because no record that is trusted says who owned it")
 	}
 	for _, path := range done.Closed {
 		s.note(shownPath(path) + ": exported without its group's rights, which came from an access control list")

@@ -501,7 +501,7 @@ func (u *run) planPutBack(ctx context.Context, stay []tree.Path) (p *plan.Plan, 
 			Advice: fmt.Sprintf("end that process, then 'decree revert %s' puts back", u.rec.ID)}
 	}
 	u.sayAll(open)
-	notes, err = u.r.withoutRights(p)
+	notes, err = u.r.withoutRights(p, false)
 	p.Items = nil // they are of no more use, and each path has one
 	return p, notes, err
 }

@@ -41,11 +41,21 @@ func (r *Reader) ExportTar(ctx context.Context, w io.Writer, p Point) (*Exported
 	if err != nil {
 		return nil, err
 	}
+	elsewhere, err := r.history.Foreign(p.Record.ID)
+	if err != nil {
+		return nil, err
+	}
+	if p.draft() && !elsewhere { // the copy in .decree/runs, which was read, says what its last writer wanted
+		changes, err := r.history.StoredChanges(p.Record)
+		if elsewhere = err != nil; !elsewhere {
+			seq = history.OneSide(held(changes), newSide)
+		}
+	}
 	items, err := manifest.Collect(seq)
 	if err != nil {
 		return nil, err
 	}
-	only, err := r.believed()
+	only, err := r.believed(elsewhere)
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func (f *filling) asCanBe(changes []tree.Change) ([]string, error) {
 	for i, c := range changes {
 		steps[i] = worktree.Step{Path: c.Path, To: c.Old}
 	}
-	taken, err := f.takeRights(steps)
+	taken, err := f.takeRights(steps, false)
 	for i := range steps {
 		changes[i].Old = steps[i].To
 	}

@@ -71,8 +71,8 @@ func (r *Recorder) journals() (disk.Dir, error) {
 	return dir, r.project.Store.Sync()
 }
 
-// mover opens the tree for moving, and the place of its journals.
-func (r *Recorder) mover() (*worktree.Tree, disk.Dir, func(), error) {
+// mover opens the tree for moving, and the place of its journals. elsewhere is as for believed.
+func (r *Recorder) mover(elsewhere bool) (*worktree.Tree, disk.Dir, func(), error) {
 	if err := r.project.EnsureDecree(); err != nil {
 		return nil, nil, nil, err
 	}
@@ -85,7 +85,7 @@ func (r *Recorder) mover() (*worktree.Tree, disk.Dir, func(), error) {
 		tmp.Close()
 		return nil, nil, nil, err
 	}
-	only, err := r.believed()
+	only, err := r.believed(elsewhere)
 	if err != nil {
 		tmp.Close()
 		journals.Close()
@@ -97,10 +97,11 @@ func (r *Recorder) mover() (*worktree.Tree, disk.Dir, func(), error) {
 
 // believed is whom alone records may name as the owner of a file with set-user-ID, nil
 // for anybody. Where we are root and the records another user's, he could have written
-// root's name into them. Records that came with a backup of elsewhere, and which nobody has let go, may have been made
-// by anybody, who could have written anybody's name: then it is the zero Owner, who is nobody.
-func (r *Reader) believed() (*tree.Owner, error) {
-	if r.heldBack() {
+// root's name into them. Records from elsewhere may have been made by anybody, who could have written anybody's name:
+// then it is the zero Owner, who is nobody. elsewhere says that what is moved is of records that are not of this
+// store's log; of what came with a backup of elsewhere all are so until somebody lets it go.
+func (r *Reader) believed(elsewhere bool) (*tree.Owner, error) {
+	if elsewhere || r.heldBack() {
 		return &tree.Owner{}, nil
 	}
 	if os.Geteuid() != 0 {
@@ -122,18 +123,18 @@ func (r *Reader) heldBack() bool { return r.project.Store != nil && r.project.He
 
 // withoutRights takes set-user-ID and set-group-ID from what the plan brings where
 // they would be another's than recorded, and what only its group may do where that is lost,
-// and says so, a line a path.
-func (r *Recorder) withoutRights(p *plan.Plan) ([]string, error) {
-	taken, err := p.Rethink(r.takeRights)
+// and says so, a line a path. elsewhere is as for believed.
+func (r *Recorder) withoutRights(p *plan.Plan, elsewhere bool) ([]string, error) {
+	taken, err := p.Rethink(func(steps []worktree.Step) (map[tree.Path]string, error) { return r.takeRights(steps, elsewhere) })
 	return byPath(taken), err
 }
 
 // takeRights does that to steps, and returns what it took, in words, by path.
-func (r *Recorder) takeRights(steps []worktree.Step) (map[tree.Path]string, error) {
+func (r *Recorder) takeRights(steps []worktree.Step, elsewhere bool) (map[tree.Path]string, error) {
 	if !slices.ContainsFunc(steps, func(s worktree.Step) bool { return s.To.MayOwn() && (s.To.Owner.Known || s.To.Special()) }) {
 		return nil, nil
 	}
-	t, _, done, err := r.mover()
+	t, _, done, err := r.mover(elsewhere)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +162,7 @@ func (r *Recorder) move(ctx context.Context, x *writing, p worktree.Plan) (*work
 // transact makes one transaction. Its errors are given their kind: what is not as
 // it was looked at is a refusal, a hash that does not match is one of integrity.
 func (r *Recorder) transact(ctx context.Context, x *writing, p worktree.Plan) (*worktree.Outcome, error) {
-	t, journals, done, err := r.mover()
+	t, journals, done, err := r.mover(false)
 	if err != nil {
 		return nil, err
 	}
@@ -239,6 +240,7 @@ type action struct {
 	undid       []undid // the statuses as they were, so that this can be undone
 	label       string
 	walked      history.Walked // of an undo or redo
+	elsewhere   bool           // what it brings is of records that are not of this store's log
 
 	cache *contentCache // contents that were read already; nil: none
 
@@ -272,7 +274,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		return nil, nil, err
 	}
 	cache := cmp.Or(a.cache, newContentCache())
-	notes, err := r.withoutRights(a.plan)
+	notes, err := r.withoutRights(a.plan, a.elsewhere)
 	if err != nil {
 		return nil, nil, project.Unmoved(err)
 	}

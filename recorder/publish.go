@@ -117,7 +117,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	b.t.sources = nil // what is still needed of them the plan's steps hold
 	b.res.Record, b.res.Outcome, err = r.perform(ctx, x, action{
 		reason: history.Publish, plan: b.plan, parents: []string{b.rec.ID}, full: full, cache: cache, description: "Publish of " + draftTitle(b.rec),
-		effects: []history.StatusEffect{{ID: b.rec.ID, Draft: b.fate}},
+		effects: []history.StatusEffect{{ID: b.rec.ID, Draft: b.fate}}, elsewhere: b.t.elsewhere,
 	})
 	if err != nil {
 		return nil, err

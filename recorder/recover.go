@@ -276,7 +276,7 @@ func processNames(list []runner.Process) string {
 // transactions finishes or takes back every journal, and its owner's record
 // with it, and empties .decree/tmp.
 func (c *recovery) transactions(ctx context.Context) error {
-	t, journals, done, err := c.r.mover()
+	t, journals, done, err := c.r.mover(false)
 	if err != nil {
 		return c.notBegun(err)
 	}

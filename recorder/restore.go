@@ -113,8 +113,12 @@ func (r *Recorder) restoreTo(ctx context.Context, x *writing, o RestoreOptions, 
 	if err := confirmRestore(o, to, p); err != nil {
 		return nil, err
 	}
+	elsewhere, err := r.history.Foreign(rec.ID)
+	if err != nil {
+		return nil, err
+	}
 	out.Record, out.Outcome, err = r.perform(ctx, x, action{
-		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full, cache: cache,
+		reason: history.Restore, plan: p, parents: []string{rec.ID}, full: full, cache: cache, elsewhere: elsewhere,
 		description: fmt.Sprintf("Restore to %s (%s)", to.Words(), stateTime(to).In(r.opt.Location).Format("2006-01-02 15:04")),
 	})
 	if err == nil {

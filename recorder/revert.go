@@ -59,6 +59,8 @@ type selection struct {
 	foreign bool // the records are another copy's
 	notes   []string
 	unknown []string // ids of records that lie in this tree and that its store has never seen
+	// elsewhere says that one of the sources is of no record of this store's log, or is not what that says.
+	elsewhere bool
 }
 
 func (t *selection) done() {
@@ -424,6 +426,11 @@ func ofTheTree(h *history.History, ids []string) ([]string, error) {
 
 // source reads a record's diff, whose hash must be the one in its run.json.
 func (t *selection) source(ctx context.Context, h *history.History, rec *history.Record, objects plan.Objects) (*plan.Source, error) {
+	unknown, err := h.Foreign(rec.ID)
+	if err != nil {
+		return nil, err
+	}
+	t.elsewhere = t.elsewhere || t.foreign || unknown
 	want := rec.DiffSHA256
 	if want.IsZero() && rec.Status != history.StatusOpen {
 		return &plan.Source{ID: rec.ID}, nil // what lies in its directory by now is not of this record
@@ -433,6 +440,7 @@ func (t *selection) source(ctx context.Context, h *history.History, rec *history
 		if plain.DiffSHA256 != want && !want.IsZero() {
 			t.notes = append(t.notes, fmt.Sprintf("run.json of %s is not the one that was recorded; the changed one is used", rec.ID))
 		}
+		t.elsewhere = t.elsewhere || plain.DiffSHA256 != want
 		want = plain.DiffSHA256
 	}
 	f, err := h.OpenFile(rec.ID, diffFile)
@@ -582,7 +590,7 @@ const laterLimit = 200
 
 // actionOf describes a revert or apply as a record.
 func (r *Recorder) actionOf(t *selection, d plan.Direction, p *plan.Plan) action {
-	a := action{reason: history.Revert, plan: p}
+	a := action{reason: history.Revert, plan: p, elsewhere: t.elsewhere}
 	word := "Revert of "
 	if d == plan.Forth {
 		a.reason, word = history.Apply, "Apply of "

@@ -372,7 +372,7 @@ func (w *undoing) refuse(p *plan.Plan) error {
 
 // action describes the walk as a record.
 func (w *undoing) action(p *plan.Plan) action {
-	a := action{reason: history.Revert, plan: p, walked: history.Walked{Paths: w.o.Paths}}
+	a := action{reason: history.Revert, plan: p, walked: history.Walked{Paths: w.o.Paths}, elsewhere: w.t.elsewhere}
 	word := "Undo of "
 	if w.d == plan.Forth {
 		a.reason, word = history.Apply, "Redo of "

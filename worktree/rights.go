@@ -70,7 +70,7 @@ func (t *Tree) withoutRights(s *Step, can map[tree.Owner]bool) (string, error) {
 	}
 	if !t.believes(owner) {
 		if !t.opt.Only.Known {
-			return fmt.Sprintf("its owner was %s, says a record that came with a backup of elsewhere; where that is trusted, 'chown' and 'chmod u+s' or 'g+s' give it back", owner), nil
+			return fmt.Sprintf("its owner was %s, says a record that came from elsewhere; where that is trusted, 'chown' and 'chmod u+s' or 'g+s' give it back", owner), nil
 		}
 		return fmt.Sprintf("its owner was %s, says a record that user %d could write", owner, t.opt.Only.UID), nil
 	}
