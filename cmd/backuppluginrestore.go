@@ -18,7 +18,10 @@ import (
 // root would run what another user could have written.
 func (s *session) restorePlugins(ctx context.Context, o backupOptions, rec *recorder.Recorder, live []project.Plugin, fresh, distrusted bool, m *backup.Manifest) error {
 	p := rec.Project()
-	names, err := backup.RestorePluginFiles(p, m)
+	names, kept, err := backup.RestorePluginFiles(p, m)
+	if kept != "" {
+		s.note(fmt.Sprintf("what was in .decree/restored is not what this restore puts there; it is now in %s", kept))
+	}
 	if err != nil {
 		return err
 	}
