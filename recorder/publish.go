@@ -172,6 +172,11 @@ func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error)
 	if l != nil && b.fate.State == history.DraftPublished && len(b.rec.Unrecorded) > 0 {
 		b.plan.Warnings = append(b.plan.Warnings, fmt.Sprintf("this publish removes the layer of draft %s, the only place that has what could not be recorded (%s)", draftName(b.rec), some(b.rec.Unrecorded)))
 	}
+	if foreign, err := b.r.history.Foreign(b.rec.ID); err != nil {
+		return err
+	} else if foreign {
+		b.plan.Warnings = append(b.plan.Warnings, fmt.Sprintf("draft %s is foreign (this store has never seen it)", b.rec.ID))
+	}
 	if o.DryRun || o.Yes {
 		b.res.Notes = append(b.res.Notes, b.plan.Warnings...)
 	}
