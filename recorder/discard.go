@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -104,7 +105,7 @@ func (r *Recorder) toDiscard(ctx context.Context, o DiscardOptions) (recs []Disc
 	return recs, free, nil
 }
 
-// refsOf are the branches and tags that a draft's layer alone has; none where that cannot be
+// refsOf are the branches, tags and stashes that a draft's layer alone has; none where that cannot be
 // found out, as for a message only.
 func (r *Recorder) refsOf(ctx context.Context, rec *history.Record, l *layer.Layer) (names []string) {
 	if rec.Draft.Git == 0 || l == nil {
@@ -118,6 +119,9 @@ func (r *Recorder) refsOf(ctx context.Context, rec *history.Record, l *layer.Lay
 		if ref.is != "" && ref.name != "HEAD" {
 			names = append(names, ref.name)
 		}
+	}
+	if slices.Contains(work.kept, path.Join(gitDir, stashRef)) {
+		names = append(names, stashRef)
 	}
 	return names
 }

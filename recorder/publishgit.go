@@ -26,8 +26,8 @@ import (
 // when the files are in the tree; the layer is marked in between, so that a recovery moves
 // them where the process died, and leaves alone what has come to them since. Nothing of .git that
 // could execute something, as its hooks and its config, is brought. What a run did in another
-// repository below the root, or in what is no object and no ref, stays in the layer, and so does
-// the layer. No git program is run.
+// repository below the root, or in what is no object and no ref, as a merge under way, stays in the layer, and
+// so does the layer; only what git makes anew itself (gitOwn) goes without a word. No git program is run.
 
 // gitWork is what the layer of a draft has in .git that a publish can bring.
 type gitWork struct {
@@ -59,6 +59,8 @@ type gitRef struct {
 
 const (
 	gitDir    = ".git"
+	stashRef  = "refs/stash"
+	stashLog  = "logs/" + stashRef
 	mostOfGit = 256 << 20 // bytes of a log, an index or packed-refs
 )
 
@@ -68,10 +70,19 @@ var (
 	// gitRefName is what git takes for a ref's name, by which it is a file below refs.
 	gitRefName = regexp.MustCompile(`^refs(?:/[^./\x00-\x20\x7f~^:?*\[\\][^/\x00-\x20\x7f~^:?*\[\\]*)+$`)
 	gitNoRef   = regexp.MustCompile(`\.\.|\.lock(?:/|$)`)
-	// gitOwn are files that git makes anew, or that say something of what it did last alone.
-	gitOwn = regexp.MustCompile(`^(?:objects/.*|.*\.lock|[A-Z]+_(?:HEAD|MSG|EDITMSG)|MERGE_(?:MODE|RR)|AUTO_MERGE|gc\.(?:log|pid)|info/refs)$`)
-	// gitSetting are files that hold no work of a run.
-	gitSetting = regexp.MustCompile(`^(?:(?:hooks|info|branches|logs|rr-cache)/.*|config(?:\.worktree)?|description|index|sharedindex\..*|fsmonitor--daemon.*)$`)
+	// gitOwn are files of which nothing is said and nothing lost.
+	gitOwn = regexp.MustCompile("^(?:" + strings.Join([]string{
+		`objects/info/(?:packs|commit-graph|commit-graphs/.*)`, `objects/pack/multi-pack-index.*`, `info/refs`, // git makes them of the objects and refs
+		`objects/(?:[0-9a-f]{2}/|pack/)?(?:tmp_|\.tmp-|incoming-).*`, `.*\.lock`, // what a git that died was writing, which no git reads
+		`[A-Z]+_EDITMSG`,  // the text of the last commit or tag, which that has; git overwrites it
+		`ORIG_HEAD`,       // what HEAD was before, which its log has too; git overwrites it
+		`AUTO_MERGE`,      // what git made of a merge by itself, for looking at
+		`gc\.(?:log|pid)`, // of a gc that is over
+	}, "|") + ")$")
+	// gitSetting are files that hold no work of a run, or what is had again where it came from: they are named.
+	gitSetting = regexp.MustCompile(`^(?:(?:hooks|info|branches|logs|rr-cache)/.*|config(?:\.worktree)?|description|index|sharedindex\..*|fsmonitor--daemon.*|FETCH_HEAD|MERGE_RR)$`)
+	// gitMust are the places of which a repository consists: what is no file there leads elsewhere. A ref that is none is refused.
+	gitMust = regexp.MustCompile(`^(?:refs|objects(?:/.*)?)$`)
 )
 
 // gitWorkOf reads what the layer has in the root's .git, and names the other repositories that
@@ -105,21 +116,24 @@ func (r *Recorder) gitWorkOf(ctx context.Context, l *layer.Layer) (*gitWork, err
 		return nil, err
 	}
 	g.inLayer = g.packed
-	if err := l.GitChanges(ctx, g.visit); err != nil {
-		return nil, err
+	nested := slices.Clone(work.kept)
+	if err = l.GitChanges(ctx, g.visit); err == nil {
+		err = g.refs()
 	}
-	err = g.refs()
 	if errors.Is(err, errNoGit) {
-		return &gitWork{kept: append(work.kept, gitDir)}, nil
+		return &gitWork{kept: append(nested, gitDir)}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return g.work, nil
+	g.stash()
+	work.leaveSplitIndex()
+	return work, nil
 }
 
-// errNoGit is about a layer without a HEAD: its .git is no repository, and what that lacks was not deleted one by one.
-var errNoGit = errors.New("there is no HEAD")
+// errNoGit is about a layer whose .git is no repository by itself: it has no HEAD, and what it lacks was not deleted one by
+// one, or it has objects or refs elsewhere.
+var errNoGit = errors.New("it is no repository by itself")
 
 // gitReader reads a layer's .git beside the live one.
 type gitReader struct {
@@ -136,11 +150,15 @@ type gitReader struct {
 func (g *gitReader) visit(c *layer.Change) error {
 	name, in := strings.CutPrefix(string(c.Path), gitDir+"/")
 	isDir := func(i *disk.Info) bool { return i == nil || i.Kind == disk.Directory }
-	if !in || isDir(c.Before) && isDir(c.After) {
+	if isDir(c.Before) && isDir(c.After) { // what is in them comes by itself
 		return nil
 	}
-	if gitObject.MatchString(name) {
-		if c.Before == nil && c.After.Kind == disk.Regular {
+	elsewhere := !isDir(c.After) && c.After.Kind != disk.Regular && gitMust.MatchString(name) || c.After != nil && name == "objects/info/alternates"
+	if !in && !isDir(c.After) || elsewhere && !c.Equal {
+		return errNoGit
+	}
+	if gitObject.MatchString(name) { // the tree's .git keeps what it has, whose name says what it is
+		if c.Before == nil && !isDir(c.After) {
 			g.work.objects[name] = true
 		}
 		return nil
@@ -166,13 +184,57 @@ func (g *gitReader) visit(c *layer.Change) error {
 		if c.After != nil && c.After.Kind != disk.Directory && !c.Equal && !gitValue.MatchString(g.loose[name]) {
 			return gitTorn(name)
 		}
-	case strings.HasPrefix(name, "logs/") && c.After == nil: // it goes with its ref
-	case strings.HasPrefix(name, "logs/") && soundLines(text):
-		g.work.logs[name] = text
+	case strings.HasPrefix(name, "logs/") && isDir(c.After): // it goes with its ref
+	case strings.HasPrefix(name, "logs/"):
+		return g.logged(c, name, text)
 	default:
 		g.other(c, name)
 	}
 	return nil
+}
+
+// logged takes a ref's log of which the live one is the beginning.
+func (g *gitReader) logged(c *layer.Change, name string, text []byte) error {
+	if c.Equal {
+		return nil
+	}
+	var has []byte
+	if c.Before != nil {
+		if c.Before.Kind != disk.Regular {
+			g.other(c, name)
+			return nil
+		}
+		var err error
+		if has, err = project.ReadFile(c.From(), c.Name(), mostOfGit); err != nil {
+			return fmt.Errorf("%s: %w", c.Path, err)
+		}
+	}
+	switch {
+	case soundLines(text) && bytes.HasPrefix(text, has):
+		g.work.logs[name] = text
+	case !soundLines(text) || !bytes.HasPrefix(has, text) || name == stashLog:
+		g.other(c, name)
+	}
+	return nil
+}
+
+// stash has the stashes of the layer stay there if those of the tree are not their beginning: their
+// log is the list of them, and git takes the ref for the last of it.
+func (g *gitReader) stash() {
+	_, follows := g.work.logs[stashLog]
+	moved := func(ref gitRef) bool { return ref.name == stashRef && ref.is != "" }
+	if other := slices.Contains(g.work.left, stashLog); other || !follows && slices.ContainsFunc(g.work.refs, moved) {
+		g.work.left = slices.DeleteFunc(g.work.left, func(name string) bool { return name == stashLog })
+		g.work.refs = slices.DeleteFunc(g.work.refs, moved)
+		g.work.keep(path.Join(gitDir, stashRef))
+	}
+}
+
+// leaveSplitIndex leaves an index whose larger part lies in another file, without which git reads none of it.
+func (g *gitWork) leaveSplitIndex() {
+	if g.index != nil && slices.ContainsFunc(g.left, func(name string) bool { return strings.HasPrefix(name, "sharedindex.") }) {
+		g.index, g.left = nil, append(g.left, "index")
+	}
 }
 
 // other notes what is not brought.
@@ -184,18 +246,24 @@ func (g *gitReader) other(c *layer.Change, name string) {
 		g.work.left = append(g.work.left, name)
 		return
 	}
-	first, _, _ := strings.Cut(name, "/")
-	g.work.keep(path.Join(gitDir, first))
+	first, _, below := strings.Cut(name, "/")
+	switch {
+	case first == "objects":
+		first = name
+	case c.After == nil && !below:
+		first += " (deleted)"
+	}
+	g.work.keep(gitDir + "/" + first)
 	g.work.shallow = g.work.shallow || name == "shallow"
 }
 
 // indexed takes the layer's index, unless the live one has been written since the run began:
 // it may hold what somebody has staged.
 func (g *gitReader) indexed(c *layer.Change, text []byte) error {
-	if text == nil || c.Equal {
+	if c.After == nil || c.Equal { // the tree keeps its own
 		return nil
 	}
-	if g.layer.Rebooted() && !soundIndex(text) {
+	if text == nil || g.layer.Rebooted() && !soundIndex(text) {
 		g.work.left = append(g.work.left, "index")
 		return nil
 	}
@@ -456,7 +524,7 @@ type gitPublish struct {
 // planGit looks what of .git there is to be published, and refuses where it cannot be.
 func (r *Recorder) planGit(ctx context.Context, rec *history.Record, l *layer.Layer, o PublishOptions) (*gitPublish, error) {
 	p := &gitPublish{r: r, l: l}
-	if rec.Draft.Git == 0 {
+	if rec.Draft.Git == 0 && (l == nil || !o.WithGit) { // of a clone no deletions are counted, and of none an index alone
 		return p, nil
 	}
 	if l == nil {
@@ -496,13 +564,19 @@ func (r *Recorder) planGit(ctx context.Context, rec *history.Record, l *layer.La
 	if len(g.refs) > 0 {
 		p.notes = append(p.notes, "in .git too: "+g.names())
 	}
+	p.notes = append(p.notes, g.leftNotes()...)
+	return p, nil
+}
+
+// leftNotes tell what a publish with git leaves behind, though the layer goes.
+func (g *gitWork) leftNotes() (notes []string) {
 	if slices.Contains(g.left, "index") {
-		p.notes = append(p.notes, "the index of .git was written since the run began, and is left as it is: 'git reset' makes it that of HEAD")
+		notes = append(notes, "the index of .git is left as it is, as it was written since the run began, or the draft's cannot be brought: 'git reset' makes it that of HEAD")
 	}
 	if left := slices.DeleteFunc(slices.Clone(g.left), func(name string) bool { return name == "index" }); len(left) > 0 {
-		p.notes = append(p.notes, "not published of .git: "+some(left))
+		notes = append(notes, "not published of .git: "+some(left))
 	}
-	return p, nil
+	return notes
 }
 
 // bring brings the objects.
@@ -697,6 +771,7 @@ func (c *recovery) finishGitOf(ctx context.Context, l *layer.Layer, rec *history
 	if err != nil { // that of the refs has nothing to do with it
 		work, notes = &gitWork{}, []string{fmt.Sprintf("its logs and its index are left as they are: %v", err)}
 	}
+	notes = append(notes, work.leftNotes()...)
 	work.refs = refs
 	moved, whole := c.r.bringRefs(l, work, true)
 	notes = slices.Concat([]string{fmt.Sprintf("the publish of draft %s was finished in .git: %s", draftName(rec), work.names())}, notes, moved)

@@ -46,14 +46,26 @@ func (b *isolatedBench) waits() bool {
 func TestPublishGitKeepsTheLayer(t *testing.T) {
 	const repo = "git init -q -b main; git config user.name n; git config user.email e; echo a >a; git add a; git commit -q -m first; "
 	for name, c := range map[string]struct{ before, run, named string }{
-		"a repository of the run's own": {"echo a >a", "git init -q; echo b >b; git add b; " + commitAs + "x", ": .git;"},
-		"one in the place of a file":    {"echo 'gitdir: /nowhere' >.git", "rm .git; git init -q; echo b >b; git add b; " + commitAs + "x", ": .git;"},
-		"a nested one":                  {repo, "mkdir n; cd n; git init -q; echo b >b; git add b; " + commitAs + "x", ": n/.git;"},
-		"a commit in a nested one":      {repo + "mkdir n; cd n; " + repo, "cd n; echo b >b; git add b; " + commitAs + "x", ": n/.git;"},
-		"a commit in a submodule":       {repo + "mkdir .git/modules; git init -q --separate-git-dir .git/modules/m m; echo 'gitdir: ../.git/modules/m' >m/.git", "cd m; echo b >b; git add b; " + commitAs + "x", ": .git/modules;"},
-		"large files":                   {repo, "echo b >b; mkdir -p .git/lfs/objects; echo x >.git/lfs/objects/x", ": .git/lfs;"},
-		"no repository":                 {repo, "echo b >b; rm -r .git", ": .git;"},
-		"a reftable":                    {repo, "echo b >b; mkdir .git/reftable; echo x >.git/reftable/tables.list", ": .git/reftable;"},
+		"a repository of the run's own":    {"echo a >a", "git init -q; echo b >b; git add b; " + commitAs + "x", ": .git;"},
+		"one in the place of a file":       {"echo 'gitdir: /nowhere' >.git", "rm .git; git init -q; echo b >b; git add b; " + commitAs + "x", ": .git;"},
+		"a nested one":                     {repo, "mkdir n; cd n; git init -q; echo b >b; git add b; " + commitAs + "x", ": n/.git;"},
+		"a commit in a nested one":         {repo + "mkdir n; cd n; " + repo, "cd n; echo b >b; git add b; " + commitAs + "x", ": n/.git;"},
+		"a commit in a submodule":          {repo + "mkdir .git/modules; git init -q --separate-git-dir .git/modules/m m; echo 'gitdir: ../.git/modules/m' >m/.git", "cd m; echo b >b; git add b; " + commitAs + "x", ": .git/modules;"},
+		"large files":                      {repo, "echo b >b; mkdir -p .git/lfs/objects; echo x >.git/lfs/objects/x", ": .git/lfs;"},
+		"no repository":                    {repo, "echo b >b; rm -r .git", ": .git;"},
+		"a merge under way":                {repo + "git checkout -q -b f; git commit -q --allow-empty -m f; git checkout -q main", "git merge -q --no-commit --no-ff f; echo b >b", ": .git/MERGE_HEAD, .git/MERGE_MODE, .git/MERGE_MSG;"},
+		"a merge that is ended":            {repo + "git checkout -q -b f; git commit -q --allow-empty -m f; git checkout -q main; git merge -q --no-commit --no-ff f", "git merge --quit; git config a.b c; echo b >b", ": .git/MERGE_HEAD (deleted), .git/MERGE_MODE (deleted), .git/MERGE_MSG (deleted);"},
+		"a cherry-pick under way":          {repo + "git checkout -q -b f; echo f >a; git commit -q -a -m f; git checkout -q main; echo m >a; git commit -q -a -m m", "! git cherry-pick f 2>/dev/null; echo b >b", ": .git/CHERRY_PICK_HEAD, .git/MERGE_MSG;"},
+		"a revert under way":               {repo + "echo b >a; git commit -q -a -m 2; echo c >a; git commit -q -a -m 3", "! git revert HEAD~1 2>/dev/null; echo b >b", ": .git/MERGE_MSG, .git/REVERT_HEAD;"},
+		"a squashed merge":                 {repo + "git checkout -q -b f; echo f >f; git add f; git commit -q -m f; git checkout -q main", "git merge -q --squash f >/dev/null", ": .git/SQUASH_MSG;"},
+		"a stash in another's place":       {repo + "echo w1 >a; git stash -q; echo w2 >a", "git stash drop -q; git stash -q; echo b >b", ": .git/refs/stash;"},
+		"the upper stash dropped":          {repo + "echo w1 >a; git stash -q; echo w2 >a; git stash -q", "git stash drop -q; echo b >b", ": .git/refs/stash;"},
+		"the lower stash dropped":          {repo + "echo w1 >a; git stash -q; echo w2 >a; git stash -q", "git stash drop -q stash@{1}; echo b >b", ": .git/refs/stash;"},
+		"objects that lie elsewhere":       {repo, "git clone -q . ../o; (cd ../o; git config user.name n; git config user.email e; git commit -q --allow-empty -m o); echo $PWD/../o/.git/objects >.git/objects/info/alternates; git reset -q --hard $(git -C ../o rev-parse HEAD); echo b >b", ": .git;"},
+		"a file in the repository's place": {repo, "mv .git ../g; echo 'gitdir: ../g' >.git; echo b >b", ": .git;"},
+		"files that git does not know":     {repo, "echo x >.git/objects/mine; echo x >.git/NOTE; echo b >b", ": .git/NOTE, .git/objects/mine;"},
+		"objects behind a link":            {repo, "mv .git/objects ../objects; ln -s $PWD/../objects .git/objects; echo b >b", ": .git;"},
+		"a reftable":                       {repo, "echo b >b; mkdir .git/reftable; echo x >.git/reftable/tables.list", ": .git/reftable;"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gitHome(t)
@@ -65,12 +77,85 @@ func TestPublishGitKeepsTheLayer(t *testing.T) {
 					return r.Publish(context.Background(), PublishOptions{WithGit: withGit})
 				})
 				assert.Contains(t, strings.Join(res.Notes, "\n"), c.named)
-				assert.NotContains(t, strings.Join(res.Notes, "\n"), "refs/")
+				assert.NotContains(t, strings.ReplaceAll(strings.Join(res.Notes, "\n"), ".git/refs/stash", ""), "refs/")
 				require.True(t, b.waits())
 				require.NotEmpty(t, b.layerDir())
 			}
 		})
 	}
+}
+
+// TestPublishGitMergeIsEnded: a merge that stayed in the layer is ended there, and comes as one.
+func TestPublishGitMergeIsEnded(t *testing.T) {
+	gitHome(t)
+	b := &isolatedBench{newBench(t), IsolatedOptions{Copy: true}}
+	b.sh(b.root, "git init -q -b main; git config user.name n; git config user.email e; echo a >a; git add a; git commit -q -m first; git checkout -q -b f; echo f >f; git add f; git commit -q -m f; git checkout -q main")
+	b.isolated("git merge -q --no-commit --no-ff f")
+	b.publishGit()
+	require.True(t, b.waits())
+	b.sh(filepath.Join(b.layerDir(), "tree"), "git commit -q -m merged")
+	b.publishGit()
+	assert.Equal(t, b.git("rev-parse", "f"), b.git("rev-parse", "main^2"))
+	assert.Empty(t, b.git("status", "--porcelain"))
+	require.Empty(t, b.layerDir())
+}
+
+// TestPublishGitStashes: what the run has stashed comes where the stashes before it are still there.
+func TestPublishGitStashes(t *testing.T) {
+	gitHome(t)
+	b := &isolatedBench{newBench(t), IsolatedOptions{Copy: true}}
+	b.sh(b.root, "git init -q -b main; git config user.name n; git config user.email e; echo a >a; git add a; git commit -q -m first; echo w1 >a; git stash -q")
+	b.isolated("echo w2 >a; git stash -q; echo b >b")
+	b.publishGit()
+	require.Empty(t, b.layerDir())
+	assert.Equal(t, "w2", b.git("show", "stash@{0}:a"))
+	assert.Equal(t, "w1", b.git("show", "stash@{1}:a"))
+	b.isolated("git stash clear; echo c >c")
+	b.publishGit()
+	require.Empty(t, b.layerDir())
+	assert.Empty(t, b.git("stash", "list"))
+}
+
+// TestPublishGitStashesDie: a process that died between a stash and its log has left nothing half.
+func TestPublishGitStashesDie(t *testing.T) {
+	gitHome(t)
+	b := &isolatedBench{newBench(t), IsolatedOptions{Copy: true}}
+	b.sh(b.root, "git init -q -b main; git config user.name n; git config user.email e; echo a >a; git add a; git commit -q -m first; echo w1 >a; git stash -q")
+	b.isolated("echo w2 >a; git stash -q; echo b >b")
+	s := &sweep{bench: b.bench, t: t}
+	died := false
+	require.Error(t, s.try(disktest.Inject(disk.OS, func(s disktest.Step) disktest.Action {
+		died = died || s.Write && strings.Contains(s.Path, "/.git/logs/refs/")
+		return disktest.Action{Die: died}
+	}), func(r *Recorder) error {
+		_, err := r.Publish(context.Background(), PublishOptions{WithGit: true})
+		return err
+	}))
+	require.True(t, died)
+	b.recovers()
+	assert.Equal(t, "w2", b.git("show", "stash@{0}:a"))
+	assert.Equal(t, "w1", b.git("show", "stash@{1}:a"))
+}
+
+// TestPublishGitNamesLogs: where the log of a branch tells of other moves than the tree's, it stays behind, and is named.
+func TestPublishGitNamesLogs(t *testing.T) {
+	b := commitBench(t, IsolatedOptions{Copy: true})
+	b.sh(b.root, "git commit -q --allow-empty -m mine; git reset -q --soft HEAD~1")
+	res := with(b.bench, func(r *Recorder) (*MoveResult, error) {
+		return r.Publish(context.Background(), PublishOptions{WithGit: true})
+	})
+	assert.Contains(t, strings.Join(res.Notes, "\n"), "not published of .git: logs/HEAD")
+}
+
+// TestPublishGitSplitIndex: an index whose larger part lies in another file is not brought without it.
+func TestPublishGitSplitIndex(t *testing.T) {
+	gitHome(t)
+	b := &isolatedBench{newBench(t), IsolatedOptions{Copy: true}}
+	b.sh(b.root, "git init -q -b main; git config user.name n; git config user.email e; echo a >a; git add a; git commit -q -m first")
+	b.isolated("echo b >b; git update-index --split-index; git add b; git commit -q -m second")
+	b.publishGit()
+	assert.Equal(t, "second\nfirst", b.git("log", "--format=%s"))
+	b.git("status")
 }
 
 // TestPublishGitShallow: commits whose parents only the layer knows to be cut off are not brought.

@@ -24,7 +24,7 @@ type refMover struct {
 }
 
 // bringRefs moves the refs, and what goes with them. What has come in between is told, and
-// left as it is. whole says that no ref was left.
+// left as it is. whole says that no ref was left, and no stash.
 func (r *Recorder) bringRefs(l *layer.Layer, g *gitWork, again bool) (notes []string, whole bool) {
 	live, err := r.project.Dir.OpenDir(gitDir)
 	if err != nil {
@@ -54,9 +54,12 @@ func (r *Recorder) bringRefs(l *layer.Layer, g *gitWork, again bool) (notes []st
 		whole = whole && err == nil
 	}
 	stays["HEAD"] = !whole // its log tells also of what moves the branch that it names
+	stashed := true
 	for _, name := range slices.Sorted(maps.Keys(g.logs)) {
 		if !stays[strings.TrimPrefix(name, "logs/")] {
-			left(name, extendLog(live, name, g.logs[name]), "")
+			err := extendLog(live, name, g.logs[name])
+			left(name, err, "")
+			stashed = stashed && (err == nil || name != stashLog)
 		}
 	}
 	switch {
@@ -66,7 +69,7 @@ func (r *Recorder) bringRefs(l *layer.Layer, g *gitWork, again bool) (notes []st
 	default:
 		left("the index", errBehind, "")
 	}
-	return notes, whole
+	return notes, whole && stashed
 }
 
 // inOrder is the order in which refs are moved. Those that are deleted come first, since no ref can lie
@@ -295,8 +298,11 @@ func extendLog(live disk.Dir, name string, text []byte) error {
 	}
 	defer p.close()
 	has, err := project.ReadFile(p.Dir, p.base, mostOfGit)
-	if err != nil && !isMissing(err) || !bytes.HasPrefix(text, has) {
-		return err // the other log tells of other moves, and stays
+	if err != nil && !isMissing(err) || bytes.HasPrefix(has, text) {
+		return err
+	}
+	if !bytes.HasPrefix(text, has) {
+		return errMoved
 	}
 	return disk.Replace(p.Dir, p.base, disk.Replacement{Perm: 0o644, Flush: true}, func(f disk.File) error {
 		_, err := f.Write(text)
