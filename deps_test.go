@@ -32,7 +32,7 @@ var layers = map[string]string{
 	"project":                  "disk retention tree",
 	"history":                  "disk jsonread manifest patch project store tree",
 	"plan":                     "patch tree worktree",
-	"recorder":                 "agent capture disk history ignorefile layer layer/overlay manifest patch plan project retention runner runner/fence runner/userns store tree worktree",
+	"recorder":                 "agent capture disk history ignorefile layer layer/overlay manifest message patch plan project retention runner runner/fence runner/userns store tree worktree",
 	"backup":                   "backup/target disk history message project recorder runner store tree",
 	"backup/target":            "disk project tree",
 	"queue":                    "disk history message project recorder tree",

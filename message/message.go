@@ -34,6 +34,15 @@ type Message struct {
 	front front
 }
 
+// IDOf is the id of the message that a file called name holds; "": it has none, or cannot be understood.
+func IDOf(name string, data []byte) string {
+	m, err := Parse(name, data)
+	if err != nil {
+		return ""
+	}
+	return m.ID
+}
+
 // Param is a name and its text.
 type Param struct{ Name, Value string }
 

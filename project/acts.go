@@ -16,11 +16,13 @@ import (
 // While the command of a run works, people's own commands send, edit, cancel and retry
 // messages beside it, and the command may then delete the whole inbox. What such a
 // command does is an act, a line of a log in the store, so that the end of the run, or a
-// recovery, knows how the person left each file:
+// recovery, knows how the person left each file, and which messages of an isolated run's
+// layer are not its routine's:
 //
 //	own/             locked (flock) while an act is made, and while files are written again
-//	own/acts.jsonl   there from before a run looks at the files in .decree until no record is
-//	                 open; an act is flushed before it is made
+//	own/acts.jsonl   there from before a run looks at the files in .decree, or an isolated
+//	                 message's run begins, until no record is open; an act is flushed before
+//	                 it is made
 //
 // An act that fails takes its line back. A death between the two leaves a line whose file is
 // where it was, under its inode. No act begins without the lock, so that the lines of one are

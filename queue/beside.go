@@ -17,6 +17,41 @@ import (
 // works. One that the routine touches is in the layer then, as if the routine had written it,
 // and may have been done meanwhile.
 
+// beganBeside notes, for the isolated ones under way, that the message u begins which came since they did.
+func (s *state) beganBeside(u *underWay, as begunBeside) {
+	for _, o := range s.UnderWay {
+		if o == u || !o.Isolated || !o.Partly && slices.Contains(o.Before, as.Name) || slices.Contains(o.Beside, as) {
+			continue
+		}
+		o.Beside = append(o.Beside, as)
+		o.Beside = o.Beside[max(0, len(o.Beside)-maxBefore):]
+	}
+}
+
+// wasBegunBeside says whether from/name is a message that began beside u, as it came or as it was completed. It may have left
+// the inbox, done and the history since; no clock is asked.
+func (u *underWay) wasBegunBeside(from disk.Dir, name string) (bool, error) {
+	for _, b := range u.Beside {
+		if b.Name != name {
+			continue
+		}
+		if same, err := b.isAt(from, name); same || err != nil {
+			return same, err
+		}
+		data, err := project.ReadFile(from, name, message.MaxSize)
+		if isMissing(err) || ofFile(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if message.IDOf(name, data) == b.ID {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // whenBegun is when the run began, by the clock of the inbox's file system (ns since 1970).
 // Where its record has lost that, nothing came since.
 func (q *job) whenBegun() int64 {

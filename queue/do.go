@@ -84,7 +84,7 @@ func (q *job) backAtQueue(d *dirs) error {
 }
 
 // reread reads the state again; what it says of this job's message the job knows itself, but for what a person has
-// taken back from dead meanwhile.
+// taken back from dead meanwhile, and what began beside it.
 func (q *job) reread() error {
 	s, err := readState(q.project().Store)
 	if err != nil {
@@ -93,7 +93,7 @@ func (q *job) reread() error {
 	s.UnderWay = slices.DeleteFunc(s.UnderWay, func(u *underWay) bool {
 		own := u.Name == q.u.Name && u.Record == q.u.Record
 		if own {
-			q.u.Before = u.Before
+			q.u.Before, q.u.Beside = u.Before, u.Beside
 		}
 		return own
 	})
@@ -260,6 +260,7 @@ func (q *job) understand(ctx context.Context, d *dirs, name string) (m *message.
 		return nil, nil, err
 	}
 	q.file = identify(data)
+	q.asItCame = q.file
 	if m, err = message.Parse(name, data); err != nil {
 		return nil, nil, err
 	}
@@ -431,7 +432,7 @@ func (q *job) begin(d *dirs, name string, m *message.Message, isolated bool) err
 	}
 	u := q.u
 	u.Name, u.identity, u.ID, u.Chain, u.Seq, u.Depth = name, q.file, m.ID, m.Chain, m.Seq, m.Depth
-	u.Isolated, u.Spec = isolated, ""
+	u.Isolated, u.Spec, u.Beside = isolated, "", nil
 	if m.Type == message.Spec {
 		u.Spec = m.InputFile
 	}
@@ -441,6 +442,7 @@ func (q *job) begin(d *dirs, name string, m *message.Message, isolated bool) err
 	} else {
 		u.Before = slices.Sorted(maps.Keys(q.list.known))
 	}
+	q.s.beganBeside(u, begunBeside{name, q.asItCame, m.ID})
 	if err := q.beginRun(m.ID); err != nil {
 		return err
 	}

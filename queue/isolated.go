@@ -319,6 +319,9 @@ func (q *job) isNew(d *dirs, from disk.Dir, name string, began int64) (bool, err
 	if name == q.u.Name || slices.Contains(q.u.Before, name) {
 		return false, nil
 	}
+	if beside, err := q.u.wasBegunBeside(from, name); beside || err != nil {
+		return false, err
+	}
 	if !q.u.Partly || q.ofChain(name) {
 		elsewhere, err := q.cameBeside(d, from, name, began)
 		return !elsewhere, err

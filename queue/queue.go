@@ -125,9 +125,9 @@ type job struct {
 	spec string
 	// dying are the messages that this job found to be dead beside the one that it takes.
 	dying []*Result
-	// text is the completed message, file the file that holds it.
-	text []byte
-	file identity
+	// text is the completed message, file the file that holds it, asItCame what that held before.
+	text           []byte
+	file, asItCame identity
 	// changes counts how often a message was another one, or gone, when its routine had been found.
 	changes int
 }

@@ -21,6 +21,7 @@ const (
 	// are found by their names.
 	maxStack  = 1000
 	maxBefore = 1000
+	maxShort  = 50 // of what began beside a message, in a state that was too large
 )
 
 // state is queue.json in the store: the messages under way, and whose follow-ups
@@ -64,6 +65,16 @@ type underWay struct {
 	// name.
 	Before []string `json:"before,omitempty"`
 	Partly bool     `json:"partly,omitempty"`
+	// Beside are the messages that came since, and began beside its isolated run, at most maxBefore, the last
+	// ones. Its layer may show them, and has those that its routine touches as if that had written them.
+	Beside []begunBeside `json:"beside,omitempty"`
+}
+
+// begunBeside is a message as it was when it began beside another one, before it was completed.
+type begunBeside struct {
+	Name string `json:"name"`
+	identity
+	ID string `json:"id"`
 }
 
 // calledIn is the name that the message has in the inbox; "": it is not there. That is its own, or else another one
@@ -166,6 +177,10 @@ func (s *state) eachName(f func(string) string) {
 	for i, u := range s.UnderWay {
 		c := *u
 		c.Name, c.Spec = f(u.Name), f(u.Spec)
+		c.Beside = slices.Clone(u.Beside)
+		for n := range c.Beside {
+			c.Beside[n].Name = f(c.Beside[n].Name)
+		}
 		s.UnderWay[i], lists = &c, append(lists, &c.Before)
 	}
 	for _, list := range lists {
@@ -208,11 +223,12 @@ func (s *state) encode() ([]byte, error) {
 	return json.Marshal(&out)
 }
 
-// shorten leaves in Before what is named after the chain, and of each reason its first line.
+// shorten leaves in Before what is named after the chain, of each reason its first line, and of Beside the last ones.
 func (u *underWay) shorten() {
 	for i, reason := range u.Reasons {
 		u.Reasons[i] = firstLine(reason)
 	}
 	u.Before = slices.DeleteFunc(u.Before, func(name string) bool { return !strings.HasPrefix(name, u.Chain+"-") })
 	u.Partly = true
+	u.Beside = u.Beside[max(0, len(u.Beside)-maxShort):]
 }

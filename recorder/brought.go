@@ -1,15 +1,20 @@
 package recorder
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
 	"decree/disk"
+	"decree/history"
 	"decree/layer"
+	"decree/message"
 	"decree/project"
 	"decree/tree"
 )
@@ -17,13 +22,16 @@ import (
 // What an isolated run's command left in the run's directory lies in the layer, which goes
 // with the publish. It is brought into the directory that the record keeps: the outbox of a
 // message's routine, its notebook. Messages that it put into the inbox come into the outbox's
-// directory project.LayerInbox, since they are to be taken over with the publish alone.
+// directory project.LayerInbox, since they are to be taken over with the publish alone. The layer
+// may show messages that came into the inbox while the command worked; those that it has touched are in
+// the layer then. What a person's command has put there (cameByActs) is not brought; of the others the
+// queue knows what it has begun.
 
 // bringWritten copies it, before the record ends. What is there already stays as it is, so
 // that it can be done again after a death.
-func (r *Recorder) bringWritten(l *layer.Layer, id string) error {
-	at := ".decree/runs/" + id
-	return r.bringFrom(l, id, nil, []brought{{at, ""}, {at + "/" + project.OutboxDir, project.OutboxDir}, {inbox, project.LayerInbox}})
+func (r *Recorder) bringWritten(l *layer.Layer, o *history.Opened) error {
+	at := ".decree/runs/" + o.Record.ID
+	return r.bringFrom(l, o, nil, []brought{{at, ""}, {at + "/" + project.OutboxDir, project.OutboxDir}, {inbox, project.LayerInbox}})
 }
 
 // withdrawSent moves what an attempt has sent, which has failed, out of the layer, so that it is not
@@ -36,7 +44,7 @@ func (u *isolatedRun) withdrawSent() error {
 	goes := func(from string, dir disk.Dir, name string) bool {
 		return from == at || u.o.FollowsUp != nil && u.o.FollowsUp(dir, name)
 	}
-	return u.r.bringFrom(u.layer, u.rec.ID, goes, []brought{{at, project.OutboxDir}, {inbox, project.LayerInbox}})
+	return u.r.bringFrom(u.layer, u.opened, goes, []brought{{at, project.OutboxDir}, {inbox, project.LayerInbox}})
 }
 
 // brought is a directory below the root, as it is in a layer, and where in the run's directory its files come.
@@ -45,7 +53,12 @@ type brought struct{ from, to string }
 const inbox = ".decree/inbox"
 
 // bringFrom copies the files in some directories of a layer; those that go then leave it, nil: none does.
-func (r *Recorder) bringFrom(l *layer.Layer, id string, goes func(from string, dir disk.Dir, name string) bool, list []brought) error {
+func (r *Recorder) bringFrom(l *layer.Layer, o *history.Opened, goes func(from string, dir disk.Dir, name string) bool, list []brought) error {
+	id := o.Record.ID
+	came, err := r.cameByActs(o)
+	if err != nil {
+		return err
+	}
 	run, err := r.history.EnsureRun(id)
 	if err != nil {
 		return r.unlessKeptOut(id, err)
@@ -59,6 +72,9 @@ func (r *Recorder) bringFrom(l *layer.Layer, id string, goes func(from string, d
 		}
 		err := l.Written(d.from, func(from disk.Dir, e disk.Entry) error {
 			if e.Name[0] == '.' || d.from == inbox && !strings.HasSuffix(e.Name, ".md") {
+				return nil
+			}
+			if d.from == inbox && came.has(from, e.Name) {
 				return nil
 			}
 			err := r.bringFile(from, e.Name, run, d.to)
@@ -76,6 +92,55 @@ func (r *Recorder) bringFrom(l *layer.Layer, id string, goes func(from string, d
 		}
 	}
 	return nil
+}
+
+// cameActs are what messages held that people's commands have put into the inbox, by the names of their files there.
+type cameActs map[string][]sentText
+
+// sentText is what one held.
+type sentText struct {
+	sum [sha256.Size]byte
+	id  string // "": it had none
+}
+
+func sentTextOf(name string, data []byte) sentText {
+	return sentText{sha256.Sum256(data), message.IDOf(name, data)}
+}
+
+// cameByActs are those since a record was opened, also of messages that have left the inbox: cancelled, edited, deleted, renamed.
+func (r *Recorder) cameByActs(o *history.Opened) (cameActs, error) {
+	from := actsOf(o)
+	if from == nil {
+		return nil, nil
+	}
+	came, last := cameActs{}, project.Act{}
+	err := r.project.EachAct(*from, func(_ int64, a project.Act) {
+		for _, at := range [][]byte{a.Path, last.Path} {
+			moved := a.New && last.Gone // so it was there before
+			if dir, name := path.Split(string(at)); dir == "inbox/" && !a.Gone && (moved || bytes.Equal(at, a.Path)) {
+				came[name] = append(came[name], sentTextOf(name, a.Data))
+			}
+		}
+		last = a
+	})
+	return came, err
+}
+
+// has says whether dir/name holds such a message: its bytes, or another text with its id.
+func (t cameActs) has(dir disk.Dir, name string) bool {
+	if len(t[name]) == 0 {
+		return false
+	}
+	err := disk.GiveRights(dir, name, disk.Regular, 0o400)
+	var data []byte
+	if err == nil {
+		data, err = project.ReadFile(dir, name, message.MaxSize)
+	}
+	if err != nil {
+		return false // why is said where it is brought
+	}
+	is := sentTextOf(name, data)
+	return slices.ContainsFunc(t[name], func(was sentText) bool { return was.sum == is.sum || is.id != "" && was.id == is.id })
 }
 
 // bringFile copies one file into a directory of the run's, which is made if it is missing.

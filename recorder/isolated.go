@@ -495,6 +495,15 @@ func (u *isolatedRun) open(id string, started time.Time) error {
 		return err
 	}
 	u.opened = &history.Opened{Record: u.rec, Since: u.x.w.Began(), Extra: map[string]json.RawMessage{extraLayer: raw}}
+	if u.o.Outbox { // it is a message's: see cameByActs
+		acts, err := r.project.BeginActs()
+		if err == nil {
+			u.opened.Extra[extraActs], err = json.Marshal(acts)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if u.o.Label != "" {
 		if err := history.CheckLabel(u.o.Label); err != nil {
 			return err
@@ -843,7 +852,7 @@ func (c *recovery) recordUpTo(ctx context.Context, most int64, place *layer.Plac
 	found := &layer.Collected{}
 	if l != nil {
 		if found, err = c.r.collectUpTo(ctx, most, c.x, l, nil, nil); err == nil {
-			err = c.r.bringWritten(l, rec.ID)
+			err = c.r.bringWritten(l, o)
 		}
 	}
 	if err != nil {

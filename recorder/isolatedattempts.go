@@ -104,7 +104,7 @@ func (u *isolatedRun) conclude(ctx context.Context, found *layer.Collected) erro
 			return u.unrecorded(err)
 		}
 	}
-	if err := u.r.bringWritten(u.layer, u.rec.ID); err != nil {
+	if err := u.r.bringWritten(u.layer, u.opened); err != nil {
 		return u.unrecorded(err)
 	}
 	judge := u.judge
