@@ -13,6 +13,9 @@ import (
 
 	"decree/disk"
 	"decree/disk/disktest"
+	"decree/project"
+	"decree/recorder"
+	"decree/tree"
 )
 
 // killedOnceItRan has decree die at its first step that writes after a routine has worked.
@@ -66,6 +69,29 @@ func TestGivenUpHoldsNobody(t *testing.T) {
 			require.Contains(t, said, "decree revert --merge 2026112107020100-0")
 		})
 	}
+}
+
+// TestGivenUpBesideWhatIsForgotten: a message whose run cannot be taken back, since what it wrote over was forgotten, names the way
+// out, and holds nobody once it is given up.
+func TestGivenUpBesideWhatIsForgotten(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml":          "max_attempts: 1\n",
+		".decree/routines/develop.sh": "text=$(tail -n1 \"$message_file\"); echo \"$text\" >>\"$RAN\"; echo \"$text\" >$text.txt\n",
+		".decree/inbox/a.md":          "one\n", ".decree/inbox/b.md": "two\n", "one.txt": "a secret\n",
+	})
+	b.killedOnceItRan()
+	b.recover()
+	require.NoError(t, b.person(func(q *Queue) error {
+		_, err := q.o.Recorder.Forget(t.Context(), recorder.ForgetOptions{Paths: []tree.Path{"one.txt"}, Yes: true})
+		return err
+	}))
+	err := b.with(disk.OS, func(q *Queue) error { _, err := b.all(q); return err })
+	require.Equal(t, project.Integrity, project.KindOf(err))
+	require.ErrorContains(t, err, "message a.md waits for it, and so do all others")
+	require.Contains(t, project.HintOf(err), "'decree inbox cancel a'")
+	require.NoError(t, b.person(func(q *Queue) error { _, err := Cancel(q.o.Recorder, "h", "a.md", "not wanted"); return err }))
+	require.Equal(t, []string{"b.md done"}, names2(b.process()))
+	require.Equal(t, "one\n", b.read("one.txt"))
 }
 
 // TestGivenUpBesideWhatCannotBeRead: a message whose run cannot be taken back, since a directory that it made cannot be

@@ -138,7 +138,7 @@ func (q *job) publish(ctx context.Context, d *dirs, res *Result) (conflict, err 
 		return nil, q.waitsUnpublished(*waits, began)
 	}
 	q.isPublished()
-	if err != nil && project.KindOf(err) == project.Refused {
+	if kind := project.KindOf(err); err != nil && (kind == project.Refused || kind == project.Integrity) { // forgotten or damaged work stays so
 		return err, nil
 	}
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"decree/plan"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 )
 
 // bigFile keeps every publish from being made, since the tree with it cannot be captured.
@@ -80,6 +81,37 @@ func TestPublishWaitsForAPerson(t *testing.T) {
 	require.Equal(t, []string{"a.md", "b.md", "c.md"}, b.done(), strings.Join(b.said, "\n"))
 	require.Equal(t, "go\nnext\n", b.read("log"))
 	require.Empty(t, b.unpublished())
+}
+
+// TestForgottenWorkIsDoneAnew: a person forgets what the work that waits holds. It cannot be published any more, and holds
+// nobody: the message has its next attempt.
+func TestForgottenWorkIsDoneAnew(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, bigFile(map[string]string{".decree/inbox/a.md": "go\n", ".decree/inbox/b.md": "next\n"}))
+	b.put(map[string]string{"d/big": ""})
+	b.settle()
+	grown := false
+	b.more = func(o *Options) {
+		tell := o.Tell
+		o.Tell = func(e Event) {
+			if e.Started && !grown {
+				grown = true
+				require.NoError(t, os.WriteFile(filepath.Join(b.root, "d/big"), []byte(strings.Repeat("x", 200)), 0o600))
+			}
+			tell(e)
+		}
+	}
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{}); return err }))
+	require.Contains(t, b.unpublished()["a.md"], "d/big")
+	require.NoError(t, os.Remove(filepath.Join(b.root, "d/big")))
+	require.NoError(t, b.person(func(q *Queue) error {
+		_, err := q.o.Recorder.Forget(t.Context(), recorder.ForgetOptions{Paths: []tree.Path{"log"}, Yes: true})
+		return err
+	}))
+	b.process()
+	require.Equal(t, []string{"a.md", "b.md"}, b.done(), strings.Join(b.said, "\n"))
+	require.Equal(t, []string{"go", "go", "next"}, slices.Sorted(slices.Values(b.ran())))
+	require.Equal(t, "go\nnext\n", b.read("log"))
 }
 
 // TestDaemonGoesOnBesideUnpublishedWork: a daemon notices what comes while the work of a message waits, says so once, fills no audit with

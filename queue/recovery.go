@@ -247,6 +247,10 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 	if errors.As(err, &conflict) {
 		conflict.Advice = fmt.Sprintf("message %s waits for it: %s; or give the message up and leave the tree as it is: '%s'", tree.Quote(q.u.Name), waysBack(rec), cancelCommand(q.u.Name))
 	}
+	if err != nil && project.KindOf(err) == project.Integrity {
+		return &project.Error{Kind: project.Integrity, Err: err, State: fmt.Sprintf("message %s waits for it, and so do all others", tree.Quote(q.u.Name)),
+			Advice: fmt.Sprintf("give the message up and leave in the tree what its run %s changed: '%s'", rec.ID, cancelCommand(q.u.Name))}
+	}
 	if err != nil {
 		return err
 	}
@@ -256,8 +260,11 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 	return nil
 }
 
-// barred says whether a run cannot be taken back because of how its paths are now.
-func barred(err error) bool { return errors.As(err, new(*recorder.ConflictError)) || ofFile(err) }
+// barred says whether a run cannot be taken back because of how its paths are now, or since what they
+// held is forgotten or damaged, which no later try brings back.
+func barred(err error) bool {
+	return errors.As(err, new(*recorder.ConflictError)) || ofFile(err) || project.KindOf(err) == project.Integrity
+}
 
 // waysBack says how a person takes back a run at whose paths edits are.
 func waysBack(rec *history.Record) string {
