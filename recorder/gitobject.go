@@ -46,7 +46,7 @@ func soundLines(text []byte) bool {
 func soundPacked(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		value, _, _ := bytes.Cut(bytes.TrimPrefix(bytes.TrimSpace(line), []byte("^")), []byte(" "))
-		if line[0] != '#' && !gitValue.Match(value) {
+		if line[0] != '#' && !isGitValue(string(value)) {
 			return false
 		}
 	}

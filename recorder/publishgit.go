@@ -66,7 +66,7 @@ const (
 
 var (
 	gitObject = regexp.MustCompile(`^objects/(?:[0-9a-f]{2}/[0-9a-f]{38}(?:[0-9a-f]{24})?|pack/pack-[0-9a-f]+\.(?:pack|idx|rev|bitmap|mtimes|keep|promisor))$`)
-	gitValue  = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}|ref: refs/[^\s~^:?*\[\\]+)$`)
+	gitID     = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
 	// gitRefName is what git takes for a ref's name, by which it is a file below refs.
 	gitRefName = regexp.MustCompile(`^refs(?:/[^./\x00-\x20\x7f~^:?*\[\\][^/\x00-\x20\x7f~^:?*\[\\]*)+$`)
 	gitNoRef   = regexp.MustCompile(`\.\.|\.lock(?:/|$)`)
@@ -84,6 +84,16 @@ var (
 	// gitMust are the places of which a repository consists: what is no file there leads elsewhere. A ref that is none is refused.
 	gitMust = regexp.MustCompile(`^(?:refs|objects(?:/.*)?)$`)
 )
+
+// isGitRef says whether name can be that of a ref, which becomes a path in .git.
+func isGitRef(name string) bool { return gitRefName.MatchString(name) && !gitNoRef.MatchString(name) }
+
+// isGitValue says whether value can stand in a ref: an object's id, or another ref. One that leaves refs
+// (refs/heads/../../x) would have git write where it leads.
+func isGitValue(value string) bool {
+	to, symbolic := strings.CutPrefix(value, "ref: ")
+	return symbolic && isGitRef(to) || !symbolic && gitID.MatchString(value)
+}
 
 // gitWorkOf reads what the layer has in the root's .git, and names the other repositories that
 // its run has changed.
@@ -181,7 +191,7 @@ func (g *gitReader) visit(c *layer.Change) error {
 		return g.indexed(c, text)
 	case name == "HEAD", strings.HasPrefix(name, "refs/"):
 		g.loose[name] = strings.TrimSpace(string(text))
-		if c.After != nil && c.After.Kind != disk.Directory && !c.Equal && !gitValue.MatchString(g.loose[name]) {
+		if c.After != nil && c.After.Kind != disk.Directory && !c.Equal && !isGitValue(g.loose[name]) {
 			return gitTorn(name)
 		}
 	case strings.HasPrefix(name, "logs/") && isDir(c.After): // it goes with its ref
@@ -321,7 +331,7 @@ func (g *gitReader) ref(name string) error {
 	if is == "" && name == "HEAD" {
 		return errNoGit
 	}
-	if is != "" && !gitValue.MatchString(is) {
+	if is != "" && !isGitValue(is) {
 		return gitTorn(name)
 	}
 	ref := gitRef{name: name, was: was, is: is}
@@ -358,7 +368,7 @@ func (g *gitReader) descends(from, ancestor string) bool {
 
 // parents are those of a commit; none where it cannot be read.
 func (g *gitReader) parents(commit string) (out []string) {
-	if len(commit) < 3 || !gitValue.MatchString(commit) {
+	if len(commit) < 3 || !gitID.MatchString(commit) {
 		return nil
 	}
 	name := "objects/" + commit[:2] + "/" + commit[2:]
@@ -471,7 +481,7 @@ func readPacked(dir disk.Dir) (map[string]string, *disk.Info, error) {
 func parsePacked(text []byte) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(string(text)) {
-		if hash, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && gitValue.MatchString(hash) && gitRefName.MatchString(name) && !gitNoRef.MatchString(name) {
+		if hash, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && gitID.MatchString(hash) && isGitRef(name) {
 			out[name] = hash
 		}
 	}

@@ -47,6 +47,8 @@ func TestPublishGitTorn(t *testing.T) {
 		"packed refs that are cut":   {"truncate -s -5 .git/packed-refs", false},
 		"packed refs with zeros":     {"head -c 40 /dev/zero >>.git/packed-refs", false},
 		"an empty HEAD":              {": >.git/HEAD", false},
+		"a HEAD that leaves refs":    {"echo ref: refs/heads/../../../x >.git/HEAD", false},
+		"a ref that leaves refs":     {"echo ref: refs/heads/../../../x >.git/refs/heads/main", false},
 		"a missing pack of all else": {"git gc -q; rm -f .git/objects/pack/*", true},
 	} {
 		t.Run(name, func(t *testing.T) {
