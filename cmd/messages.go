@@ -76,7 +76,10 @@ func (s *session) messageEnded(r *queue.Result) {
 			b.WriteString("; " + workLeft(r.Record) + ": record " + r.Record.ID)
 		}
 	default:
-		b.WriteString(oneLine(r.Reason) + "; " + workLeft(r.Record) + ", and it is still in the inbox")
+		b.WriteString(oneLine(r.Reason) + "; " + workLeft(r.Record))
+		if r.Place != "" {
+			b.WriteString(", and it is still in the inbox")
+		}
 	}
 	s.say("%s", b.String())
 	if r.Outcome == queue.Dead {

@@ -170,18 +170,28 @@ func (q *job) conclude(d *dirs, res *Result, came []Pending) (*Result, error) {
 			return nil, err
 		}
 		res.Outcome, res.Reason = Interrupted, "stopped by "+run.Last.Interrupted.String()
-		q.s.comesFirst(res.Place)
+		if res.Place != "" {
+			q.s.comesFirst(res.Place)
+		}
 		return res, q.over(res)
 	}
 	return q.dead(d, res, howItFailed(run), run.Record)
 }
 
 // staysInInbox has a message whose run was interrupted wait where it was. One that the
-// routine deleted comes from its record.
+// routine deleted comes from its record. One that has another text now waits with that, and one that is gone though
+// its routine saw an inbox of its own, in a layer, was deleted by a person: then res.Place is "".
 func (q *job) staysInInbox(d *dirs, res *Result) error {
 	name, err := q.nowCalled(d)
 	if res.Place = cmp.Or(name, res.Name); name != "" || err != nil {
 		return err
+	}
+	changed, err := has(d.inbox, res.Name)
+	if err == nil && !changed && res.Record.Isolated != "" {
+		res.Place = ""
+	}
+	if err != nil || changed || res.Place == "" {
+		return errors.Join(err, q.tellUnwanted(d, res.Record))
 	}
 	data, err := q.ofRecord(res.Record.ID)
 	if err != nil || data == nil {

@@ -218,6 +218,58 @@ echo >"$RAN.working"; exec sleep 60
 	require.Equal(t, []string{"first", "second"}, b.ran())
 }
 
+// TestChangedWhileInterrupted: what a person saves in a message's file, or deletes, while it is done holds also where a signal
+// ends the run: its old text does not come back. In place a deletion cannot be told from one that the routine made.
+func TestChangedWhileInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		isolated, deleted bool
+		ran               []string
+	}{
+		{"edited in place", false, false, []string{"first", "better", "second"}},
+		{"edited", true, false, []string{"first", "better", "second"}},
+		{"deleted", true, true, []string{"first", "second"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.isolated {
+				needsLayers(t)
+			}
+			b := newBench(t, map[string]string{
+				".decree/config.yml": fmt.Sprintf("isolated: {queue: %v}\n", c.isolated),
+				".decree/routines/develop.sh": `tail -n1 "$message_file" >>"$RAN"
+[ -p "$RAN.working" ] || exit 0
+echo >"$RAN.working"; exec sleep 60
+`,
+				".decree/inbox/a.md": "first\n", ".decree/inbox/b.md": "second\n",
+			})
+			working, message := filepath.Join(b.base, "ran.working"), filepath.Join(b.root, ".decree/inbox/a.md")
+			require.NoError(t, syscall.Mkfifo(working, 0o600))
+			signals := make(chan os.Signal)
+			b.more = func(o *Options) { o.Signals = signals }
+			go func() {
+				_, _ = os.ReadFile(working)
+				_ = os.Remove(message)
+				if !c.deleted {
+					_ = os.WriteFile(message, []byte("better\n"), 0o600)
+				}
+				signals <- syscall.SIGTERM
+			}()
+			require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+				res, err := q.Next(t.Context(), 0, Pick{})
+				require.NoError(t, err)
+				require.Equal(t, Interrupted, res.Outcome)
+				require.Equal(t, c.deleted, res.Place == "")
+				return nil
+			}))
+			require.NoError(t, os.Remove(working))
+			b.settle()
+			b.process()
+			require.Equal(t, c.ran, b.ran(), strings.Join(b.said, "\n"))
+			require.Empty(t, b.inbox())
+		})
+	}
+}
+
 // TestInterruptedAfterItDeletedAll: a message that a signal has ended waits again, also
 // if its routine had deleted it.
 func TestInterruptedAfterItDeletedAll(t *testing.T) {

@@ -191,7 +191,9 @@ func (q *job) interrupted(d *dirs, res *Result) (*Result, error) {
 		return nil, err
 	}
 	res.Outcome, res.Reason = Interrupted, "stopped by "+res.Run.Last.Interrupted.String()
-	q.s.comesFirst(res.Place)
+	if res.Place != "" {
+		q.s.comesFirst(res.Place)
+	}
 	return res, q.over(res)
 }
 
