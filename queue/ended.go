@@ -148,6 +148,9 @@ func isBrought(rec *recorder.Recorder, of *history.Record) (bool, error) {
 			return true, nil
 		}
 	}
+	if of.Draft.State == history.DraftPartly {
+		return false, nil
+	}
 	return rec.WasPublished(of)
 }
 

@@ -126,8 +126,10 @@ func (q *job) publish(ctx context.Context, d *dirs, res *Result) (conflict, err 
 	case rec.Draft.State == history.DraftDiscarded:
 		return errors.New("its draft was discarded"), nil
 	}
-	if was, err := q.rec.WasPublished(rec); was || err != nil {
-		return nil, err
+	if rec.Draft.State != history.DraftPartly { // of that the rest is brought
+		if was, err := q.rec.WasPublished(rec); was || err != nil {
+			return nil, err
+		}
 	}
 	if err := q.wanted(d, res); err != nil {
 		return nil, err

@@ -114,6 +114,38 @@ func TestForgottenWorkIsDoneAnew(t *testing.T) {
 	require.Equal(t, "go\nnext\n", b.read("log"))
 }
 
+// TestPublishedInPart: a person publishes a part of the work that waits. The message is done when the rest is in the tree, too.
+func TestPublishedInPart(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, bigFile(map[string]string{".decree/inbox/a.md": "go\n", ".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"; echo 1 >log; echo 2 >more\n"}))
+	b.put(map[string]string{"d/big": ""})
+	b.settle()
+	b.more = func(o *Options) {
+		tell := o.Tell
+		o.Tell = func(e Event) {
+			if e.Started && len(b.ran()) == 0 {
+				require.NoError(t, os.WriteFile(filepath.Join(b.root, "d/big"), []byte(strings.Repeat("x", 200)), 0o600))
+			}
+			tell(e)
+		}
+	}
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{}); return err }))
+	require.Contains(t, b.unpublished()["a.md"], "d/big")
+	require.NoError(t, os.Remove(filepath.Join(b.root, "d/big")))
+	require.NoError(t, b.person(func(q *Queue) error {
+		drafts, err := q.o.Recorder.History().Drafts()
+		require.NoError(t, err)
+		require.Len(t, drafts, 1)
+		_, err = q.o.Recorder.Publish(t.Context(), recorder.PublishOptions{Ref: drafts[0].ID, Paths: []tree.Path{"log"}, Yes: true})
+		return err
+	}))
+	require.Empty(t, b.read("more"))
+	b.process()
+	require.Equal(t, []string{"a.md"}, b.done(), strings.Join(b.said, "\n"))
+	require.Equal(t, "2\n", b.read("more"))
+	require.Equal(t, []string{"go"}, b.ran())
+}
+
 // TestDaemonGoesOnBesideUnpublishedWork: a daemon notices what comes while the work of a message waits, says so once, fills no audit with
 // its tries, and publishes the work once the cause is gone; a message that is cancelled waits no longer.
 func TestDaemonGoesOnBesideUnpublishedWork(t *testing.T) {
