@@ -153,26 +153,30 @@ func isNumbered(file, name string) bool {
 // sameMessage says whether two files are the same message: of the same id, or, where one has
 // none yet, with the same text and fields.
 func sameMessage(a disk.Dir, name string, b disk.Dir, other string) (bool, error) {
+	same, m, n, err := compareMessages(a, name, b, other)
+	return same || m != nil && n != nil && (m.ID == "" || n.ID == "") && sameButCompleted(m, n), err
+}
+
+// compareMessages says whether two files have the same bytes or the same id; m and n are what they say, where that can be
+// understood and is not needed to tell.
+func compareMessages(a disk.Dir, name string, b disk.Dir, other string) (same bool, m, n *message.Message, err error) {
 	one, err := project.ReadFile(a, name, message.MaxSize)
 	var two []byte
 	if err == nil {
 		two, err = project.ReadFile(b, other, message.MaxSize)
 	}
 	if isMissing(err) || ofFile(err) {
-		return false, nil
+		return false, nil, nil, nil
 	}
 	if err != nil || bytes.Equal(one, two) {
-		return err == nil, err
+		return err == nil, nil, nil, err
 	}
-	m, err := message.Parse(name, one)
+	m, err = message.Parse(name, one)
 	n, nerr := message.Parse(other, two)
 	if err != nil || nerr != nil {
-		return false, nil //nolint:nilerr // what cannot be understood has no id
+		return false, nil, nil, nil //nolint:nilerr // what cannot be understood has no id
 	}
-	if m.ID != "" && n.ID != "" {
-		return m.ID == n.ID, nil
-	}
-	return sameButCompleted(m, n), nil
+	return m.ID != "" && m.ID == n.ID, m, n, nil
 }
 
 // sameButCompleted says whether two messages say the same, but for what decree itself writes into

@@ -358,7 +358,8 @@ func (q *job) openTakenOver(id string) (disk.Dir, error) {
 }
 
 // notDead takes the messages that from/name is, queued again by a routine in its layer, out of dead, where
-// the layer's own move has left them. The record has the text until the message waits.
+// the layer's own move has left them. One that the routine wrote anew with the text of a dead one has no id, and is another message.
+// The record has the text until the message waits.
 func notDead(d *dirs, from disk.Dir, name string) error {
 	self, err := from.Stat(name)
 	if err != nil {
@@ -372,7 +373,7 @@ func notDead(d *dirs, from disk.Dir, name string) error {
 		if p.Size != self.Size && !isNumbered(p.Name, name) {
 			continue
 		}
-		same, err := sameMessage(from, name, d.dead, p.Name)
+		same, _, _, err := compareMessages(from, name, d.dead, p.Name)
 		if err == nil && same {
 			err = errors.Join(notMissing(d.dead.Remove(p.Name)), notMissing(d.dead.Remove(reasonOf(p.Name))), d.dead.Sync())
 		}

@@ -21,16 +21,16 @@ import (
 func TestLayerRetries(t *testing.T) {
 	needsLayers(t)
 	b := newBench(t, isolatedFiles("text=$(tail -n1 \"$message_file\"); echo \"$text\" >>\"$RAN\"\n"+
-		"[ \"$text\" = go ] || exit 0\ncd .decree/inbox && mv dead/old.md . && mv dead/other.md again.md && mv dead/edited.md . && echo edited >>edited.md\n",
+		"[ \"$text\" = go ] || exit 0\ncd .decree/inbox && mv dead/old.md . && mv dead/other.md again.md && mv dead/edited.md . && echo edited >>edited.md && tail -n1 dead/stays.md >stays.md\n",
 		map[string]string{
 			".decree/inbox/dead/old.md": deadText, ".decree/inbox/dead/old.error.txt": "why\n",
 			".decree/inbox/dead/other.md":  strings.ReplaceAll(strings.Replace(deadText, "old", "other", 1), "0100", "0101"),
 			".decree/inbox/dead/edited.md": strings.ReplaceAll(deadText, "0100", "0102"), ".decree/inbox/dead/stays.md": strings.ReplaceAll(deadText, "0100", "0103"),
 		}))
 	b.process()
-	require.ElementsMatch(t, []string{"go", "old", "other", "edited"}, b.ran(), strings.Join(b.said, "\n"))
-	require.Equal(t, []string{"stays.md"}, b.dead())
-	require.Len(t, b.done(), 4)
+	require.ElementsMatch(t, []string{"go", "old", "other", "edited", "old"}, b.ran(), strings.Join(b.said, "\n"))
+	require.Equal(t, []string{"stays.md"}, b.dead(), "what was written with its text is another message")
+	require.Len(t, b.done(), 5)
 }
 
 // TestSavedBesideItsIsolatedRun: a message that a person saves while its isolated run works is told of as
