@@ -34,6 +34,21 @@ func bigFile(more map[string]string) map[string]string {
 	return files
 }
 
+// growsOnce has d/big, of bigFile, grow when the first routine begins.
+func (b *bench) growsOnce() {
+	grown := false
+	b.more = func(o *Options) {
+		tell := o.Tell
+		o.Tell = func(e Event) {
+			if e.Started && !grown {
+				grown = true
+				require.NoError(b.t, os.WriteFile(filepath.Join(b.root, "d/big"), []byte(strings.Repeat("x", 200)), 0o600))
+			}
+			tell(e)
+		}
+	}
+}
+
 // unpublished is what the state says of messages whose work waits.
 func (b *bench) unpublished() (why map[string]string) {
 	b.t.Helper()
@@ -53,17 +68,7 @@ func TestPublishWaitsForAPerson(t *testing.T) {
 		".decree/config.yml": "isolated: {queue: true}\ncapture: {max_file: 100}\n"}))
 	b.put(map[string]string{"d/big": ""})
 	b.settle()
-	grown := false
-	b.more = func(o *Options) {
-		tell := o.Tell
-		o.Tell = func(e Event) {
-			if e.Started && !grown {
-				grown = true
-				require.NoError(t, os.WriteFile(filepath.Join(b.root, "d/big"), []byte(strings.Repeat("x", 200)), 0o600))
-			}
-			tell(e)
-		}
-	}
+	b.growsOnce()
 	for n := range 2 {
 		b.said = nil
 		require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{}); return err }))
@@ -90,17 +95,7 @@ func TestForgottenWorkIsDoneAnew(t *testing.T) {
 	b := newBench(t, bigFile(map[string]string{".decree/inbox/a.md": "go\n", ".decree/inbox/b.md": "next\n"}))
 	b.put(map[string]string{"d/big": ""})
 	b.settle()
-	grown := false
-	b.more = func(o *Options) {
-		tell := o.Tell
-		o.Tell = func(e Event) {
-			if e.Started && !grown {
-				grown = true
-				require.NoError(t, os.WriteFile(filepath.Join(b.root, "d/big"), []byte(strings.Repeat("x", 200)), 0o600))
-			}
-			tell(e)
-		}
-	}
+	b.growsOnce()
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{}); return err }))
 	require.Contains(t, b.unpublished()["a.md"], "d/big")
 	require.NoError(t, os.Remove(filepath.Join(b.root, "d/big")))
@@ -120,15 +115,7 @@ func TestPublishedInPart(t *testing.T) {
 	b := newBench(t, bigFile(map[string]string{".decree/inbox/a.md": "go\n", ".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"; echo 1 >log; echo 2 >more\n"}))
 	b.put(map[string]string{"d/big": ""})
 	b.settle()
-	b.more = func(o *Options) {
-		tell := o.Tell
-		o.Tell = func(e Event) {
-			if e.Started && len(b.ran()) == 0 {
-				require.NoError(t, os.WriteFile(filepath.Join(b.root, "d/big"), []byte(strings.Repeat("x", 200)), 0o600))
-			}
-			tell(e)
-		}
-	}
+	b.growsOnce()
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{}); return err }))
 	require.Contains(t, b.unpublished()["a.md"], "d/big")
 	require.NoError(t, os.Remove(filepath.Join(b.root, "d/big")))
