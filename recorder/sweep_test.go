@@ -654,7 +654,7 @@ var quiet = []struct{ steps, reason string }{
 	{`^Stat /tree/(.*/)?\.(git|decree)$`, "the same, of a root's marks and of directories that are left out"},
 	{`^(OpenSearch|Open|Stat|FileStat|Read) /?(layer\.json)?$`, "whether the root is the tree of a clone; only a whole layer.json says so"},
 	{`^(OpenDir|Open|FileStat|Stat|Readlink|List|Read|ReadAttributes|Attributes) STORE/layers/[^/]+/(tree|upper)/`, "the path alone is told: what cannot be read is not recorded"},
-	{`^Remove STORE/layers/`, "a directory is tried as a file first, which fails anyway; then it is emptied"},
+	{`^(Remove|Rmdir) STORE/layers/`, "a directory is tried as a file and as an empty one first, which fails anyway; then it is emptied"},
 	{`^\w+ STORE/layers/[^/]+/work(/|$)`, "what the kernel has left of a mount, in which nobody looks again: it goes with the layer"},
 	{`^\w+ STORE/layers/(clock|probe)-`, "a probe of the clock there, or of what the machine lets an isolated run do: where it cannot be made something else serves"},
 	{`^Stat STORE/layers/[^/]+/entered$`, "whether a command worked in a layer: if in doubt one did, which is told, and the layer stays"},
@@ -687,8 +687,8 @@ var quiet = []struct{ steps, reason string }{
 	{`^TryLock STORE$`, "the audit's own lock, beside that of the project, which is held: the line is written all the same"},
 	{`^OpenDir STORE/own$`, "on a full disk acts cannot be noted either, so nothing has to wait for them; other errors are told"},
 	{`^(OpenDir|List|Locked|Stat|Open|FileStat|Read|Remove|Rmdir) STORE/leases`, "who the lock is for once it is given back, and what is left of a lease: the next command removes it"},
-	{`^Remove /tree/\.decree/tmp/[0-9a-f]{16}-gone-[0-9-]+$`, "a directory is tried as a file first, which fails anyway; then it is emptied"},
-	{`^Remove /tree/\.decree/tmp/[0-9a-f]{16}-run-[0-9-]+$`, "the place is cleared before a directory is made there, which fails if it was not"},
+	{`^(Remove|Rmdir) /tree/\.decree/tmp/[0-9a-f]{16}-gone-[0-9-]+$`, "a directory is tried as a file and as an empty one first, which fails anyway; then it is emptied"},
+	{`^(Remove|Rmdir) /tree/\.decree/tmp/[0-9a-f]{16}-run-[0-9-]+$`, "the place is cleared before a directory is made there, which fails if it was not"},
 	{`^(List /tree/\.decree/tmp/txn-[0-9-]+(-clean|-end)?|Remove /tree/(.*/\.decree-|\.decree/tmp/)txn-[0-9-]+(-clean|-end)?[-/][sdr][0-9]+)$`, "emptied early for the room of the record; what stays is removed, or named, after it"},
 }
 
