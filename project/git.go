@@ -61,23 +61,29 @@ type gitFiles struct {
 
 // read returns a file, nil if there is none; links are followed, as git does.
 func (g gitFiles) read(path string, limit int64) ([]byte, error) {
-	real, err := g.w.real(path)
-	if err != nil {
-		return nil, unlessAbsent(err)
+	f, real, err := g.open(path)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readOpen(f, real, limit)
+}
+
+// open opens a file by its real path; it is nil if there is none.
+func (g gitFiles) open(path string) (f disk.File, real string, err error) {
+	if real, err = g.w.real(path); err != nil {
+		return nil, "", unlessAbsent(err)
 	}
 	dir, err := g.disk.OpenSearch(filepath.Dir(real))
 	if err != nil {
-		return nil, unlessAbsent(err)
+		return nil, "", unlessAbsent(err)
 	}
 	defer dir.Close()
-	data, err := ReadFile(dir, filepath.Base(real), limit)
+	f, err = dir.Open(filepath.Base(real))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, "", nil
 	}
-	if err == nil && data == nil {
-		data = []byte{}
-	}
-	return data, err
+	return f, real, err
 }
 
 // readExclude is read for a file that is kept in the store. Root in another user's tree, whose store that user can read,
@@ -86,39 +92,36 @@ func (g gitFiles) readExclude(path string) ([]byte, error) {
 	if os.Geteuid() != 0 || g.owner == 0 {
 		return g.read(path, maxExclude)
 	}
-	real, err := g.w.real(path)
-	if err != nil {
-		return nil, unlessAbsent(err)
-	}
-	readable := true
-	for up := filepath.Dir(real); readable && up != filepath.Dir(up); up = filepath.Dir(up) {
-		dir, err := g.disk.OpenSearch(up)
-		if err != nil {
-			return nil, unlessAbsent(err)
-		}
-		st, err := dir.Self()
-		dir.Close()
-		readable = err == nil && (st.UID == g.owner || st.Mode&0o001 != 0)
-	}
-	dir, err := g.disk.OpenSearch(filepath.Dir(real))
-	if err != nil {
-		return nil, unlessAbsent(err)
-	}
-	defer dir.Close()
-	f, err := dir.Open(filepath.Base(real))
-	if err != nil {
-		return nil, unlessAbsent(err)
+	f, real, err := g.open(path)
+	if f == nil || err != nil {
+		return nil, err
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	if !readable || st.UID != g.owner && st.Mode&0o004 == 0 {
+	if st.UID != g.owner && st.Mode&0o004 == 0 || !g.reached(real) {
 		g.note("git's excludes in %s are left out: %s may not read that file, and could read in the store what root records", real, userName(g.owner))
 		return nil, nil
 	}
 	return readOpen(f, real, maxExclude)
+}
+
+// reached says whether the root's owner may pass all directories above a real path.
+func (g gitFiles) reached(real string) bool {
+	for up := filepath.Dir(real); up != filepath.Dir(up); up = filepath.Dir(up) {
+		dir, err := g.disk.OpenSearch(up)
+		if err != nil {
+			return false
+		}
+		st, err := dir.Self()
+		dir.Close()
+		if err != nil || st.UID != g.owner && st.Mode&0o001 == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // repository finds the directories of the repository whose worktree root is: its own, and

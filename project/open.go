@@ -89,7 +89,6 @@ func (p *Project) open(w Where, create bool) (err error) {
 	if err != nil {
 		return err
 	}
-	named := w
 	w = w.forOwner(self.UID)
 	w.inLayer = w.Layered != nil && w.Layered(p.Root)
 	p.InLayer = w.inLayer
@@ -101,7 +100,7 @@ func (p *Project) open(w Where, create bool) (err error) {
 	if err := p.openDecree(); err != nil {
 		return err
 	}
-	if err := p.refuseStranger(named); err != nil {
+	if err := p.refuseStranger(w); err != nil {
 		return err
 	}
 	if create && !w.Arriving {

@@ -49,6 +49,17 @@ func (b *bench) growsOnce() {
 	}
 }
 
+// unpublishedOnce has the work of a.md wait since d/big, of bigFile, has grown, and then takes that away.
+func (b *bench) unpublishedOnce() {
+	b.t.Helper()
+	b.put(map[string]string{"d/big": ""})
+	b.settle()
+	b.growsOnce()
+	require.NoError(b.t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(b.t.Context(), 0, Pick{}); return err }))
+	require.Contains(b.t, b.unpublished()["a.md"], "d/big")
+	require.NoError(b.t, os.Remove(filepath.Join(b.root, "d/big")))
+}
+
 // unpublished is what the state says of messages whose work waits.
 func (b *bench) unpublished() (why map[string]string) {
 	b.t.Helper()
@@ -93,12 +104,7 @@ func TestPublishWaitsForAPerson(t *testing.T) {
 func TestForgottenWorkIsDoneAnew(t *testing.T) {
 	needsLayers(t)
 	b := newBench(t, bigFile(map[string]string{".decree/inbox/a.md": "go\n", ".decree/inbox/b.md": "next\n"}))
-	b.put(map[string]string{"d/big": ""})
-	b.settle()
-	b.growsOnce()
-	require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{}); return err }))
-	require.Contains(t, b.unpublished()["a.md"], "d/big")
-	require.NoError(t, os.Remove(filepath.Join(b.root, "d/big")))
+	b.unpublishedOnce()
 	require.NoError(t, b.person(func(q *Queue) error {
 		_, err := q.o.Recorder.Forget(t.Context(), recorder.ForgetOptions{Paths: []tree.Path{"log"}, Yes: true})
 		return err
@@ -113,12 +119,7 @@ func TestForgottenWorkIsDoneAnew(t *testing.T) {
 func TestPublishedInPart(t *testing.T) {
 	needsLayers(t)
 	b := newBench(t, bigFile(map[string]string{".decree/inbox/a.md": "go\n", ".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"; echo 1 >log; echo 2 >more\n"}))
-	b.put(map[string]string{"d/big": ""})
-	b.settle()
-	b.growsOnce()
-	require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{}); return err }))
-	require.Contains(t, b.unpublished()["a.md"], "d/big")
-	require.NoError(t, os.Remove(filepath.Join(b.root, "d/big")))
+	b.unpublishedOnce()
 	require.NoError(t, b.person(func(q *Queue) error {
 		drafts, err := q.o.Recorder.History().Drafts()
 		require.NoError(t, err)
