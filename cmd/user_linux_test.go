@@ -115,6 +115,40 @@ func TestParentThatCannotBeRead(t *testing.T) {
 	assert.Equal(t, "second\n", string(data))
 }
 
+// TestQueueBelowAParentThatCannotBeRead: a message's run in such a root is found to have succeeded, so that its
+// routine works once, and the message is done.
+func TestQueueBelowAParentThatCannotBeRead(t *testing.T) {
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	u.dir(0, 0o711, "closed")
+	root := u.dir(ann, 0o755, "closed", "tree")
+	worked := filepath.Join(u.dir(ann, 0o755, "count"), "worked")
+	u.dir(ann, 0o755, "closed/tree/.decree")
+	put := func(dir, name, text string) {
+		at := filepath.Join(u.dir(ann, 0o755, "closed/tree/.decree", dir), name)
+		require.NoError(t, os.WriteFile(at, []byte(text), 0o644))
+		require.NoError(t, os.Chown(at, ann, ann))
+		require.NoError(t, os.Chtimes(at, time.Unix(1e9, 0), time.Unix(1e9, 0))) // a new one counts as being written
+	}
+	put("routines", "develop.sh", "echo did >>made\necho once >>"+worked+"\n")
+	put("inbox", "a.md", "Do it.\n")
+	read := func(path string) string {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(data)
+	}
+
+	code, out := u.decree(ann, root, nil, "process")
+	assert.Zero(t, code, out)
+	assert.Contains(t, out, "1 message done")
+	code, out = u.decree(ann, root, nil, "process")
+	assert.Zero(t, code, out)
+	assert.Contains(t, out, "nothing is waiting")
+	assert.Equal(t, "once\n", read(worked))
+	assert.Equal(t, "did\n", read(filepath.Join(root, "made")))
+	assert.FileExists(t, filepath.Join(root, ".decree/inbox/done/a.md"))
+}
+
 // TestSetUserIDOfAnother: a file of another user's that runs with that user's rights, in a directory that both can
 // write, does not come back as one that runs with the rights of whoever has it brought back.
 func TestSetUserIDOfAnother(t *testing.T) {
