@@ -19,8 +19,10 @@ type fakeDisk struct {
 	listed  func(dir string, ents []disk.Entry) []disk.Entry
 	opened  func(path string)
 	reading func(path string) error
-	fat     bool // the file system has no change times of its own
-	fuse    bool // whether it has some is to be tried
+	got     func(path string, n int) // read so many bytes
+	steady  bool                     // what the file system tells of holes and directories is trusted
+	fat     bool                     // the file system has no change times of its own
+	fuse    bool                     // whether it has some is to be tried
 }
 
 func (f *fakeDisk) wrap(d disk.Dir) disk.Dir { return &fakeDir{d, f, ""} }
@@ -32,7 +34,7 @@ func (f *fakeDisk) refused(at string) error {
 }
 
 func (d *fakeDir) FileSystem() disk.FileSystem {
-	return disk.FileSystem{ChangeTimes: !d.f.fat && !d.f.fuse, TryTimes: d.f.fuse}
+	return disk.FileSystem{ChangeTimes: !d.f.fat && !d.f.fuse, TryTimes: d.f.fuse, Steady: d.f.steady}
 }
 
 type fakeDir struct {
@@ -118,7 +120,11 @@ func (f *fakeFile) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return f.File.Read(p)
+	n, err := f.File.Read(p)
+	if f.f.got != nil {
+		f.f.got(f.at, n)
+	}
+	return n, err
 }
 
 const eacces = syscall.EACCES
