@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	if filepath.Ext(os.Args[0]) == ".test" { // what is started inherits that HUP ends it, although the tests may run under nohup
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
-	testscript.Main(m, map[string]func(){"decree": func() { os.Exit(Main(scriptEnv())) }, "agent": agentProcess})
+	testscript.Main(m, map[string]func(){"decree": func() { os.Exit(Main(scriptEnv())) }, "agent": agentProcess, "peak": peakProcess})
 }
 
 // agentProcess is a coding agent: each of its arguments is a command line, which it runs one after
@@ -42,6 +43,26 @@ func agentProcess() {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	}
+}
+
+// peakProcess executes a command, its arguments from the second on, and fails where that, or what it waited for, has had more
+// MB in memory than the first says. It is no command of the scripts' own process: the system counts what
+// a process that starts another has to that one's peak.
+func peakProcess() {
+	most, err := strconv.ParseInt(os.Args[1], 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	c := exec.Command(os.Args[2], os.Args[3:]...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := c.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if had := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10 / 1e6; had > most { // Linux counts KiB
+		fmt.Fprintf(os.Stderr, "it had %d MB in memory\n", had)
+		os.Exit(1)
 	}
 }
 

@@ -3,7 +3,6 @@ package patch
 import (
 	"bytes"
 	"context"
-	"slices"
 )
 
 // Merged is what came of a three-way merge.
@@ -32,20 +31,20 @@ func Merge(ctx context.Context, base, ours, theirs []byte, names Sides) (*Merged
 	if err != nil {
 		return nil, err
 	}
-	if down.conflicts > 0 {
-		return down.render(names), nil
+	one := down.render(names, false) // its parts may be a million, and are not kept beside those of the other end
+	if one.Conflicts > 0 {
+		return one, nil
 	}
 	up, err := merge(ctx, upended(base), upended(ours), upended(theirs))
 	if err != nil {
 		return nil, err
 	}
-	up.upend()
-	one, other := down.render(names), up.render(names)
+	other := up.render(names, true)
 	if other.Conflicts > 0 || bytes.Equal(one.Data, other.Data) {
 		return other, nil
 	}
 	whole := merged{parts: []part{{ours: ours, theirs: theirs, conflict: true}}, conflicts: 1}
-	return whole.render(names), nil
+	return whole.render(names, false), nil
 }
 
 // merged is a merge in parts: what is settled, in ours, and what is not.
@@ -69,6 +68,7 @@ func merge(ctx context.Context, base, ours, theirs []byte) (*merged, error) {
 		return nil, err
 	}
 	m := merging{base: base, a: a, b: b}
+	m.out.parts = make([]part, 0, 2*(len(a)+len(b))+1)
 	for len(m.a) > 0 || len(m.b) > 0 {
 		switch {
 		case len(m.b) == 0 || len(m.a) > 0 && m.a[0].to < m.b[0].from:
@@ -179,10 +179,18 @@ func (m *merging) side(list []change, lo, hi int) (out []byte) {
 	return append(out, m.base[lo:hi]...)
 }
 
-// render is the merge as it is written into the file.
-func (m *merged) render(names Sides) *Merged {
-	out := &Merged{Conflicts: m.conflicts}
+// render is the merge as it is written into the file; up: it was made of upended texts.
+func (m *merged) render(names Sides, up bool) *Merged {
+	size := 0
 	for _, p := range m.parts {
+		size += len(p.ours) + len(p.theirs)
+	}
+	out := &Merged{Data: make([]byte, 0, size), Conflicts: m.conflicts}
+	for i, p := range m.parts {
+		if up {
+			p = m.parts[len(m.parts)-1-i]
+			p.ours, p.theirs = upright(p.ours), upright(p.theirs)
+		}
 		if !p.conflict {
 			out.Data = append(out.Data, p.ours...)
 			continue
@@ -222,13 +230,7 @@ func upended(text []byte) []byte {
 	return out
 }
 
-// upend reverses a merge that was made of upended texts: the parts, and each text.
-func (m *merged) upend() {
-	slices.Reverse(m.parts)
-	upright := func(text []byte) []byte {
-		return bytes.ReplaceAll(upended(text), []byte(openEnd), nil)
-	}
-	for i, p := range m.parts {
-		m.parts[i] = part{upright(p.ours), upright(p.theirs), p.conflict}
-	}
+// upright is what an upended text was.
+func upright(text []byte) []byte {
+	return bytes.ReplaceAll(upended(text), []byte(openEnd), nil)
 }
