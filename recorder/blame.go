@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"slices"
 
 	"decree/history"
@@ -34,7 +35,7 @@ type BlamedFile struct {
 	Lines    int
 	Culprits []Culprit // what brought any of them
 
-	by      []int32 // of each line: its culprit
+	by      []int32 // of each line: its culprit; below 0 it has none yet, and ^by is its line in the state that the walk has come to
 	content patch.Content
 }
 
@@ -165,11 +166,8 @@ type blame struct {
 	out     BlamedFile
 	cur     *tree.Entry
 	content patch.Content
-	open    []span // the lines of cur without a culprit, in order
+	open    int // lines without a culprit
 }
-
-// span is a run of lines of a state of the file that are lines of the file now.
-type span struct{ at, now, n int32 }
 
 // begin counts the lines, none of which has a culprit yet.
 func (b *blame) begin(ctx context.Context, path tree.Path) error {
@@ -198,8 +196,10 @@ func (b *blame) begin(ctx context.Context, path tree.Path) error {
 	if !ended {
 		b.out.Lines++
 	}
-	b.out.content, b.out.by = b.content, make([]int32, b.out.Lines)
-	b.open = []span{{n: int32(b.out.Lines)}}
+	b.out.content, b.out.by, b.open = b.content, make([]int32, b.out.Lines), b.out.Lines
+	for i := range b.out.by {
+		b.out.by[i] = ^int32(i)
+	}
 	return nil
 }
 
@@ -209,7 +209,7 @@ func (b *blame) back(ctx context.Context, path tree.Path, moments []history.Mome
 	if err != nil {
 		return err
 	}
-	for i := 0; i < len(moments) && len(b.open) > 0; i++ {
+	for i := 0; i < len(moments) && b.open > 0; i++ {
 		m := moments[i]
 		if m.Record.Status == history.StatusReverted && !m.Outside {
 			later = m.Record
@@ -224,7 +224,7 @@ func (b *blame) back(ctx context.Context, path tree.Path, moments []history.Mome
 				return err
 			}
 		}
-		if len(b.open) == 0 {
+		if b.open == 0 {
 			break
 		}
 		if m.From != "" {
@@ -238,8 +238,7 @@ func (b *blame) back(ctx context.Context, path tree.Path, moments []history.Mome
 		}
 		later = m.Record
 	}
-	b.blame(b.open, Culprit{Record: first, Outside: true})
-	b.open = nil
+	b.rest(Culprit{Record: first, Outside: true})
 	return nil
 }
 
@@ -327,71 +326,66 @@ func (b *blame) to(ctx context.Context, e *tree.Entry, by Culprit) error {
 		return nil
 	}
 	if e == nil || e.Type != tree.Regular {
-		b.blame(b.open, by)
-		b.open = nil
+		b.rest(by)
 		return nil
 	}
 	old := stored{b.r.store, e.SHA256}
-	w := walk{b: b, by: by, left: slices.Clone(b.open)}
+	w := walk{b: b, by: by}
 	err := patch.Stays(ctx, patch.Change{Old: e, New: b.cur, OldContent: old, NewContent: b.content}, w.stays)
 	if lostContents(err) {
 		b.r.note("an earlier state is no longer in the store; its lines count as newer than they are")
-		w.kept, err = nil, nil
-		w.left = b.open
+		w.next, err = 0, nil
 	}
 	if err != nil {
 		return err
 	}
-	b.blame(w.left, by)
-	b.cur, b.content, b.open = e, old, w.kept
+	w.until(math.MaxInt)
+	b.cur, b.content = e, old
 	return nil
 }
 
-// walk is one step back: the lines that stay are kept, the others are by's.
+// walk is one step back. next is the line of the file now with which it goes on: what stays does so in order.
 type walk struct {
-	b          *blame
-	by         Culprit
-	left, kept []span
+	b    *blame
+	by   Culprit
+	next int
 }
 
-// stays takes n lines from line at of the state on, which are lines of the older one.
+// stays takes n lines from line at of the state on, which are lines of the older one; what lies before them is by's.
 func (w *walk) stays(old, at, n int) error {
-	for len(w.left) > 0 && int(w.left[0].at) < at+n {
-		s := &w.left[0]
-		if gone := min(at-int(s.at), int(s.n)); gone > 0 {
-			w.b.blame([]span{w.take(gone)}, w.by)
+	w.until(at)
+	for by := w.b.out.by; w.next < len(by) && (by[w.next] >= 0 || int(^by[w.next]) < at+n); w.next++ {
+		if by[w.next] < 0 {
+			by[w.next] -= int32(old - at)
+		}
+	}
+	return nil
+}
+
+// until gives the open lines before line at of the state their culprit.
+func (w *walk) until(at int) {
+	who := int32(-1)
+	for by := w.b.out.by; w.next < len(by) && (by[w.next] >= 0 || int(^by[w.next]) < at); w.next++ {
+		if by[w.next] >= 0 {
 			continue
 		}
-		kept := w.take(min(int(s.n), at+n-int(s.at)))
-		kept.at += int32(old - at)
-		w.kept = append(w.kept, kept)
+		if who < 0 {
+			who = w.b.culprit(w.by)
+		}
+		by[w.next] = who
+		w.b.open--
 	}
-	return nil
 }
 
-// take takes the first n lines of what is left, all of one span.
-func (w *walk) take(n int) span {
-	s := &w.left[0]
-	first := span{s.at, s.now, int32(n)}
-	if s.at, s.now, s.n = s.at+first.n, s.now+first.n, s.n-first.n; s.n == 0 {
-		w.left = w.left[1:]
-	}
-	return first
-}
+// rest gives all open lines their culprit.
+func (b *blame) rest(by Culprit) { (&walk{b: b, by: by}).until(math.MaxInt) }
 
-// blame gives the lines of spans their culprit.
-func (b *blame) blame(spans []span, by Culprit) {
-	if len(spans) == 0 {
-		return
-	}
+// culprit is the number of one that has brought a line.
+func (b *blame) culprit(by Culprit) int32 {
 	at := slices.Index(b.out.Culprits, by)
 	if at < 0 {
 		at = len(b.out.Culprits)
 		b.out.Culprits = append(b.out.Culprits, by)
 	}
-	for _, s := range spans {
-		for i := range s.n {
-			b.out.by[s.now+i] = int32(at)
-		}
-	}
+	return int32(at)
 }

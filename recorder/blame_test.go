@@ -1,16 +1,22 @@
 package recorder
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"decree/history"
+	"decree/patch"
 )
 
 // TestBlameNamesWhoBroughtEachLine: each line tells by its text which run brought it,
@@ -65,4 +71,38 @@ func TestBlameNamesWhoBroughtEachLine(t *testing.T) {
 	b.write("f", "shorter\n")
 	file.content = liveFile{r.tree, "f"}
 	require.ErrorContains(t, file.Each(func(int, Blamed) error { return nil }), "changed while it was read")
+}
+
+// TestBlameOfEverySecondLine: what a step back holds does not grow with how many changes it sees.
+func TestBlameOfEverySecondLine(t *testing.T) {
+	const lines = 1 << 20
+	b := &blame{content: patch.Bytes(bytes.Repeat([]byte("\n"), lines))}
+	require.NoError(t, b.begin(t.Context(), "f"))
+	first, second := &history.Record{ID: "1"}, &history.Record{ID: "2"}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w := walk{b: b, by: Culprit{Record: second}}
+	for i := 0; i < lines; i += 2 {
+		require.NoError(t, w.stays(i/2, i, 1))
+	}
+	w.until(lines)
+	runtime.ReadMemStats(&after)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(lines))
+	assert.Equal(t, lines/2, b.open)
+	w = walk{b: b, by: Culprit{Record: first}}
+	require.NoError(t, w.stays(0, 1, lines/2-2))
+	w.until(lines)
+	assert.Equal(t, lines/2-2, b.open)
+	b.rest(Culprit{Outside: true})
+	for i, by := range b.out.by {
+		want := Culprit{Outside: true}
+		if i%2 == 1 {
+			want = Culprit{Record: second}
+		} else if i == 0 || i == lines-2 {
+			want = Culprit{Record: first}
+		}
+		if b.out.Culprits[by] != want {
+			require.Equal(t, want, b.out.Culprits[by], i)
+		}
+	}
 }
