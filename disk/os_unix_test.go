@@ -62,6 +62,49 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	assert.Equal(t, fs.FileMode(0o600), st.Mode().Perm())
 }
 
+// TestReadXattrs: what macOS gives each file by itself, and what is gone or not to be read, is left out; all else is whole.
+func TestReadXattrs(t *testing.T) {
+	values := map[string]string{ownXattr: "p", "user.x": "with\x00zero", "user.empty": ""}
+	list := func(b []byte) (int, error) {
+		const names = "user.empty\x00" + ownXattr + "\x00user.gone\x00user.x\x00"
+		copy(b, names)
+		return len(names), nil
+	}
+	get := func(name string, b []byte) (int, error) {
+		value, there := values[name]
+		if !there {
+			return 0, unix.EACCES
+		}
+		copy(b, value)
+		return len(value), nil
+	}
+	got, err := readXattrs(list, get)
+	require.NoError(t, err)
+	assert.Equal(t, []Xattr{{"user.empty", []byte{}}, {"user.x", []byte("with\x00zero")}}, got)
+	none, err := readXattrs(func([]byte) (int, error) { return 0, unix.EOPNOTSUPP }, get)
+	require.NoError(t, err)
+	assert.Empty(t, none)
+	_, err = readXattrs(func([]byte) (int, error) { return 0, unix.EIO }, get)
+	require.ErrorIs(t, err, unix.EIO)
+}
+
+// TestXattrsStay: those that are set are read again, where the file system keeps them.
+func TestXattrsStay(t *testing.T) {
+	d, path := open(t)
+	require.NoError(t, os.WriteFile(filepath.Join(path, "f"), nil, 0o600))
+	is, err := d.Stat("f")
+	require.NoError(t, err)
+	want := Xattr{"user.decree", []byte("with\x00zero")}
+	if err := d.SetXattr("f", is, want); errors.Is(err, unix.EOPNOTSUPP) {
+		t.Skip(err)
+	} else {
+		require.NoError(t, err)
+	}
+	got, err := d.Xattrs("f")
+	require.NoError(t, err)
+	assert.Contains(t, got, want)
+}
+
 func TestOpenRefusesAPipeWithoutHanging(t *testing.T) {
 	d, path := open(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(path, "pipe"), 0o600))
