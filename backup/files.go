@@ -190,7 +190,7 @@ func (g *gathering) file(in disk.Dir, name, as string) error {
 }
 
 // draftDirs are where decree builds its messages: what is called like a draft elsewhere is somebody's own.
-var draftDirs = []string{"inbox", "inbox/dead", "inbox/done"}
+var draftDirs = []string{project.InboxDir, inDead, inDone}
 
 // directory collects what people have in .decree.
 func (g *gathering) directory(in disk.Dir, at string) error {
@@ -250,7 +250,7 @@ func (g *gathering) specs(p *project.Project) error {
 
 // isMessage says whether a file is a message that waits.
 func isMessage(name string) bool {
-	rest, ok := strings.CutPrefix(name, "inbox/")
+	rest, ok := strings.CutPrefix(name, project.InboxDir+"/")
 	return ok && !strings.Contains(rest, "/") && strings.HasSuffix(rest, ".md")
 }
 

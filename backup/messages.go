@@ -23,8 +23,8 @@ const (
 )
 
 const (
-	inDone = "inbox/done"
-	inDead = "inbox/dead"
+	inDone = project.InboxDir + "/done"
+	inDead = project.InboxDir + "/dead"
 )
 
 // doneStates are the directories of messages that do not wait.
@@ -120,7 +120,7 @@ func (b *restoring) keepDone(live, to disk.Dir) (isDone map[string]bool, err err
 			continue
 		case path.Dir(at) == inDead:
 			states = []string{inDone}
-		case path.Dir(at) != "inbox":
+		case path.Dir(at) != project.InboxDir:
 			continue
 		}
 		var text bytes.Buffer
@@ -278,10 +278,10 @@ func (b *restoring) doneRuns() (map[string][]*history.Record, error) {
 // queued again.
 func (b *restoring) recordedAsDone(live disk.Dir, runs map[string][]*history.Record, at, id string) ([]byte, error) {
 	of := runs[recorder.OfMessage(path.Base(at))]
-	if id == "" || path.Dir(at) != "inbox" || len(of) == 0 {
+	if id == "" || path.Dir(at) != project.InboxDir || len(of) == 0 {
 		return nil, nil
 	}
-	if inbox, err := disk.OpenPath(live, "inbox"); err == nil {
+	if inbox, err := disk.OpenPath(live, project.InboxDir); err == nil {
 		data, err := project.ReadFile(inbox, path.Base(at), message.MaxSize)
 		inbox.Close()
 		if err == nil && idOf(data) == id {
@@ -319,19 +319,19 @@ func (b *restoring) hasAny(names ...string) bool {
 // goneFrom are the live messages that the generation does not have where they are, as paths below the inbox: those that wait also
 // where another one has their name there.
 func (b *restoring) goneFrom(live disk.Dir) (gone []string, err error) {
-	for _, state := range append([]string{"inbox"}, doneStates...) {
+	for _, state := range append([]string{project.InboxDir}, doneStates...) {
 		err := eachFile(live, state, func(dir disk.Dir, name string) error {
 			if !strings.HasSuffix(name, messageEnd) {
 				return nil
 			}
 			at := path.Join(state, name)
 			has := b.hasAny(at)
-			if has && state == "inbox" {
+			if has && state == project.InboxDir {
 				data, err := project.ReadFile(dir, name, message.MaxSize)
 				has = err == nil && (b.has(at, data) || b.completedSince(at, data))
 			}
 			if !has && !slices.Contains(b.kept, at) {
-				gone = append(gone, strings.TrimPrefix(at, "inbox/"))
+				gone = append(gone, strings.TrimPrefix(at, project.InboxDir+"/"))
 			}
 			return nil
 		})

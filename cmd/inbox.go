@@ -159,7 +159,7 @@ func (s *session) listMessages(p *project.Site, where string) error {
 
 // waitingOf is a file of the inbox, or of its directory where, as it is shown.
 func waitingOf(p *project.Site, where string, f queue.Pending) view.Waiting {
-	j := view.Waiting{Name: f.Name, Written: time.Unix(0, f.Mtime).UTC(), Path: strings.Join(nonEmpty(".decree/inbox", where, f.Name), "/")}
+	j := view.Waiting{Name: f.Name, Written: time.Unix(0, f.Mtime).UTC(), Path: strings.Join(nonEmpty(".decree/"+project.InboxDir, where, f.Name), "/")}
 	data, reason, err := queue.Read(p, where, f.Name)
 	var m *message.Message
 	if err == nil {

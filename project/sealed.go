@@ -39,7 +39,7 @@ func maybeSealed(path string) (list []string) {
 	for ; path != filepath.Dir(path); path = filepath.Dir(path) {
 		list = append([]string{path}, list...)
 		if filepath.Base(path) == dirName {
-			return append(list, filepath.Join(path, "runs"), filepath.Join(path, "inbox"))
+			return append(list, filepath.Join(path, "runs"), filepath.Join(path, InboxDir))
 		}
 	}
 	return list

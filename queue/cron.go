@@ -129,7 +129,7 @@ func (c *cron) look(now time.Time) (each []error, err error) {
 	if c.site.HeldBack() != nil { // after the directory was opened: a restore that replaces it has said so before
 		return nil, nil //nolint:nilerr // Serve says it, once
 	}
-	inbox, err := disk.OpenPath(root, ".decree/"+inboxName)
+	inbox, err := disk.OpenPath(root, ".decree/"+project.InboxDir)
 	if err != nil {
 		return nil, err
 	}
@@ -405,7 +405,7 @@ func (c *cron) drop(inbox disk.Dir, job string, m *message.Message, file string)
 		return err
 	}
 	err = c.p.Act(func(note noteActs) error {
-		return put(inbox, cronDraft, file, bytes.NewReader(data), fileMode, noted(note, inboxName, data, inbox.RenameNew))
+		return put(inbox, cronDraft, file, bytes.NewReader(data), fileMode, noted(note, project.InboxDir, data, inbox.RenameNew))
 	})
 	if isExist(err) {
 		err = nil

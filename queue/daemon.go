@@ -77,7 +77,7 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 			w.failed = err
 			break
 		}
-		in.on(filepath.Join(q.project().Root, ".decree", inboxName)) // before the look, so that nothing falls in between
+		in.on(filepath.Join(q.project().Root, ".decree", project.InboxDir)) // before the look, so that nothing falls in between
 		switch {
 		case w.full():
 			w.over(<-w.ends)
@@ -108,7 +108,7 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 // inboxAgain makes an inbox that somebody has deleted while nothing is done: what cron fires has to lie somewhere. Beside a message it may be
 // its routine that moves it away and back.
 func (q *Queue) inboxAgain(ctx context.Context, running int) error {
-	_, err := os.Lstat(filepath.Join(q.project().Root, ".decree", inboxName))
+	_, err := os.Lstat(filepath.Join(q.project().Root, ".decree", project.InboxDir))
 	if running > 0 || !isMissing(err) {
 		return nil
 	}

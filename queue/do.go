@@ -487,7 +487,7 @@ func (q *job) stillThere(d *dirs) error {
 // run has the routine do it in the tree itself.
 func (q *job) run(ctx context.Context, d *dirs, m *message.Message, found *message.Found) (*recorder.RunResult, error) {
 	o := q.runOptions(d, m, found)
-	o.Task = inboxName + "/" + q.u.Name
+	o.Task = project.InboxDir + "/" + q.u.Name
 	return q.rec.Run(ctx, o)
 }
 

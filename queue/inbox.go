@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	inboxName = "inbox"
 	doneName  = "done"
 	deadName  = "dead"
 	suffix    = ".md"
@@ -66,7 +65,7 @@ func files(dir disk.Dir) ([]Pending, error) {
 // Waiting lists the messages of the inbox ("", in the order of their turn), of
 // "done" or of "dead". It takes no lock and makes nothing.
 func Waiting(p *project.Site, where string) ([]Pending, error) {
-	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
+	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", project.InboxDir, where))
 	if isMissing(err) {
 		return nil, nil
 	}
@@ -80,7 +79,7 @@ func Waiting(p *project.Site, where string) ([]Pending, error) {
 // Read is the content of a file that Waiting has named; a dead message's reason
 // is beside it.
 func Read(p *project.Site, where, name string) (data []byte, reason string, err error) {
-	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
+	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", project.InboxDir, where))
 	if err != nil {
 		return nil, "", err
 	}

@@ -40,7 +40,7 @@ func UnderWay(p *project.Site, host string) (list []Doing, err error) {
 	if err != nil || len(s.UnderWay) == 0 {
 		return nil, err
 	}
-	inbox, err := disk.OpenPath(p.Dir, ".decree/"+inboxName)
+	inbox, err := disk.OpenPath(p.Dir, ".decree/"+project.InboxDir)
 	if err != nil && !isMissing(err) && !disk.OtherKind(err) {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func refuseUnderWay(p *project.Project, host, name string) error {
 // in this order.
 func Where(p *project.Site, name string) (string, error) {
 	for _, where := range []string{"", deadName, doneName} {
-		dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
+		dir, err := disk.OpenPath(p.Dir, path.Join(".decree", project.InboxDir, where))
 		if isMissing(err) || disk.OtherKind(err) {
 			continue
 		}
@@ -151,7 +151,7 @@ func takeNoting(note noteActs, rec *recorder.Recorder, host, name string, editin
 	if err := refuseUnderWay(p, host, name); err != nil {
 		return nil, err
 	}
-	inbox, err := disk.OpenPath(p.Dir, ".decree/"+inboxName)
+	inbox, err := disk.OpenPath(p.Dir, ".decree/"+project.InboxDir)
 	if isMissing(err) || disk.OtherKind(err) {
 		return nil, noMessage(name)
 	}
@@ -186,12 +186,12 @@ func (w *takenAway) toDead(note noteActs, p *project.Project, reason func(as str
 		if w.as, err = free(w.dead, w.name, reasonEnd); err != nil {
 			return err
 		}
-		if err = p.DropNoting(note, inboxName+"/"+deadName, reasonOf(w.as), []byte(reason(w.as))); !isExist(err) {
+		if err = p.DropNoting(note, project.InboxDir+"/"+deadName, reasonOf(w.as), []byte(reason(w.as))); !isExist(err) {
 			break
 		}
 	}
 	if err == nil {
-		err = note(moves(w.inbox, w.name, inboxName, inboxName+"/"+deadName, w.as)...)
+		err = note(moves(w.inbox, w.name, project.InboxDir, project.InboxDir+"/"+deadName, w.as)...)
 	}
 	if err == nil {
 		err = carry(w.inbox, w.name, w.dead, w.as)
@@ -249,7 +249,7 @@ func Edit(rec *recorder.Recorder, host, where, name string, was, text []byte) er
 	if where == "" {
 		return editWaiting(rec, host, name, was, text)
 	}
-	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", inboxName, where))
+	dir, err := disk.OpenPath(p.Dir, path.Join(".decree", project.InboxDir, where))
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func Edit(rec *recorder.Recorder, host, where, name string, was, text []byte) er
 	return p.Act(func(note noteActs) error {
 		info, err := unedited(dir, name, was)
 		if err == nil {
-			err = writeEdited(dir, name, text, info, noted(note, path.Join(inboxName, where), text, inItsPlace(text, was)))
+			err = writeEdited(dir, name, text, info, noted(note, path.Join(project.InboxDir, where), text, inItsPlace(text, was)))
 		}
 		return err
 	})
@@ -353,12 +353,12 @@ func editWaiting(rec *recorder.Recorder, host, name string, was, text []byte) er
 func (w *takenAway) backEdited(note noteActs, text []byte, old disk.Info) error {
 	was, err := project.ReadFile(w.dead, w.as, message.MaxSize)
 	if err == nil {
-		err = writeEdited(w.dead, w.as, text, old, noted(note, inboxName+"/"+deadName, text, inItsPlace(text, was)))
+		err = writeEdited(w.dead, w.as, text, old, noted(note, project.InboxDir+"/"+deadName, text, inItsPlace(text, was)))
 	}
 	if err != nil {
 		return err
 	}
-	if err = note(append(moves(w.dead, w.as, inboxName+"/"+deadName, inboxName, w.name), goneFromDead(reasonOf(w.as)))...); err == nil {
+	if err = note(append(moves(w.dead, w.as, project.InboxDir+"/"+deadName, project.InboxDir, w.name), goneFromDead(reasonOf(w.as)))...); err == nil {
 		err = w.carryBack(text)
 	}
 	if err != nil {
@@ -385,7 +385,7 @@ func (w *takenAway) carryBack(text []byte) error {
 
 // goneFromDead is the act of taking a file out of dead.
 func goneFromDead(name string) project.Act {
-	return project.Act{Path: []byte(inboxName + "/" + deadName + "/" + name), Gone: true}
+	return project.Act{Path: []byte(project.InboxDir + "/" + deadName + "/" + name), Gone: true}
 }
 
 // Retry moves a dead message back into the inbox, where its turn comes again
@@ -394,7 +394,7 @@ func Retry(p *project.Project, name string) (as string, err error) {
 	if err := RefuseInLayer(p); err != nil {
 		return "", err
 	}
-	inbox, err := ownDir(p, p.Decree, inboxName)
+	inbox, err := ownDir(p, p.Decree, project.InboxDir)
 	if err != nil {
 		return "", err
 	}
@@ -420,7 +420,7 @@ func Retry(p *project.Project, name string) (as string, err error) {
 		if err := noFollowUp(p, as); err != nil {
 			return err
 		}
-		acts := append(moves(dead, name, inboxName+"/"+deadName, inboxName, as), goneFromDead(reasonOf(name)))
+		acts := append(moves(dead, name, project.InboxDir+"/"+deadName, project.InboxDir, as), goneFromDead(reasonOf(name)))
 		if err := note(acts...); err != nil {
 			return err
 		}

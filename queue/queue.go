@@ -354,7 +354,7 @@ func (q *job) open() (*dirs, error) {
 	decree := q.project().Decree
 	d := &dirs{}
 	var err error
-	if d.inbox, err = ownDir(q.project(), decree, inboxName); err == nil {
+	if d.inbox, err = ownDir(q.project(), decree, project.InboxDir); err == nil {
 		if d.done, err = ownDir(q.project(), d.inbox, doneName); err == nil {
 			d.dead, err = ownDir(q.project(), d.inbox, deadName)
 		}

@@ -108,7 +108,7 @@ func (q *Queue) waitUnpublished(list []Pending) (names []string) {
 	if len(q.unpublished) == 0 {
 		return nil
 	}
-	inbox, err := disk.OpenPath(q.project().Dir, ".decree/"+inboxName)
+	inbox, err := disk.OpenPath(q.project().Dir, ".decree/"+project.InboxDir)
 	if err != nil {
 		return nil
 	}

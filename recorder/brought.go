@@ -50,7 +50,7 @@ func (u *isolatedRun) withdrawSent() error {
 // brought is a directory below the root, as it is in a layer, and where in the run's directory its files come.
 type brought struct{ from, to string }
 
-const inbox = ".decree/inbox"
+const inbox = ".decree/" + project.InboxDir
 
 // bringFrom copies the files in some directories of a layer; those that go then leave it, nil: none does.
 func (r *Recorder) bringFrom(l *layer.Layer, o *history.Opened, goes func(from string, dir disk.Dir, name string) bool, list []brought) error {
@@ -117,7 +117,7 @@ func (r *Recorder) cameByActs(o *history.Opened) (cameActs, error) {
 	err := r.project.EachAct(*from, func(_ int64, a project.Act) {
 		for _, at := range [][]byte{a.Path, last.Path} {
 			moved := a.New && last.Gone // so it was there before
-			if dir, name := path.Split(string(at)); dir == "inbox/" && !a.Gone && (moved || bytes.Equal(at, a.Path)) {
+			if dir, name := path.Split(string(at)); dir == project.InboxDir+"/" && !a.Gone && (moved || bytes.Equal(at, a.Path)) {
 				came[name] = append(came[name], sentTextOf(name, a.Data))
 			}
 		}

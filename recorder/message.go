@@ -120,7 +120,7 @@ func (r *Reader) waitingMessage(rec *history.Record) (name string, err error) {
 	if err != nil || had == nil {
 		return "", err
 	}
-	waits, err := r.smallFile(".decree/inbox", name)
+	waits, err := r.smallFile(inbox, name)
 	if err != nil || !bytes.Equal(had, waits) {
 		return "", err
 	}

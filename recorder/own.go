@@ -42,7 +42,7 @@ const extraOwn = "own"
 // extraDeleted is the place there of those that its command, which has ended, has deleted.
 const extraDeleted = "deleted"
 
-const doneMessages = "inbox/done"
+const doneMessages = project.InboxDir + "/done"
 
 // notOwn is what decree makes itself in .decree.
 var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true, "aside": true, "backup": true, "restored": true,
@@ -417,7 +417,7 @@ func housekeeping(missing []ownFile) bool {
 	return !slices.ContainsFunc(missing, func(f ownFile) bool { return f.act == 0 && path.Dir(f.Path) != deadMessages })
 }
 
-const deadMessages = "inbox/dead"
+const deadMessages = project.InboxDir + "/dead"
 
 // displaced are those of missing in whose place something else is, and those that a person's
 // command has put there while the run went on.

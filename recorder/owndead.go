@@ -21,7 +21,7 @@ const (
 
 // waited says whether a file was a message that waited.
 func (f ownFile) waited() bool {
-	name, in := strings.CutPrefix(f.Path, "inbox/")
+	name, in := strings.CutPrefix(f.Path, project.InboxDir+"/")
 	return in && !f.Dir && f.Target == "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, ".") && strings.HasSuffix(name, messageEnd)
 }
 
