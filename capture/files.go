@@ -68,6 +68,9 @@ func (k *worker) readFile(n *node, h disk.Dir, i int) error {
 		if err != nil {
 			return k.unreadFile(n, i, join(n.path, b.name(i)), err)
 		}
+		if k.req.AfterRun && n.rewritten(i, sum, &in) {
+			k.rewritten = append(k.rewritten, join(n.path, b.name(i)))
+		}
 		k.record(n, i, sum, &in, owner, old)
 		k.notice(n, b, i, in.Size)
 		return nil
@@ -101,6 +104,13 @@ func (k *worker) record(n *node, i int, sum Hash, in *disk.Info, owner tree.Owne
 	b.setFacts(i, kFile, in, old)
 	b.setOwner(i, owner)
 	copy(b.hash(i), sum[:])
+}
+
+// rewritten says whether the file of record i is another one than the cache has, or was written since, and has the bytes
+// that it had.
+func (n *node) rewritten(i int, sum Hash, in *disk.Info) bool {
+	j := n.oldRecord(i)
+	return j >= 0 && n.old.kind(j) == kFile && Hash(n.old.hash(j)) == sum && !n.old.sameFacts(j, kFile, in)
 }
 
 // ownerOf returns what is to be recorded about whose the file is.

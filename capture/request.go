@@ -121,6 +121,7 @@ type Result struct {
 	TooLarge   []Unread    // those of Unrecorded that are larger than Request.MaxFile
 	Large      []Large     // files above LargeFile bytes
 	Late       []tree.Path // files that were read and written after Request.Ended
+	Rewritten  []tree.Path // with AfterRun: files of Base that were written, replaced or touched since, and have their bytes
 
 	// Read is the number of bytes that were read and hashed.
 	Read int64

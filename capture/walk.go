@@ -81,6 +81,8 @@ type worker struct {
 	unread   []Unread
 	large    []Large
 	late     []tree.Path
+
+	rewritten []tree.Path
 }
 
 func newWalk(req *Request, c *cache) (*walk, error) {
@@ -280,6 +282,7 @@ func (w *walk) result() (*Result, error) {
 		TooLarge:   w.unreadFiles(),
 		Large:      gather(w, func(k *worker) []Large { return k.large }),
 		Late:       gather(w, func(k *worker) []tree.Path { return k.late }),
+		Rewritten:  gather(w, func(k *worker) []tree.Path { return k.rewritten }),
 		Rules:      append(gather(w, func(k *worker) []RuleFile { return k.rules }), w.outer.files...),
 		Tree:       w.rootObject, cache: w.cache, root: w.root, owner: w.req.Writer != nil, objects: w.made,
 	}
@@ -295,6 +298,7 @@ func (w *walk) result() (*Result, error) {
 	slices.Sort(r.Special)
 	slices.Sort(r.Unrecorded)
 	slices.Sort(r.Late)
+	slices.Sort(r.Rewritten)
 	slices.SortFunc(r.Large, func(a, b Large) int { return a.Path.Compare(b.Path) })
 	if err := w.cache.flush(); err != nil {
 		return nil, err

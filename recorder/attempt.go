@@ -238,6 +238,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if err := u.x.w.Flush(); err != nil {
 		return err
 	}
+	u.flushRewritten(heeding, res, changes)
 	if err := res.Commit(); err != nil {
 		return err
 	}

@@ -161,9 +161,14 @@ func (c *contentCache) clear() {
 // inParallel calls do for 0 to n-1 on as many goroutines as there are processors
 // and returns the errors in their order.
 func inParallel(ctx context.Context, n int, do func(i int) error) []error {
+	return sideBySide(ctx, runtime.GOMAXPROCS(0), n, do)
+}
+
+// sideBySide is inParallel on another number of goroutines.
+func sideBySide(ctx context.Context, most, n int, do func(i int) error) []error {
 	errs := make([]error, n)
 	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
+	g.SetLimit(most)
 	for i := range n {
 		g.Go(func() error {
 			if errs[i] = ctx.Err(); errs[i] == nil {

@@ -1,10 +1,14 @@
 package recorder
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
+	"decree/capture"
 	"decree/disk"
 	"decree/history"
 	"decree/project"
@@ -35,6 +39,54 @@ func (u *run) flushWork() error {
 		return fmt.Errorf(".decree/%s: not flushed: %w", project.InboxDir, err)
 	}
 	return nil
+}
+
+// flushers is how many flushes wait at once, so that they share the file system's commits.
+const flushers = 32
+
+// flushRewritten makes durable what the command has written and is no change, since the bytes are those of before: no put-back
+// and no revert writes it again, and a power loss would leave it empty. changes are those that there are now; what was
+// one before, and is none any more, an earlier attempt had changed.
+func (u *run) flushRewritten(ctx context.Context, res *capture.Result, changes []tree.Change) {
+	paths := slices.Clone(res.Rewritten)
+	i := 0
+	for _, was := range u.changes {
+		for i < len(changes) && changes[i].Path.Compare(was.Path) < 0 {
+			i++
+		}
+		if was.Old != nil && was.Old.Type == tree.Regular && (i == len(changes) || changes[i].Path != was.Path) {
+			paths = append(paths, was.Path)
+		}
+	}
+	root, dirs := u.r.project.Dir, map[tree.Path]bool{}
+	for _, p := range paths {
+		for p != "" && !dirs[p.Parent()] {
+			p = p.Parent()
+			dirs[p] = true
+		}
+	}
+	errs := sideBySide(ctx, flushers, len(paths), func(i int) error {
+		return tree.At(paths[i], atPath(root, paths[i].Parent(), func(d disk.Dir) error { return flushed(d, paths[i].Name()) }))
+	})
+	for p := range dirs {
+		errs = append(errs, tree.At(p, atPath(root, p, disk.Dir.Sync)))
+	}
+	if err := cmp.Or(errs...); err != nil {
+		u.say("written anew by the command with the bytes that it had, and not flushed to the disk: %v; should a power failure empty it, 'decree restore %s PATH' brings it", err, u.rec.ID)
+	}
+}
+
+// atPath gives do the directory of that path, where it is there.
+func atPath(root disk.Dir, at tree.Path, do func(disk.Dir) error) error {
+	if at == "" {
+		return do(root)
+	}
+	dir, err := disk.OpenPath(root, string(at))
+	if err != nil {
+		return notThere(err)
+	}
+	defer dir.Close()
+	return do(dir)
 }
 
 // flusher flushes paths that come in order, each directory once where that can be.
