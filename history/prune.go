@@ -20,10 +20,11 @@ import (
 // Remove takes records out of the history: out of the log first, which is the
 // moment they are gone, then the audit lines are written, then their labels and
 // run directories go. After a death in between FinishRemove does the rest. Objects
-// are not touched.
+// are not touched. Ids are the oldest first; each has a line of its own, the newest first: where a death
+// tears the append no record is gone of which one that is still there, as its revert, has changed the status.
 func (h *History) Remove(ids []string, audit ...Operation) error {
 	var lines []*line
-	for _, id := range ids {
+	for _, id := range slices.Backward(ids) {
 		l, err := h.line(id)
 		if err != nil {
 			return err
