@@ -35,6 +35,15 @@ func inOverlay(path string) bool {
 	return err == nil && overlay.Over(mounts, path)
 }
 
+// MountsBelow lists the places below root, a path without links, at which something is mounted; none where that is not known.
+func MountsBelow(root string) []string {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	return overlay.Below(mounts, root)
+}
+
 // onOverlay says whether d lies on an overlay; false where that is not known.
 func onOverlay(d disk.Dir) bool {
 	fd, ok := disk.FD(d)

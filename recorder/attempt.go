@@ -239,6 +239,9 @@ func (u *run) examine(ctx context.Context, n int) error {
 		return err
 	}
 	u.flushRewritten(heeding, res, changes)
+	if err := u.noteMounted(changes); err != nil {
+		return err
+	}
 	if err := res.Commit(); err != nil {
 		return err
 	}
@@ -459,6 +462,9 @@ type putBackMeta struct {
 func (u *run) putBackOnce(ctx context.Context, which string) error {
 	if len(u.lost) > 0 {
 		return fmt.Errorf("%s cannot be read or is too large to be recorded, so what would be overwritten is not known; let it be read (chmod u+r), or move it away, then 'decree restore %s' puts back", some(u.lost), u.rec.ID)
+	}
+	if len(u.mounted) > 0 {
+		return fmt.Errorf("while the command worked something was mounted at %s, and what lies there is not the tree's; unmount it ('umount'), then 'decree revert %s' puts back", some(u.mounted), u.rec.ID)
 	}
 	stay, err := u.bringLeftOut()
 	if err != nil || len(u.changes) == 0 {

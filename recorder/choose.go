@@ -39,10 +39,13 @@ func partsOf(p *plan.Plan) (parts []string) {
 }
 
 // inPartOf are the paths that a record brought in part.
-func inPartOf(rec *history.Record) (paths []tree.Path) {
+func inPartOf(rec *history.Record) []tree.Path { return pathsIn(rec, extraInPart) }
+
+// pathsIn are the paths that a field of a record names.
+func pathsIn(rec *history.Record, field string) (paths []tree.Path) {
 	for _, f := range rec.Extra {
 		var names []string
-		if f.Name != extraInPart || json.Unmarshal(f.Raw, &names) != nil {
+		if f.Name != field || json.Unmarshal(f.Raw, &names) != nil {
 			continue
 		}
 		for _, name := range names {

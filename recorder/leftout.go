@@ -385,16 +385,21 @@ func (u *run) asLeft() []tree.Change {
 
 // markGone writes into the record what is gone: run.json tells it too.
 func (u *run) markGone() error {
-	u.rec.Extra = slices.DeleteFunc(u.rec.Extra, func(f history.Field) bool { return f.Name == extraGone })
-	if len(u.res.Gone) == 0 {
-		return nil
-	}
 	names := make([]string, len(u.res.Gone))
 	for i, g := range u.res.Gone {
 		names[i] = tree.Quote(g.Path)
 	}
+	return setExtra(u.rec, extraGone, names)
+}
+
+// setExtra gives a record a field with names; without names it has none.
+func setExtra(rec *history.Record, field string, names []string) error {
+	rec.Extra = slices.DeleteFunc(rec.Extra, func(f history.Field) bool { return f.Name == field })
+	if len(names) == 0 {
+		return nil
+	}
 	raw, err := json.Marshal(names)
-	u.rec.Extra = append(u.rec.Extra, history.Field{Name: extraGone, Raw: raw})
+	rec.Extra = append(rec.Extra, history.Field{Name: field, Raw: raw})
 	return err
 }
 

@@ -141,6 +141,11 @@ func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res
 		res.Notes = append(res.Notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later")
 	}
 	for _, rec := range t.records {
+		if d == plan.Back {
+			if err := r.stillMounted(rec); err != nil {
+				return err
+			}
+		}
 		if len(rec.Unrecorded) > 0 && d == plan.Back {
 			res.Notes = append(res.Notes, fmt.Sprintf("not recorded by %[2]s, and stays as it is: %[1]s", some(rec.Unrecorded), rec.ID))
 		}

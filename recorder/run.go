@@ -143,10 +143,12 @@ type run struct {
 
 	started  started // the last attempt
 	log      disk.File
-	capped   *cappedLog // what writes it
-	ended    int64      // when the last attempt's command did, in nanoseconds since 1970
-	begun    bool       // a command has been executed
-	clean    bool       // the tree was put back for the last attempt, which has not begun
+	capped   *cappedLog  // what writes it
+	mounts   []tree.Path // in the tree when the run began
+	mounted  []tree.Path // where the last attempt has changes, and something came to be mounted
+	ended    int64       // when the last attempt's command did, in nanoseconds since 1970
+	begun    bool        // a command has been executed
+	clean    bool        // the tree was put back for the last attempt, which has not begun
 	tried    []tried
 	changes  []tree.Change // of the last attempt, against before
 	lost     []tree.Path   // paths that could not be read after it, but were before
@@ -341,7 +343,7 @@ func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
 	if u.leftOut, err = r.lookLeftOut(ctx); err != nil {
 		return nil, err
 	}
-	u.head = u.gitHead()
+	u.head, u.mounts = u.gitHead(), r.mounts()
 	if u.found, err = r.observeOutside(ctx, u.x, res, nil); err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 	"decree/project"
 )
 
-// TestStranded: files on a file system that a failed run's command mounted on a directory of its own cannot be renamed out
-// of it. The run and its revert say what has to be done first, and that is true.
+// TestStranded: what a failed run's command mounted on a directory of its own is not taken for the tree's. The run and its
+// revert say what has to be done first, and that is true.
 func TestStranded(t *testing.T) {
 	b := newBench(t)
 	b.write("a", "a\n")
@@ -37,12 +37,62 @@ func TestStranded(t *testing.T) {
 	res, err := r.Run(context.Background(), command(b))
 	require.NoError(t, err)
 	require.False(t, res.PutBack)
-	const why = "sub/f is on a file system or in a subvolume that came since"
-	require.Contains(t, strings.Join(res.Notes, "\n"), why)
+	require.Contains(t, strings.Join(res.Notes, "\n"), "not put back: while the command worked something was mounted at sub, and what lies there is not the tree's; unmount it")
 	_, err = r.Revert(context.Background(), MoveOptions{Refs: []string{res.Record.ID}, Yes: true})
-	require.Contains(t, project.HintOf(err), why)
+	require.ErrorContains(t, err, "something was mounted at sub")
+	require.Contains(t, project.HintOf(err), "unmount it")
 	require.Equal(t, "b\n", b.read("a"))
 	require.NoError(t, unix.Unmount(sub, 0))
 	b.revert(res.Record.ID)
 	require.Equal(t, "a\n", b.read("a"))
+}
+
+// TestMountedOver: what a failed run's command mounts over a directory of the tree with files in it is not the tree's. Neither
+// the put-back nor a revert nor an undo touches it, and once it is unmounted all is put back.
+func TestMountedOver(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "a\n")
+	b.write("sub/k", "k\n")
+	b.checkpoint(CheckpointOptions{})
+	other, sub := t.TempDir(), filepath.Join(b.root, "sub")
+	precious := map[string]string{"k": "another\n", "p": "precious\n"}
+	for name, data := range precious {
+		require.NoError(t, os.WriteFile(filepath.Join(other, name), []byte(data), 0o644))
+	}
+	untouched := func() {
+		t.Helper()
+		for name, data := range precious {
+			got, err := os.ReadFile(filepath.Join(other, name))
+			require.NoError(t, err)
+			require.Equal(t, data, string(got))
+		}
+	}
+	if err := unix.Mount(other, sub, "", unix.MS_BIND, ""); err != nil {
+		t.Skip("cannot mount: ", err)
+	}
+	require.NoError(t, unix.Unmount(sub, 0))
+	r := b.commanded(func() int {
+		b.write("a", "b\n")
+		require.NoError(t, unix.Mount(other, sub, "", unix.MS_BIND, ""))
+		return 3
+	})
+	defer r.Close()
+	t.Cleanup(func() { _ = unix.Unmount(sub, 0) })
+	res, err := r.Run(context.Background(), command(b))
+	require.NoError(t, err)
+	untouched()
+	require.False(t, res.PutBack)
+	require.Equal(t, "b\n", b.read("a"))
+	require.Contains(t, strings.Join(res.Notes, "\n"), "something was mounted at sub")
+	_, err = r.Revert(context.Background(), MoveOptions{Refs: []string{res.Record.ID}, Force: true, Yes: true})
+	require.ErrorContains(t, err, "something was mounted at sub")
+	_, err = r.Undo(context.Background(), UndoOptions{Yes: true})
+	require.ErrorContains(t, err, "something was mounted at sub")
+	untouched()
+	require.NoError(t, unix.Unmount(sub, 0))
+	b.revert(res.Record.ID)
+	require.Equal(t, "a\n", b.read("a"))
+	require.Equal(t, "k\n", b.read("sub/k"))
+	require.NoFileExists(t, filepath.Join(sub, "p"))
+	untouched()
 }
