@@ -84,7 +84,7 @@ func MakeDir(d disk.Dir, name string, perm uint32) (disk.Dir, error) {
 	}
 	// A umask may have taken bits away that decree itself needs.
 	if st.Kind == disk.Directory && st.Mode&0o777 != perm {
-		if err := d.Chmod(name, st, perm); err != nil {
+		if err := d.Chmod(name, st, st.Mode&^0o777|perm); err != nil { // with a set-group-ID that it has of d
 			return nil, err
 		}
 	}

@@ -435,10 +435,21 @@ func placeOf(git disk.Dir, name string, making bool) (p gitPlace, err error) {
 	return p, nil
 }
 
+// gitPerm is the mode of what is made in a directory of .git: who may write there may write it, too, as of a repository that a group
+// shares (core.sharedRepository), and who may not read there need not read it. most is the mode where everybody may.
+func gitPerm(in disk.Dir, most uint32) (uint32, error) {
+	self, err := in.Self()
+	return most & (self.Mode | 0o700) &^ 0o002, err
+}
+
 // makeGitDir is project.MakeDir, durably: no ref may outlive what it names.
 func makeGitDir(dir disk.Dir, name string) (disk.Dir, error) {
+	perm, err := gitPerm(dir, 0o777)
+	if err != nil {
+		return nil, err
+	}
 	_, missing := dir.Stat(name)
-	made, err := project.MakeDir(dir, name, 0o755)
+	made, err := project.MakeDir(dir, name, perm)
 	if err != nil || !isMissing(missing) {
 		return made, err
 	}
@@ -697,7 +708,11 @@ func copyGitObject(c *layer.Change, name string, to gitPlace) error {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return disk.Replace(to.Dir, to.base, disk.Replacement{Perm: 0o444, Flush: true, Temp: "tmp_obj_" + to.base}, func(f disk.File) error {
+	perm, err := gitPerm(to.Dir, 0o444)
+	if err != nil {
+		return err
+	}
+	return disk.Replace(to.Dir, to.base, disk.Replacement{Perm: perm, Flush: true, Temp: "tmp_obj_" + to.base}, func(f disk.File) error {
 		_, err := disk.Copy(f, from)
 		return err
 	})

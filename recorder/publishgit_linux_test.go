@@ -87,3 +87,26 @@ func TestPublishGitDies(t *testing.T) {
 		assert.Empty(t, locks, "step %d: %v", at, steps[at])
 	}
 }
+
+// TestPublishGitShared: what a publish makes and replaces in a .git that a group shares the group can write, and what it makes in
+// one that nobody else may enter nobody else can read.
+func TestPublishGitShared(t *testing.T) {
+	for mode, want := range map[string][3]string{"group": {"2775", "664", "444"}, "0600": {"700", "600", "400"}, "umask": {"755", "644", "444"}} {
+		t.Run(mode, func(t *testing.T) {
+			gitHome(t)
+			b := &isolatedBench{newBench(t), IsolatedOptions{Copy: true}}
+			b.sh(b.root, `umask 022; git init -q -b main --shared=`+mode+`; git config user.name n; git config user.email e; echo a >a; git add a; git commit -q -m first; [ `+mode+` != 0600 ] || chmod -R go= .git`)
+			b.isolated(`for i in 1 2 3 4 5 6 7 8 9; do echo $i >b; git add b; git commit -q -m $i; done; git branch new/er`)
+			with(b.bench, func(r *Recorder) (*MoveResult, error) {
+				return r.Publish(context.Background(), PublishOptions{WithGit: true})
+			})
+			for i, find := range []string{"-type d -path '*/objects/??' -o -type d -path '*/refs/heads*'", "-name main -o -name er -o -name index -o -name HEAD -path '*/logs/*'", "-type f -path '*/objects/??/*'"} {
+				c := exec.Command("sh", "-c", "find .git "+find+" | xargs stat -c %a | sort -u")
+				c.Dir = b.root
+				out, err := c.Output()
+				require.NoError(t, err)
+				assert.Equal(t, want[i], strings.TrimSpace(string(out)), find)
+			}
+		})
+	}
+}

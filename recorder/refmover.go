@@ -218,8 +218,12 @@ func (m *refMover) locked(name string, text []byte, check func(p gitPlace) (bool
 		return err
 	}
 	defer p.close()
+	perm, err := gitPerm(p.Dir, 0o666)
+	if err != nil {
+		return err
+	}
 	lock := p.base + ".lock"
-	err = disk.Replace(p.Dir, lock, disk.Replacement{Perm: 0o644, Flush: true, Temp: p.base + ".decree.lock", Place: p.RenameNew}, func(f disk.File) error {
+	err = disk.Replace(p.Dir, lock, disk.Replacement{Perm: perm, Flush: true, Temp: p.base + ".decree.lock", Place: p.RenameNew}, func(f disk.File) error {
 		_, err := f.Write(text)
 		return err
 	})
@@ -304,7 +308,11 @@ func extendLog(live disk.Dir, name string, text []byte) error {
 	if !bytes.HasPrefix(text, has) {
 		return errMoved
 	}
-	return disk.Replace(p.Dir, p.base, disk.Replacement{Perm: 0o644, Flush: true}, func(f disk.File) error {
+	perm, err := gitPerm(p.Dir, 0o666)
+	if err != nil {
+		return err
+	}
+	return disk.Replace(p.Dir, p.base, disk.Replacement{Perm: perm, Flush: true}, func(f disk.File) error {
 		_, err := f.Write(text)
 		return err
 	})
