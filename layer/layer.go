@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -305,6 +306,9 @@ func (l *Layer) readFacts() error {
 	text, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil {
 		return fmt.Errorf("%s/%s: %w", l.Path(), factsName, err)
+	}
+	if len(bytes.Trim(text, "\x00")) == 0 {
+		return fmt.Errorf("%s/%s is empty, as a power failure leaves what was not on the disk yet: %w", l.Path(), factsName, ErrDamaged)
 	}
 	if err := json.Unmarshal(text, &l.facts); err != nil {
 		return fmt.Errorf("%s/%s: %w: %w", l.Path(), factsName, ErrDamaged, err)

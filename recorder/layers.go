@@ -155,7 +155,7 @@ func (c *recovery) damagedLayers() error {
 		if !errors.Is(err, layer.ErrDamaged) {
 			return nil
 		}
-		return c.layerAside(place, name, fmt.Sprintf("a layer was damaged (%v) and", err), "what is recorded of its run stays")
+		return c.layerAside(place, name, fmt.Sprintf("a layer cannot be used (%v) and", err), "what is recorded of its run stays, what is not, as commits in its .git, can be copied from there")
 	})
 }
 
