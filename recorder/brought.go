@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"decree/disk"
@@ -25,7 +26,7 @@ import (
 // directory project.LayerInbox, since they are to be taken over with the publish alone. The layer
 // may show messages that came into the inbox while the command worked; those that it has touched are in
 // the layer then. What a person's command has put there (cameByActs) is not brought; of the others the
-// queue knows what it has begun.
+// queue knows what it has begun. Nor is one brought that it has renamed there: the inbox has that under its name.
 
 // bringWritten copies it, before the record ends. What is there already stays as it is, so
 // that it can be done again after a death.
@@ -55,7 +56,7 @@ const inbox = ".decree/" + project.InboxDir
 // bringFrom copies the files in some directories of a layer; those that go then leave it, nil: none does.
 func (r *Recorder) bringFrom(l *layer.Layer, o *history.Opened, goes func(from string, dir disk.Dir, name string) bool, list []brought) error {
 	id := o.Record.ID
-	came, err := r.cameByActs(o)
+	known, err := r.knownMessages(l, o)
 	if err != nil {
 		return err
 	}
@@ -74,8 +75,10 @@ func (r *Recorder) bringFrom(l *layer.Layer, o *history.Opened, goes func(from s
 			if e.Name[0] == '.' || d.from == inbox && !strings.HasSuffix(e.Name, ".md") {
 				return nil
 			}
-			if d.from == inbox && came.has(from, e.Name) {
-				return nil
+			if d.from == inbox {
+				if others, err := known.has(from, e.Name, goes == nil); others || err != nil {
+					return err
+				}
 			}
 			err := r.bringFile(from, e.Name, run, d.to)
 			if barredFile(err) {
@@ -94,17 +97,112 @@ func (r *Recorder) bringFrom(l *layer.Layer, o *history.Opened, goes func(from s
 	return nil
 }
 
+// knownMessages are those that may lie in the inbox of a layer as the run's command left that, and are not its own.
+type knownMessages struct {
+	r       *Recorder
+	run     string
+	came    cameActs
+	deleted func() (messageFiles, error)
+}
+
+func (r *Recorder) knownMessages(l *layer.Layer, o *history.Opened) (k knownMessages, err error) {
+	k = knownMessages{r: r, run: o.Record.ID, deleted: sync.OnceValues(func() (messageFiles, error) { return r.deletedMessages(l) })}
+	k.came, err = r.cameByActs(o)
+	return k, err
+}
+
+// has says whether dir/name is one of them; tell: a renamed one is noted.
+func (k *knownMessages) has(dir disk.Dir, name string, tell bool) (bool, error) {
+	if k.came.has(dir, name) {
+		return true, nil
+	}
+	deleted, err := k.deleted()
+	was := deleted.renamed(dir, name)
+	if was != "" && tell {
+		k.r.note("%s is message %s, which run %s renamed in its layer, where messages can be sent and read, but not changed; outside it is still called %[2]s",
+			tree.Quote(name), tree.Quote(was), k.run)
+	}
+	return was != "", err
+}
+
+// messageFiles are files of messages, with their names in the inbox.
+type messageFiles []messageFile
+
+type messageFile struct {
+	name string
+	text sentText
+}
+
+// deletedMessages are those that a run has deleted in the inbox of its layer, as they are now: waiting, or done meanwhile.
+func (r *Recorder) deletedMessages(l *layer.Layer) (out messageFiles, err error) {
+	dir, err := disk.OpenPath(r.project.Dir, inbox)
+	if err != nil {
+		return nil, nil //nolint:nilerr // what cannot be read tells nothing
+	}
+	defer dir.Close()
+	names, err := l.Deleted(inbox, dir)
+	if len(names) == 0 || err != nil {
+		return nil, err
+	}
+	for _, in := range []string{inbox, inbox + "/done", inbox + "/dead"} {
+		at, err := disk.OpenPath(r.project.Dir, in)
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			if data, err := project.ReadFile(at, name, message.MaxSize); err == nil && strings.HasSuffix(name, ".md") {
+				out = append(out, messageFile{name, sentTextOf(name, data)})
+			}
+		}
+		at.Close()
+	}
+	return out, nil
+}
+
+// renamed is the name of the one of them that dir/name is: it has that one's id, or none and the same text. "": it is none of them.
+func (d messageFiles) renamed(dir disk.Dir, name string) string {
+	if len(d) == 0 {
+		return ""
+	}
+	is, err := readSent(dir, name)
+	for _, f := range d {
+		if err == nil && (f.text.sum == is.sum || is.id != "" && f.text.id == is.id || is.id == "" && is.body != nil && bytes.Equal(f.text.body, is.body)) {
+			return f.name
+		}
+	}
+	return ""
+}
+
 // cameActs are what messages held that people's commands have put into the inbox, by the names of their files there.
 type cameActs map[string][]sentText
 
 // sentText is what one held.
 type sentText struct {
-	sum [sha256.Size]byte
-	id  string // "": it had none
+	sum  [sha256.Size]byte
+	id   string // "": it had none
+	body []byte // the hash of what it says below its front matter; nil: nothing
 }
 
 func sentTextOf(name string, data []byte) sentText {
-	return sentText{sha256.Sum256(data), message.IDOf(name, data)}
+	t := sentText{sum: sha256.Sum256(data), id: message.IDOf(name, data)}
+	if m, err := message.Parse(name, data); err == nil && len(bytes.TrimSpace(m.Body)) > 0 {
+		body := sha256.Sum256(bytes.TrimSpace(m.Body))
+		t.body = body[:]
+	}
+	return t
+}
+
+// readSent reads what a file in a layer holds, also where the command has taken its rights away.
+func readSent(dir disk.Dir, name string) (t sentText, err error) {
+	err = disk.GiveRights(dir, name, disk.Regular, 0o400)
+	var data []byte
+	if err == nil {
+		data, err = project.ReadFile(dir, name, message.MaxSize)
+	}
+	if err == nil {
+		t = sentTextOf(name, data)
+	}
+	return t, err
 }
 
 // cameByActs are those since a record was opened, also of messages that have left the inbox: cancelled, edited, deleted, renamed.
@@ -131,15 +229,10 @@ func (t cameActs) has(dir disk.Dir, name string) bool {
 	if len(t[name]) == 0 {
 		return false
 	}
-	err := disk.GiveRights(dir, name, disk.Regular, 0o400)
-	var data []byte
-	if err == nil {
-		data, err = project.ReadFile(dir, name, message.MaxSize)
-	}
+	is, err := readSent(dir, name)
 	if err != nil {
 		return false // why is said where it is brought
 	}
-	is := sentTextOf(name, data)
 	return slices.ContainsFunc(t[name], func(was sentText) bool { return was.sum == is.sum || is.id != "" && was.id == is.id })
 }
 
