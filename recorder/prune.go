@@ -264,6 +264,10 @@ func (r *Reader) verdictsOn(logged []*history.Record, policies map[string]retent
 		})
 	}
 	needRedos(list, logged)
+	for _, l := range history.Fold(logged).Redo {
+		at := slices.IndexFunc(list, func(r retention.Record) bool { return r.ID == l.Undo.ID })
+		list[at].Redo = true
+	}
 	return retention.Decide(list, policies, r.opt.Location), nil
 }
 

@@ -131,6 +131,42 @@ func TestUndoOutlivesPruning(t *testing.T) {
 	b.requireSound()
 }
 
+// TestRedoOutlivesPruning: undos stay, however many, until a new change ends what can be redone.
+func TestRedoOutlivesPruning(t *testing.T) {
+	b := newBench(t)
+	makes := func(name string) {
+		b.run(0, 0, func(o *RunOptions) { o.Args = []string{"sh", "-c", "echo a >" + name} })
+	}
+	states := []map[string]string{snapshot(t, b.root)}
+	for i := range 4 {
+		makes(fmt.Sprint(i))
+		states = append(states, snapshot(t, b.root))
+	}
+	few := PruneOptions{Last: map[string]int{"revert": 1}}
+	for range 4 {
+		b.undo(UndoOptions{})
+		b.prune(few)
+	}
+	for i := range 4 {
+		require.Equal(t, states[i], snapshot(t, b.root))
+		b.redo(UndoOptions{})
+		b.prune(few)
+	}
+	require.Equal(t, states[4], snapshot(t, b.root))
+	b.undo(UndoOptions{})
+	b.undo(UndoOptions{})
+	makes("new")
+	b.prune(few)
+	kept := 0
+	for _, rec := range with(b, func(r *Recorder) ([]*history.Record, error) { return r.History().Logged() }) {
+		if rec.Reason == history.Revert {
+			kept++
+		}
+	}
+	require.Equal(t, 1, kept)
+	b.requireSound()
+}
+
 // TestAttemptsOutliveCollecting: what an attempt made that was put back is in no tree.
 func TestAttemptsOutliveCollecting(t *testing.T) {
 	b := newBench(t)

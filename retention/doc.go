@@ -9,6 +9,7 @@
 //   - a rule of its reason's policy keeps it: the last n, the newest of each of the
 //     last n days, ISO weeks or months that have a record of the reason, in local
 //     time, or those not older than an age;
+//   - it is an undo that a redo can still take back;
 //   - its reason has no policy here, or one that keeps all;
 //   - a record that stays needs it to be undone.
 //

@@ -29,6 +29,7 @@ type Record struct {
 	Draft    bool     // work of an isolated run that waits to be published
 	UnderWay bool     // of a message that the queue has not ended: its record says how far it came
 	Outbox   bool     // it did not succeed, and messages lie in its outbox
+	Redo     bool     // an undo, and 'redo' can bring again what it took back
 	Needs    []string // the records without which it cannot be undone
 }
 
@@ -110,6 +111,9 @@ func (d *decision) rules(policies map[string]Policy, loc *time.Location) {
 	for i := range slices.Backward(d.list) {
 		v := &d.list[i]
 		byReason[v.Reason] = append(byReason[v.Reason], v)
+		if v.Redo {
+			v.keep("'decree redo' can bring again what it took back")
+		}
 	}
 	for reason, list := range byReason {
 		p, known := policies[reason]

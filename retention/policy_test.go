@@ -188,7 +188,7 @@ func naive(records []Record, policies map[string]Policy, loc *time.Location) map
 		for k, n := range []int{p.Daily, p.Weekly, p.Monthly} {
 			byRule = byRule || first[k] && len(later[k]) < n
 		}
-		out[r.ID] = newest || r.Open || r.Labelled || byRule || newestOfReason && (r.Reason == "publish" || r.Reason == "restore")
+		out[r.ID] = newest || r.Open || r.Labelled || r.Redo || byRule || newestOfReason && (r.Reason == "publish" || r.Reason == "restore")
 	}
 	for grown := true; grown; {
 		grown = false
@@ -217,7 +217,7 @@ func TestDecideIsTheNaiveDecision(t *testing.T) {
 		for i := range rng.Intn(40) {
 			at = at.Add(time.Duration(rng.Int63n(int64(100 * time.Hour))))
 			r := Record{ID: strconv.Itoa(i), Reason: reasons[rng.Intn(len(reasons))], Started: at, Seq: rng.Intn(3),
-				Open: rng.Intn(40) == 0, Labelled: rng.Intn(20) == 0}
+				Open: rng.Intn(40) == 0, Labelled: rng.Intn(20) == 0, Redo: rng.Intn(20) == 0}
 			if i > 0 && (r.Reason == "revert" || r.Reason == "apply") {
 				r.Needs = []string{strconv.Itoa(rng.Intn(i)), "gone"}
 			}
