@@ -108,7 +108,7 @@ func (q *job) followUps(dir disk.Dir, came []Pending) (out []followUp) {
 		named := q.ofChain(p.Name)
 		m := q.parsed(dir, p.Name)
 		switch {
-		case m != nil && sentAs(m):
+		case m != nil && isComplete(m) && q.hasBegun(m.ID):
 		case named, m != nil && m.Chain == q.u.Chain && m.Seq != 0:
 			out = append(out, followUp{dir, p.Name, named})
 		}
@@ -116,14 +116,19 @@ func (q *job) followUps(dir disk.Dir, came []Pending) (out []followUp) {
 	return out
 }
 
-// sentAs says whether a message is complete, as decree alone writes them: it was sent
-// from outside of the run, or was put back from dead or done, and is nobody's
-// follow-up though it may be of the same chain. What a routine sends is in its outbox.
-func sentAs(m *message.Message) bool {
+// isComplete says whether a message says all of itself, as decree writes it when it begins.
+func isComplete(m *message.Message) bool {
 	if chain, seq, ok := message.NameParts(m.Name, maxNumber); ok && (chain != m.Chain || seq != m.Seq) {
 		return false // a routine's copy of its own message under another number
 	}
 	return m.Seq >= 0 && m.Type != "" && m.ID == m.Chain+"-"+strconv.Itoa(m.Seq)
+}
+
+// hasBegun says whether a message was begun already: then it was put back from dead or done, or is done beside this one, and is
+// nobody's follow-up though it may be of the same chain.
+func (q *job) hasBegun(id string) bool {
+	recorded, err := q.rec.History().Recorded(id)
+	return recorded || err != nil || slices.ContainsFunc(q.s.UnderWay, func(u *underWay) bool { return u.ID == id })
 }
 
 // sent are the follow-ups in an outbox.
