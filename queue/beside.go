@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"decree/disk"
 	"decree/history"
@@ -17,10 +18,10 @@ import (
 // works. One that the routine touches is in the layer then, as if the routine had written it,
 // and may have been done meanwhile.
 
-// beganBeside notes, for the isolated ones under way, that the message u begins which came since they did.
+// beganBeside notes, for the isolated ones under way, that the message u begins.
 func (s *state) beganBeside(u *underWay, as begunBeside) {
 	for _, o := range s.UnderWay {
-		if o == u || !o.Isolated || !o.Partly && slices.Contains(o.Before, as.Name) || slices.Contains(o.Beside, as) {
+		if o == u || !o.Isolated || slices.Contains(o.Beside, as) {
 			continue
 		}
 		o.Beside = append(o.Beside, as)
@@ -28,34 +29,49 @@ func (s *state) beganBeside(u *underWay, as begunBeside) {
 	}
 }
 
-// wasBegunBeside says whether from/name is a message that began beside u, as it came or as it was completed. It may have left
-// the inbox, done and the history since; no clock is asked.
-func (u *underWay) wasBegunBeside(from disk.Dir, name string) (bool, error) {
-	for _, b := range u.Beside {
+// wasBegunBeside says whether from/name is a message that began beside the one under way, as it came or as it was completed. It may
+// have left the inbox, done and the history since.
+func (q *job) wasBegunBeside(from disk.Dir, name string) (bool, error) {
+	for _, b := range q.u.Beside {
 		if b.Name != name {
 			continue
 		}
-		if same, err := b.isAt(from, name); same || err != nil {
-			return same, err
+		same, err := b.isAt(from, name)
+		if err != nil {
+			return false, err
 		}
 		data, err := project.ReadFile(from, name, message.MaxSize)
 		if isMissing(err) || ofFile(err) {
-			return false, nil
+			return same, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		if message.IDOf(name, data) == b.ID {
+		id := message.IDOf(name, data)
+		if same = same && (id != "" || !q.writtenSince(from, name, b.ID)); same || id == b.ID {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
+// writtenSince says whether from/name was written after the message id had begun, which was completed by then: what has its text
+// without that id was not taken from its file. False where it is not known when that was, or the clock was set back since.
+func (q *job) writtenSince(from disk.Dir, name, id string) bool {
+	if id == "" {
+		return false
+	}
+	info, err := from.Stat(name)
+	began := q.whenRunBegan(id)
+	return err == nil && began < info.Mtime && info.Mtime <= time.Now().UnixNano()
+}
+
 // whenBegun is when the run began, by the clock of the inbox's file system (ns since 1970).
 // Where its record has lost that, nothing came since.
-func (q *job) whenBegun() int64 {
-	run, err := q.rec.History().OpenRun(q.u.Record)
+func (q *job) whenBegun() int64 { return q.whenRunBegan(q.u.Record) }
+
+func (q *job) whenRunBegan(id string) int64 {
+	run, err := q.rec.History().OpenRun(id)
 	if err != nil {
 		return math.MaxInt64
 	}
@@ -70,8 +86,8 @@ func (q *job) whenBegun() int64 {
 // cameBeside says whether from/name is a message that came from elsewhere: it waits in the
 // inbox, or was put into done or dead since the run began.
 func (q *job) cameBeside(d *dirs, from disk.Dir, name string, began int64) (bool, error) {
-	if same, err := sameMessage(from, name, d.inbox, name); same || err != nil {
-		return same, err
+	if same, err := q.isOther(from, name, d.inbox, name); same && err == nil && !q.wasSent(from, name, d.inbox) || err != nil {
+		return err == nil, err
 	}
 	for _, dir := range []disk.Dir{d.done, d.dead} {
 		since, before, err := movedSince(dir, name, began)
@@ -80,7 +96,7 @@ func (q *job) cameBeside(d *dirs, from disk.Dir, name string, began int64) (bool
 				break
 			}
 			var same bool
-			same, err = sameMessage(from, name, dir, other)
+			same, err = q.isOther(from, name, dir, other)
 			if same && err == nil && (slices.Contains(since, other) || q.ranBeside(dir, other)) {
 				return true, nil
 			}
@@ -90,6 +106,22 @@ func (q *job) cameBeside(d *dirs, from disk.Dir, name string, began int64) (bool
 		}
 	}
 	return false, nil
+}
+
+// isOther says whether from/name, of a layer, is the message dir/other: of the same id, or, where one has none yet, with the same
+// text and fields.
+func (q *job) isOther(from disk.Dir, name string, dir disk.Dir, other string) (bool, error) {
+	same, m, n, err := compareMessages(from, name, dir, other)
+	if same || err != nil || m == nil || m.ID != "" && n.ID != "" || !sameButCompleted(m, n) {
+		return same, err
+	}
+	return m.ID != "" || !q.writtenSince(from, name, n.ID), nil
+}
+
+// wasSent says whether from/name has no id, and the message of its name that waits came with one.
+func (q *job) wasSent(from disk.Dir, name string, inbox disk.Dir) bool {
+	id := idIn(inbox, name)
+	return id != "" && idIn(from, name) == "" && !slices.ContainsFunc(q.u.Beside, func(b begunBeside) bool { return b.ID == id })
 }
 
 // movedSince are the files called name, or as free calls them then, that were put into dir since began, and those that were
@@ -148,13 +180,6 @@ func isNumbered(file, name string) bool {
 	rest, ok := strings.CutPrefix(file, strings.TrimSuffix(name, suffix))
 	number, isMessage := strings.CutSuffix(rest, suffix)
 	return ok && isMessage && (number == "" || number[0] == '.' && strings.Trim(number[1:], "0123456789") == "")
-}
-
-// sameMessage says whether two files are the same message: of the same id, or, where one has
-// none yet, with the same text and fields.
-func sameMessage(a disk.Dir, name string, b disk.Dir, other string) (bool, error) {
-	same, m, n, err := compareMessages(a, name, b, other)
-	return same || m != nil && n != nil && (m.ID == "" || n.ID == "") && sameButCompleted(m, n), err
 }
 
 // compareMessages says whether two files have the same bytes or the same id; m and n are what they say, where that can be

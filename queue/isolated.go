@@ -316,31 +316,39 @@ func (q *job) takenOver(d *dirs, from disk.Dir) (follow []followUp, others []str
 	return follow, others, nil
 }
 
-// isNew says whether a message was not there when the run began, nor came from elsewhere while
-// it worked. Of a full inbox that is known of the chain's own names alone; of the others what
-// has the name of one that waits, or was moved away since, is not new.
+// isNew says whether a message was not there when the run began, nor came from elsewhere while it worked. What has the text of one that
+// did, and no id, may also be the routine's own, and that is told.
 func (q *job) isNew(d *dirs, from disk.Dir, name string, began int64) (bool, error) {
-	if name == q.u.Name || slices.Contains(q.u.Before, name) {
+	if name == q.u.Name {
 		return false, nil
 	}
-	if beside, err := q.u.wasBegunBeside(from, name); beside || err != nil {
+	if waited, err := q.waitedBefore(d, from, name, began); waited || err != nil {
 		return false, err
+	}
+	elsewhere, err := q.wasBegunBeside(from, name)
+	if !elsewhere && err == nil {
+		elsewhere, err = q.cameBeside(d, from, name, began)
+	}
+	if elsewhere && err == nil && idIn(from, name) == "" {
+		q.note("%s, which the routine of %s wrote or only touched, says the same as one of that name that came meanwhile, and is not queued beside it; it is in .decree/runs/%s/%s",
+			tree.Quote(name), tree.Quote(q.u.Name), q.u.Record, project.LayerInbox)
+	}
+	return !elsewhere && err == nil, err
+}
+
+// waitedBefore says whether from/name has the name of a message that waited when the run began, unless it was written after that had
+// begun, and so had left the name. Of a full inbox the names of the running chain alone are noted; of the others times tell.
+func (q *job) waitedBefore(d *dirs, from disk.Dir, name string, began int64) (bool, error) {
+	if slices.Contains(q.u.Before, name) {
+		begun := slices.DeleteFunc(slices.Clone(q.u.Beside), func(b begunBeside) bool { return b.Name != name })
+		after := func(b begunBeside) bool { return q.writtenSince(from, name, b.ID) }
+		return len(begun) == 0 || idIn(from, name) != "" || !slices.ContainsFunc(begun, after), nil
 	}
 	if !q.u.Partly || q.ofChain(name) {
-		elsewhere, err := q.cameBeside(d, from, name, began)
-		return !elsewhere, err
+		return false, nil
 	}
-	if there, err := has(d.inbox, name); there || err != nil {
-		return false, err
-	}
-	for _, dir := range []disk.Dir{d.done, d.dead} {
-		since, before, err := movedSince(dir, name, began)
-		ran := func(other string) bool { return q.ranBeside(dir, other) }
-		if len(since) > 0 || err != nil || slices.ContainsFunc(before, ran) {
-			return false, err
-		}
-	}
-	return true, nil
+	info, err := d.inbox.Stat(name)
+	return err == nil && info.Ctime < began, notMissing(err)
 }
 
 // openTakenOver opens the directory of a record in which takenOver looks; nil: there is none.

@@ -19,10 +19,12 @@ const (
 	maxState     = 4 << 20
 	// maxStack bounds the follow-ups that are remembered in order; those beyond
 	// are found by their names.
-	maxStack  = 1000
-	maxBefore = 1000
-	maxShort  = 50 // of what began beside a message, in a state that was too large
+	maxStack = 1000
+	maxShort = 50 // of what began beside a message, in a state that was too large
 )
+
+// maxBefore bounds underWay.Before and Beside; a variable for the tests.
+var maxBefore = 1000
 
 // state is queue.json in the store: the messages under way, and whose follow-ups
 // come next. Every write is flushed, also those that only forget: what is not may be an empty

@@ -236,8 +236,13 @@ func (t cameActs) has(dir disk.Dir, name string) bool {
 	return slices.ContainsFunc(t[name], func(was sentText) bool { return was.sum == is.sum || is.id != "" && was.id == is.id })
 }
 
-// bringFile copies one file into a directory of the run's, which is made if it is missing.
+// bringFile copies one file into a directory of the run's, which is made if it is missing. The time at which it was written comes
+// along: by it messages have their turns, and the queue knows what was done before.
 func (r *Recorder) bringFile(from disk.Dir, name string, run disk.Dir, to string) error {
+	was, err := from.Stat(name)
+	if err != nil {
+		return err
+	}
 	if err := disk.GiveRights(from, name, disk.Regular, 0o400); err != nil {
 		return err
 	}
@@ -261,8 +266,18 @@ func (r *Recorder) bringFile(from disk.Dir, name string, run disk.Dir, to string
 	if _, err := dir.Stat(name); !isMissing(err) {
 		return err
 	}
-	return disk.Replace(dir, name, disk.Replacement{Perm: project.PrivateFile, Flush: true, Temp: project.InboxDraft + "brought"}, func(w disk.File) error {
-		_, err := io.Copy(w, f)
+	var is disk.Info
+	how := disk.Replacement{Perm: project.PrivateFile, Flush: true, Temp: project.InboxDraft + "brought"}
+	how.Place = func(temp string, to disk.Dir, name string) error {
+		if err := dir.SetMtime(temp, is, min(was.Mtime, was.Ctime)); err != nil {
+			return err
+		}
+		return dir.Rename(temp, to, name)
+	}
+	return disk.Replace(dir, name, how, func(w disk.File) (err error) {
+		if _, err = io.Copy(w, f); err == nil {
+			is, err = w.Stat()
+		}
 		return err
 	})
 }
