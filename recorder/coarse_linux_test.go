@@ -215,8 +215,8 @@ func TestEnterOnCoarseTimes(t *testing.T) {
 	})
 }
 
-// TestIsolatedWithTimesInTheFuture: what was saved while the clock was ahead has a base all the same once the tree was recorded since;
-// what is edited beside the run has none.
+// TestIsolatedWithTimesInTheFuture: what was saved while the clock was ahead has a base all the same once the tree was captured since,
+// as at the end of a run that had none there; what is edited beside the run has none.
 func TestIsolatedWithTimesInTheFuture(t *testing.T) {
 	b, right := &isolatedBench{newBench(t), IsolatedOptions{}}, int64(0)
 	b.disk = disktest.Stamped(disk.OS, func(at int64) int64 {
@@ -231,9 +231,8 @@ func TestIsolatedWithTimesInTheFuture(t *testing.T) {
 	for right = in.ModTime().UnixNano() + 4*int64(disk.FineTick); time.Now().UnixNano() < right+2*int64(disk.FineTick); { // the clock goes on
 	}
 	script := `echo x >>f; echo x >>sub/g; rm sub/gone; echo x >sub/n; ln -sf sub link; echo x >>late; chmod 700 sub; echo i >ign; mkdir d; echo x >d/new`
-	require.NotEmpty(t, b.atOnce(script, nil).Record.Draft.NoBase, "nothing was recorded yet")
+	require.NotEmpty(t, b.atOnce(script, nil).Record.Draft.NoBase, "nothing was captured yet")
 	with(b.bench, func(r *Recorder) (any, error) { return r.Discard(t.Context(), DiscardOptions{Yes: true}) })
-	b.checkpoint(CheckpointOptions{})
 	res := b.atOnce(script, func() { b.sh(b.root, `echo mine >late`) })
 	require.Equal(t, []tree.Path{"late"}, res.Record.Draft.NoBase)
 	require.NoError(t, b.publish("f", "sub/g", "sub/gone", "sub/n", "link", "sub", "d"))

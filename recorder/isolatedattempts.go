@@ -117,6 +117,10 @@ func (u *isolatedRun) conclude(ctx context.Context, found *layer.Collected) erro
 		return u.unrecorded(err)
 	}
 	u.res.Record, u.res.Changes = u.rec, changes
+	if u.rec.Draft != nil && len(u.rec.Draft.NoBase) > 0 {
+		// What has a time in the future has a base in the next run; without it each run would have none there.
+		_ = u.r.captureForRuns(ctx, u.x)
+	}
 	return nil
 }
 

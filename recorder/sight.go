@@ -24,15 +24,20 @@ func (u *isolatedRun) openSights(ctx context.Context) (err error) {
 	if !coarse && (!u.i.Known || !u.sights.Blind()) {
 		return nil
 	}
-	res, err := u.r.observe(ctx, u.x, look{phase: "recording", unlimited: true, skipUnreadable: true})
-	if err == nil {
-		err = errors.Join(u.r.keep(u.x, res), res.Close())
-	}
-	if err != nil {
+	if err := u.r.captureForRuns(ctx, u.x); err != nil {
 		return ctx.Err() // what cannot be captured keeps no isolated run from working
 	}
 	if err = u.reopenSights(); err == nil && coarse {
 		u.sights.Recall()
+	}
+	return err
+}
+
+// captureForRuns has the stat cache know the tree as it is, for the isolated runs that begin later.
+func (r *Recorder) captureForRuns(ctx context.Context, x *writing) error {
+	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true, skipUnreadable: true})
+	if err == nil {
+		err = errors.Join(r.keep(x, res), res.Close())
 	}
 	return err
 }
