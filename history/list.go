@@ -550,13 +550,17 @@ func (h *History) Newest(each func(*Record) bool) error {
 	return nil
 }
 
+// EndedBefore says whether o had ended before rec began, as far as its end and its place in the order both tell: where the clock was
+// set back meanwhile, times alone say nothing.
+func EndedBefore(o, rec *Record) bool {
+	return !o.Ended.IsZero() && o.Ended.Before(rec.Started) && recordKey(o).at < rec.Started.UnixNano()
+}
+
 // Since calls each for the records that may have been made since rec began, newest first, and for those inside
-// of runs that come among them. A record counts as made before where both its end and its place in the order are: where the
-// clock was set back meanwhile, its times alone say nothing.
+// of runs that come among them.
 func (h *History) Since(rec *Record, each func(*Record)) error {
 	return h.Newest(func(o *Record) bool {
-		before := !o.Ended.IsZero() && o.Ended.Before(rec.Started) && recordKey(o).at < rec.Started.UnixNano()
-		if before && o.Inside == "" {
+		if EndedBefore(o, rec) && o.Inside == "" {
 			return false
 		}
 		if o.ID != rec.ID {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -282,4 +283,32 @@ func TestAfterTool(t *testing.T) {
 	require.Equal(t, "After Bash x", rec.Description)
 	require.Equal(t, history.Auto, rec.Reason)
 	require.Empty(t, a.found(rec.ID))
+}
+
+// TestWorkedBesideAfterTheClockWasSetBack: what was recorded while a turn was open is known also where the clock was set back
+// meanwhile, and the record that was the newest at the prompt was pruned, or there was none.
+func TestWorkedBesideAfterTheClockWasSetBack(t *testing.T) {
+	for _, before := range []int{0, 1} {
+		a := newAgents(t)
+		one := event("a", 7)
+		for range before {
+			a.write("f", "one\n")
+			a.checkpoint()
+		}
+		a.prompt(one, "work")
+		a.clk = a.clk.Add(-2 * time.Hour)
+		beside := a.bench.commanded(func() int { a.write("theirs", "made\n"); return 0 })
+		beside.alive = func(project.Holder) bool { return true }
+		beside.descent = func(project.Holder) int { return -1 }
+		run, err := beside.Run(t.Context(), command(a.bench))
+		require.NoError(t, err)
+		if before > 0 {
+			_, err = beside.Prune(t.Context(), PruneOptions{Last: map[string]int{"manual": 0}})
+			require.NoError(t, err)
+		}
+		require.NoError(t, beside.Close())
+		a.tool(one, "edit", "mine")
+		a.write("mine", "two\n")
+		require.Equal(t, []string{run.Record.ID}, a.now(a.end(one).ID).Turn.Overlaps, before)
+	}
 }
