@@ -48,8 +48,9 @@ type Layer struct {
 	dir   disk.Dir
 	name  string
 	facts facts
-	again *again // it was entered; nil: it was not
-	aside bool   // MountAside was called, and LeaveAside not since
+	again *again      // it was entered; nil: it was not
+	aside bool        // MountAside was called, and LeaveAside not since
+	watch *clockWatch // since it was made, by who made it
 }
 
 const (
@@ -100,7 +101,7 @@ func (p *Place) Make(name string, how Mechanism, o CloneOptions) (*Layer, error)
 	}
 	dir, err := p.Dir.OpenDir(name)
 	if err == nil {
-		l := &Layer{place: p, dir: dir, name: name, facts: facts{Version: version, Mechanism: how, Boot: p.Boot}}
+		l := &Layer{place: p, dir: dir, name: name, facts: facts{Version: version, Mechanism: how, Boot: p.Boot}, watch: watchClock()}
 		if err = l.fill(o); err == nil {
 			return l, nil
 		}
@@ -196,10 +197,10 @@ func momentOf(d disk.Dir, dev uint64) (moment, error) {
 }
 
 // setBack says whether the clock was set back since the layer was made: then change times tell
-// nothing. Of one that was set forward again meanwhile it is not known, nor of one that was set
-// while the system was down.
+// nothing. Of one that was set forward again meanwhile it is known only to who made the layer, and of one that was set
+// while the system was down to nobody.
 func (l *Layer) setBack() bool {
-	return l.facts.Ahead != 0 && ahead() < l.facts.Ahead-int64(disk.FineTick)
+	return l.facts.Ahead != 0 && min(ahead(), l.watch.leastAhead()) < l.facts.Ahead-int64(disk.FineTick)
 }
 
 // makeUpper makes the upper directory in dir: its owner, mode and ACL are seen as the root's,
@@ -392,7 +393,10 @@ func (l *Layer) Workspace() string {
 func (l *Layer) Lock() (unlock func() error, err error) { return l.dir.TryLock() }
 
 // Close lets go of the layer and leaves it as it is.
-func (l *Layer) Close() { l.dir.Close() }
+func (l *Layer) Close() {
+	l.watch.stop()
+	l.dir.Close()
+}
 
 // MountName is what the mount of the layer called name is called in the list of mounts.
 func (p *Place) MountName(name string) string {

@@ -12,7 +12,8 @@ import (
 
 // Written calls visit for each regular file that the run wrote in the directory at path,
 // below the root, in byte order of the names; not for those in directories below it. What
-// the layer has in the place of the directory has no files. No process may work in the layer.
+// the layer has in the place of the directory has no files. Where times tell nothing, all files of a clone count. No process may work
+// in the layer.
 func (l *Layer) Written(path string, visit func(dir disk.Dir, in disk.Entry) error) error {
 	dir, err := disk.OpenPathWritable(l.dir, l.top()+"/"+path)
 	if notThere(err) {
@@ -32,7 +33,7 @@ func (l *Layer) Written(path string, visit func(dir disk.Dir, in disk.Entry) err
 		if err != nil {
 			return err
 		}
-		if in.Kind != disk.Regular || l.facts.Mechanism == Clone && in.Ctime <= l.facts.Cloned {
+		if in.Kind != disk.Regular || l.facts.Mechanism == Clone && in.Ctime <= l.facts.Cloned && !l.setBack() {
 			continue
 		}
 		if err := visit(dir, e); err != nil {
