@@ -24,7 +24,7 @@ type Change struct {
 	// Before is what the root has, After what the layer has: a regular file, a link or a
 	// directory; nil where there is nothing, or nothing that is recorded.
 	Before, After *disk.Info
-	// Equal says that both have the same content and mode, although what the root has is not
+	// Equal says that both have the same content and mode, a clone's but for what it never had (see clonedMode), although what the root has is not
 	// settled: the run may have changed it and changed it back, or somebody else may have made
 	// the same change in the root.
 	Equal bool
@@ -546,7 +546,8 @@ func (w *walk) equal(l *level, e *entry) (bool, error) {
 		b, err2 := l.upper.Readlink(e.name)
 		return err1 == nil && err2 == nil && a == b, nil
 	}
-	if e.old.Size != e.after.Size || e.old.Mode != e.after.Mode {
+	sameMode := e.old.Mode == e.after.Mode || w.cloned != nil && e.after.Mode == clonedMode(e.old, e.after)
+	if e.old.Size != e.after.Size || !sameMode {
 		return false, nil
 	}
 	a, err := l.seen.dir.Open(e.name)

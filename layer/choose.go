@@ -138,15 +138,15 @@ func (p *Place) tryShare(scratch disk.Dir) error {
 	if err != nil {
 		return err
 	}
+	defer f.Close()
 	_, err = f.Write(make([]byte, 4096))
-	f.Close()
 	if err == nil {
 		err = scratch.Mkdir(treeName, 0o700)
 	}
 	if err == nil {
 		var to disk.Dir
 		if to, err = scratch.OpenDir(treeName); err == nil {
-			err = share(from, to, name)
+			_, err = share(f, to, name)
 			to.Close()
 		}
 	}

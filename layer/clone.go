@@ -342,17 +342,22 @@ func (c *cloning) file(from, to disk.Dir, name string, path tree.Path, in *disk.
 		}
 		return true, to.SetMtime(name, is, in.Mtime)
 	}
-	err = share(from, to, name)
+	r, err := from.Open(name)
+	if err != nil {
+		return false, gone(err)
+	}
+	defer r.Close()
+	is, err := share(r, to, name)
 	if errors.Is(err, errors.ErrUnsupported) {
 		if !c.Copy {
 			return false, fmt.Errorf("%s: its content cannot be shared with the layer, and --copy was not given", tree.Quote(path))
 		}
-		err = copyFile(from, to, name)
+		is, err = copyFile(r, to, name)
 	}
 	if err != nil {
-		return false, gone(err)
+		return false, err
 	}
-	return true, rights(from, to, name, in)
+	return true, rights(from, r, to, name, &is, in.Mtime)
 }
 
 // gone is nil for an error that says that somebody has taken away what was listed, or put
@@ -364,45 +369,62 @@ func gone(err error) error {
 	return err
 }
 
-// rights gives a clone what is not its content: attributes, mode and mtime. The owner is
+// rights gives a clone, which is name of to, what is not its content: attributes, mode and mtime. The owner is
 // whoever makes the clone.
-func rights(from, to disk.Dir, name string, in *disk.Info) error {
-	xattrs, err := from.Xattrs(name)
+func rights(from disk.Dir, r disk.File, to disk.Dir, name string, is *disk.Info, mtime int64) error {
+	was, err := r.Stat() // of the file that was read, and after that: a write takes set-user-ID away
 	if err != nil {
-		return gone(err)
+		return err
 	}
-	made, err := to.Stat(name)
+	xattrs, err := from.Xattrs(name)
+	if gone(err) != nil {
+		return err
+	}
+	now, err := look(from, name)
 	if err != nil {
 		return err
 	}
 	for _, x := range xattrs {
-		_ = to.SetXattr(name, made, x) // some are the system's alone
+		if x.Name == disk.Capability && (now == nil || *now != was) {
+			continue // it may be that of another file, which stood there for a moment
+		}
+		_ = to.SetXattr(name, *is, x) // some are the system's alone
 	}
-	if err := to.Chmod(name, made, in.Mode); err != nil {
+	if err := to.Chmod(name, *is, clonedMode(&was, is)); err != nil {
 		return err
 	}
-	return to.SetMtime(name, made, in.Mtime)
+	return to.SetMtime(name, *is, mtime)
+}
+
+// clonedMode is the mode of a file's clone: without set-user-ID where it has another owner, and without
+// set-group-ID where it has another group. They would give the rights of whoever makes the clone.
+func clonedMode(was, is *disk.Info) uint32 {
+	mode := was.Mode
+	if was.UID != is.UID {
+		mode &^= 0o4000
+	}
+	if was.GID != is.GID {
+		mode &^= 0o2000
+	}
+	return mode
 }
 
 // copyFile copies a content in full; the system does it itself where it can.
-func copyFile(from, to disk.Dir, name string) error {
-	r, err := from.Open(name)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
+func copyFile(r disk.File, to disk.Dir, name string) (made disk.Info, err error) {
 	if err := to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a sharing that was refused
-		return err
+		return made, err
 	}
 	w, err := to.Create(name, 0o600)
 	if err != nil {
-		return err
+		return made, err
 	}
-	_, err = disk.Copy(w, r)
+	if _, err = disk.Copy(w, r); err == nil {
+		made, err = w.Stat()
+	}
 	if cerr := w.Close(); err == nil {
 		err = cerr
 	}
-	return err
+	return made, err
 }
 
 // cloned tells what of a clone the run may have touched.

@@ -120,6 +120,9 @@ func (out *Collected) add(c *Change, o CollectOptions) error {
 	if err != nil && !unreadable(err) {
 		return err
 	}
+	if c.Equal && t.Old != nil && t.Old.SHA256 == t.New.SHA256 {
+		t.New = t.Old // a clone may lack set-user-ID
+	}
 	ok, serr := c.Settled()
 	if serr != nil {
 		return serr

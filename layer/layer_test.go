@@ -499,6 +499,37 @@ func TestCloneShares(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Join(s.root, "b"), 0o755))
 }
 
+// TestCloneOfAnothersSpecialBits: what gives another user's rights would give those of whoever makes the clone, so the
+// clone has none of it. That this is missing there is no change of the run.
+func TestCloneOfAnothersSpecialBits(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give away")
+	}
+	s := newSite(t)
+	sh(t, s.root, `mkdir tools; for f in user group own touched edited; do echo $f >tools/$f; done
+		chown 60001:60001 tools/user tools/touched tools/edited; chgrp 60001 tools/group; chmod 4755 tools/*; chmod 6755 tools/group`)
+	l := s.make("one", layer.Clone)
+	modes := func() string { return s.run(l, "cd tools; stat -c '%n %a' *") }
+	assert.Equal(t, "edited 755\ngroup 4755\nown 4755\ntouched 755\nuser 755\n", modes())
+	s.run(l, "touch tools/touched; echo more >>tools/edited; mv tools/user .; mv tools/own .")
+	want := []string{
+		`own: none -> file 4755 "own\n"`,
+		`tools/edited: file 4755 "edited\n" -> file 755 "edited\nmore\n"`,
+		`tools/own: file 4755 "own\n" -> none`, `tools/user: file 4755 "user\n" -> none`, `user: none -> file 755 "user\n"`,
+	}
+	got, _ := s.changes(l, layer.ChangeOptions{})
+	assert.Equal(t, want, got)
+
+	sh(t, s.root, "touch tools/touched") // it is not known any more what it was
+	found, err := l.Collect(t.Context(), layer.CollectOptions{Writer: stored{}})
+	require.NoError(t, err)
+	changes, _ := found.Changes()
+	require.Len(t, changes, len(want))
+	assert.Equal(t, tree.Owner{UID: 60001, GID: 60001, Known: true}, changes[3].Old.Owner)
+	assert.Equal(t, tree.Path("tools/user"), changes[3].Path)
+	assert.False(t, changes[4].New.Owner.Known)
+}
+
 // TestMountAside: who looks at a layer sees what its command made of the root, and changes
 // neither.
 func TestMountAside(t *testing.T) {

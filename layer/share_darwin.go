@@ -8,19 +8,22 @@ import (
 	"decree/disk"
 )
 
-// share makes name in to a file that has the content of the one in from, in the same
-// blocks; errors.ErrUnsupported where the file system cannot do that.
-func share(from, to disk.Dir, name string) error {
-	src, ok1 := disk.FD(from)
+// share makes name in to a file that has the content of r, in the same blocks;
+// errors.ErrUnsupported where the file system cannot do that.
+func share(r disk.File, to disk.Dir, name string) (made disk.Info, err error) {
+	src, ok1 := r.(interface{ Fd() uintptr })
 	dst, ok2 := disk.FD(to)
 	if !ok1 || !ok2 {
-		return errors.ErrUnsupported
+		return made, errors.ErrUnsupported
 	}
-	err := unix.Clonefileat(src, name, dst, name, unix.CLONE_NOFOLLOW)
+	err = unix.Fclonefileat(int(src.Fd()), dst, name, unix.CLONE_NOFOLLOW)
 	if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EXDEV) {
-		return errors.ErrUnsupported
+		return made, errors.ErrUnsupported
 	}
-	return err
+	if err != nil {
+		return made, err
+	}
+	return to.Stat(name)
 }
 
 // cloneWhole clones a directory with all that is in it, in one call.
