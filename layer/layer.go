@@ -274,6 +274,15 @@ func (l *Layer) top() string {
 // is another than the root's.
 func (l *Layer) Top() (disk.Dir, error) { return l.dir.OpenDir(l.top()) }
 
+// OpenWorkspace opens Workspace of a clone, link by link of the way from the layer on: who may write in the layer's
+// directory could put a link into the place of what the path names.
+func (l *Layer) OpenWorkspace() (disk.Dir, error) {
+	if l.aside {
+		return disk.OpenPath(l.dir, asideName+"/"+treeName)
+	}
+	return l.Top()
+}
+
 // checkPlaces looks whether the directory that has what the command wrote is one.
 func (l *Layer) checkPlaces() error {
 	name := l.top()

@@ -164,7 +164,7 @@ func (r *Recorder) tornIn(l *layer.Layer, rec *history.Record) (torn []tree.Path
 // workAgain runs the command and renews the draft.
 func (u *isolatedRun) workAgain(ctx context.Context) error {
 	r := u.r
-	res, err := r.execute(ctx, runner.Command{
+	res, err := u.executeThere(ctx, runner.Command{
 		Args: u.o.Args, Dir: u.dirAgain(), Env: append(u.environment(1), "PWD="+u.dirAgain()), Overlay: u.mount,
 		Stdin: u.o.Stdin, Stdout: u.o.Stdout, Stderr: u.o.Stderr, Log: io.Discard,
 		Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(),

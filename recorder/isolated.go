@@ -585,6 +585,42 @@ func (u *isolatedRun) dir() string {
 	return filepath.Join(u.layer.Workspace(), filepath.FromSlash(u.rec.Cwd))
 }
 
+// executeThere is execute for a command that works in the layer. In a clone its directory is opened without following
+// a link: of root's layer in another user's store that user could put one in its place.
+func (u *isolatedRun) executeThere(ctx context.Context, c runner.Command) (runner.Result, error) {
+	if u.mount == nil {
+		dir, err := u.openDir(c.Dir)
+		if err != nil {
+			return runner.Result{}, err
+		}
+		defer dir.Close()
+		if fd, ok := disk.FD(dir); ok {
+			c.At = fd
+		}
+	}
+	return u.r.execute(ctx, c)
+}
+
+// openDir opens a directory of a clone. What is shared with the root is a link in it.
+func (u *isolatedRun) openDir(path string) (disk.Dir, error) {
+	rel, err := filepath.Rel(u.layer.Workspace(), path)
+	if err != nil {
+		return nil, err
+	}
+	rel = filepath.ToSlash(rel)
+	for _, shared := range u.r.project.Config.Isolated.Share {
+		if rel == shared || strings.HasPrefix(rel, shared+"/") {
+			return disk.OpenPath(u.r.project.Dir, rel)
+		}
+	}
+	top, err := u.layer.OpenWorkspace()
+	if err != nil || rel == "." {
+		return top, err
+	}
+	defer top.Close()
+	return disk.OpenPath(top, rel)
+}
+
 // fence is that of a run in place; in a clone the tree is the clone, and what is shared with
 // the root may be written there.
 func (u *isolatedRun) fence() fence.Fence {

@@ -18,6 +18,7 @@ import (
 
 	"decree/history"
 	"decree/layer"
+	"decree/runner"
 	"decree/tree"
 )
 
@@ -279,4 +280,36 @@ func TestRootByALink(t *testing.T) {
 	require.Equal(t, map[tree.Path]string{"d": "drwxr-xr-x", "d/f": `file 644 "1\n"`}, treeNow(t, b.root))
 	require.NoError(t, b.publish())
 	require.Equal(t, map[tree.Path]string{"d": "drwxr-xr-x", "d/f": `file 644 "2\n"`, "new": `file 644 "3\n"`}, treeNow(t, b.root))
+}
+
+// TestLinkInThePlaceOfAClone: root's command works in the clone that was made, though the owner of the store puts a link to
+// another directory in its place, in the root and below it.
+func TestLinkInThePlaceOfAClone(t *testing.T) {
+	b := &isolatedBench{newBench(t), IsolatedOptions{Copy: true}}
+	b.sh(b.root, `mkdir -p sub shared .decree; mkdir ../private ../private/sub; echo 'isolated: {share: [shared]}' >.decree/config.yml`)
+	private := filepath.Join(filepath.Dir(b.root), "private")
+	for _, dir := range []string{"", "sub", "shared"} {
+		r := b.open()
+		r.execute = func(ctx context.Context, c runner.Command) (runner.Result, error) {
+			tree := c.Root
+			require.NoError(t, os.Rename(tree, tree+".real"))
+			require.NoError(t, os.Symlink(private, tree))
+			defer func() {
+				require.NoError(t, os.Remove(tree))
+				require.NoError(t, os.Rename(tree+".real", tree))
+			}()
+			require.NoError(t, os.MkdirAll(filepath.Join(private, "shared"), 0o755))
+			return runner.Run(ctx, c)
+		}
+		res, err := r.RunIsolated(context.Background(), RunOptions{Args: []string{"sh", "-c", "echo >f"}, Dir: filepath.Join(b.root, dir), Env: os.Environ()}, b.how)
+		require.NoError(t, err)
+		require.Zero(t, res.ExitCode)
+		require.NoError(t, r.Close())
+		if dir != "shared" {
+			require.Len(t, res.Changes, 1)
+			require.Equal(t, tree.Path(filepath.Join(dir, "f")), res.Changes[0].Path)
+		}
+		require.NoFileExists(t, filepath.Join(private, dir, "f"))
+	}
+	require.FileExists(t, filepath.Join(b.root, "shared", "f"))
 }

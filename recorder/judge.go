@@ -67,7 +67,7 @@ func (u *isolatedRun) executeJudge(ctx context.Context, line string, log disk.Fi
 	}
 	capped := &cappedLog{f: log, max: leastLog(u.r.project.Config.LogMax)}
 	env := append(u.environment(u.rec.Attempts), "DECREE_OUTBOX=") // in a clone what it sends would be the candidate's
-	res, err := u.r.execute(ctx, runner.Command{
+	res, err := u.executeThere(ctx, runner.Command{
 		Args: []string{"sh", "-c", line}, Dir: u.dir(), Env: env, Overlay: mount, Fence: u.fence(), Apart: true, Log: capped,
 		Timeout: u.o.Timeout, Grace: u.o.Grace, Signals: u.o.Signals, Root: u.layer.Workspace(),
 		Starting: func(l runner.Leader) error {

@@ -18,6 +18,7 @@ var ErrLog = errors.New("log not written")
 type Command struct {
 	Args []string // the words as typed; Args[0] is looked up in Env's PATH unless it holds a slash
 	Dir  string   // the working directory; "" is decree's own. Relative paths of Args[0] and PATH start here
+	At   int      // where it is not 0, an open handle of Dir, which is then only its name: nothing can be put in its place. None with Overlay
 	Env  []string // the whole environment, "NAME=value"; of two equal names the last counts
 
 	// Overlay, if any, is made for the command; Dir and Args[0] are looked for in it. Where

@@ -170,7 +170,7 @@ func (a *attempt) start(files, env []string) (notStarted, failed error) {
 		a.job.tty, a.job.given = front, true
 	}
 	p, err := gate.Start(gate.Command{
-		Files: files, Args: a.c.Args, Mount: a.c.Overlay, Fence: a.c.Fence, Lead: a.s.session,
+		Files: files, Args: a.c.Args, Mount: a.c.Overlay, Fence: a.c.Fence, At: a.c.At, Lead: a.s.session,
 		Attr: syscall.ProcAttr{
 			Dir:   a.c.Dir,
 			Env:   env,

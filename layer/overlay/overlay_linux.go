@@ -98,7 +98,7 @@ func (m *Mount) mount() error {
 	over := pathOf(root)
 	lower := over
 	if m.Below != "" {
-		below, err := unix.Open(m.Below, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		below, err := unix.Open(m.Below, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return &Error{"open " + m.Below, err}
 		}

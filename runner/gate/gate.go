@@ -18,7 +18,7 @@ import (
 
 const (
 	// name is the process's own while it waits; its further words are the number of
-	// its handle, three lists, each with its length before it (the words of the mount that
+	// its handle and of its command's working directory (0: its own), three lists, each with its length before it (the words of the mount that
 	// it makes first and of the fence that it sets, if any, and the files to execute, of
 	// which the first that is there counts), and the command's words.
 	name   = "decree: waiting to run"
@@ -37,14 +37,14 @@ const (
 
 // A plan is what the process that waits was told by its words.
 type plan struct {
-	handle              int
+	handle, at          int
 	mount, fence, files []string
 	args                []string
 }
 
 // words is the opposite of planOf.
 func (p plan) words() []string {
-	out := []string{strconv.Itoa(p.handle)}
+	out := []string{strconv.Itoa(p.handle), strconv.Itoa(p.at)}
 	for _, list := range [][]string{p.mount, p.fence, p.files} {
 		out = append(append(out, strconv.Itoa(len(list))), list...)
 	}
@@ -72,8 +72,8 @@ func planOf(words []string) (p plan, ok bool) {
 		words = words[n:]
 		return out
 	}
-	p.handle, p.mount, p.fence, p.files, p.args = number(), list(), list(), list(), words
-	return p, p.handle > 0 && p.files != nil && len(p.args) > 0
+	p.handle, p.at, p.mount, p.fence, p.files, p.args = number(), number(), list(), list(), list(), words
+	return p, p.handle > 0 && p.at >= 0 && p.files != nil && len(p.args) > 0
 }
 
 // init is all that the process that waits ever does.
@@ -89,6 +89,9 @@ func init() {
 // wait executes the command once it is told to; it returns only if that is not to be.
 func (p plan) wait() int {
 	syscall.CloseOnExec(p.handle)
+	if p.at != 0 {
+		syscall.CloseOnExec(p.at)
+	}
 	var env []string
 	for _, e := range syscall.Environ() {
 		if e, ok := strings.CutPrefix(e, prefix); ok {
@@ -110,9 +113,14 @@ func (p plan) wait() int {
 		return exitNot // the caller is gone, or does not want it any more
 	}
 	var err error
-	if os.Args[0] == stays {
+	if p.at != 0 {
+		err = syscall.Fchdir(p.at)
+	}
+	switch {
+	case err != nil:
+	case os.Args[0] == stays:
 		err = p.lead(env)
-	} else {
+	default:
 		err = first(p.files, func(file string) error { return syscall.Exec(file, p.args, env) })
 	}
 	if err != nil {
@@ -204,6 +212,9 @@ type Command struct {
 	// working directory are then looked for in it.
 	Mount *overlay.Mount
 	Fence fence.Fence // is set before the process waits
+	// At is a handle of the command's working directory, in whose place nothing can be put; 0: it is found by
+	// Attr's Dir. There is none where there is a mount.
+	At int
 	// Lead, where the system has it, lets the process stay: Attr makes it the leader of a
 	// session, and the command gets a group of its own in that, in the foreground. A group
 	// all of whose parents are in other sessions cannot be stopped by Ctrl-Z. When the
@@ -274,6 +285,10 @@ func start(own string, c Command, end int) (pid int, err error) {
 		m.Dir, c.Attr.Dir = c.Attr.Dir, ""
 		todo.mount = m.Words(len(c.Attr.Files))
 		c.Attr.Files = append(c.Attr.Files, work.Fd())
+	}
+	if c.At != 0 {
+		todo.at, c.Attr.Dir = len(c.Attr.Files), ""
+		c.Attr.Files = append(c.Attr.Files, uintptr(c.At))
 	}
 	c.Attr.Sys = &sys
 	pid, _, err = syscall.StartProcess(own, append([]string{called}, todo.words()...), &c.Attr)
