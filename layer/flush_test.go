@@ -15,7 +15,7 @@ import (
 func TestGitIsFlushed(t *testing.T) {
 	for _, how := range mechanisms {
 		s := newSite(t)
-		sh(t, s.root, "mkdir -p .git/objects/aa .git/refs/heads; echo old >.git/objects/aa/old; echo x >.git/HEAD; echo gone >.git/gone")
+		sh(t, s.root, "mkdir -p .git/objects/aa .git/refs/heads; echo old >.git/objects/aa/old; echo x >.git/HEAD; echo gone >.git/gone; mkdir .git/objects/cc; echo loose >.git/objects/cc/loose")
 		s.make("one", how).Close()
 		flushed := map[string]bool{}
 		dirs := disktest.InjectDirs(func(st disktest.Step) disktest.Action {
@@ -27,7 +27,7 @@ func TestGitIsFlushed(t *testing.T) {
 		l, err := (&layer.Place{Dir: dirs[0], Root: dirs[1], Boot: "boot"}).Open("one")
 		require.NoError(t, err)
 		defer l.Close()
-		s.run(l, "mkdir -p .git/objects/bb .git/refs/heads/deep; echo new >.git/objects/bb/new; echo value >.git/refs/heads/deep/main; echo y >.git/HEAD; rm .git/gone; echo a >a")
+		s.run(l, "mkdir -p .git/objects/bb .git/refs/heads/deep; echo new >.git/objects/bb/new; echo value >.git/refs/heads/deep/main; echo y >.git/HEAD; rm -r .git/gone .git/objects/cc; echo a >a")
 		found, err := l.Collect(t.Context(), layer.CollectOptions{Writer: stored{}})
 		require.NoError(t, err)
 		require.NoError(t, found.Unflushed)

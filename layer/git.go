@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"syscall"
 
 	"decree/disk"
 )
@@ -43,7 +44,8 @@ func (l *Layer) FlushGit(ctx context.Context) error {
 		return err
 	}
 	for dir := range above {
-		if err := l.flushDir(path.Join(l.top(), dir)); err != nil {
+		err := l.flushDir(path.Join(l.top(), dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // deleted with what was in it
 			return err
 		}
 	}

@@ -41,6 +41,7 @@ var inStoreDir = map[string]kept{
 	"daemon":         {disk.Directory, ""},
 	"edits":          {disk.Directory, ""},
 	"forgotten.json": {disk.Regular, "what was forgotten"},
+	hooksLog:         {disk.Regular, ""},
 	"index":          {disk.Regular, ""},
 	"index.log":      {disk.Regular, ""},
 	"labels.json":    {disk.Regular, "the labels"},
@@ -49,13 +50,22 @@ var inStoreDir = map[string]kept{
 	lockDir:          {disk.Directory, ""},
 	lockFile:         {disk.Regular, ""},
 	"open":           {disk.Directory, "what is needed to record runs that were interrupted"},
-	"own":            {disk.Directory, ""},
+	OwnLogs:          {disk.Directory, ""},
 	packsDir:         {disk.Directory, "the contents of all records"},
 	QueueFile:        {disk.Regular, "which message is under way"},
 	"records.jsonl":  {disk.Regular, "the list of all records"},
 	"reserve":        {disk.Regular, ""},
 	swapDir:          {disk.Directory, "what is needed to finish a restore that was interrupted"},
 	"txn":            {disk.Directory, "what is needed to finish moves that were interrupted"},
+}
+
+// inStoreDirs is what is in directories of the store, by the end of its names.
+var inStoreDirs = []struct {
+	dir, end string
+	kept     kept
+}{
+	{packsDir, ".pack", kept{disk.Regular, "the contents in it"}},
+	{OwnLogs, ".jsonl", kept{disk.Regular, ""}},
 }
 
 // StandIn is something else in the place of what decree keeps in its store.
@@ -67,8 +77,9 @@ type StandIn struct {
 	// Alien: it is a file, and of another user than the store.
 	Alien bool
 
-	dir  string // packsDir, or "" for the store's directory
+	dir  string // one of inStoreDirs, or "" for the store's directory
 	name string
+	is   kept // what has to be there
 }
 
 // String says what is where.
@@ -77,7 +88,7 @@ func (s StandIn) String() string {
 	if s.Alien {
 		what = "another user's than the store"
 	}
-	text := fmt.Sprintf("%s is %s, and decree's own %s has to be there", s.Path, what, fileOrDir[s.is().kind])
+	text := fmt.Sprintf("%s is %s, and decree's own %s has to be there", s.Path, what, fileOrDir[s.is.kind])
 	if s.Now != "" {
 		text = fmt.Sprintf("%s was in the place of decree's own files and is now %s", s.Path, s.Now)
 	}
@@ -88,16 +99,6 @@ var (
 	kindWords = map[disk.Kind]string{disk.Regular: "a file", disk.Directory: "a directory", disk.Symlink: "a symbolic link", disk.Special: "a pipe, socket or device"}
 	fileOrDir = map[disk.Kind]string{disk.Regular: "file", disk.Directory: "directory"}
 )
-
-func (s StandIn) is() kept {
-	if s.dir == packsDir {
-		return kept{disk.Regular, "the contents in it"}
-	}
-	if k, known := inStoreDir[s.name]; known {
-		return k
-	}
-	return kept{kind: disk.Regular} // a draft
-}
 
 // StandIns are the stand-ins in the store, in order of their paths.
 func (s *Site) StandIns() (found []StandIn, err error) {
@@ -112,25 +113,39 @@ func (s *Site) StandIns() (found []StandIn, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if found, err = standIns(s.Store, "", list, alien, func(name string) bool {
-		_, known := inStoreDir[name]
-		return known || isDraft(name)
+	if found, err = standIns(s.Store, "", list, alien, func(name string) (is kept, own bool) {
+		if is, own = inStoreDir[name]; !own && isDraft(name) {
+			return kept{kind: disk.Regular}, true
+		}
+		return is, own
 	}); err != nil {
 		return nil, err
 	}
-	packs, err := s.Store.OpenDir(packsDir)
+	for _, in := range inStoreDirs {
+		further, err := s.standInsBelow(in.dir, alien, func(name string) (is kept, own bool) { return in.kept, strings.HasSuffix(name, in.end) })
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, further...)
+	}
+	return found, nil
+}
+
+// standInsBelow are the stand-ins in a directory of the store; none where it is missing, or is one itself.
+func (s *Site) standInsBelow(name string, alien func(disk.Info) bool, own func(name string) (kept, bool)) ([]StandIn, error) {
+	dir, err := s.Store.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) || disk.OtherKind(err) {
-		return found, nil
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer packs.Close()
-	if list, err = packs.List(); err != nil {
+	defer dir.Close()
+	list, err := dir.List()
+	if err != nil {
 		return nil, err
 	}
-	inPacks, err := standIns(packs, packsDir, list, alien, func(name string) bool { return strings.HasSuffix(name, ".pack") })
-	return append(found, inPacks...), err
+	return standIns(dir, name, list, alien, own)
 }
 
 // aliens says of files whether they are not the store's owner's. Only as root in another
@@ -145,12 +160,13 @@ func (s *Site) aliens() (func(disk.Info) bool, error) {
 	}, nil
 }
 
-func standIns(dir disk.Dir, at string, list []disk.Entry, alien func(disk.Info) bool, own func(name string) bool) (found []StandIn, err error) {
+func standIns(dir disk.Dir, at string, list []disk.Entry, alien func(disk.Info) bool, own func(name string) (kept, bool)) (found []StandIn, err error) {
 	for _, e := range list {
-		if !own(e.Name) {
+		is, mine := own(e.Name)
+		if !mine {
 			continue
 		}
-		f := StandIn{Path: filepath.Join(dir.Path(), e.Name), Kind: e.Kind, dir: at, name: e.Name}
+		f := StandIn{Path: filepath.Join(dir.Path(), e.Name), Kind: e.Kind, dir: at, name: e.Name, is: is}
 		if e.Kind == disk.Unknown || alien != nil {
 			st, err := dir.Stat(e.Name)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -158,7 +174,7 @@ func standIns(dir disk.Dir, at string, list []disk.Entry, alien func(disk.Info) 
 			}
 			f.Kind, f.Alien = st.Kind, err == nil && alien != nil && alien(st)
 		}
-		if is := f.is(); f.Kind != disk.Unknown && (f.Kind != is.kind || f.Alien) {
+		if f.Kind != disk.Unknown && (f.Kind != is.kind || f.Alien) {
 			f.Lost = is.lost
 			found = append(found, f)
 		}
@@ -263,7 +279,7 @@ func (p *Project) openLock(store disk.Dir) (disk.Dir, error) {
 	defer func() { _ = unlock() }()
 	st, err := store.Stat(lockDir)
 	if err == nil && st.Kind != disk.Directory {
-		err = p.clearStandIn(store, StandIn{Path: filepath.Join(store.Path(), lockDir), Kind: st.Kind, name: lockDir})
+		err = p.clearStandIn(store, StandIn{Path: filepath.Join(store.Path(), lockDir), Kind: st.Kind, name: lockDir, is: inStoreDir[lockDir]})
 	}
 	if unlessMissing(err) != nil {
 		return nil, err

@@ -130,6 +130,9 @@ func (s *Site) HooksLog(after time.Time) (lines []string, err error) {
 			lines = append(lines, strings.TrimRight(line, "\n"))
 		}
 	}
+	if disk.OtherKind(err) {
+		return nil, nil // a stand-in, which is told as one
+	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", hooksLog, err)
 	}

@@ -51,7 +51,7 @@ func bind(path string) error {
 // goes on: true, is refused: false. A directory ends with a slash.
 var storeNames = map[string]bool{
 	"index": true, "index.log": true, "cache": true, "cap.json": true, "lock.json": true, "reserve": true,
-	"daemon/": true, "leases/": true, "lock/": true, "own/": true, "labels.json.new": true, "lock.json.new": true, "index.tmp": true,
+	"daemon/": true, "leases/": true, "lock/": true, "own/": true, "own/acts.jsonl": true, "hooks.log": true, "labels.json.new": true, "lock.json.new": true, "index.tmp": true,
 	"audit.jsonl": false, "cron.json": false, "forgotten.json": false, "labels.json": false, "queue.json": false,
 	"records.jsonl": false, "layers/": false, "open/": false, "packs/": false, "txn/": false, "packs/00000001.pack": false,
 }
