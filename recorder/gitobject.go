@@ -27,7 +27,8 @@ import (
 // errGitTorn is about a file of .git that is not as git wrote it, errGitMissing about one that is not there.
 var (
 	errGitTorn    = &project.Error{Kind: project.Integrity, Msg: "it is damaged, as a power failure leaves it"}
-	errGitMissing = &project.Error{Kind: project.Integrity, Msg: "it is missing, as a power failure leaves it"}
+	errGitMissing = &project.Error{Kind: project.Integrity, Msg: "it is missing: a power failure has lost it, or 'git gc' has pruned it in the tree since the run began",
+		Advice: "where another repository has it, 'git fetch' it from there, and publish again; the .git in the layer of a copy or clone is one"}
 )
 
 // gitTorn refuses a file of a layer's .git that no git has written.
@@ -181,8 +182,9 @@ func gitEntries(size int, text []byte) (out []string) {
 // promisor is what the file is called beside a pack of a partial clone.
 const promisor = ".promisor"
 
-// gitReach looks whether all is there that the refs of a layer name, where the machine has gone
-// down since: git has written objects before refs, but not every disk in this order.
+// gitReach looks whether all is there that the refs of a layer name. Where the machine has gone down since, it may not
+// be: git has written objects before refs, but not every disk in this order. And what the run has built on
+// may have been pruned in the tree.
 type gitReach struct {
 	live  disk.Dir
 	layer *layer.Layer
@@ -192,9 +194,9 @@ type gitReach struct {
 	promised bool
 }
 
-// checkReach says what is missing of what the refs of a layer name that may be torn.
+// checkReach says what is missing of what the refs of a layer name.
 func (r *Recorder) checkReach(l *layer.Layer, work *gitWork) error {
-	if !l.Rebooted() || len(work.refs) == 0 {
+	if len(work.refs) == 0 {
 		return nil
 	}
 	live, err := r.project.Dir.OpenDir(gitDir)
@@ -204,8 +206,10 @@ func (r *Recorder) checkReach(l *layer.Layer, work *gitWork) error {
 	defer live.Close()
 	reach := &gitReach{live: live, layer: l, work: work}
 	defer reach.close()
-	if alternates, err := reach.inTree("objects/info/alternates"); alternates || err != nil {
-		return err // objects lie in other repositories too
+	for _, name := range []string{"objects/info/alternates", "shallow"} { // objects lie in other repositories too, or nowhere
+		if there, err := reach.inTree(name); there || err != nil {
+			return err
+		}
 	}
 	if err := reach.openPacks(); err != nil || reach.promised {
 		return err

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"decree/project"
 )
 
 // otherBoot has the layer be one of another boot.
@@ -99,6 +101,25 @@ func TestPublishGitTornOnItsWay(t *testing.T) {
 	require.NoError(t, r.Close())
 	require.ErrorIs(t, err, errGitMissing)
 	assert.Equal(t, "first", b.git("log", "--format=%s"))
+}
+
+// TestPublishGitAfterAPrune: a commit whose parent the tree's repository has pruned since is not brought. The layer of a
+// copy has the parent, and stays; when that was fetched from there, all is brought.
+func TestPublishGitAfterAPrune(t *testing.T) {
+	b := commitBench(t, IsolatedOptions{Copy: true})
+	b.publishGit()
+	b.isolated(`git checkout -q -b third; echo c >c; git add c; git commit -q -m third`)
+	b.sh(b.root, "git reset -q --hard HEAD~1; git branch -q -f main HEAD; git tag -d v2 >/dev/null; git reflog expire --expire=now --all; rm -f .git/ORIG_HEAD; git gc -q --prune=now")
+	r := b.open()
+	_, err := r.Publish(context.Background(), PublishOptions{WithGit: true})
+	require.NoError(t, r.Close())
+	require.ErrorIs(t, err, errGitMissing)
+	assert.Contains(t, project.HintOf(err), "git fetch")
+	assert.Empty(t, b.git("fsck", "--full", "--strict"))
+	require.NotEmpty(t, b.layerDir())
+	b.sh(b.root, "git fetch -q "+filepath.Join(b.layerDir(), "tree")+" third")
+	b.publishGit()
+	assert.Equal(t, "third\nsecond\nfirst", b.git("log", "--format=%s"))
 }
 
 // TestPublishGitPartialClone: an object that a partial clone lacks by right is not missed after another boot.
