@@ -108,7 +108,7 @@ func (q *job) followUps(dir disk.Dir, came []Pending) (out []followUp) {
 		named := q.ofChain(p.Name)
 		m := q.parsed(dir, p.Name)
 		switch {
-		case m != nil && isComplete(m) && q.hasBegun(m.ID):
+		case m != nil && isComplete(m) && (q.hasBegun(m.ID) || q.isOlder(dir, p.Name)):
 		case named, m != nil && m.Chain == q.u.Chain && m.Seq != 0:
 			out = append(out, followUp{dir, p.Name, named})
 		}
@@ -129,6 +129,12 @@ func isComplete(m *message.Message) bool {
 func (q *job) hasBegun(id string) bool {
 	recorded, err := q.rec.History().Recorded(id)
 	return recorded || err != nil || slices.ContainsFunc(q.s.UnderWay, func(u *underWay) bool { return u.ID == id })
+}
+
+// isOlder says whether a file was written before the run began, and so only moved since.
+func (q *job) isOlder(dir disk.Dir, name string) bool {
+	info, err := dir.Stat(name)
+	return err == nil && info.Mtime < q.whenBegun()
 }
 
 // sent are the follow-ups in an outbox.
