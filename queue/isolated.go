@@ -337,14 +337,16 @@ func (q *job) isNew(d *dirs, from disk.Dir, name string, began int64) (bool, err
 }
 
 // waitedBefore says whether from/name has the name of a message that waited when the run began, unless it was written after that had
-// begun, and so had left the name. Of a full inbox the names of the running chain alone are noted; of the others times tell.
+// begun, and so had left the name. Of a full inbox the names of the running chain alone are noted: there what has begun since had
+// waited, and of what still waits times tell.
 func (q *job) waitedBefore(d *dirs, from disk.Dir, name string, began int64) (bool, error) {
-	if slices.Contains(q.u.Before, name) {
-		begun := slices.DeleteFunc(slices.Clone(q.u.Beside), func(b begunBeside) bool { return b.Name != name })
+	begun := slices.DeleteFunc(slices.Clone(q.u.Beside), func(b begunBeside) bool { return b.Name != name })
+	full := q.u.Partly && !q.ofChain(name)
+	if slices.Contains(q.u.Before, name) || full && len(begun) > 0 {
 		after := func(b begunBeside) bool { return q.writtenSince(from, name, b.ID) }
-		return len(begun) == 0 || idIn(from, name) != "" || !slices.ContainsFunc(begun, after), nil
+		return idIn(from, name) != "" || !slices.ContainsFunc(begun, after), nil
 	}
-	if !q.u.Partly || q.ofChain(name) {
+	if !full {
 		return false, nil
 	}
 	info, err := d.inbox.Stat(name)

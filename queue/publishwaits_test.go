@@ -329,7 +329,7 @@ func TestManyConflicts(t *testing.T) {
 }
 
 // TestNewBesideAFullInbox: what a routine in a layer puts into a full inbox is new though an older message of its name is done,
-// and not where that came there during the run.
+// and not where that was begun during the run.
 func TestNewBesideAFullInbox(t *testing.T) {
 	b := newBench(t, map[string]string{".decree/inbox/done/todo.md": "old\n", ".decree/inbox/waits.md": "waits\n", "from/todo.md": "new\n", "from/waits.md": "touched\n"})
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
@@ -347,6 +347,7 @@ func TestNewBesideAFullInbox(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, isNew, name)
 		}
+		j.u.Beside = []begunBeside{{Name: "todo.md", ID: "2020010101010100-0"}}
 		isNew, err := j.isNew(d, from, "todo.md", 0)
 		require.False(t, isNew, "it was in the inbox, and was done meanwhile")
 		return err
