@@ -256,6 +256,9 @@ func (f File) Command(old []byte, event string) string {
 	return doc.command(f.agent, event)
 }
 
+// Line is the command line that install writes for an event.
+func (f File) Line(event string) string { return f.agent.command(event) }
+
 // own returns all of a file that has nothing but decree's in it; nil for others.
 func (f File) own() []byte {
 	switch {

@@ -38,7 +38,7 @@ The hooks go into the user's files, for all projects; with --project into files 
 
 "agents remove" takes them out: the file is byte for byte what it was, unless somebody else has changed it since; then only decree's own entries go.
 
-"agents test" runs the lines as they stand in the agent's files with a made-up turn, in a tree and a store of its own, and says whether it was recorded.
+"agents test" runs the lines as they stand in the agent's files with a made-up turn, in a tree and a store of its own, and says whether it was recorded; of the tree's own files only lines that decree itself writes.
 
 Agents: ` + list(agent.Names()) + `. Directories that CODEX_HOME, CLAUDE_CONFIG_DIR, COPILOT_HOME, PI_CODING_AGENT_DIR and XDG_CONFIG_HOME move are found. Any other agent is recorded by 'decree run -- AGENT'.`,
 		examples: []example{

@@ -16,6 +16,7 @@ import (
 	"decree/hookfile"
 	"decree/project"
 	"decree/recorder"
+	"decree/tree"
 	"decree/view"
 )
 
@@ -83,11 +84,25 @@ func (s *session) hookLines(name string) ([]hookLine, error) {
 			continue
 		}
 		lines, err := linesIn(name, files)
+		if err == nil && root != "" {
+			err = onlyDecrees(name, files, lines)
+		}
 		if err != nil || len(lines) > 0 {
 			return lines, err
 		}
 	}
 	return nil, refusedf("%s is not hooked", name).Hintf("'decree agents install %s' does that", name)
+}
+
+// onlyDecrees refuses lines in a tree's files that do more than decree's: they may have come with the tree.
+func onlyDecrees(name string, files []agent.File, lines []hookLine) error {
+	for _, l := range lines {
+		if len(files) > 0 && l.line != files[0].Line(l.event) {
+			return refusedf("the hook of %s in this tree's files is not the line that decree writes, and nothing was executed: %s", l.event, tree.Quote(l.line)).
+				Hintf("look at it, then 'decree agents remove %[1]s --project' and 'decree agents install %[1]s --project'", name)
+		}
+	}
+	return nil
 }
 
 func linesIn(name string, files []agent.File) (lines []hookLine, err error) {

@@ -6,11 +6,13 @@ package hookfile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"time"
 
@@ -178,7 +180,7 @@ func open(d disk.Disk, f agent.File, build bool) (*place, error) {
 	if err != nil {
 		return nil, project.Unmoved(err)
 	}
-	if err := disk.ForItsOwner(p.dir); err != nil {
+	if err := cmp.Or(p.inItsHome(d, f.Dir), disk.ForItsOwner(p.dir)); err != nil {
 		p.dir.Close()
 		return nil, project.Unmoved(err)
 	}
@@ -199,6 +201,39 @@ func open(d disk.Disk, f agent.File, build bool) (*place, error) {
 		p.dir = below
 	}
 	return p, nil
+}
+
+// inItsHome refuses, for root, a directory that is not of the user in whose directory its path begins: by a link there, which
+// may be that user's, root would write among the files of somebody else.
+func (p *place) inItsHome(d disk.Disk, dir string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	self, err := p.dir.Self()
+	if err != nil {
+		return err
+	}
+	for end := 1; end <= len(dir); end++ {
+		if end < len(dir) && dir[end] != '/' {
+			continue
+		}
+		above, err := d.OpenRoot(dir[:end])
+		if err != nil {
+			return err
+		}
+		st, err := above.Self()
+		above.Close()
+		if err != nil {
+			return err
+		}
+		if st.UID != 0 && st.UID != self.UID {
+			return p.refusal(fmt.Sprintf("its directory belongs to another user than %s, and a link there may lead to it; run this as the user whose files they are", dir[:end]))
+		}
+		if st.UID != 0 {
+			return nil
+		}
+	}
+	return nil
 }
 
 func components(dir string) []string {

@@ -300,3 +300,29 @@ func TestHeard(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(base, "agents", "codex.json"), []byte("{"), 0o600))
 	require.Equal(t, Heard{}, ReadHeard(disk.OS, base, "codex"))
 }
+
+// TestLinkOfAUser's: root writes no hooks where a link in a user's home leads, unless that is the user's too.
+func TestLinkOfAUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	const user = 4711
+	home, roots := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Chown(home, user, user))
+	require.NoError(t, os.Symlink(roots, filepath.Join(home, ".claude")))
+	f := fileOf(t, "claude", home)
+	_, err := Install(context.Background(), disk.OS, f, false)
+	require.ErrorContains(t, err, "belongs to another user than "+home)
+	list, err := os.ReadDir(roots)
+	require.NoError(t, err)
+	require.Empty(t, list)
+
+	require.NoError(t, os.Chown(roots, user, user))
+	_, err = Install(context.Background(), disk.OS, f, false)
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(roots, "settings.json"))
+
+	require.NoError(t, os.Remove(filepath.Join(home, ".claude")))
+	_, err = Install(context.Background(), disk.OS, f, false)
+	require.NoError(t, err, "a directory that is made")
+}
