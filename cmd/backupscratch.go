@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"decree/disk"
+	"decree/project"
 )
 
 // scratchPrefix begins the names of the directories into which a generation is read to be looked at or exported. What
@@ -69,7 +70,7 @@ func removeUnlocked(path string) {
 	}
 	defer dir.Close()
 	self, err := dir.Self()
-	if uid := os.Geteuid(); err != nil || uid >= 0 && int64(self.UID) != int64(uid) {
+	if err != nil || !project.Mine(self) {
 		return
 	}
 	unlock, err := dir.TryLock()

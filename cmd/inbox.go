@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -362,7 +361,7 @@ func draftOf(name string, was []byte) string {
 // editor would read and write what it leads to with the rights of this process.
 func ownDrafts(dir disk.Dir) error {
 	self, err := dir.Self()
-	if uid := os.Geteuid(); err != nil || uid < 0 || int64(self.UID) == int64(uid) {
+	if err != nil || project.Mine(self) {
 		return err
 	}
 	return refusedf("%s, where drafts of edited messages are kept, belongs to another user, who decides what the editor would open", dir.Path()).Unchanged().

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -169,7 +168,7 @@ func (p *Project) trusts(asked storeBase, store disk.Dir) (owner uint32, trusted
 	if err != nil {
 		return 0, false, err
 	}
-	if uid := os.Geteuid(); uid < 0 || int64(has.UID) == int64(uid) {
+	if Mine(has) {
 		return has.UID, true, nil
 	}
 	root, err := p.Dir.Self()

@@ -234,8 +234,7 @@ func holdsDecree(d disk.Dir) bool {
 // stranger says whether .decree is of a user who is neither that of this process, nor root, nor the owner of the directory dir in which
 // it lies. What such a user has put there would be believed: routines, messages and plugins, which are executed.
 func (w Where) stranger(decree, dir disk.Info) bool {
-	uid := os.Geteuid()
-	return uid >= 0 && decree.UID != 0 && int64(decree.UID) != int64(uid) && decree.UID != dir.UID &&
+	return !Mine(decree) && decree.UID != 0 && decree.UID != dir.UID &&
 		(w.Behind == nil || w.Behind.UID != decree.UID)
 }
 
