@@ -589,11 +589,23 @@ func (q *job) comeNext(joined []string) error {
 
 // acknowledge moves the message to done. One that the routine deleted comes from
 // its record. Another file that has its name now is a message of its own and stays.
-func (q *job) acknowledge(d *dirs, res *Result) (string, error) {
+func (q *job) acknowledge(d *dirs, res *Result) (place string, err error) {
 	name, err := q.nowCalled(d)
 	if err != nil {
 		return "", err
 	}
+	err = q.acting(func(note noteActs) error {
+		if err := note(leaves(q.u.Name, name)...); err != nil {
+			return err
+		}
+		place, err = q.toDone(d, res, name)
+		return err
+	})
+	return place, err
+}
+
+// toDone is acknowledge of the message that is called name in the inbox; "": it is not there.
+func (q *job) toDone(d *dirs, res *Result, name string) (string, error) {
 	if name != "" {
 		t, err := q.takeSame(d, name, q.u.identity)
 		if err != nil {
@@ -667,18 +679,43 @@ func (q *job) nowCalled(d *dirs) (string, error) {
 
 // dead puts a message aside.
 func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*Result, error) {
-	var content []byte
 	text, mark := reason+"\n", ""
 	if rec != nil {
 		mark = "record: " + rec.ID + "\n"
 		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\n%s\n", rec.ID, rec.ID, whereItsWorkIs(rec))
 	}
 	withAdvice := func(as string) string { return text + "\n" + whatNext(rec, as) }
-	t, err := q.takeForDead(d, res.Name, rec)
+	as := ""
+	err := q.acting(func(note noteActs) (err error) {
+		as, err = q.toDead(d, note, res.Name, rec, withAdvice, mark)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	as, name := "", res.Name
+	res.Outcome, res.Reason, res.Record = Dead, firstLine(reason), rec
+	res.Place = path.Join(deadName, as)
+	return res, q.over(res)
+}
+
+// toDead moves the message called name there, and returns its name in dead.
+func (q *job) toDead(d *dirs, note noteActs, name string, rec *history.Record, reason func(as string) string, mark string) (as string, err error) {
+	names := []string{name}
+	if rec != nil {
+		now, err := q.nowCalled(d)
+		if err != nil {
+			return "", err
+		}
+		names = append(names, q.u.Name, now)
+	}
+	if err := note(leaves(names...)...); err != nil {
+		return "", err
+	}
+	t, err := q.takeForDead(d, name, rec)
+	if err != nil {
+		return "", err
+	}
+	var content []byte
 	if t != nil {
 		name = t.name
 	} else {
@@ -686,20 +723,16 @@ func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*R
 			content, err = q.ofRecord(rec.ID)
 		}
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 	}
 	if as != "" { // its routine, or a person, has moved it there
-		err = replace(d.dead, reasonOf(as), []byte(withAdvice(as)), fileMode)
-	} else {
-		as, err = moveToDead(t, d.dead, name, withAdvice, mark, content)
+		return as, replace(d.dead, reasonOf(as), []byte(reason(as)), fileMode)
 	}
-	if err != nil {
-		return nil, err
+	if as, err = moveToDead(t, d.dead, name, reason, mark, content); err != nil {
+		return "", err
 	}
-	res.Outcome, res.Reason, res.Record = Dead, firstLine(reason), rec
-	res.Place = path.Join(deadName, as)
-	return res, q.over(res)
+	return as, note(cameToDead(d.dead, reasonOf(as), as)...)
 }
 
 // takeForDead takes a message out of the inbox that goes to dead. rec is of its run, and nil

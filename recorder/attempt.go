@@ -422,7 +422,14 @@ func (u *run) endPutBack() error {
 
 // undoParts has the end of the record undo what was made inside it and is put back now.
 func (u *run) undoParts() (err error) {
+	before := u.opened.Effects.Status
 	u.opened.Effects.Status, err = u.r.takenBack(u.rec)
+	done := u.r.messagesOf(slices.DeleteFunc(slices.Clone(u.opened.Effects.Status), func(e history.StatusEffect) bool {
+		return slices.ContainsFunc(before, func(b history.StatusEffect) bool { return b.ID == e.ID })
+	}))
+	if len(done) > 0 {
+		u.say("messages that were done inside it were put back with it, and stay in .decree/inbox/done: %s; move one from there into .decree/inbox to have it done again", some(done))
+	}
 	return err
 }
 

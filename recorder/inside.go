@@ -75,6 +75,23 @@ func (r *Recorder) takenBack(rec *history.Record) (list []history.StatusEffect, 
 	return r.withDrafts(list), err
 }
 
+// messagesOf are the names of the messages whose runs, or the publishes of their work, are undone by effects.
+func (r *Recorder) messagesOf(effects []history.StatusEffect) (names []string) {
+	for _, e := range effects {
+		rec, err := r.history.Get(e.ID)
+		if err == nil && rec.Reason == history.Publish && rec.Parent != "" {
+			rec, err = r.history.Get(rec.Parent)
+		}
+		if err != nil || rec.Reason != history.Run || e.Status != history.StatusUndone {
+			continue
+		}
+		if name := messageName(rec); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // standsInTree says whether a record has changed the tree, and was not undone. A checkpoint
 // is no change, a draft none of the tree.
 func standsInTree(rec *history.Record) bool {

@@ -92,6 +92,15 @@ func MessageOf(rec *history.Record) string {
 	return rec.Description[at:]
 }
 
+// messageName is the name of the file of the message that a run was to do; "" where it was to do none.
+func messageName(rec *history.Record) string {
+	name, err := tree.Unquote(strings.TrimSuffix(strings.TrimPrefix(MessageOf(rec), aboutMessage), ")"))
+	if err != nil || !strings.HasSuffix(name, messageEnd) || strings.Contains(name, "/") {
+		return ""
+	}
+	return name
+}
+
 // MessageFile is the file of a run's directory that holds the message which it does, as it was completed.
 const MessageFile = "message.md"
 
@@ -103,13 +112,8 @@ const (
 // waitingMessage is the message that an isolated run was to do and that waits in the inbox with the text that
 // the run had; "" where there is none. It will be done again, but where the queue is about to publish the run's work itself.
 func (r *Reader) waitingMessage(rec *history.Record) (name string, err error) {
-	of := MessageOf(rec)
-	if of == "" {
+	if name = messageName(rec); name == "" {
 		return "", nil
-	}
-	name, err = tree.Unquote(strings.TrimSuffix(strings.TrimPrefix(of, aboutMessage), ")"))
-	if err != nil || !strings.HasSuffix(name, ".md") || strings.Contains(name, "/") {
-		return "", nil //nolint:nilerr // it is no message's
 	}
 	if rec.Status == history.StatusSucceeded {
 		if queued, err := r.underWay(); err != nil || queued[rec.ID] {
