@@ -89,11 +89,12 @@ func (s *session) inbox(ctx context.Context, o inboxOptions) error {
 	} else if o.done {
 		where = "done"
 	}
-	return s.listMessages(rec.Project(), where)
+	return s.listMessages(rec, where)
 }
 
 // messages are those of the inbox (""), or of its directory "dead" or "done".
-func (s *session) messages(p *project.Site, where string) ([]view.Waiting, error) {
+func (s *session) messages(rec *recorder.Reader, where string) ([]view.Waiting, error) {
+	p := rec.Project()
 	files, err := queue.Waiting(p, where)
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (s *session) messages(p *project.Site, where string) ([]view.Waiting, error
 	var unpublished map[string]string
 	if where == "" {
 		if underWay, err = queue.UnderWay(p, s.env.Host); err == nil {
-			unpublished, err = queue.Unpublished(p)
+			unpublished, err = queue.Unpublished(rec)
 		}
 		if err != nil {
 			return nil, err
@@ -120,8 +121,8 @@ func (s *session) messages(p *project.Site, where string) ([]view.Waiting, error
 	return out, nil
 }
 
-func (s *session) listMessages(p *project.Site, where string) error {
-	out, err := s.messages(p, where)
+func (s *session) listMessages(rec *recorder.Reader, where string) error {
+	out, err := s.messages(rec, where)
 	if err != nil {
 		return err
 	}
@@ -268,7 +269,7 @@ func (s *session) endMessage(ctx context.Context, rec *recorder.Recorder, name s
 		return name, err
 	case res.Outcome == queue.Done:
 		e := queue.DoneError(name, res.Record.ID)
-		e.State = "its decree had died before that was noted, and it now lies in .decree/inbox/" + res.Place
+		e.State = "that was not noted yet, and it now lies in .decree/inbox/" + res.Place
 		return "", e
 	}
 	return path.Base(res.Place), nil

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"decree/history"
-	"decree/project"
 	"decree/queue"
 	"decree/recorder"
 	"decree/view"
@@ -30,7 +29,8 @@ func (s *session) statusVerb() verb {
 }
 
 // inboxOf counts the messages; one that cannot be listed is told by "decree inbox".
-func (s *session) inboxOf(p *project.Site) view.Inbox {
+func (s *session) inboxOf(rec *recorder.Reader) view.Inbox {
+	p := rec.Project()
 	waiting, _ := queue.Waiting(p, "")
 	dead, _ := queue.Waiting(p, "dead")
 	in := view.Inbox{Waiting: len(waiting), Dead: len(dead), Jobs: queue.UnusableJobs(p)}
@@ -38,7 +38,7 @@ func (s *session) inboxOf(p *project.Site) view.Inbox {
 	for _, m := range doing {
 		in.Running = append(in.Running, m.Name)
 	}
-	unpublished, _ := queue.Unpublished(p)
+	unpublished, _ := queue.Unpublished(rec)
 	for _, name := range slices.Sorted(maps.Keys(unpublished)) {
 		in.Unpublished = append(in.Unpublished, quoteWord(name)+": "+unpublished[name])
 	}
@@ -63,15 +63,15 @@ func (s *session) status(ctx context.Context) error {
 			s.note(cannotBeTold + st.Lost.Error())
 		}
 		p := rec.Project()
-		return s.printJSON(view.StatusOf(p, st, labels, s.inboxOf(p), view.DaemonOf(queue.Daemon(p))))
+		return s.printJSON(view.StatusOf(p, st, labels, s.inboxOf(rec), view.DaemonOf(queue.Daemon(p))))
 	}
-	return s.print(func(w io.Writer) error { return s.writeStatus(w, rec.Project(), st) })
+	return s.print(func(w io.Writer) error { return s.writeStatus(w, rec, st) })
 }
 
 // statusFiles is how many changed paths status lists.
 const statusFiles = 50
 
-func (s *session) writeStatus(w io.Writer, p *project.Site, st *recorder.Status) error {
+func (s *session) writeStatus(w io.Writer, rec *recorder.Reader, st *recorder.Status) error {
 	s.field(w, "root", quoteWord(st.Root))
 	s.field(w, "store", fmt.Sprintf("%s (%s)", quoteWord(st.StorePath), size(st.Used.Store)))
 	s.field(w, "runs", fmt.Sprintf(".decree/runs (%s): what each record changed, and what its command printed", size(st.Used.Runs)))
@@ -88,7 +88,7 @@ func (s *session) writeStatus(w io.Writer, p *project.Site, st *recorder.Status)
 	if len(st.Hooks) > 0 {
 		s.field(w, "hooks", oneLine(recorder.UnrecordedHooks(st.Hooks)))
 	}
-	s.writeQueue(w, p)
+	s.writeQueue(w, rec)
 	if st.Last == nil && st.Since == nil {
 		return nil
 	}
@@ -160,8 +160,8 @@ func tallyInWords(t recorder.Tally) string {
 
 // writeQueue says what waits in the inbox, and who does it; nothing where there is
 // neither.
-func (s *session) writeQueue(w io.Writer, p *project.Site) {
-	in, daemon := s.inboxOf(p), view.DaemonOf(queue.Daemon(p))
+func (s *session) writeQueue(w io.Writer, rec *recorder.Reader) {
+	in, daemon := s.inboxOf(rec), view.DaemonOf(queue.Daemon(rec.Project()))
 	if in.Waiting+in.Dead > 0 {
 		text := fmt.Sprintf("%s waiting, %d dead", count(in.Waiting, "message"), in.Dead)
 		if len(in.Running) > 0 {

@@ -106,7 +106,7 @@ func decided(rec *recorder.Recorder, name string, dir disk.Dir, as string) (*und
 
 // decidedBy is the record that has decided what becomes of a message under way.
 func decidedBy(rec *recorder.Recorder, u *underWay) (*history.Record, error) {
-	of, err := recordOf(rec, u)
+	of, err := recordOf(rec.Reader, u)
 	switch {
 	case of == nil || err != nil || of.Status == history.StatusOpen:
 		return nil, err
@@ -118,14 +118,14 @@ func decidedBy(rec *recorder.Recorder, u *underWay) (*history.Record, error) {
 	case !succeeded(of):
 		return nil, nil
 	}
-	if brought, err := isBrought(rec, of); !brought || err != nil {
+	if brought, err := isBrought(rec.Reader, of); !brought || err != nil {
 		return nil, err
 	}
 	return of, nil
 }
 
 // recordOf is the record of the last run of a message under way; nil: it had not begun.
-func recordOf(rec *recorder.Recorder, u *underWay) (*history.Record, error) {
+func recordOf(rec *recorder.Reader, u *underWay) (*history.Record, error) {
 	of, err := rec.History().Get(u.Record)
 	if project.KindOf(err) == project.NotFound || isMissing(err) || err == nil && !isOf(of, u.Name) {
 		return nil, nil
@@ -133,9 +133,9 @@ func recordOf(rec *recorder.Recorder, u *underWay) (*history.Record, error) {
 	return of, err
 }
 
-// isBrought says whether the work of an isolated run is in the tree, or a dead process was about to bring
+// isBrought says whether the work of an isolated run is, or was, in the tree, or a dead process was about to bring
 // it there.
-func isBrought(rec *recorder.Recorder, of *history.Record) (bool, error) {
+func isBrought(rec *recorder.Reader, of *history.Record) (bool, error) {
 	if of.Draft == nil || of.Draft.State == history.DraftPublished {
 		return true, nil
 	}
@@ -147,9 +147,6 @@ func isBrought(rec *recorder.Recorder, of *history.Record) (bool, error) {
 		if o.Record.Reason == history.Publish && o.Record.Parent == of.ID {
 			return true, nil
 		}
-	}
-	if of.Draft.State == history.DraftPartly {
-		return false, nil
 	}
 	return rec.WasPublished(of)
 }

@@ -120,16 +120,17 @@ func (q *job) settle(ctx context.Context, d *dirs, res *Result) (*Result, error)
 // publish brings the work of the run into the tree, once. conflict is why that cannot be.
 func (q *job) publish(ctx context.Context, d *dirs, res *Result) (conflict, err error) {
 	rec := res.Record
-	switch {
-	case rec.Draft == nil, rec.Draft.State == history.DraftPublished:
+	if rec.Draft == nil || rec.Draft.State == history.DraftPublished {
 		return nil, nil
-	case rec.Draft.State == history.DraftDiscarded:
-		return errors.New("its draft was discarded"), nil
 	}
-	if rec.Draft.State != history.DraftPartly { // of that the rest is brought
-		if was, err := q.rec.WasPublished(rec); was || err != nil {
-			return nil, err
+	if was, err := q.rec.WasPublished(rec); was || err != nil {
+		if was && rec.Draft.State == history.DraftWaiting {
+			q.note("%s: its work was published, and somebody has taken it back since; 'decree publish %s' brings it again", tree.Quote(res.Name), rec.ID)
 		}
+		return nil, err
+	}
+	if rec.Draft.State == history.DraftDiscarded {
+		return errors.New("its draft was discarded"), nil
 	}
 	if err := q.wanted(d, res); err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ func (b *bench) unpublishedOnce() {
 func (b *bench) unpublished() (why map[string]string) {
 	b.t.Helper()
 	require.NoError(b.t, b.person(func(q *Queue) (err error) {
-		why, err = Unpublished(&q.project().Site)
+		why, err = Unpublished(q.o.Recorder.Reader)
 		return err
 	}))
 	return why
@@ -120,18 +120,110 @@ func TestPublishedInPart(t *testing.T) {
 	needsLayers(t)
 	b := newBench(t, bigFile(map[string]string{".decree/inbox/a.md": "go\n", ".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"; echo 1 >log; echo 2 >more\n"}))
 	b.unpublishedOnce()
-	require.NoError(t, b.person(func(q *Queue) error {
-		drafts, err := q.o.Recorder.History().Drafts()
-		require.NoError(t, err)
-		require.Len(t, drafts, 1)
-		_, err = q.o.Recorder.Publish(t.Context(), recorder.PublishOptions{Ref: drafts[0].ID, Paths: []tree.Path{"log"}, Yes: true})
-		return err
-	}))
+	b.publishes("log")
 	require.Empty(t, b.read("more"))
 	b.process()
 	require.Equal(t, []string{"a.md"}, b.done(), strings.Join(b.said, "\n"))
 	require.Equal(t, "2\n", b.read("more"))
 	require.Equal(t, []string{"go"}, b.ran())
+}
+
+// publishes has a person publish the only draft, or paths of it.
+func (b *bench) publishes(paths ...tree.Path) (draft string) {
+	b.t.Helper()
+	require.NoError(b.t, b.person(func(q *Queue) error {
+		drafts, err := q.o.Recorder.History().Drafts()
+		require.NoError(b.t, err)
+		require.Len(b.t, drafts, 1)
+		draft = drafts[0].ID
+		_, err = q.o.Recorder.Publish(b.t.Context(), recorder.PublishOptions{Ref: draft, Paths: paths, Yes: true})
+		return err
+	}))
+	return draft
+}
+
+// TestPublishedInPartAndTakenBack: a person publishes the work that waits, in part or as a whole, and takes some of that back. What was
+// never in the tree as a whole is published; what was stays as the person left it. The message is done once.
+func TestPublishedInPartAndTakenBack(t *testing.T) {
+	needsLayers(t)
+	for name, c := range map[string]struct {
+		publish    [][]tree.Path
+		back       int
+		log, other string
+	}{
+		"a part":                      {[][]tree.Path{{"log"}}, 1, "1\n", "2\n"},
+		"the second part of two":      {[][]tree.Path{{"log"}, {"more"}}, 1, "1\n", ""},
+		"both parts":                  {[][]tree.Path{{"log"}, {"more"}}, 2, "", ""},
+		"all of it":                   {[][]tree.Path{nil}, 1, "", ""},
+		"the rest, after a part":      {[][]tree.Path{{"log"}, nil}, 1, "1\n", ""},
+		"a part, of what is in place": {[][]tree.Path{{"log"}}, 0, "1\n", "2\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, bigFile(map[string]string{".decree/inbox/a.md": "go\n", ".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"; echo 1 >log; echo 2 >more\n"}))
+			b.unpublishedOnce()
+			for _, paths := range c.publish {
+				b.publishes(paths...)
+			}
+			require.NoError(t, b.person(func(q *Queue) error {
+				if c.back == 0 {
+					return nil
+				}
+				_, err := q.o.Recorder.Undo(t.Context(), recorder.UndoOptions{N: c.back, Yes: true})
+				return err
+			}))
+			b.process()
+			require.Equal(t, []string{"a.md"}, b.done(), strings.Join(b.said, "\n"))
+			require.Equal(t, []string{c.log, c.other}, []string{b.read("log"), b.read("more")})
+			require.Equal(t, c.log+c.other == "", strings.Contains(strings.Join(b.said, "\n"), "somebody has taken it back since"))
+			require.Equal(t, []string{"go"}, b.ran())
+		})
+	}
+}
+
+// TestPublishedByAPerson: a person publishes the work that waits, of which the commits stay in the draft. The message is done: it is neither
+// cancelled nor edited any more, does not pass for one whose work is not in the tree, and is not done again where the draft is discarded.
+func TestPublishedByAPerson(t *testing.T) {
+	needsLayers(t)
+	for name, act := range map[string]func(q *Queue, draft string) error{
+		"nothing": func(*Queue, string) error { return nil },
+		"cancel": func(q *Queue, _ string) error {
+			_, err := Cancel(q.o.Recorder, "h", "a.md", "not wanted")
+			require.ErrorContains(t, err, "a is done: record")
+			return nil
+		},
+		"edit": func(q *Queue, _ string) error {
+			require.ErrorContains(t, Edit(q.o.Recorder, "h", "", "a.md", []byte("go\n"), []byte("else\n")), "a is done: record")
+			return nil
+		},
+		"end": func(q *Queue, _ string) error {
+			res, err := q.End(t.Context(), 0, "a.md", false)
+			require.Equal(t, Done, res.Outcome)
+			return err
+		},
+		"discard": func(q *Queue, draft string) error {
+			_, err := q.o.Recorder.Discard(t.Context(), recorder.DiscardOptions{Refs: []string{draft}, Yes: true})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, bigFile(map[string]string{".decree/inbox/a.md": "go\n", ".git/HEAD": "ref: refs/heads/main\n", ".git/objects/.keep": "", ".git/refs/.keep": "",
+				".decree/routines/develop.sh": "tail -n1 \"$message_file\" >>\"$RAN\"; echo 1 >>log; echo 2 >.git/refs/.keep\n"}))
+			b.unpublishedOnce()
+			draft := b.publishes()
+			require.Equal(t, "1\n", b.read("log"))
+			require.Empty(t, b.unpublished())
+			require.NoError(t, b.person(func(q *Queue) error {
+				rec, err := q.o.Recorder.History().Get(draft)
+				require.Equal(t, history.DraftPartly, rec.Draft.State)
+				return errors.Join(err, act(q, draft))
+			}))
+			b.process()
+			require.Equal(t, []string{"a.md"}, b.done(), strings.Join(b.said, "\n"))
+			require.Empty(t, b.dead())
+			require.Equal(t, "1\n", b.read("log"))
+			require.Equal(t, []string{"go"}, b.ran())
+		})
+	}
 }
 
 // TestDaemonGoesOnBesideUnpublishedWork: a daemon notices what comes while the work of a message waits, says so once, fills no audit with
@@ -230,13 +322,13 @@ func TestUnpublishedUnderAnotherName(t *testing.T) {
 func TestUnpublishedIsTriedAgain(t *testing.T) {
 	needsLayers(t)
 	b := newBench(t, bigFile(nil))
-	var p *project.Project
+	var rec *recorder.Recorder
 	var why []map[string]string
 	b.more = func(o *Options) {
 		tell := o.Tell
 		o.Tell = func(e Event) {
 			if e.Started {
-				waiting, err := Unpublished(&p.Site)
+				waiting, err := Unpublished(rec.Reader)
 				require.NoError(t, err)
 				why = append(why, waiting)
 			}
@@ -244,7 +336,7 @@ func TestUnpublishedIsTriedAgain(t *testing.T) {
 		}
 	}
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
-		p = q.project()
+		rec = q.o.Recorder
 		_, err := q.Next(t.Context(), 0, Pick{})
 		require.NoError(t, err)
 		for record, known := range q.unpublished {

@@ -78,7 +78,7 @@ func (q *job) recoverMessage(ctx context.Context, d *dirs) (res *Result, resume 
 	u := q.u
 	var rec *history.Record
 	if u.Record != "" { // else its attempts were counted, and the next was not begun
-		if rec, err = recordOf(q.rec, u); err != nil {
+		if rec, err = recordOf(q.rec.Reader, u); err != nil {
 			return nil, false, err
 		}
 	}

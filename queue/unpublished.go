@@ -132,7 +132,8 @@ func (q *Queue) Unpublished() int {
 }
 
 // Unpublished says of the messages that have succeeded, and whose work is not in the tree yet, by their names, why it is not.
-func Unpublished(p *project.Site) (map[string]string, error) {
+func Unpublished(rec *recorder.Reader) (map[string]string, error) {
+	p := rec.Project()
 	s, err := readState(p.Store)
 	if err != nil {
 		return nil, err
@@ -143,7 +144,19 @@ func Unpublished(p *project.Site) (map[string]string, error) {
 	}
 	why := map[string]string{}
 	for _, f := range list {
-		if u := s.named(f.Name); u != nil && u.Unpublished != "" {
+		u := s.named(f.Name)
+		if u == nil || u.Unpublished == "" {
+			continue
+		}
+		of, err := recordOf(rec, u)
+		brought := false // by a person
+		if of != nil && err == nil {
+			brought, err = isBrought(rec, of)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !brought {
 			why[f.Name] = "it has succeeded, and its work is not in the tree yet: " + u.Unpublished
 		}
 	}

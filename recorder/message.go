@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,14 +158,26 @@ func (r *Reader) refuseWaiting(rec *history.Record) error {
 			tree.ShellWord(strings.TrimSuffix(name, ".md")), rec.ID)}
 }
 
-// WasPublished says whether a record has brought the draft rec into the tree, also one that
-// was undone since. What is older than rec is of another record that had its id before.
-func (r *Recorder) WasPublished(rec *history.Record) (was bool, err error) {
-	err = r.history.Newest(func(o *history.Record) bool {
-		was = was || o.Reason == history.Publish && o.Parent == rec.ID
-		return !was && o.ID != rec.ID
+// WasPublished says whether the files of the draft rec have all been in the tree: records have published each of them, also ones that were
+// undone since, or it is there anyway. What its run did in .git does not count. What is older than rec is of another record that had its id before.
+func (r *Reader) WasPublished(rec *history.Record) (bool, error) {
+	var by []string
+	err := r.history.Newest(func(o *history.Record) bool {
+		if o.Reason == history.Publish && o.Parent == rec.ID {
+			by = append(by, o.ID)
+		}
+		return o.ID != rec.ID
 	})
-	return was, err
+	if len(by) == 0 || err != nil {
+		return false, err
+	}
+	all, err := r.history.DiffChanges(rec)
+	brought, _ := r.broughtBy(by)
+	never := func(c tree.Change) bool {
+		has, err := r.tree.Look(c.Path)
+		return !brought[c.Path] && (err != nil || !sameEntry(has, c.New))
+	}
+	return err != nil || !slices.ContainsFunc(all, never), nil //nolint:nilerr // of what cannot be read nothing can be published any more
 }
 
 // makeOutbox makes the command's outbox.

@@ -21,7 +21,6 @@ import (
 	"decree/history"
 	"decree/page"
 	"decree/planner"
-	"decree/project"
 	"decree/recorder"
 	"decree/tree"
 	"decree/view"
@@ -29,7 +28,7 @@ import (
 
 // withRest gives a server what the command line has for it.
 func withRest(o *Options) {
-	o.Messages = func(*project.Site, string) ([]view.Waiting, error) { return nil, nil }
+	o.Messages = func(*recorder.Reader, string) ([]view.Waiting, error) { return nil, nil }
 	o.Send = func(*recorder.Recorder, string, string, string) (view.Sent, error) { return view.Sent{}, nil }
 	o.Retry = func(context.Context, *recorder.Recorder, string) error { return nil }
 	o.Backup = func(context.Context) (*backup.Status, error) { return nil, errors.New("no backup is configured") }

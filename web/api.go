@@ -330,7 +330,7 @@ func (s *Server) apiInbox(r *http.Request, rec *recorder.Reader) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.Messages(rec.Project(), where)
+	list, err := s.Messages(rec, where)
 	if err != nil {
 		return nil, err
 	}

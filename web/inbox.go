@@ -33,7 +33,7 @@ func (s *Server) inbox(w http.ResponseWriter, r *http.Request) {
 		if where == "waiting" {
 			where = ""
 		}
-		list, err := s.Messages(rec.Project(), where)
+		list, err := s.Messages(rec, where)
 		if err != nil {
 			s.fail(w, r, err)
 			return

@@ -52,7 +52,7 @@ type Options struct {
 	// Resolve finds the record that a REF names.
 	Resolve func(rec *recorder.Reader, ref string) (recorder.Point, error)
 	// Messages are those of the inbox (""), of "dead" or of "done".
-	Messages func(p *project.Site, where string) ([]view.Waiting, error)
+	Messages func(rec *recorder.Reader, where string) ([]view.Waiting, error)
 	// Send writes a message into the inbox; "" is a free name, and the default routine.
 	Send func(rec *recorder.Recorder, name, routine, text string) (view.Sent, error)
 	// Retry has a dead message wait again.
