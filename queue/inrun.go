@@ -30,7 +30,7 @@ func (q *job) acting(do func(note noteActs) error) error {
 func leaves(names ...string) (acts []project.Act) {
 	for _, name := range names {
 		if name != "" {
-			acts = append(acts, project.Act{Path: []byte(inboxName + "/" + name), Gone: true})
+			acts = append(acts, project.Act{Path: []byte(project.InboxDir + "/" + name), Gone: true})
 		}
 	}
 	return acts
@@ -44,7 +44,7 @@ func cameToDead(dead disk.Dir, names ...string) (acts []project.Act) {
 			continue
 		}
 		if data, err := project.ReadFile(dead, name, message.MaxSize); err == nil {
-			acts = append(acts, project.Act{Path: []byte(inboxName + "/" + deadName + "/" + name), New: true, Mode: info.Mode, Ino: info.Ino, Data: data})
+			acts = append(acts, project.Act{Path: []byte(project.InboxDir + "/" + deadName + "/" + name), New: true, Mode: info.Mode, Ino: info.Ino, Data: data})
 		}
 	}
 	return acts

@@ -68,7 +68,7 @@ func TestJobsInANewProject(t *testing.T) {
 	require.Equal(t, "12", strings.TrimSpace(b.read("sub/1"))+strings.TrimSpace(b.read("sub/2")))
 }
 
-// TestDraftOfAWaitingMessage: the work of a message that will be done again is not published beside that; once
+// TestDraftOfAWaitingMessage: the work of a message that will be done again, under whatever name, is not published beside that; once
 // the message is cancelled it can be.
 func TestDraftOfAWaitingMessage(t *testing.T) {
 	needsLayers(t)
@@ -94,8 +94,17 @@ func TestDraftOfAWaitingMessage(t *testing.T) {
 		require.Equal(t, project.Refused, project.KindOf(err), "%v", err)
 		require.ErrorContains(t, err, "message a.md waits, and will be done again from the beginning")
 		require.Contains(t, project.HintOf(err), "decree inbox cancel a")
+		require.NoError(t, os.Rename(filepath.Join(b.root, ".decree/inbox/a.md"), filepath.Join(b.root, ".decree/inbox/b.md")))
+		require.ErrorContains(t, publish(), "message b.md waits, and will be done again from the beginning")
+		dead, err := Cancel(q.o.Recorder, "h", "b.md", "is tried again beside another one of its name")
+		require.NoError(t, err)
+		b.message("b.md", "another one\n")
+		again, err := Retry(q.project(), dead)
+		require.NoError(t, err)
+		require.Equal(t, "b.2.md", again)
+		require.ErrorContains(t, publish(), "message b.2.md waits, and will be done again from the beginning")
 		require.Empty(t, b.read("log"))
-		_, err = Cancel(q.o.Recorder, "h", "a.md", "its draft is wanted")
+		_, err = Cancel(q.o.Recorder, "h", again, "its draft is wanted")
 		require.NoError(t, err)
 		return publish()
 	}))

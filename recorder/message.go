@@ -110,10 +110,11 @@ const (
 	maxMessage   = 16 << 20 // as in the queue
 )
 
-// waitingMessage is the message that an isolated run was to do and that waits in the inbox with the text that
+// waitingMessage is the message that an isolated run was to do and that waits in the inbox, maybe under another name, with the text that
 // the run had; "" where there is none. It will be done again, but where the queue is about to publish the run's work itself.
 func (r *Reader) waitingMessage(rec *history.Record) (name string, err error) {
-	if name = messageName(rec); name == "" {
+	begun := messageName(rec)
+	if begun == "" {
 		return "", nil
 	}
 	if rec.Status == history.StatusSucceeded {
@@ -125,11 +126,37 @@ func (r *Reader) waitingMessage(rec *history.Record) (name string, err error) {
 	if err != nil || had == nil {
 		return "", err
 	}
-	waits, err := r.smallFile(inbox, name)
-	if err != nil || !bytes.Equal(had, waits) {
-		return "", err
+	names, err := r.inboxOfSize(int64(len(had)))
+	for _, name := range append([]string{begun}, names...) {
+		waits, rerr := r.smallFile(inbox, name)
+		if rerr == nil && bytes.Equal(had, waits) {
+			return name, nil
+		}
+		err = errors.Join(err, rerr)
 	}
-	return name, nil
+	return "", err
+}
+
+// inboxOfSize are the messages of a size that wait.
+func (r *Reader) inboxOfSize(size int64) (names []string, err error) {
+	dir, err := disk.OpenPath(r.project.Dir, inbox)
+	if isMissing(err) || disk.OtherKind(err) || barredFile(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	list, err := dir.List()
+	for _, e := range list {
+		if strings.HasPrefix(e.Name, ".") || !strings.HasSuffix(e.Name, messageEnd) {
+			continue
+		}
+		if st, err := dir.Stat(e.Name); err == nil && st.Kind == disk.Regular && st.Size == size {
+			names = append(names, e.Name)
+		}
+	}
+	return names, err
 }
 
 // smallFile is the content of a file in a directory below the root; nil where there is none that can be read.
