@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,6 +51,12 @@ func (c *recovery) tidyLayers() error {
 		} else if unknown {
 			return c.unknownAside(place, name)
 		}
+		if only, err := r.onlyCopy(place, name, rec); err != nil {
+			return err
+		} else if only {
+			return c.layerAside(place, name, "the layer of isolated run "+name, "no record tells of that run, as after the restore of a backup from before it, "+
+				"and nothing else may have what it wrote; where its draft comes back, the layer is its own again once it is moved to "+tree.Quote(place.Dir.Path()+"/"+name))
+		}
 		only, err := r.mayEnd()
 		if err != nil {
 			return err
@@ -61,6 +68,39 @@ func (c *recovery) tidyLayers() error {
 		r.removeLayer(place, name)
 		return nil
 	})
+}
+
+// errWork ends a walk that has found work.
+var errWork = errors.New("the run has changed something")
+
+// onlyCopy says whether a run has worked in a layer of which no record tells, and none was removed: the history that had
+// one was replaced. The layer of a run that has died before its record was opened has nothing in it.
+func (r *Recorder) onlyCopy(place *layer.Place, name string, rec *history.Record) (bool, error) {
+	if rec != nil {
+		return false, nil
+	}
+	if given, err := r.history.Given(name); given || err != nil {
+		return false, err
+	}
+	l, err := place.Open(name)
+	if errors.Is(err, layer.ErrUnfinished) || isMissing(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer l.Close()
+	o, err := r.layerOptions()
+	if err != nil {
+		return false, err
+	}
+	t, err := l.Changes(context.Background(), o, func(c *layer.Change) error {
+		if c.Equal {
+			return nil
+		}
+		return errWork
+	})
+	return err != nil || t.Git+t.Ignored+len(t.Special)+len(t.Unread)+len(t.Large) > 0, nil //nolint:nilerr // what cannot be read may be work
 }
 
 // unknownWork says whether a layer that nothing needs may be the only copy of a run's work: the open record of that was

@@ -94,7 +94,13 @@ func (r *Recorder) Swap(ctx context.Context, detail string, build func(s *projec
 	}
 	o := r.audit(opSwap, "done")
 	o.Detail = detail
-	return true, cmp.Or(err, r.history.Audit(o))
+	err = cmp.Or(err, r.history.Audit(o))
+	c := &recovery{r: r, x: x}
+	err = cmp.Or(err, c.tidyLayers()) // so that it is told now which layers have lost their drafts
+	for _, d := range c.done {
+		r.note("%s", d.What)
+	}
+	return true, err
 }
 
 const opSwap = "restore-backup"
