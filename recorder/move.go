@@ -196,7 +196,11 @@ func moveError(err error) error {
 func moveAdvice(err error) string {
 	var moved *worktree.Error
 	if errors.As(err, &moved) && moved.Moved && !moved.RolledBack {
-		return "once the cause is gone 'decree recover' finishes it or takes it back"
+		advice := "once the cause is gone 'decree recover' finishes it or takes it back"
+		if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
+			advice += "; where root's decree has made what is in the way, 'sudo decree recover' does"
+		}
+		return advice
 	}
 	if advice := strandedAdvice(err); advice != "" {
 		return advice + "; then repeat the command"

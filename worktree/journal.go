@@ -594,6 +594,9 @@ func (t *Tree) tidyStages(journals disk.Dir, owned map[string]bool, unsettled fu
 		if err != nil && !foreign { // what else somebody put there is not ours
 			return kept, err
 		}
+		if err != nil {
+			_ = t.opt.Tmp.Rmdir(e.Name) // root's decree may have died before it gave it away: then nothing is in it
+		}
 		if k != nil {
 			kept = append(kept, *k)
 		}

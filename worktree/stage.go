@@ -122,7 +122,28 @@ func (x *txn) openStage(isNew bool) error {
 	}
 	x.stage = d
 	st, err := d.Self()
+	if err != nil {
+		return err
+	}
 	x.uid, x.dev, x.dirMode = st.UID, st.Dev, st.Mode
+	return x.giveStage(name, st)
+}
+
+// giveStage gives the staging directory that root has made in a user's own tree to this user, whose decree has to
+// finish the transaction where root's dies.
+func (x *txn) giveStage(name string, st disk.Info) error {
+	root, err := x.t.root.Self()
+	if err != nil {
+		return err
+	}
+	tmp, err := x.t.opt.Tmp.Self()
+	if err != nil || st.UID != 0 || tmp.UID == 0 || tmp.UID != root.UID {
+		return err
+	}
+	err = x.t.opt.Tmp.Chown(name, st, tmp.UID, tmp.GID)
+	if refused(err) || errors.Is(err, syscall.ENOTEMPTY) { // a dead one's
+		return nil
+	}
 	return err
 }
 

@@ -643,3 +643,34 @@ func TestCapabilitiesStayBehind(t *testing.T) {
 	require.Empty(t, list)
 	require.Equal(t, will, r.state())
 }
+
+// TestRootDiesInAUsersTree: what root has begun in a user's tree this user's recovery comes to the end with, wherever root's
+// process has died.
+func TestRootDiesInAUsersTree(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can work in another user's tree")
+	}
+	was := files{"a": file("1"), "b": file("2"), "d": dir(0o755), "d/x": file("x"), "gone": dir(0o755), "gone/g": file("g"), "k": link("a")}
+	will := files{"a": file("one"), "d": dir(0o700), "d/x": file("ex"), "d/y": file("y"), "k": link("b"), "n": file("n")}
+	deaths := 0
+	for n := 0; ; n++ {
+		r := newRig(t, was)
+		give(t, r)
+		fired := false
+		r.wrap = failAt(n, &fired, writes, disktest.Action{Die: true})
+		_, _ = r.move(steps(was, will))
+		if !fired {
+			break
+		}
+		r.wrap = nil
+		give(t, &rig{top: filepath.Join(r.top, "txn")}) // a store's are its owner's
+		asUser(t, func() {
+			_, _, err := r.recover()
+			require.NoError(t, err, "step %d", n)
+			r.clean()
+		})
+		oldOrNew(r, was, will)
+		deaths++
+	}
+	require.Greater(t, deaths, 20)
+}
