@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -479,6 +480,43 @@ func TestStrangersDecree(t *testing.T) {
 	code, out = u.decree(ann, work, nil, "--root", shared, "process")
 	assert.Zero(t, code, out)
 	assert.FileExists(t, filepath.Join(shared, "ran"), out)
+}
+
+// TestStrangersGit: a .git that somebody makes in a directory that all can write makes nobody's work below it his repository's,
+// whose exclude file would leave that out: what a failing run has changed is put back.
+func TestStrangersGit(t *testing.T) {
+	u := newUsers(t)
+	u.dir(ann, 0o700, "home")
+	shared := u.dir(0, os.ModeSticky|0o777, "shared")
+	u.dir(bob, 0o755, "shared", ".git")
+	info := u.dir(bob, 0o755, "shared", ".git", "info")
+	require.NoError(t, os.WriteFile(filepath.Join(info, "exclude"), []byte("*\n"), 0o644))
+	for _, uid := range []int{ann, 0} {
+		work := u.dir(uid, 0o700, "shared", "work"+strconv.Itoa(uid))
+		file := filepath.Join(work, "f")
+		require.NoError(t, os.WriteFile(file, []byte("precious\n"), 0o644))
+		require.NoError(t, os.Chown(file, uid, uid))
+		var env []string
+		if uid == 0 {
+			env = []string{"HOME=" + u.dir(0, 0o700, "roothome")}
+		}
+		code, out := u.decree(uid, work, env, "run", "--", "sh", "-c", "echo changed >f; exit 3")
+		assert.Equal(t, 3, code, out)
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Equal(t, "precious\n", string(data), out)
+	}
+	assert.NoDirExists(t, filepath.Join(shared, ".decree"))
+
+	// The owner of the directory, or of the work, may have one there.
+	for _, uid := range []int{0, ann} {
+		at := u.dir(uid, 0o755, "owned")
+		u.dir(uid, 0o755, "owned", ".git")
+		sub := u.dir(ann, 0o755, "owned", "sub")
+		code, out := u.decree(ann, sub, nil, "status")
+		assert.Equal(t, 3, code, out)
+		assert.Contains(t, out, at+": no decree project")
+	}
 }
 
 // TestRootKeepsNoExcludesForAnother: the user's git config leads root's decree to a file that only root may read; it is not

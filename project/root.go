@@ -81,7 +81,7 @@ func FindRoot(d disk.Disk, w Where) (root string, explicit bool, err error) {
 		return "", false, err
 	}
 	s := newSearch(d, w)
-	if dir := s.upwards(cwd, func(d disk.Dir) bool { return s.holdsDecree(d) || holdsGit(d) }); dir != "" {
+	if dir := s.upwards(cwd, func(d disk.Dir) bool { return s.holdsDecree(d) || s.holdsGit(d) }); dir != "" {
 		return dir, false, nil
 	}
 	if s.barred(cwd) {
@@ -213,15 +213,19 @@ func (s *search) barred(path string) bool {
 	return err == nil && slices.ContainsFunc(s.homes, func(h home) bool { return h.info.Ino != 0 && h.info.SameFile(self) })
 }
 
-// holdsDecree counts no stranger's .decree: in a directory that all can write, as /tmp is, he could make
-// all work below his project.
-func (s *search) holdsDecree(d disk.Dir) bool {
-	decree, err := d.Stat(dirName)
-	if err != nil || !holdsDecree(d) {
+// holdsDecree and holdsGit count no stranger's .decree and no stranger's .git: in a directory that all can write, as /tmp is, he
+// could make all work below his project, or have its exclude files leave all of that out.
+func (s *search) holdsDecree(d disk.Dir) bool { return holdsDecree(d) && s.trusts(d, dirName) }
+func (s *search) holdsGit(d disk.Dir) bool    { return s.trusts(d, ".git") }
+
+// trusts says whether d has an entry of that name which is no stranger's.
+func (s *search) trusts(d disk.Dir, name string) bool {
+	marker, err := d.Stat(name)
+	if err != nil {
 		return false
 	}
 	dir, err := d.Self()
-	return err == nil && !s.where.stranger(decree, dir)
+	return err == nil && !s.where.stranger(marker, dir)
 }
 
 // holdsDecree counts a link too: Open refuses it by name, which is better than
@@ -231,11 +235,11 @@ func holdsDecree(d disk.Dir) bool {
 	return err == nil && (st.Kind == disk.Directory || st.Kind == disk.Symlink)
 }
 
-// stranger says whether .decree is of a user who is neither that of this process, nor root, nor the owner of the directory dir in which
+// stranger says whether a .decree or .git is of a user who is neither that of this process, nor root, nor the owner of the directory dir in which
 // it lies. What such a user has put there would be believed: routines, messages and plugins, which are executed.
-func (w Where) stranger(decree, dir disk.Info) bool {
-	return !Mine(decree) && decree.UID != 0 && decree.UID != dir.UID &&
-		(w.Behind == nil || w.Behind.UID != decree.UID)
+func (w Where) stranger(marker, dir disk.Info) bool {
+	return !Mine(marker) && marker.UID != 0 && marker.UID != dir.UID &&
+		(w.Behind == nil || w.Behind.UID != marker.UID)
 }
 
 // refuseStranger refuses a stranger's .decree, unless the user has named the root. Root, who looks after the trees of others, is
