@@ -130,7 +130,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 
 // prepare holds the draft's layer and plans; nothing is changed.
 func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error) {
-	if b.rec, err = b.r.draft(o.Ref); err != nil {
+	if b.rec, err = b.r.draftToPublish(o.Ref); err != nil {
 		return err
 	}
 	if o.Unasked && len(b.rec.Unrecorded) > 0 {
@@ -344,6 +344,30 @@ func (r *Recorder) fate(rec *history.Record, src *plan.Source, o PublishOptions,
 
 // draft finds a draft that waits.
 func (r *Recorder) draft(ref string) (*history.Record, error) {
+	rec, err := r.findDraft(ref)
+	if err == nil && !rec.Draft.Waits() {
+		return nil, noDraft("draft %s was %s", rec.ID, rec.Draft.State)
+	}
+	return rec, err
+}
+
+// draftToPublish finds a draft that waits, or one that counts as published since the tree had it all: it was brought by
+// no record, so that what takes it out of the tree again does not have it wait.
+func (r *Recorder) draftToPublish(ref string) (*history.Record, error) {
+	rec, err := r.findDraft(ref)
+	if err == nil && !rec.Draft.Waits() && rec.Draft.State != history.DraftPublished {
+		return nil, noDraft("draft %s was %s", rec.ID, rec.Draft.State)
+	}
+	return rec, err
+}
+
+// noDraft is why a record is no draft to work with.
+func noDraft(format string, args ...any) error {
+	return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf(format, args...), Advice: "'decree drafts' lists what can be published"}
+}
+
+// findDraft finds a draft that no record has published as a whole.
+func (r *Recorder) findDraft(ref string) (*history.Record, error) {
 	if ref == "" {
 		return r.onlyDraft()
 	}
@@ -355,20 +379,15 @@ func (r *Recorder) draft(ref string) (*history.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	refused := func(format string, args ...any) error {
-		return &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: fmt.Sprintf(format, args...), Advice: "'decree drafts' lists what can be published"}
-	}
 	switch d := rec.Draft; {
 	case rec.Status == history.StatusOpen:
-		return nil, refused("run %s has not ended", rec.ID)
+		return nil, noDraft("run %s has not ended", rec.ID)
 	case rec.Isolated != "" && d == nil:
-		return nil, refused("isolated run %s changed nothing", rec.ID)
+		return nil, noDraft("isolated run %s changed nothing", rec.ID)
 	case d == nil:
-		return nil, refused("record %s is no draft", rec.ID)
+		return nil, noDraft("record %s is no draft", rec.ID)
 	case d.State == history.DraftPublished && len(d.By) > 0:
-		return nil, refused("draft %s is published already, by record %s", rec.ID, strings.Join(d.By, ", "))
-	case !d.Waits():
-		return nil, refused("draft %s was %s", rec.ID, d.State)
+		return nil, noDraft("draft %s is published already, by record %s", rec.ID, strings.Join(d.By, ", "))
 	}
 	return rec, nil
 }
