@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +99,39 @@ func TestPublishWaitsForAPerson(t *testing.T) {
 	require.Equal(t, []string{"a.md", "b.md", "c.md"}, b.done(), strings.Join(b.said, "\n"))
 	require.Equal(t, "go\nnext\n", b.read("log"))
 	require.Empty(t, b.unpublished())
+}
+
+// TestPublishWaitsForAWriter: a file that the work changes, and that another program has open for writing, costs no attempt either.
+func TestPublishWaitsForAWriter(t *testing.T) {
+	needsLayers(t)
+	if runtime.GOOS != "linux" {
+		t.Skip("who has a file open is known on Linux alone")
+	}
+	b := newBench(t, isolatedFiles(echoRoutine+"echo work >>log\n", map[string]string{"log": "", ".decree/config.yml": "isolated: {queue: true}\nmax_attempts: 1\n", ".decree/inbox/b.md": "---\nroutine: other\n---\nother\n",
+		".decree/routines/other.sh": "echo other >>\"$RAN\"\n"}))
+	b.settle()
+	require.NoError(t, b.person(func(q *Queue) error {
+		_, err := q.o.Recorder.Checkpoint(t.Context(), recorder.CheckpointOptions{})
+		return err
+	}))
+	writer := exec.Command("sh", "-c", "exec 7>>log; echo; read end")
+	writer.Dir = b.root
+	end, err := writer.StdinPipe()
+	require.NoError(t, err)
+	began, err := writer.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, writer.Start())
+	_, err = began.Read(make([]byte, 1))
+	require.NoError(t, err)
+	b.process()
+	require.Equal(t, []string{"a.md"}, b.inbox(), strings.Join(b.said, "\n"))
+	require.Equal(t, []string{"b.md"}, b.done())
+	require.Contains(t, b.unpublished()["a.md"], "log is still open by pid ")
+	require.NoError(t, end.Close())
+	_ = writer.Wait()
+	b.process()
+	require.Equal(t, []string{"a.md", "b.md"}, b.done(), strings.Join(b.said, "\n"))
+	require.Equal(t, "work\n", b.read("log"))
 }
 
 // TestForgottenWorkIsDoneAnew: a person forgets what the work that waits holds. It cannot be published any more, and holds

@@ -86,7 +86,7 @@ func (r *Recorder) publishIn(ctx context.Context, x *writing, o PublishOptions) 
 	if b.plan.Empty() && len(b.plan.Passed) > 0 {
 		return b.res, nil
 	}
-	if err := r.confirmPublish(b.plan, o); err != nil {
+	if err := b.confirm(o); err != nil {
 		return nil, err
 	}
 	if err := b.git.bring(ctx); err != nil { // which does no harm should the publish not be made
@@ -297,7 +297,10 @@ func publishAdvice(rec *history.Record, o PublishOptions, items []plan.Item) str
 	return fmt.Sprintf("%s, or keep them: 'decree publish --merge %s'", look, rec.ID)
 }
 
-func (r *Recorder) confirmPublish(p *plan.Plan, o PublishOptions) error {
+// confirm asks before edits are overwritten, or a file is replaced that somebody writes to. A queue, which has nobody to ask, waits for the
+// end of that.
+func (b *publication) confirm(o PublishOptions) error {
+	p := b.plan
 	forced := slices.ContainsFunc(p.Items, func(it plan.Item) bool { return it.Verdict == plan.Forced })
 	if o.Yes || !forced && len(p.Warnings) == 0 {
 		return nil
@@ -305,6 +308,10 @@ func (r *Recorder) confirmPublish(p *plan.Plan, o PublishOptions) error {
 	what := "--force overwrites edits"
 	if len(p.Warnings) > 0 {
 		what = openFiles(p.Warnings)
+	}
+	if o.Unasked {
+		return &WaitError{&project.Error{Kind: project.Refused, State: project.Unchanged, Msg: what,
+			Advice: fmt.Sprintf("end that program, or publish it beside that: 'decree publish %s', which asks", b.rec.ID)}}
 	}
 	return ask(p, o.Confirm, what)
 }
