@@ -677,13 +677,31 @@ func (c *recovery) orAnyway(o *history.Opened, err error) error {
 	}
 	if recorded {
 		err = c.complete(o)
-	} else {
+	} else if err = c.keepLayer(o); err == nil {
 		err = c.close(o, c.bareEnding(o))
 	}
 	if err != nil {
 		return err
 	}
 	return c.unlessLost(o.Record.ID, cause)
+}
+
+// keepLayer moves the layer of a run whose record will lack what it did out of the way, since nothing else has that.
+func (c *recovery) keepLayer(o *history.Opened) error {
+	if _, isolated := o.Extra[extraLayer]; !isolated {
+		return nil
+	}
+	place, err := c.r.layers()
+	if err != nil {
+		return err
+	}
+	defer closePlace(place)
+	if _, err := place.Dir.Stat(o.Record.ID); isMissing(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return c.layerAside(place, o.Record.ID, "the layer of isolated run "+o.Record.ID, "its record lacks what the run did, so copy from there what you want of it")
 }
 
 // bareEnding is the end of a record as far as its open record tells it.

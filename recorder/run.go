@@ -698,8 +698,11 @@ func (u *run) sayAll(lines []string) {
 	}
 }
 
-// strangers names processes that had to be ended, or that still work here.
+// strangers names processes that had to be ended, or that still work here, and says where output did not get.
 func (u *run) strangers(res runner.Result) {
+	if res.Output != nil {
+		u.say("what the command printed could not be passed on, and is whole in its log alone: %v", res.Output)
+	}
 	names := func(list []runner.Process) string {
 		out := ""
 		for i, p := range list {

@@ -769,7 +769,7 @@ func (s *sweep) at(is func(disktest.Step) bool, cause error) (fired bool) {
 // again says whether the operation has gone on from a full store by itself: the recovery of an
 // isolated run records once more with less in it, and tells what it left out, here nothing.
 func (s *sweep) again(name string, cause, err error) bool {
-	return err == nil && errors.Is(cause, syscall.ENOSPC) && strings.HasPrefix(name, "STORE/") && s.op.name == "recover an isolated run"
+	return err == nil && errors.Is(cause, syscall.ENOSPC) && (strings.HasPrefix(name, "STORE/") || strings.HasPrefix(name, "/tree/.decree/runs/")) && s.op.name == "recover an isolated run"
 }
 
 // above says whether a path is one at which a project around this one is looked for, to be

@@ -136,12 +136,13 @@ func (c *copier) pass(b []byte) bool {
 	if err == nil {
 		return true
 	}
-	if !errors.Is(err, syscall.EPIPE) && c.failed == nil {
+	gone := errors.Is(err, syscall.EPIPE)
+	if !gone && c.failed == nil {
 		c.failed = err
 	}
-	if c.tty {
-		// The terminal has gone. Whether that ends the command is for SIGHUP to say;
-		// what it still writes is logged.
+	if c.tty || !gone {
+		// The terminal has gone, or a disk is full. Whether the first ends the command is for SIGHUP to say, and the second
+		// is no reason to end it; what it still writes is logged.
 		c.to = nil
 		return true
 	}

@@ -155,10 +155,14 @@ func TestFullOutput(t *testing.T) {
 		t.Skip("no /dev/full")
 	}
 	defer full.Close()
-	c := Command{Args: []string{"yes"}, Env: os.Environ(), Stdout: full}
+	log := &bytes.Buffer{}
+	c := shell("echo one; echo two; head -c 1000000 /dev/zero; echo three; exit 5")
+	c.Stdout, c.Log = full, log
 	res := run(t, c)
-	assert.Equal(t, "SIGPIPE", res.Signal)
+	assert.Equal(t, 5, res.ExitCode, "a full disk is no reason to end the command")
 	assert.ErrorIs(t, res.Output, syscall.ENOSPC)
+	assert.True(t, strings.HasPrefix(log.String(), "one\ntwo\n"))
+	assert.True(t, strings.HasSuffix(log.String(), "three\n"))
 }
 
 // A fullLog takes so many bytes and no more.

@@ -117,6 +117,9 @@ func (p *handles) readAt(dir disk.Dir, seq uint32, known *coverage, buf []byte, 
 		f := p.open[seq]
 		if f != nil {
 			_, err := f.ReadAt(buf, off)
+			if unreadable(err) { // once may be a disk's or a network's trouble of a moment
+				_, err = f.ReadAt(buf, off)
+			}
 			p.mu.RUnlock()
 			if errors.Is(err, io.EOF) {
 				return errShort
