@@ -105,18 +105,26 @@ func deleted(d disk.Dir, st disk.Info) (bool, error) {
 	return len(list) == 0, err
 }
 
-// likeBefore gives the root that was made again the mode of the old one.
-func (p *Project) likeBefore(mode uint32) error {
-	parent, name, err := p.parent()
-	if err != nil || parent == nil {
+// ChmodRoot changes the mode of the root: disk.ErrReplaced where its path leads to something else.
+func (p *Project) ChmodRoot(mode uint32) error {
+	self, err := p.Dir.Self()
+	if err != nil {
 		return err
 	}
-	defer parent.Close()
-	is, err := parent.Stat(name)
-	if err == nil {
-		err = parent.Chmod(name, is, mode)
-	}
+	return p.chmodRoot(self, mode)
+}
+
+// chmodRoot is ChmodRoot for the root that is.
+func (p *Project) chmodRoot(is disk.Info, mode uint32) error {
+	parent, name, err := p.parent()
 	if err != nil {
+		return err
+	}
+	if parent == nil {
+		return fs.ErrNotExist
+	}
+	defer parent.Close()
+	if err := parent.Chmod(name, is, mode); err != nil {
 		return err
 	}
 	// Who may not read a directory cannot flush it. If the entry is lost then, so is
@@ -135,7 +143,11 @@ func (p *Project) adopt(held disk.Info, there bool) error {
 		return err
 	}
 	if !there {
-		if err := p.likeBefore(held.Mode); err != nil {
+		self, err := dir.Self()
+		if err == nil {
+			err = p.chmodRoot(self, held.Mode)
+		}
+		if err != nil {
 			dir.Close()
 			return err
 		}

@@ -347,6 +347,7 @@ func (u *run) giveUp(ctx context.Context) error {
 			return nil
 		}
 	}
+	u.bringRootMode()
 	if len(u.changes) == 0 && len(u.lost) == 0 {
 		if _, err := u.bringLeftOut(); err != nil {
 			u.say("not put back: %v", err)
@@ -439,6 +440,7 @@ func (u *run) cleanSlate(ctx context.Context, n int) error {
 	if err := u.file(n); err != nil {
 		return u.unfinished("the attempt is not kept", err)
 	}
+	u.bringRootMode()
 	if err := u.putBack(ctx, "clean"); err != nil {
 		return u.unfinished("the tree could not be put back for the last attempt", err)
 	}

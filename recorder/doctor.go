@@ -170,12 +170,41 @@ func (d *doctor) private(context.Context, bool) error {
 	if err != nil {
 		return err
 	}
+	open, err := d.r.openToOthers()
+	if err != nil {
+		return err
+	}
+	if len(open) > 0 {
+		d.add(Warning, "privacy", fmt.Sprintf("every user of this machine can write to %s: what is put there may be executed as your routine or message", some(open)),
+			fmt.Sprintf("look at what is there, then 'chmod -R o-w %s'", tree.ShellWord(d.r.project.Root+"/.decree")), false)
+	}
 	if info.Mode&0o077 == 0 {
 		d.add(OK, "privacy", "the store is yours alone", "", false)
 		return nil
 	}
 	d.add(Warning, "privacy", fmt.Sprintf("the store's mode is %o, so others can read it", info.Mode), "the next writing command makes it private again", false)
 	return nil
+}
+
+// openToOthers are .decree and what lies in it, as far as every user may write there.
+func (r *Reader) openToOthers() (open []string, err error) {
+	const write = 0o002
+	decree, err := r.project.Dir.OpenDir(".decree")
+	if err != nil {
+		return nil, nil //nolint:nilerr // place and records tell of it
+	}
+	defer decree.Close()
+	if info, err := decree.Self(); err == nil && info.Mode&write != 0 {
+		open = append(open, ".decree")
+	}
+	list, err := decree.List()
+	for _, e := range list {
+		info, err := decree.Stat(e.Name)
+		if err == nil && info.Mode&write != 0 && (info.Kind == disk.Directory || info.Kind == disk.Regular) {
+			open = append(open, ".decree/"+e.Name)
+		}
+	}
+	return open, err
 }
 
 // standIns looks for what is in the place of the store's own files. Where one of them cannot

@@ -48,6 +48,11 @@ func (u *run) mendOthers() error {
 	if err := u.r.clearOwn(u.own.files); err != nil {
 		return err
 	}
+	narrowed, err := u.r.narrow(u.modes, u.r.suspectOwn(u.own))
+	if err != nil {
+		return err
+	}
+	u.sayAll(narrowed)
 	missing, blocked, err := u.r.missingOwn(u.own)
 	if err == nil {
 		err = u.noteGone(missing)

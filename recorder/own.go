@@ -387,15 +387,8 @@ func (s ownSet) has(at string) bool {
 func (r *Recorder) missingOwn(own ownSet) (missing []ownFile, blocked []string, err error) {
 	dirs := ownDirs{r: r, kinds: map[string]map[string]disk.Kind{}, large: map[string]disk.Dir{}}
 	defer dirs.close()
-	files := slices.Clip(own.files)
-	for _, d := range own.large {
-		for _, name := range d.suspects(&dirs) {
-			if f, known := d.files[name]; known {
-				files = append(files, f)
-			}
-		}
-	}
-	if files, err = r.asActed(own.acts, files); err != nil {
+	files, err := r.asActed(own.acts, own.suspects(&dirs))
+	if err != nil {
 		return nil, nil, err
 	}
 	for _, f := range files {
@@ -407,6 +400,26 @@ func (r *Recorder) missingOwn(own ownSet) (missing []ownFile, blocked []string, 
 		missing, err = r.withoutMoved(own, missing)
 	}
 	return missing, dirs.blocked, err
+}
+
+// suspectOwn are those of own that may not be as they were.
+func (r *Recorder) suspectOwn(own ownSet) []ownFile {
+	dirs := ownDirs{r: r, kinds: map[string]map[string]disk.Kind{}, large: map[string]disk.Dir{}}
+	defer dirs.close()
+	return own.suspects(&dirs)
+}
+
+// suspects are suspectOwn. dirs is told how to look for them.
+func (s ownSet) suspects(dirs *ownDirs) []ownFile {
+	files := slices.Clip(s.files)
+	for _, d := range s.large {
+		for _, name := range d.suspects(dirs) {
+			if f, known := d.files[name]; known {
+				files = append(files, f)
+			}
+		}
+	}
+	return files
 }
 
 // housekeeping says whether all that is missing are dead messages, of which no command was told

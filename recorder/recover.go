@@ -525,6 +525,16 @@ func (c *recovery) bringOthers(o *history.Opened) error {
 	if err := c.r.clearOwn(own); err != nil {
 		return err
 	}
+	words, err := c.r.narrow(modesOf(o), own)
+	if err != nil {
+		return err
+	}
+	if root := c.r.rootMode(modesOf(o)); root != "" {
+		words = append(words, root)
+	}
+	for _, w := range words {
+		c.add(nil, "run %s: %s", o.Record.ID, w)
+	}
 	missing, _, err := c.r.missingOwn(ownSet{files: own, acts: actsOf(o)})
 	if err != nil || len(missing) == 0 {
 		return err

@@ -126,6 +126,7 @@ type run struct {
 	runs   disk.Info            // of .decree/runs, to see whether the command deleted it
 	packs  map[string]disk.Info // the store's, likewise
 	own    ownSet               // the user's own files in .decree
+	modes  ownModes             // of the root, .decree and decree's own in it
 	inbox  disk.Info            // of .decree/inbox, to see whether the command put something there
 
 	leftOut []leftOut   // what the root holds beside them
@@ -207,6 +208,9 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err e
 		return nil, err
 	}
 	u.gitMoved()
+	if words := r.rootMode(u.modes); words != "" {
+		u.say("%s", words)
+	}
 	if err := u.finish(); err != nil {
 		return nil, u.unfinished("the record is not written", err)
 	}
@@ -335,6 +339,9 @@ func (u *run) observe(ctx context.Context) (_ *capture.Result, err error) {
 	if u.own, err = r.ownFiles(u.x); err != nil {
 		return nil, err
 	}
+	if u.modes, err = r.lookModes(); err != nil {
+		return nil, err
+	}
 	if u.o.Task != "" {
 		if u.inbox, err = r.project.Decree.Stat(project.InboxDir); err != nil && !isMissing(err) {
 			return nil, err
@@ -372,6 +379,9 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 	u.special = res.Special
 	u.opened = &history.Opened{Record: u.rec, Rules: rules(res), Since: u.x.w.Began(), Extra: map[string]json.RawMessage{}}
 	if u.opened.Extra[extraOwn], err = encodeOwn(u.own.files); err != nil {
+		return err
+	}
+	if u.opened.Extra[extraModes], err = json.Marshal(u.modes); err != nil {
 		return err
 	}
 	if u.opened.Extra[extraActs], err = json.Marshal(u.own.acts); err != nil {
