@@ -112,6 +112,19 @@ func eachLease(store disk.Dir, do func(leases disk.Dir, id string, dir disk.Dir)
 	return err
 }
 
+// Unheld are the leases that no process of this machine holds, as their dead processes left them.
+func (p *Project) Unheld() (unheld []Lease, err error) {
+	err = eachLease(p.Store, func(_ disk.Dir, id string, dir disk.Dir) error {
+		if locked, err := dir.Locked(); locked || err != nil {
+			return err
+		}
+		h, err := readHolder(dir, leaseHolder)
+		unheld = append(unheld, Lease{id, h})
+		return err
+	})
+	return unheld, err
+}
+
 // TidyLeases removes what dead processes left of their leases. The caller has the lock.
 func (p *Project) TidyLeases() error {
 	return eachLease(p.Store, func(leases disk.Dir, id string, dir disk.Dir) error {

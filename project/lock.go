@@ -49,6 +49,13 @@ func (h Holder) Working(host string) bool {
 	return h.PID != 0 && (h.Host != host || alive(h.PID))
 }
 
+// Elsewhere says whether the holder is a process of another machine than this one, of this name and
+// in this boot: from here nobody can tell whether it lives, as most network file systems do not tell other machines
+// of a directory's lock. One kernel with two names, as containers have them, is one machine.
+func (h Holder) Elsewhere(host, boot string) bool {
+	return h.PID != 0 && h.Host != host && (h.Boot == "" || h.Boot != boot)
+}
+
 // alive says whether there is a process of this number.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)

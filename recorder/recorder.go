@@ -62,7 +62,9 @@ type Recorder struct {
 	holding *writing    // of Hold
 	own     ownCache    // of the user's own files in .decree
 	staged  atomic.Bool // a manifest.json was written into .decree/tmp since the lock was taken
-	given   bool        // of the reserve at least a part was given up since the lock was taken
+	// elsewhereGone: processes of other machines count as gone when the lock could be taken
+	elsewhereGone bool
+	given         bool // of the reserve at least a part was given up since the lock was taken
 
 	// execute is runner.Run, but where a test has no processes.
 	execute func(context.Context, runner.Command) (runner.Result, error)

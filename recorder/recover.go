@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"decree/disk"
 	"decree/history"
@@ -92,6 +93,44 @@ func (r *Recorder) Recover(ctx context.Context, kill bool) ([]Recovered, error) 
 	return r.recover(ctx, x, kill)
 }
 
+// RecoverElsewhere is Recover also of what processes of other machines left, which the caller knows to be gone.
+func (r *Recorder) RecoverElsewhere(ctx context.Context, kill bool) ([]Recovered, error) {
+	r.elsewhereGone = true
+	defer func() { r.elsewhereGone = false }()
+	return r.Recover(ctx, kill)
+}
+
+// An ElsewhereError is the refusal to recover a run whose process was one of another machine: it may live.
+type ElsewhereError struct{ refusal *project.Error }
+
+func (e *ElsewhereError) Error() string { return e.refusal.Error() }
+func (e *ElsewhereError) Unwrap() error { return e.refusal }
+
+// refuseElsewhere refuses to recover a run whose lease names a process of another machine.
+func (r *Recorder) refuseElsewhere(open []*history.Opened, damaged []history.Damage) error {
+	if r.elsewhereGone || len(open)+len(damaged) == 0 {
+		return nil
+	}
+	leases, err := r.project.Unheld()
+	if err != nil {
+		return err
+	}
+	self := r.Holder()
+	for _, l := range leases {
+		isOpen := slices.ContainsFunc(open, func(o *history.Opened) bool { return o.Record.ID == l.ID }) ||
+			slices.ContainsFunc(damaged, func(d history.Damage) bool { return d.ID == l.ID })
+		h := l.Holder
+		if !isOpen || !h.Elsewhere(self.Host, self.Boot) {
+			continue
+		}
+		return &ElsewhereError{&project.Error{Kind: project.Refused, State: project.Unchanged,
+			Msg: fmt.Sprintf("run %s is that of process %d on %s, which began at %s, and from this machine, %s, decree cannot tell whether that process still works",
+				l.ID, h.PID, tree.Quote(h.Host), h.Start.Format(time.RFC3339), tree.Quote(self.Host)),
+			Advice: fmt.Sprintf("wait for its end, or run 'decree recover' on %s; when you know that the process is gone, run 'decree recover --yes' here", tree.Quote(h.Host))}}
+	}
+	return nil
+}
+
 // Waiting says in words what a recovery would have to do; it changes nothing.
 func (r *Reader) Waiting() ([]string, error) {
 	r.catchUp()
@@ -140,6 +179,9 @@ func (r *Recorder) recover(ctx context.Context, x *writing, kill bool) ([]Recove
 		if errors.As(d.Err, new(*history.NewerError)) {
 			return nil, newerWaits(d.Err)
 		}
+	}
+	if err := r.refuseElsewhere(open, damaged); err != nil {
+		return nil, &BeginError{err}
 	}
 	for _, d := range damaged {
 		if err := r.history.SetAside(d.ID); err != nil {
