@@ -38,6 +38,10 @@ func (p *Project) makeAnew(w Where, asked storeBase, id *identity) (disk.Dir, er
 		return nil, &Error{Kind: Refused, State: Unchanged, Msg: fmt.Sprintf("%s names a store in %s, which is no usual place of stores, and is missing", filepath.Join(p.Root, dirName, identityFile), at.abs(p.Root)),
 			Advice: "name that directory with DECREE_STORE if it is yours; else remove that file, and repeat the restore"}
 	}
+	at.origin = filepath.Join(p.Root, dirName, identityFile)
+	if err := p.refuseGiving(at); err != nil {
+		return nil, err
+	}
 	base, err := makePath(p.Disk, at.abs(p.Root))
 	if err != nil {
 		return nil, err

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"os/user"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -95,6 +98,73 @@ func (w Where) forOwner(owner uint32) Where {
 	return w
 }
 
+// forStore is forOwner for the place of the store. What root makes in a directory of another user's is given to that user, who
+// would read, and could change, what is recorded: so neither a HOME nor an XDG_DATA_HOME counts for root (sudo -E, su -m, macOS's sudo)
+// which belongs to somebody to whom the tree does not. Root's own home is in its place.
+func (w Where) forStore(d disk.Disk, owner uint32) Where {
+	w = w.forOwner(owner)
+	if filepath.IsAbs(w.DataHome) && givesAway(d, owner, w.DataHome, filepath.Join(w.DataHome, "decree")) {
+		w.DataHome = ""
+	}
+	if filepath.IsAbs(w.Home) && givesAway(d, owner, w.Home, inHome(w.Home).base) {
+		if w.Home = homeOfRoot(); w.Home != "" && givesAway(d, owner, w.Home, inHome(w.Home).base) {
+			w.Home = ""
+		}
+	}
+	return w
+}
+
+// homeOfRoot is what the system's list of users says; "" where it says nothing.
+var homeOfRoot = func() string {
+	u, err := user.LookupId("0")
+	if err != nil || !filepath.IsAbs(u.HomeDir) {
+		return ""
+	}
+	return u.HomeDir
+}
+
+// givesAway says whether what root makes at one of the paths would be given to a user to whom the tree, which is owner's, does not belong.
+func givesAway(d disk.Disk, owner uint32, paths ...string) bool {
+	return os.Geteuid() == 0 && slices.ContainsFunc(paths, func(path string) bool {
+		heir := heirAt(d, path)
+		return heir != 0 && heir != owner
+	})
+}
+
+// heirAt is the owner of the nearest directory that is there, from path upwards, to whom belongs what root makes at path.
+func heirAt(d disk.Disk, path string) uint32 {
+	for ; ; path = filepath.Dir(path) {
+		dir, err := d.OpenSearch(path)
+		if err == nil {
+			self, err := dir.Self()
+			dir.Close()
+			if err == nil {
+				return self.UID
+			}
+		}
+		if path == filepath.Dir(path) {
+			return 0
+		}
+	}
+}
+
+// refuseGiving refuses to make a store where it would belong to a user to whom the tree does not.
+func (p *Project) refuseGiving(pl storeBase) error {
+	self, err := p.Dir.Self()
+	if err != nil {
+		return err
+	}
+	path := pl.abs(p.Root)
+	if !givesAway(p.Disk, self.UID, path) {
+		return nil
+	}
+	heir := userName(heirAt(p.Disk, path))
+	return &Error{Kind: Refused,
+		Msg: fmt.Sprintf("%s: a store in %s would belong to %s, and %s belongs to %s: %s could read there, and change, all that is recorded",
+			pl.origin, path, heir, p.Root, userName(self.UID), heir),
+		Advice: "with DECREE_STORE name a directory that belongs to root, or to the owner of the tree"}
+}
+
 // abs is the base's path for a tree at root.
 func (p storeBase) abs(root string) string {
 	if p.base == inTree {
@@ -105,13 +175,14 @@ func (p storeBase) abs(root string) string {
 
 // openBase makes the base of a new project and returns it with the place that
 // it is at: inTree where the home directory cannot be written.
-func openBase(d disk.Disk, w Where, c Config, root string) (disk.Dir, storeBase, error) {
+func (p *Project) openBase(w Where) (disk.Dir, storeBase, error) {
+	d, root := p.Disk, p.Root
 	if w.inLayer {
 		pl := storeBase{base: inTree, origin: "the layer"}
 		dir, err := makeBase(d, pl, root)
 		return dir, pl, err
 	}
-	pl, err := w.askedBase(c)
+	pl, err := w.askedBase(p.Config)
 	if err != nil {
 		return nil, storeBase{}, err
 	}
@@ -119,6 +190,9 @@ func openBase(d disk.Disk, w Where, c Config, root string) (disk.Dir, storeBase,
 		pl = w.defaultBases()[0]
 	}
 	if err := w.agreed(d, pl, root); err != nil {
+		return nil, storeBase{}, err
+	}
+	if err := p.refuseGiving(pl); err != nil {
 		return nil, storeBase{}, err
 	}
 	dir, err := makeBase(d, pl, root)
@@ -245,8 +319,10 @@ func (p *Project) Stores(w Where) ([]disk.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	w = w.forOwner(root.UID)
-	bases := w.defaultBases()
+	bases := w.forOwner(root.UID).defaultBases() // with the stores in a home that does not count for this tree's
+	home := w.Home
+	w = w.forStore(p.Disk, root.UID)
+	bases = append(bases, w.defaultBases()...)
 	if asked, err := w.askedBase(p.Config); err == nil && asked.asked {
 		bases = append(bases, asked)
 	}
@@ -258,7 +334,7 @@ func (p *Project) Stores(w Where) ([]disk.Info, error) {
 		out = append(out, self)
 		bases = append(bases, storeBase{base: p.base})
 	}
-	if to := p.Config.BackupTo(w.Home); filepath.IsAbs(to) { // copies of the tree, and no part of it
+	if to := p.Config.BackupTo(home); filepath.IsAbs(to) { // copies of the tree, and no part of it
 		bases = append(bases, storeBase{base: to})
 	}
 	inTree, err := p.backupsInTree()

@@ -71,7 +71,7 @@ func (p *Project) lockFirst(w Where, f *finding) (release func() error, err erro
 		}
 		return func() error { return errors.Join(root(), own()) }, nil
 	}
-	base, _, err := openBase(p.Disk, w, p.Config, p.Root)
+	base, _, err := p.openBase(w)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (p *Project) noteBegun(w Where, f *finding) {
 // begin makes a new store for this root and then the project.json that names
 // it: a death in between leaves a store that remembers the root.
 func (p *Project) begin(w Where) error {
-	base, pl, err := openBase(p.Disk, w, p.Config, p.Root)
+	base, pl, err := p.openBase(w)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (p *Project) open(w Where, create bool) (err error) {
 	if err != nil {
 		return err
 	}
-	w = w.forOwner(self.UID)
+	w = w.forStore(p.Disk, self.UID)
 	w.inLayer = w.Layered != nil && w.Layered(p.Root)
 	p.InLayer = w.inLayer
 	if create {
