@@ -157,7 +157,7 @@ func (p *Project) newDecree() (disk.Info, error) {
 	case err == nil && st.Kind == disk.Directory:
 		err = p.Dir.RenameNew(newDecree, p.Dir, dirName)
 	case err == nil || errors.Is(err, fs.ErrNotExist):
-		err = p.Dir.Mkdir(dirName, 0o777)
+		err = p.Dir.Mkdir(dirName, 0o755) // whatever the umask: what is in it decree executes
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return st, err

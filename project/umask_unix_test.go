@@ -16,7 +16,7 @@ import (
 )
 
 func TestPrivateWhateverTheUmask(t *testing.T) {
-	for _, mask := range []int{0, 0o777} {
+	for _, mask := range []int{0, 0o002, 0o777} {
 		home, root := ground(t)
 		old := syscall.Umask(mask)
 		p, err := Open(disk.OS, Where{Cwd: root, Home: home}, true)
@@ -27,7 +27,7 @@ func TestPrivateWhateverTheUmask(t *testing.T) {
 		require.NoError(t, err)
 		defer p.Close()
 		for path, want := range map[string]fs.FileMode{
-			p.StorePath: 0o700, filepath.Join(p.StorePath, "x"): 0o600, filepath.Join(p.StorePath, "store.json"): 0o600,
+			filepath.Join(root, ".decree"): 0o755 &^ fs.FileMode(mask&0o077), p.StorePath: 0o700, filepath.Join(p.StorePath, "x"): 0o600, filepath.Join(p.StorePath, "store.json"): 0o600,
 			filepath.Join(root, ".decree/runs"): 0o700, filepath.Join(root, ".decree/tmp"): 0o700,
 		} {
 			st, err := os.Stat(path)
