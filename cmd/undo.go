@@ -193,7 +193,7 @@ func linkWords(l history.Link) string {
 	if l.Record == nil {
 		return "record " + l.ID
 	}
-	return fmt.Sprintf("%s %s (%s)", l.Record.Reason, l.ID, recorder.LinkTitle(l))
+	return fmt.Sprintf("%s %s (%s)", l.Record.Reason, l.ID, oneLine(recorder.LinkTitle(l)))
 }
 
 // mostLinks is how much of the chain is listed where no N says otherwise.
