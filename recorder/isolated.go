@@ -382,8 +382,14 @@ func (u *isolatedRun) choose(ctx context.Context) (layer.Mechanism, error) {
 	if u.how != "" {
 		return u.how, nil
 	}
-	if st, err := u.r.project.Dir.Stat(".git"); err == nil && st.Kind == disk.Regular {
-		u.r.note("this tree's .git is a file, as in a linked worktree or a submodule: its repository lies elsewhere, and what the command does with git there, such as a commit, is done at once and is no part of the draft")
+	if st, err := u.r.project.Dir.Stat(".git"); err == nil {
+		const there = "what the command does with git there, such as a commit, is done at once and is no part of the draft"
+		switch st.Kind {
+		case disk.Regular:
+			u.r.note("this tree's .git is a file, as in a linked worktree or a submodule: its repository lies elsewhere, and " + there)
+		case disk.Symlink:
+			u.r.note("this tree's .git is a link: where it leads out of the tree, " + there)
+		}
 	}
 	asked := u.i.Clone || u.i.Copy
 	var refused *layer.Refusal
