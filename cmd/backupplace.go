@@ -3,6 +3,7 @@ package cmd
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -32,6 +33,10 @@ func (s *session) apartFromDecree(o backup.OpenOptions) error {
 	at := o.Place()
 	if !o.Create || !filepath.IsAbs(at) {
 		return nil
+	}
+	if st, err := os.Lstat(at); err == nil && st.Mode().Type() == fs.ModeSymlink && (o.To == "" || o.To == project.DefaultBackupTo) {
+		return refusedf("%s is a symbolic link, which may have come with the tree; nothing was changed", quoteWord(at)).
+			Hintf("if you want backups where it leads, name that directory with --to, or as backup.to in .decree/config.yml; else remove the link")
 	}
 	real, err := realAbove(at)
 	if err != nil {
