@@ -22,6 +22,7 @@ const enteredName = "entered"
 type again struct {
 	moment
 	touched map[tree.Path]bool // the paths that the layer had; true: and all below
+	barred  map[tree.Path]bool // the directories among them that could not be read
 }
 
 // Enter marks the layer, which the caller has locked, and notes which paths it has already, by
@@ -38,7 +39,7 @@ func (l *Layer) Enter() error {
 	if err != nil {
 		return err
 	}
-	a := &again{moment: m, touched: map[tree.Path]bool{}}
+	a := &again{moment: m, touched: map[tree.Path]bool{}, barred: map[tree.Path]bool{}}
 	if err := a.lookInto(l); err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (l *Layer) Decides() (func(path tree.Path) bool, error) {
 	if l.facts.Mechanism == Clone {
 		return func(tree.Path) bool { return true }, nil
 	}
-	a := &again{touched: map[tree.Path]bool{}}
+	a := &again{touched: map[tree.Path]bool{}, barred: map[tree.Path]bool{}}
 	return a.had, a.lookInto(l)
 }
 
@@ -92,6 +93,7 @@ func (a *again) lookBelow(dir disk.Dir, name string, at tree.Path) error {
 	}
 	sub, err := dir.OpenDir(name)
 	if errors.Is(err, fs.ErrPermission) {
+		a.barred[at] = true
 		return nil // it is not known what is in it
 	}
 	if err != nil {
@@ -101,7 +103,7 @@ func (a *again) lookBelow(dir disk.Dir, name string, at tree.Path) error {
 	a.touched[at] = false
 	err = a.look(sub, at)
 	if errors.Is(err, fs.ErrPermission) { // it may be opened, and not looked into
-		a.touched[at], err = true, nil
+		a.touched[at], a.barred[at], err = true, true, nil
 	}
 	return err
 }
@@ -127,6 +129,23 @@ func (a *again) had(path tree.Path) bool {
 	for i, c := range path {
 		if c == '/' && a.touched[path[:i]] {
 			return true
+		}
+	}
+	return false
+}
+
+// Hid says whether it is known that the layer, as it was entered, hid what the root has at a path below one that the
+// layer had. Who worked in it then has not seen that, and has not deleted it.
+func (l *Layer) Hid(path tree.Path) bool {
+	if l.again == nil {
+		return false
+	}
+	if _, is := l.again.touched[path]; is {
+		return false
+	}
+	for up := path.Parent(); up != ""; up = up.Parent() {
+		if hides, is := l.again.touched[up]; is {
+			return hides && !l.again.barred[up]
 		}
 	}
 	return false

@@ -101,7 +101,41 @@ func (u *isolatedRun) enter(ctx context.Context, ref string) (err error) {
 			return err
 		}
 	}
+	if u.left, err = r.dirsLeft(u.layer, u.rec); err != nil {
+		return err
+	}
 	return u.layer.Enter()
+}
+
+// dirsLeft are the directories above a draft's changes as its layer has them, where the draft tells nothing of them:
+// they are what they were when the run began. Nil stands for another path.
+func (r *Recorder) dirsLeft(l *layer.Layer, rec *history.Record) (map[tree.Path]*tree.Entry, error) {
+	changes, err := r.history.DiffChanges(rec)
+	if err != nil {
+		return nil, err
+	}
+	top, err := l.Top()
+	if err != nil {
+		return nil, err
+	}
+	defer top.Close()
+	files := worktree.Open(top, worktree.Options{})
+	left, told := map[tree.Path]*tree.Entry{}, map[tree.Path]bool{}
+	for _, c := range changes {
+		told[c.Path] = true
+	}
+	for _, c := range changes {
+		for up := c.Path.Parent(); up != ""; up = up.Parent() {
+			if _, looked := left[up]; looked {
+				break
+			}
+			left[up] = nil
+			if seen, err := files.Look(up); err == nil && isDir(seen) && !told[up] {
+				left[up] = &tree.Entry{Type: tree.Dir, Mode: seen.Mode}
+			}
+		}
+	}
+	return left, nil
 }
 
 // layerGone says what can still be done with a draft whose layer is removed.
@@ -198,7 +232,7 @@ func (u *isolatedRun) workAgain(ctx context.Context) error {
 	}
 	res.Outside = nil
 	u.strangers(res)
-	rec, changes, notes, err := r.renewDraft(ctx, u.x, u.layer, u.rec, u.was)
+	rec, changes, notes, err := r.renewDraft(ctx, u.x, u.layer, u.rec, u.was, u.left)
 	if err != nil {
 		return u.notRenewed(err)
 	}
@@ -226,13 +260,13 @@ func (u *isolatedRun) notRenewed(err error) error {
 }
 
 // renewDraft has the record was tell what its layer has now. The notes are for who worked
-// in it. seen tells what the tree had as that began.
-func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, was *history.Record, seen basesFrom) (rec *history.Record, changes []tree.Change, notes []string, err error) {
+// in it. seen tells what the tree had as that began, and left are the layer's dirsLeft of then.
+func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, was *history.Record, seen basesFrom, left map[tree.Path]*tree.Entry) (rec *history.Record, changes []tree.Change, notes []string, err error) {
 	before, err := r.history.DiffChanges(was)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	found, err := r.collectAgain(ctx, x, l, was, before, seen)
+	found, err := r.collectAgain(ctx, x, l, was, before, seen, left)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -263,14 +297,16 @@ func (r *Recorder) renewDraft(ctx context.Context, x *writing, l *layer.Layer, w
 
 // collectAgain is collectLayer for a layer whose draft has the changes before. What their
 // paths were when the run began is recorded, whatever the tree has by now.
-func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer, was *history.Record, before []tree.Change, seen basesFrom) (*layer.Collected, error) {
+func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer, was *history.Record, before []tree.Change, seen basesFrom, left map[tree.Path]*tree.Entry) (*layer.Collected, error) {
 	found, err := r.collectLayer(ctx, x, l, seen, nil)
 	if err != nil {
 		return nil, err
 	}
 	earlier, recorded := map[tree.Path]tree.Change{}, map[tree.Path]bool{}
+	noDir := map[tree.Path]bool{} // that the draft has no directory there, so that nobody has seen what the tree has below
 	for _, c := range before {
 		earlier[c.Path], recorded[c.Path] = c, true
+		noDir[c.Path] = !isDir(c.New)
 	}
 	brought, _ := r.broughtBy(was.Draft.By)
 	touched := found.Touched[:0]
@@ -281,6 +317,12 @@ func (r *Recorder) collectAgain(ctx context.Context, x *writing, l *layer.Layer,
 			t.Old, t.NoBase = c.New, false // it goes on from what was published
 		case is:
 			t.Old, t.NoBase = c.Old, baseless(was.Draft.NoBase, t.Path)
+		case t.New == nil:
+			if hidden, _ := lowestAbove(noDir, t.Path); hidden || l.Hid(t.Path) {
+				continue // it came into the tree since the run began
+			}
+		case isDir(t.New) && left[t.Path] != nil:
+			t.Old, t.NoBase = left[t.Path], false
 		}
 		delete(earlier, t.Path)
 		if t.NoBase || !sameEntry(t.Old, t.New) {
@@ -383,7 +425,7 @@ func (c *recovery) entered(ctx context.Context) error {
 			c.add(nil, "draft %s is as it was before a command worked in it: %v; nothing but a discard removes %s", draftName(rec), err, l.Path())
 			return nil
 		}
-		renewed, _, _, err := c.r.renewDraft(ctx, c.x, l, rec, nil)
+		renewed, _, _, err := c.r.renewDraft(ctx, c.x, l, rec, nil, nil)
 		if err != nil && ctx.Err() == nil { // it may be the draft's own trouble, and must not hold up others
 			c.add(nil, "draft %[1]s is as it was before a command worked in it: what its layer %[2]s has since cannot be recorded: %[3]v; 'decree enter %[1]s' shows it, and nothing but a discard removes it", draftName(rec), l.Path(), err)
 			return nil

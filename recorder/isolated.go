@@ -54,6 +54,7 @@ type isolatedRun struct {
 	mount  *overlay.Mount // nil: a clone
 	unlock func() error
 	sights *capture.Sightings
+	left   map[tree.Path]*tree.Entry // of a layer that is entered; see dirsLeft
 
 	how   layer.Mechanism // that was chosen for a whole race; "": none yet
 	judge judge           // nil: none
