@@ -123,7 +123,7 @@ func outcome(result *recorder.RunResult) string {
 	switch {
 	case result.Record.Draft != nil && len(result.Changes) > 0:
 		return text + "; it changed, in a draft:"
-	case len(result.Changes) == 0 && len(result.Gone) > 0:
+	case len(result.Changes) == 0 && (len(result.Gone) > 0 || result.Record.Draft != nil):
 		return text + "; it changed nothing that is recorded"
 	case len(result.Changes) == 0:
 		return text + "; it changed nothing"

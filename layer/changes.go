@@ -83,6 +83,7 @@ func (c *Change) sameRules() (bool, error) { return c.l.seen.sameRules() }
 type ChangeOptions struct {
 	Outer   []OuterRules // ignore files from outside of the root, in rising precedence
 	Exclude []disk.Info  // directories left out wherever they are met, by device and inode
+	Keeps   []string     // the names in a .decree that decree itself writes: what a run's layer has there is no work of its own
 	// Known is asked for a path where the root does not tell what the run began with: what
 	// the path was then (nil: it was not there), if that is known from elsewhere. Its content
 	// is stored already. Nil: nothing is. Of a layer that was entered it says what a path was then.
@@ -110,6 +111,8 @@ type Tally struct {
 	Git     int         // files in a .git, with what was deleted there
 	Repos   []tree.Path // each .git that has them
 	Ignored int         // files that ignore rules leave out, the same
+	Decree  int         // files in a .decree that the run wrote, but for ChangeOptions.Keeps; not what it deleted
+	Wrote   []tree.Path // each of them, or a directory there that the root has not, and all below
 	Special []tree.Path // sockets, pipes and devices
 	Unread  []tree.Path // directories that could not be read, in the layer or in the root, and all below
 	Large   []tree.Path // files above MaxFile, on either side
@@ -119,7 +122,7 @@ type Tally struct {
 // directory before what is in it, else in byte order of the names. visit's error ends the
 // walk and is returned; nil: only the tally is wanted. No process may work in the layer.
 func (l *Layer) Changes(ctx context.Context, o ChangeOptions, visit func(*Change) error) (Tally, error) {
-	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, known: o.Known, asStood: o.Stands, maxFile: o.MaxFile, git: o.git, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
+	w := &walk{ctx: ctx, visit: visit, exclude: o.Exclude, keeps: o.Keeps, known: o.Known, asStood: o.Stands, maxFile: o.MaxFile, git: o.git, buffers: [2][]byte{make([]byte, 128<<10), make([]byte, 128<<10)}}
 	root, err := l.place.Root.Self()
 	if err != nil {
 		return w.tally, err
@@ -174,6 +177,7 @@ type walk struct {
 	again   *again  // the layer was entered; nil: it was not
 	cloned  *cloned // of a clone; nil: an overlay
 	exclude []disk.Info
+	keeps   []string
 	known   func(tree.Path) (*tree.Entry, bool)
 	asStood func(tree.Path) bool
 	maxFile int64
@@ -320,14 +324,16 @@ func (w *walk) touched(l *level, e *entry) (bool, error) {
 	return e.has != nil || e.had != nil, nil
 }
 
-// leftOut counts what is in .git, and passes over that, .decree and stores.
+// leftOut counts what is in .git and in .decree, and passes over that and stores.
 func (w *walk) leftOut(l *level, e *entry) (bool, error) {
 	if w.git {
 		return false, nil
 	}
 	switch e.name {
 	case ".decree":
-		return true, nil
+		n, err := w.wrote(l, e)
+		w.tally.Decree += n
+		return true, err
 	case ".git":
 		n, err := w.gitFiles(l, e)
 		if n > 0 {
@@ -341,6 +347,72 @@ func (w *walk) leftOut(l *level, e *entry) (bool, error) {
 		}
 	}
 	return isStore(l.upper, e.name) || isStore(l.seen.dir, e.name), nil
+}
+
+// wrote counts the files that the run wrote in a directory in or below a .decree, and that the root has not as they are.
+func (w *walk) wrote(l *level, e *entry) (n int, err error) {
+	if !isDir(e.has) {
+		return 0, nil
+	}
+	next := &level{path: e.path, seen: &sight{up: l.seen, name: e.name}, kept: !e.new}
+	defer next.close()
+	next.upper, err = l.upper.OpenDir(e.name)
+	if errors.Is(err, fs.ErrPermission) {
+		return 0, nil // nobody can tell
+	}
+	if err == nil && isDir(e.had) {
+		next.seen.dir, err = l.seen.dir.OpenDir(e.name)
+	}
+	if err != nil {
+		return 0, err
+	}
+	list, err := next.upper.List()
+	if err != nil {
+		return 0, err
+	}
+	slices.SortFunc(list, func(a, b disk.Entry) int { return strings.Compare(a.Name, b.Name) })
+	for _, in := range list {
+		if e.name == ".decree" && slices.Contains(w.keeps, in.Name) {
+			continue
+		}
+		more, err := w.wroteEntry(next, in.Name)
+		if err != nil {
+			return n, err
+		}
+		n += more
+	}
+	return n, nil
+}
+
+// wroteEntry is wrote for one name.
+func (w *walk) wroteEntry(l *level, name string) (n int, err error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	e := entry{name: name, path: l.path.Join(name)}
+	touched, err := w.touched(l, &e)
+	if !touched || e.has == nil || err != nil {
+		return 0, err
+	}
+	before := len(w.tally.Wrote)
+	switch {
+	case isDir(e.has):
+		if n, err = w.wrote(l, &e); err != nil || n == 0 || isDir(e.had) {
+			return n, err
+		}
+		w.tally.Wrote = w.tally.Wrote[:before] // it stands for them
+	case e.has.Kind == disk.Special:
+		return 0, nil
+	default:
+		n = 1
+		if e.old, e.after = e.had, e.has; e.had != nil && e.had.Kind == e.has.Kind {
+			if same, err := w.equal(l, &e); same || err != nil {
+				return 0, err
+			}
+		}
+	}
+	w.tally.Wrote = append(w.tally.Wrote, e.path)
+	return n, nil
 }
 
 // isStore says whether name is a store of decree's, of whatever project.

@@ -60,9 +60,9 @@ func (out *Collected) Changes() (all []tree.Change, noBase []tree.Path) {
 	return all, noBase
 }
 
-// Unrecorded are the paths of which it is not known what the run did, in byte order.
+// Unrecorded are the paths of which it is not known what the run did, and those of what it wrote in a .decree, in byte order.
 func (out *Collected) Unrecorded() []tree.Path {
-	paths := slices.Concat(out.Unread, out.Tally.Unread, out.Tally.Large)
+	paths := slices.Concat(out.Unread, out.Tally.Unread, out.Tally.Large, out.Tally.Wrote)
 	slices.Sort(paths)
 	return paths
 }

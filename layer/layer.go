@@ -274,6 +274,9 @@ func (l *Layer) top() string {
 // is another than the root's.
 func (l *Layer) Top() (disk.Dir, error) { return l.dir.OpenDir(l.top()) }
 
+// TopPath is where that lies.
+func (l *Layer) TopPath() string { return l.Path() + "/" + l.top() }
+
 // OpenWorkspace opens Workspace of a clone, link by link of the way from the layer on: who may write in the layer's
 // directory could put a link into the place of what the path names.
 func (l *Layer) OpenWorkspace() (disk.Dir, error) {

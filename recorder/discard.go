@@ -139,8 +139,12 @@ func (d Discarded) Lost() string {
 		}
 		lost = append(lost, text)
 	}
-	if len(d.Unrecorded) > 0 {
-		lost = append(lost, fmt.Sprintf("what could not be recorded (%s)", some(d.Unrecorded)))
+	inDecree, unrecorded := unrecordedOf(d.Record)
+	if len(inDecree) > 0 {
+		lost = append(lost, some(inDecree))
+	}
+	if len(unrecorded) > 0 {
+		lost = append(lost, fmt.Sprintf("what could not be recorded (%s)", some(unrecorded)))
 	}
 	if d.unrenewed {
 		lost = append(lost, "what 'decree enter' was last used for")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -748,7 +749,7 @@ func (r *Recorder) collectUpTo(ctx context.Context, most int64, x *writing, l *l
 
 // layerOptions say what counts as a change of a layer.
 func (r *Recorder) layerOptions() (o layer.ChangeOptions, err error) {
-	o.MaxFile = r.project.Config.MaxFile
+	o.MaxFile, o.Keeps = r.project.Config.MaxFile, decreeWrites
 	if o.Exclude, err = r.project.Stores(r.opt.Where); err != nil {
 		return o, err
 	}
@@ -768,6 +769,9 @@ func layerNotes(c *layer.Collected, noBase []tree.Path) (notes []string) {
 	}
 	if n := c.Tally.Ignored; n > 0 {
 		out = append(out, fmt.Sprintf("%s ignored", filesIn(n)))
+	}
+	if n := c.Tally.Decree; n > 0 {
+		out = append(out, fmt.Sprintf("%s in .decree (%s)", filesIn(n), some(c.Tally.Wrote)))
 	}
 	if len(out) > 0 {
 		add("not a part of the draft: %s", strings.Join(out, ", "))
@@ -790,6 +794,21 @@ func layerNotes(c *layer.Collected, noBase []tree.Path) (notes []string) {
 		add("edited in the tree while the command worked, so only --force publishes it: %s", some(noBase))
 	}
 	return notes
+}
+
+// decreeWrites are the names in a .decree that a decree in the layer writes.
+var decreeWrites = append(slices.Collect(maps.Keys(notOwn)), project.InboxDir, project.IntoFile)
+
+// unrecordedOf divides what a draft's record lacks: what its run wrote in a .decree, which is never a part of a draft, and the rest.
+func unrecordedOf(rec *history.Record) (inDecree, rest []tree.Path) {
+	for _, p := range rec.Unrecorded {
+		if slices.Contains(strings.Split(string(p), "/"), ".decree") {
+			inDecree = append(inDecree, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return inDecree, rest
 }
 
 func filesIn(n int) string {

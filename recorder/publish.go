@@ -133,9 +133,10 @@ func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error)
 	if b.rec, err = b.r.draftToPublish(o.Ref); err != nil {
 		return err
 	}
-	if o.Unasked && len(b.rec.Unrecorded) > 0 {
+	inDecree, unrecorded := unrecordedOf(b.rec)
+	if o.Unasked && len(unrecorded) > 0 {
 		return &project.Error{Kind: project.Refused, State: project.Unchanged,
-			Msg: fmt.Sprintf("the draft lacks a part of what the command did: %s could not be read, or is too large", some(b.rec.Unrecorded))}
+			Msg: fmt.Sprintf("the draft lacks a part of what the command did: %s could not be read, or is too large", some(unrecorded))}
 	}
 	if !o.Unasked {
 		if err := b.r.refuseWaiting(b.rec); err != nil {
@@ -169,8 +170,15 @@ func (b *publication) prepare(ctx context.Context, o PublishOptions) (err error)
 	if entered {
 		b.res.Notes = append(b.res.Notes, fmt.Sprintf("what 'decree enter' was last used for in draft %s is not recorded and not published; it stays in %s", draftName(b.rec), l.Path()))
 	}
-	if l != nil && b.fate.State == history.DraftPublished && len(b.rec.Unrecorded) > 0 {
-		b.plan.Warnings = append(b.plan.Warnings, fmt.Sprintf("this publish removes the layer of draft %s, the only place that has what could not be recorded (%s)", draftName(b.rec), some(b.rec.Unrecorded)))
+	if l != nil && len(inDecree) > 0 {
+		if b.fate.State == history.DraftPublished {
+			b.fate.State = history.DraftPartly
+		}
+		b.res.Notes = append(b.res.Notes, fmt.Sprintf("not published, and nowhere but in the layer of draft %[1]s, which stays: %[2]s; they lie in %[3]s, 'decree discard %[1]s' gives them up",
+			draftName(b.rec), some(inDecree), l.TopPath()))
+	}
+	if l != nil && b.fate.State == history.DraftPublished && len(unrecorded) > 0 {
+		b.plan.Warnings = append(b.plan.Warnings, fmt.Sprintf("this publish removes the layer of draft %s, the only place that has what could not be recorded (%s)", draftName(b.rec), some(unrecorded)))
 	}
 	if foreign, err := b.r.history.Foreign(b.rec.ID); err != nil {
 		return err
@@ -520,10 +528,22 @@ func (r *Recorder) stateBy(draft *history.Record, by []string) history.DraftStat
 	if err != nil || slices.ContainsFunc(all, func(c tree.Change) bool { return !brought[c.Path] }) {
 		return history.DraftPartly
 	}
-	if r.gitStays(draft) || r.unrenewed(draft) {
+	if r.gitStays(draft) || r.decreeStays(draft) || r.unrenewed(draft) {
 		return history.DraftPartly
 	}
 	return history.DraftPublished
+}
+
+// decreeStays says whether the draft's layer has what its run wrote in a .decree.
+func (r *Recorder) decreeStays(draft *history.Record) bool {
+	if inDecree, _ := unrecordedOf(draft); len(inDecree) == 0 {
+		return false
+	}
+	l, free, err := r.holdLayer(draft)
+	if err == nil {
+		defer free()
+	}
+	return err != nil || l != nil
 }
 
 // broughtBy are the paths that records published, and those that the last of them published a
