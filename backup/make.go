@@ -74,6 +74,7 @@ type making struct {
 	snapshot *recorder.Snapshot
 	files    map[FileName]File
 	plugins  []string
+	underWay []string // messages: see Manifest.UnderWay
 	known    *contents
 	unsound  []string // what the newest proof has found damaged
 	m        *Manifest
@@ -265,6 +266,16 @@ func (mk *making) observe(ctx context.Context) (err error) {
 		if err := g.all(p, h); err != nil {
 			return err
 		}
+		begun, err := mk.o.Recorder.BegunInTree()
+		if err != nil {
+			return err
+		}
+		for _, name := range begun {
+			if _, ok := g.files[FileName(project.InboxDir+"/"+name)]; ok {
+				mk.underWay = append(mk.underWay, tree.Quote(name))
+				mk.o.Tell(fmt.Sprintf("message %s is being done: this backup has it as one that waits, and in its tree what it has done so far", tree.Quote(name)))
+			}
+		}
 		if mk.o.Extra == nil {
 			return nil
 		}
@@ -330,6 +341,7 @@ func (mk *making) describe(ctx context.Context) (err error) {
 		maps.Copy(mk.m.Condemned, prev.Condemned)
 		mk.m.Going = slices.Clone(prev.Going)
 	}
+	mk.m.UnderWay = mk.underWay
 	mk.m.Held, _ = p.Held() // one that cannot be read holds back too
 	if err := mk.recordFiles(); err != nil {
 		return err

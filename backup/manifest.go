@@ -67,6 +67,9 @@ type Manifest struct {
 	Forgotten []tree.Hash `json:"forgotten,omitempty"`
 	// Held is what had come from elsewhere and was not let go when the generation was made: what waits in it waits on where it is restored.
 	Held *project.Held `json:"held,omitempty"`
+	// UnderWay are the messages in the inbox that were being done when the generation was made, or whose end was not noted yet, as
+	// tree.Quote writes the names of their files: the tree has a part of their work, or all.
+	UnderWay []string `json:"under_way,omitempty"`
 	// Previous is the hash of the manifest.json that this one has replaced, which the marker names until it is
 	// written anew; zero for the first. nil: an earlier decree has written it.
 	Previous *tree.Hash `json:"previous,omitempty"`

@@ -36,7 +36,9 @@ type Restored struct {
 	Foreign  bool          // it is the generation of another host or root
 	Held     *project.Held // what waits in it is held, since it is foreign or was held when it was made; nil: it is not
 	Skipped  []string      // messages that were not queued again, since they are done or dead here
-	Gone     []string      // messages that were here, in whatever state, and are not in the generation; Before has them
+	// UnderWay are the messages that wait now and were being done when the generation was made, quoted: see Manifest.UnderWay.
+	UnderWay []string
+	Gone     []string // messages that were here, in whatever state, and are not in the generation; Before has them
 }
 
 // storeNames are what a store has of its records and contents. All else in it is this machine's own.
@@ -86,6 +88,12 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 		}
 		return storeNames, decree, from, nil
 	}
+	defer func() {
+		out.UnderWay = slices.DeleteFunc(slices.Clone(m.UnderWay), func(quoted string) bool {
+			name, err := tree.Unquote(quoted)
+			return err != nil || slices.Contains(out.Skipped, name)
+		})
+	}()
 	done, err := o.Recorder.Swap(ctx, fmt.Sprintf("%s of %s, from %s:%s", m.Generation(), m.Project, m.Host, m.Root), build, prepare)
 	if done {
 		return out, cmp.Or(err, r.Source.remembered(p))

@@ -552,6 +552,9 @@ func (r *restore) tellRestored(out *backup.Restored) {
 	for _, name := range out.Skipped {
 		r.note("message " + name + " is not queued again: it is done or dead here")
 	}
+	for _, name := range out.UnderWay {
+		r.note("message " + name + " was being done when this backup was made, and the tree has what it had done by then: it waits, and would be done again on top of that; look at the tree first, or give it up with 'decree inbox cancel'")
+	}
 	if n := len(out.Gone); n > 0 {
 		names := make([]string, n)
 		for i, name := range out.Gone {

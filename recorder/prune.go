@@ -290,6 +290,26 @@ func needRedos(list []retention.Record, logged []*history.Record) {
 // publish work that somebody has taken back since would be published again. A queue.json that cannot be
 // understood names none; the queue refuses it.
 func (r *Reader) underWay() (map[string]bool, error) {
+	list, err := r.queued()
+	if len(list) == 0 {
+		return nil, err
+	}
+	ids := map[string]bool{}
+	for _, m := range list {
+		ids[m.Record] = true
+	}
+	delete(ids, "") // between two runs of a message
+	return ids, nil
+}
+
+// queued is a message that the queue has begun and not ended.
+type queued struct {
+	Name, Record string
+	Isolated     bool
+}
+
+// queued are all of these; none where that cannot be read.
+func (r *Reader) queued() ([]queued, error) {
 	data, err := project.ReadFile(r.project.Store, project.QueueFile, maxQueueFile)
 	if isMissing(err) || disk.OtherKind(err) || errors.Is(err, project.ErrTooLarge) {
 		return nil, nil
@@ -297,20 +317,33 @@ func (r *Reader) underWay() (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	type message struct{ Record string }
 	var s struct {
-		message            // of version 1, which knew one
-		UnderWay []message `json:"under_way"`
+		queued            // of version 1, which knew one
+		UnderWay []queued `json:"under_way"`
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
 		return nil, nil //nolint:nilerr // see above
 	}
-	ids := map[string]bool{s.Record: true}
-	for _, m := range s.UnderWay {
-		ids[m.Record] = true
+	return append(s.UnderWay, s.queued), nil
+}
+
+// BegunInTree are the messages that are not done yet, by the names of their files, and of whose work the tree has a part already, or all.
+func (r *Reader) BegunInTree() (names []string, err error) {
+	list, err := r.queued()
+	for _, m := range list {
+		if m.Record == "" || m.Name == "" {
+			continue
+		}
+		_, openErr := r.history.Opened(m.Record)
+		rec, err := r.history.Get(m.Record)
+		known := err == nil
+		switch {
+		case !m.Isolated && (openErr == nil || known && rec.Status == history.StatusSucceeded),
+			m.Isolated && known && rec.Draft != nil && len(rec.Draft.By) > 0:
+			names = append(names, m.Name)
+		}
 	}
-	delete(ids, "") // between two runs of a message
-	return ids, nil
+	return names, err
 }
 
 const maxQueueFile = 4 << 20
