@@ -129,9 +129,10 @@ func (q *job) reject(d *dirs, res *Result, bad *message.Error) (*Result, error) 
 }
 
 // notBegun is the end of a run that decree itself refused or failed. Where nothing but a person's yes lets it begin, such as beside a file
-// above capture.max_file, a daemon has nobody to ask: it puts the message aside, and goes on.
+// above capture.max_file, a daemon has nobody to ask: it puts the message aside, and goes on. So it does with one whose run cannot be isolated:
+// others may be done in place.
 func (q *job) notBegun(d *dirs, res *Result, err error) (*Result, error) {
-	if !q.serving || !asks(err) || project.StateOf(err) != project.NotStarted || q.u.Spent > 0 {
+	if !q.serving || !asks(err) && !recorder.IsNotIsolated(err) || project.StateOf(err) != project.NotStarted || q.u.Spent > 0 {
 		return nil, err
 	}
 	reason := strings.TrimSuffix(err.Error(), "; "+project.NotStarted) + recorder.NamedIn(err)

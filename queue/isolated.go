@@ -40,7 +40,7 @@ func (q *job) doIsolated(ctx context.Context, d *dirs, res *Result, m *message.M
 			return q.reject(d, res, bad)
 		}
 		if err != nil {
-			return nil, err
+			return q.notBegun(d, res, err)
 		}
 		res.Run = run
 		q.ran(res)

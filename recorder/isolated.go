@@ -445,6 +445,9 @@ func entries(n int) string {
 	return humanize.Comma(int64(n)) + " entries"
 }
 
+// IsNotIsolated says whether an error is that this machine, or how the tree is now, lets no run be isolated.
+func IsNotIsolated(err error) bool { return errors.As(err, new(*layer.Refusal)) }
+
 // cannotIsolate says why neither mechanism works; overlay is nil where it was not tried.
 func cannotIsolate(overlay *layer.Refusal, err error) error {
 	var clone *layer.Refusal
