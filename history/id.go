@@ -72,7 +72,8 @@ const levelled = time.Minute
 // NewID returns the id and start time of a record that begins now. The start is what
 // the clock says; a clock that is a little behind the newest record is levelled: at
 // least that record's start and 1 ns. One that is further behind was set back, which
-// is noted. A second whose hundred ids are given takes the next one's.
+// is noted. A second whose hundred ids are given takes the next one's. In a layer the
+// id of the layer's run is given, though nothing else there may tell it: what lies in that run's directory is its own.
 func (h *History) NewID() (id string, started time.Time, err error) {
 	ids, err := h.ids()
 	if err != nil {
@@ -90,6 +91,9 @@ func (h *History) NewID() (id string, started time.Time, err error) {
 		text := second.Format(chainForm)
 		for n := used[text]; n < 100; n++ {
 			id := fmt.Sprintf("%s%02d-0", text, n)
+			if id == h.p.Layer {
+				continue
+			}
 			if foreign, err := h.hasRunEntry(id); err != nil || !foreign {
 				return id, started, err
 			}

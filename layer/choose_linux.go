@@ -29,10 +29,13 @@ func (p *Place) unfit() error {
 	return nil
 }
 
-// inOverlay says whether path lies in the mount of a layer.
-func inOverlay(path string) bool {
+// inOverlay is the directory of the layer in whose mount path lies, "" where it lies in none.
+func inOverlay(path string) string {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	return err == nil && overlay.Over(mounts, path)
+	if err != nil {
+		return ""
+	}
+	return overlay.Over(mounts, path)
 }
 
 // MountsBelow lists the places below root, a path without links, at which something is mounted; none where that is not known.

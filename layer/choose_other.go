@@ -19,4 +19,4 @@ func (p *Place) Explain(err error) *Refusal { return explain(userns.Policy{}, ni
 // MountsBelow lists the places below root at which something is mounted; here that is not known.
 func MountsBelow(string) []string { return nil }
 
-func inOverlay(string) bool { return false }
+func inOverlay(string) string { return "" }

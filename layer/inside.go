@@ -6,11 +6,11 @@ import (
 	"decree/disk"
 )
 
-// Inside says whether path, which is absolute and has no links, lies in a layer as a command
-// of the layer's run sees it: in the mount of an overlay, or in a clone.
-func Inside(d disk.Disk, path string) bool {
-	if inOverlay(path) {
-		return true
+// Inside is the name of the layer in which path, which is absolute and has no links, lies as a command
+// of the layer's run sees it: in the mount of an overlay, or in a clone. It is "" where that is none.
+func Inside(d disk.Disk, path string) (name string) {
+	if of := inOverlay(path); of != "" {
+		return filepath.Base(of)
 	}
 	for ; path != filepath.Dir(path); path = filepath.Dir(path) {
 		if filepath.Base(path) != treeName {
@@ -21,10 +21,10 @@ func Inside(d disk.Disk, path string) bool {
 			of = filepath.Dir(of)
 		}
 		if holdsFacts(d, of) {
-			return true
+			return filepath.Base(of)
 		}
 	}
-	return false
+	return ""
 }
 
 // holdsFacts says whether a directory is that of a clone, made to the end.

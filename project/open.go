@@ -16,7 +16,8 @@ type Site struct {
 	StorePath string
 	ID        string
 	Config    Config
-	InLayer   bool // see Where.Layered
+	InLayer   bool   // see Where.Layered
+	Layer     string // its name, the id of its run; "" where the project lies in none
 }
 
 // Project is an open project. Its handles stay valid whatever a command does
@@ -90,7 +91,10 @@ func (p *Project) open(w Where, create bool) (err error) {
 		return err
 	}
 	w = w.forStore(p.Disk, self.UID)
-	w.inLayer = w.Layered != nil && w.Layered(p.Root)
+	if w.Layered != nil {
+		p.Layer = w.Layered(p.Root)
+	}
+	w.inLayer = p.Layer != ""
 	p.InLayer = w.inLayer
 	if create {
 		if st, err := p.Dir.Stat(dirName); err == nil {

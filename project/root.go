@@ -37,10 +37,10 @@ type Where struct {
 	// Behind is the user for whom root acts (sudo), nil if there is none. The store of a
 	// new project in that user's tree goes into that user's home, lest it is root's.
 	Behind *User
-	// Layered says whether a root lies in a layer, as a command of an isolated run sees it.
+	// Layered is the name of the layer in which a root lies, as a command of an isolated run sees it, "" for none.
 	// What is recorded there goes with the layer, and no store outside of it is changed. Nil:
 	// none does.
-	Layered func(root string) bool
+	Layered func(root string) (layer string)
 	inLayer bool // what it said
 	// Died says whether a run in place died in a project whose store is open, and is not recorded: its command may have put links
 	// in the place of decree's own directories. Nil: none did.

@@ -36,7 +36,7 @@ func (o ReaderOptions) complete() ReaderOptions {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
-	o.Where.Layered = func(root string) bool { return layer.Inside(o.Disk, root) }
+	o.Where.Layered = func(root string) string { return layer.Inside(o.Disk, root) }
 	o.Where.Died = runDied
 	clock := o.Clock
 	o.Clock = func() time.Time { return history.Recordable(clock()) }

@@ -96,8 +96,8 @@ func Below(mountinfo []byte, root string) (places []string) {
 // NamePrefix is what the names of all mounts begin with.
 const NamePrefix = "decree "
 
-// Over says whether path lies in one of these mounts, by mountinfo.
-func Over(mountinfo []byte, path string) (is bool) {
+// Over is what follows NamePrefix in the name of the mount of these that path lies in, by mountinfo; "" where it lies in none.
+func Over(mountinfo []byte, path string) (name string) {
 	longest := -1
 	for line := range strings.Lines(string(mountinfo)) {
 		before, after, ok := strings.Cut(line, " - ")
@@ -107,10 +107,14 @@ func Over(mountinfo []byte, path string) (is bool) {
 		}
 		at := strings.TrimSuffix(unescape.Replace(f[4]), "/")
 		if len(at) >= longest && strings.HasPrefix(path+"/", at+"/") { // of several at one place the last is seen
-			longest, is = len(at), strings.HasPrefix(after, "overlay "+escape(NamePrefix))
+			longest, name = len(at), ""
+			if ours, ok := strings.CutPrefix(after, "overlay "+escape(NamePrefix)); ok {
+				ours, _, _ = strings.Cut(ours, " ")
+				name = unescape.Replace(ours)
+			}
 		}
 	}
-	return is
+	return name
 }
 
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#")

@@ -29,9 +29,10 @@ func TestBelow(t *testing.T) {
 }
 
 func TestOver(t *testing.T) {
-	for path, want := range map[string]bool{
-		"/home/a b/root": true, "/home/a b/root/x/y": true, "/home/a b/rooted": false, "/home/a b": false, "/": false,
-		"/home/a b/root/in\tner/x": false, "/home/a b/root/in": true,
+	const one = `/s/layers/one\`
+	for path, want := range map[string]string{
+		"/home/a b/root": one, "/home/a b/root/x/y": one, "/home/a b/rooted": "", "/home/a b": "", "/": "",
+		"/home/a b/root/in\tner/x": "", "/home/a b/root/in": one,
 	} {
 		assert.Equal(t, want, Over([]byte(mountinfo), path), path)
 	}
