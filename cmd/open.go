@@ -33,7 +33,7 @@ func (s *session) sayWaiting(rec *recorder.Reader) {
 		s.note(err.Error())
 	}
 	for _, w := range waiting {
-		s.note(w + ", but its process is gone: 'decree recover' finishes it")
+		s.note(w + ", but no process of this machine works on it: 'decree recover' finishes it")
 	}
 }
 
