@@ -193,12 +193,17 @@ func (k *worker) compare(n *node, now block) error {
 		default:
 			c = compareNames(old.name(i), old.kind(i).isDir(), now.name(j), now.kind(j).isDir())
 		}
-		if c > 0 {
+		var err error
+		switch {
+		case c > 0:
 			k.came(n, now, j, n.joined)
-		} else if c == 0 {
-			if err := k.both(n, old, i, now, j); err != nil {
-				return err
-			}
+		case c == 0 && now.kind(j) != kNone:
+			err = k.both(n, old, i, now, j)
+		default:
+			err = k.vanished(n, old, i)
+		}
+		if err != nil {
+			return err
 		}
 		if c <= 0 {
 			i++
@@ -243,4 +248,43 @@ func (k *worker) gone(n *node, old block, i int) error {
 		k.ruleOnly = append(k.ruleOnly, tree.Path(path))
 		return nil
 	})
+}
+
+// maxLost bounds each of the lists of Result.Lost.
+const maxLost = 512
+
+// vanished notes what was left out and went with a name that is not there any more: this itself, or what
+// lay below. The root's own entries are not noted: who wants to know of them looks at them.
+func (k *worker) vanished(n *node, old block, i int) error {
+	if !k.req.AfterRun {
+		return nil
+	}
+	switch old.kind(i) {
+	case kIgnored, kIgnoredDir:
+		if n.parent != nil {
+			k.lose(join(n.path, old.name(i)))
+		}
+	case kDir:
+		return k.cache.descend(old.child(i), string(join(n.path, old.name(i))), func(path []byte, b block, i int) (bool, error) {
+			if kd := b.kind(i); kd == kIgnored || kd == kIgnoredDir {
+				k.lose(tree.Path(path))
+			}
+			return true, nil
+		})
+	}
+	return nil
+}
+
+func (w *walk) lose(path tree.Path) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := &w.lostOther
+	if name := path.Name(); name == ".git" || name == ".decree" {
+		list = &w.lostGit
+	}
+	if len(*list) == maxLost {
+		w.moreLost++
+		return
+	}
+	*list = append(*list, path)
 }

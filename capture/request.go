@@ -123,6 +123,12 @@ type Result struct {
 	Late       []tree.Path // files that were read and written after Request.Ended
 	Rewritten  []tree.Path // with AfterRun: files of Base that were written, replaced or touched since, and have their bytes
 
+	// Lost are, with AfterRun, paths deeper than the root's own entries that were left out of Base and are not
+	// there any more; a directory stands for all below it. Each .git and .decree comes first. MoreLost is
+	// how many others there are.
+	Lost     []tree.Path
+	MoreLost int
+
 	// Read is the number of bytes that were read and hashed.
 	Read int64
 

@@ -4,6 +4,7 @@ package capture
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -228,4 +229,37 @@ func TestExplain(t *testing.T) {
 			{Path: ".", Reason: Recorded},
 		}, got)
 	})
+}
+
+// TestLostBelow: after a run what was left out and is not there any more is named by its top, a repository
+// inside first, and what is very much of it is counted.
+func TestLostBelow(t *testing.T) {
+	s := newSite(t)
+	s.write(".gitignore", "out\n*.o\n")
+	s.write("out/deep/file", "1")
+	s.write("a/out/deep/file", "1")
+	s.write("a/b/out", "1")
+	s.write("a/b/z/.git/HEAD", "1")
+	s.write("a/stays/out/file", "1")
+	s.write("a/kept", "1")
+	for i := range maxLost + 3 {
+		s.write(fmt.Sprintf("c/%d.o", i), "1")
+	}
+	before := s.capture()
+	require.NoError(t, before.Commit())
+	for _, gone := range []string{"out", "a/out", "a/b"} {
+		require.NoError(t, os.RemoveAll(s.path(gone)))
+	}
+	after := func(q *Request) { q.AfterRun = true }
+	r := s.capture(frozen(before), after)
+	require.Equal(t, []tree.Path{"a/b/z/.git", "a/b/out", "a/out"}, r.Lost, "the root's own entries are not meant")
+	require.Zero(t, r.MoreLost)
+	require.Empty(t, s.capture(frozen(before)).Lost, "no run has ended")
+	require.NoError(t, r.Close())
+
+	require.NoError(t, os.RemoveAll(s.path("c")))
+	r = s.capture(frozen(before), after)
+	require.Len(t, r.Lost, 1+maxLost)
+	require.Equal(t, 2+3, r.MoreLost)
+	require.Equal(t, tree.Path("a/b/z/.git"), r.Lost[0])
 }

@@ -51,6 +51,9 @@ type walk struct {
 	rootSum    sums
 	rootObject Hash
 	made       *objects // of a walk without a Writer
+
+	lostGit, lostOther []tree.Path // see Result.Lost
+	moreLost           int
 }
 
 // job is a piece of work on a node: its visit, a range of its records to be looked at, or
@@ -284,6 +287,7 @@ func (w *walk) result() (*Result, error) {
 		Late:       gather(w, func(k *worker) []tree.Path { return k.late }),
 		Rewritten:  gather(w, func(k *worker) []tree.Path { return k.rewritten }),
 		Rules:      append(gather(w, func(k *worker) []RuleFile { return k.rules }), w.outer.files...),
+		MoreLost:   w.moreLost,
 		Tree:       w.rootObject, cache: w.cache, root: w.root, owner: w.req.Writer != nil, objects: w.made,
 	}
 	if w.req.Frozen != nil {
@@ -299,6 +303,9 @@ func (w *walk) result() (*Result, error) {
 	slices.Sort(r.Unrecorded)
 	slices.Sort(r.Late)
 	slices.Sort(r.Rewritten)
+	slices.Sort(w.lostGit)
+	slices.Sort(w.lostOther)
+	r.Lost = slices.Concat(w.lostGit, w.lostOther)
 	slices.SortFunc(r.Large, func(a, b Large) int { return a.Path.Compare(b.Path) })
 	if err := w.cache.flush(); err != nil {
 		return nil, err

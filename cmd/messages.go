@@ -42,7 +42,7 @@ func (s *session) tallied(t *tally) {
 func (s *session) messageHappened(e queue.Event) {
 	r := e.Result
 	if r != nil && r.Run != nil {
-		s.tellGone(r.Run.Gone)
+		s.tellGone(r.Run)
 	}
 	switch {
 	case e.Note != "":

@@ -25,7 +25,7 @@ func (s *session) summary(result *recorder.RunResult) {
 		}
 		return
 	}
-	s.tellGone(result.Gone)
+	s.tellGone(result)
 	if s.global.quiet {
 		if result.ExitCode == runFailed { // decree's own failure is an error, quiet or not
 			for _, n := range result.Notes {
@@ -69,14 +69,24 @@ func withoutStayed(result *recorder.RunResult) []tree.Change {
 	return slices.DeleteFunc(slices.Clone(result.Changes), func(c tree.Change) bool { return c.Path.Within(stayed...) })
 }
 
+// goneNamed bounds the lines about what lay deeper than in the root, and the names in a line.
+const goneNamed = 8
+
 // tellGone says of what is not recorded that it was taken away: in red, and even to
 // who asked for quiet, where it can hardly be made again.
-func (s *session) tellGone(gone []recorder.Gone) {
+func (s *session) tellGone(result *recorder.RunResult) {
 	p := s.paint(s.env.Stderr)
-	var grave, other []string
-	for _, g := range gone {
+	var grave, other, below []string
+	for _, g := range result.Gone {
+		if g.Below() && (!g.Irreplaceable() || len(grave) >= goneNamed) {
+			below = append(below, shownPath(g.Path))
+			continue
+		}
 		text := shownPath(g.Path) + " is gone: the command deleted it, and decree cannot put it back, since it is not recorded"
-		if g.Now != "" {
+		switch {
+		case g.Below():
+			text = shownPath(g.Path) + " is gone: the command deleted it or moved it, and decree cannot put it back, since it is not recorded"
+		case g.Now != "":
 			text = fmt.Sprintf("%s is now %s and was not moved back: %v", shownPath(g.Path), shownPath(g.Now), g.Why)
 		}
 		if g.Irreplaceable() {
@@ -84,6 +94,17 @@ func (s *session) tellGone(gone []recorder.Gone) {
 		} else {
 			other = append(other, text)
 		}
+	}
+	if n := len(below) + result.MoreGone; n > 0 {
+		named := below[:min(len(below), goneNamed)]
+		text := strings.Join(named, ", ")
+		switch more := n - len(named); {
+		case len(named) == 0:
+			text = count(more, "other path") + " below the root"
+		case more > 0:
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		other = append(other, "gone, as the command deleted or moved what is not recorded, and decree cannot put it back: "+text)
 	}
 	s.meter.stop()
 	for _, line := range grave {

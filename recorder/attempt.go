@@ -247,6 +247,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 	}
 	u.changes, u.vacated = changes, nil
 	u.hidden = res.Hidden
+	u.noteBelow(res)
 	u.unreadable(res)
 	if len(res.Late) > 0 {
 		u.say("written after the command had ended, perhaps by another process: %s; it counts as changed by the run", some(res.Late))

@@ -33,14 +33,20 @@ type leftOut struct {
 // Gone is something unrecorded that a failed run's command took away and that is not
 // back in its place.
 type Gone struct {
-	Path tree.Path // in the root
+	Path tree.Path
 	Now  tree.Path // where it is now, "" if it is nowhere in the tree
 	Why  error     // it could not be moved back from there; it does not name Path
 }
 
 // Irreplaceable says whether what made it can hardly make it again: ignored things
 // that are deleted are mostly what builds leave.
-func (g Gone) Irreplaceable() bool { return g.Path == ".git" || g.Now != "" }
+func (g Gone) Irreplaceable() bool { return isRepository(g.Path) || g.Now != "" }
+
+// Below says whether it lay deeper than in the root: it was not looked at before the run, so
+// whether it was deleted or is somewhere else now is not known.
+func (g Gone) Below() bool { return g.Path.Parent() != "" }
+
+func isRepository(path tree.Path) bool { return path.Name() == ".git" || path.Name() == ".decree" }
 
 // extraGone is the field of run.json that names what is gone.
 const extraGone = "gone"
@@ -50,6 +56,8 @@ const (
 	maxLeftOut = 4096
 	// maxHandles bounds how many of them are kept open.
 	maxHandles = 64
+	// maxBelow bounds what is named of what lay deeper.
+	maxBelow = 100
 )
 
 // lookLeftOut notes what lies in the root and is not recorded.
@@ -147,7 +155,7 @@ func (l *leftOut) hasNoName() bool {
 // bringLeftOut gives what only got another name its own again, notes what is gone,
 // and returns the paths that must stay as they are, since they hold what was left out.
 func (u *run) bringLeftOut() (stay []tree.Path, err error) {
-	u.res.Gone = nil
+	u.res.Gone, u.res.MoreGone = nil, 0
 	if err := u.r.project.Respell(); err != nil {
 		return nil, err
 	}
@@ -188,7 +196,44 @@ func (u *run) bringLeftOut() (stay []tree.Path, err error) {
 		stay = append(stay, at)
 		u.res.Gone = append(u.res.Gone, Gone{Path: tree.Path(l.name), Now: at, Why: err})
 	}
-	return stay, nil
+	return stay, u.tellBelow()
+}
+
+// noteBelow notes what an attempt's walk missed below the root's own entries.
+func (u *run) noteBelow(res *capture.Result) {
+	for _, p := range res.Lost {
+		if !slices.Contains(u.below, p) {
+			u.below = append(u.below, p)
+		}
+	}
+	u.moreBelow = max(u.moreBelow, res.MoreLost)
+}
+
+// tellBelow adds to what is gone what of that is still not there: no put-back makes it.
+func (u *run) tellBelow() error {
+	var gone []Gone
+	for _, p := range u.below {
+		err := u.r.lookAt(p)
+		switch {
+		case isMissing(err) || disk.OtherKind(err):
+			gone = append(gone, Gone{Path: p})
+		case err != nil && !errors.Is(err, fs.ErrPermission): // what cannot be looked at is not known to be gone
+			return err
+		}
+	}
+	slices.SortStableFunc(gone, func(a, b Gone) int { // an earlier attempt's may come first
+		switch {
+		case isRepository(a.Path) == isRepository(b.Path):
+			return 0
+		case isRepository(a.Path):
+			return -1
+		}
+		return 1
+	})
+	named := min(len(gone), maxBelow)
+	u.res.MoreGone = u.moreBelow + len(gone) - named
+	u.res.Gone = append(u.res.Gone, gone[:named]...)
+	return nil
 }
 
 // elsewhere are the entries that are not at their names, what lies deepest first, and
@@ -225,6 +270,17 @@ func (r *Recorder) isAt(name string, was disk.Info) (bool, error) {
 		return false, nil
 	}
 	return err == nil && now.SameFile(was), err
+}
+
+// lookAt says whether a path below a directory of the root can be looked at.
+func (r *Recorder) lookAt(path tree.Path) error {
+	dir, err := disk.OpenPath(r.project.Dir, string(path.Parent()))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	_, err = dir.Stat(path.Name())
+	return err
 }
 
 // clearOwn puts aside what was left out and lies in the place of decree's own files

@@ -113,6 +113,7 @@ type RunResult struct {
 	// Published is the publish of an isolated run's work that was asked for with it.
 	Published *MoveResult
 	Gone      []Gone // unrecorded, taken away by a failed run, and not back
+	MoreGone  int    // how many others there are, below the root's own entries
 }
 
 // run is one run on its way.
@@ -129,8 +130,11 @@ type run struct {
 	modes  ownModes             // of the root, .decree and decree's own in it
 	inbox  disk.Info            // of .decree/inbox, to see whether the command put something there
 
-	leftOut []leftOut   // what the root holds beside them
-	vacated []tree.Path // where of that something was after the last attempt, and is no more
+	leftOut []leftOut // what the root holds beside them
+	// below is what a walk after an attempt missed of what is not recorded and lay deeper, moreBelow what it only counted.
+	below     []tree.Path
+	moreBelow int
+	vacated   []tree.Path // where of that something was after the last attempt, and is no more
 
 	before tree.Hash
 	found  *outside        // what had changed since the last record
