@@ -18,6 +18,7 @@ import (
 func TestOpenFileCostsNoAttempt(t *testing.T) {
 	needsLayers(t)
 	b := newBench(t, isolatedFiles("echo did >>\"$RAN\"; echo did >>log\n", map[string]string{"log": "begun\n"}))
+	b.settle()
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
 		_, err := q.o.Recorder.Checkpoint(t.Context(), recorder.CheckpointOptions{})
 		return err
