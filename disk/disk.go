@@ -66,7 +66,7 @@ type FileSystem struct {
 	// time of the last write in its place, which anybody can set back.
 	ChangeTimes bool
 	// TryTimes: whether it keeps one must be tried, as KeepsTimes does; ChangeTimes is false. FUSE shows
-	// what a program has behind it: a FAT, or another machine's files.
+	// what a program has behind it: a FAT, or another machine's files; so does SMB, of a server's.
 	TryTimes bool
 	// MoveTimes: it changes the change time of whatever is renamed, and of both where two
 	// are exchanged, which XFS does not. So what has an old one has stood where it is.

@@ -19,16 +19,21 @@ func fileSystem(fd int) FileSystem {
 	if st.Type == unix.BTRFS_SUPER_MAGIC {
 		out.ID = btrfsID(fd)
 	}
-	switch int64(st.Type) {
+	out.ofKind(int64(st.Type))
+	return out
+}
+
+// ofKind fills in what the number of a file system tells.
+func (out *FileSystem) ofKind(kind int64) {
+	switch kind {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC:
 		out.Steady = true
-		out.MoveTimes = st.Type != unix.XFS_SUPER_MAGIC && st.Type != unix.F2FS_SUPER_MAGIC // of F2FS it is not known
+		out.MoveTimes = kind != unix.XFS_SUPER_MAGIC && kind != unix.F2FS_SUPER_MAGIC // of F2FS it is not known
 	case unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC:
 		out.ChangeTimes = false
-	case unix.FUSE_SUPER_MAGIC:
+	case unix.FUSE_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC:
 		out.ChangeTimes, out.TryTimes = false, true
 	}
-	return out
 }
 
 // btrfsID is the id that a btrfs has from its mkfs, "" where it does not tell.
