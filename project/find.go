@@ -239,7 +239,7 @@ func (p *Project) storeShut(path string, err error) error {
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return &Error{Kind: Failed, Msg: fmt.Sprintf("%s: this project's store belongs to %s, and you may not read it", path, ownerOf(p.Disk, path)), Err: reason(err),
-			Advice: fmt.Sprintf("work as that user; or, to do without it, remove %s: a store of yours that remembers this root is then used again, else a new history begins", filepath.Join(p.Root, dirName, identityFile))}
+			Advice: fmt.Sprintf("work as that user; or, to do without it, remove %s: a store of yours that remembers this root is then used again, else a new history begins; a directory of yours below this root becomes a project of its own with 'decree --root DIR checkpoint'", filepath.Join(p.Root, dirName, identityFile))}
 	}
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
 		return &Error{Kind: Failed, Msg: path + ": something else is in the place of this project's store, which is a directory and no link to one", Err: reason(err),
