@@ -16,7 +16,6 @@ import (
 	"decree/hookfile"
 	"decree/project"
 	"decree/recorder"
-	"decree/tree"
 	"decree/view"
 )
 
@@ -98,7 +97,7 @@ func (s *session) hookLines(name string) ([]hookLine, error) {
 func onlyDecrees(name string, files []agent.File, lines []hookLine) error {
 	for _, l := range lines {
 		if len(files) > 0 && l.line != files[0].Line(l.event) {
-			return refusedf("the hook of %s in this tree's files is not the line that decree writes, and nothing was executed: %s", l.event, tree.Quote(l.line)).
+			return refusedf("the hook of %s in this tree's files is not the line that decree writes, and nothing was executed: %s", l.event, oneLine(l.line)).
 				Hintf("look at it, then 'decree agents remove %[1]s --project' and 'decree agents install %[1]s --project'", name)
 		}
 	}
