@@ -22,7 +22,7 @@ func TestClockSetBackAndForward(t *testing.T) {
 	p := placeOf(t)
 	require.NoError(t, os.Mkdir(filepath.Join(p.Root.Path(), "d"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(p.Root.Path(), "d/f"), nil, 0o644))
-	for how, want := range map[time.Duration]bool{-time.Hour: true, time.Hour: false, -time.Duration(disk.FineTick): false} {
+	for how, want := range map[time.Duration]bool{-time.Hour: true, time.Hour: false, -disk.FineTick: false} {
 		l, err := p.Make("one", Clone, CloneOptions{Copy: true})
 		require.NoError(t, err)
 		require.NotNil(t, l.watch)
