@@ -273,19 +273,16 @@ func (r *Recorder) turnsBeside(t *openTurn, o *owners) (*beside, error) {
 	return b, nil
 }
 
-// closedSince are the records that ended while a turn was open, newest first. Where the one that was the newest at the
-// prompt was pruned since, times and the order tell which.
+// closedSince are the records that ended while a turn was open, newest first. Where the newest one could not be read at
+// the prompt, was pruned since, or there was none, times and the order tell which.
 func (r *Recorder) closedSince(t *openTurn) (closed []*history.Record, err error) {
-	pruned := false
-	if t.note.After != "" { // else there was none
-		_, err = r.history.Get(t.note.After)
-		pruned = err != nil
-	}
+	_, err = r.history.Get(t.note.After)
+	unknown := err != nil
 	err = r.history.Newest(func(rec *history.Record) bool {
 		if rec.Status == history.StatusOpen {
 			return true
 		}
-		if rec.ID == t.note.After || pruned && history.EndedBefore(rec, t.Record) {
+		if rec.ID == t.note.After || unknown && history.EndedBefore(rec, t.Record) {
 			return false
 		}
 		closed = append(closed, rec)
