@@ -100,7 +100,7 @@ func (r *Recorder) onlyCopy(place *layer.Place, name string, rec *history.Record
 		}
 		return errWork
 	})
-	return err != nil || t.Git+t.Ignored+len(t.Special)+len(t.Unread)+len(t.Large) > 0, nil //nolint:nilerr // what cannot be read may be work
+	return err != nil || t.Git+t.Ignored+t.Decree+len(t.Special)+len(t.Unread)+len(t.Large) > 0, nil //nolint:nilerr // what cannot be read may be work
 }
 
 // unknownWork says whether a layer that nothing needs may be the only copy of a run's work: the open record of that was
