@@ -88,14 +88,12 @@ func Restore(ctx context.Context, o Options, r RestoreOptions) (*Restored, error
 		}
 		return storeNames, decree, from, nil
 	}
-	defer func() {
+	done, err := o.Recorder.Swap(ctx, fmt.Sprintf("%s of %s, from %s:%s", m.Generation(), m.Project, m.Host, m.Root), build, prepare)
+	if done {
 		out.UnderWay = slices.DeleteFunc(slices.Clone(m.UnderWay), func(quoted string) bool {
 			name, err := tree.Unquote(quoted)
 			return err != nil || slices.Contains(out.Skipped, name)
 		})
-	}()
-	done, err := o.Recorder.Swap(ctx, fmt.Sprintf("%s of %s, from %s:%s", m.Generation(), m.Project, m.Host, m.Root), build, prepare)
-	if done {
 		return out, cmp.Or(err, r.Source.remembered(p))
 	}
 	if out.Before != "" {

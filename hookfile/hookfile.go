@@ -213,11 +213,10 @@ func (p *place) inItsHome(d disk.Disk, dir string) error {
 	if err != nil {
 		return err
 	}
-	for end := 1; end <= len(dir); end++ {
-		if end < len(dir) && dir[end] != '/' {
-			continue
-		}
-		above, err := d.OpenRoot(dir[:end])
+	at := ""
+	for _, name := range components(dir) {
+		at += "/" + name
+		above, err := d.OpenRoot(at)
 		if err != nil {
 			return err
 		}
@@ -226,11 +225,12 @@ func (p *place) inItsHome(d disk.Disk, dir string) error {
 		if err != nil {
 			return err
 		}
-		if st.UID != 0 && st.UID != self.UID {
-			return p.refusal(fmt.Sprintf("its directory belongs to another user than %s, and a link there may lead to it; run this as the user whose files they are", dir[:end]))
-		}
-		if st.UID != 0 {
+		switch st.UID {
+		case 0:
+		case self.UID:
 			return nil
+		default:
+			return p.refusal(fmt.Sprintf("its directory belongs to another user than %s, and a link there may lead to it; run this as the user whose files they are", at))
 		}
 	}
 	return nil

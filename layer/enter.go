@@ -39,7 +39,7 @@ func (l *Layer) Enter() error {
 	if err != nil {
 		return err
 	}
-	a := &again{moment: m, touched: map[tree.Path]bool{}, barred: map[tree.Path]bool{}}
+	a := &again{moment: m}
 	if err := a.lookInto(l); err != nil {
 		return err
 	}
@@ -53,12 +53,13 @@ func (l *Layer) Decides() (func(path tree.Path) bool, error) {
 	if l.facts.Mechanism == Clone {
 		return func(tree.Path) bool { return true }, nil
 	}
-	a := &again{touched: map[tree.Path]bool{}, barred: map[tree.Path]bool{}}
+	a := &again{}
 	return a.had, a.lookInto(l)
 }
 
 // lookInto notes what the layer has.
 func (a *again) lookInto(l *Layer) error {
+	a.touched, a.barred = map[tree.Path]bool{}, map[tree.Path]bool{}
 	upper, err := l.dir.OpenDir(upperName)
 	if err != nil {
 		return err

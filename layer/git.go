@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"syscall"
 
 	"decree/disk"
 )
@@ -44,8 +43,7 @@ func (l *Layer) FlushGit(ctx context.Context) error {
 		return err
 	}
 	for dir := range above {
-		err := l.flushDir(path.Join(l.top(), dir))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // deleted with what was in it
+		if err := l.flushDir(path.Join(l.top(), dir)); err != nil && !notThere(err) { // else deleted with what was in it
 			return err
 		}
 	}

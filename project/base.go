@@ -322,7 +322,9 @@ func (p *Project) Stores(w Where) ([]disk.Info, error) {
 	bases := w.forOwner(root.UID).defaultBases() // with the stores in a home that does not count for this tree's
 	home := w.Home
 	w = w.forStore(p.Disk, root.UID)
-	bases = append(bases, w.defaultBases()...)
+	if own := w.defaultBases(); !slices.Equal(own, bases) {
+		bases = append(bases, own...)
+	}
 	if asked, err := w.askedBase(p.Config); err == nil && asked.asked {
 		bases = append(bases, asked)
 	}

@@ -167,14 +167,7 @@ func (q *job) conclude(d *dirs, res *Result, came []Pending) (*Result, error) {
 		return nil, err
 	}
 	if run.Last.Interrupted != nil {
-		if err := q.staysInInbox(d, res); err != nil {
-			return nil, err
-		}
-		res.Outcome, res.Reason = Interrupted, "stopped by "+run.Last.Interrupted.String()
-		if res.Place != "" {
-			q.s.comesFirst(res.Place)
-		}
-		return res, q.over(res)
+		return q.interrupted(d, res)
 	}
 	return q.dead(d, res, howItFailed(run), run.Record)
 }

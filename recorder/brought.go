@@ -72,7 +72,7 @@ func (r *Recorder) bringFrom(l *layer.Layer, o *history.Opened, goes func(from s
 			}
 		}
 		err := l.Written(d.from, func(from disk.Dir, e disk.Entry) error {
-			if e.Name[0] == '.' || d.from == inbox && !strings.HasSuffix(e.Name, ".md") {
+			if e.Name[0] == '.' || d.from == inbox && !strings.HasSuffix(e.Name, messageEnd) {
 				return nil
 			}
 			if d.from == inbox {
@@ -150,7 +150,7 @@ func (r *Recorder) deletedMessages(l *layer.Layer) (out messageFiles, err error)
 			continue
 		}
 		for _, name := range names {
-			if data, err := project.ReadFile(at, name, message.MaxSize); err == nil && strings.HasSuffix(name, ".md") {
+			if data, err := project.ReadFile(at, name, message.MaxSize); err == nil && strings.HasSuffix(name, messageEnd) {
 				out = append(out, messageFile{name, sentTextOf(name, data)})
 			}
 		}

@@ -71,8 +71,19 @@ func TestListsBehindAMode(t *testing.T) {
 	require.Len(t, res.Notes, 3)
 }
 
-// fails runs a command that is put back.
+// fails runs a command that is put back, succeeds one that is not.
 func (b *bench) fails(command string) *RunResult {
+	b.t.Helper()
+	return b.ends("reverted", command)
+}
+
+func (b *bench) succeeds(command string) *RunResult {
+	b.t.Helper()
+	return b.ends("succeeded", command)
+}
+
+// ends runs a command whose record has a status then.
+func (b *bench) ends(status, command string) *RunResult {
 	b.t.Helper()
 	null, err := os.Open(os.DevNull)
 	require.NoError(b.t, err)
@@ -80,6 +91,6 @@ func (b *bench) fails(command string) *RunResult {
 	res := with(b, func(r *Recorder) (*RunResult, error) {
 		return r.Run(context.Background(), RunOptions{Args: []string{"/bin/sh", "-c", command}, Dir: b.root, Stdin: null, Env: os.Environ()})
 	})
-	require.Equal(b.t, "reverted", string(res.Record.Status))
+	require.Equal(b.t, status, string(res.Record.Status))
 	return res
 }

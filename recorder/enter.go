@@ -107,19 +107,26 @@ func (u *isolatedRun) enter(ctx context.Context, ref string) (err error) {
 	return u.layer.Enter()
 }
 
-// dirsLeft are the directories above a draft's changes as its layer has them, where the draft tells nothing of them:
-// they are what they were when the run began. Nil stands for another path.
-func (r *Recorder) dirsLeft(l *layer.Layer, rec *history.Record) (map[tree.Path]*tree.Entry, error) {
-	changes, err := r.history.DiffChanges(rec)
-	if err != nil {
-		return nil, err
+// draftInLayer is what a draft changed, and the files that its layer has, until free is called.
+func (r *Recorder) draftInLayer(l *layer.Layer, rec *history.Record) (changes []tree.Change, files *worktree.Tree, free func(), err error) {
+	if changes, err = r.history.DiffChanges(rec); err != nil {
+		return nil, nil, nil, err
 	}
 	top, err := l.Top()
 	if err != nil {
+		return nil, nil, nil, err
+	}
+	return changes, worktree.Open(top, worktree.Options{}), func() { _ = top.Close() }, nil
+}
+
+// dirsLeft are the directories above a draft's changes as its layer has them, where the draft tells nothing of them:
+// they are what they were when the run began. Nil stands for another path.
+func (r *Recorder) dirsLeft(l *layer.Layer, rec *history.Record) (map[tree.Path]*tree.Entry, error) {
+	changes, files, free, err := r.draftInLayer(l, rec)
+	if err != nil {
 		return nil, err
 	}
-	defer top.Close()
-	files := worktree.Open(top, worktree.Options{})
+	defer free()
 	left, told := map[tree.Path]*tree.Entry{}, map[tree.Path]bool{}
 	for _, c := range changes {
 		told[c.Path] = true
@@ -165,20 +172,15 @@ func (r *Recorder) wholeLayer(l *layer.Layer, rec *history.Record) error {
 
 // tornIn are the paths of a draft that who worked in its layer now would see otherwise than recorded.
 func (r *Recorder) tornIn(l *layer.Layer, rec *history.Record) (torn []tree.Path, err error) {
-	changes, err := r.history.DiffChanges(rec)
+	changes, files, free, err := r.draftInLayer(l, rec)
 	if err != nil {
 		return nil, err
 	}
+	defer free()
 	decides, err := l.Decides()
 	if err != nil {
 		return nil, err
 	}
-	top, err := l.Top()
-	if err != nil {
-		return nil, err
-	}
-	defer top.Close()
-	files := worktree.Open(top, worktree.Options{})
 	for _, c := range changes {
 		from := r.tree
 		if decides(c.Path) {

@@ -182,7 +182,7 @@ func (r *Reader) refuseWaiting(rec *history.Record) error {
 	return &project.Error{Kind: project.Refused, State: project.Unchanged,
 		Msg: fmt.Sprintf("message %s waits, and will be done again from the beginning: with draft %s its work would be in the tree twice", tree.Quote(name), draftName(rec)),
 		Advice: fmt.Sprintf("'decree process' goes on with it; for the draft instead: 'decree inbox cancel %s', then 'decree publish %s'",
-			tree.ShellWord(strings.TrimSuffix(name, ".md")), rec.ID)}
+			tree.ShellWord(strings.TrimSuffix(name, messageEnd)), rec.ID)}
 }
 
 // WasPublished says whether the files of the draft rec have all been in the tree: records have published each of them, also ones that were

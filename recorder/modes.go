@@ -156,28 +156,32 @@ func (n *narrower) take(at string, bits uint32, kinds []disk.Kind) (bool, error)
 	return true, in.Chmod(name, st, st.Mode&^bits)
 }
 
-// bringRootMode gives the root its own mode again, for a failed run. What it cannot do
-// tellRootMode names.
+// rootChanged says whether the root's own mode is another one than a command found.
+func (r *Recorder) rootChanged(before ownModes) (was, now uint32, changed bool) {
+	was, known := before["."]
+	self, err := r.project.Dir.Self()
+	return was, self.Mode, err == nil && known && self.Mode != was
+}
+
+// bringRootMode gives the root its own mode again, for a failed run.
 func (u *run) bringRootMode() {
-	was, known := u.modes["."]
-	now, err := u.r.project.Dir.Self()
-	if err != nil || !known || now.Mode == was {
+	was, now, changed := u.r.rootChanged(u.modes)
+	if !changed {
 		return
 	}
 	if err := u.r.project.ChmodRoot(was); err != nil {
 		u.say("the root's own mode could not be changed back: %v", err)
 		return
 	}
-	u.say("the command had changed the root's own mode to %o; it is %o again", now.Mode, was)
+	u.say("the command had changed the root's own mode to %o; it is %o again", now, was)
 }
 
 // rootMode says in words that the root's own mode is another one than a command found; "": it is not.
 func (r *Recorder) rootMode(before ownModes) string {
-	was, known := before["."]
-	now, err := r.project.Dir.Self()
-	if err != nil || !known || now.Mode == was {
+	was, now, changed := r.rootChanged(before)
+	if !changed {
 		return ""
 	}
 	return fmt.Sprintf("the root's own mode is %o now, was %o; no record has it, so that no revert changes it back: 'chmod %o %s' does",
-		now.Mode, was, was, tree.ShellWord(r.project.Root))
+		now, was, was, tree.ShellWord(r.project.Root))
 }

@@ -166,16 +166,3 @@ func TestDoctorNamesAnOpenDecree(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Join(b.root, ".decree"), 0o777))
 	require.Equal(t, "every user of this machine can write to .decree, .decree/routines: what is put there may be executed as your routine or message", look())
 }
-
-// succeeds runs a command that does.
-func (b *bench) succeeds(command string) *RunResult {
-	b.t.Helper()
-	null, err := os.Open(os.DevNull)
-	require.NoError(b.t, err)
-	defer null.Close()
-	res := with(b, func(r *Recorder) (*RunResult, error) {
-		return r.Run(context.Background(), RunOptions{Args: []string{"/bin/sh", "-c", command}, Dir: b.root, Stdin: null, Env: os.Environ()})
-	})
-	require.Equal(b.t, "succeeded", string(res.Record.Status))
-	return res
-}

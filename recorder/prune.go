@@ -264,10 +264,6 @@ func (r *Reader) verdictsOn(logged []*history.Record, policies map[string]retent
 		})
 	}
 	needRedos(list, logged)
-	for _, l := range history.Fold(logged).Redo {
-		at := slices.IndexFunc(list, func(r retention.Record) bool { return r.ID == l.Undo.ID })
-		list[at].Redo = true
-	}
 	return retention.Decide(list, policies, r.opt.Location), nil
 }
 
@@ -282,6 +278,9 @@ func needRedos(list []retention.Record, logged []*history.Record) {
 				list[k].Needs = append(list[k].Needs, rec.ID)
 			}
 		}
+	}
+	for _, l := range history.Fold(logged).Redo {
+		list[at[l.Undo.ID]].Redo = true
 	}
 }
 
