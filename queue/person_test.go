@@ -23,10 +23,7 @@ import (
 // on. Whatever the order, the message is cancelled or done, and not both; an edited one
 // is done once, with the text that the person was told of.
 func TestAPersonBesideTheStart(t *testing.T) {
-	stride := 9
-	if os.Getenv("DECREE_LONG") != "" {
-		stride = 1
-	}
+	stride := disktest.Stride(17)
 	for what, act := range map[string]func(p *recorder.Recorder) error{
 		"cancel": func(p *recorder.Recorder) error { _, err := Cancel(p, "h", "a.md", "not wanted"); return err },
 		"edit": func(p *recorder.Recorder) error {

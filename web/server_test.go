@@ -403,12 +403,16 @@ func TestLargeBodies(t *testing.T) {
 	}
 	require.Greater(t, read.left, int64(1<<29))
 	// It is said: nothing of it is read.
+	said := map[string]net.Conn{}
 	for _, page := range []string{"/checkpoint", "/", "/none"} {
 		c, err := net.Dial("tcp", b.host)
 		require.NoError(t, err)
 		defer c.Close()
 		_, err = io.WriteString(c, "POST "+b.server.path+page+" HTTP/1.1\r\nHost: "+b.host+"\r\nContent-Length: 1073741824\r\n\r\n")
 		require.NoError(t, err)
+		said[page] = c
+	}
+	for page, c := range said { // the server waits for the rest of them at once
 		answer, err := io.ReadAll(c)
 		require.NoError(t, err)
 		require.Contains(t, string(answer), "HTTP/1.1 413 ", page)
