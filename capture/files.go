@@ -186,8 +186,7 @@ func sumOf(f io.Reader, buf []byte) (Hash, int64, error) {
 // unreadFile deals with a file that could not be read: an error before a run, else it is
 // listed, and after a run keeps what the cache has of it.
 func (k *worker) unreadFile(n *node, i int, path tree.Path, err error) error {
-	var store storeError
-	if errors.As(err, &store) {
+	if store, ok := errors.AsType[storeError](err); ok {
 		return store.error
 	}
 	if exhausted(err) {

@@ -239,8 +239,7 @@ func sortRules(rules []RuleFile) {
 
 // bare drops operation and path from an error: the message names the path in its own way.
 func bare(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err

@@ -50,8 +50,8 @@ func (s *session) exitCode(err error) int {
 	}
 	kind := project.KindOf(err)
 	if s.runs() && (s.line.verb == "run" || kind != project.Usage) {
-		var stopped *recorder.Interrupted // before the command was started
-		if errors.As(err, &stopped) {
+		// before the command was started
+		if stopped, ok := errors.AsType[*recorder.Interrupted](err); ok {
 			return stopped.ExitCode()
 		}
 		return runFailed
@@ -101,8 +101,7 @@ func (s *session) reportJSON(err error, code int) {
 
 func (s *session) failed(err error, code int) view.Failure {
 	out := view.Failure{Command: s.knownVerb(), Message: s.describe(err), State: s.stateOf(err), ExitCode: code, Hint: s.hintFor(err), Paths: []view.FailureAtPath{}}
-	var conflict *recorder.ConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*recorder.ConflictError](err); ok {
 		for _, item := range conflict.Items {
 			out.Paths = append(out.Paths, view.FailureAtPath{Path: manifestPath(item.Path), Reason: itemReason(item)})
 		}

@@ -128,8 +128,7 @@ func (s *session) checkSent(p *project.Site, m *message.Message) {
 		name = p.Config.DefaultRoutine
 	}
 	found, err := message.Find(name, queue.OpenRoutines(p).Dirs...)
-	var bad *message.Error
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*message.Error](err); ok {
 		text := bad.Error()
 		if m.Routine == "" {
 			text = "the message names no routine, and the default one, " + quoteWord(name) + ", does not exist; 'decree init --examples' writes one into .decree/routines"

@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"decree/project"
@@ -99,10 +100,8 @@ func find(verbs []verb, name string) *verb {
 		if verbs[i].name == name {
 			return &verbs[i]
 		}
-		for _, a := range verbs[i].aliases {
-			if a == name {
-				return &verbs[i]
-			}
+		if slices.Contains(verbs[i].aliases, name) {
+			return &verbs[i]
 		}
 	}
 	return nil

@@ -501,8 +501,7 @@ func (h *History) refuseNewer(id string) error {
 		return nil
 	}
 	_, _, err := h.readRun(id)
-	var newer *NewerError
-	if errors.As(err, &newer) {
+	if newer, ok := errors.AsType[*NewerError](err); ok {
 		return newer
 	}
 	return nil // damage of another kind is the listing's to name

@@ -418,8 +418,7 @@ func (h *History) readRun(id string) (*Record, []byte, error) {
 	if err == nil && r.ID != id {
 		err = fmt.Errorf("it belongs to record %s", r.ID)
 	}
-	var newer *NewerError
-	if errors.As(err, &newer) {
+	if newer, ok := errors.AsType[*NewerError](err); ok {
 		newer.Path = path.Join(".decree/runs", id, runJSON)
 		return nil, nil, newer
 	}

@@ -52,8 +52,7 @@ func (h *History) Unread() (list []Damage, err error) {
 func (h *History) Broken() (*BrokenError, error) {
 	list, err := h.Unread()
 	for _, d := range list {
-		var broken *BrokenError
-		if errors.As(d.Err, &broken) {
+		if broken, ok := errors.AsType[*BrokenError](d.Err); ok {
 			return broken, err
 		}
 	}

@@ -119,8 +119,7 @@ func syntax(err error) error {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
 		return &syntaxError{"a name stands twice in one object"}
 	}
-	var s *jsontext.SyntacticError
-	if errors.As(err, &s) {
+	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return &syntaxError{s.Err.Error() + " at byte " + strconv.FormatInt(s.ByteOffset+1, 10)}
 	}
 	return &syntaxError{err.Error()}

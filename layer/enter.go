@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 
 	"decree/disk"
 	"decree/tree"
@@ -112,10 +113,8 @@ func (a *again) lookBelow(dir disk.Dir, name string, at tree.Path) error {
 // opaque says whether a directory of the layer hides what the root has at its path.
 func opaque(dir disk.Dir, name string) (bool, error) {
 	xattrs, err := dir.Xattrs(name)
-	for _, x := range xattrs {
-		if isOpaque(x) {
-			return true, err
-		}
+	if slices.ContainsFunc(xattrs, isOpaque) {
+		return true, err
 	}
 	return false, err
 }

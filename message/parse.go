@@ -35,8 +35,7 @@ func Parse(name string, data []byte) (*Message, error) {
 		return m, nil
 	}
 	e := &Error{Name: name, Reason: err.Error()}
-	var at *lineError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*lineError](err); ok {
 		e.Line, e.Reason = at.line, at.reason
 	}
 	return nil, e

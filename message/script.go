@@ -49,10 +49,9 @@ func comments(data []byte, end int) (texts []string) {
 }
 
 func (r *Routine) readStatement(s *syntax.Stmt, err error) {
-	var at syntax.ParseError
 	if err != nil {
 		r.HeadEnd = 1
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[syntax.ParseError](err); ok {
 			r.HeadEnd = int(at.Pos.Line())
 		}
 		return

@@ -273,8 +273,7 @@ const NowSpecial = "now a pipe, socket or device"
 // special notes a pipe, socket or device as a conflict, also where edits are to be
 // overwritten: it cannot be stored first.
 func (o *overlay) special(path tree.Path, err error) bool {
-	var special *worktree.SpecialError
-	if !errors.As(err, &special) {
+	if _, ok := errors.AsType[*worktree.SpecialError](err); !ok {
 		return false
 	}
 	o.note(path, Edited, NowSpecial)

@@ -240,8 +240,7 @@ func (p *Planner) ofPlan(ctx context.Context, rec *recorder.Recorder, q Request)
 
 func (p *Planner) planWith(ctx context.Context, rec *recorder.Recorder, q Request) (*Planned, error) {
 	s, err := look(ctx, rec, q, nil)
-	var conflict *recorder.ConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*recorder.ConflictError](err); ok {
 		return nil, p.conflict(ctx, rec, q, conflict)
 	}
 	if err != nil {

@@ -24,8 +24,7 @@ import (
 func (p *Planner) ofRecord(ctx context.Context, q Request) (*Planned, error) {
 	whole := q.inPaths()
 	all, err := p.Plan(ctx, whole)
-	var conflict *ConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*ConflictError](err); ok {
 		conflict.Request = q
 		if m := conflict.Merge; m != nil {
 			merging := q

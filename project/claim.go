@@ -52,8 +52,7 @@ func (p *Project) claim(w Where) error {
 		}
 		f.close()
 		if time.Now().After(deadline) {
-			var base *Error
-			if errors.As(err, &base) {
+			if base, ok := errors.AsType[*Error](err); ok {
 				return base
 			}
 			return &HeldError{}

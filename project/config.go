@@ -179,8 +179,7 @@ func ParseConfig(path string, data []byte) (Config, error) {
 		return c, nil
 	}
 	e := &ConfigError{Path: path, Reason: err.Error()}
-	var at *lineError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*lineError](err); ok {
 		e.Line, e.Reason = at.line, at.reason
 	}
 	return Config{}, e

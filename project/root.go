@@ -123,8 +123,7 @@ func namedRoot(d disk.Disk, w Where) (string, error) {
 
 // reason is the innermost cause, for a message that has named the path already.
 func reason(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err

@@ -82,8 +82,7 @@ var errNotExecutable = fmt.Errorf("%w", syscall.EACCES)
 func executable(file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
-		var errno syscall.Errno
-		if errors.As(err, &errno) {
+		if errno, ok := errors.AsType[syscall.Errno](err); ok {
 			return errno
 		}
 		return err

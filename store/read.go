@@ -329,12 +329,10 @@ func (r *listReader) advance() error {
 
 // blame says of an error with a chunk which content it spoils.
 func (r *listReader) blame(p piece, err error) error {
-	var missing *MissingError
-	if errors.As(err, &missing) {
+	if _, ok := errors.AsType[*MissingError](err); ok {
 		return &MissingError{Hash: r.e.hash, Chunk: p.hash}
 	}
-	var damaged *DamagedError
-	if errors.As(err, &damaged) {
+	if damaged, ok := errors.AsType[*DamagedError](err); ok {
 		return &DamagedError{Hash: r.e.hash, Pack: damaged.Pack, Offset: damaged.Offset, Err: damaged.Err}
 	}
 	return err

@@ -670,8 +670,7 @@ func (t *talk) planned(operation string, make func() (*planner.Planned, error)) 
 		return nil
 	}
 	p, err := make()
-	var conflict *planner.ConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*planner.ConflictError](err); ok {
 		return t.conflict(conflict)
 	}
 	if err != nil {

@@ -181,8 +181,7 @@ func FailureOf(command string, err error) Failure {
 		Command: command, Message: err.Error(), ExitCode: int(project.KindOf(err)), Hint: project.HintOf(err), State: project.StateOf(err),
 		Paths: []FailureAtPath{},
 	}
-	var conflict *recorder.ConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*recorder.ConflictError](err); ok {
 		for _, it := range conflict.Items {
 			out.Paths = append(out.Paths, FailureAtPath{Path: Path(it.Path), Reason: it.Reason})
 		}

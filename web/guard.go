@@ -172,8 +172,7 @@ func (s *Server) writes(do http.HandlerFunc) http.HandlerFunc {
 }
 
 func (s *Server) badBody(w http.ResponseWriter, r *http.Request, err error) {
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		s.refuse(w, r, http.StatusRequestEntityTooLarge, tooLarge)
 		return
 	}

@@ -196,8 +196,7 @@ func look(h *handles, path tree.Path, unlock bool) (state, error) {
 		return state{}, nil
 	}
 	if err != nil {
-		var link *LinkError
-		if errors.As(err, &link) {
+		if link, ok := errors.AsType[*LinkError](err); ok {
 			err = &LinkError{Path: path, At: link.At}
 		}
 		return state{}, err

@@ -48,8 +48,7 @@ func (t *Tree) Recover(ctx context.Context, j Journal) (Result, *Outcome, error)
 	}
 	result, err := x.recover(ctx)
 	if err != nil {
-		var e *Error
-		if !errors.As(err, &e) {
+		if _, ok := errors.AsType[*Error](err); !ok {
 			err = &Error{Phase: "recover", Path: pathOf(err), Err: err, Moved: true, Left: x.leftOver()}
 		}
 		return 0, nil, err

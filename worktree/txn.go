@@ -168,8 +168,7 @@ func (x *txn) prepareAll(ctx context.Context) error {
 // goes when the tree is settled, which it is not while a disk's error stands.
 func (x *txn) undo(ctx context.Context, cause error) error {
 	e := &Error{Phase: "move", Path: pathOf(cause), Err: cause, Moved: true}
-	var c *Error
-	if errors.As(cause, &c) {
+	if c, ok := errors.AsType[*Error](cause); ok {
 		e.Phase, e.Path, e.Err = c.Phase, c.Path, c.Err
 	}
 	done := x.ext == extDone
