@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -185,15 +186,11 @@ func (p *Place) prune(ctx context.Context, o Options, out *Prune, unread string)
 	}
 	m := *p.Manifest
 	m.Others, m.Condemned = map[string]Generation{}, map[tree.Hash]string{}
-	for name, g := range p.Manifest.Others {
-		m.Others[name] = g
-	}
+	maps.Copy(m.Others, p.Manifest.Others)
 	for _, name := range out.Removed {
 		delete(m.Others, name)
 	}
-	for h, since := range p.Manifest.Condemned {
-		m.Condemned[h] = since
-	}
+	maps.Copy(m.Condemned, p.Manifest.Condemned)
 	m.Going = slices.Clone(p.Manifest.Going)
 	m.condemn(known, o.Now())
 	var going []tree.Hash
@@ -227,9 +224,7 @@ func (p *Place) removePacks(ctx context.Context, out *Prune, going []tree.Hash, 
 		return nil
 	}
 	left := map[tree.Hash]string{}
-	for h, since := range m.Condemned {
-		left[h] = since
-	}
+	maps.Copy(left, m.Condemned)
 	for _, h := range going {
 		if err := p.remove(ctx, out, p.packName(h)); err != nil {
 			return err

@@ -183,8 +183,7 @@ func (m *matching) unread(name string, err error) {
 	if isMissing(err) || disk.OtherKind(err) || errors.Is(err, disk.ErrNotRegular) {
 		return
 	}
-	var e *fs.PathError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	}
 	if text := tree.Quote(name) + " cannot be read: " + err.Error(); !slices.Contains(m.wrong, text) { // as by two patterns

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -275,9 +276,7 @@ func (o Options) keepIn(ctx context.Context) (string, error) {
 	if place.Manifest != nil {
 		m := *place.Manifest
 		m.Others = map[string]Generation{name: g}
-		for other, g := range place.Manifest.Others {
-			m.Others[other] = g
-		}
+		maps.Copy(m.Others, place.Manifest.Others)
 		if err := place.commit(ctx, &m); err != nil {
 			return "", err
 		}

@@ -172,8 +172,7 @@ func fetch(ctx context.Context, address string) error {
 		return errors.New("not a URL that can be fetched")
 	}
 	answer, err := http.DefaultClient.Do(req)
-	var e *url.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
 	if err != nil {

@@ -172,8 +172,7 @@ func (q *Queue) prepare(ctx context.Context) error {
 			}
 			return err
 		})
-		var other *project.HeldError
-		if !errors.As(err, &other) {
+		if _, ok := errors.AsType[*project.HeldError](err); !ok {
 			return err
 		}
 		if ctx.Err() != nil {

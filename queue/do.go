@@ -398,8 +398,7 @@ func (q *job) routine(ctx context.Context, m *message.Message) (string, error) {
 	routines := OpenRoutines(&q.project().Site)
 	spec, err := q.readSpec(m)
 	if err != nil {
-		var bad *message.Error
-		if errors.As(err, &bad) {
+		if _, ok := errors.AsType[*message.Error](err); ok {
 			return "", err
 		}
 		return "", &message.Error{Name: m.Name, Reason: fmt.Sprintf("input_file %s: %v", tree.Quote(m.InputFile), err)}

@@ -35,8 +35,7 @@ func (q *job) doIsolated(ctx context.Context, d *dirs, res *Result, m *message.M
 		if rerr := q.backAtQueue(d); rerr != nil {
 			return nil, errors.Join(err, rerr)
 		}
-		var bad *message.Error
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*message.Error](err); ok {
 			return q.reject(d, res, bad)
 		}
 		if err != nil {

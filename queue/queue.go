@@ -326,8 +326,7 @@ func (q *job) endOrphan(ctx context.Context) error {
 // endLeft recovers, and ends before what is left of dead processes' commands.
 func (q *job) endLeft(ctx context.Context) error {
 	done, err := q.rec.Recover(context.WithoutCancel(ctx), true)
-	var other *project.HeldError
-	if errors.As(err, &other) {
+	if _, ok := errors.AsType[*project.HeldError](err); ok {
 		q.looked = false
 		return nil // the caller waits for the lock, or is refused too
 	}

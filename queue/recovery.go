@@ -243,8 +243,7 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 		return nil
 	}
 	res, err := q.rec.Revert(ctx, recorder.MoveOptions{Refs: []string{rec.ID}, Yes: true})
-	var conflict *recorder.ConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*recorder.ConflictError](err); ok {
 		conflict.Advice = fmt.Sprintf("message %s waits for it: %s; or give the message up and leave the tree as it is: '%s'", tree.Quote(q.u.Name), waysBack(rec), cancelCommand(q.u.Name))
 	}
 	if err != nil && project.KindOf(err) == project.Integrity {

@@ -443,8 +443,7 @@ func (d *doctor) files(ctx context.Context, repair bool) error {
 				break // another process removed it meanwhile
 			}
 			fixed, hint := false, repairHint
-			var newer *newerFile
-			if errors.As(bad, &newer) {
+			if _, ok := errors.AsType[*newerFile](bad); ok {
 				hint = "it was left where it is; move it away if it is of no use"
 			} else if repair {
 				fixed = d.rec.rewrite(rec, f) == nil

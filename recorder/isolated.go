@@ -560,8 +560,7 @@ func (u *isolatedRun) drop() error {
 
 // cannotMount explains an error that comes from the mount.
 func (u *isolatedRun) cannotMount(err error) error {
-	var mount *overlay.Error
-	if !errors.As(err, &mount) {
+	if _, ok := errors.AsType[*overlay.Error](err); !ok {
 		return err
 	}
 	why := u.place.Explain(err)

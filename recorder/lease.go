@@ -313,8 +313,7 @@ func (u *run) takeLock(ctx context.Context) error {
 	ctx, h := context.WithoutCancel(ctx), u.r.Holder()
 	h.Run = u.rec.ID
 	unlock, err := u.r.project.Lock(ctx, h, sayWait)
-	var held *project.HeldError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*project.HeldError](err); ok {
 		if !u.o.Apart || held.Holder.PID != os.Getpid() { // else it is another candidate
 			u.r.note("run %s waits for the lock to go on: %v", u.rec.ID, held)
 		}

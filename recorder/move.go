@@ -452,8 +452,7 @@ func rightContent(path tree.Path, e *tree.Entry, sum tree.Hash) error {
 // contentError gives a diff that does not fit its own hashes, and a content that
 // the store has lost, the kind of integrity.
 func contentError(path tree.Path, err error) error {
-	var mismatch *patch.MismatchError
-	if errors.As(err, &mismatch) {
+	if _, ok := errors.AsType[*patch.MismatchError](err); ok {
 		return &project.Error{Kind: project.Integrity, Err: err, State: project.Unchanged}
 	}
 	if lostContents(err) {

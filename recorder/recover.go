@@ -338,8 +338,7 @@ func (c *recovery) transactions(ctx context.Context) error {
 		}
 		j.Commit = func(res worktree.Result, out *worktree.Outcome) error { return c.closeOwner(ctx, j, res, out) }
 		_, _, err := t.Recover(ctx, j)
-		var bad *worktree.JournalError
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*worktree.JournalError](err); ok {
 			c.add(nil, "%v", bad)
 			if bad.Kept != "" {
 				c.done[len(c.done)-1].Aside = c.r.inStore("txn", bad.Kept)

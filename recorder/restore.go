@@ -151,13 +151,11 @@ func (r *Recorder) present(ctx context.Context, x *writing, cache *contentCache)
 		return res, nil, err
 	}
 	res, err := r.observe(ctx, x, look{phase: "recording", unlimited: true})
-	var unread *capture.UnreadableError
-	if errors.As(err, &unread) {
+	if _, ok := errors.AsType[*capture.UnreadableError](err); ok {
 		return nil, nil, &WaitError{&project.Error{Kind: project.KindOf(err), Err: err, State: project.Unchanged,
 			Advice: "what is there now is stored before it is overwritten: let it be read (chmod u+r), or ignore it in .decreeignore"}}
 	}
-	var limit *capture.LimitError
-	if errors.As(err, &limit) {
+	if limit, ok := errors.AsType[*capture.LimitError](err); ok {
 		return nil, nil, &WaitError{&project.Error{Kind: project.Refused, Err: limit, State: project.Unchanged,
 			Advice: "what is there now is stored before it is overwritten: move such a file away, ignore it in .decreeignore, or set capture.max_file higher in .decree/config.yml"}}
 	}

@@ -437,8 +437,7 @@ func (e *encrypted) unlock(k *projectKey) error {
 			return err
 		}
 		r, err := age.Decrypt(bytes.NewReader(k.file), identities...)
-		var mismatch *age.NoIdentityMatchError
-		if errors.As(err, &mismatch) {
+		if _, ok := errors.AsType[*age.NoIdentityMatchError](err); ok {
 			return aboutKeyFile(k.file, fmt.Errorf("%w: %s does not open %s", ErrWrongKey, e.given(k.file), KeyFile))
 		}
 		var text []byte

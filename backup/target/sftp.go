@@ -160,8 +160,7 @@ func (t *remoteDirectory) say(err error) error {
 
 // full says so where the server has no space left, for which sftp has no word.
 func (t *remoteDirectory) full(c *sftp.Client, err error) error {
-	var status *sftp.StatusError
-	if !errors.As(err, &status) {
+	if _, ok := errors.AsType[*sftp.StatusError](err); !ok {
 		return err
 	}
 	at := t.root

@@ -3,6 +3,7 @@ package targettest
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -128,9 +129,7 @@ func (f *Faulty) Start(t *testing.T, at string) string {
 		case CutInside:
 			rec := httptest.NewRecorder()
 			proxy.ServeHTTP(rec, r)
-			for k, v := range rec.Header() {
-				w.Header()[k] = v
-			}
+			maps.Copy(w.Header(), rec.Header())
 			w.WriteHeader(rec.Code)
 			_, _ = w.Write(rec.Body.Bytes()[:rec.Body.Len()/2])
 			_ = http.NewResponseController(w).Flush()
