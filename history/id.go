@@ -79,13 +79,11 @@ func (h *History) NewID() (id string, started time.Time, err error) {
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	if started, err = h.start(ids); err != nil {
-		return "", time.Time{}, err
-	}
 	removed, err := h.removedIDs()
 	if err != nil {
 		return "", time.Time{}, err
 	}
+	started = h.start(ids)
 	used := taken(append(ids, removed...))
 	for second := started.Truncate(time.Second); ; second = second.Add(time.Second) {
 		text := second.Format(chainForm)
@@ -102,15 +100,15 @@ func (h *History) NewID() (id string, started time.Time, err error) {
 }
 
 // start is when a record begins that is made now, after those of ids.
-func (h *History) start(ids []key) (time.Time, error) {
+func (h *History) start(ids []key) time.Time {
 	now := h.now().UTC().Round(0)
 	if len(ids) == 0 {
-		return now, nil
+		return now
 	}
 	newest := slices.MaxFunc(ids, key.compare)
 	before := time.Unix(0, newest.at).UTC()
 	if now.After(before) {
-		return now, nil
+		return now
 	}
 	// The order says no more than that the clock has been ahead at some time.
 	if r, err := h.Get(FormatID(newest.chain, newest.seq)); err == nil {
@@ -118,12 +116,12 @@ func (h *History) start(ids []key) (time.Time, error) {
 	}
 	switch behind := before.Sub(now); {
 	case behind < 0:
-		return now, nil
+		return now
 	case behind <= levelled:
-		return before.Add(1), nil
+		return before.Add(1)
 	default:
 		h.noteClock(behind, before)
-		return now, nil
+		return now
 	}
 }
 
@@ -145,34 +143,6 @@ func SetBack(d time.Duration) string {
 		return fmt.Sprintf("%d days", days)
 	}
 	return d.Round(time.Second).String()
-}
-
-// NextInChain is NewID for a follow-up of chain: the next seq.
-func (h *History) NextInChain(chain string) (id string, started time.Time, err error) {
-	ids, err := h.ids()
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	if started, err = h.start(ids); err != nil {
-		return "", time.Time{}, err
-	}
-	removed, err := h.removedIDs()
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	next := 0
-	for _, k := range append(ids, removed...) {
-		if k.chain == chain && k.seq >= next {
-			next = k.seq + 1
-		}
-	}
-	for ; next <= maxSeq; next++ {
-		id := FormatID(chain, next)
-		if foreign, err := h.hasRunEntry(id); err != nil || !foreign {
-			return id, started, err
-		}
-	}
-	return "", time.Time{}, fmt.Errorf("chain %s has no ids left", chain)
 }
 
 // removedIDs are the ids of records that were removed. What is still there may name them, as a
