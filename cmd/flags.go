@@ -70,8 +70,8 @@ func intFlag(dst *int, usage, name string, aliases ...string) cli.Flag {
 	return &cli.IntFlag{Name: name, Aliases: aliases, Usage: usage, Destination: dst, Value: *dst}
 }
 
-func durationFlag(dst *time.Duration, usage, name string, aliases ...string) cli.Flag {
-	return &cli.DurationFlag{Name: name, Aliases: aliases, Usage: usage, Destination: dst, Value: *dst}
+func durationFlag(dst *time.Duration, usage, name string) cli.Flag {
+	return &cli.DurationFlag{Name: name, Usage: usage, Destination: dst, Value: *dst}
 }
 
 func (s *session) rootFlag() cli.Flag {

@@ -70,16 +70,6 @@ func (m *Message) Heading() string {
 	return ""
 }
 
-// Param is the value of a parameter; ok is false if the message has none of that name.
-func (m *Message) Param(name string) (value string, ok bool) {
-	for _, p := range m.Params {
-		if p.Name == name {
-			return p.Value, true
-		}
-	}
-	return "", false
-}
-
 // Error is a message, a routine or a cron expression that cannot be understood.
 type Error struct {
 	Name   string // of the file; "" where there is none

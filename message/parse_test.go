@@ -88,11 +88,6 @@ map: {}
 	}
 	require.Equal(t, want, m.Params)
 	require.Equal(t, -1, m.Seq)
-	value, ok := m.Param("octal")
-	require.True(t, ok)
-	require.Equal(t, "0123", value)
-	_, ok = m.Param("id")
-	require.False(t, ok)
 }
 
 // TestParseBody: the body is what follows the front matter, byte for byte.

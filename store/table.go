@@ -48,8 +48,8 @@ func slotOf(h *Hash) int {
 	return int((a ^ b*0x9e3779b97f4a7c15) >> 20)
 }
 
-// add takes an entry that is not in the table yet and returns its number.
-func (t *table) add(e entry) int {
+// add takes an entry that is not in the table yet.
+func (t *table) add(e entry) {
 	if 4*(t.n+1) > 3*len(t.slots) {
 		t.grow()
 	}
@@ -59,7 +59,6 @@ func (t *table) add(e entry) int {
 	*t.at(t.n) = e
 	t.n++
 	t.insert(&e.hash, uint32(t.n))
-	return t.n - 1
 }
 
 // put adds e or replaces the entry of the same hash.
