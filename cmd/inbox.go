@@ -288,54 +288,33 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 	if name, err = s.endMessage(ctx, rec, name, true); err != nil {
 		return err
 	}
-	p := rec.Project()
-	if err := queue.RefuseInLayer(p); err != nil {
-		return err
-	}
-	where, err := queue.Where(&p.Site, name)
+	where, was, err := toEdit(rec.Project(), name)
 	if err != nil {
 		return err
 	}
-	if where == "done" {
-		return refusedf("%s is done", quoteWord(name)).Unchanged().Hintf("'decree send' writes a new message")
-	}
-	was, _, err := queue.Read(&p.Site, where, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = queue.ErrEdited
-	}
-	if err != nil {
-		return err
-	}
-	dir, err := p.OwnDir(p.Store, editsDir)
+	dir, err := rec.Project().OwnDir(rec.Project().Store, editsDir)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if err := ownDrafts(dir); err != nil {
-		return err
-	}
-	unlock, err := dir.TryLock()
-	if errors.Is(err, disk.ErrLocked) {
-		return refusedf("another 'decree inbox edit' of this project is open; the message stays as it is").Hintf("end the editor there, then repeat this")
-	}
+	unlock, err := lockDrafts(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unlock() }()
-	file := draftOf(name, was)
-	draft := filepath.Join(p.StorePath, editsDir, file)
+	file, shown := draftOf(name, was), quoteWord(strings.TrimSuffix(name, ".md"))
 	text, err := s.edited(ctx, dir, file, was)
 	switch {
 	case err != nil:
 	case bytes.Equal(text, was):
-		s.tell("%s stays as it was", quoteWord(strings.TrimSuffix(name, ".md")))
+		s.tell("%s stays as it was", shown)
 	default:
 		if err = queue.Edit(rec, s.env.Host, where, name, was, text); err == nil {
-			s.tell("%s is changed", quoteWord(strings.TrimSuffix(name, ".md")))
+			s.tell("%s is changed", shown)
 		}
 	}
 	if err != nil && text != nil {
-		advice := "your text is in " + quoteWord(draft)
+		advice := "your text is in " + quoteWord(filepath.Join(rec.Project().StorePath, editsDir, file))
 		if !errors.Is(err, queue.ErrEdited) {
 			advice += "; the next edit goes on with it"
 		}
@@ -345,6 +324,36 @@ func (s *session) editMessage(ctx context.Context, words []string) error {
 		return err // what is in the draft is for the next edit
 	}
 	return errors.Join(err, dir.Remove(file))
+}
+
+// toEdit is where the message lies that is to be edited, and its text.
+func toEdit(p *project.Project, name string) (where string, text []byte, err error) {
+	if err := queue.RefuseInLayer(p); err != nil {
+		return "", nil, err
+	}
+	if where, err = queue.Where(&p.Site, name); err != nil {
+		return "", nil, err
+	}
+	if where == "done" {
+		return "", nil, refusedf("%s is done", quoteWord(name)).Unchanged().Hintf("'decree send' writes a new message")
+	}
+	text, _, err = queue.Read(&p.Site, where, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = queue.ErrEdited
+	}
+	return where, text, err
+}
+
+// lockDrafts keeps other edits out of the drafts.
+func lockDrafts(dir disk.Dir) (unlock func() error, err error) {
+	if err := ownDrafts(dir); err != nil {
+		return nil, err
+	}
+	unlock, err = dir.TryLock()
+	if errors.Is(err, disk.ErrLocked) {
+		return nil, refusedf("another 'decree inbox edit' of this project is open; the message stays as it is").Hintf("end the editor there, then repeat this")
+	}
+	return unlock, err
 }
 
 // editsDir is where drafts of edited messages lie in the store: where one is left, since decree died beside the editor or the
