@@ -70,6 +70,31 @@ func (p *Project) examine(w Where) (*finding, error) {
 	case id == nil:
 		return p.search(w, asked, self)
 	}
+	named, err := p.named(w, asked, id, self)
+	if err != nil || named.bond == bonded || named.bond == moved && named.mem.remembers(named.mem.Root, self) {
+		return named, err
+	}
+	// Another tree copied over this one brings its project.json, and not its history, whether that
+	// tree is still there or gone.
+	own, err := p.search(w, asked, self)
+	if err == nil && (own.bond == strangers || named.bond == moved && !own.mem.remembers(p.Root, self)) {
+		own.close()
+		return named, nil
+	}
+	named.close()
+	if err != nil {
+		return nil, err
+	}
+	own.why = fmt.Errorf("it is that of %s", named.mem.Root)
+	if named.bond == moved {
+		own.why = fmt.Errorf("it is that of %s, which is gone", named.mem.Root)
+		own.other = continuing(*id)
+	}
+	return own, nil
+}
+
+// named looks at the store that project.json names, which has to be one that may be used here.
+func (p *Project) named(w Where, asked storeBase, id *identity, self rootFacts) (f *finding, err error) {
 	if err := p.agree(asked, storeBase{base: id.Store}); err != nil {
 		return nil, err
 	}
@@ -77,37 +102,17 @@ func (p *Project) examine(w Where) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.mayFollow(w, asked, id.Store, store); err != nil {
+	if err = p.mayFollow(w, asked, id.Store, store); err == nil {
+		f = &finding{bond: compare(p.Disk, m, p.Root, self), base: id.Store, store: store, mem: m}
+		if f.bond == moved && !m.remembers(m.Root, self) {
+			err = p.mayMove(store, m)
+		}
+	}
+	if err != nil {
 		store.Close()
 		return nil, err
 	}
-	f := &finding{bond: compare(p.Disk, m, p.Root, self), base: id.Store, store: store, mem: m}
-	if f.bond == moved && !m.remembers(m.Root, self) {
-		if err := p.mayMove(store, m); err != nil {
-			store.Close()
-			return nil, err
-		}
-	}
-	if f.bond == bonded || f.bond == moved && m.remembers(m.Root, self) {
-		return f, nil
-	}
-	// Another tree copied over this one brings its project.json, and not its history, whether that
-	// tree is still there or gone.
-	own, err := p.search(w, asked, self)
-	if err == nil && (own.bond == strangers || f.bond == moved && !own.mem.remembers(p.Root, self)) {
-		own.close()
-		return f, nil
-	}
-	f.close()
-	if err != nil {
-		return nil, err
-	}
-	own.why = fmt.Errorf("it is that of %s", m.Root)
-	if f.bond == moved {
-		own.why = fmt.Errorf("it is that of %s, which is gone", m.Root)
-		own.other = continuing(*id)
-	}
-	return own, nil
+	return f, nil
 }
 
 // continuing is how the tree continues the history of a project: what is to stand in its project.json.
@@ -344,32 +349,12 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 		if !validID(e.Name) {
 			continue
 		}
-		store, err := b.OpenDir(e.Name)
+		store, m, err := p.remembering(pl, b, e.Name)
 		if err != nil {
-			if err := unlessAbsent(err); err != nil {
-				begun.close()
-				return nil, err
-			}
-			continue
-		}
-		_, trusted, err := p.trusts(pl, store)
-		if err == nil && !trusted && !pl.config {
-			store.Close()
-			continue
-		}
-		if err != nil {
-			store.Close()
 			begun.close()
 			return nil, err
 		}
-		m, err := readMemory(store)
-		if newer := m != nil && m.Root == p.Root; err != nil && (newer || diskFails(err)) {
-			store.Close()
-			begun.close()
-			return nil, err
-		}
-		if err != nil || m.ID != e.Name || m.Root != p.Root {
-			store.Close()
+		if store == nil {
 			continue
 		}
 		f := &finding{bond: orphaned, base: pl.base, store: store, mem: m}
@@ -385,6 +370,28 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 		}
 	}
 	return begun, nil
+}
+
+// remembering opens the store of that name, if it is one that remembers a root at this path; else it returns nil.
+func (p *Project) remembering(pl storeBase, base disk.Dir, name string) (disk.Dir, *memory, error) {
+	store, err := base.OpenDir(name)
+	if err != nil {
+		return nil, nil, unlessAbsent(err)
+	}
+	_, trusted, err := p.trusts(pl, store)
+	if err == nil && (trusted || pl.config) {
+		var m *memory
+		m, err = readMemory(store)
+		here := m != nil && m.Root == p.Root
+		if err == nil && m.ID == name && here {
+			return store, m, nil
+		}
+		if !here && !diskFails(err) {
+			err = nil
+		}
+	}
+	store.Close()
+	return nil, nil, err
 }
 
 // diskFails says whether an error is the disk's, unlike that of a file which is another user's, or
