@@ -189,19 +189,11 @@ func sinceWhat(at what) string {
 
 // swapBack exchanges the path with what came out of it.
 func (x *txn) swapBack(s *step) error {
-	d, err := x.h.dir(s.Path.Parent())
+	d, p, done, err := x.both(s)
 	if err != nil {
 		return err
 	}
-	defer d.release()
-	p, err := x.slots(s)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	if err := guard(d, s.Path); err != nil {
-		return err
-	}
+	defer done()
 	err = x.exchange(s, p, d.Dir, s.To)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		if err == nil && s.seen.at == other {
@@ -236,19 +228,11 @@ func (x *txn) outBack(s *step) error {
 
 // putBack renames a slot's content to the path, where nothing is.
 func (x *txn) putBack(s *step, slot func(slots) string) error {
-	d, err := x.h.dir(s.Path.Parent())
+	d, p, done, err := x.both(s)
 	if err != nil {
 		return err
 	}
-	defer d.release()
-	p, err := x.slots(s)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	if err := guard(d, s.Path); err != nil {
-		return err
-	}
+	defer done()
 	return p.RenameNew(slot(p), d.Dir, s.Path.Name())
 }
 

@@ -96,20 +96,12 @@ func (x *txn) takeOut(s *step) error {
 // shift renames the path into a slot that is empty. If what came is not want,
 // it goes back at once.
 func (x *txn) shift(s *step, want *tree.Entry, slot func(slots) string, holds *what) error {
-	d, err := x.h.dir(s.Path.Parent())
+	d, p, done, err := x.both(s)
 	if err != nil {
 		return err
 	}
-	defer d.release()
-	p, err := x.slots(s)
-	if err != nil {
-		return err
-	}
-	defer p.close()
+	defer done()
 	name := s.Path.Name()
-	if err := guard(d, s.Path); err != nil {
-		return err
-	}
 	held := s.seen.at
 	if err := d.RenameNew(name, p.Dir, slot(p)); err != nil {
 		return err
@@ -145,19 +137,11 @@ func (x *txn) comeIn(s *step) error {
 // swap exchanges the path with its staged content and checks what came out;
 // where the system cannot exchange, it renames away and in.
 func (x *txn) swap(s *step) error {
-	d, err := x.h.dir(s.Path.Parent())
+	d, p, done, err := x.both(s)
 	if err != nil {
 		return err
 	}
-	defer d.release()
-	p, err := x.slots(s)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	if err := guard(d, s.Path); err != nil {
-		return err
-	}
+	defer done()
 	err = x.exchange(s, p, d.Dir, s.From)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return err
@@ -207,19 +191,11 @@ func (s *step) seeSlot(p slots) error {
 
 // putIn renames the staged content to the path, where nothing is.
 func (x *txn) putIn(s *step) error {
-	d, err := x.h.dir(s.Path.Parent())
+	d, p, done, err := x.both(s)
 	if err != nil {
 		return err
 	}
-	defer d.release()
-	p, err := x.slots(s)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	if err := guard(d, s.Path); err != nil {
-		return err
-	}
+	defer done()
 	if err := p.RenameNew(p.in, d.Dir, s.Path.Name()); err != nil {
 		return err
 	}

@@ -99,6 +99,23 @@ func (x *txn) slots(s *step) (slots, error) {
 	return slots{d.Dir, prefix + "s" + n, prefix + "d" + n, prefix + "r" + n, d.release}, nil
 }
 
+// both opens the directory of the step's path, in which that name may be touched, and its slots.
+func (x *txn) both(s *step) (d *handle, p slots, done func(), err error) {
+	if d, err = x.h.dir(s.Path.Parent()); err != nil {
+		return nil, p, nil, err
+	}
+	if p, err = x.slots(s); err != nil {
+		d.release()
+		return nil, p, nil, err
+	}
+	done = func() { p.close(); d.release() }
+	if err = guard(d, s.Path); err != nil {
+		done()
+		return nil, p, nil, err
+	}
+	return d, p, done, nil
+}
+
 // isSlot says whether name, without the prefix beside a target, is a slot's.
 func isSlot(name string) bool {
 	if len(name) < 2 || !strings.Contains("sdr", name[:1]) {
