@@ -20,7 +20,7 @@ func (e *StoreMissing) Error() string { return e.why.Error() }
 func (e *StoreMissing) Unwrap() error { return e.why }
 
 func (p *Project) storeMissing(id *identity) error {
-	path := filepath.Join(storeBase{base: id.Store}.abs(p.Root), id.ID)
+	path := filepath.Join(storeBase{base: string(id.Store)}.abs(p.Root), id.ID)
 	return &StoreMissing{&Error{Kind: Failed, Msg: path + ": this project's store is missing",
 		Advice: fmt.Sprintf("bring it back there; if it is lost, 'decree backup restore --from TARGET' makes it anew from a backup; or, to do without it, remove %s: a store that remembers this root is then used again, else a new history begins",
 			filepath.Join(p.Root, dirName, identityFile))}, id.ID}
@@ -29,7 +29,7 @@ func (p *Project) storeMissing(id *identity) error {
 // makeAnew makes the missing store of a project, empty, which counts as missing until a restore has filled it. project.json
 // may have come with somebody else's tree: a store is made only where this user's stores are.
 func (p *Project) makeAnew(w Where, asked storeBase, id *identity) (disk.Dir, error) {
-	at := storeBase{base: id.Store}
+	at := storeBase{base: string(id.Store)}
 	usual := w.defaultBases()
 	if asked.asked && !asked.config {
 		usual = append(usual, asked)

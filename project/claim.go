@@ -96,7 +96,7 @@ func (p *Project) lockFirst(w Where, f *finding) (release func() error, err erro
 // stale says whether the store's memory is to be written anew for this root.
 func (p *Project) stale(f *finding) bool {
 	self, err := factsOf(p.Dir)
-	return err == nil && f.mem.Root == p.Root && *f.mem != newMemory(f.mem.ID, p.Root, self, f.mem.form)
+	return err == nil && string(f.mem.Root) == p.Root && *f.mem != newMemory(f.mem.ID, p.Root, self, f.mem.form)
 }
 
 // writeMissing writes what is missing; lockFirst's lock is held.

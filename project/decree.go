@@ -182,7 +182,7 @@ func (p *Project) fillDecree() error {
 	if err := p.clearConfig(); err != nil {
 		return err
 	}
-	want := identity{Version: formatNow, ID: p.ID, Store: p.base}
+	want := identity{Version: formatNow, ID: p.ID, Store: tree.Text(p.base)}
 	has, err := readIdentity(p.Decree)
 	if err == nil && has != nil && *has == want {
 		return nil

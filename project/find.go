@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"decree/disk"
+	"decree/tree"
 )
 
 // finding is what examine found out about the tree and its store.
@@ -33,7 +34,7 @@ func (f *finding) hint(advice string) string {
 		return advice
 	}
 	return fmt.Sprintf("%s; an earlier directory at this path has a history: to continue it, %s", advice,
-		continuing(identity{Version: formatNow, ID: f.near.ID, Store: f.nearB}))
+		continuing(identity{Version: formatNow, ID: f.near.ID, Store: tree.Text(f.nearB)}))
 }
 
 func (f *finding) close() {
@@ -71,7 +72,7 @@ func (p *Project) examine(w Where) (*finding, error) {
 		return p.search(w, asked, self)
 	}
 	named, err := p.named(w, asked, id, self)
-	if err != nil || named.bond == bonded || named.bond == moved && named.mem.remembers(named.mem.Root, self) {
+	if err != nil || named.bond == bonded || named.bond == moved && named.mem.remembers(string(named.mem.Root), self) {
 		return named, err
 	}
 	// Another tree copied over this one brings its project.json, and not its history, whether that
@@ -95,16 +96,16 @@ func (p *Project) examine(w Where) (*finding, error) {
 
 // named looks at the store that project.json names, which has to be one that may be used here.
 func (p *Project) named(w Where, asked storeBase, id *identity, self rootFacts) (f *finding, err error) {
-	if err := p.agree(asked, storeBase{base: id.Store}); err != nil {
+	if err := p.agree(asked, storeBase{base: string(id.Store)}); err != nil {
 		return nil, err
 	}
 	store, m, err := p.openKnown(w, asked, id)
 	if err != nil {
 		return nil, err
 	}
-	if err = p.mayFollow(w, asked, id.Store, store); err == nil {
-		f = &finding{bond: compare(p.Disk, m, p.Root, self), base: id.Store, store: store, mem: m}
-		if f.bond == moved && !m.remembers(m.Root, self) {
+	if err = p.mayFollow(w, asked, string(id.Store), store); err == nil {
+		f = &finding{bond: compare(p.Disk, m, p.Root, self), base: string(id.Store), store: store, mem: m}
+		if f.bond == moved && !m.remembers(string(m.Root), self) {
 			err = p.mayMove(store, m)
 		}
 	}
@@ -204,7 +205,7 @@ func (p *Project) agree(asked, has storeBase) error {
 
 // openKnown opens the store that project.json names.
 func (p *Project) openKnown(w Where, asked storeBase, id *identity) (disk.Dir, *memory, error) {
-	base := storeBase{base: id.Store}.abs(p.Root)
+	base := storeBase{base: string(id.Store)}.abs(p.Root)
 	path := filepath.Join(base, id.ID)
 	store, err := p.openStore(base, id.ID)
 	if errors.Is(err, fs.ErrNotExist) && w.Anew {
@@ -382,7 +383,7 @@ func (p *Project) remembering(pl storeBase, base disk.Dir, name string) (disk.Di
 	if err == nil && (trusted || pl.config) {
 		var m *memory
 		m, err = readMemory(store)
-		here := m != nil && m.Root == p.Root
+		here := m != nil && string(m.Root) == p.Root
 		if err == nil && m.ID == name && here {
 			return store, m, nil
 		}

@@ -35,7 +35,7 @@ func FuzzIdentity(f *testing.F) {
 		}
 		if who, err := readIdentity(d); err == nil && who != nil {
 			require.True(t, validID(who.ID))
-			require.True(t, who.Store == inTree || filepath.IsAbs(who.Store) && filepath.Clean(who.Store) == who.Store)
+			require.True(t, who.Store == inTree || filepath.IsAbs(string(who.Store)) && filepath.Clean(string(who.Store)) == string(who.Store))
 		}
 		if m, err := readMemory(d); err == nil {
 			require.True(t, validID(m.ID))

@@ -23,20 +23,20 @@ const (
 
 // identity is project.json: which store belongs to this tree.
 type identity struct {
-	Version int    `json:"version"`
-	ID      string `json:"id"`
-	Store   string `json:"store"` // the base: absolute, or inTree; any bytes
+	Version int       `json:"version"`
+	ID      string    `json:"id"`
+	Store   tree.Text `json:"store"` // the base: absolute, or inTree
 }
 
 // memory is store.json: which root a store belongs to.
 type memory struct {
 	form
-	ID   string `json:"id"`
-	Root string `json:"root"` // any bytes
-	Dev  uint64 `json:"dev"`
-	Ino  uint64 `json:"ino"`
-	Born int64  `json:"born,omitempty"` // when the root was made, in nanoseconds since 1970
-	FS   uint64 `json:"fs,omitempty"`   // the id of its file system
+	ID   string    `json:"id"`
+	Root tree.Text `json:"root"`
+	Dev  uint64    `json:"dev"`
+	Ino  uint64    `json:"ino"`
+	Born int64     `json:"born,omitempty"` // when the root was made, in nanoseconds since 1970
+	FS   uint64    `json:"fs,omitempty"`   // the id of its file system
 }
 
 // form is what the store says of itself. Version 1 had trees in another form.
@@ -50,42 +50,6 @@ type form struct {
 	Awaits bool `json:"awaits,omitempty"`
 	// From is the id of the project whose history a restore has put here.
 	From string `json:"from,omitempty"`
-}
-
-// A path may be any bytes, and JSON holds text alone: both files have it quoted where it is none.
-
-func (i identity) MarshalJSON() ([]byte, error) {
-	type plain identity
-	i.Store = tree.Quote(i.Store)
-	return json.Marshal(plain(i))
-}
-
-func (i *identity) UnmarshalJSON(data []byte) error {
-	type plain identity
-	err := json.Unmarshal(data, (*plain)(i))
-	i.Store = unquoted(i.Store)
-	return err
-}
-
-func (m memory) MarshalJSON() ([]byte, error) {
-	type plain memory
-	m.Root = tree.Quote(m.Root)
-	return json.Marshal(plain(m))
-}
-
-func (m *memory) UnmarshalJSON(data []byte) error {
-	type plain memory
-	err := json.Unmarshal(data, (*plain)(m))
-	m.Root = unquoted(m.Root)
-	return err
-}
-
-// unquoted is the path that a file has as text. One with a newline or the like was not quoted before.
-func unquoted(text string) string {
-	if raw, err := tree.Unquote(text); err == nil {
-		return raw
-	}
-	return text
 }
 
 // rootFacts are what a store remembers of its root, as they are now.
@@ -102,7 +66,7 @@ func factsOf(root disk.Dir) (f rootFacts, err error) {
 }
 
 func newMemory(id, path string, f rootFacts, as form) memory {
-	return memory{form: as, ID: id, Root: path, Dev: f.Dev, Ino: f.Ino, Born: f.Born, FS: f.FS}
+	return memory{form: as, ID: id, Root: tree.Text(path), Dev: f.Dev, Ino: f.Ino, Born: f.Born, FS: f.FS}
 }
 
 func (m *memory) origin() disk.Origin { return disk.Origin{Born: m.Born, FS: m.FS} }
@@ -178,7 +142,7 @@ func parseIdentity(data []byte) (*identity, error) {
 	if !validID(id.ID) {
 		return nil, errors.New("id is not 32 hex digits")
 	}
-	if id.Store != inTree && (!filepath.IsAbs(id.Store) || filepath.Clean(id.Store) != id.Store) {
+	if id.Store != inTree && (!filepath.IsAbs(string(id.Store)) || filepath.Clean(string(id.Store)) != string(id.Store)) {
 		return nil, fmt.Errorf("store %q is neither an absolute path nor %q", id.Store, inTree)
 	}
 	return &id, nil
@@ -216,10 +180,10 @@ const (
 
 // compare says how the store with memory m stands to the root at path with self.
 func compare(d disk.Disk, m *memory, path string, self rootFacts) bond {
-	if m.Root == path {
+	if string(m.Root) == path {
 		return bonded
 	}
-	old, err := d.OpenRoot(m.Root)
+	old, err := d.OpenRoot(string(m.Root))
 	if errors.Is(err, fs.ErrNotExist) {
 		return moved
 	}
@@ -256,5 +220,5 @@ func claims(old disk.Dir, id string) bool {
 // lost its project.json. The device is not compared: its number may change with
 // a reboot.
 func (m *memory) remembers(path string, self rootFacts) bool {
-	return m.Root == path && m.Ino == self.Ino && !m.origin().Differs(self.Origin)
+	return string(m.Root) == path && m.Ino == self.Ino && !m.origin().Differs(self.Origin)
 }

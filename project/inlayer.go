@@ -18,7 +18,7 @@ func (p *Project) examineLayer() (*finding, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // a command has deleted it
 	}
-	return &finding{bond: compare(p.Disk, m, p.Root, self), base: id.Store, store: store, mem: m}, nil
+	return &finding{bond: compare(p.Disk, m, p.Root, self), base: string(id.Store), store: store, mem: m}, nil
 }
 
 // examineToWrite is examine, but in a layer no store outside of it is found.

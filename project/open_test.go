@@ -131,7 +131,7 @@ func TestNoWritableHome(t *testing.T) {
 		b, err := os.ReadFile(filepath.Join(root, ".decree/project.json"))
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(b, &id))
-		assert.Equal(t, inTree, id.Store)
+		assert.EqualValues(t, inTree, id.Store)
 	}
 }
 

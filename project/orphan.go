@@ -50,16 +50,16 @@ func (p *Project) orphan(base disk.Dir, id string, found func(o Orphan, store di
 	if err != nil || m.ID != id || !p.lost(m) {
 		return nil //nolint:nilerr // not a store that this decree knows
 	}
-	return found(Orphan{Path: store.Path(), Root: m.Root}, store)
+	return found(Orphan{Path: store.Path(), Root: string(m.Root)}, store)
 }
 
 // lost says whether the root that m remembers is known not to be there.
 func (p *Project) lost(m *memory) bool {
-	root, err := p.Disk.OpenRoot(m.Root)
+	root, err := p.Disk.OpenRoot(string(m.Root))
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
 	defer root.Close()
 	self, err := factsOf(root)
-	return err == nil && !claims(root, m.ID) && !m.remembers(m.Root, self)
+	return err == nil && !claims(root, m.ID) && !m.remembers(string(m.Root), self)
 }

@@ -191,7 +191,7 @@ func (c *cron) load(inbox disk.Dir) error {
 	if err := clean(inbox, begins(cronDraft), c.p.PutAside); err != nil {
 		return err
 	}
-	s.Jobs = renamed(s.Jobs, unquoted)
+	s.Jobs = renamed(s.Jobs, tree.Unquoted)
 	c.s = s
 	return nil
 }

@@ -155,7 +155,7 @@ func readState(store disk.Dir) (*state, error) {
 	if s.Version != stateVersion {
 		return nil, fmt.Errorf("%s/%s: version %d is newer than this decree", store.Path(), stateFile, s.Version)
 	}
-	s.eachName(unquoted)
+	s.eachName(tree.Unquoted)
 	return s, nil
 }
 
@@ -191,15 +191,6 @@ func (s *state) eachName(f func(string) string) {
 			(*list)[i] = f(name)
 		}
 	}
-}
-
-// unquoted is the name that tree.Quote has written; one that it would have
-// written otherwise is from before names were quoted, and stands as it is.
-func unquoted(text string) string {
-	if name, err := tree.Unquote(text); err == nil {
-		return name
-	}
-	return text
 }
 
 func (s *state) write(store disk.Dir) error {

@@ -81,11 +81,7 @@ func (f ownFile) quoted() ownFile {
 
 // unquoted undoes quoted. Names from before they were quoted stand as they are.
 func (f ownFile) unquoted() ownFile {
-	for _, name := range []*string{&f.Path, &f.Target} {
-		if text, err := tree.Unquote(*name); err == nil {
-			*name = text
-		}
-	}
+	f.Path, f.Target = tree.Unquoted(f.Path), tree.Unquoted(f.Target)
 	return f
 }
 

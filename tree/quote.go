@@ -160,10 +160,14 @@ func (t Text) MarshalText() ([]byte, error) { return []byte(Quote(t)), nil }
 // UnmarshalText reads what MarshalText writes. What is not quoted correctly is taken as it is, as an earlier decree
 // has written names.
 func (t *Text) UnmarshalText(text []byte) error {
-	s, err := Unquote(string(text))
-	if err != nil {
-		s = string(text)
-	}
-	*t = Text(s)
+	*t = Text(Unquoted(string(text)))
 	return nil
+}
+
+// Unquoted is Unquote, but that what is not quoted correctly is taken as it is.
+func Unquoted(text string) string {
+	if raw, err := Unquote(text); err == nil {
+		return raw
+	}
+	return text
 }
