@@ -61,15 +61,19 @@ func (s *Server) card(rec *recorder.Reader, f Frame, r *history.Record) draftCar
 		c.Name, c.Waits = r.Draft.Name, r.Draft.Waits()
 		c.Race, _, _ = raceOf(r.Draft.Name)
 	}
-	diff, err := rec.History().OpenFile(r.ID, "changes.diff")
+	c.Files, c.More = filesOf(rec, r.ID, cardFiles)
+	return c
+}
+
+// filesOf are the first files of a record's diff, and how many more it has; none where that cannot be opened.
+func filesOf(rec *recorder.Reader, id string, most int) (files []page.File, more int) {
+	diff, err := rec.History().OpenFile(id, "changes.diff")
 	if err != nil {
-		return c
+		return nil, 0
 	}
 	defer diff.Close()
-	var total page.Total
-	c.Files, total, _ = page.Files(diff, nil, 0, cardFiles)
-	c.More = total.All() - len(c.Files)
-	return c
+	files, total, _ := page.Files(diff, nil, 0, most)
+	return files, total.All() - len(files)
 }
 
 // drafts is the page of the drafts that wait.

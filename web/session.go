@@ -133,14 +133,7 @@ func (s *Server) exchange(rec *recorder.Reader, f Frame, r *history.Record, why 
 	if r.DiffSHA256.IsZero() {
 		return e
 	}
-	diff, err := rec.History().OpenFile(r.ID, "changes.diff")
-	if err != nil {
-		return e
-	}
-	defer diff.Close()
-	var total page.Total
-	e.Files, total, _ = page.Files(diff, nil, 0, sessionFiles)
-	e.More = total.All() - len(e.Files)
+	e.Files, e.More = filesOf(rec, r.ID, sessionFiles)
 	return e
 }
 
