@@ -11,9 +11,8 @@ func (r *Recorder) audit(op, outcome string) history.Operation {
 }
 
 // auditFailure writes down an operation that failed; its own failure is the lesser one.
-func (r *Recorder) auditFailure(op, record string, err error) {
+func (r *Recorder) auditFailure(op string, err error) {
 	o := r.audit(op, err.Error())
-	o.Record = record
 	kind := project.KindOf(err)
 	o.Mistake = kind == project.Usage || kind == project.NotFound
 	_ = r.history.Audit(o)

@@ -39,7 +39,7 @@ func (r *Recorder) Checkpoint(ctx context.Context, o CheckpointOptions) (*histor
 	defer x.close()
 	rec, err := r.checkpoint(ctx, x, o, reason)
 	if rec == nil {
-		r.auditFailure(opRecord, "", err)
+		r.auditFailure(opRecord, err)
 	}
 	return rec, err
 }

@@ -705,7 +705,7 @@ func (r *Recorder) SetLabel(ctx context.Context, name, ref string) (id string, e
 		}
 	}
 	if err != nil {
-		r.auditFailure("label", "", err)
+		r.auditFailure("label", err)
 		return "", err
 	}
 	o := r.audit("label", "done")

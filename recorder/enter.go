@@ -54,7 +54,7 @@ func (r *Recorder) Enter(ctx context.Context, o EnterOptions) (*RunResult, error
 	err = u.enter(beginning, o.Ref)
 	begun()
 	if err != nil {
-		r.auditFailure(opEnter, "", err)
+		r.auditFailure(opEnter, err)
 		return nil, err
 	}
 	if o.Begins != nil {

@@ -72,7 +72,7 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 	if id := x.ongoing.inside; id != "" {
 		err := &project.Error{Kind: project.Refused, State: project.Unchanged, Msg: "run " + id + " is going on, and its diff, which is not written yet, may hold what is to be forgotten",
 			Advice: "repeat it when the run has ended"}
-		r.auditFailure(opForget, "", err)
+		r.auditFailure(opForget, err)
 		return nil, err
 	}
 	f, hashes, err := r.toForget(o.Paths)
@@ -103,7 +103,7 @@ func (r *Recorder) Forget(ctx context.Context, o ForgetOptions) (*Forgetting, er
 		return nil, err
 	}
 	if err := r.forget(ctx, x, list, f); err != nil {
-		r.auditFailure(opForget, "", err)
+		r.auditFailure(opForget, err)
 		return nil, &project.Error{Kind: project.KindOf(err), Msg: "not forgotten yet", Err: err, Advice: "remove the cause; then the next command that writes finishes it, or 'decree recover'"}
 	}
 	err = r.eachLayer(func(_ *layer.Place, name string) error {

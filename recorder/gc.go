@@ -32,7 +32,7 @@ func (r *Recorder) Gc(ctx context.Context) (*Collected, error) {
 	r.thin(true)
 	c, err := r.collectUntilThereIsRoom(ctx, x, collectOptions{})
 	if err != nil {
-		r.auditFailure(opGc, "", err)
+		r.auditFailure(opGc, err)
 		return nil, err
 	}
 	return c, nil

@@ -90,7 +90,7 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 	err = u.begin(beginning)
 	begun()
 	if err != nil {
-		r.auditFailure(opRecord, "", err)
+		r.auditFailure(opRecord, err)
 		if o.Named != nil {
 			err = errors.Join(err, o.Named(""))
 		}

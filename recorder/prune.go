@@ -60,7 +60,7 @@ func (r *Recorder) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 	}
 	p, err := r.prune(ctx, x, policies, most, o.Confirm)
 	if err != nil {
-		r.auditFailure(opPrune, "", err)
+		r.auditFailure(opPrune, err)
 	}
 	return p, err
 }

@@ -50,7 +50,7 @@ func (r *Recorder) Publish(ctx context.Context, o PublishOptions) (*MoveResult, 
 	defer x.close()
 	res, err := r.publishIn(ctx, x, o)
 	if waits := new(*WaitError); err != nil && !(o.Unasked && errors.As(err, waits)) { // what is tried again until it can be made has not failed
-		r.auditFailure(string(history.Publish), "", err)
+		r.auditFailure(string(history.Publish), err)
 	}
 	return res, err
 }

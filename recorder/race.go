@@ -123,7 +123,7 @@ func (r *Recorder) Race(ctx context.Context, o RaceOptions) (*RaceResult, error)
 		if errors.As(err, new(*BeginError)) {
 			return nil, err
 		}
-		r.auditFailure(opRecord, "", err)
+		r.auditFailure(opRecord, err)
 		return nil, notStarted(err)
 	}
 	rc.run(ctx)

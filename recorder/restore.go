@@ -47,7 +47,7 @@ func (r *Recorder) Restore(ctx context.Context, o RestoreOptions) (*MoveResult, 
 		res, err = r.restoreTo(ctx, x, o, to, target)
 	}
 	if err != nil && x != nil {
-		r.auditFailure("restore", "", err)
+		r.auditFailure("restore", err)
 	}
 	return res, err
 }

@@ -86,7 +86,7 @@ func (r *Recorder) moving(ctx context.Context, op string, dry bool, do func(x *w
 	defer x.close()
 	res, err := do(x)
 	if err != nil {
-		r.auditFailure(op, "", err)
+		r.auditFailure(op, err)
 	}
 	return res, err
 }

@@ -205,7 +205,7 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err e
 	begun()
 	if err != nil {
 		r.own.forget()
-		r.auditFailure(opRecord, "", err)
+		r.auditFailure(opRecord, err)
 		return nil, notStarted(err)
 	}
 	if err := u.attempts(ctx); err != nil {

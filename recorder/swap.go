@@ -61,7 +61,7 @@ func (r *Recorder) Swap(ctx context.Context, detail string, build func(s *projec
 	defer x.close()
 	if l := x.ongoing.leases; len(l) > 0 {
 		err := swapInRun(l[0].ID)
-		r.auditFailure(opSwap, "", err)
+		r.auditFailure(opSwap, err)
 		return false, err
 	}
 	s, err := r.project.BeginSwap()

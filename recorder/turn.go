@@ -186,7 +186,7 @@ func (r *Recorder) recordEvent(ctx context.Context, e TurnEvent, do func(context
 	rec, err := do(ctx, x, e)
 	switch {
 	case err != nil:
-		r.auditFailure(opRecord, "", err)
+		r.auditFailure(opRecord, err)
 	case rec != nil && (rec.Status != history.StatusOpen || len(x.ongoing.turns) < open): // a turn has ended
 		r.retain(ctx, x, history.Turn)
 	}
@@ -209,7 +209,7 @@ func (r *Recorder) BeginSession(ctx context.Context, e TurnEvent) (*history.Reco
 	}
 	rec, err := r.checkpoint(ctx, x, CheckpointOptions{Label: history.SessionLabel, unasked: true, again: r.repeats(e)}, history.Auto)
 	if rec == nil && err != nil {
-		r.auditFailure(opRecord, "", err)
+		r.auditFailure(opRecord, err)
 	}
 	return rec, err
 }
