@@ -38,7 +38,8 @@ type Closing struct {
 // outboxes: a follow-up that has left one must not come back with the record. What a command
 // has put there stays where it is, with a note, where it is nearly all hole, has more than
 // most bytes (0: any number), or is large and ctx has ended. They are durable after the
-// writer's Flush.
+// writer's Flush; so are they in the run directory, and its names, since who wrote them may
+// have died before he flushed them, or be the run's command.
 func (h *History) StoreFiles(ctx context.Context, w Putter, id string, most int64) (map[string]tree.Hash, error) {
 	dir, err := h.OpenRun(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +50,14 @@ func (h *History) StoreFiles(ctx context.Context, w Putter, id string, most int6
 	}
 	defer dir.Close()
 	s := &storing{h: h, ctx: ctx, w: w, most: most, at: path.Join(".decree/runs", id), files: map[string]tree.Hash{}}
-	return s.files, s.dir(dir, "")
+	if err := s.dir(dir, ""); err != nil {
+		return nil, err
+	}
+	runs, err := h.runs()
+	if err != nil {
+		return nil, err
+	}
+	return s.files, syncClose(runs)()
 }
 
 // storing is a StoreFiles on its way.
@@ -62,7 +70,7 @@ type storing struct {
 	files map[string]tree.Hash
 }
 
-// dir stores what dir has, which is at prefix in the run directory.
+// dir stores what dir has, which is at prefix in the run directory, and flushes its names.
 func (s *storing) dir(dir disk.Dir, prefix string) error {
 	list, err := dir.List()
 	if err != nil || strings.Count(prefix, "/") >= maxDepthName {
@@ -92,10 +100,10 @@ func (s *storing) dir(dir disk.Dir, prefix string) error {
 			return err
 		}
 	}
-	return nil
+	return dir.Sync()
 }
 
-// file stores a file, or notes why it is left.
+// file stores a file and flushes it, or notes why it is left.
 func (s *storing) file(dir disk.Dir, base, name string, size int64) error {
 	f, err := openSolid(dir, base)
 	if errors.Is(err, errHollow) {
@@ -121,6 +129,7 @@ func (s *storing) file(dir disk.Dir, base, name string, size int64) error {
 	}
 	if err == nil {
 		s.files[name] = sum
+		err = f.Sync()
 	}
 	return err
 }

@@ -714,9 +714,6 @@ func (r *Recorder) draftFiles(ctx context.Context, x *writing, rec *history.Reco
 			return nil, err
 		}
 	}
-	if err := r.flushLog(rec.ID); err != nil {
-		return nil, err
-	}
 	files, err := r.storeFiles(x, rec)
 	if err != nil {
 		return nil, err

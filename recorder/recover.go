@@ -816,9 +816,6 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err := c.writeInterrupted(ctx, &rec, changes); err != nil {
 		return err
 	}
-	if err := r.flushLog(rec.ID); err != nil {
-		return err
-	}
 	files, err := r.storeFiles(c.x, &rec)
 	if err != nil {
 		return err

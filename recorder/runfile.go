@@ -122,32 +122,6 @@ func (r *Recorder) storeFiles(x *writing, rec *history.Record) (map[string]tree.
 	return files, nil
 }
 
-// flushLog makes a run's routine.log durable, before the record says what its hash is: what
-// wrote it may have died, or is nobody else's to flush.
-func (r *Recorder) flushLog(id string) error {
-	dir, err := r.history.OpenRun(id)
-	if isMissing(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	st, err := dir.Stat(logFile)
-	if isMissing(err) || err == nil && st.Kind != disk.Regular {
-		return nil
-	}
-	var f disk.File
-	if err == nil {
-		f, err = dir.Open(logFile)
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
-
 // nameAlone writes into the open record, durably, which of the run's files the store alone
 // has: otherwise who frees space while the lock is free would free them.
 func (u *run) nameAlone() error {

@@ -197,15 +197,28 @@ func (m *Mem) flushAll() {
 // the flushed one, the present one, or something between, as rng decides. m
 // itself goes on unharmed.
 func (m *Mem) Crash(rng *rand.Rand) *Mem {
+	return m.crash(rng, []float64{0, 0.5, 0.9, 1}[rng.IntN(4)])
+}
+
+// Lose returns the disk as it is at worst after a loss of power now: without all that was not
+// flushed or, where names is true, with each change of entries, and none of the contents.
+func (m *Mem) Lose(names bool) *Mem {
+	if names {
+		return m.crash(nil, 1)
+	}
+	return m.crash(nil, 0)
+}
+
+// crash is a loss of power that changes of entries survive with the odds given; rng nil: of the contents none does.
+func (m *Mem) crash(rng *rand.Rand, odds float64) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &copier{to: NewMem(), rng: rng, done: map[*inode]*inode{}, lost: map[*inode]map[string]*inode{}}
 	c.to.NoExchange, c.to.NoLinks, c.to.NoSyncAll, c.to.FoldCase = m.NoExchange, m.NoLinks, m.NoSyncAll, m.FoldCase
 	c.to.clock, c.to.last = m.clock, m.last
-	odds := []float64{0, 0.5, 0.9, 1}[rng.IntN(4)]
 	gone := map[place]bool{}
 	for _, ch := range m.pending {
-		if rng.Float64() >= odds || ch.in(gone) {
+		if rng == nil && odds == 0 || rng != nil && rng.Float64() >= odds || ch.in(gone) {
 			ch.mark(gone)
 			continue
 		}
@@ -241,7 +254,7 @@ func (c *copier) copy(n *inode) *inode {
 	case disk.Symlink:
 		out.now = n.now.clone()
 	}
-	if n.kind != disk.Symlink && c.rng.IntN(2) == 0 {
+	if n.kind != disk.Symlink && c.rng != nil && c.rng.IntN(2) == 0 {
 		data := out.now.data
 		out.now = n.now.clone()
 		out.now.data = data
@@ -271,8 +284,8 @@ func (c *copier) entries(n, out *inode) {
 // torn returns what a content may be whose change from old to now was not
 // flushed. What both begin with stays: an append harms nothing that was flushed.
 func (c *copier) torn(old, now []byte) []byte {
-	if bytes.Equal(old, now) {
-		return bytes.Clone(now)
+	if bytes.Equal(old, now) || c.rng == nil {
+		return bytes.Clone(old)
 	}
 	same := 0
 	for same < min(len(old), len(now)) && old[same] == now[same] {
