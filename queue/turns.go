@@ -8,13 +8,13 @@ import (
 
 // turns lets one goroutine after the other do what needs the project's lock. Of those that
 // wait the one with the lowest number is next: messages end in the order in which they
-// began, and a new one begins when none waits to end. Behind one that makes its last attempt
-// nobody ends who began later: else the work of others could take it all its attempts.
+// began, and a new one begins when none waits to end. While one makes its last attempt nobody
+// else ends, also not who began earlier: the work of others could take it that attempt too.
 type turns struct {
 	mu      sync.Mutex
 	taken   bool
 	waiting []waiting // the lowest number first
-	last    []int     // the numbers of those that make their last attempt
+	last    []int     // the numbers of those that make their last attempt: the first ends first
 }
 
 type waiting struct {
@@ -53,7 +53,7 @@ func (t *turns) next() {
 		return
 	}
 	at := slices.IndexFunc(t.waiting, func(w waiting) bool {
-		return w.number == beginner || !slices.ContainsFunc(t.last, func(n int) bool { return n < w.number })
+		return w.number == beginner || len(t.last) == 0 || w.number == t.last[0]
 	})
 	if at >= 0 {
 		t.taken = true
@@ -62,7 +62,7 @@ func (t *turns) next() {
 	}
 }
 
-// goesFirst has those that began after number wait with their ends, until ended.
+// goesFirst has all others wait with their ends, until ended.
 func (t *turns) goesFirst(number int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

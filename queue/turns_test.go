@@ -10,7 +10,7 @@ import (
 )
 
 // TestTurns: whoever began first ends first where several wait, beginners come last, and who
-// makes his last attempt is waited for.
+// makes his last attempt is waited for, also by those that began before him.
 func TestTurns(t *testing.T) {
 	var turn turns
 	var order []int // guarded by the turn
@@ -38,8 +38,7 @@ func TestTurns(t *testing.T) {
 		turn.give()
 	})
 	group.Wait()
-	require.Equal(t, 1, order[0])
-	require.Contains(t, [][]int{{1, beginner, 2, 4, 5}, {1, 2, 4, 5, beginner}}, order)
+	require.Contains(t, [][]int{{beginner, 2, 1, 4, 5}, {2, 1, 4, 5, beginner}}, order)
 }
 
 func (t *turns) count() int {
