@@ -3,6 +3,7 @@ package history
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -178,22 +179,15 @@ func (h *History) appendAudit(o Operation) error {
 	if err != nil {
 		return err
 	}
-	if size == 0 {
-		if err := f.Chmod(project.PrivateFile); err != nil {
+	if size == 0 { // its name is durable before it has a line
+		if err := cmp.Or(f.Chmod(project.PrivateFile), h.p.Store.Sync()); err != nil {
 			return err
 		}
 	}
-	buf := auditLines(o, tail, size)
-	if _, err := f.WriteAt(buf, size); err != nil {
+	if _, err := f.WriteAt(auditLines(o, tail, size), size); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if size == 0 {
-		return h.p.Store.Sync()
-	}
-	return nil
+	return f.Sync()
 }
 
 // auditLines are the bytes to be appended after tail, the end of a file of size bytes: the

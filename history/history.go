@@ -105,7 +105,13 @@ func (h *History) write(lines ...*line) error {
 	if err != nil {
 		return err
 	}
-	if err := l.appendLines(h.p.Store, lines); err != nil {
+	if l.size == 0 {
+		err = h.p.FlushNames()
+	}
+	if err == nil {
+		err = l.appendLines(h.p.Store, lines)
+	}
+	if err != nil {
 		h.Refresh()
 		return err
 	}

@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -323,7 +324,8 @@ func (l *log) current(store disk.Dir) bool {
 }
 
 // appendLines adds lines with one write and flushes them: they are all there
-// when it returns without error. The log must be read again afterwards.
+// when it returns without error. The log must be read again afterwards. A new one has its
+// name flushed before it has a line: who finds lines need not ask whether their writer came so far.
 func (l *log) appendLines(store disk.Dir, lines []*line) error {
 	var buf []byte
 	if l.torn {
@@ -338,16 +340,13 @@ func (l *log) appendLines(store disk.Dir, lines []*line) error {
 	}
 	defer f.Close()
 	if l.size == 0 {
-		if err := f.Chmod(project.PrivateFile); err != nil {
+		if err := cmp.Or(f.Chmod(project.PrivateFile), store.Sync()); err != nil {
 			return err
 		}
 	}
 	_, err = f.WriteAt(buf, l.size)
 	if err == nil {
 		err = f.Sync()
-	}
-	if err == nil && l.size == 0 {
-		err = store.Sync()
 	}
 	if err != nil {
 		// What is not known to be durable must not count for the next process. Where the

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -174,6 +175,17 @@ func (p *Project) begin(w Where) error {
 	}
 	p.Made = true
 	return p.EnsureDecree()
+}
+
+// FlushNames flushes the names that lead to the store and to what is in .decree. Who writes the
+// first record calls it before: a process that has made these may have died before it flushed them.
+func (p *Project) FlushNames() error {
+	base, err := p.Disk.OpenRoot(filepath.Dir(p.StorePath))
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	return cmp.Or(base.Sync(), p.Dir.Sync(), p.Decree.Sync())
 }
 
 // remember writes this root into the store.

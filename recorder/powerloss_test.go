@@ -505,3 +505,42 @@ func (l *lossy) killed(n int, rng *rand.Rand, do func(*Recorder) error) (fired b
 	}
 	return fired, err
 }
+
+// TestAfterAFirstCommandThatDied, which had not flushed all that it had made of a project, what the next one
+// acknowledges stays through a power failure.
+func TestAfterAFirstCommandThatDied(t *testing.T) {
+	checkpoint := func(r *Recorder) error { _, err := r.Checkpoint(ctx(), CheckpointOptions{}); return err }
+	for n, fired := 0, true; fired; n += disktest.Stride(3) {
+		l := &lossy{t: t, m: disktest.NewMem(), clk: time.Date(2026, 11, 21, 7, 1, 59, 0, time.UTC)}
+		for _, p := range []string{"/w/tree", "/w/store", "/w/home"} {
+			_, err := l.m.MkdirAll(p, 0o700)
+			require.NoError(t, err)
+		}
+		top, err := l.m.OpenRoot("/")
+		require.NoError(t, err)
+		flushAll(t, top)
+		l.write(map[string]string{"f": "f\n"})
+		fired, _ = l.killed(n, rand.New(rand.NewPCG(1, uint64(n))), checkpoint)
+		l.write(map[string]string{"f": "g\n"})
+		l.with(checkpoint)
+		known := l.records()
+		for _, names := range []bool{false, true} {
+			after := &lossy{t: t, m: l.m.Lose(names), clk: l.clk}
+			what := fmt.Sprintf("step %d (%s), names %v", n, l.at, names)
+			after.with(func(r *Recorder) error {
+				list, err := r.History().List(history.ListOptions{})
+				require.NoError(t, err, what)
+				require.Len(t, list.Records, len(known), what)
+				return nil
+			})
+			after.with(func(r *Recorder) error { _, err := r.Recover(ctx(), false); return err })
+			after.with(func(r *Recorder) error {
+				audit, err := r.history.ReadAudit(nil)
+				require.NoError(t, err, what)
+				require.NotZero(t, audit.Lines, what)
+				requireSound(t, r)
+				return nil
+			})
+		}
+	}
+}
