@@ -237,7 +237,7 @@ func (c *recovery) tidy(ctx context.Context) error {
 			_, err := r.history.FinishRemove(r.audit(opPrune, "done"))
 			return err
 		},
-		c.runs,
+		func() error { return c.runs(ctx) },
 		func() error { return c.forget(ctx) },
 	} {
 		if err := step(); err != nil {
@@ -922,7 +922,7 @@ func statPath(root disk.Dir, path string) (disk.Info, error) {
 // newest record and of what was recorded beside it, which a death or an error between the
 // line in the log and the rename leaves out. Others that are missing a person has deleted.
 // One that cannot be written is named and stands in nobody's way: the store's copy counts.
-func (c *recovery) runs() error {
+func (c *recovery) runs(ctx context.Context) error {
 	h := c.r.history
 	list, err := h.List(history.ListOptions{Limit: history.PlainManifests, Known: true, Keep: func(rec *history.Record) bool { return rec.Status != history.StatusOpen }})
 	if err != nil {
@@ -931,6 +931,9 @@ func (c *recovery) runs() error {
 	for _, rec := range list.Records {
 		if !rec.Ended.Before(list.Records[0].Started) && slices.Contains(list.Missing, rec.ID) {
 			c.rewrite(rec.ID, true, "record %s was missing from .decree/runs and was written again")
+		}
+		if slices.Contains(list.Edited, rec.ID) {
+			c.writeEnded(ctx, rec)
 		}
 		if rec.Draft != nil && slices.Contains(list.Edited, rec.ID) { // a discard or publish that came to an end in the log alone
 			c.rewrite(rec.ID, true, "run.json of draft %s was written again")
@@ -945,6 +948,28 @@ func (c *recovery) runs() error {
 		}
 	}
 	return nil
+}
+
+// writeEnded writes the files of a record again whose run.json says that it has not ended: what it recorded at its
+// end was kept out of .decree/runs, by a full disk or by rights, and those that lie there are an earlier attempt's.
+// run.json is the last one, so that what stops this is done again.
+func (c *recovery) writeEnded(ctx context.Context, rec *history.Record) {
+	plain, err := c.r.history.ReadRun(rec.ID)
+	if err != nil || plain.Status != history.StatusOpen || rec.Status == history.StatusOpen {
+		return
+	}
+	files, err := c.r.history.RecordFiles(rec.ID)
+	v := &verifier{r: c.r.Reader}
+	for _, f := range files {
+		if err == nil && v.file(ctx, rec.ID, f) != nil {
+			err = c.r.rewrite(rec, f)
+		}
+	}
+	if err == nil {
+		c.rewrite(rec.ID, true, "the files of record %s, which were kept out of .decree/runs when it ended, were written again")
+	} else if !history.KeepsOut(err) {
+		c.add(nil, "the files of record %s could not be written to .decree/runs again: %v; its copy in the store is whole", rec.ID, err)
+	}
 }
 
 func (c *recovery) rewrite(id string, plainManifest bool, done string) {

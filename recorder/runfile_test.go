@@ -94,7 +94,7 @@ func TestPutBackWithoutRunDirectory(t *testing.T) {
 						require.Equal(t, strings.Repeat("y", n+1), read(at+logFile))
 					}
 				}
-				with(s.bench, func(r *Recorder) ([]Check, error) { return r.Repair(context.Background()) })
+				s.checkpoint(CheckpointOptions{}) // as any command that writes: what was kept out comes
 				s.sound()
 				s.apply(res.Record.ID)
 				data, err := os.ReadFile(filepath.Join(s.root, "f"))
