@@ -799,11 +799,18 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err != nil {
 		return err
 	}
+	edits, changes, err := c.sinceStart(o, changes)
+	if err != nil {
+		return err
+	}
 	later, err := r.changedAfter(rec.ID, changes)
 	if err != nil {
 		return err
 	}
 	if err := r.keep(c.x, res); err != nil {
+		return err
+	}
+	if err := c.besideRun(ctx, &rec, edits); err != nil {
 		return err
 	}
 	if err := r.closeTurnsIn(ctx, c.x, rec.ID); err != nil {
@@ -828,16 +835,79 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err := c.close(o, &ending{Record: &rec, Files: files}); err != nil {
 		return err
 	}
-	c.done = append(c.done, Recovered{Record: &rec, What: whatWasInterrupted(rec.ID, res.Unrecorded, later), Later: later})
+	c.done = append(c.done, Recovered{Record: &rec, What: whatWasInterrupted(rec.ID, res.Unrecorded, edits, later), Later: later})
 	return nil
 }
 
-// whatWasInterrupted says what became of the run id. later are the paths that were changed
-// after its last output.
-func whatWasInterrupted(id string, unrecorded, later []tree.Path) string {
+// sinceStart takes out of the changes of a run those that its command cannot have made, since the system was
+// started anew after it: files that were written, by their times, since then.
+func (c *recovery) sinceStart(o *history.Opened, changes changeSeq) (edits []tree.Change, run changeSeq, err error) {
+	var leader started
+	ok, err := c.r.history.Leader(o.Record.ID, &leader)
+	if boot := runner.BootID(); err != nil || !ok || leader.BootID == "" || boot == "" || leader.BootID == boot {
+		return nil, changes, err
+	}
+	start := runner.BootTime()
+	last, _ := c.r.lastOutput(o.Record.ID)
+	if start.IsZero() || !o.Record.Started.Before(start) || last >= start.UnixNano() { // the clock is not what it was
+		return nil, changes, nil
+	}
+	dirs := worktree.Open(c.r.workspace(), worktree.Options{}).Dirs()
+	defer dirs.Close()
+	theirs := map[tree.Path]bool{}
+	for ch, err := range changes {
+		if err != nil {
+			return nil, nil, err
+		}
+		if ch.New == nil {
+			continue
+		}
+		if info, err := dirs.Stat(ch.Path); err == nil && min(info.Mtime, info.Ctime) > start.UnixNano() {
+			theirs[ch.Path] = true
+			edits = append(edits, ch)
+		}
+	}
+	if edits == nil {
+		return nil, changes, nil
+	}
+	return edits, func(yield func(tree.Change, error) bool) {
+		for ch, err := range changes {
+			if (err != nil || !theirs[ch.Path]) && !yield(ch, err) {
+				return
+			}
+		}
+	}, nil
+}
+
+// besideRun puts edits, which are not the run's, into its outside.diff.
+func (c *recovery) besideRun(ctx context.Context, rec *history.Record, edits []tree.Change) error {
+	if len(edits) == 0 {
+		return nil
+	}
+	found, _ := rec.Outside()
+	out, err := c.r.withEdits(ctx, c.x, found.SHA256, edits)
+	if err != nil {
+		return err
+	}
+	if err := c.x.w.Flush(); err != nil {
+		return err
+	}
+	return out.mark(rec)
+}
+
+// whatWasInterrupted says what became of the run id. edits were made since the system was started anew, and later
+// are the paths that were changed after its last output.
+func whatWasInterrupted(id string, unrecorded []tree.Path, edits []tree.Change, later []tree.Path) string {
 	what := fmt.Sprintf("run %s was interrupted, and is recorded; its changes stay, 'decree revert %s' takes them back", id, id)
 	if len(unrecorded) > 0 {
 		what += "; not recorded, because they cannot be read or are too large: " + some(unrecorded)
+	}
+	if len(edits) > 0 {
+		var paths []tree.Path
+		for _, c := range edits {
+			paths = append(paths, c.Path)
+		}
+		what += "; changed since the system was started anew, and so not by the run, in its outside.diff: " + some(paths)
 	}
 	if len(later) > 0 {
 		what += "; changed after its last output, perhaps by hand: " + some(later)

@@ -338,11 +338,22 @@ func (r *Recorder) withUsers(ctx context.Context, x *writing, t *openTurn, user 
 	if len(user) == 0 {
 		return nil
 	}
+	out, err := r.withEdits(ctx, x, t.note.Files[history.OutsideFile], user)
+	if err != nil {
+		return err
+	}
+	t.note.Files = out.stored(nil)
+	return out.mark(t.Record)
+}
+
+// withEdits stores the outside.diff of a record with edits that were made since its start. found is the one that it had, or
+// zero.
+func (r *Recorder) withEdits(ctx context.Context, x *writing, found tree.Hash, edits []tree.Change) (*outside, error) {
 	all := map[tree.Path]tree.Change{}
-	if sum, ok := t.note.Files[history.OutsideFile]; ok {
-		data, err := r.object(sum)
+	if !found.IsZero() {
+		data, err := r.object(found)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		err = history.Facts(bytes.NewReader(data), func(s *patch.Section) bool {
 			c, twice := all[s.Path] // of a change of kind the second section says what it becomes
@@ -354,10 +365,10 @@ func (r *Recorder) withUsers(ctx context.Context, x *writing, t *openTurn, user 
 			return true
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	for _, c := range user {
+	for _, c := range edits {
 		if before, both := all[c.Path]; both {
 			c.Old = before.Old
 		}
@@ -365,10 +376,5 @@ func (r *Recorder) withUsers(ctx context.Context, x *writing, t *openTurn, user 
 	}
 	merged := slices.SortedFunc(maps.Values(all), func(a, b tree.Change) int { return a.Path.Compare(b.Path) })
 	merged = slices.DeleteFunc(merged, func(c tree.Change) bool { return sameEntry(c.Old, c.New) })
-	out, err := r.keepDiff(ctx, x, held(merged), nil, nil)
-	if err != nil {
-		return err
-	}
-	t.note.Files = out.stored(nil)
-	return out.mark(t.Record)
+	return r.keepDiff(ctx, x, held(merged), nil, nil)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -81,6 +82,15 @@ func BootID() string {
 		return ""
 	}
 	return id
+}
+
+// BootTime is when the system was started, by the clock as it is now; zero where that is not known.
+func BootTime() time.Time {
+	t, err := unix.SysctlTimeval("kern.boottime")
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(t.Unix())
 }
 
 // nameAt is the system's short name for the process pid; "" where it does not tell.

@@ -14,6 +14,9 @@ func Run(context.Context, Command) (Result, error) { return Result{}, errors.Err
 // BootID returns "".
 func BootID() string { return "" }
 
+// BootTime is zero: it is not known.
+func BootTime() time.Time { return time.Time{} }
+
 // Alive returns errors.ErrUnsupported.
 func Alive(Leader) ([]Process, error) { return nil, errors.ErrUnsupported }
 
