@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"slices"
 	"syscall"
 
 	"decree/disk"
@@ -58,6 +59,10 @@ func (k *worker) readFile(n *node, h disk.Dir, i int) error {
 	case err == errTooLarge:
 		k.leaveLarge(n, i, in.Size)
 		k.missed = append(k.missed, join(n.path, b.name(i)))
+		n.change(func(b block) { k.keepOld(n, b, i) })
+		return nil
+	case err == errOutput:
+		k.outputs = append(k.outputs, join(n.path, b.name(i)))
 		n.change(func(b block) { k.keepOld(n, b, i) })
 		return nil
 	case err == nil:
@@ -127,6 +132,9 @@ type storeError struct{ error }
 
 func (e storeError) Unwrap() error { return e.error }
 
+// errOutput says that a file is one of Request.Outputs.
+var errOutput = errors.New("a file of the caller's own output")
+
 // hashFile reads a file until it stays the same while it is read, and stores it. The
 // facts are those of the descriptor that was read; old says that they vouch for it: they are
 // old enough, and nobody had it open for writing when the reading began.
@@ -140,6 +148,10 @@ func (k *worker) hashFile(n *node, i int, h disk.Dir, name string) (sum Hash, in
 		if k.tooLarge(n, i, &in) {
 			f.Close()
 			return sum, in, false, errTooLarge
+		}
+		if k.req.AfterRun && slices.ContainsFunc(k.req.Outputs, in.SameFile) {
+			f.Close()
+			return sum, in, false, errOutput
 		}
 		old = !f.BeingWritten() && k.startOf(&in).trusts(&in) && k.device(in.Dev, h).ChangeTimes
 		sum, same, err := k.hashOnce(f, &in, h)

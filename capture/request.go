@@ -78,6 +78,10 @@ type Request struct {
 	SkipUnreadable bool // list in Unrecorded what cannot be read, instead of an error
 	AfterRun       bool // the same, and what cannot be read keeps its entries of the cache
 
+	// Outputs are, with AfterRun, files by device and inode into which the caller itself writes what it says, as a log of
+	// its own output: each has its entry of the cache, as what cannot be read has, and is in Result.Outputs.
+	Outputs []disk.Info
+
 	// Ended is when the command ended, in nanoseconds since 1970; what was written
 	// later is in Result.Late. Zero: not asked.
 	Ended int64
@@ -118,6 +122,7 @@ type Result struct {
 	// for all below it. With AfterRun they have their entries of Base, if any, in the
 	// tree; without, they are missing from it (of a directory, all below).
 	Unrecorded []tree.Path
+	Outputs    []tree.Path // files of Request.Outputs that have changed
 	TooLarge   []Unread    // those of Unrecorded that are larger than Request.MaxFile
 	Large      []Large     // files above LargeFile bytes
 	Late       []tree.Path // files that were read and written after Request.Ended

@@ -81,6 +81,7 @@ type worker struct {
 	found    []tree.Path // ignore files seen while the rules are frozen
 	special  []tree.Path
 	missed   []tree.Path
+	outputs  []tree.Path
 	unread   []Unread
 	large    []Large
 	late     []tree.Path
@@ -282,6 +283,7 @@ func (w *walk) result() (*Result, error) {
 		RuleOnly:   gather(w, func(k *worker) []tree.Path { return k.ruleOnly }),
 		Special:    gather(w, func(k *worker) []tree.Path { return k.special }),
 		Unrecorded: gather(w, func(k *worker) []tree.Path { return k.missed }),
+		Outputs:    gather(w, func(k *worker) []tree.Path { return k.outputs }),
 		TooLarge:   w.unreadFiles(),
 		Large:      gather(w, func(k *worker) []Large { return k.large }),
 		Late:       gather(w, func(k *worker) []tree.Path { return k.late }),

@@ -225,7 +225,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 		r.note("still recording what the command changed; a second signal stops that, and leaves the tree as it is")
 	})
 	defer end()
-	res, err := r.observe(heeding, u.x, look{phase: "comparing", frozen: frozenRules(u.opened), afterRun: true, ended: u.ended, unlimited: true})
+	res, err := r.observe(heeding, u.x, look{phase: "comparing", frozen: frozenRules(u.opened), afterRun: true, outputs: ownOutputs(), ended: u.ended, unlimited: true})
 	seen()
 	if err != nil {
 		return err
@@ -249,6 +249,9 @@ func (u *run) examine(ctx context.Context, n int) error {
 	u.hidden = res.Hidden
 	u.noteBelow(res)
 	u.unreadable(res)
+	if len(res.Outputs) > 0 {
+		u.say("decree's own output goes to %s, which is no work of the run and is left as it is", some(res.Outputs))
+	}
 	if len(res.Late) > 0 {
 		u.say("written after the command had ended, perhaps by another process: %s; it counts as changed by the run", some(res.Late))
 	}

@@ -33,7 +33,8 @@ type look struct {
 	phase          string
 	frozen         []history.Rule // nil: today's rules
 	afterRun       bool
-	ended          int64 // when the command did
+	outputs        []disk.Info // as in capture.Request
+	ended          int64       // when the command did
 	full           bool
 	skipUnreadable bool
 	unlimited      bool        // a tree of any size
@@ -140,7 +141,7 @@ func (r *Reader) request(l look) (capture.Request, error) {
 	}
 	req := capture.Request{
 		Root: r.workspace().Dir, Store: r.store, Exclude: append(exclude, l.apart...),
-		Full: l.full, SkipUnreadable: l.skipUnreadable, AfterRun: l.afterRun, Ended: l.ended, RuleData: r.ruleData,
+		Full: l.full, SkipUnreadable: l.skipUnreadable, AfterRun: l.afterRun, Outputs: l.outputs, Ended: l.ended, RuleData: r.ruleData,
 		Progress: func(files int, bytes int64) {
 			r.progress(Progress{Phase: l.phase, Done: int64(files), Bytes: bytes})
 		},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"decree/disk"
 	"decree/plan"
 	"decree/runner"
 	"decree/tree"
@@ -42,6 +43,15 @@ func stillOpen(p *plan.Plan, own []runner.Process) (lines []string, others bool)
 		lines = append(lines, fmt.Sprintf("%s is still open by %s: what it writes from now on goes to the old file", tree.Quote(it.Path), strings.Join(words, ", ")))
 	}
 	return lines, others
+}
+
+// ownOutputs are the files into which decree writes what it says, and what the command says. Who redirects decree
+// into a file of the tree wants to read there how the run ended, and not to have that put back.
+func ownOutputs() (files []disk.Info) {
+	for _, f := range runner.Outputs() {
+		files = append(files, disk.Info{Dev: f.Dev, Ino: f.Ino})
+	}
+	return files
 }
 
 // openFiles is the first of lines and how many more there are, for an error.
