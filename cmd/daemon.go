@@ -93,10 +93,10 @@ func (s *session) daemon(ctx context.Context, o daemonOptions) error {
 	err = q.Serve(ctx, queue.ServeOptions{
 		Interval: o.interval, CommandLine: append([]string{"decree"}, s.env.Args...),
 		Beside: beside,
-		Ready: func(unpublished int) {
+		Ready: func(stuck int) {
 			what := "the inbox is empty"
-			if unpublished > 0 {
-				what = count(unpublished, "message") + " in the inbox, of which the work is not in the tree yet ('decree inbox' says why)"
+			if stuck > 0 {
+				what = count(stuck, "message") + " in the inbox, which cannot be gone on with yet ('decree inbox' says why)"
 			}
 			s.say("decree: daemon: %s; messages are processed as they arrive", what)
 		},

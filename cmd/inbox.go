@@ -100,10 +100,10 @@ func (s *session) messages(rec *recorder.Reader, where string) ([]view.Waiting, 
 		return nil, err
 	}
 	var underWay []queue.Doing
-	var unpublished map[string]string
+	var stuck map[string]string
 	if where == "" {
 		if underWay, err = queue.UnderWay(p, s.env.Host); err == nil {
-			unpublished, err = queue.Unpublished(rec)
+			stuck, err = queue.WhyStuck(rec)
 		}
 		if err != nil {
 			return nil, err
@@ -113,7 +113,7 @@ func (s *session) messages(rec *recorder.Reader, where string) ([]view.Waiting, 
 	for _, f := range files {
 		j := waitingOf(p, where, f)
 		j.Running = slices.ContainsFunc(underWay, func(m queue.Doing) bool { return m.Name == f.Name })
-		if why := unpublished[f.Name]; why != "" {
+		if why := stuck[f.Name]; why != "" {
 			j.Reason = why
 		}
 		out = append(out, j)

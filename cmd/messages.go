@@ -11,7 +11,7 @@ import (
 )
 
 // tally counts how messages ended.
-type tally struct{ done, dead, unpublished int }
+type tally struct{ done, dead, stuck int }
 
 func (t *tally) add(r *queue.Result) {
 	switch r.Outcome {
@@ -25,15 +25,15 @@ func (t *tally) add(r *queue.Result) {
 // tallied says on stderr what all came to.
 func (s *session) tallied(t *tally) {
 	switch {
-	case t.done+t.dead+t.unpublished == 0:
+	case t.done+t.dead+t.stuck == 0:
 		s.say("decree: nothing is waiting")
 	case t.dead == 0:
 		s.say("decree: %s done", count(t.done, "message"))
 	default:
 		s.say("decree: %s done, %d dead; 'decree inbox --dead' says why", count(t.done, "message"), t.dead)
 	}
-	if t.unpublished > 0 {
-		s.say("decree: %s in the inbox, of which the work is not in the tree yet; 'decree inbox' says why", count(t.unpublished, "message"))
+	if t.stuck > 0 {
+		s.say("decree: %s in the inbox, which cannot be gone on with yet; 'decree inbox' says why", count(t.stuck, "message"))
 	}
 }
 

@@ -38,9 +38,9 @@ func (s *session) inboxOf(rec *recorder.Reader) view.Inbox {
 	for _, m := range doing {
 		in.Running = append(in.Running, m.Name)
 	}
-	unpublished, _ := queue.Unpublished(rec)
-	for _, name := range slices.Sorted(maps.Keys(unpublished)) {
-		in.Unpublished = append(in.Unpublished, quoteWord(name)+": "+unpublished[name])
+	stuck, _ := queue.WhyStuck(rec)
+	for _, name := range slices.Sorted(maps.Keys(stuck)) {
+		in.Unpublished = append(in.Unpublished, quoteWord(name)+": "+stuck[name])
 	}
 	return in
 }

@@ -30,9 +30,9 @@ const (
 type ServeOptions struct {
 	Interval    time.Duration // of polling, and of looking at the cron jobs
 	CommandLine []string      // of this process, for the message to a second one
-	// Ready is called once the inbox was looked at and nothing found first that can be done: nothing but so many messages whose
-	// work could not be published yet.
-	Ready func(unpublished int)
+	// Ready is called once the inbox was looked at and nothing found first that can be done: nothing but so many messages that
+	// could not be gone on with yet.
+	Ready func(stuck int)
 	// Beside, if any, is called once this is the tree's one daemon, and goes on until ctx ends.
 	Beside func(ctx context.Context)
 }
@@ -92,7 +92,7 @@ func (q *Queue) Serve(ctx context.Context, o ServeOptions) error {
 			w.idle = false
 		default:
 			if o.Ready != nil && w.running == 0 {
-				o.Ready(q.Unpublished())
+				o.Ready(q.Stuck())
 				o.Ready = nil
 			}
 			if err := q.inboxAgain(ctx, w.running); err != nil {
@@ -182,10 +182,10 @@ func (q *Queue) prepare(ctx context.Context) error {
 }
 
 // anything says without the lock whether there is a message to look at beside those that
-// are being done, and those whose work waits to be published.
+// are being done, and those that cannot be gone on with yet.
 func (q *Queue) anything(running int) bool {
 	list, err := Waiting(&q.project().Site, "")
-	waiting := q.waitUnpublished(list)
+	waiting := q.areStuck(list)
 	list = slices.DeleteFunc(list, func(p Pending) bool { return slices.Contains(waiting, p.Name) })
 	return err != nil || len(list) > running
 }

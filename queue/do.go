@@ -129,10 +129,9 @@ func (q *job) reject(d *dirs, res *Result, bad *message.Error) (*Result, error) 
 }
 
 // notBegun is the end of a run that decree itself refused or failed. Where nothing but a person's yes lets it begin, such as beside a file
-// above capture.max_file, a daemon has nobody to ask: it puts the message aside, and goes on. So it does with one whose run cannot be isolated:
-// others may be done in place.
+// above capture.max_file, a daemon has nobody to ask: it puts the message aside, and goes on.
 func (q *job) notBegun(d *dirs, res *Result, err error) (*Result, error) {
-	if !q.serving || !asks(err) && !recorder.IsNotIsolated(err) || project.StateOf(err) != project.NotStarted || q.u.Spent > 0 {
+	if !q.serving || !asks(err) || project.StateOf(err) != project.NotStarted || q.u.Spent > 0 {
 		return nil, err
 	}
 	reason := strings.TrimSuffix(err.Error(), "; "+project.NotStarted) + recorder.NamedIn(err)
@@ -461,7 +460,7 @@ func (q *job) beginRun(wanted string) (err error) {
 	if q.u.Record, err = q.rec.FreeID(wanted); err != nil {
 		return err
 	}
-	q.u.Attempt = q.u.Spent + 1
+	q.u.Attempt, q.u.Stuck = q.u.Spent+1, ""
 	q.s.begun(q.u)
 	return q.s.write(q.project().Store)
 }

@@ -21,7 +21,8 @@
 //     record, the file moves to dead.
 //
 // A message is put aside for what is wrong with it, its routine or its spec, also
-// where these cannot be read. One that cannot even be moved is passed over. Errors
+// where these cannot be read. One that cannot even be moved is passed over, and one that
+// nothing can be done about now, as no run can be isolated, waits in its place. Errors
 // that say nothing of a file (a full disk) end the work, and no message is put aside.
 //
 // # After a death

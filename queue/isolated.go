@@ -31,12 +31,16 @@ const fileTick = 20 * time.Millisecond
 // are spent.
 func (q *job) doIsolated(ctx context.Context, d *dirs, res *Result, m *message.Message, found *message.Found) (*Result, error) {
 	for {
+		began := time.Now()
 		run, err := q.runIsolated(ctx, d, m, found)
 		if rerr := q.backAtQueue(d); rerr != nil {
 			return nil, errors.Join(err, rerr)
 		}
 		if bad, ok := errors.AsType[*message.Error](err); ok {
 			return q.reject(d, res, bad)
+		}
+		if waits := new(*recorder.WaitError); errors.As(err, waits) {
+			return nil, q.waitsUnbegun(*waits, began)
 		}
 		if err != nil {
 			return q.notBegun(d, res, err)
@@ -47,7 +51,7 @@ func (q *job) doIsolated(ctx context.Context, d *dirs, res *Result, m *message.M
 			return nil, err
 		}
 		ended, err := q.settle(ctx, d, res)
-		if isUnpublished(err) {
+		if isStuck(err) {
 			q.list.noteOwnChange(d.inbox, "")
 			return nil, err
 		}
@@ -85,7 +89,7 @@ func (q *job) runIsolated(ctx context.Context, d *dirs, m *message.Message, foun
 	// What was published in the tick of the file system's clock in which the run begins would
 	// count as changed by somebody since.
 	time.Sleep(time.Until(q.published.Add(2 * fileTick)))
-	return q.rec.RunIsolated(ctx, o, recorder.IsolatedOptions{AwaitRuns: true, Known: q.o.Jobs > 1})
+	return q.rec.RunIsolated(ctx, o, recorder.IsolatedOptions{Queued: true, Known: q.o.Jobs > 1})
 }
 
 // settle publishes what a run that has ended did, and gives the message its place. Where
@@ -139,7 +143,7 @@ func (q *job) publish(ctx context.Context, d *dirs, res *Result) (conflict, err 
 	if waits := new(*recorder.WaitError); errors.As(err, waits) {
 		return nil, q.waitsUnpublished(*waits, began)
 	}
-	q.isPublished()
+	q.goesOn()
 	if kind := project.KindOf(err); err != nil && (kind == project.Refused || kind == project.Integrity) { // forgotten or damaged work stays so
 		return err, nil
 	}

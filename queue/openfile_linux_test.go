@@ -1,15 +1,18 @@
 package queue
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"decree/disk"
+	"decree/history"
 	"decree/recorder"
 )
 
@@ -47,28 +50,44 @@ func TestOpenFileCostsNoAttempt(t *testing.T) {
 	require.Len(t, b.ran(), 1)
 }
 
-// TestDaemonWhereNothingIsIsolated: a message whose run cannot be isolated is put aside with the reason, and the daemon
-// does the others.
-func TestDaemonWhereNothingIsIsolated(t *testing.T) {
+// TestWhereNothingIsIsolated: messages whose run cannot be isolated stay in the inbox with the reason, also after an attempt was made, and the
+// others are done; once it can be they go on with the attempts that they had left.
+func TestWhereNothingIsIsolated(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount")
 	}
-	b := newBench(t, map[string]string{"sub/.gitignore": "", ".decree/inbox/a.md": "---\nisolated: true\n---\ngo\n", ".decree/inbox/b.md": "go\n",
-		".decree/routines/develop.sh": "echo did >>log\n"})
-	at := filepath.Join(b.root, "sub")
-	require.NoError(t, unix.Mount("none", at, "tmpfs", 0, "size=1m"))
-	t.Cleanup(func() { require.NoError(t, unix.Unmount(at, 0)) })
-	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
-		q.serving = true
-		res, err := q.Next(t.Context(), 0, Pick{})
-		require.NoError(t, err)
-		require.Equal(t, Dead, res.Outcome)
-		res, err = q.Next(t.Context(), 0, Pick{})
-		require.NoError(t, err)
-		require.Equal(t, Done, res.Outcome)
-		return nil
+	needsLayers(t)
+	b := newBench(t, isolatedFiles(live+"text=$(tail -n1 \"$message_file\"); echo \"$text $DECREE_ATTEMPT\" >>\"$RAN\"; echo said\n"+
+		"[ \"$text $DECREE_ATTEMPT\" != 'go 1' ] || { live 'mount -t tmpfs -o size=1m none sub'; exit 3; }\n", map[string]string{
+		"sub/.gitignore": "", ".decree/inbox/b.md": "second\n", ".decree/inbox/c.md": "---\nisolated: false\n---\nthird\n", ".decree/inbox/d.md": "fourth\n",
 	}))
-	require.Equal(t, []string{"a.error.txt", "a.md"}, b.dead())
-	require.Contains(t, b.read(".decree/inbox/dead/a.error.txt"), "a run cannot be isolated here")
-	require.Equal(t, "did\n", b.read("log"))
+	b.answers()
+	at := filepath.Join(b.root, "sub")
+	t.Cleanup(func() { _ = unix.Unmount(at, 0) })
+	for range 2 { // what waits is known to the next process
+		require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+			require.NoError(t, q.Work(t.Context(), WorkOptions{}))
+			require.Equal(t, 3, q.Stuck())
+			return nil
+		}))
+		require.Equal(t, []string{"a.md", "b.md", "d.md"}, b.inbox())
+		require.Empty(t, b.dead())
+		require.Equal(t, []string{"go 1", "third 1"}, b.ran())
+	}
+	for _, name := range b.inbox() {
+		require.Contains(t, b.unpublished()[name], "its run cannot begin: a run cannot be isolated here: overlay: something is mounted below the root")
+	}
+	require.NoError(t, b.person(func(q *Queue) error { _, err := Cancel(q.o.Recorder, "h", "d.md", "not wanted"); return err }))
+	first := b.record(b.runs()[0])
+	require.Equal(t, history.StatusFailed, first.Status)
+	require.Equal(t, 1, first.Attempts)
+	require.Equal(t, "said\n", b.read(".decree/runs/"+first.ID+"/routine.log"))
+	ctx, end := context.WithCancel(t.Context())
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		return q.Serve(ctx, ServeOptions{Interval: 1e7, Ready: func(stuck int) { assert.Equal(t, 2, stuck); end() }})
+	}))
+	require.NoError(t, unix.Unmount(at, 0))
+	b.process()
+	require.Equal(t, []string{"go 1", "third 1", "go 2", "second 1"}, b.ran())
+	require.Equal(t, []string{"a.md", "b.md", "c.md"}, b.done())
 }

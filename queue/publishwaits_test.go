@@ -66,7 +66,7 @@ func (b *bench) unpublishedOnce() {
 func (b *bench) unpublished() (why map[string]string) {
 	b.t.Helper()
 	require.NoError(b.t, b.person(func(q *Queue) (err error) {
-		why, err = Unpublished(q.o.Recorder.Reader)
+		why, err = WhyStuck(q.o.Recorder.Reader)
 		return err
 	}))
 	return why
@@ -85,7 +85,7 @@ func TestPublishWaitsForAPerson(t *testing.T) {
 	for n := range 2 {
 		b.said = nil
 		require.NoError(t, b.with(disk.OS, func(q *Queue) error { _, err := q.Next(t.Context(), 0, Pick{}); return err }))
-		require.Equal(t, 1, strings.Count(strings.Join(b.said, "\n"), "a.md has succeeded, and its work is not in the tree yet: "), "%d: %v", n, b.said)
+		require.Equal(t, 1, strings.Count(strings.Join(b.said, "\n"), "a.md waits: it has succeeded, and its work is not in the tree yet: "), "%d: %v", n, b.said)
 		require.Contains(t, b.unpublished()["a.md"], "d/big")
 		require.Contains(t, b.inbox(), "a.md")
 		require.Contains(t, b.inbox(), "b.md", "it is of the same chain")
@@ -297,7 +297,7 @@ func TestDaemonGoesOnBesideUnpublishedWork(t *testing.T) {
 	require.Equal(t, []string{"a.md"}, b.done())
 	require.Equal(t, []string{"b.error.txt", "b.md", "later.error.txt", "later.md"}, b.dead())
 	require.Equal(t, "go\n", b.read("log"))
-	require.Equal(t, 1, strings.Count(strings.Join(b.said, "\n"), "a.md has succeeded"), strings.Join(b.said, "\n"))
+	require.Equal(t, 1, strings.Count(strings.Join(b.said, "\n"), "a.md waits: it has succeeded"), strings.Join(b.said, "\n"))
 	require.NotContains(t, strings.Join(audit, "\n"), "max_file")
 	require.Contains(t, strings.Join(audit, "\n"), "done")
 }
@@ -325,7 +325,7 @@ func TestUnpublishedUnderAnotherName(t *testing.T) {
 	at := func(name string) string { return filepath.Join(b.root, ".decree/inbox", name) }
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
 		look := func() {
-			for _, known := range q.unpublished {
+			for _, known := range q.stuck {
 				known.again = time.Now().Add(time.Hour)
 			}
 			_, err := q.Next(t.Context(), 0, Pick{})
@@ -335,7 +335,7 @@ func TestUnpublishedUnderAnotherName(t *testing.T) {
 		require.False(t, q.anything(0))
 		require.NoError(t, os.Rename(at("a.md"), at("z.md")))
 		look()
-		for _, known := range q.unpublished {
+		for _, known := range q.stuck {
 			require.Greater(t, time.Until(known.again), time.Minute, "it was tried before its time")
 		}
 		require.False(t, q.anything(0))
@@ -346,7 +346,7 @@ func TestUnpublishedUnderAnotherName(t *testing.T) {
 		require.True(t, q.anything(0))
 		require.NoError(t, os.Remove(at("z.md")))
 		look()
-		require.Zero(t, q.Unpublished())
+		require.Zero(t, q.Stuck())
 		return nil
 	}))
 	require.Equal(t, []string{"go"}, b.ran())
@@ -363,7 +363,7 @@ func TestUnpublishedIsTriedAgain(t *testing.T) {
 		tell := o.Tell
 		o.Tell = func(e Event) {
 			if e.Started {
-				waiting, err := Unpublished(rec.Reader)
+				waiting, err := WhyStuck(rec.Reader)
 				require.NoError(t, err)
 				why = append(why, waiting)
 			}
@@ -374,8 +374,8 @@ func TestUnpublishedIsTriedAgain(t *testing.T) {
 		rec = q.o.Recorder
 		_, err := q.Next(t.Context(), 0, Pick{})
 		require.NoError(t, err)
-		for record, known := range q.unpublished {
-			_, err = q.o.Recorder.Discard(t.Context(), recorder.DiscardOptions{Refs: []string{record}, Yes: true})
+		for id, known := range q.stuck {
+			_, err = q.o.Recorder.Discard(t.Context(), recorder.DiscardOptions{Refs: []string{id}, Yes: true})
 			require.NoError(t, err)
 			known.again = time.Time{}
 		}

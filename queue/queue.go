@@ -54,7 +54,7 @@ const (
 	Done        Outcome = "done"
 	Dead        Outcome = "dead"
 	Interrupted Outcome = "interrupted" // by a signal: it is still in the inbox
-	Waits       Outcome = "waits"       // it has succeeded, and its work could not be published yet: see unpublished.go
+	Waits       Outcome = "waits"       // it cannot be gone on with yet: see stuck.go
 )
 
 // Event is something that happened. Message.Started has only Name, ID and Routine.
@@ -91,8 +91,8 @@ type Queue struct {
 	// passed are the files, with their inodes, that stay where they are: see pass.
 	passed          map[string]uint64
 	cleaned, looked bool
-	// unpublished are the messages, by their records, whose work could not be published at the last try.
-	unpublished map[string]*unpublished
+	// stuck are the messages, by their ids, that could not be gone on with at the last try.
+	stuck map[string]*stuck
 	// list is what is known of the inbox.
 	list listing
 	// writing are the files that were passed over because they are being written.
@@ -164,7 +164,7 @@ func Open(o Options) *Queue {
 		var mu sync.Mutex
 		o.Tell = func(e Event) { mu.Lock(); defer mu.Unlock(); told(e) }
 	}
-	return &Queue{o: o, tried: map[string]bool{}, passed: map[string]uint64{}, unpublished: map[string]*unpublished{}}
+	return &Queue{o: o, tried: map[string]bool{}, passed: map[string]uint64{}, stuck: map[string]*stuck{}}
 }
 
 func (q *Queue) project() *project.Project { return q.o.Recorder.Project() }
@@ -391,7 +391,7 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 	if q.s, err = readState(q.project().Store); err != nil {
 		return nil, err
 	}
-	defer q.forgetUnpublished() // those that this look has ended
+	defer q.forgetStuck() // those that this look has ended
 	if err := q.notInside(); err != nil {
 		return nil, err
 	}
@@ -416,7 +416,7 @@ func (q *job) next(ctx context.Context, pick Pick) (*Result, error) {
 		switch {
 		case busy:
 			q.busy[name] = true
-		case isUnpublished(err) && pick.Name == "":
+		case isStuck(err) && pick.Name == "":
 			return &Result{Name: q.u.Name, ID: q.u.ID, Outcome: Waits}, nil
 		case !errors.Is(err, errPassed) && !errors.Is(err, errGone):
 			return res, err
@@ -443,14 +443,14 @@ func (q *job) notInside() error {
 }
 
 // beside says whether a message may begin beside those whose runs go on: an isolated one, if
-// none of them is of its chain (errBusy), nor one whose work waits to be published. What changes the tree itself waits for
+// none of them is of its chain (errBusy), nor one that cannot be gone on with yet. What changes the tree itself waits for
 // the end of them all (*project.HeldError).
 func (q *job) beside(m *message.Message, isolated bool) error {
 	leases, err := q.project().Leases()
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(q.s.UnderWay, func(u *underWay) bool { return u != q.u && u.Unpublished != "" && u.Chain == m.Chain }) {
+	if slices.ContainsFunc(q.s.UnderWay, func(u *underWay) bool { return u != q.u && u.Stuck != "" && u.Chain == m.Chain }) {
 		return errBusy
 	}
 	for _, l := range leases {

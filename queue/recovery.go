@@ -22,7 +22,7 @@ func (q *job) recoverMessages(ctx context.Context, d *dirs, pick Pick) (res *Res
 	if err != nil {
 		return nil, err
 	}
-	q.forgetUnpublished()
+	q.forgetStuck()
 	for _, u := range slices.Clone(q.s.UnderWay) {
 		if slices.ContainsFunc(leases, func(l project.Lease) bool { return l.ID == u.Record }) {
 			continue
@@ -37,7 +37,7 @@ func (q *job) recoverMessages(ctx context.Context, d *dirs, pick Pick) (res *Res
 		}
 		q.u = u
 		res, resume, err := q.recoverMessage(ctx, d)
-		if isUnpublished(err) && pick.Name != u.Name {
+		if isStuck(err) && pick.Name != u.Name {
 			continue
 		}
 		if err != nil {
@@ -55,7 +55,7 @@ func (q *job) recoverMessages(ctx context.Context, d *dirs, pick Pick) (res *Res
 		if res != nil && res.Outcome == Dead {
 			q.dying = append(q.dying, res)
 		}
-		if resume {
+		if resume && u.Stuck == "" {
 			q.note("%s, which was being processed, is waiting again", tree.Quote(u.Name))
 		}
 	}
@@ -148,6 +148,9 @@ func (q *job) spentBy(rec *history.Record) int {
 	if rec.Status == history.StatusInterrupted || rec.Status == history.StatusUndone {
 		return q.u.Attempt
 	}
+	if rec.Isolated != "" { // the attempt that began last may not have been made
+		return rec.Attempts
+	}
 	return max(q.u.Attempt, rec.Attempts)
 }
 
@@ -166,7 +169,7 @@ func (q *job) spend(record string, spent int, reason string) error {
 	if reason != "" {
 		u.Reasons = append(u.Reasons, reason)
 	}
-	u.Record, u.Attempt, u.Unpublished = "", 0, ""
+	u.Record, u.Attempt, u.Stuck = "", 0, ""
 	return q.s.write(q.project().Store)
 }
 

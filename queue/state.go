@@ -58,9 +58,8 @@ type underWay struct {
 	Earlier []string `json:"interrupted,omitempty"`
 	// Reasons say how those of Earlier failed, where decree has seen it.
 	Reasons []string `json:"reasons,omitempty"`
-	// Unpublished is why the work of its run, which has succeeded, is not in the tree yet, where that waits for a person or
-	// another process.
-	Unpublished string `json:"unpublished,omitempty"`
+	// Stuck is why it cannot be gone on with, where that waits for a person or another process.
+	Stuck string `json:"unpublished,omitempty"`
 	// Before is what was in the inbox when the run began: what is not in it came
 	// since. Of a fuller inbox than maxBefore only what is named after the chain is
 	// in it (Partly), and a death then makes nothing a follow-up but what has such a

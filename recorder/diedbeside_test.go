@@ -36,7 +36,7 @@ func (b *bench) diesInPlace(leader runner.Leader) {
 // TestDiesBesideAnIsolatedRun: what a decree that is killed beside an isolated run did in place is recorded before the
 // work of that is published: else the one would count as a part of the other, and go with it.
 func TestDiesBesideAnIsolatedRun(t *testing.T) {
-	for name, publish := range map[string]IsolatedOptions{"auto": {Auto: true}, "queued": {AwaitRuns: true}} {
+	for name, publish := range map[string]IsolatedOptions{"auto": {Auto: true}, "queued": {Queued: true}} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
 			b := newBench(t)

@@ -34,7 +34,7 @@ import (
 type IsolatedOptions struct {
 	Name        string // of the draft; "": its id alone
 	Auto        bool   // publish when the command has succeeded
-	AwaitRuns   bool   // return when no run in place is under way, so that the caller can publish
+	Queued      bool   // return when no run in place is under way, so that the caller can publish; where no layer can be made: *WaitError
 	Clone, Copy bool   // see layer
 	ByConfig    bool   // nobody asked for it but the config
 	Known       bool   // others will publish beside it: where nothing is known of the tree, that is captured before
@@ -90,16 +90,19 @@ func (r *Recorder) RunIsolated(ctx context.Context, o RunOptions, i IsolatedOpti
 	err = u.begin(beginning)
 	begun()
 	if err != nil {
-		r.auditFailure(opRecord, err)
+		err = i.orInPlace(err)
+		if !errors.As(err, new(*WaitError)) { // what is tried again until it can be made has not failed
+			r.auditFailure(opRecord, err)
+		}
 		if o.Named != nil {
 			err = errors.Join(err, o.Named(""))
 		}
-		return nil, notStarted(i.orInPlace(err))
+		return nil, notStarted(err)
 	}
 	if err := u.attempts(ctx); err != nil {
 		return nil, err
 	}
-	if i.AwaitRuns {
+	if i.Queued {
 		if err := u.awaitInPlace(ctx); err != nil {
 			return nil, u.unpublished(err)
 		}
@@ -119,10 +122,13 @@ func nestedLayer() error {
 		Advice: "run it in place: the tree stays as it is all the same"}
 }
 
-// orInPlace adds the other way out where the config alone wanted a layer and none can be made.
+// orInPlace adds the other way out where the config alone, or a message, wanted a layer and none can be made.
 func (i IsolatedOptions) orInPlace(err error) error {
-	if !i.ByConfig || !errors.As(err, new(*layer.Refusal)) {
+	if !i.ByConfig && !i.Queued || !errors.As(err, new(*layer.Refusal)) {
 		return err
+	}
+	if i.Queued { // the ways out of the refusal itself are flags of a run
+		return &WaitError{&project.Error{Kind: project.KindOf(err), Err: err, Advice: "'decree doctor' says what helps; with 'isolated: false' in the message it is done in the tree itself"}}
 	}
 	advice := "'decree run --in-place' runs it in the tree itself"
 	if hint := project.HintOf(err); hint != "" {
@@ -444,9 +450,6 @@ func entries(n int) string {
 	}
 	return humanize.Comma(int64(n)) + " entries"
 }
-
-// IsNotIsolated says whether an error is that this machine, or how the tree is now, lets no run be isolated.
-func IsNotIsolated(err error) bool { return errors.As(err, new(*layer.Refusal)) }
 
 // cannotIsolate says why neither mechanism works; overlay is nil where it was not tried.
 func cannotIsolate(overlay *layer.Refusal, err error) error {

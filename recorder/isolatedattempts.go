@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"errors"
+	"io"
 
 	"decree/history"
 	"decree/layer"
@@ -13,12 +14,17 @@ import (
 // record. What an attempt has done the next one sees, but the last starts in a fresh layer,
 // and what that one did is the draft.
 func (u *isolatedRun) attempts(ctx context.Context) error {
+	var before *layer.Collected
 	for n := u.o.Spent + 1; ; n++ {
 		u.rec.Attempts = n
 		if err := u.announce(n); err != nil {
 			return err
 		}
+		ended := u.res.Last
 		found, err := u.attempt(ctx, n)
+		if err != nil && before != nil {
+			return u.endBefore(ctx, n, before, ended, err)
+		}
 		if err != nil {
 			return err
 		}
@@ -41,9 +47,41 @@ func (u *isolatedRun) attempts(ctx context.Context) error {
 			return u.unrecorded(err)
 		}
 		if err := u.prepareNext(ctx, n); err != nil {
-			return u.unrecorded(err)
+			return u.endBefore(ctx, n+1, found, last, u.unrecorded(err))
 		}
+		before = found
 	}
+}
+
+// endBefore closes the record with what the attempt before n has left where err is that no layer can be made for n any more, as
+// when something was mounted below the root meanwhile; else it returns err.
+func (u *isolatedRun) endBefore(ctx context.Context, n int, left *layer.Collected, ended runner.Result, err error) error {
+	if !errors.As(err, new(*layer.Refusal)) {
+		return err
+	}
+	u.say("attempt %d was not made: %v", n, errors.Unwrap(err))
+	if n == u.o.Attempts {
+		left = &layer.Collected{} // its layer has made room for a fresh one
+	}
+	u.rec.Attempts, u.res.Last, u.res.ExitCode = n-1, ended, ended.ExitCode
+	if err := u.logAgain(n - 1); err != nil {
+		return u.unrecorded(err)
+	}
+	return u.conclude(ctx, left)
+}
+
+// logAgain has routine.log be that of the attempt n again, where an empty one was made for the next.
+func (u *isolatedRun) logAgain(n int) error {
+	if info, err := u.log.Stat(); err != nil || info.Size > 0 {
+		return err
+	}
+	log, err := u.r.history.OpenFile(u.rec.ID, attemptFile(n, logFile))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	_, err = io.Copy(u.log, log)
+	return err
 }
 
 // attempt runs the command once, and reads what it has left in the layer.
@@ -104,8 +142,10 @@ func (u *isolatedRun) conclude(ctx context.Context, found *layer.Collected) erro
 			return u.unrecorded(err)
 		}
 	}
-	if err := u.r.bringWritten(u.layer, u.opened); err != nil {
-		return u.unrecorded(err)
+	if u.layer != nil {
+		if err := u.r.bringWritten(u.layer, u.opened); err != nil {
+			return u.unrecorded(err)
+		}
 	}
 	judge := u.judge
 	if u.res.Last.NotStarted != nil || u.res.Last.Interrupted != nil {

@@ -55,7 +55,7 @@ type Inbox struct {
 	Dead    int      `json:"dead"`
 	Running []string `json:"running,omitempty"`       // those of Waiting that are being done
 	Jobs    []string `json:"unusable_jobs,omitempty"` // the cron jobs that cannot fire, and why
-	// Unpublished are those of Waiting that have succeeded, and why their work is not in the tree yet.
+	// Unpublished are those of Waiting that cannot be gone on with yet, and why.
 	Unpublished []string `json:"unpublished,omitempty"`
 }
 
