@@ -186,7 +186,13 @@ func (g *gathering) file(in disk.Dir, name, as string) error {
 	if err != nil {
 		return err
 	}
-	return g.add(as, st.Mode&0o777, f, st.Size)
+	err = g.add(as, st.Mode&0o777, f, st.Size)
+	if err == nil && isMessage(as) {
+		message := g.files[FileName(as)]
+		message.Mtime = st.Mtime
+		g.files[FileName(as)] = message
+	}
+	return err
 }
 
 // draftDirs are where decree builds its messages: what is called like a draft elsewhere is somebody's own.

@@ -97,6 +97,8 @@ type File struct {
 	SHA256 tree.Hash `json:"sha256"`
 	Size   int64     `json:"size"`
 	Mode   string    `json:"mode,omitempty"` // in octal; "" is 600
+	// Mtime is when a message that waits was written, in ns since 1970: its place among the others. 0: not known.
+	Mtime int64 `json:"mtime,omitempty"`
 }
 
 // FileName is the path of a file in a generation: raw bytes, in JSON as tree.Quote writes them.

@@ -182,7 +182,15 @@ func (b *restoring) file(to disk.Dir, at string, name FileName) error {
 		return err
 	}
 	return into(to, at, func(dir disk.Dir, base string) error {
-		return disk.Replace(dir, base, disk.Replacement{Perm: mode, Flush: true}, func(out disk.File) error { return b.staged.write(out, string(name)) })
+		err := disk.Replace(dir, base, disk.Replacement{Perm: mode, Flush: true}, func(out disk.File) error { return b.staged.write(out, string(name)) })
+		if err != nil || f.Mtime == 0 {
+			return err
+		}
+		is, err := dir.Stat(base)
+		if err != nil {
+			return err
+		}
+		return dir.SetMtime(base, is, min(f.Mtime, is.Mtime)) // the clock of another machine may be ahead
 	})
 }
 
