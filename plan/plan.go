@@ -90,6 +90,8 @@ type Plan struct {
 	Standing []Standing
 	// Passed are the paths of which something was not chosen, in order; see Choose.
 	Passed []tree.Path
+	// Stay are directories that would be removed, had they not more in them: they are in neither of the above.
+	Stay []tree.Path
 	// Warnings are what to know before it is done, in words, for whoever is asked.
 	Warnings []string
 

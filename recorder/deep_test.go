@@ -45,9 +45,9 @@ func TestDeepLooks(t *testing.T) {
 	require.Less(t, n, most*levels, "changedAfter")
 
 	n = 0
-	stays, err := r.leaveFullDirs(p)
+	err = r.leaveFullDirs(p)
 	require.NoError(t, err)
-	require.Len(t, stays, levels)
+	require.Len(t, p.Stay, levels)
 	require.Empty(t, p.Steps)
 	require.Less(t, n, most*levels, "leaveFullDirs")
 }

@@ -251,8 +251,8 @@ func (r *Recorder) planPublish(ctx context.Context, t *selection, o PublishOptio
 	if err := r.choose(ctx, p, t, o.Choose); err != nil {
 		return nil, err
 	}
-	stays, err := r.leaveFullDirs(p)
-	for _, dir := range stays {
+	err = r.leaveFullDirs(p)
+	for _, dir := range p.Stay {
 		t.notes = append(t.notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later")
 	}
 	p.Warnings, _ = stillOpen(p, nil)

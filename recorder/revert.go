@@ -132,12 +132,11 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writing, o MoveOpti
 
 // prepareMove takes out of a plan what cannot be done, and notes what is to be known.
 func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res *MoveResult) error {
-	stays, err := r.leaveFullDirs(p)
-	if err != nil {
+	if err := r.leaveFullDirs(p); err != nil {
 		return err
 	}
 	res.Notes = append(res.Notes, t.notes...)
-	for _, dir := range stays {
+	for _, dir := range p.Stay {
 		res.Notes = append(res.Notes, tree.Quote(dir)+" is kept: it holds ignored files or files made later")
 	}
 	for _, rec := range t.records {
@@ -251,9 +250,8 @@ func (r *Recorder) mentions(paths []tree.Path, p *plan.Plan) error {
 }
 
 // leaveFullDirs takes the removals out of a plan that cannot be made: directories
-// with more in them than the plan removes. They stay, and are returned.
-func (r *Recorder) leaveFullDirs(p *plan.Plan) ([]tree.Path, error) {
-	var stays []tree.Path
+// with more in them than the plan removes.
+func (r *Recorder) leaveFullDirs(p *plan.Plan) error {
 	full := map[tree.Path]bool{}
 	going := func(path tree.Path) bool {
 		i, there := slices.BinarySearchFunc(p.Steps, path, func(s worktree.Step, path tree.Path) int { return s.Path.Compare(path) })
@@ -265,17 +263,18 @@ func (r *Recorder) leaveFullDirs(p *plan.Plan) ([]tree.Path, error) {
 		if s.MayStay {
 			stay, err := holds(dirs, s.Path, going)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if stay {
 				full[s.Path] = true
-				stays = append(stays, s.Path)
+				p.Stay = append(p.Stay, s.Path)
 			}
 		}
 	}
 	p.Steps = slices.DeleteFunc(p.Steps, func(s worktree.Step) bool { return s.MayStay && full[s.Path] })
-	slices.Sort(stays)
-	return stays, nil
+	p.Items = slices.DeleteFunc(p.Items, func(it plan.Item) bool { return full[it.Path] })
+	slices.Sort(p.Stay)
+	return nil
 }
 
 // holds says whether the directory has a child that is not going.

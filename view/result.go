@@ -46,18 +46,26 @@ type Move struct {
 // MoveOf is the Move of a result.
 func MoveOf(m *recorder.MoveResult, dryRun bool, notes []string, labels Labels) Move {
 	out := Move{DryRun: dryRun, Paths: []Step{}, Standing: []Standing{}, Stayed: []string{}, Notes: notes}
-	if m.Outcome != nil {
-		out.Stayed = Paths(m.Outcome.Stayed)
-	}
 	if m.Record != nil {
 		out.Record = Record(m.Record, labels)
 	}
+	stays := map[tree.Path]bool{} // that were found not to be empty when it was done
+	if m.Outcome != nil {
+		out.Stayed = Paths(m.Outcome.Stayed)
+		for _, path := range m.Outcome.Stayed {
+			stays[path] = true
+		}
+	}
 	if p := m.Plan; p != nil {
+		out.Stayed = append(Paths(p.Stay), out.Stayed...)
 		for _, st := range p.Standing {
 			out.Standing = append(out.Standing, Standing{st.ID, st.Paths})
 		}
 		out.Created, out.Modified, out.Deleted = p.Created, p.Modified, p.Deleted
 		for _, it := range p.Items {
+			if stays[it.Path] {
+				continue
+			}
 			word := ChangeWord(it.From, it.To)
 			isFile := func(e *tree.Entry) bool { return e != nil && e.Type != tree.Dir }
 			out.Paths = append(out.Paths, Step{Path(it.Path), word, word, it.Verdict, it.Reason, it.Later, !isFile(it.From) && !isFile(it.To)})
