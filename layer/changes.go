@@ -468,7 +468,12 @@ func (w *walk) files(dir disk.Dir, e *entry) (int, error) {
 // without the objects that the root has too.
 func (w *walk) gitFiles(l *level, e *entry) (int, error) {
 	n, err := w.files(l.upper, e)
-	if n == 0 || err != nil || e.has == nil || e.has.Kind != disk.Directory {
+	if err == nil && w.cloned != nil && isDir(e.has) {
+		var gone int
+		gone, err = w.cloned.gone(l.upper, e.name, e.path)
+		n += gone
+	}
+	if n == 0 || err != nil || !isDir(e.has) {
 		return n, err
 	}
 	dir, err := l.upper.OpenDir(e.name)

@@ -462,6 +462,37 @@ func (c *cloned) touched(l *level, e *entry) (bool, error) {
 	return e.new || e.has.Kind == disk.Directory, nil
 }
 
+// gone counts what was cloned below a path, and is there no more: the directory that has the name in above is at that path.
+func (c *cloned) gone(above disk.Dir, name string, at tree.Path) (n int, err error) {
+	if _, err := c.made(at); err != nil {
+		return 0, err
+	}
+	there := map[tree.Path]bool{}
+	var list func(above disk.Dir, name string, at tree.Path) error
+	list = func(above disk.Dir, name string, at tree.Path) error {
+		there[at] = true
+		dir, err := above.OpenDir(name)
+		if err != nil {
+			return nil //nolint:nilerr // it is only counted
+		}
+		defer dir.Close()
+		entries, err := dir.List()
+		for _, e := range entries {
+			if there[at.Join(e.Name)] = true; e.Kind == disk.Directory && err == nil {
+				err = list(dir, e.Name, at.Join(e.Name))
+			}
+		}
+		return err
+	}
+	err = list(above, name, at)
+	for path := range c.names {
+		if path.Within(at) && !there[path] {
+			n++
+		}
+	}
+	return n, err
+}
+
 // made is the inode of the path as it was cloned, 0 for none.
 func (c *cloned) made(path tree.Path) (uint64, error) {
 	if c.names != nil {

@@ -545,7 +545,7 @@ type gitPublish struct {
 // planGit looks what of .git there is to be published, and refuses where it cannot be.
 func (r *Recorder) planGit(ctx context.Context, rec *history.Record, l *layer.Layer, o PublishOptions) (*gitPublish, error) {
 	p := &gitPublish{r: r, l: l}
-	if rec.Draft.Git == 0 && (l == nil || !o.WithGit) { // of a clone no deletions are counted, and of none an index alone
+	if rec.Draft.Git == 0 && (l == nil || !o.WithGit) { // an index alone is not counted
 		return p, nil
 	}
 	if l == nil {
