@@ -45,7 +45,9 @@ func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 	if err := q.stillThere(d); err != nil {
 		return nil, err
 	}
-	q.tell(true, res)
+	if known := q.stuck[q.u.ID]; known == nil || known.begun { // else that it begins was told
+		q.tell(true, res)
+	}
 	if isolated {
 		return q.doIsolated(ctx, d, res, m, found)
 	}
@@ -90,14 +92,13 @@ func (q *job) reread() error {
 	if err != nil {
 		return err
 	}
-	s.UnderWay = slices.DeleteFunc(s.UnderWay, func(u *underWay) bool {
-		own := u.Name == q.u.Name && u.Record == q.u.Record
-		if own {
-			q.u.Before, q.u.Beside = u.Before, u.Beside
-		}
-		return own
-	})
-	s.UnderWay = append(s.UnderWay, q.u)
+	at := slices.IndexFunc(s.UnderWay, func(u *underWay) bool { return u.Name == q.u.Name && u.Record == q.u.Record })
+	if at < 0 {
+		s.UnderWay = append(s.UnderWay, q.u)
+	} else { // it keeps its place among those that wait
+		q.u.Before, q.u.Beside = s.UnderWay[at].Before, s.UnderWay[at].Beside
+		s.UnderWay[at] = q.u
+	}
 	q.s = s
 	return nil
 }

@@ -5,7 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -83,6 +85,26 @@ func TestWhereNothingIsIsolated(t *testing.T) {
 	require.Equal(t, 1, first.Attempts)
 	require.Equal(t, "said\n", b.read(".decree/runs/"+first.ID+"/routine.log"))
 	ctx, end := context.WithCancel(t.Context())
+	b.said = nil
+	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
+		tell := q.o.Tell
+		begun := 0
+		q.o.Tell = func(e Event) {
+			if e.Started {
+				begun++
+			}
+			tell(e)
+		}
+		for range 3 { // it is told once, and the order stays
+			for _, known := range q.stuck {
+				known.again = time.Time{}
+			}
+			require.NoError(t, q.Work(t.Context(), WorkOptions{}))
+		}
+		require.Equal(t, 2, begun)
+		return nil
+	}))
+	require.Equal(t, 2, strings.Count(strings.Join(b.said, "\n"), "waits: its run cannot begin"), b.said)
 	require.NoError(t, b.with(disk.OS, func(q *Queue) error {
 		return q.Serve(ctx, ServeOptions{Interval: 1e7, Ready: func(stuck int) { assert.Equal(t, 2, stuck); end() }})
 	}))
