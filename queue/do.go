@@ -59,7 +59,7 @@ func (q *job) do(ctx context.Context, d *dirs, name string) (*Result, error) {
 		return q.reject(d, res, bad)
 	}
 	if err != nil {
-		return q.notBegun(d, res, err)
+		return q.notEnded(d, res, err)
 	}
 	q.ran(res)
 	if err := q.list.look(d.inbox); err != nil {
@@ -129,7 +129,15 @@ func (q *job) reject(d *dirs, res *Result, bad *message.Error) (*Result, error) 
 	return out, err
 }
 
-// notBegun is the end of a run that decree itself refused or failed. Where nothing but a person's yes lets it begin, such as beside a file
+// notEnded is the end of a run that decree itself refused or failed.
+func (q *job) notEnded(d *dirs, res *Result, err error) (*Result, error) {
+	if project.StateOf(err) == project.NotStarted || recorder.Unsettled(err) {
+		return q.notBegun(d, res, err)
+	}
+	return nil, &project.Error{Kind: project.KindOf(err), Err: err, Advice: project.HintOf(err) + "; or " + giveUp(res.Name)}
+}
+
+// notBegun is notEnded of one whose command was not started. Where nothing but a person's yes lets it begin, such as beside a file
 // above capture.max_file, a daemon has nobody to ask: it puts the message aside, and goes on.
 func (q *job) notBegun(d *dirs, res *Result, err error) (*Result, error) {
 	if !q.serving || !asks(err) || project.StateOf(err) != project.NotStarted || q.u.Spent > 0 {
@@ -161,7 +169,7 @@ func (q *job) conclude(d *dirs, res *Result, came []Pending) (*Result, error) {
 	case run.Record.Status == history.StatusFailed && len(run.Changes) > 0: // decree could not put it back; a routine's own 125 is its failure like any other
 		return nil, &project.Error{Kind: project.Failed,
 			Msg:    fmt.Sprintf("%s: record %s could not be put back (%s); the message is still in the inbox, and no other is begun", res.Name, run.Record.ID, strings.Join(run.Notes, "; ")),
-			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on; or give the message up: '%s'", run.Record.ID, cancelCommand(res.Name))}
+			Advice: fmt.Sprintf("take it back with 'decree revert %s' (--merge, or path by path), then go on; or %s", run.Record.ID, giveUp(res.Name))}
 	}
 	if err := q.withdraw(d, run.Record.ID, outboxName, came); err != nil {
 		return nil, err

@@ -4,9 +4,12 @@ package queue
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -141,5 +144,41 @@ func TestEditedBesideWhatCannotBeTakenBack(t *testing.T) {
 		require.NotContains(t, said, "deleted from the inbox")
 		require.Equal(t, edited, strings.Contains(said, "stays: 1 path differs"))
 		require.Equal(t, !edited, strings.Contains(said, "is not in the tree"))
+	}
+}
+
+// TestGivenUpWhateverBars: a message whose failed run cannot be put back names from the first refusal on how it is given up, however
+// many attempts it has, and holds nobody once it is, whatever the put-back is refused for.
+func TestGivenUpWhateverBars(t *testing.T) {
+	for _, attempts := range []int{1, 3} {
+		for _, cause := range []syscall.Errno{syscall.EPERM, syscall.EROFS, syscall.EXDEV, syscall.EIO} {
+			t.Run(fmt.Sprint(attempts, " ", cause), func(t *testing.T) {
+				b := newBench(t, map[string]string{
+					".decree/config.yml":          fmt.Sprintf("max_attempts: %d\n", attempts),
+					".decree/routines/develop.sh": "text=$(tail -n1 \"$message_file\"); echo \"$text\" >>\"$RAN\"; echo \"$text\" >>$text.txt; [ \"$text\" = two ]\n",
+					".decree/inbox/a.md":          "one\n", ".decree/inbox/b.md": "two\n", "one.txt": "was\n",
+				})
+				all := func() (out []*Result, err error) {
+					return out, b.with(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+						if st.Op == "Chmod" && st.Path == filepath.Join(b.root, "one.txt") {
+							return disktest.Action{Err: &fs.PathError{Op: "chmod", Path: st.Path, Err: cause}}
+						}
+						return disktest.Action{}
+					}), func(q *Queue) (err error) { out, err = b.all(q); return err })
+				}
+				for range 2 {
+					_, err := all()
+					require.Error(t, err)
+					require.Contains(t, project.HintOf(err), "'decree inbox cancel a'", "%v", err)
+				}
+				require.NoError(t, b.person(func(q *Queue) error { _, err := Cancel(q.o.Recorder, "h", "a.md", "not wanted"); return err }))
+				out, err := all()
+				require.NoError(t, err)
+				require.Equal(t, []string{"b.md done"}, names2(out))
+				require.Equal(t, "was\n"+strings.Repeat("one\n", (attempts+1)/2), b.read("one.txt"), "nobody takes it back unasked")
+				require.Contains(t, strings.Join(b.said, "\n"), "a.md was taken out of the inbox, and what its run")
+				require.Empty(t, b.inbox())
+			})
+		}
 	}
 }

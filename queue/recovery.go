@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,9 +117,13 @@ func isOf(rec *history.Record, name string) bool {
 func (q *job) recoverFailed(ctx context.Context, d *dirs, res *Result, here bool) (*Result, bool, error) {
 	rec := res.Record
 	err := q.takeBack(ctx, rec)
-	kept := err != nil && !here && barred(err)
-	if kept {
-		err = q.tellKept(d, rec, err)
+	kept := false
+	switch {
+	case err == nil || recorder.Unsettled(err):
+	case here:
+		err = q.notTakenBack(rec, err)
+	default: // nobody waits for the message, and whatever keeps its run in the tree is to hold no other one
+		kept, err = true, q.tellKept(d, rec, err)
 	}
 	if err != nil {
 		return nil, false, err
@@ -246,13 +251,6 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 		return nil
 	}
 	res, err := q.rec.Revert(ctx, recorder.MoveOptions{Refs: []string{rec.ID}, Yes: true})
-	if conflict, ok := errors.AsType[*recorder.ConflictError](err); ok {
-		conflict.Advice = fmt.Sprintf("message %s waits for it: %s; or give the message up and leave the tree as it is: '%s'", tree.Quote(q.u.Name), waysBack(rec), cancelCommand(q.u.Name))
-	}
-	if err != nil && project.KindOf(err) == project.Integrity {
-		return &project.Error{Kind: project.Integrity, Err: err, State: fmt.Sprintf("message %s waits for it, and so do all others", tree.Quote(q.u.Name)),
-			Advice: fmt.Sprintf("give the message up and leave in the tree what its run %s changed: '%s'", rec.ID, cancelCommand(q.u.Name))}
-	}
 	if err != nil {
 		return err
 	}
@@ -262,14 +260,27 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 	return nil
 }
 
-// barred says whether a run cannot be taken back because of how its paths are now, or since what they
-// held is forgotten or damaged, which no later try brings back.
-func barred(err error) bool {
-	return errors.As(err, new(*recorder.ConflictError)) || ofFile(err) || project.KindOf(err) == project.Integrity
+// notTakenBack is the error of a message whose run could not be taken back, for cause, and that others wait for.
+func (q *job) notTakenBack(rec *history.Record, cause error) error {
+	var conflict *recorder.ConflictError
+	if errors.As(cause, &conflict) {
+		conflict.Advice = fmt.Sprintf("message %s waits for it: %s; or %s", tree.Quote(q.u.Name), waysBack(rec, cause), giveUp(q.u.Name))
+		return cause
+	}
+	return &project.Error{Kind: project.KindOf(cause), Err: cause, State: fmt.Sprintf("message %s waits for it, and so do all others", tree.Quote(q.u.Name)),
+		Advice: cmp.Or(project.HintOf(cause), "the next try goes on once the cause is gone") + "; or " + giveUp(q.u.Name)}
 }
 
-// waysBack says how a person takes back a run at whose paths edits are.
-func waysBack(rec *history.Record) string {
+// giveUp says how a person lets the others be done where the run of the message called name cannot be taken back.
+func giveUp(name string) string {
+	return fmt.Sprintf("give the message up; what cannot be taken back then stays in the tree: '%s'", cancelCommand(name))
+}
+
+// waysBack says how a person takes back a run that could not be taken back for cause.
+func waysBack(rec *history.Record, cause error) string {
+	if !errors.As(cause, new(*recorder.ConflictError)) {
+		return fmt.Sprintf("once the cause is gone 'decree revert %[1]s' takes its run back, 'decree revert %[1]s PATH...' what can be of it", rec.ID)
+	}
 	return fmt.Sprintf("take its run back with 'decree revert --merge %[1]s', with --markers instead where both changed the same lines, or with --force over your edits", rec.ID)
 }
 
@@ -282,6 +293,6 @@ func (q *job) tellKept(d *dirs, rec *history.Record, cause error) error {
 		what, next = "was changed in the inbox", "; it is done as it is now"
 	}
 	q.note("%s %s, and what its run %s changed stays: %v%s; 'decree diff %s' shows it; %s; the text that it had is in .decree/runs/%s/%s%s",
-		tree.Quote(q.u.Name), what, rec.ID, cause, recorder.NamedIn(cause), rec.ID, waysBack(rec), rec.ID, messageFile, next)
+		tree.Quote(q.u.Name), what, rec.ID, cause, recorder.NamedIn(cause), rec.ID, waysBack(rec, cause), rec.ID, messageFile, next)
 	return err
 }

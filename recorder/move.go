@@ -192,6 +192,18 @@ func moveError(err error) error {
 	return &project.Error{Kind: kind, Err: err, Advice: moveAdvice(err)}
 }
 
+// Unsettled says whether an operation that moves files ended with err before it began, as for what another one does or has left, or
+// so that it is still to be finished or taken back. After every other error nothing of it is left.
+func Unsettled(err error) bool {
+	return errors.As(err, new(*BeginError)) || errors.As(err, new(*unrecordedError)) || halfMoved(err)
+}
+
+// unrecordedError is about files that were moved, and whose record is not written.
+type unrecordedError struct{ why *project.Error }
+
+func (e *unrecordedError) Error() string { return e.why.Error() }
+func (e *unrecordedError) Unwrap() error { return e.why }
+
 // moveAdvice tells what to do about a move that could not be taken back whole.
 func moveAdvice(err error) string {
 	var moved *worktree.Error
@@ -325,7 +337,7 @@ func (r *Recorder) perform(ctx context.Context, x *writing, a action) (*history.
 		if none { // there is no journal, so that it may be dropped
 			e.Msg, e.Advice = fmt.Sprintf("no file had to be moved, but record %s is not written yet", id), "once the cause is gone, see 'decree log' whether it is there, or else repeat the command"
 		}
-		return nil, nil, e
+		return nil, nil, &unrecordedError{e}
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, r.abandonUnlessMoved(id, err))
