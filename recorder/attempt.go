@@ -275,7 +275,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 // unreadable notes what cannot be read now and could be before: a put-back
 // that needs it must not be tried.
 func (u *run) unreadable(res *capture.Result) {
-	before := u.opened.Record.Unrecorded
+	before := u.unread
 	known := func(p tree.Path) bool { return slices.Contains(before, p) }
 	u.lost = slices.DeleteFunc(unreadable(res), known)
 	u.rec.Unrecorded = joined(before, res.Unrecorded)

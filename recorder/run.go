@@ -137,6 +137,7 @@ type run struct {
 	vacated   []tree.Path // where of that something was after the last attempt, and is no more
 
 	before tree.Hash
+	unread []tree.Path     // could not be read before the command, or was too large
 	found  *outside        // what had changed since the last record
 	head   project.GitHead // when it began
 
@@ -369,7 +370,7 @@ func (u *run) describe(id string, started time.Time, res *capture.Result, manife
 		return err
 	}
 	chain, seq, _ := history.ParseID(id)
-	u.before = res.Tree
+	u.before, u.unread = res.Tree, res.Unrecorded
 	u.rec = &history.Record{
 		ID: id, Chain: chain, Seq: seq, Reason: history.Run, Status: history.StatusOpen, Description: u.o.Description,
 		Command: u.o.Args, Cwd: filepath.ToSlash(cwd), Started: started, Unrecorded: res.Unrecorded,
