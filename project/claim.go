@@ -32,7 +32,7 @@ func (p *Project) claim(w Where) error {
 			f.close()
 			return err
 		}
-		if f.bond == bonded && !p.stale(f) {
+		if f.bond == bonded && f.from == "" && !p.stale(f) {
 			p.take(f)
 			return p.tighten()
 		}

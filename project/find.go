@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type finding struct {
 	mem   *memory
 	near  *memory // a store that remembers another directory at this path
 	nearB string  // its base
+	from  string  // the base that project.json has and that the store is not in any more; "": it is
 	why   error   // why project.json was of no use; nil: it was, or there was none
 	other string  // how the history that it names is continued here instead; "": it is of no root that is gone
 }
@@ -96,15 +98,21 @@ func (p *Project) examine(w Where) (*finding, error) {
 
 // named looks at the store that project.json names, which has to be one that may be used here.
 func (p *Project) named(w Where, asked storeBase, id *identity, self rootFacts) (f *finding, err error) {
-	if err := p.agree(asked, storeBase{base: string(id.Store)}); err != nil {
-		return nil, err
+	from := ""
+	store, m, err := p.openNamed(w, asked, id)
+	if err != nil {
+		now, near := p.baseNow(w, asked, id, self)
+		if now == "" {
+			return nil, nearby(err, id, near)
+		}
+		from, id.Store = string(id.Store), tree.Text(now)
+		store, m, err = p.openNamed(w, asked, id)
 	}
-	store, m, err := p.openKnown(w, asked, id)
 	if err != nil {
 		return nil, err
 	}
 	if err = p.mayFollow(w, asked, string(id.Store), store); err == nil {
-		f = &finding{bond: compare(p.Disk, m, p.Root, self), base: string(id.Store), store: store, mem: m}
+		f = &finding{bond: compare(p.Disk, m, p.Root, self), base: string(id.Store), store: store, mem: m, from: from}
 		if f.bond == moved && !m.remembers(string(m.Root), self) {
 			err = p.mayMove(store, m)
 		}
@@ -201,6 +209,56 @@ func (p *Project) agree(asked, has storeBase) error {
 	return &Error{Kind: Refused,
 		Msg:    fmt.Sprintf("%s asks for a store in %s, but this project's is in %s", asked.origin, asked.abs(p.Root), has.abs(p.Root)),
 		Advice: fmt.Sprintf("unset %s, or move the store's directory there and correct %s/%s", asked.origin, dirName, identityFile)}
+}
+
+// openNamed is openKnown where it is not asked for another place.
+func (p *Project) openNamed(w Where, asked storeBase, id *identity) (disk.Dir, *memory, error) {
+	if err := p.agree(asked, storeBase{base: string(id.Store)}); err != nil {
+		return nil, nil, err
+	}
+	return p.openKnown(w, asked, id)
+}
+
+// baseNow is the base in which the store of id is where it is not any more in that of project.json, as after a home was
+// renamed: one that is asked for or the user's own, with a store of that id that remembers this very directory. near has one that
+// remembers another directory, as after a copy to another machine.
+func (p *Project) baseNow(w Where, asked storeBase, id *identity, self rootFacts) (now, near string) {
+	if store, err := p.openStore(storeBase{base: string(id.Store)}.abs(p.Root), id.ID); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			store.Close()
+		}
+		return "", ""
+	}
+	bases := w.defaultBases()
+	if asked.asked {
+		bases = []storeBase{asked}
+	}
+	for _, b := range bases {
+		store, err := p.openStore(b.abs(p.Root), id.ID)
+		if err != nil {
+			continue
+		}
+		m, err := readMemory(store)
+		if err == nil && m.ID == id.ID && p.mayFollow(w, asked, b.base, store) == nil {
+			if m.remembers(string(m.Root), self) && m.Ino != 0 {
+				now = cmp.Or(now, b.base)
+			} else {
+				near = cmp.Or(near, b.base)
+			}
+		}
+		store.Close()
+	}
+	return now, near
+}
+
+// nearby is err, with a word on a base that has a store of the missing one's id.
+func nearby(err error, id *identity, base string) error {
+	missing := (*StoreMissing)(nil)
+	if base != "" && errors.As(err, &missing) {
+		missing.why.Advice = fmt.Sprintf("%s has a store of its id, which remembers another directory: if it is this tree's, as after a copy to another machine or disk, %s; else %s",
+			base, continuing(identity{Version: formatNow, ID: id.ID, Store: tree.Text(base)}), missing.why.Advice)
+	}
+	return err
 }
 
 // openKnown opens the store that project.json names.
@@ -417,6 +475,9 @@ func unfinished(store disk.Dir) bool {
 func (p *Project) take(f *finding) {
 	p.Store, p.ID, p.base, p.form = f.store, f.mem.ID, f.base, f.mem.form
 	p.StorePath = filepath.Join(storeBase{base: f.base}.abs(p.Root), f.mem.ID)
+	if f.from != "" {
+		p.note("this project's store is in %s now, no more in %s", filepath.Dir(p.StorePath), f.from)
+	}
 	switch {
 	case f.why != nil:
 		what := fmt.Sprintf("%s/%s is of no use (%v); the store in %s remembers this root and is used", dirName, identityFile, reason(f.why), p.StorePath)

@@ -188,6 +188,49 @@ func TestMissingStore(t *testing.T) {
 	open(t, w, true)
 }
 
+// TestHomeRenamed: after the home with the store was renamed the store is found where the user's stores are now, also where the
+// tree lies in that home, or DECREE_STORE names the place, and project.json is written anew. A copy of the tree is told of it, and does not take it.
+func TestHomeRenamed(t *testing.T) {
+	for _, env := range []bool{false, true} {
+		home, root := ground(t)
+		inside := filepath.Join(home, "tree")
+		mkdirs(t, inside)
+		var ids, places []string
+		for _, at := range []string{root, inside} {
+			p := open(t, Where{Cwd: at, Home: home}, true)
+			ids, places = append(ids, p.ID), append(places, at)
+		}
+		renamed := home + ".2"
+		require.NoError(t, os.Rename(home, renamed))
+		places[1] = filepath.Join(renamed, "tree")
+		base := filepath.Join(renamed, ".local/share/decree")
+		for i, at := range places {
+			w := Where{Cwd: at, Home: renamed}
+			if env {
+				w = Where{Cwd: at, Home: filepath.Dir(root), StoreEnv: base}
+			}
+			for _, create := range []bool{false, true} {
+				p := open(t, w, create)
+				assert.Equal(t, ids[i], p.ID)
+				assert.Contains(t, p.Notes, "this project's store is in "+base+" now, no more in "+filepath.Join(home, ".local/share/decree"))
+			}
+			assert.Empty(t, open(t, w, true).Notes, "it is said until it is written down")
+		}
+
+		copied := root + ".copy"
+		require.NoError(t, exec.Command("cp", "-a", root, copied).Run())
+		write(t, filepath.Join(copied, ".decree/project.json"), `{"version":1,"id":"`+ids[0]+`","store":"/gone"}`)
+		w := Where{Cwd: copied, Home: renamed}
+		_, err := Open(disk.OS, w, true)
+		require.ErrorContains(t, err, "this project's store is missing")
+		assert.Contains(t, HintOf(err), base+" has a store of its id")
+		assert.Contains(t, HintOf(err), `"store":"`+base+`"`)
+		require.NoError(t, os.RemoveAll(root))
+		write(t, filepath.Join(copied, ".decree/project.json"), `{"version":1,"id":"`+ids[0]+`","store":"`+base+`"}`)
+		assert.Equal(t, ids[0], open(t, w, true).ID, "what is advised helps")
+	}
+}
+
 func TestMoveCopyAdopt(t *testing.T) {
 	home, work := ground(t)
 	a, b, c := filepath.Join(work, "a"), filepath.Join(work, "b"), filepath.Join(work, "c")
