@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -181,4 +182,26 @@ func TestGivenUpWhateverBars(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestTakenBackBesideEdits: where decree died in a message's run, what was changed after the run's last output, perhaps by hand, is named
+// when it is taken back with the run, and how it comes again.
+func TestTakenBackBesideEdits(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml":          "max_attempts: 2\n",
+		".decree/routines/develop.sh": "echo \"$message_id\" >>\"$RAN\"; echo did >>one.txt\n",
+		".decree/inbox/a.md":          "one\n", "one.txt": "was\n",
+	})
+	b.killedOnceItRan()
+	logs, err := filepath.Glob(filepath.Join(b.root, ".decree/runs/*/routine.log"))
+	require.NoError(t, err)
+	require.Len(t, logs, 1)
+	require.NoError(t, os.WriteFile(logs[0], []byte("said\n"), 0o600))
+	before := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(logs[0], before, before))
+	require.NoError(t, os.Chtimes(filepath.Join(b.root, "one.txt"), before, before))
+	require.NoError(t, os.WriteFile(filepath.Join(b.root, "work"), []byte("by hand\n"), 0o600))
+	require.Equal(t, []string{"a.md done"}, names2(b.process()))
+	require.Equal(t, "was\ndid\n", b.read("one.txt"))
+	require.Contains(t, strings.Join(b.said, "\n"), "perhaps by hand, goes with it: work; 'decree revert 2026112107021")
 }

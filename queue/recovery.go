@@ -256,6 +256,9 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 	}
 	if res.Record != nil {
 		q.note("run %s of %s was interrupted, and is taken back: record %s", rec.ID, q.u.Name, res.Record.ID)
+		if len(res.Plan.Warnings) > 0 {
+			q.note("%s; 'decree revert %s PATH...' brings it again", strings.Join(res.Plan.Warnings, "; "), res.Record.ID)
+		}
 	}
 	return nil
 }

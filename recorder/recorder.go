@@ -59,9 +59,11 @@ type Options struct {
 type Recorder struct {
 	*Reader
 	opt     Options
-	holding *writing    // of Hold
-	own     ownCache    // of the user's own files in .decree
-	staged  atomic.Bool // a manifest.json was written into .decree/tmp since the lock was taken
+	holding *writing // of Hold
+	// later is what was changed after the last output of runs that it has recovered.
+	later  map[string][]tree.Path
+	own    ownCache    // of the user's own files in .decree
+	staged atomic.Bool // a manifest.json was written into .decree/tmp since the lock was taken
 	// elsewhereGone: processes of other machines count as gone when the lock could be taken
 	elsewhereGone bool
 	given         bool // of the reserve at least a part was given up since the lock was taken

@@ -836,6 +836,10 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 		return err
 	}
 	c.done = append(c.done, Recovered{Record: &rec, What: whatWasInterrupted(rec.ID, res.Unrecorded, edits, later), Later: later})
+	if r.later == nil {
+		r.later = map[string][]tree.Path{}
+	}
+	r.later[rec.ID] = later
 	return nil
 }
 

@@ -124,14 +124,14 @@ func (r *Recorder) moveRecordsLocked(ctx context.Context, x *writing, o MoveOpti
 		return nil, err
 	}
 	res := &MoveResult{Plan: p}
-	if err := r.prepareMove(t, p, d, res); err != nil {
+	if err := r.prepareMove(t, p, d, res, o); err != nil {
 		return nil, err
 	}
 	return r.carryOut(ctx, x, t, o, res, func(p *plan.Plan) action { return r.actionOf(t, d, p) })
 }
 
 // prepareMove takes out of a plan what cannot be done, and notes what is to be known.
-func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res *MoveResult) error {
+func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res *MoveResult, o MoveOptions) error {
 	if err := r.leaveFullDirs(p); err != nil {
 		return err
 	}
@@ -157,7 +157,29 @@ func (r *Recorder) prepareMove(t *selection, p *plan.Plan, d plan.Direction, res
 		}
 	}
 	p.Warnings, _ = stillOpen(p, nil)
+	if d != plan.Back {
+		return nil
+	}
+	if hand := r.perhapsByHand(t, p); o.Yes || o.Confirm != nil {
+		p.Warnings = append(p.Warnings, hand...)
+	} else {
+		res.Notes = append(res.Notes, hand...)
+	}
 	return nil
+}
+
+// perhapsByHand says what the plan takes back of records that this recorder has just made of interrupted runs, and that was changed
+// after the last output of their commands: who asks for it may not have read of that yet.
+func (r *Recorder) perhapsByHand(t *selection, p *plan.Plan) (lines []string) {
+	for _, rec := range t.records {
+		later := slices.DeleteFunc(slices.Clone(r.later[rec.ID]), func(at tree.Path) bool {
+			return !slices.ContainsFunc(p.Steps, func(s worktree.Step) bool { return s.Path == at })
+		})
+		if len(later) > 0 {
+			lines = append(lines, fmt.Sprintf("run %s was interrupted, and what was changed after its last output, perhaps by hand, goes with it: %s", rec.ID, some(later)))
+		}
+	}
+	return lines
 }
 
 // carryOut makes the plan of res, after a question where one is due, as the record that

@@ -295,10 +295,10 @@ func (w *undoing) finish(ctx context.Context, x *writing) (*MoveResult, error) {
 	if err := w.mentions(p); err != nil {
 		return nil, err
 	}
-	if err := w.r.prepareMove(w.t, p, plan.Back, res); err != nil {
+	o := MoveOptions{Yes: w.o.Yes, DryRun: w.o.DryRun, Confirm: w.o.Confirm, Show: w.o.Show}
+	if err := w.r.prepareMove(w.t, p, plan.Back, res, o); err != nil {
 		return nil, err
 	}
-	o := MoveOptions{Yes: w.o.Yes, DryRun: w.o.DryRun, Confirm: w.o.Confirm, Show: w.o.Show}
 	return w.r.carryOut(ctx, x, w.t, o, res, w.action)
 }
 
