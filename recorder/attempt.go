@@ -235,6 +235,7 @@ func (u *run) examine(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
+	changes = u.known(changes)
 	if err := u.x.w.Flush(); err != nil {
 		return err
 	}
@@ -270,6 +271,16 @@ func (u *run) examine(ctx context.Context, n int) error {
 	u.tried = slices.DeleteFunc(u.tried, func(t tried) bool { return t.number == n }) // it was looked at before
 	u.tried = append(u.tried, tried{n, u.res.Last, changes, stat, tail})
 	return nil
+}
+
+// known drops what seems to be made and could not be read before the command, or was too large: it was there.
+func (u *run) known(changes []tree.Change) []tree.Change {
+	return slices.DeleteFunc(changes, func(c tree.Change) bool { return wasThere(c, u.unread) })
+}
+
+// wasThere says whether a change is of a path of which unread, before it, says that it was there though no record has it.
+func wasThere(c tree.Change, unread []tree.Path) bool {
+	return c.Old == nil && len(unread) > 0 && c.Path.Within(unread...)
 }
 
 // unreadable notes what cannot be read now and could be before: a put-back
@@ -565,8 +576,8 @@ func (u *run) readChanges() {
 		u.say("what the command changed cannot be listed: %v", err)
 		return
 	}
-	if u.changes = changes; u.res.Record != nil {
-		u.res.Changes = changes
+	if u.changes = u.known(changes); u.res.Record != nil {
+		u.res.Changes = u.changes
 	}
 }
 

@@ -72,11 +72,11 @@ func anyOf(changes changeSeq) (bool, error) {
 	return false, nil
 }
 
-// without leaves out the changes of some paths.
-func without(changes changeSeq, drop func(tree.Path) bool) changeSeq {
+// without leaves some changes out.
+func without(changes changeSeq, drop func(tree.Change) bool) changeSeq {
 	return func(yield func(tree.Change, error) bool) {
 		for c, err := range changes {
-			if (err != nil || !drop(c.Path)) && !yield(c, err) {
+			if (err != nil || !drop(c)) && !yield(c, err) {
 				return
 			}
 		}

@@ -269,8 +269,8 @@ func (r *Reader) ignoredAt(ctx context.Context, of tree.Hash, paths []tree.Path)
 
 // withoutPaths are the changes but for those of paths, which are sorted.
 func withoutPaths(changes changeSeq, paths []tree.Path) changeSeq {
-	return without(changes, func(path tree.Path) bool {
-		_, found := slices.BinarySearch(paths, path)
+	return without(changes, func(c tree.Change) bool {
+		_, found := slices.BinarySearch(paths, c.Path)
 		return found
 	})
 }
@@ -279,5 +279,5 @@ func withoutPaths(changes changeSeq, paths []tree.Path) changeSeq {
 // it changed.
 func readable(changes changeSeq, unread ...[]tree.Path) changeSeq {
 	lost := slices.Concat(unread...)
-	return without(changes, func(path tree.Path) bool { return len(lost) > 0 && path.Within(lost...) })
+	return without(changes, func(c tree.Change) bool { return len(lost) > 0 && c.Path.Within(lost...) })
 }

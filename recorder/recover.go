@@ -794,11 +794,13 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 		// It was put back for its last attempt, which has not changed anything.
 		return errors.Join(res.Commit(), c.putBack(o, end))
 	}
-	rec.Unrecorded = joined(rec.Unrecorded, res.Unrecorded)
 	changes, err := r.each(rec.Before, res)
 	if err != nil {
 		return err
 	}
+	before := rec.Unrecorded
+	changes = without(changes, func(c tree.Change) bool { return wasThere(c, before) })
+	rec.Unrecorded = joined(before, res.Unrecorded)
 	edits, changes, err := c.sinceStart(o, changes)
 	if err != nil {
 		return err
@@ -874,13 +876,7 @@ func (c *recovery) sinceStart(o *history.Opened, changes changeSeq) (edits []tre
 	if edits == nil {
 		return nil, changes, nil
 	}
-	return edits, func(yield func(tree.Change, error) bool) {
-		for ch, err := range changes {
-			if (err != nil || !theirs[ch.Path]) && !yield(ch, err) {
-				return
-			}
-		}
-	}, nil
+	return edits, without(changes, func(ch tree.Change) bool { return theirs[ch.Path] }), nil
 }
 
 // besideRun puts edits, which are not the run's, into its outside.diff.

@@ -57,3 +57,38 @@ func TestUnreadableOfAnEarlierAttempt(t *testing.T) {
 		})
 	}
 }
+
+// TestUnreadableBeforeTheRun: a file that could not be read before a run, and that its command has made readable, is no file that the
+// run has made: neither a put-back, whatever the attempts, nor an undo deletes it.
+func TestUnreadableBeforeTheRun(t *testing.T) {
+	for _, end := range []struct{ exit, attempts int }{{1, 1}, {1, 3}, {0, 1}} {
+		for _, at := range []string{"secret", "d"} {
+			b := newBench(t)
+			b.disk = disktest.Inject(disk.OS, disktest.Rights)
+			require.NoError(t, os.MkdirAll(filepath.Join(b.root, "d"), 0o755))
+			for _, name := range []string{"a", "secret", "d/c"} {
+				b.write(name, name)
+			}
+			shut := filepath.Join(b.root, at)
+			require.NoError(t, os.Chmod(shut, 0))
+			r := b.commanded(func() int {
+				b.write("a", "changed")
+				require.NoError(t, os.Chmod(shut, 0o755))
+				return end.exit
+			})
+			o := command(b)
+			o.Attempts, o.SkipUnreadable = end.attempts, true
+			_, err := r.Run(context.Background(), o)
+			require.NoError(t, err)
+			require.NoError(t, r.Close())
+			if end.exit == 0 {
+				with(b, func(r *Recorder) (*MoveResult, error) { return r.Undo(context.Background(), UndoOptions{}) })
+			}
+			require.NoError(t, os.Chmod(shut, 0o755))
+			for _, name := range []string{"a", "secret", "d/c"} {
+				require.Equal(t, name, b.read(name), "%+v", end)
+			}
+			b.requireSound()
+		}
+	}
+}
