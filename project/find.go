@@ -421,7 +421,7 @@ func (p *Project) searchBase(pl storeBase, self rootFacts, none *finding) (*find
 		case m.remembers(p.Root, self):
 			begun.close()
 			return f, nil
-		case begun == nil && !(disk.Origin{FS: m.FS}).Differs(self.Origin) && unfinished(store):
+		case begun == nil && !(disk.Origin{FS: m.FS}).Differs(self.Origin) && unfinished(store, runsInPlace):
 			begun = f
 		default:
 			none.near, none.nearB = m, pl.base
@@ -459,16 +459,28 @@ func diskFails(err error) bool {
 	return errors.As(err, new(syscall.Errno)) && unlessAbsent(err) != nil && !disk.OtherKind(err)
 }
 
-// unfinished says whether the store has an open record: its run's command may
-// have deleted the root and made another directory at its path.
-func unfinished(store disk.Dir) bool {
+// unfinished says whether the store has an open record of a kind.
+func unfinished(store disk.Dir, kind func(open disk.Dir, name string) bool) bool {
 	open, err := store.OpenDir("open")
 	if err != nil {
 		return false
 	}
 	defer open.Close()
 	list, err := open.List()
-	return err == nil && slices.ContainsFunc(list, func(e disk.Entry) bool { return strings.HasSuffix(e.Name, ".json") })
+	return err == nil && slices.ContainsFunc(list, func(e disk.Entry) bool { return strings.HasSuffix(e.Name, ".json") && kind(open, e.Name) })
+}
+
+// ofAnyKind is every open record.
+func ofAnyKind(disk.Dir, string) bool { return true }
+
+// runsInPlace is an open record of a run whose command may have deleted the root and made another directory at its path: of no turn, which has
+// no command, and of no run in a layer. One that cannot be read may be such a run's.
+func runsInPlace(open disk.Dir, name string) bool {
+	var o struct {
+		Record struct{ Reason, Isolated string }
+	}
+	data, err := ReadFile(open, name, maxOpen)
+	return err != nil || json.Unmarshal(data, &o) != nil || o.Record.Reason != "turn" && o.Record.Isolated == ""
 }
 
 // take makes the finding the project's.

@@ -17,8 +17,9 @@ const (
 	identityFile = "project.json" // in .decree
 	memoryFile   = "store.json"   // in the store
 	maxIdentity  = 64 << 10
-	formatNow    = 1 // of project.json
-	storeNow     = 2 // of the store
+	maxOpen      = 64 << 20 // of an open record, as in package history
+	formatNow    = 1        // of project.json
+	storeNow     = 2        // of the store
 )
 
 // identity is project.json: which store belongs to this tree.

@@ -424,3 +424,26 @@ func TestKindAndHint(t *testing.T) {
 	assert.Equal(t, Failed, KindOf(errors.New("x")))
 	assert.Empty(t, HintOf(errors.New("x")))
 }
+
+// TestAnotherDirectoryAtItsPath: a new directory at the path of a project is taken for it only where a command in place was at work, which may have made
+// it: not beside an agent's turn or an isolated run that are open. The tree that was moved away keeps its history.
+func TestAnotherDirectoryAtItsPath(t *testing.T) {
+	for open1, same := range map[string]bool{
+		`{"record":{"reason":"run"}}`:                        true,
+		`{"record":`:                                         true,
+		`{"record":{"reason":"turn"}}`:                       false,
+		`{"record":{"reason":"run","isolated":"overlayfs"}}`: false,
+	} {
+		home, root := ground(t)
+		w := Where{Cwd: root, Home: home}
+		p := open(t, w, true)
+		write(t, filepath.Join(p.StorePath, "open/2026112107020100-0.json"), open1)
+		require.NoError(t, os.Rename(root, root+".old"))
+		mkdirs(t, root)
+		assert.Equal(t, same, open(t, w, true).ID == p.ID, open1)
+		if !same {
+			w.Cwd = root + ".old"
+			assert.Equal(t, p.ID, open(t, w, true).ID, open1)
+		}
+	}
+}

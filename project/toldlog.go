@@ -42,7 +42,7 @@ type Told struct {
 // NoteTold notes what an agent told. Where no record is open there is nobody whom it concerns, and
 // nothing is noted.
 func (p *Project) NoteTold(t Told) error {
-	if !unfinished(p.Store) {
+	if !unfinished(p.Store, ofAnyKind) {
 		return nil
 	}
 	own, release, err := p.lockActs()
@@ -70,7 +70,7 @@ func (p *Project) NoteTold(t Told) error {
 }
 
 // HasOpen says whether a record is open, as far as can be seen without the lock.
-func (s *Site) HasOpen() bool { return unfinished(s.Store) }
+func (s *Site) HasOpen() bool { return unfinished(s.Store, ofAnyKind) }
 
 // ToldSize is how long the log is: where what is told from now on begins.
 func (s *Site) ToldSize() (int64, error) {
