@@ -194,7 +194,7 @@ func (x *txn) checkParent(p *parent) error {
 	owner := x.uid == 0 || x.uid == p.info.UID
 	switch {
 	case !owner && p.info.Mode&0o022 == 0:
-		p.reason = "its directory belongs to another user and cannot be written"
+		p.reason = shutDir
 	case owner:
 		err := x.probeDir(p)
 		if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EROFS) {
@@ -265,7 +265,7 @@ func (x *txn) checkTarget(s *step, p *parent) (string, error) {
 			return p.reason, nil
 		}
 		if p.sticky && s.From != nil && s.was.UID != x.uid {
-			return "it belongs to another user, in a directory with the sticky bit, where only its owner may remove it", nil
+			return sticky, nil
 		}
 		x.placeSlots(s, p)
 	}
@@ -274,7 +274,7 @@ func (x *txn) checkTarget(s *step, p *parent) (string, error) {
 	}
 	if x.uid != 0 && x.uid != s.was.UID {
 		if s.modeOnly() {
-			return "its mode cannot be changed: it belongs to another user", nil
+			return othersOn, nil
 		}
 		return "", nil
 	}

@@ -70,6 +70,18 @@ type Conflict struct {
 	Reason string
 }
 
+// Why only the owner of a path or of its directory, or root, can have it moved.
+const (
+	shutDir  = "its directory belongs to another user and cannot be written"
+	sticky   = "it belongs to another user, in a directory with the sticky bit, where only its owner may remove it"
+	othersOn = "its mode cannot be changed: it belongs to another user"
+)
+
+// OfAnother says whether the path, or its directory, is another user's to change.
+func (c Conflict) OfAnother() bool {
+	return c.Reason == shutDir || c.Reason == sticky || c.Reason == othersOn
+}
+
 // ConflictError lists all conflicts, in byte order of their paths. Nothing was changed.
 type ConflictError struct{ Conflicts []Conflict }
 

@@ -189,6 +189,9 @@ func TestForeignFilesAreRefusedBeforeAnyMove(t *testing.T) {
 			{"shut/f", "its directory belongs to another user and cannot be written"},
 			{"tmp/f", "it belongs to another user, in a directory with the sticky bit, where only its owner may remove it"},
 		}, c.Conflicts)
+		for _, one := range c.Conflicts {
+			require.True(t, one.OfAnother())
+		}
 		require.Equal(t, was, r.state())
 		r.clean()
 
