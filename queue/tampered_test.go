@@ -60,6 +60,7 @@ func TestRoutineThatTampers(t *testing.T) {
 			list, err := os.ReadDir(away)
 			require.NoError(t, err)
 			require.Len(t, list, 1, "written through the link")
+			require.Equal(t, strings.Contains(script, "rm -rf $DECREE_OUTBOX"), strings.Contains(strings.Join(b.said, "\n"), "what its routine has sent, if anything, cannot be read"), b.said)
 			if strings.Contains(script, "ln -s") && !strings.Contains(script, "OUTBOX") {
 				aside, err := os.ReadDir(filepath.Join(b.root, ".decree/aside"))
 				require.NoError(t, err)
