@@ -75,6 +75,32 @@ func TestGivenUpHoldsNobody(t *testing.T) {
 	}
 }
 
+// TestRevertedInPart: a message whose run a person has taken back path by path, but for what was edited since, is done with: what is edited
+// stays, and the next message is done.
+func TestRevertedInPart(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/config.yml":          "max_attempts: 1\n",
+		".decree/routines/develop.sh": "text=$(tail -n1 \"$message_file\"); echo \"$text\" >>\"$RAN\"; for f in a b c; do echo \"$text\" >$text-$f; done\n",
+		".decree/inbox/a.md":          "one\n", ".decree/inbox/b.md": "two\n",
+	})
+	b.killedOnceItRan()
+	b.recover()
+	b.put(map[string]string{"one-a": "edited\n"})
+	all := func() error { return b.with(disk.OS, func(q *Queue) error { _, err := b.all(q); return err }) }
+	require.ErrorContains(t, all(), "1 path differs")
+	require.NoError(t, b.person(func(q *Queue) error {
+		_, err := q.o.Recorder.Revert(t.Context(), recorder.MoveOptions{Refs: []string{"last"}, Paths: []tree.Path{"one-b"}, Yes: true})
+		return err
+	}))
+	require.NoError(t, all())
+	require.Equal(t, []string{"one", "two"}, b.ran())
+	require.Equal(t, []string{"a.error.txt", "a.md"}, b.dead())
+	require.Equal(t, "edited\n", b.read("one-a"))
+	require.NoFileExists(t, filepath.Join(b.root, "one-b"))
+	require.NoFileExists(t, filepath.Join(b.root, "one-c"))
+	require.Contains(t, strings.Join(b.said, "\n"), "what was edited since run 2026112107020100-0 of a.md stays, as after 'decree revert' has taken back a part of the run: one-a")
+}
+
 // TestGivenUpBesideWhatIsForgotten: a message whose run cannot be taken back, since what it wrote over was forgotten, names the way
 // out, and holds nobody once it is given up.
 func TestGivenUpBesideWhatIsForgotten(t *testing.T) {

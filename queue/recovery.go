@@ -250,7 +250,27 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 	if rec.Status != history.StatusInterrupted && rec.Status != history.StatusFailed {
 		return nil
 	}
-	res, err := q.rec.Revert(ctx, recorder.MoveOptions{Refs: []string{rec.ID}, Yes: true})
+	o := recorder.MoveOptions{Refs: []string{rec.ID}, Yes: true}
+	res, err := q.rec.Revert(ctx, o)
+	var left *recorder.ConflictError
+	if errors.As(err, &left) {
+		decided, rerr := q.revertedInPart(rec)
+		if rerr != nil {
+			return rerr
+		}
+		if !decided {
+			return err
+		}
+		for _, it := range left.Items {
+			o.Exclude = append(o.Exclude, it.Path)
+		}
+		if res, err = q.rec.Revert(ctx, o); project.KindOf(err) == project.NotFound { // there was nothing else
+			res, err = &recorder.MoveResult{}, nil
+		}
+		if err == nil {
+			q.note("what was edited since run %s of %s stays, as after 'decree revert' has taken back a part of the run%s", rec.ID, q.u.Name, recorder.NamedIn(left))
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -261,6 +281,15 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 		}
 	}
 	return nil
+}
+
+// revertedInPart says whether somebody has reverted rec since, though not all of it: what else is edited is left so on purpose.
+func (q *job) revertedInPart(rec *history.Record) (found bool, err error) {
+	err = q.rec.History().Newest(func(r *history.Record) bool {
+		found = r.Reason == history.Revert && r.Parent == rec.ID && r.Status == history.StatusSucceeded
+		return !found && r.ID != rec.ID
+	})
+	return found, err
 }
 
 // notTakenBack is the error of a message whose run could not be taken back, for cause, and that others wait for.
