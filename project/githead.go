@@ -12,6 +12,18 @@ type GitHead struct {
 	branch string // "" when it is detached
 	commit string // its hash, "" of a branch without one
 	log    int    // length of HEAD's log, in bytes
+	begun  [len(gitSteps)]bool
+}
+
+// gitSteps are what git can be in the midst of: the file below the git directory that says so, and how to end it.
+var gitSteps = [...]struct{ file, name, end string }{
+	{"rebase-merge/head-name", "a rebase", "git rebase --abort"},
+	{"rebase-apply/rebasing", "a rebase", "git rebase --abort"},
+	{"rebase-apply/applying", "git am", "git am --abort"},
+	{"MERGE_HEAD", "a merge", "git merge --abort"},
+	{"CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --abort"},
+	{"REVERT_HEAD", "a revert", "git revert --abort"},
+	{"BISECT_LOG", "a bisect", "git bisect reset"},
 }
 
 // GitHead reads git's files as plain files, packed-refs and those of worktrees too.
@@ -20,12 +32,29 @@ func (p *Project) GitHead(w Where) (GitHead, error) {
 	return h, err
 }
 
-// GitMoved says in words how HEAD moved since it was at the given place, "" if it did not.
+// GitMoved says in words how HEAD moved since it was at the given place, and what git is in the midst of since; "" for neither.
 func (p *Project) GitMoved(w Where, from GitHead) (string, error) {
 	to, log, err := gitFiles{disk: p.Disk, w: w}.head(p.Root)
-	if err != nil || to == (GitHead{}) || from == (GitHead{}) || to.branch == from.branch && to.commit == from.commit {
+	if err != nil || to == (GitHead{}) || from == (GitHead{}) {
 		return "", err
 	}
+	var said []string
+	if to.branch != from.branch || to.commit != from.commit {
+		said = append(said, from.moved(to, log))
+	}
+	for i, step := range gitSteps {
+		if to.begun[i] && !from.begun[i] {
+			said = append(said, fmt.Sprintf("%s is under way, which '%s' ends", step.name, step.end))
+		}
+	}
+	if len(said) == 0 {
+		return "", nil
+	}
+	return strings.Join(append(said, ".git is not taken back"), "; "), nil
+}
+
+// moved says in words how HEAD moved to another place, whose log is given.
+func (from GitHead) moved(to GitHead, log []byte) string {
 	way := "on " + to.branch
 	if to.branch != from.branch || to.branch == "" {
 		way = from.name() + " -> " + to.name()
@@ -38,7 +67,7 @@ func (p *Project) GitMoved(w Where, from GitHead) (string, error) {
 	default:
 		made = fmt.Sprintf(", %d commits", n)
 	}
-	return fmt.Sprintf("HEAD moved %s%s; .git is not taken back", way, made), nil
+	return "HEAD moved " + way + made
 }
 
 func (h GitHead) name() string {
@@ -65,6 +94,15 @@ func (g gitFiles) head(root string) (h GitHead, log []byte, err error) {
 	} else if h.branch = strings.TrimPrefix(ref, "refs/heads/"); strings.HasPrefix(ref, "refs/") && filepath.IsLocal(ref) {
 		if h.commit, err = g.ref(common, ref); err != nil {
 			return GitHead{}, nil, err
+		}
+	}
+	for i, step := range gitSteps {
+		f, _, err := g.open(filepath.Join(own, filepath.FromSlash(step.file)))
+		if err != nil {
+			return GitHead{}, nil, err
+		}
+		if h.begun[i] = f != nil; f != nil {
+			f.Close()
 		}
 	}
 	log, err = g.read(filepath.Join(own, "logs", "HEAD"), maxGitFile)

@@ -212,3 +212,32 @@ func TestGitHeadMoved(t *testing.T) {
 	require.Equal(t, "HEAD moved on wt, 1 commit; .git is not taken back", notes(commit))
 	require.Equal(t, "HEAD moved wt -> other; .git is not taken back", notes("git pack-refs --all; git checkout -qb other"))
 }
+
+// TestGitUnderWay is told in a run's notes with the way out, which works: what git began and did not end over files that
+// are put back is finished by the next commit otherwise, as if it had them.
+func TestGitUnderWay(t *testing.T) {
+	g := newGitBench(t)
+	env := "export HOME='" + g.home + "' GIT_AUTHOR_NAME=u GIT_AUTHOR_EMAIL=u@h GIT_COMMITTER_NAME=u GIT_COMMITTER_EMAIL=u@h GIT_EDITOR=true; exec >/dev/null 2>&1; "
+	notes := func(script string) string {
+		t.Helper()
+		return strings.Join(runTelling(&sweep{bench: g.bench, t: t}, env+script).Notes, "\n")
+	}
+	notes("echo i >f; git add .; git commit -qm i; git checkout -qb o; echo o >f; echo n >n; git add .; git commit -qm o; git checkout -q main; for m in m l; do echo $m >f; git commit -qam $m; done")
+	for script, said := range map[string]string{
+		"git merge o":          "a merge is under way, which 'git merge --abort' ends",
+		"git cherry-pick o":    "a cherry-pick is under way, which 'git cherry-pick --abort' ends",
+		"git revert HEAD^":     "a revert is under way, which 'git revert --abort' ends",
+		"git rebase o":         "a rebase is under way, which 'git rebase --abort' ends",
+		"git rebase --apply o": "a rebase is under way, which 'git rebase --abort' ends",
+		"git format-patch --stdout o^..o >.git/p; git am .git/p": "git am is under way, which 'git am --abort' ends",
+		"git bisect start; exit 1":                               "a bisect is under way, which 'git bisect reset' ends",
+	} {
+		before := g.git("rev-parse", "HEAD")
+		told := notes(script)
+		require.Contains(t, told, said+"; .git is not taken back", script)
+		require.NotContains(t, notes("echo x >x; exit 1"), "under way", "it was before this run: %s", script)
+		g.git(strings.Fields(strings.SplitN(said, "'", 3)[1])[1:]...)
+		require.Equal(t, before, g.git("rev-parse", "HEAD"), script)
+		require.Empty(t, g.git("status", "--porcelain"), script)
+	}
+}
