@@ -197,6 +197,7 @@ func (k *worker) compare(n *node, now block) error {
 		switch {
 		case c > 0:
 			k.came(n, now, j, n.joined)
+			k.appeared(n, now, j)
 		case c == 0 && now.kind(j) != kNone:
 			err = k.both(n, old, i, now, j)
 		default:
@@ -273,6 +274,13 @@ func (k *worker) vanished(n *node, old block, i int) error {
 		})
 	}
 	return nil
+}
+
+// appeared notes a .git that came, deeper than the root's own.
+func (k *worker) appeared(n *node, now block, j int) {
+	if k.req.AfterRun && n.parent != nil && string(now.name(j)) == ".git" {
+		k.repositories = append(k.repositories, join(n.path, now.name(j)))
+	}
 }
 
 func (w *walk) lose(path tree.Path) {

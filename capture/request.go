@@ -133,6 +133,7 @@ type Result struct {
 	// how many others there are.
 	Lost     []tree.Path
 	MoreLost int
+	NewGit   []tree.Path // with AfterRun: each .git below the root's own that was not there in Base
 
 	// Read is the number of bytes that were read and hashed.
 	Read int64

@@ -86,7 +86,8 @@ type worker struct {
 	large    []Large
 	late     []tree.Path
 
-	rewritten []tree.Path
+	rewritten    []tree.Path
+	repositories []tree.Path // see Result.NewGit
 }
 
 func newWalk(req *Request, c *cache) (*walk, error) {
@@ -290,6 +291,7 @@ func (w *walk) result() (*Result, error) {
 		Rewritten:  gather(w, func(k *worker) []tree.Path { return k.rewritten }),
 		Rules:      append(gather(w, func(k *worker) []RuleFile { return k.rules }), w.outer.files...),
 		MoreLost:   w.moreLost,
+		NewGit:     gather(w, func(k *worker) []tree.Path { return k.repositories }),
 		Tree:       w.rootObject, cache: w.cache, root: w.root, owner: w.req.Writer != nil, objects: w.made,
 	}
 	if w.req.Frozen != nil {
@@ -308,6 +310,7 @@ func (w *walk) result() (*Result, error) {
 	slices.Sort(w.lostGit)
 	slices.Sort(w.lostOther)
 	r.Lost = slices.Concat(w.lostGit, w.lostOther)
+	slices.Sort(r.NewGit)
 	slices.SortFunc(r.Large, func(a, b Large) int { return a.Path.Compare(b.Path) })
 	if err := w.cache.flush(); err != nil {
 		return nil, err

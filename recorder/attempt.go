@@ -512,6 +512,7 @@ func (u *run) putBackOnce(ctx context.Context, which string) error {
 		u.say("%s is kept: it holds ignored files or files made later", tree.Quote(d))
 	}
 	u.sayAll(append(out.Notes, notes...))
+	u.tellNewGit()
 	return nil
 }
 

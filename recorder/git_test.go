@@ -241,3 +241,27 @@ func TestGitUnderWay(t *testing.T) {
 		require.Empty(t, g.git("status", "--porcelain"), script)
 	}
 }
+
+// TestNewGitIsNamed: of a clone, or a submodule in a directory that was there, a put-back leaves the .git, at which the same
+// command fails from then on; with it gone the command can be run again. One that was there before is not named.
+func TestNewGitIsNamed(t *testing.T) {
+	g := newGitBench(t)
+	g.git("init", "-q", "old")
+	g.write(filepath.Join(g.root, "old", "f"), "f\n")
+	require.NoError(t, os.Mkdir(filepath.Join(g.root, "sub"), 0o755))
+	run := func(script string) *RunResult { return runTelling(&sweep{bench: g.bench, t: t}, script) }
+	const work = "echo f >>old/f; echo 'gitdir: ../.git' >sub/.git; echo l >sub/lib; mkdir -p vendor/x/.git; echo h >vendor/x/.git/HEAD; echo l >vendor/x/lib; "
+	named := func(res *RunResult) (said []string) {
+		for _, note := range res.Notes {
+			if strings.Contains(note, ".git is not taken back") {
+				said = append(said, note)
+			}
+		}
+		return said
+	}
+	require.Empty(t, named(run(work+"rm -r vendor/x/.git sub/.git; exit 1")), "gone again")
+	res := run(work + "exit 1")
+	require.Equal(t, history.StatusReverted, res.Record.Status)
+	require.Equal(t, []string{"came with the command, and stays, as .git is not taken back: sub/.git, vendor/x/.git; if the command made it, delete it before that is run again"}, named(res))
+	require.Empty(t, named(run("echo f >>old/f; exit 1")), "it was there before")
+}

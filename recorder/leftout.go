@@ -199,8 +199,9 @@ func (u *run) bringLeftOut() (stay []tree.Path, err error) {
 	return stay, u.tellBelow()
 }
 
-// noteBelow notes what an attempt's walk missed below the root's own entries.
+// noteBelow notes what an attempt's walk missed below the root's own entries, and each .git that came there.
 func (u *run) noteBelow(res *capture.Result) {
+	u.newGit = append(u.newGit, res.NewGit...)
 	for _, p := range res.Lost {
 		if !slices.Contains(u.below, p) {
 			u.below = append(u.below, p)
@@ -234,6 +235,16 @@ func (u *run) tellBelow() error {
 	u.res.MoreGone = u.moreBelow + len(gone) - named
 	u.res.Gone = append(u.res.Gone, gone[:named]...)
 	return nil
+}
+
+// tellNewGit names each .git that came below the root's own and outlives the put-back: for git, its directory is still the
+// clone or the submodule, without its files.
+func (u *run) tellNewGit() {
+	u.newGit = slices.DeleteFunc(u.newGit, func(p tree.Path) bool { return isMissing(u.r.lookAt(p)) })
+	if len(u.newGit) > 0 {
+		u.say("came with the command, and stays, as .git is not taken back: %s; if the command made it, delete it before that is run again", some(u.newGit))
+	}
+	u.newGit = nil // an attempt that follows does not tell it again
 }
 
 // elsewhere are the entries that are not at their names, what lies deepest first, and

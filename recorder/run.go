@@ -134,6 +134,7 @@ type run struct {
 	// below is what a walk after an attempt missed of what is not recorded and lay deeper, moreBelow what it only counted.
 	below     []tree.Path
 	moreBelow int
+	newGit    []tree.Path // each .git below the root's own that came with an attempt
 	vacated   []tree.Path // where of that something was after the last attempt, and is no more
 
 	before tree.Hash
