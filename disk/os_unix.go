@@ -37,7 +37,7 @@ func openRoot(path string, how int) (Dir, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return &osDir{path: path, f: fd, search: how != unix.O_RDONLY}, nil
+	return &osDir{path: path, f: fd, search: how != unix.O_RDONLY, remembered: remembersFacts(fd)}, nil
 }
 
 func (d osDisk) MkdirAll(path string, perm uint32) (Dir, error) {
@@ -80,7 +80,9 @@ type osDir struct {
 	f      int
 	search bool   // opened by OpenSearch, and not readable
 	heir   *owner // of what is made here and below; nil: whoever makes it
-	close  sync.Once
+	// remembered: the file system may answer a stat from memory while the files have changed elsewhere.
+	remembered bool
+	close      sync.Once
 }
 
 // owner is a user and a group.
@@ -143,6 +145,14 @@ func retryFD(open func() (int, error)) (int, error) {
 }
 
 func (d *osDir) Self() (Info, error) {
+	if d.remembered {
+		if in, err := askAnew(d.f, ""); !errors.Is(err, errors.ErrUnsupported) {
+			if err != nil {
+				err = &fs.PathError{Op: "stat", Path: d.path, Err: err}
+			}
+			return in, err
+		}
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(d.f, &st); err != nil {
 		return Info{}, &fs.PathError{Op: "stat", Path: d.path, Err: err}
@@ -151,6 +161,13 @@ func (d *osDir) Self() (Info, error) {
 }
 
 func (d *osDir) Stat(name string) (Info, error) {
+	if d.remembered {
+		var in Info
+		err := d.do("stat", name, func() (err error) { in, err = askAnew(d.f, name); return err })
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return in, err
+		}
+	}
 	var st unix.Stat_t
 	err := d.do("stat", name, func() error { return unix.Fstatat(d.f, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	if err != nil {
@@ -257,7 +274,7 @@ func (d *osDir) OpenDir(name string) (Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &osDir{path: d.join(name), f: fd, heir: d.heir}, nil
+	return &osDir{path: d.join(name), f: fd, heir: d.heir, remembered: d.remembered}, nil
 }
 
 func (d *osDir) Create(name string, perm uint32) (File, error) {

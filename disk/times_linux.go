@@ -2,6 +2,7 @@ package disk
 
 import (
 	"encoding/hex"
+	"errors"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +35,42 @@ func (out *FileSystem) ofKind(kind int64) {
 	case unix.FUSE_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC:
 		out.ChangeTimes, out.TryTimes = false, true
 	}
+}
+
+// remembersFacts says whether a directory is on a file system that may answer a stat from memory while another
+// machine, or the program behind a FUSE, has changed the file: for up to a minute, as a rule.
+func remembersFacts(fd int) bool {
+	var st unix.Statfs_t
+	return unix.Fstatfs(fd, &st) == nil && kindRemembersFacts(int64(st.Type))
+}
+
+func kindRemembersFacts(kind int64) bool {
+	switch kind {
+	case unix.NFS_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.FUSE_SUPER_MAGIC,
+		unix.V9FS_MAGIC, unix.AFS_SUPER_MAGIC, unix.CEPH_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
+// askAnew is a stat of a name, of the directory itself for "", for which the file system asks whoever has the
+// file. ErrUnsupported is of a system, or of a container's filter, that has no such call.
+func askAnew(dirfd int, name string) (Info, error) {
+	var st unix.Statx_t
+	err := unix.Statx(dirfd, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &st)
+	if err = unsupported(err); errors.Is(err, unix.EPERM) {
+		err = errors.ErrUnsupported
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	mode := uint32(st.Mode)
+	return Info{
+		Kind: kindOf(mode), Mode: mode & 0o7777, Size: int64(st.Size),
+		Mtime: st.Mtime.Sec*1e9 + int64(st.Mtime.Nsec), Ctime: st.Ctime.Sec*1e9 + int64(st.Ctime.Nsec),
+		Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino, Nlink: uint64(st.Nlink), UID: st.Uid, GID: st.Gid,
+		Whiteout: mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev_major == 0 && st.Rdev_minor == 0,
+	}, nil
 }
 
 // btrfsID is the id that a btrfs has from its mkfs, "" where it does not tell.
