@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
+	"decree/disk"
 	"decree/message"
 	"decree/project"
 	"decree/queue"
@@ -50,7 +52,7 @@ func (s *session) sendVerb() verb {
 
 The message is there whole or not at all, and replaces no other. send does not wait: it works even while another decree is working on this tree.
 
-Inside a routine the message is a follow-up: it joins the chain of the message that is being done, and counts only if that succeeds; in a "decree run" inside the routine also that run has to. Outside it begins a chain of its own, unless its fields or its name <chain>-<seq> say otherwise.`,
+Inside a routine the message is a follow-up: it joins the chain of the message that is being done, and counts only if that succeeds; in a "decree run" inside the routine also that run has to. From a directory that is of no project yet, as a nested repository or a scratch directory, it goes to the project of the run; with a .decree there, or --root, to that one. Outside it begins a chain of its own, unless its fields or its name <chain>-<seq> say otherwise.`,
 		examples: []example{
 			{"decree send 'Give the parser a test for empty input.'", "for the default routine"},
 			{"decree send -r review -v target_branch=next 'Look at the last change.'", "with a routine and a parameter"},
@@ -84,15 +86,25 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 	if err != nil {
 		return err
 	}
+	run := s.rootOfRun()
 	rec, err := s.forWriting(ctx)
 	if err != nil {
 		return err
+	}
+	p := rec.Project()
+	nested := run != "" && p.Root != run
+	if nested && p.InLayer {
+		return refusedf("%s is a project of its own in the tree of this isolated run, and a message there would go with the run's layer; nothing was sent", p.Root).
+			Hintf("send it again after the run; or send it to the project of the run: decree send --root %s", quoteWord(run))
 	}
 	sent, err := s.drop(rec, o.name, text, fields)
 	if err != nil {
 		return rec.BehindFence(err)
 	}
 	s.checkSent(&rec.Project().Site, sent.message)
+	if nested {
+		s.note(fmt.Sprintf("%s is in the inbox of %s, a project of its own; to the one of this run it goes with 'decree send --root %s'", quoteWord(sent.Name), p.Root, quoteWord(run)))
+	}
 	if sent.stays {
 		s.note("this is an isolated run: " + sent.Name + " is in the inbox of its layer; if a message is done in that, it comes into the project's inbox when the work of the message is published; of another run it stays there: then send it again after the run")
 	}
@@ -105,6 +117,23 @@ func (s *session) send(ctx context.Context, o sendOptions) error {
 		return &project.Error{Kind: project.Failed, Msg: fmt.Sprintf("%s is in the inbox, but its name was not printed: %v", quoteWord(sent.Name), err), Advice: "do not send it again"}
 	}
 	return nil
+}
+
+// rootOfRun is the root of the run that this is part of, "" for none. It becomes the place to send to
+// where in the working directory a project would only begin, as in a nested repository or a scratch directory.
+func (s *session) rootOfRun() string {
+	run, err := filepath.EvalSymlinks(s.env.get("DECREE_ROOT"))
+	if err != nil || !filepath.IsAbs(run) || s.global.root != "" {
+		return ""
+	}
+	here, _, err := project.FindRoot(disk.OS, s.where())
+	if err == nil {
+		_, err = os.Lstat(filepath.Join(here, ".decree"))
+	}
+	if err != nil {
+		s.env.Cwd = run
+	}
+	return run
 }
 
 // fields are the flags' fields of the front matter.
