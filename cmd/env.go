@@ -21,7 +21,7 @@ type Env struct {
 	Stdin, Stdout, Stderr *os.File
 	// Environ is the environment as KEY=VALUE, as a recorded command inherits it.
 	Environ []string
-	// Cwd is the absolute working directory.
+	// Cwd is the absolute working directory, "" if that was deleted.
 	Cwd string
 	// Now is the clock, Location the zone in which people read and write times.
 	Now      func() time.Time

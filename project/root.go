@@ -19,7 +19,7 @@ const dirName = ".decree"
 type Where struct {
 	RootFlag   string // --root, relative to Cwd or absolute; "" when not given
 	RootName   string // the flag that RootFlag comes from, "" is --root
-	Cwd        string // the working directory, absolute
+	Cwd        string // the working directory, absolute; "" if it was deleted
 	Home       string // the user's home, "" when unknown
 	StoreEnv   string // $DECREE_STORE
 	DataHome   string // $XDG_DATA_HOME
@@ -73,6 +73,9 @@ func FindRoot(d disk.Disk, w Where) (root string, explicit bool, err error) {
 		root, err = namedRoot(d, w)
 		return root, true, err
 	}
+	if w.Cwd == "" {
+		return "", false, errDeleted()
+	}
 	cwd, err := w.real(w.Cwd)
 	if err != nil {
 		return "", false, err
@@ -89,6 +92,12 @@ func FindRoot(d disk.Disk, w Where) (root string, explicit bool, err error) {
 			Advice: fmt.Sprintf("go to the project's directory, or say '--root %s' if you mean all of it", cwd)}
 	}
 	return cwd, false, nil
+}
+
+// errDeleted is of a working directory that no path leads to any more.
+func errDeleted() error {
+	return &Error{Kind: Usage, Msg: "the directory you are in was deleted, also where another one has come back in its place",
+		Advice: `go to the one that is there now: cd "$PWD"`}
 }
 
 // searchable refuses a directory that a command, or its user, has taken the right to
@@ -109,6 +118,9 @@ func searchable(d disk.Disk, cwd string) error {
 func namedRoot(d disk.Disk, w Where) (string, error) {
 	path := w.RootFlag
 	if !filepath.IsAbs(path) {
+		if w.Cwd == "" {
+			return "", errDeleted()
+		}
 		path = filepath.Join(w.Cwd, path)
 	}
 	root, err := w.real(path)
