@@ -38,6 +38,7 @@ type gitWork struct {
 	left    []string          // what is not brought and can be done without, below .git
 	kept    []string          // what is not brought and is nowhere but in the layer, from the root on
 	shallow bool              // other commits than in the tree have parents that are not there
+	whole   bool              // and in the draft all have them: the tree lacks what its run has fetched
 }
 
 // stays says whether the run has made something that comes with git alone, or not at all.
@@ -264,7 +265,9 @@ func (g *gitReader) other(c *layer.Change, name string) {
 		first += " (deleted)"
 	}
 	g.work.keep(gitDir + "/" + first)
-	g.work.shallow = g.work.shallow || name == "shallow"
+	if name == "shallow" {
+		g.work.shallow, g.work.whole = true, c.After == nil
+	}
 }
 
 // indexed takes the layer's index, unless the live one has been written since the run began:
@@ -501,6 +504,11 @@ func parsePacked(text []byte) map[string]string {
 
 // conflict refuses refs that somebody else may have moved, and commits whose parents would be missing.
 func (g *gitWork) conflict(rec *history.Record) error {
+	if g.whole {
+		return &project.Error{Kind: project.Refused, State: project.Unchanged,
+			Msg:    "the run has fetched parents of commits that the tree does not have: .git/shallow is gone in the draft, and is there in the tree",
+			Advice: fmt.Sprintf("publish the files alone with 'decree publish %[1]s', or get the parents into the tree first: 'git fetch --unshallow' there", draftName(rec))}
+	}
 	if g.shallow {
 		return &project.Error{Kind: project.Refused, State: project.Unchanged,
 			Msg:    "the run has fetched commits without all their parents: .git/shallow of the draft is another one than the tree's",

@@ -13,6 +13,7 @@ import (
 	"decree/disk"
 	"decree/disk/disktest"
 	"decree/history"
+	"decree/project"
 )
 
 const commitAs = "git -c user.name=n -c user.email=e commit -q -m "
@@ -175,6 +176,24 @@ func TestPublishGitShallow(t *testing.T) {
 	require.NoError(t, b.publish())
 	require.True(t, b.waits())
 	require.NotEmpty(t, b.layerDir())
+}
+
+// TestPublishGitUnshallow: a run that has fetched all parents into the draft of a shallow clone is published once the tree has them too,
+// as the refusal tells.
+func TestPublishGitUnshallow(t *testing.T) {
+	gitHome(t)
+	b := &isolatedBench{newBench(t), IsolatedOptions{Copy: true}}
+	b.sh(b.base, "git init -q -b main other; cd other; git config user.name n; git config user.email e; git commit -q --allow-empty -m 1; git commit -q --allow-empty -m 2")
+	b.sh(b.root, "git init -q -b main; git config user.name n; git config user.email e; git remote add origin file://"+b.base+"/other; git fetch -q --depth 1 origin main; git reset -q --hard FETCH_HEAD")
+	b.isolated("git fetch -q --unshallow origin main; echo c >c; git add c; git commit -q -m inrun")
+	r := b.open()
+	_, err := r.Publish(context.Background(), PublishOptions{WithGit: true})
+	require.ErrorContains(t, err, "shallow")
+	require.Contains(t, project.HintOf(err), "into the tree first: 'git fetch --unshallow' there")
+	require.NoError(t, r.Close())
+	b.sh(b.root, "git fetch -q --unshallow origin main")
+	b.publishGit()
+	require.Equal(t, "inrun\n2\n1", b.git("log", "--format=%s"))
 }
 
 // diesBeforeRefs publishes with git, and dies when the record's line is written and no ref moved
