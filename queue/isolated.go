@@ -243,14 +243,23 @@ func (q *job) acceptIsolated(ctx context.Context, d *dirs, res *Result) (*Result
 	return q.accept(d, res, joined)
 }
 
-// discardEarlier gives up the drafts of the attempts before the last one.
+// discardEarlier gives up the drafts of the attempts before the last one. One whose layer has what nothing else has, as commits
+// of its run's or of a person who has entered it, stays and is named.
 func (q *job) discardEarlier(ctx context.Context) error {
 	for _, id := range q.u.Earlier {
 		rec, err := q.rec.History().Get(id)
 		if err != nil || !rec.Draft.Waits() {
 			continue //nolint:nilerr // it was pruned
 		}
-		_, err = q.rec.Discard(ctx, recorder.DiscardOptions{Refs: []string{id}, Yes: true})
+		lost := ""
+		_, err = q.rec.Discard(ctx, recorder.DiscardOptions{Refs: []string{id}, Confirm: func(list []recorder.Discarded) (bool, error) {
+			lost = list[0].Lost()
+			return lost == "", nil
+		}})
+		if lost != "" {
+			q.note("%s: the draft of an earlier attempt stays: %s has %s; 'decree publish %s' or 'decree discard %s' ends it", tree.Quote(q.u.Name), id, lost, id, id)
+			continue
+		}
 		if waits := new(*recorder.WaitError); errors.As(err, waits) {
 			q.note("%s: the draft of an earlier attempt is not discarded: %v", tree.Quote(q.u.Name), err)
 		} else if err != nil {

@@ -430,6 +430,22 @@ func TestEarlierDraftIsLookedAt(t *testing.T) {
 	require.Contains(t, strings.Join(b.said, "\n"), "a.md: the draft of an earlier attempt is not discarded: another process works in draft")
 }
 
+// TestEarlierDraftWithCommits: a draft of an earlier attempt whose layer alone has commits stays when its message is done, and is named.
+func TestEarlierDraftWithCommits(t *testing.T) {
+	needsLayers(t)
+	b := newBench(t, isolatedFiles(live+renames+"[ $(wc -l <\"$RAN\") = 2 ] || { git -c user.name=n -c user.email=e commit -q --allow-empty -m early; live 'echo theirs >log'; }\n", map[string]string{"log": ""}))
+	git := exec.Command("git", "init", "-q", "-b", "main", b.root)
+	require.NoError(t, git.Run())
+	b.answers()
+	b.settle()
+	require.Equal(t, []string{"a.md done"}, names2(b.process()))
+	require.Contains(t, strings.Join(b.said, "\n"), "a.md: the draft of an earlier attempt stays: ")
+	require.Contains(t, strings.Join(b.said, "\n"), "refs/heads/main")
+	layers, err := filepath.Glob(filepath.Join(b.base, "store/*/layers/2*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, layers)
+}
+
 // TestManyConflicts: however many paths kept however many attempts from being published, the state can be read again.
 func TestManyConflicts(t *testing.T) {
 	conflict := &recorder.ConflictError{Verb: "publish", Subject: "what it began with"}
