@@ -524,7 +524,8 @@ func sumOfFile(dir disk.Dir, name string) (tree.Hash, error) {
 }
 
 // withoutMoved leaves out of missing what lies somewhere else below the same
-// directory of .decree: the same inode, with the same content.
+// directory of .decree: the same inode, with the same content. What the queue took for a
+// message, a job or a routine by its old name, and does not by its new one, is missing.
 //
 // One that was written again in this run has another inode than the one that is noted. It is
 // known by its name, where there was no such file when the run began.
@@ -553,7 +554,7 @@ func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error
 				continue
 			}
 			f := missing[i]
-			if f.Dir != (info.Kind == disk.Directory) || k.ino == 0 && (info.Kind != disk.Regular || own.has(at)) {
+			if f.Dir != (info.Kind == disk.Directory) || !f.Dir && leftQueue(f.Path, at) || k.ino == 0 && (info.Kind != disk.Regular || own.has(at)) {
 				continue
 			}
 			if info.Kind == disk.Regular {
@@ -577,6 +578,18 @@ func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error
 		}
 	}
 	return left, nil
+}
+
+// leftQueue says whether the queue takes a file for a message, a job or a routine under the path was below .decree, and not
+// under now. A directory into which it was moved may be a person's, who wants it to wait there.
+func leftQueue(was, now string) bool {
+	top, _, _ := strings.Cut(was, "/")
+	end := path.Ext(was)
+	switch {
+	case (top == project.InboxDir || top == "cron") && end == ".md", top == "routines" && (end == ".sh" || end == ".ipynb"):
+		return path.Base(was)[0] != '.' && (path.Ext(now) != end || path.Base(now)[0] == '.')
+	}
+	return false
 }
 
 // eachOwnOrDone calls look for the user's own files in .decree, and for the messages that

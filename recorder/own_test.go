@@ -14,13 +14,15 @@ import (
 
 // TestADraftIsNotAMove: a message that lies under another name was moved by somebody.
 // But its draft is what a death left of writing it again, and may have got the inode
-// that became free: the message is missing still.
+// that became free: the message is missing still. So is one whose new name no queue takes for a message's.
 func TestADraftIsNotAMove(t *testing.T) {
 	b := newBench(t)
 	b.run(500, 0, nil)
 	inbox := filepath.Join(b.root, ".decree", "inbox")
-	require.NoError(t, os.Mkdir(inbox, 0o755))
-	for name, moved := range map[string]bool{"other.md": true, ownDraft: false} {
+	for _, dir := range []string{"dead", "old"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(inbox, dir), 0o755))
+	}
+	for name, moved := range map[string]bool{"other.md": true, "dead/b.md": true, "b.mdx": false, "b.md.bak": false, ".b.md": false, "old/b.md": true, ownDraft: false} {
 		require.NoError(t, os.WriteFile(filepath.Join(inbox, "b.md"), []byte("second\n"), 0o644))
 		missing := with(b, func(r *Recorder) ([]ownFile, error) {
 			dir, err := disk.OS.OpenRoot(inbox)
