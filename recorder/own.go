@@ -581,8 +581,11 @@ func (r *Recorder) withoutMoved(own ownSet, missing []ownFile) ([]ownFile, error
 }
 
 // leftQueue says whether the queue takes a file for a message, a job or a routine under the path was below .decree, and not
-// under now. A directory into which it was moved may be a person's, who wants it to wait there.
+// under now. Another directory into which it was moved may be a person's, who wants it to wait there.
 func leftQueue(was, now string) bool {
+	if path.Dir(was) != path.Dir(now) {
+		return false
+	}
 	top, _, _ := strings.Cut(was, "/")
 	end := path.Ext(was)
 	switch {
