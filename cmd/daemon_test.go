@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -432,6 +433,36 @@ func TestDaemonWithJobsEnds(t *testing.T) {
 	require.NoError(t, c.Wait(), p.said())
 	require.Equal(t, []string{"c.md", "d.md"}, p.messages(""), p.said())
 	require.NoFileExists(t, filepath.Join(p.root, "of-c"))
+}
+
+// TestDaemonAndRoutineEndedAtOnce: where one signal ends the daemon and its routine, as at a shutdown, the message has not failed:
+// no further attempt begins, and it waits with all its attempts. A routine that ends like that by itself has failed.
+func TestDaemonAndRoutineEndedAtOnce(t *testing.T) {
+	for _, isolated := range []bool{false, true} {
+		p := newDaemonProving(t, nil, `echo x >>"$BASE/began"; echo x >w; if [ -e "$BASE/alone" ]; then kill -TERM $$; fi; echo $$ >"$BASE/started"; read line <"$BASE/go"`)
+		for _, name := range []string{"started", "go"} {
+			require.NoError(t, syscall.Mkfifo(filepath.Join(p.base, name), 0o600))
+		}
+		if isolated {
+			p.isolates()
+		}
+		p.send("a.md", "one\n")
+		c := p.start()
+		pid, err := os.ReadFile(filepath.Join(p.base, "started"))
+		require.NoError(t, err)
+		routine, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+		require.NoError(t, err)
+		require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, syscall.Kill(routine, syscall.SIGTERM))
+		require.NoError(t, c.Wait(), p.said())
+		require.Equal(t, []string{"x"}, p.lines(filepath.Join(p.base, "began")))
+		require.Equal(t, []string{"a.md"}, p.messages(""), p.said())
+		require.Contains(t, p.said(), "a.md: stopped by")
+		require.NoFileExists(t, filepath.Join(p.root, "w"))
+		require.NoError(t, os.WriteFile(filepath.Join(p.base, "alone"), nil, 0o600))
+		p.decree("process")
+		require.Equal(t, []string{"a.md"}, p.messages("dead"))
+	}
 }
 
 func lastWord(text string) string {

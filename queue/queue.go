@@ -111,7 +111,8 @@ type job struct {
 	*Queue
 	rec     *recorder.Recorder
 	signals <-chan os.Signal
-	working func() // is called when another job may have the turn; nil: nobody asks
+	ending  func() *recorder.Interrupted // see recorder.RunOptions
+	working func()                       // is called when another job may have the turn; nil: nobody asks
 
 	number int  // of its turn
 	turned bool // it has the turn
@@ -212,6 +213,10 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration, pick Pick) (res *R
 // take is Next.
 func (q *job) take(ctx context.Context, wait time.Duration, pick Pick) (res *Result, err error) {
 	defer func() { q.turn.ended(q.number) }()
+	q.ending = func() *recorder.Interrupted {
+		asked, _ := errors.AsType[*recorder.Interrupted](context.Cause(ctx))
+		return asked
+	}
 	if err := RefuseInLayer(q.project()); err != nil {
 		return nil, err
 	}

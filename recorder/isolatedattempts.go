@@ -28,7 +28,7 @@ func (u *isolatedRun) attempts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		last := u.res.Last
+		last := u.judgeEnding()
 		failed := last.ExitCode != 0 || last.TimedOut || last.Interrupted != nil
 		if !failed || n == u.o.Attempts || last.Interrupted != nil || last.NotStarted != nil {
 			return u.conclude(ctx, found)

@@ -37,6 +37,7 @@ type RunOptions struct {
 	Fence                 FenceMode
 	NoNet                 bool // a network of its own, of a loopback alone
 	Signals               <-chan os.Signal
+	Ending                func() *Interrupted  // the signal that asked decree to end after this run; nil: none did, or nobody asks
 	Apart                 bool                 // the command has no terminal, and others may run beside it; see runner.Command
 	Confirm               func(PutBack) Answer // asked when a pseudo-terminal was in use; nil: yes
 
@@ -563,7 +564,7 @@ func (u *run) attempts(ctx context.Context) error {
 		if err := u.attempt(ctx, n); err != nil {
 			return err
 		}
-		last := u.res.Last
+		last := u.judgeEnding()
 		if last.ExitCode == 0 && !last.TimedOut && last.Interrupted == nil {
 			u.rec.Status = history.StatusSucceeded
 			return nil
@@ -587,6 +588,19 @@ func (u *run) attempts(ctx context.Context) error {
 			return u.giveUp(ctx)
 		}
 	}
+}
+
+// judgeEnding is how the last attempt ended. One that the same signal ended as asked decree to end, as when a service manager or a
+// shutdown sends it to all processes, did not fail by itself: it was interrupted.
+func (u *run) judgeEnding() runner.Result {
+	last := &u.res.Last
+	if u.o.Ending == nil || last.TimedOut || last.Interrupted != nil || last.NotStarted != nil {
+		return *last
+	}
+	if asked := u.o.Ending(); asked != nil && asked.ExitCode() == last.ExitCode {
+		last.Interrupted = asked.Signal
+	}
+	return *last
 }
 
 // delay is pause, with the lock free unless there is no time to wait for.
