@@ -439,7 +439,7 @@ func TestDaemonWithJobsEnds(t *testing.T) {
 // no further attempt begins, and it waits with all its attempts. A routine that ends like that by itself has failed.
 func TestDaemonAndRoutineEndedAtOnce(t *testing.T) {
 	for _, isolated := range []bool{false, true} {
-		p := newDaemonProving(t, nil, `echo x >>"$BASE/began"; echo x >w; if [ -e "$BASE/alone" ]; then kill -TERM $$; fi; echo $$ >"$BASE/started"; read line <"$BASE/go"`)
+		p := newDaemonProving(t, nil, `echo x >>"$BASE/began"; echo x >w; if [ -e "$BASE/alone" ]; then kill -TERM $$; fi; [ $DECREE_ATTEMPT = 1 ] || exit 1; echo $$ >"$BASE/started"; read line <"$BASE/go"`)
 		for _, name := range []string{"started", "go"} {
 			require.NoError(t, syscall.Mkfifo(filepath.Join(p.base, name), 0o600))
 		}

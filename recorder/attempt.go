@@ -475,6 +475,26 @@ func (u *run) cleanSlate(ctx context.Context, n int) error {
 	return nil
 }
 
+// tellCleared names what went with the clean slate and did not come with the last attempt: it may be somebody's who worked beside
+// it, and the record's own diff has it not.
+func (u *run) tellCleared() {
+	n := len(u.tried)
+	if n < 2 || u.tried[n-1].number != u.o.Attempts {
+		return
+	}
+	var cleared []tree.Path
+	for _, c := range u.tried[n-2].changes {
+		again := slices.ContainsFunc(u.tried[n-1].changes, func(l tree.Change) bool { return l.Path == c.Path })
+		if !again && !(ofDirectory(c.Old) && ofDirectory(c.New)) {
+			cleared = append(cleared, c.Path)
+		}
+	}
+	if len(cleared) > 0 {
+		at := ".decree/runs/" + u.rec.ID + "/" + attemptFile(u.o.Attempts-1, diffFile)
+		u.say("changed while earlier attempts worked, and put back before the last one: %s; 'git apply --include=PATH %s' brings it", some(cleared), at)
+	}
+}
+
 // putBackMeta is in the journal of a put-back, for a recovery: after the last
 // attempt, a run whose tree is back has ended as reverted.
 type putBackMeta struct {

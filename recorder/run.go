@@ -215,6 +215,7 @@ func (r *Recorder) Run(ctx context.Context, o RunOptions) (res *RunResult, err e
 		return nil, err
 	}
 	u.gitMoved()
+	u.tellCleared()
 	if words := r.rootMode(u.modes); words != "" {
 		u.say("%s", words)
 	}
