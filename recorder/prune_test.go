@@ -171,7 +171,7 @@ func TestRedoOutlivesPruning(t *testing.T) {
 func TestAttemptsOutliveCollecting(t *testing.T) {
 	b := newBench(t)
 	b.write("f", "x")
-	large := "head -c 3000000 /dev/zero | tr '\\0' '\\1' > made-$DECREE_ATTEMPT; printf '\\0%s' $DECREE_ATTEMPT >> made-$DECREE_ATTEMPT; false"
+	large := "head -c 3000000 /dev/zero | tr '\\0' '\\1' > made; printf '\\0%s' $DECREE_ATTEMPT >> made; false"
 	res := b.run(0, 0, func(o *RunOptions) { o.Args, o.Attempts = []string{"/bin/sh", "-c", large}, 2 })
 	for i := range 30 {
 		b.write("g", noise(i, 200_000))
