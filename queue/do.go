@@ -570,6 +570,9 @@ func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 	if err := q.comeNext(joined); err != nil {
 		return nil, err
 	}
+	if err := q.editedInPlace(d, res); err != nil {
+		return nil, err
+	}
 	if res.Place, err = q.acknowledge(d, res); err != nil {
 		return nil, err
 	}
@@ -586,6 +589,50 @@ func (q *job) comeNext(joined []string) error {
 	others := slices.DeleteFunc(slices.Clone(q.s.Stack), func(name string) bool { return slices.Contains(joined, name) })
 	q.s.Stack = append(slices.Clone(joined), others...)
 	return q.s.write(q.project().Store)
+}
+
+// editedInPlace puts the file of the message under way into dead where it has another text again, and still its id. Once a person may
+// have edited it while it was done, and so it is done as it is now; but a routine that edits its own file with all others does so each time.
+func (q *job) editedInPlace(d *dirs, res *Result) error {
+	if q.u.Isolated {
+		return nil
+	}
+	again := slices.Contains(q.s.Edited, q.u.ID)
+	q.s.Edited = slices.DeleteFunc(q.s.Edited, func(id string) bool { return id == q.u.ID }) // saved with its end
+	if name, err := q.nowCalled(d); name != "" || err != nil {
+		return err
+	}
+	data, err := project.ReadFile(d.inbox, q.u.Name, message.MaxSize)
+	if isMissing(err) || ofFile(err) {
+		return nil
+	}
+	if err != nil || message.IDOf(q.u.Name, data) != q.u.ID {
+		return err
+	}
+	if !again {
+		q.s.Edited = append(q.s.Edited, q.u.ID)
+		q.note("%s was edited while it was done, and is done as it is now", tree.Quote(q.u.Name))
+		return q.s.write(q.project().Store)
+	}
+	return q.acting(func(note noteActs) error {
+		if err := note(leaves(q.u.Name)...); err != nil {
+			return err
+		}
+		t, err := q.takeSame(d, q.u.Name, identify(data))
+		if t == nil || err != nil {
+			return err
+		}
+		q.list.stale = true
+		reason := func(as string) string {
+			return fmt.Sprintf("the text of this message was changed while it was done, for the second time, as by its own routine, and so it is not done again; record %s is of the text that it had\n\ntry it with this text: %s\n", res.Record.ID, RetryCommand(as))
+		}
+		as, err := moveToDead(t, d.dead, q.u.Name, reason, "", nil)
+		if err != nil {
+			return err
+		}
+		q.note("%s was changed while it was done, for the second time, and is not done again; that text is in dead: %s", tree.Quote(q.u.Name), RetryCommand(as))
+		return note(cameToDead(d.dead, reasonOf(as), as)...)
+	})
 }
 
 // acknowledge moves the message to done. One that the routine deleted comes from
@@ -686,6 +733,11 @@ func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*R
 		text += fmt.Sprintf("\nrecord: %s\nwhat it said: .decree/runs/%s/routine.log\n%s\n", rec.ID, rec.ID, whereItsWorkIs(rec))
 	}
 	withAdvice := func(as string) string { return text + "\n" + whatNext(rec, as) }
+	if rec != nil {
+		if err := q.editedInPlace(d, &Result{Record: rec}); err != nil {
+			return nil, err
+		}
+	}
 	as := ""
 	err := q.acting(func(note noteActs) (err error) {
 		as, err = q.toDead(d, note, res.Name, rec, withAdvice, mark)

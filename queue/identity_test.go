@@ -72,6 +72,36 @@ func TestAnotherFileOfItsName(t *testing.T) {
 	}
 }
 
+// TestARoutineThatEditsItsMessage each time it is done, as with all files of the tree, is not done for ever: the text that it makes
+// for the second time is dead.
+func TestARoutineThatEditsItsMessage(t *testing.T) {
+	for _, end := range []string{"exit 0", "exit 1"} {
+		t.Run(end, func(t *testing.T) {
+			b := newBench(t, map[string]string{
+				".decree/config.yml": "max_attempts: 1\n", ".decree/inbox/a.md": "one\n", ".decree/inbox/b.md": "two\n",
+				".decree/routines/develop.sh": `grep -v : "$message_file" | grep . | tr "\n" " " >>"$RAN"; echo >>"$RAN"; for m in .decree/inbox/*.md; do echo and >>$m; done; ` + end + "\n",
+			})
+			b.process()
+			ran := strings.Join(b.ran(), "; ")
+			require.Equal(t, 2, strings.Count(ran, "one"), ran)
+			require.Equal(t, 2, strings.Count(ran, "two"), ran)
+			require.Empty(t, b.inbox())
+			said := strings.Join(b.said, "\n")
+			for _, name := range []string{"a", "b"} {
+				require.Contains(t, said, name+".md was edited while it was done, and is done as it is now")
+				require.Contains(t, said, name+".md was changed while it was done, for the second time, and is not done again; that text is in dead: decree inbox retry "+name)
+			}
+			reasons := 0
+			for _, name := range b.dead() {
+				if strings.HasSuffix(name, ".error.txt") && strings.Contains(b.read(".decree/inbox/dead/"+name), "is not done again") {
+					reasons++
+				}
+			}
+			require.Equal(t, 2, reasons, b.dead())
+		})
+	}
+}
+
 // TestTouchedWhileARouterThinks: a router that touches the messages has them done.
 func TestTouchedWhileARouterThinks(t *testing.T) {
 	b := newBench(t, map[string]string{

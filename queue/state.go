@@ -37,6 +37,8 @@ type state struct {
 	Stack []string `json:"stack,omitempty"`
 	// Unmarked are the specs that are done and could not be marked so yet.
 	Unmarked []string `json:"unmarked,omitempty"`
+	// Edited are the ids of messages whose files were edited while they were done in place, and which are so done once more.
+	Edited []string `json:"edited,omitempty"`
 }
 
 // underWay is a message that has begun and not ended.
