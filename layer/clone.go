@@ -468,15 +468,21 @@ func (c *cloned) gone(above disk.Dir, name string, at tree.Path) (n int, err err
 		return 0, err
 	}
 	there := map[tree.Path]bool{}
+	var unseen []tree.Path // nobody knows what is below
 	var list func(above disk.Dir, name string, at tree.Path) error
 	list = func(above disk.Dir, name string, at tree.Path) error {
 		there[at] = true
 		dir, err := above.OpenDir(name)
 		if err != nil {
+			unseen = append(unseen, at)
 			return nil //nolint:nilerr // it is only counted
 		}
 		defer dir.Close()
 		entries, err := dir.List()
+		if errors.Is(err, fs.ErrPermission) {
+			unseen = append(unseen, at)
+			return nil
+		}
 		for _, e := range entries {
 			if there[at.Join(e.Name)] = true; e.Kind == disk.Directory && err == nil {
 				err = list(dir, e.Name, at.Join(e.Name))
@@ -486,7 +492,7 @@ func (c *cloned) gone(above disk.Dir, name string, at tree.Path) (n int, err err
 	}
 	err = list(above, name, at)
 	for path := range c.names {
-		if path.Within(at) && !there[path] {
+		if path.Within(at) && !there[path] && (len(unseen) == 0 || !path.Within(unseen...)) {
 			n++
 		}
 	}
