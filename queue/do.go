@@ -570,7 +570,7 @@ func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 	if err := q.comeNext(joined); err != nil {
 		return nil, err
 	}
-	if err := q.editedInPlace(d, res); err != nil {
+	if err := q.editedInPlace(d, res.Record.ID); err != nil {
 		return nil, err
 	}
 	if res.Place, err = q.acknowledge(d, res); err != nil {
@@ -593,7 +593,8 @@ func (q *job) comeNext(joined []string) error {
 
 // editedInPlace puts the file of the message under way into dead where it has another text again, and still its id. Once a person may
 // have edited it while it was done, and so it is done as it is now; but a routine that edits its own file with all others does so each time.
-func (q *job) editedInPlace(d *dirs, res *Result) error {
+// record is that of the text that was done.
+func (q *job) editedInPlace(d *dirs, record string) error {
 	if q.u.Isolated {
 		return nil
 	}
@@ -624,7 +625,7 @@ func (q *job) editedInPlace(d *dirs, res *Result) error {
 		}
 		q.list.stale = true
 		reason := func(as string) string {
-			return fmt.Sprintf("the text of this message was changed while it was done, for the second time, as by its own routine, and so it is not done again; record %s is of the text that it had\n\ntry it with this text: %s\n", res.Record.ID, RetryCommand(as))
+			return fmt.Sprintf("the text of this message was changed while it was done, for the second time, as by its own routine, and so it is not done again; record %s is of the text that it had\n\ntry it with this text: %s\n", record, RetryCommand(as))
 		}
 		as, err := moveToDead(t, d.dead, q.u.Name, reason, "", nil)
 		if err != nil {
@@ -734,7 +735,7 @@ func (q *job) dead(d *dirs, res *Result, reason string, rec *history.Record) (*R
 	}
 	withAdvice := func(as string) string { return text + "\n" + whatNext(rec, as) }
 	if rec != nil {
-		if err := q.editedInPlace(d, &Result{Record: rec}); err != nil {
+		if err := q.editedInPlace(d, rec.ID); err != nil {
 			return nil, err
 		}
 	}

@@ -250,27 +250,7 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 	if rec.Status != history.StatusInterrupted && rec.Status != history.StatusFailed {
 		return nil
 	}
-	o := recorder.MoveOptions{Refs: []string{rec.ID}, Yes: true}
-	res, err := q.rec.Revert(ctx, o)
-	var left *recorder.ConflictError
-	if errors.As(err, &left) {
-		decided, rerr := q.revertedInPart(rec)
-		if rerr != nil {
-			return rerr
-		}
-		if !decided {
-			return err
-		}
-		for _, it := range left.Items {
-			o.Exclude = append(o.Exclude, it.Path)
-		}
-		if res, err = q.rec.Revert(ctx, o); project.KindOf(err) == project.NotFound { // there was nothing else
-			res, err = &recorder.MoveResult{}, nil
-		}
-		if err == nil {
-			q.note("what was edited since run %s of %s stays, as after 'decree revert' has taken back a part of the run%s", rec.ID, q.u.Name, recorder.NamedIn(left))
-		}
-	}
+	res, err := q.revert(ctx, rec)
 	if err != nil {
 		return err
 	}
@@ -281,6 +261,29 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 		}
 	}
 	return nil
+}
+
+// revert reverts a run: all of it, or what is not edited where a person has reverted a part of it.
+func (q *job) revert(ctx context.Context, rec *history.Record) (*recorder.MoveResult, error) {
+	o := recorder.MoveOptions{Refs: []string{rec.ID}, Yes: true}
+	res, err := q.rec.Revert(ctx, o)
+	var edited *recorder.ConflictError
+	if !errors.As(err, &edited) {
+		return res, err
+	}
+	if decided, rerr := q.revertedInPart(rec); rerr != nil || !decided {
+		return nil, cmp.Or(rerr, err)
+	}
+	for _, it := range edited.Items {
+		o.Exclude = append(o.Exclude, it.Path)
+	}
+	if res, err = q.rec.Revert(ctx, o); project.KindOf(err) == project.NotFound { // there was nothing else
+		res, err = &recorder.MoveResult{}, nil
+	}
+	if err == nil {
+		q.note("what was edited since run %s of %s stays, as after 'decree revert' has taken back a part of the run%s", rec.ID, q.u.Name, recorder.NamedIn(edited))
+	}
+	return res, err
 }
 
 // revertedInPart says whether somebody has reverted rec since, though not all of it: what else is edited is left so on purpose.

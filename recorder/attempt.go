@@ -483,9 +483,12 @@ func (u *run) tellCleared() {
 		return
 	}
 	var cleared []tree.Path
+	again := make(map[tree.Path]bool, len(u.tried[n-1].changes))
+	for _, c := range u.tried[n-1].changes {
+		again[c.Path] = true
+	}
 	for _, c := range u.tried[n-2].changes {
-		again := slices.ContainsFunc(u.tried[n-1].changes, func(l tree.Change) bool { return l.Path == c.Path })
-		if !again && !(ofDirectory(c.Old) && ofDirectory(c.New)) {
+		if !again[c.Path] && !(ofDirectory(c.Old) && ofDirectory(c.New)) {
 			cleared = append(cleared, c.Path)
 		}
 	}

@@ -589,7 +589,7 @@ func leftQueue(was, now string) bool {
 	top, _, _ := strings.Cut(was, "/")
 	end := path.Ext(was)
 	switch {
-	case (top == project.InboxDir || top == "cron") && end == ".md", top == "routines" && (end == ".sh" || end == ".ipynb"):
+	case (top == project.InboxDir || top == "cron") && end == messageEnd, top == "routines" && (end == ".sh" || end == ".ipynb"):
 		return path.Base(was)[0] != '.' && (path.Ext(now) != end || path.Base(now)[0] == '.')
 	}
 	return false

@@ -818,18 +818,8 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	if err := r.closeTurnsIn(ctx, c.x, rec.ID); err != nil {
 		return err
 	}
-	if err := c.clearLog(rec.ID); err != nil {
-		return err
-	}
-	c.x.keepAlone(rec.ID, aloneOf(o))
-	if err := c.writeInterrupted(ctx, &rec, changes); err != nil {
-		return err
-	}
-	files, err := r.storeFiles(c.x, &rec)
+	files, err := c.interruptedFiles(ctx, o, &rec, changes)
 	if err != nil {
-		return err
-	}
-	if err := c.x.w.Flush(); err != nil {
 		return err
 	}
 	now := r.opt.Clock().UTC()
@@ -843,6 +833,22 @@ func (c *recovery) interrupted(ctx context.Context, o *history.Opened) error {
 	}
 	r.later[rec.ID] = later
 	return nil
+}
+
+// interruptedFiles writes and stores the files of an interrupted run's record; they are durable when it returns.
+func (c *recovery) interruptedFiles(ctx context.Context, o *history.Opened, rec *history.Record, changes changeSeq) (map[string]tree.Hash, error) {
+	if err := c.clearLog(rec.ID); err != nil {
+		return nil, err
+	}
+	c.x.keepAlone(rec.ID, aloneOf(o))
+	if err := c.writeInterrupted(ctx, rec, changes); err != nil {
+		return nil, err
+	}
+	files, err := c.r.storeFiles(c.x, rec)
+	if err != nil {
+		return nil, err
+	}
+	return files, c.x.w.Flush()
 }
 
 // sinceStart takes out of the changes of a run those that its command cannot have made, since the system was

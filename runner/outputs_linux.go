@@ -12,7 +12,7 @@ func readersFiles(pipes map[File]bool) (files []File) {
 	for _, pid := range groupOf(unix.Getpgrp()) {
 		var in unix.Stat_t
 		if pid != os.Getpid() && unix.Stat(procFile(pid, "fd/0"), &in) == nil && pipes[File{uint64(in.Dev), in.Ino}] {
-			files = append(files, writtenBy(pid)...)
+			files = append(files, writtenBy(pid, func(_ File, mode uint32) bool { return mode&unix.S_IFMT == unix.S_IFREG })...)
 		}
 	}
 	return files
@@ -34,21 +34,4 @@ func groupOf(pgid int) (pids []int) {
 		}
 	}
 	return pids
-}
-
-// writtenBy are the regular files that pid has open for writing.
-func writtenBy(pid int) (files []File) {
-	dir, err := os.Open(procFile(pid, "fd"))
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	for _, name := range names {
-		var st unix.Stat_t
-		if unix.Stat(procFile(pid, "fd/"+name), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && writable(pid, name) {
-			files = append(files, File{uint64(st.Dev), st.Ino})
-		}
-	}
-	return files
 }

@@ -38,9 +38,16 @@ func Writers(files []File) map[File][]Process {
 
 // openForWriting finds wanted files among the descriptors of pid.
 func openForWriting(pid int, wanted, held map[File]bool) {
+	for _, f := range writtenBy(pid, func(f File, _ uint32) bool { return wanted[f] }) {
+		held[f] = true
+	}
+}
+
+// writtenBy are those of the files that pid has open for writing which are wanted, by file and mode.
+func writtenBy(pid int, wanted func(f File, mode uint32) bool) (files []File) {
 	dir, err := os.Open(procFile(pid, "fd"))
 	if err != nil {
-		return
+		return nil
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
@@ -49,10 +56,11 @@ func openForWriting(pid int, wanted, held map[File]bool) {
 		if unix.Stat(procFile(pid, "fd/"+name), &st) != nil {
 			continue
 		}
-		if f := (File{uint64(st.Dev), st.Ino}); wanted[f] && writable(pid, name) {
-			held[f] = true
+		if f := (File{uint64(st.Dev), st.Ino}); wanted(f, st.Mode) && writable(pid, name) {
+			files = append(files, f)
 		}
 	}
+	return files
 }
 
 // writable reads from fdinfo ("flags:\t0100002\n", octal) whether a descriptor writes.
