@@ -23,7 +23,7 @@ import (
 // on. Whatever the order, the message is cancelled or done, and not both; an edited one
 // is done once, with the text that the person was told of.
 func TestAPersonBesideTheStart(t *testing.T) {
-	stride := disktest.Stride(17)
+	stride := disktest.Stride(9)
 	for what, act := range map[string]func(p *recorder.Recorder) error{
 		"cancel": func(p *recorder.Recorder) error { _, err := Cancel(p, "h", "a.md", "not wanted"); return err },
 		"edit": func(p *recorder.Recorder) error {
