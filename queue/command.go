@@ -30,6 +30,10 @@ const (
 //go:embed nbconvert_config.py
 var nbconvertConfig []byte
 
+// readWhole has bash read the script in $0 to its end before it executes the first line. A script that it is given as its
+// argument it reads as it goes on: one that somebody saves in place meanwhile goes on at the same offset of another text.
+const readWhole = `source "$0"`
+
 // commandFor is what executes a message's routine.
 func (q *job) commandFor(m *message.Message, found *message.Found, p recorder.Place) (recorder.Composed, error) {
 	args := message.Arguments(found.Routine, m, message.Place{File: filepath.Join(p.Dir, messageFile), Dir: p.Dir})
@@ -43,7 +47,7 @@ func (q *job) commandFor(m *message.Message, found *message.Found, p recorder.Pl
 		for _, a := range args {
 			c.Env = append(c.Env, a.Name+"="+a.Value)
 		}
-		c.Args = []string{"bash", q.script(found, p)}
+		c.Args = []string{"bash", "-c", readWhole, q.script(found, p)}
 		return c, nil
 	}
 	input, err := message.Inject(found.File, found.Data, args)
@@ -79,7 +83,7 @@ func (q *job) commandFor(m *message.Message, found *message.Found, p recorder.Pl
 }
 
 // script is a routine's path as it stands in the record: short where it is the
-// project's own.
+// project's own, and with a slash, as bash looks for other names in $PATH.
 func (q *job) script(found *message.Found, p recorder.Place) string {
 	path := filepath.Join(found.Dir.Path(), found.File)
 	if rel, err := filepath.Rel(p.Root, path); err == nil && filepath.IsLocal(rel) {

@@ -351,7 +351,11 @@ func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 	}
 	isNew := f == nil || f.Expression != m.Cron
 	if isNew {
-		f = &fired{Expression: m.Cron, Last: minute.Add(-time.Minute)}
+		last := minute.Add(-time.Minute)
+		if f != nil && f.Last.After(last) && c.firedIn(f) {
+			last = f.Last
+		}
+		f = &fired{Expression: m.Cron, Last: last}
 		c.s.Jobs[name] = f
 	}
 	if !minute.After(f.Last) {
@@ -368,6 +372,12 @@ func (c *cron) job(inbox, jobs disk.Dir, name string, now time.Time) error {
 		return c.save()
 	}
 	return nil
+}
+
+// firedIn says whether a job was due in its last minute by the expression that it had, so that it has fired in it and was not only seen.
+func (c *cron) firedIn(f *fired) bool {
+	when, err := message.ParseCron(f.Expression)
+	return err == nil && when.Due(f.Last.In(c.loc))
 }
 
 // fire writes the firing down and then its message.

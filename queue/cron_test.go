@@ -462,6 +462,22 @@ func TestCronMadeAgain(t *testing.T) {
 	}
 }
 
+// TestCronEdited: a new schedule holds at once, and does not fire in the minute in which the old one has fired.
+func TestCronEdited(t *testing.T) {
+	b := newBench(t, nil)
+	b.job("a.md", "0 9 * * *", "")
+	b.clockwork(time.UTC, func(at func(string) []string) {
+		require.Len(t, at("2026-11-23 09:00:05"), 1)
+		b.job("a.md", "0 9 * * 1-5", "")
+		require.Len(t, at("2026-11-23 09:00:25"), 1, "once a minute")
+		require.Len(t, at("2026-11-24 09:00:05"), 2)
+		b.job("a.md", "30 9 * * *", "")
+		require.Len(t, at("2026-11-24 09:31:05"), 2)
+		b.job("a.md", "31 9 * * *", "")
+		require.Len(t, at("2026-11-24 09:31:25"), 3, "seen in this minute, but not fired")
+	})
+}
+
 // TestCronBesideANewRoot: a look at the jobs goes by the root that it has opened, whichever the project is just taking for its own.
 func TestCronBesideANewRoot(t *testing.T) {
 	b := newBench(t, map[string]string{".decree/routines/nightly.sh": ""})

@@ -102,6 +102,21 @@ func TestARoutineThatEditsItsMessage(t *testing.T) {
 	}
 }
 
+// TestRoutineEditedInPlace: a routine that is saved in place while it works goes on as the text that it began with.
+func TestRoutineEditedInPlace(t *testing.T) {
+	for _, edit := range []string{`{ echo "# a comment"; cat "$0"; } >"$RAN.new"`, `tail -n +2 "$0" >"$RAN.new"`} {
+		b := newBench(t, map[string]string{
+			".decree/config.yml":          "max_attempts: 1\n",
+			".decree/inbox/a.md":          "do it\n",
+			".decree/routines/develop.sh": "# one, two\n" + `echo "agent $0 ${BASH_SOURCE[0]}" >>"$RAN"` + "\n" + edit + `; cat "$RAN.new" >"$0"` + "\necho judge >>\"$RAN\"\nexit 7\n",
+		})
+		b.process()
+		const path = ".decree/routines/develop.sh"
+		require.Equal(t, []string{"agent " + path + " " + path, "judge"}, b.ran())
+		require.Contains(t, b.dead(), "a.md")
+	}
+}
+
 // TestTouchedWhileARouterThinks: a router that touches the messages has them done.
 func TestTouchedWhileARouterThinks(t *testing.T) {
 	b := newBench(t, map[string]string{
