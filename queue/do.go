@@ -554,6 +554,9 @@ func (q *job) earlier() string {
 
 // accept ends a message that is done. Each step can be repeated.
 func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
+	if err := q.keepMarks(res.Record); err != nil {
+		return nil, err
+	}
 	if spec := q.u.Spec; spec != "" {
 		if err := q.mark(spec); err != nil {
 			return nil, fmt.Errorf("%s is done, but %s cannot be marked so: %w", res.Name, spec, err)

@@ -168,6 +168,26 @@ func TestSpecsOfAnyName(t *testing.T) {
 	require.Empty(t, b.process(), "a person's list")
 }
 
+// TestSpecsOfARoutineThatCleansUp: a routine that takes the list back to what it was, as git does with the tree, has no spec done again.
+func TestSpecsOfARoutineThatCleansUp(t *testing.T) {
+	for what, undo := range map[string]string{"deletes": "rm specs/processed-spec.md", "brings an older one": "echo old.spec.md >specs/processed-spec.md"} {
+		for _, isolated := range []string{"", "isolated:\n  queue: true\n"} {
+			t.Run(what+isolated, func(t *testing.T) {
+				b := newBench(t, map[string]string{
+					".decree/config.yml": "max_attempts: 1\n" + isolated, "specs/processed-spec.md": "old.spec.md\n", "specs/1.spec.md": "one\n", "specs/2.spec.md": "two\n", "specs/3.spec.md": "three\n",
+					".decree/routines/develop.sh": "echo ${spec_file##*/} >>\"$RAN\"\n" + undo + "\n",
+				})
+				for range 3 {
+					b.settle()
+					b.process()
+				}
+				require.Equal(t, []string{"1.spec.md", "2.spec.md", "3.spec.md"}, b.ran())
+				require.Contains(t, strings.Join(b.said, "\n"), "its run took these out of specs/processed-spec.md, and they are marked as processed again: ")
+			})
+		}
+	}
+}
+
 // TestExit125: a routine's own exit status is its failure, and the next message begins.
 func TestExit125(t *testing.T) {
 	b := newBench(t, map[string]string{

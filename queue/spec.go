@@ -3,6 +3,7 @@ package queue
 import (
 	"bytes"
 	"errors"
+	"io"
 	"path"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"decree/disk"
+	"decree/history"
 	"decree/message"
 	"decree/project"
 	"decree/tree"
@@ -213,6 +215,65 @@ func (q *job) mark(spec string) error {
 	q.note("%s is done, and not yet marked in %s: %v; decree remembers it", spec, processedFile, err)
 	q.s.Unmarked = append(q.s.Unmarked, spec)
 	return q.s.write(q.project().Store)
+}
+
+// keepMarks marks again what the list named before a message's run and does not name since: after a routine that takes the tree
+// back to what git has (`git stash -u`, `git clean`, another branch), all specs would be done once more.
+func (q *job) keepMarks(rec *history.Record) error {
+	list := tree.Path(path.Join(q.specDir(), processedFile))
+	before, err := q.namedBefore(rec, list)
+	if err != nil {
+		q.note("%s: what its run has changed in %s cannot be read: %v; specs that it does not name any more are done again", tree.Quote(q.u.Name), list, err)
+	}
+	if len(before) == 0 {
+		return nil
+	}
+	dir, err := q.openSpecs()
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now, err := processed(dir)
+	dir.Close()
+	if err != nil && !ofFile(err) {
+		return err
+	}
+	var lost []string
+	for _, name := range before {
+		if !strings.HasSuffix(name, specEnd) || slices.Contains(now, name) {
+			continue
+		}
+		lost = append(lost, tree.Quote(name))
+		if err := q.mark(path.Join(q.specDir(), name)); err != nil {
+			return err
+		}
+	}
+	if len(lost) > 0 {
+		q.note("%s: its run took these out of %s, and they are marked as processed again: %s", tree.Quote(q.u.Name), list, strings.Join(lost, ", "))
+	}
+	return nil
+}
+
+// namedBefore are the names that a list of specs had before a record, where that has changed it.
+func (q *job) namedBefore(rec *history.Record, list tree.Path) ([]string, error) {
+	for c, err := range q.rec.History().DiffEach(rec) {
+		if err != nil {
+			return nil, err
+		}
+		if c.Path != list || c.Old == nil || c.Old.Type != tree.Regular || c.Old.Size > maxProcessed {
+			continue
+		}
+		f, _, err := q.rec.OpenContent(c.Old.SHA256)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		data, err := io.ReadAll(f)
+		return namesIn(data), err
+	}
+	return nil, nil
 }
 
 // cannotMark says whether an error is about the list, which is to be tried again later.
