@@ -11,19 +11,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAsksAnew: where a file system keeps what it knows of files, what was changed behind it is seen at once.
-func TestAsksAnew(t *testing.T) {
+// bindMount mounts a directory at another by bindfs, a FUSE.
+func bindMount(t *testing.T, options string) (behind, seen string) {
 	if _, err := exec.LookPath("bindfs"); err != nil {
 		t.Skip("bindfs is not installed")
 	}
 	base := t.TempDir()
-	behind, seen := filepath.Join(base, "behind"), filepath.Join(base, "seen")
+	behind, seen = filepath.Join(base, "behind"), filepath.Join(base, "seen")
 	require.NoError(t, os.MkdirAll(filepath.Join(behind, "d"), 0o755))
 	require.NoError(t, os.Mkdir(seen, 0o755))
-	if out, err := exec.Command("bindfs", "-o", "attr_timeout=600,entry_timeout=600", behind, seen).CombinedOutput(); err != nil {
+	if out, err := exec.Command("bindfs", "-o", options, behind, seen).CombinedOutput(); err != nil {
 		t.Skipf("nothing can be mounted: %s", out)
 	}
 	t.Cleanup(func() { require.NoError(t, exec.Command("umount", "-l", seen).Run()) })
+	return behind, seen
+}
+
+// TestAsksAnew: where a file system keeps what it knows of files, what was changed behind it is seen at once.
+func TestAsksAnew(t *testing.T) {
+	behind, seen := bindMount(t, "attr_timeout=600,entry_timeout=600")
 	require.NoError(t, os.WriteFile(filepath.Join(behind, "d", "f"), []byte("old"), 0o644))
 	root, err := OS.OpenRoot(seen)
 	require.NoError(t, err)

@@ -10,8 +10,14 @@ import (
 )
 
 // TestBeingWritten asks while a file is read, written, and mapped by somebody.
-func TestBeingWritten(t *testing.T) {
-	dir := t.TempDir()
+func TestBeingWritten(t *testing.T) { testBeingWritten(t, t.TempDir()) }
+
+func TestBeingWrittenOnAFUSE(t *testing.T) {
+	_, seen := bindMount(t, "attr_timeout=1")
+	testBeingWritten(t, seen)
+}
+
+func testBeingWritten(t *testing.T, dir string) {
 	path := filepath.Join(dir, "f")
 	require.NoError(t, os.WriteFile(path, []byte("text"), 0o644))
 	d, err := OS.OpenRoot(dir)

@@ -67,27 +67,30 @@ func (r *Recorder) lookLeftOut(ctx context.Context) (out []leftOut, err error) {
 		return nil, err
 	}
 	var paths []tree.Path
+	infos := map[tree.Path]disk.Info{}
 	for _, e := range list {
-		if e.Name != ".decree" && (e.Name == ".git" || len(list) <= maxLeftOut) {
-			paths = append(paths, tree.Path(e.Name))
+		if e.Name == ".decree" || e.Name != ".git" && len(list) > maxLeftOut {
+			continue
 		}
+		info, err := r.project.Dir.Stat(e.Name)
+		if err != nil && !isMissing(err) && e.Name == ".git" {
+			return nil, err
+		}
+		if err != nil || info.Kind == disk.Special { // a mount whose server is gone has nothing that a command could move
+			continue
+		}
+		path := tree.Path(e.Name)
+		paths = append(paths, path)
+		infos[path] = info
 	}
 	slices.Sort(paths) // .git among the first
 	if paths, err = r.onlyIgnored(ctx, paths); err != nil {
 		return nil, err
 	}
 	for _, path := range paths {
-		name := path.Name()
-		info, err := r.project.Dir.Stat(name)
-		if isMissing(err) || err == nil && info.Kind == disk.Special {
-			continue
-		}
-		if err != nil {
-			return out, err
-		}
-		l := leftOut{name: name, info: info}
+		l := leftOut{name: path.Name(), info: infos[path]}
 		if len(out) < min(maxHandles, disk.OpenLimit()/8) {
-			l.handle = r.keepOpen(name, info)
+			l.handle = r.keepOpen(l.name, l.info)
 		}
 		out = append(out, l)
 	}

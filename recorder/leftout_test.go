@@ -89,6 +89,33 @@ func sweepLeftOut(t *testing.T, name string, step int, action disktest.Action, c
 	})
 }
 
+// TestIgnoredMountWithoutAServer: what cannot even be looked at, as a mount of sshfs after a suspend, stops no run that does not record it.
+func TestIgnoredMountWithoutAServer(t *testing.T) {
+	for _, ignored := range []bool{true, false} {
+		b := newBench(t)
+		b.write("f", "a\n")
+		b.write("m/below", "")
+		if ignored {
+			b.write(".decreeignore", "/m\n")
+		}
+		s := &sweep{bench: b, t: t}
+		err := s.try(disktest.Inject(disk.OS, func(st disktest.Step) disktest.Action {
+			if filepath.Base(st.Path) == "m" {
+				return disktest.Action{Err: syscall.ENOTCONN}
+			}
+			return disktest.Action{}
+		}), func(r *Recorder) error {
+			return s.execute(r, 3, shell("echo b >f; exit 3"))
+		})
+		if !ignored {
+			require.ErrorIs(t, err, syscall.ENOTCONN)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, "a\n", b.read("f"))
+	}
+}
+
 // TestAnotherInodesNumber: what was deleted is not taken for a new file that has got
 // its number.
 func TestAnotherInodesNumber(t *testing.T) {

@@ -744,12 +744,14 @@ func (u *run) strangers(res runner.Result) {
 		}
 		return out
 	}
-	ended := func(p runner.Process) bool {
-		return slices.ContainsFunc(res.Stragglers, func(s runner.Process) bool { return s.PID == p.PID })
+	without := func(list, others []runner.Process) []runner.Process {
+		return slices.DeleteFunc(slices.Clone(list), func(p runner.Process) bool {
+			return slices.ContainsFunc(others, func(o runner.Process) bool { return o.PID == p.PID })
+		})
 	}
-	res.Outside = slices.DeleteFunc(slices.Clone(res.Outside), ended)
-	if len(res.Stragglers) > 0 {
-		u.say("ended, because they were still running when the command had ended: %s", names(res.Stragglers))
+	res.Outside = without(res.Outside, res.Stragglers)
+	if ended := without(res.Stragglers, res.Survivors); len(ended) > 0 {
+		u.say("ended, because they were still running when the command had ended: %s", names(ended))
 	}
 	if len(res.Survivors) > 0 {
 		u.say("could not be ended and may still write: %s", names(res.Survivors))
