@@ -260,7 +260,30 @@ func (q *job) takeBack(ctx context.Context, rec *history.Record) error {
 			q.note("%s; 'decree revert %s PATH...' brings it again", strings.Join(res.Plan.Warnings, "; "), res.Record.ID)
 		}
 	}
-	return nil
+	return q.takeBackUnrecorded(ctx, rec)
+}
+
+// takeBackUnrecorded brings what the record of a run could not hold after it, as it was unreadable or too large then, to what it was before: a revert
+// of the record knows nothing of it.
+func (q *job) takeBackUnrecorded(ctx context.Context, rec *history.Record) error {
+	var paths []tree.Path
+	for _, p := range rec.Unrecorded {
+		was, err := q.rec.History().FindEntry(rec.Before, p)
+		if err != nil {
+			return err
+		}
+		if was != nil {
+			paths = append(paths, p)
+		}
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	res, err := q.rec.Restore(ctx, recorder.RestoreOptions{Ref: rec.ID, Paths: paths, Yes: true})
+	if err == nil && res.Record != nil {
+		q.note("what run %s of %s left and its record does not hold is as before it: record %s", rec.ID, q.u.Name, res.Record.ID)
+	}
+	return err
 }
 
 // revert reverts a run: all of it, or what is not edited where a person has reverted a part of it.
