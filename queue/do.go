@@ -558,6 +558,7 @@ func (q *job) accept(d *dirs, res *Result, came []Pending) (*Result, error) {
 		return nil, err
 	}
 	if spec := q.u.Spec; spec != "" {
+		q.tellEditedSpec(res.Record, spec)
 		if err := q.mark(spec); err != nil {
 			return nil, fmt.Errorf("%s is done, but %s cannot be marked so: %w", res.Name, spec, err)
 		}

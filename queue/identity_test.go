@@ -168,6 +168,19 @@ func TestSpecsOfAnyName(t *testing.T) {
 	require.Empty(t, b.process(), "a person's list")
 }
 
+// TestSpecEditedWhileItIsDone: nobody has done the new text, and that is said.
+func TestSpecEditedWhileItIsDone(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".decree/routines/develop.sh": `echo ran >>"$RAN"; case $spec_file in *1*) echo better >specs/1.spec.md;; esac` + "\n",
+		"specs/1.spec.md":             "good\n", "specs/2.spec.md": "good\n",
+	})
+	b.process()
+	require.Empty(t, b.process())
+	said := strings.Join(b.said, "\n")
+	require.Contains(t, said, "specs/1.spec.md was edited while it was done, and counts as processed; to have it done as it is now, take its line out of specs/processed-spec.md")
+	require.NotContains(t, said, "specs/2.spec.md was edited")
+}
+
 // TestSpecsOfARoutineThatCleansUp: a routine that takes the list back to what it was, as git does with the tree, has no spec done again.
 func TestSpecsOfARoutineThatCleansUp(t *testing.T) {
 	for what, undo := range map[string]string{"deletes": "rm specs/processed-spec.md", "brings an older one": "echo old.spec.md >specs/processed-spec.md"} {

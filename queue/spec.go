@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"path"
@@ -215,6 +216,20 @@ func (q *job) mark(spec string) error {
 	q.note("%s is done, and not yet marked in %s: %v; decree remembers it", spec, processedFile, err)
 	q.s.Unmarked = append(q.s.Unmarked, spec)
 	return q.s.write(q.project().Store)
+}
+
+// tellEditedSpec says that a spec has another text than the one that its message began with: by the routine itself, as of a list that it
+// ticks off, or by a person, whose text nobody has done.
+func (q *job) tellEditedSpec(rec *history.Record, spec string) {
+	was, err := q.rec.History().FindEntry(rec.Before, tree.Path(spec))
+	if err != nil || was == nil {
+		return // not known, as of a spec that is ignored
+	}
+	data, err := readBelow(q.project().Dir, spec, message.MaxSize)
+	if err != nil || tree.Hash(sha256.Sum256(data)) == was.SHA256 {
+		return
+	}
+	q.note("%s was edited while it was done, and counts as processed; to have it done as it is now, take its line out of %s", tree.Quote(spec), tree.Quote(path.Join(q.specDir(), processedFile)))
 }
 
 // keepMarks marks again what the list named before a message's run and does not name since: after a routine that takes the tree

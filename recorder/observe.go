@@ -124,7 +124,11 @@ func (r *Reader) glance(ctx context.Context, phase string) (*capture.Result, err
 	if err != nil {
 		return nil, err
 	}
-	return r.captureNow(ctx, req)
+	res, err := r.captureNow(ctx, req)
+	if err == nil {
+		r.tellUnrecorded(res)
+	}
+	return res, err
 }
 
 // captureNow captures without writing anything; the caller closes the result.
@@ -238,6 +242,11 @@ func (r *Recorder) tell(res *capture.Result) {
 	for _, l := range res.Large {
 		r.note("%s is %d MiB and is stored; ignore it in .decreeignore if it need not be", tree.Quote(l.Path), l.Size>>20)
 	}
+	r.tellUnrecorded(res)
+}
+
+// tellUnrecorded names what a capture has left out of which it cannot be known whether it changed.
+func (r *Reader) tellUnrecorded(res *capture.Result) {
 	if unread := unreadable(res); len(unread) > 0 {
 		r.note("not readable, and not recorded: %s", some(unread))
 	}

@@ -150,6 +150,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 // sinceLast is what changed since the last known state.
 type sinceLast struct {
 	last     *history.Record // whose end that state is; nil: nothing is known yet
+	base     tree.Hash       // that state
 	changes  changeSeq
 	ruleOnly int // paths that joined or left by ignore rules alone; they are no changes
 }
@@ -174,7 +175,7 @@ func (r *Reader) lastKnown() (k lastKnown, err error) {
 // sinceLast compares a captured tree with the last known state.
 func (r *Reader) sinceLast(ctx context.Context, res *capture.Result) (sinceLast, error) {
 	k, err := r.lastKnown()
-	s := sinceLast{last: k.newest, changes: held(nil)}
+	s := sinceLast{last: k.newest, base: k.base, changes: held(nil)}
 	if err != nil || k.newest == nil {
 		return s, err
 	}

@@ -434,5 +434,11 @@ func (r *Reader) verifyTree(ctx context.Context) ([]Problem, error) {
 	for _, p := range unreadable(res) {
 		out = append(out, Problem{Record: last.ID, Path: string(p), Reason: "cannot be read"})
 	}
+	for _, p := range largePaths(res) {
+		if was, err := r.history.FindEntry(s.base, p); err != nil || was != nil {
+			out = append(out, Problem{Record: last.ID, Path: string(p), Reason: "larger than capture.max_file by now"})
+		}
+	}
+	r.tellUnrecorded(res)
 	return out, nil
 }
