@@ -11,6 +11,7 @@ import (
 
 	"decree/capture"
 	"decree/history"
+	"decree/message"
 	"decree/plan"
 	"decree/project"
 	"decree/store"
@@ -417,6 +418,9 @@ func (r *Recorder) resolve(h *history.History, ref string) ([]string, error) {
 		for i, one := range all {
 			ids[i] = one.ID
 		}
+		if err == nil && ids[0] != ref && strings.HasPrefix(ids[0], ref+"-") {
+			return ofChain(h, ref, ids)
+		}
 		return ids, err
 	}
 	from, err := h.Resolve(a, r.opt.Location)
@@ -432,6 +436,55 @@ func (r *Recorder) resolve(h *history.History, ref string) ([]string, error) {
 		return nil, err
 	}
 	return ofTheTree(h, ids)
+}
+
+// ofChain are the records, oldest first, that a chain stands for, of which known have an id of it: a message that was tried again
+// belongs to its chain, while its later run has an id of its own. Of several, a draft stands for what published it.
+func ofChain(h *history.History, chain string, known []string) (out []string, err error) {
+	var recs []*history.Record
+	err = h.Newest(func(rec *history.Record) bool {
+		if slices.Contains(known, rec.ID) || chainOfMessage(h, rec) == chain {
+			recs = append(recs, rec)
+		}
+		return rec.ID != known[0]
+	})
+	if err != nil || len(recs) < 2 {
+		return known, err
+	}
+	slices.Reverse(recs)
+	for _, rec := range recs {
+		switch {
+		case rec.Isolated == "":
+			out = append(out, rec.ID)
+		case rec.Draft != nil:
+			out = append(out, rec.Draft.By...)
+		}
+	}
+	if len(out) == 0 {
+		return known, nil
+	}
+	return out, nil
+}
+
+// chainOfMessage is the chain of the message whose run a record is of, "" where it is of none.
+func chainOfMessage(h *history.History, rec *history.Record) string {
+	if MessageOf(rec) == "" {
+		return ""
+	}
+	f, err := h.OpenFile(rec.ID, MessageFile)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, message.MaxSize))
+	if err != nil {
+		return ""
+	}
+	m, err := message.Parse("", data)
+	if err != nil {
+		return ""
+	}
+	return m.Chain
 }
 
 // ofTheTree leaves out isolated runs: their work is in the tree only by a publish, which is
