@@ -196,7 +196,7 @@ func (g *gathering) file(in disk.Dir, name, as string) error {
 }
 
 // draftDirs are where decree builds its messages: what is called like a draft elsewhere is somebody's own.
-var draftDirs = []string{project.InboxDir, inDead, inDone}
+var draftDirs = []string{project.InboxDir, project.DeadDir, project.DoneDir}
 
 // directory collects what people have in .decree.
 func (g *gathering) directory(in disk.Dir, at string) error {

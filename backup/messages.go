@@ -22,13 +22,8 @@ const (
 	reasonEnd  = ".error.txt" // of the file beside a dead message that says why
 )
 
-const (
-	inDone = project.InboxDir + "/done"
-	inDead = project.InboxDir + "/dead"
-)
-
 // doneStates are the directories of messages that do not wait.
-var doneStates = []string{inDone, inDead}
+var doneStates = []string{project.DoneDir, project.DeadDir}
 
 // doneMessage is a live message that is done or dead, and which the generation does not have as it is.
 type doneMessage struct {
@@ -118,8 +113,8 @@ func (b *restoring) keepDone(live, to disk.Dir) (isDone map[string]bool, err err
 		switch {
 		case !strings.HasSuffix(at, messageEnd) || b.staged.Manifest.Files[file].Size > message.MaxSize:
 			continue
-		case path.Dir(at) == inDead:
-			states = []string{inDone}
+		case path.Dir(at) == project.DeadDir:
+			states = []string{project.DoneDir}
 		case path.Dir(at) != project.InboxDir:
 			continue
 		}
@@ -131,7 +126,7 @@ func (b *restoring) keepDone(live, to disk.Dir) (isDone map[string]bool, err err
 			err = b.keepAs(live, to, m)
 		} else if was, rerr := b.recordedAsDone(live, recorded, at, idOf(text.Bytes())); was != nil || rerr != nil {
 			if err = rerr; err == nil {
-				err = b.keep(to, inDone, path.Base(at), was, nil)
+				err = b.keep(to, project.DoneDir, path.Base(at), was, nil)
 			}
 		} else {
 			continue

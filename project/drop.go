@@ -39,8 +39,12 @@ func (p *Project) Drop(to, name string, data []byte) error {
 	return p.Act(func(note func(...Act) error) error { return p.DropNoting(note, to, name, data) })
 }
 
-// InboxDir is the directory of .decree with the messages.
-const InboxDir = "inbox"
+// The directories of .decree with the messages: those that wait, those that are done, and those that failed.
+const (
+	InboxDir = "inbox"
+	DoneDir  = InboxDir + "/done"
+	DeadDir  = InboxDir + "/dead"
+)
 
 // DropNoting is Drop as a part of an act.
 func (p *Project) DropNoting(note func(...Act) error, to, name string, data []byte) error {

@@ -41,7 +41,7 @@ func (q *Queue) End(ctx context.Context, wait time.Duration, name string, editin
 // EndDead notes the end of a message that lies in dead as name, where decree died before it had done so: else, tried again,
 // the message would count as the one that has ended.
 func (q *Queue) EndDead(ctx context.Context, wait time.Duration, name string) error {
-	dead, err := disk.OpenPath(q.project().Dir, ".decree/"+project.InboxDir+"/"+deadName)
+	dead, err := disk.OpenPath(q.project().Dir, ".decree/"+project.DeadDir)
 	if isMissing(err) || ofFile(err) {
 		return nil
 	}

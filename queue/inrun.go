@@ -44,7 +44,7 @@ func cameToDead(dead disk.Dir, names ...string) (acts []project.Act) {
 			continue
 		}
 		if data, err := project.ReadFile(dead, name, message.MaxSize); err == nil {
-			acts = append(acts, project.Act{Path: []byte(project.InboxDir + "/" + deadName + "/" + name), New: true, Mode: info.Mode, Ino: info.Ino, Data: data})
+			acts = append(acts, project.Act{Path: []byte(project.DeadDir + "/" + name), New: true, Mode: info.Mode, Ino: info.Ino, Data: data})
 		}
 	}
 	return acts

@@ -186,12 +186,12 @@ func (w *takenAway) toDead(note noteActs, p *project.Project, reason func(as str
 		if w.as, err = free(w.dead, w.name, reasonEnd); err != nil {
 			return err
 		}
-		if err = p.DropNoting(note, project.InboxDir+"/"+deadName, reasonOf(w.as), []byte(reason(w.as))); !isExist(err) {
+		if err = p.DropNoting(note, project.DeadDir, reasonOf(w.as), []byte(reason(w.as))); !isExist(err) {
 			break
 		}
 	}
 	if err == nil {
-		err = note(moves(w.inbox, w.name, project.InboxDir, project.InboxDir+"/"+deadName, w.as)...)
+		err = note(moves(w.inbox, w.name, project.InboxDir, project.DeadDir, w.as)...)
 	}
 	if err == nil {
 		err = carry(w.inbox, w.name, w.dead, w.as)
@@ -353,12 +353,12 @@ func editWaiting(rec *recorder.Recorder, host, name string, was, text []byte) er
 func (w *takenAway) backEdited(note noteActs, text []byte, old disk.Info) error {
 	was, err := project.ReadFile(w.dead, w.as, message.MaxSize)
 	if err == nil {
-		err = writeEdited(w.dead, w.as, text, old, noted(note, project.InboxDir+"/"+deadName, text, inItsPlace(text, was)))
+		err = writeEdited(w.dead, w.as, text, old, noted(note, project.DeadDir, text, inItsPlace(text, was)))
 	}
 	if err != nil {
 		return err
 	}
-	if err = note(append(moves(w.dead, w.as, project.InboxDir+"/"+deadName, project.InboxDir, w.name), goneFromDead(reasonOf(w.as)))...); err == nil {
+	if err = note(append(moves(w.dead, w.as, project.DeadDir, project.InboxDir, w.name), goneFromDead(reasonOf(w.as)))...); err == nil {
 		err = w.carryBack(text)
 	}
 	if err != nil {
@@ -385,7 +385,7 @@ func (w *takenAway) carryBack(text []byte) error {
 
 // goneFromDead is the act of taking a file out of dead.
 func goneFromDead(name string) project.Act {
-	return project.Act{Path: []byte(project.InboxDir + "/" + deadName + "/" + name), Gone: true}
+	return project.Act{Path: []byte(project.DeadDir + "/" + name), Gone: true}
 }
 
 // Retry moves a dead message back into the inbox, where its turn comes again
@@ -420,7 +420,7 @@ func Retry(p *project.Project, name string) (as string, err error) {
 		if err := noFollowUp(p, as); err != nil {
 			return err
 		}
-		acts := append(moves(dead, name, project.InboxDir+"/"+deadName, project.InboxDir, as), goneFromDead(reasonOf(name)))
+		acts := append(moves(dead, name, project.DeadDir, project.InboxDir, as), goneFromDead(reasonOf(name)))
 		if err := note(acts...); err != nil {
 			return err
 		}

@@ -144,7 +144,7 @@ func (r *Recorder) deletedMessages(l *layer.Layer) (out messageFiles, err error)
 	if len(names) == 0 || err != nil {
 		return nil, err
 	}
-	for _, in := range []string{inbox, inbox + "/done", inbox + "/dead"} {
+	for _, in := range []string{inbox, ".decree/" + project.DoneDir, ".decree/" + project.DeadDir} {
 		at, err := disk.OpenPath(r.project.Dir, in)
 		if err != nil {
 			continue

@@ -42,11 +42,9 @@ const extraOwn = "own"
 // extraDeleted is the place there of those that its command, which has ended, has deleted.
 const extraDeleted = "deleted"
 
-const doneMessages = project.InboxDir + "/done"
-
 // notOwn is what decree makes itself in .decree.
 var notOwn = map[string]bool{".gitignore": true, "project.json": true, "runs": true, "tmp": true, "store": true, "aside": true, "backup": true, "restored": true,
-	doneMessages: true} // each message that was done is in its run's directory
+	project.DoneDir: true} // each message that was done is in its run's directory
 
 // ownSet are the user's own files in .decree as they were when a run began.
 type ownSet struct {
@@ -423,10 +421,8 @@ func (s ownSet) suspects(dirs *ownDirs) []ownFile {
 // command that deletes the whole inbox also deletes the message that is being done, which
 // tells the two apart even where something has made the directory again meanwhile.
 func housekeeping(missing []ownFile) bool {
-	return !slices.ContainsFunc(missing, func(f ownFile) bool { return f.act == 0 && path.Dir(f.Path) != deadMessages })
+	return !slices.ContainsFunc(missing, func(f ownFile) bool { return f.act == 0 && path.Dir(f.Path) != project.DeadDir })
 }
-
-const deadMessages = project.InboxDir + "/dead"
 
 // displaced are those of missing in whose place something else is, and those that a person's
 // command has put there while the run went on.
@@ -606,9 +602,9 @@ func (r *Recorder) eachOwnOrDone(look func(dir disk.Dir, name, at string, info d
 	if err := eachOwn(decree, "", allOf, look); err != nil {
 		return err
 	}
-	done, err := disk.OpenPathWritable(decree, doneMessages)
+	done, err := disk.OpenPathWritable(decree, project.DoneDir)
 	if err == nil {
-		err = eachOwn(done, doneMessages+"/", allOf, look)
+		err = eachOwn(done, project.DoneDir+"/", allOf, look)
 		done.Close()
 	}
 	if isMissing(err) || disk.OtherKind(err) || errors.Is(err, fs.ErrPermission) {

@@ -30,9 +30,9 @@ func (r *Recorder) bringDead(messages []ownFile, reason string) ([]ownFile, erro
 	if len(messages) == 0 {
 		return nil, nil
 	}
-	dir, _, err := r.ownDir(deadMessages + "/any")
+	dir, _, err := r.ownDir(project.DeadDir + "/any")
 	if err != nil {
-		return nil, fmt.Errorf(".decree/%s: %w", deadMessages, err)
+		return nil, fmt.Errorf(".decree/%s: %w", project.DeadDir, err)
 	}
 	defer dir.Close()
 	for i := range messages {
@@ -41,7 +41,7 @@ func (r *Recorder) bringDead(messages []ownFile, reason string) ([]ownFile, erro
 		for n := 2; !free(dir, name) || !free(dir, reasonOf(name)); n++ {
 			name = besideName(path.Base(f.Path), n)
 		}
-		f.Path, f.beside = path.Join(deadMessages, name), false
+		f.Path, f.beside = path.Join(project.DeadDir, name), false
 		err := project.ReplaceFile(dir, reasonOf(name), []byte(reason+"\n"), 0o644, true)
 		if err != nil && !errors.Is(err, syscall.ENAMETOOLONG) { // the message is worth more than its reason
 			return nil, fmt.Errorf(".decree/%s: %w", f.Path, err)
