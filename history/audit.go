@@ -52,21 +52,18 @@ type Operation struct {
 }
 
 func (o *Operation) append(dst []byte) []byte {
-	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
+	w := compact(dst)
 	w.time("time", o.Time)
 	w.text("op", cut(o.Op))
 	w.text("record", cut(o.Record))
-	w.key("actor")
-	w.dst = o.Actor.append(w.dst)
+	w.value("actor", o.Actor.append)
 	w.text("outcome", cut(o.Outcome))
-	if o.Detail != "" {
-		w.text("detail", cut(o.Detail))
-	}
+	w.textIfAny("detail", cut(o.Detail))
 	if o.Mistake {
 		w.raw("mistake", "true")
 	}
 	w.text("prev", o.Prev)
-	return append(w.dst, '}')
+	return w.end()
 }
 
 func cut(s string) string {

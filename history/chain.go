@@ -236,18 +236,12 @@ func (w *writer) walked(v Walked) {
 		w.texts("undoes", v.Undoes)
 	}
 	if len(v.Redoes) > 0 {
-		w.key("redoes")
-		w.dst = append(w.dst, '[')
-		for i, b := range v.Redoes {
-			if i > 0 {
-				w.dst = append(w.dst, ',')
-			}
-			o := &writer{dst: append(w.dst, '{'), sep: ",", colon: ":"}
+		writeList(w, "redoes", v.Redoes, func(dst []byte, b Redone) []byte {
+			o := compact(dst)
 			o.text("id", b.ID)
 			o.text("undo", b.Undo)
-			w.dst = append(o.dst, '}')
-		}
-		w.dst = append(w.dst, ']')
+			return o.end()
+		})
 	}
 	if len(v.Passed) > 0 {
 		w.texts("passed", v.Passed)

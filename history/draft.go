@@ -57,10 +57,8 @@ func sameFate(a, b *Draft) bool {
 }
 
 func (d *Draft) append(dst []byte) []byte {
-	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
-	if d.Name != "" {
-		w.text("name", d.Name)
-	}
+	w := compact(dst)
+	w.textIfAny("name", d.Name)
 	w.text("state", string(d.State))
 	if len(d.By) > 0 {
 		w.texts("by", d.By)
@@ -71,7 +69,7 @@ func (d *Draft) append(dst []byte) []byte {
 	if d.Git > 0 {
 		w.number("git", int64(d.Git))
 	}
-	return append(w.dst, '}')
+	return w.end()
 }
 
 func draftOf(v *jsonread.Value) *Draft {
@@ -227,12 +225,10 @@ func (r *Record) isolatedFacts(w *writer) {
 	}
 	w.text("isolated", r.Isolated)
 	if r.Draft != nil {
-		w.key("draft")
-		w.dst = r.Draft.append(w.dst)
+		w.value("draft", r.Draft.append)
 	}
 	if r.Judge != nil {
-		w.key("judge")
-		w.dst = r.Judge.append(w.dst)
+		w.value("judge", r.Judge.append)
 	}
 }
 

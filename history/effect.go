@@ -79,37 +79,27 @@ func (e *effect) apply(l *line) error {
 }
 
 func (e *effect) append(dst []byte) []byte {
-	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
+	w := compact(dst)
 	w.text("id", e.id)
 	w.textIfAny("status", string(e.status))
 	w.textIfAny("undone_by", e.undoneBy)
 	if e.draft != nil {
-		w.key("draft")
-		w.dst = e.draft.append(w.dst)
+		w.value("draft", e.draft.append)
 	}
 	if e.work != nil {
-		w.key("work")
-		w.dst = e.work.append(w.dst)
+		w.value("work", e.work.append)
 	}
 	if len(e.files) > 0 {
-		w.files("files", e.files)
+		w.files(e.files)
 	}
 	if e.file != (fileStat{}) {
-		w.file("file", e.file)
+		w.file(e.file)
 	}
-	return append(w.dst, '}')
+	return w.end()
 }
 
-func (w *writer) effects(list []*effect) {
-	w.key("effects")
-	w.dst = append(w.dst, '[')
-	for i, e := range list {
-		if i > 0 {
-			w.dst = append(w.dst, ',')
-		}
-		w.dst = e.append(w.dst)
-	}
-	w.dst = append(w.dst, ']')
+func (w *writer) effects(all []*effect) {
+	writeList(w, "effects", all, func(dst []byte, e *effect) []byte { return e.append(dst) })
 }
 
 var errNoID = errors.New("expected the ids of records")

@@ -15,10 +15,10 @@ type Judgement struct {
 func (j *Judgement) Good() bool { return j != nil && j.ExitCode == 0 }
 
 func (j *Judgement) append(dst []byte) []byte {
-	w := &writer{dst: append(dst, '{'), sep: ", ", colon: ": "}
+	w := spaced(dst)
 	w.text("command", j.Command)
 	w.number("exit_code", int64(j.ExitCode))
-	return append(w.dst, '}')
+	return w.end()
 }
 
 func judgementOf(v *jsonread.Value) *Judgement {

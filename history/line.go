@@ -2,9 +2,7 @@ package history
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +42,7 @@ func (l *line) id() string { return FormatID(l.key.chain, l.key.seq) }
 
 // append writes the line with its newline.
 func (l *line) append(dst []byte) []byte {
-	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
+	w := compact(dst)
 	if l.op != "" {
 		w.text("op", l.op)
 		if len(l.given) > 0 {
@@ -62,7 +60,7 @@ func (l *line) append(dst []byte) []byte {
 		}
 		return append(w.dst, "}\n"...)
 	}
-	w.file("file", l.file)
+	w.file(l.file)
 	if len(l.effects) > 0 {
 		w.effects(l.effects)
 	}
@@ -75,7 +73,7 @@ func (l *line) append(dst []byte) []byte {
 		w.dst = appendHash(w.dst, id)
 	}
 	w.dst = append(w.dst, ']')
-	w.files("files", l.files)
+	w.files(l.files)
 	w.key("record")
 	if l.record == nil {
 		w.dst = append(w.dst, l.raw...)
@@ -83,30 +81,6 @@ func (l *line) append(dst []byte) []byte {
 		w.dst = l.record.appendCompact(w.dst)
 	}
 	return append(w.dst, "}\n"...)
-}
-
-func (w *writer) file(name string, v fileStat) {
-	w.key(name)
-	w.dst = strconv.AppendInt(append(w.dst, '['), v.size, 10)
-	w.dst = strconv.AppendInt(append(w.dst, ','), v.mtime, 10)
-	w.dst = append(w.dst, ']')
-}
-
-func (w *writer) files(name string, files map[string]tree.Hash) {
-	w.key(name)
-	in := &writer{dst: append(w.dst, '{'), sep: ",", colon: ":"}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		in.hash(name, files[name])
-	}
-	w.dst = append(in.dst, '}')
-}
-
-// appendHash writes a hash as JSON, null for none.
-func appendHash(dst []byte, h tree.Hash) []byte {
-	if h.IsZero() {
-		return append(dst, "null"...)
-	}
-	return append(hex.AppendEncode(append(dst, '"'), h[:]), '"')
 }
 
 // maxFileName bounds the name of a file in a run directory, in bytes.

@@ -1,15 +1,12 @@
 package history
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"decree/jsonread"
 	"decree/project"
@@ -145,9 +142,9 @@ func (r *Record) AppendJSON(dst []byte, labels []string) []byte {
 func (r *Record) MarshalJSON() ([]byte, error) { return r.appendCompact(nil), nil }
 
 func (r *Record) appendCompact(dst []byte) []byte {
-	w := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
+	w := compact(dst)
 	r.write(w)
-	return append(w.dst, '}')
+	return w.end()
 }
 
 func (r *Record) write(w *writer) {
@@ -184,14 +181,12 @@ func (r *Record) write(w *writer) {
 		w.raw("files", "null")
 	}
 	w.number("bytes", r.Bytes)
-	w.key("changes")
-	w.dst = r.Changes.append(w.dst)
+	w.value("changes", r.Changes.append)
 	r.writeTrees(w)
 	if !r.ManifestSHA256.IsZero() {
 		w.hash("manifest_sha256", r.ManifestSHA256)
 	}
-	w.key("actor")
-	w.dst = r.Actor.append(w.dst)
+	w.value("actor", r.Actor.append)
 	w.textIfAny("parent", r.Parent)
 	w.textIfAny("undone_by", r.UndoneBy)
 	w.textIfAny("inside", r.Inside)
@@ -209,17 +204,17 @@ func (r *Record) write(w *writer) {
 }
 
 func (c Changes) append(dst []byte) []byte {
-	w := &writer{dst: append(dst, '{'), sep: ", ", colon: ": "}
+	w := spaced(dst)
 	w.number("created", int64(c.Created))
 	w.number("modified", int64(c.Modified))
 	w.number("deleted", int64(c.Deleted))
 	w.number("added_lines", int64(c.AddedLines))
 	w.number("removed_lines", int64(c.RemovedLines))
-	return append(w.dst, '}')
+	return w.end()
 }
 
 func (a Actor) append(dst []byte) []byte {
-	w := &writer{dst: append(dst, '{'), sep: ", ", colon: ": "}
+	w := spaced(dst)
 	w.text("user", a.User)
 	w.text("host", a.Host)
 	w.textIfAny("agent", a.Agent)
@@ -228,96 +223,7 @@ func (a Actor) append(dst []byte) []byte {
 		w.number("turn", int64(a.Turn))
 	}
 	w.textIfAny("model", a.Model)
-	return append(w.dst, '}')
-}
-
-// writer appends the fields of one JSON object.
-type writer struct {
-	dst        []byte
-	sep, colon string
-	begun      bool
-}
-
-func (w *writer) key(name string) {
-	if w.begun {
-		w.dst = append(w.dst, w.sep...)
-	}
-	w.begun = true
-	w.dst = appendText(w.dst, name)
-	w.dst = append(w.dst, w.colon...)
-}
-
-func (w *writer) raw(name, value string) {
-	w.key(name)
-	w.dst = append(w.dst, value...)
-}
-
-func (w *writer) number(name string, v int64) {
-	w.key(name)
-	w.dst = strconv.AppendInt(w.dst, v, 10)
-}
-
-func (w *writer) text(name, v string) {
-	w.key(name)
-	w.dst = appendText(w.dst, v)
-}
-
-// textIfAny leaves the field out where v is "".
-func (w *writer) textIfAny(name, v string) {
-	if v != "" {
-		w.text(name, v)
-	}
-}
-
-func (w *writer) texts(name string, v []string) {
-	w.key(name)
-	w.dst = append(w.dst, '[')
-	for i, s := range v {
-		if i > 0 {
-			w.dst = append(w.dst, ',')
-		}
-		w.dst = appendText(w.dst, s)
-	}
-	w.dst = append(w.dst, ']')
-}
-
-func (w *writer) paths(name string, v []tree.Path) {
-	quoted := make([]string, len(v))
-	for i, p := range v {
-		quoted[i] = tree.Quote(p)
-	}
-	w.texts(name, quoted)
-}
-
-func (w *writer) time(name string, t time.Time) {
-	w.key(name)
-	if t.IsZero() {
-		w.dst = append(w.dst, "null"...)
-		return
-	}
-	w.dst = append(w.dst, '"')
-	w.dst = t.UTC().AppendFormat(w.dst, timeForm)
-	w.dst = append(w.dst, '"')
-}
-
-func (w *writer) hash(name string, h tree.Hash) {
-	w.key(name)
-	if h.IsZero() {
-		w.dst = append(w.dst, `""`...)
-		return
-	}
-	w.dst = append(w.dst, '"')
-	w.dst = hex.AppendEncode(w.dst, h[:])
-	w.dst = append(w.dst, '"')
-}
-
-// appendText writes s as a JSON string. An argument that is not UTF-8 is shown
-// C-quoted as paths are: JSON has no bytes.
-func appendText(dst []byte, s string) []byte {
-	if !utf8.ValidString(s) {
-		s = tree.Quote(s)
-	}
-	return tree.AppendJSONString(dst, s)
+	return w.end()
 }
 
 // NewerError says that a file was written by a newer decree.

@@ -32,15 +32,14 @@ func (w *work) apply(r *Record) {
 }
 
 func (w *work) append(dst []byte) []byte {
-	to := &writer{dst: append(dst, '{'), sep: ",", colon: ":"}
-	to.key("changes")
-	to.dst = w.changes.append(to.dst)
+	to := compact(dst)
+	to.value("changes", w.changes.append)
 	to.number("bytes", w.bytes)
 	to.hash("manifest_sha256", w.manifest)
 	to.paths("unrecorded", w.unrecorded)
 	to.paths("no_base", w.noBase)
 	to.number("git", int64(w.git))
-	return append(to.dst, '}')
+	return to.end()
 }
 
 func workOf(v *jsonread.Value) *work {

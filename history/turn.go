@@ -52,10 +52,10 @@ func (r *Record) writeTurn(w *writer) {
 	w.textIfAny("continues", t.Continues)
 	if t.Transcript.Path != "" {
 		w.key("transcript")
-		in := &writer{dst: append(w.dst, '{'), sep: ", ", colon: ": "}
+		in := spaced(w.dst)
 		in.text("path", t.Transcript.Path)
 		in.number("offset", t.Transcript.Offset)
-		w.dst = append(in.dst, '}')
+		w.dst = in.end()
 	}
 	if len(t.Overlaps) > 0 {
 		w.texts("overlaps", t.Overlaps)
