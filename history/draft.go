@@ -89,7 +89,7 @@ func draftOf(v *jsonread.Value) *Draft {
 		}
 	})
 	for _, id := range d.By {
-		if _, _, ok := ParseID(id); !ok {
+		if !IsID(id) {
 			v.Fail(errNoID)
 		}
 	}

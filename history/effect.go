@@ -126,7 +126,7 @@ func effectsOf(v *jsonread.Value) (list []*effect) {
 			}
 		})
 		for _, id := range []string{e.id, e.undoneBy} {
-			if _, _, ok := ParseID(id); !ok && (id != "" || e.id == "") {
+			if !IsID(id) && (id != "" || e.id == "") {
 				item.Fail(errNoID)
 			}
 		}

@@ -203,7 +203,7 @@ func (h *History) runNames(l *log) (*runNames, error) {
 	for _, e := range list {
 		if i, ok := l.where(e.Name); ok {
 			n.kinds[i], n.there[i] = e.Kind, true
-		} else if _, _, ok := ParseID(e.Name); ok {
+		} else if IsID(e.Name) {
 			n.others = append(n.others, e.Name)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 const (
 	chainForm   = "20060102150405"
 	chainDigits = len(chainForm) + 2
-	maxSeq      = 999999999
 )
 
 // ParseID takes an id apart; ok is false for anything that is not one.
@@ -29,6 +28,12 @@ func ParseID(id string) (chain string, seq int, ok bool) {
 	}
 	seq, _ = strconv.Atoi(s)
 	return id[:chainDigits], seq, true
+}
+
+// IsID says whether a text is the id of a record.
+func IsID(text string) bool {
+	_, _, ok := ParseID(text)
+	return ok
 }
 
 // FormatID puts an id together.

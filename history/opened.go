@@ -144,12 +144,12 @@ func parseOpened(data []byte) (*Opened, error) {
 
 func (e *Effects) check() error {
 	for _, s := range e.Status {
-		if _, _, ok := ParseID(s.ID); !ok {
+		if !IsID(s.ID) {
 			return fmt.Errorf("effect on %q, which is not a record id", clip(s.ID))
 		}
 	}
 	for name, id := range e.Labels {
-		if _, _, ok := ParseID(id); id != "" && !ok {
+		if id != "" && !IsID(id) {
 			return fmt.Errorf("label %q on %q, which is not a record id", clip(name), clip(id))
 		}
 	}
@@ -202,10 +202,8 @@ func (h *History) openNames() ([]string, error) {
 	}
 	var ids []string
 	for _, e := range list {
-		if id, ok := strings.CutSuffix(e.Name, openSuffix); ok {
-			if _, _, ok := ParseID(id); ok {
-				ids = append(ids, id)
-			}
+		if id, ok := strings.CutSuffix(e.Name, openSuffix); ok && IsID(id) {
+			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)

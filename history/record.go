@@ -385,7 +385,7 @@ func (r *Record) check() error {
 		return errors.New("a negative count")
 	}
 	for _, id := range append(r.Walked.ids(), r.Parent, r.UndoneBy, r.Inside) {
-		if _, _, ok := ParseID(id); id != "" && !ok {
+		if id != "" && !IsID(id) {
 			return fmt.Errorf("%q is not a record id", clip(id))
 		}
 	}

@@ -98,7 +98,7 @@ func (r *Record) readTurn(key string, v *jsonread.Value) bool {
 	case "overlaps":
 		t.Overlaps = v.Texts()
 		for _, id := range t.Overlaps {
-			if _, _, ok := ParseID(id); !ok {
+			if !IsID(id) {
 				v.Fail(errNoID)
 			}
 		}
@@ -110,7 +110,7 @@ func (r *Record) readTurn(key string, v *jsonread.Value) bool {
 
 func idOf(v *jsonread.Value) string {
 	id := v.Text()
-	if _, _, ok := ParseID(id); !ok {
+	if !IsID(id) {
 		v.Fail(errNoID)
 	}
 	return id

@@ -74,7 +74,7 @@ func (h *History) cutOff(l *log) (lost []string, err error) {
 		known[id] = true
 	}
 	_, err = h.ReadAudit(func(o *Operation) error {
-		if _, _, ok := ParseID(o.Record); ok && o.Op != OpRecover && !o.Mistake && o.Time.UnixNano() >= l.cut.at && !known[o.Record] {
+		if IsID(o.Record) && o.Op != OpRecover && !o.Mistake && o.Time.UnixNano() >= l.cut.at && !known[o.Record] {
 			known[o.Record] = true
 			lost = append(lost, o.Record)
 		}

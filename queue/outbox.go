@@ -29,7 +29,7 @@ type Outbox struct {
 func FindOutbox(rec *recorder.Recorder, path string) (box *Outbox, ours bool) {
 	p, run := rec.Project(), filepath.Dir(path)
 	b := &Outbox{rec: rec, id: filepath.Base(run), path: path}
-	if _, _, ok := history.ParseID(b.id); !ok || filepath.Base(path) != outboxName {
+	if !history.IsID(b.id) || filepath.Base(path) != outboxName {
 		return nil, false
 	}
 	b.apart = p.InLayer && isCloneOf(p.Root, b.id)

@@ -320,8 +320,8 @@ func (u *run) isOwn(at tree.Path) bool {
 		return !below && top != "aside" && notOwn[top]
 	}
 	id, rest, below := strings.Cut(rest, "/")
-	if _, _, ok := history.ParseID(id); !ok || !below {
-		return ok
+	if is := history.IsID(id); !is || !below {
+		return is
 	}
 	name, _, _ := strings.Cut(rest, "/")
 	return slices.Contains(history.RecordFiles, name)

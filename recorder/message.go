@@ -38,7 +38,7 @@ func (r *Recorder) FreeID(wanted string) (string, error) {
 }
 
 func (r *Reader) freeID(id string) (bool, error) {
-	if _, _, ok := history.ParseID(id); !ok || r.history.HasRun(id) {
+	if !history.IsID(id) || r.history.HasRun(id) {
 		return false, nil
 	}
 	if _, err := r.history.Opened(id); !isMissing(err) {

@@ -83,7 +83,7 @@ func olderThan(h history.Reader, cursor string) (func(*history.Record) bool, err
 	if cursor == "" {
 		return func(*history.Record) bool { return true }, nil
 	}
-	if _, _, ok := history.ParseID(cursor); !ok {
+	if !history.IsID(cursor) {
 		return nil, &project.Error{Kind: project.Usage, Msg: "the cursor is none that a page gave", Advice: "begin without one"}
 	}
 	last, err := h.Get(cursor)

@@ -108,7 +108,7 @@ func (s *Server) back(w http.ResponseWriter, r *http.Request, to, key, value, el
 		q.Set(key, value)
 	}
 	u.RawQuery = q.Encode()
-	if _, _, isID := history.ParseID(element); isID {
+	if history.IsID(element) {
 		element = "r-" + element
 	}
 	u.Fragment = element

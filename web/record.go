@@ -73,7 +73,7 @@ func (s *Server) found(w http.ResponseWriter, r *http.Request, ref string) (*rec
 		s.page(w, r, http.StatusOK, "error", s.frame(r, "This record cannot be read", "timeline"), f)
 	default:
 		f := view.FailureOf("", err)
-		if _, _, isID := history.ParseID(ref); isID && statusOf(err) == http.StatusNotFound {
+		if history.IsID(ref) && statusOf(err) == http.StatusNotFound {
 			f.Hint = "Old records are pruned after each new one, and this one may be among them: 'decree audit' tells what was removed, 'decree help config' how long records stay, and a label keeps one."
 		}
 		s.failed(w, r, statusOf(err), f)
